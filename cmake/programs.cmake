@@ -1,0 +1,55 @@
+# The command (cli/*.c) and the benchmarks (bench/NAME.c, bench/NAME/*.c).
+
+if(SW_SANITIZE MATCHES "address")
+  add_library(sw_keep_modules OBJECT ${PROJECT_SOURCE_DIR}/cmake/keep_modules.c)
+endif()
+
+# What every executable gets: all libraries, and the two folders as macros.
+function(sw_link_program target)
+  target_link_libraries(${target} PRIVATE ${ARGN} sw_flags ${SW_LIBRARIES})
+  target_compile_definitions(${target} PRIVATE
+    SW_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SW_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  if(TARGET sw_keep_modules)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:sw_keep_modules>)
+  endif()
+endfunction()
+
+function(sw_add_command)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/*.c)
+  if(sources AND NOT SW_UPTO)
+    add_executable(shardwright ${sources})
+    sw_link_program(shardwright)
+    set_target_properties(shardwright PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+  else()
+    add_custom_target(shardwright DEPENDS ${SW_LIBRARIES})
+  endif()
+endfunction()
+
+function(sw_add_bench name)
+  add_executable(bench_${name} ${ARGN})
+  sw_link_program(bench_${name})
+  set_target_properties(bench_${name} PROPERTIES
+    OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
+endfunction()
+
+function(sw_add_benches)
+  file(GLOB entries CONFIGURE_DEPENDS LIST_DIRECTORIES true ${PROJECT_SOURCE_DIR}/bench/*)
+  foreach(entry IN LISTS entries)
+    get_filename_component(name ${entry} NAME_WE)
+    if(IS_DIRECTORY ${entry})
+      file(GLOB sources CONFIGURE_DEPENDS ${entry}/*.c)
+    elseif(entry MATCHES "\\.c$")
+      set(sources ${entry})
+    else()
+      set(sources "")
+    endif()
+    if(sources)
+      sw_add_bench(${name} ${sources})
+    endif()
+  endforeach()
+endfunction()
+
+sw_add_command()
+if(NOT SW_UPTO AND NOT SW_FUZZ)
+  sw_add_benches()
+endif()

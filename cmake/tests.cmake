@@ -1,0 +1,134 @@
+# Tests, found by name:
+#   tests/FOLDER/test_NAME.c   a cmocka program, test FOLDER_NAME, label FOLDER
+#   tests/FOLDER/long_NAME.c   the same, test FOLDER_long_NAME, labels FOLDER and long
+#   tests/FOLDER/*.sh          if executable: a test as well, named and labelled in the same way
+#   tests/FOLDER/*.c           anything else: helpers, linked into each program of that folder
+#   tests/fuzz/fuzz_NAME.c     a libFuzzer target, only with SW_FUZZ
+# Every test runs in the root of the source. Programs have SW_SOURCE_DIR and SW_BINARY_DIR as
+# macros, scripts have them, and SHARDWRIGHT (the command), in the environment.
+
+set(SW_TEST_ENVIRONMENT
+  SHARDWRIGHT=${PROJECT_BINARY_DIR}/shardwright
+  SW_SOURCE_DIR=${PROJECT_SOURCE_DIR}
+  SW_BINARY_DIR=${PROJECT_BINARY_DIR}
+  # Open MPI as root in a container, with more ranks than cores (the names of versions 4 and 5).
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+  OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+  PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+  ASAN_OPTIONS=detect_stack_use_after_return=1:allocator_may_return_null=1
+  TSAN_OPTIONS=allocator_may_return_null=1
+  UBSAN_OPTIONS=print_stacktrace=1
+  LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0)
+
+# Sets <name> to FOLDER_NAME or FOLDER_long_NAME, and <labels> to its labels.
+function(sw_describe_test file name labels)
+  get_filename_component(path ${file} DIRECTORY)
+  get_filename_component(folder ${path} NAME)
+  get_filename_component(stem ${file} NAME_WE)
+  string(REGEX REPLACE "^test_" "" stem ${stem})
+  set(${name} ${folder}_${stem} PARENT_SCOPE)
+  if(stem MATCHES "^long_")
+    set(${labels} "${folder};long" PARENT_SCOPE)
+  else()
+    set(${labels} ${folder} PARENT_SCOPE)
+  endif()
+endfunction()
+
+function(sw_register_test name labels)
+  add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES
+    LABELS "${labels}" ENVIRONMENT "${SW_TEST_ENVIRONMENT}" TIMEOUT 600)
+endfunction()
+
+# The helpers of one folder of tests: its .c files that are no test themselves.
+function(sw_add_helpers folder)
+  file(GLOB helpers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.c)
+  list(FILTER helpers EXCLUDE REGEX "/(test|long|fuzz)_[^/]*$")
+  if(helpers)
+    add_library(helpers_${folder} OBJECT ${helpers})
+    target_include_directories(helpers_${folder} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+    target_compile_definitions(helpers_${folder} PRIVATE
+      SW_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SW_BINARY_DIR="${PROJECT_BINARY_DIR}")
+    target_link_libraries(helpers_${folder} PRIVATE sw_flags ${SW_LIBRARIES} PkgConfig::CMOCKA)
+  endif()
+endfunction()
+
+function(sw_link_test target)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  sw_link_program(${target} ${ARGN} PkgConfig::CMOCKA)
+endfunction()
+
+function(sw_add_test_program file)
+  sw_describe_test(${file} name labels)
+  list(GET labels 0 folder)
+  add_executable(${name} ${file})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  if(TARGET helpers_${folder})
+    sw_link_test(${name} helpers_${folder})
+  else()
+    sw_link_test(${name})
+  endif()
+  sw_register_test(${name} "${labels}" ${name})
+endfunction()
+
+function(sw_add_test_script file)
+  execute_process(COMMAND test -x ${file} RESULT_VARIABLE not_executable)
+  if(not_executable)
+    return()
+  endif()
+  sw_describe_test(${file} name labels)
+  sw_register_test(${name} "${labels}" ${file})
+endfunction()
+
+# All tests of tests/<folder>, and the target tests_<folder> that builds them.
+function(sw_add_test_folder folder)
+  sw_add_helpers(${folder})
+  file(GLOB programs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/test_*.c
+                                       ${PROJECT_SOURCE_DIR}/tests/${folder}/long_*.c)
+  file(GLOB scripts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.sh)
+  add_custom_target(tests_${folder})
+  foreach(file IN LISTS programs)
+    sw_add_test_program(${file})
+    sw_describe_test(${file} name labels)
+    add_dependencies(tests_${folder} ${name})
+  endforeach()
+  foreach(file IN LISTS scripts)
+    sw_add_test_script(${file})
+  endforeach()
+endfunction()
+
+function(sw_add_fuzz_targets)
+  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_*.c)
+  foreach(file IN LISTS files)
+    get_filename_component(name ${file} NAME_WE)
+    add_executable(${name} ${file})
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    target_link_libraries(${name} PRIVATE sw_flags ${SW_LIBRARIES})
+  endforeach()
+endfunction()
+
+function(sw_add_tests)
+  file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true
+       RELATIVE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/tests/*)
+  foreach(folder IN LISTS folders)
+    if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/tests/${folder} AND NOT folder STREQUAL "fuzz"
+       AND (NOT SW_UPTO OR folder IN_LIST SW_FOLDERS))
+      sw_add_test_folder(${folder})
+    endif()
+  endforeach()
+  if(NOT SW_UPTO)
+    sw_register_test(build_layers build ${PROJECT_SOURCE_DIR}/tools/check_layers ${PROJECT_SOURCE_DIR})
+  endif()
+endfunction()
+
+pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
+option(SW_TESTS "Build the tests (needs cmocka)" ${CMOCKA_FOUND})
+enable_testing()
+if(SW_FUZZ)
+  sw_add_fuzz_targets()
+elseif(SW_TESTS)
+  pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+  sw_add_tests()
+endif()

@@ -1,0 +1,230 @@
+/*
+ * base: what every other folder stands on.
+ *
+ * Errors, arenas, vectors, text, files, hashes, counter-based random numbers, JSON and YAML
+ * readers, threads and progress lines. Nothing here knows of programs or tensors.
+ *
+ * Memory policy. Bookkeeping (arenas, vectors, text, maps) cannot fail from the caller's point of
+ * view: when the system refuses memory, the handler of sw_set_out_of_memory() is called (default:
+ * one line on standard error, exit code 2). A size that is dictated by INPUT (a tensor, a constant,
+ * a file) must be taken with sw_try_alloc(), which returns NULL and lets the caller report.
+ */
+#ifndef SW_BASE_H
+#define SW_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h> /* free(), for sw_vec_clear */
+
+#include <jansson.h>
+
+#if defined(__GNUC__)
+#define SW_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define SW_PRINTF(fmt, args)
+#endif
+
+#define SW_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define SW_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define SW_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* ---- errors ------------------------------------------------------------------------------- */
+
+/* What a function that can fail returns. SW_OK is 0. The exit code of a command follows from it. */
+typedef enum sw_status {
+	SW_OK = 0,
+	SW_NO,            /* the question was well put and the answer is no: infeasible, mismatch */
+	SW_ERR_INPUT,     /* bad usage or bad input: the user can mend it */
+	SW_ERR_IO,        /* the system refused: file, memory, process, peer */
+	SW_ERR_INTERNAL,  /* our own bug, found by a verifier */
+} sw_status;
+
+/* One clear line: the file, the place, what was expected, the mend. line and column count from 1;
+ * 0 means that there is none. file may be empty. Owned by the caller, no clean-up needed. */
+typedef struct sw_error {
+	sw_status code;
+	int line, column;
+	char file[256];
+	char message[512];
+} sw_error;
+
+/* Fills *err (which may be NULL) and returns code, so that `return sw_fail(...)` reads well. */
+sw_status sw_fail(sw_error *err, sw_status code, const char *format, ...) SW_PRINTF(3, 4);
+sw_status sw_fail_at(sw_error *err, sw_status code, const char *file, int line, int column,
+                     const char *format, ...) SW_PRINTF(6, 7);
+/* Names the file of an error that was raised by code that did not know it. Keeps an earlier name. */
+sw_status sw_error_in_file(sw_error *err, sw_status code, const char *file);
+/* Word for a status ("ok", "no", "bad-input", "io", "internal"), and the exit code 0, 1 or 2. */
+const char *sw_status_name(sw_status code);
+int sw_status_exit_code(sw_status code);
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+typedef void sw_out_of_memory_handler(size_t bytes);
+void sw_set_out_of_memory(sw_out_of_memory_handler *handler);
+
+/* Zeroed, 64-byte aligned; freed by free(). sw_try_alloc returns NULL when refused. */
+void *sw_try_alloc(size_t bytes);
+void *sw_alloc(size_t bytes);
+/* false when a * b does not fit; *product is then untouched. All sizes are non-negative. */
+bool sw_mul_i64(int64_t a, int64_t b, int64_t *product);
+
+/* One lifetime. Everything taken from it is zeroed and freed by sw_arena_clear. When
+ * SW_ARENA_SEPARATE is defined (debug and sanitizer builds) each object is allocated by itself, so
+ * that an overrun is seen. Not thread-safe. */
+typedef struct sw_arena {
+	struct sw_arena_block *blocks;
+	size_t bytes; /* handed out so far */
+} sw_arena;
+
+void sw_arena_init(sw_arena *arena);
+void sw_arena_clear(sw_arena *arena); /* init again implied */
+void *sw_arena_alloc(sw_arena *arena, size_t bytes);
+void *sw_arena_copy(sw_arena *arena, const void *data, size_t bytes);
+char *sw_arena_text(sw_arena *arena, const char *text);
+char *sw_arena_text_n(sw_arena *arena, const char *text, size_t length);
+char *sw_arena_printf(sw_arena *arena, const char *format, ...) SW_PRINTF(2, 3);
+#define SW_NEW(arena, T) ((T *)sw_arena_alloc((arena), sizeof(T)))
+#define SW_NEW_N(arena, T, n) ((T *)sw_arena_alloc((arena), sizeof(T) * (size_t)(n)))
+
+/* A growing array: SW_VEC(int) v = {0}; sw_vec_push(&v, 3); v.data[0]; sw_vec_clear(&v). */
+#define SW_VEC(T)            \
+	struct {             \
+		T *data;     \
+		size_t len;  \
+		size_t cap;  \
+	}
+#define sw_vec_reserve(v, n)                                                                       \
+	((n) <= (v)->cap ? (void)0                                                                 \
+	                 : (void)((v)->data = sw_vec_grow((v)->data, &(v)->cap, (n), sizeof(*(v)->data))))
+#define sw_vec_push(v, x) (sw_vec_reserve((v), (v)->len + 1), (void)((v)->data[(v)->len++] = (x)))
+#define sw_vec_clear(v) (free((v)->data), (void)((v)->data = NULL, (v)->len = (v)->cap = 0))
+void *sw_vec_grow(void *data, size_t *cap, size_t need, size_t item_bytes);
+
+/* ---- text --------------------------------------------------------------------------------- */
+
+/* A growing string, always zero-terminated once something was added. */
+typedef struct sw_text {
+	char *data;
+	size_t len, cap;
+} sw_text;
+
+void sw_text_clear(sw_text *text);
+void sw_text_add(sw_text *text, const char *string);
+void sw_text_add_n(sw_text *text, const char *string, size_t length);
+void sw_text_addf(sw_text *text, const char *format, ...) SW_PRINTF(2, 3);
+/* "1.5 MiB", "2.3 GB/s"-style numbers for people: bytes in powers of 1024, seconds as s/ms/us. */
+void sw_text_add_bytes(sw_text *text, double bytes);
+void sw_text_add_seconds(sw_text *text, double seconds);
+void sw_text_add_count(sw_text *text, double count); /* 1.2 k, 3.4 M, 5.6 G */
+
+/* A table for people: columns padded to the widest cell, numbers right-aligned. Rows are added cell
+ * by cell; sw_table_add_to clears nothing. Columns are separated by two spaces. */
+typedef struct sw_table {
+	int columns;
+	SW_VEC(char *) cells; /* row-major; the first row is the heading */
+} sw_table;
+void sw_table_init(sw_table *table, int columns, const char *const headings[]);
+void sw_table_cell(sw_table *table, const char *format, ...) SW_PRINTF(2, 3);
+void sw_table_add_to(const sw_table *table, sw_text *text);
+void sw_table_clear(sw_table *table);
+
+/* Reads a whole file; gzip is recognised by its first bytes and unpacked. The bytes are followed
+ * by one zero that is not counted. *data is freed with free(). */
+sw_status sw_file_read(const char *path, char **data, size_t *length, sw_error *err);
+/* Writes through a temporary beside the target and renames it: all or nothing. Empty path or "-"
+ * is standard output. */
+sw_status sw_file_write(const char *path, const char *data, size_t length, sw_error *err);
+
+/* ---- hashes and random numbers ---------------------------------------------------------------- */
+
+uint64_t sw_hash_bytes(const void *data, size_t bytes, uint64_t seed); /* XXH3 */
+uint64_t sw_hash_u64(uint64_t a, uint64_t b);
+
+/* Open-addressing maps; keys of the text map are copied. Value UINT32_MAX means "absent". */
+#define SW_ABSENT UINT32_MAX
+typedef struct sw_map_slot sw_map_slot;
+typedef struct sw_map {
+	sw_map_slot *slots;
+	size_t cap, len;
+	sw_arena keys;
+} sw_map;
+void sw_map_clear(sw_map *map);
+uint32_t sw_map_get(const sw_map *map, const void *key, size_t key_bytes);
+/* Returns the earlier value, SW_ABSENT if there was none; then the key now has `value`. */
+uint32_t sw_map_put(sw_map *map, const void *key, size_t key_bytes, uint32_t value);
+/* As put, but leaves an earlier value in place and returns whichever is in the map afterwards. */
+uint32_t sw_map_intern(sw_map *map, const void *key, size_t key_bytes, uint32_t value);
+
+/* Counter-based: the number at (seed, stream, index) depends on nothing else, so that every layout
+ * of a tensor draws the same numbers. Mixer: splitmix64's finaliser (Steele, Lea, Flood 2014),
+ * applied to the chained triple. */
+uint64_t sw_random_bits(uint64_t seed, uint64_t stream, uint64_t index);
+double sw_random_unit(uint64_t seed, uint64_t stream, uint64_t index);   /* [0, 1), 53 bits */
+double sw_random_normal(uint64_t seed, uint64_t stream, uint64_t index); /* Box-Muller */
+
+/* A sequence for tests and searches: state is the caller's. */
+typedef struct sw_rng {
+	uint64_t seed, next;
+} sw_rng;
+uint64_t sw_rng_bits(sw_rng *rng);
+int64_t sw_rng_below(sw_rng *rng, int64_t bound); /* 0 <= result < bound, bound >= 1 */
+double sw_rng_unit(sw_rng *rng);
+
+/* ---- JSON and YAML ------------------------------------------------------------------------------ */
+
+/* JSON is jansson's json_t. These add our errors: a missing key or a wrong type is named, with the
+ * path to it. `where` is such a path ("inputs[3].init") for the message. */
+sw_status sw_json_read(const char *path, json_t **root, sw_error *err); /* gzip too; json_decref */
+sw_status sw_json_parse(const char *text, size_t length, json_t **root, sw_error *err);
+sw_status sw_json_get_int(const json_t *object, const char *key, const char *where, int64_t *value,
+                          sw_error *err);
+sw_status sw_json_get_real(const json_t *object, const char *key, const char *where, double *value,
+                           sw_error *err);
+/* Borrowed from the object. */
+sw_status sw_json_get_text(const json_t *object, const char *key, const char *where,
+                           const char **value, sw_error *err);
+sw_status sw_json_get_array(const json_t *object, const char *key, const char *where, json_t **value,
+                            sw_error *err);
+sw_status sw_json_get_object(const json_t *object, const char *key, const char *where, json_t **value,
+                             sw_error *err);
+
+/* A YAML document (libyaml) as a tree with places. All in the arena. */
+typedef enum sw_yaml_kind { SW_YAML_SCALAR, SW_YAML_SEQUENCE, SW_YAML_MAPPING } sw_yaml_kind;
+typedef struct sw_yaml {
+	sw_yaml_kind kind;
+	int line, column;
+	const char *text;             /* scalar */
+	size_t count;                 /* items, or pairs */
+	const struct sw_yaml **items; /* sequence: items; mapping: values */
+	const struct sw_yaml **keys;  /* mapping: scalar keys */
+} sw_yaml;
+sw_status sw_yaml_read(const char *path, sw_arena *arena, const sw_yaml **root, sw_error *err);
+sw_status sw_yaml_parse(const char *text, size_t length, sw_arena *arena, const sw_yaml **root,
+                        sw_error *err);
+const sw_yaml *sw_yaml_get(const sw_yaml *mapping, const char *key); /* NULL if absent */
+
+/* ---- time, threads, progress ---------------------------------------------------------------- */
+
+double sw_now_s(void);       /* monotonic */
+size_t sw_peak_memory_bytes(void); /* of this process so far (VmHWM) */
+int sw_cpu_count(void);
+
+/* Calls work(context, i) for i in [0, n) on up to `threads` threads; returns when all are done. */
+void sw_parallel_for(int64_t n, int threads, void (*work)(void *context, int64_t i), void *context);
+
+/* A progress line on standard error: redrawn on a terminal at most ten times a second and wiped at
+ * the end; nothing at all when standard error is not a terminal, or quiet is set. */
+typedef struct sw_progress {
+	bool active;
+	double started_s, drawn_s;
+	const char *label;
+} sw_progress;
+void sw_progress_start(sw_progress *progress, const char *label, bool quiet);
+void sw_progress_update(sw_progress *progress, double fraction, const char *format, ...) SW_PRINTF(3, 4);
+void sw_progress_end(sw_progress *progress);
+
+#endif

@@ -1,0 +1,68 @@
+/* Single allocations, growing arrays, and what happens when the system refuses. */
+#include "base/base.h"
+#include "base/memory.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define ALIGNMENT 64 /* a cache line, and the widest vector register */
+
+static void report_and_exit(size_t bytes)
+{
+	fprintf(stderr, "shardwright: out of memory: the system refused %zu bytes\n", bytes);
+	exit(2);
+}
+
+/* The one mutable variable at file scope: refusal can happen under any call, so its handler cannot
+ * be passed along. Set once, at the start of the process. */
+static _Atomic(sw_out_of_memory_handler *) out_of_memory = report_and_exit;
+
+void sw_set_out_of_memory(sw_out_of_memory_handler *handler)
+{
+	atomic_store(&out_of_memory, handler ? handler : report_and_exit);
+}
+
+noreturn void sw_memory_refused(size_t bytes)
+{
+	atomic_load (&out_of_memory)(bytes);
+	exit(2);
+}
+
+void *sw_try_alloc(size_t bytes)
+{
+	void *data = NULL;
+	if (posix_memalign(&data, ALIGNMENT, SW_MAX(bytes, 1)) != 0)
+		return NULL;
+	return memset(data, 0, bytes);
+}
+
+void *sw_alloc(size_t bytes)
+{
+	void *data = sw_try_alloc(bytes);
+	if (!data)
+		sw_memory_refused(bytes);
+	return data;
+}
+
+bool sw_mul_i64(int64_t a, int64_t b, int64_t *product)
+{
+	int64_t result;
+	if (a < 0 || b < 0 || __builtin_mul_overflow(a, b, &result))
+		return false;
+	*product = result;
+	return true;
+}
+
+/* Doubles, so that n pushes cost O(n) copies. */
+void *sw_vec_grow(void *data, size_t *cap, size_t need, size_t item_bytes)
+{
+	size_t doubled = *cap <= SIZE_MAX / 2 ? *cap * 2 : SIZE_MAX;
+	size_t target = SW_MAX(SW_MAX(need, doubled), 8);
+	if (target > SIZE_MAX / item_bytes)
+		sw_memory_refused(SIZE_MAX);
+	void *grown = realloc(data, target * item_bytes);
+	if (!grown)
+		sw_memory_refused(target * item_bytes);
+	*cap = target;
+	return grown;
+}

@@ -1,0 +1,93 @@
+/* Growing strings, and numbers as people write them. */
+#include "base/base.h"
+
+#include <math.h>
+#include <string.h>
+
+void sw_text_clear(sw_text *text)
+{
+	free(text->data);
+	*text = (sw_text){0};
+}
+
+void sw_text_add(sw_text *text, const char *string)
+{
+	sw_text_add_n(text, string, strlen(string));
+}
+
+void sw_text_add_n(sw_text *text, const char *string, size_t length)
+{
+	sw_vec_reserve(text, text->len + length + 1);
+	if (length)
+		memcpy(text->data + text->len, string, length);
+	text->len += length;
+	text->data[text->len] = '\0';
+}
+
+void sw_text_addf(sw_text *text, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	int length = vsnprintf(NULL, 0, format, args);
+	va_end(args);
+	if (length < 0)
+		return;
+	sw_vec_reserve(text, text->len + (size_t)length + 1);
+	va_start(args, format);
+	vsnprintf(text->data + text->len, (size_t)length + 1, format, args);
+	va_end(args);
+	text->len += (size_t)length;
+}
+
+/* One decimal, in the largest unit that leaves at least 1.0 before it; units[0] has none, if the
+ * value is whole. The bound lies where one decimal would round up to the next unit. */
+static void add_scaled(sw_text *text, double value, double base, const char *const units[], size_t count)
+{
+	double size = fabs(value);
+	size_t unit = 0;
+	while (unit + 1 < count && size >= (unit ? base - 0.05 : base)) {
+		size /= base;
+		unit++;
+	}
+	int decimals = unit == 0 && size == floor(size) ? 0 : 1;
+	sw_text_addf(text, "%s%.*f%s", value < 0 ? "-" : "", decimals, size, units[unit]);
+}
+
+static bool add_not_finite(sw_text *text, double value)
+{
+	if (isfinite(value))
+		return false;
+	sw_text_add(text, isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
+	return true;
+}
+
+void sw_text_add_bytes(sw_text *text, double bytes)
+{
+	static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
+	if (!add_not_finite(text, bytes))
+		add_scaled(text, bytes, 1024, units, SW_COUNT(units));
+}
+
+void sw_text_add_count(sw_text *text, double count)
+{
+	static const char *const units[] = {"", " k", " M", " G", " T", " P", " E"};
+	if (!add_not_finite(text, count))
+		add_scaled(text, count, 1000, units, SW_COUNT(units));
+}
+
+void sw_text_add_seconds(sw_text *text, double seconds)
+{
+	double size = fabs(seconds);
+	if (add_not_finite(text, seconds))
+		return;
+	if (size == 0)
+		sw_text_add(text, "0 s");
+	else if (size >= 0.99995)
+		sw_text_addf(text, "%.1f s", seconds);
+	else if (size >= 0.99995e-3)
+		sw_text_addf(text, "%.1f ms", seconds * 1e3);
+	else if (size >= 0.095e-6)
+		sw_text_addf(text, "%.1f us", seconds * 1e6);
+	else
+		sw_text_addf(text, "%.2g us", seconds * 1e6);
+}

@@ -1,0 +1,69 @@
+/* The clock, the machine, and loops over threads. */
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "base/base.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+double sw_now_s(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Not getrusage: its maximum begins with that of the process that started this one. */
+size_t sw_peak_memory_bytes(void)
+{
+	unsigned long long kib = 0;
+	char line[128];
+	FILE *file = fopen("/proc/self/status", "re");
+	while (file && !kib && fgets(line, sizeof(line), file))
+		if (sscanf(line, "VmHWM: %llu kB", &kib) != 1)
+			kib = 0;
+	if (file)
+		fclose(file);
+	return (size_t)kib * 1024;
+}
+
+/* The processors that this process may use: fewer than the machine has under taskset or mpirun. */
+int sw_cpu_count(void)
+{
+	cpu_set_t allowed;
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0)
+		return SW_MAX(CPU_COUNT(&allowed), 1);
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	return online > 0 ? (int)online : 1;
+}
+
+typedef struct loop {
+	int64_t n;
+	atomic_llong next;
+	void (*work)(void *context, int64_t i);
+	void *context;
+} loop;
+
+static void *take_indices(void *argument)
+{
+	loop *l = argument;
+	for (int64_t i; (i = atomic_fetch_add(&l->next, 1)) < l->n;)
+		l->work(l->context, i);
+	return NULL;
+}
+
+/* The calling thread works too, so a thread that the system refuses costs time and nothing else. */
+void sw_parallel_for(int64_t n, int threads, void (*work)(void *context, int64_t i), void *context)
+{
+	loop l = {.n = n, .work = work, .context = context};
+	int64_t wanted = SW_MAX(SW_MIN((int64_t)threads, n) - 1, 0), started = 0;
+	pthread_t *helpers = wanted ? sw_alloc((size_t)wanted * sizeof(*helpers)) : NULL;
+	while (started < wanted && pthread_create(&helpers[started], NULL, take_indices, &l) == 0)
+		started++;
+	take_indices(&l);
+	for (int64_t i = 0; i < started; i++)
+		pthread_join(helpers[i], NULL);
+	free(helpers);
+}

@@ -1,0 +1,178 @@
+/*
+ * hlo: what the files of the HLO text reader share. Private to this folder.
+ *
+ * hlo_read.c is the driver. hlo_module.c reads the header, the tables and the frames of computations;
+ * hlo_instruction.c one instruction; hlo_shape.c, hlo_literal.c, hlo_attributes.c, hlo_window.c and
+ * hlo_groups.c the parts of it; hlo_names.c knows which names mean what.
+ *
+ * Tuples exist only here. A name stands for a NODE: the values that its leaves are, and the tree that
+ * says how they nest. tuple() and get-tuple-element() make nodes of values that exist already.
+ *
+ * All functions that return sw_status report through the lexer's error.
+ */
+#ifndef SW_FRONTEND_HLO_H
+#define SW_FRONTEND_HLO_H
+
+#include "frontend/lexer.h"
+#include "program/attributes.h"
+#include "program/program.h"
+
+#define SW_HLO_MAX_PARAMETERS 100000 /* of one computation */
+#define SW_HLO_MAX_NESTING    100 /* of tuples in tuples, and of operands in operands */
+
+/* How a tuple nests. flat: its children are arrays, and `branches` is NULL. */
+typedef struct sw_hlo_tree {
+	uint32_t children, leaves;
+	bool flat;
+	const struct sw_hlo_branch *branches;
+} sw_hlo_tree;
+typedef struct sw_hlo_branch {
+	const sw_hlo_tree *tree; /* NULL: an array */
+	uint32_t first_leaf;
+} sw_hlo_branch;
+
+/* A shape that was read: its leaves are reader->leaves[first .. first + n). */
+typedef struct sw_hlo_shape {
+	const sw_hlo_tree *tree; /* NULL: an array, n is 1 */
+	size_t first;
+	uint32_t n;
+} sw_hlo_shape;
+
+typedef struct sw_hlo_node {
+	const sw_hlo_tree *tree; /* NULL: an array */
+	const sw_id *values;     /* NULL: first, first + 1, ... */
+	sw_id first, op;         /* op: SW_NO_ID for tuple and get-tuple-element */
+	uint32_t n;
+} sw_hlo_node;
+
+typedef struct sw_hlo_operand {
+	const char *place;
+	sw_hlo_node node;
+} sw_hlo_operand;
+
+typedef struct sw_hlo_symbol {
+	sw_span name;
+	uint32_t node;
+	int32_t defined_in; /* the computation in which it means `node`; -1: none */
+	int32_t computation; /* -1: no computation has this name */
+} sw_hlo_symbol;
+
+typedef struct sw_hlo_names {
+	SW_VEC(sw_hlo_symbol) symbols;
+	uint64_t *slots; /* hash in the upper half, symbol + 1 in the lower; 0: free */
+	size_t cap;
+} sw_hlo_names;
+
+/* A pair of input_output_alias, or a donor, whose leaves are known only when the entry was read. */
+typedef struct sw_hlo_binding {
+	const char *place;
+	bool donor, must;
+	int64_t parameter;
+	size_t output_path, n_output, input_path, n_input; /* in reader->paths */
+} sw_hlo_binding;
+
+#define SW_HLO_DIMS_CACHE 1024
+
+typedef struct sw_hlo {
+	sw_lexer lexer;
+	sw_program *program;
+	sw_arena scratch; /* trees and lists of values, until the text is read */
+	sw_hlo_names names;
+
+	int32_t computation; /* being read */
+	bool entry_known;
+	SW_VEC(sw_hlo_node) nodes;      /* of the computation being read */
+	SW_VEC(sw_hlo_node) parameters; /* of it, by number; n == UINT32_MAX: not seen */
+	SW_VEC(sw_hlo_node) inputs;     /* parameters of the entry */
+	sw_hlo_node root, output;       /* of the computation, of the entry */
+
+	SW_VEC(sw_hlo_binding) bindings;
+	SW_VEC(int64_t) paths;
+
+	/* stacks: who pushes pops */
+	SW_VEC(sw_shape) leaves;
+	SW_VEC(sw_hlo_branch) branches;
+	SW_VEC(sw_hlo_operand) operands;
+	SW_VEC(sw_id) ids;
+	SW_VEC(int64_t) ints;
+	SW_VEC(int32_t) called;
+	SW_VEC(sw_literal) literals;
+
+	size_t expanded; /* leaves that operands stood for so far */
+	sw_ints dims_cache[SW_HLO_DIMS_CACHE];
+} sw_hlo;
+
+/* An instruction, or an operand that is one, while it is read. */
+typedef struct sw_hlo_op {
+	const char *place; /* of the opcode */
+	sw_span name;      /* length 0: nested */
+	sw_span spelling;
+	sw_opcode opcode;
+	bool has_shape;
+	sw_hlo_shape shape;
+	size_t first_operand, n_operands; /* in reader->operands */
+	sw_attrs attrs;
+	uint64_t seen;                    /* bit i: sw_attributes_of(opcode)[i] was given */
+	int64_t tuple_index;              /* get-tuple-element; -1: not given */
+	const char *op_name;
+	sw_extra *extras, **last_extra;
+	const sw_id *control;
+} sw_hlo_op;
+
+/* ---- hlo_names.c ---- */
+
+void sw_hlo_names_clear(sw_hlo_names *names);
+/* The symbol of a name, made if it is new. Pointers into symbols live until the next call. */
+sw_hlo_symbol *sw_hlo_symbol_of(sw_hlo_names *names, sw_span name);
+
+/* ---- hlo_shape.c ---- */
+
+/* before_body: a '{' behind the shape may open a computation rather than a layout. */
+sw_status sw_hlo_read_shape(sw_hlo *reader, bool before_body, sw_hlo_shape *shape);
+/* Forgets the shape; it must be the last one that was read. */
+void sw_hlo_drop_shape(sw_hlo *reader, sw_hlo_shape shape);
+/* A tree of `n` children that are on top of reader->branches, which are popped. */
+const sw_hlo_tree *sw_hlo_make_tree(sw_hlo *reader, size_t first_branch, uint32_t leaves);
+/* An equal list in the program's arena, shared with earlier ones. */
+sw_ints sw_hlo_keep_dims(sw_hlo *reader, const int64_t *dims, int32_t n);
+/* Child `index` of a tuple's node; false if there is none. */
+bool sw_hlo_child(sw_hlo_node node, int64_t index, sw_hlo_node *child);
+sw_id sw_hlo_leaf(const sw_hlo_node *node, uint32_t leaf);
+
+/* ---- hlo_literal.c ---- */
+
+/* A literal of this array shape, up to what follows it. */
+sw_status sw_hlo_read_literal(sw_hlo *reader, sw_shape shape, sw_literal *literal);
+
+/* ---- hlo_attributes.c, hlo_window.c, hlo_groups.c ---- */
+
+/* `, name=value` until no comma follows; then looks whether a required one is missing. */
+sw_status sw_hlo_read_attributes(sw_hlo *reader, sw_hlo_op *op);
+/* Appends to a list of extras. *last is where the next one is hung. */
+void sw_hlo_add_extra(sw_hlo *reader, sw_span name, sw_span text, sw_extra ***last);
+/* `{1,2,3}` pushed onto reader->ints. */
+sw_status sw_hlo_push_ints(sw_hlo *reader);
+/* Pops reader->ints down to `first` into a list of the program's arena. */
+sw_ints sw_hlo_pop_ints(sw_hlo *reader, size_t first);
+sw_status sw_hlo_read_ints(sw_hlo *reader, sw_ints *list);
+
+sw_status sw_hlo_read_window(sw_hlo *reader, sw_window *window);
+sw_status sw_hlo_read_dim_labels(sw_hlo *reader, sw_attrs *attrs);
+sw_status sw_hlo_read_slice(sw_hlo *reader, sw_attrs *attrs);
+sw_status sw_hlo_read_padding(sw_hlo *reader, sw_attrs *attrs);
+sw_status sw_hlo_read_groups(sw_hlo *reader, sw_groups *groups);
+
+/* ---- hlo_instruction.c ---- */
+
+/* [ROOT] name = shape opcode(operands), attributes. *root: whether it said so. */
+sw_status sw_hlo_read_instruction(sw_hlo *reader, sw_hlo_node *node, bool *root);
+
+/* ---- hlo_module.c ---- */
+
+sw_status sw_hlo_read_header(sw_hlo *reader);
+sw_status sw_hlo_skip_tables(sw_hlo *reader);
+sw_status sw_hlo_read_computation(sw_hlo *reader);
+/* Turns the header's aliases and donors into leaves of the entry. */
+sw_status sw_hlo_bind_aliases(sw_hlo *reader);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * digits: what the files of layout share about the digits of one dimension. Private to src/layout.
+ */
+#ifndef SW_LAYOUT_DIGITS_H
+#define SW_LAYOUT_DIGITS_H
+
+#include "layout/layout.h"
+
+#define ALL_ATOMS UINT32_MAX
+
+/* One digit of a dimension's index: (i / stride) mod size, held by an atom. */
+typedef struct digit {
+	int64_t stride;
+	int32_t size, atom;
+} digit;
+
+/* The digits that `layout` gives to the atoms of the mask `of` along dim, by descending stride (in the order of
+ * the atoms where strides are equal, which no valid layout has). Room for SW_MAX_ATOMS. Returns their number. */
+int32_t layout_digits(const sw_atoms *atoms, const sw_layout *layout, uint32_t of, int32_t dim, digit *digits);
+
+/* Do digits in descending order nest within a dimension of this extent? */
+bool digits_nest(const digit *digits, int32_t n, int64_t extent);
+
+/* The layout as words without padding bytes, for hashes and keys: at most SW_MAX_ATOMS + 1. Equal iff the layouts
+ * are. Returns their number. */
+int32_t layout_pack(const sw_layout *layout, uint64_t *words);
+
+#endif

@@ -1,0 +1,130 @@
+/*
+ * layout: how a tensor lies on the cluster, and how it gets from one layout to another.
+ *
+ * A layout gives every atom ONE state (design.md section 2):
+ *   B             every coordinate of the atom holds the whole
+ *   S(dim, t)     coordinate c holds the elements with (i / t) mod p == c of dimension dim (p: the atom's size)
+ *   P             every coordinate holds a term; the value is their sum (max, min, ...)
+ * The digits of a dimension, in descending order of stride, nest: t*p divides the next larger t, and the
+ * largest t*p divides N (the padding rewrite sees to that; here N is what the shape says). A value has
+ * one monoid for its P atoms. This array of states IS the canonical form: two layouts are equal iff states
+ * and monoid are (monoid NONE when no atom is P). A dimension's local index is the global index with the
+ * digits of its atoms taken out: one digit (t, p) takes i to (i / (t*p)) * t + i mod t.
+ */
+#ifndef SW_LAYOUT_H
+#define SW_LAYOUT_H
+
+#include "cluster/cluster.h"
+
+typedef enum sw_state_kind { SW_STATE_B, SW_STATE_S, SW_STATE_P } sw_state_kind;
+
+typedef struct sw_state {
+	uint8_t kind;   /* sw_state_kind */
+	int8_t dim;     /* S only, else 0 */
+	int64_t stride; /* S only, else 0 */
+} sw_state;
+
+typedef struct sw_layout {
+	sw_monoid monoid; /* of the P atoms; NONE when there are none */
+	int32_t n;        /* atoms */
+	sw_state state[SW_MAX_ATOMS];
+} sw_layout;
+
+sw_layout sw_layout_replicated(const sw_atoms *atoms);
+bool sw_layout_equal(const sw_layout *a, const sw_layout *b);
+uint64_t sw_layout_hash(const sw_layout *layout);
+/* Does the layout fit the shape: digits nest and divide, dims exist, monoid present iff a P is. */
+bool sw_layout_valid(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout);
+/* Masks of atoms by state; atoms that split `dim` (dim < 0: any). */
+uint32_t sw_layout_partial_atoms(const sw_layout *layout);
+uint32_t sw_layout_split_atoms(const sw_layout *layout, int32_t dim);
+/* Places the atoms of the mask, in order (outermost atom first), as adjacent digits that descend from
+ * `top` (the first gets stride top/p1, the next top/(p1 p2), ...): a block split when top == N. False (and no change) if that does not divide. */
+bool sw_layout_split(const sw_atoms *atoms, sw_layout *layout, uint32_t mask, int32_t dim, int64_t top);
+
+/* dims of one device's part; dims has room for shape.rank. */
+void sw_layout_local_dims(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, int64_t *dims);
+int64_t sw_layout_local_bytes(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout);
+/* Local index along dim -> global index, on a device. */
+int64_t sw_layout_global_index(const sw_atoms *atoms, const sw_layout *layout, int32_t dim, int64_t device, int64_t local);
+/* Is global element `index` (rank entries) in the device's part? P counts as held. */
+bool sw_layout_holds(const sw_atoms *atoms, const sw_layout *layout, int64_t device, const int64_t *index);
+/* Copies a device's part out of (into) the whole; element_bytes each. P: as B. O(local elements), inner runs copied at once. */
+void sw_layout_cut(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, int64_t device,
+                   int64_t element_bytes, const void *whole, void *part);
+void sw_layout_paste(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, int64_t device,
+                     int64_t element_bytes, const void *part, void *whole);
+
+/* "[S0 S1/4 B P(sum)]": one word per atom; "/t" only where the stride is not that of a plain block split (digits of a dim
+ * descending from N in atom order). Parses back given the shape. */
+void sw_layout_print(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, sw_text *text);
+sw_status sw_layout_parse(const sw_atoms *atoms, sw_shape shape, const char *text, sw_layout *layout, sw_error *err);
+
+/* Local data of a split dimension seen as digits: what the lowering of a move works on. The local extent of `dim` under
+ * `layout` is written as factors, major first: extents[k], and atom_of[k] = the atom whose digit of `with` sits there
+ * (extent = its size), or -1 for an undivided run. `with` is a layout whose digits contain those of `layout` and some
+ * more (the atoms of `extra`): the factors show where the extra digits lie inside the local data. Returns the number of factors. */
+int32_t sw_layout_local_digits(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
+                               const sw_layout *with, uint32_t extra, int32_t dim, int64_t *extents, int32_t *atom_of);
+
+/* ---- redistribution --------------------------------------------------------------------------------- */
+
+/*  move            states before -> after (for every atom of the mask)       communicates
+ *  SLICE           B -> S                                                      no
+ *  TO_PARTIAL      B -> P: kept on coordinate 0, identity elsewhere            no
+ *  ALL_GATHER      S -> B                                                      yes
+ *  ALL_REDUCE      P -> B                                                      yes
+ *  REDUCE_SCATTER  P -> S                                                      yes
+ *  ALL_TO_ALL      S(d, t) -> S(d', t')  (each atom keeps being split)         yes
+ *  PERMUTE         the states of the mask's atoms are permuted among atoms of equal size: whole local parts travel; yes
+ * Several atoms in one move form one group, numbered as in sw_atoms_groups. */
+typedef enum sw_move_kind {
+	SW_MOVE_SLICE, SW_MOVE_TO_PARTIAL, SW_MOVE_ALL_GATHER, SW_MOVE_ALL_REDUCE,
+	SW_MOVE_REDUCE_SCATTER, SW_MOVE_ALL_TO_ALL, SW_MOVE_PERMUTE, SW_MOVE_COUNT
+} sw_move_kind;
+const char *sw_move_name(sw_move_kind kind);
+
+typedef struct sw_move {
+	sw_move_kind kind;
+	uint32_t atoms;
+	sw_layout after;
+	int8_t to_atom[SW_MAX_ATOMS]; /* PERMUTE: the state of atom a goes to atom to_atom[a]; else unused */
+} sw_move;
+
+/* Seconds of one collective with `operand_bytes` per rank over the groups of `atoms`; the caller's model (`cost`). */
+typedef double sw_collective_seconds(void *context, sw_move_kind kind, uint32_t atoms, int64_t operand_bytes);
+
+#define SW_MAX_MOVES 12
+typedef struct sw_path {
+	int32_t n;
+	sw_move moves[SW_MAX_MOVES];
+	double seconds;
+	int64_t payload_bytes; /* per rank, by sw_collective_payload_bytes (a rank that does send) */
+	int64_t peak_bytes;    /* largest operand + result of any move */
+} sw_path;
+
+/* The pairs source, target of a PERMUTE from layout `before`: for every device one, fixed points left out. */
+int32_t sw_move_permute_pairs(const sw_atoms *atoms, const sw_move *move, sw_arena *arena, const int64_t **pairs);
+
+/* Cheapest path by Dijkstra over layouts (ties: fewer moves, then fewer bytes, then a fixed order). `from` and `to` are valid and
+ * have the same monoid where both have one. TO_PARTIAL is used only when `to` has P where `from` is B; B and S to P(to) are always
+ * possible. Local work of slices and transposes counts as the bytes it touches over `local_bandwidth` (bytes/s).
+ * SW_NO if no path keeps every operand + result within memory_bytes (0: no bound). n == 0 if from == to. */
+typedef struct sw_redistribution {
+	const sw_atoms *atoms;
+	sw_collective_seconds *seconds;
+	void *context;
+	double local_bandwidth;
+	int64_t memory_bytes;
+} sw_redistribution;
+sw_status sw_redistribute(const sw_redistribution *how, sw_shape shape, const sw_layout *from,
+                          const sw_layout *to, sw_path *path, sw_error *err);
+
+/* Remembers seconds and payload by (shape, from, to). Thread-safe is not promised. */
+typedef struct sw_path_cache sw_path_cache;
+sw_path_cache *sw_path_cache_new(const sw_redistribution *how);
+void sw_path_cache_free(sw_path_cache *cache);
+/* Same path as sw_redistribute; *path is owned by the cache. Infinite seconds (n == 0) where there is none. */
+const sw_path *sw_path_cache_get(sw_path_cache *cache, sw_shape shape, const sw_layout *from, const sw_layout *to);
+
+#endif

@@ -1,0 +1,155 @@
+/*
+ * What the files of this folder share: roles, classes, axes' options, sites, the problem.
+ * The steps, in order: roles.c -> classes.c -> profiles.c (options, candidates) -> problem.c -> search.c.
+ */
+#ifndef SW_PLAN_INTERNAL_H
+#define SW_PLAN_INTERNAL_H
+
+#include "plan/plan.h"
+
+/* ---- layouts.c: layouts by number, and the price of going from one to another ------------------------- */
+
+typedef struct sw_layouts {
+	sw_map index;
+	SW_VEC(sw_layout) items;
+} sw_layouts;
+uint32_t sw_layouts_id(sw_layouts *layouts, const sw_layout *layout);
+void sw_layouts_clear(sw_layouts *layouts);
+
+/* ---- roles.c: what the entry's inputs are, and what follows from them ------------------------------------ */
+
+/* How control flows through the loops: everything that is one value to a person. */
+typedef struct sw_carry { /* one leaf of one while */
+	sw_id loop;       /* op */
+	uint32_t leaf;
+	sw_id init, result, in_body, in_condition, next; /* values; next: the body's result */
+} sw_carry;
+
+typedef struct sw_roles {
+	sw_arena arena;
+	const sw_program *program;
+	uint32_t n_inputs;
+	const sw_id *inputs;        /* value per entry input leaf */
+	sw_role *input_role;
+	int32_t *output_input;      /* per entry result: the input it replaces, -1: none */
+	bool *from_parameter;       /* per value: a parameter seen through converts, slices, transposes */
+	double *trips;              /* per op: how often it runs in a step */
+	int32_t *moment;            /* per op: position in the flattened order; body ops stand inside their while */
+	int32_t *last_use;          /* per value: one past the moment of its last reader */
+	int32_t n_moments;
+	SW_VEC(sw_carry) carries;
+	bool *planned;              /* per computation: entry, bodies and conditions of whiles */
+} sw_roles;
+void sw_roles_init(sw_roles *roles, const sw_program *program, const sw_sidecar *sidecar);
+void sw_roles_clear(sw_roles *roles);
+
+/* ---- classes.c: splits that the rules carry into each other ---------------------------------------------- */
+
+typedef struct sw_split {     /* of a value: (dim, top); of an op: (factor, top) */
+	int32_t where;
+	int32_t class;
+	int64_t top;
+} sw_split;
+typedef struct sw_classes {
+	sw_arena arena;
+	int32_t n;
+	bool *data;   /* contains the leading dimension of a data input */
+	bool *state;  /* contains a dimension of a state input */
+	bool *heavy;  /* contains a dimension of a dot, or of a state or data input: worth a candidate */
+	const uint32_t *value_start, *op_start; /* [n + 1] into the lists */
+	const sw_split *value_splits, *op_splits;
+	const uint8_t *partial; /* per value: monoids (bit) in which it may be P */
+} sw_classes;
+void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *const *rules);
+void sw_classes_clear(sw_classes *classes);
+
+/* ---- profiles.c: what a site may do, shared by all sites that are alike ------------------------------------ */
+
+/* How an axis may be used: AUTO freely; DATA: whatever has the batch splits it, state as the flags say; TENSOR: dots with a
+ * parameter split output or contraction, nothing splits the batch. */
+typedef enum sw_axis_use { SW_AXIS_FREE, SW_AXIS_DATA, SW_AXIS_TENSOR, SW_AXIS_NONE } sw_axis_use;
+typedef struct sw_mesh {
+	int32_t n_axes;
+	sw_axis axes[2];
+	sw_axis_use use[2];
+	bool split_parameters, split_moments; /* DATA: at rest */
+	char name[48];
+} sw_mesh;
+
+typedef struct sw_option { /* of one axis at one site */
+	uint8_t kind;    /* sw_choice_kind */
+	uint8_t monoid;
+	int16_t index;   /* factor, or dim for sites that are not ops; passage */
+	int64_t top;
+} sw_option;
+typedef struct sw_candidate {
+	sw_option axis[2];
+} sw_candidate;
+
+typedef struct sw_profile {
+	int32_t n;                  /* candidates */
+	uint32_t n_in, n_out;
+	const sw_candidate *candidates;
+	const uint32_t *in, *out;   /* layout numbers [candidate][operand], [candidate][result] */
+	const double *seconds;      /* of one execution, per candidate */
+} sw_profile;
+
+typedef enum sw_site_kind { SW_SITE_OP, SW_SITE_INPUT, SW_SITE_CARRY, SW_SITE_OUTPUT } sw_site_kind;
+typedef struct sw_site {
+	uint8_t kind;
+	uint32_t index;   /* op id; input leaf; carry; entry result */
+	int32_t profile;
+	int32_t node;     /* in the problem */
+} sw_site;
+
+typedef struct sw_planner {
+	sw_arena arena;
+	const sw_program *program;
+	const sw_cluster *cluster;
+	const sw_rule **rules;
+	sw_roles roles;
+	sw_classes classes;
+	sw_layouts layouts;
+	sw_path_cache *paths;
+	SW_VEC(sw_profile) profiles;
+	sw_map profile_index;
+} sw_planner;
+/* Number of the site's profile under the mesh. */
+int32_t sw_profile_of(sw_planner *planner, const sw_mesh *mesh, sw_site_kind kind, uint32_t index);
+bool sw_candidate_strategy(const sw_atoms *atoms, const sw_mesh *mesh, const sw_rule *rule,
+                           const sw_candidate *candidate, sw_strategy *strategy);
+
+/* ---- problem.c: sites and hubs as a pairwise problem -------------------------------------------------------- */
+
+typedef struct sw_hub {
+	sw_id value;
+	int32_t node, profile;
+} sw_hub;
+typedef struct sw_model {
+	sw_arena arena;
+	sw_planner *planner;
+	const sw_mesh *mesh;
+	sw_problem problem;
+	SW_VEC(sw_site) sites;
+	SW_VEC(sw_hub) hubs;
+	uint32_t *producer;  /* per value: its site */
+	uint32_t *result_of; /* per value: which of the site's results */
+	uint32_t *hub_of;    /* per value: number of its hub, SW_NO_ID: none */
+	sw_map tables;       /* (layout lists, shape, trips) -> table of the problem */
+} sw_model;
+#define SW_COST_UNIT_S 1e-12 /* the problem's costs are whole picoseconds */
+void sw_model_init(sw_model *model, sw_planner *planner, const sw_mesh *mesh, int64_t memory_bytes);
+void sw_model_clear(sw_model *model);
+/* Writes the decisions of an assignment into the plan. */
+void sw_model_apply(const sw_model *model, const int32_t *assignment, sw_plan *plan);
+
+/* ---- meshes.c: strategies as meshes ------------------------------------------------------------------------ */
+
+/* The meshes that a strategy searches; auto: every grouping of the atoms into at most two axes, then the fixed strategies. */
+typedef SW_VEC(sw_mesh) sw_meshes;
+sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy, sw_meshes *meshes, sw_error *err);
+
+/* make.c */
+sw_plan *sw_plan_new(sw_program *canonical, const char *program_path, const sw_cluster *cluster);
+
+#endif

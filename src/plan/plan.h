@@ -1,0 +1,121 @@
+/*
+ * plan: choose how the program runs on the cluster.
+ *
+ * Takes a canonical program (rewrite), a cluster and options, gives a PLAN: for every op a strategy, for every value the
+ * layout in which it is produced and the one in which it is kept for its consumers (its HUB), for every entry input and result the
+ * layout at rest; and what it will cost, with a lower bound.
+ *
+ * How. (1) Rules of all ops. (2) CLASSES: splits (dimension, top) of all values that the rules carry into each
+ * other form equivalence classes (flooding, Rhino 4.3.3): the batch is one, the heads of a layer another.
+ * (3) Atoms are grouped in at most two AXES of adjacent atoms; each grouping is a leaf of the search. (4) A site's
+ * CANDIDATES give each axis to one class that the op has, to a passage of partial sums, or to none. (5) The pairwise
+ * problem: a node per site and a hub per value with several readers; node cost: kernel time at the local share; edge cost: redistribution
+ * seconds; spans: local bytes over live moments. (6) solve. (7) The cheapest assignment of all leaves and of the fixed
+ * strategies, measured on the partitioned program, is the plan.
+ * Fixed strategies are constraints on the same problem.
+ */
+#ifndef SW_PLAN_H
+#define SW_PLAN_H
+
+#include "cost/cost.h"
+#include "frontend/frontend.h"
+#include "rewrite/rewrite.h"
+#include "solve/solve.h"
+
+typedef enum sw_strategy_kind {
+	SW_PLAN_AUTO, SW_PLAN_DP, SW_PLAN_ZERO1, SW_PLAN_ZERO3, SW_PLAN_MEGATRON, SW_PLAN_SERIAL
+} sw_strategy_kind;
+typedef struct sw_plan_strategy {
+	sw_strategy_kind kind;
+	int64_t tp; /* MEGATRON: devices per tensor-parallel group */
+} sw_plan_strategy;
+/* "auto", "dp", "zero1", "zero3", "megatron:tp=K". */
+sw_status sw_plan_strategy_parse(const char *text, sw_plan_strategy *strategy, sw_error *err);
+void sw_plan_strategy_print(const sw_plan_strategy *strategy, sw_text *text);
+
+/* Atoms that move together: a run of adjacent atoms. */
+typedef struct sw_axis {
+	uint32_t atoms;
+	int64_t size;
+	char name[8]; /* "x", "y" */
+} sw_axis;
+
+/* One line of "what else was considered". */
+typedef struct sw_alternative {
+	char name[48];
+	bool feasible;
+	double step_time_s, compute_s, communication_s;
+	int64_t payload_bytes, peak_bytes;
+} sw_alternative;
+
+typedef struct sw_plan {
+	sw_arena arena;
+	sw_program *program;       /* canonical; owned */
+	const sw_cluster *cluster; /* borrowed */
+	const char *program_path;
+	uint64_t program_hash;     /* of the program as read */
+	sw_plan_strategy strategy; /* as asked */
+	char chosen[48];           /* which contender won: "dp", "search x=2 y=2", ... */
+	int32_t n_axes;
+	sw_axis axes[2];
+
+	/* The decisions. Layouts are numbers into `layouts`. */
+	SW_VEC(sw_layout) layouts;
+	const sw_rule **rules;      /* per op */
+	sw_strategy *strategies;    /* per op */
+	uint32_t *produced;         /* per value: how its op leaves it (while results and body parameters: the carried layout) */
+	uint32_t *kept;             /* per value: its hub; == produced where nothing is redistributed for all */
+	uint32_t *outputs;          /* per entry result: the layout at rest */
+	uint32_t n_outputs;
+
+	/* What it costs. */
+	sw_program_cost predicted;
+	double model_s, lower_bound_s, gap; /* of the additive model the solver worked on; gap relative to it */
+	char scope[256];                    /* what the bound is relative to */
+	double planning_s;
+	SW_VEC(sw_alternative) alternatives;
+	SW_VEC(const char *) warnings;      /* ops without a rule, ... */
+} sw_plan;
+
+uint32_t sw_plan_layout_id(sw_plan *plan, const sw_layout *layout); /* interned */
+
+/* Costs the program that a plan leads to: `partition` provides it, which stands below this folder. */
+typedef sw_status sw_plan_measure_fn(const sw_plan *plan, sw_program_cost *cost, sw_error *err);
+
+typedef struct sw_plan_options {
+	sw_plan_strategy strategy;
+	int64_t memory_bytes;    /* per device; 0: the cluster file's */
+	double time_limit_s;     /* 0: none */
+	bool quiet;
+	sw_plan_measure_fn *measure;
+} sw_plan_options;
+
+/* `program` is as read; the plan makes its own canonical copy. `sidecar` gives roles. SW_NO when nothing fits in memory
+ * (the message says by how much, and where). */
+sw_status sw_plan_make(const sw_program *program, const char *program_path, const sw_sidecar *sidecar,
+                       const sw_cluster *cluster, const sw_plan_options *options, sw_plan **plan, sw_error *err);
+/* Everything replicated: what a single device runs. */
+sw_status sw_plan_replicated(const sw_program *program, const sw_cluster *cluster, sw_plan **plan, sw_error *err);
+void sw_plan_free(sw_plan *plan);
+/* Every decision is consistent: strategies possible, layouts valid, aliased inputs and outputs equal. */
+sw_status sw_plan_verify(const sw_plan *plan, sw_error *err);
+
+/* Layouts that the operands and results of an op have under the plan (regions' included). */
+bool sw_plan_op_layouts(const sw_plan *plan, sw_id op, sw_layout *operands, sw_layout *results);
+/* How the planner and the partitioner price redistribution: `context` must outlive the result. */
+sw_redistribution sw_plan_redistribution(const sw_cluster *cluster);
+
+/* ---- plan file (docs/plan-file.md) ------------------------------------------------------------------- */
+
+sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err);
+/* Reads the plan and the program it names (relative to the working directory, else to the plan's folder); the cluster is in the plan file.
+ * A program whose hash differs is refused with a line that says so. *cluster and *plan become the caller's. */
+sw_status sw_plan_read(const char *path, sw_cluster *cluster, sw_plan **plan, sw_error *err);
+
+/* ---- explain ------------------------------------------------------------------------------------------ */
+
+/* The plan as a table: mesh, predicted figures, parameters and their layouts (equal lines of repeated layers folded), heavy ops, alternatives, warnings. */
+void sw_plan_explain(const sw_plan *plan, sw_text *text);
+json_t *sw_plan_summary(const sw_plan *plan); /* the keys of design.md section 6 */
+
+#endif

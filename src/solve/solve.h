@@ -1,0 +1,118 @@
+/*
+ * solve: choose one strategy per node.
+ *
+ * Takes a pairwise problem: nodes with strategies; a cost per strategy; a table of costs per edge
+ * (row = strategy of the first node, column = strategy of the second); per node any number of SPANS
+ * (half-open intervals of moments with a usage per strategy); one capacity that the sum of the usages
+ * of all spans containing a moment must not exceed, at any moment. Gives the assignment of least
+ * total cost that it found, and a LOWER BOUND on the cost of every feasible assignment.
+ * It knows nothing of tensors. A superset of the ASPLOS 2025 IOPDDL contest's problem.
+ *
+ * Costs and usages are 64-bit integers in whatever unit the caller chose; costs may be negative,
+ * usages may not. SW_FORBIDDEN marks a strategy, or a pair, that may not be chosen: a flag, never
+ * added to anything. Sums are exact (128 bits inside); the reported bound is rounded down.
+ * Deterministic: the same problem and options without a time limit give the same answer, whatever the
+ * number of threads.
+ */
+#ifndef SW_SOLVE_H
+#define SW_SOLVE_H
+
+#include "base/base.h"
+
+#define SW_FORBIDDEN INT64_MAX
+
+typedef struct sw_span {
+	int32_t node;
+	int32_t begin, end;   /* moments [begin, end) */
+	const int64_t *usage; /* per strategy of the node; borrowed from the problem's arena */
+} sw_span;
+
+typedef struct sw_cost_table { /* interned: equal tables are stored once */
+	int32_t rows, columns;
+	const int64_t *cost; /* row-major */
+} sw_cost_table;
+
+typedef struct sw_edge {
+	int32_t from, to; /* rows belong to from, columns to `to` */
+	int32_t table;
+} sw_edge;
+
+typedef struct sw_problem_node {
+	int32_t strategies; /* >= 1 */
+	const int64_t *cost;
+} sw_problem_node;
+
+/* Filled by the functions below; fields are for reading. Owns copies of all it was given. */
+typedef struct sw_problem {
+	sw_arena arena;
+	SW_VEC(sw_problem_node) nodes;
+	SW_VEC(sw_span) spans;
+	SW_VEC(sw_cost_table) tables;
+	SW_VEC(sw_edge) edges;
+	SW_VEC(int32_t) tied_to; /* per node: the node whose strategy index it shares, or itself */
+	int32_t moments;         /* 1 + the largest moment of any span */
+	int64_t capacity;        /* INT64_MAX: none */
+	sw_map table_index;
+} sw_problem;
+
+void sw_problem_init(sw_problem *problem);
+void sw_problem_clear(sw_problem *problem);
+int32_t sw_problem_add_node(sw_problem *problem, int32_t strategies, const int64_t *cost);
+/* Spans whose usages are all zero, or that are empty, are dropped. */
+void sw_problem_add_span(sw_problem *problem, int32_t node, int32_t begin, int32_t end,
+                         const int64_t *usage);
+int32_t sw_problem_add_table(sw_problem *problem, int32_t rows, int32_t columns, const int64_t *cost);
+void sw_problem_add_edge(sw_problem *problem, int32_t from, int32_t to, int32_t table);
+/* From now on b must take the same strategy index as a (both have equally many). */
+void sw_problem_tie(sw_problem *problem, int32_t a, int32_t b);
+/* Checks indices, shapes, signs and that no sum can overflow 128 bits: SW_ERR_INPUT otherwise. */
+sw_status sw_problem_check(const sw_problem *problem, sw_error *err);
+
+/* What an assignment costs and uses, computed from the problem alone (the independent evaluator). */
+typedef struct sw_evaluation {
+	bool allowed;       /* no forbidden strategy or pair, ties kept */
+	bool within;        /* no moment above the capacity */
+	int64_t cost;       /* meaningful when allowed; saturates at INT64_MAX - 1 */
+	int64_t peak_usage; /* largest total over moments, and the first moment that has it */
+	int32_t peak_moment;
+} sw_evaluation;
+void sw_problem_evaluate(const sw_problem *problem, const int32_t *assignment, sw_evaluation *evaluation);
+
+typedef enum sw_solve_answer {
+	SW_SOLVED_OPTIMAL,    /* lower_bound == cost */
+	SW_SOLVED_FEASIBLE,   /* stopped by a limit: assignment valid, bound valid */
+	SW_SOLVED_INFEASIBLE, /* proved: nothing fits */
+	SW_SOLVED_UNKNOWN,    /* none found, not proved: assignment is the one least above the capacity */
+} sw_solve_answer;
+
+typedef struct sw_solve_options {
+	int64_t work_limit;   /* abstract units (about table entries visited); 0: a sensible default */
+	double time_limit_s;  /* 0: none. With it the answer may depend on the machine */
+	int threads;          /* 0: all */
+	bool quiet;           /* no progress line */
+	int n_starts;         /* assignments to begin from (each n_nodes long), kept if best: the answer */
+	const int32_t *const *starts; /* is never worse than a feasible start */
+	const volatile bool *stop; /* NULL, or set from a signal handler: finish with the best so far */
+} sw_solve_options;
+
+typedef struct sw_solution {
+	sw_solve_answer answer;
+	int32_t *assignment; /* per node; owned, freed by sw_solution_clear; NULL if infeasible */
+	int64_t cost, lower_bound; /* bound valid in every case but INFEASIBLE */
+	int64_t peak_usage;
+	int32_t peak_moment;
+	int64_t work;       /* units spent */
+	double seconds;
+	int32_t nodes_left, edges_left; /* after the exact reductions */
+	bool timed_out;
+} sw_solution;
+
+/* Steps: contract ties -> exact reductions to a fixed point (parallel edges, row and column minima,
+ * arc consistency, dominance, nodes of degree 0, 1 and 2) -> bound by reweighted message passing with
+ * multipliers on the binding moments -> search (rounding, tree moves, branch and bound) -> map back ->
+ * evaluate. SW_OK for every answer; errors only for a problem that sw_problem_check refuses. */
+sw_status sw_solve(const sw_problem *problem, const sw_solve_options *options, sw_solution *solution,
+                   sw_error *err);
+void sw_solution_clear(sw_solution *solution);
+
+#endif

@@ -1,0 +1,103 @@
+#include "helpers.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST = 10000 };
+
+typedef struct visits {
+	atomic_int count[MOST];
+} visits;
+
+static void visit(void *context, int64_t i)
+{
+	atomic_fetch_add(&((visits *)context)->count[i], 1);
+}
+
+static void every_index_is_visited_once(void **state)
+{
+	(void)state;
+	static const struct {
+		int64_t n;
+		int threads;
+	} cases[] = {{0, 4},  {1, 1},   {1, 8},    {3, 8},    {7, 0},
+	             {7, -1}, {100, 2}, {MOST, 1}, {MOST, 3}, {MOST, 16}};
+	for (size_t k = 0; k < SW_COUNT(cases); k++) {
+		visits *seen = sw_alloc(sizeof(*seen));
+		sw_parallel_for(cases[k].n, cases[k].threads, visit, seen);
+		for (int64_t i = 0; i < MOST; i++)
+			assert_int_equal(atomic_load(&seen->count[i]), i < cases[k].n);
+		free(seen);
+	}
+}
+
+static void rest(void *context, int64_t i)
+{
+	(void)context;
+	(void)i;
+	nanosleep(&(struct timespec){.tv_nsec = 50 * 1000 * 1000}, NULL);
+}
+
+static void indices_are_worked_on_at_the_same_time(void **state)
+{
+	(void)state;
+	double start = sw_now_s();
+	sw_parallel_for(8, 8, rest, NULL);
+	assert_true(sw_now_s() - start < 8 * 0.05);
+}
+
+static void visit_rows(void *context, int64_t i)
+{
+	(void)i;
+	sw_parallel_for(100, 2, visit, context);
+}
+
+static void loops_may_be_nested(void **state)
+{
+	(void)state;
+	visits *seen = sw_alloc(sizeof(*seen));
+	sw_parallel_for(10, 3, visit_rows, seen);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(atomic_load(&seen->count[i]), 10);
+	free(seen);
+}
+
+static void the_clock_runs_forward(void **state)
+{
+	(void)state;
+	double before = sw_now_s();
+	rest(NULL, 0);
+	double passed = sw_now_s() - before;
+	assert_true(passed >= 0.049 && passed < 10);
+}
+
+static void peak_memory_rises_with_use(void **state)
+{
+	(void)state;
+	size_t before = sw_peak_memory_bytes(), bytes = (size_t)64 << 20;
+	assert_true(before > 100000);
+	char *data = sw_alloc(bytes);
+	memset(data, 1, bytes);
+	assert_true(sw_peak_memory_bytes() >= before + bytes / 2);
+	free(data);
+}
+
+static void there_is_a_processor(void **state)
+{
+	(void)state;
+	assert_true(sw_cpu_count() >= 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_index_is_visited_once),
+		cmocka_unit_test(indices_are_worked_on_at_the_same_time),
+		cmocka_unit_test(loops_may_be_nested),
+		cmocka_unit_test(the_clock_runs_forward),
+		cmocka_unit_test(peak_memory_rises_with_use),
+		cmocka_unit_test(there_is_a_processor),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

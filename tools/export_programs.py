@@ -1,0 +1,333 @@
+#!/usr/bin/env python3
+"""Export whole training steps from JAX, as fixtures: programs, their sidecars and recordings.
+
+    export_programs.py                  every fixture
+    export_programs.py gpt-tiny mlp     these
+    export_programs.py --list           what there is
+    export_programs.py --check          read the files again and see that they agree with each other
+    export_programs.py --opcodes        the opcodes that occur in them
+
+For a fixture NAME it writes, into tests/programs or the folder given with --out,
+
+    NAME.hlo.gz                   HLO text as JAX hands it to XLA, before any optimisation
+    NAME.inputs.json              names, roles and recipes of the inputs, names and roles of the outputs
+    NAME.recorded.safetensors.gz  one step: inputs and outputs, unless the fixture is for planning only
+
+The formats are in docs/programs.md, the versions it runs with in tools/export_requirements.txt. With the
+same versions a second run writes the same files, byte for byte.
+"""
+
+import argparse
+import collections
+import gzip
+import json
+import os
+import pathlib
+import re
+import sys
+import zlib
+from dataclasses import dataclass
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+
+from models.bert import bert
+from models.gpt import gpt
+from models.llama import llama
+from models.mlp import mlp
+from models.spec import Model
+from models.t5 import t5
+from models.training import Optimizer, Training
+
+PROGRAMS = pathlib.Path(__file__).resolve().parent.parent / "tests" / "programs"
+
+# --- The fixtures ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fixture:
+    name: str
+    model: Model
+    optimizer: Optimizer = Optimizer()
+    recorded: bool = True
+
+
+MLP = dict(widths=(64, 128, 128, 16), batch=32)
+GPT_TINY = dict(depth=2, width=32, heads=8, vocabulary=64, length=16, batch=8)
+BERT_TINY = dict(depth=2, width=32, heads=8, vocabulary=64, length=16, masked=8, batch=8)
+T5_TINY = dict(
+    depth=2, width=32, heads=8, feedforward=64, vocabulary=64, buckets=16, reach=16, lengths=(16, 8), batch=8
+)
+GPT_DEMO = dict(depth=2, width=128, heads=8, vocabulary=256, length=128, batch=16)
+GPT_124M = dict(depth=12, width=768, heads=12, vocabulary=50304, length=1024, batch=8, compute=jnp.bfloat16)
+GPT_175B = dict(depth=96, width=12288, heads=96, vocabulary=51200, length=2048, batch=64, compute=jnp.bfloat16)
+LLAMA3_8B = dict(
+    depth=32,
+    width=4096,
+    heads=32,
+    groups=8,
+    feedforward=14336,
+    vocabulary=128256,
+    length=8192,
+    batch=16,
+    compute=jnp.bfloat16,
+)
+
+CLIPPED = Optimizer(clip=1.0)
+LARGE = Optimizer(learning_rate=3e-4, weight_decay=0.1, clip=1.0)
+
+FIXTURES = [
+    Fixture("mlp", mlp(**MLP)),
+    Fixture("mlp-clip", mlp(**MLP, activation="gelu", task="classification"), CLIPPED),
+    Fixture("mlp-bf16", mlp(**MLP, compute=jnp.bfloat16)),
+    Fixture("gpt-tiny", gpt(**GPT_TINY)),
+    Fixture("gpt-tiny-clip", gpt(**GPT_TINY), CLIPPED),
+    Fixture("gpt-tiny-scan", gpt(**GPT_TINY, scan=True)),
+    Fixture("gpt-tiny-scan-clip", gpt(**GPT_TINY, scan=True), CLIPPED),
+    Fixture("bert-tiny", bert(**BERT_TINY)),
+    Fixture("bert-tiny-clip", bert(**BERT_TINY), CLIPPED),
+    Fixture("t5-tiny", t5(**T5_TINY)),
+    Fixture("t5-tiny-clip", t5(**T5_TINY), CLIPPED),
+    Fixture("gpt", gpt(**GPT_DEMO)),
+    Fixture("gpt-scan", gpt(**GPT_DEMO, scan=True)),
+    Fixture("gpt-124m", gpt(**GPT_124M), LARGE, recorded=False),
+    Fixture("gpt-124m-scan", gpt(**GPT_124M, scan=True), LARGE, recorded=False),
+    Fixture("gpt-175b", gpt(**GPT_175B), LARGE, recorded=False),
+    Fixture("llama3-8b", llama(**LLAMA3_8B), LARGE, recorded=False),
+]
+
+# --- Writing -----------------------------------------------------------------------------------------------------
+
+HLO_TYPES = {"float32": "f32", "bfloat16": "bf16", "float16": "f16", "int32": "s32", "uint32": "u32", "bool": "pred"}
+SAFETENSORS_TYPES = {
+    "float32": "F32",
+    "bfloat16": "BF16",
+    "float16": "F16",
+    "int32": "I32",
+    "uint32": "U32",
+    "bool": "BOOL",
+}
+
+
+def export(fixture, folder):
+    training = Training(fixture.model, fixture.optimizer)
+    text = training.lower().compiler_ir("hlo").as_hlo_text(print_large_constants=True)
+    program_path, sidecar_path, recording_path = paths(folder, fixture.name)
+    write_gzip(program_path, text.encode())
+    sidecar_path.write_text(sidecar_text(sidecar(fixture, training)))
+    recording_path.unlink(missing_ok=True)
+    if fixture.recorded:
+        write_gzip(recording_path, safetensors(record(fixture, training)))
+
+
+def sidecar(fixture, training):
+    state, inputs = training.state(), training.inputs()
+    document = {
+        "format": "shardwright-inputs",
+        "version": 1,
+        "program": fixture.name,
+        "learning_rate": fixture.optimizer.learning_rate,
+        "inputs": [
+            {
+                "index": i,
+                "name": value.name,
+                "shape": list(value.array.shape),
+                "type": HLO_TYPES[jnp.dtype(value.array.dtype).name],
+                "role": value.role,
+                "init": value.array.init,
+                "random": value.array.random,
+            }
+            for i, value in enumerate(inputs)
+        ],
+        "outputs": [
+            {"index": i, "name": value.name, "role": value.role, "input": i if i < len(state) else None}
+            for i, value in enumerate(training.outputs())
+        ],
+    }
+    if fixture.model.vocabulary is not None:
+        document["tokens"] = {"input": len(state), "vocabulary": fixture.model.vocabulary}
+    return document
+
+
+def sidecar_text(document):
+    """JSON with one line per input and output."""
+    fields = []
+    for key, value in document.items():
+        text = json.dumps(value)
+        if isinstance(value, list):
+            text = "[\n" + ",\n".join("  " + json.dumps(item) for item in value) + "\n ]"
+        fields.append(f" {json.dumps(key)}: {text}")
+    return "{\n" + ",\n".join(fields) + "\n}\n"
+
+
+def record(fixture, training):
+    """One step on random inputs. Every operation rounds to its own type; XLA's default may keep bf16 in f32."""
+    generator = np.random.default_rng(zlib.crc32(fixture.name.encode()))
+    inputs = [draw(generator, value.array) for value in training.inputs()]
+    with jax.default_matmul_precision("highest"):
+        step = training.lower().compile(compiler_options={"xla_allow_excess_precision": False})
+    outputs = jax.tree.leaves(step(*training.arguments([jnp.asarray(a) for a in inputs])))
+    tensors = {f"input.{i}": a for i, a in enumerate(inputs)}
+    return tensors | {f"output.{i}": np.asarray(a) for i, a in enumerate(outputs)}
+
+
+def draw(generator, array):
+    """An array filled as `random` says. Reals are rounded to bf16, so that they compress."""
+    recipe, shape = array.random, array.shape
+    values = {
+        "zeros": lambda: np.zeros(shape),
+        "ones": lambda: np.ones(shape),
+        "constant": lambda: np.full(shape, recipe["value"]),
+        "normal": lambda: generator.normal(recipe["mean"], recipe["std"], shape),
+        "uniform": lambda: generator.uniform(recipe["low"], recipe["high"], shape),
+        "integers": lambda: generator.integers(recipe["low"], recipe["high"], shape),
+    }[recipe["kind"]]()
+    dtype = np.dtype(array.dtype)
+    if jnp.issubdtype(dtype, jnp.floating):
+        values = np.asarray(values).astype(ml_dtypes.bfloat16)
+    return np.asarray(values).astype(dtype)
+
+
+def safetensors(tensors):
+    header, offset = {}, 0
+    for name, array in tensors.items():
+        header[name] = {
+            "dtype": SAFETENSORS_TYPES[array.dtype.name],
+            "shape": list(array.shape),
+            "data_offsets": [offset, offset + array.nbytes],
+        }
+        offset += array.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return b"".join([len(text).to_bytes(8, "little"), text, *(array.tobytes() for array in tensors.values())])
+
+
+def write_gzip(path, content):
+    path.write_bytes(gzip.compress(content, compresslevel=9, mtime=0))
+
+
+def paths(folder, name):
+    return folder / f"{name}.hlo.gz", folder / f"{name}.inputs.json", folder / f"{name}.recorded.safetensors.gz"
+
+
+# --- Reading back ------------------------------------------------------------------------------------------------
+
+INSTRUCTION = re.compile(r"^\s+(?:ROOT )?\S+ = (?:\(.*?\)|\S+) ([a-z][\w-]*)\(", re.MULTILINE)
+PARAMETER = re.compile(r"^\s+\S+ = (\w+)\[([\d,]*)\]\S* parameter\((\d+)\)", re.MULTILINE)
+ALIAS = re.compile(r"\{(\d+)\}: \((\d+), \{\}, (?:may|must)-alias\)")
+
+
+def read_program(folder, name):
+    return gzip.decompress(paths(folder, name)[0].read_bytes()).decode()
+
+
+def check(fixture, folder):
+    """Sentences about what is wrong with a fixture's files."""
+    text = read_program(folder, fixture.name)
+    document = json.loads(paths(folder, fixture.name)[1].read_text())
+    faults = check_program(text, document)
+    if fixture.recorded:
+        faults += check_recording(gzip.decompress(paths(folder, fixture.name)[2].read_bytes()), document)
+    return [f"{fixture.name}: {fault}" for fault in faults]
+
+
+def check_program(text, document):
+    header, entry = text.partition("\n")[0], text.partition("\nENTRY ")[2]
+    parameters = {int(i): (kind, shape) for kind, shape, i in PARAMETER.findall(entry)}
+    described = {v["index"]: (v["type"], ",".join(map(str, v["shape"]))) for v in document["inputs"]}
+    aliases = {int(output): int(i) for output, i in ALIAS.findall(header)}
+    described_aliases = {v["index"]: v["input"] for v in document["outputs"] if v["input"] is not None}
+    findings = [
+        (header.startswith("HloModule "), "the header is missing"),
+        ("{...}" not in text, "a constant is elided"),
+        ("input_output_alias=" in header, "input_output_alias is missing"),
+        (parameters == described, "the program's parameters are not the sidecar's inputs"),
+        (aliases == described_aliases, "the program's aliases are not the sidecar's"),
+        ((document["format"], document["version"]) == ("shardwright-inputs", 1), "the sidecar's format is another"),
+    ]
+    return [fault for right, fault in findings if not right]
+
+
+def check_recording(content, document):
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    end = max(tensor["data_offsets"][1] for tensor in header.values())
+    names = [f"input.{v['index']}" for v in document["inputs"]] + [f"output.{v['index']}" for v in document["outputs"]]
+    shapes_agree = all(header.get(f"input.{v['index']}", {}).get("shape") == v["shape"] for v in document["inputs"])
+    loss = header[f"output.{len(document['outputs']) - 1}"]["data_offsets"]
+    findings = [
+        (list(header) == names, "the recording's tensors are not the sidecar's inputs and outputs"),
+        (shapes_agree, "a recorded input has another shape than the sidecar says"),
+        (8 + size + end == len(content), "the recording has another length than its header says"),
+        (np.isfinite(np.frombuffer(content[8 + size :][slice(*loss)], "<f4")).all(), "the recorded loss is not finite"),
+    ]
+    return [fault for right, fault in findings if not right]
+
+
+def describe(fixture, folder):
+    """A line of the table: instructions, parameters of the entry, weights, and bytes of the files."""
+    text = read_program(folder, fixture.name)
+    instructions = len(INSTRUCTION.findall(text))
+    values = json.loads(paths(folder, fixture.name)[1].read_text())["inputs"]
+    weights = sum(int(np.prod(v["shape"], dtype=object)) for v in values if v["role"] == "parameter")
+    sizes = [path.stat().st_size if path.exists() else 0 for path in paths(folder, fixture.name)]
+    row = [instructions, len(values), weights, len(text), sizes[0], sizes[2]]
+    return f"{fixture.name:20}" + "".join(f"{number:>16,}" for number in row)
+
+
+def print_table(fixtures, folder):
+    titles = ["instructions", "inputs", "weights", "text bytes", "text.gz bytes", "recording bytes"]
+    print(f"{'program':20}" + "".join(f"{title:>16}" for title in titles))
+    for fixture in fixtures:
+        print(describe(fixture, folder))
+
+
+def print_opcodes(fixtures, folder):
+    total = collections.Counter()
+    for fixture in fixtures:
+        counts = collections.Counter(INSTRUCTION.findall(read_program(folder, fixture.name)))
+        total += counts
+        print(f"{fixture.name} ({len(counts)}): " + ", ".join(f"{op} {n}" for op, n in counts.most_common()))
+    print(f"all ({len(total)}): " + ", ".join(f"{op} {n}" for op, n in total.most_common()))
+
+
+# --- Command line ------------------------------------------------------------------------------------------------
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    known = {fixture.name: fixture for fixture in FIXTURES}
+    parser.add_argument("names", metavar="NAME", nargs="*", help="fixtures; all of them if none is named")
+    parser.add_argument("--out", metavar="DIR", type=pathlib.Path, default=PROGRAMS, help="folder of the files")
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument("--list", action="store_true", help="print the fixtures' names")
+    action.add_argument("--check", action="store_true", help="check the files instead of writing them")
+    action.add_argument("--opcodes", action="store_true", help="count opcodes in the files instead of writing them")
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in known]
+    if unknown:
+        parser.error(f"no such fixture: {', '.join(unknown)}")
+    fixtures = [known[name] for name in options.names] or FIXTURES
+
+    if options.list:
+        print("\n".join(fixture.name + ("" if fixture.recorded else " (planning only)") for fixture in fixtures))
+        return 0
+    if options.opcodes:
+        print_opcodes(fixtures, options.out)
+        return 0
+    if not options.check:
+        options.out.mkdir(parents=True, exist_ok=True)
+        for fixture in fixtures:
+            export(fixture, options.out)
+    faults = [fault for fixture in fixtures for fault in check(fixture, options.out)]
+    print("\n".join(faults), file=sys.stderr, end="\n" if faults else "")
+    print_table(fixtures, options.out)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

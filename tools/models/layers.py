@@ -1,0 +1,53 @@
+"""Layers the models share. Shapes: b batch, s and t positions, h heads, e head width, d model width."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+
+def cast(tree, dtype):
+    """Master weights to the element type of the computation."""
+    return jax.tree.map(lambda a: a.astype(dtype), tree)
+
+
+def dense(p, x):
+    return x @ p["w"] + p["b"]
+
+
+def layer_norm(p, x, epsilon=1e-5):
+    """Statistics in f32, whatever x is; returns the type of x."""
+    y = x.astype(jnp.float32)
+    mean = jnp.mean(y, axis=-1, keepdims=True)
+    variance = jnp.mean(jnp.square(y - mean), axis=-1, keepdims=True)
+    y = (y - mean) * lax.rsqrt(variance + epsilon)
+    return (y * p["scale"] + p["bias"]).astype(x.dtype)
+
+
+def rms_norm(scale, x, epsilon=1e-6):
+    y = x.astype(jnp.float32)
+    y = y * lax.rsqrt(jnp.mean(jnp.square(y), axis=-1, keepdims=True) + epsilon)
+    return (y * scale).astype(x.dtype)
+
+
+def split_heads(x, heads):
+    """[b,s,h*e] -> [b,s,h,e]"""
+    return x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads)
+
+
+def merge_heads(x):
+    return x.reshape(*x.shape[:-2], x.shape[-2] * x.shape[-1])
+
+
+def causal_mask(length):
+    return jnp.tril(jnp.ones((length, length), bool))
+
+
+def attention(q, k, v, *, mask=None, bias=None, scale=None):
+    """q [b,s,h,e], k and v [b,t,h,e] -> [b,s,h,e]; the softmax is in f32, mask and bias broadcast to [b,h,s,t]."""
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    scores = jnp.einsum("bshe,bthe->bhst", q, k).astype(jnp.float32) * scale
+    if bias is not None:
+        scores = scores + bias
+    if mask is not None:
+        scores = jnp.where(mask, scores, jnp.finfo(jnp.float32).min)
+    return jnp.einsum("bhst,bthe->bshe", jax.nn.softmax(scores, axis=-1).astype(v.dtype), v)

@@ -1,0 +1,74 @@
+"""Decoders in Llama's style: rotary positions, grouped key and value heads, SwiGLU, RMS norms, no biases."""
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from . import layers, spec
+
+
+def llama(*, depth, width, heads, groups, feedforward, vocabulary, length, batch, compute=jnp.float32, base=500000.0):
+    """`groups` is the number of key and value heads, each of them shared by heads / groups query heads."""
+    parameters = {
+        "embed": spec.table(vocabulary, width),
+        "blocks": [_block(width, heads, groups, feedforward)] * depth,
+        "norm": spec.norm_scale(width),
+        "head": {"w": spec.weight(width, vocabulary)},
+    }
+    data = {"tokens": spec.indices((batch, length + 1), vocabulary)}
+
+    def apply_block(p, x, angles):
+        p = layers.cast(p, compute)
+        h = layers.rms_norm(p["norm1"], x)
+        q = rotate(layers.split_heads(h @ p["attn"]["q"], heads), angles)
+        k = rotate(layers.split_heads(h @ p["attn"]["k"], groups), angles)
+        v = layers.split_heads(h @ p["attn"]["v"], groups)
+        k, v = (jnp.repeat(a, heads // groups, axis=2) for a in (k, v))
+        a = layers.attention(q, k, v, mask=layers.causal_mask(length))
+        x = x + layers.merge_heads(a) @ p["attn"]["out"]
+        h = layers.rms_norm(p["norm2"], x)
+        return x + (jax.nn.silu(h @ p["mlp"]["gate"]) * (h @ p["mlp"]["up"])) @ p["mlp"]["down"]
+
+    def loss(params, tokens):
+        inputs, targets = tokens[:, :-1], tokens[:, 1:]
+        angles = rotary_angles(length, width // heads, base)
+        x = params["embed"].astype(compute)[inputs]
+        for p in params["blocks"]:
+            x = apply_block(p, x, angles)
+        x = layers.rms_norm(params["norm"], x)
+        logits = (x @ params["head"]["w"].astype(compute)).astype(jnp.float32)
+        return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, targets))
+
+    return spec.Model(parameters, data, loss, vocabulary)
+
+
+def rotary_angles(length, size, base):
+    """[length, 1, size / 2]"""
+    frequency = base ** (-jnp.arange(0, size, 2, dtype=jnp.float32) / size)
+    return (jnp.arange(length, dtype=jnp.float32)[:, None] * frequency)[:, None, :]
+
+
+def rotate(x, angles):
+    """Turns pairs (i, i + e/2) of x [b,s,h,e] by their angle."""
+    a, b = jnp.split(x.astype(jnp.float32), 2, axis=-1)
+    cos, sin = jnp.cos(angles), jnp.sin(angles)
+    return jnp.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1).astype(x.dtype)
+
+
+def _block(width, heads, groups, feedforward):
+    shared = width // heads * groups
+    return {
+        "norm1": spec.norm_scale(width),
+        "attn": {
+            "q": spec.weight(width, width),
+            "k": spec.weight(width, shared),
+            "v": spec.weight(width, shared),
+            "out": spec.weight(width, width),
+        },
+        "norm2": spec.norm_scale(width),
+        "mlp": {
+            "gate": spec.weight(width, feedforward),
+            "up": spec.weight(width, feedforward),
+            "down": spec.weight(feedforward, width),
+        },
+    }

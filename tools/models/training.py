@@ -1,0 +1,94 @@
+"""The training step around a model: loss, gradients, AdamW; and the names of what goes in and out."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from . import spec
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """AdamW, after clipping the gradients' global norm to `clip` if that is given."""
+
+    learning_rate: float = 1e-3
+    beta2: float = 0.95
+    weight_decay: float = 0.01
+    clip: float | None = None
+
+    def transform(self):
+        adamw = optax.adamw(self.learning_rate, b2=self.beta2, weight_decay=self.weight_decay)
+        return adamw if self.clip is None else optax.chain(optax.clip_by_global_norm(self.clip), adamw)
+
+
+@dataclass(frozen=True)
+class Value:
+    """An input or output of the step. `array` says how to fill an input."""
+
+    name: str
+    role: str  # parameter, moment, counter, data or loss
+    array: spec.Array
+
+
+class Training:
+    """A model with its optimizer: a step (params, opt_state, *data) -> (params, opt_state, loss)."""
+
+    def __init__(self, model, optimizer):
+        self._model = model
+        self._transform = optimizer.transform()
+        self._params = jax.tree.map(spec.Array.struct, model.parameters)
+        self._opt_state = jax.eval_shape(self._transform.init, self._params)
+        self._data = [array.struct() for array in model.data.values()]
+
+    def step(self, params, opt_state, *data):
+        loss, gradients = jax.value_and_grad(self._model.loss)(params, *data)
+        updates, opt_state = self._transform.update(gradients, opt_state, params)
+        return optax.apply_updates(params, updates), opt_state, loss
+
+    def lower(self):
+        """The step, lowered for abstract arguments; state is donated and so aliases its successor."""
+        step = jax.jit(self.step, donate_argnums=(0, 1), keep_unused=True)
+        return step.lower(self._params, self._opt_state, *self._data)
+
+    def arguments(self, leaves):
+        """Flat inputs, in the program's order, to the arguments of `step`."""
+        return jax.tree.unflatten(jax.tree.structure((self._params, self._opt_state, *self._data)), leaves)
+
+    def state(self):
+        """The inputs that become outputs, in the program's order."""
+        parameters = {_dotted(path): array for path, array in _leaves(self._model.parameters)}
+        values = [Value(f"params.{name}", "parameter", array) for name, array in parameters.items()]
+        for path, struct in _leaves(self._opt_state):
+            values.append(_optimizer_value(_dotted(_from_first_field(path)), struct, parameters))
+        return values
+
+    def inputs(self):
+        return self.state() + [Value(name, "data", array) for name, array in self._model.data.items()]
+
+    def outputs(self):
+        return self.state() + [Value("loss", "loss", spec.Array((), jnp.float32, spec.ZEROS, spec.ZEROS))]
+
+
+def _optimizer_value(name, struct, parameters):
+    """`name` is count, or mu or nu followed by a parameter's name."""
+    kind, _, parameter = name.partition(".")
+    if kind == "count":
+        return Value(f"opt.{name}", "counter", spec.Array((), struct.dtype, spec.ZEROS, spec.constant(3)))
+    random = {"mu": spec.normal(0.01), "nu": spec.uniform(1e-4, 1e-2)}[kind]
+    return Value(f"opt.{name}", "moment", spec.Array(parameters[parameter].shape, struct.dtype, spec.ZEROS, random))
+
+
+def _leaves(tree):
+    return jax.tree_util.tree_flatten_with_path(tree)[0]
+
+
+def _from_first_field(path):
+    """An optimizer's state nests tuples, whose positions say nothing; its named tuples have the names."""
+    first = next(i for i, key in enumerate(path) if isinstance(key, jax.tree_util.GetAttrKey))
+    return path[first:]
+
+
+def _dotted(path):
+    return jax.tree_util.keystr(path, simple=True, separator=".")
