@@ -14,25 +14,26 @@
 
 /* The text of a value, and the type of the member at `offset` of sw_attrs. */
 typedef enum sw_attribute_kind {
-	SW_ATTRIBUTE_INT,       /* 3                           int64_t */
-	SW_ATTRIBUTE_INT_LIST1, /* {3}: a list of just one     int64_t; absent: fallback */
-	SW_ATTRIBUTE_BOOL,      /* true                        bool */
-	SW_ATTRIBUTE_REAL,      /* 0.001                       double */
-	SW_ATTRIBUTE_INTS,      /* {0,1}                       sw_ints */
-	SW_ATTRIBUTE_WORD,      /* TOTALORDER, a bare word     const char *, NULL if absent */
-	SW_ATTRIBUTE_STRING,    /* "Sharding", with escapes    const char *, unescaped, NULL if absent; escapes as in
-	                           C: \n \r \t \" \' \\ \ooo (the printer writes these; op_name too) */
-	SW_ATTRIBUTE_DIRECTION, /* LT                          sw_direction */
-	SW_ATTRIBUTE_SLICE,     /* {[0:4], [0:8:2]}            struct of sw_ints start, limit, stride */
-	SW_ATTRIBUTE_PADDING,   /* 0_1x0_0_2 low_high_interior struct of sw_ints low, high, interior */
-	SW_ATTRIBUTE_WINDOW,    /* {size=3x3 stride=2x2 ...}   sw_window; absent: rank 0 */
-	SW_ATTRIBUTE_DIM_LABELS,/* b01f_01io->b01f             sw_attrs.convolution's nine positions */
-	SW_ATTRIBUTE_GROUPS,    /* {{0,1},{2,3}} | {} | [2,4]<=[8] | [4,2]<=[2,4]T(1,0) | mesh[...] {...}
-	                           sw_groups; the mesh form is turned into the iota form when read */
-	SW_ATTRIBUTE_PAIRS,     /* {{0,1},{1,0}}               sw_ints: 0, 1, 1, 0 */
-	SW_ATTRIBUTE_COMPUTATION,  /* %max.3                   op->called[offset] */
-	SW_ATTRIBUTE_COMPUTATIONS, /* {%a, %b}                 op->called, all of them */
+	SW_ATTRIBUTE_INT,          /* 3                           int64_t */
+	SW_ATTRIBUTE_INT_LIST1,    /* {3}: a list of just one     int64_t; absent: fallback */
+	SW_ATTRIBUTE_BOOL,         /* true                        bool */
+	SW_ATTRIBUTE_REAL,         /* 0.001                       double */
+	SW_ATTRIBUTE_INTS,         /* {0,1}                       sw_ints */
+	SW_ATTRIBUTE_WORD,         /* TOTALORDER, a bare word     const char *, NULL if absent */
+	SW_ATTRIBUTE_STRING,       /* "Sharding", see below       const char *, NULL if absent */
+	SW_ATTRIBUTE_DIRECTION,    /* LT                          sw_direction */
+	SW_ATTRIBUTE_SLICE,        /* {[0:4], [0:8:2]}            sw_ints start, limit, stride */
+	SW_ATTRIBUTE_PADDING,      /* 0_1x0_0_2 low_high_interior sw_ints low, high, interior */
+	SW_ATTRIBUTE_WINDOW,       /* {size=3x3 stride=2x2 ...}   sw_window; absent: rank 0 */
+	SW_ATTRIBUTE_DIM_LABELS,   /* b01f_01io->b01f             sw_attrs.convolution's nine positions */
+	SW_ATTRIBUTE_GROUPS,       /* {{0,1},{2,3}}, see below    sw_groups */
+	SW_ATTRIBUTE_PAIRS,        /* {{0,1},{1,0}}               sw_ints: 0, 1, 1, 0 */
+	SW_ATTRIBUTE_COMPUTATION,  /* %max.3                      op->called[offset] */
+	SW_ATTRIBUTE_COMPUTATIONS, /* {%a, %b}                    op->called, all of them */
 } sw_attribute_kind;
+/* STRING is unescaped in memory; in the text escapes are as in C: \n \r \t \" \' \\ \ooo (op_name
+ * too). GROUPS is written {{0,1},{2,3}}, {}, [2,4]<=[8], [4,2]<=[2,4]T(1,0) or mesh[...] {...}, which
+ * becomes the iota form when it is read. */
 
 typedef enum sw_attribute_use {
 	SW_ATTRIBUTE_REQUIRED,

@@ -19,9 +19,10 @@ bool sw_shape_fits(sw_shape shape);
 
 /* All computations, callees before callers; false when one calls itself, however indirectly. */
 bool sw_program_order(const sw_program *program, sw_arena *arena, int32_t **order);
-/* Bytes of the results of an op, of the leaves of a computation's parameters. */
-int64_t sw_op_result_bytes(const sw_program *program, const sw_op *op);
-int64_t sw_computation_parameter_bytes(const sw_program *program, int32_t computation);
+/* Bytes of the results of an op, of the leaves of a computation's parameters. Doubles: exact to 2^53, and
+ * the sum of many large shapes overflows nothing. */
+double sw_op_result_bytes(const sw_program *program, const sw_op *op);
+double sw_computation_parameter_bytes(const sw_program *program, int32_t computation);
 
 /* ---- inference ---------------------------------------------------------------------------------- */
 
@@ -93,10 +94,12 @@ sw_infer_rule sw_infer_rng, sw_infer_rng_bit_generator, sw_infer_rng_state;
 sw_infer_rule sw_infer_cholesky, sw_infer_fft, sw_infer_triangular_solve;
 sw_infer_rule sw_infer_all_gather, sw_infer_all_gather_start, sw_infer_all_gather_done;
 sw_infer_rule sw_infer_all_reduce, sw_infer_pass_through, sw_infer_all_to_all, sw_infer_reduce_scatter;
-sw_infer_rule sw_infer_permute, sw_infer_permute_start, sw_infer_permute_done, sw_infer_collective_broadcast;
+sw_infer_rule sw_infer_permute, sw_infer_permute_start, sw_infer_permute_done,
+	sw_infer_collective_broadcast;
 sw_infer_rule sw_infer_ragged_all_to_all, sw_infer_send, sw_infer_send_done, sw_infer_recv;
 sw_infer_rule sw_infer_recv_done, sw_infer_copy_start, sw_infer_copy_done;
-sw_infer_rule sw_infer_add_dependency, sw_infer_after_all, sw_infer_token, sw_infer_declared_only, sw_infer_text_only;
+sw_infer_rule sw_infer_add_dependency, sw_infer_after_all, sw_infer_token, sw_infer_declared_only,
+	sw_infer_text_only;
 
 /* ---- printing ----------------------------------------------------------------------------------- */
 
@@ -104,6 +107,22 @@ sw_infer_rule sw_infer_add_dependency, sw_infer_after_all, sw_infer_token, sw_in
 void sw_literal_print(sw_literal literal, sw_text *text);
 /* A string in quotes, escaped as C does: \n \r \t \" \\ and three octal digits. */
 void sw_string_print(const char *string, sw_text *text);
-void sw_attribute_print(const sw_program *program, const sw_op *op, sw_text *text);
+/* `, name=value` for each attribute of the table. */
+void sw_attributes_print(const sw_program *program, const sw_op *op, sw_text *text);
+
+/* How operands stand in the text: one array, or a tuple of n leaves. */
+typedef struct sw_operand_group {
+	uint32_t first, n;
+	bool tuple;
+} sw_operand_group;
+/* Writes the groups of an op in order to `groups` (room for n_operands + n_called + 1 and, for a call,
+ * one per parameter: see sw_operand_groups_limit) and returns their number. */
+uint32_t sw_operand_groups(const sw_program *program, const sw_op *op, sw_operand_group *groups);
+size_t sw_operand_groups_limit(const sw_program *program, const sw_op *op);
+/* In the text a tuple, even of one. */
+static inline bool sw_op_is_tuple(const sw_op *op)
+{
+	return op->tuple || op->n_results != 1;
+}
 
 #endif

@@ -316,6 +316,9 @@ int32_t sw_build_reducer(sw_program *program, sw_monoid monoid, sw_type type);
 /* Copies one op (its attributes and lists included) into computation c of `out`, with its operands replaced and, where `called` is
  * not NULL, its called computations too; shapes are kept. Returns the first result. */
 sw_id sw_build_copy_op(sw_program *out, int32_t c, const sw_program *in, sw_id op, const sw_id *operands, const int32_t *called);
+/* The parts of that: attributes with their lists, NULL if the op has none; extras. */
+const sw_attrs *sw_build_copy_attrs(sw_program *out, const sw_op *op);
+const sw_extra *sw_build_copy_extras(sw_program *out, const sw_extra *extras);
 /* Copies a computation and all that it calls, unless map[computation] >= 0 says that it is there already; fills map
  * ([in->computations.len], -1 where not copied). Returns map[computation]. */
 int32_t sw_build_copy_computation(sw_program *out, const sw_program *in, int32_t computation, int32_t *map);

@@ -1,0 +1,494 @@
+/* Shape inference: the table of rules, what all ops have in common, and what the rules share. */
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "program/attributes.h"
+#include "program/internal.h"
+
+static sw_infer_rule *const rules[SW_OPCODE_COUNT] = {
+	[SW_OP_PARAMETER] = sw_infer_parameter,
+	[SW_OP_CONSTANT] = sw_infer_constant,
+	[SW_OP_IOTA] = sw_infer_iota,
+	[SW_OP_PARTITION_ID] = sw_infer_rank_id,
+	[SW_OP_REPLICA_ID] = sw_infer_rank_id,
+	/* the other elementwise opcodes: sw_infer_elementwise, by class */
+	[SW_OP_CONVERT] = sw_infer_convert,
+	[SW_OP_COPY] = sw_infer_copy,
+	[SW_OP_REDUCE_PRECISION] = sw_infer_reduce_precision,
+	[SW_OP_COMPARE] = sw_infer_compare,
+	[SW_OP_COMPLEX] = sw_infer_complex,
+	[SW_OP_STOCHASTIC_CONVERT] = sw_infer_stochastic_convert,
+	[SW_OP_CLAMP] = sw_infer_clamp,
+	[SW_OP_SELECT] = sw_infer_select,
+	[SW_OP_BITCAST] = sw_infer_bitcast,
+	[SW_OP_BITCAST_CONVERT] = sw_infer_bitcast_convert,
+	[SW_OP_BROADCAST] = sw_infer_broadcast,
+	[SW_OP_CONCATENATE] = sw_infer_concatenate,
+	[SW_OP_DYNAMIC_RESHAPE] = sw_infer_dynamic_reshape,
+	[SW_OP_DYNAMIC_SLICE] = sw_infer_dynamic_slice,
+	[SW_OP_DYNAMIC_UPDATE_SLICE] = sw_infer_dynamic_update_slice,
+	[SW_OP_GATHER] = sw_infer_gather,
+	[SW_OP_GET_DIMENSION_SIZE] = sw_infer_get_dimension_size,
+	[SW_OP_PAD] = sw_infer_pad,
+	[SW_OP_RESHAPE] = sw_infer_reshape,
+	[SW_OP_REVERSE] = sw_infer_reverse,
+	[SW_OP_SET_DIMENSION_SIZE] = sw_infer_set_dimension_size,
+	[SW_OP_SLICE] = sw_infer_slice,
+	[SW_OP_TRANSPOSE] = sw_infer_transpose,
+	[SW_OP_CONVOLUTION] = sw_infer_convolution,
+	[SW_OP_DOT] = sw_infer_dot,
+	[SW_OP_RAGGED_DOT] = sw_infer_ragged_dot,
+	[SW_OP_SCALED_DOT] = sw_infer_scaled_dot,
+	[SW_OP_REDUCE] = sw_infer_reduce,
+	[SW_OP_REDUCE_WINDOW] = sw_infer_reduce_window,
+	[SW_OP_SCATTER] = sw_infer_scatter,
+	[SW_OP_SELECT_AND_SCATTER] = sw_infer_select_and_scatter,
+	[SW_OP_SORT] = sw_infer_sort,
+	[SW_OP_TOPK] = sw_infer_topk,
+	[SW_OP_BATCH_NORM_GRAD] = sw_infer_batch_norm_grad,
+	[SW_OP_BATCH_NORM_INFERENCE] = sw_infer_batch_norm_inference,
+	[SW_OP_BATCH_NORM_TRAINING] = sw_infer_batch_norm_training,
+	[SW_OP_CALL] = sw_infer_call,
+	[SW_OP_CONDITIONAL] = sw_infer_conditional,
+	[SW_OP_FUSION] = sw_infer_call,
+	[SW_OP_MAP] = sw_infer_map,
+	[SW_OP_SCAN] = sw_infer_declared_only,
+	[SW_OP_WHILE] = sw_infer_while,
+	[SW_OP_RNG] = sw_infer_rng,
+	[SW_OP_RNG_BIT_GENERATOR] = sw_infer_rng_bit_generator,
+	[SW_OP_RNG_GET_AND_UPDATE_STATE] = sw_infer_rng_state,
+	[SW_OP_CHOLESKY] = sw_infer_cholesky,
+	[SW_OP_FFT] = sw_infer_fft,
+	[SW_OP_TRIANGULAR_SOLVE] = sw_infer_triangular_solve,
+	[SW_OP_ALL_GATHER] = sw_infer_all_gather,
+	[SW_OP_ALL_GATHER_START] = sw_infer_all_gather_start,
+	[SW_OP_ALL_GATHER_DONE] = sw_infer_all_gather_done,
+	[SW_OP_ALL_REDUCE] = sw_infer_all_reduce,
+	[SW_OP_ALL_REDUCE_START] = sw_infer_all_reduce,
+	[SW_OP_ALL_REDUCE_DONE] = sw_infer_pass_through,
+	[SW_OP_ALL_TO_ALL] = sw_infer_all_to_all,
+	[SW_OP_RAGGED_ALL_TO_ALL] = sw_infer_ragged_all_to_all,
+	[SW_OP_COLLECTIVE_BROADCAST] = sw_infer_collective_broadcast,
+	[SW_OP_COLLECTIVE_PERMUTE] = sw_infer_permute,
+	[SW_OP_COLLECTIVE_PERMUTE_START] = sw_infer_permute_start,
+	[SW_OP_COLLECTIVE_PERMUTE_DONE] = sw_infer_permute_done,
+	[SW_OP_REDUCE_SCATTER] = sw_infer_reduce_scatter,
+	[SW_OP_SEND] = sw_infer_send,
+	[SW_OP_SEND_DONE] = sw_infer_token,
+	[SW_OP_RECV] = sw_infer_recv,
+	[SW_OP_RECV_DONE] = sw_infer_recv_done,
+	[SW_OP_ADD_DEPENDENCY] = sw_infer_add_dependency,
+	[SW_OP_AFTER_ALL] = sw_infer_after_all,
+	[SW_OP_ASYNC_START] = sw_infer_declared_only,
+	[SW_OP_ASYNC_UPDATE] = sw_infer_pass_through,
+	[SW_OP_ASYNC_DONE] = sw_infer_declared_only,
+	[SW_OP_COPY_START] = sw_infer_copy_start,
+	[SW_OP_COPY_DONE] = sw_infer_copy_done,
+	[SW_OP_CUSTOM_CALL] = sw_infer_declared_only,
+	[SW_OP_DOMAIN] = sw_infer_copy,
+	[SW_OP_INFEED] = sw_infer_declared_only,
+	[SW_OP_OUTFEED] = sw_infer_token,
+	[SW_OP_OPT_BARRIER] = sw_infer_pass_through,
+	[SW_OP_TUPLE] = sw_infer_text_only,
+	[SW_OP_GET_TUPLE_ELEMENT] = sw_infer_text_only,
+	[SW_OP_UNKNOWN] = sw_infer_declared_only,
+};
+
+/* ---- messages ------------------------------------------------------------------------------------ */
+
+static const char *spec_opcode_name(const sw_inference *x)
+{
+	bool unknown = x->spec->opcode == SW_OP_UNKNOWN && x->attrs->unknown.spelling;
+	return unknown ? x->attrs->unknown.spelling : sw_opcode_name(x->spec->opcode);
+}
+
+sw_status sw_infer_fail(const sw_inference *x, const char *format, ...)
+{
+	char message[400];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(message, sizeof(message), format, args);
+	va_end(args);
+	const char *name = x->spec->name;
+	return sw_fail_at(x->err, SW_ERR_INPUT, x->program->source, x->spec->line, 0, "%s%s%.100s%s: %s",
+	                  spec_opcode_name(x), name ? " '" : "", name ? name : "", name ? "'" : "",
+	                  message);
+}
+
+const char *sw_infer_text(const sw_inference *x, sw_shape shape)
+{
+	sw_text text = {0};
+	sw_shape_print(shape, &text);
+	const char *copy = sw_arena_text(x->arena, text.data);
+	sw_text_clear(&text);
+	return copy;
+}
+
+/* ---- operands and results ------------------------------------------------------------------------ */
+
+sw_shape sw_infer_operand(const sw_inference *x, uint32_t i)
+{
+	return sw_value_shape(x->program, x->spec->operands[i]);
+}
+
+const sw_shape *sw_infer_declared(const sw_inference *x, uint32_t i)
+{
+	return x->spec->shapes && i < x->spec->n_results ? &x->spec->shapes[i] : NULL;
+}
+
+sw_shape *sw_infer_results(sw_inference *x, uint32_t n)
+{
+	x->n_out = n;
+	x->out = SW_NEW_N(x->arena, sw_shape, SW_MAX(n, 1));
+	return x->out;
+}
+
+sw_status sw_infer_one(sw_inference *x, sw_shape shape)
+{
+	*sw_infer_results(x, 1) = shape;
+	return SW_OK;
+}
+
+int64_t *sw_infer_dims(const sw_inference *x, int32_t rank)
+{
+	return rank > 0 ? SW_NEW_N(x->arena, int64_t, rank) : NULL;
+}
+
+sw_type sw_infer_result_type(const sw_inference *x)
+{
+	const sw_shape *declared = sw_infer_declared(x, 0);
+	return declared ? declared->type : sw_infer_operand(x, 0).type;
+}
+
+/* ---- checks that many rules need ----------------------------------------------------------------- */
+
+sw_status sw_infer_dim(const sw_inference *x, const char *what, int64_t dimension, int64_t rank)
+{
+	if (dimension < 0 || dimension >= rank)
+		return sw_infer_fail(x, "%s: expected a dimension in [0, %lld), found %lld", what,
+		                     (long long)rank, (long long)dimension);
+	return SW_OK;
+}
+
+sw_status sw_infer_dim_list(const sw_inference *x, const char *what, sw_ints list, int64_t rank)
+{
+	if (list.n > rank)
+		return sw_infer_fail(x, "%s: expected at most %lld dimensions, found %d", what,
+		                     (long long)rank, list.n);
+	uint64_t seen = 0;
+	for (int32_t i = 0; i < list.n; i++) {
+		sw_status status = sw_infer_dim(x, what, list.v[i], rank);
+		if (status != SW_OK)
+			return status;
+		if (seen >> list.v[i] & 1)
+			return sw_infer_fail(x, "%s: dimension %lld stands twice", what,
+			                     (long long)list.v[i]);
+		seen |= UINT64_C(1) << list.v[i];
+	}
+	return SW_OK;
+}
+
+sw_status sw_infer_count(const sw_inference *x, bool enough, const char *expected)
+{
+	if (enough)
+		return SW_OK;
+	return sw_infer_fail(x, "expected %s, found %u operand%s", expected, x->spec->n_operands,
+	                     x->spec->n_operands == 1 ? "" : "s");
+}
+
+sw_status sw_infer_same_shape(const sw_inference *x, uint32_t i, sw_shape expected)
+{
+	sw_shape found = sw_infer_operand(x, i);
+	if (sw_shape_same(found, expected))
+		return SW_OK;
+	return sw_infer_fail(x, "operand %u: expected %s, found %s", i, sw_infer_text(x, expected),
+	                     sw_infer_text(x, found));
+}
+
+sw_status sw_infer_integer_scalar(const sw_inference *x, uint32_t i)
+{
+	sw_shape shape = sw_infer_operand(x, i);
+	sw_type_kind kind = sw_type_kind_of(shape.type);
+	if (shape.rank == 0 && (kind == SW_KIND_SIGNED || kind == SW_KIND_UNSIGNED))
+		return SW_OK;
+	return sw_infer_fail(x, "operand %u: expected an integer scalar, found %s", i,
+	                     sw_infer_text(x, shape));
+}
+
+sw_status sw_infer_scalar_like(const sw_inference *x, uint32_t i, sw_type type)
+{
+	return sw_infer_same_shape(x, i, (sw_shape){.type = type});
+}
+
+static bool dilate(int64_t size, int64_t factor, int64_t *dilated)
+{
+	*dilated = 0;
+	if (size == 0)
+		return true;
+	if (!sw_mul_i64(size - 1, factor, dilated) || *dilated == INT64_MAX)
+		return false;
+	*dilated += 1;
+	return true;
+}
+
+sw_status sw_infer_window_dim(const sw_inference *x, const sw_window_dim *w, int64_t size, int64_t *out)
+{
+	if (w->size < 1 || w->stride < 1 || w->lhs_dilate < 1 || w->rhs_dilate < 1)
+		return sw_infer_fail(x, "window: expected sizes, strides and dilations of at least 1");
+	int64_t base, window, padded;
+	if (!dilate(size, w->lhs_dilate, &base) || !dilate(w->size, w->rhs_dilate, &window) ||
+	    __builtin_add_overflow(base, w->pad_low, &padded) ||
+	    __builtin_add_overflow(padded, w->pad_high, &padded))
+		return sw_infer_fail(x, "window: sizes overflow");
+	*out = padded < window ? 0 : (padded - window) / w->stride + 1;
+	return SW_OK;
+}
+
+/* ---- called computations ------------------------------------------------------------------------- */
+
+const sw_computation *sw_infer_callee(const sw_inference *x, uint32_t k)
+{
+	return &x->program->computations.data[x->spec->called[k]];
+}
+
+static sw_status callee_differs(const sw_inference *x, uint32_t k, const char *side, uint32_t i,
+                                sw_shape expected, sw_shape found)
+{
+	return sw_infer_fail(x, "computation '%s': expected %s %u to be %s, found %s",
+	                     sw_infer_callee(x, k)->name, side, i, sw_infer_text(x, expected),
+	                     sw_infer_text(x, found));
+}
+
+sw_status sw_infer_callee_takes(const sw_inference *x, uint32_t k, const sw_shape *shapes, uint32_t n)
+{
+	const sw_computation *callee = sw_infer_callee(x, k);
+	uint32_t leaf = 0;
+	for (size_t p = 0; p < callee->parameters.len; p++) {
+		if (callee->parameters.data[p] == SW_NO_ID)
+			return sw_infer_fail(x, "computation '%s' has no parameter(%zu)", callee->name, p);
+		const sw_op *op = sw_op_at(x->program, callee->parameters.data[p]);
+		for (uint32_t r = 0; r < op->n_results; r++, leaf++) {
+			sw_shape found = sw_value_shape(x->program, op->first_result + r);
+			if (leaf < n && !sw_shape_same(found, shapes[leaf]))
+				return callee_differs(x, k, "parameter", leaf, shapes[leaf], found);
+		}
+	}
+	if (leaf != n)
+		return sw_infer_fail(x, "computation '%s': expected %u parameters, found %u", callee->name,
+		                     n, leaf);
+	return SW_OK;
+}
+
+sw_status sw_infer_callee_gives(const sw_inference *x, uint32_t k, const sw_shape *shapes, uint32_t n)
+{
+	const sw_computation *callee = sw_infer_callee(x, k);
+	if (callee->results.len != n)
+		return sw_infer_fail(x, "computation '%s': expected %u results, found %zu", callee->name, n,
+		                     callee->results.len);
+	for (uint32_t i = 0; i < n; i++) {
+		sw_shape found = sw_value_shape(x->program, callee->results.data[i]);
+		if (!sw_shape_same(found, shapes[i]))
+			return callee_differs(x, k, "result", i, shapes[i], found);
+	}
+	return SW_OK;
+}
+
+sw_status sw_infer_reducer(const sw_inference *x, uint32_t k, const sw_type *types, uint32_t n)
+{
+	sw_shape *scalars = SW_NEW_N(x->arena, sw_shape, 2 * (size_t)n + 1);
+	for (uint32_t i = 0; i < n; i++)
+		scalars[i].type = scalars[n + i].type = types[i];
+	sw_status status = sw_infer_callee_takes(x, k, scalars, 2 * n);
+	return status == SW_OK ? sw_infer_callee_gives(x, k, scalars, n) : status;
+}
+
+/* ---- one op ---------------------------------------------------------------------------------------- */
+
+/* Opcodes whose text form has a fixed number of operands, but one of them may be a tuple. */
+static bool takes_tuple(sw_opcode opcode)
+{
+	return opcode == SW_OP_COPY || opcode == SW_OP_DOMAIN || opcode == SW_OP_ADD_DEPENDENCY;
+}
+
+static sw_status check_arity(const sw_inference *x)
+{
+	int expected = sw_opcode_operands(x->spec->opcode);
+	if (expected == SW_ANY || takes_tuple(x->spec->opcode) || x->spec->n_operands == (uint32_t)expected)
+		return SW_OK;
+	return sw_infer_fail(x, "expected %d operand%s, found %u", expected, expected == 1 ? "" : "s",
+	                     x->spec->n_operands);
+}
+
+static sw_status check_called(const sw_inference *x)
+{
+	size_t n;
+	const sw_attribute *rows = sw_attributes_of(x->spec->opcode, &n);
+	size_t least = 0, most = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (rows[i].kind == SW_ATTRIBUTE_COMPUTATIONS)
+			most = UINT16_MAX;
+		if (rows[i].kind != SW_ATTRIBUTE_COMPUTATION)
+			continue;
+		most = SW_MAX(most, rows[i].offset + 1);
+		if (rows[i].use == SW_ATTRIBUTE_REQUIRED)
+			least = SW_MAX(least, rows[i].offset + 1);
+	}
+	if (x->spec->n_called < least || x->spec->n_called > most)
+		return sw_infer_fail(x, "expected %zu called computation%s, found %u", least,
+		                     least == 1 ? "" : "s", x->spec->n_called);
+	return SW_OK;
+}
+
+static sw_status check_words(const sw_inference *x)
+{
+	size_t n;
+	const sw_attribute *rows = sw_attributes_of(x->spec->opcode, &n);
+	for (size_t i = 0; i < n; i++) {
+		bool word = rows[i].kind == SW_ATTRIBUTE_WORD || rows[i].kind == SW_ATTRIBUTE_STRING;
+		if (!word || rows[i].use != SW_ATTRIBUTE_REQUIRED)
+			continue;
+		const char *const *member = (const void *)((const char *)x->attrs + rows[i].offset);
+		if (!*member)
+			return sw_infer_fail(x, "expected the attribute %s", rows[i].name);
+	}
+	return SW_OK;
+}
+
+/* Only these may touch a token or an opaque value. */
+static bool takes_tokens(sw_opcode opcode)
+{
+	sw_op_class class = sw_opcode_class(opcode);
+	return class == SW_CLASS_OTHER || class == SW_CLASS_REGION || class == SW_CLASS_COLLECTIVE ||
+	       opcode == SW_OP_COPY || opcode == SW_OP_PARAMETER;
+}
+
+static sw_status check_tokens(const sw_inference *x)
+{
+	if (takes_tokens(x->spec->opcode))
+		return SW_OK;
+	for (uint32_t i = 0; i < x->spec->n_operands; i++) {
+		sw_shape shape = sw_infer_operand(x, i);
+		if (sw_type_kind_of(shape.type) == SW_KIND_TOKEN)
+			return sw_infer_fail(x, "operand %u: expected an array, found %s", i,
+			                     sw_infer_text(x, shape));
+	}
+	return SW_OK;
+}
+
+static sw_status check_declared(const sw_inference *x)
+{
+	const sw_op_spec *spec = x->spec;
+	for (uint32_t i = 0; spec->shapes && i < spec->n_results; i++) {
+		if ((unsigned)spec->shapes[i].type >= SW_TYPE_COUNT)
+			return sw_infer_fail(x, "result %u has an element type that does not exist", i);
+		if (spec->shapes[i].rank < 0 || spec->shapes[i].rank > SW_MAX_RANK)
+			return sw_infer_fail(x, "result %u: expected a rank of at most %d, found %d", i,
+			                     SW_MAX_RANK, spec->shapes[i].rank);
+		if (!sw_shape_fits(spec->shapes[i]))
+			return sw_infer_fail(x, "result %u: %s has more bytes than can be counted", i,
+			                     sw_infer_text(x, spec->shapes[i]));
+	}
+	return SW_OK;
+}
+
+static sw_status check_inferred(const sw_inference *x)
+{
+	for (uint32_t i = 0; i < x->n_out; i++) {
+		if (x->out[i].rank > SW_MAX_RANK)
+			return sw_infer_fail(x, "its result would have rank %d; the largest is %d",
+			                     x->out[i].rank, SW_MAX_RANK);
+		if (!sw_shape_fits(x->out[i]))
+			return sw_infer_fail(x, "its result %s has more bytes than can be counted",
+			                     sw_infer_text(x, x->out[i]));
+	}
+	return SW_OK;
+}
+
+static sw_infer_rule *rule_of(sw_opcode opcode)
+{
+	return rules[opcode] ? rules[opcode] : sw_infer_elementwise;
+}
+
+sw_status sw_infer_in(const sw_program *program, sw_arena *arena, const sw_op_spec *spec,
+                      const sw_shape **shapes, uint32_t *n, sw_error *err)
+{
+	sw_attrs defaults;
+	sw_inference x = {
+		.program = program, .arena = arena, .spec = spec, .attrs = spec->attrs, .err = err};
+	if (!x.attrs) {
+		sw_attrs_init(spec->opcode, &defaults);
+		x.attrs = &defaults;
+	}
+	static sw_status (*const steps[])(const sw_inference *) = {
+		check_arity, check_called, check_words, check_tokens, check_declared,
+	};
+	sw_status status = SW_OK;
+	for (size_t s = 0; s < SW_COUNT(steps) && status == SW_OK; s++)
+		status = steps[s](&x);
+	if (status == SW_OK)
+		status = rule_of(spec->opcode)(&x);
+	if (status == SW_OK)
+		status = check_inferred(&x);
+	*shapes = x.out;
+	*n = x.out ? x.n_out : 0;
+	return status;
+}
+
+sw_status sw_infer(sw_program *program, const sw_op_spec *spec, const sw_shape **shapes, uint32_t *n,
+                   sw_error *err)
+{
+	return sw_infer_in(program, &program->arena, spec, shapes, n, err);
+}
+
+/* The declared shapes, copied; dims in the arena. */
+static const sw_shape *copy_declared(sw_arena *arena, const sw_op_spec *spec)
+{
+	sw_shape *copy = SW_NEW_N(arena, sw_shape, SW_MAX(spec->n_results, 1));
+	for (uint32_t i = 0; i < spec->n_results; i++) {
+		copy[i] = spec->shapes[i];
+		size_t bytes = sizeof(int64_t) * (size_t)copy[i].rank;
+		copy[i].dims = bytes ? sw_arena_copy(arena, copy[i].dims, bytes) : NULL;
+	}
+	return copy;
+}
+
+/* Inferred and declared shapes must agree. Bounds are not inferred, but taken as declared. */
+static sw_status compare_declared(const sw_inference *x)
+{
+	const sw_op_spec *spec = x->spec;
+	if (spec->n_results != x->n_out)
+		return sw_infer_fail(x, "expected %u results, found %u declared", x->n_out,
+		                     spec->n_results);
+	for (uint32_t i = 0; i < x->n_out; i++) {
+		if (!sw_shape_same(x->out[i], spec->shapes[i]))
+			return sw_infer_fail(x, "its result %u is %s, but %s was declared", i,
+			                     sw_infer_text(x, x->out[i]),
+			                     sw_infer_text(x, spec->shapes[i]));
+		x->out[i].bounded = spec->shapes[i].bounded;
+	}
+	return SW_OK;
+}
+
+/* An op of no results has an inferred list of none; one that can't be inferred has no list. */
+sw_status sw_op_check(const sw_program *program, sw_arena *arena, const sw_op_spec *spec,
+                      const sw_shape **shapes, uint32_t *n, sw_error *err)
+{
+	sw_inference x = {.program = program, .arena = arena, .spec = spec, .err = err};
+	static const sw_attrs none;
+	x.attrs = spec->attrs ? spec->attrs : &none;
+	const sw_shape *out;
+	sw_status status = sw_infer_in(program, arena, spec, &out, n, err);
+	if (status != SW_OK)
+		return status;
+	*shapes = x.out = (sw_shape *)out;
+	x.n_out = *n;
+	if (out)
+		return spec->shapes ? compare_declared(&x) : SW_OK;
+	if (!spec->shapes)
+		return sw_infer_fail(&x, "its result can't be inferred: a shape must be given");
+	*shapes = copy_declared(arena, spec);
+	*n = spec->n_results;
+	return SW_OK;
+}

@@ -1,0 +1,382 @@
+/* Rules of collectives, of asynchronous pairs, and of what passes values through. */
+#include "program/internal.h"
+
+/* ---- groups -------------------------------------------------------------------------------------------- */
+
+static sw_status check_iota_form(const sw_inference *x, const sw_groups *g)
+{
+	int64_t total = 1, members;
+	for (int32_t i = 0; i < g->reshape.n; i++) {
+		if (g->reshape.v[i] < 1 || !sw_mul_i64(total, g->reshape.v[i], &total))
+			return sw_infer_fail(x, "replica_groups: expected sizes of at least 1");
+	}
+	if (g->reshape.n < 1 || g->reshape.n > SW_MAX_RANK)
+		return sw_infer_fail(x, "replica_groups: expected 1 to %d sizes after <=", SW_MAX_RANK);
+	if (g->transpose.n != 0 && g->transpose.n != g->reshape.n)
+		return sw_infer_fail(x, "replica_groups: expected a permutation of %d after T",
+		                     g->reshape.n);
+	if (!sw_mul_i64(g->n_groups, g->group_size, &members) || members != total)
+		return sw_infer_fail(x, "replica_groups: %lld groups of %lld are not %lld ranks",
+		                     (long long)g->n_groups, (long long)g->group_size, (long long)total);
+	return sw_infer_dim_list(x, "replica_groups", g->transpose, g->reshape.n);
+}
+
+static sw_status check_groups(const sw_inference *x, bool equal)
+{
+	const sw_groups *g = &x->attrs->collective.groups;
+	int64_t members;
+	if (g->n_groups == 0)
+		return SW_OK;
+	if (g->n_groups < 0 || g->group_size < 1)
+		return sw_infer_fail(x, "replica_groups: expected groups that are not empty");
+	if (!g->list)
+		return check_iota_form(x, g);
+	if (!sw_mul_i64(g->n_groups, g->group_size, &members))
+		return sw_infer_fail(x, "replica_groups: sizes overflow");
+	for (int64_t i = 0; i < members; i++) {
+		if (g->list[i] < (equal ? 0 : -1))
+			return sw_infer_fail(x, "replica_groups: expected %s",
+			                     equal ? "groups of equal size" : "ranks");
+	}
+	return SW_OK;
+}
+
+/* Members of a group; for the group of all ranks what the program says of their number. */
+static sw_status group_size(const sw_inference *x, int64_t *size)
+{
+	const sw_groups *g = &x->attrs->collective.groups;
+	sw_status status = check_groups(x, true);
+	if (g->n_groups != 0) {
+		*size = g->group_size;
+		return status;
+	}
+	bool both = x->attrs->collective.channel != 0;
+	if (!sw_mul_i64(x->program->replica_count, both ? x->program->num_partitions : 1, size) ||
+	    *size < 1)
+		return sw_infer_fail(x, "the number of ranks is not known");
+	return status;
+}
+
+static sw_status check_some(const sw_inference *x)
+{
+	return sw_infer_count(x, x->spec->n_operands > 0, "at least one operand");
+}
+
+sw_status sw_infer_pass_through(sw_inference *x)
+{
+	sw_shape *out = sw_infer_results(x, x->spec->n_operands);
+	for (uint32_t i = 0; i < x->n_out; i++)
+		out[i] = sw_infer_operand(x, i);
+	return SW_OK;
+}
+
+static sw_shape with_size(const sw_inference *x, sw_shape shape, int64_t dimension, int64_t size)
+{
+	int64_t *dims = sw_infer_dims(x, shape.rank);
+	for (int32_t d = 0; d < shape.rank; d++)
+		dims[d] = d == dimension ? size : shape.dims[d];
+	return (sw_shape){.type = shape.type, .rank = shape.rank, .dims = dims};
+}
+
+/* ---- gathers ------------------------------------------------------------------------------------------- */
+
+static sw_status gathered(const sw_inference *x, uint32_t i, int64_t size, sw_shape *result)
+{
+	sw_shape shape = sw_infer_operand(x, i);
+	int64_t dimension = x->attrs->collective.dimension, whole;
+	sw_status status = sw_infer_dim(x, "dimensions", dimension, shape.rank);
+	if (status != SW_OK)
+		return status;
+	if (!sw_mul_i64(shape.dims[dimension], size, &whole))
+		return sw_infer_fail(x, "its size overflows");
+	*result = with_size(x, shape, dimension, whole);
+	return SW_OK;
+}
+
+/* Results from `first` on; a start yields its operands before them. */
+static sw_status all_gather(sw_inference *x, uint32_t first)
+{
+	int64_t size = 0;
+	sw_status status = check_some(x);
+	if (status == SW_OK)
+		status = group_size(x, &size);
+	if (status != SW_OK)
+		return status;
+	uint32_t n = x->spec->n_operands;
+	sw_shape *out = sw_infer_results(x, first + n);
+	for (uint32_t i = 0; i < n && status == SW_OK; i++) {
+		if (first)
+			out[i] = sw_infer_operand(x, i);
+		status = gathered(x, i, size, &out[first + i]);
+	}
+	return status;
+}
+
+sw_status sw_infer_all_gather(sw_inference *x)
+{
+	return all_gather(x, 0);
+}
+
+sw_status sw_infer_all_gather_start(sw_inference *x)
+{
+	return all_gather(x, x->spec->n_operands);
+}
+
+sw_status sw_infer_all_gather_done(sw_inference *x)
+{
+	uint32_t n = x->spec->n_operands / 2;
+	sw_status status =
+		sw_infer_count(x, n > 0 && x->spec->n_operands % 2 == 0, "the results of all-gather-start");
+	if (status != SW_OK)
+		return status;
+	sw_shape *out = sw_infer_results(x, n);
+	for (uint32_t i = 0; i < n; i++)
+		out[i] = sw_infer_operand(x, n + i);
+	return SW_OK;
+}
+
+/* ---- reductions ----------------------------------------------------------------------------------------- */
+
+/* The computation combines scalars of one type; which one is only certain for a single operand, because
+ * combined collectives may mix types under one computation. */
+static sw_status check_reducer(const sw_inference *x)
+{
+	const sw_computation *callee = sw_infer_callee(x, 0);
+	sw_type type = sw_infer_operand(x, 0).type;
+	if (x->spec->n_operands > 1 && callee->results.len == 1)
+		type = sw_value_shape(x->program, callee->results.data[0]).type;
+	return sw_infer_reducer(x, 0, &type, 1);
+}
+
+sw_status sw_infer_all_reduce(sw_inference *x)
+{
+	sw_status status = check_some(x);
+	if (status == SW_OK)
+		status = check_groups(x, false);
+	if (status == SW_OK)
+		status = check_reducer(x);
+	return status == SW_OK ? sw_infer_pass_through(x) : status;
+}
+
+static sw_status scattered(const sw_inference *x, uint32_t i, int64_t size, sw_shape *result)
+{
+	sw_shape shape = sw_infer_operand(x, i);
+	int64_t dimension = x->attrs->collective.dimension;
+	sw_status status = sw_infer_dim(x, "dimensions", dimension, shape.rank);
+	if (status != SW_OK)
+		return status;
+	if (shape.dims[dimension] % size != 0)
+		return sw_infer_fail(x, "dimension %lld of %s does not divide by %lld ranks",
+		                     (long long)dimension, sw_infer_text(x, shape), (long long)size);
+	*result = with_size(x, shape, dimension, shape.dims[dimension] / size);
+	return SW_OK;
+}
+
+sw_status sw_infer_reduce_scatter(sw_inference *x)
+{
+	int64_t size = 0;
+	sw_status status = check_some(x);
+	if (status == SW_OK)
+		status = group_size(x, &size);
+	if (status == SW_OK)
+		status = check_reducer(x);
+	if (status != SW_OK)
+		return status;
+	sw_shape *out = sw_infer_results(x, x->spec->n_operands);
+	for (uint32_t i = 0; i < x->n_out && status == SW_OK; i++)
+		status = scattered(x, i, size, &out[i]);
+	return status;
+}
+
+/* ---- all-to-all ------------------------------------------------------------------------------------------ */
+
+/* One array: cut and joined along the dimension. Several: operand i goes to member i. */
+sw_status sw_infer_all_to_all(sw_inference *x)
+{
+	int64_t size = 0;
+	sw_shape ignored;
+	sw_status status = check_some(x);
+	if (status == SW_OK)
+		status = group_size(x, &size);
+	if (status == SW_OK && x->attrs->collective.dimension >= 0)
+		status = scattered(x, 0, size, &ignored);
+	else if (status == SW_OK && x->spec->n_operands != size)
+		return sw_infer_fail(x, "expected one operand for each of %lld ranks, found %u",
+		                     (long long)size, x->spec->n_operands);
+	for (uint32_t i = 1; i < x->spec->n_operands && status == SW_OK; i++)
+		status = sw_infer_same_shape(x, i, sw_infer_operand(x, 0));
+	return status == SW_OK ? sw_infer_pass_through(x) : status;
+}
+
+sw_status sw_infer_ragged_all_to_all(sw_inference *x)
+{
+	sw_status status =
+		sw_infer_count(x, x->spec->n_operands == 6, "input, output and four lists of sizes");
+	if (status == SW_OK)
+		status = check_groups(x, false);
+	return status == SW_OK ? sw_infer_one(x, sw_infer_operand(x, 1)) : status;
+}
+
+sw_status sw_infer_collective_broadcast(sw_inference *x)
+{
+	sw_status status = check_some(x);
+	if (status == SW_OK)
+		status = check_groups(x, false);
+	return status == SW_OK ? sw_infer_pass_through(x) : status;
+}
+
+/* ---- permutations ------------------------------------------------------------------------------------------ */
+
+static sw_status check_pairs(const sw_inference *x)
+{
+	sw_ints pairs = x->attrs->collective.pairs;
+	sw_map seen = {0};
+	sw_status status = SW_OK;
+	if (pairs.n % 2 != 0)
+		status = sw_infer_fail(x, "source_target_pairs: expected pairs");
+	for (int32_t i = 0; i < pairs.n && status == SW_OK; i++) {
+		int64_t key[2] = {pairs.v[i], i % 2};
+		if (pairs.v[i] < 0)
+			status = sw_infer_fail(x, "source_target_pairs: expected ranks, found %lld",
+			                       (long long)pairs.v[i]);
+		else if (sw_map_put(&seen, key, sizeof(key), 1) != SW_ABSENT)
+			status = sw_infer_fail(x, "source_target_pairs: %lld is %s twice",
+			                       (long long)pairs.v[i], i % 2 ? "target" : "source");
+	}
+	sw_map_clear(&seen);
+	return status;
+}
+
+sw_status sw_infer_permute(sw_inference *x)
+{
+	sw_status status = check_some(x);
+	if (status == SW_OK)
+		status = check_pairs(x);
+	return status == SW_OK ? sw_infer_pass_through(x) : status;
+}
+
+/* (operand, result), and contexts that differ between versions. */
+sw_status sw_infer_permute_start(sw_inference *x)
+{
+	sw_status status = check_some(x);
+	if (status == SW_OK)
+		status = check_pairs(x);
+	if (status == SW_OK && x->spec->shapes && x->spec->n_results < 2 * x->spec->n_operands)
+		return sw_infer_fail(x, "expected operand and result in its results, found %u",
+		                     x->spec->n_results);
+	return status;
+}
+
+sw_status sw_infer_permute_done(sw_inference *x)
+{
+	sw_status status =
+		sw_infer_count(x, x->spec->n_operands >= 2, "the results of collective-permute-start");
+	if (status != SW_OK || x->spec->n_operands > 4)
+		return status;
+	return sw_infer_one(x, sw_infer_operand(x, 1));
+}
+
+/* ---- send and receive -------------------------------------------------------------------------------------- */
+
+static sw_status check_last_token(const sw_inference *x)
+{
+	uint32_t n = x->spec->n_operands;
+	if (n > 0 && sw_infer_operand(x, n - 1).type == SW_TOKEN)
+		return SW_OK;
+	return sw_infer_fail(x, "expected a token as last operand");
+}
+
+sw_status sw_infer_send(sw_inference *x)
+{
+	uint32_t n = x->spec->n_operands;
+	sw_status status = sw_infer_count(x, n >= 2, "data and a token");
+	if (status == SW_OK)
+		status = check_last_token(x);
+	if (status != SW_OK)
+		return status;
+	sw_shape *out = sw_infer_results(x, n + 1);
+	for (uint32_t i = 0; i + 1 < n; i++)
+		out[i] = sw_infer_operand(x, i);
+	out[n - 1] = (sw_shape){.type = SW_U32};
+	out[n] = (sw_shape){.type = SW_TOKEN};
+	return SW_OK;
+}
+
+sw_status sw_infer_recv(sw_inference *x)
+{
+	return check_last_token(x);
+}
+
+/* The results of recv without its context. */
+sw_status sw_infer_recv_done(sw_inference *x)
+{
+	uint32_t n = x->spec->n_operands;
+	sw_status status = sw_infer_count(x, n >= 3, "the results of recv");
+	if (status == SW_OK)
+		status = check_last_token(x);
+	if (status != SW_OK)
+		return status;
+	sw_shape *out = sw_infer_results(x, n - 1);
+	for (uint32_t i = 0; i + 2 < n; i++)
+		out[i] = sw_infer_operand(x, i);
+	out[n - 2] = (sw_shape){.type = SW_TOKEN};
+	return SW_OK;
+}
+
+/* ---- copies and tokens --------------------------------------------------------------------------------------- */
+
+sw_status sw_infer_copy_start(sw_inference *x)
+{
+	sw_status status = sw_infer_count(x, x->spec->n_operands == 1, "one operand");
+	if (status != SW_OK)
+		return status;
+	sw_shape *out = sw_infer_results(x, 3);
+	out[0] = out[1] = sw_infer_operand(x, 0);
+	out[2] = (sw_shape){.type = SW_U32};
+	return SW_OK;
+}
+
+sw_status sw_infer_copy_done(sw_inference *x)
+{
+	sw_status status = sw_infer_count(x, x->spec->n_operands == 3, "the results of copy-start");
+	return status == SW_OK ? sw_infer_one(x, sw_infer_operand(x, 0)) : status;
+}
+
+/* Everything but the last operand, which is waited for. */
+sw_status sw_infer_add_dependency(sw_inference *x)
+{
+	sw_status status = sw_infer_count(x, x->spec->n_operands >= 2, "a value and a token");
+	if (status != SW_OK)
+		return status;
+	sw_shape *out = sw_infer_results(x, x->spec->n_operands - 1);
+	for (uint32_t i = 0; i < x->n_out; i++)
+		out[i] = sw_infer_operand(x, i);
+	return SW_OK;
+}
+
+sw_status sw_infer_token(sw_inference *x)
+{
+	sw_status status = check_last_token(x);
+	return status == SW_OK ? sw_infer_one(x, (sw_shape){.type = SW_TOKEN}) : status;
+}
+
+sw_status sw_infer_after_all(sw_inference *x)
+{
+	for (uint32_t i = 0; i < x->spec->n_operands; i++) {
+		if (sw_infer_operand(x, i).type != SW_TOKEN)
+			return sw_infer_fail(x, "operand %u: expected a token, found %s", i,
+			                     sw_infer_text(x, sw_infer_operand(x, i)));
+	}
+	return sw_infer_one(x, (sw_shape){.type = SW_TOKEN});
+}
+
+sw_status sw_infer_declared_only(sw_inference *x)
+{
+	(void)x;
+	return SW_OK;
+}
+
+sw_status sw_infer_text_only(sw_inference *x)
+{
+	return sw_infer_fail(x, "tuples exist only in the text: an op has several results instead");
+}

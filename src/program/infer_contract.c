@@ -1,0 +1,184 @@
+/* Rules of contractions: dot, ragged-dot, scaled-dot, convolution. */
+#include "program/internal.h"
+
+/* ---- dot --------------------------------------------------------------------------------------------- */
+
+static sw_status check_pairs(const sw_inference *x, const char *what, sw_ints left, sw_ints right,
+                             sw_shape lhs, sw_shape rhs)
+{
+	sw_status status = sw_infer_dim_list(x, what, left, lhs.rank);
+	if (status == SW_OK)
+		status = sw_infer_dim_list(x, what, right, rhs.rank);
+	if (status != SW_OK)
+		return status;
+	if (left.n != right.n)
+		return sw_infer_fail(x, "%s: expected as many on both sides, found %d and %d", what, left.n,
+		                     right.n);
+	for (int32_t i = 0; i < left.n; i++) {
+		if (lhs.dims[left.v[i]] != rhs.dims[right.v[i]])
+			return sw_infer_fail(x, "%s: dimension %lld of %s and %lld of %s differ in size",
+			                     what, (long long)left.v[i], sw_infer_text(x, lhs),
+			                     (long long)right.v[i], sw_infer_text(x, rhs));
+	}
+	return SW_OK;
+}
+
+static bool overlap(sw_ints a, sw_ints b)
+{
+	for (int32_t i = 0; i < a.n; i++) {
+		if (sw_ints_has(b, a.v[i]))
+			return true;
+	}
+	return false;
+}
+
+static int32_t add_free(int64_t *dims, int32_t rank, sw_shape shape, sw_ints batch, sw_ints contracting)
+{
+	for (int32_t d = 0; d < shape.rank; d++) {
+		if (!sw_ints_has(batch, d) && !sw_ints_has(contracting, d))
+			dims[rank++] = shape.dims[d];
+	}
+	return rank;
+}
+
+/* Batch dimensions, then the free ones of the left, then those of the right. */
+static sw_status dot(sw_inference *x)
+{
+	sw_shape lhs = sw_infer_operand(x, 0), rhs = sw_infer_operand(x, 1);
+	sw_ints lb = x->attrs->dot.lhs_batch, rb = x->attrs->dot.rhs_batch;
+	sw_ints lc = x->attrs->dot.lhs_contracting, rc = x->attrs->dot.rhs_contracting;
+	sw_status status = check_pairs(x, "batch dims", lb, rb, lhs, rhs);
+	if (status == SW_OK)
+		status = check_pairs(x, "contracting dims", lc, rc, lhs, rhs);
+	if (status != SW_OK)
+		return status;
+	if (overlap(lb, lc) || overlap(rb, rc))
+		return sw_infer_fail(x, "a dimension is both batch and contracting");
+	int64_t *dims = sw_infer_dims(x, lhs.rank + rhs.rank);
+	int32_t rank = 0;
+	for (int32_t i = 0; i < lb.n; i++)
+		dims[rank++] = lhs.dims[lb.v[i]];
+	rank = add_free(dims, rank, lhs, lb, lc);
+	rank = add_free(dims, rank, rhs, rb, rc);
+	return sw_infer_one(
+		x, (sw_shape){.type = sw_infer_result_type(x), .rank = rank, .dims = rank ? dims : NULL});
+}
+
+/* Without a declared result the operands must agree on its type. */
+static sw_status check_result_type(const sw_inference *x)
+{
+	sw_shape lhs = sw_infer_operand(x, 0), rhs = sw_infer_operand(x, 1);
+	if (x->spec->shapes && x->spec->n_results != 1)
+		return sw_infer_fail(x, "expected one result, found %u", x->spec->n_results);
+	if (!x->spec->shapes && lhs.type != rhs.type)
+		return sw_infer_fail(x, "operands of %s and %s: a result type must be given",
+		                     sw_type_name(lhs.type), sw_type_name(rhs.type));
+	return SW_OK;
+}
+
+sw_status sw_infer_dot(sw_inference *x)
+{
+	sw_status status = check_result_type(x);
+	return status == SW_OK ? dot(x) : status;
+}
+
+/* Which of three forms it has stands in attributes that no stage interprets: only the arity is checked. */
+sw_status sw_infer_ragged_dot(sw_inference *x)
+{
+	sw_type_kind kind = sw_type_kind_of(sw_infer_operand(x, 2).type);
+	if (kind != SW_KIND_SIGNED && kind != SW_KIND_UNSIGNED)
+		return sw_infer_fail(x, "operand 2: expected integer group sizes, found %s",
+		                     sw_infer_text(x, sw_infer_operand(x, 2)));
+	return SW_OK;
+}
+
+sw_status sw_infer_scaled_dot(sw_inference *x)
+{
+	sw_status status = sw_infer_count(x, x->spec->n_operands >= 2 && x->spec->n_operands <= 4,
+	                                  "two operands and up to two scales");
+	if (status == SW_OK)
+		status = check_result_type(x);
+	return status == SW_OK ? dot(x) : status;
+}
+
+/* ---- convolution -------------------------------------------------------------------------------------- */
+
+/* batch, feature and spatial positions are a permutation of [0, rank). */
+static sw_status check_labels(const sw_inference *x, const char *what, int64_t first, int64_t second,
+                              sw_ints spatial, int32_t rank)
+{
+	int64_t all[SW_MAX_RANK + 2] = {first, second};
+	if (spatial.n != x->attrs->convolution.window.rank || spatial.n + 2 != rank || rank > SW_MAX_RANK)
+		return sw_infer_fail(x,
+		                     "dim_labels: expected %d dimensions of the %s under a window of rank "
+		                     "%d, found rank %d",
+		                     spatial.n + 2, what, x->attrs->convolution.window.rank, rank);
+	for (int32_t i = 0; i < spatial.n; i++)
+		all[i + 2] = spatial.v[i];
+	return sw_infer_dim_list(x, what, (sw_ints){.n = rank, .v = all}, rank);
+}
+
+static sw_status check_groups(const sw_inference *x, sw_shape input, sw_shape kernel)
+{
+	int64_t features = x->attrs->convolution.feature_groups,
+		batches = x->attrs->convolution.batch_groups;
+	int64_t input_feature = input.dims[x->attrs->convolution.input_feature];
+	int64_t input_batch = input.dims[x->attrs->convolution.input_batch];
+	int64_t kernel_input = kernel.dims[x->attrs->convolution.kernel_input];
+	int64_t kernel_output = kernel.dims[x->attrs->convolution.kernel_output];
+	if (features < 1 || batches < 1 || (features > 1 && batches > 1))
+		return sw_infer_fail(x, "expected group counts of at least 1, and only one of them larger");
+	if (input_feature % features || input_feature / features != kernel_input)
+		return sw_infer_fail(x, "%lld input features in %lld groups do not match a kernel of %lld",
+		                     (long long)input_feature, (long long)features,
+		                     (long long)kernel_input);
+	if (kernel_output % features || kernel_output % batches || input_batch % batches)
+		return sw_infer_fail(x, "group counts must divide output features and batch");
+	return SW_OK;
+}
+
+static sw_status check_convolution(const sw_inference *x, sw_shape input, sw_shape kernel)
+{
+	sw_status status = check_result_type(x);
+	if (status == SW_OK)
+		status = check_labels(x, "input", x->attrs->convolution.input_batch,
+		                      x->attrs->convolution.input_feature,
+		                      x->attrs->convolution.input_spatial, input.rank);
+	if (status == SW_OK)
+		status = check_labels(x, "kernel", x->attrs->convolution.kernel_input,
+		                      x->attrs->convolution.kernel_output,
+		                      x->attrs->convolution.kernel_spatial, kernel.rank);
+	if (status == SW_OK)
+		status = check_labels(x, "output", x->attrs->convolution.output_batch,
+		                      x->attrs->convolution.output_feature,
+		                      x->attrs->convolution.output_spatial, input.rank);
+	return status == SW_OK ? check_groups(x, input, kernel) : status;
+}
+
+sw_status sw_infer_convolution(sw_inference *x)
+{
+	sw_shape input = sw_infer_operand(x, 0), kernel = sw_infer_operand(x, 1);
+	sw_status status = check_convolution(x, input, kernel);
+	if (status != SW_OK)
+		return status;
+	int64_t *dims = sw_infer_dims(x, input.rank);
+	dims[x->attrs->convolution.output_batch] =
+		input.dims[x->attrs->convolution.input_batch] / x->attrs->convolution.batch_groups;
+	dims[x->attrs->convolution.output_feature] = kernel.dims[x->attrs->convolution.kernel_output];
+	sw_window window = x->attrs->convolution.window;
+	for (int32_t i = 0; i < window.rank; i++) {
+		int64_t size = input.dims[x->attrs->convolution.input_spatial.v[i]];
+		int64_t kernel_size = kernel.dims[x->attrs->convolution.kernel_spatial.v[i]];
+		if (window.dims[i].size != kernel_size)
+			return sw_infer_fail(
+				x,
+				"window: size %lld of spatial dimension %d differs from the kernel's %lld",
+				(long long)window.dims[i].size, i, (long long)kernel_size);
+		status = sw_infer_window_dim(x, &window.dims[i], size,
+		                             &dims[x->attrs->convolution.output_spatial.v[i]]);
+		if (status != SW_OK)
+			return status;
+	}
+	return sw_infer_one(x,
+	                    (sw_shape){.type = sw_infer_result_type(x), .rank = input.rank, .dims = dims});
+}

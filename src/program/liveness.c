@@ -1,0 +1,110 @@
+/* When values exist, and how much memory that takes at most. */
+#include <math.h>
+
+#include "program/internal.h"
+
+static sw_live_range *liveness(const sw_program *program, int32_t computation, sw_live_range *ranges)
+{
+	const sw_computation *c = &program->computations.data[computation];
+	for (size_t i = 0; i < c->ops.len; i++) {
+		const sw_op *op = sw_op_at(program, c->ops.data[i]);
+		int32_t begin = op->opcode == SW_OP_PARAMETER ? 0 : (int32_t)i;
+		for (uint32_t r = 0; r < op->n_results; r++)
+			ranges[op->first_result + r] = (sw_live_range){begin, (int32_t)i + 1};
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			ranges[op->operands[k]].end = (int32_t)i + 1;
+	}
+	for (size_t i = 0; i < c->results.len; i++)
+		ranges[c->results.data[i]].end = (int32_t)c->ops.len;
+	return ranges;
+}
+
+sw_live_range *sw_program_liveness(const sw_program *program, int32_t computation, sw_arena *arena)
+{
+	return liveness(program, computation, SW_NEW_N(arena, sw_live_range, program->values.len + 1));
+}
+
+/* ---- peak ------------------------------------------------------------------------------------------------- */
+
+/* What a region needs beyond the operands and results that its caller holds: its parameters are those
+ * operands, and its results become those results. Other called computations work on scalars, and a
+ * fusion keeps nothing. */
+static double region_bytes(const sw_program *program, const sw_op *op, const double *peaks)
+{
+	double most = 0, results = sw_op_result_bytes(program, op);
+	if (sw_opcode_class((sw_opcode)op->opcode) != SW_CLASS_REGION || op->opcode == SW_OP_FUSION ||
+	    op->opcode == SW_OP_MAP)
+		return 0;
+	for (uint16_t k = 0; k < op->n_called; k++) {
+		double held = sw_computation_parameter_bytes(program, op->called[k]) + results;
+		most = fmax(most, peaks[op->called[k]] - held);
+	}
+	return most;
+}
+
+/* Bytes that come into being and vanish at each moment; changes has ops.len + 1 entries. */
+static void list_changes(const sw_program *program, const sw_computation *c, const sw_live_range *ranges,
+                         double *changes)
+{
+	for (size_t i = 0; i < c->ops.len; i++) {
+		const sw_op *op = sw_op_at(program, c->ops.data[i]);
+		for (uint32_t r = 0; r < op->n_results; r++) {
+			sw_live_range range = ranges[op->first_result + r];
+			double bytes =
+				(double)sw_shape_bytes(sw_value_shape(program, op->first_result + r));
+			changes[range.begin] += bytes;
+			changes[range.end] -= bytes;
+		}
+	}
+}
+
+static double computation_peak(const sw_program *program, int32_t computation, sw_live_range *ranges,
+                               const double *peaks)
+{
+	const sw_computation *c = &program->computations.data[computation];
+	sw_arena arena;
+	sw_arena_init(&arena);
+	double *changes = SW_NEW_N(&arena, double, c->ops.len + 1), live = 0, peak = 0;
+	list_changes(program, c, liveness(program, computation, ranges), changes);
+	for (size_t i = 0; i < c->ops.len; i++) {
+		live += changes[i];
+		peak = fmax(peak, live + region_bytes(program, sw_op_at(program, c->ops.data[i]), peaks));
+	}
+	sw_arena_clear(&arena);
+	return peak;
+}
+
+/* Marks what is called from `computation`, callers first. */
+static bool *find_reached(const sw_program *program, int32_t computation, const int32_t *order,
+                          sw_arena *arena)
+{
+	bool *reached = SW_NEW_N(arena, bool, program->computations.len + 1);
+	reached[computation] = true;
+	for (size_t n = program->computations.len; n-- > 0;) {
+		const sw_computation *c = &program->computations.data[order[n]];
+		for (size_t i = 0; reached[order[n]] && i < c->ops.len; i++) {
+			const sw_op *op = sw_op_at(program, c->ops.data[i]);
+			for (uint16_t k = 0; k < op->n_called; k++)
+				reached[op->called[k]] = true;
+		}
+	}
+	return reached;
+}
+
+int64_t sw_program_peak_bytes(const sw_program *program, int32_t computation)
+{
+	sw_arena arena;
+	sw_arena_init(&arena);
+	int32_t *order;
+	sw_program_order(program, &arena, &order);
+	bool *reached = find_reached(program, computation, order, &arena);
+	double *peaks = SW_NEW_N(&arena, double, program->computations.len + 1);
+	sw_live_range *ranges = SW_NEW_N(&arena, sw_live_range, program->values.len + 1);
+	for (size_t n = 0; n < program->computations.len; n++) {
+		if (reached[order[n]])
+			peaks[order[n]] = computation_peak(program, order[n], ranges, peaks);
+	}
+	double peak = peaks[computation];
+	sw_arena_clear(&arena);
+	return peak >= 0x1p63 ? INT64_MAX : (int64_t)peak;
+}
