@@ -18,7 +18,7 @@
 #include "program/program.h"
 
 #define SW_HLO_MAX_PARAMETERS 100000 /* of one computation */
-#define SW_HLO_MAX_NESTING    100 /* of tuples in tuples, and of operands in operands */
+#define SW_HLO_MAX_NESTING 100       /* of tuples in tuples, and of operands in operands */
 
 /* How a tuple nests. flat: its children are arrays, and `branches` is NULL. */
 typedef struct sw_hlo_tree {
@@ -53,7 +53,7 @@ typedef struct sw_hlo_operand {
 typedef struct sw_hlo_symbol {
 	sw_span name;
 	uint32_t node;
-	int32_t defined_in; /* the computation in which it means `node`; -1: none */
+	int32_t defined_in;  /* the computation in which it means `node`; -1: none */
 	int32_t computation; /* -1: no computation has this name */
 } sw_hlo_symbol;
 
@@ -98,7 +98,8 @@ typedef struct sw_hlo {
 	SW_VEC(int32_t) called;
 	SW_VEC(sw_literal) literals;
 
-	size_t expanded; /* leaves that operands stood for so far */
+	sw_text name, op_name; /* of the op being built, ended by a zero */
+	size_t expanded;       /* leaves that operands stood for so far */
 	sw_ints dims_cache[SW_HLO_DIMS_CACHE];
 } sw_hlo;
 
@@ -112,9 +113,9 @@ typedef struct sw_hlo_op {
 	sw_hlo_shape shape;
 	size_t first_operand, n_operands; /* in reader->operands */
 	sw_attrs attrs;
-	uint64_t seen;                    /* bit i: sw_attributes_of(opcode)[i] was given */
-	int64_t tuple_index;              /* get-tuple-element; -1: not given */
-	const char *op_name;
+	uint64_t seen;       /* bit i: sw_attributes_of(opcode)[i] was given */
+	int64_t tuple_index; /* get-tuple-element; -1: not given */
+	sw_span op_name;     /* as written; length 0: none */
 	sw_extra *extras, **last_extra;
 	const sw_id *control;
 } sw_hlo_op;

@@ -3,7 +3,7 @@
  *
  * The grammar is regular enough that each rule knows what may follow, so the cursor is asked for it:
  * a word, a number, a given character. White space and comments stand between any two of those and
- * are skipped by whoever asks. The text need not end with a zero, and may hold zeros. Errors say
+ * are skipped by whoever asks. The text need not end with a zero. Errors say
  * "expected WHAT, found WHAT IS THERE" with line and column, which are counted only then.
  */
 #ifndef SW_FRONTEND_LEXER_H
@@ -25,11 +25,11 @@ typedef struct sw_lexer {
 } sw_lexer;
 
 /* Ends a function that returns sw_status when a step of it fails. */
-#define SW_TRY(step)                      \
-	do {                              \
-		sw_status try_ = (step);  \
-		if (try_ != SW_OK)        \
-			return try_;      \
+#define SW_TRY(step)                                                                                       \
+	do {                                                                                               \
+		sw_status try_ = (step);                                                                   \
+		if (try_ != SW_OK)                                                                         \
+			return try_;                                                                       \
 	} while (0)
 
 #define SW_LEX_MAX_DEPTH 256 /* of brackets in a value that is only skipped */
@@ -112,8 +112,8 @@ sw_status sw_lex_balanced(sw_lexer *lexer, sw_span *raw);
 /* Any value: words, strings and bracketed parts, up to a comma or whatever else ends it. */
 sw_status sw_lex_value(sw_lexer *lexer, sw_span *raw);
 
-/* \" \\ \' \n \r \t, \ooo and \xhh become the bytes they stand for. */
-char *sw_lex_unescape(sw_arena *arena, sw_span raw);
+/* Appends to text; \" \\ \' \n \r \t, \ooo and \xhh become the bytes they stand for. */
+void sw_lex_unescape(sw_span raw, sw_text *text);
 
 /* ---- places and errors ---- */
 

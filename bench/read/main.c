@@ -1,0 +1,123 @@
+/*
+ * How fast programs are read: each fixture is unpacked once and parsed from memory, some times over.
+ *
+ *   bench/read [FILE ...]      default: tests/programs/NAME.hlo.gz
+ *
+ * MB/s are 10^6 bytes of text per second, of the best round, by the processor's clock (the reader is one
+ * thread; other processes do not count). "parse" is all of sw_read_hlo, verifier included; "touch" is
+ * one pass over the same bytes that counts the lines (memchr), the bound that memory and the machine
+ * set. "memory" is what the program itself holds; the last line has the whole process's peak.
+ */
+#include "frontend/frontend.h"
+
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define ROUNDS 5
+
+static double cpu_now_s(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static size_t count_lines(const char *text, size_t length)
+{
+	size_t lines = 0;
+	for (const char *at = text; (at = memchr(at, '\n', (size_t)(text + length - at))) != NULL; at++)
+		lines++;
+	return lines;
+}
+
+static double program_bytes(const sw_program *program)
+{
+	return (double)(program->arena.bytes + program->names.keys.bytes +
+	                program->ops.cap * sizeof(sw_op) + program->values.cap * sizeof(sw_value));
+}
+
+static sw_status parse_rounds(const char *path, const char *text, size_t length, double *best_s,
+                              sw_program **program, sw_error *err)
+{
+	for (int round = 0; round < ROUNDS; round++) {
+		sw_program_free(*program);
+		*program = NULL;
+		double start = cpu_now_s();
+		sw_status status = sw_read_hlo(text, length, path, program, err);
+		if (status != SW_OK)
+			return status;
+		*best_s = SW_MIN(*best_s, cpu_now_s() - start);
+	}
+	return SW_OK;
+}
+
+static void add_row(sw_table *table, const char *path, size_t length, const sw_program *program,
+                    double parse_s, double touch_s, size_t lines)
+{
+	const char *slash = strrchr(path, '/');
+	double megabytes = (double)length / 1e6, mb_per_s = megabytes / parse_s;
+	sw_table_cell(table, "%s", slash ? slash + 1 : path);
+	sw_table_cell(table, "%.2f", megabytes);
+	sw_table_cell(table, "%zu", lines);
+	sw_table_cell(table, "%zu", program->ops.len);
+	sw_table_cell(table, "%.2f", parse_s * 1e3);
+	sw_table_cell(table, "%.0f", mb_per_s);
+	sw_table_cell(table, "%.0f", (double)program->ops.len / parse_s / 1e3);
+	sw_table_cell(table, "%.4f", touch_s / parse_s);
+	sw_table_cell(table, "%.1f", program_bytes(program) / (double)length);
+}
+
+static sw_status bench_file(sw_table *table, const char *path, sw_error *err)
+{
+	char *text = NULL;
+	size_t length = 0;
+	sw_program *program = NULL;
+	sw_status status = sw_file_read(path, &text, &length, err);
+	if (status != SW_OK)
+		return status;
+	double touch_s = 1e9, parse_s = 1e9;
+	size_t lines = 0;
+	for (int round = 0; round < ROUNDS; round++) {
+		double start = cpu_now_s();
+		lines = count_lines(text, length);
+		touch_s = SW_MIN(touch_s, cpu_now_s() - start);
+	}
+	status = parse_rounds(path, text, length, &parse_s, &program, err);
+	if (status == SW_OK)
+		add_row(table, path, length, program, parse_s, touch_s, lines);
+	sw_program_free(program);
+	free(text);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const headings[] = {"file", "MB",    "lines",       "ops",        "parse ms",
+	                                       "MB/s", "kop/s", "touch/parse", "memory/text"};
+	sw_table table;
+	sw_text text = {0};
+	sw_error err = {0};
+	glob_t found = {0};
+	sw_status status = SW_OK;
+	if (argc < 2)
+		glob(SW_SOURCE_DIR "/tests/programs/*.hlo.gz", 0, NULL, &found);
+	char **paths = argc < 2 ? found.gl_pathv : argv + 1;
+	size_t n = argc < 2 ? found.gl_pathc : (size_t)argc - 1;
+	sw_table_init(&table, SW_COUNT(headings), headings);
+	for (size_t i = 0; i < n && status == SW_OK; i++)
+		status = bench_file(&table, paths[i], &err);
+	if (status == SW_OK) {
+		sw_table_add_to(&table, &text);
+		sw_text_add(&text, "peak memory of the process: ");
+		sw_text_add_bytes(&text, (double)sw_peak_memory_bytes());
+		printf("%s\n", text.data);
+	} else {
+		fprintf(stderr, "%s:%d:%d: %s\n", err.file, err.line, err.column, err.message);
+	}
+	sw_text_clear(&text);
+	sw_table_clear(&table);
+	globfree(&found);
+	return sw_status_exit_code(status);
+}

@@ -1,0 +1,80 @@
+/* The driver: text in, verified program out. */
+#include "frontend/frontend.h"
+
+#include "frontend/hlo.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void clear_reader(sw_hlo *reader)
+{
+	sw_hlo_names_clear(&reader->names);
+	sw_vec_clear(&reader->nodes);
+	sw_vec_clear(&reader->parameters);
+	sw_vec_clear(&reader->inputs);
+	sw_vec_clear(&reader->bindings);
+	sw_vec_clear(&reader->paths);
+	sw_vec_clear(&reader->leaves);
+	sw_vec_clear(&reader->branches);
+	sw_vec_clear(&reader->operands);
+	sw_vec_clear(&reader->ids);
+	sw_vec_clear(&reader->ints);
+	sw_vec_clear(&reader->called);
+	sw_vec_clear(&reader->literals);
+	sw_text_clear(&reader->name);
+	sw_text_clear(&reader->op_name);
+	sw_arena_clear(&reader->scratch);
+}
+
+static sw_status read_computations(sw_hlo *reader)
+{
+	do
+		SW_TRY(sw_hlo_read_computation(reader));
+	while (sw_lex_peek(&reader->lexer) || reader->lexer.at < reader->lexer.end);
+	return SW_OK;
+}
+
+/* The verifier names the line of the op; what else it needs is the file. */
+static sw_status verify(sw_hlo *reader, sw_error *err)
+{
+	sw_status status = sw_program_verify(reader->program, err);
+	return sw_error_in_file(err, status, reader->lexer.file);
+}
+
+/* Strings of the program end at a zero, so none may stand in the text. */
+static sw_status check_text(sw_hlo *reader)
+{
+	const sw_lexer *lexer = &reader->lexer;
+	const char *zero = memchr(lexer->begin, '\0', (size_t)(lexer->end - lexer->begin));
+	return zero ? sw_lex_fail(&reader->lexer, zero, "expected text, found a byte of zero") : SW_OK;
+}
+
+static sw_status read_module(sw_hlo *reader, sw_error *err)
+{
+	SW_TRY(check_text(reader));
+	SW_TRY(sw_hlo_read_header(reader));
+	SW_TRY(sw_hlo_skip_tables(reader));
+	SW_TRY(read_computations(reader));
+	SW_TRY(sw_hlo_bind_aliases(reader));
+	SW_TRY(verify(reader, err));
+	sw_program_find_trip_counts(reader->program);
+	return SW_OK;
+}
+
+sw_status sw_read_hlo(const char *text, size_t length, const char *file, sw_program **program,
+                      sw_error *err)
+{
+	sw_hlo *reader = sw_alloc(sizeof(*reader));
+	const char *source = file ? file : "";
+	sw_lex_init(&reader->lexer, text ? text : "", text ? length : 0, source, err);
+	reader->program = sw_program_new("");
+	reader->program->source = sw_arena_text(&reader->program->arena, source);
+	sw_status status = read_module(reader, err);
+	if (status == SW_OK)
+		*program = reader->program;
+	else
+		sw_program_free(reader->program);
+	clear_reader(reader);
+	free(reader);
+	return status;
+}

@@ -1,0 +1,89 @@
+/* Which format a file is in, by its content; then the reader of that format. */
+#include "frontend/frontend.h"
+
+#include "frontend/lexer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum format {
+	FORMAT_HLO,
+	FORMAT_MLIR,
+	FORMAT_BYTECODE,
+	FORMAT_PROTOBUF,
+	FORMAT_EMPTY,
+	FORMAT_OTHER
+} format;
+
+/* Text has no control characters but white space. */
+static bool is_binary(const char *text, size_t length)
+{
+	for (size_t i = 0; i < SW_MIN(length, 512); i++)
+		if (((unsigned char)text[i] < ' ' && !sw_char_is(text[i], SW_CHAR_SPACE)) ||
+		    text[i] == 0x7f)
+			return true;
+	return false;
+}
+
+/* A serialised HloModuleProto begins with field 1, its name: a tag, a length, that many characters. */
+static bool is_protobuf(const char *text, size_t length)
+{
+	return length >= 2 && text[0] == '\n' && is_binary(text, length);
+}
+
+static bool begins_mlir(sw_lexer *lexer)
+{
+	static const char *const words[] = {"module", "func.func", "builtin.module", "func",
+	                                    "stablehlo.module"};
+	sw_span word = sw_lex_peek_word(lexer);
+	char c = sw_lex_peek(lexer);
+	for (size_t i = 0; i < SW_COUNT(words); i++)
+		if (sw_span_is(word, words[i]))
+			return true;
+	return c == '#' || c == '!' || c == '"'; /* #loc = ..., !alias = ..., "builtin.module"() */
+}
+
+static format recognise(const char *text, size_t length)
+{
+	sw_lexer lexer;
+	sw_lex_init(&lexer, text, length, "", NULL);
+	if (length >= 4 && memcmp(text, "ML\xefR", 4) == 0)
+		return FORMAT_BYTECODE;
+	if (is_protobuf(text, length))
+		return FORMAT_PROTOBUF;
+	sw_lex_skip(&lexer);
+	if (lexer.at == lexer.end)
+		return FORMAT_EMPTY;
+	if (begins_mlir(&lexer))
+		return FORMAT_MLIR;
+	if (is_binary(text, length))
+		return FORMAT_PROTOBUF;
+	return sw_span_is(sw_lex_peek_word(&lexer), "HloModule") ? FORMAT_HLO : FORMAT_OTHER;
+}
+
+sw_status sw_read_program(const char *path, sw_program **program, sw_error *err)
+{
+	static const char *const refusals[] = {
+		[FORMAT_MLIR] = "this is StableHLO (MLIR) text, which is not read yet; write HLO text "
+	                        "instead, with "
+				"lowered.compiler_ir('hlo').as_hlo_text(print_large_constants=True)",
+		[FORMAT_BYTECODE] =
+			"this is MLIR bytecode, which is not read; write HLO text instead, with "
+			"lowered.compiler_ir('hlo').as_hlo_text(print_large_constants=True)",
+		[FORMAT_PROTOBUF] = "this is no text, perhaps a serialised HloModuleProto, which is not "
+	                            "read; write HLO "
+				    "text instead, with "
+	                            "lowered.compiler_ir('hlo').as_hlo_text(print_large_constants=True)",
+		[FORMAT_EMPTY] = "the file is empty; expected HLO text, which begins with HloModule",
+		[FORMAT_OTHER] = "expected HLO text, which begins with HloModule",
+	};
+	char *text = NULL;
+	size_t length = 0;
+	SW_TRY(sw_file_read(path, &text, &length, err));
+	format found = recognise(text, length);
+	sw_status status = found == FORMAT_HLO
+	                           ? sw_read_hlo(text, length, path, program, err)
+	                           : sw_fail_at(err, SW_ERR_INPUT, path, 1, 1, "%s", refusals[found]);
+	free(text);
+	return status;
+}

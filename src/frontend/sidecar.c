@@ -1,0 +1,491 @@
+/* Sidecars: what a program's inputs and outputs are called, and how to fill them (docs/programs.md). */
+#include "frontend/frontend.h"
+
+#include "frontend/lexer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXACT ((int64_t)1 << 53) /* integers up to this are doubles */
+
+/* What the checks need: the program's leaves in order. */
+typedef struct context {
+	const sw_program *program;
+	sw_sidecar *sidecar;
+	const sw_id *inputs; /* values */
+	uint32_t n_inputs, n_outputs;
+	const sw_id *outputs; /* values */
+	int32_t *aliases;     /* per output: its input, -1: none */
+	sw_error *err;
+} context;
+
+typedef struct word_row {
+	const char *word;
+	int value;
+} word_row;
+
+static const word_row roles[] = {
+	{"parameter", SW_ROLE_PARAMETER}, {"moment", SW_ROLE_MOMENT}, {"counter", SW_ROLE_COUNTER},
+	{"data", SW_ROLE_DATA},           {"loss", SW_ROLE_LOSS},     {"other", SW_ROLE_OTHER},
+};
+
+typedef struct fill_row {
+	const char *word;
+	sw_fill_kind kind;
+	const char *a, *b; /* keys of the two numbers, NULL: none */
+} fill_row;
+
+static const fill_row fills[] = {
+	{"zeros", SW_FILL_ZEROS, NULL, NULL},          {"ones", SW_FILL_ONES, NULL, NULL},
+	{"constant", SW_FILL_CONSTANT, "value", NULL}, {"normal", SW_FILL_NORMAL, "mean", "std"},
+	{"uniform", SW_FILL_UNIFORM, "low", "high"},   {"integers", SW_FILL_INTEGERS, "low", "high"},
+};
+
+/* ---- the program's side ---- */
+
+static void init_context(context *x, const sw_program *program, sw_sidecar *sidecar, sw_error *err)
+{
+	const sw_computation *entry = sw_entry(program);
+	*sidecar = (sw_sidecar){.tokens_input = -1};
+	*x = (context){.program = program, .sidecar = sidecar, .err = err};
+	x->n_inputs = sw_program_inputs(program, program->entry, &sidecar->arena, &x->inputs);
+	x->outputs = entry->results.data;
+	x->n_outputs = (uint32_t)entry->results.len;
+	x->aliases = SW_NEW_N(&sidecar->arena, int32_t, x->n_outputs);
+	for (uint32_t i = 0; i < x->n_outputs; i++)
+		x->aliases[i] = -1;
+	for (size_t i = 0; i < program->aliases.len; i++)
+		x->aliases[program->aliases.data[i].output] = (int32_t)program->aliases.data[i].input;
+	sidecar->n_inputs = x->n_inputs;
+	sidecar->n_outputs = x->n_outputs;
+	sidecar->inputs = SW_NEW_N(&sidecar->arena, sw_input_info, x->n_inputs);
+	sidecar->outputs = SW_NEW_N(&sidecar->arena, sw_output_info, x->n_outputs);
+}
+
+static sw_shape input_shape(const context *x, uint32_t input)
+{
+	return sw_value_shape(x->program, x->inputs[input]);
+}
+
+/* ---- small checks ---- */
+
+static sw_status check_keys(const context *x, json_t *object, const char *where, const char *const keys[],
+                            size_t n)
+{
+	const char *key;
+	json_t *value;
+	json_object_foreach(object, key, value)
+	{
+		bool known = false;
+		for (size_t i = 0; i < n; i++)
+			known = known || (keys[i] && strcmp(keys[i], key) == 0);
+		if (!known)
+			return sw_fail(x->err, SW_ERR_INPUT, "%s%s%.60s: no such key is known here", where,
+			               where[0] ? "." : "", key);
+	}
+	return SW_OK;
+}
+
+static sw_status check_object(const context *x, json_t *value, const char *where)
+{
+	if (json_is_object(value))
+		return SW_OK;
+	return sw_fail(x->err, SW_ERR_INPUT, "%s: expected an object", where);
+}
+
+static sw_status read_name(const context *x, json_t *item, const char *where, const char **name)
+{
+	SW_TRY(sw_json_get_text(item, "name", where, name, x->err));
+	if (!**name)
+		return sw_fail(x->err, SW_ERR_INPUT, "%s.name: expected a name, found an empty string",
+		               where);
+	*name = sw_arena_text(&x->sidecar->arena, *name);
+	return SW_OK;
+}
+
+static sw_status read_index(const context *x, json_t *item, const char *where, uint32_t expected)
+{
+	int64_t index;
+	SW_TRY(sw_json_get_int(item, "index", where, &index, x->err));
+	if (index != expected)
+		return sw_fail(x->err, SW_ERR_INPUT, "%s.index: expected %u, found %lld", where, expected,
+		               (long long)index);
+	return SW_OK;
+}
+
+static sw_status read_role(const context *x, json_t *item, const char *where, sw_role *role)
+{
+	const char *word;
+	SW_TRY(sw_json_get_text(item, "role", where, &word, x->err));
+	for (size_t i = 0; i < SW_COUNT(roles); i++)
+		if (strcmp(roles[i].word, word) == 0) {
+			*role = (sw_role)roles[i].value;
+			return SW_OK;
+		}
+	return sw_fail(x->err, SW_ERR_INPUT,
+	               "%s.role: expected parameter, moment, counter, data, loss or other, found \"%.40s\"",
+	               where, word);
+}
+
+/* ---- how an input is filled ---- */
+
+/* Whether every integer of [low, high) is an element of the type. */
+static bool integers_fit(sw_type type, double low, double high)
+{
+	sw_type_kind kind = sw_type_kind_of(type);
+	double bits = type == SW_S4 || type == SW_U4   ? 4
+	              : type == SW_S2 || type == SW_U2 ? 2
+	              : type == SW_S1 || type == SW_U1 ? 1
+	                                               : (double)(8 * sw_type_bytes(type));
+	if (kind == SW_KIND_PRED)
+		return low >= 0 && high <= 2;
+	if (kind == SW_KIND_SIGNED)
+		return low >= -exp2(bits - 1) && high <= exp2(bits - 1);
+	return kind != SW_KIND_UNSIGNED || (low >= 0 && high <= exp2(bits));
+}
+
+static sw_status check_fill(const context *x, const char *where, const sw_fill *fill, sw_type type)
+{
+	sw_type_kind kind = sw_type_kind_of(type);
+	bool real = kind == SW_KIND_FLOAT || kind == SW_KIND_COMPLEX;
+	bool ranged = fill->kind == SW_FILL_UNIFORM || fill->kind == SW_FILL_INTEGERS;
+	if (kind == SW_KIND_TOKEN && fill->kind != SW_FILL_ZEROS)
+		return sw_fail(x->err, SW_ERR_INPUT, "%s.kind: a %s holds nothing, expected zeros", where,
+		               sw_type_name(type));
+	if ((fill->kind == SW_FILL_NORMAL || fill->kind == SW_FILL_UNIFORM) && !real)
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "%s.kind: expected integers, zeros, ones or constant, as the input is %s",
+		               where, sw_type_name(type));
+	if (fill->kind == SW_FILL_NORMAL && fill->b < 0)
+		return sw_fail(x->err, SW_ERR_INPUT, "%s.std: expected a deviation from 0, found %g", where,
+		               fill->b);
+	if (ranged && fill->a >= fill->b)
+		return sw_fail(x->err, SW_ERR_INPUT, "%s.high: expected more than low, %g, found %g", where,
+		               fill->a, fill->b);
+	if (fill->kind == SW_FILL_INTEGERS && !integers_fit(type, fill->a, fill->b))
+		return sw_fail(x->err, SW_ERR_INPUT, "%s: not all of these integers fit %s", where,
+		               sw_type_name(type));
+	if (fill->kind == SW_FILL_CONSTANT && !real &&
+	    (fill->a != floor(fill->a) || !integers_fit(type, fill->a, fill->a + 1)))
+		return sw_fail(x->err, SW_ERR_INPUT, "%s.value: %g does not fit %s", where, fill->a,
+		               sw_type_name(type));
+	return SW_OK;
+}
+
+static sw_status read_fill_number(const context *x, json_t *object, const char *key, const char *where,
+                                  bool integer, double *number)
+{
+	*number = 0;
+	if (!key)
+		return SW_OK;
+	if (!integer)
+		return sw_json_get_real(object, key, where, number, x->err);
+	int64_t value;
+	SW_TRY(sw_json_get_int(object, key, where, &value, x->err));
+	if (value > EXACT || value < -EXACT)
+		return sw_fail(x->err, SW_ERR_INPUT, "%s.%s: expected an integer of at most 2^53", where,
+		               key);
+	*number = (double)value;
+	return SW_OK;
+}
+
+static sw_status read_fill(const context *x, json_t *item, const char *key, const char *where, sw_type type,
+                           sw_fill *fill)
+{
+	json_t *object;
+	const char *word;
+	char path[96];
+	SW_TRY(sw_json_get_object(item, key, where, &object, x->err));
+	snprintf(path, sizeof(path), "%s.%s", where, key);
+	SW_TRY(sw_json_get_text(object, "kind", path, &word, x->err));
+	const fill_row *row = NULL;
+	for (size_t i = 0; i < SW_COUNT(fills); i++)
+		if (strcmp(fills[i].word, word) == 0)
+			row = &fills[i];
+	if (!row)
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "%s.kind: expected zeros, ones, constant, normal, uniform or integers, "
+		               "found \"%.40s\"",
+		               path, word);
+	SW_TRY(check_keys(x, object, path, (const char *const[]){"kind", row->a, row->b}, 3));
+	fill->kind = row->kind;
+	SW_TRY(read_fill_number(x, object, row->a, path, row->kind == SW_FILL_INTEGERS, &fill->a));
+	SW_TRY(read_fill_number(x, object, row->b, path, row->kind == SW_FILL_INTEGERS, &fill->b));
+	return check_fill(x, path, fill, type);
+}
+
+/* ---- inputs and outputs ---- */
+
+static sw_status check_shape(const context *x, json_t *item, const char *where, sw_shape shape)
+{
+	const char *type;
+	json_t *dims;
+	SW_TRY(sw_json_get_array(item, "shape", where, &dims, x->err));
+	bool same = json_array_size(dims) == (size_t)shape.rank;
+	for (int32_t i = 0; same && i < shape.rank; i++) {
+		json_t *dim = json_array_get(dims, (size_t)i);
+		same = json_is_integer(dim) && json_integer_value(dim) == shape.dims[i];
+	}
+	SW_TRY(sw_json_get_text(item, "type", where, &type, x->err));
+	bool same_type = strcmp(type, sw_type_name(shape.type)) == 0;
+	if (same && same_type)
+		return SW_OK;
+	sw_text text = {0};
+	sw_shape_print(shape, &text);
+	sw_fail(x->err, SW_ERR_INPUT, "%s.%s: expected that of the program's %s", where,
+	        same ? "type" : "shape", text.data);
+	sw_text_clear(&text);
+	return SW_ERR_INPUT;
+}
+
+static sw_status read_input(const context *x, json_t *item, uint32_t i)
+{
+	static const char *const keys[] = {"index", "name", "shape", "type", "role", "init", "random"};
+	char where[48];
+	sw_input_info *input = &x->sidecar->inputs[i];
+	sw_shape shape = input_shape(x, i);
+	snprintf(where, sizeof(where), "inputs[%u]", i);
+	SW_TRY(check_object(x, item, where));
+	SW_TRY(check_keys(x, item, where, keys, SW_COUNT(keys)));
+	SW_TRY(read_index(x, item, where, i));
+	SW_TRY(read_name(x, item, where, &input->name));
+	SW_TRY(check_shape(x, item, where, shape));
+	SW_TRY(read_role(x, item, where, &input->role));
+	SW_TRY(read_fill(x, item, "init", where, shape.type, &input->init));
+	return read_fill(x, item, "random", where, shape.type, &input->random);
+}
+
+/* null, or the input that the program aliases with this output. */
+static sw_status read_output_input(const context *x, json_t *item, const char *where, uint32_t i)
+{
+	const json_t *value = json_object_get(item, "input");
+	int64_t input = -1;
+	if (!json_is_null(value))
+		SW_TRY(sw_json_get_int(item, "input", where, &input, x->err));
+	if (input == x->aliases[i] && (json_is_null(value) || input >= 0)) {
+		x->sidecar->outputs[i].input = (int32_t)input;
+		return SW_OK;
+	}
+	if (x->aliases[i] < 0)
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "%s.input: expected null, as the program aliases no input with it", where);
+	return sw_fail(x->err, SW_ERR_INPUT,
+	               "%s.input: expected %d, the input that the program aliases with it", where,
+	               x->aliases[i]);
+}
+
+static sw_status read_output(const context *x, json_t *item, uint32_t i)
+{
+	static const char *const keys[] = {"index", "name", "role", "input"};
+	char where[48];
+	sw_output_info *output = &x->sidecar->outputs[i];
+	snprintf(where, sizeof(where), "outputs[%u]", i);
+	SW_TRY(check_object(x, item, where));
+	SW_TRY(check_keys(x, item, where, keys, SW_COUNT(keys)));
+	SW_TRY(read_index(x, item, where, i));
+	SW_TRY(read_name(x, item, where, &output->name));
+	SW_TRY(read_role(x, item, where, &output->role));
+	return read_output_input(x, item, where, i);
+}
+
+static sw_status read_list(const context *x, json_t *root, const char *key, uint32_t n,
+                           sw_status (*read)(const context *x, json_t *item, uint32_t i))
+{
+	json_t *list;
+	SW_TRY(sw_json_get_array(root, key, "", &list, x->err));
+	if (json_array_size(list) != n)
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "%s: expected %u, as many as the program has, found %zu", key, n,
+		               json_array_size(list));
+	for (uint32_t i = 0; i < n; i++)
+		SW_TRY(read(x, json_array_get(list, i), i));
+	return SW_OK;
+}
+
+static sw_status read_tokens(const context *x, json_t *root)
+{
+	static const char *const keys[] = {"input", "vocabulary"};
+	json_t *tokens;
+	int64_t input, vocabulary;
+	if (!json_object_get(root, "tokens"))
+		return SW_OK;
+	SW_TRY(sw_json_get_object(root, "tokens", "", &tokens, x->err));
+	SW_TRY(check_keys(x, tokens, "tokens", keys, SW_COUNT(keys)));
+	SW_TRY(sw_json_get_int(tokens, "input", "tokens", &input, x->err));
+	SW_TRY(sw_json_get_int(tokens, "vocabulary", "tokens", &vocabulary, x->err));
+	if (input < 0 || input >= x->n_inputs)
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "tokens.input: expected an input from 0 to %lld, found %lld",
+		               (long long)x->n_inputs - 1, (long long)input);
+	sw_type_kind kind = sw_type_kind_of(input_shape(x, (uint32_t)input).type);
+	if (kind != SW_KIND_SIGNED && kind != SW_KIND_UNSIGNED)
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "tokens.input: expected an input of integers, input %lld is %s",
+		               (long long)input, sw_type_name(input_shape(x, (uint32_t)input).type));
+	if (vocabulary < 1)
+		return sw_fail(x->err, SW_ERR_INPUT, "tokens.vocabulary: expected at least 1, found %lld",
+		               (long long)vocabulary);
+	x->sidecar->tokens_input = (int32_t)input;
+	x->sidecar->vocabulary = vocabulary;
+	return SW_OK;
+}
+
+/* ---- the file ---- */
+
+static sw_status read_head(const context *x, json_t *root)
+{
+	static const char *const keys[] = {"format", "version", "program", "learning_rate",
+	                                   "inputs", "outputs", "tokens"};
+	const char *format, *program;
+	int64_t version;
+	SW_TRY(check_object(x, root, "top level"));
+	SW_TRY(sw_json_get_text(root, "format", "", &format, x->err));
+	if (strcmp(format, "shardwright-inputs") != 0)
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "format: expected \"shardwright-inputs\", found \"%.40s\"", format);
+	SW_TRY(sw_json_get_int(root, "version", "", &version, x->err));
+	if (version != 1)
+		return sw_fail(x->err, SW_ERR_INPUT, "version: expected 1, found %lld", (long long)version);
+	SW_TRY(check_keys(x, root, "", keys, SW_COUNT(keys)));
+	SW_TRY(sw_json_get_text(root, "program", "", &program, x->err));
+	SW_TRY(sw_json_get_real(root, "learning_rate", "", &x->sidecar->learning_rate, x->err));
+	if (x->sidecar->learning_rate < 0)
+		return sw_fail(x->err, SW_ERR_INPUT, "learning_rate: expected a number from 0, found %g",
+		               x->sidecar->learning_rate);
+	return SW_OK;
+}
+
+static sw_status read_root(const context *x, json_t *root)
+{
+	SW_TRY(read_head(x, root));
+	SW_TRY(read_list(x, root, "inputs", x->n_inputs, read_input));
+	SW_TRY(read_list(x, root, "outputs", x->n_outputs, read_output));
+	return read_tokens(x, root);
+}
+
+sw_status sw_sidecar_read(const char *path, const sw_program *program, sw_sidecar *sidecar, sw_error *err)
+{
+	context x;
+	json_t *root = NULL;
+	*sidecar = (sw_sidecar){.tokens_input = -1};
+	SW_TRY(sw_json_read(path, &root, err));
+	init_context(&x, program, sidecar, err);
+	sw_status status = read_root(&x, root);
+	json_decref(root);
+	if (status != SW_OK)
+		sw_sidecar_clear(sidecar);
+	return sw_error_in_file(err, status, path);
+}
+
+void sw_sidecar_clear(sw_sidecar *sidecar)
+{
+	sw_arena_clear(&sidecar->arena);
+	*sidecar = (sw_sidecar){.tokens_input = -1};
+}
+
+/* ---- without a file ---- */
+
+/* Whether one of the words of the name, between other characters than letters, is that of a moment. */
+static bool names_moment(const char *name)
+{
+	static const char *const words[] = {"mu", "nu", "momentum"};
+	while (*name) {
+		size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+		for (size_t i = 0; i < SW_COUNT(words); i++)
+			if (strlen(words[i]) == length && strncmp(words[i], name, length) == 0)
+				return true;
+		name += length + (name[length] != '\0');
+	}
+	return false;
+}
+
+static const char *default_name(const context *x, uint32_t input)
+{
+	const sw_value *value = &x->program->values.data[x->inputs[input]];
+	const sw_op *op = sw_op_at(x->program, value->op);
+	const char *name = op->op_name && op->op_name[0] ? op->op_name : op->name;
+	if (op->n_results == 1)
+		return sw_arena_text(&x->sidecar->arena, name);
+	return sw_arena_printf(&x->sidecar->arena, "%s.%u", name, value->index);
+}
+
+static void default_input(const context *x, uint32_t i, bool aliased)
+{
+	sw_input_info *input = &x->sidecar->inputs[i];
+	sw_type_kind kind = sw_type_kind_of(input_shape(x, i).type);
+	bool real = kind == SW_KIND_FLOAT || kind == SW_KIND_COMPLEX;
+	input->name = default_name(x, i);
+	input->role = !aliased ? SW_ROLE_DATA : !real ? SW_ROLE_COUNTER : SW_ROLE_PARAMETER;
+	input->init = real ? (sw_fill){SW_FILL_NORMAL, 0, 0.02} : (sw_fill){SW_FILL_INTEGERS, 0, 2};
+	if (kind == SW_KIND_TOKEN || input->role == SW_ROLE_COUNTER)
+		input->init = (sw_fill){.kind = SW_FILL_ZEROS};
+	input->random = input->init;
+	if (input->role == SW_ROLE_COUNTER)
+		input->random = (sw_fill){SW_FILL_INTEGERS, 0, 2};
+	if (input->role == SW_ROLE_PARAMETER && names_moment(input->name)) {
+		input->role = SW_ROLE_MOMENT;
+		input->init = (sw_fill){.kind = SW_FILL_ZEROS};
+		input->random = (sw_fill){SW_FILL_UNIFORM, 1e-4, 1e-2};
+	}
+}
+
+/* The only real scalar that is no state is taken for the loss. */
+static void default_outputs(const context *x)
+{
+	uint32_t scalars = 0;
+	for (uint32_t i = 0; i < x->n_outputs; i++) {
+		sw_output_info *output = &x->sidecar->outputs[i];
+		sw_shape shape = sw_value_shape(x->program, x->outputs[i]);
+		output->input = x->aliases[i];
+		output->role = SW_ROLE_OTHER;
+		if (output->input >= 0) {
+			output->name = x->sidecar->inputs[output->input].name;
+			output->role = x->sidecar->inputs[output->input].role;
+		} else {
+			bool scalar = shape.rank == 0 && sw_type_kind_of(shape.type) == SW_KIND_FLOAT;
+			output->name = sw_arena_printf(&x->sidecar->arena, "output.%u", i);
+			output->role = scalar ? SW_ROLE_LOSS : SW_ROLE_OTHER;
+			scalars += scalar;
+		}
+	}
+	for (uint32_t i = 0; scalars > 1 && i < x->n_outputs; i++)
+		if (x->sidecar->outputs[i].role == SW_ROLE_LOSS)
+			x->sidecar->outputs[i].role = SW_ROLE_OTHER;
+}
+
+void sw_sidecar_default(const sw_program *program, sw_sidecar *sidecar)
+{
+	context x;
+	init_context(&x, program, sidecar, NULL);
+	bool *aliased = SW_NEW_N(&sidecar->arena, bool, x.n_inputs);
+	for (uint32_t i = 0; i < x.n_outputs; i++)
+		if (x.aliases[i] >= 0)
+			aliased[x.aliases[i]] = true;
+	for (uint32_t i = 0; i < x.n_inputs; i++)
+		default_input(&x, i, aliased[i]);
+	default_outputs(&x);
+}
+
+static size_t without(const char *path, size_t length, const char *suffix)
+{
+	size_t n = strlen(suffix);
+	return length > n && memcmp(path + length - n, suffix, n) == 0 ? length - n : length;
+}
+
+sw_status sw_sidecar_find(const char *program_path, const sw_program *program, sw_sidecar *sidecar,
+                          sw_error *err)
+{
+	size_t length = without(program_path, strlen(program_path), ".gz");
+	sw_text path = {0};
+	sw_text_add_n(&path, program_path, without(program_path, length, ".hlo"));
+	sw_text_add(&path, ".inputs.json");
+	sw_status status = SW_OK;
+	if (access(path.data, F_OK) == 0)
+		status = sw_sidecar_read(path.data, program, sidecar, err);
+	else
+		sw_sidecar_default(program, sidecar);
+	sw_text_clear(&path);
+	return status;
+}
