@@ -19,15 +19,15 @@ CLONES static void FN(widen)(int64_t n, const void *in, void *out)
 }
 #undef WIDEST
 
-#define NARROW(name, W, expression)                                                                \
-	CLONES static void FN(name)(int64_t n, const void *in, void *out)                          \
-	{                                                                                          \
-		const W *a = in;                                                                   \
-		T *r = out;                                                                        \
-		for (int64_t i = 0; i < n; i++) {                                                  \
-			const W x = a[i];                                                          \
-			r[i] = expression;                                                         \
-		}                                                                                  \
+#define NARROW(name, W, expression)                                                                        \
+	CLONES static void FN(name)(int64_t n, const void *in, void *out)                                  \
+	{                                                                                                  \
+		const W *a = in;                                                                           \
+		T *r = out;                                                                                \
+		for (int64_t i = 0; i < n; i++) {                                                          \
+			const W x = a[i];                                                                  \
+			r[i] = expression;                                                                 \
+		}                                                                                          \
 	}
 
 #if REAL
@@ -41,10 +41,10 @@ NARROW(narrow_unsigned, uint64_t, x != 0)
 #else
 /* Saturates; NaN gives 0. 2^bits (or half of it) is exact in double, the largest integer may not be. */
 #if SIGNED
-#define TOP ((BITS)~(BITS)0 >> 1)
+#define TOP ((BITS) ~(BITS)0 >> 1)
 #define BOTTOM ((T)((BITS)~TOP))
 #else
-#define TOP ((BITS)~(BITS)0)
+#define TOP ((BITS) ~(BITS)0)
 #define BOTTOM ((T)0)
 #endif
 #define LIMIT ((double)(TOP / 2 + 1) * 2.0)
@@ -59,7 +59,9 @@ NARROW(narrow_unsigned, uint64_t, (T)x)
 
 static const converter FN(converter) = {
 	.widen = FN(widen),
-	.kind = REAL ? WIDE_REAL : SIGNED ? WIDE_SIGNED : WIDE_UNSIGNED,
+	.kind = REAL     ? WIDE_REAL
+                : SIGNED ? WIDE_SIGNED
+                         : WIDE_UNSIGNED,
 	.narrow = {[WIDE_REAL] = FN(narrow_real),
                    [WIDE_SIGNED] = FN(narrow_signed),
                    [WIDE_UNSIGNED] = FN(narrow_unsigned)},

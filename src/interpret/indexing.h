@@ -24,8 +24,8 @@ typedef struct sw_windows {
 } sw_windows;
 
 /* slice_sizes: gather's; NULL (scatter): they follow from the windowed array. */
-void sw_windows_init(sw_windows *w, const sw_index_dims *dims, sw_shape indexed, sw_shape indices, sw_shape windowed,
-                     const int64_t *slice_sizes);
+void sw_windows_init(sw_windows *w, const sw_index_dims *dims, sw_shape indexed, sw_shape indices,
+                     sw_shape windowed, const int64_t *slice_sizes);
 /* Where the window of this batch index starts in the indexed array, not clamped. */
 void sw_windows_start(const sw_windows *w, sw_tensor indices, const int64_t *batch, int64_t *start);
 /* Where its window starts in the windowed array, in elements. */

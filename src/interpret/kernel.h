@@ -25,7 +25,7 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SW_INSTRUMENTED 1
 #endif
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) &&       \
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) &&               \
 	!defined(SW_INSTRUMENTED)
 #define SW_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
@@ -80,13 +80,13 @@ extern const sw_kernel sw_kernels[SW_OPCODE_COUNT];
 
 struct sw_plan_op {
 	sw_id op;
-	sw_kernel kernel;     /* run == NULL: nothing to do (parameters, constants) */
-	const bool *dies;     /* per operand: this is the last use of its value */
-	const bool *unused;   /* per result: nobody reads it */
-	sw_shape *shapes;     /* per result */
-	sw_tensor *in, *out;  /* room for the call */
+	sw_kernel kernel;    /* run == NULL: nothing to do (parameters, constants) */
+	const bool *dies;    /* per operand: this is the last use of its value */
+	const bool *unused;  /* per result: nobody reads it */
+	sw_shape *shapes;    /* per result */
+	sw_tensor *in, *out; /* room for the call */
 	const char *refused;
-	sw_monoid monoid;     /* of the called computation */
+	sw_monoid monoid; /* of the called computation */
 	union {
 		sw_unary_fn *unary;
 		sw_binary_fn *binary;
@@ -171,7 +171,8 @@ sw_opcode sw_monoid_opcode(sw_monoid monoid);
 bool sw_can_convert(sw_type from, sw_type to);
 void sw_convert_elements(sw_type from, const void *x, sw_type to, void *out, int64_t n);
 /* A tensor of another element type, from the pool. */
-sw_status sw_convert_tensor(sw_interpreter *interpreter, sw_tensor x, sw_type to, sw_tensor *out, sw_error *err);
+sw_status sw_convert_tensor(sw_interpreter *interpreter, sw_tensor x, sw_type to, sw_tensor *out,
+                            sw_error *err);
 /* Element e of an integer tensor; what exceeds int64_t is INT64_MAX. */
 int64_t sw_index_at(sw_type type, const void *data, int64_t e);
 
@@ -182,7 +183,8 @@ typedef struct sw_strided {
 	int64_t dims[SW_MAX_RANK + 2], dst[SW_MAX_RANK + 2], src[SW_MAX_RANK + 2];
 } sw_strided;
 void sw_strided_simplify(sw_strided *s);
-void sw_strided_move(const sw_strided *s, size_t element_bytes, void *dst, const void *src); /* simplified */
+void sw_strided_move(const sw_strided *s, size_t element_bytes, void *dst,
+                     const void *src); /* simplified */
 static inline void sw_strided_copy(sw_strided *s, size_t element_bytes, void *dst, const void *src)
 {
 	sw_strided_simplify(s);
@@ -192,8 +194,8 @@ void sw_fill_elements(void *dst, const void *element, size_t element_bytes, int6
 /* Row-major strides of a shape, in elements. */
 void sw_dense_strides(sw_shape shape, int64_t strides[SW_MAX_RANK]);
 /* x with its dimensions permuted (result dimension i is dimension order[i] of x), dense, from the pool. */
-sw_status sw_transpose_tensor(sw_interpreter *interpreter, sw_tensor x, const int64_t *order, sw_tensor *out,
-                              int64_t dims[SW_MAX_RANK], sw_error *err);
+sw_status sw_transpose_tensor(sw_interpreter *interpreter, sw_tensor x, const int64_t *order,
+                              sw_tensor *out, int64_t dims[SW_MAX_RANK], sw_error *err);
 /* Advances index in row-major order; false after the last. */
 static inline bool sw_next_index(int rank, const int64_t *dims, int64_t *index)
 {
@@ -209,12 +211,13 @@ static inline bool sw_next_index(int rank, const int64_t *dims, int64_t *index)
 
 sw_kernel_fn sw_kernel_unary, sw_kernel_binary, sw_kernel_clamp, sw_kernel_select, sw_kernel_complex,
 	sw_kernel_compare, sw_kernel_convert, sw_kernel_reduce_precision, sw_kernel_bitcast_convert,
-	sw_kernel_share, sw_kernel_iota, sw_kernel_partition_id, sw_kernel_replica_id, sw_kernel_dimension_size,
-	sw_kernel_broadcast, sw_kernel_transpose, sw_kernel_slice, sw_kernel_reverse, sw_kernel_pad,
-	sw_kernel_concatenate, sw_kernel_dynamic_slice, sw_kernel_dynamic_update_slice, sw_kernel_gather,
-	sw_kernel_scatter, sw_kernel_reduce, sw_kernel_dot, sw_kernel_convolution, sw_kernel_sort, sw_kernel_topk,
-	sw_kernel_reduce_window, sw_kernel_select_and_scatter, sw_kernel_rng_bits, sw_kernel_call,
-	sw_kernel_while, sw_kernel_conditional, sw_kernel_map, sw_kernel_token, sw_kernel_collective,
+	sw_kernel_share, sw_kernel_iota, sw_kernel_partition_id, sw_kernel_replica_id,
+	sw_kernel_dimension_size, sw_kernel_broadcast, sw_kernel_transpose, sw_kernel_slice,
+	sw_kernel_reverse, sw_kernel_pad, sw_kernel_concatenate, sw_kernel_dynamic_slice,
+	sw_kernel_dynamic_update_slice, sw_kernel_gather, sw_kernel_scatter, sw_kernel_reduce,
+	sw_kernel_dot, sw_kernel_convolution, sw_kernel_sort, sw_kernel_topk, sw_kernel_reduce_window,
+	sw_kernel_select_and_scatter, sw_kernel_rng_bits, sw_kernel_call, sw_kernel_while,
+	sw_kernel_conditional, sw_kernel_map, sw_kernel_token, sw_kernel_collective,
 	sw_kernel_batch_norm_inference, sw_kernel_batch_norm_training, sw_kernel_batch_norm_grad;
 sw_prepare_fn sw_prepare_unary, sw_prepare_binary, sw_prepare_clamp, sw_prepare_select, sw_prepare_compare,
 	sw_prepare_convert, sw_prepare_reduce_precision, sw_prepare_bitcast_convert, sw_prepare_iota,

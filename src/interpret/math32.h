@@ -46,7 +46,8 @@ static inline float sw_log_f32(float x)
 	float t1 = w * (0.40000972152f + w * 0.24279078841f);
 	float t2 = z * (0.66666662693f + w * 0.28498786688f);
 	float half_square = 0.5f * f * f;
-	float r = s * (half_square + (t1 + t2)) + k * 9.0580006145e-6f - half_square + f + k * 6.9313812256e-1f;
+	float r = s * (half_square + (t1 + t2)) + k * 9.0580006145e-6f - half_square + f +
+	          k * 6.9313812256e-1f;
 	r = x < INFINITY ? r : x;
 	r = x == 0.0f ? -INFINITY : r;
 	return x < 0.0f ? NAN : r;
@@ -61,8 +62,8 @@ static inline float sw_tanh_f32(float x)
 	p = p * z + 1.33314422036e-1f;
 	p = p * z - 3.33332819422e-1f;
 	p = p * z * x + x;
-	float large = copysignf(1.0f - 2.0f / (sw_exp_f32(2.0f * a) + 1.0f), x);
-	return a < 0.625f ? p : large;
+	float large = 1.0f - 2.0f / (sw_exp_f32(2.0f * a) + 1.0f);
+	return copysignf(a < 0.625f ? p : large, x); /* -0 stays -0 */
 }
 
 #endif

@@ -28,75 +28,82 @@ CLONES static void FN(sum_run)(int64_t n, const void *in, void *acc)
 	*(ACC *)acc += total;
 }
 #else
+#if REAL
+#define PLUS(x, y) ((x) + (y))
+#elif LOGICAL
+#define PLUS(x, y) ((ACC)((x) | (y)))
+#else
+#define PLUS(x, y) ((ACC)((WIDE)(x) + (WIDE)(y)))
+#endif
 CLONES static void FN(sum_run)(int64_t n, const void *in, void *acc)
 {
 	const T *a = in;
 	ACC total = 0;
 	for (int64_t i = 0; i < n; i++)
-		total = LOGICAL ? (ACC)(total | a[i]) : (ACC)(REAL ? total + a[i] : (ACC)((WIDE)total + (WIDE)a[i]));
-	*(ACC *)acc = LOGICAL ? (ACC)(*(ACC *)acc | total)
-	                      : (ACC)(REAL ? *(ACC *)acc + total : (ACC)((WIDE) * (ACC *)acc + (WIDE)total));
+		total = PLUS(total, LOAD(a[i]));
+	*(ACC *)acc = PLUS(*(ACC *)acc, total);
 }
+#undef PLUS
 #endif
 
-#define ROWS(name, expression)                                                                     \
-	CLONES static void FN(name)(int64_t n, const void *in, void *acc)                          \
-	{                                                                                          \
-		const T *a = in;                                                                   \
-		ACC *r = acc;                                                                      \
-		for (int64_t i = 0; i < n; i++) {                                                  \
-			const ACC x = r[i];                                                        \
-			const C y = LOAD(a[i]);                                                    \
-			r[i] = (ACC)(expression);                                                  \
-		}                                                                                  \
+#define ROWS(name, expression)                                                                             \
+	CLONES static void FN(name)(int64_t n, const void *in, void *acc)                                  \
+	{                                                                                                  \
+		const T *a = in;                                                                           \
+		ACC *r = acc;                                                                              \
+		for (int64_t i = 0; i < n; i++) {                                                          \
+			const ACC x = r[i];                                                                \
+			const C y = LOAD(a[i]);                                                            \
+			r[i] = (ACC)(expression);                                                          \
+		}                                                                                          \
 	}
 /* Several partial results, so that the processor need not wait for each step. */
-#define RUN(name, expression)                                                                      \
-	CLONES static void FN(name)(int64_t n, const void *in, void *acc)                          \
-	{                                                                                          \
-		enum { LANES = 16 };                                                               \
-		const T *a = in;                                                                   \
-		ACC lane[LANES];                                                                   \
-		ACC x = *(ACC *)acc;                                                               \
-		int64_t i = 0;                                                                     \
-		if (n >= 2 * LANES) {                                                              \
-			for (int k = 0; k < LANES; k++)                                            \
-				lane[k] = (ACC)LOAD(a[k]);                                         \
-			for (i = LANES; i + LANES <= n; i += LANES)                                \
-				for (int k = 0; k < LANES; k++) {                                  \
-					const ACC before = lane[k];                                \
-					const C y = LOAD(a[i + k]);                                \
-					lane[k] = FN(name##_step)(before, y);                      \
-				}                                                                  \
-			for (int k = 0; k < LANES; k++)                                            \
-				x = FN(name##_step)(x, lane[k]);                                   \
-		}                                                                                  \
-		for (; i < n; i++)                                                                 \
-			x = FN(name##_step)(x, LOAD(a[i]));                                        \
-		*(ACC *)acc = x;                                                                   \
+#define RUN(name)                                                                                          \
+	CLONES static void FN(name)(int64_t n, const void *in, void *acc)                                  \
+	{                                                                                                  \
+		enum { LANES = 16 };                                                                       \
+		const T *a = in;                                                                           \
+		ACC lane[LANES];                                                                           \
+		ACC x = *(ACC *)acc;                                                                       \
+		int64_t i = 0;                                                                             \
+		if (n >= 2 * LANES) {                                                                      \
+			for (int k = 0; k < LANES; k++)                                                    \
+				lane[k] = (ACC)LOAD(a[k]);                                                 \
+			for (i = LANES; i + LANES <= n; i += LANES)                                        \
+				for (int k = 0; k < LANES; k++) {                                          \
+					const ACC before = lane[k];                                        \
+					const C y = LOAD(a[i + k]);                                        \
+					lane[k] = FN(name##_step)(before, y);                              \
+				}                                                                          \
+			for (int k = 0; k < LANES; k++)                                                    \
+				x = FN(name##_step)(x, lane[k]);                                           \
+		}                                                                                          \
+		for (; i < n; i++)                                                                         \
+			x = FN(name##_step)(x, LOAD(a[i]));                                                \
+		*(ACC *)acc = x;                                                                           \
 	}
-#define BOTH(name, expression)                                                                     \
-	static inline ACC FN(name##_run_step)(ACC x, ACC y)                                        \
-	{                                                                                          \
-		return (ACC)(expression);                                                          \
-	}                                                                                          \
-	ROWS(name##_rows, expression)                                                              \
-	RUN(name##_run, expression)
+#define BOTH(name, expression)                                                                             \
+	static inline ACC FN(name##_run_step)(ACC x, ACC y)                                                \
+	{                                                                                                  \
+		return (ACC)(expression);                                                                  \
+	}                                                                                                  \
+	ROWS(name##_rows, expression)                                                                      \
+	RUN(name##_run)
 
 BOTH(max, ((x > y) | (x != x)) ? x : y)
 BOTH(min, ((x < y) | (x != x)) ? x : y)
 #if REAL
 ROWS(sum_rows, x + y)
-BOTH(product, x * y)
+BOTH(product, x *y)
 #elif LOGICAL
 ROWS(sum_rows, x | y)
-BOTH(product, x & y)
-BOTH(and, x & y)
+BOTH(product, x &y)
+BOTH(and, x &y)
 BOTH(or, x | y)
 #else
 ROWS(sum_rows, (WIDE)x + (WIDE)y)
-BOTH(product, (WIDE)x * (WIDE)y)
-BOTH(and, x & y)
+BOTH(product, (WIDE)x *(WIDE)y)
+BOTH(and, x &y)
 BOTH(or, x | y)
 #endif
 #undef ROWS

@@ -11,10 +11,10 @@
 #include <string.h>
 
 /*  X(NAME, tag): the real types, in the order of templates.h */
-#define SW_REAL_TYPES(X)                                                                           \
-	X(PRED, pred) X(S8, s8) X(S16, s16) X(S32, s32) X(S64, s64)                                \
-	X(U8, u8) X(U16, u16) X(U32, u32) X(U64, u64)                                              \
-	X(F16, f16) X(BF16, bf16) X(F32, f32) X(F64, f64)
+#define SW_REAL_TYPES(X)                                                                                   \
+	X(PRED, pred)                                                                                      \
+	X(S8, s8) X(S16, s16) X(S32, s32) X(S64, s64) X(U8, u8) X(U16, u16) X(U32, u32) X(U64, u64)        \
+		X(F16, f16) X(BF16, bf16) X(F32, f32) X(F64, f64)
 
 static inline uint32_t sw_bits_of_f32(float x)
 {

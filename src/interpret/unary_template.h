@@ -1,14 +1,14 @@
 /* Elementwise kernels of one operand, for one type: included by elementwise_unary.c through templates.h. */
 
-#define UNARY(name, expression)                                                                    \
-	CLONES static void FN(name)(int64_t n, const void *in, void *out)                          \
-	{                                                                                          \
-		const T *a = in;                                                                   \
-		T *r = out;                                                                        \
-		for (int64_t i = 0; i < n; i++) {                                                  \
-			const C x = LOAD(a[i]);                                                    \
-			r[i] = STORE(expression);                                                  \
-		}                                                                                  \
+#define UNARY(name, expression)                                                                            \
+	CLONES static void FN(name)(int64_t n, const void *in, void *out)                                  \
+	{                                                                                                  \
+		const T *a = in;                                                                           \
+		T *r = out;                                                                                \
+		for (int64_t i = 0; i < n; i++) {                                                          \
+			const C x = LOAD(a[i]);                                                            \
+			r[i] = STORE(expression);                                                          \
+		}                                                                                          \
 	}
 
 #if REAL
@@ -97,7 +97,7 @@ static sw_unary_fn *const FN(table)[SW_OPCODE_COUNT] = {
 
 #elif LOGICAL
 UNARY(not, x == 0)
-static sw_unary_fn *const FN(table)[SW_OPCODE_COUNT] = {[SW_OP_NOT] = FN(not)};
+static sw_unary_fn *const FN(table)[SW_OPCODE_COUNT] = {[SW_OP_NOT] = FN(not )};
 
 #else /* integers */
 #define BIT_COUNT ((int)(8 * sizeof(T)))
@@ -115,12 +115,9 @@ UNARY(sign, x > 0)
 #undef BIT_COUNT
 
 static sw_unary_fn *const FN(table)[SW_OPCODE_COUNT] = {
-	[SW_OP_ABS] = FN(abs),
-	[SW_OP_COUNT_LEADING_ZEROS] = FN(count_leading_zeros),
-	[SW_OP_NEGATE] = FN(negate),
-	[SW_OP_NOT] = FN(not),
-	[SW_OP_POPCNT] = FN(popcnt),
-	[SW_OP_SIGN] = FN(sign),
+	[SW_OP_ABS] = FN(abs),       [SW_OP_COUNT_LEADING_ZEROS] = FN(count_leading_zeros),
+	[SW_OP_NEGATE] = FN(negate), [SW_OP_NOT] = FN(not ),
+	[SW_OP_POPCNT] = FN(popcnt), [SW_OP_SIGN] = FN(sign),
 };
 #endif
 #undef UNARY

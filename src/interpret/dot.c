@@ -1,0 +1,295 @@
+/*
+ * dot: batched matrix products of any dimension numbers. f32, f64 and complex through CBLAS, bf16 and f16
+ * in f32, integers in plain loops of the result's type.
+ *
+ * Each operand is seen as [batch][rows][columns] with one stride for all rows and one for all columns, whenever its
+ * dimensions happen to lie so; BLAS reads it in place if one of these strides is 1. Otherwise the
+ * operand is transposed into that form first.
+ */
+#include "interpret/vector.h"
+
+#include <cblas.h>
+#include <string.h>
+
+#include "interpret/kernel.h"
+#include "interpret/multiply.h"
+
+/* One operand: batch dimensions, then outer (m or n), then inner (contracted). */
+typedef struct side {
+	const char *data;
+	sw_tensor owned; /* what it was converted or packed into */
+	int batch_rank;
+	int64_t batch_stride[SW_MAX_RANK];
+	int64_t outer, inner, outer_stride, inner_stride;
+} side;
+
+typedef struct product {
+	sw_type type; /* to multiply in */
+	size_t bytes;
+	int batch_rank;
+	int64_t batch_dims[SW_MAX_RANK], batches, m, n, k;
+	side a, b;
+	char *c;
+} product;
+
+typedef void multiply_fn(const product *p, const char *a, const char *b, char *c);
+
+/* ---- the inner products ------------------------------------------------------------------------------ */
+
+static int as_int(int64_t x)
+{
+	return (int)SW_MAX(x, 1);
+}
+
+/* BLAS wants one stride to be 1 and the other at least the extent of that one. */
+static bool blas_reads(const side *s, bool *transposed, int *leading)
+{
+	if (s->inner_stride == 1 || s->inner == 1) {
+		*transposed = false;
+		*leading = as_int(s->outer == 1 ? s->inner : s->outer_stride);
+		if (s->outer == 1 || s->outer_stride >= s->inner)
+			return true;
+	}
+	if (s->outer_stride == 1 || s->outer == 1) {
+		*transposed = true;
+		*leading = as_int(s->inner == 1 ? s->outer : s->inner_stride);
+		return s->inner == 1 || s->inner_stride >= s->outer;
+	}
+	return false;
+}
+
+/* a is m x k (rows are outer), b is given as n x k: its plain form is already a transposition for BLAS. */
+#define BLAS(name, gemm, ALPHA, BETA)                                                                      \
+	static void name(const product *p, const char *a, const char *b, char *c)                          \
+	{                                                                                                  \
+		bool at = false, bt = false;                                                               \
+		int lda = 1, ldb = 1;                                                                      \
+		blas_reads(&p->a, &at, &lda);                                                              \
+		blas_reads(&p->b, &bt, &ldb);                                                              \
+		gemm(CblasRowMajor, at ? CblasTrans : CblasNoTrans, bt ? CblasNoTrans : CblasTrans,        \
+		     as_int(p->m), as_int(p->n), as_int(p->k), ALPHA, (const void *)a, lda,                \
+		     (const void *)b, ldb, BETA, (void *)c, as_int(p->n));                                 \
+	}
+static const float one_c64[2] = {1, 0}, zero_c64[2] = {0, 0};
+static const double one_c128[2] = {1, 0}, zero_c128[2] = {0, 0};
+BLAS(multiply_f32, cblas_sgemm, 1.0f, 0.0f)
+BLAS(multiply_f64, cblas_dgemm, 1.0, 0.0)
+BLAS(multiply_c64, cblas_cgemm, one_c64, zero_c64)
+BLAS(multiply_c128, cblas_zgemm, one_c128, zero_c128)
+
+/* Integers wrap, so the unsigned type of the same width does for both signs. */
+#define LOOPS(name, T, W)                                                                                  \
+	static void name(const product *p, const char *a, const char *b, char *c)                          \
+	{                                                                                                  \
+		const T *x = (const T *)(const void *)a, *y = (const T *)(const void *)b;                  \
+		T *r = (T *)(void *)c;                                                                     \
+		for (int64_t i = 0; i < p->m; i++)                                                         \
+			for (int64_t j = 0; j < p->n; j++) {                                               \
+				W sum = 0;                                                                 \
+				for (int64_t l = 0; l < p->k; l++)                                         \
+					sum += (W)x[i * p->a.outer_stride + l * p->a.inner_stride] *       \
+					       (W)y[j * p->b.outer_stride + l * p->b.inner_stride];        \
+				r[i * p->n + j] = (T)sum;                                                  \
+			}                                                                                  \
+	}
+LOOPS(multiply_1, uint8_t, uint32_t)
+LOOPS(multiply_2, uint16_t, uint32_t)
+LOOPS(multiply_4, uint32_t, uint32_t)
+LOOPS(multiply_8, uint64_t, uint64_t)
+
+static multiply_fn *find_multiply(sw_type type)
+{
+	static multiply_fn *const by_type[SW_TYPE_COUNT] = {
+		[SW_F32] = multiply_f32,   [SW_F64] = multiply_f64, [SW_C64] = multiply_c64,
+		[SW_C128] = multiply_c128, [SW_S8] = multiply_1,    [SW_U8] = multiply_1,
+		[SW_S16] = multiply_2,     [SW_U16] = multiply_2,   [SW_S32] = multiply_4,
+		[SW_U32] = multiply_4,     [SW_S64] = multiply_8,   [SW_U64] = multiply_8,
+	};
+	return by_type[type];
+}
+
+bool sw_can_multiply(sw_type type)
+{
+	return find_multiply(type) != NULL;
+}
+
+void sw_multiply_dense(sw_type type, int64_t m, int64_t n, int64_t k, const void *a, const void *b, void *c)
+{
+	product p = {.type = type, .m = m, .n = n, .k = k};
+	p.a = (side){.outer = m, .inner = k, .outer_stride = k, .inner_stride = 1};
+	p.b = (side){.outer = n, .inner = k, .outer_stride = k, .inner_stride = 1};
+	find_multiply(type)(&p, a, b, c);
+}
+
+/* ---- bringing operands into form -------------------------------------------------------------------- */
+
+sw_type sw_type_to_multiply_in(sw_type result)
+{
+	return result == SW_BF16 || result == SW_F16 ? SW_F32 : result;
+}
+
+/* The stride of a list of dimensions taken together, in the given order; false if they are no single run. */
+static bool joined(sw_shape shape, const int64_t *strides, const int64_t *list, int n, int64_t *extent,
+                   int64_t *stride)
+{
+	*extent = 1;
+	*stride = 1;
+	bool first = true;
+	for (int i = n - 1; i >= 0; i--) {
+		int64_t d = list[i];
+		if (shape.dims[d] == 1)
+			continue;
+		if (first)
+			*stride = strides[d];
+		else if (strides[d] != *stride * *extent)
+			return false;
+		first = false;
+		*extent *= shape.dims[d];
+	}
+	return true;
+}
+
+static int free_dims(int rank, sw_ints batch, sw_ints contracting, int64_t *list)
+{
+	int n = 0;
+	for (int d = 0; d < rank; d++) {
+		if (!sw_ints_has(batch, d) && !sw_ints_has(contracting, d))
+			list[n++] = d;
+	}
+	return n;
+}
+
+static bool lies_well(side *s, sw_shape shape, sw_ints batch, const int64_t *outer, int n_outer,
+                      sw_ints contracting)
+{
+	int64_t strides[SW_MAX_RANK];
+	sw_dense_strides(shape, strides);
+	s->batch_rank = batch.n;
+	for (int i = 0; i < batch.n; i++)
+		s->batch_stride[i] = strides[batch.v[i]];
+	bool transposed;
+	int leading;
+	return joined(shape, strides, outer, n_outer, &s->outer, &s->outer_stride) &&
+	       joined(shape, strides, contracting.v, contracting.n, &s->inner, &s->inner_stride) &&
+	       s->outer_stride <= INT32_MAX && s->inner_stride <= INT32_MAX &&
+	       blas_reads(s, &transposed, &leading);
+}
+
+static sw_status pack(sw_interpreter *it, side *s, sw_ints batch, const int64_t *outer, int n_outer,
+                      sw_ints contracting, sw_error *err)
+{
+	int64_t order[SW_MAX_RANK], dims[SW_MAX_RANK];
+	int at = 0;
+	for (int i = 0; i < batch.n; i++)
+		order[at++] = batch.v[i];
+	for (int i = 0; i < n_outer; i++)
+		order[at++] = outer[i];
+	for (int i = 0; i < contracting.n; i++)
+		order[at++] = contracting.v[i];
+	sw_tensor packed;
+	sw_status status = sw_transpose_tensor(it, s->owned, order, &packed, dims, err);
+	if (status != SW_OK)
+		return status;
+	s->outer = s->inner = 1;
+	for (int i = 0; i < n_outer; i++)
+		s->outer *= dims[batch.n + i];
+	for (int i = 0; i < contracting.n; i++)
+		s->inner *= dims[batch.n + n_outer + i];
+	s->outer_stride = SW_MAX(s->inner, 1);
+	s->inner_stride = 1;
+	int64_t stride = s->outer * s->inner;
+	for (int i = batch.n - 1; i >= 0; i--) {
+		s->batch_stride[i] = stride;
+		stride *= dims[i];
+	}
+	packed.shape.dims = NULL; /* only its bytes are used */
+	packed.shape.rank = 0;
+	sw_pool_drop(&it->pool, &s->owned);
+	s->owned = packed;
+	return SW_OK;
+}
+
+static sw_status take_side(sw_interpreter *it, sw_tensor x, sw_type type, sw_ints batch,
+                           sw_ints contracting, side *s, sw_error *err)
+{
+	int64_t outer[SW_MAX_RANK];
+	int n_outer = free_dims(x.shape.rank, batch, contracting, outer);
+	sw_status status = sw_convert_tensor(it, x, type, &s->owned, err);
+	if (status == SW_OK && !lies_well(s, x.shape, batch, outer, n_outer, contracting))
+		status = pack(it, s, batch, outer, n_outer, contracting, err);
+	s->data = status == SW_OK ? sw_tensor_data(s->owned) : NULL;
+	return status;
+}
+
+/* ---- the kernel ------------------------------------------------------------------------------------ */
+
+bool sw_prepare_dot(const sw_program *program, const sw_op *op, sw_plan_op *plan)
+{
+	(void)plan;
+	sw_type type = sw_type_to_multiply_in(sw_value_shape(program, op->first_result).type);
+	for (uint32_t i = 0; i < 2; i++) {
+		if (!sw_can_convert(sw_value_shape(program, op->operands[i]).type, type))
+			return false;
+	}
+	return op->n_operands == 2 && sw_can_multiply(type);
+}
+
+static void multiply_all(const product *p)
+{
+	multiply_fn *multiply = find_multiply(p->type);
+	int64_t index[SW_MAX_RANK] = {0}, c_bytes = p->m * p->n * (int64_t)p->bytes;
+	char *c = p->c;
+	do {
+		int64_t a = 0, b = 0;
+		for (int d = 0; d < p->batch_rank; d++) {
+			a += index[d] * p->a.batch_stride[d];
+			b += index[d] * p->b.batch_stride[d];
+		}
+		multiply(p, p->a.data + a * (int64_t)p->bytes, p->b.data + b * (int64_t)p->bytes, c);
+		c += c_bytes;
+	} while (sw_next_index(p->batch_rank, p->batch_dims, index));
+}
+
+static sw_status multiply_into(product *p, sw_tensor c, sw_error *err)
+{
+	p->c = sw_tensor_data(c);
+	p->m = p->a.outer;
+	p->n = p->b.outer;
+	p->k = p->a.inner;
+	if (p->m > INT32_MAX || p->n > INT32_MAX || p->k > INT32_MAX)
+		return sw_fail(err, SW_ERR_INPUT, "a matrix product of more than 2^31 rows or columns");
+	if (p->k == 0 || c.buffer->bytes == 0)
+		memset(p->c, 0, c.buffer->bytes);
+	else
+		multiply_all(p);
+	return SW_OK;
+}
+
+sw_status sw_kernel_dot(sw_call *call, sw_error *err)
+{
+	const sw_attrs *attrs = call->op->attrs;
+	sw_interpreter *it = call->interpreter;
+	sw_tensor c = {0};
+	product p = {.type = sw_type_to_multiply_in(call->shapes[0].type),
+	             .batch_rank = attrs->dot.lhs_batch.n};
+	p.bytes = (size_t)sw_type_bytes(p.type);
+	for (int i = 0; i < p.batch_rank; i++)
+		p.batch_dims[i] = call->in[0].shape.dims[attrs->dot.lhs_batch.v[i]];
+	sw_status status = take_side(it, call->in[0], p.type, attrs->dot.lhs_batch,
+	                             attrs->dot.lhs_contracting, &p.a, err);
+	if (status == SW_OK)
+		status = take_side(it, call->in[1], p.type, attrs->dot.rhs_batch,
+		                   attrs->dot.rhs_contracting, &p.b, err);
+	sw_shape shape = call->shapes[0];
+	shape.type = p.type;
+	if (status == SW_OK)
+		status = sw_scratch_new(it, shape, &c, err);
+	if (status == SW_OK)
+		status = multiply_into(&p, c, err);
+	if (status == SW_OK)
+		status = sw_convert_tensor(it, c, call->shapes[0].type, &call->out[0], err);
+	sw_pool_drop(&it->pool, &p.a.owned);
+	sw_pool_drop(&it->pool, &p.b.owned);
+	sw_pool_drop(&it->pool, &c);
+	return status;
+}

@@ -1,0 +1,259 @@
+/* Preparing a program, and running it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "interpret/kernel.h"
+
+void openblas_set_num_threads(int num_threads);
+
+/* ---- preparing ------------------------------------------------------------------------------------ */
+
+static sw_status refuse(const sw_program *program, const sw_op *op, const char *why, sw_error *err)
+{
+	sw_text types = {0};
+	for (uint32_t i = 0; i < op->n_operands; i++)
+		sw_text_addf(&types, "%s%s", i ? ", " : " of ",
+		             sw_type_name(sw_value_shape(program, op->operands[i]).type));
+	if (op->n_results)
+		sw_text_addf(&types, " giving %s",
+		             sw_type_name(sw_value_shape(program, op->first_result).type));
+	sw_status status = sw_fail_at(err, SW_ERR_INPUT, program->source, op->line, 0,
+	                              "'%s': the interpreter does not compute %s%s%s%s", op->name,
+	                              sw_op_opcode_name(op), types.data ? types.data : "", why ? ": " : "",
+	                              why ? why : "");
+	sw_text_clear(&types);
+	return status;
+}
+
+/* Types that exist only in packed form, and sizes known only at run time. */
+static bool shape_is_computed(sw_shape shape)
+{
+	return shape.bounded == 0 &&
+	       (sw_type_kind_of(shape.type) == SW_KIND_TOKEN || sw_can_convert(shape.type, SW_F64));
+}
+
+static sw_status check_shapes(const sw_program *program, const sw_op *op, sw_error *err)
+{
+	for (uint32_t i = 0; i < op->n_results; i++) {
+		sw_shape shape = sw_value_shape(program, op->first_result + i);
+		if (!shape_is_computed(shape))
+			return refuse(program, op, shape.bounded ? "a bounded size" : NULL, err);
+	}
+	return SW_OK;
+}
+
+static sw_status prepare_constant(sw_interpreter *interpreter, const sw_op *op, sw_error *err)
+{
+	const sw_literal *literal = &op->attrs->constant;
+	sw_tensor *value = &interpreter->values[op->first_result];
+	if (!literal->data && sw_shape_elements(literal->shape))
+		return refuse(interpreter->program, op, "its elements were left out of the text ({...})",
+		              err);
+	sw_status status = sw_scratch_new(
+		interpreter, sw_value_shape(interpreter->program, op->first_result), value, err);
+	if (status == SW_OK && value->buffer->bytes)
+		memcpy(sw_tensor_data(*value), literal->data, value->buffer->bytes);
+	return status;
+}
+
+/* last[v]: position of the last op that reads v. The results of the computation are read after all. */
+static void find_last_uses(const sw_program *program, const sw_computation *c, uint32_t *last)
+{
+	for (size_t k = 0; k < c->ops.len; k++) {
+		const sw_op *op = sw_op_at(program, c->ops.data[k]);
+		for (uint32_t i = 0; i < op->n_results; i++)
+			last[op->first_result + i] = (uint32_t)k;
+		for (uint32_t i = 0; i < op->n_operands; i++)
+			last[op->operands[i]] = (uint32_t)k;
+	}
+	for (size_t i = 0; i < c->results.len; i++)
+		last[c->results.data[i]] = UINT32_MAX;
+}
+
+static bool is_constant(const sw_program *program, sw_id value)
+{
+	return sw_op_at(program, program->values.data[value].op)->opcode == SW_OP_CONSTANT;
+}
+
+static void prepare_lifetimes(sw_interpreter *interpreter, const sw_op *op, sw_plan_op *plan,
+                              size_t position, const uint32_t *last)
+{
+	sw_arena *arena = &interpreter->arena;
+	bool *dies = SW_NEW_N(arena, bool, op->n_operands + 1), *unused = NULL;
+	for (uint32_t i = 0; i < op->n_operands; i++) {
+		sw_id value = op->operands[i];
+		dies[i] = last[value] == position && !is_constant(interpreter->program, value);
+		for (uint32_t j = 0; dies[i] && j < i;
+		     j++) /* a value that is read twice dies once, at the end */
+			dies[j] = dies[j] && op->operands[j] != value;
+	}
+	for (uint32_t i = 0; i < op->n_results; i++) {
+		bool idle = last[op->first_result + i] == position && op->opcode != SW_OP_CONSTANT;
+		if (idle && !unused)
+			unused = SW_NEW_N(arena, bool, op->n_results);
+		if (idle)
+			unused[i] = true;
+	}
+	plan->dies = dies;
+	plan->unused = unused;
+	plan->in = SW_NEW_N(arena, sw_tensor, op->n_operands + 1);
+	plan->out = SW_NEW_N(arena, sw_tensor, op->n_results + 1);
+	plan->shapes = SW_NEW_N(arena, sw_shape, op->n_results + 1);
+	for (uint32_t i = 0; i < op->n_results; i++)
+		plan->shapes[i] = sw_value_shape(interpreter->program, op->first_result + i);
+}
+
+static sw_status prepare_kernel(sw_interpreter *interpreter, const sw_op *op, sw_plan_op *plan,
+                                sw_error *err)
+{
+	const sw_program *program = interpreter->program;
+	plan->kernel = sw_kernels[op->opcode];
+	if (!plan->kernel.run)
+		return refuse(program, op, NULL, err);
+	if (op->n_called)
+		plan->monoid = sw_computation_monoid(program, op->called[op->n_called - 1]);
+	if (plan->kernel.prepare && !plan->kernel.prepare(program, op, plan))
+		return refuse(program, op, plan->refused, err);
+	if (sw_opcode_class(op->opcode) == SW_CLASS_COLLECTIVE && !interpreter->options.collective)
+		return refuse(program, op, "nobody is there to communicate with", err);
+	return SW_OK;
+}
+
+static sw_status prepare_computation(sw_interpreter *interpreter, int32_t index, uint32_t *last,
+                                     sw_error *err)
+{
+	const sw_program *program = interpreter->program;
+	const sw_computation *c = &program->computations.data[index];
+	sw_plan *plan = &interpreter->plans[index];
+	plan->n_inputs = sw_program_inputs(program, index, &interpreter->arena, &plan->inputs);
+	plan->ops = SW_NEW_N(&interpreter->arena, sw_plan_op, c->ops.len);
+	plan->n_ops = c->ops.len;
+	find_last_uses(program, c, last);
+	for (size_t k = 0; k < c->ops.len; k++) {
+		const sw_op *op = sw_op_at(program, c->ops.data[k]);
+		plan->ops[k].op = c->ops.data[k];
+		sw_status status = check_shapes(program, op, err);
+		if (status == SW_OK && op->opcode == SW_OP_CONSTANT)
+			status = prepare_constant(interpreter, op, err);
+		else if (status == SW_OK && op->opcode != SW_OP_PARAMETER)
+			status = prepare_kernel(interpreter, op, &plan->ops[k], err);
+		if (status != SW_OK)
+			return status;
+		prepare_lifetimes(interpreter, op, &plan->ops[k], k, last);
+	}
+	return SW_OK;
+}
+
+sw_status sw_interpreter_new(const sw_program *program, const sw_interpret_options *options,
+                             sw_interpreter **interpreter, sw_error *err)
+{
+	sw_interpreter *it = sw_alloc(sizeof *it);
+	it->program = program;
+	if (options)
+		it->options = *options;
+	sw_arena_init(&it->arena);
+	it->plans = SW_NEW_N(&it->arena, sw_plan, program->computations.len);
+	it->values = SW_NEW_N(&it->arena, sw_tensor, program->values.len);
+	uint32_t *last = SW_NEW_N(&it->arena, uint32_t, program->values.len);
+	sw_status status = SW_OK;
+	for (size_t c = 0; status == SW_OK && c < program->computations.len; c++)
+		status = prepare_computation(it, (int32_t)c, last, err);
+	if (status != SW_OK) {
+		sw_interpreter_free(it);
+		it = NULL;
+	}
+	*interpreter = it;
+	return status;
+}
+
+void sw_interpreter_free(sw_interpreter *interpreter)
+{
+	if (!interpreter)
+		return;
+	for (size_t v = 0; v < interpreter->program->values.len; v++)
+		sw_pool_drop(&interpreter->pool, &interpreter->values[v]);
+	sw_pool_clear(&interpreter->pool);
+	sw_arena_clear(&interpreter->arena);
+	free(interpreter);
+}
+
+size_t sw_interpreter_peak_bytes(const sw_interpreter *interpreter)
+{
+	return interpreter->pool.peak_bytes;
+}
+
+/* ---- running ---------------------------------------------------------------------------------------- */
+
+static void drop_all(sw_pool *pool, sw_tensor *tensors, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		sw_pool_drop(pool, &tensors[i]);
+}
+
+static sw_status check_inputs(const sw_interpreter *it, const sw_tensor *inputs, uint32_t n_inputs,
+                              uint32_t n_outputs, sw_error *err)
+{
+	const sw_plan *entry = &it->plans[it->program->entry];
+	if (n_inputs != entry->n_inputs || n_outputs != sw_entry(it->program)->results.len)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "the program has %u inputs and %zu outputs, not %u and %u", entry->n_inputs,
+		               sw_entry(it->program)->results.len, n_inputs, n_outputs);
+	for (uint32_t i = 0; i < n_inputs; i++) {
+		sw_shape want = sw_value_shape(it->program, entry->inputs[i]);
+		if (!inputs[i].buffer || !sw_shape_equal(inputs[i].shape, want) ||
+		    inputs[i].buffer->bytes != (size_t)sw_shape_bytes(want)) {
+			sw_text text = {0};
+			sw_shape_print(want, &text);
+			sw_status status =
+				sw_fail(err, SW_ERR_INPUT, "input %u must be a tensor %s", i, text.data);
+			sw_text_clear(&text);
+			return status;
+		}
+	}
+	return SW_OK;
+}
+
+static void hand_in(sw_interpreter *it, sw_tensor *inputs, uint32_t n)
+{
+	const sw_id *values = it->plans[it->program->entry].inputs;
+	it->pool.live_bytes = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		it->values[values[i]] = inputs[i];
+		it->values[values[i]].shape = sw_value_shape(it->program, values[i]);
+		it->pool.live_bytes += inputs[i].buffer->bytes;
+		inputs[i].buffer = NULL;
+	}
+	it->pool.peak_bytes = SW_MAX(it->pool.peak_bytes, it->pool.live_bytes);
+}
+
+/* Outputs leave as dense tensors. Two that share a buffer, or one that is a constant, have several references,
+ * which keeps them from being overwritten later. */
+static sw_status hand_out(sw_interpreter *it, sw_tensor *outputs, uint32_t n, sw_error *err)
+{
+	sw_status status = SW_OK;
+	for (uint32_t i = 0; status == SW_OK && i < n; i++)
+		status = sw_write_out_splat(it, &outputs[i], err);
+	if (status != SW_OK)
+		drop_all(&it->pool, outputs, n);
+	return status;
+}
+
+sw_status sw_interpret(sw_interpreter *it, sw_tensor *inputs, uint32_t n_inputs, sw_tensor *outputs,
+                       uint32_t n_outputs, sw_error *err)
+{
+	sw_status status = check_inputs(it, inputs, n_inputs, n_outputs, err);
+	if (status != SW_OK) {
+		drop_all(&it->pool, inputs, n_inputs);
+		return status;
+	}
+	if (it->options.blas_threads > 0)
+		openblas_set_num_threads(it->options.blas_threads);
+	hand_in(it, inputs, n_inputs);
+	status = sw_interpret_computation(it, it->program->entry, NULL, outputs, err);
+	if (status == SW_OK)
+		status = hand_out(it, outputs, n_outputs, err);
+	for (uint32_t i = 0; status != SW_OK && i < n_outputs; i++)
+		outputs[i].buffer = NULL;
+	sw_pool_end_step(&it->pool);
+	return status;
+}

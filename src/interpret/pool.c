@@ -1,0 +1,123 @@
+/* Buffers and the pool that keeps them between uses. */
+#include <stdlib.h>
+
+#include "interpret/kernel.h"
+
+/* A buffer as it is allocated: what it can hold may exceed what it holds. */
+typedef struct owned_buffer {
+	sw_buffer base;
+	size_t capacity;
+} owned_buffer;
+
+static sw_buffer *allocate(size_t bytes, size_t capacity)
+{
+	owned_buffer *buffer = sw_try_alloc(sizeof *buffer);
+	void *data = sw_try_alloc(SW_MAX(capacity, (size_t)1));
+	if (!buffer || !data) {
+		free(buffer);
+		free(data);
+		return NULL;
+	}
+	buffer->base = (sw_buffer){.references = 1, .bytes = bytes, .data = data};
+	buffer->capacity = capacity;
+	return &buffer->base;
+}
+
+/* Class c holds buffers of at least class_bytes(c): 64 * 2^(c/4) * (1, 1.25, 1.5, 1.75). */
+static size_t class_bytes(int c)
+{
+	return ((size_t)64 << (c / 4)) / 4 * (4 + (size_t)(c % 4));
+}
+
+/* The smallest class that fits; a request near the top of the range has none: SW_POOL_CLASSES. */
+static int class_of_request(size_t bytes)
+{
+	if (bytes <= 64)
+		return 0;
+	if (bytes > (size_t)1 << 62)
+		return SW_POOL_CLASSES;
+	int octave = 63 - __builtin_clzll(bytes) - 6;
+	int c = octave * 4;
+	while (class_bytes(c) < bytes)
+		c++;
+	return c;
+}
+
+/* Where the address sanitizer watches, every buffer is exactly as large as it should be, and is not kept. */
+#ifdef SW_ARENA_SEPARATE
+static const bool keeps = false;
+#else
+static const bool keeps = true;
+#endif
+
+sw_buffer *sw_buffer_new(size_t bytes)
+{
+	int c = class_of_request(bytes);
+	return c == SW_POOL_CLASSES ? NULL : allocate(bytes, keeps ? class_bytes(c) : bytes);
+}
+
+void sw_buffer_free(sw_buffer *buffer)
+{
+	free(buffer->data);
+	free(buffer);
+}
+
+sw_buffer *sw_pool_take(sw_pool *pool, size_t bytes)
+{
+	int c = class_of_request(bytes);
+	if (c == SW_POOL_CLASSES)
+		return NULL;
+	sw_pool_list *list = &pool->lists[c];
+	sw_buffer *buffer;
+	if (list->len) {
+		buffer = list->data[--list->len].buffer;
+		buffer->references = 1;
+		buffer->bytes = bytes;
+	} else {
+		buffer = sw_buffer_new(bytes);
+	}
+	if (buffer) {
+		pool->live_bytes += bytes;
+		pool->peak_bytes = SW_MAX(pool->peak_bytes, pool->live_bytes);
+	}
+	return buffer;
+}
+
+void sw_pool_drop(sw_pool *pool, sw_tensor *tensor)
+{
+	sw_buffer *buffer = tensor->buffer;
+	tensor->buffer = NULL;
+	if (!buffer || --buffer->references)
+		return;
+	pool->live_bytes -= SW_MIN(pool->live_bytes, buffer->bytes);
+	if (!keeps) {
+		sw_buffer_free(buffer);
+		return;
+	}
+	int c = class_of_request(((const owned_buffer *)buffer)->capacity);
+	sw_pool_entry entry = {.buffer = buffer, .step = pool->step};
+	sw_vec_push(&pool->lists[c], entry);
+}
+
+void sw_pool_end_step(sw_pool *pool)
+{
+	for (int c = 0; c < SW_POOL_CLASSES; c++) {
+		sw_pool_list *list = &pool->lists[c];
+		size_t stale = 0;
+		while (stale < list->len && list->data[stale].step + 1 < pool->step)
+			sw_buffer_free(list->data[stale++].buffer);
+		for (size_t i = stale; stale && i < list->len; i++)
+			list->data[i - stale] = list->data[i];
+		list->len -= stale;
+	}
+	pool->step++;
+}
+
+void sw_pool_clear(sw_pool *pool)
+{
+	for (int c = 0; c < SW_POOL_CLASSES; c++) {
+		for (size_t i = 0; i < pool->lists[c].len; i++)
+			sw_buffer_free(pool->lists[c].data[i].buffer);
+		sw_vec_clear(&pool->lists[c]);
+	}
+}

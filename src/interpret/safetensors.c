@@ -1,0 +1,285 @@
+/*
+ * safetensors: 8 bytes of length, a JSON header, then the bytes of all tensors. What is read is not trusted:
+ * every offset, size and overlap is checked, and the parts must cover the data exactly, as the format demands.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "interpret/kernel.h"
+
+static const struct {
+	const char *name;
+	sw_type type;
+} type_names[] = {
+	{"BOOL", SW_PRED}, {"U8", SW_U8},   {"I8", SW_S8},   {"I16", SW_S16}, {"U16", SW_U16},
+	{"I32", SW_S32},   {"U32", SW_U32}, {"I64", SW_S64}, {"U64", SW_U64}, {"F16", SW_F16},
+	{"BF16", SW_BF16}, {"F32", SW_F32}, {"F64", SW_F64}, {"C64", SW_C64},
+};
+
+static bool find_type(const char *name, sw_type *type)
+{
+	for (size_t i = 0; i < SW_COUNT(type_names); i++) {
+		if (strcmp(type_names[i].name, name) == 0) {
+			*type = type_names[i].type;
+			return true;
+		}
+	}
+	return false;
+}
+
+static const char *name_of_type(sw_type type)
+{
+	for (size_t i = 0; i < SW_COUNT(type_names); i++) {
+		if (type_names[i].type == type)
+			return type_names[i].name;
+	}
+	return NULL;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------ */
+
+static sw_status bad(sw_error *err, const char *name, const char *what)
+{
+	return sw_fail(err, SW_ERR_INPUT, "tensor '%s': %s", name, what);
+}
+
+static sw_status read_shape(const json_t *entry, const char *name, sw_arena *arena, sw_shape *shape,
+                            sw_error *err)
+{
+	const char *type;
+	json_t *list;
+	sw_status status = sw_json_get_text(entry, "dtype", name, &type, err);
+	if (status == SW_OK)
+		status = sw_json_get_array(entry, "shape", name, &list, err);
+	if (status != SW_OK)
+		return status;
+	if (!find_type(type, &shape->type))
+		return sw_fail(err, SW_ERR_INPUT, "tensor '%s': type %s is not known here", name, type);
+	if (json_array_size(list) > SW_MAX_RANK)
+		return bad(err, name, "too many dimensions");
+	shape->rank = (int32_t)json_array_size(list);
+	shape->bounded = 0;
+	int64_t *dims = shape->rank ? SW_NEW_N(arena, int64_t, shape->rank) : NULL;
+	int64_t bytes = sw_type_bytes(shape->type);
+	for (int d = 0; d < shape->rank; d++) {
+		const json_t *dim = json_array_get(list, (size_t)d);
+		dims[d] = json_is_integer(dim) ? (int64_t)json_integer_value(dim) : -1;
+		if (dims[d] < 0 || !sw_mul_i64(bytes, dims[d], &bytes))
+			return bad(err, name, "its shape must be a list of sizes whose product fits");
+	}
+	shape->dims = dims;
+	return SW_OK;
+}
+
+typedef struct part {
+	const char *name;
+	sw_shape shape;
+	uint64_t begin, end;
+} part;
+
+static sw_status read_offsets(const json_t *entry, uint64_t available, part *p, sw_error *err)
+{
+	json_t *offsets;
+	sw_status status = sw_json_get_array(entry, "data_offsets", p->name, &offsets, err);
+	if (status != SW_OK)
+		return status;
+	const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
+	if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
+	    json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin))
+		return bad(err, p->name, "data_offsets must be [begin, end]");
+	p->begin = (uint64_t)json_integer_value(begin);
+	p->end = (uint64_t)json_integer_value(end);
+	if (p->end > available)
+		return bad(err, p->name, "its data lies beyond the end of the file");
+	if (p->end - p->begin != (uint64_t)sw_shape_bytes(p->shape))
+		return bad(err, p->name, "its data is not as large as its shape says");
+	return SW_OK;
+}
+
+static int by_begin(const void *x, const void *y)
+{
+	const part *a = x, *b = y;
+	if (a->begin != b->begin)
+		return a->begin < b->begin ? -1 : 1;
+	return a->end < b->end ? -1 : a->end > b->end;
+}
+
+static sw_status check_cover(const part *parts, size_t n, uint64_t available, sw_error *err)
+{
+	part *sorted = sw_alloc(sizeof *sorted * (n + 1));
+	uint64_t at = 0;
+	sw_status status = SW_OK;
+	memcpy(sorted, parts, sizeof *sorted * n);
+	qsort(sorted, n, sizeof *sorted, by_begin);
+	for (size_t i = 0; status == SW_OK && i < n; i++) {
+		if (sorted[i].begin < at)
+			status = bad(err, sorted[i].name, "its data overlaps that of another tensor");
+		else if (sorted[i].begin > at)
+			status = bad(err, sorted[i].name, "there is a gap before its data");
+		at = sorted[i].end;
+	}
+	if (status == SW_OK && at != available)
+		status = sw_fail(err, SW_ERR_INPUT, "there is data after the last tensor");
+	free(sorted);
+	return status;
+}
+
+static sw_status take_parts(const part *parts, size_t n, const char *data, sw_tensor_file *file,
+                            sw_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		sw_named_tensor named = {.name = parts[i].name};
+		sw_status status = sw_tensor_new(parts[i].shape, false, &named.tensor, err);
+		if (status != SW_OK)
+			return status;
+		if (parts[i].end > parts[i].begin)
+			memcpy(sw_tensor_data(named.tensor), data + parts[i].begin,
+			       parts[i].end - parts[i].begin);
+		sw_vec_push(&file->tensors, named);
+	}
+	return SW_OK;
+}
+
+static sw_status read_header(json_t *header, const char *data, uint64_t available, sw_tensor_file *file,
+                             sw_error *err)
+{
+	if (!json_is_object(header))
+		return sw_fail(err, SW_ERR_INPUT, "a safetensors header must be a JSON object");
+	part *parts = SW_NEW_N(&file->arena, part, json_object_size(header) + 1);
+	size_t n = 0;
+	const char *name;
+	json_t *entry;
+	json_object_foreach(header, name, entry)
+	{
+		if (strcmp(name, "__metadata__") == 0)
+			continue;
+		part *p = &parts[n++];
+		p->name = sw_arena_text(&file->arena, name);
+		if (!json_is_object(entry))
+			return bad(err, name, "must be an object");
+		sw_status status = read_shape(entry, p->name, &file->arena, &p->shape, err);
+		if (status == SW_OK)
+			status = read_offsets(entry, available, p, err);
+		if (status != SW_OK)
+			return status;
+	}
+	sw_status status = check_cover(parts, n, available, err);
+	return status == SW_OK ? take_parts(parts, n, data, file, err) : status;
+}
+
+static sw_status parse(const char *data, size_t length, sw_tensor_file *file, sw_error *err)
+{
+	uint64_t header_bytes = 0;
+	json_t *header;
+	if (length < 8)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "not a safetensors file: it is shorter than its first number");
+	for (int i = 7; i >= 0; i--)
+		header_bytes = header_bytes << 8 | (uint8_t)data[i];
+	if (header_bytes > length - 8)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "not a safetensors file, or cut short: a header of %llu bytes in %zu",
+		               (unsigned long long)header_bytes, length);
+	sw_status status = sw_json_parse(data + 8, (size_t)header_bytes, &header, err);
+	if (status != SW_OK)
+		return status;
+	status = read_header(header, data + 8 + header_bytes, length - 8 - header_bytes, file, err);
+	json_decref(header);
+	return status;
+}
+
+sw_status sw_tensor_file_read(const char *path, sw_tensor_file *file, sw_error *err)
+{
+	char *data;
+	size_t length;
+	*file = (sw_tensor_file){0};
+	sw_arena_init(&file->arena);
+	sw_status status = sw_file_read(path, &data, &length, err);
+	if (status != SW_OK)
+		return status;
+	status = parse(data, length, file, err);
+	free(data);
+	if (status == SW_OK)
+		return SW_OK;
+	sw_tensor_file_clear(file);
+	return sw_error_in_file(err, status, path);
+}
+
+const sw_tensor *sw_tensor_file_get(const sw_tensor_file *file, const char *name)
+{
+	for (size_t i = 0; i < file->tensors.len; i++) {
+		if (strcmp(file->tensors.data[i].name, name) == 0)
+			return &file->tensors.data[i].tensor;
+	}
+	return NULL;
+}
+
+void sw_tensor_file_clear(sw_tensor_file *file)
+{
+	for (size_t i = 0; i < file->tensors.len; i++)
+		sw_tensor_drop(&file->tensors.data[i].tensor);
+	sw_vec_clear(&file->tensors);
+	sw_arena_clear(&file->arena);
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------------ */
+
+static json_t *describe(sw_tensor tensor, uint64_t begin)
+{
+	json_t *dims = json_array();
+	for (int d = 0; d < tensor.shape.rank; d++)
+		json_array_append_new(dims, json_integer(tensor.shape.dims[d]));
+	uint64_t end = begin + (uint64_t)sw_shape_bytes(tensor.shape);
+	return json_pack("{s:s, s:o, s:[I,I]}", "dtype", name_of_type(tensor.shape.type), "shape", dims,
+	                 "data_offsets", (json_int_t)begin, (json_int_t)end);
+}
+
+static sw_status make_header(const sw_named_tensor *tensors, size_t n, sw_text *text, sw_error *err)
+{
+	json_t *header = json_object();
+	uint64_t at = 0;
+	sw_status status = SW_OK;
+	for (size_t i = 0; status == SW_OK && i < n; i++) {
+		sw_tensor tensor = tensors[i].tensor;
+		if (!name_of_type(tensor.shape.type))
+			status = sw_fail(err, SW_ERR_INPUT, "tensor '%s': safetensors has no type %s",
+			                 tensors[i].name, sw_type_name(tensor.shape.type));
+		else if (json_object_get(header, tensors[i].name) ||
+		         json_object_set_new(header, tensors[i].name, describe(tensor, at)) != 0)
+			status = sw_fail(err, SW_ERR_INPUT,
+			                 "tensor '%s': its name is not UTF-8 or occurs twice",
+			                 tensors[i].name);
+		else
+			at += (uint64_t)sw_shape_bytes(tensor.shape);
+	}
+	char *dumped = status == SW_OK ? json_dumps(header, JSON_COMPACT) : NULL;
+	if (dumped)
+		sw_text_add(text, dumped);
+	else if (status == SW_OK)
+		status = sw_fail(err, SW_ERR_INTERNAL, "the header could not be written");
+	free(dumped);
+	json_decref(header);
+	while (status == SW_OK && text->len % 8)
+		sw_text_add(text, " ");
+	return status;
+}
+
+sw_status sw_tensor_file_write(const char *path, const sw_named_tensor *tensors, size_t n, sw_error *err)
+{
+	sw_text header = {0}, all = {0};
+	sw_status status = make_header(tensors, n, &header, err);
+	if (status == SW_OK) {
+		char length[8];
+		for (int i = 0; i < 8; i++)
+			length[i] = (char)((uint64_t)header.len >> (8 * i) & 0xff);
+		sw_text_add_n(&all, length, 8);
+		sw_text_add_n(&all, header.data, header.len);
+		for (size_t i = 0; i < n; i++)
+			sw_text_add_n(&all, sw_tensor_data(tensors[i].tensor),
+			              (size_t)sw_shape_bytes(tensors[i].tensor.shape));
+		status = sw_file_write(path, all.data, all.len, err);
+	}
+	sw_text_clear(&header);
+	sw_text_clear(&all);
+	return status;
+}

@@ -1,0 +1,140 @@
+/* Which kernel computes which opcode. An opcode without a row is refused. */
+#include "interpret/kernel.h"
+
+#define UNARY                                                                                              \
+	{                                                                                                  \
+		sw_kernel_unary, sw_prepare_unary, true                                                    \
+	}
+#define BINARY                                                                                             \
+	{                                                                                                  \
+		sw_kernel_binary, sw_prepare_binary, true                                                  \
+	}
+#define SHARE                                                                                              \
+	{                                                                                                  \
+		sw_kernel_share, NULL, true                                                                \
+	}
+#define COLLECTIVE                                                                                         \
+	{                                                                                                  \
+		sw_kernel_collective, sw_prepare_collective, false                                         \
+	}
+
+const sw_kernel sw_kernels[SW_OPCODE_COUNT] = {
+	[SW_OP_IOTA] = {sw_kernel_iota, sw_prepare_iota, true},
+	[SW_OP_PARTITION_ID] = {sw_kernel_partition_id, NULL, true},
+	[SW_OP_REPLICA_ID] = {sw_kernel_replica_id, NULL, true},
+
+	[SW_OP_ABS] = UNARY,
+	[SW_OP_ACOS] = UNARY,
+	[SW_OP_ACOSH] = UNARY,
+	[SW_OP_ASIN] = UNARY,
+	[SW_OP_ASINH] = UNARY,
+	[SW_OP_ATANH] = UNARY,
+	[SW_OP_CBRT] = UNARY,
+	[SW_OP_CEIL] = UNARY,
+	[SW_OP_CONVERT] = {sw_kernel_convert, sw_prepare_convert, true},
+	[SW_OP_COPY] = SHARE,
+	[SW_OP_COSINE] = UNARY,
+	[SW_OP_COSH] = UNARY,
+	[SW_OP_COUNT_LEADING_ZEROS] = UNARY,
+	[SW_OP_ERF] = UNARY,
+	[SW_OP_EXPONENTIAL] = UNARY,
+	[SW_OP_EXPONENTIAL_MINUS_ONE] = UNARY,
+	[SW_OP_FLOOR] = UNARY,
+	[SW_OP_IMAG] = UNARY,
+	[SW_OP_IS_FINITE] = UNARY,
+	[SW_OP_LOG] = UNARY,
+	[SW_OP_LOG_PLUS_ONE] = UNARY,
+	[SW_OP_LOGISTIC] = UNARY,
+	[SW_OP_NEGATE] = UNARY,
+	[SW_OP_NOT] = UNARY,
+	[SW_OP_POPCNT] = UNARY,
+	[SW_OP_REAL] = UNARY,
+	[SW_OP_REDUCE_PRECISION] = {sw_kernel_reduce_precision, sw_prepare_reduce_precision, true},
+	[SW_OP_ROUND_NEAREST_AFZ] = UNARY,
+	[SW_OP_ROUND_NEAREST_EVEN] = UNARY,
+	[SW_OP_RSQRT] = UNARY,
+	[SW_OP_SIGN] = UNARY,
+	[SW_OP_SINE] = UNARY,
+	[SW_OP_SINH] = UNARY,
+	[SW_OP_SQRT] = UNARY,
+	[SW_OP_TAN] = UNARY,
+	[SW_OP_TANH] = UNARY,
+
+	[SW_OP_ADD] = BINARY,
+	[SW_OP_AND] = BINARY,
+	[SW_OP_ATAN2] = BINARY,
+	[SW_OP_COMPARE] = {sw_kernel_compare, sw_prepare_compare, true},
+	[SW_OP_COMPLEX] = {sw_kernel_complex, sw_prepare_complex, true},
+	[SW_OP_DIVIDE] = BINARY,
+	[SW_OP_MAXIMUM] = BINARY,
+	[SW_OP_MINIMUM] = BINARY,
+	[SW_OP_MULTIPLY] = BINARY,
+	[SW_OP_OR] = BINARY,
+	[SW_OP_POWER] = BINARY,
+	[SW_OP_REMAINDER] = BINARY,
+	[SW_OP_SHIFT_LEFT] = BINARY,
+	[SW_OP_SHIFT_RIGHT_ARITHMETIC] = BINARY,
+	[SW_OP_SHIFT_RIGHT_LOGICAL] = BINARY,
+	[SW_OP_SUBTRACT] = BINARY,
+	[SW_OP_XOR] = BINARY,
+	[SW_OP_CLAMP] = {sw_kernel_clamp, sw_prepare_clamp, true},
+	[SW_OP_SELECT] = {sw_kernel_select, sw_prepare_select, true},
+
+	[SW_OP_BITCAST] = {sw_kernel_bitcast_convert, sw_prepare_bitcast_convert, false},
+	[SW_OP_BITCAST_CONVERT] = {sw_kernel_bitcast_convert, sw_prepare_bitcast_convert, false},
+	[SW_OP_BROADCAST] = {sw_kernel_broadcast, NULL, true},
+	[SW_OP_CONCATENATE] = {sw_kernel_concatenate, NULL, false},
+	[SW_OP_DYNAMIC_SLICE] = {sw_kernel_dynamic_slice, NULL, true},
+	[SW_OP_DYNAMIC_UPDATE_SLICE] = {sw_kernel_dynamic_update_slice, NULL, false},
+	[SW_OP_GATHER] = {sw_kernel_gather, NULL, false},
+	[SW_OP_GET_DIMENSION_SIZE] = {sw_kernel_dimension_size, NULL, true},
+	[SW_OP_PAD] = {sw_kernel_pad, NULL, false},
+	[SW_OP_RESHAPE] = SHARE,
+	[SW_OP_REVERSE] = {sw_kernel_reverse, NULL, true},
+	[SW_OP_SLICE] = {sw_kernel_slice, NULL, true},
+	[SW_OP_TRANSPOSE] = {sw_kernel_transpose, NULL, true},
+
+	[SW_OP_CONVOLUTION] = {sw_kernel_convolution, sw_prepare_convolution, false},
+	[SW_OP_DOT] = {sw_kernel_dot, sw_prepare_dot, false},
+	[SW_OP_REDUCE] = {sw_kernel_reduce, sw_prepare_reduce, false},
+	[SW_OP_REDUCE_WINDOW] = {sw_kernel_reduce_window, sw_prepare_reduce_window, false},
+	[SW_OP_SCATTER] = {sw_kernel_scatter, sw_prepare_scatter, false},
+	[SW_OP_SELECT_AND_SCATTER] = {sw_kernel_select_and_scatter, sw_prepare_select_and_scatter, false},
+	[SW_OP_SORT] = {sw_kernel_sort, sw_prepare_sort, false},
+	[SW_OP_TOPK] = {sw_kernel_topk, sw_prepare_topk, false},
+	[SW_OP_BATCH_NORM_GRAD] = {sw_kernel_batch_norm_grad, sw_prepare_batch_norm, false},
+	[SW_OP_BATCH_NORM_INFERENCE] = {sw_kernel_batch_norm_inference, sw_prepare_batch_norm, false},
+	[SW_OP_BATCH_NORM_TRAINING] = {sw_kernel_batch_norm_training, sw_prepare_batch_norm, false},
+
+	[SW_OP_CALL] = {sw_kernel_call, NULL, true},
+	[SW_OP_CONDITIONAL] = {sw_kernel_conditional, NULL, true},
+	[SW_OP_FUSION] = {sw_kernel_call, NULL, true},
+	[SW_OP_MAP] = {sw_kernel_map, sw_prepare_map, true},
+	[SW_OP_WHILE] = {sw_kernel_while, NULL, true},
+
+	[SW_OP_RNG_BIT_GENERATOR] = {sw_kernel_rng_bits, sw_prepare_rng_bits, false},
+
+	[SW_OP_ALL_GATHER] = COLLECTIVE,
+	[SW_OP_ALL_GATHER_START] = COLLECTIVE,
+	[SW_OP_ALL_GATHER_DONE] = COLLECTIVE,
+	[SW_OP_ALL_REDUCE] = COLLECTIVE,
+	[SW_OP_ALL_REDUCE_START] = COLLECTIVE,
+	[SW_OP_ALL_REDUCE_DONE] = COLLECTIVE,
+	[SW_OP_ALL_TO_ALL] = COLLECTIVE,
+	[SW_OP_COLLECTIVE_BROADCAST] = COLLECTIVE,
+	[SW_OP_COLLECTIVE_PERMUTE] = COLLECTIVE,
+	[SW_OP_COLLECTIVE_PERMUTE_START] = COLLECTIVE,
+	[SW_OP_COLLECTIVE_PERMUTE_DONE] = COLLECTIVE,
+	[SW_OP_REDUCE_SCATTER] = COLLECTIVE,
+	[SW_OP_SEND] = COLLECTIVE,
+	[SW_OP_SEND_DONE] = COLLECTIVE,
+	[SW_OP_RECV] = COLLECTIVE,
+	[SW_OP_RECV_DONE] = COLLECTIVE,
+
+	[SW_OP_ADD_DEPENDENCY] = SHARE,
+	[SW_OP_AFTER_ALL] = {sw_kernel_token, NULL, true},
+	[SW_OP_COPY_DONE] = SHARE,
+	[SW_OP_CUSTOM_CALL] = {sw_kernel_share, sw_prepare_custom_call, true},
+	[SW_OP_DOMAIN] = SHARE,
+	[SW_OP_OPT_BARRIER] = SHARE,
+};

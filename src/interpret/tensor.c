@@ -1,0 +1,97 @@
+/* Tensors: references, and how far two of them differ. */
+#include <math.h>
+#include <string.h>
+
+#include "interpret/kernel.h"
+
+sw_status sw_tensor_new(sw_shape shape, bool zero, sw_tensor *tensor, sw_error *err)
+{
+	(void)zero; /* fresh memory always is */
+	size_t bytes = (size_t)sw_shape_bytes(shape);
+	tensor->shape = shape;
+	tensor->buffer = sw_buffer_new(bytes);
+	if (!tensor->buffer)
+		return sw_fail(err, SW_ERR_IO, "not enough memory for a tensor of %zu bytes", bytes);
+	return SW_OK;
+}
+
+sw_tensor sw_tensor_keep(sw_tensor tensor)
+{
+	if (tensor.buffer)
+		tensor.buffer->references++;
+	return tensor;
+}
+
+void sw_tensor_drop(sw_tensor *tensor)
+{
+	if (tensor->buffer && --tensor->buffer->references == 0)
+		sw_buffer_free(tensor->buffer);
+	tensor->buffer = NULL;
+}
+
+static bool is_real(sw_type type)
+{
+	sw_type_kind kind = sw_type_kind_of(type);
+	return kind == SW_KIND_FLOAT || kind == SW_KIND_COMPLEX;
+}
+
+static sw_difference compare_exact(sw_tensor a, sw_tensor b, int64_t n)
+{
+	sw_difference d = {.first_bad = -1};
+	int64_t unequal = 0;
+	size_t bytes = (size_t)sw_type_bytes(a.shape.type);
+	const char *x = sw_tensor_data(a), *y = sw_tensor_data(b);
+	for (int64_t i = 0; i < n; i++) {
+		double value = sw_element_get(b.shape.type, y, i);
+		d.norm += value * value;
+		if (memcmp(x + (size_t)i * bytes, y + (size_t)i * bytes, bytes) == 0)
+			continue;
+		unequal++;
+		double absolute = fabs(sw_element_get(a.shape.type, x, i) - value);
+		if (d.first_bad < 0 || absolute > d.absolute) {
+			d.absolute = absolute;
+			d.first_bad = i;
+		}
+	}
+	d.norm = sqrt(d.norm);
+	d.relative = unequal ? (double)unequal / (double)n : 0;
+	return d;
+}
+
+/* |x - y|; 0 for NaN against NaN and for equal infinities, infinite for one of them against anything else. */
+static double distance(double x, double y)
+{
+	if (x == y || (isnan(x) && isnan(y)))
+		return 0;
+	double apart = fabs(x - y);
+	return isnan(apart) ? INFINITY : apart;
+}
+
+sw_difference sw_tensor_compare(sw_tensor a, sw_tensor b)
+{
+	sw_difference d = {.relative = INFINITY, .absolute = INFINITY, .first_bad = 0};
+	if (!sw_shape_equal(a.shape, b.shape))
+		return d;
+	int64_t n = sw_shape_elements(a.shape);
+	if (!is_real(a.shape.type))
+		return compare_exact(a, b, n);
+	/* A complex number counts as two reals, and first_bad names the number. */
+	sw_type part = a.shape.type == SW_C64 ? SW_F32 : a.shape.type == SW_C128 ? SW_F64 : a.shape.type;
+	int parts = part == a.shape.type ? 1 : 2;
+	double apart = 0, norm = 0;
+	d = (sw_difference){.first_bad = -1};
+	for (int64_t i = 0; i < n * parts; i++) {
+		double x = sw_element_get(part, sw_tensor_data(a), i),
+		       y = sw_element_get(part, sw_tensor_data(b), i);
+		double absolute = distance(x, y);
+		apart += absolute * absolute;
+		norm += isfinite(y) ? y * y : 0;
+		if (absolute > d.absolute) {
+			d.absolute = absolute;
+			d.first_bad = i / parts;
+		}
+	}
+	d.norm = sqrt(norm);
+	d.relative = apart == 0 ? 0 : norm == 0 ? INFINITY : sqrt(apart / norm);
+	return d;
+}

@@ -1,0 +1,95 @@
+/*
+ * Known answers: every program of tests/interpret/cases returns pairs (computed, expected), with the expected
+ * values as XLA computes them. f32 and f64 may differ by a relative 1e-6 per element; everything else, and
+ * where infinities and NaN stand, must be equal.
+ */
+#include <glob.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "frontend/frontend.h"
+#include "interpret/interpret.h"
+
+static void check(sw_status status, const sw_error *err)
+{
+	if (status != SW_OK)
+		fail_msg("%s:%d:%d: %s", err->file, err->line, err->column, err->message);
+}
+
+/* Whether x is y, up to rounding when `rounds`; NaN is NaN and the sign of zero counts for nothing. */
+static bool agree(double x, double y, bool rounds)
+{
+	if (x == y || (isnan(x) && isnan(y)))
+		return true;
+	return rounds && isfinite(x) && isfinite(y) && fabs(x - y) <= 1e-6 * fabs(y);
+}
+
+/* Returns how many pairs differ. */
+static int compare_pairs(const char *path, const sw_tensor *outputs, uint32_t n)
+{
+	int bad = 0;
+	for (uint32_t i = 0; i + 1 < n; i += 2) {
+		sw_shape shape = outputs[i + 1].shape;
+		bool rounds = shape.type == SW_F32 || shape.type == SW_F64;
+		assert_true(sw_shape_equal(outputs[i].shape, shape));
+		for (int64_t e = 0; e < sw_shape_elements(shape); e++) {
+			double x = sw_element_get(shape.type, sw_tensor_data(outputs[i]), e);
+			double y = sw_element_get(shape.type, sw_tensor_data(outputs[i + 1]), e);
+			if (agree(x, y, rounds))
+				continue;
+			bad++;
+			print_error("%s: pair %u, element %lld is %.9g, not %.9g\n", path, i / 2,
+			            (long long)e, x, y);
+		}
+	}
+	return bad;
+}
+
+/* Twice, so that what the first step leaves behind is seen to do no harm. */
+static int run_case(const char *path)
+{
+	sw_error err = {0};
+	sw_program *program;
+	sw_interpreter *interpreter;
+	int bad = 0;
+	check(sw_read_program(path, &program, &err), &err);
+	check(sw_interpreter_new(program, NULL, &interpreter, &err), &err);
+	uint32_t n = (uint32_t)sw_entry(program)->results.len;
+	sw_tensor *outputs = sw_alloc(sizeof *outputs * n);
+	assert_int_equal(n % 2, 0);
+	for (int step = 0; step < 2; step++) {
+		check(sw_interpret(interpreter, NULL, 0, outputs, n, &err), &err);
+		bad += compare_pairs(path, outputs, n);
+		for (uint32_t i = 0; i < n; i++)
+			sw_tensor_drop(&outputs[i]);
+	}
+	free(outputs);
+	sw_interpreter_free(interpreter);
+	sw_program_free(program);
+	return bad;
+}
+
+static void cases_have_the_known_answers(void **state)
+{
+	(void)state;
+	glob_t found;
+	int bad = 0;
+	assert_int_equal(glob(SW_SOURCE_DIR "/tests/interpret/cases/*.hlo", 0, NULL, &found), 0);
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		bad += run_case(found.gl_pathv[i]);
+	globfree(&found);
+	assert_int_equal(bad, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(cases_have_the_known_answers)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
