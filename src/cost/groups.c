@@ -1,0 +1,67 @@
+/* Replica groups as sets of atoms. */
+#include "cost/cost.h"
+
+static uint32_t all_atoms(const sw_atoms *atoms)
+{
+	return (uint32_t)((UINT64_C(1) << atoms->n) - 1);
+}
+
+static uint32_t differing_atoms(const sw_atoms *atoms, int64_t a, int64_t b)
+{
+	uint32_t mask = 0;
+	for (int32_t i = atoms->n - 1; i >= 0; i--) {
+		mask |= (uint32_t)(a % atoms->size[i] != b % atoms->size[i]) << i;
+		a /= atoms->size[i];
+		b /= atoms->size[i];
+	}
+	return mask;
+}
+
+/* Are the members of this group devices, none of which was seen before, that agree outside the mask? */
+static bool is_group(const sw_atoms *atoms, const sw_groups *groups, int64_t group, uint32_t mask,
+                     bool *seen)
+{
+	int64_t first = sw_groups_member(groups, group, 0), devices = sw_atoms_devices(atoms);
+	for (int64_t m = 0; m < groups->group_size; m++) {
+		int64_t member = sw_groups_member(groups, group, m);
+		if (member < 0 || member >= devices || seen[member])
+			return false;
+		if (differing_atoms(atoms, first, member) & ~mask)
+			return false;
+		seen[member] = true;
+	}
+	return true;
+}
+
+/* Of the first group; later ones are held against it. */
+static uint32_t varying_atoms(const sw_atoms *atoms, const sw_groups *groups)
+{
+	uint32_t mask = 0;
+	int64_t first = sw_groups_member(groups, 0, 0);
+	for (int64_t m = 1; m < groups->group_size; m++)
+		mask |= differing_atoms(atoms, first, sw_groups_member(groups, 0, m));
+	return mask;
+}
+
+/* A group whose members agree outside the mask, and are as many as the mask has coordinates, has them all. The order
+ * of members does not count. */
+bool sw_cost_group_atoms(const sw_atoms *atoms, const sw_groups *groups, uint32_t *mask)
+{
+	*mask = all_atoms(atoms);
+	if (groups->n_groups == 0)
+		return true;
+	int64_t devices = sw_atoms_devices(atoms);
+	if (groups->group_size < 1 || groups->n_groups != devices / groups->group_size ||
+	    devices % groups->group_size)
+		return false;
+	uint32_t varying = varying_atoms(atoms, groups);
+	if (sw_atoms_group_size(atoms, varying) != groups->group_size)
+		return false;
+	bool *seen = sw_alloc((size_t)devices), is_set = true;
+	for (int64_t g = 0; g < groups->n_groups && is_set; g++)
+		is_set = is_group(atoms, groups, g, varying, seen);
+	free(seen);
+	if (is_set)
+		*mask = varying;
+	return is_set;
+}

@@ -1,0 +1,230 @@
+/*
+ * Seconds and bytes of a program with collectives, per rank.
+ *
+ * One tally per computation, made when its first caller asks: a body is looked at once, however often it runs.
+ * O(ops + pairs of permutes), and O(devices) for each computation with a permute.
+ */
+#include "cost/cost.h"
+
+#include <math.h>
+
+typedef struct tally {
+	bool done;
+	double compute_s, communication_s;
+	int64_t collectives;
+	int64_t everyone; /* payload bytes that each rank sends */
+	int64_t *some;    /* [rank]: what it sends besides, in permutes; NULL: nothing */
+} tally;
+
+typedef struct walker {
+	const sw_cluster *cluster;
+	const sw_program *program;
+	int64_t ranks;
+	sw_arena arena;
+	tally *tallies; /* per computation */
+} walker;
+
+/* ---- tallies ------------------------------------------------------------------------------------------ */
+
+/* Trip counts come from input: a count too large to hold stays the largest. */
+static int64_t add_times(int64_t sum, int64_t a, int64_t times)
+{
+	int64_t product;
+	if (!sw_mul_i64(a, times, &product))
+		return INT64_MAX;
+	return product > INT64_MAX - sum ? INT64_MAX : sum + product;
+}
+
+static int64_t *payload_by_rank(walker *w, tally *t)
+{
+	if (!t->some)
+		t->some = SW_NEW_N(&w->arena, int64_t, w->ranks);
+	return t->some;
+}
+
+static void add_tally(walker *w, tally *to, const tally *from, int64_t times)
+{
+	to->compute_s += from->compute_s * (double)times;
+	to->communication_s += from->communication_s * (double)times;
+	to->collectives = add_times(to->collectives, from->collectives, times);
+	to->everyone = add_times(to->everyone, from->everyone, times);
+	if (!from->some)
+		return;
+	int64_t *some = payload_by_rank(w, to);
+	for (int64_t r = 0; r < w->ranks; r++)
+		some[r] = add_times(some[r], from->some[r], times);
+}
+
+/* The dearest of both in each figure: any branch may be taken. */
+static void raise_tally(walker *w, tally *to, const tally *from)
+{
+	to->compute_s = fmax(to->compute_s, from->compute_s);
+	to->communication_s = fmax(to->communication_s, from->communication_s);
+	to->collectives = SW_MAX(to->collectives, from->collectives);
+	to->everyone = SW_MAX(to->everyone, from->everyone);
+	if (!from->some)
+		return;
+	int64_t *some = payload_by_rank(w, to);
+	for (int64_t r = 0; r < w->ranks; r++)
+		some[r] = SW_MAX(some[r], from->some[r]);
+}
+
+static int64_t most_payload(const walker *w, const tally *t)
+{
+	int64_t most = 0;
+	for (int64_t r = 0; t->some && r < w->ranks; r++)
+		most = SW_MAX(most, t->some[r]);
+	return add_times(t->everyone, most, 1);
+}
+
+/* ---- collectives -------------------------------------------------------------------------------------- */
+
+static int64_t operands_bytes(const sw_program *program, const sw_op *op)
+{
+	int64_t bytes = 0;
+	for (uint32_t i = 0; i < op->n_operands; i++)
+		bytes += sw_shape_bytes(sw_value_shape(program, op->operands[i]));
+	return bytes;
+}
+
+/* The atoms in which any pair differs. */
+static uint32_t permuted_atoms(const sw_atoms *atoms, sw_ints pairs)
+{
+	uint32_t mask = 0;
+	for (int32_t i = 0; i + 1 < pairs.n; i += 2)
+		for (int32_t a = 0; a < atoms->n; a++)
+			if (sw_atoms_coordinate(atoms, pairs.v[i], a) !=
+			    sw_atoms_coordinate(atoms, pairs.v[i + 1], a))
+				mask |= UINT32_C(1) << a;
+	return mask;
+}
+
+static void tally_permute(walker *w, tally *t, const sw_op *op)
+{
+	sw_ints pairs = op->attrs->collective.pairs;
+	int64_t bytes = operands_bytes(w->program, op), *some = payload_by_rank(w, t);
+	for (int32_t i = 0; i + 1 < pairs.n; i += 2)
+		if (pairs.v[i] != pairs.v[i + 1] && pairs.v[i] >= 0 && pairs.v[i] < w->ranks)
+			some[pairs.v[i]] = add_times(some[pairs.v[i]], bytes, 1);
+	uint32_t atoms = permuted_atoms(&w->cluster->atoms, pairs);
+	t->communication_s += sw_cost_collective((void *)w->cluster, SW_MOVE_PERMUTE, atoms, bytes);
+}
+
+/* Payload is counted operand by operand, as the transport counts it. */
+static void tally_grouped(walker *w, tally *t, const sw_op *op, sw_move_kind kind)
+{
+	const sw_groups *groups = &op->attrs->collective.groups;
+	int64_t members = groups->n_groups ? groups->group_size : w->ranks;
+	for (uint32_t i = 0; i < op->n_operands; i++) {
+		int64_t bytes = sw_shape_bytes(sw_value_shape(w->program, op->operands[i]));
+		int64_t payload = sw_collective_payload_bytes((sw_opcode)op->opcode, bytes, members);
+		t->everyone = add_times(t->everyone, payload, 1);
+	}
+	uint32_t atoms;
+	sw_cost_group_atoms(&w->cluster->atoms, groups, &atoms);
+	t->communication_s +=
+		sw_cost_collective((void *)w->cluster, kind, atoms, operands_bytes(w->program, op));
+}
+
+/* What a -done waits for was counted at its -start. Sends and receives between programs are no part of a partitioned
+ * program. */
+static void tally_collective(walker *w, tally *t, const sw_op *op)
+{
+	switch (op->opcode) {
+	case SW_OP_ALL_GATHER:
+	case SW_OP_ALL_GATHER_START:
+		tally_grouped(w, t, op, SW_MOVE_ALL_GATHER);
+		break;
+	case SW_OP_ALL_REDUCE:
+	case SW_OP_ALL_REDUCE_START:
+		tally_grouped(w, t, op, SW_MOVE_ALL_REDUCE);
+		break;
+	case SW_OP_REDUCE_SCATTER:
+	case SW_OP_COLLECTIVE_BROADCAST: /* a pipeline of pieces: as long as a reduce-scatter */
+		tally_grouped(w, t, op, SW_MOVE_REDUCE_SCATTER);
+		break;
+	case SW_OP_ALL_TO_ALL:
+	case SW_OP_RAGGED_ALL_TO_ALL:
+		tally_grouped(w, t, op, SW_MOVE_ALL_TO_ALL);
+		break;
+	case SW_OP_COLLECTIVE_PERMUTE:
+	case SW_OP_COLLECTIVE_PERMUTE_START:
+		tally_permute(w, t, op);
+		break;
+	default:
+		return;
+	}
+	t->collectives = add_times(t->collectives, 1, 1);
+}
+
+/* ---- computations ------------------------------------------------------------------------------------- */
+
+static const tally *tally_of(walker *w, int32_t computation);
+
+/* A loop of unknown length runs once. */
+static void tally_while(walker *w, tally *t, const sw_op *op)
+{
+	int64_t trips = op->attrs && op->attrs->loop.trip_count >= 0 ? op->attrs->loop.trip_count : 1;
+	add_tally(w, t, tally_of(w, op->called[0]), trips == INT64_MAX ? trips : trips + 1);
+	add_tally(w, t, tally_of(w, op->called[1]), trips);
+}
+
+static void tally_conditional(walker *w, tally *t, const sw_op *op)
+{
+	tally dearest = {0};
+	for (uint32_t k = 0; k < op->n_called; k++)
+		raise_tally(w, &dearest, tally_of(w, op->called[k]));
+	add_tally(w, t, &dearest, 1);
+}
+
+/* Reducers, comparators and the like are counted with the op that calls them. */
+static void tally_called(walker *w, tally *t, const sw_op *op)
+{
+	switch (op->opcode) {
+	case SW_OP_WHILE:
+		tally_while(w, t, op);
+		break;
+	case SW_OP_CONDITIONAL:
+		tally_conditional(w, t, op);
+		break;
+	case SW_OP_CALL:
+	case SW_OP_FUSION:
+	case SW_OP_ASYNC_START:
+		add_tally(w, t, tally_of(w, op->called[0]), 1);
+		break;
+	default:
+		break;
+	}
+}
+
+static const tally *tally_of(walker *w, int32_t c)
+{
+	const sw_computation *computation = &w->program->computations.data[c];
+	tally *t = &w->tallies[c];
+	for (size_t i = 0; !t->done && i < computation->ops.len; i++) {
+		const sw_op *op = sw_op_at(w->program, computation->ops.data[i]);
+		if (sw_opcode_class((sw_opcode)op->opcode) == SW_CLASS_COLLECTIVE)
+			tally_collective(w, t, op);
+		t->compute_s += sw_cost_op(w->cluster, w->program, computation->ops.data[i], 1);
+		tally_called(w, t, op);
+	}
+	t->done = true;
+	return t;
+}
+
+void sw_cost_program(const sw_cluster *cluster, const sw_program *local, sw_program_cost *cost)
+{
+	walker w = {.cluster = cluster, .program = local, .ranks = cluster->n_devices};
+	sw_arena_init(&w.arena);
+	w.tallies = SW_NEW_N(&w.arena, tally, local->computations.len);
+	const tally *entry = tally_of(&w, local->entry);
+	*cost = (sw_program_cost){
+		.compute_s = entry->compute_s,
+		.communication_s = entry->communication_s,
+		.step_time_s = entry->compute_s + entry->communication_s,
+		.payload_bytes = most_payload(&w, entry),
+		.peak_bytes = sw_program_peak_bytes(local, local->entry),
+		.collectives = entry->collectives,
+	};
+	sw_arena_clear(&w.arena);
+}

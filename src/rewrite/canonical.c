@@ -1,0 +1,486 @@
+/*
+ * The canonical form that planning works on.
+ *
+ * forward: calls and fusions are walked into, ops that only rename their operand are replaced by it, an op equal to an
+ * earlier one of the same computation by that one, and a reducer by the first that does the same.
+ * prune: what no result needs is left out.
+ * O(ops with calls written out); programs that would have more than MAX_OPS of them are refused.
+ */
+#include "rewrite/rewrite.h"
+
+#include <stdlib.h>
+
+#include "program/attributes.h"
+
+#define MAX_CALL_DEPTH 1000 /* walking into calls takes the machine's stack */
+#define MAX_OPS 10000000    /* calls of calls of calls can stand for more ops than any memory holds */
+
+typedef struct rewriter {
+	const sw_program *in;
+	sw_program *out;
+	int32_t *computation; /* of `in` -> of `out`, -1: not there */
+	sw_id *value;         /* of `in` -> of `out`, in the computation being walked */
+	sw_map seen;          /* key of an op -> its first result in `out` */
+	/* the computation of `out` that does this: 0: none, else its index + 1 */
+	int32_t reducer[SW_MONOID_OR + 1][SW_TYPE_COUNT];
+	sw_text key;
+	sw_status status;
+	sw_error *err;
+} rewriter;
+
+static bool is_inlined(const sw_op *op)
+{
+	return op->opcode == SW_OP_CALL || op->opcode == SW_OP_FUSION;
+}
+
+/* ---- computations --------------------------------------------------------------------------------------- */
+
+/* Those that the entry reaches. */
+typedef struct reach {
+	SW_VEC(int32_t) order; /* callees first */
+	bool *seen, *stays;    /* stays: the entry, and what ops other than calls refer to */
+	int64_t *ops;          /* with those of the computations that it calls, up to MAX_OPS + 1 */
+	int32_t *depth;        /* of calls within calls */
+} reach;
+
+static sw_status too_deep(const sw_program *in, int32_t c, sw_error *err)
+{
+	return sw_fail(err, SW_ERR_INPUT, "calls nest deeper than %d, at computation '%s'", MAX_CALL_DEPTH,
+	               in->computations.data[c].name);
+}
+
+/* depth: of this path; the longest one is found later. */
+static sw_status visit(const sw_program *in, int32_t c, int depth, reach *r, sw_error *err)
+{
+	const sw_computation *computation = &in->computations.data[c];
+	sw_status status = SW_OK;
+	if (r->seen[c])
+		return SW_OK;
+	if (depth > MAX_CALL_DEPTH)
+		return too_deep(in, c, err);
+	r->seen[c] = true;
+	for (size_t i = 0; i < computation->ops.len; i++) {
+		const sw_op *op = sw_op_at(in, computation->ops.data[i]);
+		for (uint32_t k = 0; k < op->n_called && status == SW_OK; k++)
+			status = visit(in, op->called[k], depth + 1, r, err);
+	}
+	sw_vec_push(&r->order, c);
+	return status;
+}
+
+/* Callees come first in the order, so that theirs are known. */
+static void look_at_calls(const sw_program *in, int32_t c, reach *r)
+{
+	const sw_computation *computation = &in->computations.data[c];
+	int64_t ops = (int64_t)computation->ops.len;
+	for (size_t i = 0; i < computation->ops.len; i++) {
+		const sw_op *op = sw_op_at(in, computation->ops.data[i]);
+		for (uint32_t k = 0; k < op->n_called; k++) {
+			int32_t callee = op->called[k];
+			r->depth[c] = SW_MAX(r->depth[c], r->depth[callee] + 1);
+			if (is_inlined(op))
+				ops = SW_MIN(ops + r->ops[callee], MAX_OPS + 1);
+			else
+				r->stays[callee] = true;
+		}
+	}
+	r->ops[c] = ops;
+}
+
+static sw_status check_size(const sw_program *in, const reach *r, sw_error *err)
+{
+	int64_t ops = 0;
+	if (r->depth[in->entry] > MAX_CALL_DEPTH)
+		return too_deep(in, in->entry, err);
+	for (size_t n = 0; n < r->order.len; n++)
+		ops += r->stays[r->order.data[n]] ? r->ops[r->order.data[n]] : 0;
+	if (ops <= MAX_OPS)
+		return SW_OK;
+	return sw_fail(err, SW_ERR_INPUT,
+	               "program '%s': with its calls written out it has more than %d ops", in->name,
+	               MAX_OPS);
+}
+
+static sw_status reach_init(reach *r, const sw_program *in, sw_error *err)
+{
+	size_t n = in->computations.len;
+	*r = (reach){.seen = sw_alloc(2 * n),
+	             .ops = sw_alloc(n * sizeof(*r->ops)),
+	             .depth = sw_alloc(n * sizeof(*r->depth))};
+	r->stays = r->seen + n;
+	r->stays[in->entry] = true;
+	sw_status status = visit(in, in->entry, 0, r, err);
+	if (status != SW_OK)
+		return status;
+	for (size_t i = 0; i < r->order.len; i++)
+		look_at_calls(in, r->order.data[i], r);
+	return check_size(in, r, err);
+}
+
+static void reach_clear(reach *r)
+{
+	sw_vec_clear(&r->order);
+	free(r->seen);
+	free(r->ops);
+	free(r->depth);
+}
+
+/* ---- forwarding ------------------------------------------------------------------------------------- */
+
+static bool is_identity_list(sw_ints dims)
+{
+	for (int32_t i = 0; i < dims.n; i++)
+		if (dims.v[i] != i)
+			return false;
+	return true;
+}
+
+/* Does the op give its first operand back, element for element? */
+static bool is_identity(const sw_program *p, const sw_op *op)
+{
+	switch (op->opcode) {
+	case SW_OP_COPY:
+	case SW_OP_CONVERT:
+	case SW_OP_RESHAPE:
+		break;
+	case SW_OP_BROADCAST:
+	case SW_OP_TRANSPOSE:
+		if (!is_identity_list(op->attrs->dims.dims))
+			return false;
+		break;
+	default:
+		return false;
+	}
+	return sw_shape_equal(sw_value_shape(p, op->first_result), sw_value_shape(p, op->operands[0]));
+}
+
+/* The value that a reshape of x may start from: behind reshapes, the one they started from. */
+static sw_id reshape_source(const rewriter *pass, sw_id x)
+{
+	const sw_op *op = sw_op_at(pass->out, pass->out->values.data[x].op);
+	return op->opcode == SW_OP_RESHAPE ? op->operands[0] : x;
+}
+
+/* Ops that must not be merged with an equal one: each has a meaning of its own. An elided constant's numbers are unknown. */
+static bool is_unique(const sw_op *op)
+{
+	sw_op_class class = sw_opcode_class((sw_opcode)op->opcode);
+	if (op->opcode == SW_OP_CONSTANT && !op->attrs->constant.data)
+		return true;
+	return op->opcode == SW_OP_PARAMETER || class == SW_CLASS_RANDOM || class == SW_CLASS_COLLECTIVE ||
+	       class == SW_CLASS_OTHER || class == SW_CLASS_REGION || op->n_results != 1 ||
+	       op->extras != NULL;
+}
+
+static void key_bytes(sw_text *key, const void *data, size_t bytes)
+{
+	if (bytes)
+		sw_text_add_n(key, data, bytes);
+}
+
+static void key_number(sw_text *key, int64_t number)
+{
+	key_bytes(key, &number, sizeof(number));
+}
+
+/* Of a shape, all that makes it equal to another. */
+static void key_shape(sw_text *key, sw_shape shape)
+{
+	key_number(key, shape.type);
+	key_number(key, shape.rank);
+	key_number(key, shape.bounded);
+	key_bytes(key, shape.dims, sizeof(int64_t) * (size_t)shape.rank);
+}
+
+static void key_of_op(rewriter *pass, const sw_op *op, const sw_id *operands)
+{
+	sw_text *key = &pass->key;
+	key->len = 0;
+	key_number(key, op->opcode);
+	key_shape(key, sw_value_shape(pass->in, op->first_result));
+	key_number(key, op->n_operands);
+	key_bytes(key, operands, sizeof(sw_id) * op->n_operands);
+	for (uint32_t i = 0; i < op->n_called; i++)
+		key_number(key, pass->computation[op->called[i]]);
+	sw_attributes_key((sw_opcode)op->opcode, op->attrs, key);
+}
+
+static void copy_op(rewriter *pass, int32_t to, sw_id id, const sw_id *operands, const int32_t *called)
+{
+	const sw_op *op = sw_op_at(pass->in, id);
+	sw_id first = sw_build_copy_op(pass->out, to, pass->in, id, operands, called);
+	if (first == SW_NO_ID)
+		pass->status = sw_fail(pass->err, SW_ERR_INTERNAL,
+		                       "canonical form: op '%s' can't be copied", op->name);
+	for (uint32_t k = 0; k < op->n_results; k++)
+		pass->value[op->first_result + k] = first + k;
+}
+
+static void emit(rewriter *pass, int32_t to, sw_id id, const sw_id *operands, const int32_t *called)
+{
+	const sw_op *op = sw_op_at(pass->in, id);
+	uint32_t equal = SW_ABSENT;
+	bool unique = is_unique(op);
+	if (!unique) {
+		key_of_op(pass, op, operands);
+		equal = sw_map_get(&pass->seen, pass->key.data, pass->key.len);
+	}
+	if (equal != SW_ABSENT) {
+		pass->value[op->first_result] = equal;
+		return;
+	}
+	copy_op(pass, to, id, operands, called);
+	if (!unique)
+		sw_map_put(&pass->seen, pass->key.data, pass->key.len, pass->value[op->first_result]);
+}
+
+/* Ops of computation `from` into `to`; those that are inlined without their parameters. */
+static void walk(rewriter *pass, int32_t from, int32_t to, bool inlined);
+
+static void bind_parameters(rewriter *pass, const sw_computation *computation, const sw_id *arguments)
+{
+	for (size_t i = 0; i < computation->parameters.len; i++) {
+		const sw_op *parameter = sw_op_at(pass->in, computation->parameters.data[i]);
+		for (uint32_t k = 0; k < parameter->n_results; k++)
+			pass->value[parameter->first_result + k] = *arguments++;
+	}
+}
+
+static void walk_call(rewriter *pass, int32_t to, const sw_op *op, const sw_id *operands)
+{
+	const sw_computation *callee = &pass->in->computations.data[op->called[0]];
+	bind_parameters(pass, callee, operands);
+	walk(pass, op->called[0], to, true);
+	for (uint32_t k = 0; k < op->n_results; k++)
+		pass->value[op->first_result + k] = pass->value[callee->results.data[k]];
+}
+
+/* What the op's result is known as already: its operand, where that is the same; SW_NO_ID otherwise. A reshape may have
+ * been traced back past its operand, to a value of another shape. */
+static sw_id forwarded(const rewriter *pass, const sw_op *op, const sw_id *operands)
+{
+	if (op->opcode != SW_OP_RESHAPE && !is_identity(pass->in, op))
+		return SW_NO_ID;
+	sw_shape shape = sw_value_shape(pass->in, op->first_result);
+	return sw_shape_equal(sw_value_shape(pass->out, operands[0]), shape) ? operands[0] : SW_NO_ID;
+}
+
+static void walk_op(rewriter *pass, int32_t to, sw_id op_id)
+{
+	const sw_op *op = sw_op_at(pass->in, op_id);
+	SW_VEC(sw_id) operands = {0};
+	SW_VEC(int32_t) called = {0};
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		sw_vec_push(&operands, pass->value[op->operands[k]]);
+	for (uint32_t k = 0; k < op->n_called; k++)
+		sw_vec_push(&called, pass->computation[op->called[k]]);
+	if (op->opcode == SW_OP_RESHAPE)
+		operands.data[0] = reshape_source(pass, operands.data[0]);
+	sw_id same = forwarded(pass, op, operands.data);
+	if (is_inlined(op))
+		walk_call(pass, to, op, operands.data);
+	else if (same != SW_NO_ID)
+		pass->value[op->first_result] = same;
+	else
+		emit(pass, to, op_id, operands.data, called.data);
+	sw_vec_clear(&operands);
+	sw_vec_clear(&called);
+}
+
+static void walk(rewriter *pass, int32_t from, int32_t to, bool inlined)
+{
+	const sw_computation *computation = &pass->in->computations.data[from];
+	for (size_t i = 0; i < computation->ops.len && pass->status == SW_OK; i++) {
+		const sw_op *op = sw_op_at(pass->in, computation->ops.data[i]);
+		if (!inlined || op->opcode != SW_OP_PARAMETER)
+			walk_op(pass, to, computation->ops.data[i]);
+	}
+}
+
+static void copy_frame(const sw_program *in, sw_program *out)
+{
+	out->source = sw_arena_text(&out->arena, in->source ? in->source : "");
+	for (size_t i = 0; i < in->aliases.len; i++)
+		sw_vec_push(&out->aliases, in->aliases.data[i]);
+	for (size_t i = 0; i < in->donors.len; i++)
+		sw_vec_push(&out->donors, in->donors.data[i]);
+	out->num_partitions = in->num_partitions;
+	out->replica_count = in->replica_count;
+}
+
+static void pass_init(rewriter *pass, const sw_program *in, sw_error *err)
+{
+	*pass = (rewriter){.in = in, .err = err};
+	pass->out = sw_program_new(in->name);
+	pass->computation = sw_alloc(sizeof(int32_t) * (in->computations.len + 1));
+	pass->value = sw_alloc(sizeof(sw_id) * (in->values.len + 1));
+	for (size_t i = 0; i < in->computations.len; i++)
+		pass->computation[i] = -1;
+	copy_frame(in, pass->out);
+}
+
+static void set_results(rewriter *pass, int32_t from, int32_t to)
+{
+	const sw_computation *computation = &pass->in->computations.data[from];
+	SW_VEC(sw_id) results = {0};
+	for (size_t i = 0; i < computation->results.len; i++)
+		sw_vec_push(&results, pass->value[computation->results.data[i]]);
+	sw_build_results(pass->out, to, results.data, (uint32_t)results.len, computation->root_tuple);
+	sw_vec_clear(&results);
+}
+
+static sw_status pass_finish(rewriter *pass, sw_program **out)
+{
+	free(pass->computation);
+	free(pass->value);
+	sw_map_clear(&pass->seen);
+	sw_text_clear(&pass->key);
+	if (pass->status == SW_OK) {
+		sw_program_find_trip_counts(pass->out);
+		pass->status = sw_program_verify(pass->out, pass->err);
+	}
+	*out = pass->out;
+	if (pass->status != SW_OK) {
+		sw_program_free(pass->out);
+		*out = NULL;
+	}
+	return pass->status;
+}
+
+/* Where to note which computation does this one's known operation; NULL if it does none. */
+static int32_t *reducer_like(rewriter *pass, int32_t c)
+{
+	sw_monoid monoid = sw_computation_monoid(pass->in, c);
+	if (monoid == SW_MONOID_NONE || c == pass->in->entry)
+		return NULL;
+	return &pass->reducer[monoid]
+	                     [sw_value_shape(pass->in, pass->in->computations.data[c].results.data[0])
+	                              .type];
+}
+
+/* Programs have a reducer for each of their reductions: the first of equal ones serves all. */
+static void forward_computation(rewriter *pass, int32_t c)
+{
+	int32_t *reducer = reducer_like(pass, c);
+	if (reducer && *reducer > 0) {
+		pass->computation[c] = *reducer - 1;
+		return;
+	}
+	sw_map_clear(&pass->seen);
+	int32_t to = sw_build_computation(pass->out, pass->in->computations.data[c].name);
+	walk(pass, c, to, false);
+	if (pass->status == SW_OK)
+		set_results(pass, c, to);
+	pass->computation[c] = to;
+	if (reducer)
+		*reducer = to + 1;
+}
+
+static sw_status forward(const sw_program *in, sw_program **out, sw_error *err)
+{
+	rewriter pass;
+	reach r;
+	pass_init(&pass, in, err);
+	pass.status = reach_init(&r, in, err);
+	for (size_t n = 0; n < r.order.len && pass.status == SW_OK; n++)
+		if (r.stays[r.order.data[n]])
+			forward_computation(&pass, r.order.data[n]);
+	pass.out->entry = pass.computation[in->entry];
+	reach_clear(&r);
+	return pass_finish(&pass, out);
+}
+
+/* ---- pruning ---------------------------------------------------------------------------------------- */
+
+static bool has_effect(const sw_op *op, const bool *effects)
+{
+	for (uint32_t k = 0; k < op->n_called; k++)
+		if (effects[op->called[k]])
+			return true;
+	return op->opcode == SW_OP_OUTFEED || op->opcode == SW_OP_INFEED || op->opcode == SW_OP_SEND ||
+	       op->opcode == SW_OP_RECV || op->opcode == SW_OP_RNG_GET_AND_UPDATE_STATE ||
+	       op->opcode == SW_OP_CUSTOM_CALL;
+}
+
+/* Ops that stay, and whether running the computation has an effect besides its results. */
+static void mark_live(const sw_program *in, int32_t c, bool *live, bool *effects)
+{
+	const sw_computation *computation = &in->computations.data[c];
+	for (size_t i = 0; i < computation->results.len; i++)
+		live[in->values.data[computation->results.data[i]].op] = true;
+	for (size_t i = computation->ops.len; i-- > 0;) {
+		sw_id id = computation->ops.data[i];
+		const sw_op *op = sw_op_at(in, id);
+		bool effect = has_effect(op, effects);
+		effects[c] |= effect;
+		live[id] |= effect || op->opcode == SW_OP_PARAMETER;
+		for (uint32_t k = 0; live[id] && k < op->n_operands; k++)
+			live[in->values.data[op->operands[k]].op] = true;
+	}
+}
+
+static void prune_computation(rewriter *pass, int32_t c, const bool *live)
+{
+	const sw_computation *computation = &pass->in->computations.data[c];
+	int32_t to = pass->computation[c] = sw_build_computation(pass->out, computation->name);
+	SW_VEC(sw_id) operands = {0};
+	SW_VEC(int32_t) called = {0};
+	for (size_t i = 0; i < computation->ops.len && pass->status == SW_OK; i++) {
+		const sw_op *op = sw_op_at(pass->in, computation->ops.data[i]);
+		if (!live[computation->ops.data[i]])
+			continue;
+		operands.len = called.len = 0;
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			sw_vec_push(&operands, pass->value[op->operands[k]]);
+		for (uint32_t k = 0; k < op->n_called; k++)
+			sw_vec_push(&called, pass->computation[op->called[k]]);
+		copy_op(pass, to, computation->ops.data[i], operands.data, called.data);
+	}
+	if (pass->status == SW_OK)
+		set_results(pass, c, to);
+	sw_vec_clear(&operands);
+	sw_vec_clear(&called);
+}
+
+/* Computations that only dead ops refer to go as well: callers are marked before their callees are looked at. */
+static void mark_called(const sw_program *in, int32_t c, const bool *live, bool *called)
+{
+	const sw_computation *computation = &in->computations.data[c];
+	for (size_t i = 0; called[c] && i < computation->ops.len; i++) {
+		const sw_op *op = sw_op_at(in, computation->ops.data[i]);
+		for (uint32_t k = 0; live[computation->ops.data[i]] && k < op->n_called; k++)
+			called[op->called[k]] = true;
+	}
+}
+
+static sw_status prune(const sw_program *in, sw_program **out, sw_error *err)
+{
+	rewriter pass;
+	pass_init(&pass, in, err);
+	int32_t n = (int32_t)in->computations.len; /* as forward wrote them, callees first */
+	bool *live = sw_alloc(in->ops.len + 1), *effects = sw_alloc(2 * (size_t)n), *called = effects + n;
+	for (int32_t c = 0; c < n; c++)
+		mark_live(in, c, live, effects);
+	called[in->entry] = true;
+	for (int32_t c = n; c-- > 0;)
+		mark_called(in, c, live, called);
+	for (int32_t c = 0; c < n && pass.status == SW_OK; c++)
+		if (called[c])
+			prune_computation(&pass, c, live);
+	pass.out->entry = pass.computation[in->entry];
+	free(live);
+	free(effects);
+	return pass_finish(&pass, out);
+}
+
+sw_status sw_rewrite_canonical(const sw_program *in, sw_program **out, sw_error *err)
+{
+	sw_program *forwarded;
+	*out = NULL;
+	sw_status status = forward(in, &forwarded, err);
+	if (status != SW_OK)
+		return status;
+	status = prune(forwarded, out, err);
+	sw_program_free(forwarded);
+	return status;
+}

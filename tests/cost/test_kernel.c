@@ -1,0 +1,83 @@
+/* Seconds of single ops: the roofline of a device with 1 GB/s, 10 us per kernel, and 50 (f32) or 200 (bf16) GFLOP/s
+ * for matmuls. */
+#include "cost/clusters.h"
+
+static const char text[] =
+	"HloModule ops\n"
+	"sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n"
+	"twice { c = f32[1000] parameter(0)\n ROOT d = f32[1000] add(c, c) }\n"
+	"ENTRY main {\n"
+	"  x = f32[1000,1000] parameter(0)\n"
+	"  y = f32[1000,1000] parameter(1)\n"
+	"  v = f32[1000] parameter(2)\n"
+	"  i = s32[10,1] parameter(3)\n"
+	"  j = s32[] parameter(4)\n"
+	"  u = f32[10,1000] parameter(5)\n"
+	"  zero = f32[] constant(0)\n"
+	"  matmul = f32[1000,1000] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	"  xb = bf16[1000,1000] convert(x)\n"
+	"  matmul_bf16 = bf16[1000,1000] dot(xb, xb), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	"  matmul_wide = f32[1000,1000] dot(xb, xb), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	"  xd = f64[1000,1000] convert(x)\n"
+	"  matmul_f64 = f64[1000,1000] dot(xd, xd), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	"  matvec = f32[1000] dot(x, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	"  plus = f32[1000] add(v, v)\n"
+	"  flat = f32[1000000] reshape(x)\n"
+	"  call = f32[1000] call(v), to_apply=twice\n"
+	"  cumulative = f32[1000] reduce-window(v, zero), window={size=1000 pad=999_0}, to_apply=sum\n"
+	"  row = f32[10,1000] dynamic-slice(x, j, j), dynamic_slice_sizes={10,1000}\n"
+	"  updated = f32[1000,1000] dynamic-update-slice(x, u, j, j)\n"
+	"  rows = f32[10,1000] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, "
+	"index_vector_dim=1, slice_sizes={1,1000}\n"
+	"  added = f32[1000,1000] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, "
+	"scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum\n"
+	"  ROOT out = (f32[1000,1000], f32[1000]) tuple(matmul, matvec)\n"
+	"}\n";
+
+typedef struct kernel_case {
+	const char *op;
+	int64_t share;
+	double seconds;
+} kernel_case;
+
+static void ops_follow_the_roofline(void **state)
+{
+	(void)state;
+	const double overhead = 10e-6;
+	const kernel_case cases[] = {
+		{"matmul", 1, 2e9 / 50e9 + overhead},
+		{"matmul", 4, 2e9 / 50e9 / 4 + overhead},
+		{"matmul_bf16", 1, 2e9 / 200e9 + overhead},
+		{"matmul_wide", 1, 2e9 / 200e9 + overhead},
+		{"matmul_f64", 1, 2e9 / 50e9 + overhead}, /* not in the file: as f32 */
+		{"matvec", 1, 4 * (1e6 + 2e3) / 1e9 + overhead},
+		{"plus", 1, 12e3 / 1e9 + overhead},
+		{"plus", 3, 4e3 / 1e9 + overhead},
+		{"xb", 1, 6e6 / 1e9 + overhead},
+		{"cumulative", 1, 500500 / 6e9 + overhead}, /* the vector rate: 6 per byte */
+		{"row", 1, 8e4 / 1e9 + overhead},
+		{"updated", 1, 8e4 / 1e9 + overhead},
+		{"rows", 1, (8e4 + 40) / 1e9 + overhead},
+		{"added", 1, (12e4 + 40) / 1e9 + overhead},
+		{"x", 1, 0},
+		{"zero", 1, 0},
+		{"flat", 1, 0},
+		{"call", 1, 0}, /* its body's ops are counted by themselves */
+	};
+	const level_text levels[] = {{"2", 1e-3, 1e6, 0}};
+	sw_cluster c;
+	make_cluster(&c, levels, 1);
+	sw_program *program = read_text(text);
+	for (size_t i = 0; i < SW_COUNT(cases); i++) {
+		print_message("%s / %d\n", cases[i].op, (int)cases[i].share);
+		assert_seconds(sw_cost_op(&c, program, find_op(program, cases[i].op), cases[i].share), cases[i].seconds);
+	}
+	sw_program_free(program);
+	sw_cluster_clear(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(ops_follow_the_roofline)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,172 @@
+/* Programs with collectives, as a partitioner writes them: seconds, payload and counts. */
+#include "cost/clusters.h"
+
+static const level_text two_by_four[] = {{"2", 1e-3, 1e6, 0}, {"4", 1e-4, 1e7, 0}};
+
+static double seconds(const sw_cluster *c, sw_move_kind kind, uint32_t atoms, int64_t bytes)
+{
+	return sw_cost_collective((void *)c, kind, atoms, bytes);
+}
+
+static void cost_text(const char *text, sw_cluster *c, sw_program_cost *cost)
+{
+	sw_program *program = read_text(text);
+	make_cluster(c, two_by_four, SW_COUNT(two_by_four));
+	sw_cost_program(c, program, cost);
+	sw_program_free(program);
+}
+
+#define SUM "sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n"
+
+/* Atoms 0 (nodes), 1 and 2 (devices). */
+static void collectives_in_a_loop_count_once_per_trip(void **state)
+{
+	(void)state;
+	const char *text =
+		"HloModule step, num_partitions=8\n" SUM
+		"cond { cs = (s32[], f32[64]) parameter(0)\n ci = s32[] get-tuple-element(cs), index=0\n"
+		"  cn = s32[] constant(3)\n ROOT less = pred[] compare(ci, cn), direction=LT }\n"
+		"body { bs = (s32[], f32[64]) parameter(0)\n bi = s32[] get-tuple-element(bs), index=0\n"
+		"  bx = f32[64] get-tuple-element(bs), index=1\n one = s32[] constant(1)\n next = s32[] add(bi, one)\n"
+		"  r = f32[64] all-reduce(bx), channel_id=1, replica_groups={{0,1,2,3},{4,5,6,7}}, "
+		"use_global_device_ids=true, to_apply=sum\n"
+		"  q = f32[64] collective-permute(r), channel_id=2, source_target_pairs={{0,1},{1,0}}\n"
+		"  ROOT bt = (s32[], f32[64]) tuple(next, q) }\n"
+		"ENTRY main { x = f32[64] parameter(0)\n zero = s32[] constant(0)\n t = (s32[], f32[64]) tuple(zero, x)\n"
+		"  w = (s32[], f32[64]) while(t), condition=cond, body=body\n"
+		"  y = f32[64] get-tuple-element(w), index=1\n"
+		"  ROOT g = f32[512] all-gather(y), channel_id=3, replica_groups=[1,8]<=[8], dimensions={0}, "
+		"use_global_device_ids=true }\n";
+	sw_cluster c;
+	sw_program_cost cost;
+	cost_text(text, &c, &cost);
+	assert_int_equal(cost.collectives, 3 * 2 + 1);
+	assert_int_equal(cost.payload_bytes, 3 * (2 * 192 + 256) + 7 * 256);
+	double communication = 3 * (seconds(&c, SW_MOVE_ALL_REDUCE, 6, 256) + seconds(&c, SW_MOVE_PERMUTE, 4, 256)) +
+	                       seconds(&c, SW_MOVE_ALL_GATHER, 7, 256);
+	double compute = 3 * (12 / 1e9 + 10e-6) + 4 * (9 / 1e9 + 10e-6); /* next; less, once more than the body */
+	assert_seconds(cost.communication_s, communication);
+	assert_seconds(cost.compute_s, compute);
+	assert_seconds(cost.step_time_s, compute + communication);
+	sw_cluster_clear(&c);
+}
+
+static void payload_is_that_of_the_rank_that_sends_most(void **state)
+{
+	(void)state;
+	const char *text =
+		"HloModule step, num_partitions=8\n"
+		"ENTRY main { x = f32[64] parameter(0)\n y = f32[32] parameter(1)\n"
+		"  p = f32[64] collective-permute(x), channel_id=1, source_target_pairs={{0,1},{2,2}}\n"
+		"  q = f32[64] collective-permute(p), channel_id=2, source_target_pairs={{2,3},{3,4}}\n"
+		"  r = f32[32] collective-permute(y), channel_id=3, source_target_pairs={{3,2},{1,0}}\n"
+		"  ROOT t = (f32[64], f32[32]) tuple(q, r) }\n";
+	sw_cluster c;
+	sw_program_cost cost;
+	cost_text(text, &c, &cost);
+	assert_int_equal(cost.payload_bytes, 256 + 128); /* rank 3; what rank 2 sends itself does not travel */
+	assert_int_equal(cost.collectives, 3);
+	sw_cluster_clear(&c);
+}
+
+static void every_kind_of_collective_has_its_payload(void **state)
+{
+	(void)state;
+	const char *text =
+		"HloModule step, num_partitions=8\n" SUM
+		"ENTRY main { x = f32[64] parameter(0)\n y = f32[64,4] parameter(1)\n"
+		"  rs = f32[32] reduce-scatter(x), channel_id=1, replica_groups=[4,2]<=[2,4]T(1,0), dimensions={0}, "
+		"use_global_device_ids=true, to_apply=sum\n"
+		"  aa = f32[64,4] all-to-all(y), channel_id=2, replica_groups={{0,1,2,3},{4,5,6,7}}, dimensions={1}\n"
+		"  ar = (f32[64], f32[64,4]) all-reduce(x, aa), channel_id=3, replica_groups={}, "
+		"use_global_device_ids=true, to_apply=sum\n"
+		"  v = f32[64] get-tuple-element(ar), index=0\n"
+		"  odd = f32[64] all-reduce(v), channel_id=4, replica_groups={{0,5},{1,4},{2,7},{3,6}}, "
+		"use_global_device_ids=true, to_apply=sum\n"
+		"  ROOT t = (f32[32], f32[64]) tuple(rs, odd) }\n";
+	sw_cluster c;
+	sw_program_cost cost;
+	cost_text(text, &c, &cost);
+	assert_int_equal(cost.payload_bytes, 128 + 768 + 2 * (224 + 896) + 256);
+	assert_seconds(cost.communication_s,
+	               seconds(&c, SW_MOVE_REDUCE_SCATTER, 1, 256) + seconds(&c, SW_MOVE_ALL_TO_ALL, 6, 1024) +
+	                       seconds(&c, SW_MOVE_ALL_REDUCE, 7, 1280) +
+	                       seconds(&c, SW_MOVE_ALL_REDUCE, 7, 256)); /* groups of no set of atoms: as if all */
+	sw_cluster_clear(&c);
+}
+
+static void the_dearest_branch_counts_and_a_shared_call_counts_twice(void **state)
+{
+	(void)state;
+	const char *text =
+		"HloModule step, num_partitions=8\n" SUM
+		"shared { h = f32[64] parameter(0)\n ROOT hr = f32[64] all-reduce(h), channel_id=1, replica_groups={}, "
+		"use_global_device_ids=true, to_apply=sum }\n"
+		"yes { k = f32[64] parameter(0)\n k1 = f32[64] call(k), to_apply=shared\n"
+		"  ROOT k2 = f32[64] call(k1), to_apply=shared }\n"
+		"no { n = f32[64] parameter(0)\n ROOT nn = f32[64] negate(n) }\n"
+		"ENTRY main { p = pred[] parameter(0)\n x = f32[64] parameter(1)\n"
+		"  ROOT c = f32[64] conditional(p, x, x), true_computation=yes, false_computation=no }\n";
+	sw_cluster c;
+	sw_program_cost cost;
+	cost_text(text, &c, &cost);
+	assert_int_equal(cost.collectives, 2);
+	assert_int_equal(cost.payload_bytes, 2 * 2 * 224);
+	assert_seconds(cost.communication_s, 2 * seconds(&c, SW_MOVE_ALL_REDUCE, 7, 256));
+	assert_seconds(cost.compute_s, 512 / 1e9 + 10e-6);
+	sw_cluster_clear(&c);
+}
+
+static void peak_is_that_of_liveness(void **state)
+{
+	(void)state;
+	const char *text = "HloModule m\nENTRY main { x = f32[64] parameter(0)\n y = f32[64] negate(x)\n"
+			   "  ROOT z = f32[64] add(y, y) }\n";
+	sw_cluster c;
+	sw_program_cost cost;
+	cost_text(text, &c, &cost);
+	sw_program *program = read_text(text);
+	assert_int_equal(cost.peak_bytes, sw_program_peak_bytes(program, program->entry));
+	assert_true(cost.peak_bytes >= 512);
+	assert_int_equal(cost.payload_bytes, 0);
+	assert_true(cost.communication_s == 0);
+	sw_program_free(program);
+	sw_cluster_clear(&c);
+}
+
+/* Trip counts come from the text: too many of them must not overflow. */
+static void counts_that_do_not_fit_stay_at_the_largest(void **state)
+{
+	(void)state;
+	const char *text =
+		"HloModule step, num_partitions=8\n" SUM
+		"cond { cs = (s64[], f32[64]) parameter(0)\n ci = s64[] get-tuple-element(cs), index=0\n"
+		"  cn = s64[] constant(9000000000000000000)\n ROOT less = pred[] compare(ci, cn), direction=LT }\n"
+		"body { bs = (s64[], f32[64]) parameter(0)\n bi = s64[] get-tuple-element(bs), index=0\n"
+		"  bx = f32[64] get-tuple-element(bs), index=1\n one = s64[] constant(1)\n next = s64[] add(bi, one)\n"
+		"  r = f32[64] all-reduce(bx), channel_id=1, replica_groups={}, use_global_device_ids=true, to_apply=sum\n"
+		"  q = f32[64] collective-permute(r), channel_id=2, source_target_pairs={{0,1},{1,0}}\n"
+		"  ROOT bt = (s64[], f32[64]) tuple(next, q) }\n"
+		"ENTRY main { x = f32[64] parameter(0)\n zero = s64[] constant(0)\n t = (s64[], f32[64]) tuple(zero, x)\n"
+		"  ROOT w = (s64[], f32[64]) while(t), condition=cond, body=body }\n";
+	sw_cluster c;
+	sw_program_cost cost;
+	cost_text(text, &c, &cost);
+	assert_true(cost.payload_bytes == INT64_MAX);
+	assert_true(cost.collectives == INT64_MAX);
+	assert_true(cost.communication_s > 1e9);
+	sw_cluster_clear(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(collectives_in_a_loop_count_once_per_trip),
+		cmocka_unit_test(payload_is_that_of_the_rank_that_sends_most),
+		cmocka_unit_test(every_kind_of_collective_has_its_payload),
+		cmocka_unit_test(the_dearest_branch_counts_and_a_shared_call_counts_twice),
+		cmocka_unit_test(peak_is_that_of_liveness),
+		cmocka_unit_test(counts_that_do_not_fit_stay_at_the_largest),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,54 @@
+#include "rewrite/programs.h"
+
+#include <string.h>
+
+sw_program *read_text(const char *text)
+{
+	sw_program *program;
+	sw_error err;
+	if (sw_read_hlo(text, strlen(text), "test.hlo", &program, &err) != SW_OK)
+		fail_msg("%d:%d: %s\n%s", err.line, err.column, err.message, text);
+	return program;
+}
+
+sw_program *read_file(const char *path)
+{
+	sw_program *program;
+	sw_error err;
+	if (sw_read_program(path, &program, &err) != SW_OK)
+		fail_msg("%s:%d:%d: %s", path, err.line, err.column, err.message);
+	return program;
+}
+
+sw_program *canonical(const sw_program *program)
+{
+	sw_program *out;
+	sw_error err;
+	if (sw_rewrite_canonical(program, &out, &err) != SW_OK)
+		fail_msg("%s: %s", program->name, err.message);
+	if (sw_program_verify(out, &err) != SW_OK)
+		fail_msg("%s: canonical form: %s", program->name, err.message);
+	return out;
+}
+
+void assert_same_program(const sw_program *actual, const sw_program *expected)
+{
+	sw_error difference;
+	sw_text text = {0};
+	if (sw_program_equal(actual, expected, &difference))
+		return;
+	sw_program_print(actual, &text);
+	sw_text_add(&text, "\n---- expected:\n");
+	sw_program_print(expected, &text);
+	print_error("%s\n", text.data);
+	sw_text_clear(&text);
+	fail_msg("%s", difference.message);
+}
+
+size_t count_opcode(const sw_program *program, sw_opcode opcode)
+{
+	size_t n = 0;
+	for (size_t o = 0; o < program->ops.len; o++)
+		n += program->ops.data[o].opcode == opcode;
+	return n;
+}
