@@ -38,8 +38,10 @@ int32_t sw_rule_add_parallel(sw_rule_builder *builder, int64_t size);
 int32_t sw_rule_add_reduced(sw_rule_builder *builder, int64_t size, sw_monoid monoid);
 /* The operands [first, first + n) must be P on the atoms of the REDUCED factor: they count once. */
 void sw_rule_join(sw_rule_builder *builder, int32_t factor, int32_t first, int32_t n);
-void sw_rule_place_operand(sw_rule_builder *builder, int32_t factor, int32_t operand, int32_t dim, int64_t stride);
-void sw_rule_place_result(sw_rule_builder *builder, int32_t factor, int32_t result, int32_t dim, int64_t stride);
+void sw_rule_place_operand(sw_rule_builder *builder, int32_t factor, int32_t operand, int32_t dim,
+                           int64_t stride);
+void sw_rule_place_result(sw_rule_builder *builder, int32_t factor, int32_t result, int32_t dim,
+                          int64_t stride);
 /* Reports why something stays whole; the first reason is kept. */
 void sw_rule_whole(sw_rule_builder *builder, const char *why);
 
@@ -79,12 +81,12 @@ typedef struct sw_local_op {
 	const sw_localize *in;
 	const sw_op *op;
 	sw_program *out;
-	int32_t computation;      /* of out */
+	int32_t computation; /* of out */
 	const sw_atoms *atoms;
 	sw_layout *operands, *results;
-	sw_shape *shapes;         /* local, of the results, in out's arena */
-	sw_attrs attrs;           /* a copy whose lists are in out's arena; hooks change it */
-	sw_arena arena;           /* for this call */
+	sw_shape *shapes; /* local, of the results, in out's arena */
+	sw_attrs attrs;   /* a copy whose lists are in out's arena; hooks change it */
+	sw_arena arena;   /* for this call */
 } sw_local_op;
 
 typedef sw_status sw_localize_hook(sw_local_op *local, sw_id *results, sw_error *err);
@@ -103,7 +105,8 @@ sw_id sw_local_scalar_like(sw_local_op *local, sw_id x, sw_id scalar);
 
 /* ---- rows ----------------------------------------------------------------------------------------------- */
 
-typedef enum sw_pass_when { SW_WHEN_ALWAYS, SW_WHEN_FLOAT /* real or complex */ } sw_pass_when;
+/* By the type of operand 0; FLOAT: real or complex. */
+typedef enum sw_pass_when { SW_WHEN_ALWAYS, SW_WHEN_FLOAT, SW_WHEN_PRED } sw_pass_when;
 
 typedef struct sw_pass_row {
 	const char *operands; /* pattern; "*": all; NULL: no more */
@@ -129,8 +132,8 @@ typedef struct sw_rule_family {
 	size_t n;
 } sw_rule_family;
 
-extern const sw_rule_family sw_rules_elementwise, sw_rules_contract, sw_rules_reduce, sw_rules_window, sw_rules_shape,
-        sw_rules_affine, sw_rules_index, sw_rules_source, sw_rules_region, sw_rules_linalg;
+extern const sw_rule_family sw_rules_elementwise, sw_rules_contract, sw_rules_reduce, sw_rules_window,
+	sw_rules_shape, sw_rules_affine, sw_rules_index, sw_rules_source, sw_rules_region, sw_rules_linalg;
 
 /* NULL: no row. */
 const sw_rule_row *sw_rule_row_of(sw_opcode opcode);

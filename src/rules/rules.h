@@ -56,8 +56,9 @@ typedef struct sw_rule {
 	const sw_dim_map *const *operands; /* [operand][dim] */
 	const sw_dim_map *const *results;  /* [result][dim] */
 	const int32_t *operand_ranks, *result_ranks;
-	const char *whole; /* why some or all dimensions stay whole ("sort needs its dimension", "no rule for fft"); NULL: nothing to report */
-	bool missing;      /* there is no row for this opcode: everything replicated, worth a warning */
+	const char *
+		whole; /* why some or all dimensions stay whole ("sort needs its dimension", "no rule for fft"); NULL: nothing to report */
+	bool missing;  /* there is no row for this opcode: everything replicated, worth a warning */
 } sw_rule;
 
 /* All in the arena. Never fails: an op without a row is replicated. `while`, `call` and parameters get an empty rule
@@ -79,7 +80,8 @@ typedef struct sw_strategy {
 sw_strategy sw_strategy_none(const sw_atoms *atoms);
 bool sw_strategy_equal(const sw_strategy *a, const sw_strategy *b);
 /* Puts the atoms of the mask, in order, on adjacent digits of the factor that descend from `top` (see sw_layout_split). */
-bool sw_strategy_split(const sw_atoms *atoms, const sw_rule *rule, sw_strategy *strategy, uint32_t mask, int32_t factor, int64_t top);
+bool sw_strategy_split(const sw_atoms *atoms, const sw_rule *rule, sw_strategy *strategy, uint32_t mask,
+                       int32_t factor, int64_t top);
 /* Product of the sizes of the atoms that split the work. */
 int64_t sw_strategy_share(const sw_atoms *atoms, const sw_strategy *strategy);
 
@@ -111,25 +113,28 @@ typedef struct sw_coordinates {
 	sw_id partition; /* SW_NO_ID until needed */
 	sw_id atom[SW_MAX_ATOMS];
 } sw_coordinates;
-void sw_coordinates_init(sw_coordinates *coordinates, sw_program *out, int32_t computation, const sw_atoms *atoms);
+void sw_coordinates_init(sw_coordinates *coordinates, sw_program *out, int32_t computation,
+                         const sw_atoms *atoms);
 sw_id sw_coordinate(sw_coordinates *coordinates, int32_t atom);
 /* Cuts the device's part of `layout`'s digits of the atoms in `mask` out of x, which has every other digit of `layout` taken out
  * already (a SLICE move; also how constants and iotas are split). Emits reshape, dynamic-slice, reshape. */
-sw_id sw_emit_cut(sw_coordinates *coordinates, sw_id x, sw_shape whole, const sw_layout *layout, uint32_t mask);
+sw_id sw_emit_cut(sw_coordinates *coordinates, sw_id x, sw_shape whole, const sw_layout *layout,
+                  uint32_t mask);
 
 typedef struct sw_localize {
 	const sw_program *program;
 	sw_id op;
 	const sw_rule *rule;
 	const sw_strategy *strategy;
-	sw_coordinates *coordinates;  /* says which program and computation is being written */
-	const int32_t *computations;  /* source computation -> its copy in the program being written */
-	const sw_id *operands;        /* local values, laid out as sw_rule_layouts says */
+	sw_coordinates *coordinates; /* says which program and computation is being written */
+	const int32_t *computations; /* source computation -> its copy in the program being written */
+	const sw_id *operands;       /* local values, laid out as sw_rule_layouts says */
 } sw_localize;
 /* Writes the local op (and what it needs around it: offsets, masks, rebased indices); results has n_results entries. */
 sw_status sw_rule_localize(const sw_localize *local, sw_id *results, sw_error *err);
 
 void sw_rule_print(const sw_program *program, sw_id op, const sw_rule *rule, sw_text *text);
-void sw_strategy_print(const sw_atoms *atoms, const sw_rule *rule, const sw_strategy *strategy, sw_text *text);
+void sw_strategy_print(const sw_atoms *atoms, const sw_rule *rule, const sw_strategy *strategy,
+                       sw_text *text);
 
 #endif

@@ -1,0 +1,275 @@
+/* Building one rule: factors, where they stand, passages. */
+#include "rules/row.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Values are listed, or n consecutive ones from `first`. */
+static sw_dim_map **new_maps(sw_rule_builder *builder, int32_t n, const sw_id *values, sw_id first,
+                             const int32_t **ranks)
+{
+	sw_dim_map **maps = SW_NEW_N(builder->arena, sw_dim_map *, n);
+	int32_t *rank = SW_NEW_N(builder->arena, int32_t, n);
+
+	for (int32_t i = 0; i < n; i++) {
+		rank[i] = sw_value_shape(builder->program, values ? values[i] : first + (sw_id)i).rank;
+		maps[i] = SW_NEW_N(builder->arena, sw_dim_map, rank[i]);
+	}
+	*ranks = rank;
+	return maps;
+}
+
+void sw_rule_builder_init(sw_rule_builder *builder, const sw_program *program, sw_id op, sw_arena *arena)
+{
+	const sw_op *o = sw_op_at(program, op);
+
+	*builder = (sw_rule_builder){.program = program, .op = o, .arena = arena};
+	builder->rule = SW_NEW(arena, sw_rule);
+	sw_rule *rule = builder->rule;
+	rule->n_operands = (int32_t)o->n_operands;
+	rule->n_results = (int32_t)o->n_results;
+	builder->operands = new_maps(builder, rule->n_operands, o->operands, 0, &rule->operand_ranks);
+	builder->results = new_maps(builder, rule->n_results, NULL, o->first_result, &rule->result_ranks);
+}
+
+sw_shape sw_rule_operand_shape(const sw_rule_builder *builder, int32_t operand)
+{
+	return sw_value_shape(builder->program, builder->op->operands[operand]);
+}
+
+sw_shape sw_rule_result_shape(const sw_rule_builder *builder, int32_t result)
+{
+	return sw_value_shape(builder->program, builder->op->first_result + (sw_id)result);
+}
+
+/* ---- factors --------------------------------------------------------------------------------------- */
+
+static int32_t add_factor(sw_rule_builder *builder, sw_factor factor)
+{
+	if (factor.size < 2)
+		return -1;
+	if (builder->rule->n_factors == builder->factor_room) {
+		int32_t room = SW_MAX(4, 2 * builder->factor_room);
+		sw_factor *grown = SW_NEW_N(builder->arena, sw_factor, room);
+		if (builder->factor_room)
+			memcpy(grown, builder->factors, sizeof(*grown) * (size_t)builder->factor_room);
+		builder->factors = grown;
+		builder->factor_room = room;
+	}
+	builder->factors[builder->rule->n_factors] = factor;
+	return builder->rule->n_factors++;
+}
+
+int32_t sw_rule_add_parallel(sw_rule_builder *builder, int64_t size)
+{
+	return add_factor(builder, (sw_factor){.size = size, .kind = SW_FACTOR_PARALLEL});
+}
+
+int32_t sw_rule_add_reduced(sw_rule_builder *builder, int64_t size, sw_monoid monoid)
+{
+	assert(monoid != SW_MONOID_NONE);
+	return add_factor(builder, (sw_factor){.size = size, .kind = SW_FACTOR_REDUCED, .monoid = monoid});
+}
+
+void sw_rule_join(sw_rule_builder *builder, int32_t factor, int32_t first, int32_t n)
+{
+	if (factor < 0)
+		return;
+	int64_t *list = SW_NEW_N(builder->arena, int64_t, n);
+	for (int32_t i = 0; i < n; i++)
+		list[i] = first + i;
+	builder->factors[factor].joins = (sw_ints){.n = n, .v = list};
+}
+
+/* Keeps descending strides. Nearly every dimension has one factor. */
+static void place(sw_rule_builder *builder, sw_dim_map *map, sw_ref ref)
+{
+	if (ref.factor < 0)
+		return;
+	sw_ref *refs = SW_NEW_N(builder->arena, sw_ref, map->n + 1);
+	int32_t at = 0;
+	while (at < map->n && map->refs[at].stride > ref.stride)
+		at++;
+	if (map->n) {
+		memcpy(refs, map->refs, sizeof(*refs) * (size_t)at);
+		memcpy(refs + at + 1, map->refs + at, sizeof(*refs) * (size_t)(map->n - at));
+	}
+	refs[at] = ref;
+	map->refs = refs;
+	map->n++;
+}
+
+void sw_rule_place_operand(sw_rule_builder *builder, int32_t factor, int32_t operand, int32_t dim,
+                           int64_t stride)
+{
+	place(builder, &builder->operands[operand][dim], (sw_ref){.factor = factor, .stride = stride});
+}
+
+void sw_rule_place_result(sw_rule_builder *builder, int32_t factor, int32_t result, int32_t dim,
+                          int64_t stride)
+{
+	place(builder, &builder->results[result][dim], (sw_ref){.factor = factor, .stride = stride});
+}
+
+void sw_rule_whole(sw_rule_builder *builder, const char *why)
+{
+	if (!builder->rule->whole)
+		builder->rule->whole = why;
+}
+
+/* ---- passages --------------------------------------------------------------------------------------- */
+
+static uint32_t monoids_of(sw_type type)
+{
+	switch (sw_type_kind_of(type)) {
+	case SW_KIND_PRED:
+		return SW_PASS_AND | SW_PASS_OR;
+	case SW_KIND_SIGNED:
+	case SW_KIND_UNSIGNED:
+		return SW_PASS_ANY;
+	case SW_KIND_FLOAT:
+		return SW_PASS_SUM | SW_PASS_ORDER;
+	case SW_KIND_COMPLEX:
+		return SW_PASS_SUM;
+	case SW_KIND_TOKEN:
+		break;
+	}
+	return 0;
+}
+
+static int64_t component_bytes(sw_type type)
+{
+	return sw_type_kind_of(type) == SW_KIND_COMPLEX ? sw_type_bytes(type) / 2 : sw_type_bytes(type);
+}
+
+static bool is_integer(sw_type_kind kind)
+{
+	return kind == SW_KIND_SIGNED || kind == SW_KIND_UNSIGNED;
+}
+
+static bool is_inexact(sw_type_kind kind)
+{
+	return kind == SW_KIND_FLOAT || kind == SW_KIND_COMPLEX;
+}
+
+static bool sum_survives(sw_type from, sw_type to)
+{
+	sw_type_kind f = sw_type_kind_of(from), t = sw_type_kind_of(to);
+
+	if (from == to)
+		return true;
+	if (is_integer(f) && is_integer(t))
+		return sw_type_bytes(to) <= sw_type_bytes(from);
+	if (f == t)
+		return component_bytes(to) > component_bytes(from);
+	return is_inexact(f) && is_inexact(t) && component_bytes(to) == component_bytes(from);
+}
+
+static bool order_survives(sw_type from, sw_type to)
+{
+	sw_type_kind f = sw_type_kind_of(from), t = sw_type_kind_of(to);
+
+	if (from == to || (f == SW_KIND_FLOAT && t == SW_KIND_FLOAT) ||
+	    (is_integer(f) && t == SW_KIND_FLOAT))
+		return true;
+	return f == t && is_integer(f) && sw_type_bytes(to) > sw_type_bytes(from);
+}
+
+static uint32_t monoids_between(sw_type from, sw_type to)
+{
+	uint32_t monoids = monoids_of(from) & monoids_of(to);
+
+	if (!sum_survives(from, to))
+		monoids &= ~SW_PASS_SUM;
+	if (!order_survives(from, to))
+		monoids &= ~SW_PASS_ORDER;
+	if (from != to)
+		monoids &= ~(SW_PASS_AND | SW_PASS_OR);
+	return monoids;
+}
+
+void sw_rule_add_passage(sw_rule_builder *builder, const bool *operands, uint32_t monoids)
+{
+	sw_rule *rule = builder->rule;
+
+	for (int32_t i = 0; i < rule->n_operands; i++)
+		for (int32_t r = 0; operands[i] && r < rule->n_results; r++)
+			monoids &= monoids_between(sw_rule_operand_shape(builder, i).type,
+			                           sw_rule_result_shape(builder, r).type);
+	if (!monoids)
+		return;
+	if (rule->n_passages == builder->passage_room) {
+		int32_t room = SW_MAX(2, 2 * builder->passage_room);
+		sw_passage *grown = SW_NEW_N(builder->arena, sw_passage, room);
+		if (builder->passage_room)
+			memcpy(grown, builder->passages, sizeof(*grown) * (size_t)builder->passage_room);
+		builder->passages = grown;
+		builder->passage_room = room;
+	}
+	builder->passages[rule->n_passages++] = (sw_passage){
+		.operands =
+			sw_arena_copy(builder->arena, operands, sizeof(bool) * (size_t)rule->n_operands),
+		.monoids = monoids,
+	};
+}
+
+void sw_rule_add_passage_all(sw_rule_builder *builder, uint32_t monoids)
+{
+	bool *all = SW_NEW_N(builder->arena, bool, builder->rule->n_operands);
+
+	for (int32_t i = 0; i < builder->rule->n_operands; i++)
+		all[i] = true;
+	sw_rule_add_passage(builder, all, monoids);
+}
+
+void sw_rule_add_passage_text(sw_rule_builder *builder, const char *pattern, uint32_t monoids)
+{
+	bool *operands = SW_NEW_N(builder->arena, bool, builder->rule->n_operands);
+
+	assert(strlen(pattern) <= (size_t)builder->rule->n_operands);
+	for (int32_t i = 0; pattern[i]; i++)
+		operands[i] = pattern[i] == '1';
+	sw_rule_add_passage(builder, operands, monoids);
+}
+
+sw_monoid sw_rule_splittable(sw_type type, sw_monoid monoid)
+{
+	if (sw_type_kind_of(type) == SW_KIND_PRED && monoid == SW_MONOID_MAX)
+		monoid = SW_MONOID_OR;
+	if (sw_type_kind_of(type) == SW_KIND_PRED && monoid == SW_MONOID_MIN)
+		monoid = SW_MONOID_AND;
+	return (monoids_of(type) & SW_MONOID_BIT(monoid)) ? monoid : SW_MONOID_NONE;
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------ */
+
+#ifndef NDEBUG
+static bool maps_nest(const sw_rule_builder *builder, const sw_dim_map *maps, sw_shape shape)
+{
+	for (int32_t d = 0; d < shape.rank; d++) {
+		int64_t above = shape.dims[d];
+		for (int32_t i = 0; i < maps[d].n; i++) {
+			sw_ref ref = maps[d].refs[i];
+			if (above % (ref.stride * builder->factors[ref.factor].size) != 0)
+				return false;
+			above = ref.stride;
+		}
+	}
+	return true;
+}
+#endif
+
+const sw_rule *sw_rule_builder_finish(sw_rule_builder *builder)
+{
+	sw_rule *rule = builder->rule;
+
+	for (int32_t i = 0; i < rule->n_operands; i++)
+		assert(maps_nest(builder, builder->operands[i], sw_rule_operand_shape(builder, i)));
+	for (int32_t i = 0; i < rule->n_results; i++)
+		assert(maps_nest(builder, builder->results[i], sw_rule_result_shape(builder, i)));
+	rule->factors = builder->factors;
+	rule->passages = builder->passages;
+	rule->operands = (const sw_dim_map *const *)builder->operands;
+	rule->results = (const sw_dim_map *const *)builder->results;
+	return rule;
+}

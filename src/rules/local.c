@@ -1,0 +1,349 @@
+/* The op on one device: coordinates, cutting, and the default that writes the same op with local shapes. */
+#include "rules/row.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- coordinates ------------------------------------------------------------------------------------------ */
+
+void sw_coordinates_init(sw_coordinates *coordinates, sw_program *out, int32_t computation,
+                         const sw_atoms *atoms)
+{
+	*coordinates = (sw_coordinates){
+		.out = out, .computation = computation, .atoms = atoms, .partition = SW_NO_ID};
+	for (int32_t a = 0; a < SW_MAX_ATOMS; a++)
+		coordinates->atom[a] = SW_NO_ID;
+}
+
+/* (device / stride) mod size, without the parts that change nothing. */
+sw_id sw_coordinate(sw_coordinates *coordinates, int32_t atom)
+{
+	sw_program *out = coordinates->out;
+	int32_t c = coordinates->computation;
+	int64_t stride = sw_atoms_stride(coordinates->atoms, atom), size = coordinates->atoms->size[atom];
+
+	if (coordinates->atom[atom] != SW_NO_ID)
+		return coordinates->atom[atom];
+	if (coordinates->partition == SW_NO_ID)
+		coordinates->partition = sw_emit_convert(out, c, sw_emit_partition_id(out, c), SW_S32);
+	sw_id x = coordinates->partition;
+	if (stride > 1)
+		x = sw_emit_binary(out, c, SW_OP_DIVIDE, x, sw_emit_scalar(out, c, SW_S32, (double)stride));
+	if (stride * size < sw_atoms_devices(coordinates->atoms))
+		x = sw_emit_binary(out, c, SW_OP_REMAINDER, x,
+		                   sw_emit_scalar(out, c, SW_S32, (double)size));
+	coordinates->atom[atom] = x;
+	return x;
+}
+
+int32_t sw_rule_digits(const sw_atoms *atoms, const sw_layout *layout, int32_t dim, sw_digit *digits)
+{
+	int32_t n = 0;
+
+	for (int32_t a = 0; a < atoms->n; a++) {
+		if (layout->state[a].kind != SW_STATE_S || layout->state[a].dim != dim)
+			continue;
+		sw_digit digit = {.stride = layout->state[a].stride, .size = atoms->size[a], .atom = a};
+		int32_t at = n++;
+		for (; at > 0 && digits[at - 1].stride < digit.stride; at--)
+			digits[at] = digits[at - 1];
+		digits[at] = digit;
+	}
+	return n;
+}
+
+/* ---- cutting ------------------------------------------------------------------------------------------------ */
+
+/* One dimension to be cut: its local extent before the cut as factors, neighbouring digits joined. */
+typedef struct dim_cut {
+	int32_t n;
+	int64_t extent[2 * SW_MAX_ATOMS + 1];
+	sw_id start[2 * SW_MAX_ATOMS + 1]; /* s32[]: coordinate of a digit; SW_NO_ID: an undivided run */
+} dim_cut;
+
+static sw_id joined_coordinate(sw_coordinates *at, sw_id major, int32_t atom)
+{
+	sw_program *out = at->out;
+	sw_id minor = sw_coordinate(at, atom);
+
+	if (major == SW_NO_ID)
+		return minor;
+	sw_id size = sw_emit_scalar(out, at->computation, SW_S32, at->atoms->size[atom]);
+	major = sw_emit_binary(out, at->computation, SW_OP_MULTIPLY, major, size);
+	return sw_emit_binary(out, at->computation, SW_OP_ADD, major, minor);
+}
+
+static void add_factor(sw_coordinates *at, dim_cut *cut, int64_t extent, int32_t atom)
+{
+	int32_t last = cut->n - 1;
+	bool joins = last >= 0 && (cut->start[last] == SW_NO_ID) == (atom < 0);
+
+	if (extent == 1 && atom < 0)
+		return;
+	if (!joins) {
+		last = cut->n++;
+		cut->extent[last] = 1;
+		cut->start[last] = SW_NO_ID;
+	}
+	cut->extent[last] *= extent;
+	if (atom >= 0)
+		cut->start[last] = joined_coordinate(at, cut->start[last], atom);
+}
+
+/* The digits of the atoms outside `mask` are taken out already: runs meet where they were. */
+static dim_cut plan_cut(sw_coordinates *at, sw_shape whole, const sw_layout *layout, uint32_t mask,
+                        int32_t dim)
+{
+	sw_digit digits[SW_MAX_ATOMS];
+	int32_t n = sw_rule_digits(at->atoms, layout, dim, digits);
+	int64_t above = whole.dims[dim];
+	dim_cut cut = {.n = 0};
+
+	for (int32_t i = 0; i < n; i++) {
+		add_factor(at, &cut, above / (digits[i].stride * digits[i].size), -1);
+		if (mask >> digits[i].atom & 1)
+			add_factor(at, &cut, digits[i].size, digits[i].atom);
+		above = digits[i].stride;
+	}
+	add_factor(at, &cut, above, -1);
+	return cut;
+}
+
+static bool is_block(const dim_cut *cut)
+{
+	return cut->n >= 1 && cut->n <= 2 && cut->start[0] != SW_NO_ID;
+}
+
+static sw_id zero(sw_coordinates *at)
+{
+	return sw_emit_scalar(at->out, at->computation, SW_S32, 0);
+}
+
+/* Contiguous blocks: one dynamic-slice for all such dimensions. */
+static sw_id cut_blocks(sw_coordinates *at, sw_id x, const dim_cut *cuts)
+{
+	sw_shape shape = sw_value_shape(at->out, x);
+	sw_id starts[SW_MAX_RANK];
+	int64_t sizes[SW_MAX_RANK];
+	bool any = false;
+
+	for (int32_t d = 0; d < shape.rank; d++) {
+		sizes[d] = shape.dims[d];
+		starts[d] = SW_NO_ID;
+		if (!is_block(&cuts[d]))
+			continue;
+		any = true;
+		starts[d] = cuts[d].start[0];
+		sizes[d] = shape.dims[d] / cuts[d].extent[0];
+		if (sizes[d] > 1)
+			starts[d] = sw_emit_binary(
+				at->out, at->computation, SW_OP_MULTIPLY, starts[d],
+				sw_emit_scalar(at->out, at->computation, SW_S32, (double)sizes[d]));
+	}
+	for (int32_t d = 0; any && d < shape.rank; d++)
+		if (starts[d] == SW_NO_ID)
+			starts[d] = zero(at);
+	return any ? sw_emit_dynamic_slice(at->out, at->computation, x, starts, sizes) : x;
+}
+
+/* Digits inside a dimension: its factors become dimensions for a moment. The tensor is seen as [before, factors, after]. */
+static sw_id cut_strided(sw_coordinates *at, sw_id x, int32_t dim, const dim_cut *cut)
+{
+	sw_shape shape = sw_value_shape(at->out, x);
+	int64_t dims[2 * SW_MAX_ATOMS + 3] = {1}, sizes[2 * SW_MAX_ATOMS + 3], after[SW_MAX_RANK], left = 1;
+	sw_id starts[2 * SW_MAX_ATOMS + 3];
+	int32_t rank = cut->n + 2;
+
+	dims[rank - 1] = 1;
+	for (int32_t d = 0; d < shape.rank; d++) {
+		after[d] = shape.dims[d];
+		if (d != dim)
+			dims[d < dim ? 0 : rank - 1] *= shape.dims[d];
+	}
+	for (int32_t k = 0; k < cut->n; k++)
+		dims[k + 1] = cut->extent[k];
+	for (int32_t k = 0; k < rank; k++) {
+		sw_id start = k > 0 && k + 1 < rank ? cut->start[k - 1] : SW_NO_ID;
+		sizes[k] = start == SW_NO_ID ? dims[k] : 1;
+		starts[k] = start == SW_NO_ID ? zero(at) : start;
+		if (k > 0 && k + 1 < rank)
+			left *= sizes[k];
+	}
+	after[dim] = left;
+	x = sw_emit_reshape(at->out, at->computation, x, dims, rank);
+	x = sw_emit_dynamic_slice(at->out, at->computation, x, starts, sizes);
+	return sw_emit_reshape(at->out, at->computation, x, after, shape.rank);
+}
+
+/* cut_strided adds two dimensions to the factors of one. */
+static bool too_many_factors(const sw_atoms *atoms, sw_shape whole, const sw_layout *layout, uint32_t mask)
+{
+	sw_digit digits[SW_MAX_ATOMS];
+
+	for (int32_t d = 0; d < whole.rank; d++)
+		if ((sw_layout_split_atoms(layout, d) & mask) &&
+		    2 * sw_rule_digits(atoms, layout, d, digits) + 3 > SW_MAX_RANK && (mask & (mask - 1)))
+			return true;
+	return false;
+}
+
+/* The innermost atom of the mask after the others. */
+static sw_id cut_in_turns(sw_coordinates *at, sw_id x, sw_shape whole, const sw_layout *layout,
+                          uint32_t mask)
+{
+	sw_layout first = *layout;
+	int32_t last = 0;
+
+	for (int32_t a = 0; a < at->atoms->n; a++)
+		last = mask >> a & 1 ? a : last;
+	first.state[last] = (sw_state){.kind = SW_STATE_B};
+	x = sw_emit_cut(at, x, whole, &first, mask & ~(1u << last));
+	return sw_emit_cut(at, x, whole, layout, 1u << last);
+}
+
+sw_id sw_emit_cut(sw_coordinates *coordinates, sw_id x, sw_shape whole, const sw_layout *layout,
+                  uint32_t mask)
+{
+	dim_cut cuts[SW_MAX_RANK];
+
+	if (too_many_factors(coordinates->atoms, whole, layout, mask))
+		return cut_in_turns(coordinates, x, whole, layout, mask);
+	for (int32_t d = 0; d < whole.rank; d++)
+		cuts[d] = sw_layout_split_atoms(layout, d) & mask
+		                  ? plan_cut(coordinates, whole, layout, mask, d)
+		                  : (dim_cut){.n = 0};
+	x = cut_blocks(coordinates, x, cuts);
+	for (int32_t d = 0; d < whole.rank; d++)
+		if (cuts[d].n > 0 && !is_block(&cuts[d]))
+			x = cut_strided(coordinates, x, d, &cuts[d]);
+	return x;
+}
+
+/* ---- the local op --------------------------------------------------------------------------------------------- */
+
+sw_shape sw_local_operand_whole(const sw_local_op *local, int32_t operand)
+{
+	return sw_value_shape(local->in->program, local->op->operands[operand]);
+}
+
+sw_shape sw_local_result_whole(const sw_local_op *local, int32_t result)
+{
+	return sw_value_shape(local->in->program, local->op->first_result + (sw_id)result);
+}
+
+int64_t sw_local_operand_extent(const sw_local_op *local, int32_t operand, int32_t dim)
+{
+	return sw_value_shape(local->out, local->in->operands[operand]).dims[dim];
+}
+
+sw_id sw_local_scalar_like(sw_local_op *local, sw_id x, sw_id scalar)
+{
+	sw_shape shape = sw_value_shape(local->out, x);
+
+	if (sw_value_shape(local->out, scalar).type != shape.type)
+		scalar = sw_emit_convert(local->out, local->computation, scalar, shape.type);
+	if (shape.rank == 0)
+		return scalar;
+	return sw_emit_broadcast(local->out, local->computation, scalar, shape, NULL);
+}
+
+sw_id sw_local_like(sw_local_op *local, sw_id x, double value)
+{
+	return sw_local_scalar_like(
+		local, x,
+		sw_emit_scalar(local->out, local->computation, sw_value_shape(local->out, x).type, value));
+}
+
+/* Shardings of the text speak of the whole program. */
+static const sw_extra *local_extras(sw_program *out, const sw_extra *extras)
+{
+	sw_extra *copy = (sw_extra *)sw_build_copy_extras(out, extras); /* fresh: ours to change */
+	sw_extra **link = &copy;
+
+	while (*link)
+		if (strcmp((*link)->name, "sharding") == 0)
+			*link = (*link)->next;
+		else
+			link = &(*link)->next;
+	return copy;
+}
+
+sw_status sw_local_emit(sw_local_op *local, const sw_id *operands, sw_id *results, sw_error *err)
+{
+	const sw_op *op = local->op;
+	int32_t *called = SW_NEW_N(&local->arena, int32_t, op->n_called);
+	sw_id first = SW_NO_ID;
+
+	for (uint32_t i = 0; i < op->n_called; i++)
+		called[i] = local->in->computations[op->called[i]];
+	sw_op_spec spec = {
+		.opcode = (sw_opcode)op->opcode,
+		.name = op->name,
+		.operands = operands,
+		.n_operands = op->n_operands,
+		.called = called,
+		.n_called = op->n_called,
+		.attrs = op->attrs ? &local->attrs : NULL,
+		.shapes = local->shapes,
+		.n_results = op->n_results,
+		.tuple = op->tuple,
+		.op_name = op->op_name,
+		.extras = local_extras(local->out, op->extras),
+		.line = op->line,
+	};
+	sw_status status = sw_build_op(local->out, local->computation, &spec, &first, err);
+	for (uint32_t i = 0; status == SW_OK && i < op->n_results; i++)
+		results[i] = first + i;
+	return status;
+}
+
+static sw_shape local_shape(sw_local_op *local, sw_shape whole, const sw_layout *layout)
+{
+	int64_t dims[SW_MAX_RANK];
+
+	sw_layout_local_dims(local->atoms, whole, layout, dims);
+	return sw_build_shape(local->out, whole.type, dims, whole.rank);
+}
+
+/* Layouts, local shapes, a copy of the attributes. */
+static sw_status prepare(sw_local_op *local, sw_error *err)
+{
+	const sw_localize *in = local->in;
+	const sw_op *op = local->op;
+
+	local->operands = SW_NEW_N(&local->arena, sw_layout, op->n_operands);
+	local->results = SW_NEW_N(&local->arena, sw_layout, op->n_results);
+	local->shapes = SW_NEW_N(&local->out->arena, sw_shape, op->n_results);
+	if (!sw_rule_layouts(in->program, in->op, in->rule, local->atoms, in->strategy, local->operands,
+	                     local->results))
+		return sw_fail(err, SW_ERR_INTERNAL, "%s '%s': its strategy is impossible",
+		               sw_op_opcode_name(op), op->name);
+	for (uint32_t i = 0; i < op->n_results; i++)
+		local->shapes[i] =
+			local_shape(local, sw_local_result_whole(local, (int32_t)i), &local->results[i]);
+	if (op->attrs)
+		local->attrs = *sw_build_copy_attrs(local->out, op);
+	return SW_OK;
+}
+
+sw_status sw_rule_localize(const sw_localize *in, sw_id *results, sw_error *err)
+{
+	const sw_op *op = sw_op_at(in->program, in->op);
+	const sw_rule_row *row = sw_rule_row_of((sw_opcode)op->opcode);
+	sw_local_op local = {
+		.in = in,
+		.op = op,
+		.out = in->coordinates->out,
+		.computation = in->coordinates->computation,
+		.atoms = in->coordinates->atoms,
+	};
+
+	sw_arena_init(&local.arena);
+	sw_status status = prepare(&local, err);
+	if (status == SW_OK && row && row->localize)
+		status = row->localize(&local, results, err);
+	else if (status == SW_OK)
+		status = sw_local_emit(&local, in->operands, results, err);
+	sw_arena_clear(&local.arena);
+	return status;
+}

@@ -1,0 +1,123 @@
+/* The table of rules, and the questions that need only a rule. */
+#include "rules/row.h"
+
+#include <assert.h>
+
+static const sw_rule_family *const families[] = {
+	&sw_rules_elementwise,
+	&sw_rules_contract,
+	&sw_rules_reduce,
+	&sw_rules_window,
+	&sw_rules_shape,
+	&sw_rules_affine,
+	&sw_rules_index,
+	&sw_rules_source,
+	&sw_rules_region,
+	&sw_rules_linalg,
+	NULL,
+};
+
+const sw_rule_family *const *sw_rule_families(void)
+{
+	return families;
+}
+
+const sw_rule_row *sw_rule_row_of(sw_opcode opcode)
+{
+	for (size_t f = 0; families[f]; f++)
+		for (size_t i = 0; i < families[f]->n; i++)
+			if (families[f]->rows[i].opcode == opcode)
+				return &families[f]->rows[i];
+	return NULL;
+}
+
+void sw_rule_describe_nothing(sw_rule_builder *builder)
+{
+	(void)builder;
+}
+
+void sw_rule_describe_replicated(sw_rule_builder *builder)
+{
+	sw_rule_whole(builder, sw_arena_printf(builder->arena, "every device does the whole %s",
+	                                       sw_op_opcode_name(builder->op)));
+}
+
+static bool passage_applies(const sw_rule_builder *builder, const sw_pass_row *pass)
+{
+	if (pass->when == SW_WHEN_ALWAYS)
+		return true;
+	sw_type_kind kind = sw_type_kind_of(sw_rule_operand_shape(builder, 0).type);
+	if (pass->when == SW_WHEN_PRED)
+		return kind == SW_KIND_PRED;
+	return kind == SW_KIND_FLOAT || kind == SW_KIND_COMPLEX;
+}
+
+static void add_passages(sw_rule_builder *builder, const sw_rule_row *row)
+{
+	for (size_t i = 0; i < SW_COUNT(row->passes) && row->passes[i].operands; i++) {
+		const sw_pass_row *pass = &row->passes[i];
+		if (!passage_applies(builder, pass))
+			continue;
+		if (pass->operands[0] == '*')
+			sw_rule_add_passage_all(builder, pass->monoids);
+		else
+			sw_rule_add_passage_text(builder, pass->operands, pass->monoids);
+	}
+}
+
+const sw_rule *sw_rule_make(const sw_program *program, sw_id op, sw_arena *arena)
+{
+	sw_rule_builder builder;
+	const sw_rule_row *row = sw_rule_row_of((sw_opcode)sw_op_at(program, op)->opcode);
+
+	sw_rule_builder_init(&builder, program, op, arena);
+	if (row) {
+		row->describe(&builder);
+		add_passages(&builder, row);
+	} else {
+		builder.rule->missing = true;
+		sw_rule_whole(&builder,
+		              sw_arena_printf(arena, "no rule for %s", sw_op_opcode_name(builder.op)));
+	}
+	return sw_rule_builder_finish(&builder);
+}
+
+/* ---- where a digit lies -------------------------------------------------------------------------------- */
+
+static const sw_dim_map *maps_of(const sw_rule *rule, bool result, int32_t index)
+{
+	return result ? rule->results[index] : rule->operands[index];
+}
+
+bool sw_rule_factor_at(const sw_rule *rule, bool result, int32_t index, int32_t dim, int64_t top,
+                       int32_t *factor, int64_t *factor_top)
+{
+	const sw_dim_map *map = &maps_of(rule, result, index)[dim];
+
+	for (int32_t i = 0; i < map->n; i++) {
+		sw_ref ref = map->refs[i];
+		int64_t inner = top / ref.stride, size = rule->factors[ref.factor].size;
+		if (top % ref.stride != 0 || inner < 2 || size % inner != 0)
+			continue;
+		*factor = ref.factor;
+		*factor_top = inner;
+		return true;
+	}
+	return false;
+}
+
+bool sw_rule_dim_of(const sw_rule *rule, bool result, int32_t index, int32_t factor, int64_t factor_top,
+                    int32_t *dim, int64_t *top)
+{
+	const sw_dim_map *maps = maps_of(rule, result, index);
+	int32_t rank = result ? rule->result_ranks[index] : rule->operand_ranks[index];
+
+	for (int32_t d = 0; d < rank; d++)
+		for (int32_t i = 0; i < maps[d].n; i++)
+			if (maps[d].refs[i].factor == factor) {
+				*dim = d;
+				*top = factor_top * maps[d].refs[i].stride;
+				return true;
+			}
+	return false;
+}

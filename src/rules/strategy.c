@@ -1,0 +1,257 @@
+/* Strategies: what each atom does in an op, the layouts that follow, and back. */
+#include "rules/row.h"
+
+#include <string.h>
+
+sw_strategy sw_strategy_none(const sw_atoms *atoms)
+{
+	sw_strategy strategy;
+
+	memset(&strategy, 0, sizeof(strategy)); /* padding too: strategies may be hashed as bytes */
+	strategy.n = atoms->n;
+	return strategy;
+}
+
+bool sw_strategy_equal(const sw_strategy *a, const sw_strategy *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (int32_t i = 0; i < a->n; i++) {
+		const sw_choice *x = &a->atom[i], *y = &b->atom[i];
+		if (x->kind != y->kind || x->monoid != y->monoid || x->index != y->index ||
+		    x->stride != y->stride)
+			return false;
+	}
+	return true;
+}
+
+bool sw_strategy_split(const sw_atoms *atoms, const sw_rule *rule, sw_strategy *strategy, uint32_t mask,
+                       int32_t factor, int64_t top)
+{
+	sw_strategy changed = *strategy;
+
+	if (top < 1 || rule->factors[factor].size % top != 0)
+		return false;
+	for (int32_t a = 0; a < atoms->n; a++) {
+		if (!(mask >> a & 1))
+			continue;
+		if (top % atoms->size[a] != 0)
+			return false;
+		top /= atoms->size[a];
+		changed.atom[a] =
+			(sw_choice){.kind = SW_CHOICE_SPLIT, .index = (int16_t)factor, .stride = top};
+	}
+	*strategy = changed;
+	return true;
+}
+
+int64_t sw_strategy_share(const sw_atoms *atoms, const sw_strategy *strategy)
+{
+	int64_t share = 1;
+
+	for (int32_t a = 0; a < strategy->n; a++)
+		if (strategy->atom[a].kind == SW_CHOICE_SPLIT)
+			share *= atoms->size[a];
+	return share;
+}
+
+/* ---- the layouts that follow ------------------------------------------------------------------------------ */
+
+/* Do the digits [t, t*p) and [u, u*q) of a factor nest: one lies above the other and what is between divides. */
+static bool digits_nest(int64_t t, int64_t p, int64_t u, int64_t q)
+{
+	return t >= u ? t % (u * q) == 0 : u % (t * p) == 0;
+}
+
+static bool choice_possible(const sw_rule *rule, const sw_atoms *atoms, const sw_strategy *strategy,
+                            int32_t a)
+{
+	const sw_choice *choice = &strategy->atom[a];
+	int64_t p = atoms->size[a];
+
+	if (choice->kind == SW_CHOICE_PASS)
+		return choice->index >= 0 && choice->index < rule->n_passages &&
+		       (rule->passages[choice->index].monoids >> choice->monoid & 1);
+	if (choice->kind == SW_CHOICE_NONE)
+		return true;
+	if (choice->index < 0 || choice->index >= rule->n_factors || choice->stride < 1 ||
+	    rule->factors[choice->index].size % (choice->stride * p) != 0)
+		return false;
+	for (int32_t b = 0; b < a; b++) {
+		const sw_choice *other = &strategy->atom[b];
+		if (other->kind == SW_CHOICE_SPLIT && other->index == choice->index &&
+		    !digits_nest(choice->stride, p, other->stride, atoms->size[b]))
+			return false;
+	}
+	return true;
+}
+
+static bool find_factor(const sw_dim_map *maps, int32_t rank, int32_t factor, int64_t stride,
+                        sw_state *state)
+{
+	for (int32_t d = 0; d < rank; d++)
+		for (int32_t i = 0; i < maps[d].n; i++)
+			if (maps[d].refs[i].factor == factor) {
+				*state = (sw_state){.kind = SW_STATE_S,
+				                    .dim = (int8_t)d,
+				                    .stride = stride * maps[d].refs[i].stride};
+				return true;
+			}
+	return false;
+}
+
+/* False: the value has another monoid already. */
+static bool make_partial(sw_layout *layout, int32_t a, sw_monoid monoid)
+{
+	if (layout->monoid != SW_MONOID_NONE && layout->monoid != monoid)
+		return false;
+	layout->monoid = monoid;
+	layout->state[a] = (sw_state){.kind = SW_STATE_P};
+	return true;
+}
+
+static bool split_operand(const sw_rule *rule, int32_t operand, const sw_choice *choice, int32_t a,
+                          sw_layout *layout)
+{
+	const sw_factor *factor = &rule->factors[choice->index];
+
+	if (find_factor(rule->operands[operand], rule->operand_ranks[operand], choice->index,
+	                choice->stride, &layout->state[a]))
+		return true;
+	if (factor->kind == SW_FACTOR_REDUCED && sw_ints_has(factor->joins, operand))
+		return make_partial(layout, a, factor->monoid);
+	return true;
+}
+
+static bool split_result(const sw_rule *rule, int32_t result, const sw_choice *choice, int32_t a,
+                         sw_layout *layout)
+{
+	const sw_factor *factor = &rule->factors[choice->index];
+
+	if (find_factor(rule->results[result], rule->result_ranks[result], choice->index, choice->stride,
+	                &layout->state[a]))
+		return true;
+	return factor->kind != SW_FACTOR_REDUCED || make_partial(layout, a, factor->monoid);
+}
+
+static bool operand_layout(const sw_rule *rule, const sw_strategy *strategy, int32_t operand,
+                           sw_layout *layout)
+{
+	for (int32_t a = 0; a < strategy->n; a++) {
+		const sw_choice *choice = &strategy->atom[a];
+		if (choice->kind == SW_CHOICE_SPLIT && !split_operand(rule, operand, choice, a, layout))
+			return false;
+		if (choice->kind == SW_CHOICE_PASS && rule->passages[choice->index].operands[operand] &&
+		    !make_partial(layout, a, (sw_monoid)choice->monoid))
+			return false;
+	}
+	return true;
+}
+
+static bool result_layout(const sw_rule *rule, const sw_strategy *strategy, int32_t result,
+                          sw_layout *layout)
+{
+	for (int32_t a = 0; a < strategy->n; a++) {
+		const sw_choice *choice = &strategy->atom[a];
+		if (choice->kind == SW_CHOICE_SPLIT && !split_result(rule, result, choice, a, layout))
+			return false;
+		if (choice->kind == SW_CHOICE_PASS && !make_partial(layout, a, (sw_monoid)choice->monoid))
+			return false;
+	}
+	return true;
+}
+
+bool sw_rule_layouts(const sw_program *program, sw_id op, const sw_rule *rule, const sw_atoms *atoms,
+                     const sw_strategy *strategy, sw_layout *operands, sw_layout *results)
+{
+	(void)program;
+	(void)op;
+	for (int32_t a = 0; a < strategy->n; a++)
+		if (!choice_possible(rule, atoms, strategy, a))
+			return false;
+	for (int32_t i = 0; i < rule->n_operands; i++) {
+		operands[i] = sw_layout_replicated(atoms);
+		if (!operand_layout(rule, strategy, i, &operands[i]))
+			return false;
+	}
+	for (int32_t i = 0; i < rule->n_results; i++) {
+		results[i] = sw_layout_replicated(atoms);
+		if (!result_layout(rule, strategy, i, &results[i]))
+			return false;
+	}
+	return true;
+}
+
+/* ---- back: the strategy that gives a layout ------------------------------------------------------------------ */
+
+static bool match_split(const sw_rule *rule, const sw_dim_map *map, sw_state state, int64_t p,
+                        sw_choice *choice)
+{
+	for (int32_t i = 0; i < map->n; i++) {
+		sw_ref ref = map->refs[i];
+		int64_t stride = state.stride / ref.stride;
+		if (state.stride % ref.stride != 0 || rule->factors[ref.factor].size % (stride * p) != 0)
+			continue;
+		*choice = (sw_choice){
+			.kind = SW_CHOICE_SPLIT, .index = (int16_t)ref.factor, .stride = stride};
+		return true;
+	}
+	return false;
+}
+
+/* The first passage of the monoid; operand < 0: any, else one that has the operand. */
+static bool match_passage(const sw_rule *rule, int32_t operand, sw_monoid monoid, sw_choice *choice)
+{
+	for (int32_t i = 0; i < rule->n_passages; i++) {
+		if (!(rule->passages[i].monoids >> monoid & 1) ||
+		    (operand >= 0 && !rule->passages[i].operands[operand]))
+			continue;
+		*choice =
+			(sw_choice){.kind = SW_CHOICE_PASS, .monoid = (uint8_t)monoid, .index = (int16_t)i};
+		return true;
+	}
+	return false;
+}
+
+/* The only factor reduced by the monoid, -1 if there is none or more than one. */
+static int32_t only_reduced(const sw_rule *rule, sw_monoid monoid)
+{
+	int32_t found = -1;
+
+	for (int32_t i = 0; i < rule->n_factors; i++) {
+		if (rule->factors[i].kind != SW_FACTOR_REDUCED || rule->factors[i].monoid != monoid)
+			continue;
+		if (found >= 0)
+			return -1;
+		found = i;
+	}
+	return found;
+}
+
+void sw_rule_match(const sw_rule *rule, const sw_atoms *atoms, bool result, int32_t index,
+                   const sw_layout *layout, uint32_t *mask, sw_strategy *strategy)
+{
+	const sw_dim_map *maps = result ? rule->results[index] : rule->operands[index];
+	int32_t reduced = result ? only_reduced(rule, layout->monoid) : -1;
+	int64_t room = reduced >= 0 ? rule->factors[reduced].size : 1; /* digits above it are taken */
+
+	*strategy = sw_strategy_none(atoms);
+	for (int32_t a = 0; a < atoms->n; a++) {
+		sw_state state = layout->state[a];
+		int64_t p = atoms->size[a];
+		bool had = true;
+		if (!(*mask >> a & 1))
+			continue;
+		if (state.kind == SW_STATE_S) {
+			had = match_split(rule, &maps[state.dim], state, p, &strategy->atom[a]);
+		} else if (state.kind == SW_STATE_P && reduced >= 0 && room % p == 0) {
+			room /= p;
+			strategy->atom[a] = (sw_choice){
+				.kind = SW_CHOICE_SPLIT, .index = (int16_t)reduced, .stride = room};
+		} else if (state.kind == SW_STATE_P) {
+			had = match_passage(rule, result ? -1 : index, layout->monoid, &strategy->atom[a]);
+		}
+		if (!had)
+			*mask &= ~(1u << a);
+	}
+}

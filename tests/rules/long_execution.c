@@ -1,0 +1,7 @@
+/* Every row, nearly all strategies of three atoms. */
+#include "rules/brute.h"
+
+int main(void)
+{
+	return brute_run_families(2500);
+}

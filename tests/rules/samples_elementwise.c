@@ -1,0 +1,208 @@
+/* Samples of elementwise ops: shapes, types, scalar operands. */
+#include "rules/brute.h"
+
+#include <string.h>
+
+static const char *const dims[] = {"[12]", "[4,6]", "[]", "[1,8]", "[3,4,2]"};
+
+static void operand(brute_sample *s, const char *type, int shape, double low, double high)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%s%s", type, dims[shape]);
+	brute_operand(s, text, low, strcmp(type, "pred") == 0 ? 1 : high);
+}
+
+/* Element types to try, and the range of values; types are tried in turn with the shapes. */
+typedef struct domain {
+	sw_opcode opcode;
+	const char *types[3];
+	double low, high;
+} domain;
+
+static const domain domains[] = {
+	{SW_OP_NOT, {"pred", "s32", "u8"}, 0, 13},
+	{SW_OP_AND, {"pred", "s32", "u8"}, 0, 13},
+	{SW_OP_OR, {"pred", "u32", "s8"}, 0, 13},
+	{SW_OP_XOR, {"pred", "u32", NULL}, 0, 13},
+	{SW_OP_MAXIMUM, {"f32", "pred", "s32"}, 0, 13},
+	{SW_OP_MINIMUM, {"f32", "pred", "u8"}, 0, 13},
+	{SW_OP_COUNT_LEADING_ZEROS, {"s32", "u8", NULL}, 0, 100},
+	{SW_OP_POPCNT, {"s32", "u8", NULL}, 0, 100},
+	{SW_OP_SHIFT_LEFT, {"s32", "u32", NULL}, 0, 5},
+	{SW_OP_SHIFT_RIGHT_ARITHMETIC, {"s32", "s64", NULL}, 0, 5},
+	{SW_OP_SHIFT_RIGHT_LOGICAL, {"s32", "u32", NULL}, 0, 5},
+	{SW_OP_REAL, {"c64", "c128", NULL}, -4, 4},
+	{SW_OP_IMAG, {"c64", "c128", NULL}, -4, 4},
+	{SW_OP_COMPLEX, {"f32", "f64", NULL}, -4, 4},
+	{SW_OP_ADD, {"f32", "s32", "c64"}, -4, 4},
+	{SW_OP_SUBTRACT, {"f32", "s32", "c64"}, -4, 4},
+	{SW_OP_MULTIPLY, {"f32", "s32", "c64"}, -4, 4},
+	{SW_OP_NEGATE, {"f32", "s32", "c64"}, -4, 4},
+	{SW_OP_REMAINDER, {"f32", "s32", NULL}, 1, 9},
+	{SW_OP_COPY, {"f32", "s32", "u8"}, 0, 9},
+	{SW_OP_SIGN, {"f32", "s32", NULL}, -2, 2},
+	{SW_OP_ACOSH, {"f32", NULL, NULL}, 1, 9},
+};
+
+static domain domain_of(sw_opcode opcode)
+{
+	for (size_t i = 0; i < SW_COUNT(domains); i++)
+		if (domains[i].opcode == opcode)
+			return domains[i];
+	return (domain){opcode, {"f32", NULL, NULL}, -4, 4};
+}
+
+static bool plain(brute_sample *s, sw_opcode opcode, int variant)
+{
+	domain d = domain_of(opcode);
+	int types = 1;
+
+	while (types < 3 && d.types[types])
+		types++;
+	if (variant >= (int)SW_COUNT(dims) * types)
+		return false;
+	for (int i = 0; i < sw_opcode_operands(opcode); i++)
+		operand(s, d.types[variant / (int)SW_COUNT(dims)], variant % (int)SW_COUNT(dims), d.low,
+		        d.high);
+	brute_op(s, opcode, NULL, NULL);
+	return true;
+}
+
+static bool convert(brute_sample *s, int variant)
+{
+	static const char *const pairs[][2] = {
+		{"f32", "f64[4,6]"}, {"f32", "bf16[4,6]"}, {"bf16", "f32[4,6]"}, {"s32", "f32[4,6]"},
+		{"s32", "s8[4,6]"},  {"u8", "s32[4,6]"},   {"s8", "s32[4,6]"},   {"pred", "f32[4,6]"},
+		{"f32", "f32[4,6]"}, {"s32", "u32[4,6]"},  {"f32", "s32[4,6]"}};
+
+	if (variant >= (int)SW_COUNT(pairs))
+		return false;
+	bool is_signed = pairs[variant][0][0] != 'u' && pairs[variant][0][0] != 'p';
+	operand(s, pairs[variant][0], 1, is_signed ? -4 : 0, pairs[variant][0][0] == 'p' ? 1 : 4);
+	brute_op(s, SW_OP_CONVERT, NULL, pairs[variant][1]);
+	return true;
+}
+
+static bool divide(brute_sample *s, int variant)
+{
+	if (variant >= 10)
+		return false;
+	operand(s, variant < 5 ? "f32" : "s32", variant % 5, -8, 8);
+	char text[32];
+	snprintf(text, sizeof(text), "%s%s", variant < 5 ? "f32" : "s32", dims[variant % 5]);
+	brute_powers(s, text, 0, 3); /* so that sums of quotients are exact */
+	brute_op(s, SW_OP_DIVIDE, NULL, NULL);
+	return true;
+}
+
+static bool compare(brute_sample *s, int variant)
+{
+	sw_attrs attrs = {.compare = {.direction = (sw_direction)(variant % 6)}};
+
+	if (variant >= 6)
+		return false;
+	operand(s, "f32", 1 + variant % 4, -2, 2);
+	operand(s, "f32", 1 + variant % 4, -2, 2);
+	brute_op(s, SW_OP_COMPARE, &attrs, NULL);
+	return true;
+}
+
+static bool clamp(brute_sample *s, int variant)
+{
+	if (variant >= 8)
+		return false;
+	operand(s, "f32", variant < 4 ? 2 : variant % 4, -2, 0);
+	operand(s, "f32", variant % 4, -5, 5);
+	operand(s, "f32", variant < 4 ? 2 : variant % 4, 1, 3);
+	brute_op(s, SW_OP_CLAMP, NULL, NULL);
+	return true;
+}
+
+static bool choose(brute_sample *s, int variant)
+{
+	static const char *const types[] = {"f32", "s32", "pred", "c64"};
+
+	if (variant >= 16)
+		return false;
+	operand(s, "pred", variant < 8 ? variant % 4 : 2, 0, 1);
+	for (int i = 0; i < 2; i++)
+		operand(s, types[variant / 2 % 4], variant % 4, 0, variant / 2 % 4 == 2 ? 1 : 9);
+	brute_op(s, SW_OP_SELECT, NULL, NULL);
+	return true;
+}
+
+static bool reduce_precision(brute_sample *s, int variant)
+{
+	sw_attrs attrs = {.reduce_precision = {.exponent_bits = 5, .mantissa_bits = 2}};
+
+	if (variant >= 4)
+		return false;
+	operand(s, "f32", variant, -99, 99);
+	brute_op(s, SW_OP_REDUCE_PRECISION, &attrs, NULL);
+	return true;
+}
+
+static bool barrier(brute_sample *s, int variant)
+{
+	if (variant >= 3)
+		return false;
+	brute_operand(s, "f32[4,6]", -4, 4);
+	if (variant > 0)
+		brute_operand(s, "f32[4,3,2]", -4, 4);
+	if (variant > 1)
+		brute_operand(s, "s32[8]", -4, 4);
+	brute_op(s, SW_OP_OPT_BARRIER, NULL, NULL);
+	return true;
+}
+
+static bool dependency(brute_sample *s, int variant)
+{
+	if (variant >= 1)
+		return false;
+	brute_operand(s, "f32[4,6]", -4, 4);
+	sw_op_spec spec = {.opcode = SW_OP_AFTER_ALL};
+	sw_id token;
+	sw_error err;
+	if (sw_build_op(s->program, s->c, &spec, &token, &err) != SW_OK)
+		return false;
+	brute_operand(s, "token[]", 0, 0);
+	brute_op(s, SW_OP_ADD_DEPENDENCY, NULL, NULL);
+	return true;
+}
+
+static bool stochastic_convert(brute_sample *s, int variant)
+{
+	if (variant >= 1)
+		return false;
+	brute_operand(s, "f32[4,6]", -4, 4);
+	brute_operand(s, "u32[4,6]", 0, 9);
+	brute_op(s, SW_OP_STOCHASTIC_CONVERT, NULL, "bf16[4,6]");
+	return true;
+}
+
+bool brute_elementwise(brute_sample *s, sw_opcode opcode, int variant)
+{
+	switch (opcode) {
+	case SW_OP_CONVERT:
+		return convert(s, variant);
+	case SW_OP_DIVIDE:
+		return divide(s, variant);
+	case SW_OP_COMPARE:
+		return compare(s, variant);
+	case SW_OP_CLAMP:
+		return clamp(s, variant);
+	case SW_OP_SELECT:
+		return choose(s, variant);
+	case SW_OP_REDUCE_PRECISION:
+		return reduce_precision(s, variant);
+	case SW_OP_OPT_BARRIER:
+		return barrier(s, variant);
+	case SW_OP_ADD_DEPENDENCY:
+		return dependency(s, variant);
+	case SW_OP_STOCHASTIC_CONVERT:
+		return stochastic_convert(s, variant);
+	default:
+		return plain(s, opcode, variant);
+	}
+}
