@@ -10,7 +10,9 @@
  *
  *     all-gather       latency + (g - 1) n / min bandwidth_l
  *     reduce-scatter   latency + (g - 1) / g n / min bandwidth_l
- *     all-reduce       twice a reduce-scatter
+ *     all-reduce       the lesser of twice a reduce-scatter (ring) and of exchanging whole operands (doubling):
+ *                      sum over levels of rounds_l * (alpha_l + n max(1 / flow_bandwidth_l, D_l / bandwidth_l)),
+ *                      rounds_l = ceil(log2(M_l / m_l)), one more where that is not a power of two
  *     all-to-all       latency + sum over levels of n (M_l - m_l) / g * max(1 / flow_bandwidth_l, D_l / bandwidth_l)
  *     permute          max alpha_l + max over levels of n * max(1 / flow_bandwidth_l, s_l D_l / bandwidth_l)
  *
@@ -34,6 +36,7 @@
 typedef struct usage {
 	int64_t peers; /* M_l / m_l: parts that a group has inside one part of the level above; 1: not crossed */
 	int64_t rings; /* D_l / m_l: groups that leave the busiest part */
+	int64_t devices; /* D_l, of the busiest part */
 	double rank_share; /* (M_l - m_l) / g: of its data, what a rank sends over these links if each member gets an equal piece */
 	double part_share; /* the same, summed over the ranks of the busiest part */
 } usage;
@@ -56,7 +59,7 @@ static void use_equal_parts(const sw_cluster *cluster, uint32_t mask, usage *lev
 	for (int32_t l = 0; l < cluster->n_levels; l++) {
 		int64_t m = inside(cluster, l, mask), devices = inside(cluster, l, UINT32_MAX);
 		double share = (double)(around - m) / (double)members;
-		levels[l] = (usage){around / m, devices / m, share, share * (double)devices};
+		levels[l] = (usage){around / m, devices / m, devices, share, share * (double)devices};
 		around = m;
 	}
 }
@@ -126,6 +129,7 @@ static void count_part(const census *c, int64_t begin, int64_t end, usage *level
 		c->here[group] = 0;
 	}
 	level->rings = SW_MAX(level->rings, rings);
+	level->devices = SW_MAX(level->devices, end - begin);
 	level->part_share = fmax(level->part_share, (double)crossing / (double)c->group_size);
 }
 
@@ -199,6 +203,26 @@ static double ring(const sw_cluster *cluster, const usage *levels, int rounds, i
 	return rounds * tree_latency(cluster, levels) + (double)payload_bytes / bandwidth;
 }
 
+/* Whole operands are exchanged between partners, twice as far apart each round. */
+static double doubling(const sw_cluster *cluster, const usage *levels, int64_t operand_bytes)
+{
+	double seconds = 0;
+	for (int32_t l = 0; l < cluster->n_levels; l++) {
+		const sw_level *level = &cluster->levels[l];
+		int64_t peers = levels[l].peers;
+		int rounds = ceil_log2(peers) + ((peers & (peers - 1)) != 0);
+		double per_byte = fmax(1 / level->flow_bandwidth, (double)levels[l].devices / level->bandwidth);
+		seconds += rounds * (level->latency_s + (double)operand_bytes * per_byte);
+	}
+	return seconds;
+}
+
+static double all_reduce(const sw_cluster *cluster, const usage *levels, int64_t operand_bytes, int64_t members)
+{
+	int64_t payload = sw_collective_payload_bytes(SW_OP_ALL_REDUCE, operand_bytes, members);
+	return fmin(ring(cluster, levels, 2, payload), doubling(cluster, levels, operand_bytes));
+}
+
 static double all_to_all(const sw_cluster *cluster, const usage *levels, int64_t operand_bytes)
 {
 	double seconds = tree_latency(cluster, levels);
@@ -242,8 +266,7 @@ double sw_cost_collective(void *context, sw_move_kind kind, uint32_t atoms, int6
 		return ring(cluster, levels, 1,
 		            sw_collective_payload_bytes(SW_OP_REDUCE_SCATTER, operand_bytes, members));
 	case SW_MOVE_ALL_REDUCE:
-		return ring(cluster, levels, 2,
-		            sw_collective_payload_bytes(SW_OP_ALL_REDUCE, operand_bytes, members));
+		return all_reduce(cluster, levels, operand_bytes, members);
 	case SW_MOVE_ALL_TO_ALL:
 		return all_to_all(cluster, levels, operand_bytes);
 	default:

@@ -10,8 +10,8 @@
  *     bandwidth_l = min(flow_bandwidth_l, bandwidth_l * m_l / D_l)
  * (AxoNN's equation 10 is the two-level case). A ring ordered by place crosses each part's boundary once, so the
  * bandwidth term of ring collectives is payload / min over crossed levels; all-to-all and permute count what crosses each
- * level. The latency term is ceil(log2(peers at the level)) * alpha_l summed over crossed levels, twice for all-reduce;
- * the largest alpha_l for a permute. Where parts are unequal, the busiest part of each level decides.
+ * level. The latency term is ceil(log2(peers at the level)) * alpha_l summed over crossed levels; an all-reduce takes twice
+ * that, or exchanges whole operands where that is quicker (small messages); a permute takes the largest alpha_l. Where parts are unequal, the busiest part of each level decides.
  * Kernels: roofline, max(flops / (peak * efficiency), bytes / memory bandwidth) + overhead.
  */
 #ifndef SW_COST_H
