@@ -60,10 +60,15 @@ void sw_layout_paste(const sw_atoms *atoms, sw_shape shape, const sw_layout *lay
 void sw_layout_print(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, sw_text *text);
 sw_status sw_layout_parse(const sw_atoms *atoms, sw_shape shape, const char *text, sw_layout *layout, sw_error *err);
 
-/* Local data of a split dimension seen as digits: what the lowering of a move works on. The local extent of `dim` under
- * `layout` is written as factors, major first: extents[k], and atom_of[k] = the atom whose digit of `with` sits there
- * (extent = its size), or -1 for an undivided run. `with` is a layout whose digits contain those of `layout` and some
- * more (the atoms of `extra`): the factors show where the extra digits lie inside the local data. Returns the number of factors. */
+/* Local data of a dimension seen as digits: what the lowering of a move works on. The local extent of `dim` under
+ * `layout` is written as factors, major first: extents[k], and atom_of[k] = the atom of `extra` whose digit of `with` sits there
+ * (extent = its size), or -1 for an undivided run (never of extent 1). The digits that `with` gives to the atoms of `extra`
+ * must nest with ALL digits of `layout`; these are what the device does not have, and are left out. So, for a move from X
+ * to Y on the atoms m:
+ *   SLICE, REDUCE_SCATTER  (X, with Y, m): where the part to keep or send lies in the local data of X
+ *   ALL_GATHER             (Y, with X, m): where the gathered index goes in the local data of Y
+ *   ALL_TO_ALL             (X, with Y, m) before the exchange, (Y, with X, m) after it
+ * Room for 2 * atoms->n + 1. Returns the number of factors; their product is the local extent. */
 int32_t sw_layout_local_digits(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
                                const sw_layout *with, uint32_t extra, int32_t dim, int64_t *extents, int32_t *atom_of);
 
@@ -97,18 +102,23 @@ typedef double sw_collective_seconds(void *context, sw_move_kind kind, uint32_t 
 #define SW_MAX_MOVES 12
 typedef struct sw_path {
 	int32_t n;
-	sw_move moves[SW_MAX_MOVES];
 	double seconds;
 	int64_t payload_bytes; /* per rank, by sw_collective_payload_bytes (a rank that does send) */
 	int64_t peak_bytes;    /* largest operand + result of any move */
+	sw_move moves[SW_MAX_MOVES];
 } sw_path;
 
 /* The pairs source, target of a PERMUTE from layout `before`: for every device one, fixed points left out. */
 int32_t sw_move_permute_pairs(const sw_atoms *atoms, const sw_move *move, sw_arena *arena, const int64_t **pairs);
 
-/* Cheapest path by Dijkstra over layouts (ties: fewer moves, then fewer bytes, then a fixed order). `from` and `to` are valid and
- * have the same monoid where both have one. TO_PARTIAL is used only when `to` has P where `from` is B; B and S to P(to) are always
- * possible. Local work of slices and transposes counts as the bytes it touches over `local_bandwidth` (bytes/s).
+/* Cheapest path by best-first search over layouts (ties: fewer moves, then fewer bytes, then a fixed order; times are compared
+ * in whole picoseconds). `from` and `to` are valid and have the same monoid where both have one. TO_PARTIAL is used only where `to`
+ * has P and `from` has not; B and S to P(to) are always possible. Intermediate states of an atom: B, P, the digits of `from`
+ * and `to` on atoms of its size, and plain ones (adjacent, descending from the extent or from another digit). Up to four
+ * atoms, a move acts on any set of them; with more, atoms that behave alike move as one, in at most seven such units.
+ * Local work: a slice and a TO_PARTIAL touch their result twice (read, write); a collective whose digits do not lead the
+ * local data needs a transpose, which touches it twice too; over `local_bandwidth` (bytes/s; 0: local work is free).
+ * `seconds` may say INFINITY: not possible. It is asked once per (kind, atoms, bytes) and search, or cache.
  * SW_NO if no path keeps every operand + result within memory_bytes (0: no bound). n == 0 if from == to. */
 typedef struct sw_redistribution {
 	const sw_atoms *atoms;
@@ -124,7 +134,8 @@ sw_status sw_redistribute(const sw_redistribution *how, sw_shape shape, const sw
 typedef struct sw_path_cache sw_path_cache;
 sw_path_cache *sw_path_cache_new(const sw_redistribution *how);
 void sw_path_cache_free(sw_path_cache *cache);
-/* Same path as sw_redistribute; *path is owned by the cache. Infinite seconds (n == 0) where there is none. */
+/* Same path as sw_redistribute. Owned by the cache, which keeps only moves[0..n): do not copy *path as a whole. Infinite
+ * seconds (n == 0) where there is none. */
 const sw_path *sw_path_cache_get(sw_path_cache *cache, sw_shape shape, const sw_layout *from, const sw_layout *to);
 
 #endif

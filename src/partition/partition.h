@@ -15,7 +15,7 @@ sw_status sw_partition(const sw_plan *plan, sw_program **local, sw_error *err);
 sw_status sw_partition_measure(const sw_plan *plan, sw_program_cost *cost, sw_error *err);
 
 /* Writes the moves of one redistribution of local value x; returns the local value in layout `to`. */
-sw_status sw_partition_redistribute(sw_coordinates *coordinates, const sw_redistribution *how, sw_shape whole,
+sw_status sw_partition_redistribute(sw_coordinates *coordinates, sw_path_cache *paths, sw_shape whole,
                                     const sw_layout *from, const sw_layout *to, sw_id x, sw_id *result, sw_error *err);
 
 #endif

@@ -7,15 +7,6 @@
 
 #include "plan/plan.h"
 
-/* ---- layouts.c: layouts by number, and the price of going from one to another ------------------------- */
-
-typedef struct sw_layouts {
-	sw_map index;
-	SW_VEC(sw_layout) items;
-} sw_layouts;
-uint32_t sw_layouts_id(sw_layouts *layouts, const sw_layout *layout);
-void sw_layouts_clear(sw_layouts *layouts);
-
 /* ---- roles.c: what the entry's inputs are, and what follows from them ------------------------------------ */
 
 /* How control flows through the loops: everything that is one value to a person. */
@@ -65,14 +56,15 @@ void sw_classes_clear(sw_classes *classes);
 
 /* ---- profiles.c: what a site may do, shared by all sites that are alike ------------------------------------ */
 
-/* How an axis may be used: AUTO freely; DATA: whatever has the batch splits it, state as the flags say; TENSOR: dots with a
- * parameter split output or contraction, nothing splits the batch. */
-typedef enum sw_axis_use { SW_AXIS_FREE, SW_AXIS_DATA, SW_AXIS_TENSOR, SW_AXIS_NONE } sw_axis_use;
+/* How an axis may be used. FREE: any class. DATA: whatever has the batch splits it, state at rest as the mesh's flags say.
+ * STATE: as DATA for what has no batch, and nothing splits the batch (devices for which the batch is too small). TENSOR: dots
+ * with a parameter split output or contraction, and nothing splits the batch. */
+typedef enum sw_axis_use { SW_AXIS_FREE, SW_AXIS_DATA, SW_AXIS_STATE, SW_AXIS_TENSOR } sw_axis_use;
 typedef struct sw_mesh {
 	int32_t n_axes;
-	sw_axis axes[2];
-	sw_axis_use use[2];
-	bool split_parameters, split_moments; /* DATA: at rest */
+	sw_axis axes[SW_MAX_AXES];
+	sw_axis_use use[SW_MAX_AXES];
+	bool split_parameters, split_moments; /* DATA and STATE: at rest */
 	char name[48];
 } sw_mesh;
 
@@ -83,7 +75,7 @@ typedef struct sw_option { /* of one axis at one site */
 	int64_t top;
 } sw_option;
 typedef struct sw_candidate {
-	sw_option axis[2];
+	sw_option axis[SW_MAX_AXES];
 } sw_candidate;
 
 typedef struct sw_profile {
@@ -145,9 +137,10 @@ void sw_model_apply(const sw_model *model, const int32_t *assignment, sw_plan *p
 
 /* ---- meshes.c: strategies as meshes ------------------------------------------------------------------------ */
 
-/* The meshes that a strategy searches; auto: every grouping of the atoms into at most two axes, then the fixed strategies. */
+/* The meshes that a strategy searches; auto: every grouping of the atoms into at most two axes, then the fixed strategies. batch: what
+ * the leading dimensions of all data inputs have in common; data axes take as many of the outer atoms as divide it. */
 typedef SW_VEC(sw_mesh) sw_meshes;
-sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy, sw_meshes *meshes, sw_error *err);
+sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy, int64_t batch, sw_meshes *meshes, sw_error *err);
 
 /* make.c */
 sw_plan *sw_plan_new(sw_program *canonical, const char *program_path, const sw_cluster *cluster);

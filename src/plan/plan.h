@@ -7,7 +7,7 @@
  *
  * How. (1) Rules of all ops. (2) CLASSES: splits (dimension, top) of all values that the rules carry into each
  * other form equivalence classes (flooding, Rhino 4.3.3): the batch is one, the heads of a layer another.
- * (3) Atoms are grouped in at most two AXES of adjacent atoms; each grouping is a leaf of the search. (4) A site's
+ * (3) Atoms are grouped in AXES of adjacent atoms (at most two are searched freely); each grouping is a leaf of the search. (4) A site's
  * CANDIDATES give each axis to one class that the op has, to a passage of partial sums, or to none. (5) The pairwise
  * problem: a node per site and a hub per value with several readers; node cost: kernel time at the local share; edge cost: redistribution
  * seconds; spans: local bytes over live moments. (6) solve. (7) The cheapest assignment of all leaves and of the fixed
@@ -34,10 +34,11 @@ sw_status sw_plan_strategy_parse(const char *text, sw_plan_strategy *strategy, s
 void sw_plan_strategy_print(const sw_plan_strategy *strategy, sw_text *text);
 
 /* Atoms that move together: a run of adjacent atoms. */
+#define SW_MAX_AXES 3
 typedef struct sw_axis {
 	uint32_t atoms;
 	int64_t size;
-	char name[8]; /* "x", "y" */
+	char name[8]; /* "x", "y", "z" */
 } sw_axis;
 
 /* One line of "what else was considered". */
@@ -48,6 +49,15 @@ typedef struct sw_alternative {
 	int64_t payload_bytes, peak_bytes;
 } sw_alternative;
 
+/* Layouts by number: equal layouts have equal numbers; in a plan and its planner number 0 is the whole tensor everywhere. */
+typedef struct sw_layouts {
+	sw_map index;
+	SW_VEC(sw_layout) items;
+} sw_layouts;
+uint32_t sw_layouts_id(sw_layouts *layouts, const sw_layout *layout);
+void sw_layouts_copy(sw_layouts *to, const sw_layouts *from); /* same numbers */
+void sw_layouts_clear(sw_layouts *layouts);
+
 typedef struct sw_plan {
 	sw_arena arena;
 	sw_program *program;       /* canonical; owned */
@@ -57,10 +67,10 @@ typedef struct sw_plan {
 	sw_plan_strategy strategy; /* as asked */
 	char chosen[48];           /* which contender won: "dp", "search x=2 y=2", ... */
 	int32_t n_axes;
-	sw_axis axes[2];
+	sw_axis axes[SW_MAX_AXES];
 
 	/* The decisions. Layouts are numbers into `layouts`. */
-	SW_VEC(sw_layout) layouts;
+	sw_layouts layouts;
 	const sw_rule **rules;      /* per op */
 	sw_strategy *strategies;    /* per op */
 	uint32_t *produced;         /* per value: how its op leaves it (while results and body parameters: the carried layout) */
@@ -77,7 +87,8 @@ typedef struct sw_plan {
 	SW_VEC(const char *) warnings;      /* ops without a rule, ... */
 } sw_plan;
 
-uint32_t sw_plan_layout_id(sw_plan *plan, const sw_layout *layout); /* interned */
+/* The layout in which a value is produced, or kept for its readers. */
+static inline const sw_layout *sw_plan_layout(const sw_plan *plan, uint32_t number) { return &plan->layouts.items.data[number]; }
 
 /* Costs the program that a plan leads to: `partition` provides it, which stands below this folder. */
 typedef sw_status sw_plan_measure_fn(const sw_plan *plan, sw_program_cost *cost, sw_error *err);
@@ -114,8 +125,9 @@ sw_status sw_plan_read(const char *path, sw_cluster *cluster, sw_plan **plan, sw
 
 /* ---- explain ------------------------------------------------------------------------------------------ */
 
-/* The plan as a table: mesh, predicted figures, parameters and their layouts (equal lines of repeated layers folded), heavy ops, alternatives, warnings. */
-void sw_plan_explain(const sw_plan *plan, sw_text *text);
+/* The plan as tables: mesh, predicted figures, parameters and dots with their layouts (equal lines of repeated layers folded),
+ * the dearest collectives of the partitioned program (if it is given), alternatives, warnings. */
+void sw_plan_explain(const sw_plan *plan, const sw_program *local, sw_text *text);
 json_t *sw_plan_summary(const sw_plan *plan); /* the keys of design.md section 6 */
 
 #endif

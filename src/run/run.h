@@ -11,7 +11,8 @@
 #include "partition/partition.h"
 #include "transport/transport.h"
 
-/* Fills one device's part of an input by `fill`: element with global row-major index g of input `stream` draws at (seed, stream, g). */
+/* Fills one device's part of an input by `fill`: element with global row-major index g of input `stream` draws at (seed, stream, g).
+ * The tensor is there already, in the shape of the part. */
 sw_status sw_fill_local(const sw_atoms *atoms, sw_shape whole, const sw_layout *layout, int64_t device, const sw_fill *fill,
                         uint64_t seed, uint64_t stream, sw_tensor *tensor, sw_error *err);
 
@@ -39,14 +40,17 @@ typedef struct sw_run_options {
 	uint64_t seed;
 	bool quiet;
 	int blas_threads; /* 0: cores / ranks on this machine */
+	/* Not NULL: looked at after each step; the run ends early, after the same step everywhere, once it is set on any rank. All ranks
+	 * have it or none has. */
+	const volatile bool *stop;
 	/* called on rank 0 after each step */
 	void (*on_step)(void *context, int64_t step, double loss, double seconds);
 	void *context;
 } sw_run_options;
 
 typedef struct sw_run_result {
-	int64_t steps;
-	double *losses;              /* per step; owned */
+	int64_t steps;               /* done: fewer than asked for after a stop */
+	double *losses;              /* per step; NaN where the program has no loss; owned */
 	double step_time_s;          /* median over steps, the first left out if there are more than two */
 	double tokens_per_s;         /* 0 when the program has no token input */
 	int64_t payload_bytes, wire_bytes; /* per step, of the rank that sends most */
@@ -54,7 +58,7 @@ typedef struct sw_run_result {
 } sw_run_result;
 
 /* Collective over the transport's ranks: every rank calls it with the same plan. Refuses a plan for another number of ranks on all
- * of them. data may be NULL: then data inputs are filled by their `init`. */
+ * of them. data may be NULL: then data inputs are filled by their `init`. A rank that fails in the middle has failed the transport. */
 sw_status sw_run_train(const sw_plan *plan, const sw_sidecar *sidecar, const sw_data *data, sw_transport *transport,
                        const sw_run_options *options, sw_run_result *result, sw_error *err);
 void sw_run_result_clear(sw_run_result *result);

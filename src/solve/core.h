@@ -73,6 +73,8 @@ typedef struct passing {
 	double *priced;  /* per strategy: cost with prices */
 	int32_t *decoded;
 	double estimate; /* of the bound after the last sweep, without the constant */
+	double best;     /* the largest estimate, and what gave it: */
+	double *best_message, *best_price;
 	double step;     /* of the prices */
 	bool priced_stale;
 	double *row;     /* scratch, one node's strategies */
@@ -83,12 +85,14 @@ void bound_init(passing *b, const core *c);
 void bound_clear(passing *b);
 /* One sweep each way; decodes an assignment on the way forward. */
 void bound_sweep(passing *b);
+/* Back to the best so far, with shorter steps of the prices. */
+void bound_retreat(passing *b, double shorter);
 /* Prices step along the decoded assignment's excess; `upper` is a cost believed reachable. */
 void bound_reprice(passing *b, double upper);
 
 /* ---- certify.c: the bound again, in integers ------------------------------------------------------- */
 
-/* The messages rounded to multiples of 2^-bits: total <= 2^bits * cost for every feasible assignment. */
+/* The best messages rounded to multiples of 2^-bits: total <= 2^bits * cost for every feasible assignment. */
 typedef struct certificate {
 	int bits;
 	wide total;

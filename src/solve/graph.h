@@ -67,6 +67,7 @@ typedef struct graph_undo {
 typedef struct graph {
 	sw_arena arena;
 	int32_t n_nodes;
+	int32_t *origin; /* of a copy: each node's number in the graph it was copied from */
 	graph_node *nodes;
 	SW_VEC(graph_edge) edges;
 	SW_VEC(graph_table) tables;
@@ -93,7 +94,7 @@ void graph_init(graph *g);
 void graph_clear(graph *g);
 /* Ties are contracted, forbidden strategies dropped, parallel edges summed, loops put on nodes. */
 void graph_build(graph *g, const sw_problem *problem);
-/* What is alive, with the same node numbers and an empty undo stack. */
+/* What is alive, renumbered, with an empty undo stack and queue. */
 void graph_copy(graph *g, const graph *from);
 
 /* `cost` is copied; a parallel edge is summed; an edge of zeros vanishes. Rows belong to a. */

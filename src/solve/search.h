@@ -23,7 +23,10 @@ typedef struct search {
 	int64_t forbidden; /* pairs chosen now */
 	SW_VEC(search_change) journal;
 	struct forest *forest;
+	SW_VEC(int32_t) block; /* the region chosen last */
+	int32_t *rank;         /* per node: its place in it, or -1 */
 	double *price; /* per moment: what usage costs in tree moves */
+	const int32_t *other; /* NULL, or an assignment that is cheaper but perhaps not valid */
 	int64_t work, work_limit;
 	int64_t target; /* valid and at most this: nothing is left to gain */
 	const volatile bool *stop;
@@ -56,6 +59,13 @@ void forest_choose(search *s, int32_t seed, int32_t size, int32_t barred);
 /* Minimises over it with prices times `scale`, and moves there. Returns how many nodes changed. */
 int32_t forest_optimise(search *s, double scale);
 void forest_descend(search *s); /* single nodes of the forest chosen last */
+
+/* ---- block.c: exact minimisation over a compact region, the rest fixed ------------------------------- */
+
+void block_choose(search *s, int32_t seed, int32_t size);
+/* False, and nothing moved, if the region's treewidth is too large. */
+bool block_optimise(search *s, double scale);
+void block_descend(search *s);
 
 /* ---- repair.c, improve.c ----------------------------------------------------------------------------- */
 

@@ -10,7 +10,9 @@
  *
  * Costs and usages are 64-bit integers in whatever unit the caller chose; costs may be negative,
  * usages may not. SW_FORBIDDEN marks a strategy, or a pair, that may not be chosen: a flag, never
- * added to anything. Sums are exact (128 bits inside); the reported bound is rounded down.
+ * added to anything. Sums are exact (128 bits inside). The bound is proved in integers; as costs are
+ * integers it is rounded up to one. Costs that sum to more than 2^55 in magnitude are floored to
+ * multiples of a power of two for the search: bound and reported cost stay true, ties may not be seen.
  * Deterministic: the same problem and options without a time limit give the same answer, whatever the
  * number of threads.
  */
@@ -65,7 +67,8 @@ int32_t sw_problem_add_table(sw_problem *problem, int32_t rows, int32_t columns,
 void sw_problem_add_edge(sw_problem *problem, int32_t from, int32_t to, int32_t table);
 /* From now on b must take the same strategy index as a (both have equally many). */
 void sw_problem_tie(sw_problem *problem, int32_t a, int32_t b);
-/* Checks indices, shapes, signs and that no sum can overflow 128 bits: SW_ERR_INPUT otherwise. */
+/* Checks indices, shapes, signs, and magnitudes: SW_ERR_INPUT for a cost beyond 2^62 that is not
+ * SW_FORBIDDEN, and with a capacity for usages that sum to more than 2^61. */
 sw_status sw_problem_check(const sw_problem *problem, sw_error *err);
 
 /* What an assignment costs and uses, computed from the problem alone (the independent evaluator). */
@@ -108,9 +111,11 @@ typedef struct sw_solution {
 } sw_solution;
 
 /* Steps: contract ties -> exact reductions to a fixed point (parallel edges, row and column minima,
- * arc consistency, dominance, nodes of degree 0, 1 and 2) -> bound by reweighted message passing with
- * multipliers on the binding moments -> search (rounding, tree moves, branch and bound) -> map back ->
- * evaluate. SW_OK for every answer; errors only for a problem that sw_problem_check refuses. */
+ * arc consistency, dominance, nodes of degree 0, 1 and 2) -> the same problem without its capacity,
+ * which often is the answer -> exact elimination if the treewidth is small -> bound by reweighted
+ * message passing with multipliers on the binding moments -> search (rounding, tree moves, branch and
+ * bound) -> map back -> evaluate. SW_OK for every answer; errors only for a problem that
+ * sw_problem_check refuses. */
 sw_status sw_solve(const sw_problem *problem, const sw_solve_options *options, sw_solution *solution,
                    sw_error *err);
 void sw_solution_clear(sw_solution *solution);

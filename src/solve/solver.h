@@ -19,6 +19,7 @@ typedef struct solver {
 	bool timed_out;
 	int32_t *best; /* per node of the problem */
 	sw_evaluation best_value;
+	int32_t *relaxed; /* NULL, or a good assignment without the capacity, per node of the problem */
 	bool have_best; /* any assignment at all, valid or not */
 	int64_t bound;  /* in the problem's units */
 	sw_progress progress;
@@ -31,8 +32,8 @@ bool solver_feasible(const solver *s);
 void solver_offer(solver *s, const int32_t *assignment);
 /* The same for an assignment of a core. */
 void solver_offer_core(solver *s, const lineage *from, const core *c, const int32_t *x);
-/* The incumbent in terms of a core, as far as its strategies are left. */
-void solver_project(const solver *s, const lineage *to, const core *c, int32_t *x);
+/* An assignment of the problem in terms of a core, as far as its strategies are left. */
+void solver_project(const lineage *to, const int32_t *whole, const core *c, int32_t *x);
 /* In the graph's units: only costs below this are of interest. INT64_MAX / 4 if nothing was found. */
 int64_t solver_upper(const solver *s, const graph *g);
 /* From a bound in the graph's units to the problem's. */
@@ -60,7 +61,8 @@ bool core_eliminate(const core *c, int64_t work, int32_t *x, int64_t *cost, int6
 
 /* ---- branch.c ------------------------------------------------------------------------------------------- */
 
-/* Depth first; *bound is the least over what was left open. */
-void solver_branch(solver *s, const lineage *at, int64_t *bound);
+/* Depth first, with at most `work`; *bound becomes the least over what was left open. True if nothing
+ * was: no assignment of the graph is cheaper than the incumbent. */
+bool solver_branch(solver *s, const lineage *at, int64_t work, int64_t *bound);
 
 #endif

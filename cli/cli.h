@@ -1,0 +1,81 @@
+/*
+ * cli: the command `shardwright`. main.c finds the command in its table and reads its options; each cmd_NAME.c is a list
+ * of calls of stages. Results go to standard output, everything else to standard error.
+ */
+#ifndef SW_CLI_H
+#define SW_CLI_H
+
+#include "run/run.h"
+
+/* ---- options ------------------------------------------------------------------------------------------- */
+
+typedef enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_COUNT, CLI_BYTES, CLI_SECONDS } cli_kind;
+
+/* The values of all options of all commands. */
+typedef struct cli_values {
+	bool help, json, quiet, verbose, rules;
+	const char *cluster, *output, *strategy, *dump_after;
+	SW_VEC(const char *) data;
+	int64_t devices, memory, steps, seed, ranks, threads; /* 0: not given, but for steps and seed */
+	double time_limit;
+} cli_values;
+
+typedef struct cli_option {
+	const char *name;  /* "--steps" or "-o" */
+	const char *value; /* "N" in the help, NULL for a flag */
+	cli_kind kind;
+	size_t offset;     /* in cli_values */
+	const char *help;
+} cli_option;
+
+typedef struct cli cli;
+typedef struct cli_command {
+	const char *name, *argument, *summary;
+	const char *details; /* for --help; NULL: none */
+	const char *example;
+	const char *const *options; /* names, ended by NULL, beside those that all commands have */
+	sw_status (*run)(cli *c, sw_error *err);
+} cli_command;
+
+struct cli {
+	const cli_command *command;
+	cli_values values;
+	const char *argument;    /* the one positional argument */
+	json_t *result;          /* what --json prints; owned */
+	sw_transport *transport; /* only `run` under mpirun */
+	sw_arena arena;
+};
+
+/* Reads what follows the command's name. Errors are one line that names the option and the mend. */
+sw_status cli_read_options(cli *c, int argc, char **argv, sw_error *err);
+void cli_print_help(const cli_command *command, sw_text *text);
+
+/* ---- reporting ----------------------------------------------------------------------------------------- */
+
+/* Is this the process that speaks for the job? */
+bool cli_speaks(const cli *c);
+/* Text for people: to standard output, unless --json. Clears it. */
+void cli_print(const cli *c, sw_text *text);
+/* A remark on standard error, unless -q. One line. */
+void cli_note(const cli *c, const char *format, ...) SW_PRINTF(2, 3);
+/* The error's one line on standard error; with --json its object on standard output. */
+void cli_print_error(const cli *c, bool json, const sw_error *err);
+
+/* ---- loading ------------------------------------------------------------------------------------------- */
+
+/* A program and its sidecar; *sidecar is to be cleared only after success. */
+sw_status cli_load_program(const char *path, sw_program **program, sw_sidecar *sidecar, sw_error *err);
+/* A plan with all that it needs; a program is loaded as a plan for one device. */
+typedef struct cli_plan {
+	sw_cluster cluster;
+	sw_plan *plan;
+	sw_sidecar sidecar;
+} cli_plan;
+sw_status cli_load_plan(cli *c, const char *path, bool or_program, cli_plan *loaded, sw_error *err);
+void cli_plan_clear(cli_plan *loaded);
+
+/* ---- the commands -------------------------------------------------------------------------------------- */
+
+extern const cli_command cli_inspect, cli_plan_command, cli_explain, cli_verify, cli_run;
+
+#endif

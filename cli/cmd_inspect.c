@@ -1,0 +1,305 @@
+#include "cli.h"
+
+#include <string.h>
+
+/* ---- counting -------------------------------------------------------------------------------------------- */
+
+typedef struct opcode_row {
+	const char *name;
+	int64_t count;
+	double flops, bytes;
+} opcode_row;
+
+typedef struct inspection {
+	const sw_program *program;
+	const sw_sidecar *sidecar;
+	sw_arena arena;
+	double *times; /* per computation: executions in one step; 0 where its cost counts as its caller's */
+	SW_VEC(opcode_row) opcodes;
+	SW_VEC(sw_id) loops;
+	uint32_t n_inputs;
+	const sw_id *inputs;
+	double parameters, parameter_bytes, state_bytes;
+} inspection;
+
+/* How often the computations that an op calls run for each time that the op runs. Reducers and comparators count with the op. */
+static double calls_of(const sw_op *op, uint32_t called)
+{
+	switch (op->opcode) {
+	case SW_OP_WHILE: {
+		double trips = op->attrs->loop.trip_count < 0 ? 1 : (double)op->attrs->loop.trip_count;
+		return called == 0 ? trips + 1 : trips;
+	}
+	case SW_OP_CALL:
+	case SW_OP_FUSION:
+	case SW_OP_CONDITIONAL:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* Callers come after callees, so one pass from the end sees each caller before what it calls. */
+static void count_times(inspection *x)
+{
+	const sw_program *p = x->program;
+	x->times = SW_NEW_N(&x->arena, double, p->computations.len);
+	x->times[p->entry] = 1;
+	for (size_t c = p->computations.len; c-- > 0;) {
+		const sw_computation *computation = &p->computations.data[c];
+		for (size_t i = 0; i < computation->ops.len; i++) {
+			const sw_op *op = sw_op_at(p, computation->ops.data[i]);
+			for (uint32_t k = 0; k < op->n_called; k++)
+				x->times[op->called[k]] += x->times[c] * calls_of(op, k);
+		}
+	}
+}
+
+static opcode_row *row_of(inspection *x, const char *name)
+{
+	for (size_t i = 0; i < x->opcodes.len; i++)
+		if (strcmp(x->opcodes.data[i].name, name) == 0)
+			return &x->opcodes.data[i];
+	sw_vec_push(&x->opcodes, ((opcode_row){.name = name}));
+	return &x->opcodes.data[x->opcodes.len - 1];
+}
+
+static bool is_region(const sw_op *op)
+{
+	return op->n_called && calls_of(op, 0) > 0;
+}
+
+static void count_op(inspection *x, sw_id id)
+{
+	const sw_op *op = sw_op_at(x->program, id);
+	double times = x->times[op->computation];
+	opcode_row *row = row_of(x, sw_op_opcode_name(op));
+	row->count++;
+	if (!is_region(op)) {
+		row->flops += times * sw_op_flops(x->program, id);
+		row->bytes += times * sw_op_bytes(x->program, id);
+	}
+	if (op->opcode == SW_OP_WHILE)
+		sw_vec_push(&x->loops, id);
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const opcode_row *x = a, *y = b;
+	if (x->flops != y->flops)
+		return (x->flops < y->flops) - (x->flops > y->flops);
+	if (x->bytes != y->bytes)
+		return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+	return strcmp(x->name, y->name);
+}
+
+static void count_inputs(inspection *x)
+{
+	x->n_inputs = sw_program_inputs(x->program, x->program->entry, &x->arena, &x->inputs);
+	for (uint32_t i = 0; i < x->n_inputs; i++) {
+		sw_shape shape = sw_value_shape(x->program, x->inputs[i]);
+		if (x->sidecar->inputs[i].role != SW_ROLE_PARAMETER)
+			continue;
+		x->parameters += (double)sw_shape_elements(shape);
+		x->parameter_bytes += (double)sw_shape_bytes(shape);
+	}
+	for (size_t a = 0; a < x->program->aliases.len; a++)
+		x->state_bytes += (double)sw_shape_bytes(
+			sw_value_shape(x->program, x->inputs[x->program->aliases.data[a].input]));
+}
+
+static void look(inspection *x)
+{
+	count_times(x);
+	for (sw_id id = 0; id < x->program->ops.len; id++)
+		count_op(x, id);
+	qsort(x->opcodes.data, x->opcodes.len, sizeof(*x->opcodes.data), compare_rows);
+	count_inputs(x);
+}
+
+/* ---- text ---------------------------------------------------------------------------------------------------- */
+
+static void add_amounts(const inspection *x, sw_text *text)
+{
+	const sw_program *p = x->program;
+	sw_text_addf(text, "%s: %zu ops in %zu computations, ", p->name, p->ops.len, p->computations.len);
+	sw_text_add_count(text, sw_program_flops(p));
+	sw_text_add(text, "FLOP per step\n");
+	sw_text_addf(text, "  inputs      %u, of which state %zu (", x->n_inputs, p->aliases.len);
+	sw_text_add_bytes(text, x->state_bytes);
+	sw_text_add(text, ")\n  parameters  ");
+	sw_text_add_count(text, x->parameters);
+	sw_text_add(text, " (");
+	sw_text_add_bytes(text, x->parameter_bytes);
+	sw_text_add(text, ")\n  peak memory ");
+	sw_text_add_bytes(text, (double)sw_program_peak_bytes(p, p->entry));
+	sw_text_add(text, " on one device\n\n");
+}
+
+static void add_opcodes(const inspection *x, sw_text *text)
+{
+	static const char *const headings[] = {"opcode", "ops", "FLOP", "bytes"};
+	sw_table table;
+	sw_text cell = {0};
+	sw_table_init(&table, SW_COUNT(headings), headings);
+	for (size_t i = 0; i < x->opcodes.len; i++) {
+		const opcode_row *row = &x->opcodes.data[i];
+		sw_table_cell(&table, "%s", row->name);
+		sw_table_cell(&table, "%lld", (long long)row->count);
+		sw_text_clear(&cell);
+		sw_text_add_count(&cell, row->flops);
+		sw_table_cell(&table, "%s", cell.data);
+		sw_text_clear(&cell);
+		sw_text_add_bytes(&cell, row->bytes);
+		sw_table_cell(&table, "%s", cell.data);
+	}
+	sw_table_add_to(&table, text);
+	sw_table_clear(&table);
+	sw_text_clear(&cell);
+}
+
+static void add_loops(const inspection *x, sw_text *text)
+{
+	for (size_t i = 0; i < x->loops.len; i++) {
+		const sw_op *op = sw_op_at(x->program, x->loops.data[i]);
+		sw_text_addf(text, "%sloop %s: ", i ? "" : "\n", op->name);
+		if (op->attrs->loop.trip_count < 0)
+			sw_text_add(text, "unknown number of trips\n");
+		else
+			sw_text_addf(text, "%lld trips\n", (long long)op->attrs->loop.trip_count);
+	}
+}
+
+/* ---- rules ----------------------------------------------------------------------------------------------------- */
+
+typedef struct obstacle {
+	const char *why;
+	bool missing;
+	int64_t count;
+	const char *example;
+} obstacle;
+typedef SW_VEC(obstacle) obstacles;
+
+static void add_obstacle(obstacles *list, const sw_rule *rule, const char *name)
+{
+	for (size_t i = 0; i < list->len; i++) {
+		if (strcmp(list->data[i].why, rule->whole) == 0) {
+			list->data[i].count++;
+			return;
+		}
+	}
+	sw_vec_push(list, ((obstacle){rule->whole, rule->missing, 1, name}));
+}
+
+static void find_obstacles(inspection *x, obstacles *list)
+{
+	for (sw_id id = 0; id < x->program->ops.len; id++) {
+		const sw_op *op = sw_op_at(x->program, id);
+		const sw_rule *rule = x->times[op->computation] > 0 ? sw_rule_make(x->program, id, &x->arena) : NULL;
+		if (rule && rule->whole)
+			add_obstacle(list, rule, op->name);
+	}
+}
+
+static void add_rules(const obstacles *list, sw_text *text)
+{
+	sw_text_add(text, list->len ? "\nwhat stays whole:\n" : "\nnothing has to stay whole\n");
+	for (size_t i = 0; i < list->len; i++)
+		sw_text_addf(text, "  %lld x %s%s (such as %s)\n", (long long)list->data[i].count, list->data[i].why,
+		             list->data[i].missing ? ": no rule" : "", list->data[i].example);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------ */
+
+static json_t *opcodes_json(const inspection *x)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < x->opcodes.len; i++) {
+		const opcode_row *row = &x->opcodes.data[i];
+		json_array_append_new(list, json_pack("{s:s, s:I, s:f, s:f}", "opcode", row->name, "ops",
+		                                      (json_int_t)row->count, "flops", row->flops, "bytes", row->bytes));
+	}
+	return list;
+}
+
+static json_t *loops_json(const inspection *x)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < x->loops.len; i++) {
+		const sw_op *op = sw_op_at(x->program, x->loops.data[i]);
+		int64_t trips = op->attrs->loop.trip_count;
+		json_array_append_new(list, json_pack("{s:s, s:o}", "name", op->name, "trips",
+		                                      trips < 0 ? json_null() : json_integer(trips)));
+	}
+	return list;
+}
+
+static json_t *rules_json(const obstacles *list)
+{
+	json_t *json = json_array();
+	for (size_t i = 0; i < list->len; i++)
+		json_array_append_new(json, json_pack("{s:s, s:b, s:I, s:s}", "why", list->data[i].why, "missing",
+		                                      list->data[i].missing, "ops", (json_int_t)list->data[i].count,
+		                                      "example", list->data[i].example));
+	return json;
+}
+
+static json_t *result_json(const inspection *x)
+{
+	const sw_program *p = x->program;
+	return json_pack("{s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "name", p->name, "ops",
+	                 (json_int_t)p->ops.len, "computations", (json_int_t)p->computations.len, "flops",
+	                 sw_program_flops(p), "bytes", sw_program_bytes(p), "inputs", (json_int_t)x->n_inputs, "parameters",
+	                 (json_int_t)x->parameters, "parameter_bytes", (json_int_t)x->parameter_bytes, "state_bytes",
+	                 (json_int_t)x->state_bytes, "aliases", (json_int_t)p->aliases.len, "peak_bytes",
+	                 (json_int_t)sw_program_peak_bytes(p, p->entry), "loops", loops_json(x), "opcodes",
+	                 opcodes_json(x));
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
+
+static void describe(cli *c, inspection *x)
+{
+	sw_text text = {0};
+	obstacles list = {0};
+	add_amounts(x, &text);
+	add_opcodes(x, &text);
+	add_loops(x, &text);
+	c->result = result_json(x);
+	if (c->values.rules) {
+		find_obstacles(x, &list);
+		add_rules(&list, &text);
+		json_object_set_new(c->result, "rules", rules_json(&list));
+	}
+	cli_print(c, &text);
+	sw_vec_clear(&list);
+}
+
+static sw_status inspect(cli *c, sw_error *err)
+{
+	sw_program *program;
+	sw_sidecar sidecar;
+	sw_status status = cli_load_program(c->argument, &program, &sidecar, err);
+	if (status)
+		return status;
+	inspection x = {.program = program, .sidecar = &sidecar};
+	sw_arena_init(&x.arena);
+	look(&x);
+	describe(c, &x);
+	sw_vec_clear(&x.opcodes);
+	sw_vec_clear(&x.loops);
+	sw_arena_clear(&x.arena);
+	sw_sidecar_clear(&sidecar);
+	sw_program_free(program);
+	return SW_OK;
+}
+
+static const char *const options[] = {"--rules", NULL};
+const cli_command cli_inspect = {
+	.name = "inspect",
+	.argument = "PROGRAM",
+	.summary = "what a program consists of: ops, FLOPs, parameters, state, memory, loops",
+	.example = "shardwright inspect tests/programs/gpt.hlo.gz --rules",
+	.options = options,
+	.run = inspect,
+};

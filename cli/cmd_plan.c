@@ -1,0 +1,168 @@
+#include "cli.h"
+
+#include <string.h>
+
+/* ---- printing programs instead of planning ------------------------------------------------------------- */
+
+static const char *const stages[] = {"read", "canonical", "partition"};
+
+static sw_status check_stage(const cli *c, sw_error *err)
+{
+	const char *stage = c->values.dump_after;
+	for (size_t i = 0; stage && i < SW_COUNT(stages); i++)
+		if (strcmp(stage, stages[i]) == 0)
+			return c->values.json ? sw_fail(err, SW_ERR_INPUT, "--dump-after prints a program: leave --json out")
+			                      : SW_OK;
+	return stage ? sw_fail(err, SW_ERR_INPUT, "--dump-after %s: expected read, canonical or partition", stage) : SW_OK;
+}
+
+static bool dumps(const cli *c, const char *stage)
+{
+	return c->values.dump_after && strcmp(c->values.dump_after, stage) == 0;
+}
+
+static sw_status dump(const cli *c, const sw_program *program)
+{
+	sw_text text = {0};
+	sw_program_print(program, &text);
+	cli_print(c, &text);
+	return SW_OK;
+}
+
+static sw_status dump_canonical(const cli *c, const sw_program *program, sw_error *err)
+{
+	sw_program *canonical = NULL;
+	sw_status status = sw_rewrite_canonical(program, &canonical, err);
+	if (status == SW_OK)
+		dump(c, canonical);
+	sw_program_free(canonical);
+	return status;
+}
+
+static sw_status dump_partition(const cli *c, const sw_plan *plan, sw_error *err)
+{
+	sw_program *local = NULL;
+	sw_status status = sw_partition(plan, &local, err);
+	if (status == SW_OK)
+		dump(c, local);
+	sw_program_free(local);
+	return status;
+}
+
+/* ---- planning -------------------------------------------------------------------------------------------- */
+
+static sw_status check_usage(const cli *c, sw_error *err)
+{
+	sw_status status = check_stage(c, err);
+	if (status || dumps(c, "read") || dumps(c, "canonical"))
+		return status;
+	if (!c->values.cluster)
+		return sw_fail(err, SW_ERR_INPUT, "plan: which cluster? Add --cluster FILE, such as clusters/local-2x2.yaml");
+	if (!c->values.output && !c->values.dump_after)
+		return sw_fail(err, SW_ERR_INPUT, "plan: where should the plan go? Add -o PLAN");
+	if (c->values.json && c->values.output && strcmp(c->values.output, "-") == 0)
+		return sw_fail(err, SW_ERR_INPUT, "-o - and --json both need standard output: leave one out");
+	return SW_OK;
+}
+
+static sw_status read_cluster(const cli *c, sw_cluster *cluster, sw_error *err)
+{
+	sw_status status = sw_cluster_read(c->values.cluster, cluster, err);
+	if (status)
+		return sw_error_in_file(err, status, c->values.cluster);
+	if (!c->values.devices || c->values.devices == cluster->n_devices)
+		return SW_OK;
+	status = sw_fail_at(err, SW_ERR_INPUT, c->values.cluster, 0, 0,
+	                    "this cluster has %lld devices and --devices says %lld: name a cluster file of that size",
+	                    (long long)cluster->n_devices, (long long)c->values.devices);
+	sw_cluster_clear(cluster);
+	return status;
+}
+
+static void summarise(const cli *c, const sw_plan *plan)
+{
+	sw_text text = {0};
+	for (size_t i = 0; i < plan->warnings.len; i++)
+		cli_note(c, "warning: %s", plan->warnings.data[i]);
+	sw_text_addf(&text, "%s on %lld devices: step ", plan->chosen, (long long)plan->cluster->n_devices);
+	sw_text_add_seconds(&text, plan->predicted.step_time_s);
+	sw_text_add(&text, " (compute ");
+	sw_text_add_seconds(&text, plan->predicted.compute_s);
+	sw_text_add(&text, ", communication ");
+	sw_text_add_seconds(&text, plan->predicted.communication_s);
+	sw_text_add(&text, "), payload ");
+	sw_text_add_bytes(&text, (double)plan->predicted.payload_bytes);
+	sw_text_add(&text, ", peak ");
+	sw_text_add_bytes(&text, (double)plan->predicted.peak_bytes);
+	sw_text_addf(&text, " per device; gap %.1f %%; planned in ", 100 * plan->gap);
+	sw_text_add_seconds(&text, plan->planning_s);
+	cli_note(c, "%s", text.data);
+	sw_text_clear(&text);
+}
+
+static sw_status finish(cli *c, const sw_plan *plan, sw_error *err)
+{
+	if (dumps(c, "partition"))
+		return dump_partition(c, plan, err);
+	sw_status status = sw_plan_write(plan, c->values.output, err);
+	if (status)
+		return sw_error_in_file(err, status, c->values.output);
+	summarise(c, plan);
+	c->result = sw_plan_summary(plan);
+	return SW_OK;
+}
+
+static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *sidecar, sw_error *err)
+{
+	sw_cluster cluster;
+	sw_plan *plan = NULL;
+	sw_plan_options options = {
+		.memory_bytes = c->values.memory,
+		.time_limit_s = c->values.time_limit,
+		.quiet = c->values.quiet,
+		.measure = sw_partition_measure,
+	};
+	sw_status status = sw_plan_strategy_parse(c->values.strategy ? c->values.strategy : "auto", &options.strategy, err);
+	if (status == SW_OK)
+		status = read_cluster(c, &cluster, err);
+	if (status)
+		return status;
+	status = sw_plan_make(program, c->argument, sidecar, &cluster, &options, &plan, err);
+	if (status == SW_OK)
+		status = finish(c, plan, err);
+	sw_plan_free(plan);
+	sw_cluster_clear(&cluster);
+	return status;
+}
+
+static sw_status plan_program(cli *c, sw_error *err)
+{
+	sw_program *program = NULL;
+	sw_sidecar sidecar;
+	sw_status status = check_usage(c, err);
+	if (status == SW_OK)
+		status = cli_load_program(c->argument, &program, &sidecar, err);
+	if (status)
+		return status;
+	if (dumps(c, "read"))
+		status = dump(c, program);
+	else if (dumps(c, "canonical"))
+		status = dump_canonical(c, program, err);
+	else
+		status = make_plan(c, program, &sidecar, err);
+	sw_sidecar_clear(&sidecar);
+	sw_program_free(program);
+	return status;
+}
+
+static const char *const options[] = {"--cluster", "-o", "--devices", "--strategy", "--memory", "--time-limit", "--dump-after",
+				      NULL};
+const cli_command cli_plan_command = {
+	.name = "plan",
+	.argument = "PROGRAM",
+	.summary = "choose how a program runs on a cluster, and write the plan",
+	.details = "PROGRAM is HLO text, plain or gzip. Exit code 1: nothing fits in memory.",
+	.example = "shardwright plan tests/programs/gpt.hlo.gz --cluster clusters/local-2x2.yaml -o gpt.plan",
+	.options = options,
+	.run = plan_program,
+};

@@ -1,0 +1,214 @@
+#include "cli.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- stopping ---------------------------------------------------------------------------------------------- */
+
+/* What a signal handler can reach has to be a variable. */
+static volatile bool stop_asked;
+
+static void ask_to_stop(int signal_number)
+{
+	(void)signal_number;
+	stop_asked = true;
+}
+
+/* Ctrl-C ends the run after the step; a second one ends the process. */
+static void watch_signals(void)
+{
+	struct sigaction action = {.sa_handler = ask_to_stop, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+/* ---- progress ------------------------------------------------------------------------------------------------ */
+
+typedef struct watch {
+	const cli *c;
+	sw_progress progress;
+	int64_t steps, tokens; /* of a step */
+} watch;
+
+static void show_step(void *context, int64_t step, double loss, double seconds)
+{
+	watch *w = context;
+	int64_t done = step + 1, tenth = SW_MAX(w->steps / 10, 1);
+	double rate = (double)w->tokens / seconds;
+	char speed[48] = "";
+	if (w->tokens)
+		snprintf(speed, sizeof(speed), "  %.0f tokens/s", rate);
+	sw_progress_update(&w->progress, (double)done / (double)w->steps, "step %" PRId64 "/%" PRId64 "  loss %.4f%s", done,
+	                   w->steps, loss, speed);
+	if (w->c->values.verbose || (!w->progress.active && (done % tenth == 0 || done == w->steps)))
+		cli_note(w->c, "step %" PRId64 "/%" PRId64 "  loss %.4f%s", done, w->steps, loss, speed);
+}
+
+/* ---- data ------------------------------------------------------------------------------------------------------ */
+
+static sw_shape tokens_shape(const cli_plan *loaded)
+{
+	sw_arena arena;
+	const sw_id *inputs;
+	sw_arena_init(&arena);
+	sw_program_inputs(loaded->plan->program, loaded->plan->program->entry, &arena, &inputs);
+	sw_shape shape = sw_value_shape(loaded->plan->program, inputs[loaded->sidecar.tokens_input]);
+	sw_arena_clear(&arena);
+	return shape;
+}
+
+static sw_status open_data(const cli *c, const cli_plan *loaded, sw_data *data, sw_error *err)
+{
+	if (!c->values.data.len)
+		return SW_OK;
+	if (loaded->sidecar.tokens_input < 0)
+		return sw_fail(err, SW_ERR_INPUT, "%s takes no tokens: leave --data out", loaded->plan->program->name);
+	sw_shape shape = tokens_shape(loaded);
+	return sw_data_open(c->values.data.data, (int)c->values.data.len, loaded->sidecar.vocabulary,
+	                    shape.rank == 2 ? shape.dims[1] : 1, data, err);
+}
+
+/* ---- how many ranks --------------------------------------------------------------------------------------------- */
+
+static sw_status check_ranks(const cli *c, const sw_plan *plan, sw_error *err)
+{
+	int64_t devices = plan->cluster->n_devices;
+	if (c->transport && c->values.ranks)
+		return sw_fail(err, SW_ERR_INPUT, "--ranks is for one process without mpirun: leave it out");
+	if (c->transport && devices != c->transport->size)
+		return sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
+		                  "the plan is for %" PRId64 " devices and mpirun started %d ranks: mpirun -n %" PRId64
+		                  ", or make a plan for %d",
+		                  devices, c->transport->size, devices, c->transport->size);
+	if (c->values.ranks && c->values.ranks != devices)
+		return sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
+		                  "the plan is for %" PRId64 " devices and --ranks says %" PRId64, devices, c->values.ranks);
+	if (!c->transport && !c->values.ranks && devices > 1)
+		return sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
+		                  "the plan is for %" PRId64 " devices: start it with mpirun -n %" PRId64
+		                  ", or add --ranks %" PRId64 " for threads",
+		                  devices, devices, devices);
+	return SW_OK;
+}
+
+/* ---- results ------------------------------------------------------------------------------------------------------ */
+
+static json_t *losses_json(const sw_run_result *result)
+{
+	json_t *list = json_array();
+	for (int64_t i = 0; i < result->steps; i++)
+		json_array_append_new(list, isfinite(result->losses[i]) ? json_real(result->losses[i]) : json_null());
+	return list;
+}
+
+static json_t *result_json(const cli_plan *loaded, const sw_run_result *result)
+{
+	return json_pack("{s:I, s:I, s:o, s:f, s:f, s:I, s:I, s:I}", "steps", (json_int_t)result->steps, "ranks",
+	                 (json_int_t)loaded->plan->cluster->n_devices, "losses", losses_json(result), "step_time_s",
+	                 result->step_time_s, "tokens_per_s", result->tokens_per_s, "payload_bytes",
+	                 (json_int_t)result->payload_bytes, "wire_bytes", (json_int_t)result->wire_bytes, "peak_bytes",
+	                 (json_int_t)result->peak_bytes);
+}
+
+static void describe(const cli_plan *loaded, const sw_run_result *result, sw_text *text)
+{
+	sw_text_addf(text, "steps      %" PRId64 " on %" PRId64 " rank%s\n", result->steps,
+	             loaded->plan->cluster->n_devices, loaded->plan->cluster->n_devices == 1 ? "" : "s");
+	if (result->steps > 0)
+		sw_text_addf(text, "loss       %.4f -> %.4f\n", result->losses[0], result->losses[result->steps - 1]);
+	sw_text_add(text, "step time  ");
+	sw_text_add_seconds(text, result->step_time_s);
+	if (result->tokens_per_s > 0)
+		sw_text_addf(text, " (%.0f tokens/s)", result->tokens_per_s);
+	sw_text_add(text, "\nsent       ");
+	sw_text_add_bytes(text, (double)result->payload_bytes);
+	sw_text_add(text, " of payload per step and rank, ");
+	sw_text_add_bytes(text, (double)result->wire_bytes);
+	sw_text_add(text, " on the wire\npeak       ");
+	sw_text_add_bytes(text, (double)result->peak_bytes);
+	sw_text_add(text, " of tensors per rank\n");
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
+
+/* What all ranks load and check must have succeeded on all of them; then they speak with one voice. */
+static sw_status agree(const cli *c, sw_status status, sw_error *err)
+{
+	return c->transport ? c->transport->ops->agree(c->transport, status, err) : status;
+}
+
+static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data, sw_run_result *result, sw_error *err)
+{
+	watch w = {.c = c, .steps = c->values.steps};
+	if (loaded->sidecar.tokens_input >= 0) {
+		sw_shape shape = tokens_shape(loaded);
+		w.tokens = shape.rank == 2 ? shape.dims[0] * (shape.dims[1] - 1) : 0;
+	}
+	sw_run_options options = {
+		.steps = c->values.steps,
+		.seed = (uint64_t)c->values.seed,
+		.quiet = c->values.quiet,
+		.blas_threads = (int)SW_MIN(c->values.threads, 4096),
+		.stop = &stop_asked,
+		.on_step = show_step,
+		.context = &w,
+	};
+	const sw_data *tokens = c->values.data.len ? data : NULL;
+	watch_signals();
+	sw_progress_start(&w.progress, "training", c->values.quiet || c->values.verbose || !cli_speaks(c));
+	sw_status status = c->transport ? sw_run_train(loaded->plan, &loaded->sidecar, tokens, c->transport, &options, result, err)
+	                                : sw_run_train_local(loaded->plan, &loaded->sidecar, tokens, &options, result, err);
+	sw_progress_end(&w.progress);
+	if (status == SW_OK && result->steps < c->values.steps)
+		cli_note(c, "stopped after step %" PRId64, result->steps);
+	return status;
+}
+
+static sw_status run_loaded(cli *c, const cli_plan *loaded, sw_error *err)
+{
+	sw_data data = {0};
+	sw_run_result result = {0};
+	sw_text text = {0};
+	sw_status status = open_data(c, loaded, &data, err);
+	status = agree(c, status, err);
+	if (status == SW_OK)
+		status = train(c, loaded, &data, &result, err);
+	if (status == SW_OK) {
+		c->result = result_json(loaded, &result);
+		describe(loaded, &result, &text);
+		cli_print(c, &text);
+	}
+	sw_run_result_clear(&result);
+	sw_data_close(&data);
+	return status;
+}
+
+static sw_status run(cli *c, sw_error *err)
+{
+	cli_plan loaded;
+	sw_status status = cli_load_plan(c, c->argument, true, &loaded, err);
+	bool have_plan = status == SW_OK;
+	if (have_plan)
+		status = check_ranks(c, loaded.plan, err);
+	status = agree(c, status, err);
+	if (status == SW_OK)
+		status = run_loaded(c, &loaded, err);
+	if (have_plan)
+		cli_plan_clear(&loaded);
+	return status;
+}
+
+static const char *const options[] = {"--data", "--steps", "--seed", "--ranks", "--threads", NULL};
+const cli_command cli_run = {
+	.name = "run",
+	.argument = "PLAN|PROGRAM",
+	.summary = "train: a plan on as many ranks as it has devices, or a program on one",
+	.details = "Under mpirun each process is a rank. Alone, --ranks N makes N threads the ranks. Ctrl-C ends the run after a step.",
+	.example = "mpirun -n 4 shardwright run gpt.plan --data corpus.txt --steps 200",
+	.options = options,
+	.run = run,
+};

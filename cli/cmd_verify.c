@@ -1,0 +1,115 @@
+#include "cli.h"
+
+#include <string.h>
+
+#define SHOWN 10 /* rows of outputs, without -v */
+
+/* Nearest to their tolerance first; those that miss it before all. */
+static int compare_rows(const void *a, const void *b)
+{
+	const sw_verify_row *x = a, *y = b;
+	double of_x = x->tolerance > 0 ? x->relative / x->tolerance : x->relative;
+	double of_y = y->tolerance > 0 ? y->relative / y->tolerance : y->relative;
+	if (x->ok != y->ok)
+		return x->ok - y->ok;
+	return (of_x < of_y) - (of_x > of_y);
+}
+
+static json_t *result_json(const sw_verify_result *result)
+{
+	json_t *outputs = json_array();
+	for (size_t i = 0; i < result->rows.len; i++) {
+		const sw_verify_row *row = &result->rows.data[i];
+		json_array_append_new(outputs, json_pack("{s:s, s:f, s:f, s:s, s:b}", "name", row->name, "error",
+		                                         row->relative, "tolerance", row->tolerance, "unit",
+		                                         row->in_lr_units ? "learning rate" : "norm", "ok", row->ok));
+	}
+	return json_pack("{s:b, s:f, s:o, s:I, s:I}", "ok", result->ok, "max_rel_error", result->max_rel_error, "outputs",
+	                 outputs, "payload_bytes", (json_int_t)result->payload_bytes, "predicted_payload_bytes",
+	                 (json_int_t)result->predicted_payload_bytes);
+}
+
+static void add_table(sw_verify_result *result, size_t shown, sw_text *text)
+{
+	static const char *const headings[] = {"output", "error", "allowed", "unit", ""};
+	sw_table table;
+	sw_table_init(&table, SW_COUNT(headings), headings);
+	qsort(result->rows.data, result->rows.len, sizeof(*result->rows.data), compare_rows);
+	for (size_t i = 0; i < result->rows.len && (i < shown || !result->rows.data[i].ok); i++) {
+		const sw_verify_row *row = &result->rows.data[i];
+		sw_table_cell(&table, "%s", row->name);
+		sw_table_cell(&table, "%.1e", row->relative);
+		sw_table_cell(&table, "%.1e", row->tolerance);
+		sw_table_cell(&table, "%s", row->in_lr_units ? "lr" : "norm");
+		sw_table_cell(&table, "%s", row->ok ? "" : "WRONG");
+	}
+	sw_table_add_to(&table, text);
+	sw_table_clear(&table);
+	if (shown < result->rows.len)
+		sw_text_addf(text, "... of %zu outputs; -v shows all\n", result->rows.len);
+}
+
+static void describe(sw_verify_result *result, bool all, sw_text *text)
+{
+	add_table(result, all ? result->rows.len : SHOWN, text);
+	sw_text_addf(text, "\n%s: largest relative error %.1e; payload of a step ", result->ok ? "equal" : "NOT EQUAL",
+	             result->max_rel_error);
+	sw_text_add_bytes(text, (double)result->payload_bytes);
+	if (result->payload_bytes == result->predicted_payload_bytes)
+		sw_text_add(text, ", as predicted\n");
+	else
+		sw_text_addf(text, " (%lld bytes), NOT THE %lld BYTES PREDICTED\n", (long long)result->payload_bytes,
+		             (long long)result->predicted_payload_bytes);
+}
+
+static size_t count_wrong(const sw_verify_result *result)
+{
+	size_t wrong = 0;
+	for (size_t i = 0; i < result->rows.len; i++)
+		wrong += !result->rows.data[i].ok;
+	return wrong;
+}
+
+static sw_status judge(const cli *c, const sw_verify_result *result, sw_error *err)
+{
+	size_t wrong = count_wrong(result);
+	if (result->ok)
+		return SW_OK;
+	if (wrong)
+		return sw_fail_at(err, SW_NO, c->argument, 0, 0, "%zu of %zu outputs differ from the serial program's", wrong,
+		                  result->rows.len);
+	return sw_fail_at(err, SW_NO, c->argument, 0, 0, "a step sends %lld bytes per rank, and the plan predicts %lld",
+	                  (long long)result->payload_bytes, (long long)result->predicted_payload_bytes);
+}
+
+static sw_status verify(cli *c, sw_error *err)
+{
+	cli_plan loaded;
+	sw_verify_result result;
+	sw_text text = {0};
+	sw_status status = cli_load_plan(c, c->argument, false, &loaded, err);
+	if (status)
+		return status;
+	status = sw_run_verify(loaded.plan, &loaded.sidecar, (uint64_t)c->values.seed, &result, err);
+	if (status == SW_OK) {
+		c->result = result_json(&result);
+		describe(&result, c->values.verbose, &text);
+		cli_print(c, &text);
+		status = judge(c, &result, err);
+	}
+	sw_verify_result_clear(&result);
+	cli_plan_clear(&loaded);
+	return status;
+}
+
+static const char *const options[] = {"--seed", NULL};
+const cli_command cli_verify = {
+	.name = "verify",
+	.argument = "PLAN",
+	.summary = "run one step partitioned, on threads, beside the serial program, and compare all outputs",
+	.details = "Inputs are random, as the sidecar of the program says. Compared are each device's part of each output, and\n"
+		   "the bytes sent with those predicted. Parameters are compared in units of the learning rate (lr).",
+	.example = "shardwright verify gpt.plan",
+	.options = options,
+	.run = verify,
+};

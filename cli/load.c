@@ -1,0 +1,114 @@
+/* Loading what the commands work on. */
+#include "cli.h"
+
+#include <string.h>
+
+/* One device, for programs that are run as they are. Its figures matter to no one: nothing is planned. */
+static const char one_device[] = "version: 1\n"
+				 "name: one-device\n"
+				 "levels:\n"
+				 "  - {name: device, count: 1, latency: 1 us, bandwidth: 1 GB/s}\n"
+				 "device:\n"
+				 "  name: this-machine\n"
+				 "  memory: 1 TiB\n"
+				 "  memory_bandwidth: 10 GB/s\n"
+				 "  kernel_overhead: 1 us\n"
+				 "  matmul_efficiency: 1\n"
+				 "  flops: {f32: 100 GFLOP/s}\n";
+
+sw_status cli_load_program(const char *path, sw_program **program, sw_sidecar *sidecar, sw_error *err)
+{
+	sw_status status = sw_read_program(path, program, err);
+	if (status)
+		return sw_error_in_file(err, status, path);
+	status = sw_sidecar_find(path, *program, sidecar, err);
+	if (status) {
+		sw_program_free(*program);
+		*program = NULL;
+	}
+	return status;
+}
+
+static bool exists(const char *path)
+{
+	FILE *file = fopen(path, "rb");
+	if (file)
+		fclose(file);
+	return file != NULL;
+}
+
+/* Where sw_plan_read found the program: as the plan says, else beside the plan. */
+static const char *find_program(cli *c, const char *plan_path, const char *program_path)
+{
+	const char *slash = strrchr(plan_path, '/');
+	if (exists(program_path) || program_path[0] == '/' || !slash)
+		return program_path;
+	return sw_arena_printf(&c->arena, "%.*s/%s", (int)(slash - plan_path), plan_path, program_path);
+}
+
+static sw_status load_plan(cli *c, const char *path, cli_plan *loaded, sw_error *err)
+{
+	sw_status status = sw_plan_read(path, &loaded->cluster, &loaded->plan, err);
+	if (status)
+		return sw_error_in_file(err, status, path);
+	status = sw_sidecar_find(find_program(c, path, loaded->plan->program_path), loaded->plan->program,
+	                         &loaded->sidecar, err);
+	if (status) {
+		sw_plan_free(loaded->plan);
+		sw_cluster_clear(&loaded->cluster);
+	}
+	return status;
+}
+
+static sw_status load_as_plan(const char *path, cli_plan *loaded, sw_error *err)
+{
+	sw_program *program;
+	sw_status status = cli_load_program(path, &program, &loaded->sidecar, err);
+	if (status)
+		return status;
+	status = sw_cluster_parse(one_device, strlen(one_device), "one device", &loaded->cluster, err);
+	if (status == SW_OK) {
+		status = sw_plan_replicated(program, &loaded->cluster, &loaded->plan, err);
+		if (status)
+			sw_cluster_clear(&loaded->cluster);
+	}
+	sw_program_free(program);
+	if (status)
+		sw_sidecar_clear(&loaded->sidecar);
+	return status;
+}
+
+/* Plans are JSON. */
+static sw_status is_plan(const char *path, bool *plan, sw_error *err)
+{
+	char *text;
+	size_t length;
+	sw_status status = sw_file_read(path, &text, &length, err);
+	if (status)
+		return sw_error_in_file(err, status, path);
+	*plan = text[strspn(text, " \t\r\n")] == '{';
+	free(text);
+	return SW_OK;
+}
+
+sw_status cli_load_plan(cli *c, const char *path, bool or_program, cli_plan *loaded, sw_error *err)
+{
+	bool plan = true;
+	*loaded = (cli_plan){0};
+	sw_status status = is_plan(path, &plan, err);
+	if (status)
+		return status;
+	if (plan)
+		return load_plan(c, path, loaded, err);
+	if (or_program)
+		return load_as_plan(path, loaded, err);
+	return sw_fail_at(err, SW_ERR_INPUT, path, 0, 0,
+	                  "this is no plan file: make one with shardwright plan PROGRAM --cluster FILE -o PLAN");
+}
+
+void cli_plan_clear(cli_plan *loaded)
+{
+	sw_plan_free(loaded->plan);
+	sw_sidecar_clear(&loaded->sidecar);
+	sw_cluster_clear(&loaded->cluster);
+}

@@ -1,0 +1,123 @@
+/* shardwright: the table of commands, and what all of them have in common. */
+#include "cli.h"
+
+#include <string.h>
+
+static const cli_command *const commands[] = {&cli_inspect, &cli_plan_command, &cli_explain, &cli_verify, &cli_run};
+
+static void print_usage(FILE *file)
+{
+	fputs("usage: shardwright COMMAND ARGUMENT [options]\n\n", file);
+	for (size_t i = 0; i < SW_COUNT(commands); i++)
+		fprintf(file, "  %-8s %-14s %s\n", commands[i]->name, commands[i]->argument, commands[i]->summary);
+	fputs("\nshardwright COMMAND --help says more about each.\n", file);
+}
+
+static const cli_command *find_command(const char *name)
+{
+	for (size_t i = 0; i < SW_COUNT(commands); i++)
+		if (strcmp(commands[i]->name, name) == 0)
+			return commands[i];
+	return NULL;
+}
+
+/* Asked before the options are read, and after that failed. */
+static bool wants_json(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], "--json") == 0)
+			return true;
+	return false;
+}
+
+static int refuse_command(int argc, char **argv)
+{
+	cli c = {0};
+	sw_error err;
+	sw_status status;
+	if (argc < 2)
+		status = sw_fail(&err, SW_ERR_INPUT, "which command? See shardwright --help");
+	else
+		status = sw_fail(&err, SW_ERR_INPUT,
+		                 "there is no command '%s', only inspect, plan, explain, verify, run; see shardwright --help",
+		                 argv[1]);
+	cli_print_error(&c, wants_json(argc, argv), &err);
+	return sw_status_exit_code(status);
+}
+
+/* Under mpirun, `run` is one rank of many from its first line on, so that one of them speaks. */
+static sw_status join_job(cli *c, sw_error *err)
+{
+	return c->command == &cli_run && sw_transport_under_mpi() ? sw_transport_mpi(&c->transport, err) : SW_OK;
+}
+
+static sw_status print_help(const cli *c)
+{
+	sw_text text = {0};
+	cli_print_help(c->command, &text);
+	if (cli_speaks(c))
+		fputs(text.data, stdout);
+	sw_text_clear(&text);
+	return SW_OK;
+}
+
+static void print_result(const cli *c)
+{
+	if (!c->values.json || !c->result || !cli_speaks(c))
+		return;
+	json_dumpf(c->result, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+	putchar('\n');
+}
+
+/* Results that could not be written are a failure: a full disk, a closed pipe. */
+static sw_status flush_output(sw_error *err)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return SW_OK;
+	return sw_fail(err, SW_ERR_IO, "standard output can't be written");
+}
+
+static void clear(cli *c)
+{
+	if (c->transport)
+		c->transport->ops->free(c->transport);
+	json_decref(c->result);
+	sw_vec_clear(&c->values.data);
+	sw_arena_clear(&c->arena);
+}
+
+/* The command's answer is printed in any case; `no` has an answer and an exit code. */
+static sw_status run_command(cli *c, int argc, char **argv, sw_error *err)
+{
+	sw_status status = join_job(c, err);
+	if (status == SW_OK)
+		status = cli_read_options(c, argc - 2, argv + 2, err);
+	if (status)
+		return status;
+	if (c->values.help)
+		return print_help(c);
+	status = c->command->run(c, err);
+	if (status == SW_OK || c->result)
+		print_result(c);
+	return status ? status : flush_output(err);
+}
+
+int main(int argc, char **argv)
+{
+	cli c = {0};
+	sw_error err = {0};
+	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)) {
+		print_usage(stdout);
+		return 0;
+	}
+	c.command = argc > 1 ? find_command(argv[1]) : NULL;
+	if (!c.command)
+		return refuse_command(argc, argv);
+	sw_arena_init(&c.arena);
+	sw_status status = run_command(&c, argc, argv, &err);
+	if (status)
+		cli_print_error(&c, wants_json(argc, argv) && !c.result, &err);
+	fflush(NULL);
+	clear(&c);
+	return sw_status_exit_code(status);
+}

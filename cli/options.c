@@ -1,0 +1,219 @@
+/* The table of all options, and reading them. */
+#include "cli.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#define AT(member) offsetof(cli_values, member)
+static const cli_option options[] = {
+	{"--cluster", "FILE", CLI_TEXT, AT(cluster), "the cluster to plan for (docs/cluster-file.md)"},
+	{"-o", "PLAN", CLI_TEXT, AT(output), "where to write the plan"},
+	{"--devices", "N", CLI_COUNT, AT(devices), "refuse a cluster with another number of devices"},
+	{"--strategy", "S", CLI_TEXT, AT(strategy), "auto, dp, zero1, zero3 or megatron:tp=K (default: auto)"},
+	{"--memory", "BYTES", CLI_BYTES, AT(memory),
+	 "memory per device, such as 16GiB (default: what the cluster file says)"},
+	{"--time-limit", "SECONDS", CLI_SECONDS, AT(time_limit), "stop searching after this time (default: none)"},
+	{"--dump-after", "STAGE", CLI_TEXT, AT(dump_after),
+	 "print the program after a stage and stop: read, canonical, partition"},
+	{"--data", "FILE,...", CLI_LIST, AT(data),
+	 "what to train on: bytes, or .npy files of tokens; may be repeated (default: random)"},
+	{"--steps", "N", CLI_COUNT, AT(steps), "how many steps (default: 100)"},
+	{"--seed", "N", CLI_COUNT, AT(seed), "of initial values and random data (default: 0)"},
+	{"--ranks", "N", CLI_COUNT, AT(ranks), "run N ranks as threads of this process, without mpirun"},
+	{"--threads", "N", CLI_COUNT, AT(threads), "threads of matrix products per rank (default: cores / ranks)"},
+	{"--rules", NULL, CLI_FLAG, AT(rules), "list the ops that can't be split, and why"},
+	{"--json", NULL, CLI_FLAG, AT(json), "print one JSON object, and nothing else, on standard output"},
+	{"-q", NULL, CLI_FLAG, AT(quiet), "no progress and no remarks"},
+	{"-v", NULL, CLI_FLAG, AT(verbose), "more remarks, longer tables"},
+	{"--help", NULL, CLI_FLAG, AT(help), "print this"},
+};
+static const char *const common[] = {"--json", "-q", "-v", "--help", NULL};
+static const struct {
+	const char *other, *name;
+} synonyms[] = {{"-h", "--help"}, {"--quiet", "-q"}, {"--verbose", "-v"}, {"--output", "-o"}};
+
+/* ---- finding ------------------------------------------------------------------------------------------------ */
+
+static bool is_in(const char *const *names, const char *name)
+{
+	for (; *names; names++)
+		if (strcmp(*names, name) == 0)
+			return true;
+	return false;
+}
+
+static const cli_option *find(const cli_command *command, const char *name)
+{
+	for (size_t i = 0; i < SW_COUNT(synonyms); i++)
+		if (strcmp(name, synonyms[i].other) == 0)
+			name = synonyms[i].name;
+	for (size_t i = 0; i < SW_COUNT(options); i++)
+		if (strcmp(options[i].name, name) == 0 && (is_in(command->options, name) || is_in(common, name)))
+			return &options[i];
+	return NULL;
+}
+
+/* ---- values -------------------------------------------------------------------------------------------------- */
+
+static sw_status bad_value(const cli_option *option, const char *value, const char *expected, sw_error *err)
+{
+	return sw_fail(err, SW_ERR_INPUT, "%s %s: expected %s", option->name, value, expected);
+}
+
+static bool parse_count(const char *text, int64_t *count)
+{
+	char *end;
+	errno = 0;
+	long long value = strtoll(text, &end, 10);
+	*count = value;
+	return end != text && !*end && errno == 0 && value >= 0;
+}
+
+static bool parse_seconds(const char *text, double *seconds)
+{
+	char *end;
+	*seconds = strtod(text, &end);
+	return end != text && (!*end || strcmp(end, "s") == 0) && isfinite(*seconds) && *seconds >= 0;
+}
+
+static bool parse_bytes(const char *text, int64_t *bytes)
+{
+	static const struct {
+		const char *name;
+		double factor;
+	} units[] = {
+		{"", 1},        {"B", 1},       {"kB", 1e3},    {"MB", 1e6},    {"GB", 1e9},
+		{"TB", 1e12},   {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
+	};
+	char *end;
+	double value = strtod(text, &end);
+	if (end == text || !isfinite(value) || value <= 0)
+		return false;
+	end += strspn(end, " ");
+	for (size_t i = 0; i < SW_COUNT(units); i++) {
+		if (strcmp(end, units[i].name) == 0 && value * units[i].factor < 0x1p62) {
+			*bytes = (int64_t)(value * units[i].factor);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* FILE,FILE: unless there is a file of that name. */
+static void add_list(cli *c, const char *value)
+{
+	FILE *file = fopen(value, "rb");
+	if (file) {
+		fclose(file);
+		sw_vec_push(&c->values.data, value);
+		return;
+	}
+	while (*value) {
+		size_t length = strcspn(value, ",");
+		if (length)
+			sw_vec_push(&c->values.data, sw_arena_text_n(&c->arena, value, length));
+		value += length + (value[length] == ',');
+	}
+}
+
+static sw_status set(cli *c, const cli_option *option, const char *value, sw_error *err)
+{
+	void *target = (char *)&c->values + option->offset;
+	switch (option->kind) {
+	case CLI_FLAG:
+		*(bool *)target = true;
+		return SW_OK;
+	case CLI_TEXT:
+		*(const char **)target = value;
+		return SW_OK;
+	case CLI_LIST:
+		add_list(c, value);
+		return SW_OK;
+	case CLI_COUNT:
+		return parse_count(value, target) ? SW_OK : bad_value(option, value, "a whole number, such as 4", err);
+	case CLI_BYTES:
+		return parse_bytes(value, target) ? SW_OK : bad_value(option, value, "a size, such as 16GiB", err);
+	default:
+		return parse_seconds(value, target) ? SW_OK : bad_value(option, value, "seconds, such as 2.5", err);
+	}
+}
+
+/* ---- the line --------------------------------------------------------------------------------------------------- */
+
+static sw_status take_argument(cli *c, const char *text, sw_error *err)
+{
+	if (c->argument)
+		return sw_fail(err, SW_ERR_INPUT, "%s takes one %s, and '%s' is one too many; see shardwright %s --help",
+		               c->command->name, c->command->argument, text, c->command->name);
+	c->argument = text;
+	return SW_OK;
+}
+
+/* One option, with its value in the same word (after =) or in the next; *used: words. */
+static sw_status take_option(cli *c, const char *word, const char *next, int *used, sw_error *err)
+{
+	size_t length = strcspn(word, "=");
+	const char *name = sw_arena_text_n(&c->arena, word, length), *value = word[length] ? word + length + 1 : NULL;
+	const cli_option *option = find(c->command, name);
+	*used = 1;
+	if (!option)
+		return sw_fail(err, SW_ERR_INPUT, "%s has no option %s; see shardwright %s --help", c->command->name, name,
+		               c->command->name);
+	if (option->kind == CLI_FLAG)
+		return value ? sw_fail(err, SW_ERR_INPUT, "%s takes no value", option->name) : set(c, option, NULL, err);
+	if (!value) {
+		value = next;
+		*used = 2;
+	}
+	if (!value || !*value)
+		return sw_fail(err, SW_ERR_INPUT, "%s: its value is missing, expected %s %s", option->name, option->name,
+		               option->value);
+	return set(c, option, value, err);
+}
+
+sw_status cli_read_options(cli *c, int argc, char **argv, sw_error *err)
+{
+	bool only_arguments = false;
+	sw_status status = SW_OK;
+	c->values.steps = 100;
+	for (int i = 0, used = 1; i < argc && status == SW_OK; i += used) {
+		used = 1;
+		if (!only_arguments && strcmp(argv[i], "--") == 0)
+			only_arguments = true;
+		else if (only_arguments || argv[i][0] != '-' || !argv[i][1])
+			status = take_argument(c, argv[i], err);
+		else
+			status = take_option(c, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &used, err);
+	}
+	if (status == SW_OK && !c->argument && !c->values.help)
+		return sw_fail(err, SW_ERR_INPUT, "%s: its %s is missing; see shardwright %s --help", c->command->name,
+		               c->command->argument, c->command->name);
+	return status;
+}
+
+static void print_option(const char *name, sw_text *text)
+{
+	for (size_t i = 0; i < SW_COUNT(options); i++) {
+		if (strcmp(options[i].name, name) != 0)
+			continue;
+		char left[64];
+		snprintf(left, sizeof(left), "%s %s", name, options[i].value ? options[i].value : "");
+		sw_text_addf(text, "  %-21s %s\n", left, options[i].help);
+	}
+}
+
+void cli_print_help(const cli_command *command, sw_text *text)
+{
+	sw_text_addf(text, "usage: shardwright %s %s [options]\n%s\n", command->name, command->argument,
+	             command->summary);
+	if (command->details)
+		sw_text_addf(text, "\n%s\n", command->details);
+	sw_text_add(text, "\noptions:\n");
+	for (const char *const *name = command->options; *name; name++)
+		print_option(*name, text);
+	for (const char *const *name = common; *name; name++)
+		print_option(*name, text);
+	sw_text_addf(text, "\nexample:\n  %s\n", command->example);
+	sw_text_add(text, "\nexit code: 0 success; 1 the answer is no; 2 bad usage or bad input\n");
+}

@@ -1,0 +1,147 @@
+/* From counted levels to places, atoms and the hash. */
+#include "cluster/topology.h"
+
+#include <string.h>
+
+/* ---- places -------------------------------------------------------------------------------------------- */
+
+static bool is_even(const level_parts *parts)
+{
+	for (int64_t u = 1; u < parts->units; u++)
+		if (parts->count[u] != parts->count[0])
+			return false;
+	return true;
+}
+
+/* parent[v]: the unit of the level above that holds part v. */
+static int32_t *list_parents(const level_parts *parts)
+{
+	int32_t *parent = sw_alloc((size_t)parts->total * sizeof(*parent));
+	int64_t v = 0;
+	for (int64_t u = 0; u < parts->units; u++)
+		for (int64_t k = 0; k < parts->count[u]; k++)
+			parent[v++] = (int32_t)u;
+	return parent;
+}
+
+/* From the innermost level, whose part number IS the device's number, outwards. */
+static void fill_places(sw_cluster *cluster, const level_parts *parts)
+{
+	int32_t n = cluster->n_levels;
+	int32_t *place = SW_NEW_N(&cluster->arena, int32_t, cluster->n_devices * n);
+	for (int64_t d = 0; d < cluster->n_devices; d++)
+		place[d * n + n - 1] = (int32_t)d;
+	for (int32_t level = n - 1; level > 0; level--) {
+		int32_t *parent = list_parents(&parts[level]);
+		for (int64_t d = 0; d < cluster->n_devices; d++)
+			place[d * n + level - 1] = parent[place[d * n + level]];
+		free(parent);
+	}
+	cluster->place = place;
+}
+
+int32_t sw_cluster_meeting_level(const sw_cluster *cluster, int64_t a, int64_t b)
+{
+	const int32_t *at_a = &cluster->place[a * cluster->n_levels], *at_b = &cluster->place[b * cluster->n_levels];
+	int32_t level = 0;
+	while (level < cluster->n_levels && at_a[level] == at_b[level])
+		level++;
+	return level;
+}
+
+/* ---- atoms ---------------------------------------------------------------------------------------------- */
+
+/* Prime factors of a count, larger primes first. */
+static bool add_atoms(sw_cluster *cluster, int64_t count, int32_t level)
+{
+	int32_t primes[64], n = 0;
+	for (int32_t p = 2; (int64_t)p * p <= count; p++)
+		for (; count % p == 0; count /= p)
+			primes[n++] = p;
+	if (count > 1)
+		primes[n++] = (int32_t)count;
+	if (cluster->atoms.n + n > SW_MAX_ATOMS)
+		return false;
+	while (n > 0) {
+		cluster->atom_level[cluster->atoms.n] = level;
+		cluster->atoms.size[cluster->atoms.n++] = primes[--n];
+	}
+	return true;
+}
+
+/* Outermost level at which devices meet that differ only in this atom: by looking at all of them. */
+static int32_t outermost_crossing(const sw_cluster *cluster, int32_t atom)
+{
+	int64_t stride = sw_atoms_stride(&cluster->atoms, atom);
+	int32_t outermost = cluster->n_levels;
+	for (int64_t d = 0; d < cluster->n_devices; d++) {
+		int64_t c = sw_atoms_coordinate(&cluster->atoms, d, atom);
+		for (int64_t k = 0; k < c; k++) {
+			int32_t level = sw_cluster_meeting_level(cluster, d, d - (c - k) * stride);
+			outermost = SW_MIN(outermost, level);
+		}
+	}
+	return outermost;
+}
+
+/* Levels down to the innermost unequal one are counted together; those below give atoms of their own. */
+static bool fill_atoms(sw_cluster *cluster, const level_parts *parts)
+{
+	int32_t unequal = -1;
+	for (int32_t level = 0; level < cluster->n_levels; level++)
+		if (!is_even(&parts[level]))
+			unequal = level;
+	if (unequal >= 0 && !add_atoms(cluster, parts[unequal].total, 0))
+		return false;
+	int32_t merged = cluster->atoms.n;
+	for (int32_t level = unequal + 1; level < cluster->n_levels; level++)
+		if (!add_atoms(cluster, parts[level].count[0], level))
+			return false;
+	for (int32_t a = 0; a < merged; a++)
+		cluster->atom_level[a] = outermost_crossing(cluster, a);
+	return true;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------ */
+
+static uint64_t hash_real(uint64_t hash, double value)
+{
+	uint64_t bits;
+	memcpy(&bits, &value, sizeof(bits));
+	return sw_hash_u64(hash, bits);
+}
+
+/* Names and the file's path do not count. */
+static uint64_t hash_cluster(const sw_cluster *cluster)
+{
+	const sw_device *device = &cluster->device;
+	uint64_t hash = sw_hash_u64((uint64_t)cluster->n_levels, (uint64_t)cluster->n_devices);
+	for (int32_t l = 0; l < cluster->n_levels; l++) {
+		const sw_level *level = &cluster->levels[l];
+		hash = hash_real(hash, level->latency_s);
+		hash = hash_real(hash, level->bandwidth);
+		hash = hash_real(hash, level->flow_bandwidth);
+	}
+	hash = sw_hash_u64(hash, (uint64_t)device->memory_bytes);
+	hash = hash_real(hash, device->memory_bandwidth);
+	hash = hash_real(hash, device->kernel_overhead_s);
+	hash = hash_real(hash, device->matmul_efficiency);
+	for (int type = 0; type < SW_TYPE_COUNT; type++)
+		if (device->flops[type] > 0)
+			hash = hash_real(sw_hash_bytes(sw_type_name((sw_type)type), strlen(sw_type_name((sw_type)type)), hash),
+			                 device->flops[type]);
+	return sw_hash_bytes(cluster->place,
+	                     (size_t)(cluster->n_devices * cluster->n_levels) * sizeof(*cluster->place), hash);
+}
+
+bool topology_fill(sw_cluster *cluster, const level_parts *parts)
+{
+	for (int32_t level = 0; level < cluster->n_levels; level++)
+		cluster->levels[level].count = is_even(&parts[level]) ? parts[level].count[0] : 0;
+	cluster->n_devices = parts[cluster->n_levels - 1].total;
+	fill_places(cluster, parts);
+	if (!fill_atoms(cluster, parts))
+		return false;
+	cluster->hash = hash_cluster(cluster);
+	return true;
+}

@@ -1,0 +1,273 @@
+/* Redistribution: the steps in order, the path written out, and the cache of paths. */
+#include "layout/search.h"
+
+#include <assert.h>
+#include <string.h>
+
+const char *sw_move_name(sw_move_kind kind)
+{
+	static const char *const names[] = {
+		[SW_MOVE_SLICE] = "slice", [SW_MOVE_TO_PARTIAL] = "to-partial", [SW_MOVE_ALL_GATHER] = "all-gather",
+		[SW_MOVE_ALL_REDUCE] = "all-reduce", [SW_MOVE_REDUCE_SCATTER] = "reduce-scatter",
+		[SW_MOVE_ALL_TO_ALL] = "all-to-all", [SW_MOVE_PERMUTE] = "permute"};
+	return (size_t)kind < SW_COUNT(names) ? names[kind] : "unknown";
+}
+
+/* ---- permute ------------------------------------------------------------------------------------------------ */
+
+static int64_t permuted_device(const sw_atoms *atoms, const sw_move *move, int64_t device)
+{
+	int64_t target = device;
+	for (int32_t a = 0; a < atoms->n; a++) {
+		if (!(move->atoms >> a & 1))
+			continue;
+		int32_t to = move->to_atom[a];
+		target += (int64_t)(sw_atoms_coordinate(atoms, device, a) - sw_atoms_coordinate(atoms, device, to)) *
+		          sw_atoms_stride(atoms, to);
+	}
+	return target;
+}
+
+int32_t sw_move_permute_pairs(const sw_atoms *atoms, const sw_move *move, sw_arena *arena, const int64_t **pairs)
+{
+	int64_t devices = sw_atoms_devices(atoms);
+	int64_t *list = SW_NEW_N(arena, int64_t, 2 * devices);
+	int32_t n = 0;
+	for (int64_t device = 0; device < devices; device++) {
+		int64_t target = permuted_device(atoms, move, device);
+		if (target == device)
+			continue;
+		list[2 * n] = device;
+		list[2 * n++ + 1] = target;
+	}
+	*pairs = list;
+	return n;
+}
+
+/* ---- the path written out -------------------------------------------------------------------------------------- */
+
+static sw_layout write_layout(const problem *p, const uint8_t *state)
+{
+	sw_layout layout = *p->from; /* for the frozen atoms */
+	for (int32_t u = 0; u < p->n_units; u++) {
+		const unit *here = &p->units[u];
+		for (int32_t k = 0; k < here->n; k++) {
+			sw_state *s = &layout.state[here->atom[k]];
+			*s = (sw_state){.kind = state[u] == UNIT_P ? SW_STATE_P : SW_STATE_B};
+			if (state[u] < UNIT_S)
+				continue;
+			const split_digit *d = &p->digits[unit_tuple(p, u, state[u])->digit[k]];
+			*s = (sw_state){.kind = SW_STATE_S, .dim = (int8_t)d->dim, .stride = d->stride};
+		}
+	}
+	layout.monoid = sw_layout_partial_atoms(&layout) ? p->monoid : SW_MONOID_NONE;
+	return layout;
+}
+
+static void write_move(const problem *p, const prices *table, const node *n, sw_move *move)
+{
+	*move = (sw_move){.kind = (sw_move_kind)n->kind, .atoms = table->atoms_of[n->mask]};
+	move->after = write_layout(p, n->state);
+	for (int32_t u = 0; u < p->n_units && move->kind == SW_MOVE_PERMUTE; u++) {
+		const unit *target = &p->units[table->permutations[n->permutation].to[u]];
+		for (int32_t k = 0; k < target->n && n->mask >> u & 1; k++)
+			move->to_atom[p->units[u].atom[k]] = (int8_t)target->atom[k];
+	}
+}
+
+static int64_t node_bytes(const problem *p, const prices *table, const node *n)
+{
+	uint32_t split = 0;
+	for (int32_t u = 0; u < p->n_units; u++)
+		split |= (uint32_t)(n->state[u] >= UNIT_S) << u;
+	return table->bytes_of[split];
+}
+
+static void write_path(const problem *p, const prices *table, const node *nodes, int32_t goal, sw_path *path)
+{
+	path->n = (int32_t)nodes[goal].so_far.moves;
+	path->seconds = nodes[goal].so_far.ps * 1e-12;
+	path->payload_bytes = nodes[goal].so_far.payload;
+	path->peak_bytes = 0;
+	int32_t k = path->n;
+	for (int32_t i = goal; nodes[i].parent >= 0; i = nodes[i].parent) {
+		int64_t both = node_bytes(p, table, &nodes[i]) + node_bytes(p, table, &nodes[nodes[i].parent]);
+		path->peak_bytes = SW_MAX(path->peak_bytes, both);
+		write_move(p, table, &nodes[i], &path->moves[--k]);
+	}
+	assert(k == 0);
+}
+
+/* ---- one redistribution, with tables that others may share ------------------------------------------------------- */
+
+typedef struct path_planner {
+	sw_redistribution how;
+	sw_arena arena;
+	sw_map price_index, bound_index;
+	SW_VEC(prices *) price_tables;
+	SW_VEC(bound *) bounds;
+	workspace work;
+} path_planner;
+
+static void planner_init(path_planner *planner, const sw_redistribution *how)
+{
+	memset(planner, 0, sizeof(*planner));
+	planner->how = *how;
+	sw_arena_init(&planner->arena);
+}
+
+static void planner_clear(path_planner *planner)
+{
+	workspace_clear(&planner->work);
+	sw_vec_clear(&planner->price_tables);
+	sw_vec_clear(&planner->bounds);
+	sw_map_clear(&planner->price_index);
+	sw_map_clear(&planner->bound_index);
+	sw_arena_clear(&planner->arena);
+}
+
+/* Prices depend on the bytes, the units and the sets of them that may move together. */
+static uint32_t find_prices(path_planner *planner, const problem *p)
+{
+	struct {
+		int64_t bytes;
+		uint32_t units[MAX_UNITS + 1];
+		uint8_t masks[MAX_MASKS];
+	} key = {.bytes = p->bytes};
+	for (int32_t u = 0; u < p->n_units; u++)
+		key.units[u] = p->units[u].atoms;
+	memcpy(key.masks, p->masks, (size_t)p->n_masks);
+	uint32_t fresh = (uint32_t)planner->price_tables.len;
+	uint32_t number = sw_map_intern(&planner->price_index, &key, sizeof(key), fresh);
+	if (number == fresh)
+		sw_vec_push(&planner->price_tables, prices_new(&planner->how, p, &planner->arena));
+	return number;
+}
+
+/* A bound depends on the prices, on the kinds of the target, and on what may become partial. */
+static const bound *find_bound(path_planner *planner, const problem *p, uint32_t table)
+{
+	uint32_t key[3] = {table, 0, p->to_partial}, fresh = (uint32_t)planner->bounds.len;
+	for (int32_t u = 0; u < p->n_units; u++)
+		key[1] |= kind_of(p, u, p->goal[u]) << 2 * u;
+	uint32_t number = sw_map_intern(&planner->bound_index, key, sizeof(key), fresh);
+	if (number == fresh)
+		sw_vec_push(&planner->bounds,
+		            bound_new(planner->price_tables.data[table], p, &planner->arena));
+	return planner->bounds.data[number];
+}
+
+/* Where memory is tight, a place that is seldom tried may be the only one. */
+static int32_t find_goal(path_planner *planner, problem *p, prices *table, const bound *least)
+{
+	int32_t goal = search_path(&planner->work, p, table, least);
+	if (goal >= 0 || p->thorough || planner->how.memory_bytes <= 0)
+		return goal;
+	p->thorough = true;
+	return search_path(&planner->work, p, table, least);
+}
+
+static bool plan_path(path_planner *planner, sw_shape shape, const sw_layout *from, const sw_layout *to, sw_path *path)
+{
+	problem p;
+	path->n = 0;
+	path->seconds = 0;
+	path->payload_bytes = path->peak_bytes = 0;
+	if (sw_layout_equal(from, to))
+		return true;
+	problem_init(&p, planner->how.atoms, shape, from, to);
+	uint32_t number = find_prices(planner, &p);
+	prices *table = planner->price_tables.data[number];
+	int32_t goal = find_goal(planner, &p, table, find_bound(planner, &p, number));
+	if (goal < 0) {
+		path->seconds = INFINITY;
+		return false;
+	}
+	write_path(&p, table, planner->work.nodes.data, goal, path);
+	return true;
+}
+
+static sw_status no_path(const sw_redistribution *how, sw_shape shape, const sw_layout *from, const sw_layout *to,
+                         sw_error *err)
+{
+	sw_text text = {0};
+	sw_layout_print(how->atoms, shape, from, &text);
+	sw_text_add(&text, " to ");
+	sw_layout_print(how->atoms, shape, to, &text);
+	sw_status status = sw_fail(err, SW_NO, "no path from %s within %lld bytes of memory", text.data,
+	                           (long long)how->memory_bytes);
+	sw_text_clear(&text);
+	return status;
+}
+
+sw_status sw_redistribute(const sw_redistribution *how, sw_shape shape, const sw_layout *from, const sw_layout *to,
+                          sw_path *path, sw_error *err)
+{
+	path_planner planner;
+	assert(sw_layout_valid(how->atoms, shape, from) && sw_layout_valid(how->atoms, shape, to));
+	assert(from->monoid == to->monoid || !from->monoid || !to->monoid);
+	planner_init(&planner, how);
+	bool found = plan_path(&planner, shape, from, to, path);
+	planner_clear(&planner);
+	return found ? SW_OK : no_path(how, shape, from, to, err);
+}
+
+/* ---- the cache ------------------------------------------------------------------------------------------------------ */
+
+struct sw_path_cache {
+	path_planner planner;
+	sw_atoms atoms;
+	sw_map index;
+	SW_VEC(const sw_path *) paths;
+};
+
+sw_path_cache *sw_path_cache_new(const sw_redistribution *how)
+{
+	sw_path_cache *cache = sw_alloc(sizeof(*cache));
+	cache->atoms = *how->atoms;
+	planner_init(&cache->planner, how);
+	cache->planner.how.atoms = &cache->atoms;
+	return cache;
+}
+
+void sw_path_cache_free(sw_path_cache *cache)
+{
+	if (!cache)
+		return;
+	planner_clear(&cache->planner);
+	sw_map_clear(&cache->index);
+	sw_vec_clear(&cache->paths);
+	free(cache);
+}
+
+static size_t write_key(sw_shape shape, const sw_layout *from, const sw_layout *to, uint64_t *key)
+{
+	size_t n = 0;
+	key[n++] = (uint64_t)shape.type << 8 | (uint64_t)shape.rank;
+	for (int32_t dim = 0; dim < shape.rank; dim++)
+		key[n++] = (uint64_t)shape.dims[dim];
+	n += (size_t)layout_pack(from, key + n);
+	n += (size_t)layout_pack(to, key + n);
+	return n * sizeof(*key);
+}
+
+/* Keeps only the moves that there are. */
+static const sw_path *keep_path(sw_path_cache *cache, const sw_path *path)
+{
+	size_t bytes = offsetof(sw_path, moves) + sizeof(sw_move) * (size_t)path->n;
+	return sw_arena_copy(&cache->planner.arena, path, bytes);
+}
+
+const sw_path *sw_path_cache_get(sw_path_cache *cache, sw_shape shape, const sw_layout *from, const sw_layout *to)
+{
+	uint64_t key[1 + SW_MAX_RANK + 2 * (SW_MAX_ATOMS + 1)];
+	size_t bytes = write_key(shape, from, to, key);
+	uint32_t fresh = (uint32_t)cache->paths.len;
+	uint32_t number = sw_map_intern(&cache->index, key, bytes, fresh);
+	if (number == fresh) {
+		sw_path path;
+		plan_path(&cache->planner, shape, from, to, &path);
+		sw_vec_push(&cache->paths, keep_path(cache, &path));
+	}
+	return cache->paths.data[number];
+}

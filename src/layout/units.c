@@ -1,0 +1,442 @@
+/* Atoms made into units, and the ways to split each. */
+#include "layout/search.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- which atoms move as one ---------------------------------------------------------------------------- */
+
+static bool stays(const sw_layout *from, const sw_layout *to, int32_t atom)
+{
+	sw_state f = from->state[atom], t = to->state[atom];
+	return f.kind == t.kind && f.dim == t.dim && f.stride == t.stride;
+}
+
+/* Atoms behave alike if they go from the same kind and dimension to the same kind and dimension. Where that still makes too many
+ * units, the dimensions are ignored. */
+static uint32_t behaviour(const sw_layout *from, const sw_layout *to, int32_t atom, bool ignore_dims)
+{
+	sw_state f = from->state[atom], t = to->state[atom];
+	uint32_t dims = ignore_dims ? 0 : (uint32_t)f.dim << 8 | (uint32_t)t.dim;
+	return dims << 8 | (uint32_t)stays(from, to, atom) << 4 | (uint32_t)f.kind << 2 | t.kind;
+}
+
+/* How atoms are put together: neighbours only, or all that behave alike; those that stay as they are may be left
+ * out. The result is taken if it has at most so many units. */
+typedef struct grouping {
+	bool neighbours_only, ignore_dims, freeze;
+	int32_t most;
+} grouping;
+
+static int32_t find_group(const problem *p, const uint32_t *behaves, int32_t n, int32_t atom, grouping how)
+{
+	for (int32_t g = n - 1; g >= 0; g--) {
+		uint32_t here = p->units[g].atoms;
+		if (behaves[g] == behaviour(p->from, p->to, atom, how.ignore_dims) &&
+		    (!how.neighbours_only || here >> (atom - 1) & 1))
+			return g;
+	}
+	return n;
+}
+
+/* False if there would be more than MAX_UNITS. */
+static bool group_atoms(problem *p, grouping how)
+{
+	uint32_t behaves[MAX_UNITS];
+	int32_t n = 0;
+	p->frozen = 0;
+	for (int32_t a = 0; a < p->atoms->n; a++) {
+		if (how.freeze && stays(p->from, p->to, a)) {
+			p->frozen |= 1u << a;
+			continue;
+		}
+		int32_t g = find_group(p, behaves, n, a, how);
+		if (g == MAX_UNITS)
+			return false;
+		if (g == n) {
+			behaves[n] = behaviour(p->from, p->to, a, how.ignore_dims);
+			p->units[n++].atoms = 0;
+		}
+		p->units[g].atoms |= 1u << a;
+	}
+	p->n_units = n;
+	return true;
+}
+
+static int32_t count_atoms(uint32_t mask)
+{
+	int32_t n = 0;
+	for (; mask; mask &= mask - 1)
+		n++;
+	return n;
+}
+
+/* A long run that changes is halved while there is room: the halves often sit on different levels, and a move on
+ * the inner one first may pay. */
+static bool halve_longest(problem *p)
+{
+	int32_t longest = -1, most = 1;
+	for (int32_t u = 0; u < p->n_units; u++) {
+		int32_t n = count_atoms(p->units[u].atoms), first = 0;
+		while (!(p->units[u].atoms >> first & 1))
+			first++;
+		if (n > most && !stays(p->from, p->to, first)) {
+			longest = u;
+			most = n;
+		}
+	}
+	if (longest < 0)
+		return false;
+	uint32_t rest = p->units[longest].atoms, outer = 0;
+	for (int32_t k = 0; k < most / 2; k++) {
+		outer |= rest & -rest;
+		rest &= rest - 1;
+	}
+	memmove(&p->units[longest + 1], &p->units[longest], sizeof(unit) * (size_t)(p->n_units - longest));
+	p->n_units++;
+	p->units[longest].atoms = outer;
+	p->units[longest + 1].atoms = rest;
+	return true;
+}
+
+static void form_units(problem *p)
+{
+	static const grouping ways[] = {{true, false, false, FINE_UNITS},
+	                                {false, false, false, FINE_UNITS},
+	                                {false, false, true, FINE_UNITS + 1},
+	                                {false, true, true, MAX_UNITS}};
+	if (p->atoms->n <= FINE_UNITS) {
+		p->n_units = p->atoms->n;
+		for (int32_t a = 0; a < p->atoms->n; a++)
+			p->units[a].atoms = 1u << a;
+		return;
+	}
+	bool done = false;
+	for (size_t w = 0; w < SW_COUNT(ways) && !done; w++)
+		done = group_atoms(p, ways[w]) && (p->n_units <= ways[w].most);
+	assert(done);
+	while (p->n_units < FINE_UNITS && halve_longest(p))
+		;
+}
+
+/* ---- classes ------------------------------------------------------------------------------------------------ */
+
+static void list_unit_atoms(const problem *p, unit *u)
+{
+	u->n = 0;
+	for (int32_t a = 0; a < p->atoms->n; a++)
+		if (u->atoms >> a & 1)
+			u->atom[u->n++] = a;
+}
+
+static void find_class(problem *p, unit *u)
+{
+	unit_class fresh = {.n = u->n, .product = 1};
+	for (int32_t k = 0; k < u->n; k++) {
+		fresh.size[k] = p->atoms->size[u->atom[k]];
+		fresh.product *= fresh.size[k];
+	}
+	for (u->class = 0; u->class < p->n_classes; u->class++) {
+		const unit_class *c = &p->classes[u->class];
+		if (c->n == u->n && memcmp(c->size, fresh.size, sizeof(fresh.size[0]) * (size_t)u->n) == 0)
+			return;
+	}
+	unit_class *c = &p->classes[p->n_classes++];
+	c->n = fresh.n;
+	c->product = fresh.product;
+	c->n_tuples = 0;
+	memcpy(c->size, fresh.size, sizeof(fresh.size));
+}
+
+/* ---- digits and tuples ---------------------------------------------------------------------------------------- */
+
+/* Tuples are collected as numbers of digits in the order of discovery, and renumbered once all are known. */
+static int32_t intern_digit(problem *p, split_digit d)
+{
+	for (int32_t i = 0; i < p->n_digits; i++)
+		if (p->digits[i].dim == d.dim && p->digits[i].stride == d.stride && p->digits[i].size == d.size)
+			return i;
+	if (p->n_digits == MAX_DIGITS)
+		return -1;
+	p->digits[p->n_digits] = d;
+	return p->n_digits++;
+}
+
+/* The tuple's number in its class; -1 where there is no more room, which only plain tuples meet. */
+static int32_t intern_tuple(problem *p, int32_t class, const split_digit *digits)
+{
+	unit_class *c = &p->classes[class];
+	tuple t = {0};
+	for (int32_t k = 0; k < c->n; k++) {
+		int32_t d = intern_digit(p, digits[k]);
+		if (d < 0)
+			return -1;
+		t.digit[k] = (uint8_t)d;
+	}
+	for (int32_t i = 0; i < c->n_tuples; i++)
+		if (memcmp(c->tuples[i].digit, t.digit, (size_t)c->n) == 0)
+			return i;
+	if (c->n_tuples == MAX_TUPLES)
+		return -1;
+	c->tuples[c->n_tuples] = t;
+	return c->n_tuples++;
+}
+
+/* Of a unit whose atoms are in states of one kind: its state as a byte. */
+static uint8_t read_state(problem *p, const unit *u, const sw_layout *layout)
+{
+	split_digit digits[SW_MAX_ATOMS];
+	sw_state first = layout->state[u->atom[0]];
+	if (first.kind != SW_STATE_S)
+		return first.kind == SW_STATE_P ? UNIT_P : UNIT_B;
+	for (int32_t k = 0; k < u->n; k++) {
+		sw_state s = layout->state[u->atom[k]];
+		digits[k] = (split_digit){s.dim, p->atoms->size[u->atom[k]], s.stride};
+	}
+	int32_t number = intern_tuple(p, u->class, digits);
+	assert(number >= 0);
+	return (uint8_t)(UNIT_S + number);
+}
+
+static void intern_frozen(problem *p)
+{
+	for (int32_t a = 0; a < p->atoms->n; a++)
+		if (p->frozen >> a & 1 && p->from->state[a].kind == SW_STATE_S)
+			intern_digit(p, (split_digit){p->from->state[a].dim, p->atoms->size[a], p->from->state[a].stride});
+}
+
+/* ---- plain splits ---------------------------------------------------------------------------------------------- */
+
+#define MAX_TOPS 12
+
+/* Where plain tuples may begin in a dimension: at its extent, below the digits of from and to, below one another. */
+typedef struct top_list {
+	int32_t n;
+	int64_t top[MAX_TOPS];
+} top_list;
+
+static void add_top(top_list *tops, int64_t top)
+{
+	if (top <= 1 || tops->n == MAX_TOPS)
+		return;
+	for (int32_t i = 0; i < tops->n; i++)
+		if (tops->top[i] == top)
+			return;
+	tops->top[tops->n++] = top;
+}
+
+static void list_tops(const problem *p, int32_t dim, top_list *tops)
+{
+	tops->n = 0;
+	add_top(tops, p->shape.dims[dim]);
+	for (int32_t i = 0; i < p->n_digits; i++)
+		if (p->digits[i].dim == dim)
+			add_top(tops, p->digits[i].stride);
+	int32_t begin = 0;
+	for (int32_t depth = 1; depth < p->n_units && begin < tops->n; depth++) {
+		int32_t end = tops->n;
+		for (; begin < end; begin++)
+			for (int32_t c = 0; c < p->n_classes; c++)
+				if (tops->top[begin] % p->classes[c].product == 0)
+					add_top(tops, tops->top[begin] / p->classes[c].product);
+	}
+}
+
+static void add_plain(problem *p, int32_t class, int32_t dim, int64_t top)
+{
+	const unit_class *c = &p->classes[class];
+	split_digit digits[SW_MAX_ATOMS];
+	if (top % c->product != 0)
+		return;
+	for (int32_t k = 0; k < c->n; k++) {
+		top /= c->size[k];
+		digits[k] = (split_digit){dim, c->size[k], top};
+	}
+	intern_tuple(p, class, digits);
+}
+
+/* First the tops of all dimensions, then the next ones: what is found late may not find room. */
+static void add_plain_tuples(problem *p)
+{
+	top_list tops[SW_MAX_RANK];
+	for (int32_t dim = 0; dim < p->shape.rank; dim++)
+		list_tops(p, dim, &tops[dim]);
+	for (int32_t i = 0; i < MAX_TOPS; i++)
+		for (int32_t dim = 0; dim < p->shape.rank; dim++)
+			for (int32_t c = 0; c < p->n_classes && i < tops[dim].n; c++)
+				add_plain(p, c, dim, tops[dim].top[i]);
+}
+
+/* ---- numbering ---------------------------------------------------------------------------------------------------- */
+
+static bool nests(split_digit a, split_digit b)
+{
+	if (a.dim != b.dim)
+		return true;
+	return a.stride % (b.stride * b.size) == 0 || b.stride % (a.stride * a.size) == 0;
+}
+
+static bool comes_before(split_digit a, split_digit b)
+{
+	if (a.dim != b.dim)
+		return a.dim < b.dim;
+	return a.stride != b.stride ? a.stride > b.stride : a.size > b.size;
+}
+
+/* Sorts the digits into the order of local data: place[i] is the new number of digit i. */
+static void sort_digits(problem *p, uint8_t *place)
+{
+	split_digit sorted[MAX_DIGITS];
+	for (int32_t i = 0; i < p->n_digits; i++) {
+		int32_t rank = 0;
+		for (int32_t j = 0; j < p->n_digits; j++)
+			rank += comes_before(p->digits[j], p->digits[i]);
+		place[i] = (uint8_t)rank;
+		sorted[rank] = p->digits[i];
+	}
+	memcpy(p->digits, sorted, sizeof(sorted[0]) * (size_t)p->n_digits);
+}
+
+static void finish_tuple(const problem *p, const unit_class *c, const uint8_t *place, tuple *t)
+{
+	t->digits = 0;
+	t->fits = UINT64_MAX;
+	for (int32_t k = 0; k < c->n; k++) {
+		t->digit[k] = place[t->digit[k]];
+		t->digits |= UINT64_C(1) << t->digit[k];
+		t->fits &= p->fits[t->digit[k]];
+	}
+}
+
+static uint64_t frozen_mask(const problem *p)
+{
+	uint64_t mask = 0;
+	for (int32_t a = 0; a < p->atoms->n; a++) {
+		sw_state s = p->from->state[a];
+		for (int32_t i = 0; i < p->n_digits; i++)
+			if (p->frozen >> a & 1 && s.kind == SW_STATE_S && p->digits[i].dim == s.dim &&
+			    p->digits[i].stride == s.stride && p->digits[i].size == p->atoms->size[a])
+				mask |= UINT64_C(1) << i;
+	}
+	return mask;
+}
+
+/* Plain tuples by the place of their first digit: those come first that lead the local data. */
+static void sort_plain(unit_class *c)
+{
+	for (int32_t i = c->n_named + 1; i < c->n_tuples; i++) {
+		tuple t = c->tuples[i];
+		int32_t k = i;
+		for (; k > c->n_named && c->tuples[k - 1].digit[0] > t.digit[0]; k--)
+			c->tuples[k] = c->tuples[k - 1];
+		c->tuples[k] = t;
+	}
+}
+
+static void number_digits(problem *p)
+{
+	uint8_t place[MAX_DIGITS];
+	sort_digits(p, place);
+	for (int32_t i = 0; i < p->n_digits; i++) {
+		p->fits[i] = 0;
+		for (int32_t j = 0; j < p->n_digits; j++)
+			if (nests(p->digits[i], p->digits[j]))
+				p->fits[i] |= UINT64_C(1) << j;
+	}
+	for (int32_t c = 0; c < p->n_classes; c++) {
+		for (int32_t i = 0; i < p->classes[c].n_tuples; i++)
+			finish_tuple(p, &p->classes[c], place, &p->classes[c].tuples[i]);
+		sort_plain(&p->classes[c]);
+	}
+	p->frozen_digits = frozen_mask(p);
+}
+
+/* ---- sets of units that move together ------------------------------------------------------------------------------ */
+
+static void add_mask(problem *p, uint32_t mask)
+{
+	for (int32_t i = 0; i < p->n_masks; i++)
+		if (p->masks[i] == mask)
+			return;
+	if (mask && p->n_masks < MAX_MASKS)
+		p->masks[p->n_masks++] = (uint8_t)mask;
+}
+
+static uint32_t kind_bit(uint8_t state)
+{
+	return state < UNIT_S ? state : UNIT_S;
+}
+
+/* All units that begin, or end, in this kind; 3 is any. */
+static uint32_t units_between(const problem *p, uint32_t from, uint32_t to)
+{
+	uint32_t mask = 0;
+	for (int32_t u = 0; u < p->n_units; u++)
+		if ((from == 3 || kind_bit(p->start[u]) == from) && (to == 3 || kind_bit(p->goal[u]) == to))
+			mask |= 1u << u;
+	return mask;
+}
+
+static void list_masks(problem *p)
+{
+	uint32_t all = (1u << p->n_units) - 1;
+	p->n_masks = 0;
+	if (p->n_units <= FINE_UNITS) {
+		for (uint32_t mask = 1; mask <= all; mask++)
+			add_mask(p, mask);
+		return;
+	}
+	for (int32_t u = 0; u < p->n_units; u++)
+		for (int32_t v = u; v < p->n_units; v++)
+			add_mask(p, 1u << u | 1u << v);
+	for (uint32_t from = 0; from <= 3; from++)
+		for (uint32_t to = 0; to <= 3; to++)
+			add_mask(p, units_between(p, from, to));
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------------ */
+
+static int64_t bytes_over_frozen(const problem *p)
+{
+	int64_t bytes = sw_shape_bytes(p->shape);
+	for (int32_t a = 0; a < p->atoms->n; a++)
+		if (p->frozen >> a & 1 && p->from->state[a].kind == SW_STATE_S)
+			bytes /= p->atoms->size[a];
+	return bytes;
+}
+
+void problem_init(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_layout *from, const sw_layout *to)
+{
+	p->atoms = atoms;
+	p->shape = shape;
+	p->from = from;
+	p->to = to;
+	p->monoid = from->monoid != SW_MONOID_NONE ? from->monoid : to->monoid;
+	p->n_classes = p->n_digits = 0;
+	p->frozen = p->to_partial = 0;
+	memset(p->start, 0, sizeof(p->start));
+	memset(p->goal, 0, sizeof(p->goal));
+	form_units(p);
+	p->thorough = p->n_units <= 2;
+	for (int32_t u = 0; u < p->n_units; u++) {
+		list_unit_atoms(p, &p->units[u]);
+		find_class(p, &p->units[u]);
+	}
+	for (int32_t u = 0; u < p->n_units; u++) {
+		p->start[u] = read_state(p, &p->units[u], from);
+		p->goal[u] = read_state(p, &p->units[u], to);
+		if (p->goal[u] == UNIT_P && p->start[u] != UNIT_P)
+			p->to_partial |= 1u << u;
+	}
+	for (int32_t c = 0; c < p->n_classes; c++)
+		p->classes[c].n_named = p->classes[c].n_tuples;
+	intern_frozen(p);
+	add_plain_tuples(p);
+	number_digits(p);
+	p->goal_room = UINT64_MAX;
+	for (int32_t u = 0; u < p->n_units; u++)
+		if (p->goal[u] >= UNIT_S)
+			p->goal_room &= unit_tuple(p, u, p->goal[u])->fits;
+	list_masks(p);
+	p->bytes = bytes_over_frozen(p);
+}

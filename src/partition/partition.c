@@ -1,0 +1,268 @@
+/*
+ * The walk over the program: each op becomes its local op, each use of a value takes the value in the layout it
+ * needs. A value leaves its op in its PRODUCED layout; it is moved once to its KEPT layout when somebody first
+ * needs it otherwise, and from there to whatever a reader needs, once per layout.
+ */
+#include "partition/internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct partitioner {
+	const sw_plan *plan;
+	const sw_program *in;
+	sw_program *out;
+	int32_t *computation;     /* of `in` -> of `out`, -1: not written yet */
+	sw_layouts layouts;       /* the plan's, with the same numbers, and what operands need */
+	sw_map versions;          /* (value, layout number) -> value of `out` */
+	sw_path_cache *paths;
+	sw_error *err;
+} partitioner;
+
+/* ---- versions of a value ----------------------------------------------------------------------------- */
+
+static sw_id version_get(const partitioner *p, sw_id value, uint32_t layout)
+{
+	const uint32_t key[] = {value, layout};
+	return sw_map_get(&p->versions, key, sizeof(key));
+}
+
+static void version_put(partitioner *p, sw_id value, uint32_t layout, sw_id local)
+{
+	const uint32_t key[] = {value, layout};
+	sw_map_put(&p->versions, key, sizeof(key), local);
+}
+
+sw_status sw_partition_redistribute(sw_coordinates *coordinates, sw_path_cache *paths, sw_shape whole,
+                                    const sw_layout *from, const sw_layout *to, sw_id x, sw_id *result, sw_error *err)
+{
+	bool combined = from->monoid == to->monoid || from->monoid == SW_MONOID_NONE || to->monoid == SW_MONOID_NONE;
+	const sw_path *path = combined ? sw_path_cache_get(paths, whole, from, to) : NULL;
+	if (!path || !isfinite(path->seconds))
+		return sw_fail(err, SW_ERR_INTERNAL, "partition: there is no way from one layout to another that the plan asks for");
+	for (int32_t i = 0; i < path->n; i++) {
+		x = sw_lower_move(coordinates, whole, from, &path->moves[i], x);
+		from = &path->moves[i].after;
+	}
+	*result = x;
+	return SW_OK;
+}
+
+static sw_status convert(partitioner *p, sw_coordinates *at, sw_id value, uint32_t from, uint32_t to, sw_id *local)
+{
+	sw_id x = version_get(p, value, from);
+	sw_status status = sw_partition_redistribute(at, p->paths, sw_value_shape(p->in, value),
+	                                             &p->layouts.items.data[from], &p->layouts.items.data[to], x, local, p->err);
+	if (status == SW_OK)
+		version_put(p, value, to, *local);
+	return status;
+}
+
+/* The value in the layout that a reader needs. */
+static sw_status read_value(partitioner *p, sw_coordinates *at, sw_id value, uint32_t layout, sw_id *local)
+{
+	uint32_t kept = p->plan->kept[value];
+	*local = version_get(p, value, layout);
+	if (*local != SW_ABSENT)
+		return SW_OK;
+	if (version_get(p, value, kept) == SW_ABSENT) {
+		sw_status status = convert(p, at, value, p->plan->produced[value], kept, local);
+		if (status != SW_OK || kept == layout)
+			return status;
+	}
+	return convert(p, at, value, kept, layout, local);
+}
+
+/* ---- ops ---------------------------------------------------------------------------------------------- */
+
+static sw_status build(partitioner *p, sw_coordinates *at, sw_op_spec *spec, const sw_op *op)
+{
+	sw_id first;
+	spec->name = op->name;
+	spec->op_name = op->op_name;
+	sw_status status = sw_build_op(p->out, at->computation, spec, &first, p->err);
+	for (uint32_t k = 0; status == SW_OK && k < op->n_results; k++)
+		version_put(p, op->first_result + k, p->plan->produced[op->first_result + k], first + k);
+	return status;
+}
+
+static const sw_shape *local_shapes(partitioner *p, const sw_op *op)
+{
+	sw_shape *shapes = SW_NEW_N(&p->out->arena, sw_shape, op->n_results);
+	for (uint32_t k = 0; k < op->n_results; k++) {
+		sw_id value = op->first_result + k;
+		sw_shape whole = sw_value_shape(p->in, value);
+		int64_t dims[SW_MAX_RANK];
+		sw_layout_local_dims(&p->plan->cluster->atoms, whole, sw_plan_layout(p->plan, p->plan->produced[value]), dims);
+		shapes[k] = sw_build_shape(p->out, whole.type, dims, whole.rank);
+	}
+	return shapes;
+}
+
+static sw_status write_parameter(partitioner *p, sw_coordinates *at, const sw_op *op)
+{
+	sw_attrs attrs = {.parameter = {.number = op->attrs->parameter.number}};
+	sw_op_spec spec = {.opcode = SW_OP_PARAMETER, .attrs = &attrs, .shapes = local_shapes(p, op),
+	                   .n_results = op->n_results, .tuple = op->tuple};
+	return build(p, at, &spec, op);
+}
+
+/* Operands in the carried layouts, which are those of the results. */
+static sw_status write_while(partitioner *p, sw_coordinates *at, const sw_op *op)
+{
+	sw_id *operands = SW_NEW_N(&p->out->arena, sw_id, op->n_operands + 1);
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		sw_status status = read_value(p, at, op->operands[k], p->plan->produced[op->first_result + k], &operands[k]);
+		if (status != SW_OK)
+			return status;
+	}
+	int32_t called[] = {p->computation[op->called[0]], p->computation[op->called[1]]};
+	sw_attrs attrs = {.loop = {.trip_count = op->attrs->loop.trip_count}};
+	sw_op_spec spec = {.opcode = SW_OP_WHILE, .operands = operands, .n_operands = op->n_operands, .called = called,
+	                   .n_called = 2, .attrs = &attrs, .shapes = local_shapes(p, op), .n_results = op->n_results,
+	                   .tuple = op->tuple};
+	return build(p, at, &spec, op);
+}
+
+static sw_status write_local(partitioner *p, sw_coordinates *at, sw_id op_id, sw_layout *layouts, sw_id *ids)
+{
+	const sw_op *op = sw_op_at(p->in, op_id);
+	sw_layout *results = layouts + op->n_operands;
+	sw_id *locals = ids + op->n_operands;
+	if (!sw_plan_op_layouts(p->plan, op_id, layouts, results))
+		return sw_fail(p->err, SW_ERR_INTERNAL, "partition: op '%s' has an impossible strategy", op->name);
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		uint32_t layout = sw_layouts_id(&p->layouts, &layouts[k]);
+		sw_status status = read_value(p, at, op->operands[k], layout, &ids[k]);
+		if (status != SW_OK)
+			return status;
+	}
+	sw_localize local = {.program = p->in, .op = op_id, .rule = p->plan->rules[op_id],
+	                     .strategy = &p->plan->strategies[op_id], .coordinates = at, .computations = p->computation,
+	                     .operands = ids};
+	sw_status status = sw_rule_localize(&local, locals, p->err);
+	for (uint32_t k = 0; status == SW_OK && k < op->n_results; k++)
+		version_put(p, op->first_result + k, p->plan->produced[op->first_result + k], locals[k]);
+	return status;
+}
+
+static sw_status write_op(partitioner *p, sw_coordinates *at, sw_id op_id)
+{
+	const sw_op *op = sw_op_at(p->in, op_id);
+	if (op->opcode == SW_OP_PARAMETER)
+		return write_parameter(p, at, op);
+	if (op->opcode == SW_OP_WHILE)
+		return write_while(p, at, op);
+	size_t n = op->n_operands + op->n_results;
+	sw_layout *layouts = sw_alloc(sizeof(*layouts) * (n + 1));
+	sw_id *ids = sw_alloc(sizeof(*ids) * (n + 1));
+	sw_status status = write_local(p, at, op_id, layouts, ids);
+	free(layouts);
+	free(ids);
+	return status;
+}
+
+/* ---- computations --------------------------------------------------------------------------------------- */
+
+static sw_status write_computation(partitioner *p, int32_t c, const uint32_t *result_layouts);
+
+/* A loop's body gives its results in the layouts in which its parameter has them; so does its condition take them. */
+static sw_status write_loop(partitioner *p, const sw_op *op)
+{
+	const sw_computation *body = &p->in->computations.data[op->called[1]];
+	sw_id parameter = sw_op_at(p->in, body->parameters.data[0])->first_result;
+	sw_layout whole = sw_layout_replicated(&p->plan->cluster->atoms);
+	uint32_t replicated = sw_layouts_id(&p->layouts, &whole);
+	sw_status status = write_computation(p, op->called[0], &replicated);
+	if (status == SW_OK)
+		status = write_computation(p, op->called[1], &p->plan->produced[parameter]);
+	return status;
+}
+
+/* Callees first: loops are partitioned, other computations (reducers, branches) run on whole values and are copied. */
+static sw_status write_callees(partitioner *p, const sw_computation *computation)
+{
+	for (size_t i = 0; i < computation->ops.len; i++) {
+		const sw_op *op = sw_op_at(p->in, computation->ops.data[i]);
+		if (op->opcode == SW_OP_WHILE) {
+			if (p->computation[op->called[1]] >= 0)
+				continue;
+			sw_status status = write_loop(p, op);
+			if (status != SW_OK)
+				return status;
+			continue;
+		}
+		for (uint32_t k = 0; k < op->n_called; k++)
+			sw_build_copy_computation(p->out, p->in, op->called[k], p->computation);
+	}
+	return SW_OK;
+}
+
+static sw_status write_computation(partitioner *p, int32_t c, const uint32_t *result_layouts)
+{
+	const sw_computation *computation = &p->in->computations.data[c];
+	sw_status status = write_callees(p, computation);
+	if (status != SW_OK)
+		return status;
+	p->computation[c] = sw_build_computation(p->out, computation->name);
+	sw_coordinates at;
+	sw_coordinates_init(&at, p->out, p->computation[c], &p->plan->cluster->atoms);
+	for (size_t i = 0; i < computation->ops.len && status == SW_OK; i++)
+		status = write_op(p, &at, computation->ops.data[i]);
+	sw_id *results = sw_alloc(sizeof(sw_id) * (computation->results.len + 1));
+	for (size_t i = 0; i < computation->results.len && status == SW_OK; i++)
+		status = read_value(p, &at, computation->results.data[i], result_layouts[i], &results[i]);
+	if (status == SW_OK)
+		sw_build_results(p->out, p->computation[c], results, (uint32_t)computation->results.len, computation->root_tuple);
+	free(results);
+	return status;
+}
+
+static void copy_frame(partitioner *p)
+{
+	p->out->source = sw_arena_text(&p->out->arena, p->in->source ? p->in->source : "");
+	p->out->num_partitions = p->plan->cluster->n_devices;
+	for (size_t i = 0; i < p->in->aliases.len; i++)
+		sw_vec_push(&p->out->aliases, p->in->aliases.data[i]);
+	for (size_t i = 0; i < p->in->donors.len; i++)
+		sw_vec_push(&p->out->donors, p->in->donors.data[i]);
+}
+
+sw_status sw_partition(const sw_plan *plan, sw_program **local, sw_error *err)
+{
+	*local = NULL;
+	partitioner p = {.plan = plan, .in = plan->program, .err = err};
+	p.out = sw_program_new(plan->program->name);
+	sw_redistribution how = sw_plan_redistribution(plan->cluster);
+	p.paths = sw_path_cache_new(&how);
+	p.computation = sw_alloc(sizeof(int32_t) * (p.in->computations.len + 1));
+	for (size_t c = 0; c < p.in->computations.len; c++)
+		p.computation[c] = -1;
+	sw_layouts_copy(&p.layouts, &plan->layouts);
+	copy_frame(&p);
+	sw_status status = write_computation(&p, p.in->entry, plan->outputs);
+	if (status == SW_OK) {
+		p.out->entry = p.computation[p.in->entry];
+		status = sw_program_verify(p.out, err);
+	}
+	sw_map_clear(&p.versions);
+	sw_layouts_clear(&p.layouts);
+	sw_path_cache_free(p.paths);
+	free(p.computation);
+	if (status == SW_OK)
+		*local = p.out;
+	else
+		sw_program_free(p.out);
+	return status;
+}
+
+sw_status sw_partition_measure(const sw_plan *plan, sw_program_cost *cost, sw_error *err)
+{
+	sw_program *local;
+	sw_status status = sw_partition(plan, &local, err);
+	if (status != SW_OK)
+		return status;
+	sw_cost_program(plan->cluster, local, cost);
+	sw_program_free(local);
+	return SW_OK;
+}

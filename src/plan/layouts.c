@@ -1,0 +1,40 @@
+/* Layouts by number: equal layouts have equal numbers. */
+#include "plan/internal.h"
+
+#include <stdlib.h>
+
+/* The bytes that tell layouts apart: padding and unused atoms left out. */
+static size_t layout_key(const sw_layout *layout, int64_t *key)
+{
+	size_t n = 0;
+	key[n++] = (int64_t)layout->monoid << 32 | layout->n;
+	for (int32_t a = 0; a < layout->n; a++) {
+		key[n++] = (int64_t)layout->state[a].kind << 8 | (uint8_t)layout->state[a].dim;
+		key[n++] = layout->state[a].stride;
+	}
+	return n * sizeof(*key);
+}
+
+uint32_t sw_layouts_id(sw_layouts *layouts, const sw_layout *layout)
+{
+	int64_t key[1 + 2 * SW_MAX_ATOMS];
+	size_t bytes = layout_key(layout, key);
+	uint32_t fresh = (uint32_t)layouts->items.len;
+	uint32_t id = sw_map_intern(&layouts->index, key, bytes, fresh);
+	if (id == fresh)
+		sw_vec_push(&layouts->items, *layout);
+	return id;
+}
+
+void sw_layouts_copy(sw_layouts *to, const sw_layouts *from)
+{
+	sw_layouts_clear(to);
+	for (size_t i = 0; i < from->items.len; i++)
+		sw_layouts_id(to, &from->items.data[i]);
+}
+
+void sw_layouts_clear(sw_layouts *layouts)
+{
+	sw_map_clear(&layouts->index);
+	sw_vec_clear(&layouts->items);
+}

@@ -1,0 +1,405 @@
+/*
+ * The pairwise problem: a node per site, a hub per value with several readers. Edges carry redistribution time, nodes
+ * kernel time, spans the bytes that a value occupies from its op to its last reader.
+ */
+#include "plan/internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One use of a value: an operand of a site, so many times per step. */
+typedef struct reader {
+	uint32_t site, operand;
+	double trips;
+	int32_t moment;
+} reader;
+
+typedef struct readers { /* per value: list[start[v] .. start[v + 1]) */
+	uint32_t *start;
+	reader *list;
+} readers;
+
+static int64_t to_cost(double seconds)
+{
+	double units = seconds / SW_COST_UNIT_S;
+	return isfinite(units) && units < 4e18 ? llround(units) : SW_FORBIDDEN;
+}
+
+/* ---- sites --------------------------------------------------------------------------------------------- */
+
+static void produce(sw_model *m, sw_id value, uint32_t site, uint32_t result)
+{
+	m->producer[value] = site;
+	m->result_of[value] = result;
+}
+
+static uint32_t add_site(sw_model *m, sw_site_kind kind, uint32_t index)
+{
+	sw_planner *p = m->planner;
+	sw_site site = {.kind = (uint8_t)kind, .index = index, .profile = sw_profile_of(p, m->mesh, kind, index)};
+	const sw_profile *profile = &p->profiles.data[site.profile];
+	double trips = kind == SW_SITE_OP ? p->roles.trips[index] : 1;
+	int64_t *cost = sw_alloc(sizeof(int64_t) * (size_t)profile->n);
+	for (int32_t i = 0; i < profile->n; i++)
+		cost[i] = to_cost(profile->seconds[i] * trips);
+	site.node = sw_problem_add_node(&m->problem, profile->n, cost);
+	free(cost);
+	sw_vec_push(&m->sites, site);
+	return (uint32_t)m->sites.len - 1;
+}
+
+static void add_sites(sw_model *m)
+{
+	const sw_roles *roles = &m->planner->roles;
+	const sw_program *program = roles->program;
+	for (uint32_t i = 0; i < roles->n_inputs; i++)
+		produce(m, roles->inputs[i], add_site(m, SW_SITE_INPUT, i), 0);
+	for (uint32_t i = 0; i < roles->carries.len; i++) {
+		const sw_carry *c = &roles->carries.data[i];
+		uint32_t site = add_site(m, SW_SITE_CARRY, i);
+		produce(m, c->in_body, site, 0);
+		produce(m, c->in_condition, site, 0);
+		produce(m, c->result, site, 0);
+	}
+	for (uint32_t id = 0; id < program->ops.len; id++) {
+		const sw_op *op = sw_op_at(program, id);
+		if (!roles->planned[op->computation] || op->opcode == SW_OP_PARAMETER || op->opcode == SW_OP_WHILE)
+			continue;
+		uint32_t site = add_site(m, SW_SITE_OP, id);
+		for (uint32_t k = 0; k < op->n_results; k++)
+			produce(m, op->first_result + k, site, k);
+	}
+	for (uint32_t i = 0; i < sw_entry(program)->results.len; i++)
+		add_site(m, SW_SITE_OUTPUT, i);
+}
+
+/* ---- readers ------------------------------------------------------------------------------------------- */
+
+/* Calls `see` for every use of a value by a site. */
+typedef void see_reader(readers *r, sw_id value, reader use);
+static void each_reader(const sw_model *m, readers *r, see_reader *see)
+{
+	const sw_roles *roles = &m->planner->roles;
+	const sw_program *program = roles->program;
+	for (uint32_t s = 0; s < m->sites.len; s++) {
+		const sw_site *site = &m->sites.data[s];
+		if (site->kind == SW_SITE_OP) {
+			const sw_op *op = sw_op_at(program, site->index);
+			for (uint32_t k = 0; k < op->n_operands; k++)
+				see(r, op->operands[k], (reader){s, k, roles->trips[site->index], roles->moment[site->index]});
+		} else if (site->kind == SW_SITE_CARRY) {
+			const sw_carry *c = &roles->carries.data[site->index];
+			const sw_op *loop = sw_op_at(program, c->loop);
+			const sw_computation *body = &program->computations.data[loop->called[1]];
+			sw_id inside = body->ops.data[body->ops.len - 1], first = body->ops.data[0];
+			see(r, c->init, (reader){s, 0, roles->trips[c->loop], roles->moment[first]});
+			see(r, c->next, (reader){s, 0, roles->trips[inside], roles->moment[inside]});
+		} else if (site->kind == SW_SITE_OUTPUT) {
+			see(r, sw_entry(program)->results.data[site->index], (reader){s, 0, 1, roles->n_moments - 1});
+		}
+	}
+}
+
+static void count_reader(readers *r, sw_id value, reader use)
+{
+	(void)use;
+	r->start[value + 2]++;
+}
+
+static void list_reader(readers *r, sw_id value, reader use)
+{
+	r->list[r->start[value + 1]++] = use;
+}
+
+static void readers_init(readers *r, const sw_model *m)
+{
+	size_t n = m->planner->program->values.len;
+	r->start = sw_alloc(sizeof(uint32_t) * (n + 2));
+	each_reader(m, r, count_reader);
+	for (size_t v = 0; v < n; v++)
+		r->start[v + 2] += r->start[v + 1];
+	r->list = sw_alloc(sizeof(reader) * (r->start[n + 1] + 1));
+	each_reader(m, r, list_reader);
+}
+
+static void readers_clear(readers *r)
+{
+	free(r->start);
+	free(r->list);
+}
+
+/* ---- layouts of one end of an edge ------------------------------------------------------------------------- */
+
+/* Layout number per candidate: entry i is list[i * step]. */
+typedef struct layout_list {
+	const uint32_t *list;
+	uint32_t step;
+	int32_t n;
+} layout_list;
+
+static const sw_profile *site_profile(const sw_model *m, uint32_t site)
+{
+	return &m->planner->profiles.data[m->sites.data[site].profile];
+}
+
+static layout_list produced_layouts(const sw_model *m, sw_id value)
+{
+	const sw_profile *p = site_profile(m, m->producer[value]);
+	return (layout_list){p->out + m->result_of[value], p->n_out, p->n};
+}
+
+static layout_list read_layouts(const sw_model *m, const reader *use)
+{
+	const sw_profile *p = site_profile(m, use->site);
+	return (layout_list){p->in + use->operand, p->n_in, p->n};
+}
+
+/* There is no way from one kind of partial result to another: a maximum is no sum. */
+static double path_seconds(sw_model *m, sw_shape shape, uint32_t from, uint32_t to)
+{
+	if (from == to)
+		return 0;
+	const sw_layout *layouts = m->planner->layouts.items.data;
+	sw_monoid a = layouts[from].monoid, b = layouts[to].monoid;
+	if (a != SW_MONOID_NONE && b != SW_MONOID_NONE && a != b)
+		return INFINITY;
+	return sw_path_cache_get(m->planner->paths, shape, &layouts[from], &layouts[to])->seconds;
+}
+
+static void key_list(sw_text *key, layout_list l)
+{
+	sw_text_add_n(key, (const char *)&l.n, sizeof(l.n));
+	for (int32_t i = 0; i < l.n; i++)
+		sw_text_add_n(key, (const char *)&l.list[(uint32_t)i * l.step], sizeof(uint32_t));
+}
+
+static int32_t table_make(sw_model *m, sw_shape shape, layout_list from, layout_list to, double trips)
+{
+	int64_t *cost = sw_alloc(sizeof(int64_t) * (size_t)from.n * (size_t)to.n);
+	for (int32_t i = 0; i < from.n; i++)
+		for (int32_t j = 0; j < to.n; j++)
+			cost[i * to.n + j] = to_cost(trips * path_seconds(m, shape, from.list[(uint32_t)i * from.step],
+			                                                  to.list[(uint32_t)j * to.step]));
+	int32_t table = sw_problem_add_table(&m->problem, from.n, to.n, cost);
+	free(cost);
+	return table;
+}
+
+static int32_t table_of(sw_model *m, sw_shape shape, layout_list from, layout_list to, double trips)
+{
+	sw_text key = {0};
+	sw_text_add_n(&key, (const char *)&trips, sizeof(trips));
+	sw_text_add_n(&key, (const char *)&shape.type, sizeof(shape.type));
+	for (int32_t d = 0; d < shape.rank; d++)
+		sw_text_add_n(&key, (const char *)&shape.dims[d], sizeof(int64_t));
+	key_list(&key, from);
+	key_list(&key, to);
+	uint32_t table = sw_map_get(&m->tables, key.data, key.len);
+	if (table == SW_ABSENT) {
+		table = (uint32_t)table_make(m, shape, from, to, trips);
+		sw_map_put(&m->tables, key.data, key.len, table);
+	}
+	sw_text_clear(&key);
+	return (int32_t)table;
+}
+
+/* ---- hubs and edges --------------------------------------------------------------------------------------- */
+
+static void add_distinct(uint32_t *list, int32_t *n, layout_list from)
+{
+	for (int32_t i = 0; i < from.n; i++) {
+		uint32_t id = from.list[(uint32_t)i * from.step];
+		int32_t k = 0;
+		while (k < *n && list[k] != id)
+			k++;
+		if (k == *n)
+			list[(*n)++] = id;
+	}
+}
+
+/* A hub may be in any layout in which its value is made or read. */
+static int32_t hub_profile(sw_model *m, sw_id value, const reader *uses, uint32_t n_uses)
+{
+	size_t most = (size_t)produced_layouts(m, value).n;
+	for (uint32_t i = 0; i < n_uses; i++)
+		most += (size_t)read_layouts(m, &uses[i]).n;
+	uint32_t *list = sw_alloc(sizeof(uint32_t) * most);
+	int32_t n = 0;
+	add_distinct(list, &n, produced_layouts(m, value));
+	for (uint32_t i = 0; i < n_uses; i++)
+		add_distinct(list, &n, read_layouts(m, &uses[i]));
+	sw_planner *p = m->planner;
+	sw_text key = {0};
+	sw_text_add(&key, "h");
+	key_list(&key, (layout_list){list, 1, n});
+	uint32_t next = (uint32_t)p->profiles.len;
+	uint32_t number = sw_map_intern(&p->profile_index, key.data, key.len, next);
+	if (number == next) {
+		const uint32_t *copy = sw_arena_copy(&p->arena, list, sizeof(uint32_t) * (size_t)n);
+		sw_profile profile = {.n = n, .n_in = 1, .n_out = 1, .in = copy, .out = copy};
+		sw_vec_push(&p->profiles, profile);
+	}
+	sw_text_clear(&key);
+	free(list);
+	return (int32_t)number;
+}
+
+static void add_edge(sw_model *m, int32_t from, int32_t to, sw_shape shape, layout_list a, layout_list b, double trips)
+{
+	sw_problem_add_edge(&m->problem, from, to, table_of(m, shape, a, b, trips));
+}
+
+static void add_hub(sw_model *m, sw_id value, const reader *uses, uint32_t n_uses, double trips)
+{
+	sw_shape shape = sw_value_shape(m->planner->program, value);
+	sw_hub hub = {.value = value, .profile = hub_profile(m, value, uses, n_uses)};
+	const sw_profile *profile = &m->planner->profiles.data[hub.profile];
+	int64_t *zero = sw_alloc(sizeof(int64_t) * (size_t)profile->n);
+	hub.node = sw_problem_add_node(&m->problem, profile->n, zero);
+	free(zero);
+	layout_list here = {profile->in, 1, profile->n};
+	add_edge(m, m->sites.data[m->producer[value]].node, hub.node, shape, produced_layouts(m, value), here, trips);
+	for (uint32_t i = 0; i < n_uses; i++)
+		add_edge(m, hub.node, m->sites.data[uses[i].site].node, shape, here, read_layouts(m, &uses[i]), uses[i].trips);
+	m->hub_of[value] = (uint32_t)m->hubs.len;
+	sw_vec_push(&m->hubs, hub);
+}
+
+static void add_edges(sw_model *m, const readers *r)
+{
+	const sw_roles *roles = &m->planner->roles;
+	const sw_program *program = m->planner->program;
+	for (sw_id v = 0; v < program->values.len; v++) {
+		uint32_t n = r->start[v + 1] - r->start[v];
+		const reader *uses = r->list + r->start[v];
+		if (n == 1)
+			add_edge(m, m->sites.data[m->producer[v]].node, m->sites.data[uses->site].node, sw_value_shape(program, v),
+			         produced_layouts(m, v), read_layouts(m, uses), uses->trips);
+		else if (n > 1)
+			add_hub(m, v, uses, n, roles->trips[program->values.data[v].op]);
+	}
+}
+
+/* A state's input and output lie alike: their sites have the same profile, and take the same candidate of it. */
+static void tie_states(sw_model *m)
+{
+	const sw_roles *roles = &m->planner->roles;
+	for (uint32_t s = 0; s < m->sites.len; s++) {
+		const sw_site *site = &m->sites.data[s];
+		if (site->kind != SW_SITE_OUTPUT || roles->output_input[site->index] < 0)
+			continue;
+		sw_id input = roles->inputs[roles->output_input[site->index]];
+		sw_problem_tie(&m->problem, m->sites.data[m->producer[input]].node, site->node);
+	}
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------- */
+
+static void add_span(sw_model *m, int32_t node, sw_id value, layout_list layouts, int32_t begin, int32_t end)
+{
+	sw_shape shape = sw_value_shape(m->planner->program, value);
+	int64_t *usage = sw_alloc(sizeof(int64_t) * (size_t)layouts.n);
+	for (int32_t i = 0; i < layouts.n; i++)
+		usage[i] = sw_layout_local_bytes(&m->planner->cluster->atoms, shape,
+		                                 &m->planner->layouts.items.data[layouts.list[(uint32_t)i * layouts.step]]);
+	sw_problem_add_span(&m->problem, node, begin, end, usage);
+	free(usage);
+}
+
+static void add_spans(sw_model *m, const readers *r)
+{
+	const sw_roles *roles = &m->planner->roles;
+	const sw_program *program = m->planner->program;
+	for (sw_id v = 0; v < program->values.len; v++) {
+		sw_id op = program->values.data[v].op;
+		if (m->producer[v] == SW_NO_ID || sw_shape_bytes(sw_value_shape(program, v)) <= 256)
+			continue;
+		bool input = sw_op_at(program, op)->opcode == SW_OP_PARAMETER && sw_op_at(program, op)->computation == program->entry;
+		int32_t begin = input ? 0 : roles->moment[op], end = roles->last_use[v], first = end;
+		for (uint32_t i = r->start[v]; i < r->start[v + 1]; i++)
+			first = SW_MIN(first, SW_MAX(r->list[i].moment, begin));
+		bool hub = m->hub_of[v] != SW_NO_ID;
+		add_span(m, m->sites.data[m->producer[v]].node, v, produced_layouts(m, v), begin, hub ? SW_MIN(first + 1, end) : end);
+		if (!hub)
+			continue;
+		const sw_hub *h = &m->hubs.data[m->hub_of[v]];
+		const sw_profile *profile = &m->planner->profiles.data[h->profile];
+		add_span(m, h->node, v, (layout_list){profile->in, 1, profile->n}, SW_MIN(first + 1, end), end);
+	}
+}
+
+/* Could the program be too large for the capacity even if every value lived for ever, unsplit? */
+static bool memory_matters(const sw_program *program, int64_t capacity)
+{
+	double total = 0;
+	for (size_t v = 0; v < program->values.len; v++)
+		total += 2 * (double)sw_shape_bytes(program->values.data[v].shape);
+	return total > (double)capacity;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------- */
+
+void sw_model_init(sw_model *m, sw_planner *planner, const sw_mesh *mesh, int64_t memory_bytes)
+{
+	*m = (sw_model){.planner = planner, .mesh = mesh};
+	sw_arena_init(&m->arena);
+	sw_problem_init(&m->problem);
+	m->problem.capacity = memory_bytes;
+	size_t n = planner->program->values.len;
+	m->producer = SW_NEW_N(&m->arena, uint32_t, n + 1);
+	m->result_of = SW_NEW_N(&m->arena, uint32_t, n + 1);
+	m->hub_of = SW_NEW_N(&m->arena, uint32_t, n + 1);
+	for (size_t v = 0; v < n; v++)
+		m->producer[v] = m->hub_of[v] = SW_NO_ID;
+	readers r;
+	add_sites(m);
+	readers_init(&r, m);
+	add_edges(m, &r);
+	tie_states(m);
+	if (memory_matters(planner->program, memory_bytes))
+		add_spans(m, &r);
+	readers_clear(&r);
+}
+
+void sw_model_clear(sw_model *m)
+{
+	sw_problem_clear(&m->problem);
+	sw_vec_clear(&m->sites);
+	sw_vec_clear(&m->hubs);
+	sw_map_clear(&m->tables);
+	sw_arena_clear(&m->arena);
+}
+
+void sw_model_apply(const sw_model *m, const int32_t *assignment, sw_plan *plan)
+{
+	const sw_planner *p = m->planner;
+	const sw_program *program = p->program;
+	sw_layouts_copy(&plan->layouts, &p->layouts);
+	for (size_t i = 0; i < program->ops.len; i++)
+		plan->strategies[i] = sw_strategy_none(&p->cluster->atoms);
+	for (size_t s = 0; s < m->sites.len; s++) {
+		const sw_site *site = &m->sites.data[s];
+		const sw_profile *profile = &p->profiles.data[site->profile];
+		int32_t choice = assignment[site->node];
+		if (site->kind == SW_SITE_OP)
+			sw_candidate_strategy(&p->cluster->atoms, m->mesh, p->rules[site->index], &profile->candidates[choice],
+			                      &plan->strategies[site->index]);
+		else if (site->kind == SW_SITE_OUTPUT)
+			plan->outputs[site->index] = profile->in[choice];
+	}
+	for (size_t v = 0; v < program->values.len; v++) {
+		plan->produced[v] = plan->kept[v] = 0;
+		if (m->producer[v] == SW_NO_ID)
+			continue;
+		layout_list made = produced_layouts(m, (sw_id)v);
+		plan->produced[v] = made.list[(uint32_t)assignment[m->sites.data[m->producer[v]].node] * made.step];
+		plan->kept[v] = plan->produced[v];
+		if (m->hub_of[v] != SW_NO_ID) {
+			const sw_hub *hub = &m->hubs.data[m->hub_of[v]];
+			plan->kept[v] = p->profiles.data[hub->profile].in[assignment[hub->node]];
+		}
+	}
+	plan->n_axes = m->mesh->n_axes;
+	memcpy(plan->axes, m->mesh->axes, sizeof(plan->axes));
+}

@@ -1,0 +1,461 @@
+/*
+ * Training: one rank's loop, and the ways to start it.
+ *
+ * State (a parameter, a moment, a counter: an input that an output aliases) goes from an output to its input without a copy: the
+ * interpreter takes the reference. Other inputs are made once, data inputs for each step.
+ */
+#include "run/run.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "run/ranks.h"
+
+typedef struct trainer {
+	sw_parts parts;
+	const sw_sidecar *sidecar;
+	const sw_data *data;
+	sw_transport *transport;
+	const sw_run_options *options;
+	sw_interpreter *interpreter;
+	sw_tensor *kept;   /* per input: what the next step starts from; buffer NULL: made for each step */
+	sw_tensor *inputs; /* per input, of one step */
+	sw_tensor *outputs;
+	int32_t loss;      /* output, -1: none */
+	int32_t *tokens;   /* the whole batch; NULL: no token input, or no data */
+	SW_VEC(double) losses, seconds; /* per step */
+} trainer;
+
+/* ---- what a program needs to be trained ------------------------------------------------------------------ */
+
+static bool is_everywhere(const sw_layout *layout)
+{
+	return !sw_layout_partial_atoms(layout) && !sw_layout_split_atoms(layout, -1);
+}
+
+static bool is_scalar_float(sw_shape shape)
+{
+	return shape.rank == 0 && sw_type_kind_of(shape.type) == SW_KIND_FLOAT;
+}
+
+/* The output that the sidecar calls the loss, else the first scalar that is no state. */
+static int32_t find_loss(const sw_program *program, const sw_sidecar *sidecar)
+{
+	const sw_computation *entry = sw_entry(program);
+	for (uint32_t i = 0; i < sidecar->n_outputs; i++)
+		if (sidecar->outputs[i].role == SW_ROLE_LOSS)
+			return (int32_t)i;
+	for (uint32_t i = 0; i < sidecar->n_outputs && i < entry->results.len; i++)
+		if (sidecar->outputs[i].input < 0 && is_scalar_float(sw_value_shape(program, entry->results.data[i])))
+			return (int32_t)i;
+	return -1;
+}
+
+static sw_status check_loss(const trainer *t, sw_error *err)
+{
+	const sw_plan *plan = t->parts.plan;
+	if (t->loss < 0 || is_everywhere(sw_plan_layout(plan, plan->outputs[t->loss])))
+		return SW_OK;
+	return sw_fail(err, SW_ERR_INTERNAL, "the plan does not leave the loss whole on every device");
+}
+
+static sw_status check_tokens(const trainer *t, sw_error *err)
+{
+	if (!t->data)
+		return SW_OK;
+	if (t->sidecar->tokens_input < 0)
+		return sw_fail(err, SW_ERR_INPUT, "the program has no input for tokens: run it without data");
+	sw_shape shape = sw_parts_whole_shape(&t->parts, (uint32_t)t->sidecar->tokens_input);
+	if (shape.rank != 2 || shape.type != SW_S32)
+		return sw_fail(err, SW_ERR_INPUT, "the program's input for tokens isn't s32[rows,length]");
+	return SW_OK;
+}
+
+/* ---- one step ----------------------------------------------------------------------------------------------- */
+
+static uint64_t data_seed(const trainer *t, int64_t step)
+{
+	return sw_hash_u64(t->options->seed, (uint64_t)step + 1);
+}
+
+static sw_status make_batch(trainer *t, uint32_t input, int64_t step, sw_tensor *tensor, sw_error *err)
+{
+	const sw_plan *plan = t->parts.plan;
+	sw_shape shape = sw_parts_whole_shape(&t->parts, input);
+	sw_status status = sw_part_new(&t->parts, input, tensor, err);
+	if (status)
+		return status;
+	sw_data_batch(t->data, t->options->seed, step, shape.dims[0], shape.dims[1], t->tokens);
+	sw_layout_cut(&plan->cluster->atoms, shape, sw_parts_layout(&t->parts, input), t->transport->rank,
+	              sizeof(*t->tokens), t->tokens, sw_tensor_data(*tensor));
+	return SW_OK;
+}
+
+static sw_status make_input(trainer *t, uint32_t input, int64_t step, sw_tensor *tensor, sw_error *err)
+{
+	const sw_input_info *info = &t->sidecar->inputs[input];
+	if (info->role == SW_ROLE_DATA && t->tokens && (int32_t)input == t->sidecar->tokens_input)
+		return make_batch(t, input, step, tensor, err);
+	uint64_t seed = info->role == SW_ROLE_DATA ? data_seed(t, step) : t->options->seed;
+	return sw_part_filled(&t->parts, input, t->transport->rank, &info->init, seed, tensor, err);
+}
+
+static sw_status make_inputs(trainer *t, int64_t step, sw_error *err)
+{
+	sw_status status = SW_OK;
+	for (uint32_t i = 0; i < t->parts.n_inputs && status == SW_OK; i++) {
+		if (t->kept[i].buffer)
+			t->inputs[i] = sw_tensor_keep(t->kept[i]);
+		else
+			status = make_input(t, i, step, &t->inputs[i], err);
+	}
+	return status;
+}
+
+/* The interpreter updates in place what nobody else refers to: state has no other reference while the step runs. */
+static void give_away_state(trainer *t)
+{
+	const sw_program *local = t->parts.local;
+	for (size_t a = 0; a < local->aliases.len; a++)
+		if (t->kept[local->aliases.data[a].input].buffer)
+			sw_tensor_drop(&t->kept[local->aliases.data[a].input]);
+}
+
+static void carry_state(trainer *t)
+{
+	const sw_program *local = t->parts.local;
+	for (size_t a = 0; a < local->aliases.len; a++) {
+		sw_alias alias = local->aliases.data[a];
+		t->kept[alias.input] = sw_tensor_keep(t->outputs[alias.output]);
+	}
+	sw_tensors_drop(t->outputs, t->parts.n_outputs);
+}
+
+static double read_loss(const trainer *t)
+{
+	if (t->loss < 0)
+		return NAN;
+	return sw_element_get(t->outputs[t->loss].shape.type, sw_tensor_data(t->outputs[t->loss]), 0);
+}
+
+static sw_status run_step(trainer *t, int64_t step, sw_error *err)
+{
+	double begin = sw_now_s();
+	sw_status status = make_inputs(t, step, err);
+	if (status) {
+		sw_tensors_drop(t->inputs, t->parts.n_inputs);
+		return status;
+	}
+	give_away_state(t);
+	status = sw_interpret(t->interpreter, t->inputs, t->parts.n_inputs, t->outputs, t->parts.n_outputs, err);
+	memset(t->inputs, 0, t->parts.n_inputs * sizeof(*t->inputs)); /* taken */
+	if (status)
+		return status;
+	double loss = read_loss(t);
+	carry_state(t);
+	double seconds = sw_now_s() - begin;
+	sw_vec_push(&t->losses, loss);
+	sw_vec_push(&t->seconds, seconds);
+	if (t->transport->rank == 0 && t->options->on_step)
+		t->options->on_step(t->options->context, step, loss, seconds);
+	return SW_OK;
+}
+
+/* Has any rank been asked to stop? */
+static sw_status hear_stop(const trainer *t, bool *stop, sw_error *err)
+{
+	if (!t->options->stop)
+		return SW_OK;
+	sw_error note = {0};
+	sw_status status = *t->options->stop ? sw_fail(&note, SW_NO, "stop") : SW_OK;
+	status = t->transport->ops->agree(t->transport, status, &note);
+	*stop = status == SW_NO;
+	if (status == SW_OK || status == SW_NO)
+		return SW_OK;
+	*err = note;
+	return status;
+}
+
+static sw_status run_steps(trainer *t, int64_t *done, sw_error *err)
+{
+	sw_status status = SW_OK;
+	bool stop = false;
+	for (*done = 0; *done < t->options->steps && !stop && status == SW_OK;) {
+		status = run_step(t, *done, err);
+		if (status == SW_OK) {
+			++*done;
+			status = hear_stop(t, &stop, err);
+		}
+	}
+	return status;
+}
+
+/* ---- what came of it ---------------------------------------------------------------------------------------- */
+
+typedef struct figures {
+	int64_t payload_bytes, wire_bytes, peak_bytes;
+} figures;
+
+/* The largest of all ranks. */
+static sw_status gather_figures(const trainer *t, figures *f, sw_error *err)
+{
+	int32_t size = t->transport->size;
+	int32_t *ranks = sw_alloc((size_t)size * sizeof(*ranks));
+	figures *all = sw_alloc((size_t)size * sizeof(*all));
+	for (int32_t r = 0; r < size; r++)
+		ranks[r] = r;
+	sw_status status = t->transport->ops->all_gather(t->transport, ranks, size, f, all, sizeof(*f), err);
+	for (int32_t r = 0; r < size && status == SW_OK; r++) {
+		f->payload_bytes = SW_MAX(f->payload_bytes, all[r].payload_bytes);
+		f->wire_bytes = SW_MAX(f->wire_bytes, all[r].wire_bytes);
+		f->peak_bytes = SW_MAX(f->peak_bytes, all[r].peak_bytes);
+	}
+	free(ranks);
+	free(all);
+	return status;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* The first step warms caches and buffers up. */
+static double median_step(double *seconds, int64_t n)
+{
+	int64_t skipped = n > 2;
+	if (n == 0)
+		return 0;
+	qsort(seconds + skipped, (size_t)(n - skipped), sizeof(*seconds), compare_doubles);
+	double *middle = seconds + skipped + (n - skipped - 1) / 2;
+	return (n - skipped) % 2 ? middle[0] : (middle[0] + middle[1]) / 2;
+}
+
+static int64_t tokens_per_step(const trainer *t)
+{
+	if (t->sidecar->tokens_input < 0)
+		return 0;
+	sw_shape shape = sw_parts_whole_shape(&t->parts, (uint32_t)t->sidecar->tokens_input);
+	return shape.rank == 2 ? shape.dims[0] * (shape.dims[1] - 1) : 0; /* the first of a row predicts, and isn't predicted */
+}
+
+static sw_status report(trainer *t, int64_t done, sw_run_result *result, sw_error *err)
+{
+	figures f = {
+		t->transport->traffic.payload_bytes,
+		t->transport->traffic.wire_bytes,
+		(int64_t)sw_interpreter_peak_bytes(t->interpreter),
+	};
+	sw_status status = gather_figures(t, &f, err);
+	if (status)
+		return status;
+	*result = (sw_run_result){
+		.steps = done,
+		.losses = t->losses.data,
+		.step_time_s = median_step(t->seconds.data, done),
+		.payload_bytes = f.payload_bytes / SW_MAX(done, 1),
+		.wire_bytes = f.wire_bytes / SW_MAX(done, 1),
+		.peak_bytes = f.peak_bytes,
+	};
+	if (result->step_time_s > 0)
+		result->tokens_per_s = (double)tokens_per_step(t) / result->step_time_s;
+	t->losses.data = NULL;
+	return SW_OK;
+}
+
+void sw_run_result_clear(sw_run_result *result)
+{
+	free(result->losses);
+	*result = (sw_run_result){0};
+}
+
+/* ---- one rank ------------------------------------------------------------------------------------------------- */
+
+/* How many of the ranks run on this machine. */
+static sw_status count_neighbours(sw_transport *t, int32_t *count, sw_error *err)
+{
+	char name[256] = "";
+	gethostname(name, sizeof(name) - 1);
+	uint64_t mine = sw_hash_bytes(name, strlen(name), 0);
+	uint64_t *all = sw_alloc((size_t)t->size * sizeof(*all));
+	int32_t *ranks = sw_alloc((size_t)t->size * sizeof(*ranks));
+	for (int32_t r = 0; r < t->size; r++)
+		ranks[r] = r;
+	sw_status status = t->ops->all_gather(t, ranks, t->size, &mine, all, sizeof(mine), err);
+	*count = 0;
+	for (int32_t r = 0; r < t->size; r++)
+		*count += all[r] == mine;
+	free(all);
+	free(ranks);
+	return status;
+}
+
+static sw_status choose_threads(const trainer *t, int *threads, sw_error *err)
+{
+	int32_t neighbours = 1;
+	*threads = t->options->blas_threads;
+	if (*threads)
+		return SW_OK;
+	sw_status status = count_neighbours(t->transport, &neighbours, err);
+	*threads = SW_MAX(sw_cpu_count() / SW_MAX(neighbours, 1), 1);
+	return status;
+}
+
+static sw_status prepare(trainer *t, sw_error *err)
+{
+	int threads;
+	sw_status status = check_loss(t, err);
+	if (status == SW_OK)
+		status = check_tokens(t, err);
+	if (status == SW_OK)
+		status = choose_threads(t, &threads, err);
+	if (status)
+		return status;
+	t->transport->traffic = (sw_traffic){0};
+	sw_interpret_options options = {
+		.partition_id = (uint32_t)t->transport->rank,
+		.blas_threads = threads,
+		.collective = sw_transport_collective,
+		.collective_context = t->transport,
+	};
+	return sw_interpreter_new(t->parts.local, &options, &t->interpreter, err);
+}
+
+/* Everything but data, which each step makes anew. */
+static sw_status make_state(trainer *t, sw_error *err)
+{
+	sw_status status = SW_OK;
+	for (uint32_t i = 0; i < t->parts.n_inputs && status == SW_OK; i++)
+		if (t->sidecar->inputs[i].role != SW_ROLE_DATA)
+			status = make_input(t, i, 0, &t->kept[i], err);
+	return status;
+}
+
+static void take_memory(trainer *t)
+{
+	size_t n_inputs = t->parts.n_inputs + 1, n_outputs = t->parts.n_outputs + 1;
+	t->kept = sw_alloc(n_inputs * sizeof(*t->kept));
+	t->inputs = sw_alloc(n_inputs * sizeof(*t->inputs));
+	t->outputs = sw_alloc(n_outputs * sizeof(*t->outputs));
+	if (t->data && t->sidecar->tokens_input >= 0) {
+		sw_shape shape = sw_parts_whole_shape(&t->parts, (uint32_t)t->sidecar->tokens_input);
+		t->tokens = sw_alloc((size_t)sw_shape_elements(shape) * sizeof(*t->tokens));
+	}
+}
+
+static void clear(trainer *t)
+{
+	sw_tensors_drop(t->kept, t->parts.n_inputs);
+	sw_tensors_drop(t->inputs, t->parts.n_inputs);
+	sw_tensors_drop(t->outputs, t->parts.n_outputs);
+	sw_interpreter_free(t->interpreter);
+	free(t->kept);
+	free(t->inputs);
+	free(t->outputs);
+	free(t->tokens);
+	sw_vec_clear(&t->losses);
+	sw_vec_clear(&t->seconds);
+	sw_parts_clear(&t->parts);
+}
+
+static sw_status train(const sw_plan *plan, const sw_program *local, const sw_sidecar *sidecar, const sw_data *data,
+                       sw_transport *transport, const sw_run_options *options, sw_run_result *result, sw_error *err)
+{
+	trainer t = {.sidecar = sidecar, .data = data, .transport = transport, .options = options};
+	int64_t done = 0;
+	sw_parts_init(&t.parts, plan, local);
+	t.loss = find_loss(plan->program, sidecar);
+	take_memory(&t);
+	sw_status status = prepare(&t, err);
+	if (status == SW_OK)
+		status = make_state(&t, err);
+	if (status == SW_OK)
+		status = run_steps(&t, &done, err);
+	if (status == SW_OK)
+		status = report(&t, done, result, err);
+	clear(&t);
+	return status;
+}
+
+/* ---- all ranks -------------------------------------------------------------------------------------------------- */
+
+static sw_status check_ranks(const sw_plan *plan, int32_t size, sw_error *err)
+{
+	if (plan->cluster->n_devices == size)
+		return SW_OK;
+	return sw_fail(err, SW_ERR_INPUT, "the plan is for %lld devices and there are %d ranks: start %lld, or plan for %d",
+	               (long long)plan->cluster->n_devices, size, (long long)plan->cluster->n_devices, size);
+}
+
+/* Ranks that run different programs, or for different numbers of steps, would wait for each other. */
+static sw_status check_same(const sw_program *local, const sw_run_options *options, sw_transport *transport, sw_error *err)
+{
+	uint64_t mine[3] = {sw_program_hash(local), (uint64_t)options->steps, options->seed}, first[3];
+	memcpy(first, mine, sizeof(mine));
+	sw_status status = transport->ops->broadcast(transport, 0, first, sizeof(first), err);
+	if (status)
+		return status;
+	if (memcmp(first, mine, sizeof(mine)) != 0)
+		status = sw_fail(err, SW_ERR_INPUT, "rank 0 was given another plan, seed or number of steps");
+	return transport->ops->agree(transport, status, err);
+}
+
+sw_status sw_run_train(const sw_plan *plan, const sw_sidecar *sidecar, const sw_data *data, sw_transport *transport,
+                       const sw_run_options *options, sw_run_result *result, sw_error *err)
+{
+	sw_program *local = NULL;
+	*result = (sw_run_result){0};
+	sw_status status = check_ranks(plan, transport->size, err);
+	if (status)
+		return status;
+	status = transport->ops->agree(transport, sw_partition(plan, &local, err), err);
+	if (status == SW_OK)
+		status = check_same(local, options, transport, err);
+	if (status == SW_OK) {
+		status = train(plan, local, sidecar, data, transport, options, result, err);
+		if (status)
+			transport->ops->fail(transport, err);
+	}
+	sw_program_free(local);
+	return status;
+}
+
+typedef struct local_run {
+	const sw_plan *plan;
+	const sw_program *local;
+	const sw_sidecar *sidecar;
+	const sw_data *data;
+	const sw_run_options *options;
+	sw_run_result *results; /* per rank */
+} local_run;
+
+static sw_status train_rank(void *context, sw_transport *transport, sw_error *err)
+{
+	const local_run *r = context;
+	return train(r->plan, r->local, r->sidecar, r->data, transport, r->options, &r->results[transport->rank], err);
+}
+
+sw_status sw_run_train_local(const sw_plan *plan, const sw_sidecar *sidecar, const sw_data *data, const sw_run_options *options,
+                             sw_run_result *result, sw_error *err)
+{
+	int32_t size = (int32_t)plan->cluster->n_devices;
+	sw_program *local = NULL;
+	*result = (sw_run_result){0};
+	sw_status status = sw_partition(plan, &local, err);
+	if (status)
+		return status;
+	sw_run_result *results = sw_alloc((size_t)size * sizeof(*results));
+	local_run run = {plan, local, sidecar, data, options, results};
+	status = sw_ranks_run(size, train_rank, &run, err);
+	if (status == SW_OK) {
+		*result = results[0];
+		results[0] = (sw_run_result){0};
+	}
+	for (int32_t r = 0; r < size; r++)
+		sw_run_result_clear(&results[r]);
+	free(results);
+	sw_program_free(local);
+	return status;
+}

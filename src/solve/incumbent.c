@@ -1,0 +1,109 @@
+/* The best assignment so far, always judged by the independent evaluator. */
+#include "solve/solver.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool solver_feasible(const solver *s)
+{
+	return s->have_best && s->best_value.allowed && s->best_value.within;
+}
+
+static bool better(const solver *s, const sw_evaluation *now)
+{
+	const sw_evaluation *best = &s->best_value;
+	if (!s->have_best || now->allowed != best->allowed)
+		return !s->have_best || now->allowed;
+	if (now->within != best->within)
+		return now->within;
+	if (!now->within && now->peak_usage != best->peak_usage)
+		return now->peak_usage < best->peak_usage;
+	return now->allowed && now->cost < best->cost;
+}
+
+void solver_offer(solver *s, const int32_t *assignment)
+{
+	sw_evaluation value;
+	sw_problem_evaluate(s->problem, assignment, &value);
+	if (!better(s, &value))
+		return;
+	memcpy(s->best, assignment, s->problem->nodes.len * sizeof *assignment);
+	s->best_value = value;
+	s->have_best = true;
+}
+
+static int32_t *new_assignment(const graph *g)
+{
+	return sw_alloc(((size_t)g->n_nodes + 1) * sizeof(int32_t));
+}
+
+/* `assignment`, of the nodes alive in the graph, becomes one of the problem; takes ownership. */
+static int32_t *map_back(const lineage *from, int32_t *assignment)
+{
+	graph_restore(from->g, assignment);
+	if (!from->parent)
+		return assignment;
+	int32_t *above = new_assignment(from->parent->g);
+	for (int32_t v = 0; v < from->g->n_nodes; v++)
+		above[from->g->origin[v]] = assignment[v];
+	free(assignment);
+	return map_back(from->parent, above);
+}
+
+void solver_offer_core(solver *s, const lineage *from, const core *c, const int32_t *x)
+{
+	int32_t *assignment = new_assignment(from->g);
+	for (int32_t v = 0; v < c->n_nodes; v++)
+		assignment[c->graph_node[v]] = x[v];
+	assignment = map_back(from, assignment);
+	solver_offer(s, assignment);
+	s->work += (int64_t)(s->problem->nodes.len + s->problem->spans.len) * 16;
+	free(assignment);
+}
+
+static int32_t *project_down(const lineage *to, const int32_t *whole)
+{
+	int32_t *assignment = new_assignment(to->g);
+	if (to->parent) {
+		int32_t *above = project_down(to->parent, whole);
+		for (int32_t v = 0; v < to->g->n_nodes; v++)
+			assignment[v] = above[to->g->origin[v]];
+		free(above);
+	} else {
+		memcpy(assignment, whole, (size_t)to->g->n_nodes * sizeof *assignment);
+	}
+	graph_project(to->g, assignment);
+	return assignment;
+}
+
+void solver_project(const lineage *to, const int32_t *whole, const core *c, int32_t *x)
+{
+	int32_t *assignment = project_down(to, whole);
+	for (int32_t v = 0; v < c->n_nodes; v++)
+		x[v] = assignment[c->graph_node[v]];
+	free(assignment);
+}
+
+int64_t solver_upper(const solver *s, const graph *g)
+{
+	if (!solver_feasible(s))
+		return INT64_MAX / 4;
+	return ((s->best_value.cost - 1) >> g->shift) + 1;
+}
+
+int64_t solver_scale_bound(int64_t bound, const graph *g)
+{
+	wide scaled = (wide)bound * ((wide)1 << g->shift);
+	return (int64_t)SW_MAX(SW_MIN(scaled, (wide)INT64_MAX - 1), (wide)INT64_MIN);
+}
+
+bool solver_out_of_work(solver *s)
+{
+	sw_progress_update(&s->progress, (double)s->work / (double)s->work_limit, "cost %lld, bound %lld",
+	                   (long long)s->best_value.cost, (long long)s->bound);
+	if (s->deadline_s > 0 && sw_now_s() > s->deadline_s)
+		s->timed_out = true;
+	if (s->options.stop && *s->options.stop)
+		s->timed_out = true;
+	return s->timed_out || s->work >= s->work_limit;
+}

@@ -1,0 +1,86 @@
+/* The small messages of the executor: barrier, broadcast, agreement. They are no traffic of the program and aren't counted. */
+#include "transport/carrier.h"
+
+#include <string.h>
+
+static sw_status exchange_all(sw_carrier *c, const sw_call *call, const void *mine, char *theirs, int64_t bytes,
+                              sw_error *err)
+{
+	int32_t size = c->base.size, rank = c->base.rank;
+	for (int32_t k = 1; k < size; k++) {
+		int32_t source = (rank - k + size) % size;
+		c->sends[k - 1] = (sw_message){(rank + k) % size, bytes, {.from = mine}};
+		c->receives[k - 1] = (sw_message){source, bytes, {.into = theirs + source * bytes}};
+	}
+	return c->exchange(c, call, c->sends, size - 1, c->receives, size - 1, err);
+}
+
+sw_status sw_carrier_barrier(sw_transport *t, sw_error *err)
+{
+	sw_call call = {.what = "barrier", .ranks = t->size};
+	char nothing[1] = {0};
+	return exchange_all((sw_carrier *)t, &call, nothing, nothing, 0, err);
+}
+
+sw_status sw_carrier_broadcast(sw_transport *t, int32_t root, void *data, int64_t bytes, sw_error *err)
+{
+	sw_carrier *c = (sw_carrier *)t;
+	sw_call call = {.what = "broadcast", .amount = bytes, .ranks = t->size};
+	int32_t n_sends = 0;
+	for (int32_t k = 1; k < t->size && t->rank == root; k++)
+		c->sends[n_sends++] = (sw_message){(root + k) % t->size, bytes, {.from = data}};
+	c->receives[0] = (sw_message){root, bytes, {.into = data}};
+	return c->exchange(c, &call, c->sends, n_sends, c->receives, t->rank != root, err);
+}
+
+typedef struct vote {
+	sw_error error; /* code is the status */
+} vote;
+
+static bool same_vote(const vote *a, const vote *b)
+{
+	return a->error.code == b->error.code && strcmp(a->error.message, b->error.message) == 0;
+}
+
+/* The lowest of the ranks with the worst status; *unanimous: all say the same. */
+static int32_t worst_vote(const vote *votes, int32_t n, bool *unanimous)
+{
+	int32_t worst = 0;
+	*unanimous = true;
+	for (int32_t r = 1; r < n; r++) {
+		*unanimous = *unanimous && same_vote(&votes[r], &votes[0]);
+		if (votes[r].error.code > votes[worst].error.code)
+			worst = r;
+	}
+	return worst;
+}
+
+/* An error that only some ranks have says whose it is. */
+static sw_status report(const vote *v, int32_t rank, bool unanimous, sw_error *err)
+{
+	sw_error copy = v->error;
+	if (copy.code && !unanimous)
+		sw_fail_at(&copy, copy.code, v->error.file, v->error.line, v->error.column, "rank %d: %s", rank,
+		           v->error.message);
+	if (err && copy.code)
+		*err = copy;
+	return copy.code;
+}
+
+sw_status sw_carrier_agree(sw_transport *t, sw_status mine, sw_error *err)
+{
+	sw_call call = {.what = "agreement", .amount = sizeof(vote), .ranks = t->size};
+	vote *votes = sw_alloc((size_t)t->size * sizeof(*votes)), own = {0};
+	if (mine && err)
+		own.error = *err;
+	own.error.code = mine;
+	votes[t->rank] = own;
+	sw_status status = exchange_all((sw_carrier *)t, &call, &own, (char *)votes, sizeof(vote), err);
+	if (status == SW_OK) {
+		bool unanimous;
+		int32_t worst = worst_vote(votes, t->size, &unanimous);
+		status = report(&votes[worst], worst, unanimous, err);
+	}
+	free(votes);
+	return status;
+}

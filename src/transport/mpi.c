@@ -1,0 +1,421 @@
+/*
+ * The MPI transport: messages are MPI_Isend and MPI_Irecv, in an exchange that also listens for bad news.
+ *
+ * Why not the library's collectives: a rank inside MPI_Allreduce can't be told that another one has failed; and what
+ * they send, and in which order they add, is theirs. Waiting here is a loop of MPI_Testall, so a second
+ * communicator can carry NOTICES meanwhile: "I failed, because", "I leave".
+ *
+ * The tag of a message is a digest of its call: ranks that disagree find out instead of adding apples to pears. Messages
+ * between two ranks keep their order, so a tag needs to tell no two calls apart that both make.
+ *
+ * A message longer than CHUNK goes in pieces, as MPI counts in int.
+ */
+#include "transport/carrier.h"
+
+#include <mpi.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHUNK ((int64_t)1 << 30)
+#define TAG_BITS 15 /* MPI promises tags up to 32767 */
+/* How long a message of a rank that said goodbye may still be on its way, and how long a failed job waits for all ranks to hear of it. */
+#define GRACE_S 3.0
+
+typedef enum notice_kind { NOTICE_FAIL = 1, NOTICE_LEAVE } notice_kind;
+typedef struct notice {
+	int32_t kind, rank;
+	char text[768];
+} notice;
+
+typedef struct mpi {
+	sw_carrier carrier;
+	MPI_Comm data, notices;
+	bool initialised_here;
+	/* The exchange that is going on. */
+	SW_VEC(MPI_Request) requests;
+	SW_VEC(MPI_Status) statuses;
+	/* Bad news. */
+	notice heard, told;
+	MPI_Request listening;
+	MPI_Request *telling; /* [size] */
+	bool *left;           /* [size] */
+	int32_t n_left;
+	double left_s; /* when the last of them left */
+	bool broken, failed; /* failed: it was this rank */
+	char why[768];
+} mpi;
+
+/* ---- MPI's own errors --------------------------------------------------------------------------------- */
+
+static sw_status check(int code, const char *what, sw_error *err)
+{
+	char text[MPI_MAX_ERROR_STRING] = "";
+	int length;
+	if (code == MPI_SUCCESS)
+		return SW_OK;
+	MPI_Error_string(code, text, &length);
+	return sw_fail(err, SW_ERR_IO, "MPI: %s: %s", what, text);
+}
+
+/* In an exchange: the others will read it, too. */
+static sw_status check_here(const mpi *m, int code, const char *what, sw_error *err)
+{
+	sw_status status = check(code, what, err);
+	return status ? sw_fail(err, status, "rank %d: %s", m->carrier.base.rank, err->message) : SW_OK;
+}
+
+/* ---- notices ------------------------------------------------------------------------------------------- */
+
+static void listen(mpi *m)
+{
+	MPI_Irecv(&m->heard, sizeof(m->heard), MPI_BYTE, MPI_ANY_SOURCE, 0, m->notices, &m->listening);
+}
+
+static void take_notice(mpi *m)
+{
+	if (m->heard.kind == NOTICE_FAIL && !m->broken) {
+		m->broken = true;
+		snprintf(m->why, sizeof(m->why), "%s", m->heard.text);
+	}
+	if (m->heard.kind == NOTICE_LEAVE && !m->left[m->heard.rank]) {
+		m->left[m->heard.rank] = true;
+		m->n_left++;
+		m->left_s = sw_now_s();
+	}
+}
+
+static void hear_notices(mpi *m)
+{
+	int done = 1;
+	while (m->listening != MPI_REQUEST_NULL &&
+	       MPI_Test(&m->listening, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done) {
+		take_notice(m);
+		listen(m);
+	}
+}
+
+/* Sends one notice to every other rank. Earlier ones have been waited for: a rank fails once and leaves once. */
+static void tell_all(mpi *m, notice_kind kind, const char *text)
+{
+	int32_t rank = m->carrier.base.rank, size = m->carrier.base.size;
+	m->told.kind = kind;
+	m->told.rank = rank;
+	snprintf(m->told.text, sizeof(m->told.text), "%s", text);
+	for (int32_t r = 0; r < size; r++)
+		if (r != rank)
+			MPI_Isend(&m->told, sizeof(m->told), MPI_BYTE, r, 0, m->notices, &m->telling[r]);
+}
+
+static bool all_told(mpi *m)
+{
+	int done = 0;
+	return MPI_Testall(m->carrier.base.size, m->telling, &done, MPI_STATUSES_IGNORE) == MPI_SUCCESS && done;
+}
+
+/* Waits until every notice that was sent has gone, and `enough` ranks have said goodbye; false after GRACE_S. */
+static bool settle(mpi *m, int32_t enough)
+{
+	double deadline = sw_now_s() + GRACE_S;
+	while (!all_told(m) || m->n_left < enough) {
+		hear_notices(m);
+		if (sw_now_s() > deadline)
+			return false;
+		sched_yield();
+	}
+	return true;
+}
+
+/* ---- the exchange ---------------------------------------------------------------------------------------- */
+
+static int tag_of(const sw_call *call)
+{
+	return (int)(sw_call_code(call) & ((1 << TAG_BITS) - 1));
+}
+
+static sw_status start(mpi *m, const sw_message *message, bool send, int tag, sw_error *err)
+{
+	int64_t at = 0;
+	do {
+		int length = (int)SW_MIN(CHUNK, message->bytes - at);
+		MPI_Request request = MPI_REQUEST_NULL;
+		int code = send ? MPI_Isend((const char *)message->from + at, length, MPI_BYTE, message->peer, tag,
+		                            m->data, &request)
+		                : MPI_Irecv((char *)message->into + at, length, MPI_BYTE, message->peer, MPI_ANY_TAG,
+		                            m->data, &request);
+		sw_status status = check_here(m, code, send ? "sending" : "receiving", err);
+		if (status)
+			return status;
+		sw_vec_push(&m->requests, request);
+		at += length;
+	} while (at < message->bytes);
+	return SW_OK;
+}
+
+static sw_status start_all(mpi *m, int tag, const sw_message *sends, int32_t n_sends, const sw_message *receives,
+                           int32_t n_receives, sw_error *err)
+{
+	sw_status status = SW_OK;
+	m->requests.len = 0;
+	for (int32_t i = 0; i < n_receives && status == SW_OK; i++)
+		status = start(m, &receives[i], false, tag, err);
+	for (int32_t i = 0; i < n_sends && status == SW_OK; i++)
+		status = start(m, &sends[i], true, tag, err);
+	sw_vec_reserve(&m->statuses, m->requests.len + 1);
+	return status;
+}
+
+/* How many requests a message takes. */
+static size_t pieces_of(const sw_message *message)
+{
+	return (size_t)SW_MAX((message->bytes + CHUNK - 1) / CHUNK, 1);
+}
+
+static sw_status disagree(const mpi *m, const sw_call *call, int32_t peer, sw_error *err)
+{
+	char text[SW_CALL_TEXT];
+	return sw_fail(err, SW_ERR_IO, "ranks disagree: rank %d is in %s, rank %d in another call",
+	               m->carrier.base.rank, sw_call_print(call, text), peer);
+}
+
+/* Requests for receives come first: a piece that was longer than this rank expects is a disagreement. */
+static sw_status explain(const mpi *m, int code, const sw_call *call, const sw_message *receives, int32_t n,
+                         sw_error *err)
+{
+	size_t k = 0;
+	for (int32_t i = 0; i < n; i++)
+		for (size_t piece = 0; piece < pieces_of(&receives[i]); piece++)
+			if (code == MPI_ERR_IN_STATUS && m->statuses.data[k++].MPI_ERROR == MPI_ERR_TRUNCATE)
+				return disagree(m, call, receives[i].peer, err);
+	return check_here(m, code, "exchanging", err);
+}
+
+/* Each piece has the tag and the length that the call asks for. */
+static sw_status check_received(const mpi *m, const sw_call *call, const sw_message *receives, int32_t n, sw_error *err)
+{
+	size_t k = 0;
+	for (int32_t i = 0; i < n; i++) {
+		int64_t rest = receives[i].bytes;
+		for (size_t piece = 0; piece < pieces_of(&receives[i]); piece++, k++) {
+			int got = 0;
+			MPI_Get_count(&m->statuses.data[k], MPI_BYTE, &got);
+			if (m->statuses.data[k].MPI_TAG != tag_of(call) || got != SW_MIN(CHUNK, rest))
+				return disagree(m, call, receives[i].peer, err);
+			rest -= got;
+		}
+	}
+	return SW_OK;
+}
+
+/* Goodbyes can overtake the last messages of who left: they are given some time to arrive. */
+static bool waits_in_vain(const mpi *m, const sw_message *messages, int32_t n, int32_t *peer)
+{
+	if (m->n_left == 0 || sw_now_s() < m->left_s + GRACE_S)
+		return false;
+	for (int32_t i = 0; i < n; i++) {
+		*peer = messages[i].peer;
+		if (m->left[*peer])
+			return true;
+	}
+	return false;
+}
+
+static sw_status wait_all(mpi *m, const sw_call *call, const sw_message *receives, int32_t n_receives, sw_error *err)
+{
+	int n = (int)m->requests.len;
+	for (;;) {
+		int done = 0;
+		int32_t peer;
+		int code = MPI_Testall(n, m->requests.data, &done, m->statuses.data);
+		if (code != MPI_SUCCESS)
+			return explain(m, code, call, receives, n_receives, err);
+		if (done)
+			return SW_OK;
+		hear_notices(m);
+		if (m->broken)
+			return sw_fail(err, SW_ERR_IO, "%s", m->why);
+		if (waits_in_vain(m, receives, n_receives, &peer))
+			return sw_fail(err, SW_ERR_IO, "rank %d has left, and rank %d waits for it", peer,
+			               m->carrier.base.rank);
+		sched_yield();
+	}
+}
+
+/* Nothing may be received into buffers that the caller frees. */
+static void give_up_requests(mpi *m)
+{
+	for (size_t i = 0; i < m->requests.len; i++) {
+		if (m->requests.data[i] == MPI_REQUEST_NULL)
+			continue;
+		MPI_Cancel(&m->requests.data[i]);
+		MPI_Request_free(&m->requests.data[i]);
+	}
+}
+
+/* From here on nothing works any more; everyone is told the reason, which names the rank. */
+static void break_job(mpi *m, const char *reason)
+{
+	if (m->broken)
+		return;
+	m->broken = m->failed = true;
+	snprintf(m->why, sizeof(m->why), "%s", reason);
+	tell_all(m, NOTICE_FAIL, reason);
+}
+
+static sw_status mpi_exchange(sw_carrier *carrier, const sw_call *call, const sw_message *sends, int32_t n_sends,
+                              const sw_message *receives, int32_t n_receives, sw_error *err)
+{
+	mpi *m = (mpi *)carrier;
+	sw_error own = {0};
+	if (m->broken)
+		return sw_fail(err, SW_ERR_IO, "%s", m->why);
+	sw_status status = start_all(m, tag_of(call), sends, n_sends, receives, n_receives, &own);
+	if (status == SW_OK)
+		status = wait_all(m, call, receives, n_receives, &own);
+	if (status == SW_OK)
+		status = check_received(m, call, receives, n_receives, &own);
+	if (status == SW_OK)
+		return SW_OK;
+	give_up_requests(m);
+	break_job(m, own.message);
+	return sw_fail(err, status, "%s", own.message);
+}
+
+/* ---- failing and leaving ----------------------------------------------------------------------------------- */
+
+static void mpi_fail(sw_transport *t, const sw_error *why)
+{
+	char reason[768];
+	sw_carrier_reason(t->rank, why, reason, sizeof(reason));
+	break_job((mpi *)t, reason);
+}
+
+/* MPI_Finalize may wait for ever for messages of a job that broke. */
+static void give_up_finalising(int signal_number)
+{
+	(void)signal_number;
+	_exit(2);
+}
+
+static void free_mpi(mpi *m)
+{
+	sw_vec_clear(&m->requests);
+	sw_vec_clear(&m->statuses);
+	free(m->telling);
+	free(m->left);
+	sw_carrier_clear(&m->carrier);
+	free(m);
+}
+
+/* Waits for everyone's goodbye: for ever in a healthy job, where someone may be computing; in a broken one for GRACE_S. */
+static bool see_all_off(mpi *m)
+{
+	bool all, was_broken;
+	do {
+		was_broken = m->broken;
+		all = settle(m, m->carrier.base.size - 1);
+	} while (!all && !was_broken);
+	return all;
+}
+
+/* Some rank could not be told of a failure. Who failed says so, unless rank 0, who speaks for the job, has done it. */
+static void end_job(mpi *m)
+{
+	if (m->failed && !m->left[0] && m->carrier.base.rank != 0)
+		fprintf(stderr, "shardwright: %s\n", m->why);
+	MPI_Abort(MPI_COMM_WORLD, 2);
+}
+
+static void mpi_free(sw_transport *t)
+{
+	mpi *m = (mpi *)t;
+	settle(m, 0);
+	tell_all(m, NOTICE_LEAVE, "");
+	if (!see_all_off(m))
+		end_job(m);
+	if (m->broken) {
+		signal(SIGALRM, give_up_finalising);
+		alarm((unsigned)GRACE_S);
+	}
+	MPI_Cancel(&m->listening);
+	MPI_Request_free(&m->listening);
+	MPI_Comm_free(&m->data);
+	MPI_Comm_free(&m->notices);
+	if (m->initialised_here)
+		MPI_Finalize();
+	if (m->broken)
+		alarm(0);
+	free_mpi(m);
+}
+
+/* ---- making --------------------------------------------------------------------------------------------------- */
+
+static const sw_transport_ops mpi_ops = {
+	.name = "mpi",
+	.all_reduce = sw_carrier_all_reduce,
+	.all_gather = sw_carrier_all_gather,
+	.reduce_scatter = sw_carrier_reduce_scatter,
+	.all_to_all = sw_carrier_all_to_all,
+	.permute = sw_carrier_permute,
+	.barrier = sw_carrier_barrier,
+	.broadcast = sw_carrier_broadcast,
+	.agree = sw_carrier_agree,
+	.fail = mpi_fail,
+	.free = mpi_free,
+};
+
+static sw_status initialise(bool *here, sw_error *err)
+{
+	int already = 0, provided = 0;
+	MPI_Initialized(&already);
+	*here = !already;
+	return already ? SW_OK : check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), "starting", err);
+}
+
+static sw_status duplicate_world(MPI_Comm *comm, sw_error *err)
+{
+	sw_status status = check(MPI_Comm_dup(MPI_COMM_WORLD, comm), "duplicating the communicator", err);
+	if (status == SW_OK)
+		MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
+	return status;
+}
+
+sw_status sw_transport_mpi(sw_transport **transport, sw_error *err)
+{
+	int rank = 0, size = 1;
+	bool here;
+	sw_status status = initialise(&here, err);
+	if (status)
+		return status;
+	mpi *m = sw_alloc(sizeof(*m));
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	sw_carrier_init(&m->carrier, &mpi_ops, rank, size);
+	m->carrier.exchange = mpi_exchange;
+	m->initialised_here = here;
+	m->left = sw_alloc((size_t)size * sizeof(bool));
+	m->telling = sw_alloc((size_t)size * sizeof(MPI_Request));
+	for (int r = 0; r < size; r++)
+		m->telling[r] = MPI_REQUEST_NULL;
+	status = duplicate_world(&m->data, err);
+	if (status == SW_OK)
+		status = duplicate_world(&m->notices, err);
+	if (status) {
+		free_mpi(m);
+		return status;
+	}
+	listen(m);
+	*transport = &m->carrier.base;
+	return SW_OK;
+}
+
+/* Names that mpirun of Open MPI, of MPICH and Intel MPI, and srun give to their processes. */
+bool sw_transport_under_mpi(void)
+{
+	static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "MPI_LOCALNRANKS"};
+	for (size_t i = 0; i < SW_COUNT(names); i++)
+		if (getenv(names[i]))
+			return true;
+	return false;
+}

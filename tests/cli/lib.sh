@@ -1,0 +1,39 @@
+# For the tests of the command: . tests/cli/lib.sh
+set -u
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+sw=$SHARDWRIGHT
+tiny=tests/programs/gpt-tiny.hlo.gz
+cluster=clusters/local-2x2.yaml
+
+# complain WHAT: a check failed; what the command said is shown.
+complain() {
+	echo "FAILED: $*" >&2
+	sed 's/^/    stdout: /' "$scratch/out" >&2
+	sed 's/^/    stderr: /' "$scratch/err" >&2
+	failed=1
+}
+
+# expect CODE WORDS COMMAND...: the exit code, and words that standard error has in one line (empty: nothing to check).
+expect() {
+	code=$1
+	words=$2
+	shift 2
+	got=0
+	timeout 300 "$@" >"$scratch/out" 2>"$scratch/err" || got=$?
+	[ "$got" = "$code" ] || complain "exit code $got, not $code: $*"
+	[ -z "$words" ] || grep -q -e "$words" "$scratch/err" || complain "'$words' is not said: $*"
+}
+
+# refuse WORDS COMMAND...: exit code 2, exactly one line on standard error, nothing on standard output.
+refuse() {
+	expect 2 "$@"
+	[ "$(wc -l <"$scratch/err")" = 1 ] || complain "not one line: $*"
+	[ ! -s "$scratch/out" ] || complain "standard output is not empty: $*"
+}
+
+# make_plan NAME PROGRAM STRATEGY: $scratch/NAME.plan
+make_plan() {
+	expect 0 "" "$sw" plan "$2" --cluster $cluster -o "$scratch/$1.plan" --strategy "$3" -q
+}

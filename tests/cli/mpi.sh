@@ -1,0 +1,80 @@
+#!/bin/sh
+# Under mpirun: what does not fit stops all ranks, a rank that dies ends the job, a signal ends it after the step.
+. tests/cli/lib.sh
+make_plan tiny $tiny dp
+make_plan other $tiny zero3
+make_plan slow tests/programs/gpt.hlo.gz dp
+
+# said WORDS: exactly one line of our own on standard error, with these words.
+said() {
+	[ "$(grep -c '^shardwright: ' "$scratch/err")" = 1 ] || complain "not one line of ours"
+	grep -q "^shardwright: .*$1" "$scratch/err" || complain "'$1' is not said"
+}
+
+expect 0 "" mpirun -n 4 "$sw" run "$scratch/tiny.plan" --steps 3 -q
+[ "$(grep -c '^loss' "$scratch/out")" = 1 ] || complain "not one result"
+expect 2 "" mpirun -n 3 "$sw" run "$scratch/tiny.plan" --steps 3 -q
+said "the plan is for 4 devices and mpirun started 3 ranks: mpirun -n 4, or make a plan for 3"
+expect 2 "" mpirun -n 2 "$sw" run no/such/plan
+said "no/such/plan: cannot read"
+expect 2 "" mpirun -n 4 "$sw" run "$scratch/tiny.plan" --frobnicate
+said "run has no option --frobnicate"
+
+# Rank 2 is given something else.
+cat >"$scratch/one" <<'SH'
+#!/bin/sh
+[ "${OMPI_COMM_WORLD_RANK:-$PMIX_RANK}" = 2 ] && plan=$1 || plan=$2
+exec "$SHARDWRIGHT" run "$plan" --steps 3 -q
+SH
+chmod +x "$scratch/one"
+expect 2 "" mpirun -n 4 "$scratch/one" no/such/plan "$scratch/tiny.plan"
+said "no/such/plan: rank 2: cannot read"
+expect 2 "" mpirun -n 4 "$scratch/one" "$scratch/other.plan" "$scratch/tiny.plan"
+said "rank 2: rank 0 was given another plan"
+
+# start: a job that would take minutes; returns once it has done a step.
+start() {
+	SW_TEST_JOB=$$ mpirun -n 4 "$sw" run "$scratch/slow.plan" --steps 100000 -v >"$scratch/out" 2>"$scratch/err" &
+	job=$!
+	waited=0
+	until grep -q "step 1/" "$scratch/err" || [ $waited = 600 ]; do
+		sleep 0.2
+		waited=$((waited + 1))
+	done
+}
+
+# rank_pid RANK: the process of that rank of this test's job
+rank_pid() {
+	for environ in /proc/[0-9]*/environ; do
+		cat "$environ" 2>/dev/null | tr '\0' '\n' >"$scratch/environ"
+		grep -qx "SW_TEST_JOB=$$" "$scratch/environ" || continue
+		grep -qx -e "OMPI_COMM_WORLD_RANK=$1" -e "PMIX_RANK=$1" "$scratch/environ" || continue
+		pid=${environ%/environ}
+		echo "${pid#/proc/}"
+	done
+}
+
+# ends CODE: the job ends within seconds, with an exit code that matches
+ends() {
+	begin=$(date +%s)
+	got=0
+	wait $job || got=$?
+	took=$(($(date +%s) - begin))
+	[ $took -le 20 ] || complain "the job took $took s to end"
+	case $got in
+	$1) ;;
+	*) complain "exit code $got" ;;
+	esac
+}
+
+start
+kill -9 "$(rank_pid 2)"
+ends "[1-9]*"
+grep -q "rank 2.*signal 9" "$scratch/err" || complain "the rank that was killed isn't named"
+
+start
+kill -TERM "$(rank_pid 1)"
+ends 0
+grep -q "stopped after step" "$scratch/err" || complain "the run does not say that it stopped"
+grep -q "^loss" "$scratch/out" || complain "the run has no result"
+exit $failed

@@ -1,0 +1,46 @@
+/*
+ * layouts: what the tests of layout share: shapes, all valid layouts of a tensor, an independent account of what a
+ * move is and costs, and moves carried out on real data.
+ */
+#ifndef SW_TESTS_LAYOUTS_H
+#define SW_TESTS_LAYOUTS_H
+
+#include "layout/layout.h"
+
+sw_atoms make_atoms(int32_t n, const int32_t *sizes);
+/* An f64 shape; dims are not copied. */
+sw_shape make_shape(int32_t rank, const int64_t *dims);
+sw_shape parse_shape(const char *text, int64_t *dims); /* "4,6" */
+sw_atoms parse_atoms(const char *text);                /* "2,2,3" */
+
+typedef SW_VEC(sw_layout) layout_list;
+/* Every valid layout; with P states where monoid is not NONE. */
+void list_layouts(const sw_atoms *atoms, sw_shape shape, sw_monoid monoid, layout_list *list);
+
+/* "[S0 B] -> [B B]" for messages; freed by free(). */
+char *describe(const sw_atoms *atoms, sw_shape shape, const sw_layout *from, const sw_layout *to);
+
+/* The atoms of the move of this kind that leads from one layout to the other; 0 if there is none. Written from the definitions
+ * alone. `partial`: the atoms that TO_PARTIAL may act on. PERMUTE fills *move (which may be NULL). */
+uint32_t classify_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *before, const sw_layout *after,
+                       sw_move_kind kind, uint32_t partial, sw_move *move);
+
+/* Local bytes touched by slices and transposes of a move. */
+int64_t touched_bytes(const sw_atoms *atoms, sw_shape shape, const sw_layout *before, const sw_move *move);
+
+/* One part per device. The value's terms are made from the whole and a seed. */
+typedef struct parts {
+	int64_t n, local; /* devices, elements of each */
+	double **data;
+} parts;
+parts make_parts(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, const double *whole, uint64_t seed,
+                 sw_monoid monoid);
+void free_parts(parts *p);
+/* Carries a move out with the steps of the lowering. */
+void apply_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *before, const sw_move *move, sw_monoid monoid,
+                parts *p);
+/* Do the parts, their terms combined, make up the whole? */
+bool parts_match(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, const parts *p, const double *whole,
+                 sw_monoid monoid);
+
+#endif

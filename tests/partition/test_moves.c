@@ -1,0 +1,324 @@
+/*
+ * Redistributions as programs, on ranks: random shapes, layouts and prices from a seed; what arrives is compared, element
+ * by element, with the part that the target layout says. Many cases share one program, so that thousands run in seconds.
+ *
+ *   SW_SEED=N runs other cases.
+ */
+#include "partition/execute.h"
+
+#include <stdlib.h>
+
+#define CASES_PER_PROGRAM 48
+#define PROGRAMS_PER_CLUSTER 28
+
+typedef struct one_case {
+	sw_shape whole;
+	sw_layout from, to;
+	sw_monoid monoid;
+	uint64_t seed; /* of its numbers */
+} one_case;
+
+typedef struct batch {
+	sw_arena arena;
+	sw_cluster cluster;
+	uint64_t seed;
+	one_case cases[CASES_PER_PROGRAM];
+	sw_path_cache *paths;
+	sw_program *program;
+	int64_t path_bytes; /* sum of what the paths say */
+	bool permutes;
+} batch;
+
+/* What all batches did: kinds of moves, and cases. */
+typedef struct counts {
+	int64_t kinds[SW_MOVE_COUNT], cases, longest;
+} counts;
+
+/* Prices at random, so that every kind of move is the cheapest now and then. */
+static double random_seconds(void *seed, sw_move_kind kind, uint32_t atoms, int64_t bytes)
+{
+	if (kind == SW_MOVE_SLICE || kind == SW_MOVE_TO_PARTIAL)
+		return 0;
+	uint64_t stream = (uint64_t)kind << 32 | atoms;
+	return 1e-6 * sw_random_unit(*(uint64_t *)seed, stream, 0) + 1e-8 * (double)bytes * sw_random_unit(*(uint64_t *)seed, stream, 1);
+}
+
+/* ---- random cases ------------------------------------------------------------------------------------------- */
+
+static sw_shape random_shape(sw_rng *rng, sw_arena *arena)
+{
+	static const int64_t sizes[] = {1, 2, 3, 4, 5, 6, 6, 8, 8, 9, 12, 12, 12};
+	static const sw_type types[] = {SW_F32, SW_F64, SW_S32};
+	int32_t rank = (int32_t)sw_rng_below(rng, 4);
+	int64_t *dims = SW_NEW_N(arena, int64_t, rank + 1);
+	for (int32_t d = 0; d < rank; d++)
+		dims[d] = sizes[sw_rng_below(rng, SW_COUNT(sizes))];
+	return (sw_shape){.type = types[sw_rng_below(rng, SW_COUNT(types))], .rank = rank, .dims = rank ? dims : NULL};
+}
+
+static bool fits(const sw_atoms *atoms, sw_shape shape, sw_layout *layout, sw_monoid monoid)
+{
+	layout->monoid = sw_layout_partial_atoms(layout) ? monoid : SW_MONOID_NONE;
+	return sw_layout_valid(atoms, shape, layout);
+}
+
+/* Any digit that fits, strided ones included; P if there is a monoid. */
+static sw_layout random_layout(sw_rng *rng, const sw_atoms *atoms, sw_shape shape, sw_monoid monoid)
+{
+	sw_layout layout = sw_layout_replicated(atoms);
+	int32_t first = (int32_t)sw_rng_below(rng, atoms->n);
+	for (int32_t i = 0; i < atoms->n; i++) {
+		int32_t a = (first + i) % atoms->n;
+		int64_t kind = sw_rng_below(rng, monoid ? 4 : 3);
+		if (kind == 3)
+			layout.state[a] = (sw_state){.kind = SW_STATE_P};
+		for (int attempt = 0; kind < 3 && kind > 0 && shape.rank > 0 && attempt < 8; attempt++) {
+			int32_t dim = (int32_t)sw_rng_below(rng, shape.rank);
+			int64_t stride = 1 + sw_rng_below(rng, SW_MAX(shape.dims[dim] / atoms->size[a], 1));
+			layout.state[a] = (sw_state){.kind = SW_STATE_S, .dim = (int8_t)dim, .stride = stride};
+			if (fits(atoms, shape, &layout, monoid))
+				break;
+			layout.state[a] = (sw_state){.kind = SW_STATE_B};
+		}
+		assert_true(fits(atoms, shape, &layout, monoid));
+	}
+	return layout;
+}
+
+static one_case random_case(sw_rng *rng, batch *b)
+{
+	static const sw_monoid monoids[] = {SW_MONOID_NONE, SW_MONOID_NONE, SW_MONOID_SUM, SW_MONOID_SUM, SW_MONOID_MAX};
+	one_case c = {.whole = random_shape(rng, &b->arena), .monoid = monoids[sw_rng_below(rng, SW_COUNT(monoids))]};
+	c.from = random_layout(rng, &b->cluster.atoms, c.whole, c.monoid);
+	c.to = random_layout(rng, &b->cluster.atoms, c.whole, c.monoid);
+	c.seed = sw_rng_bits(rng);
+	return c;
+}
+
+/* ---- numbers -------------------------------------------------------------------------------------------------- */
+
+static double whole_value(const one_case *c, int64_t element)
+{
+	return (double)(sw_random_bits(c->seed, 0, (uint64_t)element) % 201) - 100;
+}
+
+/* Term k of n: all of them combined give the value exactly. */
+static double term(const one_case *c, int64_t element, int64_t k, int64_t n)
+{
+	double value = whole_value(c, element);
+	if (c->monoid == SW_MONOID_MAX) {
+		bool largest = (uint64_t)k == sw_random_bits(c->seed, 1, (uint64_t)element) % (uint64_t)n;
+		return largest ? value : value - (double)(sw_random_bits(c->seed, 2 + (uint64_t)k, (uint64_t)element) % 100);
+	}
+	if (k + 1 < n)
+		return (double)(sw_random_bits(c->seed, 2 + (uint64_t)k, (uint64_t)element) % 100);
+	for (int64_t i = 0; i + 1 < n; i++)
+		value -= term(c, element, i, n);
+	return value;
+}
+
+static int64_t member(const sw_atoms *atoms, uint32_t mask, int64_t device)
+{
+	int64_t number = 0;
+	for (int32_t a = 0; a < atoms->n; a++)
+		if (mask >> a & 1)
+			number = number * atoms->size[a] + sw_atoms_coordinate(atoms, device, a);
+	return number;
+}
+
+/* What a device holds before the move. `shape` is the local one. */
+static sw_tensor device_part(const batch *b, const one_case *c, sw_shape shape, int64_t device)
+{
+	const sw_atoms *atoms = &b->cluster.atoms;
+	sw_tensor part, whole;
+	sw_error err = {0};
+	uint32_t partial = sw_layout_partial_atoms(&c->from);
+	int64_t terms = sw_atoms_group_size(atoms, partial), k = member(atoms, partial, device);
+	check(sw_tensor_new(c->whole, false, &whole, &err), &err);
+	check(sw_tensor_new(shape, false, &part, &err), &err);
+	for (int64_t e = 0; e < sw_shape_elements(c->whole); e++)
+		sw_element_set(c->whole.type, sw_tensor_data(whole), e, partial ? term(c, e, k, terms) : whole_value(c, e));
+	sw_layout_cut(atoms, c->whole, &c->from, device, sw_type_bytes(c->whole.type), sw_tensor_data(whole), sw_tensor_data(part));
+	sw_tensor_drop(&whole);
+	return part;
+}
+
+static double combined(const batch *b, const execution *e, const one_case *c, uint32_t number, const sw_groups *groups,
+                       int64_t group, int64_t element)
+{
+	double sum = c->monoid == SW_MONOID_MAX ? -1e300 : 0;
+	(void)b;
+	for (int64_t m = 0; m < groups->group_size; m++) {
+		int64_t device = sw_groups_member(groups, group, m);
+		sw_tensor part = e->outputs[device * e->n_outputs + number];
+		double x = sw_element_get(c->whole.type, sw_tensor_data(part), element);
+		sum = c->monoid == SW_MONOID_MAX ? SW_MAX(sum, x) : sum + x;
+	}
+	return sum;
+}
+
+static void fail_case(const batch *b, const one_case *c, uint32_t number, int64_t element, double got, double wanted)
+{
+	const sw_atoms *atoms = &b->cluster.atoms;
+	sw_text text = {0};
+	sw_shape_print(c->whole, &text);
+	sw_text_add(&text, " over");
+	for (int32_t a = 0; a < atoms->n; a++)
+		sw_text_addf(&text, " %d", atoms->size[a]);
+	sw_text_add(&text, ": ");
+	sw_layout_print(atoms, c->whole, &c->from, &text);
+	sw_text_add(&text, " -> ");
+	sw_layout_print(atoms, c->whole, &c->to, &text);
+	const sw_path *path = sw_path_cache_get(b->paths, c->whole, &c->from, &c->to);
+	for (int32_t i = 0; i < path->n; i++) {
+		sw_text_addf(&text, "\n  %s ", sw_move_name(path->moves[i].kind));
+		sw_layout_print(atoms, c->whole, &path->moves[i].after, &text);
+	}
+	fail_msg("batch seed %llu, case %u, %s\nlocal element %lld is %g, not %g", (unsigned long long)b->seed, number, text.data,
+	         (long long)element, got, wanted);
+}
+
+/* Every device's part of one result; devices that hold terms of the same elements are combined. */
+static void compare_case(const batch *b, const execution *e, uint32_t number)
+{
+	const one_case *c = &b->cases[number];
+	const sw_atoms *atoms = &b->cluster.atoms;
+	sw_arena arena = {0};
+	sw_groups groups = sw_atoms_groups(atoms, sw_layout_partial_atoms(&c->to), &arena);
+	int64_t n = sw_layout_local_bytes(atoms, c->whole, &c->to) / sw_type_bytes(c->whole.type);
+	double *whole = SW_NEW_N(&arena, double, sw_shape_elements(c->whole) + 1), *wanted = SW_NEW_N(&arena, double, n + 1);
+	for (int64_t i = 0; i < sw_shape_elements(c->whole); i++)
+		whole[i] = whole_value(c, i);
+	for (int64_t g = 0; g < groups.n_groups; g++) {
+		int64_t device = sw_groups_member(&groups, g, 0);
+		assert_int_equal(sw_shape_elements(e->outputs[device * e->n_outputs + number].shape), n);
+		sw_layout_cut(atoms, c->whole, &c->to, device, sizeof(double), whole, wanted);
+		for (int64_t i = 0; i < n; i++) {
+			double got = combined(b, e, c, number, &groups, g, i);
+			if (got != wanted[i])
+				fail_case(b, c, number, i, got, wanted[i]);
+		}
+	}
+	sw_arena_clear(&arena);
+}
+
+/* ---- programs --------------------------------------------------------------------------------------------------- */
+
+static sw_id emit_case(batch *b, sw_program *p, sw_coordinates *at, const one_case *c)
+{
+	int64_t dims[SW_MAX_RANK];
+	sw_error err = {0};
+	sw_id result;
+	sw_layout_local_dims(&b->cluster.atoms, c->whole, &c->from, dims);
+	sw_id x = sw_emit_parameter(p, at->computation, sw_build_shape(p, c->whole.type, dims, c->whole.rank), NULL);
+	check(sw_partition_redistribute(at, b->paths, c->whole, &c->from, &c->to, x, &result, &err), &err);
+	return result;
+}
+
+static sw_program *write_program(batch *b, const one_case *cases, uint32_t n)
+{
+	sw_program *p = sw_program_new("moves");
+	sw_coordinates at;
+	sw_id results[CASES_PER_PROGRAM];
+	sw_error err = {0};
+	int32_t entry = sw_build_computation(p, "main");
+	sw_coordinates_init(&at, p, entry, &b->cluster.atoms);
+	for (uint32_t i = 0; i < n; i++)
+		results[i] = emit_case(b, p, &at, &cases[i]);
+	sw_build_results(p, entry, results, n, true);
+	p->entry = entry;
+	p->num_partitions = b->cluster.n_devices;
+	check(sw_program_verify(p, &err), &err);
+	return p;
+}
+
+/* The path's own figure against that of the program it leads to. With several permutes a path counts the rank that sends in each,
+ * the program the rank that sends most in all. */
+static void check_payload(batch *b, const one_case *c, counts *all)
+{
+	const sw_path *path = sw_path_cache_get(b->paths, c->whole, &c->from, &c->to);
+	sw_program_cost cost;
+	int permutes = 0;
+	sw_program *alone = write_program(b, c, 1);
+	sw_cost_program(&b->cluster, alone, &cost);
+	sw_program_free(alone);
+	for (int32_t i = 0; i < path->n; i++) {
+		all->kinds[path->moves[i].kind]++;
+		permutes += path->moves[i].kind == SW_MOVE_PERMUTE;
+	}
+	if (permutes < 2)
+		assert_int_equal(cost.payload_bytes, path->payload_bytes);
+	assert_true(cost.payload_bytes <= path->payload_bytes);
+	b->path_bytes += path->payload_bytes;
+	b->permutes = b->permutes || permutes > 0;
+	all->longest = SW_MAX(all->longest, path->n);
+	all->cases++;
+}
+
+static void run_batch(batch *b)
+{
+	execution e;
+	sw_program_cost cost;
+	int64_t devices = b->cluster.n_devices;
+	const sw_id *values;
+	uint32_t n = sw_program_inputs(b->program, b->program->entry, &b->arena, &values);
+	sw_tensor *inputs = sw_alloc(sizeof(*inputs) * (size_t)devices * n);
+	for (int64_t d = 0; d < devices; d++)
+		for (uint32_t i = 0; i < n; i++)
+			inputs[d * n + i] = device_part(b, &b->cases[i], sw_value_shape(b->program, values[i]), d);
+	execute(b->program, devices, inputs, n, &e);
+	for (uint32_t i = 0; i < n; i++)
+		compare_case(b, &e, i);
+	sw_cost_program(&b->cluster, b->program, &cost);
+	assert_int_equal(e.payload_bytes, cost.payload_bytes);
+	assert_true(e.payload_bytes <= b->path_bytes);
+	if (!b->permutes)
+		assert_int_equal(e.payload_bytes, b->path_bytes);
+	execution_clear(&e);
+	free(inputs);
+}
+
+static void try_batch(const char *levels, uint64_t seed, counts *all)
+{
+	batch b = {.seed = seed};
+	sw_rng rng = {seed, 0};
+	make_cluster(levels, &b.cluster);
+	sw_redistribution how = {&b.cluster.atoms, random_seconds, &b.seed, sw_rng_below(&rng, 2) ? 8e9 : 0, 0};
+	b.paths = sw_path_cache_new(&how);
+	for (int i = 0; i < CASES_PER_PROGRAM; i++) {
+		b.cases[i] = random_case(&rng, &b);
+		check_payload(&b, &b.cases[i], all);
+	}
+	b.program = write_program(&b, b.cases, CASES_PER_PROGRAM);
+	run_batch(&b);
+	sw_program_free(b.program);
+	sw_path_cache_free(b.paths);
+	sw_cluster_clear(&b.cluster);
+	sw_arena_clear(&b.arena);
+}
+
+static void random_moves_bring_every_part_where_it_belongs(void **state)
+{
+	static const char *const clusters[] = {"2", "3", "2,2", "2,3", "3,2", "3,3", "2,2,2", "2,3,2"};
+	counts all = {0};
+	const char *given = getenv("SW_SEED");
+	uint64_t seed = given ? strtoull(given, NULL, 10) : 20240607;
+	(void)state;
+	print_message("seed %llu\n", (unsigned long long)seed);
+	for (size_t c = 0; c < SW_COUNT(clusters); c++)
+		for (uint64_t i = 0; i < PROGRAMS_PER_CLUSTER; i++)
+			try_batch(clusters[c], sw_hash_u64(seed, c * PROGRAMS_PER_CLUSTER + i), &all);
+	print_message("%lld cases, longest path %lld\n", (long long)all.cases, (long long)all.longest);
+	for (int kind = 0; kind < SW_MOVE_COUNT; kind++) {
+		print_message("  %-16s %lld\n", sw_move_name((sw_move_kind)kind), (long long)all.kinds[kind]);
+		assert_true(all.kinds[kind] >= 100);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_moves_bring_every_part_where_it_belongs),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,134 @@
+/*
+ * Partitioned programs give what the serial ones do: small programs and fixtures under every strategy, on clusters where
+ * all, some and no dimensions divide; and under plans chosen at random.
+ */
+#include "partition/programs.h"
+#include "partition/subject.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Sums in another order, in f32, over at most a few hundred terms; `product` chains four roundings more. */
+#define TOLERANCE 2e-5
+
+static void plan_and_compare(const subject *s, const sw_cluster *cluster, const char *strategy)
+{
+	sw_plan *plan;
+	sw_error err = {0};
+	sw_plan_options options = {.measure = sw_partition_measure, .quiet = true};
+	check(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
+	sw_status status = sw_plan_make(s->program, s->name, &s->sidecar, cluster, &options, &plan, &err);
+	if (status != SW_OK)
+		fail_msg("%s, %s on %lld devices: %s", s->name, strategy, (long long)cluster->n_devices, err.message);
+	compare_with_serial(s, plan, TOLERANCE, strategy);
+	sw_plan_free(plan);
+}
+
+static void each_small_program(void (*act)(const subject *s))
+{
+	for (const small_program *p = SMALL_PROGRAMS; p->name; p++) {
+		subject s;
+		subject_from_text(p->name, p->text, &s);
+		act(&s);
+		subject_clear(&s);
+	}
+}
+
+static void on_clusters(const subject *s)
+{
+	static const struct {
+		const char *counts, *strategies[6];
+	} cases[] = {
+		{"1", {"auto", "dp", "zero1", "zero3", "megatron:tp=1"}},
+		{"2", {"auto", "dp", "zero1", "zero3", "megatron:tp=2"}},
+		{"3", {"auto", "dp", "zero3", "megatron:tp=3"}},
+		{"2,2", {"auto", "dp", "zero1", "zero3", "megatron:tp=2", "megatron:tp=4"}},
+		{"2,3", {"auto", "dp", "zero3", "megatron:tp=3"}},
+		{"7", {"auto", "dp", "zero3", "megatron:tp=7"}},
+		{"2,2,2", {"auto", "dp", "zero3", "megatron:tp=4"}},
+		{"2,[1, 4]", {"auto", "dp", "zero1", "zero3", "megatron:tp=5"}},
+	};
+	for (size_t c = 0; c < SW_COUNT(cases); c++) {
+		sw_cluster cluster;
+		make_cluster(cases[c].counts, &cluster);
+		for (int k = 0; k < 6 && cases[c].strategies[k]; k++)
+			plan_and_compare(s, &cluster, cases[c].strategies[k]);
+		sw_cluster_clear(&cluster);
+	}
+}
+
+static void every_strategy_keeps_the_results(void **state)
+{
+	(void)state;
+	each_small_program(on_clusters);
+}
+
+static void try_random_plans(const subject *s)
+{
+	static const struct {
+		const char *counts;
+		int32_t first_inner;
+	} cases[] = {{"2,2", 1}, {"2,3", 1}, {"3,2", 1}, {"4", 0}, {"2,2,2", 1}, {"2,2,2", 2}};
+	int done = 0;
+	for (size_t c = 0; c < SW_COUNT(cases); c++) {
+		sw_cluster cluster;
+		make_cluster(cases[c].counts, &cluster);
+		for (uint64_t i = 0; i < 6; i++) {
+			char what[64];
+			const char *given = getenv("SW_SEED");
+			uint64_t seed = (given ? strtoull(given, NULL, 10) : 1) * 1000 + i;
+			sw_plan *plan = random_plan(s, &cluster, cases[c].first_inner, seed);
+			snprintf(what, sizeof(what), "random plan %llu, mesh %s/%d", (unsigned long long)seed, cases[c].counts,
+			         cases[c].first_inner);
+			if (plan)
+				compare_with_serial(s, plan, TOLERANCE, what);
+			done += plan != NULL;
+			sw_plan_free(plan);
+		}
+		sw_cluster_clear(&cluster);
+	}
+	print_message("%s: %d random plans\n", s->name, done);
+	assert_true(done > 0);
+}
+
+static void random_plans_keep_the_results(void **state)
+{
+	(void)state;
+	each_small_program(try_random_plans);
+}
+
+/* What everything stands on: without a plan to speak of, the program stays what it was. */
+static void nothing_is_split_in_a_replicated_plan(void **state)
+{
+	(void)state;
+	for (const small_program *p = SMALL_PROGRAMS; p->name; p++) {
+		subject s;
+		sw_cluster cluster;
+		sw_plan *plan;
+		sw_program *local;
+		sw_error err = {0};
+		sw_program_cost cost;
+		subject_from_text(p->name, p->text, &s);
+		make_cluster("2,2", &cluster);
+		check(sw_plan_replicated(s.program, &cluster, &plan, &err), &err);
+		compare_with_serial(&s, plan, 0, "replicated");
+		check(sw_partition(plan, &local, &err), &err);
+		sw_cost_program(&cluster, local, &cost);
+		assert_int_equal(cost.collectives, 0);
+		assert_int_equal(local->ops.len, plan->program->ops.len);
+		sw_program_free(local);
+		sw_plan_free(plan);
+		sw_cluster_clear(&cluster);
+		subject_clear(&s);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_split_in_a_replicated_plan),
+		cmocka_unit_test(every_strategy_keeps_the_results),
+		cmocka_unit_test(random_plans_keep_the_results),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

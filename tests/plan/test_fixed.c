@@ -1,0 +1,267 @@
+/*
+ * Fixed strategies are honoured, and move the bytes that the papers say.
+ *
+ * Closed forms, per rank and step, over p devices; an all-reduce of b bytes asks 2 (p-1)/p b of each. The loss is one f32 that is
+ * all-reduced where the batch is split: 2 (p-1)/p * 4 bytes more.
+ */
+#include "plan/planned.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const RUNNABLE[] = {"mlp", "mlp-bf16", "gpt-tiny", "gpt-tiny-scan", "gpt-tiny-clip"};
+
+static bool splits(const sw_layout *layout)
+{
+	return sw_layout_split_atoms(layout, -1) != 0;
+}
+
+static int64_t all_reduce_bytes(int64_t bytes, int64_t p)
+{
+	return sw_collective_payload_bytes(SW_OP_ALL_REDUCE, bytes, p);
+}
+
+/* ---- layouts at rest --------------------------------------------------------------------------------------------- */
+
+/* Every input of a role that has a dimension which the devices divide is split over all of them, or all are whole. */
+static void check_role(const planned *p, sw_role role, bool split)
+{
+	int64_t devices = p->cluster.n_devices, n = 0;
+	for (uint32_t i = 0; i < p->sidecar.n_inputs; i++) {
+		if (p->sidecar.inputs[i].role != role)
+			continue;
+		const sw_layout *layout = input_layout(p, i);
+		sw_shape shape = input_shape(p, i);
+		bool can = false;
+		for (int32_t d = 0; d < shape.rank; d++)
+			can = can || shape.dims[d] % devices == 0;
+		if (split && can && sw_layout_local_bytes(&p->cluster.atoms, shape, layout) * devices != sw_shape_bytes(shape))
+			fail_msg("%s: '%s' is not split over all devices", p->path, p->sidecar.inputs[i].name);
+		if (!split && splits(layout))
+			fail_msg("%s: '%s' is split", p->path, p->sidecar.inputs[i].name);
+		n++;
+	}
+	assert_true(n > 0);
+}
+
+static void state_lies_as_the_strategy_says(void **state)
+{
+	static const struct {
+		const char *strategy;
+		bool parameters, moments;
+	} cases[] = {{"dp", false, false}, {"zero1", false, true}, {"zero3", true, true}};
+	(void)state;
+	for (size_t f = 0; f < SW_COUNT(RUNNABLE); f++) {
+		planned p;
+		open_fixture(RUNNABLE[f], "local-2x2.yaml", &p);
+		for (size_t i = 0; i < SW_COUNT(cases); i++) {
+			make_plan(&p, cases[i].strategy);
+			assert_string_equal(p.plan->chosen, cases[i].strategy);
+			check_role(&p, SW_ROLE_PARAMETER, cases[i].parameters);
+			check_role(&p, SW_ROLE_MOMENT, cases[i].moments);
+			check_role(&p, SW_ROLE_DATA, true);
+		}
+		close_planned(&p);
+	}
+}
+
+/* Everything in these programs that has a batch comes from it, so every dot is shared among all devices. */
+static void data_parallelism_splits_every_dot_by_the_batch(void **state)
+{
+	static const char *const strategies[] = {"dp", "zero1", "zero3"};
+	char *blocks = write_blocks(2, 24, 10, 16, 2); /* no other dimension is 24 */
+	planned p;
+	int dots = 0;
+	(void)state;
+	open_text(blocks, "local-2x2.yaml", &p);
+	for (size_t i = 0; i < SW_COUNT(strategies); i++) {
+		make_plan(&p, strategies[i]);
+		for (sw_id id = 0; id < p.plan->program->ops.len; id++) {
+			const sw_op *op = sw_op_at(p.plan->program, id);
+			if (op->opcode != SW_OP_DOT)
+				continue;
+			const sw_strategy *s = &p.plan->strategies[id];
+			for (int32_t a = 0; a < s->n; a++) {
+				assert_int_equal(s->atom[a].kind, SW_CHOICE_SPLIT);
+				assert_int_equal(p.plan->rules[id]->factors[s->atom[a].index].size, 24);
+			}
+			dots++;
+		}
+	}
+	assert_int_equal(dots, 3 * (2 * 18 - 1)); /* 18 a layer, forward and backward; the first input needs no gradient */
+	close_planned(&p);
+	free(blocks);
+}
+
+static bool holds(const sw_layout *layout, uint32_t atoms)
+{
+	return (sw_layout_split_atoms(layout, -1) & atoms) == atoms;
+}
+
+/* Inner atoms split a dimension of the weight in each dot that has one, and never the batch; outer atoms split the batch. */
+static void megatron_splits_weights_inside_and_the_batch_outside(void **state)
+{
+	char *blocks = write_blocks(2, 24, 10, 16, 2);
+	planned p;
+	int with_weight = 0;
+	(void)state;
+	open_text(blocks, "local-2x2.yaml", &p);
+	make_plan(&p, "megatron:tp=2");
+	for (sw_id id = 0; id < p.plan->program->ops.len; id++) {
+		const sw_op *op = sw_op_at(p.plan->program, id);
+		sw_layout layouts[3];
+		if (op->opcode != SW_OP_DOT)
+			continue;
+		const sw_op *rhs = sw_op_at(p.plan->program, p.plan->program->values.data[op->operands[1]].op);
+		const sw_strategy *s = &p.plan->strategies[id];
+		assert_true(sw_plan_op_layouts(p.plan, id, layouts, layouts + 2));
+		assert_int_equal(p.plan->rules[id]->factors[s->atom[0].index].size, 24);
+		if (s->atom[1].kind == SW_CHOICE_SPLIT)
+			assert_int_not_equal(p.plan->rules[id]->factors[s->atom[1].index].size, 24);
+		if (rhs->opcode != SW_OP_PARAMETER)
+			continue;
+		assert_true(holds(&layouts[1], 2));
+		with_weight++;
+	}
+	assert_int_equal(with_weight, 2 * 8 - 1);
+	for (uint32_t i = 0; i + 1 < p.sidecar.n_inputs; i++)
+		assert_false(holds(input_layout(&p, i), 1));
+	close_planned(&p);
+	free(blocks);
+}
+
+/* q, k and v by heads: of the 3 * width columns each device has those of its heads, three times. */
+static void heads_give_the_fused_matrix_a_strided_split(void **state)
+{
+	char *blocks = write_blocks(1, 24, 10, 16, 4);
+	planned p;
+	(void)state;
+	open_text(blocks, "local-1x2.yaml", &p);
+	make_plan(&p, "megatron:tp=2");
+	const sw_op *qkv = find_op(p.plan->program, "qkv0");
+	const sw_layout *layout = sw_plan_layout(p.plan, p.plan->produced[qkv->first_result]);
+	assert_int_equal(layout->state[0].kind, SW_STATE_S);
+	assert_int_equal(layout->state[0].dim, 2);
+	assert_int_equal(layout->state[0].stride, 8); /* 48 columns: blocks of 8, dealt out in turn */
+	assert_int_equal(input_layout(&p, 0)->state[0].dim, 1);
+	assert_int_equal(input_layout(&p, 0)->state[0].stride, 8);
+	close_planned(&p);
+	free(blocks);
+}
+
+/* ---- bytes ------------------------------------------------------------------------------------------------------ */
+
+static const struct {
+	const char *devices, *megatron;
+	int64_t p;
+} FLAT[] = {{"2", "megatron:tp=2", 2}, {"3", "megatron:tp=3", 3}, {"4", "megatron:tp=4", 4}, {"8", "megatron:tp=8", 8}};
+
+/* mlp-bf16 computes in bf16 on f32 weights: its gradients have half the bytes. */
+static void data_parallelism_moves_the_gradients_once(void **state)
+{
+	static const char *const clusters[] = {"local-1x2.yaml", "local-1x4.yaml", "local-2x2.yaml", "local-2x4.yaml"};
+	(void)state;
+	for (size_t f = 0; f < SW_COUNT(RUNNABLE); f++) {
+		for (size_t c = 0; c < SW_COUNT(clusters); c++) {
+			planned p;
+			open_fixture(RUNNABLE[f], clusters[c], &p);
+			make_plan(&p, "dp");
+			int64_t weights = role_bytes(&p, SW_ROLE_PARAMETER), devices = p.cluster.n_devices;
+			int64_t gradients = all_reduce_bytes(strstr(RUNNABLE[f], "bf16") ? weights / 2 : weights, devices);
+			int64_t loss = all_reduce_bytes(4, devices), payload = p.plan->predicted.payload_bytes;
+			if (payload != gradients + loss)
+				fail_msg("%s on %s: %lld bytes, not %lld + %lld", RUNNABLE[f], clusters[c], (long long)payload,
+				         (long long)gradients, (long long)loss);
+			close_planned(&p);
+		}
+	}
+}
+
+/* Each weight is gathered once and kept for the backward pass (memory is ample), each gradient reduced and scattered: 2 (p-1)/p of the
+ * weights' bytes, as much as data parallelism. */
+static void sharded_state_moves_as_much_as_data_parallelism(void **state)
+{
+	static const char *const strategies[] = {"zero1", "zero3"};
+	char *blocks = write_blocks(2, 48, 16, 96, 6);
+	(void)state;
+	for (size_t c = 0; c < SW_COUNT(FLAT); c++) {
+		planned p;
+		open_text(blocks, FLAT[c].devices, &p);
+		for (size_t i = 0; i < SW_COUNT(strategies); i++) {
+			make_plan(&p, strategies[i]);
+			int64_t expected = all_reduce_bytes(role_bytes(&p, SW_ROLE_PARAMETER), FLAT[c].p) + all_reduce_bytes(4, FLAT[c].p);
+			assert_int_equal(p.plan->predicted.payload_bytes, expected);
+		}
+		close_planned(&p);
+	}
+	free(blocks);
+}
+
+/* The gathers and reduce-scatters of zero3, one by one: each weight is an operand of one gather, each gradient of one
+ * reduce-scatter, and nothing else moves but the loss. */
+static void sharded_weights_are_gathered_and_their_gradients_scattered(void **state)
+{
+	char *blocks = write_blocks(2, 64, 16, 64, 4);
+	planned p;
+	sw_program *local;
+	sw_error err = {0};
+	int64_t gathered = 0, scattered = 0, reduced = 0, others = 0;
+	(void)state;
+	open_text(blocks, "4", &p);
+	make_plan(&p, "zero3");
+	check(sw_partition(p.plan, &local, &err), &err);
+	for (size_t i = 0; i < local->ops.len; i++) {
+		const sw_op *op = &local->ops.data[i];
+		if (sw_opcode_class((sw_opcode)op->opcode) != SW_CLASS_COLLECTIVE)
+			continue;
+		int64_t bytes = sw_shape_bytes(sw_value_shape(local, op->operands[0]));
+		gathered += op->opcode == SW_OP_ALL_GATHER ? bytes * 4 : 0;
+		scattered += op->opcode == SW_OP_REDUCE_SCATTER ? bytes : 0;
+		reduced += op->opcode == SW_OP_ALL_REDUCE ? bytes : 0;
+		others += op->opcode != SW_OP_ALL_GATHER && op->opcode != SW_OP_REDUCE_SCATTER && op->opcode != SW_OP_ALL_REDUCE;
+	}
+	assert_int_equal(gathered, role_bytes(&p, SW_ROLE_PARAMETER));
+	assert_int_equal(scattered, role_bytes(&p, SW_ROLE_PARAMETER));
+	assert_int_equal(reduced, 4);
+	assert_int_equal(others, 0);
+	sw_program_free(local);
+	close_planned(&p);
+	free(blocks);
+}
+
+/* Two all-reduces of the residual stream per layer and direction; the first block's input needs no gradient, so one fewer. An
+ * all-reduce may be written as a reduce-scatter and a gather around the additions: the bytes are the same. */
+static void megatron_reduces_twice_per_layer_and_direction(void **state)
+{
+	(void)state;
+	for (int layers = 1; layers <= 3; layers++) {
+		for (size_t c = 0; c < SW_COUNT(FLAT); c++) {
+			char *blocks = write_blocks(layers, 16, 96, 768, 24);
+			planned p;
+			open_text(blocks, FLAT[c].devices, &p);
+			make_plan(&p, FLAT[c].megatron);
+			int64_t stream = all_reduce_bytes((int64_t)16 * 96 * 768 * 4, FLAT[c].p);
+			int64_t payload = p.plan->predicted.payload_bytes, expected = (4 * layers - 1) * stream;
+			if (payload < expected || payload > expected + all_reduce_bytes(4, FLAT[c].p))
+				fail_msg("%d layers on %s: %lld bytes, expected %lld (%d all-reduces of %lld)", layers, FLAT[c].devices,
+				         (long long)payload, (long long)expected, 4 * layers - 1, (long long)stream);
+			close_planned(&p);
+			free(blocks);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(state_lies_as_the_strategy_says),
+		cmocka_unit_test(data_parallelism_splits_every_dot_by_the_batch),
+		cmocka_unit_test(megatron_splits_weights_inside_and_the_batch_outside),
+		cmocka_unit_test(heads_give_the_fused_matrix_a_strided_split),
+		cmocka_unit_test(data_parallelism_moves_the_gradients_once),
+		cmocka_unit_test(sharded_state_moves_as_much_as_data_parallelism),
+		cmocka_unit_test(sharded_weights_are_gathered_and_their_gradients_scattered),
+		cmocka_unit_test(megatron_reduces_twice_per_layer_and_direction),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

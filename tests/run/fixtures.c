@@ -1,0 +1,72 @@
+#include "fixtures.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void assert_ok(sw_status status, const sw_error *err)
+{
+	if (status)
+		fail_msg("%s:%d: %s", err->file, err->line, err->message);
+}
+
+/* Memory for everything: what is tested here is no question of it. */
+static void make_cluster(int devices, sw_cluster *cluster)
+{
+	sw_text text = {0};
+	sw_error err = {0};
+	sw_text_addf(&text,
+	             "version: 1\nname: test\nlevels:\n"
+	             "  - {name: device, count: %d, latency: 5 us, bandwidth: 6 GB/s}\n"
+	             "device:\n  name: core\n  memory: 4 GiB\n  memory_bandwidth: 8 GB/s\n  kernel_overhead: 1 us\n"
+	             "  matmul_efficiency: 0.7\n  flops: {f32: 50 GFLOP/s}\n",
+	             devices);
+	assert_ok(sw_cluster_parse(text.data, text.len, "test", cluster, &err), &err);
+	sw_text_clear(&text);
+}
+
+void fixture_init(fixture *f, const char *name, int devices, const char *strategy)
+{
+	char path[256];
+	sw_error err = {0};
+	sw_plan_options options = {.quiet = true, .measure = sw_partition_measure};
+	snprintf(path, sizeof(path), SW_SOURCE_DIR "/tests/programs/%s.hlo.gz", name);
+	assert_ok(sw_read_program(path, &f->program, &err), &err);
+	assert_ok(sw_sidecar_find(path, f->program, &f->sidecar, &err), &err);
+	make_cluster(devices, &f->cluster);
+	assert_ok(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
+	assert_ok(sw_plan_make(f->program, path, &f->sidecar, &f->cluster, &options, &f->plan, &err), &err);
+}
+
+void fixture_clear(fixture *f)
+{
+	sw_plan_free(f->plan);
+	sw_cluster_clear(&f->cluster);
+	sw_sidecar_clear(&f->sidecar);
+	sw_program_free(f->program);
+}
+
+static const char *scratch_path(const char *name)
+{
+	static char path[256];
+	snprintf(path, sizeof(path), "/tmp/shardwright-test-run-%d%s%s", (int)getpid(), name ? "/" : "", name ? name : "");
+	return path;
+}
+
+const char *scratch_file(const char *name, const void *data, size_t length)
+{
+	mkdir(scratch_path(NULL), 0700);
+	FILE *file = fopen(scratch_path(name), "wb");
+	assert_non_null(file);
+	assert_int_equal(fwrite(data, 1, length, file), length);
+	fclose(file);
+	return scratch_path(name);
+}
+
+void scratch_clear(void)
+{
+	static const char *const names[] = {"a", "b", "c"};
+	for (size_t i = 0; i < SW_COUNT(names); i++)
+		unlink(scratch_path(names[i]));
+	rmdir(scratch_path(NULL));
+}

@@ -1,0 +1,23 @@
+/* Plans of the fixture programs, for tests of what runs them. */
+#ifndef SW_TEST_RUN_FIXTURES_H
+#define SW_TEST_RUN_FIXTURES_H
+
+#include "run/run.h"
+#include "test.h"
+
+typedef struct fixture {
+	sw_program *program;
+	sw_sidecar sidecar;
+	sw_cluster cluster;
+	sw_plan *plan;
+} fixture;
+
+/* tests/programs/NAME.hlo.gz on `devices` devices of one level. Asserts that all goes well. */
+void fixture_init(fixture *f, const char *name, int devices, const char *strategy);
+void fixture_clear(fixture *f);
+
+/* A file in a scratch directory of this process; valid until the next call. */
+const char *scratch_file(const char *name, const void *data, size_t length);
+void scratch_clear(void);
+
+#endif

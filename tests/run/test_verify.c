@@ -1,0 +1,75 @@
+/* Verifying: plans of the fixtures hold, and what is wrong is found. */
+#include "fixtures.h"
+
+#include <string.h>
+
+static void verify(const char *program, int devices, const char *strategy)
+{
+	fixture f;
+	sw_verify_result result;
+	sw_error err = {0};
+	fixture_init(&f, program, devices, strategy);
+	if (sw_run_verify(f.plan, &f.sidecar, 1, &result, &err))
+		fail_msg("%s on %d, %s: %s", program, devices, strategy, err.message);
+	for (size_t i = 0; i < result.rows.len; i++)
+		if (!result.rows.data[i].ok)
+			fail_msg("%s on %d, %s: %s differs by %g, allowed is %g", program, devices, strategy,
+			         result.rows.data[i].name, result.rows.data[i].relative, result.rows.data[i].tolerance);
+	assert_int_equal(result.rows.len, f.sidecar.n_outputs);
+	assert_int_equal(result.payload_bytes, result.predicted_payload_bytes);
+	assert_true(result.ok);
+	sw_verify_result_clear(&result);
+	fixture_clear(&f);
+}
+
+static void small_programs_hold_under_every_strategy(void **state)
+{
+	(void)state;
+	static const char *const programs[] = {"mlp-clip", "gpt-tiny"};
+	static const char *const strategies[] = {"dp", "zero1", "zero3", "megatron:tp=2"};
+	for (size_t p = 0; p < SW_COUNT(programs); p++)
+		for (size_t s = 0; s < SW_COUNT(strategies); s++)
+			verify(programs[p], 4, strategies[s]);
+}
+
+static void programs_hold_on_every_number_of_devices(void **state)
+{
+	(void)state;
+	static const int sizes[] = {1, 2, 3, 4, 7, 8};
+	for (size_t i = 0; i < SW_COUNT(sizes); i++)
+		verify("mlp", sizes[i], "dp");
+}
+
+static void bf16_holds_within_its_own_roundings(void **state)
+{
+	(void)state;
+	verify("mlp-bf16", 4, "dp");
+	verify("mlp-bf16", 2, "megatron:tp=2");
+}
+
+/* The plan's prediction is part of what is verified. */
+static void a_wrong_prediction_is_found(void **state)
+{
+	(void)state;
+	fixture f;
+	sw_verify_result result;
+	sw_error err;
+	fixture_init(&f, "mlp", 2, "dp");
+	f.plan->predicted.payload_bytes += 4;
+	assert_int_equal(sw_run_verify(f.plan, &f.sidecar, 1, &result, &err), SW_OK);
+	assert_false(result.ok);
+	assert_int_equal(result.payload_bytes + 4, result.predicted_payload_bytes);
+	sw_verify_result_clear(&result);
+	fixture_clear(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(small_programs_hold_under_every_strategy),
+		cmocka_unit_test(programs_hold_on_every_number_of_devices),
+		cmocka_unit_test(bf16_holds_within_its_own_roundings),
+		cmocka_unit_test(a_wrong_prediction_is_found),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

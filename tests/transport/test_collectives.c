@@ -1,0 +1,397 @@
+/* The table of functions against what each is defined to do: all types, monoids, groups and numbers of ranks. */
+#include "ranks.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- operands ---------------------------------------------------------------------------------------- */
+
+/* Small whole numbers, so that every type holds them. */
+static double sample(sw_type type, int32_t rank, int64_t e)
+{
+	return (double)(sw_random_bits(7, (uint64_t)rank, (uint64_t)e) % (type == SW_PRED ? 2 : 3));
+}
+
+static void *fill(sw_type type, int32_t rank, int64_t begin, int64_t elements)
+{
+	char *data = sw_alloc((size_t)SW_MAX(elements * sw_type_bytes(type), 1));
+	for (int64_t e = 0; e < elements; e++)
+		sw_element_set(type, data, e, sample(type, rank, begin + e));
+	return data;
+}
+
+static double combine(sw_monoid monoid, double a, double b)
+{
+	switch (monoid) {
+	case SW_MONOID_SUM:
+		return a + b;
+	case SW_MONOID_PRODUCT:
+		return a * b;
+	case SW_MONOID_MAX:
+		return fmax(a, b);
+	case SW_MONOID_MIN:
+		return fmin(a, b);
+	case SW_MONOID_AND:
+		return (double)((int64_t)a & (int64_t)b);
+	default:
+		return (double)((int64_t)a | (int64_t)b);
+	}
+}
+
+static bool has_operation(sw_monoid monoid, sw_type type)
+{
+	sw_type_kind kind = sw_type_kind_of(type);
+	bool logic = monoid == SW_MONOID_AND || monoid == SW_MONOID_OR;
+	if (kind == SW_KIND_PRED)
+		return logic;
+	if (kind == SW_KIND_COMPLEX)
+		return monoid == SW_MONOID_SUM || monoid == SW_MONOID_PRODUCT;
+	/* The sums of the samples must fit. */
+	bool wide = sw_type_bytes(type) > 1 || monoid == SW_MONOID_MAX || monoid == SW_MONOID_MIN;
+	return kind == SW_KIND_FLOAT ? !logic && wide : kind != SW_KIND_TOKEN && wide;
+}
+
+/* Element e of the operands of all ranks of the group, combined in their order, in the type's own bytes. */
+static void expect(sw_monoid monoid, sw_type type, const int32_t *ranks, int32_t n, int64_t e, void *bytes)
+{
+	double value = sample(type, ranks[0], e);
+	for (int32_t i = 1; i < n; i++)
+		value = combine(monoid, value, sample(type, ranks[i], e));
+	sw_element_set(type, bytes, 0, value);
+}
+
+static sw_status compare(const char *what, sw_monoid monoid, sw_type type, const int32_t *ranks, int32_t n,
+                         int64_t begin, int64_t elements, const void *got, sw_error *err)
+{
+	int64_t width = sw_type_bytes(type);
+	char wanted[16];
+	for (int64_t e = 0; e < elements; e++) {
+		memset(wanted, 0, sizeof(wanted));
+		expect(monoid, type, ranks, n, begin + e, wanted);
+		if (memcmp(wanted, (const char *)got + e * width, (size_t)width))
+			return sw_fail(err, SW_NO, "%s %s %s: element %lld of %lld is %g, not %g", what, sw_type_name(type),
+			               sw_monoid_name(monoid), (long long)e, (long long)elements,
+			               sw_element_get(type, got, e), sw_element_get(type, wanted, 0));
+	}
+	return SW_OK;
+}
+
+/* ---- reductions ---------------------------------------------------------------------------------------- */
+
+static sw_status all_reduce(sw_transport *t, const int32_t *ranks, int32_t n, sw_monoid monoid, sw_type type,
+                            int64_t elements, sw_error *err)
+{
+	void *in = fill(type, t->rank, 0, elements), *out = fill(type, 0, 0, elements);
+	sw_status status = t->ops->all_reduce(t, ranks, n, monoid, type, in, out, elements, err);
+	if (status == SW_OK)
+		status = compare("all-reduce", monoid, type, ranks, n, 0, elements, out, err);
+	free(in);
+	free(out);
+	return status;
+}
+
+static sw_status reduce_scatter(sw_transport *t, const int32_t *ranks, int32_t n, int32_t position, sw_monoid monoid,
+                                sw_type type, int64_t elements, sw_error *err)
+{
+	void *in = fill(type, t->rank, 0, n * elements), *out = fill(type, 0, 0, elements);
+	sw_status status = t->ops->reduce_scatter(t, ranks, n, monoid, type, in, out, elements, err);
+	if (status == SW_OK)
+		status = compare("reduce-scatter", monoid, type, ranks, n, position * elements, elements, out, err);
+	free(in);
+	free(out);
+	return status;
+}
+
+static sw_status reduce_in_groups(sw_transport *t, sw_monoid monoid, sw_type type, int64_t elements, sw_error *err)
+{
+	int32_t ranks[MAX_RANKS], n, position;
+	sw_status status = SW_OK;
+	for (int kind = 0; kind < GROUP_KINDS && status == SW_OK; kind++) {
+		if (!make_group(kind, t->size, t->rank, ranks, &n, &position))
+			continue;
+		status = all_reduce(t, ranks, n, monoid, type, elements, err);
+		if (status == SW_OK)
+			status = reduce_scatter(t, ranks, n, position, monoid, type, elements, err);
+	}
+	return status;
+}
+
+static sw_status reduce_every_type(sw_transport *t, void *context, sw_error *err)
+{
+	(void)context;
+	sw_status status = SW_OK;
+	for (sw_type type = 0; type < SW_TYPE_COUNT; type++)
+		for (sw_monoid monoid = SW_MONOID_SUM; monoid <= SW_MONOID_OR && status == SW_OK; monoid++)
+			if (has_operation(monoid, type))
+				status = reduce_in_groups(t, monoid, type, 13, err);
+	return status;
+}
+
+static sw_status reduce_every_size(sw_transport *t, void *context, sw_error *err)
+{
+	static const sw_type types[] = {SW_F32, SW_BF16, SW_S8};
+	static const int64_t sizes[] = {0, 1, 2, 7, 1024, 1025, 5000, 40001};
+	(void)context;
+	sw_status status = SW_OK;
+	for (size_t i = 0; i < SW_COUNT(types); i++)
+		for (size_t k = 0; k < SW_COUNT(sizes) && status == SW_OK; k++)
+			status = reduce_in_groups(t, SW_MONOID_SUM, types[i], sizes[k], err);
+	return status;
+}
+
+static void reductions_of_every_type_and_monoid(void **state)
+{
+	(void)state;
+	run_everywhere(reduce_every_type, NULL);
+}
+
+static void reductions_of_every_size(void **state)
+{
+	(void)state;
+	run_everywhere(reduce_every_size, NULL);
+}
+
+/* 1/3 is not exact in any type: the sum is rounded once, and all ranks get the same bits. */
+static sw_status sum_thirds(sw_transport *t, void *context, sw_error *err)
+{
+	enum { ELEMENTS = 9001 };
+	sw_type type = *(const sw_type *)context;
+	int32_t ranks[MAX_RANKS], n, position;
+	char *in = sw_alloc(ELEMENTS * 8), *out = sw_alloc(ELEMENTS * 8), *all = sw_alloc(ELEMENTS * 8 * MAX_RANKS);
+	double third;
+	sw_element_set(type, &third, 0, 1.0 / 3);
+	float sum = 0;
+	for (int32_t r = 0; r < t->size; r++)
+		sum += (float)sw_element_get(type, &third, 0);
+	char wanted[8];
+	sw_element_set(type, wanted, 0, sum);
+	for (int64_t e = 0; e < ELEMENTS; e++)
+		sw_element_set(type, in, e, 1.0 / 3);
+	make_group(0, t->size, t->rank, ranks, &n, &position);
+	int64_t width = sw_type_bytes(type), bytes = ELEMENTS * width;
+	sw_status status = t->ops->all_reduce(t, ranks, n, SW_MONOID_SUM, type, in, out, ELEMENTS, err);
+	if (status == SW_OK)
+		status = t->ops->all_gather(t, ranks, n, out, all, bytes, err);
+	for (int64_t e = 0; e < n * ELEMENTS && status == SW_OK; e++)
+		if (memcmp(wanted, all + e * width, (size_t)width))
+			status = sw_fail(err, SW_NO, "%s: %g is not %g", sw_type_name(type), sw_element_get(type, all, e), sum);
+	free(in);
+	free(out);
+	free(all);
+	return status;
+}
+
+static void sums_are_rounded_once_and_equal_everywhere(void **state)
+{
+	(void)state;
+	static sw_type types[] = {SW_F32, SW_BF16, SW_F16};
+	for (size_t i = 0; i < SW_COUNT(types); i++)
+		run_everywhere(sum_thirds, &types[i]);
+}
+
+static sw_status reduce_nan(sw_transport *t, void *context, sw_error *err)
+{
+	(void)context;
+	int32_t ranks[MAX_RANKS], n, position;
+	make_group(0, t->size, t->rank, ranks, &n, &position);
+	float in = t->rank == t->size - 1 ? NAN : (float)t->rank, out = 0;
+	for (sw_monoid monoid = SW_MONOID_SUM; monoid <= SW_MONOID_MIN; monoid++) {
+		sw_status status = t->ops->all_reduce(t, ranks, n, monoid, SW_F32, &in, &out, 1, err);
+		if (status)
+			return status;
+		if (!isnan(out))
+			return sw_fail(err, SW_NO, "%s of a NaN is %g", sw_monoid_name(monoid), out);
+	}
+	return SW_OK;
+}
+
+static void nan_goes_through_every_reduction(void **state)
+{
+	(void)state;
+	run_everywhere(reduce_nan, NULL);
+}
+
+/* ---- moves ------------------------------------------------------------------------------------------------ */
+
+/* Byte b of block i that rank r makes. */
+static char mark(int32_t r, int32_t i, int64_t b)
+{
+	return (char)sw_random_bits((uint64_t)r, (uint64_t)i, (uint64_t)b);
+}
+
+static sw_status gather(sw_transport *t, const int32_t *ranks, int32_t n, int64_t bytes, sw_error *err)
+{
+	char *in = sw_alloc((size_t)bytes + 1), *out = sw_alloc((size_t)(n * bytes) + 1);
+	for (int64_t b = 0; b < bytes; b++)
+		in[b] = mark(t->rank, 0, b);
+	sw_status status = t->ops->all_gather(t, ranks, n, in, out, bytes, err);
+	for (int64_t k = 0; k < n * bytes && status == SW_OK; k++)
+		if (out[k] != mark(ranks[k / bytes], 0, k % bytes))
+			status = sw_fail(err, SW_NO, "all-gather of %lld: byte %lld", (long long)bytes, (long long)k);
+	free(in);
+	free(out);
+	return status;
+}
+
+static sw_status exchange_blocks(sw_transport *t, const int32_t *ranks, int32_t n, int32_t position, int64_t bytes,
+                                 sw_error *err)
+{
+	char *in = sw_alloc((size_t)(n * bytes) + 1), *out = sw_alloc((size_t)(n * bytes) + 1);
+	for (int64_t k = 0; k < n * bytes; k++)
+		in[k] = mark(t->rank, (int32_t)(k / bytes), k % bytes);
+	sw_status status = t->ops->all_to_all(t, ranks, n, in, out, bytes, err);
+	for (int64_t k = 0; k < n * bytes && status == SW_OK; k++)
+		if (out[k] != mark(ranks[k / bytes], position, k % bytes))
+			status = sw_fail(err, SW_NO, "all-to-all of %lld: byte %lld", (long long)bytes, (long long)k);
+	free(in);
+	free(out);
+	return status;
+}
+
+static sw_status move_in_groups(sw_transport *t, void *context, sw_error *err)
+{
+	static const int64_t sizes[] = {0, 1, 12, 5000, 100003};
+	int32_t ranks[MAX_RANKS], n, position;
+	(void)context;
+	sw_status status = SW_OK;
+	for (int kind = 0; kind < GROUP_KINDS; kind++) {
+		for (size_t k = 0; k < SW_COUNT(sizes) && status == SW_OK; k++) {
+			if (!make_group(kind, t->size, t->rank, ranks, &n, &position))
+				continue;
+			status = gather(t, ranks, n, sizes[k], err);
+			if (status == SW_OK)
+				status = exchange_blocks(t, ranks, n, position, sizes[k], err);
+		}
+	}
+	return status;
+}
+
+static void gathers_and_exchanges_of_every_size(void **state)
+{
+	(void)state;
+	run_everywhere(move_in_groups, NULL);
+}
+
+/* The last rank receives from nobody, and the first sends to nobody, unless the circle is closed. */
+static sw_status shift(sw_transport *t, void *context, sw_error *err)
+{
+	enum { BYTES = 70001 };
+	bool closed = *(const bool *)context;
+	int32_t target = t->rank - 1, source = t->rank + 1;
+	if (closed)
+		target = (target + t->size) % t->size;
+	source = source < t->size ? source : closed ? 0 : -1;
+	char *in = sw_alloc(BYTES), *out = sw_alloc(BYTES);
+	sw_status status = SW_OK;
+	for (int round = 0; round < 5 && status == SW_OK; round++) {
+		for (int64_t b = 0; b < BYTES; b++)
+			in[b] = mark(t->rank, round, b);
+		memset(out, 99, BYTES);
+		status = t->ops->permute(t, target, source, in, out, BYTES, err);
+		for (int64_t b = 0; b < BYTES && status == SW_OK; b++)
+			if (out[b] != (source < 0 ? 0 : mark(source, round, b)))
+				status = sw_fail(err, SW_NO, "permute, round %d: byte %lld", round, (long long)b);
+	}
+	free(in);
+	free(out);
+	return status;
+}
+
+static void a_permute_shifts_and_leaves_zeros(void **state)
+{
+	(void)state;
+	static bool closed[] = {false, true};
+	run_everywhere(shift, &closed[0]);
+	run_everywhere(shift, &closed[1]);
+}
+
+/* ---- control and counts ----------------------------------------------------------------------------------- */
+
+static sw_status broadcast(sw_transport *t, void *context, sw_error *err)
+{
+	(void)context;
+	for (int32_t root = 0; root < t->size; root++) {
+		int32_t value = t->rank == root ? 1000 + root : -1;
+		sw_status status = t->ops->broadcast(t, root, &value, sizeof(value), err);
+		if (status == SW_OK)
+			status = t->ops->barrier(t, err);
+		if (status)
+			return status;
+		if (value != 1000 + root)
+			return sw_fail(err, SW_NO, "the broadcast of rank %d gave %d", root, value);
+	}
+	return SW_OK;
+}
+
+static void a_broadcast_reaches_all(void **state)
+{
+	(void)state;
+	run_everywhere(broadcast, NULL);
+}
+
+static sw_status agree(sw_transport *t, void *context, sw_error *err)
+{
+	(void)context;
+	sw_error mine = {0};
+	sw_status status = SW_OK;
+	if (t->rank == t->size - 1)
+		status = sw_fail(&mine, SW_ERR_INPUT, "no such thing");
+	sw_status all = t->ops->agree(t, status, &mine);
+	char wanted[64];
+	snprintf(wanted, sizeof(wanted), t->size == 1 ? "no such thing" : "rank %d: no such thing", t->size - 1);
+	if (all != SW_ERR_INPUT || strcmp(mine.message, wanted) != 0)
+		return sw_fail(err, SW_NO, "agreed on %s: %s", sw_status_name(all), mine.message);
+	sw_fail(&mine, SW_NO, "the same");
+	all = t->ops->agree(t, SW_NO, &mine);
+	if (all != SW_NO || strcmp(mine.message, "the same") != 0)
+		return sw_fail(err, SW_NO, "agreed on %s: %s", sw_status_name(all), mine.message);
+	return t->ops->agree(t, SW_OK, err);
+}
+
+static void the_worst_status_wins_and_says_whose_it_is(void **state)
+{
+	(void)state;
+	run_everywhere(agree, NULL);
+}
+
+static sw_status count_wire(sw_transport *t, void *context, sw_error *err)
+{
+	enum { EACH = 5000 };
+	(void)context;
+	int32_t ranks[MAX_RANKS], n, position;
+	make_group(0, t->size, t->rank, ranks, &n, &position);
+	float *in = sw_alloc(sizeof(*in) * EACH * MAX_RANKS), *out = sw_alloc(sizeof(*out) * EACH * MAX_RANKS);
+	int64_t before = t->traffic.wire_bytes, block = (int64_t)sizeof(*in) * EACH;
+	sw_status status = t->ops->all_reduce(t, ranks, n, SW_MONOID_SUM, SW_F32, in, out, (int64_t)n * EACH, err);
+	int64_t reduced = t->traffic.wire_bytes - before;
+	if (status == SW_OK)
+		status = t->ops->all_gather(t, ranks, n, in, out, block, err);
+	int64_t gathered = t->traffic.wire_bytes - before - reduced;
+	if (status == SW_OK && (reduced != 2 * (n - 1) * block || gathered != (n - 1) * block))
+		status = sw_fail(err, SW_NO, "%lld and %lld bytes on the wire", (long long)reduced, (long long)gathered);
+	free(in);
+	free(out);
+	return status;
+}
+
+static void wire_bytes_are_those_of_the_messages(void **state)
+{
+	(void)state;
+	run_everywhere(count_wire, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reductions_of_every_type_and_monoid),
+		cmocka_unit_test(reductions_of_every_size),
+		cmocka_unit_test(sums_are_rounded_once_and_equal_everywhere),
+		cmocka_unit_test(nan_goes_through_every_reduction),
+		cmocka_unit_test(gathers_and_exchanges_of_every_size),
+		cmocka_unit_test(a_permute_shifts_and_leaves_zeros),
+		cmocka_unit_test(a_broadcast_reaches_all),
+		cmocka_unit_test(the_worst_status_wins_and_says_whose_it_is),
+		cmocka_unit_test(wire_bytes_are_those_of_the_messages),
+	};
+	return cmocka_run_group_tests(tests, NULL, end_ranks);
+}
