@@ -24,7 +24,7 @@ typedef struct cli_option {
 	const char *name;  /* "--steps" or "-o" */
 	const char *value; /* "N" in the help, NULL for a flag */
 	cli_kind kind;
-	size_t offset;     /* in cli_values */
+	size_t offset; /* in cli_values */
 	const char *help;
 } cli_option;
 

@@ -195,7 +195,8 @@ static void find_obstacles(inspection *x, obstacles *list)
 {
 	for (sw_id id = 0; id < x->program->ops.len; id++) {
 		const sw_op *op = sw_op_at(x->program, id);
-		const sw_rule *rule = x->times[op->computation] > 0 ? sw_rule_make(x->program, id, &x->arena) : NULL;
+		const sw_rule *rule =
+			x->times[op->computation] > 0 ? sw_rule_make(x->program, id, &x->arena) : NULL;
 		if (rule && rule->whole)
 			add_obstacle(list, rule, op->name);
 	}
@@ -205,8 +206,9 @@ static void add_rules(const obstacles *list, sw_text *text)
 {
 	sw_text_add(text, list->len ? "\nwhat stays whole:\n" : "\nnothing has to stay whole\n");
 	for (size_t i = 0; i < list->len; i++)
-		sw_text_addf(text, "  %lld x %s%s (such as %s)\n", (long long)list->data[i].count, list->data[i].why,
-		             list->data[i].missing ? ": no rule" : "", list->data[i].example);
+		sw_text_addf(text, "  %lld x %s%s (such as %s)\n", (long long)list->data[i].count,
+		             list->data[i].why, list->data[i].missing ? ": no rule" : "",
+		             list->data[i].example);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
@@ -217,7 +219,8 @@ static json_t *opcodes_json(const inspection *x)
 	for (size_t i = 0; i < x->opcodes.len; i++) {
 		const opcode_row *row = &x->opcodes.data[i];
 		json_array_append_new(list, json_pack("{s:s, s:I, s:f, s:f}", "opcode", row->name, "ops",
-		                                      (json_int_t)row->count, "flops", row->flops, "bytes", row->bytes));
+		                                      (json_int_t)row->count, "flops", row->flops, "bytes",
+		                                      row->bytes));
 	}
 	return list;
 }
@@ -238,22 +241,24 @@ static json_t *rules_json(const obstacles *list)
 {
 	json_t *json = json_array();
 	for (size_t i = 0; i < list->len; i++)
-		json_array_append_new(json, json_pack("{s:s, s:b, s:I, s:s}", "why", list->data[i].why, "missing",
-		                                      list->data[i].missing, "ops", (json_int_t)list->data[i].count,
-		                                      "example", list->data[i].example));
+		json_array_append_new(json, json_pack("{s:s, s:b, s:I, s:s}", "why", list->data[i].why,
+		                                      "missing", list->data[i].missing, "ops",
+		                                      (json_int_t)list->data[i].count, "example",
+		                                      list->data[i].example));
 	return json;
 }
 
 static json_t *result_json(const inspection *x)
 {
 	const sw_program *p = x->program;
-	return json_pack("{s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "name", p->name, "ops",
-	                 (json_int_t)p->ops.len, "computations", (json_int_t)p->computations.len, "flops",
-	                 sw_program_flops(p), "bytes", sw_program_bytes(p), "inputs", (json_int_t)x->n_inputs, "parameters",
-	                 (json_int_t)x->parameters, "parameter_bytes", (json_int_t)x->parameter_bytes, "state_bytes",
-	                 (json_int_t)x->state_bytes, "aliases", (json_int_t)p->aliases.len, "peak_bytes",
-	                 (json_int_t)sw_program_peak_bytes(p, p->entry), "loops", loops_json(x), "opcodes",
-	                 opcodes_json(x));
+	return json_pack("{s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "name",
+	                 p->name, "ops", (json_int_t)p->ops.len, "computations",
+	                 (json_int_t)p->computations.len, "flops", sw_program_flops(p), "bytes",
+	                 sw_program_bytes(p), "inputs", (json_int_t)x->n_inputs, "parameters",
+	                 (json_int_t)x->parameters, "parameter_bytes", (json_int_t)x->parameter_bytes,
+	                 "state_bytes", (json_int_t)x->state_bytes, "aliases", (json_int_t)p->aliases.len,
+	                 "peak_bytes", (json_int_t)sw_program_peak_bytes(p, p->entry), "loops",
+	                 loops_json(x), "opcodes", opcodes_json(x));
 }
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */

@@ -11,9 +11,12 @@ static sw_status check_stage(const cli *c, sw_error *err)
 	const char *stage = c->values.dump_after;
 	for (size_t i = 0; stage && i < SW_COUNT(stages); i++)
 		if (strcmp(stage, stages[i]) == 0)
-			return c->values.json ? sw_fail(err, SW_ERR_INPUT, "--dump-after prints a program: leave --json out")
+			return c->values.json ? sw_fail(err, SW_ERR_INPUT,
+			                                "--dump-after prints a program: leave --json out")
 			                      : SW_OK;
-	return stage ? sw_fail(err, SW_ERR_INPUT, "--dump-after %s: expected read, canonical or partition", stage) : SW_OK;
+	return stage ? sw_fail(err, SW_ERR_INPUT, "--dump-after %s: expected read, canonical or partition",
+	                       stage)
+	             : SW_OK;
 }
 
 static bool dumps(const cli *c, const char *stage)
@@ -57,11 +60,13 @@ static sw_status check_usage(const cli *c, sw_error *err)
 	if (status || dumps(c, "read") || dumps(c, "canonical"))
 		return status;
 	if (!c->values.cluster)
-		return sw_fail(err, SW_ERR_INPUT, "plan: which cluster? Add --cluster FILE, such as clusters/local-2x2.yaml");
+		return sw_fail(err, SW_ERR_INPUT,
+		               "plan: which cluster? Add --cluster FILE, such as clusters/local-2x2.yaml");
 	if (!c->values.output && !c->values.dump_after)
 		return sw_fail(err, SW_ERR_INPUT, "plan: where should the plan go? Add -o PLAN");
 	if (c->values.json && c->values.output && strcmp(c->values.output, "-") == 0)
-		return sw_fail(err, SW_ERR_INPUT, "-o - and --json both need standard output: leave one out");
+		return sw_fail(err, SW_ERR_INPUT,
+		               "-o - and --json both need standard output: leave one out");
 	return SW_OK;
 }
 
@@ -72,9 +77,10 @@ static sw_status read_cluster(const cli *c, sw_cluster *cluster, sw_error *err)
 		return sw_error_in_file(err, status, c->values.cluster);
 	if (!c->values.devices || c->values.devices == cluster->n_devices)
 		return SW_OK;
-	status = sw_fail_at(err, SW_ERR_INPUT, c->values.cluster, 0, 0,
-	                    "this cluster has %lld devices and --devices says %lld: name a cluster file of that size",
-	                    (long long)cluster->n_devices, (long long)c->values.devices);
+	status = sw_fail_at(
+		err, SW_ERR_INPUT, c->values.cluster, 0, 0,
+		"this cluster has %lld devices and --devices says %lld: name a cluster file of that size",
+		(long long)cluster->n_devices, (long long)c->values.devices);
 	sw_cluster_clear(cluster);
 	return status;
 }
@@ -122,7 +128,8 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		.quiet = c->values.quiet,
 		.measure = sw_partition_measure,
 	};
-	sw_status status = sw_plan_strategy_parse(c->values.strategy ? c->values.strategy : "auto", &options.strategy, err);
+	sw_status status = sw_plan_strategy_parse(c->values.strategy ? c->values.strategy : "auto",
+	                                          &options.strategy, err);
 	if (status == SW_OK)
 		status = read_cluster(c, &cluster, err);
 	if (status)
@@ -155,14 +162,15 @@ static sw_status plan_program(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {"--cluster", "-o", "--devices", "--strategy", "--memory", "--time-limit", "--dump-after",
-				      NULL};
+static const char *const options[] = {"--cluster", "-o",           "--devices",    "--strategy",
+                                      "--memory",  "--time-limit", "--dump-after", NULL};
 const cli_command cli_plan_command = {
 	.name = "plan",
 	.argument = "PROGRAM",
 	.summary = "choose how a program runs on a cluster, and write the plan",
 	.details = "PROGRAM is HLO text, plain or gzip. Exit code 1: nothing fits in memory.",
-	.example = "shardwright plan tests/programs/gpt.hlo.gz --cluster clusters/local-2x2.yaml -o gpt.plan",
+	.example =
+		"shardwright plan tests/programs/gpt.hlo.gz --cluster clusters/local-2x2.yaml -o gpt.plan",
 	.options = options,
 	.run = plan_program,
 };

@@ -9,12 +9,12 @@
 /* ---- stopping ---------------------------------------------------------------------------------------------- */
 
 /* What a signal handler can reach has to be a variable. */
-static volatile bool stop_asked;
+static atomic_bool stop_asked;
 
 static void ask_to_stop(int signal_number)
 {
 	(void)signal_number;
-	stop_asked = true;
+	atomic_store(&stop_asked, true);
 }
 
 /* Ctrl-C ends the run after the step; a second one ends the process. */
@@ -42,8 +42,8 @@ static void show_step(void *context, int64_t step, double loss, double seconds)
 	char speed[48] = "";
 	if (w->tokens)
 		snprintf(speed, sizeof(speed), "  %.0f tokens/s", rate);
-	sw_progress_update(&w->progress, (double)done / (double)w->steps, "step %" PRId64 "/%" PRId64 "  loss %.4f%s", done,
-	                   w->steps, loss, speed);
+	sw_progress_update(&w->progress, (double)done / (double)w->steps,
+	                   "step %" PRId64 "/%" PRId64 "  loss %.4f%s", done, w->steps, loss, speed);
 	if (w->c->values.verbose || (!w->progress.active && (done % tenth == 0 || done == w->steps)))
 		cli_note(w->c, "step %" PRId64 "/%" PRId64 "  loss %.4f%s", done, w->steps, loss, speed);
 }
@@ -66,7 +66,8 @@ static sw_status open_data(const cli *c, const cli_plan *loaded, sw_data *data, 
 	if (!c->values.data.len)
 		return SW_OK;
 	if (loaded->sidecar.tokens_input < 0)
-		return sw_fail(err, SW_ERR_INPUT, "%s takes no tokens: leave --data out", loaded->plan->program->name);
+		return sw_fail(err, SW_ERR_INPUT, "%s takes no tokens: leave --data out",
+		               loaded->plan->program->name);
 	sw_shape shape = tokens_shape(loaded);
 	return sw_data_open(c->values.data.data, (int)c->values.data.len, loaded->sidecar.vocabulary,
 	                    shape.rank == 2 ? shape.dims[1] : 1, data, err);
@@ -78,15 +79,18 @@ static sw_status check_ranks(const cli *c, const sw_plan *plan, sw_error *err)
 {
 	int64_t devices = plan->cluster->n_devices;
 	if (c->transport && c->values.ranks)
-		return sw_fail(err, SW_ERR_INPUT, "--ranks is for one process without mpirun: leave it out");
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--ranks is for one process without mpirun: leave it out");
 	if (c->transport && devices != c->transport->size)
 		return sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
-		                  "the plan is for %" PRId64 " devices and mpirun started %d ranks: mpirun -n %" PRId64
+		                  "the plan is for %" PRId64
+		                  " devices and mpirun started %d ranks: mpirun -n %" PRId64
 		                  ", or make a plan for %d",
 		                  devices, c->transport->size, devices, c->transport->size);
 	if (c->values.ranks && c->values.ranks != devices)
 		return sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
-		                  "the plan is for %" PRId64 " devices and --ranks says %" PRId64, devices, c->values.ranks);
+		                  "the plan is for %" PRId64 " devices and --ranks says %" PRId64, devices,
+		                  c->values.ranks);
 	if (!c->transport && !c->values.ranks && devices > 1)
 		return sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
 		                  "the plan is for %" PRId64 " devices: start it with mpirun -n %" PRId64
@@ -101,16 +105,18 @@ static json_t *losses_json(const sw_run_result *result)
 {
 	json_t *list = json_array();
 	for (int64_t i = 0; i < result->steps; i++)
-		json_array_append_new(list, isfinite(result->losses[i]) ? json_real(result->losses[i]) : json_null());
+		json_array_append_new(list, isfinite(result->losses[i]) ? json_real(result->losses[i])
+		                                                        : json_null());
 	return list;
 }
 
 static json_t *result_json(const cli_plan *loaded, const sw_run_result *result)
 {
-	return json_pack("{s:I, s:I, s:o, s:f, s:f, s:I, s:I, s:I}", "steps", (json_int_t)result->steps, "ranks",
-	                 (json_int_t)loaded->plan->cluster->n_devices, "losses", losses_json(result), "step_time_s",
-	                 result->step_time_s, "tokens_per_s", result->tokens_per_s, "payload_bytes",
-	                 (json_int_t)result->payload_bytes, "wire_bytes", (json_int_t)result->wire_bytes, "peak_bytes",
+	return json_pack("{s:I, s:I, s:o, s:f, s:f, s:I, s:I, s:I}", "steps", (json_int_t)result->steps,
+	                 "ranks", (json_int_t)loaded->plan->cluster->n_devices, "losses",
+	                 losses_json(result), "step_time_s", result->step_time_s, "tokens_per_s",
+	                 result->tokens_per_s, "payload_bytes", (json_int_t)result->payload_bytes,
+	                 "wire_bytes", (json_int_t)result->wire_bytes, "peak_bytes",
 	                 (json_int_t)result->peak_bytes);
 }
 
@@ -119,7 +125,8 @@ static void describe(const cli_plan *loaded, const sw_run_result *result, sw_tex
 	sw_text_addf(text, "steps      %" PRId64 " on %" PRId64 " rank%s\n", result->steps,
 	             loaded->plan->cluster->n_devices, loaded->plan->cluster->n_devices == 1 ? "" : "s");
 	if (result->steps > 0)
-		sw_text_addf(text, "loss       %.4f -> %.4f\n", result->losses[0], result->losses[result->steps - 1]);
+		sw_text_addf(text, "loss       %.4f -> %.4f\n", result->losses[0],
+		             result->losses[result->steps - 1]);
 	sw_text_add(text, "step time  ");
 	sw_text_add_seconds(text, result->step_time_s);
 	if (result->tokens_per_s > 0)
@@ -141,7 +148,8 @@ static sw_status agree(const cli *c, sw_status status, sw_error *err)
 	return c->transport ? c->transport->ops->agree(c->transport, status, err) : status;
 }
 
-static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data, sw_run_result *result, sw_error *err)
+static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data, sw_run_result *result,
+                       sw_error *err)
 {
 	watch w = {.c = c, .steps = c->values.steps};
 	if (loaded->sidecar.tokens_input >= 0) {
@@ -160,8 +168,10 @@ static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data, sw_r
 	const sw_data *tokens = c->values.data.len ? data : NULL;
 	watch_signals();
 	sw_progress_start(&w.progress, "training", c->values.quiet || c->values.verbose || !cli_speaks(c));
-	sw_status status = c->transport ? sw_run_train(loaded->plan, &loaded->sidecar, tokens, c->transport, &options, result, err)
-	                                : sw_run_train_local(loaded->plan, &loaded->sidecar, tokens, &options, result, err);
+	sw_status status = c->transport ? sw_run_train(loaded->plan, &loaded->sidecar, tokens, c->transport,
+	                                               &options, result, err)
+	                                : sw_run_train_local(loaded->plan, &loaded->sidecar, tokens,
+	                                                     &options, result, err);
 	sw_progress_end(&w.progress);
 	if (status == SW_OK && result->steps < c->values.steps)
 		cli_note(c, "stopped after step %" PRId64, result->steps);
@@ -207,7 +217,8 @@ const cli_command cli_run = {
 	.name = "run",
 	.argument = "PLAN|PROGRAM",
 	.summary = "train: a plan on as many ranks as it has devices, or a program on one",
-	.details = "Under mpirun each process is a rank. Alone, --ranks N makes N threads the ranks. Ctrl-C ends the run after a step.",
+	.details = "Under mpirun each process is a rank. Alone, --ranks N makes N threads the ranks. "
+                   "Ctrl-C ends the run after a step.",
 	.example = "mpirun -n 4 shardwright run gpt.plan --data corpus.txt --steps 200",
 	.options = options,
 	.run = run,

@@ -20,12 +20,14 @@ static json_t *result_json(const sw_verify_result *result)
 	json_t *outputs = json_array();
 	for (size_t i = 0; i < result->rows.len; i++) {
 		const sw_verify_row *row = &result->rows.data[i];
-		json_array_append_new(outputs, json_pack("{s:s, s:f, s:f, s:s, s:b}", "name", row->name, "error",
-		                                         row->relative, "tolerance", row->tolerance, "unit",
-		                                         row->in_lr_units ? "learning rate" : "norm", "ok", row->ok));
+		json_array_append_new(
+			outputs, json_pack("{s:s, s:f, s:f, s:s, s:b}", "name", row->name, "error",
+		                           row->relative, "tolerance", row->tolerance, "unit",
+		                           row->in_lr_units ? "learning rate" : "norm", "ok", row->ok));
 	}
-	return json_pack("{s:b, s:f, s:o, s:I, s:I}", "ok", result->ok, "max_rel_error", result->max_rel_error, "outputs",
-	                 outputs, "payload_bytes", (json_int_t)result->payload_bytes, "predicted_payload_bytes",
+	return json_pack("{s:b, s:f, s:o, s:I, s:I}", "ok", result->ok, "max_rel_error",
+	                 result->max_rel_error, "outputs", outputs, "payload_bytes",
+	                 (json_int_t)result->payload_bytes, "predicted_payload_bytes",
 	                 (json_int_t)result->predicted_payload_bytes);
 }
 
@@ -52,14 +54,14 @@ static void add_table(sw_verify_result *result, size_t shown, sw_text *text)
 static void describe(sw_verify_result *result, bool all, sw_text *text)
 {
 	add_table(result, all ? result->rows.len : SHOWN, text);
-	sw_text_addf(text, "\n%s: largest relative error %.1e; payload of a step ", result->ok ? "equal" : "NOT EQUAL",
-	             result->max_rel_error);
+	sw_text_addf(text, "\n%s: largest relative error %.1e; payload of a step ",
+	             result->ok ? "equal" : "NOT EQUAL", result->max_rel_error);
 	sw_text_add_bytes(text, (double)result->payload_bytes);
 	if (result->payload_bytes == result->predicted_payload_bytes)
 		sw_text_add(text, ", as predicted\n");
 	else
-		sw_text_addf(text, " (%lld bytes), NOT THE %lld BYTES PREDICTED\n", (long long)result->payload_bytes,
-		             (long long)result->predicted_payload_bytes);
+		sw_text_addf(text, " (%lld bytes), NOT THE %lld BYTES PREDICTED\n",
+		             (long long)result->payload_bytes, (long long)result->predicted_payload_bytes);
 }
 
 static size_t count_wrong(const sw_verify_result *result)
@@ -76,9 +78,11 @@ static sw_status judge(const cli *c, const sw_verify_result *result, sw_error *e
 	if (result->ok)
 		return SW_OK;
 	if (wrong)
-		return sw_fail_at(err, SW_NO, c->argument, 0, 0, "%zu of %zu outputs differ from the serial program's", wrong,
+		return sw_fail_at(err, SW_NO, c->argument, 0, 0,
+		                  "%zu of %zu outputs differ from the serial program's", wrong,
 		                  result->rows.len);
-	return sw_fail_at(err, SW_NO, c->argument, 0, 0, "a step sends %lld bytes per rank, and the plan predicts %lld",
+	return sw_fail_at(err, SW_NO, c->argument, 0, 0,
+	                  "a step sends %lld bytes per rank, and the plan predicts %lld",
 	                  (long long)result->payload_bytes, (long long)result->predicted_payload_bytes);
 }
 
@@ -106,9 +110,12 @@ static const char *const options[] = {"--seed", NULL};
 const cli_command cli_verify = {
 	.name = "verify",
 	.argument = "PLAN",
-	.summary = "run one step partitioned, on threads, beside the serial program, and compare all outputs",
-	.details = "Inputs are random, as the sidecar of the program says. Compared are each device's part of each output, and\n"
-		   "the bytes sent with those predicted. Parameters are compared in units of the learning rate (lr).",
+	.summary =
+		"run one step partitioned, on threads, beside the serial program, and compare all outputs",
+	.details = "Inputs are random, as the sidecar of the program says. Compared are each device's part "
+                   "of each output, and\n"
+		   "the bytes sent with those predicted. Parameters are compared in units of the learning "
+                   "rate (lr).",
 	.example = "shardwright verify gpt.plan",
 	.options = options,
 	.run = verify,

@@ -102,8 +102,9 @@ sw_status cli_load_plan(cli *c, const char *path, bool or_program, cli_plan *loa
 		return load_plan(c, path, loaded, err);
 	if (or_program)
 		return load_as_plan(path, loaded, err);
-	return sw_fail_at(err, SW_ERR_INPUT, path, 0, 0,
-	                  "this is no plan file: make one with shardwright plan PROGRAM --cluster FILE -o PLAN");
+	return sw_fail_at(
+		err, SW_ERR_INPUT, path, 0, 0,
+		"this is no plan file: make one with shardwright plan PROGRAM --cluster FILE -o PLAN");
 }
 
 void cli_plan_clear(cli_plan *loaded)

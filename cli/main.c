@@ -3,13 +3,15 @@
 
 #include <string.h>
 
-static const cli_command *const commands[] = {&cli_inspect, &cli_plan_command, &cli_explain, &cli_verify, &cli_run};
+static const cli_command *const commands[] = {&cli_inspect, &cli_plan_command, &cli_explain, &cli_verify,
+                                              &cli_run};
 
 static void print_usage(FILE *file)
 {
 	fputs("usage: shardwright COMMAND ARGUMENT [options]\n\n", file);
 	for (size_t i = 0; i < SW_COUNT(commands); i++)
-		fprintf(file, "  %-8s %-14s %s\n", commands[i]->name, commands[i]->argument, commands[i]->summary);
+		fprintf(file, "  %-8s %-14s %s\n", commands[i]->name, commands[i]->argument,
+		        commands[i]->summary);
 	fputs("\nshardwright COMMAND --help says more about each.\n", file);
 }
 
@@ -39,7 +41,8 @@ static int refuse_command(int argc, char **argv)
 		status = sw_fail(&err, SW_ERR_INPUT, "which command? See shardwright --help");
 	else
 		status = sw_fail(&err, SW_ERR_INPUT,
-		                 "there is no command '%s', only inspect, plan, explain, verify, run; see shardwright --help",
+		                 "there is no command '%s', only inspect, plan, explain, verify, run; see "
+		                 "shardwright --help",
 		                 argv[1]);
 	cli_print_error(&c, wants_json(argc, argv), &err);
 	return sw_status_exit_code(status);
@@ -48,7 +51,8 @@ static int refuse_command(int argc, char **argv)
 /* Under mpirun, `run` is one rank of many from its first line on, so that one of them speaks. */
 static sw_status join_job(cli *c, sw_error *err)
 {
-	return c->command == &cli_run && sw_transport_under_mpi() ? sw_transport_mpi(&c->transport, err) : SW_OK;
+	return c->command == &cli_run && sw_transport_under_mpi() ? sw_transport_mpi(&c->transport, err)
+	                                                          : SW_OK;
 }
 
 static sw_status print_help(const cli *c)
@@ -106,7 +110,8 @@ int main(int argc, char **argv)
 {
 	cli c = {0};
 	sw_error err = {0};
-	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)) {
+	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+	                 strcmp(argv[1], "help") == 0)) {
 		print_usage(stdout);
 		return 0;
 	}

@@ -10,18 +10,21 @@ static const cli_option options[] = {
 	{"--cluster", "FILE", CLI_TEXT, AT(cluster), "the cluster to plan for (docs/cluster-file.md)"},
 	{"-o", "PLAN", CLI_TEXT, AT(output), "where to write the plan"},
 	{"--devices", "N", CLI_COUNT, AT(devices), "refuse a cluster with another number of devices"},
-	{"--strategy", "S", CLI_TEXT, AT(strategy), "auto, dp, zero1, zero3 or megatron:tp=K (default: auto)"},
+	{"--strategy", "S", CLI_TEXT, AT(strategy),
+         "auto, dp, zero1, zero3 or megatron:tp=K (default: auto)"},
 	{"--memory", "BYTES", CLI_BYTES, AT(memory),
-	 "memory per device, such as 16GiB (default: what the cluster file says)"},
-	{"--time-limit", "SECONDS", CLI_SECONDS, AT(time_limit), "stop searching after this time (default: none)"},
+         "memory per device, such as 16GiB (default: what the cluster file says)"},
+	{"--time-limit", "SECONDS", CLI_SECONDS, AT(time_limit),
+         "stop searching after this time (default: none)"},
 	{"--dump-after", "STAGE", CLI_TEXT, AT(dump_after),
-	 "print the program after a stage and stop: read, canonical, partition"},
+         "print the program after a stage and stop: read, canonical, partition"},
 	{"--data", "FILE,...", CLI_LIST, AT(data),
-	 "what to train on: bytes, or .npy files of tokens; may be repeated (default: random)"},
+         "what to train on: bytes, or .npy files of tokens; may be repeated (default: random)"},
 	{"--steps", "N", CLI_COUNT, AT(steps), "how many steps (default: 100)"},
 	{"--seed", "N", CLI_COUNT, AT(seed), "of initial values and random data (default: 0)"},
 	{"--ranks", "N", CLI_COUNT, AT(ranks), "run N ranks as threads of this process, without mpirun"},
-	{"--threads", "N", CLI_COUNT, AT(threads), "threads of matrix products per rank (default: cores / ranks)"},
+	{"--threads", "N", CLI_COUNT, AT(threads),
+         "threads of matrix products per rank (default: cores / ranks)"},
 	{"--rules", NULL, CLI_FLAG, AT(rules), "list the ops that can't be split, and why"},
 	{"--json", NULL, CLI_FLAG, AT(json), "print one JSON object, and nothing else, on standard output"},
 	{"-q", NULL, CLI_FLAG, AT(quiet), "no progress and no remarks"},
@@ -49,7 +52,8 @@ static const cli_option *find(const cli_command *command, const char *name)
 		if (strcmp(name, synonyms[i].other) == 0)
 			name = synonyms[i].name;
 	for (size_t i = 0; i < SW_COUNT(options); i++)
-		if (strcmp(options[i].name, name) == 0 && (is_in(command->options, name) || is_in(common, name)))
+		if (strcmp(options[i].name, name) == 0 &&
+		    (is_in(command->options, name) || is_in(common, name)))
 			return &options[i];
 	return NULL;
 }
@@ -83,8 +87,8 @@ static bool parse_bytes(const char *text, int64_t *bytes)
 		const char *name;
 		double factor;
 	} units[] = {
-		{"", 1},        {"B", 1},       {"kB", 1e3},    {"MB", 1e6},    {"GB", 1e9},
-		{"TB", 1e12},   {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
+		{"", 1},      {"B", 1},        {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},
+		{"TB", 1e12}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
 	};
 	char *end;
 	double value = strtod(text, &end);
@@ -131,11 +135,15 @@ static sw_status set(cli *c, const cli_option *option, const char *value, sw_err
 		add_list(c, value);
 		return SW_OK;
 	case CLI_COUNT:
-		return parse_count(value, target) ? SW_OK : bad_value(option, value, "a whole number, such as 4", err);
+		return parse_count(value, target)
+		               ? SW_OK
+		               : bad_value(option, value, "a whole number, such as 4", err);
 	case CLI_BYTES:
-		return parse_bytes(value, target) ? SW_OK : bad_value(option, value, "a size, such as 16GiB", err);
+		return parse_bytes(value, target) ? SW_OK
+		                                  : bad_value(option, value, "a size, such as 16GiB", err);
 	default:
-		return parse_seconds(value, target) ? SW_OK : bad_value(option, value, "seconds, such as 2.5", err);
+		return parse_seconds(value, target) ? SW_OK
+		                                    : bad_value(option, value, "seconds, such as 2.5", err);
 	}
 }
 
@@ -144,7 +152,8 @@ static sw_status set(cli *c, const cli_option *option, const char *value, sw_err
 static sw_status take_argument(cli *c, const char *text, sw_error *err)
 {
 	if (c->argument)
-		return sw_fail(err, SW_ERR_INPUT, "%s takes one %s, and '%s' is one too many; see shardwright %s --help",
+		return sw_fail(err, SW_ERR_INPUT,
+		               "%s takes one %s, and '%s' is one too many; see shardwright %s --help",
 		               c->command->name, c->command->argument, text, c->command->name);
 	c->argument = text;
 	return SW_OK;
@@ -154,21 +163,23 @@ static sw_status take_argument(cli *c, const char *text, sw_error *err)
 static sw_status take_option(cli *c, const char *word, const char *next, int *used, sw_error *err)
 {
 	size_t length = strcspn(word, "=");
-	const char *name = sw_arena_text_n(&c->arena, word, length), *value = word[length] ? word + length + 1 : NULL;
+	const char *name = sw_arena_text_n(&c->arena, word, length),
+		   *value = word[length] ? word + length + 1 : NULL;
 	const cli_option *option = find(c->command, name);
 	*used = 1;
 	if (!option)
-		return sw_fail(err, SW_ERR_INPUT, "%s has no option %s; see shardwright %s --help", c->command->name, name,
-		               c->command->name);
+		return sw_fail(err, SW_ERR_INPUT, "%s has no option %s; see shardwright %s --help",
+		               c->command->name, name, c->command->name);
 	if (option->kind == CLI_FLAG)
-		return value ? sw_fail(err, SW_ERR_INPUT, "%s takes no value", option->name) : set(c, option, NULL, err);
+		return value ? sw_fail(err, SW_ERR_INPUT, "%s takes no value", option->name)
+		             : set(c, option, NULL, err);
 	if (!value) {
 		value = next;
 		*used = 2;
 	}
 	if (!value || !*value)
-		return sw_fail(err, SW_ERR_INPUT, "%s: its value is missing, expected %s %s", option->name, option->name,
-		               option->value);
+		return sw_fail(err, SW_ERR_INPUT, "%s: its value is missing, expected %s %s", option->name,
+		               option->name, option->value);
 	return set(c, option, value, err);
 }
 
@@ -187,8 +198,8 @@ sw_status cli_read_options(cli *c, int argc, char **argv, sw_error *err)
 			status = take_option(c, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &used, err);
 	}
 	if (status == SW_OK && !c->argument && !c->values.help)
-		return sw_fail(err, SW_ERR_INPUT, "%s: its %s is missing; see shardwright %s --help", c->command->name,
-		               c->command->argument, c->command->name);
+		return sw_fail(err, SW_ERR_INPUT, "%s: its %s is missing; see shardwright %s --help",
+		               c->command->name, c->command->argument, c->command->name);
 	return status;
 }
 

@@ -29,8 +29,9 @@ void cli_note(const cli *c, const char *format, ...)
 
 static json_t *error_json(const sw_error *err)
 {
-	return json_pack("{s:{s:s, s:s, s:s, s:i, s:i}}", "error", "code", sw_status_name(err->code), "message",
-	                 err->message, "file", err->file, "line", err->line, "column", err->column);
+	return json_pack("{s:{s:s, s:s, s:s, s:i, s:i}}", "error", "code", sw_status_name(err->code),
+	                 "message", err->message, "file", err->file, "line", err->line, "column",
+	                 err->column);
 }
 
 void cli_print_error(const cli *c, bool json, const sw_error *err)

@@ -125,6 +125,7 @@ typedef struct sw_redistribution {
 	sw_collective_seconds *seconds;
 	void *context;
 	double local_bandwidth;
+	double local_overhead_s; /* of each slice or transpose */
 	int64_t memory_bytes;
 } sw_redistribution;
 sw_status sw_redistribute(const sw_redistribution *how, sw_shape shape, const sw_layout *from,

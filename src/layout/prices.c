@@ -98,7 +98,8 @@ uint32_t split_after(sw_move_kind kind, uint32_t mask, uint32_t split)
 
 double touch_ps(const sw_redistribution *how, int64_t bytes)
 {
-	return how->local_bandwidth > 0 ? ceil(2e12 * (double)bytes / how->local_bandwidth) : 0;
+	double seconds = how->local_bandwidth > 0 ? 2 * (double)bytes / how->local_bandwidth : 0;
+	return ceil(1e12 * (seconds + how->local_overhead_s));
 }
 
 static price ask(const prices *table, sw_move_kind kind, uint32_t mask, uint32_t split)
@@ -111,8 +112,10 @@ static price ask(const prices *table, sw_move_kind kind, uint32_t mask, uint32_t
 	int64_t operand = table->bytes_of[split], result = table->bytes_of[split_after(kind, mask, split)];
 	if (how->memory_bytes > 0 && operand > how->memory_bytes - result)
 		return (price){NO_WAY, 0};
-	if (kind == SW_MOVE_SLICE || kind == SW_MOVE_TO_PARTIAL)
+	if (kind == SW_MOVE_SLICE)
 		return (price){touch_ps(how, result), 0};
+	if (kind == SW_MOVE_TO_PARTIAL) /* mostly of neutral init values, which costs nothing */
+		return (price){how->local_bandwidth > 0 ? ceil(2e12 * (double)result / how->local_bandwidth) : 0, 0};
 	double seconds = how->seconds(how->context, kind, table->atoms_of[mask], operand);
 	return (price){isfinite(seconds) ? ceil(seconds * 1e12) : NO_WAY,
 	               sw_collective_payload_bytes(opcodes[kind], operand, table->group_of[mask])};

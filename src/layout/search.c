@@ -7,7 +7,7 @@
  * The bound is exact but for digits that are in each other's way and for transposes, so the search first creates only
  * layouts whose total stays near the bound at the start, and begins again with more room when that was too little.
  * Within the room nothing is left out: the path found is the cheapest. The work is limited; where the limit is met,
- * the search goes on with the bound counted double (paths at most twice the cheapest), and then takes the best it has.
+ * the search begins again with more and more weight on the bound, which finds some path soon.
  */
 #include "layout/search.h"
 
@@ -476,14 +476,11 @@ static int32_t search_within(expansion *e)
 /* With more and more room, until the goal is found, or no room below `most` is left, or the work is done. */
 static int32_t search_wider(expansion *e, double at_least, double most)
 {
-	double slack = at_least / 8 + 1;
-	e->limit = SW_MIN(at_least + slack, most);
 	for (;;) {
 		int32_t goal = search_within(e);
 		if (goal >= 0 || e->work_left <= 0 || e->limit >= most || e->least_left_out > most)
 			return goal;
-		slack *= 4;
-		e->limit = SW_MIN(SW_MAX(at_least + slack, e->least_left_out), most);
+		e->limit = SW_MIN(SW_MAX(at_least + 4 * (e->limit - at_least), e->least_left_out), most);
 	}
 }
 
@@ -507,10 +504,11 @@ int32_t search_path(workspace *work, const problem *p, prices *table, const boun
 		return -1;
 	int32_t n_plain = plain_path(p, table, plain);
 	path_cost most = n_plain ? plain[n_plain - 1].so_far : (path_cost){NO_WAY, 0, 0};
+	e.limit = SW_MIN(at_least + at_least / 8 + 1, most.ps);
 	int32_t goal = search_wider(&e, at_least, most.ps);
-	if (goal < 0 && e.work_left <= 0) {
-		e.weight = 2;
-		e.work_left = MAX_WORK / 2;
+	while (goal < 0 && e.work_left <= 0 && e.weight < 8) {
+		e.weight *= 2;
+		e.work_left = MAX_WORK / 4;
 		search_wider(&e, at_least, most.ps);
 		goal = known_goal(&e);
 	}

@@ -24,7 +24,7 @@
 #define MAX_TUPLES 40  /* per class */
 #define MAX_DIGITS 64  /* distinct (dim, stride, size): bits of a word */
 #define MAX_MASKS 48   /* sets of units that a move may act on */
-#define MAX_WORK 60000 /* layouts created or met in one search: a few milliseconds */
+#define MAX_WORK 20000 /* layouts created or met in one search: a few milliseconds */
 #define UNIT_B 0
 #define UNIT_P 1
 #define UNIT_S 2       /* and above */

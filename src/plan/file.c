@@ -383,6 +383,15 @@ static sw_status read_outputs(const reading *r)
 	return status;
 }
 
+/* What does not fit together in a file is the file's fault, not ours. */
+static sw_status check_decisions(const reading *r)
+{
+	sw_error why = {0};
+	if (sw_plan_verify(r->plan, &why) == SW_OK)
+		return SW_OK;
+	return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0, "the decisions do not fit together (%s): make the plan again", why.message);
+}
+
 static sw_status read_decisions(reading *r)
 {
 	sw_map values = {0};
@@ -402,7 +411,7 @@ static sw_status read_decisions(reading *r)
 	if (status == SW_OK)
 		status = read_outputs(r);
 	sw_map_clear(&values);
-	return status == SW_OK ? sw_plan_verify(plan, r->err) : status;
+	return status == SW_OK ? check_decisions(r) : status;
 }
 
 static void read_mesh(const json_t *predicted, sw_plan *plan)

@@ -1,6 +1,6 @@
 /*
  * What the files of this folder share: roles, classes, axes' options, sites, the problem.
- * The steps, in order: roles.c -> classes.c -> profiles.c (options, candidates) -> problem.c -> search.c.
+ * The steps, in order: meshes.c, roles.c, classes.c, profiles.c (options, candidates), problem.c, make.c (the driver).
  */
 #ifndef SW_PLAN_INTERNAL_H
 #define SW_PLAN_INTERNAL_H
@@ -94,6 +94,13 @@ typedef struct sw_site {
 	int32_t node;     /* in the problem */
 } sw_site;
 
+/* A solution of one mesh, as layouts: where the searches of later meshes begin. */
+typedef struct sw_start {
+	size_t n_sites, n_hubs;
+	int32_t *profile, *choice; /* per site */
+	uint32_t *kept;            /* per hub: layout */
+} sw_start;
+
 typedef struct sw_planner {
 	sw_arena arena;
 	const sw_program *program;
@@ -105,6 +112,7 @@ typedef struct sw_planner {
 	sw_path_cache *paths;
 	SW_VEC(sw_profile) profiles;
 	sw_map profile_index;
+	SW_VEC(sw_start) starts;
 } sw_planner;
 /* Number of the site's profile under the mesh. */
 int32_t sw_profile_of(sw_planner *planner, const sw_mesh *mesh, sw_site_kind kind, uint32_t index);
@@ -135,9 +143,16 @@ void sw_model_clear(sw_model *model);
 /* Writes the decisions of an assignment into the plan. */
 void sw_model_apply(const sw_model *model, const int32_t *assignment, sw_plan *plan);
 
+/* ---- starts.c: solutions carried from one mesh to another ---------------------------------------------------- */
+
+void sw_start_save(sw_start *start, const sw_model *model, const int32_t *assignment);
+/* The same solution in another mesh's model; false if that has no such candidates. */
+bool sw_start_place(const sw_start *start, const sw_model *model, int32_t *assignment);
+void sw_start_clear(sw_start *start);
+
 /* ---- meshes.c: strategies as meshes ------------------------------------------------------------------------ */
 
-/* The meshes that a strategy searches; auto: every grouping of the atoms into at most two axes, then the fixed strategies. batch: what
+/* The meshes that a strategy searches; auto: the fixed strategies, then every grouping of the atoms into at most two axes. batch: what
  * the leading dimensions of all data inputs have in common; data axes take as many of the outer atoms as divide it. */
 typedef SW_VEC(sw_mesh) sw_meshes;
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy, int64_t batch, sw_meshes *meshes, sw_error *err);

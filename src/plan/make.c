@@ -4,6 +4,7 @@
  */
 #include "plan/internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,7 +62,8 @@ bool sw_plan_op_layouts(const sw_plan *plan, sw_id op_id, sw_layout *operands, s
 sw_redistribution sw_plan_redistribution(const sw_cluster *cluster)
 {
 	return (sw_redistribution){.atoms = &cluster->atoms, .seconds = sw_cost_collective, .context = (void *)cluster,
-	                           .local_bandwidth = cluster->device.memory_bandwidth};
+	                           .local_bandwidth = cluster->device.memory_bandwidth,
+	                           .local_overhead_s = cluster->device.kernel_overhead_s};
 }
 
 /* ---- checking ---------------------------------------------------------------------------------------------- */
@@ -120,12 +122,16 @@ sw_status sw_plan_verify(const sw_plan *plan, sw_error *err)
 	return status == SW_OK ? check_states(plan, err) : status;
 }
 
+/* Units of the solver's work per mesh: about a second. */
+#define SOLVE_WORK INT64_C(400000000)
+
 /* ---- trying a mesh ------------------------------------------------------------------------------------------- */
 
 typedef struct contender {
 	bool feasible;
 	double model_s, bound_s;
-	int64_t needed_bytes; /* when not feasible: the least peak that was seen */
+	int64_t needed_bytes;   /* when not feasible: what it would take, by the model */
+	int64_t measured_bytes; /* least peak of a partitioned program that was seen, INT64_MAX: none */
 	sw_program_cost cost;
 } contender;
 
@@ -167,49 +173,107 @@ static void restore(sw_plan *plan, const decisions *d)
 	memcpy(plan->axes, d->axes, sizeof(d->axes));
 }
 
+/* Begins where earlier meshes ended, as far as that is possible in this one. */
+static sw_status solve_from_starts(const sw_model *model, const sw_plan_options *options, sw_solution *solution, sw_error *err)
+{
+	const sw_planner *planner = model->planner;
+	int32_t **starts = sw_alloc(sizeof(*starts) * (planner->starts.len + 1));
+	int n = 0;
+	for (size_t i = 0; i < planner->starts.len; i++) {
+		starts[n] = sw_alloc(sizeof(int32_t) * model->problem.nodes.len);
+		if (sw_start_place(&planner->starts.data[i], model, starts[n]))
+			n++;
+		else
+			free(starts[n]);
+	}
+	sw_solve_options how = {.work_limit = SOLVE_WORK, .time_limit_s = options->time_limit_s, .quiet = true,
+	                        .n_starts = n, .starts = (const int32_t *const *)starts};
+	sw_status status = sw_solve(&model->problem, &how, solution, err);
+	for (int i = 0; i < n; i++)
+		free(starts[i]);
+	free(starts);
+	return status;
+}
+
 /* Solves under a capacity and measures what comes out. Infeasible is an answer, not an error. */
 static sw_status solve_once(const sw_model *model, const sw_plan_options *options, sw_plan *plan, contender *c, sw_error *err)
 {
-	sw_solve_options how = {.time_limit_s = options->time_limit_s, .quiet = true};
 	sw_solution solution = {0};
-	sw_status status = sw_solve(&model->problem, &how, &solution, err);
+	sw_status status = solve_from_starts(model, options, &solution, err);
 	if (status != SW_OK)
 		return status;
 	c->feasible = solution.answer == SW_SOLVED_OPTIMAL || solution.answer == SW_SOLVED_FEASIBLE;
-	c->bound_s = (double)solution.lower_bound * SW_COST_UNIT_S;
+	c->bound_s = solution.answer == SW_SOLVED_INFEASIBLE ? INFINITY : (double)solution.lower_bound * SW_COST_UNIT_S;
 	c->model_s = (double)solution.cost * SW_COST_UNIT_S;
-	if (!c->feasible)
-		c->needed_bytes = solution.peak_usage;
+	c->needed_bytes = solution.peak_usage;
+	c->measured_bytes = INT64_MAX;
 	if (c->feasible) {
+		sw_start start;
+		sw_start_save(&start, model, solution.assignment);
+		sw_vec_push(&model->planner->starts, start);
 		sw_model_apply(model, solution.assignment, plan);
 		status = sw_plan_verify(plan, err);
 		if (status == SW_OK)
 			status = options->measure(plan, &c->cost, err);
+		c->needed_bytes = c->measured_bytes = c->cost.peak_bytes;
 	}
 	sw_solution_clear(&solution);
 	return status;
 }
 
+static int64_t memory_of(const sw_plan *plan, const sw_plan_options *options)
+{
+	return options->memory_bytes > 0 ? options->memory_bytes : plan->cluster->device.memory_bytes;
+}
+
 /* The model's spans are not the partitioned program's liveness to the byte: where the latter exceeds the memory, the capacity
- * is tightened in proportion, and the problem solved again. */
+ * is tightened in proportion, and the problem solved again. The bound is the first attempt's: the others exclude more than they must. */
 static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_plan_options *options, sw_plan *plan,
                           contender *c, sw_error *err)
 {
-	int64_t memory = options->memory_bytes > 0 ? options->memory_bytes : plan->cluster->device.memory_bytes;
-	int64_t capacity = memory;
-	for (int attempt = 0; attempt < 4; attempt++) {
+	int64_t memory = memory_of(plan, options), capacity = memory, least_bytes = INT64_MAX;
+	double bound_s = 0;
+	sw_status status = SW_OK;
+	bool again = true;
+	for (int attempt = 0; attempt < 4 && again; attempt++) {
 		sw_model model;
 		sw_model_init(&model, planner, mesh, capacity);
 		*c = (contender){0};
-		sw_status status = solve_once(&model, options, plan, c, err);
+		status = solve_once(&model, options, plan, c, err);
 		sw_model_clear(&model);
-		if (status != SW_OK || !c->feasible || c->cost.peak_bytes <= memory)
-			return status;
-		c->needed_bytes = c->cost.peak_bytes;
-		c->feasible = false;
-		capacity = (int64_t)((double)capacity * 0.98 * (double)memory / (double)c->cost.peak_bytes);
+		bound_s = attempt == 0 ? c->bound_s : bound_s;
+		least_bytes = SW_MIN(least_bytes, c->measured_bytes);
+		again = status == SW_OK && c->feasible && c->cost.peak_bytes > memory;
+		c->feasible = c->feasible && !again;
+		if (again)
+			capacity = (int64_t)((double)capacity * 0.98 * (double)memory / (double)c->cost.peak_bytes);
 	}
-	return SW_OK;
+	c->bound_s = bound_s;
+	c->measured_bytes = least_bytes;
+	return status;
+}
+
+static bool is_search(const sw_mesh *mesh)
+{
+	return mesh->n_axes == 0 || mesh->use[0] == SW_AXIS_FREE;
+}
+
+/* For the message that nothing fits: the least that a fixed strategy needs when only time counts, or that was seen on the way. */
+static sw_status least_memory(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options, sw_plan *plan,
+                              int64_t *least_bytes, sw_error *err)
+{
+	sw_status status = SW_OK;
+	for (size_t i = 0; i < meshes->len && status == SW_OK; i++) {
+		contender c = {.measured_bytes = INT64_MAX};
+		sw_model model;
+		if (is_search(&meshes->data[i]) && meshes->len > 1)
+			continue;
+		sw_model_init(&model, planner, &meshes->data[i], INT64_MAX);
+		status = solve_once(&model, options, plan, &c, err);
+		sw_model_clear(&model);
+		*least_bytes = SW_MIN(*least_bytes, c.measured_bytes);
+	}
+	return status;
 }
 
 /* ---- the search over meshes ------------------------------------------------------------------------------------ */
@@ -228,17 +292,12 @@ static void add_alternative(sw_plan *plan, const sw_mesh *mesh, const contender 
 	sw_vec_push(&plan->alternatives, a);
 }
 
-static bool is_search(const sw_mesh *mesh)
-{
-	return mesh->n_axes == 0 || mesh->use[0] == SW_AXIS_FREE;
-}
-
 static sw_status search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options, sw_plan *plan, sw_error *err)
 {
 	decisions best = {0};
 	contender won = {0};
 	double bound_s = -1;
-	int64_t least_bytes = 0;
+	int64_t least_bytes = INT64_MAX;
 	sw_progress progress;
 	sw_status status = SW_OK;
 	sw_progress_start(&progress, "plan", options->quiet);
@@ -252,7 +311,7 @@ static sw_status search(sw_planner *planner, const sw_meshes *meshes, const sw_p
 		if (is_search(&meshes->data[i]) || meshes->len == 1)
 			bound_s = bound_s < 0 ? c.bound_s : SW_MIN(bound_s, c.bound_s);
 		if (!c.feasible)
-			least_bytes = least_bytes == 0 ? c.needed_bytes : SW_MIN(least_bytes, c.needed_bytes);
+			least_bytes = SW_MIN(least_bytes, c.measured_bytes);
 		if (c.feasible && (!won.feasible || c.cost.step_time_s < won.cost.step_time_s)) {
 			won = c;
 			save(plan, &best, &planner->arena);
@@ -260,11 +319,11 @@ static sw_status search(sw_planner *planner, const sw_meshes *meshes, const sw_p
 		}
 	}
 	sw_progress_end(&progress);
-	if (status == SW_OK && !won.feasible) {
-		int64_t memory = options->memory_bytes > 0 ? options->memory_bytes : plan->cluster->device.memory_bytes;
+	if (status == SW_OK && !won.feasible)
+		status = least_memory(planner, meshes, options, plan, &least_bytes, err);
+	if (status == SW_OK && !won.feasible)
 		status = sw_fail(err, SW_NO, "no plan fits in %lld bytes per device: the least that was found needs %lld; use more devices, more memory, or zero3",
-		                 (long long)memory, (long long)least_bytes);
-	}
+		                 (long long)memory_of(plan, options), (long long)least_bytes);
 	if (status == SW_OK) {
 		restore(plan, &best);
 		plan->predicted = won.cost;
@@ -304,6 +363,9 @@ static void planner_clear(sw_planner *p)
 	sw_classes_clear(&p->classes);
 	sw_roles_clear(&p->roles);
 	sw_layouts_clear(&p->layouts);
+	for (size_t i = 0; i < p->starts.len; i++)
+		sw_start_clear(&p->starts.data[i]);
+	sw_vec_clear(&p->starts);
 	sw_vec_clear(&p->profiles);
 	sw_map_clear(&p->profile_index);
 	sw_arena_clear(&p->arena);

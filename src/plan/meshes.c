@@ -132,17 +132,17 @@ static sw_status add_megatron(const sw_cluster *cluster, int64_t batch, int64_t 
 static void add_auto(const sw_cluster *cluster, int64_t batch, sw_meshes *meshes)
 {
 	const sw_atoms *atoms = &cluster->atoms;
+	if (atoms->n > 0) {
+		sw_vec_push(meshes, data_mesh(atoms, batch, "dp", false, false));
+		sw_vec_push(meshes, data_mesh(atoms, batch, "zero1", true, false));
+		sw_vec_push(meshes, data_mesh(atoms, batch, "zero3", true, true));
+	}
+	for (int32_t i = atoms->n - 1; i >= 0; i--)
+		add_megatron(cluster, batch, sw_atoms_group_size(atoms, ((1u << atoms->n) - 1) & ~((1u << i) - 1)), meshes, NULL);
 	for (int32_t i = 1; i < atoms->n; i++)
 		sw_vec_push(meshes, free_mesh(atoms, i));
 	if (atoms->n < 2)
 		sw_vec_push(meshes, free_mesh(atoms, 0));
-	if (atoms->n == 0)
-		return;
-	sw_vec_push(meshes, data_mesh(atoms, batch, "dp", false, false));
-	sw_vec_push(meshes, data_mesh(atoms, batch, "zero1", true, false));
-	sw_vec_push(meshes, data_mesh(atoms, batch, "zero3", true, true));
-	for (int32_t i = atoms->n - 1; i >= 0; i--)
-		add_megatron(cluster, batch, sw_atoms_group_size(atoms, ((1u << atoms->n) - 1) & ~((1u << i) - 1)), meshes, NULL);
 }
 
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy, int64_t batch, sw_meshes *meshes, sw_error *err)

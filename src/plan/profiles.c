@@ -76,6 +76,14 @@ static int32_t add_splits(const sw_planner *p, const sw_mesh *mesh, options *o, 
 	return o->n[axis] - before;
 }
 
+static bool has_class(const sw_planner *p, split_list splits, class_filter *filter)
+{
+	for (uint32_t i = 0; i < splits.n; i++)
+		if (filter(&p->classes, splits.first[i].class))
+			return true;
+	return false;
+}
+
 /* Partial sums may pass where some operand of a passage may be partial. */
 static void add_passages(const sw_planner *p, options *o, int32_t axis, sw_id op_id)
 {
@@ -130,7 +138,7 @@ static void op_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, s
 			return;
 		add_none(o, axis);
 		add_passages(p, o, axis, op);
-		if (mesh->split_parameters || mesh->split_moments)
+		if ((mesh->split_parameters || mesh->split_moments) && !has_class(p, splits, data_class))
 			add_splits(p, mesh, o, axis, splits, state_class);
 		return;
 	case SW_AXIS_TENSOR:

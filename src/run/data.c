@@ -45,8 +45,8 @@ static sw_status check_tokens(const source *s, int64_t vocabulary, sw_error *err
 		int64_t token = token_of(s, i);
 		if (token < 0 || token >= vocabulary)
 			return sw_fail_at(err, SW_ERR_INPUT, s->path, 0, 0,
-			                  "token %lld is %lld, and the program's vocabulary is 0 to %lld", (long long)i,
-			                  (long long)token, (long long)vocabulary - 1);
+			                  "token %lld is %lld, and the program's vocabulary is 0 to %lld",
+			                  (long long)i, (long long)token, (long long)vocabulary - 1);
 	}
 	return SW_OK;
 }
@@ -80,8 +80,8 @@ static sw_status join(const source *sources, int n, sw_data *data, sw_error *err
 	return SW_OK;
 }
 
-static sw_status read_sources(const char *const *paths, int n, int64_t vocabulary, source *sources, sw_data *data,
-                              sw_error *err)
+static sw_status read_sources(const char *const *paths, int n, int64_t vocabulary, source *sources,
+                              sw_data *data, sw_error *err)
 {
 	sw_status status = SW_OK;
 	for (int i = 0; i < n && status == SW_OK; i++) {
@@ -94,8 +94,8 @@ static sw_status read_sources(const char *const *paths, int n, int64_t vocabular
 	return status;
 }
 
-sw_status sw_data_open(const char *const *paths, int n_paths, int64_t vocabulary, int64_t row_tokens, sw_data *data,
-                       sw_error *err)
+sw_status sw_data_open(const char *const *paths, int n_paths, int64_t vocabulary, int64_t row_tokens,
+                       sw_data *data, sw_error *err)
 {
 	*data = (sw_data){0};
 	sw_arena_init(&data->arena);
@@ -124,13 +124,15 @@ void sw_data_close(sw_data *data)
 	*data = (sw_data){0};
 }
 
-void sw_data_batch(const sw_data *data, uint64_t seed, int64_t step, int64_t rows, int64_t length, int32_t *out)
+void sw_data_batch(const sw_data *data, uint64_t seed, int64_t step, int64_t rows, int64_t length,
+                   int32_t *out)
 {
 	double positions = (double)(data->tokens - length + 1);
 	for (int64_t row = 0; row < rows; row++) {
 		int64_t begin = (int64_t)(positions * sw_random_unit(seed, (uint64_t)step, (uint64_t)row));
 		begin = SW_MIN(begin, data->tokens - length);
 		for (int64_t i = 0; i < length; i++)
-			out[row * length + i] = data->values ? data->values[begin + i] : data->bytes[begin + i];
+			out[row * length + i] =
+				data->values ? data->values[begin + i] : data->bytes[begin + i];
 	}
 }

@@ -28,8 +28,9 @@ static double draw_integer(const sw_fill *fill, uint64_t seed, uint64_t stream, 
 }
 
 static draw_fn *const draws[] = {
-	[SW_FILL_ZEROS] = draw_constant, [SW_FILL_ONES] = draw_constant,    [SW_FILL_CONSTANT] = draw_constant,
-	[SW_FILL_NORMAL] = draw_normal,  [SW_FILL_UNIFORM] = draw_uniform, [SW_FILL_INTEGERS] = draw_integer,
+	[SW_FILL_ZEROS] = draw_constant,    [SW_FILL_ONES] = draw_constant,
+	[SW_FILL_CONSTANT] = draw_constant, [SW_FILL_NORMAL] = draw_normal,
+	[SW_FILL_UNIFORM] = draw_uniform,   [SW_FILL_INTEGERS] = draw_integer,
 };
 
 /* What a local index along each dimension adds to the global row-major index: offsets of dimension d begin at d * longest. */
@@ -39,7 +40,8 @@ typedef struct places {
 	uint64_t *offsets;
 } places;
 
-static void find_places(const sw_atoms *atoms, sw_shape whole, const sw_layout *layout, int64_t device, places *p)
+static void find_places(const sw_atoms *atoms, sw_shape whole, const sw_layout *layout, int64_t device,
+                        places *p)
 {
 	uint64_t stride = 1;
 	p->rank = whole.rank;
@@ -74,8 +76,9 @@ static uint64_t global_index(const places *p, const int64_t *index)
 	return sum;
 }
 
-sw_status sw_fill_local(const sw_atoms *atoms, sw_shape whole, const sw_layout *layout, int64_t device, const sw_fill *fill,
-                        uint64_t seed, uint64_t stream, sw_tensor *tensor, sw_error *err)
+sw_status sw_fill_local(const sw_atoms *atoms, sw_shape whole, const sw_layout *layout, int64_t device,
+                        const sw_fill *fill, uint64_t seed, uint64_t stream, sw_tensor *tensor,
+                        sw_error *err)
 {
 	int64_t index[SW_MAX_RANK] = {0}, elements = sw_shape_elements(tensor->shape);
 	if (sw_layout_partial_atoms(layout))

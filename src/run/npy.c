@@ -35,8 +35,8 @@ static const struct {
 	int bytes;
 	bool is_signed;
 } kinds[] = {
-	{"'|u1'", 1, false}, {"'|i1'", 1, true},  {"'<i2'", 2, true},  {"'<u2'", 2, false},
-	{"'<i4'", 4, true},  {"'<u4'", 4, false}, {"'<i8'", 8, true},  {"'<u8'", 8, false},
+	{"'|u1'", 1, false}, {"'|i1'", 1, true},  {"'<i2'", 2, true}, {"'<u2'", 2, false},
+	{"'<i4'", 4, true},  {"'<u4'", 4, false}, {"'<i8'", 8, true}, {"'<u8'", 8, false},
 };
 
 static sw_status parse_kind(const char *header, sw_npy *npy, sw_error *err)
@@ -49,7 +49,8 @@ static sw_status parse_kind(const char *header, sw_npy *npy, sw_error *err)
 			return SW_OK;
 		}
 	}
-	return sw_fail(err, SW_ERR_INPUT, "its items are %.10s; tokens must be little-endian integers, such as dtype uint16",
+	return sw_fail(err, SW_ERR_INPUT,
+	               "its items are %.10s; tokens must be little-endian integers, such as dtype uint16",
 	               descr ? descr : "unknown");
 }
 
@@ -59,7 +60,8 @@ static sw_status parse_count(const char *header, sw_npy *npy, sw_error *err)
 	long long count = -1;
 	int end = 0;
 	if (!shape || sscanf(shape, "(%lld,)%n", &count, &end) != 1 || !end || count < 0)
-		return sw_fail(err, SW_ERR_INPUT, "its shape is %.20s; tokens must have one dimension: flatten them",
+		return sw_fail(err, SW_ERR_INPUT,
+		               "its shape is %.20s; tokens must have one dimension: flatten them",
 		               shape ? shape : "missing");
 	npy->count = count;
 	return SW_OK;
@@ -89,8 +91,10 @@ sw_status sw_npy_parse(const char *text, size_t length, sw_npy *npy, sw_error *e
 	npy->data = bytes + fixed + header_bytes;
 	int64_t held = (int64_t)(length - fixed - header_bytes);
 	if (status == SW_OK && npy->count > held / npy->bytes)
-		return sw_fail(err, SW_ERR_INPUT, "the file ends early: %lld items of %d bytes are announced, %lld bytes are there",
-		               (long long)npy->count, npy->bytes, (long long)held);
+		return sw_fail(
+			err, SW_ERR_INPUT,
+			"the file ends early: %lld items of %d bytes are announced, %lld bytes are there",
+			(long long)npy->count, npy->bytes, (long long)held);
 	return status;
 }
 

@@ -28,7 +28,8 @@ static void start(seat *s)
 	s->started = pthread_create(&s->thread, NULL, sit, s) == 0;
 	if (s->started)
 		return;
-	s->status = sw_fail(&s->err, SW_ERR_IO, "the system refuses a thread for rank %d", s->transport->rank);
+	s->status =
+		sw_fail(&s->err, SW_ERR_IO, "the system refuses a thread for rank %d", s->transport->rank);
 	s->transport->ops->fail(s->transport, &s->err);
 	s->transport->ops->free(s->transport);
 }
@@ -68,7 +69,8 @@ void sw_parts_init(sw_parts *parts, const sw_plan *plan, const sw_program *local
 {
 	*parts = (sw_parts){.plan = plan, .local = local};
 	sw_arena_init(&parts->arena);
-	parts->n_inputs = sw_program_inputs(plan->program, plan->program->entry, &parts->arena, &parts->whole_inputs);
+	parts->n_inputs =
+		sw_program_inputs(plan->program, plan->program->entry, &parts->arena, &parts->whole_inputs);
 	sw_program_inputs(local, local->entry, &parts->arena, &parts->local_inputs);
 	parts->n_outputs = (uint32_t)sw_entry(local)->results.len;
 }
@@ -93,13 +95,14 @@ sw_status sw_part_new(const sw_parts *parts, uint32_t input, sw_tensor *tensor, 
 	return sw_tensor_new(sw_value_shape(parts->local, parts->local_inputs[input]), false, tensor, err);
 }
 
-sw_status sw_part_filled(const sw_parts *parts, uint32_t input, int64_t device, const sw_fill *fill, uint64_t seed,
-                         sw_tensor *tensor, sw_error *err)
+sw_status sw_part_filled(const sw_parts *parts, uint32_t input, int64_t device, const sw_fill *fill,
+                         uint64_t seed, sw_tensor *tensor, sw_error *err)
 {
 	sw_status status = sw_part_new(parts, input, tensor, err);
 	if (status == SW_OK)
 		status = sw_fill_local(&parts->plan->cluster->atoms, sw_parts_whole_shape(parts, input),
-		                       sw_parts_layout(parts, input), device, fill, seed, input, tensor, err);
+		                       sw_parts_layout(parts, input), device, fill, seed, input, tensor,
+		                       err);
 	return status;
 }
 

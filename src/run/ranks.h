@@ -25,8 +25,8 @@ sw_shape sw_parts_whole_shape(const sw_parts *parts, uint32_t input);
 const sw_layout *sw_parts_layout(const sw_parts *parts, uint32_t input);
 /* A device's part of an input, empty or filled. */
 sw_status sw_part_new(const sw_parts *parts, uint32_t input, sw_tensor *tensor, sw_error *err);
-sw_status sw_part_filled(const sw_parts *parts, uint32_t input, int64_t device, const sw_fill *fill, uint64_t seed,
-                         sw_tensor *tensor, sw_error *err);
+sw_status sw_part_filled(const sw_parts *parts, uint32_t input, int64_t device, const sw_fill *fill,
+                         uint64_t seed, sw_tensor *tensor, sw_error *err);
 
 void sw_tensors_drop(sw_tensor *tensors, uint32_t n);
 

@@ -8,6 +8,8 @@
 #ifndef SW_RUN_H
 #define SW_RUN_H
 
+#include <stdatomic.h>
+
 #include "partition/partition.h"
 #include "transport/transport.h"
 
@@ -42,7 +44,7 @@ typedef struct sw_run_options {
 	int blas_threads; /* 0: cores / ranks on this machine */
 	/* Not NULL: looked at after each step; the run ends early, after the same step everywhere, once it is set on any rank. All ranks
 	 * have it or none has. */
-	const volatile bool *stop;
+	const atomic_bool *stop;
 	/* called on rank 0 after each step */
 	void (*on_step)(void *context, int64_t step, double loss, double seconds);
 	void *context;

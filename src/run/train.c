@@ -22,8 +22,8 @@ typedef struct trainer {
 	sw_tensor *kept;   /* per input: what the next step starts from; buffer NULL: made for each step */
 	sw_tensor *inputs; /* per input, of one step */
 	sw_tensor *outputs;
-	int32_t loss;      /* output, -1: none */
-	int32_t *tokens;   /* the whole batch; NULL: no token input, or no data */
+	int32_t loss;                   /* output, -1: none */
+	int32_t *tokens;                /* the whole batch; NULL: no token input, or no data */
 	SW_VEC(double) losses, seconds; /* per step */
 } trainer;
 
@@ -47,7 +47,8 @@ static int32_t find_loss(const sw_program *program, const sw_sidecar *sidecar)
 		if (sidecar->outputs[i].role == SW_ROLE_LOSS)
 			return (int32_t)i;
 	for (uint32_t i = 0; i < sidecar->n_outputs && i < entry->results.len; i++)
-		if (sidecar->outputs[i].input < 0 && is_scalar_float(sw_value_shape(program, entry->results.data[i])))
+		if (sidecar->outputs[i].input < 0 &&
+		    is_scalar_float(sw_value_shape(program, entry->results.data[i])))
 			return (int32_t)i;
 	return -1;
 }
@@ -65,7 +66,8 @@ static sw_status check_tokens(const trainer *t, sw_error *err)
 	if (!t->data)
 		return SW_OK;
 	if (t->sidecar->tokens_input < 0)
-		return sw_fail(err, SW_ERR_INPUT, "the program has no input for tokens: run it without data");
+		return sw_fail(err, SW_ERR_INPUT,
+		               "the program has no input for tokens: run it without data");
 	sw_shape shape = sw_parts_whole_shape(&t->parts, (uint32_t)t->sidecar->tokens_input);
 	if (shape.rank != 2 || shape.type != SW_S32)
 		return sw_fail(err, SW_ERR_INPUT, "the program's input for tokens isn't s32[rows,length]");
@@ -148,7 +150,8 @@ static sw_status run_step(trainer *t, int64_t step, sw_error *err)
 		return status;
 	}
 	give_away_state(t);
-	status = sw_interpret(t->interpreter, t->inputs, t->parts.n_inputs, t->outputs, t->parts.n_outputs, err);
+	status = sw_interpret(t->interpreter, t->inputs, t->parts.n_inputs, t->outputs, t->parts.n_outputs,
+	                      err);
 	memset(t->inputs, 0, t->parts.n_inputs * sizeof(*t->inputs)); /* taken */
 	if (status)
 		return status;
@@ -168,7 +171,7 @@ static sw_status hear_stop(const trainer *t, bool *stop, sw_error *err)
 	if (!t->options->stop)
 		return SW_OK;
 	sw_error note = {0};
-	sw_status status = *t->options->stop ? sw_fail(&note, SW_NO, "stop") : SW_OK;
+	sw_status status = atomic_load(t->options->stop) ? sw_fail(&note, SW_NO, "stop") : SW_OK;
 	status = t->transport->ops->agree(t->transport, status, &note);
 	*stop = status == SW_NO;
 	if (status == SW_OK || status == SW_NO)
@@ -205,7 +208,8 @@ static sw_status gather_figures(const trainer *t, figures *f, sw_error *err)
 	figures *all = sw_alloc((size_t)size * sizeof(*all));
 	for (int32_t r = 0; r < size; r++)
 		ranks[r] = r;
-	sw_status status = t->transport->ops->all_gather(t->transport, ranks, size, f, all, sizeof(*f), err);
+	sw_status status =
+		t->transport->ops->all_gather(t->transport, ranks, size, f, all, sizeof(*f), err);
 	for (int32_t r = 0; r < size && status == SW_OK; r++) {
 		f->payload_bytes = SW_MAX(f->payload_bytes, all[r].payload_bytes);
 		f->wire_bytes = SW_MAX(f->wire_bytes, all[r].wire_bytes);
@@ -238,7 +242,8 @@ static int64_t tokens_per_step(const trainer *t)
 	if (t->sidecar->tokens_input < 0)
 		return 0;
 	sw_shape shape = sw_parts_whole_shape(&t->parts, (uint32_t)t->sidecar->tokens_input);
-	return shape.rank == 2 ? shape.dims[0] * (shape.dims[1] - 1) : 0; /* the first of a row predicts, and isn't predicted */
+	return shape.rank == 2 ? shape.dims[0] * (shape.dims[1] - 1)
+	                       : 0; /* the first of a row predicts, and isn't predicted */
 }
 
 static sw_status report(trainer *t, int64_t done, sw_run_result *result, sw_error *err)
@@ -360,8 +365,9 @@ static void clear(trainer *t)
 	sw_parts_clear(&t->parts);
 }
 
-static sw_status train(const sw_plan *plan, const sw_program *local, const sw_sidecar *sidecar, const sw_data *data,
-                       sw_transport *transport, const sw_run_options *options, sw_run_result *result, sw_error *err)
+static sw_status train(const sw_plan *plan, const sw_program *local, const sw_sidecar *sidecar,
+                       const sw_data *data, sw_transport *transport, const sw_run_options *options,
+                       sw_run_result *result, sw_error *err)
 {
 	trainer t = {.sidecar = sidecar, .data = data, .transport = transport, .options = options};
 	int64_t done = 0;
@@ -385,12 +391,15 @@ static sw_status check_ranks(const sw_plan *plan, int32_t size, sw_error *err)
 {
 	if (plan->cluster->n_devices == size)
 		return SW_OK;
-	return sw_fail(err, SW_ERR_INPUT, "the plan is for %lld devices and there are %d ranks: start %lld, or plan for %d",
-	               (long long)plan->cluster->n_devices, size, (long long)plan->cluster->n_devices, size);
+	return sw_fail(err, SW_ERR_INPUT,
+	               "the plan is for %lld devices and there are %d ranks: start %lld, or plan for %d",
+	               (long long)plan->cluster->n_devices, size, (long long)plan->cluster->n_devices,
+	               size);
 }
 
 /* Ranks that run different programs, or for different numbers of steps, would wait for each other. */
-static sw_status check_same(const sw_program *local, const sw_run_options *options, sw_transport *transport, sw_error *err)
+static sw_status check_same(const sw_program *local, const sw_run_options *options, sw_transport *transport,
+                            sw_error *err)
 {
 	uint64_t mine[3] = {sw_program_hash(local), (uint64_t)options->steps, options->seed}, first[3];
 	memcpy(first, mine, sizeof(mine));
@@ -398,12 +407,14 @@ static sw_status check_same(const sw_program *local, const sw_run_options *optio
 	if (status)
 		return status;
 	if (memcmp(first, mine, sizeof(mine)) != 0)
-		status = sw_fail(err, SW_ERR_INPUT, "rank 0 was given another plan, seed or number of steps");
+		status = sw_fail(err, SW_ERR_INPUT,
+		                 "rank 0 was given another plan, seed or number of steps");
 	return transport->ops->agree(transport, status, err);
 }
 
-sw_status sw_run_train(const sw_plan *plan, const sw_sidecar *sidecar, const sw_data *data, sw_transport *transport,
-                       const sw_run_options *options, sw_run_result *result, sw_error *err)
+sw_status sw_run_train(const sw_plan *plan, const sw_sidecar *sidecar, const sw_data *data,
+                       sw_transport *transport, const sw_run_options *options, sw_run_result *result,
+                       sw_error *err)
 {
 	sw_program *local = NULL;
 	*result = (sw_run_result){0};
@@ -434,11 +445,12 @@ typedef struct local_run {
 static sw_status train_rank(void *context, sw_transport *transport, sw_error *err)
 {
 	const local_run *r = context;
-	return train(r->plan, r->local, r->sidecar, r->data, transport, r->options, &r->results[transport->rank], err);
+	return train(r->plan, r->local, r->sidecar, r->data, transport, r->options,
+	             &r->results[transport->rank], err);
 }
 
-sw_status sw_run_train_local(const sw_plan *plan, const sw_sidecar *sidecar, const sw_data *data, const sw_run_options *options,
-                             sw_run_result *result, sw_error *err)
+sw_status sw_run_train_local(const sw_plan *plan, const sw_sidecar *sidecar, const sw_data *data,
+                             const sw_run_options *options, sw_run_result *result, sw_error *err)
 {
 	int32_t size = (int32_t)plan->cluster->n_devices;
 	sw_program *local = NULL;

@@ -35,8 +35,8 @@ typedef struct verification {
 	sw_tensor *serial;  /* per output */
 } verification;
 
-static sw_status run_once(const sw_program *program, const sw_interpret_options *options, sw_tensor *inputs, uint32_t n_inputs,
-                          sw_tensor *outputs, uint32_t n_outputs, sw_error *err)
+static sw_status run_once(const sw_program *program, const sw_interpret_options *options, sw_tensor *inputs,
+                          uint32_t n_inputs, sw_tensor *outputs, uint32_t n_outputs, sw_error *err)
 {
 	sw_interpreter *interpreter = NULL;
 	sw_status status = sw_interpreter_new(program, options, &interpreter, err);
@@ -60,12 +60,14 @@ static sw_status run_rank(void *context, sw_transport *transport, sw_error *err)
 	};
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; i < v->parts.n_inputs && status == SW_OK; i++)
-		status = sw_part_filled(&v->parts, i, transport->rank, &v->sidecar->inputs[i].random, v->seed, &inputs[i], err);
+		status = sw_part_filled(&v->parts, i, transport->rank, &v->sidecar->inputs[i].random,
+		                        v->seed, &inputs[i], err);
 	if (status)
 		sw_tensors_drop(inputs, v->parts.n_inputs);
 	else
 		status = run_once(v->parts.local, &options, inputs, v->parts.n_inputs,
-		                  &v->outputs[transport->rank * v->parts.n_outputs], v->parts.n_outputs, err);
+		                  &v->outputs[transport->rank * v->parts.n_outputs], v->parts.n_outputs,
+		                  err);
 	v->payload[transport->rank] = transport->traffic.payload_bytes;
 	free(inputs);
 	return status;
@@ -82,13 +84,14 @@ static sw_status run_serial(verification *v, sw_error *err)
 		sw_shape shape = sw_parts_whole_shape(&v->parts, i);
 		status = sw_tensor_new(shape, false, &inputs[i], err);
 		if (status == SW_OK)
-			status = sw_fill_local(&plan->cluster->atoms, shape, &whole, 0, &v->sidecar->inputs[i].random, v->seed, i,
-			                       &inputs[i], err);
+			status = sw_fill_local(&plan->cluster->atoms, shape, &whole, 0,
+			                       &v->sidecar->inputs[i].random, v->seed, i, &inputs[i], err);
 	}
 	if (status)
 		sw_tensors_drop(inputs, v->parts.n_inputs);
 	else
-		status = run_once(plan->program, &options, inputs, v->parts.n_inputs, v->serial, v->parts.n_outputs, err);
+		status = run_once(plan->program, &options, inputs, v->parts.n_inputs, v->serial,
+		                  v->parts.n_outputs, err);
 	free(inputs);
 	return status;
 }
@@ -156,14 +159,16 @@ static sw_status compare_output(const verification *v, uint32_t output, sums *s,
 	const sw_layout *layout = sw_plan_layout(plan, plan->outputs[output]);
 	if (sw_layout_partial_atoms(layout))
 		return sw_fail(err, SW_ERR_INTERNAL, "the plan leaves output %u as partial sums", output);
-	void *part = sw_try_alloc((size_t)SW_MAX(sw_layout_local_bytes(&plan->cluster->atoms, whole.shape, layout), 1));
+	void *part = sw_try_alloc(
+		(size_t)SW_MAX(sw_layout_local_bytes(&plan->cluster->atoms, whole.shape, layout), 1));
 	if (!part)
 		return sw_fail(err, SW_ERR_IO, "no memory to compare output %u", output);
 	for (int64_t d = 0; d < v->n_devices; d++) {
 		sw_tensor got = v->outputs[d * v->parts.n_outputs + output];
-		sw_layout_cut(&plan->cluster->atoms, whole.shape, layout, d, sw_type_bytes(whole.shape.type),
-		              sw_tensor_data(whole), part);
-		compare_elements(whole.shape.type, sw_tensor_data(got), part, sw_shape_elements(got.shape), s);
+		sw_layout_cut(&plan->cluster->atoms, whole.shape, layout, d,
+		              sw_type_bytes(whole.shape.type), sw_tensor_data(whole), part);
+		compare_elements(whole.shape.type, sw_tensor_data(got), part, sw_shape_elements(got.shape),
+		                 s);
 	}
 	free(part);
 	return SW_OK;
@@ -186,7 +191,8 @@ static sw_verify_row judge(const verification *v, uint32_t output, const sums *s
 	const sw_output_info *info = &v->sidecar->outputs[output];
 	sw_type type = v->serial[output].shape.type;
 	double lr = v->sidecar->learning_rate;
-	sw_verify_row row = {.relative = relative_of(s, is_float(type)), .tolerance = is_float(type) ? tolerance : 0};
+	sw_verify_row row = {.relative = relative_of(s, is_float(type)),
+	                     .tolerance = is_float(type) ? tolerance : 0};
 	row.in_lr_units = info->role == SW_ROLE_PARAMETER && lr > 0 && is_float(type) && s->elements > 0;
 	if (row.in_lr_units) {
 		double rounding = roundoff(type) * sqrt(s->reference / s->elements) / lr;
@@ -237,7 +243,8 @@ static sw_status verify(verification *v, sw_verify_result *result, sw_error *err
 	return status;
 }
 
-sw_status sw_run_verify(const sw_plan *plan, const sw_sidecar *sidecar, uint64_t seed, sw_verify_result *result, sw_error *err)
+sw_status sw_run_verify(const sw_plan *plan, const sw_sidecar *sidecar, uint64_t seed,
+                        sw_verify_result *result, sw_error *err)
 {
 	sw_program *local = NULL;
 	*result = (sw_verify_result){.ok = true};

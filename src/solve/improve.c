@@ -70,18 +70,18 @@ static bool try_block(search *s)
 	return keeps(s, cost, mark);
 }
 
-/* Node after node, spreading from a random one, takes its strategy in the other assignment; kept is
+/* Node after node, spreading from a random one, takes its strategy in another assignment; kept is
  * the cheapest valid state on the way. Where many alike parts compete for the capacity, this decides
  * how many of them may have it. */
-static bool try_blend(search *s)
+static bool try_blend(search *s, const int32_t *other)
 {
 	int64_t cost = s->cost;
 	size_t best = s->journal.len;
-	if (!s->other)
+	if (!other)
 		return false;
 	block_choose(s, random_node(s), s->c->n_nodes);
 	for (size_t n = 0; n < s->block.len; n++) {
-		search_move(s, s->block.data[n], s->other[s->block.data[n]]);
+		search_move(s, s->block.data[n], other[s->block.data[n]]);
 		if (s->cost < cost && search_valid(s)) {
 			cost = s->cost;
 			best = s->journal.len;
@@ -134,12 +134,12 @@ void search_improve(search *s, int64_t work)
 	search_descend(s);
 	s->journal.len = 0;
 	for (int round = 0; round < FIRST_BLENDS && s->work < blends_limit && !search_done(s); round++)
-		try_blend(s);
+		try_blend(s, s->other[round % 2]);
 	for (int round = 0; round < 6 && s->work < limit && !search_done(s); round++)
 		try_everywhere(s);
 	while (s->work < limit && !search_done(s)) {
 		if (sw_rng_below(&s->rng, BLEND_EVERY) == 0)
-			try_blend(s);
+			try_blend(s, s->other[sw_rng_below(&s->rng, 2)]);
 		(*moves[sw_rng_below(&s->rng, SW_COUNT(moves))])(s);
 		s->work += 64;
 	}

@@ -26,7 +26,7 @@ typedef struct search {
 	SW_VEC(int32_t) block; /* the region chosen last */
 	int32_t *rank;         /* per node: its place in it, or -1 */
 	double *price; /* per moment: what usage costs in tree moves */
-	const int32_t *other; /* NULL, or an assignment that is cheaper but perhaps not valid */
+	const int32_t *other[2]; /* NULL, or assignments that are cheaper but perhaps not valid */
 	int64_t work, work_limit;
 	int64_t target; /* valid and at most this: nothing is left to gain */
 	const volatile bool *stop;

@@ -4,17 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A few seconds for the largest problems of the planner. */
-#define DEFAULT_WORK ((int64_t)2500000000)
+/* A few seconds for the largest problems of the planner: a base, and so many sweeps over all tables. */
+#define DEFAULT_WORK ((int64_t)2000000000)
+#define DEFAULT_SWEEPS 30
 #define SEARCHES 4
 
 static const sw_solve_options no_options = {0};
+
+static int64_t default_work(const sw_problem *problem)
+{
+	double entries = 0;
+	for (size_t e = 0; e < problem->edges.len; e++) {
+		const sw_cost_table *table = &problem->tables.data[problem->edges.data[e].table];
+		entries += (double)table->rows * table->columns;
+	}
+	return DEFAULT_WORK + (int64_t)SW_MIN(DEFAULT_SWEEPS * entries, 1e18);
+}
 
 static void solver_init(solver *s, const sw_problem *problem, const sw_solve_options *options)
 {
 	*s = (solver){.problem = problem, .options = options ? *options : no_options, .bound = INT64_MIN};
 	s->threads = s->options.threads > 0 ? s->options.threads : sw_cpu_count();
-	s->work_limit = s->options.work_limit > 0 ? s->options.work_limit : DEFAULT_WORK;
+	s->work_limit = s->options.work_limit > 0 ? s->options.work_limit : default_work(problem);
 	s->started_s = sw_now_s();
 	s->deadline_s = s->options.time_limit_s > 0 ? s->started_s + s->options.time_limit_s : 0;
 	s->best = sw_alloc((problem->nodes.len + 1) * sizeof *s->best);
@@ -99,7 +110,7 @@ static bool solve_without_capacity(solver *s)
 static bool search_graph(solver *s, const lineage *at)
 {
 	int64_t all = s->work_limit, lower = at->g->shift ? INT64_MIN / 4 : SW_MAX(s->bound, INT64_MIN / 4);
-	tighten_limits quick = {.sweeps = 200, .bound_work = all / 5, .improve_work = all / 5};
+	tighten_limits quick = {.sweeps = 200, .bound_work = all / 4, .improve_work = all / 5};
 	tighten_limits thorough = {.sweeps = 400, .bound_work = all / 6, .improve_work = all / 3, .searches = SEARCHES};
 	bool closed = solver_tighten(s, at, &quick, &lower) || solver_branch(s, at, all / 16, &lower);
 	raise_bound(s, at->g, lower);

@@ -10,7 +10,7 @@
 #define SHORT_ENOUGH 500
 #define LONG_ENOUGH 20000
 /* Sweeps' worth of work for the first valid assignment. */
-#define FIRST_REPAIR 8
+#define FIRST_REPAIR 6
 
 /* Messages have settled when a sweep gains less than this share of the gap, or after so many sweeps. */
 #define SETTLED 0.02
@@ -67,7 +67,6 @@ typedef struct searches {
 	const tightening *t;
 	search *all;
 	const int32_t *const *start;
-	const int32_t *const *other; /* see search.other */
 	int64_t work, repair_work;
 } searches;
 
@@ -79,17 +78,17 @@ static void run_search(void *context, int64_t k)
 	search_init(s, &t->c, group->start[k], t->b.best_price, sw_hash_u64(0x5ead, (uint64_t)k));
 	s->stop = t->s->options.stop;
 	s->deadline_s = t->s->deadline_s;
-	s->other = group->other[k];
+	s->other[0] = t->relaxed;
+	s->other[1] = t->b.decoded;
 	s->target = t->bound - t->c.constant;
 	s->work = t->c.n_strategies + t->c.entries / 8;
 	if (search_repair(s, group->repair_work))
 		search_improve(s, group->work);
 }
 
-static void run_searches(tightening *t, int count, const int32_t *const *start, const int32_t *const *other,
-                         int64_t work)
+static void run_searches(tightening *t, int count, const int32_t *const *start, int64_t work)
 {
-	searches group = {t, sw_alloc((size_t)count * sizeof(search)), start, other, work, work / 2};
+	searches group = {t, sw_alloc((size_t)count * sizeof(search)), start, work, work / 2};
 	if (t->first && t->limits->sweeps > 100 && !solver_feasible(t->s)) /* something must be found */
 		group.repair_work = SW_MAX(work, FIRST_REPAIR * t->c.entries);
 	sw_parallel_for(count, t->s->threads, run_search, &group);
@@ -117,7 +116,7 @@ static int64_t enough(const tightening *t, int64_t work, int64_t per_entry)
 static void try_decoded(tightening *t)
 {
 	const int32_t *start = t->b.decoded;
-	run_searches(t, 1, &start, &start, enough(t, t->limits->improve_work / 16, SHORT_ENOUGH));
+	run_searches(t, 1, &start, enough(t, t->limits->improve_work / 16, SHORT_ENOUGH));
 }
 
 /* Half of them begin at the incumbent, the others at the decoded assignment. */
@@ -125,17 +124,13 @@ static void improve(tightening *t)
 {
 	int count = t->limits->searches;
 	const int32_t **start = sw_alloc((size_t)count * sizeof *start);
-	const int32_t **other = sw_alloc((size_t)count * sizeof *other);
 	if (t->s->have_best)
 		solver_project(t->at, t->s->best, &t->c, t->x);
 	else
 		memcpy(t->x, t->b.decoded, (size_t)t->c.n_nodes * sizeof *t->x);
-	for (int k = 0; k < count; k++) {
+	for (int k = 0; k < count; k++)
 		start[k] = k % 2 ? t->b.decoded : t->x;
-		other[k] = k / 2 % 2 && t->relaxed ? t->relaxed : t->b.decoded;
-	}
-	run_searches(t, count, start, other, enough(t, t->limits->improve_work, LONG_ENOUGH) / count);
-	free(other);
+	run_searches(t, count, start, enough(t, t->limits->improve_work, LONG_ENOUGH) / count);
 	free(start);
 }
 
@@ -168,12 +163,18 @@ static bool stalls(tightening *t, double *checked)
 }
 
 /* Prices move only once the messages have settled: before that the decoded assignments mislead. */
-static void reprice(tightening *t, int sweeps, double gained, bool *settled)
+static void reprice(tightening *t, int sweeps, int possible, double gained, bool *settled)
 {
 	double missing = hoped_upper(t) - t->b.estimate;
-	*settled |= gained < SETTLED * missing || sweeps >= LONGEST_UNSETTLED;
+	*settled |= gained < SETTLED * missing || sweeps >= SW_MIN(LONGEST_UNSETTLED, possible / 4);
 	if (*settled && t->c.moments && sweeps % 2 == 0)
 		bound_reprice(&t->b, hoped_upper(t));
+}
+
+static int possible_sweeps(const tightening *t)
+{
+	int64_t sweeps = t->limits->bound_work / (2 * t->c.entries + 4 * t->c.n_messages + 1) + 1;
+	return (int)SW_MIN(sweeps, t->limits->sweeps);
 }
 
 /* Sweeps until the bound meets the incumbent or hardly moves. True if it met. */
@@ -182,19 +183,19 @@ static bool sweep(tightening *t)
 	int patience = t->c.moments ? 14 : 3;
 	bool settled = false;
 	double checked = -INFINITY, last = -INFINITY;
-	int64_t limit = t->b.work + t->limits->bound_work;
+	int possible = possible_sweeps(t);
 	certificate proof;
-	for (int k = 1; k <= t->limits->sweeps && t->b.work < limit && !solver_out_of_work(t->s); k++) {
+	for (int k = 1; k <= possible && !solver_out_of_work(t->s); k++) {
 		int64_t before = t->b.work;
 		bound_sweep(&t->b);
 		t->s->work += t->b.work - before;
-		if (t->first && (k == 2 || k == 20 || k == 60))
+		if (t->first && (k == 2 || k == SW_MIN(20, possible / 3) || k == SW_MIN(60, possible - 1)))
 			try_decoded(t);
 		if (k % 8 == 0 && stalls(t, &checked) && --patience == 0)
 			break;
 		if (k % 8 == 0 && t->b.best + (double)t->c.constant > (double)upper_of(t) - 1 && certify(t, &proof))
 			return true;
-		reprice(t, k, t->b.estimate - last, &settled);
+		reprice(t, k, possible, t->b.estimate - last, &settled);
 		last = t->b.estimate;
 	}
 	return certify(t, &proof);

@@ -42,10 +42,11 @@ const char *sw_call_print(const sw_call *call, char *text)
 {
 	if (call->monoid)
 		snprintf(text, SW_CALL_TEXT, "%s (%s of %lld %s among %d ranks)", call->what,
-		         sw_monoid_name(call->monoid), (long long)call->amount, sw_type_name(call->type), call->ranks);
-	else
-		snprintf(text, SW_CALL_TEXT, "%s (%lld bytes among %d ranks)", call->what, (long long)call->amount,
+		         sw_monoid_name(call->monoid), (long long)call->amount, sw_type_name(call->type),
 		         call->ranks);
+	else
+		snprintf(text, SW_CALL_TEXT, "%s (%lld bytes among %d ranks)", call->what,
+		         (long long)call->amount, call->ranks);
 	return text;
 }
 
@@ -56,5 +57,6 @@ void sw_carrier_reason(int32_t rank, const sw_error *why, char *text, size_t siz
 	else if (why && why->file[0])
 		snprintf(text, size, "rank %d: %s: %s", rank, why->file, why->message);
 	else
-		snprintf(text, size, "rank %d: %s", rank, why && why->message[0] ? why->message : "gave up");
+		snprintf(text, size, "rank %d: %s", rank,
+		         why && why->message[0] ? why->message : "gave up");
 }

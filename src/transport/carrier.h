@@ -38,8 +38,9 @@ const char *sw_call_print(const sw_call *call, char *text);
 typedef struct sw_carrier sw_carrier;
 struct sw_carrier {
 	sw_transport base;
-	sw_status (*exchange)(sw_carrier *carrier, const sw_call *call, const sw_message *sends, int32_t n_sends,
-	                      const sw_message *receives, int32_t n_receives, sw_error *err);
+	sw_status (*exchange)(sw_carrier *carrier, const sw_call *call, const sw_message *sends,
+	                      int32_t n_sends, const sw_message *receives, int32_t n_receives,
+	                      sw_error *err);
 	/* Working space of the algorithms, [size] each, and a buffer that grows. */
 	sw_message *sends, *receives;
 	const void **inputs;
@@ -54,12 +55,13 @@ void sw_carrier_clear(sw_carrier *carrier);
 void *sw_carrier_scratch(sw_carrier *carrier, int64_t bytes);
 
 /* The entries of sw_transport_ops that are the same for every carrier. */
-sw_status sw_carrier_all_reduce(sw_transport *t, const int32_t *ranks, int32_t n, sw_monoid monoid, sw_type type,
-                                const void *in, void *out, int64_t elements, sw_error *err);
+sw_status sw_carrier_all_reduce(sw_transport *t, const int32_t *ranks, int32_t n, sw_monoid monoid,
+                                sw_type type, const void *in, void *out, int64_t elements, sw_error *err);
 sw_status sw_carrier_all_gather(sw_transport *t, const int32_t *ranks, int32_t n, const void *in, void *out,
                                 int64_t bytes, sw_error *err);
-sw_status sw_carrier_reduce_scatter(sw_transport *t, const int32_t *ranks, int32_t n, sw_monoid monoid, sw_type type,
-                                    const void *in, void *out, int64_t elements, sw_error *err);
+sw_status sw_carrier_reduce_scatter(sw_transport *t, const int32_t *ranks, int32_t n, sw_monoid monoid,
+                                    sw_type type, const void *in, void *out, int64_t elements,
+                                    sw_error *err);
 sw_status sw_carrier_all_to_all(sw_transport *t, const int32_t *ranks, int32_t n, const void *in, void *out,
                                 int64_t bytes, sw_error *err);
 sw_status sw_carrier_permute(sw_transport *t, int32_t target, int32_t source, const void *in, void *out,
@@ -73,7 +75,7 @@ void sw_carrier_reason(int32_t rank, const sw_error *why, char *text, size_t siz
 
 /* out[e] = inputs[0][e] . inputs[1][e] . ... in that order; inputs may include out. bf16, f16 and smaller floats
  * are combined in a wider type and rounded once. SW_ERR_INPUT if the type has no such operation. */
-sw_status sw_reduce(sw_monoid monoid, sw_type type, const void *const *inputs, int32_t n, void *out, int64_t elements,
-                    sw_error *err);
+sw_status sw_reduce(sw_monoid monoid, sw_type type, const void *const *inputs, int32_t n, void *out,
+                    int64_t elements, sw_error *err);
 
 #endif

@@ -44,7 +44,8 @@ static sw_status check_ranks(const work *w, sw_error *err)
 {
 	for (int32_t i = 0; i < w->n; i++)
 		if (w->ranks[i] >= w->t->size)
-			return sw_fail(err, SW_ERR_INPUT, "%s: its groups name rank %d, and there are %d ranks", w->op->name,
+			return sw_fail(err, SW_ERR_INPUT,
+			               "%s: its groups name rank %d, and there are %d ranks", w->op->name,
 			               w->ranks[i], w->t->size);
 	return SW_OK;
 }
@@ -101,8 +102,10 @@ static void copy_blocks(const blocks *b, const char *from, char *to, bool pack)
 	size_t chunk = (size_t)b->chunk_bytes;
 	for (int64_t o = 0; o < b->outer; o++) {
 		for (int64_t i = 0; i < b->n; i++) {
-			int64_t in_tensor = (o * b->n + i) * b->chunk_bytes, in_blocks = (i * b->outer + o) * b->chunk_bytes;
-			memcpy(to + (pack ? in_blocks : in_tensor), from + (pack ? in_tensor : in_blocks), chunk);
+			int64_t in_tensor = (o * b->n + i) * b->chunk_bytes,
+				in_blocks = (i * b->outer + o) * b->chunk_bytes;
+			memcpy(to + (pack ? in_blocks : in_tensor), from + (pack ? in_tensor : in_blocks),
+			       chunk);
 		}
 	}
 }
@@ -117,7 +120,8 @@ static sw_status new_buffer(const blocks *b, char **buffer, sw_error *err)
 	*buffer = sw_try_alloc((size_t)SW_MAX(blocks_bytes(b), 1));
 	if (*buffer)
 		return SW_OK;
-	return sw_fail(err, SW_ERR_IO, "no memory for %lld bytes to pack a collective", (long long)blocks_bytes(b));
+	return sw_fail(err, SW_ERR_IO, "no memory for %lld bytes to pack a collective",
+	               (long long)blocks_bytes(b));
 }
 
 /* *packed is the tensor's data if it is packed as it is, else a new buffer, which *owned is too. */
@@ -166,8 +170,9 @@ static sw_status all_gather(const work *w, sw_tensor in, sw_tensor out, sw_error
 	char *buffer = NULL;
 	if (!is_packed(&b) && (status = new_buffer(&b, &buffer, err)))
 		return status;
-	status = w->t->ops->all_gather(w->t, w->ranks, w->n, sw_tensor_data(in), buffer ? buffer : sw_tensor_data(out),
-	                               sw_shape_bytes(in.shape), err);
+	status =
+		w->t->ops->all_gather(w->t, w->ranks, w->n, sw_tensor_data(in),
+	                              buffer ? buffer : sw_tensor_data(out), sw_shape_bytes(in.shape), err);
 	if (status == SW_OK && buffer)
 		copy_blocks(&b, buffer, sw_tensor_data(out), false);
 	free(buffer);
@@ -204,7 +209,8 @@ static sw_status all_to_all(const work *w, sw_tensor in, sw_tensor out, sw_error
 	if (status == SW_OK && !is_packed(&b))
 		status = new_buffer(&b, &received, err);
 	if (status == SW_OK)
-		status = w->t->ops->all_to_all(w->t, w->ranks, w->n, packed, received ? received : sw_tensor_data(out),
+		status = w->t->ops->all_to_all(w->t, w->ranks, w->n, packed,
+		                               received ? received : sw_tensor_data(out),
 		                               blocks_bytes(&b) / b.n, err);
 	if (status == SW_OK && received)
 		copy_blocks(&b, received, sw_tensor_data(out), false);
@@ -265,9 +271,11 @@ static sw_status permute_all(const work *w, const sw_tensor *in, sw_tensor *out,
 	sw_status status = check_partners(w, target, source, err);
 	for (uint32_t i = 0; i < w->op->n_operands && status == SW_OK; i++) {
 		int64_t bytes = sw_shape_bytes(in[i].shape);
-		status = w->t->ops->permute(w->t, target, source, sw_tensor_data(in[i]), sw_tensor_data(out[i]), bytes, err);
+		status = w->t->ops->permute(w->t, target, source, sw_tensor_data(in[i]),
+		                            sw_tensor_data(out[i]), bytes, err);
 		if (status == SW_OK && target >= 0 && target != w->t->rank)
-			w->t->traffic.payload_bytes += sw_collective_payload_bytes(SW_OP_COLLECTIVE_PERMUTE, bytes, 2);
+			w->t->traffic.payload_bytes +=
+				sw_collective_payload_bytes(SW_OP_COLLECTIVE_PERMUTE, bytes, 2);
 	}
 	return status;
 }
@@ -293,7 +301,8 @@ static sw_status perform(const work *w, sw_tensor in, sw_tensor out, sw_error *e
 	case SW_OP_ALL_TO_ALL:
 		return all_to_all(w, in, out, err);
 	default:
-		return sw_fail(err, SW_ERR_INPUT, "%s: no transport performs %s", w->op->name, sw_op_opcode_name(w->op));
+		return sw_fail(err, SW_ERR_INPUT, "%s: no transport performs %s", w->op->name,
+		               sw_op_opcode_name(w->op));
 	}
 }
 
@@ -303,8 +312,8 @@ static sw_status find_monoid(work *w, sw_error *err)
 		return SW_OK;
 	w->monoid = sw_computation_monoid(w->program, w->op->called[0]);
 	if (w->monoid == SW_MONOID_NONE)
-		return sw_fail(err, SW_ERR_INPUT, "%s: its reduction is none of sum, product, max, min, and, or",
-		               w->op->name);
+		return sw_fail(err, SW_ERR_INPUT,
+		               "%s: its reduction is none of sum, product, max, min, and, or", w->op->name);
 	return SW_OK;
 }
 
@@ -327,7 +336,10 @@ static sw_status perform_in_group(work *w, const sw_tensor *in, sw_tensor *out, 
 sw_status sw_transport_collective(void *transport, const sw_program *program, sw_id op, const sw_tensor *in,
                                   sw_tensor *out, sw_error *err)
 {
-	work w = {.t = transport, .program = program, .op = sw_op_at(program, op), .attrs = sw_op_at(program, op)->attrs};
+	work w = {.t = transport,
+	          .program = program,
+	          .op = sw_op_at(program, op),
+	          .attrs = sw_op_at(program, op)->attrs};
 	double begin = sw_now_s();
 	sw_status status;
 	if (w.op->opcode == SW_OP_COLLECTIVE_PERMUTE)

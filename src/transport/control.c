@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-static sw_status exchange_all(sw_carrier *c, const sw_call *call, const void *mine, char *theirs, int64_t bytes,
-                              sw_error *err)
+static sw_status exchange_all(sw_carrier *c, const sw_call *call, const void *mine, char *theirs,
+                              int64_t bytes, sw_error *err)
 {
 	int32_t size = c->base.size, rank = c->base.rank;
 	for (int32_t k = 1; k < size; k++) {
@@ -60,8 +60,8 @@ static sw_status report(const vote *v, int32_t rank, bool unanimous, sw_error *e
 {
 	sw_error copy = v->error;
 	if (copy.code && !unanimous)
-		sw_fail_at(&copy, copy.code, v->error.file, v->error.line, v->error.column, "rank %d: %s", rank,
-		           v->error.message);
+		sw_fail_at(&copy, copy.code, v->error.file, v->error.line, v->error.column, "rank %d: %s",
+		           rank, v->error.message);
 	if (err && copy.code)
 		*err = copy;
 	return copy.code;

@@ -19,15 +19,18 @@ static sw_carrier *carrier_of(sw_transport *t)
 	return (sw_carrier *)t;
 }
 
-static sw_status find_position(const sw_transport *t, const int32_t *ranks, int32_t n, int32_t *position, sw_error *err)
+static sw_status find_position(const sw_transport *t, const int32_t *ranks, int32_t n, int32_t *position,
+                               sw_error *err)
 {
 	for (*position = 0; *position < n; (*position)++)
 		if (ranks[*position] == t->rank)
 			return SW_OK;
-	return sw_fail(err, SW_ERR_INTERNAL, "rank %d calls a collective of a group that it is not in", t->rank);
+	return sw_fail(err, SW_ERR_INTERNAL, "rank %d calls a collective of a group that it is not in",
+	               t->rank);
 }
 
-static sw_status exchange(sw_carrier *c, const sw_call *call, int32_t n_sends, int32_t n_receives, sw_error *err)
+static sw_status exchange(sw_carrier *c, const sw_call *call, int32_t n_sends, int32_t n_receives,
+                          sw_error *err)
 {
 	sw_status status = c->exchange(c, call, c->sends, n_sends, c->receives, n_receives, err);
 	for (int32_t i = 0; i < n_sends && status == SW_OK; i++)
@@ -37,7 +40,8 @@ static sw_status exchange(sw_carrier *c, const sw_call *call, int32_t n_sends, i
 
 static sw_status scratch_refused(int64_t bytes, sw_error *err)
 {
-	return sw_fail(err, SW_ERR_IO, "no memory for a buffer of %lld bytes of a collective", (long long)bytes);
+	return sw_fail(err, SW_ERR_IO, "no memory for a buffer of %lld bytes of a collective",
+	               (long long)bytes);
 }
 
 /* How many elements (bytes) each of n ranks owns of `total`, and where they begin: all equal but for the last ones. */
@@ -71,8 +75,8 @@ typedef struct group {
 } group;
 
 /* Everyone's whole operand to everyone. */
-static sw_status all_reduce_small(sw_carrier *c, const group *g, const sw_call *call, const void *in, void *out,
-                                  int64_t bytes, sw_error *err)
+static sw_status all_reduce_small(sw_carrier *c, const group *g, const sw_call *call, const void *in,
+                                  void *out, int64_t bytes, sw_error *err)
 {
 	char *scratch = sw_carrier_scratch(c, bytes * (g->n - 1));
 	if (!scratch)
@@ -82,15 +86,17 @@ static sw_status all_reduce_small(sw_carrier *c, const group *g, const sw_call *
 		int32_t source = behind(g->position, k, g->n);
 		c->inputs[source] = scratch + (k - 1) * bytes;
 		c->sends[k - 1] = (sw_message){g->ranks[ahead(g->position, k, g->n)], bytes, {.from = in}};
-		c->receives[k - 1] = (sw_message){g->ranks[source], bytes, {.into = scratch + (k - 1) * bytes}};
+		c->receives[k - 1] =
+			(sw_message){g->ranks[source], bytes, {.into = scratch + (k - 1) * bytes}};
 	}
 	sw_status status = exchange(c, call, g->n - 1, g->n - 1, err);
-	return status ? status : sw_reduce(call->monoid, call->type, c->inputs, g->n, out, call->amount, err);
+	return status ? status
+	              : sw_reduce(call->monoid, call->type, c->inputs, g->n, out, call->amount, err);
 }
 
 /* in is `total` elements of everyone; out gets this rank's share of them, combined. */
-static sw_status reduce_shares(sw_carrier *c, const group *g, const sw_call *call, const void *in, void *out,
-                               int64_t total, sw_error *err)
+static sw_status reduce_shares(sw_carrier *c, const group *g, const sw_call *call, const void *in,
+                               void *out, int64_t total, sw_error *err)
 {
 	int64_t width = sw_type_bytes(call->type);
 	share mine = share_of(total, g->n, g->position);
@@ -103,32 +109,36 @@ static sw_status reduce_shares(sw_carrier *c, const group *g, const sw_call *cal
 		share theirs = share_of(total, g->n, target);
 		char *at = scratch + (k - 1) * mine.length * width;
 		c->inputs[source] = at;
-		c->sends[k - 1] = (sw_message){g->ranks[target], theirs.length * width,
+		c->sends[k - 1] = (sw_message){g->ranks[target],
+		                               theirs.length * width,
 		                               {.from = (const char *)in + theirs.begin * width}};
 		c->receives[k - 1] = (sw_message){g->ranks[source], mine.length * width, {.into = at}};
 	}
 	sw_status status = exchange(c, call, g->n - 1, g->n - 1, err);
-	return status ? status : sw_reduce(call->monoid, call->type, c->inputs, g->n, out, mine.length, err);
+	return status ? status
+	              : sw_reduce(call->monoid, call->type, c->inputs, g->n, out, mine.length, err);
 }
 
 /* whole has `total` elements of `width` bytes; each rank's share is in place with its owner, and sent to all others. */
-static sw_status gather_shares(sw_carrier *c, const group *g, const sw_call *call, void *whole, int64_t total,
-                               int64_t width, sw_error *err)
+static sw_status gather_shares(sw_carrier *c, const group *g, const sw_call *call, void *whole,
+                               int64_t total, int64_t width, sw_error *err)
 {
 	share mine = share_of(total, g->n, g->position);
 	for (int32_t k = 1; k < g->n; k++) {
 		int32_t target = ahead(g->position, k, g->n), source = behind(g->position, k, g->n);
 		share theirs = share_of(total, g->n, source);
-		c->sends[k - 1] = (sw_message){g->ranks[target], mine.length * width,
+		c->sends[k - 1] = (sw_message){g->ranks[target],
+		                               mine.length * width,
 		                               {.from = (char *)whole + mine.begin * width}};
-		c->receives[k - 1] = (sw_message){g->ranks[source], theirs.length * width,
+		c->receives[k - 1] = (sw_message){g->ranks[source],
+		                                  theirs.length * width,
 		                                  {.into = (char *)whole + theirs.begin * width}};
 	}
 	return exchange(c, call, g->n - 1, g->n - 1, err);
 }
 
-sw_status sw_carrier_all_reduce(sw_transport *t, const int32_t *ranks, int32_t n, sw_monoid monoid, sw_type type,
-                                const void *in, void *out, int64_t elements, sw_error *err)
+sw_status sw_carrier_all_reduce(sw_transport *t, const int32_t *ranks, int32_t n, sw_monoid monoid,
+                                sw_type type, const void *in, void *out, int64_t elements, sw_error *err)
 {
 	sw_carrier *c = carrier_of(t);
 	sw_call call = {"all-reduce", monoid, type, elements, n};
@@ -157,8 +167,9 @@ sw_status sw_carrier_all_gather(sw_transport *t, const int32_t *ranks, int32_t n
 	return gather_shares(carrier_of(t), &g, &call, out, n * bytes, 1, err);
 }
 
-sw_status sw_carrier_reduce_scatter(sw_transport *t, const int32_t *ranks, int32_t n, sw_monoid monoid, sw_type type,
-                                    const void *in, void *out, int64_t elements, sw_error *err)
+sw_status sw_carrier_reduce_scatter(sw_transport *t, const int32_t *ranks, int32_t n, sw_monoid monoid,
+                                    sw_type type, const void *in, void *out, int64_t elements,
+                                    sw_error *err)
 {
 	sw_call call = {"reduce-scatter", monoid, type, elements, n};
 	group g = {.ranks = ranks, .n = n};
@@ -181,8 +192,10 @@ sw_status sw_carrier_all_to_all(sw_transport *t, const int32_t *ranks, int32_t n
 		memcpy((char *)out + position * bytes, (const char *)in + position * bytes, (size_t)bytes);
 	for (int32_t k = 1; k < n; k++) {
 		int32_t target = ahead(position, k, n), source = behind(position, k, n);
-		c->sends[k - 1] = (sw_message){ranks[target], bytes, {.from = (const char *)in + target * bytes}};
-		c->receives[k - 1] = (sw_message){ranks[source], bytes, {.into = (char *)out + source * bytes}};
+		c->sends[k - 1] =
+			(sw_message){ranks[target], bytes, {.from = (const char *)in + target * bytes}};
+		c->receives[k - 1] =
+			(sw_message){ranks[source], bytes, {.into = (char *)out + source * bytes}};
 	}
 	return exchange(c, &call, n - 1, n - 1, err);
 }

@@ -203,8 +203,9 @@ static void stand_up(table *t, seat *mine)
 	mine->call = NULL;
 }
 
-static sw_status local_exchange(sw_carrier *carrier, const sw_call *call, const sw_message *sends, int32_t n_sends,
-                                const sw_message *receives, int32_t n_receives, sw_error *err)
+static sw_status local_exchange(sw_carrier *carrier, const sw_call *call, const sw_message *sends,
+                                int32_t n_sends, const sw_message *receives, int32_t n_receives,
+                                sw_error *err)
 {
 	table *t = ((local *)carrier)->table;
 	int32_t rank = carrier->base.rank;

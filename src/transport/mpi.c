@@ -42,7 +42,7 @@ typedef struct mpi {
 	MPI_Request *telling; /* [size] */
 	bool *left;           /* [size] */
 	int32_t n_left;
-	double left_s; /* when the last of them left */
+	double left_s;       /* when the last of them left */
 	bool broken, failed; /* failed: it was this rank */
 	char why[768];
 } mpi;
@@ -111,7 +111,8 @@ static void tell_all(mpi *m, notice_kind kind, const char *text)
 static bool all_told(mpi *m)
 {
 	int done = 0;
-	return MPI_Testall(m->carrier.base.size, m->telling, &done, MPI_STATUSES_IGNORE) == MPI_SUCCESS && done;
+	return MPI_Testall(m->carrier.base.size, m->telling, &done, MPI_STATUSES_IGNORE) == MPI_SUCCESS &&
+	       done;
 }
 
 /* Waits until every notice that was sent has gone, and `enough` ranks have said goodbye; false after GRACE_S. */
@@ -140,10 +141,10 @@ static sw_status start(mpi *m, const sw_message *message, bool send, int tag, sw
 	do {
 		int length = (int)SW_MIN(CHUNK, message->bytes - at);
 		MPI_Request request = MPI_REQUEST_NULL;
-		int code = send ? MPI_Isend((const char *)message->from + at, length, MPI_BYTE, message->peer, tag,
-		                            m->data, &request)
-		                : MPI_Irecv((char *)message->into + at, length, MPI_BYTE, message->peer, MPI_ANY_TAG,
-		                            m->data, &request);
+		int code = send ? MPI_Isend((const char *)message->from + at, length, MPI_BYTE,
+		                            message->peer, tag, m->data, &request)
+		                : MPI_Irecv((char *)message->into + at, length, MPI_BYTE, message->peer,
+		                            MPI_ANY_TAG, m->data, &request);
 		sw_status status = check_here(m, code, send ? "sending" : "receiving", err);
 		if (status)
 			return status;
@@ -153,8 +154,8 @@ static sw_status start(mpi *m, const sw_message *message, bool send, int tag, sw
 	return SW_OK;
 }
 
-static sw_status start_all(mpi *m, int tag, const sw_message *sends, int32_t n_sends, const sw_message *receives,
-                           int32_t n_receives, sw_error *err)
+static sw_status start_all(mpi *m, int tag, const sw_message *sends, int32_t n_sends,
+                           const sw_message *receives, int32_t n_receives, sw_error *err)
 {
 	sw_status status = SW_OK;
 	m->requests.len = 0;
@@ -186,13 +187,15 @@ static sw_status explain(const mpi *m, int code, const sw_call *call, const sw_m
 	size_t k = 0;
 	for (int32_t i = 0; i < n; i++)
 		for (size_t piece = 0; piece < pieces_of(&receives[i]); piece++)
-			if (code == MPI_ERR_IN_STATUS && m->statuses.data[k++].MPI_ERROR == MPI_ERR_TRUNCATE)
+			if (code == MPI_ERR_IN_STATUS &&
+			    m->statuses.data[k++].MPI_ERROR == MPI_ERR_TRUNCATE)
 				return disagree(m, call, receives[i].peer, err);
 	return check_here(m, code, "exchanging", err);
 }
 
 /* Each piece has the tag and the length that the call asks for. */
-static sw_status check_received(const mpi *m, const sw_call *call, const sw_message *receives, int32_t n, sw_error *err)
+static sw_status check_received(const mpi *m, const sw_call *call, const sw_message *receives, int32_t n,
+                                sw_error *err)
 {
 	size_t k = 0;
 	for (int32_t i = 0; i < n; i++) {
@@ -221,7 +224,8 @@ static bool waits_in_vain(const mpi *m, const sw_message *messages, int32_t n, i
 	return false;
 }
 
-static sw_status wait_all(mpi *m, const sw_call *call, const sw_message *receives, int32_t n_receives, sw_error *err)
+static sw_status wait_all(mpi *m, const sw_call *call, const sw_message *receives, int32_t n_receives,
+                          sw_error *err)
 {
 	int n = (int)m->requests.len;
 	for (;;) {
@@ -263,8 +267,9 @@ static void break_job(mpi *m, const char *reason)
 	tell_all(m, NOTICE_FAIL, reason);
 }
 
-static sw_status mpi_exchange(sw_carrier *carrier, const sw_call *call, const sw_message *sends, int32_t n_sends,
-                              const sw_message *receives, int32_t n_receives, sw_error *err)
+static sw_status mpi_exchange(sw_carrier *carrier, const sw_call *call, const sw_message *sends,
+                              int32_t n_sends, const sw_message *receives, int32_t n_receives,
+                              sw_error *err)
 {
 	mpi *m = (mpi *)carrier;
 	sw_error own = {0};
@@ -370,7 +375,9 @@ static sw_status initialise(bool *here, sw_error *err)
 	int already = 0, provided = 0;
 	MPI_Initialized(&already);
 	*here = !already;
-	return already ? SW_OK : check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), "starting", err);
+	return already ? SW_OK
+	               : check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), "starting",
+	                       err);
 }
 
 static sw_status duplicate_world(MPI_Comm *comm, sw_error *err)
@@ -413,7 +420,8 @@ sw_status sw_transport_mpi(sw_transport **transport, sw_error *err)
 /* Names that mpirun of Open MPI, of MPICH and Intel MPI, and srun give to their processes. */
 bool sw_transport_under_mpi(void)
 {
-	static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "MPI_LOCALNRANKS"};
+	static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK",
+	                                    "MPI_LOCALNRANKS"};
 	for (size_t i = 0; i < SW_COUNT(names); i++)
 		if (getenv(names[i]))
 			return true;

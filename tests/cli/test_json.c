@@ -58,7 +58,10 @@ static void every_command_has_its_keys(void **state)
 	(void)state;
 	assert_keys(run_json(0, "inspect tests/programs/gpt-tiny.hlo.gz --json --rules"),
 	            "ops flops parameters parameter_bytes state_bytes peak_bytes loops opcodes rules");
-	assert_keys(run_json(0, "plan tests/programs/mlp.hlo.gz --cluster clusters/local-1x2.yaml --strategy dp -o %s --json", plan),
+	assert_keys(run_json(0,
+	                     "plan tests/programs/mlp.hlo.gz --cluster clusters/local-1x2.yaml --strategy "
+	                     "dp -o %s --json",
+	                     plan),
 	            "step_time_s lower_bound_s gap peak_bytes payload_bytes planning_s mesh strategy");
 	assert_keys(run_json(0, "explain %s --json", plan), "step_time_s mesh strategy");
 	assert_keys(run_json(0, "verify %s --json", plan), "ok max_rel_error outputs payload_bytes");
@@ -69,7 +72,8 @@ static void every_command_has_its_keys(void **state)
 static void the_losses_are_a_list_of_numbers(void **state)
 {
 	(void)state;
-	json_t *json = run_json(0, "run tests/programs/mlp.hlo.gz --steps 3 --json -q"), *losses = json_object_get(json, "losses");
+	json_t *json = run_json(0, "run tests/programs/mlp.hlo.gz --steps 3 --json -q"),
+	       *losses = json_object_get(json, "losses");
 	assert_int_equal(json_array_size(losses), 3);
 	for (size_t i = 0; i < 3; i++)
 		assert_true(json_is_real(json_array_get(losses, i)));
@@ -94,9 +98,11 @@ static void a_failure_is_an_object_too(void **state)
 	assert_error_object(run_json(2, "inspect --json"), "bad-input", "", 0);
 	assert_error_object(run_json(2, "inspect x --frobnicate --json"), "bad-input", "", 0);
 	assert_error_object(run_json(2, "frobnicate --json"), "bad-input", "", 0);
-	assert_error_object(run_json(2, "plan clusters/local-2x2.yaml --cluster clusters/local-2x2.yaml -o x --json"),
-	                    "bad-input", "clusters/local-2x2.yaml", 1);
-	assert_error_object(run_json(1, "plan tests/programs/mlp.hlo.gz --cluster clusters/local-2x2.yaml -o x --memory 1kB --json"),
+	assert_error_object(
+		run_json(2, "plan clusters/local-2x2.yaml --cluster clusters/local-2x2.yaml -o x --json"),
+		"bad-input", "clusters/local-2x2.yaml", 1);
+	assert_error_object(run_json(1, "plan tests/programs/mlp.hlo.gz --cluster clusters/local-2x2.yaml "
+	                                "-o x --memory 1kB --json"),
 	                    "no", "", 0);
 }
 

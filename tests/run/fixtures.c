@@ -18,7 +18,8 @@ static void make_cluster(int devices, sw_cluster *cluster)
 	sw_text_addf(&text,
 	             "version: 1\nname: test\nlevels:\n"
 	             "  - {name: device, count: %d, latency: 5 us, bandwidth: 6 GB/s}\n"
-	             "device:\n  name: core\n  memory: 4 GiB\n  memory_bandwidth: 8 GB/s\n  kernel_overhead: 1 us\n"
+	             "device:\n  name: core\n  memory: 4 GiB\n  memory_bandwidth: 8 GB/s\n  "
+	             "kernel_overhead: 1 us\n"
 	             "  matmul_efficiency: 0.7\n  flops: {f32: 50 GFLOP/s}\n",
 	             devices);
 	assert_ok(sw_cluster_parse(text.data, text.len, "test", cluster, &err), &err);
@@ -49,7 +50,8 @@ void fixture_clear(fixture *f)
 static const char *scratch_path(const char *name)
 {
 	static char path[256];
-	snprintf(path, sizeof(path), "/tmp/shardwright-test-run-%d%s%s", (int)getpid(), name ? "/" : "", name ? name : "");
+	snprintf(path, sizeof(path), "/tmp/shardwright-test-run-%d%s%s", (int)getpid(), name ? "/" : "",
+	         name ? name : "");
 	return path;
 }
 

@@ -42,7 +42,8 @@ static void several_files_are_joined(void **state)
 	(void)state;
 	char a[128], b[128], npy[256];
 	static const uint16_t numbers[] = {300, 301};
-	size_t length = write_npy(npy, 1, "{'descr': '<u2', 'fortran_order': False, 'shape': (2,), }", numbers, 4);
+	size_t length =
+		write_npy(npy, 1, "{'descr': '<u2', 'fortran_order': False, 'shape': (2,), }", numbers, 4);
 	snprintf(a, sizeof(a), "%s", scratch_file("a", "xyz", 3));
 	snprintf(b, sizeof(b), "%s", scratch_file("b", npy, length));
 	const char *paths[] = {a, b};
@@ -71,17 +72,21 @@ static void npy_of_every_kind_is_read(void **state)
 		const void *data;
 		size_t bytes;
 	} cases[] = {
-		{"|u1", u1, sizeof(u1)}, {"<i2", i2, sizeof(i2)}, {"<u2", u2, sizeof(u2)}, {"<i4", i4, sizeof(i4)},
-		{"<u4", u4, sizeof(u4)}, {"<i8", i8, sizeof(i8)}, {"<u8", u8, sizeof(u8)},
+		{"|u1", u1, sizeof(u1)}, {"<i2", i2, sizeof(i2)}, {"<u2", u2, sizeof(u2)},
+		{"<i4", i4, sizeof(i4)}, {"<u4", u4, sizeof(u4)}, {"<i8", i8, sizeof(i8)},
+		{"<u8", u8, sizeof(u8)},
 	};
 	for (int version = 1; version <= 3; version++) {
 		for (size_t i = 0; i < SW_COUNT(cases); i++) {
 			char header[128], npy[256];
-			snprintf(header, sizeof(header), "{'descr': '%s', 'fortran_order': False, 'shape': (3,), }\n", cases[i].kind);
+			snprintf(header, sizeof(header),
+			         "{'descr': '%s', 'fortran_order': False, 'shape': (3,), }\n",
+			         cases[i].kind);
 			size_t length = write_npy(npy, version, header, cases[i].data, cases[i].bytes);
 			sw_data data;
 			sw_error err;
-			assert_int_equal(open_file(scratch_file("a", npy, length), 256, 1, &data, &err), SW_OK);
+			assert_int_equal(open_file(scratch_file("a", npy, length), 256, 1, &data, &err),
+			                 SW_OK);
 			assert_int_equal(data.tokens, 3);
 			assert_int_equal(data.values[0], 1);
 			assert_int_equal(data.values[2], 200);
@@ -90,7 +95,8 @@ static void npy_of_every_kind_is_read(void **state)
 	}
 }
 
-static void assert_refused(const char *bytes, size_t length, int64_t vocabulary, int64_t row, const char *part)
+static void assert_refused(const char *bytes, size_t length, int64_t vocabulary, int64_t row,
+                           const char *part)
 {
 	sw_data data;
 	sw_error err = {0};
@@ -108,14 +114,18 @@ static void bad_npy_is_refused(void **state)
 	static const struct {
 		const char *header, *message;
 	} cases[] = {
-		{"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", "must be little-endian integers"},
-		{"{'descr': '>i4', 'fortran_order': False, 'shape': (3,), }", "must be little-endian integers"},
+		{"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }",
+	         "must be little-endian integers"},
+		{"{'descr': '>i4', 'fortran_order': False, 'shape': (3,), }",
+	         "must be little-endian integers"},
 		{"{'descr': '<i4', 'fortran_order': False, 'shape': (3, 1), }", "must have one dimension"},
 		{"{'descr': '<i4', 'fortran_order': False, 'shape': (), }", "must have one dimension"},
 		{"{'descr': '<i4', 'fortran_order': False}", "must have one dimension"},
 		{"{}", "its items are unknown"},
-		{"{'descr': '<i4', 'fortran_order': False, 'shape': (4,), }", "the file ends early: 4 items"},
-		{"{'descr': '<i4', 'fortran_order': False, 'shape': (9223372036854775807,), }", "the file ends early"},
+		{"{'descr': '<i4', 'fortran_order': False, 'shape': (4,), }",
+	         "the file ends early: 4 items"},
+		{"{'descr': '<i4', 'fortran_order': False, 'shape': (9223372036854775807,), }",
+	         "the file ends early"},
 		{"{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }", "token 1 is -2"},
 	};
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {

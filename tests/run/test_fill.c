@@ -11,12 +11,14 @@ static sw_shape make_shape(sw_type type, const int64_t *dims, int32_t rank)
 	return (sw_shape){.type = type, .rank = rank, .dims = dims};
 }
 
-static sw_tensor fill_part(sw_shape whole, const sw_layout *layout, int64_t device, const sw_fill *fill, int64_t *dims)
+static sw_tensor fill_part(sw_shape whole, const sw_layout *layout, int64_t device, const sw_fill *fill,
+                           int64_t *dims)
 {
 	sw_tensor tensor;
 	sw_error err;
 	sw_layout_local_dims(&atoms, whole, layout, dims);
-	assert_int_equal(sw_tensor_new(make_shape(whole.type, dims, whole.rank), false, &tensor, &err), SW_OK);
+	assert_int_equal(sw_tensor_new(make_shape(whole.type, dims, whole.rank), false, &tensor, &err),
+	                 SW_OK);
 	assert_int_equal(sw_fill_local(&atoms, whole, layout, device, fill, 5, 9, &tensor, &err), SW_OK);
 	return tensor;
 }
@@ -32,7 +34,8 @@ static void check_layout(sw_shape shape, const char *text, const sw_fill *fill)
 	char *wanted = sw_alloc(bytes);
 	for (int64_t device = 0; device < sw_atoms_devices(&atoms); device++) {
 		sw_tensor part = fill_part(shape, &layout, device, fill, part_dims);
-		sw_layout_cut(&atoms, shape, &layout, device, sw_type_bytes(shape.type), sw_tensor_data(all), wanted);
+		sw_layout_cut(&atoms, shape, &layout, device, sw_type_bytes(shape.type),
+		              sw_tensor_data(all), wanted);
 		assert_memory_equal(wanted, sw_tensor_data(part), bytes);
 		sw_tensor_drop(&part);
 	}
@@ -48,7 +51,10 @@ static void every_layout_draws_the_same_numbers(void **state)
 		"[B B B]", "[S0 S0 S0]", "[S1 S1 S1]", "[S0 S1 S0]", "[S1/1 B S0]", "[B S0/1 S1]",
 	};
 	static const sw_fill fills[] = {
-		{SW_FILL_NORMAL, 0, 1}, {SW_FILL_UNIFORM, -1, 3}, {SW_FILL_INTEGERS, 0, 100}, {SW_FILL_CONSTANT, 7, 0},
+		{SW_FILL_NORMAL, 0, 1},
+		{SW_FILL_UNIFORM, -1, 3},
+		{SW_FILL_INTEGERS, 0, 100},
+		{SW_FILL_CONSTANT, 7, 0},
 	};
 	static const sw_type types[] = {SW_F32, SW_BF16, SW_S32, SW_F64};
 	for (size_t t = 0; t < SW_COUNT(types); t++)
@@ -128,7 +134,8 @@ static void partial_sums_are_refused(void **state)
 	layout.state[0].kind = SW_STATE_P;
 	layout.monoid = SW_MONOID_SUM;
 	assert_int_equal(sw_tensor_new(make_shape(SW_F32, dims, 1), false, &tensor, &err), SW_OK);
-	assert_int_equal(sw_fill_local(&atoms, tensor.shape, &layout, 0, &zeros, 0, 0, &tensor, &err), SW_ERR_INTERNAL);
+	assert_int_equal(sw_fill_local(&atoms, tensor.shape, &layout, 0, &zeros, 0, 0, &tensor, &err),
+	                 SW_ERR_INTERNAL);
 	sw_tensor_drop(&tensor);
 }
 

@@ -96,7 +96,7 @@ static void the_seed_decides_the_run(void **state)
 }
 
 typedef struct stopper {
-	volatile bool stop;
+	atomic_bool stop;
 	int64_t calls;
 } stopper;
 
@@ -115,7 +115,8 @@ static void a_stop_ends_the_run_after_the_same_step_everywhere(void **state)
 	stopper s = {0};
 	sw_run_result result;
 	sw_error err;
-	sw_run_options options = {.steps = 50, .blas_threads = 1, .on_step = stop_at_third, .context = &s, .stop = &s.stop};
+	sw_run_options options = {
+		.steps = 50, .blas_threads = 1, .on_step = stop_at_third, .context = &s, .stop = &s.stop};
 	fixture_init(&f, "mlp", 3, "dp");
 	assert_int_equal(sw_run_train_local(f.plan, &f.sidecar, NULL, &options, &result, &err), SW_OK);
 	assert_int_equal(result.steps, 3);
@@ -144,7 +145,8 @@ static void a_plan_for_another_number_of_ranks_is_refused(void **state)
 	sw_run_options options = {.steps = 1};
 	fixture_init(&f, "mlp", 2, "dp");
 	assert_int_equal(sw_transport_local(1, &transport, &err), SW_OK);
-	assert_int_equal(sw_run_train(f.plan, &f.sidecar, NULL, transport, &options, &result, &err), SW_ERR_INPUT);
+	assert_int_equal(sw_run_train(f.plan, &f.sidecar, NULL, transport, &options, &result, &err),
+	                 SW_ERR_INPUT);
 	assert_non_null(strstr(err.message, "the plan is for 2 devices and there are 1 ranks"));
 	transport->ops->free(transport);
 	fixture_clear(&f);
@@ -159,7 +161,8 @@ static void data_for_a_program_without_tokens_is_refused(void **state)
 	sw_error err;
 	sw_run_options options = {.steps = 1};
 	fixture_init(&f, "mlp", 2, "dp");
-	assert_int_equal(sw_run_train_local(f.plan, &f.sidecar, &data, &options, &result, &err), SW_ERR_INPUT);
+	assert_int_equal(sw_run_train_local(f.plan, &f.sidecar, &data, &options, &result, &err),
+	                 SW_ERR_INPUT);
 	assert_non_null(strstr(err.message, "no input for tokens"));
 	fixture_clear(&f);
 }

@@ -13,8 +13,9 @@ static void verify(const char *program, int devices, const char *strategy)
 		fail_msg("%s on %d, %s: %s", program, devices, strategy, err.message);
 	for (size_t i = 0; i < result.rows.len; i++)
 		if (!result.rows.data[i].ok)
-			fail_msg("%s on %d, %s: %s differs by %g, allowed is %g", program, devices, strategy,
-			         result.rows.data[i].name, result.rows.data[i].relative, result.rows.data[i].tolerance);
+			fail_msg("%s on %d, %s: %s differs by %g, allowed is %g", program, devices,
+			         strategy, result.rows.data[i].name, result.rows.data[i].relative,
+			         result.rows.data[i].tolerance);
 	assert_int_equal(result.rows.len, f.sidecar.n_outputs);
 	assert_int_equal(result.payload_bytes, result.predicted_payload_bytes);
 	assert_true(result.ok);

@@ -183,7 +183,9 @@ static const struct {
 	const char *name;
 	rank_body *body;
 } bodies[] = {
-	{"fails", last_rank_fails}, {"leaves", first_rank_leaves},   {"size", one_size_differs},
+	{"fails", last_rank_fails},
+	{"leaves", first_rank_leaves},
+	{"size", one_size_differs},
 	{"op", one_op_differs},
 };
 

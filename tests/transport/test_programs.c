@@ -45,7 +45,9 @@ static bool make_groups(group_form form, int32_t size, int32_t rank, group *g)
 	}
 	for (int32_t i = 0; i < (form == EMPTY ? 1 : 2) * half; i++) {
 		int32_t member = i % half, row = i / half;
-		int64_t id = form == IOTA_TRANSPOSED ? 2 * member + row : form == EMPTY || form == IOTA ? i : g->numbers[i];
+		int64_t id = form == IOTA_TRANSPOSED         ? 2 * member + row
+		             : form == EMPTY || form == IOTA ? i
+		                                             : g->numbers[i];
 		if (member == 0 && g->n && g->ranks[g->position] == rank)
 			return true;
 		g->n = member == 0 ? 0 : g->n;
@@ -64,10 +66,12 @@ static float element(int32_t rank, const int64_t *index)
 	return (float)(rank * 4096 + index[0] * 256 + index[1] * 16 + index[2]);
 }
 
-static float expected(sw_opcode opcode, const group *g, int64_t dimension, int64_t extent, const int64_t *index)
+static float expected(sw_opcode opcode, const group *g, int64_t dimension, int64_t extent,
+                      const int64_t *index)
 {
 	int64_t at[RANK] = {index[0], index[1], index[2]};
-	int64_t chunk = opcode == SW_OP_ALL_GATHER ? extent : extent / g->n, block = index[dimension] / chunk;
+	int64_t chunk = opcode == SW_OP_ALL_GATHER ? extent : extent / g->n,
+		block = index[dimension] / chunk;
 	float sum = 0;
 	switch (opcode) {
 	case SW_OP_ALL_GATHER:
@@ -87,8 +91,8 @@ static float expected(sw_opcode opcode, const group *g, int64_t dimension, int64
 	return sum;
 }
 
-static sw_status compare(const sw_program *p, sw_opcode opcode, const group *g, int64_t dimension, int64_t extent,
-                         sw_tensor got, sw_error *err)
+static sw_status compare(const sw_program *p, sw_opcode opcode, const group *g, int64_t dimension,
+                         int64_t extent, sw_tensor got, sw_error *err)
 {
 	const float *data = sw_tensor_data(got);
 	int64_t index[RANK], k = 0;
@@ -98,9 +102,10 @@ static sw_status compare(const sw_program *p, sw_opcode opcode, const group *g, 
 			for (index[2] = 0; index[2] < dims[2]; index[2]++, k++) {
 				float wanted = expected(opcode, g, dimension, extent, index);
 				if (data[k] != wanted)
-					return sw_fail(err, SW_NO, "%s along %lld: element %lld is %g, not %g",
-					               sw_op_opcode_name(&p->ops.data[1]), (long long)dimension,
-					               (long long)k, (double)data[k], (double)wanted);
+					return sw_fail(
+						err, SW_NO, "%s along %lld: element %lld is %g, not %g",
+						sw_op_opcode_name(&p->ops.data[1]), (long long)dimension,
+						(long long)k, (double)data[k], (double)wanted);
 			}
 	return SW_OK;
 }
@@ -134,14 +139,15 @@ static sw_status perform(sw_transport *t, const sw_program *p, sw_id result, sw_
 	return status;
 }
 
-static sw_status check_payload(const sw_transport *t, sw_opcode opcode, int64_t before, int64_t bytes, int32_t n,
-                               sw_error *err)
+static sw_status check_payload(const sw_transport *t, sw_opcode opcode, int64_t before, int64_t bytes,
+                               int32_t n, sw_error *err)
 {
-	int64_t counted = t->traffic.payload_bytes - before, wanted = sw_collective_payload_bytes(opcode, bytes, n);
+	int64_t counted = t->traffic.payload_bytes - before,
+		wanted = sw_collective_payload_bytes(opcode, bytes, n);
 	if (counted == wanted)
 		return SW_OK;
-	return sw_fail(err, SW_NO, "%s: %lld bytes of payload, not %lld", sw_opcode_name(opcode), (long long)counted,
-	               (long long)wanted);
+	return sw_fail(err, SW_NO, "%s: %lld bytes of payload, not %lld", sw_opcode_name(opcode),
+	               (long long)counted, (long long)wanted);
 }
 
 static sw_status run_op(sw_transport *t, sw_opcode opcode, const group *g, int64_t dimension, sw_error *err)
@@ -167,7 +173,8 @@ static sw_status run_op(sw_transport *t, sw_opcode opcode, const group *g, int64
 
 static sw_status run_all_ops(sw_transport *t, void *context, sw_error *err)
 {
-	static const sw_opcode opcodes[] = {SW_OP_ALL_REDUCE, SW_OP_ALL_GATHER, SW_OP_REDUCE_SCATTER, SW_OP_ALL_TO_ALL};
+	static const sw_opcode opcodes[] = {SW_OP_ALL_REDUCE, SW_OP_ALL_GATHER, SW_OP_REDUCE_SCATTER,
+	                                    SW_OP_ALL_TO_ALL};
 	(void)context;
 	group g;
 	sw_status status = SW_OK;
@@ -191,7 +198,8 @@ static sw_status run_permute(sw_transport *t, void *context, sw_error *err)
 	(void)context;
 	sw_program *p = sw_program_new("test");
 	int32_t c = sw_build_computation(p, "main");
-	int64_t pairs[2 * MAX_RANKS], dims[RANK] = {2, 3, 4}, index[RANK] = {1, 2, 3}, before = t->traffic.payload_bytes;
+	int64_t pairs[2 * MAX_RANKS], dims[RANK] = {2, 3, 4}, index[RANK] = {1, 2, 3},
+				      before = t->traffic.payload_bytes;
 	for (int32_t r = 0; r + 1 < t->size; r++) {
 		pairs[2 * r] = r;
 		pairs[2 * r + 1] = r + 1;
@@ -202,10 +210,12 @@ static sw_status run_permute(sw_transport *t, void *context, sw_error *err)
 	sw_status status = perform(t, p, y, &out, err);
 	float wanted = t->rank ? element(t->rank - 1, index) : 0;
 	if (status == SW_OK && ((float *)sw_tensor_data(out))[23] != wanted)
-		status = sw_fail(err, SW_NO, "the last element is %g", (double)((float *)sw_tensor_data(out))[23]);
+		status = sw_fail(err, SW_NO, "the last element is %g",
+		                 (double)((float *)sw_tensor_data(out))[23]);
 	int64_t sent = t->rank + 1 < t->size ? 96 : 0;
 	if (status == SW_OK && t->traffic.payload_bytes - before != sent)
-		status = sw_fail(err, SW_NO, "%lld bytes of payload", (long long)(t->traffic.payload_bytes - before));
+		status = sw_fail(err, SW_NO, "%lld bytes of payload",
+		                 (long long)(t->traffic.payload_bytes - before));
 	if (out.buffer)
 		sw_tensor_drop(&out);
 	sw_program_free(p);

@@ -1,0 +1,399 @@
+/* The cluster file: what is read, what is refused and how it is named, places and atoms. */
+#include "cluster/cluster.h"
+
+#include <string.h>
+
+#include "test.h"
+
+#define LEVELS                                                            \
+	"levels:\n"                                                       \
+	"  - {name: node, count: 2, latency: 30 us, bandwidth: 2 GB/s}\n" \
+	"  - {name: device, count: 2, latency: 5 us, bandwidth: 6 GB/s}\n"
+#define DEVICE                                                                                            \
+	"device: {name: cpu, memory: 2 GiB, memory_bandwidth: 8 GB/s, kernel_overhead: 1 us,\n"           \
+	"  matmul_efficiency: 0.7, flops: {f32: 50 GFLOP/s}}\n"
+#define HEAD "version: 1\nname: test\n"
+
+static sw_status parse(const char *text, sw_cluster *cluster, sw_error *err)
+{
+	return sw_cluster_parse(text, strlen(text), "c.yaml", cluster, err);
+}
+
+/* ---- what is refused ------------------------------------------------------------------------------------------ */
+
+#define WITH_LEVEL(text) HEAD "levels:\n  - {" text "}\n" DEVICE
+#define WITH_DEVICE(text) HEAD LEVELS "device: {" text "}\n"
+static const struct {
+	const char *text;
+	int line, column;
+	const char *message;
+} bad[] = {
+	{"- 1\n", 1, 1, "cluster: expected a mapping, found a list"},
+	{"name: x\n" LEVELS DEVICE, 1, 1, "cluster: missing key \"version\""},
+	{"version: 2\nname: x\n" LEVELS DEVICE, 1, 10, "version: expected 1, the only version there is"},
+	{"version: 1\nname: \"\"\n" LEVELS DEVICE, 2, 7, "name: must not be empty"},
+	{HEAD LEVELS, 1, 1, "cluster: missing key \"device\""},
+	{HEAD LEVELS DEVICE "speed: 3\n", 8, 1, "cluster: unknown key \"speed\"; known are version, name, levels, device"},
+	{HEAD "name: y\n" LEVELS DEVICE, 3, 1, "key \"name\" is given twice, first in line 2"},
+	{HEAD "levels: []\n" DEVICE, 3, 9, "levels: expected 1 to 6 levels, found 0"},
+	{HEAD "levels: 3\n" DEVICE, 3, 9, "levels: expected a list of levels, outermost first, found a plain value"},
+	{WITH_LEVEL("name: a, latency: 1 us, bandwidth: 1"), 4, 5, "levels[0]: missing key \"count\""},
+	{WITH_LEVEL("name: a, count: 2, latncy: 1 us, bandwidth: 1"), 4, 25,
+         "levels[0]: unknown key \"latncy\"; known are name, count, latency, bandwidth, flow_bandwidth"},
+	{WITH_LEVEL("name: a, count: 0, latency: 1 us, bandwidth: 1"), 4, 22, "levels[0].count: must be more than zero"},
+	{WITH_LEVEL("name: a, count: -2, latency: 1 us, bandwidth: 1"), 4, 22, "levels[0].count: must not be negative"},
+	{WITH_LEVEL("name: a, count: 1.5, latency: 1 us, bandwidth: 1"), 4, 22, "levels[0].count: must be a whole number"},
+	{WITH_LEVEL("name: a, count: two, latency: 1 us, bandwidth: 1"), 4, 22,
+         "levels[0].count: expected a plain number such as 0.7, found \"two\""},
+	{WITH_LEVEL("name: a, count: 2000000, latency: 1 us, bandwidth: 1"), 4, 22, "levels[0].count: more than 1048576 (2^20)"},
+	{WITH_LEVEL("name: a, count: [1, 4], latency: 1 us, bandwidth: 1"), 4, 22,
+         "levels[0].count: 2 counts for 1 units of the level above"},
+	{WITH_LEVEL("name: a, count: [0], latency: 1 us, bandwidth: 1"), 4, 23, "levels[0].count[0]: must be more than zero"},
+	{WITH_LEVEL("name: a, count: {x: 1}, latency: 1 us, bandwidth: 1"), 4, 22,
+         "levels[0].count: expected a whole number, found a mapping"},
+	{WITH_LEVEL("name: a, count: 2, latency: -1 us, bandwidth: 1"), 4, 34, "levels[0].latency: must not be negative"},
+	{WITH_LEVEL("name: a, count: 2, latency: 1 fortnight, bandwidth: 1"), 4, 34,
+         "levels[0].latency: unknown unit \"fortnight\"; known are s, ms, us, ns"},
+	{WITH_LEVEL("name: a, count: 2, latency: soon, bandwidth: 1"), 4, 34,
+         "levels[0].latency: expected a time such as 20 us, found \"soon\""},
+	{WITH_LEVEL("name: a, count: 2, latency: inf, bandwidth: 1"), 4, 34,
+         "levels[0].latency: expected a time such as 20 us, found \"inf\""},
+	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: 0"), 4, 51, "levels[0].bandwidth: must be more than zero"},
+	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: 2 GB"), 4, 51,
+         "levels[0].bandwidth: unknown unit \"GB\"; known are B/s or b/s with k, M, G, T, or Ki, Mi, Gi, Ti before B"},
+	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: 1e999"), 4, 51, "levels[0].bandwidth: \"1e999\" is too large"},
+	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: [1]"), 4, 51,
+         "levels[0].bandwidth: expected a bandwidth such as 25 GB/s or 200 Gb/s, found a list"},
+	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: 1, flow_bandwidth: 2"), 4, 70,
+         "levels[0].flow_bandwidth: is more than the bandwidth"},
+	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: 1, flow_bandwidth: 0"), 4, 70,
+         "levels[0].flow_bandwidth: must be more than zero"},
+	{HEAD "levels:\n  - {name: a, count: 2, latency: 0, bandwidth: 1}\n  - {name: a, count: 2, latency: 0, bandwidth: 1}\n" DEVICE,
+         5, 12, "levels[1].name: \"a\" names levels[0] already"},
+	{HEAD "levels:\n  - {name: a, count: 2048, latency: 0, bandwidth: 1}\n  - {name: b, count: 1024, latency: 0, bandwidth: 1}\n" DEVICE,
+         5, 22, "levels[1].count: the cluster would have more than 1048576 (2^20) devices"},
+	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, flops: {f32: 1}"), 6, 9,
+         "device: missing key \"matmul_efficiency\""},
+	{WITH_DEVICE("name: x, memory: 0.5, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 1, flops: {f32: 1}"), 6, 27,
+         "device.memory: must be between 1 B and 2^62 B"},
+	{WITH_DEVICE("name: x, memory: 16 Gib, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 1, flops: {f32: 1}"), 6, 27,
+         "device.memory: unknown unit \"Gib\"; known are B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"},
+	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 1.1, flops: {f32: 1}"), 6, 90,
+         "device.matmul_efficiency: must not be more than 1"},
+	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 70 %, flops: {f32: 1}"), 6, 90,
+         "device.matmul_efficiency: expected a plain number such as 0.7, found \"70 %\""},
+	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 1, flops: {bf16: 1}"), 6, 100,
+         "device.flops: missing key \"f32\""},
+	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 1, flops: {f32: 1, f31: 1}"), 6, 109,
+         "device.flops: \"f31\" is no element type"},
+	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 1, flops: {f32: 0}"), 6, 106,
+         "device.flops.f32: must be more than zero"},
+	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 1, flops: {f32: 1 GFLOPS}"), 6, 106,
+         "device.flops.f32: unknown unit \"GFLOPS\"; known are FLOP/s, MFLOP/s, GFLOP/s, TFLOP/s, PFLOP/s"},
+	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 1, flops: 5"), 6, 97,
+         "device.flops: expected a mapping of element types, found a plain value"},
+};
+
+static void errors_name_place_and_key(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(bad); i++) {
+		sw_cluster cluster;
+		sw_error err = {0};
+		assert_int_equal(parse(bad[i].text, &cluster, &err), SW_ERR_INPUT);
+		assert_string_equal(err.message, bad[i].message);
+		assert_string_equal(err.file, "c.yaml");
+		if (err.line != bad[i].line || err.column != bad[i].column)
+			fail_msg("bad[%zu]: %s: at %d:%d", i, err.message, err.line, err.column);
+		assert_null(cluster.arena.blocks);
+	}
+}
+
+static void a_missing_file_is_named(void **state)
+{
+	sw_cluster cluster;
+	sw_error err = {0};
+	(void)state;
+	assert_int_equal(sw_cluster_read("no/such/cluster.yaml", &cluster, &err), SW_ERR_IO);
+	assert_string_equal(err.file, "no/such/cluster.yaml");
+	sw_cluster_clear(&cluster);
+}
+
+/* ---- units ------------------------------------------------------------------------------------------------------ */
+
+static const struct {
+	const char *text;
+	double bytes_per_s;
+} bandwidths[] = {
+	{"25 GB/s", 25e9}, {"25GB/s", 25e9}, {"200 Gb/s", 25e9}, {"2.5e10", 2.5e10}, {"+1", 1}, {".5", 0.5}, {"1 TB/s", 1e12},
+	{"3 MB/s", 3e6}, {"3 kB/s", 3e3}, {"3 KB/s", 3e3}, {"8 B/s", 8}, {"8 b/s", 1}, {"1 GiB/s", 1073741824.0},
+	{"1 Tb/s", 125e9}, {"800 Mb/s", 1e8}, {"8 kb/s", 1e3}, {"1 KiB/s", 1024},
+};
+static const struct {
+	const char *text;
+	double seconds;
+} times[] = {{"20 us", 20e-6}, {"20us", 20e-6}, {"3 ms", 3e-3}, {"7 ns", 7e-9}, {"1.5 s", 1.5}, {"1e-6", 1e-6}, {"0", 0}};
+
+static void units_are_understood(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(bandwidths) + SW_COUNT(times); i++) {
+		bool is_time = i >= SW_COUNT(bandwidths);
+		size_t k = is_time ? i - SW_COUNT(bandwidths) : i;
+		char text[1024];
+		sw_cluster cluster;
+		sw_error err;
+		snprintf(text, sizeof(text), HEAD "levels:\n  - {name: a, count: 2, latency: %s, bandwidth: %s}\n" DEVICE,
+		         is_time ? times[k].text : "1 us", is_time ? "1" : bandwidths[k].text);
+		assert_int_equal(parse(text, &cluster, &err), SW_OK);
+		if (is_time)
+			assert_true(cluster.levels[0].latency_s == times[k].seconds);
+		else
+			assert_true(cluster.levels[0].bandwidth == bandwidths[k].bytes_per_s);
+		sw_cluster_clear(&cluster);
+	}
+}
+
+/* ---- atoms and places -------------------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *counts[4]; /* of the levels, outermost first */
+	int64_t devices;
+	const char *atoms;     /* size@level */
+} shapes[] = {
+	{{"1"}, 1, ""},
+	{{"1", "2"}, 2, "2@1"},
+	{{"2", "4"}, 8, "2@0 2@1 2@1"},
+	{{"6", "10"}, 60, "3@0 2@0 5@1 2@1"},
+	{{"7"}, 7, "7@0"},
+	{{"2", "[1, 4]"}, 5, "5@0"},
+	{{"2", "[2, 4]"}, 6, "3@0 2@1"},
+	{{"2", "[4, 4]"}, 8, "2@0 2@1 2@1"},
+	{{"3", "[1, 2, 1]", "4"}, 16, "2@0 2@0 2@2 2@2"},
+	{{"2", "2", "[1, 2, 3, 2]", "3"}, 24, "2@0 2@0 2@0 3@3"},
+	{{"2", "[1, 2]", "[2, 3, 3]"}, 8, "2@0 2@0 2@1"},
+};
+
+static void parse_counts(const char *const counts[4], sw_cluster *cluster)
+{
+	sw_text text = {0};
+	sw_error err = {0};
+	sw_text_add(&text, HEAD "levels:\n");
+	for (int l = 0; l < 4 && counts[l]; l++)
+		sw_text_addf(&text, "  - {name: l%d, count: %s, latency: %d us, bandwidth: 1 GB/s}\n", l, counts[l], l + 1);
+	sw_text_add(&text, DEVICE);
+	if (parse(text.data, cluster, &err) != SW_OK)
+		fail_msg("%s", err.message);
+	sw_text_clear(&text);
+}
+
+static void counts_become_atoms(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(shapes); i++) {
+		sw_cluster cluster;
+		sw_text text = {0};
+		parse_counts(shapes[i].counts, &cluster);
+		assert_int_equal(cluster.n_devices, shapes[i].devices);
+		assert_int_equal(sw_atoms_devices(&cluster.atoms), shapes[i].devices);
+		for (int32_t a = 0; a < cluster.atoms.n; a++)
+			sw_text_addf(&text, "%s%d@%d", a ? " " : "", cluster.atoms.size[a], cluster.atom_level[a]);
+		if (strcmp(text.data ? text.data : "", shapes[i].atoms) != 0)
+			fail_msg("shapes[%zu]: %s, expected %s", i, text.data, shapes[i].atoms);
+		sw_text_clear(&text);
+		sw_cluster_clear(&cluster);
+	}
+}
+
+/* No two devices that differ in one atom only meet further out than the atom's level, and some meet there. */
+static void atom_levels_are_the_outermost_crossed(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(shapes); i++) {
+		sw_cluster c;
+		parse_counts(shapes[i].counts, &c);
+		for (int32_t a = 0; a < c.atoms.n; a++) {
+			int32_t outermost = c.n_levels;
+			for (int64_t x = 0; x < c.n_devices; x++) {
+				for (int64_t y = 0; y < c.n_devices; y++) {
+					bool only = x != y;
+					for (int32_t b = 0; b < c.atoms.n; b++)
+						if (b != a && sw_atoms_coordinate(&c.atoms, x, b) != sw_atoms_coordinate(&c.atoms, y, b))
+							only = false;
+					if (only)
+						outermost = SW_MIN(outermost, sw_cluster_meeting_level(&c, x, y));
+				}
+			}
+			assert_int_equal(outermost, c.atom_level[a]);
+		}
+		sw_cluster_clear(&c);
+	}
+}
+
+static void devices_meet_where_their_parts_differ(void **state)
+{
+	const char *const counts[4] = {"2", "[1, 2]", "[2, 3, 1]"};
+	static const int32_t places[6][3] = {{0, 0, 0}, {0, 0, 1}, {1, 1, 2}, {1, 1, 3}, {1, 1, 4}, {1, 2, 5}};
+	sw_cluster cluster;
+	(void)state;
+	parse_counts(counts, &cluster);
+	assert_int_equal(cluster.n_devices, 6);
+	assert_memory_equal(cluster.place, places, sizeof(places));
+	assert_int_equal(cluster.levels[0].count, 2);
+	assert_int_equal(cluster.levels[1].count, 0);
+	assert_int_equal(sw_cluster_meeting_level(&cluster, 0, 2), 0);
+	assert_int_equal(sw_cluster_meeting_level(&cluster, 2, 5), 1);
+	assert_int_equal(sw_cluster_meeting_level(&cluster, 3, 4), 2);
+	assert_int_equal(sw_cluster_meeting_level(&cluster, 3, 3), 3);
+	sw_cluster_clear(&cluster);
+}
+
+/* ---- printing ------------------------------------------------------------------------------------------------------- */
+
+static void check_reads_back(const sw_cluster *cluster)
+{
+	sw_text text = {0}, again_text = {0};
+	sw_cluster again;
+	sw_error err = {0};
+	sw_cluster_print(cluster, &text);
+	if (sw_cluster_parse(text.data, text.len, "printed", &again, &err) != SW_OK)
+		fail_msg("%d:%d: %s\n%s", err.line, err.column, err.message, text.data);
+	sw_cluster_print(&again, &again_text);
+	assert_string_equal(again_text.data, text.data);
+	assert_true(again.hash == cluster->hash);
+	assert_string_equal(again.name, cluster->name);
+	assert_int_equal(again.n_devices, cluster->n_devices);
+	assert_memory_equal(again.place, cluster->place,
+	                    (size_t)(cluster->n_devices * cluster->n_levels) * sizeof(int32_t));
+	sw_cluster_clear(&again);
+	sw_text_clear(&text);
+	sw_text_clear(&again_text);
+}
+
+static void printed_clusters_read_back(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(shapes); i++) {
+		sw_cluster cluster;
+		parse_counts(shapes[i].counts, &cluster);
+		check_reads_back(&cluster);
+		sw_cluster_clear(&cluster);
+	}
+}
+
+/* Measured figures have all their digits, and names may hold anything. */
+static void any_figures_and_names_read_back(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 300; i++) {
+		sw_cluster cluster;
+		sw_error err = {0};
+		assert_int_equal(parse(HEAD LEVELS DEVICE, &cluster, &err), SW_OK);
+		sw_cluster same = cluster;
+		same.name = i % 2 ? "a \"quoted\": name \\ # of\ttwo" : "- true";
+		same.levels[0].latency_s = sw_random_unit(1, 0, i) * 1e-3;
+		same.levels[0].bandwidth = sw_random_unit(1, 1, i) * 1e12;
+		same.levels[0].flow_bandwidth = same.levels[0].bandwidth * sw_random_unit(1, 2, i);
+		same.device.memory_bytes = (int64_t)(sw_random_bits(1, 3, i) >> 12);
+		same.device.kernel_overhead_s = sw_random_unit(1, 4, i) * 1e-9;
+		same.device.flops[SW_BF16] = sw_random_unit(1, 5, i) * 1e16;
+		same.device.matmul_efficiency = sw_random_unit(1, 6, i);
+		sw_text text = {0};
+		sw_cluster again;
+		sw_cluster_print(&same, &text);
+		assert_int_equal(parse(text.data, &again, &err), SW_OK);
+		assert_string_equal(again.name, same.name);
+		assert_true(again.levels[0].latency_s == same.levels[0].latency_s);
+		assert_true(again.levels[0].bandwidth == same.levels[0].bandwidth);
+		assert_true(again.levels[0].flow_bandwidth == same.levels[0].flow_bandwidth);
+		assert_int_equal(again.device.memory_bytes, same.device.memory_bytes);
+		assert_true(again.device.kernel_overhead_s == same.device.kernel_overhead_s);
+		assert_true(again.device.flops[SW_BF16] == same.device.flops[SW_BF16]);
+		assert_true(again.device.matmul_efficiency == same.device.matmul_efficiency);
+		sw_cluster_clear(&again);
+		sw_cluster_clear(&cluster);
+		sw_text_clear(&text);
+	}
+}
+
+static void the_hash_knows_figures_and_not_names(void **state)
+{
+	static const struct {
+		const char *from, *to;
+		bool same;
+	} changes[] = {
+		{"name: test", "name: other", true},   {"name: cpu", "name: gpu", true},
+		{"30 us", "31 us", false},             {"6 GB/s", "7 GB/s", false},
+		{"2 GiB", "3 GiB", false},             {"0.7", "0.6", false},
+		{"f32: 50", "f32: 51", false},         {"{f32:", "{f64: 1, f32:", false},
+		{"overhead: 1 us", "overhead: 2 us", false}, {"device, count: 2", "device, count: 4", false},
+		{"8 GB/s", "9 GB/s", false},           {"2 GB/s}", "2 GB/s, flow_bandwidth: 1 GB/s}", false},
+	};
+	const char *text = HEAD LEVELS DEVICE;
+	sw_cluster first;
+	(void)state;
+	assert_int_equal(parse(text, &first, NULL), SW_OK);
+	for (size_t i = 0; i < SW_COUNT(changes); i++) {
+		const char *at = strstr(text, changes[i].from);
+		sw_text changed = {0};
+		sw_cluster second;
+		assert_non_null(at);
+		sw_text_add_n(&changed, text, (size_t)(at - text));
+		sw_text_add(&changed, changes[i].to);
+		sw_text_add(&changed, at + strlen(changes[i].from));
+		assert_int_equal(parse(changed.data, &second, NULL), SW_OK);
+		assert_int_equal(second.hash == first.hash, changes[i].same);
+		sw_cluster_clear(&second);
+		sw_text_clear(&changed);
+	}
+	sw_cluster_clear(&first);
+}
+
+/* ---- the files that come along ---------------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	int64_t devices, memory;
+	int32_t atoms;
+} files[] = {
+	{"local-1x2", 2, 2147483648, 1},  {"local-1x4", 4, 2147483648, 2},     {"local-2x2", 4, 2147483648, 2},
+	{"local-2x4", 8, 2147483648, 3},  {"unequal-1-4", 5, 2147483648, 1},   {"a100-8x8", 64, 80000000000, 6},
+	{"h100-16x8", 128, 80000000000, 7},
+};
+
+static void shipped_files_are_good(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(files); i++) {
+		char path[512];
+		sw_cluster cluster;
+		sw_error err = {0};
+		snprintf(path, sizeof(path), SW_SOURCE_DIR "/clusters/%s.yaml", files[i].name);
+		if (sw_cluster_read(path, &cluster, &err) != SW_OK)
+			fail_msg("%s:%d:%d: %s", path, err.line, err.column, err.message);
+		assert_string_equal(cluster.name, files[i].name);
+		assert_string_equal(cluster.source, path);
+		assert_int_equal(cluster.n_devices, files[i].devices);
+		assert_int_equal(cluster.device.memory_bytes, files[i].memory);
+		assert_int_equal(cluster.atoms.n, files[i].atoms);
+		check_reads_back(&cluster);
+		sw_cluster_clear(&cluster);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(errors_name_place_and_key),
+		cmocka_unit_test(a_missing_file_is_named),
+		cmocka_unit_test(units_are_understood),
+		cmocka_unit_test(counts_become_atoms),
+		cmocka_unit_test(atom_levels_are_the_outermost_crossed),
+		cmocka_unit_test(devices_meet_where_their_parts_differ),
+		cmocka_unit_test(printed_clusters_read_back),
+		cmocka_unit_test(any_figures_and_names_read_back),
+		cmocka_unit_test(the_hash_knows_figures_and_not_names),
+		cmocka_unit_test(shipped_files_are_good),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,324 @@
+/* The plan file: written, read, written again; and damaged in every way that a file gets damaged. */
+#include "plan/planned.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Files of this process in the build's folder, by number. */
+static const char *scratch(int number)
+{
+	static char paths[3][512];
+	snprintf(paths[number], sizeof(paths[number]), SW_BINARY_DIR "/test-plan-%ld-%d.plan", (long)getpid(), number);
+	return paths[number];
+}
+
+static int remove_scratch(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		remove(scratch(i));
+	return 0;
+}
+
+static void assert_same_file(const char *a, const char *b)
+{
+	char *x, *y;
+	size_t n, m;
+	sw_error err = {0};
+	check(sw_file_read(a, &x, &n, &err), &err);
+	check(sw_file_read(b, &y, &m, &err), &err);
+	assert_int_equal(n, m);
+	assert_memory_equal(x, y, n);
+	free(x);
+	free(y);
+}
+
+/* Numbers of layouts may differ; what they stand for may not. */
+static void assert_same_layout(const sw_plan *a, uint32_t x, const sw_plan *b, uint32_t y)
+{
+	assert_true(sw_layout_equal(sw_plan_layout(a, x), sw_plan_layout(b, y)));
+}
+
+static void assert_same_decisions(const sw_plan *a, const sw_plan *b)
+{
+	assert_true(sw_program_equal(a->program, b->program, NULL));
+	for (size_t i = 0; i < a->program->ops.len; i++)
+		assert_true(sw_strategy_equal(&a->strategies[i], &b->strategies[i]));
+	for (size_t v = 0; v < a->program->values.len; v++) {
+		assert_same_layout(a, a->produced[v], b, b->produced[v]);
+		assert_same_layout(a, a->kept[v], b, b->kept[v]);
+	}
+	for (uint32_t i = 0; i < a->n_outputs; i++)
+		assert_same_layout(a, a->outputs[i], b, b->outputs[i]);
+	assert_int_equal(a->n_axes, b->n_axes);
+	for (int32_t i = 0; i < a->n_axes; i++)
+		assert_memory_equal(&a->axes[i], &b->axes[i], sizeof(sw_axis));
+	assert_int_equal(a->alternatives.len, b->alternatives.len);
+	assert_string_equal(a->chosen, b->chosen);
+}
+
+static void a_plan_survives_its_file(void **state)
+{
+	static const struct {
+		const char *fixture, *cluster, *strategy;
+	} cases[] = {
+		{"mlp", "local-2x2.yaml", "auto"},          {"mlp", "local-2x2.yaml", "dp"},        {"gpt-tiny", "local-2x2.yaml", "megatron:tp=2"},
+		{"gpt-tiny", "local-2x4.yaml", "zero1"},    {"gpt-tiny-scan", "local-2x2.yaml", "zero3"}, {"gpt-tiny-scan", "local-1x4.yaml", "megatron:tp=4"},
+		{"mlp-clip", "unequal-1-4.yaml", "auto"},
+	};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(cases); i++) {
+		planned p;
+		sw_cluster cluster;
+		sw_plan *again;
+		sw_error err = {0};
+		sw_program_cost cost;
+		open_fixture(cases[i].fixture, cases[i].cluster, &p);
+		make_plan(&p, cases[i].strategy);
+		check(sw_plan_write(p.plan, scratch(0), &err), &err);
+		check(sw_plan_read(scratch(0), &cluster, &again, &err), &err);
+		assert_same_decisions(p.plan, again);
+		assert_int_equal(cluster.hash, p.cluster.hash);
+		check(sw_partition_measure(again, &cost, &err), &err);
+		assert_int_equal(cost.payload_bytes, p.plan->predicted.payload_bytes);
+		assert_int_equal(cost.peak_bytes, p.plan->predicted.peak_bytes);
+		check(sw_plan_write(again, scratch(1), &err), &err);
+		assert_same_file(scratch(0), scratch(1));
+		sw_plan_free(again);
+		sw_cluster_clear(&cluster);
+		close_planned(&p);
+	}
+}
+
+static void planning_twice_gives_the_same_file(void **state)
+{
+	static const char *const strategies[] = {"auto", "megatron:tp=2", "zero3"};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(strategies); i++) {
+		for (int round = 0; round < 2; round++) {
+			planned p;
+			sw_error err = {0};
+			open_fixture(i == 0 ? "mlp-clip" : "gpt-tiny", "local-2x2.yaml", &p);
+			make_plan(&p, strategies[i]);
+			check(sw_plan_write(p.plan, scratch(round), &err), &err);
+			close_planned(&p);
+		}
+		assert_same_file(scratch(0), scratch(1));
+	}
+}
+
+/* ---- damage ----------------------------------------------------------------------------------------------------- */
+
+static json_t *good_plan(void)
+{
+	planned p;
+	json_t *root;
+	sw_error err = {0};
+	open_fixture("mlp", "local-2x2.yaml", &p);
+	make_plan(&p, "megatron:tp=2");
+	check(sw_plan_write(p.plan, scratch(0), &err), &err);
+	check(sw_json_read(scratch(0), &root, &err), &err);
+	close_planned(&p);
+	return root;
+}
+
+/* The file must be refused with one line that names it. Takes nothing. */
+static void assert_refused_text(const char *text, size_t length, const char *what)
+{
+	sw_cluster cluster;
+	sw_plan *plan;
+	sw_error err = {0};
+	check(sw_file_write(scratch(2), text, length, &err), &err);
+	sw_status status = sw_plan_read(scratch(2), &cluster, &plan, &err);
+	if (status != SW_ERR_INPUT)
+		fail_msg("%s: %s", what, sw_status_name(status));
+	assert_null(plan);
+	assert_string_equal(err.file, scratch(2));
+	assert_true(strlen(err.message) > 10);
+	if (strchr(err.message, '\n'))
+		fail_msg("%s: several lines: %s", what, err.message);
+}
+
+static void assert_refused(const json_t *root, const char *what)
+{
+	char *text = json_dumps(root, JSON_INDENT(1));
+	assert_refused_text(text, strlen(text), what);
+	free(text);
+}
+
+/* "cluster.text": the object that holds the last key, and the key. */
+static json_t *find_holder(json_t *root, const char *path, const char **key)
+{
+	const char *dot;
+	while ((dot = strchr(path, '.'))) {
+		char name[64];
+		snprintf(name, sizeof(name), "%.*s", (int)(dot - path), path);
+		root = json_object_get(root, name);
+		path = dot + 1;
+	}
+	*key = path;
+	assert_non_null(json_object_get(root, path));
+	return root;
+}
+
+static const char *const NEEDED[] = {
+	"format",  "version", "program",      "program.path",         "program.hash",      "cluster",
+	"cluster.text", "predicted", "predicted.strategy", "decisions", "decisions.strategies", "decisions.layouts",
+	"decisions.kept", "decisions.outputs",
+};
+
+static void a_missing_key_is_named(void **state)
+{
+	json_t *good = good_plan();
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(NEEDED); i++) {
+		const char *key;
+		json_t *root = json_deep_copy(good), *holder = find_holder(root, NEEDED[i], &key);
+		json_object_del(holder, key);
+		assert_refused(root, NEEDED[i]);
+		json_decref(root);
+	}
+	json_decref(good);
+}
+
+static void a_value_of_the_wrong_type_is_refused(void **state)
+{
+	json_t *good = good_plan();
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(NEEDED); i++) {
+		json_t *const wrong[] = {json_null(), json_true(), json_real(1.5), json_string("nonsense"), json_array(), json_pack("{s:i}", "x", 1)};
+		for (size_t k = 0; k < SW_COUNT(wrong); k++) {
+			const char *key;
+			char what[96];
+			json_t *root = json_deep_copy(good), *holder = find_holder(root, NEEDED[i], &key);
+			json_object_set(holder, key, wrong[k]);
+			snprintf(what, sizeof(what), "%s as %zu", NEEDED[i], k);
+			if (k != 3 || strcmp(NEEDED[i], "program.path")) /* another path is no damage: see below */
+				assert_refused(root, what);
+			json_decref(root);
+			json_decref(wrong[k]);
+		}
+	}
+	json_decref(good);
+}
+
+static void nonsense_in_decisions_is_refused(void **state)
+{
+	static const struct {
+		const char *section, *name, *value; /* name NULL: that of the first entry */
+	} cases[] = {
+		{"strategies", "no-such-op", ". ."},  {"strategies", NULL, ""},          {"strategies", NULL, "."},
+		{"strategies", NULL, ". . ."},        {"strategies", NULL, "9@1 ."},     {"strategies", NULL, "-1@1 ."},
+		{"strategies", NULL, "0@0 ."},        {"strategies", NULL, "0@7 0@7"},   {"strategies", NULL, "0@ ."},
+		{"strategies", NULL, "~9:sum ."},     {"strategies", NULL, "~0:median ."}, {"strategies", NULL, "hello ."},
+		{"strategies", NULL, "0@99999999999999999999 ."},
+		{"layouts", "no-such-value", "[B B]"}, {"layouts", NULL, ""},            {"layouts", NULL, "[B]"},
+		{"layouts", NULL, "[B B B]"},         {"layouts", NULL, "[S7 B]"},       {"layouts", NULL, "[S0/7 B]"},
+		{"layouts", NULL, "[Q B]"},           {"kept", "no-such-value", "[B B]"},
+	};
+	json_t *good = good_plan();
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(cases); i++) {
+		char what[128];
+		json_t *root = json_deep_copy(good);
+		json_t *section = json_object_get(json_object_get(root, "decisions"), cases[i].section);
+		const char *name = cases[i].name ? cases[i].name : json_object_iter_key(json_object_iter(section));
+		json_object_set_new(section, name, json_string(cases[i].value));
+		snprintf(what, sizeof(what), "%s '%s': '%s'", cases[i].section, name, cases[i].value);
+		assert_refused(root, what);
+		json_object_set_new(section, name, json_integer(3));
+		assert_refused(root, what);
+		json_decref(root);
+	}
+	json_decref(good);
+}
+
+/* A state must lie after the step as before it, and the list must be as long as the results. */
+static void outputs_must_agree_with_inputs(void **state)
+{
+	json_t *good = good_plan();
+	(void)state;
+	json_t *root = json_deep_copy(good);
+	json_t *outputs = json_object_get(json_object_get(root, "decisions"), "outputs");
+	json_array_remove(outputs, 0);
+	assert_refused(root, "too few outputs");
+	json_array_append_new(outputs, json_string("[B B]"));
+	json_array_append_new(outputs, json_string("[B B]"));
+	assert_refused(root, "too many outputs");
+	json_decref(root);
+	root = json_deep_copy(good);
+	outputs = json_object_get(json_object_get(root, "decisions"), "outputs");
+	size_t i = 0;
+	while (!strcmp(json_string_value(json_array_get(outputs, i)), "[B B]"))
+		i++;
+	json_array_set_new(outputs, i, json_string("[B B]"));
+	assert_refused(root, "a state that moves");
+	json_decref(root);
+	json_decref(good);
+}
+
+static void another_program_is_refused(void **state)
+{
+	json_t *root = good_plan();
+	(void)state;
+	json_object_set_new(json_object_get(root, "program"), "hash", json_string("0123456789abcdef"));
+	assert_refused(root, "hash");
+	json_object_set_new(json_object_get(root, "program"), "path", json_string(SW_SOURCE_DIR "/tests/programs/gpt-tiny.hlo.gz"));
+	assert_refused(root, "path of another program");
+	json_decref(root);
+}
+
+/* The missing file is the one to name, not the plan. */
+static void a_program_that_is_not_there_is_named(void **state)
+{
+	json_t *root = good_plan();
+	sw_cluster cluster;
+	sw_plan *plan;
+	sw_error err = {0};
+	(void)state;
+	json_object_set_new(json_object_get(root, "program"), "path", json_string("no-such-program.hlo"));
+	char *text = json_dumps(root, 0);
+	check(sw_file_write(scratch(2), text, strlen(text), &err), &err);
+	sw_status status = sw_plan_read(scratch(2), &cluster, &plan, &err);
+	assert_true(status == SW_ERR_IO || status == SW_ERR_INPUT);
+	assert_null(plan);
+	assert_non_null(strstr(err.file, "no-such-program.hlo"));
+	free(text);
+	json_decref(root);
+}
+
+static void what_is_no_json_is_refused(void **state)
+{
+	char *text;
+	size_t length;
+	sw_error err = {0};
+	json_t *root = good_plan();
+	(void)state;
+	json_decref(root);
+	check(sw_file_read(scratch(0), &text, &length, &err), &err);
+	assert_refused_text("", 0, "an empty file");
+	assert_refused_text("HloModule x", 11, "a program");
+	assert_refused_text("[1, 2]", 6, "a list");
+	assert_refused_text("{}", 2, "an empty object");
+	assert_refused_text("{\"format\": \"shardwright-inputs\", \"version\": 1}", 47, "a sidecar");
+	for (size_t cut = length - 3; cut > 0; cut = cut > 900 ? cut - 900 : 0)
+		assert_refused_text(text, cut, "a file that was cut short");
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_plan_survives_its_file),
+		cmocka_unit_test(planning_twice_gives_the_same_file),
+		cmocka_unit_test(a_missing_key_is_named),
+		cmocka_unit_test(a_value_of_the_wrong_type_is_refused),
+		cmocka_unit_test(nonsense_in_decisions_is_refused),
+		cmocka_unit_test(outputs_must_agree_with_inputs),
+		cmocka_unit_test(another_program_is_refused),
+		cmocka_unit_test(a_program_that_is_not_there_is_named),
+		cmocka_unit_test(what_is_no_json_is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, remove_scratch);
+}

@@ -1,0 +1,208 @@
+/* The search: never worse than a fixed strategy, within memory or a clear no; and what explain says of it. */
+#include "plan/planned.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void auto_is_at_least_as_fast_as_every_fixed_strategy(void **state)
+{
+	static const char *const fixtures[] = {"mlp", "mlp-clip", "mlp-bf16", "gpt-tiny-scan"};
+	static const char *const strategies[] = {"dp", "zero1", "zero3", "megatron:tp=1", "megatron:tp=2", "megatron:tp=4"};
+	(void)state;
+	for (size_t f = 0; f < SW_COUNT(fixtures); f++) {
+		planned p;
+		open_fixture(fixtures[f], "local-2x2.yaml", &p);
+		make_plan(&p, "auto");
+		double best_s = p.plan->predicted.step_time_s;
+		assert_true(p.plan->gap >= 0 && p.plan->gap < 1);
+		assert_true(p.plan->lower_bound_s > 0 && p.plan->lower_bound_s <= p.plan->model_s);
+		for (size_t i = 0; i < SW_COUNT(strategies); i++) {
+			make_plan(&p, strategies[i]);
+			if (p.plan->predicted.step_time_s < best_s * (1 - 1e-12))
+				fail_msg("%s: %s takes %g s, auto %g s", fixtures[f], strategies[i], p.plan->predicted.step_time_s, best_s);
+		}
+		close_planned(&p);
+	}
+}
+
+/* The additive model is what the solver minimises, the measured time what is reported: they are the same sum but for ops and moves that
+ * several readers share. */
+static void the_model_agrees_with_the_partitioned_program(void **state)
+{
+	static const char *const strategies[] = {"dp", "zero1", "zero3", "megatron:tp=2", "megatron:tp=4"};
+	static const char *const fixtures[] = {"mlp", "mlp-bf16", "gpt-tiny-scan"};
+	(void)state;
+	for (size_t f = 0; f < SW_COUNT(fixtures); f++) {
+		planned p;
+		open_fixture(fixtures[f], "local-2x2.yaml", &p);
+		for (size_t i = 0; i < SW_COUNT(strategies); i++) {
+			make_plan(&p, strategies[i]);
+			double ratio = p.plan->predicted.step_time_s / p.plan->model_s;
+			if (ratio < 0.9 || ratio > 1.1)
+				fail_msg("%s, %s: model %g s, program %g s", fixtures[f], strategies[i], p.plan->model_s,
+				         p.plan->predicted.step_time_s);
+		}
+		close_planned(&p);
+	}
+}
+
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
+
+static void a_limit_below_data_parallelism_leaves_other_plans(void **state)
+{
+	static const char *const fixtures[] = {"mlp", "mlp-clip"};
+	(void)state;
+	for (size_t f = 0; f < SW_COUNT(fixtures); f++) {
+		planned p;
+		sw_error err = {0};
+		open_fixture(fixtures[f], "local-2x2.yaml", &p);
+		make_plan(&p, "dp");
+		int64_t dp = p.plan->predicted.peak_bytes;
+		make_plan(&p, "zero3");
+		int64_t limit = (dp + p.plan->predicted.peak_bytes) / 2;
+		assert_true(limit < dp);
+		check(try_plan(&p, "zero3", limit, &err), &err);
+		assert_true(p.plan->predicted.peak_bytes <= limit);
+		check(try_plan(&p, "auto", limit, &err), &err);
+		assert_true(p.plan->predicted.peak_bytes <= limit);
+		assert_int_equal(try_plan(&p, "dp", limit, &err), SW_NO);
+		assert_null(p.plan);
+		close_planned(&p);
+	}
+}
+
+/* A plan at its own peak is no less of a plan. */
+static void a_limit_at_the_peak_changes_nothing(void **state)
+{
+	static const char *const strategies[] = {"dp", "zero3", "megatron:tp=2"};
+	planned p;
+	(void)state;
+	open_fixture("mlp", "local-2x2.yaml", &p);
+	for (size_t i = 0; i < SW_COUNT(strategies); i++) {
+		sw_error err = {0};
+		make_plan(&p, strategies[i]);
+		int64_t peak = p.plan->predicted.peak_bytes;
+		check(try_plan(&p, strategies[i], peak, &err), &err);
+		assert_true(p.plan->predicted.peak_bytes <= peak);
+	}
+	close_planned(&p);
+}
+
+static int64_t needed_bytes(const sw_error *err)
+{
+	const char *needs = strstr(err->message, "needs ");
+	assert_non_null(needs);
+	return strtoll(needs + 6, NULL, 10);
+}
+
+static void an_impossible_limit_is_a_clear_no(void **state)
+{
+	static const char *const strategies[] = {"auto", "dp", "zero3", "megatron:tp=4"};
+	planned p;
+	(void)state;
+	open_fixture("mlp", "local-2x2.yaml", &p);
+	for (size_t i = 0; i < SW_COUNT(strategies); i++) {
+		sw_error err = {0};
+		assert_int_equal(try_plan(&p, strategies[i], 10000, &err), SW_NO);
+		assert_null(p.plan);
+		assert_non_null(strstr(err.message, "10000"));
+		assert_non_null(strstr(err.message, "memory"));
+		int64_t needs = needed_bytes(&err);
+		assert_true(needs > 10000);
+		if (i > 0) { /* what it says suffices */
+			make_plan(&p, strategies[i]);
+			assert_true(needs <= p.plan->predicted.peak_bytes);
+			check(try_plan(&p, strategies[i], needs, &err), &err);
+		}
+	}
+	close_planned(&p);
+}
+
+/* ---- clusters --------------------------------------------------------------------------------------------------- */
+
+static void one_device_moves_nothing(void **state)
+{
+	static const char *const strategies[] = {"auto", "dp", "zero1", "zero3", "megatron:tp=1"};
+	planned p;
+	(void)state;
+	open_fixture("gpt-tiny-scan", "1", &p);
+	for (size_t i = 0; i < SW_COUNT(strategies); i++) {
+		make_plan(&p, strategies[i]);
+		assert_int_equal(p.plan->predicted.payload_bytes, 0);
+		assert_int_equal(p.plan->predicted.collectives, 0);
+		for (uint32_t k = 0; k < p.sidecar.n_inputs; k++)
+			assert_int_equal(sw_layout_split_atoms(input_layout(&p, k), -1), 0);
+	}
+	close_planned(&p);
+}
+
+/* Five devices divide neither batch nor width of gpt-tiny. */
+static void where_nothing_divides_there_still_is_a_plan(void **state)
+{
+	static const char *const strategies[] = {"auto", "dp", "zero1", "zero3", "megatron:tp=5"};
+	planned p;
+	(void)state;
+	open_fixture("gpt-tiny-scan", "unequal-1-4.yaml", &p);
+	for (size_t i = 0; i < SW_COUNT(strategies); i++) {
+		make_plan(&p, strategies[i]);
+		assert_true(p.plan->predicted.step_time_s > 0);
+		assert_int_equal(p.plan->n_axes > 0 ? p.plan->axes[0].size : 5, 5);
+	}
+	close_planned(&p);
+}
+
+/* ---- explain ---------------------------------------------------------------------------------------------------- */
+
+static void explain_names_what_matters(void **state)
+{
+	static const char *const words[] = {"strategy", "auto", "local-2x2", "4 devices", "mesh", "predicted", "payload", "memory", "gap",
+	                                    "params__layer", "f32[128,128]", "matmul", "collective", "considered", "dp", "zero1", "zero3",
+	                                    "megatron:tp=2", "megatron:tp=4", "chosen"};
+	planned p;
+	sw_text text = {0};
+	sw_program *local;
+	sw_error err = {0};
+	(void)state;
+	open_fixture("mlp", "local-2x2.yaml", &p);
+	make_plan(&p, "auto");
+	check(sw_partition(p.plan, &local, &err), &err);
+	sw_plan_explain(p.plan, local, &text);
+	for (size_t i = 0; i < SW_COUNT(words); i++)
+		if (!strstr(text.data, words[i]))
+			fail_msg("explain does not mention '%s':\n%s", words[i], text.data);
+	sw_text_clear(&text);
+	sw_program_free(local);
+	close_planned(&p);
+}
+
+static void the_summary_has_the_keys_that_scripts_rely_on(void **state)
+{
+	static const char *const keys[] = {"step_time_s", "lower_bound_s", "gap", "peak_bytes", "payload_bytes", "planning_s", "mesh", "strategy"};
+	planned p;
+	(void)state;
+	open_fixture("mlp", "local-2x2.yaml", &p);
+	make_plan(&p, "zero3");
+	json_t *json = sw_plan_summary(p.plan);
+	for (size_t i = 0; i < SW_COUNT(keys); i++)
+		assert_non_null(json_object_get(json, keys[i]));
+	assert_string_equal(json_string_value(json_object_get(json, "strategy")), "zero3");
+	json_decref(json);
+	close_planned(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(auto_is_at_least_as_fast_as_every_fixed_strategy),
+		cmocka_unit_test(the_model_agrees_with_the_partitioned_program),
+		cmocka_unit_test(a_limit_below_data_parallelism_leaves_other_plans),
+		cmocka_unit_test(a_limit_at_the_peak_changes_nothing),
+		cmocka_unit_test(an_impossible_limit_is_a_clear_no),
+		cmocka_unit_test(one_device_moves_nothing),
+		cmocka_unit_test(where_nothing_divides_there_still_is_a_plan),
+		cmocka_unit_test(explain_names_what_matters),
+		cmocka_unit_test(the_summary_has_the_keys_that_scripts_rely_on),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
