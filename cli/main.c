@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static const cli_command *const commands[] = {&cli_inspect, &cli_plan_command, &cli_explain, &cli_verify,
                                               &cli_run};
@@ -106,8 +107,17 @@ static sw_status run_command(cli *c, int argc, char **argv, sw_error *err)
 	return status ? status : flush_output(err);
 }
 
+/* Starts this program again with the BLAS kernels that fit the processor. Where that can't be done, the slow ones serve. */
+static void choose_blas_kernels(char **argv)
+{
+	const char *core = sw_interpret_blas_core();
+	if (core && setenv("OPENBLAS_CORETYPE", core, 1) == 0)
+		execv("/proc/self/exe", argv);
+}
+
 int main(int argc, char **argv)
 {
+	choose_blas_kernels(argv);
 	cli c = {0};
 	sw_error err = {0};
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||

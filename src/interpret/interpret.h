@@ -67,6 +67,11 @@ sw_status sw_interpret(sw_interpreter *interpreter, sw_tensor *inputs, uint32_t 
 /* Largest number of tensor bytes held at once so far. */
 size_t sw_interpreter_peak_bytes(const sw_interpreter *interpreter);
 
+/* The BLAS takes its slowest kernels on a processor that is newer than itself. What the environment variable OPENBLAS_CORETYPE
+ * should be here instead; NULL if the library chose well, or the user did. It is read when the library is loaded: set it and
+ * start the program again. */
+const char *sw_interpret_blas_core(void);
+
 /* ---- safetensors (recordings, checkpoints) ---------------------------------------------------------- */
 
 typedef struct sw_named_tensor {

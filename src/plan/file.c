@@ -55,7 +55,7 @@ static bool choice_parse(const char *word, size_t length, const sw_rule *rule, s
 	if (*end != '@')
 		return false;
 	c->stride = strtoll(end + 1, &end, 10);
-	return c->stride >= 1 && end == word + length;
+	return c->stride >= 1 && c->stride <= rule->factors[index].size && end == word + length;
 }
 
 static bool strategy_parse(const char *text, const sw_rule *rule, sw_strategy *s)

@@ -215,6 +215,7 @@ static void nonsense_in_decisions_is_refused(void **state)
 		{"strategies", NULL, "0@99999999999999999999 ."},
 		{"layouts", "no-such-value", "[B B]"}, {"layouts", NULL, ""},            {"layouts", NULL, "[B]"},
 		{"layouts", NULL, "[B B B]"},         {"layouts", NULL, "[S7 B]"},       {"layouts", NULL, "[S0/7 B]"},
+		{"layouts", NULL, "[S0/9223372036854775807 B]"}, {"layouts", NULL, "[S0/99999999999999999999 B]"}, {"layouts", NULL, "[P(sum) S0/0]"},
 		{"layouts", NULL, "[Q B]"},           {"kept", "no-such-value", "[B B]"},
 	};
 	json_t *good = good_plan();
