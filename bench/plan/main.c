@@ -46,7 +46,8 @@ static void add_row(sw_table *table, const subject *s, const char *strategy, con
 	sw_text_clear(&step);
 }
 
-static void add_refusal(sw_table *table, const subject *s, const char *strategy, double seconds, const sw_error *err)
+static void add_refusal(sw_table *table, const subject *s, const char *strategy, double seconds,
+                        const sw_error *err)
 {
 	sw_table_cell(table, "%s", s->name);
 	sw_table_cell(table, "%zu", s->program->ops.len);
@@ -64,7 +65,8 @@ static sw_status bench_strategy(sw_table *table, subject *s, const sw_cluster *c
                                 const char *strategy, sw_error *err)
 {
 	sw_plan *plan;
-	sw_plan_options options = {.measure = sw_partition_measure, .quiet = true, .time_limit_s = how->time_limit_s};
+	sw_plan_options options = {
+		.measure = sw_partition_measure, .quiet = true, .time_limit_s = how->time_limit_s};
 	sw_status status = sw_plan_strategy_parse(strategy, &options.strategy, err);
 	if (status != SW_OK)
 		return status;
@@ -81,7 +83,8 @@ static sw_status bench_strategy(sw_table *table, subject *s, const sw_cluster *c
 	return SW_OK;
 }
 
-static sw_status bench_strategies(sw_table *table, subject *s, const sw_cluster *cluster, const settings *how, sw_error *err)
+static sw_status bench_strategies(sw_table *table, subject *s, const sw_cluster *cluster,
+                                  const settings *how, sw_error *err)
 {
 	sw_status status = SW_OK;
 	const char *at = how->strategies;
@@ -96,12 +99,14 @@ static sw_status bench_strategies(sw_table *table, subject *s, const sw_cluster 
 	return status;
 }
 
-static sw_status bench_program(sw_table *table, const char *path, const sw_cluster *cluster, const settings *how, sw_error *err)
+static sw_status bench_program(sw_table *table, const char *path, const sw_cluster *cluster,
+                               const settings *how, sw_error *err)
 {
 	const char *slash = strrchr(path, '/');
 	char name[128];
 	subject s = {.name = name};
-	snprintf(name, sizeof(name), "%.*s", (int)strcspn(slash ? slash + 1 : path, "."), slash ? slash + 1 : path);
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(slash ? slash + 1 : path, "."),
+	         slash ? slash + 1 : path);
 	double start_s = sw_now_s();
 	sw_status status = sw_read_program(path, &s.program, err);
 	s.read_s = sw_now_s() - start_s;
@@ -130,8 +135,9 @@ static void list_strategies(const sw_cluster *cluster, sw_text *text)
 
 static sw_status bench_all(char *const *paths, size_t n, settings how, sw_error *err)
 {
-	static const char *const headings[] = {"program", "instructions", "canonical", "read s", "strategy", "plan s",
-	                                       "memory",  "step",         "vs dp",     "gap",    "chosen"};
+	static const char *const headings[] = {"program",  "instructions", "canonical", "read s",
+	                                       "strategy", "plan s",       "memory",    "step",
+	                                       "vs dp",    "gap",          "chosen"};
 	sw_cluster cluster;
 	sw_text strategies = {0};
 	sw_status status = sw_cluster_read(how.cluster, &cluster, err);
@@ -172,7 +178,8 @@ int main(int argc, char **argv)
 	glob_t found = {0};
 	const char *limit = "0";
 	int i = 1;
-	while (i < argc && (option(argc, argv, &i, "--cluster", &how.cluster) || option(argc, argv, &i, "--strategies", &how.strategies) ||
+	while (i < argc && (option(argc, argv, &i, "--cluster", &how.cluster) ||
+	                    option(argc, argv, &i, "--strategies", &how.strategies) ||
 	                    option(argc, argv, &i, "--time-limit", &limit)))
 		;
 	how.time_limit_s = strtod(limit, NULL);

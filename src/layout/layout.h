@@ -117,7 +117,10 @@ int32_t sw_move_permute_pairs(const sw_atoms *atoms, const sw_move *move, sw_are
  * and `to` on atoms of its size, and plain ones (adjacent, descending from the extent or from another digit). Up to four
  * atoms, a move acts on any set of them; with more, atoms that behave alike move as one, in at most seven such units.
  * Local work: a slice and a TO_PARTIAL touch their result twice (read, write); a collective whose digits do not lead the
- * local data needs a transpose, which touches it twice too; over `local_bandwidth` (bytes/s; 0: local work is free).
+ * local data needs a transpose, which touches it twice too; over `local_bandwidth` (bytes/s; 0: bytes are free), and slices and
+ * transposes cost `local_overhead_s` each. Up to two atoms the path is the cheapest of all with such states; with more,
+ * plain places are tried sparingly, and a search that has met MAX_WORK layouts (search.h) settles for what it can find; never
+ * for worse than gather-and-reduce, then slice.
  * `seconds` may say INFINITY: not possible. It is asked once per (kind, atoms, bytes) and search, or cache.
  * SW_NO if no path keeps every operand + result within memory_bytes (0: no bound). n == 0 if from == to. */
 typedef struct sw_redistribution {

@@ -78,7 +78,7 @@ static void write_move(const problem *p, const prices *table, const node *n, sw_
 static int64_t node_bytes(const problem *p, const prices *table, const node *n)
 {
 	uint32_t split = 0;
-	for (int32_t u = 0; u < p->n_units; u++)
+	for (int32_t u = 0; u < SW_MIN(p->n_units, MAX_UNITS); u++) /* the bound is for the compiler */
 		split |= (uint32_t)(n->state[u] >= UNIT_S) << u;
 	return table->bytes_of[split];
 }
@@ -194,8 +194,12 @@ static sw_status no_path(const sw_redistribution *how, sw_shape shape, const sw_
 	sw_layout_print(how->atoms, shape, from, &text);
 	sw_text_add(&text, " to ");
 	sw_layout_print(how->atoms, shape, to, &text);
-	sw_status status = sw_fail(err, SW_NO, "no path from %s within %lld bytes of memory", text.data,
-	                           (long long)how->memory_bytes);
+	sw_status status;
+	if (how->memory_bytes > 0)
+		status = sw_fail(err, SW_NO, "no path from %s within %lld bytes of memory", text.data,
+		                 (long long)how->memory_bytes);
+	else
+		status = sw_fail(err, SW_NO, "no path from %s: the cost model allows none", text.data);
 	sw_text_clear(&text);
 	return status;
 }

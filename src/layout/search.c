@@ -487,11 +487,9 @@ static int32_t search_wider(expansion *e, double at_least, double most)
 /* The goal as it stands in the nodes, closed or not. */
 static int32_t known_goal(const expansion *e)
 {
-	size_t slot = 0;
 	uint8_t goal[8] = {0};
 	memcpy(goal, e->p->goal, sizeof(e->p->goal));
-	slot = slot_of(e->work, goal);
-	int32_t number = e->work->slots[slot] - 1;
+	int32_t number = e->work->slots[slot_of(e->work, goal)] - 1;
 	return number >= 0 && e->work->nodes.data[number].so_far.ps != NO_WAY ? number : -1;
 }
 

@@ -237,7 +237,7 @@ static void explain_alternatives(const sw_plan *plan, sw_text *text)
 				sw_text_add_seconds(&cell, seconds[k]);
 			else
 				sw_text_add_bytes(&cell, (double)(k == 3 ? a->payload_bytes : a->peak_bytes));
-			sw_table_cell(&table, "%s", a->feasible || k == 4 ? cell.data : "-");
+			sw_table_cell(&table, "%s", a->feasible || (k == 4 && a->peak_bytes > 0) ? cell.data : "-");
 		}
 		sw_text_clear(&cell);
 		sw_table_cell(&table, "%s", !a->feasible ? "does not fit in memory" : !strcmp(a->name, plan->chosen) ? "chosen" : "");

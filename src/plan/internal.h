@@ -1,6 +1,6 @@
 /*
  * What the files of this folder share: roles, classes, axes' options, sites, the problem.
- * The steps, in order: meshes.c, roles.c, classes.c, profiles.c (options, candidates), problem.c, make.c (the driver).
+ * The steps, in order: meshes.c, roles.c, classes.c, profiles.c (options, candidates), problem.c, search.c; make.c is the driver.
  */
 #ifndef SW_PLAN_INTERNAL_H
 #define SW_PLAN_INTERNAL_H
@@ -26,7 +26,7 @@ typedef struct sw_roles {
 	bool *from_parameter;       /* per value: a parameter seen through converts, slices, transposes */
 	double *trips;              /* per op: how often it runs in a step */
 	int32_t *moment;            /* per op: position in the flattened order; body ops stand inside their while */
-	int32_t *last_use;          /* per value: one past the moment of its last reader */
+	int32_t *last_use;          /* per value: one past the moment of its last reader; a loop reads before its first turn */
 	int32_t n_moments;
 	SW_VEC(sw_carry) carries;
 	bool *planned;              /* per computation: entry, bodies and conditions of whiles */
@@ -135,6 +135,7 @@ typedef struct sw_model {
 	uint32_t *producer;  /* per value: its site */
 	uint32_t *result_of; /* per value: which of the site's results */
 	uint32_t *hub_of;    /* per value: number of its hub, SW_NO_ID: none */
+	bool *counted_elsewhere; /* per value: another value has the same bytes */
 	sw_map tables;       /* (layout lists, shape, trips) -> table of the problem */
 } sw_model;
 #define SW_COST_UNIT_S 1e-12 /* the problem's costs are whole picoseconds */
@@ -157,7 +158,14 @@ void sw_start_clear(sw_start *start);
 typedef SW_VEC(sw_mesh) sw_meshes;
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy, int64_t batch, sw_meshes *meshes, sw_error *err);
 
-/* make.c */
+/* ---- search.c ---------------------------------------------------------------------------------------------------- */
+
+/* Tries every mesh and writes the best contender's decisions and figures into the plan. SW_NO if none fits in memory. */
+sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options, sw_plan *plan, sw_error *err);
+
+/* ---- object.c ---------------------------------------------------------------------------------------------------- */
+
+/* Everything whole; takes the program. */
 sw_plan *sw_plan_new(sw_program *canonical, const char *program_path, const sw_cluster *cluster);
 
 #endif

@@ -60,6 +60,7 @@ static void add_sites(sw_model *m)
 		uint32_t site = add_site(m, SW_SITE_CARRY, i);
 		produce(m, c->in_body, site, 0);
 		produce(m, c->in_condition, site, 0);
+		m->counted_elsewhere[c->in_condition] = true;
 		produce(m, c->result, site, 0);
 	}
 	for (uint32_t id = 0; id < program->ops.len; id++) {
@@ -92,7 +93,8 @@ static void each_reader(const sw_model *m, readers *r, see_reader *see)
 			const sw_carry *c = &roles->carries.data[site->index];
 			const sw_op *loop = sw_op_at(program, c->loop);
 			const sw_computation *body = &program->computations.data[loop->called[1]];
-			sw_id inside = body->ops.data[body->ops.len - 1], first = body->ops.data[0];
+			sw_id inside = body->ops.data[body->ops.len - 1];
+			sw_id first = program->computations.data[loop->called[0]].ops.data[0];
 			see(r, c->init, (reader){s, 0, roles->trips[c->loop], roles->moment[first]});
 			see(r, c->next, (reader){s, 0, roles->trips[inside], roles->moment[inside]});
 		} else if (site->kind == SW_SITE_OUTPUT) {
@@ -307,16 +309,23 @@ static void add_span(sw_model *m, int32_t node, sw_id value, layout_list layouts
 	free(usage);
 }
 
+/* When a value begins to be there: entry inputs from the start, what a loop carries from its first turn. */
+static int32_t first_moment(const sw_roles *roles, sw_id value)
+{
+	const sw_program *program = roles->program;
+	sw_id id = program->values.data[value].op;
+	const sw_op *op = sw_op_at(program, id);
+	return op->opcode == SW_OP_PARAMETER && op->computation == program->entry ? 0 : roles->moment[id];
+}
+
 static void add_spans(sw_model *m, const readers *r)
 {
 	const sw_roles *roles = &m->planner->roles;
 	const sw_program *program = m->planner->program;
 	for (sw_id v = 0; v < program->values.len; v++) {
-		sw_id op = program->values.data[v].op;
-		if (m->producer[v] == SW_NO_ID || sw_shape_bytes(sw_value_shape(program, v)) <= 256)
+		if (m->producer[v] == SW_NO_ID || m->counted_elsewhere[v] || sw_shape_bytes(sw_value_shape(program, v)) <= 256)
 			continue;
-		bool input = sw_op_at(program, op)->opcode == SW_OP_PARAMETER && sw_op_at(program, op)->computation == program->entry;
-		int32_t begin = input ? 0 : roles->moment[op], end = roles->last_use[v], first = end;
+		int32_t begin = first_moment(roles, v), end = roles->last_use[v], first = end;
 		for (uint32_t i = r->start[v]; i < r->start[v + 1]; i++)
 			first = SW_MIN(first, SW_MAX(r->list[i].moment, begin));
 		bool hub = m->hub_of[v] != SW_NO_ID;
@@ -350,6 +359,7 @@ void sw_model_init(sw_model *m, sw_planner *planner, const sw_mesh *mesh, int64_
 	m->producer = SW_NEW_N(&m->arena, uint32_t, n + 1);
 	m->result_of = SW_NEW_N(&m->arena, uint32_t, n + 1);
 	m->hub_of = SW_NEW_N(&m->arena, uint32_t, n + 1);
+	m->counted_elsewhere = SW_NEW_N(&m->arena, bool, n + 1);
 	for (size_t v = 0; v < n; v++)
 		m->producer[v] = m->hub_of[v] = SW_NO_ID;
 	readers r;

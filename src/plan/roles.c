@@ -60,6 +60,15 @@ static int32_t lay_out(sw_roles *roles, int32_t c, int32_t moment, double trips)
 	return moment;
 }
 
+/* When the reader takes its operands: a loop before its first turn. */
+static int32_t reading_moment(const sw_roles *roles, sw_id reader)
+{
+	const sw_op *op = sw_op_at(roles->program, reader);
+	if (op->opcode != SW_OP_WHILE)
+		return roles->moment[reader];
+	return roles->moment[roles->program->computations.data[op->called[0]].ops.data[0]];
+}
+
 static void find_last_uses(sw_roles *roles)
 {
 	const sw_program *p = roles->program;
@@ -68,7 +77,7 @@ static void find_last_uses(sw_roles *roles)
 	for (size_t i = 0; i < p->ops.len; i++) {
 		const sw_op *op = &p->ops.data[i];
 		for (uint32_t k = 0; roles->planned[op->computation] && k < op->n_operands; k++)
-			roles->last_use[op->operands[k]] = SW_MAX(roles->last_use[op->operands[k]], roles->moment[i] + 1);
+			roles->last_use[op->operands[k]] = SW_MAX(roles->last_use[op->operands[k]], reading_moment(roles, (sw_id)i) + 1);
 	}
 	for (size_t c = 0; c < p->computations.len; c++) {
 		const sw_computation *computation = &p->computations.data[c];
@@ -78,6 +87,8 @@ static void find_last_uses(sw_roles *roles)
 		for (size_t i = 0; i < computation->results.len; i++)
 			roles->last_use[computation->results.data[i]] = end;
 	}
+	for (size_t i = 0; i < roles->carries.len; i++) /* what a loop carries is there until it ends */
+		roles->last_use[roles->carries.data[i].in_body] = roles->moment[roles->carries.data[i].loop] + 1;
 }
 
 /* A parameter of the model seen through ops that only move, convert or pick elements. */

@@ -190,20 +190,23 @@ static bool leads(const factors *f)
 	return true;
 }
 
-int64_t touched_bytes(const sw_atoms *atoms, sw_shape shape, const sw_layout *before, const sw_move *move)
+touches local_touches(const sw_atoms *atoms, sw_shape shape, const sw_layout *before, const sw_move *move)
 {
 	int64_t operand = sw_layout_local_bytes(atoms, shape, before);
-	int64_t result = sw_layout_local_bytes(atoms, shape, &move->after), touched = 0;
+	int64_t result = sw_layout_local_bytes(atoms, shape, &move->after);
+	touches touched = {0};
 	factors f;
 	if (move->kind == SW_MOVE_SLICE || move->kind == SW_MOVE_TO_PARTIAL)
-		return 2 * result;
+		return (touches){2 * result, move->kind == SW_MOVE_SLICE};
 	if (move->kind == SW_MOVE_REDUCE_SCATTER || move->kind == SW_MOVE_ALL_TO_ALL) {
 		f = list_factors(atoms, shape, before, &move->after, move->atoms);
-		touched += leads(&f) ? 0 : 2 * operand;
+		touched.n += !leads(&f);
+		touched.bytes += leads(&f) ? 0 : 2 * operand;
 	}
 	if (move->kind == SW_MOVE_ALL_GATHER || move->kind == SW_MOVE_ALL_TO_ALL) {
 		f = list_factors(atoms, shape, &move->after, before, move->atoms);
-		touched += leads(&f) ? 0 : 2 * result;
+		touched.n += !leads(&f);
+		touched.bytes += leads(&f) ? 0 : 2 * result;
 	}
 	return touched;
 }

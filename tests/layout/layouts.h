@@ -25,8 +25,13 @@ char *describe(const sw_atoms *atoms, sw_shape shape, const sw_layout *from, con
 uint32_t classify_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *before, const sw_layout *after,
                        sw_move_kind kind, uint32_t partial, sw_move *move);
 
-/* Local bytes touched by slices and transposes of a move. */
-int64_t touched_bytes(const sw_atoms *atoms, sw_shape shape, const sw_layout *before, const sw_move *move);
+/* Local work of a move: bytes touched by its slice or transposes, and how many of these there are (TO_PARTIAL counts as
+ * none: it mostly makes neutral values). */
+typedef struct touches {
+	int64_t bytes;
+	int n;
+} touches;
+touches local_touches(const sw_atoms *atoms, sw_shape shape, const sw_layout *before, const sw_move *move);
 
 /* One part per device. The value's terms are made from the whole and a seed. */
 typedef struct parts {

@@ -40,9 +40,10 @@ static double step_ps(const sw_redistribution *how, sw_shape shape, const sw_lay
 	int64_t result = sw_layout_local_bytes(how->atoms, shape, &move->after);
 	if (how->memory_bytes > 0 && operand + result > how->memory_bytes)
 		return INFINITY;
-	double ps = how->local_bandwidth > 0
-	                    ? 1e12 * (double)touched_bytes(how->atoms, shape, before, move) / how->local_bandwidth
-	                    : 0;
+	touches local = local_touches(how->atoms, shape, before, move);
+	double ps = 1e12 * how->local_overhead_s * local.n;
+	if (how->local_bandwidth > 0)
+		ps += 1e12 * (double)local.bytes / how->local_bandwidth;
 	if (move->kind != SW_MOVE_SLICE && move->kind != SW_MOVE_TO_PARTIAL)
 		ps += 1e12 * how->seconds(how->context, move->kind, move->atoms, operand);
 	return ps;
@@ -137,7 +138,7 @@ static void compare_with_all(const char *shape_text, const char *atoms_text, uin
 	list_layouts(&atoms, shape, SW_MONOID_SUM, &all);
 	for (int i = 0; i < pairs; i++) {
 		random_model model = make_model(seed + (uint64_t)i);
-		sw_redistribution how = {&atoms, random_seconds, &model, bandwidth, 0};
+		sw_redistribution how = {&atoms, random_seconds, &model, bandwidth, i % 2 ? 0 : 1e-6, 0};
 		const sw_layout *from = &all.data[sw_rng_below(&rng, (int64_t)all.len)];
 		const sw_layout *to = &all.data[sw_rng_below(&rng, (int64_t)all.len)];
 		if (sw_rng_below(&rng, 3) == 0)
@@ -236,7 +237,7 @@ static void common_redistributions_are_the_known_ones(void **state)
 		int64_t dims[SW_MAX_RANK];
 		sw_atoms atoms = parse_atoms(known[i].atoms);
 		sw_shape shape = parse_shape(known[i].shape, dims);
-		sw_redistribution how = {&atoms, plain_seconds, &atoms, 1e12, 0};
+		sw_redistribution how = {&atoms, plain_seconds, &atoms, 1e12, 0, 0};
 		sw_layout from, to;
 		sw_path path;
 		assert_int_equal(sw_layout_parse(&atoms, shape, known[i].from, &from, NULL), SW_OK);
@@ -308,7 +309,7 @@ static void many_atoms_are_never_worse_than_by_way_of_b(void **state)
 	for (int i = 0; i < 120; i++) {
 		sw_atoms atoms = parse_atoms(atoms_of[i % 4]);
 		random_model model = make_model((uint64_t)i);
-		sw_redistribution how = {&atoms, random_seconds, &model, i % 3 ? 8e9 : 2e12, 0};
+		sw_redistribution how = {&atoms, random_seconds, &model, i % 3 ? 8e9 : 2e12, i % 2 ? 0 : 4e-6, 0};
 		sw_layout from = random_layout(&rng, &atoms, shape), to = random_layout(&rng, &atoms, shape);
 		sw_path path;
 		assert_int_equal(sw_redistribute(&how, shape, &from, &to, &path, NULL), SW_OK);
@@ -325,7 +326,7 @@ static void memory_bounds_every_move(void **state)
 	const int64_t dims[] = {64, 64};
 	sw_atoms atoms = parse_atoms("2,2");
 	sw_shape shape = make_shape(2, dims);
-	sw_redistribution how = {&atoms, plain_seconds, &atoms, 0, 0};
+	sw_redistribution how = {&atoms, plain_seconds, &atoms, 0, 0, 0};
 	sw_layout from, to;
 	sw_error err;
 	sw_path path;
@@ -364,7 +365,7 @@ static void the_cache_gives_the_path_that_a_fresh_search_gives(void **state)
 	sw_atoms atoms = parse_atoms("2,2,2,2");
 	sw_shape shape = make_shape(3, dims);
 	random_model model = {3, 1, 1};
-	sw_redistribution how = {&atoms, random_seconds, &model, 8e9, 3000000};
+	sw_redistribution how = {&atoms, random_seconds, &model, 8e9, 1e-6, 3000000};
 	sw_path_cache *forwards = sw_path_cache_new(&how), *backwards = sw_path_cache_new(&how);
 	sw_layout ends[60][2];
 	sw_rng rng = {17, 0};
@@ -399,7 +400,7 @@ static void what_the_model_forbids_is_not_done(void **state)
 	const int64_t dims[] = {8};
 	sw_atoms atoms = parse_atoms("2");
 	sw_shape shape = make_shape(1, dims);
-	sw_redistribution how = {&atoms, never, NULL, 1e9, 0};
+	sw_redistribution how = {&atoms, never, NULL, 1e9, 0, 0};
 	sw_path_cache *cache = sw_path_cache_new(&how);
 	sw_layout whole = sw_layout_replicated(&atoms), split = whole;
 	(void)state;
@@ -407,6 +408,10 @@ static void what_the_model_forbids_is_not_done(void **state)
 	assert_int_equal(sw_path_cache_get(cache, shape, &whole, &split)->n, 1);
 	assert_true(isinf(sw_path_cache_get(cache, shape, &split, &whole)->seconds));
 	assert_int_equal(sw_path_cache_get(cache, shape, &split, &whole)->n, 0);
+	sw_path path;
+	sw_error err;
+	assert_int_equal(sw_redistribute(&how, shape, &split, &whole, &path, &err), SW_NO);
+	assert_string_equal(err.message, "no path from [S0] to [B]: the cost model allows none");
 	sw_path_cache_free(cache);
 }
 

@@ -8,7 +8,8 @@
 void check(sw_status status, const sw_error *err)
 {
 	if (status != SW_OK)
-		fail_msg("%s:%d:%d: %s (%s)", err->file, err->line, err->column, err->message, sw_status_name(status));
+		fail_msg("%s:%d:%d: %s (%s)", err->file, err->line, err->column, err->message,
+		         sw_status_name(status));
 }
 
 /* "2,[1, 4]" has two levels: commas inside brackets belong to the count. */
@@ -20,25 +21,28 @@ void make_cluster(const char *counts, sw_cluster *cluster)
 	sw_text_add(&text, "version: 1\nname: test\nlevels:\n");
 	while (*counts) {
 		size_t n = *counts == '[' ? strcspn(counts, "]") + 1 : strcspn(counts, ",");
-		sw_text_addf(&text, "  - {name: level%d, count: %.*s, latency: %d us, bandwidth: %d GB/s}\n", level, (int)n, counts,
-		             30 - 5 * level, 2 + level);
+		sw_text_addf(&text,
+		             "  - {name: level%d, count: %.*s, latency: %d us, bandwidth: %d GB/s}\n",
+		             level, (int)n, counts, 30 - 5 * level, 2 + level);
 		counts += n;
 		counts += *counts == ',';
 		level++;
 	}
-	sw_text_add(&text, "device:\n  name: core\n  memory: 2 GiB\n  memory_bandwidth: 8 GB/s\n  kernel_overhead: 1 us\n"
+	sw_text_add(&text, "device:\n  name: core\n  memory: 2 GiB\n  memory_bandwidth: 8 GB/s\n  "
+	                   "kernel_overhead: 1 us\n"
 	                   "  matmul_efficiency: 0.7\n  flops: {f32: 50 GFLOP/s}\n");
 	check(sw_cluster_parse(text.data, text.len, "test.yaml", cluster, &err), &err);
 	sw_text_clear(&text);
 }
 
-static sw_status interpret_once(const sw_program *program, const sw_interpret_options *options, sw_tensor *inputs,
-                                uint32_t n_inputs, sw_tensor *outputs, sw_error *err)
+static sw_status interpret_once(const sw_program *program, const sw_interpret_options *options,
+                                sw_tensor *inputs, uint32_t n_inputs, sw_tensor *outputs, sw_error *err)
 {
 	sw_interpreter *interpreter = NULL;
 	sw_status status = sw_interpreter_new(program, options, &interpreter, err);
 	if (status == SW_OK)
-		status = sw_interpret(interpreter, inputs, n_inputs, outputs, (uint32_t)sw_entry(program)->results.len, err);
+		status = sw_interpret(interpreter, inputs, n_inputs, outputs,
+		                      (uint32_t)sw_entry(program)->results.len, err);
 	sw_interpreter_free(interpreter);
 	return status;
 }
@@ -65,8 +69,9 @@ static sw_status run_rank(void *context, sw_transport *transport, sw_error *err)
 	                                .blas_threads = 1,
 	                                .collective = sw_transport_collective,
 	                                .collective_context = transport};
-	sw_status status = interpret_once(c->program, &options, c->inputs + (size_t)transport->rank * c->n_inputs, c->n_inputs,
-	                                  c->e->outputs + (size_t)transport->rank * c->e->n_outputs, err);
+	sw_status status =
+		interpret_once(c->program, &options, c->inputs + (size_t)transport->rank * c->n_inputs,
+	                       c->n_inputs, c->e->outputs + (size_t)transport->rank * c->e->n_outputs, err);
 	c->payload[transport->rank] = transport->traffic.payload_bytes;
 	return status;
 }

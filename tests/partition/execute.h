@@ -19,10 +19,11 @@ void execute_serial(const sw_program *program, sw_tensor *inputs, uint32_t n_inp
 typedef struct execution {
 	int64_t n_devices, payload_bytes; /* payload: of the rank that sends most */
 	uint32_t n_outputs;
-	sw_tensor *outputs;               /* [device][output] */
+	sw_tensor *outputs; /* [device][output] */
 } execution;
 /* A rank per device, on threads. inputs: [device][input], taken. */
-void execute(const sw_program *local, int64_t n_devices, sw_tensor *inputs, uint32_t n_inputs, execution *e);
+void execute(const sw_program *local, int64_t n_devices, sw_tensor *inputs, uint32_t n_inputs,
+             execution *e);
 void execution_clear(execution *e);
 
 #endif

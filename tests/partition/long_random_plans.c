@@ -20,7 +20,8 @@ static void each_random_plan(const char *fixture, int plans)
 		char what[64];
 		make_cluster(clusters[i % 2], &cluster);
 		sw_plan *plan = random_plan(&s, &cluster, 1, seed * 1000 + (uint64_t)i);
-		snprintf(what, sizeof(what), "random plan %llu on %s", (unsigned long long)(seed * 1000 + (uint64_t)i), clusters[i % 2]);
+		snprintf(what, sizeof(what), "random plan %llu on %s",
+		         (unsigned long long)(seed * 1000 + (uint64_t)i), clusters[i % 2]);
 		if (plan)
 			compare_with_serial(&s, plan, TOLERANCE, what);
 		done += plan != NULL;
@@ -34,8 +35,9 @@ static void each_random_plan(const char *fixture, int plans)
 
 static void random_plans_of_fixtures_keep_the_results(void **state)
 {
-	static const char *const fixtures[] = {"mlp", "mlp-clip", "gpt-tiny", "gpt-tiny-clip", "gpt-tiny-scan", "gpt-tiny-scan-clip",
-	                                       "bert-tiny", "t5-tiny-clip"};
+	static const char *const fixtures[] = {"mlp",           "mlp-clip",      "gpt-tiny",
+	                                       "gpt-tiny-clip", "gpt-tiny-scan", "gpt-tiny-scan-clip",
+	                                       "bert-tiny",     "t5-tiny-clip"};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(fixtures); i++)
 		each_random_plan(fixtures[i], 4);

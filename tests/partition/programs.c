@@ -4,7 +4,8 @@
 
 /* Two layers forward and backward, momentum: batch 12, 6 -> 8 -> 4. */
 static const char matmul_chain[] =
-	"HloModule matmul_chain, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias), {2}: (2, {}, may-alias) }\n"
+	"HloModule matmul_chain, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias), "
+        "{2}: (2, {}, may-alias) }\n"
 	"add.f32 {\n"
 	"  a.1 = f32[] parameter(0)\n"
 	"  b.1 = f32[] parameter(1)\n"
@@ -63,7 +64,8 @@ static const char embedding[] =
 	"  head = f32[8,6] parameter(1)\n"
 	"  ids = s32[4,3] parameter(2)\n"
 	"  indices = s32[4,3,1] reshape(ids)\n"
-	"  rows = f32[4,3,8] gather(table, indices), offset_dims={2}, collapsed_slice_dims={0}, start_index_map={0}, "
+	"  rows = f32[4,3,8] gather(table, indices), offset_dims={2}, collapsed_slice_dims={0}, "
+        "start_index_map={0}, "
 	"index_vector_dim=2, slice_sizes={1,8}\n"
 	"  logits = f32[4,3,6] dot(rows, head), lhs_contracting_dims={2}, rhs_contracting_dims={0}\n"
 	"  minus_infinity = f32[] constant(-inf)\n"
@@ -88,7 +90,8 @@ static const char embedding[] =
 	"  dhead = f32[8,6] dot(rows, dlogits), lhs_contracting_dims={0,1}, rhs_contracting_dims={0,1}\n"
 	"  drows = f32[4,3,8] dot(dlogits, head), lhs_contracting_dims={2}, rhs_contracting_dims={1}\n"
 	"  zeros = f32[6,8] broadcast(zero), dimensions={}\n"
-	"  dtable = f32[6,8] scatter(zeros, indices, drows), update_window_dims={2}, inserted_window_dims={0}, "
+	"  dtable = f32[6,8] scatter(zeros, indices, drows), update_window_dims={2}, "
+        "inserted_window_dims={0}, "
 	"scatter_dims_to_operand_dims={0}, index_vector_dim=2, to_apply=add.f32\n"
 	"  new_table = f32[6,8] subtract(table, dtable)\n"
 	"  new_head = f32[8,6] subtract(head, dhead)\n"
@@ -104,15 +107,15 @@ static const char loop[] =
 	"  ROOT add.1 = f32[] add(a.1, b.1)\n"
 	"}\n"
 	"condition {\n"
-	"  p.1 = (s32[], f32[8,6], f32[3,6,6], f32[3,8,6], f32[8]) parameter(0)\n"
-	"  i.1 = s32[] get-tuple-element(p.1), index=0\n"
+	"  p.1 = (f32[8,6], s32[], f32[3,6,6], f32[3,8,6], f32[8]) parameter(0)\n"
+	"  i.1 = s32[] get-tuple-element(p.1), index=1\n"
 	"  n.1 = s32[] constant(3)\n"
 	"  ROOT less.1 = pred[] compare(i.1, n.1), direction=LT\n"
 	"}\n"
 	"body {\n"
-	"  p.2 = (s32[], f32[8,6], f32[3,6,6], f32[3,8,6], f32[8]) parameter(0)\n"
-	"  i.2 = s32[] get-tuple-element(p.2), index=0\n"
-	"  x.2 = f32[8,6] get-tuple-element(p.2), index=1\n"
+	"  p.2 = (f32[8,6], s32[], f32[3,6,6], f32[3,8,6], f32[8]) parameter(0)\n"
+	"  i.2 = s32[] get-tuple-element(p.2), index=1\n"
+	"  x.2 = f32[8,6] get-tuple-element(p.2), index=0\n"
 	"  w.2 = f32[3,6,6] get-tuple-element(p.2), index=2\n"
 	"  kept.2 = f32[3,8,6] get-tuple-element(p.2), index=3\n"
 	"  norms.2 = f32[8] get-tuple-element(p.2), index=4\n"
@@ -128,7 +131,8 @@ static const char loop[] =
 	"  sum.2 = f32[8] add(norms.2, row.2)\n"
 	"  one.2 = s32[] constant(1)\n"
 	"  j.2 = s32[] add(i.2, one.2)\n"
-	"  ROOT t.2 = (s32[], f32[8,6], f32[3,6,6], f32[3,8,6], f32[8]) tuple(j.2, next.2, w.2, stacked.2, sum.2)\n"
+	"  ROOT t.2 = (f32[8,6], s32[], f32[3,6,6], f32[3,8,6], f32[8]) tuple(next.2, j.2, w.2, stacked.2, "
+        "sum.2)\n"
 	"}\n"
 	"ENTRY main {\n"
 	"  w = f32[3,6,6] parameter(0)\n"
@@ -137,12 +141,14 @@ static const char loop[] =
 	"  zero = f32[] constant(0)\n"
 	"  empty = f32[3,8,6] broadcast(zero), dimensions={}\n"
 	"  none = f32[8] broadcast(zero), dimensions={}\n"
-	"  t = (s32[], f32[8,6], f32[3,6,6], f32[3,8,6], f32[8]) tuple(start, x, w, empty, none)\n"
-	"  done = (s32[], f32[8,6], f32[3,6,6], f32[3,8,6], f32[8]) while(t), condition=condition, body=body\n"
-	"  out = f32[8,6] get-tuple-element(done), index=1\n"
+	"  t = (f32[8,6], s32[], f32[3,6,6], f32[3,8,6], f32[8]) tuple(x, start, w, empty, none)\n"
+	"  done = (f32[8,6], s32[], f32[3,6,6], f32[3,8,6], f32[8]) while(t), condition=condition, "
+        "body=body\n"
+	"  out = f32[8,6] get-tuple-element(done), index=0\n"
 	"  all = f32[3,8,6] get-tuple-element(done), index=3\n"
 	"  norms = f32[8] get-tuple-element(done), index=4\n"
-	"  gradient = f32[3,6,6] dot(all, all), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, "
+	"  gradient = f32[3,6,6] dot(all, all), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+        "lhs_contracting_dims={1}, "
 	"rhs_contracting_dims={1}\n"
 	"  new_w = f32[3,6,6] subtract(w, gradient)\n"
 	"  loss = f32[] reduce(norms, zero), dimensions={0}, to_apply=add.f32\n"
@@ -181,8 +187,10 @@ static const char conditional[] =
 	"  norm = f32[] reduce(squares, zero), dimensions={0,1}, to_apply=add.f32\n"
 	"  limit = f32[] constant(1)\n"
 	"  large = pred[] compare(norm, limit), direction=GT\n"
-	"  clipped = f32[6,4] conditional(large, gradient, gradient), true_computation=shrink, false_computation=keep\n"
-	"  turned = f32[6,4] conditional(which, clipped, clipped, clipped), branch_computations={keep, shrink, negate}\n"
+	"  clipped = f32[6,4] conditional(large, gradient, gradient), true_computation=shrink, "
+        "false_computation=keep\n"
+	"  turned = f32[6,4] conditional(which, clipped, clipped, clipped), branch_computations={keep, "
+        "shrink, negate}\n"
 	"  new_w = f32[6,4] subtract(w, turned)\n"
 	"  ROOT result = (f32[6,4], f32[8,4], f32[]) tuple(new_w, out, norm)\n"
 	"}\n";
@@ -233,7 +241,8 @@ static const char reductions[] =
 	"  opposite = f32[4] negate(most)\n"
 	"  spread = f32[8,6] broadcast(columns), dimensions={1}\n"
 	"  new_w = f32[8,6] subtract(w, spread)\n"
-	"  ROOT result = (f32[8,6], f32[], f32[4], f32[6], f32[4], s32[4]) tuple(new_w, total, opposite, product, best_value, best_index)\n"
+	"  ROOT result = (f32[8,6], f32[], f32[4], f32[6], f32[4], s32[4]) tuple(new_w, total, opposite, "
+        "product, best_value, best_index)\n"
 	"}\n";
 
 /* One block of attention: a fused matrix for q, k, v, heads apart by reshape, causal mask, softmax. Batch 4, length 6, 4 heads of 2. */
@@ -260,7 +269,8 @@ static const char attention[] =
 	"  q = f32[4,6,4,2] reshape(q0)\n"
 	"  k = f32[4,6,4,2] reshape(k0)\n"
 	"  v = f32[4,6,4,2] reshape(v0)\n"
-	"  scores = f32[4,4,6,6] dot(q, k), lhs_batch_dims={0,2}, rhs_batch_dims={0,2}, lhs_contracting_dims={3}, "
+	"  scores = f32[4,4,6,6] dot(q, k), lhs_batch_dims={0,2}, rhs_batch_dims={0,2}, "
+        "lhs_contracting_dims={3}, "
 	"rhs_contracting_dims={3}\n"
 	"  row = s32[6,6] iota(), iota_dimension=0\n"
 	"  column = s32[6,6] iota(), iota_dimension=1\n"
@@ -278,7 +288,8 @@ static const char attention[] =
 	"  sum = f32[4,4,6] reduce(exps, zero), dimensions={3}, to_apply=add.f32\n"
 	"  sums = f32[4,4,6,6] broadcast(sum), dimensions={0,1,2}\n"
 	"  weights = f32[4,4,6,6] divide(exps, sums)\n"
-	"  mixed = f32[4,4,6,2] dot(weights, v), lhs_batch_dims={0,1}, rhs_batch_dims={0,2}, lhs_contracting_dims={3}, "
+	"  mixed = f32[4,4,6,2] dot(weights, v), lhs_batch_dims={0,1}, rhs_batch_dims={0,2}, "
+        "lhs_contracting_dims={3}, "
 	"rhs_contracting_dims={1}\n"
 	"  turned = f32[4,6,4,2] transpose(mixed), dimensions={0,2,1,3}\n"
 	"  joined = f32[4,6,8] reshape(turned)\n"
@@ -318,7 +329,8 @@ static const char odds[] =
 	"  every = f32[4,4,8] slice(turned), slice={[0:4], [0:8:2], [0:8]}\n"
 	"  sorted = f32[4,4,8] sort(every), dimensions={1}, is_stable=true, to_apply=less\n"
 	"  zero = f32[] constant(0)\n"
-	"  running = f32[4,4,8] reduce-window(sorted, zero), window={size=1x4x1 pad=0_0x3_0x0_0}, to_apply=add.f32\n"
+	"  running = f32[4,4,8] reduce-window(sorted, zero), window={size=1x4x1 pad=0_0x3_0x0_0}, "
+        "to_apply=add.f32\n"
 	"  first = s32[] constant(0)\n"
 	"  piece = f32[4,2,8] dynamic-slice(running, first, at, first), dynamic_slice_sizes={4,2,8}\n"
 	"  whole = f32[4,4,8] dynamic-update-slice(every, piece, first, at, first)\n"
@@ -332,6 +344,12 @@ static const char odds[] =
 	"}\n";
 
 const small_program SMALL_PROGRAMS[] = {
-	{"matmul chain", matmul_chain}, {"embedding", embedding},   {"loop", loop}, {"conditional", conditional},
-	{"reductions", reductions},     {"attention", attention},   {"odds", odds}, {NULL, NULL},
+	{"matmul chain", matmul_chain},
+	{"embedding", embedding},
+	{"loop", loop},
+	{"conditional", conditional},
+	{"reductions", reductions},
+	{"attention", attention},
+	{"odds", odds},
+	{NULL, NULL},
 };

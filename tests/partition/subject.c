@@ -45,7 +45,8 @@ static void run_alone(subject *s)
 	s->outputs = SW_NEW_N(&s->arena, sw_tensor, s->n_outputs + 1);
 	sw_tensor *taken = SW_NEW_N(&s->arena, sw_tensor, s->n_inputs + 1);
 	for (uint32_t i = 0; i < s->n_inputs; i++) {
-		s->inputs[i] = filled(sw_value_shape(s->program, s->values[i]), &s->sidecar.inputs[i].random, i);
+		s->inputs[i] =
+			filled(sw_value_shape(s->program, s->values[i]), &s->sidecar.inputs[i].random, i);
 		taken[i] = sw_tensor_keep(s->inputs[i]);
 	}
 	execute_serial(s->program, taken, s->n_inputs, s->outputs);
@@ -91,13 +92,14 @@ void subject_clear(subject *s)
 
 /* ---- comparing ------------------------------------------------------------------------------------------------ */
 
-static sw_tensor cut(const sw_plan *plan, sw_tensor whole, sw_shape local, const sw_layout *layout, int64_t device)
+static sw_tensor cut(const sw_plan *plan, sw_tensor whole, sw_shape local, const sw_layout *layout,
+                     int64_t device)
 {
 	sw_tensor part;
 	sw_error err = {0};
 	check(sw_tensor_new(local, false, &part, &err), &err);
-	sw_layout_cut(&plan->cluster->atoms, whole.shape, layout, device, sw_type_bytes(whole.shape.type), sw_tensor_data(whole),
-	              sw_tensor_data(part));
+	sw_layout_cut(&plan->cluster->atoms, whole.shape, layout, device, sw_type_bytes(whole.shape.type),
+	              sw_tensor_data(whole), sw_tensor_data(part));
 	return part;
 }
 
@@ -106,29 +108,32 @@ static sw_tensor *cut_inputs(const subject *s, const sw_plan *plan, const sw_pro
 	sw_arena arena = {0};
 	const sw_id *whole, *parts;
 	int64_t devices = plan->cluster->n_devices;
-	assert_int_equal(sw_program_inputs(plan->program, plan->program->entry, &arena, &whole), s->n_inputs);
+	assert_int_equal(sw_program_inputs(plan->program, plan->program->entry, &arena, &whole),
+	                 s->n_inputs);
 	assert_int_equal(sw_program_inputs(local, local->entry, &arena, &parts), s->n_inputs);
 	sw_tensor *inputs = sw_alloc(sizeof(*inputs) * (size_t)devices * s->n_inputs);
 	for (int64_t d = 0; d < devices; d++)
 		for (uint32_t i = 0; i < s->n_inputs; i++)
-			inputs[d * s->n_inputs + i] = cut(plan, s->inputs[i], sw_value_shape(local, parts[i]),
-			                                  sw_plan_layout(plan, plan->produced[whole[i]]), d);
+			inputs[d * s->n_inputs + i] =
+				cut(plan, s->inputs[i], sw_value_shape(local, parts[i]),
+			            sw_plan_layout(plan, plan->produced[whole[i]]), d);
 	sw_arena_clear(&arena);
 	return inputs;
 }
 
-static void compare_output(const subject *s, const sw_plan *plan, const execution *e, uint32_t i, double tolerance,
-                           const char *what)
+static void compare_output(const subject *s, const sw_plan *plan, const execution *e, uint32_t i,
+                           double tolerance, const char *what)
 {
 	const sw_layout *layout = sw_plan_layout(plan, plan->outputs[i]);
 	assert_int_equal(sw_layout_partial_atoms(layout), 0);
 	for (int64_t d = 0; d < e->n_devices; d++) {
-		sw_tensor got = e->outputs[d * e->n_outputs + i], wanted = cut(plan, s->outputs[i], got.shape, layout, d);
+		sw_tensor got = e->outputs[d * e->n_outputs + i],
+			  wanted = cut(plan, s->outputs[i], got.shape, layout, d);
 		sw_difference difference = sw_tensor_compare(got, wanted);
 		sw_tensor_drop(&wanted);
 		if (!(difference.relative <= tolerance))
-			fail_msg("%s, %s on %lld devices: output %u on device %lld is off by %g", s->name, what, (long long)e->n_devices, i,
-			         (long long)d, difference.relative);
+			fail_msg("%s, %s on %lld devices: output %u on device %lld is off by %g", s->name,
+			         what, (long long)e->n_devices, i, (long long)d, difference.relative);
 	}
 }
 

@@ -40,7 +40,8 @@ static double random_seconds(void *seed, sw_move_kind kind, uint32_t atoms, int6
 	if (kind == SW_MOVE_SLICE || kind == SW_MOVE_TO_PARTIAL)
 		return 0;
 	uint64_t stream = (uint64_t)kind << 32 | atoms;
-	return 1e-6 * sw_random_unit(*(uint64_t *)seed, stream, 0) + 1e-8 * (double)bytes * sw_random_unit(*(uint64_t *)seed, stream, 1);
+	return 1e-6 * sw_random_unit(*(uint64_t *)seed, stream, 0) +
+	       1e-8 * (double)bytes * sw_random_unit(*(uint64_t *)seed, stream, 1);
 }
 
 /* ---- random cases ------------------------------------------------------------------------------------------- */
@@ -53,7 +54,9 @@ static sw_shape random_shape(sw_rng *rng, sw_arena *arena)
 	int64_t *dims = SW_NEW_N(arena, int64_t, rank + 1);
 	for (int32_t d = 0; d < rank; d++)
 		dims[d] = sizes[sw_rng_below(rng, SW_COUNT(sizes))];
-	return (sw_shape){.type = types[sw_rng_below(rng, SW_COUNT(types))], .rank = rank, .dims = rank ? dims : NULL};
+	return (sw_shape){.type = types[sw_rng_below(rng, SW_COUNT(types))],
+	                  .rank = rank,
+	                  .dims = rank ? dims : NULL};
 }
 
 static bool fits(const sw_atoms *atoms, sw_shape shape, sw_layout *layout, sw_monoid monoid)
@@ -75,7 +78,8 @@ static sw_layout random_layout(sw_rng *rng, const sw_atoms *atoms, sw_shape shap
 		for (int attempt = 0; kind < 3 && kind > 0 && shape.rank > 0 && attempt < 8; attempt++) {
 			int32_t dim = (int32_t)sw_rng_below(rng, shape.rank);
 			int64_t stride = 1 + sw_rng_below(rng, SW_MAX(shape.dims[dim] / atoms->size[a], 1));
-			layout.state[a] = (sw_state){.kind = SW_STATE_S, .dim = (int8_t)dim, .stride = stride};
+			layout.state[a] =
+				(sw_state){.kind = SW_STATE_S, .dim = (int8_t)dim, .stride = stride};
 			if (fits(atoms, shape, &layout, monoid))
 				break;
 			layout.state[a] = (sw_state){.kind = SW_STATE_B};
@@ -87,8 +91,10 @@ static sw_layout random_layout(sw_rng *rng, const sw_atoms *atoms, sw_shape shap
 
 static one_case random_case(sw_rng *rng, batch *b)
 {
-	static const sw_monoid monoids[] = {SW_MONOID_NONE, SW_MONOID_NONE, SW_MONOID_SUM, SW_MONOID_SUM, SW_MONOID_MAX};
-	one_case c = {.whole = random_shape(rng, &b->arena), .monoid = monoids[sw_rng_below(rng, SW_COUNT(monoids))]};
+	static const sw_monoid monoids[] = {SW_MONOID_NONE, SW_MONOID_NONE, SW_MONOID_SUM, SW_MONOID_SUM,
+	                                    SW_MONOID_MAX};
+	one_case c = {.whole = random_shape(rng, &b->arena),
+	              .monoid = monoids[sw_rng_below(rng, SW_COUNT(monoids))]};
 	c.from = random_layout(rng, &b->cluster.atoms, c.whole, c.monoid);
 	c.to = random_layout(rng, &b->cluster.atoms, c.whole, c.monoid);
 	c.seed = sw_rng_bits(rng);
@@ -108,7 +114,10 @@ static double term(const one_case *c, int64_t element, int64_t k, int64_t n)
 	double value = whole_value(c, element);
 	if (c->monoid == SW_MONOID_MAX) {
 		bool largest = (uint64_t)k == sw_random_bits(c->seed, 1, (uint64_t)element) % (uint64_t)n;
-		return largest ? value : value - (double)(sw_random_bits(c->seed, 2 + (uint64_t)k, (uint64_t)element) % 100);
+		return largest ? value
+		               : value - (double)(sw_random_bits(c->seed, 2 + (uint64_t)k,
+		                                                 (uint64_t)element) %
+		                                  100);
 	}
 	if (k + 1 < n)
 		return (double)(sw_random_bits(c->seed, 2 + (uint64_t)k, (uint64_t)element) % 100);
@@ -137,14 +146,16 @@ static sw_tensor device_part(const batch *b, const one_case *c, sw_shape shape, 
 	check(sw_tensor_new(c->whole, false, &whole, &err), &err);
 	check(sw_tensor_new(shape, false, &part, &err), &err);
 	for (int64_t e = 0; e < sw_shape_elements(c->whole); e++)
-		sw_element_set(c->whole.type, sw_tensor_data(whole), e, partial ? term(c, e, k, terms) : whole_value(c, e));
-	sw_layout_cut(atoms, c->whole, &c->from, device, sw_type_bytes(c->whole.type), sw_tensor_data(whole), sw_tensor_data(part));
+		sw_element_set(c->whole.type, sw_tensor_data(whole), e,
+		               partial ? term(c, e, k, terms) : whole_value(c, e));
+	sw_layout_cut(atoms, c->whole, &c->from, device, sw_type_bytes(c->whole.type),
+	              sw_tensor_data(whole), sw_tensor_data(part));
 	sw_tensor_drop(&whole);
 	return part;
 }
 
-static double combined(const batch *b, const execution *e, const one_case *c, uint32_t number, const sw_groups *groups,
-                       int64_t group, int64_t element)
+static double combined(const batch *b, const execution *e, const one_case *c, uint32_t number,
+                       const sw_groups *groups, int64_t group, int64_t element)
 {
 	double sum = c->monoid == SW_MONOID_MAX ? -1e300 : 0;
 	(void)b;
@@ -157,7 +168,8 @@ static double combined(const batch *b, const execution *e, const one_case *c, ui
 	return sum;
 }
 
-static void fail_case(const batch *b, const one_case *c, uint32_t number, int64_t element, double got, double wanted)
+static void fail_case(const batch *b, const one_case *c, uint32_t number, int64_t element, double got,
+                      double wanted)
 {
 	const sw_atoms *atoms = &b->cluster.atoms;
 	sw_text text = {0};
@@ -174,8 +186,8 @@ static void fail_case(const batch *b, const one_case *c, uint32_t number, int64_
 		sw_text_addf(&text, "\n  %s ", sw_move_name(path->moves[i].kind));
 		sw_layout_print(atoms, c->whole, &path->moves[i].after, &text);
 	}
-	fail_msg("batch seed %llu, case %u, %s\nlocal element %lld is %g, not %g", (unsigned long long)b->seed, number, text.data,
-	         (long long)element, got, wanted);
+	fail_msg("batch seed %llu, case %u, %s\nlocal element %lld is %g, not %g",
+	         (unsigned long long)b->seed, number, text.data, (long long)element, got, wanted);
 }
 
 /* Every device's part of one result; devices that hold terms of the same elements are combined. */
@@ -186,7 +198,8 @@ static void compare_case(const batch *b, const execution *e, uint32_t number)
 	sw_arena arena = {0};
 	sw_groups groups = sw_atoms_groups(atoms, sw_layout_partial_atoms(&c->to), &arena);
 	int64_t n = sw_layout_local_bytes(atoms, c->whole, &c->to) / sw_type_bytes(c->whole.type);
-	double *whole = SW_NEW_N(&arena, double, sw_shape_elements(c->whole) + 1), *wanted = SW_NEW_N(&arena, double, n + 1);
+	double *whole = SW_NEW_N(&arena, double, sw_shape_elements(c->whole) + 1),
+	       *wanted = SW_NEW_N(&arena, double, n + 1);
 	for (int64_t i = 0; i < sw_shape_elements(c->whole); i++)
 		whole[i] = whole_value(c, i);
 	for (int64_t g = 0; g < groups.n_groups; g++) {
@@ -210,7 +223,8 @@ static sw_id emit_case(batch *b, sw_program *p, sw_coordinates *at, const one_ca
 	sw_error err = {0};
 	sw_id result;
 	sw_layout_local_dims(&b->cluster.atoms, c->whole, &c->from, dims);
-	sw_id x = sw_emit_parameter(p, at->computation, sw_build_shape(p, c->whole.type, dims, c->whole.rank), NULL);
+	sw_id x = sw_emit_parameter(p, at->computation,
+	                            sw_build_shape(p, c->whole.type, dims, c->whole.rank), NULL);
 	check(sw_partition_redistribute(at, b->paths, c->whole, &c->from, &c->to, x, &result, &err), &err);
 	return result;
 }
@@ -265,7 +279,8 @@ static void run_batch(batch *b)
 	sw_tensor *inputs = sw_alloc(sizeof(*inputs) * (size_t)devices * n);
 	for (int64_t d = 0; d < devices; d++)
 		for (uint32_t i = 0; i < n; i++)
-			inputs[d * n + i] = device_part(b, &b->cases[i], sw_value_shape(b->program, values[i]), d);
+			inputs[d * n + i] =
+				device_part(b, &b->cases[i], sw_value_shape(b->program, values[i]), d);
 	execute(b->program, devices, inputs, n, &e);
 	for (uint32_t i = 0; i < n; i++)
 		compare_case(b, &e, i);
@@ -283,7 +298,10 @@ static void try_batch(const char *levels, uint64_t seed, counts *all)
 	batch b = {.seed = seed};
 	sw_rng rng = {seed, 0};
 	make_cluster(levels, &b.cluster);
-	sw_redistribution how = {&b.cluster.atoms, random_seconds, &b.seed, sw_rng_below(&rng, 2) ? 8e9 : 0, 0};
+	sw_redistribution how = {.atoms = &b.cluster.atoms,
+	                         .seconds = random_seconds,
+	                         .context = &b.seed,
+	                         .local_bandwidth = sw_rng_below(&rng, 2) ? 8e9 : 0};
 	b.paths = sw_path_cache_new(&how);
 	for (int i = 0; i < CASES_PER_PROGRAM; i++) {
 		b.cases[i] = random_case(&rng, &b);
@@ -310,7 +328,8 @@ static void random_moves_bring_every_part_where_it_belongs(void **state)
 			try_batch(clusters[c], sw_hash_u64(seed, c * PROGRAMS_PER_CLUSTER + i), &all);
 	print_message("%lld cases, longest path %lld\n", (long long)all.cases, (long long)all.longest);
 	for (int kind = 0; kind < SW_MOVE_COUNT; kind++) {
-		print_message("  %-16s %lld\n", sw_move_name((sw_move_kind)kind), (long long)all.kinds[kind]);
+		print_message("  %-16s %lld\n", sw_move_name((sw_move_kind)kind),
+		              (long long)all.kinds[kind]);
 		assert_true(all.kinds[kind] >= 100);
 	}
 }

@@ -19,7 +19,8 @@ static void plan_and_compare(const subject *s, const sw_cluster *cluster, const 
 	check(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
 	sw_status status = sw_plan_make(s->program, s->name, &s->sidecar, cluster, &options, &plan, &err);
 	if (status != SW_OK)
-		fail_msg("%s, %s on %lld devices: %s", s->name, strategy, (long long)cluster->n_devices, err.message);
+		fail_msg("%s, %s on %lld devices: %s", s->name, strategy, (long long)cluster->n_devices,
+		         err.message);
 	compare_with_serial(s, plan, TOLERANCE, strategy);
 	sw_plan_free(plan);
 }
@@ -78,8 +79,8 @@ static void try_random_plans(const subject *s)
 			const char *given = getenv("SW_SEED");
 			uint64_t seed = (given ? strtoull(given, NULL, 10) : 1) * 1000 + i;
 			sw_plan *plan = random_plan(s, &cluster, cases[c].first_inner, seed);
-			snprintf(what, sizeof(what), "random plan %llu, mesh %s/%d", (unsigned long long)seed, cases[c].counts,
-			         cases[c].first_inner);
+			snprintf(what, sizeof(what), "random plan %llu, mesh %s/%d",
+			         (unsigned long long)seed, cases[c].counts, cases[c].first_inner);
 			if (plan)
 				compare_with_serial(s, plan, TOLERANCE, what);
 			done += plan != NULL;

@@ -12,12 +12,13 @@ static void compare_strategies(const char *fixture, const char *cluster)
 	open_fixture(fixture, cluster, &p);
 	make_plan(&p, "auto");
 	double best_s = p.plan->predicted.step_time_s;
-	print_message("%-20s %-16s %-16s %8.3f ms, gap %5.2f %%, planned in %.1f s\n", fixture, cluster, p.plan->chosen, best_s * 1e3,
-	              p.plan->gap * 100, p.plan->planning_s);
+	print_message("%-20s %-16s %-16s %8.3f ms, gap %5.2f %%, planned in %.1f s\n", fixture, cluster,
+	              p.plan->chosen, best_s * 1e3, p.plan->gap * 100, p.plan->planning_s);
 	for (size_t i = 0; i < SW_COUNT(strategies); i++) {
 		make_plan(&p, strategies[i]);
 		if (p.plan->predicted.step_time_s < best_s * (1 - 1e-12))
-			fail_msg("%s: %s takes %g s, auto %g s", fixture, strategies[i], p.plan->predicted.step_time_s, best_s);
+			fail_msg("%s: %s takes %g s, auto %g s", fixture, strategies[i],
+			         p.plan->predicted.step_time_s, best_s);
 	}
 	close_planned(&p);
 }
@@ -25,7 +26,8 @@ static void compare_strategies(const char *fixture, const char *cluster)
 static void each_recorded(const char *cluster)
 {
 	glob_t found;
-	assert_int_equal(glob(SW_SOURCE_DIR "/tests/programs/*.recorded.safetensors.gz", 0, NULL, &found), 0);
+	assert_int_equal(glob(SW_SOURCE_DIR "/tests/programs/*.recorded.safetensors.gz", 0, NULL, &found),
+	                 0);
 	for (size_t i = 0; i < found.gl_pathc; i++) {
 		char name[128];
 		const char *base = strrchr(found.gl_pathv[i], '/') + 1;

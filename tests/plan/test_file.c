@@ -9,7 +9,8 @@
 static const char *scratch(int number)
 {
 	static char paths[3][512];
-	snprintf(paths[number], sizeof(paths[number]), SW_BINARY_DIR "/test-plan-%ld-%d.plan", (long)getpid(), number);
+	snprintf(paths[number], sizeof(paths[number]), SW_BINARY_DIR "/test-plan-%ld-%d.plan",
+	         (long)getpid(), number);
 	return paths[number];
 }
 
@@ -63,8 +64,12 @@ static void a_plan_survives_its_file(void **state)
 	static const struct {
 		const char *fixture, *cluster, *strategy;
 	} cases[] = {
-		{"mlp", "local-2x2.yaml", "auto"},          {"mlp", "local-2x2.yaml", "dp"},        {"gpt-tiny", "local-2x2.yaml", "megatron:tp=2"},
-		{"gpt-tiny", "local-2x4.yaml", "zero1"},    {"gpt-tiny-scan", "local-2x2.yaml", "zero3"}, {"gpt-tiny-scan", "local-1x4.yaml", "megatron:tp=4"},
+		{"mlp", "local-2x2.yaml", "auto"},
+		{"mlp", "local-2x2.yaml", "dp"},
+		{"gpt-tiny", "local-2x2.yaml", "megatron:tp=2"},
+		{"gpt-tiny", "local-2x4.yaml", "zero1"},
+		{"gpt-tiny-scan", "local-2x2.yaml", "zero3"},
+		{"gpt-tiny-scan", "local-1x4.yaml", "megatron:tp=4"},
 		{"mlp-clip", "unequal-1-4.yaml", "auto"},
 	};
 	(void)state;
@@ -163,9 +168,20 @@ static json_t *find_holder(json_t *root, const char *path, const char **key)
 }
 
 static const char *const NEEDED[] = {
-	"format",  "version", "program",      "program.path",         "program.hash",      "cluster",
-	"cluster.text", "predicted", "predicted.strategy", "decisions", "decisions.strategies", "decisions.layouts",
-	"decisions.kept", "decisions.outputs",
+	"format",
+	"version",
+	"program",
+	"program.path",
+	"program.hash",
+	"cluster",
+	"cluster.text",
+	"predicted",
+	"predicted.strategy",
+	"decisions",
+	"decisions.strategies",
+	"decisions.layouts",
+	"decisions.kept",
+	"decisions.outputs",
 };
 
 static void a_missing_key_is_named(void **state)
@@ -187,14 +203,17 @@ static void a_value_of_the_wrong_type_is_refused(void **state)
 	json_t *good = good_plan();
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(NEEDED); i++) {
-		json_t *const wrong[] = {json_null(), json_true(), json_real(1.5), json_string("nonsense"), json_array(), json_pack("{s:i}", "x", 1)};
+		json_t *const wrong[] = {json_null(),    json_true(),
+		                         json_real(1.5), json_string("nonsense"),
+		                         json_array(),   json_pack("{s:i}", "x", 1)};
 		for (size_t k = 0; k < SW_COUNT(wrong); k++) {
 			const char *key;
 			char what[96];
 			json_t *root = json_deep_copy(good), *holder = find_holder(root, NEEDED[i], &key);
 			json_object_set(holder, key, wrong[k]);
 			snprintf(what, sizeof(what), "%s as %zu", NEEDED[i], k);
-			if (k != 3 || strcmp(NEEDED[i], "program.path")) /* another path is no damage: see below */
+			if (k != 3 ||
+			    strcmp(NEEDED[i], "program.path")) /* another path is no damage: see below */
 				assert_refused(root, what);
 			json_decref(root);
 			json_decref(wrong[k]);
@@ -208,15 +227,30 @@ static void nonsense_in_decisions_is_refused(void **state)
 	static const struct {
 		const char *section, *name, *value; /* name NULL: that of the first entry */
 	} cases[] = {
-		{"strategies", "no-such-op", ". ."},  {"strategies", NULL, ""},          {"strategies", NULL, "."},
-		{"strategies", NULL, ". . ."},        {"strategies", NULL, "9@1 ."},     {"strategies", NULL, "-1@1 ."},
-		{"strategies", NULL, "0@0 ."},        {"strategies", NULL, "0@7 0@7"},   {"strategies", NULL, "0@ ."},
-		{"strategies", NULL, "~9:sum ."},     {"strategies", NULL, "~0:median ."}, {"strategies", NULL, "hello ."},
+		{"strategies", "no-such-op", ". ."},
+		{"strategies", NULL, ""},
+		{"strategies", NULL, "."},
+		{"strategies", NULL, ". . ."},
+		{"strategies", NULL, "9@1 ."},
+		{"strategies", NULL, "-1@1 ."},
+		{"strategies", NULL, "0@0 ."},
+		{"strategies", NULL, "0@7 0@7"},
+		{"strategies", NULL, "0@ ."},
+		{"strategies", NULL, "~9:sum ."},
+		{"strategies", NULL, "~0:median ."},
+		{"strategies", NULL, "hello ."},
 		{"strategies", NULL, "0@99999999999999999999 ."},
-		{"layouts", "no-such-value", "[B B]"}, {"layouts", NULL, ""},            {"layouts", NULL, "[B]"},
-		{"layouts", NULL, "[B B B]"},         {"layouts", NULL, "[S7 B]"},       {"layouts", NULL, "[S0/7 B]"},
-		{"layouts", NULL, "[S0/9223372036854775807 B]"}, {"layouts", NULL, "[S0/99999999999999999999 B]"}, {"layouts", NULL, "[P(sum) S0/0]"},
-		{"layouts", NULL, "[Q B]"},           {"kept", "no-such-value", "[B B]"},
+		{"layouts", "no-such-value", "[B B]"},
+		{"layouts", NULL, ""},
+		{"layouts", NULL, "[B]"},
+		{"layouts", NULL, "[B B B]"},
+		{"layouts", NULL, "[S7 B]"},
+		{"layouts", NULL, "[S0/7 B]"},
+		{"layouts", NULL, "[S0/9223372036854775807 B]"},
+		{"layouts", NULL, "[S0/99999999999999999999 B]"},
+		{"layouts", NULL, "[P(sum) S0/0]"},
+		{"layouts", NULL, "[Q B]"},
+		{"kept", "no-such-value", "[B B]"},
 	};
 	json_t *good = good_plan();
 	(void)state;
@@ -224,7 +258,8 @@ static void nonsense_in_decisions_is_refused(void **state)
 		char what[128];
 		json_t *root = json_deep_copy(good);
 		json_t *section = json_object_get(json_object_get(root, "decisions"), cases[i].section);
-		const char *name = cases[i].name ? cases[i].name : json_object_iter_key(json_object_iter(section));
+		const char *name =
+			cases[i].name ? cases[i].name : json_object_iter_key(json_object_iter(section));
 		json_object_set_new(section, name, json_string(cases[i].value));
 		snprintf(what, sizeof(what), "%s '%s': '%s'", cases[i].section, name, cases[i].value);
 		assert_refused(root, what);
@@ -265,7 +300,8 @@ static void another_program_is_refused(void **state)
 	(void)state;
 	json_object_set_new(json_object_get(root, "program"), "hash", json_string("0123456789abcdef"));
 	assert_refused(root, "hash");
-	json_object_set_new(json_object_get(root, "program"), "path", json_string(SW_SOURCE_DIR "/tests/programs/gpt-tiny.hlo.gz"));
+	json_object_set_new(json_object_get(root, "program"), "path",
+	                    json_string(SW_SOURCE_DIR "/tests/programs/gpt-tiny.hlo.gz"));
 	assert_refused(root, "path of another program");
 	json_decref(root);
 }

@@ -35,8 +35,11 @@ static void check_role(const planned *p, sw_role role, bool split)
 		bool can = false;
 		for (int32_t d = 0; d < shape.rank; d++)
 			can = can || shape.dims[d] % devices == 0;
-		if (split && can && sw_layout_local_bytes(&p->cluster.atoms, shape, layout) * devices != sw_shape_bytes(shape))
-			fail_msg("%s: '%s' is not split over all devices", p->path, p->sidecar.inputs[i].name);
+		if (split && can &&
+		    sw_layout_local_bytes(&p->cluster.atoms, shape, layout) * devices !=
+		            sw_shape_bytes(shape))
+			fail_msg("%s: '%s' is not split over all devices", p->path,
+			         p->sidecar.inputs[i].name);
 		if (!split && splits(layout))
 			fail_msg("%s: '%s' is split", p->path, p->sidecar.inputs[i].name);
 		n++;
@@ -88,7 +91,9 @@ static void data_parallelism_splits_every_dot_by_the_batch(void **state)
 			dots++;
 		}
 	}
-	assert_int_equal(dots, 3 * (2 * 18 - 1)); /* 18 a layer, forward and backward; the first input needs no gradient */
+	assert_int_equal(
+		dots,
+		3 * (2 * 18 - 1)); /* 18 a layer, forward and backward; the first input needs no gradient */
 	close_planned(&p);
 	free(blocks);
 }
@@ -112,7 +117,8 @@ static void megatron_splits_weights_inside_and_the_batch_outside(void **state)
 		sw_layout layouts[3];
 		if (op->opcode != SW_OP_DOT)
 			continue;
-		const sw_op *rhs = sw_op_at(p.plan->program, p.plan->program->values.data[op->operands[1]].op);
+		const sw_op *rhs =
+			sw_op_at(p.plan->program, p.plan->program->values.data[op->operands[1]].op);
 		const sw_strategy *s = &p.plan->strategies[id];
 		assert_true(sw_plan_op_layouts(p.plan, id, layouts, layouts + 2));
 		assert_int_equal(p.plan->rules[id]->factors[s->atom[0].index].size, 24);
@@ -154,12 +160,16 @@ static void heads_give_the_fused_matrix_a_strided_split(void **state)
 static const struct {
 	const char *devices, *megatron;
 	int64_t p;
-} FLAT[] = {{"2", "megatron:tp=2", 2}, {"3", "megatron:tp=3", 3}, {"4", "megatron:tp=4", 4}, {"8", "megatron:tp=8", 8}};
+} FLAT[] = {{"2", "megatron:tp=2", 2},
+            {"3", "megatron:tp=3", 3},
+            {"4", "megatron:tp=4", 4},
+            {"8", "megatron:tp=8", 8}};
 
 /* mlp-bf16 computes in bf16 on f32 weights: its gradients have half the bytes. */
 static void data_parallelism_moves_the_gradients_once(void **state)
 {
-	static const char *const clusters[] = {"local-1x2.yaml", "local-1x4.yaml", "local-2x2.yaml", "local-2x4.yaml"};
+	static const char *const clusters[] = {"local-1x2.yaml", "local-1x4.yaml", "local-2x2.yaml",
+	                                       "local-2x4.yaml"};
 	(void)state;
 	for (size_t f = 0; f < SW_COUNT(RUNNABLE); f++) {
 		for (size_t c = 0; c < SW_COUNT(clusters); c++) {
@@ -167,11 +177,13 @@ static void data_parallelism_moves_the_gradients_once(void **state)
 			open_fixture(RUNNABLE[f], clusters[c], &p);
 			make_plan(&p, "dp");
 			int64_t weights = role_bytes(&p, SW_ROLE_PARAMETER), devices = p.cluster.n_devices;
-			int64_t gradients = all_reduce_bytes(strstr(RUNNABLE[f], "bf16") ? weights / 2 : weights, devices);
-			int64_t loss = all_reduce_bytes(4, devices), payload = p.plan->predicted.payload_bytes;
+			int64_t gradients = all_reduce_bytes(
+				strstr(RUNNABLE[f], "bf16") ? weights / 2 : weights, devices);
+			int64_t loss = all_reduce_bytes(4, devices),
+				payload = p.plan->predicted.payload_bytes;
 			if (payload != gradients + loss)
-				fail_msg("%s on %s: %lld bytes, not %lld + %lld", RUNNABLE[f], clusters[c], (long long)payload,
-				         (long long)gradients, (long long)loss);
+				fail_msg("%s on %s: %lld bytes, not %lld + %lld", RUNNABLE[f], clusters[c],
+				         (long long)payload, (long long)gradients, (long long)loss);
 			close_planned(&p);
 		}
 	}
@@ -189,7 +201,8 @@ static void sharded_state_moves_as_much_as_data_parallelism(void **state)
 		open_text(blocks, FLAT[c].devices, &p);
 		for (size_t i = 0; i < SW_COUNT(strategies); i++) {
 			make_plan(&p, strategies[i]);
-			int64_t expected = all_reduce_bytes(role_bytes(&p, SW_ROLE_PARAMETER), FLAT[c].p) + all_reduce_bytes(4, FLAT[c].p);
+			int64_t expected = all_reduce_bytes(role_bytes(&p, SW_ROLE_PARAMETER), FLAT[c].p) +
+			                   all_reduce_bytes(4, FLAT[c].p);
 			assert_int_equal(p.plan->predicted.payload_bytes, expected);
 		}
 		close_planned(&p);
@@ -218,7 +231,8 @@ static void sharded_weights_are_gathered_and_their_gradients_scattered(void **st
 		gathered += op->opcode == SW_OP_ALL_GATHER ? bytes * 4 : 0;
 		scattered += op->opcode == SW_OP_REDUCE_SCATTER ? bytes : 0;
 		reduced += op->opcode == SW_OP_ALL_REDUCE ? bytes : 0;
-		others += op->opcode != SW_OP_ALL_GATHER && op->opcode != SW_OP_REDUCE_SCATTER && op->opcode != SW_OP_ALL_REDUCE;
+		others += op->opcode != SW_OP_ALL_GATHER && op->opcode != SW_OP_REDUCE_SCATTER &&
+		          op->opcode != SW_OP_ALL_REDUCE;
 	}
 	assert_int_equal(gathered, role_bytes(&p, SW_ROLE_PARAMETER));
 	assert_int_equal(scattered, role_bytes(&p, SW_ROLE_PARAMETER));
@@ -241,10 +255,13 @@ static void megatron_reduces_twice_per_layer_and_direction(void **state)
 			open_text(blocks, FLAT[c].devices, &p);
 			make_plan(&p, FLAT[c].megatron);
 			int64_t stream = all_reduce_bytes((int64_t)16 * 96 * 768 * 4, FLAT[c].p);
-			int64_t payload = p.plan->predicted.payload_bytes, expected = (4 * layers - 1) * stream;
+			int64_t payload = p.plan->predicted.payload_bytes,
+				expected = (4 * layers - 1) * stream;
 			if (payload < expected || payload > expected + all_reduce_bytes(4, FLAT[c].p))
-				fail_msg("%d layers on %s: %lld bytes, expected %lld (%d all-reduces of %lld)", layers, FLAT[c].devices,
-				         (long long)payload, (long long)expected, 4 * layers - 1, (long long)stream);
+				fail_msg("%d layers on %s: %lld bytes, expected %lld (%d all-reduces of "
+				         "%lld)",
+				         layers, FLAT[c].devices, (long long)payload, (long long)expected,
+				         4 * layers - 1, (long long)stream);
 			close_planned(&p);
 			free(blocks);
 		}

@@ -8,7 +8,8 @@
 static void auto_is_at_least_as_fast_as_every_fixed_strategy(void **state)
 {
 	static const char *const fixtures[] = {"mlp", "mlp-clip", "mlp-bf16", "gpt-tiny-scan"};
-	static const char *const strategies[] = {"dp", "zero1", "zero3", "megatron:tp=1", "megatron:tp=2", "megatron:tp=4"};
+	static const char *const strategies[] = {
+		"dp", "zero1", "zero3", "megatron:tp=1", "megatron:tp=2", "megatron:tp=4"};
 	(void)state;
 	for (size_t f = 0; f < SW_COUNT(fixtures); f++) {
 		planned p;
@@ -20,7 +21,8 @@ static void auto_is_at_least_as_fast_as_every_fixed_strategy(void **state)
 		for (size_t i = 0; i < SW_COUNT(strategies); i++) {
 			make_plan(&p, strategies[i]);
 			if (p.plan->predicted.step_time_s < best_s * (1 - 1e-12))
-				fail_msg("%s: %s takes %g s, auto %g s", fixtures[f], strategies[i], p.plan->predicted.step_time_s, best_s);
+				fail_msg("%s: %s takes %g s, auto %g s", fixtures[f], strategies[i],
+				         p.plan->predicted.step_time_s, best_s);
 		}
 		close_planned(&p);
 	}
@@ -40,8 +42,8 @@ static void the_model_agrees_with_the_partitioned_program(void **state)
 			make_plan(&p, strategies[i]);
 			double ratio = p.plan->predicted.step_time_s / p.plan->model_s;
 			if (ratio < 0.9 || ratio > 1.1)
-				fail_msg("%s, %s: model %g s, program %g s", fixtures[f], strategies[i], p.plan->model_s,
-				         p.plan->predicted.step_time_s);
+				fail_msg("%s, %s: model %g s, program %g s", fixtures[f], strategies[i],
+				         p.plan->model_s, p.plan->predicted.step_time_s);
 		}
 		close_planned(&p);
 	}
@@ -156,9 +158,11 @@ static void where_nothing_divides_there_still_is_a_plan(void **state)
 
 static void explain_names_what_matters(void **state)
 {
-	static const char *const words[] = {"strategy", "auto", "local-2x2", "4 devices", "mesh", "predicted", "payload", "memory", "gap",
-	                                    "params__layer", "f32[128,128]", "matmul", "collective", "considered", "dp", "zero1", "zero3",
-	                                    "megatron:tp=2", "megatron:tp=4", "chosen"};
+	static const char *const words[] = {
+		"strategy",     "auto",    "local-2x2",     "4 devices",     "mesh",
+		"predicted",    "payload", "memory",        "gap",           "params__layer",
+		"f32[128,128]", "matmul",  "collective",    "considered",    "dp",
+		"zero1",        "zero3",   "megatron:tp=2", "megatron:tp=4", "chosen"};
 	planned p;
 	sw_text text = {0};
 	sw_program *local;
@@ -178,7 +182,8 @@ static void explain_names_what_matters(void **state)
 
 static void the_summary_has_the_keys_that_scripts_rely_on(void **state)
 {
-	static const char *const keys[] = {"step_time_s", "lower_bound_s", "gap", "peak_bytes", "payload_bytes", "planning_s", "mesh", "strategy"};
+	static const char *const keys[] = {"step_time_s",   "lower_bound_s", "gap",  "peak_bytes",
+	                                   "payload_bytes", "planning_s",    "mesh", "strategy"};
 	planned p;
 	(void)state;
 	open_fixture("mlp", "local-2x2.yaml", &p);

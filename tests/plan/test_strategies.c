@@ -10,8 +10,12 @@ static void strategies_are_read_and_printed(void **state)
 		sw_strategy_kind kind;
 		int64_t tp;
 	} cases[] = {
-		{"auto", SW_PLAN_AUTO, 0}, {"dp", SW_PLAN_DP, 0}, {"zero1", SW_PLAN_ZERO1, 0}, {"zero3", SW_PLAN_ZERO3, 0},
-		{"megatron:tp=1", SW_PLAN_MEGATRON, 1}, {"megatron:tp=8", SW_PLAN_MEGATRON, 8},
+		{"auto", SW_PLAN_AUTO, 0},
+		{"dp", SW_PLAN_DP, 0},
+		{"zero1", SW_PLAN_ZERO1, 0},
+		{"zero3", SW_PLAN_ZERO3, 0},
+		{"megatron:tp=1", SW_PLAN_MEGATRON, 1},
+		{"megatron:tp=8", SW_PLAN_MEGATRON, 8},
 	};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
@@ -29,9 +33,21 @@ static void strategies_are_read_and_printed(void **state)
 
 static void other_words_are_refused_with_the_choices(void **state)
 {
-	static const char *const cases[] = {"",           "DP",           "dp ",          "zero2",           "megatron",         "megatron:",
-	                                    "megatron:tp", "megatron:tp=", "megatron:tp=0", "megatron:tp=-2", "megatron:tp=2x",
-	                                    "megatron:tp=2.0", "megatron:tp= 2", "megatron:tp=99999999999999999999", "serial"};
+	static const char *const cases[] = {"",
+	                                    "DP",
+	                                    "dp ",
+	                                    "zero2",
+	                                    "megatron",
+	                                    "megatron:",
+	                                    "megatron:tp",
+	                                    "megatron:tp=",
+	                                    "megatron:tp=0",
+	                                    "megatron:tp=-2",
+	                                    "megatron:tp=2x",
+	                                    "megatron:tp=2.0",
+	                                    "megatron:tp= 2",
+	                                    "megatron:tp=99999999999999999999",
+	                                    "serial"};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		sw_plan_strategy s;
@@ -49,8 +65,9 @@ static void tensor_parallelism_takes_whole_inner_factors(void **state)
 		const char *cluster, *strategy;
 		bool fits;
 	} cases[] = {
-		{"local-2x2.yaml", "megatron:tp=1", true},    {"local-2x2.yaml", "megatron:tp=2", true}, {"local-2x2.yaml", "megatron:tp=4", true},
-		{"local-2x2.yaml", "megatron:tp=3", false},   {"local-2x2.yaml", "megatron:tp=8", false}, {"local-2x4.yaml", "megatron:tp=8", true},
+		{"local-2x2.yaml", "megatron:tp=1", true},    {"local-2x2.yaml", "megatron:tp=2", true},
+		{"local-2x2.yaml", "megatron:tp=4", true},    {"local-2x2.yaml", "megatron:tp=3", false},
+		{"local-2x2.yaml", "megatron:tp=8", false},   {"local-2x4.yaml", "megatron:tp=8", true},
 		{"unequal-1-4.yaml", "megatron:tp=4", false}, {"unequal-1-4.yaml", "megatron:tp=5", true},
 	};
 	(void)state;

@@ -1,0 +1,220 @@
+/*
+ * The search over meshes: problem, solve, measure; the cheapest that fits in memory wins. Each search begins where the
+ * earlier ones ended.
+ */
+#include "plan/internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Units of the solver's work per mesh: about a second. */
+#define SOLVE_WORK INT64_C(400000000)
+
+/* ---- trying a mesh ------------------------------------------------------------------------------------------- */
+
+typedef struct contender {
+	bool feasible;
+	double model_s, bound_s;
+	int64_t measured_bytes; /* least peak of a partitioned program that was seen, INT64_MAX: none */
+	sw_program_cost cost;
+} contender;
+
+/* The decisions of the best contender so far. */
+typedef struct decisions {
+	sw_strategy *strategies;
+	uint32_t *produced, *kept, *outputs;
+	sw_layouts layouts;
+	int32_t n_axes;
+	sw_axis axes[SW_MAX_AXES];
+} decisions;
+
+static void save(const sw_plan *plan, decisions *d, sw_arena *arena)
+{
+	size_t ops = plan->program->ops.len, values = plan->program->values.len;
+	if (!d->strategies) {
+		d->strategies = SW_NEW_N(arena, sw_strategy, ops + 1);
+		d->produced = SW_NEW_N(arena, uint32_t, values + 1);
+		d->kept = SW_NEW_N(arena, uint32_t, values + 1);
+		d->outputs = SW_NEW_N(arena, uint32_t, plan->n_outputs + 1);
+	}
+	memcpy(d->strategies, plan->strategies, sizeof(sw_strategy) * ops);
+	memcpy(d->produced, plan->produced, sizeof(uint32_t) * values);
+	memcpy(d->kept, plan->kept, sizeof(uint32_t) * values);
+	memcpy(d->outputs, plan->outputs, sizeof(uint32_t) * plan->n_outputs);
+	sw_layouts_copy(&d->layouts, &plan->layouts);
+	d->n_axes = plan->n_axes;
+	memcpy(d->axes, plan->axes, sizeof(d->axes));
+}
+
+static void restore(sw_plan *plan, const decisions *d)
+{
+	memcpy(plan->strategies, d->strategies, sizeof(sw_strategy) * plan->program->ops.len);
+	memcpy(plan->produced, d->produced, sizeof(uint32_t) * plan->program->values.len);
+	memcpy(plan->kept, d->kept, sizeof(uint32_t) * plan->program->values.len);
+	memcpy(plan->outputs, d->outputs, sizeof(uint32_t) * plan->n_outputs);
+	sw_layouts_copy(&plan->layouts, &d->layouts);
+	plan->n_axes = d->n_axes;
+	memcpy(plan->axes, d->axes, sizeof(d->axes));
+}
+
+/* Begins where earlier meshes ended, as far as that is possible in this one. */
+static sw_status solve_from_starts(const sw_model *model, const sw_plan_options *options, sw_solution *solution, sw_error *err)
+{
+	const sw_planner *planner = model->planner;
+	int32_t **starts = sw_alloc(sizeof(*starts) * (planner->starts.len + 1));
+	int n = 0;
+	for (size_t i = 0; i < planner->starts.len; i++) {
+		starts[n] = sw_alloc(sizeof(int32_t) * model->problem.nodes.len);
+		if (sw_start_place(&planner->starts.data[i], model, starts[n]))
+			n++;
+		else
+			free(starts[n]);
+	}
+	sw_solve_options how = {.work_limit = SOLVE_WORK, .time_limit_s = options->time_limit_s, .quiet = true,
+	                        .n_starts = n, .starts = (const int32_t *const *)starts};
+	sw_status status = sw_solve(&model->problem, &how, solution, err);
+	for (int i = 0; i < n; i++)
+		free(starts[i]);
+	free(starts);
+	return status;
+}
+
+/* Solves under a capacity and measures what comes out. Infeasible is an answer, not an error. */
+static sw_status solve_once(const sw_model *model, const sw_plan_options *options, sw_plan *plan, contender *c, sw_error *err)
+{
+	sw_solution solution = {0};
+	sw_status status = solve_from_starts(model, options, &solution, err);
+	if (status != SW_OK)
+		return status;
+	c->feasible = solution.answer == SW_SOLVED_OPTIMAL || solution.answer == SW_SOLVED_FEASIBLE;
+	c->bound_s = solution.answer == SW_SOLVED_INFEASIBLE ? INFINITY : (double)solution.lower_bound * SW_COST_UNIT_S;
+	c->model_s = (double)solution.cost * SW_COST_UNIT_S;
+	c->measured_bytes = INT64_MAX;
+	if (c->feasible) {
+		sw_start start;
+		sw_start_save(&start, model, solution.assignment);
+		sw_vec_push(&model->planner->starts, start);
+		sw_model_apply(model, solution.assignment, plan);
+		status = sw_plan_verify(plan, err);
+		if (status == SW_OK)
+			status = options->measure(plan, &c->cost, err);
+		c->measured_bytes = c->cost.peak_bytes;
+	}
+	sw_solution_clear(&solution);
+	return status;
+}
+
+static int64_t memory_of(const sw_plan *plan, const sw_plan_options *options)
+{
+	return options->memory_bytes > 0 ? options->memory_bytes : plan->cluster->device.memory_bytes;
+}
+
+/* The model's spans are not the partitioned program's liveness to the byte: where the latter exceeds the memory, the capacity
+ * is tightened in proportion, and the problem solved again. The bound is the first attempt's: the others exclude more than they must. */
+static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_plan_options *options, sw_plan *plan,
+                          contender *c, sw_error *err)
+{
+	int64_t memory = memory_of(plan, options), capacity = memory, least_bytes = INT64_MAX;
+	double bound_s = 0;
+	sw_status status = SW_OK;
+	bool again = true;
+	for (int attempt = 0; attempt < 4 && again; attempt++) {
+		sw_model model;
+		sw_model_init(&model, planner, mesh, capacity);
+		*c = (contender){0};
+		status = solve_once(&model, options, plan, c, err);
+		sw_model_clear(&model);
+		bound_s = attempt == 0 ? c->bound_s : bound_s;
+		least_bytes = SW_MIN(least_bytes, c->measured_bytes);
+		again = status == SW_OK && c->feasible && c->cost.peak_bytes > memory;
+		c->feasible = c->feasible && !again;
+		if (again)
+			capacity = (int64_t)((double)capacity * 0.98 * (double)memory / (double)c->cost.peak_bytes);
+	}
+	c->bound_s = bound_s;
+	c->measured_bytes = least_bytes;
+	return status;
+}
+
+static bool is_search(const sw_mesh *mesh)
+{
+	return mesh->n_axes == 0 || mesh->use[0] == SW_AXIS_FREE;
+}
+
+/* For the message that nothing fits: the least that a fixed strategy needs when only time counts, or that was seen on the way. */
+static sw_status least_memory(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options, sw_plan *plan,
+                              int64_t *least_bytes, sw_error *err)
+{
+	sw_status status = SW_OK;
+	for (size_t i = 0; i < meshes->len && status == SW_OK; i++) {
+		contender c = {.measured_bytes = INT64_MAX};
+		sw_model model;
+		if (is_search(&meshes->data[i]) && meshes->len > 1)
+			continue;
+		sw_model_init(&model, planner, &meshes->data[i], INT64_MAX);
+		status = solve_once(&model, options, plan, &c, err);
+		sw_model_clear(&model);
+		*least_bytes = SW_MIN(*least_bytes, c.measured_bytes);
+	}
+	return status;
+}
+
+/* ---- the search over meshes ------------------------------------------------------------------------------------ */
+
+static void add_alternative(sw_plan *plan, const sw_mesh *mesh, const contender *c)
+{
+	sw_alternative a = {.feasible = c->feasible};
+	snprintf(a.name, sizeof(a.name), "%s", mesh->name);
+	if (c->feasible) {
+		a.step_time_s = c->cost.step_time_s;
+		a.compute_s = c->cost.compute_s;
+		a.communication_s = c->cost.communication_s;
+		a.payload_bytes = c->cost.payload_bytes;
+	}
+	a.peak_bytes = c->feasible ? c->cost.peak_bytes : c->measured_bytes == INT64_MAX ? 0 : c->measured_bytes;
+	sw_vec_push(&plan->alternatives, a);
+}
+
+sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options, sw_plan *plan, sw_error *err)
+{
+	decisions best = {0};
+	contender won = {0};
+	double bound_s = -1;
+	int64_t least_bytes = INT64_MAX;
+	sw_progress progress;
+	sw_status status = SW_OK;
+	sw_progress_start(&progress, "plan", options->quiet);
+	for (size_t i = 0; i < meshes->len && status == SW_OK; i++) {
+		contender c;
+		sw_progress_update(&progress, (double)i / (double)meshes->len, "%s", meshes->data[i].name);
+		status = try_mesh(planner, &meshes->data[i], options, plan, &c, err);
+		if (status != SW_OK)
+			break;
+		add_alternative(plan, &meshes->data[i], &c);
+		if (is_search(&meshes->data[i]) || meshes->len == 1)
+			bound_s = bound_s < 0 ? c.bound_s : SW_MIN(bound_s, c.bound_s);
+		if (!c.feasible)
+			least_bytes = SW_MIN(least_bytes, c.measured_bytes);
+		if (c.feasible && (!won.feasible || c.cost.step_time_s < won.cost.step_time_s)) {
+			won = c;
+			save(plan, &best, &planner->arena);
+			snprintf(plan->chosen, sizeof(plan->chosen), "%s", meshes->data[i].name);
+		}
+	}
+	sw_progress_end(&progress);
+	if (status == SW_OK && !won.feasible)
+		status = least_memory(planner, meshes, options, plan, &least_bytes, err);
+	if (status == SW_OK && !won.feasible)
+		status = sw_fail(err, SW_NO, "no plan fits in %lld bytes per device: the least that was found needs %lld; use more devices, more memory, or zero3",
+		                 (long long)memory_of(plan, options), (long long)least_bytes);
+	if (status == SW_OK) {
+		restore(plan, &best);
+		plan->predicted = won.cost;
+		plan->model_s = won.model_s;
+		plan->lower_bound_s = SW_MAX(0, SW_MIN(bound_s, won.model_s));
+		plan->gap = won.model_s > 0 ? 1 - plan->lower_bound_s / won.model_s : 0;
+	}
+	sw_layouts_clear(&best.layouts);
+	return status;
+}
