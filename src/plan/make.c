@@ -80,7 +80,7 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path, cons
 	plan->program_hash = sw_program_hash(program);
 	plan->strategy = options->strategy;
 	snprintf(plan->scope, sizeof(plan->scope),
-	         "the additive model (no overlap), one split per axis and op from the classes of dots, state and data, at most two axes of adjacent atoms");
+	         "the additive model (no overlap), one split per axis and op from the classes of dots, state and data, at most two axes of adjacent atoms; where memory binds, the model's spans");
 	sw_redistribution how = sw_plan_redistribution(cluster);
 	sw_planner planner;
 	planner_init(&planner, plan, sidecar, &how);

@@ -110,27 +110,28 @@ static int64_t memory_of(const sw_plan *plan, const sw_plan_options *options)
 	return options->memory_bytes > 0 ? options->memory_bytes : plan->cluster->device.memory_bytes;
 }
 
-/* The model's spans are not the partitioned program's liveness to the byte: where the latter exceeds the memory, the capacity
- * is tightened in proportion, and the problem solved again. The bound is the first attempt's: the others exclude more than they must. */
+/* First without a limit: what then fits needs no memory model. Otherwise the model's spans limit the search; where the partitioned
+ * program still exceeds the memory (spans are not its liveness to the byte), the capacity is tightened in proportion, and the problem
+ * solved again. The bound is that of the first attempt whose limit was no tighter than it must be. */
 static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_plan_options *options, sw_plan *plan,
                           contender *c, sw_error *err)
 {
-	int64_t memory = memory_of(plan, options), capacity = memory, least_bytes = INT64_MAX;
+	int64_t memory = memory_of(plan, options), capacity = INT64_MAX, least_bytes = INT64_MAX;
 	double bound_s = 0;
 	sw_status status = SW_OK;
 	bool again = true;
-	for (int attempt = 0; attempt < 4 && again; attempt++) {
+	for (int attempt = 0; attempt < 5 && again; attempt++) {
 		sw_model model;
 		sw_model_init(&model, planner, mesh, capacity);
 		*c = (contender){0};
 		status = solve_once(&model, options, plan, c, err);
 		sw_model_clear(&model);
-		bound_s = attempt == 0 ? c->bound_s : bound_s;
+		bound_s = attempt < 2 ? c->bound_s : bound_s;
 		least_bytes = SW_MIN(least_bytes, c->measured_bytes);
 		again = status == SW_OK && c->feasible && c->cost.peak_bytes > memory;
 		c->feasible = c->feasible && !again;
 		if (again)
-			capacity = (int64_t)((double)capacity * 0.98 * (double)memory / (double)c->cost.peak_bytes);
+			capacity = attempt == 0 ? memory : (int64_t)((double)capacity * 0.98 * (double)memory / (double)c->cost.peak_bytes);
 	}
 	c->bound_s = bound_s;
 	c->measured_bytes = least_bytes;
@@ -140,24 +141,6 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 static bool is_search(const sw_mesh *mesh)
 {
 	return mesh->n_axes == 0 || mesh->use[0] == SW_AXIS_FREE;
-}
-
-/* For the message that nothing fits: the least that a fixed strategy needs when only time counts, or that was seen on the way. */
-static sw_status least_memory(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options, sw_plan *plan,
-                              int64_t *least_bytes, sw_error *err)
-{
-	sw_status status = SW_OK;
-	for (size_t i = 0; i < meshes->len && status == SW_OK; i++) {
-		contender c = {.measured_bytes = INT64_MAX};
-		sw_model model;
-		if (is_search(&meshes->data[i]) && meshes->len > 1)
-			continue;
-		sw_model_init(&model, planner, &meshes->data[i], INT64_MAX);
-		status = solve_once(&model, options, plan, &c, err);
-		sw_model_clear(&model);
-		*least_bytes = SW_MIN(*least_bytes, c.measured_bytes);
-	}
-	return status;
 }
 
 /* ---- the search over meshes ------------------------------------------------------------------------------------ */
@@ -203,8 +186,6 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 		}
 	}
 	sw_progress_end(&progress);
-	if (status == SW_OK && !won.feasible)
-		status = least_memory(planner, meshes, options, plan, &least_bytes, err);
 	if (status == SW_OK && !won.feasible)
 		status = sw_fail(err, SW_NO, "no plan fits in %lld bytes per device: the least that was found needs %lld; use more devices, more memory, or zero3",
 		                 (long long)memory_of(plan, options), (long long)least_bytes);
