@@ -100,7 +100,8 @@ static void summarise(const cli *c, const sw_plan *plan)
 	sw_text_add_bytes(&text, (double)plan->predicted.payload_bytes);
 	sw_text_add(&text, ", peak ");
 	sw_text_add_bytes(&text, (double)plan->predicted.peak_bytes);
-	sw_text_addf(&text, " per device; gap %.1f %%; planned in ", 100 * plan->gap);
+	sw_text_addf(&text, " per device; gap %.1f %%%s; planned in ", 100 * plan->gap,
+	             plan->strategy.kind == SW_PLAN_AUTO ? "" : " within this strategy");
 	sw_text_add_seconds(&text, plan->planning_s);
 	cli_note(c, "%s", text.data);
 	sw_text_clear(&text);

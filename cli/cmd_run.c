@@ -66,7 +66,9 @@ static sw_status open_data(const cli *c, const cli_plan *loaded, sw_data *data, 
 	if (!c->values.data.len)
 		return SW_OK;
 	if (loaded->sidecar.tokens_input < 0)
-		return sw_fail(err, SW_ERR_INPUT, "%s takes no tokens: leave --data out",
+		return sw_fail(err, SW_ERR_INPUT,
+		               "%s takes no tokens: leave --data out, or put the sidecar that names its "
+		               "tokens beside the program (docs/programs.md)",
 		               loaded->plan->program->name);
 	sw_shape shape = tokens_shape(loaded);
 	return sw_data_open(c->values.data.data, (int)c->values.data.len, loaded->sidecar.vocabulary,
@@ -84,13 +86,15 @@ static sw_status check_ranks(const cli *c, const sw_plan *plan, sw_error *err)
 	if (c->transport && devices != c->transport->size)
 		return sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
 		                  "the plan is for %" PRId64
-		                  " devices and mpirun started %d ranks: mpirun -n %" PRId64
+		                  " device%s and mpirun started %d ranks: mpirun -n %" PRId64
 		                  ", or make a plan for %d",
-		                  devices, c->transport->size, devices, c->transport->size);
+		                  devices, devices == 1 ? "" : "s", c->transport->size, devices,
+		                  c->transport->size);
 	if (c->values.ranks && c->values.ranks != devices)
 		return sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
-		                  "the plan is for %" PRId64 " devices and --ranks says %" PRId64, devices,
-		                  c->values.ranks);
+		                  "the plan is for %" PRId64 " device%s and --ranks says %" PRId64
+		                  ": make a plan for %" PRId64,
+		                  devices, devices == 1 ? "" : "s", c->values.ranks, c->values.ranks);
 	if (!c->transport && !c->values.ranks && devices > 1)
 		return sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
 		                  "the plan is for %" PRId64 " devices: start it with mpirun -n %" PRId64

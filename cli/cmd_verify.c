@@ -59,6 +59,9 @@ static void describe(sw_verify_result *result, bool all, sw_text *text)
 	sw_text_add_bytes(text, (double)result->payload_bytes);
 	if (result->payload_bytes == result->predicted_payload_bytes)
 		sw_text_add(text, ", as predicted\n");
+	else if (result->payload_by_data)
+		sw_text_addf(text, ", %lld bytes predicted for one turn of each loop that the data end\n",
+		             (long long)result->predicted_payload_bytes);
 	else
 		sw_text_addf(text, " (%lld bytes), NOT THE %lld BYTES PREDICTED\n",
 		             (long long)result->payload_bytes, (long long)result->predicted_payload_bytes);

@@ -8,7 +8,7 @@
 #define AT(member) offsetof(cli_values, member)
 static const cli_option options[] = {
 	{"--cluster", "FILE", CLI_TEXT, AT(cluster), "the cluster to plan for (docs/cluster-file.md)"},
-	{"-o", "PLAN", CLI_TEXT, AT(output), "where to write the plan"},
+	{"-o", "PLAN", CLI_TEXT, AT(output), "where to write the plan; - is standard output"},
 	{"--devices", "N", CLI_COUNT, AT(devices), "refuse a cluster with another number of devices"},
 	{"--strategy", "S", CLI_TEXT, AT(strategy),
          "auto, dp, zero1, zero3 or megatron:tp=K (default: auto)"},

@@ -137,6 +137,9 @@ sw_status sw_redistribute(const sw_redistribution *how, sw_shape shape, const sw
 /* Remembers seconds and payload by (shape, from, to). Thread-safe is not promised. */
 typedef struct sw_path_cache sw_path_cache;
 sw_path_cache *sw_path_cache_new(const sw_redistribution *how);
+/* A cache for layouts in which the atoms of each group (adjacent atoms; all groups together all atoms, outermost first) always have
+ * one state with adjacent digits: paths between such layouts keep the groups together, and are found much faster. */
+sw_path_cache *sw_path_cache_new_grouped(const sw_redistribution *how, const uint32_t *groups, int32_t n);
 void sw_path_cache_free(sw_path_cache *cache);
 /* Same path as sw_redistribute. Owned by the cache, which keeps only moves[0..n): do not copy *path as a whole. Infinite
  * seconds (n == 0) where there is none. */

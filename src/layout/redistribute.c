@@ -1,5 +1,6 @@
 /* Redistribution: the steps in order, the path written out, and the cache of paths. */
 #include "layout/search.h"
+#include "layout/together.h"
 
 #include <assert.h>
 #include <string.h>
@@ -221,6 +222,8 @@ sw_status sw_redistribute(const sw_redistribution *how, sw_shape shape, const sw
 struct sw_path_cache {
 	path_planner planner;
 	sw_atoms atoms;
+	grouping together;      /* no groups: every atom by itself */
+	path_planner by_groups; /* the same model, over groups as atoms */
 	sw_map index;
 	SW_VEC(const sw_path *) paths;
 };
@@ -234,10 +237,43 @@ sw_path_cache *sw_path_cache_new(const sw_redistribution *how)
 	return cache;
 }
 
+static double group_seconds(void *context, sw_move_kind kind, uint32_t groups, int64_t operand_bytes)
+{
+	const sw_path_cache *cache = context;
+	const sw_redistribution *how = &cache->planner.how;
+	return how->seconds(how->context, kind, grouping_atoms(&cache->together, groups), operand_bytes);
+}
+
+sw_path_cache *sw_path_cache_new_grouped(const sw_redistribution *how, const uint32_t *groups, int32_t n)
+{
+	sw_path_cache *cache = sw_path_cache_new(how);
+	grouping_init(&cache->together, &cache->atoms, groups, n);
+	planner_init(&cache->by_groups, how);
+	cache->by_groups.how.atoms = &cache->together.groups;
+	cache->by_groups.how.seconds = group_seconds;
+	cache->by_groups.how.context = cache;
+	return cache;
+}
+
+/* Over groups where both ends keep them together, else over atoms. */
+static void find_path(sw_path_cache *cache, sw_shape shape, const sw_layout *from, const sw_layout *to, sw_path *path)
+{
+	sw_layout grouped_from, grouped_to;
+	if (cache->together.groups.n > 0 && grouping_gather(&cache->together, from, &grouped_from) &&
+	    grouping_gather(&cache->together, to, &grouped_to)) {
+		plan_path(&cache->by_groups, shape, &grouped_from, &grouped_to, path);
+		grouping_spread_path(&cache->together, path);
+	} else {
+		plan_path(&cache->planner, shape, from, to, path);
+	}
+}
+
 void sw_path_cache_free(sw_path_cache *cache)
 {
 	if (!cache)
 		return;
+	if (cache->together.groups.n > 0)
+		planner_clear(&cache->by_groups);
 	planner_clear(&cache->planner);
 	sw_map_clear(&cache->index);
 	sw_vec_clear(&cache->paths);
@@ -270,7 +306,7 @@ const sw_path *sw_path_cache_get(sw_path_cache *cache, sw_shape shape, const sw_
 	uint32_t number = sw_map_intern(&cache->index, key, bytes, fresh);
 	if (number == fresh) {
 		sw_path path;
-		plan_path(&cache->planner, shape, from, to, &path);
+		find_path(cache, shape, from, to, &path);
 		sw_vec_push(&cache->paths, keep_path(cache, &path));
 	}
 	return cache->paths.data[number];

@@ -185,8 +185,6 @@ static sw_status write_callees(partitioner *p, const sw_computation *computation
 	for (size_t i = 0; i < computation->ops.len; i++) {
 		const sw_op *op = sw_op_at(p->in, computation->ops.data[i]);
 		if (op->opcode == SW_OP_WHILE) {
-			if (p->computation[op->called[1]] >= 0)
-				continue;
 			sw_status status = write_loop(p, op);
 			if (status != SW_OK)
 				return status;
@@ -233,8 +231,7 @@ sw_status sw_partition(const sw_plan *plan, sw_program **local, sw_error *err)
 	*local = NULL;
 	partitioner p = {.plan = plan, .in = plan->program, .err = err};
 	p.out = sw_program_new(plan->program->name);
-	sw_redistribution how = sw_plan_redistribution(plan->cluster);
-	p.paths = sw_path_cache_new(&how);
+	p.paths = sw_plan_paths(plan->cluster, plan->axes, plan->n_axes);
 	p.computation = sw_alloc(sizeof(int32_t) * (p.in->computations.len + 1));
 	for (size_t c = 0; c < p.in->computations.len; c++)
 		p.computation[c] = -1;

@@ -54,9 +54,10 @@ static int by_weight(const void *a, const void *b)
 	return order ? order : strcmp(x->detail, y->detail);
 }
 
-static void fold_print(fold *f, const char *what, void (*weight)(sw_text *, double), const char *weight_name, sw_text *text)
+static void fold_print(fold *f, const char *what, void (*weight)(sw_text *, double), const char *weight_name,
+                       const char *detail_name, sw_text *text)
 {
-	const char *const headings[] = {what, "count", weight_name, ""};
+	const char *const headings[] = {what, "count", weight_name, detail_name};
 	sw_table table;
 	sw_table_init(&table, 4, headings);
 	if (f->lines.len > 0)
@@ -98,25 +99,31 @@ static const sw_state *axis_state(const sw_layout *layout, uint32_t atoms)
 	return first;
 }
 
-/* "whole", "dim 0 over x", "partial (sum) over y", ... */
+/* "whole", "dim 0 over x and y", "dim 0 over x, partial sum over y", ... */
 static void layout_words(const sw_plan *plan, sw_shape shape, const sw_layout *layout, sw_text *text)
 {
 	size_t before = text->len;
+	const sw_state *last = NULL; /* the one in words so far that an equal one joins */
 	for (int32_t i = 0; i < plan->n_axes; i++) {
 		const sw_state *s = axis_state(layout, plan->axes[i].atoms);
 		if (!s) {
+			text->len = before;
 			sw_layout_print(&plan->cluster->atoms, shape, layout, text);
 			return;
 		}
 		if (s->kind == SW_STATE_B)
 			continue;
-		sw_text_add(text, text->len > before ? ", " : "");
-		if (s->kind == SW_STATE_S)
+		bool joins = last && last->kind == s->kind && last->dim == s->dim;
+		sw_text_add(text, joins || !last ? "" : ", ");
+		if (joins)
+			sw_text_addf(text, " and %s", plan->axes[i].name);
+		else if (s->kind == SW_STATE_S)
 			sw_text_addf(text, "dim %d over %s", s->dim, plan->axes[i].name);
 		else
 			sw_text_addf(text, "partial %s over %s", sw_monoid_name(layout->monoid), plan->axes[i].name);
+		last = s;
 	}
-	if (text->len == before)
+	if (!last)
 		sw_text_add(text, "whole");
 }
 
@@ -126,7 +133,7 @@ static void explain_head(const sw_plan *plan, sw_text *text)
 {
 	sw_text_add(text, "strategy   ");
 	sw_plan_strategy_print(&plan->strategy, text);
-	if (plan->chosen[0])
+	if (plan->strategy.kind == SW_PLAN_AUTO)
 		sw_text_addf(text, " (chosen: %s)", plan->chosen);
 	sw_text_addf(text, "\ncluster    %s, %lld devices; mesh", plan->cluster->name, (long long)plan->cluster->n_devices);
 	for (int32_t i = 0; i < plan->n_axes; i++)
@@ -143,11 +150,11 @@ static void explain_head(const sw_plan *plan, sw_text *text)
 	sw_text_add_bytes(text, (double)plan->predicted.peak_bytes);
 	sw_text_add(text, " at the peak, per device\n");
 	if (plan->model_s > 0) {
-		sw_text_addf(text, "gap        %.2f %% (", plan->gap * 100);
+		sw_text_addf(text, "gap        %.2f %%: ", plan->gap * 100);
 		sw_text_add_seconds(text, plan->model_s);
-		sw_text_add(text, " against a lower bound of ");
+		sw_text_add(text, " in the model that is searched, where nothing takes less than ");
 		sw_text_add_seconds(text, plan->lower_bound_s);
-		sw_text_addf(text, "), relative to %s\n", plan->scope);
+		sw_text_addf(text, "\nsearched   %s%s\n", plan->strategy.kind == SW_PLAN_AUTO ? "" : "this strategy alone; ", plan->scope);
 	}
 	sw_text_add(text, "\n");
 }
@@ -171,7 +178,7 @@ static void explain_inputs(const sw_plan *plan, sw_text *text)
 			sw_text_clear(&detail);
 		}
 	}
-	fold_print(&f, "input", sw_text_add_bytes, "per device", text);
+	fold_print(&f, "input", sw_text_add_bytes, "per device", "layout", text);
 }
 
 static void explain_dots(const sw_plan *plan, sw_text *text)
@@ -186,7 +193,7 @@ static void explain_dots(const sw_plan *plan, sw_text *text)
 		sw_text detail = {0};
 		for (uint32_t k = 0; k < 3; k++) {
 			sw_shape shape = sw_value_shape(program, k < 2 ? op->operands[k] : op->first_result);
-			sw_text_add(&detail, k == 1 ? " x " : k == 2 ? " -> " : "");
+			sw_text_add(&detail, k == 1 ? " * " : k == 2 ? " -> " : "");
 			sw_shape_print(shape, &detail);
 			sw_text_add(&detail, " ");
 			layout_words(plan, shape, &layouts[k], &detail);
@@ -194,7 +201,7 @@ static void explain_dots(const sw_plan *plan, sw_text *text)
 		fold_add(&f, op->name, detail.data, sw_op_flops(program, id) / (double)sw_strategy_share(&plan->cluster->atoms, &plan->strategies[id]));
 		sw_text_clear(&detail);
 	}
-	fold_print(&f, "matmul", sw_text_add_count, "FLOP", text);
+	fold_print(&f, "matmul", sw_text_add_count, "FLOP per device", "left * right -> result", text);
 }
 
 static void explain_collectives(const sw_plan *plan, const sw_program *local, sw_text *text)
@@ -216,7 +223,7 @@ static void explain_collectives(const sw_plan *plan, const sw_program *local, sw
 		sw_text_clear(&detail);
 	}
 	if (f.lines.len > 0)
-		fold_print(&f, "collective", sw_text_add_bytes, "payload", text);
+		fold_print(&f, "collective", sw_text_add_bytes, "payload", "operand, on each device", text);
 }
 
 static void explain_alternatives(const sw_plan *plan, sw_text *text)

@@ -109,7 +109,6 @@ typedef struct sw_planner {
 	sw_roles roles;
 	sw_classes classes;
 	sw_layouts layouts;
-	sw_path_cache *paths;
 	SW_VEC(sw_profile) profiles;
 	sw_map profile_index;
 	SW_VEC(sw_start) starts;
@@ -129,6 +128,7 @@ typedef struct sw_model {
 	sw_arena arena;
 	sw_planner *planner;
 	const sw_mesh *mesh;
+	sw_path_cache *paths;
 	sw_problem problem;
 	SW_VEC(sw_site) sites;
 	SW_VEC(sw_hub) hubs;

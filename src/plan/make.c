@@ -15,19 +15,17 @@ static void add_warnings(sw_plan *plan)
 			                                             missing[o], sw_opcode_name((sw_opcode)o)));
 }
 
-static void planner_init(sw_planner *p, const sw_plan *plan, const sw_sidecar *sidecar, const sw_redistribution *how)
+static void planner_init(sw_planner *p, const sw_plan *plan, const sw_sidecar *sidecar)
 {
 	*p = (sw_planner){.program = plan->program, .cluster = plan->cluster, .rules = plan->rules};
 	sw_arena_init(&p->arena);
 	sw_layouts_copy(&p->layouts, &plan->layouts);
 	sw_roles_init(&p->roles, plan->program, sidecar);
 	sw_classes_init(&p->classes, &p->roles, plan->rules);
-	p->paths = sw_path_cache_new(how);
 }
 
 static void planner_clear(sw_planner *p)
 {
-	sw_path_cache_free(p->paths);
 	sw_classes_clear(&p->classes);
 	sw_roles_clear(&p->roles);
 	sw_layouts_clear(&p->layouts);
@@ -81,9 +79,8 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path, cons
 	plan->strategy = options->strategy;
 	snprintf(plan->scope, sizeof(plan->scope),
 	         "the additive model (no overlap), one split per axis and op from the classes of dots, state and data, at most two axes of adjacent atoms; where memory binds, the model's spans");
-	sw_redistribution how = sw_plan_redistribution(cluster);
 	sw_planner planner;
-	planner_init(&planner, plan, sidecar, &how);
+	planner_init(&planner, plan, sidecar);
 	status = sw_plan_search(&planner, &meshes, options, plan, err);
 	planner_clear(&planner);
 	sw_vec_clear(&meshes);

@@ -61,6 +61,23 @@ sw_redistribution sw_plan_redistribution(const sw_cluster *cluster)
 	                           .local_overhead_s = cluster->device.kernel_overhead_s};
 }
 
+sw_path_cache *sw_plan_paths(const sw_cluster *cluster, const sw_axis *axes, int32_t n_axes)
+{
+	sw_redistribution how = sw_plan_redistribution(cluster);
+	uint32_t groups[SW_MAX_ATOMS];
+	int32_t n = 0, before = -1;
+	for (int32_t i = 0; i < n_axes; i++, before = -1)
+		for (int32_t a = 0; a < cluster->atoms.n; a++) {
+			if (!(axes[i].atoms >> a & 1))
+				continue;
+			if (before < 0 || cluster->atom_level[a] != cluster->atom_level[before])
+				groups[n++] = 0;
+			groups[n - 1] |= 1u << a;
+			before = a;
+		}
+	return n > 0 ? sw_path_cache_new_grouped(&how, groups, n) : sw_path_cache_new(&how);
+}
+
 /* ---- checking ---------------------------------------------------------------------------------------------- */
 
 static sw_status check_op(const sw_plan *plan, sw_id op_id, sw_error *err)

@@ -113,8 +113,10 @@ sw_status sw_plan_verify(const sw_plan *plan, sw_error *err);
 
 /* Layouts that the operands and results of an op have under the plan (regions' included). */
 bool sw_plan_op_layouts(const sw_plan *plan, sw_id op, sw_layout *operands, sw_layout *results);
-/* How the planner and the partitioner price redistribution: `context` must outlive the result. */
+/* How the planner and the partitioner price redistribution; the cluster must outlive the result. */
 sw_redistribution sw_plan_redistribution(const sw_cluster *cluster);
+/* The paths that both take under these axes: the atoms of an axis that lie on one level of the cluster move together. */
+sw_path_cache *sw_plan_paths(const sw_cluster *cluster, const sw_axis *axes, int32_t n_axes);
 
 /* ---- plan file (docs/plan-file.md) ------------------------------------------------------------------- */
 

@@ -166,7 +166,7 @@ static double path_seconds(sw_model *m, sw_shape shape, uint32_t from, uint32_t 
 	sw_monoid a = layouts[from].monoid, b = layouts[to].monoid;
 	if (a != SW_MONOID_NONE && b != SW_MONOID_NONE && a != b)
 		return INFINITY;
-	return sw_path_cache_get(m->planner->paths, shape, &layouts[from], &layouts[to])->seconds;
+	return sw_path_cache_get(m->paths, shape, &layouts[from], &layouts[to])->seconds;
 }
 
 static void key_list(sw_text *key, layout_list l)
@@ -193,6 +193,7 @@ static int32_t table_of(sw_model *m, sw_shape shape, layout_list from, layout_li
 	sw_text key = {0};
 	sw_text_add_n(&key, (const char *)&trips, sizeof(trips));
 	sw_text_add_n(&key, (const char *)&shape.type, sizeof(shape.type));
+	sw_text_add_n(&key, (const char *)&shape.rank, sizeof(shape.rank));
 	for (int32_t d = 0; d < shape.rank; d++)
 		sw_text_add_n(&key, (const char *)&shape.dims[d], sizeof(int64_t));
 	key_list(&key, from);
@@ -352,6 +353,7 @@ static bool memory_matters(const sw_program *program, int64_t capacity)
 void sw_model_init(sw_model *m, sw_planner *planner, const sw_mesh *mesh, int64_t memory_bytes)
 {
 	*m = (sw_model){.planner = planner, .mesh = mesh};
+	m->paths = sw_plan_paths(planner->cluster, mesh->axes, mesh->n_axes);
 	sw_arena_init(&m->arena);
 	sw_problem_init(&m->problem);
 	m->problem.capacity = memory_bytes;
@@ -378,6 +380,7 @@ void sw_model_clear(sw_model *m)
 	sw_vec_clear(&m->sites);
 	sw_vec_clear(&m->hubs);
 	sw_map_clear(&m->tables);
+	sw_path_cache_free(m->paths);
 	sw_arena_clear(&m->arena);
 }
 

@@ -365,17 +365,20 @@ static void key_shape(sw_text *key, sw_shape shape)
 		sw_text_add_n(key, (const char *)shape.dims, sizeof(int64_t) * (size_t)shape.rank);
 }
 
+/* Computations that reduce alike are alike; any other is like itself alone, for it has its own price. */
 static void key_op(const sw_planner *p, sw_id op_id, sw_text *key)
 {
 	const sw_op *op = sw_op_at(p->program, op_id);
-	sw_text_add_n(key, (const char *)&op->opcode, sizeof(op->opcode));
+	const uint32_t numbers[] = {op->opcode, op->n_operands, op->n_results, op->n_called};
+	sw_text_add_n(key, (const char *)numbers, sizeof(numbers));
 	for (uint32_t k = 0; k < op->n_operands; k++)
 		key_shape(key, sw_value_shape(p->program, op->operands[k]));
 	for (uint32_t k = 0; k < op->n_results; k++)
 		key_shape(key, sw_value_shape(p->program, op->first_result + k));
 	for (uint32_t k = 0; k < op->n_called; k++) {
 		sw_monoid monoid = sw_computation_monoid(p->program, op->called[k]);
-		sw_text_add_n(key, (const char *)&monoid, sizeof(monoid));
+		const int32_t like[] = {(int32_t)monoid, monoid == SW_MONOID_NONE ? op->called[k] : 0};
+		sw_text_add_n(key, (const char *)like, sizeof(like));
 	}
 	if (op->opcode != SW_OP_CONSTANT) /* all constants of a shape are alike */
 		sw_attributes_key((sw_opcode)op->opcode, op->attrs, key);

@@ -3,8 +3,8 @@
  *
  * forward: calls and fusions are walked into, ops that only rename their operand are replaced by it, an op equal to an
  * earlier one of the same computation by that one, and a reducer by the first that does the same.
- * prune: what no result needs is left out.
- * O(ops with calls written out); programs that would have more than MAX_OPS of them are refused.
+ * prune: what no result needs is left out, and each loop gets a condition and a body of its own.
+ * O(ops with calls and loops written out); programs that would have more than MAX_OPS of them are refused.
  */
 #include "rewrite/rewrite.h"
 
@@ -39,7 +39,8 @@ static bool is_inlined(const sw_op *op)
 typedef struct reach {
 	SW_VEC(int32_t) order; /* callees first */
 	bool *seen, *stays;    /* stays: the entry, and what ops other than calls refer to */
-	int64_t *ops;          /* with those of the computations that it calls, up to MAX_OPS + 1 */
+	bool *shared;          /* the entry, and what ops other than calls and loops refer to */
+	int64_t *ops;          /* with those of calls and loops written out, up to MAX_OPS + 1 */
 	int32_t *depth;        /* of calls within calls */
 } reach;
 
@@ -78,9 +79,11 @@ static void look_at_calls(const sw_program *in, int32_t c, reach *r)
 		for (uint32_t k = 0; k < op->n_called; k++) {
 			int32_t callee = op->called[k];
 			r->depth[c] = SW_MAX(r->depth[c], r->depth[callee] + 1);
-			if (is_inlined(op))
+			if (is_inlined(op) || op->opcode == SW_OP_WHILE)
 				ops = SW_MIN(ops + r->ops[callee], MAX_OPS + 1);
 			else
+				r->shared[callee] = true;
+			if (!is_inlined(op))
 				r->stays[callee] = true;
 		}
 	}
@@ -93,22 +96,23 @@ static sw_status check_size(const sw_program *in, const reach *r, sw_error *err)
 	if (r->depth[in->entry] > MAX_CALL_DEPTH)
 		return too_deep(in, in->entry, err);
 	for (size_t n = 0; n < r->order.len; n++)
-		ops += r->stays[r->order.data[n]] ? r->ops[r->order.data[n]] : 0;
+		ops += r->shared[r->order.data[n]] ? r->ops[r->order.data[n]] : 0;
 	if (ops <= MAX_OPS)
 		return SW_OK;
 	return sw_fail(err, SW_ERR_INPUT,
-	               "program '%s': with its calls written out it has more than %d ops", in->name,
+	               "program '%s': with its calls and loops written out it has more than %d ops", in->name,
 	               MAX_OPS);
 }
 
 static sw_status reach_init(reach *r, const sw_program *in, sw_error *err)
 {
 	size_t n = in->computations.len;
-	*r = (reach){.seen = sw_alloc(2 * n),
+	*r = (reach){.seen = sw_alloc(3 * n),
 	             .ops = sw_alloc(n * sizeof(*r->ops)),
 	             .depth = sw_alloc(n * sizeof(*r->depth))};
 	r->stays = r->seen + n;
-	r->stays[in->entry] = true;
+	r->shared = r->stays + n;
+	r->stays[in->entry] = r->shared[in->entry] = true;
 	sw_status status = visit(in, in->entry, 0, r, err);
 	if (status != SW_OK)
 		return status;
@@ -419,55 +423,63 @@ static void mark_live(const sw_program *in, int32_t c, bool *live, bool *effects
 	}
 }
 
-static void prune_computation(rewriter *pass, int32_t c, const bool *live)
+typedef SW_VEC(int32_t) computation_list;
+static int32_t prune_computation(rewriter *pass, int32_t c, const bool *live);
+
+/* Lists the copies of what the live ops call, in order. A loop has its computations for itself: how their values lie is one
+ * decision per computation, and two loops may want two. */
+static void prune_callees(rewriter *pass, int32_t c, const bool *live, computation_list *copies)
 {
 	const sw_computation *computation = &pass->in->computations.data[c];
-	int32_t to = pass->computation[c] = sw_build_computation(pass->out, computation->name);
+	for (size_t i = 0; i < computation->ops.len; i++) {
+		const sw_op *op = sw_op_at(pass->in, computation->ops.data[i]);
+		for (uint32_t k = 0; live[computation->ops.data[i]] && k < op->n_called; k++) {
+			int32_t *shared = &pass->computation[op->called[k]];
+			if (op->opcode != SW_OP_WHILE && *shared < 0)
+				*shared = prune_computation(pass, op->called[k], live);
+			sw_vec_push(copies, op->opcode == SW_OP_WHILE
+			                            ? prune_computation(pass, op->called[k], live)
+			                            : *shared);
+		}
+	}
+}
+
+static int32_t prune_computation(rewriter *pass, int32_t c, const bool *live)
+{
+	const sw_computation *computation = &pass->in->computations.data[c];
+	computation_list called = {0};
+	prune_callees(pass, c, live, &called);
+	int32_t to = sw_build_computation(pass->out, computation->name);
 	SW_VEC(sw_id) operands = {0};
-	SW_VEC(int32_t) called = {0};
+	size_t next = 0; /* of `called` */
 	for (size_t i = 0; i < computation->ops.len && pass->status == SW_OK; i++) {
 		const sw_op *op = sw_op_at(pass->in, computation->ops.data[i]);
 		if (!live[computation->ops.data[i]])
 			continue;
-		operands.len = called.len = 0;
+		operands.len = 0;
 		for (uint32_t k = 0; k < op->n_operands; k++)
 			sw_vec_push(&operands, pass->value[op->operands[k]]);
-		for (uint32_t k = 0; k < op->n_called; k++)
-			sw_vec_push(&called, pass->computation[op->called[k]]);
-		copy_op(pass, to, computation->ops.data[i], operands.data, called.data);
+		copy_op(pass, to, computation->ops.data[i], operands.data,
+		        op->n_called ? &called.data[next] : NULL);
+		next += op->n_called;
 	}
 	if (pass->status == SW_OK)
 		set_results(pass, c, to);
 	sw_vec_clear(&operands);
 	sw_vec_clear(&called);
+	return to;
 }
 
-/* Computations that only dead ops refer to go as well: callers are marked before their callees are looked at. */
-static void mark_called(const sw_program *in, int32_t c, const bool *live, bool *called)
-{
-	const sw_computation *computation = &in->computations.data[c];
-	for (size_t i = 0; called[c] && i < computation->ops.len; i++) {
-		const sw_op *op = sw_op_at(in, computation->ops.data[i]);
-		for (uint32_t k = 0; live[computation->ops.data[i]] && k < op->n_called; k++)
-			called[op->called[k]] = true;
-	}
-}
-
+/* Computations that only dead ops refer to go as well. */
 static sw_status prune(const sw_program *in, sw_program **out, sw_error *err)
 {
 	rewriter pass;
 	pass_init(&pass, in, err);
 	int32_t n = (int32_t)in->computations.len; /* as forward wrote them, callees first */
-	bool *live = sw_alloc(in->ops.len + 1), *effects = sw_alloc(2 * (size_t)n), *called = effects + n;
+	bool *live = sw_alloc(in->ops.len + 1), *effects = sw_alloc((size_t)n);
 	for (int32_t c = 0; c < n; c++)
 		mark_live(in, c, live, effects);
-	called[in->entry] = true;
-	for (int32_t c = n; c-- > 0;)
-		mark_called(in, c, live, called);
-	for (int32_t c = 0; c < n && pass.status == SW_OK; c++)
-		if (called[c])
-			prune_computation(&pass, c, live);
-	pass.out->entry = pass.computation[in->entry];
+	pass.out->entry = prune_computation(&pass, in->entry, live);
 	free(live);
 	free(effects);
 	return pass_finish(&pass, out);

@@ -83,6 +83,7 @@ typedef struct sw_verify_result {
 	SW_VEC(sw_verify_row) rows; /* per output */
 	int64_t payload_bytes;      /* counted, of the rank that sends most */
 	int64_t predicted_payload_bytes;
+	bool payload_by_data;       /* a loop runs until the data end it: the payload may be another than predicted */
 } sw_verify_result;
 /* Serial beside partitioned on random inputs; every device's part of every output is compared. */
 sw_status sw_run_verify(const sw_plan *plan, const sw_sidecar *sidecar, uint64_t seed, sw_verify_result *result, sw_error *err);

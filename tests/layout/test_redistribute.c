@@ -1,5 +1,6 @@
 /* Redistribution: cheapest among all paths, right on real data, within memory, and always the same. */
 #include "layout/layouts.h"
+#include "layout/together.h"
 
 #include <math.h>
 #include <string.h>
@@ -389,6 +390,50 @@ static void the_cache_gives_the_path_that_a_fresh_search_gives(void **state)
 	sw_path_cache_free(NULL);
 }
 
+/* Paths over groups of atoms move real data, stay over groups, and are no better than paths over the atoms themselves. */
+static void groups_of_atoms_move_together(void **state)
+{
+	const int64_t dims[] = {16, 8, 4};
+	const uint32_t masks[] = {3, 12};
+	sw_atoms atoms = parse_atoms("2,2,2,2");
+	sw_shape shape = make_shape(3, dims);
+	grouping groups;
+	sw_redistribution how = {&atoms, plain_seconds, &atoms, 1e12, 0, 0};
+	sw_path_cache *grouped = sw_path_cache_new_grouped(&how, masks, 2), *single = sw_path_cache_new(&how);
+	double *whole = sw_alloc(sizeof(double) * (size_t)sw_shape_elements(shape));
+	sw_rng rng = {5, 0};
+	int moves = 0;
+	(void)state;
+	grouping_init(&groups, &atoms, masks, 2);
+	for (int64_t i = 0; i < sw_shape_elements(shape); i++)
+		whole[i] = (double)(i % 97);
+	for (int i = 0; i < 300; i++) {
+		sw_layout ends[2], small;
+		for (int k = 0; k < 2; k++) {
+			small = random_layout(&rng, &groups.groups, shape);
+			grouping_spread(&groups, &small, &ends[k]);
+			assert_true(sw_layout_valid(&atoms, shape, &ends[k]));
+		}
+		const sw_path *path = sw_path_cache_get(grouped, shape, &ends[0], &ends[1]);
+		assert_true(path->seconds >= sw_path_cache_get(single, shape, &ends[0], &ends[1])->seconds * (1 - 1e-6));
+		sw_monoid monoid = ends[0].monoid ? ends[0].monoid : ends[1].monoid;
+		parts p = make_parts(&atoms, shape, &ends[0], whole, (uint64_t)i, monoid);
+		const sw_layout *before = &ends[0];
+		for (int32_t m = 0; m < path->n; m++, moves++) {
+			assert_true(grouping_gather(&groups, &path->moves[m].after, &small));
+			apply_move(&atoms, shape, before, &path->moves[m], monoid, &p);
+			before = &path->moves[m].after;
+		}
+		assert_true(sw_layout_equal(before, &ends[1]));
+		assert_true(parts_match(&atoms, shape, &ends[1], &p, whole, monoid));
+		free_parts(&p);
+	}
+	assert_true(moves > 300);
+	free(whole);
+	sw_path_cache_free(grouped);
+	sw_path_cache_free(single);
+}
+
 static double never(void *context, sw_move_kind kind, uint32_t atoms, int64_t bytes)
 {
 	(void)context, (void)kind, (void)atoms, (void)bytes;
@@ -424,6 +469,7 @@ int main(void)
 		cmocka_unit_test(many_atoms_are_never_worse_than_by_way_of_b),
 		cmocka_unit_test(memory_bounds_every_move),
 		cmocka_unit_test(the_cache_gives_the_path_that_a_fresh_search_gives),
+		cmocka_unit_test(groups_of_atoms_move_together),
 		cmocka_unit_test(what_the_model_forbids_is_not_done),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

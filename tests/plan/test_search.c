@@ -196,6 +196,37 @@ static void the_summary_has_the_keys_that_scripts_rely_on(void **state)
 	close_planned(&p);
 }
 
+/* The shapes of both ops read alike in a row: s32[], five times f32[8]. */
+static void ops_whose_shapes_read_alike_but_end_elsewhere_are_told_apart(void **state)
+{
+	static const char hlo[] =
+		"HloModule branches\n"
+		"one { p = f32[8] parameter(0)  ROOT r = (f32[8], f32[8]) tuple(p, p) }\n"
+		"two { p = f32[8] parameter(0)  q = f32[8] negate(p)  ROOT r = (f32[8], f32[8]) tuple(p, q) }\n"
+		"same { ROOT p = f32[8] parameter(0) }\n"
+		"sum {\n"
+		"  p = (f32[8], f32[8]) parameter(0)\n"
+		"  a = f32[8] get-tuple-element(p), index=0\n"
+		"  b = f32[8] get-tuple-element(p), index=1\n"
+		"  ROOT r = f32[8] add(a, b)\n"
+		"}\n"
+		"ENTRY e {\n"
+		"  i = s32[] parameter(0)\n"
+		"  x = f32[8] parameter(1)\n"
+		"  c = (f32[8], f32[8]) conditional(i, x, x, x), branch_computations={one, two, one}\n"
+		"  a = f32[8] get-tuple-element(c), index=0\n"
+		"  b = f32[8] get-tuple-element(c), index=1\n"
+		"  t = (f32[8], f32[8]) tuple(a, b)\n"
+		"  ROOT y = f32[8] conditional(i, a, b, t), branch_computations={same, same, sum}\n"
+		"}\n";
+	planned p;
+	(void)state;
+	open_text(hlo, "local-2x2.yaml", &p);
+	make_plan(&p, "auto");
+	make_plan(&p, "dp");
+	close_planned(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -206,6 +237,7 @@ int main(void)
 		cmocka_unit_test(an_impossible_limit_is_a_clear_no),
 		cmocka_unit_test(one_device_moves_nothing),
 		cmocka_unit_test(where_nothing_divides_there_still_is_a_plan),
+		cmocka_unit_test(ops_whose_shapes_read_alike_but_end_elsewhere_are_told_apart),
 		cmocka_unit_test(explain_names_what_matters),
 		cmocka_unit_test(the_summary_has_the_keys_that_scripts_rely_on),
 	};

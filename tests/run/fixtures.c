@@ -26,17 +26,31 @@ static void make_cluster(int devices, sw_cluster *cluster)
 	sw_text_clear(&text);
 }
 
+static void make_plan(fixture *f, const char *path, int devices, const char *strategy)
+{
+	sw_error err = {0};
+	sw_plan_options options = {.quiet = true, .measure = sw_partition_measure};
+	make_cluster(devices, &f->cluster);
+	assert_ok(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
+	assert_ok(sw_plan_make(f->program, path, &f->sidecar, &f->cluster, &options, &f->plan, &err), &err);
+}
+
 void fixture_init(fixture *f, const char *name, int devices, const char *strategy)
 {
 	char path[256];
 	sw_error err = {0};
-	sw_plan_options options = {.quiet = true, .measure = sw_partition_measure};
 	snprintf(path, sizeof(path), SW_SOURCE_DIR "/tests/programs/%s.hlo.gz", name);
 	assert_ok(sw_read_program(path, &f->program, &err), &err);
 	assert_ok(sw_sidecar_find(path, f->program, &f->sidecar, &err), &err);
-	make_cluster(devices, &f->cluster);
-	assert_ok(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
-	assert_ok(sw_plan_make(f->program, path, &f->sidecar, &f->cluster, &options, &f->plan, &err), &err);
+	make_plan(f, path, devices, strategy);
+}
+
+void fixture_init_text(fixture *f, const char *hlo, int devices, const char *strategy)
+{
+	sw_error err = {0};
+	assert_ok(sw_read_hlo(hlo, strlen(hlo), "test.hlo", &f->program, &err), &err);
+	sw_sidecar_default(f->program, &f->sidecar);
+	make_plan(f, "test.hlo", devices, strategy);
 }
 
 void fixture_clear(fixture *f)

@@ -14,6 +14,8 @@ typedef struct fixture {
 
 /* tests/programs/NAME.hlo.gz on `devices` devices of one level. Asserts that all goes well. */
 void fixture_init(fixture *f, const char *name, int devices, const char *strategy);
+/* The same with HLO text and its default sidecar. */
+void fixture_init_text(fixture *f, const char *hlo, int devices, const char *strategy);
 void fixture_clear(fixture *f);
 
 /* A file in a scratch directory of this process; valid until the next call. */

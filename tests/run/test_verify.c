@@ -64,6 +64,48 @@ static void a_wrong_prediction_is_found(void **state)
 	fixture_clear(&f);
 }
 
+/* The norm that ends the loop is summed over the devices once a turn. */
+static void the_bytes_of_a_loop_that_the_data_end_are_not_held_against_the_plan(void **state)
+{
+	(void)state;
+	static const char hlo[] =
+		"HloModule halve\n"
+		"add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }\n"
+		"body {\n"
+		"  p = (f32[8,16]) parameter(0)\n"
+		"  x = f32[8,16] get-tuple-element(p), index=0\n"
+		"  half = f32[] constant(0.5)\n"
+		"  h = f32[8,16] broadcast(half), dimensions={}\n"
+		"  y = f32[8,16] multiply(x, h)\n"
+		"  ROOT r = (f32[8,16]) tuple(y)\n"
+		"}\n"
+		"large {\n"
+		"  p = (f32[8,16]) parameter(0)\n"
+		"  x = f32[8,16] get-tuple-element(p), index=0\n"
+		"  zero = f32[] constant(0)\n"
+		"  xx = f32[8,16] multiply(x, x)\n"
+		"  norm = f32[] reduce(xx, zero), dimensions={0,1}, to_apply=add\n"
+		"  one = f32[] constant(1)\n"
+		"  ROOT c = pred[] compare(norm, one), direction=GT\n"
+		"}\n"
+		"ENTRY e {\n"
+		"  x = f32[8,16] parameter(0)\n"
+		"  t = (f32[8,16]) tuple(x)\n"
+		"  w = (f32[8,16]) while(t), condition=large, body=body\n"
+		"  ROOT y = f32[8,16] get-tuple-element(w), index=0\n"
+		"}\n";
+	fixture f;
+	sw_verify_result result;
+	sw_error err;
+	fixture_init_text(&f, hlo, 4, "dp");
+	assert_int_equal(sw_run_verify(f.plan, &f.sidecar, 1, &result, &err), SW_OK);
+	assert_true(result.payload_by_data);
+	assert_int_not_equal(result.payload_bytes, result.predicted_payload_bytes);
+	assert_true(result.ok);
+	sw_verify_result_clear(&result);
+	fixture_clear(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -71,6 +113,7 @@ int main(void)
 		cmocka_unit_test(programs_hold_on_every_number_of_devices),
 		cmocka_unit_test(bf16_holds_within_its_own_roundings),
 		cmocka_unit_test(a_wrong_prediction_is_found),
+		cmocka_unit_test(the_bytes_of_a_loop_that_the_data_end_are_not_held_against_the_plan),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
