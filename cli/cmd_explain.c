@@ -27,7 +27,7 @@ static sw_status explain(cli *c, sw_error *err)
 	if (status == SW_OK) {
 		sw_text text = {0};
 		use_sidecar_names(&loaded);
-		sw_plan_explain(loaded.plan, local, &text);
+		sw_plan_explain(loaded.plan, local, c->values.verbose, &text);
 		cli_print(c, &text);
 		c->result = sw_plan_summary(loaded.plan);
 	}

@@ -36,7 +36,8 @@ static void add_table(sw_verify_result *result, size_t shown, sw_text *text)
 	static const char *const headings[] = {"output", "error", "allowed", "unit", ""};
 	sw_table table;
 	sw_table_init(&table, SW_COUNT(headings), headings);
-	qsort(result->rows.data, result->rows.len, sizeof(*result->rows.data), compare_rows);
+	if (result->rows.len > 0)
+		qsort(result->rows.data, result->rows.len, sizeof(*result->rows.data), compare_rows);
 	for (size_t i = 0; i < result->rows.len && (i < shown || !result->rows.data[i].ok); i++) {
 		const sw_verify_row *row = &result->rows.data[i];
 		sw_table_cell(&table, "%s", row->name);

@@ -3,6 +3,7 @@
 
 #include "frontend/lexer.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +41,9 @@ static bool begins_mlir(sw_lexer *lexer)
 	for (size_t i = 0; i < SW_COUNT(words); i++)
 		if (sw_span_is(word, words[i]))
 			return true;
-	return c == '#' || c == '!' || c == '"'; /* #loc = ..., !alias = ..., "builtin.module"() */
+	if (c == '#' || c == '!') /* #loc = ..., !alias = ...; but not "# heading" or "#!/bin/sh" */
+		return lexer->at + 1 < lexer->end && isalpha((unsigned char)lexer->at[1]);
+	return c == '"'; /* "builtin.module"() */
 }
 
 static format recognise(const char *text, size_t length)

@@ -188,7 +188,7 @@ typedef struct factor_list {
 
 static void end_run(factor_list *list)
 {
-	if (list->run > 1) {
+	if (list->run != 1) {
 		list->extents[list->n] = list->run;
 		list->atom_of[list->n++] = -1;
 	}

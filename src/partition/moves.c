@@ -16,9 +16,9 @@ typedef struct digit_view {
 	int32_t n;                     /* factors of all dimensions, in order */
 	int64_t extent[MAX_DIGITS];
 	int32_t atom[MAX_DIGITS];      /* whose digit, -1: none of the mask's */
-	int32_t rank;
-	int64_t rest[SW_MAX_RANK + 1]; /* [0]: the group; [1 + d]: dimension d without the digits */
-	int64_t local[SW_MAX_RANK];    /* dims of the local data */
+	int32_t rank, n_led;
+	int64_t led[SW_MAX_RANK];   /* [0]: the group; then the dimensions without the digits; too many: the last two are one */
+	int64_t local[SW_MAX_RANK]; /* dims of the local data */
 } digit_view;
 
 static void view_init(digit_view *view, const sw_atoms *atoms, sw_shape whole, const sw_layout *in,
@@ -26,15 +26,17 @@ static void view_init(digit_view *view, const sw_atoms *atoms, sw_shape whole, c
 {
 	view->n = 0;
 	view->rank = whole.rank;
-	view->rest[0] = sw_atoms_group_size(atoms, mask);
+	view->n_led = 1;
+	view->led[0] = sw_atoms_group_size(atoms, mask);
 	sw_layout_local_dims(atoms, whole, in, view->local);
 	for (int32_t d = 0; d < whole.rank; d++) {
 		int32_t n = sw_layout_local_digits(atoms, whole, in, digits, mask, d, view->extent + view->n,
 		                                   view->atom + view->n);
-		view->rest[1 + d] = 1;
+		if (view->n_led < SW_MAX_RANK)
+			view->led[view->n_led++] = 1;
 		for (int32_t k = view->n; k < view->n + n; k++)
 			if (view->atom[k] < 0)
-				view->rest[1 + d] *= view->extent[k];
+				view->led[view->n_led - 1] *= view->extent[k];
 		view->n += n;
 	}
 }
@@ -102,7 +104,7 @@ static sw_id lead(sw_coordinates *at, const digit_view *view, sw_id x)
 		x = reshape(at, x, extent, rank);
 		x = sw_emit_transpose(at->out, at->computation, x, permutation);
 	}
-	return reshape(at, x, view->rest, view->rank + 1);
+	return reshape(at, x, view->led, view->n_led);
 }
 
 /* The inverse of lead: [group, rest...] to the local data. */
@@ -133,19 +135,21 @@ static sw_id lower_all_gather(sw_coordinates *at, sw_shape whole, const sw_layou
 {
 	digit_view after;
 	view_init(&after, at->atoms, whole, &move->after, before, move->atoms);
-	int64_t one[SW_MAX_RANK + 1];
-	memcpy(one, after.rest, sizeof(one));
+	int64_t one[SW_MAX_RANK];
+	memcpy(one, after.led, sizeof(one));
 	one[0] = 1;
-	x = reshape(at, x, one, whole.rank + 1);
+	x = reshape(at, x, one, after.n_led);
 	return settle(at, &after, collective(at, SW_OP_ALL_GATHER, SW_MONOID_NONE, move->atoms, x));
 }
 
 static sw_id lower_reduce_scatter(sw_coordinates *at, sw_shape whole, const sw_layout *before, const sw_move *move, sw_id x)
 {
 	digit_view view;
+	int64_t dims[SW_MAX_RANK];
 	view_init(&view, at->atoms, whole, before, &move->after, move->atoms);
+	sw_layout_local_dims(at->atoms, whole, &move->after, dims);
 	x = collective(at, SW_OP_REDUCE_SCATTER, before->monoid, move->atoms, lead(at, &view, x));
-	return reshape(at, x, view.rest + 1, whole.rank);
+	return reshape(at, x, dims, whole.rank);
 }
 
 static sw_id lower_all_to_all(sw_coordinates *at, sw_shape whole, const sw_layout *before, const sw_move *move, sw_id x)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_LINES 12
+#define MOST_LINES ((size_t)12) /* of a table that is not whole */
 
 /* One line of a folded table, and what it sums up. */
 typedef struct fold_line {
@@ -17,6 +17,7 @@ typedef struct fold_line {
 	double weight; /* the table is sorted by it, largest first */
 } fold_line;
 typedef struct fold {
+	size_t most_lines;
 	sw_arena arena;
 	sw_map index;
 	SW_VEC(fold_line) lines;
@@ -62,7 +63,7 @@ static void fold_print(fold *f, const char *what, void (*weight)(sw_text *, doub
 	sw_table_init(&table, 4, headings);
 	if (f->lines.len > 0)
 		qsort(f->lines.data, f->lines.len, sizeof(fold_line), by_weight);
-	for (size_t i = 0; i < f->lines.len && i < MOST_LINES; i++) {
+	for (size_t i = 0; i < f->lines.len && i < f->most_lines; i++) {
 		const fold_line *line = &f->lines.data[i];
 		sw_text amount = {0};
 		weight(&amount, line->weight);
@@ -73,8 +74,8 @@ static void fold_print(fold *f, const char *what, void (*weight)(sw_text *, doub
 		sw_text_clear(&amount);
 	}
 	sw_table_add_to(&table, text);
-	if (f->lines.len > MOST_LINES)
-		sw_text_addf(text, "  ... and %zu more\n", f->lines.len - MOST_LINES);
+	if (f->lines.len > f->most_lines)
+		sw_text_addf(text, "  ... and %zu more\n", f->lines.len - f->most_lines);
 	sw_text_add(text, "\n");
 	sw_table_clear(&table);
 	sw_map_clear(&f->index);
@@ -159,10 +160,10 @@ static void explain_head(const sw_plan *plan, sw_text *text)
 	sw_text_add(text, "\n");
 }
 
-static void explain_inputs(const sw_plan *plan, sw_text *text)
+static void explain_inputs(const sw_plan *plan, size_t most_lines, sw_text *text)
 {
 	const sw_program *program = plan->program;
-	fold f = {0};
+	fold f = {.most_lines = most_lines};
 	const sw_computation *entry = sw_entry(program);
 	for (size_t i = 0; i < entry->parameters.len; i++) {
 		const sw_op *op = sw_op_at(program, entry->parameters.data[i]);
@@ -181,10 +182,10 @@ static void explain_inputs(const sw_plan *plan, sw_text *text)
 	fold_print(&f, "input", sw_text_add_bytes, "per device", "layout", text);
 }
 
-static void explain_dots(const sw_plan *plan, sw_text *text)
+static void explain_dots(const sw_plan *plan, size_t most_lines, sw_text *text)
 {
 	const sw_program *program = plan->program;
-	fold f = {0};
+	fold f = {.most_lines = most_lines};
 	for (sw_id id = 0; id < program->ops.len; id++) {
 		const sw_op *op = sw_op_at(program, id);
 		sw_layout layouts[3];
@@ -204,9 +205,9 @@ static void explain_dots(const sw_plan *plan, sw_text *text)
 	fold_print(&f, "matmul", sw_text_add_count, "FLOP per device", "left * right -> result", text);
 }
 
-static void explain_collectives(const sw_plan *plan, const sw_program *local, sw_text *text)
+static void explain_collectives(const sw_plan *plan, const sw_program *local, size_t most_lines, sw_text *text)
 {
-	fold f = {0};
+	fold f = {.most_lines = most_lines};
 	for (sw_id id = 0; id < local->ops.len; id++) {
 		const sw_op *op = sw_op_at(local, id);
 		if (sw_opcode_class((sw_opcode)op->opcode) != SW_CLASS_COLLECTIVE || op->n_operands == 0)
@@ -253,13 +254,14 @@ static void explain_alternatives(const sw_plan *plan, sw_text *text)
 	sw_table_clear(&table);
 }
 
-void sw_plan_explain(const sw_plan *plan, const sw_program *local, sw_text *text)
+void sw_plan_explain(const sw_plan *plan, const sw_program *local, bool whole_tables, sw_text *text)
 {
+	size_t most_lines = whole_tables ? SIZE_MAX : MOST_LINES;
 	explain_head(plan, text);
-	explain_inputs(plan, text);
-	explain_dots(plan, text);
+	explain_inputs(plan, most_lines, text);
+	explain_dots(plan, most_lines, text);
 	if (local)
-		explain_collectives(plan, local, text);
+		explain_collectives(plan, local, most_lines, text);
 	explain_alternatives(plan, text);
 	for (size_t i = 0; i < plan->warnings.len; i++)
 		sw_text_addf(text, "%swarning: %s\n", i == 0 ? "\n" : "", plan->warnings.data[i]);

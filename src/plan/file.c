@@ -277,15 +277,16 @@ static sw_status read_program(reading *r)
 		status = open_program(r, path, &program);
 	if (status != SW_OK)
 		return status;
-	uint64_t found = sw_program_hash(program);
-	if (found != strtoull(hash, NULL, 16))
-		status = sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0,
-		                    "this plan was made for another program: %s has hash %016" PRIx64 ", the plan says %s; plan it again", path, found, hash);
-	if (status == SW_OK)
-		status = sw_rewrite_canonical(program, &canonical, r->err);
+	status = sw_rewrite_canonical(program, &canonical, r->err);
 	sw_program_free(program);
 	if (status != SW_OK)
 		return status;
+	uint64_t found = sw_program_hash(canonical);
+	if (found != strtoull(hash, NULL, 16)) {
+		sw_program_free(canonical);
+		return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0,
+		                  "this plan was made for another program: %s has hash %016" PRIx64 ", the plan says %s; plan it again", path, found, hash);
+	}
 	r->plan = sw_plan_new(canonical, path, r->cluster);
 	r->plan->program_hash = found;
 	return SW_OK;

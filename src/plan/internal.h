@@ -113,6 +113,9 @@ typedef struct sw_planner {
 	sw_map profile_index;
 	SW_VEC(sw_start) starts;
 } sw_planner;
+/* What does not depend on the mesh (make.c). The plan and its program must outlive the planner. */
+void sw_planner_init(sw_planner *planner, const sw_plan *plan, const sw_sidecar *sidecar);
+void sw_planner_clear(sw_planner *planner);
 /* Number of the site's profile under the mesh. */
 int32_t sw_profile_of(sw_planner *planner, const sw_mesh *mesh, sw_site_kind kind, uint32_t index);
 bool sw_candidate_strategy(const sw_atoms *atoms, const sw_mesh *mesh, const sw_rule *rule,

@@ -3,8 +3,22 @@
  */
 #include "plan/internal.h"
 
+static bool splits_some_op(const sw_plan *plan)
+{
+	for (size_t i = 0; i < plan->program->ops.len; i++)
+		for (int32_t a = 0; a < plan->strategies[i].n; a++)
+			if (plan->strategies[i].atom[a].kind == SW_CHOICE_SPLIT)
+				return true;
+	return false;
+}
+
 static void add_warnings(sw_plan *plan)
 {
+	if (plan->cluster->n_devices > 1 && !splits_some_op(plan))
+		sw_vec_push(&plan->warnings, sw_arena_printf(&plan->arena, "every device does the whole step: %s",
+		                                             plan->strategy.kind == SW_PLAN_AUTO
+		                                                     ? "nothing faster was found"
+		                                                     : "the devices divide nothing that this strategy splits"));
 	int32_t missing[SW_OPCODE_COUNT] = {0};
 	for (size_t i = 0; i < plan->program->ops.len; i++)
 		if (plan->rules[i]->missing)
@@ -15,7 +29,7 @@ static void add_warnings(sw_plan *plan)
 			                                             missing[o], sw_opcode_name((sw_opcode)o)));
 }
 
-static void planner_init(sw_planner *p, const sw_plan *plan, const sw_sidecar *sidecar)
+void sw_planner_init(sw_planner *p, const sw_plan *plan, const sw_sidecar *sidecar)
 {
 	*p = (sw_planner){.program = plan->program, .cluster = plan->cluster, .rules = plan->rules};
 	sw_arena_init(&p->arena);
@@ -24,7 +38,7 @@ static void planner_init(sw_planner *p, const sw_plan *plan, const sw_sidecar *s
 	sw_classes_init(&p->classes, &p->roles, plan->rules);
 }
 
-static void planner_clear(sw_planner *p)
+void sw_planner_clear(sw_planner *p)
 {
 	sw_classes_clear(&p->classes);
 	sw_roles_clear(&p->roles);
@@ -75,21 +89,22 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path, cons
 		return status;
 	}
 	sw_plan *plan = sw_plan_new(canonical, program_path, cluster);
-	plan->program_hash = sw_program_hash(program);
+	plan->program_hash = sw_program_hash(canonical);
 	plan->strategy = options->strategy;
 	snprintf(plan->scope, sizeof(plan->scope),
-	         "the additive model (no overlap), one split per axis and op from the classes of dots, state and data, at most two axes of adjacent atoms; where memory binds, the model's spans");
+	         "plans on a mesh of at most two axes in which communication does not hide behind compute");
 	sw_planner planner;
-	planner_init(&planner, plan, sidecar);
+	sw_planner_init(&planner, plan, sidecar);
 	status = sw_plan_search(&planner, &meshes, options, plan, err);
-	planner_clear(&planner);
+	sw_planner_clear(&planner);
 	sw_vec_clear(&meshes);
-	add_warnings(plan);
 	plan->planning_s = sw_now_s() - start_s;
-	if (status == SW_OK)
+	if (status == SW_OK) {
+		add_warnings(plan);
 		*result = plan;
-	else
+	} else {
 		sw_plan_free(plan);
+	}
 	return status;
 }
 
@@ -101,7 +116,7 @@ sw_status sw_plan_replicated(const sw_program *program, const sw_cluster *cluste
 	if (status != SW_OK)
 		return status;
 	sw_plan *plan = sw_plan_new(canonical, program->source, cluster);
-	plan->program_hash = sw_program_hash(program);
+	plan->program_hash = sw_program_hash(canonical);
 	plan->strategy.kind = SW_PLAN_SERIAL;
 	snprintf(plan->chosen, sizeof(plan->chosen), "serial");
 	*result = plan;

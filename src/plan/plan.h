@@ -63,7 +63,7 @@ typedef struct sw_plan {
 	sw_program *program;       /* canonical; owned */
 	const sw_cluster *cluster; /* borrowed */
 	const char *program_path;
-	uint64_t program_hash;     /* of the program as read */
+	uint64_t program_hash;     /* of the canonical program, on whose ops the decisions are */
 	sw_plan_strategy strategy; /* as asked */
 	char chosen[48];           /* which contender won: "dp", "search x=2 y=2", ... */
 	int32_t n_axes;
@@ -96,7 +96,7 @@ typedef sw_status sw_plan_measure_fn(const sw_plan *plan, sw_program_cost *cost,
 typedef struct sw_plan_options {
 	sw_plan_strategy strategy;
 	int64_t memory_bytes;    /* per device; 0: the cluster file's */
-	double time_limit_s;     /* 0: none */
+	double time_limit_s;     /* 0: none. Of the whole search; what it cut short is a warning of the plan */
 	bool quiet;
 	sw_plan_measure_fn *measure;
 } sw_plan_options;
@@ -128,8 +128,9 @@ sw_status sw_plan_read(const char *path, sw_cluster *cluster, sw_plan **plan, sw
 /* ---- explain ------------------------------------------------------------------------------------------ */
 
 /* The plan as tables: mesh, predicted figures, parameters and dots with their layouts (equal lines of repeated layers folded),
- * the dearest collectives of the partitioned program (if it is given), alternatives, warnings. */
-void sw_plan_explain(const sw_plan *plan, const sw_program *local, sw_text *text);
+ * the dearest collectives of the partitioned program (if it is given), alternatives, warnings. Tables end after a dozen lines
+ * unless they are to be whole. */
+void sw_plan_explain(const sw_plan *plan, const sw_program *local, bool whole_tables, sw_text *text);
 json_t *sw_plan_summary(const sw_plan *plan); /* the keys of design.md section 6 */
 
 #endif

@@ -16,6 +16,8 @@
 typedef struct contender {
 	bool feasible;
 	double model_s, bound_s;
+	double time_limit_s; /* for each problem that is solved; 0: none */
+	bool timed_out;
 	int64_t measured_bytes; /* least peak of a partitioned program that was seen, INT64_MAX: none */
 	sw_program_cost cost;
 } contender;
@@ -59,7 +61,7 @@ static void restore(sw_plan *plan, const decisions *d)
 }
 
 /* Begins where earlier meshes ended, as far as that is possible in this one. */
-static sw_status solve_from_starts(const sw_model *model, const sw_plan_options *options, sw_solution *solution, sw_error *err)
+static sw_status solve_from_starts(const sw_model *model, double time_limit_s, sw_solution *solution, sw_error *err)
 {
 	const sw_planner *planner = model->planner;
 	int32_t **starts = sw_alloc(sizeof(*starts) * (planner->starts.len + 1));
@@ -71,7 +73,7 @@ static sw_status solve_from_starts(const sw_model *model, const sw_plan_options 
 		else
 			free(starts[n]);
 	}
-	sw_solve_options how = {.work_limit = SOLVE_WORK, .time_limit_s = options->time_limit_s, .quiet = true,
+	sw_solve_options how = {.work_limit = SOLVE_WORK, .time_limit_s = time_limit_s, .quiet = true,
 	                        .n_starts = n, .starts = (const int32_t *const *)starts};
 	sw_status status = sw_solve(&model->problem, &how, solution, err);
 	for (int i = 0; i < n; i++)
@@ -84,11 +86,12 @@ static sw_status solve_from_starts(const sw_model *model, const sw_plan_options 
 static sw_status solve_once(const sw_model *model, const sw_plan_options *options, sw_plan *plan, contender *c, sw_error *err)
 {
 	sw_solution solution = {0};
-	sw_status status = solve_from_starts(model, options, &solution, err);
+	sw_status status = solve_from_starts(model, c->time_limit_s, &solution, err);
 	if (status != SW_OK)
 		return status;
 	c->feasible = solution.answer == SW_SOLVED_OPTIMAL || solution.answer == SW_SOLVED_FEASIBLE;
 	c->bound_s = solution.answer == SW_SOLVED_INFEASIBLE ? INFINITY : (double)solution.lower_bound * SW_COST_UNIT_S;
+	c->timed_out = c->timed_out || solution.timed_out;
 	c->model_s = (double)solution.cost * SW_COST_UNIT_S;
 	c->measured_bytes = INT64_MAX;
 	if (c->feasible) {
@@ -123,7 +126,7 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 	for (int attempt = 0; attempt < 5 && again; attempt++) {
 		sw_model model;
 		sw_model_init(&model, planner, mesh, capacity);
-		*c = (contender){0};
+		*c = (contender){.time_limit_s = c->time_limit_s, .timed_out = c->timed_out};
 		status = solve_once(&model, options, plan, c, err);
 		sw_model_clear(&model);
 		bound_s = attempt < 2 ? c->bound_s : bound_s;
@@ -159,25 +162,51 @@ static void add_alternative(sw_plan *plan, const sw_mesh *mesh, const contender 
 	sw_vec_push(&plan->alternatives, a);
 }
 
+static sw_status nothing_fits(int64_t memory_bytes, int64_t least_bytes, sw_error *err)
+{
+	sw_text have = {0}, need = {0};
+	sw_text_add_bytes(&have, (double)memory_bytes);
+	sw_text_add_bytes(&need, (double)least_bytes);
+	sw_status status = sw_fail(err, SW_NO, "no plan fits in %s (%lld bytes) per device; the least that was found needs %s (%lld bytes): "
+	                           "use more devices, or devices with more memory", have.data, (long long)memory_bytes,
+	                           need.data, (long long)least_bytes);
+	sw_text_clear(&have);
+	sw_text_clear(&need);
+	return status;
+}
+
+/* What each of the meshes that are left may take. */
+static double time_left_s(const sw_plan_options *options, double start_s, size_t meshes)
+{
+	if (options->time_limit_s <= 0)
+		return 0;
+	return SW_MAX(1e-3, (options->time_limit_s - (sw_now_s() - start_s)) / (double)meshes);
+}
+
 sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options, sw_plan *plan, sw_error *err)
 {
 	decisions best = {0};
 	contender won = {0};
-	double bound_s = -1;
+	double bound_s = INFINITY; /* of all searches; and nothing that was reached lies below it */
 	int64_t least_bytes = INT64_MAX;
 	sw_progress progress;
 	sw_status status = SW_OK;
+	double start_s = sw_now_s();
+	bool timed_out = false;
 	sw_progress_start(&progress, "plan", options->quiet);
 	for (size_t i = 0; i < meshes->len && status == SW_OK; i++) {
-		contender c;
+		contender c = {.time_limit_s = time_left_s(options, start_s, meshes->len - i)};
 		sw_progress_update(&progress, (double)i / (double)meshes->len, "%s", meshes->data[i].name);
 		status = try_mesh(planner, &meshes->data[i], options, plan, &c, err);
 		if (status != SW_OK)
 			break;
+		timed_out = timed_out || c.timed_out;
 		add_alternative(plan, &meshes->data[i], &c);
 		if (is_search(&meshes->data[i]) || meshes->len == 1)
-			bound_s = bound_s < 0 ? c.bound_s : SW_MIN(bound_s, c.bound_s);
-		if (!c.feasible)
+			bound_s = SW_MIN(bound_s, c.bound_s);
+		if (c.feasible)
+			bound_s = SW_MIN(bound_s, c.model_s);
+		else
 			least_bytes = SW_MIN(least_bytes, c.measured_bytes);
 		if (c.feasible && (!won.feasible || c.cost.step_time_s < won.cost.step_time_s)) {
 			won = c;
@@ -187,13 +216,14 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 	}
 	sw_progress_end(&progress);
 	if (status == SW_OK && !won.feasible)
-		status = sw_fail(err, SW_NO, "no plan fits in %lld bytes per device: the least that was found needs %lld; use more devices, more memory, or zero3",
-		                 (long long)memory_of(plan, options), (long long)least_bytes);
+		status = nothing_fits(memory_of(plan, options), least_bytes, err);
 	if (status == SW_OK) {
+		if (timed_out)
+			sw_vec_push(&plan->warnings, "the time limit cut the search short: another run may plan differently");
 		restore(plan, &best);
 		plan->predicted = won.cost;
 		plan->model_s = won.model_s;
-		plan->lower_bound_s = SW_MAX(0, SW_MIN(bound_s, won.model_s));
+		plan->lower_bound_s = SW_MAX(0, bound_s);
 		plan->gap = won.model_s > 0 ? 1 - plan->lower_bound_s / won.model_s : 0;
 	}
 	sw_layouts_clear(&best.layouts);

@@ -171,8 +171,7 @@ static bool is_unique(const sw_op *op)
 	sw_op_class class = sw_opcode_class((sw_opcode)op->opcode);
 	if (op->opcode == SW_OP_CONSTANT && !op->attrs->constant.data)
 		return true;
-	return op->opcode == SW_OP_PARAMETER || class == SW_CLASS_RANDOM || class == SW_CLASS_COLLECTIVE ||
-	       class == SW_CLASS_OTHER || class == SW_CLASS_REGION || op->n_results != 1 ||
+	return op->opcode == SW_OP_PARAMETER || class == SW_CLASS_RANDOM || class == SW_CLASS_OTHER || class == SW_CLASS_REGION || op->n_results != 1 ||
 	       op->extras != NULL;
 }
 
@@ -220,10 +219,22 @@ static void copy_op(rewriter *pass, int32_t to, sw_id id, const sw_id *operands,
 		pass->value[op->first_result + k] = first + k;
 }
 
+/* Collectives speak of devices, and which those are is what planning decides. */
+static sw_status refuse_collective(const rewriter *pass, const sw_op *op)
+{
+	return sw_fail_at(pass->err, SW_ERR_INPUT, pass->in->source, op->line, 0,
+	                  "op '%s': %s is for several devices: give the program as written for one", op->name,
+	                  sw_op_opcode_name(op));
+}
+
 static void emit(rewriter *pass, int32_t to, sw_id id, const sw_id *operands, const int32_t *called)
 {
 	const sw_op *op = sw_op_at(pass->in, id);
 	uint32_t equal = SW_ABSENT;
+	if (sw_opcode_class((sw_opcode)op->opcode) == SW_CLASS_COLLECTIVE) {
+		pass->status = refuse_collective(pass, op);
+		return;
+	}
 	bool unique = is_unique(op);
 	if (!unique) {
 		key_of_op(pass, op, operands);
@@ -401,8 +412,7 @@ static bool has_effect(const sw_op *op, const bool *effects)
 	for (uint32_t k = 0; k < op->n_called; k++)
 		if (effects[op->called[k]])
 			return true;
-	return op->opcode == SW_OP_OUTFEED || op->opcode == SW_OP_INFEED || op->opcode == SW_OP_SEND ||
-	       op->opcode == SW_OP_RECV || op->opcode == SW_OP_RNG_GET_AND_UPDATE_STATE ||
+	return op->opcode == SW_OP_OUTFEED || op->opcode == SW_OP_INFEED || op->opcode == SW_OP_RNG_GET_AND_UPDATE_STATE ||
 	       op->opcode == SW_OP_CUSTOM_CALL;
 }
 

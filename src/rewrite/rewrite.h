@@ -10,7 +10,7 @@
 #include "program/program.h"
 
 /* What planning works on: calls and fusions inlined; identities (same-shape broadcast, reshape, transpose, copy, convert, chains of reshapes)
- * forwarded; equal ops merged; ops without effect on a result removed. Requires nothing, keeps all semantics bit for bit.
+ * forwarded; equal ops merged; ops without effect on a result removed; no two loops share a condition or a body. Refuses collectives (SW_ERR_INPUT); requires nothing else, keeps all semantics bit for bit.
  * Entry parameters stay, used or not. Deterministic. */
 sw_status sw_rewrite_canonical(const sw_program *in, sw_program **out, sw_error *err);
 

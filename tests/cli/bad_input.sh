@@ -48,7 +48,7 @@ cluster 'c.yaml:[0-9]*:[0-9]*: .*unknown key "memmory"' 's/memory:/memmory:/'
 cluster 'c.yaml:[0-9]*' 's/2 GB\/s/fast/'
 cluster 'c.yaml' 's/^levels:/levels: {/'
 refuse "no/such/cluster: cannot read" "$sw" plan $tiny --cluster no/such/cluster -o "$scratch/p"
-expect 1 "no plan fits in 1000 bytes per device" "$sw" plan $tiny --cluster $cluster -o "$scratch/p" --memory 1000 -q
+expect 1 "no plan fits in 1000 B (1000 bytes) per device" "$sw" plan $tiny --cluster $cluster -o "$scratch/p" --memory 1000 -q
 [ ! -e "$scratch/p" ] || complain "a refused plan was written"
 
 make_plan tiny $tiny dp

@@ -19,6 +19,7 @@ static const file_case refused[] = {
          "this is StableHLO (MLIR) text"},
 	{"#loc = loc(unknown)\nmodule {}\n", 0, "this is StableHLO (MLIR) text"},
 	{"func.func public @main() {\n}\n", 0, "this is StableHLO (MLIR) text"},
+	{"# A heading\n", 0, "expected HLO text, which begins with HloModule"},
 	{"\"builtin.module\"() ({\n}) : () -> ()\n", 0, "this is StableHLO (MLIR) text"},
 	{"ML\xefR\x0dStableHLO", 0, "this is MLIR bytecode"},
 	{"\n\x06jit_f.\x12\x04main\x1a\x02\x08\x01", 0,

@@ -162,27 +162,6 @@ void compare_with_serial(const subject *s, const sw_plan *plan, double tolerance
 
 /* ---- random plans ------------------------------------------------------------------------------------------------ */
 
-static void planner_open(sw_planner *p, const sw_plan *plan, const sw_sidecar *sidecar)
-{
-	sw_redistribution how = sw_plan_redistribution(plan->cluster);
-	*p = (sw_planner){.program = plan->program, .cluster = plan->cluster, .rules = plan->rules};
-	sw_layouts_copy(&p->layouts, &plan->layouts);
-	sw_roles_init(&p->roles, plan->program, sidecar);
-	sw_classes_init(&p->classes, &p->roles, plan->rules);
-	p->paths = sw_path_cache_new(&how);
-}
-
-static void planner_close(sw_planner *p)
-{
-	sw_path_cache_free(p->paths);
-	sw_classes_clear(&p->classes);
-	sw_roles_clear(&p->roles);
-	sw_layouts_clear(&p->layouts);
-	sw_vec_clear(&p->profiles);
-	sw_map_clear(&p->profile_index);
-	sw_arena_clear(&p->arena);
-}
-
 static sw_mesh free_axes(const sw_atoms *atoms, int32_t first_inner)
 {
 	const int32_t ends[] = {0, first_inner, atoms->n};
@@ -245,7 +224,7 @@ sw_plan *random_plan(const subject *s, const sw_cluster *cluster, int32_t first_
 	check(sw_rewrite_canonical(s->program, &canonical, &err), &err);
 	sw_plan *plan = sw_plan_new(canonical, "", cluster);
 	sw_mesh mesh = free_axes(&cluster->atoms, first_inner);
-	planner_open(&planner, plan, &s->sidecar);
+	sw_planner_init(&planner, plan, &s->sidecar);
 	sw_model_init(&model, &planner, &mesh, INT64_MAX);
 	int32_t *choice = sw_alloc(sizeof(int32_t) * (model.problem.nodes.len + 1));
 	choose_at_random(&model.problem, &rng, choice);
@@ -254,7 +233,7 @@ sw_plan *random_plan(const subject *s, const sw_cluster *cluster, int32_t first_
 		sw_model_apply(&model, choice, plan);
 	free(choice);
 	sw_model_clear(&model);
-	planner_close(&planner);
+	sw_planner_clear(&planner);
 	if (value.allowed)
 		return plan;
 	sw_plan_free(plan);

@@ -93,9 +93,9 @@ static void a_limit_at_the_peak_changes_nothing(void **state)
 
 static int64_t needed_bytes(const sw_error *err)
 {
-	const char *needs = strstr(err->message, "needs ");
-	assert_non_null(needs);
-	return strtoll(needs + 6, NULL, 10);
+	const char *needs = strstr(err->message, "needs "), *bytes = needs ? strchr(needs, '(') : NULL;
+	assert_non_null(bytes);
+	return strtoll(bytes + 1, NULL, 10);
 }
 
 static void an_impossible_limit_is_a_clear_no(void **state)
@@ -171,7 +171,7 @@ static void explain_names_what_matters(void **state)
 	open_fixture("mlp", "local-2x2.yaml", &p);
 	make_plan(&p, "auto");
 	check(sw_partition(p.plan, &local, &err), &err);
-	sw_plan_explain(p.plan, local, &text);
+	sw_plan_explain(p.plan, local, false, &text);
 	for (size_t i = 0; i < SW_COUNT(words); i++)
 		if (!strstr(text.data, words[i]))
 			fail_msg("explain does not mention '%s':\n%s", words[i], text.data);
@@ -193,6 +193,31 @@ static void the_summary_has_the_keys_that_scripts_rely_on(void **state)
 		assert_non_null(json_object_get(json, keys[i]));
 	assert_string_equal(json_string_value(json_object_get(json, "strategy")), "zero3");
 	json_decref(json);
+	close_planned(&p);
+}
+
+static void a_plan_that_splits_nothing_says_so(void **state)
+{
+	static const char hlo[] =
+		"HloModule seven\n"
+		"ENTRY e {\n"
+		"  w = f32[5,5] parameter(0)\n"
+		"  x = f32[7,5] parameter(1)\n"
+		"  ROOT y = f32[7,5] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		"}\n";
+	static const char *const strategies[] = {"dp", "auto"};
+	planned p;
+	(void)state;
+	open_text(hlo, "local-2x2.yaml", &p);
+	for (size_t i = 0; i < SW_COUNT(strategies); i++) {
+		make_plan(&p, strategies[i]);
+		assert_int_equal(p.plan->warnings.len, 1);
+		assert_non_null(strstr(p.plan->warnings.data[0], "every device does the whole step"));
+	}
+	close_planned(&p);
+	open_fixture("mlp", "local-2x2.yaml", &p);
+	make_plan(&p, "dp");
+	assert_int_equal(p.plan->warnings.len, 0);
 	close_planned(&p);
 }
 
@@ -237,6 +262,7 @@ int main(void)
 		cmocka_unit_test(an_impossible_limit_is_a_clear_no),
 		cmocka_unit_test(one_device_moves_nothing),
 		cmocka_unit_test(where_nothing_divides_there_still_is_a_plan),
+		cmocka_unit_test(a_plan_that_splits_nothing_says_so),
 		cmocka_unit_test(ops_whose_shapes_read_alike_but_end_elsewhere_are_told_apart),
 		cmocka_unit_test(explain_names_what_matters),
 		cmocka_unit_test(the_summary_has_the_keys_that_scripts_rely_on),
