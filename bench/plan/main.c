@@ -1,7 +1,7 @@
 /*
  * How long planning takes, and what it says: each program under each strategy on one cluster.
  *
- *   bench/plan [--cluster FILE] [--strategies A,B,...] [--time-limit S] [FILE ...]
+ *   bench/plan [--cluster FILE] [--strategies A,B,...] [--time-limit S] [--memory BYTES] [FILE ...]
  *
  * Defaults: every program of tests/programs, clusters/local-2x2.yaml, all strategies of the cluster's size. "step" is the
  * predicted time, "vs dp" that of dp divided by it (both of this run), "gap" is relative to the additive model's lower bound.
@@ -17,6 +17,7 @@ typedef struct settings {
 	const char *cluster;
 	const char *strategies;
 	double time_limit_s;
+	int64_t memory_bytes; /* 0: the cluster's */
 } settings;
 
 typedef struct subject {
@@ -66,7 +67,8 @@ static sw_status bench_strategy(sw_table *table, subject *s, const sw_cluster *c
 {
 	sw_plan *plan;
 	sw_plan_options options = {
-		.measure = sw_partition_measure, .quiet = true, .time_limit_s = how->time_limit_s};
+		.measure = sw_partition_measure, .quiet = true, .time_limit_s = how->time_limit_s,
+		.memory_bytes = how->memory_bytes};
 	sw_status status = sw_plan_strategy_parse(strategy, &options.strategy, err);
 	if (status != SW_OK)
 		return status;
@@ -176,13 +178,15 @@ int main(int argc, char **argv)
 	settings how = {.cluster = SW_SOURCE_DIR "/clusters/local-2x2.yaml"};
 	sw_error err = {0};
 	glob_t found = {0};
-	const char *limit = "0";
+	const char *limit = "0", *memory = "0";
 	int i = 1;
 	while (i < argc && (option(argc, argv, &i, "--cluster", &how.cluster) ||
 	                    option(argc, argv, &i, "--strategies", &how.strategies) ||
-	                    option(argc, argv, &i, "--time-limit", &limit)))
+	                    option(argc, argv, &i, "--time-limit", &limit) ||
+	                    option(argc, argv, &i, "--memory", &memory)))
 		;
 	how.time_limit_s = strtod(limit, NULL);
+	how.memory_bytes = (int64_t)strtod(memory, NULL);
 	if (i == argc)
 		glob(SW_SOURCE_DIR "/tests/programs/*.hlo.gz", 0, NULL, &found);
 	char **paths = i == argc ? found.gl_pathv : argv + i;

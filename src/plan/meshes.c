@@ -111,7 +111,9 @@ static sw_mesh free_mesh(const sw_atoms *atoms, int32_t first_inner)
 	sw_mesh mesh = {0};
 	add_axis(&mesh, atoms, 0, first_inner, SW_AXIS_FREE);
 	add_axis(&mesh, atoms, first_inner, atoms->n, SW_AXIS_FREE);
-	if (mesh.n_axes < 2)
+	if (mesh.n_axes == 0)
+		snprintf(mesh.name, sizeof(mesh.name), "one device");
+	else if (mesh.n_axes == 1)
 		snprintf(mesh.name, sizeof(mesh.name), "search x=%lld", (long long)mesh.axes[0].size);
 	else
 		snprintf(mesh.name, sizeof(mesh.name), "search x=%lld y=%lld", (long long)mesh.axes[0].size, (long long)mesh.axes[1].size);
