@@ -13,11 +13,12 @@
 
 /* Local data under layout `in`, with the digits that the atoms of `mask` have in `digits` shown. */
 typedef struct digit_view {
-	int32_t n;                     /* factors of all dimensions, in order */
+	int32_t n; /* factors of all dimensions, in order */
 	int64_t extent[MAX_DIGITS];
-	int32_t atom[MAX_DIGITS];      /* whose digit, -1: none of the mask's */
+	int32_t atom[MAX_DIGITS]; /* whose digit, -1: none of the mask's */
 	int32_t rank, n_led;
-	int64_t led[SW_MAX_RANK];   /* [0]: the group; then the dimensions without the digits; too many: the last two are one */
+	int64_t led
+		[SW_MAX_RANK]; /* [0]: the group; then the dimensions without the digits; too many: the last two are one */
 	int64_t local[SW_MAX_RANK]; /* dims of the local data */
 } digit_view;
 
@@ -30,8 +31,8 @@ static void view_init(digit_view *view, const sw_atoms *atoms, sw_shape whole, c
 	view->led[0] = sw_atoms_group_size(atoms, mask);
 	sw_layout_local_dims(atoms, whole, in, view->local);
 	for (int32_t d = 0; d < whole.rank; d++) {
-		int32_t n = sw_layout_local_digits(atoms, whole, in, digits, mask, d, view->extent + view->n,
-		                                   view->atom + view->n);
+		int32_t n = sw_layout_local_digits(atoms, whole, in, digits, mask, d,
+		                                   view->extent + view->n, view->atom + view->n);
 		if (view->n_led < SW_MAX_RANK)
 			view->led[view->n_led++] = 1;
 		for (int32_t k = view->n; k < view->n + n; k++)
@@ -73,7 +74,8 @@ static sw_id reshape(sw_coordinates *at, sw_id x, const int64_t *dims, int32_t r
 }
 
 /* Merges neighbouring factors that stay neighbours, so that transposes have a small rank. */
-static void merge_runs(const digit_view *view, const int64_t *order, int64_t *extent, int64_t *permutation, int32_t *rank)
+static void merge_runs(const digit_view *view, const int64_t *order, int64_t *extent, int64_t *permutation,
+                       int32_t *rank)
 {
 	int32_t run_of[MAX_DIGITS] = {0};
 	int32_t runs = 0;
@@ -131,7 +133,8 @@ static sw_id collective(sw_coordinates *at, sw_opcode opcode, sw_monoid monoid, 
 	return sw_emit_collective(at->out, at->computation, opcode, monoid, x, 0, &groups);
 }
 
-static sw_id lower_all_gather(sw_coordinates *at, sw_shape whole, const sw_layout *before, const sw_move *move, sw_id x)
+static sw_id lower_all_gather(sw_coordinates *at, sw_shape whole, const sw_layout *before,
+                              const sw_move *move, sw_id x)
 {
 	digit_view after;
 	view_init(&after, at->atoms, whole, &move->after, before, move->atoms);
@@ -142,7 +145,8 @@ static sw_id lower_all_gather(sw_coordinates *at, sw_shape whole, const sw_layou
 	return settle(at, &after, collective(at, SW_OP_ALL_GATHER, SW_MONOID_NONE, move->atoms, x));
 }
 
-static sw_id lower_reduce_scatter(sw_coordinates *at, sw_shape whole, const sw_layout *before, const sw_move *move, sw_id x)
+static sw_id lower_reduce_scatter(sw_coordinates *at, sw_shape whole, const sw_layout *before,
+                                  const sw_move *move, sw_id x)
 {
 	digit_view view;
 	int64_t dims[SW_MAX_RANK];
@@ -152,7 +156,8 @@ static sw_id lower_reduce_scatter(sw_coordinates *at, sw_shape whole, const sw_l
 	return reshape(at, x, dims, whole.rank);
 }
 
-static sw_id lower_all_to_all(sw_coordinates *at, sw_shape whole, const sw_layout *before, const sw_move *move, sw_id x)
+static sw_id lower_all_to_all(sw_coordinates *at, sw_shape whole, const sw_layout *before,
+                              const sw_move *move, sw_id x)
 {
 	digit_view from, to;
 	view_init(&from, at->atoms, whole, before, &move->after, move->atoms);
@@ -167,7 +172,8 @@ static bool is_identity(const sw_program *out, sw_id x, sw_monoid monoid)
 	const sw_op *op = sw_op_at(out, out->values.data[x].op);
 	while (op->opcode == SW_OP_BROADCAST || op->opcode == SW_OP_RESHAPE)
 		op = sw_op_at(out, out->values.data[op->operands[0]].op);
-	if (op->opcode != SW_OP_CONSTANT || op->attrs->constant.shape.rank != 0 || !op->attrs->constant.data)
+	if (op->opcode != SW_OP_CONSTANT || op->attrs->constant.shape.rank != 0 ||
+	    !op->attrs->constant.data)
 		return false;
 	sw_shape shape = op->attrs->constant.shape;
 	static const unsigned char zeros[16];
@@ -211,7 +217,8 @@ static sw_id lower_permute(sw_coordinates *at, const sw_move *move, sw_id x)
 	return sw_emit_permute(at->out, at->computation, x, pairs, (int32_t)devices);
 }
 
-sw_id sw_lower_move(sw_coordinates *at, sw_shape whole, const sw_layout *before, const sw_move *move, sw_id x)
+sw_id sw_lower_move(sw_coordinates *at, sw_shape whole, const sw_layout *before, const sw_move *move,
+                    sw_id x)
 {
 	switch (move->kind) {
 	case SW_MOVE_SLICE:

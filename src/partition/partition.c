@@ -12,9 +12,9 @@ typedef struct partitioner {
 	const sw_plan *plan;
 	const sw_program *in;
 	sw_program *out;
-	int32_t *computation;     /* of `in` -> of `out`, -1: not written yet */
-	sw_layouts layouts;       /* the plan's, with the same numbers, and what operands need */
-	sw_map versions;          /* (value, layout number) -> value of `out` */
+	int32_t *computation; /* of `in` -> of `out`, -1: not written yet */
+	sw_layouts layouts;   /* the plan's, with the same numbers, and what operands need */
+	sw_map versions;      /* (value, layout number) -> value of `out` */
 	sw_path_cache *paths;
 	sw_error *err;
 } partitioner;
@@ -34,12 +34,16 @@ static void version_put(partitioner *p, sw_id value, uint32_t layout, sw_id loca
 }
 
 sw_status sw_partition_redistribute(sw_coordinates *coordinates, sw_path_cache *paths, sw_shape whole,
-                                    const sw_layout *from, const sw_layout *to, sw_id x, sw_id *result, sw_error *err)
+                                    const sw_layout *from, const sw_layout *to, sw_id x, sw_id *result,
+                                    sw_error *err)
 {
-	bool combined = from->monoid == to->monoid || from->monoid == SW_MONOID_NONE || to->monoid == SW_MONOID_NONE;
+	bool combined = from->monoid == to->monoid || from->monoid == SW_MONOID_NONE ||
+	                to->monoid == SW_MONOID_NONE;
 	const sw_path *path = combined ? sw_path_cache_get(paths, whole, from, to) : NULL;
 	if (!path || !isfinite(path->seconds))
-		return sw_fail(err, SW_ERR_INTERNAL, "partition: there is no way from one layout to another that the plan asks for");
+		return sw_fail(
+			err, SW_ERR_INTERNAL,
+			"partition: there is no way from one layout to another that the plan asks for");
 	for (int32_t i = 0; i < path->n; i++) {
 		x = sw_lower_move(coordinates, whole, from, &path->moves[i], x);
 		from = &path->moves[i].after;
@@ -48,11 +52,13 @@ sw_status sw_partition_redistribute(sw_coordinates *coordinates, sw_path_cache *
 	return SW_OK;
 }
 
-static sw_status convert(partitioner *p, sw_coordinates *at, sw_id value, uint32_t from, uint32_t to, sw_id *local)
+static sw_status convert(partitioner *p, sw_coordinates *at, sw_id value, uint32_t from, uint32_t to,
+                         sw_id *local)
 {
 	sw_id x = version_get(p, value, from);
 	sw_status status = sw_partition_redistribute(at, p->paths, sw_value_shape(p->in, value),
-	                                             &p->layouts.items.data[from], &p->layouts.items.data[to], x, local, p->err);
+	                                             &p->layouts.items.data[from],
+	                                             &p->layouts.items.data[to], x, local, p->err);
 	if (status == SW_OK)
 		version_put(p, value, to, *local);
 	return status;
@@ -93,7 +99,8 @@ static const sw_shape *local_shapes(partitioner *p, const sw_op *op)
 		sw_id value = op->first_result + k;
 		sw_shape whole = sw_value_shape(p->in, value);
 		int64_t dims[SW_MAX_RANK];
-		sw_layout_local_dims(&p->plan->cluster->atoms, whole, sw_plan_layout(p->plan, p->plan->produced[value]), dims);
+		sw_layout_local_dims(&p->plan->cluster->atoms, whole,
+		                     sw_plan_layout(p->plan, p->plan->produced[value]), dims);
 		shapes[k] = sw_build_shape(p->out, whole.type, dims, whole.rank);
 	}
 	return shapes;
@@ -102,8 +109,11 @@ static const sw_shape *local_shapes(partitioner *p, const sw_op *op)
 static sw_status write_parameter(partitioner *p, sw_coordinates *at, const sw_op *op)
 {
 	sw_attrs attrs = {.parameter = {.number = op->attrs->parameter.number}};
-	sw_op_spec spec = {.opcode = SW_OP_PARAMETER, .attrs = &attrs, .shapes = local_shapes(p, op),
-	                   .n_results = op->n_results, .tuple = op->tuple};
+	sw_op_spec spec = {.opcode = SW_OP_PARAMETER,
+	                   .attrs = &attrs,
+	                   .shapes = local_shapes(p, op),
+	                   .n_results = op->n_results,
+	                   .tuple = op->tuple};
 	return build(p, at, &spec, op);
 }
 
@@ -112,33 +122,46 @@ static sw_status write_while(partitioner *p, sw_coordinates *at, const sw_op *op
 {
 	sw_id *operands = SW_NEW_N(&p->out->arena, sw_id, op->n_operands + 1);
 	for (uint32_t k = 0; k < op->n_operands; k++) {
-		sw_status status = read_value(p, at, op->operands[k], p->plan->produced[op->first_result + k], &operands[k]);
+		sw_status status = read_value(p, at, op->operands[k],
+		                              p->plan->produced[op->first_result + k], &operands[k]);
 		if (status != SW_OK)
 			return status;
 	}
 	int32_t called[] = {p->computation[op->called[0]], p->computation[op->called[1]]};
 	sw_attrs attrs = {.loop = {.trip_count = op->attrs->loop.trip_count}};
-	sw_op_spec spec = {.opcode = SW_OP_WHILE, .operands = operands, .n_operands = op->n_operands, .called = called,
-	                   .n_called = 2, .attrs = &attrs, .shapes = local_shapes(p, op), .n_results = op->n_results,
+	sw_op_spec spec = {.opcode = SW_OP_WHILE,
+	                   .operands = operands,
+	                   .n_operands = op->n_operands,
+	                   .called = called,
+	                   .n_called = 2,
+	                   .attrs = &attrs,
+	                   .shapes = local_shapes(p, op),
+	                   .n_results = op->n_results,
 	                   .tuple = op->tuple};
 	return build(p, at, &spec, op);
 }
 
-static sw_status write_local(partitioner *p, sw_coordinates *at, sw_id op_id, sw_layout *layouts, sw_id *ids)
+static sw_status write_local(partitioner *p, sw_coordinates *at, sw_id op_id, sw_layout *layouts,
+                             sw_id *ids)
 {
 	const sw_op *op = sw_op_at(p->in, op_id);
 	sw_layout *results = layouts + op->n_operands;
 	sw_id *locals = ids + op->n_operands;
 	if (!sw_plan_op_layouts(p->plan, op_id, layouts, results))
-		return sw_fail(p->err, SW_ERR_INTERNAL, "partition: op '%s' has an impossible strategy", op->name);
+		return sw_fail(p->err, SW_ERR_INTERNAL, "partition: op '%s' has an impossible strategy",
+		               op->name);
 	for (uint32_t k = 0; k < op->n_operands; k++) {
 		uint32_t layout = sw_layouts_id(&p->layouts, &layouts[k]);
 		sw_status status = read_value(p, at, op->operands[k], layout, &ids[k]);
 		if (status != SW_OK)
 			return status;
 	}
-	sw_localize local = {.program = p->in, .op = op_id, .rule = p->plan->rules[op_id],
-	                     .strategy = &p->plan->strategies[op_id], .coordinates = at, .computations = p->computation,
+	sw_localize local = {.program = p->in,
+	                     .op = op_id,
+	                     .rule = p->plan->rules[op_id],
+	                     .strategy = &p->plan->strategies[op_id],
+	                     .coordinates = at,
+	                     .computations = p->computation,
 	                     .operands = ids};
 	sw_status status = sw_rule_localize(&local, locals, p->err);
 	for (uint32_t k = 0; status == SW_OK && k < op->n_results; k++)
@@ -211,7 +234,8 @@ static sw_status write_computation(partitioner *p, int32_t c, const uint32_t *re
 	for (size_t i = 0; i < computation->results.len && status == SW_OK; i++)
 		status = read_value(p, &at, computation->results.data[i], result_layouts[i], &results[i]);
 	if (status == SW_OK)
-		sw_build_results(p->out, p->computation[c], results, (uint32_t)computation->results.len, computation->root_tuple);
+		sw_build_results(p->out, p->computation[c], results, (uint32_t)computation->results.len,
+		                 computation->root_tuple);
 	free(results);
 	return status;
 }

@@ -11,14 +11,14 @@ typedef struct flood {
 	const sw_program *program;
 	const sw_rule *const *rules;
 	sw_users users;
-	sw_map index;                 /* (is op, id, where, top) -> split */
-	SW_VEC(sw_split) splits;      /* class: union-find parent */
-	SW_VEC(sw_id) owner;          /* value or op */
+	sw_map index;            /* (is op, id, where, top) -> split */
+	SW_VEC(sw_split) splits; /* class: union-find parent */
+	SW_VEC(sw_id) owner;     /* value or op */
 	SW_VEC(bool) of_op;
-	SW_VEC(uint32_t) queue;       /* splits of values still to be carried on */
-	const uint32_t *carry_start;  /* per value: into carry_list */
+	SW_VEC(uint32_t) queue;      /* splits of values still to be carried on */
+	const uint32_t *carry_start; /* per value: into carry_list */
 	const uint32_t *carry_list;
-	sw_id *alias;                 /* per value: the output that replaces an input, and back; SW_NO_ID */
+	sw_id *alias; /* per value: the output that replaces an input, and back; SW_NO_ID */
 } flood;
 
 static int32_t find(flood *f, int32_t x)
@@ -67,7 +67,8 @@ static void spread(flood *f, sw_id op_id, uint32_t op_split)
 			join(f, op_split, split_of(f, false, op->operands[i], dim, top, &fresh));
 	for (int32_t i = 0; i < rule->n_results; i++)
 		if (sw_rule_dim_of(rule, true, i, factor, factor_top, &dim, &top))
-			join(f, op_split, split_of(f, false, op->first_result + (sw_id)i, dim, top, &fresh));
+			join(f, op_split,
+			     split_of(f, false, op->first_result + (sw_id)i, dim, top, &fresh));
 }
 
 static void enter_op(flood *f, sw_id op_id, bool result, int32_t index, uint32_t from)
@@ -78,7 +79,8 @@ static void enter_op(flood *f, sw_id op_id, bool result, int32_t index, uint32_t
 	bool fresh;
 	if (index >= (result ? rule->n_results : rule->n_operands))
 		return;
-	if (!sw_rule_factor_at(rule, result, index, f->splits.data[from].where, f->splits.data[from].top, &factor, &top))
+	if (!sw_rule_factor_at(rule, result, index, f->splits.data[from].where, f->splits.data[from].top,
+	                       &factor, &top))
 		return;
 	uint32_t split = split_of(f, true, op_id, factor, top, &fresh);
 	join(f, split, from);
@@ -151,7 +153,8 @@ static void index_carries(flood *f, sw_arena *arena)
 	for (int pass = 0; pass < 2; pass++) {
 		for (size_t c = 0; c < f->roles->carries.len; c++) {
 			const sw_carry *carry = &f->roles->carries.data[c];
-			const sw_id same[] = {carry->init, carry->result, carry->in_body, carry->in_condition, carry->next};
+			const sw_id same[] = {carry->init, carry->result, carry->in_body,
+			                      carry->in_condition, carry->next};
 			for (size_t k = 0; k < SW_COUNT(same); k++) {
 				if (pass == 0)
 					start[same[k] + 2]++;
@@ -197,7 +200,8 @@ static void number_classes(flood *f, sw_classes *classes)
 		f->splits.data[i].class = number[i];
 }
 
-static const sw_split *lists_of(flood *f, sw_classes *classes, bool of_op, size_t n, const uint32_t **starts)
+static const sw_split *lists_of(flood *f, sw_classes *classes, bool of_op, size_t n,
+                                const uint32_t **starts)
 {
 	uint32_t *start = SW_NEW_N(&classes->arena, uint32_t, n + 2);
 	size_t count = 0;
@@ -279,7 +283,8 @@ void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *
 	for (size_t i = 0; i < f.queue.len; i++)
 		carry_on(&f, f.queue.data[i]);
 	number_classes(&f, classes);
-	classes->value_splits = lists_of(&f, classes, false, roles->program->values.len, &classes->value_start);
+	classes->value_splits =
+		lists_of(&f, classes, false, roles->program->values.len, &classes->value_start);
 	classes->op_splits = lists_of(&f, classes, true, roles->program->ops.len, &classes->op_start);
 	classes->data = SW_NEW_N(&classes->arena, bool, classes->n + 1);
 	classes->state = SW_NEW_N(&classes->arena, bool, classes->n + 1);

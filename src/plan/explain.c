@@ -27,7 +27,8 @@ static void fold_add(fold *f, const char *name, const char *detail, double weigh
 {
 	sw_text key = {0};
 	for (const char *c = name; *c; c++) {
-		bool digit = isdigit((unsigned char)*c), before = key.len > 0 && key.data[key.len - 1] == '*';
+		bool digit = isdigit((unsigned char)*c),
+		     before = key.len > 0 && key.data[key.len - 1] == '*';
 		if (digit && before)
 			continue;
 		sw_text_add_n(&key, digit ? "*" : c, 1);
@@ -38,7 +39,8 @@ static void fold_add(fold *f, const char *name, const char *detail, double weigh
 	uint32_t next = (uint32_t)f->lines.len;
 	uint32_t line = sw_map_intern(&f->index, key.data, key.len, next);
 	if (line == next) {
-		fold_line fresh = {.name = sw_arena_text_n(&f->arena, key.data, name_length), .detail = sw_arena_text(&f->arena, detail)};
+		fold_line fresh = {.name = sw_arena_text_n(&f->arena, key.data, name_length),
+		                   .detail = sw_arena_text(&f->arena, detail)};
 		sw_vec_push(&f->lines, fresh);
 	}
 	f->lines.data[line].count++;
@@ -55,8 +57,8 @@ static int by_weight(const void *a, const void *b)
 	return order ? order : strcmp(x->detail, y->detail);
 }
 
-static void fold_print(fold *f, const char *what, void (*weight)(sw_text *, double), const char *weight_name,
-                       const char *detail_name, sw_text *text)
+static void fold_print(fold *f, const char *what, void (*weight)(sw_text *, double),
+                       const char *weight_name, const char *detail_name, sw_text *text)
 {
 	const char *const headings[] = {what, "count", weight_name, detail_name};
 	sw_table table;
@@ -121,7 +123,8 @@ static void layout_words(const sw_plan *plan, sw_shape shape, const sw_layout *l
 		else if (s->kind == SW_STATE_S)
 			sw_text_addf(text, "dim %d over %s", s->dim, plan->axes[i].name);
 		else
-			sw_text_addf(text, "partial %s over %s", sw_monoid_name(layout->monoid), plan->axes[i].name);
+			sw_text_addf(text, "partial %s over %s", sw_monoid_name(layout->monoid),
+			             plan->axes[i].name);
 		last = s;
 	}
 	if (!last)
@@ -136,7 +139,8 @@ static void explain_head(const sw_plan *plan, sw_text *text)
 	sw_plan_strategy_print(&plan->strategy, text);
 	if (plan->strategy.kind == SW_PLAN_AUTO)
 		sw_text_addf(text, " (chosen: %s)", plan->chosen);
-	sw_text_addf(text, "\ncluster    %s, %lld devices; mesh", plan->cluster->name, (long long)plan->cluster->n_devices);
+	sw_text_addf(text, "\ncluster    %s, %lld devices; mesh", plan->cluster->name,
+	             (long long)plan->cluster->n_devices);
 	for (int32_t i = 0; i < plan->n_axes; i++)
 		sw_text_addf(text, " %s=%lld", plan->axes[i].name, (long long)plan->axes[i].size);
 	sw_text_add(text, plan->n_axes ? "\nstep       " : " none\nstep       ");
@@ -145,9 +149,11 @@ static void explain_head(const sw_plan *plan, sw_text *text)
 	sw_text_add_seconds(text, plan->predicted.compute_s);
 	sw_text_add(text, " compute + ");
 	sw_text_add_seconds(text, plan->predicted.communication_s);
-	sw_text_addf(text, " communication in %lld collectives\npayload    ", (long long)plan->predicted.collectives);
+	sw_text_addf(text, " communication in %lld collectives\npayload    ",
+	             (long long)plan->predicted.collectives);
 	sw_text_add_bytes(text, (double)plan->predicted.payload_bytes);
-	sw_text_addf(text, " (%lld bytes) per step and rank\nmemory     ", (long long)plan->predicted.payload_bytes);
+	sw_text_addf(text, " (%lld bytes) per step and rank\nmemory     ",
+	             (long long)plan->predicted.payload_bytes);
 	sw_text_add_bytes(text, (double)plan->predicted.peak_bytes);
 	sw_text_add(text, " at the peak, per device\n");
 	if (plan->model_s > 0) {
@@ -155,7 +161,9 @@ static void explain_head(const sw_plan *plan, sw_text *text)
 		sw_text_add_seconds(text, plan->model_s);
 		sw_text_add(text, " in the model that is searched, where nothing takes less than ");
 		sw_text_add_seconds(text, plan->lower_bound_s);
-		sw_text_addf(text, "\nsearched   %s%s\n", plan->strategy.kind == SW_PLAN_AUTO ? "" : "this strategy alone; ", plan->scope);
+		sw_text_addf(text, "\nsearched   %s%s\n",
+		             plan->strategy.kind == SW_PLAN_AUTO ? "" : "this strategy alone; ",
+		             plan->scope);
 	}
 	sw_text_add(text, "\n");
 }
@@ -175,7 +183,8 @@ static void explain_inputs(const sw_plan *plan, size_t most_lines, sw_text *text
 			sw_shape_print(shape, &detail);
 			sw_text_add(&detail, "  ");
 			layout_words(plan, shape, layout, &detail);
-			fold_add(&f, op->name, detail.data, (double)sw_layout_local_bytes(&plan->cluster->atoms, shape, layout));
+			fold_add(&f, op->name, detail.data,
+			         (double)sw_layout_local_bytes(&plan->cluster->atoms, shape, layout));
 			sw_text_clear(&detail);
 		}
 	}
@@ -189,23 +198,28 @@ static void explain_dots(const sw_plan *plan, size_t most_lines, sw_text *text)
 	for (sw_id id = 0; id < program->ops.len; id++) {
 		const sw_op *op = sw_op_at(program, id);
 		sw_layout layouts[3];
-		if ((op->opcode != SW_OP_DOT && op->opcode != SW_OP_CONVOLUTION) || !sw_plan_op_layouts(plan, id, layouts, layouts + 2))
+		if ((op->opcode != SW_OP_DOT && op->opcode != SW_OP_CONVOLUTION) ||
+		    !sw_plan_op_layouts(plan, id, layouts, layouts + 2))
 			continue;
 		sw_text detail = {0};
 		for (uint32_t k = 0; k < 3; k++) {
-			sw_shape shape = sw_value_shape(program, k < 2 ? op->operands[k] : op->first_result);
+			sw_shape shape =
+				sw_value_shape(program, k < 2 ? op->operands[k] : op->first_result);
 			sw_text_add(&detail, k == 1 ? " * " : k == 2 ? " -> " : "");
 			sw_shape_print(shape, &detail);
 			sw_text_add(&detail, " ");
 			layout_words(plan, shape, &layouts[k], &detail);
 		}
-		fold_add(&f, op->name, detail.data, sw_op_flops(program, id) / (double)sw_strategy_share(&plan->cluster->atoms, &plan->strategies[id]));
+		fold_add(&f, op->name, detail.data,
+		         sw_op_flops(program, id) /
+		                 (double)sw_strategy_share(&plan->cluster->atoms, &plan->strategies[id]));
 		sw_text_clear(&detail);
 	}
 	fold_print(&f, "matmul", sw_text_add_count, "FLOP per device", "left * right -> result", text);
 }
 
-static void explain_collectives(const sw_plan *plan, const sw_program *local, size_t most_lines, sw_text *text)
+static void explain_collectives(const sw_plan *plan, const sw_program *local, size_t most_lines,
+                                sw_text *text)
 {
 	fold f = {.most_lines = most_lines};
 	for (sw_id id = 0; id < local->ops.len; id++) {
@@ -216,11 +230,14 @@ static void explain_collectives(const sw_plan *plan, const sw_program *local, si
 		sw_text detail = {0};
 		sw_shape shape = sw_value_shape(local, op->operands[0]);
 		sw_cost_group_atoms(&plan->cluster->atoms, &op->attrs->collective.groups, &mask);
-		int64_t group = op->opcode == SW_OP_COLLECTIVE_PERMUTE ? 2 : sw_atoms_group_size(&plan->cluster->atoms, mask);
+		int64_t group = op->opcode == SW_OP_COLLECTIVE_PERMUTE
+		                        ? 2
+		                        : sw_atoms_group_size(&plan->cluster->atoms, mask);
 		sw_shape_print(shape, &detail);
 		sw_text_addf(&detail, " in groups of %lld", (long long)group);
 		fold_add(&f, sw_op_opcode_name(op), detail.data,
-		         (double)sw_collective_payload_bytes((sw_opcode)op->opcode, sw_shape_bytes(shape), group));
+		         (double)sw_collective_payload_bytes((sw_opcode)op->opcode, sw_shape_bytes(shape),
+		                                             group));
 		sw_text_clear(&detail);
 	}
 	if (f.lines.len > 0)
@@ -229,7 +246,8 @@ static void explain_collectives(const sw_plan *plan, const sw_program *local, si
 
 static void explain_alternatives(const sw_plan *plan, sw_text *text)
 {
-	const char *const headings[] = {"considered", "step", "compute", "communication", "payload", "memory", ""};
+	const char *const headings[] = {"considered", "step",   "compute", "communication",
+	                                "payload",    "memory", ""};
 	sw_table table;
 	if (plan->alternatives.len == 0)
 		return;
@@ -244,11 +262,16 @@ static void explain_alternatives(const sw_plan *plan, sw_text *text)
 			if (k < 3)
 				sw_text_add_seconds(&cell, seconds[k]);
 			else
-				sw_text_add_bytes(&cell, (double)(k == 3 ? a->payload_bytes : a->peak_bytes));
-			sw_table_cell(&table, "%s", a->feasible || (k == 4 && a->peak_bytes > 0) ? cell.data : "-");
+				sw_text_add_bytes(&cell,
+				                  (double)(k == 3 ? a->payload_bytes : a->peak_bytes));
+			sw_table_cell(&table, "%s",
+			              a->feasible || (k == 4 && a->peak_bytes > 0) ? cell.data : "-");
 		}
 		sw_text_clear(&cell);
-		sw_table_cell(&table, "%s", !a->feasible ? "does not fit in memory" : !strcmp(a->name, plan->chosen) ? "chosen" : "");
+		sw_table_cell(&table, "%s",
+		              !a->feasible                     ? "does not fit in memory"
+		              : !strcmp(a->name, plan->chosen) ? "chosen"
+		                                               : "");
 	}
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);

@@ -31,7 +31,8 @@ static void strategy_text(const sw_strategy *s, sw_text *text)
 static bool monoid_of(const char *name, size_t length, uint8_t *monoid)
 {
 	for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++)
-		if (strlen(sw_monoid_name((sw_monoid)m)) == length && !strncmp(name, sw_monoid_name((sw_monoid)m), length)) {
+		if (strlen(sw_monoid_name((sw_monoid)m)) == length &&
+		    !strncmp(name, sw_monoid_name((sw_monoid)m), length)) {
 			*monoid = (uint8_t)m;
 			return true;
 		}
@@ -122,7 +123,8 @@ static json_t *mesh_json(const sw_plan *plan)
 	json_t *mesh = json_array();
 	for (int32_t i = 0; i < plan->n_axes; i++)
 		json_array_append_new(mesh, json_pack("{s:s, s:I, s:I}", "name", plan->axes[i].name, "size",
-		                                      (json_int_t)plan->axes[i].size, "atoms", (json_int_t)plan->axes[i].atoms));
+		                                      (json_int_t)plan->axes[i].size, "atoms",
+		                                      (json_int_t)plan->axes[i].atoms));
 	return mesh;
 }
 
@@ -131,9 +133,11 @@ static json_t *alternatives_json(const sw_plan *plan)
 	json_t *list = json_array();
 	for (size_t i = 0; i < plan->alternatives.len; i++) {
 		const sw_alternative *a = &plan->alternatives.data[i];
-		json_array_append_new(list, json_pack("{s:s, s:b, s:f, s:f, s:f, s:I, s:I}", "name", a->name, "feasible", a->feasible,
-		                                      "step_time_s", a->step_time_s, "compute_s", a->compute_s, "communication_s",
-		                                      a->communication_s, "payload_bytes", (json_int_t)a->payload_bytes,
+		json_array_append_new(list, json_pack("{s:s, s:b, s:f, s:f, s:f, s:I, s:I}", "name",
+		                                      a->name, "feasible", a->feasible, "step_time_s",
+		                                      a->step_time_s, "compute_s", a->compute_s,
+		                                      "communication_s", a->communication_s,
+		                                      "payload_bytes", (json_int_t)a->payload_bytes,
 		                                      "peak_bytes", (json_int_t)a->peak_bytes));
 	}
 	return list;
@@ -143,15 +147,15 @@ json_t *sw_plan_summary(const sw_plan *plan)
 {
 	sw_text strategy = {0};
 	sw_plan_strategy_print(&plan->strategy, &strategy);
-	json_t *json = json_pack("{s:s, s:s, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:s}",
-	                         "strategy", strategy.data, "chosen", plan->chosen, "mesh", mesh_json(plan),
-	                         "step_time_s", plan->predicted.step_time_s, "compute_s", plan->predicted.compute_s,
-	                         "communication_s", plan->predicted.communication_s, "model_s", plan->model_s,
-	                         "lower_bound_s", plan->lower_bound_s, "gap", plan->gap,
-	                         "peak_bytes", (json_int_t)plan->predicted.peak_bytes,
-	                         "payload_bytes", (json_int_t)plan->predicted.payload_bytes,
-	                         "collectives", (json_int_t)plan->predicted.collectives,
-	                         "planning_s", plan->planning_s, "scope", plan->scope);
+	json_t *json = json_pack(
+		"{s:s, s:s, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:s}", "strategy",
+		strategy.data, "chosen", plan->chosen, "mesh", mesh_json(plan), "step_time_s",
+		plan->predicted.step_time_s, "compute_s", plan->predicted.compute_s, "communication_s",
+		plan->predicted.communication_s, "model_s", plan->model_s, "lower_bound_s",
+		plan->lower_bound_s, "gap", plan->gap, "peak_bytes", (json_int_t)plan->predicted.peak_bytes,
+		"payload_bytes", (json_int_t)plan->predicted.payload_bytes, "collectives",
+		(json_int_t)plan->predicted.collectives, "planning_s", plan->planning_s, "scope",
+		plan->scope);
 	json_t *warnings = json_array();
 	for (size_t i = 0; i < plan->warnings.len; i++)
 		json_array_append_new(warnings, json_string(plan->warnings.data[i]));
@@ -164,7 +168,8 @@ json_t *sw_plan_summary(const sw_plan *plan)
 static json_t *decisions_json(const sw_plan *plan)
 {
 	const sw_program *program = plan->program;
-	json_t *strategies = json_object(), *produced = json_object(), *kept = json_object(), *outputs = json_array();
+	json_t *strategies = json_object(), *produced = json_object(), *kept = json_object(),
+	       *outputs = json_array();
 	sw_text text = {0};
 	for (size_t i = 0; i < program->ops.len; i++) {
 		if (is_whole(&plan->strategies[i]))
@@ -176,24 +181,30 @@ static json_t *decisions_json(const sw_plan *plan)
 	for (sw_id v = 0; v < program->values.len; v++) {
 		sw_shape shape = sw_value_shape(program, v);
 		uint8_t opcode = sw_op_at(program, program->values.data[v].op)->opcode;
-		bool decided = opcode == SW_OP_PARAMETER || opcode == SW_OP_WHILE; /* the rest follows from strategies */
+		bool decided = opcode == SW_OP_PARAMETER ||
+		               opcode == SW_OP_WHILE; /* the rest follows from strategies */
 		if (decided && plan->produced[v] != 0)
-			json_object_set_new(produced, value_name(program, v, &text), layout_json(plan, shape, plan->produced[v]));
+			json_object_set_new(produced, value_name(program, v, &text),
+			                    layout_json(plan, shape, plan->produced[v]));
 		if (plan->kept[v] != plan->produced[v])
-			json_object_set_new(kept, value_name(program, v, &text), layout_json(plan, shape, plan->kept[v]));
+			json_object_set_new(kept, value_name(program, v, &text),
+			                    layout_json(plan, shape, plan->kept[v]));
 	}
 	const sw_computation *entry = sw_entry(program);
 	for (uint32_t i = 0; i < plan->n_outputs; i++)
-		json_array_append_new(outputs, layout_json(plan, sw_value_shape(program, entry->results.data[i]), plan->outputs[i]));
+		json_array_append_new(outputs,
+		                      layout_json(plan, sw_value_shape(program, entry->results.data[i]),
+		                                  plan->outputs[i]));
 	sw_text_clear(&text);
-	return json_pack("{s:o, s:o, s:o, s:o}", "strategies", strategies, "layouts", produced, "kept", kept, "outputs", outputs);
+	return json_pack("{s:o, s:o, s:o, s:o}", "strategies", strategies, "layouts", produced, "kept",
+	                 kept, "outputs", outputs);
 }
 
 sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err)
 {
-	json_t *root = json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "format", PLAN_FORMAT, "version", PLAN_VERSION, "program",
-	                         program_json(plan), "cluster", cluster_json(plan), "predicted", sw_plan_summary(plan),
-	                         "decisions", decisions_json(plan));
+	json_t *root = json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "format", PLAN_FORMAT, "version",
+	                         PLAN_VERSION, "program", program_json(plan), "cluster", cluster_json(plan),
+	                         "predicted", sw_plan_summary(plan), "decisions", decisions_json(plan));
 	/* how long planning took differs from run to run: the file must not */
 	json_object_del(json_object_get(root, "predicted"), "planning_s");
 	char *text = json_dumps(root, JSON_INDENT(1));
@@ -217,7 +228,8 @@ typedef struct reading {
 
 static sw_status bad(const reading *r, const char *what, const char *name)
 {
-	return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0, "%s '%s' is not one of this program: make the plan again", what, name);
+	return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0,
+	                  "%s '%s' is not one of this program: make the plan again", what, name);
 }
 
 static sw_status check_format(const reading *r)
@@ -226,11 +238,14 @@ static sw_status check_format(const reading *r)
 	int64_t version;
 	sw_status status = sw_json_get_text(r->root, "format", "", &format, r->err);
 	if (status == SW_OK && strcmp(format, PLAN_FORMAT))
-		status = sw_fail(r->err, SW_ERR_INPUT, "not a plan file: format is '%s', expected '%s'", format, PLAN_FORMAT);
+		status = sw_fail(r->err, SW_ERR_INPUT, "not a plan file: format is '%s', expected '%s'",
+		                 format, PLAN_FORMAT);
 	if (status == SW_OK)
 		status = sw_json_get_int(r->root, "version", "", &version, r->err);
 	if (status == SW_OK && version != PLAN_VERSION)
-		status = sw_fail(r->err, SW_ERR_INPUT, "plan file version %lld, expected %d: make the plan again", (long long)version, PLAN_VERSION);
+		status = sw_fail(r->err, SW_ERR_INPUT,
+		                 "plan file version %lld, expected %d: make the plan again",
+		                 (long long)version, PLAN_VERSION);
 	return status;
 }
 
@@ -285,20 +300,24 @@ static sw_status read_program(reading *r)
 	if (found != strtoull(hash, NULL, 16)) {
 		sw_program_free(canonical);
 		return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0,
-		                  "this plan was made for another program: %s has hash %016" PRIx64 ", the plan says %s; plan it again", path, found, hash);
+		                  "this plan was made for another program: %s has hash %016" PRIx64
+		                  ", the plan says %s; plan it again",
+		                  path, found, hash);
 	}
 	r->plan = sw_plan_new(canonical, path, r->cluster);
 	r->plan->program_hash = found;
 	return SW_OK;
 }
 
-static sw_status read_layout(const reading *r, sw_id value, const char *name, const json_t *text, uint32_t *number)
+static sw_status read_layout(const reading *r, sw_id value, const char *name, const json_t *text,
+                             uint32_t *number)
 {
 	sw_layout layout;
 	sw_shape shape = sw_value_shape(r->plan->program, value);
 	if (!json_is_string(text))
 		return bad(r, "layout of", name);
-	sw_status status = sw_layout_parse(&r->cluster->atoms, shape, json_string_value(text), &layout, r->err);
+	sw_status status =
+		sw_layout_parse(&r->cluster->atoms, shape, json_string_value(text), &layout, r->err);
 	if (status != SW_OK)
 		return sw_error_in_file(r->err, status, r->path);
 	if (!sw_layout_valid(&r->cluster->atoms, shape, &layout))
@@ -325,7 +344,8 @@ static sw_status read_layouts(const reading *r, const sw_map *values, const char
 	sw_status status = sw_json_get_object(r->decisions, key, "decisions", &object, r->err);
 	if (status != SW_OK)
 		return status;
-	json_object_foreach(object, name, text) {
+	json_object_foreach(object, name, text)
+	{
 		sw_id value = sw_map_get(values, name, strlen(name));
 		if (value == SW_ABSENT)
 			return bad(r, "value", name);
@@ -343,12 +363,14 @@ static sw_status read_strategies(const reading *r, const sw_map *values)
 	sw_status status = sw_json_get_object(r->decisions, "strategies", "decisions", &object, r->err);
 	if (status != SW_OK)
 		return status;
-	json_object_foreach(object, name, text) {
+	json_object_foreach(object, name, text)
+	{
 		sw_id value = sw_map_get(values, name, strlen(name));
 		if (value == SW_ABSENT)
 			return bad(r, "op", name);
 		sw_id op = r->plan->program->values.data[value].op;
-		if (!json_is_string(text) || !strategy_parse(json_string_value(text), r->plan->rules[op], &r->plan->strategies[op]))
+		if (!json_is_string(text) ||
+		    !strategy_parse(json_string_value(text), r->plan->rules[op], &r->plan->strategies[op]))
 			return bad(r, "strategy of", name);
 	}
 	return SW_OK;
@@ -359,12 +381,14 @@ static sw_status derive_produced(const reading *r)
 	sw_plan *plan = r->plan;
 	for (sw_id id = 0; id < plan->program->ops.len; id++) {
 		const sw_op *op = sw_op_at(plan->program, id);
-		if (op->opcode == SW_OP_PARAMETER || op->opcode == SW_OP_WHILE || is_whole(&plan->strategies[id]))
+		if (op->opcode == SW_OP_PARAMETER || op->opcode == SW_OP_WHILE ||
+		    is_whole(&plan->strategies[id]))
 			continue;
 		sw_layout *layouts = sw_alloc(sizeof(sw_layout) * (op->n_operands + op->n_results + 1));
 		bool ok = sw_plan_op_layouts(plan, id, layouts, layouts + op->n_operands);
 		for (uint32_t k = 0; ok && k < op->n_results; k++)
-			plan->produced[op->first_result + k] = sw_layouts_id(&plan->layouts, &layouts[op->n_operands + k]);
+			plan->produced[op->first_result + k] =
+				sw_layouts_id(&plan->layouts, &layouts[op->n_operands + k]);
 		free(layouts);
 		if (!ok)
 			return bad(r, "strategy of", op->name);
@@ -380,7 +404,8 @@ static sw_status read_outputs(const reading *r)
 	if (status == SW_OK && json_array_size(outputs) != r->plan->n_outputs)
 		return bad(r, "list", "outputs");
 	for (uint32_t i = 0; i < r->plan->n_outputs && status == SW_OK; i++)
-		status = read_layout(r, entry->results.data[i], "output", json_array_get(outputs, i), &r->plan->outputs[i]);
+		status = read_layout(r, entry->results.data[i], "output", json_array_get(outputs, i),
+		                     &r->plan->outputs[i]);
 	return status;
 }
 
@@ -390,7 +415,8 @@ static sw_status check_decisions(const reading *r)
 	sw_error why = {0};
 	if (sw_plan_verify(r->plan, &why) == SW_OK)
 		return SW_OK;
-	return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0, "the decisions do not fit together (%s): make the plan again", why.message);
+	return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0,
+	                  "the decisions do not fit together (%s): make the plan again", why.message);
 }
 
 static sw_status read_decisions(reading *r)
@@ -434,12 +460,13 @@ static void read_alternatives(const json_t *predicted, sw_plan *plan)
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *from = json_array_get(list, i);
 		const char *name = json_string_value(json_object_get(from, "name"));
-		sw_alternative a = {.feasible = json_is_true(json_object_get(from, "feasible")),
-		                    .step_time_s = json_number_value(json_object_get(from, "step_time_s")),
-		                    .compute_s = json_number_value(json_object_get(from, "compute_s")),
-		                    .communication_s = json_number_value(json_object_get(from, "communication_s")),
-		                    .payload_bytes = json_integer_value(json_object_get(from, "payload_bytes")),
-		                    .peak_bytes = json_integer_value(json_object_get(from, "peak_bytes"))};
+		sw_alternative a = {
+			.feasible = json_is_true(json_object_get(from, "feasible")),
+			.step_time_s = json_number_value(json_object_get(from, "step_time_s")),
+			.compute_s = json_number_value(json_object_get(from, "compute_s")),
+			.communication_s = json_number_value(json_object_get(from, "communication_s")),
+			.payload_bytes = json_integer_value(json_object_get(from, "payload_bytes")),
+			.peak_bytes = json_integer_value(json_object_get(from, "peak_bytes"))};
 		snprintf(a.name, sizeof(a.name), "%s", name ? name : "");
 		sw_vec_push(&plan->alternatives, a);
 	}
@@ -460,7 +487,8 @@ static sw_status read_figures(reading *r)
 		status = sw_plan_strategy_parse(text, &plan->strategy, r->err);
 	if (status != SW_OK)
 		return status;
-	const char *chosen = json_string_value(json_object_get(from, "chosen")), *scope = json_string_value(json_object_get(from, "scope"));
+	const char *chosen = json_string_value(json_object_get(from, "chosen")),
+		   *scope = json_string_value(json_object_get(from, "scope"));
 	snprintf(plan->chosen, sizeof(plan->chosen), "%s", chosen ? chosen : "");
 	snprintf(plan->scope, sizeof(plan->scope), "%s", scope ? scope : "");
 	plan->predicted = (sw_program_cost){
@@ -478,9 +506,8 @@ static sw_status read_figures(reading *r)
 	read_alternatives(from, plan);
 	size_t i;
 	json_t *warning;
-	json_array_foreach(json_object_get(from, "warnings"), i, warning)
-		if (json_is_string(warning))
-			sw_vec_push(&plan->warnings, sw_arena_text(&plan->arena, json_string_value(warning)));
+	json_array_foreach(json_object_get(from, "warnings"), i, warning) if (json_is_string(warning))
+		sw_vec_push(&plan->warnings, sw_arena_text(&plan->arena, json_string_value(warning)));
 	return SW_OK;
 }
 

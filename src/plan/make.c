@@ -15,18 +15,23 @@ static bool splits_some_op(const sw_plan *plan)
 static void add_warnings(sw_plan *plan)
 {
 	if (plan->cluster->n_devices > 1 && !splits_some_op(plan))
-		sw_vec_push(&plan->warnings, sw_arena_printf(&plan->arena, "every device does the whole step: %s",
-		                                             plan->strategy.kind == SW_PLAN_AUTO
-		                                                     ? "nothing faster was found"
-		                                                     : "the devices divide nothing that this strategy splits"));
+		sw_vec_push(
+			&plan->warnings,
+			sw_arena_printf(&plan->arena, "every device does the whole step: %s",
+		                        plan->strategy.kind == SW_PLAN_AUTO
+		                                ? "nothing faster was found"
+		                                : "the devices divide nothing that this strategy splits"));
 	int32_t missing[SW_OPCODE_COUNT] = {0};
 	for (size_t i = 0; i < plan->program->ops.len; i++)
 		if (plan->rules[i]->missing)
 			missing[plan->program->ops.data[i].opcode]++;
 	for (int o = 0; o < SW_OPCODE_COUNT; o++)
 		if (missing[o] > 0)
-			sw_vec_push(&plan->warnings, sw_arena_printf(&plan->arena, "%d '%s' ops run replicated: there is no rule for them yet",
-			                                             missing[o], sw_opcode_name((sw_opcode)o)));
+			sw_vec_push(
+				&plan->warnings,
+				sw_arena_printf(&plan->arena,
+			                        "%d '%s' ops run replicated: there is no rule for them yet",
+			                        missing[o], sw_opcode_name((sw_opcode)o)));
 }
 
 void sw_planner_init(sw_planner *p, const sw_plan *plan, const sw_sidecar *sidecar)
@@ -74,12 +79,14 @@ static int64_t batch_of(const sw_program *program, const sw_sidecar *sidecar)
 }
 
 sw_status sw_plan_make(const sw_program *program, const char *program_path, const sw_sidecar *sidecar,
-                       const sw_cluster *cluster, const sw_plan_options *options, sw_plan **result, sw_error *err)
+                       const sw_cluster *cluster, const sw_plan_options *options, sw_plan **result,
+                       sw_error *err)
 {
 	*result = NULL;
 	double start_s = sw_now_s();
 	sw_meshes meshes = {0};
-	sw_status status = sw_meshes_of(cluster, &options->strategy, batch_of(program, sidecar), &meshes, err);
+	sw_status status =
+		sw_meshes_of(cluster, &options->strategy, batch_of(program, sidecar), &meshes, err);
 	if (status != SW_OK)
 		return status;
 	sw_program *canonical;
@@ -108,7 +115,8 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path, cons
 	return status;
 }
 
-sw_status sw_plan_replicated(const sw_program *program, const sw_cluster *cluster, sw_plan **result, sw_error *err)
+sw_status sw_plan_replicated(const sw_program *program, const sw_cluster *cluster, sw_plan **result,
+                             sw_error *err)
 {
 	sw_program *canonical;
 	*result = NULL;

@@ -10,7 +10,10 @@ static const struct {
 	const char *name;
 	sw_strategy_kind kind;
 } STRATEGIES[] = {
-	{"auto", SW_PLAN_AUTO}, {"dp", SW_PLAN_DP}, {"zero1", SW_PLAN_ZERO1}, {"zero3", SW_PLAN_ZERO3},
+	{"auto", SW_PLAN_AUTO},
+	{"dp", SW_PLAN_DP},
+	{"zero1", SW_PLAN_ZERO1},
+	{"zero3", SW_PLAN_ZERO3},
 };
 
 sw_status sw_plan_strategy_parse(const char *text, sw_plan_strategy *strategy, sw_error *err)
@@ -31,7 +34,8 @@ sw_status sw_plan_strategy_parse(const char *text, sw_plan_strategy *strategy, s
 			return SW_OK;
 		}
 	}
-	return sw_fail(err, SW_ERR_INPUT, "unknown strategy '%s': use auto, dp, zero1, zero3 or megatron:tp=K", text);
+	return sw_fail(err, SW_ERR_INPUT,
+	               "unknown strategy '%s': use auto, dp, zero1, zero3 or megatron:tp=K", text);
 }
 
 void sw_plan_strategy_print(const sw_plan_strategy *strategy, sw_text *text)
@@ -77,7 +81,8 @@ static void add_data_axes(sw_mesh *mesh, const sw_atoms *atoms, int32_t last, in
 	add_axis(mesh, atoms, split, last, SW_AXIS_STATE);
 }
 
-static sw_mesh data_mesh(const sw_atoms *atoms, int64_t batch, const char *name, bool split_moments, bool split_parameters)
+static sw_mesh data_mesh(const sw_atoms *atoms, int64_t batch, const char *name, bool split_moments,
+                         bool split_parameters)
 {
 	sw_mesh mesh = {.split_parameters = split_parameters, .split_moments = split_moments};
 	snprintf(mesh.name, sizeof(mesh.name), "%s", name);
@@ -116,16 +121,19 @@ static sw_mesh free_mesh(const sw_atoms *atoms, int32_t first_inner)
 	else if (mesh.n_axes == 1)
 		snprintf(mesh.name, sizeof(mesh.name), "search x=%lld", (long long)mesh.axes[0].size);
 	else
-		snprintf(mesh.name, sizeof(mesh.name), "search x=%lld y=%lld", (long long)mesh.axes[0].size, (long long)mesh.axes[1].size);
+		snprintf(mesh.name, sizeof(mesh.name), "search x=%lld y=%lld", (long long)mesh.axes[0].size,
+		         (long long)mesh.axes[1].size);
 	return mesh;
 }
 
-static sw_status add_megatron(const sw_cluster *cluster, int64_t batch, int64_t tp, sw_meshes *meshes, sw_error *err)
+static sw_status add_megatron(const sw_cluster *cluster, int64_t batch, int64_t tp, sw_meshes *meshes,
+                              sw_error *err)
 {
 	int32_t first_inner = innermost(&cluster->atoms, tp);
 	if (first_inner < 0)
 		return sw_fail(err, SW_ERR_INPUT,
-		               "megatron:tp=%lld does not fit cluster '%s' of %lld devices: K must be a product of its innermost factors",
+		               "megatron:tp=%lld does not fit cluster '%s' of %lld devices: K must be a "
+		               "product of its innermost factors",
 		               (long long)tp, cluster->name, (long long)cluster->n_devices);
 	sw_vec_push(meshes, megatron_mesh(&cluster->atoms, batch, first_inner, tp));
 	return SW_OK;
@@ -140,14 +148,17 @@ static void add_auto(const sw_cluster *cluster, int64_t batch, sw_meshes *meshes
 		sw_vec_push(meshes, data_mesh(atoms, batch, "zero3", true, true));
 	}
 	for (int32_t i = atoms->n - 1; i >= 0; i--)
-		add_megatron(cluster, batch, sw_atoms_group_size(atoms, ((1u << atoms->n) - 1) & ~((1u << i) - 1)), meshes, NULL);
+		add_megatron(cluster, batch,
+		             sw_atoms_group_size(atoms, ((1u << atoms->n) - 1) & ~((1u << i) - 1)), meshes,
+		             NULL);
 	for (int32_t i = 1; i < atoms->n; i++)
 		sw_vec_push(meshes, free_mesh(atoms, i));
 	if (atoms->n < 2)
 		sw_vec_push(meshes, free_mesh(atoms, 0));
 }
 
-sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy, int64_t batch, sw_meshes *meshes, sw_error *err)
+sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy, int64_t batch,
+                       sw_meshes *meshes, sw_error *err)
 {
 	const sw_atoms *atoms = &cluster->atoms;
 	switch (strategy->kind) {

@@ -44,8 +44,8 @@ bool sw_plan_op_layouts(const sw_plan *plan, sw_id op_id, sw_layout *operands, s
 {
 	const sw_op *op = sw_op_at(plan->program, op_id);
 	if (op->opcode != SW_OP_WHILE && op->opcode != SW_OP_PARAMETER)
-		return sw_rule_layouts(plan->program, op_id, plan->rules[op_id], &plan->cluster->atoms, &plan->strategies[op_id],
-		                       operands, results);
+		return sw_rule_layouts(plan->program, op_id, plan->rules[op_id], &plan->cluster->atoms,
+		                       &plan->strategies[op_id], operands, results);
 	for (uint32_t k = 0; k < op->n_results; k++) {
 		results[k] = *sw_plan_layout(plan, plan->produced[op->first_result + k]);
 		if (op->opcode == SW_OP_WHILE)
@@ -56,7 +56,9 @@ bool sw_plan_op_layouts(const sw_plan *plan, sw_id op_id, sw_layout *operands, s
 
 sw_redistribution sw_plan_redistribution(const sw_cluster *cluster)
 {
-	return (sw_redistribution){.atoms = &cluster->atoms, .seconds = sw_cost_collective, .context = (void *)cluster,
+	return (sw_redistribution){.atoms = &cluster->atoms,
+	                           .seconds = sw_cost_collective,
+	                           .context = (void *)cluster,
 	                           .local_bandwidth = cluster->device.memory_bandwidth,
 	                           .local_overhead_s = cluster->device.kernel_overhead_s};
 }
@@ -89,10 +91,42 @@ static sw_status check_op(const sw_plan *plan, sw_id op_id, sw_error *err)
 	for (uint32_t k = 0; ok && k < op->n_results; k++) {
 		const sw_layout *said = sw_plan_layout(plan, plan->produced[op->first_result + k]);
 		ok = sw_layout_equal(said, &results[k]) &&
-		     sw_layout_valid(&plan->cluster->atoms, sw_value_shape(plan->program, op->first_result + k), said);
+		     sw_layout_valid(&plan->cluster->atoms,
+		                     sw_value_shape(plan->program, op->first_result + k), said);
 	}
 	free(layouts);
-	return ok ? SW_OK : sw_fail(err, SW_ERR_INTERNAL, "plan: op '%s' has an impossible strategy", op->name);
+	return ok ? SW_OK
+	          : sw_fail(err, SW_ERR_INTERNAL, "plan: op '%s' has an impossible strategy", op->name);
+}
+
+/* A redistribution may leave partial sums, but only of a kind that this type has; and none comes in or goes out. */
+static sw_status check_kept(const sw_plan *plan, sw_error *err)
+{
+	const sw_program *program = plan->program;
+	for (sw_id v = 0; v < program->values.len; v++) {
+		const sw_layout *kept = sw_plan_layout(plan, plan->kept[v]);
+		sw_monoid made = sw_plan_layout(plan, plan->produced[v])->monoid;
+		sw_shape shape = sw_value_shape(program, v);
+		bool combines = kept->monoid == SW_MONOID_NONE || kept->monoid == made ||
+		                (made == SW_MONOID_NONE &&
+		                 sw_rule_splittable(shape.type, kept->monoid) == kept->monoid);
+		if (!combines || !sw_layout_valid(&plan->cluster->atoms, shape, kept))
+			return sw_fail(err, SW_ERR_INTERNAL,
+			               "plan: a result of '%s' can't be kept that way",
+			               sw_op_at(program, program->values.data[v].op)->name);
+	}
+	return SW_OK;
+}
+
+static sw_status check_edges(const sw_plan *plan, const sw_id *inputs, uint32_t n_inputs, sw_error *err)
+{
+	for (uint32_t i = 0; i < n_inputs; i++)
+		if (sw_plan_layout(plan, plan->produced[inputs[i]])->monoid != SW_MONOID_NONE)
+			return sw_fail(err, SW_ERR_INTERNAL, "plan: input %u comes as partial sums", i);
+	for (uint32_t i = 0; i < plan->n_outputs; i++)
+		if (sw_plan_layout(plan, plan->outputs[i])->monoid != SW_MONOID_NONE)
+			return sw_fail(err, SW_ERR_INTERNAL, "plan: output %u is left as partial sums", i);
+	return SW_OK;
 }
 
 static sw_status check_states(const sw_plan *plan, sw_error *err)
@@ -100,12 +134,14 @@ static sw_status check_states(const sw_plan *plan, sw_error *err)
 	sw_arena arena;
 	sw_arena_init(&arena);
 	const sw_id *inputs;
-	sw_program_inputs(plan->program, plan->program->entry, &arena, &inputs);
-	sw_status status = SW_OK;
+	uint32_t n_inputs = sw_program_inputs(plan->program, plan->program->entry, &arena, &inputs);
+	sw_status status = check_edges(plan, inputs, n_inputs, err);
 	for (size_t i = 0; i < plan->program->aliases.len && status == SW_OK; i++) {
 		sw_alias alias = plan->program->aliases.data[i];
 		if (plan->outputs[alias.output] != plan->produced[inputs[alias.input]])
-			status = sw_fail(err, SW_ERR_INTERNAL, "plan: state %u lies differently before and after a step", alias.input);
+			status = sw_fail(err, SW_ERR_INTERNAL,
+			                 "plan: state %u lies differently before and after a step",
+			                 alias.input);
 	}
 	sw_arena_clear(&arena);
 	return status;
@@ -131,5 +167,7 @@ sw_status sw_plan_verify(const sw_plan *plan, sw_error *err)
 		if (planned[program->ops.data[i].computation])
 			status = check_op(plan, (sw_id)i, err);
 	free(planned);
+	if (status == SW_OK)
+		status = check_kept(plan, err);
 	return status == SW_OK ? check_states(plan, err) : status;
 }

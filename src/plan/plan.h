@@ -108,7 +108,7 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path, cons
 /* Everything replicated: what a single device runs. */
 sw_status sw_plan_replicated(const sw_program *program, const sw_cluster *cluster, sw_plan **plan, sw_error *err);
 void sw_plan_free(sw_plan *plan);
-/* Every decision is consistent: strategies possible, layouts valid, aliased inputs and outputs equal. */
+/* Every decision is consistent: strategies possible, layouts valid, inputs and outputs no partial sums, aliased ones equal. */
 sw_status sw_plan_verify(const sw_plan *plan, sw_error *err);
 
 /* Layouts that the operands and results of an op have under the plan (regions' included). */

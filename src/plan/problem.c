@@ -37,7 +37,8 @@ static void produce(sw_model *m, sw_id value, uint32_t site, uint32_t result)
 static uint32_t add_site(sw_model *m, sw_site_kind kind, uint32_t index)
 {
 	sw_planner *p = m->planner;
-	sw_site site = {.kind = (uint8_t)kind, .index = index, .profile = sw_profile_of(p, m->mesh, kind, index)};
+	sw_site site = {
+		.kind = (uint8_t)kind, .index = index, .profile = sw_profile_of(p, m->mesh, kind, index)};
 	const sw_profile *profile = &p->profiles.data[site.profile];
 	double trips = kind == SW_SITE_OP ? p->roles.trips[index] : 1;
 	int64_t *cost = sw_alloc(sizeof(int64_t) * (size_t)profile->n);
@@ -65,7 +66,8 @@ static void add_sites(sw_model *m)
 	}
 	for (uint32_t id = 0; id < program->ops.len; id++) {
 		const sw_op *op = sw_op_at(program, id);
-		if (!roles->planned[op->computation] || op->opcode == SW_OP_PARAMETER || op->opcode == SW_OP_WHILE)
+		if (!roles->planned[op->computation] || op->opcode == SW_OP_PARAMETER ||
+		    op->opcode == SW_OP_WHILE)
 			continue;
 		uint32_t site = add_site(m, SW_SITE_OP, id);
 		for (uint32_t k = 0; k < op->n_results; k++)
@@ -88,7 +90,8 @@ static void each_reader(const sw_model *m, readers *r, see_reader *see)
 		if (site->kind == SW_SITE_OP) {
 			const sw_op *op = sw_op_at(program, site->index);
 			for (uint32_t k = 0; k < op->n_operands; k++)
-				see(r, op->operands[k], (reader){s, k, roles->trips[site->index], roles->moment[site->index]});
+				see(r, op->operands[k],
+				    (reader){s, k, roles->trips[site->index], roles->moment[site->index]});
 		} else if (site->kind == SW_SITE_CARRY) {
 			const sw_carry *c = &roles->carries.data[site->index];
 			const sw_op *loop = sw_op_at(program, c->loop);
@@ -98,7 +101,8 @@ static void each_reader(const sw_model *m, readers *r, see_reader *see)
 			see(r, c->init, (reader){s, 0, roles->trips[c->loop], roles->moment[first]});
 			see(r, c->next, (reader){s, 0, roles->trips[inside], roles->moment[inside]});
 		} else if (site->kind == SW_SITE_OUTPUT) {
-			see(r, sw_entry(program)->results.data[site->index], (reader){s, 0, 1, roles->n_moments - 1});
+			see(r, sw_entry(program)->results.data[site->index],
+			    (reader){s, 0, 1, roles->n_moments - 1});
 		}
 	}
 }
@@ -181,8 +185,9 @@ static int32_t table_make(sw_model *m, sw_shape shape, layout_list from, layout_
 	int64_t *cost = sw_alloc(sizeof(int64_t) * (size_t)from.n * (size_t)to.n);
 	for (int32_t i = 0; i < from.n; i++)
 		for (int32_t j = 0; j < to.n; j++)
-			cost[i * to.n + j] = to_cost(trips * path_seconds(m, shape, from.list[(uint32_t)i * from.step],
-			                                                  to.list[(uint32_t)j * to.step]));
+			cost[i * to.n + j] =
+				to_cost(trips * path_seconds(m, shape, from.list[(uint32_t)i * from.step],
+			                                     to.list[(uint32_t)j * to.step]));
 	int32_t table = sw_problem_add_table(&m->problem, from.n, to.n, cost);
 	free(cost);
 	return table;
@@ -248,7 +253,8 @@ static int32_t hub_profile(sw_model *m, sw_id value, const reader *uses, uint32_
 	return (int32_t)number;
 }
 
-static void add_edge(sw_model *m, int32_t from, int32_t to, sw_shape shape, layout_list a, layout_list b, double trips)
+static void add_edge(sw_model *m, int32_t from, int32_t to, sw_shape shape, layout_list a, layout_list b,
+                     double trips)
 {
 	sw_problem_add_edge(&m->problem, from, to, table_of(m, shape, a, b, trips));
 }
@@ -262,9 +268,11 @@ static void add_hub(sw_model *m, sw_id value, const reader *uses, uint32_t n_use
 	hub.node = sw_problem_add_node(&m->problem, profile->n, zero);
 	free(zero);
 	layout_list here = {profile->in, 1, profile->n};
-	add_edge(m, m->sites.data[m->producer[value]].node, hub.node, shape, produced_layouts(m, value), here, trips);
+	add_edge(m, m->sites.data[m->producer[value]].node, hub.node, shape, produced_layouts(m, value),
+	         here, trips);
 	for (uint32_t i = 0; i < n_uses; i++)
-		add_edge(m, hub.node, m->sites.data[uses[i].site].node, shape, here, read_layouts(m, &uses[i]), uses[i].trips);
+		add_edge(m, hub.node, m->sites.data[uses[i].site].node, shape, here,
+		         read_layouts(m, &uses[i]), uses[i].trips);
 	m->hub_of[value] = (uint32_t)m->hubs.len;
 	sw_vec_push(&m->hubs, hub);
 }
@@ -277,8 +285,9 @@ static void add_edges(sw_model *m, const readers *r)
 		uint32_t n = r->start[v + 1] - r->start[v];
 		const reader *uses = r->list + r->start[v];
 		if (n == 1)
-			add_edge(m, m->sites.data[m->producer[v]].node, m->sites.data[uses->site].node, sw_value_shape(program, v),
-			         produced_layouts(m, v), read_layouts(m, uses), uses->trips);
+			add_edge(m, m->sites.data[m->producer[v]].node, m->sites.data[uses->site].node,
+			         sw_value_shape(program, v), produced_layouts(m, v), read_layouts(m, uses),
+			         uses->trips);
 		else if (n > 1)
 			add_hub(m, v, uses, n, roles->trips[program->values.data[v].op]);
 	}
@@ -299,13 +308,15 @@ static void tie_states(sw_model *m)
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
-static void add_span(sw_model *m, int32_t node, sw_id value, layout_list layouts, int32_t begin, int32_t end)
+static void add_span(sw_model *m, int32_t node, sw_id value, layout_list layouts, int32_t begin,
+                     int32_t end)
 {
 	sw_shape shape = sw_value_shape(m->planner->program, value);
 	int64_t *usage = sw_alloc(sizeof(int64_t) * (size_t)layouts.n);
 	for (int32_t i = 0; i < layouts.n; i++)
-		usage[i] = sw_layout_local_bytes(&m->planner->cluster->atoms, shape,
-		                                 &m->planner->layouts.items.data[layouts.list[(uint32_t)i * layouts.step]]);
+		usage[i] = sw_layout_local_bytes(
+			&m->planner->cluster->atoms, shape,
+			&m->planner->layouts.items.data[layouts.list[(uint32_t)i * layouts.step]]);
 	sw_problem_add_span(&m->problem, node, begin, end, usage);
 	free(usage);
 }
@@ -324,18 +335,21 @@ static void add_spans(sw_model *m, const readers *r)
 	const sw_roles *roles = &m->planner->roles;
 	const sw_program *program = m->planner->program;
 	for (sw_id v = 0; v < program->values.len; v++) {
-		if (m->producer[v] == SW_NO_ID || m->counted_elsewhere[v] || sw_shape_bytes(sw_value_shape(program, v)) <= 256)
+		if (m->producer[v] == SW_NO_ID || m->counted_elsewhere[v] ||
+		    sw_shape_bytes(sw_value_shape(program, v)) <= 256)
 			continue;
 		int32_t begin = first_moment(roles, v), end = roles->last_use[v], first = end;
 		for (uint32_t i = r->start[v]; i < r->start[v + 1]; i++)
 			first = SW_MIN(first, SW_MAX(r->list[i].moment, begin));
 		bool hub = m->hub_of[v] != SW_NO_ID;
-		add_span(m, m->sites.data[m->producer[v]].node, v, produced_layouts(m, v), begin, hub ? SW_MIN(first + 1, end) : end);
+		add_span(m, m->sites.data[m->producer[v]].node, v, produced_layouts(m, v), begin,
+		         hub ? SW_MIN(first + 1, end) : end);
 		if (!hub)
 			continue;
 		const sw_hub *h = &m->hubs.data[m->hub_of[v]];
 		const sw_profile *profile = &m->planner->profiles.data[h->profile];
-		add_span(m, h->node, v, (layout_list){profile->in, 1, profile->n}, SW_MIN(first + 1, end), end);
+		add_span(m, h->node, v, (layout_list){profile->in, 1, profile->n}, SW_MIN(first + 1, end),
+		         end);
 	}
 }
 
@@ -396,8 +410,8 @@ void sw_model_apply(const sw_model *m, const int32_t *assignment, sw_plan *plan)
 		const sw_profile *profile = &p->profiles.data[site->profile];
 		int32_t choice = assignment[site->node];
 		if (site->kind == SW_SITE_OP)
-			sw_candidate_strategy(&p->cluster->atoms, m->mesh, p->rules[site->index], &profile->candidates[choice],
-			                      &plan->strategies[site->index]);
+			sw_candidate_strategy(&p->cluster->atoms, m->mesh, p->rules[site->index],
+			                      &profile->candidates[choice], &plan->strategies[site->index]);
 		else if (site->kind == SW_SITE_OUTPUT)
 			plan->outputs[site->index] = profile->in[choice];
 	}
@@ -406,7 +420,8 @@ void sw_model_apply(const sw_model *m, const int32_t *assignment, sw_plan *plan)
 		if (m->producer[v] == SW_NO_ID)
 			continue;
 		layout_list made = produced_layouts(m, (sw_id)v);
-		plan->produced[v] = made.list[(uint32_t)assignment[m->sites.data[m->producer[v]].node] * made.step];
+		plan->produced[v] =
+			made.list[(uint32_t)assignment[m->sites.data[m->producer[v]].node] * made.step];
 		plan->kept[v] = plan->produced[v];
 		if (m->hub_of[v] != SW_NO_ID) {
 			const sw_hub *hub = &m->hubs.data[m->hub_of[v]];

@@ -65,13 +65,17 @@ static split_list value_splits(const sw_planner *p, sw_id value)
 }
 
 /* Adds those splits that pass the filter and divide by the axis; returns how many. */
-static int32_t add_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis, split_list splits, class_filter *filter)
+static int32_t add_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis,
+                          split_list splits, class_filter *filter)
 {
 	int32_t before = o->n[axis];
 	for (uint32_t i = 0; i < splits.n; i++) {
 		const sw_split *s = &splits.first[i];
 		if (filter(&p->classes, s->class) && s->top % mesh->axes[axis].size == 0)
-			add_option(o, axis, (sw_option){.kind = SW_CHOICE_SPLIT, .index = (int16_t)s->where, .top = s->top});
+			add_option(o, axis,
+			           (sw_option){.kind = SW_CHOICE_SPLIT,
+			                       .index = (int16_t)s->where,
+			                       .top = s->top});
 	}
 	return o->n[axis] - before;
 }
@@ -97,11 +101,15 @@ static void add_passages(const sw_planner *p, options *o, int32_t axis, sw_id op
 		arriving &= rule->passages[s].monoids;
 		for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++)
 			if (arriving >> m & 1)
-				add_option(o, axis, (sw_option){.kind = SW_CHOICE_PASS, .monoid = (uint8_t)m, .index = (int16_t)s});
+				add_option(o, axis,
+				           (sw_option){.kind = SW_CHOICE_PASS,
+				                       .monoid = (uint8_t)m,
+				                       .index = (int16_t)s});
 	}
 }
 
-static bool has_factor(const sw_program *program, sw_id op, const sw_rule *rule, uint32_t operand, int32_t factor)
+static bool has_factor(const sw_program *program, sw_id op, const sw_rule *rule, uint32_t operand,
+                       int32_t factor)
 {
 	sw_shape shape = sw_value_shape(program, sw_op_at(program, op)->operands[operand]);
 	for (int32_t d = 0; d < shape.rank; d++)
@@ -112,7 +120,8 @@ static bool has_factor(const sw_program *program, sw_id op, const sw_rule *rule,
 }
 
 /* Megatron's constraint: a dot with a parameter splits a dimension of the parameter. Returns how many options that gave. */
-static int32_t add_parameter_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis, sw_id op_id)
+static int32_t add_parameter_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis,
+                                    sw_id op_id)
 {
 	const sw_op *op = sw_op_at(p->program, op_id);
 	if (op->opcode != SW_OP_DOT && op->opcode != SW_OP_CONVOLUTION)
@@ -161,7 +170,8 @@ static bool is_data_like(const sw_mesh *mesh, int32_t axis)
 	return mesh->use[axis] == SW_AXIS_DATA || mesh->use[axis] == SW_AXIS_STATE;
 }
 
-static void state_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id value, bool at_rest, options *o)
+static void state_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id value, bool at_rest,
+                          options *o)
 {
 	split_list splits = value_splits(p, value);
 	if (is_data_like(mesh, axis) && at_rest && add_splits(p, mesh, o, axis, splits, state_class) > 0)
@@ -174,21 +184,25 @@ static void state_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis
 }
 
 /* Values that are not state: data inputs, results, what loops carry. */
-static void value_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id value, bool must_split_data, options *o)
+static void value_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id value,
+                          bool must_split_data, options *o)
 {
 	split_list splits = value_splits(p, value);
-	if (mesh->use[axis] == SW_AXIS_DATA && must_split_data && add_splits(p, mesh, o, axis, splits, data_class) > 0)
+	if (mesh->use[axis] == SW_AXIS_DATA && must_split_data &&
+	    add_splits(p, mesh, o, axis, splits, data_class) > 0)
 		return;
 	add_none(o, axis);
 	if (mesh->use[axis] == SW_AXIS_FREE)
 		add_splits(p, mesh, o, axis, splits, any_class);
 	else if (mesh->use[axis] == SW_AXIS_TENSOR)
 		add_splits(p, mesh, o, axis, splits, other_class);
-	else if (is_data_like(mesh, axis) && must_split_data && (mesh->split_parameters || mesh->split_moments))
+	else if (is_data_like(mesh, axis) && must_split_data &&
+	         (mesh->split_parameters || mesh->split_moments))
 		add_splits(p, mesh, o, axis, splits, state_class);
 }
 
-static void input_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, uint32_t input, options *o)
+static void input_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, uint32_t input,
+                          options *o)
 {
 	sw_role role = p->roles.input_role[input];
 	if (role == SW_ROLE_DATA) {
@@ -198,7 +212,8 @@ static void input_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis
 			value_options(p, mesh, axis, p->roles.inputs[input], true, o);
 		return;
 	}
-	bool at_rest = (role == SW_ROLE_PARAMETER && mesh->split_parameters) || (role == SW_ROLE_MOMENT && mesh->split_moments);
+	bool at_rest = (role == SW_ROLE_PARAMETER && mesh->split_parameters) ||
+	               (role == SW_ROLE_MOMENT && mesh->split_moments);
 	state_options(p, mesh, axis, p->roles.inputs[input], at_rest, o);
 }
 
@@ -212,7 +227,8 @@ static sw_id site_value(const sw_planner *p, sw_site_kind kind, uint32_t index)
 	return sw_entry(p->program)->results.data[index];
 }
 
-static void site_options(const sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index, options *o)
+static void site_options(const sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index,
+                         options *o)
 {
 	for (int32_t axis = 0; axis < mesh->n_axes; axis++) {
 		if (kind == SW_SITE_OP)
@@ -241,7 +257,8 @@ static bool place_axes(const sw_mesh *mesh, const sw_candidate *c, place_split *
 		if (option->kind != SW_CHOICE_SPLIT || (placed & mesh->axes[i].atoms))
 			continue;
 		for (int32_t j = i; j < mesh->n_axes; j++)
-			if (c->axis[j].kind == SW_CHOICE_SPLIT && c->axis[j].index == option->index && c->axis[j].top == option->top)
+			if (c->axis[j].kind == SW_CHOICE_SPLIT && c->axis[j].index == option->index &&
+			    c->axis[j].top == option->top)
 				mask |= mesh->axes[j].atoms;
 		if (!place(what, mask, option->index, option->top))
 			return false;
@@ -278,7 +295,8 @@ bool sw_candidate_strategy(const sw_atoms *atoms, const sw_mesh *mesh, const sw_
 	for (int32_t axis = 0; axis < mesh->n_axes; axis++)
 		for (int32_t a = 0; a < atoms->n && candidate->axis[axis].kind == SW_CHOICE_PASS; a++)
 			if (mesh->axes[axis].atoms >> a & 1)
-				strategy->atom[a] = (sw_choice){.kind = SW_CHOICE_PASS, .monoid = candidate->axis[axis].monoid,
+				strategy->atom[a] = (sw_choice){.kind = SW_CHOICE_PASS,
+				                                .monoid = candidate->axis[axis].monoid,
 				                                .index = candidate->axis[axis].index};
 	strategy_place place = {atoms, rule, strategy};
 	return place_axes(mesh, candidate, place_in_strategy, &place);
@@ -304,15 +322,18 @@ static bool try_op(sw_planner *p, const sw_mesh *mesh, sw_id op_id, const sw_can
 		sw_vec_push(&g->in, sw_layouts_id(&p->layouts, &g->layouts[k]));
 	for (uint32_t k = 0; k < op->n_results; k++)
 		sw_vec_push(&g->out, sw_layouts_id(&p->layouts, &results[k]));
-	sw_vec_push(&g->seconds, sw_cost_op(p->cluster, p->program, op_id, sw_strategy_share(atoms, &strategy)));
+	sw_vec_push(&g->seconds,
+	            sw_cost_op(p->cluster, p->program, op_id, sw_strategy_share(atoms, &strategy)));
 	return true;
 }
 
-static bool try_layout(sw_planner *p, const sw_mesh *mesh, sw_shape shape, const sw_candidate *c, growing *g)
+static bool try_layout(sw_planner *p, const sw_mesh *mesh, sw_shape shape, const sw_candidate *c,
+                       growing *g)
 {
 	sw_layout layout = sw_layout_replicated(&p->cluster->atoms);
 	layout_place place = {&p->cluster->atoms, &layout};
-	if (!place_axes(mesh, c, place_in_layout, &place) || !sw_layout_valid(&p->cluster->atoms, shape, &layout))
+	if (!place_axes(mesh, c, place_in_layout, &place) ||
+	    !sw_layout_valid(&p->cluster->atoms, shape, &layout))
 		return false;
 	uint32_t id = sw_layouts_id(&p->layouts, &layout);
 	sw_vec_push(&g->in, id);
@@ -321,15 +342,19 @@ static bool try_layout(sw_planner *p, const sw_mesh *mesh, sw_shape shape, const
 	return true;
 }
 
-static void try_candidate(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index, sw_candidate c, growing *g)
+static void try_candidate(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index,
+                          sw_candidate c, growing *g)
 {
-	bool ok = kind == SW_SITE_OP ? try_op(p, mesh, index, &c, g)
-	                             : try_layout(p, mesh, sw_value_shape(p->program, site_value(p, kind, index)), &c, g);
+	bool ok = kind == SW_SITE_OP
+	                  ? try_op(p, mesh, index, &c, g)
+	                  : try_layout(p, mesh, sw_value_shape(p->program, site_value(p, kind, index)), &c,
+	                               g);
 	if (ok)
 		sw_vec_push(&g->candidates, c);
 }
 
-static sw_profile profile_make(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index, const options *o)
+static sw_profile profile_make(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index,
+                               const options *o)
 {
 	growing g = {0};
 	sw_profile profile = {.n_in = 1, .n_out = 1};
@@ -341,11 +366,14 @@ static sw_profile profile_make(sw_planner *p, const sw_mesh *mesh, sw_site_kind 
 	for (int32_t i = 0; i < o->n[0]; i++)
 		for (int32_t j = 0; j < o->n[1]; j++)
 			for (int32_t k = 0; k < o->n[2]; k++)
-				try_candidate(p, mesh, kind, index, (sw_candidate){{o->list[0][i], o->list[1][j], o->list[2][k]}}, &g);
+				try_candidate(p, mesh, kind, index,
+				              (sw_candidate){{o->list[0][i], o->list[1][j], o->list[2][k]}},
+				              &g);
 	if (g.candidates.len == 0) /* what the role asks for does not divide here */
 		try_candidate(p, mesh, kind, index, (sw_candidate){0}, &g);
 	profile.n = (int32_t)g.candidates.len;
-	profile.candidates = sw_arena_copy(&p->arena, g.candidates.data, sizeof(sw_candidate) * g.candidates.len);
+	profile.candidates =
+		sw_arena_copy(&p->arena, g.candidates.data, sizeof(sw_candidate) * g.candidates.len);
 	profile.in = sw_arena_copy(&p->arena, g.in.data, sizeof(uint32_t) * g.in.len);
 	profile.out = sw_arena_copy(&p->arena, g.out.data, sizeof(uint32_t) * g.out.len);
 	profile.seconds = sw_arena_copy(&p->arena, g.seconds.data, sizeof(double) * g.seconds.len);
@@ -395,7 +423,8 @@ int32_t sw_profile_of(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uin
 		sw_text_add_n(&key, (const char *)&mesh->axes[axis].atoms, sizeof(mesh->axes[axis].atoms));
 		sw_text_add_n(&key, (const char *)&o.n[axis], sizeof(o.n[axis]));
 		for (int32_t i = 0; i < o.n[axis]; i++) {
-			const int64_t numbers[] = {o.list[axis][i].kind, o.list[axis][i].monoid, o.list[axis][i].index, o.list[axis][i].top};
+			const int64_t numbers[] = {o.list[axis][i].kind, o.list[axis][i].monoid,
+			                           o.list[axis][i].index, o.list[axis][i].top};
 			sw_text_add_n(&key, (const char *)numbers, sizeof(numbers));
 		}
 	}

@@ -33,8 +33,12 @@ static void find_carries(sw_roles *roles)
 		if (op->opcode != SW_OP_WHILE || !roles->planned[op->computation])
 			continue;
 		for (uint32_t k = 0; k < op->n_operands; k++) {
-			sw_carry carry = {.loop = (sw_id)i, .leaf = k, .init = op->operands[k], .result = op->first_result + k,
-			                  .in_body = leaf_of(p, op->called[1], k), .in_condition = leaf_of(p, op->called[0], k),
+			sw_carry carry = {.loop = (sw_id)i,
+			                  .leaf = k,
+			                  .init = op->operands[k],
+			                  .result = op->first_result + k,
+			                  .in_body = leaf_of(p, op->called[1], k),
+			                  .in_condition = leaf_of(p, op->called[0], k),
 			                  .next = p->computations.data[op->called[1]].results.data[k]};
 			sw_vec_push(&roles->carries, carry);
 		}
@@ -77,7 +81,8 @@ static void find_last_uses(sw_roles *roles)
 	for (size_t i = 0; i < p->ops.len; i++) {
 		const sw_op *op = &p->ops.data[i];
 		for (uint32_t k = 0; roles->planned[op->computation] && k < op->n_operands; k++)
-			roles->last_use[op->operands[k]] = SW_MAX(roles->last_use[op->operands[k]], reading_moment(roles, (sw_id)i) + 1);
+			roles->last_use[op->operands[k]] = SW_MAX(roles->last_use[op->operands[k]],
+			                                          reading_moment(roles, (sw_id)i) + 1);
 	}
 	for (size_t c = 0; c < p->computations.len; c++) {
 		const sw_computation *computation = &p->computations.data[c];
@@ -88,14 +93,16 @@ static void find_last_uses(sw_roles *roles)
 			roles->last_use[computation->results.data[i]] = end;
 	}
 	for (size_t i = 0; i < roles->carries.len; i++) /* what a loop carries is there until it ends */
-		roles->last_use[roles->carries.data[i].in_body] = roles->moment[roles->carries.data[i].loop] + 1;
+		roles->last_use[roles->carries.data[i].in_body] =
+			roles->moment[roles->carries.data[i].loop] + 1;
 }
 
 /* A parameter of the model seen through ops that only move, convert or pick elements. */
 static bool shows_operand(uint8_t opcode)
 {
-	static const uint8_t list[] = {SW_OP_CONVERT, SW_OP_COPY, SW_OP_RESHAPE, SW_OP_TRANSPOSE, SW_OP_SLICE, SW_OP_DYNAMIC_SLICE,
-	                               SW_OP_BITCAST, SW_OP_OPT_BARRIER};
+	static const uint8_t list[] = {SW_OP_CONVERT,   SW_OP_COPY,       SW_OP_RESHAPE,
+	                               SW_OP_TRANSPOSE, SW_OP_SLICE,      SW_OP_DYNAMIC_SLICE,
+	                               SW_OP_BITCAST,   SW_OP_OPT_BARRIER};
 	for (size_t i = 0; i < SW_COUNT(list); i++)
 		if (list[i] == opcode)
 			return true;
@@ -115,8 +122,9 @@ static void find_parameters(sw_roles *roles, int32_t c)
 		sw_id inside = leaf_of(p, op->called[1], 0);
 		for (uint32_t k = 0; k < op->n_operands; k++) /* carried unchanged */
 			if (p->computations.data[op->called[1]].results.data[k] == inside + k)
-				roles->from_parameter[inside + k] = roles->from_parameter[op->first_result + k] =
-				        roles->from_parameter[op->operands[k]];
+				roles->from_parameter[inside + k] =
+					roles->from_parameter[op->first_result + k] =
+						roles->from_parameter[op->operands[k]];
 		find_parameters(roles, op->called[1]);
 	}
 }

@@ -61,7 +61,8 @@ static void restore(sw_plan *plan, const decisions *d)
 }
 
 /* Begins where earlier meshes ended, as far as that is possible in this one. */
-static sw_status solve_from_starts(const sw_model *model, double time_limit_s, sw_solution *solution, sw_error *err)
+static sw_status solve_from_starts(const sw_model *model, double time_limit_s, sw_solution *solution,
+                                   sw_error *err)
 {
 	const sw_planner *planner = model->planner;
 	int32_t **starts = sw_alloc(sizeof(*starts) * (planner->starts.len + 1));
@@ -73,8 +74,11 @@ static sw_status solve_from_starts(const sw_model *model, double time_limit_s, s
 		else
 			free(starts[n]);
 	}
-	sw_solve_options how = {.work_limit = SOLVE_WORK, .time_limit_s = time_limit_s, .quiet = true,
-	                        .n_starts = n, .starts = (const int32_t *const *)starts};
+	sw_solve_options how = {.work_limit = SOLVE_WORK,
+	                        .time_limit_s = time_limit_s,
+	                        .quiet = true,
+	                        .n_starts = n,
+	                        .starts = (const int32_t *const *)starts};
 	sw_status status = sw_solve(&model->problem, &how, solution, err);
 	for (int i = 0; i < n; i++)
 		free(starts[i]);
@@ -83,14 +87,17 @@ static sw_status solve_from_starts(const sw_model *model, double time_limit_s, s
 }
 
 /* Solves under a capacity and measures what comes out. Infeasible is an answer, not an error. */
-static sw_status solve_once(const sw_model *model, const sw_plan_options *options, sw_plan *plan, contender *c, sw_error *err)
+static sw_status solve_once(const sw_model *model, const sw_plan_options *options, sw_plan *plan,
+                            contender *c, sw_error *err)
 {
 	sw_solution solution = {0};
 	sw_status status = solve_from_starts(model, c->time_limit_s, &solution, err);
 	if (status != SW_OK)
 		return status;
 	c->feasible = solution.answer == SW_SOLVED_OPTIMAL || solution.answer == SW_SOLVED_FEASIBLE;
-	c->bound_s = solution.answer == SW_SOLVED_INFEASIBLE ? INFINITY : (double)solution.lower_bound * SW_COST_UNIT_S;
+	c->bound_s = solution.answer == SW_SOLVED_INFEASIBLE
+	                     ? INFINITY
+	                     : (double)solution.lower_bound * SW_COST_UNIT_S;
 	c->timed_out = c->timed_out || solution.timed_out;
 	c->model_s = (double)solution.cost * SW_COST_UNIT_S;
 	c->measured_bytes = INT64_MAX;
@@ -116,8 +123,8 @@ static int64_t memory_of(const sw_plan *plan, const sw_plan_options *options)
 /* First without a limit: what then fits needs no memory model. Otherwise the model's spans limit the search; where the partitioned
  * program still exceeds the memory (spans are not its liveness to the byte), the capacity is tightened in proportion, and the problem
  * solved again. The bound is that of the first attempt whose limit was no tighter than it must be. */
-static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_plan_options *options, sw_plan *plan,
-                          contender *c, sw_error *err)
+static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_plan_options *options,
+                          sw_plan *plan, contender *c, sw_error *err)
 {
 	int64_t memory = memory_of(plan, options), capacity = INT64_MAX, least_bytes = INT64_MAX;
 	double bound_s = 0;
@@ -129,12 +136,15 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 		*c = (contender){.time_limit_s = c->time_limit_s, .timed_out = c->timed_out};
 		status = solve_once(&model, options, plan, c, err);
 		sw_model_clear(&model);
-		bound_s = attempt < 2 ? c->bound_s : bound_s;
+		if (attempt == 0 || (attempt == 1 && isfinite(c->bound_s)))
+			bound_s = c->bound_s;
 		least_bytes = SW_MIN(least_bytes, c->measured_bytes);
 		again = status == SW_OK && c->feasible && c->cost.peak_bytes > memory;
 		c->feasible = c->feasible && !again;
 		if (again)
-			capacity = attempt == 0 ? memory : (int64_t)((double)capacity * 0.98 * (double)memory / (double)c->cost.peak_bytes);
+			capacity = attempt == 0 ? memory
+			                        : (int64_t)((double)capacity * 0.98 * (double)memory /
+			                                    (double)c->cost.peak_bytes);
 	}
 	c->bound_s = bound_s;
 	c->measured_bytes = least_bytes;
@@ -158,7 +168,9 @@ static void add_alternative(sw_plan *plan, const sw_mesh *mesh, const contender 
 		a.communication_s = c->cost.communication_s;
 		a.payload_bytes = c->cost.payload_bytes;
 	}
-	a.peak_bytes = c->feasible ? c->cost.peak_bytes : c->measured_bytes == INT64_MAX ? 0 : c->measured_bytes;
+	a.peak_bytes = c->feasible                      ? c->cost.peak_bytes
+	               : c->measured_bytes == INT64_MAX ? 0
+	                                                : c->measured_bytes;
 	sw_vec_push(&plan->alternatives, a);
 }
 
@@ -167,9 +179,11 @@ static sw_status nothing_fits(int64_t memory_bytes, int64_t least_bytes, sw_erro
 	sw_text have = {0}, need = {0};
 	sw_text_add_bytes(&have, (double)memory_bytes);
 	sw_text_add_bytes(&need, (double)least_bytes);
-	sw_status status = sw_fail(err, SW_NO, "no plan fits in %s (%lld bytes) per device; the least that was found needs %s (%lld bytes): "
-	                           "use more devices, or devices with more memory", have.data, (long long)memory_bytes,
-	                           need.data, (long long)least_bytes);
+	sw_status status = sw_fail(err, SW_NO,
+	                           "no plan fits in %s (%lld bytes) per device; the least that was found "
+	                           "needs %s (%lld bytes): "
+	                           "use more devices, or devices with more memory",
+	                           have.data, (long long)memory_bytes, need.data, (long long)least_bytes);
 	sw_text_clear(&have);
 	sw_text_clear(&need);
 	return status;
@@ -183,7 +197,8 @@ static double time_left_s(const sw_plan_options *options, double start_s, size_t
 	return SW_MAX(1e-3, (options->time_limit_s - (sw_now_s() - start_s)) / (double)meshes);
 }
 
-sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options, sw_plan *plan, sw_error *err)
+sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options,
+                         sw_plan *plan, sw_error *err)
 {
 	decisions best = {0};
 	contender won = {0};
@@ -219,11 +234,13 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 		status = nothing_fits(memory_of(plan, options), least_bytes, err);
 	if (status == SW_OK) {
 		if (timed_out)
-			sw_vec_push(&plan->warnings, "the time limit cut the search short: another run may plan differently");
+			sw_vec_push(
+				&plan->warnings,
+				"the time limit cut the search short: another run may plan differently");
 		restore(plan, &best);
 		plan->predicted = won.cost;
 		plan->model_s = won.model_s;
-		plan->lower_bound_s = SW_MAX(0, bound_s);
+		plan->lower_bound_s = SW_MAX(0, SW_MIN(bound_s, won.cost.step_time_s)); /* the measured step may be a little below the model's */
 		plan->gap = won.model_s > 0 ? 1 - plan->lower_bound_s / won.model_s : 0;
 	}
 	sw_layouts_clear(&best.layouts);

@@ -17,7 +17,8 @@ void sw_start_save(sw_start *start, const sw_model *model, const int32_t *assign
 		start->choice[s] = assignment[model->sites.data[s].node];
 	}
 	for (size_t h = 0; h < start->n_hubs; h++)
-		start->kept[h] = model->planner->profiles.data[model->hubs.data[h].profile].in[assignment[model->hubs.data[h].node]];
+		start->kept[h] = model->planner->profiles.data[model->hubs.data[h].profile]
+		                         .in[assignment[model->hubs.data[h].node]];
 }
 
 void sw_start_clear(sw_start *start)
@@ -65,7 +66,8 @@ bool sw_start_place(const sw_start *start, const sw_model *model, int32_t *assig
 		return false;
 	for (size_t s = 0; s < start->n_sites; s++) {
 		const sw_site *site = &model->sites.data[s];
-		assignment[site->node] = find_candidate(&profiles[start->profile[s]], start->choice[s], &profiles[site->profile]);
+		assignment[site->node] = find_candidate(&profiles[start->profile[s]], start->choice[s],
+		                                        &profiles[site->profile]);
 		if (assignment[site->node] < 0)
 			return false;
 	}

@@ -34,7 +34,8 @@ static void add_window(sw_text *key, const sw_window *window)
 	add_number(key, window->rank);
 	for (int32_t i = 0; i < window->rank; i++) {
 		const sw_window_dim *d = &window->dims[i];
-		const int64_t numbers[] = {d->size, d->stride, d->pad_low, d->pad_high, d->lhs_dilate, d->rhs_dilate, d->reversal};
+		const int64_t numbers[] = {d->size,       d->stride,     d->pad_low, d->pad_high,
+		                           d->lhs_dilate, d->rhs_dilate, d->reversal};
 		sw_text_add_n(key, (const char *)numbers, sizeof(numbers));
 	}
 }
@@ -50,8 +51,9 @@ static void add_groups(sw_text *key, const sw_groups *groups)
 
 static void add_dim_labels(sw_text *key, const sw_attrs *a)
 {
-	const int64_t numbers[] = {a->convolution.input_batch,   a->convolution.input_feature, a->convolution.kernel_input,
-	                           a->convolution.kernel_output, a->convolution.output_batch,  a->convolution.output_feature};
+	const int64_t numbers[] = {a->convolution.input_batch,  a->convolution.input_feature,
+	                           a->convolution.kernel_input, a->convolution.kernel_output,
+	                           a->convolution.output_batch, a->convolution.output_feature};
 	sw_text_add_n(key, (const char *)numbers, sizeof(numbers));
 	add_lists(key, &a->convolution.input_spatial, 3);
 }

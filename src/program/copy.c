@@ -12,15 +12,16 @@ static sw_ints copy_ints(sw_program *out, sw_ints list)
 
 static void copy_window(sw_program *out, sw_window *window)
 {
-	window->dims = sw_arena_copy(&out->arena, window->dims,
-	                             sizeof(*window->dims) * (size_t)window->rank);
+	window->dims =
+		sw_arena_copy(&out->arena, window->dims, sizeof(*window->dims) * (size_t)window->rank);
 }
 
 static void copy_groups(sw_program *out, sw_groups *groups)
 {
 	if (groups->list)
-		groups->list = sw_arena_copy(&out->arena, groups->list,
-		                             sizeof(int64_t) * (size_t)(groups->n_groups * groups->group_size));
+		groups->list =
+			sw_arena_copy(&out->arena, groups->list,
+		                      sizeof(int64_t) * (size_t)(groups->n_groups * groups->group_size));
 	groups->reshape = copy_ints(out, groups->reshape);
 	groups->transpose = copy_ints(out, groups->transpose);
 }
@@ -144,7 +145,8 @@ sw_id sw_build_copy_op(sw_program *out, int32_t c, const sw_program *in, sw_id o
 }
 
 /* The value ids of a computation lie in [*low, *high); others may lie between. */
-static void value_range(const sw_program *program, const sw_computation *computation, sw_id *low, sw_id *high)
+static void value_range(const sw_program *program, const sw_computation *computation, sw_id *low,
+                        sw_id *high)
 {
 	*low = SW_NO_ID;
 	*high = 0;

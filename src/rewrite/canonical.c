@@ -100,8 +100,8 @@ static sw_status check_size(const sw_program *in, const reach *r, sw_error *err)
 	if (ops <= MAX_OPS)
 		return SW_OK;
 	return sw_fail(err, SW_ERR_INPUT,
-	               "program '%s': with its calls and loops written out it has more than %d ops", in->name,
-	               MAX_OPS);
+	               "program '%s': with its calls and loops written out it has more than %d ops",
+	               in->name, MAX_OPS);
 }
 
 static sw_status reach_init(reach *r, const sw_program *in, sw_error *err)
@@ -171,8 +171,8 @@ static bool is_unique(const sw_op *op)
 	sw_op_class class = sw_opcode_class((sw_opcode)op->opcode);
 	if (op->opcode == SW_OP_CONSTANT && !op->attrs->constant.data)
 		return true;
-	return op->opcode == SW_OP_PARAMETER || class == SW_CLASS_RANDOM || class == SW_CLASS_OTHER || class == SW_CLASS_REGION || op->n_results != 1 ||
-	       op->extras != NULL;
+	return op->opcode == SW_OP_PARAMETER || class == SW_CLASS_RANDOM || class == SW_CLASS_OTHER ||
+	       class == SW_CLASS_REGION || op->n_results != 1 || op->extras != NULL;
 }
 
 static void key_bytes(sw_text *key, const void *data, size_t bytes)
@@ -223,8 +223,8 @@ static void copy_op(rewriter *pass, int32_t to, sw_id id, const sw_id *operands,
 static sw_status refuse_collective(const rewriter *pass, const sw_op *op)
 {
 	return sw_fail_at(pass->err, SW_ERR_INPUT, pass->in->source, op->line, 0,
-	                  "op '%s': %s is for several devices: give the program as written for one", op->name,
-	                  sw_op_opcode_name(op));
+	                  "op '%s': %s is for several devices: give the program as written for one",
+	                  op->name, sw_op_opcode_name(op));
 }
 
 static void emit(rewriter *pass, int32_t to, sw_id id, const sw_id *operands, const int32_t *called)
@@ -412,8 +412,8 @@ static bool has_effect(const sw_op *op, const bool *effects)
 	for (uint32_t k = 0; k < op->n_called; k++)
 		if (effects[op->called[k]])
 			return true;
-	return op->opcode == SW_OP_OUTFEED || op->opcode == SW_OP_INFEED || op->opcode == SW_OP_RNG_GET_AND_UPDATE_STATE ||
-	       op->opcode == SW_OP_CUSTOM_CALL;
+	return op->opcode == SW_OP_OUTFEED || op->opcode == SW_OP_INFEED ||
+	       op->opcode == SW_OP_RNG_GET_AND_UPDATE_STATE || op->opcode == SW_OP_CUSTOM_CALL;
 }
 
 /* Ops that stay, and whether running the computation has an effect besides its results. */

@@ -63,9 +63,6 @@ void sw_rule_add_passage(sw_rule_builder *builder, const bool *operands, uint32_
 void sw_rule_add_passage_all(sw_rule_builder *builder, uint32_t monoids);
 /* By a pattern of '1' (P) and '0' (B), one per operand. */
 void sw_rule_add_passage_text(sw_rule_builder *builder, const char *pattern, uint32_t monoids);
-/* The monoid under which a reduction of this type can be split over devices: max and min of pred are or and and; products, and
- * anything not known to be a monoid, are NONE. */
-sw_monoid sw_rule_splittable(sw_type type, sw_monoid monoid);
 
 /* ---- writing the local op ------------------------------------------------------------------------------ */
 

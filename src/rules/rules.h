@@ -65,6 +65,10 @@ typedef struct sw_rule {
  * (their layouts are decided by the planner); constants have PARALLEL factors (any part can be cut out). */
 const sw_rule *sw_rule_make(const sw_program *program, sw_id op, sw_arena *arena);
 
+/* The monoid under which a reduction of this type can be split over devices: max and min of pred are or and and; products, and
+ * anything not known to be a monoid, are NONE. */
+sw_monoid sw_rule_splittable(sw_type type, sw_monoid monoid);
+
 typedef enum sw_choice_kind { SW_CHOICE_NONE, SW_CHOICE_SPLIT, SW_CHOICE_PASS } sw_choice_kind;
 typedef struct sw_choice {
 	uint8_t kind;   /* sw_choice_kind */

@@ -5,7 +5,7 @@
 /* Two layers forward and backward, momentum: batch 12, 6 -> 8 -> 4. */
 static const char matmul_chain[] =
 	"HloModule matmul_chain, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias), "
-        "{2}: (2, {}, may-alias) }\n"
+	"{2}: (2, {}, may-alias) }\n"
 	"add.f32 {\n"
 	"  a.1 = f32[] parameter(0)\n"
 	"  b.1 = f32[] parameter(1)\n"
@@ -65,7 +65,7 @@ static const char embedding[] =
 	"  ids = s32[4,3] parameter(2)\n"
 	"  indices = s32[4,3,1] reshape(ids)\n"
 	"  rows = f32[4,3,8] gather(table, indices), offset_dims={2}, collapsed_slice_dims={0}, "
-        "start_index_map={0}, "
+	"start_index_map={0}, "
 	"index_vector_dim=2, slice_sizes={1,8}\n"
 	"  logits = f32[4,3,6] dot(rows, head), lhs_contracting_dims={2}, rhs_contracting_dims={0}\n"
 	"  minus_infinity = f32[] constant(-inf)\n"
@@ -91,7 +91,7 @@ static const char embedding[] =
 	"  drows = f32[4,3,8] dot(dlogits, head), lhs_contracting_dims={2}, rhs_contracting_dims={1}\n"
 	"  zeros = f32[6,8] broadcast(zero), dimensions={}\n"
 	"  dtable = f32[6,8] scatter(zeros, indices, drows), update_window_dims={2}, "
-        "inserted_window_dims={0}, "
+	"inserted_window_dims={0}, "
 	"scatter_dims_to_operand_dims={0}, index_vector_dim=2, to_apply=add.f32\n"
 	"  new_table = f32[6,8] subtract(table, dtable)\n"
 	"  new_head = f32[8,6] subtract(head, dhead)\n"
@@ -132,7 +132,7 @@ static const char loop[] =
 	"  one.2 = s32[] constant(1)\n"
 	"  j.2 = s32[] add(i.2, one.2)\n"
 	"  ROOT t.2 = (f32[8,6], s32[], f32[3,6,6], f32[3,8,6], f32[8]) tuple(next.2, j.2, w.2, stacked.2, "
-        "sum.2)\n"
+	"sum.2)\n"
 	"}\n"
 	"ENTRY main {\n"
 	"  w = f32[3,6,6] parameter(0)\n"
@@ -143,12 +143,12 @@ static const char loop[] =
 	"  none = f32[8] broadcast(zero), dimensions={}\n"
 	"  t = (f32[8,6], s32[], f32[3,6,6], f32[3,8,6], f32[8]) tuple(x, start, w, empty, none)\n"
 	"  done = (f32[8,6], s32[], f32[3,6,6], f32[3,8,6], f32[8]) while(t), condition=condition, "
-        "body=body\n"
+	"body=body\n"
 	"  out = f32[8,6] get-tuple-element(done), index=0\n"
 	"  all = f32[3,8,6] get-tuple-element(done), index=3\n"
 	"  norms = f32[8] get-tuple-element(done), index=4\n"
 	"  gradient = f32[3,6,6] dot(all, all), lhs_batch_dims={0}, rhs_batch_dims={0}, "
-        "lhs_contracting_dims={1}, "
+	"lhs_contracting_dims={1}, "
 	"rhs_contracting_dims={1}\n"
 	"  new_w = f32[3,6,6] subtract(w, gradient)\n"
 	"  loss = f32[] reduce(norms, zero), dimensions={0}, to_apply=add.f32\n"
@@ -188,9 +188,9 @@ static const char conditional[] =
 	"  limit = f32[] constant(1)\n"
 	"  large = pred[] compare(norm, limit), direction=GT\n"
 	"  clipped = f32[6,4] conditional(large, gradient, gradient), true_computation=shrink, "
-        "false_computation=keep\n"
+	"false_computation=keep\n"
 	"  turned = f32[6,4] conditional(which, clipped, clipped, clipped), branch_computations={keep, "
-        "shrink, negate}\n"
+	"shrink, negate}\n"
 	"  new_w = f32[6,4] subtract(w, turned)\n"
 	"  ROOT result = (f32[6,4], f32[8,4], f32[]) tuple(new_w, out, norm)\n"
 	"}\n";
@@ -242,7 +242,7 @@ static const char reductions[] =
 	"  spread = f32[8,6] broadcast(columns), dimensions={1}\n"
 	"  new_w = f32[8,6] subtract(w, spread)\n"
 	"  ROOT result = (f32[8,6], f32[], f32[4], f32[6], f32[4], s32[4]) tuple(new_w, total, opposite, "
-        "product, best_value, best_index)\n"
+	"product, best_value, best_index)\n"
 	"}\n";
 
 /* One block of attention: a fused matrix for q, k, v, heads apart by reshape, causal mask, softmax. Batch 4, length 6, 4 heads of 2. */
@@ -270,7 +270,7 @@ static const char attention[] =
 	"  k = f32[4,6,4,2] reshape(k0)\n"
 	"  v = f32[4,6,4,2] reshape(v0)\n"
 	"  scores = f32[4,4,6,6] dot(q, k), lhs_batch_dims={0,2}, rhs_batch_dims={0,2}, "
-        "lhs_contracting_dims={3}, "
+	"lhs_contracting_dims={3}, "
 	"rhs_contracting_dims={3}\n"
 	"  row = s32[6,6] iota(), iota_dimension=0\n"
 	"  column = s32[6,6] iota(), iota_dimension=1\n"
@@ -289,7 +289,7 @@ static const char attention[] =
 	"  sums = f32[4,4,6,6] broadcast(sum), dimensions={0,1,2}\n"
 	"  weights = f32[4,4,6,6] divide(exps, sums)\n"
 	"  mixed = f32[4,4,6,2] dot(weights, v), lhs_batch_dims={0,1}, rhs_batch_dims={0,2}, "
-        "lhs_contracting_dims={3}, "
+	"lhs_contracting_dims={3}, "
 	"rhs_contracting_dims={1}\n"
 	"  turned = f32[4,6,4,2] transpose(mixed), dimensions={0,2,1,3}\n"
 	"  joined = f32[4,6,8] reshape(turned)\n"
@@ -330,7 +330,7 @@ static const char odds[] =
 	"  sorted = f32[4,4,8] sort(every), dimensions={1}, is_stable=true, to_apply=less\n"
 	"  zero = f32[] constant(0)\n"
 	"  running = f32[4,4,8] reduce-window(sorted, zero), window={size=1x4x1 pad=0_0x3_0x0_0}, "
-        "to_apply=add.f32\n"
+	"to_apply=add.f32\n"
 	"  first = s32[] constant(0)\n"
 	"  piece = f32[4,2,8] dynamic-slice(running, first, at, first), dynamic_slice_sizes={4,2,8}\n"
 	"  whole = f32[4,4,8] dynamic-update-slice(every, piece, first, at, first)\n"
@@ -343,6 +343,68 @@ static const char odds[] =
 	"  ROOT result = (f32[3,4,8], f32[4,2,8], f32[4,4,8]) tuple(new_kernel, piece, whole)\n"
 	"}\n";
 
+/* Two loops with one body, as calls of a function leave them: what they carry lies differently. */
+static const char one_body_of_two_loops[] =
+	"HloModule one_body, input_output_alias={ {0}: (1, {}, may-alias) }\n"
+	"few {\n"
+	"  c = (s32[], f32[8,12]) parameter(0)\n"
+	"  ci = s32[] get-tuple-element(c), index=0\n"
+	"  three = s32[] constant(3)\n"
+	"  ROOT less = pred[] compare(ci, three), direction=LT\n"
+	"}\n"
+	"body {\n"
+	"  b = (s32[], f32[8,12]) parameter(0)\n"
+	"  bi = s32[] get-tuple-element(b), index=0\n"
+	"  bx = f32[8,12] get-tuple-element(b), index=1\n"
+	"  one = s32[] constant(1)\n"
+	"  next = s32[] add(bi, one)\n"
+	"  turned = f32[8,12] tanh(bx)\n"
+	"  ROOT both = (s32[], f32[8,12]) tuple(next, turned)\n"
+	"}\n"
+	"ENTRY main {\n"
+	"  x = f32[8,12] parameter(0)\n"
+	"  w = f32[12,12] parameter(1)\n"
+	"  zero = s32[] constant(0)\n"
+	"  first = (s32[], f32[8,12]) tuple(zero, x)\n"
+	"  loop1 = (s32[], f32[8,12]) while(first), condition=few, body=body\n"
+	"  y = f32[8,12] get-tuple-element(loop1), index=1\n"
+	"  z = f32[8,12] dot(y, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	"  second = (s32[], f32[8,12]) tuple(zero, z)\n"
+	"  loop2 = (s32[], f32[8,12]) while(second), condition=few, body=body\n"
+	"  v = f32[8,12] get-tuple-element(loop2), index=1\n"
+	"  g = f32[12,12] dot(y, v), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+	"  new_w = f32[12,12] subtract(w, g)\n"
+	"  ROOT result = (f32[12,12], f32[8,12]) tuple(new_w, v)\n"
+	"}\n";
+
+/* Dimensions of size 0, beside others that are split and gathered. */
+static const char empty[] =
+	"HloModule empty, input_output_alias={ {0}: (0, {}, may-alias) }\n"
+	"ENTRY main {\n"
+	"  w = f32[0,12] parameter(0)\n"
+	"  x = f32[12,0] parameter(1)\n"
+	"  v = f32[0,12] parameter(2)\n"
+	"  y = f32[12,12] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	"  g = f32[0,12] dot(v, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	"  new_w = f32[0,12] subtract(w, g)\n"
+	"  ROOT result = (f32[0,12], f32[12,12]) tuple(new_w, y)\n"
+	"}\n";
+
+/* As many dimensions as there may be: there is none to spare for a collective's group. */
+#define FAR_APART "f32[12,1,1,1,1,1,1,1,1,1,1,1,1,1,1,12]"
+static const char sixteen_dimensions[] =
+	"HloModule sixteen, input_output_alias={ {0}: (0, {}, may-alias) }\n"
+	"ENTRY main {\n"
+	"  x = " FAR_APART " parameter(0)\n"
+	"  y = f32[12,12] parameter(1)\n"
+	"  wide = " FAR_APART " reshape(y)\n"
+	"  turned = " FAR_APART " transpose(wide), dimensions={15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}\n"
+	"  new_x = " FAR_APART " subtract(x, turned)\n"
+	"  flat = f32[12,12] reshape(new_x)\n"
+	"  square = f32[12,12] dot(flat, flat), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	"  ROOT result = (" FAR_APART ", f32[12,12]) tuple(new_x, square)\n"
+	"}\n";
+
 const small_program SMALL_PROGRAMS[] = {
 	{"matmul chain", matmul_chain},
 	{"embedding", embedding},
@@ -351,5 +413,8 @@ const small_program SMALL_PROGRAMS[] = {
 	{"reductions", reductions},
 	{"attention", attention},
 	{"odds", odds},
+	{"one body of two loops", one_body_of_two_loops},
+	{"empty", empty},
+	{"sixteen dimensions", sixteen_dimensions},
 	{NULL, NULL},
 };

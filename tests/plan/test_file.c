@@ -250,7 +250,9 @@ static void nonsense_in_decisions_is_refused(void **state)
 		{"layouts", NULL, "[S0/99999999999999999999 B]"},
 		{"layouts", NULL, "[P(sum) S0/0]"},
 		{"layouts", NULL, "[Q B]"},
+		{"layouts", NULL, "[P(sum) B]"},
 		{"kept", "no-such-value", "[B B]"},
+		{"kept", NULL, "[P(and) B]"}, /* of reals */
 	};
 	json_t *good = good_plan();
 	(void)state;

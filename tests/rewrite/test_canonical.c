@@ -306,6 +306,14 @@ static void calls_that_nest_too_deep_or_explode_are_refused(void **state)
 	check_refused(chain(60, true), "written out");
 }
 
+static void collectives_are_refused(void **state)
+{
+	(void)state;
+	check_refused(read_text("HloModule m\n" SUM "ENTRY e { x = f32[] parameter(0)\n"
+	                        "  ROOT r = f32[] all-reduce(x), replica_groups={{0,1}}, to_apply=sum }\n"),
+	              "'r': all-reduce is for several devices");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,6 +321,7 @@ int main(void)
 		cmocka_unit_test(names_and_trip_counts_of_what_survives_are_kept),
 		cmocka_unit_test(callees_may_stand_behind_their_callers),
 		cmocka_unit_test(calls_that_nest_too_deep_or_explode_are_refused),
+		cmocka_unit_test(collectives_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
