@@ -28,13 +28,15 @@ static terminal open_terminal(unsigned short columns)
 static char *close_terminal(terminal t)
 {
 	static char written[4096];
+	size_t length = 0;
+	ssize_t got;
 	fflush(stderr);
-	fcntl(t.master, F_SETFL, O_NONBLOCK);
-	ssize_t got = read(t.master, written, sizeof(written) - 1);
-	written[got > 0 ? got : 0] = '\0';
 	dup2(t.saved, STDERR_FILENO);
 	close(t.saved);
-	close(t.slave);
+	close(t.slave); /* the last one: reading ends where the text does */
+	while ((got = read(t.master, written + length, sizeof(written) - 1 - length)) > 0)
+		length += (size_t)got;
+	written[length] = '\0';
 	close(t.master);
 	return written;
 }
