@@ -8,15 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Units of the solver's work per mesh: about a second. */
-#define SOLVE_WORK INT64_C(400000000)
+/* The solver's work: what all meshes share, and what each gets at least and at most. A second is about 5e8 units. */
+#define ALL_WORK INT64_C(6000000000)
+#define LEAST_WORK INT64_C(400000000)
+#define MOST_WORK INT64_C(1500000000)
 
 /* ---- trying a mesh ------------------------------------------------------------------------------------------- */
+
+typedef struct limits { /* of each problem that is solved */
+	int64_t work;
+	double seconds; /* 0: none */
+} limits;
 
 typedef struct contender {
 	bool feasible;
 	double model_s, bound_s;
-	double time_limit_s; /* for each problem that is solved; 0: none */
+	limits each;
 	bool timed_out;
 	int64_t measured_bytes; /* least peak of a partitioned program that was seen, INT64_MAX: none */
 	sw_program_cost cost;
@@ -61,8 +68,7 @@ static void restore(sw_plan *plan, const decisions *d)
 }
 
 /* Begins where earlier meshes ended, as far as that is possible in this one. */
-static sw_status solve_from_starts(const sw_model *model, double time_limit_s, sw_solution *solution,
-                                   sw_error *err)
+static sw_status solve_from_starts(const sw_model *model, limits each, sw_solution *solution, sw_error *err)
 {
 	const sw_planner *planner = model->planner;
 	int32_t **starts = sw_alloc(sizeof(*starts) * (planner->starts.len + 1));
@@ -74,8 +80,8 @@ static sw_status solve_from_starts(const sw_model *model, double time_limit_s, s
 		else
 			free(starts[n]);
 	}
-	sw_solve_options how = {.work_limit = SOLVE_WORK,
-	                        .time_limit_s = time_limit_s,
+	sw_solve_options how = {.work_limit = each.work,
+	                        .time_limit_s = each.seconds,
 	                        .quiet = true,
 	                        .n_starts = n,
 	                        .starts = (const int32_t *const *)starts};
@@ -91,7 +97,7 @@ static sw_status solve_once(const sw_model *model, const sw_plan_options *option
                             contender *c, sw_error *err)
 {
 	sw_solution solution = {0};
-	sw_status status = solve_from_starts(model, c->time_limit_s, &solution, err);
+	sw_status status = solve_from_starts(model, c->each, &solution, err);
 	if (status != SW_OK)
 		return status;
 	c->feasible = solution.answer == SW_SOLVED_OPTIMAL || solution.answer == SW_SOLVED_FEASIBLE;
@@ -133,7 +139,7 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 	for (int attempt = 0; attempt < 5 && again; attempt++) {
 		sw_model model;
 		sw_model_init(&model, planner, mesh, capacity);
-		*c = (contender){.time_limit_s = c->time_limit_s, .timed_out = c->timed_out};
+		*c = (contender){.each = c->each, .timed_out = c->timed_out};
 		status = solve_once(&model, options, plan, c, err);
 		sw_model_clear(&model);
 		if (attempt == 0 || (attempt == 1 && isfinite(c->bound_s)))
@@ -189,12 +195,15 @@ static sw_status nothing_fits(int64_t memory_bytes, int64_t least_bytes, sw_erro
 	return status;
 }
 
-/* What each of the meshes that are left may take. */
-static double time_left_s(const sw_plan_options *options, double start_s, size_t meshes)
+/* Of the mesh at `index`: an equal share of the work, and of the time that is left. */
+static limits limits_of(const sw_plan_options *options, double start_s, size_t meshes, size_t index)
 {
-	if (options->time_limit_s <= 0)
-		return 0;
-	return SW_MAX(1e-3, (options->time_limit_s - (sw_now_s() - start_s)) / (double)meshes);
+	int64_t share = ALL_WORK / (int64_t)meshes;
+	limits each = {.work = SW_MIN(SW_MAX(share, LEAST_WORK), MOST_WORK)};
+	double left_s = options->time_limit_s - (sw_now_s() - start_s);
+	if (options->time_limit_s > 0)
+		each.seconds = SW_MAX(1e-3, left_s / (double)(meshes - index));
+	return each;
 }
 
 sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options,
@@ -210,7 +219,7 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 	bool timed_out = false;
 	sw_progress_start(&progress, "plan", options->quiet);
 	for (size_t i = 0; i < meshes->len && status == SW_OK; i++) {
-		contender c = {.time_limit_s = time_left_s(options, start_s, meshes->len - i)};
+		contender c = {.each = limits_of(options, start_s, meshes->len, i)};
 		sw_progress_update(&progress, (double)i / (double)meshes->len, "%s", meshes->data[i].name);
 		status = try_mesh(planner, &meshes->data[i], options, plan, &c, err);
 		if (status != SW_OK)
@@ -240,7 +249,10 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 		restore(plan, &best);
 		plan->predicted = won.cost;
 		plan->model_s = won.model_s;
-		plan->lower_bound_s = SW_MAX(0, SW_MIN(bound_s, won.cost.step_time_s)); /* the measured step may be a little below the model's */
+		plan->lower_bound_s = SW_MAX(
+			0,
+			SW_MIN(bound_s,
+		               won.cost.step_time_s)); /* the measured step may be a little below the model's */
 		plan->gap = won.model_s > 0 ? 1 - plan->lower_bound_s / won.model_s : 0;
 	}
 	sw_layouts_clear(&best.layouts);
