@@ -26,6 +26,10 @@ double sw_cost_collective(void *cluster, sw_move_kind kind, uint32_t atoms, int6
  * not perform (reshape, parameter, constant) cost 0. Regions cost 0: their bodies' ops are counted by themselves. */
 double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id op, int64_t share);
 
+/* What a conditional, call or fusion runs inside, per execution: its dearest branch. Loops and all other ops: 0 (a planner sees into
+ * loops; reducers are counted with their op). O(ops inside). */
+double sw_cost_called(const sw_cluster *cluster, const sw_program *program, sw_id op);
+
 /* A program with collectives, as `partition` writes it: per rank. While bodies count times their trips. */
 typedef struct sw_program_cost {
 	double compute_s, communication_s, step_time_s; /* step: one after the other, no overlap */

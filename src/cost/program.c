@@ -212,6 +212,20 @@ static const tally *tally_of(walker *w, int32_t c)
 	return t;
 }
 
+double sw_cost_called(const sw_cluster *cluster, const sw_program *program, sw_id id)
+{
+	const sw_op *op = sw_op_at(program, id);
+	if (op->opcode != SW_OP_CONDITIONAL && op->opcode != SW_OP_CALL && op->opcode != SW_OP_FUSION)
+		return 0;
+	walker w = {.cluster = cluster, .program = program, .ranks = cluster->n_devices};
+	sw_arena_init(&w.arena);
+	w.tallies = SW_NEW_N(&w.arena, tally, program->computations.len);
+	tally inside = {0};
+	tally_called(&w, &inside, op);
+	sw_arena_clear(&w.arena);
+	return inside.compute_s;
+}
+
 void sw_cost_program(const sw_cluster *cluster, const sw_program *local, sw_program_cost *cost)
 {
 	walker w = {.cluster = cluster, .program = local, .ranks = cluster->n_devices};

@@ -323,7 +323,8 @@ static bool try_op(sw_planner *p, const sw_mesh *mesh, sw_id op_id, const sw_can
 	for (uint32_t k = 0; k < op->n_results; k++)
 		sw_vec_push(&g->out, sw_layouts_id(&p->layouts, &results[k]));
 	sw_vec_push(&g->seconds,
-	            sw_cost_op(p->cluster, p->program, op_id, sw_strategy_share(atoms, &strategy)));
+	            sw_cost_op(p->cluster, p->program, op_id, sw_strategy_share(atoms, &strategy)) +
+	                    sw_cost_called(p->cluster, p->program, op_id));
 	return true;
 }
 

@@ -158,6 +158,29 @@ static void counts_that_do_not_fit_stay_at_the_largest(void **state)
 	sw_cluster_clear(&c);
 }
 
+/* An op that runs a branch costs what sw_cost_program counts for it, and a loop nothing by itself. */
+static void what_an_op_runs_inside_has_a_price_of_its_own(void **state)
+{
+	(void)state;
+	const char *text =
+		"HloModule step\n"
+		"small { sx = f32[64] parameter(0)\n ROOT sn = f32[64] negate(sx) }\n"
+		"large { lx = f32[64] parameter(0)\n lm = f32[64] multiply(lx, lx)\n ROOT ln = f32[64] negate(lm) }\n"
+		"ENTRY main { p = pred[] parameter(0)\n x = f32[64] parameter(1)\n"
+		"  ROOT c = f32[64] conditional(p, x, x), true_computation=small, false_computation=large }\n";
+	sw_cluster c;
+	sw_program_cost cost;
+	cost_text(text, &c, &cost);
+	sw_program *program = read_text(text);
+	for (sw_id id = 0; id < program->ops.len; id++) {
+		bool runs = program->ops.data[id].opcode == SW_OP_CONDITIONAL;
+		assert_true(sw_cost_called(&c, program, id) == (runs ? cost.compute_s : 0));
+	}
+	assert_true(cost.compute_s > 0);
+	sw_program_free(program);
+	sw_cluster_clear(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,6 +188,7 @@ int main(void)
 		cmocka_unit_test(payload_is_that_of_the_rank_that_sends_most),
 		cmocka_unit_test(every_kind_of_collective_has_its_payload),
 		cmocka_unit_test(the_dearest_branch_counts_and_a_shared_call_counts_twice),
+		cmocka_unit_test(what_an_op_runs_inside_has_a_price_of_its_own),
 		cmocka_unit_test(peak_is_that_of_liveness),
 		cmocka_unit_test(counts_that_do_not_fit_stay_at_the_largest),
 	};
