@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The solver's work: what all meshes share, and what each gets at least and at most. A second is about 5e8 units. */
-#define ALL_WORK INT64_C(6000000000)
-#define LEAST_WORK INT64_C(400000000)
-#define MOST_WORK INT64_C(1500000000)
+/* The solver's work; a second is about 5e8 units. A fixed strategy gets the same alone and as a contender of `auto`, and begins
+ * from nothing, so that `auto` is never worse than any of them; searches share theirs. */
+#define FIXED_WORK INT64_C(600000000)
+#define SEARCH_WORK INT64_C(6000000000)
+#define LEAST_SEARCH_WORK INT64_C(400000000)
+#define MOST_SEARCH_WORK INT64_C(1500000000)
 
 /* ---- trying a mesh ------------------------------------------------------------------------------------------- */
 
@@ -67,13 +69,18 @@ static void restore(sw_plan *plan, const decisions *d)
 	memcpy(plan->axes, d->axes, sizeof(d->axes));
 }
 
-/* Begins where earlier meshes ended, as far as that is possible in this one. */
+static bool is_search(const sw_mesh *mesh)
+{
+	return mesh->n_axes == 0 || mesh->use[0] == SW_AXIS_FREE;
+}
+
+/* A search begins where earlier meshes ended, as far as that is possible in this one. */
 static sw_status solve_from_starts(const sw_model *model, limits each, sw_solution *solution, sw_error *err)
 {
 	const sw_planner *planner = model->planner;
 	int32_t **starts = sw_alloc(sizeof(*starts) * (planner->starts.len + 1));
 	int n = 0;
-	for (size_t i = 0; i < planner->starts.len; i++) {
+	for (size_t i = 0; is_search(model->mesh) && i < planner->starts.len; i++) {
 		starts[n] = sw_alloc(sizeof(int32_t) * model->problem.nodes.len);
 		if (sw_start_place(&planner->starts.data[i], model, starts[n]))
 			n++;
@@ -157,11 +164,6 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 	return status;
 }
 
-static bool is_search(const sw_mesh *mesh)
-{
-	return mesh->n_axes == 0 || mesh->use[0] == SW_AXIS_FREE;
-}
-
 /* ---- the search over meshes ------------------------------------------------------------------------------------ */
 
 static void add_alternative(sw_plan *plan, const sw_mesh *mesh, const contender *c)
@@ -195,14 +197,17 @@ static sw_status nothing_fits(int64_t memory_bytes, int64_t least_bytes, sw_erro
 	return status;
 }
 
-/* Of the mesh at `index`: an equal share of the work, and of the time that is left. */
-static limits limits_of(const sw_plan_options *options, double start_s, size_t meshes, size_t index)
+/* Of the mesh at `index`: an equal share of the work of all, and of the time that is left. */
+static limits limits_of(const sw_plan_options *options, double start_s, const sw_meshes *meshes,
+                        size_t index)
 {
-	int64_t share = ALL_WORK / (int64_t)meshes;
-	limits each = {.work = SW_MIN(SW_MAX(share, LEAST_WORK), MOST_WORK)};
+	int64_t share = SEARCH_WORK / (int64_t)meshes->len;
+	limits each = {.work = FIXED_WORK};
+	if (is_search(&meshes->data[index]))
+		each.work = SW_MIN(SW_MAX(share, LEAST_SEARCH_WORK), MOST_SEARCH_WORK);
 	double left_s = options->time_limit_s - (sw_now_s() - start_s);
 	if (options->time_limit_s > 0)
-		each.seconds = SW_MAX(1e-3, left_s / (double)(meshes - index));
+		each.seconds = SW_MAX(1e-3, left_s / (double)(meshes->len - index));
 	return each;
 }
 
@@ -219,7 +224,7 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 	bool timed_out = false;
 	sw_progress_start(&progress, "plan", options->quiet);
 	for (size_t i = 0; i < meshes->len && status == SW_OK; i++) {
-		contender c = {.each = limits_of(options, start_s, meshes->len, i)};
+		contender c = {.each = limits_of(options, start_s, meshes, i)};
 		sw_progress_update(&progress, (double)i / (double)meshes->len, "%s", meshes->data[i].name);
 		status = try_mesh(planner, &meshes->data[i], options, plan, &c, err);
 		if (status != SW_OK)
