@@ -23,7 +23,8 @@ typedef struct fold {
 	SW_VEC(fold_line) lines;
 } fold;
 
-static void fold_add(fold *f, const char *name, const char *detail, double weight)
+/* Something of this weight that occurs so many times. */
+static void fold_add(fold *f, const char *name, const char *detail, int64_t times, double weight)
 {
 	sw_text key = {0};
 	for (const char *c = name; *c; c++) {
@@ -43,8 +44,8 @@ static void fold_add(fold *f, const char *name, const char *detail, double weigh
 		                   .detail = sw_arena_text(&f->arena, detail)};
 		sw_vec_push(&f->lines, fresh);
 	}
-	f->lines.data[line].count++;
-	f->lines.data[line].weight += weight;
+	f->lines.data[line].count += times;
+	f->lines.data[line].weight += (double)times * weight;
 	sw_text_clear(&key);
 }
 
@@ -183,7 +184,7 @@ static void explain_inputs(const sw_plan *plan, size_t most_lines, sw_text *text
 			sw_shape_print(shape, &detail);
 			sw_text_add(&detail, "  ");
 			layout_words(plan, shape, layout, &detail);
-			fold_add(&f, op->name, detail.data,
+			fold_add(&f, op->name, detail.data, 1,
 			         (double)sw_layout_local_bytes(&plan->cluster->atoms, shape, layout));
 			sw_text_clear(&detail);
 		}
@@ -191,10 +192,33 @@ static void explain_inputs(const sw_plan *plan, size_t most_lines, sw_text *text
 	fold_print(&f, "input", sw_text_add_bytes, "per device", "layout", text);
 }
 
+/* How often each computation runs in a step; loops of unknown length once; 0: only from ops that are no loops. Freed by free(). */
+static int64_t *count_trips(const sw_program *program)
+{
+	int64_t *trips = sw_alloc(sizeof(*trips) * (program->computations.len + 1));
+	SW_VEC(int32_t) open = {0};
+	trips[program->entry] = 1;
+	sw_vec_push(&open, program->entry);
+	while (open.len > 0) {
+		int32_t c = open.data[--open.len];
+		const sw_computation *computation = &program->computations.data[c];
+		for (size_t i = 0; i < computation->ops.len; i++) {
+			const sw_op *op = sw_op_at(program, computation->ops.data[i]);
+			for (uint32_t k = 0; op->opcode == SW_OP_WHILE && k < op->n_called; k++) {
+				trips[op->called[k]] = trips[c] * SW_MAX(op->attrs->loop.trip_count, 1);
+				sw_vec_push(&open, op->called[k]);
+			}
+		}
+	}
+	sw_vec_clear(&open);
+	return trips;
+}
+
 static void explain_dots(const sw_plan *plan, size_t most_lines, sw_text *text)
 {
 	const sw_program *program = plan->program;
 	fold f = {.most_lines = most_lines};
+	int64_t *trips = count_trips(program);
 	for (sw_id id = 0; id < program->ops.len; id++) {
 		const sw_op *op = sw_op_at(program, id);
 		sw_layout layouts[3];
@@ -210,18 +234,20 @@ static void explain_dots(const sw_plan *plan, size_t most_lines, sw_text *text)
 			sw_text_add(&detail, " ");
 			layout_words(plan, shape, &layouts[k], &detail);
 		}
-		fold_add(&f, op->name, detail.data,
+		fold_add(&f, op->name, detail.data, trips[op->computation],
 		         sw_op_flops(program, id) /
 		                 (double)sw_strategy_share(&plan->cluster->atoms, &plan->strategies[id]));
 		sw_text_clear(&detail);
 	}
 	fold_print(&f, "matmul", sw_text_add_count, "FLOP per device", "left * right -> result", text);
+	free(trips);
 }
 
 static void explain_collectives(const sw_plan *plan, const sw_program *local, size_t most_lines,
                                 sw_text *text)
 {
 	fold f = {.most_lines = most_lines};
+	int64_t *trips = count_trips(local);
 	for (sw_id id = 0; id < local->ops.len; id++) {
 		const sw_op *op = sw_op_at(local, id);
 		if (sw_opcode_class((sw_opcode)op->opcode) != SW_CLASS_COLLECTIVE || op->n_operands == 0)
@@ -235,13 +261,14 @@ static void explain_collectives(const sw_plan *plan, const sw_program *local, si
 		                        : sw_atoms_group_size(&plan->cluster->atoms, mask);
 		sw_shape_print(shape, &detail);
 		sw_text_addf(&detail, " in groups of %lld", (long long)group);
-		fold_add(&f, sw_op_opcode_name(op), detail.data,
+		fold_add(&f, sw_op_opcode_name(op), detail.data, trips[op->computation],
 		         (double)sw_collective_payload_bytes((sw_opcode)op->opcode, sw_shape_bytes(shape),
 		                                             group));
 		sw_text_clear(&detail);
 	}
 	if (f.lines.len > 0)
 		fold_print(&f, "collective", sw_text_add_bytes, "payload", "operand, on each device", text);
+	free(trips);
 }
 
 static void explain_alternatives(const sw_plan *plan, sw_text *text)
