@@ -31,6 +31,8 @@ typedef struct sw_roles {
 	SW_VEC(sw_carry) carries;
 	bool *planned;              /* per computation: entry, bodies and conditions of whiles */
 } sw_roles;
+/* The computations whose ops are planned one by one: c, and the conditions and bodies of its loops. */
+void sw_mark_planned(const sw_program *program, int32_t c, bool *planned);
 void sw_roles_init(sw_roles *roles, const sw_program *program, const sw_sidecar *sidecar);
 void sw_roles_clear(sw_roles *roles);
 
@@ -116,6 +118,8 @@ typedef struct sw_planner {
 /* What does not depend on the mesh (make.c). The plan and its program must outlive the planner. */
 void sw_planner_init(sw_planner *planner, const sw_plan *plan, const sw_sidecar *sidecar);
 void sw_planner_clear(sw_planner *planner);
+/* Bytes that are equal iff the shapes are. */
+void sw_key_shape(sw_text *key, sw_shape shape);
 /* Number of the site's profile under the mesh. */
 int32_t sw_profile_of(sw_planner *planner, const sw_mesh *mesh, sw_site_kind kind, uint32_t index);
 bool sw_candidate_strategy(const sw_atoms *atoms, const sw_mesh *mesh, const sw_rule *rule,

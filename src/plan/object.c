@@ -147,21 +147,11 @@ static sw_status check_states(const sw_plan *plan, sw_error *err)
 	return status;
 }
 
-static void mark_computations(const sw_program *program, int32_t c, bool *planned)
-{
-	planned[c] = true;
-	for (size_t i = 0; i < program->computations.data[c].ops.len; i++) {
-		const sw_op *op = sw_op_at(program, program->computations.data[c].ops.data[i]);
-		for (uint32_t k = 0; op->opcode == SW_OP_WHILE && k < op->n_called; k++)
-			mark_computations(program, op->called[k], planned);
-	}
-}
-
 sw_status sw_plan_verify(const sw_plan *plan, sw_error *err)
 {
 	const sw_program *program = plan->program;
 	bool *planned = sw_alloc(program->computations.len + 1);
-	mark_computations(program, program->entry, planned);
+	sw_mark_planned(program, program->entry, planned);
 	sw_status status = SW_OK;
 	for (size_t i = 0; i < program->ops.len && status == SW_OK; i++)
 		if (planned[program->ops.data[i].computation])

@@ -197,10 +197,7 @@ static int32_t table_of(sw_model *m, sw_shape shape, layout_list from, layout_li
 {
 	sw_text key = {0};
 	sw_text_add_n(&key, (const char *)&trips, sizeof(trips));
-	sw_text_add_n(&key, (const char *)&shape.type, sizeof(shape.type));
-	sw_text_add_n(&key, (const char *)&shape.rank, sizeof(shape.rank));
-	for (int32_t d = 0; d < shape.rank; d++)
-		sw_text_add_n(&key, (const char *)&shape.dims[d], sizeof(int64_t));
+	sw_key_shape(&key, shape);
 	key_list(&key, from);
 	key_list(&key, to);
 	uint32_t table = sw_map_get(&m->tables, key.data, key.len);

@@ -170,6 +170,16 @@ static bool is_data_like(const sw_mesh *mesh, int32_t axis)
 	return mesh->use[axis] == SW_AXIS_DATA || mesh->use[axis] == SW_AXIS_STATE;
 }
 
+/* What an axis that is searched may take beside "nothing". */
+static void add_searched_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis,
+                                split_list splits)
+{
+	if (mesh->use[axis] == SW_AXIS_FREE)
+		add_splits(p, mesh, o, axis, splits, any_class);
+	else if (mesh->use[axis] == SW_AXIS_TENSOR)
+		add_splits(p, mesh, o, axis, splits, other_class);
+}
+
 static void state_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id value, bool at_rest,
                           options *o)
 {
@@ -177,10 +187,7 @@ static void state_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis
 	if (is_data_like(mesh, axis) && at_rest && add_splits(p, mesh, o, axis, splits, state_class) > 0)
 		return;
 	add_none(o, axis);
-	if (mesh->use[axis] == SW_AXIS_FREE)
-		add_splits(p, mesh, o, axis, splits, any_class);
-	else if (mesh->use[axis] == SW_AXIS_TENSOR)
-		add_splits(p, mesh, o, axis, splits, other_class);
+	add_searched_splits(p, mesh, o, axis, splits);
 }
 
 /* Values that are not state: data inputs, results, what loops carry. */
@@ -192,12 +199,8 @@ static void value_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis
 	    add_splits(p, mesh, o, axis, splits, data_class) > 0)
 		return;
 	add_none(o, axis);
-	if (mesh->use[axis] == SW_AXIS_FREE)
-		add_splits(p, mesh, o, axis, splits, any_class);
-	else if (mesh->use[axis] == SW_AXIS_TENSOR)
-		add_splits(p, mesh, o, axis, splits, other_class);
-	else if (is_data_like(mesh, axis) && must_split_data &&
-	         (mesh->split_parameters || mesh->split_moments))
+	add_searched_splits(p, mesh, o, axis, splits);
+	if (is_data_like(mesh, axis) && must_split_data && (mesh->split_parameters || mesh->split_moments))
 		add_splits(p, mesh, o, axis, splits, state_class);
 }
 
@@ -386,7 +389,7 @@ static sw_profile profile_make(sw_planner *p, const sw_mesh *mesh, sw_site_kind 
 	return profile;
 }
 
-static void key_shape(sw_text *key, sw_shape shape)
+void sw_key_shape(sw_text *key, sw_shape shape)
 {
 	sw_text_add_n(key, (const char *)&shape.type, sizeof(shape.type));
 	sw_text_add_n(key, (const char *)&shape.rank, sizeof(shape.rank));
@@ -401,9 +404,9 @@ static void key_op(const sw_planner *p, sw_id op_id, sw_text *key)
 	const uint32_t numbers[] = {op->opcode, op->n_operands, op->n_results, op->n_called};
 	sw_text_add_n(key, (const char *)numbers, sizeof(numbers));
 	for (uint32_t k = 0; k < op->n_operands; k++)
-		key_shape(key, sw_value_shape(p->program, op->operands[k]));
+		sw_key_shape(key, sw_value_shape(p->program, op->operands[k]));
 	for (uint32_t k = 0; k < op->n_results; k++)
-		key_shape(key, sw_value_shape(p->program, op->first_result + k));
+		sw_key_shape(key, sw_value_shape(p->program, op->first_result + k));
 	for (uint32_t k = 0; k < op->n_called; k++) {
 		sw_monoid monoid = sw_computation_monoid(p->program, op->called[k]);
 		const int32_t like[] = {(int32_t)monoid, monoid == SW_MONOID_NONE ? op->called[k] : 0};
@@ -432,7 +435,7 @@ int32_t sw_profile_of(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uin
 	if (kind == SW_SITE_OP)
 		key_op(p, index, &key);
 	else
-		key_shape(&key, sw_value_shape(p->program, site_value(p, kind, index)));
+		sw_key_shape(&key, sw_value_shape(p->program, site_value(p, kind, index)));
 	uint32_t next = (uint32_t)p->profiles.len;
 	uint32_t number = sw_map_intern(&p->profile_index, key.data, key.len, next);
 	if (number == next) {

@@ -6,17 +6,13 @@
 
 #include <stdlib.h>
 
-static void mark_planned(sw_roles *roles, int32_t c)
+void sw_mark_planned(const sw_program *program, int32_t c, bool *planned)
 {
-	const sw_program *p = roles->program;
-	roles->planned[c] = true;
-	const sw_computation *computation = &p->computations.data[c];
-	for (size_t i = 0; i < computation->ops.len; i++) {
-		const sw_op *op = sw_op_at(p, computation->ops.data[i]);
-		if (op->opcode == SW_OP_WHILE) {
-			mark_planned(roles, op->called[0]);
-			mark_planned(roles, op->called[1]);
-		}
+	planned[c] = true;
+	for (size_t i = 0; i < program->computations.data[c].ops.len; i++) {
+		const sw_op *op = sw_op_at(program, program->computations.data[c].ops.data[i]);
+		for (uint32_t k = 0; op->opcode == SW_OP_WHILE && k < op->n_called; k++)
+			sw_mark_planned(program, op->called[k], planned);
 	}
 }
 
@@ -163,7 +159,7 @@ void sw_roles_init(sw_roles *roles, const sw_program *program, const sw_sidecar 
 	roles->trips = SW_NEW_N(&roles->arena, double, program->ops.len + 1);
 	roles->moment = SW_NEW_N(&roles->arena, int32_t, program->ops.len + 1);
 	roles->last_use = SW_NEW_N(&roles->arena, int32_t, program->values.len + 1);
-	mark_planned(roles, program->entry);
+	sw_mark_planned(program, program->entry, roles->planned);
 	find_carries(roles);
 	roles->n_moments = lay_out(roles, program->entry, 0, 1.0);
 	find_last_uses(roles);
