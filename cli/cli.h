@@ -17,6 +17,7 @@ typedef struct cli_values {
 	const char *cluster, *output, *strategy, *dump_after;
 	SW_VEC(const char *) data;
 	int64_t devices, memory, steps, seed, ranks, threads; /* 0: not given, but for steps and seed */
+	int64_t work_limit;
 	double time_limit;
 } cli_values;
 
@@ -76,6 +77,6 @@ void cli_plan_clear(cli_plan *loaded);
 
 /* ---- the commands -------------------------------------------------------------------------------------- */
 
-extern const cli_command cli_inspect, cli_plan_command, cli_explain, cli_verify, cli_run;
+extern const cli_command cli_inspect, cli_plan_command, cli_explain, cli_verify, cli_run, cli_solve;
 
 #endif

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 static const cli_command *const commands[] = {&cli_inspect, &cli_plan_command, &cli_explain, &cli_verify,
-                                              &cli_run};
+                                              &cli_run,     &cli_solve};
 
 static void print_usage(FILE *file)
 {
@@ -42,7 +42,8 @@ static int refuse_command(int argc, char **argv)
 		status = sw_fail(&err, SW_ERR_INPUT, "which command? See shardwright --help");
 	else
 		status = sw_fail(&err, SW_ERR_INPUT,
-		                 "there is no command '%s', only inspect, plan, explain, verify, run; see "
+		                 "there is no command '%s', only inspect, plan, explain, verify, run, "
+		                 "solve; see "
 		                 "shardwright --help",
 		                 argv[1]);
 	cli_print_error(&c, wants_json(argc, argv), &err);

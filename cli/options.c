@@ -25,11 +25,22 @@ static const cli_option options[] = {
 	{"--ranks", "N", CLI_COUNT, AT(ranks), "run N ranks as threads of this process, without mpirun"},
 	{"--threads", "N", CLI_COUNT, AT(threads),
          "threads of matrix products per rank (default: cores / ranks)"},
+	{"--work-limit", "N", CLI_COUNT, AT(work_limit),
+         "stop searching after so many units, about table entries visited (default: by size)"},
 	{"--rules", NULL, CLI_FLAG, AT(rules), "list the ops that can't be split, and why"},
 	{"--json", NULL, CLI_FLAG, AT(json), "print one JSON object, and nothing else, on standard output"},
 	{"-q", NULL, CLI_FLAG, AT(quiet), "no progress and no remarks"},
 	{"-v", NULL, CLI_FLAG, AT(verbose), "more remarks, longer tables"},
 	{"--help", NULL, CLI_FLAG, AT(help), "print this"},
+};
+/* Options that mean something else with one command. */
+static const struct {
+	const char *command;
+	cli_option option;
+} own_options[] = {
+	{"solve", {"-o", "FILE", CLI_TEXT, AT(output),
+                   "where to write the assignment, a JSON array; - is standard output"}},
+	{"solve", {"--threads", "N", CLI_COUNT, AT(threads), "threads (default: all cores)"}},
 };
 static const char *const common[] = {"--json", "-q", "-v", "--help", NULL};
 static const struct {
@@ -46,16 +57,24 @@ static bool is_in(const char *const *names, const char *name)
 	return false;
 }
 
+static const cli_option *find_entry(const cli_command *command, const char *name)
+{
+	for (size_t i = 0; i < SW_COUNT(own_options); i++)
+		if (strcmp(own_options[i].command, command->name) == 0 &&
+		    strcmp(own_options[i].option.name, name) == 0)
+			return &own_options[i].option;
+	for (size_t i = 0; i < SW_COUNT(options); i++)
+		if (strcmp(options[i].name, name) == 0)
+			return &options[i];
+	return NULL;
+}
+
 static const cli_option *find(const cli_command *command, const char *name)
 {
 	for (size_t i = 0; i < SW_COUNT(synonyms); i++)
 		if (strcmp(name, synonyms[i].other) == 0)
 			name = synonyms[i].name;
-	for (size_t i = 0; i < SW_COUNT(options); i++)
-		if (strcmp(options[i].name, name) == 0 &&
-		    (is_in(command->options, name) || is_in(common, name)))
-			return &options[i];
-	return NULL;
+	return is_in(command->options, name) || is_in(common, name) ? find_entry(command, name) : NULL;
 }
 
 /* ---- values -------------------------------------------------------------------------------------------------- */
@@ -203,15 +222,12 @@ sw_status cli_read_options(cli *c, int argc, char **argv, sw_error *err)
 	return status;
 }
 
-static void print_option(const char *name, sw_text *text)
+static void print_option(const cli_command *command, const char *name, sw_text *text)
 {
-	for (size_t i = 0; i < SW_COUNT(options); i++) {
-		if (strcmp(options[i].name, name) != 0)
-			continue;
-		char left[64];
-		snprintf(left, sizeof(left), "%s %s", name, options[i].value ? options[i].value : "");
-		sw_text_addf(text, "  %-21s %s\n", left, options[i].help);
-	}
+	const cli_option *option = find_entry(command, name);
+	char left[64];
+	snprintf(left, sizeof(left), "%s %s", name, option->value ? option->value : "");
+	sw_text_addf(text, "  %-21s %s\n", left, option->help);
 }
 
 void cli_print_help(const cli_command *command, sw_text *text)
@@ -222,9 +238,9 @@ void cli_print_help(const cli_command *command, sw_text *text)
 		sw_text_addf(text, "\n%s\n", command->details);
 	sw_text_add(text, "\noptions:\n");
 	for (const char *const *name = command->options; *name; name++)
-		print_option(*name, text);
+		print_option(command, *name, text);
 	for (const char *const *name = common; *name; name++)
-		print_option(*name, text);
+		print_option(command, *name, text);
 	sw_text_addf(text, "\nexample:\n  %s\n", command->example);
 	sw_text_add(text, "\nexit code: 0 success; 1 the answer is no; 2 bad usage or bad input\n");
 }

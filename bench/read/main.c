@@ -1,13 +1,19 @@
 /*
- * How fast programs are read: each fixture is unpacked once and parsed from memory, some times over.
+ * How fast programs and problems are read.
  *
- *   bench/read [FILE ...]      default: tests/programs/NAME.hlo.gz
+ *   bench/read [FILE ...]      default: tests/programs/NAME.hlo.gz, tests/problems/NAME.json.gz
  *
- * MB/s are 10^6 bytes of text per second, of the best round, by the processor's clock (the reader is one
- * thread; other processes do not count). "parse" is all of sw_read_hlo, verifier included; "touch" is
+ * MB/s are 10^6 bytes of text per second, of the best round, by the processor's clock (the readers are one
+ * thread; other processes do not count).
+ *
+ * Programs are unpacked once and parsed from memory. "parse" is all of sw_read_hlo, verifier included; "touch" is
  * one pass over the same bytes that counts the lines (memchr), the bound that memory and the machine
  * set. "memory" is what the program itself holds; the last line has the whole process's peak.
+ *
+ * Problems (names with ".json") are read from the file, unpacking included, as `shardwright solve` does; "unpack" is
+ * that part alone. "memory" is by how much reading raised the peak of the process.
  */
+#include "bench_read.h"
 #include "frontend/frontend.h"
 
 #include <glob.h>
@@ -15,9 +21,7 @@
 #include <string.h>
 #include <time.h>
 
-#define ROUNDS 5
-
-static double cpu_now_s(void)
+double cpu_now_s(void)
 {
 	struct timespec now;
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -92,32 +96,69 @@ static sw_status bench_file(sw_table *table, const char *path, sw_error *err)
 	return status;
 }
 
+typedef struct bench {
+	sw_table programs, problems;
+} bench;
+
+static bool is_problem(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return strstr(slash ? slash : path, ".json") != NULL;
+}
+
+/* Problems first: memory that programs left behind would hide what the problems take. */
+static sw_status measure_files(bench *b, char **paths, size_t n, sw_error *err)
+{
+	sw_status status = SW_OK;
+	for (size_t i = 0; i < n && status == SW_OK; i++)
+		if (is_problem(paths[i]))
+			status = bench_problem(&b->problems, paths[i], err);
+	for (size_t i = 0; i < n && status == SW_OK; i++)
+		if (!is_problem(paths[i]))
+			status = bench_file(&b->programs, paths[i], err);
+	return status;
+}
+
+static void print_tables(const bench *b)
+{
+	sw_text text = {0};
+	if (b->programs.cells.len > (size_t)b->programs.columns) {
+		sw_table_add_to(&b->programs, &text);
+		sw_text_add(&text, "peak memory of the process: ");
+		sw_text_add_bytes(&text, (double)sw_peak_memory_bytes());
+		sw_text_add(&text, "\n");
+	}
+	if (b->problems.cells.len > (size_t)b->problems.columns) {
+		sw_text_add(&text, text.len ? "\n" : "");
+		sw_table_add_to(&b->problems, &text);
+	}
+	if (text.len)
+		fputs(text.data, stdout);
+	sw_text_clear(&text);
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const headings[] = {"file", "MB",    "lines",       "ops",        "parse ms",
 	                                       "MB/s", "kop/s", "touch/parse", "memory/text"};
-	sw_table table;
-	sw_text text = {0};
+	bench b;
 	sw_error err = {0};
 	glob_t found = {0};
-	sw_status status = SW_OK;
-	if (argc < 2)
+	if (argc < 2) {
 		glob(SW_SOURCE_DIR "/tests/programs/*.hlo.gz", 0, NULL, &found);
+		glob(SW_SOURCE_DIR "/tests/problems/*.json.gz", GLOB_APPEND, NULL, &found);
+	}
 	char **paths = argc < 2 ? found.gl_pathv : argv + 1;
 	size_t n = argc < 2 ? found.gl_pathc : (size_t)argc - 1;
-	sw_table_init(&table, SW_COUNT(headings), headings);
-	for (size_t i = 0; i < n && status == SW_OK; i++)
-		status = bench_file(&table, paths[i], &err);
-	if (status == SW_OK) {
-		sw_table_add_to(&table, &text);
-		sw_text_add(&text, "peak memory of the process: ");
-		sw_text_add_bytes(&text, (double)sw_peak_memory_bytes());
-		printf("%s\n", text.data);
-	} else {
+	sw_table_init(&b.programs, SW_COUNT(headings), headings);
+	sw_table_init(&b.problems, problem_columns, problem_headings);
+	sw_status status = measure_files(&b, paths, n, &err);
+	if (status == SW_OK)
+		print_tables(&b);
+	else
 		fprintf(stderr, "%s:%d:%d: %s\n", err.file, err.line, err.column, err.message);
-	}
-	sw_text_clear(&text);
-	sw_table_clear(&table);
+	sw_table_clear(&b.programs);
+	sw_table_clear(&b.problems);
 	globfree(&found);
 	return sw_status_exit_code(status);
 }

@@ -139,6 +139,16 @@ sw_status sw_file_read(const char *path, char **data, size_t *length, sw_error *
  * is standard output. */
 sw_status sw_file_write(const char *path, const char *data, size_t length, sw_error *err);
 
+/* The same bytes piece by piece, for what is too large to hold. Errors name no file. */
+typedef struct sw_source sw_source;
+sw_status sw_source_open(const char *path, sw_source **source, sw_error *err);
+sw_source *sw_source_memory(const char *data, size_t length); /* borrowed; gzip is unpacked too */
+/* Up to `room` bytes; *got is 0 at the end, and only there. */
+sw_status sw_source_read(sw_source *source, char *buffer, size_t room, size_t *got, sw_error *err);
+double sw_source_fraction(const sw_source *source); /* how much of the file was taken; 0 for a pipe */
+bool sw_source_is_gzip(const sw_source *source);
+void sw_source_close(sw_source *source); /* NULL is fine */
+
 /* ---- hashes and random numbers ---------------------------------------------------------------- */
 
 uint64_t sw_hash_bytes(const void *data, size_t bytes, uint64_t seed); /* XXH3 */
@@ -191,6 +201,43 @@ sw_status sw_json_get_array(const json_t *object, const char *key, const char *w
                             sw_error *err);
 sw_status sw_json_get_object(const json_t *object, const char *key, const char *where, json_t **value,
                              sw_error *err);
+
+/* JSON of any size, read in one pass and little memory (64 KiB): the caller pulls value after value, in the order of
+ * the text, and skips what it does not know.
+ *
+ *     sw_json_enter_object(s);
+ *     while (sw_json_next_key(s, &key))
+ *             if (strcmp(key, "sizes") == 0) sw_json_take_ints(s, &sizes); else sw_json_skip(s);
+ *     sw_json_finish(s);
+ *     status = sw_json_stream_free(s);
+ *
+ * The first error stops it: from then on every call returns false, and *err has the place in the text and the path
+ * to the value. Nesting deeper than 64 is an error; keys are cut after 39 bytes; duplicates are the caller's to see. */
+typedef struct sw_json_stream sw_json_stream;
+typedef struct sw_json_place {
+	int line, column; /* bytes, from 1 */
+} sw_json_place;
+typedef SW_VEC(int64_t) sw_numbers;
+/* Borrows both; *err is written at the first error, and kept. */
+sw_json_stream *sw_json_stream_new(sw_source *source, sw_error *err);
+sw_status sw_json_stream_free(sw_json_stream *s); /* whether all went well */
+bool sw_json_enter_object(sw_json_stream *s);
+bool sw_json_enter_array(sw_json_stream *s);
+/* On to the next member or item: false when there is none and the object or array was left. The key is good
+ * until the next call. */
+bool sw_json_next_key(sw_json_stream *s, const char **key);
+bool sw_json_next_item(sw_json_stream *s);
+/* A number that is an integer of 64 bits, however it is written (17, 1e18, 3.0). */
+bool sw_json_take_int(sw_json_stream *s, int64_t *value);
+/* An array of such, in place of what the list had. */
+bool sw_json_take_ints(sw_json_stream *s, sw_numbers *list);
+bool sw_json_take_null(sw_json_stream *s); /* false, and nothing taken, if the next value isn't null */
+bool sw_json_skip(sw_json_stream *s);      /* a value of any kind */
+bool sw_json_finish(sw_json_stream *s);    /* nothing but white space may follow, up to the source's end */
+sw_json_place sw_json_stream_place(sw_json_stream *s); /* of the next value */
+/* The caller's own error, at a place noted earlier, or (NULL) here, after the path to here. Returns false. */
+bool sw_json_stream_fail(sw_json_stream *s, const sw_json_place *place, const char *format, ...)
+	SW_PRINTF(3, 4);
 
 /* A YAML document (libyaml) as a tree with places. All in the arena. */
 typedef enum sw_yaml_kind { SW_YAML_SCALAR, SW_YAML_SEQUENCE, SW_YAML_MAPPING } sw_yaml_kind;

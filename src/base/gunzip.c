@@ -1,11 +1,7 @@
-/* gzip, by zlib's inflate. */
+/* gzip in memory, unpacked at once. */
 #include "base/gunzip.h"
 
-#include <limits.h>
 #include <string.h>
-#include <zlib.h>
-
-#define GZIP_WINDOW (15 + 16) /* the largest window; 16 asks for a gzip header, checked */
 
 bool sw_is_gzip(const char *data, size_t length)
 {
@@ -22,84 +18,39 @@ void sw_try_double(char **buffer, size_t *room)
 	*buffer = grown;
 }
 
-typedef struct unpacker {
-	z_stream stream;
-	size_t rest; /* input that the stream has not been shown yet */
+typedef struct unpacked {
 	char *out;
 	size_t room, used;
-} unpacker;
+} unpacked;
 
-/* zlib counts in unsigned int; larger data are shown piece by piece. */
-static void show_more_input(unpacker *u)
+static sw_status no_memory(sw_error *err)
 {
-	if (u->stream.avail_in || !u->rest)
-		return;
-	uInt piece = (uInt)SW_MIN(u->rest, (size_t)1 << 30);
-	u->stream.avail_in = piece;
-	u->rest -= piece;
+	return sw_fail(err, SW_ERR_IO, "cannot read: not enough memory to unpack the gzip data");
 }
 
-/* One call of inflate, with room for at least one byte of output and one for the closing zero. */
-static int inflate_some(unpacker *u)
+/* One byte stays free for the closing zero. */
+static sw_status unpack(sw_source *source, unpacked *u, sw_error *err)
 {
-	if (u->room - u->used < 2)
-		sw_try_double(&u->out, &u->room);
-	if (!u->out)
-		return Z_MEM_ERROR;
-	uInt space = (uInt)SW_MIN(u->room - u->used - 1, (size_t)1 << 30);
-	u->stream.next_out = (Bytef *)u->out + u->used;
-	u->stream.avail_out = space;
-	int answer = inflate(&u->stream, Z_NO_FLUSH);
-	u->used += space - u->stream.avail_out;
-	return answer;
-}
-
-static bool only_zeros_left(const unpacker *u)
-{
-	size_t left = u->stream.avail_in + u->rest;
-	for (size_t i = 0; i < left; i++)
-		if (u->stream.next_in[i])
-			return false;
-	return true;
-}
-
-static sw_status explain(const unpacker *u, int answer, sw_error *err)
-{
-	if (answer == Z_MEM_ERROR)
-		return sw_fail(err, SW_ERR_IO, "cannot read: not enough memory to unpack the gzip data");
-	if (answer == Z_BUF_ERROR)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "truncated gzip data: the file ends in the middle; copy it again");
-	return sw_fail(err, SW_ERR_INPUT, "corrupt gzip data: %s",
-	               u->stream.msg ? u->stream.msg : "unknown trouble");
-}
-
-static sw_status unpack(unpacker *u, sw_error *err)
-{
-	for (;;) {
-		show_more_input(u);
-		int answer = inflate_some(u);
-		if (answer == Z_STREAM_END) {
-			if (only_zeros_left(u))
-				return SW_OK;
-			answer = inflateReset(&u->stream);
-		}
-		if (answer != Z_OK)
-			return explain(u, answer, err);
+	size_t got = 1;
+	sw_status status = SW_OK;
+	while (status == SW_OK && got) {
+		if (u->room - u->used < 2)
+			sw_try_double(&u->out, &u->room);
+		if (!u->out)
+			return no_memory(err);
+		status = sw_source_read(source, u->out + u->used, u->room - u->used - 1, &got, err);
+		u->used += got;
 	}
+	return status;
 }
 
 sw_status sw_gunzip(const char *data, size_t length, char **out, size_t *out_length, sw_error *err)
 {
-	unpacker u = {.stream.next_in = (Bytef *)data, .rest = length, .room = 4096};
-	u.room = length < SIZE_MAX / 4 ? 4 * length + 4096 : 4096;
+	unpacked u = {.room = length < SIZE_MAX / 4 ? 4 * length + 4096 : 4096};
+	sw_source *source = sw_source_memory(data, length);
 	u.out = malloc(u.room);
-	if (!u.out || inflateInit2(&u.stream, GZIP_WINDOW) != Z_OK) {
-		free(u.out);
-		return sw_fail(err, SW_ERR_IO, "cannot read: not enough memory to unpack the gzip data");
-	}
-	sw_status status = unpack(&u, err);
-	inflateEnd(&u.stream);
+	sw_status status = source && u.out ? unpack(source, &u, err) : no_memory(err);
+	sw_source_close(source);
 	if (status != SW_OK) {
 		free(u.out);
 		return status;

@@ -1,47 +1,243 @@
 /* Reweighted message passing in double; certify.c makes an exact bound of its messages. */
-#include "solve/core.h"
+#include "solve/bound.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) &&   \
 	!defined(__SANITIZE_THREAD__)
 #define FAST __attribute__((target_clones("avx2", "default"), optimize("O3")))
 #else
 #define FAST
 #endif
 
-/* Share of the earlier excess in the smoothed one. */
-#define DRIFT_KEPT 0.6
+static void recall_messages(passing *b, const graph *g)
+{
+	const core *c = b->c;
+	for (int32_t e = 0; e < c->n_edges; e++) {
+		const core_edge *to = &c->edges[e];
+		const graph_edge *from = &g->edges.data[c->graph_edge[e]];
+		for (int side = 0; side < 2; side++) {
+			const double *message = from->message[side ^ to->turned];
+			int32_t n = core_strategies(c, side ? to->b : to->a);
+			if (message)
+				memcpy(b->message + to->message[side], message,
+				       (size_t)n * sizeof *message);
+		}
+	}
+}
 
-void bound_init(passing *b, const core *c)
+void bound_init(passing *b, const core *c, const graph *g)
 {
 	int32_t widest = 1;
 	for (int32_t v = 0; v < c->n_nodes; v++)
 		widest = SW_MAX(widest, core_strategies(c, v));
-	*b = (passing){.c = c, .step = 1, .priced_stale = true, .best = -INFINITY};
+	*b = (passing){.c = c,
+	               .level = g->level,
+	               .stride = g->level > 0 ? 0.1 : 1,
+	               .warm = g->level > 0,
+	               .priced_stale = true,
+	               .best = -INFINITY,
+	               .mark = -INFINITY};
+	sw_arena_init(&b->arena);
 	b->message = sw_alloc((size_t)(c->n_messages + 1) * sizeof(double));
 	b->best_message = sw_alloc((size_t)(c->n_messages + 1) * sizeof(double));
 	b->price = sw_alloc((size_t)(c->moments + 1) * sizeof(double));
 	b->best_price = sw_alloc((size_t)(c->moments + 1) * sizeof(double));
 	b->drift = sw_alloc((size_t)(c->moments + 1) * sizeof(double));
 	b->priced = sw_alloc((size_t)(c->n_strategies + 1) * sizeof(double));
+	b->share = sw_alloc((size_t)(c->n_strategies + 1) * sizeof(double));
 	b->decoded = sw_alloc((size_t)(c->n_nodes + 1) * sizeof(int32_t));
 	b->row = sw_alloc((size_t)widest * sizeof(double));
+	b->shared = sw_alloc((size_t)widest * sizeof(double));
+	b->least_of = sw_alloc((size_t)widest * sizeof(double));
+	recall_messages(b, g);
+	memcpy(b->price, g->price, (size_t)c->moments * sizeof(double));
+}
+
+static void remember_given(const passing *b, graph *g)
+{
+	const core *c = b->c;
+	const double *best = b->best_given;
+	double *given = sw_alloc((size_t)(c->n_strategies + 1) * sizeof *given);
+	for (int32_t v = 0; v < c->n_nodes; v++)
+		g->nodes[c->graph_node[v]].given.len = 0;
+	for (int s = 0; s < b->n_knapsacks; s++) {
+		const knapsack *sack = &b->knapsacks[s];
+		for (int32_t k = 0; k < sack->members; k++) {
+			for (int32_t i = 0; i < core_strategies(c, sack->node[k]); i++)
+				given[i] = best[sack->first[k] + sack->choice[k][i]];
+			graph_add_given(g, c->graph_node[sack->node[k]], sack->moment, given);
+		}
+		best += sack->first[sack->members];
+	}
+	free(given);
+}
+
+void bound_remember(const passing *b, graph *g)
+{
+	const core *c = b->c;
+	if (b->best == -INFINITY)
+		return;
+	for (int32_t e = 0; e < c->n_edges; e++) {
+		const core_edge *from = &c->edges[e];
+		const double *to_a = b->best_message + from->message[0],
+			     *to_b = b->best_message + from->message[1];
+		graph_set_messages(g, c->graph_edge[e], from->turned ? to_b : to_a,
+		                   from->turned ? to_a : to_b);
+	}
+	remember_given(b, g);
+	memcpy(g->price, b->best_price, (size_t)c->moments * sizeof(double));
+	g->level = b->level;
 }
 
 void bound_clear(passing *b)
 {
+	sw_arena_clear(&b->arena);
 	free(b->message);
 	free(b->best_message);
 	free(b->price);
 	free(b->best_price);
 	free(b->drift);
 	free(b->priced);
+	free(b->share);
 	free(b->decoded);
 	free(b->row);
+	free(b->shared);
+	free(b->least_of);
 	*b = (passing){0};
+}
+
+/* ---- knapsacks --------------------------------------------------------------------------------------- */
+
+static void list_members(passing *b)
+{
+	const core *c = b->c;
+	int64_t choices = 0, members = 0;
+	b->member_first = SW_NEW_N(&b->arena, int32_t, c->n_nodes + 2);
+	int32_t *next = b->member_first + 1;
+	for (int s = 0; s < b->n_knapsacks; s++) {
+		const knapsack *sack = &b->knapsacks[s];
+		for (int32_t k = 0; k < sack->members; k++)
+			next[sack->node[k] + 1]++;
+		choices += sack->first[sack->members];
+		members += sack->members;
+		b->knapsack_work += (int64_t)sack->first[sack->members] * sack->units;
+	}
+	for (int32_t v = 0; v < c->n_nodes; v++)
+		next[v + 1] += next[v];
+	b->memberships = SW_NEW_N(&b->arena, membership, members + 1);
+	b->best_given = SW_NEW_N(&b->arena, double, choices + 1);
+	for (int s = 0; s < b->n_knapsacks; s++)
+		for (int32_t k = 0; k < b->knapsacks[s].members; k++)
+			b->memberships[next[b->knapsacks[s].node[k]]++] = (membership){s, k};
+}
+
+/* A moment whose knapsack gave something before often costs nothing now, but counts. */
+static double *worth_of_moments(const passing *b, const graph *g)
+{
+	const core *c = b->c;
+	double *worth = sw_alloc((size_t)(c->moments + 1) * sizeof *worth);
+	for (int32_t t = 0; t < c->moments; t++)
+		worth[t] = b->price[t] * (double)c->capacity[t];
+	for (int32_t v = 0; v < c->n_nodes; v++) {
+		const graph_node *node = &g->nodes[c->graph_node[v]];
+		for (size_t m = 0; m < node->given.len; m++)
+			worth[node->given.data[m].moment] = INFINITY;
+	}
+	return worth;
+}
+
+void bound_add_knapsacks(passing *b, const graph *g)
+{
+	double *worth = worth_of_moments(b, g);
+	b->n_knapsacks = knapsacks_choose(b->c, g, worth, &b->arena, &b->knapsacks);
+	free(worth);
+	if (!b->n_knapsacks)
+		return;
+	list_members(b);
+	for (int s = 0; s < b->n_knapsacks; s++)
+		knapsack_begin(&b->knapsacks[s]);
+}
+
+/* To best_given, or back. */
+static void copy_given(passing *b, bool back)
+{
+	double *best = b->best_given;
+	for (int s = 0; s < b->n_knapsacks; s++) {
+		knapsack *sack = &b->knapsacks[s];
+		size_t bytes = (size_t)sack->first[sack->members] * sizeof *best;
+		memcpy(back ? sack->given : best, back ? best : sack->given, bytes);
+		best += sack->first[sack->members];
+		if (back)
+			knapsack_begin(sack);
+	}
+}
+
+/* Sweeping forwards a node takes from the knapsacks whose first member it is not, and gives to those
+ * whose last it is not; backwards the other way round. */
+static bool takes_from(const passing *b, membership m, bool forward)
+{
+	return forward ? m.member > 0 : m.member + 1 < b->knapsacks[m.knapsack].members;
+}
+
+static int count_knapsacks(const passing *b, int32_t v, bool forward)
+{
+	int count = 0;
+	for (int32_t k = b->n_knapsacks ? b->member_first[v] : 0;
+	     b->n_knapsacks && k < b->member_first[v + 1]; k++)
+		count += takes_from(b, b->memberships[k], forward);
+	return count;
+}
+
+static void pull_knapsacks(passing *b, int32_t v, bool forward)
+{
+	for (int32_t k = b->member_first[v]; k < b->member_first[v + 1]; k++)
+		if (takes_from(b, b->memberships[k], forward))
+			knapsack_pull(&b->knapsacks[b->memberships[k].knapsack], b->memberships[k].member);
+}
+
+/* Adds to b->row what the knapsacks gave; or gives them a share of it, 1 / most each. */
+static void add_given(passing *b, int32_t v)
+{
+	for (int32_t k = b->member_first[v]; k < b->member_first[v + 1]; k++) {
+		membership m = b->memberships[k];
+		const knapsack *s = &b->knapsacks[m.knapsack];
+		const double *given = s->given + s->first[m.member];
+		for (int32_t i = 0; i < core_strategies(b->c, v); i++)
+			b->row[i] += given[s->choice[m.member][i]];
+	}
+}
+
+/* A choice stands for several strategies: it can be given the least of theirs only. Each knapsack that
+ * the sweep will meet again gets a share of that. Returns nothing; b->row keeps the rest. */
+static void give_knapsacks(passing *b, int32_t v, bool forward, int most)
+{
+	int32_t n = core_strategies(b->c, v);
+	memcpy(b->shared, b->row, (size_t)n * sizeof *b->row);
+	for (int32_t k = b->member_first[v]; k < b->member_first[v + 1]; k++) {
+		membership m = b->memberships[k];
+		knapsack *s = &b->knapsacks[m.knapsack];
+		if (takes_from(b, m, !forward)) {
+			double *least_of = b->least_of;
+			int32_t choices = s->first[m.member + 1] - s->first[m.member];
+			for (int32_t a = 0; a < choices; a++)
+				least_of[a] = INFINITY;
+			for (int32_t i = 0; i < n; i++) {
+				int32_t a = s->choice[m.member][i];
+				least_of[a] = SW_MIN(least_of[a], b->shared[i]);
+			}
+			for (int32_t a = 0; a < choices; a++)
+				s->given[s->first[m.member] + a] -= least_of[a] / most;
+			for (int32_t i = 0; i < n; i++)
+				b->row[i] -= least_of[s->choice[m.member][i]] / most;
+		}
+		if (forward)
+			knapsack_step_forward(s, m.member);
+		else
+			knapsack_step_back(s, m.member);
+	}
 }
 
 /* ---- prices --------------------------------------------------------------------------------------- */
@@ -62,6 +258,9 @@ static void add_prices(passing *b)
 				b->priced[c->first[v] + i] += price * (double)span->usage[i];
 		}
 	}
+	for (int32_t i = 0; b->barred && i < c->n_strategies; i++)
+		if (b->barred[i])
+			b->priced[i] = 4 * (double)c->magnitude + 4;
 	free(sum);
 	b->priced_stale = false;
 }
@@ -74,47 +273,11 @@ static double price_of_capacity(const passing *b)
 	return total;
 }
 
-/* Usage of the decoded assignment minus the capacity, smoothed over sweeps. */
-static void update_drift(passing *b)
-{
-	const core *c = b->c;
-	double *used = sw_alloc((size_t)(c->moments + 1) * sizeof *used);
-	for (int32_t v = 0; v < c->n_nodes; v++)
-		for (int32_t s = c->span_first[v]; s < c->span_first[v + 1]; s++) {
-			const graph_span *span = &c->spans[s];
-			used[span->begin] += (double)span->usage[b->decoded[v]];
-			used[span->end] -= (double)span->usage[b->decoded[v]];
-		}
-	double now = 0;
-	for (int32_t t = 0; t < c->moments; t++) {
-		now += used[t];
-		b->drift[t] = DRIFT_KEPT * b->drift[t] + (1 - DRIFT_KEPT) * (now - (double)c->capacity[t]);
-	}
-	free(used);
-}
-
-/* Polyak's step: (upper - bound) / |excess|^2, times a factor that the caller lets shrink. */
-void bound_reprice(passing *b, double upper)
-{
-	const core *c = b->c;
-	double square = 0, gap = SW_MAX(upper - b->estimate, fabs(b->estimate) * 1e-9 + 1e-3);
-	update_drift(b);
-	for (int32_t t = 0; t < c->moments; t++)
-		if (b->drift[t] > 0 || b->price[t] > 0)
-			square += b->drift[t] * b->drift[t];
-	if (square <= 0)
-		return;
-	double step = b->step * gap / square;
-	for (int32_t t = 0; t < c->moments; t++)
-		b->price[t] = SW_MAX(0, b->price[t] + step * b->drift[t]);
-	b->priced_stale = true;
-}
-
 /* ---- messages -------------------------------------------------------------------------------------- */
 
 /* out[j] = min over i of table[i][j] - given[i]; rows contiguous in j. */
-FAST static void pull(int32_t rows, int32_t columns, const double *restrict table, const double *restrict given,
-                      double *restrict out)
+FAST static void pull(int32_t rows, int32_t columns, const double *restrict table,
+                      const double *restrict given, double *restrict out)
 {
 	for (int32_t j = 0; j < columns; j++)
 		out[j] = table[j] - given[0];
@@ -133,7 +296,8 @@ static void pull_edge(passing *b, const core_edge *e, int side)
 {
 	const core *c = b->c;
 	int other = 1 - side;
-	int32_t rows = core_strategies(c, other ? e->b : e->a), columns = core_strategies(c, side ? e->b : e->a);
+	int32_t rows = core_strategies(c, other ? e->b : e->a),
+		columns = core_strategies(c, side ? e->b : e->a);
 	const double *table = c->tables[e->table].real[other ^ e->turned];
 	pull(rows, columns, table, b->message + e->message[other], b->message + e->message[side]);
 }
@@ -150,24 +314,34 @@ static void collect(passing *b, int32_t v)
 		for (int32_t i = 0; i < n; i++)
 			b->row[i] += message[i];
 	}
+	if (b->n_knapsacks)
+		add_given(b, v);
 }
 
 /* Gives a share of what was collected to each edge of a range, and keeps the rest in b->row. */
-static void distribute(passing *b, int32_t v, int32_t begin, int32_t end)
+static void distribute(passing *b, int32_t v, bool forward)
 {
 	const core *c = b->c;
-	int32_t n = core_strategies(c, v), all = c->edge_first[v + 1] - c->edge_first[v];
-	int32_t count = end - begin, most = SW_MAX(count, all - count);
+	int32_t begin = forward ? c->forward[v] : c->edge_first[v],
+		end = forward ? c->edge_first[v + 1] : c->forward[v];
+	int32_t n = core_strategies(c, v), all = c->edge_first[v + 1] - c->edge_first[v],
+		count = end - begin;
+	int32_t gives = count + count_knapsacks(b, v, !forward),
+		takes = all - count + count_knapsacks(b, v, forward);
+	int32_t most = SW_MAX(gives, takes);
+	if (b->n_knapsacks)
+		give_knapsacks(b, v, forward, most);
 	if (!count)
 		return;
+	const double *whole = b->n_knapsacks ? b->shared : b->row;
 	for (int32_t k = begin; k < end; k++) {
 		const core_edge *e = &c->edges[c->edge_list[k]];
 		double *message = b->message + e->message[e->b == v];
 		for (int32_t i = 0; i < n; i++)
-			message[i] -= b->row[i] / most;
+			message[i] -= whole[i] / most;
 	}
 	for (int32_t i = 0; i < n; i++)
-		b->row[i] -= b->row[i] * count / most;
+		b->row[i] -= whole[i] * count / most;
 }
 
 static double least(const double *values, int32_t n)
@@ -194,7 +368,8 @@ static void decode(passing *b, int32_t v)
 		for (int32_t k = c->edge_first[v]; k < c->forward[v]; k++) {
 			const core_edge *e = &c->edges[c->edge_list[k]];
 			const double *row = c->tables[e->table].real[e->turned];
-			cost += row[(int64_t)b->decoded[e->a] * core_strategies(c, v) + i] - b->message[e->message[1] + i];
+			cost += row[(int64_t)b->decoded[e->a] * core_strategies(c, v) + i] -
+			        b->message[e->message[1] + i];
 			cost -= b->message[e->message[0] + b->decoded[e->a]];
 		}
 		if (cost < best_cost) {
@@ -211,9 +386,11 @@ static void forward_sweep(passing *b)
 	for (int32_t v = 0; v < c->n_nodes; v++) {
 		for (int32_t k = c->edge_first[v]; k < c->forward[v]; k++)
 			pull_edge(b, &c->edges[c->edge_list[k]], 1);
+		if (b->n_knapsacks)
+			pull_knapsacks(b, v, true);
 		collect(b, v);
 		decode(b, v);
-		distribute(b, v, c->forward[v], c->edge_first[v + 1]);
+		distribute(b, v, true);
 	}
 }
 
@@ -225,11 +402,21 @@ static void backward_sweep(passing *b)
 	for (int32_t v = c->n_nodes; v-- > 0;) {
 		for (int32_t k = c->forward[v]; k < c->edge_first[v + 1]; k++)
 			pull_edge(b, &c->edges[c->edge_list[k]], 0);
+		if (b->n_knapsacks)
+			pull_knapsacks(b, v, false);
 		collect(b, v);
-		distribute(b, v, c->edge_first[v], c->forward[v]);
+		distribute(b, v, false);
 		total += least(b->row, core_strategies(c, v));
 	}
 	b->estimate = total - price_of_capacity(b);
+}
+
+/* Table entries are cheap: many at a time. */
+int64_t bound_sweep_work(const passing *b)
+{
+	const core *c = b->c;
+	return b->knapsack_work + c->entries + 2 * c->n_messages +
+	       2 * ((int64_t)c->moments + c->span_first[c->n_nodes]) + 8 * c->n_nodes;
 }
 
 void bound_sweep(passing *b)
@@ -238,18 +425,48 @@ void bound_sweep(passing *b)
 		add_prices(b);
 	forward_sweep(b);
 	backward_sweep(b);
-	b->work += 2 * b->c->entries + 4 * b->c->n_messages;
-	if (b->estimate <= b->best)
+	b->work += bound_sweep_work(b);
+	if (b->estimate <= b->best || b->barred)
 		return;
 	b->best = b->estimate;
 	memcpy(b->best_message, b->message, (size_t)b->c->n_messages * sizeof(double));
 	memcpy(b->best_price, b->price, (size_t)b->c->moments * sizeof(double));
+	copy_given(b, false);
 }
 
-void bound_retreat(passing *b, double shorter)
+void bound_return(passing *b)
 {
 	memcpy(b->message, b->best_message, (size_t)b->c->n_messages * sizeof(double));
 	memcpy(b->price, b->best_price, (size_t)b->c->moments * sizeof(double));
-	b->step *= shorter;
+	copy_given(b, true);
 	b->priced_stale = true;
+}
+
+double bound_probe(passing *b, const bool *barred, int sweeps)
+{
+	double estimate = -INFINITY;
+	bound_return(b);
+	b->barred = barred;
+	for (int k = 0; k < sweeps; k++) {
+		bound_sweep(b);
+		estimate = SW_MAX(estimate, b->estimate);
+	}
+	b->barred = NULL;
+	bound_return(b);
+	return estimate;
+}
+
+void bound_reduced_costs(passing *b, double *reduced)
+{
+	const core *c = b->c;
+	bound_return(b);
+	add_prices(b);
+	for (int32_t v = 0; v < c->n_nodes; v++) {
+		int32_t n = core_strategies(c, v);
+		collect(b, v);
+		double low = least(b->row, n);
+		for (int32_t i = 0; i < n; i++)
+			reduced[c->first[v] + i] = b->row[i] - low;
+	}
+	b->work += c->n_messages;
 }

@@ -1,16 +1,69 @@
-/* Branch and bound: depth first, the bound's preferred strategy of a node against all others. */
+/* Branch and bound. Open subproblems are taken some at a time, each worked on by itself with the bound,
+ * a short search and fixing, so that the answer does not depend on the number of threads. */
 #include "solve/solver.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Copies of the graph along one path must not fill the memory. */
-#define LARGEST_PATH_ENTRIES ((int64_t)1 << 25)
-#define LEAST_DEPTH 24
+/* So many subproblems side by side, whatever the number of threads. */
+#define BATCH 8
+/* Graphs of expanded subproblems whose children are open: at most so many table entries in all. */
+#define MOST_ENTRIES ((int64_t)1 << 25)
+/* Of one subproblem: sweeps before and after each fixing, how often, and work of its search per entry. */
+#define SWEEPS 60
+/* Prices aim this share of the gap above the bound: what was settled above is not any more. */
+#define LEVEL 0.3
+#define FIXINGS 4
+#define FIXED_MUCH 0.03
+#define SEARCH_WORK 6
+#define LEAST_SEARCH 20000
+/* Branching: so many candidates, and sweeps to probe each half of them. */
+#define CANDIDATES 6
+#define PROBE_SWEEPS 6
+/* Work of elimination, per table entry, that is worth its exactness. */
+#define EXACT_WORK 2000
 
-static const tighten_limits leaf_limits = {
-	.sweeps = 25, .bound_work = INT64_MAX / 4, .improve_work = 1 << 19,
-};
+/* A graph and the parent it was copied from, which must outlive it: assignments are mapped back along. */
+typedef struct family {
+	graph g;
+	lineage line;
+	struct family *parent; /* NULL: the root's graph is the caller's */
+	int references;
+	int64_t entries;
+} family;
+
+/* A subproblem not looked at yet: the parent's graph with a node restricted. */
+typedef struct open_node {
+	family *parent; /* NULL: the root */
+	int32_t node;   /* of the parent's graph, or -1 */
+	bool *keep;
+	int64_t bound;  /* proved; in the root graph's units, as all graphs' */
+	double promise; /* about what it will be */
+	int depth;
+} open_node;
+
+/* A subproblem at work. */
+typedef struct leaf {
+	solver *s;
+	const lineage *root;
+	open_node from;
+	family *made; /* NULL once closed */
+	int64_t upper, bound;
+	bool closed;
+	int32_t *whole; /* NULL, or an assignment of the problem that costs `upper` */
+	int32_t branch_node;
+	bool *first; /* strategies of the first child; the second has the others */
+	double promise[2];
+	int64_t work;
+} leaf;
+
+typedef struct tree {
+	solver *s;
+	const lineage *root;
+	SW_VEC(open_node) open;
+	int64_t entries;
+} tree;
 
 static int64_t entries_of(const graph *g)
 {
@@ -21,36 +74,22 @@ static int64_t entries_of(const graph *g)
 			entries += (int64_t)table->rows * table->columns;
 		}
 	for (int32_t v = 0; v < g->n_nodes; v++)
-		entries += 8 + g->nodes[v].strategies;
+		entries += 16 + g->nodes[v].strategies * (1 + (int64_t)g->nodes[v].spans.len);
 	return entries;
 }
 
-/* The node with most neighbours, then most spans; its strategy that looks cheapest by its own costs
- * and the least of its tables. */
-static int32_t choose_node(const graph *g)
+static void release(tree *t, family *f)
 {
-	int32_t best = -1;
-	size_t most = 0;
-	for (int32_t v = 0; v < g->n_nodes; v++) {
-		const graph_node *node = &g->nodes[v];
-		size_t score = 1 + 4 * node->edges.len + node->spans.len;
-		if (node->alive && (best < 0 || score > most)) {
-			best = v;
-			most = score;
-		}
+	while (f && --f->references == 0) {
+		family *parent = f->parent;
+		t->entries -= f->entries;
+		graph_clear(&f->g);
+		free(f);
+		f = parent;
 	}
-	return best;
 }
 
-static int32_t choose_strategy(const graph *g, int32_t node)
-{
-	const graph_node *v = &g->nodes[node];
-	int32_t best = 0;
-	for (int32_t i = 1; i < v->strategies; i++)
-		if (v->cost[i] < v->cost[best])
-			best = i;
-	return best;
-}
+/* ---- one subproblem ------------------------------------------------------------------------------------- */
 
 /* Copies keep the order of the nodes. */
 static int32_t find_copy(const graph *copy, int32_t node)
@@ -66,50 +105,349 @@ static int32_t find_copy(const graph *copy, int32_t node)
 	return low;
 }
 
-static void branch(solver *s, const lineage *at, int depth, int64_t *bound);
-
-/* One child: the node takes the strategy, or (unless) any other. */
-static int64_t explore(solver *s, const lineage *at, int32_t node, int32_t strategy, bool unless, int depth,
-                       int64_t bound)
+static void materialise(leaf *l)
 {
-	graph copy;
-	lineage child = {&copy, at};
-	int32_t n = at->g->nodes[node].strategies;
-	if (bound >= solver_upper(s, at->g) || solver_out_of_work(s))
-		return bound >= solver_upper(s, at->g) ? INT64_MAX : bound;
-	bool *keep = sw_alloc((size_t)n);
-	graph_copy(&copy, at->g);
-	s->work += entries_of(at->g);
+	const lineage *above = l->from.parent ? &l->from.parent->line : l->root;
+	family *f = sw_alloc(sizeof *f);
+	graph_copy(&f->g, above->g);
+	f->line = (lineage){&f->g, above};
+	f->parent = l->from.parent;
+	f->references = 1;
+	l->made = f;
+	l->work += entries_of(above->g);
+	if (l->from.node >= 0)
+		graph_keep(&f->g, find_copy(&f->g, l->from.node), l->from.keep, NULL);
+}
+
+/* From the decoded assignment, shortly. */
+static void look_for_better(leaf *l, const core *c, const passing *b, const halt *h)
+{
+	search found;
+	int64_t work = SW_MAX(SEARCH_WORK * (c->entries + c->n_strategies), LEAST_SEARCH);
+	search_init(&found, c, b->decoded, b->best_price, sw_hash_u64(0xb0b, (uint64_t)c->n_strategies));
+	found.stop = h->stop;
+	found.deadline_s = h->deadline_s;
+	if (search_repair(&found, work / 2))
+		search_improve(&found, work);
+	l->work += found.work;
+	if (search_valid(&found) && found.cost + c->constant < l->upper) {
+		l->upper = found.cost + c->constant;
+		solver_map_back(&l->made->line, c, found.x, &l->whole);
+	}
+	search_clear(&found);
+}
+
+/* ---- where to branch --------------------------------------------------------------------------------------- */
+
+typedef struct candidate {
+	int32_t node;
+	double score;
+} candidate;
+
+/* What the prices say that each strategy's usage is worth. */
+static void usage_worth(const passing *b, const double *price_sum, int32_t v, double *worth)
+{
+	const core *c = b->c;
+	int32_t n = core_strategies(c, v);
+	memset(worth, 0, (size_t)n * sizeof *worth);
+	for (int32_t k = c->span_first[v]; k < c->span_first[v + 1]; k++) {
+		double price = price_sum[c->spans[k].end] - price_sum[c->spans[k].begin];
+		for (int32_t i = 0; price > 0 && i < n; i++)
+			worth[i] += price * (double)c->spans[k].usage[i];
+	}
+}
+
+/* Splits a node's strategies at the average usage, where that splits those in use, else into the
+ * strategy most in use and the others. Returns how undecided the node is: 0 if not at all. */
+static double split(const passing *b, int32_t v, const double *worth, bool *first)
+{
+	const core *c = b->c;
+	const double *share = b->share + c->first[v];
+	int32_t n = core_strategies(c, v), most = 0;
+	double total = 0, average = 0, low = INFINITY, high = -INFINITY, below = 0;
+	for (int32_t i = 0; i < n; i++) {
+		total += share[i];
+		average += share[i] * worth[i];
+		most = share[i] > share[most] ? i : most;
+	}
+	if (n < 2 || total <= 0)
+		return 0;
+	average /= total;
 	for (int32_t i = 0; i < n; i++)
-		keep[i] = (i == strategy) != unless;
-	graph_keep(&copy, find_copy(&copy, node), keep);
-	free(keep);
-	if (solver_tighten(s, &child, &leaf_limits, &bound))
-		bound = INT64_MAX;
-	else
-		branch(s, &child, depth - 1, &bound);
-	graph_clear(&copy);
-	return bound;
+		if (share[i] > 0.01 * total) {
+			low = SW_MIN(low, worth[i]);
+			high = SW_MAX(high, worth[i]);
+		}
+	bool by_usage = high - low > 1e-9 * (fabs(high) + 1);
+	for (int32_t i = 0; i < n; i++) {
+		first[i] = by_usage ? worth[i] <= average : i == most;
+		below += first[i] ? share[i] : 0;
+	}
+	double undecided = SW_MIN(below, total - below) / total;
+	return undecided * (by_usage ? 1 + (high - low) : 1);
 }
 
-static void branch(solver *s, const lineage *at, int depth, int64_t *bound)
+static void insert_candidate(candidate *best, int32_t node, double score)
 {
-	int32_t node = choose_node(at->g);
-	if (node < 0 || depth < 1 || solver_out_of_work(s))
-		return;
-	int32_t strategy = choose_strategy(at->g, node);
-	int64_t first = explore(s, at, node, strategy, false, depth, *bound);
-	int64_t second = explore(s, at, node, strategy, true, depth, *bound);
-	*bound = SW_MIN(first, second);
+	for (int k = 0; k < CANDIDATES; k++)
+		if (score > best[k].score) {
+			memmove(best + k + 1, best + k, (size_t)(CANDIDATES - 1 - k) * sizeof *best);
+			best[k] = (candidate){node, score};
+			return;
+		}
 }
 
-bool solver_branch(solver *s, const lineage *at, int64_t work, int64_t *bound)
+/* The least gain counts most. */
+static double worth_branching(double first, double second, double now, double upper)
 {
-	int64_t depth = LARGEST_PATH_ENTRIES / SW_MAX(entries_of(at->g), 1), limit = s->work_limit;
-	if (depth < LEAST_DEPTH)
-		return false;
-	s->work_limit = SW_MIN(limit, s->work + work);
-	branch(s, at, (int)SW_MIN(depth, 4000), bound);
-	s->work_limit = limit;
-	return *bound == INT64_MAX;
+	double a = SW_MAX(SW_MIN(first, upper) - now, 1e-9), b = SW_MAX(SW_MIN(second, upper) - now, 1e-9);
+	return a * b;
+}
+
+static void choose_branch(leaf *l, const core *c, passing *b)
+{
+	candidate best[CANDIDATES] = {0};
+	double *price_sum = sw_alloc((size_t)(c->moments + 1) * sizeof *price_sum), best_worth = -1;
+	double *worth = sw_alloc((size_t)(c->n_strategies + 1) * sizeof *worth);
+	bool *first = sw_alloc((size_t)c->n_strategies + 1),
+	     *barred = sw_alloc((size_t)c->n_strategies + 1);
+	for (int32_t t = 0; t < c->moments; t++)
+		price_sum[t + 1] = price_sum[t] + b->best_price[t];
+	for (int32_t v = 0; v < c->n_nodes; v++) {
+		usage_worth(b, price_sum, v, worth + c->first[v]);
+		double score = split(b, v, worth + c->first[v], first + c->first[v]);
+		if (score <= 0 && core_strategies(c, v) > 1) /* something must be branched on */
+			score = 1e-9 * (c->edge_first[v + 1] - c->edge_first[v] + 1);
+		insert_candidate(best, v, score);
+	}
+	double now = b->best, upper = (double)(l->upper - c->constant);
+	l->branch_node = -1;
+	for (int k = 0; k < CANDIDATES && best[k].score > 0; k++) {
+		int32_t v = best[k].node, n = core_strategies(c, v);
+		if (split(b, v, worth + c->first[v], first + c->first[v]) <= 0)
+			for (int32_t i = 0; i < n; i++)
+				first[c->first[v] + i] = i == 0;
+		double half[2];
+		for (int side = 0; side < 2; side++) {
+			for (int32_t i = 0; i < n; i++)
+				barred[c->first[v] + i] = first[c->first[v] + i] == (side == 1);
+			half[side] = bound_probe(b, barred, PROBE_SWEEPS);
+		}
+		memset(barred + c->first[v], 0, (size_t)n);
+		l->work += 4 * PROBE_SWEEPS * c->entries;
+		double gain = worth_branching(half[0], half[1], now, upper);
+		if (gain > best_worth) {
+			best_worth = gain;
+			l->branch_node = c->graph_node[v];
+			free(l->first);
+			l->first = sw_alloc((size_t)n);
+			memcpy(l->first, first + c->first[v], (size_t)n);
+			l->promise[0] = half[0] + (double)c->constant;
+			l->promise[1] = half[1] + (double)c->constant;
+		}
+	}
+	free(price_sum);
+	free(worth);
+	free(first);
+	free(barred);
+}
+
+/* Without moments, and of small treewidth: the optimum itself. */
+static bool solve_exactly(leaf *l, const core *c)
+{
+	int64_t cost, spent = 0;
+	int32_t *x = sw_alloc((size_t)(c->n_nodes + 1) * sizeof *x);
+	bool done = !c->moments && core_eliminate(c, EXACT_WORK * (c->entries + 1), x, &cost, &spent);
+	l->work += spent;
+	if (done && cost != SW_FORBIDDEN && cost + c->constant < l->upper) {
+		l->upper = cost + c->constant;
+		solver_map_back(&l->made->line, c, x, &l->whole);
+	}
+	free(x);
+	return done;
+}
+
+/* Bounds the reduced graph, and looks for something better. Returns the share that fixing took. */
+static double tighten_leaf(leaf *l, bool first, const halt *h)
+{
+	core c;
+	passing b;
+	certificate proof;
+	int64_t fixed = 0;
+	graph *g = &l->made->g;
+	core_init(&c, g);
+	bound_init(&b, &c, g);
+	bound_add_knapsacks(&b, g);
+	l->closed = solve_exactly(l, &c);
+	if (!l->closed) {
+		double reachable = (double)(l->upper - c.constant);
+		b.level = LEVEL * (double)(l->upper - l->bound);
+		bound_run(&b, reachable, reachable, SWEEPS * bound_sweep_work(&b), h);
+		bound_certify(&b, &proof);
+		l->bound = SW_MAX(l->bound, proof.bound);
+		l->closed = l->bound >= l->upper;
+	}
+	if (!l->closed && first)
+		look_for_better(l, &c, &b, h);
+	l->closed |= l->bound >= l->upper;
+	if (!l->closed) {
+		bound_remember(&b, g);
+		fixed = bound_fix(&b, &proof, l->upper, true, g);
+	}
+	l->work += b.work + 6 * c.entries;
+	double all = (double)(c.n_strategies + c.entries + 1);
+	bound_clear(&b);
+	core_clear(&c);
+	return (double)fixed / all;
+}
+
+static bool reduce_leaf_graph(leaf *l)
+{
+	graph *g = &l->made->g;
+	int64_t before = g->work;
+	graph_reduce(g, REDUCE_ALL);
+	l->work += g->work - before;
+	l->closed |= g->infeasible;
+	return !l->closed;
+}
+
+static void branch_leaf(leaf *l)
+{
+	core c;
+	passing b;
+	core_init(&c, &l->made->g);
+	bound_init(&b, &c, &l->made->g);
+	bound_add_knapsacks(&b, &l->made->g);
+	bound_sweep(&b);
+	choose_branch(l, &c, &b);
+	bound_clear(&b);
+	core_clear(&c);
+}
+
+/* Bound, search, fix, again while that fixes much; then where to branch. */
+static void work_on(void *context, int64_t k)
+{
+	leaf *l = (leaf *)context + k;
+	halt h = {l->s->options.stop, l->s->deadline_s};
+	double lost = 1;
+	materialise(l);
+	for (int round = 0; round < FIXINGS && lost > FIXED_MUCH && reduce_leaf_graph(l); round++)
+		lost = tighten_leaf(l, round == 0, &h);
+	if (!l->closed && reduce_leaf_graph(l))
+		branch_leaf(l);
+}
+
+/* ---- the tree ---------------------------------------------------------------------------------------------- */
+
+/* Least bound first; when memory is short, deepest first. */
+static bool comes_before(const tree *t, const open_node *a, const open_node *b)
+{
+	if (t->entries > MOST_ENTRIES && a->depth != b->depth)
+		return a->depth > b->depth;
+	return a->promise != b->promise ? a->promise < b->promise : a->depth > b->depth;
+}
+
+static open_node take_next(tree *t)
+{
+	size_t best = 0;
+	for (size_t k = 1; k < t->open.len; k++)
+		if (comes_before(t, &t->open.data[k], &t->open.data[best]))
+			best = k;
+	open_node next = t->open.data[best];
+	t->open.data[best] = t->open.data[--t->open.len];
+	return next;
+}
+
+static void drop_open(tree *t, open_node *o)
+{
+	release(t, o->parent);
+	free(o->keep);
+}
+
+static void push_child(tree *t, const leaf *l, bool second)
+{
+	int32_t n = l->made->g.nodes[l->branch_node].strategies;
+	open_node child = {.parent = l->made,
+	                   .node = l->branch_node,
+	                   .keep = sw_alloc((size_t)n),
+	                   .bound = l->bound,
+	                   .promise = l->promise[second],
+	                   .depth = l->from.depth + 1};
+	for (int32_t i = 0; i < n; i++)
+		child.keep[i] = l->first[i] != second;
+	l->made->references++;
+	sw_vec_push(&t->open, child);
+}
+
+static void conclude_leaf(tree *t, leaf *l)
+{
+	family *f = l->made;
+	t->s->work += l->work;
+	if (l->whole)
+		solver_offer(t->s, l->whole);
+	f->entries = entries_of(&f->g);
+	t->entries += f->entries;
+	if (l->from.parent)
+		l->from.parent->references++; /* by the child, beside the open node's */
+	if (!l->closed && l->branch_node >= 0) {
+		push_child(t, l, false);
+		push_child(t, l, true);
+	}
+	release(t, f);
+	drop_open(t, &l->from);
+	free(l->whole);
+	free(l->first);
+}
+
+static int64_t least_open(const tree *t)
+{
+	int64_t least = INT64_MAX;
+	for (size_t k = 0; k < t->open.len; k++)
+		least = SW_MIN(least, t->open.data[k].bound);
+	return least;
+}
+
+static void drop_hopeless(tree *t)
+{
+	int64_t upper = solver_upper(t->s, t->root->g);
+	for (size_t k = t->open.len; k-- > 0;)
+		if (t->open.data[k].bound >= upper) {
+			drop_open(t, &t->open.data[k]);
+			t->open.data[k] = t->open.data[--t->open.len];
+		}
+}
+
+static void work_on_batch(tree *t)
+{
+	leaf batch[BATCH];
+	int count = 0;
+	for (; count < BATCH && t->open.len; count++) {
+		batch[count] = (leaf){.s = t->s, .root = t->root, .from = take_next(t), .branch_node = -1};
+		batch[count].upper = solver_upper(t->s, t->root->g);
+		batch[count].bound = batch[count].from.bound;
+	}
+	sw_parallel_for(count, t->s->threads, work_on, batch);
+	for (int k = 0; k < count; k++)
+		conclude_leaf(t, &batch[k]);
+}
+
+bool solver_branch(solver *s, const lineage *at, int64_t *bound)
+{
+	tree t = {.s = s, .root = at};
+	open_node root = {.node = -1, .bound = *bound};
+	sw_vec_push(&t.open, root);
+	while (t.open.len && !solver_out_of_work(s)) {
+		work_on_batch(&t);
+		drop_hopeless(&t);
+		if (t.open.len &&
+		    !at->g->shift) { /* with floored costs what is closed may hold less than it seems */
+			*bound = SW_MAX(*bound, SW_MIN(least_open(&t), solver_upper(s, at->g)));
+			solver_raise_bound(s, at->g, *bound);
+		}
+	}
+	bool closed = !t.open.len;
+	while (t.open.len)
+		drop_open(&t, &t.open.data[--t.open.len]);
+	sw_vec_clear(&t.open);
+	return closed;
 }

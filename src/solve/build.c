@@ -99,13 +99,13 @@ static void build_edges(graph *g, const sw_problem *problem)
 			continue;
 		}
 		if (!g->shift) {
-			graph_add_edge(g, a, b, table->cost);
+			graph_add_edge(g, a, b, table->cost, NULL, NULL);
 			continue;
 		}
 		sw_vec_reserve(&moved, (size_t)entries);
 		for (int64_t i = 0; i < entries; i++)
 			moved.data[i] = shifted(table->cost[i], g->shift);
-		graph_add_edge(g, a, b, moved.data);
+		graph_add_edge(g, a, b, moved.data, NULL, NULL);
 	}
 	sw_vec_clear(&moved);
 }
@@ -170,7 +170,7 @@ static void drop_impossible(graph *g, int32_t node, int64_t capacity)
 		for (size_t s = 0; s < v->spans.len; s++)
 			keep[i] = keep[i] && v->spans.data[s].usage[i] <= capacity;
 	}
-	graph_keep(g, node, keep);
+	graph_keep(g, node, keep, NULL);
 	free(keep);
 }
 

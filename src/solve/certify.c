@@ -1,7 +1,7 @@
 /* The bound in exact integers. Messages and prices are rounded to multiples of 2^-bits; whatever
  * their values, the sum over nodes and edges of the least reparametrised cost, less the prices times
  * the capacity, is a lower bound. The rounding therefore costs a little bound, never its truth. */
-#include "solve/core.h"
+#include "solve/bound.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -34,7 +34,8 @@ static int64_t round_message(double value, double scale)
 typedef struct exact {
 	int bits;
 	double scale;
-	int64_t *message;
+	int64_t *message, *given; /* of edges, and of knapsacks */
+	const passing *b;
 	wide *price_sum; /* of moments before each */
 	wide *row;       /* one node's strategies */
 } exact;
@@ -45,22 +46,53 @@ static void exact_init(exact *x, const passing *b)
 	int32_t widest = 1;
 	for (int32_t v = 0; v < c->n_nodes; v++)
 		widest = SW_MAX(widest, core_strategies(c, v));
+	x->b = b;
 	x->bits = choose_bits(c);
 	x->scale = ldexp(1, x->bits);
 	x->message = sw_alloc((size_t)(c->n_messages + 1) * sizeof *x->message);
 	x->price_sum = sw_alloc((size_t)(c->moments + 1) * sizeof *x->price_sum);
 	x->row = sw_alloc((size_t)widest * sizeof *x->row);
+	int64_t choices = 0;
+	for (int s = 0; s < b->n_knapsacks; s++)
+		choices += b->knapsacks[s].first[b->knapsacks[s].members];
+	x->given = sw_alloc((size_t)(choices + 1) * sizeof *x->given);
+	for (int64_t a = 0; a < choices; a++)
+		x->given[a] = round_message(b->best_given[a], x->scale);
 	for (int64_t m = 0; m < c->n_messages; m++)
 		x->message[m] = round_message(b->best_message[m], x->scale);
 	for (int32_t t = 0; t < c->moments; t++)
-		x->price_sum[t + 1] = x->price_sum[t] + SW_MAX(0, round_message(b->best_price[t], x->scale));
+		x->price_sum[t + 1] =
+			x->price_sum[t] + SW_MAX(0, round_message(b->best_price[t], x->scale));
 }
 
 static void exact_clear(exact *x)
 {
 	free(x->message);
+	free(x->given);
 	free(x->price_sum);
 	free(x->row);
+}
+
+/* Where a knapsack's part of `given` begins. */
+static const int64_t *given_of(const exact *x, int number)
+{
+	const int64_t *given = x->given;
+	for (int s = 0; s < number; s++)
+		given += x->b->knapsacks[s].first[x->b->knapsacks[s].members];
+	return given;
+}
+
+static void add_exact_given(const exact *x, const core *c, int32_t v)
+{
+	const passing *b = x->b;
+	for (int32_t k = b->n_knapsacks ? b->member_first[v] : 0;
+	     b->n_knapsacks && k < b->member_first[v + 1]; k++) {
+		membership m = b->memberships[k];
+		const knapsack *s = &b->knapsacks[m.knapsack];
+		const int64_t *given = given_of(x, m.knapsack) + s->first[m.member];
+		for (int32_t i = 0; i < core_strategies(c, v); i++)
+			x->row[i] += given[s->choice[m.member][i]];
+	}
 }
 
 static void exact_node(const exact *x, const core *c, int32_t v)
@@ -80,6 +112,7 @@ static void exact_node(const exact *x, const core *c, int32_t v)
 		for (int32_t i = 0; i < n; i++)
 			x->row[i] += message[i];
 	}
+	add_exact_given(x, c, v);
 }
 
 /* The least of an edge over the other end's strategies, for strategy i of this end, without this
@@ -143,48 +176,115 @@ void bound_certify(const passing *b, certificate *proof)
 	}
 	for (int32_t e = 0; e < c->n_edges; e++)
 		total += exact_edge(&x, c, &c->edges[e]);
+	for (int s = 0; s < b->n_knapsacks; s++)
+		total += knapsack_least(&b->knapsacks[s], given_of(&x, s));
 	total += (wide)c->constant * ((wide)1 << x.bits);
 	*proof = (certificate){x.bits, total, scale_back(total, x.bits)};
 	exact_clear(&x);
 }
 
-/* A strategy's own least total: its node's cost above the node's minimum, and for each edge the least
- * with this strategy above the edge's minimum. */
-static int64_t fix_node(const exact *x, const core *c, int32_t v, const wide *edge_least, wide room, bool *keep)
+/* ---- what the bound rules out ---------------------------------------------------------------------- */
+
+/* All in units of 2^-bits. An assignment's cost is at least the bound plus what its strategies and
+ * pairs lie above the least of their nodes and edges. */
+typedef struct fixing {
+	const passing *b;
+	graph *g;
+	exact x;
+	wide room; /* what lies above this is ruled out: only costs of at most upper - 1 are of interest */
+	wide *above; /* per strategy: above its node's least */
+	wide *edge_least;
+	int64_t fixed;
+} fixing;
+
+static void fixing_init(fixing *f, const passing *b, const certificate *proof, int64_t upper, graph *g)
 {
-	int64_t fixed = 0;
-	exact_node(x, c, v);
-	wide low = least_wide(x->row, core_strategies(c, v));
+	const core *c = b->c;
+	*f = (fixing){.b = b, .g = g};
+	exact_init(&f->x, b);
+	f->room = ((wide)upper - 1) * ((wide)1 << f->x.bits) - proof->total;
+	f->above = sw_alloc((size_t)(c->n_strategies + 1) * sizeof *f->above);
+	f->edge_least = sw_alloc((size_t)(c->n_edges + 1) * sizeof *f->edge_least);
+	for (int32_t v = 0; v < c->n_nodes; v++) {
+		exact_node(&f->x, c, v);
+		wide low = least_wide(f->x.row, core_strategies(c, v));
+		for (int32_t i = 0; i < core_strategies(c, v); i++)
+			f->above[c->first[v] + i] = f->x.row[i] - low;
+	}
+	for (int32_t e = 0; e < c->n_edges; e++)
+		f->edge_least[e] = exact_edge(&f->x, c, &c->edges[e]);
+}
+
+static void fixing_clear(fixing *f)
+{
+	free(f->above);
+	free(f->edge_least);
+	exact_clear(&f->x);
+}
+
+/* A strategy is above by its node's cost, and for each edge by the least with this strategy. */
+static void fix_node(fixing *f, int32_t v, bool *keep)
+{
+	const core *c = f->b->c;
 	for (int32_t i = 0; i < core_strategies(c, v); i++) {
-		wide above = x->row[i] - low;
-		for (int32_t k = c->edge_first[v]; k < c->edge_first[v + 1] && above <= room; k++) {
+		wide above = f->above[c->first[v] + i];
+		for (int32_t k = c->edge_first[v]; k < c->edge_first[v + 1] && above <= f->room; k++) {
 			const core_edge *e = &c->edges[c->edge_list[k]];
 			int side = e->b == v;
 			table_view view = core_view(c, e, side);
-			wide row = exact_row(x, e, &view, side, i);
+			wide row = exact_row(&f->x, e, &view, side, i);
 			if (row != SW_FORBIDDEN)
-				above += row - x->message[e->message[side] + i] - edge_least[c->edge_list[k]];
+				above += row - f->x.message[e->message[side] + i] -
+				         f->edge_least[c->edge_list[k]];
 		}
-		fixed += above > room && keep[c->first[v] + i];
-		keep[c->first[v] + i] &= above <= room;
+		keep[i] = above <= f->room;
+		f->fixed += !keep[i];
 	}
-	return fixed;
 }
 
-int64_t bound_fix(const passing *b, const certificate *proof, int64_t upper, bool *keep)
+/* Forbids the pairs of an edge that are above by their entry and by both strategies. */
+static void fix_edge(fixing *f, int32_t edge)
+{
+	const core *c = f->b->c;
+	const core_edge *e = &c->edges[edge];
+	const core_table *table = &c->tables[e->table];
+	int32_t row_node = e->turned ? e->b : e->a, column_node = e->turned ? e->a : e->b;
+	const int64_t *to_row = f->x.message + e->message[e->turned],
+		      *to_column = f->x.message + e->message[1 - e->turned];
+	const wide *above_row = f->above + c->first[row_node],
+		   *above_column = f->above + c->first[column_node];
+	int64_t entries = (int64_t)table->size[0] * table->size[1], before = f->fixed;
+	int64_t *cost = sw_alloc((size_t)entries * sizeof *cost);
+	for (int64_t entry = 0; entry < entries; entry++) {
+		int64_t i = entry / table->size[1], j = entry % table->size[1];
+		cost[entry] = table->cost[entry];
+		if (cost[entry] == SW_FORBIDDEN)
+			continue;
+		wide above = (wide)cost[entry] * ((wide)1 << f->x.bits) - to_row[i] - to_column[j] -
+		             f->edge_least[edge];
+		if (above + above_row[i] + above_column[j] <= f->room)
+			continue;
+		cost[entry] = SW_FORBIDDEN;
+		f->fixed++;
+	}
+	if (f->fixed > before)
+		graph_set_table(f->g, c->graph_edge[edge], cost);
+	free(cost);
+}
+
+int64_t bound_fix(const passing *b, const certificate *proof, int64_t upper, bool pairs, graph *g)
 {
 	const core *c = b->c;
-	exact x;
-	int64_t fixed = 0;
-	exact_init(&x, b);
-	/* Only costs of at most upper - 1 are of interest. */
-	wide room = ((wide)upper - 1) * ((wide)1 << x.bits) - proof->total;
-	wide *edge_least = sw_alloc((size_t)(c->n_edges + 1) * sizeof *edge_least);
-	for (int32_t e = 0; e < c->n_edges; e++)
-		edge_least[e] = exact_edge(&x, c, &c->edges[e]);
+	fixing f;
+	bool *keep = sw_alloc((size_t)c->n_strategies + 1);
+	fixing_init(&f, b, proof, upper, g);
 	for (int32_t v = 0; v < c->n_nodes; v++)
-		fixed += fix_node(&x, c, v, edge_least, room, keep);
-	free(edge_least);
-	exact_clear(&x);
-	return fixed;
+		fix_node(&f, v, keep + c->first[v]);
+	for (int32_t e = 0; pairs && e < c->n_edges; e++)
+		fix_edge(&f, e);
+	for (int32_t v = 0; v < c->n_nodes && !g->infeasible; v++)
+		graph_keep(g, c->graph_node[v], keep + c->first[v], NULL);
+	fixing_clear(&f);
+	free(keep);
+	return f.fixed;
 }

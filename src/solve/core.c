@@ -48,7 +48,8 @@ static double to_real(int64_t cost)
 static void pack_table(core *c, const graph_table *from, core_table *table)
 {
 	int64_t entries = (int64_t)from->rows * from->columns;
-	double *by_row = SW_NEW_N(&c->arena, double, entries), *by_column = SW_NEW_N(&c->arena, double, entries);
+	double *by_row = SW_NEW_N(&c->arena, double, entries),
+	       *by_column = SW_NEW_N(&c->arena, double, entries);
 	for (int32_t i = 0; i < from->rows; i++)
 		for (int32_t j = 0; j < from->columns; j++) {
 			double cost = to_real(from->cost[(int64_t)i * from->columns + j]);
@@ -61,7 +62,11 @@ static void pack_table(core *c, const graph_table *from, core_table *table)
 static void pack_edges(core *c, const graph *g, const int32_t *rank)
 {
 	int32_t n_tables = 0, *table_of = sw_alloc((g->tables.len + 1) * sizeof *table_of);
-	c->edges = SW_NEW_N(&c->arena, core_edge, g->edges.len + 1);
+	int32_t alive = 0;
+	for (size_t e = 0; e < g->edges.len; e++)
+		alive += g->edges.data[e].table >= 0;
+	c->edges = SW_NEW_N(&c->arena, core_edge, alive + 1);
+	c->graph_edge = SW_NEW_N(&c->arena, int32_t, alive + 1);
 	c->tables = SW_NEW_N(&c->arena, core_table, g->n_tables + 1);
 	for (size_t t = 0; t < g->tables.len; t++)
 		table_of[t] = -1;
@@ -75,6 +80,7 @@ static void pack_edges(core *c, const graph *g, const int32_t *rank)
 			pack_table(c, table, &c->tables[n_tables++]);
 		}
 		int32_t a = rank[from->node[0]], b = rank[from->node[1]];
+		c->graph_edge[c->n_edges] = (int32_t)e;
 		core_edge *edge = &c->edges[c->n_edges++];
 		*edge = (core_edge){SW_MIN(a, b), SW_MAX(a, b), table_of[from->table], a > b, {0, 0}};
 		edge->message[0] = c->n_messages;

@@ -52,19 +52,27 @@ static int compare_changes(const void *a, const void *b)
 	return (x->by > y->by) - (x->by < y->by);
 }
 
-static wide find_peak(const sw_problem *problem, const int32_t *assignment, int32_t *peak_moment)
+/* In the order of moments; *count of them. Freed by the caller. */
+static change *list_changes(const sw_problem *problem, const int32_t *assignment, size_t *count)
 {
-	size_t count = 0;
 	change *changes = sw_alloc((problem->spans.len * 2 + 1) * sizeof *changes);
+	*count = 0;
 	for (size_t s = 0; s < problem->spans.len; s++) {
 		const sw_span *span = &problem->spans.data[s];
 		int64_t usage = span->usage[assignment[span->node]];
 		if (!usage || span->begin >= span->end)
 			continue;
-		changes[count++] = (change){span->begin, usage};
-		changes[count++] = (change){span->end, -(wide)usage};
+		changes[(*count)++] = (change){span->begin, usage};
+		changes[(*count)++] = (change){span->end, -(wide)usage};
 	}
-	qsort(changes, count, sizeof *changes, compare_changes);
+	qsort(changes, *count, sizeof *changes, compare_changes);
+	return changes;
+}
+
+static wide find_peak(const sw_problem *problem, const int32_t *assignment, int32_t *peak_moment)
+{
+	size_t count;
+	change *changes = list_changes(problem, assignment, &count);
 	wide now = 0, peak = 0;
 	*peak_moment = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -87,4 +95,51 @@ void sw_problem_evaluate(const sw_problem *problem, const int32_t *assignment, s
 		evaluation->cost = (int64_t)SW_MAX(SW_MIN(cost, (wide)INT64_MAX - 1), (wide)INT64_MIN);
 	evaluation->peak_usage = (int64_t)SW_MIN(peak, (wide)INT64_MAX);
 	evaluation->within = problem->capacity == INT64_MAX || peak <= problem->capacity;
+}
+
+/* ---- where the capacity is exceeded ------------------------------------------------------------- */
+
+static bool is_worse(const sw_overuse *a, const sw_overuse *b)
+{
+	return a->excess != b->excess ? a->excess > b->excess : a->begin < b->begin;
+}
+
+/* Among the worst so far, if there is room or it is worse than the last. */
+static void insert_run(sw_overuse *runs, int32_t room, int32_t found, sw_overuse run)
+{
+	int32_t at = SW_MIN(found, room);
+	for (; at > 0 && is_worse(&run, &runs[at - 1]); at--)
+		if (at < room)
+			runs[at] = runs[at - 1];
+	if (at < room)
+		runs[at] = run;
+}
+
+/* Between the changes of one moment the total means nothing: only after the last of them is it the usage. */
+int32_t sw_problem_overuse(const sw_problem *problem, const int32_t *assignment, sw_overuse *runs,
+                           int32_t room)
+{
+	size_t count;
+	int32_t found = 0;
+	wide now = 0, excess = 0;
+	sw_overuse run = {0};
+	if (problem->capacity == INT64_MAX)
+		return 0;
+	change *changes = list_changes(problem, assignment, &count);
+	for (size_t i = 0; i < count; i++) {
+		now += changes[i].by;
+		if (i + 1 < count && changes[i + 1].moment == changes[i].moment)
+			continue;
+		wide over = now - problem->capacity;
+		if (over > 0 && excess <= 0)
+			run.begin = changes[i].moment;
+		if (over <= 0 && excess > 0) {
+			run.end = changes[i].moment;
+			run.excess = (int64_t)SW_MIN(excess, (wide)INT64_MAX);
+			insert_run(runs, room, found++, run);
+		}
+		excess = over > 0 ? SW_MAX(excess, over) : 0;
+	}
+	free(changes);
+	return found;
 }

@@ -5,6 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void forget_messages(graph_edge *e)
+{
+	free(e->message[0]);
+	free(e->message[1]);
+	e->message[0] = e->message[1] = NULL;
+}
+
 void graph_init(graph *g)
 {
 	memset(g, 0, sizeof *g);
@@ -17,7 +24,10 @@ void graph_clear(graph *g)
 	for (int32_t v = 0; v < g->n_nodes; v++) {
 		sw_vec_clear(&g->nodes[v].edges);
 		sw_vec_clear(&g->nodes[v].spans);
+		sw_vec_clear(&g->nodes[v].given);
 	}
+	for (size_t e = 0; e < g->edges.len; e++)
+		forget_messages(&g->edges.data[e]);
 	graph_tables_clear(g);
 	sw_vec_clear(&g->edges);
 	sw_vec_clear(&g->undo);
@@ -76,6 +86,7 @@ void graph_remove_edge(graph *g, int32_t edge)
 	leave_adjacency(g, edge, 0);
 	leave_adjacency(g, edge, 1);
 	graph_table_drop(g, e->table);
+	forget_messages(e);
 	e->table = -1;
 	graph_touch(g, e->node[0]);
 	graph_touch(g, e->node[1]);
@@ -95,6 +106,32 @@ void graph_set_table(graph *g, int32_t edge, const int64_t *cost)
 	e->normal = false;
 	graph_touch(g, e->node[0]);
 	graph_touch(g, e->node[1]);
+}
+
+/* *sum gets `more` added, n long; NULL is zeros. */
+static void add_message(double **sum, const double *more, int32_t n)
+{
+	if (!more)
+		return;
+	if (!*sum)
+		*sum = sw_alloc((size_t)n * sizeof **sum);
+	for (int32_t i = 0; i < n; i++)
+		(*sum)[i] += more[i];
+}
+
+static void add_messages(graph *g, int32_t edge, int32_t row_node, const double *to_rows,
+                         const double *to_columns)
+{
+	graph_edge *e = &g->edges.data[edge];
+	int32_t side = edge_side(e, row_node);
+	add_message(&e->message[side], to_rows, g->nodes[row_node].strategies);
+	add_message(&e->message[1 - side], to_columns, g->nodes[e->node[1 - side]].strategies);
+}
+
+void graph_set_messages(graph *g, int32_t edge, const double *to_rows, const double *to_columns)
+{
+	forget_messages(&g->edges.data[edge]);
+	add_messages(g, edge, g->edges.data[edge].node[0], to_rows, to_columns);
 }
 
 static int32_t find_edge(const graph *g, int32_t a, int32_t b)
@@ -120,7 +157,8 @@ static void sum_into_edge(graph *g, int32_t edge, int32_t row_node, const int64_
 	bool same = e->node[0] == row_node;
 	for (int32_t i = 0; i < table->rows; i++)
 		for (int32_t j = 0; j < table->columns; j++) {
-			int64_t more = same ? cost[(int64_t)i * table->columns + j] : cost[(int64_t)j * table->rows + i];
+			int64_t more = same ? cost[(int64_t)i * table->columns + j]
+			                    : cost[(int64_t)j * table->rows + i];
 			int64_t entry = (int64_t)i * table->columns + j;
 			sum[entry] = cost_plus(table->cost[entry], more);
 		}
@@ -128,7 +166,8 @@ static void sum_into_edge(graph *g, int32_t edge, int32_t row_node, const int64_
 	graph_set_table(g, edge, sum);
 }
 
-void graph_add_edge(graph *g, int32_t a, int32_t b, const int64_t *cost)
+void graph_add_edge(graph *g, int32_t a, int32_t b, const int64_t *cost, const double *to_a,
+                    const double *to_b)
 {
 	int32_t rows = g->nodes[a].strategies, columns = g->nodes[b].strategies;
 	assert(a != b);
@@ -136,14 +175,16 @@ void graph_add_edge(graph *g, int32_t a, int32_t b, const int64_t *cost)
 		return;
 	int32_t parallel = find_edge(g, a, b);
 	if (parallel >= 0) {
+		add_messages(g, parallel, a, to_a, to_b);
 		sum_into_edge(g, parallel, a, cost);
 		return;
 	}
-	graph_edge added = {{a, b}, {0, 0}, graph_table_intern(g, rows, columns, cost), false};
+	graph_edge added = {.node = {a, b}, .table = graph_table_intern(g, rows, columns, cost)};
 	int32_t edge = (int32_t)g->edges.len;
 	sw_vec_push(&g->edges, added);
 	join_adjacency(g, edge, 0);
 	join_adjacency(g, edge, 1);
+	add_messages(g, edge, a, to_a, to_b);
 	graph_touch(g, a);
 	graph_touch(g, b);
 }
@@ -157,11 +198,25 @@ void graph_add_span(graph *g, int32_t node, int32_t begin, int32_t end, const in
 	g->usage_changed = true;
 }
 
+void graph_add_given(graph *g, int32_t node, int32_t moment, const double *given)
+{
+	graph_node *v = &g->nodes[node];
+	size_t k = 0;
+	while (k < v->given.len && v->given.data[k].moment != moment)
+		k++;
+	if (k == v->given.len) {
+		graph_given added = {moment, SW_NEW_N(&g->arena, double, v->strategies)};
+		sw_vec_push(&v->given, added);
+	}
+	for (int32_t i = 0; i < v->strategies; i++)
+		v->given.data[k].given[i] += given[i];
+}
+
 /* ---- fewer strategies ----------------------------------------------------------------------------- */
 
 static void shrink_table(graph *g, int32_t edge, int32_t side, const int32_t *kept, int32_t count)
 {
-	const graph_edge *e = &g->edges.data[edge];
+	graph_edge *e = &g->edges.data[edge];
 	const graph_table *table = &g->tables.data[e->table];
 	int32_t rows = side == 0 ? count : table->rows, columns = side == 1 ? count : table->columns;
 	int64_t *cost = graph_scratch(g, (int64_t)rows * columns);
@@ -171,6 +226,8 @@ static void shrink_table(graph *g, int32_t edge, int32_t side, const int32_t *ke
 			cost[(int64_t)i * columns + j] = row[side == 1 ? kept[j] : j];
 	}
 	g->work += (int64_t)rows * columns;
+	for (int32_t i = 0; e->message[side] && i < count; i++)
+		e->message[side][i] = e->message[side][kept[i]];
 	graph_set_table(g, edge, cost);
 }
 
@@ -180,7 +237,7 @@ static void pick(int64_t *numbers, const int32_t *kept, int32_t count)
 		numbers[i] = numbers[kept[i]];
 }
 
-void graph_keep(graph *g, int32_t node, const bool *keep)
+void graph_keep(graph *g, int32_t node, const bool *keep, const int32_t *instead)
 {
 	graph_node *v = &g->nodes[node];
 	graph_undo record = {.kind = UNDO_KEPT, .node = node, .strategies = v->strategies};
@@ -196,11 +253,16 @@ void graph_keep(graph *g, int32_t node, const bool *keep)
 	for (int32_t i = 0, kept = 0; i < v->strategies; i++)
 		if (keep[i])
 			record.map[kept++] = i;
+	if (instead)
+		record.instead = sw_arena_copy(&g->arena, instead, (size_t)v->strategies * sizeof *instead);
 	sw_vec_push(&g->undo, record);
 	v->strategies = record.count;
 	pick(v->cost, record.map, record.count);
 	for (size_t s = 0; s < v->spans.len; s++)
 		pick(v->spans.data[s].usage, record.map, record.count);
+	for (size_t k = 0; k < v->given.len; k++)
+		for (int32_t i = 0; i < record.count; i++)
+			v->given.data[k].given[i] = v->given.data[k].given[record.map[i]];
 	g->usage_changed |= v->spans.len > 0;
 	for (size_t i = v->edges.len; i-- > 0;) {
 		int32_t edge = v->edges.data[i];
@@ -219,6 +281,7 @@ static void detach(graph *g, int32_t node)
 	g->usage_changed |= v->spans.len > 0;
 	sw_vec_clear(&v->edges);
 	sw_vec_clear(&v->spans);
+	sw_vec_clear(&v->given);
 	v->alive = false;
 }
 
@@ -289,6 +352,8 @@ void graph_project(const graph *g, int32_t *assignment)
 		if (record->kind != UNDO_KEPT)
 			continue;
 		int32_t *x = &assignment[record->node], found = 0;
+		while (record->instead && record->instead[*x] != *x)
+			*x = record->instead[*x];
 		for (int32_t i = 0; i < record->count; i++)
 			if (record->map[i] == *x)
 				found = i;
@@ -307,6 +372,12 @@ static void copy_node(graph *g, graph_node *v, const graph_node *from)
 		graph_span span = from->spans.data[s];
 		span.usage = sw_arena_copy(&g->arena, span.usage, bytes);
 		sw_vec_push(&v->spans, span);
+	}
+	for (size_t k = 0; k < from->given.len; k++) {
+		graph_given given = from->given.data[k];
+		given.given = sw_arena_copy(&g->arena, given.given,
+		                            (size_t)from->strategies * sizeof *given.given);
+		sw_vec_push(&v->given, given);
 	}
 }
 
@@ -340,6 +411,7 @@ void graph_copy(graph *g, const graph *from)
 	int32_t *rank = sw_alloc(((size_t)from->n_nodes + 1) * sizeof *rank);
 	graph_init(g);
 	g->constant = from->constant;
+	g->level = from->level;
 	g->shift = from->shift;
 	g->infeasible = from->infeasible;
 	copy_nodes(g, from, rank);
@@ -349,7 +421,8 @@ void graph_copy(graph *g, const graph *from)
 		if (edge->table < 0)
 			continue;
 		const int64_t *cost = from->tables.data[edge->table].cost;
-		graph_add_edge(g, rank[edge->node[0]], rank[edge->node[1]], cost);
+		graph_add_edge(g, rank[edge->node[0]], rank[edge->node[1]], cost, edge->message[0],
+		               edge->message[1]);
 		g->edges.data[g->edges.len - 1].normal = edge->normal;
 	}
 	for (int32_t v = 0; v < g->n_nodes; v++)

@@ -5,7 +5,8 @@
  * removed leaves a record on the undo stack; graph_restore plays the stack backwards and turns an
  * assignment of what is left into one of everything, at the cost the reduced graph says. Moments are
  * renumbered as they prove redundant; each has its own capacity, because usages that no choice can
- * change are subtracted from it.
+ * change are subtracted from it. Edges remember the messages of the last bound (bound.c), and every
+ * reduction keeps them as true as it can, so that the next bound begins where the last one ended.
  *
  * All sums stay below 2^61 in magnitude: graph_build shifts costs right if need be (see `shift`).
  */
@@ -23,10 +24,11 @@ typedef struct graph_table {
 } graph_table;
 
 typedef struct graph_edge {
-	int32_t node[2];  /* [0] owns the rows, [1] the columns */
-	int32_t place[2]; /* index in the adjacency of each */
-	int32_t table;    /* -1: removed */
-	bool normal;      /* every row and column has minimum 0 */
+	int32_t node[2];    /* [0] owns the rows, [1] the columns */
+	int32_t place[2];   /* index in the adjacency of each */
+	int32_t table;      /* -1: removed */
+	bool normal;        /* every row and column has minimum 0 */
+	double *message[2]; /* NULL, or what the last bound moved from the table to each end's strategies */
 } graph_edge;
 
 typedef struct graph_span {
@@ -34,12 +36,19 @@ typedef struct graph_span {
 	int64_t *usage; /* per strategy, in the graph's arena */
 } graph_span;
 
+/* What the last bound's knapsack of a moment gave to a node's strategies. */
+typedef struct graph_given {
+	int32_t moment;
+	double *given; /* per strategy, in the graph's arena */
+} graph_given;
+
 typedef struct graph_node {
 	int32_t strategies;
 	bool alive, queued;
 	int64_t *cost;
 	SW_VEC(int32_t) edges;
 	SW_VEC(graph_span) spans;
+	SW_VEC(graph_given) given;
 } graph_node;
 
 /* How a node that is gone, or has lost strategies, gets its strategy back. */
@@ -57,9 +66,10 @@ typedef struct undo_edge {
 typedef struct graph_undo {
 	undo_kind kind;
 	int32_t node, leader;
-	int32_t count; /* of map, or of edges */
+	int32_t count;      /* of map, or of edges */
 	int32_t strategies; /* of the node before */
 	int32_t *map;
+	int32_t *instead; /* UNDO_KEPT: NULL, or old index -> an old index at least as good, or itself */
 	int64_t *cost;
 	undo_edge *edges;
 } graph_undo;
@@ -77,6 +87,7 @@ typedef struct graph {
 	int64_t *capacity;      /* per moment */
 	int64_t *capacity_left; /* differences not yet taken off: per moment, one more at the end */
 	double *price;          /* per moment: what earlier bounds found a unit of usage worth */
+	double level;           /* how far above it the prices aimed last; 0: there was none */
 	bool usage_changed;     /* since the moments were last looked at */
 	int64_t constant;       /* cost of what is gone */
 	int shift;              /* costs are the caller's, floored to multiples of 2^shift */
@@ -97,15 +108,22 @@ void graph_build(graph *g, const sw_problem *problem);
 /* What is alive, renumbered, with an empty undo stack and queue. */
 void graph_copy(graph *g, const graph *from);
 
-/* `cost` is copied; a parallel edge is summed; an edge of zeros vanishes. Rows belong to a. */
-void graph_add_edge(graph *g, int32_t a, int32_t b, const int64_t *cost);
+/* `cost` and the messages (each may be NULL) are copied; a parallel edge is summed; an edge of zeros
+ * vanishes. Rows belong to a. */
+void graph_add_edge(graph *g, int32_t a, int32_t b, const int64_t *cost, const double *to_a,
+                    const double *to_b);
+/* Replaces what the edge remembers, or adds to it. NULL: zeros. */
+void graph_set_messages(graph *g, int32_t edge, const double *to_rows, const double *to_columns);
 void graph_remove_edge(graph *g, int32_t edge);
 /* Replaces the table; rows and columns as the edge's nodes now have strategies. */
 void graph_set_table(graph *g, int32_t edge, const int64_t *cost);
+/* Remembers what a knapsack gave, one number per strategy; adds to what it gave before. */
+void graph_add_given(graph *g, int32_t node, int32_t moment, const double *given);
 void graph_add_span(graph *g, int32_t node, int32_t begin, int32_t end, const int64_t *usage);
 void graph_touch(graph *g, int32_t node); /* queue it */
-/* Keeps the strategies whose flag is set, and queues node and neighbours. */
-void graph_keep(graph *g, int32_t node, const bool *keep);
+/* Keeps the strategies whose flag is set, and queues node and neighbours. `instead` is NULL, or tells
+ * for each strategy that goes which other is at least as good in any surroundings. */
+void graph_keep(graph *g, int32_t node, const bool *keep, const int32_t *instead);
 /* Takes a node away; its strategy will be the cheapest given those of its neighbours. The caller has
  * already accounted for its cost elsewhere. */
 void graph_remove_star(graph *g, int32_t node);
@@ -113,7 +131,8 @@ void graph_remove_star(graph *g, int32_t node);
 void graph_remove_follower(graph *g, int32_t node, int32_t leader, const int32_t *map);
 /* From an assignment of the nodes alive to one of all nodes of graph_build or graph_copy. */
 void graph_restore(const graph *g, int32_t *assignment);
-/* The other way: indices of what is alive; a dropped strategy becomes the first that is left. */
+/* The other way: indices of what is alive; a dropped strategy becomes the one that is at least as good,
+ * or the first that is left if none is known. */
 void graph_project(const graph *g, int32_t *assignment);
 int64_t *graph_scratch(graph *g, int64_t entries);
 

@@ -50,15 +50,22 @@ static int32_t *map_back(const lineage *from, int32_t *assignment)
 	return map_back(from->parent, above);
 }
 
-void solver_offer_core(solver *s, const lineage *from, const core *c, const int32_t *x)
+void solver_map_back(const lineage *from, const core *c, const int32_t *x, int32_t **whole)
 {
 	int32_t *assignment = new_assignment(from->g);
 	for (int32_t v = 0; v < c->n_nodes; v++)
 		assignment[c->graph_node[v]] = x[v];
-	assignment = map_back(from, assignment);
-	solver_offer(s, assignment);
+	free(*whole);
+	*whole = map_back(from, assignment);
+}
+
+void solver_offer_core(solver *s, const lineage *from, const core *c, const int32_t *x)
+{
+	int32_t *whole = NULL;
+	solver_map_back(from, c, x, &whole);
+	solver_offer(s, whole);
 	s->work += (int64_t)(s->problem->nodes.len + s->problem->spans.len) * 16;
-	free(assignment);
+	free(whole);
 }
 
 static int32_t *project_down(const lineage *to, const int32_t *whole)
@@ -95,6 +102,14 @@ int64_t solver_scale_bound(int64_t bound, const graph *g)
 {
 	wide scaled = (wide)bound * ((wide)1 << g->shift);
 	return (int64_t)SW_MAX(SW_MIN(scaled, (wide)INT64_MAX - 1), (wide)INT64_MIN);
+}
+
+void solver_raise_bound(solver *s, const graph *g, int64_t bound)
+{
+	int64_t scaled = solver_scale_bound(bound, g);
+	if (solver_feasible(s))
+		scaled = SW_MIN(scaled, s->best_value.cost);
+	s->bound = SW_MAX(s->bound, scaled);
 }
 
 bool solver_out_of_work(solver *s)

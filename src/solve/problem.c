@@ -1,5 +1,5 @@
 /* The problem as it is built: owned copies, equal tables stored once, checked before it is solved. */
-#include "solve/solve.h"
+#include "solve/problem.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -35,13 +35,18 @@ static const int64_t *copy_numbers(sw_problem *problem, const int64_t *numbers, 
 	return sw_arena_copy(&problem->arena, numbers, (size_t)count * sizeof *numbers);
 }
 
-int32_t sw_problem_add_node(sw_problem *problem, int32_t strategies, const int64_t *cost)
+int32_t problem_adopt_node(sw_problem *problem, int32_t strategies, const int64_t *cost)
 {
 	int32_t node = (int32_t)problem->nodes.len;
-	sw_problem_node added = {strategies, copy_numbers(problem, cost, strategies)};
+	sw_problem_node added = {strategies, cost};
 	sw_vec_push(&problem->nodes, added);
 	sw_vec_push(&problem->tied_to, node);
 	return node;
+}
+
+int32_t sw_problem_add_node(sw_problem *problem, int32_t strategies, const int64_t *cost)
+{
+	return problem_adopt_node(problem, strategies, copy_numbers(problem, cost, strategies));
 }
 
 static bool all_zero(const int64_t *numbers, int64_t count)
@@ -52,19 +57,31 @@ static bool all_zero(const int64_t *numbers, int64_t count)
 	return true;
 }
 
+static bool knows_node(const sw_problem *problem, int32_t node)
+{
+	return node >= 0 && (size_t)node < problem->nodes.len;
+}
+
+/* Of a node that does not exist nothing is known, not even how many usages there are; the check refuses it. */
+void problem_adopt_span(sw_problem *problem, int32_t node, int32_t begin, int32_t end, const int64_t *usage)
+{
+	sw_span span = {node, begin, end, usage};
+	if (knows_node(problem, node) &&
+	    (begin >= end || all_zero(usage, problem->nodes.data[node].strategies)))
+		return;
+	sw_vec_push(&problem->spans, span);
+	problem->moments = SW_MAX(problem->moments, end);
+}
+
 void sw_problem_add_span(sw_problem *problem, int32_t node, int32_t begin, int32_t end,
                          const int64_t *usage)
 {
-	sw_span span = {node, begin, end, NULL};
-	bool known = node >= 0 && (size_t)node < problem->nodes.len;
-	if (known) {
-		int32_t strategies = problem->nodes.data[node].strategies;
-		if (begin >= end || all_zero(usage, strategies))
-			return;
-		span.usage = copy_numbers(problem, usage, strategies);
-	}
-	sw_vec_push(&problem->spans, span);
-	problem->moments = SW_MAX(problem->moments, end);
+	size_t spans = problem->spans.len;
+	bool known = knows_node(problem, node);
+	problem_adopt_span(problem, node, begin, end, usage);
+	if (problem->spans.len > spans)
+		problem->spans.data[spans].usage =
+			known ? copy_numbers(problem, usage, problem->nodes.data[node].strategies) : NULL;
 }
 
 static bool same_table(const sw_cost_table *table, int32_t rows, int32_t columns, const int64_t *cost)
@@ -73,25 +90,43 @@ static bool same_table(const sw_cost_table *table, int32_t rows, int32_t columns
 	       !memcmp(table->cost, cost, (size_t)rows * (size_t)columns * sizeof *cost);
 }
 
-/* The map's key is the hash of the entries and how often that hash was met before, so that entries
- * are not copied a second time as keys. */
-int32_t sw_problem_add_table(sw_problem *problem, int32_t rows, int32_t columns, const int64_t *cost)
+/* Finds an equal table, else registers the number of the next one. True: found. The map's key is the hash of the
+ * entries and how often that hash was met before, so that entries are not copied a second time as keys. */
+static bool find_table(sw_problem *problem, int32_t rows, int32_t columns, const int64_t *cost, int32_t *table)
 {
 	int64_t entries = rows > 0 && columns > 0 ? (int64_t)rows * columns : 0;
 	uint64_t key[2] = {0, 0};
 	if (entries)
 		key[0] = sw_hash_bytes(cost, (size_t)entries * sizeof *cost,
 		                       sw_hash_u64((uint64_t)rows, (uint64_t)columns));
-	int32_t table = (int32_t)problem->tables.len;
+	uint32_t next = (uint32_t)problem->tables.len;
 	for (;; key[1]++) {
-		uint32_t found = sw_map_intern(&problem->table_index, key, sizeof key, (uint32_t)table);
-		if (found == (uint32_t)table)
-			break;
+		uint32_t found = sw_map_intern(&problem->table_index, key, sizeof key, next);
+		*table = (int32_t)found;
+		if (found == next)
+			return false;
 		if (same_table(&problem->tables.data[found], rows, columns, cost))
-			return (int32_t)found;
+			return true;
 	}
-	sw_cost_table added = {rows, columns, copy_numbers(problem, cost, entries)};
+}
+
+int32_t problem_adopt_table(sw_problem *problem, int32_t rows, int32_t columns, const int64_t *cost)
+{
+	int32_t table;
+	if (find_table(problem, rows, columns, cost, &table))
+		return table;
+	sw_cost_table added = {rows, columns, cost};
 	sw_vec_push(&problem->tables, added);
+	return table;
+}
+
+int32_t sw_problem_add_table(sw_problem *problem, int32_t rows, int32_t columns, const int64_t *cost)
+{
+	size_t tables = problem->tables.len;
+	int64_t entries = rows > 0 && columns > 0 ? (int64_t)rows * columns : 0;
+	int32_t table = problem_adopt_table(problem, rows, columns, cost);
+	if (problem->tables.len > tables)
+		problem->tables.data[tables].cost = copy_numbers(problem, cost, entries);
 	return table;
 }
 

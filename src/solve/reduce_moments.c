@@ -32,27 +32,83 @@ static void subtract_least(graph *g, const graph_span *span, int32_t strategies)
 	g->capacity_left[span->end] += least;
 }
 
-static void sum_equal_spans(graph_node *v)
+typedef struct span_end {
+	int32_t moment, span;
+	int sign; /* 1: begins */
+} span_end;
+
+static int by_moment(const void *a, const void *b)
 {
-	for (size_t a = 0; a < v->spans.len; a++)
-		for (size_t b = v->spans.len; b-- > a + 1;) {
-			graph_span *x = &v->spans.data[a], *y = &v->spans.data[b];
-			if (x->begin != y->begin || x->end != y->end)
-				continue;
-			for (int32_t i = 0; i < v->strategies; i++)
-				x->usage[i] += y->usage[i];
-			*y = v->spans.data[--v->spans.len];
-		}
+	const span_end *x = a, *y = b;
+	return (x->moment > y->moment) - (x->moment < y->moment);
+}
+
+/* Whether the spans are disjoint already, in order, none continuing another. */
+static bool is_disjoint(const graph_node *v)
+{
+	size_t bytes = (size_t)v->strategies * sizeof(int64_t);
+	for (size_t s = 1; s < v->spans.len; s++) {
+		const graph_span *x = &v->spans.data[s - 1], *y = &v->spans.data[s];
+		if (x->end > y->begin || (x->end == y->begin && !memcmp(x->usage, y->usage, bytes)))
+			return false;
+	}
+	return true;
+}
+
+/* Appends what is used from begin on: longer than before if that is the same. */
+static void append_span(graph *g, graph_node *v, int32_t begin, int32_t end, const int64_t *now)
+{
+	size_t bytes = (size_t)v->strategies * sizeof *now;
+	graph_span *last = v->spans.len ? &v->spans.data[v->spans.len - 1] : NULL;
+	if (last && last->end == begin && !memcmp(last->usage, now, bytes)) {
+		last->end = end;
+		return;
+	}
+	bool any = false;
+	for (int32_t i = 0; i < v->strategies; i++)
+		any |= now[i] != 0;
+	if (!any)
+		return;
+	graph_span added = {begin, end, sw_arena_copy(&g->arena, now, bytes)};
+	sw_vec_push(&v->spans, added);
+}
+
+/* A merged node's spans overlap: what they use together is what counts. */
+static void make_disjoint(graph *g, graph_node *v)
+{
+	size_t count = v->spans.len;
+	if (is_disjoint(v))
+		return;
+	graph_span *old = sw_alloc(count * sizeof *old);
+	span_end *ends = sw_alloc(2 * count * sizeof *ends);
+	int64_t *now = sw_alloc((size_t)v->strategies * sizeof *now);
+	memcpy(old, v->spans.data, count * sizeof *old);
+	for (size_t s = 0; s < count; s++) {
+		ends[2 * s] = (span_end){old[s].begin, (int32_t)s, 1};
+		ends[2 * s + 1] = (span_end){old[s].end, (int32_t)s, -1};
+	}
+	qsort(ends, 2 * count, sizeof *ends, by_moment);
+	v->spans.len = 0;
+	for (size_t e = 0; e < 2 * count; e++) {
+		for (int32_t i = 0; i < v->strategies; i++)
+			now[i] += ends[e].sign * old[ends[e].span].usage[i];
+		if (e + 1 < 2 * count && ends[e].moment < ends[e + 1].moment)
+			append_span(g, v, ends[e].moment, ends[e + 1].moment, now);
+	}
+	free(now);
+	free(ends);
+	free(old);
 }
 
 static void drop_idle_spans(graph *g, int32_t node)
 {
 	graph_node *v = &g->nodes[node];
 	size_t before = v->spans.len;
-	for (size_t s = v->spans.len; s-- > 0;) {
-		const graph_span *span = &v->spans.data[s];
-		if (span->begin >= span->end || most_usage(span, v->strategies) == 0)
-			v->spans.data[s] = v->spans.data[--v->spans.len];
+	v->spans.len = 0;
+	for (size_t s = 0; s < before; s++) {
+		graph_span span = v->spans.data[s];
+		if (span.begin < span.end && most_usage(&span, v->strategies) > 0)
+			v->spans.data[v->spans.len++] = span;
 	}
 	if (v->spans.len < before)
 		graph_touch(g, node);
@@ -75,7 +131,7 @@ static void subtract_fixed_usage(graph *g)
 		graph_node *v = &g->nodes[n];
 		if (!v->alive || !v->spans.len)
 			continue;
-		sum_equal_spans(v);
+		make_disjoint(g, v);
 		for (size_t s = 0; s < v->spans.len; s++)
 			subtract_least(g, &v->spans.data[s], v->strategies);
 		drop_idle_spans(g, n);
@@ -111,20 +167,28 @@ static void gather_facts(const graph *g, moment_facts *facts)
 	}
 }
 
+static void leave_to(const graph *g, int32_t *heir, int32_t implied, int32_t by)
+{
+	g->price[by] += g->price[implied];
+	heir[implied] = by;
+}
+
 /* If no span ends after p, up to q, all that live at p live at q: with no more capacity at q, p is
- * implied. Likewise backwards. kept[] gets the others, ascending. */
-static int32_t choose_moments(const graph *g, const moment_facts *facts, int32_t *kept)
+ * implied. Likewise backwards. kept[] gets the others, ascending; heir[] what
+ * implies each, -1 if it can't bind. */
+static int32_t choose_moments(const graph *g, const moment_facts *facts, int32_t *kept, int32_t *heir)
 {
 	int32_t count = 0;
 	for (int32_t q = 0; q < g->moments; q++) {
-		if (facts->most[q] <= g->capacity[q])
+		heir[q] = facts->most[q] <= g->capacity[q] ? -1 : q;
+		if (heir[q] < 0)
 			continue;
 		while (count && facts->ends[q] == facts->ends[kept[count - 1]] &&
 		       g->capacity[q] <= g->capacity[kept[count - 1]])
-			g->price[q] += g->price[kept[--count]];
+			leave_to(g, heir, kept[--count], q);
 		if (count && facts->begins[q] == facts->begins[kept[count - 1]] &&
 		    g->capacity[kept[count - 1]] <= g->capacity[q]) {
-			g->price[kept[count - 1]] += g->price[q];
+			leave_to(g, heir, q, kept[count - 1]);
 			continue;
 		}
 		kept[count++] = q;
@@ -132,7 +196,25 @@ static int32_t choose_moments(const graph *g, const moment_facts *facts, int32_t
 	return count;
 }
 
-static void renumber(graph *g, const int32_t *kept, int32_t count)
+/* What is remembered of a moment goes to the one that implies it. */
+static void renumber_given(graph *g, int32_t node, const int32_t *heir, const int32_t *rank)
+{
+	graph_node *v = &g->nodes[node];
+	size_t count = v->given.len;
+	graph_given *old = sw_alloc((count + 1) * sizeof *old);
+	memcpy(old, v->given.data, count * sizeof *old);
+	v->given.len = 0;
+	for (size_t k = 0; k < count; k++) {
+		int32_t moment = old[k].moment;
+		while (moment >= 0 && heir[moment] != moment)
+			moment = heir[moment];
+		if (moment >= 0)
+			graph_add_given(g, node, rank[moment], old[k].given);
+	}
+	free(old);
+}
+
+static void renumber(graph *g, const int32_t *kept, int32_t count, const int32_t *heir)
 {
 	int32_t *rank = sw_alloc(((size_t)g->moments + 1) * sizeof *rank);
 	for (int32_t t = 0, r = 0; t <= g->moments; t++) {
@@ -147,6 +229,8 @@ static void renumber(graph *g, const int32_t *kept, int32_t count)
 		}
 		if (v->spans.len)
 			drop_idle_spans(g, n);
+		if (v->given.len)
+			renumber_given(g, n, heir, rank);
 	}
 	for (int32_t r = 0; r < count; r++) {
 		g->capacity[r] = g->capacity[kept[r]];
@@ -161,11 +245,12 @@ static void drop_slack_moments(graph *g)
 	size_t size = (size_t)g->moments + 1;
 	moment_facts facts = {sw_alloc(size * sizeof(int64_t)), sw_alloc(size * sizeof(int32_t)),
 	                      sw_alloc(size * sizeof(int32_t))};
-	int32_t *kept = sw_alloc(size * sizeof *kept);
+	int32_t *kept = sw_alloc(size * sizeof *kept), *heir = sw_alloc(size * sizeof *heir);
 	gather_facts(g, &facts);
-	int32_t count = choose_moments(g, &facts, kept);
+	int32_t count = choose_moments(g, &facts, kept, heir);
 	if (count < g->moments)
-		renumber(g, kept, count);
+		renumber(g, kept, count, heir);
+	free(heir);
 	free(kept);
 	free(facts.ends);
 	free(facts.begins);
@@ -222,7 +307,7 @@ static void drop_unfitting(graph *g)
 			for (int32_t i = 0; i < v->strategies; i++)
 				keep[i] &= span->usage[i] <= room;
 		}
-		graph_keep(g, n, keep);
+		graph_keep(g, n, keep, NULL);
 		free(keep);
 	}
 	free(range.least);

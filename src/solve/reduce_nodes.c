@@ -22,7 +22,7 @@ static void add_row(graph *g, int32_t other, const table_view *view, const int64
 	}
 	g->work += (int64_t)view->mine * view->others;
 	if (lost)
-		graph_keep(g, other, keep);
+		graph_keep(g, other, keep, NULL);
 	free(keep);
 }
 
@@ -118,6 +118,16 @@ static bool grows_too_much(int64_t own, int64_t rows, int64_t columns)
 	return rows * columns > 16 * own * (rows + columns) + 65536;
 }
 
+/* What the edge remembers for that end; the caller's. */
+static double *take_message(graph *g, int32_t edge, int32_t node)
+{
+	graph_edge *e = &g->edges.data[edge];
+	int32_t side = edge_side(e, node);
+	double *message = e->message[side];
+	e->message[side] = NULL;
+	return message;
+}
+
 static bool eliminate_between(graph *g, int32_t node)
 {
 	const graph_node *v = &g->nodes[node];
@@ -130,8 +140,12 @@ static bool eliminate_between(graph *g, int32_t node)
 	int64_t *table = sw_alloc((size_t)rows * (size_t)columns * sizeof *table);
 	min_plus(v->strategies, rows, columns, first, second, table);
 	g->work += (int64_t)v->strategies * rows * columns;
+	double *to_left = take_message(g, v->edges.data[0], left),
+	       *to_right = take_message(g, v->edges.data[1], right);
 	graph_remove_star(g, node);
-	graph_add_edge(g, left, right, table);
+	graph_add_edge(g, left, right, table, to_left, to_right);
+	free(to_right);
+	free(to_left);
 	free(table);
 	free(second);
 	free(first);
@@ -167,6 +181,13 @@ static void give_spans(graph *g, int32_t node, int32_t leader, const int32_t *ma
 		graph_add_span(g, leader, v->spans.data[s].begin, v->spans.data[s].end, usage);
 	}
 	free(usage);
+	double *given = sw_alloc((size_t)count * sizeof *given);
+	for (size_t k = 0; k < v->given.len; k++) {
+		for (int32_t j = 0; j < count; j++)
+			given[j] = v->given.data[k].given[map[j]];
+		graph_add_given(g, leader, v->given.data[k].moment, given);
+	}
+	free(given);
 }
 
 static bool uses_no_more(const graph_node *v, int32_t a, int32_t b)
@@ -184,7 +205,8 @@ static int32_t best_for(const graph_node *v, const table_view *view, int32_t j)
 	int64_t best_cost = SW_FORBIDDEN;
 	for (int32_t i = 0; i < v->strategies; i++) {
 		int64_t cost = cost_plus(v->cost[i], view_at(view, i, j));
-		if (cost < best_cost || (cost != SW_FORBIDDEN && cost == best_cost && uses_no_more(v, i, best))) {
+		if (cost < best_cost ||
+		    (cost != SW_FORBIDDEN && cost == best_cost && uses_no_more(v, i, best))) {
 			best = i;
 			best_cost = cost;
 		}
@@ -247,7 +269,17 @@ static void move_edge(graph *g, int32_t edge, int32_t node, int32_t leader, cons
 		for (int32_t w = 0; w < view.others; w++)
 			cost[(int64_t)j * view.others + w] = view_at(&view, map[j], w);
 	g->work += (int64_t)rows * view.others;
-	graph_add_edge(g, leader, other, cost);
+	double *to_node = take_message(g, edge, node), *to_other = take_message(g, edge, other),
+	       *to_leader = NULL;
+	if (to_node) {
+		to_leader = sw_alloc((size_t)rows * sizeof *to_leader);
+		for (int32_t j = 0; j < rows; j++)
+			to_leader[j] = to_node[map[j]];
+	}
+	graph_add_edge(g, leader, other, cost, to_leader, to_other);
+	free(to_leader);
+	free(to_other);
+	free(to_node);
 	free(cost);
 }
 

@@ -9,7 +9,7 @@
 /* The minimum over the other end goes from the table to this node's costs: the sum over any
  * assignment stays. Rows that are wholly forbidden are left to reduce_support. */
 static bool pull_minima(int64_t *cost, int64_t mine_step, int64_t other_step, int32_t mine, int32_t others,
-                        int64_t *node_cost)
+                        int64_t *node_cost, double *message)
 {
 	bool changed = false;
 	for (int32_t i = 0; i < mine; i++) {
@@ -20,6 +20,8 @@ static bool pull_minima(int64_t *cost, int64_t mine_step, int64_t other_step, in
 			continue;
 		changed = true;
 		node_cost[i] += least;
+		if (message)
+			message[i] -= (double)least;
 		for (int32_t j = 0; j < others; j++)
 			if (row[j * other_step] != SW_FORBIDDEN)
 				row[j * other_step] -= least;
@@ -37,8 +39,9 @@ static bool normalise_edge(graph *g, int32_t edge)
 	memcpy(cost, table->cost, (size_t)entries * sizeof *cost);
 	g->work += entries;
 	e->normal = true;
-	bool changed = pull_minima(cost, columns, 1, rows, columns, g->nodes[e->node[0]].cost);
-	changed |= pull_minima(cost, 1, columns, columns, rows, g->nodes[e->node[1]].cost);
+	bool changed =
+		pull_minima(cost, columns, 1, rows, columns, g->nodes[e->node[0]].cost, e->message[0]);
+	changed |= pull_minima(cost, 1, columns, columns, rows, g->nodes[e->node[1]].cost, e->message[1]);
 	if (!changed)
 		return false;
 	/* Dominance does not see the change, so that neither end need be queued, but for a lost edge. */
@@ -88,7 +91,7 @@ bool reduce_support(graph *g, int32_t node)
 			}
 	}
 	if (lost)
-		graph_keep(g, node, keep);
+		graph_keep(g, node, keep, NULL);
 	free(keep);
 	return lost;
 }
@@ -121,7 +124,8 @@ static bool uses_no_more(const graph_node *v, int32_t better, int32_t worse)
 
 /* Whatever the surroundings, better costs no more than worse (Goldstein's dead-end elimination). With
  * normal tables each edge's excess is >= 0 as a row has a zero; otherwise the limit can't be used early. */
-static bool dominates(const graph_node *v, const table_view *views, bool normal, int32_t better, int32_t worse)
+static bool dominates(const graph_node *v, const table_view *views, bool normal, int32_t better,
+                      int32_t worse)
 {
 	int64_t room = v->cost[worse] - v->cost[better];
 	if ((normal && room < 0) || !uses_no_more(v, better, worse))
@@ -141,8 +145,11 @@ bool reduce_dominance(graph *g, int32_t node)
 {
 	const graph_node *v = &g->nodes[node];
 	bool lost = false, normal = true, *keep = sw_alloc((size_t)v->strategies);
+	int32_t *instead = sw_alloc((size_t)v->strategies * sizeof *instead);
 	table_view *views = sw_alloc((v->edges.len + 1) * sizeof *views);
 	memset(keep, 1, (size_t)v->strategies);
+	for (int32_t i = 0; i < v->strategies; i++)
+		instead[i] = i;
 	for (size_t e = 0; e < v->edges.len; e++) {
 		views[e] = view_edge(g, v->edges.data[e], node);
 		normal &= g->edges.data[v->edges.data[e]].normal;
@@ -151,11 +158,13 @@ bool reduce_dominance(graph *g, int32_t node)
 		for (int32_t better = 0; better < v->strategies && keep[worse]; better++)
 			if (better != worse && keep[better] && dominates(v, views, normal, better, worse)) {
 				keep[worse] = false;
+				instead[worse] = better;
 				lost = true;
 			}
 	g->work += (int64_t)v->strategies * v->strategies;
 	if (lost)
-		graph_keep(g, node, keep);
+		graph_keep(g, node, keep, instead);
+	free(instead);
 	free(views);
 	free(keep);
 	return lost;

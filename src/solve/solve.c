@@ -7,7 +7,7 @@
 /* A few seconds for the largest problems of the planner: a base, and so many sweeps over all tables. */
 #define DEFAULT_WORK ((int64_t)2000000000)
 #define DEFAULT_SWEEPS 30
-#define SEARCHES 4
+#define UNLIMITED_WORK (INT64_MAX / 4)
 
 static const sw_solve_options no_options = {0};
 
@@ -26,6 +26,8 @@ static void solver_init(solver *s, const sw_problem *problem, const sw_solve_opt
 	*s = (solver){.problem = problem, .options = options ? *options : no_options, .bound = INT64_MIN};
 	s->threads = s->options.threads > 0 ? s->options.threads : sw_cpu_count();
 	s->work_limit = s->options.work_limit > 0 ? s->options.work_limit : default_work(problem);
+	if (s->options.work_limit <= 0 && s->options.time_limit_s > 0)
+		s->work_limit = UNLIMITED_WORK;
 	s->started_s = sw_now_s();
 	s->deadline_s = s->options.time_limit_s > 0 ? s->started_s + s->options.time_limit_s : 0;
 	s->best = sw_alloc((problem->nodes.len + 1) * sizeof *s->best);
@@ -36,7 +38,7 @@ static void solver_clear(solver *s)
 {
 	sw_progress_end(&s->progress);
 	free(s->best);
-	free(s->relaxed);
+	free(s->decoded);
 }
 
 static bool start_in_range(const sw_problem *problem, const int32_t *start)
@@ -67,64 +69,26 @@ static void count_left(const graph *g, sw_solution *solution)
 		solution->edges_left += g->edges.data[e].table >= 0;
 }
 
-static void raise_bound(solver *s, const graph *g, int64_t lower)
-{
-	int64_t scaled = solver_scale_bound(lower, g);
-	if (solver_feasible(s))
-		scaled = SW_MIN(scaled, s->best_value.cost);
-	s->bound = SW_MAX(s->bound, scaled);
-}
-
 static bool is_closed(const solver *s)
 {
 	return solver_feasible(s) && s->bound == s->best_value.cost;
 }
 
-/* What the capacity costs is often nothing: the optimum without it bounds the problem from below, and
- * if it fits it is the answer; else it is a place to start from. True if not even that is feasible. */
-static bool solve_without_capacity(solver *s)
-{
-	sw_problem relaxed = *s->problem; /* borrows everything */
-	sw_solve_options options = s->options;
-	sw_solution solution;
-	relaxed.capacity = INT64_MAX;
-	options.work_limit = SW_MAX(s->work_limit / 4, 1);
-	options.time_limit_s = s->deadline_s > 0 ? SW_MAX(s->deadline_s - sw_now_s(), 1e-3) / 4 : 0;
-	options.quiet = true;
-	if (sw_solve(&relaxed, &options, &solution, NULL))
-		return false;
-	s->work += solution.work;
-	if (solution.assignment) {
-		solver_offer(s, solution.assignment);
-		s->bound = SW_MAX(s->bound, solution.lower_bound);
-		s->relaxed = solution.assignment;
-		solution.assignment = NULL;
-	}
-	bool infeasible = solution.answer == SW_SOLVED_INFEASIBLE;
-	sw_solution_clear(&solution);
-	return infeasible;
-}
-
-/* First what is quick: a bound, and a small tree. Then long searches for an incumbent, which make the
- * bound rule out more, and a larger tree. True if nothing is cheaper than the incumbent. */
 static bool search_graph(solver *s, const lineage *at)
 {
-	int64_t all = s->work_limit, lower = at->g->shift ? INT64_MIN / 4 : SW_MAX(s->bound, INT64_MIN / 4);
-	tighten_limits quick = {.sweeps = 200, .bound_work = all / 4, .improve_work = all / 5};
-	tighten_limits thorough = {.sweeps = 400, .bound_work = all / 6, .improve_work = all / 3, .searches = SEARCHES};
-	bool closed = solver_tighten(s, at, &quick, &lower) || solver_branch(s, at, all / 16, &lower);
-	raise_bound(s, at->g, lower);
-	if (closed || solver_out_of_work(s))
-		return closed;
-	closed = solver_tighten(s, at, &thorough, &lower) || solver_branch(s, at, all, &lower);
-	raise_bound(s, at->g, lower);
+	int64_t lower = at->g->shift ? INT64_MIN / 4 : SW_MAX(s->bound, INT64_MIN / 4);
+	bool closed = solver_rounds(s, at, &lower);
+	if (!closed && !solver_out_of_work(s))
+		closed = solver_branch(s, at, &lower);
+	solver_raise_bound(s, at->g, lower);
 	return closed;
 }
 
-static void conclude(solver *s, bool exhausted, sw_solution *solution)
+/* With floored costs (graph.h: shift) a tree without anything open says only that nothing seems cheaper. */
+static void conclude(solver *s, bool exhausted, bool exact, sw_solution *solution)
 {
 	bool feasible = solver_feasible(s);
-	if (exhausted && feasible)
+	if (exhausted && feasible && exact)
 		s->bound = s->best_value.cost;
 	if (is_closed(s))
 		solution->answer = SW_SOLVED_OPTIMAL;
@@ -149,8 +113,8 @@ sw_status sw_solve(const sw_problem *problem, const sw_solve_options *options, s
                    sw_error *err)
 {
 	solver s;
-	graph root, packed;
-	lineage top = {&root, NULL}, below = {&packed, &top};
+	graph root;
+	lineage top = {&root, NULL};
 	*solution = (sw_solution){0};
 	sw_status status = sw_problem_check(problem, err);
 	if (status)
@@ -160,12 +124,8 @@ sw_status sw_solve(const sw_problem *problem, const sw_solve_options *options, s
 	graph_build(&root, problem);
 	graph_reduce(&root, REDUCE_ALL);
 	count_left(&root, solution);
-	graph_copy(&packed, &root);
-	bool exhausted = packed.moments > 0 && !packed.infeasible && solve_without_capacity(&s);
-	if (!exhausted && !is_closed(&s))
-		exhausted = search_graph(&s, &below);
-	conclude(&s, exhausted, solution);
-	graph_clear(&packed);
+	bool exhausted = root.infeasible || search_graph(&s, &top);
+	conclude(&s, exhausted, root.shift == 0, solution);
 	graph_clear(&root);
 	solver_clear(&s);
 	return SW_OK;

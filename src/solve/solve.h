@@ -80,6 +80,14 @@ typedef struct sw_evaluation {
 	int32_t peak_moment;
 } sw_evaluation;
 void sw_problem_evaluate(const sw_problem *problem, const int32_t *assignment, sw_evaluation *evaluation);
+/* A maximal run of moments at which an assignment uses more than the capacity; `excess` is the largest in it. */
+typedef struct sw_overuse {
+	int32_t begin, end;
+	int64_t excess;
+} sw_overuse;
+/* Up to `room` of them, worst first; returns how many there are. */
+int32_t sw_problem_overuse(const sw_problem *problem, const int32_t *assignment, sw_overuse *runs,
+                           int32_t room);
 
 typedef enum sw_solve_answer {
 	SW_SOLVED_OPTIMAL,    /* lower_bound == cost */
@@ -89,22 +97,22 @@ typedef enum sw_solve_answer {
 } sw_solve_answer;
 
 typedef struct sw_solve_options {
-	int64_t work_limit;   /* abstract units (about table entries visited); 0: a sensible default */
-	double time_limit_s;  /* 0: none. With it the answer may depend on the machine */
-	int threads;          /* 0: all */
-	bool quiet;           /* no progress line */
-	int n_starts;         /* assignments to begin from (each n_nodes long), kept if best: the answer */
+	int64_t work_limit;  /* abstract units (about table entries visited); 0: a sensible default */
+	double time_limit_s; /* 0: none. With it the answer may depend on the machine */
+	int threads;         /* 0: all */
+	bool quiet;          /* no progress line */
+	int n_starts;        /* assignments to begin from (each n_nodes long), kept if best: the answer */
 	const int32_t *const *starts; /* is never worse than a feasible start */
-	const volatile bool *stop; /* NULL, or set from a signal handler: finish with the best so far */
+	const volatile bool *stop;    /* NULL, or set from a signal handler: finish with the best so far */
 } sw_solve_options;
 
 typedef struct sw_solution {
 	sw_solve_answer answer;
-	int32_t *assignment; /* per node; owned, freed by sw_solution_clear; NULL if infeasible */
+	int32_t *assignment;       /* per node; owned, freed by sw_solution_clear; NULL if infeasible */
 	int64_t cost, lower_bound; /* bound valid in every case but INFEASIBLE */
 	int64_t peak_usage;
 	int32_t peak_moment;
-	int64_t work;       /* units spent */
+	int64_t work; /* units spent */
 	double seconds;
 	int32_t nodes_left, edges_left; /* after the exact reductions */
 	bool timed_out;

@@ -54,6 +54,17 @@ rank_pid() {
 	done
 }
 
+# signal_rank SIGNAL RANK: if the rank isn't there, the job ends all the same
+signal_rank() {
+	pid=$(rank_pid "$2" | head -n 1)
+	if [ -n "$pid" ]; then
+		kill "-$1" "$pid"
+	else
+		complain "rank $2 is not running"
+		kill $job
+	fi
+}
+
 # ends CODE: the job ends within seconds, with an exit code that matches
 ends() {
 	begin=$(date +%s)
@@ -68,12 +79,12 @@ ends() {
 }
 
 start
-kill -9 "$(rank_pid 2)"
+signal_rank 9 2
 ends "[1-9]*"
 grep -q "rank 2.*signal 9" "$scratch/err" || complain "the rank that was killed isn't named"
 
 start
-kill -TERM "$(rank_pid 1)"
+signal_rank TERM 1
 ends 0
 grep -q "stopped after step" "$scratch/err" || complain "the run does not say that it stopped"
 grep -q "^loss" "$scratch/out" || complain "the run has no result"

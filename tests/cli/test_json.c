@@ -67,6 +67,46 @@ static void every_command_has_its_keys(void **state)
 	assert_keys(run_json(0, "verify %s --json", plan), "ok max_rel_error outputs payload_bytes");
 	assert_keys(run_json(0, "run %s --ranks 2 --steps 3 --json", plan),
 	            "losses step_time_s payload_bytes wire_bytes tokens_per_s peak_bytes");
+	assert_keys(run_json(0, "solve tests/problems/example.json --json"),
+	            "answer feasible cost lower_bound gap seconds work stopped timed_out nodes edges tables "
+	            "nodes_left edges_left usage_limit peak_usage peak_moment assignment");
+}
+
+static void assert_is(const json_t *json, const char *key, const char *expected)
+{
+	char *text = json_dumps(json_object_get(json, key), JSON_ENCODE_ANY | JSON_COMPACT);
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static void a_solved_problem_has_its_figures(void **state)
+{
+	(void)state;
+	json_t *json = run_json(0, "solve tests/problems/example.json --json");
+	assert_is(json, "answer", "\"optimal\"");
+	assert_is(json, "feasible", "true");
+	assert_is(json, "cost", "445");
+	assert_is(json, "lower_bound", "445");
+	assert_is(json, "peak_usage", "50");
+	assert_is(json, "peak_moment", "50");
+	assert_is(json, "usage_limit", "50");
+	assert_is(json, "assignment", "[0,0,2,1,0]");
+	json_decref(json);
+}
+
+static void a_problem_without_an_answer_is_an_object_too(void **state)
+{
+	(void)state;
+	json_t *json = run_json(1, "solve tests/problems/infeasible.json --json");
+	assert_is(json, "answer", "\"infeasible\"");
+	assert_is(json, "feasible", "false");
+	assert_is(json, "cost", "null");
+	assert_is(json, "lower_bound", "null");
+	assert_is(json, "assignment", "null");
+	json_decref(json);
+	json = run_json(1, "solve tests/problems/forbidden.json --json");
+	assert_is(json, "usage_limit", "null");
+	json_decref(json);
 }
 
 static void the_losses_are_a_list_of_numbers(void **state)
@@ -117,6 +157,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_command_has_its_keys),
+		cmocka_unit_test(a_solved_problem_has_its_figures),
+		cmocka_unit_test(a_problem_without_an_answer_is_an_object_too),
 		cmocka_unit_test(the_losses_are_a_list_of_numbers),
 		cmocka_unit_test(a_failure_is_an_object_too),
 	};

@@ -1,0 +1,354 @@
+/* Choosing the knapsacks, and their dynamic programming. */
+#include "solve/knapsack.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* At most so many knapsacks, and members of each. */
+#define MOST_KNAPSACKS 12
+#define MOST_MEMBERS 32
+/* As many units as the work allows: with coarse ones a combination that just does not fit seems to. */
+#define UNITS_TIMES_STRATEGIES 65536
+#define MOST_UNITS 2048
+#define FEWEST_UNITS 128
+#define UNITS_TRIED 64
+/* Nodes that use less than this share of the capacity are left out. */
+#define LIGHT (1.0 / 64)
+/* A knapsack takes part if its price is this share of all. */
+#define CHEAP 1e-3
+/* Share of common members above which two moments are taken for one. */
+#define ALIKE 0.75
+
+/* ---- choosing ------------------------------------------------------------------------------------------ */
+
+/* What node v's strategies use at a moment. False: nothing at all. */
+static bool usage_at(const core *c, int32_t v, int32_t moment, int64_t *usage)
+{
+	bool any = false;
+	memset(usage, 0, (size_t)core_strategies(c, v) * sizeof *usage);
+	for (int32_t k = c->span_first[v]; k < c->span_first[v + 1]; k++) {
+		const graph_span *span = &c->spans[k];
+		if (moment < span->begin || moment >= span->end)
+			continue;
+		any = true;
+		for (int32_t i = 0; i < core_strategies(c, v); i++)
+			usage[i] += span->usage[i];
+	}
+	return any;
+}
+
+typedef struct heavy {
+	int32_t node;
+	int64_t most;
+	int64_t *usage;
+	const double *given; /* remembered, or NULL */
+} heavy;
+
+static int by_usage(const void *a, const void *b)
+{
+	const heavy *x = a, *y = b;
+	return x->most != y->most ? (x->most < y->most ? 1 : -1)
+	                          : (x->node > y->node) - (x->node < y->node);
+}
+
+static int by_node(const void *a, const void *b)
+{
+	const heavy *x = a, *y = b;
+	return (x->node > y->node) - (x->node < y->node);
+}
+
+/* What a node remembers being given at a moment, or NULL. */
+static const double *remembered(const graph_node *v, int32_t moment)
+{
+	for (size_t k = 0; k < v->given.len; k++)
+		if (v->given.data[k].moment == moment)
+			return v->given.data[k].given;
+	return NULL;
+}
+
+static bool varies(const double *given, int32_t n)
+{
+	for (int32_t i = 1; given && i < n; i++)
+		if (given[i] != given[0])
+			return true;
+	return false;
+}
+
+/* The heaviest nodes at a moment, and those that remember being given something at it, in order of their
+ * numbers; their usages go to the arena. */
+static int32_t find_heavy(const core *c, const graph *g, int32_t moment, sw_arena *arena, heavy *found,
+                          int64_t *usage)
+{
+	int32_t count = 0;
+	heavy *all = sw_alloc((size_t)(c->n_nodes + 1) * sizeof *all);
+	for (int32_t v = 0; v < c->n_nodes; v++) {
+		int64_t most = 0;
+		const double *given = remembered(&g->nodes[c->graph_node[v]], moment);
+		if (!usage_at(c, v, moment, usage) && !given)
+			continue;
+		for (int32_t i = 0; i < core_strategies(c, v); i++)
+			most = SW_MAX(most, usage[i]);
+		if (varies(given, core_strategies(c, v)))
+			all[count++] = (heavy){v, INT64_MAX, NULL, given};
+		else if ((double)most >= LIGHT * (double)c->capacity[moment])
+			all[count++] = (heavy){v, most, NULL, given};
+	}
+	qsort(all, (size_t)count, sizeof *all, by_usage);
+	count = SW_MIN(count, MOST_MEMBERS);
+	memcpy(found, all, (size_t)count * sizeof *all);
+	free(all);
+	qsort(found, (size_t)count, sizeof *found, by_node);
+	for (int32_t k = 0; k < count; k++) {
+		usage_at(c, found[k].node, moment, usage);
+		size_t bytes = (size_t)core_strategies(c, found[k].node) * sizeof *usage;
+		found[k].usage = sw_arena_copy(arena, usage, bytes);
+	}
+	return count;
+}
+
+/* How much of all usages a unit keeps, relative to the capacity it keeps. */
+static double kept_by(const core *c, const heavy *members, int32_t count, int64_t capacity, int64_t unit)
+{
+	double kept = 0, all = 0;
+	for (int32_t k = 0; k < count; k++)
+		for (int32_t i = 0; i < core_strategies(c, members[k].node); i++) {
+			all += (double)members[k].usage[i];
+			kept += (double)(members[k].usage[i] / unit * unit);
+		}
+	return kept / (all + 1) * (double)capacity / ((double)(capacity / unit * unit) + 1);
+}
+
+static int64_t choose_unit(const core *c, const heavy *members, int32_t count, int64_t capacity)
+{
+	int64_t best = 1, strategies = 1;
+	double most = -1;
+	for (int32_t k = 0; k < count; k++)
+		strategies += core_strategies(c, members[k].node);
+	int64_t units = SW_MAX(SW_MIN(UNITS_TIMES_STRATEGIES / strategies, MOST_UNITS), FEWEST_UNITS);
+	if (capacity < units)
+		return 1;
+	for (int k = 0; k < UNITS_TRIED; k++) {
+		int64_t unit = capacity / (units - k) + 1;
+		double kept = kept_by(c, members, count, capacity, unit);
+		if (kept > most) {
+			most = kept;
+			best = unit;
+		}
+	}
+	return best;
+}
+
+typedef struct strategy {
+	int32_t index, weight;
+	double given;
+} strategy;
+
+static int by_weight(const void *a, const void *b)
+{
+	const strategy *x = a, *y = b;
+	if (x->weight != y->weight)
+		return x->weight < y->weight ? -1 : 1;
+	if (x->given != y->given)
+		return x->given < y->given ? -1 : 1;
+	return (x->index > y->index) - (x->index < y->index);
+}
+
+/* Strategies of the same weight that remember the same share a choice. */
+static void add_member(const core *c, knapsack *s, sw_arena *arena, const heavy *from, int64_t unit)
+{
+	int32_t n = core_strategies(c, from->node), count = 0, k = s->members++;
+	strategy *order = sw_alloc((size_t)n * sizeof *order);
+	for (int32_t i = 0; i < n; i++) {
+		int32_t weight = (int32_t)SW_MIN(from->usage[i] / unit, s->units + 1);
+		order[i] = (strategy){i, weight, from->given ? from->given[i] : 0};
+	}
+	qsort(order, (size_t)n, sizeof *order, by_weight);
+	s->node[k] = from->node;
+	s->choice[k] = SW_NEW_N(arena, int32_t, n);
+	for (int32_t i = 0; i < n; i++) {
+		bool new = !i || order[i].weight != order[i - 1].weight ||
+		           order[i].given != order[i - 1].given;
+		if (new) {
+			s->weight[s->first[k] + count] = order[i].weight;
+			s->given[s->first[k] + count++] = order[i].given;
+		}
+		s->choice[k][order[i].index] = count - 1;
+	}
+	s->first[k + 1] = s->first[k] + count;
+	free(order);
+}
+
+static void build(const core *c, knapsack *s, sw_arena *arena, int32_t moment, const heavy *members,
+                  int32_t count)
+{
+	int64_t capacity = c->capacity[moment], unit = choose_unit(c, members, count, capacity),
+		strategies = 0;
+	for (int32_t k = 0; k < count; k++)
+		strategies += core_strategies(c, members[k].node);
+	*s = (knapsack){.moment = moment, .units = (int32_t)(capacity / unit)};
+	s->node = SW_NEW_N(arena, int32_t, count);
+	s->first = SW_NEW_N(arena, int32_t, count + 1);
+	s->weight = SW_NEW_N(arena, int32_t, strategies);
+	s->choice = SW_NEW_N(arena, int32_t *, count);
+	s->given = SW_NEW_N(arena, double, strategies);
+	for (int32_t k = 0; k < count; k++)
+		add_member(c, s, arena, &members[k], unit);
+	s->before = SW_NEW_N(arena, double, (int64_t)count *(s->units + 1));
+	s->after = SW_NEW_N(arena, double, (int64_t)count *(s->units + 1));
+}
+
+/* Mostly the same members: what one rules out the other mostly does, and two of them only share. */
+static bool alike(const knapsack *a, const knapsack *b)
+{
+	int32_t common = 0;
+	for (int32_t i = 0, j = 0; i < a->members && j < b->members;) {
+		common += a->node[i] == b->node[j];
+		int32_t x = a->node[i], y = b->node[j];
+		i += x <= y;
+		j += y <= x;
+	}
+	return common > ALIKE * SW_MAX(a->members, b->members);
+}
+
+/* Whether some combination of its members does not fit. */
+static bool can_bind(const knapsack *s)
+{
+	int64_t most = 0;
+	for (int32_t k = 0; k < s->members; k++)
+		most += s->weight[s->first[k + 1] - 1];
+	return s->members > 1 && most > s->units;
+}
+
+int knapsacks_choose(const core *c, const graph *g, const double *worth, sw_arena *arena, knapsack **chosen)
+{
+	int count = 0;
+	double all = 0, limit = INFINITY, dearest = 0;
+	int32_t limit_moment = -1, widest = 1;
+	heavy members[MOST_MEMBERS];
+	*chosen = SW_NEW_N(arena, knapsack, MOST_KNAPSACKS);
+	for (int32_t v = 0; v < c->n_nodes; v++)
+		widest = SW_MAX(widest, core_strategies(c, v));
+	int64_t *usage = sw_alloc((size_t)widest * sizeof *usage);
+	for (int32_t t = 0; t < c->moments; t++)
+		dearest = SW_MAX(dearest, worth[t] < INFINITY ? worth[t] : 0);
+	for (int32_t t = 0; t < c->moments; t++)
+		all += worth[t] < INFINITY ? worth[t] : 0;
+	for (int tried = 0; tried < 4 * MOST_KNAPSACKS && count < MOST_KNAPSACKS; tried++) {
+		int32_t best = -1; /* the dearest below the last one */
+		double most = CHEAP * all;
+		for (int32_t t = 0; t < c->moments; t++) {
+			bool below = worth[t] < limit || (worth[t] == limit && t > limit_moment);
+			if (below && worth[t] > most) {
+				best = t;
+				most = worth[t];
+			}
+		}
+		if (best < 0)
+			break;
+		limit = most;
+		limit_moment = best;
+		int32_t n = find_heavy(c, g, best, arena, members, usage);
+		if (!n)
+			continue;
+		build(c, &(*chosen)[count], arena, best, members, n);
+		bool new = can_bind(&(*chosen)[count]);
+		for (int k = 0; k < count && new &&most <= dearest; k++)
+			new = !alike(&(*chosen)[k], &(*chosen)[count]);
+		count += new;
+	}
+	free(usage);
+	return count;
+}
+
+/* ---- dynamic programming ------------------------------------------------------------------------------- */
+
+static double *before_of(const knapsack *s, int32_t k)
+{
+	return s->before + (int64_t)k * (s->units + 1);
+}
+
+static double *after_of(const knapsack *s, int32_t k)
+{
+	return s->after + (int64_t)k * (s->units + 1);
+}
+
+/* before and after hold, per units allowed, the least of minus what was given; after in reverse order, so
+ * that both are read upwards. */
+void knapsack_pull(knapsack *s, int32_t k)
+{
+	const double *before = before_of(s, k), *after = after_of(s, k);
+	for (int32_t a = s->first[k]; a < s->first[k + 1]; a++) {
+		int32_t room = s->units - s->weight[a];
+		if (room < 0) /* fits with nothing: whatever it has been given */
+			continue;
+		const double *rest = after + s->units - room;
+		double low = INFINITY;
+		for (int32_t u = 0; u <= room; u++) {
+			double sum = before[u] + rest[u];
+			low = sum < low ? sum : low;
+		}
+		s->given[a] = low;
+	}
+}
+
+void knapsack_step_forward(knapsack *s, int32_t k)
+{
+	if (k + 1 == s->members)
+		return;
+	const double *from = before_of(s, k);
+	double *to = before_of(s, k + 1);
+	for (int32_t u = 0; u <= s->units; u++)
+		to[u] = INFINITY;
+	for (int32_t a = s->first[k]; a < s->first[k + 1]; a++) {
+		int32_t w = s->weight[a];
+		double given = s->given[a];
+		for (int32_t u = w; u <= s->units; u++) {
+			double sum = from[u - w] - given;
+			to[u] = sum < to[u] ? sum : to[u];
+		}
+	}
+}
+
+void knapsack_step_back(knapsack *s, int32_t k)
+{
+	if (k == 0)
+		return;
+	const double *from = after_of(s, k);
+	double *to = after_of(s, k - 1);
+	for (int32_t u = 0; u <= s->units; u++)
+		to[u] = INFINITY;
+	for (int32_t a = s->first[k]; a < s->first[k + 1]; a++) {
+		int32_t w = s->weight[a];
+		double given = s->given[a];
+		for (int32_t u = 0; u <= s->units - w; u++) {
+			double sum = from[u + w] - given;
+			to[u] = sum < to[u] ? sum : to[u];
+		}
+	}
+}
+
+void knapsack_begin(knapsack *s)
+{
+	memset(before_of(s, 0), 0, (size_t)(s->units + 1) * sizeof(double));
+	memset(after_of(s, s->members - 1), 0, (size_t)(s->units + 1) * sizeof(double));
+	for (int32_t k = s->members; k-- > 1;)
+		knapsack_step_back(s, k);
+}
+
+wide knapsack_least(const knapsack *s, const int64_t *given)
+{
+	const wide infinite = (wide)1 << 120;
+	wide *least = sw_alloc((size_t)(s->units + 1) * sizeof *least);
+	for (int32_t k = 0; k < s->members; k++)
+		for (int32_t u = s->units; u >= 0;
+		     u--) { /* downwards: from[u - w] is still that of before */
+			wide low = infinite;
+			for (int32_t a = s->first[k]; a < s->first[k + 1] && s->weight[a] <= u; a++)
+				low = SW_MIN(low, least[u - s->weight[a]] - given[a]);
+			least[u] = low;
+		}
+	wide result = least[s->units];
+	free(least);
+	return result;
+}

@@ -1,0 +1,117 @@
+/* The prices of the moments: a subgradient method along the smoothed excess of the decoded assignments,
+ * one step per sweep, so that messages and prices settle together. */
+#include "solve/bound.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Share of the earlier excess in the smoothed one: the average over some ten sweeps is nearly the
+ * usage of the linear relaxation's solution, where a single decoded assignment jumps about. */
+#define DRIFT_KEPT 0.9
+/* Before so many sweeps the messages mean little. */
+#define FIRST_SWEEPS 20
+/* Progress is this share of the gap; without it in so many sweeps the steps get shorter. */
+#define PROGRESS 1e-4
+#define PATIENCE 20
+/* The level at first, as a share of the bound; how it changes; and where it ends, as a share of the gap. */
+#define FIRST_LEVEL 0.1
+#define HIGHER 1.1
+#define LOWER 0.8
+#define LOWEST 1e-5
+/* A sweep so many levels below the best went too far. */
+#define OVERSHOT 2
+#define NARROWER 0.5
+#define WIDER 1.2
+
+bool halted(const halt *h)
+{
+	return (h->stop && *h->stop) || (h->deadline_s > 0 && sw_now_s() > h->deadline_s);
+}
+
+/* Usage of the decoded assignment minus the capacity, smoothed over sweeps. */
+static void update_drift(passing *b)
+{
+	const core *c = b->c;
+	double *used = sw_alloc((size_t)(c->moments + 1) * sizeof *used);
+	for (int32_t v = 0; v < c->n_nodes; v++)
+		for (int32_t s = c->span_first[v]; s < c->span_first[v + 1]; s++) {
+			const graph_span *span = &c->spans[s];
+			used[span->begin] += (double)span->usage[b->decoded[v]];
+			used[span->end] -= (double)span->usage[b->decoded[v]];
+		}
+	double now = 0, kept = b->drifting ? DRIFT_KEPT : 0;
+	for (int32_t t = 0; t < c->moments; t++) {
+		now += used[t];
+		b->drift[t] = kept * b->drift[t] + (1 - kept) * (now - (double)c->capacity[t]);
+	}
+	b->drifting = true;
+	free(used);
+}
+
+/* How often, lately, the decoded assignments chose each strategy: near to the linear relaxation's solution. */
+static void update_share(passing *b)
+{
+	const core *c = b->c;
+	for (int32_t i = 0; i < c->n_strategies; i++)
+		b->share[i] *= DRIFT_KEPT;
+	for (int32_t v = 0; v < c->n_nodes; v++)
+		b->share[c->first[v] + b->decoded[v]] += 1 - DRIFT_KEPT;
+}
+
+/* Polyak's step towards a level that is believed reachable: best + level. */
+static void reprice(passing *b)
+{
+	const core *c = b->c;
+	double square = 0, missing = b->best + b->level - b->estimate;
+	update_drift(b);
+	for (int32_t t = 0; t < c->moments; t++)
+		if (b->drift[t] > 0 || b->price[t] > 0)
+			square += b->drift[t] * b->drift[t];
+	if (square <= 0)
+		return;
+	double step = b->stride * missing / square;
+	for (int32_t t = 0; t < c->moments; t++)
+		b->price[t] = SW_MAX(0, b->price[t] + step * b->drift[t]);
+	b->priced_stale = true;
+}
+
+/* Progress raises the level, though never above `upper`. Without it for long the search goes back to
+ * the best with a lower level. True if it went back. */
+static bool fell_back(passing *b, double upper)
+{
+	double most = SW_MAX(upper - b->best, 0);
+	if (b->level <= 0)
+		b->level = FIRST_LEVEL * fabs(b->best) + 1;
+	b->level = SW_MIN(b->level, most);
+	if (b->best > b->mark + PROGRESS * SW_MIN(b->level * 10, most) || b->mark == -INFINITY) {
+		b->mark = b->best;
+		b->idle = 0;
+		b->level = SW_MIN(b->level * HIGHER, most);
+		b->stride = SW_MIN(b->stride * WIDER, 1);
+		return false;
+	}
+	if (b->estimate < b->best - OVERSHOT * b->level) {
+		b->stride *= NARROWER;
+		bound_return(b);
+		return false;
+	}
+	if (++b->idle < PATIENCE)
+		return false;
+	b->idle = 0;
+	b->level *= LOWER;
+	b->settled = !b->c->moments || b->level < LOWEST * SW_MIN(most, fabs(b->best));
+	bound_return(b);
+	return true;
+}
+
+void bound_run(passing *b, double upper, double target, int64_t work, const halt *h)
+{
+	int64_t limit = b->work + work;
+	while (b->work < limit && !b->settled && b->best < target && !halted(h)) {
+		bound_sweep(b);
+		update_share(b);
+		if (++b->sweeps > (b->warm ? 0 : FIRST_SWEEPS) && !fell_back(b, upper) && b->c->moments)
+			reprice(b);
+	}
+}

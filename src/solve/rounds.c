@@ -1,0 +1,212 @@
+/* Rounds on one graph: reduce it, raise the bound and look for incumbents side by side, rule out by the
+ * bound what no cheaper assignment uses, and again. */
+#include "solve/solver.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Sweeps' worth of work of the first round, before which no search is worthwhile, and of the next;
+ * each later one is longer. */
+#define FIRST_SWEEPS 100
+#define SECOND_SWEEPS 150
+#define LONGER_BY 1.4
+/* A round takes at least this much, or its overhead shows, and at most this share of all. */
+#define SHORTEST_ROUND ((int64_t)10000000)
+#define ROUNDS_AT_LEAST 12
+/* Rounds in a row that change next to nothing. */
+#define PATIENCE 3
+/* Knapsacks need prices that tell which moments matter. */
+#define KNAPSACKS_FROM 2
+#define LITTLE_LOST 0.01
+#define LITTLE_GAINED 0.02
+/* Pairs are ruled out, too, in graphs of at most so many table entries: their tables are no longer shared. */
+#define FEW_ENTRIES ((int64_t)4000000)
+
+enum { JOB_BOUND, JOB_IMPROVE, JOB_ROUND_OFF, JOBS };
+
+typedef struct one_round {
+	solver *s;
+	const lineage *at;
+	core c;
+	passing b;
+	double *price, *reduced;
+	search found[JOBS]; /* of JOB_IMPROVE and JOB_ROUND_OFF */
+	bool searches[JOBS];
+	int64_t work;  /* of the bound; of each search half */
+	int64_t bound; /* the best known, in the graph's units */
+	halt halt;
+} one_round;
+
+static int64_t upper_of(const one_round *r)
+{
+	return solver_upper(r->s, r->at->g);
+}
+
+static bool is_met(const one_round *r)
+{
+	return r->bound >= upper_of(r);
+}
+
+static void begin(one_round *r, solver *s, const lineage *at, int64_t bound)
+{
+	*r = (one_round){.s = s, .at = at, .bound = bound, .halt = {s->options.stop, s->deadline_s}};
+	core_init(&r->c, at->g);
+	bound_init(&r->b, &r->c, at->g);
+	if (s->rounds >= KNAPSACKS_FROM)
+		bound_add_knapsacks(&r->b, at->g);
+	r->price = sw_alloc((size_t)(r->c.moments + 1) * sizeof *r->price);
+	memcpy(r->price, at->g->price, (size_t)r->c.moments * sizeof *r->price);
+	s->work += r->c.entries + r->c.n_messages;
+}
+
+static void end(one_round *r)
+{
+	bound_clear(&r->b);
+	core_clear(&r->c);
+	free(r->price);
+	free(r->reduced);
+}
+
+/* ---- the jobs of a round, each a pure function of what was known before it ----------------------------- */
+
+static double reachable(const one_round *r)
+{
+	return solver_feasible(r->s) ? (double)(upper_of(r) - r->c.constant) : INFINITY;
+}
+
+static void start_search(one_round *r, int job, const int32_t *whole)
+{
+	int32_t *x = sw_alloc((size_t)(r->c.n_nodes + 1) * sizeof *x);
+	search *found = &r->found[job];
+	solver_project(r->at, whole, &r->c, x);
+	search_init(found, &r->c, x, r->price, sw_hash_u64((uint64_t)r->s->rounds, (uint64_t)job));
+	found->stop = r->s->options.stop;
+	found->deadline_s = r->s->deadline_s;
+	found->target = r->bound - r->c.constant;
+	r->searches[job] = true;
+	free(x);
+}
+
+static void run_job(void *context, int64_t job)
+{
+	one_round *r = context;
+	if (job == JOB_BOUND) {
+		bound_run(&r->b, reachable(r), reachable(r), r->work, &r->halt);
+		return;
+	}
+	search *found = &r->found[job];
+	int64_t limit = found->work + r->work / 2;
+	if (r->searches[job] && search_repair(found, r->work / 4))
+		search_improve(found, limit - found->work);
+}
+
+static void take_search(one_round *r, int job)
+{
+	search *found = &r->found[job];
+	if (!r->searches[job])
+		return;
+	r->s->work += found->work;
+	if (!solver_feasible(r->s) || (search_valid(found) && found->cost + r->c.constant < upper_of(r)))
+		solver_offer_core(r->s, r->at, &r->c, found->x);
+	search_clear(found);
+}
+
+static void run_jobs(one_round *r, bool with_searches)
+{
+	if (with_searches && r->s->have_best)
+		start_search(r, JOB_IMPROVE, r->s->best);
+	if (with_searches && r->s->decoded)
+		start_search(r, JOB_ROUND_OFF, r->s->decoded);
+	sw_parallel_for(JOBS, r->s->threads, run_job, r);
+	r->s->work += r->b.work;
+	take_search(r, JOB_IMPROVE);
+	take_search(r, JOB_ROUND_OFF);
+	solver_map_back(r->at, &r->c, r->b.decoded, &r->s->decoded);
+}
+
+/* ---- what a round concludes ------------------------------------------------------------------------------ */
+
+static void certify(one_round *r, certificate *proof)
+{
+	bound_certify(&r->b, proof);
+	r->s->work += r->c.entries;
+	r->bound = SW_MAX(r->bound, proof->bound);
+}
+
+/* Returns the share of strategies lost. The incumbent itself is kept, for searches to begin from. */
+static double fix(one_round *r, const certificate *proof)
+{
+	if (!solver_feasible(r->s) || !r->c.n_strategies)
+		return 0;
+	int64_t fixed = bound_fix(&r->b, proof, upper_of(r) + 1, r->c.entries <= FEW_ENTRIES, r->at->g);
+	r->s->work += 4 * r->c.entries;
+	return (double)fixed / (double)(r->c.n_strategies + r->c.entries);
+}
+
+/* If the treewidth is small: the optimum without the capacity, which often is within it. True if that
+ * answers the problem. */
+static bool eliminate(one_round *r)
+{
+	int64_t cost, spent = 0;
+	int32_t *x = sw_alloc((size_t)(r->c.n_nodes + 1) * sizeof *x);
+	bool done = core_eliminate(&r->c, r->s->work_limit / 16, x, &cost, &spent);
+	r->s->work += spent;
+	if (done && cost == SW_FORBIDDEN)
+		r->bound = INT64_MAX / 4;
+	else if (done) {
+		solver_offer_core(r->s, r->at, &r->c, x);
+		r->bound = SW_MAX(r->bound, cost + r->c.constant);
+	}
+	free(x);
+	return done && is_met(r);
+}
+
+static int64_t work_of_round(const solver *s, int64_t sweep, double sweeps)
+{
+	int64_t work = SW_MAX((int64_t)((double)sweep * sweeps), SHORTEST_ROUND);
+	return SW_MAX(SW_MIN(work, s->work_limit / ROUNDS_AT_LEAST), 1);
+}
+
+/* Bound and incumbent came nearer to each other by more than a little. */
+static bool gap_shrank(const one_round *r, int64_t upper, int64_t bound)
+{
+	double before = (double)upper - (double)bound, now = (double)upper_of(r) - (double)r->bound;
+	return now < (1 - LITTLE_GAINED) * before;
+}
+
+bool solver_rounds(solver *s, const lineage *at, int64_t *bound)
+{
+	double sweeps = FIRST_SWEEPS;
+	bool closed = false;
+	int idle = 0;
+	for (s->rounds = 0; !closed && idle < PATIENCE && !solver_out_of_work(s); s->rounds++) {
+		one_round r;
+		certificate proof;
+		int64_t before = at->g->work, upper = solver_upper(s, at->g), known = *bound;
+		double lost = 0;
+		graph_reduce(at->g, REDUCE_ALL);
+		s->work += at->g->work - before;
+		if (at->g->infeasible)
+			return true;
+		begin(&r, s, at, *bound);
+		closed = s->rounds == 0 && eliminate(&r);
+		if (!closed) {
+			r.work = work_of_round(s, bound_sweep_work(&r.b), sweeps);
+			run_jobs(&r, s->rounds > 0);
+			certify(&r, &proof);
+			closed = is_met(&r);
+		}
+		if (!closed) {
+			bound_remember(&r.b, at->g);
+			lost = fix(&r, &proof);
+		}
+		sweeps = s->rounds ? sweeps * LONGER_BY : SECOND_SWEEPS;
+		bool gained = lost > LITTLE_LOST || gap_shrank(&r, upper, known);
+		idle = gained ? 0 : idle + 1;
+		solver_raise_bound(s, at->g, r.bound);
+		*bound = r.bound;
+		end(&r);
+	}
+	return closed || at->g->infeasible;
+}
