@@ -46,6 +46,8 @@ void bound_init(passing *b, const core *c, const graph *g)
 	b->price = sw_alloc((size_t)(c->moments + 1) * sizeof(double));
 	b->best_price = sw_alloc((size_t)(c->moments + 1) * sizeof(double));
 	b->drift = sw_alloc((size_t)(c->moments + 1) * sizeof(double));
+	b->place_message = sw_alloc((size_t)(c->n_messages + 1) * sizeof(double));
+	b->place_price = sw_alloc((size_t)(c->moments + 1) * sizeof(double));
 	b->priced = sw_alloc((size_t)(c->n_strategies + 1) * sizeof(double));
 	b->share = sw_alloc((size_t)(c->n_strategies + 1) * sizeof(double));
 	b->decoded = sw_alloc((size_t)(c->n_nodes + 1) * sizeof(int32_t));
@@ -100,6 +102,8 @@ void bound_clear(passing *b)
 	free(b->price);
 	free(b->best_price);
 	free(b->drift);
+	free(b->place_message);
+	free(b->place_price);
 	free(b->priced);
 	free(b->share);
 	free(b->decoded);

@@ -44,13 +44,16 @@ typedef struct passing {
 	double estimate; /* of the bound after the last sweep, without the constant */
 	double best;     /* the largest estimate, and what gave it: */
 	double *best_message, *best_price;
-	double level;     /* how far above the best the prices aim */
-	double stride;    /* of their steps, relative to Polyak's */
-	double mark;      /* what `best` must leave behind for progress to count */
-	int sweeps, idle; /* in all; since the last progress */
-	bool warm;        /* began with messages that mean something */
-	bool drifting;    /* drift has been counted */
-	bool settled;     /* hardly anything is left to gain */
+	double level;                        /* how far above the best the prices aim */
+	double stride;                       /* of their steps, relative to Polyak's */
+	double mark;                         /* what `best` must leave behind for progress to count */
+	double *place_message, *place_price; /* after the last leap */
+	double reach;                        /* of the next, relative to the way since then */
+	int leap_every, since_leap;          /* sweeps */
+	int sweeps, idle;                    /* in all; since the last progress */
+	bool warm;                           /* began with messages that mean something */
+	bool drifting;                       /* drift has been counted */
+	bool settled;                        /* hardly anything is left to gain */
 	bool priced_stale;
 	double *row, *shared, *least_of; /* scratch, one node's strategies */
 	int64_t work;

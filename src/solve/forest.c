@@ -15,7 +15,6 @@ struct forest {
 	int32_t *chosen;
 	int32_t *candidates;
 	int64_t *value;  /* per strategy of the core */
-	double *price_sum;
 	int32_t count, stamp;
 };
 
@@ -31,7 +30,6 @@ forest *forest_new(const core *c)
 	f->chosen = sw_alloc(n * sizeof(int32_t));
 	f->candidates = sw_alloc(n * sizeof(int32_t));
 	f->value = sw_alloc((size_t)(c->n_strategies + 1) * sizeof(int64_t));
-	f->price_sum = sw_alloc((size_t)(c->moments + 1) * sizeof(double));
 	return f;
 }
 
@@ -47,7 +45,6 @@ void forest_free(forest *f)
 	free(f->chosen);
 	free(f->candidates);
 	free(f->value);
-	free(f->price_sum);
 	free(f);
 }
 
@@ -172,13 +169,11 @@ static void root_trees(search *s)
 	}
 }
 
-void forest_choose(search *s, int32_t seed, int32_t size, int32_t barred)
+void forest_choose(search *s, int32_t seed, int32_t size)
 {
 	forest *f = s->forest;
 	f->count = 0;
 	f->stamp += 2;
-	if (barred >= 0)
-		f->mark[barred] = f->stamp;
 	if (seed < 0)
 		choose_everywhere(s);
 	else
@@ -187,32 +182,6 @@ void forest_choose(search *s, int32_t seed, int32_t size, int32_t barred)
 }
 
 /* ---- dynamic programming --------------------------------------------------------------------------------- */
-
-static int64_t penalised(const search *s, int64_t cost)
-{
-	return cost == SW_FORBIDDEN ? s->penalty : cost;
-}
-
-static void sum_prices(search *s)
-{
-	forest *f = s->forest;
-	for (int32_t t = 0; t < s->c->moments; t++)
-		f->price_sum[t + 1] = f->price_sum[t] + s->price[t];
-}
-
-static void add_usage_price(search *s, int32_t v, double scale)
-{
-	const core *c = s->c;
-	const forest *f = s->forest;
-	int64_t *value = f->value + c->first[v];
-	double most = 0x1p60 / (c->span_first[c->n_nodes] + 1); /* no sum overflows */
-	for (int32_t k = c->span_first[v]; k < c->span_first[v + 1]; k++) {
-		const graph_span *span = &c->spans[k];
-		double price = scale * (f->price_sum[span->end] - f->price_sum[span->begin]);
-		for (int32_t i = 0; price > 0 && i < core_strategies(c, v); i++)
-			value[i] += (int64_t)SW_MIN(price * (double)span->usage[i], most);
-	}
-}
 
 /* The cost of each strategy of v given the neighbours outside the forest. */
 static void start_value(search *s, int32_t v, double scale)
@@ -230,11 +199,11 @@ static void start_value(search *s, int32_t v, double scale)
 			continue;
 		table_view view = core_view(c, e, side);
 		for (int32_t i = 0; i < n; i++)
-			value[i] -= penalised(s, view_at(&view, i, s->x[u]));
+			value[i] -= search_penalised(s, view_at(&view, i, s->x[u]));
 		s->work += n;
 	}
-	if (c->moments)
-		add_usage_price(s, v, scale);
+	for (int32_t i = 0; c->span_first[v] < c->span_first[v + 1] && i < n; i++)
+		value[i] += search_price(s, v, i, scale);
 }
 
 static void tell_parent(search *s, int32_t v)
@@ -248,7 +217,7 @@ static void tell_parent(search *s, int32_t v)
 	for (int32_t j = 0; j < view.others; j++) {
 		int64_t low = INT64_MAX;
 		for (int32_t i = 0; i < view.mine; i++)
-			low = SW_MIN(low, mine[i] + penalised(s, view_at(&view, i, j)));
+			low = SW_MIN(low, mine[i] + search_penalised(s, view_at(&view, i, j)));
 		theirs[j] += low;
 	}
 	s->work += (int64_t)view.mine * view.others;
@@ -267,7 +236,7 @@ static int32_t choose_strategy(search *s, int32_t v)
 		if (f->parent[v] >= 0) {
 			const core_edge *e = &c->edges[f->up[v]];
 			table_view view = core_view(c, e, e->b == v);
-			cost += penalised(s, view_at(&view, i, f->chosen[f->parent[v]]));
+			cost += search_penalised(s, view_at(&view, i, f->chosen[f->parent[v]]));
 		}
 		if (cost < low || (cost == low && i == s->x[v])) {
 			low = cost;
@@ -281,8 +250,6 @@ int32_t forest_optimise(search *s, double scale)
 {
 	forest *f = s->forest;
 	int32_t changed = 0;
-	if (s->c->moments)
-		sum_prices(s);
 	for (int32_t m = 0; m < f->count; m++)
 		start_value(s, f->order[m], scale);
 	for (int32_t m = f->count; m-- > 0;)

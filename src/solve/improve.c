@@ -1,30 +1,44 @@
-/* Iterated local search on valid assignments: tree moves over random regions, and nodes pushed to
- * another strategy with their surroundings optimised around them. Only what costs no more is kept. */
-#include "solve/search.h"
+/* Iterated local search on valid assignments: forests and blocks are minimised exactly at various prices
+ * of the usage, and only what costs no more is kept. When that has stopped to gain, a part of the
+ * assignment is scrambled and put in order again, which leads to other surroundings; what is good in
+ * them is joined with the best. */
+#include "solve/block.h"
+
+#include <math.h>
+#include <string.h>
 
 /* Scales of the prices in a region's first attempt. 0 ignores the capacity, and pays off where the
  * region has room to spare. */
 static const double first_scales[] = {1, 0, 0.5, 1, 2};
 static const double later_scales[] = {2, 5, 25};
 
-/* Blends at the beginning, and one in so many moves later. */
-#define FIRST_BLENDS 8
-#define BLEND_EVERY 256
+/* Work of one cycle, in table entries of the core. A cycle without gain ends in a kick. */
+#define CYCLE 40
+/* Largest table when two assignments are joined: their nodes have two strategies at most. */
+#define JOIN_TABLE 0x1p16
 
 static int32_t random_node(search *s)
 {
 	return (int32_t)sw_rng_below(&s->rng, s->c->n_nodes);
 }
 
-static int32_t random_size(search *s)
+static int32_t random_size(search *s, int least_bits, int bits)
 {
-	int32_t bits = (int32_t)sw_rng_below(&s->rng, 7);
-	return SW_MIN(6 << bits, s->c->n_nodes);
+	int64_t size = (int64_t)1 << (least_bits + sw_rng_below(&s->rng, bits));
+	return (int32_t)SW_MIN(size, (int64_t)s->c->n_nodes);
+}
+
+/* How far the assignment is from what is known to be impossible. */
+static double gap_of(const search *s)
+{
+	if (s->target == INT64_MIN)
+		return fabs((double)s->cost) / 64 + 1;
+	return SW_MAX((double)s->cost - (double)s->target, 1);
 }
 
 static bool keeps(search *s, int64_t cost_before, size_t mark)
 {
-	if (search_valid(s) && s->cost <= cost_before) {
+	if (search_valid(s) && s->cost <= cost_before && search_verify(s)) {
 		s->journal.len = 0;
 		return s->cost < cost_before;
 	}
@@ -32,9 +46,14 @@ static bool keeps(search *s, int64_t cost_before, size_t mark)
 	return false;
 }
 
-/* Optimises the chosen forest at rising prices until the result is within the capacity. */
-static void optimise_within(search *s, size_t mark)
+/* ---- moves ----------------------------------------------------------------------------------------------- */
+
+/* A forest at rising prices until the result is within the capacity. */
+static bool try_forest(search *s)
 {
+	int64_t cost = s->cost;
+	size_t mark = s->journal.len;
+	forest_choose(s, random_node(s), random_size(s, 3, 7));
 	forest_optimise(s, first_scales[sw_rng_below(&s->rng, SW_COUNT(first_scales))]);
 	for (size_t k = 0; k < SW_COUNT(later_scales) && s->over > 0; k++) {
 		search_undo(s, mark);
@@ -42,105 +61,167 @@ static void optimise_within(search *s, size_t mark)
 	}
 	if (s->over == 0)
 		forest_descend(s);
+	return keeps(s, cost, mark);
 }
 
-static bool try_region(search *s)
+static void choose_block(search *s, int32_t size)
 {
-	int64_t cost = s->cost;
-	size_t mark = s->journal.len;
-	forest_choose(s, random_node(s), random_size(s), -1);
-	optimise_within(s, mark);
-	return keeps(s, cost, mark);
+	int32_t seed = random_node(s);
+	if (sw_rng_below(&s->rng, 2))
+		block_around(s, seed, size);
+	else
+		block_range(s, seed, size);
+	block_prepare(s, gap_of(s));
+}
+
+/* Makes what is exceeded dearer until nothing is, beginning with a share of what was gained. */
+static void settle(search *s, size_t mark, double scale, int64_t gained)
+{
+	if (s->over > 0)
+		block_settle(s, mark, scale, SW_MAX(1, (double)gained / 4));
+	if (s->over == 0)
+		block_descend(s);
 }
 
 static bool try_block(search *s)
 {
 	int64_t cost = s->cost;
 	size_t mark = s->journal.len;
-	int32_t size = SW_MIN(8 << sw_rng_below(&s->rng, 5), s->c->n_nodes), seed = random_node(s);
 	double scale = first_scales[sw_rng_below(&s->rng, SW_COUNT(first_scales))];
-	for (block_choose(s, seed, size); !block_optimise(s, scale) && size > 4; size /= 2)
-		block_choose(s, seed, size / 2);
-	for (size_t k = 0; k < SW_COUNT(later_scales) && s->over > 0; k++) {
-		search_undo(s, mark);
-		block_optimise(s, later_scales[k]);
-	}
-	if (s->over == 0)
-		block_descend(s);
+	choose_block(s, random_size(s, 5, 10));
+	block_optimise(s, scale);
+	settle(s, mark, scale, cost - s->cost);
 	return keeps(s, cost, mark);
 }
 
-/* Node after node, spreading from a random one, takes its strategy in another assignment; kept is
- * the cheapest valid state on the way. Where many alike parts compete for the capacity, this decides
- * how many of them may have it. */
-static bool try_blend(search *s, const int32_t *other)
+static void hold_changed(search *s, size_t begin, size_t end, bool held)
 {
-	int64_t cost = s->cost;
-	size_t best = s->journal.len;
-	if (!other)
-		return false;
-	block_choose(s, random_node(s), s->c->n_nodes);
-	for (size_t n = 0; n < s->block.len; n++) {
-		search_move(s, s->block.data[n], other[s->block.data[n]]);
-		if (s->cost < cost && search_valid(s)) {
-			cost = s->cost;
-			best = s->journal.len;
-		}
-	}
-	search_undo(s, best);
-	s->journal.len = 0;
-	return best > 0;
+	for (size_t k = begin; k < end; k++)
+		s->block->held[s->journal.data[k].node] = held;
 }
 
-static bool try_everywhere(search *s)
+/* A small region takes what it likes, whatever the capacity; held so, larger ones make room for it. */
+static bool try_exchange(search *s)
 {
 	int64_t cost = s->cost;
 	size_t mark = s->journal.len;
-	forest_choose(s, -1, 0, -1);
-	optimise_within(s, mark);
-	return keeps(s, cost, mark);
-}
-
-/* Pushes one node away, adapts the surroundings with it held, then with it free. */
-static bool try_push(search *s)
-{
-	const core *c = s->c;
-	int64_t cost = s->cost;
-	size_t mark = s->journal.len;
-	int32_t v = random_node(s), n = core_strategies(c, v), degree = c->edge_first[v + 1] - c->edge_first[v];
-	if (n < 2 || !degree)
-		return false;
-	int32_t shift = 1 + (int32_t)sw_rng_below(&s->rng, n - 1);
-	int32_t edge = c->edge_list[c->edge_first[v] + (int32_t)sw_rng_below(&s->rng, degree)];
-	int32_t neighbour = c->edges[edge].a == v ? c->edges[edge].b : c->edges[edge].a;
-	search_move(s, v, (s->x[v] + shift) % n);
+	choose_block(s, random_size(s, 2, 5));
+	block_optimise(s, 0);
 	size_t pushed = s->journal.len;
-	forest_choose(s, neighbour, random_size(s), v);
-	optimise_within(s, pushed);
-	forest_choose(s, v, random_size(s), -1);
-	forest_optimise(s, 1);
-	if (s->over == 0)
-		forest_descend(s);
+	if (s->over > 0 && s->cost < cost) {
+		hold_changed(s, mark, pushed, true);
+		choose_block(s, random_size(s, 8, 8));
+		settle(s, pushed, 1, cost - s->cost);
+		hold_changed(s, mark, pushed, false);
+	}
 	return keeps(s, cost, mark);
 }
 
-static bool (*const moves[])(search *s) = {try_region, try_push, try_block};
+static bool (*const moves[])(search *s) = {try_forest, try_block, try_block, try_exchange, try_exchange};
 
-void search_improve(search *s, int64_t work)
+/* ---- cycles ---------------------------------------------------------------------------------------------- */
+
+/* The cheapest mixture of two assignments, as far as elimination finds it. True if it is valid. */
+static bool join(search *s, const int32_t *other)
 {
-	int64_t limit = s->work + work, blends_limit = s->work + work / 4;
-	if (!s->c->n_nodes)
-		return;
-	search_descend(s);
+	block_range(s, 0, s->c->n_nodes);
+	block_offer_other(s, other);
+	block_plan(s, JOIN_TABLE);
+	block_optimise(s, 0);
+	if (!search_verify(s))
+		block_settle(s, 0, 1, gap_of(s) / 64);
+	return search_valid(s) && search_verify(s);
+}
+
+static void go_to(search *s, const int32_t *x)
+{
+	for (int32_t v = 0; v < s->c->n_nodes; v++)
+		search_move(s, v, x[v]);
+	search_verify(s);
 	s->journal.len = 0;
-	for (int round = 0; round < FIRST_BLENDS && s->work < blends_limit && !search_done(s); round++)
-		try_blend(s, s->other[round % 2]);
-	for (int round = 0; round < 6 && s->work < limit && !search_done(s); round++)
-		try_everywhere(s);
+}
+
+static void kick(search *s, int64_t work)
+{
+	block *b = s->block;
+	int32_t size = SW_MAX(1, s->c->n_nodes >> sw_rng_below(&s->rng, 6));
+	block_around(s, random_node(s), size);
+	block_prepare(s, gap_of(s));
+	for (size_t n = 0; n < b->nodes.len; n++) {
+		int64_t k = sw_rng_below(&s->rng, block_choices(b, (int32_t)n));
+		search_move(s, b->nodes.data[n], b->offered.data[b->first.data[n] + k]);
+	}
+	search_restart(s, work);
+}
+
+typedef struct record {
+	int32_t *x;
+	int64_t cost;
+} record;
+
+static bool take_record(search *s, record *best)
+{
+	if (!search_valid(s) || s->cost >= best->cost)
+		return false;
+	best->cost = s->cost;
+	memcpy(best->x, s->x, (size_t)s->c->n_nodes * sizeof *best->x);
+	return true;
+}
+
+static void run_moves(search *s, int64_t limit)
+{
 	while (s->work < limit && !search_done(s)) {
-		if (sw_rng_below(&s->rng, BLEND_EVERY) == 0)
-			try_blend(s, s->other[sw_rng_below(&s->rng, 2)]);
 		(*moves[sw_rng_below(&s->rng, SW_COUNT(moves))])(s);
 		s->work += 64;
 	}
+}
+
+/* What was found elsewhere, joined with the best, may be better still. */
+static void join_record(search *s, record *best)
+{
+	if (join(s, best->x))
+		take_record(s, best);
+	go_to(s, best->x);
+}
+
+static void join_others(search *s, record *best)
+{
+	for (int k = 0; k < 2; k++)
+		if (s->other[k] && !search_done(s)) {
+			join(s, s->other[k]);
+			join_record(s, best);
+		}
+}
+
+static void run_cycles(search *s, int64_t limit, record *best)
+{
+	int64_t cycle = CYCLE * (s->c->entries + s->c->n_strategies);
+	while (s->work < limit && !search_done(s)) {
+		run_moves(s, SW_MIN(limit, s->work + cycle));
+		if (take_record(s, best))
+			continue;
+		join_record(s, best);
+		if (s->work >= limit || search_done(s))
+			break;
+		kick(s, SW_MIN(limit - s->work, cycle));
+		if (!search_valid(s))
+			go_to(s, best->x);
+	}
+}
+
+void search_improve(search *s, int64_t work)
+{
+	record best = {sw_alloc((size_t)(s->c->n_nodes + 1) * sizeof *best.x), INT64_MAX};
+	int64_t limit = s->work + work;
+	if (s->c->n_nodes && search_verify(s) && take_record(s, &best)) {
+		search_descend(s);
+		if (!search_verify(s))
+			go_to(s, best.x);
+		take_record(s, &best);
+		join_others(s, &best);
+		run_cycles(s, limit, &best);
+		go_to(s, best.x);
+	}
+	s->journal.len = 0;
+	free(best.x);
 }

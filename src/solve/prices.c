@@ -13,16 +13,16 @@
 #define FIRST_SWEEPS 20
 /* Progress is this share of the gap; without it in so many sweeps the steps get shorter. */
 #define PROGRESS 1e-4
-#define PATIENCE 20
+#define PATIENCE 10
 /* The level at first, as a share of the bound; how it changes; and where it ends, as a share of the gap. */
 #define FIRST_LEVEL 0.1
-#define HIGHER 1.1
-#define LOWER 0.8
+#define HIGHER 1.02
+#define LOWER 0.7
 #define LOWEST 1e-5
 /* A sweep so many levels below the best went too far. */
-#define OVERSHOT 2
+#define OVERSHOT 1
 #define NARROWER 0.5
-#define WIDER 1.2
+#define WIDER 1.1
 
 bool halted(const halt *h)
 {
@@ -105,13 +105,68 @@ static bool fell_back(passing *b, double upper)
 	return true;
 }
 
+/* ---- leaps ---------------------------------------------------------------------------------------------
+ * Near the optimum messages and prices move little by little in the same direction for many sweeps. A
+ * leap goes on in the direction since the last one, several times as far; it is taken back if the bound
+ * falls. Those that succeed go further and more often, those that fail less. */
+
+#define FIRST_REACH 4.0
+#define SHORTEST_REACH 0.5
+#define FURTHEST_REACH 100.0
+#define MOST_OFTEN 2
+#define LEAST_OFTEN 64
+
+static void mark_place(passing *b)
+{
+	memcpy(b->place_message, b->message, (size_t)b->c->n_messages * sizeof(double));
+	memcpy(b->place_price, b->price, (size_t)b->c->moments * sizeof(double));
+	b->since_leap = 0;
+}
+
+static void leap(passing *b)
+{
+	const core *c = b->c;
+	double best = b->best;
+	bound_return(b);
+	for (int64_t m = 0; m < c->n_messages; m++)
+		b->message[m] += b->reach * (b->message[m] - b->place_message[m]);
+	for (int32_t t = 0; t < c->moments; t++)
+		b->price[t] = SW_MAX(0, b->price[t] + b->reach * (b->price[t] - b->place_price[t]));
+	bound_sweep(b);
+	b->sweeps++;
+	if (b->best > best) {
+		b->reach = SW_MIN(b->reach * 1.5, FURTHEST_REACH);
+		b->leap_every = SW_MAX(b->leap_every / 2, MOST_OFTEN);
+	} else {
+		bound_return(b);
+		b->reach = SW_MAX(b->reach / 2, SHORTEST_REACH);
+		b->leap_every = SW_MIN(b->leap_every * 2, LEAST_OFTEN);
+	}
+	mark_place(b);
+}
+
+/* The first comes when the messages mean something. */
+static void leap_at_times(passing *b)
+{
+	if (!b->leap_every) {
+		b->leap_every = 2 * MOST_OFTEN;
+		b->reach = FIRST_REACH;
+		mark_place(b);
+	} else if (++b->since_leap >= b->leap_every) {
+		leap(b);
+	}
+}
+
 void bound_run(passing *b, double upper, double target, int64_t work, const halt *h)
 {
 	int64_t limit = b->work + work;
+	int first = b->warm ? 0 : FIRST_SWEEPS;
 	while (b->work < limit && !b->settled && b->best < target && !halted(h)) {
 		bound_sweep(b);
 		update_share(b);
-		if (++b->sweeps > (b->warm ? 0 : FIRST_SWEEPS) && !fell_back(b, upper) && b->c->moments)
+		if (++b->sweeps > first && !fell_back(b, upper) && b->c->moments)
 			reprice(b);
+		if (b->sweeps > 2 * first)
+			leap_at_times(b);
 	}
 }

@@ -1,15 +1,122 @@
-/* From any assignment towards a valid one: tree moves over everything while the prices of the moments
- * above capacity grow, then single nodes at the worst moment, cheapest per unit of usage first. */
-#include "solve/search.h"
+/* From any assignment towards a valid one. First usage is paid for but not limited, which makes the
+ * assignment cheap; then what exceeds the capacity is mended, the worst moment first, where its users
+ * are; if that fails, by prices that grow everywhere; if that fails, by single nodes. */
+#include "solve/block.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* A valid assignment is not worth keeping if it is further above the bound, by this share of it. */
+#define FAR 0.125
+/* Rounds over everything, at least; then each is followed by another if it gains so much. */
+#define RELAXED_ROUNDS 3
+#define WORTHWHILE 0.001
+/* Mendings of the worst moment, and attempts at each, of which the best is taken. */
+#define MOST_MENDINGS 64
+#define ATTEMPTS 8
 /* Prices grow by 2^32 in all, in as many rounds as the work allows. */
 #define MOST_ROUNDS 48
 #define LEAST_ROUNDS 4
 #define GROWTH_BITS 32.0
+
+static bool is_repaired(search *s)
+{
+	return search_verify(s) && search_valid(s);
+}
+
+/* A cost difference that is neither large nor small for this problem. */
+static double typical_gap(const search *s)
+{
+	return fabs((double)s->cost) / 64 + 1;
+}
+
+static double cost_with_prices(const search *s)
+{
+	double sum = (double)s->cost;
+	for (int32_t v = 0; v < s->c->n_nodes; v++)
+		sum += s->priced[s->c->first[v] + s->x[v]];
+	return sum;
+}
+
+static void relax(search *s, int64_t work_limit)
+{
+	double before = INFINITY, now = cost_with_prices(s);
+	for (int round = 0; s->work < work_limit && !search_done(s); round++) {
+		if (round >= RELAXED_ROUNDS && before - now <= WORTHWHILE * fabs(now))
+			break;
+		forest_choose(s, -1, 0);
+		forest_optimise(s, 1);
+		block_range(s, 0, s->c->n_nodes);
+		block_prepare(s, typical_gap(s));
+		block_optimise(s, 1);
+		before = now;
+		now = cost_with_prices(s);
+		s->work += 4 * s->c->n_nodes;
+	}
+}
+
+/* ---- mending the worst moment ------------------------------------------------------------------------ */
+
+static int32_t worst_moment(const search *s)
+{
+	int32_t worst = 0;
+	for (int32_t k = 1; k < s->watch.count; k++)
+		if (s->watch.room[k] < s->watch.room[worst])
+			worst = k;
+	return worst;
+}
+
+/* The way to the best attempt's end, and what it costs per unit of usage that is too much. */
+typedef struct attempt {
+	SW_VEC(search_change) moves;
+	double ratio;
+} attempt;
+
+static void keep_attempt(const search *s, double ratio, attempt *best)
+{
+	best->ratio = ratio;
+	best->moves.len = 0;
+	for (size_t k = 0; k < s->journal.len; k++) {
+		int32_t node = s->journal.data[k].node;
+		search_change move = {node, s->x[node]};
+		sw_vec_push(&best->moves, move);
+	}
+}
+
+static void attempt_mending(search *s, attempt *best)
+{
+	int64_t size = (int64_t)16 << sw_rng_below(&s->rng, 8), forbidden = s->forbidden;
+	double cost = cost_with_prices(s), gap = typical_gap(s);
+	wide over = s->over;
+	block_users(s, worst_moment(s), (int32_t)SW_MIN(size, (int64_t)s->c->n_nodes));
+	block_prepare(s, 16 * gap);
+	block_settle(s, 0, 1, gap / 256);
+	double ratio = (cost_with_prices(s) - cost) / SW_MAX(1, (double)(over - s->over));
+	if (s->over < over && s->forbidden <= forbidden && ratio < best->ratio)
+		keep_attempt(s, ratio, best);
+	search_undo(s, 0);
+	s->work += 4 * s->c->n_nodes;
+}
+
+static bool repair_by_mending(search *s, int64_t work_limit)
+{
+	attempt best = {.ratio = 0};
+	for (int round = 0; round < MOST_MENDINGS && !is_repaired(s) && s->over > 0; round++) {
+		best.ratio = INFINITY;
+		s->journal.len = 0;
+		for (int k = 0; k < ATTEMPTS && s->work < work_limit && !search_done(s); k++)
+			attempt_mending(s, &best);
+		if (best.ratio >= INFINITY)
+			break;
+		for (size_t k = 0; k < best.moves.len; k++)
+			search_move(s, best.moves.data[k].node, best.moves.data[k].before);
+	}
+	sw_vec_clear(&best.moves);
+	return is_repaired(s);
+}
+
+/* ---- by prices --------------------------------------------------------------------------------------- */
 
 /* About what a unit of usage at one moment may be worth: all cost that is to be lost over all usage. */
 static double unit_price(const search *s)
@@ -18,16 +125,17 @@ static double unit_price(const search *s)
 	double usage = 1;
 	for (int32_t k = 0; k < c->span_first[c->n_nodes]; k++)
 		usage += (double)(c->spans[k].end - c->spans[k].begin) * (double)c->spans[k].usage[0];
-	for (int32_t t = 0; t < c->moments; t++)
-		usage += (double)s->used[t];
 	return ((double)c->magnitude + 1) / usage / 1024;
 }
 
 static void raise_prices(search *s, double unit, double growth)
 {
-	for (int32_t t = 0; t < s->c->moments; t++)
-		if (s->used[t] > s->c->capacity[t])
-			s->price[t] = SW_MAX(s->price[t] * growth, unit);
+	for (int32_t k = 0; k < s->watch.count; k++)
+		if (s->watch.room[k] < 0) {
+			double *extra = &s->extra[s->watch.moment[k]];
+			*extra = SW_MAX(*extra * growth, unit);
+		}
+	search_sum_extra(s);
 }
 
 static bool repair_by_prices(search *s, int64_t work_limit)
@@ -36,36 +144,26 @@ static bool repair_by_prices(search *s, int64_t work_limit)
 	int64_t possible = (work_limit - s->work) / (s->c->entries + s->c->n_strategies + 1);
 	int rounds = (int)SW_MAX(SW_MIN(possible, MOST_ROUNDS), LEAST_ROUNDS);
 	double growth = exp2(GROWTH_BITS / rounds);
-	for (int round = 0; round < rounds && s->work < work_limit && !search_done(s); round++) {
-		if (search_valid(s))
-			return true;
+	for (int round = 0; round < rounds && s->work < work_limit && !search_done(s) && !is_repaired(s); round++) {
 		raise_prices(s, unit, growth);
-		forest_choose(s, -1, 0, -1);
+		forest_choose(s, -1, 0);
 		forest_optimise(s, 1);
 	}
-	return search_valid(s);
+	bool repaired = is_repaired(s);
+	search_clear_extra(s);
+	return repaired;
 }
 
 /* ---- greedily ------------------------------------------------------------------------------------- */
 
-static int32_t worst_moment(const search *s)
+/* What node v uses at a watched moment; NULL if that is the same whatever it chooses. */
+static const int64_t *usage_at(const search *s, int32_t v, int32_t moment)
 {
-	int32_t worst = 0;
-	for (int32_t t = 1; t < s->c->moments; t++)
-		if (s->used[t] - s->c->capacity[t] > s->used[worst] - s->c->capacity[worst])
-			worst = t;
-	return worst;
-}
-
-/* How much less node v uses at a moment with strategy i. */
-static int64_t relief(const search *s, int32_t v, int32_t i, int32_t moment)
-{
-	const core *c = s->c;
-	int64_t less = 0;
-	for (int32_t k = c->span_first[v]; k < c->span_first[v + 1]; k++)
-		if (c->spans[k].begin <= moment && moment < c->spans[k].end)
-			less += c->spans[k].usage[s->x[v]] - c->spans[k].usage[i];
-	return less;
+	const watching *w = &s->watch;
+	for (int32_t k = w->first[v]; k < w->first[v + 1]; k++)
+		if (w->spans[k].begin <= moment && moment < w->spans[k].end)
+			return w->spans[k].usage;
+	return NULL;
 }
 
 static bool lower_worst(search *s)
@@ -74,11 +172,9 @@ static bool lower_worst(search *s)
 	int32_t moment = worst_moment(s), best = -1, strategy = 0;
 	double best_ratio = 0;
 	for (int32_t v = 0; v < c->n_nodes; v++) {
-		if (c->span_first[v] == c->span_first[v + 1])
-			continue;
-		const int64_t *field = s->field + c->first[v];
-		for (int32_t i = 0; i < core_strategies(c, v); i++) {
-			int64_t less = relief(s, v, i, moment);
+		const int64_t *usage = usage_at(s, v, moment), *field = s->field + c->first[v];
+		for (int32_t i = 0; usage && i < core_strategies(c, v); i++) {
+			int64_t less = usage[s->x[v]] - usage[i];
 			if (less <= 0)
 				continue;
 			double ratio = (double)(field[i] - field[s->x[v]]) / (double)less;
@@ -97,26 +193,50 @@ static bool lower_worst(search *s)
 
 static bool repair_greedily(search *s, int64_t work_limit)
 {
-	while (s->over > 0 && s->work < work_limit && !search_done(s))
+	while (!search_verify(s) && s->work < work_limit && !search_done(s))
 		if (!lower_worst(s))
 			break;
 	search_descend(s);
 	for (int round = 0; round < 8 && s->forbidden && s->work < work_limit && !search_done(s); round++) {
-		forest_choose(s, -1, 0, -1);
+		forest_choose(s, -1, 0);
 		forest_optimise(s, 1);
 	}
-	return search_valid(s);
+	return is_repaired(s);
+}
+
+/* ---- all together ------------------------------------------------------------------------------------ */
+
+bool search_restart(search *s, int64_t work)
+{
+	int64_t begin = s->work;
+	relax(s, begin + work / 4);
+	bool repaired = is_repaired(s) || repair_by_mending(s, begin + work / 2) ||
+	                repair_by_prices(s, begin + work - work / 4) || repair_greedily(s, begin + work);
+	s->journal.len = 0;
+	return repaired;
+}
+
+static bool is_far(const search *s)
+{
+	return s->target > INT64_MIN && (double)s->cost - (double)s->target > FAR * fabs((double)s->target);
 }
 
 bool search_repair(search *s, int64_t work)
 {
-	size_t bytes = (size_t)(s->c->moments + 1) * sizeof *s->price;
-	double *price = sw_alloc(bytes);
-	int64_t limit = s->work + work;
-	memcpy(price, s->price, bytes);
-	bool valid = search_valid(s) || repair_by_prices(s, limit - work / 3) || repair_greedily(s, limit);
-	memcpy(s->price, price, bytes);
-	free(price);
-	s->journal.len = 0;
-	return valid;
+	size_t bytes = (size_t)s->c->n_nodes * sizeof *s->x;
+	bool valid = is_repaired(s);
+	int64_t cost = s->cost;
+	if (valid && !is_far(s))
+		return true;
+	int32_t *start = sw_alloc(bytes + 1);
+	memcpy(start, s->x, bytes);
+	bool repaired = search_restart(s, work);
+	if (valid && (!repaired || s->cost > cost)) {
+		for (int32_t v = 0; v < s->c->n_nodes; v++)
+			search_move(s, v, start[v]);
+		s->journal.len = 0;
+		repaired = is_repaired(s);
+	}
+	free(start);
+	return repaired;
 }

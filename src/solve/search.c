@@ -10,11 +10,6 @@ static int64_t choose_penalty(const core *c)
 	return SW_MIN(c->magnitude + 1, SW_MAX(most, 1));
 }
 
-static int64_t penalised(const search *s, int64_t cost)
-{
-	return cost == SW_FORBIDDEN ? s->penalty : cost;
-}
-
 static void count_start(search *s)
 {
 	const core *c = s->c;
@@ -24,49 +19,58 @@ static void count_start(search *s)
 		table_view view = core_view(c, edge, 0);
 		int32_t xa = s->x[edge->a], xb = s->x[edge->b];
 		for (int32_t i = 0; i < view.mine; i++)
-			s->field[c->first[edge->a] + i] += penalised(s, view_at(&view, i, xb));
+			s->field[c->first[edge->a] + i] += search_penalised(s, view_at(&view, i, xb));
 		for (int32_t j = 0; j < view.others; j++)
-			s->field[c->first[edge->b] + j] += penalised(s, view_at(&view, xa, j));
-		s->cost += penalised(s, view_at(&view, xa, xb));
+			s->field[c->first[edge->b] + j] += search_penalised(s, view_at(&view, xa, j));
+		s->cost += search_penalised(s, view_at(&view, xa, xb));
 		s->forbidden += view_at(&view, xa, xb) == SW_FORBIDDEN;
 	}
-	for (int32_t v = 0; v < c->n_nodes; v++) {
+	for (int32_t v = 0; v < c->n_nodes; v++)
 		s->cost += c->cost[c->first[v] + s->x[v]];
-		for (int32_t k = c->span_first[v]; k < c->span_first[v + 1]; k++)
-			for (int32_t t = c->spans[k].begin; t < c->spans[k].end; t++)
-				s->used[t] += c->spans[k].usage[s->x[v]];
-	}
+}
+
+static void price_strategies(search *s, const double *price)
+{
+	const core *c = s->c;
+	double *before = sw_alloc((size_t)(c->moments + 1) * sizeof *before);
 	for (int32_t t = 0; t < c->moments; t++)
-		s->over += SW_MAX(0, s->used[t] - c->capacity[t]);
+		before[t + 1] = before[t] + price[t];
+	for (int32_t v = 0; v < c->n_nodes; v++)
+		for (int32_t k = c->span_first[v]; k < c->span_first[v + 1]; k++) {
+			double worth = before[c->spans[k].end] - before[c->spans[k].begin];
+			for (int32_t i = 0; worth > 0 && i < core_strategies(c, v); i++)
+				s->priced[c->first[v] + i] += worth * (double)c->spans[k].usage[i];
+		}
+	free(before);
 }
 
 void search_init(search *s, const core *c, const int32_t *start, const double *price, uint64_t seed)
 {
 	*s = (search){.c = c, .rng = {seed, 0}, .work_limit = INT64_MAX, .target = INT64_MIN};
-	s->price = sw_alloc((size_t)(c->moments + 1) * sizeof *s->price);
-	if (price)
-		memcpy(s->price, price, (size_t)c->moments * sizeof *s->price);
 	s->x = sw_alloc((size_t)(c->n_nodes + 1) * sizeof *s->x);
 	memcpy(s->x, start, (size_t)c->n_nodes * sizeof *s->x);
 	s->field = sw_alloc((size_t)(c->n_strategies + 1) * sizeof *s->field);
-	s->used = sw_alloc((size_t)(c->moments + 1) * sizeof *s->used);
-	s->rank = sw_alloc((size_t)(c->n_nodes + 1) * sizeof *s->rank);
-	memset(s->rank, 0xff, (size_t)c->n_nodes * sizeof *s->rank);
+	s->priced = sw_alloc((size_t)(c->n_strategies + 1) * sizeof *s->priced);
+	s->extra = sw_alloc((size_t)(c->moments + 1) * sizeof *s->extra);
 	s->penalty = choose_penalty(c);
 	s->forest = forest_new(c);
+	s->block = block_new(c);
 	count_start(s);
+	if (price)
+		price_strategies(s, price);
+	search_verify(s);
 }
 
 void search_clear(search *s)
 {
 	free(s->x);
 	free(s->field);
-	free(s->used);
-	free(s->price);
-	free(s->rank);
-	sw_vec_clear(&s->block);
+	free(s->priced);
+	free(s->extra);
 	sw_vec_clear(&s->journal);
+	search_watch_clear(s);
 	forest_free(s->forest);
+	block_free(s->block);
 }
 
 bool search_done(const search *s)
@@ -78,14 +82,13 @@ bool search_done(const search *s)
 
 /* ---- moves -------------------------------------------------------------------------------------------- */
 
-static void change_usage(search *s, const graph_span *span, int64_t more)
+static void change_room(search *s, const watch_span *span, int64_t more)
 {
-	const int64_t *capacity = s->c->capacity;
-	int64_t over = 0;
-	for (int32_t t = span->begin; t < span->end; t++) {
-		int64_t before = s->used[t] - capacity[t], after = before + more;
-		s->used[t] += more;
-		over += SW_MAX(after, 0) - SW_MAX(before, 0);
+	int64_t *room = s->watch.room, over = 0;
+	for (int32_t k = span->begin; k < span->end; k++) {
+		int64_t before = room[k], after = before - more;
+		room[k] = after;
+		over += SW_MIN(before, 0) - SW_MIN(after, 0);
 	}
 	s->over += over;
 	s->work += span->end - span->begin;
@@ -101,7 +104,8 @@ static void change_fields(search *s, int32_t node, int32_t before, int32_t after
 		table_view view = core_view(c, e, side);
 		int64_t *field = s->field + c->first[other];
 		for (int32_t j = 0; j < view.others; j++)
-			field[j] += penalised(s, view_at(&view, after, j)) - penalised(s, view_at(&view, before, j));
+			field[j] += search_penalised(s, view_at(&view, after, j)) -
+			            search_penalised(s, view_at(&view, before, j));
 		s->forbidden += (view_at(&view, after, s->x[other]) == SW_FORBIDDEN) -
 		                (view_at(&view, before, s->x[other]) == SW_FORBIDDEN);
 		s->work += view.others;
@@ -116,11 +120,12 @@ static void move_silently(search *s, int32_t node, int32_t strategy)
 	s->cost += field[strategy] - field[before];
 	change_fields(s, node, before, strategy);
 	s->x[node] = strategy;
-	for (int32_t k = c->span_first[node]; k < c->span_first[node + 1]; k++) {
-		const graph_span *span = &c->spans[k];
+	s->verified &= c->span_first[node] == c->span_first[node + 1];
+	for (int32_t k = s->watch.first[node]; k < s->watch.first[node + 1]; k++) {
+		const watch_span *span = &s->watch.spans[k];
 		int64_t more = span->usage[strategy] - span->usage[before];
 		if (more)
-			change_usage(s, span, more);
+			change_room(s, span, more);
 	}
 }
 
@@ -143,22 +148,27 @@ void search_undo(search *s, size_t journal_length)
 
 bool search_fits(const search *s, int32_t node, int32_t strategy)
 {
-	const core *c = s->c;
+	const watching *w = &s->watch;
 	int32_t before = s->x[node];
-	int64_t more = 0;
-	for (int32_t k = c->span_first[node]; k < c->span_first[node + 1]; k++)
-		more += SW_MAX(0, c->spans[k].usage[strategy] - c->spans[k].usage[before]);
-	if (!more)
-		return true;
-	for (int32_t k = c->span_first[node]; k < c->span_first[node + 1]; k++) {
-		const graph_span *span = &c->spans[k];
-		if (span->usage[strategy] <= span->usage[before])
-			continue;
-		for (int32_t t = span->begin; t < span->end; t++)
-			if (s->used[t] + more > c->capacity[t])
+	for (int32_t k = w->first[node]; k < w->first[node + 1]; k++) {
+		const watch_span *span = &w->spans[k];
+		int64_t more = span->usage[strategy] - span->usage[before];
+		for (int32_t t = span->begin; more > 0 && t < span->end; t++)
+			if (w->room[t] < more)
 				return false;
 	}
 	return true;
+}
+
+int64_t search_price(const search *s, int32_t node, int32_t strategy, double scale)
+{
+	const watching *w = &s->watch;
+	double price = scale * s->priced[s->c->first[node] + strategy];
+	for (int32_t k = w->first[node]; k < w->first[node + 1]; k++) {
+		double extra = w->extra_before[w->spans[k].end] - w->extra_before[w->spans[k].begin];
+		price += extra * (double)w->spans[k].usage[strategy];
+	}
+	return (int64_t)SW_MIN(price, 0x1p60 / (s->c->n_nodes + 1)); /* no sum overflows */
 }
 
 /* ---- descent --------------------------------------------------------------------------------------------- */
