@@ -132,6 +132,7 @@ static void list_members(passing *b)
 	for (int32_t v = 0; v < c->n_nodes; v++)
 		next[v + 1] += next[v];
 	b->memberships = SW_NEW_N(&b->arena, membership, members + 1);
+	b->n_choices = choices;
 	b->best_given = SW_NEW_N(&b->arena, double, choices + 1);
 	for (int s = 0; s < b->n_knapsacks; s++)
 		for (int32_t k = 0; k < b->knapsacks[s].members; k++)
@@ -430,7 +431,7 @@ void bound_sweep(passing *b)
 	forward_sweep(b);
 	backward_sweep(b);
 	b->work += bound_sweep_work(b);
-	if (b->estimate <= b->best || b->barred)
+	if (b->estimate <= b->best)
 		return;
 	b->best = b->estimate;
 	memcpy(b->best_message, b->message, (size_t)b->c->n_messages * sizeof(double));
@@ -444,20 +445,6 @@ void bound_return(passing *b)
 	memcpy(b->price, b->best_price, (size_t)b->c->moments * sizeof(double));
 	copy_given(b, true);
 	b->priced_stale = true;
-}
-
-double bound_probe(passing *b, const bool *barred, int sweeps)
-{
-	double estimate = -INFINITY;
-	bound_return(b);
-	b->barred = barred;
-	for (int k = 0; k < sweeps; k++) {
-		bound_sweep(b);
-		estimate = SW_MAX(estimate, b->estimate);
-	}
-	b->barred = NULL;
-	bound_return(b);
-	return estimate;
 }
 
 void bound_reduced_costs(passing *b, double *reduced)

@@ -33,6 +33,7 @@ typedef struct passing {
 	int32_t *member_first; /* per node: its memberships; NULL: there are no knapsacks */
 	membership *memberships;
 	double *best_given; /* of all knapsacks, one after the other */
+	int64_t n_choices; /* its length */
 	int64_t knapsack_work;
 	double *message;    /* c->n_messages */
 	double *price;      /* per moment, >= 0 */
@@ -76,8 +77,9 @@ void bound_return(passing *b);
  * is settled or reaches `target`, or it is halted. `upper` is a cost that is reachable, or infinite. All
  * without the core's constant. */
 void bound_run(passing *b, double upper, double target, int64_t work, const halt *h);
-/* What the bound becomes, about, after a few sweeps from the best messages with some strategies barred. */
-double bound_probe(passing *b, const bool *barred, int sweeps);
+/* What the bound becomes, about, after a few sweeps from the best messages with some strategies barred;
+ * prices aim `level` above it. Leaves everything as after bound_return. */
+double bound_probe(passing *b, const bool *barred, double upper, double level, int sweeps);
 /* What each strategy costs above its node's cheapest by the best messages; c->n_strategies long. */
 void bound_reduced_costs(passing *b, double *reduced);
 

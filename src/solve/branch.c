@@ -20,7 +20,9 @@
 #define LEAST_SEARCH 20000
 /* Branching: so many candidates, and sweeps to probe each half of them. */
 #define CANDIDATES 6
-#define PROBE_SWEEPS 6
+#define PROBE_SWEEPS 10
+/* Sweeps that tell which strategies the relaxation mixes. */
+#define SHARE_SWEEPS 20
 /* Work of elimination, per table entry, that is worth its exactness. */
 #define EXACT_WORK 2000
 
@@ -231,11 +233,10 @@ static void choose_branch(leaf *l, const core *c, passing *b)
 		for (int side = 0; side < 2; side++) {
 			for (int32_t i = 0; i < n; i++)
 				barred[c->first[v] + i] = first[c->first[v] + i] == (side == 1);
-			half[side] = bound_probe(b, barred, PROBE_SWEEPS);
+			half[side] = bound_probe(b, barred, upper, LEVEL * (upper - now), PROBE_SWEEPS);
 		}
 		memset(barred + c->first[v], 0, (size_t)n);
-		l->work += 4 * PROBE_SWEEPS * c->entries;
-		double gain = worth_branching(half[0], half[1], now, upper);
+			double gain = worth_branching(half[0], half[1], now, upper);
 		if (gain > best_worth) {
 			best_worth = gain;
 			l->branch_node = c->graph_node[v];
@@ -311,14 +312,15 @@ static bool reduce_leaf_graph(leaf *l)
 	return !l->closed;
 }
 
-static void branch_leaf(leaf *l)
+static void branch_leaf(leaf *l, const halt *h)
 {
 	core c;
 	passing b;
 	core_init(&c, &l->made->g);
 	bound_init(&b, &c, &l->made->g);
 	bound_add_knapsacks(&b, &l->made->g);
-	bound_sweep(&b);
+	b.level = LEVEL * (double)(l->upper - l->bound);
+	bound_run(&b, (double)(l->upper - c.constant), INFINITY, SHARE_SWEEPS * bound_sweep_work(&b), h);
 	choose_branch(l, &c, &b);
 	bound_clear(&b);
 	core_clear(&c);
@@ -334,7 +336,7 @@ static void work_on(void *context, int64_t k)
 	for (int round = 0; round < FIXINGS && lost > FIXED_MUCH && reduce_leaf_graph(l); round++)
 		lost = tighten_leaf(l, round == 0, &h);
 	if (!l->closed && reduce_leaf_graph(l))
-		branch_leaf(l);
+		branch_leaf(l, &h);
 }
 
 /* ---- the tree ---------------------------------------------------------------------------------------------- */

@@ -170,3 +170,33 @@ void bound_run(passing *b, double upper, double target, int64_t work, const halt
 			leap_at_times(b);
 	}
 }
+
+double bound_probe(passing *b, const bool *barred, double upper, double level, int sweeps)
+{
+	const core *c = b->c;
+	passing saved = *b;
+	size_t messages = (size_t)c->n_messages * sizeof(double), prices = (size_t)c->moments * sizeof(double);
+	b->best_message = sw_alloc(messages + sizeof(double));
+	b->best_price = sw_alloc(prices + sizeof(double));
+	b->best_given = sw_alloc((size_t)(b->n_choices + 1) * sizeof(double));
+	b->barred = barred;
+	b->priced_stale = true;
+	b->best = b->mark = -INFINITY;
+	b->idle = 0;
+	b->level = level;
+	b->drifting = false;
+	for (int k = 0; k < sweeps && b->best < upper; k++) {
+		bound_sweep(b);
+		if (!fell_back(b, upper) && c->moments)
+			reprice(b);
+	}
+	double found = b->best;
+	free(b->best_message);
+	free(b->best_price);
+	free(b->best_given);
+	saved.work = b->work;
+	saved.priced_stale = true;
+	*b = saved;
+	bound_return(b);
+	return found;
+}
