@@ -17,7 +17,6 @@ block *block_new(const core *c)
 	b->n_core = c->n_nodes;
 	b->rank = sw_alloc(n * sizeof(int32_t));
 	memset(b->rank, 0xff, n * sizeof(int32_t));
-	b->held = sw_alloc(n);
 	b->dread = sw_alloc(n * sizeof(double));
 	b->neighbours = sw_alloc(n * sizeof(int_list));
 	b->position = sw_alloc(n * sizeof(int32_t));
@@ -37,7 +36,6 @@ void block_free(block *b)
 	free(b->rank);
 	free(b->ranked);
 	free(b->dread);
-	free(b->held);
 	free(b->neighbours);
 	free(b->position);
 	free(b->order);
@@ -79,7 +77,8 @@ static void spread(search *s, int32_t size)
 		int32_t v = b->nodes.data[at], degree = c->edge_first[v + 1] - c->edge_first[v];
 		if (degree > LARGEST_DEGREE && at)
 			continue;
-		for (int32_t k = c->edge_first[v]; k < c->edge_first[v + 1] && b->nodes.len < (size_t)size; k++) {
+		for (int32_t k = c->edge_first[v]; k < c->edge_first[v + 1] && b->nodes.len < (size_t)size;
+		     k++) {
 			const core_edge *e = &c->edges[c->edge_list[k]];
 			int32_t u = e->a == v ? e->b : e->a;
 			if (b->rank[u] < 0)
@@ -151,7 +150,8 @@ static void rank_strategies(search *s)
 			int32_t *row = ranked + c->first[v], at = i;
 			for (; at; at--) {
 				int32_t mine = c->first[v] + i, other = c->first[v] + row[at - 1];
-				if (s->reduced ? s->reduced[other] <= s->reduced[mine] : s->field[other] <= s->field[mine])
+				if (s->reduced ? s->reduced[other] <= s->reduced[mine]
+				               : s->field[other] <= s->field[mine])
 					break;
 				row[at] = row[at - 1];
 			}
@@ -201,10 +201,12 @@ static void offer_repriced(search *s, int32_t v, int32_t most)
 	const core *c = s->c;
 	block *b = s->block;
 	int32_t n = core_strategies(c, v);
-	const double *reduced = s->reduced ? s->reduced + c->first[v] : NULL;
 	sw_vec_reserve(&b->keys, (size_t)n);
-	for (int32_t i = 0; i < n; i++)
-		b->keys.data[i] = (reduced ? reduced[i] : (double)s->field[c->first[v] + i]) + (double)search_price(s, v, i, 0);
+	for (int32_t i = 0; i < n; i++) {
+		int32_t at = c->first[v] + i;
+		b->keys.data[i] = s->reduced ? s->reduced[at] : (double)s->field[at];
+		b->keys.data[i] += (double)search_price(s, v, i, 0);
+	}
 	for (int32_t taken = 1; taken < SW_MIN(most, n); taken++) {
 		int32_t best = -1;
 		for (int32_t i = 0; i < n; i++)
@@ -225,9 +227,9 @@ void block_offer(search *s, int32_t most, double slack)
 	for (size_t n = 0; n < b->nodes.len; n++) {
 		int32_t v = b->nodes.data[n];
 		sw_vec_push(&b->offered, s->x[v]);
-		if (!b->held[v] && pays_extra(s, v))
+		if (pays_extra(s, v))
 			offer_repriced(s, v, most);
-		else if (!b->held[v])
+		else
 			offer_ranked(s, v, most, slack);
 		sw_vec_push(&b->first, (int32_t)b->offered.len);
 	}
@@ -281,7 +283,8 @@ static void raise_extra(search *s, double worth)
 		count += w->room[k] < 0;
 	for (int32_t k = 0; k < w->count; k++)
 		if (w->room[k] < 0)
-			s->extra[w->moment[k]] += worth / count / ((double)s->c->capacity[w->moment[k]] + 1);
+			s->extra[w->moment[k]] +=
+				worth / count / ((double)s->c->capacity[w->moment[k]] + 1);
 	search_sum_extra(s);
 }
 

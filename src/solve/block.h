@@ -32,31 +32,30 @@ typedef struct block_factor {
 } block_factor;
 
 struct block {
-	int32_t n_core;          /* nodes of the core */
-	int_list nodes;          /* their numbers in the core */
-	int32_t *rank;           /* per node of the core: its number, or -1 */
-	int32_t *ranked;         /* per strategy of the core: each node's, least reduced cost first; or NULL */
-	bool *held;              /* per node of the core: may only keep its strategy */
+	int32_t n_core;  /* nodes of the core */
+	int_list nodes;  /* their numbers in the core */
+	int32_t *rank;   /* per node of the core: its number, or -1 */
+	int32_t *ranked; /* per strategy of the core: each node's, least reduced cost first; or NULL */
 	int_list first, offered; /* per node: the strategies it may choose, offered[first[v]] .. */
 	SW_VEC(double) keys;     /* of one node's strategies, to choose from */
 	/* the order */
-	int_list *neighbours;    /* per node; from its elimination on those eliminated later, in the order */
-	int32_t *position;       /* in it, or BLOCK_HELD */
+	int_list *neighbours; /* per node; from its elimination on those eliminated later, in the order */
+	int32_t *position;    /* in it, or BLOCK_HELD */
 	int32_t *order, eliminated;
-	double *dread;           /* per node: the larger, the sooner it is held */
+	double *dread;              /* per node: the larger, the sooner it is held */
 	SW_VEC(block_waiting) heap; /* with stale entries */
 	int32_t *mark, stamp;
 	/* the tables */
 	SW_VEC(block_factor) factors;
-	size_t n_pairs;          /* the first factors are edges: */
-	int32_t *bucket;         /* per node: the factors summed at its elimination */
-	int_list ends;           /* of the edges */
-	SW_VEC(int64_t) pool;    /* all tables */
-	int64_t *own;            /* per strategy offered: its cost without the edges in the region */
-	int64_t *value;          /* that with the price of its usage */
-	int64_t *made;           /* where the tables begin that eliminations make */
-	int64_t *sum;            /* room for one of them */
-	int32_t *chosen;         /* per node: which of those offered */
+	size_t n_pairs;       /* the first factors are edges: */
+	int32_t *bucket;      /* per node: the factors summed at its elimination */
+	int_list ends;        /* of the edges */
+	SW_VEC(int64_t) pool; /* all tables */
+	int64_t *own;         /* per strategy offered: its cost without the edges in the region */
+	int64_t *value;       /* that with the price of its usage */
+	int64_t *made;        /* where the tables begin that eliminations make */
+	int64_t *sum;         /* room for one of them */
+	int32_t *chosen;      /* per node: which of those offered */
 };
 
 static inline int32_t block_choices(const block *b, int32_t node)

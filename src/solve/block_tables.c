@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) &&   \
 	!defined(__SANITIZE_THREAD__)
 #define FAST __attribute__((target_clones("avx2", "default"), optimize("O3")))
 #else
@@ -67,7 +67,8 @@ static void pack_pair(search *s, const int32_t *ends, int64_t *out)
 	int32_t v = ends[0], u = ends[1], in_core = b->nodes.data[v];
 	const core_edge *e = &c->edges[ends[2]];
 	table_view view = core_view(c, e, e->b == in_core);
-	const int32_t *mine = b->offered.data + b->first.data[v], *theirs = b->offered.data + b->first.data[u];
+	const int32_t *mine = b->offered.data + b->first.data[v],
+		      *theirs = b->offered.data + b->first.data[u];
 	int32_t rows = block_choices(b, v), columns = block_choices(b, u);
 	int64_t *own_v = b->own + b->first.data[v], *own_u = b->own + b->first.data[u];
 	for (int32_t i = 0; i < rows; i++)
@@ -232,7 +233,8 @@ static void price_choices(search *s, double scale)
 		int32_t v = b->order[n], in_core = b->nodes.data[v];
 		bool uses = s->c->span_first[in_core] < s->c->span_first[in_core + 1];
 		for (int32_t k = b->first.data[v]; k < b->first.data[v + 1]; k++)
-			b->value[k] = b->own[k] + (uses ? search_price(s, in_core, b->offered.data[k], scale) : 0);
+			b->value[k] = b->own[k] +
+			              (uses ? search_price(s, in_core, b->offered.data[k], scale) : 0);
 	}
 }
 

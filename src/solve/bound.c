@@ -431,7 +431,7 @@ void bound_sweep(passing *b)
 	forward_sweep(b);
 	backward_sweep(b);
 	b->work += bound_sweep_work(b);
-	if (b->estimate <= b->best)
+	if (!(b->estimate > b->best))
 		return;
 	b->best = b->estimate;
 	memcpy(b->best_message, b->message, (size_t)b->c->n_messages * sizeof(double));

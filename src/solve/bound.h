@@ -33,7 +33,7 @@ typedef struct passing {
 	int32_t *member_first; /* per node: its memberships; NULL: there are no knapsacks */
 	membership *memberships;
 	double *best_given; /* of all knapsacks, one after the other */
-	int64_t n_choices; /* its length */
+	int64_t n_choices;  /* its length */
 	int64_t knapsack_work;
 	double *message;    /* c->n_messages */
 	double *price;      /* per moment, >= 0 */

@@ -236,7 +236,7 @@ static void choose_branch(leaf *l, const core *c, passing *b)
 			half[side] = bound_probe(b, barred, upper, LEVEL * (upper - now), PROBE_SWEEPS);
 		}
 		memset(barred + c->first[v], 0, (size_t)n);
-			double gain = worth_branching(half[0], half[1], now, upper);
+		double gain = worth_branching(half[0], half[1], now, upper);
 		if (gain > best_worth) {
 			best_worth = gain;
 			l->branch_node = c->graph_node[v];

@@ -19,7 +19,7 @@ typedef struct factor {
 	int32_t *nodes;  /* in the factor's arena */
 	int64_t *stride; /* of each */
 	const int64_t *cost;
-	int64_t *owned;  /* to be freed with the bucket, or NULL */
+	int64_t *owned; /* to be freed with the bucket, or NULL */
 } factor;
 
 typedef SW_VEC(factor) factor_list;
@@ -123,7 +123,8 @@ static bool choose_order(elimination *el, int64_t work)
 	for (int32_t n = 0; n < el->c->n_nodes;) {
 		waiting next = pop(el);
 		int32_t v = next.node;
-		if (el->position[v] >= 0 || next.weight < weight_of(el, v) || next.weight > weight_of(el, v))
+		if (el->position[v] >= 0 || next.weight < weight_of(el, v) ||
+		    next.weight > weight_of(el, v))
 			continue;
 		total += 2 * next.weight;
 		choices += next.weight / core_strategies(el->c, v);
@@ -190,12 +191,12 @@ static int64_t stride_of(const factor *f, int32_t node)
 
 /* All assignments of a scope in turn, with each factor's place in its table. */
 typedef struct odometer {
-	int32_t digits;      /* the first turns fastest */
+	int32_t digits; /* the first turns fastest */
 	int32_t *digit, *base;
 	size_t factors;
-	int64_t *place;      /* per factor */
-	int64_t *step;       /* per digit and factor */
-	int64_t *own;        /* per factor: the step of the node eliminated */
+	int64_t *place; /* per factor */
+	int64_t *step;  /* per digit and factor */
+	int64_t *own;   /* per factor: the step of the node eliminated */
 } odometer;
 
 static void odometer_init(odometer *o, const elimination *el, int32_t node)

@@ -14,7 +14,7 @@ struct forest {
 	int32_t *mark;   /* stamp: visited; stamp + 1: member */
 	int32_t *chosen;
 	int32_t *candidates;
-	int64_t *value;  /* per strategy of the core */
+	int64_t *value; /* per strategy of the core */
 	int32_t count, stamp;
 };
 

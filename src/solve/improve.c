@@ -12,7 +12,7 @@
 static const double first_scales[] = {1, 0, 0.5, 1, 2};
 static const double later_scales[] = {2, 5, 25};
 
-/* Work of one cycle, in table entries of the core. A cycle without gain ends in a kick. */
+/* Work of one cycle, in table entries of the core. After one without gain comes one after a kick. */
 #define CYCLE 40
 /* Largest table when two assignments are joined: their nodes have two strategies at most. */
 #define JOIN_TABLE 0x1p16
@@ -36,20 +36,19 @@ static double gap_of(const search *s)
 	return SW_MAX((double)s->cost - (double)s->target, 1);
 }
 
-static bool keeps(search *s, int64_t cost_before, size_t mark)
+/* Stays where the move since `mark` led if that is valid and no dearer. */
+static void judge(search *s, int64_t cost_before, size_t mark)
 {
-	if (search_valid(s) && s->cost <= cost_before && search_verify(s)) {
+	if (search_valid(s) && s->cost <= cost_before && search_verify(s))
 		s->journal.len = 0;
-		return s->cost < cost_before;
-	}
-	search_undo(s, mark);
-	return false;
+	else
+		search_undo(s, mark);
 }
 
 /* ---- moves ----------------------------------------------------------------------------------------------- */
 
 /* A forest at rising prices until the result is within the capacity. */
-static bool try_forest(search *s)
+static void try_forest(search *s)
 {
 	int64_t cost = s->cost;
 	size_t mark = s->journal.len;
@@ -61,69 +60,37 @@ static bool try_forest(search *s)
 	}
 	if (s->over == 0)
 		forest_descend(s);
-	return keeps(s, cost, mark);
+	judge(s, cost, mark);
 }
 
-static void choose_block(search *s, int32_t size)
+/* A block; what it exceeds is made dearer until it fits, beginning with a share of what was gained. */
+static void try_block(search *s)
 {
-	int32_t seed = random_node(s);
+	int64_t cost = s->cost;
+	size_t mark = s->journal.len;
+	int32_t seed = random_node(s), size = random_size(s, 5, 10);
+	double scale = first_scales[sw_rng_below(&s->rng, SW_COUNT(first_scales))];
 	if (sw_rng_below(&s->rng, 2))
 		block_around(s, seed, size);
 	else
 		block_range(s, seed, size);
 	block_prepare(s, gap_of(s));
-}
-
-/* Makes what is exceeded dearer until nothing is, beginning with a share of what was gained. */
-static void settle(search *s, size_t mark, double scale, int64_t gained)
-{
+	block_optimise(s, scale);
 	if (s->over > 0)
-		block_settle(s, mark, scale, SW_MAX(1, (double)gained / 4));
+		block_settle(s, mark, scale, SW_MAX(1, (double)(cost - s->cost) / 4));
 	if (s->over == 0)
 		block_descend(s);
+	judge(s, cost, mark);
 }
 
-static bool try_block(search *s)
-{
-	int64_t cost = s->cost;
-	size_t mark = s->journal.len;
-	double scale = first_scales[sw_rng_below(&s->rng, SW_COUNT(first_scales))];
-	choose_block(s, random_size(s, 5, 10));
-	block_optimise(s, scale);
-	settle(s, mark, scale, cost - s->cost);
-	return keeps(s, cost, mark);
-}
-
-static void hold_changed(search *s, size_t begin, size_t end, bool held)
-{
-	for (size_t k = begin; k < end; k++)
-		s->block->held[s->journal.data[k].node] = held;
-}
-
-/* A small region takes what it likes, whatever the capacity; held so, larger ones make room for it. */
-static bool try_exchange(search *s)
-{
-	int64_t cost = s->cost;
-	size_t mark = s->journal.len;
-	choose_block(s, random_size(s, 2, 5));
-	block_optimise(s, 0);
-	size_t pushed = s->journal.len;
-	if (s->over > 0 && s->cost < cost) {
-		hold_changed(s, mark, pushed, true);
-		choose_block(s, random_size(s, 8, 8));
-		settle(s, pushed, 1, cost - s->cost);
-		hold_changed(s, mark, pushed, false);
-	}
-	return keeps(s, cost, mark);
-}
-
-static bool (*const moves[])(search *s) = {try_forest, try_block, try_block, try_exchange, try_exchange};
+static void (*const moves[])(search *s) = {try_forest, try_forest, try_block};
 
 /* ---- cycles ---------------------------------------------------------------------------------------------- */
 
 /* The cheapest mixture of two assignments, as far as elimination finds it. True if it is valid. */
 static bool join(search *s, const int32_t *other)
 {
+	s->journal.len = 0;
 	block_range(s, 0, s->c->n_nodes);
 	block_offer_other(s, other);
 	block_plan(s, JOIN_TABLE);
@@ -144,8 +111,7 @@ static void go_to(search *s, const int32_t *x)
 static void kick(search *s, int64_t work)
 {
 	block *b = s->block;
-	int32_t size = SW_MAX(1, s->c->n_nodes >> sw_rng_below(&s->rng, 6));
-	block_around(s, random_node(s), size);
+	block_around(s, random_node(s), s->c->n_nodes >> sw_rng_below(&s->rng, 6));
 	block_prepare(s, gap_of(s));
 	for (size_t n = 0; n < b->nodes.len; n++) {
 		int64_t k = sw_rng_below(&s->rng, block_choices(b, (int32_t)n));
@@ -193,19 +159,24 @@ static void join_others(search *s, record *best)
 		}
 }
 
+/* One cycle; false if it gained nothing. */
+static bool run_cycle(search *s, int64_t limit, record *best)
+{
+	run_moves(s, limit);
+	return take_record(s, best);
+}
+
 static void run_cycles(search *s, int64_t limit, record *best)
 {
 	int64_t cycle = CYCLE * (s->c->entries + s->c->n_strategies);
 	while (s->work < limit && !search_done(s)) {
-		run_moves(s, SW_MIN(limit, s->work + cycle));
-		if (take_record(s, best))
+		if (run_cycle(s, SW_MIN(limit, s->work + cycle), best) || s->work >= limit ||
+		    search_done(s))
 			continue;
-		join_record(s, best);
-		if (s->work >= limit || search_done(s))
-			break;
+		go_to(s, best->x);
 		kick(s, SW_MIN(limit - s->work, cycle));
-		if (!search_valid(s))
-			go_to(s, best->x);
+		if (!run_cycle(s, SW_MIN(limit, s->work + cycle), best))
+			join_record(s, best);
 	}
 }
 

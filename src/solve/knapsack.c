@@ -186,7 +186,9 @@ static void build(const core *c, knapsack *s, sw_arena *arena, int32_t moment, c
 		strategies = 0;
 	for (int32_t k = 0; k < count; k++)
 		strategies += core_strategies(c, members[k].node);
-	*s = (knapsack){.moment = moment, .units = (int32_t)(capacity / unit)};
+	*s = (knapsack){.moment = moment,
+	                .units = (int32_t)(capacity / unit),
+	                .never = 4 * (double)c->magnitude + 4};
 	s->node = SW_NEW_N(arena, int32_t, count);
 	s->first = SW_NEW_N(arena, int32_t, count + 1);
 	s->weight = SW_NEW_N(arena, int32_t, strategies);
@@ -280,10 +282,8 @@ void knapsack_pull(knapsack *s, int32_t k)
 	const double *before = before_of(s, k), *after = after_of(s, k);
 	for (int32_t a = s->first[k]; a < s->first[k + 1]; a++) {
 		int32_t room = s->units - s->weight[a];
-		if (room < 0) /* fits with nothing: whatever it has been given */
-			continue;
 		const double *rest = after + s->units - room;
-		double low = INFINITY;
+		double low = s->never;
 		for (int32_t u = 0; u <= room; u++) {
 			double sum = before[u] + rest[u];
 			low = sum < low ? sum : low;

@@ -16,6 +16,7 @@
 
 typedef struct knapsack {
 	int32_t moment, members, units;
+	double never;     /* what a choice that fits with nothing is given: beyond all costs, but finite */
 	int32_t *node;    /* per member, ascending */
 	int32_t *first;   /* per member: its choices are first[k] .. first[k + 1] */
 	int32_t *weight;  /* per choice: units, ascending in each member */

@@ -175,7 +175,8 @@ double bound_probe(passing *b, const bool *barred, double upper, double level, i
 {
 	const core *c = b->c;
 	passing saved = *b;
-	size_t messages = (size_t)c->n_messages * sizeof(double), prices = (size_t)c->moments * sizeof(double);
+	size_t messages = (size_t)c->n_messages * sizeof(double),
+	       prices = (size_t)c->moments * sizeof(double);
 	b->best_message = sw_alloc(messages + sizeof(double));
 	b->best_price = sw_alloc(prices + sizeof(double));
 	b->best_given = sw_alloc((size_t)(b->n_choices + 1) * sizeof(double));

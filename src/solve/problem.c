@@ -92,7 +92,8 @@ static bool same_table(const sw_cost_table *table, int32_t rows, int32_t columns
 
 /* Finds an equal table, else registers the number of the next one. True: found. The map's key is the hash of the
  * entries and how often that hash was met before, so that entries are not copied a second time as keys. */
-static bool find_table(sw_problem *problem, int32_t rows, int32_t columns, const int64_t *cost, int32_t *table)
+static bool find_table(sw_problem *problem, int32_t rows, int32_t columns, const int64_t *cost,
+                       int32_t *table)
 {
 	int64_t entries = rows > 0 && columns > 0 ? (int64_t)rows * columns : 0;
 	uint64_t key[2] = {0, 0};
@@ -167,19 +168,23 @@ static sw_status check_nodes(const sw_problem *problem, sw_error *err)
 	for (size_t n = 0; n < problem->nodes.len; n++) {
 		const sw_problem_node *node = &problem->nodes.data[n];
 		if (node->strategies < 1)
-			return sw_fail(err, SW_ERR_INPUT, "node %zu has %d strategies; each needs at least one", n,
+			return sw_fail(err, SW_ERR_INPUT,
+			               "node %zu has %d strategies; each needs at least one", n,
 			               node->strategies);
 		for (int32_t i = 0; i < node->strategies; i++)
 			if (!cost_ok(node->cost[i]))
 				return sw_fail(err, SW_ERR_INPUT,
-				               "node %zu, strategy %d: cost %lld is beyond 2^62; choose a larger unit", n, i,
-				               (long long)node->cost[i]);
+				               "node %zu, strategy %d: cost %lld is beyond 2^62; choose a "
+				               "larger unit",
+				               n, i, (long long)node->cost[i]);
 		int32_t tied = problem->tied_to.data[n];
 		if (tied < 0 || (size_t)tied >= problem->nodes.len)
-			return sw_fail(err, SW_ERR_INPUT, "node %zu is tied to node %d, which does not exist", n, tied);
+			return sw_fail(err, SW_ERR_INPUT,
+			               "node %zu is tied to node %d, which does not exist", n, tied);
 		if (problem->nodes.data[tied].strategies != node->strategies)
-			return sw_fail(err, SW_ERR_INPUT, "nodes %zu and %d are tied but have %d and %d strategies", n,
-			               tied, node->strategies, problem->nodes.data[tied].strategies);
+			return sw_fail(err, SW_ERR_INPUT,
+			               "nodes %zu and %d are tied but have %d and %d strategies", n, tied,
+			               node->strategies, problem->nodes.data[tied].strategies);
 	}
 	return SW_OK;
 }
@@ -189,14 +194,15 @@ static sw_status check_tables(const sw_problem *problem, sw_error *err)
 	for (size_t t = 0; t < problem->tables.len; t++) {
 		const sw_cost_table *table = &problem->tables.data[t];
 		if (table->rows < 1 || table->columns < 1)
-			return sw_fail(err, SW_ERR_INPUT, "table %zu is %d x %d; both must be at least 1", t, table->rows,
-			               table->columns);
+			return sw_fail(err, SW_ERR_INPUT, "table %zu is %d x %d; both must be at least 1",
+			               t, table->rows, table->columns);
 		int64_t entries = (int64_t)table->rows * table->columns;
 		for (int64_t i = 0; i < entries; i++)
 			if (!cost_ok(table->cost[i]))
 				return sw_fail(err, SW_ERR_INPUT,
-				               "table %zu, entry %lld: cost %lld is beyond 2^62; choose a larger unit", t,
-				               (long long)i, (long long)table->cost[i]);
+				               "table %zu, entry %lld: cost %lld is beyond 2^62; choose a "
+				               "larger unit",
+				               t, (long long)i, (long long)table->cost[i]);
 	}
 	return SW_OK;
 }
@@ -207,16 +213,18 @@ static sw_status check_edges(const sw_problem *problem, sw_error *err)
 	for (size_t e = 0; e < problem->edges.len; e++) {
 		sw_edge edge = problem->edges.data[e];
 		if (edge.from < 0 || (size_t)edge.from >= nodes || edge.to < 0 || (size_t)edge.to >= nodes)
-			return sw_fail(err, SW_ERR_INPUT, "edge %zu joins nodes %d and %d; there are %zu nodes", e,
-			               edge.from, edge.to, nodes);
+			return sw_fail(err, SW_ERR_INPUT,
+			               "edge %zu joins nodes %d and %d; there are %zu nodes", e, edge.from,
+			               edge.to, nodes);
 		if (edge.table < 0 || (size_t)edge.table >= problem->tables.len)
-			return sw_fail(err, SW_ERR_INPUT, "edge %zu has table %d; there are %zu tables", e, edge.table,
-			               problem->tables.len);
+			return sw_fail(err, SW_ERR_INPUT, "edge %zu has table %d; there are %zu tables", e,
+			               edge.table, problem->tables.len);
 		const sw_cost_table *table = &problem->tables.data[edge.table];
 		int32_t rows = problem->nodes.data[edge.from].strategies;
 		int32_t columns = problem->nodes.data[edge.to].strategies;
 		if (table->rows != rows || table->columns != columns)
-			return sw_fail(err, SW_ERR_INPUT, "edge %zu needs a table of %d x %d, but table %d is %d x %d", e,
+			return sw_fail(err, SW_ERR_INPUT,
+			               "edge %zu needs a table of %d x %d, but table %d is %d x %d", e,
 			               rows, columns, edge.table, table->rows, table->columns);
 	}
 	return SW_OK;
@@ -229,8 +237,8 @@ static sw_status largest_usage(const sw_problem *problem, size_t s, int64_t *lar
 	*largest = 0;
 	for (int32_t i = 0; i < problem->nodes.data[span->node].strategies; i++) {
 		if (span->usage[i] < 0)
-			return sw_fail(err, SW_ERR_INPUT, "span %zu, strategy %d: usage %lld is negative", s, i,
-			               (long long)span->usage[i]);
+			return sw_fail(err, SW_ERR_INPUT, "span %zu, strategy %d: usage %lld is negative",
+			               s, i, (long long)span->usage[i]);
 		*largest = SW_MAX(*largest, SW_MIN(span->usage[i], problem->capacity));
 	}
 	return SW_OK;
@@ -243,10 +251,12 @@ static sw_status check_spans(const sw_problem *problem, sw_error *err)
 		const sw_span *span = &problem->spans.data[s];
 		int64_t largest;
 		if (span->node < 0 || (size_t)span->node >= problem->nodes.len)
-			return sw_fail(err, SW_ERR_INPUT, "span %zu belongs to node %d; there are %zu nodes", s, span->node,
+			return sw_fail(err, SW_ERR_INPUT,
+			               "span %zu belongs to node %d; there are %zu nodes", s, span->node,
 			               problem->nodes.len);
 		if (span->begin < 0)
-			return sw_fail(err, SW_ERR_INPUT, "span %zu begins at moment %d; moments count from 0", s,
+			return sw_fail(err, SW_ERR_INPUT,
+			               "span %zu begins at moment %d; moments count from 0", s,
 			               span->begin);
 		sw_status status = largest_usage(problem, s, &largest, err);
 		if (status)
@@ -254,7 +264,8 @@ static sw_status check_spans(const sw_problem *problem, sw_error *err)
 		if (problem->capacity == INT64_MAX)
 			continue;
 		if (largest > LARGEST_TOTAL_USAGE - total)
-			return sw_fail(err, SW_ERR_INPUT, "usages and capacity sum to more than 2^61; choose a larger unit");
+			return sw_fail(err, SW_ERR_INPUT,
+			               "usages and capacity sum to more than 2^61; choose a larger unit");
 		total += largest;
 	}
 	return SW_OK;
@@ -263,7 +274,8 @@ static sw_status check_spans(const sw_problem *problem, sw_error *err)
 sw_status sw_problem_check(const sw_problem *problem, sw_error *err)
 {
 	if (problem->capacity < 0)
-		return sw_fail(err, SW_ERR_INPUT, "capacity %lld is negative", (long long)problem->capacity);
+		return sw_fail(err, SW_ERR_INPUT, "capacity %lld is negative",
+		               (long long)problem->capacity);
 	if (problem->nodes.len > INT32_MAX / 2 || problem->edges.len > INT32_MAX / 2)
 		return sw_fail(err, SW_ERR_INPUT, "more than 2^30 nodes or edges");
 	sw_status status = check_nodes(problem, err);

@@ -6,7 +6,8 @@
 #include "solve/solve.h"
 
 int32_t problem_adopt_node(sw_problem *problem, int32_t strategies, const int64_t *cost);
-void problem_adopt_span(sw_problem *problem, int32_t node, int32_t begin, int32_t end, const int64_t *usage);
+void problem_adopt_span(sw_problem *problem, int32_t node, int32_t begin, int32_t end,
+                        const int64_t *usage);
 int32_t problem_adopt_table(sw_problem *problem, int32_t rows, int32_t columns, const int64_t *cost);
 
 #endif

@@ -9,9 +9,9 @@ static const struct {
 	graph_step step;
 	bool (*apply)(graph *g, int32_t node);
 } node_steps[] = {
-	{REDUCE_FIXED, reduce_fixed},     {REDUCE_DEGREE, reduce_degree},
-	{REDUCE_NORMAL, reduce_normal},   {REDUCE_SUPPORT, reduce_support},
-	{REDUCE_MERGE, reduce_merge},     {REDUCE_DOMINANCE, reduce_dominance},
+	{REDUCE_FIXED, reduce_fixed},   {REDUCE_DEGREE, reduce_degree},
+	{REDUCE_NORMAL, reduce_normal}, {REDUCE_SUPPORT, reduce_support},
+	{REDUCE_MERGE, reduce_merge},   {REDUCE_DOMINANCE, reduce_dominance},
 	{REDUCE_LEAF, reduce_leaf},
 };
 
@@ -37,7 +37,8 @@ static void drain_queue(graph *g, unsigned steps)
 		g->nodes[node].queued = false;
 		if (g->queue_head > 4096 && g->queue_head * 2 > g->queue.len) {
 			g->queue.len -= g->queue_head;
-			memmove(g->queue.data, g->queue.data + g->queue_head, g->queue.len * sizeof(int32_t));
+			memmove(g->queue.data, g->queue.data + g->queue_head,
+			        g->queue.len * sizeof(int32_t));
 			g->queue_head = 0;
 		}
 		reduce_node(g, node, steps);

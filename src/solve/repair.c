@@ -144,7 +144,8 @@ static bool repair_by_prices(search *s, int64_t work_limit)
 	int64_t possible = (work_limit - s->work) / (s->c->entries + s->c->n_strategies + 1);
 	int rounds = (int)SW_MAX(SW_MIN(possible, MOST_ROUNDS), LEAST_ROUNDS);
 	double growth = exp2(GROWTH_BITS / rounds);
-	for (int round = 0; round < rounds && s->work < work_limit && !search_done(s) && !is_repaired(s); round++) {
+	for (int round = 0; round < rounds && s->work < work_limit && !search_done(s) && !is_repaired(s);
+	     round++) {
 		raise_prices(s, unit, growth);
 		forest_choose(s, -1, 0);
 		forest_optimise(s, 1);

@@ -15,11 +15,11 @@
 #define SHORTEST_ROUND ((int64_t)10000000)
 #define ROUNDS_AT_LEAST 12
 /* Rounds in a row that change next to nothing. */
-#define PATIENCE 3
+#define PATIENCE 2
 /* Knapsacks need prices that tell which moments matter. */
 #define KNAPSACKS_FROM 2
-#define LITTLE_LOST 0.01
-#define LITTLE_GAINED 0.02
+#define LITTLE_LOST 0.02
+#define LITTLE_GAINED 0.1
 /* Pairs are ruled out, too, in graphs of at most so many table entries: their tables are no longer shared. */
 #define FEW_ENTRIES ((int64_t)4000000)
 
@@ -208,5 +208,7 @@ bool solver_rounds(solver *s, const lineage *at, int64_t *bound)
 		*bound = r.bound;
 		end(&r);
 	}
+	if (!closed)
+		graph_reduce(at->g, REDUCE_ALL); /* what the last round fixed */
 	return closed || at->g->infeasible;
 }

@@ -77,7 +77,8 @@ bool search_done(const search *s)
 {
 	if (s->cost <= s->target && search_valid(s))
 		return true;
-	return s->work >= s->work_limit || (s->stop && *s->stop) || (s->deadline_s > 0 && sw_now_s() > s->deadline_s);
+	return s->work >= s->work_limit || (s->stop && *s->stop) ||
+	       (s->deadline_s > 0 && sw_now_s() > s->deadline_s);
 }
 
 /* ---- moves -------------------------------------------------------------------------------------------- */

@@ -36,22 +36,24 @@ typedef struct search {
 	const core *c;
 	sw_rng rng;
 	int32_t *x;
-	int64_t *field;    /* per strategy: its cost with the neighbours' choices, penalties included */
-	int64_t cost;      /* penalties included, without the core's constant */
-	int64_t penalty;   /* for a forbidden pair: more than any allowed difference, unless that overflows */
+	int64_t *field;  /* per strategy: its cost with the neighbours' choices, penalties included */
+	int64_t cost;    /* penalties included, without the core's constant */
+	int64_t penalty; /* for a forbidden pair: more than any allowed difference, unless that overflows */
 	int64_t forbidden; /* pairs chosen now */
 	watching watch;
-	wide over;         /* sum over the watched moments of what exceeds the capacity */
-	bool verified;     /* no usage has changed since search_verify found none exceeded */
+	wide over;     /* sum over the watched moments of what exceeds the capacity */
+	bool verified; /* no usage has changed since search_verify found none exceeded */
 	SW_VEC(search_change) journal;
-	double *priced;    /* per strategy: its usage at the prices of the bound */
-	double *extra;     /* per moment: prices on top of those, for repairs */
-	const double *reduced; /* NULL, or per strategy: its reduced cost by the bound. Set after search_init */
-	const int32_t *other[2]; /* NULL, or other assignments, to be joined with this one; need not be valid */
+	double *priced; /* per strategy: its usage at the prices of the bound */
+	double *extra;  /* per moment: prices on top of those, for repairs */
+	const double
+		*reduced; /* NULL, or per strategy: its reduced cost by the bound. Set after search_init */
+	const int32_t
+		*other[2]; /* NULL, or other assignments, to be joined with this one; need not be valid */
 	struct forest *forest;
 	struct block *block;
 	int64_t work, work_limit;
-	int64_t target;    /* valid and at most this: nothing is left to gain */
+	int64_t target; /* valid and at most this: nothing is left to gain */
 	const volatile bool *stop;
 	double deadline_s; /* 0: none */
 } search;

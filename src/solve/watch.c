@@ -34,8 +34,8 @@ static int64_t *count_usage(search *s)
 
 typedef struct packing {
 	search *s;
-	int32_t *rank;     /* per moment: watched ones before it */
-	int32_t *place;    /* per watched moment: the piece of the node that begins there */
+	int32_t *rank;  /* per moment: watched ones before it */
+	int32_t *place; /* per watched moment: the piece of the node that begins there */
 	SW_VEC(int32_t) cuts;
 	SW_VEC(int64_t) usage; /* piece after piece, per strategy */
 	SW_VEC(watch_span) spans;
@@ -75,7 +75,8 @@ static void sum_pieces(packing *p, int32_t v)
 		int32_t begin = p->rank[c->spans[k].begin], end = p->rank[c->spans[k].end];
 		if (begin == end)
 			continue;
-		int64_t *on = p->usage.data + (size_t)p->place[begin] * n, *off = p->usage.data + (size_t)p->place[end] * n;
+		int64_t *on = p->usage.data + (size_t)p->place[begin] * n,
+			*off = p->usage.data + (size_t)p->place[end] * n;
 		for (size_t i = 0; i < n; i++) {
 			on[i] += c->spans[k].usage[i];
 			off[i] -= c->spans[k].usage[i];
@@ -106,7 +107,8 @@ static void pack_node(packing *p, int32_t v)
 		watch_span *last = p->spans.len > first ? &p->spans.data[p->spans.len - 1] : NULL;
 		if (all_equal(usage, n))
 			continue;
-		if (last && last->end == p->cuts.data[k] && !memcmp(last->usage, usage, n * sizeof *usage)) {
+		if (last && last->end == p->cuts.data[k] &&
+		    !memcmp(last->usage, usage, n * sizeof *usage)) {
 			last->end = p->cuts.data[k + 1];
 			continue;
 		}
@@ -121,7 +123,8 @@ static void pack_spans(search *s)
 {
 	const core *c = s->c;
 	watching *w = &s->watch;
-	packing p = {.s = s, .rank = sw_alloc((size_t)(c->moments + 1) * sizeof(int32_t)),
+	packing p = {.s = s,
+	             .rank = sw_alloc((size_t)(c->moments + 1) * sizeof(int32_t)),
 	             .place = sw_alloc((size_t)(w->count + 1) * sizeof(int32_t))};
 	for (int32_t t = 0, k = 0; t <= c->moments; t++) {
 		p.rank[t] = k;
