@@ -450,8 +450,8 @@ void bound_return(passing *b)
 void bound_reduced_costs(passing *b, double *reduced)
 {
 	const core *c = b->c;
-	bound_return(b);
-	add_prices(b);
+	if (b->priced_stale)
+		add_prices(b);
 	for (int32_t v = 0; v < c->n_nodes; v++) {
 		int32_t n = core_strategies(c, v);
 		collect(b, v);

@@ -80,7 +80,7 @@ void bound_run(passing *b, double upper, double target, int64_t work, const halt
 /* What the bound becomes, about, after a few sweeps from the best messages with some strategies barred;
  * prices aim `level` above it. Leaves everything as after bound_return. */
 double bound_probe(passing *b, const bool *barred, double upper, double level, int sweeps);
-/* What each strategy costs above its node's cheapest by the best messages; c->n_strategies long. */
+/* What each strategy costs above its node's cheapest by the messages now; c->n_strategies long. */
 void bound_reduced_costs(passing *b, double *reduced);
 
 /* ---- certify.c: the bound again, in integers ------------------------------------------------------- */

@@ -122,17 +122,14 @@ static void materialise(leaf *l)
 }
 
 /* From the decoded assignment, shortly. */
-static void look_for_better(leaf *l, const core *c, const passing *b, const halt *h)
+static void look_for_better(leaf *l, const core *c, passing *b, const halt *h)
 {
 	search found;
 	int64_t work = SW_MAX(SEARCH_WORK * (c->entries + c->n_strategies), LEAST_SEARCH);
-	search_init(&found, c, b->decoded, b->best_price, sw_hash_u64(0xb0b, (uint64_t)c->n_strategies));
-	found.stop = h->stop;
-	found.deadline_s = h->deadline_s;
-	if (search_repair(&found, work / 2))
-		search_improve(&found, work);
+	uint64_t seed = sw_hash_u64(0xb0b, (uint64_t)c->n_strategies);
+	bool valid = solver_round_off(b, (double)(l->bound - c->constant), work, seed, h, &found);
 	l->work += found.work;
-	if (search_valid(&found) && found.cost + c->constant < l->upper) {
+	if (valid && found.cost + c->constant < l->upper) {
 		l->upper = found.cost + c->constant;
 		solver_map_back(&l->made->line, c, found.x, &l->whole);
 	}
@@ -206,7 +203,7 @@ static double worth_branching(double first, double second, double now, double up
 	return a * b;
 }
 
-static void choose_branch(leaf *l, const core *c, passing *b)
+static void choose_branch(leaf *l, const core *c, passing *b, const halt *h)
 {
 	candidate best[CANDIDATES] = {0};
 	double *price_sum = sw_alloc((size_t)(c->moments + 1) * sizeof *price_sum), best_worth = -1;
@@ -224,7 +221,7 @@ static void choose_branch(leaf *l, const core *c, passing *b)
 	}
 	double now = b->best, upper = (double)(l->upper - c->constant);
 	l->branch_node = -1;
-	for (int k = 0; k < CANDIDATES && best[k].score > 0; k++) {
+	for (int k = 0; k < CANDIDATES && best[k].score > 0 && !halted(h); k++) {
 		int32_t v = best[k].node, n = core_strategies(c, v);
 		if (split(b, v, worth + c->first[v], first + c->first[v]) <= 0)
 			for (int32_t i = 0; i < n; i++)
@@ -321,7 +318,7 @@ static void branch_leaf(leaf *l, const halt *h)
 	bound_add_knapsacks(&b, &l->made->g);
 	b.level = LEVEL * (double)(l->upper - l->bound);
 	bound_run(&b, (double)(l->upper - c.constant), INFINITY, SHARE_SWEEPS * bound_sweep_work(&b), h);
-	choose_branch(l, &c, &b);
+	choose_branch(l, &c, &b, h);
 	bound_clear(&b);
 	core_clear(&c);
 }

@@ -22,17 +22,20 @@
 #define LITTLE_GAINED 0.1
 /* Pairs are ruled out, too, in graphs of at most so many table entries: their tables are no longer shared. */
 #define FEW_ENTRIES ((int64_t)4000000)
+/* Branching is cheap in graphs of so many table entries: worth it before the bound is settled. */
+#define SMALL ((int64_t)200000)
 
-enum { JOB_BOUND, JOB_IMPROVE, JOB_ROUND_OFF, JOBS };
+enum { JOB_BOUND, JOB_DIVE, JOB_IMPROVE, JOB_ROUND_OFF, JOBS };
 
 typedef struct one_round {
 	solver *s;
 	const lineage *at;
 	core c;
 	passing b;
-	double *price, *reduced;
-	search found[JOBS]; /* of JOB_IMPROVE and JOB_ROUND_OFF */
+	double *price, *reduced; /* what the searches go by: of the round before */
+	search found[JOBS];      /* of JOB_IMPROVE and JOB_ROUND_OFF */
 	bool searches[JOBS];
+	dive dive;
 	int64_t work;  /* of the bound; of each search half */
 	int64_t bound; /* the best known, in the graph's units */
 	halt halt;
@@ -57,6 +60,9 @@ static void begin(one_round *r, solver *s, const lineage *at, int64_t bound)
 		bound_add_knapsacks(&r->b, at->g);
 	r->price = sw_alloc((size_t)(r->c.moments + 1) * sizeof *r->price);
 	memcpy(r->price, at->g->price, (size_t)r->c.moments * sizeof *r->price);
+	r->reduced = sw_alloc((size_t)(r->c.n_strategies + 1) * sizeof *r->reduced);
+	if (r->b.warm)
+		bound_reduced_costs(&r->b, r->reduced);
 	s->work += r->c.entries + r->c.n_messages;
 }
 
@@ -84,6 +90,7 @@ static void start_search(one_round *r, int job, const int32_t *whole)
 	found->stop = r->s->options.stop;
 	found->deadline_s = r->s->deadline_s;
 	found->target = r->bound - r->c.constant;
+	found->reduced = r->reduced;
 	r->searches[job] = true;
 	free(x);
 }
@@ -93,6 +100,11 @@ static void run_job(void *context, int64_t job)
 	one_round *r = context;
 	if (job == JOB_BOUND) {
 		bound_run(&r->b, reachable(r), reachable(r), r->work, &r->halt);
+		return;
+	}
+	if (job == JOB_DIVE) {
+		if (r->dive.at)
+			solver_dive(&r->dive);
 		return;
 	}
 	search *found = &r->found[job];
@@ -112,16 +124,29 @@ static void take_search(one_round *r, int job)
 	search_clear(found);
 }
 
+static void take_dive(one_round *r)
+{
+	r->s->work += r->dive.work;
+	if (r->dive.whole)
+		solver_offer(r->s, r->dive.whole);
+	free(r->dive.whole);
+}
+
 static void run_jobs(one_round *r, bool with_searches)
 {
 	if (with_searches && r->s->have_best)
 		start_search(r, JOB_IMPROVE, r->s->best);
 	if (with_searches && r->s->decoded)
 		start_search(r, JOB_ROUND_OFF, r->s->decoded);
+	if (with_searches)
+		r->dive = (dive){.at = r->at,
+		                 .halt = r->halt,
+		                 .seed = sw_hash_u64((uint64_t)r->s->rounds, JOB_DIVE)};
 	sw_parallel_for(JOBS, r->s->threads, run_job, r);
 	r->s->work += r->b.work;
 	take_search(r, JOB_IMPROVE);
 	take_search(r, JOB_ROUND_OFF);
+	take_dive(r);
 	solver_map_back(r->at, &r->c, r->b.decoded, &r->s->decoded);
 }
 
@@ -203,7 +228,7 @@ bool solver_rounds(solver *s, const lineage *at, int64_t *bound)
 		}
 		sweeps = s->rounds ? sweeps * LONGER_BY : SECOND_SWEEPS;
 		bool gained = lost > LITTLE_LOST || gap_shrank(&r, upper, known);
-		idle = gained ? 0 : idle + 1;
+		idle = gained || (!r.b.settled && r.c.entries > SMALL) ? 0 : idle + 1;
 		solver_raise_bound(s, at->g, r.bound);
 		*bound = r.bound;
 		end(&r);

@@ -51,6 +51,24 @@ bool solver_out_of_work(solver *s);
  * graph that is cheaper than the incumbent. True if none is: the graph is closed. */
 bool solver_rounds(solver *s, const lineage *at, int64_t *bound);
 
+/* ---- round_off.c --------------------------------------------------------------------------------------- */
+
+/* Repairs and improves the assignment that the bound decoded last; `target` (without the core's
+ * constant): nothing is cheaper. found must be cleared by the caller. True if it is valid. */
+bool solver_round_off(passing *b, double target, int64_t work, uint64_t seed, const halt *h, search *found);
+
+/* ---- dive.c -------------------------------------------------------------------------------------------- */
+
+/* From what the graph remembers of the last bound to an assignment; reads the graph only. */
+typedef struct dive {
+	const lineage *at;
+	halt halt;
+	uint64_t seed;
+	int32_t *whole; /* afterwards: NULL, or valid, of the problem; the caller's */
+	int64_t work;   /* afterwards: what it took */
+} dive;
+void solver_dive(dive *d);
+
 /* ---- eliminate.c: exact elimination when the treewidth is small -------------------------------------- */
 
 /* Solves a core without moments exactly if that takes at most `work` table entries. x gets the

@@ -1,0 +1,22 @@
+/* From the bound's decoded assignment to a valid one. */
+#include "solve/solver.h"
+
+#include <stdlib.h>
+
+bool solver_round_off(passing *b, double target, int64_t work, uint64_t seed, const halt *h, search *found)
+{
+	const core *c = b->c;
+	double *reduced = sw_alloc((size_t)(c->n_strategies + 1) * sizeof *reduced);
+	bound_return(b);
+	bound_reduced_costs(b, reduced);
+	search_init(found, c, b->decoded, b->best_price, seed);
+	found->reduced = reduced;
+	found->target = target > -0x1p62 ? (int64_t)target : INT64_MIN;
+	found->stop = h->stop;
+	found->deadline_s = h->deadline_s;
+	if (search_repair(found, work / 2))
+		search_improve(found, work);
+	found->reduced = NULL;
+	free(reduced);
+	return search_valid(found);
+}
