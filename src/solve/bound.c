@@ -296,15 +296,40 @@ FAST static void pull(int32_t rows, int32_t columns, const double *restrict tabl
 	}
 }
 
+/* Minima side by side, that the compiler makes one vector of. */
+#define LANES 4
+
+/* out[i] = min over j of table[i][j] - given[j]; rows contiguous in j. */
+FAST static void pull_rows(int32_t rows, int32_t columns, const double *restrict table,
+                           const double *restrict given, double *restrict out)
+{
+	for (int32_t i = 0; i < rows; i++) {
+		const double *row = table + (int64_t)i * columns;
+		double low[LANES] = {INFINITY, INFINITY, INFINITY, INFINITY}, least = INFINITY;
+		int32_t j = 0;
+		for (; j + LANES <= columns; j += LANES)
+			for (int l = 0; l < LANES; l++) {
+				double value = row[j + l] - given[j + l];
+				low[l] = value < low[l] ? value : low[l];
+			}
+		for (; j < columns; j++)
+			least = row[j] - given[j] < least ? row[j] - given[j] : least;
+		for (int l = 0; l < LANES; l++)
+			least = low[l] < least ? low[l] : least;
+		out[i] = least;
+	}
+}
+
 /* The end `side` of the edge takes all that the edge can give now. */
 static void pull_edge(passing *b, const core_edge *e, int side)
 {
-	const core *c = b->c;
-	int other = 1 - side;
-	int32_t rows = core_strategies(c, other ? e->b : e->a),
-		columns = core_strategies(c, side ? e->b : e->a);
-	const double *table = c->tables[e->table].real[other ^ e->turned];
-	pull(rows, columns, table, b->message + e->message[other], b->message + e->message[side]);
+	const core_table *t = &b->c->tables[e->table];
+	const double *given = b->message + e->message[1 - side];
+	double *out = b->message + e->message[side];
+	if (side == e->turned) /* this end has the rows */
+		pull_rows(t->size[0], t->size[1], t->real, given, out);
+	else
+		pull(t->size[0], t->size[1], t->real, given, out);
 }
 
 /* The node's cost plus all that its edges gave it. */
@@ -357,32 +382,36 @@ static double least(const double *values, int32_t n)
 	return low;
 }
 
+static int32_t index_of_least(const double *values, int32_t n)
+{
+	int32_t best = 0;
+	for (int32_t i = 1; i < n; i++)
+		best = values[i] < values[best] ? i : best;
+	return best;
+}
+
 /* Cheapest given the choices of smaller nodes, and what larger nodes have said. Must be called after
- * collect and before distribute: undoes what smaller neighbours gave, adds their actual cost. */
+ * collect and before distribute: undoes what smaller neighbours gave, adds their actual cost. If they
+ * leave nothing that is allowed, the cheapest by what was collected. */
 static void decode(passing *b, int32_t v)
 {
 	const core *c = b->c;
-	double best_cost = INFINITY, fallback_cost = INFINITY;
-	int32_t best = -1, fallback = 0;
-	for (int32_t i = 0; i < core_strategies(c, v); i++) {
-		double cost = b->row[i];
-		if (cost < fallback_cost) {
-			fallback_cost = cost;
-			fallback = i;
-		}
-		for (int32_t k = c->edge_first[v]; k < c->forward[v]; k++) {
-			const core_edge *e = &c->edges[c->edge_list[k]];
-			const double *row = c->tables[e->table].real[e->turned];
-			cost += row[(int64_t)b->decoded[e->a] * core_strategies(c, v) + i] -
-			        b->message[e->message[1] + i];
-			cost -= b->message[e->message[0] + b->decoded[e->a]];
-		}
-		if (cost < best_cost) {
-			best_cost = cost;
-			best = i;
-		}
+	int32_t n = core_strategies(c, v);
+	double *value = b->shared;
+	memcpy(value, b->row, (size_t)n * sizeof *value);
+	for (int32_t k = c->edge_first[v]; k < c->forward[v]; k++) {
+		const core_edge *e = &c->edges[c->edge_list[k]];
+		const core_table *t = &c->tables[e->table];
+		const double *given = b->message + e->message[1];
+		int32_t chosen = b->decoded[e->a];
+		const double *at = e->turned ? t->real + chosen : t->real + (int64_t)chosen * n;
+		int64_t step = e->turned ? t->size[1] : 1;
+		for (int32_t i = 0; i < n; i++)
+			value[i] += at[i * step] - given[i];
 	}
-	b->decoded[v] = best >= 0 ? best : fallback;
+	b->decoded[v] = index_of_least(value, n);
+	if (value[b->decoded[v]] == INFINITY)
+		b->decoded[v] = index_of_least(b->row, n);
 }
 
 static void forward_sweep(passing *b)

@@ -89,6 +89,7 @@ static void build_loop(graph *g, int32_t node, const sw_cost_table *table)
 static void build_edges(graph *g, const sw_problem *problem)
 {
 	SW_VEC(int64_t) moved = {0};
+	g->lent = !g->shift;
 	for (size_t e = 0; e < problem->edges.len; e++) {
 		sw_edge edge = problem->edges.data[e];
 		const sw_cost_table *table = &problem->tables.data[edge.table];
@@ -107,6 +108,7 @@ static void build_edges(graph *g, const sw_problem *problem)
 			moved.data[i] = shifted(table->cost[i], g->shift);
 		graph_add_edge(g, a, b, moved.data, NULL, NULL);
 	}
+	g->lent = false;
 	sw_vec_clear(&moved);
 }
 

@@ -48,15 +48,10 @@ static double to_real(int64_t cost)
 static void pack_table(core *c, const graph_table *from, core_table *table)
 {
 	int64_t entries = (int64_t)from->rows * from->columns;
-	double *by_row = SW_NEW_N(&c->arena, double, entries),
-	       *by_column = SW_NEW_N(&c->arena, double, entries);
-	for (int32_t i = 0; i < from->rows; i++)
-		for (int32_t j = 0; j < from->columns; j++) {
-			double cost = to_real(from->cost[(int64_t)i * from->columns + j]);
-			by_row[(int64_t)i * from->columns + j] = cost;
-			by_column[(int64_t)j * from->rows + i] = cost;
-		}
-	*table = (core_table){{from->rows, from->columns}, from->cost, {by_row, by_column}};
+	double *real = SW_NEW_N(&c->arena, double, entries);
+	for (int64_t i = 0; i < entries; i++)
+		real[i] = to_real(from->cost[i]);
+	*table = (core_table){{from->rows, from->columns}, from->cost, real};
 }
 
 static void pack_edges(core *c, const graph *g, const int32_t *rank)

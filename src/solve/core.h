@@ -20,9 +20,9 @@ typedef struct core_edge {
 } core_edge;
 
 typedef struct core_table {
-	int32_t size[2];       /* rows, columns */
-	const int64_t *cost;   /* row-major, the graph's */
-	const double *real[2]; /* row-major, and column-major; forbidden is infinite */
+	int32_t size[2];     /* rows, columns */
+	const int64_t *cost; /* row-major, the graph's */
+	const double *real;  /* the same, but forbidden is infinite */
 } core_table;
 
 typedef struct core {

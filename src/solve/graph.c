@@ -100,7 +100,7 @@ void graph_set_table(graph *g, int32_t edge, const int64_t *cost)
 		graph_remove_edge(g, edge);
 		return;
 	}
-	int32_t table = graph_table_intern(g, rows, columns, cost);
+	int32_t table = graph_table_intern(g, rows, columns, cost, false);
 	graph_table_drop(g, e->table);
 	e->table = table;
 	e->normal = false;
@@ -179,7 +179,7 @@ void graph_add_edge(graph *g, int32_t a, int32_t b, const int64_t *cost, const d
 		sum_into_edge(g, parallel, a, cost);
 		return;
 	}
-	graph_edge added = {.node = {a, b}, .table = graph_table_intern(g, rows, columns, cost)};
+	graph_edge added = {.node = {a, b}, .table = graph_table_intern(g, rows, columns, cost, g->lent)};
 	int32_t edge = (int32_t)g->edges.len;
 	sw_vec_push(&g->edges, added);
 	join_adjacency(g, edge, 0);
@@ -416,6 +416,7 @@ void graph_copy(graph *g, const graph *from)
 	g->infeasible = from->infeasible;
 	copy_nodes(g, from, rank);
 	copy_moments(g, from);
+	g->lent = true;
 	for (size_t e = 0; e < from->edges.len; e++) {
 		const graph_edge *edge = &from->edges.data[e];
 		if (edge->table < 0)
@@ -425,6 +426,7 @@ void graph_copy(graph *g, const graph *from)
 		               edge->message[1]);
 		g->edges.data[g->edges.len - 1].normal = edge->normal;
 	}
+	g->lent = false;
 	for (int32_t v = 0; v < g->n_nodes; v++)
 		g->nodes[v].queued = false;
 	g->queue.len = 0;

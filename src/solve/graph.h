@@ -20,6 +20,7 @@ typedef struct graph_table {
 	int32_t references; /* 0: the slot is free */
 	int32_t next;       /* in its hash bucket, or among the free slots; -1 ends */
 	uint64_t hash;
+	bool lent; /* the entries stand elsewhere, and outlive the graph */
 	int64_t *cost;
 } graph_table;
 
@@ -83,6 +84,7 @@ typedef struct graph {
 	SW_VEC(graph_table) tables;
 	int32_t *buckets;
 	int32_t n_buckets, n_tables, free_table;
+	bool lent; /* what graph_add_edge is given now outlives the graph, and is not copied */
 	int32_t moments;
 	int64_t *capacity;      /* per moment */
 	int64_t *capacity_left; /* differences not yet taken off: per moment, one more at the end */
@@ -104,8 +106,8 @@ typedef struct graph {
 void graph_init(graph *g);
 void graph_clear(graph *g);
 /* Ties are contracted, forbidden strategies dropped, parallel edges summed, loops put on nodes. */
-void graph_build(graph *g, const sw_problem *problem);
-/* What is alive, renumbered, with an empty undo stack and queue. */
+void graph_build(graph *g, const sw_problem *problem); /* which must outlive the graph */
+/* What is alive, renumbered, with an empty undo stack and queue. `from` must outlive it unchanged. */
 void graph_copy(graph *g, const graph *from);
 
 /* `cost` and the messages (each may be NULL) are copied; a parallel edge is summed; an edge of zeros
@@ -138,7 +140,8 @@ int64_t *graph_scratch(graph *g, int64_t entries);
 
 /* ---- table.c: interned tables -------------------------------------------------------------------- */
 
-int32_t graph_table_intern(graph *g, int32_t rows, int32_t columns, const int64_t *cost);
+/* Lent entries are not copied. */
+int32_t graph_table_intern(graph *g, int32_t rows, int32_t columns, const int64_t *cost, bool lent);
 void graph_table_hold(graph *g, int32_t table);
 void graph_table_drop(graph *g, int32_t table);
 void graph_tables_clear(graph *g);

@@ -48,7 +48,7 @@ static bool normalise_edge(graph *g, int32_t edge)
 	for (int64_t i = 0; i < entries; i++)
 		if (cost[i]) {
 			int32_t old = e->table;
-			e->table = graph_table_intern(g, rows, columns, cost);
+			e->table = graph_table_intern(g, rows, columns, cost, false);
 			graph_table_drop(g, old);
 			return false;
 		}

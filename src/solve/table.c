@@ -39,7 +39,7 @@ static int32_t new_slot(graph *g)
 }
 
 /* Returns a held reference. */
-int32_t graph_table_intern(graph *g, int32_t rows, int32_t columns, const int64_t *cost)
+int32_t graph_table_intern(graph *g, int32_t rows, int32_t columns, const int64_t *cost, bool lent)
 {
 	size_t bytes = table_bytes(rows, columns);
 	uint64_t hash = sw_hash_bytes(cost, bytes, sw_hash_u64((uint64_t)rows, (uint64_t)columns));
@@ -56,8 +56,11 @@ int32_t graph_table_intern(graph *g, int32_t rows, int32_t columns, const int64_
 	}
 	int32_t slot = new_slot(g);
 	graph_table *table = &g->tables.data[slot];
-	*table = (graph_table){rows, columns, 1, *bucket, hash, sw_alloc(bytes)};
-	memcpy(table->cost, cost, bytes);
+	*table = (graph_table){rows, columns, 1, *bucket, hash, lent, (int64_t *)cost};
+	if (!lent) {
+		table->cost = sw_alloc(bytes);
+		memcpy(table->cost, cost, bytes);
+	}
 	*bucket = slot;
 	g->n_tables++;
 	return slot;
@@ -77,7 +80,8 @@ void graph_table_drop(graph *g, int32_t slot)
 	while (*link != slot)
 		link = &g->tables.data[*link].next;
 	*link = table->next;
-	free(table->cost);
+	if (!table->lent)
+		free(table->cost);
 	table->cost = NULL;
 	table->next = g->free_table;
 	g->free_table = slot;
@@ -87,7 +91,8 @@ void graph_table_drop(graph *g, int32_t slot)
 void graph_tables_clear(graph *g)
 {
 	for (size_t t = 0; t < g->tables.len; t++)
-		free(g->tables.data[t].cost);
+		if (!g->tables.data[t].lent)
+			free(g->tables.data[t].cost);
 	sw_vec_clear(&g->tables);
 	free(g->buckets);
 	g->buckets = NULL;
