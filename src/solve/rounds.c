@@ -8,8 +8,8 @@
 
 /* Sweeps' worth of work of the first round, before which no search is worthwhile, and of the next;
  * each later one is longer. */
-#define FIRST_SWEEPS 100
-#define SECOND_SWEEPS 150
+#define FIRST_SWEEPS 40
+#define SECOND_SWEEPS 80
 #define LONGER_BY 1.4
 /* A round takes at least this much, or its overhead shows, and at most this share of all. */
 #define SHORTEST_ROUND ((int64_t)10000000)
@@ -25,7 +25,7 @@
 /* Branching is cheap in graphs of so many table entries: worth it before the bound is settled. */
 #define SMALL ((int64_t)200000)
 
-enum { JOB_BOUND, JOB_DIVE, JOB_IMPROVE, JOB_ROUND_OFF, JOBS };
+enum { JOB_BOUND, JOB_DIVE, JOB_IMPROVE, JOBS };
 
 typedef struct one_round {
 	solver *s;
@@ -81,35 +81,42 @@ static double reachable(const one_round *r)
 	return solver_feasible(r->s) ? (double)(upper_of(r) - r->c.constant) : INFINITY;
 }
 
-static void start_search(one_round *r, int job, const int32_t *whole)
+static void start_improving(one_round *r)
 {
 	int32_t *x = sw_alloc((size_t)(r->c.n_nodes + 1) * sizeof *x);
-	search *found = &r->found[job];
-	solver_project(r->at, whole, &r->c, x);
-	search_init(found, &r->c, x, r->price, sw_hash_u64((uint64_t)r->s->rounds, (uint64_t)job));
-	found->stop = r->s->options.stop;
-	found->deadline_s = r->s->deadline_s;
+	search *found = &r->found[JOB_IMPROVE];
+	solver_project(r->at, r->s->best, &r->c, x);
+	search_init(found, &r->c, x, r->price, sw_hash_u64((uint64_t)r->s->rounds, JOB_IMPROVE));
+	found->stop = r->halt.stop;
+	found->deadline_s = r->halt.deadline_s;
 	found->target = r->bound - r->c.constant;
 	found->reduced = r->reduced;
-	r->searches[job] = true;
+	r->searches[JOB_IMPROVE] = true;
 	free(x);
+}
+
+/* The bound, and what it decodes, rounded off. */
+static void run_bound(one_round *r)
+{
+	passing *b = &r->b;
+	bound_run(b, reachable(r), reachable(r), r->work, &r->halt);
+	if (b->best >= reachable(r) || halted(&r->halt))
+		return;
+	uint64_t seed = sw_hash_u64((uint64_t)r->s->rounds, JOB_BOUND);
+	solver_round_off(b, b->best, r->work / 2, seed, &r->halt, &r->found[JOB_BOUND]);
+	r->searches[JOB_BOUND] = true;
 }
 
 static void run_job(void *context, int64_t job)
 {
 	one_round *r = context;
-	if (job == JOB_BOUND) {
-		bound_run(&r->b, reachable(r), reachable(r), r->work, &r->halt);
-		return;
-	}
-	if (job == JOB_DIVE) {
-		if (r->dive.at)
-			solver_dive(&r->dive);
-		return;
-	}
 	search *found = &r->found[job];
 	int64_t limit = found->work + r->work / 2;
-	if (r->searches[job] && search_repair(found, r->work / 4))
+	if (job == JOB_BOUND)
+		run_bound(r);
+	else if (job == JOB_DIVE && r->dive.at)
+		solver_dive(&r->dive);
+	else if (job == JOB_IMPROVE && r->searches[job] && search_repair(found, r->work / 4))
 		search_improve(found, limit - found->work);
 }
 
@@ -132,22 +139,17 @@ static void take_dive(one_round *r)
 	free(r->dive.whole);
 }
 
-static void run_jobs(one_round *r, bool with_searches)
+static void run_jobs(one_round *r)
 {
-	if (with_searches && r->s->have_best)
-		start_search(r, JOB_IMPROVE, r->s->best);
-	if (with_searches && r->s->decoded)
-		start_search(r, JOB_ROUND_OFF, r->s->decoded);
-	if (with_searches)
-		r->dive = (dive){.at = r->at,
-		                 .halt = r->halt,
-		                 .seed = sw_hash_u64((uint64_t)r->s->rounds, JOB_DIVE)};
+	if (r->b.warm)
+		r->dive = (dive){r->at, r->halt, sw_hash_u64((uint64_t)r->s->rounds, JOB_DIVE), NULL, 0};
+	if (r->b.warm && solver_feasible(r->s))
+		start_improving(r);
 	sw_parallel_for(JOBS, r->s->threads, run_job, r);
 	r->s->work += r->b.work;
+	take_search(r, JOB_BOUND);
 	take_search(r, JOB_IMPROVE);
-	take_search(r, JOB_ROUND_OFF);
 	take_dive(r);
-	solver_map_back(r->at, &r->c, r->b.decoded, &r->s->decoded);
 }
 
 /* ---- what a round concludes ------------------------------------------------------------------------------ */
@@ -218,7 +220,7 @@ bool solver_rounds(solver *s, const lineage *at, int64_t *bound)
 		closed = s->rounds == 0 && eliminate(&r);
 		if (!closed) {
 			r.work = work_of_round(s, bound_sweep_work(&r.b), sweeps);
-			run_jobs(&r, s->rounds > 0);
+			run_jobs(&r);
 			certify(&r, &proof);
 			closed = is_met(&r);
 		}

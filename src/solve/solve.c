@@ -38,7 +38,6 @@ static void solver_clear(solver *s)
 {
 	sw_progress_end(&s->progress);
 	free(s->best);
-	free(s->decoded);
 }
 
 static bool start_in_range(const sw_problem *problem, const int32_t *start)

@@ -20,7 +20,6 @@ typedef struct solver {
 	bool timed_out;
 	int32_t *best; /* per node of the problem */
 	sw_evaluation best_value;
-	int32_t *decoded; /* NULL, or what the last bound suggests, per node of the problem */
 	int rounds;
 	bool have_best; /* any assignment at all, valid or not */
 	int64_t bound;  /* in the problem's units */
