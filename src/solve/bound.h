@@ -13,10 +13,12 @@
 
 #include "solve/knapsack.h"
 
-/* When to stop before the work is done. */
+/* When to stop before the work is done, and whom to tell of the best bound after each sweep. */
 typedef struct halt {
-	const volatile bool *stop; /* NULL: never */
-	double deadline_s;         /* 0: none */
+	const volatile bool *stop;                /* NULL: never */
+	double deadline_s;                        /* 0: none */
+	void (*tell)(void *context, double best); /* NULL: nobody */
+	void *context;
 } halt;
 bool halted(const halt *h);
 

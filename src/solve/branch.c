@@ -327,7 +327,7 @@ static void branch_leaf(leaf *l, const halt *h)
 static void work_on(void *context, int64_t k)
 {
 	leaf *l = (leaf *)context + k;
-	halt h = {l->s->options.stop, l->s->deadline_s};
+	halt h = {.stop = l->s->options.stop, .deadline_s = l->s->deadline_s};
 	double lost = 1;
 	materialise(l);
 	for (int round = 0; round < FIXINGS && lost > FIXED_MUCH && reduce_leaf_graph(l); round++)

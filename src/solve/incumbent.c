@@ -1,6 +1,7 @@
 /* The best assignment so far, always judged by the independent evaluator. */
 #include "solve/solver.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,10 +113,24 @@ void solver_raise_bound(solver *s, const graph *g, int64_t bound)
 	s->bound = SW_MAX(s->bound, scaled);
 }
 
+void solver_show(solver *s, int64_t bound)
+{
+	double done = (double)s->work / (double)s->work_limit, cost = (double)s->best_value.cost;
+	if (s->deadline_s > 0)
+		done = SW_MAX(done, (sw_now_s() - s->started_s) / (s->deadline_s - s->started_s));
+	if (solver_feasible(s) && bound > INT64_MIN)
+		sw_progress_update(&s->progress, done, "cost %lld, bound %lld, gap %.3f %%",
+		                   (long long)s->best_value.cost, (long long)bound,
+		                   100 * (cost - (double)bound) / SW_MAX(fabs(cost), 1));
+	else if (bound > INT64_MIN)
+		sw_progress_update(&s->progress, done, "no cost yet, bound %lld", (long long)bound);
+	else
+		sw_progress_update(&s->progress, done, "no cost yet, no bound yet");
+}
+
 bool solver_out_of_work(solver *s)
 {
-	sw_progress_update(&s->progress, (double)s->work / (double)s->work_limit, "cost %lld, bound %lld",
-	                   (long long)s->best_value.cost, (long long)s->bound);
+	solver_show(s, s->bound);
 	if (s->deadline_s > 0 && sw_now_s() > s->deadline_s)
 		s->timed_out = true;
 	if (s->options.stop && *s->options.stop)

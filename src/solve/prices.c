@@ -163,6 +163,8 @@ void bound_run(passing *b, double upper, double target, int64_t work, const halt
 	int first = b->warm ? 0 : FIRST_SWEEPS;
 	while (b->work < limit && !b->settled && b->best < target && !halted(h)) {
 		bound_sweep(b);
+		if (h->tell)
+			h->tell(h->context, b->best);
 		update_share(b);
 		if (++b->sweeps > first && !fell_back(b, upper) && b->c->moments)
 			reprice(b);

@@ -53,7 +53,10 @@ static bool is_met(const one_round *r)
 
 static void begin(one_round *r, solver *s, const lineage *at, int64_t bound)
 {
-	*r = (one_round){.s = s, .at = at, .bound = bound, .halt = {s->options.stop, s->deadline_s}};
+	*r = (one_round){.s = s,
+	                 .at = at,
+	                 .bound = bound,
+	                 .halt = {.stop = s->options.stop, .deadline_s = s->deadline_s}};
 	core_init(&r->c, at->g);
 	bound_init(&r->b, &r->c, at->g);
 	if (s->rounds >= KNAPSACKS_FROM)
@@ -95,11 +98,22 @@ static void start_improving(one_round *r)
 	free(x);
 }
 
+static void show_bound(void *context, double best)
+{
+	const one_round *r = context;
+	double bound = SW_MAX(best + (double)r->c.constant, (double)r->bound) * ldexp(1, r->at->g->shift);
+	if (fabs(bound) < 0x1p62)
+		solver_show(r->s, SW_MAX((int64_t)bound, r->s->bound));
+}
+
 /* The bound, and what it decodes, rounded off. */
 static void run_bound(one_round *r)
 {
 	passing *b = &r->b;
-	bound_run(b, reachable(r), reachable(r), r->work, &r->halt);
+	halt telling = r->halt;
+	telling.tell = show_bound;
+	telling.context = r;
+	bound_run(b, reachable(r), reachable(r), r->work, &telling);
 	if (b->best >= reachable(r) || halted(&r->halt))
 		return;
 	uint64_t seed = sw_hash_u64((uint64_t)r->s->rounds, JOB_BOUND);

@@ -97,7 +97,8 @@ typedef enum sw_solve_answer {
 } sw_solve_answer;
 
 typedef struct sw_solve_options {
-	int64_t work_limit;  /* abstract units (about table entries visited); 0: a sensible default */
+	int64_t work_limit;  /* abstract units (about table entries visited); 0: a sensible default, or none
+	                      * beside a time limit */
 	double time_limit_s; /* 0: none. With it the answer may depend on the machine */
 	int threads;         /* 0: all */
 	bool quiet;          /* no progress line */
@@ -119,11 +120,11 @@ typedef struct sw_solution {
 } sw_solution;
 
 /* Steps: contract ties -> exact reductions to a fixed point (parallel edges, row and column minima,
- * arc consistency, dominance, nodes of degree 0, 1 and 2) -> the same problem without its capacity,
- * which often is the answer -> exact elimination if the treewidth is small -> bound by reweighted
- * message passing with multipliers on the binding moments -> search (rounding, tree moves, branch and
- * bound) -> map back -> evaluate. SW_OK for every answer; errors only for a problem that
- * sw_problem_check refuses. */
+ * arc consistency, dominance, nodes of degree 0, 1 and 2, nodes determined by a neighbour, moments that
+ * can't bind) -> exact elimination without the capacity if the treewidth is small, which often is the
+ * answer -> rounds of bound (reweighted message passing with prices and knapsacks for the capacity),
+ * searches and fixing -> branch and bound -> map back -> evaluate. SW_OK for every answer; errors only
+ * for a problem that sw_problem_check refuses. */
 sw_status sw_solve(const sw_problem *problem, const sw_solve_options *options, sw_solution *solution,
                    sw_error *err);
 void sw_solution_clear(sw_solution *solution);

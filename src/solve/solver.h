@@ -42,6 +42,8 @@ int64_t solver_upper(const solver *s, const graph *g);
 /* From a bound in the graph's units to the problem's. */
 int64_t solver_scale_bound(int64_t bound, const graph *g);
 void solver_raise_bound(solver *s, const graph *g, int64_t bound);
+/* Draws the progress line. */
+void solver_show(solver *s, int64_t bound);
 bool solver_out_of_work(solver *s);
 
 /* ---- rounds.c ------------------------------------------------------------------------------------------ */
