@@ -5,13 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) &&   \
-	!defined(__SANITIZE_THREAD__)
-#define FAST __attribute__((target_clones("avx2", "default"), optimize("O3")))
-#else
-#define FAST
-#endif
-
 static void recall_messages(passing *b, const graph *g)
 {
 	const core *c = b->c;
@@ -35,7 +28,7 @@ void bound_init(passing *b, const core *c, const graph *g)
 		widest = SW_MAX(widest, core_strategies(c, v));
 	*b = (passing){.c = c,
 	               .level = g->level,
-	               .stride = g->level > 0 ? 0.1 : 1,
+	               .stride = g->level > 0 ? g->stride : 1,
 	               .warm = g->level > 0,
 	               .priced_stale = true,
 	               .best = -INFINITY,
@@ -56,6 +49,8 @@ void bound_init(passing *b, const core *c, const graph *g)
 	b->least_of = sw_alloc((size_t)widest * sizeof(double));
 	recall_messages(b, g);
 	memcpy(b->price, g->price, (size_t)c->moments * sizeof(double));
+	memcpy(b->drift, g->drift, (size_t)c->moments * sizeof(double));
+	b->drifting = b->warm;
 }
 
 static void remember_given(const passing *b, graph *g)
@@ -91,7 +86,9 @@ void bound_remember(const passing *b, graph *g)
 	}
 	remember_given(b, g);
 	memcpy(g->price, b->best_price, (size_t)c->moments * sizeof(double));
+	memcpy(g->drift, b->drift, (size_t)c->moments * sizeof(double));
 	g->level = b->level;
+	g->stride = b->stride;
 }
 
 void bound_clear(passing *b)
@@ -281,8 +278,8 @@ static double price_of_capacity(const passing *b)
 /* ---- messages -------------------------------------------------------------------------------------- */
 
 /* out[j] = min over i of table[i][j] - given[i]; rows contiguous in j. */
-FAST static void pull(int32_t rows, int32_t columns, const double *restrict table,
-                      const double *restrict given, double *restrict out)
+SW_VECTORISED static void pull(int32_t rows, int32_t columns, const double *restrict table,
+                               const double *restrict given, double *restrict out)
 {
 	for (int32_t j = 0; j < columns; j++)
 		out[j] = table[j] - given[0];
@@ -300,8 +297,8 @@ FAST static void pull(int32_t rows, int32_t columns, const double *restrict tabl
 #define LANES 4
 
 /* out[i] = min over j of table[i][j] - given[j]; rows contiguous in j. */
-FAST static void pull_rows(int32_t rows, int32_t columns, const double *restrict table,
-                           const double *restrict given, double *restrict out)
+SW_VECTORISED static void pull_rows(int32_t rows, int32_t columns, const double *restrict table,
+                                    const double *restrict given, double *restrict out)
 {
 	for (int32_t i = 0; i < rows; i++) {
 		const double *row = table + (int64_t)i * columns;

@@ -151,6 +151,7 @@ static void build_spans(graph *g, const sw_problem *problem)
 	g->capacity = SW_NEW_N(&g->arena, int64_t, g->moments + 1);
 	g->capacity_left = SW_NEW_N(&g->arena, int64_t, g->moments + 1);
 	g->price = SW_NEW_N(&g->arena, double, g->moments + 1);
+	g->drift = SW_NEW_N(&g->arena, double, g->moments + 1);
 	for (int32_t t = 0; t < g->moments; t++)
 		g->capacity[t] = problem->capacity;
 	for (size_t s = 0; count && s < problem->spans.len; s++) {

@@ -404,6 +404,7 @@ static void copy_moments(graph *g, const graph *from)
 	g->capacity = sw_arena_copy(&g->arena, from->capacity, size * sizeof *g->capacity);
 	g->capacity_left = sw_arena_copy(&g->arena, from->capacity_left, size * sizeof *g->capacity_left);
 	g->price = sw_arena_copy(&g->arena, from->price, size * sizeof *g->price);
+	g->drift = sw_arena_copy(&g->arena, from->drift, size * sizeof *g->drift);
 }
 
 void graph_copy(graph *g, const graph *from)
@@ -412,6 +413,7 @@ void graph_copy(graph *g, const graph *from)
 	graph_init(g);
 	g->constant = from->constant;
 	g->level = from->level;
+	g->stride = from->stride;
 	g->shift = from->shift;
 	g->infeasible = from->infeasible;
 	copy_nodes(g, from, rank);

@@ -89,6 +89,8 @@ typedef struct graph {
 	int64_t *capacity;      /* per moment */
 	int64_t *capacity_left; /* differences not yet taken off: per moment, one more at the end */
 	double *price;          /* per moment: what earlier bounds found a unit of usage worth */
+	double *drift;          /* per moment: the smoothed excess that its prices followed last */
+	double stride;          /* of those steps */
 	double level;           /* how far above it the prices aimed last; 0: there was none */
 	bool usage_changed;     /* since the moments were last looked at */
 	int64_t constant;       /* cost of what is gone */

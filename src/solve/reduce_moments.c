@@ -235,6 +235,7 @@ static void renumber(graph *g, const int32_t *kept, int32_t count, const int32_t
 	for (int32_t r = 0; r < count; r++) {
 		g->capacity[r] = g->capacity[kept[r]];
 		g->price[r] = g->price[kept[r]];
+		g->drift[r] = g->drift[kept[r]];
 	}
 	g->moments = count;
 	free(rank);
