@@ -16,8 +16,9 @@
 #define ROUNDS_AT_LEAST 12
 /* Rounds in a row that change next to nothing. */
 #define PATIENCE 2
-/* Knapsacks need prices that tell which moments matter. */
-#define KNAPSACKS_FROM 2
+/* Knapsacks need prices that tell which moments matter: that aim at most this share of the gap above the
+ * bound. Before, they slow the prices down. */
+#define KNAPSACK_LEVEL 0.05
 #define LITTLE_LOST 0.02
 #define LITTLE_GAINED 0.1
 /* Pairs are ruled out, too, in graphs of at most so many table entries: their tables are no longer shared. */
@@ -51,6 +52,13 @@ static bool is_met(const one_round *r)
 	return r->bound >= upper_of(r);
 }
 
+static bool knapsacks_help(one_round *r)
+{
+	double gap = (double)upper_of(r) - (double)r->bound;
+	r->s->knapsacks |= r->b.warm && solver_feasible(r->s) && r->b.level < KNAPSACK_LEVEL * gap;
+	return r->s->knapsacks;
+}
+
 static void begin(one_round *r, solver *s, const lineage *at, int64_t bound)
 {
 	*r = (one_round){.s = s,
@@ -59,7 +67,7 @@ static void begin(one_round *r, solver *s, const lineage *at, int64_t bound)
 	                 .halt = {.stop = s->options.stop, .deadline_s = s->deadline_s}};
 	core_init(&r->c, at->g);
 	bound_init(&r->b, &r->c, at->g);
-	if (s->rounds >= KNAPSACKS_FROM)
+	if (knapsacks_help(r))
 		bound_add_knapsacks(&r->b, at->g);
 	r->price = sw_alloc((size_t)(r->c.moments + 1) * sizeof *r->price);
 	memcpy(r->price, at->g->price, (size_t)r->c.moments * sizeof *r->price);

@@ -21,6 +21,7 @@ typedef struct solver {
 	int32_t *best; /* per node of the problem */
 	sw_evaluation best_value;
 	int rounds;
+	bool knapsacks; /* they take part in the rounds */
 	bool have_best; /* any assignment at all, valid or not */
 	int64_t bound;  /* in the problem's units */
 	sw_progress progress;
