@@ -309,6 +309,7 @@ static bool reduce_leaf_graph(leaf *l)
 	return !l->closed;
 }
 
+/* Chooses where to branch, or finds that nothing is left to choose. */
 static void branch_leaf(leaf *l, const halt *h)
 {
 	core c;
@@ -318,7 +319,13 @@ static void branch_leaf(leaf *l, const halt *h)
 	bound_add_knapsacks(&b, &l->made->g);
 	b.level = LEVEL * (double)(l->upper - l->bound);
 	bound_run(&b, (double)(l->upper - c.constant), INFINITY, SHARE_SWEEPS * bound_sweep_work(&b), h);
-	choose_branch(l, &c, &b, h);
+	if (!c.n_nodes) {
+		look_for_better(l, &c, &b, h);
+		l->bound = SW_MAX(l->bound, c.constant);
+		l->closed = l->bound >= l->upper;
+	} else {
+		choose_branch(l, &c, &b, h);
+	}
 	bound_clear(&b);
 	core_clear(&c);
 }
@@ -388,12 +395,17 @@ static void conclude_leaf(tree *t, leaf *l)
 	t->entries += f->entries;
 	if (l->from.parent)
 		l->from.parent->references++; /* by the child, beside the open node's */
-	if (!l->closed && l->branch_node >= 0) {
-		push_child(t, l, false);
-		push_child(t, l, true);
+	if (!l->closed && l->branch_node < 0) { /* halted before it knew */
+		sw_vec_push(&t->open, l->from);
+		release(t, f);
+	} else {
+		if (!l->closed) {
+			push_child(t, l, false);
+			push_child(t, l, true);
+		}
+		release(t, f);
+		drop_open(t, &l->from);
 	}
-	release(t, f);
-	drop_open(t, &l->from);
 	free(l->whole);
 	free(l->first);
 }
