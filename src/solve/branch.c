@@ -10,12 +10,13 @@
 #define BATCH 8
 /* Graphs of expanded subproblems whose children are open: at most so many table entries in all. */
 #define MOST_ENTRIES ((int64_t)1 << 25)
-/* Of one subproblem: sweeps before and after each fixing, how often, and work of its search per entry. */
+/* Of one subproblem: sweeps before each fixing, and again, at most so often, while that fixes this share. */
 #define SWEEPS 60
-/* Prices aim this share of the gap above the bound: what was settled above is not any more. */
-#define LEVEL 0.3
 #define FIXINGS 4
 #define FIXED_MUCH 0.03
+/* Prices aim this share of the gap above the bound: what was settled above is not any more. */
+#define LEVEL 0.3
+/* Work of its search, per table entry and strategy, and at least. */
 #define SEARCH_WORK 6
 #define LEAST_SEARCH 20000
 /* Branching: so many candidates, and sweeps to probe each half of them. */
@@ -394,7 +395,7 @@ static void conclude_leaf(tree *t, leaf *l)
 	f->entries = entries_of(&f->g);
 	t->entries += f->entries;
 	if (l->from.parent)
-		l->from.parent->references++; /* by the child, beside the open node's */
+		l->from.parent->references++;   /* by the child, beside the open node's */
 	if (!l->closed && l->branch_node < 0) { /* halted before it knew */
 		sw_vec_push(&t->open, l->from);
 		release(t, f);

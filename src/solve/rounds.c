@@ -6,21 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sweeps' worth of work of the first round, before which no search is worthwhile, and of the next;
- * each later one is longer. */
+/* Sweeps' worth of work of the first round, and of the next; each later one is longer. */
 #define FIRST_SWEEPS 40
 #define SECOND_SWEEPS 80
 #define LONGER_BY 1.4
 /* A round takes at least this much, or its overhead shows, and at most this share of all. */
 #define SHORTEST_ROUND ((int64_t)10000000)
 #define ROUNDS_AT_LEAST 12
-/* Rounds in a row that change next to nothing. */
+/* So many rounds in a row that lose hardly a strategy or pair and close hardly any gap are the last. */
 #define PATIENCE 2
+#define LITTLE_LOST 0.02
+#define LITTLE_GAINED 0.1
 /* Knapsacks need prices that tell which moments matter: that aim at most this share of the gap above the
  * bound. Before, they slow the prices down. */
 #define KNAPSACK_LEVEL 0.05
-#define LITTLE_LOST 0.02
-#define LITTLE_GAINED 0.1
 /* Pairs are ruled out, too, in graphs of at most so many table entries: their tables are no longer shared. */
 #define FEW_ENTRIES ((int64_t)4000000)
 /* Branching is cheap in graphs of so many table entries: worth it before the bound is settled. */
@@ -34,7 +33,7 @@ typedef struct one_round {
 	core c;
 	passing b;
 	double *price, *reduced; /* what the searches go by: of the round before */
-	search found[JOBS];      /* of JOB_IMPROVE and JOB_ROUND_OFF */
+	search found[JOBS];      /* of JOB_BOUND and JOB_IMPROVE */
 	bool searches[JOBS];
 	dive dive;
 	int64_t work;  /* of the bound; of each search half */
