@@ -124,7 +124,7 @@ static void list_members(passing *b)
 			next[sack->node[k] + 1]++;
 		choices += sack->first[sack->members];
 		members += sack->members;
-		b->knapsack_work += (int64_t)sack->first[sack->members] * sack->units;
+		b->knapsack_work += 2 * (int64_t)sack->first[sack->members] * sack->units;
 	}
 	for (int32_t v = 0; v < c->n_nodes; v++)
 		next[v + 1] += next[v];

@@ -9,8 +9,8 @@
 #define MOST_KNAPSACKS 12
 #define MOST_MEMBERS 32
 /* As many units as the work allows: with coarse ones a combination that just does not fit seems to. */
-#define UNITS_TIMES_STRATEGIES 65536
-#define MOST_UNITS 2048
+#define UNITS_TIMES_STRATEGIES 32768
+#define MOST_UNITS 1024
 #define FEWEST_UNITS 128
 #define UNITS_TRIED 64
 /* Nodes that use less than this share of the capacity are left out. */

@@ -1,6 +1,7 @@
 /* From the bound's decoded assignment to a valid one. */
 #include "solve/solver.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 bool solver_round_off(passing *b, double target, int64_t work, uint64_t seed, const halt *h, search *found)
@@ -11,7 +12,8 @@ bool solver_round_off(passing *b, double target, int64_t work, uint64_t seed, co
 	bound_reduced_costs(b, reduced);
 	search_init(found, c, b->decoded, b->best_price, seed);
 	found->reduced = reduced;
-	found->target = target > -0x1p62 ? (int64_t)target : INT64_MIN;
+	if (fabs(target) < 0x1p62) /* else nothing is known */
+		found->target = (int64_t)target;
 	found->stop = h->stop;
 	found->deadline_s = h->deadline_s;
 	if (search_repair(found, work / 2))

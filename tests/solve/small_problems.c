@@ -98,3 +98,192 @@ void small_problem_solve(const sw_problem *problem, small_optimum *optimum)
 		memcpy(optimum->assignment, x, sizeof x);
 	}
 }
+
+/* ---- tight problems ------------------------------------------------------------------------------------ */
+
+#define MOST_MOMENTS 16
+
+static void add_tight_node(sw_problem *problem, sw_rng *rng, int64_t scale)
+{
+	int64_t cost[4], usage[4];
+	int32_t strategies = 2 + (int32_t)sw_rng_below(rng, 3);
+	for (int i = 0; i < 4; i++) {
+		usage[i] = sw_rng_below(rng, 100);
+		cost[i] = 100 - usage[i] + sw_rng_below(rng, 30);
+	}
+	int32_t node = sw_problem_add_node(problem, strategies, cost);
+	int64_t spans = 1 + sw_rng_below(rng, 3);
+	for (int64_t s = 0; s < spans; s++) {
+		int64_t scaled[4];
+		int32_t begin = (int32_t)sw_rng_below(rng, 8);
+		for (int i = 0; i < 4; i++)
+			scaled[i] = (usage[i] + sw_rng_below(rng, 10)) * scale + sw_rng_below(rng, scale);
+		sw_problem_add_span(problem, node, begin, begin + (int32_t)sw_rng_below(rng, 7), scaled);
+	}
+}
+
+static void add_tight_edge(sw_problem *problem, sw_rng *rng, int32_t a, int32_t b, int percent)
+{
+	int64_t cost[16];
+	int32_t rows = problem->nodes.data[a].strategies, columns = problem->nodes.data[b].strategies;
+	for (int i = 0; i < 16; i++)
+		cost[i] = sw_rng_below(rng, 100) < percent ? SW_FORBIDDEN : sw_rng_below(rng, 60);
+	sw_problem_add_edge(problem, a, b, sw_problem_add_table(problem, rows, columns, cost));
+}
+
+void tight_problem_make(sw_problem *problem, uint64_t seed)
+{
+	sw_rng rng = {seed, 1};
+	sw_evaluation value;
+	int32_t nodes = 10 + (int32_t)sw_rng_below(&rng, 5), x[16];
+	int32_t isolated = (int32_t)sw_rng_below(&rng, 3);
+	int percent = (int)sw_rng_below(&rng, 3) * 8;
+	static const int64_t scales[] = {1, 1, 1000, (int64_t)1 << 44};
+	int64_t scale = scales[sw_rng_below(&rng, 4)];
+	sw_problem_init(problem);
+	for (int32_t v = 0; v < nodes; v++)
+		add_tight_node(problem, &rng, scale);
+	for (int32_t v = isolated + 1; v < nodes; v++) {
+		int32_t other = isolated + (int32_t)sw_rng_below(&rng, v - isolated);
+		for (int64_t k = 1 + sw_rng_below(&rng, 2); k > 0; k--)
+			add_tight_edge(problem, &rng, sw_rng_below(&rng, 2) ? other : v, other, percent);
+		add_tight_edge(problem, &rng, other, v, percent);
+		add_tight_edge(problem, &rng, v, isolated + (int32_t)sw_rng_below(&rng, v - isolated), percent);
+	}
+	if (sw_rng_below(&rng, 4) == 0)
+		tie_two(problem, &rng);
+	for (int32_t v = 0; v < nodes; v++)
+		x[v] = (int32_t)sw_rng_below(&rng, problem->nodes.data[v].strategies);
+	sw_problem_evaluate(problem, x, &value);
+	problem->capacity = value.peak_usage / 100 * (75 + sw_rng_below(&rng, 30));
+}
+
+/* Nodes before `depth` are chosen. */
+typedef struct descent {
+	const sw_problem *problem;
+	small_optimum *optimum;
+	int32_t x[16];
+	int64_t rest[17]; /* least cost of what the nodes from here on add */
+	int64_t used[MOST_MOMENTS];
+} descent;
+
+static int32_t later_end(const sw_edge *edge)
+{
+	return SW_MAX(edge->from, edge->to);
+}
+
+/* 0 if all are forbidden: the descent finds out. */
+static int64_t least_entry(const int64_t *cost, int64_t entries)
+{
+	int64_t least = cost[0];
+	for (int64_t i = 1; i < entries; i++)
+		least = SW_MIN(least, cost[i]);
+	return least == SW_FORBIDDEN ? 0 : least;
+}
+
+static void sum_rest(descent *d)
+{
+	const sw_problem *problem = d->problem;
+	for (int32_t v = (int32_t)problem->nodes.len; v-- > 0;) {
+		const sw_problem_node *node = &problem->nodes.data[v];
+		d->rest[v] = d->rest[v + 1] + least_entry(node->cost, node->strategies);
+		for (size_t e = 0; e < problem->edges.len; e++) {
+			const sw_cost_table *table = &problem->tables.data[problem->edges.data[e].table];
+			int64_t least = least_entry(table->cost, (int64_t)table->rows * table->columns);
+			d->rest[v] += later_end(&problem->edges.data[e]) == v ? least : 0;
+		}
+	}
+}
+
+/* What node v's choice adds to the cost of those before it; SW_FORBIDDEN. */
+static int64_t added_cost(const descent *d, int32_t v)
+{
+	const sw_problem *problem = d->problem;
+	int64_t cost = problem->nodes.data[v].cost[d->x[v]];
+	for (size_t e = 0; e < problem->edges.len && cost != SW_FORBIDDEN; e++) {
+		const sw_edge *edge = &problem->edges.data[e];
+		const sw_cost_table *table = &problem->tables.data[edge->table];
+		if (later_end(edge) != v)
+			continue;
+		int64_t more = table->cost[d->x[edge->from] * table->columns + d->x[edge->to]];
+		cost = more == SW_FORBIDDEN ? more : cost + more;
+	}
+	return cost;
+}
+
+/* Adds what node v uses, `sign` times. False if something is above the capacity. */
+static bool add_usage(descent *d, int32_t v, int sign)
+{
+	bool within = true;
+	for (size_t s = 0; s < d->problem->spans.len; s++) {
+		const sw_span *span = &d->problem->spans.data[s];
+		for (int32_t t = span->begin; span->node == v && t < span->end; t++) {
+			d->used[t] += sign * span->usage[d->x[v]];
+			within &= d->used[t] <= d->problem->capacity;
+		}
+	}
+	return within;
+}
+
+static bool keeps_ties(const descent *d, int32_t v)
+{
+	for (int32_t u = 0; u <= v; u++) {
+		int32_t other = d->problem->tied_to.data[u];
+		if (other <= v && d->x[u] != d->x[other])
+			return false;
+	}
+	return true;
+}
+
+static void descend(descent *d, int32_t v, int64_t cost)
+{
+	small_optimum *best = d->optimum;
+	if (best->feasible && cost + d->rest[v] >= best->cost)
+		return;
+	if (v == (int32_t)d->problem->nodes.len) {
+		best->feasible = true;
+		best->cost = cost;
+		memcpy(best->assignment, d->x, sizeof d->x);
+		return;
+	}
+	for (d->x[v] = 0; d->x[v] < d->problem->nodes.data[v].strategies; d->x[v]++) {
+		int64_t more = added_cost(d, v);
+		if (more == SW_FORBIDDEN || !keeps_ties(d, v))
+			continue;
+		if (add_usage(d, v, 1))
+			descend(d, v + 1, cost + more);
+		add_usage(d, v, -1);
+	}
+}
+
+void tight_problem_solve(const sw_problem *problem, small_optimum *optimum)
+{
+	descent d = {.problem = problem, .optimum = optimum};
+	memset(optimum, 0, sizeof *optimum);
+	sum_rest(&d);
+	descend(&d, 0, 0);
+}
+
+/* ---- large problems ------------------------------------------------------------------------------------ */
+
+void large_problem_make(sw_problem *problem, uint64_t seed)
+{
+	sw_rng rng = {seed, 0};
+	int64_t cost[6], table[36], usage[6];
+	sw_problem_init(problem);
+	for (int32_t v = 0; v < 120; v++) {
+		for (int i = 0; i < 6; i++) {
+			cost[i] = sw_rng_below(&rng, 1000);
+			usage[i] = 1000 - cost[i];
+		}
+		sw_problem_add_node(problem, 6, cost);
+		sw_problem_add_span(problem, v, v / 2, v + 10, usage);
+		for (int k = 0; v && k < 3; k++) {
+			for (int i = 0; i < 36; i++)
+				table[i] = sw_rng_below(&rng, 500);
+			sw_problem_add_edge(problem, (int32_t)sw_rng_below(&rng, v), v,
+			                    sw_problem_add_table(problem, 6, 6, table));
+		}
+	}
+	problem->capacity = 30000;
+}

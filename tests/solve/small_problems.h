@@ -4,6 +4,15 @@
 
 #include "solve/solve.h"
 
+/* Sanitizers are slow: so many times fewer problems. */
+#if defined(__SANITIZE_THREAD__)
+#define FEWER 16
+#elif defined(__SANITIZE_ADDRESS__)
+#define FEWER 4
+#else
+#define FEWER 1
+#endif
+
 typedef struct small_optimum {
 	bool feasible;
 	int64_t cost;
@@ -15,5 +24,15 @@ typedef struct small_optimum {
 void small_problem_make(sw_problem *problem, uint64_t seed);
 void small_problem_solve(const sw_problem *problem, small_optimum *optimum);
 int64_t product_of_strategies(const sw_problem *problem);
+
+/* 10 to 14 nodes of 2 to 4 strategies whose costs fall as their usages rise, under a capacity near what
+ * a random assignment uses: the reductions leave much, and the bound alone rarely closes it. Several
+ * and empty spans, isolated nodes, parallel edges, ties and huge usages occur. */
+void tight_problem_make(sw_problem *problem, uint64_t seed);
+/* The same as small_problem_solve, by depth-first search that gives up hopeless branches. */
+void tight_problem_solve(const sw_problem *problem, small_optimum *optimum);
+
+/* 120 nodes of 6 strategies, with a capacity that binds: far too large to be solved at once. */
+void large_problem_make(sw_problem *problem, uint64_t seed);
 
 #endif

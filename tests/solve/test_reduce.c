@@ -1,76 +1,11 @@
 /* Every exact reduction, alone and all together, against exhaustion. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "test.h"
 
-#include <cmocka.h>
-
+#include <math.h>
 #include <string.h>
 
+#include "left.h"
 #include "small_problems.h"
-#include "solve/graph.h"
-
-static bool left_within(const graph *g, const int32_t *x)
-{
-	for (int32_t t = 0, taken = 0; t < g->moments; t++) {
-		int64_t used = 0;
-		for (int32_t v = 0; v < g->n_nodes; v++)
-			for (size_t s = 0; s < g->nodes[v].spans.len; s++) {
-				const graph_span *span = &g->nodes[v].spans.data[s];
-				if (span->begin <= t && t < span->end)
-					used += span->usage[x[v]];
-			}
-		taken += (int32_t)g->capacity_left[t];
-		if (used > g->capacity[t] + taken)
-			return false;
-	}
-	return true;
-}
-
-static int64_t left_cost(const graph *g, const int32_t *x)
-{
-	int64_t cost = g->constant;
-	for (int32_t v = 0; v < g->n_nodes; v++)
-		if (g->nodes[v].alive)
-			cost = cost_plus(cost, g->nodes[v].cost[x[v]]);
-	for (size_t e = 0; e < g->edges.len; e++) {
-		const graph_edge *edge = &g->edges.data[e];
-		if (edge->table < 0)
-			continue;
-		const graph_table *table = &g->tables.data[edge->table];
-		cost = cost_plus(cost, table->cost[x[edge->node[0]] * table->columns + x[edge->node[1]]]);
-	}
-	return cost;
-}
-
-static bool next_assignment(const graph *g, int32_t *x)
-{
-	for (int32_t v = 0; v < g->n_nodes; v++) {
-		if (!g->nodes[v].alive)
-			continue;
-		if (++x[v] < g->nodes[v].strategies)
-			return true;
-		x[v] = 0;
-	}
-	return false;
-}
-
-static bool best_of_left(const graph *g, int32_t *best, int64_t *cost)
-{
-	int32_t x[16] = {0};
-	*cost = SW_FORBIDDEN;
-	if (g->infeasible)
-		return false;
-	do {
-		int64_t now = left_cost(g, x);
-		if (now < *cost && left_within(g, x)) {
-			*cost = now;
-			memcpy(best, x, sizeof x);
-		}
-	} while (next_assignment(g, x));
-	return *cost != SW_FORBIDDEN;
-}
 
 static void compare_steps(uint64_t seed, unsigned steps)
 {
@@ -83,7 +18,7 @@ static void compare_steps(uint64_t seed, unsigned steps)
 	small_problem_solve(&problem, &optimum);
 	graph_build(&g, &problem);
 	graph_reduce(&g, steps);
-	bool feasible = best_of_left(&g, x, &cost);
+	bool feasible = left_best(&g, x, &cost);
 	if (feasible != optimum.feasible || (feasible && cost != optimum.cost))
 		fail_msg("seed %llu, steps %u: %d %lld, expected %d %lld", (unsigned long long)seed, steps, feasible,
 		         (long long)cost, optimum.feasible, (long long)optimum.cost);
@@ -126,6 +61,122 @@ static void all_steps_keep_the_optimum(void **state)
 		compare_steps(seed, REDUCE_ALL);
 }
 
+/* ---- every assignment, not only the best ------------------------------------------------------------------ */
+
+static void fail_at(uint64_t seed, unsigned steps, const char *what)
+{
+	fail_msg("seed %llu, steps %u: %s", (unsigned long long)seed, steps, what);
+}
+
+/* Mapped back, an assignment of what is left costs what the graph says, and fits where the graph says. */
+static void check_every_restored(uint64_t seed, unsigned steps, const sw_problem *problem, const graph *g)
+{
+	int32_t x[LEFT_NODES] = {0};
+	do {
+		int32_t whole[LEFT_NODES];
+		sw_evaluation value;
+		int64_t cost = left_cost(g, x);
+		memcpy(whole, x, sizeof whole);
+		graph_restore(g, whole);
+		sw_problem_evaluate(problem, whole, &value);
+		if (value.allowed != (cost != SW_FORBIDDEN))
+			fail_at(seed, steps, "forbidden in one, allowed in the other");
+		if (value.allowed && value.cost != cost)
+			fail_at(seed, steps, "another cost when mapped back");
+		if (value.allowed && value.within != left_within(g, x))
+			fail_at(seed, steps, "fits in one, not in the other");
+	} while (left_next(g, x));
+}
+
+/* Projected and mapped back, an assignment that fits still fits and costs no more. */
+static void check_every_projected(uint64_t seed, unsigned steps, const sw_problem *problem, const graph *g)
+{
+	int32_t x[LEFT_NODES] = {0};
+	for (int64_t number = product_of_strategies(problem); number-- > 0;) {
+		int64_t rest = number;
+		sw_evaluation before, after;
+		for (size_t n = 0; n < problem->nodes.len; n++) {
+			x[n] = (int32_t)(rest % problem->nodes.data[n].strategies);
+			rest /= problem->nodes.data[n].strategies;
+		}
+		sw_problem_evaluate(problem, x, &before);
+		if (!before.allowed || !before.within)
+			continue;
+		graph_project(g, x);
+		for (int32_t v = 0; v < g->n_nodes; v++)
+			if (g->nodes[v].alive && (x[v] < 0 || x[v] >= g->nodes[v].strategies))
+				fail_at(seed, steps, "projected out of range");
+		graph_restore(g, x);
+		sw_problem_evaluate(problem, x, &after);
+		if (!after.allowed || !after.within || after.cost > before.cost)
+			fail_at(seed, steps, "worse after it was projected");
+	}
+}
+
+static void check_spans(uint64_t seed, unsigned steps, const graph *g)
+{
+	for (int32_t v = 0; v < g->n_nodes; v++) {
+		const graph_node *node = &g->nodes[v];
+		for (size_t s = 0; s < node->spans.len && (steps & REDUCE_MOMENTS); s++) {
+			const graph_span *span = &node->spans.data[s];
+			int64_t most = 0;
+			for (int32_t i = 0; i < node->strategies; i++)
+				most = SW_MAX(most, span->usage[i]);
+			if (span->begin < 0 || span->begin >= span->end || span->end > g->moments || !most)
+				fail_at(seed, steps, "an idle span is left");
+			if (s && span->begin < span[-1].end)
+				fail_at(seed, steps, "spans overlap");
+		}
+		for (size_t e = 0; e < node->edges.len; e++) {
+			const graph_edge *edge = &g->edges.data[node->edges.data[e]];
+			const graph_table *table = &g->tables.data[edge->table];
+			int32_t side = edge_side(edge, v);
+			if (edge->node[side] != v || edge->place[side] != (int32_t)e || table->references < 1)
+				fail_at(seed, steps, "the edges are not in order");
+			if ((side ? table->columns : table->rows) != node->strategies)
+				fail_at(seed, steps, "a table of another size");
+		}
+	}
+}
+
+/* With messages everywhere: each reduction must keep them as long as their nodes have strategies. */
+static void check_everything(uint64_t seed, unsigned steps)
+{
+	sw_problem problem;
+	graph g;
+	sw_rng rng = {seed, 4};
+	small_problem_make(&problem, seed);
+	graph_build(&g, &problem);
+	left_fill_memory(&g, &rng, true);
+	graph_reduce(&g, steps);
+	if (!g.infeasible && product_of_strategies(&problem) <= 5000) {
+		assert_true(isfinite(left_sum_memory(&g)));
+		check_spans(seed, steps, &g);
+		check_every_restored(seed, steps, &problem, &g);
+		check_every_projected(seed, steps, &problem, &g);
+		graph copy;
+		graph_copy(&copy, &g);
+		double sum = left_sum_memory(&g);
+		assert_true(fabs(left_sum_memory(&copy) - sum) <= 1e-9 * (fabs(sum) + 1));
+		check_spans(seed, steps, &copy);
+		graph_clear(&copy);
+	}
+	graph_clear(&g);
+	sw_problem_clear(&problem);
+}
+
+static void every_assignment_keeps_cost_and_usage(void **state)
+{
+	(void)state;
+	for (uint64_t seed = FIRST_SEED; seed < FIRST_SEED + 4 * PROBLEMS; seed++) {
+		for (unsigned step = 1; step <= REDUCE_ALL; step *= 2)
+			check_everything(seed, step);
+		check_everything(seed, REDUCE_MERGE | REDUCE_LEAF | REDUCE_MOMENTS);
+		check_everything(seed, REDUCE_ALL & ~(unsigned)REDUCE_DEGREE);
+		check_everything(seed, REDUCE_ALL);
+	}
+}
+
 /* A path without capacity vanishes wholly. */
 static void trees_vanish(void **state)
 {
@@ -146,7 +197,6 @@ static void trees_vanish(void **state)
 	graph_reduce(&g, REDUCE_ALL);
 	for (int32_t v = 0; v < g.n_nodes; v++)
 		assert_false(g.nodes[v].alive);
-	assert_int_equal(g.n_tables, g.n_tables);
 	graph_clear(&g);
 	sw_problem_clear(&problem);
 }
@@ -157,6 +207,7 @@ int main(void)
 		cmocka_unit_test(each_step_alone_keeps_the_optimum),
 		cmocka_unit_test(all_steps_but_one_keep_the_optimum),
 		cmocka_unit_test(all_steps_keep_the_optimum),
+		cmocka_unit_test(every_assignment_keeps_cost_and_usage),
 		cmocka_unit_test(trees_vanish),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,17 +1,17 @@
 /* The whole solver against exhaustion, and its promises: bounds, starts, threads, limits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "test.h"
 
-#include <cmocka.h>
-
+#include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 #include "small_problems.h"
+#include "solve/contest.h"
 
 #define FIRST_SEED 5000
-#define PROBLEMS 1200
+#define PROBLEMS (5000 / FEWER)
+#define TIGHT_SEED 50000
+#define TIGHT_PROBLEMS (40 / FEWER)
 
 static const sw_solve_options quiet = {.quiet = true, .threads = 1};
 
@@ -29,58 +29,189 @@ static void check_consistent(uint64_t seed, const sw_problem *problem, const sw_
 		fail_msg("seed %llu: the solution is not what it says", (unsigned long long)seed);
 }
 
-static void compare_with_exhaustion(uint64_t seed, const sw_solve_options *options)
+static void fail_with(uint64_t seed, const sw_solution *solution, const small_optimum *optimum)
 {
-	sw_problem problem;
-	small_optimum optimum;
+	fail_msg("seed %llu: answer %d, cost %lld, bound %lld; the optimum is %d %lld", (unsigned long long)seed,
+	         (int)solution->answer, (long long)solution->cost, (long long)solution->lower_bound,
+	         optimum->feasible, (long long)optimum->cost);
+}
+
+static void check_solved(uint64_t seed, const sw_problem *problem, const small_optimum *optimum)
+{
 	sw_solution solution;
-	small_problem_make(&problem, seed);
-	small_problem_solve(&problem, &optimum);
-	assert_int_equal(sw_solve(&problem, options, &solution, NULL), SW_OK);
-	check_consistent(seed, &problem, &solution);
-	if (optimum.feasible) {
-		if (solution.answer != SW_SOLVED_OPTIMAL || solution.cost != optimum.cost ||
-		    solution.lower_bound != optimum.cost)
-			fail_msg("seed %llu: answer %d, cost %lld, bound %lld; the optimum is %lld",
-			         (unsigned long long)seed, (int)solution.answer, (long long)solution.cost,
-			         (long long)solution.lower_bound, (long long)optimum.cost);
-	} else if (solution.answer != SW_SOLVED_INFEASIBLE || solution.assignment) {
-		fail_msg("seed %llu: answer %d; it is infeasible", (unsigned long long)seed, (int)solution.answer);
-	}
+	assert_int_equal(sw_solve(problem, &quiet, &solution, NULL), SW_OK);
+	check_consistent(seed, problem, &solution);
+	bool solved = optimum->feasible ? solution.answer == SW_SOLVED_OPTIMAL && solution.cost == optimum->cost &&
+	                                          solution.lower_bound == optimum->cost
+	                                : solution.answer == SW_SOLVED_INFEASIBLE && !solution.assignment;
+	if (!solved)
+		fail_with(seed, &solution, optimum);
 	sw_solution_clear(&solution);
-	sw_problem_clear(&problem);
+}
+
+/* Whatever stopped it, the bound is one and the answer honest. */
+static void check_honest(uint64_t seed, const sw_problem *problem, const small_optimum *optimum,
+                         const sw_solve_options *options)
+{
+	sw_solution solution;
+	assert_int_equal(sw_solve(problem, options, &solution, NULL), SW_OK);
+	check_consistent(seed, problem, &solution);
+	bool found = solution.answer == SW_SOLVED_OPTIMAL || solution.answer == SW_SOLVED_FEASIBLE;
+	bool honest = optimum->feasible
+	                      ? solution.answer != SW_SOLVED_INFEASIBLE && solution.lower_bound <= optimum->cost
+	                      : !found;
+	if (found)
+		honest = honest && solution.cost >= optimum->cost && solution.lower_bound <= solution.cost;
+	if (solution.answer == SW_SOLVED_OPTIMAL)
+		honest = honest && solution.cost == optimum->cost;
+	if (!honest)
+		fail_with(seed, &solution, optimum);
+	sw_solution_clear(&solution);
 }
 
 static void small_problems_are_solved_to_the_optimum(void **state)
 {
 	(void)state;
 	print_message("seeds %d to %d\n", FIRST_SEED, FIRST_SEED + PROBLEMS - 1);
-	for (uint64_t seed = FIRST_SEED; seed < FIRST_SEED + PROBLEMS; seed++)
-		compare_with_exhaustion(seed, &quiet);
-}
-
-/* Stopped anywhere, the bound is still one and the answer honest. */
-static void any_work_limit_leaves_a_valid_answer(void **state)
-{
-	(void)state;
 	for (uint64_t seed = FIRST_SEED; seed < FIRST_SEED + PROBLEMS; seed++) {
 		sw_problem problem;
 		small_optimum optimum;
-		sw_solution solution;
-		sw_solve_options options = quiet;
-		options.work_limit = 1 + (int64_t)(seed * 7919 % 2000);
 		small_problem_make(&problem, seed);
 		small_problem_solve(&problem, &optimum);
+		check_solved(seed, &problem, &optimum);
+		sw_problem_clear(&problem);
+	}
+}
+
+static void tight_problems_are_solved_to_the_optimum(void **state)
+{
+	(void)state;
+	print_message("seeds %d to %d\n", TIGHT_SEED, TIGHT_SEED + TIGHT_PROBLEMS - 1);
+	for (uint64_t seed = TIGHT_SEED; seed < TIGHT_SEED + TIGHT_PROBLEMS; seed++) {
+		sw_problem problem;
+		small_optimum optimum;
+		tight_problem_make(&problem, seed);
+		tight_problem_solve(&problem, &optimum);
+		check_solved(seed, &problem, &optimum);
+		sw_problem_clear(&problem);
+	}
+}
+
+/* The two ways to exhaust agree. */
+static void the_descent_finds_what_exhaustion_finds(void **state)
+{
+	(void)state;
+	for (uint64_t seed = FIRST_SEED; seed < FIRST_SEED + PROBLEMS / 10; seed++) {
+		sw_problem problem;
+		small_optimum all, descent;
+		small_problem_make(&problem, seed);
+		small_problem_solve(&problem, &all);
+		tight_problem_solve(&problem, &descent);
+		assert_int_equal(descent.feasible, all.feasible);
+		assert_int_equal(descent.cost, all.cost);
+		sw_problem_clear(&problem);
+	}
+}
+
+/* ---- stopped anywhere -------------------------------------------------------------------------------------- */
+
+static void any_work_limit_leaves_a_valid_answer(void **state)
+{
+	(void)state;
+	for (uint64_t seed = FIRST_SEED; seed < FIRST_SEED + PROBLEMS / 2; seed++) {
+		sw_problem problem;
+		small_optimum optimum;
+		sw_solve_options options = quiet;
+		bool tight = seed % 16 == 0;
+		options.work_limit = 1 + (int64_t)(seed * 7919 % (tight ? 3000000 : 2000));
+		if (tight)
+			tight_problem_make(&problem, seed);
+		else
+			small_problem_make(&problem, seed);
+		tight_problem_solve(&problem, &optimum);
+		check_honest(seed, &problem, &optimum, &options);
+		sw_problem_clear(&problem);
+	}
+}
+
+typedef struct stopper {
+	volatile bool *stop;
+	int64_t microseconds;
+} stopper;
+
+/* As a signal handler would: the flag is neither atomic nor locked. */
+#if defined(__GNUC__)
+__attribute__((no_sanitize_thread))
+#endif
+static void *
+stop_after(void *context)
+{
+	const stopper *s = context;
+	struct timespec pause = {s->microseconds / 1000000, s->microseconds % 1000000 * 1000};
+	nanosleep(&pause, NULL);
+	*s->stop = true;
+	return NULL;
+}
+
+static void a_stop_flag_at_any_time_leaves_a_valid_answer(void **state)
+{
+	(void)state;
+	sw_rng rng = {6, 6};
+	for (uint64_t seed = TIGHT_SEED; seed < TIGHT_SEED + TIGHT_PROBLEMS; seed++) {
+		sw_problem problem;
+		small_optimum optimum;
+		pthread_t thread;
+		volatile bool stop = false;
+		stopper s = {&stop, sw_rng_below(&rng, 30000)};
+		sw_solve_options options = {.quiet = true, .threads = 1 + (int)(seed % 3), .stop = &stop};
+		tight_problem_make(&problem, seed);
+		tight_problem_solve(&problem, &optimum);
+		assert_int_equal(pthread_create(&thread, NULL, stop_after, &s), 0);
+		check_honest(seed, &problem, &optimum, &options);
+		pthread_join(thread, NULL);
+		sw_problem_clear(&problem);
+	}
+}
+
+/* Far too large to be solved so soon: a claim that it is would be false. */
+static void a_deadline_proves_nothing(void **state)
+{
+	(void)state;
+	for (int k = 0; k < 12; k++) {
+		sw_problem problem;
+		sw_solution solution;
+		sw_solve_options options = {.quiet = true, .threads = 2, .time_limit_s = 0.005 * (1 << k % 6)};
+		large_problem_make(&problem, (uint64_t)k);
 		assert_int_equal(sw_solve(&problem, &options, &solution, NULL), SW_OK);
-		check_consistent(seed, &problem, &solution);
-		if (optimum.feasible) {
-			assert_true(solution.answer != SW_SOLVED_INFEASIBLE);
-			assert_true(solution.lower_bound <= optimum.cost);
-			if (solution.answer != SW_SOLVED_UNKNOWN)
-				assert_true(solution.cost >= optimum.cost);
-		} else {
-			assert_true(solution.answer == SW_SOLVED_INFEASIBLE || solution.answer == SW_SOLVED_UNKNOWN);
-		}
+		assert_true(solution.timed_out);
+		assert_true(solution.answer == SW_SOLVED_FEASIBLE || solution.answer == SW_SOLVED_UNKNOWN);
+		check_consistent((uint64_t)k, &problem, &solution);
+		sw_solution_clear(&solution);
+		sw_problem_clear(&problem);
+	}
+}
+
+/* ---- instances of the contest that are closed ---------------------------------------------------------- */
+
+static void contest_instances_are_solved_to_the_optimum(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *path;
+		int64_t optimum;
+	} cases[] = {{SW_SOURCE_DIR "/tests/problems/asplos-2025-iopddl-B.json.gz", 532843},
+	             {SW_SOURCE_DIR "/tests/problems/asplos-2025-iopddl-G.json.gz", 217039}};
+	for (size_t k = 0; k < SW_COUNT(cases); k++) {
+		sw_problem problem;
+		sw_solution solution;
+		sw_error err = {0};
+		const sw_solve_options options = {.quiet = true};
+		assert_int_equal(sw_problem_read(&problem, cases[k].path, true, &err), SW_OK);
+		assert_int_equal(sw_solve(&problem, &options, &solution, NULL), SW_OK);
+		assert_int_equal(solution.answer, SW_SOLVED_OPTIMAL);
+		assert_int_equal(solution.cost, cases[k].optimum);
+		assert_int_equal(solution.lower_bound, cases[k].optimum);
+		check_consistent(k, &problem, &solution);
 		sw_solution_clear(&solution);
 		sw_problem_clear(&problem);
 	}
@@ -88,44 +219,25 @@ static void any_work_limit_leaves_a_valid_answer(void **state)
 
 /* ---- a problem too large for the work allowed, with a capacity that binds ---------------------------- */
 
-static void make_large(sw_problem *problem, uint64_t seed)
-{
-	sw_rng rng = {seed, 0};
-	int64_t cost[6], table[36], usage[6];
-	sw_problem_init(problem);
-	for (int32_t v = 0; v < 120; v++) {
-		for (int i = 0; i < 6; i++) {
-			cost[i] = sw_rng_below(&rng, 1000);
-			usage[i] = 1000 - cost[i];
-		}
-		sw_problem_add_node(problem, 6, cost);
-		sw_problem_add_span(problem, v, v / 2, v + 10, usage);
-		for (int k = 0; v && k < 3; k++) {
-			for (int i = 0; i < 36; i++)
-				table[i] = sw_rng_below(&rng, 500);
-			sw_problem_add_edge(problem, (int32_t)sw_rng_below(&rng, v), v,
-			                    sw_problem_add_table(problem, 6, 6, table));
-		}
-	}
-	problem->capacity = 30000;
-}
-
-static void more_threads_change_nothing(void **state)
+static void threads_change_nothing(void **state)
 {
 	(void)state;
+	static const int threads[] = {2, 3, 8};
 	sw_problem problem;
-	sw_solution one, four;
+	sw_solution one, more;
 	sw_solve_options options = {.quiet = true, .threads = 1, .work_limit = 30000000};
-	make_large(&problem, 1);
+	large_problem_make(&problem, 1);
 	assert_int_equal(sw_solve(&problem, &options, &one, NULL), SW_OK);
-	options.threads = 4;
-	assert_int_equal(sw_solve(&problem, &options, &four, NULL), SW_OK);
-	assert_int_equal(one.answer, four.answer);
-	assert_int_equal(one.lower_bound, four.lower_bound);
-	assert_int_equal(one.work, four.work);
-	assert_memory_equal(one.assignment, four.assignment, 120 * sizeof(int32_t));
+	for (size_t k = 0; k < SW_COUNT(threads); k++) {
+		options.threads = threads[k];
+		assert_int_equal(sw_solve(&problem, &options, &more, NULL), SW_OK);
+		assert_int_equal(one.answer, more.answer);
+		assert_int_equal(one.lower_bound, more.lower_bound);
+		assert_int_equal(one.work, more.work);
+		assert_memory_equal(one.assignment, more.assignment, 120 * sizeof(int32_t));
+		sw_solution_clear(&more);
+	}
 	sw_solution_clear(&one);
-	sw_solution_clear(&four);
 	sw_problem_clear(&problem);
 }
 
@@ -136,7 +248,7 @@ static void the_answer_is_no_worse_than_a_start(void **state)
 	sw_solution best, again;
 	sw_solve_options options = {.quiet = true, .threads = 1, .work_limit = 30000000};
 	int32_t wrong[120];
-	make_large(&problem, 2);
+	large_problem_make(&problem, 2);
 	assert_int_equal(sw_solve(&problem, &options, &best, NULL), SW_OK);
 	assert_true(best.answer == SW_SOLVED_FEASIBLE || best.answer == SW_SOLVED_OPTIMAL);
 	for (int v = 0; v < 120; v++)
@@ -161,7 +273,7 @@ static void a_stop_flag_ends_it_at_once(void **state)
 	sw_solution solution;
 	volatile bool stop = true;
 	sw_solve_options options = {.quiet = true, .threads = 1, .stop = &stop};
-	make_large(&problem, 3);
+	large_problem_make(&problem, 3);
 	assert_int_equal(sw_solve(&problem, &options, &solution, NULL), SW_OK);
 	assert_true(solution.timed_out);
 	assert_non_null(solution.assignment);
@@ -233,8 +345,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_problems_are_solved_to_the_optimum),
+		cmocka_unit_test(tight_problems_are_solved_to_the_optimum),
+		cmocka_unit_test(the_descent_finds_what_exhaustion_finds),
 		cmocka_unit_test(any_work_limit_leaves_a_valid_answer),
-		cmocka_unit_test(more_threads_change_nothing),
+		cmocka_unit_test(a_stop_flag_at_any_time_leaves_a_valid_answer),
+		cmocka_unit_test(a_deadline_proves_nothing),
+		cmocka_unit_test(contest_instances_are_solved_to_the_optimum),
+		cmocka_unit_test(threads_change_nothing),
 		cmocka_unit_test(the_answer_is_no_worse_than_a_start),
 		cmocka_unit_test(a_stop_flag_ends_it_at_once),
 		cmocka_unit_test(huge_costs_are_exact_or_saturate),
