@@ -8,7 +8,7 @@
 
 /* So many subproblems side by side, whatever the number of threads. */
 #define BATCH 8
-/* Graphs of expanded subproblems whose children are open: at most so many table entries in all. */
+/* When the graphs of subproblems whose children are open have so many table entries, deepest first. */
 #define MOST_ENTRIES ((int64_t)1 << 25)
 /* Of one subproblem: sweeps before each fixing, and again, at most so often, while that fixes this share. */
 #define SWEEPS 60
@@ -54,7 +54,7 @@ typedef struct leaf {
 	family *made; /* NULL once closed */
 	int64_t upper, bound;
 	bool closed;
-	int32_t *whole; /* NULL, or an assignment of the problem that costs `upper` */
+	int32_t *whole; /* NULL, or an assignment of the problem that `upper` is the cost of */
 	int32_t branch_node;
 	bool *first; /* strategies of the first child; the second has the others */
 	double promise[2];
@@ -122,18 +122,33 @@ static void materialise(leaf *l)
 		graph_keep(&f->g, find_copy(&f->g, l->from.node), l->from.keep, NULL);
 }
 
+/* Takes an assignment of the core if the evaluator finds it valid and cheaper than `upper`. */
+static void take_assignment(leaf *l, const core *c, const int32_t *x)
+{
+	int32_t *whole = NULL;
+	sw_evaluation value;
+	solver_map_back(&l->made->line, c, x, &whole);
+	sw_problem_evaluate(l->s->problem, whole, &value);
+	int64_t upper = value.allowed && value.within ? solver_round_up(value.cost, &l->made->g) : l->upper;
+	if (upper < l->upper) {
+		l->upper = upper;
+		free(l->whole);
+		l->whole = whole;
+	} else {
+		free(whole);
+	}
+}
+
 /* From the decoded assignment, shortly. */
 static void look_for_better(leaf *l, const core *c, passing *b, const halt *h)
 {
 	search found;
 	int64_t work = SW_MAX(SEARCH_WORK * (c->entries + c->n_strategies), LEAST_SEARCH);
-	uint64_t seed = sw_hash_u64(0xb0b, (uint64_t)c->n_strategies);
-	bool valid = solver_round_off(b, (double)(l->bound - c->constant), work, seed, h, &found);
+	uint64_t seed = sw_hash_u64((uint64_t)l->from.depth, (uint64_t)c->n_strategies);
+	if (solver_round_off(b, (double)(l->bound - c->constant), work, seed, h, &found) &&
+	    found.cost + c->constant < l->upper)
+		take_assignment(l, c, found.x);
 	l->work += found.work;
-	if (valid && found.cost + c->constant < l->upper) {
-		l->upper = found.cost + c->constant;
-		solver_map_back(&l->made->line, c, found.x, &l->whole);
-	}
 	search_clear(&found);
 }
 
@@ -245,6 +260,11 @@ static void choose_branch(leaf *l, const core *c, passing *b, const halt *h)
 			l->promise[1] = half[1] + (double)c->constant;
 		}
 	}
+	if (l->branch_node < 0 && !halted(h)) { /* whatever the scores */
+		l->branch_node = c->graph_node[0];
+		l->first = sw_alloc((size_t)core_strategies(c, 0));
+		l->first[0] = true;
+	}
 	free(price_sum);
 	free(worth);
 	free(first);
@@ -258,12 +278,17 @@ static bool solve_exactly(leaf *l, const core *c)
 	int32_t *x = sw_alloc((size_t)(c->n_nodes + 1) * sizeof *x);
 	bool done = !c->moments && core_eliminate(c, EXACT_WORK * (c->entries + 1), x, &cost, &spent);
 	l->work += spent;
-	if (done && cost != SW_FORBIDDEN && cost + c->constant < l->upper) {
-		l->upper = cost + c->constant;
-		solver_map_back(&l->made->line, c, x, &l->whole);
-	}
+	if (done && cost != SW_FORBIDDEN && cost + c->constant < l->upper)
+		take_assignment(l, c, x);
 	free(x);
 	return done;
+}
+
+/* Without an incumbent the level is as remembered. */
+static void set_level(const leaf *l, passing *b)
+{
+	if (l->upper < NO_UPPER)
+		b->level = LEVEL * (double)(l->upper - l->bound);
 }
 
 /* Bounds the reduced graph, and looks for something better. Returns the share that fixing took. */
@@ -280,7 +305,7 @@ static double tighten_leaf(leaf *l, bool first, const halt *h)
 	l->closed = solve_exactly(l, &c);
 	if (!l->closed) {
 		double reachable = (double)(l->upper - c.constant);
-		b.level = LEVEL * (double)(l->upper - l->bound);
+		set_level(l, &b);
 		bound_run(&b, reachable, reachable, SWEEPS * bound_sweep_work(&b), h);
 		bound_certify(&b, &proof);
 		l->bound = SW_MAX(l->bound, proof.bound);
@@ -318,12 +343,11 @@ static void branch_leaf(leaf *l, const halt *h)
 	core_init(&c, &l->made->g);
 	bound_init(&b, &c, &l->made->g);
 	bound_add_knapsacks(&b, &l->made->g);
-	b.level = LEVEL * (double)(l->upper - l->bound);
+	set_level(l, &b);
 	bound_run(&b, (double)(l->upper - c.constant), INFINITY, SHARE_SWEEPS * bound_sweep_work(&b), h);
 	if (!c.n_nodes) {
 		look_for_better(l, &c, &b, h);
-		l->bound = SW_MAX(l->bound, c.constant);
-		l->closed = l->bound >= l->upper;
+		l->closed = true;
 	} else {
 		choose_branch(l, &c, &b, h);
 	}

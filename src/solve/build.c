@@ -6,6 +6,7 @@
 
 /* Reductions and bounds multiply the total magnitude by a small constant only: 2^55 leaves room. */
 #define LARGEST_TOTAL ((__int128)1 << 55)
+#define LARGEST_EXACT ((__int128)1 << 62)
 
 static int32_t root_of(const sw_problem *problem, int32_t node)
 {
@@ -24,7 +25,7 @@ static int64_t largest_magnitude(const int64_t *cost, int64_t entries)
 	return largest;
 }
 
-static int choose_shift(const sw_problem *problem)
+static void choose_shift(graph *g, const sw_problem *problem)
 {
 	__int128 total = 0;
 	int64_t *of_table = sw_alloc((problem->tables.len + 1) * sizeof *of_table);
@@ -37,10 +38,10 @@ static int choose_shift(const sw_problem *problem)
 	for (size_t e = 0; e < problem->edges.len; e++)
 		total += of_table[problem->edges.data[e].table];
 	free(of_table);
-	int shift = 0;
-	while (total >> shift > LARGEST_TOTAL)
-		shift++;
-	return shift;
+	g->exact = total <= LARGEST_EXACT;
+	g->shift = 0;
+	while (total >> g->shift > LARGEST_TOTAL)
+		g->shift++;
 }
 
 /* Floored, so that a bound on the shifted problem is one on the caller's. */
@@ -182,7 +183,7 @@ void graph_build(graph *g, const sw_problem *problem)
 	graph_init(g);
 	g->n_nodes = (int32_t)problem->nodes.len;
 	g->nodes = SW_NEW_N(&g->arena, graph_node, SW_MAX(g->n_nodes, 1));
-	g->shift = choose_shift(problem);
+	choose_shift(g, problem);
 	build_nodes(g, problem);
 	build_edges(g, problem);
 	build_spans(g, problem);

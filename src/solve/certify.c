@@ -40,6 +40,22 @@ typedef struct exact {
 	wide *row;       /* one node's strategies */
 } exact;
 
+/* So that the prices of all moments times all that may be used fit in 120 bits. */
+static wide largest_price(const core *c)
+{
+	wide usage = 1;
+	for (int32_t t = 0; t < c->moments; t++)
+		usage = SW_MAX(usage, (wide)c->capacity[t]);
+	for (int32_t v = 0; v < c->n_nodes; v++)
+		for (int32_t k = c->span_first[v]; k < c->span_first[v + 1]; k++) {
+			int64_t most = 0;
+			for (int32_t i = 0; i < core_strategies(c, v); i++)
+				most = SW_MAX(most, c->spans[k].usage[i]);
+			usage += most;
+		}
+	return ((wide)1 << 120) / usage / (c->moments + 1);
+}
+
 static void exact_init(exact *x, const passing *b)
 {
 	const core *c = b->c;
@@ -60,9 +76,11 @@ static void exact_init(exact *x, const passing *b)
 		x->given[a] = round_message(b->best_given[a], x->scale);
 	for (int64_t m = 0; m < c->n_messages; m++)
 		x->message[m] = round_message(b->best_message[m], x->scale);
-	for (int32_t t = 0; t < c->moments; t++)
-		x->price_sum[t + 1] =
-			x->price_sum[t] + SW_MAX(0, round_message(b->best_price[t], x->scale));
+	wide most = largest_price(c);
+	for (int32_t t = 0; t < c->moments; t++) {
+		wide price = round_message(b->best_price[t], x->scale);
+		x->price_sum[t + 1] = x->price_sum[t] + SW_MAX(0, SW_MIN(price, most));
+	}
 }
 
 static void exact_clear(exact *x)

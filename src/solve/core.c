@@ -1,6 +1,7 @@
 /* Packs what is alive of a graph. */
 #include "solve/core.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -35,6 +36,7 @@ static void pack_costs(core *c, const graph *g)
 		for (size_t s = 0; s < node->spans.len; s++)
 			c->spans[(size_t)c->span_first[v] + s] = node->spans.data[s];
 	}
+	assert(!g->moments || !g->capacity_left[0]); /* graph_reduce settles it */
 	c->moments = g->moments;
 	c->capacity = g->capacity;
 	c->constant = g->constant;

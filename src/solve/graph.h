@@ -94,7 +94,8 @@ typedef struct graph {
 	double level;           /* how far above it the prices aimed last; 0: there was none */
 	bool usage_changed;     /* since the moments were last looked at */
 	int64_t constant;       /* cost of what is gone */
-	int shift;              /* costs are the caller's, floored to multiples of 2^shift */
+	bool exact; /* no assignment's cost leaves 62 bits: else costs are clamped, and nothing is proved */
+	int shift;  /* costs are the caller's, floored to multiples of 2^shift */
 	bool infeasible;
 	int64_t work;
 	SW_VEC(graph_undo) undo;
@@ -162,7 +163,7 @@ typedef enum graph_step {
 	REDUCE_ALL = 255,
 } graph_step;
 
-/* To the fixed point of the given steps. Each keeps the optimal cost, and the existence of an
+/* To the fixed point of the given steps, or nearly. Each keeps the optimal cost, and the existence of an
  * assignment within capacity; SUPPORT, DOMINANCE and the rest may remove optimal assignments but
  * never all. Needs queued nodes (graph_build queues all); leaves the queue empty. */
 void graph_reduce(graph *g, unsigned steps);
@@ -174,6 +175,7 @@ bool reduce_dominance(graph *g, int32_t node);
 bool reduce_leaf(graph *g, int32_t node);
 bool reduce_merge(graph *g, int32_t node);
 void reduce_moments(graph *g);
+void reduce_settle(graph *g); /* takes capacity_left off the capacity */
 
 /* ---- small helpers ------------------------------------------------------------------------------ */
 

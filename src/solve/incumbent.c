@@ -92,14 +92,17 @@ void solver_project(const lineage *to, const int32_t *whole, const core *c, int3
 	free(assignment);
 }
 
-int64_t solver_upper(const solver *s, const graph *g)
+int64_t solver_round_up(int64_t cost, const graph *g)
 {
-	if (!solver_feasible(s))
-		return INT64_MAX / 4;
-	return ((s->best_value.cost - 1) >> g->shift) + 1;
+	return (int64_t)((((wide)cost - 1) >> g->shift) + 1);
 }
 
-int64_t solver_scale_bound(int64_t bound, const graph *g)
+int64_t solver_upper(const solver *s, const graph *g)
+{
+	return solver_feasible(s) ? solver_round_up(s->best_value.cost, g) : NO_UPPER;
+}
+
+static int64_t scale_bound(int64_t bound, const graph *g)
 {
 	wide scaled = (wide)bound * ((wide)1 << g->shift);
 	return (int64_t)SW_MAX(SW_MIN(scaled, (wide)INT64_MAX - 1), (wide)INT64_MIN);
@@ -107,7 +110,7 @@ int64_t solver_scale_bound(int64_t bound, const graph *g)
 
 void solver_raise_bound(solver *s, const graph *g, int64_t bound)
 {
-	int64_t scaled = solver_scale_bound(bound, g);
+	int64_t scaled = scale_bound(bound, g);
 	if (solver_feasible(s))
 		scaled = SW_MIN(scaled, s->best_value.cost);
 	s->bound = SW_MAX(s->bound, scaled);

@@ -15,8 +15,9 @@ static const struct {
 	{REDUCE_LEAF, reduce_leaf},
 };
 
-/* More rounds over the moments find next to nothing. */
-#define MOST_ROUNDS 40
+/* A chain of strategies that one after the other prove not to fit takes a round each; past this the rest
+ * is left to others. */
+#define MOST_ROUNDS 400
 
 static void reduce_node(graph *g, int32_t node, unsigned steps)
 {
@@ -54,7 +55,5 @@ void graph_reduce(graph *g, unsigned steps)
 			break;
 		drain_queue(g, steps);
 	}
-	if ((steps & REDUCE_MOMENTS) && g->usage_changed && !g->infeasible)
-		reduce_moments(g);
-	drain_queue(g, steps);
+	reduce_settle(g); /* what nodes folded last used must not be forgotten */
 }

@@ -114,7 +114,7 @@ static void drop_idle_spans(graph *g, int32_t node)
 		graph_touch(g, node);
 }
 
-static void take_off_capacity(graph *g)
+void reduce_settle(graph *g)
 {
 	int64_t taken = 0;
 	for (int32_t t = 0; t < g->moments; t++) {
@@ -136,7 +136,7 @@ static void subtract_fixed_usage(graph *g)
 			subtract_least(g, &v->spans.data[s], v->strategies);
 		drop_idle_spans(g, n);
 	}
-	take_off_capacity(g);
+	reduce_settle(g);
 }
 
 /* ---- moments --------------------------------------------------------------------------------------- */

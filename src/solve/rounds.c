@@ -22,6 +22,8 @@
 #define KNAPSACK_LEVEL 0.05
 /* Pairs are ruled out, too, in graphs of at most so many table entries: their tables are no longer shared. */
 #define FEW_ENTRIES ((int64_t)4000000)
+/* Work of eliminating the whole graph, which nothing interrupts: at most this, and a sixteenth of all. */
+#define LARGEST_ELIMINATION ((int64_t)500000000)
 /* Branching is cheap in graphs of so many table entries: worth it before the bound is settled. */
 #define SMALL ((int64_t)200000)
 
@@ -198,10 +200,11 @@ static bool eliminate(one_round *r)
 {
 	int64_t cost, spent = 0;
 	int32_t *x = sw_alloc((size_t)(r->c.n_nodes + 1) * sizeof *x);
-	bool done = core_eliminate(&r->c, r->s->work_limit / 16, x, &cost, &spent);
+	bool done =
+		core_eliminate(&r->c, SW_MIN(r->s->work_limit / 16, LARGEST_ELIMINATION), x, &cost, &spent);
 	r->s->work += spent;
 	if (done && cost == SW_FORBIDDEN)
-		r->bound = INT64_MAX / 4;
+		r->bound = NO_UPPER;
 	else if (done) {
 		solver_offer_core(r->s, r->at, &r->c, x);
 		r->bound = SW_MAX(r->bound, cost + r->c.constant);

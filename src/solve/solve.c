@@ -79,17 +79,20 @@ static bool search_graph(solver *s, const lineage *at)
 	bool closed = solver_rounds(s, at, &lower);
 	if (!closed && !solver_out_of_work(s))
 		closed = solver_branch(s, at, &lower);
-	solver_raise_bound(s, at->g, lower);
+	if (lower > INT64_MIN / 4) /* a round was there */
+		solver_raise_bound(s, at->g, lower);
 	return closed;
 }
 
 /* With floored costs (graph.h: shift) a tree without anything open says only that nothing seems cheaper. */
-static void conclude(solver *s, bool exhausted, bool exact, sw_solution *solution)
+static void conclude(solver *s, bool exhausted, const graph *root, sw_solution *solution)
 {
 	bool feasible = solver_feasible(s);
-	if (exhausted && feasible && exact)
+	if (exhausted && feasible && root->shift == 0)
 		s->bound = s->best_value.cost;
-	if (is_closed(s))
+	if (!root->exact) /* what is clamped proves nothing */
+		s->bound = INT64_MIN;
+	if (root->exact && is_closed(s))
 		solution->answer = SW_SOLVED_OPTIMAL;
 	else if (feasible)
 		solution->answer = SW_SOLVED_FEASIBLE;
@@ -124,7 +127,7 @@ sw_status sw_solve(const sw_problem *problem, const sw_solve_options *options, s
 	graph_reduce(&root, REDUCE_ALL);
 	count_left(&root, solution);
 	bool exhausted = root.infeasible || search_graph(&s, &top);
-	conclude(&s, exhausted, root.shift == 0, solution);
+	conclude(&s, exhausted, &root, solution);
 	graph_clear(&root);
 	solver_clear(&s);
 	return SW_OK;

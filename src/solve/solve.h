@@ -13,6 +13,7 @@
  * added to anything. Sums are exact (128 bits inside). The bound is proved in integers; as costs are
  * integers it is rounded up to one. Costs that sum to more than 2^55 in magnitude are floored to
  * multiples of a power of two for the search: bound and reported cost stay true, ties may not be seen.
+ * Beyond 2^62 the cost that is reported may be clamped, and no bound (INT64_MIN) is claimed.
  * Deterministic: the same problem and options without a time limit give the same answer, whatever the
  * number of threads.
  */

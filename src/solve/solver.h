@@ -30,7 +30,7 @@ typedef struct solver {
 /* ---- incumbent.c ------------------------------------------------------------------------------------ */
 
 bool solver_feasible(const solver *s);
-/* Takes the assignment if it is better; fewest forbidden, then least overshoot, then least cost. */
+/* Takes the assignment if it is better; allowed, then within, then the least peak above, then the least cost. */
 void solver_offer(solver *s, const int32_t *assignment);
 /* The same for an assignment of a core. */
 void solver_offer_core(solver *s, const lineage *from, const core *c, const int32_t *x);
@@ -38,10 +38,12 @@ void solver_offer_core(solver *s, const lineage *from, const core *c, const int3
 void solver_map_back(const lineage *from, const core *c, const int32_t *x, int32_t **whole);
 /* An assignment of the problem in terms of a core, as far as its strategies are left. */
 void solver_project(const lineage *to, const int32_t *whole, const core *c, int32_t *x);
-/* In the graph's units: only costs below this are of interest. INT64_MAX / 4 if nothing was found. */
+/* In the graph's units: only costs below this are of interest. NO_UPPER if nothing was found. */
+#define NO_UPPER (INT64_MAX / 4)
 int64_t solver_upper(const solver *s, const graph *g);
-/* From a bound in the graph's units to the problem's. */
-int64_t solver_scale_bound(int64_t bound, const graph *g);
+/* From the problem's units to the graph's. */
+int64_t solver_round_up(int64_t cost, const graph *g);
+/* With a bound in the graph's units. */
 void solver_raise_bound(solver *s, const graph *g, int64_t bound);
 /* Draws the progress line. */
 void solver_show(solver *s, int64_t bound);

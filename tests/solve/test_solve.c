@@ -31,9 +31,9 @@ static void check_consistent(uint64_t seed, const sw_problem *problem, const sw_
 
 static void fail_with(uint64_t seed, const sw_solution *solution, const small_optimum *optimum)
 {
-	fail_msg("seed %llu: answer %d, cost %lld, bound %lld; the optimum is %d %lld", (unsigned long long)seed,
-	         (int)solution->answer, (long long)solution->cost, (long long)solution->lower_bound,
-	         optimum->feasible, (long long)optimum->cost);
+	fail_msg("seed %llu: answer %d, cost %lld, bound %lld; the optimum is %d %lld",
+	         (unsigned long long)seed, (int)solution->answer, (long long)solution->cost,
+	         (long long)solution->lower_bound, optimum->feasible, (long long)optimum->cost);
 }
 
 static void check_solved(uint64_t seed, const sw_problem *problem, const small_optimum *optimum)
@@ -41,9 +41,10 @@ static void check_solved(uint64_t seed, const sw_problem *problem, const small_o
 	sw_solution solution;
 	assert_int_equal(sw_solve(problem, &quiet, &solution, NULL), SW_OK);
 	check_consistent(seed, problem, &solution);
-	bool solved = optimum->feasible ? solution.answer == SW_SOLVED_OPTIMAL && solution.cost == optimum->cost &&
-	                                          solution.lower_bound == optimum->cost
-	                                : solution.answer == SW_SOLVED_INFEASIBLE && !solution.assignment;
+	bool solved = optimum->feasible
+	                      ? solution.answer == SW_SOLVED_OPTIMAL && solution.cost == optimum->cost &&
+	                                solution.lower_bound == optimum->cost
+	                      : solution.answer == SW_SOLVED_INFEASIBLE && !solution.assignment;
 	if (!solved)
 		fail_with(seed, &solution, optimum);
 	sw_solution_clear(&solution);
@@ -57,9 +58,9 @@ static void check_honest(uint64_t seed, const sw_problem *problem, const small_o
 	assert_int_equal(sw_solve(problem, options, &solution, NULL), SW_OK);
 	check_consistent(seed, problem, &solution);
 	bool found = solution.answer == SW_SOLVED_OPTIMAL || solution.answer == SW_SOLVED_FEASIBLE;
-	bool honest = optimum->feasible
-	                      ? solution.answer != SW_SOLVED_INFEASIBLE && solution.lower_bound <= optimum->cost
-	                      : !found;
+	bool honest = optimum->feasible ? solution.answer != SW_SOLVED_INFEASIBLE &&
+	                                          solution.lower_bound <= optimum->cost
+	                                : !found;
 	if (found)
 		honest = honest && solution.cost >= optimum->cost && solution.lower_bound <= solution.cost;
 	if (solution.answer == SW_SOLVED_OPTIMAL)
@@ -180,7 +181,8 @@ static void a_deadline_proves_nothing(void **state)
 	for (int k = 0; k < 12; k++) {
 		sw_problem problem;
 		sw_solution solution;
-		sw_solve_options options = {.quiet = true, .threads = 2, .time_limit_s = 0.005 * (1 << k % 6)};
+		sw_solve_options options = {
+			.quiet = true, .threads = 2, .time_limit_s = 0.005 * (1 << k % 6)};
 		large_problem_make(&problem, (uint64_t)k);
 		assert_int_equal(sw_solve(&problem, &options, &solution, NULL), SW_OK);
 		assert_true(solution.timed_out);
@@ -286,7 +288,7 @@ static void a_stop_flag_ends_it_at_once(void **state)
 static void huge_costs_are_exact_or_saturate(void **state)
 {
 	(void)state;
-	const int64_t huge = (int64_t)1 << 61;
+	const int64_t huge = (int64_t)1 << 57;
 	int64_t cost[3] = {huge - 1, huge, -huge}, table[9] = {0, 5, 9, 5, huge, 9, 9, 9, huge};
 	sw_problem problem;
 	sw_solution solution;
@@ -295,20 +297,67 @@ static void huge_costs_are_exact_or_saturate(void **state)
 	for (int v = 0; v < 9; v++) {
 		sw_problem_add_node(&problem, 3, cost);
 		if (v)
-			sw_problem_add_edge(&problem, v - 1, v, sw_problem_add_table(&problem, 3, 3, table));
+			sw_problem_add_edge(&problem, v - 1, v,
+			                    sw_problem_add_table(&problem, 3, 3, table));
 	}
 	const int32_t all_first[9] = {0}, all_last[9] = {2, 2, 2, 2, 2, 2, 2, 2, 2};
 	sw_problem_evaluate(&problem, all_first, &value);
-	assert_int_equal(value.cost, INT64_MAX - 1);
-	sw_problem_evaluate(&problem, all_last, &value); /* 9 * -2^61 + 8 * 2^61 */
+	assert_int_equal(value.cost, 9 * (huge - 1));
+	sw_problem_evaluate(&problem, all_last, &value); /* 9 * -2^57 + 8 * 2^57 */
 	assert_int_equal(value.cost, -huge);
 	assert_int_equal(sw_solve(&problem, &quiet, &solution, NULL), SW_OK);
 	sw_problem_evaluate(&problem, solution.assignment, &value);
 	assert_int_equal(value.cost, solution.cost);
-	/* Floored to a multiple of 2^shift, -2^61 + 72 looks no worse; the bound is still one. */
+	/* Floored to a multiple of 2^shift, -2^57 + 72 looks no worse; the bound is still one. */
 	assert_true(solution.cost <= -huge + 72 && solution.lower_bound <= -huge);
 	sw_solution_clear(&solution);
 	sw_problem_clear(&problem);
+}
+
+/* Sums that leave 64 bits are clamped: nothing may be claimed of them. */
+static void what_is_clamped_is_not_proved(void **state)
+{
+	(void)state;
+	const int64_t large = (int64_t)1 << 61, costs[2][2] = {{2 * large, large}, {-2 * large, -large}};
+	for (int k = 0; k < 2; k++) {
+		const int64_t *cost = costs[k];
+		sw_problem problem;
+		sw_solution solution;
+		sw_problem_init(&problem);
+		for (int v = 0; v < 8; v++)
+			sw_problem_add_node(&problem, 2, cost);
+		assert_int_equal(sw_solve(&problem, &quiet, &solution, NULL), SW_OK);
+		assert_int_equal(solution.answer, SW_SOLVED_FEASIBLE);
+		assert_int_equal(solution.lower_bound, INT64_MIN);
+		sw_solution_clear(&solution);
+		sw_problem_clear(&problem);
+	}
+}
+
+/* Node i either uses moment i, or costs one and uses the next: each proves that the next must pay. A
+ * reduction that gave up on the way forgot what the last node used. */
+static void a_long_chain_of_consequences_is_followed(void **state)
+{
+	(void)state;
+	for (int32_t n = 100; n <= 1600; n *= 4) {
+		const int64_t nothing = 0, one = 1, cost[2] = {0, 1}, first[2] = {1, 0}, second[2] = {0, 1};
+		sw_problem problem;
+		sw_solution solution;
+		sw_problem_init(&problem);
+		problem.capacity = 1;
+		sw_problem_add_node(&problem, 1, &nothing);
+		sw_problem_add_span(&problem, 0, 1, 2, &one);
+		for (int32_t i = 1; i <= n; i++) {
+			sw_problem_add_node(&problem, 2, cost);
+			sw_problem_add_span(&problem, i, i, i + 1, first);
+			sw_problem_add_span(&problem, i, i + 1, i + 2, second);
+		}
+		assert_int_equal(sw_solve(&problem, &quiet, &solution, NULL), SW_OK);
+		assert_int_equal(solution.answer, SW_SOLVED_OPTIMAL);
+		assert_int_equal(solution.cost, n);
+		sw_solution_clear(&solution);
+		sw_problem_clear(&problem);
+	}
 }
 
 static void costs_of_a_unit_apart_beside_huge_ones(void **state)
@@ -355,6 +404,8 @@ int main(void)
 		cmocka_unit_test(the_answer_is_no_worse_than_a_start),
 		cmocka_unit_test(a_stop_flag_ends_it_at_once),
 		cmocka_unit_test(huge_costs_are_exact_or_saturate),
+		cmocka_unit_test(what_is_clamped_is_not_proved),
+		cmocka_unit_test(a_long_chain_of_consequences_is_followed),
 		cmocka_unit_test(costs_of_a_unit_apart_beside_huge_ones),
 		cmocka_unit_test(a_problem_without_nodes_costs_nothing),
 	};
