@@ -213,7 +213,7 @@ static void add_given(passing *b, int32_t v)
 }
 
 /* A choice stands for several strategies: it can be given the least of theirs only. Each knapsack that
- * the sweep will meet again gets a share of that. Returns nothing; b->row keeps the rest. */
+ * the sweep will meet again gets a share of that; b->row keeps the rest. */
 static void give_knapsacks(passing *b, int32_t v, bool forward, int most)
 {
 	int32_t n = core_strategies(b->c, v);

@@ -24,6 +24,9 @@
 #define PROBE_SWEEPS 10
 /* Sweeps that tell which strategies the relaxation mixes. */
 #define SHARE_SWEEPS 20
+#define IN_USE 0.01
+/* Of a node that the relaxation has decided, per neighbour: below that of any other. */
+#define LEAST_SCORE 1e-9
 /* Work of elimination, per table entry, that is worth its exactness. */
 #define EXACT_WORK 2000
 
@@ -189,7 +192,7 @@ static double split(const passing *b, int32_t v, const double *worth, bool *firs
 		return 0;
 	average /= total;
 	for (int32_t i = 0; i < n; i++)
-		if (share[i] > 0.01 * total) {
+		if (share[i] > IN_USE * total) {
 			low = SW_MIN(low, worth[i]);
 			high = SW_MAX(high, worth[i]);
 		}
@@ -232,7 +235,7 @@ static void choose_branch(leaf *l, const core *c, passing *b, const halt *h)
 		usage_worth(b, price_sum, v, worth + c->first[v]);
 		double score = split(b, v, worth + c->first[v], first + c->first[v]);
 		if (score <= 0 && core_strategies(c, v) > 1) /* something must be branched on */
-			score = 1e-9 * (c->edge_first[v + 1] - c->edge_first[v] + 1);
+			score = LEAST_SCORE * (c->edge_first[v + 1] - c->edge_first[v] + 1);
 		insert_candidate(best, v, score);
 	}
 	double now = b->best, upper = (double)(l->upper - c->constant);

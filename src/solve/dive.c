@@ -13,6 +13,8 @@
 #define MOST_FIXED 0.15
 #define DECIDED 0.995
 #define LONGEST 24
+/* The prices' level, relative to what the graph remembers. */
+#define RAISED 4
 /* What is left then is searched. */
 #define FEW_NODES 40
 #define SEARCH_WORK 60
@@ -116,8 +118,7 @@ void solver_dive(dive *d)
 	graph g;
 	lineage line = {&g, d->at};
 	graph_copy(&g, d->at->g);
-	if (g.level > 0) /* what is fixed changes much */
-		g.level *= 4;
+	g.level *= RAISED; /* what is fixed changes much */
 	bool more = true;
 	for (int k = 0; more && !halted(&d->halt); k++)
 		more = stage(d, &g, &line, k + 1 == LONGEST);

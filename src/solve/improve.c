@@ -150,15 +150,6 @@ static void join_record(search *s, record *best)
 	go_to(s, best->x);
 }
 
-static void join_others(search *s, record *best)
-{
-	for (int k = 0; k < 2; k++)
-		if (s->other[k] && !search_done(s)) {
-			join(s, s->other[k]);
-			join_record(s, best);
-		}
-}
-
 /* One cycle; false if it gained nothing. */
 static bool run_cycle(search *s, int64_t limit, record *best)
 {
@@ -189,7 +180,6 @@ void search_improve(search *s, int64_t work)
 		if (!search_verify(s))
 			go_to(s, best.x);
 		take_record(s, &best);
-		join_others(s, &best);
 		run_cycles(s, limit, &best);
 		go_to(s, best.x);
 	}

@@ -48,8 +48,6 @@ typedef struct search {
 	double *extra;  /* per moment: prices on top of those, for repairs */
 	const double
 		*reduced; /* NULL, or per strategy: its reduced cost by the bound. Set after search_init */
-	const int32_t
-		*other[2]; /* NULL, or other assignments, to be joined with this one; need not be valid */
 	struct forest *forest;
 	struct block *block;
 	int64_t work, work_limit;
