@@ -13,29 +13,13 @@ typedef struct moment_facts {
 	int64_t *capacity; /* per candidate */
 } moment_facts;
 
-static int64_t most_usage(const int64_t *usage, int32_t strategies)
-{
-	int64_t most = usage[0];
-	for (int32_t i = 1; i < strategies; i++)
-		most = SW_MAX(most, usage[i]);
-	return most;
-}
-
-static int64_t least_usage(const int64_t *usage, int32_t strategies)
-{
-	int64_t least = usage[0];
-	for (int32_t i = 1; i < strategies; i++)
-		least = SW_MIN(least, usage[i]);
-	return least;
-}
-
 static void gather_facts(moment_facts *f, const graph *g)
 {
 	for (int32_t v = 0; v < g->n_nodes; v++) {
 		const graph_node *node = &g->nodes[v];
 		for (size_t s = 0; node->alive && s < node->spans.len; s++) {
 			const graph_span *span = &node->spans.data[s];
-			int64_t most = most_usage(span->usage, node->strategies);
+			int64_t most = most_of(span->usage, node->strategies);
 			f->begins[span->begin] = f->ends[span->end] = true;
 			f->most[span->begin] += most;
 			f->most[span->end] -= most;
@@ -126,10 +110,10 @@ static int32_t intern_usage(sweep *w, int32_t node, int32_t strategies, int64_t 
 static void place_sum(sweep *w, int32_t node, int32_t from, int32_t to)
 {
 	int32_t strategies = w->m->nodes.data[node].strategies;
-	int64_t least = least_usage(w->sum, strategies);
+	int64_t least = least_of(w->sum, strategies);
 	for (int32_t r = from; r < to; r++)
 		w->f->capacity[r] -= least;
-	if (from == to || most_usage(w->sum, strategies) == least)
+	if (from == to || most_of(w->sum, strategies) == least)
 		return;
 	int32_t number = intern_usage(w, node, strategies, least);
 	for (int32_t r = from; r < to; r++)
@@ -168,10 +152,10 @@ static void sweep_node(sweep *w, int32_t n)
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
 
-static int64_t most_of(const model *m, int32_t usage)
+static int64_t most_used(const model *m, int32_t usage)
 {
 	const model_usage *u = &m->usages.data[usage];
-	return most_usage(u->usage, m->nodes.data[u->node].strategies);
+	return most_of(u->usage, m->nodes.data[u->node].strategies);
 }
 
 static void fill_rows(model *m, const moment_facts *f)
@@ -187,7 +171,7 @@ static bool can_bind(const model *m, const model_row *row)
 {
 	int64_t most = 0;
 	for (size_t i = 0; i < row->usages.len; i++)
-		most += most_of(m, row->usages.data[i]);
+		most += most_used(m, row->usages.data[i]);
 	return most > row->capacity;
 }
 

@@ -10,18 +10,12 @@
 #ifndef SW_SOLVE_BLOCK_H
 #define SW_SOLVE_BLOCK_H
 
+#include "solve/heap.h"
 #include "solve/search.h"
 
 /* Instead of a position in the order. */
 #define BLOCK_HELD (-1)
 #define BLOCK_WAITING (-2)
-
-typedef SW_VEC(int32_t) int_list;
-
-typedef struct block_waiting {
-	double weight;
-	int32_t node;
-} block_waiting;
 
 /* Costs over some nodes; the one eliminated first owns the slowest digit, and so on. */
 typedef struct block_factor {
@@ -42,8 +36,8 @@ struct block {
 	int_list *neighbours; /* per node; from its elimination on those eliminated later, in the order */
 	int32_t *position;    /* in it, or BLOCK_HELD */
 	int32_t *order, eliminated;
-	double *dread;              /* per node: the larger, the sooner it is held */
-	SW_VEC(block_waiting) heap; /* with stale entries */
+	double *dread;  /* per node: the larger, the sooner it is held */
+	node_heap heap; /* with stale entries */
 	int32_t *mark, stamp;
 	/* the tables */
 	SW_VEC(block_factor) factors;

@@ -5,11 +5,6 @@
 #define MOST_ENTRIES 0x1p22
 #define LARGEST_SHARE 16
 
-static bool before(block_waiting a, block_waiting b)
-{
-	return a.weight < b.weight || (a.weight <= b.weight && a.node < b.node);
-}
-
 static double weight_of(const block *b, int32_t node)
 {
 	double weight = block_choices(b, node);
@@ -20,32 +15,10 @@ static double weight_of(const block *b, int32_t node)
 
 static void push(block *b, int32_t node)
 {
-	block_waiting entry = {weight_of(b, node), node};
-	sw_vec_push(&b->heap, entry);
-	size_t at = b->heap.len - 1;
-	for (; at && before(entry, b->heap.data[(at - 1) / 2]); at = (at - 1) / 2)
-		b->heap.data[at] = b->heap.data[(at - 1) / 2];
-	b->heap.data[at] = entry;
+	heap_push(&b->heap, weight_of(b, node), node);
 }
 
-static block_waiting pop(block *b)
-{
-	block_waiting top = b->heap.data[0], last = b->heap.data[--b->heap.len];
-	size_t at = 0, n = b->heap.len;
-	for (size_t child = 1; child < n; child = 2 * at + 1) {
-		if (child + 1 < n && before(b->heap.data[child + 1], b->heap.data[child]))
-			child++;
-		if (!before(b->heap.data[child], last))
-			break;
-		b->heap.data[at] = b->heap.data[child];
-		at = child;
-	}
-	if (n)
-		b->heap.data[at] = last;
-	return top;
-}
-
-static bool is_stale(const block *b, block_waiting entry)
+static bool is_stale(const block *b, heap_entry entry)
 {
 	double weight = weight_of(b, entry.node);
 	return b->position[entry.node] != BLOCK_WAITING || entry.weight < weight || entry.weight > weight;
@@ -173,7 +146,7 @@ void block_order(search *s, double table)
 	for (size_t n = 0; n < b->nodes.len; n++)
 		b->dread[n] = sw_rng_unit(&s->rng);
 	while (b->heap.len) {
-		block_waiting next = pop(b);
+		heap_entry next = heap_pop(&b->heap);
 		if (is_stale(b, next))
 			continue;
 		if (next.weight > SW_MIN(table, (MOST_ENTRIES - entries) / LARGEST_SHARE)) {

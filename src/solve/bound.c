@@ -23,9 +23,6 @@ static void recall_messages(passing *b, const graph *g)
 
 void bound_init(passing *b, const core *c, const graph *g)
 {
-	int32_t widest = 1;
-	for (int32_t v = 0; v < c->n_nodes; v++)
-		widest = SW_MAX(widest, core_strategies(c, v));
 	*b = (passing){.c = c,
 	               .level = g->level,
 	               .stride = g->level > 0 ? g->stride : 1,
@@ -44,9 +41,9 @@ void bound_init(passing *b, const core *c, const graph *g)
 	b->priced = sw_alloc((size_t)(c->n_strategies + 1) * sizeof(double));
 	b->share = sw_alloc((size_t)(c->n_strategies + 1) * sizeof(double));
 	b->decoded = sw_alloc((size_t)(c->n_nodes + 1) * sizeof(int32_t));
-	b->row = sw_alloc((size_t)widest * sizeof(double));
-	b->shared = sw_alloc((size_t)widest * sizeof(double));
-	b->least_of = sw_alloc((size_t)widest * sizeof(double));
+	b->row = sw_alloc((size_t)c->widest * sizeof(double));
+	b->shared = sw_alloc((size_t)c->widest * sizeof(double));
+	b->least_of = sw_alloc((size_t)c->widest * sizeof(double));
 	recall_messages(b, g);
 	memcpy(b->price, g->price, (size_t)c->moments * sizeof(double));
 	memcpy(b->drift, g->drift, (size_t)c->moments * sizeof(double));
@@ -187,8 +184,9 @@ static bool takes_from(const passing *b, membership m, bool forward)
 static int count_knapsacks(const passing *b, int32_t v, bool forward)
 {
 	int count = 0;
-	for (int32_t k = b->n_knapsacks ? b->member_first[v] : 0;
-	     b->n_knapsacks && k < b->member_first[v + 1]; k++)
+	if (!b->n_knapsacks)
+		return 0;
+	for (int32_t k = b->member_first[v]; k < b->member_first[v + 1]; k++)
 		count += takes_from(b, b->memberships[k], forward);
 	return count;
 }
@@ -200,7 +198,7 @@ static void pull_knapsacks(passing *b, int32_t v, bool forward)
 			knapsack_pull(&b->knapsacks[b->memberships[k].knapsack], b->memberships[k].member);
 }
 
-/* Adds to b->row what the knapsacks gave; or gives them a share of it, 1 / most each. */
+/* Adds to b->row what the knapsacks gave. */
 static void add_given(passing *b, int32_t v)
 {
 	for (int32_t k = b->member_first[v]; k < b->member_first[v + 1]; k++) {
@@ -247,23 +245,12 @@ static void give_knapsacks(passing *b, int32_t v, bool forward, int most)
 static void add_prices(passing *b)
 {
 	const core *c = b->c;
-	double *sum = sw_alloc((size_t)(c->moments + 1) * sizeof *sum);
-	for (int32_t t = 0; t < c->moments; t++)
-		sum[t + 1] = sum[t] + b->price[t];
-	for (int32_t v = 0; v < c->n_nodes; v++) {
-		for (int32_t i = c->first[v]; i < c->first[v + 1]; i++)
-			b->priced[i] = (double)c->cost[i];
-		for (int32_t s = c->span_first[v]; s < c->span_first[v + 1]; s++) {
-			const graph_span *span = &c->spans[s];
-			double price = sum[span->end] - sum[span->begin];
-			for (int32_t i = 0; price > 0 && i < core_strategies(c, v); i++)
-				b->priced[c->first[v] + i] += price * (double)span->usage[i];
-		}
-	}
+	for (int32_t i = 0; i < c->n_strategies; i++)
+		b->priced[i] = (double)c->cost[i];
+	core_price_usage(c, b->price, b->priced);
 	for (int32_t i = 0; b->barred && i < c->n_strategies; i++)
 		if (b->barred[i])
 			b->priced[i] = 4 * (double)c->magnitude + 4;
-	free(sum);
 	b->priced_stale = false;
 }
 

@@ -11,16 +11,8 @@
 #ifndef SW_SOLVE_BOUND_H
 #define SW_SOLVE_BOUND_H
 
+#include "solve/halt.h"
 #include "solve/knapsack.h"
-
-/* When to stop before the work is done, and whom to tell of the best bound after each sweep. */
-typedef struct halt {
-	const volatile bool *stop;                /* NULL: never */
-	double deadline_s;                        /* 0: none */
-	void (*tell)(void *context, double best); /* NULL: nobody */
-	void *context;
-} halt;
-bool halted(const halt *h);
 
 /* One node's place in a knapsack. */
 typedef struct membership {

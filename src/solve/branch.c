@@ -54,7 +54,7 @@ typedef struct leaf {
 	solver *s;
 	const lineage *root;
 	open_node from;
-	family *made; /* NULL once closed */
+	family *made;
 	int64_t upper, bound;
 	bool closed;
 	int32_t *whole; /* NULL, or an assignment of the problem that `upper` is the cost of */
@@ -162,19 +162,6 @@ typedef struct candidate {
 	double score;
 } candidate;
 
-/* What the prices say that each strategy's usage is worth. */
-static void usage_worth(const passing *b, const double *price_sum, int32_t v, double *worth)
-{
-	const core *c = b->c;
-	int32_t n = core_strategies(c, v);
-	memset(worth, 0, (size_t)n * sizeof *worth);
-	for (int32_t k = c->span_first[v]; k < c->span_first[v + 1]; k++) {
-		double price = price_sum[c->spans[k].end] - price_sum[c->spans[k].begin];
-		for (int32_t i = 0; price > 0 && i < n; i++)
-			worth[i] += price * (double)c->spans[k].usage[i];
-	}
-}
-
 /* Splits a node's strategies at the average usage, where that splits those in use, else into the
  * strategy most in use and the others. Returns how undecided the node is: 0 if not at all. */
 static double split(const passing *b, int32_t v, const double *worth, bool *first)
@@ -222,54 +209,75 @@ static double worth_branching(double first, double second, double now, double up
 	return a * b;
 }
 
+static void first_against_rest(bool *first, int32_t n)
+{
+	for (int32_t i = 0; i < n; i++)
+		first[i] = i == 0;
+}
+
+/* Splits every node; the candidates are those that the relaxation has decided least. */
+static void list_candidates(const passing *b, bool *first, candidate *best)
+{
+	const core *c = b->c;
+	double *worth = sw_alloc((size_t)(c->n_strategies + 1) * sizeof *worth);
+	core_price_usage(c, b->best_price, worth);
+	for (int32_t v = 0; v < c->n_nodes; v++) {
+		int32_t at = c->first[v], n = core_strategies(c, v);
+		double score = split(b, v, worth + at, first + at);
+		if (score <= 0 && n > 1) { /* something must be branched on */
+			first_against_rest(first + at, n);
+			score = LEAST_SCORE * (c->edge_first[v + 1] - c->edge_first[v] + 1);
+		}
+		insert_candidate(best, v, score);
+	}
+	free(worth);
+}
+
+/* About what each half of a node's strategies makes of the bound. `barred` is false, before and after. */
+static void probe_halves(passing *b, int32_t v, const bool *first, double upper, bool *barred, double *half)
+{
+	const core *c = b->c;
+	int32_t at = c->first[v], n = core_strategies(c, v);
+	for (int side = 0; side < 2; side++) {
+		for (int32_t i = 0; i < n; i++)
+			barred[at + i] = first[at + i] == (side == 1);
+		half[side] = bound_probe(b, barred, upper, LEVEL * (upper - b->best), PROBE_SWEEPS);
+	}
+	memset(barred + at, 0, (size_t)n);
+}
+
+static void take_branch(leaf *l, const core *c, int32_t v, const bool *first)
+{
+	size_t n = (size_t)core_strategies(c, v);
+	l->branch_node = c->graph_node[v];
+	free(l->first);
+	l->first = sw_alloc(n);
+	memcpy(l->first, first + c->first[v], n);
+}
+
 static void choose_branch(leaf *l, const core *c, passing *b, const halt *h)
 {
 	candidate best[CANDIDATES] = {0};
-	double *price_sum = sw_alloc((size_t)(c->moments + 1) * sizeof *price_sum), best_worth = -1;
-	double *worth = sw_alloc((size_t)(c->n_strategies + 1) * sizeof *worth);
-	bool *first = sw_alloc((size_t)c->n_strategies + 1),
-	     *barred = sw_alloc((size_t)c->n_strategies + 1);
-	for (int32_t t = 0; t < c->moments; t++)
-		price_sum[t + 1] = price_sum[t] + b->best_price[t];
-	for (int32_t v = 0; v < c->n_nodes; v++) {
-		usage_worth(b, price_sum, v, worth + c->first[v]);
-		double score = split(b, v, worth + c->first[v], first + c->first[v]);
-		if (score <= 0 && core_strategies(c, v) > 1) /* something must be branched on */
-			score = LEAST_SCORE * (c->edge_first[v + 1] - c->edge_first[v] + 1);
-		insert_candidate(best, v, score);
-	}
-	double now = b->best, upper = (double)(l->upper - c->constant);
+	bool *first = sw_alloc((size_t)c->n_strategies + 1);
+	bool *barred = sw_alloc((size_t)c->n_strategies + 1);
+	double upper = (double)(l->upper - c->constant), most = -1;
+	list_candidates(b, first, best);
 	l->branch_node = -1;
 	for (int k = 0; k < CANDIDATES && best[k].score > 0 && !halted(h); k++) {
-		int32_t v = best[k].node, n = core_strategies(c, v);
-		if (split(b, v, worth + c->first[v], first + c->first[v]) <= 0)
-			for (int32_t i = 0; i < n; i++)
-				first[c->first[v] + i] = i == 0;
 		double half[2];
-		for (int side = 0; side < 2; side++) {
-			for (int32_t i = 0; i < n; i++)
-				barred[c->first[v] + i] = first[c->first[v] + i] == (side == 1);
-			half[side] = bound_probe(b, barred, upper, LEVEL * (upper - now), PROBE_SWEEPS);
-		}
-		memset(barred + c->first[v], 0, (size_t)n);
-		double gain = worth_branching(half[0], half[1], now, upper);
-		if (gain > best_worth) {
-			best_worth = gain;
-			l->branch_node = c->graph_node[v];
-			free(l->first);
-			l->first = sw_alloc((size_t)n);
-			memcpy(l->first, first + c->first[v], (size_t)n);
-			l->promise[0] = half[0] + (double)c->constant;
-			l->promise[1] = half[1] + (double)c->constant;
-		}
+		probe_halves(b, best[k].node, first, upper, barred, half);
+		double gain = worth_branching(half[0], half[1], b->best, upper);
+		if (!(gain > most)) /* nor what is not a number */
+			continue;
+		most = gain;
+		take_branch(l, c, best[k].node, first);
+		l->promise[0] = half[0] + (double)c->constant;
+		l->promise[1] = half[1] + (double)c->constant;
 	}
 	if (l->branch_node < 0 && !halted(h)) { /* whatever the scores */
-		l->branch_node = c->graph_node[0];
-		l->first = sw_alloc((size_t)core_strategies(c, 0));
-		l->first[0] = true;
+		first_against_rest(first, core_strategies(c, 0));
+		take_branch(l, c, 0, first);
 	}
-	free(price_sum);
-	free(worth);
 	free(first);
 	free(barred);
 }
@@ -362,7 +370,7 @@ static void branch_leaf(leaf *l, const halt *h)
 static void work_on(void *context, int64_t k)
 {
 	leaf *l = (leaf *)context + k;
-	halt h = {.stop = l->s->options.stop, .deadline_s = l->s->deadline_s};
+	halt h = solver_halt(l->s);
 	double lost = 1;
 	materialise(l);
 	for (int round = 0; round < FIXINGS && lost > FIXED_MUCH && reduce_leaf_graph(l); round++)

@@ -47,32 +47,22 @@ static wide largest_price(const core *c)
 	for (int32_t t = 0; t < c->moments; t++)
 		usage = SW_MAX(usage, (wide)c->capacity[t]);
 	for (int32_t v = 0; v < c->n_nodes; v++)
-		for (int32_t k = c->span_first[v]; k < c->span_first[v + 1]; k++) {
-			int64_t most = 0;
-			for (int32_t i = 0; i < core_strategies(c, v); i++)
-				most = SW_MAX(most, c->spans[k].usage[i]);
-			usage += most;
-		}
+		for (int32_t k = c->span_first[v]; k < c->span_first[v + 1]; k++)
+			usage += most_of(c->spans[k].usage, core_strategies(c, v));
 	return ((wide)1 << 120) / usage / (c->moments + 1);
 }
 
 static void exact_init(exact *x, const passing *b)
 {
 	const core *c = b->c;
-	int32_t widest = 1;
-	for (int32_t v = 0; v < c->n_nodes; v++)
-		widest = SW_MAX(widest, core_strategies(c, v));
 	x->b = b;
 	x->bits = choose_bits(c);
 	x->scale = ldexp(1, x->bits);
 	x->message = sw_alloc((size_t)(c->n_messages + 1) * sizeof *x->message);
 	x->price_sum = sw_alloc((size_t)(c->moments + 1) * sizeof *x->price_sum);
-	x->row = sw_alloc((size_t)widest * sizeof *x->row);
-	int64_t choices = 0;
-	for (int s = 0; s < b->n_knapsacks; s++)
-		choices += b->knapsacks[s].first[b->knapsacks[s].members];
-	x->given = sw_alloc((size_t)(choices + 1) * sizeof *x->given);
-	for (int64_t a = 0; a < choices; a++)
+	x->row = sw_alloc((size_t)c->widest * sizeof *x->row);
+	x->given = sw_alloc((size_t)(b->n_choices + 1) * sizeof *x->given);
+	for (int64_t a = 0; a < b->n_choices; a++)
 		x->given[a] = round_message(b->best_given[a], x->scale);
 	for (int64_t m = 0; m < c->n_messages; m++)
 		x->message[m] = round_message(b->best_message[m], x->scale);

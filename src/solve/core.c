@@ -20,6 +20,7 @@ static void pack_nodes(core *c, const graph *g, int32_t *rank)
 		rank[v] = c->n_nodes;
 		c->graph_node[c->n_nodes++] = v;
 		c->first[c->n_nodes] = c->first[c->n_nodes - 1] + node->strategies;
+		c->widest = SW_MAX(c->widest, node->strategies);
 		c->span_first[c->n_nodes] = c->span_first[c->n_nodes - 1] + (int32_t)node->spans.len;
 	}
 	c->n_strategies = c->first[n];
@@ -133,7 +134,7 @@ static void measure(core *c)
 void core_init(core *c, const graph *g)
 {
 	int32_t *rank = sw_alloc(((size_t)g->n_nodes + 1) * sizeof *rank);
-	*c = (core){0};
+	*c = (core){.widest = 1};
 	sw_arena_init(&c->arena);
 	pack_nodes(c, g, rank);
 	pack_costs(c, g);
@@ -147,4 +148,19 @@ void core_clear(core *c)
 {
 	sw_arena_clear(&c->arena);
 	*c = (core){0};
+}
+
+void core_price_usage(const core *c, const double *price, double *sum)
+{
+	double *before = sw_alloc((size_t)(c->moments + 1) * sizeof *before);
+	for (int32_t t = 0; t < c->moments; t++)
+		before[t + 1] = before[t] + price[t];
+	for (int32_t v = 0; v < c->n_nodes; v++)
+		for (int32_t k = c->span_first[v]; k < c->span_first[v + 1]; k++) {
+			const graph_span *span = &c->spans[k];
+			double worth = before[span->end] - before[span->begin];
+			for (int32_t i = 0; worth > 0 && i < core_strategies(c, v); i++)
+				sum[c->first[v] + i] += worth * (double)span->usage[i];
+		}
+	free(before);
 }

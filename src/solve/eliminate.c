@@ -3,6 +3,7 @@
  * tables small, each leaving a table over its remaining neighbours; then the choices are read backwards.
  * Only worth trying without capacity, and given up before any table is made if the order is too dear.
  */
+#include "solve/heap.h"
 #include "solve/solver.h"
 
 #include <stdlib.h>
@@ -11,8 +12,6 @@
 /* Larger tables are not made; choices are kept, two bytes each, until the end. */
 #define LARGEST_TABLE ((double)(1 << 22))
 #define MOST_CHOICES ((double)(1 << 26))
-
-typedef SW_VEC(int32_t) int_list;
 
 typedef struct factor {
 	int32_t n;       /* nodes */
@@ -24,30 +23,20 @@ typedef struct factor {
 
 typedef SW_VEC(factor) factor_list;
 
-typedef struct waiting {
-	double weight;
-	int32_t node;
-} waiting;
-
 typedef struct elimination {
 	const core *c;
 	sw_arena arena;
 	int_list *neighbours; /* per node; at its elimination: the scope of its table */
 	int32_t *order, *position;
-	SW_VEC(waiting) heap; /* with stale entries */
-	factor_list *bucket;  /* per node: factors of which it is eliminated first */
-	int16_t **choice;     /* per node: over its scope */
+	node_heap heap;      /* with stale entries */
+	factor_list *bucket; /* per node: factors of which it is eliminated first */
+	int16_t **choice;    /* per node: over its scope */
 	int32_t *mark, stamp;
 	int64_t constant, work;
 	bool forbidden;
 } elimination;
 
 /* ---- the order ------------------------------------------------------------------------------------------ */
-
-static bool before(waiting a, waiting b)
-{
-	return a.weight < b.weight || (a.weight <= b.weight && a.node < b.node);
-}
 
 static double weight_of(const elimination *el, int32_t node)
 {
@@ -59,29 +48,7 @@ static double weight_of(const elimination *el, int32_t node)
 
 static void push(elimination *el, int32_t node)
 {
-	waiting entry = {weight_of(el, node), node};
-	sw_vec_push(&el->heap, entry);
-	size_t at = el->heap.len - 1;
-	for (; at && before(entry, el->heap.data[(at - 1) / 2]); at = (at - 1) / 2)
-		el->heap.data[at] = el->heap.data[(at - 1) / 2];
-	el->heap.data[at] = entry;
-}
-
-static waiting pop(elimination *el)
-{
-	waiting top = el->heap.data[0], last = el->heap.data[--el->heap.len];
-	size_t at = 0, n = el->heap.len;
-	for (size_t child = 1; child < n; child = 2 * at + 1) {
-		if (child + 1 < n && before(el->heap.data[child + 1], el->heap.data[child]))
-			child++;
-		if (!before(el->heap.data[child], last))
-			break;
-		el->heap.data[at] = el->heap.data[child];
-		at = child;
-	}
-	if (n)
-		el->heap.data[at] = last;
-	return top;
+	heap_push(&el->heap, weight_of(el, node), node);
 }
 
 /* u loses `gone` and gains the others of its neighbours. */
@@ -121,7 +88,7 @@ static bool choose_order(elimination *el, int64_t work)
 	double total = 0, choices = 0;
 	list_neighbours(el);
 	for (int32_t n = 0; n < el->c->n_nodes;) {
-		waiting next = pop(el);
+		heap_entry next = heap_pop(&el->heap);
 		int32_t v = next.node;
 		if (el->position[v] >= 0 || next.weight < weight_of(el, v) ||
 		    next.weight > weight_of(el, v))

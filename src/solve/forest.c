@@ -246,10 +246,9 @@ static int32_t choose_strategy(search *s, int32_t v)
 	return best;
 }
 
-int32_t forest_optimise(search *s, double scale)
+void forest_optimise(search *s, double scale)
 {
 	forest *f = s->forest;
-	int32_t changed = 0;
 	for (int32_t m = 0; m < f->count; m++)
 		start_value(s, f->order[m], scale);
 	for (int32_t m = f->count; m-- > 0;)
@@ -257,12 +256,8 @@ int32_t forest_optimise(search *s, double scale)
 			tell_parent(s, f->order[m]);
 	for (int32_t m = 0; m < f->count; m++)
 		f->chosen[f->order[m]] = choose_strategy(s, f->order[m]);
-	for (int32_t m = 0; m < f->count; m++) {
-		int32_t v = f->order[m];
-		changed += f->chosen[v] != s->x[v];
-		search_move(s, v, f->chosen[v]);
-	}
-	return changed;
+	for (int32_t m = 0; m < f->count; m++)
+		search_move(s, f->order[m], f->chosen[f->order[m]]);
 }
 
 void forest_descend(search *s)

@@ -15,6 +15,8 @@
 
 #include "solve/solve.h"
 
+typedef SW_VEC(int32_t) int_list;
+
 typedef struct graph_table {
 	int32_t rows, columns;
 	int32_t references; /* 0: the slot is free */
@@ -182,6 +184,22 @@ void reduce_settle(graph *g); /* takes capacity_left off the capacity */
 static inline int64_t cost_plus(int64_t a, int64_t b)
 {
 	return a == SW_FORBIDDEN || b == SW_FORBIDDEN ? SW_FORBIDDEN : a + b;
+}
+
+static inline int64_t least_of(const int64_t *numbers, int32_t n)
+{
+	int64_t least = numbers[0];
+	for (int32_t i = 1; i < n; i++)
+		least = SW_MIN(least, numbers[i]);
+	return least;
+}
+
+static inline int64_t most_of(const int64_t *numbers, int32_t n)
+{
+	int64_t most = numbers[0];
+	for (int32_t i = 1; i < n; i++)
+		most = SW_MAX(most, numbers[i]);
+	return most;
 }
 
 static inline int32_t edge_side(const graph_edge *edge, int32_t node)

@@ -131,12 +131,15 @@ void solver_show(solver *s, int64_t bound)
 		sw_progress_update(&s->progress, done, "no cost yet, no bound yet");
 }
 
+halt solver_halt(const solver *s)
+{
+	return (halt){.stop = s->options.stop, .deadline_s = s->deadline_s};
+}
+
 bool solver_out_of_work(solver *s)
 {
 	solver_show(s, s->bound);
-	if (s->deadline_s > 0 && sw_now_s() > s->deadline_s)
-		s->timed_out = true;
-	if (s->options.stop && *s->options.stop)
-		s->timed_out = true;
+	halt h = solver_halt(s);
+	s->timed_out |= halted(&h);
 	return s->timed_out || s->work >= s->work_limit;
 }

@@ -83,12 +83,10 @@ static int32_t find_heavy(const core *c, const graph *g, int32_t moment, sw_aren
 	int32_t count = 0;
 	heavy *all = sw_alloc((size_t)(c->n_nodes + 1) * sizeof *all);
 	for (int32_t v = 0; v < c->n_nodes; v++) {
-		int64_t most = 0;
 		const double *given = remembered(&g->nodes[c->graph_node[v]], moment);
 		if (!usage_at(c, v, moment, usage) && !given)
 			continue;
-		for (int32_t i = 0; i < core_strategies(c, v); i++)
-			most = SW_MAX(most, usage[i]);
+		int64_t most = most_of(usage, core_strategies(c, v));
 		if (varies(given, core_strategies(c, v)))
 			all[count++] = (heavy){v, INT64_MAX, NULL, given};
 		else if ((double)most >= LIGHT * (double)c->capacity[moment])
@@ -225,15 +223,11 @@ static bool can_bind(const knapsack *s)
 int knapsacks_choose(const core *c, const graph *g, const double *worth, sw_arena *arena, knapsack **chosen)
 {
 	int count = 0;
-	double all = 0, limit = INFINITY, dearest = 0;
-	int32_t limit_moment = -1, widest = 1;
+	double all = 0, limit = INFINITY;
+	int32_t limit_moment = -1;
 	heavy members[MOST_MEMBERS];
 	*chosen = SW_NEW_N(arena, knapsack, MOST_KNAPSACKS);
-	for (int32_t v = 0; v < c->n_nodes; v++)
-		widest = SW_MAX(widest, core_strategies(c, v));
-	int64_t *usage = sw_alloc((size_t)widest * sizeof *usage);
-	for (int32_t t = 0; t < c->moments; t++)
-		dearest = SW_MAX(dearest, worth[t] < INFINITY ? worth[t] : 0);
+	int64_t *usage = sw_alloc((size_t)c->widest * sizeof *usage);
 	for (int32_t t = 0; t < c->moments; t++)
 		all += worth[t] < INFINITY ? worth[t] : 0;
 	for (int tried = 0; tried < 4 * MOST_KNAPSACKS && count < MOST_KNAPSACKS; tried++) {
@@ -255,7 +249,7 @@ int knapsacks_choose(const core *c, const graph *g, const double *worth, sw_aren
 			continue;
 		build(c, &(*chosen)[count], arena, best, members, n);
 		bool new = can_bind(&(*chosen)[count]);
-		for (int k = 0; k < count && new &&most <= dearest; k++)
+		for (int k = 0; k < count && new &&most < INFINITY; k++)
 			new = !alike(&(*chosen)[k], &(*chosen)[count]);
 		count += new;
 	}

@@ -24,11 +24,6 @@
 #define NARROWER 0.5
 #define WIDER 1.1
 
-bool halted(const halt *h)
-{
-	return (h->stop && *h->stop) || (h->deadline_s > 0 && sw_now_s() > h->deadline_s);
-}
-
 /* Usage of the decoded assignment minus the capacity, smoothed over sweeps. */
 static void update_drift(passing *b)
 {

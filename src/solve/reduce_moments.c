@@ -7,25 +7,9 @@
 
 /* ---- what is used whatever is chosen -------------------------------------------------------------- */
 
-static int64_t least_usage(const graph_span *span, int32_t strategies)
-{
-	int64_t least = span->usage[0];
-	for (int32_t i = 1; i < strategies; i++)
-		least = SW_MIN(least, span->usage[i]);
-	return least;
-}
-
-static int64_t most_usage(const graph_span *span, int32_t strategies)
-{
-	int64_t most = span->usage[0];
-	for (int32_t i = 1; i < strategies; i++)
-		most = SW_MAX(most, span->usage[i]);
-	return most;
-}
-
 static void subtract_least(graph *g, const graph_span *span, int32_t strategies)
 {
-	int64_t least = least_usage(span, strategies);
+	int64_t least = least_of(span->usage, strategies);
 	for (int32_t i = 0; i < strategies; i++)
 		span->usage[i] -= least;
 	g->capacity_left[span->begin] -= least;
@@ -107,7 +91,7 @@ static void drop_idle_spans(graph *g, int32_t node)
 	v->spans.len = 0;
 	for (size_t s = 0; s < before; s++) {
 		graph_span span = v->spans.data[s];
-		if (span.begin < span.end && most_usage(&span, v->strategies) > 0)
+		if (span.begin < span.end && most_of(span.usage, v->strategies) > 0)
 			v->spans.data[v->spans.len++] = span;
 	}
 	if (v->spans.len < before)
@@ -153,7 +137,7 @@ static void gather_facts(const graph *g, moment_facts *facts)
 		const graph_node *v = &g->nodes[n];
 		for (size_t s = 0; s < v->spans.len; s++) {
 			const graph_span *span = &v->spans.data[s];
-			int64_t most = most_usage(span, v->strategies);
+			int64_t most = most_of(span->usage, v->strategies);
 			facts->most[span->begin] += most;
 			facts->most[span->end] -= most;
 			facts->begins[span->begin]++;

@@ -14,8 +14,7 @@ bool solver_round_off(passing *b, double target, int64_t work, uint64_t seed, co
 	found->reduced = reduced;
 	if (fabs(target) < 0x1p62) /* else nothing is known */
 		found->target = (int64_t)target;
-	found->stop = h->stop;
-	found->deadline_s = h->deadline_s;
+	found->halt = *h;
 	if (search_repair(found, work / 2))
 		search_improve(found, work);
 	found->reduced = NULL;

@@ -62,10 +62,7 @@ static bool knapsacks_help(one_round *r)
 
 static void begin(one_round *r, solver *s, const lineage *at, int64_t bound)
 {
-	*r = (one_round){.s = s,
-	                 .at = at,
-	                 .bound = bound,
-	                 .halt = {.stop = s->options.stop, .deadline_s = s->deadline_s}};
+	*r = (one_round){.s = s, .at = at, .bound = bound, .halt = solver_halt(s)};
 	core_init(&r->c, at->g);
 	bound_init(&r->b, &r->c, at->g);
 	if (knapsacks_help(r))
@@ -99,8 +96,7 @@ static void start_improving(one_round *r)
 	search *found = &r->found[JOB_IMPROVE];
 	solver_project(r->at, r->s->best, &r->c, x);
 	search_init(found, &r->c, x, r->price, sw_hash_u64((uint64_t)r->s->rounds, JOB_IMPROVE));
-	found->stop = r->halt.stop;
-	found->deadline_s = r->halt.deadline_s;
+	found->halt = r->halt;
 	found->target = r->bound - r->c.constant;
 	found->reduced = r->reduced;
 	r->searches[JOB_IMPROVE] = true;

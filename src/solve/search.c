@@ -29,21 +29,6 @@ static void count_start(search *s)
 		s->cost += c->cost[c->first[v] + s->x[v]];
 }
 
-static void price_strategies(search *s, const double *price)
-{
-	const core *c = s->c;
-	double *before = sw_alloc((size_t)(c->moments + 1) * sizeof *before);
-	for (int32_t t = 0; t < c->moments; t++)
-		before[t + 1] = before[t] + price[t];
-	for (int32_t v = 0; v < c->n_nodes; v++)
-		for (int32_t k = c->span_first[v]; k < c->span_first[v + 1]; k++) {
-			double worth = before[c->spans[k].end] - before[c->spans[k].begin];
-			for (int32_t i = 0; worth > 0 && i < core_strategies(c, v); i++)
-				s->priced[c->first[v] + i] += worth * (double)c->spans[k].usage[i];
-		}
-	free(before);
-}
-
 void search_init(search *s, const core *c, const int32_t *start, const double *price, uint64_t seed)
 {
 	*s = (search){.c = c, .rng = {seed, 0}, .work_limit = INT64_MAX, .target = INT64_MIN};
@@ -57,7 +42,7 @@ void search_init(search *s, const core *c, const int32_t *start, const double *p
 	s->block = block_new(c);
 	count_start(s);
 	if (price)
-		price_strategies(s, price);
+		core_price_usage(c, price, s->priced);
 	search_verify(s);
 }
 
@@ -77,8 +62,7 @@ bool search_done(const search *s)
 {
 	if (s->cost <= s->target && search_valid(s))
 		return true;
-	return s->work >= s->work_limit || (s->stop && *s->stop) ||
-	       (s->deadline_s > 0 && sw_now_s() > s->deadline_s);
+	return s->work >= s->work_limit || halted(&s->halt);
 }
 
 /* ---- moves -------------------------------------------------------------------------------------------- */
@@ -147,7 +131,8 @@ void search_undo(search *s, size_t journal_length)
 	}
 }
 
-bool search_fits(const search *s, int32_t node, int32_t strategy)
+/* Whether the change keeps every watched moment that it raises within the capacity. */
+static bool fits(const search *s, int32_t node, int32_t strategy)
 {
 	const watching *w = &s->watch;
 	int32_t before = s->x[node];
@@ -179,7 +164,7 @@ bool search_descend_node(search *s, int32_t node)
 	const int64_t *field = s->field + s->c->first[node];
 	int32_t best = s->x[node];
 	for (int32_t i = 0; i < core_strategies(s->c, node); i++)
-		if (field[i] < field[best] && search_fits(s, node, i))
+		if (field[i] < field[best] && fits(s, node, i))
 			best = i;
 	s->work += core_strategies(s->c, node);
 	if (best == s->x[node])

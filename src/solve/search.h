@@ -11,6 +11,7 @@
 #define SW_SOLVE_SEARCH_H
 
 #include "solve/core.h"
+#include "solve/halt.h"
 
 typedef struct search_change {
 	int32_t node, before;
@@ -52,8 +53,7 @@ typedef struct search {
 	struct block *block;
 	int64_t work, work_limit;
 	int64_t target; /* valid and at most this: nothing is left to gain */
-	const volatile bool *stop;
-	double deadline_s; /* 0: none */
+	halt halt;
 } search;
 
 /* `price` per moment, or NULL for none. */
@@ -61,8 +61,6 @@ void search_init(search *s, const core *c, const int32_t *start, const double *p
 void search_clear(search *s);
 void search_move(search *s, int32_t node, int32_t strategy); /* journalled */
 void search_undo(search *s, size_t journal_length);
-/* Whether the change keeps every watched moment that it raises within the capacity. */
-bool search_fits(const search *s, int32_t node, int32_t strategy);
 void search_descend(search *s); /* single nodes, until none improves; journalled */
 bool search_descend_node(search *s, int32_t node);
 /* What a strategy's usage costs: at the bound's prices times `scale`, and at the extra ones. */
@@ -94,8 +92,8 @@ forest *forest_new(const core *c);
 void forest_free(forest *f);
 /* A random induced forest of about `size` nodes around `seed`, or over everything if seed < 0. */
 void forest_choose(search *s, int32_t seed, int32_t size);
-/* Minimises over it with prices times `scale`, and moves there. Returns how many nodes changed. */
-int32_t forest_optimise(search *s, double scale);
+/* Minimises over it with prices times `scale`, and moves there. */
+void forest_optimise(search *s, double scale);
 void forest_descend(search *s); /* single nodes of the forest chosen last */
 
 /* ---- block.c: exact minimisation over a region with few strategies each; see block.h ------------------ */

@@ -75,11 +75,11 @@ static bool is_closed(const solver *s)
 
 static bool search_graph(solver *s, const lineage *at)
 {
-	int64_t lower = at->g->shift ? INT64_MIN / 4 : SW_MAX(s->bound, INT64_MIN / 4);
+	int64_t lower = at->g->shift ? NO_LOWER : SW_MAX(s->bound, NO_LOWER);
 	bool closed = solver_rounds(s, at, &lower);
 	if (!closed && !solver_out_of_work(s))
 		closed = solver_branch(s, at, &lower);
-	if (lower > INT64_MIN / 4) /* a round was there */
+	if (lower > NO_LOWER) /* a round was there */
 		solver_raise_bound(s, at->g, lower);
 	return closed;
 }

@@ -40,6 +40,7 @@ void solver_map_back(const lineage *from, const core *c, const int32_t *x, int32
 void solver_project(const lineage *to, const int32_t *whole, const core *c, int32_t *x);
 /* In the graph's units: only costs below this are of interest. NO_UPPER if nothing was found. */
 #define NO_UPPER (INT64_MAX / 4)
+#define NO_LOWER (INT64_MIN / 4) /* a bound that says nothing */
 int64_t solver_upper(const solver *s, const graph *g);
 /* From the problem's units to the graph's. */
 int64_t solver_round_up(int64_t cost, const graph *g);
@@ -47,6 +48,7 @@ int64_t solver_round_up(int64_t cost, const graph *g);
 void solver_raise_bound(solver *s, const graph *g, int64_t bound);
 /* Draws the progress line. */
 void solver_show(solver *s, int64_t bound);
+halt solver_halt(const solver *s);
 bool solver_out_of_work(solver *s);
 
 /* ---- rounds.c ------------------------------------------------------------------------------------------ */
