@@ -13,10 +13,10 @@ typedef enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_COUNT, CLI_BYTES, CLI_
 
 /* The values of all options of all commands. */
 typedef struct cli_values {
-	bool help, json, quiet, verbose, rules;
-	const char *cluster, *output, *strategy, *dump_after;
+	bool help, json, quiet, verbose, rules, parts, no_links, no_kernels, pace;
+	const char *cluster, *output, *strategy, *dump_after, *plot, *overlap, *trace;
 	SW_VEC(const char *) data;
-	int64_t devices, memory, steps, seed, ranks, threads; /* 0: not given, but for steps and seed */
+	int64_t devices, memory, steps, seed, ranks, threads, random; /* 0: not given, but for steps and seed */
 	int64_t work_limit;
 	double time_limit;
 } cli_values;
@@ -31,7 +31,7 @@ typedef struct cli_option {
 
 typedef struct cli cli;
 typedef struct cli_command {
-	const char *name, *argument, *summary;
+	const char *name, *argument, *summary; /* argument NULL: it takes none */
 	const char *details; /* for --help; NULL: none */
 	const char *example;
 	const char *const *options; /* names, ended by NULL, beside those that all commands have */
@@ -43,7 +43,7 @@ struct cli {
 	cli_values values;
 	const char *argument;    /* the one positional argument */
 	json_t *result;          /* what --json prints; owned */
-	sw_transport *transport; /* only `run` under mpirun */
+	sw_transport *transport; /* only of `run` and `calibrate` under mpirun */
 	sw_arena arena;
 };
 
@@ -62,6 +62,12 @@ void cli_note(const cli *c, const char *format, ...) SW_PRINTF(2, 3);
 /* The error's one line on standard error; with --json its object on standard output. */
 void cli_print_error(const cli *c, bool json, const sw_error *err);
 
+/* ---- stopping ------------------------------------------------------------------------------------------ */
+
+/* From now on, the first Ctrl-C or SIGTERM sets the flag; a second one ends the process. */
+void cli_watch_signals(void);
+const atomic_bool *cli_stop_asked(void);
+
 /* ---- loading ------------------------------------------------------------------------------------------- */
 
 /* A program and its sidecar; *sidecar is to be cleared only after success. */
@@ -75,8 +81,15 @@ typedef struct cli_plan {
 sw_status cli_load_plan(cli *c, const char *path, bool or_program, cli_plan *loaded, sw_error *err);
 void cli_plan_clear(cli_plan *loaded);
 
+/* A cluster file, by its name: .yaml or .yml. */
+bool cli_is_cluster(const char *path);
+/* inspect CLUSTER.yaml */
+sw_status cli_inspect_cluster(cli *c, sw_error *err);
+/* verify PROGRAM --ranks N --random K */
+sw_status cli_verify_random(cli *c, sw_error *err);
+
 /* ---- the commands -------------------------------------------------------------------------------------- */
 
-extern const cli_command cli_inspect, cli_plan_command, cli_explain, cli_verify, cli_run, cli_solve;
+extern const cli_command cli_inspect, cli_plan_command, cli_explain, cli_verify, cli_simulate, cli_run, cli_calibrate, cli_solve;
 
 #endif

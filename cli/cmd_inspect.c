@@ -172,43 +172,100 @@ static void add_loops(const inspection *x, sw_text *text)
 
 /* ---- rules ----------------------------------------------------------------------------------------------------- */
 
+/* Ops of one opcode that lose dimensions for one reason. */
 typedef struct obstacle {
-	const char *why;
+	const char *opcode, *why, *example,
+		*loses; /* loses: the example's dimensions that can't be split */
 	bool missing;
 	int64_t count;
-	const char *example;
 } obstacle;
 typedef SW_VEC(obstacle) obstacles;
 
-static void add_obstacle(obstacles *list, const sw_rule *rule, const char *name)
+static obstacle *obstacle_of(obstacles *list, const char *opcode, const sw_rule *rule)
 {
-	for (size_t i = 0; i < list->len; i++) {
-		if (strcmp(list->data[i].why, rule->whole) == 0) {
-			list->data[i].count++;
-			return;
-		}
-	}
-	sw_vec_push(list, ((obstacle){rule->whole, rule->missing, 1, name}));
+	for (size_t i = 0; i < list->len; i++)
+		if (strcmp(list->data[i].why, rule->whole) == 0 &&
+		    strcmp(list->data[i].opcode, opcode) == 0)
+			return &list->data[i];
+	sw_vec_push(list, ((obstacle){.opcode = opcode, .why = rule->whole, .missing = rule->missing}));
+	return &list->data[list->len - 1];
 }
 
+/* "f32[4,6] 0,1": the shape, and the dimensions of more than one element in which no factor stands. */
+static void add_lost(sw_shape shape, const sw_dim_map *maps, const char *what, int index, sw_text *text)
+{
+	const char *comma = "";
+
+	for (int32_t d = 0; d < shape.rank; d++) {
+		if (maps[d].n > 0 || shape.dims[d] < 2)
+			continue;
+		if (!*comma) {
+			sw_text_addf(text, "%s%s %d ", text->len ? "; " : "", what, index);
+			sw_shape_print(shape, text);
+			sw_text_add(text, " dim ");
+		}
+		sw_text_addf(text, "%s%d", comma, d);
+		comma = ",";
+	}
+}
+
+static const char *lost_dimensions(const sw_program *program, sw_id id, const sw_rule *rule,
+                                   sw_arena *arena)
+{
+	const sw_op *op = sw_op_at(program, id);
+	sw_text text = {0};
+
+	for (int32_t i = 0; i < rule->n_operands; i++)
+		add_lost(sw_value_shape(program, op->operands[i]), rule->operands[i], "operand", i, &text);
+	for (int32_t i = 0; i < rule->n_results; i++)
+		add_lost(sw_value_shape(program, op->first_result + (sw_id)i), rule->results[i], "result",
+		         i, &text);
+	const char *lost = sw_arena_text(arena, text.len ? text.data : "");
+	sw_text_clear(&text);
+	return lost;
+}
+
+/* Of the program that is planned: the canonical form, or as it was read where there is none. */
 static void find_obstacles(inspection *x, obstacles *list)
 {
-	for (sw_id id = 0; id < x->program->ops.len; id++) {
-		const sw_op *op = sw_op_at(x->program, id);
-		const sw_rule *rule =
-			x->times[op->computation] > 0 ? sw_rule_make(x->program, id, &x->arena) : NULL;
-		if (rule && rule->whole)
-			add_obstacle(list, rule, op->name);
+	sw_program *canonical = NULL;
+	sw_error err = {0};
+	bool as_read = sw_rewrite_canonical(x->program, &canonical, &err) != SW_OK;
+	const sw_program *program = as_read ? x->program : canonical;
+
+	for (sw_id id = 0; id < program->ops.len; id++) {
+		const sw_op *op = sw_op_at(program, id);
+		const sw_rule *rule = sw_rule_make(program, id, &x->arena);
+		if (!rule->whole)
+			continue;
+		obstacle *found = obstacle_of(list, sw_arena_text(&x->arena, sw_op_opcode_name(op)), rule);
+		if (found->count++ == 0) {
+			found->example = sw_arena_text(&x->arena, op->name);
+			found->loses = lost_dimensions(program, id, rule, &x->arena);
+		}
 	}
+	sw_program_free(canonical);
 }
 
 static void add_rules(const obstacles *list, sw_text *text)
 {
+	static const char *const headings[] = {"opcode", "ops", "why", "such as", "which loses"};
+	sw_table table;
+
 	sw_text_add(text, list->len ? "\nwhat stays whole:\n" : "\nnothing has to stay whole\n");
-	for (size_t i = 0; i < list->len; i++)
-		sw_text_addf(text, "  %lld x %s%s (such as %s)\n", (long long)list->data[i].count,
-		             list->data[i].why, list->data[i].missing ? ": no rule" : "",
-		             list->data[i].example);
+	if (list->len == 0)
+		return;
+	sw_table_init(&table, SW_COUNT(headings), headings);
+	for (size_t i = 0; i < list->len; i++) {
+		const obstacle *o = &list->data[i];
+		sw_table_cell(&table, "%s", o->opcode);
+		sw_table_cell(&table, "%lld", (long long)o->count);
+		sw_table_cell(&table, "%s", o->why);
+		sw_table_cell(&table, "%s", o->example);
+		sw_table_cell(&table, "%s", *o->loses ? o->loses : "nothing");
+	}
+	sw_table_add_to(&table, text);
+	sw_table_clear(&table);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
@@ -241,10 +298,11 @@ static json_t *rules_json(const obstacles *list)
 {
 	json_t *json = json_array();
 	for (size_t i = 0; i < list->len; i++)
-		json_array_append_new(json, json_pack("{s:s, s:b, s:I, s:s}", "why", list->data[i].why,
+		json_array_append_new(json, json_pack("{s:s, s:s, s:b, s:I, s:s, s:s}", "opcode",
+		                                      list->data[i].opcode, "why", list->data[i].why,
 		                                      "missing", list->data[i].missing, "ops",
 		                                      (json_int_t)list->data[i].count, "example",
-		                                      list->data[i].example));
+		                                      list->data[i].example, "loses", list->data[i].loses));
 	return json;
 }
 
@@ -284,6 +342,12 @@ static sw_status inspect(cli *c, sw_error *err)
 {
 	sw_program *program;
 	sw_sidecar sidecar;
+	if (cli_is_cluster(c->argument))
+		return cli_inspect_cluster(c, err);
+	if (c->values.parts)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--parts is for cluster files, named .yaml or .yml, and %s is none",
+		               c->argument);
 	sw_status status = cli_load_program(c->argument, &program, &sidecar, err);
 	if (status)
 		return status;
@@ -299,11 +363,13 @@ static sw_status inspect(cli *c, sw_error *err)
 	return SW_OK;
 }
 
-static const char *const options[] = {"--rules", NULL};
+static const char *const options[] = {"--rules", "--parts", NULL};
 const cli_command cli_inspect = {
 	.name = "inspect",
-	.argument = "PROGRAM",
-	.summary = "what a program consists of: ops, FLOPs, parameters, state, memory, loops",
+	.argument = "PROGRAM|FILE",
+	.summary = "what a program consists of: ops, FLOPs, parameters, state, memory, loops; or a cluster",
+	.details = "A file whose name ends in .yaml or .yml is a cluster file: its levels, links, devices "
+                   "and atoms.",
 	.example = "shardwright inspect tests/programs/gpt.hlo.gz --rules",
 	.options = options,
 	.run = inspect,

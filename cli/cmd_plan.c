@@ -4,7 +4,7 @@
 
 /* ---- printing programs instead of planning ------------------------------------------------------------- */
 
-static const char *const stages[] = {"read", "canonical", "partition"};
+static const char *const stages[] = {"read", "canonical", "partition", "schedule"};
 
 static sw_status check_stage(const cli *c, sw_error *err)
 {
@@ -14,8 +14,8 @@ static sw_status check_stage(const cli *c, sw_error *err)
 			return c->values.json ? sw_fail(err, SW_ERR_INPUT,
 			                                "--dump-after prints a program: leave --json out")
 			                      : SW_OK;
-	return stage ? sw_fail(err, SW_ERR_INPUT, "--dump-after %s: expected read, canonical or partition",
-	                       stage)
+	return stage ? sw_fail(err, SW_ERR_INPUT,
+	                       "--dump-after %s: expected read, canonical, partition or schedule", stage)
 	             : SW_OK;
 }
 
@@ -48,6 +48,27 @@ static sw_status dump_partition(const cli *c, const sw_plan *plan, sw_error *err
 	sw_status status = sw_partition(plan, &local, err);
 	if (status == SW_OK)
 		dump(c, local);
+	sw_program_free(local);
+	return status;
+}
+
+/* -v: what runs when, too. */
+static sw_status dump_schedule(const cli *c, const sw_plan *plan, sw_error *err)
+{
+	sw_program *local = NULL, *scheduled = NULL;
+	sw_schedule_options how = {.overlap = SW_OVERLAP_ALL, .memory_bytes = plan->memory_bytes};
+	sw_text text = {0};
+	sw_status status = sw_partition(plan, &local, err);
+	if (status == SW_OK)
+		status = sw_schedule(plan->cluster, local, &how, &scheduled, err);
+	if (status == SW_OK)
+		dump(c, scheduled);
+	if (status == SW_OK && c->values.verbose) {
+		sw_text_add(&text, "\n");
+		sw_schedule_print_times(plan->cluster, scheduled, &text);
+		cli_print(c, &text);
+	}
+	sw_program_free(scheduled);
 	sw_program_free(local);
 	return status;
 }
@@ -111,6 +132,8 @@ static sw_status finish(cli *c, const sw_plan *plan, sw_error *err)
 {
 	if (dumps(c, "partition"))
 		return dump_partition(c, plan, err);
+	if (dumps(c, "schedule"))
+		return dump_schedule(c, plan, err);
 	sw_status status = sw_plan_write(plan, c->values.output, err);
 	if (status)
 		return sw_error_in_file(err, status, c->values.output);

@@ -2,29 +2,8 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
-
-/* ---- stopping ---------------------------------------------------------------------------------------------- */
-
-/* What a signal handler can reach has to be a variable. */
-static atomic_bool stop_asked;
-
-static void ask_to_stop(int signal_number)
-{
-	(void)signal_number;
-	atomic_store(&stop_asked, true);
-}
-
-/* Ctrl-C ends the run after the step; a second one ends the process. */
-static void watch_signals(void)
-{
-	struct sigaction action = {.sa_handler = ask_to_stop, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
-	sigemptyset(&action.sa_mask);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-}
 
 /* ---- progress ------------------------------------------------------------------------------------------------ */
 
@@ -39,13 +18,15 @@ static void show_step(void *context, int64_t step, double loss, double seconds)
 	watch *w = context;
 	int64_t done = step + 1, tenth = SW_MAX(w->steps / 10, 1);
 	double rate = (double)w->tokens / seconds;
-	char speed[48] = "";
+	char result[32] = "paced", speed[48] = "";
+	if (!w->c->values.pace)
+		snprintf(result, sizeof(result), "loss %.4f", loss);
 	if (w->tokens)
 		snprintf(speed, sizeof(speed), "  %.0f tokens/s", rate);
 	sw_progress_update(&w->progress, (double)done / (double)w->steps,
-	                   "step %" PRId64 "/%" PRId64 "  loss %.4f%s", done, w->steps, loss, speed);
+	                   "step %" PRId64 "/%" PRId64 "  %s%s", done, w->steps, result, speed);
 	if (w->c->values.verbose || (!w->progress.active && (done % tenth == 0 || done == w->steps)))
-		cli_note(w->c, "step %" PRId64 "/%" PRId64 "  loss %.4f%s", done, w->steps, loss, speed);
+		cli_note(w->c, "step %" PRId64 "/%" PRId64 "  %s%s", done, w->steps, result, speed);
 }
 
 /* ---- data ------------------------------------------------------------------------------------------------------ */
@@ -55,8 +36,9 @@ static sw_shape tokens_shape(const cli_plan *loaded)
 	sw_arena arena;
 	const sw_id *inputs;
 	sw_arena_init(&arena);
-	sw_program_inputs(loaded->plan->program, loaded->plan->program->entry, &arena, &inputs);
-	sw_shape shape = sw_value_shape(loaded->plan->program, inputs[loaded->sidecar.tokens_input]);
+	const sw_program *program = sw_plan_serial(loaded->plan);
+	sw_program_inputs(program, program->entry, &arena, &inputs);
+	sw_shape shape = sw_value_shape(program, inputs[loaded->sidecar.tokens_input]);
 	sw_arena_clear(&arena);
 	return shape;
 }
@@ -65,6 +47,11 @@ static sw_status open_data(const cli *c, const cli_plan *loaded, sw_data *data, 
 {
 	if (!c->values.data.len)
 		return SW_OK;
+	if (c->values.pace)
+		return sw_fail(
+			err, SW_ERR_INPUT,
+			"--pace computes nothing, so that no data is read and no loss comes out: leave "
+			"--data or --pace out");
 	if (loaded->sidecar.tokens_input < 0)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "%s takes no tokens: leave --data out, or put the sidecar that names its "
@@ -114,28 +101,43 @@ static json_t *losses_json(const sw_run_result *result)
 	return list;
 }
 
-static json_t *result_json(const cli_plan *loaded, const sw_run_result *result)
+static json_t *result_json(const cli *c, const cli_plan *loaded, const sw_run_result *result)
 {
-	return json_pack("{s:I, s:I, s:o, s:f, s:f, s:I, s:I, s:I}", "steps", (json_int_t)result->steps,
-	                 "ranks", (json_int_t)loaded->plan->cluster->n_devices, "losses",
-	                 losses_json(result), "step_time_s", result->step_time_s, "tokens_per_s",
-	                 result->tokens_per_s, "payload_bytes", (json_int_t)result->payload_bytes,
-	                 "wire_bytes", (json_int_t)result->wire_bytes, "peak_bytes",
-	                 (json_int_t)result->peak_bytes);
+	json_t *object = json_pack(
+		"{s:I, s:I, s:o, s:f, s:f, s:f, s:f}", "steps", (json_int_t)result->steps, "ranks",
+		(json_int_t)loaded->plan->cluster->n_devices, "losses", losses_json(result), "step_time_s",
+		result->step_time_s, "compute_s", result->compute_s, "exposed_comm_s",
+		result->exposed_comm_s, "tokens_per_s", result->tokens_per_s);
+	json_t *more =
+		json_pack("{s:b, s:I, s:I, s:I}", "paced", c->values.pace, "payload_bytes",
+	                  (json_int_t)result->payload_bytes, "wire_bytes", (json_int_t)result->wire_bytes,
+	                  "peak_bytes", (json_int_t)result->peak_bytes);
+	json_object_update(object, more);
+	json_decref(more);
+	return object;
 }
 
-static void describe(const cli_plan *loaded, const sw_run_result *result, sw_text *text)
+static void describe(const cli *c, const cli_plan *loaded, const sw_run_result *result, sw_text *text)
 {
 	sw_text_addf(text, "steps      %" PRId64 " on %" PRId64 " rank%s\n", result->steps,
 	             loaded->plan->cluster->n_devices, loaded->plan->cluster->n_devices == 1 ? "" : "s");
-	if (result->steps > 0)
+	if (c->values.pace)
+		sw_text_add(
+			text,
+			"paced      nothing was computed: every op took the time that the cluster's model "
+			"gives it\n");
+	else if (result->steps > 0)
 		sw_text_addf(text, "loss       %.4f -> %.4f\n", result->losses[0],
 		             result->losses[result->steps - 1]);
 	sw_text_add(text, "step time  ");
 	sw_text_add_seconds(text, result->step_time_s);
 	if (result->tokens_per_s > 0)
 		sw_text_addf(text, " (%.0f tokens/s)", result->tokens_per_s);
-	sw_text_add(text, "\nsent       ");
+	sw_text_add(text, "\n           ");
+	sw_text_add_seconds(text, result->compute_s);
+	sw_text_add(text, " of compute, ");
+	sw_text_add_seconds(text, result->exposed_comm_s);
+	sw_text_add(text, " of waiting for communication (mean of ranks)\nsent       ");
 	sw_text_add_bytes(text, (double)result->payload_bytes);
 	sw_text_add(text, " of payload per step and rank, ");
 	sw_text_add_bytes(text, (double)result->wire_bytes);
@@ -152,9 +154,18 @@ static sw_status agree(const cli *c, sw_status status, sw_error *err)
 	return c->transport ? c->transport->ops->agree(c->transport, status, err) : status;
 }
 
-static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data, sw_run_result *result,
-                       sw_error *err)
+/* Rank 0 alone has events. */
+static sw_status write_trace(const cli *c, const sw_trace *trace, sw_error *err)
 {
+	if (!c->values.trace || !cli_speaks(c))
+		return SW_OK;
+	return sw_trace_write(trace, c->values.pace ? "measured, paced" : "measured", c->values.trace, err);
+}
+
+static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data, uint32_t overlap,
+                       sw_run_result *result, sw_error *err)
+{
+	sw_trace trace = {0};
 	watch w = {.c = c, .steps = c->values.steps};
 	if (loaded->sidecar.tokens_input >= 0) {
 		sw_shape shape = tokens_shape(loaded);
@@ -165,12 +176,16 @@ static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data, sw_r
 		.seed = (uint64_t)c->values.seed,
 		.quiet = c->values.quiet,
 		.blas_threads = (int)SW_MIN(c->values.threads, 4096),
-		.stop = &stop_asked,
+		.overlap = overlap,
+		.paced = c->values.pace,
+		.tune = true,
+		.trace = c->values.trace ? &trace : NULL,
+		.stop = cli_stop_asked(),
 		.on_step = show_step,
 		.context = &w,
 	};
 	const sw_data *tokens = c->values.data.len ? data : NULL;
-	watch_signals();
+	cli_watch_signals();
 	sw_progress_start(&w.progress, "training", c->values.quiet || c->values.verbose || !cli_speaks(c));
 	sw_status status = c->transport ? sw_run_train(loaded->plan, &loaded->sidecar, tokens, c->transport,
 	                                               &options, result, err)
@@ -179,6 +194,9 @@ static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data, sw_r
 	sw_progress_end(&w.progress);
 	if (status == SW_OK && result->steps < c->values.steps)
 		cli_note(c, "stopped after step %" PRId64, result->steps);
+	if (status == SW_OK)
+		status = write_trace(c, &trace, err);
+	sw_trace_clear(&trace);
 	return status;
 }
 
@@ -187,13 +205,16 @@ static sw_status run_loaded(cli *c, const cli_plan *loaded, sw_error *err)
 	sw_data data = {0};
 	sw_run_result result = {0};
 	sw_text text = {0};
-	sw_status status = open_data(c, loaded, &data, err);
+	uint32_t overlap = 0;
+	sw_status status = sw_overlap_parse(c->values.overlap ? c->values.overlap : "all", &overlap, err);
+	if (status == SW_OK)
+		status = open_data(c, loaded, &data, err);
 	status = agree(c, status, err);
 	if (status == SW_OK)
-		status = train(c, loaded, &data, &result, err);
+		status = train(c, loaded, &data, overlap, &result, err);
 	if (status == SW_OK) {
-		c->result = result_json(loaded, &result);
-		describe(loaded, &result, &text);
+		c->result = result_json(c, loaded, &result);
+		describe(c, loaded, &result, &text);
 		cli_print(c, &text);
 	}
 	sw_run_result_clear(&result);
@@ -216,13 +237,14 @@ static sw_status run(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {"--data", "--steps", "--seed", "--ranks", "--threads", NULL};
+static const char *const options[] = {"--data",    "--steps", "--seed",  "--ranks", "--threads",
+                                      "--overlap", "--pace",  "--trace", NULL};
 const cli_command cli_run = {
 	.name = "run",
 	.argument = "PLAN|PROGRAM",
 	.summary = "train: a plan on as many ranks as it has devices, or a program on one",
 	.details = "Under mpirun each process is a rank. Alone, --ranks N makes N threads the ranks. "
-                   "Ctrl-C ends the run after a step.",
+		   "Ctrl-C ends the run after a step.",
 	.example = "mpirun -n 4 shardwright run gpt.plan --data corpus.txt --steps 200",
 	.options = options,
 	.run = run,

@@ -61,7 +61,9 @@ static void describe(sw_verify_result *result, bool all, sw_text *text)
 	if (result->payload_bytes == result->predicted_payload_bytes)
 		sw_text_add(text, ", as predicted\n");
 	else if (result->payload_by_data)
-		sw_text_addf(text, ", %lld bytes predicted for one turn of each loop that the data end\n",
+		sw_text_addf(text,
+		             ", %lld bytes predicted for one turn of each loop that the data end and for "
+		             "the dearest branches\n",
 		             (long long)result->predicted_payload_bytes);
 	else
 		sw_text_addf(text, " (%lld bytes), NOT THE %lld BYTES PREDICTED\n",
@@ -95,6 +97,11 @@ static sw_status verify(cli *c, sw_error *err)
 	cli_plan loaded;
 	sw_verify_result result;
 	sw_text text = {0};
+	if (c->values.random > 0)
+		return cli_verify_random(c, err);
+	if (c->values.ranks > 0)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--ranks N goes with --random K: a plan says how many ranks it has");
 	sw_status status = cli_load_plan(c, c->argument, false, &loaded, err);
 	if (status)
 		return status;
@@ -110,16 +117,18 @@ static sw_status verify(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {"--seed", NULL};
+static const char *const options[] = {"--ranks", "--random", "--seed", NULL};
 const cli_command cli_verify = {
 	.name = "verify",
-	.argument = "PLAN",
+	.argument = "PLAN|PROGRAM",
 	.summary =
 		"run one step partitioned, on threads, beside the serial program, and compare all outputs",
 	.details = "Inputs are random, as the sidecar of the program says. Compared are each device's part "
-                   "of each output, and\n"
+		   "of each output, and\n"
 		   "the bytes sent with those predicted. Parameters are compared in units of the learning "
-                   "rate (lr).",
+		   "rate (lr).\n"
+		   "With --ranks N --random K, a PROGRAM under K plans made by chance, each of which is "
+		   "allowed.",
 	.example = "shardwright verify gpt.plan",
 	.options = options,
 	.run = verify,

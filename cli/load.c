@@ -51,8 +51,8 @@ static sw_status load_plan(cli *c, const char *path, cli_plan *loaded, sw_error 
 	sw_status status = sw_plan_read(path, &loaded->cluster, &loaded->plan, err);
 	if (status)
 		return sw_error_in_file(err, status, path);
-	status = sw_sidecar_find(find_program(c, path, loaded->plan->program_path), loaded->plan->program,
-	                         &loaded->sidecar, err);
+	status = sw_sidecar_find(find_program(c, path, loaded->plan->program_path),
+	                         sw_plan_serial(loaded->plan), &loaded->sidecar, err);
 	if (status) {
 		sw_plan_free(loaded->plan);
 		sw_cluster_clear(&loaded->cluster);

@@ -4,15 +4,15 @@
 #include <string.h>
 #include <unistd.h>
 
-static const cli_command *const commands[] = {&cli_inspect, &cli_plan_command, &cli_explain, &cli_verify,
-                                              &cli_run,     &cli_solve};
+static const cli_command *const commands[] = {&cli_inspect,  &cli_plan_command, &cli_explain,   &cli_verify,
+                                              &cli_simulate, &cli_run,          &cli_calibrate, &cli_solve};
 
 static void print_usage(FILE *file)
 {
 	fputs("usage: shardwright COMMAND ARGUMENT [options]\n\n", file);
 	for (size_t i = 0; i < SW_COUNT(commands); i++)
-		fprintf(file, "  %-8s %-14s %s\n", commands[i]->name, commands[i]->argument,
-		        commands[i]->summary);
+		fprintf(file, "  %-9s %-14s %s\n", commands[i]->name,
+		        commands[i]->argument ? commands[i]->argument : "", commands[i]->summary);
 	fputs("\nshardwright COMMAND --help says more about each.\n", file);
 }
 
@@ -33,28 +33,35 @@ static bool wants_json(int argc, char **argv)
 	return false;
 }
 
+static void list_commands(sw_text *text)
+{
+	for (size_t i = 0; i < SW_COUNT(commands); i++)
+		sw_text_addf(text, "%s%s", i ? ", " : "", commands[i]->name);
+}
+
 static int refuse_command(int argc, char **argv)
 {
 	cli c = {0};
+	sw_text names = {0};
 	sw_error err;
 	sw_status status;
+	list_commands(&names);
 	if (argc < 2)
 		status = sw_fail(&err, SW_ERR_INPUT, "which command? See shardwright --help");
 	else
 		status = sw_fail(&err, SW_ERR_INPUT,
-		                 "there is no command '%s', only inspect, plan, explain, verify, run, "
-		                 "solve; see "
-		                 "shardwright --help",
-		                 argv[1]);
+		                 "there is no command '%s', only %s; see shardwright --help", argv[1],
+		                 names.data);
+	sw_text_clear(&names);
 	cli_print_error(&c, wants_json(argc, argv), &err);
 	return sw_status_exit_code(status);
 }
 
-/* Under mpirun, `run` is one rank of many from its first line on, so that one of them speaks. */
+/* Under mpirun, these are one rank of many from their first line on, so that one of them speaks. */
 static sw_status join_job(cli *c, sw_error *err)
 {
-	return c->command == &cli_run && sw_transport_under_mpi() ? sw_transport_mpi(&c->transport, err)
-	                                                          : SW_OK;
+	bool joins = c->command == &cli_run || c->command == &cli_calibrate;
+	return joins && sw_transport_under_mpi() ? sw_transport_mpi(&c->transport, err) : SW_OK;
 }
 
 static sw_status print_help(const cli *c)

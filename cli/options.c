@@ -17,7 +17,7 @@ static const cli_option options[] = {
 	{"--time-limit", "SECONDS", CLI_SECONDS, AT(time_limit),
          "stop searching after this time (default: none)"},
 	{"--dump-after", "STAGE", CLI_TEXT, AT(dump_after),
-         "print the program after a stage and stop: read, canonical, partition"},
+         "print the program after a stage and stop: read, canonical, partition, schedule"},
 	{"--data", "FILE,...", CLI_LIST, AT(data),
          "what to train on: bytes, or .npy files of tokens; may be repeated (default: random)"},
 	{"--steps", "N", CLI_COUNT, AT(steps), "how many steps (default: 100)"},
@@ -25,9 +25,23 @@ static const cli_option options[] = {
 	{"--ranks", "N", CLI_COUNT, AT(ranks), "run N ranks as threads of this process, without mpirun"},
 	{"--threads", "N", CLI_COUNT, AT(threads),
          "threads of matrix products per rank (default: cores / ranks)"},
+	{"--overlap", "LIST", CLI_TEXT, AT(overlap),
+         "collectives that may run beside kernels: all, none, or all-reduce,all-gather,... (default: all)"},
+	{"--pace", NULL, CLI_FLAG, AT(pace),
+         "compute nothing: wait out the time that the cluster's model gives each op; no losses"},
+	{"--trace", "FILE", CLI_TEXT, AT(trace),
+         "write a timeline that Perfetto and chrome://tracing open; of a run, its last step"},
+	{"--random", "K", CLI_COUNT, AT(random), "verify K random assignments of layouts of a program"},
 	{"--work-limit", "N", CLI_COUNT, AT(work_limit),
          "stop searching after so many units, about table entries visited (default: by size)"},
+	{"--no-links", NULL, CLI_FLAG, AT(no_links),
+         "leave the links out: they keep the figures of --cluster"},
+	{"--no-kernels", NULL, CLI_FLAG, AT(no_kernels),
+         "leave the kernels out: they keep the figures of --cluster"},
+	{"--plot", "FILE", CLI_TEXT, AT(plot), "draw fitted against measured, an SVG picture"},
 	{"--rules", NULL, CLI_FLAG, AT(rules), "list the ops that can't be split, and why"},
+	{"--parts", NULL, CLI_FLAG, AT(parts),
+         "of a cluster file: one line per part of each level, for scripts"},
 	{"--json", NULL, CLI_FLAG, AT(json), "print one JSON object, and nothing else, on standard output"},
 	{"-q", NULL, CLI_FLAG, AT(quiet), "no progress and no remarks"},
 	{"-v", NULL, CLI_FLAG, AT(verbose), "more remarks, longer tables"},
@@ -38,9 +52,25 @@ static const struct {
 	const char *command;
 	cli_option option;
 } own_options[] = {
-	{"solve", {"-o", "FILE", CLI_TEXT, AT(output),
-                   "where to write the assignment, a JSON array; - is standard output"}},
+	{"solve",
+         {"-o", "FILE", CLI_TEXT, AT(output),
+          "where to write the assignment, a JSON array; - is standard output"}},
+	{"simulate",
+         {"--cluster", "FILE", CLI_TEXT, AT(cluster),
+          "play with the figures of another cluster file of the same shape (default: the plan's)"}},
 	{"solve", {"--threads", "N", CLI_COUNT, AT(threads), "threads (default: all cores)"}},
+	{"calibrate",
+         {"--cluster", "FILE", CLI_TEXT, AT(cluster),
+          "the shape to fit, with guesses (default: from who shares a host)"}},
+	{"calibrate",
+         {"-o", "CLUSTER", CLI_TEXT, AT(output), "where to write the cluster file; - is standard output"}},
+	{"calibrate",
+         {"--time-limit", "SECONDS", CLI_SECONDS, AT(time_limit),
+          "measure for so long, about (default: 60)"}},
+	{"verify",
+         {"--ranks", "N", CLI_COUNT, AT(ranks), "with --random: on N ranks, threads of this process"}},
+	{"verify",
+         {"--seed", "N", CLI_COUNT, AT(seed), "of random data, and of the first assignment (default: 0)"}},
 };
 static const char *const common[] = {"--json", "-q", "-v", "--help", NULL};
 static const struct {
@@ -170,6 +200,10 @@ static sw_status set(cli *c, const cli_option *option, const char *value, sw_err
 
 static sw_status take_argument(cli *c, const char *text, sw_error *err)
 {
+	if (!c->command->argument)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "%s takes options alone, and '%s' is none; see shardwright %s --help",
+		               c->command->name, text, c->command->name);
 	if (c->argument)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "%s takes one %s, and '%s' is one too many; see shardwright %s --help",
@@ -216,7 +250,7 @@ sw_status cli_read_options(cli *c, int argc, char **argv, sw_error *err)
 		else
 			status = take_option(c, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &used, err);
 	}
-	if (status == SW_OK && !c->argument && !c->values.help)
+	if (status == SW_OK && c->command->argument && !c->argument && !c->values.help)
 		return sw_fail(err, SW_ERR_INPUT, "%s: its %s is missing; see shardwright %s --help",
 		               c->command->name, c->command->argument, c->command->name);
 	return status;
@@ -232,7 +266,8 @@ static void print_option(const cli_command *command, const char *name, sw_text *
 
 void cli_print_help(const cli_command *command, sw_text *text)
 {
-	sw_text_addf(text, "usage: shardwright %s %s [options]\n%s\n", command->name, command->argument,
+	sw_text_addf(text, "usage: shardwright %s %s%s[options]\n%s\n", command->name,
+	             command->argument ? command->argument : "", command->argument ? " " : "",
 	             command->summary);
 	if (command->details)
 		sw_text_addf(text, "\n%s\n", command->details);

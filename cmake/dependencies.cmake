@@ -17,3 +17,5 @@ set(SW_LINKS_base PUBLIC PkgConfig::JANSSON Threads::Threads m
 set(SW_LINKS_interpret PRIVATE PkgConfig::OPENBLAS)
 set(SW_LINKS_kernels PRIVATE PkgConfig::OPENBLAS)
 set(SW_LINKS_transport PRIVATE MPI::MPI_C)
+# A benchmark's peers.
+set(SW_BENCH_LINKS_collectives MPI::MPI_C)

@@ -27,7 +27,7 @@ endfunction()
 
 function(sw_add_bench name)
   add_executable(bench_${name} ${ARGN})
-  sw_link_program(bench_${name})
+  sw_link_program(bench_${name} ${SW_BENCH_LINKS_${name}})
   set_target_properties(bench_${name} PROPERTIES
     OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
 endfunction()

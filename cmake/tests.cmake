@@ -1,8 +1,10 @@
 # Tests, found by name:
 #   tests/FOLDER/test_NAME.c   a cmocka program, test FOLDER_NAME, label FOLDER
 #   tests/FOLDER/long_NAME.c   the same, test FOLDER_long_NAME, labels FOLDER and long
-#   tests/FOLDER/*.sh          if executable: a test as well, named and labelled in the same way
+#   tests/FOLDER/*.sh          if executable: a test as well, named and labelled in the same way; exit code 77: skipped
 #   tests/FOLDER/*.c           anything else: helpers, linked into each program of that folder
+#   tests/FOLDER/write_NAME.c  a program that is no test: it writes what other tools read
+#   tests/generate/*.c         writes random programs: a library that every test may use
 #   tests/fuzz/fuzz_NAME.c     a libFuzzer target, only with SW_FUZZ
 # Every test runs in the root of the source. Programs have SW_SOURCE_DIR and SW_BINARY_DIR as
 # macros, scripts have them, and SHARDWRIGHT (the command), in the environment.
@@ -42,11 +44,11 @@ function(sw_register_test name labels)
 endfunction()
 
 # The helpers of one folder of tests: its .c files that are no test themselves.
-function(sw_add_helpers folder)
+function(sw_add_helpers folder kind)
   file(GLOB helpers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.c)
-  list(FILTER helpers EXCLUDE REGEX "/(test|long|fuzz)_[^/]*$")
+  list(FILTER helpers EXCLUDE REGEX "/(test|long|fuzz|write)_[^/]*$")
   if(helpers)
-    add_library(helpers_${folder} OBJECT ${helpers})
+    add_library(helpers_${folder} ${kind} ${helpers})
     target_include_directories(helpers_${folder} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
     target_compile_definitions(helpers_${folder} PRIVATE
       SW_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SW_BINARY_DIR="${PROJECT_BINARY_DIR}")
@@ -56,6 +58,9 @@ endfunction()
 
 function(sw_link_test target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  if(TARGET helpers_generate)
+    target_link_libraries(${target} PRIVATE helpers_generate)
+  endif()
   sw_link_program(${target} ${ARGN} PkgConfig::CMOCKA)
 endfunction()
 
@@ -64,7 +69,7 @@ function(sw_add_test_program file)
   list(GET labels 0 folder)
   add_executable(${name} ${file})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-  if(TARGET helpers_${folder})
+  if(TARGET helpers_${folder} AND NOT folder STREQUAL "generate")
     sw_link_test(${name} helpers_${folder})
   else()
     sw_link_test(${name})
@@ -79,11 +84,18 @@ function(sw_add_test_script file)
   endif()
   sw_describe_test(${file} name labels)
   sw_register_test(${name} "${labels}" ${file})
+  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
+  # What runs on the lab is measured: nothing else may run beside it.
+  if(labels MATCHES "^lab")
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+  endif()
 endfunction()
 
 # All tests of tests/<folder>, and the target tests_<folder> that builds them.
 function(sw_add_test_folder folder)
-  sw_add_helpers(${folder})
+  if(NOT folder STREQUAL "generate")
+    sw_add_helpers(${folder} OBJECT)
+  endif()
   file(GLOB programs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/test_*.c
                                        ${PROJECT_SOURCE_DIR}/tests/${folder}/long_*.c)
   file(GLOB scripts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.sh)
@@ -95,6 +107,14 @@ function(sw_add_test_folder folder)
   endforeach()
   foreach(file IN LISTS scripts)
     sw_add_test_script(${file})
+  endforeach()
+  file(GLOB writers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/write_*.c)
+  foreach(file IN LISTS writers)
+    get_filename_component(name ${file} NAME_WE)
+    add_executable(${name} ${file})
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    sw_link_test(${name})
+    add_dependencies(tests_${folder} ${name})
   endforeach()
 endfunction()
 
@@ -112,6 +132,9 @@ endfunction()
 function(sw_add_tests)
   file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true
        RELATIVE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/tests/*)
+  if(NOT SW_UPTO)
+    sw_add_helpers(generate STATIC)
+  endif()
   foreach(folder IN LISTS folders)
     if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/tests/${folder} AND NOT folder STREQUAL "fuzz"
        AND (NOT SW_UPTO OR folder IN_LIST SW_FOLDERS))

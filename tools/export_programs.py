@@ -36,12 +36,23 @@ import ml_dtypes
 import numpy as np
 
 from models.bert import bert
+from models.dnabert import dnabert
+from models.forward_forward import forward_forward
 from models.gpt import gpt
+from models.gshard import gshard
 from models.llama import llama
+from models.lstm import lstm
+from models.mamba import mamba
+from models.mixtral import mixtral
 from models.mlp import mlp
+from models.recommend import dlrm, ncf
+from models.resnet import resnet
 from models.spec import Model
 from models.t5 import t5
-from models.training import Optimizer, Training
+from models.training import Adagrad, Momentum, Optimizer, Training
+from models.unet import unet
+from models.vgg import vgg
+from models.vit import vit
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent.parent / "tests" / "programs"
 
@@ -52,7 +63,7 @@ PROGRAMS = pathlib.Path(__file__).resolve().parent.parent / "tests" / "programs"
 class Fixture:
     name: str
     model: Model
-    optimizer: Optimizer = Optimizer()
+    optimizer: Optimizer | Momentum | Adagrad = Optimizer()
     recorded: bool = True
 
 
@@ -77,6 +88,70 @@ LLAMA3_8B = dict(
     compute=jnp.bfloat16,
 )
 
+RESNET_TINY = dict(depths=(2, 2), width=8, size=32, classes=10, batch=8)
+RESNET50 = dict(depths=(3, 4, 6, 3), width=64, size=224, classes=1000, batch=256)
+WIDE_RESNET = dict(depths=(3, 4, 6, 3), width=320, widening=2, size=224, classes=1024, batch=256)
+VGG_TINY = dict(depths=(2, 2), widths=(8, 16), dense=(48, 32), size=16, classes=10, batch=8)
+VGG = dict(widths=(64, 128, 256, 512, 512), dense=(4096, 4096), size=224)
+UNET_TINY = dict(width=4, multipliers=(1, 2), depth=1, attended=(1,), head_size=4, groups=2, size=8, batch=8)
+UNET = dict(
+    width=256,
+    multipliers=(1, 2, 2, 2),
+    depth=3,
+    attended=(1, 2),
+    head_size=64,
+    groups=32,
+    size=32,
+    batch=2048,
+    compute=jnp.bfloat16,
+)
+VIT_TINY = dict(depth=2, width=24, heads=4, patch=4, size=16, classes=10, batch=8)
+VIT_LARGE = dict(depth=24, width=1024, heads=16, patch=16, size=224, classes=1000, batch=1024, compute=jnp.bfloat16)
+LLAMA_TINY = dict(depth=2, width=32, heads=4, groups=2, feedforward=64, vocabulary=64, length=16, batch=8)
+GPT_ODD = dict(depth=1, width=48, heads=3, hidden=90, vocabulary=509, length=20, batch=6, tied=True)
+GSHARD_TINY = dict(depth=2, width=16, heads=4, hidden=32, experts=4, capacity=6, vocabulary=64, length=16, batch=8)
+GSHARD_10B = dict(
+    depth=16,
+    width=1536,
+    heads=16,
+    hidden=12288,
+    experts=32,
+    capacity=64,
+    vocabulary=51200,
+    length=1024,
+    batch=256,
+    compute=jnp.bfloat16,
+)
+MIXTRAL_TINY = dict(depth=2, width=16, heads=4, groups=2, hidden=24, experts=4, vocabulary=64, length=16, batch=8)
+MIXTRAL_8X7B = dict(
+    depth=32,
+    width=4096,
+    heads=32,
+    groups=8,
+    hidden=14336,
+    experts=8,
+    pools=32,
+    capacity=640,
+    vocabulary=32000,
+    length=2048,
+    batch=32,
+    compute=jnp.bfloat16,
+)
+DNABERT_TINY = dict(depth=1, width=8, heads=2, length=512, batch=2)
+DNABERT = dict(depth=12, width=1024, heads=16, length=4096, batch=32, compute=jnp.bfloat16)
+MAMBA_TINY = dict(depth=2, width=16, states=8, vocabulary=64, length=16, batch=8)
+MAMBA_130M = dict(depth=24, width=768, states=16, vocabulary=50280, length=2048, batch=32, compute=jnp.bfloat16)
+NCF_TINY = dict(users=600, items=300, width=8, dense=(16, 8), batch=64)
+DLRM_TINY = dict(rows=(997, 512, 100, 64, 7), width=8, features=13, bottom=(32, 16), top=(32, 16), batch=32, bag=2)
+CRITEO_ROWS = (
+    *(39884406, 39043, 17289, 7420, 20263, 3, 7120, 1543, 63, 38532951, 2953546, 403346, 10, 2208, 11938, 155),
+    *(4, 976, 14, 39979771, 25641295, 39664984, 585935, 12972, 108, 36),
+)
+DLRM = dict(rows=CRITEO_ROWS, width=128, features=13, bottom=(512, 256), top=(1024, 1024, 512, 256), batch=65536)
+LSTM_TINY = dict(depth=2, width=16, cells=32, vocabulary=100, length=12, batch=8)
+LSTM_LM1B = dict(depth=1, width=512, cells=2048, vocabulary=793471, length=20, batch=1024)
+FORWARD_FORWARD_TINY = dict(widths=(64, 64, 64, 48), batch=32)
+
 CLIPPED = Optimizer(clip=1.0)
 LARGE = Optimizer(learning_rate=3e-4, weight_decay=0.1, clip=1.0)
 
@@ -94,10 +169,39 @@ FIXTURES = [
     Fixture("t5-tiny-clip", t5(**T5_TINY), CLIPPED),
     Fixture("gpt", gpt(**GPT_DEMO)),
     Fixture("gpt-scan", gpt(**GPT_DEMO, scan=True)),
+    Fixture("resnet-tiny", resnet(**RESNET_TINY), Momentum()),
+    Fixture("vgg-tiny", vgg(**VGG_TINY), Momentum()),
+    Fixture("unet-tiny", unet(**UNET_TINY), CLIPPED),
+    Fixture("vit-tiny", vit(**VIT_TINY), CLIPPED),
+    Fixture("llama-gqa-tiny", llama(**LLAMA_TINY), CLIPPED),
+    Fixture("gpt-dropout-tiny", gpt(**GPT_TINY | dict(width=16, heads=4), dropout=0.1)),
+    Fixture("odd-tiny", gpt(**GPT_ODD), Momentum()),
+    Fixture("moe-gshard-tiny", gshard(**GSHARD_TINY), CLIPPED),
+    Fixture("moe-mixtral-tiny", mixtral(**MIXTRAL_TINY, pools=1, capacity=56), CLIPPED),
+    Fixture("moe-mixtral-tiny-scan", mixtral(**MIXTRAL_TINY, pools=8, capacity=6, scan=True), CLIPPED),
+    Fixture("dnabert-tiny", dnabert(**DNABERT_TINY), Momentum()),
+    Fixture("mamba-tiny", mamba(**MAMBA_TINY)),
+    Fixture("mamba-tiny-associative", mamba(**MAMBA_TINY, associative=True)),
+    Fixture("ncf-tiny", ncf(**NCF_TINY)),
+    Fixture("dlrm-tiny", dlrm(**DLRM_TINY), Adagrad()),
+    Fixture("lstm-lm-tiny", lstm(**LSTM_TINY), Adagrad(learning_rate=0.2)),
+    Fixture("forward-forward-tiny", forward_forward(**FORWARD_FORWARD_TINY)),
     Fixture("gpt-124m", gpt(**GPT_124M), LARGE, recorded=False),
     Fixture("gpt-124m-scan", gpt(**GPT_124M, scan=True), LARGE, recorded=False),
     Fixture("gpt-175b", gpt(**GPT_175B), LARGE, recorded=False),
     Fixture("llama3-8b", llama(**LLAMA3_8B), LARGE, recorded=False),
+    Fixture("resnet50", resnet(**RESNET50), Momentum(), recorded=False),
+    Fixture("wide-resnet", resnet(**WIDE_RESNET), Momentum(), recorded=False),
+    Fixture("vgg13", vgg(**VGG, depths=(2, 2, 2, 2, 2), classes=1000, batch=256), Momentum(), recorded=False),
+    Fixture("vgg19", vgg(**VGG, depths=(2, 2, 4, 4, 4), classes=1000000, batch=1024), Momentum(), recorded=False),
+    Fixture("unet", unet(**UNET), LARGE, recorded=False),
+    Fixture("vit", vit(**VIT_LARGE), LARGE, recorded=False),
+    Fixture("moe-gshard", gshard(**GSHARD_10B), LARGE, recorded=False),
+    Fixture("moe-mixtral", mixtral(**MIXTRAL_8X7B, scan=True), LARGE, recorded=False),
+    Fixture("dnabert", dnabert(**DNABERT), LARGE, recorded=False),
+    Fixture("mamba-130m", mamba(**MAMBA_130M), LARGE, recorded=False),
+    Fixture("dlrm", dlrm(**DLRM), Adagrad(), recorded=False),
+    Fixture("lstm-lm", lstm(**LSTM_LM1B), Adagrad(learning_rate=0.2), recorded=False),
 ]
 
 # --- Writing -----------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
  * How long the interpreter takes for a step of the recorded fixtures, and which opcodes it spends that time on.
  *
  *   bench/interpret [NAME ...]     default: every recorded fixture of tests/programs
+ *   bench/interpret --calibrated CLUSTER [--ops] [NAME ...]     what the cluster file predicts beside what is measured (predict.c)
  *
  * One thread, and processor time, so that a busy machine does not matter. The time of a step is the median of several;
  * the shares come from a separate run in which every op of the entry computation is clocked (a `while` or
@@ -15,6 +16,7 @@
 
 #include "frontend/frontend.h"
 #include "interpret/interpret.h"
+#include "predict.h"
 
 char *openblas_get_corename(void);
 
@@ -186,43 +188,68 @@ static void print_machine(void)
 	       openblas_get_corename());
 }
 
-static sw_status bench_all(sw_table *table, sw_error *err)
+/* Names of all recorded fixtures, in the arena. */
+static sw_status find_fixtures(sw_arena *arena, const char *const **names, int *n, sw_error *err)
 {
 	static const char suffix[] = ".recorded.safetensors.gz";
 	glob_t found;
-	sw_status status = SW_OK;
 	if (glob(PROGRAMS "*.recorded.safetensors.gz", 0, NULL, &found) != 0)
 		return sw_fail(err, SW_ERR_INPUT, "there are no recorded fixtures in " PROGRAMS);
-	for (size_t i = 0; status == SW_OK && i < found.gl_pathc; i++) {
-		char name[128];
+	const char **list = SW_NEW_N(arena, const char *, found.gl_pathc);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
 		const char *base = strrchr(found.gl_pathv[i], '/') + 1;
-		snprintf(name, sizeof name, "%.*s", (int)(strlen(base) - strlen(suffix)), base);
-		status = bench(name, table, err);
+		list[i] = sw_arena_printf(arena, "%.*s", (int)(strlen(base) - strlen(suffix)), base);
 	}
+	*names = list;
+	*n = (int)found.gl_pathc;
 	globfree(&found);
+	return SW_OK;
+}
+
+static sw_status time_fixtures(const char *const *names, int n, sw_error *err)
+{
+	static const char *const headings[] = {"fixture", "ms/step", "GFLOP/s", "peak", "time by opcode"};
+	sw_table table;
+	sw_text text = {0};
+	sw_status status = SW_OK;
+	sw_table_init(&table, (int)SW_COUNT(headings), headings);
+	for (int i = 0; status == SW_OK && i < n; i++)
+		status = bench(names[i], &table, err);
+	sw_table_add_to(&table, &text);
+	if (status == SW_OK)
+		printf("%s", text.data);
+	sw_text_clear(&text);
+	sw_table_clear(&table);
 	return status;
 }
 
 int main(int argc, char **argv)
 {
-	static const char *const headings[] = {"fixture", "ms/step", "GFLOP/s", "peak", "time by opcode"};
+	const char *cluster = NULL, *const * names;
+	bool by_opcode = false;
 	sw_error err = {0};
-	sw_table table;
-	sw_text text = {0};
+	sw_arena arena;
+	int at = 1, n;
 	sw_status status = SW_OK;
-	sw_table_init(&table, (int)SW_COUNT(headings), headings);
-	for (int i = 1; status == SW_OK && i < argc; i++)
-		status = bench(argv[i], &table, &err);
-	if (argc == 1)
-		status = bench_all(&table, &err);
-	if (status == SW_OK) {
-		print_machine();
-		sw_table_add_to(&table, &text);
-		printf("%s", text.data);
-	} else {
-		fprintf(stderr, "%s: %s\n", err.file, err.message);
+	sw_arena_init(&arena);
+	if (at + 1 < argc && strcmp(argv[at], "--calibrated") == 0) {
+		cluster = argv[at + 1];
+		at += 2;
 	}
-	sw_text_clear(&text);
-	sw_table_clear(&table);
+	if (at < argc && strcmp(argv[at], "--ops") == 0) {
+		by_opcode = true;
+		at++;
+	}
+	names = (const char *const *)argv + at;
+	n = argc - at;
+	if (n == 0)
+		status = find_fixtures(&arena, &names, &n, &err);
+	print_machine();
+	if (status == SW_OK)
+		status = cluster ? predict_fixtures(cluster, names, n, by_opcode, &err)
+		                 : time_fixtures(names, n, &err);
+	if (status != SW_OK)
+		fprintf(stderr, "%s: %s\n", err.file[0] ? err.file : "interpret", err.message);
+	sw_arena_clear(&arena);
 	return sw_status_exit_code(status);
 }

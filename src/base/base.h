@@ -71,6 +71,20 @@ void *sw_try_alloc(size_t bytes);
 void *sw_alloc(size_t bytes);
 /* false when a * b does not fit; *product is then untouched. All sizes are non-negative. */
 bool sw_mul_i64(int64_t a, int64_t b, int64_t *product);
+/* Of non-negative numbers; gcd(0, n) is n. */
+static inline int64_t sw_gcd(int64_t a, int64_t b)
+{
+	while (b != 0) {
+		int64_t rest = a % b;
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+/* Towards minus infinity, and towards plus infinity; b > 0. */
+static inline int64_t sw_floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+static inline int64_t sw_ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
+static inline int64_t sw_floor_mod(int64_t a, int64_t b) { return a - b * sw_floor_div(a, b); }
 
 /* One lifetime. Everything taken from it is zeroed and freed by sw_arena_clear. When
  * SW_ARENA_SEPARATE is defined (debug and sanitizer builds) each object is allocated by itself, so
@@ -138,6 +152,12 @@ sw_status sw_file_read(const char *path, char **data, size_t *length, sw_error *
 /* Writes through a temporary beside the target and renames it: all or nothing. Empty path or "-"
  * is standard output. */
 sw_status sw_file_write(const char *path, const char *data, size_t length, sw_error *err);
+/* The same in pieces, for what is too large to hold. What goes wrong on the way is told at the end: close puts the whole file
+ * in place, or says why not and leaves none; the sink is freed either way. */
+typedef struct sw_sink sw_sink;
+sw_status sw_sink_open(const char *path, sw_sink **sink, sw_error *err);
+void sw_sink_put(sw_sink *sink, const char *data, size_t length);
+sw_status sw_sink_close(sw_sink *sink, sw_error *err);
 
 /* The same bytes piece by piece, for what is too large to hold. Errors name no file. */
 typedef struct sw_source sw_source;
@@ -257,6 +277,8 @@ const sw_yaml *sw_yaml_get(const sw_yaml *mapping, const char *key); /* NULL if 
 /* ---- time, threads, progress ---------------------------------------------------------------- */
 
 double sw_now_s(void);       /* monotonic */
+/* To a moment of sw_now_s, as exactly as the system can: without the slack of 50 microseconds that Linux adds to a thread's timers. */
+void sw_sleep_until(double moment_s);
 size_t sw_peak_memory_bytes(void); /* of this process so far (VmHWM) */
 int sw_cpu_count(void);
 

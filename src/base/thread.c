@@ -2,9 +2,11 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "base/base.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,6 +15,15 @@ double sw_now_s(void)
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void sw_sleep_until(double moment_s)
+{
+	struct timespec until = {.tv_sec = (time_t)moment_s};
+	until.tv_nsec = (long)((moment_s - (double)until.tv_sec) * 1e9);
+	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+		continue;
 }
 
 /* Not getrusage: its maximum begins with that of the process that started this one. */

@@ -31,6 +31,24 @@ int64_t sw_atoms_group_size(const sw_atoms *atoms, uint32_t mask);
  * digits, outermost most significant. Iota form; its lists go to the arena. */
 sw_groups sw_atoms_groups(const sw_atoms *atoms, uint32_t mask, sw_arena *arena);
 
+/* What groups of devices do together, and the ways in which the transport does it (transport/ALGORITHM.c has each; `cost` its seconds).
+ * Not every collective has every algorithm (sw_algorithm_serves). */
+typedef enum sw_collective_kind {
+	SW_COLLECTIVE_ALL_REDUCE, SW_COLLECTIVE_ALL_GATHER, SW_COLLECTIVE_REDUCE_SCATTER, SW_COLLECTIVE_ALL_TO_ALL,
+	SW_COLLECTIVE_BROADCAST, SW_COLLECTIVE_PERMUTE, SW_COLLECTIVE_COUNT
+} sw_collective_kind;
+typedef enum sw_algorithm {
+	SW_ALGORITHM_DIRECT,       /* everyone to everyone at once */
+	SW_ALGORITHM_RING,         /* by place: what came from the one before goes to the next */
+	SW_ALGORITHM_HALVING,      /* recursive halving and doubling (all-gather, broadcast: doubling) */
+	SW_ALGORITHM_HIERARCHICAL, /* level by level: inside the parts first, then between them */
+	SW_ALGORITHM_CHAIN,        /* broadcast: in pieces, from each to the next */
+	SW_ALGORITHM_COUNT
+} sw_algorithm;
+const char *sw_collective_name(sw_collective_kind kind);  /* "all-reduce" */
+const char *sw_algorithm_name(sw_algorithm algorithm);    /* "ring" */
+bool sw_algorithm_serves(sw_algorithm algorithm, sw_collective_kind kind);
+
 /* One level of the hierarchy: its units are joined by links of this kind. */
 typedef struct sw_level {
 	const char *name;
@@ -38,7 +56,41 @@ typedef struct sw_level {
 	double latency_s;      /* alpha: of one message between two parts */
 	double bandwidth;      /* 1/beta: bytes per second that one part can send to its peers, each direction */
 	double flow_bandwidth; /* what a single flow can use of it; == bandwidth if the file says nothing */
+	/* Where links differ: of each part, numbered globally; `bandwidth` is then the least of them, and flow_bandwidth at most that. NULL: all
+	 * are the same. */
+	const double *part_bandwidth;
+	/* k groups that share a part's link take k * (1 + contention * (k - 1)) times as long as one alone; 0 if the file says nothing. */
+	double contention;
 } sw_level;
+
+/* Kernels that are alike: one line of time over flops and bytes fits all of a family. */
+typedef enum sw_family {
+	SW_FAMILY_MATMUL, SW_FAMILY_CONVOLUTION, SW_FAMILY_ELEMENTWISE, SW_FAMILY_TRANSCENDENTAL, SW_FAMILY_REDUCE,
+	SW_FAMILY_MOVE,    /* transposes, slices, concatenations, broadcasts */
+	SW_FAMILY_INDEXED, /* gathers, scatters, sorts */
+	SW_FAMILY_COUNT
+} sw_family;
+const char *sw_family_name(sw_family family); /* "matmul" */
+/* Fitted: seconds = overhead_s + flops / flops_per_s + bytes / bytes_per_s; a rate of 0: that term is none. */
+typedef struct sw_kernel_fit {
+	bool given; /* else the roofline of the device's own figures */
+	double overhead_s, flops_per_s, bytes_per_s;
+} sw_kernel_fit;
+
+/* A measured point: `bytes` of operand per rank, over all groups of these atoms at once, by the algorithm that was fastest. */
+typedef struct sw_measurement {
+	sw_collective_kind collective;
+	uint32_t atoms;
+	sw_algorithm algorithm;
+	int64_t bytes;
+	double seconds, deviation_s; /* median; half the width of its 95 % confidence interval */
+} sw_measurement;
+typedef struct sw_calibration {
+	const char *date;  /* "2026-11-22"; NULL: the figures are given, not fitted */
+	double error;      /* median relative error of the fit over its points */
+	int32_t n_points;
+	const sw_measurement *points; /* by (collective, atoms, bytes) */
+} sw_calibration;
 
 typedef struct sw_device {
 	const char *name;
@@ -47,6 +99,7 @@ typedef struct sw_device {
 	double kernel_overhead_s;        /* added to every op */
 	double flops[SW_TYPE_COUNT];     /* matmul peak by element type; 0: the type runs as f32 */
 	double matmul_efficiency;        /* of that peak, (0, 1] */
+	sw_kernel_fit kernels[SW_FAMILY_COUNT];
 } sw_device;
 
 typedef struct sw_cluster {
@@ -59,6 +112,7 @@ typedef struct sw_cluster {
 	sw_atoms atoms;
 	int32_t atom_level[SW_MAX_ATOMS]; /* outermost level whose links a step along the atom may cross */
 	const int32_t *place;             /* [n_devices][n_levels]: which part of each level a device is in, numbered globally per level */
+	sw_calibration calibration;
 	uint64_t hash;                    /* of all that planning depends on */
 } sw_cluster;
 
@@ -67,6 +121,9 @@ sw_status sw_cluster_read(const char *path, sw_cluster *cluster, sw_error *err);
 sw_status sw_cluster_parse(const char *text, size_t length, const char *file, sw_cluster *cluster, sw_error *err);
 void sw_cluster_clear(sw_cluster *cluster);
 void sw_cluster_print(const sw_cluster *cluster, sw_text *text); /* the file's format; reads back equal */
+/* Every figure but counts and sizes to so many digits, so that a fitted one prints short; what it needs anew is in the arena. The hash is not
+ * renewed. */
+void sw_cluster_round(sw_cluster *cluster, int digits, sw_arena *arena);
 
 /* Outermost level at which two devices are in different parts, n_levels if a == b. */
 int32_t sw_cluster_meeting_level(const sw_cluster *cluster, int64_t a, int64_t b);

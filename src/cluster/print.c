@@ -1,5 +1,6 @@
 /* A cluster as the text of a cluster file. */
 #include "cluster/cluster.h"
+#include "cluster/calibration.h"
 #include "cluster/quantity.h"
 
 #include <string.h>
@@ -45,6 +46,24 @@ static void print_unequal_counts(const sw_cluster *cluster, int32_t level, sw_te
 	sw_text_add(text, "]");
 }
 
+static int64_t parts_of(const sw_cluster *cluster, int32_t level)
+{
+	return cluster->place[(cluster->n_devices - 1) * cluster->n_levels + level] + 1;
+}
+
+static void print_bandwidth(const sw_cluster *cluster, int32_t l, sw_text *text)
+{
+	const sw_level *level = &cluster->levels[l];
+	if (!level->part_bandwidth) {
+		print_quantity(", bandwidth: ", level->bandwidth, QUANTITY_BYTES_PER_S, text);
+		return;
+	}
+	for (int64_t i = 0; i < parts_of(cluster, l); i++)
+		print_quantity(i ? ", " : ", bandwidth: [", level->part_bandwidth[i], QUANTITY_BYTES_PER_S,
+		               text);
+	sw_text_add(text, "]");
+}
+
 static void print_level(const sw_cluster *cluster, int32_t l, sw_text *text)
 {
 	const sw_level *level = &cluster->levels[l];
@@ -56,9 +75,11 @@ static void print_level(const sw_cluster *cluster, int32_t l, sw_text *text)
 	else
 		print_unequal_counts(cluster, l, text);
 	print_quantity(", latency: ", level->latency_s, QUANTITY_SECONDS, text);
-	print_quantity(", bandwidth: ", level->bandwidth, QUANTITY_BYTES_PER_S, text);
+	print_bandwidth(cluster, l, text);
 	if (level->flow_bandwidth != level->bandwidth)
 		print_quantity(", flow_bandwidth: ", level->flow_bandwidth, QUANTITY_BYTES_PER_S, text);
+	if (level->contention > 0)
+		print_quantity(", contention: ", level->contention, QUANTITY_NUMBER, text);
 	sw_text_add(text, "}\n");
 }
 
@@ -80,6 +101,7 @@ static void print_device(const sw_device *device, sw_text *text)
 		separator = ", ";
 	}
 	sw_text_add(text, "}\n");
+	kernels_print(device, text);
 }
 
 void sw_cluster_print(const sw_cluster *cluster, sw_text *text)
@@ -90,4 +112,5 @@ void sw_cluster_print(const sw_cluster *cluster, sw_text *text)
 	for (int32_t level = 0; level < cluster->n_levels; level++)
 		print_level(cluster, level, text);
 	print_device(&cluster->device, text);
+	calibration_print(&cluster->calibration, text);
 }

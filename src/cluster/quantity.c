@@ -13,21 +13,41 @@ typedef struct unit {
 } unit;
 
 #define KI 1024.0
-static const unit second_units[] = {
-	{"s", 1, 1, true}, {"ms", 1, 1e3, true}, {"us", 1, 1e6, true}, {"ns", 1, 1e9, true}, {NULL, 0, 0, false}};
-static const unit byte_units[] = {
-	{"TiB", KI * KI * KI * KI, 1, true}, {"GiB", KI * KI * KI, 1, true}, {"MiB", KI * KI, 1, true},
-	{"KiB", KI, 1, true}, {"TB", 1e12, 1, false}, {"GB", 1e9, 1, false}, {"MB", 1e6, 1, false},
-	{"kB", 1e3, 1, false}, {"KB", 1e3, 1, false}, {"B", 1, 1, true}, {NULL, 0, 0, false}};
-static const unit speed_units[] = {
-	{"TB/s", 1e12, 1, true}, {"GB/s", 1e9, 1, true}, {"MB/s", 1e6, 1, true}, {"kB/s", 1e3, 1, true},
-	{"KB/s", 1e3, 1, false}, {"B/s", 1, 1, true}, {"TiB/s", KI * KI * KI * KI, 1, false},
-	{"GiB/s", KI * KI * KI, 1, false}, {"MiB/s", KI * KI, 1, false}, {"KiB/s", KI, 1, false},
-	{"Tb/s", 1e12, 8, false}, {"Gb/s", 1e9, 8, false}, {"Mb/s", 1e6, 8, false}, {"kb/s", 1e3, 8, false},
-	{"b/s", 1, 8, false}, {NULL, 0, 0, false}};
-static const unit flop_units[] = {
-	{"PFLOP/s", 1e15, 1, true}, {"TFLOP/s", 1e12, 1, true}, {"GFLOP/s", 1e9, 1, true},
-	{"MFLOP/s", 1e6, 1, true}, {"FLOP/s", 1, 1, true}, {NULL, 0, 0, false}};
+static const unit second_units[] = {{"s", 1, 1, true},
+                                    {"ms", 1, 1e3, true},
+                                    {"us", 1, 1e6, true},
+                                    {"ns", 1, 1e9, true},
+                                    {NULL, 0, 0, false}};
+static const unit byte_units[] = {{"TiB", KI *KI *KI *KI, 1, true},
+                                  {"GiB", KI *KI *KI, 1, true},
+                                  {"MiB", KI *KI, 1, true},
+                                  {"KiB", KI, 1, true},
+                                  {"TB", 1e12, 1, false},
+                                  {"GB", 1e9, 1, false},
+                                  {"MB", 1e6, 1, false},
+                                  {"kB", 1e3, 1, false},
+                                  {"KB", 1e3, 1, false},
+                                  {"B", 1, 1, true},
+                                  {NULL, 0, 0, false}};
+static const unit speed_units[] = {{"TB/s", 1e12, 1, true},
+                                   {"GB/s", 1e9, 1, true},
+                                   {"MB/s", 1e6, 1, true},
+                                   {"kB/s", 1e3, 1, true},
+                                   {"KB/s", 1e3, 1, false},
+                                   {"B/s", 1, 1, true},
+                                   {"TiB/s", KI *KI *KI *KI, 1, false},
+                                   {"GiB/s", KI *KI *KI, 1, false},
+                                   {"MiB/s", KI *KI, 1, false},
+                                   {"KiB/s", KI, 1, false},
+                                   {"Tb/s", 1e12, 8, false},
+                                   {"Gb/s", 1e9, 8, false},
+                                   {"Mb/s", 1e6, 8, false},
+                                   {"kb/s", 1e3, 8, false},
+                                   {"b/s", 1, 8, false},
+                                   {NULL, 0, 0, false}};
+static const unit flop_units[] = {{"PFLOP/s", 1e15, 1, true}, {"TFLOP/s", 1e12, 1, true},
+                                  {"GFLOP/s", 1e9, 1, true},  {"MFLOP/s", 1e6, 1, true},
+                                  {"FLOP/s", 1, 1, true},     {NULL, 0, 0, false}};
 static const unit no_units[] = {{NULL, 0, 0, false}};
 
 static const struct {
@@ -39,7 +59,8 @@ static const struct {
 	[QUANTITY_BYTES] = {byte_units, "a size such as 16 GiB", "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"},
 	[QUANTITY_BYTES_PER_S] = {speed_units, "a bandwidth such as 25 GB/s or 200 Gb/s",
                                   "B/s or b/s with k, M, G, T, or Ki, Mi, Gi, Ti before B"},
-	[QUANTITY_FLOPS] = {flop_units, "a rate such as 50 GFLOP/s", "FLOP/s, MFLOP/s, GFLOP/s, TFLOP/s, PFLOP/s"},
+	[QUANTITY_FLOPS] = {flop_units, "a rate such as 50 GFLOP/s",
+                            "FLOP/s, MFLOP/s, GFLOP/s, TFLOP/s, PFLOP/s"},
 };
 
 const char *quantity_example(quantity_kind kind)
@@ -90,7 +111,8 @@ const char *quantity_parse(const char *text, quantity_kind kind, double *value, 
 		if (!found && kind == QUANTITY_NUMBER)
 			return say(message, "expected %s, found \"%.60s\"", kinds[kind].example, text);
 		if (!found)
-			return say(message, "unknown unit \"%.60s\"; known are %s", name, kinds[kind].known);
+			return say(message, "unknown unit \"%.60s\"; known are %s", name,
+			           kinds[kind].known);
 		number = number * found->times / found->over;
 	}
 	if (!isfinite(number))
@@ -108,13 +130,13 @@ static bool reads_back(const char *text, quantity_kind kind, double value)
 	return !quantity_parse(text, kind, &again, message) && again == value;
 }
 
-/* Fewest digits that read back with this unit; false if no count of them does. */
+/* Fewest digits that read back with this unit, and have no exponent; false if no count of them does. */
 static bool print_with(double value, quantity_kind kind, const unit *u, char *text, size_t room)
 {
 	for (int digits = 1; digits <= 17; digits++) {
-		snprintf(text, room, "%.*g%s%s", digits, u ? value * u->over / u->times : value, u ? " " : "",
-		         u ? u->name : "");
-		if (reads_back(text, kind, value))
+		snprintf(text, room, "%.*g%s%s", digits, u ? value * u->over / u->times : value,
+		         u ? " " : "", u ? u->name : "");
+		if (reads_back(text, kind, value) && !(u && strchr(text, 'e')))
 			return true;
 	}
 	return false;
@@ -128,10 +150,22 @@ void quantity_print(double value, quantity_kind kind, sw_text *text)
 	for (const unit *u = kinds[kind].units; u->name; u++) {
 		if (!u->printed || value * u->over / u->times < 1)
 			continue;
-		if (print_with(value, kind, u, tried, sizeof(tried)) && !strchr(tried, 'e')) {
+		if (print_with(value, kind, u, tried, sizeof(tried))) {
 			sw_text_add(text, tried);
 			return;
 		}
 	}
 	sw_text_add(text, best);
+}
+
+double quantity_round(double value, quantity_kind kind, int digits)
+{
+	const unit *u = kinds[kind].units;
+	char text[64], message[256];
+	double rounded = value;
+	while (u->name && (!u->printed || value * u->over / u->times < 1))
+		u++;
+	snprintf(text, sizeof(text), "%.*g %s", digits, u->name ? value * u->over / u->times : value,
+	         u->name ? u->name : "");
+	return quantity_parse(text, kind, &rounded, message) ? value : rounded;
 }

@@ -24,6 +24,9 @@ const char *quantity_parse(const char *text, quantity_kind kind, double *value, 
 /* Shortest text that quantity_parse reads back to the same double. */
 void quantity_print(double value, quantity_kind kind, sw_text *text);
 
+/* To so many digits of the unit in which it is printed, so that it prints as short as that. */
+double quantity_round(double value, quantity_kind kind, int digits);
+
 /* "a time such as 20 us": for messages. */
 const char *quantity_example(quantity_kind kind);
 

@@ -42,7 +42,8 @@ static void fill_places(sw_cluster *cluster, const level_parts *parts)
 
 int32_t sw_cluster_meeting_level(const sw_cluster *cluster, int64_t a, int64_t b)
 {
-	const int32_t *at_a = &cluster->place[a * cluster->n_levels], *at_b = &cluster->place[b * cluster->n_levels];
+	const int32_t *at_a = &cluster->place[a * cluster->n_levels],
+		      *at_b = &cluster->place[b * cluster->n_levels];
 	int32_t level = 0;
 	while (level < cluster->n_levels && at_a[level] == at_b[level])
 		level++;
@@ -111,8 +112,44 @@ static uint64_t hash_real(uint64_t hash, double value)
 	return sw_hash_u64(hash, bits);
 }
 
-/* Names and the file's path do not count. */
-static uint64_t hash_cluster(const sw_cluster *cluster)
+static uint64_t hash_kernels(uint64_t hash, const sw_device *device)
+{
+	for (int family = 0; family < SW_FAMILY_COUNT; family++) {
+		const sw_kernel_fit *fit = &device->kernels[family];
+		if (!fit->given)
+			continue;
+		hash = hash_real(sw_hash_u64(hash, (uint64_t)family), fit->overhead_s);
+		hash = hash_real(hash_real(hash, fit->flops_per_s), fit->bytes_per_s);
+	}
+	return hash;
+}
+
+static uint64_t hash_points(uint64_t hash, const sw_calibration *calibration)
+{
+	for (int32_t i = 0; i < calibration->n_points; i++) {
+		const sw_measurement *point = &calibration->points[i];
+		hash = sw_hash_u64(hash, (uint64_t)point->collective << 40 |
+		                                 (uint64_t)point->algorithm << 32 | point->atoms);
+		hash = hash_real(sw_hash_u64(hash, (uint64_t)point->bytes), point->seconds);
+	}
+	return hash;
+}
+
+/* What a file may leave out counts only where it is given. */
+static uint64_t hash_links(uint64_t hash, const sw_cluster *cluster, int32_t l)
+{
+	const sw_level *level = &cluster->levels[l];
+	int64_t last = (cluster->n_devices - 1) * cluster->n_levels + l;
+	if (level->contention > 0)
+		hash = hash_real(sw_hash_u64(hash, 1), level->contention);
+	if (level->part_bandwidth)
+		hash = sw_hash_bytes(level->part_bandwidth,
+		                     (size_t)(cluster->place[last] + 1) * sizeof(*level->part_bandwidth),
+		                     hash);
+	return hash;
+}
+
+uint64_t topology_hash(const sw_cluster *cluster)
 {
 	const sw_device *device = &cluster->device;
 	uint64_t hash = sw_hash_u64((uint64_t)cluster->n_levels, (uint64_t)cluster->n_devices);
@@ -121,6 +158,7 @@ static uint64_t hash_cluster(const sw_cluster *cluster)
 		hash = hash_real(hash, level->latency_s);
 		hash = hash_real(hash, level->bandwidth);
 		hash = hash_real(hash, level->flow_bandwidth);
+		hash = hash_links(hash, cluster, l);
 	}
 	hash = sw_hash_u64(hash, (uint64_t)device->memory_bytes);
 	hash = hash_real(hash, device->memory_bandwidth);
@@ -128,10 +166,13 @@ static uint64_t hash_cluster(const sw_cluster *cluster)
 	hash = hash_real(hash, device->matmul_efficiency);
 	for (int type = 0; type < SW_TYPE_COUNT; type++)
 		if (device->flops[type] > 0)
-			hash = hash_real(sw_hash_bytes(sw_type_name((sw_type)type), strlen(sw_type_name((sw_type)type)), hash),
+			hash = hash_real(sw_hash_bytes(sw_type_name((sw_type)type),
+			                               strlen(sw_type_name((sw_type)type)), hash),
 			                 device->flops[type]);
+	hash = hash_points(hash_kernels(hash, device), &cluster->calibration);
 	return sw_hash_bytes(cluster->place,
-	                     (size_t)(cluster->n_devices * cluster->n_levels) * sizeof(*cluster->place), hash);
+	                     (size_t)(cluster->n_devices * cluster->n_levels) * sizeof(*cluster->place),
+	                     hash);
 }
 
 bool topology_fill(sw_cluster *cluster, const level_parts *parts)
@@ -140,8 +181,5 @@ bool topology_fill(sw_cluster *cluster, const level_parts *parts)
 		cluster->levels[level].count = is_even(&parts[level]) ? parts[level].count[0] : 0;
 	cluster->n_devices = parts[cluster->n_levels - 1].total;
 	fill_places(cluster, parts);
-	if (!fill_atoms(cluster, parts))
-		return false;
-	cluster->hash = hash_cluster(cluster);
-	return true;
+	return fill_atoms(cluster, parts);
 }

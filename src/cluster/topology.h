@@ -14,8 +14,10 @@ typedef struct level_parts {
 	int64_t *count;
 } level_parts;
 
-/* Fills n_devices, levels[].count, place, atoms, atom_level and hash. Requires n_levels, the levels' links and the device.
+/* Fills n_devices, levels[].count, place, atoms and atom_level. Requires n_levels, the levels' links and the device.
  * False, if there are more prime factors than SW_MAX_ATOMS. O(devices * (levels + atoms)). */
 bool topology_fill(sw_cluster *cluster, const level_parts *parts);
+/* Of all that planning depends on; names, the file's path and dates do not count. After everything else is there. */
+uint64_t topology_hash(const sw_cluster *cluster);
 
 #endif

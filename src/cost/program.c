@@ -79,39 +79,19 @@ static int64_t most_payload(const walker *w, const tally *t)
 
 /* ---- collectives -------------------------------------------------------------------------------------- */
 
-static int64_t operands_bytes(const sw_program *program, const sw_op *op)
-{
-	int64_t bytes = 0;
-	for (uint32_t i = 0; i < op->n_operands; i++)
-		bytes += sw_shape_bytes(sw_value_shape(program, op->operands[i]));
-	return bytes;
-}
-
-/* The atoms in which any pair differs. */
-static uint32_t permuted_atoms(const sw_atoms *atoms, sw_ints pairs)
-{
-	uint32_t mask = 0;
-	for (int32_t i = 0; i + 1 < pairs.n; i += 2)
-		for (int32_t a = 0; a < atoms->n; a++)
-			if (sw_atoms_coordinate(atoms, pairs.v[i], a) !=
-			    sw_atoms_coordinate(atoms, pairs.v[i + 1], a))
-				mask |= UINT32_C(1) << a;
-	return mask;
-}
-
 static void tally_permute(walker *w, tally *t, const sw_op *op)
 {
 	sw_ints pairs = op->attrs->collective.pairs;
-	int64_t bytes = operands_bytes(w->program, op), *some = payload_by_rank(w, t);
+	int64_t bytes = 0, *some = payload_by_rank(w, t);
+	for (uint32_t i = 0; i < op->n_operands; i++)
+		bytes += sw_shape_bytes(sw_value_shape(w->program, op->operands[i]));
 	for (int32_t i = 0; i + 1 < pairs.n; i += 2)
 		if (pairs.v[i] != pairs.v[i + 1] && pairs.v[i] >= 0 && pairs.v[i] < w->ranks)
 			some[pairs.v[i]] = add_times(some[pairs.v[i]], bytes, 1);
-	uint32_t atoms = permuted_atoms(&w->cluster->atoms, pairs);
-	t->communication_s += sw_cost_collective((void *)w->cluster, SW_MOVE_PERMUTE, atoms, bytes);
 }
 
 /* Payload is counted operand by operand, as the transport counts it. */
-static void tally_grouped(walker *w, tally *t, const sw_op *op, sw_move_kind kind)
+static void tally_grouped(walker *w, tally *t, const sw_op *op)
 {
 	const sw_groups *groups = &op->attrs->collective.groups;
 	int64_t members = groups->n_groups ? groups->group_size : w->ranks;
@@ -120,40 +100,21 @@ static void tally_grouped(walker *w, tally *t, const sw_op *op, sw_move_kind kin
 		int64_t payload = sw_collective_payload_bytes((sw_opcode)op->opcode, bytes, members);
 		t->everyone = add_times(t->everyone, payload, 1);
 	}
-	uint32_t atoms;
-	sw_cost_group_atoms(&w->cluster->atoms, groups, &atoms);
-	t->communication_s +=
-		sw_cost_collective((void *)w->cluster, kind, atoms, operands_bytes(w->program, op));
 }
 
-/* What a -done waits for was counted at its -start. Sends and receives between programs are no part of a partitioned
- * program. */
-static void tally_collective(walker *w, tally *t, const sw_op *op)
+static void tally_collective(walker *w, tally *t, sw_id id)
 {
-	switch (op->opcode) {
-	case SW_OP_ALL_GATHER:
-	case SW_OP_ALL_GATHER_START:
-		tally_grouped(w, t, op, SW_MOVE_ALL_GATHER);
-		break;
-	case SW_OP_ALL_REDUCE:
-	case SW_OP_ALL_REDUCE_START:
-		tally_grouped(w, t, op, SW_MOVE_ALL_REDUCE);
-		break;
-	case SW_OP_REDUCE_SCATTER:
-	case SW_OP_COLLECTIVE_BROADCAST: /* a pipeline of pieces: as long as a reduce-scatter */
-		tally_grouped(w, t, op, SW_MOVE_REDUCE_SCATTER);
-		break;
-	case SW_OP_ALL_TO_ALL:
-	case SW_OP_RAGGED_ALL_TO_ALL:
-		tally_grouped(w, t, op, SW_MOVE_ALL_TO_ALL);
-		break;
-	case SW_OP_COLLECTIVE_PERMUTE:
-	case SW_OP_COLLECTIVE_PERMUTE_START:
-		tally_permute(w, t, op);
-		break;
-	default:
+	const sw_op *op = sw_op_at(w->program, id);
+	sw_collective_kind kind;
+	uint32_t atoms;
+	int64_t bytes;
+	if (!sw_cost_collective_op(w->cluster, w->program, id, &kind, &atoms, &bytes))
 		return;
-	}
+	if (kind == SW_COLLECTIVE_PERMUTE)
+		tally_permute(w, t, op);
+	else
+		tally_grouped(w, t, op);
+	t->communication_s += sw_cost_choose(w->cluster, kind, atoms, bytes).seconds;
 	t->collectives = add_times(t->collectives, 1, 1);
 }
 
@@ -161,10 +122,9 @@ static void tally_collective(walker *w, tally *t, const sw_op *op)
 
 static const tally *tally_of(walker *w, int32_t computation);
 
-/* A loop of unknown length runs once. */
 static void tally_while(walker *w, tally *t, const sw_op *op)
 {
-	int64_t trips = op->attrs && op->attrs->loop.trip_count >= 0 ? op->attrs->loop.trip_count : 1;
+	int64_t trips = sw_op_trips(op);
 	add_tally(w, t, tally_of(w, op->called[0]), trips == INT64_MAX ? trips : trips + 1);
 	add_tally(w, t, tally_of(w, op->called[1]), trips);
 }
@@ -204,33 +164,42 @@ static const tally *tally_of(walker *w, int32_t c)
 	for (size_t i = 0; !t->done && i < computation->ops.len; i++) {
 		const sw_op *op = sw_op_at(w->program, computation->ops.data[i]);
 		if (sw_opcode_class((sw_opcode)op->opcode) == SW_CLASS_COLLECTIVE)
-			tally_collective(w, t, op);
-		t->compute_s += sw_cost_op(w->cluster, w->program, computation->ops.data[i], 1);
+			tally_collective(w, t, computation->ops.data[i]);
+		t->compute_s += sw_cost_op(w->cluster, w->program, computation->ops.data[i]);
 		tally_called(w, t, op);
 	}
 	t->done = true;
 	return t;
 }
 
-double sw_cost_called(const sw_cluster *cluster, const sw_program *program, sw_id id)
+static walker new_walker(const sw_cluster *cluster, const sw_program *program)
 {
-	const sw_op *op = sw_op_at(program, id);
-	if (op->opcode != SW_OP_CONDITIONAL && op->opcode != SW_OP_CALL && op->opcode != SW_OP_FUSION)
-		return 0;
 	walker w = {.cluster = cluster, .program = program, .ranks = cluster->n_devices};
 	sw_arena_init(&w.arena);
 	w.tallies = SW_NEW_N(&w.arena, tally, program->computations.len);
-	tally inside = {0};
-	tally_called(&w, &inside, op);
+	return w;
+}
+
+uint32_t sw_cost_dearest_branch(const sw_cluster *cluster, const sw_program *program, sw_id id)
+{
+	walker w = new_walker(cluster, program);
+	const sw_op *op = sw_op_at(program, id);
+	uint32_t dearest = 0;
+	double most = -1;
+	for (uint32_t k = 0; k < op->n_called; k++) {
+		const tally *t = tally_of(&w, op->called[k]);
+		if (t->compute_s + t->communication_s > most) {
+			most = t->compute_s + t->communication_s;
+			dearest = k;
+		}
+	}
 	sw_arena_clear(&w.arena);
-	return inside.compute_s;
+	return dearest;
 }
 
 void sw_cost_program(const sw_cluster *cluster, const sw_program *local, sw_program_cost *cost)
 {
-	walker w = {.cluster = cluster, .program = local, .ranks = cluster->n_devices};
-	sw_arena_init(&w.arena);
-	w.tallies = SW_NEW_N(&w.arena, tally, local->computations.len);
+	walker w = new_walker(cluster, local);
 	const tally *entry = tally_of(&w, local->entry);
 	*cost = (sw_program_cost){
 		.compute_s = entry->compute_s,

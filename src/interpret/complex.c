@@ -1,8 +1,39 @@
-/* Complex arithmetic, through <complex.h>. */
+/*
+ * Complex arithmetic, through <complex.h>. Functions of c64 that <complex.h> lacks, or loses digits in, are computed
+ * in c128 and rounded.
+ */
 #include <complex.h>
 #include <math.h>
 
 #include "interpret/kernel.h"
+
+/* exp(a + bi) - 1 = expm1(a) cos b - 2 sin^2(b/2) + i exp(a) sin b, with no difference of neighbours. */
+static double complex exp_minus_one(double complex x)
+{
+	double a = creal(x), b = cimag(x), s = sin(b / 2);
+	return CMPLX(expm1(a) * cos(b) - 2 * s * s, exp(a) * sin(b));
+}
+
+/* |1 + x|^2 - 1 = a (2 + a) + b^2, which is exact enough while x is small. */
+static double complex log_plus_one(double complex x)
+{
+	double a = creal(x), b = cimag(x);
+	double magnitude = cabs(x) < 0.5 ? log1p(a * (2 + a) + b * b) / 2 : log(hypot(1 + a, b));
+	return CMPLX(magnitude, atan2(b, 1 + a));
+}
+
+/* -i log((x + iy) / sqrt(x^2 + y^2)) */
+static double complex arc_tangent(double complex y, double complex x)
+{
+	double complex turned = clog((x + y * (double complex)I) / csqrt(x * x + y * y));
+	return CMPLX(cimag(turned), -creal(turned));
+}
+
+/* 0^0 is 1, 0^y is 0. */
+static double complex power(double complex x, double complex y)
+{
+	return x == 0 ? (y == 0 ? 1 : 0) : cpow(x, y);
+}
 
 #define SPLAT_LOOP(P, R, expression)                                                                       \
 	const P *a = in_x, *b = in_y;                                                                      \
@@ -28,13 +59,23 @@
 		}                                                                                          \
 	}
 
+/* The order of maximum and minimum: by the real parts, then the imaginary ones (StableHLO; XLA defines none). */
+static bool is_more(double complex x, double complex y)
+{
+	double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y);
+	return !isnan(b) && !isnan(d) && (a > c || (a == c && b > d));
+}
+
 /* Both precisions at once: P the part, f the suffix of the functions. */
 #define FAMILY(tag, P, f)                                                                                  \
 	BINARY(add_##tag, P complex, P complex, x + y)                                                     \
 	BINARY(subtract_##tag, P complex, P complex, x - y)                                                \
 	BINARY(multiply_##tag, P complex, P complex, x *y)                                                 \
 	BINARY(divide_##tag, P complex, P complex, x / y)                                                  \
-	BINARY(power_##tag, P complex, P complex, cpow##f(x, y))                                           \
+	BINARY(power_##tag, P complex, P complex, (P complex)power(x, y))                                  \
+	BINARY(atan2_##tag, P complex, P complex, (P complex)arc_tangent(x, y))                            \
+	BINARY(maximum_##tag, P complex, P complex, is_more(x, y) ? x : y)                                 \
+	BINARY(minimum_##tag, P complex, P complex, is_more(y, x) ? x : y)                                 \
 	BINARY(equal_##tag, P complex, uint8_t, x == y)                                                    \
 	BINARY(make_##tag, P, P complex, CMPLX_OF(P, x, y))                                                \
 	UNARY(abs_##tag, P complex, P, cabs##f(x))                                                         \
@@ -48,6 +89,18 @@
 	UNARY(tanh_##tag, P complex, P complex, ctanh##f(x))                                               \
 	UNARY(sine_##tag, P complex, P complex, csin##f(x))                                                \
 	UNARY(cosine_##tag, P complex, P complex, ccos##f(x))                                              \
+	UNARY(acos_##tag, P complex, P complex, cacos##f(x))                                               \
+	UNARY(acosh_##tag, P complex, P complex, cacosh##f(x))                                             \
+	UNARY(asin_##tag, P complex, P complex, casin##f(x))                                               \
+	UNARY(asinh_##tag, P complex, P complex, casinh##f(x))                                             \
+	UNARY(atanh_##tag, P complex, P complex, catanh##f(x))                                             \
+	UNARY(cbrt_##tag, P complex, P complex, (P complex)power(x, 1.0 / 3))                              \
+	UNARY(cosh_##tag, P complex, P complex, ccosh##f(x))                                               \
+	UNARY(exponential_minus_one_##tag, P complex, P complex, (P complex)exp_minus_one(x))              \
+	UNARY(log_plus_one_##tag, P complex, P complex, (P complex)log_plus_one(x))                        \
+	UNARY(logistic_##tag, P complex, P complex, 1 / (1 + cexp##f(-x)))                                 \
+	UNARY(sinh_##tag, P complex, P complex, csinh##f(x))                                               \
+	UNARY(tan_##tag, P complex, P complex, ctan##f(x))                                                 \
 	UNARY(sign_##tag, P complex, P complex, x == 0 ? x : x / cabs##f(x))                               \
 	static sw_unary_fn *const unary_##tag[SW_OPCODE_COUNT] = {                                         \
 		[SW_OP_ABS] = abs_##tag,                                                                   \
@@ -62,12 +115,25 @@
 		[SW_OP_SINE] = sine_##tag,                                                                 \
 		[SW_OP_COSINE] = cosine_##tag,                                                             \
 		[SW_OP_SIGN] = sign_##tag,                                                                 \
+		[SW_OP_ACOS] = acos_##tag,                                                                 \
+		[SW_OP_ACOSH] = acosh_##tag,                                                               \
+		[SW_OP_ASIN] = asin_##tag,                                                                 \
+		[SW_OP_ASINH] = asinh_##tag,                                                               \
+		[SW_OP_ATANH] = atanh_##tag,                                                               \
+		[SW_OP_CBRT] = cbrt_##tag,                                                                 \
+		[SW_OP_COSH] = cosh_##tag,                                                                 \
+		[SW_OP_EXPONENTIAL_MINUS_ONE] = exponential_minus_one_##tag,                               \
+		[SW_OP_LOG_PLUS_ONE] = log_plus_one_##tag,                                                 \
+		[SW_OP_LOGISTIC] = logistic_##tag,                                                         \
+		[SW_OP_SINH] = sinh_##tag,                                                                 \
+		[SW_OP_TAN] = tan_##tag,                                                                   \
 	};                                                                                                 \
 	static sw_binary_fn *const binary_##tag[SW_OPCODE_COUNT] = {                                       \
 		[SW_OP_ADD] = add_##tag,           [SW_OP_SUBTRACT] = subtract_##tag,                      \
 		[SW_OP_MULTIPLY] = multiply_##tag, [SW_OP_DIVIDE] = divide_##tag,                          \
 		[SW_OP_POWER] = power_##tag,       [SW_OP_COMPARE] = equal_##tag,                          \
-		[SW_OP_COMPLEX] = make_##tag,                                                              \
+		[SW_OP_COMPLEX] = make_##tag,      [SW_OP_ATAN2] = atan2_##tag,                            \
+		[SW_OP_MAXIMUM] = maximum_##tag,   [SW_OP_MINIMUM] = minimum_##tag,                        \
 	};
 #define CMPLX_OF(P, x, y)                                                                                  \
 	((P complex)((union {                                                                              \

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "interpret/kernel.h"
+#include "interpret/frame.h"
 
 /* Operand i of the call becomes input `input` of a computation. A dying operand leaves the caller: it has no
  * other holder then. (The walker drops what is left, which is nothing.) */
@@ -27,6 +27,8 @@ static void take_shapes(sw_call *call)
 static sw_status run_with(sw_call *call, int32_t computation, uint32_t first_operand, sw_error *err)
 {
 	const sw_plan *plan = &call->interpreter->plans[computation];
+	if (call->placed)
+		return sw_frame_call(call, computation, first_operand, 0, err);
 	for (uint32_t i = 0; i < plan->n_inputs; i++)
 		pass(call, first_operand + i, plan->inputs[i]);
 	sw_status status = sw_interpret_computation(call->interpreter, computation, NULL, call->out, err);
@@ -52,7 +54,10 @@ static bool read_pred(sw_tensor t)
 sw_status sw_kernel_conditional(sw_call *call, sw_error *err)
 {
 	int64_t branches = call->op->n_called, chosen;
-	if (call->in[0].shape.type == SW_PRED) {
+	const sw_pace *pace = call->interpreter->options.pace;
+	if (pace) {
+		chosen = pace->branch(pace->context, call->program, call->plan->op);
+	} else if (call->in[0].shape.type == SW_PRED) {
 		chosen = read_pred(call->in[0]) ? 0 : 1;
 	} else {
 		chosen = sw_index_at(call->in[0].shape.type, sw_tensor_data(call->in[0]), 0);
@@ -64,7 +69,9 @@ sw_status sw_kernel_conditional(sw_call *call, sw_error *err)
 	return run_with(call, call->op->called[chosen], first, err);
 }
 
-static sw_status condition_holds(sw_call *call, const sw_tensor *carried, bool *holds, sw_error *err)
+/* `turn` counts from 0. */
+static sw_status condition_holds(sw_call *call, const sw_tensor *carried, int64_t turn, bool *holds,
+                                 sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
 	const sw_plan *plan = &it->plans[call->op->called[0]];
@@ -72,13 +79,35 @@ static sw_status condition_holds(sw_call *call, const sw_tensor *carried, bool *
 	for (uint32_t i = 0; i < plan->n_inputs; i++)
 		it->values[plan->inputs[i]] = sw_tensor_keep(carried[i]);
 	sw_status status = sw_interpret_computation(it, call->op->called[0], NULL, &answer, err);
-	*holds = status == SW_OK && read_pred(answer);
+	if (it->options.pace)
+		*holds = turn < sw_op_trips(call->op);
+	else
+		*holds = status == SW_OK && read_pred(answer);
 	sw_pool_drop(&it->pool, &answer);
+	return status;
+}
+
+/* The body carries in the places of the results. */
+static sw_status run_loop(sw_call *call, sw_error *err)
+{
+	const sw_pace *pace = call->interpreter->options.pace;
+	sw_status status = SW_OK;
+	for (uint32_t i = 0; i < call->op->n_results && status == SW_OK; i++)
+		status = sw_result_copy(call, i, i, err);
+	for (int64_t turn = 0; status == SW_OK; turn++) {
+		uint8_t holds = 0;
+		status = sw_frame_run(call, call->op->called[0], call->out, NULL, &holds, err);
+		if (status || !(pace ? turn < sw_op_trips(call->op) : holds))
+			break;
+		status = sw_frame_run(call, call->op->called[1], call->out, call->out, NULL, err);
+	}
 	return status;
 }
 
 sw_status sw_kernel_while(sw_call *call, sw_error *err)
 {
+	if (call->placed)
+		return run_loop(call, err);
 	sw_interpreter *it = call->interpreter;
 	const sw_plan *body = &it->plans[call->op->called[1]];
 	uint32_t n = call->op->n_results;
@@ -89,9 +118,9 @@ sw_status sw_kernel_while(sw_call *call, sw_error *err)
 		if (call->plan->dies[i])
 			sw_pool_drop(&it->pool, &it->values[call->op->operands[i]]);
 	}
-	for (;;) {
+	for (int64_t turn = 0;; turn++) {
 		bool holds;
-		sw_status status = condition_holds(call, carried, &holds, err);
+		sw_status status = condition_holds(call, carried, turn, &holds, err);
 		if (status == SW_OK && !holds) {
 			take_shapes(call);
 			return SW_OK;
@@ -107,10 +136,11 @@ sw_status sw_kernel_while(sw_call *call, sw_error *err)
 	}
 }
 
-bool sw_prepare_map(const sw_program *program, const sw_op *op, sw_plan_op *plan)
+int64_t sw_room_map(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
-	plan->refused = "its computation is not elementwise";
-	return sw_computation_is_elementwise(program, op->called[0]);
+	(void)plan;
+	return sw_room_lanes(program, op->called[0],
+	                     sw_shape_elements(sw_value_shape(program, op->first_result)));
 }
 
 sw_status sw_kernel_map(sw_call *call, sw_error *err)
@@ -123,32 +153,160 @@ sw_status sw_kernel_map(sw_call *call, sw_error *err)
 	return status;
 }
 
-bool sw_prepare_collective(const sw_program *program, const sw_op *op, sw_plan_op *plan)
+/* Marks of partitioners say where a value should lie, and compute nothing. */
+static bool is_mark(const sw_program *program, const sw_op *op)
 {
-	(void)program;
-	(void)op;
-	(void)plan;
-	return true;
+	return strcmp(op->attrs->custom.target, "Sharding") == 0 && op->n_operands == 1 &&
+	       op->n_results == 1 &&
+	       sw_shape_equal(sw_value_shape(program, op->operands[0]),
+	                      sw_value_shape(program, op->first_result));
+}
+
+bool sw_prepare_custom_call(const sw_program *program, const sw_op *op, sw_plan_op *plan)
+{
+	plan->refused = op->attrs->custom.target;
+	if (is_mark(program, op))
+		return true;
+	plan->kernel = (sw_kernel){.run = sw_kernel_lapack, .room = sw_room_lapack};
+	return sw_prepare_lapack(program, op, plan);
+}
+
+/* ---- in two halves --------------------------------------------------------------------------------------- */
+
+/* Everything is done at the start; the end hands it out. A start yields its operands, its results, and contexts
+ * that only the end knows. */
+static sw_status give_contexts(sw_call *call, uint32_t first, sw_error *err)
+{
+	sw_status status = SW_OK;
+	for (uint32_t i = first; status == SW_OK && i < call->op->n_results; i++) {
+		status = sw_result_new(call, i, err);
+		if (status == SW_OK)
+			memset(sw_tensor_data(call->out[i]), 0, call->out[i].buffer->bytes);
+	}
+	return status;
+}
+
+static void share_operands(sw_call *call)
+{
+	uint32_t first = sw_shared_from(call->program, call->op);
+	for (uint32_t i = 0; i < call->op->n_results; i++)
+		sw_result_share(call, i, first + i);
+}
+
+/* Whoever is asked for something is asked when it is due. */
+static sw_status ask(sw_call *call, sw_id collective, sw_tensor *out, bool begin, sw_error *err)
+{
+	sw_interpreter *it = call->interpreter;
+	const sw_interpret_options *o = &it->options;
+	double asked = o->pace ? sw_pace_settle(it) : 0;
+	sw_status status =
+		begin ? o->begin(o->collective_context, call->program, collective, call->in, out,
+	                         &it->tickets[call->plan->op], err)
+		      : o->collective(o->collective_context, call->program, collective, call->in, out, err);
+	if (o->pace)
+		sw_pace_resume(it, asked);
+	return status;
+}
+
+static sw_status begin_collective(sw_call *call, sw_id collective, sw_error *err)
+{
+	uint32_t n = call->op->n_operands, end = n + sw_op_at(call->program, collective)->n_results;
+	sw_status status = SW_OK;
+	for (uint32_t i = 0; i < n; i++)
+		sw_result_share(call, i, i);
+	for (uint32_t i = n; i < end && status == SW_OK; i++)
+		status = sw_result_new(call, i, err);
+	if (status == SW_OK)
+		status = ask(call, collective, call->out + n, true, err);
+	return status == SW_OK ? give_contexts(call, end, err) : status;
+}
+
+sw_status sw_kernel_async_start(sw_call *call, sw_error *err)
+{
+	uint32_t n = call->op->n_operands;
+	sw_id collective = sw_async_collective(call->program, call->op);
+	if (collective != SW_NO_ID && call->interpreter->options.begin)
+		return begin_collective(call, collective, err);
+	const sw_plan *plan = &call->interpreter->plans[call->op->called[0]];
+	uint32_t computed = (uint32_t)call->program->computations.data[call->op->called[0]].results.len;
+	for (uint32_t i = 0; i < n; i++)
+		sw_result_share(call, i, i);
+	if (call->placed) {
+		sw_status status = sw_frame_call(call, call->op->called[0], 0, n, err);
+		return status == SW_OK ? give_contexts(call, n + computed, err) : status;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		pass(call, i, plan->inputs[i]);
+	sw_status status =
+		sw_interpret_computation(call->interpreter, call->op->called[0], NULL, call->out + n, err);
+	for (uint32_t i = 0; status == SW_OK && i < computed; i++)
+		call->out[n + i].shape = call->shapes[n + i];
+	return status == SW_OK ? give_contexts(call, n + computed, err) : status;
+}
+
+bool sw_prepare_async_done(const sw_program *program, const sw_op *op, sw_plan_op *plan)
+{
+	plan->refused = "its async-start stands elsewhere";
+	return sw_async_start_of(program, op) != NULL;
+}
+
+sw_status sw_kernel_async_done(sw_call *call, sw_error *err)
+{
+	sw_interpreter *it = call->interpreter;
+	const sw_op *start = sw_async_start_of(call->program, call->op);
+	sw_status status = SW_OK;
+	share_operands(call);
+	if (it->options.begin && sw_async_collective(call->program, start) != SW_NO_ID) {
+		double asked = it->options.pace ? sw_pace_settle(it) : 0;
+		status = it->options.finish(it->options.collective_context,
+		                            it->tickets[start - call->program->ops.data], err);
+		if (it->options.pace)
+			sw_pace_resume(it, asked);
+	}
+	return status;
+}
+
+/* (copy, original, context) */
+sw_status sw_kernel_copy_start(sw_call *call, sw_error *err)
+{
+	sw_result_share(call, 0, 0);
+	sw_result_share(call, 1, 0);
+	return give_contexts(call, 2, err);
+}
+
+static bool hands_on_operands(const sw_op *op)
+{
+	return op->opcode == SW_OP_ALL_GATHER_START || op->opcode == SW_OP_COLLECTIVE_PERMUTE_START;
 }
 
 sw_status sw_kernel_collective(sw_call *call, sw_error *err)
 {
-	const sw_interpret_options *options = &call->interpreter->options;
+	bool hands_on = hands_on_operands(call->op);
+	uint32_t first = hands_on ? call->op->n_operands : 0,
+		 end = hands_on ? 2 * first : call->op->n_results;
 	sw_status status = SW_OK;
-	for (uint32_t i = 0; status == SW_OK && i < call->op->n_results; i++)
+	for (uint32_t i = 0; i < first; i++)
+		sw_result_share(call, i, i);
+	for (uint32_t i = first; status == SW_OK && i < end; i++)
 		status = sw_result_new(call, i, err);
 	if (status == SW_OK)
-		status = options->collective(options->collective_context, call->program, call->plan->op,
-		                             call->in, call->out, err);
-	return status;
+		status = ask(call, call->plan->op, call->out + first, false, err);
+	return status == SW_OK ? give_contexts(call, end, err) : status;
 }
 
-/* Marks of partitioners say where a value should lie, and compute nothing. */
-bool sw_prepare_custom_call(const sw_program *program, const sw_op *op, sw_plan_op *plan)
+sw_status sw_kernel_collective_done(sw_call *call, sw_error *err)
 {
-	const char *target = op->attrs ? op->attrs->custom.target : NULL;
-	plan->refused = target;
-	return target && strcmp(target, "Sharding") == 0 && op->n_operands == 1 && op->n_results == 1 &&
-	       sw_shape_equal(sw_value_shape(program, op->operands[0]),
-	                      sw_value_shape(program, op->first_result));
+	(void)err;
+	share_operands(call);
+	return SW_OK;
+}
+
+/* What one program on every device can't do alone. */
+bool sw_prepare_never(const sw_program *program, const sw_op *op, sw_plan_op *plan)
+{
+	(void)program;
+	bool feeds = op->opcode == SW_OP_INFEED || op->opcode == SW_OP_OUTFEED;
+	plan->refused = feeds ? "there is no host that feeds or is fed"
+	                      : "whom it speaks to is said outside of the program";
+	return false;
 }

@@ -12,6 +12,7 @@
 
 #include "interpret/kernel.h"
 #include "interpret/types.h"
+#include "program/number.h"
 
 enum { WIDE_REAL, WIDE_SIGNED, WIDE_UNSIGNED };
 typedef struct converter {
@@ -23,9 +24,56 @@ typedef struct converter {
 #define SW_TEMPLATE "interpret/convert_template.h"
 #include "interpret/templates.h"
 
+/* Types that are rare, and narrower than the smallest C type: element by element. Floats round once, from the widest
+ * type; integers of a float saturate, of an integer wrap. */
+#define LOOP(name, A, R, statement)                                                                        \
+	static void name(int64_t n, const void *in, void *out)                                             \
+	{                                                                                                  \
+		const A *a = in;                                                                           \
+		R *r = out;                                                                                \
+		for (int64_t i = 0; i < n; i++)                                                            \
+			statement;                                                                         \
+	}
+#define NARROW_FLOAT(NAME, tag)                                                                            \
+	LOOP(widen_##tag, uint8_t, double, r[i] = sw_number_get(SW_##NAME, a, i))                          \
+	LOOP(narrow_real_##tag, double, uint8_t, sw_number_set(SW_##NAME, r, i, a[i]))                     \
+	LOOP(narrow_signed_##tag, int64_t, uint8_t, sw_number_set(SW_##NAME, r, i, (double)a[i]))          \
+	LOOP(narrow_unsigned_##tag, uint64_t, uint8_t, sw_number_set(SW_##NAME, r, i, (double)a[i]))       \
+	NARROW_CONVERTER(tag, WIDE_REAL)
+#define NARROW_INTEGER(NAME, tag, WIDEST, bits, KIND)                                                      \
+	LOOP(widen_##tag, uint8_t, WIDEST, r[i] = (WIDEST)sw_integer_get(SW_##NAME, a, i))                 \
+	LOOP(narrow_real_##tag, double, uint8_t, sw_number_set(SW_##NAME, r, i, a[i]))                     \
+	LOOP(narrow_signed_##tag, int64_t, uint8_t,                                                        \
+	     r[i] = (uint8_t)((WIDEST)((uint64_t)a[i] << (64 - bits)) >> (64 - bits)))                     \
+	LOOP(narrow_unsigned_##tag, uint64_t, uint8_t,                                                     \
+	     r[i] = (uint8_t)((WIDEST)(a[i] << (64 - bits)) >> (64 - bits)))                               \
+	NARROW_CONVERTER(tag, KIND)
+#define NARROW_CONVERTER(tag, KIND)                                                                        \
+	static const converter converter_##tag = {                                                         \
+		widen_##tag, KIND, {narrow_real_##tag, narrow_signed_##tag, narrow_unsigned_##tag}};
+NARROW_INTEGER(S1, s1, int64_t, 1, WIDE_SIGNED)
+NARROW_INTEGER(S2, s2, int64_t, 2, WIDE_SIGNED)
+NARROW_INTEGER(S4, s4, int64_t, 4, WIDE_SIGNED)
+NARROW_INTEGER(U1, u1, uint64_t, 1, WIDE_UNSIGNED)
+NARROW_INTEGER(U2, u2, uint64_t, 2, WIDE_UNSIGNED)
+NARROW_INTEGER(U4, u4, uint64_t, 4, WIDE_UNSIGNED)
+NARROW_FLOAT(F4E2M1FN, f4e2m1fn)
+NARROW_FLOAT(F8E5M2, f8e5m2)
+NARROW_FLOAT(F8E4M3, f8e4m3)
+NARROW_FLOAT(F8E4M3FN, f8e4m3fn)
+NARROW_FLOAT(F8E4M3B11FNUZ, f8e4m3b11fnuz)
+NARROW_FLOAT(F8E3M4, f8e3m4)
+NARROW_FLOAT(F8E5M2FNUZ, f8e5m2fnuz)
+NARROW_FLOAT(F8E4M3FNUZ, f8e4m3fnuz)
+NARROW_FLOAT(F8E8M0FNU, f8e8m0fnu)
+#undef LOOP
+#undef NARROW_FLOAT
+#undef NARROW_INTEGER
+#undef NARROW_CONVERTER
+
 static const converter *const converters[SW_TYPE_COUNT] = {
 #define X(name, tag) [SW_##name] = &converter_##tag,
-	SW_REAL_TYPES(X)
+	SW_REAL_TYPES(X) SW_NARROW_TYPES(X)
 #undef X
 };
 
@@ -192,6 +240,26 @@ int64_t sw_index_at(sw_type type, const void *data, int64_t e)
 	return c->kind == WIDE_UNSIGNED && wide > INT64_MAX ? INT64_MAX : (int64_t)wide;
 }
 
+static bool is_packed(sw_type type)
+{
+	return sw_bits_of(type) < 8;
+}
+
+/* Elements as a row of bits, the lowest first, cut anew: f4 and s4 lie two to a byte there, and one here. */
+static void cut_bits(sw_type from, const uint8_t *x, sw_type to, uint8_t *out, int64_t n)
+{
+	int64_t from_bits = sw_bits_of(from), to_bits = sw_bits_of(to);
+	int64_t from_bytes = sw_type_bytes(from), to_bytes = sw_type_bytes(to);
+	memset(out, 0, (size_t)(n * to_bytes));
+	for (int64_t k = 0; k < n * to_bits; k++) {
+		int64_t i = k % from_bits, o = k % to_bits;
+		int bit = x[k / from_bits * from_bytes + i / 8] >> (i % 8) & 1;
+		out[k / to_bits * to_bytes + o / 8] |= (uint8_t)(bit << (o % 8));
+	}
+	for (int64_t e = 0; sw_type_kind_of(to) == SW_KIND_SIGNED && is_packed(to) && e < n; e++)
+		out[e] = (uint8_t)((int8_t)(out[e] << (8 - to_bits)) >> (8 - to_bits));
+}
+
 bool sw_prepare_bitcast_convert(const sw_program *program, const sw_op *op, sw_plan_op *plan)
 {
 	(void)plan;
@@ -204,9 +272,16 @@ bool sw_prepare_bitcast_convert(const sw_program *program, const sw_op *op, sw_p
 /* The bytes stay where they are, whatever their number: a narrower type has a new last dimension. */
 sw_status sw_kernel_bitcast_convert(sw_call *call, sw_error *err)
 {
-	(void)err;
-	sw_result_share(call, 0, 0);
-	return SW_OK;
+	sw_type from = call->in[0].shape.type, to = call->shapes[0].type;
+	if (from == to || (!is_packed(from) && !is_packed(to))) {
+		sw_result_share(call, 0, 0);
+		return SW_OK;
+	}
+	sw_status status = sw_result_new(call, 0, err);
+	if (status == SW_OK)
+		cut_bits(from, sw_tensor_data(call->in[0]), to, sw_tensor_data(call->out[0]),
+		         sw_shape_elements(call->shapes[0]));
+	return status;
 }
 
 /* Rounds the mantissa to nearest even, then the exponent: too large gives infinity, too small zero. Both formats by
@@ -237,9 +312,9 @@ bool sw_prepare_reduce_precision(const sw_program *program, const sw_op *op, sw_
 {
 	(void)plan;
 	const sw_attrs *attrs = op->attrs;
-	sw_type type = sw_value_shape(program, op->operands[0]).type;
-	return sw_type_kind_of(type) == SW_KIND_FLOAT && converters[type] &&
-	       attrs->reduce_precision.exponent_bits >= 1 && attrs->reduce_precision.mantissa_bits >= 0;
+	sw_type type = sw_operand_type(program, op, 0);
+	return sw_type_kind_of(type) == SW_KIND_FLOAT && attrs->reduce_precision.exponent_bits >= 1 &&
+	       attrs->reduce_precision.mantissa_bits >= 0;
 }
 
 sw_status sw_kernel_reduce_precision(sw_call *call, sw_error *err)

@@ -21,13 +21,13 @@ typedef struct geometry {
 	int64_t input_stride[SW_MAX_RANK], kernel_stride[SW_MAX_RANK], output_stride[SW_MAX_RANK];
 } geometry;
 
-static void describe(const sw_call *call, geometry *g)
+static void describe(const sw_program *program, const sw_op *op, geometry *g)
 {
-	const sw_attrs *a = call->op->attrs;
+	const sw_attrs *a = op->attrs;
 	g->attrs = a;
-	g->input = call->in[0].shape;
-	g->kernel = call->in[1].shape;
-	g->output = call->shapes[0];
+	g->input = sw_value_shape(program, op->operands[0]);
+	g->kernel = sw_value_shape(program, op->operands[1]);
+	g->output = sw_value_shape(program, op->first_result);
 	g->type = sw_type_to_multiply_in(g->output.type);
 	g->bytes = (size_t)sw_type_bytes(g->type);
 	g->spatial = a->convolution.input_spatial.n;
@@ -72,52 +72,74 @@ static void write_kernel(const geometry *g, int64_t group, const char *kernel, c
 	sw_strided_copy(&s, g->bytes, out, kernel + base * (int64_t)g->bytes);
 }
 
-/* Offset in the input of place `place` of window `window`; false for padding and holes. */
-static bool find_place(const geometry *g, const int64_t *window, const int64_t *place, int64_t *offset)
+/* What of a run of windows at one place of the kernel, or of places at one window, lies in the input, along one dimension: `count` of them
+ * from number `first`, each `period` further on; the first reads element `from`, the others `step` further each. */
+typedef struct run {
+	int64_t first, period, count, from, step;
+} run;
+
+/* Number i looks at element (begin + i * stride) / dilate, i < n, where that is whole and inside. */
+static run find_run(int64_t begin, int64_t stride, int64_t n, int64_t dilate, int64_t size)
 {
-	*offset = 0;
-	for (int d = 0; d < g->spatial; d++) {
-		const sw_window_dim *w = &g->attrs->convolution.window.dims[d];
-		int64_t dimension = g->attrs->convolution.input_spatial.v[d];
-		int64_t at = window[d] * w->stride + place[d] * w->rhs_dilate - w->pad_low;
-		if (at < 0 || at % w->lhs_dilate || at / w->lhs_dilate >= g->input.dims[dimension])
-			return false;
-		*offset += at / w->lhs_dilate * g->input_stride[dimension];
-	}
-	return true;
+	int64_t first = SW_MAX(0, -sw_floor_div(begin, stride)), period = dilate / sw_gcd(stride, dilate),
+		end = SW_MIN(n, sw_floor_div((size - 1) * dilate - begin, stride) + 1);
+	for (int64_t i = first; i < SW_MIN(end, first + period); i++)
+		if ((begin + i * stride) % dilate == 0)
+			return (run){i, period, (end - 1 - i) / period + 1, (begin + i * stride) / dilate,
+			             period * stride / dilate};
+	return (run){0};
 }
 
-/* One row: [place][input feature], zero where the window leaves the input. */
-static void write_row(const geometry *g, const char *x, const int64_t *window, char *row)
+/* The part of the rows that belongs to one place of the kernel (in all windows), or to one window (all its places): as a box of strides, since
+ * both look at the input in even steps. */
+static void write_box(const geometry *g, bool of_place, const int64_t *fixed, const char *x, char *rows)
 {
-	int64_t place[SW_MAX_RANK] = {0}, offset,
-		step = g->input_stride[g->attrs->convolution.input_feature];
-	size_t bytes = (size_t)g->group_inputs * g->bytes;
-	do {
-		if (!find_place(g, window, place, &offset)) {
-			memset(row, 0, bytes);
-		} else {
-			sw_strided s = {.rank = 1, .dims = {g->group_inputs}, .dst = {1}, .src = {step}};
-			sw_strided_copy(&s, g->bytes, row, x + offset * (int64_t)g->bytes);
-		}
-		row += bytes;
-	} while (sw_next_index(g->spatial, g->window_sizes, place));
+	const sw_attrs *a = g->attrs;
+	sw_strided s = {.rank = g->spatial + 1};
+	int64_t to = 0, from = 0, row = g->columns, column = g->group_inputs;
+	for (int d = g->spatial - 1; d >= 0; d--) {
+		const sw_window_dim *w = &a->convolution.window.dims[d];
+		int64_t dimension = a->convolution.input_spatial.v[d];
+		int64_t stride = of_place ? w->stride : w->rhs_dilate,
+			begin = fixed[d] * (of_place ? w->rhs_dilate : w->stride) - w->pad_low;
+		run r = find_run(begin, stride, of_place ? g->windows[d] : g->window_sizes[d],
+		                 w->lhs_dilate, g->input.dims[dimension]);
+		s.dims[d] = r.count;
+		s.dst[d] = r.period * (of_place ? row : column);
+		s.src[d] = r.step * g->input_stride[dimension];
+		to += r.first * (of_place ? row : column) + fixed[d] * (of_place ? column : row);
+		from += r.from * g->input_stride[dimension];
+		row *= g->windows[d];
+		column *= g->window_sizes[d];
+	}
+	s.dims[g->spatial] = g->group_inputs;
+	s.dst[g->spatial] = 1;
+	s.src[g->spatial] = g->input_stride[a->convolution.input_feature];
+	sw_strided_copy(&s, g->bytes, rows + to * (int64_t)g->bytes, x + from * (int64_t)g->bytes);
+}
+
+/* All rows: [window][place][input feature]. Where windows leave the input the rows stay as they are: zero, the same for every x. */
+static void write_rows(const geometry *g, int64_t windows, const char *x, char *rows)
+{
+	int64_t fixed[SW_MAX_RANK] = {0};
+	bool of_place = g->places <= windows;
+	do
+		write_box(g, of_place, fixed, x, rows);
+	while (sw_next_index(g->spatial, of_place ? g->window_sizes : g->windows, fixed));
 }
 
 /* One batch element of one group: rows for all windows, the product, and its place in the result. */
-static void convolve(const geometry *g, int64_t group, int64_t n, const char *x, const char *kernel,
-                     char *rows, char *product, char *out)
+static void convolve(const geometry *g, int64_t windows, int64_t group, int64_t n, const char *x,
+                     const char *kernel, char *rows, char *product, char *out)
 {
 	const sw_attrs *a = g->attrs;
-	int64_t window[SW_MAX_RANK] = {0}, count = 0, bytes = (int64_t)g->bytes;
+	int64_t bytes = (int64_t)g->bytes;
 	bool by_batch = a->convolution.batch_groups > 1;
 	int64_t from = (by_batch ? group * g->batch + n : n) * g->input_stride[a->convolution.input_batch];
 	if (!by_batch)
 		from += group * g->group_inputs * g->input_stride[a->convolution.input_feature];
-	do
-		write_row(g, x + from * bytes, window, rows + count++ * g->columns * bytes);
-	while (sw_next_index(g->spatial, g->windows, window));
-	sw_multiply_dense(g->type, count, g->group_outputs, g->columns, rows, kernel, product);
+	write_rows(g, windows, x + from * bytes, rows);
+	sw_multiply_dense(g->type, windows, g->group_outputs, g->columns, rows, kernel, product);
 	sw_strided s = {.rank = g->spatial + 1};
 	int64_t stride = g->group_outputs;
 	for (int d = g->spatial - 1; d >= 0; d--) {
@@ -145,6 +167,34 @@ bool sw_prepare_convolution(const sw_program *program, const sw_op *op, sw_plan_
 	       sw_can_convert(sw_value_shape(program, op->operands[1]).type, type);
 }
 
+static int64_t windows_of(const geometry *g)
+{
+	int64_t windows = 1;
+	for (int d = 0; d < g->spatial; d++)
+		windows *= g->windows[d];
+	return windows;
+}
+
+static int64_t room_of_rows(const geometry *g, int64_t rows, int64_t columns)
+{
+	int64_t n;
+	return sw_mul_i64(rows, columns, &n) ? sw_room_elements(n, g->type) : INT64_MAX;
+}
+
+int64_t sw_room_convolution(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+{
+	(void)plan;
+	geometry g;
+	describe(program, op, &g);
+	int64_t windows = windows_of(&g),
+		room = sw_room_add(sw_room_convert(g.input, g.type), sw_room_convert(g.kernel, g.type));
+	room = sw_room_add(room, room_of_rows(&g, g.group_outputs, g.columns));
+	room = sw_room_add(room, room_of_rows(&g, windows, g.columns));
+	room = sw_room_add(room, room_of_rows(&g, windows, g.group_outputs));
+	room = sw_room_add(room, sw_room_elements(sw_shape_elements(g.output), g.type));
+	return sw_room_add(room, sw_room_of(g.output));
+}
+
 static sw_status take_scratch(sw_interpreter *it, const geometry *g, int64_t rows, int64_t columns,
                               sw_tensor *out, sw_error *err)
 {
@@ -162,10 +212,8 @@ sw_status sw_kernel_convolution(sw_call *call, sw_error *err)
 	enum { INPUT, KERNEL, COLUMNS, ROWS, PRODUCT, RESULT, COUNT };
 	sw_tensor t[COUNT] = {{{0}, NULL}};
 	sw_interpreter *it = call->interpreter;
-	describe(call, &g);
-	int64_t windows = 1;
-	for (int d = 0; d < g.spatial; d++)
-		windows *= g.windows[d];
+	describe(call->program, call->op, &g);
+	int64_t windows = windows_of(&g);
 	sw_shape shape = g.output;
 	shape.type = g.type;
 	sw_status status = sw_convert_tensor(it, call->in[0], g.type, &t[INPUT], err);
@@ -179,15 +227,17 @@ sw_status sw_kernel_convolution(sw_call *call, sw_error *err)
 		status = take_scratch(it, &g, windows, g.group_outputs, &t[PRODUCT], err);
 	if (status == SW_OK)
 		status = sw_scratch_new(it, shape, &t[RESULT], err);
-	if (status == SW_OK)
-		memset(sw_tensor_data(t[RESULT]), 0, t[RESULT].buffer->bytes);
 	bool work = status == SW_OK && t[RESULT].buffer->bytes && g.columns;
+	if (work)
+		memset(sw_tensor_data(t[ROWS]), 0, t[ROWS].buffer->bytes);
+	else if (status == SW_OK)
+		memset(sw_tensor_data(t[RESULT]), 0, t[RESULT].buffer->bytes);
 	for (int64_t group = 0; work && group < g.groups; group++) {
 		write_kernel(&g, group, sw_tensor_data(t[KERNEL]), sw_tensor_data(t[COLUMNS]));
 		for (int64_t n = 0; n < g.batch; n++)
-			convolve(&g, group, n, sw_tensor_data(t[INPUT]), sw_tensor_data(t[COLUMNS]),
-			         sw_tensor_data(t[ROWS]), sw_tensor_data(t[PRODUCT]),
-			         sw_tensor_data(t[RESULT]));
+			convolve(&g, windows, group, n, sw_tensor_data(t[INPUT]),
+			         sw_tensor_data(t[COLUMNS]), sw_tensor_data(t[ROWS]),
+			         sw_tensor_data(t[PRODUCT]), sw_tensor_data(t[RESULT]));
 	}
 	if (status == SW_OK)
 		status = sw_convert_tensor(it, t[RESULT], g.output.type, &call->out[0], err);

@@ -125,7 +125,7 @@ void sw_multiply_dense(sw_type type, int64_t m, int64_t n, int64_t k, const void
 
 sw_type sw_type_to_multiply_in(sw_type result)
 {
-	return result == SW_BF16 || result == SW_F16 ? SW_F32 : result;
+	return result == SW_BF16 || result == SW_F16 ? SW_F32 : sw_wide_type(result);
 }
 
 /* The stride of a list of dimensions taken together, in the given order; false if they are no single run. */
@@ -223,15 +223,18 @@ static sw_status take_side(sw_interpreter *it, sw_tensor x, sw_type type, sw_int
 
 /* ---- the kernel ------------------------------------------------------------------------------------ */
 
+bool sw_can_dot(sw_type lhs, sw_type rhs, sw_type result)
+{
+	sw_type type = sw_type_to_multiply_in(result);
+	return sw_can_multiply(type) && sw_can_convert(lhs, type) && sw_can_convert(rhs, type);
+}
+
 bool sw_prepare_dot(const sw_program *program, const sw_op *op, sw_plan_op *plan)
 {
 	(void)plan;
-	sw_type type = sw_type_to_multiply_in(sw_value_shape(program, op->first_result).type);
-	for (uint32_t i = 0; i < 2; i++) {
-		if (!sw_can_convert(sw_value_shape(program, op->operands[i]).type, type))
-			return false;
-	}
-	return op->n_operands == 2 && sw_can_multiply(type);
+	return sw_can_dot(sw_value_shape(program, op->operands[0]).type,
+	                  sw_value_shape(program, op->operands[1]).type,
+	                  sw_value_shape(program, op->first_result).type);
 }
 
 static void multiply_all(const product *p)
@@ -265,31 +268,67 @@ static sw_status multiply_into(product *p, sw_tensor c, sw_error *err)
 	return SW_OK;
 }
 
-sw_status sw_kernel_dot(sw_call *call, sw_error *err)
+sw_status sw_dot(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attrs *attrs, sw_shape shape,
+                 sw_tensor *out, sw_error *err)
 {
-	const sw_attrs *attrs = call->op->attrs;
-	sw_interpreter *it = call->interpreter;
 	sw_tensor c = {0};
-	product p = {.type = sw_type_to_multiply_in(call->shapes[0].type),
-	             .batch_rank = attrs->dot.lhs_batch.n};
+	sw_type type = shape.type;
+	product p = {.type = sw_type_to_multiply_in(type), .batch_rank = attrs->dot.lhs_batch.n};
 	p.bytes = (size_t)sw_type_bytes(p.type);
 	for (int i = 0; i < p.batch_rank; i++)
-		p.batch_dims[i] = call->in[0].shape.dims[attrs->dot.lhs_batch.v[i]];
-	sw_status status = take_side(it, call->in[0], p.type, attrs->dot.lhs_batch,
-	                             attrs->dot.lhs_contracting, &p.a, err);
+		p.batch_dims[i] = lhs.shape.dims[attrs->dot.lhs_batch.v[i]];
+	sw_status status =
+		take_side(it, lhs, p.type, attrs->dot.lhs_batch, attrs->dot.lhs_contracting, &p.a, err);
 	if (status == SW_OK)
-		status = take_side(it, call->in[1], p.type, attrs->dot.rhs_batch,
-		                   attrs->dot.rhs_contracting, &p.b, err);
-	sw_shape shape = call->shapes[0];
+		status = take_side(it, rhs, p.type, attrs->dot.rhs_batch, attrs->dot.rhs_contracting, &p.b,
+		                   err);
 	shape.type = p.type;
-	if (status == SW_OK)
+	if (out->buffer && p.type == type)
+		c = sw_tensor_keep(*out);
+	else if (status == SW_OK)
 		status = sw_scratch_new(it, shape, &c, err);
 	if (status == SW_OK)
 		status = multiply_into(&p, c, err);
-	if (status == SW_OK)
-		status = sw_convert_tensor(it, c, call->shapes[0].type, &call->out[0], err);
+	if (status == SW_OK && out->buffer && p.type != type)
+		sw_convert_elements(p.type, sw_tensor_data(c), type, sw_tensor_data(*out),
+		                    sw_shape_elements(shape));
+	else if (status == SW_OK && !out->buffer)
+		status = sw_convert_tensor(it, c, type, out, err);
 	sw_pool_drop(&it->pool, &p.a.owned);
 	sw_pool_drop(&it->pool, &p.b.owned);
 	sw_pool_drop(&it->pool, &c);
 	return status;
+}
+
+/* What take_side takes of operand i. */
+static int64_t room_of_side(const sw_program *program, const sw_op *op, uint32_t i, sw_type type)
+{
+	sw_ints batch = i ? op->attrs->dot.rhs_batch : op->attrs->dot.lhs_batch,
+		contracting = i ? op->attrs->dot.rhs_contracting : op->attrs->dot.lhs_contracting;
+	sw_shape shape = sw_value_shape(program, op->operands[i]);
+	int64_t outer[SW_MAX_RANK], room = sw_room_convert(shape, type);
+	side s;
+	if (!lies_well(&s, shape, batch, outer, free_dims(shape.rank, batch, contracting, outer),
+	               contracting))
+		room = sw_room_add(room, sw_room_elements(sw_shape_elements(shape), type));
+	return room;
+}
+
+int64_t sw_room_dot(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+{
+	(void)plan;
+	sw_shape shape = sw_value_shape(program, op->first_result);
+	sw_type type = sw_type_to_multiply_in(shape.type);
+	int64_t room = sw_room_convert(shape, type);
+	for (uint32_t i = 0; i < 2; i++)
+		room = sw_room_add(room, room_of_side(program, op, i, type));
+	return room;
+}
+
+sw_status sw_kernel_dot(sw_call *call, sw_error *err)
+{
+	sw_status status = sw_result_new(call, 0, err);
+	return status ? status
+	              : sw_dot(call->interpreter, call->in[0], call->in[1], call->op->attrs,
+	                       call->shapes[0], &call->out[0], err);
 }

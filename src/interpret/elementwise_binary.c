@@ -49,7 +49,7 @@ sw_opcode sw_monoid_opcode(sw_monoid monoid)
 
 bool sw_prepare_binary(const sw_program *program, const sw_op *op, sw_plan_op *plan)
 {
-	plan->impl.binary = sw_find_binary(op->opcode, sw_value_shape(program, op->operands[0]).type);
+	plan->impl.binary = sw_find_binary(op->opcode, sw_operand_type(program, op, 0));
 	return plan->impl.binary != NULL;
 }
 
@@ -57,7 +57,7 @@ bool sw_prepare_compare(const sw_program *program, const sw_op *op, sw_plan_op *
 {
 	const char *type = op->attrs->compare.type;
 	bool total = type && strcmp(type, "TOTALORDER") == 0;
-	sw_type operand = sw_value_shape(program, op->operands[0]).type;
+	sw_type operand = sw_operand_type(program, op, 0);
 	plan->impl.binary = sw_find_compare(op->attrs->compare.direction, total, operand);
 	if (!plan->impl.binary && op->attrs->compare.direction <= SW_NE)
 		plan->impl.binary = sw_find_complex_binary(SW_OP_COMPARE, operand);

@@ -79,7 +79,7 @@ sw_status sw_kernel_select(sw_call *call, sw_error *err)
 
 bool sw_prepare_clamp(const sw_program *program, const sw_op *op, sw_plan_op *plan)
 {
-	plan->impl.binary = sw_find_binary(SW_OP_MAXIMUM, sw_value_shape(program, op->operands[1]).type);
+	plan->impl.binary = sw_find_binary(SW_OP_MAXIMUM, sw_operand_type(program, op, 1));
 	return plan->impl.binary != NULL;
 }
 
@@ -92,13 +92,11 @@ sw_status sw_kernel_clamp(sw_call *call, sw_error *err)
 	int64_t n = stride[0] || stride[1] || stride[2] ? sw_shape_elements(call->shapes[0]) : 1;
 	sw_binary_fn *minimum = sw_find_binary(SW_OP_MINIMUM, call->shapes[0].type);
 	/* Not over an operand: `high` is read after the result has been written. */
-	sw_tensor out = {.shape = call->shapes[0],
-	                 .buffer = sw_pool_take(&call->interpreter->pool,
-	                                        (size_t)(n * sw_type_bytes(call->shapes[0].type)))};
-	if (!out.buffer)
-		return sw_fail(err, SW_ERR_IO, "not enough memory for '%s'", call->op->name);
+	sw_status status = sw_result_of(call, 0, n, err);
+	if (status != SW_OK)
+		return status;
+	sw_tensor out = call->out[0];
 	call->plan->impl.binary(n, in[1], stride[1], in[0], stride[0], sw_tensor_data(out));
 	minimum(n, sw_tensor_data(out), n != 1, in[2], stride[2], sw_tensor_data(out));
-	call->out[0] = out;
 	return SW_OK;
 }

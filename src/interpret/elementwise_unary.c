@@ -25,7 +25,7 @@ sw_unary_fn *sw_find_unary(sw_opcode opcode, sw_type type)
 
 bool sw_prepare_unary(const sw_program *program, const sw_op *op, sw_plan_op *plan)
 {
-	plan->impl.unary = sw_find_unary(op->opcode, sw_value_shape(program, op->operands[0]).type);
+	plan->impl.unary = sw_find_unary(op->opcode, sw_operand_type(program, op, 0));
 	return plan->impl.unary != NULL;
 }
 

@@ -10,6 +10,11 @@
  * even; sums of f32 are pairwise or in f64, of bf16/f16 in f32; matmul through CBLAS (f32, f64), other types by
  * conversion. Integer arithmetic wraps; division by zero gives XLA's values (-1 / the dividend);
  * out-of-range starts are clamped as XLA does; converts saturate as XLA does on CPU. NaN follows XLA.
+ *
+ * Every opcode is computed but what needs a host or a partner: infeed, outfeed, send, recv, and custom calls other than
+ * those of linear_algebra.c. Both halves of an asynchronous pair are computed at its
+ * start, but for a collective where the caller hands in `begin` and `finish`. Tensors have the size they are
+ * declared with: a size set to anything else is an error, before the run where it is a constant.
  */
 #ifndef SW_INTERPRET_H
 #define SW_INTERPRET_H
@@ -37,19 +42,59 @@ static inline void *sw_tensor_data(sw_tensor tensor) { return tensor.buffer->dat
 double sw_element_get(sw_type type, const void *data, int64_t e);
 void sw_element_set(sw_type type, void *data, int64_t e, double value);
 
-/* Performs the collective `op` for this rank: in[i] belongs to operand i; out[i] has its buffer already. */
+/* Performs the collective `op` for this rank: in[i] belongs to operand i; out[i] to result i, of a start to result i of those that
+ * it communicates, and has its buffer already. What a start begins must be complete when it returns. */
 typedef sw_status sw_collective_fn(void *context, const sw_program *program, sw_id op,
                                    const sw_tensor *in, sw_tensor *out, sw_error *err);
+/* A collective in two halves (sw_async_collective). `begin` is as sw_collective_fn, but may return before it is done: in and out stay where
+ * they are until `finish` of its ticket has returned. Tickets are finished once each, in any order. */
+typedef sw_status sw_begin_fn(void *context, const sw_program *program, sw_id op, const sw_tensor *in, sw_tensor *out,
+                              uint64_t *ticket, sw_error *err);
+typedef sw_status sw_finish_fn(void *context, uint64_t ticket, sw_error *err);
+/* Returns once nothing that was begun is under way any more, whatever became of it: asked after an error, before buffers are let go. */
+typedef void sw_drain_fn(void *context);
+/* PACED: no op is computed; each takes the time that a model says, collectives really communicate, and what tensors hold means
+ * nothing: nobody may read it. Loops run their known trips (once, if unknown). */
+typedef struct sw_pace {
+	double (*seconds)(void *context, const sw_program *program, sw_id op); /* of an op that is neither region nor collective */
+	uint32_t (*branch)(void *context, const sw_program *program, sw_id op); /* which a conditional takes */
+	void *context;
+} sw_pace;
+/* Called after every op that took time: one that is no region, no parameter and no constant; inside regions, too. Of a collective in two
+ * halves both are told: what lies between is the transport's. Seconds of sw_now_s. */
+typedef void sw_timing_fn(void *context, sw_id op, double begin_s, double end_s);
 /* Called after every op of the ENTRY computation with its results. */
 typedef void sw_observe_fn(void *context, sw_id op, const sw_tensor *results);
+
+/* Where every tensor of a program lies in ONE arena, known before anything runs: inputs and outputs, constants, values, and the working
+ * space of kernels. Values share a buffer where one op hands another's result on (reshape, opt-barrier, the halves of a collective), where
+ * a kernel may write over what nobody reads any more, and where a loop carries. An output that is state ends up in its input's place. */
+typedef struct sw_placement {
+	int64_t arena_bytes; /* INT64_MAX: more than can be counted */
+	int64_t live_bytes;  /* the most that is needed at once: no packing takes less */
+	struct sw_places *places;
+} sw_placement;
+/* O(values + ops), and the packing's O(n^2) of the largest few thousand buffers. */
+sw_placement *sw_placement_new(const sw_program *program);
+void sw_placement_free(sw_placement *placement);
+int64_t sw_placement_bytes(const sw_program *program); /* arena_bytes alone */
 
 typedef struct sw_interpret_options {
 	uint32_t partition_id;
 	int blas_threads;              /* 0: leave the library's setting alone */
 	sw_collective_fn *collective;  /* NULL: collectives are an error */
 	void *collective_context;
+	sw_begin_fn *begin;            /* NULL: a collective in two halves is performed at its start */
+	sw_finish_fn *finish;          /* these with collective_context */
+	sw_drain_fn *drain;            /* NULL: nothing outlives a begin */
+	const sw_pace *pace;           /* NULL: compute */
+	sw_timing_fn *timing;
+	void *timing_context;
 	sw_observe_fn *observe;
 	void *observe_context;
+	/* Of this program, to outlive the interpreter: all tensors of a step lie in one arena of that size, and a step allocates none.
+	 * NULL: they come from a pool, as they are needed. Not with `observe`. */
+	const sw_placement *placement;
 	const volatile bool *stop;     /* set from elsewhere: give up before the next op with SW_ERR_IO */
 } sw_interpret_options;
 
@@ -61,10 +106,14 @@ void sw_interpreter_free(sw_interpreter *interpreter);
 /* Opcodes this folder can't compute are found here, before anything runs: the message names op and opcode. */
 
 /* One execution of the entry computation. inputs[i] is flattened input i; the call TAKES each reference
- * (so that state is updated in place when the caller keeps none); outputs[i] is new. All or nothing. */
+ * (so that state is updated in place when the caller keeps none); outputs[i] is new. All or nothing. With a placement an input that lies elsewhere is copied to its place, and
+ * outputs[i] IS its place: good until the next call. */
 sw_status sw_interpret(sw_interpreter *interpreter, sw_tensor *inputs, uint32_t n_inputs,
                        sw_tensor *outputs, uint32_t n_outputs, sw_error *err);
-/* Largest number of tensor bytes held at once so far. */
+/* A tensor to write input i of the next step into: with a placement its place, which keeps what is written until a step writes there
+ * (state; other inputs for good), and costs nothing to hand in; else a new one. */
+sw_status sw_interpreter_input(sw_interpreter *interpreter, uint32_t i, sw_tensor *tensor, sw_error *err);
+/* Largest number of tensor bytes held at once so far; with a placement the arena's. */
 size_t sw_interpreter_peak_bytes(const sw_interpreter *interpreter);
 
 /* The BLAS takes its slowest kernels on a processor that is newer than itself. What the environment variable OPENBLAS_CORETYPE

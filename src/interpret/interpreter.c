@@ -2,7 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "interpret/kernel.h"
+#include "interpret/frame.h"
+#include "interpret/guard.h"
 
 void openblas_set_num_threads(int num_threads);
 
@@ -25,19 +26,13 @@ static sw_status refuse(const sw_program *program, const sw_op *op, const char *
 	return status;
 }
 
-/* Types that exist only in packed form, and sizes known only at run time. */
-static bool shape_is_computed(sw_shape shape)
-{
-	return shape.bounded == 0 &&
-	       (sw_type_kind_of(shape.type) == SW_KIND_TOKEN || sw_can_convert(shape.type, SW_F64));
-}
-
+/* Sizes that are known only at run time come from outside; what is set inside is looked at where it is set. */
 static sw_status check_shapes(const sw_program *program, const sw_op *op, sw_error *err)
 {
-	for (uint32_t i = 0; i < op->n_results; i++) {
-		sw_shape shape = sw_value_shape(program, op->first_result + i);
-		if (!shape_is_computed(shape))
-			return refuse(program, op, shape.bounded ? "a bounded size" : NULL, err);
+	for (uint32_t i = 0; i < op->n_results && op->opcode == SW_OP_PARAMETER; i++) {
+		if (op->computation == program->entry &&
+		    sw_value_shape(program, op->first_result + i).bounded)
+			return refuse(program, op, "a bounded size", err);
 	}
 	return SW_OK;
 }
@@ -49,8 +44,14 @@ static sw_status prepare_constant(sw_interpreter *interpreter, const sw_op *op, 
 	if (!literal->data && sw_shape_elements(literal->shape))
 		return refuse(interpreter->program, op, "its elements were left out of the text ({...})",
 		              err);
-	sw_status status = sw_scratch_new(
-		interpreter, sw_value_shape(interpreter->program, op->first_result), value, err);
+	sw_shape shape = sw_value_shape(interpreter->program, op->first_result);
+	sw_status status = SW_OK;
+	if (interpreter->frames) {
+		*value = (sw_tensor){shape, sw_frame_place(interpreter, op->first_result)};
+		sw_guard_open(sw_tensor_data(*value), value->buffer->bytes);
+	} else {
+		status = sw_scratch_new(interpreter, shape, value, err);
+	}
 	if (status == SW_OK && value->buffer->bytes)
 		memcpy(sw_tensor_data(*value), literal->data, value->buffer->bytes);
 	return status;
@@ -107,13 +108,10 @@ static sw_status prepare_kernel(sw_interpreter *interpreter, const sw_op *op, sw
                                 sw_error *err)
 {
 	const sw_program *program = interpreter->program;
-	plan->kernel = sw_kernels[op->opcode];
-	if (!plan->kernel.run)
-		return refuse(program, op, NULL, err);
-	if (op->n_called)
-		plan->monoid = sw_computation_monoid(program, op->called[op->n_called - 1]);
-	if (plan->kernel.prepare && !plan->kernel.prepare(program, op, plan))
+	if (!sw_choose_kernel(program, op, plan))
 		return refuse(program, op, plan->refused, err);
+	if (plan->kernel.widens && sw_op_is_narrow(program, op))
+		sw_widen_kernel(&interpreter->arena, op, plan);
 	if (sw_opcode_class(op->opcode) == SW_CLASS_COLLECTIVE && !interpreter->options.collective)
 		return refuse(program, op, "nobody is there to communicate with", err);
 	return SW_OK;
@@ -128,6 +126,7 @@ static sw_status prepare_computation(sw_interpreter *interpreter, int32_t index,
 	plan->n_inputs = sw_program_inputs(program, index, &interpreter->arena, &plan->inputs);
 	plan->ops = SW_NEW_N(&interpreter->arena, sw_plan_op, c->ops.len);
 	plan->n_ops = c->ops.len;
+	plan->elementwise = sw_computation_is_elementwise(program, index);
 	find_last_uses(program, c, last);
 	for (size_t k = 0; k < c->ops.len; k++) {
 		const sw_op *op = sw_op_at(program, c->ops.data[k]);
@@ -154,10 +153,14 @@ sw_status sw_interpreter_new(const sw_program *program, const sw_interpret_optio
 	sw_arena_init(&it->arena);
 	it->plans = SW_NEW_N(&it->arena, sw_plan, program->computations.len);
 	it->values = SW_NEW_N(&it->arena, sw_tensor, program->values.len);
+	it->drawn = sw_arena_alloc(&it->arena, sizeof *it->drawn * program->ops.len);
+	it->tickets = SW_NEW_N(&it->arena, uint64_t, program->ops.len);
 	uint32_t *last = SW_NEW_N(&it->arena, uint32_t, program->values.len);
-	sw_status status = SW_OK;
+	sw_status status = sw_frames_init(it, err);
 	for (size_t c = 0; status == SW_OK && c < program->computations.len; c++)
 		status = prepare_computation(it, (int32_t)c, last, err);
+	if (status == SW_OK)
+		sw_frames_bind(it);
 	if (status != SW_OK) {
 		sw_interpreter_free(it);
 		it = NULL;
@@ -173,13 +176,26 @@ void sw_interpreter_free(sw_interpreter *interpreter)
 	for (size_t v = 0; v < interpreter->program->values.len; v++)
 		sw_pool_drop(&interpreter->pool, &interpreter->values[v]);
 	sw_pool_clear(&interpreter->pool);
+	free(interpreter->arena_data);
+	sw_vec_clear(&interpreter->begun);
 	sw_arena_clear(&interpreter->arena);
 	free(interpreter);
 }
 
 size_t sw_interpreter_peak_bytes(const sw_interpreter *interpreter)
 {
-	return interpreter->pool.peak_bytes;
+	const sw_placement *placement = interpreter->options.placement;
+	return placement ? (size_t)placement->arena_bytes : interpreter->pool.peak_bytes;
+}
+
+sw_status sw_interpreter_input(sw_interpreter *it, uint32_t i, sw_tensor *tensor, sw_error *err)
+{
+	sw_id value = it->plans[it->program->entry].inputs[i];
+	sw_shape shape = sw_value_shape(it->program, value);
+	if (!it->frames)
+		return sw_tensor_new(shape, false, tensor, err);
+	*tensor = (sw_tensor){shape, sw_frame_place(it, value)};
+	return SW_OK;
 }
 
 /* ---- running ---------------------------------------------------------------------------------------- */
@@ -213,6 +229,23 @@ static sw_status check_inputs(const sw_interpreter *it, const sw_tensor *inputs,
 	return SW_OK;
 }
 
+/* What lies elsewhere is copied to its place. */
+static void hand_in_places(sw_interpreter *it, sw_tensor *inputs, uint32_t n)
+{
+	const sw_id *values = it->plans[it->program->entry].inputs;
+	for (uint32_t i = 0; i < n; i++) {
+		sw_buffer *from = inputs[i].buffer, *place = &it->headers[values[i]];
+		if (from != place) {
+			sw_frame_place(it, values[i]);
+			if (from->data != place->data && place->bytes)
+				memcpy(place->data, from->data, place->bytes);
+			sw_tensor_drop(&inputs[i]);
+		}
+		it->values[values[i]] = (sw_tensor){sw_value_shape(it->program, values[i]), place};
+		inputs[i].buffer = NULL;
+	}
+}
+
 static void hand_in(sw_interpreter *it, sw_tensor *inputs, uint32_t n)
 {
 	const sw_id *values = it->plans[it->program->entry].inputs;
@@ -243,13 +276,18 @@ sw_status sw_interpret(sw_interpreter *it, sw_tensor *inputs, uint32_t n_inputs,
 {
 	sw_status status = check_inputs(it, inputs, n_inputs, n_outputs, err);
 	if (status != SW_OK) {
-		drop_all(&it->pool, inputs, n_inputs);
+		for (uint32_t i = 0; i < n_inputs; i++)
+			sw_tensor_drop(&inputs[i]);
 		return status;
 	}
 	if (it->options.blas_threads > 0)
 		openblas_set_num_threads(it->options.blas_threads);
-	hand_in(it, inputs, n_inputs);
+	it->placed = it->frames != NULL;
+	(it->placed ? hand_in_places : hand_in)(it, inputs, n_inputs);
+	it->due_s = sw_now_s();
 	status = sw_interpret_computation(it, it->program->entry, NULL, outputs, err);
+	if (it->options.pace)
+		(void)sw_pace_settle(it);
 	if (status == SW_OK)
 		status = hand_out(it, outputs, n_outputs, err);
 	for (uint32_t i = 0; status != SW_OK && i < n_outputs; i++)

@@ -1,10 +1,10 @@
 /* Buffers and the pool that keeps them between uses. */
 #include <stdlib.h>
 
-#include "interpret/kernel.h"
+#include "interpret/guard.h"
 
 /* A buffer as it is allocated: what it can hold may exceed what it holds. */
-typedef struct owned_buffer {
+typedef struct sw_owned_buffer {
 	sw_buffer base;
 	size_t capacity;
 } owned_buffer;
@@ -62,8 +62,56 @@ void sw_buffer_free(sw_buffer *buffer)
 	free(buffer);
 }
 
+/* ---- bounded ---------------------------------------------------------------------------------------------- */
+
+void sw_pool_bound(sw_pool *pool, char *data, size_t bytes)
+{
+	pool->next = data;
+	pool->end = data + bytes;
+	pool->n_pieces = 0;
+}
+
+static owned_buffer *find_piece(const sw_pool *pool, size_t capacity)
+{
+	for (size_t i = 0; i < pool->n_pieces; i++)
+		if (pool->pieces.data[i]->capacity == capacity &&
+		    pool->pieces.data[i]->base.references == 0)
+			return pool->pieces.data[i];
+	return NULL;
+}
+
+static owned_buffer *cut_piece(sw_pool *pool, size_t capacity)
+{
+	if (capacity > (size_t)(pool->end - pool->next))
+		return NULL;
+	if (pool->n_pieces == pool->pieces.len)
+		sw_vec_push(&pool->pieces, sw_alloc(sizeof(owned_buffer)));
+	owned_buffer *piece = pool->pieces.data[pool->n_pieces++];
+	piece->capacity = capacity;
+	piece->base.data = pool->next;
+	pool->next += capacity;
+	return piece;
+}
+
+static sw_buffer *take_piece(sw_pool *pool, size_t bytes)
+{
+	size_t unit = (size_t)SW_ALIGNMENT, capacity = SW_MAX((bytes + unit - 1) / unit, 1) * unit;
+	owned_buffer *piece = find_piece(pool, capacity);
+	piece = piece ? piece : cut_piece(pool, capacity);
+	if (!piece)
+		return NULL;
+	piece->base.references = 1;
+	piece->base.bytes = bytes;
+	sw_guard_open(piece->base.data, bytes);
+	return &piece->base;
+}
+
+/* ---- taking and giving back --------------------------------------------------------------------------------- */
+
 sw_buffer *sw_pool_take(sw_pool *pool, size_t bytes)
 {
+	if (pool->bounded)
+		return take_piece(pool, bytes);
 	int c = class_of_request(bytes);
 	if (c == SW_POOL_CLASSES)
 		return NULL;
@@ -89,6 +137,10 @@ void sw_pool_drop(sw_pool *pool, sw_tensor *tensor)
 	tensor->buffer = NULL;
 	if (!buffer || --buffer->references)
 		return;
+	if (pool->bounded) {
+		sw_guard_close(buffer->data, buffer->bytes);
+		return;
+	}
 	pool->live_bytes -= SW_MIN(pool->live_bytes, buffer->bytes);
 	if (!keeps) {
 		sw_buffer_free(buffer);
@@ -120,4 +172,7 @@ void sw_pool_clear(sw_pool *pool)
 			sw_buffer_free(pool->lists[c].data[i].buffer);
 		sw_vec_clear(&pool->lists[c]);
 	}
+	for (size_t i = 0; i < pool->pieces.len; i++)
+		free(pool->pieces.data[i]);
+	sw_vec_clear(&pool->pieces);
 }

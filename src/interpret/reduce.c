@@ -32,12 +32,9 @@ bool sw_prepare_reduce(const sw_program *program, const sw_op *op, sw_plan_op *p
 	sw_type type = sw_value_shape(program, op->operands[0]).type;
 	plan->impl.reduce = NULL;
 	if (op->n_operands == 2 && plan->monoid != SW_MONOID_NONE && loops[type] &&
-	    loops[type][plan->monoid].run) {
+	    loops[type][plan->monoid].run)
 		plan->impl.reduce = &loops[type][plan->monoid];
-		return true;
-	}
-	plan->refused = "its computation is not elementwise";
-	return sw_computation_is_elementwise(program, op->called[0]);
+	return true;
 }
 
 /* The input as a nest of loops: dst are strides of the accumulators, 0 along what is reduced. */
@@ -180,6 +177,25 @@ static sw_status reduce_any(sw_call *call, sw_error *err)
 		status = sw_write_out_splat(it, &call->out[i], err);
 	free(arrays);
 	return status;
+}
+
+/* The arrays with what is reduced in front, a row of each, what the computation wants, and the results if they are splats. */
+int64_t sw_room_reduce(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+{
+	sw_shape shape = sw_value_shape(program, op->first_result);
+	int64_t lanes = sw_shape_elements(shape), bytes, room;
+	if (plan->impl.reduce)
+		return sw_mul_i64(lanes, (int64_t)plan->impl.reduce->accumulator_bytes, &bytes)
+		               ? sw_room_elements(bytes, SW_U8)
+		               : INT64_MAX;
+	room = sw_room_lanes(program, op->called[0], lanes);
+	for (uint32_t i = 0; i < op->n_operands / 2; i++) {
+		sw_shape array = sw_value_shape(program, op->operands[i]);
+		room = sw_room_add(room, sw_room_of(array));
+		room = sw_room_add(room, sw_room_elements(lanes, array.type));
+		room = sw_room_add(room, sw_room_elements(lanes, array.type));
+	}
+	return room;
 }
 
 sw_status sw_kernel_reduce(sw_call *call, sw_error *err)

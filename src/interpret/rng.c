@@ -1,11 +1,17 @@
 /*
  * rng-bit-generator as XLA computes it on CPU (compared with JAX 0.12): threefry2x32-20 and philox4x32-10 (Salmon et
  * al., "Parallel random numbers: as easy as 1, 2, 3", 2011) with a state of u64[2] = {key, counter}; rng_default is
- * philox there. Other states, and the op `rng`, whose numbers XLA does not define, are refused.
+ * philox there. Other states are refused. Each rng-get-and-update-state counts for
+ * itself, from where XLA begins.
+ *
+ * The numbers of `rng` XLA does not define. Here element e of the op named n in its k-th execution of s elements is
+ * made of the philox block with key hash(n) and counter k s + e: whoever holds a part of the elements can draw that part.
  */
+#include <math.h>
 #include <string.h>
 
 #include "interpret/kernel.h"
+#include "program/number.h"
 
 static uint32_t rotate(uint32_t x, int by)
 {
@@ -142,5 +148,96 @@ sw_status sw_kernel_rng_bits(sw_call *call, sw_error *err)
 		draws = draw_philox(state[0], state[1], bytes, sw_shape_elements(shape), out);
 	state[1] += draws;
 	memcpy(sw_tensor_data(call->out[0]), state, sizeof state);
+	return SW_OK;
+}
+
+/* ---- rng ----------------------------------------------------------------------------------------------- */
+
+static bool is_normal(const sw_op *op)
+{
+	return strcmp(op->attrs->rng_old.distribution, "rng_normal") == 0;
+}
+
+bool sw_prepare_rng(const sw_program *program, const sw_op *op, sw_plan_op *plan)
+{
+	sw_type_kind kind = sw_type_kind_of(sw_value_shape(program, op->first_result).type);
+	bool uniform = strcmp(op->attrs->rng_old.distribution, "rng_uniform") == 0;
+	plan->refused = "it draws rng_uniform integers and floats, and rng_normal floats";
+	if (kind == SW_KIND_FLOAT)
+		return uniform || is_normal(op);
+	return uniform && (kind == SW_KIND_SIGNED || kind == SW_KIND_UNSIGNED);
+}
+
+/* In [0, 1), with the digits that the type has. */
+static double unit(sw_type type, uint64_t bits)
+{
+	int digits = sw_float_mantissa_bits(type);
+	return ldexp((double)(bits >> (64 - digits)), -digits);
+}
+
+/* low + random mod (high - low), which wraps as integers do; low if there is nothing between them. */
+static uint64_t draw_integer(uint64_t low, uint64_t high, uint64_t bits)
+{
+	return high > low || (int64_t)high > (int64_t)low ? low + bits % (high - low) : low;
+}
+
+/* Box and Muller, "A note on the generation of random normal deviates", 1958. */
+static double draw_normal(uint64_t a, uint64_t b)
+{
+	double radius = sqrt(-2 * log(1 - unit(SW_F64, a)));
+	return radius * cos(2 * M_PI * unit(SW_F64, b));
+}
+
+static void draw_element(const sw_call *call, uint64_t key, uint64_t counter, int64_t e)
+{
+	sw_type type = call->shapes[0].type;
+	const void *a = sw_tensor_data(call->in[0]), *b = sw_tensor_data(call->in[1]);
+	void *out = sw_tensor_data(call->out[0]);
+	uint32_t x[4];
+	philox(key, counter, (uint64_t)e, x);
+	uint64_t first = x[0] | (uint64_t)x[1] << 32, second = x[2] | (uint64_t)x[3] << 32;
+	double low = sw_element_get(type, a, 0), high = sw_element_get(type, b, 0);
+	if (sw_type_kind_of(type) != SW_KIND_FLOAT) {
+		uint64_t drawn = draw_integer((uint64_t)sw_integer_get(type, a, 0),
+		                              (uint64_t)sw_integer_get(type, b, 0), first);
+		sw_integer_set(type, out, e, (int64_t)drawn);
+	} else if (is_normal(call->op)) {
+		sw_element_set(type, out, e, low + high * draw_normal(first, second));
+	} else {
+		sw_element_set(type, out, e, low + (high - low) * unit(type, first));
+	}
+}
+
+sw_status sw_kernel_rng(sw_call *call, sw_error *err)
+{
+	uint64_t *drawn = call->interpreter->drawn[call->plan->op];
+	uint64_t key = sw_hash_bytes(call->op->name, strlen(call->op->name), 0);
+	sw_status status = sw_result_new(call, 0, err);
+	int64_t n = status == SW_OK ? sw_shape_elements(call->shapes[0]) : 0;
+	for (int64_t e = 0; e < n; e++)
+		draw_element(call, key, *drawn, e);
+	*drawn += (uint64_t)n;
+	return status;
+}
+
+bool sw_prepare_rng_state(const sw_program *program, const sw_op *op, sw_plan_op *plan)
+{
+	plan->refused = "expected a state of u64[2]";
+	return sw_shape_elements(sw_value_shape(program, op->first_result)) == 2;
+}
+
+sw_status sw_kernel_rng_state(sw_call *call, sw_error *err)
+{
+	const uint64_t begin = 0x7012395;
+	uint64_t *drawn = call->interpreter->drawn[call->plan->op],
+		 delta = (uint64_t)call->op->attrs->rng_state.delta;
+	sw_status status = sw_result_new(call, 0, err);
+	if (status != SW_OK)
+		return status;
+	uint64_t *state = sw_tensor_data(call->out[0]);
+	state[0] = begin + drawn[0];
+	state[1] = drawn[1] + (state[0] < begin);
+	drawn[0] += delta;
+	drawn[1] += drawn[0] < delta;
 	return SW_OK;
 }

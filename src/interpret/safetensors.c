@@ -14,6 +14,7 @@ static const struct {
 	{"BOOL", SW_PRED}, {"U8", SW_U8},   {"I8", SW_S8},   {"I16", SW_S16}, {"U16", SW_U16},
 	{"I32", SW_S32},   {"U32", SW_U32}, {"I64", SW_S64}, {"U64", SW_U64}, {"F16", SW_F16},
 	{"BF16", SW_BF16}, {"F32", SW_F32}, {"F64", SW_F64}, {"C64", SW_C64},
+	{"F8_E4M3", SW_F8E4M3FN}, {"F8_E5M2", SW_F8E5M2}, {"F8_E8M0", SW_F8E8M0FNU},
 };
 
 static bool find_type(const char *name, sw_type *type)

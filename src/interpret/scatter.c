@@ -14,11 +14,7 @@ bool sw_prepare_scatter(const sw_program *program, const sw_op *op, sw_plan_op *
 	plan->impl.binary = NULL;
 	if (op->n_operands == 3 && plan->monoid != SW_MONOID_NONE)
 		plan->impl.binary = sw_find_binary(sw_monoid_opcode(plan->monoid), type);
-	if (plan->impl.binary ||
-	    (op->n_operands == 3 && sw_computation_returns_parameter(program, op->called[0], 1)))
-		return true;
-	plan->refused = "its computation is not elementwise";
-	return sw_computation_is_elementwise(program, op->called[0]);
+	return true;
 }
 
 static bool is_inside(const sw_windows *w, sw_shape shape, const int64_t *start)
@@ -146,6 +142,31 @@ static sw_status scatter_any(sw_call *call, const sw_windows *w, uint32_t k, sw_
 	return status;
 }
 
+static bool overwrites(const sw_program *program, const sw_op *op)
+{
+	return op->n_results == 1 && sw_computation_returns_parameter(program, op->called[0], 1);
+}
+
+/* A window of each operand, of each update and of each result, beside what the computation wants. */
+int64_t sw_room_scatter(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+{
+	uint32_t k = op->n_results;
+	sw_shape updates = sw_value_shape(program, op->operands[k + 1]);
+	if (plan->impl.binary || overwrites(program, op) || sw_shape_elements(updates) == 0)
+		return 0;
+	sw_windows w;
+	sw_windows_init(&w, &op->attrs->index, sw_value_shape(program, op->first_result),
+	                sw_value_shape(program, op->operands[k]), updates, NULL);
+	int64_t n = 1;
+	for (int d = 0; d < w.window.rank; d++)
+		n *= w.window.dims[d];
+	int64_t room = sw_room_lanes(program, op->called[0], n);
+	for (uint32_t i = 0; i < 3 * k; i++)
+		room = sw_room_add(
+			room, sw_room_elements(n, sw_value_shape(program, op->first_result + i % k).type));
+	return room;
+}
+
 sw_status sw_kernel_scatter(sw_call *call, sw_error *err)
 {
 	uint32_t k = call->op->n_results;
@@ -157,8 +178,7 @@ sw_status sw_kernel_scatter(sw_call *call, sw_error *err)
 	sw_windows w;
 	sw_windows_init(&w, &call->op->attrs->index, call->shapes[0], call->in[k].shape,
 	                call->in[k + 1].shape, NULL);
-	bool overwrites = k == 1 && sw_computation_returns_parameter(call->program, call->op->called[0], 1);
-	if (call->plan->impl.binary || overwrites)
+	if (call->plan->impl.binary || overwrites(call->program, call->op))
 		scatter_known(call, &w);
 	else
 		status = scatter_any(call, &w, k, err);

@@ -54,19 +54,12 @@ sw_status sw_kernel_transpose(sw_call *call, sw_error *err)
 	const int64_t *order = call->op->attrs->dims.dims.v;
 	sw_shape from = call->in[0].shape;
 	sw_dense_strides(from, dense);
-	int last = -1;
-	bool moves = false;
-	for (int d = 0; d < from.rank; d++) {
-		strides[d] = dense[order[d]];
-		if (from.dims[order[d]] == 1)
-			continue;
-		moves |= (int)order[d] < last;
-		last = (int)order[d];
-	}
-	if (!moves) {
+	if (sw_transpose_is_view(call->program, call->op)) {
 		sw_result_share(call, 0, 0);
 		return SW_OK;
 	}
+	for (int d = 0; d < from.rank; d++)
+		strides[d] = dense[order[d]];
 	return read_strided(call, 0, strides, err);
 }
 
@@ -212,6 +205,14 @@ bool sw_prepare_iota(const sw_program *program, const sw_op *op, sw_plan_op *pla
 	return sw_can_convert(SW_S64, sw_value_shape(program, op->first_result).type);
 }
 
+int64_t sw_room_iota(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+{
+	(void)plan;
+	sw_shape shape = sw_value_shape(program, op->first_result);
+	int64_t n = shape.dims[op->attrs->iota.dimension];
+	return sw_room_add(sw_room_elements(n, SW_S64), sw_room_elements(n, shape.type));
+}
+
 /* The numbers 0 .. n - 1 once, converted, then broadcast. */
 sw_status sw_kernel_iota(sw_call *call, sw_error *err)
 {
@@ -264,6 +265,77 @@ sw_status sw_kernel_replica_id(sw_call *call, sw_error *err)
 sw_status sw_kernel_dimension_size(sw_call *call, sw_error *err)
 {
 	return give_scalar(call, (uint64_t)call->in[0].shape.dims[call->op->attrs->dims.dims.v[0]], err);
+}
+
+/* ---- sizes known only at run time ------------------------------------------------------------------------ */
+
+/* Tensors are as large as they are declared: a size that is set must be the declared one. A constant is looked at
+ * before anything runs, other numbers when they are there. */
+bool sw_find_constant(const sw_program *program, sw_id value, int64_t *number)
+{
+	const sw_op *op = sw_op_at(program, program->values.data[value].op);
+	while (op->opcode == SW_OP_CONVERT || op->opcode == SW_OP_RESHAPE || op->opcode == SW_OP_COPY)
+		op = sw_op_at(program, program->values.data[op->operands[0]].op);
+	if (op->opcode != SW_OP_CONSTANT || !op->attrs->constant.data || op->n_results != 1)
+		return false;
+	*number = sw_index_at(op->attrs->constant.shape.type, op->attrs->constant.data, 0);
+	return true;
+}
+
+static const char smaller[] = "tensors whose size changes at run time";
+
+static bool may_be(const sw_program *program, sw_id value, int64_t size)
+{
+	int64_t number;
+	return !sw_find_constant(program, value, &number) || number == size;
+}
+
+static sw_status expect_size(sw_call *call, uint32_t operand, int64_t size, sw_error *err)
+{
+	sw_tensor t = call->in[operand];
+	int64_t found = sw_index_at(t.shape.type, sw_tensor_data(t), 0);
+	if (found == size)
+		return SW_OK;
+	return sw_fail_at(err, SW_ERR_INPUT, call->program->source, call->op->line, 0,
+	                  "'%s': a size of %lld, not %lld: the interpreter does not compute %s",
+	                  call->op->name, (long long)found, (long long)size, smaller);
+}
+
+bool sw_prepare_set_dimension_size(const sw_program *program, const sw_op *op, sw_plan_op *plan)
+{
+	sw_shape shape = sw_value_shape(program, op->operands[0]);
+	plan->refused = smaller;
+	return may_be(program, op->operands[1], shape.dims[op->attrs->dims.dims.v[0]]);
+}
+
+sw_status sw_kernel_set_dimension_size(sw_call *call, sw_error *err)
+{
+	sw_status status =
+		expect_size(call, 1, call->in[0].shape.dims[call->op->attrs->dims.dims.v[0]], err);
+	if (status == SW_OK)
+		sw_result_share(call, 0, 0);
+	return status;
+}
+
+bool sw_prepare_dynamic_reshape(const sw_program *program, const sw_op *op, sw_plan_op *plan)
+{
+	sw_shape shape = sw_value_shape(program, op->first_result);
+	plan->refused = smaller;
+	for (uint32_t i = 1; i < op->n_operands; i++) {
+		if (!may_be(program, op->operands[i], shape.dims[i - 1]))
+			return false;
+	}
+	return true;
+}
+
+sw_status sw_kernel_dynamic_reshape(sw_call *call, sw_error *err)
+{
+	sw_status status = SW_OK;
+	for (uint32_t i = 1; status == SW_OK && i < call->op->n_operands; i++)
+		status = expect_size(call, i, call->shapes[0].dims[i - 1], err);
+	if (status == SW_OK)
+		sw_result_share(call, 0, 0);
+	return status;
 }
 
 sw_status sw_kernel_token(sw_call *call, sw_error *err)

@@ -123,12 +123,6 @@ static void sort_rows(sorter *s, sw_shape shape, int64_t dimension, int64_t *ord
 	}
 }
 
-bool sw_prepare_sort(const sw_program *program, const sw_op *op, sw_plan_op *plan)
-{
-	plan->refused = "its comparator is not elementwise";
-	return sw_computation_is_elementwise(program, op->called[0]);
-}
-
 static sw_status make_pairs(sorter *s)
 {
 	s->pair = sw_alloc(sizeof *s->pair * 2 * s->k);
@@ -137,6 +131,16 @@ static sw_status make_pairs(sorter *s)
 		                           (sw_shape){s->call->in[i / 2].shape.type, 0, 0, NULL},
 		                           &s->pair[i], s->err);
 	return s->status;
+}
+
+int64_t sw_room_sort(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+{
+	(void)plan;
+	int64_t n = sw_value_shape(program, op->first_result).dims[op->attrs->sort.dimension], twice;
+	int64_t room = sw_room_lanes(program, op->called[0], 1);
+	for (uint32_t i = 0; i < op->n_operands; i++)
+		room = sw_room_add(room, 2 * SW_ALIGNMENT);
+	return sw_mul_i64(n, 2, &twice) ? sw_room_add(room, sw_room_elements(twice, SW_S64)) : INT64_MAX;
 }
 
 sw_status sw_kernel_sort(sw_call *call, sw_error *err)
@@ -165,8 +169,17 @@ sw_status sw_kernel_sort(sw_call *call, sw_error *err)
 bool sw_prepare_topk(const sw_program *program, const sw_op *op, sw_plan_op *plan)
 {
 	sw_direction direction = op->attrs->topk.largest ? SW_GT : SW_LT;
-	plan->impl.binary = sw_find_compare(direction, true, sw_value_shape(program, op->operands[0]).type);
+	plan->impl.binary = sw_find_compare(direction, true, sw_operand_type(program, op, 0));
 	return plan->impl.binary != NULL && op->n_results == 2;
+}
+
+int64_t sw_room_topk(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+{
+	(void)plan;
+	sw_shape shape = sw_value_shape(program, op->operands[0]);
+	int64_t twice;
+	return sw_mul_i64(shape.dims[shape.rank - 1], 2, &twice) ? sw_room_elements(twice, SW_S64)
+	                                                         : INT64_MAX;
 }
 
 /* The k first of each row in the total order, ties by index: values and s32 positions. */

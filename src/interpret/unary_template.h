@@ -48,6 +48,8 @@ UNARY(sine, MATH(sin)(x))
 UNARY(sinh, MATH(sinh)(x))
 UNARY(sqrt, MATH(sqrt)(x))
 UNARY(tan, MATH(tan)(x))
+UNARY(real, x)
+UNARY(imag, ((void)x, (C)0))
 UNARY(tanh, TANH(x))
 
 CLONES static void FN(is_finite)(int64_t n, const void *in, void *out)
@@ -89,6 +91,8 @@ static sw_unary_fn *const FN(table)[SW_OPCODE_COUNT] = {
 	[SW_OP_SQRT] = FN(sqrt),
 	[SW_OP_TAN] = FN(tan),
 	[SW_OP_TANH] = FN(tanh),
+	[SW_OP_REAL] = FN(real),
+	[SW_OP_IMAG] = FN(imag),
 };
 #undef EXP
 #undef LOG

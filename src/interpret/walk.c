@@ -3,17 +3,35 @@
  * to its last use. There is no recursion in a program, so each value has at most one place; bodies of
  * loops and called computations run through the same walker.
  */
+#include <stdlib.h>
 #include <string.h>
 
-#include "interpret/kernel.h"
+#include "interpret/frame.h"
 
 /* ---- results and operands of a call ------------------------------------------------------------ */
+
+/* A kernel may write fewer elements than its place has, never more. Paced, nothing is written. */
+static sw_status give_place(sw_call *call, uint32_t i, size_t bytes, sw_error *err)
+{
+	sw_buffer *place = &call->interpreter->headers[call->op->first_result + i];
+	size_t room =
+		(size_t)call->interpreter->options.placement->places->values[call->op->first_result + i]
+			.bytes;
+	if (bytes > room && !call->interpreter->options.pace)
+		return sw_fail(err, SW_ERR_INTERNAL, "'%s' has a place of %zu bytes and needs %zu",
+		               call->op->name, room, bytes);
+	place->bytes = SW_MIN(bytes, room);
+	call->out[i].buffer = place;
+	return SW_OK;
+}
 
 static sw_status give_buffer(sw_call *call, uint32_t i, int64_t elements, sw_error *err)
 {
 	sw_shape shape = call->shapes[i];
 	size_t bytes = (size_t)(elements * sw_type_bytes(shape.type));
 	call->out[i].shape = shape;
+	if (call->placed)
+		return give_place(call, i, bytes, err);
 	call->out[i].buffer = sw_pool_take(&call->interpreter->pool, bytes);
 	if (!call->out[i].buffer)
 		return sw_fail(err, SW_ERR_IO, "not enough memory: '%s' needs %zu bytes", call->op->name,
@@ -21,9 +39,26 @@ static sw_status give_buffer(sw_call *call, uint32_t i, int64_t elements, sw_err
 	return SW_OK;
 }
 
-sw_status sw_result_new(sw_call *call, uint32_t i, sw_error *err)
+sw_status sw_result_at_place(sw_call *call, uint32_t i, sw_error *err)
 {
 	return give_buffer(call, i, sw_shape_elements(call->shapes[i]), err);
+}
+
+/* A place over an operand is for kernels that ask for one. */
+sw_status sw_result_of(sw_call *call, uint32_t i, int64_t elements, sw_error *err)
+{
+	sw_status status = give_buffer(call, i, elements, err);
+	for (uint32_t k = 0; status == SW_OK && call->placed && k < call->op->n_operands; k++)
+		if (call->out[i].buffer->bytes && call->in[k].buffer && call->in[k].buffer->bytes &&
+		    sw_tensor_data(call->out[i]) == sw_tensor_data(call->in[k]))
+			status = sw_fail(err, SW_ERR_INTERNAL, "'%s' was placed over its operand %u",
+			                 call->op->name, k);
+	return status;
+}
+
+sw_status sw_result_new(sw_call *call, uint32_t i, sw_error *err)
+{
+	return sw_result_of(call, i, sw_shape_elements(call->shapes[i]), err);
 }
 
 bool sw_operand_is_free(const sw_call *call, uint32_t operand)
@@ -35,7 +70,7 @@ sw_status sw_result_over(sw_call *call, uint32_t i, int64_t elements, sw_error *
 {
 	sw_type type = call->shapes[i].type;
 	size_t bytes = (size_t)(elements * sw_type_bytes(type));
-	for (uint32_t k = 0; k < call->op->n_operands; k++) {
+	for (uint32_t k = 0; k < call->op->n_operands && !call->placed; k++) {
 		if (call->in[k].shape.type == type && call->in[k].buffer->bytes == bytes &&
 		    sw_operand_is_free(call, k)) {
 			sw_result_share(call, i, k);
@@ -57,10 +92,10 @@ sw_status sw_result_copy(sw_call *call, uint32_t i, uint32_t operand, sw_error *
 		sw_result_share(call, i, operand);
 		return SW_OK;
 	}
-	sw_status status = sw_result_new(call, i, err);
-	if (status == SW_OK)
-		memcpy(sw_tensor_data(call->out[i]), sw_tensor_data(call->in[operand]),
-		       call->out[i].buffer->bytes);
+	sw_status status = sw_result_at_place(call, i, err);
+	const void *from = sw_tensor_data(call->in[operand]);
+	if (status == SW_OK && from != sw_tensor_data(call->out[i]))
+		memcpy(sw_tensor_data(call->out[i]), from, call->out[i].buffer->bytes);
 	return status;
 }
 
@@ -120,6 +155,42 @@ static sw_status observe(sw_interpreter *interpreter, const sw_plan_op *plan, co
 	return SW_OK;
 }
 
+/* Ops that are what they are when paced, too: those that say what is run, those that communicate, those that only hand on. */
+static bool is_never_paced(const sw_op *op)
+{
+	switch ((sw_opcode)op->opcode) {
+	case SW_OP_WHILE:
+	case SW_OP_CONDITIONAL:
+	case SW_OP_CALL:
+	case SW_OP_FUSION:
+	case SW_OP_ASYNC_START:
+	case SW_OP_ASYNC_UPDATE:
+	case SW_OP_ASYNC_DONE:
+	case SW_OP_RESHAPE:
+	case SW_OP_BITCAST:
+	case SW_OP_OPT_BARRIER:
+	case SW_OP_AFTER_ALL:
+	case SW_OP_ADD_DEPENDENCY:
+	case SW_OP_DOMAIN:
+		return true;
+	default:
+		return sw_opcode_class((sw_opcode)op->opcode) == SW_CLASS_COLLECTIVE;
+	}
+}
+
+/* The kernel, or its time; and tells how long it took. */
+static sw_status perform(sw_call *call, sw_error *err)
+{
+	sw_interpreter *it = call->interpreter;
+	bool paced = it->options.pace && !is_never_paced(call->op);
+	double begin = paced ? it->due_s : it->options.timing ? sw_now_s() : 0;
+	sw_status status = paced ? sw_pace_op(call, err) : call->plan->kernel.run(call, err);
+	if (it->options.timing && (!sw_is_region(call->op) || call->op->opcode == SW_OP_ASYNC_START))
+		it->options.timing(it->options.timing_context, call->plan->op, begin,
+		                   paced ? it->due_s : sw_now_s());
+	return status;
+}
+
 static sw_status run_op(sw_interpreter *interpreter, const sw_plan_op *plan, const int64_t *lanes,
                         sw_error *err)
 {
@@ -131,7 +202,8 @@ static sw_status run_op(sw_interpreter *interpreter, const sw_plan_op *plan, con
 	                .in = plan->in,
 	                .out = plan->out,
 	                .shapes = plan->shapes,
-	                .lanes = lanes};
+	                .lanes = lanes,
+	                .placed = interpreter->placed};
 	sw_shape lane_shape;
 	if (lanes) {
 		lane_shape = (sw_shape){.type = plan->shapes[0].type, .rank = 1, .dims = lanes};
@@ -143,7 +215,11 @@ static sw_status run_op(sw_interpreter *interpreter, const sw_plan_op *plan, con
 		return status;
 	for (uint32_t i = 0; i < op->n_results; i++)
 		plan->out[i].buffer = NULL;
-	status = plan->kernel.run(&call, err);
+	if (call.placed)
+		sw_frame_begin_op(interpreter, op, plan->op);
+	status = perform(&call, err);
+	if (call.placed && status == SW_OK)
+		sw_frame_end_op(interpreter, op, plan->op, plan->out);
 	for (uint32_t i = 0; i < op->n_operands; i++) {
 		if (plan->dies[i])
 			sw_pool_drop(&interpreter->pool, &interpreter->values[op->operands[i]]);
@@ -171,6 +247,8 @@ sw_status sw_interpret_computation(sw_interpreter *interpreter, int32_t computat
 	const sw_computation *c = &interpreter->program->computations.data[computation];
 	bool watched = interpreter->options.observe && computation == interpreter->program->entry;
 	sw_status status = SW_OK;
+	if (interpreter->placed)
+		sw_frame_enter(interpreter, computation);
 	for (size_t k = 0; status == SW_OK && k < plan->n_ops; k++) {
 		const sw_plan_op *op_plan = &plan->ops[k];
 		const sw_op *op = sw_op_at(interpreter->program, op_plan->op);
@@ -186,9 +264,86 @@ sw_status sw_interpret_computation(sw_interpreter *interpreter, int32_t computat
 				             &interpreter->values[op->first_result + i]);
 		}
 	}
-	for (size_t i = 0; status == SW_OK && i < c->results.len; i++)
+	if (interpreter->placed)
+		sw_frame_leave(interpreter, computation);
+	if (status == SW_OK && interpreter->placed)
+		sw_frame_results(interpreter, computation, results);
+	for (size_t i = 0; status == SW_OK && !interpreter->placed && i < c->results.len; i++)
 		results[i] = sw_tensor_keep(interpreter->values[c->results.data[i]]);
+	if (status != SW_OK && interpreter->options.drain)
+		interpreter->options.drain(interpreter->options.collective_context);
 	drop_values(interpreter, c);
+	return status;
+}
+
+static sw_status run_in_pool(sw_interpreter *interpreter, int32_t computation, const int64_t *lanes,
+                             sw_tensor *results, sw_error *err)
+{
+	bool placed = interpreter->placed;
+	interpreter->placed = false;
+	sw_status status = sw_interpret_computation(interpreter, computation, lanes, results, err);
+	interpreter->placed = placed;
+	return status;
+}
+
+sw_status sw_interpret_applied(sw_interpreter *interpreter, int32_t computation, sw_tensor *results,
+                               sw_error *err)
+{
+	return run_in_pool(interpreter, computation, NULL, results, err);
+}
+
+/* Element `lane` of x, a scalar of its own. */
+static sw_status take_lane(sw_interpreter *interpreter, sw_tensor x, int64_t lane, sw_shape scalar,
+                           sw_tensor *out, sw_error *err)
+{
+	size_t bytes = (size_t)sw_type_bytes(scalar.type);
+	sw_status status = sw_scratch_new(interpreter, scalar, out, err);
+	if (status == SW_OK)
+		memcpy(sw_tensor_data(*out),
+		       (const char *)sw_tensor_data(x) +
+		               (x.buffer->bytes == bytes ? 0 : (size_t)lane * bytes),
+		       bytes);
+	return status;
+}
+
+static sw_status run_lane(sw_interpreter *interpreter, int32_t computation, int64_t lane,
+                          const sw_tensor *in, const sw_tensor *out, sw_tensor *results, sw_error *err)
+{
+	const sw_plan *plan = &interpreter->plans[computation];
+	const sw_computation *c = &interpreter->program->computations.data[computation];
+	sw_status status = SW_OK;
+	for (uint32_t i = 0; status == SW_OK && i < plan->n_inputs; i++)
+		status = take_lane(interpreter, in[i], lane,
+		                   sw_value_shape(interpreter->program, plan->inputs[i]),
+		                   &interpreter->values[plan->inputs[i]], err);
+	if (status == SW_OK)
+		status = sw_interpret_applied(interpreter, computation, results, err);
+	for (size_t i = 0; status == SW_OK && i < c->results.len; i++) {
+		size_t bytes = results[i].buffer->bytes;
+		memcpy((char *)sw_tensor_data(out[i]) + (size_t)lane * bytes, sw_tensor_data(results[i]),
+		       bytes);
+	}
+	return status;
+}
+
+/* One lane after the other. */
+static sw_status run_lanes_apart(sw_interpreter *interpreter, int32_t computation, int64_t lanes,
+                                 const sw_tensor *in, sw_tensor *out, sw_error *err)
+{
+	const sw_computation *c = &interpreter->program->computations.data[computation];
+	sw_tensor *results = sw_alloc(sizeof *results * (c->results.len + 1));
+	sw_status status = SW_OK;
+	for (size_t i = 0; status == SW_OK && i < c->results.len; i++) {
+		sw_shape shape = {sw_value_shape(interpreter->program, c->results.data[i]).type, 1, 0,
+		                  &lanes};
+		status = sw_scratch_new(interpreter, shape, &out[i], err);
+	}
+	for (int64_t lane = 0; status == SW_OK && lane < lanes; lane++) {
+		status = run_lane(interpreter, computation, lane, in, out, results, err);
+		for (size_t i = 0; i < c->results.len; i++)
+			sw_pool_drop(&interpreter->pool, &results[i]);
+	}
+	free(results);
 	return status;
 }
 
@@ -196,9 +351,11 @@ sw_status sw_interpret_lanes(sw_interpreter *interpreter, int32_t computation, i
                              const sw_tensor *in, sw_tensor *out, sw_error *err)
 {
 	const sw_plan *plan = &interpreter->plans[computation];
+	if (!plan->elementwise)
+		return run_lanes_apart(interpreter, computation, lanes, in, out, err);
 	for (uint32_t i = 0; i < plan->n_inputs; i++)
 		interpreter->values[plan->inputs[i]] = sw_tensor_keep(in[i]);
-	return sw_interpret_computation(interpreter, computation, &lanes, out, err);
+	return run_in_pool(interpreter, computation, &lanes, out, err);
 }
 
 /* ---- questions about computations ------------------------------------------------------------------ */

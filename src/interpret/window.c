@@ -24,6 +24,8 @@ static sw_window_dim window_at(const sw_op *op, int d)
 static int64_t place(const sw_window_dim *wd, int64_t n, int64_t o, int64_t w)
 {
 	int64_t at = o * wd->stride + w * wd->rhs_dilate - wd->pad_low;
+	if (wd->lhs_dilate == 1)
+		return at < n ? SW_MAX(at, -1) : -1;
 	if (at < 0 || at % wd->lhs_dilate || at / wd->lhs_dilate >= n)
 		return -1;
 	return at / wd->lhs_dilate;
@@ -272,8 +274,40 @@ bool sw_prepare_reduce_window(const sw_program *program, const sw_op *op, sw_pla
 	if (op->n_operands == 2 && plan->monoid != SW_MONOID_NONE)
 		plan->impl.binary = sw_find_binary(sw_monoid_opcode(plan->monoid),
 		                                   accumulator_type(type, plan->monoid));
-	plan->refused = "its computation is not elementwise";
-	return plan->impl.binary || sw_computation_is_elementwise(program, op->called[0]);
+	return true;
+}
+
+/* A dimension after the other: it is brought to the front, reduced, and brought back. */
+static int64_t room_of_known(const sw_program *program, const sw_op *op, sw_type type)
+{
+	sw_shape from = sw_value_shape(program, op->operands[0]),
+		 to = sw_value_shape(program, op->first_result);
+	int64_t n = sw_shape_elements(from), room = sw_room_convert(from, type);
+	for (int d = 0; d < from.rank; d++) {
+		sw_window_dim w = window_at(op, d);
+		if (is_trivial(&w))
+			continue;
+		room = sw_room_add(room, sw_room_elements(n, type));
+		n = from.dims[d] ? n / from.dims[d] : 0;
+		if (!sw_mul_i64(n, to.dims[d], &n))
+			return INT64_MAX;
+		room = sw_room_add(room, sw_room_add(sw_room_elements(n, type), sw_room_elements(n, type)));
+	}
+	room = sw_room_add(room, sw_room_add(sw_room_elements(1, type), sw_room_of(to)));
+	return sw_room_add(room, sw_room_elements(sw_shape_elements(to), type));
+}
+
+int64_t sw_room_reduce_window(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+{
+	sw_shape shape = sw_value_shape(program, op->first_result);
+	if (plan->impl.binary)
+		return room_of_known(program, op, accumulator_type(shape.type, plan->monoid));
+	int64_t lanes = sw_shape_elements(shape), room = sw_room_lanes(program, op->called[0], lanes);
+	for (uint32_t i = 0; i < op->n_operands / 2; i++) {
+		int64_t row = sw_room_elements(lanes, sw_value_shape(program, op->operands[i]).type);
+		room = sw_room_add(room, sw_room_add(row, row));
+	}
+	return room;
 }
 
 sw_status sw_kernel_reduce_window(sw_call *call, sw_error *err)
@@ -283,16 +317,9 @@ sw_status sw_kernel_reduce_window(sw_call *call, sw_error *err)
 
 /* ---- select-and-scatter ------------------------------------------------------------------------------------- */
 
-bool sw_prepare_select_and_scatter(const sw_program *program, const sw_op *op, sw_plan_op *plan)
-{
-	plan->refused = "its computations are not elementwise";
-	return sw_computation_is_elementwise(program, op->called[0]) &&
-	       sw_computation_is_elementwise(program, op->called[1]);
-}
-
 /* Runs a computation of two scalars on single elements; *out has the result's bytes. */
-static sw_status on_pair(sw_call *call, int32_t computation, sw_type type, const void *x, const void *y,
-                         void *out, sw_error *err)
+static sw_status interpret_pair(sw_call *call, int32_t computation, sw_type type, const void *x,
+                                const void *y, void *out, sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
 	sw_tensor pair[2] = {{{0}, NULL}, {{0}, NULL}}, answer = {0};
@@ -313,8 +340,53 @@ static sw_status on_pair(sw_call *call, int32_t computation, sw_type type, const
 	return status;
 }
 
+/* The comparison of its two parameters that a computation is; NULL: it is something else. */
+static sw_binary_fn *plain_comparison(const sw_program *program, int32_t computation, sw_type type)
+{
+	const sw_computation *c = &program->computations.data[computation];
+	const sw_op *root = sw_op_at(program, program->values.data[c->results.data[0]].op);
+	if (root->opcode != SW_OP_COMPARE || root->attrs->compare.type)
+		return NULL;
+	for (uint32_t i = 0; i < 2; i++) {
+		const sw_op *from = sw_op_at(program, program->values.data[root->operands[i]].op);
+		if (from->opcode != SW_OP_PARAMETER || from->attrs->parameter.number != i)
+			return NULL;
+	}
+	return sw_find_compare(root->attrs->compare.direction, false, type);
+}
+
+bool sw_prepare_select_and_scatter(const sw_program *program, const sw_op *op, sw_plan_op *plan)
+{
+	plan->impl.binary =
+		plain_comparison(program, op->called[0], sw_value_shape(program, op->operands[0]).type);
+	return true;
+}
+
+/* The loop over elements that a called computation is; NULL: there is none for it. */
+static sw_binary_fn *known_pair(const sw_call *call, int32_t which)
+{
+	if (which == 0)
+		return call->plan->impl.binary;
+	return call->plan->monoid == SW_MONOID_NONE
+	               ? NULL
+	               : sw_find_binary(sw_monoid_opcode(call->plan->monoid), call->in[0].shape.type);
+}
+
+/* Runs called computation `which`, of two scalars, on single elements; *out has the result's bytes. */
+static sw_status on_pair(sw_call *call, int32_t which, sw_type type, const void *x, const void *y,
+                         void *out, sw_error *err)
+{
+	sw_binary_fn *known = known_pair(call, which);
+	if (known) {
+		known(1, x, 0, y, 0, out);
+		return SW_OK;
+	}
+	return interpret_pair(call, call->op->called[which], type, x, y, out, err);
+}
+
 /* The element of window `index` that is selected: its place in the operand, -1 if all of it is padding. */
-static sw_status select_in_window(sw_call *call, const int64_t *index, int64_t *selected, sw_error *err)
+static sw_status select_in_window(sw_call *call, const sw_window_dim *windows, const int64_t *index,
+                                  int64_t *selected, sw_error *err)
 {
 	sw_tensor x = call->in[0];
 	int64_t sizes[SW_MAX_RANK], offset[SW_MAX_RANK] = {0}, strides[SW_MAX_RANK];
@@ -322,23 +394,21 @@ static sw_status select_in_window(sw_call *call, const int64_t *index, int64_t *
 	const char *data = sw_tensor_data(x);
 	sw_dense_strides(x.shape, strides);
 	for (int d = 0; d < x.shape.rank; d++)
-		sizes[d] = window_at(call->op, d).size;
+		sizes[d] = windows[d].size;
 	*selected = -1;
 	do {
 		int64_t at = 0;
 		bool inside = true;
 		uint8_t keeps = 0;
 		for (int d = 0; d < x.shape.rank; d++) {
-			sw_window_dim w = window_at(call->op, d);
-			int64_t i = place(&w, x.shape.dims[d], index[d], offset[d]);
+			int64_t i = place(&windows[d], x.shape.dims[d], index[d], offset[d]);
 			inside &= i >= 0;
 			at += i * strides[d];
 		}
 		if (!inside)
 			continue;
 		if (*selected >= 0) {
-			sw_status status = on_pair(call, call->op->called[0], x.shape.type,
-			                           data + *selected * (int64_t)bytes,
+			sw_status status = on_pair(call, 0, x.shape.type, data + *selected * (int64_t)bytes,
 			                           data + at * (int64_t)bytes, &keeps, err);
 			if (status != SW_OK)
 				return status;
@@ -348,9 +418,20 @@ static sw_status select_in_window(sw_call *call, const int64_t *index, int64_t *
 	return SW_OK;
 }
 
+int64_t sw_room_select_and_scatter(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+{
+	(void)plan;
+	int64_t pair = 2 * sw_room_elements(1, sw_value_shape(program, op->operands[0]).type);
+	return sw_room_add(pair, sw_room_add(sw_room_lanes(program, op->called[0], 1),
+	                                     sw_room_lanes(program, op->called[1], 1)));
+}
+
 sw_status sw_kernel_select_and_scatter(sw_call *call, sw_error *err)
 {
 	sw_tensor source = call->in[1];
+	sw_window_dim windows[SW_MAX_RANK];
+	for (int d = 0; d < source.shape.rank; d++)
+		windows[d] = window_at(call->op, d);
 	size_t bytes = (size_t)sw_type_bytes(source.shape.type);
 	int64_t index[SW_MAX_RANK] = {0}, e = 0;
 	sw_status status = sw_result_new(call, 0, err);
@@ -362,11 +443,11 @@ sw_status sw_kernel_select_and_scatter(sw_call *call, sw_error *err)
 		return SW_OK;
 	do {
 		int64_t at;
-		status = select_in_window(call, index, &at, err);
+		status = select_in_window(call, windows, index, &at, err);
 		const char *value = (const char *)sw_tensor_data(source) + (size_t)e++ * bytes;
 		if (status == SW_OK && at >= 0)
-			status = on_pair(call, call->op->called[1], source.shape.type,
-			                 r + at * (int64_t)bytes, value, r + at * (int64_t)bytes, err);
+			status = on_pair(call, 1, source.shape.type, r + at * (int64_t)bytes, value,
+			                 r + at * (int64_t)bytes, err);
 	} while (status == SW_OK && sw_next_index(source.shape.rank, source.shape.dims, index));
 	return status;
 }

@@ -1,185 +1,218 @@
-/* Least cost to the target, digits' places ignored: Dijkstra backwards from the target over the codes of kinds. */
+/* Least cost to the target, digits' places ignored: Dijkstra backwards from the target over the kinds of the units. */
 #include "layout/search.h"
 
 #include <string.h>
 
-typedef struct entry {
-	path_cost cost;
-	int32_t code;
-} entry;
+/* Kinds as two sets of units: bit 0 of each unit's kind, and bit 1. */
+typedef struct planes {
+	uint32_t low, high;
+} planes;
 
-typedef struct walk {
-	prices *table;
-	const problem *p;
-	path_cost *least;
-	bool *done;
-	SW_VEC(entry) heap;
-} walk;
-
-static uint32_t kind_at(int32_t code, int32_t u)
+static planes planes_of(const bound *b, int32_t code)
 {
-	return (uint32_t)(code >> 2 * u & 3);
+	return (planes){(uint32_t)code & ((1u << b->n_units) - 1), (uint32_t)code >> b->n_units};
 }
 
-static int32_t with_kind(int32_t code, int32_t u, uint32_t kind)
+static int32_t code_of(const bound *b, planes k)
 {
-	return (code & ~(3 << 2 * u)) | (int32_t)(kind << 2 * u);
+	return (int32_t)(k.high << b->n_units | k.low);
 }
 
-static uint32_t split_units(const walk *w, int32_t code)
+static planes with_kind(planes k, uint32_t mask, uint32_t kind)
 {
-	uint32_t split = 0;
-	for (int32_t u = 0; u < w->table->n_units; u++)
-		split |= (uint32_t)(kind_at(code, u) >= KIND_RIGHT) << u;
-	return split;
+	k.low = (k.low & ~mask) | (kind & 1 ? mask : 0);
+	k.high = (k.high & ~mask) | (kind & 2 ? mask : 0);
+	return k;
 }
 
 /* ---- the heap ------------------------------------------------------------------------------------------------ */
 
-static void push(walk *w, path_cost cost, int32_t code)
+static void push(bound *b, path_cost cost, int32_t code)
 {
-	entry fresh = {cost, code};
-	sw_vec_push(&w->heap, fresh);
-	size_t i = w->heap.len - 1;
-	for (; i > 0 && cost_less(cost, w->heap.data[(i - 1) / 2].cost); i = (i - 1) / 2)
-		w->heap.data[i] = w->heap.data[(i - 1) / 2];
-	w->heap.data[i] = fresh;
+	bound_entry fresh = {cost, code};
+	sw_vec_push(&b->heap, fresh);
+	size_t i = b->heap.len - 1;
+	for (; i > 0 && cost_less(cost, b->heap.data[(i - 1) / 2].cost); i = (i - 1) / 2)
+		b->heap.data[i] = b->heap.data[(i - 1) / 2];
+	b->heap.data[i] = fresh;
 }
 
-static entry pop(walk *w)
+static bound_entry pop(bound *b)
 {
-	entry top = w->heap.data[0], last = w->heap.data[--w->heap.len];
-	size_t i = 0, n = w->heap.len;
+	bound_entry top = b->heap.data[0], last = b->heap.data[--b->heap.len];
+	size_t i = 0, n = b->heap.len;
 	for (size_t child; (child = 2 * i + 1) < n; i = child) {
-		if (child + 1 < n && cost_less(w->heap.data[child + 1].cost, w->heap.data[child].cost))
+		if (child + 1 < n && cost_less(b->heap.data[child + 1].cost, b->heap.data[child].cost))
 			child++;
-		if (!cost_less(w->heap.data[child].cost, last.cost))
+		if (!cost_less(b->heap.data[child].cost, last.cost))
 			break;
-		w->heap.data[i] = w->heap.data[child];
+		b->heap.data[i] = b->heap.data[child];
 	}
-	w->heap.data[i] = last;
+	b->heap.data[i] = last;
 	return top;
 }
 
 /* ---- steps backwards ------------------------------------------------------------------------------------------- */
 
-static void offer(walk *w, path_cost after, price step, int32_t code)
+/* A code and how it goes on from there to the goal. */
+typedef struct reached {
+	planes kinds;
+	path_cost cost;
+} reached;
+
+/* A code that is final costs less than whatever comes after it. */
+static inline void offer_cost(bound *b, path_cost cost, planes before)
 {
-	if (step.ps == NO_WAY || w->done[code])
+	int32_t code = code_of(b, before);
+	if (!cost_less(cost, b->least[code]))
 		return;
-	path_cost cost = cost_add(after, (path_cost){step.ps, 1, step.payload});
-	if (!cost_less(cost, w->least[code]))
-		return;
-	w->least[code] = cost;
-	push(w, cost, code);
+	b->least[code] = cost;
+	push(b, cost, code);
 }
 
-/* Offers all codes in which each unit of `splits` is split rightly or wrongly; only what the target splits can be right. */
-static void offer_splits(walk *w, path_cost after, price step, int32_t code, uint32_t splits)
+static inline path_cost cost_from(const reached *after, price step)
+{
+	return cost_add(after->cost, (path_cost){step.ps, 1, step.payload});
+}
+
+static void offer(bound *b, const reached *after, price step, planes before)
+{
+	if (step.ps != NO_WAY)
+		offer_cost(b, cost_from(after, step), before);
+}
+
+/* A move whose units end at home where the home never leads has to transpose its operand, one whose units begin there its result. */
+static price with_transpose(const bound *b, price step, uint32_t at_home, uint32_t split)
+{
+	if (at_home & b->never_lead)
+		step.ps += b->table->transpose_of[split];
+	return step;
+}
+
+/* Offers all codes in which each unit of `splits` is split at home or away. */
+static void offer_splits(bound *b, const reached *after, price step, planes before, uint32_t splits,
+                         bool transposes)
 {
 	if (step.ps == NO_WAY)
 		return;
-	uint32_t either = 0;
-	for (int32_t u = 0; u < w->table->n_units; u++) {
-		if (!(splits >> u & 1))
-			continue;
-		code = with_kind(code, u, KIND_WRONG);
-		either |= (uint32_t)(w->p->goal[u] >= UNIT_S) << u;
-	}
-	for (uint32_t right = either;; right = (right - 1) & either) {
-		int32_t chosen = code;
-		for (int32_t u = 0; u < w->table->n_units; u++)
-			if (right >> u & 1)
-				chosen = with_kind(chosen, u, KIND_RIGHT);
-		offer(w, after, step, chosen);
-		if (!right)
+	uint32_t either = splits & b->leaves_home, never_lead = transposes ? b->never_lead : 0;
+	path_cost led = cost_from(after, step);
+	path_cost transposed = cost_from(after, with_transpose(b, step, splits, after->kinds.high));
+	before = with_kind(before, splits, KIND_AWAY);
+	for (uint32_t home = either;; home = (home - 1) & either) {
+		offer_cost(b, home & never_lead ? transposed : led, with_kind(before, home, KIND_HOME));
+		if (!home)
 			break;
 	}
 }
 
-static int32_t set_kinds(int32_t code, uint32_t mask, uint32_t kind, int32_t n_units)
+/* Moves on `mask` that end in `after`. */
+static void step_back(bound *b, const reached *after, uint32_t mask)
 {
-	for (int32_t u = 0; u < n_units; u++)
-		if (mask >> u & 1)
-			code = with_kind(code, u, kind);
-	return code;
-}
-
-typedef struct kind_sets {
-	uint32_t b, p, s;
-} kind_sets;
-
-static kind_sets sort_units(const walk *w, int32_t code)
-{
-	kind_sets sets = {0};
-	for (int32_t u = 0; u < w->table->n_units; u++) {
-		uint32_t kind = kind_at(code, u), bit = 1u << u;
-		*(kind == KIND_B ? &sets.b : kind == KIND_P ? &sets.p : &sets.s) |= bit;
-	}
-	return sets;
-}
-
-/* Moves on `mask` that end in `code`. */
-static void step_back(walk *w, int32_t code, uint32_t mask, kind_sets sets)
-{
-	path_cost after = w->least[code];
-	int32_t n = w->table->n_units;
-	int32_t as_b = set_kinds(code, mask, KIND_B, n), as_p = set_kinds(code, mask, KIND_P, n);
-	if (!(mask & ~sets.s)) {
-		offer(w, after, prices_get(w->table, SW_MOVE_SLICE, mask, sets.s & ~mask), as_b);
-		offer(w, after, prices_get(w->table, SW_MOVE_REDUCE_SCATTER, mask, sets.s & ~mask), as_p);
-		offer_splits(w, after, prices_get(w->table, SW_MOVE_ALL_TO_ALL, mask, sets.s), code, mask);
-	} else if (!(mask & ~sets.b)) {
-		offer(w, after, prices_get(w->table, SW_MOVE_ALL_REDUCE, mask, sets.s), as_p);
-		offer_splits(w, after, prices_get(w->table, SW_MOVE_ALL_GATHER, mask, sets.s | mask), code, mask);
-	} else if (!(mask & ~sets.p) && !(mask & ~w->p->to_partial)) {
-		offer(w, after, prices_get(w->table, SW_MOVE_TO_PARTIAL, mask, sets.s), as_b);
+	uint32_t split = after->kinds.high, whole = ~split & ~after->kinds.low,
+		 partial = ~split & after->kinds.low;
+	planes as_b = with_kind(after->kinds, mask, KIND_B), as_p = with_kind(after->kinds, mask, KIND_P);
+	bool may_be_partial = !(mask & ~b->may_be_partial);
+	if (!(mask & ~split)) {
+		uint32_t rest = split & ~mask, at_home = mask & ~after->kinds.low;
+		offer(b, after, prices_get(b->table, SW_MOVE_SLICE, mask, rest), as_b);
+		if (b->exact || at_home == mask) {
+			price exchange = prices_get(b->table, SW_MOVE_ALL_TO_ALL, mask, split);
+			offer_splits(b, after, with_transpose(b, exchange, at_home, split), after->kinds,
+			             mask, true);
+		}
+		if (may_be_partial)
+			offer(b, after,
+			      with_transpose(b, prices_get(b->table, SW_MOVE_REDUCE_SCATTER, mask, rest),
+			                     at_home, rest),
+			      as_p);
+	} else if (!(mask & ~whole)) {
+		if (may_be_partial)
+			offer(b, after, prices_get(b->table, SW_MOVE_ALL_REDUCE, mask, split), as_p);
+		offer_splits(b, after, prices_get(b->table, SW_MOVE_ALL_GATHER, mask, split | mask),
+		             after->kinds, mask, true);
+	} else if (!(mask & ~partial) && !(mask & ~b->to_partial)) {
+		offer(b, after, prices_get(b->table, SW_MOVE_TO_PARTIAL, mask, split), as_b);
 	}
 }
 
-/* The state of u went to to[u]; where it is a split it may have been a right or a wrong one. */
-static void permute_back(walk *w, int32_t code, const permutation *permuted)
+/* The state of u went to to[u]; where that is a split it may have been at home or away, and counts as away here. */
+static planes before_permute(planes after, const permutation *permuted)
 {
-	int32_t before = code;
-	uint32_t splits = 0;
-	for (int32_t u = 0; u < w->table->n_units; u++) {
-		if (!(permuted->moved >> u & 1))
+	planes before = after;
+	for (uint32_t rest = permuted->moved; rest; rest &= rest - 1) {
+		int32_t u = __builtin_ctz(rest), to = permuted->to[u];
+		uint32_t high = after.high >> to & 1;
+		before = with_kind(before, 1u << u, high << 1 | (high | (after.low >> to & 1)));
+	}
+	return before;
+}
+
+/* Permutations of the same units have one price; those that come from the same kinds are one to us. */
+static void permute_back(bound *b, const reached *after)
+{
+	planes before[MAX_PERMUTATIONS];
+	const permutation *all = b->table->permutations;
+	for (int32_t i = 0; i < b->table->n_permutations; i++) {
+		before[i] = before_permute(after->kinds, &all[i]);
+		int32_t j = i - 1;
+		while (j >= 0 && all[j].moved == all[i].moved &&
+		       (before[j].low != before[i].low || before[j].high != before[i].high))
+			j--;
+		if (j >= 0 && all[j].moved == all[i].moved)
 			continue;
-		uint32_t kind = kind_at(code, permuted->to[u]);
-		before = with_kind(before, u, kind);
-		splits |= (uint32_t)(kind >= KIND_RIGHT) << u;
+		price step = prices_get(b->table, SW_MOVE_PERMUTE, all[i].moved, before[i].high);
+		offer_splits(b, after, step, before[i], before[i].high & all[i].moved, false);
 	}
-	price step = prices_get(w->table, SW_MOVE_PERMUTE, permuted->moved, split_units(w, before));
-	offer_splits(w, w->least[code], step, before, splits);
 }
 
 /* ---- the whole ---------------------------------------------------------------------------------------------------- */
 
-bound *bound_new(prices *table, const problem *p, sw_arena *arena)
+void bound_begin(bound *b, prices *table, const problem *p)
 {
-	bound *result = SW_NEW(arena, bound);
-	int32_t codes = 1 << 2 * table->n_units, goal = 0;
-	walk w = {.table = table, .p = p};
-	result->least = w.least = SW_NEW_N(arena, path_cost, codes);
-	w.done = sw_alloc((size_t)codes * sizeof(bool));
+	int32_t codes = 1 << 2 * p->n_units;
+	planes goal = {0, 0};
+	*b = (bound){.table = table,
+	             .n_units = p->n_units,
+	             .exact = p->n_units <= FINE_UNITS,
+	             .never_lead = never_leading(p),
+	             .to_partial = p->to_partial,
+	             .may_be_partial = p->may_be_partial};
+	b->least = SW_NEW_N(table->arena, path_cost, codes);
+	b->done = SW_NEW_N(table->arena, bool, codes);
 	for (int32_t code = 0; code < codes; code++)
-		w.least[code] = (path_cost){NO_WAY, 0, 0};
-	for (int32_t u = 0; u < table->n_units; u++)
-		goal = with_kind(goal, u, kind_of(p, u, p->goal[u]));
-	w.least[goal] = (path_cost){0, 0, 0};
-	push(&w, w.least[goal], goal);
-	while (w.heap.len > 0) {
-		entry next = pop(&w);
-		if (w.done[next.code])
-			continue;
-		w.done[next.code] = true;
-		kind_sets sets = sort_units(&w, next.code);
-		for (int32_t i = 0; i < table->n_masks; i++)
-			step_back(&w, next.code, table->masks[i], sets);
-		for (int32_t i = 0; i < table->n_permutations; i++)
-			permute_back(&w, next.code, &table->permutations[i]);
+		b->least[code].ps = NO_WAY;
+	for (int32_t u = 0; u < p->n_units; u++) {
+		b->leaves_home |= (uint32_t)(p->home[u] >= UNIT_S && (b->exact || p->goal[u] < UNIT_S))
+		                  << u;
+		goal = with_kind(goal, 1u << u, kind_of(p, u, p->goal[u]));
 	}
-	sw_vec_clear(&w.heap);
-	free(w.done);
-	return result;
+	b->least[code_of(b, goal)] = (path_cost){0, 0, 0};
+	push(b, (path_cost){0, 0, 0}, code_of(b, goal));
+}
+
+void bound_end(bound *b)
+{
+	sw_vec_clear(&b->heap);
+}
+
+static void settle(bound *b, bound_entry next)
+{
+	if (b->done[next.code])
+		return;
+	b->done[next.code] = true;
+	reached after = {planes_of(b, next.code), next.cost};
+	for (int32_t i = 0; i < b->table->n_masks; i++)
+		step_back(b, &after, b->table->masks[i]);
+	permute_back(b, &after);
+}
+
+path_cost bound_at(bound *b, int32_t code, double most_ps)
+{
+	while (!b->done[code] && b->heap.len > 0) {
+		if (b->heap.data[0].cost.ps > most_ps)
+			return b->heap.data[0].cost;
+		settle(b, pop(b));
+	}
+	return b->least[code];
 }

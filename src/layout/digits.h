@@ -21,6 +21,8 @@ int32_t layout_digits(const sw_atoms *atoms, const sw_layout *layout, uint32_t o
 /* Do digits in descending order nest within a dimension of this extent? */
 bool digits_nest(const digit *digits, int32_t n, int64_t extent);
 
+bool layout_same_state(const sw_state *a, const sw_state *b);
+
 /* The layout as words without padding bytes, for hashes and keys: at most SW_MAX_ATOMS + 1. Equal iff the layouts
  * are. Returns their number. */
 int32_t layout_pack(const sw_layout *layout, uint64_t *words);

@@ -10,9 +10,9 @@ sw_layout sw_layout_replicated(const sw_atoms *atoms)
 	return layout;
 }
 
-static bool state_equal(sw_state a, sw_state b)
+bool layout_same_state(const sw_state *a, const sw_state *b)
 {
-	return a.kind == b.kind && a.dim == b.dim && a.stride == b.stride;
+	return a->kind == b->kind && a->dim == b->dim && a->stride == b->stride;
 }
 
 bool sw_layout_equal(const sw_layout *a, const sw_layout *b)
@@ -20,7 +20,7 @@ bool sw_layout_equal(const sw_layout *a, const sw_layout *b)
 	if (a->n != b->n || a->monoid != b->monoid)
 		return false;
 	for (int32_t i = 0; i < a->n; i++)
-		if (!state_equal(a->state[i], b->state[i]))
+		if (!layout_same_state(&a->state[i], &b->state[i]))
 			return false;
 	return true;
 }

@@ -99,12 +99,12 @@ typedef struct sw_move {
 /* Seconds of one collective with `operand_bytes` per rank over the groups of `atoms`; the caller's model (`cost`). */
 typedef double sw_collective_seconds(void *context, sw_move_kind kind, uint32_t atoms, int64_t operand_bytes);
 
-#define SW_MAX_MOVES 12
+#define SW_MAX_MOVES 32
 typedef struct sw_path {
 	int32_t n;
 	double seconds;
 	int64_t payload_bytes; /* per rank, by sw_collective_payload_bytes (a rank that does send) */
-	int64_t peak_bytes;    /* largest operand + result of any move */
+	int64_t peak_bytes;    /* largest operand + result of any move, or of a transpose around one */
 	sw_move moves[SW_MAX_MOVES];
 } sw_path;
 
@@ -113,16 +113,16 @@ int32_t sw_move_permute_pairs(const sw_atoms *atoms, const sw_move *move, sw_are
 
 /* Cheapest path by best-first search over layouts (ties: fewer moves, then fewer bytes, then a fixed order; times are compared
  * in whole picoseconds). `from` and `to` are valid and have the same monoid where both have one. TO_PARTIAL is used only where `to`
- * has P and `from` has not; B and S to P(to) are always possible. Intermediate states of an atom: B, P, the digits of `from`
- * and `to` on atoms of its size, and plain ones (adjacent, descending from the extent or from another digit). Up to four
- * atoms, a move acts on any set of them; with more, atoms that behave alike move as one, in at most seven such units.
+ * has P and `from` has not; B and S to P(to) are always possible. Up to two atoms, and four of a small tensor, the path is the cheapest
+ * of all (of at most SW_MAX_MOVES moves). More of a large one: digits are tried sparingly, which costs next to nothing. Up to five, a move
+ * acts on any set of atoms; with more, atoms that behave alike move as one, in at most seven such units. However many, a path is never
+ * dearer than: one move; gather-and-reduce, then slice; each atom by a move of its own, kind by kind; reduce-scatter, all-to-all,
+ * all-gather (AutoDDL section 4.3).
  * Local work: a slice and a TO_PARTIAL touch their result twice (read, write); a collective whose digits do not lead the
  * local data needs a transpose, which touches it twice too; over `local_bandwidth` (bytes/s; 0: bytes are free), and slices and
- * transposes cost `local_overhead_s` each. Up to two atoms the path is the cheapest of all with such states; with more,
- * plain places are tried sparingly, and a search that has met MAX_WORK layouts (search.h) settles for what it can find; never
- * for worse than gather-and-reduce, then slice.
- * `seconds` may say INFINITY: not possible. It is asked once per (kind, atoms, bytes) and search, or cache.
- * SW_NO if no path keeps every operand + result within memory_bytes (0: no bound). n == 0 if from == to. */
+ * transposes cost `local_overhead_s` each.
+ * `seconds` may say INFINITY: not possible. It is a function of its arguments; the search, or cache, asks it once for each.
+ * SW_NO if no path is found that keeps peak_bytes within memory_bytes (0: no bound). n == 0 if from == to. */
 typedef struct sw_redistribution {
 	const sw_atoms *atoms;
 	sw_collective_seconds *seconds;
@@ -144,5 +144,10 @@ void sw_path_cache_free(sw_path_cache *cache);
 /* Same path as sw_redistribute. Owned by the cache, which keeps only moves[0..n): do not copy *path as a whole. Infinite
  * seconds (n == 0) where there is none. */
 const sw_path *sw_path_cache_get(sw_path_cache *cache, sw_shape shape, const sw_layout *from, const sw_layout *to);
+/* For those who ask of many pairs only what they cost: shapes and layouts by number, and no path is kept. INFINITY also between layouts
+ * that are partial in different ways: a maximum is no sum. */
+uint32_t sw_path_cache_shape(sw_path_cache *cache, sw_shape shape);
+uint32_t sw_path_cache_layout(sw_path_cache *cache, const sw_layout *layout);
+double sw_path_cache_seconds(sw_path_cache *cache, uint32_t shape, uint32_t from, uint32_t to);
 
 #endif

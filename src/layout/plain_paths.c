@@ -1,135 +1,297 @@
-/* Paths that need no search: what a careful person would write down at once. */
+/*
+ * Paths that need no search: what a careful person would write down at once, atom by atom. A chain of moves, each of all atoms
+ * that it suits; what is left over in the end goes by way of B.
+ */
 #include "layout/search.h"
 
 #include <string.h>
 
 typedef struct chain {
-	const problem *p;
-	prices *table;
-	node *nodes;
-	int32_t n;
+	const sw_redistribution *how;
+	sw_shape shape;
+	const sw_layout *to;
+	sw_monoid monoid;
+	sw_layout at;
+	int64_t bytes; /* local, of `at` */
+	path_cost cost;
+	sw_path path;
 	bool possible;
 } chain;
 
-static uint32_t units_in(const problem *p, const uint8_t *state, uint32_t kind)
+/* ---- what is where ----------------------------------------------------------------------------------------- */
+
+#define ANY 3 /* kind of state */
+
+/* Atoms that are in one kind of state and not where they are in the target, where they are in the other. */
+static uint32_t atoms_bound(const chain *c, uint32_t now, uint32_t then)
 {
 	uint32_t mask = 0;
-	for (int32_t u = 0; u < p->n_units; u++)
-		mask |= (uint32_t)((state[u] < UNIT_S ? state[u] : UNIT_S) == kind) << u;
+	for (int32_t a = 0; a < c->at.n; a++) {
+		const sw_state *here = &c->at.state[a], *there = &c->to->state[a];
+		if (!layout_same_state(here, there) && here->kind == now &&
+		    (then == ANY || there->kind == then))
+			mask |= 1u << a;
+	}
 	return mask;
 }
 
-/* Units that are in one kind now, in the other in the target, and not yet there. */
-static uint32_t units_bound(const chain *c, uint32_t now, uint32_t then)
+/* Does the digit nest with those that the layout has? */
+static bool fits_beside(const sw_atoms *atoms, const sw_layout *layout, const sw_state *state, int32_t size)
 {
-	const uint8_t *state = c->nodes[c->n - 1].state;
-	uint32_t mask = units_in(c->p, state, now) & units_in(c->p, c->p->goal, then);
-	for (int32_t u = 0; u < c->p->n_units; u++)
-		if (state[u] == c->p->goal[u])
-			mask &= ~(1u << u);
-	return mask;
+	for (int32_t a = 0; a < layout->n; a++) {
+		const sw_state *other = &layout->state[a];
+		if (other->kind == SW_STATE_S && other->dim == state->dim &&
+		    other->stride % (state->stride * size) != 0 &&
+		    state->stride % (other->stride * atoms->size[a]) != 0)
+			return false;
+	}
+	return true;
 }
 
-static double transposes_ps(const chain *c, sw_move_kind kind, uint32_t mask, uint32_t split, const node *before,
-                            const node *after)
+/* The layout with those atoms of the mask in their target places that fit beside all that is there, and beside one another; an atom
+ * that is split leaves its place only afterwards. Takes the others out of the mask. */
+static sw_layout with_targets(const chain *c, uint32_t *mask)
 {
-	unsigned transposes = move_transposes(c->p, kind, mask, before->state, after->state);
-	double ps = transposes & 1 ? touch_ps(c->table->how, c->table->bytes_of[split]) : 0;
-	if (transposes & 2)
-		ps += touch_ps(c->table->how, c->table->bytes_of[split_after(kind, mask, split)]);
-	return ps;
+	sw_layout after = c->at;
+	for (int32_t a = 0; a < c->at.n; a++) {
+		const sw_state *there = &c->to->state[a];
+		if (!(*mask >> a & 1))
+			continue;
+		sw_layout beside = after;
+		for (int32_t b = 0; b < after.n; b++)
+			if (!(*mask >> b & 1) || b >= a)
+				beside.state[b] = c->at.state[b];
+		if (there->kind != SW_STATE_S ||
+		    (fits_beside(c->how->atoms, &c->at, there, c->how->atoms->size[a]) &&
+		     fits_beside(c->how->atoms, &beside, there, c->how->atoms->size[a])))
+			after.state[a] = *there;
+		else
+			*mask &= ~(1u << a);
+	}
+	return after;
 }
 
-/* Adds a move of the mask's units to B, or to their states in the target. */
-static void add_move(chain *c, sw_move_kind kind, uint32_t mask, bool to_goal)
+/* The same for the first places in the dimension, from its top, that fit. */
+static sw_layout with_places(const chain *c, sw_layout after, uint32_t *mask, int32_t dim)
+{
+	const sw_atoms *atoms = c->how->atoms;
+	int64_t extent = c->shape.dims[dim];
+	uint32_t wanted = *mask;
+	for (int32_t a = 0; a < after.n; a++)
+		if (wanted >> a & 1)
+			after.state[a] = (sw_state){.kind = SW_STATE_B};
+	for (int32_t a = 0; a < after.n; a++) {
+		if (!(wanted >> a & 1))
+			continue;
+		int64_t parts = 1;
+		sw_state place = {.kind = SW_STATE_S, .dim = (int8_t)dim};
+		for (bool found = false; !found && parts * atoms->size[a] <= extent; parts++) {
+			place.stride = extent / (parts * atoms->size[a]);
+			found = extent % (parts * atoms->size[a]) == 0 &&
+			        fits_beside(atoms, &c->at, &place, atoms->size[a]) &&
+			        fits_beside(atoms, &after, &place, atoms->size[a]);
+			if (found)
+				after.state[a] = place;
+		}
+		if (after.state[a].kind == SW_STATE_S)
+			continue;
+		after.state[a] = c->at.state[a];
+		*mask &= ~(1u << a);
+	}
+	return after;
+}
+
+/* ---- moves ---------------------------------------------------------------------------------------------------- */
+
+/* Do the digits that `with` gives to the atoms of the mask lead the local data of `in`, in the order of the atoms? */
+static bool digits_lead(const chain *c, const sw_layout *in, const sw_layout *with, uint32_t mask)
+{
+	int64_t extents[2 * SW_MAX_ATOMS + 1];
+	int32_t atom_of[2 * SW_MAX_ATOMS + 1], last = -1;
+	bool leading = true;
+	for (int32_t dim = 0; dim < c->shape.rank; dim++) {
+		int32_t n = sw_layout_local_digits(c->how->atoms, c->shape, in, with, mask, dim, extents,
+		                                   atom_of);
+		for (int32_t k = 0; k < n; k++) {
+			if (atom_of[k] >= 0 && (!leading || atom_of[k] < last))
+				return false;
+			leading = atom_of[k] >= 0;
+			last = atom_of[k];
+		}
+	}
+	return true;
+}
+
+/* Adds the transposes of a move to its price; *peak: the most bytes that one of them holds. */
+static void add_transposes(const chain *c, sw_move_kind kind, uint32_t mask, const sw_layout *after,
+                           int64_t result, price *step, int64_t *peak)
+{
+	if ((kind == SW_MOVE_REDUCE_SCATTER || kind == SW_MOVE_ALL_TO_ALL) &&
+	    !digits_lead(c, &c->at, after, mask)) {
+		step->ps += transpose_ps(c->how, c->bytes);
+		*peak = SW_MAX(*peak, 2 * c->bytes);
+	}
+	if ((kind == SW_MOVE_ALL_GATHER || kind == SW_MOVE_ALL_TO_ALL) &&
+	    !digits_lead(c, after, &c->at, mask)) {
+		step->ps += transpose_ps(c->how, result);
+		*peak = SW_MAX(*peak, 2 * result);
+	}
+}
+
+static void add_move(chain *c, sw_move_kind kind, uint32_t mask, sw_layout after)
 {
 	if (!mask || !c->possible)
 		return;
-	const node *before = &c->nodes[c->n - 1];
-	node *after = &c->nodes[c->n];
-	uint32_t split = units_in(c->p, before->state, UNIT_S);
-	price step = prices_get(c->table, kind, mask, split);
-	*after = (node){.kind = (uint8_t)kind, .mask = mask, .parent = c->n - 1};
-	memcpy(after->state, before->state, sizeof(after->state));
-	for (int32_t u = 0; u < c->p->n_units; u++)
-		if (mask >> u & 1)
-			after->state[u] = to_goal ? c->p->goal[u] : UNIT_B;
-	c->possible = step.ps != NO_WAY;
-	after->so_far = cost_add(before->so_far, (path_cost){step.ps, 1, step.payload});
-	after->so_far.ps += transposes_ps(c, kind, mask, split, before, after);
-	c->n++;
+	after.monoid = sw_layout_partial_atoms(&after) ? c->monoid : SW_MONOID_NONE;
+	int64_t result = sw_layout_local_bytes(c->how->atoms, c->shape, &after), peak = c->bytes + result;
+	price step = price_move(c->how, kind, mask, c->bytes, result);
+	add_transposes(c, kind, mask, &after, result, &step, &peak);
+	c->possible = step.ps != NO_WAY && c->path.n < SW_MAX_MOVES;
+	if (!c->possible)
+		return;
+	c->cost = cost_add(c->cost, (path_cost){step.ps, 1, step.payload});
+	c->path.peak_bytes = SW_MAX(c->path.peak_bytes, peak);
+	c->path.moves[c->path.n++] = (sw_move){.kind = kind, .atoms = mask, .after = after};
+	c->at = after;
+	c->bytes = result;
 }
 
-/* The units of the mask whose target digits nest with all that is there, and with one another. */
-static uint32_t fitting(const chain *c, uint32_t mask)
+/* A move of all atoms that it brings to the target. */
+static void to_target(chain *c, sw_move_kind kind)
 {
-	const problem *p = c->p;
-	const uint8_t *state = c->nodes[c->n - 1].state;
-	uint64_t room = UINT64_MAX;
-	uint32_t fit = 0;
-	for (int32_t d = 0; d < p->n_digits; d++)
-		if (p->frozen_digits >> d & 1)
-			room &= p->fits[d];
-	for (int32_t u = 0; u < p->n_units; u++)
-		if (state[u] >= UNIT_S)
-			room &= unit_tuple(p, u, state[u])->fits;
-	for (int32_t u = 0; u < p->n_units; u++) {
-		if (!(mask >> u & 1))
-			continue;
-		const tuple *t = unit_tuple(p, u, p->goal[u]);
-		if (t->digits & ~room)
-			continue;
-		room &= t->fits;
-		fit |= 1u << u;
+	static const uint8_t ends[][2] = {
+		[SW_MOVE_SLICE] = {SW_STATE_B, SW_STATE_S},
+		[SW_MOVE_TO_PARTIAL] = {SW_STATE_B, SW_STATE_P},
+		[SW_MOVE_ALL_GATHER] = {SW_STATE_S, SW_STATE_B},
+		[SW_MOVE_ALL_REDUCE] = {SW_STATE_P, SW_STATE_B},
+		[SW_MOVE_REDUCE_SCATTER] = {SW_STATE_P, SW_STATE_S},
+		[SW_MOVE_ALL_TO_ALL] = {SW_STATE_S, SW_STATE_S},
+	};
+	uint32_t mask = atoms_bound(c, ends[kind][0], ends[kind][1]);
+	sw_layout after = with_targets(c, &mask);
+	add_move(c, kind, mask, after);
+}
+
+static void to_b(chain *c, sw_move_kind kind, uint32_t mask)
+{
+	sw_layout after = c->at;
+	for (int32_t a = 0; a < after.n; a++)
+		if (mask >> a & 1)
+			after.state[a] = (sw_state){.kind = SW_STATE_B};
+	add_move(c, kind, mask, after);
+}
+
+/* ---- the paths -------------------------------------------------------------------------------------------------- */
+
+static void by_way_of_b(chain *c)
+{
+	to_b(c, SW_MOVE_ALL_REDUCE, atoms_bound(c, SW_STATE_P, ANY));
+	to_b(c, SW_MOVE_ALL_GATHER, atoms_bound(c, SW_STATE_S, ANY));
+	to_target(c, SW_MOVE_SLICE);
+	to_target(c, SW_MOVE_TO_PARTIAL);
+}
+
+/* Each atom by the one move that brings it to the target. */
+#define N_ORDERS 4
+static void kind_by_kind(chain *c, int32_t order)
+{
+	static const sw_move_kind orders[N_ORDERS][6] = {
+		{SW_MOVE_SLICE, SW_MOVE_REDUCE_SCATTER, SW_MOVE_ALL_TO_ALL, SW_MOVE_ALL_REDUCE,
+	         SW_MOVE_ALL_GATHER, SW_MOVE_TO_PARTIAL},
+		{SW_MOVE_REDUCE_SCATTER, SW_MOVE_ALL_TO_ALL, SW_MOVE_ALL_REDUCE, SW_MOVE_ALL_GATHER,
+	         SW_MOVE_SLICE, SW_MOVE_TO_PARTIAL},
+		{SW_MOVE_ALL_TO_ALL, SW_MOVE_REDUCE_SCATTER, SW_MOVE_SLICE, SW_MOVE_ALL_REDUCE,
+	         SW_MOVE_TO_PARTIAL, SW_MOVE_ALL_GATHER},
+		{SW_MOVE_ALL_GATHER, SW_MOVE_SLICE, SW_MOVE_REDUCE_SCATTER, SW_MOVE_ALL_REDUCE,
+	         SW_MOVE_ALL_TO_ALL, SW_MOVE_TO_PARTIAL},
+	};
+	for (int32_t k = 0; k < 6; k++)
+		to_target(c, orders[order][k]);
+	by_way_of_b(c);
+}
+
+/* AutoDDL section 4.3: reduce-scatter, all-to-all, all-gather. What is scattered only to be gathered in the end, and what is in the
+ * way of others, lies in dimension dim meanwhile. */
+static void scatter_exchange_gather(chain *c, int32_t dim, bool slice_first)
+{
+	if (slice_first)
+		to_target(c, SW_MOVE_SLICE);
+	uint32_t home = atoms_bound(c, SW_STATE_P, SW_STATE_S), rest = atoms_bound(c, SW_STATE_P, ANY);
+	sw_layout after = with_targets(c, &home);
+	rest &= ~home;
+	after = with_places(c, after, &rest, dim);
+	add_move(c, SW_MOVE_REDUCE_SCATTER, home | rest, after);
+	uint32_t exchanged = atoms_bound(c, SW_STATE_S, SW_STATE_S), fit = exchanged;
+	with_targets(c, &fit);
+	if (fit != exchanged) {
+		rest = atoms_bound(c, SW_STATE_S, ANY);
+		after = with_places(c, c->at, &rest, dim);
+		add_move(c, SW_MOVE_ALL_TO_ALL, rest, after);
 	}
-	return fit;
+	to_target(c, SW_MOVE_ALL_TO_ALL);
+	by_way_of_b(c);
 }
 
-static void begin(chain *c)
+/* For each atom that changes, another one of its size that changes too and shall have its state. */
+static bool match_states(const sw_atoms *atoms, const sw_layout *from, const sw_layout *to,
+                         uint32_t changed, int8_t *to_atom)
 {
-	c->nodes[0] = (node){.parent = -1};
-	memcpy(c->nodes[0].state, c->p->start, sizeof(c->p->start));
-	c->n = 1;
-	c->possible = true;
-}
-
-static void finish_from_b(chain *c)
-{
-	add_move(c, SW_MOVE_SLICE, units_bound(c, UNIT_B, UNIT_S), true);
-	add_move(c, SW_MOVE_TO_PARTIAL, units_bound(c, UNIT_B, UNIT_P), true);
-}
-
-static void gather_then_slice(chain *c)
-{
-	begin(c);
-	add_move(c, SW_MOVE_ALL_REDUCE, units_bound(c, UNIT_P, UNIT_B) | units_bound(c, UNIT_P, UNIT_S), false);
-	add_move(c, SW_MOVE_ALL_GATHER,
-	         units_bound(c, UNIT_S, UNIT_B) | units_bound(c, UNIT_S, UNIT_S) | units_bound(c, UNIT_S, UNIT_P), false);
-	finish_from_b(c);
-}
-
-/* Data shrinks first (reduce-scatter), then moves (all-to-all), then grows (all-gather). What does not fit goes by way of B. */
-static void straight(chain *c)
-{
-	begin(c);
-	add_move(c, SW_MOVE_REDUCE_SCATTER, fitting(c, units_bound(c, UNIT_P, UNIT_S)), true);
-	add_move(c, SW_MOVE_ALL_TO_ALL, fitting(c, units_bound(c, UNIT_S, UNIT_S)), true);
-	add_move(c, SW_MOVE_ALL_REDUCE, units_bound(c, UNIT_P, UNIT_B) | units_bound(c, UNIT_P, UNIT_S), false);
-	add_move(c, SW_MOVE_ALL_GATHER,
-	         units_bound(c, UNIT_S, UNIT_B) | units_bound(c, UNIT_S, UNIT_S) | units_bound(c, UNIT_S, UNIT_P), false);
-	finish_from_b(c);
-}
-
-int32_t plain_path(const problem *p, prices *table, node nodes[PLAIN_NODES])
-{
-	node others[PLAIN_NODES];
-	chain first = {.p = p, .table = table, .nodes = nodes}, second = {.p = p, .table = table, .nodes = others};
-	gather_then_slice(&first);
-	straight(&second);
-	if (second.possible &&
-	    (!first.possible || cost_less(others[second.n - 1].so_far, nodes[first.n - 1].so_far))) {
-		memcpy(nodes, others, sizeof(others));
-		first = second;
+	uint32_t free = changed;
+	for (int32_t a = 0; a < atoms->n; a++) {
+		if (!(changed >> a & 1))
+			continue;
+		int32_t b = 0;
+		while (b < atoms->n && !((free >> b & 1) && atoms->size[a] == atoms->size[b] &&
+		                         layout_same_state(&from->state[a], &to->state[b])))
+			b++;
+		if (b == atoms->n)
+			return false;
+		free &= ~(1u << b);
+		to_atom[a] = (int8_t)b;
 	}
-	return first.possible ? first.n : 0;
+	return true;
+}
+
+static void one_permute(chain *c)
+{
+	int8_t to_atom[SW_MAX_ATOMS] = {0};
+	uint32_t changed = atoms_bound(c, SW_STATE_B, ANY) | atoms_bound(c, SW_STATE_S, ANY) |
+	                   atoms_bound(c, SW_STATE_P, ANY);
+	c->possible = match_states(c->how->atoms, &c->at, c->to, changed, to_atom);
+	add_move(c, SW_MOVE_PERMUTE, changed, *c->to);
+	if (c->possible)
+		memcpy(c->path.moves[0].to_atom, to_atom, sizeof(to_atom));
+}
+
+/* ---- the cheapest of them ------------------------------------------------------------------------------------------ */
+
+static void follow(chain *c, int32_t which)
+{
+	if (which == 0)
+		one_permute(c);
+	else if (which == 1)
+		by_way_of_b(c);
+	else if (which < 2 + N_ORDERS)
+		kind_by_kind(c, which - 2);
+	else
+		scatter_exchange_gather(c, (which - 2 - N_ORDERS) / 2, which & 1);
+}
+
+path_cost plain_path(const sw_redistribution *how, sw_shape shape, const sw_layout *from,
+                     const sw_layout *to, sw_path *path)
+{
+	path_cost least = {NO_WAY, 0, 0};
+	for (int32_t which = 0; which < 2 + N_ORDERS + 2 * shape.rank; which++) {
+		chain c = {.how = how, .shape = shape, .to = to, .at = *from, .possible = true};
+		c.monoid = from->monoid != SW_MONOID_NONE ? from->monoid : to->monoid;
+		c.bytes = sw_layout_local_bytes(how->atoms, shape, from);
+		follow(&c, which);
+		if (!c.possible || !cost_less(c.cost, least))
+			continue;
+		least = c.cost;
+		*path = c.path;
+	}
+	path->seconds = least.ps * 1e-12;
+	path->payload_bytes = least.payload;
+	return least;
 }

@@ -24,8 +24,12 @@ static void add_permutation(prices *table, const problem *p, const uint8_t *to)
 		if (to[u] != u)
 			next.moved |= 1u << u;
 	}
-	if (next.moved && table->n_permutations < MAX_PERMUTATIONS)
-		table->permutations[table->n_permutations++] = next;
+	if (!next.moved || table->n_permutations == MAX_PERMUTATIONS)
+		return;
+	int32_t i = table->n_permutations++;
+	for (; i > 0 && table->permutations[i - 1].moved > next.moved; i--)
+		table->permutations[i] = table->permutations[i - 1];
+	table->permutations[i] = next;
 }
 
 /* All for few units (n^n <= 256 candidates), exchanges of two for more. */
@@ -56,6 +60,27 @@ static void list_permutations(prices *table, const problem *p)
 
 /* ---- tables ------------------------------------------------------------------------------------------------- */
 
+static double touch_ps(const sw_redistribution *how, int64_t bytes)
+{
+	double seconds = how->local_bandwidth > 0 ? 2 * (double)bytes / how->local_bandwidth : 0;
+	return ceil(1e12 * (seconds + how->local_overhead_s));
+}
+
+double transpose_ps(const sw_redistribution *how, int64_t bytes)
+{
+	return how->memory_bytes > 0 && bytes > how->memory_bytes - bytes ? NO_WAY : touch_ps(how, bytes);
+}
+
+/* Sets of as many bytes have one price, so that only different numbers of bytes are asked for. */
+static uint8_t level_of(prices *table, uint32_t set)
+{
+	for (uint32_t smaller = 0; smaller < set; smaller++)
+		if (table->bytes_of[smaller] == table->bytes_of[set] &&
+		    table->group_of[smaller] == table->group_of[set])
+			return table->level_of[smaller];
+	return (uint8_t)table->n_levels++;
+}
+
 static void fill_sets(prices *table, const problem *p)
 {
 	for (uint32_t set = 0; set < 1u << p->n_units; set++) {
@@ -68,22 +93,21 @@ static void fill_sets(prices *table, const problem *p)
 		}
 		table->group_of[set] = parts;
 		table->bytes_of[set] = p->bytes / parts + (p->bytes % parts != 0);
+		table->transpose_of[set] = transpose_ps(table->how, table->bytes_of[set]);
+		table->level_of[set] = level_of(table, set);
 	}
 }
 
 prices *prices_new(const sw_redistribution *how, const problem *p, sw_arena *arena)
 {
 	prices *table = SW_NEW(arena, prices);
-	size_t entries = (size_t)SW_MOVE_COUNT << 2 * p->n_units;
 	table->how = how;
+	table->arena = arena;
 	table->n_units = p->n_units;
 	table->n_masks = p->n_masks;
 	memcpy(table->masks, p->masks, (size_t)p->n_masks);
 	fill_sets(table, p);
 	list_permutations(table, p);
-	table->table = SW_NEW_N(arena, price, entries);
-	for (size_t i = 0; i < entries; i++)
-		table->table[i].ps = NAN;
 	return table;
 }
 
@@ -96,35 +120,37 @@ uint32_t split_after(sw_move_kind kind, uint32_t mask, uint32_t split)
 	return kind == SW_MOVE_ALL_GATHER ? split & ~mask : split;
 }
 
-double touch_ps(const sw_redistribution *how, int64_t bytes)
+price price_move(const sw_redistribution *how, sw_move_kind kind, uint32_t atoms, int64_t operand,
+                 int64_t result)
 {
-	double seconds = how->local_bandwidth > 0 ? 2 * (double)bytes / how->local_bandwidth : 0;
-	return ceil(1e12 * (seconds + how->local_overhead_s));
-}
-
-static price ask(const prices *table, sw_move_kind kind, uint32_t mask, uint32_t split)
-{
-	static const sw_opcode opcodes[] = {
-		[SW_MOVE_ALL_GATHER] = SW_OP_ALL_GATHER, [SW_MOVE_ALL_REDUCE] = SW_OP_ALL_REDUCE,
-		[SW_MOVE_REDUCE_SCATTER] = SW_OP_REDUCE_SCATTER, [SW_MOVE_ALL_TO_ALL] = SW_OP_ALL_TO_ALL,
-		[SW_MOVE_PERMUTE] = SW_OP_COLLECTIVE_PERMUTE};
-	const sw_redistribution *how = table->how;
-	int64_t operand = table->bytes_of[split], result = table->bytes_of[split_after(kind, mask, split)];
+	static const sw_opcode opcodes[] = {[SW_MOVE_ALL_GATHER] = SW_OP_ALL_GATHER,
+	                                    [SW_MOVE_ALL_REDUCE] = SW_OP_ALL_REDUCE,
+	                                    [SW_MOVE_REDUCE_SCATTER] = SW_OP_REDUCE_SCATTER,
+	                                    [SW_MOVE_ALL_TO_ALL] = SW_OP_ALL_TO_ALL,
+	                                    [SW_MOVE_PERMUTE] = SW_OP_COLLECTIVE_PERMUTE};
 	if (how->memory_bytes > 0 && operand > how->memory_bytes - result)
 		return (price){NO_WAY, 0};
 	if (kind == SW_MOVE_SLICE)
 		return (price){touch_ps(how, result), 0};
 	if (kind == SW_MOVE_TO_PARTIAL) /* mostly of neutral init values, which costs nothing */
-		return (price){how->local_bandwidth > 0 ? ceil(2e12 * (double)result / how->local_bandwidth) : 0, 0};
-	double seconds = how->seconds(how->context, kind, table->atoms_of[mask], operand);
+		return (price){how->local_bandwidth > 0 ? ceil(2e12 * (double)result / how->local_bandwidth)
+		                                        : 0,
+		               0};
+	double seconds = how->seconds(how->context, kind, atoms, operand);
 	return (price){isfinite(seconds) ? ceil(seconds * 1e12) : NO_WAY,
-	               sw_collective_payload_bytes(opcodes[kind], operand, table->group_of[mask])};
+	               sw_collective_payload_bytes(opcodes[kind], operand,
+	                                           sw_atoms_group_size(how->atoms, atoms))};
 }
 
-price prices_get(prices *table, sw_move_kind kind, uint32_t mask, uint32_t split)
+price prices_ask(prices *table, sw_move_kind kind, uint32_t mask, uint32_t split)
 {
-	price *slot = &table->table[((size_t)kind << table->n_units | mask) << table->n_units | split];
-	if (isnan(slot->ps))
-		*slot = ask(table, kind, mask, split);
-	return *slot;
+	price **row = &table->rows[kind][mask];
+	if (!*row) {
+		*row = SW_NEW_N(table->arena, price, table->n_levels);
+		for (int32_t i = 0; i < table->n_levels; i++)
+			(*row)[i].ps = NAN;
+	}
+	return (*row)[table->level_of[split]] =
+	               price_move(table->how, kind, table->atoms_of[mask], table->bytes_of[split],
+	                          table->bytes_of[split_after(kind, mask, split)]);
 }

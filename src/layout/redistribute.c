@@ -7,10 +7,13 @@
 
 const char *sw_move_name(sw_move_kind kind)
 {
-	static const char *const names[] = {
-		[SW_MOVE_SLICE] = "slice", [SW_MOVE_TO_PARTIAL] = "to-partial", [SW_MOVE_ALL_GATHER] = "all-gather",
-		[SW_MOVE_ALL_REDUCE] = "all-reduce", [SW_MOVE_REDUCE_SCATTER] = "reduce-scatter",
-		[SW_MOVE_ALL_TO_ALL] = "all-to-all", [SW_MOVE_PERMUTE] = "permute"};
+	static const char *const names[] = {[SW_MOVE_SLICE] = "slice",
+	                                    [SW_MOVE_TO_PARTIAL] = "to-partial",
+	                                    [SW_MOVE_ALL_GATHER] = "all-gather",
+	                                    [SW_MOVE_ALL_REDUCE] = "all-reduce",
+	                                    [SW_MOVE_REDUCE_SCATTER] = "reduce-scatter",
+	                                    [SW_MOVE_ALL_TO_ALL] = "all-to-all",
+	                                    [SW_MOVE_PERMUTE] = "permute"};
 	return (size_t)kind < SW_COUNT(names) ? names[kind] : "unknown";
 }
 
@@ -23,13 +26,15 @@ static int64_t permuted_device(const sw_atoms *atoms, const sw_move *move, int64
 		if (!(move->atoms >> a & 1))
 			continue;
 		int32_t to = move->to_atom[a];
-		target += (int64_t)(sw_atoms_coordinate(atoms, device, a) - sw_atoms_coordinate(atoms, device, to)) *
+		target += (int64_t)(sw_atoms_coordinate(atoms, device, a) -
+		                    sw_atoms_coordinate(atoms, device, to)) *
 		          sw_atoms_stride(atoms, to);
 	}
 	return target;
 }
 
-int32_t sw_move_permute_pairs(const sw_atoms *atoms, const sw_move *move, sw_arena *arena, const int64_t **pairs)
+int32_t sw_move_permute_pairs(const sw_atoms *atoms, const sw_move *move, sw_arena *arena,
+                              const int64_t **pairs)
 {
 	int64_t devices = sw_atoms_devices(atoms);
 	int64_t *list = SW_NEW_N(arena, int64_t, 2 * devices);
@@ -84,19 +89,29 @@ static int64_t node_bytes(const problem *p, const prices *table, const node *n)
 	return table->bytes_of[split];
 }
 
-static void write_path(const problem *p, const prices *table, const node *nodes, int32_t goal, sw_path *path)
+/* Operand and result of the move, or of a transpose around it. */
+static int64_t move_peak(const problem *p, const prices *table, const node *before, const node *after)
 {
-	path->n = (int32_t)nodes[goal].so_far.moves;
-	path->seconds = nodes[goal].so_far.ps * 1e-12;
-	path->payload_bytes = nodes[goal].so_far.payload;
+	int64_t operand = node_bytes(p, table, before), result = node_bytes(p, table, after);
+	unsigned transposes =
+		move_transposes(p, (sw_move_kind)after->kind, after->mask, before->state, after->state);
+	int64_t peak = operand + result;
+	if (transposes & 1)
+		peak = SW_MAX(peak, 2 * operand);
+	return transposes & 2 ? SW_MAX(peak, 2 * result) : peak;
+}
+
+static void write_path(const problem *p, const prices *table, const best_path *best, sw_path *path)
+{
+	path->n = best->n - 1;
+	path->seconds = best->cost.ps * 1e-12;
+	path->payload_bytes = best->cost.payload;
 	path->peak_bytes = 0;
-	int32_t k = path->n;
-	for (int32_t i = goal; nodes[i].parent >= 0; i = nodes[i].parent) {
-		int64_t both = node_bytes(p, table, &nodes[i]) + node_bytes(p, table, &nodes[nodes[i].parent]);
-		path->peak_bytes = SW_MAX(path->peak_bytes, both);
-		write_move(p, table, &nodes[i], &path->moves[--k]);
+	for (int32_t i = 0; i < path->n; i++) {
+		const node *before = &best->nodes[i], *after = &best->nodes[i + 1];
+		path->peak_bytes = SW_MAX(path->peak_bytes, move_peak(p, table, before, after));
+		write_move(p, table, after, &path->moves[i]);
 	}
-	assert(k == 0);
 }
 
 /* ---- one redistribution, with tables that others may share ------------------------------------------------------- */
@@ -120,6 +135,8 @@ static void planner_init(path_planner *planner, const sw_redistribution *how)
 static void planner_clear(path_planner *planner)
 {
 	workspace_clear(&planner->work);
+	for (size_t i = 0; i < planner->bounds.len; i++)
+		bound_end(planner->bounds.data[i]);
 	sw_vec_clear(&planner->price_tables);
 	sw_vec_clear(&planner->bounds);
 	sw_map_clear(&planner->price_index);
@@ -145,30 +162,49 @@ static uint32_t find_prices(path_planner *planner, const problem *p)
 	return number;
 }
 
-/* A bound depends on the prices, on the kinds of the target, and on what may become partial. */
-static const bound *find_bound(path_planner *planner, const problem *p, uint32_t table)
+/* A bound depends on the prices, on the kinds of the target, on which homes there are and may lead, and on what may become partial. */
+static bound *find_bound(path_planner *planner, const problem *p, uint32_t table)
 {
-	uint32_t key[3] = {table, 0, p->to_partial}, fresh = (uint32_t)planner->bounds.len;
-	for (int32_t u = 0; u < p->n_units; u++)
+	uint32_t key[6] = {table, 0, 0, never_leading(p), p->to_partial, p->may_be_partial};
+	uint32_t fresh = (uint32_t)planner->bounds.len;
+	for (int32_t u = 0; u < p->n_units; u++) {
 		key[1] |= kind_of(p, u, p->goal[u]) << 2 * u;
+		key[2] |= (uint32_t)(p->home[u] >= UNIT_S) << u;
+	}
 	uint32_t number = sw_map_intern(&planner->bound_index, key, sizeof(key), fresh);
-	if (number == fresh)
-		sw_vec_push(&planner->bounds,
-		            bound_new(planner->price_tables.data[table], p, &planner->arena));
+	if (number == fresh) {
+		bound *b = SW_NEW(&planner->arena, bound);
+		bound_begin(b, planner->price_tables.data[table], p);
+		sw_vec_push(&planner->bounds, b);
+	}
 	return planner->bounds.data[number];
 }
 
-/* Where memory is tight, a place that is seldom tried may be the only one. */
-static int32_t find_goal(path_planner *planner, problem *p, prices *table, const bound *least)
+/* The path is the plain one where no better one is found. */
+static path_cost find_best(path_planner *planner, problem *p, prices *table, bound *least, sw_path *path)
 {
-	int32_t goal = search_path(&planner->work, p, table, least);
-	if (goal >= 0 || p->thorough || planner->how.memory_bytes <= 0)
-		return goal;
-	p->thorough = true;
-	return search_path(&planner->work, p, table, least);
+	best_path best;
+	workspace *work = &planner->work;
+	path_cost plain = {NO_WAY, 0, 0};
+	bool done = search_near(work, p, table, least, &best);
+	if (!done || p->atoms->n > FINE_UNITS)
+		plain = plain_path(&planner->how, p->shape, p->from, p->to, path);
+	if (cost_less(plain, best.cost))
+		best = (best_path){.n = 0, .cost = plain};
+	if (!done)
+		search_harder(work, p, table, least, &best);
+	if (best.cost.ps == NO_WAY && planner->how.memory_bytes > 0 && !p->thorough) {
+		p->thorough =
+			true; /* where memory is tight, a place that is seldom tried may be the only one */
+		search_harder(work, p, table, least, &best);
+	}
+	if (best.n > 0)
+		write_path(p, table, &best, path);
+	return best.cost;
 }
 
-static bool plan_path(path_planner *planner, sw_shape shape, const sw_layout *from, const sw_layout *to, sw_path *path)
+static bool plan_path(path_planner *planner, sw_shape shape, const sw_layout *from, const sw_layout *to,
+                      sw_path *path)
 {
 	problem p;
 	path->n = 0;
@@ -179,17 +215,14 @@ static bool plan_path(path_planner *planner, sw_shape shape, const sw_layout *fr
 	problem_init(&p, planner->how.atoms, shape, from, to);
 	uint32_t number = find_prices(planner, &p);
 	prices *table = planner->price_tables.data[number];
-	int32_t goal = find_goal(planner, &p, table, find_bound(planner, &p, number));
-	if (goal < 0) {
+	path_cost cost = find_best(planner, &p, table, find_bound(planner, &p, number), path);
+	if (cost.ps == NO_WAY)
 		path->seconds = INFINITY;
-		return false;
-	}
-	write_path(&p, table, planner->work.nodes.data, goal, path);
-	return true;
+	return cost.ps != NO_WAY;
 }
 
-static sw_status no_path(const sw_redistribution *how, sw_shape shape, const sw_layout *from, const sw_layout *to,
-                         sw_error *err)
+static sw_status no_path(const sw_redistribution *how, sw_shape shape, const sw_layout *from,
+                         const sw_layout *to, sw_error *err)
 {
 	sw_text text = {0};
 	sw_layout_print(how->atoms, shape, from, &text);
@@ -205,8 +238,8 @@ static sw_status no_path(const sw_redistribution *how, sw_shape shape, const sw_
 	return status;
 }
 
-sw_status sw_redistribute(const sw_redistribution *how, sw_shape shape, const sw_layout *from, const sw_layout *to,
-                          sw_path *path, sw_error *err)
+sw_status sw_redistribute(const sw_redistribution *how, sw_shape shape, const sw_layout *from,
+                          const sw_layout *to, sw_path *path, sw_error *err)
 {
 	path_planner planner;
 	assert(sw_layout_valid(how->atoms, shape, from) && sw_layout_valid(how->atoms, shape, to));
@@ -226,6 +259,11 @@ struct sw_path_cache {
 	path_planner by_groups; /* the same model, over groups as atoms */
 	sw_map index;
 	SW_VEC(const sw_path *) paths;
+	/* What is known by number. */
+	sw_map shape_index, layout_index, seconds_index;
+	SW_VEC(sw_shape) shapes;
+	SW_VEC(sw_layout) layouts;
+	SW_VEC(double) seconds;
 };
 
 sw_path_cache *sw_path_cache_new(const sw_redistribution *how)
@@ -256,7 +294,8 @@ sw_path_cache *sw_path_cache_new_grouped(const sw_redistribution *how, const uin
 }
 
 /* Over groups where both ends keep them together, else over atoms. */
-static void find_path(sw_path_cache *cache, sw_shape shape, const sw_layout *from, const sw_layout *to, sw_path *path)
+static void find_path(sw_path_cache *cache, sw_shape shape, const sw_layout *from, const sw_layout *to,
+                      sw_path *path)
 {
 	sw_layout grouped_from, grouped_to;
 	if (cache->together.groups.n > 0 && grouping_gather(&cache->together, from, &grouped_from) &&
@@ -277,15 +316,28 @@ void sw_path_cache_free(sw_path_cache *cache)
 	planner_clear(&cache->planner);
 	sw_map_clear(&cache->index);
 	sw_vec_clear(&cache->paths);
+	sw_map_clear(&cache->shape_index);
+	sw_map_clear(&cache->layout_index);
+	sw_map_clear(&cache->seconds_index);
+	sw_vec_clear(&cache->shapes);
+	sw_vec_clear(&cache->layouts);
+	sw_vec_clear(&cache->seconds);
 	free(cache);
 }
 
-static size_t write_key(sw_shape shape, const sw_layout *from, const sw_layout *to, uint64_t *key)
+/* Returns the number of words. */
+static size_t pack_shape(sw_shape shape, uint64_t *key)
 {
 	size_t n = 0;
 	key[n++] = (uint64_t)shape.type << 8 | (uint64_t)shape.rank;
 	for (int32_t dim = 0; dim < shape.rank; dim++)
 		key[n++] = (uint64_t)shape.dims[dim];
+	return n;
+}
+
+static size_t write_key(sw_shape shape, const sw_layout *from, const sw_layout *to, uint64_t *key)
+{
+	size_t n = pack_shape(shape, key);
 	n += (size_t)layout_pack(from, key + n);
 	n += (size_t)layout_pack(to, key + n);
 	return n * sizeof(*key);
@@ -298,7 +350,8 @@ static const sw_path *keep_path(sw_path_cache *cache, const sw_path *path)
 	return sw_arena_copy(&cache->planner.arena, path, bytes);
 }
 
-const sw_path *sw_path_cache_get(sw_path_cache *cache, sw_shape shape, const sw_layout *from, const sw_layout *to)
+const sw_path *sw_path_cache_get(sw_path_cache *cache, sw_shape shape, const sw_layout *from,
+                                 const sw_layout *to)
 {
 	uint64_t key[1 + SW_MAX_RANK + 2 * (SW_MAX_ATOMS + 1)];
 	size_t bytes = write_key(shape, from, to, key);
@@ -310,4 +363,48 @@ const sw_path *sw_path_cache_get(sw_path_cache *cache, sw_shape shape, const sw_
 		sw_vec_push(&cache->paths, keep_path(cache, &path));
 	}
 	return cache->paths.data[number];
+}
+
+uint32_t sw_path_cache_shape(sw_path_cache *cache, sw_shape shape)
+{
+	uint64_t key[1 + SW_MAX_RANK];
+	uint32_t fresh = (uint32_t)cache->shapes.len;
+	uint32_t number =
+		sw_map_intern(&cache->shape_index, key, pack_shape(shape, key) * sizeof(*key), fresh);
+	if (number == fresh) {
+		if (shape.rank > 0)
+			shape.dims = sw_arena_copy(&cache->planner.arena, shape.dims,
+			                           sizeof(*shape.dims) * (size_t)shape.rank);
+		sw_vec_push(&cache->shapes, shape);
+	}
+	return number;
+}
+
+uint32_t sw_path_cache_layout(sw_path_cache *cache, const sw_layout *layout)
+{
+	uint64_t key[SW_MAX_ATOMS + 1];
+	uint32_t fresh = (uint32_t)cache->layouts.len;
+	size_t bytes = (size_t)layout_pack(layout, key) * sizeof(*key);
+	uint32_t number = sw_map_intern(&cache->layout_index, key, bytes, fresh);
+	if (number == fresh)
+		sw_vec_push(&cache->layouts, *layout);
+	return number;
+}
+
+double sw_path_cache_seconds(sw_path_cache *cache, uint32_t shape, uint32_t from, uint32_t to)
+{
+	const sw_layout *a = &cache->layouts.data[from], *b = &cache->layouts.data[to];
+	const uint32_t key[] = {shape, from, to};
+	if (from == to)
+		return 0;
+	if (a->monoid != SW_MONOID_NONE && b->monoid != SW_MONOID_NONE && a->monoid != b->monoid)
+		return INFINITY;
+	uint32_t fresh = (uint32_t)cache->seconds.len;
+	uint32_t number = sw_map_intern(&cache->seconds_index, key, sizeof(key), fresh);
+	if (number == fresh) {
+		sw_path path;
+		find_path(cache, cache->shapes.data[shape], a, b, &path);
+		sw_vec_push(&cache->seconds, path.seconds);
+	}
+	return cache->seconds.data[number];
 }

@@ -1,13 +1,10 @@
 /*
  * A* over the layouts of a problem.
  *
- * First come two paths that need no search (plain_paths.c): nothing dearer is looked at, and one of them is the answer if
- * nothing cheaper is found.
- *
  * The bound is exact but for digits that are in each other's way and for transposes, so the search first creates only
  * layouts whose total stays near the bound at the start, and begins again with more room when that was too little.
- * Within the room nothing is left out: the path found is the cheapest. The work is limited; where the limit is met,
- * the search begins again with more and more weight on the bound, which finds some path soon.
+ * Within the room nothing is left out: the path found is the cheapest. Where that takes too much work, dives that give the
+ * bound more weight find some path soon, and nothing dearer is looked at when the search is done once more.
  */
 #include "layout/search.h"
 
@@ -156,7 +153,8 @@ static bool leads(const problem *p, uint64_t removed, const uint8_t *list, int32
 	return true;
 }
 
-unsigned move_transposes(const problem *p, sw_move_kind kind, uint32_t mask, const uint8_t *before, const uint8_t *after)
+unsigned move_transposes(const problem *p, sw_move_kind kind, uint32_t mask, const uint8_t *before,
+                         const uint8_t *after)
 {
 	uint8_t list[SW_MAX_ATOMS];
 	unsigned transposes = 0;
@@ -166,7 +164,9 @@ unsigned move_transposes(const problem *p, sw_move_kind kind, uint32_t mask, con
 	}
 	if (kind == SW_MOVE_ALL_GATHER || kind == SW_MOVE_ALL_TO_ALL) {
 		int32_t n = list_digits(p, mask, before, list);
-		transposes |= (unsigned)!leads(p, p->frozen_digits | used_digits(p, UINT32_MAX, after), list, n) << 1;
+		transposes |=
+			(unsigned)!leads(p, p->frozen_digits | used_digits(p, UINT32_MAX, after), list, n)
+			<< 1;
 	}
 	return transposes;
 }
@@ -177,21 +177,22 @@ typedef struct expansion {
 	workspace *work;
 	const problem *p;
 	prices *table;
-	const bound *least;
-	double weight;          /* of the bound in the order of the search */
-	int64_t work_left;      /* layouts that may still be created or met */
-	double limit;           /* totals above it are not created ... */
-	double least_left_out;  /* ... and this is the least of them */
-	int32_t number;         /* the node being expanded */
-	node from;              /* a copy: nodes move when there are more */
-	uint32_t split;         /* its split units */
-	int32_t code;           /* its kinds, as bound.c has them */
-	uint64_t room;          /* digits that nest with all of its own */
+	bound *least;
+	double weight;         /* of the bound in the order of the search */
+	int64_t work_left;     /* layouts that may still be created or met */
+	double limit;          /* totals above it are not created ... */
+	double least_left_out; /* ... and this is the least of them */
+	int32_t number;        /* the node being expanded */
+	node from;             /* a copy: nodes move when there are more */
+	uint32_t split;        /* its split units */
+	int32_t code;          /* its kinds, as bound.c has them */
+	uint64_t room;         /* digits that nest with all of its own */
 	/* the move */
 	sw_move_kind kind;
 	uint32_t mask;
 	uint8_t permutation;
-	path_cost so_far;       /* with the move, without transposes */
+	uint32_t away;    /* units that are placed elsewhere than at home */
+	path_cost so_far; /* with the move, without transposes */
 	uint8_t after[8];
 } expansion;
 
@@ -204,14 +205,14 @@ static bool is_worth(expansion *e, double total)
 	return false;
 }
 
-static double transpose_ps(const expansion *e)
+static double transposes_ps(const expansion *e)
 {
 	unsigned transposes = move_transposes(e->p, e->kind, e->mask, e->from.state, e->after);
 	double ps = 0;
 	if (transposes & 1)
-		ps += touch_ps(e->table->how, e->table->bytes_of[e->split]);
+		ps += e->table->transpose_of[e->split];
 	if (transposes & 2)
-		ps += touch_ps(e->table->how, e->table->bytes_of[split_after(e->kind, e->mask, e->split)]);
+		ps += e->table->transpose_of[split_after(e->kind, e->mask, e->split)];
 	return ps;
 }
 
@@ -242,7 +243,7 @@ static void create(expansion *e, path_cost rest)
 		return;
 	node *n = &e->work->nodes.data[number];
 	path_cost so_far = e->so_far;
-	so_far.ps += transpose_ps(e);
+	so_far.ps += transposes_ps(e);
 	path_cost total = cost_add(so_far, rest);
 	if (!cost_less(so_far, n->so_far) || !is_worth(e, total.ps))
 		return;
@@ -256,66 +257,161 @@ static void create(expansion *e, path_cost rest)
 	heap_push(e->work, number);
 }
 
-static void place_wrong(expansion *e, uint32_t wrong, uint64_t room, path_cost rest);
+static void place_away(expansion *e, uint32_t away, uint64_t room, path_cost rest);
 
-static void place_tuple(expansion *e, int32_t u, int32_t i, uint32_t wrong, uint64_t room, path_cost rest)
+static void place_tuple(expansion *e, int32_t u, int32_t i, uint32_t away, uint64_t room, path_cost rest)
 {
 	e->after[u] = (uint8_t)(UNIT_S + i);
-	place_wrong(e, wrong & (wrong - 1), room & e->p->classes[e->p->units[u].class].tuples[i].fits, rest);
+	place_away(e, away & (away - 1), room & e->p->classes[e->p->units[u].class].tuples[i].fits, rest);
 }
 
-/* Chooses tuples for the units of `wrong` that are left, all different from the target's, then creates the node. Plain
- * tuples do the same as one another, but for transposes and for what is in the way later; so, unless the search is thorough,
- * only the first that fits and the first that is in no target digit's way are tried. */
-static void place_wrong(expansion *e, uint32_t wrong, uint64_t room, path_cost rest)
+/* From tuple i on, all that fit; of spare ones the first, where there are many. */
+static void place_any(expansion *e, int32_t u, int32_t i, uint32_t away, uint64_t room, path_cost rest)
+{
+	const unit_class *class = &e->p->classes[e->p->units[u].class];
+	bool spared = false;
+	for (; i < class->n_tuples; i++) {
+		const tuple *t = &class->tuples[i];
+		if (t->digits & ~room || (class->has_spares && !t->leads && (!t->spare || spared)))
+			continue;
+		spared = spared || t->spare;
+		place_tuple(e, u, i, away, room, rest);
+	}
+}
+
+/* From tuple i on, the first that fits, and the first that is in no target digit's way. */
+static void place_sparingly(expansion *e, int32_t u, int32_t i, uint32_t away, uint64_t room,
+                            path_cost rest)
+{
+	const unit_class *class = &e->p->classes[e->p->units[u].class];
+	for (bool placed = false, apart = false; i < class->n_tuples && !apart; i++) {
+		if (class->tuples[i].digits & ~room)
+			continue;
+		apart = !(class->tuples[i].digits & ~e->p->goal_room);
+		if (apart || !placed)
+			place_tuple(e, u, i, away, room, rest);
+		placed = true;
+	}
+}
+
+/* Chooses tuples for the units of `away` that are left, none of them home's, then creates the node. Those that from and to have come
+ * first, since a PERMUTE may bring them where they belong; not for several of many units, which would be too many. Plain tuples
+ * do the same as one another, but for transposes and for what is in the way later. */
+static void place_away(expansion *e, uint32_t away, uint64_t room, path_cost rest)
 {
 	if (e->work_left <= 0)
 		return;
-	if (!wrong) {
+	if (!away) {
 		e->work_left--;
 		create(e, rest);
 		return;
 	}
-	int32_t u = __builtin_ctz(wrong), i = 0;
+	int32_t u = __builtin_ctz(away), i = 0;
 	const unit_class *class = &e->p->classes[e->p->units[u].class];
+	bool several = e->p->n_units > FINE_UNITS && (e->away & (e->away - 1));
 	for (; i < class->n_named; i++)
-		if (!(class->tuples[i].digits & ~room) && UNIT_S + i != e->p->goal[u])
-			place_tuple(e, u, i, wrong, room, rest);
-	bool all = e->p->thorough;
-	for (bool placed = false; i < class->n_tuples; i++) {
-		bool apart = !(class->tuples[i].digits & ~e->p->goal_room);
-		if (class->tuples[i].digits & ~room || (placed && !apart && !all) || UNIT_S + i == e->p->goal[u])
-			continue;
-		place_tuple(e, u, i, wrong, room, rest);
-		placed = true;
-		if (apart && !all)
-			break;
-	}
+		if (!several && !(class->tuples[i].digits & ~room) && UNIT_S + i != e->p->home[u])
+			place_tuple(e, u, i, away, room, rest);
+	if (e->p->thorough)
+		place_any(e, u, i, away, room, rest);
+	else
+		place_sparingly(e, u, i, away, room, rest);
 }
 
-/* The units of `right` get the target's tuples, which must nest with what is there, then with one another. */
-static void place(expansion *e, uint32_t right, uint32_t wrong, path_cost rest)
+/* The one digit of this size that leads local data in which the digits `removed` are taken out; -1: there is none. */
+static int32_t leading_digit(const problem *p, uint64_t removed, int32_t size)
 {
+	if (p->shape.rank == 0)
+		return -1;
+	int32_t dim = 0;
+	int64_t above = p->shape.dims[0];
+	for (uint64_t rest = removed;; rest &= rest - 1) {
+		const split_digit *next = rest ? &p->digits[__builtin_ctzll(rest)] : NULL;
+		while (above == 1 && dim + 1 < p->shape.rank && (!next || dim < next->dim))
+			above = p->shape.dims[++dim];
+		if (!next || next->dim > dim || next->stride * next->size != above)
+			break;
+		above = next->stride;
+	}
+	for (int32_t d = 0; d < p->n_digits; d++) {
+		const split_digit *here = &p->digits[d];
+		if (here->dim == dim && here->size == size && here->stride * size == above)
+			return removed & ~p->fits[d] ? -1 : d;
+	}
+	return -1;
+}
+
+static int32_t find_tuple(const unit_class *class, const uint8_t *digits)
+{
+	for (int32_t i = 0; i < class->n_tuples; i++)
+		if (memcmp(class->tuples[i].digit, digits, (size_t) class->n) == 0)
+			return i;
+	return -1;
+}
+
+/* The units of the mask in the one way in which their digits lead what the device has now. */
+static bool place_leading(expansion *e, uint32_t home)
+{
+	const problem *p = e->p;
+	uint64_t removed = p->frozen_digits | used_digits(p, UINT32_MAX, e->from.state);
+	uint8_t digits[MAX_UNITS][SW_MAX_ATOMS], found[MAX_UNITS] = {0};
+	for (int32_t a = 0; a < p->atoms->n; a++) {
+		int32_t u = p->unit_of[a];
+		if (u < 0 || !(e->mask >> u & 1))
+			continue;
+		int32_t d = leading_digit(p, removed, p->atoms->size[a]);
+		if (d < 0)
+			return false;
+		digits[u][found[u]++] = (uint8_t)d;
+		removed |= UINT64_C(1) << d;
+	}
+	memcpy(e->after, e->from.state, sizeof(e->after));
+	for (uint32_t rest = e->mask; rest; rest &= rest - 1) {
+		int32_t u = __builtin_ctz(rest);
+		int32_t i = find_tuple(&p->classes[p->units[u].class], digits[u]);
+		if (i < 0 || (UNIT_S + i == p->home[u]) != (home >> u & 1))
+			return false;
+		e->after[u] = (uint8_t)(UNIT_S + i);
+	}
+	return true;
+}
+
+/* The units of `home` go home, to digits that must nest with what is there and with one another. */
+static void place(expansion *e, uint32_t home, uint32_t away, path_cost rest)
+{
+	bool sends = e->kind == SW_MOVE_REDUCE_SCATTER || e->kind == SW_MOVE_ALL_TO_ALL;
+	if (sends && !is_worth(e, e->so_far.ps + rest.ps + e->table->transpose_of[e->split])) {
+		e->work_left--;
+		if (place_leading(e, home))
+			create(e, rest);
+		return;
+	}
 	uint64_t room = e->room;
 	memcpy(e->after, e->from.state, sizeof(e->after));
-	for (; right; right &= right - 1) {
-		int32_t u = __builtin_ctz(right);
-		const tuple *t = unit_tuple(e->p, u, e->p->goal[u]);
+	for (; home; home &= home - 1) {
+		int32_t u = __builtin_ctz(home);
+		const tuple *t = unit_tuple(e->p, u, e->p->home[u]);
 		if (t->digits & ~room)
 			return;
 		room &= t->fits;
-		e->after[u] = e->p->goal[u];
+		e->after[u] = e->p->home[u];
 	}
-	place_wrong(e, wrong, room, rest);
+	e->away = away;
+	place_away(e, away, room, rest);
 }
 
-static int32_t recode(int32_t code, uint32_t mask, uint32_t kind)
+static int32_t recode(const expansion *e, int32_t code, uint32_t mask, uint32_t kind)
 {
-	for (; mask; mask &= mask - 1) {
-		int32_t u = __builtin_ctz(mask);
-		code = (code & ~(3 << 2 * u)) | (int32_t)(kind << 2 * u);
-	}
-	return code;
+	int32_t low = (int32_t)mask, high = low << e->p->n_units;
+	code = kind & 1 ? code | low : code & ~low;
+	return kind & 2 ? code | high : code & ~high;
+}
+
+/* What is left from the code on, as far as it is worth anything after the move. */
+static bool worth_from(expansion *e, int32_t code, path_cost *rest)
+{
+	*rest = bound_at(e->least, code, e->limit - e->so_far.ps);
+	return rest->ps != NO_WAY && is_worth(e, e->so_far.ps + rest->ps);
 }
 
 static bool begin_move(expansion *e, sw_move_kind kind, uint32_t mask)
@@ -329,7 +425,7 @@ static bool begin_move(expansion *e, sw_move_kind kind, uint32_t mask)
 	return true;
 }
 
-/* A move that ends in splits: each unit may get the target's digits, where it does not have them, or others. */
+/* A move that ends in splits: each unit may get the digits of its home, where it does not have them, or others. */
 static void split_move(expansion *e, sw_move_kind kind, uint32_t mask)
 {
 	uint32_t either = 0;
@@ -337,15 +433,15 @@ static void split_move(expansion *e, sw_move_kind kind, uint32_t mask)
 		return;
 	for (uint32_t rest = mask; rest; rest &= rest - 1) {
 		int32_t u = __builtin_ctz(rest);
-		if (e->p->goal[u] >= UNIT_S && e->p->goal[u] != e->from.state[u])
+		if (e->p->home[u] >= UNIT_S && e->p->home[u] != e->from.state[u])
 			either |= 1u << u;
 	}
-	int32_t all_wrong = recode(e->code, mask, KIND_WRONG);
-	for (uint32_t right = either;; right = (right - 1) & either) {
-		path_cost rest = e->least->least[recode(all_wrong, right, KIND_RIGHT)];
-		if (rest.ps != NO_WAY && is_worth(e, e->so_far.ps + rest.ps))
-			place(e, right, mask & ~right, rest);
-		if (!right)
+	int32_t all_away = recode(e, e->code, mask, KIND_AWAY);
+	for (uint32_t home = either;; home = (home - 1) & either) {
+		path_cost rest;
+		if (worth_from(e, recode(e, all_away, home, KIND_HOME), &rest))
+			place(e, home, mask & ~home, rest);
+		if (!home)
 			break;
 	}
 }
@@ -355,8 +451,8 @@ static void plain_move(expansion *e, sw_move_kind kind, uint32_t mask, uint8_t s
 {
 	if (!begin_move(e, kind, mask))
 		return;
-	path_cost rest = e->least->least[recode(e->code, mask, state == UNIT_P ? KIND_P : KIND_B)];
-	if (rest.ps == NO_WAY || !is_worth(e, e->so_far.ps + rest.ps))
+	path_cost rest;
+	if (!worth_from(e, recode(e, e->code, mask, state == UNIT_P ? KIND_P : KIND_B), &rest))
 		return;
 	memcpy(e->after, e->from.state, sizeof(e->after));
 	for (; mask; mask &= mask - 1)
@@ -366,10 +462,12 @@ static void plain_move(expansion *e, sw_move_kind kind, uint32_t mask, uint8_t s
 
 static int32_t code_of(const problem *p, const uint8_t *state)
 {
-	int32_t code = 0;
-	for (int32_t u = 0; u < p->n_units; u++)
-		code |= (int32_t)(kind_of(p, u, state[u]) << 2 * u);
-	return code;
+	uint32_t code = 0, kind;
+	for (int32_t u = 0; u < p->n_units; u++) {
+		kind = kind_of(p, u, state[u]);
+		code |= (kind & 1) << u | kind >> 1 << (u + p->n_units);
+	}
+	return (int32_t)code;
 }
 
 /* A permutation counts only if every unit it moves changes its state; a smaller one does the same otherwise. */
@@ -383,11 +481,10 @@ static void permute_move(expansion *e, int32_t number)
 			return;
 		e->after[permuted->to[u]] = e->from.state[u];
 	}
-	path_cost rest = e->least->least[code_of(e->p, e->after)];
-	if (rest.ps == NO_WAY || !begin_move(e, SW_MOVE_PERMUTE, permuted->moved))
-		return;
+	path_cost rest;
 	e->permutation = (uint8_t)number;
-	if (is_worth(e, e->so_far.ps + rest.ps))
+	if (begin_move(e, SW_MOVE_PERMUTE, permuted->moved) &&
+	    worth_from(e, code_of(e->p, e->after), &rest))
 		create(e, rest);
 }
 
@@ -442,7 +539,7 @@ static void start(expansion *e)
 	const problem *p = e->p;
 	node first = {.parent = -1};
 	memcpy(first.state, p->start, sizeof(p->start));
-	first.total = e->least->least[code_of(p, p->start)];
+	first.total = bound_at(e->least, code_of(p, p->start), NO_WAY);
 	reset(e->work);
 	sw_vec_push(&e->work->nodes, first);
 	e->work->slots[slot_of(e->work, first.state)] = 1;
@@ -493,28 +590,59 @@ static int32_t known_goal(const expansion *e)
 	return number >= 0 && e->work->nodes.data[number].so_far.ps != NO_WAY ? number : -1;
 }
 
-int32_t search_path(workspace *work, const problem *p, prices *table, const bound *least)
+/* Keeps the way to the node in `best`, each node the parent of the next. */
+static void keep_best(const workspace *work, int32_t number, best_path *best)
 {
-	expansion e = {.work = work, .p = p, .table = table, .least = least, .weight = 1, .work_left = MAX_WORK};
-	double at_least = least->least[code_of(p, p->start)].ps;
-	node plain[PLAIN_NODES];
+	best->cost = work->nodes.data[number].so_far;
+	best->n = (int32_t)best->cost.moves + 1;
+	for (int32_t k = best->n - 1; k >= 0; k--) {
+		best->nodes[k] = work->nodes.data[number];
+		number = best->nodes[k].parent;
+		best->nodes[k].parent = k - 1;
+	}
+}
+
+/* One search that leans on the bound: finds some path soon. */
+static void dive(expansion *e, double weight, best_path *best)
+{
+	e->weight = weight;
+	e->work_left = DIVE_WORK;
+	e->limit = best->cost.ps;
+	search_within(e);
+	int32_t goal = known_goal(e);
+	if (goal >= 0 && cost_less(e->work->nodes.data[goal].so_far, best->cost))
+		keep_best(e->work, goal, best);
+}
+
+static void search_from(expansion *e, double limit, double at_least, int64_t work, best_path *best)
+{
+	e->weight = 1;
+	e->work_left = work;
+	e->limit = SW_MIN(limit, best->cost.ps);
+	int32_t goal = search_wider(e, at_least, best->cost.ps);
+	if (goal >= 0 && cost_less(e->work->nodes.data[goal].so_far, best->cost))
+		keep_best(e->work, goal, best);
+}
+
+bool search_near(workspace *work, const problem *p, prices *table, bound *least, best_path *best)
+{
+	expansion e = {.work = work, .p = p, .table = table, .least = least};
+	double at_least = bound_at(least, code_of(p, p->start), NO_WAY).ps;
+	best->n = 0;
+	best->cost = (path_cost){NO_WAY, 0, 0};
 	if (at_least == NO_WAY)
-		return -1;
-	int32_t n_plain = plain_path(p, table, plain);
-	path_cost most = n_plain ? plain[n_plain - 1].so_far : (path_cost){NO_WAY, 0, 0};
-	e.limit = SW_MIN(at_least + at_least / 8 + 1, most.ps);
-	int32_t goal = search_wider(&e, at_least, most.ps);
-	while (goal < 0 && e.work_left <= 0 && e.weight < 8) {
-		e.weight *= 2;
-		e.work_left = MAX_WORK / 4;
-		search_wider(&e, at_least, most.ps);
-		goal = known_goal(&e);
-	}
-	if (n_plain && (goal < 0 || cost_less(most, work->nodes.data[goal].so_far))) {
-		work->nodes.len = 0;
-		for (int32_t i = 0; i < n_plain; i++)
-			sw_vec_push(&work->nodes, plain[i]);
-		goal = n_plain - 1;
-	}
-	return goal;
+		return true;
+	search_from(&e, at_least, at_least, FIRST_WORK, best);
+	return e.work_left > 0;
+}
+
+void search_harder(workspace *work, const problem *p, prices *table, bound *least, best_path *best)
+{
+	static const double weights[] = {4, 2, 1.25};
+	expansion e = {.work = work, .p = p, .table = table, .least = least};
+	double at_least = bound_at(least, code_of(p, p->start), NO_WAY).ps;
+	for (size_t w = 0; w < SW_COUNT(weights); w++)
+		dive(&e, weights[w], best);
+	if (p->n_units <= FINE_UNITS)
+		search_from(&e, at_least, at_least, p->thorough ? ALL_WORK : MAX_WORK, best);
 }

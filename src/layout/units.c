@@ -8,8 +8,7 @@
 
 static bool stays(const sw_layout *from, const sw_layout *to, int32_t atom)
 {
-	sw_state f = from->state[atom], t = to->state[atom];
-	return f.kind == t.kind && f.dim == t.dim && f.stride == t.stride;
+	return layout_same_state(&from->state[atom], &to->state[atom]);
 }
 
 /* Atoms behave alike if they go from the same kind and dimension to the same kind and dimension. Where that still makes too many
@@ -105,7 +104,7 @@ static void form_units(problem *p)
 	                                {false, false, false, FINE_UNITS},
 	                                {false, false, true, FINE_UNITS + 1},
 	                                {false, true, true, MAX_UNITS}};
-	if (p->atoms->n <= FINE_UNITS) {
+	if (p->atoms->n <= SINGLE_ATOMS) {
 		p->n_units = p->atoms->n;
 		for (int32_t a = 0; a < p->atoms->n; a++)
 			p->units[a].atoms = 1u << a;
@@ -136,7 +135,7 @@ static void find_class(problem *p, unit *u)
 		fresh.size[k] = p->atoms->size[u->atom[k]];
 		fresh.product *= fresh.size[k];
 	}
-	for (u->class = 0; u->class < p->n_classes; u->class++) {
+	for (u->class = 0; u->class < p->n_classes; u->class ++) {
 		const unit_class *c = &p->classes[u->class];
 		if (c->n == u->n && memcmp(c->size, fresh.size, sizeof(fresh.size[0]) * (size_t)u->n) == 0)
 			return;
@@ -154,7 +153,8 @@ static void find_class(problem *p, unit *u)
 static int32_t intern_digit(problem *p, split_digit d)
 {
 	for (int32_t i = 0; i < p->n_digits; i++)
-		if (p->digits[i].dim == d.dim && p->digits[i].stride == d.stride && p->digits[i].size == d.size)
+		if (p->digits[i].dim == d.dim && p->digits[i].stride == d.stride &&
+		    p->digits[i].size == d.size)
 			return i;
 	if (p->n_digits == MAX_DIGITS)
 		return -1;
@@ -202,12 +202,13 @@ static void intern_frozen(problem *p)
 {
 	for (int32_t a = 0; a < p->atoms->n; a++)
 		if (p->frozen >> a & 1 && p->from->state[a].kind == SW_STATE_S)
-			intern_digit(p, (split_digit){p->from->state[a].dim, p->atoms->size[a], p->from->state[a].stride});
+			intern_digit(p, (split_digit){p->from->state[a].dim, p->atoms->size[a],
+			                              p->from->state[a].stride});
 }
 
 /* ---- plain splits ---------------------------------------------------------------------------------------------- */
 
-#define MAX_TOPS 12
+#define MAX_TOPS 24
 
 /* Where plain tuples may begin in a dimension: at its extent, below the digits of from and to, below one another. */
 typedef struct top_list {
@@ -233,7 +234,7 @@ static void list_tops(const problem *p, int32_t dim, top_list *tops)
 		if (p->digits[i].dim == dim)
 			add_top(tops, p->digits[i].stride);
 	int32_t begin = 0;
-	for (int32_t depth = 1; depth < p->n_units && begin < tops->n; depth++) {
+	for (int32_t depth = 1; depth < 2 * p->n_units && begin < tops->n; depth++) {
 		int32_t end = tops->n;
 		for (; begin < end; begin++)
 			for (int32_t c = 0; c < p->n_classes; c++)
@@ -297,14 +298,28 @@ static void sort_digits(problem *p, uint8_t *place)
 	memcpy(p->digits, sorted, sizeof(sorted[0]) * (size_t)p->n_digits);
 }
 
+/* Could the digit be in front of some local data? What stands above it must be taken out by digits, of which a move that
+ * exchanges them has each atom's twice. */
+static bool may_lead(const problem *p, split_digit d)
+{
+	double above = (double)p->shape.dims[d.dim] / ((double)d.stride * d.size), removed = 1;
+	for (int32_t dim = 0; dim < d.dim; dim++)
+		above *= (double)p->shape.dims[dim];
+	for (int32_t a = 0; a < p->atoms->n; a++)
+		removed *= (double)p->atoms->size[a] * p->atoms->size[a];
+	return above * d.size <= removed;
+}
+
 static void finish_tuple(const problem *p, const unit_class *c, const uint8_t *place, tuple *t)
 {
+	t->leads = true;
 	t->digits = 0;
 	t->fits = UINT64_MAX;
 	for (int32_t k = 0; k < c->n; k++) {
 		t->digit[k] = place[t->digit[k]];
 		t->digits |= UINT64_C(1) << t->digit[k];
 		t->fits &= p->fits[t->digit[k]];
+		t->leads = t->leads && may_lead(p, p->digits[t->digit[k]]);
 	}
 }
 
@@ -333,6 +348,31 @@ static void sort_plain(unit_class *c)
 	}
 }
 
+/* Each unit may be in a spare place, and on its way to another. */
+static void find_spares(const problem *p, unit_class *c, uint64_t named)
+{
+	uint64_t room = UINT64_MAX;
+	int32_t n = 0;
+	for (int32_t i = c->n_named; i < c->n_tuples; i++) {
+		tuple *t = &c->tuples[i];
+		t->spare = !t->leads && !(named & ~t->fits);
+		if (!t->spare || t->digits & ~room)
+			continue;
+		room &= t->fits;
+		n++;
+	}
+	c->has_spares = n >= 2 * p->n_units;
+}
+
+static uint64_t named_digits(const problem *p)
+{
+	uint64_t named = p->frozen_digits;
+	for (int32_t c = 0; c < p->n_classes; c++)
+		for (int32_t i = 0; i < p->classes[c].n_named; i++)
+			named |= p->classes[c].tuples[i].digits;
+	return named;
+}
+
 static void number_digits(problem *p)
 {
 	uint8_t place[MAX_DIGITS];
@@ -349,6 +389,9 @@ static void number_digits(problem *p)
 		sort_plain(&p->classes[c]);
 	}
 	p->frozen_digits = frozen_mask(p);
+	uint64_t named = named_digits(p);
+	for (int32_t c = 0; c < p->n_classes; c++)
+		find_spares(p, &p->classes[c], named);
 }
 
 /* ---- sets of units that move together ------------------------------------------------------------------------------ */
@@ -381,7 +424,7 @@ static void list_masks(problem *p)
 {
 	uint32_t all = (1u << p->n_units) - 1;
 	p->n_masks = 0;
-	if (p->n_units <= FINE_UNITS) {
+	if (p->n_units <= SINGLE_ATOMS) {
 		for (uint32_t mask = 1; mask <= all; mask++)
 			add_mask(p, mask);
 		return;
@@ -392,6 +435,36 @@ static void list_masks(problem *p)
 	for (uint32_t from = 0; from <= 3; from++)
 		for (uint32_t to = 0; to <= 3; to++)
 			add_mask(p, units_between(p, from, to));
+}
+
+/* ---- what the bound knows of the units ----------------------------------------------------------------------------- */
+
+static void find_homes(problem *p)
+{
+	for (int32_t u = 0; u < p->n_units; u++)
+		p->home[u] = p->goal[u] >= UNIT_S    ? p->goal[u]
+		             : p->start[u] >= UNIT_S ? p->start[u]
+		                                     : UNIT_B;
+}
+
+/* A PERMUTE may bring a P to any unit of the class. */
+static void find_partials(problem *p)
+{
+	p->may_be_partial = 0;
+	for (int32_t u = 0; u < p->n_units; u++)
+		for (int32_t v = 0; v < p->n_units; v++)
+			if (p->units[u].class == p->units[v].class &&
+			    (p->start[v] == UNIT_P || p->to_partial >> v & 1))
+				p->may_be_partial |= 1u << u;
+}
+
+/* Can every plain tuple be tried? */
+static bool is_small(const problem *p)
+{
+	bool few = true;
+	for (int32_t c = 0; c < p->n_classes; c++)
+		few = few && p->classes[c].n_tuples <= FEW_TUPLES;
+	return p->n_units <= FEW_UNITS || (p->n_units <= FINE_UNITS && few);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------------ */
@@ -405,7 +478,8 @@ static int64_t bytes_over_frozen(const problem *p)
 	return bytes;
 }
 
-void problem_init(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_layout *from, const sw_layout *to)
+void problem_init(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_layout *from,
+                  const sw_layout *to)
 {
 	p->atoms = atoms;
 	p->shape = shape;
@@ -417,9 +491,11 @@ void problem_init(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_la
 	memset(p->start, 0, sizeof(p->start));
 	memset(p->goal, 0, sizeof(p->goal));
 	form_units(p);
-	p->thorough = p->n_units <= 2;
+	memset(p->unit_of, -1, sizeof(p->unit_of));
 	for (int32_t u = 0; u < p->n_units; u++) {
 		list_unit_atoms(p, &p->units[u]);
+		for (int32_t k = 0; k < p->units[u].n; k++)
+			p->unit_of[p->units[u].atom[k]] = (int8_t)u;
 		find_class(p, &p->units[u]);
 	}
 	for (int32_t u = 0; u < p->n_units; u++) {
@@ -433,6 +509,9 @@ void problem_init(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_la
 	intern_frozen(p);
 	add_plain_tuples(p);
 	number_digits(p);
+	p->thorough = is_small(p);
+	find_homes(p);
+	find_partials(p);
 	p->goal_room = UINT64_MAX;
 	for (int32_t u = 0; u < p->n_units; u++)
 		if (p->goal[u] >= UNIT_S)

@@ -1,12 +1,15 @@
 /*
  * The walk over the program: each op becomes its local op, each use of a value takes the value in the layout it
- * needs. A value leaves its op in its PRODUCED layout; it is moved once to its KEPT layout when somebody first
- * needs it otherwise, and from there to whatever a reader needs, once per layout.
+ * needs. A value leaves its op in its PRODUCED layout and is moved at once to its KEPT layout; what is at rest, or comes
+ * through a region, when somebody first needs it otherwise. From there it is moved to whatever a reader needs: once per
+ * layout, or, where the plan says so, for each reader.
  */
-#include "partition/internal.h"
+#include "partition/partition.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+#include "interpret/interpret.h"
 
 typedef struct partitioner {
 	const sw_plan *plan;
@@ -59,7 +62,8 @@ static sw_status convert(partitioner *p, sw_coordinates *at, sw_id value, uint32
 	sw_status status = sw_partition_redistribute(at, p->paths, sw_value_shape(p->in, value),
 	                                             &p->layouts.items.data[from],
 	                                             &p->layouts.items.data[to], x, local, p->err);
-	if (status == SW_OK)
+	bool keep = !p->plan->regather || to == p->plan->kept[value];
+	if (status == SW_OK && keep)
 		version_put(p, value, to, *local);
 	return status;
 }
@@ -117,56 +121,70 @@ static sw_status write_parameter(partitioner *p, sw_coordinates *at, const sw_op
 	return build(p, at, &spec, op);
 }
 
-/* Operands in the carried layouts, which are those of the results. */
-static sw_status write_while(partitioner *p, sw_coordinates *at, const sw_op *op)
+/* A loop or conditional: the op itself on the operands in the layouts of what they become inside. Its computations are there. */
+static sw_status copy_region(partitioner *p, sw_coordinates *at, const sw_op *op, const sw_id *operands)
 {
-	sw_id *operands = SW_NEW_N(&p->out->arena, sw_id, op->n_operands + 1);
-	for (uint32_t k = 0; k < op->n_operands; k++) {
-		sw_status status = read_value(p, at, op->operands[k],
-		                              p->plan->produced[op->first_result + k], &operands[k]);
-		if (status != SW_OK)
-			return status;
-	}
-	int32_t called[] = {p->computation[op->called[0]], p->computation[op->called[1]]};
-	sw_attrs attrs = {.loop = {.trip_count = op->attrs->loop.trip_count}};
-	sw_op_spec spec = {.opcode = SW_OP_WHILE,
+	int32_t *called = SW_NEW_N(&p->out->arena, int32_t, op->n_called + 1);
+	for (uint32_t k = 0; k < op->n_called; k++)
+		called[k] = p->computation[op->called[k]];
+	sw_op_spec spec = {.opcode = (sw_opcode)op->opcode,
 	                   .operands = operands,
 	                   .n_operands = op->n_operands,
 	                   .called = called,
-	                   .n_called = 2,
-	                   .attrs = &attrs,
+	                   .n_called = op->n_called,
+	                   .attrs = sw_build_copy_attrs(p->out, op),
 	                   .shapes = local_shapes(p, op),
 	                   .n_results = op->n_results,
 	                   .tuple = op->tuple};
 	return build(p, at, &spec, op);
 }
 
-static sw_status write_local(partitioner *p, sw_coordinates *at, sw_id op_id, sw_layout *layouts,
-                             sw_id *ids)
+static sw_status localize(partitioner *p, sw_coordinates *at, sw_id op_id, const sw_id *operands,
+                          sw_id *results)
 {
 	const sw_op *op = sw_op_at(p->in, op_id);
-	sw_layout *results = layouts + op->n_operands;
-	sw_id *locals = ids + op->n_operands;
-	if (!sw_plan_op_layouts(p->plan, op_id, layouts, results))
-		return sw_fail(p->err, SW_ERR_INTERNAL, "partition: op '%s' has an impossible strategy",
-		               op->name);
-	for (uint32_t k = 0; k < op->n_operands; k++) {
-		uint32_t layout = sw_layouts_id(&p->layouts, &layouts[k]);
-		sw_status status = read_value(p, at, op->operands[k], layout, &ids[k]);
-		if (status != SW_OK)
-			return status;
-	}
 	sw_localize local = {.program = p->in,
 	                     .op = op_id,
 	                     .rule = p->plan->rules[op_id],
 	                     .strategy = &p->plan->strategies[op_id],
 	                     .coordinates = at,
 	                     .computations = p->computation,
-	                     .operands = ids};
-	sw_status status = sw_rule_localize(&local, locals, p->err);
-	for (uint32_t k = 0; status == SW_OK && k < op->n_results; k++)
-		version_put(p, op->first_result + k, p->plan->produced[op->first_result + k], locals[k]);
+	                     .operands = operands};
+	sw_status status = sw_rule_localize(&local, results, p->err);
+	for (uint32_t k = 0; status == SW_OK && k < op->n_results; k++) {
+		sw_id value = op->first_result + k, kept;
+		version_put(p, value, p->plan->produced[value], results[k]);
+		status = read_value(p, at, value, p->plan->kept[value], &kept);
+	}
 	return status;
+}
+
+/* An op that reads a value twice moves it once. */
+static sw_status read_operand(partitioner *p, sw_coordinates *at, const sw_op *op, uint32_t k,
+                              const sw_layout *layouts, sw_id *ids)
+{
+	for (uint32_t i = 0; i < k; i++)
+		if (op->operands[i] == op->operands[k] && sw_layout_equal(&layouts[i], &layouts[k])) {
+			ids[k] = ids[i];
+			return SW_OK;
+		}
+	return read_value(p, at, op->operands[k], sw_layouts_id(&p->layouts, &layouts[k]), &ids[k]);
+}
+
+static sw_status write_local(partitioner *p, sw_coordinates *at, sw_id op_id, sw_layout *layouts,
+                             sw_id *ids)
+{
+	const sw_op *op = sw_op_at(p->in, op_id);
+	if (!sw_plan_op_layouts(p->plan, op_id, layouts, layouts + op->n_operands))
+		return sw_fail(p->err, SW_ERR_INTERNAL, "partition: op '%s' has an impossible strategy",
+		               op->name);
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		sw_status status = read_operand(p, at, op, k, layouts, ids);
+		if (status != SW_OK)
+			return status;
+	}
+	return sw_is_region(op) ? copy_region(p, at, op, ids)
+	                        : localize(p, at, op_id, ids, ids + op->n_operands);
 }
 
 static sw_status write_op(partitioner *p, sw_coordinates *at, sw_id op_id)
@@ -174,8 +192,6 @@ static sw_status write_op(partitioner *p, sw_coordinates *at, sw_id op_id)
 	const sw_op *op = sw_op_at(p->in, op_id);
 	if (op->opcode == SW_OP_PARAMETER)
 		return write_parameter(p, at, op);
-	if (op->opcode == SW_OP_WHILE)
-		return write_while(p, at, op);
 	size_t n = op->n_operands + op->n_results;
 	sw_layout *layouts = sw_alloc(sizeof(*layouts) * (n + 1));
 	sw_id *ids = sw_alloc(sizeof(*ids) * (n + 1));
@@ -189,34 +205,21 @@ static sw_status write_op(partitioner *p, sw_coordinates *at, sw_id op_id)
 
 static sw_status write_computation(partitioner *p, int32_t c, const uint32_t *result_layouts);
 
-/* A loop's body gives its results in the layouts in which its parameter has them; so does its condition take them. */
-static sw_status write_loop(partitioner *p, const sw_op *op)
-{
-	const sw_computation *body = &p->in->computations.data[op->called[1]];
-	sw_id parameter = sw_op_at(p->in, body->parameters.data[0])->first_result;
-	sw_layout whole = sw_layout_replicated(&p->plan->cluster->atoms);
-	uint32_t replicated = sw_layouts_id(&p->layouts, &whole);
-	sw_status status = write_computation(p, op->called[0], &replicated);
-	if (status == SW_OK)
-		status = write_computation(p, op->called[1], &p->plan->produced[parameter]);
-	return status;
-}
-
-/* Callees first: loops are partitioned, other computations (reducers, branches) run on whole values and are copied. */
+/* Callees first: regions are partitioned; other computations (reducers, comparators) work on whole values and are copied. */
 static sw_status write_callees(partitioner *p, const sw_computation *computation)
 {
+	sw_status status = SW_OK;
 	for (size_t i = 0; i < computation->ops.len; i++) {
 		const sw_op *op = sw_op_at(p->in, computation->ops.data[i]);
-		if (op->opcode == SW_OP_WHILE) {
-			sw_status status = write_loop(p, op);
-			if (status != SW_OK)
-				return status;
-			continue;
+		for (uint32_t k = 0; k < op->n_called && status == SW_OK; k++) {
+			if (sw_is_region(op))
+				status = write_computation(p, op->called[k],
+				                           sw_plan_called_results(p->plan, op, k));
+			else
+				sw_build_copy_computation(p->out, p->in, op->called[k], p->computation);
 		}
-		for (uint32_t k = 0; k < op->n_called; k++)
-			sw_build_copy_computation(p->out, p->in, op->called[k], p->computation);
 	}
-	return SW_OK;
+	return status;
 }
 
 static sw_status write_computation(partitioner *p, int32_t c, const uint32_t *result_layouts)
@@ -250,12 +253,11 @@ static void copy_frame(partitioner *p)
 		sw_vec_push(&p->out->donors, p->in->donors.data[i]);
 }
 
-sw_status sw_partition(const sw_plan *plan, sw_program **local, sw_error *err)
+sw_status sw_partition_by(const sw_plan *plan, sw_path_cache *paths, sw_program **local, sw_error *err)
 {
 	*local = NULL;
-	partitioner p = {.plan = plan, .in = plan->program, .err = err};
+	partitioner p = {.plan = plan, .in = plan->program, .paths = paths, .err = err};
 	p.out = sw_program_new(plan->program->name);
-	p.paths = sw_plan_paths(plan->cluster, plan->axes, plan->n_axes);
 	p.computation = sw_alloc(sizeof(int32_t) * (p.in->computations.len + 1));
 	for (size_t c = 0; c < p.in->computations.len; c++)
 		p.computation[c] = -1;
@@ -268,12 +270,20 @@ sw_status sw_partition(const sw_plan *plan, sw_program **local, sw_error *err)
 	}
 	sw_map_clear(&p.versions);
 	sw_layouts_clear(&p.layouts);
-	sw_path_cache_free(p.paths);
 	free(p.computation);
 	if (status == SW_OK)
 		*local = p.out;
 	else
 		sw_program_free(p.out);
+	return status;
+}
+
+sw_status sw_partition(const sw_plan *plan, sw_program **local, sw_error *err)
+{
+	sw_path_store *own = plan->paths ? NULL : sw_path_store_new(plan->cluster);
+	sw_path_cache *paths = sw_path_store_get(own ? own : plan->paths, plan->axes, plan->n_axes);
+	sw_status status = sw_partition_by(plan, paths, local, err);
+	sw_path_store_free(own);
 	return status;
 }
 
@@ -284,6 +294,7 @@ sw_status sw_partition_measure(const sw_plan *plan, sw_program_cost *cost, sw_er
 	if (status != SW_OK)
 		return status;
 	sw_cost_program(plan->cluster, local, cost);
+	cost->peak_bytes = sw_placement_bytes(local);
 	sw_program_free(local);
 	return SW_OK;
 }

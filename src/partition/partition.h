@@ -11,7 +11,9 @@
 #include "plan/plan.h"
 
 sw_status sw_partition(const sw_plan *plan, sw_program **local, sw_error *err);
-/* Partition, then cost: the figures of the program that will run. Matches sw_plan_measure_fn. */
+/* The same by paths that the caller keeps (sw_plan_paths of the plan's cluster and axes): many plans, each path found once. */
+sw_status sw_partition_by(const sw_plan *plan, sw_path_cache *paths, sw_program **local, sw_error *err);
+/* Partition, then cost: the figures of the program that will run; peak_bytes is its arena (sw_placement), all that a device holds. Matches sw_plan_measure_fn. */
 sw_status sw_partition_measure(const sw_plan *plan, sw_program_cost *cost, sw_error *err);
 
 /* Writes the moves of one redistribution of local value x; returns the local value in layout `to`. */

@@ -15,11 +15,17 @@ typedef struct flood {
 	SW_VEC(sw_split) splits; /* class: union-find parent */
 	SW_VEC(sw_id) owner;     /* value or op */
 	SW_VEC(bool) of_op;
-	SW_VEC(uint32_t) queue;      /* splits of values still to be carried on */
-	const uint32_t *carry_start; /* per value: into carry_list */
-	const uint32_t *carry_list;
+	SW_VEC(uint32_t) queue;     /* splits of values still to be carried on */
+	const uint32_t *port_start; /* per value: into port_list */
+	const uint32_t *port_list;
 	sw_id *alias; /* per value: the output that replaces an input, and back; SW_NO_ID */
 } flood;
+
+/* Those read, then those that come out. */
+static sw_id port_value(const sw_port *port, uint32_t k)
+{
+	return k < port->n_reads ? port->reads[k].value : port->values[k - port->n_reads];
+}
 
 static int32_t find(flood *f, int32_t x)
 {
@@ -88,16 +94,15 @@ static void enter_op(flood *f, sw_id op_id, bool result, int32_t index, uint32_t
 		spread(f, op_id, split);
 }
 
-/* The values that a loop makes one: the initial one, the parameter's, the body's result, the loop's result. */
-static void enter_carries(flood *f, sw_id value, uint32_t from)
+/* What a port is read into and what comes out of it lies alike. */
+static void enter_ports(flood *f, sw_id value, uint32_t from)
 {
 	bool fresh;
-	for (uint32_t i = f->carry_start[value]; i < f->carry_start[value + 1]; i++) {
-		const sw_carry *c = &f->roles->carries.data[f->carry_list[i]];
-		const sw_id same[] = {c->init, c->result, c->in_body, c->in_condition, c->next};
-		for (size_t k = 0; k < SW_COUNT(same); k++) {
+	for (uint32_t i = f->port_start[value]; i < f->port_start[value + 1]; i++) {
+		const sw_port *port = &f->roles->ports.data[f->port_list[i]];
+		for (uint32_t k = 0; k < port->n_reads + port->n_values; k++) {
 			sw_split s = f->splits.data[from];
-			join(f, from, split_of(f, false, same[k], s.where, s.top, &fresh));
+			join(f, from, split_of(f, false, port_value(port, k), s.where, s.top, &fresh));
 		}
 	}
 }
@@ -128,7 +133,7 @@ static void carry_on(flood *f, uint32_t split)
 			if (op->operands[k] == value)
 				enter_op(f, user, false, (int32_t)k, split);
 	}
-	enter_carries(f, value, split);
+	enter_ports(f, value, split);
 	enter_alias(f, value, split);
 }
 
@@ -145,28 +150,25 @@ static void seed(flood *f)
 	}
 }
 
-static void index_carries(flood *f, sw_arena *arena)
+static void index_ports(flood *f, sw_arena *arena)
 {
-	size_t n = f->program->values.len;
-	uint32_t *start = SW_NEW_N(arena, uint32_t, n + 2);
-	uint32_t *list = SW_NEW_N(arena, uint32_t, f->roles->carries.len * 5 + 1);
-	for (int pass = 0; pass < 2; pass++) {
-		for (size_t c = 0; c < f->roles->carries.len; c++) {
-			const sw_carry *carry = &f->roles->carries.data[c];
-			const sw_id same[] = {carry->init, carry->result, carry->in_body,
-			                      carry->in_condition, carry->next};
-			for (size_t k = 0; k < SW_COUNT(same); k++) {
-				if (pass == 0)
-					start[same[k] + 2]++;
-				else
-					list[start[same[k] + 1]++] = (uint32_t)c;
-			}
-		}
-		for (size_t v = 0; pass == 0 && v < n; v++)
-			start[v + 2] += start[v + 1];
+	size_t n = f->program->values.len, total = 0;
+	uint32_t *start = SW_NEW_N(arena, uint32_t, n + 2), *list;
+	for (size_t i = 0; i < f->roles->ports.len; i++) {
+		const sw_port *port = &f->roles->ports.data[i];
+		for (uint32_t k = 0; k < port->n_reads + port->n_values; k++, total++)
+			start[port_value(port, k) + 2]++;
 	}
-	f->carry_start = start;
-	f->carry_list = list;
+	for (size_t v = 0; v < n; v++)
+		start[v + 2] += start[v + 1];
+	list = SW_NEW_N(arena, uint32_t, total + 1);
+	for (size_t i = 0; i < f->roles->ports.len; i++) {
+		const sw_port *port = &f->roles->ports.data[i];
+		for (uint32_t k = 0; k < port->n_reads + port->n_values; k++)
+			list[start[port_value(port, k) + 1]++] = (uint32_t)i;
+	}
+	f->port_start = start;
+	f->port_list = list;
 }
 
 static void index_aliases(flood *f, sw_arena *arena)
@@ -227,8 +229,7 @@ static void mark_inputs(sw_classes *classes, const sw_roles *roles)
 		bool data = roles->input_role[i] == SW_ROLE_DATA;
 		for (uint32_t k = classes->value_start[value]; k < classes->value_start[value + 1]; k++) {
 			const sw_split *split = &classes->value_splits[k];
-			sw_shape shape = sw_value_shape(roles->program, value);
-			if (data && split->where == 0 && split->top == shape.dims[0])
+			if (data && split->where == 0)
 				classes->data[split->class] = true;
 			classes->state[split->class] = classes->state[split->class] || !data;
 			classes->heavy[split->class] = true;
@@ -247,28 +248,72 @@ static void mark_heavy(sw_classes *classes, const sw_program *program)
 	}
 }
 
-/* Where partial sums may arise (a reduced factor that is split) and how far they may travel. */
-static const uint8_t *find_partial(sw_classes *classes, const sw_roles *roles, const sw_rule *const *rules)
+/* ---- partial sums --------------------------------------------------------------------------------------- */
+
+typedef struct tide {
+	flood *flood;
+	uint8_t *partial;
+	SW_VEC(sw_id) queue; /* values whose monoids are to be carried on */
+} tide;
+
+static void raise_partial(tide *t, sw_id value, uint32_t monoids)
 {
-	const sw_program *program = roles->program;
-	uint8_t *partial = SW_NEW_N(&classes->arena, uint8_t, program->values.len + 1);
-	for (size_t i = 0; i < program->ops.len; i++) {
-		const sw_op *op = &program->ops.data[i];
-		const sw_rule *rule = rules[i];
-		uint32_t mask = 0;
+	if ((t->partial[value] | monoids) == t->partial[value])
+		return;
+	t->partial[value] |= (uint8_t)monoids;
+	sw_vec_push(&t->queue, value);
+}
+
+static void raise_results(tide *t, const sw_op *op, uint32_t monoids)
+{
+	for (uint32_t k = 0; k < op->n_results; k++)
+		raise_partial(t, op->first_result + k, monoids);
+}
+
+/* A reduced factor that is split leaves partial sums. */
+static void start_partial(tide *t, const sw_classes *classes)
+{
+	for (size_t i = 0; i < t->flood->program->ops.len; i++)
 		for (uint32_t k = classes->op_start[i]; k < classes->op_start[i + 1]; k++) {
-			const sw_factor *factor = &rule->factors[classes->op_splits[k].where];
+			const sw_factor *factor = &t->flood->rules[i]->factors[classes->op_splits[k].where];
 			if (factor->kind == SW_FACTOR_REDUCED)
-				mask |= 1u << factor->monoid;
+				raise_results(t, &t->flood->program->ops.data[i], 1u << factor->monoid);
 		}
-		for (int32_t s = 0; rule && s < rule->n_passages; s++)
-			for (uint32_t k = 0; k < op->n_operands; k++)
-				if (rule->passages[s].operands[k])
-					mask |= rule->passages[s].monoids & partial[op->operands[k]];
-		for (uint32_t k = 0; k < op->n_results; k++)
-			partial[op->first_result + k] = (uint8_t)mask;
+}
+
+static void pass_op(tide *t, sw_id id, sw_id value)
+{
+	const sw_op *op = sw_op_at(t->flood->program, id);
+	const sw_rule *rule = t->flood->rules[id];
+	for (int32_t s = 0; s < rule->n_passages; s++)
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			if (op->operands[k] == value && rule->passages[s].operands[k])
+				raise_results(t, op,
+				              sw_passage_becomes(&rule->passages[s], t->partial[value]));
+}
+
+static void pass_port(tide *t, const sw_port *port, sw_id value)
+{
+	for (uint32_t k = 0; k < port->n_reads; k++)
+		for (uint32_t i = 0; port->reads[k].value == value && i < port->n_values; i++)
+			raise_partial(t, port->values[i], t->partial[value]);
+}
+
+/* Where partial sums may arise and how far they may travel: through passages, and through ports. */
+static const uint8_t *find_partial(flood *f, sw_classes *classes)
+{
+	tide t = {.flood = f};
+	t.partial = SW_NEW_N(&classes->arena, uint8_t, f->program->values.len + 1);
+	start_partial(&t, classes);
+	while (t.queue.len > 0) {
+		sw_id value = t.queue.data[--t.queue.len];
+		for (uint32_t u = f->users.start[value]; u < f->users.start[value + 1]; u++)
+			pass_op(&t, f->users.ops[u], value);
+		for (uint32_t i = f->port_start[value]; i < f->port_start[value + 1]; i++)
+			pass_port(&t, &f->roles->ports.data[f->port_list[i]], value);
 	}
-	return partial;
+	sw_vec_clear(&t.queue);
+	return t.partial;
 }
 
 void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *const *rules)
@@ -277,7 +322,7 @@ void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *
 	sw_arena_init(&classes->arena);
 	flood f = {.roles = roles, .program = roles->program, .rules = rules};
 	f.users = sw_program_users(roles->program, &classes->arena);
-	index_carries(&f, &classes->arena);
+	index_ports(&f, &classes->arena);
 	index_aliases(&f, &classes->arena);
 	seed(&f);
 	for (size_t i = 0; i < f.queue.len; i++)
@@ -291,7 +336,7 @@ void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *
 	classes->heavy = SW_NEW_N(&classes->arena, bool, classes->n + 1);
 	mark_inputs(classes, roles);
 	mark_heavy(classes, roles->program);
-	classes->partial = find_partial(classes, roles, rules);
+	classes->partial = find_partial(&f, classes);
 	sw_map_clear(&f.index);
 	sw_vec_clear(&f.splits);
 	sw_vec_clear(&f.owner);

@@ -144,7 +144,12 @@ static void explain_head(const sw_plan *plan, sw_text *text)
 	             (long long)plan->cluster->n_devices);
 	for (int32_t i = 0; i < plan->n_axes; i++)
 		sw_text_addf(text, " %s=%lld", plan->axes[i].name, (long long)plan->axes[i].size);
-	sw_text_add(text, plan->n_axes ? "\nstep       " : " none\nstep       ");
+	sw_text_add(text, plan->n_axes ? "" : " none");
+	for (size_t i = 0; i < plan->padded.len; i++)
+		sw_text_addf(text, "\n%s %lld -> %lld in %d tensors", i ? "          " : "padding   ",
+		             (long long)plan->padded.data[i].size, (long long)plan->padded.data[i].padded,
+		             plan->padded.data[i].values);
+	sw_text_add(text, "\nstep       ");
 	sw_text_add_seconds(text, plan->predicted.step_time_s);
 	sw_text_add(text, " predicted: ");
 	sw_text_add_seconds(text, plan->predicted.compute_s);
@@ -192,7 +197,8 @@ static void explain_inputs(const sw_plan *plan, size_t most_lines, sw_text *text
 	fold_print(&f, "input", sw_text_add_bytes, "per device", "layout", text);
 }
 
-/* How often each computation runs in a step; loops of unknown length once; 0: only from ops that are no loops. Freed by free(). */
+/* How often each computation runs in a step; loops of unknown length once, branches each time; 0: only from ops that are no
+ * regions. Freed by free(). */
 static int64_t *count_trips(const sw_program *program)
 {
 	int64_t *trips = sw_alloc(sizeof(*trips) * (program->computations.len + 1));
@@ -204,8 +210,10 @@ static int64_t *count_trips(const sw_program *program)
 		const sw_computation *computation = &program->computations.data[c];
 		for (size_t i = 0; i < computation->ops.len; i++) {
 			const sw_op *op = sw_op_at(program, computation->ops.data[i]);
-			for (uint32_t k = 0; op->opcode == SW_OP_WHILE && k < op->n_called; k++) {
-				trips[op->called[k]] = trips[c] * SW_MAX(op->attrs->loop.trip_count, 1);
+			bool loop = op->opcode == SW_OP_WHILE;
+			for (uint32_t k = 0; sw_is_region(op) && k < op->n_called; k++) {
+				int64_t times = loop ? SW_MAX(op->attrs->loop.trip_count, 1) : 1;
+				trips[op->called[k]] = trips[c] * times;
 				sw_vec_push(&open, op->called[k]);
 			}
 		}

@@ -13,7 +13,8 @@
 
 /* ---- pieces as text ------------------------------------------------------------------------------------------ */
 
-/* One word per atom: "." nothing; "F@T" the digit of stride T of factor F; "~K:sum" passage K of partial sums. */
+/* One word per atom: "." nothing; "F@T" the digit of stride T of factor F, "F@T<G@U" with the other operand streamed by that of G;
+ * "~K:sum" passage K of partial sums. */
 static void strategy_text(const sw_strategy *s, sw_text *text)
 {
 	for (int32_t a = 0; a < s->n; a++) {
@@ -21,6 +22,9 @@ static void strategy_text(const sw_strategy *s, sw_text *text)
 		sw_text_add(text, a ? " " : "");
 		if (c->kind == SW_CHOICE_NONE)
 			sw_text_add(text, ".");
+		else if (c->kind == SW_CHOICE_SPLIT && c->stream_stride > 0)
+			sw_text_addf(text, "%d@%" PRId64 "<%d@%" PRId64, c->index, c->stride, c->stream,
+			             c->stream_stride);
 		else if (c->kind == SW_CHOICE_SPLIT)
 			sw_text_addf(text, "%d@%" PRId64, c->index, c->stride);
 		else
@@ -39,24 +43,47 @@ static bool monoid_of(const char *name, size_t length, uint8_t *monoid)
 	return false;
 }
 
-static bool choice_parse(const char *word, size_t length, const sw_rule *rule, sw_choice *c)
+/* "F@T"; *word comes to stand behind it. */
+static bool digit_parse(const char **word, const sw_rule *rule, int16_t *factor, int64_t *stride)
 {
 	char *end;
+	long index = strtol(*word, &end, 10);
+	if (end == *word || index < 0 || index >= rule->n_factors || *end != '@')
+		return false;
+	*factor = (int16_t)index;
+	*stride = strtoll(end + 1, &end, 10);
+	*word = end;
+	return *stride >= 1 && *stride <= rule->factors[index].size;
+}
+
+static bool pass_parse(const char *word, size_t length, const sw_rule *rule, sw_choice *c)
+{
+	char *end;
+	long index = strtol(word + 1, &end, 10);
+	if (end == word + 1 || index < 0 || index >= rule->n_passages || *end != ':')
+		return false;
+	c->kind = SW_CHOICE_PASS;
+	c->index = (int16_t)index;
+	return monoid_of(end + 1, length - (size_t)(end + 1 - word), &c->monoid);
+}
+
+static bool choice_parse(const char *word, size_t length, const sw_rule *rule, sw_choice *c)
+{
+	const char *at = word;
 	*c = (sw_choice){0};
 	if (length == 1 && word[0] == '.')
 		return true;
-	bool pass = word[0] == '~';
-	long index = strtol(word + pass, &end, 10);
-	if (end == word + pass || index < 0 || index >= (pass ? rule->n_passages : rule->n_factors))
+	if (word[0] == '~')
+		return pass_parse(word, length, rule, c);
+	c->kind = SW_CHOICE_SPLIT;
+	if (!digit_parse(&at, rule, &c->index, &c->stride))
 		return false;
-	c->index = (int16_t)index;
-	c->kind = pass ? SW_CHOICE_PASS : SW_CHOICE_SPLIT;
-	if (pass)
-		return *end == ':' && monoid_of(end + 1, length - (size_t)(end + 1 - word), &c->monoid);
-	if (*end != '@')
-		return false;
-	c->stride = strtoll(end + 1, &end, 10);
-	return c->stride >= 1 && c->stride <= rule->factors[index].size && end == word + length;
+	if (*at == '<') {
+		at++;
+		if (!digit_parse(&at, rule, &c->stream, &c->stream_stride))
+			return false;
+	}
+	return at == word + length;
 }
 
 static bool strategy_parse(const char *text, const sw_rule *rule, sw_strategy *s)
@@ -70,14 +97,6 @@ static bool strategy_parse(const char *text, const sw_rule *rule, sw_strategy *s
 		text += *text == ' ';
 	}
 	return a == s->n;
-}
-
-static bool is_whole(const sw_strategy *s)
-{
-	for (int32_t a = 0; a < s->n; a++)
-		if (s->atom[a].kind != SW_CHOICE_NONE)
-			return false;
-	return true;
 }
 
 static json_t *layout_json(const sw_plan *plan, sw_shape shape, uint32_t number)
@@ -143,6 +162,18 @@ static json_t *alternatives_json(const sw_plan *plan)
 	return list;
 }
 
+static json_t *padded_json(const sw_plan *plan)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < plan->padded.len; i++) {
+		const sw_padded *p = &plan->padded.data[i];
+		json_array_append_new(list,
+		                      json_pack("{s:I, s:I, s:i}", "size", (json_int_t)p->size, "padded",
+		                                (json_int_t)p->padded, "tensors", (int)p->values));
+	}
+	return list;
+}
+
 json_t *sw_plan_summary(const sw_plan *plan)
 {
 	sw_text strategy = {0};
@@ -156,6 +187,7 @@ json_t *sw_plan_summary(const sw_plan *plan)
 		"payload_bytes", (json_int_t)plan->predicted.payload_bytes, "collectives",
 		(json_int_t)plan->predicted.collectives, "planning_s", plan->planning_s, "scope",
 		plan->scope);
+	json_object_set_new(json, "padding", padded_json(plan));
 	json_t *warnings = json_array();
 	for (size_t i = 0; i < plan->warnings.len; i++)
 		json_array_append_new(warnings, json_string(plan->warnings.data[i]));
@@ -172,7 +204,7 @@ static json_t *decisions_json(const sw_plan *plan)
 	       *outputs = json_array();
 	sw_text text = {0};
 	for (size_t i = 0; i < program->ops.len; i++) {
-		if (is_whole(&plan->strategies[i]))
+		if (sw_strategy_is_none(&plan->strategies[i]))
 			continue;
 		text.len = 0;
 		strategy_text(&plan->strategies[i], &text);
@@ -180,9 +212,9 @@ static json_t *decisions_json(const sw_plan *plan)
 	}
 	for (sw_id v = 0; v < program->values.len; v++) {
 		sw_shape shape = sw_value_shape(program, v);
-		uint8_t opcode = sw_op_at(program, program->values.data[v].op)->opcode;
-		bool decided = opcode == SW_OP_PARAMETER ||
-		               opcode == SW_OP_WHILE; /* the rest follows from strategies */
+		const sw_op *op = sw_op_at(program, program->values.data[v].op);
+		bool decided = op->opcode == SW_OP_PARAMETER ||
+		               sw_is_region(op); /* the rest follows from strategies */
 		if (decided && plan->produced[v] != 0)
 			json_object_set_new(produced, value_name(program, v, &text),
 			                    layout_json(plan, shape, plan->produced[v]));
@@ -196,8 +228,23 @@ static json_t *decisions_json(const sw_plan *plan)
 		                      layout_json(plan, sw_value_shape(program, entry->results.data[i]),
 		                                  plan->outputs[i]));
 	sw_text_clear(&text);
-	return json_pack("{s:o, s:o, s:o, s:o}", "strategies", strategies, "layouts", produced, "kept",
-	                 kept, "outputs", outputs);
+	json_t *json = json_pack("{s:o, s:o, s:o, s:o, s:b}", "strategies", strategies, "layouts", produced,
+	                         "kept", kept, "outputs", outputs, "regather", plan->regather);
+	if (plan->memory_bytes)
+		json_object_set_new(json, "memory_bytes", json_integer(plan->memory_bytes));
+	return json;
+}
+
+static json_t *padding_rule_json(const sw_plan *plan)
+{
+	sw_pad_rule rule = plan->padding;
+	json_t *json = json_pack("{s:I, s:I}", "multiple", (json_int_t)rule.multiple, "share",
+	                         (json_int_t)rule.share);
+	json_t *classes = json_array();
+	for (int32_t i = 0; i < rule.classes.n; i++)
+		json_array_append_new(classes, json_integer(rule.classes.v[i]));
+	json_object_set_new(json, "classes", classes);
+	return json;
 }
 
 sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err)
@@ -205,6 +252,8 @@ sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err)
 	json_t *root = json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "format", PLAN_FORMAT, "version",
 	                         PLAN_VERSION, "program", program_json(plan), "cluster", cluster_json(plan),
 	                         "predicted", sw_plan_summary(plan), "decisions", decisions_json(plan));
+	if (plan->unpadded)
+		json_object_set_new(root, "padding", padding_rule_json(plan));
 	/* how long planning took differs from run to run: the file must not */
 	json_object_del(json_object_get(root, "predicted"), "planning_s");
 	char *text = json_dumps(root, JSON_INDENT(1));
@@ -278,6 +327,65 @@ static sw_status open_program(const reading *r, const char *path, sw_program **p
 	return status;
 }
 
+static sw_status read_padding_classes(const reading *r, const json_t *json, sw_arena *arena,
+                                      sw_ints *classes)
+{
+	json_t *list;
+	sw_status status = sw_json_get_array(json, "classes", "padding", &list, r->err);
+	if (status != SW_OK)
+		return status;
+	size_t n = json_array_size(list);
+	int64_t *numbers = SW_NEW_N(arena, int64_t, n + 1);
+	for (size_t i = 0; i < n; i++) {
+		numbers[i] = json_integer_value(json_array_get(list, i));
+		if (!json_is_integer(json_array_get(list, i)) || numbers[i] < 0 ||
+		    (i > 0 && numbers[i] <= numbers[i - 1]))
+			return bad(r, "rule for", "padding");
+	}
+	*classes = (sw_ints){(int32_t)n, numbers};
+	return SW_OK;
+}
+
+static sw_status read_padding_rule(const reading *r, sw_arena *arena, sw_pad_rule *rule)
+{
+	json_t *json;
+	if (!json_object_get(r->root, "padding"))
+		return SW_OK;
+	sw_status status = sw_json_get_object(r->root, "padding", "", &json, r->err);
+	if (status == SW_OK)
+		status = sw_json_get_int(json, "multiple", "padding", &rule->multiple, r->err);
+	if (status == SW_OK)
+		status = sw_json_get_int(json, "share", "padding", &rule->share, r->err);
+	if (status == SW_OK)
+		status = read_padding_classes(r, json, arena, &rule->classes);
+	if (status == SW_OK && (rule->multiple < 2 || rule->share < 1))
+		status = bad(r, "rule for", "padding");
+	return status;
+}
+
+/* The plan of the program, padded as the file says. Takes the program. */
+static sw_status new_plan(reading *r, sw_program *canonical, const char *path)
+{
+	sw_pad_rule rule = {0};
+	sw_padded_list list = {0};
+	sw_program *padded = NULL;
+	sw_status status = read_padding_rule(r, &canonical->arena, &rule);
+	if (status == SW_OK)
+		status = sw_rewrite_pad(canonical, rule, &padded, &list, r->err);
+	if (status == SW_OK && rule.multiple > 0 && !padded)
+		status = bad(r, "rule for", "padding");
+	if (status != SW_OK) {
+		sw_program_free(canonical);
+		sw_vec_clear(&list);
+		return status;
+	}
+	r->plan = sw_plan_new(padded ? padded : canonical, path, r->cluster);
+	r->plan->unpadded = padded ? canonical : NULL;
+	r->plan->padding = rule;
+	r->plan->padded = list;
+	return SW_OK;
+}
+
 static sw_status read_program(reading *r)
 {
 	json_t *json;
@@ -304,9 +412,10 @@ static sw_status read_program(reading *r)
 		                  ", the plan says %s; plan it again",
 		                  path, found, hash);
 	}
-	r->plan = sw_plan_new(canonical, path, r->cluster);
-	r->plan->program_hash = found;
-	return SW_OK;
+	status = new_plan(r, canonical, path);
+	if (status == SW_OK)
+		r->plan->program_hash = found;
+	return status;
 }
 
 static sw_status read_layout(const reading *r, sw_id value, const char *name, const json_t *text,
@@ -381,8 +490,8 @@ static sw_status derive_produced(const reading *r)
 	sw_plan *plan = r->plan;
 	for (sw_id id = 0; id < plan->program->ops.len; id++) {
 		const sw_op *op = sw_op_at(plan->program, id);
-		if (op->opcode == SW_OP_PARAMETER || op->opcode == SW_OP_WHILE ||
-		    is_whole(&plan->strategies[id]))
+		if (op->opcode == SW_OP_PARAMETER || sw_is_region(op) ||
+		    sw_strategy_is_none(&plan->strategies[id]))
 			continue;
 		sw_layout *layouts = sw_alloc(sizeof(sw_layout) * (op->n_operands + op->n_results + 1));
 		bool ok = sw_plan_op_layouts(plan, id, layouts, layouts + op->n_operands);
@@ -419,6 +528,16 @@ static sw_status check_decisions(const reading *r)
 	                  "the decisions do not fit together (%s): make the plan again", why.message);
 }
 
+static sw_status read_memory(reading *r)
+{
+	const json_t *given = json_object_get(r->decisions, "memory_bytes");
+	r->plan->memory_bytes = json_integer_value(given);
+	if (!given || r->plan->memory_bytes > 0)
+		return SW_OK;
+	return sw_fail(r->err, SW_ERR_INPUT,
+	               "decisions.memory_bytes: expected a number of bytes, more than 0");
+}
+
 static sw_status read_decisions(reading *r)
 {
 	sw_map values = {0};
@@ -437,6 +556,9 @@ static sw_status read_decisions(reading *r)
 	}
 	if (status == SW_OK)
 		status = read_outputs(r);
+	if (status == SW_OK)
+		status = read_memory(r);
+	plan->regather = json_is_true(json_object_get(r->decisions, "regather"));
 	sw_map_clear(&values);
 	return status == SW_OK ? check_decisions(r) : status;
 }

@@ -1,6 +1,7 @@
 /*
  * What the files of this folder share: roles, classes, axes' options, sites, the problem.
- * The steps, in order: meshes.c, roles.c, classes.c, profiles.c (options, candidates), problem.c, search.c; make.c is the driver.
+ * The steps, in order: leaves.c (padding), meshes.c, roles.c, classes.c, profiles.c (options, candidates; price.c), problem.c, stream.c, search.c; make.c is the
+ * driver.
  */
 #ifndef SW_PLAN_INTERNAL_H
 #define SW_PLAN_INTERNAL_H
@@ -9,12 +10,24 @@
 
 /* ---- roles.c: what the entry's inputs are, and what follows from them ------------------------------------ */
 
-/* How control flows through the loops: everything that is one value to a person. */
-typedef struct sw_carry { /* one leaf of one while */
-	sw_id loop;       /* op */
-	uint32_t leaf;
-	sw_id init, result, in_body, in_condition, next; /* values; next: the body's result */
-} sw_carry;
+/* A PORT: one layout where values go into a region, around it, or out of it. Some values are converted into it (reads), others come
+ * out of it (values):
+ *   what a loop carries       reads: initial, next; values: the leaf in the condition, in the body, and the result
+ *   a branch's parameter      reads: the operand; values: the leaf in the branch
+ *   a conditional's result    reads: each branch's result; values: the result
+ *   what decides the way      reads: a loop's condition, a conditional's predicate or index; every device needs the whole */
+typedef struct sw_port_read {
+	sw_id value;
+	double trips;   /* how often, in a step */
+	int32_t moment;
+} sw_port_read;
+typedef struct sw_port {
+	sw_id region; /* op */
+	bool decides; /* the way: whole, and no values */
+	uint32_t n_reads, n_values;
+	const sw_port_read *reads;
+	const sw_id *values;
+} sw_port;
 
 typedef struct sw_roles {
 	sw_arena arena;
@@ -24,15 +37,14 @@ typedef struct sw_roles {
 	sw_role *input_role;
 	int32_t *output_input;      /* per entry result: the input it replaces, -1: none */
 	bool *from_parameter;       /* per value: a parameter seen through converts, slices, transposes */
-	double *trips;              /* per op: how often it runs in a step */
-	int32_t *moment;            /* per op: position in the flattened order; body ops stand inside their while */
-	int32_t *last_use;          /* per value: one past the moment of its last reader; a loop reads before its first turn */
+	double *trips;              /* per op: how often it runs in a step; a branch's are weighted, see lay_out_branches */
+	int32_t *moment;            /* per op: position in the flattened order; ops of regions stand before their region */
+	int32_t *last_use;          /* per value: one past the moment of its last reader; a region reads just before its first op */
 	int32_t n_moments;
-	SW_VEC(sw_carry) carries;
-	bool *planned;              /* per computation: entry, bodies and conditions of whiles */
+	SW_VEC(sw_port) ports;      /* those of a region stand together, regions by number */
+	uint32_t *first_port;       /* per op, and one more: into ports */
+	bool *planned;              /* per computation: entry, and what its regions call */
 } sw_roles;
-/* The computations whose ops are planned one by one: c, and the conditions and bodies of its loops. */
-void sw_mark_planned(const sw_program *program, int32_t c, bool *planned);
 void sw_roles_init(sw_roles *roles, const sw_program *program, const sw_sidecar *sidecar);
 void sw_roles_clear(sw_roles *roles);
 
@@ -46,7 +58,7 @@ typedef struct sw_split {     /* of a value: (dim, top); of an op: (factor, top)
 typedef struct sw_classes {
 	sw_arena arena;
 	int32_t n;
-	bool *data;   /* contains the leading dimension of a data input */
+	bool *data;   /* contains the leading dimension of a data input, or digits of it (a batch within a microbatch) */
 	bool *state;  /* contains a dimension of a state input */
 	bool *heavy;  /* contains a dimension of a dot, or of a state or data input: worth a candidate */
 	const uint32_t *value_start, *op_start; /* [n + 1] into the lists */
@@ -55,6 +67,14 @@ typedef struct sw_classes {
 } sw_classes;
 void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *const *rules);
 void sw_classes_clear(sw_classes *classes);
+
+/* ---- price.c: what an op's strategy costs ---------------------------------------------------------------- */
+
+typedef struct sw_planner sw_planner;
+/* One execution of the local op, with operands that lie so (as sw_rule_layouts says) and the collectives that it has inside. False if
+ * it can't be written. */
+bool sw_price_local(const sw_planner *planner, sw_id op, const sw_strategy *strategy, const sw_layout *operands,
+                    sw_program_cost *cost);
 
 /* ---- profiles.c: what a site may do, shared by all sites that are alike ------------------------------------ */
 
@@ -86,12 +106,13 @@ typedef struct sw_profile {
 	const sw_candidate *candidates;
 	const uint32_t *in, *out;   /* layout numbers [candidate][operand], [candidate][result] */
 	const double *seconds;      /* of one execution, per candidate */
+	const int64_t *temporary_bytes; /* what the local op takes besides operands and results; NULL: nothing */
 } sw_profile;
 
-typedef enum sw_site_kind { SW_SITE_OP, SW_SITE_INPUT, SW_SITE_CARRY, SW_SITE_OUTPUT } sw_site_kind;
+typedef enum sw_site_kind { SW_SITE_OP, SW_SITE_INPUT, SW_SITE_PORT, SW_SITE_OUTPUT } sw_site_kind;
 typedef struct sw_site {
 	uint8_t kind;
-	uint32_t index;   /* op id; input leaf; carry; entry result */
+	uint32_t index;   /* op id; input leaf; port; entry result */
 	int32_t profile;
 	int32_t node;     /* in the problem */
 } sw_site;
@@ -103,8 +124,17 @@ typedef struct sw_start {
 	uint32_t *kept;            /* per hub: layout */
 } sw_start;
 
-typedef struct sw_planner {
+/* What is looked at while a model is built: the clock, and the terminal. */
+typedef struct sw_watch {
+	double deadline_s;     /* of sw_now_s; 0: none */
+	sw_progress *progress; /* NULL: none */
+	const char *mesh;
+	double done, share;    /* of the search: before this mesh, and its own part */
+} sw_watch;
+
+struct sw_planner {
 	sw_arena arena;
+	sw_watch watch;
 	const sw_program *program;
 	const sw_cluster *cluster;
 	const sw_rule **rules;
@@ -113,8 +143,10 @@ typedef struct sw_planner {
 	sw_layouts layouts;
 	SW_VEC(sw_profile) profiles;
 	sw_map profile_index;
+	sw_path_store *paths, *own_paths; /* own: where the plan has none */
+	int64_t left_out; /* options of axes at sites, for want of room */
 	SW_VEC(sw_start) starts;
-} sw_planner;
+};
 /* What does not depend on the mesh (make.c). The plan and its program must outlive the planner. */
 void sw_planner_init(sw_planner *planner, const sw_plan *plan, const sw_sidecar *sidecar);
 void sw_planner_clear(sw_planner *planner);
@@ -135,18 +167,20 @@ typedef struct sw_model {
 	sw_arena arena;
 	sw_planner *planner;
 	const sw_mesh *mesh;
-	sw_path_cache *paths;
+	sw_path_cache *paths; /* the planner's */
 	sw_problem problem;
 	SW_VEC(sw_site) sites;
 	SW_VEC(sw_hub) hubs;
 	uint32_t *producer;  /* per value: its site */
 	uint32_t *result_of; /* per value: which of the site's results */
 	uint32_t *hub_of;    /* per value: number of its hub, SW_NO_ID: none */
-	bool *counted_elsewhere; /* per value: another value has the same bytes */
 	sw_map tables;       /* (layout lists, shape, trips) -> table of the problem */
+	double edges_done;   /* how much is, when the edges of a value are made */
+	bool late;           /* the planner's deadline passed before it was built */
 } sw_model;
 #define SW_COST_UNIT_S 1e-12 /* the problem's costs are whole picoseconds */
-void sw_model_init(sw_model *model, sw_planner *planner, const sw_mesh *mesh, int64_t memory_bytes);
+/* False if the planner's deadline passes first: then the model can only be cleared. */
+bool sw_model_init(sw_model *model, sw_planner *planner, const sw_mesh *mesh, int64_t memory_bytes);
 void sw_model_clear(sw_model *model);
 /* Writes the decisions of an assignment into the plan. */
 void sw_model_apply(const sw_model *model, const int32_t *assignment, sw_plan *plan);
@@ -160,15 +194,35 @@ void sw_start_clear(sw_start *start);
 
 /* ---- meshes.c: strategies as meshes ------------------------------------------------------------------------ */
 
-/* The meshes that a strategy searches; auto: the fixed strategies, then every grouping of the atoms into at most two axes. batch: what
+/* The meshes that a strategy searches; auto: the fixed strategies, then every grouping of the atoms into at most two axes, or three where
+ * the atoms are few. batch: what
  * the leading dimensions of all data inputs have in common; data axes take as many of the outer atoms as divide it. */
 typedef SW_VEC(sw_mesh) sw_meshes;
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy, int64_t batch, sw_meshes *meshes, sw_error *err);
+/* Leaves out those that would take too long to search for a program of this size; says in words what is left. */
+void sw_meshes_limit(sw_meshes *meshes, const sw_program *program, char *scope, size_t room);
+
+/* ---- stream.c: dots that gather an operand panel by panel ------------------------------------------------------------ */
+
+/* Gives every dot a stream that then holds at least so many bytes less of its operands, where an operand is kept as that takes.
+ * Returns how many. The layouts of results stay as they are. */
+int32_t sw_plan_stream(sw_plan *plan, int64_t least_bytes);
 
 /* ---- search.c ---------------------------------------------------------------------------------------------------- */
 
-/* Tries every mesh and writes the best contender's decisions and figures into the plan. SW_NO if none fits in memory. */
-sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options, sw_plan *plan, sw_error *err);
+#define SW_TIME_LIMIT_WARNING "the time limit cut the search short: another run may plan differently"
+/* Is told of each contender that fits in memory, while the plan holds its decisions. */
+typedef void sw_contender_fn(void *context, size_t mesh, const sw_plan *plan, double step_time_s);
+/* Tries every mesh and writes the best contender's decisions and figures into the plan; its lower bound, of what was searched, in any case. SW_NO
+ * if none fits in memory. */
+sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options, sw_contender_fn *seen, void *context,
+                         sw_plan *plan, sw_error *err);
+
+/* ---- leaves.c: the program as it is, and padded ---------------------------------------------------------------------- */
+
+/* The best plan of all leaves. Takes the program. */
+sw_status sw_plan_leaves(sw_program *canonical, const char *program_path, const sw_sidecar *sidecar, const sw_cluster *cluster,
+                         const sw_plan_options *options, sw_plan **plan, sw_error *err);
 
 /* ---- object.c ---------------------------------------------------------------------------------------------------- */
 

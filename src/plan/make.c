@@ -1,5 +1,5 @@
 /*
- * The planner's driver: canonical program, meshes, rules, roles, classes, search.
+ * The planner's driver: canonical program; for it and what padding makes of it meshes, rules, roles, classes, search.
  */
 #include "plan/internal.h"
 
@@ -37,6 +37,8 @@ static void add_warnings(sw_plan *plan)
 void sw_planner_init(sw_planner *p, const sw_plan *plan, const sw_sidecar *sidecar)
 {
 	*p = (sw_planner){.program = plan->program, .cluster = plan->cluster, .rules = plan->rules};
+	p->own_paths = plan->paths ? NULL : sw_path_store_new(plan->cluster);
+	p->paths = plan->paths ? plan->paths : p->own_paths;
 	sw_arena_init(&p->arena);
 	sw_layouts_copy(&p->layouts, &plan->layouts);
 	sw_roles_init(&p->roles, plan->program, sidecar);
@@ -51,66 +53,26 @@ void sw_planner_clear(sw_planner *p)
 	for (size_t i = 0; i < p->starts.len; i++)
 		sw_start_clear(&p->starts.data[i]);
 	sw_vec_clear(&p->starts);
+	sw_path_store_free(p->own_paths);
 	sw_vec_clear(&p->profiles);
 	sw_map_clear(&p->profile_index);
 	sw_arena_clear(&p->arena);
-}
-
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
-	return b == 0 ? a : greatest_divisor(b, a % b);
-}
-
-/* What the leading dimensions of all data inputs have in common. */
-static int64_t batch_of(const sw_program *program, const sw_sidecar *sidecar)
-{
-	sw_arena arena;
-	sw_arena_init(&arena);
-	const sw_id *inputs;
-	uint32_t n = sw_program_inputs(program, program->entry, &arena, &inputs);
-	int64_t batch = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		sw_shape shape = sw_value_shape(program, inputs[i]);
-		if (sidecar->inputs[i].role == SW_ROLE_DATA && shape.rank > 0)
-			batch = greatest_divisor(shape.dims[0], batch);
-	}
-	sw_arena_clear(&arena);
-	return SW_MAX(batch, 1);
 }
 
 sw_status sw_plan_make(const sw_program *program, const char *program_path, const sw_sidecar *sidecar,
                        const sw_cluster *cluster, const sw_plan_options *options, sw_plan **result,
                        sw_error *err)
 {
-	*result = NULL;
 	double start_s = sw_now_s();
-	sw_meshes meshes = {0};
-	sw_status status =
-		sw_meshes_of(cluster, &options->strategy, batch_of(program, sidecar), &meshes, err);
-	if (status != SW_OK)
-		return status;
 	sw_program *canonical;
-	status = sw_rewrite_canonical(program, &canonical, err);
-	if (status != SW_OK) {
-		sw_vec_clear(&meshes);
-		return status;
-	}
-	sw_plan *plan = sw_plan_new(canonical, program_path, cluster);
-	plan->program_hash = sw_program_hash(canonical);
-	plan->strategy = options->strategy;
-	snprintf(plan->scope, sizeof(plan->scope),
-	         "plans on a mesh of at most two axes in which communication does not hide behind compute");
-	sw_planner planner;
-	sw_planner_init(&planner, plan, sidecar);
-	status = sw_plan_search(&planner, &meshes, options, plan, err);
-	sw_planner_clear(&planner);
-	sw_vec_clear(&meshes);
-	plan->planning_s = sw_now_s() - start_s;
+	*result = NULL;
+	sw_status status = sw_rewrite_canonical(program, &canonical, err);
+	if (status == SW_OK)
+		status = sw_plan_leaves(canonical, program_path, sidecar, cluster, options, result, err);
 	if (status == SW_OK) {
-		add_warnings(plan);
-		*result = plan;
-	} else {
-		sw_plan_free(plan);
+		add_warnings(*result);
+		(*result)->memory_bytes = options->memory_bytes;
+		(*result)->planning_s = sw_now_s() - start_s;
 	}
 	return status;
 }

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Three axes have the cube of one's candidates: they are searched where there are few ways to group the atoms, and few ops. */
+#define MOST_ATOMS_OF_THREE 4
+#define MOST_OPS_OF_THREE 200
+
 static const struct {
 	const char *name;
 	sw_strategy_kind kind;
@@ -111,18 +115,19 @@ static sw_mesh megatron_mesh(const sw_atoms *atoms, int64_t batch, int32_t first
 	return mesh;
 }
 
-static sw_mesh free_mesh(const sw_atoms *atoms, int32_t first_inner)
+/* Atoms [0, first), [first, second), [second, n) as axes; equal bounds: fewer. */
+static sw_mesh free_mesh(const sw_atoms *atoms, int32_t first, int32_t second)
 {
 	sw_mesh mesh = {0};
-	add_axis(&mesh, atoms, 0, first_inner, SW_AXIS_FREE);
-	add_axis(&mesh, atoms, first_inner, atoms->n, SW_AXIS_FREE);
-	if (mesh.n_axes == 0)
-		snprintf(mesh.name, sizeof(mesh.name), "one device");
-	else if (mesh.n_axes == 1)
-		snprintf(mesh.name, sizeof(mesh.name), "search x=%lld", (long long)mesh.axes[0].size);
-	else
-		snprintf(mesh.name, sizeof(mesh.name), "search x=%lld y=%lld", (long long)mesh.axes[0].size,
-		         (long long)mesh.axes[1].size);
+	sw_text name = {0};
+	add_axis(&mesh, atoms, 0, first, SW_AXIS_FREE);
+	add_axis(&mesh, atoms, first, second, SW_AXIS_FREE);
+	add_axis(&mesh, atoms, second, atoms->n, SW_AXIS_FREE);
+	sw_text_add(&name, mesh.n_axes > 0 ? "search" : "one device");
+	for (int32_t i = 0; i < mesh.n_axes; i++)
+		sw_text_addf(&name, " %s=%lld", mesh.axes[i].name, (long long)mesh.axes[i].size);
+	snprintf(mesh.name, sizeof(mesh.name), "%s", name.data);
+	sw_text_clear(&name);
 	return mesh;
 }
 
@@ -152,9 +157,12 @@ static void add_auto(const sw_cluster *cluster, int64_t batch, sw_meshes *meshes
 		             sw_atoms_group_size(atoms, ((1u << atoms->n) - 1) & ~((1u << i) - 1)), meshes,
 		             NULL);
 	for (int32_t i = 1; i < atoms->n; i++)
-		sw_vec_push(meshes, free_mesh(atoms, i));
+		sw_vec_push(meshes, free_mesh(atoms, i, atoms->n));
+	for (int32_t i = 1; i < atoms->n && atoms->n <= MOST_ATOMS_OF_THREE; i++)
+		for (int32_t k = i + 1; k < atoms->n; k++)
+			sw_vec_push(meshes, free_mesh(atoms, i, k));
 	if (atoms->n < 2)
-		sw_vec_push(meshes, free_mesh(atoms, 0));
+		sw_vec_push(meshes, free_mesh(atoms, 0, atoms->n));
 }
 
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy, int64_t batch,
@@ -181,4 +189,22 @@ sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strate
 		return SW_OK;
 	}
 	return SW_OK;
+}
+
+void sw_meshes_limit(sw_meshes *meshes, const sw_program *program, char *scope, size_t room)
+{
+	size_t n = 0;
+	bool three = false;
+	for (size_t i = 0; i < meshes->len; i++) {
+		const sw_mesh mesh = meshes->data[i];
+		bool searches_three = mesh.n_axes > 2 && mesh.use[0] == SW_AXIS_FREE;
+		if (searches_three && program->ops.len > MOST_OPS_OF_THREE)
+			continue;
+		three = three || searches_three;
+		meshes->data[n++] = mesh;
+	}
+	meshes->len = n;
+	snprintf(scope, room,
+	         "plans on a mesh of at most %s axes in which communication does not hide behind compute",
+	         three ? "three" : "two");
 }

@@ -33,6 +33,8 @@ void sw_plan_free(sw_plan *plan)
 	if (!plan)
 		return;
 	sw_program_free(plan->program);
+	sw_program_free(plan->unpadded);
+	sw_vec_clear(&plan->padded);
 	sw_layouts_clear(&plan->layouts);
 	sw_vec_clear(&plan->alternatives);
 	sw_vec_clear(&plan->warnings);
@@ -40,60 +42,111 @@ void sw_plan_free(sw_plan *plan)
 	free(plan);
 }
 
+static const sw_op *parameter_of(const sw_program *program, int32_t c)
+{
+	return sw_op_at(program, program->computations.data[c].parameters.data[0]);
+}
+
+/* A loop's operands lie as its results; a conditional's as the parameters of its branches, one after the other. */
+static void region_operands(const sw_plan *plan, const sw_op *op, sw_layout *operands)
+{
+	uint32_t n = 0;
+	while (op->opcode == SW_OP_WHILE && n < op->n_operands) {
+		operands[n] = *sw_plan_layout(plan, plan->produced[op->first_result + n]);
+		n++;
+	}
+	if (op->opcode == SW_OP_WHILE)
+		return;
+	operands[n++] = sw_layout_replicated(&plan->cluster->atoms);
+	for (uint32_t k = 0; k < op->n_called; k++) {
+		const sw_op *parameter = parameter_of(plan->program, op->called[k]);
+		for (uint32_t i = 0; i < parameter->n_results; i++)
+			operands[n++] = *sw_plan_layout(plan, plan->produced[parameter->first_result + i]);
+	}
+}
+
+const uint32_t *sw_plan_called_results(const sw_plan *plan, const sw_op *op, uint32_t k)
+{
+	static const uint32_t whole = 0;
+	bool decides = op->opcode == SW_OP_WHILE && k == 0;
+	return decides ? &whole : &plan->produced[op->first_result];
+}
+
 bool sw_plan_op_layouts(const sw_plan *plan, sw_id op_id, sw_layout *operands, sw_layout *results)
 {
 	const sw_op *op = sw_op_at(plan->program, op_id);
-	if (op->opcode != SW_OP_WHILE && op->opcode != SW_OP_PARAMETER)
+	if (!sw_is_region(op) && op->opcode != SW_OP_PARAMETER)
 		return sw_rule_layouts(plan->program, op_id, plan->rules[op_id], &plan->cluster->atoms,
 		                       &plan->strategies[op_id], operands, results);
-	for (uint32_t k = 0; k < op->n_results; k++) {
+	for (uint32_t k = 0; k < op->n_results; k++)
 		results[k] = *sw_plan_layout(plan, plan->produced[op->first_result + k]);
-		if (op->opcode == SW_OP_WHILE)
-			operands[k] = results[k];
-	}
+	if (sw_is_region(op))
+		region_operands(plan, op, operands);
 	return true;
-}
-
-sw_redistribution sw_plan_redistribution(const sw_cluster *cluster)
-{
-	return (sw_redistribution){.atoms = &cluster->atoms,
-	                           .seconds = sw_cost_collective,
-	                           .context = (void *)cluster,
-	                           .local_bandwidth = cluster->device.memory_bandwidth,
-	                           .local_overhead_s = cluster->device.kernel_overhead_s};
-}
-
-sw_path_cache *sw_plan_paths(const sw_cluster *cluster, const sw_axis *axes, int32_t n_axes)
-{
-	sw_redistribution how = sw_plan_redistribution(cluster);
-	uint32_t groups[SW_MAX_ATOMS];
-	int32_t n = 0, before = -1;
-	for (int32_t i = 0; i < n_axes; i++, before = -1)
-		for (int32_t a = 0; a < cluster->atoms.n; a++) {
-			if (!(axes[i].atoms >> a & 1))
-				continue;
-			if (before < 0 || cluster->atom_level[a] != cluster->atom_level[before])
-				groups[n++] = 0;
-			groups[n - 1] |= 1u << a;
-			before = a;
-		}
-	return n > 0 ? sw_path_cache_new_grouped(&how, groups, n) : sw_path_cache_new(&how);
 }
 
 /* ---- checking ---------------------------------------------------------------------------------------------- */
 
-static sw_status check_op(const sw_plan *plan, sw_id op_id, sw_error *err)
+/* What is partial in one way can't become partial in another, and not every type has every way. */
+static bool can_become(const sw_plan *plan, sw_id value, const sw_layout *from, const sw_layout *to)
+{
+	sw_shape shape = sw_value_shape(plan->program, value);
+	return sw_layout_valid(&plan->cluster->atoms, shape, to) &&
+	       (to->monoid == SW_MONOID_NONE || to->monoid == from->monoid ||
+	        (from->monoid == SW_MONOID_NONE &&
+	         sw_rule_splittable(shape.type, to->monoid) == to->monoid));
+}
+
+static bool can_read(const sw_plan *plan, sw_id value, const sw_layout *as)
+{
+	return can_become(plan, value, sw_plan_layout(plan, plan->kept[value]), as);
+}
+
+static bool fits_op(const sw_plan *plan, sw_id op_id, sw_layout *operands, sw_layout *results)
 {
 	const sw_op *op = sw_op_at(plan->program, op_id);
-	sw_layout *layouts = sw_alloc(sizeof(sw_layout) * (op->n_operands + op->n_results + 1));
-	sw_layout *results = layouts + op->n_operands;
-	bool ok = sw_plan_op_layouts(plan, op_id, layouts, results);
+	bool ok = sw_plan_op_layouts(plan, op_id, operands, results);
+	for (uint32_t k = 0; ok && k < op->n_operands; k++)
+		ok = can_read(plan, op->operands[k], &operands[k]);
 	for (uint32_t k = 0; ok && k < op->n_results; k++) {
 		const sw_layout *said = sw_plan_layout(plan, plan->produced[op->first_result + k]);
 		ok = sw_layout_equal(said, &results[k]) &&
 		     sw_layout_valid(&plan->cluster->atoms,
 		                     sw_value_shape(plan->program, op->first_result + k), said);
 	}
+	return ok;
+}
+
+/* What a loop carries lies alike in its condition, in its body and after it. */
+static bool carries_alike(const sw_plan *plan, const sw_op *loop)
+{
+	for (uint32_t c = 0; c < loop->n_called; c++) {
+		sw_id inside = parameter_of(plan->program, loop->called[c])->first_result;
+		for (uint32_t k = 0; k < loop->n_results; k++)
+			if (plan->produced[inside + k] != plan->produced[loop->first_result + k])
+				return false;
+	}
+	return true;
+}
+
+static bool fits_region(const sw_plan *plan, const sw_op *op)
+{
+	bool ok = op->opcode != SW_OP_WHILE || carries_alike(plan, op);
+	for (uint32_t c = 0; c < op->n_called; c++) {
+		const sw_computation *called = &plan->program->computations.data[op->called[c]];
+		const uint32_t *layouts = sw_plan_called_results(plan, op, c);
+		for (size_t i = 0; ok && i < called->results.len; i++)
+			ok = can_read(plan, called->results.data[i], sw_plan_layout(plan, layouts[i]));
+	}
+	return ok;
+}
+
+static sw_status check_op(const sw_plan *plan, sw_id op_id, sw_error *err)
+{
+	const sw_op *op = sw_op_at(plan->program, op_id);
+	sw_layout *layouts = sw_alloc(sizeof(sw_layout) * (op->n_operands + op->n_results + 1));
+	bool ok = fits_op(plan, op_id, layouts, layouts + op->n_operands) &&
+	          (!sw_is_region(op) || fits_region(plan, op));
 	free(layouts);
 	return ok ? SW_OK
 	          : sw_fail(err, SW_ERR_INTERNAL, "plan: op '%s' has an impossible strategy", op->name);
@@ -103,18 +156,12 @@ static sw_status check_op(const sw_plan *plan, sw_id op_id, sw_error *err)
 static sw_status check_kept(const sw_plan *plan, sw_error *err)
 {
 	const sw_program *program = plan->program;
-	for (sw_id v = 0; v < program->values.len; v++) {
-		const sw_layout *kept = sw_plan_layout(plan, plan->kept[v]);
-		sw_monoid made = sw_plan_layout(plan, plan->produced[v])->monoid;
-		sw_shape shape = sw_value_shape(program, v);
-		bool combines = kept->monoid == SW_MONOID_NONE || kept->monoid == made ||
-		                (made == SW_MONOID_NONE &&
-		                 sw_rule_splittable(shape.type, kept->monoid) == kept->monoid);
-		if (!combines || !sw_layout_valid(&plan->cluster->atoms, shape, kept))
+	for (sw_id v = 0; v < program->values.len; v++)
+		if (!can_become(plan, v, sw_plan_layout(plan, plan->produced[v]),
+		                sw_plan_layout(plan, plan->kept[v])))
 			return sw_fail(err, SW_ERR_INTERNAL,
 			               "plan: a result of '%s' can't be kept that way",
 			               sw_op_at(program, program->values.data[v].op)->name);
-	}
 	return SW_OK;
 }
 

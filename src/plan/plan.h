@@ -7,12 +7,13 @@
  *
  * How. (1) Rules of all ops. (2) CLASSES: splits (dimension, top) of all values that the rules carry into each
  * other form equivalence classes (flooding, Rhino 4.3.3): the batch is one, the heads of a layer another.
- * (3) Atoms are grouped in AXES of adjacent atoms (at most two are searched freely); each grouping is a leaf of the search. (4) A site's
- * CANDIDATES give each axis to one class that the op has, to a passage of partial sums, or to none. (5) The pairwise
- * problem: a node per site and a hub per value with several readers; node cost: kernel time at the local share; edge cost: redistribution
+ * (3) Atoms are grouped in AXES of adjacent atoms (two are searched freely, three where atoms and ops are few); each grouping is a
+ * leaf of the search. (4) A site's CANDIDATES give each axis to one class that the op has, to a passage of partial sums, or to none.
+ * (5) The pairwise problem: a node per SITE (an op; an entry input or result; a PORT, where values go into a loop or conditional or
+ * come out of it) and a hub per value with several readers; node cost: what the local op costs; edge cost: redistribution
  * seconds; spans: local bytes over live moments. (6) solve. (7) The cheapest assignment of all leaves and of the fixed
  * strategies, measured on the partitioned program, is the plan.
- * Fixed strategies are constraints on the same problem.
+ * Fixed strategies are constraints on the same problem. All this for the program as it is, and padded where dimensions do not divide.
  */
 #ifndef SW_PLAN_H
 #define SW_PLAN_H
@@ -58,12 +59,17 @@ uint32_t sw_layouts_id(sw_layouts *layouts, const sw_layout *layout);
 void sw_layouts_copy(sw_layouts *to, const sw_layouts *from); /* same numbers */
 void sw_layouts_clear(sw_layouts *layouts);
 
+typedef struct sw_path_store sw_path_store;
 typedef struct sw_plan {
 	sw_arena arena;
-	sw_program *program;       /* canonical; owned */
+	sw_program *program;       /* canonical, padded if `unpadded` is there; owned */
+	sw_program *unpadded;      /* canonical, as it was before padding; NULL: nothing is padded; owned */
+	sw_pad_rule padding;       /* what made one of the other */
+	sw_padded_list padded;     /* the sizes it changed */
 	const sw_cluster *cluster; /* borrowed */
+	sw_path_store *paths;      /* borrowed while the plan is being made, so that all that is tried shares them; else NULL */
 	const char *program_path;
-	uint64_t program_hash;     /* of the canonical program, on whose ops the decisions are */
+	uint64_t program_hash;     /* of the canonical program before padding */
 	sw_plan_strategy strategy; /* as asked */
 	char chosen[48];           /* which contender won: "dp", "search x=2 y=2", ... */
 	int32_t n_axes;
@@ -73,10 +79,12 @@ typedef struct sw_plan {
 	sw_layouts layouts;
 	const sw_rule **rules;      /* per op */
 	sw_strategy *strategies;    /* per op */
-	uint32_t *produced;         /* per value: how its op leaves it (while results and body parameters: the carried layout) */
+	uint32_t *produced;         /* per value: how its op leaves it (of regions, and of parameters in them: as the planner decided) */
 	uint32_t *kept;             /* per value: its hub; == produced where nothing is redistributed for all */
 	uint32_t *outputs;          /* per entry result: the layout at rest */
+	bool regather;              /* each reader moves what is not kept for itself: less memory; else the first one's serves all */
 	uint32_t n_outputs;
+	int64_t memory_bytes;       /* per device, within which it was planned and is scheduled; 0: the cluster file's */
 
 	/* What it costs. */
 	sw_program_cost predicted;
@@ -87,6 +95,8 @@ typedef struct sw_plan {
 	SW_VEC(const char *) warnings;      /* ops without a rule, ... */
 } sw_plan;
 
+/* What a serial run computes: inputs and results have their true shapes. */
+static inline const sw_program *sw_plan_serial(const sw_plan *plan) { return plan->unpadded ? plan->unpadded : plan->program; }
 /* The layout in which a value is produced, or kept for its readers. */
 static inline const sw_layout *sw_plan_layout(const sw_plan *plan, uint32_t number) { return &plan->layouts.items.data[number]; }
 
@@ -107,16 +117,26 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path, cons
                        const sw_cluster *cluster, const sw_plan_options *options, sw_plan **plan, sw_error *err);
 /* Everything replicated: what a single device runs. */
 sw_status sw_plan_replicated(const sw_program *program, const sw_cluster *cluster, sw_plan **plan, sw_error *err);
+/* Any plan that is allowed, by chance: every op a strategy that its rule has, every input, result and carried value a layout that it
+ * may have. What it costs is not looked at, nor written into the plan. The same seed gives the same plan. */
+sw_status sw_plan_random(const sw_program *program, const char *program_path, const sw_cluster *cluster, uint64_t seed,
+                         sw_plan **plan, sw_error *err);
 void sw_plan_free(sw_plan *plan);
 /* Every decision is consistent: strategies possible, layouts valid, inputs and outputs no partial sums, aliased ones equal. */
 sw_status sw_plan_verify(const sw_plan *plan, sw_error *err);
 
 /* Layouts that the operands and results of an op have under the plan (regions' included). */
 bool sw_plan_op_layouts(const sw_plan *plan, sw_id op, sw_layout *operands, sw_layout *results);
+/* Layout numbers in which the k-th computation that a region calls gives its results; what decides the way is whole. */
+const uint32_t *sw_plan_called_results(const sw_plan *plan, const sw_op *region, uint32_t k);
 /* How the planner and the partitioner price redistribution; the cluster must outlive the result. */
 sw_redistribution sw_plan_redistribution(const sw_cluster *cluster);
 /* The paths that both take under these axes: the atoms of an axis that lie on one level of the cluster move together. */
 sw_path_cache *sw_plan_paths(const sw_cluster *cluster, const sw_axis *axes, int32_t n_axes);
+/* Such caches, kept for all who ask: the cluster must outlive the store, which keeps what it gives. */
+sw_path_store *sw_path_store_new(const sw_cluster *cluster);
+void sw_path_store_free(sw_path_store *store);
+sw_path_cache *sw_path_store_get(sw_path_store *store, const sw_axis *axes, int32_t n_axes);
 
 /* ---- plan file (docs/plan-file.md) ------------------------------------------------------------------- */
 

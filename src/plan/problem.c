@@ -1,5 +1,5 @@
 /*
- * The pairwise problem: a node per site, a hub per value with several readers. Edges carry redistribution time, nodes
+ * The pairwise problem: a node per site, a hub per value with several readers or one that is far. Edges carry redistribution time, nodes
  * kernel time, spans the bytes that a value occupies from its op to its last reader.
  */
 #include "plan/internal.h"
@@ -26,6 +26,16 @@ static int64_t to_cost(double seconds)
 	return isfinite(units) && units < 4e18 ? llround(units) : SW_FORBIDDEN;
 }
 
+/* Is it too late to go on? Asked between pieces of work that take milliseconds at most; `done` of the model is built. */
+static bool is_late(sw_model *m, double done)
+{
+	const sw_watch *watch = &m->planner->watch;
+	if (watch->progress)
+		sw_progress_update(watch->progress, watch->done + watch->share * done, "%s", watch->mesh);
+	m->late = m->late || (watch->deadline_s > 0 && sw_now_s() > watch->deadline_s);
+	return m->late;
+}
+
 /* ---- sites --------------------------------------------------------------------------------------------- */
 
 static void produce(sw_model *m, sw_id value, uint32_t site, uint32_t result)
@@ -50,24 +60,24 @@ static uint32_t add_site(sw_model *m, sw_site_kind kind, uint32_t index)
 	return (uint32_t)m->sites.len - 1;
 }
 
+#define SITES_SHARE 0.3 /* of the time that a model and its solution take; the edges' is as much */
+
 static void add_sites(sw_model *m)
 {
 	const sw_roles *roles = &m->planner->roles;
 	const sw_program *program = roles->program;
 	for (uint32_t i = 0; i < roles->n_inputs; i++)
 		produce(m, roles->inputs[i], add_site(m, SW_SITE_INPUT, i), 0);
-	for (uint32_t i = 0; i < roles->carries.len; i++) {
-		const sw_carry *c = &roles->carries.data[i];
-		uint32_t site = add_site(m, SW_SITE_CARRY, i);
-		produce(m, c->in_body, site, 0);
-		produce(m, c->in_condition, site, 0);
-		m->counted_elsewhere[c->in_condition] = true;
-		produce(m, c->result, site, 0);
+	for (uint32_t i = 0; i < roles->ports.len; i++) {
+		uint32_t site = add_site(m, SW_SITE_PORT, i);
+		for (uint32_t k = 0; k < roles->ports.data[i].n_values; k++)
+			produce(m, roles->ports.data[i].values[k], site, 0);
 	}
 	for (uint32_t id = 0; id < program->ops.len; id++) {
 		const sw_op *op = sw_op_at(program, id);
-		if (!roles->planned[op->computation] || op->opcode == SW_OP_PARAMETER ||
-		    op->opcode == SW_OP_WHILE)
+		if (is_late(m, SITES_SHARE * id / (double)program->ops.len))
+			return;
+		if (!roles->planned[op->computation] || op->opcode == SW_OP_PARAMETER || sw_is_region(op))
 			continue;
 		uint32_t site = add_site(m, SW_SITE_OP, id);
 		for (uint32_t k = 0; k < op->n_results; k++)
@@ -92,14 +102,11 @@ static void each_reader(const sw_model *m, readers *r, see_reader *see)
 			for (uint32_t k = 0; k < op->n_operands; k++)
 				see(r, op->operands[k],
 				    (reader){s, k, roles->trips[site->index], roles->moment[site->index]});
-		} else if (site->kind == SW_SITE_CARRY) {
-			const sw_carry *c = &roles->carries.data[site->index];
-			const sw_op *loop = sw_op_at(program, c->loop);
-			const sw_computation *body = &program->computations.data[loop->called[1]];
-			sw_id inside = body->ops.data[body->ops.len - 1];
-			sw_id first = program->computations.data[loop->called[0]].ops.data[0];
-			see(r, c->init, (reader){s, 0, roles->trips[c->loop], roles->moment[first]});
-			see(r, c->next, (reader){s, 0, roles->trips[inside], roles->moment[inside]});
+		} else if (site->kind == SW_SITE_PORT) {
+			const sw_port *port = &roles->ports.data[site->index];
+			for (uint32_t k = 0; k < port->n_reads; k++)
+				see(r, port->reads[k].value,
+				    (reader){s, 0, port->reads[k].trips, port->reads[k].moment});
 		} else if (site->kind == SW_SITE_OUTPUT) {
 			see(r, sw_entry(program)->results.data[site->index],
 			    (reader){s, 0, 1, roles->n_moments - 1});
@@ -161,16 +168,14 @@ static layout_list read_layouts(const sw_model *m, const reader *use)
 	return (layout_list){p->in + use->operand, p->n_in, p->n};
 }
 
-/* There is no way from one kind of partial result to another: a maximum is no sum. */
-static double path_seconds(sw_model *m, sw_shape shape, uint32_t from, uint32_t to)
+/* Their numbers in the cache of paths. */
+static uint32_t *number_layouts(const sw_model *m, layout_list l)
 {
-	if (from == to)
-		return 0;
 	const sw_layout *layouts = m->planner->layouts.items.data;
-	sw_monoid a = layouts[from].monoid, b = layouts[to].monoid;
-	if (a != SW_MONOID_NONE && b != SW_MONOID_NONE && a != b)
-		return INFINITY;
-	return sw_path_cache_get(m->paths, shape, &layouts[from], &layouts[to])->seconds;
+	uint32_t *numbers = sw_alloc(sizeof(*numbers) * ((size_t)l.n + 1));
+	for (int32_t i = 0; i < l.n; i++)
+		numbers[i] = sw_path_cache_layout(m->paths, &layouts[l.list[(uint32_t)i * l.step]]);
+	return numbers;
 }
 
 static void key_list(sw_text *key, layout_list l)
@@ -183,12 +188,15 @@ static void key_list(sw_text *key, layout_list l)
 static int32_t table_make(sw_model *m, sw_shape shape, layout_list from, layout_list to, double trips)
 {
 	int64_t *cost = sw_alloc(sizeof(int64_t) * (size_t)from.n * (size_t)to.n);
-	for (int32_t i = 0; i < from.n; i++)
+	uint32_t *rows = number_layouts(m, from), *columns = number_layouts(m, to);
+	uint32_t number = sw_path_cache_shape(m->paths, shape);
+	for (int32_t i = 0; i < from.n && !is_late(m, m->edges_done); i++)
 		for (int32_t j = 0; j < to.n; j++)
-			cost[i * to.n + j] =
-				to_cost(trips * path_seconds(m, shape, from.list[(uint32_t)i * from.step],
-			                                     to.list[(uint32_t)j * to.step]));
+			cost[i * to.n + j] = to_cost(
+				trips * sw_path_cache_seconds(m->paths, number, rows[i], columns[j]));
 	int32_t table = sw_problem_add_table(&m->problem, from.n, to.n, cost);
+	free(rows);
+	free(columns);
 	free(cost);
 	return table;
 }
@@ -274,18 +282,30 @@ static void add_hub(sw_model *m, sw_id value, const reader *uses, uint32_t n_use
 	sw_vec_push(&m->hubs, hub);
 }
 
+/* A value has a hub where it may be kept otherwise than it is produced: several read it, or it may come as partial sums, which a
+ * reader far away would have wait whole. */
+static bool wants_hub(const sw_model *m, sw_id value, const reader *uses, uint32_t n_uses)
+{
+	const sw_planner *p = m->planner;
+	bool waits = uses->moment > p->roles.moment[p->program->values.data[value].op] + 1;
+	return n_uses > 1 || (waits && p->classes.partial[value] != 0);
+}
+
 static void add_edges(sw_model *m, const readers *r)
 {
 	const sw_roles *roles = &m->planner->roles;
 	const sw_program *program = m->planner->program;
-	for (sw_id v = 0; v < program->values.len; v++) {
+	for (sw_id v = 0; v < program->values.len && !m->late; v++) {
 		uint32_t n = r->start[v + 1] - r->start[v];
+		m->edges_done = SITES_SHARE * (1 + v / (double)program->values.len);
 		const reader *uses = r->list + r->start[v];
-		if (n == 1)
+		if (n == 0)
+			continue;
+		if (!wants_hub(m, v, uses, n))
 			add_edge(m, m->sites.data[m->producer[v]].node, m->sites.data[uses->site].node,
 			         sw_value_shape(program, v), produced_layouts(m, v), read_layouts(m, uses),
 			         uses->trips);
-		else if (n > 1)
+		else
 			add_hub(m, v, uses, n, roles->trips[program->values.data[v].op]);
 	}
 }
@@ -305,20 +325,40 @@ static void tie_states(sw_model *m)
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
+/* Does a region show there, unchanged, what its caller keeps for others too? Then it may be the same bytes. */
+static bool shows_what_stays(const sw_model *m, sw_id value)
+{
+	const sw_roles *roles = &m->planner->roles;
+	const sw_site *site = &m->sites.data[m->producer[value]];
+	if (site->kind != SW_SITE_PORT)
+		return false;
+	const sw_port *port = &roles->ports.data[site->index];
+	sw_id by = roles->program->values.data[value].op;
+	bool enters = sw_op_at(roles->program, by)->opcode == SW_OP_PARAMETER;
+	bool changes = port->n_reads > 1 && port->reads[1].value != port->values[0];
+	return enters && !changes && roles->last_use[port->reads[0].value] > port->reads[0].moment + 1;
+}
+
+/* Bytes per layout. Those that may be there anyhow, which are the least that any layout has, do not count. */
 static void add_span(sw_model *m, int32_t node, sw_id value, layout_list layouts, int32_t begin,
                      int32_t end)
 {
 	sw_shape shape = sw_value_shape(m->planner->program, value);
-	int64_t *usage = sw_alloc(sizeof(int64_t) * (size_t)layouts.n);
-	for (int32_t i = 0; i < layouts.n; i++)
+	int64_t *usage = sw_alloc(sizeof(int64_t) * (size_t)layouts.n), least = INT64_MAX;
+	for (int32_t i = 0; i < layouts.n; i++) {
 		usage[i] = sw_layout_local_bytes(
 			&m->planner->cluster->atoms, shape,
 			&m->planner->layouts.items.data[layouts.list[(uint32_t)i * layouts.step]]);
+		least = SW_MIN(least, usage[i]);
+	}
+	bool shared = shows_what_stays(m, value);
+	for (int32_t i = 0; shared && i < layouts.n; i++)
+		usage[i] -= least;
 	sw_problem_add_span(&m->problem, node, begin, end, usage);
 	free(usage);
 }
 
-/* When a value begins to be there: entry inputs from the start, what a loop carries from its first turn. */
+/* When a value begins to be there: entry inputs from the start. */
 static int32_t first_moment(const sw_roles *roles, sw_id value)
 {
 	const sw_program *program = roles->program;
@@ -327,17 +367,44 @@ static int32_t first_moment(const sw_roles *roles, sw_id value)
 	return op->opcode == SW_OP_PARAMETER && op->computation == program->entry ? 0 : roles->moment[id];
 }
 
+/* When a value is moved to what is kept of it: results of ops at once, what is at rest or comes through a port when it is first read. */
+static int32_t moving_moment(const sw_model *m, sw_id value, const readers *r, int32_t begin, int32_t end)
+{
+	int32_t first = end;
+	if (m->sites.data[m->producer[value]].kind == SW_SITE_OP)
+		return begin;
+	for (uint32_t i = r->start[value]; i < r->start[value + 1]; i++)
+		first = SW_MIN(first, SW_MAX(r->list[i].moment, begin));
+	return first;
+}
+
+#define FEW_BYTES 256
+
+/* What local ops need while they run. */
+static void add_temporary_spans(sw_model *m)
+{
+	const sw_roles *roles = &m->planner->roles;
+	for (size_t s = 0; s < m->sites.len; s++) {
+		const sw_site *site = &m->sites.data[s];
+		const sw_profile *profile = &m->planner->profiles.data[site->profile];
+		int64_t most = 0;
+		for (int32_t i = 0; profile->temporary_bytes && i < profile->n; i++)
+			most = SW_MAX(most, profile->temporary_bytes[i]);
+		if (most > FEW_BYTES)
+			sw_problem_add_span(&m->problem, site->node, roles->moment[site->index],
+			                    roles->moment[site->index] + 1, profile->temporary_bytes);
+	}
+}
+
 static void add_spans(sw_model *m, const readers *r)
 {
 	const sw_roles *roles = &m->planner->roles;
 	const sw_program *program = m->planner->program;
 	for (sw_id v = 0; v < program->values.len; v++) {
-		if (m->producer[v] == SW_NO_ID || m->counted_elsewhere[v] ||
-		    sw_shape_bytes(sw_value_shape(program, v)) <= 256)
+		if (m->producer[v] == SW_NO_ID || sw_shape_bytes(sw_value_shape(program, v)) <= FEW_BYTES)
 			continue;
-		int32_t begin = first_moment(roles, v), end = roles->last_use[v], first = end;
-		for (uint32_t i = r->start[v]; i < r->start[v + 1]; i++)
-			first = SW_MIN(first, SW_MAX(r->list[i].moment, begin));
+		int32_t begin = first_moment(roles, v), end = roles->last_use[v];
+		int32_t first = moving_moment(m, v, r, begin, end);
 		bool hub = m->hub_of[v] != SW_NO_ID;
 		add_span(m, m->sites.data[m->producer[v]].node, v, produced_layouts(m, v), begin,
 		         hub ? SW_MIN(first + 1, end) : end);
@@ -361,10 +428,10 @@ static bool memory_matters(const sw_program *program, int64_t capacity)
 
 /* ---- the whole ------------------------------------------------------------------------------------------- */
 
-void sw_model_init(sw_model *m, sw_planner *planner, const sw_mesh *mesh, int64_t memory_bytes)
+bool sw_model_init(sw_model *m, sw_planner *planner, const sw_mesh *mesh, int64_t memory_bytes)
 {
 	*m = (sw_model){.planner = planner, .mesh = mesh};
-	m->paths = sw_plan_paths(planner->cluster, mesh->axes, mesh->n_axes);
+	m->paths = sw_path_store_get(planner->paths, mesh->axes, mesh->n_axes);
 	sw_arena_init(&m->arena);
 	sw_problem_init(&m->problem);
 	m->problem.capacity = memory_bytes;
@@ -372,17 +439,21 @@ void sw_model_init(sw_model *m, sw_planner *planner, const sw_mesh *mesh, int64_
 	m->producer = SW_NEW_N(&m->arena, uint32_t, n + 1);
 	m->result_of = SW_NEW_N(&m->arena, uint32_t, n + 1);
 	m->hub_of = SW_NEW_N(&m->arena, uint32_t, n + 1);
-	m->counted_elsewhere = SW_NEW_N(&m->arena, bool, n + 1);
 	for (size_t v = 0; v < n; v++)
 		m->producer[v] = m->hub_of[v] = SW_NO_ID;
 	readers r;
 	add_sites(m);
+	if (m->late)
+		return false;
 	readers_init(&r, m);
 	add_edges(m, &r);
 	tie_states(m);
-	if (memory_matters(planner->program, memory_bytes))
+	if (!m->late && memory_matters(planner->program, memory_bytes)) {
 		add_spans(m, &r);
+		add_temporary_spans(m);
+	}
 	readers_clear(&r);
+	return !m->late;
 }
 
 void sw_model_clear(sw_model *m)
@@ -391,7 +462,6 @@ void sw_model_clear(sw_model *m)
 	sw_vec_clear(&m->sites);
 	sw_vec_clear(&m->hubs);
 	sw_map_clear(&m->tables);
-	sw_path_cache_free(m->paths);
 	sw_arena_clear(&m->arena);
 }
 

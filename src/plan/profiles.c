@@ -10,22 +10,35 @@
 
 #include "program/attributes.h"
 
-#define MAX_OPTIONS 12
+#define MAX_OPTIONS 24
 
 typedef struct options {
 	int32_t n[SW_MAX_AXES];
 	sw_option list[SW_MAX_AXES][MAX_OPTIONS];
+	int64_t left_out; /* for want of room */
 } options;
 
 static void add_option(options *o, int32_t axis, sw_option option)
 {
 	if (o->n[axis] < MAX_OPTIONS)
 		o->list[axis][o->n[axis]++] = option;
+	else
+		o->left_out++;
 }
 
 static void add_none(options *o, int32_t axis)
 {
 	add_option(o, axis, (sw_option){.kind = SW_CHOICE_NONE});
+}
+
+static void add_partials(options *o, int32_t axis, int32_t passage, uint32_t monoids)
+{
+	for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++)
+		if (monoids >> m & 1)
+			add_option(o, axis,
+			           (sw_option){.kind = SW_CHOICE_PASS,
+			                       .monoid = (uint8_t)m,
+			                       .index = (int16_t)passage});
 }
 
 /* Which classes an axis may take at a site. */
@@ -98,25 +111,8 @@ static void add_passages(const sw_planner *p, options *o, int32_t axis, sw_id op
 		for (uint32_t k = 0; k < op->n_operands; k++)
 			if (rule->passages[s].operands[k])
 				arriving |= p->classes.partial[op->operands[k]];
-		arriving &= rule->passages[s].monoids;
-		for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++)
-			if (arriving >> m & 1)
-				add_option(o, axis,
-				           (sw_option){.kind = SW_CHOICE_PASS,
-				                       .monoid = (uint8_t)m,
-				                       .index = (int16_t)s});
+		add_partials(o, axis, s, arriving & rule->passages[s].monoids);
 	}
-}
-
-static bool has_factor(const sw_program *program, sw_id op, const sw_rule *rule, uint32_t operand,
-                       int32_t factor)
-{
-	sw_shape shape = sw_value_shape(program, sw_op_at(program, op)->operands[operand]);
-	for (int32_t d = 0; d < shape.rank; d++)
-		for (int32_t r = 0; r < rule->operands[operand][d].n; r++)
-			if (rule->operands[operand][d].refs[r].factor == factor)
-				return true;
-	return false;
 }
 
 /* Megatron's constraint: a dot with a parameter splits a dimension of the parameter. Returns how many options that gave. */
@@ -131,8 +127,10 @@ static int32_t add_parameter_splits(const sw_planner *p, const sw_mesh *mesh, op
 		return 0;
 	add_splits(p, mesh, o, axis, op_splits(p, op_id), other_class);
 	int32_t n = 0;
+	int64_t stride;
 	for (int32_t i = 0; i < o->n[axis]; i++)
-		if (has_factor(p->program, op_id, p->rules[op_id], parameter, o->list[axis][i].index))
+		if (sw_rule_dim_with(p->rules[op_id], false, (int32_t)parameter, o->list[axis][i].index,
+		                     &stride) >= 0)
 			o->list[axis][n++] = o->list[axis][i];
 	return o->n[axis] = n;
 }
@@ -190,18 +188,28 @@ static void state_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis
 	add_searched_splits(p, mesh, o, axis, splits);
 }
 
-/* Values that are not state: data inputs, results, what loops carry. */
+/* Values that are not state: data inputs, results, what goes through ports. monoids: in which it may be left partial. */
 static void value_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id value,
-                          bool must_split_data, options *o)
+                          bool must_split_data, uint32_t monoids, options *o)
 {
 	split_list splits = value_splits(p, value);
 	if (mesh->use[axis] == SW_AXIS_DATA && must_split_data &&
 	    add_splits(p, mesh, o, axis, splits, data_class) > 0)
 		return;
 	add_none(o, axis);
+	add_partials(o, axis, 0, monoids);
 	add_searched_splits(p, mesh, o, axis, splits);
 	if (is_data_like(mesh, axis) && must_split_data && (mesh->split_parameters || mesh->split_moments))
 		add_splits(p, mesh, o, axis, splits, state_class);
+}
+
+static void port_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, const sw_port *port,
+                         options *o)
+{
+	if (port->decides)
+		add_none(o, axis);
+	else
+		value_options(p, mesh, axis, port->values[0], true, p->classes.partial[port->values[0]], o);
 }
 
 static void input_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, uint32_t input,
@@ -212,7 +220,7 @@ static void input_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis
 		if (mesh->use[axis] == SW_AXIS_TENSOR)
 			add_none(o, axis);
 		else
-			value_options(p, mesh, axis, p->roles.inputs[input], true, o);
+			value_options(p, mesh, axis, p->roles.inputs[input], true, 0, o);
 		return;
 	}
 	bool at_rest = (role == SW_ROLE_PARAMETER && mesh->split_parameters) ||
@@ -225,8 +233,10 @@ static sw_id site_value(const sw_planner *p, sw_site_kind kind, uint32_t index)
 {
 	if (kind == SW_SITE_INPUT)
 		return p->roles.inputs[index];
-	if (kind == SW_SITE_CARRY)
-		return p->roles.carries.data[index].in_body;
+	if (kind == SW_SITE_PORT) {
+		const sw_port *port = &p->roles.ports.data[index];
+		return port->decides ? port->reads[0].value : port->values[0];
+	}
 	return sw_entry(p->program)->results.data[index];
 }
 
@@ -240,8 +250,10 @@ static void site_options(const sw_planner *p, const sw_mesh *mesh, sw_site_kind 
 			input_options(p, mesh, axis, index, o);
 		else if (kind == SW_SITE_OUTPUT && p->roles.output_input[index] >= 0)
 			input_options(p, mesh, axis, (uint32_t)p->roles.output_input[index], o);
+		else if (kind == SW_SITE_PORT)
+			port_options(p, mesh, axis, &p->roles.ports.data[index], o);
 		else
-			value_options(p, mesh, axis, site_value(p, kind, index), kind == SW_SITE_CARRY, o);
+			value_options(p, mesh, axis, site_value(p, kind, index), false, 0, o);
 	}
 	for (int32_t axis = mesh->n_axes; axis < SW_MAX_AXES; axis++) /* an axis of one device */
 		add_none(o, axis);
@@ -309,25 +321,57 @@ typedef struct growing {
 	SW_VEC(sw_candidate) candidates;
 	SW_VEC(uint32_t) in, out;
 	SW_VEC(double) seconds;
+	SW_VEC(int64_t) temporary_bytes;
 	sw_layout *layouts;
 } growing;
+
+/* Local bytes of operands and results. */
+static int64_t held_bytes(const sw_planner *p, const sw_op *op, const sw_layout *layouts)
+{
+	const sw_atoms *atoms = &p->cluster->atoms;
+	int64_t bytes = 0;
+	for (uint32_t k = 0; k < op->n_operands + op->n_results; k++) {
+		sw_id value =
+			k < op->n_operands ? op->operands[k] : op->first_result + (k - op->n_operands);
+		bytes += sw_layout_local_bytes(atoms, sw_value_shape(p->program, value), &layouts[k]);
+	}
+	return bytes;
+}
 
 static bool try_op(sw_planner *p, const sw_mesh *mesh, sw_id op_id, const sw_candidate *c, growing *g)
 {
 	const sw_op *op = sw_op_at(p->program, op_id);
 	const sw_atoms *atoms = &p->cluster->atoms;
 	sw_strategy strategy;
+	sw_program_cost cost;
 	sw_layout *results = g->layouts + op->n_operands;
 	if (!sw_candidate_strategy(atoms, mesh, p->rules[op_id], c, &strategy) ||
-	    !sw_rule_layouts(p->program, op_id, p->rules[op_id], atoms, &strategy, g->layouts, results))
+	    !sw_rule_layouts(p->program, op_id, p->rules[op_id], atoms, &strategy, g->layouts, results) ||
+	    !sw_price_local(p, op_id, &strategy, g->layouts, &cost))
 		return false;
 	for (uint32_t k = 0; k < op->n_operands; k++)
 		sw_vec_push(&g->in, sw_layouts_id(&p->layouts, &g->layouts[k]));
 	for (uint32_t k = 0; k < op->n_results; k++)
 		sw_vec_push(&g->out, sw_layouts_id(&p->layouts, &results[k]));
-	sw_vec_push(&g->seconds,
-	            sw_cost_op(p->cluster, p->program, op_id, sw_strategy_share(atoms, &strategy)) +
-	                    sw_cost_called(p->cluster, p->program, op_id));
+	sw_vec_push(&g->seconds, cost.step_time_s);
+	sw_vec_push(&g->temporary_bytes,
+	            SW_MAX(cost.peak_bytes - held_bytes(p, op, g->layouts), INT64_C(0)));
+	return true;
+}
+
+/* False where axes are partial in two ways. */
+static bool place_partial(const sw_mesh *mesh, const sw_candidate *c, sw_layout *layout)
+{
+	for (int32_t axis = 0; axis < mesh->n_axes; axis++) {
+		if (c->axis[axis].kind != SW_CHOICE_PASS)
+			continue;
+		if (layout->monoid != SW_MONOID_NONE && layout->monoid != c->axis[axis].monoid)
+			return false;
+		layout->monoid = c->axis[axis].monoid;
+		for (int32_t a = 0; a < layout->n; a++)
+			if (mesh->axes[axis].atoms >> a & 1)
+				layout->state[a].kind = SW_STATE_P;
+	}
 	return true;
 }
 
@@ -336,7 +380,7 @@ static bool try_layout(sw_planner *p, const sw_mesh *mesh, sw_shape shape, const
 {
 	sw_layout layout = sw_layout_replicated(&p->cluster->atoms);
 	layout_place place = {&p->cluster->atoms, &layout};
-	if (!place_axes(mesh, c, place_in_layout, &place) ||
+	if (!place_partial(mesh, c, &layout) || !place_axes(mesh, c, place_in_layout, &place) ||
 	    !sw_layout_valid(&p->cluster->atoms, shape, &layout))
 		return false;
 	uint32_t id = sw_layouts_id(&p->layouts, &layout);
@@ -381,10 +425,14 @@ static sw_profile profile_make(sw_planner *p, const sw_mesh *mesh, sw_site_kind 
 	profile.in = sw_arena_copy(&p->arena, g.in.data, sizeof(uint32_t) * g.in.len);
 	profile.out = sw_arena_copy(&p->arena, g.out.data, sizeof(uint32_t) * g.out.len);
 	profile.seconds = sw_arena_copy(&p->arena, g.seconds.data, sizeof(double) * g.seconds.len);
+	if (kind == SW_SITE_OP)
+		profile.temporary_bytes = sw_arena_copy(&p->arena, g.temporary_bytes.data,
+		                                        sizeof(int64_t) * g.temporary_bytes.len);
 	sw_vec_clear(&g.candidates);
 	sw_vec_clear(&g.in);
 	sw_vec_clear(&g.out);
 	sw_vec_clear(&g.seconds);
+	sw_vec_clear(&g.temporary_bytes);
 	free(g.layouts);
 	return profile;
 }
@@ -440,6 +488,7 @@ int32_t sw_profile_of(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uin
 	uint32_t number = sw_map_intern(&p->profile_index, key.data, key.len, next);
 	if (number == next) {
 		sw_profile profile = profile_make(p, mesh, kind, index, &o);
+		p->left_out += o.left_out;
 		sw_vec_push(&p->profiles, profile);
 	}
 	sw_text_clear(&key);

@@ -35,6 +35,7 @@ typedef struct contender {
 typedef struct decisions {
 	sw_strategy *strategies;
 	uint32_t *produced, *kept, *outputs;
+	bool regather;
 	sw_layouts layouts;
 	int32_t n_axes;
 	sw_axis axes[SW_MAX_AXES];
@@ -53,6 +54,7 @@ static void save(const sw_plan *plan, decisions *d, sw_arena *arena)
 	memcpy(d->produced, plan->produced, sizeof(uint32_t) * values);
 	memcpy(d->kept, plan->kept, sizeof(uint32_t) * values);
 	memcpy(d->outputs, plan->outputs, sizeof(uint32_t) * plan->n_outputs);
+	d->regather = plan->regather;
 	sw_layouts_copy(&d->layouts, &plan->layouts);
 	d->n_axes = plan->n_axes;
 	memcpy(d->axes, plan->axes, sizeof(d->axes));
@@ -64,6 +66,7 @@ static void restore(sw_plan *plan, const decisions *d)
 	memcpy(plan->produced, d->produced, sizeof(uint32_t) * plan->program->values.len);
 	memcpy(plan->kept, d->kept, sizeof(uint32_t) * plan->program->values.len);
 	memcpy(plan->outputs, d->outputs, sizeof(uint32_t) * plan->n_outputs);
+	plan->regather = d->regather;
 	sw_layouts_copy(&plan->layouts, &d->layouts);
 	plan->n_axes = d->n_axes;
 	memcpy(plan->axes, d->axes, sizeof(d->axes));
@@ -99,6 +102,59 @@ static sw_status solve_from_starts(const sw_model *model, limits each, sw_soluti
 	return status;
 }
 
+static int64_t memory_of(const sw_plan *plan, const sw_plan_options *options)
+{
+	return options->memory_bytes > 0 ? options->memory_bytes : plan->cluster->device.memory_bytes;
+}
+
+/* What is measured is kept if it takes less memory than what was. */
+static sw_status measure_again(sw_plan *plan, const sw_plan_options *options, sw_program_cost *cost,
+                               bool *kept, sw_error *err)
+{
+	sw_program_cost again;
+	sw_status status = options->measure(plan, &again, err);
+	*kept = status == SW_OK && again.peak_bytes < cost->peak_bytes;
+	if (*kept)
+		*cost = again;
+	return status;
+}
+
+/* Streams are worth their loops only where they save a good part of what is missing. */
+#define PARTS_OF_MISSING 8
+
+static sw_status measure_streams(sw_plan *plan, const sw_plan_options *options, sw_program_cost *cost,
+                                 sw_error *err)
+{
+	int64_t missing = cost->peak_bytes - memory_of(plan, options);
+	size_t bytes = sizeof(sw_strategy) * plan->program->ops.len;
+	sw_strategy *before = sw_alloc(bytes);
+	sw_status status = SW_OK;
+	bool kept = true;
+	memcpy(before, plan->strategies, bytes);
+	if (sw_plan_stream(plan, SW_MAX(missing / PARTS_OF_MISSING, 1)) > 0)
+		status = measure_again(plan, options, cost, &kept, err);
+	if (!kept)
+		memcpy(plan->strategies, before, bytes);
+	free(before);
+	return status;
+}
+
+/* What one reader has moved serves the next; where that takes too much memory, each moves it again, and what is too large even so is
+ * streamed. */
+static sw_status measure(sw_plan *plan, const sw_plan_options *options, sw_program_cost *cost,
+                         sw_error *err)
+{
+	plan->regather = false;
+	sw_status status = options->measure(plan, cost, err);
+	if (status != SW_OK || cost->peak_bytes <= memory_of(plan, options))
+		return status;
+	plan->regather = true;
+	status = measure_again(plan, options, cost, &plan->regather, err);
+	if (status != SW_OK || cost->peak_bytes <= memory_of(plan, options))
+		return status;
+	return measure_streams(plan, options, cost, err);
+}
+
 /* Solves under a capacity and measures what comes out. Infeasible is an answer, not an error. */
 static sw_status solve_once(const sw_model *model, const sw_plan_options *options, sw_plan *plan,
                             contender *c, sw_error *err)
@@ -121,21 +177,34 @@ static sw_status solve_once(const sw_model *model, const sw_plan_options *option
 		sw_model_apply(model, solution.assignment, plan);
 		status = sw_plan_verify(plan, err);
 		if (status == SW_OK)
-			status = options->measure(plan, &c->cost, err);
+			status = measure(plan, options, &c->cost, err);
 		c->measured_bytes = c->cost.peak_bytes;
 	}
 	sw_solution_clear(&solution);
 	return status;
 }
 
-static int64_t memory_of(const sw_plan *plan, const sw_plan_options *options)
+/* The model counts some bytes twice and others not at all. Where it counts more than there are for what was found without a limit, its
+ * capacity is raised in that proportion: a looser limit still bounds from below. */
+static void calibrate(sw_model *model, int64_t measured_bytes)
 {
-	return options->memory_bytes > 0 ? options->memory_bytes : plan->cluster->device.memory_bytes;
+	const sw_planner *planner = model->planner;
+	const sw_start *found = &planner->starts.data[planner->starts.len - 1];
+	int32_t *assignment = sw_alloc(sizeof(int32_t) * (model->problem.nodes.len + 1));
+	sw_evaluation counted;
+	if (sw_start_place(found, model, assignment)) {
+		sw_problem_evaluate(&model->problem, assignment, &counted);
+		double ratio = (double)counted.peak_usage / (double)measured_bytes;
+		if (ratio > 1)
+			model->problem.capacity = (int64_t)((double)model->problem.capacity * ratio);
+	}
+	free(assignment);
 }
 
 /* First without a limit: what then fits needs no memory model. Otherwise the model's spans limit the search; where the partitioned
  * program still exceeds the memory (spans are not its liveness to the byte), the capacity is tightened in proportion, and the problem
- * solved again. The bound is that of the first attempt whose limit was no tighter than it must be. */
+ * solved again. The bound is that of the first attempt whose limit was no tighter than it must be. A mesh whose model is not built in
+ * time has no more to say. */
 static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_plan_options *options,
                           sw_plan *plan, contender *c, sw_error *err)
 {
@@ -145,7 +214,14 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 	bool again = true;
 	for (int attempt = 0; attempt < 5 && again; attempt++) {
 		sw_model model;
-		sw_model_init(&model, planner, mesh, capacity);
+		if (!sw_model_init(&model, planner, mesh, capacity)) {
+			sw_model_clear(&model);
+			c->timed_out = true;
+			break;
+		}
+		if (attempt == 1)
+			calibrate(&model, c->cost.peak_bytes);
+		capacity = model.problem.capacity;
 		*c = (contender){.each = c->each, .timed_out = c->timed_out};
 		status = solve_once(&model, options, plan, c, err);
 		sw_model_clear(&model);
@@ -182,6 +258,19 @@ static void add_alternative(sw_plan *plan, const sw_mesh *mesh, const contender 
 	sw_vec_push(&plan->alternatives, a);
 }
 
+static sw_status nothing_in_time(int64_t memory_bytes, sw_error *err)
+{
+	sw_text have = {0};
+	sw_text_add_bytes(&have, (double)memory_bytes);
+	sw_status status =
+		sw_fail(err, SW_NO,
+	                "no plan that fits in %s (%lld bytes) per device was found within the time "
+	                "limit: give it more time, or memory",
+	                have.data, (long long)memory_bytes);
+	sw_text_clear(&have);
+	return status;
+}
+
 static sw_status nothing_fits(int64_t memory_bytes, int64_t least_bytes, sw_error *err)
 {
 	sw_text have = {0}, need = {0};
@@ -211,8 +300,28 @@ static limits limits_of(const sw_plan_options *options, double start_s, const sw
 	return each;
 }
 
+/* The first mesh, which is a fixed strategy unless it is the only one, takes the time it needs, so that something is always tried. */
+static sw_watch watch_of(const sw_plan_options *options, double start_s, const sw_meshes *meshes,
+                         size_t index, sw_progress *progress)
+{
+	sw_watch watch = {.progress = progress, .mesh = meshes->data[index].name};
+	watch.share = 1 / (double)meshes->len;
+	watch.done = (double)index * watch.share;
+	if (options->time_limit_s > 0 && index > 0)
+		watch.deadline_s = start_s + options->time_limit_s;
+	return watch;
+}
+
+static void say_left_out(int64_t options, sw_plan *plan)
+{
+	size_t length = strlen(plan->scope);
+	if (options > 0)
+		snprintf(plan->scope + length, sizeof(plan->scope) - length,
+		         "; %lld ways to split some op were left out", (long long)options);
+}
+
 sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options,
-                         sw_plan *plan, sw_error *err)
+                         sw_contender_fn *seen, void *context, sw_plan *plan, sw_error *err)
 {
 	decisions best = {0};
 	contender won = {0};
@@ -225,7 +334,7 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 	sw_progress_start(&progress, "plan", options->quiet);
 	for (size_t i = 0; i < meshes->len && status == SW_OK; i++) {
 		contender c = {.each = limits_of(options, start_s, meshes, i)};
-		sw_progress_update(&progress, (double)i / (double)meshes->len, "%s", meshes->data[i].name);
+		planner->watch = watch_of(options, start_s, meshes, i, &progress);
 		status = try_mesh(planner, &meshes->data[i], options, plan, &c, err);
 		if (status != SW_OK)
 			break;
@@ -233,6 +342,8 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 		add_alternative(plan, &meshes->data[i], &c);
 		if (is_search(&meshes->data[i]) || meshes->len == 1)
 			bound_s = SW_MIN(bound_s, c.bound_s);
+		if (c.feasible && seen)
+			seen(context, i, plan, c.cost.step_time_s);
 		if (c.feasible)
 			bound_s = SW_MIN(bound_s, c.model_s);
 		else
@@ -244,14 +355,16 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 		}
 	}
 	sw_progress_end(&progress);
+	planner->watch = (sw_watch){0};
+	plan->lower_bound_s = SW_MAX(0, bound_s);
 	if (status == SW_OK && !won.feasible)
-		status = nothing_fits(memory_of(plan, options), least_bytes, err);
+		status = timed_out ? nothing_in_time(memory_of(plan, options), err)
+		                   : nothing_fits(memory_of(plan, options), least_bytes, err);
 	if (status == SW_OK) {
 		if (timed_out)
-			sw_vec_push(
-				&plan->warnings,
-				"the time limit cut the search short: another run may plan differently");
+			sw_vec_push(&plan->warnings, SW_TIME_LIMIT_WARNING);
 		restore(plan, &best);
+		say_left_out(planner->left_out, plan);
 		plan->predicted = won.cost;
 		plan->model_s = won.model_s;
 		plan->lower_bound_s = SW_MAX(

@@ -39,6 +39,14 @@ static const sw_attribute dot[] = {
 	ROW("rhs_batch_dims", INTS, OPT, AT(dot.rhs_batch), 0),
 	ROW("rhs_contracting_dims", INTS, ALW, AT(dot.rhs_contracting), 0),
 };
+static const sw_attribute ragged_dot[] = {
+	ROW("lhs_batch_dims", INTS, OPT, AT(dot.lhs_batch), 0),
+	ROW("lhs_contracting_dims", INTS, ALW, AT(dot.lhs_contracting), 0),
+	ROW("rhs_batch_dims", INTS, OPT, AT(dot.rhs_batch), 0),
+	ROW("rhs_contracting_dims", INTS, ALW, AT(dot.rhs_contracting), 0),
+	ROW("lhs_ragged_dims", INTS, REQ, AT(dot.lhs_ragged), 0),
+	ROW("rhs_group_dims", INTS, OPT, AT(dot.rhs_group), 0),
+};
 static const sw_attribute convolution[] = {
 	ROW("window", WINDOW, OPT, AT(convolution.window), 0),
 	ROW("dim_labels", DIM_LABELS, REQ, AT(convolution), 0),
@@ -94,6 +102,14 @@ static const sw_attribute reduce_precision[] = {
 };
 static const sw_attribute rng[] = {ROW("algorithm", WORD, REQ, AT(rng.algorithm), 0)};
 static const sw_attribute rng_old[] = {ROW("distribution", WORD, REQ, AT(rng_old.distribution), 0)};
+static const sw_attribute rng_state[] = {ROW("delta", INT, REQ, AT(rng_state.delta), 0)};
+static const sw_attribute scan[] = {
+	ROW("dimensions", INT_LIST1, REQ, AT(scan.dimension), 0),
+	ROW("num_carries", INT, REQ, AT(scan.carries), 0),
+	ROW("is_reverse", BOOL, OPT, AT(scan.reverse), 0),
+	ROW("is_associative", BOOL, OPT, AT(scan.associative), 0),
+	CALL("to_apply", REQ, 0),
+};
 static const sw_attribute loop[] = {CALL("condition", REQ, 0), CALL("body", REQ, 1)};
 static const sw_attribute conditional[] = {
 	CALLS("branch_computations", ALW),
@@ -170,7 +186,7 @@ static const list lists[SW_OPCODE_COUNT] = {
 	LIST(TRANSPOSE, dims),
 	LIST(CONVOLUTION, convolution),
 	LIST(DOT, dot),
-	LIST(RAGGED_DOT, dot),
+	LIST(RAGGED_DOT, ragged_dot),
 	LIST(SCALED_DOT, dot),
 	LIST(REDUCE, reduce),
 	LIST(REDUCE_WINDOW, reduce_window),
@@ -185,10 +201,11 @@ static const list lists[SW_OPCODE_COUNT] = {
 	LIST(CONDITIONAL, conditional),
 	LIST(FUSION, calls),
 	LIST(MAP, reduce),
-	LIST(SCAN, call),
+	LIST(SCAN, scan),
 	LIST(WHILE, loop),
 	LIST(RNG, rng_old),
 	LIST(RNG_BIT_GENERATOR, rng),
+	LIST(RNG_GET_AND_UPDATE_STATE, rng_state),
 	LIST(CHOLESKY, cholesky),
 	LIST(FFT, fft),
 	LIST(TRIANGULAR_SOLVE, triangular_solve),

@@ -39,6 +39,7 @@ void sw_program_free(sw_program *program)
 	sw_vec_clear(&program->computations);
 	sw_vec_clear(&program->aliases);
 	sw_vec_clear(&program->donors);
+	sw_vec_clear(&program->paddings);
 	sw_map_clear(&program->names);
 	sw_arena_clear(&program->arena);
 	free(program);

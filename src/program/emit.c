@@ -71,18 +71,24 @@ sw_id sw_emit_scalar(sw_program *p, int32_t c, sw_type type, double value)
 	return sw_emit_literal(p, c, (sw_literal){.shape = {.type = type}, .data = data});
 }
 
-/* The end of a type's range: infinity where it has one. */
+/* Infinity; an f8 without one: the largest number. Without a sign the lowest number is that of code 0. */
+static void set_float_extreme(sw_type type, bool lowest, void *data)
+{
+	sw_number_set(type, data, 0, INFINITY);
+	for (int64_t code = 0xff; !(sw_number_get(type, data, 0) > 0); code--)
+		sw_integer_set(type, data, 0, code);
+	if (lowest)
+		sw_number_set(type, data, 0, -sw_number_get(type, data, 0));
+	if (lowest && isnan(sw_number_get(type, data, 0)))
+		sw_integer_set(type, data, 0, 0);
+}
+
+/* The end of a type's range. */
 static void set_extreme(sw_type type, bool lowest, void *data)
 {
 	int64_t low, high;
-	sw_type_kind kind = sw_type_kind_of(type);
-	if (kind == SW_KIND_FLOAT) {
-		sw_number_set(type, data, 0, INFINITY);
-		for (int64_t code = 0xff; !(sw_number_get(type, data, 0) > 0); code--)
-			sw_integer_set(type, data, 0,
-			               code); /* an f8 without infinity: the largest number */
-		if (lowest)
-			sw_number_set(type, data, 0, -sw_number_get(type, data, 0));
+	if (sw_type_kind_of(type) == SW_KIND_FLOAT) {
+		set_float_extreme(type, lowest, data);
 		return;
 	}
 	sw_integer_range(type, &low, &high);
@@ -187,6 +193,24 @@ sw_id sw_emit_slice(sw_program *p, int32_t c, sw_id x, const int64_t *start, con
 				  .stride = sw_build_ints(p, stride ? stride : ones, rank_of(p, x)),
 			  }};
 	return emit_op(p, c, SW_OP_SLICE, &x, 1, &attrs, NULL);
+}
+
+sw_id sw_emit_pad(sw_program *p, int32_t c, sw_id x, sw_id value, const int64_t *low,
+                  const int64_t *interior, const int64_t *high)
+{
+	sw_id operands[2] = {x, value};
+	sw_attrs attrs = {.pad = {
+				  .low = sw_build_ints(p, low, rank_of(p, x)),
+				  .interior = sw_build_ints(p, interior, rank_of(p, x)),
+				  .high = sw_build_ints(p, high, rank_of(p, x)),
+			  }};
+	return emit_op(p, c, SW_OP_PAD, operands, 2, &attrs, NULL);
+}
+
+sw_id sw_emit_concatenate(sw_program *p, int32_t c, const sw_id *x, uint32_t n, int64_t dimension)
+{
+	sw_attrs attrs = {.dims = {.dims = sw_build_ints(p, &dimension, 1)}};
+	return n == 1 ? x[0] : emit_op(p, c, SW_OP_CONCATENATE, x, n, &attrs, NULL);
 }
 
 sw_id sw_emit_dynamic_slice(sw_program *p, int32_t c, sw_id x, const sw_id *starts, const int64_t *sizes)

@@ -153,6 +153,18 @@ static bool same_aliases(const sw_program *a, const sw_program *b)
 	       memcmp(a->donors.data, b->donors.data, sizeof(*a->donors.data) * a->donors.len) == 0;
 }
 
+static bool same_paddings(const sw_program *a, const sw_program *b)
+{
+	if (a->paddings.len != b->paddings.len)
+		return false;
+	for (size_t i = 0; i < a->paddings.len; i++) {
+		const sw_padding *x = &a->paddings.data[i], *y = &b->paddings.data[i];
+		if (x->output != y->output || x->leaf != y->leaf || x->dim != y->dim || x->size != y->size)
+			return false;
+	}
+	return true;
+}
+
 static bool same_header(const sw_program *a, const sw_program *b, sw_error *difference)
 {
 	const char *what = NULL;
@@ -160,6 +172,8 @@ static bool same_header(const sw_program *a, const sw_program *b, sw_error *diff
 		what = "num_partitions or replica_count";
 	else if (!same_aliases(a, b))
 		what = "input_output_alias or buffer_donor";
+	else if (!same_paddings(a, b))
+		what = "paddings of inputs or outputs";
 	else if (!same_extras(a->extras, b->extras))
 		what = "attributes of the module";
 	else if ((a->entry < 0) != (b->entry < 0))
@@ -261,6 +275,11 @@ static uint64_t hash_header(const sw_program *p, uint64_t h)
 	}
 	for (size_t i = 0; i < p->donors.len; i++)
 		h = sw_hash_u64(h, p->donors.data[i]);
+	for (size_t i = 0; i < p->paddings.len; i++) {
+		const sw_padding *padding = &p->paddings.data[i];
+		h = sw_hash_u64(h, (uint64_t)padding->leaf << 1 | padding->output);
+		h = sw_hash_u64(sw_hash_u64(h, (uint64_t)padding->dim), (uint64_t)padding->size);
+	}
 	return hash_extras(h, p->extras);
 }
 

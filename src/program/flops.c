@@ -56,17 +56,12 @@ static double dot_flops(const sw_program *p, const sw_op *op)
 	return flops;
 }
 
-static int64_t floor_divide(int64_t a, int64_t b)
-{
-	return a / b - (a % b != 0 && a < 0);
-}
-
 /* How many outputs o in [0, n) have o * stride + shift in [0, size) and on a multiple of `dilate`. */
 static int64_t count_hits(int64_t n, int64_t stride, int64_t shift, int64_t size, int64_t dilate)
 {
-	int64_t first = SW_MAX(0, -floor_divide(shift, stride)); /* o * stride >= -shift */
+	int64_t first = SW_MAX(0, -sw_floor_div(shift, stride)); /* o * stride >= -shift */
 	int64_t end =
-		SW_MIN(n, floor_divide(size - 1 - shift, stride) + 1); /* o * stride <= size - 1 - shift */
+		SW_MIN(n, sw_floor_div(size - 1 - shift, stride) + 1); /* o * stride <= size - 1 - shift */
 	int64_t period = 1;
 	while (period * stride % dilate != 0)
 		period++;

@@ -323,6 +323,78 @@ sw_status sw_infer_recv_done(sw_inference *x)
 	return SW_OK;
 }
 
+/* ---- asynchronous calls --------------------------------------------------------------------------------- */
+
+const sw_op *sw_async_start_of(const sw_program *program, const sw_op *op)
+{
+	while (op->n_operands && (op->opcode == SW_OP_ASYNC_UPDATE || op->opcode == SW_OP_ASYNC_DONE))
+		op = sw_op_at(program, program->values.data[op->operands[0]].op);
+	return op->opcode == SW_OP_ASYNC_START ? op : NULL;
+}
+
+sw_id sw_async_collective(const sw_program *program, const sw_op *op)
+{
+	if (op->opcode != SW_OP_ASYNC_START || !op->n_called)
+		return SW_NO_ID;
+	const sw_computation *c = &program->computations.data[op->called[0]];
+	if (c->ops.len != c->parameters.len + 1)
+		return SW_NO_ID;
+	sw_id id = c->ops.data[c->ops.len - 1];
+	const sw_op *inside = sw_op_at(program, id);
+	if (sw_opcode_class((sw_opcode)inside->opcode) != SW_CLASS_COLLECTIVE ||
+	    inside->n_operands != op->n_operands || inside->n_results != c->results.len)
+		return SW_NO_ID;
+	for (size_t i = 0; i < c->parameters.len; i++)
+		if (inside->operands[i] != sw_op_at(program, c->parameters.data[i])->first_result)
+			return SW_NO_ID;
+	for (uint32_t i = 0; i < inside->n_results; i++)
+		if (c->results.data[i] != inside->first_result + i)
+			return SW_NO_ID;
+	return id;
+}
+
+/* Operands, the results of the computation, and contexts as they were declared. */
+sw_status sw_infer_async_start(sw_inference *x)
+{
+	uint32_t n = x->spec->n_operands;
+	if (x->spec->n_called != 1)
+		return sw_infer_fail(x, "expected a computation that it calls");
+	const sw_computation *callee = sw_infer_callee(x, 0);
+	uint32_t computed = (uint32_t)callee->results.len, contexts = 0;
+	sw_shape *taken = SW_NEW_N(x->arena, sw_shape, SW_MAX(n, 1));
+	for (uint32_t i = 0; i < n; i++)
+		taken[i] = sw_infer_operand(x, i);
+	sw_status status = sw_infer_callee_takes(x, 0, taken, n);
+	if (status != SW_OK)
+		return status;
+	if (x->spec->shapes && x->spec->n_results > n + computed)
+		contexts = x->spec->n_results - n - computed;
+	sw_shape *out = sw_infer_results(x, n + computed + contexts);
+	for (uint32_t i = 0; i < x->n_out; i++)
+		out[i] = i < n              ? taken[i]
+		         : i < n + computed ? sw_value_shape(x->program, callee->results.data[i - n])
+		                            : x->spec->shapes[i];
+	return SW_OK;
+}
+
+sw_status sw_infer_async_done(sw_inference *x)
+{
+	if (x->spec->n_operands == 0)
+		return sw_infer_fail(x, "expected the results of async-start");
+	const sw_op *from = sw_op_at(x->program, x->program->values.data[x->spec->operands[0]].op);
+	const sw_op *start = sw_async_start_of(x->program, from);
+	if (!start)
+		return SW_OK;
+	if (x->spec->n_operands != start->n_results)
+		return sw_infer_fail(x, "expected all %u results of '%s', found %u", start->n_results,
+		                     start->name, x->spec->n_operands);
+	const sw_computation *callee = &x->program->computations.data[start->called[0]];
+	sw_shape *out = sw_infer_results(x, (uint32_t)callee->results.len);
+	for (uint32_t i = 0; i < x->n_out; i++)
+		out[i] = sw_value_shape(x->program, callee->results.data[i]);
+	return SW_OK;
+}
+
 /* ---- copies and tokens --------------------------------------------------------------------------------------- */
 
 sw_status sw_infer_copy_start(sw_inference *x)

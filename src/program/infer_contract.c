@@ -32,17 +32,17 @@ static bool overlap(sw_ints a, sw_ints b)
 	return false;
 }
 
-static int32_t add_free(int64_t *dims, int32_t rank, sw_shape shape, sw_ints batch, sw_ints contracting)
+static int32_t add_free(int64_t *dims, int32_t rank, sw_shape shape, sw_ints batch, sw_ints contracting,
+                        sw_ints group)
 {
 	for (int32_t d = 0; d < shape.rank; d++) {
-		if (!sw_ints_has(batch, d) && !sw_ints_has(contracting, d))
+		if (!sw_ints_has(batch, d) && !sw_ints_has(contracting, d) && !sw_ints_has(group, d))
 			dims[rank++] = shape.dims[d];
 	}
 	return rank;
 }
 
-/* Batch dimensions, then the free ones of the left, then those of the right. */
-static sw_status dot(sw_inference *x)
+static sw_status check_dot(const sw_inference *x)
 {
 	sw_shape lhs = sw_infer_operand(x, 0), rhs = sw_infer_operand(x, 1);
 	sw_ints lb = x->attrs->dot.lhs_batch, rb = x->attrs->dot.rhs_batch;
@@ -54,14 +54,30 @@ static sw_status dot(sw_inference *x)
 		return status;
 	if (overlap(lb, lc) || overlap(rb, rc))
 		return sw_infer_fail(x, "a dimension is both batch and contracting");
-	int64_t *dims = sw_infer_dims(x, lhs.rank + rhs.rank);
+	return SW_OK;
+}
+
+/* `groups` (or none) first; batch dimensions, then the free ones of the left, then those of the right. */
+static sw_status dot_result(sw_inference *x, const int64_t *groups)
+{
+	sw_shape lhs = sw_infer_operand(x, 0), rhs = sw_infer_operand(x, 1);
+	sw_ints lb = x->attrs->dot.lhs_batch, group = x->attrs->dot.rhs_group;
+	int64_t *dims = sw_infer_dims(x, 1 + lhs.rank + rhs.rank);
 	int32_t rank = 0;
+	if (groups)
+		dims[rank++] = *groups;
 	for (int32_t i = 0; i < lb.n; i++)
 		dims[rank++] = lhs.dims[lb.v[i]];
-	rank = add_free(dims, rank, lhs, lb, lc);
-	rank = add_free(dims, rank, rhs, rb, rc);
+	rank = add_free(dims, rank, lhs, lb, x->attrs->dot.lhs_contracting, (sw_ints){0});
+	rank = add_free(dims, rank, rhs, x->attrs->dot.rhs_batch, x->attrs->dot.rhs_contracting, group);
 	return sw_infer_one(
 		x, (sw_shape){.type = sw_infer_result_type(x), .rank = rank, .dims = rank ? dims : NULL});
+}
+
+static sw_status dot(sw_inference *x)
+{
+	sw_status status = check_dot(x);
+	return status == SW_OK ? dot_result(x, NULL) : status;
 }
 
 /* Without a declared result the operands must agree on its type. */
@@ -82,14 +98,84 @@ sw_status sw_infer_dot(sw_inference *x)
 	return status == SW_OK ? dot(x) : status;
 }
 
-/* Which of three forms it has stands in attributes that no stage interprets: only the arity is checked. */
+/* Sizes of the groups: one list for all, or one for each index of the dimensions before the ragged one. */
+static sw_status check_group_sizes(const sw_inference *x, int64_t ragged)
+{
+	sw_shape lhs = sw_infer_operand(x, 0), sizes = sw_infer_operand(x, 2);
+	sw_type_kind kind = sw_type_kind_of(sizes.type);
+	sw_ints batch = x->attrs->dot.lhs_batch, contracting = x->attrs->dot.lhs_contracting;
+	bool good = sizes.rank > 0 && (kind == SW_KIND_SIGNED || kind == SW_KIND_UNSIGNED);
+	bool is_batch = sw_ints_has(batch, ragged), contracts = sw_ints_has(contracting, ragged);
+	int32_t n = 0;
+	if (sizes.rank != 1) {
+		for (int32_t i = 0; good && i < batch.n && batch.v[i] != ragged; i++, n++)
+			good = n + 1 < sizes.rank && sizes.dims[n] == lhs.dims[batch.v[i]];
+		for (int32_t i = 0; good && contracts && contracting.v[i] != ragged; i++, n++)
+			good = n + 1 < sizes.rank && sizes.dims[n] == lhs.dims[contracting.v[i]];
+		for (int32_t d = 0; good && !is_batch && !contracts && d < ragged; d++) {
+			if (sw_ints_has(batch, d) || sw_ints_has(contracting, d))
+				continue;
+			good = n + 1 < sizes.rank && sizes.dims[n] == lhs.dims[d];
+			n++;
+		}
+		good = good && sizes.rank == n + 1;
+	}
+	return good ? SW_OK
+	            : sw_infer_fail(x, "operand 2: expected integer group sizes that fit %s, found %s",
+	                            sw_infer_text(x, lhs), sw_infer_text(x, sizes));
+}
+
+/* A group dimension of rhs is there exactly where a free dimension is ragged. */
+static sw_status check_ragged(const sw_inference *x)
+{
+	sw_shape lhs = sw_infer_operand(x, 0), rhs = sw_infer_operand(x, 1), sizes = sw_infer_operand(x, 2);
+	sw_ints ragged = x->attrs->dot.lhs_ragged, group = x->attrs->dot.rhs_group;
+	sw_status status = sw_infer_dim_list(x, "lhs_ragged_dims", ragged, lhs.rank);
+	if (status == SW_OK)
+		status = sw_infer_dim_list(x, "rhs_group_dims", group, rhs.rank);
+	if (status == SW_OK && ragged.n != 1)
+		status = sw_infer_fail(x, "lhs_ragged_dims: expected one dimension, found %d", ragged.n);
+	if (status == SW_OK)
+		status = check_group_sizes(x, ragged.v[0]);
+	if (status != SW_OK)
+		return status;
+	bool is_free = !sw_ints_has(x->attrs->dot.lhs_batch, ragged.v[0]) &&
+	               !sw_ints_has(x->attrs->dot.lhs_contracting, ragged.v[0]);
+	if (group.n != is_free || overlap(group, x->attrs->dot.rhs_batch) ||
+	    overlap(group, x->attrs->dot.rhs_contracting))
+		return sw_infer_fail(x, "rhs_group_dims: expected %s",
+		                     is_free ? "one dimension that is free otherwise" : "none");
+	if (is_free && rhs.dims[group.v[0]] != sizes.dims[sizes.rank - 1])
+		return sw_infer_fail(x, "rhs_group_dims: %s and %s differ in their number of groups",
+		                     sw_infer_text(x, rhs), sw_infer_text(x, sizes));
+	return SW_OK;
+}
+
 sw_status sw_infer_ragged_dot(sw_inference *x)
 {
-	sw_type_kind kind = sw_type_kind_of(sw_infer_operand(x, 2).type);
-	if (kind != SW_KIND_SIGNED && kind != SW_KIND_UNSIGNED)
-		return sw_infer_fail(x, "operand 2: expected integer group sizes, found %s",
-		                     sw_infer_text(x, sw_infer_operand(x, 2)));
-	return SW_OK;
+	sw_status status = check_result_type(x);
+	if (status == SW_OK)
+		status = check_dot(x);
+	if (status == SW_OK)
+		status = check_ragged(x);
+	if (status != SW_OK)
+		return status;
+	sw_shape sizes = sw_infer_operand(x, 2);
+	bool apart = sw_ints_has(x->attrs->dot.lhs_contracting, x->attrs->dot.lhs_ragged.v[0]);
+	return dot_result(x, apart ? &sizes.dims[sizes.rank - 1] : NULL);
+}
+
+/* A scale is a scalar, or each of its dimensions divides that of what it scales. */
+static sw_status check_scale(const sw_inference *x, uint32_t i)
+{
+	sw_shape scaled = sw_infer_operand(x, i - 2), scale = sw_infer_operand(x, i);
+	bool fits = scale.rank == 0 || scale.rank == scaled.rank;
+	for (int32_t d = 0; fits && d < scale.rank; d++)
+		fits = scale.dims[d] == scaled.dims[d] ||
+		       (scale.dims[d] && scaled.dims[d] % scale.dims[d] == 0);
+	return fits ? SW_OK
+	            : sw_infer_fail(x, "operand %u: %s is no scale of %s", i, sw_infer_text(x, scale),
+	                            sw_infer_text(x, scaled));
 }
 
 sw_status sw_infer_scaled_dot(sw_inference *x)
@@ -98,6 +184,8 @@ sw_status sw_infer_scaled_dot(sw_inference *x)
 	                                  "two operands and up to two scales");
 	if (status == SW_OK)
 		status = check_result_type(x);
+	for (uint32_t i = 2; i < x->spec->n_operands && status == SW_OK; i++)
+		status = check_scale(x, i);
 	return status == SW_OK ? dot(x) : status;
 }
 

@@ -142,6 +142,75 @@ sw_status sw_infer_map(sw_inference *x)
 	return sw_infer_one(x, first);
 }
 
+/* A slice of the inputs, without the dimension that is scanned. */
+static sw_shape without_dimension(const sw_inference *x, sw_shape shape, int64_t dimension)
+{
+	int64_t *dims = sw_infer_dims(x, shape.rank);
+	for (int32_t d = 0, i = 0; d < shape.rank; d++) {
+		if (d != dimension)
+			dims[i++] = shape.dims[d];
+	}
+	return (sw_shape){.type = shape.type, .rank = shape.rank - 1, .dims = shape.rank > 1 ? dims : NULL};
+}
+
+static sw_status check_scan(const sw_inference *x)
+{
+	int64_t dimension = x->attrs->scan.dimension, carries = x->attrs->scan.carries;
+	uint32_t n = x->spec->n_operands;
+	if (carries < 0 || carries >= n)
+		return sw_infer_fail(x, "num_carries: expected fewer than the %u operands, found %lld", n,
+		                     (long long)carries);
+	sw_shape first = sw_infer_operand(x, 0);
+	sw_shape *taken = SW_NEW_N(x->arena, sw_shape, n);
+	for (uint32_t i = 0; i < n; i++) {
+		sw_shape operand = taken[i] = sw_infer_operand(x, i);
+		if (i >= n - (uint32_t)carries)
+			continue;
+		sw_status status = sw_infer_dim(x, "dimensions", dimension, operand.rank);
+		if (status != SW_OK)
+			return status;
+		if (operand.dims[dimension] != first.dims[dimension])
+			return sw_infer_fail(x, "operand %u: %s is not as long as %s", i,
+			                     sw_infer_text(x, operand), sw_infer_text(x, first));
+		taken[i] = without_dimension(x, operand, dimension);
+	}
+	return sw_infer_callee_takes(x, 0, taken, n);
+}
+
+/* Results: a slice of each per step, joined along the dimension; then what was carried to the end. */
+sw_status sw_infer_scan(sw_inference *x)
+{
+	sw_status status = check_scan(x);
+	if (status != SW_OK)
+		return status;
+	const sw_computation *callee = sw_infer_callee(x, 0);
+	uint32_t carries = (uint32_t)x->attrs->scan.carries, n = (uint32_t)callee->results.len;
+	int64_t dimension = x->attrs->scan.dimension, length = sw_infer_operand(x, 0).dims[dimension];
+	if (n < carries)
+		return sw_infer_fail(x, "computation '%s': expected %u carried results, found %u results",
+		                     callee->name, carries, n);
+	sw_shape *out = sw_infer_results(x, n);
+	for (uint32_t i = 0; i < n; i++) {
+		sw_shape shape = out[i] = sw_value_shape(x->program, callee->results.data[i]);
+		uint32_t operand = x->spec->n_operands - (n - i);
+		if (i >= n - carries && !sw_shape_same(shape, sw_infer_operand(x, operand)))
+			return sw_infer_fail(
+				x, "computation '%s': expected its carried result %u to be %s, found %s",
+				callee->name, i, sw_infer_text(x, sw_infer_operand(x, operand)),
+				sw_infer_text(x, shape));
+		if (i >= n - carries)
+			continue;
+		if (dimension > shape.rank)
+			return sw_infer_fail(x, "dimensions: %s has no place for dimension %lld",
+			                     sw_infer_text(x, shape), (long long)dimension);
+		int64_t *dims = sw_infer_dims(x, shape.rank + 1);
+		for (int32_t d = 0; d <= shape.rank; d++)
+			dims[d] = d == dimension ? length : shape.dims[d - (d > dimension)];
+		out[i] = (sw_shape){.type = shape.type, .rank = shape.rank + 1, .dims = dims};
+	}
+	return SW_OK;
+}
+
 /* ---- random numbers ------------------------------------------------------------------------------------ */
 
 sw_status sw_infer_rng(sw_inference *x)
@@ -176,13 +245,12 @@ sw_status sw_infer_rng_bit_generator(sw_inference *x)
 	return SW_OK;
 }
 
+/* A counter of 128 bits. */
 sw_status sw_infer_rng_state(sw_inference *x)
 {
-	const sw_shape *declared = sw_infer_declared(x, 0);
-	if (declared && (x->spec->n_results != 1 || declared->type != SW_U64))
-		return sw_infer_fail(x, "expected one result of u64, found %s",
-		                     sw_infer_text(x, *declared));
-	return SW_OK;
+	int64_t *dims = sw_infer_dims(x, 1);
+	dims[0] = 2;
+	return sw_infer_one(x, (sw_shape){.type = SW_U64, .rank = 1, .dims = dims});
 }
 
 /* ---- linear algebra ------------------------------------------------------------------------------------ */

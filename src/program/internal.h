@@ -9,7 +9,6 @@
 
 /* ---- shapes ------------------------------------------------------------------------------------- */
 
-int sw_type_bits(sw_type type);
 bool sw_shape_same_dims(sw_shape a, sw_shape b); /* bounds aside */
 bool sw_shape_same(sw_shape a, sw_shape b);      /* type too; bounds aside */
 /* No negative size, and the bytes of the whole fit an int64_t. */
@@ -97,7 +96,7 @@ sw_infer_rule sw_infer_all_reduce, sw_infer_pass_through, sw_infer_all_to_all, s
 sw_infer_rule sw_infer_permute, sw_infer_permute_start, sw_infer_permute_done,
 	sw_infer_collective_broadcast;
 sw_infer_rule sw_infer_ragged_all_to_all, sw_infer_send, sw_infer_send_done, sw_infer_recv;
-sw_infer_rule sw_infer_recv_done, sw_infer_copy_start, sw_infer_copy_done;
+sw_infer_rule sw_infer_recv_done, sw_infer_copy_start, sw_infer_copy_done, sw_infer_async_start, sw_infer_async_done;
 sw_infer_rule sw_infer_add_dependency, sw_infer_after_all, sw_infer_token, sw_infer_declared_only,
 	sw_infer_text_only;
 

@@ -26,20 +26,70 @@ sw_live_range *sw_program_liveness(const sw_program *program, int32_t computatio
 
 /* ---- peak ------------------------------------------------------------------------------------------------- */
 
-/* What a region needs beyond the operands and results that its caller holds: its parameters are those
- * operands, and its results become those results. Other called computations work on scalars, and a
- * fusion keeps nothing. */
-static double region_bytes(const sw_program *program, const sw_op *op, const double *peaks)
+static double value_bytes(const sw_program *program, sw_id value)
 {
-	double most = 0, results = sw_op_result_bytes(program, op);
-	if (sw_opcode_class((sw_opcode)op->opcode) != SW_CLASS_REGION || op->opcode == SW_OP_FUSION ||
-	    op->opcode == SW_OP_MAP)
+	return (double)sw_shape_bytes(sw_value_shape(program, value));
+}
+
+/* The operands that are the parameters of called computation k. */
+static const sw_id *operands_of(const sw_program *program, const sw_op *op, uint16_t k, uint32_t *n)
+{
+	uint32_t first = op->opcode == SW_OP_CONDITIONAL;
+	*n = op->n_operands;
+	for (uint16_t i = 0; op->opcode == SW_OP_CONDITIONAL && i <= k; i++) {
+		const sw_computation *branch = &program->computations.data[op->called[i]];
+		first += i ? *n : 0;
+		*n = 0;
+		for (size_t p = 0; p < branch->parameters.len; p++)
+			*n += sw_op_at(program, branch->parameters.data[p])->n_results;
+	}
+	return op->operands + first;
+}
+
+/* A leaf that a loop hands on unchanged is the caller's buffer. */
+static bool hands_on(const sw_program *program, const sw_op *op, uint32_t leaf)
+{
+	if (op->opcode != SW_OP_WHILE)
+		return false;
+	const sw_computation *body = &program->computations.data[op->called[1]];
+	sw_id inside = sw_op_at(program, body->parameters.data[0])->first_result + leaf;
+	return body->results.data[leaf] == inside;
+}
+
+/* What the caller holds of what computation k of the region counts as well: operands that nobody reads afterwards, which it takes
+ * over, and those that a loop hands on. */
+static double shared_bytes(const sw_program *program, const sw_op *op, uint16_t k,
+                           const sw_live_range *ranges, int32_t moment)
+{
+	uint32_t n;
+	const sw_id *operands = operands_of(program, op, k, &n);
+	double bytes = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		bool again = false;
+		for (uint32_t j = 0; j < i && !again; j++)
+			again = operands[j] == operands[i];
+		if (!again && (ranges[operands[i]].end == moment + 1 || hands_on(program, op, i)))
+			bytes += value_bytes(program, operands[i]);
+	}
+	return bytes;
+}
+
+/* What a region needs beyond the operands and results that its caller counts. A loop's condition sees all that is carried. Computations
+ * that are no regions work on scalars, and a fusion keeps nothing. */
+static double region_bytes(const sw_program *program, const sw_op *op, const sw_live_range *ranges,
+                           int32_t moment, const double *peaks)
+{
+	double most = -INFINITY;
+	if (op->opcode == SW_OP_SCAN) /* slices of the operands, which stay */
+		return peaks[op->called[0]];
+	if (op->opcode != SW_OP_WHILE && op->opcode != SW_OP_CONDITIONAL && op->opcode != SW_OP_CALL)
 		return 0;
 	for (uint16_t k = 0; k < op->n_called; k++) {
-		double held = sw_computation_parameter_bytes(program, op->called[k]) + results;
-		most = fmax(most, peaks[op->called[k]] - held);
+		double inside =
+			fmax(peaks[op->called[k]], sw_computation_parameter_bytes(program, op->called[k]));
+		most = fmax(most, inside - shared_bytes(program, op, k, ranges, moment));
 	}
-	return most;
+	return most - sw_op_result_bytes(program, op);
 }
 
 /* Bytes that come into being and vanish at each moment; changes has ops.len + 1 entries. */
@@ -50,8 +100,7 @@ static void list_changes(const sw_program *program, const sw_computation *c, con
 		const sw_op *op = sw_op_at(program, c->ops.data[i]);
 		for (uint32_t r = 0; r < op->n_results; r++) {
 			sw_live_range range = ranges[op->first_result + r];
-			double bytes =
-				(double)sw_shape_bytes(sw_value_shape(program, op->first_result + r));
+			double bytes = value_bytes(program, op->first_result + r);
 			changes[range.begin] += bytes;
 			changes[range.end] -= bytes;
 		}
@@ -68,7 +117,8 @@ static double computation_peak(const sw_program *program, int32_t computation, s
 	list_changes(program, c, liveness(program, computation, ranges), changes);
 	for (size_t i = 0; i < c->ops.len; i++) {
 		live += changes[i];
-		peak = fmax(peak, live + region_bytes(program, sw_op_at(program, c->ops.data[i]), peaks));
+		peak = fmax(peak, live + region_bytes(program, sw_op_at(program, c->ops.data[i]), ranges,
+		                                      (int32_t)i, peaks));
 	}
 	sw_arena_clear(&arena);
 	return peak;

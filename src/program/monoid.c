@@ -19,26 +19,34 @@ static bool is_parameter(const sw_program *program, sw_id value, const sw_comput
 	       program->values.data[value].op == c->parameters.data[number];
 }
 
-/* Both parameters, in either order. */
-static bool takes_both(const sw_program *program, const sw_computation *c, const sw_op *op)
+/* Parameters m and n, in either order. */
+static bool takes_both(const sw_program *program, const sw_computation *c, const sw_op *op, size_t m,
+                       size_t n)
 {
 	sw_id x = op->operands[0], y = op->operands[1];
-	return (is_parameter(program, x, c, 0) && is_parameter(program, y, c, 1)) ||
-	       (is_parameter(program, x, c, 1) && is_parameter(program, y, c, 0));
+	return (is_parameter(program, x, c, m) && is_parameter(program, y, c, n)) ||
+	       (is_parameter(program, x, c, n) && is_parameter(program, y, c, m));
 }
 
-sw_monoid sw_computation_monoid(const sw_program *program, int32_t computation)
+sw_monoid sw_computation_monoid_of(const sw_program *program, int32_t computation, uint32_t result)
 {
 	const sw_computation *c = &program->computations.data[computation];
-	if (!c->done || c->results.len != 1 || c->parameters.len != 2)
+	size_t n = c->results.len;
+	if (!c->done || result >= n || c->parameters.len != 2 * n)
 		return SW_MONOID_NONE;
-	sw_shape shape = sw_value_shape(program, c->results.data[0]);
-	const sw_op *root = sw_op_at(program, program->values.data[c->results.data[0]].op);
-	if (shape.rank != 0 || root->n_operands != 2 || !takes_both(program, c, root))
+	sw_shape shape = sw_value_shape(program, c->results.data[result]);
+	const sw_op *root = sw_op_at(program, program->values.data[c->results.data[result]].op);
+	if (shape.rank != 0 || root->n_operands != 2 || !takes_both(program, c, root, result, n + result))
 		return SW_MONOID_NONE;
 	for (size_t i = 0; i < SW_COUNT(rows); i++) {
 		if ((sw_opcode)root->opcode == rows[i].opcode)
 			return shape.type == SW_PRED ? rows[i].on_pred : rows[i].monoid;
 	}
 	return SW_MONOID_NONE;
+}
+
+sw_monoid sw_computation_monoid(const sw_program *program, int32_t computation)
+{
+	bool one = program->computations.data[computation].results.len == 1;
+	return one ? sw_computation_monoid_of(program, computation, 0) : SW_MONOID_NONE;
 }

@@ -130,11 +130,20 @@ static int64_t print_dimension(sw_literal literal, int32_t dimension, int64_t ne
 	return next;
 }
 
+/* XLA wants the braces of an empty array too, down to the dimension of size 0; nobody wants millions of them. */
+static bool has_too_many_braces(sw_shape shape)
+{
+	int64_t braces = 1;
+	for (int32_t d = 0; d < shape.rank && shape.dims[d] && braces <= 1000000; d++)
+		braces *= SW_MIN(shape.dims[d], 1000001);
+	return sw_shape_elements(shape) == 0 && braces > 1000000;
+}
+
 void sw_literal_print(sw_literal literal, sw_text *text)
 {
 	if (!literal.data)
 		sw_text_add(text, "{...}");
-	else if (literal.shape.rank > 0 && sw_shape_elements(literal.shape) == 0)
+	else if (has_too_many_braces(literal.shape))
 		sw_text_add(text, "{}");
 	else
 		print_dimension(literal, 0, 0, text);

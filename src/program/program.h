@@ -54,6 +54,7 @@ sw_type_kind sw_type_kind_of(sw_type type);
 bool sw_type_find(const char *name, size_t length, sw_type *type);
 /* Bytes of one element in memory: sub-byte types take one byte each here; pred 1; token 0. */
 int64_t sw_type_bytes(sw_type type);
+int sw_type_bits(sw_type type); /* of one element in HLO: pred 8, s4 4 */
 
 #define SW_MAX_RANK 16 /* the reader refuses more, with a clear line */
 
@@ -70,6 +71,9 @@ int64_t sw_shape_elements(sw_shape shape);
 int64_t sw_shape_bytes(sw_shape shape);
 bool sw_shape_equal(sw_shape a, sw_shape b);
 void sw_shape_print(sw_shape shape, sw_text *text); /* f32[2,3] */
+/* Copies a dense array of shape `small` to the low corner of one of shape `large`, whose other elements stay as they are. Ranks and
+ * element sizes are equal, and no dimension of `small` is larger. */
+void sw_shape_embed(sw_shape small, const void *from, sw_shape large, void *to);
 
 /* ---- attributes ------------------------------------------------------------------------------ */
 
@@ -137,7 +141,8 @@ typedef union sw_attrs {
 	struct { sw_ints start, limit, stride; } slice;
 	struct { sw_ints sizes; } dynamic_slice;
 	struct { sw_ints low, high, interior; } pad;
-	struct { sw_ints lhs_batch, rhs_batch, lhs_contracting, rhs_contracting; } dot;
+	/* ragged-dot only: lhs_ragged (one), rhs_group (one, or none) */
+	struct { sw_ints lhs_batch, rhs_batch, lhs_contracting, rhs_contracting, lhs_ragged, rhs_group; } dot;
 	struct {
 		sw_window window;
 		/* positions: input/kernel/output spatial dims in the order of the window's dims */
@@ -152,7 +157,10 @@ typedef union sw_attrs {
 	struct { int64_t exponent_bits, mantissa_bits; } reduce_precision;
 	struct { const char *algorithm; } rng;
 	struct { const char *distribution; } rng_old;
+	struct { int64_t delta; } rng_state;
 	struct { int64_t trip_count; /* -1: not a known constant */ } loop;
+	/* inputs, then `carries` initial values; the body takes slices and carries, gives the same */
+	struct { int64_t dimension, carries; bool reverse, associative; } scan;
 	struct { double epsilon; int64_t feature; } batch_norm;
 	struct { const char *kind; sw_ints length; } fft;
 	struct { bool left_side, lower, unit_diagonal; const char *transpose_a; } triangular_solve;
@@ -223,6 +231,15 @@ typedef struct sw_alias {
 	bool must;
 } sw_alias;
 
+/* Of an entry input or result (flattened leaf) the first `size` elements along `dim` are true and the rest is padding, which
+ * means nothing: in inputs that are no state it holds zeros, elsewhere anything. Not part of the text form. */
+typedef struct sw_padding {
+	bool output;
+	uint32_t leaf;
+	int32_t dim;
+	int64_t size;
+} sw_padding;
+
 typedef struct sw_program {
 	sw_arena arena;
 	const char *name;
@@ -233,6 +250,7 @@ typedef struct sw_program {
 	int32_t entry; /* -1 while building */
 	SW_VEC(sw_alias) aliases;
 	SW_VEC(uint32_t) donors; /* buffer_donor: entry inputs */
+	SW_VEC(sw_padding) paddings;
 	int64_t num_partitions, replica_count; /* 1 if absent */
 	const sw_extra *extras;
 	sw_map names; /* op and computation names in use */
@@ -249,6 +267,12 @@ const char *sw_op_opcode_name(const sw_op *op);
 static inline const sw_op *sw_op_at(const sw_program *program, sw_id op) { return &program->ops.data[op]; }
 static inline sw_shape sw_value_shape(const sw_program *program, sw_id value) { return program->values.data[value].shape; }
 static inline const sw_computation *sw_entry(const sw_program *program) { return &program->computations.data[program->entry]; }
+
+/* How often a `while` is taken to run its body: once, where that isn't known. */
+static inline int64_t sw_op_trips(const sw_op *op)
+{
+	return op->attrs && op->attrs->loop.trip_count >= 0 ? op->attrs->loop.trip_count : 1;
+}
 
 /* Flattened entry inputs: value id of leaf i, and their count. O(1) after the first call is not
  * promised; the array is written to `arena`. */
@@ -296,13 +320,15 @@ sw_id sw_emit_select(sw_program *p, int32_t c, sw_id predicate, sw_id on_true, s
 sw_id sw_emit_compare(sw_program *p, int32_t c, sw_direction direction, sw_id x, sw_id y);
 sw_id sw_emit_convert(sw_program *p, int32_t c, sw_id x, sw_type type);
 sw_id sw_emit_scalar(sw_program *p, int32_t c, sw_type type, double value);   /* constant */
-sw_id sw_emit_identity(sw_program *p, int32_t c, sw_type type, sw_monoid monoid); /* its neutral scalar */
+sw_id sw_emit_identity(sw_program *p, int32_t c, sw_type type, sw_monoid monoid); /* its neutral scalar; of a sum the bits 0, which are no zero in f8e8m0fnu */
 sw_id sw_emit_literal(sw_program *p, int32_t c, sw_literal literal);
 sw_id sw_emit_iota(sw_program *p, int32_t c, sw_shape shape, int64_t dimension);
 sw_id sw_emit_broadcast(sw_program *p, int32_t c, sw_id x, sw_shape shape, const int64_t *dims); /* NULL: scalar */
 sw_id sw_emit_reshape(sw_program *p, int32_t c, sw_id x, const int64_t *dims, int32_t rank);
 sw_id sw_emit_transpose(sw_program *p, int32_t c, sw_id x, const int64_t *permutation);
 sw_id sw_emit_slice(sw_program *p, int32_t c, sw_id x, const int64_t *start, const int64_t *limit, const int64_t *stride);
+sw_id sw_emit_pad(sw_program *p, int32_t c, sw_id x, sw_id value, const int64_t *low, const int64_t *interior, const int64_t *high);
+sw_id sw_emit_concatenate(sw_program *p, int32_t c, const sw_id *x, uint32_t n, int64_t dimension);
 sw_id sw_emit_dynamic_slice(sw_program *p, int32_t c, sw_id x, const sw_id *starts, const int64_t *sizes);
 sw_id sw_emit_dot(sw_program *p, int32_t c, sw_id x, sw_id y, sw_attrs attrs);
 sw_id sw_emit_reduce(sw_program *p, int32_t c, sw_monoid monoid, sw_id x, sw_id init, const int64_t *dims, int32_t n);
@@ -333,6 +359,13 @@ sw_status sw_infer(sw_program *program, const sw_op_spec *spec, const sw_shape *
 sw_status sw_program_verify(const sw_program *program, sw_error *err);
 /* What a (scalar, scalar) -> scalar computation does, NONE if it is not a single known op. */
 sw_monoid sw_computation_monoid(const sw_program *program, int32_t computation);
+/* The same of one result of (x0 .. xn-1, y0 .. yn-1) -> n scalars, if it is made of its own x and y alone. */
+sw_monoid sw_computation_monoid_of(const sw_program *program, int32_t computation, uint32_t result);
+/* The async-start whose results an async-update or async-done takes; NULL if it can't be seen. */
+const sw_op *sw_async_start_of(const sw_program *program, const sw_op *op);
+/* The one collective that an async-start begins: its computation is parameters, in order, and that op on all of them, whose results
+ * it returns. SW_NO_ID if `op` is anything else. This is how a collective in two halves is written, of whatever kind. */
+sw_id sw_async_collective(const sw_program *program, const sw_op *op);
 /* Fills attrs.loop.trip_count of while ops that count by a constant to a constant; the reader calls it. */
 void sw_program_find_trip_counts(sw_program *program);
 

@@ -18,6 +18,22 @@ int64_t sw_shape_bytes(sw_shape shape)
 	return sw_shape_elements(shape) * sw_type_bytes(shape.type);
 }
 
+void sw_shape_embed(sw_shape small, const void *from, sw_shape large, void *to)
+{
+	int64_t index[SW_MAX_RANK] = {0}, elements = sw_shape_elements(small);
+	int64_t row = small.rank ? small.dims[small.rank - 1] : 1;
+	size_t bytes = (size_t)(row * sw_type_bytes(small.type));
+	for (int64_t e = 0; e < elements; e += row) {
+		int64_t place = 0; /* of the row's first element in `large` */
+		for (int32_t d = 0; d < large.rank; d++)
+			place = place * large.dims[d] + index[d];
+		memcpy((char *)to + place * sw_type_bytes(small.type), from, bytes);
+		from = (const char *)from + bytes;
+		for (int32_t d = small.rank - 1; d-- > 0 && ++index[d] == small.dims[d];)
+			index[d] = 0;
+	}
+}
+
 bool sw_shape_same_dims(sw_shape a, sw_shape b)
 {
 	return a.rank == b.rank &&

@@ -1,16 +1,17 @@
 /*
  * The canonical form that planning works on.
  *
- * forward: calls and fusions are walked into, ops that only rename their operand are replaced by it, an op equal to an
- * earlier one of the same computation by that one, and a reducer by the first that does the same.
- * prune: what no result needs is left out, and each loop gets a condition and a body of its own.
- * O(ops with calls and loops written out); programs that would have more than MAX_OPS of them are refused.
+ * forward: calls and fusions are walked into, batch normalisations written out, ops that only rename their operand are
+ * replaced by it, an op equal to an earlier one of the same computation by that one, and a reducer by the first that does the same.
+ * prune: what no result needs is left out, and each loop and conditional gets computations of its own.
+ * O(ops with calls, loops and conditionals written out); programs that would have more than MAX_OPS of them are refused.
  */
-#include "rewrite/rewrite.h"
+#include "rewrite/internal.h"
 
 #include <stdlib.h>
 
 #include "program/attributes.h"
+#include "rewrite/batch_norm.h"
 
 #define MAX_CALL_DEPTH 1000 /* walking into calls takes the machine's stack */
 #define MAX_OPS 10000000    /* calls of calls of calls can stand for more ops than any memory holds */
@@ -33,15 +34,25 @@ static bool is_inlined(const sw_op *op)
 	return op->opcode == SW_OP_CALL || op->opcode == SW_OP_FUSION;
 }
 
+void sw_mark_planned(const sw_program *program, int32_t c, bool *planned)
+{
+	planned[c] = true;
+	for (size_t i = 0; i < program->computations.data[c].ops.len; i++) {
+		const sw_op *op = sw_op_at(program, program->computations.data[c].ops.data[i]);
+		for (uint32_t k = 0; sw_is_region(op) && k < op->n_called; k++)
+			sw_mark_planned(program, op->called[k], planned);
+	}
+}
+
 /* ---- computations --------------------------------------------------------------------------------------- */
 
 /* Those that the entry reaches. */
 typedef struct reach {
 	SW_VEC(int32_t) order; /* callees first */
 	bool *seen, *stays;    /* stays: the entry, and what ops other than calls refer to */
-	bool *shared;          /* the entry, and what ops other than calls and loops refer to */
-	int64_t *ops;          /* with those of calls and loops written out, up to MAX_OPS + 1 */
-	int32_t *depth;        /* of calls within calls */
+	bool *shared;          /* the entry, and what ops refer to that keep no copy of it */
+	int64_t *ops;   /* with those of calls, loops and conditionals written out, up to MAX_OPS + 1 */
+	int32_t *depth; /* of calls within calls */
 } reach;
 
 static sw_status too_deep(const sw_program *in, int32_t c, sw_error *err)
@@ -79,7 +90,7 @@ static void look_at_calls(const sw_program *in, int32_t c, reach *r)
 		for (uint32_t k = 0; k < op->n_called; k++) {
 			int32_t callee = op->called[k];
 			r->depth[c] = SW_MAX(r->depth[c], r->depth[callee] + 1);
-			if (is_inlined(op) || op->opcode == SW_OP_WHILE)
+			if (is_inlined(op) || sw_is_region(op))
 				ops = SW_MIN(ops + r->ops[callee], MAX_OPS + 1);
 			else
 				r->shared[callee] = true;
@@ -270,6 +281,14 @@ static void walk_call(rewriter *pass, int32_t to, const sw_op *op, const sw_id *
 		pass->value[op->first_result + k] = pass->value[callee->results.data[k]];
 }
 
+static void walk_batch_norm(rewriter *pass, int32_t to, const sw_op *op, const sw_id *operands)
+{
+	sw_id results[3];
+	sw_write_batch_norm(pass->out, to, pass->in, op, operands, results);
+	for (uint32_t k = 0; k < op->n_results; k++)
+		pass->value[op->first_result + k] = results[k];
+}
+
 /* What the op's result is known as already: its operand, where that is the same; SW_NO_ID otherwise. A reshape may have
  * been traced back past its operand, to a value of another shape. */
 static sw_id forwarded(const rewriter *pass, const sw_op *op, const sw_id *operands)
@@ -294,6 +313,8 @@ static void walk_op(rewriter *pass, int32_t to, sw_id op_id)
 	sw_id same = forwarded(pass, op, operands.data);
 	if (is_inlined(op))
 		walk_call(pass, to, op, operands.data);
+	else if (sw_is_batch_norm(pass->in, op))
+		walk_batch_norm(pass, to, op, operands.data);
 	else if (same != SW_NO_ID)
 		pass->value[op->first_result] = same;
 	else
@@ -312,13 +333,15 @@ static void walk(rewriter *pass, int32_t from, int32_t to, bool inlined)
 	}
 }
 
-static void copy_frame(const sw_program *in, sw_program *out)
+void sw_rewrite_copy_frame(const sw_program *in, sw_program *out)
 {
 	out->source = sw_arena_text(&out->arena, in->source ? in->source : "");
 	for (size_t i = 0; i < in->aliases.len; i++)
 		sw_vec_push(&out->aliases, in->aliases.data[i]);
 	for (size_t i = 0; i < in->donors.len; i++)
 		sw_vec_push(&out->donors, in->donors.data[i]);
+	for (size_t i = 0; i < in->paddings.len; i++)
+		sw_vec_push(&out->paddings, in->paddings.data[i]);
 	out->num_partitions = in->num_partitions;
 	out->replica_count = in->replica_count;
 }
@@ -331,7 +354,7 @@ static void pass_init(rewriter *pass, const sw_program *in, sw_error *err)
 	pass->value = sw_alloc(sizeof(sw_id) * (in->values.len + 1));
 	for (size_t i = 0; i < in->computations.len; i++)
 		pass->computation[i] = -1;
-	copy_frame(in, pass->out);
+	sw_rewrite_copy_frame(in, pass->out);
 }
 
 static void set_results(rewriter *pass, int32_t from, int32_t to)
@@ -436,8 +459,7 @@ static void mark_live(const sw_program *in, int32_t c, bool *live, bool *effects
 typedef SW_VEC(int32_t) computation_list;
 static int32_t prune_computation(rewriter *pass, int32_t c, const bool *live);
 
-/* Lists the copies of what the live ops call, in order. A loop has its computations for itself: how their values lie is one
- * decision per computation, and two loops may want two. */
+/* Lists the copies of what the live ops call, in order. */
 static void prune_callees(rewriter *pass, int32_t c, const bool *live, computation_list *copies)
 {
 	const sw_computation *computation = &pass->in->computations.data[c];
@@ -445,11 +467,10 @@ static void prune_callees(rewriter *pass, int32_t c, const bool *live, computati
 		const sw_op *op = sw_op_at(pass->in, computation->ops.data[i]);
 		for (uint32_t k = 0; live[computation->ops.data[i]] && k < op->n_called; k++) {
 			int32_t *shared = &pass->computation[op->called[k]];
-			if (op->opcode != SW_OP_WHILE && *shared < 0)
+			if (!sw_is_region(op) && *shared < 0)
 				*shared = prune_computation(pass, op->called[k], live);
-			sw_vec_push(copies, op->opcode == SW_OP_WHILE
-			                            ? prune_computation(pass, op->called[k], live)
-			                            : *shared);
+			sw_vec_push(copies, sw_is_region(op) ? prune_computation(pass, op->called[k], live)
+			                                     : *shared);
 		}
 	}
 }

@@ -7,11 +7,54 @@
 #ifndef SW_REWRITE_H
 #define SW_REWRITE_H
 
-#include "program/program.h"
+#include "rules/rules.h"
 
 /* What planning works on: calls and fusions inlined; identities (same-shape broadcast, reshape, transpose, copy, convert, chains of reshapes)
- * forwarded; equal ops merged; ops without effect on a result removed; no two loops share a condition or a body. Refuses collectives (SW_ERR_INPUT); requires nothing else, keeps all semantics bit for bit.
+ * forwarded; batch normalisations written out as sums and elementwise ops; equal ops merged; ops without effect on a result removed; no two loops share a condition or a body. Refuses collectives (SW_ERR_INPUT); requires nothing else, keeps all semantics bit for bit, but that batch normalisations are rounded op by op.
  * Entry parameters stay, used or not. Deterministic. */
 sw_status sw_rewrite_canonical(const sw_program *in, sw_program **out, sw_error *err);
+
+/* A loop or a conditional: what it calls is a part of the program around it, planned and padded op by op. In the canonical form it has its
+ * computations for itself, since two callers may want what lies in them in two ways. */
+static inline bool sw_is_region(const sw_op *op) { return op->opcode == SW_OP_WHILE || op->opcode == SW_OP_CONDITIONAL; }
+/* The computations whose ops are planned one by one: c, and those of its regions. */
+void sw_mark_planned(const sw_program *program, int32_t c, bool *planned);
+
+/* ---- padding ------------------------------------------------------------------------------------------ */
+
+/* Which dimensions are padded, and how far: to the next multiple, where that adds at most one part in `share`. Those that rules
+ * identify are a class; classes have numbers, in the order of the program. */
+typedef struct sw_pad_rule {
+	int64_t multiple, share; /* multiple 0: nothing is padded */
+	sw_ints classes;         /* only these; n == 0: all */
+} sw_pad_rule;
+
+/* Of all that was padded from one size to another: how many values have such a dimension. */
+typedef struct sw_padded {
+	int64_t size, padded;
+	int32_t values;
+} sw_padded;
+typedef SW_VEC(sw_padded) sw_padded_list;
+
+/* Takes a canonical program; gives one, canonical too, in which dimensions that `rule` names have the sizes that it says, for inputs
+ * and results of the entry as well: out->paddings lists those. *out is NULL if there is nothing to pad.
+ *
+ * Dimensions that the rules (of ops) identify are padded together, if one of them is contracted or convolved, is a leading
+ * dimension of an input that is no state, or belongs to a state of which no dimension is a multiple yet. An op that needs the true
+ * size of a dimension gets a slice, and its result is padded after it. Where a padded dimension is reduced the padding holds the
+ * neutral element, by a select unless it does anyway; indices never point into it. So what is true in the results follows from
+ * what is true in the inputs, whatever else these hold; sums have neutral elements at their end. Ops keep their names where no slice or
+ * mask took them first. Deterministic.
+ * `list` gets what was padded, ascending; the caller clears it. */
+sw_status sw_rewrite_pad(const sw_program *in, sw_pad_rule rule, sw_program **out, sw_padded_list *list, sw_error *err);
+
+/* Where the classes that `rule` names, and by which `padded` was made of `in`, stand in `padded`: for dimension d of value v, at
+ * v * SW_MAX_RANK + d, the number of the class and its true size; -1 where there is none, or the name of the value's op tells nothing. */
+typedef struct sw_pad_map {
+	int32_t n; /* classes in all */
+	const int32_t *number;
+	const int64_t *size;
+} sw_pad_map;
+sw_pad_map sw_rewrite_pad_map(const sw_program *in, sw_pad_rule rule, const sw_program *padded, sw_arena *arena);
 
 #endif

@@ -2,7 +2,10 @@
 #include "rules/row.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
+
+#include "program/number.h"
 
 /* Values are listed, or n consecutive ones from `first`. */
 static sw_dim_map **new_maps(sw_rule_builder *builder, int32_t n, const sw_id *values, sw_id first,
@@ -71,6 +74,18 @@ int32_t sw_rule_add_reduced(sw_rule_builder *builder, int64_t size, sw_monoid mo
 	return add_factor(builder, (sw_factor){.size = size, .kind = SW_FACTOR_REDUCED, .monoid = monoid});
 }
 
+void sw_rule_exchanges(sw_rule_builder *builder, int32_t factor, sw_exchange exchange)
+{
+	if (factor >= 0)
+		builder->factors[factor].exchange = exchange;
+}
+
+void sw_rule_streams(sw_rule_builder *builder, int32_t factor)
+{
+	if (factor >= 0)
+		builder->factors[factor].streams = true;
+}
+
 void sw_rule_join(sw_rule_builder *builder, int32_t factor, int32_t first, int32_t n)
 {
 	if (factor < 0)
@@ -119,6 +134,22 @@ void sw_rule_whole(sw_rule_builder *builder, const char *why)
 
 /* ---- passages --------------------------------------------------------------------------------------- */
 
+static bool holds(sw_type type, double value)
+{
+	uint64_t data[2] = {0};
+
+	sw_number_set(type, data, 0, value);
+	return sw_number_get(type, data, 0) == value;
+}
+
+/* Who has no term holds the neutral element, and so must the type. An f8 without infinity has none for an order: its largest number grows
+ * to NaN in the next op, as does a term that is not the least. A scale has no zero. */
+static uint32_t monoids_of_float(sw_type type)
+{
+	return (holds(type, 0) ? SW_PASS_SUM : 0) |
+	       (holds(type, INFINITY) && holds(type, -INFINITY) ? SW_PASS_ORDER : 0);
+}
+
 static uint32_t monoids_of(sw_type type)
 {
 	switch (sw_type_kind_of(type)) {
@@ -128,7 +159,7 @@ static uint32_t monoids_of(sw_type type)
 	case SW_KIND_UNSIGNED:
 		return SW_PASS_ANY;
 	case SW_KIND_FLOAT:
-		return SW_PASS_SUM | SW_PASS_ORDER;
+		return monoids_of_float(type);
 	case SW_KIND_COMPLEX:
 		return SW_PASS_SUM;
 	case SW_KIND_TOKEN:
@@ -175,29 +206,47 @@ static bool order_survives(sw_type from, sw_type to)
 	return f == t && is_integer(f) && sw_type_bytes(to) > sw_type_bytes(from);
 }
 
-static uint32_t monoids_between(sw_type from, sw_type to)
+static bool is_order(sw_monoid monoid)
 {
-	uint32_t monoids = monoids_of(from) & monoids_of(to);
-
-	if (!sum_survives(from, to))
-		monoids &= ~SW_PASS_SUM;
-	if (!order_survives(from, to))
-		monoids &= ~SW_PASS_ORDER;
-	if (from != to)
-		monoids &= ~(SW_PASS_AND | SW_PASS_OR);
-	return monoids;
+	return monoid == SW_MONOID_MAX || monoid == SW_MONOID_MIN;
 }
 
-void sw_rule_add_passage(sw_rule_builder *builder, const bool *operands, uint32_t monoids)
+/* Between predicates and numbers an order is and, or: as 0 and 1. */
+static bool bears(sw_type from, sw_monoid m, sw_type to, sw_monoid n)
+{
+	if (!(monoids_of(from) & SW_MONOID_BIT(m)) || !(monoids_of(to) & SW_MONOID_BIT(n)))
+		return false;
+	if (m == SW_MONOID_SUM)
+		return sum_survives(from, to);
+	if (is_order(m) != is_order(n))
+		return (is_order(m) ? to : from) == SW_PRED;
+	return is_order(m) ? order_survives(from, to) : from == to;
+}
+
+static bool types_bear(const sw_rule_builder *builder, const bool *operands, sw_monoid m, sw_monoid n)
+{
+	for (int32_t i = 0; i < builder->rule->n_operands; i++)
+		for (int32_t r = 0; operands[i] && r < builder->rule->n_results; r++)
+			if (!bears(sw_rule_operand_shape(builder, i).type, m,
+			           sw_rule_result_shape(builder, r).type, n))
+				return false;
+	return true;
+}
+
+sw_monoid sw_monoid_dual(sw_monoid monoid)
+{
+	static const sw_monoid duals[] = {
+		[SW_MONOID_SUM] = SW_MONOID_SUM, [SW_MONOID_MAX] = SW_MONOID_MIN,
+		[SW_MONOID_MIN] = SW_MONOID_MAX, [SW_MONOID_AND] = SW_MONOID_OR,
+		[SW_MONOID_OR] = SW_MONOID_AND,  [SW_MONOID_PRODUCT] = SW_MONOID_NONE,
+	};
+	return duals[monoid];
+}
+
+static void append_passage(sw_rule_builder *builder, sw_passage passage)
 {
 	sw_rule *rule = builder->rule;
 
-	for (int32_t i = 0; i < rule->n_operands; i++)
-		for (int32_t r = 0; operands[i] && r < rule->n_results; r++)
-			monoids &= monoids_between(sw_rule_operand_shape(builder, i).type,
-			                           sw_rule_result_shape(builder, r).type);
-	if (!monoids)
-		return;
 	if (rule->n_passages == builder->passage_room) {
 		int32_t room = SW_MAX(2, 2 * builder->passage_room);
 		sw_passage *grown = SW_NEW_N(builder->arena, sw_passage, room);
@@ -206,11 +255,34 @@ void sw_rule_add_passage(sw_rule_builder *builder, const bool *operands, uint32_
 		builder->passages = grown;
 		builder->passage_room = room;
 	}
-	builder->passages[rule->n_passages++] = (sw_passage){
-		.operands =
-			sw_arena_copy(builder->arena, operands, sizeof(bool) * (size_t)rule->n_operands),
-		.monoids = monoids,
-	};
+	builder->passages[rule->n_passages++] = passage;
+}
+
+void sw_rule_add_passage_as(sw_rule_builder *builder, const bool *operands,
+                            const sw_monoid becomes[SW_MONOID_OR + 1])
+{
+	sw_passage passage = {.operands = operands};
+
+	for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++) {
+		if (!becomes[m] || !types_bear(builder, operands, (sw_monoid)m, becomes[m]))
+			continue;
+		passage.monoids |= SW_MONOID_BIT(m);
+		passage.becomes[m] = (uint8_t)becomes[m];
+	}
+	if (!passage.monoids)
+		return;
+	passage.operands =
+		sw_arena_copy(builder->arena, operands, sizeof(bool) * (size_t)builder->rule->n_operands);
+	append_passage(builder, passage);
+}
+
+void sw_rule_add_passage(sw_rule_builder *builder, const bool *operands, uint32_t monoids)
+{
+	sw_monoid becomes[SW_MONOID_OR + 1] = {SW_MONOID_NONE};
+
+	for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++)
+		becomes[m] = monoids >> m & 1 ? (sw_monoid)m : SW_MONOID_NONE;
+	sw_rule_add_passage_as(builder, operands, becomes);
 }
 
 void sw_rule_add_passage_all(sw_rule_builder *builder, uint32_t monoids)
@@ -239,6 +311,20 @@ sw_monoid sw_rule_splittable(sw_type type, sw_monoid monoid)
 	if (sw_type_kind_of(type) == SW_KIND_PRED && monoid == SW_MONOID_MIN)
 		monoid = SW_MONOID_AND;
 	return (monoids_of(type) & SW_MONOID_BIT(monoid)) ? monoid : SW_MONOID_NONE;
+}
+
+sw_monoid sw_rule_combines(const sw_rule_builder *builder, int32_t computation, int32_t n)
+{
+	sw_monoid all = SW_MONOID_NONE;
+
+	for (int32_t i = 0; i < n; i++) {
+		sw_monoid monoid = sw_computation_monoid_of(builder->program, computation, (uint32_t)i);
+		monoid = sw_rule_splittable(sw_rule_operand_shape(builder, i).type, monoid);
+		if (monoid == SW_MONOID_NONE || (i > 0 && monoid != all))
+			return SW_MONOID_NONE;
+		all = monoid;
+	}
+	return all;
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------ */

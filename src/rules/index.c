@@ -4,7 +4,9 @@
  * gather and scatter share their numbers: an OPERAND, INDICES, and SLICES (gather's result, scatter's updates).
  * Dimensions of the slices are either window dimensions, which follow the operand's, or batch dimensions, which
  * follow the indices'. A split of an indexed dimension of the operand is arithmetic on its digits: the owner of global index i has the
- * coordinates (i / t) mod p, and the index there is i with those digits removed.
+ * coordinates (i / t) mod p, and the index there is i with those digits removed. A window that takes several elements of a split
+ * dimension is first seen as that many windows of one. The dynamic slices are a gather, and a scatter that overwrites, with
+ * one index vector.
  */
 #include "rules/row.h"
 
@@ -50,23 +52,45 @@ static correspondence correspond(const sw_index_dims *x, sw_shape operand, sw_sh
 
 /* ---- gather(operand, indices) ---------------------------------------------------------------------------- */
 
-/* Dimensions taken whole are parallel; one that is indexed element by element is REDUCED: its owner
- * gives the element, the others give the neutral one. */
+/* The index vectors may get all dimensions of the slices, and have one of their own. */
+static bool has_room(sw_rule_builder *b, sw_shape slices)
+{
+	if (slices.rank < SW_MAX_RANK)
+		return true;
+	sw_rule_whole(b, "indexed dimensions of slices of the highest rank stay whole");
+	return false;
+}
+
+/* A dimension from which elements are read is REDUCED: their owner gives them, the others give zeros. */
+static void owned_dim(sw_rule_builder *b, int32_t d)
+{
+	sw_shape operand = sw_rule_operand_shape(b, 0);
+	sw_monoid monoid =
+		operand.type == SW_PRED ? SW_MONOID_OR : sw_rule_splittable(operand.type, SW_MONOID_SUM);
+
+	if (monoid == SW_MONOID_NONE) {
+		sw_rule_whole(b, "an indexed dimension of a type without zero stays whole");
+		return;
+	}
+	if (!has_room(b, sw_rule_result_shape(b, 0)))
+		return;
+	sw_rule_place_operand(b, sw_rule_add_reduced(b, operand.dims[d], monoid), 0, d, 1);
+}
+
+/* Dimensions taken whole are parallel. */
 static void gather_operand_dim(sw_rule_builder *b, const correspondence *c, int32_t d)
 {
 	sw_shape operand = sw_rule_operand_shape(b, 0);
-	bool pred = sw_type_kind_of(operand.type) == SW_KIND_PRED;
 
 	if (c->window[d] == operand.dims[d] && c->slice_of_operand[d] >= 0) {
 		int32_t factor = sw_rule_add_parallel(b, operand.dims[d]);
 		sw_rule_place_operand(b, factor, 0, d, 1);
 		sw_rule_place_result(b, factor, 0, c->slice_of_operand[d], 1);
-	} else if (c->window[d] == 1 && c->component[d] >= 0) {
-		int32_t factor =
-			sw_rule_add_reduced(b, operand.dims[d], pred ? SW_MONOID_OR : SW_MONOID_SUM);
-		sw_rule_place_operand(b, factor, 0, d, 1);
+	} else if (c->component[d] >= 0) {
+		owned_dim(b, d);
 	} else if (!c->batching[d]) {
-		sw_rule_whole(b, "dimensions of which a gather takes a part stay whole");
+		sw_rule_whole(
+			b, "dimensions that a gather reads from the start, and not to the end, stay whole");
 	}
 }
 
@@ -128,14 +152,6 @@ static bool overwrites(const sw_rule_builder *b)
 	return true;
 }
 
-static sw_monoid scatter_monoid(const sw_rule_builder *b)
-{
-	if (scatter_inputs(b) != 1)
-		return SW_MONOID_NONE;
-	return sw_rule_splittable(sw_rule_operand_shape(b, 0).type,
-	                          sw_computation_monoid(b->program, b->op->called[0]));
-}
-
 /* Operands and updates together: for the monoid of the update, or for any where the update replaces. */
 static void scatter_passage(sw_rule_builder *b, sw_monoid monoid)
 {
@@ -168,44 +184,80 @@ static void scatter_index_dim(sw_rule_builder *b, const correspondence *c, int32
 	}
 }
 
+/* Taken apart, elements of a window follow all updates that stand in dimensions behind theirs, where they came before: that tells
+ * if updates do not commute. */
+static bool keeps_order(const sw_rule_builder *b, const correspondence *c, int32_t d)
+{
+	sw_shape indices = sw_rule_operand_shape(b, scatter_inputs(b));
+
+	for (int32_t i = 0; i < c->index_rank && c->window[d] > 1; i++)
+		if (c->slice_of_index[i] > c->slice_of_operand[d] && indices.dims[i] > 1)
+			return false;
+	return true;
+}
+
+/* Dimensions taken whole follow the update's; of others each device writes what it owns. */
+static void scatter_operand_dim(sw_rule_builder *b, const correspondence *c, int32_t d, bool commutes)
+{
+	sw_shape operand = sw_rule_operand_shape(b, 0);
+
+	if (c->window[d] == operand.dims[d] && c->slice_of_operand[d] >= 0)
+		place_scatter(b, sw_rule_add_parallel(b, operand.dims[d]), d, -1, c->slice_of_operand[d]);
+	else if (c->component[d] >= 0 && !has_room(b, sw_rule_operand_shape(b, scatter_inputs(b) + 1)))
+		return;
+	else if (c->component[d] >= 0 && (commutes || keeps_order(b, c, d)))
+		place_scatter(b, sw_rule_add_parallel(b, operand.dims[d]), d, -1, -1);
+	else if (c->component[d] >= 0)
+		sw_rule_whole(b,
+		              "the windows of a scatter that overwrites stay whole where updates stand in "
+		              "dimensions behind theirs");
+	else if (!c->batching[d])
+		sw_rule_whole(
+			b,
+			"dimensions that a scatter writes from the start, and not to the end, stay whole");
+}
+
 static void scatter(sw_rule_builder *b)
 {
 	int32_t n = scatter_inputs(b);
 	sw_shape operand = sw_rule_operand_shape(b, 0);
-	sw_monoid monoid = scatter_monoid(b);
+	sw_monoid monoid = sw_rule_combines(b, b->op->called[0], n);
 	correspondence c = correspond(&b->op->attrs->index, operand, sw_rule_operand_shape(b, n),
 	                              sw_rule_operand_shape(b, n + 1));
 
 	for (int32_t d = 0; d < c.index_rank; d++)
 		if (c.slice_of_index[d] >= 0)
 			scatter_index_dim(b, &c, d, monoid);
-	for (int32_t d = 0; d < c.operand_rank; d++) {
-		if (c.window[d] == operand.dims[d] && c.slice_of_operand[d] >= 0)
-			place_scatter(b, sw_rule_add_parallel(b, operand.dims[d]), d, -1,
-			              c.slice_of_operand[d]);
-		else if (c.window[d] == 1 && c.component[d] >= 0)
-			place_scatter(b, sw_rule_add_parallel(b, operand.dims[d]), d, -1, -1);
-		else if (!c.batching[d])
-			sw_rule_whole(b, "dimensions of which a scatter takes a part stay whole");
-	}
+	for (int32_t d = 0; d < c.operand_rank; d++)
+		scatter_operand_dim(b, &c, d, monoid != SW_MONOID_NONE);
 	scatter_passage(b, monoid);
 }
 
 /* ---- rebasing: global indices -> local indices and ownership ------------------------------------------------------ */
 
+/* An indexed op being written: its numbers, and the index vectors taken apart. */
 typedef struct rebase {
 	sw_local_op *local;
-	int32_t operand, indices; /* which operands of the op */
-	correspondence c;
+	int32_t operand; /* of the op: the one indexed */
+	sw_shape operand_whole, slices_whole;
+	sw_index_dims dims; /* those of the op, changed as windows are taken apart */
+	correspondence c;   /* of these */
 	bool drop; /* scatter: what is not here, or nowhere, gets an index out of bounds; gather: clamp */
 	sw_type type; /* in which indices are computed: every index and every extent fits */
-	sw_id owned; /* pred over the index dims (vector dim of size 1): SW_NO_ID until a dimension is split */
+	int32_t n;
+	sw_id part[SW_MAX_RANK]; /* entries of the index vectors: index dims, the vector's of size 1 */
+	sw_id owned;             /* pred of the same dims: SW_NO_ID until something is not owned */
 } rebase;
 
 static sw_id binary(rebase *r, sw_opcode opcode, sw_id x, int64_t y)
 {
 	return sw_emit_binary(r->local->out, r->local->computation, opcode, x,
 	                      sw_local_like(r->local, x, (double)y));
+}
+
+static sw_id clamp(rebase *r, sw_id x, int64_t last)
+{
+	return binary(r, SW_OP_MINIMUM, binary(r, SW_OP_MAXIMUM, x, 0), last);
 }
 
 static void own(rebase *r, sw_id condition)
@@ -217,14 +269,20 @@ static void own(rebase *r, sw_id condition)
 
 static sw_type working_type(const rebase *r, sw_type type)
 {
-	sw_shape whole = sw_local_operand_whole(r->local, r->operand);
 	bool large = false;
 
-	for (int32_t d = 0; d < whole.rank; d++)
-		large |= whole.dims[d] > INT32_MAX;
+	for (int32_t d = 0; d < r->operand_whole.rank; d++)
+		large |= r->operand_whole.dims[d] > INT32_MAX;
 	if (type == SW_U64 || type == SW_S64)
 		return type;
 	return type == SW_U32 || large ? SW_S64 : SW_S32;
+}
+
+static sw_id as_type(rebase *r, sw_id x, sw_type type)
+{
+	if (sw_value_shape(r->local->out, x).type == type)
+		return x;
+	return sw_emit_convert(r->local->out, r->local->computation, x, type);
 }
 
 /* Coordinate of index i < below in the digit, compared with the device's. */
@@ -253,164 +311,285 @@ static sw_id remove_digit(rebase *r, sw_id i, sw_digit digit, int64_t below)
 	                      binary(r, SW_OP_MULTIPLY, high, t), binary(r, SW_OP_REMAINDER, i, t));
 }
 
+static bool is_split(const rebase *r, int32_t d)
+{
+	return r->c.component[d] >= 0 && r->c.window[d] < r->operand_whole.dims[d] &&
+	       sw_layout_split_atoms(&r->local->operands[r->operand], d) != 0;
+}
+
 /* One entry of the index vector, for dimension d of the operand, which is split. */
-static sw_id rebase_component(rebase *r, sw_id x, int32_t d)
+static void rebase_component(rebase *r, int32_t d)
 {
 	sw_digit digits[SW_MAX_ATOMS];
 	int32_t n = sw_rule_digits(r->local->atoms, &r->local->operands[r->operand], d, digits);
-	int64_t below = sw_local_operand_whole(r->local, r->operand).dims[d];
-	sw_id i = binary(r, SW_OP_MINIMUM, binary(r, SW_OP_MAXIMUM, x, 0), below - 1);
+	int64_t below = r->operand_whole.dims[d];
+	sw_id *x = &r->part[r->c.component[d]], i = clamp(r, *x, below - 1);
 
 	if (r->drop)
-		own(r, sw_emit_compare(r->local->out, r->local->computation, SW_EQ, x, i));
+		own(r, sw_emit_compare(r->local->out, r->local->computation, SW_EQ, *x, i));
 	for (int32_t k = 0; k < n; k++)
 		check_digit(r, i, digits[k], below);
 	for (int32_t k = 0; k < n; k++) {
 		i = remove_digit(r, i, digits[k], below);
 		below /= digits[k].size;
 	}
-	return i;
+	*x = i;
 }
 
-static sw_id take_component(rebase *r, sw_id indices, int64_t vector_dim, int64_t k)
+/* ---- a window as so many windows of one ---------------------------------------------------------------------------- */
+
+static sw_ints list_without(rebase *r, sw_ints list, int64_t value)
 {
-	sw_shape shape = sw_value_shape(r->local->out, indices);
-	int64_t start[SW_MAX_RANK] = {0}, limit[SW_MAX_RANK], stride[SW_MAX_RANK];
+	int64_t *v = SW_NEW_N(&r->local->out->arena, int64_t, list.n);
+	sw_ints less = {.v = v};
+
+	for (int32_t i = 0; i < list.n; i++)
+		if (list.v[i] != value)
+			v[less.n++] = list.v[i];
+	return less;
+}
+
+static sw_ints list_with(rebase *r, sw_ints list, int64_t value)
+{
+	int64_t *v = SW_NEW_N(&r->local->out->arena, int64_t, list.n + 1);
+	sw_ints more = {.n = list.n + 1, .v = v};
+	int32_t at = list.n;
+
+	for (; at > 0 && list.v[at - 1] > value; at--)
+		v[at] = list.v[at - 1];
+	for (int32_t i = 0; i < at; i++)
+		v[i] = list.v[i];
+	v[at] = value;
+	return more;
+}
+
+/* Places from `at` on move up by one. */
+static sw_ints list_shifted(rebase *r, sw_ints list, int64_t at)
+{
+	int64_t *v = SW_NEW_N(&r->local->out->arena, int64_t, list.n);
+
+	for (int32_t i = 0; i < list.n; i++)
+		v[i] = list.v[i] + (list.v[i] >= at);
+	return (sw_ints){.n = list.n, .v = v};
+}
+
+/* x with a new dimension of size n at `at`. */
+static sw_id repeat(rebase *r, sw_id x, int32_t at, int64_t n)
+{
+	sw_shape shape = sw_value_shape(r->local->out, x);
+	int64_t dims[SW_MAX_RANK + 1], where[SW_MAX_RANK + 1];
 
 	for (int32_t d = 0; d < shape.rank; d++) {
-		limit[d] = shape.dims[d];
-		stride[d] = 1;
+		where[d] = d + (d >= at);
+		dims[where[d]] = shape.dims[d];
 	}
-	start[vector_dim] = k;
-	limit[vector_dim] = k + 1;
-	return sw_emit_slice(r->local->out, r->local->computation, indices, start, limit, stride);
+	dims[at] = n;
+	return sw_emit_broadcast(r->local->out, r->local->computation, x,
+	                         sw_build_shape(r->local->out, shape.type, dims, shape.rank + 1), where);
 }
 
-static int32_t split_dim_of(const rebase *r, int32_t component)
+/* Where a dimension of the indices must stand so that it becomes dimension `slice` of the slices. */
+static int32_t index_place(const rebase *r, int32_t slice)
 {
-	for (int32_t d = 0; d < r->c.operand_rank; d++)
-		if (r->c.component[d] == component && r->c.window[d] == 1 &&
-		    sw_layout_split_atoms(&r->local->operands[r->operand], d))
-			return d;
-	return -1;
+	int32_t before = 0;
+
+	for (int32_t d = 0; d < r->c.index_rank; d++)
+		before += r->c.slice_of_index[d] >= 0 && r->c.slice_of_index[d] < slice;
+	return before <= r->dims.index_vector_dim ? before : before + 1;
 }
 
-static sw_status join_components(rebase *r, sw_id *parts, int64_t n, int64_t vector_dim, sw_id *indices,
-                                 sw_error *err)
+static void describe(rebase *r)
 {
-	sw_attrs attrs = {.dims.dims = sw_build_ints(r->local->out, &vector_dim, 1)};
-	sw_op_spec spec = {
-		.opcode = SW_OP_CONCATENATE, .operands = parts, .n_operands = (uint32_t)n, .attrs = &attrs};
-
-	return sw_build_op(r->local->out, r->local->computation, &spec, indices, err);
+	r->c = correspond(&r->dims, r->operand_whole, sw_value_shape(r->local->out, r->part[0]),
+	                  r->slices_whole);
 }
 
-/* The index entries in order, those of split dimensions local. Where a dimension is not owned, scatter's entry is the local
- * extent (out of bounds: dropped), gather's is any. *indices is unchanged if no indexed dimension is split. */
-static sw_status rebase_indices(rebase *r, sw_id *indices, sw_error *err)
+/* The window's place, clamped (or, for scatter, dropped) as a whole, and the elements in it, each by an index of its own, so
+ * that the dimension of the slices follows the indices'. */
+static void take_window_apart(rebase *r, int32_t d)
 {
-	int64_t vector_dim = r->local->op->attrs->index.index_vector_dim,
-		n = r->local->op->attrs->index.start_index_map.n;
+	sw_program *out = r->local->out;
+	int32_t c = r->local->computation, slice = r->c.slice_of_operand[d], at = index_place(r, slice);
+	sw_id *x = &r->part[r->c.component[d]],
+	      start = clamp(r, *x, r->operand_whole.dims[d] - r->c.window[d]);
+
+	if (r->drop)
+		own(r, sw_emit_compare(out, c, SW_EQ, *x, start));
+	*x = start;
+	for (int32_t k = 0; k < r->n; k++)
+		r->part[k] = repeat(r, r->part[k], at, r->c.window[d]);
+	if (r->owned != SW_NO_ID)
+		r->owned = repeat(r, r->owned, at, r->c.window[d]);
+	*x = sw_emit_binary(out, c, SW_OP_ADD, *x, sw_emit_iota(out, c, sw_value_shape(out, *x), at));
+	r->dims.offset = list_without(r, r->dims.offset, slice);
+	r->dims.collapsed = list_with(r, r->dims.collapsed, d);
+	r->dims.index_batch = list_shifted(r, r->dims.index_batch, at);
+	r->dims.index_vector_dim += at <= r->dims.index_vector_dim;
+	describe(r);
+}
+
+/* ---- the whole of it ------------------------------------------------------------------------------------------------ */
+
+static sw_id take_component(rebase *r, sw_id indices, int64_t k)
+{
+	sw_shape shape = sw_value_shape(r->local->out, indices);
+	int64_t start[SW_MAX_RANK] = {0}, limit[SW_MAX_RANK];
+
+	for (int32_t d = 0; d < shape.rank; d++)
+		limit[d] = shape.dims[d];
+	start[r->dims.index_vector_dim] = k;
+	limit[r->dims.index_vector_dim] = k + 1;
+	return sw_emit_slice(r->local->out, r->local->computation, indices, start, limit, NULL);
+}
+
+/* The dimension of the index vector is there, if only of size 1. */
+static sw_id with_vector_dim(rebase *r, sw_id indices)
+{
+	sw_shape shape = sw_value_shape(r->local->out, indices);
+	int64_t dims[SW_MAX_RANK + 1];
+
+	if (r->dims.index_vector_dim < shape.rank)
+		return indices;
+	for (int32_t d = 0; d < shape.rank; d++)
+		dims[d] = shape.dims[d];
+	dims[shape.rank] = 1;
+	return sw_emit_reshape(r->local->out, r->local->computation, indices, dims, shape.rank + 1);
+}
+
+/* The index entries in order, those of split dimensions local; unchanged if no indexed dimension is split. Where a
+ * dimension is not owned, scatter's entry is the local extent (out of bounds: dropped), gather's is any. */
+static sw_id rebase_indices(rebase *r, sw_id indices)
+{
 	sw_program *out = r->local->out;
 	int32_t c = r->local->computation, last = -1;
-	sw_id *parts = SW_NEW_N(&r->local->arena, sw_id, n), x = *indices;
 
-	for (int32_t k = 0; k < n; k++)
-		last = split_dim_of(r, k) >= 0 ? k : last;
+	r->owned = SW_NO_ID;
+	r->part[0] = indices;
+	describe(r);
+	for (int32_t d = 0; d < r->operand_whole.rank; d++)
+		last = is_split(r, d) ? d : last;
 	if (last < 0)
-		return SW_OK;
-	r->type = working_type(r, sw_value_shape(out, x).type);
-	if (sw_value_shape(out, x).type != r->type)
-		x = sw_emit_convert(out, c, x, r->type);
-	for (int32_t k = 0; k < n; k++) {
-		int32_t d = split_dim_of(r, k);
-		parts[k] = n > 1 ? take_component(r, x, vector_dim, k) : x;
-		if (d >= 0)
-			parts[k] = rebase_component(r, parts[k], d);
-	}
+		return indices;
+	r->type = working_type(r, sw_value_shape(out, indices).type);
+	indices = as_type(r, indices, r->type);
+	indices = with_vector_dim(r, indices);
+	r->n = r->dims.start_index_map.n;
+	for (int32_t k = 0; k < r->n; k++)
+		r->part[k] = r->n > 1 ? take_component(r, indices, k) : indices;
+	describe(r);
+	for (int32_t d = 0; d < r->operand_whole.rank; d++)
+		if (is_split(r, d) && r->c.slice_of_operand[d] >= 0)
+			take_window_apart(r, d);
+	for (int32_t d = 0; d < r->operand_whole.rank; d++)
+		if (is_split(r, d))
+			rebase_component(r, d);
 	if (r->drop) { /* one entry out of bounds drops the update */
-		int32_t d = split_dim_of(r, last);
-		int64_t outside = sw_local_operand_extent(r->local, r->operand, d);
-		parts[last] = sw_emit_select(out, c, r->owned, parts[last],
-		                             sw_local_like(r->local, parts[last], (double)outside));
+		sw_id *x = &r->part[r->c.component[last]];
+		int64_t outside = sw_local_operand_extent(r->local, r->operand, last);
+		*x = sw_emit_select(out, c, r->owned, *x, sw_local_like(r->local, *x, (double)outside));
 	}
-	if (n == 1) {
-		*indices = parts[0];
-		return SW_OK;
-	}
-	return join_components(r, parts, n, vector_dim, indices, err);
+	return sw_emit_concatenate(out, c, r->part, (uint32_t)r->n, r->dims.index_vector_dim);
 }
 
 /* ---- the local ops ------------------------------------------------------------------------------------------------ */
+
+/* The op in the end: a gather or scatter with the numbers as they are now. */
+static sw_status emit_indexed(rebase *r, sw_opcode opcode, const sw_id *operands, uint32_t n_operands,
+                              const int32_t *called, sw_id *results, sw_error *err)
+{
+	const sw_op *op = r->local->op;
+	sw_attrs attrs = {.index = r->dims};
+	sw_id first = SW_NO_ID;
+	sw_op_spec spec = {.opcode = opcode,
+	                   .name = op->name,
+	                   .operands = operands,
+	                   .n_operands = n_operands,
+	                   .called = called,
+	                   .n_called = called ? 1 : 0,
+	                   .attrs = &attrs,
+	                   .shapes = r->local->shapes,
+	                   .n_results = op->n_results,
+	                   .tuple = op->tuple,
+	                   .op_name = op->op_name,
+	                   .line = op->line};
+
+	if (r->owned != SW_NO_ID)
+		attrs.index.sorted = attrs.index.unique = false;
+	sw_status status = sw_build_op(r->local->out, r->local->computation, &spec, &first, err);
+	for (uint32_t i = 0; status == SW_OK && i < op->n_results; i++)
+		results[i] = first + i;
+	return status;
+}
 
 /* Clears elements that this device does not own. */
 static sw_id mask_gathered(rebase *r, sw_id gathered)
 {
 	sw_program *out = r->local->out;
 	int32_t c = r->local->computation;
-	const sw_index_dims *x = &r->local->op->attrs->index;
 	sw_shape shape = sw_value_shape(out, gathered), indices = sw_value_shape(out, r->owned);
 	int64_t dims[SW_MAX_RANK], where[SW_MAX_RANK];
 	int32_t rank = 0;
 
 	for (int32_t d = 0; d < indices.rank; d++) {
-		if (d == x->index_vector_dim)
+		if (d == r->dims.index_vector_dim)
 			continue;
 		dims[rank] = indices.dims[d];
 		where[rank++] = r->c.slice_of_index[d];
 	}
-	sw_id mask = rank < indices.rank ? sw_emit_reshape(out, c, r->owned, dims, rank) : r->owned;
 	shape.type = SW_PRED;
+	sw_id mask = sw_emit_reshape(out, c, r->owned, dims, rank);
 	mask = sw_emit_broadcast(out, c, mask, shape, where);
-	return sw_emit_select(out, c, mask, gathered, sw_local_like(r->local, gathered, 0));
+	return sw_emit_select(out, c, mask, gathered, sw_local_like(r->local, gathered, SW_NO_TERM));
+}
+
+/* Extents of the slices: whole dimensions have the local one. */
+static sw_ints local_sizes(const rebase *r)
+{
+	int64_t *sizes = SW_NEW_N(&r->local->out->arena, int64_t, r->operand_whole.rank);
+
+	for (int32_t d = 0; d < r->operand_whole.rank; d++) {
+		bool all = r->c.slice_of_operand[d] >= 0 && r->c.window[d] == r->operand_whole.dims[d];
+		sizes[d] = all ? sw_local_operand_extent(r->local, 0, d) : r->c.window[d];
+	}
+	return (sw_ints){.n = r->operand_whole.rank, .v = sizes};
+}
+
+static sw_status gather_by(rebase *r, sw_id indices, sw_id *results, sw_error *err)
+{
+	indices = rebase_indices(r, indices);
+	r->dims.slice_sizes = local_sizes(r);
+	sw_id operands[2] = {r->local->in->operands[0], indices};
+	sw_status status = emit_indexed(r, SW_OP_GATHER, operands, 2, NULL, results, err);
+	if (status == SW_OK && r->owned != SW_NO_ID)
+		results[0] = mask_gathered(r, results[0]);
+	return status;
 }
 
 static sw_status local_gather(sw_local_op *local, sw_id *results, sw_error *err)
 {
-	sw_shape operand = sw_local_operand_whole(local, 0);
 	rebase r = {.local = local,
-	            .operand = 0,
-	            .indices = 1,
-	            .owned = SW_NO_ID,
-	            .c = correspond(&local->op->attrs->index, operand, sw_local_operand_whole(local, 1),
-	                            sw_local_result_whole(local, 0))};
-	sw_id operands[2] = {local->in->operands[0], local->in->operands[1]};
-	int64_t *sizes = SW_NEW_N(&local->out->arena, int64_t, operand.rank);
+	            .dims = local->attrs.index,
+	            .operand_whole = sw_local_operand_whole(local, 0),
+	            .slices_whole = sw_local_result_whole(local, 0)};
 
-	for (int32_t d = 0; d < operand.rank; d++) {
-		int64_t size = local->op->attrs->index.slice_sizes.v[d];
-		sizes[d] = size == operand.dims[d] ? sw_local_operand_extent(local, 0, d) : size;
-	}
-	local->attrs.index.slice_sizes.v = sizes;
-	sw_status status = rebase_indices(&r, &operands[1], err);
-	if (r.owned != SW_NO_ID)
-		local->attrs.index.sorted = false;
-	if (status == SW_OK)
-		status = sw_local_emit(local, operands, results, err);
-	if (status == SW_OK && r.owned != SW_NO_ID)
-		results[0] = mask_gathered(&r, results[0]);
-	return status;
+	return gather_by(&r, local->in->operands[1], results, err);
 }
 
 static sw_status local_scatter(sw_local_op *local, sw_id *results, sw_error *err)
 {
 	int32_t n = ((int32_t)local->op->n_operands - 1) / 2;
 	rebase r = {.local = local,
-	            .operand = 0,
-	            .indices = n,
+	            .dims = local->attrs.index,
 	            .drop = true,
-	            .owned = SW_NO_ID,
-	            .c = correspond(&local->op->attrs->index, sw_local_operand_whole(local, 0),
-	                            sw_local_operand_whole(local, n),
-	                            sw_local_operand_whole(local, n + 1))};
+	            .operand_whole = sw_local_operand_whole(local, 0),
+	            .slices_whole = sw_local_operand_whole(local, n + 1)};
 	sw_id *operands = SW_NEW_N(&local->arena, sw_id, local->op->n_operands);
+	int32_t called = local->in->computations[local->op->called[0]];
 
 	for (uint32_t i = 0; i < local->op->n_operands; i++)
 		operands[i] = local->in->operands[i];
-	sw_status status = rebase_indices(&r, &operands[n], err);
-	if (r.owned != SW_NO_ID)
-		local->attrs.index.sorted = local->attrs.index.unique = false;
-	return status == SW_OK ? sw_local_emit(local, operands, results, err) : status;
+	operands[n] = rebase_indices(&r, operands[n]);
+	return emit_indexed(&r, SW_OP_SCATTER, operands, local->op->n_operands, &called, results, err);
 }
 
 /* ---- dynamic-slice(x, starts), dynamic-update-slice(x, update, starts) ------------------------------------------------ */
@@ -422,7 +601,7 @@ static void dynamic_slice(sw_rule_builder *b)
 
 	for (int32_t d = 0; d < operand.rank; d++) {
 		if (operand.dims[d] != result.dims[d]) {
-			sw_rule_whole(b, "dimensions of which a dynamic-slice takes a part stay whole");
+			owned_dim(b, d);
 			continue;
 		}
 		int32_t factor = sw_rule_add_parallel(b, operand.dims[d]);
@@ -434,26 +613,72 @@ static void dynamic_slice(sw_rule_builder *b)
 	sw_rule_add_passage(b, passes, SW_PASS_ANY);
 }
 
-static sw_status local_dynamic_slice(sw_local_op *local, sw_id *results, sw_error *err)
+/* As one index vector: every dimension is indexed, none collapsed. */
+static rebase one_vector(sw_local_op *local, sw_shape slices)
 {
-	local->attrs.dynamic_slice.sizes =
-		sw_build_ints(local->out, local->shapes[0].dims, local->shapes[0].rank);
-	return sw_local_emit(local, local->in->operands, results, err);
+	rebase r = {
+		.local = local, .operand_whole = sw_local_operand_whole(local, 0), .slices_whole = slices};
+	int64_t *all = SW_NEW_N(&local->out->arena, int64_t, slices.rank);
+
+	for (int32_t d = 0; d < slices.rank; d++)
+		all[d] = d;
+	r.dims.offset = r.dims.start_index_map = (sw_ints){.n = slices.rank, .v = all};
+	return r;
 }
 
+/* The starts, each clamped so that the slice lies inside: then all fit one type, whatever theirs are. */
+static sw_id vector_of_starts(rebase *r, const sw_id *starts)
+{
+	sw_program *out = r->local->out;
+	int32_t c = r->local->computation;
+	sw_id entries[SW_MAX_RANK];
+	static const int64_t one = 1;
+
+	for (int32_t d = 0; d < r->slices_whole.rank; d++) {
+		sw_id x = as_type(r, starts[d], working_type(r, sw_value_shape(out, starts[d]).type));
+		x = clamp(r, x, r->operand_whole.dims[d] - r->slices_whole.dims[d]);
+		x = as_type(r, x, working_type(r, SW_S32));
+		entries[d] = sw_emit_reshape(out, c, x, &one, 1);
+	}
+	return sw_emit_concatenate(out, c, entries, (uint32_t)r->slices_whole.rank, 0);
+}
+
+/* Is a dimension of which `slices` is a part split? */
+static bool part_is_split(const sw_local_op *local, sw_shape slices)
+{
+	sw_shape whole = sw_local_operand_whole(local, 0);
+
+	for (int32_t d = 0; d < whole.rank; d++)
+		if (slices.dims[d] != whole.dims[d] && sw_layout_split_atoms(&local->operands[0], d))
+			return true;
+	return false;
+}
+
+static sw_status local_dynamic_slice(sw_local_op *local, sw_id *results, sw_error *err)
+{
+	sw_shape slices = sw_local_result_whole(local, 0);
+
+	if (!part_is_split(local, slices)) {
+		local->attrs.dynamic_slice.sizes =
+			sw_build_ints(local->out, local->shapes[0].dims, local->shapes[0].rank);
+		return sw_local_emit(local, local->in->operands, results, err);
+	}
+	rebase r = one_vector(local, slices);
+	return gather_by(&r, vector_of_starts(&r, local->in->operands + 1), results, err);
+}
+
+/* A dimension of which the update is a part: each device writes what it owns of it. */
 static void dynamic_update_slice(sw_rule_builder *b)
 {
 	sw_shape operand = sw_rule_operand_shape(b, 0), update = sw_rule_operand_shape(b, 1);
 
 	for (int32_t d = 0; d < operand.rank; d++) {
-		if (operand.dims[d] != update.dims[d]) {
-			sw_rule_whole(b,
-			              "dimensions of which a dynamic-update-slice takes a part stay whole");
+		if (operand.dims[d] != update.dims[d] && !has_room(b, update))
 			continue;
-		}
 		int32_t factor = sw_rule_add_parallel(b, operand.dims[d]);
 		sw_rule_place_operand(b, factor, 0, d, 1);
-		sw_rule_place_operand(b, factor, 1, d, 1);
+		if (operand.dims[d] == update.dims[d])
+			sw_rule_place_operand(b, factor, 1, d, 1);
 		sw_rule_place_result(b, factor, 0, d, 1);
 	}
 	bool *passes = SW_NEW_N(b->arena, bool, b->rule->n_operands);
@@ -461,11 +686,37 @@ static void dynamic_update_slice(sw_rule_builder *b)
 	sw_rule_add_passage(b, passes, SW_PASS_ANY);
 }
 
+/* (x, y) -> y */
+static int32_t overwriting(sw_program *out, sw_type type)
+{
+	int32_t c = sw_build_computation(out, "overwrite");
+	sw_emit_parameter(out, c, (sw_shape){.type = type}, "x");
+	sw_id y = sw_emit_parameter(out, c, (sw_shape){.type = type}, "y");
+
+	sw_build_results(out, c, &y, 1, false);
+	return c;
+}
+
+static sw_status local_dynamic_update_slice(sw_local_op *local, sw_id *results, sw_error *err)
+{
+	sw_shape slices = sw_local_operand_whole(local, 1);
+
+	if (!part_is_split(local, slices))
+		return sw_local_emit(local, local->in->operands, results, err);
+	rebase r = one_vector(local, slices);
+	r.drop = true;
+	sw_id operands[3] = {local->in->operands[0], SW_NO_ID, local->in->operands[1]};
+	operands[1] = rebase_indices(&r, vector_of_starts(&r, local->in->operands + 2));
+	int32_t called = overwriting(local->out, slices.type);
+	return emit_indexed(&r, SW_OP_SCATTER, operands, 3, &called, results, err);
+}
+
 static const sw_rule_row rows[] = {
 	{ROW(GATHER, gather), LOCAL(local_gather), PASSES({"10", SW_PASS_ANY, SW_WHEN_ALWAYS})},
 	{ROW(SCATTER, scatter), LOCAL(local_scatter)}, /* passes operands and updates together */
 	{ROW(DYNAMIC_SLICE, dynamic_slice), LOCAL(local_dynamic_slice)}, /* passes x, any */
-	{ROW(DYNAMIC_UPDATE_SLICE, dynamic_update_slice)}, /* passes x and update together, any */
+	{ROW(DYNAMIC_UPDATE_SLICE, dynamic_update_slice),
+         LOCAL(local_dynamic_update_slice)}, /* passes x and update together, any */
 };
 
 const sw_rule_family sw_rules_index = {"index", rows, SW_COUNT(rows)};

@@ -1,4 +1,4 @@
-/* Linear algebra: leading (batch) dimensions are parallel, the matrices whole. */
+/* Linear algebra: leading (batch) dimensions are parallel, the matrices, and what is transformed, whole: all elements hang on all. */
 #include "rules/row.h"
 
 static void leading(sw_rule_builder *b, int32_t n)
@@ -21,7 +21,7 @@ static void cholesky(sw_rule_builder *b)
 
 static void fft(sw_rule_builder *b)
 {
-	sw_rule_whole(b, "fft needs its dimensions");
+	sw_rule_whole(b, "fft needs the dimensions that it transforms");
 	leading(b, b->rule->result_ranks[0] - b->op->attrs->fft.length.n);
 }
 

@@ -146,45 +146,55 @@ static sw_id cut_blocks(sw_coordinates *at, sw_id x, const dim_cut *cuts)
 	return any ? sw_emit_dynamic_slice(at->out, at->computation, x, starts, sizes) : x;
 }
 
-/* Digits inside a dimension: its factors become dimensions for a moment. The tensor is seen as [before, factors, after]. */
-static sw_id cut_strided(sw_coordinates *at, sw_id x, int32_t dim, const dim_cut *cut)
+static void append_factor(dim_cut *all, int64_t extent, sw_id start)
+{
+	int32_t last = all->n - 1;
+	if (start == SW_NO_ID && last >= 0 && all->start[last] == SW_NO_ID) {
+		all->extent[last] *= extent;
+		return;
+	}
+	all->extent[all->n] = extent;
+	all->start[all->n++] = start;
+}
+
+/* Digits inside dimensions: the factors of all dimensions become dimensions for a moment. One dynamic-slice, so that no part of the
+ * way needs more memory than operand and result. */
+static sw_id cut_strided(sw_coordinates *at, sw_id x, const dim_cut *cuts)
 {
 	sw_shape shape = sw_value_shape(at->out, x);
-	int64_t dims[2 * SW_MAX_ATOMS + 3] = {1}, sizes[2 * SW_MAX_ATOMS + 3], after[SW_MAX_RANK], left = 1;
-	sw_id starts[2 * SW_MAX_ATOMS + 3];
-	int32_t rank = cut->n + 2;
+	dim_cut all = {.n = 0};
+	int64_t sizes[SW_MAX_RANK], after[SW_MAX_RANK];
 
-	dims[rank - 1] = 1;
 	for (int32_t d = 0; d < shape.rank; d++) {
 		after[d] = shape.dims[d];
-		if (d != dim)
-			dims[d < dim ? 0 : rank - 1] *= shape.dims[d];
+		if (cuts[d].n == 0)
+			append_factor(&all, shape.dims[d], SW_NO_ID);
+		for (int32_t k = 0; k < cuts[d].n; k++) {
+			append_factor(&all, cuts[d].extent[k], cuts[d].start[k]);
+			if (cuts[d].start[k] != SW_NO_ID)
+				after[d] /= cuts[d].extent[k];
+		}
 	}
-	for (int32_t k = 0; k < cut->n; k++)
-		dims[k + 1] = cut->extent[k];
-	for (int32_t k = 0; k < rank; k++) {
-		sw_id start = k > 0 && k + 1 < rank ? cut->start[k - 1] : SW_NO_ID;
-		sizes[k] = start == SW_NO_ID ? dims[k] : 1;
-		starts[k] = start == SW_NO_ID ? zero(at) : start;
-		if (k > 0 && k + 1 < rank)
-			left *= sizes[k];
+	for (int32_t k = 0; k < all.n; k++) {
+		sizes[k] = all.start[k] == SW_NO_ID ? all.extent[k] : 1;
+		if (all.start[k] == SW_NO_ID)
+			all.start[k] = zero(at);
 	}
-	after[dim] = left;
-	x = sw_emit_reshape(at->out, at->computation, x, dims, rank);
-	x = sw_emit_dynamic_slice(at->out, at->computation, x, starts, sizes);
+	x = sw_emit_reshape(at->out, at->computation, x, all.extent, all.n);
+	x = sw_emit_dynamic_slice(at->out, at->computation, x, all.start, sizes);
 	return sw_emit_reshape(at->out, at->computation, x, after, shape.rank);
 }
 
-/* cut_strided adds two dimensions to the factors of one. */
+/* For one tensor; an atom alone never makes more than three. */
 static bool too_many_factors(const sw_atoms *atoms, sw_shape whole, const sw_layout *layout, uint32_t mask)
 {
 	sw_digit digits[SW_MAX_ATOMS];
+	int32_t factors = 1;
 
 	for (int32_t d = 0; d < whole.rank; d++)
-		if ((sw_layout_split_atoms(layout, d) & mask) &&
-		    2 * sw_rule_digits(atoms, layout, d, digits) + 3 > SW_MAX_RANK && (mask & (mask - 1)))
-			return true;
-	return false;
+		for (int32_t k = sw_rule_digits(atoms, layout, d, digits) - 1; k >= 0; k--)
+			factors += mask >> digits[k].atom & 1 ? 2 : 0;
+	return factors > SW_MAX_RANK;
 }
 
 /* The innermost atom of the mask after the others. */
@@ -212,11 +222,10 @@ sw_id sw_emit_cut(sw_coordinates *coordinates, sw_id x, sw_shape whole, const sw
 		cuts[d] = sw_layout_split_atoms(layout, d) & mask
 		                  ? plan_cut(coordinates, whole, layout, mask, d)
 		                  : (dim_cut){.n = 0};
-	x = cut_blocks(coordinates, x, cuts);
 	for (int32_t d = 0; d < whole.rank; d++)
 		if (cuts[d].n > 0 && !is_block(&cuts[d]))
-			x = cut_strided(coordinates, x, d, &cuts[d]);
-	return x;
+			return cut_strided(coordinates, x, cuts);
+	return cut_blocks(coordinates, x, cuts);
 }
 
 /* ---- the local op --------------------------------------------------------------------------------------------- */
@@ -271,17 +280,14 @@ static const sw_extra *local_extras(sw_program *out, const sw_extra *extras)
 sw_status sw_local_emit(sw_local_op *local, const sw_id *operands, sw_id *results, sw_error *err)
 {
 	const sw_op *op = local->op;
-	int32_t *called = SW_NEW_N(&local->arena, int32_t, op->n_called);
 	sw_id first = SW_NO_ID;
 
-	for (uint32_t i = 0; i < op->n_called; i++)
-		called[i] = local->in->computations[op->called[i]];
 	sw_op_spec spec = {
 		.opcode = (sw_opcode)op->opcode,
 		.name = op->name,
 		.operands = operands,
 		.n_operands = op->n_operands,
-		.called = called,
+		.called = local->called,
 		.n_called = op->n_called,
 		.attrs = op->attrs ? &local->attrs : NULL,
 		.shapes = local->shapes,
@@ -305,7 +311,7 @@ static sw_shape local_shape(sw_local_op *local, sw_shape whole, const sw_layout 
 	return sw_build_shape(local->out, whole.type, dims, whole.rank);
 }
 
-/* Layouts, local shapes, a copy of the attributes. */
+/* Layouts, local shapes, a copy of the attributes, called computations. */
 static sw_status prepare(sw_local_op *local, sw_error *err)
 {
 	const sw_localize *in = local->in;
@@ -323,6 +329,9 @@ static sw_status prepare(sw_local_op *local, sw_error *err)
 			local_shape(local, sw_local_result_whole(local, (int32_t)i), &local->results[i]);
 	if (op->attrs)
 		local->attrs = *sw_build_copy_attrs(local->out, op);
+	local->called = SW_NEW_N(&local->arena, int32_t, op->n_called);
+	for (uint32_t i = 0; i < op->n_called; i++)
+		local->called[i] = in->computations[op->called[i]];
 	return SW_OK;
 }
 

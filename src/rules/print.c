@@ -21,10 +21,24 @@ static void print_factors(const sw_rule *rule, sw_text *text)
 		sw_text_addf(text, "  f%d = %lld ", i, (long long)factor->size);
 		sw_text_add(text, factor->kind == SW_FACTOR_REDUCED ? sw_monoid_name(factor->monoid)
 		                                                    : "parallel");
+		if (factor->exchange != SW_EXCHANGE_NONE)
+			sw_text_addf(text, " %s", sw_exchange_name(factor->exchange));
+		if (factor->streams)
+			sw_text_add(text, " streams");
 		for (int32_t k = 0; k < factor->joins.n; k++)
 			sw_text_addf(text, "%s%lld", k ? "," : " joins ", (long long)factor->joins.v[k]);
 		sw_text_add(text, "\n");
 	}
+}
+
+/* "sum"; "max>min" where it becomes another. */
+static void print_passing(const sw_passage *passage, sw_monoid m, sw_text *text)
+{
+	if (!(passage->monoids >> m & 1))
+		return;
+	sw_text_addf(text, " %s", sw_monoid_name(m));
+	if (passage->becomes[m] != m)
+		sw_text_addf(text, ">%s", sw_monoid_name((sw_monoid)passage->becomes[m]));
 }
 
 static void print_passages(const sw_rule *rule, sw_text *text)
@@ -40,8 +54,7 @@ static void print_passages(const sw_rule *rule, sw_text *text)
 		}
 		sw_text_add(text, "}");
 		for (int32_t m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++)
-			if (rule->passages[i].monoids >> m & 1)
-				sw_text_addf(text, " %s", sw_monoid_name((sw_monoid)m));
+			print_passing(&rule->passages[i], (sw_monoid)m, text);
 		sw_text_add(text, "\n");
 	}
 }
@@ -84,7 +97,13 @@ static void print_passage_choice(const sw_rule *rule, const sw_choice *choice, s
 	sw_text_add(text, "}");
 }
 
-/* One word per atom: "[f0/4 f1 pass-sum{0,1} -]"; "/t" is the digit's stride within the factor where it is not 1. */
+static void print_digit(int32_t factor, int64_t stride, sw_text *text)
+{
+	sw_text_addf(text, stride == 1 ? "f%d" : "f%d/%lld", factor, (long long)stride);
+}
+
+/* One word per atom: "[f0/4 f1<f2/8 pass-sum{0,1} -]"; "/t" is the digit's stride within the factor where it is not 1, "<" comes before
+ * the digit that is streamed. */
 void sw_strategy_print(const sw_atoms *atoms, const sw_rule *rule, const sw_strategy *strategy,
                        sw_text *text)
 {
@@ -97,8 +116,11 @@ void sw_strategy_print(const sw_atoms *atoms, const sw_rule *rule, const sw_stra
 		else if (choice->kind == SW_CHOICE_PASS)
 			print_passage_choice(rule, choice, text);
 		else
-			sw_text_addf(text, choice->stride == 1 ? "f%d" : "f%d/%lld", choice->index,
-			             (long long)choice->stride);
+			print_digit(choice->index, choice->stride, text);
+		if (choice->kind == SW_CHOICE_SPLIT && choice->stream_stride > 0) {
+			sw_text_add(text, "<");
+			print_digit(choice->stream, choice->stream_stride, text);
+		}
 	}
 	sw_text_add(text, "]");
 }

@@ -1,10 +1,63 @@
-/* Regions whose layouts the planner decides. conditional, fusion, map and custom-call have no row: replicated, with a warning. */
+/*
+ * Regions, whose layouts the planner decides; and ops that reach outside the program, which each device does whole:
+ * nobody knows what a part of them would be.
+ */
 #include "rules/row.h"
+
+/* Its slices are the computation's parameters: parts of them would be another computation. */
+static void scan(sw_rule_builder *b)
+{
+	sw_rule_whole(b, "the computation of a scan takes its slices whole, one after the other");
+}
+
+static void custom_call(sw_rule_builder *b)
+{
+	sw_rule_whole(b, "what a custom-call computes is not known: every device does the whole");
+}
+
+/* The canonical form refuses them: which devices there are is what planning decides. */
+static void collective(sw_rule_builder *b)
+{
+	sw_rule_whole(b,
+	              sw_arena_printf(b->arena,
+	                              "%s is for several devices: a program is planned as written for one",
+	                              sw_op_opcode_name(b->op)));
+}
 
 static const sw_rule_row rows[] = {
 	{ROW(WHILE, sw_rule_describe_nothing)},
+	{ROW(CONDITIONAL, sw_rule_describe_nothing)},
 	{ROW(CALL, sw_rule_describe_nothing)},
+	{ROW(FUSION, sw_rule_describe_nothing)}, /* as a call; the canonical form has neither */
+	{ROW(SCAN, scan)},
+	{ROW(CUSTOM_CALL, custom_call)},
 	{ROW(AFTER_ALL, sw_rule_describe_nothing)},
+	{ROW(INFEED, sw_rule_describe_replicated)},
+	{ROW(OUTFEED, sw_rule_describe_replicated)},
+	{ROW(ASYNC_START, sw_rule_describe_replicated)},
+	{ROW(ASYNC_UPDATE, sw_rule_describe_replicated)},
+	{ROW(ASYNC_DONE, sw_rule_describe_replicated)},
+	{ROW(COPY_START, sw_rule_describe_replicated)},
+	{ROW(COPY_DONE, sw_rule_describe_replicated)},
+	{ROW(TUPLE, sw_rule_describe_nothing)}, /* only in texts */
+	{ROW(GET_TUPLE_ELEMENT, sw_rule_describe_nothing)},
+	{ROW(ALL_GATHER, collective)},
+	{ROW(ALL_GATHER_START, collective)},
+	{ROW(ALL_GATHER_DONE, collective)},
+	{ROW(ALL_REDUCE, collective)},
+	{ROW(ALL_REDUCE_START, collective)},
+	{ROW(ALL_REDUCE_DONE, collective)},
+	{ROW(ALL_TO_ALL, collective)},
+	{ROW(RAGGED_ALL_TO_ALL, collective)},
+	{ROW(COLLECTIVE_BROADCAST, collective)},
+	{ROW(COLLECTIVE_PERMUTE, collective)},
+	{ROW(COLLECTIVE_PERMUTE_START, collective)},
+	{ROW(COLLECTIVE_PERMUTE_DONE, collective)},
+	{ROW(REDUCE_SCATTER, collective)},
+	{ROW(SEND, collective)},
+	{ROW(SEND_DONE, collective)},
+	{ROW(RECV, collective)},
+	{ROW(RECV_DONE, collective)},
 };
 
 const sw_rule_family sw_rules_region = {"region", rows, SW_COUNT(rows)};

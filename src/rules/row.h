@@ -36,6 +36,10 @@ sw_shape sw_rule_result_shape(const sw_rule_builder *builder, int32_t result);
 /* A new factor; -1 if its size is below 2: there is nothing to split, and placing -1 does nothing. */
 int32_t sw_rule_add_parallel(sw_rule_builder *builder, int64_t size);
 int32_t sw_rule_add_reduced(sw_rule_builder *builder, int64_t size, sw_monoid monoid);
+/* The local op communicates on the factor's atoms. */
+void sw_rule_exchanges(sw_rule_builder *builder, int32_t factor, sw_exchange exchange);
+/* The local op is a sum over the REDUCED factor that can be taken panel by panel (sw_local_streamed). */
+void sw_rule_streams(sw_rule_builder *builder, int32_t factor);
 /* The operands [first, first + n) must be P on the atoms of the REDUCED factor: they count once. */
 void sw_rule_join(sw_rule_builder *builder, int32_t factor, int32_t first, int32_t n);
 void sw_rule_place_operand(sw_rule_builder *builder, int32_t factor, int32_t operand, int32_t dim,
@@ -60,9 +64,17 @@ void sw_rule_whole(sw_rule_builder *builder, const char *why);
 /* Adds a passage of the operands marked true, for those monoids that the types bear: a sum is not narrowed to a shorter float
  * (it would round each term), nor widened from an integer (its terms may wrap); an order survives where every value does. */
 void sw_rule_add_passage(sw_rule_builder *builder, const bool *operands, uint32_t monoids);
+/* P(m) becomes P(becomes[m]), for each m that becomes something. */
+void sw_rule_add_passage_as(sw_rule_builder *builder, const bool *operands,
+                            const sw_monoid becomes[SW_MONOID_OR + 1]);
 void sw_rule_add_passage_all(sw_rule_builder *builder, uint32_t monoids);
 /* By a pattern of '1' (P) and '0' (B), one per operand. */
 void sw_rule_add_passage_text(sw_rule_builder *builder, const char *pattern, uint32_t monoids);
+/* The monoid by which a computation of n pairs combines each of them, which a layout can hold for their types, those of the first n
+ * operands; NONE if there is none, or several. */
+sw_monoid sw_rule_combines(const sw_rule_builder *builder, int32_t computation, int32_t n);
+/* The other end of the order: max and min, and and or; a sum is its own. */
+sw_monoid sw_monoid_dual(sw_monoid monoid);
 
 /* ---- writing the local op ------------------------------------------------------------------------------ */
 
@@ -83,6 +95,7 @@ typedef struct sw_local_op {
 	sw_layout *operands, *results;
 	sw_shape *shapes; /* local, of the results, in out's arena */
 	sw_attrs attrs;   /* a copy whose lists are in out's arena; hooks change it */
+	int32_t *called;  /* computations of out, in the op's order; hooks change them */
 	sw_arena arena;   /* for this call */
 } sw_local_op;
 
@@ -100,6 +113,67 @@ sw_status sw_local_emit(sw_local_op *local, const sw_id *operands, sw_id *result
 sw_id sw_local_like(sw_local_op *local, sw_id x, double value);
 sw_id sw_local_scalar_like(sw_local_op *local, sw_id x, sw_id scalar);
 
+/* Where this device's elements stand along a dimension of the whole: [extent], the local one. */
+sw_id sw_local_positions(sw_local_op *local, const sw_layout *layout, int32_t dim, int64_t extent, sw_type type);
+
+/* ---- parts of a local op that communicate (exchange.c) ---------------------------------------------------- */
+
+/* The blocks of a dimension that lies in a layout: the digits of its factors with an exchange. They tile such a factor from the top
+ * (unless they FLIP), and may stand above other digits. */
+typedef struct sw_blocks {
+	int32_t n;                  /* atoms, by descending digit */
+	int32_t atom[SW_MAX_ATOMS];
+	int64_t count;              /* 1: the dimension is whole */
+} sw_blocks;
+sw_blocks sw_exchange_blocks(const sw_local_op *local, const sw_layout *layout, int32_t dim);
+/* s32[]: which block this device has. */
+sw_id sw_blocks_index(sw_local_op *local, const sw_blocks *blocks);
+/* Block c receives x of block source[c], zeros where that is -1. No block is asked by two. Nothing moves that stays. */
+sw_id sw_blocks_permute(sw_local_op *local, const sw_blocks *blocks, sw_id x, const int64_t *source);
+/* Every block's x, joined along `dim` in the order of the blocks. */
+sw_id sw_blocks_gather(sw_local_op *local, const sw_blocks *blocks, sw_id x, int32_t dim);
+/* Rows [start + c*step, + length) of what block c has as x. */
+sw_id sw_blocks_cut(sw_local_op *local, const sw_blocks *blocks, sw_id x, int32_t dim, int64_t start,
+                    int64_t step, int64_t length);
+
+/*
+ * What a block needs of a split dimension: block c needs the positions [start + c*step, start + c*step + length), where element
+ * i of the whole dimension stands at position i*dilation and everything else is `fill`. Output blocks of o windows of
+ * stride a and padding l are start -l, step o*a, length (o - 1)*a + extent of the window; a slice is a window of extent 1.
+ */
+typedef struct sw_reach {
+	int64_t start, step, length, dilation;
+	sw_id fill;             /* scalar; SW_NO_ID: zeros will do */
+	int64_t low, interior, high; /* out: the padding that turns what was returned into those positions */
+} sw_reach;
+/* x: this device's block of the whole dimension. Returns what the reach covers, with the neighbours' rows. */
+sw_id sw_blocks_fetch(sw_local_op *local, const sw_blocks *blocks, sw_id x, int32_t dim, sw_reach *reach);
+
+/* ---- looped local ops (stream.c) ---------------------------------------------------------------------------- */
+
+/* The digit of a factor that counts the turns of the loop: below all that devices hold. */
+typedef struct sw_panels {
+	int32_t factor;
+	int64_t stride, count;
+} sw_panels;
+/* False: the digits of the factor that the devices hold do not nest, or leave no room below them. */
+bool sw_strategy_panels(const sw_rule *rule, const sw_atoms *atoms, const sw_strategy *strategy, int32_t factor,
+                        sw_panels *panels);
+/* The hook of an op that is a sum over a factor that streams: the op itself, or a loop that adds up panels. */
+sw_localize_hook sw_local_streamed;
+
+/* ---- windows (slide.c) ----------------------------------------------------------------------------------- */
+
+/* The factor of a dimension along which a window slides; -1: it stays whole (and says why). PARALLEL: it stands in the input and the
+ * output. REDUCED by `over_places` (NONE: not possible): it stands in the input and, if there is one, the kernel. In a dimension of n
+ * elements it stands at stride n / size. It exchanges a HALO unless no block looks into another; no_halo: why that can't be, or NULL. */
+int32_t sw_rule_add_slide(sw_rule_builder *builder, const sw_window_dim *w, int64_t input, int64_t output,
+                          sw_monoid over_places, const char *no_halo);
+/* What the local windows along `dim` look at, of this device's part x of the operand; *w becomes the local window. windows: the local
+ * extent of the output; fill: for what lies outside the whole dimension, a scalar, or SW_NO_ID if zeros will do. */
+sw_id sw_local_slide(sw_local_op *local, int32_t operand, sw_id x, int32_t dim, int64_t windows, sw_id fill,
+                     sw_window_dim *w);
+
 /* ---- rows ----------------------------------------------------------------------------------------------- */
 
 /* By the type of operand 0; FLOAT: real or complex. */
@@ -109,14 +183,18 @@ typedef struct sw_pass_row {
 	const char *operands; /* pattern; "*": all; NULL: no more */
 	uint32_t monoids;
 	sw_pass_when when;
+	bool turns; /* the op decreases: each monoid becomes its dual */
 } sw_pass_row;
 
 typedef struct sw_rule_row {
 	sw_opcode opcode;
 	void (*describe)(sw_rule_builder *builder);
 	sw_localize_hook *localize;
-	sw_pass_row passes[3];
+	sw_pass_row passes[6];
 } sw_rule_row;
+
+/* What adds nothing to any number: +0 would take the sign of -0. */
+#define SW_NO_TERM (-0.0)
 
 /* A row reads {ROW(ADD, elementwise), PASSES({"11", SW_PASS_SUM, SW_WHEN_ALWAYS}), LOCAL(local_add)}. */
 #define ROW(NAME, how) .opcode = SW_OP_##NAME, .describe = (how)
@@ -129,8 +207,8 @@ typedef struct sw_rule_family {
 	size_t n;
 } sw_rule_family;
 
-extern const sw_rule_family sw_rules_elementwise, sw_rules_contract, sw_rules_reduce, sw_rules_window,
-	sw_rules_shape, sw_rules_affine, sw_rules_index, sw_rules_source, sw_rules_region, sw_rules_linalg;
+extern const sw_rule_family sw_rules_elementwise, sw_rules_contract, sw_rules_dots, sw_rules_reduce, sw_rules_window,
+	sw_rules_shape, sw_rules_affine, sw_rules_index, sw_rules_source, sw_rules_random, sw_rules_region, sw_rules_linalg;
 
 /* NULL: no row. */
 const sw_rule_row *sw_rule_row_of(sw_opcode opcode);

@@ -6,12 +6,14 @@
 static const sw_rule_family *const families[] = {
 	&sw_rules_elementwise,
 	&sw_rules_contract,
+	&sw_rules_dots,
 	&sw_rules_reduce,
 	&sw_rules_window,
 	&sw_rules_shape,
 	&sw_rules_affine,
 	&sw_rules_index,
 	&sw_rules_source,
+	&sw_rules_random,
 	&sw_rules_region,
 	&sw_rules_linalg,
 	NULL,
@@ -52,16 +54,27 @@ static bool passage_applies(const sw_rule_builder *builder, const sw_pass_row *p
 	return kind == SW_KIND_FLOAT || kind == SW_KIND_COMPLEX;
 }
 
+/* Which operands a pattern names. */
+static bool *pattern_operands(const sw_rule_builder *builder, const char *pattern)
+{
+	bool *operands = SW_NEW_N(builder->arena, bool, builder->rule->n_operands);
+
+	for (int32_t i = 0; i < builder->rule->n_operands; i++)
+		operands[i] = pattern[0] == '*' || pattern[i] == '1';
+	return operands;
+}
+
 static void add_passages(sw_rule_builder *builder, const sw_rule_row *row)
 {
 	for (size_t i = 0; i < SW_COUNT(row->passes) && row->passes[i].operands; i++) {
 		const sw_pass_row *pass = &row->passes[i];
+		sw_monoid becomes[SW_MONOID_OR + 1] = {SW_MONOID_NONE};
 		if (!passage_applies(builder, pass))
 			continue;
-		if (pass->operands[0] == '*')
-			sw_rule_add_passage_all(builder, pass->monoids);
-		else
-			sw_rule_add_passage_text(builder, pass->operands, pass->monoids);
+		for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++)
+			if (pass->monoids >> m & 1)
+				becomes[m] = pass->turns ? sw_monoid_dual((sw_monoid)m) : (sw_monoid)m;
+		sw_rule_add_passage_as(builder, pattern_operands(builder, pass->operands), becomes);
 	}
 }
 
@@ -80,6 +93,16 @@ const sw_rule *sw_rule_make(const sw_program *program, sw_id op, sw_arena *arena
 		              sw_arena_printf(arena, "no rule for %s", sw_op_opcode_name(builder.op)));
 	}
 	return sw_rule_builder_finish(&builder);
+}
+
+uint32_t sw_passage_becomes(const sw_passage *passage, uint32_t monoids)
+{
+	uint32_t mask = 0;
+
+	for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++)
+		if (passage->monoids & monoids & SW_MONOID_BIT(m))
+			mask |= SW_MONOID_BIT(passage->becomes[m]);
+	return mask;
 }
 
 /* ---- where a digit lies -------------------------------------------------------------------------------- */
@@ -106,8 +129,7 @@ bool sw_rule_factor_at(const sw_rule *rule, bool result, int32_t index, int32_t 
 	return false;
 }
 
-bool sw_rule_dim_of(const sw_rule *rule, bool result, int32_t index, int32_t factor, int64_t factor_top,
-                    int32_t *dim, int64_t *top)
+int32_t sw_rule_dim_with(const sw_rule *rule, bool result, int32_t index, int32_t factor, int64_t *stride)
 {
 	const sw_dim_map *maps = maps_of(rule, result, index);
 	int32_t rank = result ? rule->result_ranks[index] : rule->operand_ranks[index];
@@ -115,9 +137,21 @@ bool sw_rule_dim_of(const sw_rule *rule, bool result, int32_t index, int32_t fac
 	for (int32_t d = 0; d < rank; d++)
 		for (int32_t i = 0; i < maps[d].n; i++)
 			if (maps[d].refs[i].factor == factor) {
-				*dim = d;
-				*top = factor_top * maps[d].refs[i].stride;
-				return true;
+				*stride = maps[d].refs[i].stride;
+				return d;
 			}
-	return false;
+	return -1;
+}
+
+bool sw_rule_dim_of(const sw_rule *rule, bool result, int32_t index, int32_t factor, int64_t factor_top,
+                    int32_t *dim, int64_t *top)
+{
+	int64_t stride;
+	int32_t found = sw_rule_dim_with(rule, result, index, factor, &stride);
+
+	if (found < 0)
+		return false;
+	*dim = found;
+	*top = factor_top * stride;
+	return true;
 }

@@ -1,4 +1,7 @@
-/* Ops that rename dimensions: broadcast, transpose, reshape, bitcast, bitcast-convert, reverse. Pure moves pass any partial value. */
+/*
+ * Ops that rename dimensions: broadcast, transpose, reshape and what is one to the bytes, reverse; and those that ask for
+ * sizes. Pure moves pass any partial value.
+ */
 #include "rules/row.h"
 
 #define MOVE PASSES({"*", SW_PASS_ANY, SW_WHEN_ALWAYS})
@@ -30,92 +33,186 @@ static void transpose(sw_rule_builder *b)
 	}
 }
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-	return b == 0 ? a : gcd(b, a % b);
-}
+/* One dimension as digits of a flat index: [stride, stride*size). */
+typedef struct flat_dim {
+	int32_t dim;
+	int64_t stride, size;
+} flat_dim;
 
-/* A dimension of size n with flat stride s covers the digits [s, s*n) of the flat index, and so does one of the other
- * side. What both cover, from the larger start to the common end, is a factor: it survives the reshape. */
-static void common_digits(sw_rule_builder *b, int32_t left, int64_t left_stride, int64_t left_size,
-                          int32_t right, int64_t right_stride, int64_t right_size)
+/* What a dimension of the operand and one of the result both cover, from the larger start to the common end, is a factor: it
+ * survives. */
+static void common_digits(sw_rule_builder *b, flat_dim left, flat_dim right)
 {
 	int64_t low =
-		left_stride / gcd(left_stride, right_stride) * right_stride; /* least common multiple */
-	int64_t high = gcd(left_stride * left_size, right_stride * right_size);
+		left.stride / sw_gcd(left.stride, right.stride) * right.stride; /* least common multiple */
+	int64_t high = sw_gcd(left.stride * left.size, right.stride * right.size);
 
 	if (high % low != 0)
 		return;
 	int32_t factor = sw_rule_add_parallel(b, high / low);
-	sw_rule_place_operand(b, factor, 0, left, low / left_stride);
-	sw_rule_place_result(b, factor, 0, right, low / right_stride);
+	sw_rule_place_operand(b, factor, 0, left.dim, low / left.stride);
+	sw_rule_place_result(b, factor, 0, right.dim, low / right.stride);
 }
 
+/* Is there a dimension in which nothing survives? */
+static bool loses(const sw_dim_map *maps, sw_shape shape)
+{
+	for (int32_t d = 0; d < shape.rank; d++)
+		if (shape.dims[d] > 1 && maps[d].n == 0)
+			return true;
+	return false;
+}
+
+/* The index counts elements of the narrower type, so that elements which become several, or several that become
+ * one, are digits like others: of f32[n] -> u8[n,4] the n survives. */
 static void reshape(sw_rule_builder *b)
 {
 	sw_shape left = sw_rule_operand_shape(b, 0), right = sw_rule_result_shape(b, 0);
+	int64_t narrow = SW_MIN(sw_type_bytes(left.type), sw_type_bytes(right.type));
 
-	if (sw_shape_elements(left) == 0)
+	if (sw_shape_elements(left) == 0 || left.bounded || right.bounded)
 		return;
-	int64_t left_stride = 1;
-	for (int32_t l = left.rank - 1; l >= 0; left_stride *= left.dims[l--]) {
-		int64_t right_stride = 1;
-		for (int32_t r = right.rank - 1; r >= 0; right_stride *= right.dims[r--])
-			if (right_stride < left_stride * left.dims[l] &&
-			    left_stride < right_stride * right.dims[r])
-				common_digits(b, l, left_stride, left.dims[l], r, right_stride,
-				              right.dims[r]);
+	flat_dim l = {.stride = sw_type_bytes(left.type) / narrow};
+	for (l.dim = left.rank - 1; l.dim >= 0; l.stride *= left.dims[l.dim--]) {
+		l.size = left.dims[l.dim];
+		flat_dim r = {.stride = sw_type_bytes(right.type) / narrow};
+		for (r.dim = right.rank - 1; r.dim >= 0; r.stride *= right.dims[r.dim--]) {
+			r.size = right.dims[r.dim];
+			if (r.stride < l.stride * l.size && l.stride < r.stride * r.size)
+				common_digits(b, l, r);
+		}
 	}
+	if (loses(b->operands[0], left) || loses(b->results[0], right))
+		sw_rule_whole(b, "dimensions of which a reshape leaves no digit stay whole");
 }
 
-/* Of another width, the last dimension is split into, or merged from, the parts of an element. */
-static void bitcast_convert(sw_rule_builder *b)
-{
-	sw_shape left = sw_rule_operand_shape(b, 0), right = sw_rule_result_shape(b, 0);
-
-	for (int32_t d = 0; d < SW_MIN(left.rank, right.rank); d++) {
-		if (left.dims[d] != right.dims[d])
-			continue;
-		int32_t factor = sw_rule_add_parallel(b, left.dims[d]);
-		sw_rule_place_operand(b, factor, 0, d, 1);
-		sw_rule_place_result(b, factor, 0, d, 1);
-	}
-}
-
+/* A move where the type stays. Types below a byte are packed, so that one device's elements need not fill bytes. */
 static void bitcast(sw_rule_builder *b)
 {
-	if (sw_rule_operand_shape(b, 0).type == sw_rule_result_shape(b, 0).type) {
-		reshape(b);
-		sw_rule_add_passage_all(b, SW_PASS_ANY);
-	} else {
+	sw_type left = sw_rule_operand_shape(b, 0).type, right = sw_rule_result_shape(b, 0).type;
+
+	if (left != right && (sw_type_bits(left) < 8 || sw_type_bits(right) < 8)) {
 		sw_rule_describe_replicated(b);
+		return;
 	}
+	reshape(b);
+	if (left == right)
+		sw_rule_add_passage_all(b, SW_PASS_ANY);
 }
+
+/* Sizes that are known only at run time decide which elements there are, and so where each goes. */
+static void dynamic_reshape(sw_rule_builder *b)
+{
+	bool *array = SW_NEW_N(b->arena, bool, b->rule->n_operands);
+
+	if (sw_rule_operand_shape(b, 0).bounded || sw_rule_result_shape(b, 0).bounded) {
+		sw_rule_whole(b, "a dynamic-reshape of sizes known only at run time stays whole");
+		return;
+	}
+	reshape(b);
+	array[0] = true;
+	sw_rule_add_passage(b, array, SW_PASS_ANY);
+}
+
+/* The sizes are those of the shape, or nothing would be split: what is left is a reshape. */
+static sw_status local_dynamic_reshape(sw_local_op *local, sw_id *results, sw_error *err)
+{
+	sw_shape part = local->shapes[0];
+
+	if (sw_shape_equal(part, sw_local_result_whole(local, 0)))
+		return sw_local_emit(local, local->in->operands, results, err);
+	results[0] = sw_emit_reshape(local->out, local->computation, local->in->operands[0], part.dims,
+	                             part.rank);
+	return SW_OK;
+}
+
+/* The result's dimensions are the operand's. */
+static void same_dim(sw_rule_builder *b, int32_t d, sw_exchange exchange)
+{
+	int32_t factor = sw_rule_add_parallel(b, sw_rule_result_shape(b, 0).dims[d]);
+
+	sw_rule_exchanges(b, factor, exchange);
+	sw_rule_place_operand(b, factor, 0, d, 1);
+	sw_rule_place_result(b, factor, 0, d, 1);
+}
+
+/* ---- reverse: i -> N-1-i turns each digit c into p-1-c, whatever its stride ---------------------------------------- */
 
 static void reverse(sw_rule_builder *b)
 {
+	for (int32_t d = 0; d < sw_rule_result_shape(b, 0).rank; d++)
+		same_dim(b, d,
+		         sw_ints_has(b->op->attrs->dims.dims, d) ? SW_EXCHANGE_FLIP : SW_EXCHANGE_NONE);
+}
+
+/* Each device reverses its part and gives it to the one with all digits turned. */
+static sw_status local_reverse(sw_local_op *local, sw_id *results, sw_error *err)
+{
+	sw_blocks all = {.count = 1};
+	sw_status status = sw_local_emit(local, local->in->operands, results, err);
+
+	for (int32_t d = 0; d < local->shapes[0].rank; d++) {
+		sw_blocks blocks = sw_exchange_blocks(local, &local->results[0], d);
+		for (int32_t i = 0; i < blocks.n; i++)
+			all.atom[all.n++] = blocks.atom[i];
+		all.count *= blocks.count;
+	}
+	if (status != SW_OK || all.count == 1)
+		return status;
+	int64_t *source = SW_NEW_N(&local->arena, int64_t, all.count);
+	for (int64_t c = 0; c < all.count; c++)
+		source[c] = all.count - 1 - c;
+	results[0] = sw_blocks_permute(local, &all, results[0], source);
+	return SW_OK;
+}
+
+/* ---- sizes ------------------------------------------------------------------------------------------------------ */
+
+/* A size that is known does not hang on the elements; one that is not is asked of devices that have the dimension whole. */
+static void get_dimension_size(sw_rule_builder *b)
+{
+	sw_shape shape = sw_rule_operand_shape(b, 0);
+
+	for (int32_t d = 0; d < shape.rank; d++)
+		if (!(shape.bounded >> d & 1))
+			sw_rule_place_operand(b, sw_rule_add_parallel(b, shape.dims[d]), 0, d, 1);
+		else
+			sw_rule_whole(b, "a dimension whose size is known only at run time stays whole");
+}
+
+static sw_status local_dimension_size(sw_local_op *local, sw_id *results, sw_error *err)
+{
+	sw_shape whole = sw_local_operand_whole(local, 0);
+	int64_t d = local->op->attrs->dims.dims.v[0];
+
+	if (whole.bounded >> d & 1)
+		return sw_local_emit(local, local->in->operands, results, err);
+	results[0] = sw_emit_scalar(local->out, local->computation, local->shapes[0].type,
+	                            (double)whole.dims[d]);
+	return SW_OK;
+}
+
+static void set_dimension_size(sw_rule_builder *b)
+{
 	sw_shape shape = sw_rule_result_shape(b, 0);
 
-	for (int32_t d = 0; d < shape.rank; d++) {
-		if (sw_ints_has(b->op->attrs->dims.dims, d)) {
-			sw_rule_whole(b, "reversed dimensions stay whole");
-			continue;
-		}
-		int32_t factor = sw_rule_add_parallel(b, shape.dims[d]);
-		sw_rule_place_operand(b, factor, 0, d, 1);
-		sw_rule_place_result(b, factor, 0, d, 1);
-	}
+	for (int32_t d = 0; d < shape.rank; d++)
+		if (shape.bounded >> d & 1)
+			sw_rule_whole(b, "a dimension whose size is known only at run time stays whole");
+		else
+			same_dim(b, d, SW_EXCHANGE_NONE);
 }
 
 static const sw_rule_row rows[] = {
 	{ROW(BROADCAST, broadcast), MOVE},
 	{ROW(TRANSPOSE, transpose), MOVE},
 	{ROW(RESHAPE, reshape), MOVE},
-	{ROW(BITCAST, bitcast)}, /* a move where the type stays */
-	{ROW(BITCAST_CONVERT, bitcast_convert)},
-	{ROW(REVERSE, reverse), MOVE},
-	{ROW(GET_DIMENSION_SIZE, sw_rule_describe_replicated)},
-	{ROW(SET_DIMENSION_SIZE, sw_rule_describe_replicated)},
+	{ROW(DYNAMIC_RESHAPE, dynamic_reshape), LOCAL(local_dynamic_reshape)}, /* passes the array, any */
+	{ROW(BITCAST, bitcast)}, /* passes any where the type stays */
+	{ROW(BITCAST_CONVERT, bitcast)},
+	{ROW(REVERSE, reverse), LOCAL(local_reverse), MOVE},
+	{ROW(GET_DIMENSION_SIZE, get_dimension_size), LOCAL(local_dimension_size)},
+	{ROW(SET_DIMENSION_SIZE, set_dimension_size), PASSES({"10", SW_PASS_ANY, SW_WHEN_ALWAYS})},
 };
 
 const sw_rule_family sw_rules_shape = {"shape", rows, SW_COUNT(rows)};

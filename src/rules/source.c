@@ -1,6 +1,6 @@
 /*
  * Sources. Any part of an iota or a constant can be had without communication: each dimension is PARALLEL, with no
- * operand. Random numbers are the same on every device. Parameters: the planner decides.
+ * operand. Parameters: the planner decides.
  */
 #include "rules/row.h"
 
@@ -37,24 +37,31 @@ static sw_id insert_digit(sw_local_op *local, sw_id index, sw_digit digit, int64
 	return sw_emit_binary(out, c, SW_OP_ADD, offset, sw_emit_binary(out, c, SW_OP_REMAINDER, index, t));
 }
 
-/* Counts along the split dimension in integers, digits put back in ascending order, then converts and broadcasts. */
-static sw_status local_iota(sw_local_op *local, sw_id *results, sw_error *err)
+sw_id sw_local_positions(sw_local_op *local, const sw_layout *layout, int32_t dim, int64_t extent,
+                         sw_type type)
 {
 	sw_digit digits[SW_MAX_ATOMS];
-	sw_shape whole = sw_local_result_whole(local, 0), part = local->shapes[0];
-	int64_t dim = local->op->attrs->iota.dimension;
-	int32_t n = sw_rule_digits(local->atoms, &local->results[0], (int32_t)dim, digits);
-
-	if (n == 0)
-		return sw_local_emit(local, NULL, results, err);
-	int64_t extent = part.dims[dim];
-	sw_type type = whole.dims[dim] > INT32_MAX ? SW_S64 : SW_S32;
+	int32_t n = sw_rule_digits(local->atoms, layout, dim, digits);
 	sw_id index = sw_emit_iota(local->out, local->computation,
 	                           sw_build_shape(local->out, type, &extent, 1), 0);
-	while (n-- > 0) {
+
+	while (n-- > 0) { /* ascending */
 		index = insert_digit(local, index, digits[n], extent);
 		extent *= digits[n].size;
 	}
+	return index;
+}
+
+/* Counts along the split dimension in integers, then converts and broadcasts. */
+static sw_status local_iota(sw_local_op *local, sw_id *results, sw_error *err)
+{
+	sw_shape whole = sw_local_result_whole(local, 0), part = local->shapes[0];
+	int64_t dim = local->op->attrs->iota.dimension;
+
+	if (part.dims[dim] == whole.dims[dim])
+		return sw_local_emit(local, NULL, results, err);
+	sw_type type = whole.dims[dim] > INT32_MAX ? SW_S64 : SW_S32;
+	sw_id index = sw_local_positions(local, &local->results[0], (int32_t)dim, part.dims[dim], type);
 	if (part.type != type)
 		index = sw_emit_convert(local->out, local->computation, index, part.type);
 	results[0] = part.rank == 1 ? index
@@ -111,9 +118,6 @@ static const sw_rule_row rows[] = {
 	{ROW(IOTA, free_dims), LOCAL(local_iota)},
 	{ROW(PARTITION_ID, sw_rule_describe_nothing), LOCAL(local_id)},
 	{ROW(REPLICA_ID, sw_rule_describe_nothing), LOCAL(local_id)},
-	{ROW(RNG, sw_rule_describe_replicated)},
-	{ROW(RNG_BIT_GENERATOR, sw_rule_describe_replicated)},
-	{ROW(RNG_GET_AND_UPDATE_STATE, sw_rule_describe_replicated)},
 };
 
 const sw_rule_family sw_rules_source = {"source", rows, SW_COUNT(rows)};

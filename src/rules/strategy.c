@@ -19,9 +19,18 @@ bool sw_strategy_equal(const sw_strategy *a, const sw_strategy *b)
 	for (int32_t i = 0; i < a->n; i++) {
 		const sw_choice *x = &a->atom[i], *y = &b->atom[i];
 		if (x->kind != y->kind || x->monoid != y->monoid || x->index != y->index ||
-		    x->stride != y->stride)
+		    x->stride != y->stride || x->stream_stride != y->stream_stride ||
+		    (x->stream_stride > 0 && x->stream != y->stream))
 			return false;
 	}
+	return true;
+}
+
+bool sw_strategy_is_none(const sw_strategy *strategy)
+{
+	for (int32_t a = 0; a < strategy->n; a++)
+		if (strategy->atom[a].kind != SW_CHOICE_NONE)
+			return false;
 	return true;
 }
 
@@ -55,6 +64,16 @@ int64_t sw_strategy_share(const sw_atoms *atoms, const sw_strategy *strategy)
 	return share;
 }
 
+bool sw_strategy_exchanges(const sw_rule *rule, const sw_strategy *strategy)
+{
+	for (int32_t a = 0; a < strategy->n; a++)
+		if (strategy->atom[a].kind == SW_CHOICE_SPLIT &&
+		    (rule->factors[strategy->atom[a].index].exchange != SW_EXCHANGE_NONE ||
+		     strategy->atom[a].stream_stride > 0))
+			return true;
+	return false;
+}
+
 /* ---- the layouts that follow ------------------------------------------------------------------------------ */
 
 /* Do the digits [t, t*p) and [u, u*q) of a factor nest: one lies above the other and what is between divides. */
@@ -86,18 +105,35 @@ static bool choice_possible(const sw_rule *rule, const sw_atoms *atoms, const sw
 	return true;
 }
 
-static bool find_factor(const sw_dim_map *maps, int32_t rank, int32_t factor, int64_t stride,
+/* Blocks only: above every digit is the top, or another digit. */
+static bool digit_tiles(const sw_rule *rule, const sw_atoms *atoms, const sw_strategy *strategy, int32_t a)
+{
+	const sw_choice *choice = &strategy->atom[a];
+	int64_t above = choice->stride * atoms->size[a];
+
+	if (choice->kind != SW_CHOICE_SPLIT)
+		return true;
+	const sw_factor *factor = &rule->factors[choice->index];
+	if (factor->exchange == SW_EXCHANGE_NONE || factor->exchange == SW_EXCHANGE_FLIP ||
+	    above == factor->size)
+		return true;
+	for (int32_t b = 0; b < strategy->n; b++)
+		if (strategy->atom[b].kind == SW_CHOICE_SPLIT && strategy->atom[b].index == choice->index &&
+		    strategy->atom[b].stride == above)
+			return true;
+	return false;
+}
+
+static bool find_factor(const sw_rule *rule, bool result, int32_t index, int32_t factor, int64_t stride,
                         sw_state *state)
 {
-	for (int32_t d = 0; d < rank; d++)
-		for (int32_t i = 0; i < maps[d].n; i++)
-			if (maps[d].refs[i].factor == factor) {
-				*state = (sw_state){.kind = SW_STATE_S,
-				                    .dim = (int8_t)d,
-				                    .stride = stride * maps[d].refs[i].stride};
-				return true;
-			}
-	return false;
+	int64_t outer;
+	int32_t dim = sw_rule_dim_with(rule, result, index, factor, &outer);
+
+	if (dim < 0)
+		return false;
+	*state = (sw_state){.kind = SW_STATE_S, .dim = (int8_t)dim, .stride = stride * outer};
+	return true;
 }
 
 /* False: the value has another monoid already. */
@@ -115,8 +151,9 @@ static bool split_operand(const sw_rule *rule, int32_t operand, const sw_choice 
 {
 	const sw_factor *factor = &rule->factors[choice->index];
 
-	if (find_factor(rule->operands[operand], rule->operand_ranks[operand], choice->index,
-	                choice->stride, &layout->state[a]))
+	if (find_factor(rule, false, operand, choice->index, choice->stride, &layout->state[a]) ||
+	    (choice->stream_stride > 0 &&
+	     find_factor(rule, false, operand, choice->stream, choice->stream_stride, &layout->state[a])))
 		return true;
 	if (factor->kind == SW_FACTOR_REDUCED && sw_ints_has(factor->joins, operand))
 		return make_partial(layout, a, factor->monoid);
@@ -128,8 +165,7 @@ static bool split_result(const sw_rule *rule, int32_t result, const sw_choice *c
 {
 	const sw_factor *factor = &rule->factors[choice->index];
 
-	if (find_factor(rule->results[result], rule->result_ranks[result], choice->index, choice->stride,
-	                &layout->state[a]))
+	if (find_factor(rule, true, result, choice->index, choice->stride, &layout->state[a]))
 		return true;
 	return factor->kind != SW_FACTOR_REDUCED || make_partial(layout, a, factor->monoid);
 }
@@ -155,10 +191,79 @@ static bool result_layout(const sw_rule *rule, const sw_strategy *strategy, int3
 		const sw_choice *choice = &strategy->atom[a];
 		if (choice->kind == SW_CHOICE_SPLIT && !split_result(rule, result, choice, a, layout))
 			return false;
-		if (choice->kind == SW_CHOICE_PASS && !make_partial(layout, a, (sw_monoid)choice->monoid))
+		if (choice->kind == SW_CHOICE_PASS &&
+		    !make_partial(layout, a,
+		                  (sw_monoid)rule->passages[choice->index].becomes[choice->monoid]))
 			return false;
 	}
 	return true;
+}
+
+static bool has_factor(const sw_rule *rule, int32_t operand, int32_t factor)
+{
+	int64_t stride;
+	return sw_rule_dim_with(rule, false, operand, factor, &stride) >= 0;
+}
+
+/* The digits of one factor that devices hold of an operand: by choice, or to be streamed. */
+static bool operand_digit(const sw_rule *rule, const sw_choice *choice, int32_t operand, int32_t factor,
+                          int64_t *stride)
+{
+	if (choice->kind != SW_CHOICE_SPLIT || !has_factor(rule, operand, factor))
+		return false;
+	*stride = choice->index == factor ? choice->stride : choice->stream_stride;
+	return choice->index == factor || (choice->stream_stride > 0 && choice->stream == factor &&
+	                                   !has_factor(rule, operand, choice->index));
+}
+
+bool sw_strategy_panels(const sw_rule *rule, const sw_atoms *atoms, const sw_strategy *strategy,
+                        int32_t factor, sw_panels *panels)
+{
+	int64_t lowest = rule->factors[factor].size;
+
+	*panels = (sw_panels){.factor = factor, .count = 1};
+	for (int32_t o = 0; o < rule->n_operands; o++) {
+		int64_t devices = 1, stride, other;
+		for (int32_t a = 0; a < strategy->n; a++) {
+			if (!operand_digit(rule, &strategy->atom[a], o, factor, &stride))
+				continue;
+			if (rule->factors[factor].size % (stride * atoms->size[a]) != 0)
+				return false;
+			for (int32_t b = 0; b < a; b++)
+				if (operand_digit(rule, &strategy->atom[b], o, factor, &other) &&
+				    !digits_nest(stride, atoms->size[a], other, atoms->size[b]))
+					return false;
+			lowest = sw_gcd(lowest, stride);
+			devices *= strategy->atom[a].index == factor ? 1 : atoms->size[a];
+		}
+		panels->count = SW_MAX(panels->count, devices);
+	}
+	panels->stride = lowest / panels->count;
+	return lowest % panels->count == 0;
+}
+
+/* Everything streamed is streamed over one factor, by an operand that lacks what was chosen. */
+static bool streams_possible(const sw_rule *rule, const sw_atoms *atoms, const sw_strategy *strategy)
+{
+	sw_panels panels;
+	int32_t factor = -1;
+
+	for (int32_t a = 0; a < strategy->n; a++) {
+		const sw_choice *choice = &strategy->atom[a];
+		bool any = false;
+		if (choice->kind != SW_CHOICE_SPLIT || choice->stream_stride == 0)
+			continue;
+		if (choice->stream_stride < 0 || choice->stream < 0 || choice->stream >= rule->n_factors ||
+		    !rule->factors[choice->stream].streams || choice->stream == choice->index ||
+		    (factor >= 0 && factor != choice->stream))
+			return false;
+		factor = choice->stream;
+		for (int32_t o = 0; o < rule->n_operands; o++)
+			any |= has_factor(rule, o, factor) && !has_factor(rule, o, choice->index);
+		if (!any)
+			return false;
+	}
+	return factor < 0 || sw_strategy_panels(rule, atoms, strategy, factor, &panels);
 }
 
 bool sw_rule_layouts(const sw_program *program, sw_id op, const sw_rule *rule, const sw_atoms *atoms,
@@ -167,8 +272,10 @@ bool sw_rule_layouts(const sw_program *program, sw_id op, const sw_rule *rule, c
 	(void)program;
 	(void)op;
 	for (int32_t a = 0; a < strategy->n; a++)
-		if (!choice_possible(rule, atoms, strategy, a))
+		if (!choice_possible(rule, atoms, strategy, a) || !digit_tiles(rule, atoms, strategy, a))
 			return false;
+	if (!streams_possible(rule, atoms, strategy))
+		return false;
 	for (int32_t i = 0; i < rule->n_operands; i++) {
 		operands[i] = sw_layout_replicated(atoms);
 		if (!operand_layout(rule, strategy, i, &operands[i]))
@@ -199,16 +306,21 @@ static bool match_split(const sw_rule *rule, const sw_dim_map *map, sw_state sta
 	return false;
 }
 
-/* The first passage of the monoid; operand < 0: any, else one that has the operand. */
+/* The first passage that makes the results P(monoid); operand >= 0: the first that has the operand where that is P(monoid). */
 static bool match_passage(const sw_rule *rule, int32_t operand, sw_monoid monoid, sw_choice *choice)
 {
 	for (int32_t i = 0; i < rule->n_passages; i++) {
-		if (!(rule->passages[i].monoids >> monoid & 1) ||
-		    (operand >= 0 && !rule->passages[i].operands[operand]))
-			continue;
-		*choice =
-			(sw_choice){.kind = SW_CHOICE_PASS, .monoid = (uint8_t)monoid, .index = (int16_t)i};
-		return true;
+		const sw_passage *passage = &rule->passages[i];
+		for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++) {
+			if (!(passage->monoids >> m & 1))
+				continue;
+			if (operand < 0 ? passage->becomes[m] != monoid
+			                : (sw_monoid)m != monoid || !passage->operands[operand])
+				continue;
+			*choice = (sw_choice){
+				.kind = SW_CHOICE_PASS, .monoid = (uint8_t)m, .index = (int16_t)i};
+			return true;
+		}
 	}
 	return false;
 }

@@ -33,15 +33,18 @@ static draw_fn *const draws[] = {
 	[SW_FILL_UNIFORM] = draw_uniform,   [SW_FILL_INTEGERS] = draw_integer,
 };
 
-/* What a local index along each dimension adds to the global row-major index: offsets of dimension d begin at d * longest. */
+#define PADDING UINT64_MAX
+
+/* What a local index along each dimension adds to the row-major index in the true shape, PADDING beyond it: offsets of dimension d
+ * begin at d * longest. */
 typedef struct places {
 	int32_t rank;
 	int64_t longest, dims[SW_MAX_RANK];
 	uint64_t *offsets;
 } places;
 
-static void find_places(const sw_atoms *atoms, sw_shape whole, const sw_layout *layout, int64_t device,
-                        places *p)
+static void find_places(const sw_atoms *atoms, sw_shape whole, const int64_t *true_dims,
+                        const sw_layout *layout, int64_t device, places *p)
 {
 	uint64_t stride = 1;
 	p->rank = whole.rank;
@@ -51,10 +54,12 @@ static void find_places(const sw_atoms *atoms, sw_shape whole, const sw_layout *
 		p->longest = SW_MAX(p->longest, p->dims[d]);
 	p->offsets = sw_alloc((size_t)(p->longest * (p->rank + 1)) * sizeof(*p->offsets));
 	for (int32_t d = p->rank; d-- > 0;) {
-		for (int64_t i = 0; i < p->dims[d]; i++)
+		for (int64_t i = 0; i < p->dims[d]; i++) {
+			int64_t index = sw_layout_global_index(atoms, layout, d, device, i);
 			p->offsets[d * p->longest + i] =
-				stride * (uint64_t)sw_layout_global_index(atoms, layout, d, device, i);
-		stride *= (uint64_t)whole.dims[d];
+				index < true_dims[d] ? stride * (uint64_t)index : PADDING;
+		}
+		stride *= (uint64_t)true_dims[d];
 	}
 }
 
@@ -68,30 +73,37 @@ static void advance(const places *p, int64_t *index)
 	}
 }
 
-static uint64_t global_index(const places *p, const int64_t *index)
+/* False in the padding. */
+static bool global_index(const places *p, const int64_t *index, uint64_t *sum)
 {
-	uint64_t sum = 0;
-	for (int32_t d = 0; d < p->rank; d++)
-		sum += p->offsets[d * p->longest + index[d]];
-	return sum;
+	*sum = 0;
+	for (int32_t d = 0; d < p->rank; d++) {
+		uint64_t offset = p->offsets[d * p->longest + index[d]];
+		if (offset == PADDING)
+			return false;
+		*sum += offset;
+	}
+	return true;
 }
 
-sw_status sw_fill_local(const sw_atoms *atoms, sw_shape whole, const sw_layout *layout, int64_t device,
-                        const sw_fill *fill, uint64_t seed, uint64_t stream, sw_tensor *tensor,
-                        sw_error *err)
+sw_status sw_fill_local(const sw_atoms *atoms, sw_shape whole, const int64_t *true_dims,
+                        const sw_layout *layout, int64_t device, const sw_fill *fill, uint64_t seed,
+                        uint64_t stream, sw_tensor *tensor, sw_error *err)
 {
 	int64_t index[SW_MAX_RANK] = {0}, elements = sw_shape_elements(tensor->shape);
 	if (sw_layout_partial_atoms(layout))
 		return sw_fail(err, SW_ERR_INTERNAL, "an input can't be filled with partial sums");
-	if (fill->kind == SW_FILL_ZEROS) {
+	if (fill->kind == SW_FILL_ZEROS && !true_dims) {
 		memset(sw_tensor_data(*tensor), 0, (size_t)sw_shape_bytes(tensor->shape));
 		return SW_OK;
 	}
 	places p;
-	find_places(atoms, whole, layout, device, &p);
+	find_places(atoms, whole, true_dims ? true_dims : whole.dims, layout, device, &p);
 	for (int64_t e = 0; e < elements; e++) {
-		double value = draws[fill->kind](fill, seed, stream, global_index(&p, index));
-		sw_element_set(whole.type, sw_tensor_data(*tensor), e, value);
+		uint64_t g;
+		if (global_index(&p, index, &g))
+			sw_element_set(whole.type, sw_tensor_data(*tensor), e,
+			               draws[fill->kind](fill, seed, stream, g));
 		advance(&p, index);
 	}
 	free(p.offsets);

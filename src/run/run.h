@@ -10,13 +10,15 @@
 
 #include <stdatomic.h>
 
-#include "partition/partition.h"
+#include "schedule/schedule.h"
+#include "simulate/simulate.h"
 #include "transport/transport.h"
 
-/* Fills one device's part of an input by `fill`: element with global row-major index g of input `stream` draws at (seed, stream, g).
- * The tensor is there already, in the shape of the part. */
-sw_status sw_fill_local(const sw_atoms *atoms, sw_shape whole, const sw_layout *layout, int64_t device, const sw_fill *fill,
-                        uint64_t seed, uint64_t stream, sw_tensor *tensor, sw_error *err);
+/* Fills one device's part of an input by `fill`: element with row-major index g in the true shape of input `stream` draws at (seed, stream,
+ * g). `whole` is the shape that is laid out, with what pads true_dims (NULL: nothing does). The tensor is there already, in
+ * the shape of the part; what is padding stays as it is. */
+sw_status sw_fill_local(const sw_atoms *atoms, sw_shape whole, const int64_t *true_dims, const sw_layout *layout, int64_t device,
+                        const sw_fill *fill, uint64_t seed, uint64_t stream, sw_tensor *tensor, sw_error *err);
 
 /* ---- data ---------------------------------------------------------------------------------------------- */
 
@@ -42,6 +44,11 @@ typedef struct sw_run_options {
 	uint64_t seed;
 	bool quiet;
 	int blas_threads; /* 0: cores / ranks on this machine */
+	uint32_t overlap; /* which collectives may run beside kernels: SW_OVERLAP_ALL, or bits of sw_schedule_options */
+	bool paced;       /* ops take the cluster's modelled time instead of computing: losses are NaN, and no result is read */
+	bool tune;        /* collectives by the algorithms that the plan's cluster says are fastest; else by size alone */
+	sw_trace *trace;  /* gets, on rank 0, what every rank did in the last step; NULL: not asked for. All ranks have one or none has. Steps then begin
+	                   * together everywhere, and names are those of the result's program. */
 	/* Not NULL: looked at after each step; the run ends early, after the same step everywhere, once it is set on any rank. All ranks
 	 * have it or none has. */
 	const atomic_bool *stop;
@@ -53,14 +60,17 @@ typedef struct sw_run_options {
 typedef struct sw_run_result {
 	int64_t steps;               /* done: fewer than asked for after a stop */
 	double *losses;              /* per step; NaN where the program has no loss; owned */
-	double step_time_s;          /* median over steps, the first left out if there are more than two */
+	double step_time_s;          /* of rank 0: median over steps, the first left out if there are more than two */
+	double exposed_comm_s;       /* what the computing thread waited for collectives and their ends: the same median, mean over ranks */
+	double compute_s;            /* all else in a step, likewise */
 	double tokens_per_s;         /* 0 when the program has no token input */
 	int64_t payload_bytes, wire_bytes; /* per step, of the rank that sends most */
 	int64_t peak_bytes;
+	sw_program *program;         /* as every rank ran it: scheduled; owned */
 } sw_run_result;
 
 /* Collective over the transport's ranks: every rank calls it with the same plan. Refuses a plan for another number of ranks on all
- * of them. data may be NULL: then data inputs are filled by their `init`. A rank that fails in the middle has failed the transport. */
+ * of them. data may be NULL: then data inputs are filled by their `init`; in a paced run it must be, and inputs are not filled. A rank that fails in the middle has failed the transport. */
 sw_status sw_run_train(const sw_plan *plan, const sw_sidecar *sidecar, const sw_data *data, sw_transport *transport,
                        const sw_run_options *options, sw_run_result *result, sw_error *err);
 void sw_run_result_clear(sw_run_result *result);
@@ -83,7 +93,7 @@ typedef struct sw_verify_result {
 	SW_VEC(sw_verify_row) rows; /* per output */
 	int64_t payload_bytes;      /* counted, of the rank that sends most */
 	int64_t predicted_payload_bytes;
-	bool payload_by_data;       /* a loop runs until the data end it: the payload may be another than predicted */
+	bool payload_by_data;       /* a loop runs until the data end it: the payload may be another than predicted; or they take a branch: less */
 } sw_verify_result;
 /* Serial beside partitioned on random inputs; every device's part of every output is compared. */
 sw_status sw_run_verify(const sw_plan *plan, const sw_sidecar *sidecar, uint64_t seed, sw_verify_result *result, sw_error *err);

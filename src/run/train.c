@@ -1,16 +1,18 @@
 /*
  * Training: one rank's loop, and the ways to start it.
  *
- * State (a parameter, a moment, a counter: an input that an output aliases) goes from an output to its input without a copy: the
- * interpreter takes the reference. Other inputs are made once, data inputs for each step.
+ * State (a parameter, a moment, a counter: an input that an output aliases) goes from an output to its input without a copy: both
+ * lie at one place of the interpreter's arena. Other inputs are written there once, data inputs for each step. A paced run has all that but for the numbers:
+ * nothing is filled, computed or read.
  */
 #include "run/run.h"
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "run/pace.h"
 #include "run/ranks.h"
+#include "run/record.h"
 
 typedef struct trainer {
 	sw_parts parts;
@@ -18,13 +20,17 @@ typedef struct trainer {
 	const sw_data *data;
 	sw_transport *transport;
 	const sw_run_options *options;
+	sw_placement *placement;
 	sw_interpreter *interpreter;
 	sw_tensor *kept;   /* per input: what the next step starts from; buffer NULL: made for each step */
 	sw_tensor *inputs; /* per input, of one step */
 	sw_tensor *outputs;
-	int32_t loss;                   /* output, -1: none */
-	int32_t *tokens;                /* the whole batch; NULL: no token input, or no data */
-	SW_VEC(double) losses, seconds; /* per step */
+	int32_t loss;     /* output, -1: none */
+	int32_t *tokens;  /* the whole batch; NULL: no token input, or no data */
+	int32_t *batch;   /* with its padding */
+	sw_run_pace pace; /* of a paced run */
+	sw_record record;
+	SW_VEC(double) losses, seconds, waits; /* per step */
 } trainer;
 
 /* ---- what a program needs to be trained ------------------------------------------------------------------ */
@@ -65,10 +71,13 @@ static sw_status check_tokens(const trainer *t, sw_error *err)
 {
 	if (!t->data)
 		return SW_OK;
+	if (t->options->paced)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "a paced run computes nothing and reads no data: run it without");
 	if (t->sidecar->tokens_input < 0)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "the program has no input for tokens: run it without data");
-	sw_shape shape = sw_parts_whole_shape(&t->parts, (uint32_t)t->sidecar->tokens_input);
+	sw_shape shape = sw_parts_true_shape(&t->parts, (uint32_t)t->sidecar->tokens_input);
 	if (shape.rank != 2 || shape.type != SW_S32)
 		return sw_fail(err, SW_ERR_INPUT, "the program's input for tokens isn't s32[rows,length]");
 	return SW_OK;
@@ -81,26 +90,29 @@ static uint64_t data_seed(const trainer *t, int64_t step)
 	return sw_hash_u64(t->options->seed, (uint64_t)step + 1);
 }
 
-static sw_status make_batch(trainer *t, uint32_t input, int64_t step, sw_tensor *tensor, sw_error *err)
+static void make_batch(trainer *t, uint32_t input, int64_t step, const sw_tensor *tensor)
 {
 	const sw_plan *plan = t->parts.plan;
-	sw_shape shape = sw_parts_whole_shape(&t->parts, input);
-	sw_status status = sw_part_new(&t->parts, input, tensor, err);
-	if (status)
-		return status;
+	sw_shape shape = sw_parts_true_shape(&t->parts, input),
+		 whole = sw_parts_whole_shape(&t->parts, input);
 	sw_data_batch(t->data, t->options->seed, step, shape.dims[0], shape.dims[1], t->tokens);
-	sw_layout_cut(&plan->cluster->atoms, shape, sw_parts_layout(&t->parts, input), t->transport->rank,
-	              sizeof(*t->tokens), t->tokens, sw_tensor_data(*tensor));
-	return SW_OK;
+	sw_shape_embed(shape, t->tokens, whole, t->batch);
+	sw_layout_cut(&plan->cluster->atoms, whole, sw_parts_layout(&t->parts, input), t->transport->rank,
+	              sizeof(*t->batch), t->batch, sw_tensor_data(*tensor));
 }
 
 static sw_status make_input(trainer *t, uint32_t input, int64_t step, sw_tensor *tensor, sw_error *err)
 {
 	const sw_input_info *info = &t->sidecar->inputs[input];
-	if (info->role == SW_ROLE_DATA && t->tokens && (int32_t)input == t->sidecar->tokens_input)
-		return make_batch(t, input, step, tensor, err);
+	sw_status status = sw_interpreter_input(t->interpreter, input, tensor, err);
+	if (status || t->options->paced)
+		return status;
 	uint64_t seed = info->role == SW_ROLE_DATA ? data_seed(t, step) : t->options->seed;
-	return sw_part_filled(&t->parts, input, t->transport->rank, &info->init, seed, tensor, err);
+	if (info->role != SW_ROLE_DATA || !t->tokens || (int32_t)input != t->sidecar->tokens_input)
+		return sw_part_fill(&t->parts, input, t->transport->rank, &info->init, seed, 0, tensor,
+		                    err);
+	make_batch(t, input, step, tensor);
+	return SW_OK;
 }
 
 static sw_status make_inputs(trainer *t, int64_t step, sw_error *err)
@@ -136,15 +148,17 @@ static void carry_state(trainer *t)
 
 static double read_loss(const trainer *t)
 {
-	if (t->loss < 0)
+	if (t->loss < 0 || t->options->paced)
 		return NAN;
 	return sw_element_get(t->outputs[t->loss].shape.type, sw_tensor_data(t->outputs[t->loss]), 0);
 }
 
 static sw_status run_step(trainer *t, int64_t step, sw_error *err)
 {
+	sw_status status = sw_record_step(&t->record, err);
 	double begin = sw_now_s();
-	sw_status status = make_inputs(t, step, err);
+	if (status == SW_OK)
+		status = make_inputs(t, step, err);
 	if (status) {
 		sw_tensors_drop(t->inputs, t->parts.n_inputs);
 		return status;
@@ -160,6 +174,7 @@ static sw_status run_step(trainer *t, int64_t step, sw_error *err)
 	double seconds = sw_now_s() - begin;
 	sw_vec_push(&t->losses, loss);
 	sw_vec_push(&t->seconds, seconds);
+	sw_vec_push(&t->waits, t->record.waited_s);
 	if (t->transport->rank == 0 && t->options->on_step)
 		t->options->on_step(t->options->context, step, loss, seconds);
 	return SW_OK;
@@ -197,25 +212,30 @@ static sw_status run_steps(trainer *t, int64_t *done, sw_error *err)
 /* ---- what came of it ---------------------------------------------------------------------------------------- */
 
 typedef struct figures {
-	int64_t payload_bytes, wire_bytes, peak_bytes;
+	int64_t payload_bytes, wire_bytes, peak_bytes; /* the largest of all ranks */
+	double compute_s, exposed_comm_s;              /* their mean */
 } figures;
 
-/* The largest of all ranks. */
-static sw_status gather_figures(const trainer *t, figures *f, sw_error *err)
+static void combine(const figures *all, int32_t n, figures *f)
 {
-	int32_t size = t->transport->size;
-	int32_t *ranks = sw_alloc((size_t)size * sizeof(*ranks));
-	figures *all = sw_alloc((size_t)size * sizeof(*all));
-	for (int32_t r = 0; r < size; r++)
-		ranks[r] = r;
-	sw_status status =
-		t->transport->ops->all_gather(t->transport, ranks, size, f, all, sizeof(*f), err);
-	for (int32_t r = 0; r < size && status == SW_OK; r++) {
+	*f = (figures){0};
+	for (int32_t r = 0; r < n; r++) {
 		f->payload_bytes = SW_MAX(f->payload_bytes, all[r].payload_bytes);
 		f->wire_bytes = SW_MAX(f->wire_bytes, all[r].wire_bytes);
 		f->peak_bytes = SW_MAX(f->peak_bytes, all[r].peak_bytes);
+		f->compute_s += all[r].compute_s / n;
+		f->exposed_comm_s += all[r].exposed_comm_s / n;
 	}
-	free(ranks);
+}
+
+static sw_status gather_figures(const trainer *t, figures *f, sw_error *err)
+{
+	int32_t size = t->transport->size;
+	figures *all = sw_alloc((size_t)size * sizeof(*all));
+	sw_status status = t->transport->ops->all_gather(t->transport, t->transport->everyone, size, f, all,
+	                                                 sizeof(*f), err);
+	if (status == SW_OK)
+		combine(all, size, f);
 	free(all);
 	return status;
 }
@@ -226,7 +246,7 @@ static int compare_doubles(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The first step warms caches and buffers up. */
+/* The first step warms caches and buffers up. Sorts. */
 static double median_step(double *seconds, int64_t n)
 {
 	int64_t skipped = n > 2;
@@ -237,11 +257,21 @@ static double median_step(double *seconds, int64_t n)
 	return (n - skipped) % 2 ? middle[0] : (middle[0] + middle[1]) / 2;
 }
 
+static double median_compute(const trainer *t, int64_t n)
+{
+	double *rest = sw_alloc((size_t)(n + 1) * sizeof(*rest));
+	for (int64_t i = 0; i < n; i++)
+		rest[i] = t->seconds.data[i] - t->waits.data[i];
+	double median = median_step(rest, n);
+	free(rest);
+	return median;
+}
+
 static int64_t tokens_per_step(const trainer *t)
 {
 	if (t->sidecar->tokens_input < 0)
 		return 0;
-	sw_shape shape = sw_parts_whole_shape(&t->parts, (uint32_t)t->sidecar->tokens_input);
+	sw_shape shape = sw_parts_true_shape(&t->parts, (uint32_t)t->sidecar->tokens_input);
 	return shape.rank == 2 ? shape.dims[0] * (shape.dims[1] - 1)
 	                       : 0; /* the first of a row predicts, and isn't predicted */
 }
@@ -249,17 +279,23 @@ static int64_t tokens_per_step(const trainer *t)
 static sw_status report(trainer *t, int64_t done, sw_run_result *result, sw_error *err)
 {
 	figures f = {
-		t->transport->traffic.payload_bytes,
-		t->transport->traffic.wire_bytes,
-		(int64_t)sw_interpreter_peak_bytes(t->interpreter),
+		.payload_bytes = t->transport->traffic.payload_bytes,
+		.wire_bytes = t->transport->traffic.wire_bytes,
+		.peak_bytes = (int64_t)sw_interpreter_peak_bytes(t->interpreter),
+		.compute_s = median_compute(t, done),
+		.exposed_comm_s = median_step(t->waits.data, done),
 	};
 	sw_status status = gather_figures(t, &f, err);
+	if (status == SW_OK && t->options->trace)
+		status = sw_record_gather(&t->record, t->options->trace, err);
 	if (status)
 		return status;
 	*result = (sw_run_result){
 		.steps = done,
 		.losses = t->losses.data,
 		.step_time_s = median_step(t->seconds.data, done),
+		.compute_s = f.compute_s,
+		.exposed_comm_s = f.exposed_comm_s,
 		.payload_bytes = f.payload_bytes / SW_MAX(done, 1),
 		.wire_bytes = f.wire_bytes / SW_MAX(done, 1),
 		.peak_bytes = f.peak_bytes,
@@ -273,58 +309,40 @@ static sw_status report(trainer *t, int64_t done, sw_run_result *result, sw_erro
 void sw_run_result_clear(sw_run_result *result)
 {
 	free(result->losses);
+	sw_program_free(result->program);
 	*result = (sw_run_result){0};
 }
 
 /* ---- one rank ------------------------------------------------------------------------------------------------- */
 
-/* How many of the ranks run on this machine. */
-static sw_status count_neighbours(sw_transport *t, int32_t *count, sw_error *err)
+static int choose_threads(const trainer *t)
 {
-	char name[256] = "";
-	gethostname(name, sizeof(name) - 1);
-	uint64_t mine = sw_hash_bytes(name, strlen(name), 0);
-	uint64_t *all = sw_alloc((size_t)t->size * sizeof(*all));
-	int32_t *ranks = sw_alloc((size_t)t->size * sizeof(*ranks));
-	for (int32_t r = 0; r < t->size; r++)
-		ranks[r] = r;
-	sw_status status = t->ops->all_gather(t, ranks, t->size, &mine, all, sizeof(mine), err);
-	*count = 0;
-	for (int32_t r = 0; r < t->size; r++)
-		*count += all[r] == mine;
-	free(all);
-	free(ranks);
-	return status;
-}
-
-static sw_status choose_threads(const trainer *t, int *threads, sw_error *err)
-{
-	int32_t neighbours = 1;
-	*threads = t->options->blas_threads;
-	if (*threads)
-		return SW_OK;
-	sw_status status = count_neighbours(t->transport, &neighbours, err);
-	*threads = SW_MAX(sw_cpu_count() / SW_MAX(neighbours, 1), 1);
-	return status;
+	int cores = sw_cpu_count() / t->transport->neighbours;
+	return t->options->blas_threads ? t->options->blas_threads : SW_MAX(cores, 1);
 }
 
 static sw_status prepare(trainer *t, sw_error *err)
 {
-	int threads;
 	sw_status status = check_loss(t, err);
 	if (status == SW_OK)
 		status = check_tokens(t, err);
-	if (status == SW_OK)
-		status = choose_threads(t, &threads, err);
 	if (status)
 		return status;
 	t->transport->traffic = (sw_traffic){0};
+	t->placement = sw_placement_new(t->parts.local);
 	sw_interpret_options options = {
+		.placement = t->placement,
 		.partition_id = (uint32_t)t->transport->rank,
-		.blas_threads = threads,
-		.collective = sw_transport_collective,
-		.collective_context = t->transport,
+		.blas_threads = choose_threads(t),
 	};
+	sw_record_init(&t->record, t->transport, t->parts.local, t->options->trace != NULL);
+	sw_record_options(&t->record, &options);
+	if (t->options->paced) {
+		sw_run_pace_init(&t->pace, t->parts.plan->cluster, t->parts.local);
+		options.pace = &t->pace.pace;
+	}
+	if (t->options->tune)
+		sw_transport_tune(t->transport, t->parts.plan->cluster, SW_ALGORITHM_COUNT);
 	return sw_interpreter_new(t->parts.local, &options, &t->interpreter, err);
 }
 
@@ -345,8 +363,11 @@ static void take_memory(trainer *t)
 	t->inputs = sw_alloc(n_inputs * sizeof(*t->inputs));
 	t->outputs = sw_alloc(n_outputs * sizeof(*t->outputs));
 	if (t->data && t->sidecar->tokens_input >= 0) {
-		sw_shape shape = sw_parts_whole_shape(&t->parts, (uint32_t)t->sidecar->tokens_input);
-		t->tokens = sw_alloc((size_t)sw_shape_elements(shape) * sizeof(*t->tokens));
+		uint32_t input = (uint32_t)t->sidecar->tokens_input;
+		t->tokens = sw_alloc((size_t)sw_shape_elements(sw_parts_true_shape(&t->parts, input)) *
+		                     sizeof(*t->tokens));
+		t->batch = sw_alloc((size_t)sw_shape_elements(sw_parts_whole_shape(&t->parts, input)) *
+		                    sizeof(*t->batch));
 	}
 }
 
@@ -356,22 +377,29 @@ static void clear(trainer *t)
 	sw_tensors_drop(t->inputs, t->parts.n_inputs);
 	sw_tensors_drop(t->outputs, t->parts.n_outputs);
 	sw_interpreter_free(t->interpreter);
+	sw_placement_free(t->placement);
+	sw_record_clear(&t->record);
+	sw_run_pace_clear(&t->pace);
+	if (t->options->tune) /* the plan's cluster is the caller's */
+		sw_transport_tune(t->transport, NULL, SW_ALGORITHM_COUNT);
 	free(t->kept);
 	free(t->inputs);
 	free(t->outputs);
 	free(t->tokens);
+	free(t->batch);
 	sw_vec_clear(&t->losses);
 	sw_vec_clear(&t->seconds);
+	sw_vec_clear(&t->waits);
 	sw_parts_clear(&t->parts);
 }
 
-static sw_status train(const sw_plan *plan, const sw_program *local, const sw_sidecar *sidecar,
+static sw_status train(const sw_plan *plan, const sw_program *scheduled, const sw_sidecar *sidecar,
                        const sw_data *data, sw_transport *transport, const sw_run_options *options,
                        sw_run_result *result, sw_error *err)
 {
 	trainer t = {.sidecar = sidecar, .data = data, .transport = transport, .options = options};
 	int64_t done = 0;
-	sw_parts_init(&t.parts, plan, local);
+	sw_parts_init(&t.parts, plan, scheduled);
 	t.loss = find_loss(plan->program, sidecar);
 	take_memory(&t);
 	sw_status status = prepare(&t, err);
@@ -398,17 +426,20 @@ static sw_status check_ranks(const sw_plan *plan, int32_t size, sw_error *err)
 }
 
 /* Ranks that run different programs, or for different numbers of steps, would wait for each other. */
-static sw_status check_same(const sw_program *local, const sw_run_options *options, sw_transport *transport,
-                            sw_error *err)
+static sw_status check_same(const sw_program *scheduled, const sw_run_options *options,
+                            sw_transport *transport, sw_error *err)
 {
-	uint64_t mine[3] = {sw_program_hash(local), (uint64_t)options->steps, options->seed}, first[3];
+	uint64_t flags = (uint64_t)options->paced | (uint64_t)options->tune << 1 |
+	                 (uint64_t)(options->trace != NULL) << 2;
+	uint64_t mine[] = {sw_program_hash(scheduled), (uint64_t)options->steps, options->seed, flags};
+	uint64_t first[SW_COUNT(mine)];
 	memcpy(first, mine, sizeof(mine));
 	sw_status status = transport->ops->broadcast(transport, 0, first, sizeof(first), err);
 	if (status)
 		return status;
 	if (memcmp(first, mine, sizeof(mine)) != 0)
 		status = sw_fail(err, SW_ERR_INPUT,
-		                 "rank 0 was given another plan, seed or number of steps");
+		                 "rank 0 was given another plan, seed, number of steps, or way to run it");
 	return transport->ops->agree(transport, status, err);
 }
 
@@ -416,26 +447,30 @@ sw_status sw_run_train(const sw_plan *plan, const sw_sidecar *sidecar, const sw_
                        sw_transport *transport, const sw_run_options *options, sw_run_result *result,
                        sw_error *err)
 {
-	sw_program *local = NULL;
+	sw_program *scheduled = NULL;
 	*result = (sw_run_result){0};
 	sw_status status = check_ranks(plan, transport->size, err);
 	if (status)
 		return status;
-	status = transport->ops->agree(transport, sw_partition(plan, &local, err), err);
+	status = transport->ops->agree(transport, sw_ranks_program(plan, options->overlap, &scheduled, err),
+	                               err);
 	if (status == SW_OK)
-		status = check_same(local, options, transport, err);
+		status = check_same(scheduled, options, transport, err);
 	if (status == SW_OK) {
-		status = train(plan, local, sidecar, data, transport, options, result, err);
+		status = train(plan, scheduled, sidecar, data, transport, options, result, err);
 		if (status)
 			transport->ops->fail(transport, err);
 	}
-	sw_program_free(local);
+	if (status)
+		sw_program_free(scheduled);
+	else
+		result->program = scheduled;
 	return status;
 }
 
 typedef struct local_run {
 	const sw_plan *plan;
-	const sw_program *local;
+	const sw_program *scheduled;
 	const sw_sidecar *sidecar;
 	const sw_data *data;
 	const sw_run_options *options;
@@ -445,7 +480,7 @@ typedef struct local_run {
 static sw_status train_rank(void *context, sw_transport *transport, sw_error *err)
 {
 	const local_run *r = context;
-	return train(r->plan, r->local, r->sidecar, r->data, transport, r->options,
+	return train(r->plan, r->scheduled, r->sidecar, r->data, transport, r->options,
 	             &r->results[transport->rank], err);
 }
 
@@ -453,21 +488,23 @@ sw_status sw_run_train_local(const sw_plan *plan, const sw_sidecar *sidecar, con
                              const sw_run_options *options, sw_run_result *result, sw_error *err)
 {
 	int32_t size = (int32_t)plan->cluster->n_devices;
-	sw_program *local = NULL;
+	sw_program *scheduled = NULL;
 	*result = (sw_run_result){0};
-	sw_status status = sw_partition(plan, &local, err);
+	sw_status status = sw_ranks_program(plan, options->overlap, &scheduled, err);
 	if (status)
 		return status;
 	sw_run_result *results = sw_alloc((size_t)size * sizeof(*results));
-	local_run run = {plan, local, sidecar, data, options, results};
+	local_run run = {plan, scheduled, sidecar, data, options, results};
 	status = sw_ranks_run(size, train_rank, &run, err);
 	if (status == SW_OK) {
 		*result = results[0];
 		results[0] = (sw_run_result){0};
+		result->program = scheduled;
+		scheduled = NULL;
 	}
 	for (int32_t r = 0; r < size; r++)
 		sw_run_result_clear(&results[r]);
 	free(results);
-	sw_program_free(local);
+	sw_program_free(scheduled);
 	return status;
 }

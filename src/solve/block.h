@@ -10,7 +10,7 @@
 #ifndef SW_SOLVE_BLOCK_H
 #define SW_SOLVE_BLOCK_H
 
-#include "solve/heap.h"
+#include "base/heap.h"
 #include "solve/search.h"
 
 /* Instead of a position in the order. */
@@ -37,7 +37,7 @@ struct block {
 	int32_t *position;    /* in it, or BLOCK_HELD */
 	int32_t *order, eliminated;
 	double *dread;  /* per node: the larger, the sooner it is held */
-	node_heap heap; /* with stale entries */
+	sw_heap heap; /* with stale entries */
 	int32_t *mark, stamp;
 	/* the tables */
 	SW_VEC(block_factor) factors;

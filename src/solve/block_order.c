@@ -15,10 +15,10 @@ static double weight_of(const block *b, int32_t node)
 
 static void push(block *b, int32_t node)
 {
-	heap_push(&b->heap, weight_of(b, node), node);
+	sw_heap_push(&b->heap, weight_of(b, node), node);
 }
 
-static bool is_stale(const block *b, heap_entry entry)
+static bool is_stale(const block *b, sw_heap_entry entry)
 {
 	double weight = weight_of(b, entry.node);
 	return b->position[entry.node] != BLOCK_WAITING || entry.weight < weight || entry.weight > weight;
@@ -146,7 +146,7 @@ void block_order(search *s, double table)
 	for (size_t n = 0; n < b->nodes.len; n++)
 		b->dread[n] = sw_rng_unit(&s->rng);
 	while (b->heap.len) {
-		heap_entry next = heap_pop(&b->heap);
+		sw_heap_entry next = sw_heap_pop(&b->heap);
 		if (is_stale(b, next))
 			continue;
 		if (next.weight > SW_MIN(table, (MOST_ENTRIES - entries) / LARGEST_SHARE)) {

@@ -3,7 +3,7 @@
  * tables small, each leaving a table over its remaining neighbours; then the choices are read backwards.
  * Only worth trying without capacity, and given up before any table is made if the order is too dear.
  */
-#include "solve/heap.h"
+#include "base/heap.h"
 #include "solve/solver.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ typedef struct elimination {
 	sw_arena arena;
 	int_list *neighbours; /* per node; at its elimination: the scope of its table */
 	int32_t *order, *position;
-	node_heap heap;      /* with stale entries */
+	sw_heap heap;      /* with stale entries */
 	factor_list *bucket; /* per node: factors of which it is eliminated first */
 	int16_t **choice;    /* per node: over its scope */
 	int32_t *mark, stamp;
@@ -48,7 +48,7 @@ static double weight_of(const elimination *el, int32_t node)
 
 static void push(elimination *el, int32_t node)
 {
-	heap_push(&el->heap, weight_of(el, node), node);
+	sw_heap_push(&el->heap, weight_of(el, node), node);
 }
 
 /* u loses `gone` and gains the others of its neighbours. */
@@ -88,7 +88,7 @@ static bool choose_order(elimination *el, int64_t work)
 	double total = 0, choices = 0;
 	list_neighbours(el);
 	for (int32_t n = 0; n < el->c->n_nodes;) {
-		heap_entry next = heap_pop(&el->heap);
+		sw_heap_entry next = sw_heap_pop(&el->heap);
 		int32_t v = next.node;
 		if (el->position[v] >= 0 || next.weight < weight_of(el, v) ||
 		    next.weight > weight_of(el, v))

@@ -5,18 +5,52 @@
 
 void sw_carrier_init(sw_carrier *carrier, const sw_transport_ops *ops, int32_t rank, int32_t size)
 {
-	carrier->base = (sw_transport){.ops = ops, .rank = rank, .size = size};
-	carrier->sends = sw_alloc((size_t)size * sizeof(*carrier->sends));
-	carrier->receives = sw_alloc((size_t)size * sizeof(*carrier->receives));
+	carrier->everyone = sw_alloc((size_t)size * sizeof(*carrier->everyone));
+	for (int32_t r = 0; r < size; r++)
+		carrier->everyone[r] = r;
+	carrier->base = (sw_transport){.ops = ops,
+	                               .rank = rank,
+	                               .size = size,
+	                               .everyone = carrier->everyone,
+	                               .neighbours = size};
 	carrier->inputs = sw_alloc((size_t)size * sizeof(*carrier->inputs));
+	carrier->order = sw_alloc((size_t)size * sizeof(*carrier->order));
+	carrier->force = SW_ALGORITHM_COUNT;
 }
 
 void sw_carrier_clear(sw_carrier *carrier)
 {
-	free(carrier->sends);
-	free(carrier->receives);
+	for (int32_t l = 0; l < SW_LANES; l++) {
+		sw_vec_clear(&carrier->lanes[l].sends);
+		sw_vec_clear(&carrier->lanes[l].receives);
+	}
+	free(carrier->everyone);
 	free(carrier->inputs);
+	free(carrier->order);
 	free(carrier->scratch);
+	sw_map_clear(&carrier->choices);
+}
+
+sw_lane *sw_carrier_lane(sw_carrier *carrier, int32_t lane)
+{
+	carrier->lanes[lane].sends.len = carrier->lanes[lane].receives.len = 0;
+	return &carrier->lanes[lane];
+}
+
+void sw_lane_send(sw_lane *lane, int32_t peer, const void *from, int64_t bytes)
+{
+	sw_vec_push(&lane->sends, ((sw_message){peer, bytes, {.from = from}}));
+}
+
+void sw_lane_receive(sw_lane *lane, int32_t peer, void *into, int64_t bytes)
+{
+	sw_vec_push(&lane->receives, ((sw_message){peer, bytes, {.into = into}}));
+}
+
+sw_status sw_carrier_exchange(sw_carrier *carrier, const sw_call *call, sw_error *err)
+{
+	sw_status status = carrier->begin(carrier, call, 0, err);
+	return status ? status : carrier->finish(carrier, 0, err);
 }
 
 void *sw_carrier_scratch(sw_carrier *carrier, int64_t bytes)

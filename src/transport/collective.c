@@ -4,7 +4,8 @@
  * The transport works on whole blocks. A collective along any dimension but the first has its blocks interleaved: seen as
  * [outer][n][chunk], block i is [outer][i][chunk]. It is packed before, or unpacked after.
  */
-#include "transport/transport.h"
+#include "transport/ragged.h"
+#include "transport/worker.h"
 
 #include <string.h>
 
@@ -12,6 +13,7 @@ typedef struct work {
 	sw_transport *t;
 	const sw_program *program;
 	const sw_op *op;
+	sw_opcode opcode; /* of a start the collective that it starts */
 	const sw_attrs *attrs;
 	int32_t *ranks; /* this rank's group */
 	int32_t n, position;
@@ -67,6 +69,8 @@ static sw_status find_group(work *w, sw_error *err)
 			return check_ranks(w, err);
 		}
 	}
+	if (w->opcode == SW_OP_COLLECTIVE_BROADCAST) /* and gets zeros */
+		return SW_OK;
 	return sw_fail(err, SW_ERR_INPUT, "%s: rank %d is in none of its groups", w->op->name, w->t->rank);
 }
 
@@ -219,6 +223,17 @@ static sw_status all_to_all(const work *w, sw_tensor in, sw_tensor out, sw_error
 	return status;
 }
 
+/* From the group's first member to all; who is in no group gets zeros. */
+static sw_status broadcast(const work *w, sw_tensor in, sw_tensor out, sw_error *err)
+{
+	int64_t bytes = sw_shape_bytes(in.shape);
+	if (w->n)
+		return w->t->ops->group_broadcast(w->t, w->ranks, w->n, sw_tensor_data(in),
+		                                  sw_tensor_data(out), bytes, err);
+	memset(sw_tensor_data(out), 0, (size_t)bytes);
+	return SW_OK;
+}
+
 /* ---- all-to-all of a list of tensors: operand i goes to member i ------------------------------------ */
 
 static sw_status all_to_all_list(const work *w, const sw_tensor *in, sw_tensor *out, sw_error *err)
@@ -284,14 +299,18 @@ static sw_status permute_all(const work *w, const sw_tensor *in, sw_tensor *out,
 
 static void count_payload(const work *w, const sw_tensor *in)
 {
-	for (uint32_t i = 0; i < w->op->n_operands; i++)
+	/* of a ragged-all-to-all the rows, not the lists that say where they go */
+	uint32_t n = w->opcode == SW_OP_RAGGED_ALL_TO_ALL ? 1 : w->op->n_operands;
+	for (uint32_t i = 0; i < n; i++)
 		w->t->traffic.payload_bytes +=
-			sw_collective_payload_bytes(w->op->opcode, sw_shape_bytes(in[i].shape), w->n);
+			sw_collective_payload_bytes(w->opcode, sw_shape_bytes(in[i].shape), w->n);
 }
 
 static sw_status perform(const work *w, sw_tensor in, sw_tensor out, sw_error *err)
 {
-	switch (w->op->opcode) {
+	switch (w->opcode) {
+	case SW_OP_COLLECTIVE_BROADCAST:
+		return broadcast(w, in, out, err);
 	case SW_OP_ALL_REDUCE:
 		return all_reduce(w, in, out, err);
 	case SW_OP_ALL_GATHER:
@@ -308,7 +327,7 @@ static sw_status perform(const work *w, sw_tensor in, sw_tensor out, sw_error *e
 
 static sw_status find_monoid(work *w, sw_error *err)
 {
-	if (w->op->opcode != SW_OP_ALL_REDUCE && w->op->opcode != SW_OP_REDUCE_SCATTER)
+	if (w->opcode != SW_OP_ALL_REDUCE && w->opcode != SW_OP_REDUCE_SCATTER)
 		return SW_OK;
 	w->monoid = sw_computation_monoid(w->program, w->op->called[0]);
 	if (w->monoid == SW_MONOID_NONE)
@@ -322,8 +341,10 @@ static sw_status perform_in_group(work *w, const sw_tensor *in, sw_tensor *out, 
 	sw_status status = find_group(w, err);
 	if (status == SW_OK)
 		status = find_monoid(w, err);
-	if (status == SW_OK && w->op->opcode == SW_OP_ALL_TO_ALL && w->attrs->collective.dimension < 0)
+	if (status == SW_OK && w->opcode == SW_OP_ALL_TO_ALL && w->attrs->collective.dimension < 0)
 		status = all_to_all_list(w, in, out, err);
+	else if (status == SW_OK && w->opcode == SW_OP_RAGGED_ALL_TO_ALL)
+		status = sw_ragged_all_to_all(w->t, w->op->name, w->ranks, w->n, in, out[0], err);
 	else
 		for (uint32_t i = 0; i < w->op->n_operands && status == SW_OK; i++)
 			status = perform(w, in[i], out[i], err);
@@ -333,20 +354,50 @@ static sw_status perform_in_group(work *w, const sw_tensor *in, sw_tensor *out, 
 	return status;
 }
 
-sw_status sw_transport_collective(void *transport, const sw_program *program, sw_id op, const sw_tensor *in,
-                                  sw_tensor *out, sw_error *err)
+/* Both halves of a pair are done at its start. */
+static sw_opcode started(sw_opcode opcode)
 {
-	work w = {.t = transport,
+	switch (opcode) {
+	case SW_OP_ALL_REDUCE_START:
+		return SW_OP_ALL_REDUCE;
+	case SW_OP_ALL_GATHER_START:
+		return SW_OP_ALL_GATHER;
+	case SW_OP_COLLECTIVE_PERMUTE_START:
+		return SW_OP_COLLECTIVE_PERMUTE;
+	default:
+		return opcode;
+	}
+}
+
+uint32_t sw_collective_outputs(const sw_op *op)
+{
+	return started(op->opcode) == op->opcode ? op->n_results : op->n_operands;
+}
+
+static void tell_watch(sw_transport *t, const sw_program *program, sw_id op, double begin, double end)
+{
+	const sw_carrier *c = (const sw_carrier *)t;
+	if (c->watch)
+		c->watch(c->watch_context, program, op, begin, end);
+}
+
+sw_status sw_collective_perform(sw_transport *t, const sw_program *program, sw_id op, const sw_tensor *in,
+                                sw_tensor *out, sw_error *err)
+{
+	work w = {.t = t,
 	          .program = program,
 	          .op = sw_op_at(program, op),
+	          .opcode = started(sw_op_at(program, op)->opcode),
 	          .attrs = sw_op_at(program, op)->attrs};
 	double begin = sw_now_s();
 	sw_status status;
-	if (w.op->opcode == SW_OP_COLLECTIVE_PERMUTE)
+	if (w.opcode == SW_OP_COLLECTIVE_PERMUTE)
 		status = permute_all(&w, in, out, err);
 	else
 		status = perform_in_group(&w, in, out, err);
-	w.t->traffic.collectives++;
-	w.t->traffic.seconds += sw_now_s() - begin;
+	double end = sw_now_s();
+	t->traffic.collectives++;
+	t->traffic.seconds += end - begin;
+	tell_watch(t, program, op, begin, end);
 	return status;
 }

@@ -7,12 +7,13 @@ static sw_status exchange_all(sw_carrier *c, const sw_call *call, const void *mi
                               int64_t bytes, sw_error *err)
 {
 	int32_t size = c->base.size, rank = c->base.rank;
+	sw_lane *lane = sw_carrier_lane(c, 0);
 	for (int32_t k = 1; k < size; k++) {
 		int32_t source = (rank - k + size) % size;
-		c->sends[k - 1] = (sw_message){(rank + k) % size, bytes, {.from = mine}};
-		c->receives[k - 1] = (sw_message){source, bytes, {.into = theirs + source * bytes}};
+		sw_lane_send(lane, (rank + k) % size, mine, bytes);
+		sw_lane_receive(lane, source, theirs + source * bytes, bytes);
 	}
-	return c->exchange(c, call, c->sends, size - 1, c->receives, size - 1, err);
+	return sw_carrier_exchange(c, call, err);
 }
 
 sw_status sw_carrier_barrier(sw_transport *t, sw_error *err)
@@ -26,11 +27,12 @@ sw_status sw_carrier_broadcast(sw_transport *t, int32_t root, void *data, int64_
 {
 	sw_carrier *c = (sw_carrier *)t;
 	sw_call call = {.what = "broadcast", .amount = bytes, .ranks = t->size};
-	int32_t n_sends = 0;
+	sw_lane *lane = sw_carrier_lane(c, 0);
 	for (int32_t k = 1; k < t->size && t->rank == root; k++)
-		c->sends[n_sends++] = (sw_message){(root + k) % t->size, bytes, {.from = data}};
-	c->receives[0] = (sw_message){root, bytes, {.into = data}};
-	return c->exchange(c, &call, c->sends, n_sends, c->receives, t->rank != root, err);
+		sw_lane_send(lane, (root + k) % t->size, data, bytes);
+	if (t->rank != root)
+		sw_lane_receive(lane, root, data, bytes);
+	return sw_carrier_exchange(c, &call, err);
 }
 
 typedef struct vote {

@@ -1,216 +1,259 @@
-/*
- * The collectives that carry tensors, above the exchange.
- *
- * all-gather and all-to-all send each block straight to where it belongs. A reduce-scatter does, too, and every rank
- * adds what it received in the order of the ranks: (n-1)/n of the operand sent, as a ring would, but each
- * element is rounded in one place only, and the order does not depend on who comes first. A large all-reduce is a
- * reduce-scatter and an all-gather (Rabenseifner's scheme: Thakur, Rabenseifner, Gropp 2005, section 4.5); a small one sends
- * everything to everyone, which costs one latency instead of two.
- */
-#include "transport/carrier.h"
+/* The collectives that carry tensors: which algorithm does them, and the task it is given. */
+#include "transport/algorithm.h"
 
 #include <string.h>
 
-/* All-reduces that send at most this many bytes in all take the one-step way. */
-#define SMALL_BYTES 16384
+static sw_algorithm_fn *const functions[SW_ALGORITHM_COUNT][SW_COLLECTIVE_COUNT] = {
+	[SW_ALGORITHM_DIRECT] = {sw_direct_all_reduce, sw_direct_all_gather, sw_direct_reduce_scatter,
+                                 sw_direct_all_to_all, sw_direct_broadcast},
+	[SW_ALGORITHM_RING] = {sw_ring_all_reduce, sw_ring_all_gather, sw_ring_reduce_scatter,
+                               sw_ring_all_to_all},
+	[SW_ALGORITHM_HALVING] =
+		{sw_halving_all_reduce, sw_halving_all_gather,
+                 sw_halving_reduce_scatter, [SW_COLLECTIVE_BROADCAST] = sw_halving_broadcast},
+	[SW_ALGORITHM_HIERARCHICAL] = {sw_hierarchical_all_reduce, sw_hierarchical_all_gather,
+                                       sw_hierarchical_reduce_scatter, sw_hierarchical_all_to_all,
+                                       sw_hierarchical_broadcast},
+	[SW_ALGORITHM_CHAIN] = {[SW_COLLECTIVE_BROADCAST] = sw_chain_broadcast},
+};
 
-static sw_carrier *carrier_of(sw_transport *t)
+/* ---- what algorithms share ----------------------------------------------------------------------------- */
+
+void sw_task_combine(const sw_task *task, const void *a, const void *b, void *out, int64_t elements)
 {
-	return (sw_carrier *)t;
+	sw_reduce(task->call.monoid, task->call.type, (const void *const[]){a, b}, 2, out, elements, NULL);
 }
 
-static sw_status find_position(const sw_transport *t, const int32_t *ranks, int32_t n, int32_t *position,
-                               sw_error *err)
+void sw_task_place_own(const sw_task *task)
 {
-	for (*position = 0; *position < n; (*position)++)
-		if (ranks[*position] == t->rank)
-			return SW_OK;
-	return sw_fail(err, SW_ERR_INTERNAL, "rank %d calls a collective of a group that it is not in",
-	               t->rank);
+	sw_span own = sw_task_block(task, task->position);
+	if (own.length)
+		memcpy(task->out + own.begin * task->width, task->in, (size_t)(own.length * task->width));
 }
 
-static sw_status exchange(sw_carrier *c, const sw_call *call, int32_t n_sends, int32_t n_receives,
-                          sw_error *err)
-{
-	sw_status status = c->exchange(c, call, c->sends, n_sends, c->receives, n_receives, err);
-	for (int32_t i = 0; i < n_sends && status == SW_OK; i++)
-		c->base.traffic.wire_bytes += c->sends[i].bytes;
-	return status;
-}
-
-static sw_status scratch_refused(int64_t bytes, sw_error *err)
+sw_status sw_scratch_refused(int64_t bytes, sw_error *err)
 {
 	return sw_fail(err, SW_ERR_IO, "no memory for a buffer of %lld bytes of a collective",
 	               (long long)bytes);
 }
 
-/* How many elements (bytes) each of n ranks owns of `total`, and where they begin: all equal but for the last ones. */
-typedef struct share {
-	int64_t begin, length;
-} share;
+/* ---- choosing -------------------------------------------------------------------------------------------- */
 
-static share share_of(int64_t total, int32_t n, int32_t position)
+/* The atoms in which members differ; all, if the group isn't all that differ in them (as cost takes it). */
+static uint32_t atoms_of(const sw_task *task)
 {
-	int64_t each = (total + n - 1) / n;
-	int64_t begin = SW_MIN(each * position, total);
-	return (share){begin, SW_MIN(each, total - begin)};
+	const sw_atoms *atoms = &task->cluster->atoms;
+	uint32_t mask = 0, all = (uint32_t)((UINT64_C(1) << atoms->n) - 1);
+	for (int32_t i = 1; i < task->n; i++)
+		for (int32_t a = 0; a < atoms->n; a++)
+			if (sw_atoms_coordinate(atoms, task->ranks[i], a) !=
+			    sw_atoms_coordinate(atoms, task->ranks[0], a))
+				mask |= UINT32_C(1) << a;
+	return sw_atoms_group_size(atoms, mask) == task->n ? mask : all;
 }
 
-/* Message k of n-1 goes k ranks on and comes from k ranks back, so that no rank is asked by all at once. */
-static int32_t ahead(int32_t position, int32_t k, int32_t n)
+static int64_t operand_bytes(const sw_task *task)
 {
-	return (position + k) % n;
+	int64_t whole = task->total * task->width;
+	return task->kind == SW_COLLECTIVE_ALL_GATHER ? whole / task->n : whole;
 }
 
-static int32_t behind(int32_t position, int32_t k, int32_t n)
+typedef struct choice {
+	sw_algorithm algorithm;
+	bool goes_whole;
+} choice;
+
+static choice by_cost(const sw_carrier *c, const sw_task *task, uint32_t atoms)
 {
-	return (position - k + n) % n;
+	sw_algorithm algorithm = c->force;
+	int64_t bytes = operand_bytes(task);
+	if (algorithm == SW_ALGORITHM_COUNT || !sw_algorithm_serves(algorithm, task->kind))
+		algorithm = sw_cost_choose(c->cluster, task->kind, atoms, bytes).algorithm;
+	bool reduces = task->kind == SW_COLLECTIVE_ALL_REDUCE;
+	return (choice){algorithm, reduces && sw_cost_goes_whole(c->cluster, algorithm, atoms, bytes)};
 }
 
-/* ---- all-reduce, all-gather, reduce-scatter ------------------------------------------------------ */
-
-typedef struct group {
-	const int32_t *ranks;
-	int32_t n, position;
-} group;
-
-/* Everyone's whole operand to everyone. */
-static sw_status all_reduce_small(sw_carrier *c, const group *g, const sw_call *call, const void *in,
-                                  void *out, int64_t bytes, sw_error *err)
+/* As by_cost, which is asked once about each kind of call. */
+static choice on_cluster(sw_carrier *c, const sw_task *task)
 {
-	char *scratch = sw_carrier_scratch(c, bytes * (g->n - 1));
-	if (!scratch)
-		return scratch_refused(bytes * (g->n - 1), err);
-	c->inputs[g->position] = in;
-	for (int32_t k = 1; k < g->n; k++) {
-		int32_t source = behind(g->position, k, g->n);
-		c->inputs[source] = scratch + (k - 1) * bytes;
-		c->sends[k - 1] = (sw_message){g->ranks[ahead(g->position, k, g->n)], bytes, {.from = in}};
-		c->receives[k - 1] =
-			(sw_message){g->ranks[source], bytes, {.into = scratch + (k - 1) * bytes}};
+	const struct {
+		uint64_t kind, atoms, bytes;
+	} key = {task->kind, atoms_of(task), (uint64_t)operand_bytes(task)};
+	uint32_t known = sw_map_get(&c->choices, &key, sizeof(key));
+	if (known == SW_ABSENT) {
+		choice made = by_cost(c, task, (uint32_t)key.atoms);
+		known = (uint32_t)made.algorithm * 2 + made.goes_whole;
+		sw_map_put(&c->choices, &key, sizeof(key), known);
 	}
-	sw_status status = exchange(c, call, g->n - 1, g->n - 1, err);
-	return status ? status
-	              : sw_reduce(call->monoid, call->type, c->inputs, g->n, out, call->amount, err);
+	return (choice){(sw_algorithm)(known / 2), known % 2};
 }
 
-/* in is `total` elements of everyone; out gets this rank's share of them, combined. */
-static sw_status reduce_shares(sw_carrier *c, const group *g, const sw_call *call, const void *in,
-                               void *out, int64_t total, sw_error *err)
+/* Where nobody knows where ranks sit: all at once, but a broadcast by halves. An all-reduce goes whole where that sends at most so many bytes, or
+ * no more than the other way. */
+#define SMALL_BYTES 16384
+
+static choice by_size(const sw_carrier *c, const sw_task *task)
 {
-	int64_t width = sw_type_bytes(call->type);
-	share mine = share_of(total, g->n, g->position);
-	char *scratch = sw_carrier_scratch(c, mine.length * width * (g->n - 1));
-	if (!scratch)
-		return scratch_refused(mine.length * width * (g->n - 1), err);
-	c->inputs[g->position] = (const char *)in + mine.begin * width;
-	for (int32_t k = 1; k < g->n; k++) {
-		int32_t target = ahead(g->position, k, g->n), source = behind(g->position, k, g->n);
-		share theirs = share_of(total, g->n, target);
-		char *at = scratch + (k - 1) * mine.length * width;
-		c->inputs[source] = at;
-		c->sends[k - 1] = (sw_message){g->ranks[target],
-		                               theirs.length * width,
-		                               {.from = (const char *)in + theirs.begin * width}};
-		c->receives[k - 1] = (sw_message){g->ranks[source], mine.length * width, {.into = at}};
-	}
-	sw_status status = exchange(c, call, g->n - 1, g->n - 1, err);
-	return status ? status
-	              : sw_reduce(call->monoid, call->type, c->inputs, g->n, out, mine.length, err);
+	sw_algorithm algorithm =
+		task->kind == SW_COLLECTIVE_BROADCAST ? SW_ALGORITHM_HALVING : SW_ALGORITHM_DIRECT;
+	if (c->force != SW_ALGORITHM_COUNT && c->force != SW_ALGORITHM_HIERARCHICAL &&
+	    sw_algorithm_serves(c->force, task->kind))
+		algorithm = c->force;
+	return (choice){algorithm,
+	                task->n == 2 || task->total * task->width * (task->n - 1) <= SMALL_BYTES};
 }
 
-/* whole has `total` elements of `width` bytes; each rank's share is in place with its owner, and sent to all others. */
-static sw_status gather_shares(sw_carrier *c, const group *g, const sw_call *call, void *whole,
-                               int64_t total, int64_t width, sw_error *err)
+void sw_transport_tune(sw_transport *transport, const sw_cluster *cluster, sw_algorithm force)
 {
-	share mine = share_of(total, g->n, g->position);
-	for (int32_t k = 1; k < g->n; k++) {
-		int32_t target = ahead(g->position, k, g->n), source = behind(g->position, k, g->n);
-		share theirs = share_of(total, g->n, source);
-		c->sends[k - 1] = (sw_message){g->ranks[target],
-		                               mine.length * width,
-		                               {.from = (char *)whole + mine.begin * width}};
-		c->receives[k - 1] = (sw_message){g->ranks[source],
-		                                  theirs.length * width,
-		                                  {.into = (char *)whole + theirs.begin * width}};
-	}
-	return exchange(c, call, g->n - 1, g->n - 1, err);
+	sw_carrier *c = (sw_carrier *)transport;
+	c->cluster = cluster && cluster->n_devices == transport->size ? cluster : NULL;
+	c->force = force;
+	sw_map_clear(&c->choices);
 }
+
+/* ---- tasks --------------------------------------------------------------------------------------------------- */
+
+static sw_status find_position(sw_task *task, int32_t rank, sw_error *err)
+{
+	for (task->position = 0; task->position < task->n; task->position++)
+		if (task->ranks[task->position] == rank)
+			return SW_OK;
+	return sw_fail(err, SW_ERR_INTERNAL, "rank %d calls a collective of a group that it is not in",
+	               rank);
+}
+
+/* Ranks are devices, and devices are numbered by place. */
+static void order_by_place(const sw_carrier *c, sw_task *task)
+{
+	int32_t n = 0;
+	for (int32_t p = 0; p < task->n; p++) {
+		int32_t at = n++;
+		for (; at > 0 && task->ranks[c->order[at - 1]] > task->ranks[p]; at--)
+			c->order[at] = c->order[at - 1];
+		c->order[at] = p;
+	}
+	for (task->turn = 0; c->order[task->turn] != task->position; task->turn++)
+		continue;
+	task->order = c->order;
+}
+
+/* Of a group of one: its operand is the result. */
+static void keep_own(const sw_task *task)
+{
+	if (task->total && task->out != task->in)
+		memcpy(task->out, task->in, (size_t)(task->total * task->width));
+}
+
+static sw_status perform(sw_transport *t, sw_task *task, sw_error *err)
+{
+	sw_carrier *c = (sw_carrier *)t;
+	sw_status status = find_position(task, t->rank, err);
+	if (status)
+		return status;
+	if (task->call.monoid && !sw_can_reduce(task->call.monoid, task->call.type))
+		return sw_reduce(task->call.monoid, task->call.type, NULL, 0, NULL, 0, err);
+	if (task->n == 1) {
+		keep_own(task);
+		return SW_OK;
+	}
+	task->cluster = c->cluster;
+	order_by_place(c, task);
+	choice chosen = c->cluster ? on_cluster(c, task) : by_size(c, task);
+	task->goes_whole = chosen.goes_whole;
+	return functions[chosen.algorithm][task->kind](c, task, err);
+}
+
+/* ---- the table's entries ------------------------------------------------------------------------------------- */
 
 sw_status sw_carrier_all_reduce(sw_transport *t, const int32_t *ranks, int32_t n, sw_monoid monoid,
                                 sw_type type, const void *in, void *out, int64_t elements, sw_error *err)
 {
-	sw_carrier *c = carrier_of(t);
-	sw_call call = {"all-reduce", monoid, type, elements, n};
-	group g = {.ranks = ranks, .n = n};
-	int64_t width = sw_type_bytes(type);
-	sw_status status = find_position(t, ranks, n, &g.position, err);
-	if (status)
-		return status;
-	if (elements * width * (n - 1) <= SMALL_BYTES)
-		return all_reduce_small(c, &g, &call, in, out, elements * width, err);
-	char *mine = (char *)out + share_of(elements, n, g.position).begin * width;
-	status = reduce_shares(c, &g, &call, in, mine, elements, err);
-	return status ? status : gather_shares(c, &g, &call, out, elements, width, err);
+	sw_task task = {.kind = SW_COLLECTIVE_ALL_REDUCE,
+	                .call = {"all-reduce", monoid, type, elements, n},
+	                .ranks = ranks,
+	                .n = n,
+	                .total = elements,
+	                .width = sw_type_bytes(type),
+	                .in = in,
+	                .out = out};
+	return perform(t, &task, err);
 }
 
 sw_status sw_carrier_all_gather(sw_transport *t, const int32_t *ranks, int32_t n, const void *in, void *out,
                                 int64_t bytes, sw_error *err)
 {
-	sw_call call = {.what = "all-gather", .amount = bytes, .ranks = n};
-	group g = {.ranks = ranks, .n = n};
-	sw_status status = find_position(t, ranks, n, &g.position, err);
-	if (status)
-		return status;
-	if (bytes)
-		memcpy((char *)out + g.position * bytes, in, (size_t)bytes);
-	return gather_shares(carrier_of(t), &g, &call, out, n * bytes, 1, err);
+	sw_task task = {.kind = SW_COLLECTIVE_ALL_GATHER,
+	                .call = {.what = "all-gather", .amount = bytes, .ranks = n},
+	                .ranks = ranks,
+	                .n = n,
+	                .total = n * bytes,
+	                .width = 1,
+	                .in = in,
+	                .out = out};
+	return perform(t, &task, err);
 }
 
 sw_status sw_carrier_reduce_scatter(sw_transport *t, const int32_t *ranks, int32_t n, sw_monoid monoid,
                                     sw_type type, const void *in, void *out, int64_t elements,
                                     sw_error *err)
 {
-	sw_call call = {"reduce-scatter", monoid, type, elements, n};
-	group g = {.ranks = ranks, .n = n};
-	sw_status status = find_position(t, ranks, n, &g.position, err);
-	return status ? status : reduce_shares(carrier_of(t), &g, &call, in, out, n * elements, err);
+	sw_task task = {.kind = SW_COLLECTIVE_REDUCE_SCATTER,
+	                .call = {"reduce-scatter", monoid, type, elements, n},
+	                .ranks = ranks,
+	                .n = n,
+	                .total = n * elements,
+	                .width = sw_type_bytes(type),
+	                .in = in,
+	                .out = out};
+	return perform(t, &task, err);
 }
-
-/* ---- all-to-all, permute ------------------------------------------------------------------------- */
 
 sw_status sw_carrier_all_to_all(sw_transport *t, const int32_t *ranks, int32_t n, const void *in, void *out,
                                 int64_t bytes, sw_error *err)
 {
-	sw_carrier *c = carrier_of(t);
-	sw_call call = {.what = "all-to-all", .amount = bytes, .ranks = n};
-	int32_t position;
-	sw_status status = find_position(t, ranks, n, &position, err);
-	if (status)
-		return status;
-	if (bytes)
-		memcpy((char *)out + position * bytes, (const char *)in + position * bytes, (size_t)bytes);
-	for (int32_t k = 1; k < n; k++) {
-		int32_t target = ahead(position, k, n), source = behind(position, k, n);
-		c->sends[k - 1] =
-			(sw_message){ranks[target], bytes, {.from = (const char *)in + target * bytes}};
-		c->receives[k - 1] =
-			(sw_message){ranks[source], bytes, {.into = (char *)out + source * bytes}};
-	}
-	return exchange(c, &call, n - 1, n - 1, err);
+	sw_task task = {.kind = SW_COLLECTIVE_ALL_TO_ALL,
+	                .call = {.what = "all-to-all", .amount = bytes, .ranks = n},
+	                .ranks = ranks,
+	                .n = n,
+	                .total = n * bytes,
+	                .width = 1,
+	                .in = in,
+	                .out = out};
+	return perform(t, &task, err);
+}
+
+sw_status sw_carrier_group_broadcast(sw_transport *t, const int32_t *ranks, int32_t n, const void *in,
+                                     void *out, int64_t bytes, sw_error *err)
+{
+	sw_task task = {.kind = SW_COLLECTIVE_BROADCAST,
+	                .call = {.what = "broadcast to a group", .amount = bytes, .ranks = n},
+	                .ranks = ranks,
+	                .n = n,
+	                .total = bytes,
+	                .width = 1,
+	                .in = in,
+	                .out = out};
+	if (n > 0 && ranks[0] == t->rank)
+		keep_own(&task);
+	return perform(t, &task, err);
 }
 
 sw_status sw_carrier_permute(sw_transport *t, int32_t target, int32_t source, const void *in, void *out,
                              int64_t bytes, sw_error *err)
 {
-	sw_carrier *c = carrier_of(t);
+	sw_carrier *c = (sw_carrier *)t;
 	sw_call call = {.what = "permute", .amount = bytes, .ranks = t->size};
+	sw_lane *lane = sw_carrier_lane(c, 0);
 	if (source < 0 && bytes)
 		memset(out, 0, (size_t)bytes);
 	else if (source == t->rank && bytes)
 		memcpy(out, in, (size_t)bytes);
-	int32_t n_sends = target >= 0 && target != t->rank, n_receives = source >= 0 && source != t->rank;
-	c->sends[0] = (sw_message){target, bytes, {.from = in}};
-	c->receives[0] = (sw_message){source, bytes, {.into = out}};
-	return exchange(c, &call, n_sends, n_receives, err);
+	if (target >= 0 && target != t->rank)
+		sw_lane_send(lane, target, in, bytes);
+	if (source >= 0 && source != t->rank)
+		sw_lane_receive(lane, source, out, bytes);
+	sw_status status = sw_carrier_exchange(c, &call, err);
+	if (status == SW_OK && lane->sends.len)
+		t->traffic.wire_bytes += bytes;
+	return status;
 }

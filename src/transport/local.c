@@ -1,23 +1,35 @@
 /*
  * The in-process transport: N ranks are N threads, a message is one memcpy by the receiver.
  *
- * Each rank has a SEAT at a table with one lock. An exchange puts the rank's messages on its seat; whoever expects one
- * of them takes it (copying without the lock), and the rank leaves the exchange when all it expects has been taken by it and all
+ * Each rank has a SEAT at a table with one lock. An exchange that begins puts the rank's messages on its seat; whoever expects one
+ * of them takes it (copying without the lock), and it is finished when all the rank expects has been taken by it and all
  * it sends has been taken from it. Nothing hangs: a rank that fails breaks the table; one that left, two ends that disagree
  * and a circle of ranks that wait for each other are seen by whoever is about to wait, and break it too.
  */
-#include "transport/carrier.h"
+#include "transport/worker.h"
 
 #include <pthread.h>
 #include <string.h>
 
+/* A message of an exchange under way. */
+typedef struct posted {
+	sw_message message;
+	int32_t lane;
+	bool done;
+} posted;
+/* In the order of the begins; emptied when all are done. */
+typedef struct queue {
+	SW_VEC(posted) messages;
+	size_t first; /* those before it are done */
+} queue;
+
 typedef struct seat {
 	pthread_cond_t wake;
-	const sw_call *call; /* NULL: not in an exchange */
-	const sw_message *sends, *receives;
-	int32_t n_sends, n_receives;
-	bool *sent, *received; /* [size]: per message of the exchange */
-	int32_t readers;       /* ranks that are copying from this one right now */
+	const sw_call *call; /* that it waits for; NULL: it does not wait */
+	int32_t lane;        /* of that call */
+	sw_call calls[SW_LANES];
+	queue sends, receives;
+	int32_t readers; /* ranks that are copying from this one right now */
 	bool waiting, left;
 } seat;
 
@@ -51,12 +63,16 @@ static void break_table(table *t, const char *why)
 	wake_all(t);
 }
 
-static void break_by_disagreement(table *t, int32_t a, int32_t b)
+static void break_by_disagreement(table *t, int32_t a, const sw_call *call_a, int32_t b,
+                                  const sw_call *call_b)
 {
 	char why[512], of_a[SW_CALL_TEXT], of_b[SW_CALL_TEXT];
-	snprintf(why, sizeof(why), "ranks disagree: rank %d is in %s, rank %d in %s", SW_MIN(a, b),
-	         sw_call_print(t->seats[SW_MIN(a, b)].call, of_a), SW_MAX(a, b),
-	         sw_call_print(t->seats[SW_MAX(a, b)].call, of_b));
+	if (a > b) {
+		break_by_disagreement(t, b, call_b, a, call_a);
+		return;
+	}
+	snprintf(why, sizeof(why), "ranks disagree: rank %d is in %s, rank %d in %s", a,
+	         sw_call_print(call_a, of_a), b, sw_call_print(call_b, of_b));
 	break_table(t, why);
 }
 
@@ -83,45 +99,66 @@ static void break_by_circle(table *t)
 
 /* ---- one exchange (with the lock held, but for the copying) --------------------------------------- */
 
-/* The message of `from` to `rank` that was not taken yet, -1 if there is none. */
-static int32_t offered(const seat *from, int32_t rank)
+static void put(queue *q, const sw_message *messages, size_t n, int32_t lane)
 {
-	for (int32_t i = 0; from->call && i < from->n_sends; i++)
-		if (from->sends[i].peer == rank && !from->sent[i])
-			return i;
+	for (size_t i = 0; i < n; i++)
+		sw_vec_push(&q->messages, ((posted){messages[i], lane, false}));
+}
+
+static void set_done(queue *q, size_t i)
+{
+	q->messages.data[i].done = true;
+	while (q->first < q->messages.len && q->messages.data[q->first].done)
+		q->first++;
+}
+
+static bool lane_is_done(const queue *q, int32_t lane)
+{
+	for (size_t i = q->first; i < q->messages.len; i++)
+		if (q->messages.data[i].lane == lane && !q->messages.data[i].done)
+			return false;
+	return true;
+}
+
+/* The first message of `from` to `rank` that was not taken yet, -1 if there is none. */
+static int64_t offered(const seat *from, int32_t rank)
+{
+	const queue *q = &from->sends;
+	for (size_t i = q->first; i < q->messages.len; i++)
+		if (q->messages.data[i].message.peer == rank && !q->messages.data[i].done)
+			return (int64_t)i;
 	return -1;
 }
 
 static bool is_done(const seat *s)
 {
-	for (int32_t i = 0; i < s->n_receives; i++)
-		if (!s->received[i])
-			return false;
-	for (int32_t i = 0; i < s->n_sends; i++)
-		if (!s->sent[i])
-			return false;
-	return true;
+	return lane_is_done(&s->receives, s->lane) && lane_is_done(&s->sends, s->lane);
+}
+
+static int32_t who_left_of(const table *t, const queue *q)
+{
+	for (size_t i = q->first; i < q->messages.len; i++)
+		if (!q->messages.data[i].done && t->seats[q->messages.data[i].message.peer].left)
+			return q->messages.data[i].message.peer;
+	return -1;
 }
 
 /* A rank that this one still waits for, and that has left; -1: none. */
 static int32_t who_left(const table *t, int32_t rank)
 {
 	const seat *s = &t->seats[rank];
-	for (int32_t i = 0; i < s->n_receives; i++)
-		if (!s->received[i] && t->seats[s->receives[i].peer].left)
-			return s->receives[i].peer;
-	for (int32_t i = 0; i < s->n_sends; i++)
-		if (!s->sent[i] && t->seats[s->sends[i].peer].left)
-			return s->sends[i].peer;
-	return -1;
+	int32_t gone = who_left_of(t, &s->receives);
+	return gone >= 0 ? gone : who_left_of(t, &s->sends);
 }
 
 /* Has a waiting rank something to do, so that it will wake up? */
 static bool can_go_on(const table *t, int32_t rank)
 {
 	const seat *s = &t->seats[rank];
-	for (int32_t i = 0; i < s->n_receives; i++)
-		if (!s->received[i] && offered(&t->seats[s->receives[i].peer], rank) >= 0)
+	const queue *q = &s->receives;
+	for (size_t i = q->first; i < q->messages.len; i++)
+		if (!q->messages.data[i].done &&
+		    offered(&t->seats[q->messages.data[i].message.peer], rank) >= 0)
 			return true;
 	return is_done(s) || who_left(t, rank) >= 0;
 }
@@ -134,39 +171,43 @@ static bool all_are_stuck(const table *t)
 	return true;
 }
 
-static void take(table *t, int32_t rank, int32_t i, int32_t offer)
+/* Messages are copied out of the queues: those may move while the lock is open, but positions in them stay. */
+static void take(table *t, int32_t rank, size_t i, size_t offer)
 {
 	seat *mine = &t->seats[rank];
-	const sw_message *to = &mine->receives[i];
-	seat *theirs = &t->seats[to->peer];
-	const sw_message *from = &theirs->sends[offer];
-	if (from->bytes != to->bytes || sw_call_code(theirs->call) != sw_call_code(mine->call)) {
-		break_by_disagreement(t, rank, to->peer);
+	posted to = mine->receives.messages.data[i];
+	seat *theirs = &t->seats[to.message.peer];
+	posted from = theirs->sends.messages.data[offer];
+	const sw_call *call = &mine->calls[to.lane], *their_call = &theirs->calls[from.lane];
+	if (from.message.bytes != to.message.bytes || sw_call_code(their_call) != sw_call_code(call)) {
+		break_by_disagreement(t, rank, call, to.message.peer, their_call);
 		return;
 	}
 	theirs->readers++;
 	pthread_mutex_unlock(&t->lock);
-	if (to->bytes)
-		memcpy(to->into, from->from, (size_t)to->bytes);
+	if (to.message.bytes)
+		memcpy(to.message.into, from.message.from, (size_t)to.message.bytes);
 	pthread_mutex_lock(&t->lock);
 	theirs->readers--;
-	theirs->sent[offer] = mine->received[i] = true;
+	set_done(&theirs->sends, offer);
+	set_done(&mine->receives, i);
 	pthread_cond_signal(&theirs->wake);
 }
 
-/* Takes what is there; false if there was nothing. */
-static bool take_offers(table *t, int32_t rank)
+/* Takes the first message that is there; false if there is none. One at a time: while it is copied others come, and of
+ * two from one rank the first must be taken first. */
+static bool take_offer(table *t, int32_t rank)
 {
-	seat *mine = &t->seats[rank];
-	bool any = false;
-	for (int32_t i = 0; i < mine->n_receives && !t->broken; i++) {
-		int32_t offer = mine->received[i] ? -1 : offered(&t->seats[mine->receives[i].peer], rank);
+	queue *q = &t->seats[rank].receives;
+	for (size_t i = q->first; i < q->messages.len; i++) {
+		const posted *to = &q->messages.data[i];
+		int64_t offer = to->done ? -1 : offered(&t->seats[to->message.peer], rank);
 		if (offer < 0)
 			continue;
-		take(t, rank, i, offer);
-		any = true;
+		take(t, rank, i, (size_t)offer);
+		return true;
 	}
-	return any;
+	return false;
 }
 
 static void wait_at(table *t, int32_t rank)
@@ -183,44 +224,67 @@ static void wait_at(table *t, int32_t rank)
 	mine->waiting = false;
 }
 
-static void sit_down(seat *mine, const sw_call *call, const sw_message *sends, int32_t n_sends,
-                     const sw_message *receives, int32_t n_receives)
+static void empty(queue *q)
 {
-	mine->call = call;
-	mine->sends = sends;
-	mine->n_sends = n_sends;
-	mine->receives = receives;
-	mine->n_receives = n_receives;
-	memset(mine->sent, 0, (size_t)n_sends);
-	memset(mine->received, 0, (size_t)n_receives);
+	q->messages.len = q->first = 0;
 }
 
 /* The caller's buffers are free again only when nobody copies from them, also after a failure. */
-static void stand_up(table *t, seat *mine)
+static void give_up(table *t, seat *mine)
 {
 	while (mine->readers)
 		pthread_cond_wait(&mine->wake, &t->lock);
-	mine->call = NULL;
+	empty(&mine->sends);
+	empty(&mine->receives);
 }
 
-static sw_status local_exchange(sw_carrier *carrier, const sw_call *call, const sw_message *sends,
-                                int32_t n_sends, const sw_message *receives, int32_t n_receives,
-                                sw_error *err)
+/* Positions must not change while somebody copies; who copies is not done. */
+static void stand_up(seat *mine)
+{
+	if (mine->sends.first == mine->sends.messages.len)
+		empty(&mine->sends);
+	if (mine->receives.first == mine->receives.messages.len)
+		empty(&mine->receives);
+}
+
+static sw_status local_begin(sw_carrier *carrier, const sw_call *call, int32_t lane, sw_error *err)
+{
+	table *t = ((local *)carrier)->table;
+	seat *mine = &t->seats[carrier->base.rank];
+	const sw_lane *messages = &carrier->lanes[lane];
+	sw_status status = SW_OK;
+	pthread_mutex_lock(&t->lock);
+	mine->calls[lane] = *call;
+	put(&mine->sends, messages->sends.data, messages->sends.len, lane);
+	put(&mine->receives, messages->receives.data, messages->receives.len, lane);
+	for (size_t i = 0; i < messages->sends.len; i++)
+		pthread_cond_signal(&t->seats[messages->sends.data[i].peer].wake);
+	if (t->broken) {
+		status = sw_fail(err, SW_ERR_IO, "%s", t->why);
+		give_up(t, mine);
+	}
+	pthread_mutex_unlock(&t->lock);
+	return status;
+}
+
+static sw_status local_finish(sw_carrier *carrier, int32_t lane, sw_error *err)
 {
 	table *t = ((local *)carrier)->table;
 	int32_t rank = carrier->base.rank;
 	seat *mine = &t->seats[rank];
 	sw_status status = SW_OK;
 	pthread_mutex_lock(&t->lock);
-	sit_down(mine, call, sends, n_sends, receives, n_receives);
-	for (int32_t i = 0; i < n_sends; i++)
-		pthread_cond_signal(&t->seats[sends[i].peer].wake);
+	mine->call = &mine->calls[lane];
+	mine->lane = lane;
 	while (!t->broken && !is_done(mine))
-		if (!take_offers(t, rank) && !t->broken && !is_done(mine))
+		if (!take_offer(t, rank) && !t->broken && !is_done(mine))
 			wait_at(t, rank);
-	if (t->broken)
+	mine->call = NULL;
+	if (t->broken) {
 		status = sw_fail(err, SW_ERR_IO, "%s", t->why);
-	stand_up(t, mine);
+		give_up(t, mine);
+	}
+	stand_up(mine);
 	pthread_mutex_unlock(&t->lock);
 	return status;
 }
@@ -241,8 +305,8 @@ static void free_table(table *t)
 {
 	for (int32_t r = 0; r < t->size; r++) {
 		pthread_cond_destroy(&t->seats[r].wake);
-		free(t->seats[r].sent);
-		free(t->seats[r].received);
+		sw_vec_clear(&t->seats[r].sends.messages);
+		sw_vec_clear(&t->seats[r].receives.messages);
 	}
 	pthread_mutex_destroy(&t->lock);
 	free(t->seats);
@@ -253,6 +317,8 @@ static void local_free(sw_transport *transport)
 {
 	local *l = (local *)transport;
 	table *t = l->table;
+	sw_worker_free(l->carrier.worker);
+	l->carrier.worker = NULL;
 	pthread_mutex_lock(&t->lock);
 	t->seats[transport->rank].left = true;
 	wake_all(t);
@@ -270,6 +336,7 @@ static const sw_transport_ops local_ops = {
 	.all_gather = sw_carrier_all_gather,
 	.reduce_scatter = sw_carrier_reduce_scatter,
 	.all_to_all = sw_carrier_all_to_all,
+	.group_broadcast = sw_carrier_group_broadcast,
 	.permute = sw_carrier_permute,
 	.barrier = sw_carrier_barrier,
 	.broadcast = sw_carrier_broadcast,
@@ -284,11 +351,8 @@ static table *new_table(int32_t size)
 	t->size = t->present = size;
 	t->seats = sw_alloc((size_t)size * sizeof(*t->seats));
 	pthread_mutex_init(&t->lock, NULL);
-	for (int32_t r = 0; r < size; r++) {
+	for (int32_t r = 0; r < size; r++)
 		pthread_cond_init(&t->seats[r].wake, NULL);
-		t->seats[r].sent = sw_alloc((size_t)size * sizeof(bool));
-		t->seats[r].received = sw_alloc((size_t)size * sizeof(bool));
-	}
 	return t;
 }
 
@@ -300,7 +364,8 @@ sw_status sw_transport_local(int32_t size, sw_transport **transports, sw_error *
 	for (int32_t r = 0; r < size; r++) {
 		local *l = sw_alloc(sizeof(*l));
 		sw_carrier_init(&l->carrier, &local_ops, r, size);
-		l->carrier.exchange = local_exchange;
+		l->carrier.begin = local_begin;
+		l->carrier.finish = local_finish;
 		l->table = t;
 		transports[r] = &l->carrier.base;
 	}

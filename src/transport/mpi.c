@@ -9,11 +9,13 @@
  * between two ranks keep their order, so a tag needs to tell no two calls apart that both make.
  *
  * A message longer than CHUNK goes in pieces, as MPI counts in int.
+ *
+ * One thread at a time is in MPI: who begins or finishes an exchange holds the lock but for its pauses, in which the rank's other thread can fail.
  */
-#include "transport/carrier.h"
+#include "transport/worker.h"
 
 #include <mpi.h>
-#include <sched.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,13 +31,20 @@ typedef struct notice {
 	char text[768];
 } notice;
 
+/* One that is going on: the requests of its receives, then those of its sends. */
+typedef struct exchange {
+	sw_call call;
+	const sw_lane *messages;
+	SW_VEC(MPI_Request) requests;
+	SW_VEC(MPI_Status) statuses;
+} exchange;
+
 typedef struct mpi {
 	sw_carrier carrier;
 	MPI_Comm data, notices;
 	bool initialised_here;
-	/* The exchange that is going on. */
-	SW_VEC(MPI_Request) requests;
-	SW_VEC(MPI_Status) statuses;
+	pthread_mutex_t lock; /* of all that follows, and of MPI */
+	exchange lanes[SW_LANES];
 	/* Bad news. */
 	notice heard, told;
 	MPI_Request listening;
@@ -115,15 +124,22 @@ static bool all_told(mpi *m)
 	       done;
 }
 
+static void pause_unlocked(mpi *m, double since_s)
+{
+	pthread_mutex_unlock(&m->lock);
+	sw_carrier_pause(&m->carrier, since_s);
+	pthread_mutex_lock(&m->lock);
+}
+
 /* Waits until every notice that was sent has gone, and `enough` ranks have said goodbye; false after GRACE_S. */
 static bool settle(mpi *m, int32_t enough)
 {
-	double deadline = sw_now_s() + GRACE_S;
+	double begin = sw_now_s();
 	while (!all_told(m) || m->n_left < enough) {
 		hear_notices(m);
-		if (sw_now_s() > deadline)
+		if (sw_now_s() > begin + GRACE_S)
 			return false;
-		sched_yield();
+		pause_unlocked(m, begin);
 	}
 	return true;
 }
@@ -135,35 +151,34 @@ static int tag_of(const sw_call *call)
 	return (int)(sw_call_code(call) & ((1 << TAG_BITS) - 1));
 }
 
-static sw_status start(mpi *m, const sw_message *message, bool send, int tag, sw_error *err)
+static sw_status start(mpi *m, exchange *x, const sw_message *message, bool send, sw_error *err)
 {
 	int64_t at = 0;
 	do {
 		int length = (int)SW_MIN(CHUNK, message->bytes - at);
 		MPI_Request request = MPI_REQUEST_NULL;
 		int code = send ? MPI_Isend((const char *)message->from + at, length, MPI_BYTE,
-		                            message->peer, tag, m->data, &request)
+		                            message->peer, tag_of(&x->call), m->data, &request)
 		                : MPI_Irecv((char *)message->into + at, length, MPI_BYTE, message->peer,
 		                            MPI_ANY_TAG, m->data, &request);
 		sw_status status = check_here(m, code, send ? "sending" : "receiving", err);
 		if (status)
 			return status;
-		sw_vec_push(&m->requests, request);
+		sw_vec_push(&x->requests, request);
 		at += length;
 	} while (at < message->bytes);
 	return SW_OK;
 }
 
-static sw_status start_all(mpi *m, int tag, const sw_message *sends, int32_t n_sends,
-                           const sw_message *receives, int32_t n_receives, sw_error *err)
+static sw_status start_all(mpi *m, exchange *x, sw_error *err)
 {
 	sw_status status = SW_OK;
-	m->requests.len = 0;
-	for (int32_t i = 0; i < n_receives && status == SW_OK; i++)
-		status = start(m, &receives[i], false, tag, err);
-	for (int32_t i = 0; i < n_sends && status == SW_OK; i++)
-		status = start(m, &sends[i], true, tag, err);
-	sw_vec_reserve(&m->statuses, m->requests.len + 1);
+	x->requests.len = 0;
+	for (size_t i = 0; i < x->messages->receives.len && status == SW_OK; i++)
+		status = start(m, x, &x->messages->receives.data[i], false, err);
+	for (size_t i = 0; i < x->messages->sends.len && status == SW_OK; i++)
+		status = start(m, x, &x->messages->sends.data[i], true, err);
+	sw_vec_reserve(&x->statuses, x->requests.len + 1);
 	return status;
 }
 
@@ -181,30 +196,31 @@ static sw_status disagree(const mpi *m, const sw_call *call, int32_t peer, sw_er
 }
 
 /* Requests for receives come first: a piece that was longer than this rank expects is a disagreement. */
-static sw_status explain(const mpi *m, int code, const sw_call *call, const sw_message *receives, int32_t n,
-                         sw_error *err)
+static sw_status explain(const mpi *m, int code, const exchange *x, sw_error *err)
 {
 	size_t k = 0;
-	for (int32_t i = 0; i < n; i++)
-		for (size_t piece = 0; piece < pieces_of(&receives[i]); piece++)
+	for (size_t i = 0; i < x->messages->receives.len; i++) {
+		const sw_message *receive = &x->messages->receives.data[i];
+		for (size_t piece = 0; piece < pieces_of(receive); piece++)
 			if (code == MPI_ERR_IN_STATUS &&
-			    m->statuses.data[k++].MPI_ERROR == MPI_ERR_TRUNCATE)
-				return disagree(m, call, receives[i].peer, err);
+			    x->statuses.data[k++].MPI_ERROR == MPI_ERR_TRUNCATE)
+				return disagree(m, &x->call, receive->peer, err);
+	}
 	return check_here(m, code, "exchanging", err);
 }
 
 /* Each piece has the tag and the length that the call asks for. */
-static sw_status check_received(const mpi *m, const sw_call *call, const sw_message *receives, int32_t n,
-                                sw_error *err)
+static sw_status check_received(const mpi *m, const exchange *x, sw_error *err)
 {
 	size_t k = 0;
-	for (int32_t i = 0; i < n; i++) {
-		int64_t rest = receives[i].bytes;
-		for (size_t piece = 0; piece < pieces_of(&receives[i]); piece++, k++) {
+	for (size_t i = 0; i < x->messages->receives.len; i++) {
+		const sw_message *receive = &x->messages->receives.data[i];
+		int64_t rest = receive->bytes;
+		for (size_t piece = 0; piece < pieces_of(receive); piece++, k++) {
 			int got = 0;
-			MPI_Get_count(&m->statuses.data[k], MPI_BYTE, &got);
-			if (m->statuses.data[k].MPI_TAG != tag_of(call) || got != SW_MIN(CHUNK, rest))
-				return disagree(m, call, receives[i].peer, err);
+			MPI_Get_count(&x->statuses.data[k], MPI_BYTE, &got);
+			if (x->statuses.data[k].MPI_TAG != tag_of(&x->call) || got != SW_MIN(CHUNK, rest))
+				return disagree(m, &x->call, receive->peer, err);
 			rest -= got;
 		}
 	}
@@ -212,48 +228,52 @@ static sw_status check_received(const mpi *m, const sw_call *call, const sw_mess
 }
 
 /* Goodbyes can overtake the last messages of who left: they are given some time to arrive. */
-static bool waits_in_vain(const mpi *m, const sw_message *messages, int32_t n, int32_t *peer)
+static bool waits_in_vain(const mpi *m, const exchange *x, int32_t *peer)
 {
 	if (m->n_left == 0 || sw_now_s() < m->left_s + GRACE_S)
 		return false;
-	for (int32_t i = 0; i < n; i++) {
-		*peer = messages[i].peer;
+	for (size_t i = 0; i < x->messages->receives.len; i++) {
+		*peer = x->messages->receives.data[i].peer;
 		if (m->left[*peer])
 			return true;
 	}
 	return false;
 }
 
-static sw_status wait_all(mpi *m, const sw_call *call, const sw_message *receives, int32_t n_receives,
-                          sw_error *err)
+static sw_status wait_all(mpi *m, const exchange *x, sw_error *err)
 {
-	int n = (int)m->requests.len;
+	int n = (int)x->requests.len;
+	double begin = sw_now_s();
 	for (;;) {
 		int done = 0;
 		int32_t peer;
-		int code = MPI_Testall(n, m->requests.data, &done, m->statuses.data);
+		int code = MPI_Testall(n, x->requests.data, &done, x->statuses.data);
 		if (code != MPI_SUCCESS)
-			return explain(m, code, call, receives, n_receives, err);
+			return explain(m, code, x, err);
 		if (done)
 			return SW_OK;
 		hear_notices(m);
 		if (m->broken)
 			return sw_fail(err, SW_ERR_IO, "%s", m->why);
-		if (waits_in_vain(m, receives, n_receives, &peer))
+		if (waits_in_vain(m, x, &peer))
 			return sw_fail(err, SW_ERR_IO, "rank %d has left, and rank %d waits for it", peer,
 			               m->carrier.base.rank);
-		sched_yield();
+		pause_unlocked(m, begin);
 	}
 }
 
 /* Nothing may be received into buffers that the caller frees. */
 static void give_up_requests(mpi *m)
 {
-	for (size_t i = 0; i < m->requests.len; i++) {
-		if (m->requests.data[i] == MPI_REQUEST_NULL)
-			continue;
-		MPI_Cancel(&m->requests.data[i]);
-		MPI_Request_free(&m->requests.data[i]);
+	for (int32_t lane = 0; lane < SW_LANES; lane++) {
+		exchange *x = &m->lanes[lane];
+		for (size_t i = 0; i < x->requests.len; i++) {
+			if (x->requests.data[i] == MPI_REQUEST_NULL)
+				continue;
+			MPI_Cancel(&x->requests.data[i]);
+			MPI_Request_free(&x->requests.data[i]);
+		}
+		x->requests.len = 0;
 	}
 }
 
@@ -267,24 +287,54 @@ static void break_job(mpi *m, const char *reason)
 	tell_all(m, NOTICE_FAIL, reason);
 }
 
-static sw_status mpi_exchange(sw_carrier *carrier, const sw_call *call, const sw_message *sends,
-                              int32_t n_sends, const sw_message *receives, int32_t n_receives,
-                              sw_error *err)
+static sw_status give_up(mpi *m, sw_status status, const sw_error *own, sw_error *err)
+{
+	give_up_requests(m);
+	break_job(m, own->message);
+	return sw_fail(err, status, "%s", own->message);
+}
+
+static sw_status begin_exchange(mpi *m, const sw_call *call, int32_t lane, sw_error *err)
+{
+	exchange *x = &m->lanes[lane];
+	sw_error own = {0};
+	if (m->broken) {
+		sw_fail(&own, SW_ERR_IO, "%s", m->why);
+		return give_up(m, SW_ERR_IO, &own, err);
+	}
+	x->call = *call;
+	x->messages = &m->carrier.lanes[lane];
+	sw_status status = start_all(m, x, &own);
+	return status ? give_up(m, status, &own, err) : SW_OK;
+}
+
+static sw_status finish_exchange(mpi *m, int32_t lane, sw_error *err)
+{
+	exchange *x = &m->lanes[lane];
+	sw_error own = {0};
+	sw_status status = wait_all(m, x, &own);
+	if (status == SW_OK)
+		status = check_received(m, x, &own);
+	x->requests.len = status ? x->requests.len : 0;
+	return status ? give_up(m, status, &own, err) : SW_OK;
+}
+
+static sw_status mpi_begin(sw_carrier *carrier, const sw_call *call, int32_t lane, sw_error *err)
 {
 	mpi *m = (mpi *)carrier;
-	sw_error own = {0};
-	if (m->broken)
-		return sw_fail(err, SW_ERR_IO, "%s", m->why);
-	sw_status status = start_all(m, tag_of(call), sends, n_sends, receives, n_receives, &own);
-	if (status == SW_OK)
-		status = wait_all(m, call, receives, n_receives, &own);
-	if (status == SW_OK)
-		status = check_received(m, call, receives, n_receives, &own);
-	if (status == SW_OK)
-		return SW_OK;
-	give_up_requests(m);
-	break_job(m, own.message);
-	return sw_fail(err, status, "%s", own.message);
+	pthread_mutex_lock(&m->lock);
+	sw_status status = begin_exchange(m, call, lane, err);
+	pthread_mutex_unlock(&m->lock);
+	return status;
+}
+
+static sw_status mpi_finish(sw_carrier *carrier, int32_t lane, sw_error *err)
+{
+	mpi *m = (mpi *)carrier;
+	pthread_mutex_lock(&m->lock);
+	sw_status status = finish_exchange(m, lane, err);
+	pthread_mutex_unlock(&m->lock);
+	return status;
 }
 
 /* ---- failing and leaving ----------------------------------------------------------------------------------- */
@@ -292,8 +342,11 @@ static sw_status mpi_exchange(sw_carrier *carrier, const sw_call *call, const sw
 static void mpi_fail(sw_transport *t, const sw_error *why)
 {
 	char reason[768];
+	mpi *m = (mpi *)t;
 	sw_carrier_reason(t->rank, why, reason, sizeof(reason));
-	break_job((mpi *)t, reason);
+	pthread_mutex_lock(&m->lock);
+	break_job(m, reason);
+	pthread_mutex_unlock(&m->lock);
 }
 
 /* MPI_Finalize may wait for ever for messages of a job that broke. */
@@ -305,10 +358,13 @@ static void give_up_finalising(int signal_number)
 
 static void free_mpi(mpi *m)
 {
-	sw_vec_clear(&m->requests);
-	sw_vec_clear(&m->statuses);
+	for (int32_t lane = 0; lane < SW_LANES; lane++) {
+		sw_vec_clear(&m->lanes[lane].requests);
+		sw_vec_clear(&m->lanes[lane].statuses);
+	}
 	free(m->telling);
 	free(m->left);
+	pthread_mutex_destroy(&m->lock);
 	sw_carrier_clear(&m->carrier);
 	free(m);
 }
@@ -335,6 +391,9 @@ static void end_job(mpi *m)
 static void mpi_free(sw_transport *t)
 {
 	mpi *m = (mpi *)t;
+	sw_worker_free(m->carrier.worker);
+	m->carrier.worker = NULL; /* waits ask it */
+	pthread_mutex_lock(&m->lock);
 	settle(m, 0);
 	tell_all(m, NOTICE_LEAVE, "");
 	if (!see_all_off(m))
@@ -351,6 +410,7 @@ static void mpi_free(sw_transport *t)
 		MPI_Finalize();
 	if (m->broken)
 		alarm(0);
+	pthread_mutex_unlock(&m->lock);
 	free_mpi(m);
 }
 
@@ -362,6 +422,7 @@ static const sw_transport_ops mpi_ops = {
 	.all_gather = sw_carrier_all_gather,
 	.reduce_scatter = sw_carrier_reduce_scatter,
 	.all_to_all = sw_carrier_all_to_all,
+	.group_broadcast = sw_carrier_group_broadcast,
 	.permute = sw_carrier_permute,
 	.barrier = sw_carrier_barrier,
 	.broadcast = sw_carrier_broadcast,
@@ -370,14 +431,36 @@ static const sw_transport_ops mpi_ops = {
 	.free = mpi_free,
 };
 
+/*
+ * Open MPI's TCP keeps one connection for both directions of a pair. As it comes it writes a long message whole, and the answer to
+ * what arrives meanwhile waits behind it: an exchange takes as long as two messages. Short ones without an answer, and long ones in pieces,
+ * use both directions. (Versions 4 and 5 call these alike; other libraries don't look.) What the user says stays: mpirun hands it to us in the same variables.
+ */
+static void use_both_directions(void)
+{
+	static const char *const defaults[][2] = {{"OMPI_MCA_btl_tcp_flags", "send,inplace"},
+	                                          {"OMPI_MCA_btl_tcp_eager_limit", "2097152"},
+	                                          {"OMPI_MCA_btl_tcp_rndv_eager_limit", "65536"},
+	                                          {"OMPI_MCA_btl_tcp_max_send_size", "65536"}};
+	for (size_t i = 0; i < SW_COUNT(defaults); i++)
+		setenv(defaults[i][0], defaults[i][1], 0);
+}
+
+/* SERIALIZED: the worker, or the computing thread. */
 static sw_status initialise(bool *here, sw_error *err)
 {
 	int already = 0, provided = 0;
 	MPI_Initialized(&already);
 	*here = !already;
-	return already ? SW_OK
-	               : check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), "starting",
-	                       err);
+	if (*here)
+		use_both_directions();
+	sw_status status = check(already ? MPI_Query_thread(&provided)
+	                                 : MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided),
+	                         "starting", err);
+	if (status == SW_OK && provided < MPI_THREAD_SERIALIZED)
+		status = sw_fail(err, SW_ERR_IO,
+		                 "MPI: it serves one thread only, and MPI_THREAD_SERIALIZED is needed");
+	return status;
 }
 
 static sw_status duplicate_world(MPI_Comm *comm, sw_error *err)
@@ -399,12 +482,14 @@ sw_status sw_transport_mpi(sw_transport **transport, sw_error *err)
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	sw_carrier_init(&m->carrier, &mpi_ops, rank, size);
-	m->carrier.exchange = mpi_exchange;
+	m->carrier.begin = mpi_begin;
+	m->carrier.finish = mpi_finish;
 	m->initialised_here = here;
 	m->left = sw_alloc((size_t)size * sizeof(bool));
 	m->telling = sw_alloc((size_t)size * sizeof(MPI_Request));
 	for (int r = 0; r < size; r++)
 		m->telling[r] = MPI_REQUEST_NULL;
+	pthread_mutex_init(&m->lock, NULL);
 	status = duplicate_world(&m->data, err);
 	if (status == SW_OK)
 		status = duplicate_world(&m->notices, err);
@@ -413,6 +498,11 @@ sw_status sw_transport_mpi(sw_transport **transport, sw_error *err)
 		return status;
 	}
 	listen(m);
+	status = sw_carrier_meet_neighbours(&m->carrier, err);
+	if (status) {
+		mpi_free(&m->carrier.base);
+		return status;
+	}
 	*transport = &m->carrier.base;
 	return SW_OK;
 }

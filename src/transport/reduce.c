@@ -66,6 +66,24 @@ static void load_any(sw_type type, const void *from, int64_t begin, void *to, in
 		((double *)to)[i] = sw_element_get(type, from, begin + i);
 }
 
+static void load_narrow(sw_type type, const void *from, int64_t begin, void *to, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		((int64_t *)to)[i] = (int64_t)sw_element_get(type, from, begin + i);
+}
+
+/* The low bits, as sums of all integers wrap; interpreters keep such types a byte each, sign and all. */
+static void store_narrow(sw_type type, const void *from, void *to, int64_t begin, int64_t n)
+{
+	int unused = 64 - sw_type_bits(type);
+	bool is_signed = sw_type_kind_of(type) == SW_KIND_SIGNED;
+	for (int64_t i = 0; i < n; i++) {
+		uint64_t high = (uint64_t)((const int64_t *)from)[i] << unused;
+		((int8_t *)to)[begin + i] =
+			(int8_t)(is_signed ? (int64_t)high >> unused : (int64_t)(high >> unused));
+	}
+}
+
 static void store_any(sw_type type, const void *from, void *to, int64_t begin, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
@@ -87,9 +105,10 @@ static void store_any(sw_type type, const void *from, void *to, int64_t begin, i
 /*  X(name, computed in, operation) */
 #define COMBINERS(X)                                                                                       \
 	X(f32_sum, float, SUM)                                                                             \
-	X(f32_product, float, PRODUCT) X(f32_max, float, MAXIMUM) X(f32_min, float, MINIMUM)               \
-		X(f64_sum, double, SUM) X(f64_product, double, PRODUCT) X(f64_max, double, MAXIMUM) X(     \
-			f64_min, double, MINIMUM) X(s64_sum, int64_t, WRAPPING_SUM)                        \
+	X(f32_product, float, PRODUCT)                                                                     \
+	X(f32_max, float, MAXIMUM)                                                                         \
+	X(f32_min, float, MINIMUM) X(f64_sum, double, SUM) X(f64_product, double, PRODUCT)                 \
+		X(f64_max, double, MAXIMUM) X(f64_min, double, MINIMUM) X(s64_sum, int64_t, WRAPPING_SUM)  \
 			X(s64_product, int64_t, WRAPPING_PRODUCT) X(s64_max, int64_t, SW_MAX) X(           \
 				s64_min, int64_t, SW_MIN) X(s64_and, int64_t, AND) X(s64_or, int64_t, OR)  \
 				X(u64_sum, uint64_t, SUM) X(u64_product, uint64_t, PRODUCT)                \
@@ -153,10 +172,13 @@ static const type_row rows[SW_TYPE_COUNT] = {
 	ROW(F64, f64, F64),   ROW(C64, c64, C64), ROW(C128, c128, C128),
 };
 
-/* Types without a row of their own are the 1- to 8-bit ones, which a double holds exactly. */
+/* Types without a row of their own are the 1- to 8-bit floats, which a double holds exactly, and the integers of less than a byte. */
 static type_row row_of(sw_type type)
 {
-	return rows[type].load ? rows[type] : (type_row){load_any, store_any, F64};
+	if (rows[type].load)
+		return rows[type];
+	return sw_type_kind_of(type) == SW_KIND_FLOAT ? (type_row){load_any, store_any, F64}
+	                                              : (type_row){load_narrow, store_narrow, S64};
 }
 
 static combine_fn *combiner_of(sw_monoid monoid, sw_type type)
@@ -164,6 +186,11 @@ static combine_fn *combiner_of(sw_monoid monoid, sw_type type)
 	if (sw_type_kind_of(type) == SW_KIND_TOKEN || (int)monoid < 0 || monoid > SW_MONOID_OR)
 		return NULL;
 	return combiners[row_of(type).family][monoid];
+}
+
+bool sw_can_reduce(sw_monoid monoid, sw_type type)
+{
+	return combiner_of(monoid, type) != NULL;
 }
 
 sw_status sw_reduce(sw_monoid monoid, sw_type type, const void *const *inputs, int32_t n, void *out,

@@ -34,6 +34,7 @@ said "rank 2: rank 0 was given another plan"
 
 # start: a job that would take minutes; returns once it has done a step.
 start() {
+	: >"$scratch/err" # here: the job may empty it only after the first look
 	SW_TEST_JOB=$$ mpirun -n 4 "$sw" run "$scratch/slow.plan" --steps 100000 -v >"$scratch/out" 2>"$scratch/err" &
 	job=$!
 	waited=0
@@ -65,13 +66,13 @@ signal_rank() {
 	fi
 }
 
-# ends CODE: the job ends within seconds, with an exit code that matches
+# ends CODE: the job, which would take hours, ends soon (steps are slow on a busy machine), with an exit code that matches
 ends() {
 	begin=$(date +%s)
 	got=0
 	wait $job || got=$?
 	took=$(($(date +%s) - begin))
-	[ $took -le 20 ] || complain "the job took $took s to end"
+	[ $took -le 60 ] || complain "the job took $took s to end"
 	case $got in
 	$1) ;;
 	*) complain "exit code $got" ;;

@@ -2,7 +2,7 @@
 # Wrong command lines are refused in one line that names the mend; --help of each command works.
 . tests/cli/lib.sh
 
-for command in inspect plan explain verify run solve; do
+for command in inspect plan explain verify simulate run solve; do
 	expect 0 "" "$sw" $command --help
 	grep -q "^usage: shardwright $command " "$scratch/out" || complain "no usage of $command"
 	grep -q "^example:" "$scratch/out" || complain "no example of $command"
@@ -23,20 +23,49 @@ refuse "expected a size, such as 16GiB" "$sw" plan $tiny --cluster $cluster -o "
 refuse "expected seconds" "$sw" plan $tiny --cluster $cluster -o "$scratch/p" --time-limit soon
 refuse "has 4 devices and --devices says 8" "$sw" plan $tiny --cluster $cluster -o "$scratch/p" --devices 8
 expect 2 "both need standard output" "$sw" plan $tiny --cluster $cluster -o - --json
-refuse "expected read, canonical or partition" "$sw" plan $tiny --dump-after planning
+refuse "expected read, canonical, partition or schedule" "$sw" plan $tiny --dump-after planning
 refuse "expected a whole number" "$sw" run $tiny --steps many
 refuse "expected a whole number" "$sw" run $tiny --steps=-1
 refuse "takes no value" "$sw" inspect $tiny --json=yes
+refuse "add --ranks N" "$sw" verify $tiny --random 3
+refuse "add --ranks N, 1 to 256" "$sw" verify $tiny --random 3 --ranks 1000000000
+refuse "goes with --random K" "$sw" verify $tiny --ranks 4
+refuse "no/such/file: cannot read" "$sw" verify no/such/file --ranks 2 --random 1
 refuse "no/such/folder/p: cannot write" "$sw" plan $tiny --cluster $cluster -o no/such/folder/p --strategy dp -q
+
+# Random assignments keep the results, and the same seeds give the same ones.
+expect 0 "" "$sw" verify tests/programs/mlp.hlo.gz --ranks 6 --random 3 --seed 5 -q
+grep -q "^3 random assignments on 6 ranks: 3 equal, 0 not; largest relative error" "$scratch/out" || complain "no summary"
+
+# A sum whose value hangs on the order of its terms: an assignment that splits it gives another one.
+cat >"$scratch/order.hlo" <<'EOT'
+HloModule order
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+ENTRY main {
+  x = f32[4] constant({100000000, 1, -100000000, 1})
+  zero = f32[] constant(0)
+  ROOT sum = f32[] reduce(x, zero), dimensions={0}, to_apply=add
+}
+EOT
+expect 1 "of 40 random assignments do not give what one device gives" "$sw" verify "$scratch/order.hlo" --ranks 2 --random 40 -q
+grep -q "^ *[0-9]*  1 of 1 outputs; '.*' is off by .* in norm" "$scratch/out" || complain "no line of a failing assignment"
+one=$(sed -n 's/^ *\([0-9]*\)  1 of 1.*/\1/p' "$scratch/out" | head -n 1)
+expect 1 "1 of 1 random" "$sw" verify "$scratch/order.hlo" --ranks 2 --random 1 --seed "$one" -q
 
 # Words after -- are no options.
 refuse "--json: cannot read" "$sw" inspect -- --json
-for stage in read canonical partition; do
+for stage in read canonical partition schedule; do
 	expect 0 "" "$sw" plan tests/programs/mlp.hlo.gz --cluster $cluster --strategy dp --dump-after $stage
 	grep -q "^HloModule" "$scratch/out" || complain "no program after $stage"
 	cp "$scratch/out" "$scratch/$stage.hlo"
 	expect 0 "" "$sw" inspect "$scratch/$stage.hlo"
 done
+expect 0 "" "$sw" plan tests/programs/mlp.hlo.gz --cluster $cluster --strategy dp --dump-after schedule -v
+grep -q "^op  *stream  *begin us  *end us$" "$scratch/out" || complain "no times after schedule -v"
 # Results that can't be written are a failure.
 if [ -c /dev/full ]; then
 	sh -c '"$1" inspect "$2" >/dev/full 2>/dev/null' sh "$sw" $tiny && complain "a full disk goes unnoticed"

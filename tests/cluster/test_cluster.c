@@ -33,13 +33,13 @@ static const struct {
 	{"version: 2\nname: x\n" LEVELS DEVICE, 1, 10, "version: expected 1, the only version there is"},
 	{"version: 1\nname: \"\"\n" LEVELS DEVICE, 2, 7, "name: must not be empty"},
 	{HEAD LEVELS, 1, 1, "cluster: missing key \"device\""},
-	{HEAD LEVELS DEVICE "speed: 3\n", 8, 1, "cluster: unknown key \"speed\"; known are version, name, levels, device"},
+	{HEAD LEVELS DEVICE "speed: 3\n", 8, 1, "cluster: unknown key \"speed\"; known are version, name, levels, device, calibration"},
 	{HEAD "name: y\n" LEVELS DEVICE, 3, 1, "key \"name\" is given twice, first in line 2"},
 	{HEAD "levels: []\n" DEVICE, 3, 9, "levels: expected 1 to 6 levels, found 0"},
 	{HEAD "levels: 3\n" DEVICE, 3, 9, "levels: expected a list of levels, outermost first, found a plain value"},
 	{WITH_LEVEL("name: a, latency: 1 us, bandwidth: 1"), 4, 5, "levels[0]: missing key \"count\""},
 	{WITH_LEVEL("name: a, count: 2, latncy: 1 us, bandwidth: 1"), 4, 25,
-         "levels[0]: unknown key \"latncy\"; known are name, count, latency, bandwidth, flow_bandwidth"},
+         "levels[0]: unknown key \"latncy\"; known are name, count, latency, bandwidth, flow_bandwidth, contention"},
 	{WITH_LEVEL("name: a, count: 0, latency: 1 us, bandwidth: 1"), 4, 22, "levels[0].count: must be more than zero"},
 	{WITH_LEVEL("name: a, count: -2, latency: 1 us, bandwidth: 1"), 4, 22, "levels[0].count: must not be negative"},
 	{WITH_LEVEL("name: a, count: 1.5, latency: 1 us, bandwidth: 1"), 4, 22, "levels[0].count: must be a whole number"},
@@ -63,7 +63,18 @@ static const struct {
          "levels[0].bandwidth: unknown unit \"GB\"; known are B/s or b/s with k, M, G, T, or Ki, Mi, Gi, Ti before B"},
 	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: 1e999"), 4, 51, "levels[0].bandwidth: \"1e999\" is too large"},
 	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: [1]"), 4, 51,
-         "levels[0].bandwidth: expected a bandwidth such as 25 GB/s or 200 Gb/s, found a list"},
+         "levels[0].bandwidth: 1 bandwidths for 2 parts of the level"},
+	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: []"), 4, 51, "levels[0].bandwidth: 0 bandwidths for 2 parts of the level"},
+	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: [1, 0]"), 4, 55, "levels[0].bandwidth[1]: must be more than zero"},
+	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: [1, [2]]"), 4, 55,
+         "levels[0].bandwidth[1]: expected a bandwidth such as 25 GB/s or 200 Gb/s, found a list"},
+	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: {x: 1}"), 4, 51,
+         "levels[0].bandwidth: expected a bandwidth such as 25 GB/s or 200 Gb/s, found a mapping"},
+	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: [2, 3], flow_bandwidth: 2.5"), 4, 75,
+         "levels[0].flow_bandwidth: is more than the least bandwidth"},
+	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: 1, contention: -1"), 4, 66, "levels[0].contention: must not be negative"},
+	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: 1, contention: 5 %"), 4, 66,
+         "levels[0].contention: expected a plain number such as 0.7, found \"5 %\""},
 	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: 1, flow_bandwidth: 2"), 4, 70,
          "levels[0].flow_bandwidth: is more than the bandwidth"},
 	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: 1, flow_bandwidth: 0"), 4, 70,
@@ -248,6 +259,39 @@ static void devices_meet_where_their_parts_differ(void **state)
 	sw_cluster_clear(&cluster);
 }
 
+/* ---- links ------------------------------------------------------------------------------------------------------------ */
+
+#define UNEQUAL_LINKS                                                                                           \
+	"levels:\n"                                                                                             \
+	"  - {name: node, count: 2, latency: 30 us, bandwidth: [3 GB/s, 2 GB/s], contention: 0.25}\n"            \
+	"  - {name: device, count: [1, 2], latency: 5 us, bandwidth: [6 GB/s, 7 GB/s, 5 GB/s], flow_bandwidth: 4 GB/s}\n"
+
+static void each_part_has_its_link(void **state)
+{
+	static const double nodes[2] = {3e9, 2e9}, devices[3] = {6e9, 7e9, 5e9};
+	sw_cluster cluster;
+	(void)state;
+	assert_int_equal(parse(HEAD UNEQUAL_LINKS DEVICE, &cluster, NULL), SW_OK);
+	assert_memory_equal(cluster.levels[0].part_bandwidth, nodes, sizeof(nodes));
+	assert_memory_equal(cluster.levels[1].part_bandwidth, devices, sizeof(devices));
+	assert_true(cluster.levels[0].bandwidth == 2e9 && cluster.levels[0].flow_bandwidth == 2e9);
+	assert_true(cluster.levels[1].bandwidth == 5e9 && cluster.levels[1].flow_bandwidth == 4e9);
+	assert_true(cluster.levels[0].contention == 0.25 && cluster.levels[1].contention == 0);
+	sw_cluster_clear(&cluster);
+}
+
+static void a_list_of_equal_links_is_one_figure(void **state)
+{
+	sw_cluster one, list;
+	(void)state;
+	assert_int_equal(parse(HEAD "levels:\n  - {name: a, count: 2, latency: 0, bandwidth: 4}\n" DEVICE, &one, NULL), SW_OK);
+	assert_int_equal(parse(HEAD "levels:\n  - {name: a, count: 2, latency: 0, bandwidth: [4, 4]}\n" DEVICE, &list, NULL), SW_OK);
+	assert_null(list.levels[0].part_bandwidth);
+	assert_true(list.hash == one.hash);
+	sw_cluster_clear(&one);
+	sw_cluster_clear(&list);
+}
+
 /* ---- printing ------------------------------------------------------------------------------------------------------- */
 
 static void check_reads_back(const sw_cluster *cluster)
@@ -273,12 +317,15 @@ static void check_reads_back(const sw_cluster *cluster)
 static void printed_clusters_read_back(void **state)
 {
 	(void)state;
+	sw_cluster cluster;
 	for (size_t i = 0; i < SW_COUNT(shapes); i++) {
-		sw_cluster cluster;
 		parse_counts(shapes[i].counts, &cluster);
 		check_reads_back(&cluster);
 		sw_cluster_clear(&cluster);
 	}
+	assert_int_equal(parse(HEAD UNEQUAL_LINKS DEVICE, &cluster, NULL), SW_OK);
+	check_reads_back(&cluster);
+	sw_cluster_clear(&cluster);
 }
 
 /* Measured figures have all their digits, and names may hold anything. */
@@ -328,6 +375,8 @@ static void the_hash_knows_figures_and_not_names(void **state)
 		{"f32: 50", "f32: 51", false},         {"{f32:", "{f64: 1, f32:", false},
 		{"overhead: 1 us", "overhead: 2 us", false}, {"device, count: 2", "device, count: 4", false},
 		{"8 GB/s", "9 GB/s", false},           {"2 GB/s}", "2 GB/s, flow_bandwidth: 1 GB/s}", false},
+		{"2 GB/s}", "2 GB/s, contention: 0.1}", false}, {"2 GB/s}", "2 GB/s, contention: 0}", true},
+		{"2 GB/s}", "[2 GB/s, 3 GB/s]}", false}, {"2 GB/s}", "[2 GB/s, 2 GB/s]}", true},
 	};
 	const char *text = HEAD LEVELS DEVICE;
 	sw_cluster first;
@@ -358,7 +407,8 @@ static const struct {
 } files[] = {
 	{"local-1x2", 2, 2147483648, 1},  {"local-1x4", 4, 2147483648, 2},     {"local-2x2", 4, 2147483648, 2},
 	{"local-2x4", 8, 2147483648, 3},  {"unequal-1-4", 5, 2147483648, 1},   {"a100-8x8", 64, 80000000000, 6},
-	{"h100-16x8", 128, 80000000000, 7},
+	{"h100-16x8", 128, 80000000000, 7}, {"lab-4x1", 4, 1073741824, 2},      {"lab-2x4", 8, 1073741824, 3},
+	{"lab-unequal", 6, 1073741824, 2},
 };
 
 static void shipped_files_are_good(void **state)
@@ -390,6 +440,8 @@ int main(void)
 		cmocka_unit_test(counts_become_atoms),
 		cmocka_unit_test(atom_levels_are_the_outermost_crossed),
 		cmocka_unit_test(devices_meet_where_their_parts_differ),
+		cmocka_unit_test(each_part_has_its_link),
+		cmocka_unit_test(a_list_of_equal_links_is_one_figure),
 		cmocka_unit_test(printed_clusters_read_back),
 		cmocka_unit_test(any_figures_and_names_read_back),
 		cmocka_unit_test(the_hash_knows_figures_and_not_names),

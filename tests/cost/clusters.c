@@ -4,12 +4,12 @@
 #include <string.h>
 
 static const char device_text[] = "device:\n"
-                                  "  name: test\n"
-                                  "  memory: 1 GiB\n"
-                                  "  memory_bandwidth: 1 GB/s\n"
-                                  "  kernel_overhead: 10 us\n"
-                                  "  matmul_efficiency: 0.5\n"
-                                  "  flops: {f32: 100 GFLOP/s, bf16: 400 GFLOP/s}\n";
+				  "  name: test\n"
+				  "  memory: 1 GiB\n"
+				  "  memory_bandwidth: 1 GB/s\n"
+				  "  kernel_overhead: 10 us\n"
+				  "  matmul_efficiency: 0.5\n"
+				  "  flops: {f32: 100 GFLOP/s, bf16: 400 GFLOP/s}\n";
 
 void make_cluster(sw_cluster *cluster, const level_text *levels, size_t n)
 {
@@ -17,8 +17,8 @@ void make_cluster(sw_cluster *cluster, const level_text *levels, size_t n)
 	sw_error err;
 	sw_text_add(&text, "version: 1\nname: test\nlevels:\n");
 	for (size_t i = 0; i < n; i++) {
-		sw_text_addf(&text, "  - {name: %c, count: %s, latency: %.17g, bandwidth: %.17g", (char)('a' + i),
-		             levels[i].count, levels[i].latency_s, levels[i].bandwidth);
+		sw_text_addf(&text, "  - {name: %c, count: %s, latency: %.17g, bandwidth: %.17g",
+		             (char)('a' + i), levels[i].count, levels[i].latency_s, levels[i].bandwidth);
 		if (levels[i].flow_bandwidth > 0)
 			sw_text_addf(&text, ", flow_bandwidth: %.17g", levels[i].flow_bandwidth);
 		sw_text_add(&text, "}\n");

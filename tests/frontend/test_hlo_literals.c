@@ -143,6 +143,7 @@ static void literals_without_elements_have_no_bytes(void **state)
 	static const char *const cases[][2] = {
 		{"f32[0]", "{}"},
 		{"f32[0,5]", "{}"},
+		{"f32[2,0]", "{}"},
 		{"f32[2,0]", "{ {  }, {  } }"},
 		{"s32[1000000000,0]", "{}"},
 	};

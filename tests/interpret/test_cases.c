@@ -1,7 +1,7 @@
 /*
  * Known answers: every program of tests/interpret/cases returns pairs (computed, expected), with the expected
- * values as XLA computes them. f32 and f64 may differ by a relative 1e-6 per element; everything else, and
- * where infinities and NaN stand, must be equal.
+ * values as XLA computes them. f32 and f64 may differ by a relative 1e-6 per element, parts of complex numbers by 1e-6
+ * of the largest; everything else, and where infinities and NaN stand, must be equal.
  */
 #include <glob.h>
 #include <math.h>
@@ -23,12 +23,22 @@ static void check(sw_status status, const sw_error *err)
 		fail_msg("%s:%d:%d: %s", err->file, err->line, err->column, err->message);
 }
 
-/* Whether x is y, up to rounding when `rounds`; NaN is NaN and the sign of zero counts for nothing. */
-static bool agree(double x, double y, bool rounds)
+/* Whether x is y, up to rounding at this scale; NaN is NaN and the sign of zero counts for nothing. */
+static bool agree(double x, double y, double scale)
 {
 	if (x == y || (isnan(x) && isnan(y)))
 		return true;
-	return rounds && isfinite(x) && isfinite(y) && fabs(x - y) <= 1e-6 * fabs(y);
+	return isfinite(x) && isfinite(y) && fabs(x - y) <= 1e-6 * scale;
+}
+
+static double largest(sw_type type, const void *data, int64_t n)
+{
+	double most = 0;
+	for (int64_t e = 0; e < n; e++) {
+		double x = fabs(sw_element_get(type, data, e));
+		most = isfinite(x) ? fmax(most, x) : most;
+	}
+	return most;
 }
 
 /* Returns how many pairs differ. */
@@ -37,12 +47,16 @@ static int compare_pairs(const char *path, const sw_tensor *outputs, uint32_t n)
 	int bad = 0;
 	for (uint32_t i = 0; i + 1 < n; i += 2) {
 		sw_shape shape = outputs[i + 1].shape;
-		bool rounds = shape.type == SW_F32 || shape.type == SW_F64;
+		bool is_complex = sw_type_kind_of(shape.type) == SW_KIND_COMPLEX;
+		sw_type part = shape.type == SW_C64 ? SW_F32 : is_complex ? SW_F64 : shape.type;
+		bool rounds = part == SW_F32 || part == SW_F64;
+		int64_t parts = sw_shape_elements(shape) * (is_complex ? 2 : 1);
+		double scale = is_complex ? largest(part, sw_tensor_data(outputs[i + 1]), parts) : 0;
 		assert_true(sw_shape_equal(outputs[i].shape, shape));
-		for (int64_t e = 0; e < sw_shape_elements(shape); e++) {
-			double x = sw_element_get(shape.type, sw_tensor_data(outputs[i]), e);
-			double y = sw_element_get(shape.type, sw_tensor_data(outputs[i + 1]), e);
-			if (agree(x, y, rounds))
+		for (int64_t e = 0; e < parts; e++) {
+			double x = sw_element_get(part, sw_tensor_data(outputs[i]), e);
+			double y = sw_element_get(part, sw_tensor_data(outputs[i + 1]), e);
+			if (agree(x, y, is_complex ? scale : rounds ? fabs(y) : 0))
 				continue;
 			bad++;
 			print_error("%s: pair %u, element %lld is %.9g, not %.9g\n", path, i / 2,

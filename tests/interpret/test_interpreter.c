@@ -141,11 +141,30 @@ static void what_is_not_computed_is_refused_before_running(void **state)
 	static const struct {
 		const char *body, *says[3];
 	} cases[] = {
-		{"  x = f32[4,4] parameter(0)\n  ROOT bad = f32[4,4] cholesky(x), lower=true\n",
-	         {"bad", "cholesky", "f32"}},
-		{"  x = c64[4] parameter(0)\n  ROOT bad = c64[4] tan(x)\n", {"bad", "tan", "c64"}},
-		{"  x = f8e4m3fn[4] parameter(0)\n  ROOT bad = f8e4m3fn[4] add(x, x)\n",
-	         {"x", "parameter", "f8e4m3fn"}},
+		{"  x = c64[4] parameter(0)\n  ROOT bad = c64[4] erf(x)\n", {"bad", "erf", "c64"}},
+		{"  x = f32[<=4] parameter(0)\n  ROOT bad = f32[<=4] add(x, x)\n",
+	         {"x", "parameter", "bounded"}},
+		{"  x = f32[4] parameter(0)\n  n = s32[] constant(3)\n  ROOT bad = f32[<=4] "
+	         "set-dimension-size(x, n), dimensions={0}\n",
+	         {"bad", "set-dimension-size", "run time"}},
+		{"  x = f32[4] parameter(0)\n  n = s32[] constant(2)\n  ROOT bad = f32[<=4,<=1] "
+	         "dynamic-reshape(x, n, n)\n",
+	         {"bad", "dynamic-reshape", "run time"}},
+		{"  t = token[] after-all()\n  ROOT bad = (f32[4], token[]) infeed(t)\n",
+	         {"bad", "infeed", "host"}},
+		{"  t = token[] after-all()\n  x = f32[4] parameter(0)\n  ROOT bad = token[] outfeed(x, "
+	         "t), "
+	         "outfeed_shape=f32[4]\n",
+	         {"bad", "outfeed", "host"}},
+		{"  t = token[] after-all()\n  x = f32[4] parameter(0)\n  ROOT bad = (f32[4], u32[], "
+	         "token[]) "
+	         "send(x, t), channel_id=1\n",
+	         {"bad", "send", "outside"}},
+		{"  x = f32[] parameter(0)\n  ROOT bad = f32[4] rng(x, x), distribution=rng_gamma\n",
+	         {"bad", "rng", "rng_uniform"}},
+		{"  x = f32[4] parameter(0)\n  r = u32[4] parameter(1)\n  ROOT bad = pred[4] "
+	         "stochastic-convert(x, r)\n",
+	         {"bad", "stochastic-convert", "no float"}},
 		{"  x = f32[4] parameter(0)\n  ROOT bad = f32[4] frobnicate(x)\n",
 	         {"bad", "frobnicate", "f32"}},
 		{"  x = f32[4] parameter(0)\n  ROOT bad = f32[4] custom-call(x), "
@@ -196,9 +215,9 @@ static void collectives_are_the_callers(void **state)
 		"HloModule m\n"
 		"add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT r = f32[] add(a, b)\n}\n"
 		"ENTRY e {\n  x = f32[4] parameter(0)\n  s = f32[4] all-reduce(x), replica_groups={}, "
-	        "to_apply=add\n"
+		"to_apply=add\n"
 		"  i = u32[] partition-id()\n  f = f32[] convert(i)\n  fs = f32[4] broadcast(f), "
-	        "dimensions={}\n"
+		"dimensions={}\n"
 		"  ROOT r = f32[4] add(s, fs)\n}\n",
 		&options);
 	sw_error err = {0};

@@ -197,16 +197,18 @@ touches local_touches(const sw_atoms *atoms, sw_shape shape, const sw_layout *be
 	touches touched = {0};
 	factors f;
 	if (move->kind == SW_MOVE_SLICE || move->kind == SW_MOVE_TO_PARTIAL)
-		return (touches){2 * result, move->kind == SW_MOVE_SLICE};
+		return (touches){2 * result, 0, move->kind == SW_MOVE_SLICE};
 	if (move->kind == SW_MOVE_REDUCE_SCATTER || move->kind == SW_MOVE_ALL_TO_ALL) {
 		f = list_factors(atoms, shape, before, &move->after, move->atoms);
 		touched.n += !leads(&f);
 		touched.bytes += leads(&f) ? 0 : 2 * operand;
+		touched.peak = leads(&f) ? 0 : 2 * operand;
 	}
 	if (move->kind == SW_MOVE_ALL_GATHER || move->kind == SW_MOVE_ALL_TO_ALL) {
 		f = list_factors(atoms, shape, &move->after, before, move->atoms);
 		touched.n += !leads(&f);
 		touched.bytes += leads(&f) ? 0 : 2 * result;
+		touched.peak = leads(&f) ? touched.peak : SW_MAX(touched.peak, 2 * result);
 	}
 	return touched;
 }

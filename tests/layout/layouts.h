@@ -28,7 +28,7 @@ uint32_t classify_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *b
 /* Local work of a move: bytes touched by its slice or transposes, and how many of these there are (TO_PARTIAL counts as
  * none: it mostly makes neutral values). */
 typedef struct touches {
-	int64_t bytes;
+	int64_t bytes, peak; /* peak: operand and result of the largest transpose */
 	int n;
 } touches;
 touches local_touches(const sw_atoms *atoms, sw_shape shape, const sw_layout *before, const sw_move *move);

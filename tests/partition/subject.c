@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/internal.h"
-
 /* ---- inputs ------------------------------------------------------------------------------------------------- */
 
 static double draw(const sw_fill *fill, uint64_t input, uint64_t element)
@@ -92,15 +90,35 @@ void subject_clear(subject *s)
 
 /* ---- comparing ------------------------------------------------------------------------------------------------ */
 
-static sw_tensor cut(const sw_plan *plan, sw_tensor whole, sw_shape local, const sw_layout *layout,
-                     int64_t device)
+/* A device's part of a tensor, with zeros where the plan pads it. */
+static sw_tensor cut(const sw_plan *plan, sw_tensor small, sw_id value, sw_shape local,
+                     const sw_layout *layout, int64_t device)
 {
-	sw_tensor part;
+	sw_tensor part, whole;
+	sw_shape shape = sw_value_shape(plan->program, value);
 	sw_error err = {0};
 	check(sw_tensor_new(local, false, &part, &err), &err);
-	sw_layout_cut(&plan->cluster->atoms, whole.shape, layout, device, sw_type_bytes(whole.shape.type),
+	check(sw_tensor_new(shape, true, &whole, &err), &err);
+	sw_shape_embed(small.shape, sw_tensor_data(small), shape, sw_tensor_data(whole));
+	sw_layout_cut(&plan->cluster->atoms, shape, layout, device, sw_type_bytes(shape.type),
 	              sw_tensor_data(whole), sw_tensor_data(part));
+	sw_tensor_drop(&whole);
 	return part;
+}
+
+/* Zeros in the padding of a device's part of an output. */
+static void clear_padding(const sw_plan *plan, sw_tensor small, sw_id value, const sw_layout *layout,
+                          int64_t device, sw_tensor part)
+{
+	sw_tensor ones;
+	sw_error err = {0};
+	check(sw_tensor_new(small.shape, false, &ones, &err), &err);
+	memset(sw_tensor_data(ones), 1, ones.buffer->bytes);
+	sw_tensor marks = cut(plan, ones, value, part.shape, layout, device);
+	for (size_t i = 0; i < (size_t)sw_shape_bytes(part.shape); i++)
+		((char *)sw_tensor_data(part))[i] *= ((char *)sw_tensor_data(marks))[i];
+	sw_tensor_drop(&ones);
+	sw_tensor_drop(&marks);
 }
 
 static sw_tensor *cut_inputs(const subject *s, const sw_plan *plan, const sw_program *local)
@@ -115,7 +133,7 @@ static sw_tensor *cut_inputs(const subject *s, const sw_plan *plan, const sw_pro
 	for (int64_t d = 0; d < devices; d++)
 		for (uint32_t i = 0; i < s->n_inputs; i++)
 			inputs[d * s->n_inputs + i] =
-				cut(plan, s->inputs[i], sw_value_shape(local, parts[i]),
+				cut(plan, s->inputs[i], whole[i], sw_value_shape(local, parts[i]),
 			            sw_plan_layout(plan, plan->produced[whole[i]]), d);
 	sw_arena_clear(&arena);
 	return inputs;
@@ -124,17 +142,28 @@ static sw_tensor *cut_inputs(const subject *s, const sw_plan *plan, const sw_pro
 static void compare_output(const subject *s, const sw_plan *plan, const execution *e, uint32_t i,
                            double tolerance, const char *what)
 {
+	sw_id value = sw_entry(plan->program)->results.data[i];
 	const sw_layout *layout = sw_plan_layout(plan, plan->outputs[i]);
 	assert_int_equal(sw_layout_partial_atoms(layout), 0);
 	for (int64_t d = 0; d < e->n_devices; d++) {
 		sw_tensor got = e->outputs[d * e->n_outputs + i],
-			  wanted = cut(plan, s->outputs[i], got.shape, layout, d);
+			  wanted = cut(plan, s->outputs[i], value, got.shape, layout, d);
+		clear_padding(plan, s->outputs[i], value, layout, d, got);
 		sw_difference difference = sw_tensor_compare(got, wanted);
 		sw_tensor_drop(&wanted);
 		if (!(difference.relative <= tolerance))
 			fail_msg("%s, %s on %lld devices: output %u on device %lld is off by %g", s->name,
 			         what, (long long)e->n_devices, i, (long long)d, difference.relative);
 	}
+}
+
+/* Then the cost is that of the dearest branch, and another may run. */
+static bool branches(const sw_program *program)
+{
+	for (size_t i = 0; i < program->ops.len; i++)
+		if (program->ops.data[i].opcode == SW_OP_CONDITIONAL)
+			return true;
+	return false;
 }
 
 void compare_with_serial(const subject *s, const sw_plan *plan, double tolerance, const char *what)
@@ -154,88 +183,10 @@ void compare_with_serial(const subject *s, const sw_plan *plan, double tolerance
 	for (uint32_t i = 0; i < s->n_outputs; i++)
 		compare_output(s, plan, &e, i, tolerance, what);
 	sw_cost_program(plan->cluster, local, &cost);
-	assert_int_equal(e.payload_bytes, cost.payload_bytes);
+	assert_true(e.payload_bytes <= cost.payload_bytes);
+	if (!branches(local))
+		assert_int_equal(e.payload_bytes, cost.payload_bytes);
 	execution_clear(&e);
 	free(inputs);
 	sw_program_free(local);
-}
-
-/* ---- random plans ------------------------------------------------------------------------------------------------ */
-
-static sw_mesh free_axes(const sw_atoms *atoms, int32_t first_inner)
-{
-	const int32_t ends[] = {0, first_inner, atoms->n};
-	sw_mesh mesh = {.name = "random"};
-	for (int i = 0; i < 2; i++) {
-		sw_axis axis = {.name = {(char)('x' + mesh.n_axes)}};
-		for (int32_t a = ends[i]; a < ends[i + 1]; a++)
-			axis.atoms |= 1u << a;
-		axis.size = sw_atoms_group_size(atoms, axis.atoms);
-		mesh.use[mesh.n_axes] = SW_AXIS_FREE;
-		if (axis.atoms)
-			mesh.axes[mesh.n_axes++] = axis;
-	}
-	return mesh;
-}
-
-/* Is choice `x` of node v allowed, given the neighbours that have chosen already (choice >= 0)? */
-static bool allowed(const sw_problem *problem, const int32_t *choice, int32_t v, int32_t x)
-{
-	if (problem->nodes.data[v].cost[x] == SW_FORBIDDEN)
-		return false;
-	for (size_t i = 0; i < problem->edges.len; i++) {
-		const sw_edge *e = &problem->edges.data[i];
-		const sw_cost_table *t = &problem->tables.data[e->table];
-		int32_t other = e->from == v ? e->to : e->from;
-		if ((e->from != v && e->to != v) || choice[other] < 0)
-			continue;
-		int32_t row = e->from == v ? x : choice[other], column = e->from == v ? choice[other] : x;
-		if (t->cost[row * t->columns + column] == SW_FORBIDDEN)
-			return false;
-	}
-	return true;
-}
-
-static void choose_at_random(const sw_problem *problem, sw_rng *rng, int32_t *choice)
-{
-	for (size_t v = 0; v < problem->nodes.len; v++)
-		choice[v] = -1;
-	for (size_t v = 0; v < problem->nodes.len; v++) {
-		int32_t root = problem->tied_to.data[v];
-		for (int attempt = 0; root == (int32_t)v && attempt < 30 && choice[v] < 0; attempt++) {
-			int32_t x = (int32_t)sw_rng_below(rng, problem->nodes.data[v].strategies);
-			choice[v] = allowed(problem, choice, (int32_t)v, x) ? x : -1;
-		}
-		if (root != (int32_t)v)
-			choice[v] = choice[root];
-		else
-			choice[v] = SW_MAX(choice[v], 0);
-	}
-}
-
-sw_plan *random_plan(const subject *s, const sw_cluster *cluster, int32_t first_inner, uint64_t seed)
-{
-	sw_error err = {0};
-	sw_program *canonical;
-	sw_planner planner;
-	sw_model model;
-	sw_evaluation value;
-	sw_rng rng = {seed, 0};
-	check(sw_rewrite_canonical(s->program, &canonical, &err), &err);
-	sw_plan *plan = sw_plan_new(canonical, "", cluster);
-	sw_mesh mesh = free_axes(&cluster->atoms, first_inner);
-	sw_planner_init(&planner, plan, &s->sidecar);
-	sw_model_init(&model, &planner, &mesh, INT64_MAX);
-	int32_t *choice = sw_alloc(sizeof(int32_t) * (model.problem.nodes.len + 1));
-	choose_at_random(&model.problem, &rng, choice);
-	sw_problem_evaluate(&model.problem, choice, &value);
-	if (value.allowed)
-		sw_model_apply(&model, choice, plan);
-	free(choice);
-	sw_model_clear(&model);
-	sw_planner_clear(&planner);
-	if (value.allowed)
-		return plan;
-	sw_plan_free(plan);
-	return NULL;
 }

@@ -21,11 +21,7 @@ void subject_from_fixture(const char *name, subject *s);
 void subject_clear(subject *s);
 
 /* Partitions, runs on ranks, compares each device's part of each output in norm, and the payload that the ranks counted with the
- * one of the cost model. `what` names the plan in messages. */
+ * one of the cost model (which has the dearest branch of a conditional). `what` names the plan in messages. */
 void compare_with_serial(const subject *s, const sw_plan *plan, double tolerance, const char *what);
-
-/* A plan by a random choice at each site under a mesh of free axes: nothing that a planner would do, all of it allowed. Atoms
- * from first_inner on are the second axis. NULL if chance led to a pair of choices that is forbidden. */
-sw_plan *random_plan(const subject *s, const sw_cluster *cluster, int32_t first_inner, uint64_t seed);
 
 #endif

@@ -6,10 +6,10 @@
  */
 #include "partition/execute.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define CASES_PER_PROGRAM 48
-#define PROGRAMS_PER_CLUSTER 28
 
 typedef struct one_case {
 	sw_shape whole;
@@ -24,6 +24,7 @@ typedef struct batch {
 	uint64_t seed;
 	one_case cases[CASES_PER_PROGRAM];
 	sw_path_cache *paths;
+	int64_t memory_bytes; /* that every move has; 0: any */
 	sw_program *program;
 	int64_t path_bytes; /* sum of what the paths say */
 	bool permutes;
@@ -31,7 +32,7 @@ typedef struct batch {
 
 /* What all batches did: kinds of moves, and cases. */
 typedef struct counts {
-	int64_t kinds[SW_MOVE_COUNT], cases, longest;
+	int64_t kinds[SW_MOVE_COUNT], types[SW_TYPE_COUNT], cases, longest, empty, bounded;
 } counts;
 
 /* Prices at random, so that every kind of move is the cheapest now and then. */
@@ -46,17 +47,48 @@ static double random_seconds(void *seed, sw_move_kind kind, uint32_t atoms, int6
 
 /* ---- random cases ------------------------------------------------------------------------------------------- */
 
+static double as_type(sw_type type, double number)
+{
+	char data[16] = {0};
+	sw_element_set(type, data, 0, number);
+	return sw_element_get(type, data, 0);
+}
+
+/* What the interpreter computes with. */
+static bool is_tried(sw_type type)
+{
+	return sw_type_bytes(type) > 0 && as_type(type, 1) == 1;
+}
+
+static sw_type random_type(sw_rng *rng)
+{
+	for (;;) {
+		sw_type type = (sw_type)sw_rng_below(rng, SW_TYPE_COUNT);
+		if (is_tried(type))
+			return type;
+	}
+}
+
+static sw_monoid random_monoid(sw_rng *rng, sw_type type)
+{
+	static const sw_monoid numbers[] = {SW_MONOID_SUM, SW_MONOID_SUM, SW_MONOID_MAX, SW_MONOID_MIN};
+	if (sw_rng_below(rng, 5) < 2)
+		return SW_MONOID_NONE;
+	if (sw_type_kind_of(type) == SW_KIND_PRED)
+		return sw_rng_below(rng, 2) ? SW_MONOID_OR : SW_MONOID_AND;
+	if (sw_type_kind_of(type) == SW_KIND_COMPLEX)
+		return SW_MONOID_SUM;
+	return sw_rule_splittable(type, numbers[sw_rng_below(rng, SW_COUNT(numbers))]);
+}
+
 static sw_shape random_shape(sw_rng *rng, sw_arena *arena)
 {
-	static const int64_t sizes[] = {1, 2, 3, 4, 5, 6, 6, 8, 8, 9, 12, 12, 12};
-	static const sw_type types[] = {SW_F32, SW_F64, SW_S32};
+	static const int64_t sizes[] = {1, 2, 3, 4, 5, 6, 6, 8, 8, 9, 10, 12, 12, 12, 24};
 	int32_t rank = (int32_t)sw_rng_below(rng, 4);
 	int64_t *dims = SW_NEW_N(arena, int64_t, rank + 1);
 	for (int32_t d = 0; d < rank; d++)
-		dims[d] = sizes[sw_rng_below(rng, SW_COUNT(sizes))];
-	return (sw_shape){.type = types[sw_rng_below(rng, SW_COUNT(types))],
-	                  .rank = rank,
-	                  .dims = rank ? dims : NULL};
+		dims[d] = sw_rng_below(rng, 24) == 0 ? 0 : sizes[sw_rng_below(rng, SW_COUNT(sizes))];
+	return (sw_shape){.type = random_type(rng), .rank = rank, .dims = rank ? dims : NULL};
 }
 
 static bool fits(const sw_atoms *atoms, sw_shape shape, sw_layout *layout, sw_monoid monoid)
@@ -89,40 +121,82 @@ static sw_layout random_layout(sw_rng *rng, const sw_atoms *atoms, sw_shape shap
 	return layout;
 }
 
+/* One that has a path: within a memory bound not all have. */
 static one_case random_case(sw_rng *rng, batch *b)
 {
-	static const sw_monoid monoids[] = {SW_MONOID_NONE, SW_MONOID_NONE, SW_MONOID_SUM, SW_MONOID_SUM,
-	                                    SW_MONOID_MAX};
-	one_case c = {.whole = random_shape(rng, &b->arena),
-	              .monoid = monoids[sw_rng_below(rng, SW_COUNT(monoids))]};
-	c.from = random_layout(rng, &b->cluster.atoms, c.whole, c.monoid);
-	c.to = random_layout(rng, &b->cluster.atoms, c.whole, c.monoid);
-	c.seed = sw_rng_bits(rng);
-	return c;
+	for (;;) {
+		one_case c = {.whole = random_shape(rng, &b->arena)};
+		c.monoid = random_monoid(rng, c.whole.type);
+		c.from = random_layout(rng, &b->cluster.atoms, c.whole, c.monoid);
+		c.to = random_layout(rng, &b->cluster.atoms, c.whole, c.monoid);
+		c.seed = sw_rng_bits(rng);
+		if (isfinite(sw_path_cache_get(b->paths, c.whole, &c.from, &c.to)->seconds))
+			return c;
+	}
 }
 
 /* ---- numbers -------------------------------------------------------------------------------------------------- */
 
-static double whole_value(const one_case *c, int64_t element)
+/* A number that the type has exactly. */
+static double some_number(const one_case *c, uint64_t stream, int64_t element)
 {
-	return (double)(sw_random_bits(c->seed, 0, (uint64_t)element) % 201) - 100;
+	double number = (double)(sw_random_bits(c->seed, stream, (uint64_t)element) % 201) - 100;
+	number = as_type(c->whole.type, number);
+	return isfinite(number) ? number : 1;
 }
 
-/* Term k of n: all of them combined give the value exactly. */
+static double whole_value(const one_case *c, int64_t element)
+{
+	return some_number(c, 0, element);
+}
+
+static bool is_wide(sw_type type)
+{
+	return sw_type_bytes(type) >= 4;
+}
+
+static double combine(sw_monoid monoid, double a, double b)
+{
+	if (monoid == SW_MONOID_MAX || monoid == SW_MONOID_OR)
+		return fmax(a, b);
+	return monoid == SW_MONOID_MIN || monoid == SW_MONOID_AND ? fmin(a, b) : a + b;
+}
+
+/* Term k of n: all of them combined give the value exactly. Of sums in narrow types one term has all. */
 static double term(const one_case *c, int64_t element, int64_t k, int64_t n)
 {
-	double value = whole_value(c, element);
-	if (c->monoid == SW_MONOID_MAX) {
-		bool largest = (uint64_t)k == sw_random_bits(c->seed, 1, (uint64_t)element) % (uint64_t)n;
-		return largest ? value
-		               : value - (double)(sw_random_bits(c->seed, 2 + (uint64_t)k,
-		                                                 (uint64_t)element) %
-		                                  100);
-	}
+	double value = whole_value(c, element), other = some_number(c, 2 + (uint64_t)k, element);
+	bool decides = (uint64_t)k == sw_random_bits(c->seed, 1, (uint64_t)element) % (uint64_t)n;
+	if (c->monoid == SW_MONOID_MAX || c->monoid == SW_MONOID_OR)
+		return decides ? value : fmin(value, other);
+	if (c->monoid == SW_MONOID_MIN || c->monoid == SW_MONOID_AND)
+		return decides ? value : fmax(value, other);
+	if (!is_wide(c->whole.type) || sw_type_kind_of(c->whole.type) == SW_KIND_UNSIGNED)
+		return decides ? value : 0;
 	if (k + 1 < n)
-		return (double)(sw_random_bits(c->seed, 2 + (uint64_t)k, (uint64_t)element) % 100);
+		return other;
 	for (int64_t i = 0; i + 1 < n; i++)
 		value -= term(c, element, i, n);
+	return value;
+}
+
+/* The imaginary part is minus the real one: that is kept by sums. */
+static void set_element(sw_type type, void *data, int64_t e, double value)
+{
+	sw_element_set(type, data, e, value);
+	if (type == SW_C64)
+		((float *)data)[2 * e + 1] = (float)-value;
+	else if (type == SW_C128)
+		((double *)data)[2 * e + 1] = -value;
+}
+
+static double get_element(sw_type type, const void *data, int64_t e)
+{
+	double value = sw_element_get(type, data, e);
+	if (type == SW_C64)
+		assert_true(((const float *)data)[2 * e + 1] == (float)-value);
+	else if (type == SW_C128)
+		assert_true(((const double *)data)[2 * e + 1] == -value);
 	return value;
 }
 
@@ -146,24 +220,23 @@ static sw_tensor device_part(const batch *b, const one_case *c, sw_shape shape, 
 	check(sw_tensor_new(c->whole, false, &whole, &err), &err);
 	check(sw_tensor_new(shape, false, &part, &err), &err);
 	for (int64_t e = 0; e < sw_shape_elements(c->whole); e++)
-		sw_element_set(c->whole.type, sw_tensor_data(whole), e,
-		               partial ? term(c, e, k, terms) : whole_value(c, e));
+		set_element(c->whole.type, sw_tensor_data(whole), e,
+		            partial ? term(c, e, k, terms) : whole_value(c, e));
 	sw_layout_cut(atoms, c->whole, &c->from, device, sw_type_bytes(c->whole.type),
 	              sw_tensor_data(whole), sw_tensor_data(part));
 	sw_tensor_drop(&whole);
 	return part;
 }
 
-static double combined(const batch *b, const execution *e, const one_case *c, uint32_t number,
-                       const sw_groups *groups, int64_t group, int64_t element)
+static double combined(const execution *e, const one_case *c, uint32_t number, const sw_groups *groups,
+                       int64_t group, int64_t element)
 {
-	double sum = c->monoid == SW_MONOID_MAX ? -1e300 : 0;
-	(void)b;
+	double sum = 0;
 	for (int64_t m = 0; m < groups->group_size; m++) {
 		int64_t device = sw_groups_member(groups, group, m);
 		sw_tensor part = e->outputs[device * e->n_outputs + number];
-		double x = sw_element_get(c->whole.type, sw_tensor_data(part), element);
-		sum = c->monoid == SW_MONOID_MAX ? SW_MAX(sum, x) : sum + x;
+		double x = get_element(c->whole.type, sw_tensor_data(part), element);
+		sum = m == 0 ? x : combine(c->monoid, sum, x);
 	}
 	return sum;
 }
@@ -207,7 +280,7 @@ static void compare_case(const batch *b, const execution *e, uint32_t number)
 		assert_int_equal(sw_shape_elements(e->outputs[device * e->n_outputs + number].shape), n);
 		sw_layout_cut(atoms, c->whole, &c->to, device, sizeof(double), whole, wanted);
 		for (int64_t i = 0; i < n; i++) {
-			double got = combined(b, e, c, number, &groups, g, i);
+			double got = combined(e, c, number, &groups, g, i);
 			if (got != wanted[i])
 				fail_case(b, c, number, i, got, wanted[i]);
 		}
@@ -246,6 +319,30 @@ static sw_program *write_program(batch *b, const one_case *cases, uint32_t n)
 	return p;
 }
 
+/* What an op reads and writes at once; a reshape moves nothing, and what a select does not choose is made on the way. */
+static int64_t op_bytes(const sw_program *p, const sw_op *op)
+{
+	int64_t result = sw_shape_bytes(sw_value_shape(p, op->first_result));
+	if (op->opcode == SW_OP_RESHAPE || op->opcode == SW_OP_BROADCAST)
+		return result;
+	return result + sw_shape_bytes(sw_value_shape(p, op->operands[op->opcode == SW_OP_SELECT]));
+}
+
+/* No op needs more than the path says, and that is within the bound. */
+static void check_memory(const batch *b, const sw_program *p, const sw_path *path)
+{
+	assert_true(b->memory_bytes == 0 || path->peak_bytes <= b->memory_bytes);
+	for (size_t i = 0; i < p->ops.len; i++) {
+		const sw_op *op = sw_op_at(p, (sw_id)i);
+		if (op->n_operands == 0 || op->n_results != 1 ||
+		    sw_value_shape(p, op->first_result).rank == 0)
+			continue;
+		if (op_bytes(p, op) > path->peak_bytes)
+			fail_msg("%s takes %lld bytes, the path %lld", sw_opcode_name(op->opcode),
+			         (long long)op_bytes(p, op), (long long)path->peak_bytes);
+	}
+}
+
 /* The path's own figure against that of the program it leads to. With several permutes a path counts the rank that sends in each,
  * the program the rank that sends most in all. */
 static void check_payload(batch *b, const one_case *c, counts *all)
@@ -255,11 +352,15 @@ static void check_payload(batch *b, const one_case *c, counts *all)
 	int permutes = 0;
 	sw_program *alone = write_program(b, c, 1);
 	sw_cost_program(&b->cluster, alone, &cost);
+	check_memory(b, alone, path);
 	sw_program_free(alone);
 	for (int32_t i = 0; i < path->n; i++) {
 		all->kinds[path->moves[i].kind]++;
 		permutes += path->moves[i].kind == SW_MOVE_PERMUTE;
 	}
+	all->types[c->whole.type]++;
+	all->empty += sw_shape_elements(c->whole) == 0;
+	all->bounded += b->memory_bytes > 0;
 	if (permutes < 2)
 		assert_int_equal(cost.payload_bytes, path->payload_bytes);
 	assert_true(cost.payload_bytes <= path->payload_bytes);
@@ -298,9 +399,11 @@ static void try_batch(const char *levels, uint64_t seed, counts *all)
 	batch b = {.seed = seed};
 	sw_rng rng = {seed, 0};
 	make_cluster(levels, &b.cluster);
+	b.memory_bytes = sw_rng_below(&rng, 3) == 0 ? 64 << sw_rng_below(&rng, 8) : 0;
 	sw_redistribution how = {.atoms = &b.cluster.atoms,
 	                         .seconds = random_seconds,
 	                         .context = &b.seed,
+	                         .memory_bytes = b.memory_bytes,
 	                         .local_bandwidth = sw_rng_below(&rng, 2) ? 8e9 : 0};
 	b.paths = sw_path_cache_new(&how);
 	for (int i = 0; i < CASES_PER_PROGRAM; i++) {
@@ -317,16 +420,47 @@ static void try_batch(const char *levels, uint64_t seed, counts *all)
 
 static void random_moves_bring_every_part_where_it_belongs(void **state)
 {
-	static const char *const clusters[] = {"2", "3", "2,2", "2,3", "3,2", "3,3", "2,2,2", "2,3,2"};
+	static const struct {
+		const char *levels;
+		uint64_t programs;
+	} clusters[] = {
+		{"2", 10},
+		{"3", 10},
+		{"5", 10},
+		{"2,[1, 4]", 6},
+		{"2,[2, 4]", 10},
+		{"2,2", 20},
+		{"2,3", 20},
+		{"3,2", 20},
+		{"3,3", 10},
+		{"2,5", 10},
+		{"2,3,[1, 2, 1, 2, 1, 1]", 4},
+		{"2,2,2", 20},
+		{"2,3,2", 20},
+		{"3,4", 10},
+		{"2,2,2,2", 10},
+		{"3,2,2,2", 6},
+		{"2,2,3,2", 6},
+	};
 	counts all = {0};
 	const char *given = getenv("SW_SEED");
 	uint64_t seed = given ? strtoull(given, NULL, 10) : 20240607;
 	(void)state;
 	print_message("seed %llu\n", (unsigned long long)seed);
 	for (size_t c = 0; c < SW_COUNT(clusters); c++)
-		for (uint64_t i = 0; i < PROGRAMS_PER_CLUSTER; i++)
-			try_batch(clusters[c], sw_hash_u64(seed, c * PROGRAMS_PER_CLUSTER + i), &all);
-	print_message("%lld cases, longest path %lld\n", (long long)all.cases, (long long)all.longest);
+		for (uint64_t i = 0; i < clusters[c].programs; i++)
+			try_batch(clusters[c].levels, sw_hash_u64(seed, 100 * c + i), &all);
+	print_message("%lld cases, %lld without elements, %lld within a memory bound, longest path %lld\n",
+	              (long long)all.cases, (long long)all.empty, (long long)all.bounded,
+	              (long long)all.longest);
+	assert_true(all.empty >= 100 && all.bounded >= 1000);
+	int tried = 0;
+	for (int type = 0; type < SW_TYPE_COUNT; type++) {
+		tried += is_tried((sw_type)type);
+		assert_true(all.types[type] >= 50 || !is_tried((sw_type)type));
+	}
+	print_message("%d types\n", tried);
+	assert_true(tried >= 15);
 	for (int kind = 0; kind < SW_MOVE_COUNT; kind++) {
 		print_message("  %-16s %lld\n", sw_move_name((sw_move_kind)kind),
 		              (long long)all.kinds[kind]);

@@ -1,6 +1,7 @@
 /* Roles of inputs and values, and the classes of splits that the rules carry into each other. */
 #include "plan/planned.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,13 +97,30 @@ static void parameters_show_through_converts_and_loops(void **state)
 	}
 }
 
-/* A loop reads its operands before its first turn, other ops where they stand. */
-static int32_t reading_moment(const analysis *a, sw_id reader)
+/* Ports list what regions read. */
+static void check_reader(const analysis *a, sw_id id)
 {
-	const sw_op *op = sw_op_at(a->program, reader);
-	if (op->opcode != SW_OP_WHILE)
-		return a->roles.moment[reader];
-	return a->roles.moment[a->program->computations.data[op->called[0]].ops.data[0]];
+	const sw_op *op = sw_op_at(a->program, id);
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		sw_id by = a->program->values.data[op->operands[k]].op;
+		assert_true(a->roles.moment[by] < a->roles.moment[id]);
+		if (!sw_is_region(op))
+			assert_true(a->roles.last_use[op->operands[k]] > a->roles.moment[id]);
+	}
+}
+
+/* All values of a port have one shape, and those that are read stay until they are. */
+static void check_port(const analysis *a, const sw_port *port)
+{
+	for (uint32_t k = 0; k < port->n_reads; k++) {
+		const sw_port_read *read = &port->reads[k];
+		assert_true(a->roles.moment[a->program->values.data[read->value].op] <= read->moment);
+		assert_true(a->roles.last_use[read->value] > read->moment);
+		for (uint32_t i = 0; i < port->n_values; i++)
+			assert_true(sw_shape_equal(sw_value_shape(a->program, read->value),
+			                           sw_value_shape(a->program, port->values[i])));
+	}
+	assert_int_equal(port->decides, port->n_values == 0);
 }
 
 static void loops_count_their_trips_and_moments(void **state)
@@ -113,26 +131,82 @@ static void loops_count_their_trips_and_moments(void **state)
 	open_fixture("gpt-tiny-scan", "local-2x2.yaml", &a.p);
 	analyse(&a);
 	for (size_t i = 0; i < a.program->ops.len; i++) {
-		const sw_op *op = &a.program->ops.data[i];
-		if (!a.roles.planned[op->computation])
+		if (!a.roles.planned[a.program->ops.data[i].computation])
 			continue;
 		assert_true(a.roles.moment[i] >= 0 && a.roles.moment[i] < a.roles.n_moments);
 		twice += a.roles.trips[i] == 2;
-		for (uint32_t k = 0; k < op->n_operands; k++) {
-			assert_true(a.roles.moment[a.program->values.data[op->operands[k]].op] <
-			            a.roles.moment[i]);
-			assert_true(a.roles.last_use[op->operands[k]] > reading_moment(&a, (sw_id)i));
-		}
+		check_reader(&a, (sw_id)i);
 	}
 	assert_true(twice > 50);
-	assert_true(a.roles.carries.len > 20);
-	for (size_t i = 0; i < a.roles.carries.len; i++) {
-		const sw_carry *c = &a.roles.carries.data[i];
-		sw_shape shape = sw_value_shape(a.program, c->init);
-		const sw_id same[] = {c->result, c->in_body, c->in_condition, c->next};
-		for (size_t k = 0; k < SW_COUNT(same); k++)
-			assert_true(sw_shape_equal(shape, sw_value_shape(a.program, same[k])));
-	}
+	assert_true(a.roles.ports.len > 20);
+	for (size_t i = 0; i < a.roles.ports.len; i++)
+		check_port(&a, &a.roles.ports.data[i]);
+	clear(&a);
+}
+
+/* Ten turns of a loop with a conditional: a branch of two products and one that gives its parameter back. */
+static const char branches[] =
+	"HloModule branches\n"
+	"work {\n"
+	"  x.1 = f32[8,8] parameter(0)\n"
+	"  y.1 = f32[8,8] dot(x.1, x.1), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	"  ROOT z.1 = f32[8,8] dot(y.1, x.1), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	"}\n"
+	"rest { ROOT x.2 = f32[8,8] parameter(0) }\n"
+	"condition {\n"
+	"  p.3 = (s32[], f32[8,8]) parameter(0)\n"
+	"  i.3 = s32[] get-tuple-element(p.3), index=0\n"
+	"  n.3 = s32[] constant(10)\n"
+	"  ROOT less.3 = pred[] compare(i.3, n.3), direction=LT\n"
+	"}\n"
+	"body {\n"
+	"  p.4 = (s32[], f32[8,8]) parameter(0)\n"
+	"  i.4 = s32[] get-tuple-element(p.4), index=0\n"
+	"  x.4 = f32[8,8] get-tuple-element(p.4), index=1\n"
+	"  one.4 = s32[] constant(1)\n"
+	"  j.4 = s32[] add(i.4, one.4)\n"
+	"  odd.4 = s32[] and(i.4, one.4)\n"
+	"  y.4 = f32[8,8] conditional(odd.4, x.4, x.4), branch_computations={work, rest}\n"
+	"  ROOT t.4 = (s32[], f32[8,8]) tuple(j.4, y.4)\n"
+	"}\n"
+	"ENTRY e {\n"
+	"  x = f32[8,8] parameter(0)\n"
+	"  i = s32[] constant(0)\n"
+	"  t = (s32[], f32[8,8]) tuple(i, x)\n"
+	"  done = (s32[], f32[8,8]) while(t), condition=condition, body=body\n"
+	"  ROOT y = f32[8,8] get-tuple-element(done), index=1\n"
+	"}\n";
+
+static void branches_count_by_their_work(void **state)
+{
+	analysis a = {0};
+	(void)state;
+	open_text(branches, "local-2x2.yaml", &a.p);
+	analyse(&a);
+	sw_id z = (sw_id)(find_op(a.program, "z.1") - a.program->ops.data);
+	sw_id rest = (sw_id)(find_op(a.program, "x.2") - a.program->ops.data);
+	assert_true(a.roles.trips[z] > 9.9 && a.roles.trips[z] < 10);
+	assert_true(fabs(a.roles.trips[z] + a.roles.trips[rest] - 10) < 1e-9);
+	assert_true(a.roles.moment[z] < a.roles.moment[rest]);
+	for (size_t i = 0; i < a.roles.ports.len; i++)
+		check_port(&a, &a.roles.ports.data[i]);
+	/* two leaves and the way of the loop; two parameters, a result and the way of the conditional */
+	assert_int_equal(a.roles.ports.len, 3 + 4);
+	clear(&a);
+}
+
+/* One class from the entry's input through the loop, the conditional, the branch and back. */
+static void classes_go_through_nested_regions(void **state)
+{
+	static const char *const names[] = {"x", "x.1", "x.2"};
+	analysis a = {0};
+	(void)state;
+	open_text(branches, "local-2x2.yaml", &a.p);
+	analyse(&a);
+	int32_t rows = class_of(&a, false, value_of(&a, "z.1"), 0, 8);
+	assert_true(rows >= 0);
+	for (size_t i = 0; i < SW_COUNT(names); i++)
+		assert_int_equal(class_of(&a, false, value_of(&a, names[i]), 0, 8), rows);
 	clear(&a);
 }
 
@@ -246,13 +320,13 @@ static void rules_aliases_and_loops_keep_classes(void **state)
 			check_same(&a, sw_entry(a.program)->results.data[alias.output],
 			           a.roles.inputs[alias.input]);
 		}
-		for (size_t i = 0; i < a.roles.carries.len; i++) {
-			const sw_carry *c = &a.roles.carries.data[i];
-			check_same(&a, c->init, c->in_body);
-			check_same(&a, c->in_body, c->next);
-			check_same(&a, c->next, c->result);
-			check_same(&a, c->result, c->in_condition);
-			check_same(&a, c->in_condition, c->init);
+		for (size_t i = 0; i < a.roles.ports.len; i++) {
+			const sw_port *port = &a.roles.ports.data[i];
+			for (uint32_t k = 0; k < port->n_values; k++)
+				for (uint32_t r = 0; r < port->n_reads; r++) {
+					check_same(&a, port->values[k], port->reads[r].value);
+					check_same(&a, port->reads[r].value, port->values[k]);
+				}
 		}
 		clear(&a);
 	}
@@ -285,6 +359,8 @@ int main(void)
 		cmocka_unit_test(roles_come_from_aliases_and_sidecar),
 		cmocka_unit_test(parameters_show_through_converts_and_loops),
 		cmocka_unit_test(loops_count_their_trips_and_moments),
+		cmocka_unit_test(branches_count_by_their_work),
+		cmocka_unit_test(classes_go_through_nested_regions),
 		cmocka_unit_test(the_batch_is_one_class_through_the_program),
 		cmocka_unit_test(heads_reach_the_fused_matrix_as_an_inner_split),
 		cmocka_unit_test(rules_aliases_and_loops_keep_classes),

@@ -52,6 +52,7 @@ static void assert_same_decisions(const sw_plan *a, const sw_plan *b)
 	}
 	for (uint32_t i = 0; i < a->n_outputs; i++)
 		assert_same_layout(a, a->outputs[i], b, b->outputs[i]);
+	assert_int_equal(a->regather, b->regather);
 	assert_int_equal(a->n_axes, b->n_axes);
 	for (int32_t i = 0; i < a->n_axes; i++)
 		assert_memory_equal(&a->axes[i], &b->axes[i], sizeof(sw_axis));
@@ -94,6 +95,31 @@ static void a_plan_survives_its_file(void **state)
 		sw_cluster_clear(&cluster);
 		close_planned(&p);
 	}
+}
+
+/* A plan that gathers again where memory is short is read as one: it fits as before. */
+static void gathering_again_survives_the_file(void **state)
+{
+	planned p;
+	sw_cluster cluster;
+	sw_plan *again;
+	sw_error err = {0};
+	sw_program_cost cost;
+	(void)state;
+	open_fixture("gpt-tiny", "local-2x2.yaml", &p);
+	make_plan(&p, "zero3");
+	int64_t limit = p.plan->predicted.peak_bytes * 9 / 10;
+	check(try_plan(&p, "zero3", limit, &err), &err);
+	assert_true(p.plan->regather);
+	check(sw_plan_write(p.plan, scratch(0), &err), &err);
+	check(sw_plan_read(scratch(0), &cluster, &again, &err), &err);
+	assert_same_decisions(p.plan, again);
+	check(sw_partition_measure(again, &cost, &err), &err);
+	assert_int_equal(cost.peak_bytes, p.plan->predicted.peak_bytes);
+	assert_true(cost.peak_bytes <= limit);
+	sw_plan_free(again);
+	sw_cluster_clear(&cluster);
+	close_planned(&p);
 }
 
 static void planning_twice_gives_the_same_file(void **state)
@@ -296,6 +322,38 @@ static void outputs_must_agree_with_inputs(void **state)
 	json_decref(good);
 }
 
+/* What a loop carries lies alike before, in and after it: each of its layouts is needed. */
+static void what_loops_carry_must_agree(void **state)
+{
+	planned p;
+	json_t *root;
+	sw_error err = {0};
+	int carried = 0;
+	(void)state;
+	open_fixture("gpt-tiny-scan", "local-2x2.yaml", &p);
+	make_plan(&p, "dp");
+	check(sw_plan_write(p.plan, scratch(0), &err), &err);
+	check(sw_json_read(scratch(0), &root, &err), &err);
+	json_t *layouts = json_object_get(json_object_get(root, "decisions"), "layouts"), *layout;
+	for (sw_id v = 0; v < p.plan->program->values.len; v++) {
+		const sw_value *value = &p.plan->program->values.data[v];
+		const sw_op *op = sw_op_at(p.plan->program, value->op);
+		char name[128];
+		snprintf(name, sizeof(name), value->index ? "%s:%u" : "%s", op->name, value->index);
+		layout = json_object_get(layouts, name);
+		if (op->opcode != SW_OP_WHILE || !layout)
+			continue;
+		json_incref(layout);
+		json_object_del(layouts, name);
+		assert_refused(root, name);
+		json_object_set_new(layouts, name, layout);
+		carried++;
+	}
+	assert_true(carried > 0);
+	json_decref(root);
+	close_planned(&p);
+}
+
 static void another_program_is_refused(void **state)
 {
 	json_t *root = good_plan();
@@ -350,11 +408,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_plan_survives_its_file),
+		cmocka_unit_test(gathering_again_survives_the_file),
 		cmocka_unit_test(planning_twice_gives_the_same_file),
 		cmocka_unit_test(a_missing_key_is_named),
 		cmocka_unit_test(a_value_of_the_wrong_type_is_refused),
 		cmocka_unit_test(nonsense_in_decisions_is_refused),
 		cmocka_unit_test(outputs_must_agree_with_inputs),
+		cmocka_unit_test(what_loops_carry_must_agree),
 		cmocka_unit_test(another_program_is_refused),
 		cmocka_unit_test(a_program_that_is_not_there_is_named),
 		cmocka_unit_test(what_is_no_json_is_refused),

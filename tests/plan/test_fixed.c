@@ -268,6 +268,35 @@ static void megatron_reduces_twice_per_layer_and_direction(void **state)
 	}
 }
 
+/* Where the gathered matrix does not fit, it comes in panels: as many bytes over the network, and no more than a panel at once. */
+static void matrices_too_large_to_gather_are_streamed(void **state)
+{
+	static const char hlo[] =
+		"HloModule step, input_output_alias={ {0}: (0, {}, may-alias) }\n"
+		"ENTRY main { w = f32[1024,1024] parameter(0)\n x = f32[8,1024] parameter(1)\n"
+		"  half = f32[] constant(0.5)\n halves = f32[1024,1024] broadcast(half), dimensions={}\n"
+		"  next = f32[1024,1024] multiply(w, halves)\n"
+		"  y = f32[8,1024] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		"  ROOT out = (f32[1024,1024], f32[8,1024]) tuple(next, y) }\n";
+	const int64_t matrix = INT64_C(4) << 20, rows = 8 * 1024 * 4;
+	planned p;
+	sw_error err = {0};
+	(void)state;
+	open_text(hlo, "local-1x4.yaml", &p);
+	make_plan(&p, "zero3");
+	sw_program_cost free = p.plan->predicted;
+	assert_true(free.peak_bytes >=
+	            matrix + 2 * matrix / 4); /* shards before and after the step, and the whole */
+	assert_int_equal(try_plan(&p, "zero3", matrix, &err), SW_OK);
+	assert_true(p.plan->predicted.peak_bytes <= matrix);
+	assert_int_equal(p.plan->predicted.payload_bytes, free.payload_bytes);
+	assert_int_equal(free.payload_bytes, 3 * (matrix + rows) / 4);
+	for (sw_id id = 0; id < p.plan->program->ops.len; id++)
+		if (sw_op_at(p.plan->program, id)->opcode == SW_OP_DOT)
+			assert_true(p.plan->strategies[id].atom[0].stream_stride > 0);
+	close_planned(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -279,6 +308,7 @@ int main(void)
 		cmocka_unit_test(sharded_state_moves_as_much_as_data_parallelism),
 		cmocka_unit_test(sharded_weights_are_gathered_and_their_gradients_scattered),
 		cmocka_unit_test(megatron_reduces_twice_per_layer_and_direction),
+		cmocka_unit_test(matrices_too_large_to_gather_are_streamed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

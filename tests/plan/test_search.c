@@ -199,11 +199,11 @@ static void the_summary_has_the_keys_that_scripts_rely_on(void **state)
 static void a_plan_that_splits_nothing_says_so(void **state)
 {
 	static const char hlo[] =
-		"HloModule seven\n"
+		"HloModule five\n"
 		"ENTRY e {\n"
 		"  w = f32[5,5] parameter(0)\n"
-		"  x = f32[7,5] parameter(1)\n"
-		"  ROOT y = f32[7,5] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		"  x = f32[5,5] parameter(1)\n"
+		"  ROOT y = f32[5,5] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
 		"}\n";
 	static const char *const strategies[] = {"dp", "auto"};
 	planned p;
@@ -252,6 +252,44 @@ static void ops_whose_shapes_read_alike_but_end_elsewhere_are_told_apart(void **
 	close_planned(&p);
 }
 
+/* ---- time ------------------------------------------------------------------------------------------------------- */
+
+static sw_status plan_at_once(planned *p, int64_t memory_bytes, sw_error *err)
+{
+	sw_plan_options options = {.measure = sw_partition_measure,
+	                           .quiet = true,
+	                           .time_limit_s = 1e-9,
+	                           .memory_bytes = memory_bytes};
+	return sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options, &p->plan, err);
+}
+
+/* What takes long is not begun, or given up. */
+static void when_time_is_up_the_first_strategy_is_the_answer(void **state)
+{
+	planned p;
+	sw_error err = {0};
+	(void)state;
+	open_fixture("gpt-tiny-scan", "local-2x2.yaml", &p);
+	check(plan_at_once(&p, 0, &err), &err);
+	assert_string_equal(p.plan->chosen, "dp");
+	assert_int_equal(p.plan->warnings.len, 1);
+	assert_non_null(strstr(p.plan->warnings.data[0], "time limit"));
+	for (size_t i = 1; i < p.plan->alternatives.len; i++)
+		assert_false(p.plan->alternatives.data[i].feasible);
+	close_planned(&p);
+}
+
+static void that_nothing_was_found_in_time_is_said(void **state)
+{
+	planned p;
+	sw_error err = {0};
+	(void)state;
+	open_fixture("mlp", "local-2x2.yaml", &p);
+	assert_int_equal(plan_at_once(&p, 1, &err), SW_NO);
+	assert_non_null(strstr(err.message, "within the time limit"));
+	close_planned(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -264,6 +302,8 @@ int main(void)
 		cmocka_unit_test(where_nothing_divides_there_still_is_a_plan),
 		cmocka_unit_test(a_plan_that_splits_nothing_says_so),
 		cmocka_unit_test(ops_whose_shapes_read_alike_but_end_elsewhere_are_told_apart),
+		cmocka_unit_test(when_time_is_up_the_first_strategy_is_the_answer),
+		cmocka_unit_test(that_nothing_was_found_in_time_is_said),
 		cmocka_unit_test(explain_names_what_matters),
 		cmocka_unit_test(the_summary_has_the_keys_that_scripts_rely_on),
 	};

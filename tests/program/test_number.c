@@ -164,7 +164,8 @@ static void prints_arrays(void **state)
 	expect_text(SW_S32, data, flat, 1, "constant({1, 2, 3, 4, 5, 6})");
 	expect_text(SW_S32, data, table, 2, "constant({ {1, 2, 3}, {4, 5, 6} })");
 	expect_text(SW_S32, data, cube, 3, "constant({ { {1, 2, 3}, {4, 5, 6} } })");
-	expect_text(SW_S32, data, none, 2, "constant({})");
+	expect_text(SW_S32, data, none, 2, "constant({ {}, {} })");
+	expect_text(SW_S32, data, none + 1, 1, "constant({})");
 	expect_text(SW_S32, NULL, table, 2, "constant({...})");
 	expect_text(SW_C64, complex_data, two, 1, "constant({(1, -0.5), (inf, 0)})");
 }
@@ -195,6 +196,8 @@ static void emits_neutral_elements(void **state)
 		{SW_S8, SW_MONOID_AND, "constant(-1)"},
 		{SW_F8E4M3FN, SW_MONOID_MAX, "constant(-448)"},
 		{SW_F8E4M3FNUZ, SW_MONOID_MIN, "constant(240)"},
+		{SW_F8E8M0FNU, SW_MONOID_MAX, "constant(5.877472e-39)"},
+		{SW_F8E8M0FNU, SW_MONOID_MIN, "constant(1.7014118e+38)"},
 	};
 	sw_program *p = sw_program_new("test");
 	int32_t c = sw_build_computation(p, "main");

@@ -127,6 +127,21 @@ static const rewrite_case cases[] = {
 	 "ENTRY e { x = f32[4] parameter(0)\n z = f32[] constant(0)\n"
 	 "  ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=sum }\n"},
 
+	{"each conditional has branches of its own",
+	 "HloModule m\n"
+	 "b { bp = f32[] parameter(0)\n ROOT br = f32[] negate(bp) }\n"
+	 "ENTRY e { i = pred[] parameter(0)\n x = f32[] parameter(1)\n"
+	 "  a = f32[] conditional(i, x, x), true_computation=b, false_computation=b\n"
+	 "  ROOT r = f32[] conditional(i, a, x), true_computation=b, false_computation=b }\n",
+	 "HloModule m\n"
+	 "b { bp = f32[] parameter(0)\n ROOT br = f32[] negate(bp) }\n"
+	 "c { cp = f32[] parameter(0)\n ROOT cr = f32[] negate(cp) }\n"
+	 "d { dp = f32[] parameter(0)\n ROOT dr = f32[] negate(dp) }\n"
+	 "f { fp = f32[] parameter(0)\n ROOT fr = f32[] negate(fp) }\n"
+	 "ENTRY e { i = pred[] parameter(0)\n x = f32[] parameter(1)\n"
+	 "  a = f32[] conditional(i, x, x), true_computation=b, false_computation=c\n"
+	 "  ROOT r = f32[] conditional(i, a, x), true_computation=d, false_computation=f }\n"},
+
 	{"bodies of loops and branches become canonical as well",
 	 "HloModule m\n"
 	 "step { pa = f32[4] parameter(0)\n pb = f32[4] negate(pa)\n pc = f32[4] negate(pa)\n"

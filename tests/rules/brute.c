@@ -7,6 +7,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "frontend/frontend.h"
+#include "run/ranks.h"
+
 /* ---- writing a sample --------------------------------------------------------------------------------- */
 
 void brute_init(brute_sample *sample)
@@ -62,6 +65,18 @@ void brute_powers(brute_sample *sample, const char *shape, double low, double hi
 	sample->fill[sample->n - 1] = BRUTE_POWERS_OF_TWO;
 }
 
+void brute_constant(brute_sample *sample, const char *shape, double value)
+{
+	sw_shape whole = brute_shape(sample, shape);
+
+	assert_true(sample->n < BRUTE_MAX_VALUES);
+	sample->operands[sample->n] = sw_emit_broadcast(
+		sample->program, sample->c, sw_emit_scalar(sample->program, sample->c, whole.type, value),
+		whole, NULL);
+	sample->low[sample->n] = sample->high[sample->n] = value;
+	sample->fill[sample->n++] = BRUTE_CONSTANT;
+}
+
 void brute_op_calling(brute_sample *sample, sw_opcode opcode, const sw_attrs *attrs, const char *shapes,
                       const int32_t *called, uint32_t n_called)
 {
@@ -94,6 +109,26 @@ void brute_op_calling(brute_sample *sample, sw_opcode opcode, const sw_attrs *at
 void brute_op(brute_sample *sample, sw_opcode opcode, const sw_attrs *attrs, const char *shapes)
 {
 	brute_op_calling(sample, opcode, attrs, shapes, NULL, 0);
+}
+
+void brute_from_text(brute_sample *sample, const char *hlo)
+{
+	sw_program *program = NULL;
+	sw_error err = {0};
+
+	if (sw_read_hlo(hlo, strlen(hlo), "sample", &program, &err) != SW_OK)
+		fail_msg("%s: %s", hlo + strlen(hlo) - SW_MIN(strlen(hlo), 160), err.message);
+	sw_program_free(sample->program);
+	*sample = (brute_sample){.program = program, .c = program->entry};
+	const sw_computation *entry = sw_entry(program);
+	sample->n = (uint32_t)entry->parameters.len;
+	assert_true(sample->n <= BRUTE_MAX_VALUES);
+	for (uint32_t i = 0; i < sample->n; i++) {
+		sample->operands[i] = sw_op_at(program, entry->parameters.data[i])->first_result;
+		sample->low[i] = -3;
+		sample->high[i] = 3;
+	}
+	sample->op = program->values.data[entry->results.data[0]].op;
 }
 
 /* ---- elements: complex numbers count as two ------------------------------------------------------------------ */
@@ -179,11 +214,13 @@ static double wrap(sw_type type, double value)
 	return kind == SW_KIND_SIGNED && value >= modulus / 2 ? value - modulus : value;
 }
 
-/* A term that leaves `whole` what it is. */
+/* A term that leaves `whole` what it is: beside NaN that is any. */
 static double harmless_term(sw_monoid monoid, double whole, sw_rng *rng)
 {
 	double some = (double)sw_rng_below(rng, 4);
 
+	if (isnan(whole))
+		return some;
 	switch (monoid) {
 	case SW_MONOID_MAX:
 		return whole - some;
@@ -256,41 +293,56 @@ static void fail_trial(const trial *t, const char *what)
 	fail_msg("%s", what);
 }
 
+static double random_value(sw_rng *rng, brute_fill fill, double low, double high)
+{
+	static const double extremes[] = {-INFINITY, -INFINITY, NAN, -1, 0, 0, 1, INFINITY};
+	double value = low + (double)sw_rng_below(rng, (int64_t)(high - low) + 1);
+
+	if (fill == BRUTE_EXTREMES)
+		return extremes[sw_rng_below(rng, SW_COUNT(extremes))];
+	return fill == BRUTE_POWERS_OF_TWO ? ldexp(1, (int)value) : value;
+}
+
 static void random_operands(trial *t)
 {
 	brute_sample *s = t->sample;
 
 	for (uint32_t i = 0; i < s->n; i++) {
 		t->whole[i] = new_tensor(sw_value_shape(s->program, s->operands[i]));
-		for (int64_t e = 0; e < component_count(t->whole[i].shape); e++) {
-			double value = s->low[i] +
-			               (double)sw_rng_below(t->rng, (int64_t)(s->high[i] - s->low[i]) + 1);
-			set(t->whole[i], e,
-			    s->fill[i] == BRUTE_POWERS_OF_TWO ? ldexp(1, (int)value) : value);
-		}
+		for (int64_t e = 0; e < component_count(t->whole[i].shape); e++)
+			set(t->whole[i], e, random_value(t->rng, s->fill[i], s->low[i], s->high[i]));
 	}
 }
 
-/* Runs the program of one op for one device; false if the interpreter does not have it. */
-static bool execute(const sw_program *program, uint32_t device, const sw_tensor *in, uint32_t n_in,
-                    sw_tensor *out, uint32_t n_out)
+static sw_status interpret_once(const sw_program *program, const sw_interpret_options *options,
+                                const sw_tensor *in, uint32_t n_in, sw_tensor *out, uint32_t n_out,
+                                sw_error *err)
 {
-	sw_interpret_options options = {.partition_id = device};
 	sw_interpreter *interpreter = NULL;
-	sw_error err = {0};
 	sw_tensor inputs[BRUTE_MAX_VALUES];
 
-	if (sw_interpreter_new(program, &options, &interpreter, &err) != SW_OK) {
-		if (device == UINT32_MAX)
-			return false;
-		fail_msg("%s", err.message);
-	}
+	sw_status status = sw_interpreter_new(program, options, &interpreter, err);
+	if (status != SW_OK)
+		return status;
 	for (uint32_t i = 0; i < n_in; i++)
 		inputs[i] = sw_tensor_keep(in[i]);
-	if (sw_interpret(interpreter, inputs, n_in, out, n_out, &err) != SW_OK)
-		fail_msg("%s", err.message);
+	status = sw_interpret(interpreter, inputs, n_in, out, n_out, err);
 	sw_interpreter_free(interpreter);
-	return true;
+	return status;
+}
+
+/* The sample's own program; false if the interpreter does not have the op. */
+static bool expect(const brute_sample *s, const sw_tensor *in, sw_tensor *out, uint32_t n_out)
+{
+	sw_interpret_options options = {0};
+	sw_tensor inputs[BRUTE_MAX_VALUES];
+	uint32_t n = 0;
+	sw_error err = {0};
+
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->fill[i] != BRUTE_CONSTANT)
+			inputs[n++] = in[i];
+	return interpret_once(s->program, &options, inputs, n, out, n_out, &err) == SW_OK;
 }
 
 /* The number that the device's coordinates on the atoms of the mask make. */
@@ -399,29 +451,83 @@ static void compare_result(const trial *t, uint32_t r, sw_tensor *const *got)
 	sw_tensor_drop(&part);
 }
 
-static void run_devices(const trial *t, const sw_program *local, sw_tensor *const *terms, sw_tensor **got)
+/* The operands of every device: [device][operand]. */
+static sw_tensor *cut_operands(const trial *t, const sw_program *local, sw_tensor *const *terms)
 {
 	const brute_sample *s = t->sample;
-	uint32_t n_results = sw_op_at(s->program, s->op)->n_results;
+	int64_t devices = sw_atoms_devices(t->atoms);
+	sw_tensor *in = sw_alloc(sizeof(*in) * ((size_t)devices * s->n + 1));
 
-	for (int64_t d = 0; d < sw_atoms_devices(t->atoms); d++) {
-		sw_tensor in[BRUTE_MAX_VALUES];
+	for (int64_t d = 0; d < devices; d++)
 		for (uint32_t i = 0; i < s->n; i++) {
 			const sw_computation *entry = sw_entry(local);
 			sw_shape shape = sw_value_shape(
 				local, sw_op_at(local, entry->parameters.data[i])->first_result);
 			int64_t q = member(t->atoms, d, sw_layout_partial_atoms(&t->operands[i]));
-			in[i] = new_tensor(shape);
+			sw_tensor *part = &in[d * s->n + i];
+			*part = new_tensor(shape);
 			sw_layout_cut(t->atoms, t->whole[i].shape, &t->operands[i], d,
 			              sw_type_bytes(shape.type), sw_tensor_data(terms[i][q]),
-			              sw_tensor_data(in[i]));
+			              sw_tensor_data(*part));
 		}
-		got[d] = sw_alloc(sizeof(sw_tensor) * n_results);
-		execute(local, (uint32_t)d, in, s->n, got[d], n_results);
-		for (uint32_t i = 0; i < s->n; i++)
-			sw_tensor_drop(&in[i]);
-		t->counts->devices++;
+	return in;
+}
+
+typedef struct crew {
+	const sw_program *local;
+	uint32_t n, n_results;
+	sw_tensor *in, **got;
+	int64_t *payload; /* [device] */
+} crew;
+
+static sw_status run_rank(void *context, sw_transport *transport, sw_error *err)
+{
+	const crew *c = context;
+	int32_t rank = transport->rank;
+	sw_interpret_options options = {.partition_id = (uint32_t)rank,
+	                                .blas_threads = 1,
+	                                .collective = sw_transport_collective,
+	                                .collective_context = transport};
+
+	sw_status status = interpret_once(c->local, &options, &c->in[(uint32_t)rank * c->n], c->n,
+	                                  c->got[rank], c->n_results, err);
+	c->payload[rank] = transport->traffic.payload_bytes;
+	return status;
+}
+
+/* One after the other, or, where the local op communicates, as ranks on threads. */
+static void run_devices(const trial *t, const sw_program *local, sw_tensor *const *terms, sw_tensor **got)
+{
+	const brute_sample *s = t->sample;
+	int64_t devices = sw_atoms_devices(t->atoms);
+	crew c = {.local = local,
+	          .n = s->n,
+	          .n_results = sw_op_at(s->program, s->op)->n_results,
+	          .in = cut_operands(t, local, terms),
+	          .got = got,
+	          .payload = sw_alloc(sizeof(int64_t) * (size_t)devices)};
+	sw_status status = SW_OK;
+	sw_error err = {0};
+
+	for (int64_t d = 0; d < devices; d++)
+		got[d] = sw_alloc(sizeof(sw_tensor) * c.n_results);
+	if (sw_strategy_exchanges(t->rule, t->strategy))
+		status = sw_ranks_run((int32_t)devices, run_rank, &c, &err);
+	for (int64_t d = 0; d < devices && !sw_strategy_exchanges(t->rule, t->strategy); d++) {
+		sw_interpret_options options = {.partition_id = (uint32_t)d};
+		status = interpret_once(local, &options, &c.in[d * s->n], s->n, got[d], c.n_results, &err);
+		if (status != SW_OK)
+			break;
 	}
+	if (status != SW_OK)
+		fail_trial(t, err.message);
+	for (int64_t i = 0; i < devices * s->n; i++)
+		sw_tensor_drop(&c.in[i]);
+	for (int64_t d = 0; d < devices; d++)
+		t->counts->payload_bytes = SW_MAX(t->counts->payload_bytes, c.payload[d]);
+	free(c.in);
+	free(c.payload);
+	t->counts->devices += devices;
 }
 
 static void check_execution(const trial *t, bool plain)
@@ -513,34 +619,68 @@ static bool digits_clash(const trial *t, const sw_strategy *strategy)
 	return false;
 }
 
-/* Monoids that an atom brings to the results: one kind at most is possible, as the values have no place for more. */
+/* A factor of which only blocks can be had has nothing undivided above a digit. */
+static bool inside_blocks(const trial *t, const sw_strategy *strategy)
+{
+	for (int32_t f = 0; f < t->rule->n_factors; f++) {
+		sw_exchange exchange = t->rule->factors[f].exchange;
+		int64_t divided = 1, lowest = t->rule->factors[f].size;
+		for (int32_t a = 0; a < strategy->n; a++)
+			if (strategy->atom[a].kind == SW_CHOICE_SPLIT && strategy->atom[a].index == f) {
+				divided *= t->atoms->size[a];
+				lowest = SW_MIN(lowest, strategy->atom[a].stride);
+			}
+		if (exchange != SW_EXCHANGE_NONE && exchange != SW_EXCHANGE_FLIP &&
+		    divided * lowest != t->rule->factors[f].size)
+			return true;
+	}
+	return false;
+}
+
+/* Monoids that a choice brings to an operand (-1: the results), as a mask. */
+static uint32_t monoids_brought(const sw_rule *rule, const sw_choice *c, int32_t operand)
+{
+	if (c->kind == SW_CHOICE_PASS && operand < 0)
+		return 1u << rule->passages[c->index].becomes[c->monoid];
+	if (c->kind == SW_CHOICE_PASS)
+		return rule->passages[c->index].operands[operand] ? 1u << c->monoid : 0;
+	if (c->kind != SW_CHOICE_SPLIT || rule->factors[c->index].kind != SW_FACTOR_REDUCED)
+		return 0;
+	const sw_factor *factor = &rule->factors[c->index];
+	return operand < 0 || sw_ints_has(factor->joins, operand) ? 1u << factor->monoid : 0;
+}
+
+/* One kind at most is possible in a value: it has no place for more. */
 static bool monoids_clash(const trial *t, const sw_strategy *strategy)
 {
-	uint32_t monoids = 0;
-
-	for (int32_t a = 0; a < strategy->n; a++) {
-		const sw_choice *c = &strategy->atom[a];
-		if (c->kind == SW_CHOICE_PASS)
-			monoids |= 1u << c->monoid;
-		if (c->kind == SW_CHOICE_SPLIT && t->rule->factors[c->index].kind == SW_FACTOR_REDUCED)
-			monoids |= 1u << t->rule->factors[c->index].monoid;
+	for (int32_t i = -1; i < t->rule->n_operands; i++) {
+		uint32_t monoids = 0;
+		for (int32_t a = 0; a < strategy->n; a++)
+			monoids |= monoids_brought(t->rule, &strategy->atom[a], i);
+		if (monoids & (monoids - 1))
+			return true;
 	}
-	return (monoids & (monoids - 1)) != 0;
+	return false;
 }
 
 static void check_strategy(trial *t, const sw_strategy *strategy)
 {
 	t->strategy = strategy;
 	t->counts->strategies++;
-	bool possible = !digits_clash(t, strategy) && !monoids_clash(t, strategy);
+	bool streamed = false;
+	for (int32_t a = 0; a < strategy->n; a++)
+		streamed |= strategy->atom[a].stream_stride > 0;
+	bool possible =
+		!digits_clash(t, strategy) && !monoids_clash(t, strategy) && !inside_blocks(t, strategy);
 	bool accepted = sw_rule_layouts(t->sample->program, t->sample->op, t->rule, t->atoms, strategy,
 	                                t->operands, t->results);
-	if (possible != accepted)
+	if (possible != accepted && !(streamed && possible)) /* panels ask for more */
 		fail_trial(t, possible ? "a possible strategy is refused"
 		                       : "an impossible strategy is accepted");
 	if (!accepted)
 		return;
 	t->counts->accepted++;
+	t->counts->streamed += streamed;
 	check_layouts(t);
 	if (t->counts->unsupported)
 		return;
@@ -559,7 +699,23 @@ typedef struct options {
 	sw_choice choice[256];
 } options;
 
-/* NONE first, then each digit of each factor, then each passage with each of its monoids. */
+/* Every digit again, with every digit of a factor that streams. */
+static void add_streamed(options *o, const sw_rule *rule, int64_t p)
+{
+	int32_t n = o->n;
+
+	for (int32_t g = 0; g < rule->n_factors; g++)
+		for (int64_t u = 1; rule->factors[g].streams && u * p <= rule->factors[g].size; u++)
+			for (int32_t k = 1; k < n && o->n < 256; k++) {
+				if (rule->factors[g].size % (u * p) != 0 || o->choice[k].index == g)
+					continue;
+				o->choice[o->n] = o->choice[k];
+				o->choice[o->n].stream = (int16_t)g;
+				o->choice[o->n++].stream_stride = u;
+			}
+}
+
+/* NONE first, then each digit of each factor, these streamed, then each passage with each of its monoids. */
 static options options_of(const sw_rule *rule, int64_t p)
 {
 	options o = {.n = 1};
@@ -569,6 +725,7 @@ static options options_of(const sw_rule *rule, int64_t p)
 			if (rule->factors[f].size % (t * p) == 0 && o.n < 256)
 				o.choice[o.n++] = (sw_choice){
 					.kind = SW_CHOICE_SPLIT, .index = (int16_t)f, .stride = t};
+	add_streamed(&o, rule, p);
 	for (int32_t k = 0; k < rule->n_passages; k++)
 		for (int32_t m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++)
 			if ((rule->passages[k].monoids >> m & 1) && o.n < 256)
@@ -624,8 +781,7 @@ void brute_check(brute_sample *sample, const sw_atoms *atoms, int64_t budget, ui
 	           .rule = sw_rule_make(sample->program, sample->op, &arena)};
 	uint32_t n_results = sw_op_at(sample->program, sample->op)->n_results;
 	random_operands(&t);
-	counts->unsupported =
-		!execute(sample->program, UINT32_MAX, t.whole, sample->n, t.expected, n_results);
+	counts->unsupported = !expect(sample, t.whole, t.expected, n_results);
 	for (int32_t a = 0; a < atoms->n; a++) {
 		o[a] = options_of(t.rule, atoms->size[a]);
 		all *= o[a].n;

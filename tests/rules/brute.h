@@ -13,7 +13,8 @@
 
 #define BRUTE_MAX_VALUES 12
 
-typedef enum brute_fill { BRUTE_INTEGERS, BRUTE_POWERS_OF_TWO } brute_fill;
+/* EXTREMES: few small numbers, both infinities and NaN. */
+typedef enum brute_fill { BRUTE_INTEGERS, BRUTE_POWERS_OF_TWO, BRUTE_EXTREMES, BRUTE_CONSTANT } brute_fill;
 
 typedef struct brute_sample {
 	sw_program *program;
@@ -37,16 +38,22 @@ sw_ints brute_ints(brute_sample *sample, const char *text);
 /* Appends a parameter with values in [low, high]: integers, or powers of two with these exponents. */
 void brute_operand(brute_sample *sample, const char *shape, double low, double high);
 void brute_powers(brute_sample *sample, const char *shape, double low, double high);
+/* Appends a constant broadcast to the shape, in place of a parameter. */
+void brute_constant(brute_sample *sample, const char *shape, double value);
 /* The op on all operands so far; shapes: NULL (inferred) or "f32[2];s32[2]". Fails the test if it is not well formed. */
 void brute_op(brute_sample *sample, sw_opcode opcode, const sw_attrs *attrs, const char *shapes);
 void brute_op_calling(brute_sample *sample, sw_opcode opcode, const sw_attrs *attrs, const char *shapes,
                       const int32_t *called, uint32_t n_called);
+/* Or all at once, from HLO text: parameters, with integers in [-3, 3], and one op, the root. */
+void brute_from_text(brute_sample *sample, const char *hlo);
 
 /* ---- running it -------------------------------------------------------------------------------------------- */
 
 typedef struct brute_counts {
 	int64_t strategies, accepted, executed, devices; /* devices: local programs run */
-	bool unsupported;                                /* the interpreter has no such op: layouts only */
+	int64_t streamed;      /* accepted strategies with a loop over panels */
+	int64_t payload_bytes; /* of the local ops: of the rank and strategy that send most */
+	bool unsupported;      /* the interpreter has no such op: layouts only */
 } brute_counts;
 
 /* Strategies of the atoms: all of them if there are at most `budget`, else all that use one atom, and `budget` random ones;
@@ -59,7 +66,7 @@ void brute_check(brute_sample *sample, const sw_atoms *atoms, int64_t budget, ui
 /* Writes variant `variant` for the opcode; false: there is no such variant. */
 typedef bool brute_variant(brute_sample *sample, sw_opcode opcode, int variant);
 brute_variant brute_elementwise, brute_contract, brute_reduce, brute_window, brute_shapes, brute_affine,
-	brute_index, brute_source, brute_linalg;
+	brute_index, brute_source, brute_random, brute_linalg, brute_dots;
 
 /* Runs every row with a rule on all its samples; fails if one is not exercised. The main() of a test. */
 int brute_run_families(int64_t budget);

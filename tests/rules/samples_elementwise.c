@@ -1,6 +1,7 @@
 /* Samples of elementwise ops: shapes, types, scalar operands. */
 #include "rules/brute.h"
 
+#include <math.h>
 #include <string.h>
 
 static const char *const dims[] = {"[12]", "[4,6]", "[]", "[1,8]", "[3,4,2]"};
@@ -53,18 +54,28 @@ static domain domain_of(sw_opcode opcode)
 	return (domain){opcode, {"f32", NULL, NULL}, -4, 4};
 }
 
+static void to_extremes(brute_sample *s)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		s->fill[i] = BRUTE_EXTREMES;
+}
+
+/* The last variant of floats has infinities and NaN, but for products: a term may be a zero that meets an infinity. */
 static bool plain(brute_sample *s, sw_opcode opcode, int variant)
 {
 	domain d = domain_of(opcode);
-	int types = 1;
+	int types = 1, shape = variant % (int)SW_COUNT(dims);
 
 	while (types < 3 && d.types[types])
 		types++;
-	if (variant >= (int)SW_COUNT(dims) * types)
+	bool extremes = variant == (int)SW_COUNT(dims) * types && opcode != SW_OP_MULTIPLY &&
+	                strcmp(d.types[0], "f32") == 0;
+	if (variant >= (int)SW_COUNT(dims) * types && !extremes)
 		return false;
 	for (int i = 0; i < sw_opcode_operands(opcode); i++)
-		operand(s, d.types[variant / (int)SW_COUNT(dims)], variant % (int)SW_COUNT(dims), d.low,
-		        d.high);
+		operand(s, d.types[extremes ? 0 : variant / (int)SW_COUNT(dims)], shape, d.low, d.high);
+	if (extremes)
+		to_extremes(s);
 	brute_op(s, opcode, NULL, NULL);
 	return true;
 }
@@ -84,6 +95,29 @@ static bool convert(brute_sample *s, int variant)
 	return true;
 }
 
+/* With a constant on either side, an order passes through the other operand; the last has an infinity: none passes. */
+static bool translation(brute_sample *s, sw_opcode opcode, int variant)
+{
+	static const double constants[] = {1.5, -2, INFINITY};
+
+	if (variant >= 6)
+		return false;
+	if (variant % 2)
+		brute_constant(s, "f32[4,6]", constants[variant / 2]);
+	operand(s, "f32", 1, -4, 4);
+	if (variant % 2 == 0)
+		brute_constant(s, "f32[4,6]", constants[variant / 2]);
+	brute_op(s, opcode, NULL, NULL);
+	return true;
+}
+
+static bool sum(brute_sample *s, sw_opcode opcode, int variant)
+{
+	int shapes = 3 * (int)SW_COUNT(dims) + 1;
+
+	return variant < shapes ? plain(s, opcode, variant) : translation(s, opcode, variant - shapes);
+}
+
 static bool divide(brute_sample *s, int variant)
 {
 	if (variant >= 10)
@@ -98,12 +132,15 @@ static bool divide(brute_sample *s, int variant)
 
 static bool compare(brute_sample *s, int variant)
 {
+	const char *type = variant / 6 == 1 ? "s32" : "f32";
 	sw_attrs attrs = {.compare = {.direction = (sw_direction)(variant % 6)}};
 
-	if (variant >= 6)
+	if (variant >= 18)
 		return false;
-	operand(s, "f32", 1 + variant % 4, -2, 2);
-	operand(s, "f32", 1 + variant % 4, -2, 2);
+	operand(s, type, 1 + variant % 4, -2, 2);
+	operand(s, type, 1 + variant % 4, -2, 2);
+	if (variant >= 12)
+		to_extremes(s);
 	brute_op(s, SW_OP_COMPARE, &attrs, NULL);
 	return true;
 }
@@ -171,6 +208,26 @@ static bool dependency(brute_sample *s, int variant)
 	return true;
 }
 
+/* (x, y) -> x * y - x */
+static bool map(brute_sample *s, int variant)
+{
+	sw_program *p = s->program;
+	sw_attrs attrs = {.dims = {.dims = brute_ints(s, variant ? "0,1,2" : "0,1")}};
+	int32_t c;
+
+	if (variant >= 2)
+		return false;
+	c = sw_build_computation(p, "scalars");
+	sw_id x = sw_emit_parameter(p, c, (sw_shape){.type = SW_F32}, NULL),
+	      y = sw_emit_parameter(p, c, (sw_shape){.type = SW_F32}, NULL);
+	sw_id root = sw_emit_binary(p, c, SW_OP_SUBTRACT, sw_emit_binary(p, c, SW_OP_MULTIPLY, x, y), x);
+	sw_build_results(p, c, &root, 1, false);
+	for (int i = 0; i < 2; i++)
+		operand(s, "f32", variant ? 4 : 1, -4, 4);
+	brute_op_calling(s, SW_OP_MAP, &attrs, NULL, &c, 1);
+	return true;
+}
+
 static bool stochastic_convert(brute_sample *s, int variant)
 {
 	if (variant >= 1)
@@ -186,6 +243,9 @@ bool brute_elementwise(brute_sample *s, sw_opcode opcode, int variant)
 	switch (opcode) {
 	case SW_OP_CONVERT:
 		return convert(s, variant);
+	case SW_OP_ADD:
+	case SW_OP_SUBTRACT:
+		return sum(s, opcode, variant);
 	case SW_OP_DIVIDE:
 		return divide(s, variant);
 	case SW_OP_COMPARE:
@@ -200,6 +260,8 @@ bool brute_elementwise(brute_sample *s, sw_opcode opcode, int variant)
 		return barrier(s, variant);
 	case SW_OP_ADD_DEPENDENCY:
 		return dependency(s, variant);
+	case SW_OP_MAP:
+		return map(s, variant);
 	case SW_OP_STOCHASTIC_CONVERT:
 		return stochastic_convert(s, variant);
 	default:

@@ -40,6 +40,17 @@ static bool gather(brute_sample *s, int variant)
 		{"f32[12]", "u8[8]", {"", "0", "0", "", "", 1}, "1", 0, 200},
 		{"f32[12,6]", "s32[1]", {"0", "0", "0", "", "", 0}, "1,6", -2, 14},
 		{"c64[6,4]", "s32[4]", {"1", "0", "0", "", "", 1}, "1,4", -2, 14},
+		{"f32[12,8]", "s32[4,2]", {"1,2", "", "0,1", "", "", 1}, "3,2", -2, 14},
+		{"f32[8,12]", "s32[2,3]", {"0,1", "", "1,0", "", "", 0}, "3,5", -2, 14},
+		{"f32[12,4]", "s32[2,4]", {"1,3", "", "0", "", "", 2}, "2,4", -2, 14},
+		{"f32[2,12,3]", "s32[3,2,1]", {"2", "2", "1", "0", "1", 2}, "1,4,1", -2, 14},
+		{"pred[12]", "u8[6]", {"0", "", "0", "", "", 1}, "5", 0, 20},
+		{"f32[12,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]",
+	         "s32[1]",
+	         {"0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15", "", "0", "", "", 0},
+	         "3,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2",
+	         -2,
+	         14},
 	};
 
 	if (variant >= (int)SW_COUNT(cases))
@@ -163,6 +174,38 @@ static bool scatter(brute_sample *s, int variant)
 	         SW_F32,
 	         -1,
 	         1},
+		{"f32[12,8]",
+	         "s32[4,2]",
+	         "f32[4,3,2]",
+	         {"1,2", "", "0,1", "", "", 1},
+	         SW_MONOID_SUM,
+	         SW_F32,
+	         -2,
+	         14},
+		{"f32[8,12]",
+	         "s32[2,3]",
+	         "f32[3,5,3]",
+	         {"0,1", "", "1,0", "", "", 0},
+	         SW_MONOID_MAX,
+	         SW_F32,
+	         -2,
+	         10},
+		{"f32[12,4]",
+	         "s32[5]",
+	         "f32[5,2,4]",
+	         {"1,2", "", "0", "", "", 1},
+	         SW_MONOID_NONE,
+	         SW_F32,
+	         -2,
+	         14},
+		{"f32[12,4]",
+	         "s32[5]",
+	         "f32[2,5,4]",
+	         {"0,2", "", "0", "", "", 1},
+	         SW_MONOID_NONE,
+	         SW_F32,
+	         -2,
+	         14},
 		{"f32[4,12]",
 	         "s32[1,4]",
 	         "f32[4]",
@@ -187,27 +230,50 @@ static bool scatter(brute_sample *s, int variant)
 	return true;
 }
 
+/* Two operands that take their updates by one monoid. */
+static bool scatter_pairs(brute_sample *s)
+{
+	static const numbers n = {"1", "0", "0", "", "", 1};
+	sw_program *p = s->program;
+	sw_attrs attrs = {.index = index_dims(s, &n)};
+	int32_t c = sw_build_computation(p, "pairs");
+	sw_id v[4], root[2];
+
+	for (int i = 0; i < 4; i++)
+		v[i] = sw_emit_parameter(p, c, (sw_shape){.type = i % 2 ? SW_S32 : SW_F32}, NULL);
+	for (int i = 0; i < 2; i++)
+		root[i] = sw_emit_binary(p, c, SW_OP_MAXIMUM, v[i], v[2 + i]);
+	sw_build_results(p, c, root, 2, true);
+	brute_operand(s, "f32[12,2]", -4, 4);
+	brute_operand(s, "s32[12,2]", -4, 4);
+	brute_operand(s, "s32[6]", -2, 14);
+	brute_operand(s, "f32[6,2]", -4, 9);
+	brute_operand(s, "s32[6,2]", -4, 9);
+	brute_op_calling(s, SW_OP_SCATTER, &attrs, NULL, &c, 1);
+	return true;
+}
+
 static bool dynamic_slice(brute_sample *s, int variant)
 {
 	static const char *const cases[][2] = {
-		{"f32[8,6]", "1,6"}, {"f32[8,6]", "8,3"}, {"s32[4,6,2]", "4,2,2"}, {"f32[12]", "12"}};
+		{"f32[8,6]", "1,6"},  {"f32[8,6]", "8,3"}, {"s32[4,6,2]", "4,2,2"}, {"f32[12]", "12"},
+		{"f32[12,6]", "5,2"}, {"pred[24]", "7"},   {"c64[12,2]", "1,2"}};
 
 	if (variant >= (int)SW_COUNT(cases))
 		return false;
 	sw_attrs attrs = {.dynamic_slice = {.sizes = brute_ints(s, cases[variant][1])}};
-	brute_operand(s, cases[variant][0], 0, 9);
+	brute_operand(s, cases[variant][0], 0, cases[variant][0][0] == 'p' ? 1 : 9);
 	for (int32_t i = 0; i < attrs.dynamic_slice.sizes.n; i++)
-		brute_operand(s, "s32[]", -2, 9);
+		brute_operand(s, variant == 5 ? "u8[]" : "s32[]", variant == 5 ? 0 : -2, 9);
 	brute_op(s, SW_OP_DYNAMIC_SLICE, &attrs, NULL);
 	return true;
 }
 
 static bool dynamic_update_slice(brute_sample *s, int variant)
 {
-	static const char *const cases[][2] = {{"f32[8,6]", "f32[1,6]"},
-	                                       {"f32[8,6]", "f32[8,3]"},
-	                                       {"s32[4,6]", "s32[4,6]"},
-	                                       {"f32[12]", "f32[4]"}};
+	static const char *const cases[][2] = {{"f32[8,6]", "f32[1,6]"},  {"f32[8,6]", "f32[8,3]"},
+	                                       {"s32[4,6]", "s32[4,6]"},  {"f32[12]", "f32[4]"},
+	                                       {"s32[12,8]", "s32[5,3]"}, {"f32[12,4]", "f32[1,4]"}};
 
 	if (variant >= (int)SW_COUNT(cases))
 		return false;
@@ -225,7 +291,7 @@ bool brute_index(brute_sample *s, sw_opcode opcode, int variant)
 	case SW_OP_GATHER:
 		return gather(s, variant);
 	case SW_OP_SCATTER:
-		return scatter(s, variant);
+		return variant == 0 ? scatter_pairs(s) : scatter(s, variant - 1);
 	case SW_OP_DYNAMIC_SLICE:
 		return dynamic_slice(s, variant);
 	default:

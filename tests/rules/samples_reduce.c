@@ -1,7 +1,7 @@
-/* Samples of contractions, reductions, windows and linear algebra. */
-#include "rules/brute.h"
+/* Samples of contractions, reductions and linear algebra. */
+#include "rules/samples_window.h"
 
-/* ---- dot, convolution ----------------------------------------------------------------------------------- */
+/* ---- dot ----------------------------------------------------------------------------------------------- */
 
 static bool dot(brute_sample *s, int variant)
 {
@@ -21,6 +21,10 @@ static bool dot(brute_sample *s, int variant)
 		{"f64[1,6]", "f64[6,8]", "", "", "1", "0"},
 		{"bf16[4,4]", "bf16[4,2]", "", "", "1", "0"},
 		{"c64[4,6]", "c64[6,2]", "", "", "1", "0"},
+		/* room for panels */
+		{"f32[4,24]", "f32[24,6]", "", "", "1", "0"},
+		{"f32[24,2,4]", "f32[6,2,24]", "1", "1", "0", "2"},
+		{"bf16[6,12]", "bf16[12,4]", "", "", "1", "0"},
 	};
 
 	if (variant >= (int)SW_COUNT(cases))
@@ -35,53 +39,14 @@ static bool dot(brute_sample *s, int variant)
 	return true;
 }
 
-/* b01f_01io->b01f with a plain window, then strides, then groups, then other labels. */
-static bool convolution(brute_sample *s, int variant)
-{
-	static const struct {
-		const char *input, *kernel, *result;
-		sw_window_dim w;
-		int64_t feature_groups, batch_groups;
-		bool other_labels; /* fb0_i0o->0bf, one spatial dimension */
-	} cases[] = {
-		{"f32[4,6,4]", "f32[3,4,6]", NULL, {3, 1, 1, 1, 1, 1, false}, 1, 1, false},
-		{"f32[2,8,6]", "f32[2,6,4]", NULL, {2, 2, 0, 0, 1, 1, false}, 1, 1, false},
-		{"f32[2,6,4]", "f32[3,1,8]", NULL, {3, 1, 1, 1, 1, 1, false}, 4, 1, false},
-		{"f32[4,6,2]", "f32[3,2,4]", NULL, {3, 1, 0, 0, 1, 1, false}, 1, 2, false},
-		{"f32[4,2,6]", "f32[4,3,8]", NULL, {3, 1, 1, 1, 1, 2, true}, 1, 1, true},
-	};
-
-	if (variant >= (int)SW_COUNT(cases))
-		return false;
-	sw_window_dim *w = SW_NEW(&s->program->arena, sw_window_dim);
-	*w = cases[variant].w;
-	bool other = cases[variant].other_labels;
-	sw_attrs attrs = {.convolution = {.window = {.rank = 1, .dims = w},
-	                                  .feature_groups = cases[variant].feature_groups,
-	                                  .batch_groups = cases[variant].batch_groups}};
-	attrs.convolution.input_batch = other ? 1 : 0;
-	attrs.convolution.input_feature = other ? 0 : 2;
-	attrs.convolution.input_spatial = brute_ints(s, other ? "2" : "1");
-	attrs.convolution.kernel_input = other ? 0 : 1;
-	attrs.convolution.kernel_output = 2;
-	attrs.convolution.kernel_spatial = brute_ints(s, other ? "1" : "0");
-	attrs.convolution.output_batch = other ? 1 : 0;
-	attrs.convolution.output_feature = 2;
-	attrs.convolution.output_spatial = brute_ints(s, other ? "0" : "1");
-	brute_operand(s, cases[variant].input, -3, 3);
-	brute_operand(s, cases[variant].kernel, -3, 3);
-	brute_op(s, SW_OP_CONVOLUTION, &attrs, NULL);
-	return true;
-}
-
 bool brute_contract(brute_sample *s, sw_opcode opcode, int variant)
 {
-	return opcode == SW_OP_DOT ? dot(s, variant) : convolution(s, variant);
+	return opcode == SW_OP_DOT ? dot(s, variant) : brute_convolution(s, variant);
 }
 
 /* ---- computations that ops call ------------------------------------------------------------------------------ */
 
-/* (x, y) -> opcode(x, y), or a comparison x > y (GE for select). */
+/* (x, y) -> opcode(x, y), or a comparison. */
 static int32_t scalars(brute_sample *s, sw_type type, sw_opcode opcode, sw_direction direction)
 {
 	int32_t c = sw_build_computation(s->program, "scalars");
@@ -115,16 +80,63 @@ static int32_t arg_max(brute_sample *s)
 
 /* ---- reduce, sort, topk, batch-norm ---------------------------------------------------------------------------- */
 
-static bool variadic_reduce(brute_sample *s)
+/* (x, y) -> x, but where x is 99 y: associative, not commutative, 99 changes nothing. */
+static int32_t first_of(brute_sample *s)
 {
-	sw_attrs attrs = {.dims = {.dims = brute_ints(s, "1")}};
+	sw_program *p = s->program;
+	int32_t c = sw_build_computation(p, "first");
+	sw_id x = sw_emit_parameter(p, c, (sw_shape){.type = SW_S32}, NULL),
+	      y = sw_emit_parameter(p, c, (sw_shape){.type = SW_S32}, NULL);
+	sw_id none = sw_emit_compare(p, c, SW_EQ, x, sw_emit_scalar(p, c, SW_S32, 99));
+	sw_id root = sw_emit_select(p, c, none, y, x);
+
+	sw_build_results(p, c, &root, 1, false);
+	return c;
+}
+
+static bool ordered_reduce(brute_sample *s)
+{
+	sw_attrs attrs = {.dims = {.dims = brute_ints(s, "0")}};
+	int32_t called = first_of(s);
+
+	brute_operand(s, "s32[12,2]", -9, 98);
+	brute_operand(s, "s32[]", 99, 99);
+	brute_op_calling(s, SW_OP_REDUCE, &attrs, NULL, &called, 1);
+	return true;
+}
+
+/* Few values, so that equal ones meet. */
+static bool variadic_reduce(brute_sample *s, const char *dims)
+{
+	sw_attrs attrs = {.dims = {.dims = brute_ints(s, dims)}};
 	int32_t called = arg_max(s);
 
-	brute_operand(s, "f32[4,6]", -9, 9);
+	brute_operand(s, "f32[4,6]", -2, 2);
 	brute_operand(s, "s32[4,6]", 0, 9);
 	brute_operand(s, "f32[]", -99, -99);
 	brute_operand(s, "s32[]", 0, 0);
 	brute_op_calling(s, SW_OP_REDUCE, &attrs, NULL, &called, 1);
+	return true;
+}
+
+/* A monoid for each of two pairs: the same, or two. */
+static bool reduce_pairs(brute_sample *s, sw_opcode second)
+{
+	sw_program *p = s->program;
+	sw_attrs attrs = {.dims = {.dims = brute_ints(s, "1")}};
+	int32_t c = sw_build_computation(p, "pairs");
+	sw_id v[4], root[2];
+
+	for (int i = 0; i < 4; i++)
+		v[i] = sw_emit_parameter(p, c, (sw_shape){.type = i % 2 ? SW_S32 : SW_F32}, NULL);
+	root[0] = sw_emit_binary(p, c, SW_OP_ADD, v[2], v[0]);
+	root[1] = sw_emit_binary(p, c, second, v[1], v[3]);
+	sw_build_results(p, c, root, 2, true);
+	brute_operand(s, "f32[2,12]", -4, 4);
+	brute_operand(s, "s32[2,12]", -2, 2);
+	brute_operand(s, "f32[]", -4, 4);
+	brute_operand(s, "s32[]", -2, 2);
+	brute_op_calling(s, SW_OP_REDUCE, &attrs, NULL, &c, 1);
 	return true;
 }
 
@@ -152,10 +164,13 @@ static bool reduce(brute_sample *s, int variant)
 		{"c64[4,6]", "c64[]", "1", SW_C64, SW_OP_ADD, -4, 4},
 	};
 
-	if (variant == (int)SW_COUNT(cases))
-		return variadic_reduce(s);
-	if (variant > (int)SW_COUNT(cases))
-		return false;
+	if (variant >= (int)SW_COUNT(cases))
+		return variant == (int)SW_COUNT(cases)       ? variadic_reduce(s, "1")
+		       : variant == (int)SW_COUNT(cases) + 1 ? variadic_reduce(s, "0,1")
+		       : variant == (int)SW_COUNT(cases) + 2 ? ordered_reduce(s)
+		       : variant == (int)SW_COUNT(cases) + 3 ? reduce_pairs(s, SW_OP_ADD)
+		       : variant == (int)SW_COUNT(cases) + 4 ? reduce_pairs(s, SW_OP_MULTIPLY)
+		                                             : false;
 	sw_attrs attrs = {.dims = {.dims = brute_ints(s, cases[variant].dims)}};
 	int32_t called = scalars(s, cases[variant].type, cases[variant].opcode, SW_EQ);
 	brute_operand(s, cases[variant].shape, cases[variant].low, cases[variant].high);
@@ -179,12 +194,22 @@ static bool sort(brute_sample *s, int variant)
 
 static bool topk(brute_sample *s, int variant)
 {
-	sw_attrs attrs = {.topk = {.k = 2, .largest = true}};
+	static const struct {
+		const char *operand, *results;
+		int64_t k;
+		bool largest;
+	} cases[] = {
+		{"f32[4,2,6]", "f32[4,2,2];s32[4,2,2]", 2, true},
+		{"f32[2,24]", "f32[2,3];s32[2,3]", 3, false},
+		{"s32[12]", "s32[7];s32[7]", 7, true},
+		{"f32[3,12]", "f32[3,12];s32[3,12]", 12, true},
+	};
 
-	if (variant >= 1)
+	if (variant >= (int)SW_COUNT(cases))
 		return false;
-	brute_operand(s, "f32[4,2,6]", -9, 9);
-	brute_op(s, SW_OP_TOPK, &attrs, "f32[4,2,2];s32[4,2,2]");
+	sw_attrs attrs = {.topk = {.k = cases[variant].k, .largest = cases[variant].largest}};
+	brute_operand(s, cases[variant].operand, -3, 3); /* equal ones meet */
+	brute_op(s, SW_OP_TOPK, &attrs, cases[variant].results);
 	return true;
 }
 
@@ -223,41 +248,6 @@ bool brute_reduce(brute_sample *s, sw_opcode opcode, int variant)
 	}
 }
 
-/* ---- windows ------------------------------------------------------------------------------------------------- */
-
-static sw_attrs window(brute_sample *s, int kind)
-{
-	static const sw_window_dim middle[] = {
-		{6, 1, 5, 0, 1, 1, false}, {2, 2, 0, 0, 1, 1, false}, {3, 1, 0, 0, 1, 1, false}};
-	static const sw_window_dim plain = {1, 1, 0, 0, 1, 1, false};
-	sw_window_dim *w = SW_NEW_N(&s->program->arena, sw_window_dim, 3);
-
-	w[0] = w[2] = plain;
-	w[1] = middle[kind];
-	return (sw_attrs){.window = {.window = {.rank = 3, .dims = w}}};
-}
-
-bool brute_window(brute_sample *s, sw_opcode opcode, int variant)
-{
-	sw_attrs attrs = window(s, opcode == SW_OP_SELECT_AND_SCATTER ? 1 : variant % 3);
-
-	if (variant >= (opcode == SW_OP_SELECT_AND_SCATTER ? 1 : 6))
-		return false;
-	brute_operand(s, "f32[4,6,2]", -4, 4);
-	if (opcode == SW_OP_SELECT_AND_SCATTER) {
-		int32_t called[2] = {scalars(s, SW_F32, SW_OP_COMPARE, SW_GE),
-		                     scalars(s, SW_F32, SW_OP_ADD, SW_EQ)};
-		brute_operand(s, "f32[4,3,2]", -4, 4);
-		brute_operand(s, "f32[]", -4, 4);
-		brute_op_calling(s, opcode, &attrs, NULL, called, 2);
-		return true;
-	}
-	int32_t called = scalars(s, SW_F32, variant < 3 ? SW_OP_ADD : SW_OP_MAXIMUM, SW_EQ);
-	brute_operand(s, "f32[]", 0, 0);
-	brute_op_calling(s, opcode, &attrs, NULL, &called, 1);
-	return true;
-}
-
 /* ---- linear algebra ------------------------------------------------------------------------------------------- */
 
 bool brute_linalg(brute_sample *s, sw_opcode opcode, int variant)
@@ -283,4 +273,70 @@ bool brute_linalg(brute_sample *s, sw_opcode opcode, int variant)
 	}
 	brute_op(s, opcode, &attrs, opcode == SW_OP_FFT ? "c64[4,2,6]" : NULL);
 	return true;
+}
+
+/* ---- ragged-dot, scaled-dot -------------------------------------------------------------------------------------- */
+
+/* Sizes that leave rows over, and sizes that ask for more than there are. */
+static bool ragged_dot(brute_sample *s, int variant)
+{
+	static const char *const cases[] = {
+		/* rows in groups, each with a matrix of its own */
+		"x = f32[12,4] parameter(0)\n y = f32[3,4,6] parameter(1)\n s = s32[3] parameter(2)\n"
+		"ROOT r = f32[12,6] ragged-dot(x, y, s), lhs_contracting_dims={1}, "
+		"rhs_contracting_dims={1}, "
+		"lhs_ragged_dims={0}, rhs_group_dims={0}",
+		/* contracted in groups, each with a result of its own */
+		"x = f32[4,12] parameter(0)\n y = f32[12,2] parameter(1)\n s = s32[3] parameter(2)\n"
+		"ROOT r = f32[3,4,2] ragged-dot(x, y, s), lhs_contracting_dims={1}, "
+		"rhs_contracting_dims={0}, "
+		"lhs_ragged_dims={1}",
+		/* a list of sizes for each batch */
+		"x = f32[2,12,3] parameter(0)\n y = f32[2,3,3,4] parameter(1)\n s = s64[2,3] parameter(2)\n"
+		"ROOT r = f32[2,12,4] ragged-dot(x, y, s), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+		"lhs_contracting_dims={2}, rhs_contracting_dims={2}, lhs_ragged_dims={1}, "
+		"rhs_group_dims={1}",
+		/* batches in groups */
+		"x = f32[12,2,3] parameter(0)\n y = f32[12,3,2] parameter(1)\n s = u32[3] parameter(2)\n"
+		"ROOT r = f32[12,2,2] ragged-dot(x, y, s), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+		"lhs_contracting_dims={2}, rhs_contracting_dims={1}, lhs_ragged_dims={0}",
+	};
+	char text[512];
+
+	if (variant >= 2 * (int)SW_COUNT(cases))
+		return false;
+	snprintf(text, sizeof(text), "HloModule m\nENTRY e {\n%s\n}\n", cases[variant / 2]);
+	brute_from_text(s, text);
+	s->low[2] = variant % 2 ? 2 : 0;
+	s->high[2] = variant % 2 ? 9 : 4;
+	return true;
+}
+
+static bool scaled_dot(brute_sample *s, int variant)
+{
+	static const char *const cases[] = {
+		"x = f32[4,12] parameter(0)\n y = f32[12,2] parameter(1)\n"
+		"u = f32[4,3] parameter(2)\n v = f32[6,1] parameter(3)\n"
+		"ROOT r = f32[4,2] scaled-dot(x, y, u, v), lhs_contracting_dims={1}, "
+		"rhs_contracting_dims={0}",
+		"x = f32[2,8,6] parameter(0)\n y = f32[2,4,6] parameter(1)\n u = f32[1,2,3] parameter(2)\n"
+		"ROOT r = f32[2,8,4] scaled-dot(x, y, u), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+		"lhs_contracting_dims={2}, rhs_contracting_dims={2}",
+		"x = f32[4,6] parameter(0)\n y = f32[6,4] parameter(1)\n u = f32[4,2] parameter(2)\n"
+		"v = f32[3,4] parameter(3)\n" /* blocks of 3 and of 2 do not nest */
+		"ROOT r = f32[4,4] scaled-dot(x, y, u, v), lhs_contracting_dims={1}, "
+		"rhs_contracting_dims={0}",
+	};
+	char text[512];
+
+	if (variant >= (int)SW_COUNT(cases))
+		return false;
+	snprintf(text, sizeof(text), "HloModule m\nENTRY e {\n%s\n}\n", cases[variant]);
+	brute_from_text(s, text);
+	return true;
+}
+
+bool brute_dots(brute_sample *s, sw_opcode opcode, int variant)
+{
+	return opcode == SW_OP_RAGGED_DOT ? ragged_dot(s, variant) : scaled_dot(s, variant);
 }

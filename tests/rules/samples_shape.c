@@ -48,14 +48,47 @@ static bool reshape(brute_sample *s, sw_opcode opcode, int variant)
 	if (variant >= (int)SW_COUNT(cases))
 		return false;
 	brute_operand(s, cases[variant][0], 0, 9);
+	for (int32_t i = 0; opcode == SW_OP_DYNAMIC_RESHAPE && i < brute_shape(s, cases[variant][1]).rank;
+	     i++)
+		brute_operand(s, "s32[]", 1, 9);
 	brute_op(s, opcode, NULL, cases[variant][1]);
+	return true;
+}
+
+/* Elements become several, or one. */
+static bool bitcast(brute_sample *s, int variant)
+{
+	static const char *const cases[][2] = {
+		{"u8[48]", "u32[12]"},  {"u32[12]", "u8[4,12]"},  {"u16[4,12]", "u32[8,3]"},
+		{"f32[2,3]", "u8[24]"}, {"s32[12,4]", "s64[24]"}, {"f32[24]", "u32[4,6]"},
+	};
+
+	if (variant >= (int)SW_COUNT(cases))
+		return reshape(s, SW_OP_BITCAST, variant - (int)SW_COUNT(cases));
+	brute_operand(s, cases[variant][0], 0, 9);
+	brute_op(s, SW_OP_BITCAST, NULL, cases[variant][1]);
+	return true;
+}
+
+static bool dimension_size(brute_sample *s, sw_opcode opcode, int variant)
+{
+	sw_attrs attrs = {.dims = {.dims = brute_ints(s, variant ? "1" : "0")}};
+
+	if (variant >= 2)
+		return false;
+	brute_operand(s, "f32[4,6]", 0, 9);
+	if (opcode == SW_OP_SET_DIMENSION_SIZE)
+		brute_operand(s, "s32[]", 1, 4);
+	brute_op(s, opcode, &attrs, NULL);
 	return true;
 }
 
 static bool bitcast_convert(brute_sample *s, int variant)
 {
-	static const char *const cases[][2] = {
-		{"f32[4,6]", "s32[4,6]"}, {"u8[4,2,4]", "u32[4,2]"}, {"u32[6,2]", "u16[6,2,2]"}};
+	static const char *const cases[][2] = {{"f32[4,6]", "s32[4,6]"},
+	                                       {"u8[4,2,4]", "u32[4,2]"},
+	                                       {"u32[6,2]", "u16[6,2,2]"},
+	                                       {"f64[2,4]", "u8[2,4,8]"}};
 
 	if (variant >= (int)SW_COUNT(cases))
 		return false;
@@ -68,10 +101,10 @@ static bool reverse(brute_sample *s, int variant)
 {
 	static const char *const cases[] = {"0", "1", "0,1"};
 
-	if (variant >= 3)
+	if (variant >= 6)
 		return false;
-	sw_attrs attrs = {.dims = {.dims = brute_ints(s, cases[variant])}};
-	brute_operand(s, "f32[4,6]", 0, 9);
+	sw_attrs attrs = {.dims = {.dims = brute_ints(s, cases[variant % 3])}};
+	brute_operand(s, variant < 3 ? "f32[4,6]" : "s32[8,12]", 0, 9);
 	brute_op(s, SW_OP_REVERSE, &attrs, NULL);
 	return true;
 }
@@ -84,8 +117,13 @@ bool brute_shapes(brute_sample *s, sw_opcode opcode, int variant)
 	case SW_OP_TRANSPOSE:
 		return transpose(s, variant);
 	case SW_OP_RESHAPE:
-	case SW_OP_BITCAST:
+	case SW_OP_DYNAMIC_RESHAPE:
 		return reshape(s, opcode, variant);
+	case SW_OP_BITCAST:
+		return bitcast(s, variant);
+	case SW_OP_GET_DIMENSION_SIZE:
+	case SW_OP_SET_DIMENSION_SIZE:
+		return dimension_size(s, opcode, variant);
 	case SW_OP_BITCAST_CONVERT:
 		return bitcast_convert(s, variant);
 	case SW_OP_REVERSE:
@@ -107,7 +145,10 @@ static bool slice(brute_sample *s, int variant)
 		{"f32[8,12]", "0,2", "8,12", "2,3"}, {"f32[12]", "0", "12", "1"},
 		{"s32[12]", "2", "3", "1"},          {"f32[4,6]", "1,1", "3,3", "1,2"},
 		{"f32[8]", "0", "0", "1"},           {"f32[8,4]", "4,0", "8,0", "1,1"},
-		{"f32[12]", "0", "8", "1"},
+		{"f32[12]", "0", "8", "1"},          {"f32[12]", "1", "11", "1"},
+		{"f32[24]", "2", "18", "1"},         {"f32[24]", "5", "23", "3"},
+		{"f32[4,12]", "0,3", "4,11", "1,1"}, {"s32[12]", "0", "12", "11"},
+		{"f32[24]", "2", "22", "2"},         {"pred[12]", "11", "12", "1"},
 	};
 
 	if (variant >= (int)SW_COUNT(cases))
@@ -123,15 +164,21 @@ static bool slice(brute_sample *s, int variant)
 static bool pad(brute_sample *s, int variant)
 {
 	static const char *const cases[][5] = {
-		{"f32[6]", "f32[]", "0", "6", "0"},   {"f32[6]", "f32[]", "6", "0", "0"},
-		{"f32[4]", "f32[]", "4", "4", "0"},   {"f32[6]", "f32[]", "0", "1", "1"},
-		{"f32[6]", "f32[]", "1", "0", "1"},   {"f32[12]", "f32[]", "-6", "0", "0"},
-		{"f32[12]", "f32[]", "-4", "4", "0"}, {"f32[12]", "f32[]", "-2", "-2", "0"},
-		{"f32[4]", "f32[]", "2", "0", "2"},   {"f32[4,6]", "f32[]", "0,0", "4,0", "0,0"},
-		{"f32[4]", "f32[]", "-1", "1", "1"},  {"s32[4,3]", "s32[]", "4,0", "0,3", "0,0"},
-		{"f32[8]", "f32[]", "0", "-4", "0"},  {"f32[4]", "f32[]", "4", "1", "1"},
-		{"f32[6]", "f32[]", "-4", "4", "2"},  {"f32[8]", "f32[]", "-5", "1", "1"},
-		{"pred[4]", "pred[]", "4", "0", "0"},
+		{"f32[6]", "f32[]", "0", "6", "0"},     {"f32[6]", "f32[]", "6", "0", "0"},
+		{"f32[4]", "f32[]", "4", "4", "0"},     {"f32[6]", "f32[]", "0", "1", "1"},
+		{"f32[6]", "f32[]", "1", "0", "1"},     {"f32[12]", "f32[]", "-6", "0", "0"},
+		{"f32[12]", "f32[]", "-4", "4", "0"},   {"f32[12]", "f32[]", "-2", "-2", "0"},
+		{"f32[4]", "f32[]", "2", "0", "2"},     {"f32[4,6]", "f32[]", "0,0", "4,0", "0,0"},
+		{"f32[4]", "f32[]", "-1", "1", "1"},    {"s32[4,3]", "s32[]", "4,0", "0,3", "0,0"},
+		{"f32[8]", "f32[]", "0", "-4", "0"},    {"f32[4]", "f32[]", "4", "1", "1"},
+		{"f32[6]", "f32[]", "-4", "4", "2"},    {"f32[8]", "f32[]", "-5", "1", "1"},
+		{"pred[4]", "pred[]", "4", "0", "0"},   {"f32[12]", "f32[]", "1", "-1", "0"},
+		{"f32[12]", "f32[]", "-1", "1", "0"},   {"f32[12]", "f32[]", "2", "-2", "0"},
+		{"f32[12]", "f32[]", "1", "1", "0"},    {"f32[6]", "f32[]", "3", "4", "0"},
+		{"f32[12]", "f32[]", "5", "8", "1"},    {"f32[8]", "f32[]", "1", "1", "2"},
+		{"f32[12]", "f32[]", "-5", "-1", "0"},  {"f32[4,12]", "f32[]", "1,3", "-1,9", "0,0"},
+		{"pred[12]", "pred[]", "1", "-1", "0"}, {"f32[24]", "f32[]", "4", "-4", "0"},
+		{"f32[2]", "f32[]", "3", "3", "3"},     {"c64[6]", "c64[]", "1", "-1", "0"},
 	};
 
 	if (variant >= (int)SW_COUNT(cases))
@@ -209,4 +256,22 @@ bool brute_source(brute_sample *s, sw_opcode opcode, int variant)
 	return opcode == SW_OP_IOTA       ? iota(s, variant)
 	       : opcode == SW_OP_CONSTANT ? constant(s, variant)
 	                                  : false;
+}
+
+/* ---- random numbers: every generator, width and shape of a draw; counters of more than a word ---------------------------------------- */
+
+bool brute_random(brute_sample *s, sw_opcode opcode, int variant)
+{
+	static const char *const algorithms[] = {"rng_three_fry", "rng_philox", "rng_default"};
+	static const char *const shapes[] = {"u32[12]",    "u32[3,4,2]", "u32[3,9]",  "u64[4,6]",
+	                                     "u8[9,2,12]", "s16[5,6]",   "s32[2,24]", "s64[12]"};
+
+	if (opcode != SW_OP_RNG_BIT_GENERATOR || variant >= (int)(SW_COUNT(algorithms) * SW_COUNT(shapes)))
+		return false;
+	sw_attrs attrs = {.rng = {.algorithm = algorithms[variant / (int)SW_COUNT(shapes)]}};
+	char results[64];
+	snprintf(results, sizeof(results), "u64[2];%s", shapes[variant % (int)SW_COUNT(shapes)]);
+	brute_operand(s, "u64[2]", 0, 1e15);
+	brute_op(s, opcode, &attrs, results);
+	return true;
 }

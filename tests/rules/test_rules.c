@@ -22,50 +22,96 @@ static const expectation expectations[] = {
 	{brute_elementwise, SW_OP_MULTIPLY, 3, 1, 0, 2}, /* f32[1,8] */
 	{brute_elementwise, SW_OP_DIVIDE, 1, 2, 0, 1},   /* f32 */
 	{brute_elementwise, SW_OP_DIVIDE, 6, 2, 0, 0},   /* s32 */
-	{brute_elementwise, SW_OP_TANH, 1, 2, 0, 0},
+	{brute_elementwise, SW_OP_TANH, 1, 2, 0, 1},
+	{brute_elementwise, SW_OP_SINE, 1, 2, 0, 0},
+	{brute_elementwise, SW_OP_NEGATE, 1, 2, 0, 2},      /* f32: sum; max and min become each other */
+	{brute_elementwise, SW_OP_NEGATE, 6, 2, 0, 1},      /* s32: the least is its own negative */
+	{brute_elementwise, SW_OP_ADD, 16, 2, 0, 2},        /* f32 + constant */
+	{brute_elementwise, SW_OP_ADD, 20, 2, 0, 1},        /* f32 + infinity */
+	{brute_elementwise, SW_OP_SUBTRACT, 17, 2, 0, 2},   /* constant - f32 */
+	{brute_elementwise, SW_OP_COMPARE, 2, 1, 0, 0},     /* f32: NaN */
+	{brute_elementwise, SW_OP_COMPARE, 8, 2, 0, 2},     /* s32 >= */
+	{brute_elementwise, SW_OP_COMPARE, 6, 1, 0, 0},     /* s32 == */
+	{brute_elementwise, SW_OP_MAXIMUM, 1, 2, 0, 3},     /* f32: both; either */
+	{brute_elementwise, SW_OP_AND, 1, 2, 0, 3},         /* pred: both; either */
+	{brute_elementwise, SW_OP_CLAMP, 4, 1, 0, 3},       /* each */
 	{brute_elementwise, SW_OP_CONVERT, 0, 2, 0, 1},     /* f32 -> f64 */
-	{brute_elementwise, SW_OP_CONVERT, 7, 2, 0, 0},     /* pred -> f32 */
+	{brute_elementwise, SW_OP_CONVERT, 7, 2, 0, 1},     /* pred -> f32: or becomes max */
 	{brute_elementwise, SW_OP_SELECT, 8, 1, 0, 1},      /* scalar predicate */
 	{brute_elementwise, SW_OP_OPT_BARRIER, 1, 4, 0, 1}, /* f32[4,6], f32[4,3,2]: they share the 4 */
 	{brute_contract, SW_OP_DOT, 0, 2, 1, 2},            /* [4,6] x [6,8] */
 	{brute_contract, SW_OP_DOT, 2, 3, 1, 2},            /* with a batch */
 	{brute_contract, SW_OP_DOT, 8, 4, 1, 2},            /* two batches */
 	{brute_contract, SW_OP_DOT, 4, 0, 2, 2},            /* two contractions */
-	{brute_contract, SW_OP_CONVOLUTION, 0, 2, 1, 2},    /* batch, out, in */
-	{brute_contract, SW_OP_CONVOLUTION, 2, 1, 0, 2},    /* feature groups: batch */
-	{brute_contract, SW_OP_CONVOLUTION, 3, 0, 0, 2},    /* batch groups */
+	{brute_contract, SW_OP_CONVOLUTION, 0, 3, 1, 2},    /* batch, out, space, in */
+	{brute_contract, SW_OP_CONVOLUTION, 1, 3, 1, 2},    /* strided */
+	{brute_contract, SW_OP_CONVOLUTION, 2, 4, 0,
+         2}, /* feature groups of one: batch, group, out, space */
+	{brute_contract, SW_OP_CONVOLUTION, 3, 4, 1, 2}, /* batch groups: the same, in */
+	{brute_contract, SW_OP_CONVOLUTION, 4, 2, 1,
+         2}, /* a kernel as large as the input: batch, out, space */
+	{brute_contract, SW_OP_CONVOLUTION, 8, 3, 1, 2},  /* a batch of one: out, two of space, in */
+	{brute_contract, SW_OP_CONVOLUTION, 11, 2, 3, 2}, /* gradient of a kernel: out, in, two of space */
 	{brute_reduce, SW_OP_REDUCE, 0, 1, 1, 1},
 	{brute_reduce, SW_OP_REDUCE, 2, 0, 2, 1},
-	{brute_reduce, SW_OP_REDUCE, 10, 1, 0, 0}, /* product */
-	{brute_reduce, SW_OP_REDUCE, 14, 1, 0, 0}, /* arg-max */
+	{brute_reduce, SW_OP_REDUCE, 10, 2, 0, 0}, /* product */
+	{brute_reduce, SW_OP_REDUCE, 14, 2, 0, 0}, /* arg-max */
+	{brute_reduce, SW_OP_REDUCE, 17, 1, 1, 0}, /* two sums */
+	{brute_reduce, SW_OP_REDUCE, 18, 2, 0, 0}, /* a sum and a product */
 	{brute_reduce, SW_OP_SORT, 0, 1, 0, 0},
-	{brute_reduce, SW_OP_TOPK, 0, 2, 0, 0},
+	{brute_reduce, SW_OP_TOPK, 0, 3, 0, 0},
 	{brute_reduce, SW_OP_BATCH_NORM_TRAINING, 0, 1, 0, 0},
 	{brute_reduce, SW_OP_BATCH_NORM_INFERENCE, 0, 3, 0, 0},
-	{brute_window, SW_OP_REDUCE_WINDOW, 0, 2, 0, 1},
-	{brute_window, SW_OP_SELECT_AND_SCATTER, 0, 2, 0, 1},
+	{brute_window, SW_OP_REDUCE_WINDOW, 0, 3, 0, 1},  /* a running total */
+	{brute_window, SW_OP_REDUCE_WINDOW, 1, 3, 0, 1},  /* a pool */
+	{brute_window, SW_OP_REDUCE_WINDOW, 13, 1, 1, 1}, /* a pool of everything */
+	{brute_window, SW_OP_REDUCE_WINDOW, 14, 0, 2, 1}, /* of everything, and strided */
+	{brute_window, SW_OP_REDUCE_WINDOW, 15, 1, 0, 1}, /* nearly everything, but by 3: its output */
+	{brute_window, SW_OP_REDUCE_WINDOW, 26, 1, 0, 0}, /* what may not commute, in two dimensions */
+	{brute_window, SW_OP_SELECT_AND_SCATTER, 0, 3, 0, 1},
+	{brute_window, SW_OP_SELECT_AND_SCATTER, 1, 2, 0, 1},  /* padded */
+	{brute_window, SW_OP_SELECT_AND_SCATTER, 15, 0, 0, 1}, /* padded integers */
 	{brute_shapes, SW_OP_BROADCAST, 1, 2, 0, 1},
 	{brute_shapes, SW_OP_TRANSPOSE, 1, 3, 0, 1},
 	{brute_shapes, SW_OP_RESHAPE, 0, 2, 0, 1}, /* [12] -> [3,4] */
 	{brute_shapes, SW_OP_RESHAPE, 2, 1, 0, 1}, /* [6,4] -> [8,3]: only 24 = 2 * 12 is common */
-	{brute_shapes, SW_OP_REVERSE, 0, 1, 0, 1},
+	{brute_shapes, SW_OP_REVERSE, 0, 2, 0, 1},
+	{brute_shapes, SW_OP_BITCAST, 0, 1, 0, 0},         /* u8[48] -> u32[12] */
+	{brute_shapes, SW_OP_BITCAST_CONVERT, 2, 2, 0, 0}, /* u32[6,2] -> u16[6,2,2] */
+	{brute_shapes, SW_OP_GET_DIMENSION_SIZE, 0, 2, 0, 0},
 	{brute_affine, SW_OP_SLICE, 0, 1, 0, 1},
 	{brute_affine, SW_OP_SLICE, 10, 0, 0, 1}, /* one element */
+	{brute_affine, SW_OP_SLICE, 15, 1, 0, 1}, /* [1, 11) of 12: two blocks */
+	{brute_affine, SW_OP_SLICE, 16, 2, 0, 1}, /* [2, 18) of 24: blocks over a digit of 2 */
 	{brute_affine, SW_OP_PAD, 0, 1, 0, 1},
+	{brute_affine, SW_OP_PAD, 17, 1, 0, 1}, /* a shift by one */
 	{brute_affine, SW_OP_CONCATENATE, 2, 2, 0, 1},
 	{brute_affine, SW_OP_CONCATENATE, 3, 1, 0, 1}, /* 3 and 1 */
 	{brute_index, SW_OP_GATHER, 0, 2, 1, 1},       /* batch, row; indexed */
 	{brute_index, SW_OP_GATHER, 3, 2, 1, 1},       /* batching dims */
 	{brute_index, SW_OP_GATHER, 5, 1, 2, 1},       /* two indexed */
-	{brute_index, SW_OP_GATHER, 7, 2, 0, 1},       /* a part of 3 of 8 */
-	{brute_index, SW_OP_SCATTER, 0, 2, 1, 1},      /* rows and indexed; updates */
-	{brute_index, SW_OP_SCATTER, 2, 3, 0, 1},      /* batching dims */
-	{brute_index, SW_OP_SCATTER, 5, 2, 0, 1},      /* overwrites */
-	{brute_index, SW_OP_DYNAMIC_SLICE, 0, 1, 0, 1},
-	{brute_index, SW_OP_DYNAMIC_UPDATE_SLICE, 1, 1, 0, 1},
+	{brute_index, SW_OP_GATHER, 7, 2, 1, 1},       /* a part of 3 of 8 */
+	{brute_index, SW_OP_GATHER, 16, 1, 2, 1},      /* two parts */
+	{brute_index, SW_OP_GATHER, 21, 1, 0, 1},      /* of the highest rank */
+	{brute_index, SW_OP_SCATTER, 0, 2, 1, 0},      /* two operands, one monoid */
+	{brute_index, SW_OP_SCATTER, 1, 2, 1, 1},      /* rows and indexed; updates */
+	{brute_index, SW_OP_SCATTER, 3, 3, 0, 1},      /* batching dims */
+	{brute_index, SW_OP_SCATTER, 6, 2, 0, 1},      /* overwrites */
+	{brute_index, SW_OP_SCATTER, 16, 2, 1, 1},     /* two parts; updates */
+	{brute_index, SW_OP_SCATTER, 18, 2, 0, 1},     /* windows that overwrite, after their updates */
+	{brute_index, SW_OP_SCATTER, 19, 1, 0, 1},     /* and before */
+	{brute_index, SW_OP_DYNAMIC_SLICE, 0, 1, 1, 1},
+	{brute_index, SW_OP_DYNAMIC_UPDATE_SLICE, 1, 2, 0, 1},
 	{brute_source, SW_OP_IOTA, 1, 2, 0, 0},
 	{brute_source, SW_OP_CONSTANT, 1, 2, 0, 0},
 	{brute_linalg, SW_OP_TRIANGULAR_SOLVE, 0, 2, 0, 1},
+	{brute_dots, SW_OP_RAGGED_DOT, 0, 2, 1, 2}, /* rows in groups; columns; contraction */
+	{brute_dots, SW_OP_RAGGED_DOT, 2, 2, 1, 2}, /* contracted in groups */
+	{brute_dots, SW_OP_RAGGED_DOT, 4, 3, 1, 2}, /* sizes for each batch */
+	{brute_dots, SW_OP_SCALED_DOT, 0, 2, 3, 4}, /* contraction: below both blocks, between, above */
+	{brute_dots, SW_OP_SCALED_DOT, 2, 2, 0, 4}, /* blocks that do not nest */
+	{brute_random, SW_OP_RNG_BIT_GENERATOR, 1, 3, 0, 0},
+	{brute_elementwise, SW_OP_MAP, 0, 2, 0, 0},
 };
 
 static void rules_offer_what_the_definition_permits(void **state)
@@ -206,7 +252,8 @@ static void check_affine(const sw_rule *rule, bool operand_is_i, int64_t n, int6
 			int64_t top;
 			if (n % (t * p) != 0 || m % (a * t * p) != 0 || !enough_pairs(n, m, a, b, t * p))
 				continue;
-			bool carried = sw_rule_factor_at(rule, !operand_is_i, 0, 0, t * p, &factor, &top);
+			bool carried = sw_rule_factor_at(rule, !operand_is_i, 0, 0, t * p, &factor, &top) &&
+			               rule->factors[factor].exchange == SW_EXCHANGE_NONE;
 			assert_int_equal(carried, affine_same_digit(n, m, a, b, t, p));
 		}
 }
@@ -373,6 +420,15 @@ static void partial_results_match_the_reduced_factor(void **state)
 	brute_clear(&sample);
 }
 
+/* Only what the list of opcodes does not know has none. */
+static void every_opcode_has_a_row(void **state)
+{
+	(void)state;
+	for (int opcode = 0; opcode < SW_OPCODE_COUNT; opcode++)
+		if (!sw_rule_row_of((sw_opcode)opcode) != (opcode == SW_OP_UNKNOWN))
+			fail_msg("the row of %s", sw_opcode_name((sw_opcode)opcode));
+}
+
 static void unknown_opcodes_are_replicated_and_reported(void **state)
 {
 	brute_sample sample;
@@ -382,12 +438,12 @@ static void unknown_opcodes_are_replicated_and_reported(void **state)
 	brute_init(&sample);
 	sw_arena_init(&arena);
 	brute_operand(&sample, "f32[4,6]", 0, 9);
-	sw_attrs attrs = {.custom = {.target = "something"}};
-	brute_op(&sample, SW_OP_CUSTOM_CALL, &attrs, "f32[4,6]");
+	sw_attrs attrs = {.unknown = {.spelling = "something"}};
+	brute_op(&sample, SW_OP_UNKNOWN, &attrs, "f32[4,6]");
 	const sw_rule *rule = sw_rule_make(sample.program, sample.op, &arena);
 	assert_true(rule->missing);
 	assert_int_equal(rule->n_factors, 0);
-	assert_string_equal(rule->whole, "no rule for custom-call");
+	assert_string_equal(rule->whole, "no rule for something");
 	sw_arena_clear(&arena);
 	brute_clear(&sample);
 }
@@ -491,7 +547,7 @@ static void rules_and_strategies_print(void **state)
 	assert_string_equal(text.data, "dot dot\n"
 	                               "  f0 = 4 parallel\n"
 	                               "  f1 = 8 parallel\n"
-	                               "  f2 = 6 sum\n"
+	                               "  f2 = 6 sum streams\n"
 	                               "  operand 0 f32[4,6] [f0] [f2]\n"
 	                               "  operand 1 f32[6,8] [f2] [f1]\n"
 	                               "  result 0 f32[4,8] [f0] [f1]\n"
@@ -517,6 +573,7 @@ int main(void)
 		cmocka_unit_test(factor_at_and_dim_of_are_inverse),
 		cmocka_unit_test(a_block_split_of_a_dot_is_found_from_any_side),
 		cmocka_unit_test(partial_results_match_the_reduced_factor),
+		cmocka_unit_test(every_opcode_has_a_row),
 		cmocka_unit_test(unknown_opcodes_are_replicated_and_reported),
 		cmocka_unit_test(cuts_agree_with_the_layout),
 		cmocka_unit_test(rules_and_strategies_print),

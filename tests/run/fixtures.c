@@ -11,7 +11,7 @@ static void assert_ok(sw_status status, const sw_error *err)
 }
 
 /* Memory for everything: what is tested here is no question of it. */
-static void make_cluster(int devices, sw_cluster *cluster)
+static void make_cluster(int devices, const char *flops, sw_cluster *cluster)
 {
 	sw_text text = {0};
 	sw_error err = {0};
@@ -20,29 +20,45 @@ static void make_cluster(int devices, sw_cluster *cluster)
 	             "  - {name: device, count: %d, latency: 5 us, bandwidth: 6 GB/s}\n"
 	             "device:\n  name: core\n  memory: 4 GiB\n  memory_bandwidth: 8 GB/s\n  "
 	             "kernel_overhead: 1 us\n"
-	             "  matmul_efficiency: 0.7\n  flops: {f32: 50 GFLOP/s}\n",
-	             devices);
+	             "  matmul_efficiency: 0.7\n  flops: {f32: %s}\n",
+	             devices, flops);
 	assert_ok(sw_cluster_parse(text.data, text.len, "test", cluster, &err), &err);
 	sw_text_clear(&text);
 }
 
-static void make_plan(fixture *f, const char *path, int devices, const char *strategy)
+void fixture_cluster(int devices, sw_cluster *cluster)
+{
+	make_cluster(devices, "50 GFLOP/s", cluster);
+}
+
+static void make_plan(fixture *f, const char *path, int devices, const char *flops, const char *strategy)
 {
 	sw_error err = {0};
 	sw_plan_options options = {.quiet = true, .measure = sw_partition_measure};
-	make_cluster(devices, &f->cluster);
+	make_cluster(devices, flops, &f->cluster);
 	assert_ok(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
 	assert_ok(sw_plan_make(f->program, path, &f->sidecar, &f->cluster, &options, &f->plan, &err), &err);
+}
+
+static void init_from_file(fixture *f, const char *path, int devices, const char *flops,
+                           const char *strategy)
+{
+	sw_error err = {0};
+	assert_ok(sw_read_program(path, &f->program, &err), &err);
+	assert_ok(sw_sidecar_find(path, f->program, &f->sidecar, &err), &err);
+	make_plan(f, path, devices, flops, strategy);
 }
 
 void fixture_init(fixture *f, const char *name, int devices, const char *strategy)
 {
 	char path[256];
-	sw_error err = {0};
 	snprintf(path, sizeof(path), SW_SOURCE_DIR "/tests/programs/%s.hlo.gz", name);
-	assert_ok(sw_read_program(path, &f->program, &err), &err);
-	assert_ok(sw_sidecar_find(path, f->program, &f->sidecar, &err), &err);
-	make_plan(f, path, devices, strategy);
+	init_from_file(f, path, devices, "50 GFLOP/s", strategy);
+}
+
+void fixture_init_slow(fixture *f, const char *path, int devices, const char *strategy)
+{
+	init_from_file(f, path, devices, "20 MFLOP/s", strategy);
 }
 
 void fixture_init_text(fixture *f, const char *hlo, int devices, const char *strategy)
@@ -50,7 +66,7 @@ void fixture_init_text(fixture *f, const char *hlo, int devices, const char *str
 	sw_error err = {0};
 	assert_ok(sw_read_hlo(hlo, strlen(hlo), "test.hlo", &f->program, &err), &err);
 	sw_sidecar_default(f->program, &f->sidecar);
-	make_plan(f, "test.hlo", devices, strategy);
+	make_plan(f, "test.hlo", devices, "50 GFLOP/s", strategy);
 }
 
 void fixture_clear(fixture *f)

@@ -16,7 +16,11 @@ typedef struct fixture {
 void fixture_init(fixture *f, const char *name, int devices, const char *strategy);
 /* The same with HLO text and its default sidecar. */
 void fixture_init_text(fixture *f, const char *hlo, int devices, const char *strategy);
+/* A file of HLO text on devices so slow that work must be spread. */
+void fixture_init_slow(fixture *f, const char *path, int devices, const char *strategy);
 void fixture_clear(fixture *f);
+/* Those devices alone. */
+void fixture_cluster(int devices, sw_cluster *cluster);
 
 /* A file in a scratch directory of this process; valid until the next call. */
 const char *scratch_file(const char *name, const void *data, size_t length);

@@ -19,7 +19,8 @@ static sw_tensor fill_part(sw_shape whole, const sw_layout *layout, int64_t devi
 	sw_layout_local_dims(&atoms, whole, layout, dims);
 	assert_int_equal(sw_tensor_new(make_shape(whole.type, dims, whole.rank), false, &tensor, &err),
 	                 SW_OK);
-	assert_int_equal(sw_fill_local(&atoms, whole, layout, device, fill, 5, 9, &tensor, &err), SW_OK);
+	assert_int_equal(sw_fill_local(&atoms, whole, NULL, layout, device, fill, 5, 9, &tensor, &err),
+	                 SW_OK);
 	return tensor;
 }
 
@@ -134,7 +135,7 @@ static void partial_sums_are_refused(void **state)
 	layout.state[0].kind = SW_STATE_P;
 	layout.monoid = SW_MONOID_SUM;
 	assert_int_equal(sw_tensor_new(make_shape(SW_F32, dims, 1), false, &tensor, &err), SW_OK);
-	assert_int_equal(sw_fill_local(&atoms, tensor.shape, &layout, 0, &zeros, 0, 0, &tensor, &err),
+	assert_int_equal(sw_fill_local(&atoms, tensor.shape, NULL, &layout, 0, &zeros, 0, 0, &tensor, &err),
 	                 SW_ERR_INTERNAL);
 	sw_tensor_drop(&tensor);
 }

@@ -106,6 +106,77 @@ static void the_bytes_of_a_loop_that_the_data_end_are_not_held_against_the_plan(
 	fixture_clear(&f);
 }
 
+/* The program on one device is another one, as if rules had been wrong. */
+static bool is_found(const char *hlo, const char *whole)
+{
+	fixture f;
+	sw_verify_result result;
+	sw_error err;
+	fixture_init_text(&f, hlo, 2, "dp");
+	assert_int_equal(sw_read_hlo(whole, strlen(whole), "whole", &f.plan->unpadded, &err), SW_OK);
+	assert_int_equal(sw_run_verify(f.plan, &f.sidecar, 1, &result, &err), SW_OK);
+	bool found = !result.ok;
+	sw_verify_result_clear(&result);
+	fixture_clear(&f);
+	return found;
+}
+
+#define COMPLEX(part)                                                                                      \
+	"HloModule m\nENTRY e { x = f32[8] parameter(0)\n z = f32[8] negate(x)\n"                          \
+	" ROOT y = c64[8] complex(x, " part ") }\n"
+/* In norm that is half of what bf16 is allowed. */
+#define ONE_ELEMENT(value)                                                                                 \
+	"HloModule m\nENTRY e { x = bf16[16384] parameter(0)\n i = s32[16384] iota(), iota_dimension=0\n"  \
+	" k = s32[] constant(17)\n ks = s32[16384] broadcast(k), dimensions={}\n"                          \
+	" is = pred[16384] compare(i, ks), direction=EQ\n v = bf16[] constant(" value ")\n"                \
+	" vs = bf16[16384] broadcast(v), dimensions={}\n ROOT y = bf16[16384] select(is, vs, x) }\n"
+
+static void wrong_imaginary_parts_and_single_elements_are_found(void **state)
+{
+	(void)state;
+	assert_false(is_found(COMPLEX("z"), COMPLEX("z")));
+	assert_true(is_found(COMPLEX("z"), COMPLEX("x")));
+	assert_false(is_found(ONE_ELEMENT("0"), ONE_ELEMENT("0")));
+	assert_true(is_found(ONE_ELEMENT("0"), ONE_ELEMENT("0.02")));
+}
+
+/* The data take the branch that sends nothing; the plan says what the other one sends. */
+static void a_branch_may_send_less_than_the_dearest(void **state)
+{
+	(void)state;
+	const char *hlo = "HloModule m\n"
+			  "add {\n"
+			  "  a = f32[] parameter(0)\n"
+			  "  b = f32[] parameter(1)\n"
+			  "  ROOT c = f32[] add(a, b)\n"
+			  "}\n"
+			  "sums {\n"
+			  "  x = f32[8,16] parameter(0)\n"
+			  "  zero = f32[] constant(0)\n"
+			  "  ROOT r = f32[16] reduce(x, zero), dimensions={0}, to_apply=add\n"
+			  "}\n"
+			  "nothing {\n"
+			  "  x = f32[8,16] parameter(0)\n"
+			  "  zero = f32[] constant(0)\n"
+			  "  ROOT r = f32[16] broadcast(zero), dimensions={}\n"
+			  "}\n"
+			  "ENTRY e {\n"
+			  "  x = f32[8,16] parameter(0)\n"
+			  "  way = s32[] constant(1)\n"
+			  "  ROOT y = f32[16] conditional(way, x, x), branch_computations={sums, nothing}\n"
+			  "}\n";
+	fixture f;
+	sw_verify_result result;
+	sw_error err;
+	fixture_init_text(&f, hlo, 4, "dp");
+	assert_int_equal(sw_run_verify(f.plan, &f.sidecar, 1, &result, &err), SW_OK);
+	assert_true(result.payload_bytes < result.predicted_payload_bytes);
+	assert_true(result.payload_by_data);
+	assert_true(result.ok);
+	sw_verify_result_clear(&result);
+	fixture_clear(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -113,6 +184,8 @@ int main(void)
 		cmocka_unit_test(programs_hold_on_every_number_of_devices),
 		cmocka_unit_test(bf16_holds_within_its_own_roundings),
 		cmocka_unit_test(a_wrong_prediction_is_found),
+		cmocka_unit_test(wrong_imaginary_parts_and_single_elements_are_found),
+		cmocka_unit_test(a_branch_may_send_less_than_the_dearest),
 		cmocka_unit_test(the_bytes_of_a_loop_that_the_data_end_are_not_held_against_the_plan),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,23 +11,34 @@ die() {
 	exit 1
 }
 
-for ranks in 1 2 3 4; do
+# 6 and 8: unequal parts, and three levels, by every algorithm
+for ranks in 1 2 3 4 6 8; do
 	timeout 120 mpirun -n $ranks "$tests/transport_collectives" >"$out" 2>&1 || die "collectives on $ranks ranks"
+done
+for ranks in 1 2 3 4; do
 	timeout 120 mpirun -n $ranks "$tests/transport_programs" >"$out" 2>&1 || die "programs on $ranks ranks"
 done
+for ranks in 1 2 3 4 7 8; do
+	timeout 120 mpirun -n $ranks "$tests/transport_begun" >"$out" 2>&1 || die "what is begun on $ranks ranks"
+done
 
-# case, rank, what it is told
-while read -r case rank words; do
+# program, case, rank, what it is told
+while read -r program case rank words; do
 	code=0
-	timeout 30 mpirun -n 3 "$tests/transport_failures" "$case" >"$out" 2>&1 || code=$?
-	[ $code = 2 ] || die "$case: exit code $code, not 2"
-	grep -q "^told rank $rank: .*$words" "$out" || die "$case: rank $rank isn't told '$words'"
+	timeout 30 mpirun -n 3 "$tests/transport_$program" "$case" >"$out" 2>&1 || code=$?
+	[ $code = 2 ] || die "$program $case: exit code $code, not 2"
+	grep -q "^told rank $rank: .*$words" "$out" || die "$program $case: rank $rank isn't told '$words'"
 done <<'CASES'
-fails 0 rank 2: the disk is on fire
-fails 1 rank 2: the disk is on fire
-leaves 1 rank 0 has left
-leaves 2 rank 0 has left
-size 0 disagree
-size 1 disagree
-op 2 disagree
+failures fails 0 rank 2: the disk is on fire
+failures fails 1 rank 2: the disk is on fire
+failures leaves 1 rank 0 has left
+failures leaves 2 rank 0 has left
+failures size 0 disagree
+failures size 1 disagree
+failures op 2 disagree
+begun fails 0 rank 2: the disk is on fire
+begun fails 1 rank 2: the disk is on fire
+begun leaves 1 rank 0 has left
+begun leaves 2 rank 0 has left
+begun op 1 rank 0: .*no transport performs add
 CASES

@@ -68,6 +68,100 @@ void run_everywhere(rank_body *body, void *context)
 	}
 }
 
+/* ---- clusters and algorithms ------------------------------------------------------------------------- */
+
+typedef struct topology {
+	int32_t size;
+	const char *counts[3];
+} topology;
+
+static const topology topologies[] = {
+	{1, {"1"}},
+	{2, {"2"}},
+	{2, {"2", "1"}},
+	{3, {"3"}},
+	{3, {"2", "[1, 2]"}},
+	{4, {"4"}},
+	{4, {"2", "2"}},
+	{5, {"5"}},
+	{5, {"2", "[1, 4]"}},
+	{6, {"3", "[1, 2, 3]"}},
+	{6, {"2", "3"}},
+	{7, {"7"}},
+	{7, {"3", "[1, 2, 4]"}},
+	{8, {"2", "4"}},
+	{8, {"2", "2", "2"}},
+	{8, {"4", "[2, 1, 3, 2]"}},
+	{8, {"2", "[1, 2]", "[4, 1, 3]"}},
+};
+
+static void read_topology(const topology *t, sw_cluster *cluster)
+{
+	sw_text text = {0};
+	sw_error err;
+	sw_text_add(&text, "version: 1\nname: test\nlevels:\n");
+	for (int l = 0; l < 3 && t->counts[l]; l++)
+		sw_text_addf(&text, "  - {name: l%d, count: %s, latency: 1 us, bandwidth: %d GB/s}\n", l,
+		             t->counts[l], l + 1);
+	sw_text_add(&text,
+	            "device: {name: d, memory: 1 GiB, memory_bandwidth: 1 GB/s, kernel_overhead: 1 us,"
+	            " matmul_efficiency: 0.5, flops: {f32: 1 GFLOP/s}}\n");
+	if (sw_cluster_parse(text.data, text.len, "test.yaml", cluster, &err) != SW_OK)
+		fail_msg("%s\n%s", err.message, text.data);
+	sw_text_clear(&text);
+}
+
+typedef struct tuned {
+	rank_body *body;
+	void *context;
+	const sw_cluster *cluster;
+	sw_algorithm algorithm;
+} tuned;
+
+static sw_status run_tuned(sw_transport *t, void *context, sw_error *err)
+{
+	const tuned *u = context;
+	sw_transport_tune(t, u->cluster, u->algorithm);
+	sw_status status = u->body(t, u->context, err);
+	sw_transport_tune(t, NULL, SW_ALGORITHM_COUNT);
+	if (status)
+		sw_fail(err, status, "%s: %s", sw_algorithm_name(u->algorithm), err->message);
+	return status;
+}
+
+static void run_on_cluster(const topology *t, rank_body *body, void *context)
+{
+	/* a slow part, a part that is too slow to have a share of an all-reduce, and fast ones */
+	static const double links[] = {1e9, 4e8, 1e9, 3e9, 1e9, 1e9, 1e9, 1e9};
+	sw_cluster cluster;
+	outcome result;
+	read_topology(t, &cluster);
+	cluster.levels[0].part_bandwidth = links;
+	for (sw_algorithm a = 0; a < SW_ALGORITHM_COUNT; a++) {
+		tuned u = {body, context, &cluster, a};
+		if (sw_transport_under_mpi()) {
+			run_mpi(run_tuned, &u);
+			continue;
+		}
+		run_ranks(t->size, true, run_tuned, &u, &result);
+		for (int32_t r = 0; r < t->size; r++)
+			if (result.status[r])
+				fail_msg("rank %d of %d (%s, %s): %s", r, t->size, t->counts[0],
+				         t->counts[1], result.error[r].message);
+	}
+	sw_cluster_clear(&cluster);
+}
+
+void run_by_every_algorithm(rank_body *body, void *context)
+{
+	bool under_mpi = sw_transport_under_mpi();
+	if (under_mpi && !mpi)
+		assert_int_equal(sw_transport_mpi(&mpi, NULL), SW_OK);
+	for (size_t i = 0; i < SW_COUNT(topologies); i++)
+		if (!under_mpi || topologies[i].size == mpi->size)
+			run_on_cluster(&topologies[i], body, context);
+}
+
 int end_ranks(void **state)
 {
 	(void)state;

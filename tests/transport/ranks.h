@@ -23,6 +23,8 @@ typedef struct outcome {
 void run_ranks(int32_t size, bool tell, rank_body *body, void *context, outcome *result);
 /* For every number of ranks (1, 2, 3, 4, 7, 8; under mpirun: the one there is); asserts that no rank fails. */
 void run_everywhere(rank_body *body, void *context);
+/* The same for 1 to 8 ranks, on several clusters of so many devices, by each algorithm in turn. */
+void run_by_every_algorithm(rank_body *body, void *context);
 /* After all tests: leaves MPI. */
 int end_ranks(void **state);
 

@@ -6,10 +6,15 @@
 
 /* ---- operands ---------------------------------------------------------------------------------------- */
 
-/* Small whole numbers, so that every type holds them. */
+/* Small whole numbers, so that every type holds them: fewer where there are one or two bits, 0 and -1 in s1;
+ * scales, which are powers of two, 1 and 2. */
 static double sample(sw_type type, int32_t rank, int64_t e)
 {
-	return (double)(sw_random_bits(7, (uint64_t)rank, (uint64_t)e) % (type == SW_PRED ? 2 : 3));
+	bool few = type == SW_PRED || type == SW_U1 || type == SW_S2;
+	uint64_t bits = sw_random_bits(7, (uint64_t)rank, (uint64_t)e);
+	if (type == SW_S1)
+		return -(double)(bits % 2);
+	return type == SW_F8E8M0FNU ? (double)(1 + bits % 2) : (double)(bits % (few ? 2 : 3));
 }
 
 static void *fill(sw_type type, int32_t rank, int64_t begin, int64_t elements)
@@ -42,6 +47,8 @@ static bool has_operation(sw_monoid monoid, sw_type type)
 {
 	sw_type_kind kind = sw_type_kind_of(type);
 	bool logic = monoid == SW_MONOID_AND || monoid == SW_MONOID_OR;
+	if (type == SW_F8E8M0FNU) /* it has no zero, and the samples have */
+		return false;
 	if (kind == SW_KIND_PRED)
 		return logic;
 	if (kind == SW_KIND_COMPLEX)
@@ -132,13 +139,26 @@ static sw_status reduce_every_type(sw_transport *t, void *context, sw_error *err
 
 static sw_status reduce_every_size(sw_transport *t, void *context, sw_error *err)
 {
-	static const sw_type types[] = {SW_F32, SW_BF16, SW_S8};
-	static const int64_t sizes[] = {0, 1, 2, 7, 1024, 1025, 5000, 9001};
+	static const sw_type types[] = {SW_F32, SW_S8};
+	static const int64_t sizes[] = {0, 1, 7, 1025, 20001};
 	(void)context;
 	sw_status status = SW_OK;
 	for (size_t i = 0; i < SW_COUNT(types); i++)
-		for (size_t k = 0; k < SW_COUNT(sizes) && status == SW_OK; k++)
+		for (size_t k = 0; k < SW_COUNT(sizes) - (i > 0) && status == SW_OK; k++)
 			status = reduce_in_groups(t, SW_MONOID_SUM, types[i], sizes[k], err);
+	return status;
+}
+
+/* A type of each way to compute: in float, in double, in whole numbers, in pairs, by logic. */
+static sw_status reduce_some_types(sw_transport *t, void *context, sw_error *err)
+{
+	static const sw_type types[] = {SW_PRED, SW_S32, SW_U8, SW_F16, SW_F64, SW_C64};
+	(void)context;
+	sw_status status = SW_OK;
+	for (size_t i = 0; i < SW_COUNT(types); i++)
+		for (sw_monoid monoid = SW_MONOID_SUM; monoid <= SW_MONOID_OR && status == SW_OK; monoid++)
+			if (has_operation(monoid, types[i]))
+				status = reduce_in_groups(t, monoid, types[i], 13, err);
 	return status;
 }
 
@@ -146,12 +166,13 @@ static void reductions_of_every_type_and_monoid(void **state)
 {
 	(void)state;
 	run_everywhere(reduce_every_type, NULL);
+	run_by_every_algorithm(reduce_some_types, NULL);
 }
 
 static void reductions_of_every_size(void **state)
 {
 	(void)state;
-	run_everywhere(reduce_every_size, NULL);
+	run_by_every_algorithm(reduce_every_size, NULL);
 }
 
 /* 1/3 is not exact in any type: the sum is rounded once, and all ranks get the same bits. */
@@ -194,6 +215,46 @@ static void sums_are_rounded_once_and_equal_everywhere(void **state)
 		run_everywhere(sum_thirds, &types[i]);
 }
 
+/* Sums of numbers that are not exact: every rank gets the same bits, near the true sum, whatever the algorithm. */
+static sw_status sum_roughly(sw_transport *t, void *context, sw_error *err)
+{
+	/* more than one lane has to do; narrow types are slower */
+	sw_type type = *(const sw_type *)context;
+	int64_t elements = type == SW_F32 ? 600001 : 5001;
+	int32_t ranks[MAX_RANKS], n, position;
+	int64_t width = sw_type_bytes(type), bytes = elements * width;
+	char *in = sw_alloc((size_t)bytes), *out = sw_alloc((size_t)bytes),
+	     *all = sw_alloc((size_t)bytes * MAX_RANKS);
+	for (int64_t e = 0; e < elements; e++)
+		sw_element_set(type, in, e, sw_random_unit(3, (uint64_t)t->rank, (uint64_t)e));
+	make_group(0, t->size, t->rank, ranks, &n, &position);
+	sw_status status = t->ops->all_reduce(t, ranks, n, SW_MONOID_SUM, type, in, out, elements, err);
+	if (status == SW_OK)
+		status = t->ops->all_gather(t, ranks, n, out, all, bytes, err);
+	for (int32_t r = 0; r < n && status == SW_OK; r++)
+		if (memcmp(all + r * bytes, out, (size_t)bytes))
+			status = sw_fail(err, SW_NO, "rank %d has other sums than rank %d", r, t->rank);
+	for (int64_t e = 0; e < elements && status == SW_OK; e += 97) {
+		double sum = 0, got = sw_element_get(type, out, e);
+		for (int32_t r = 0; r < n; r++)
+			sum += sw_random_unit(3, (uint64_t)r, (uint64_t)e);
+		if (fabs(got - sum) > n * sum * (type == SW_BF16 ? 1. / 128 : 1e-6))
+			status = sw_fail(err, SW_NO, "element %lld is %g, not %g", (long long)e, got, sum);
+	}
+	free(in);
+	free(out);
+	free(all);
+	return status;
+}
+
+static void all_ranks_get_the_same_sums(void **state)
+{
+	(void)state;
+	static sw_type types[] = {SW_F32, SW_BF16};
+	for (size_t i = 0; i < SW_COUNT(types); i++)
+		run_by_every_algorithm(sum_roughly, &types[i]);
+}
+
 static sw_status reduce_nan(sw_transport *t, void *context, sw_error *err)
 {
 	(void)context;
@@ -213,7 +274,7 @@ static sw_status reduce_nan(sw_transport *t, void *context, sw_error *err)
 static void nan_goes_through_every_reduction(void **state)
 {
 	(void)state;
-	run_everywhere(reduce_nan, NULL);
+	run_by_every_algorithm(reduce_nan, NULL);
 }
 
 /* ---- moves ------------------------------------------------------------------------------------------------ */
@@ -221,7 +282,9 @@ static void nan_goes_through_every_reduction(void **state)
 /* Byte b of block i that rank r makes. */
 static char mark(int32_t r, int32_t i, int64_t b)
 {
-	return (char)sw_random_bits((uint64_t)r, (uint64_t)i, (uint64_t)b);
+	return (char)(((uint64_t)r * 977 + (uint64_t)i * 131 + (uint64_t)b) *
+	                      UINT64_C(0x9e3779b97f4a7c15) >>
+	              56);
 }
 
 static sw_status gather(sw_transport *t, const int32_t *ranks, int32_t n, int64_t bytes, sw_error *err)
@@ -255,19 +318,39 @@ static sw_status exchange_blocks(sw_transport *t, const int32_t *ranks, int32_t 
 	return status;
 }
 
+static sw_status broadcast_block(sw_transport *t, const int32_t *ranks, int32_t n, int64_t bytes,
+                                 sw_error *err)
+{
+	char *in = sw_alloc((size_t)bytes + 1), *out = sw_alloc((size_t)bytes + 1);
+	for (int64_t b = 0; b < bytes; b++)
+		in[b] = mark(t->rank, 3, b);
+	sw_status status = t->ops->group_broadcast(t, ranks, n, in, out, bytes, err);
+	for (int64_t b = 0; b < bytes && status == SW_OK; b++)
+		if (out[b] != mark(ranks[0], 3, b))
+			status = sw_fail(err, SW_NO, "broadcast of %lld: byte %lld", (long long)bytes,
+			                 (long long)b);
+	free(in);
+	free(out);
+	return status;
+}
+
 static sw_status move_in_groups(sw_transport *t, void *context, sw_error *err)
 {
-	static const int64_t sizes[] = {0, 1, 12, 5000, 20011};
+	static const int64_t sizes[] = {0, 1, 12, 20011, 300011};
 	int32_t ranks[MAX_RANKS], n, position;
 	(void)context;
 	sw_status status = SW_OK;
 	for (int kind = 0; kind < GROUP_KINDS; kind++) {
 		for (size_t k = 0; k < SW_COUNT(sizes) && status == SW_OK; k++) {
-			if (!make_group(kind, t->size, t->rank, ranks, &n, &position))
+			bool large = sizes[k] > 100000;
+			if ((large && kind > 1) ||
+			    !make_group(kind, t->size, t->rank, ranks, &n, &position))
 				continue;
 			status = gather(t, ranks, n, sizes[k], err);
 			if (status == SW_OK)
 				status = exchange_blocks(t, ranks, n, position, sizes[k], err);
+			if (status == SW_OK)
+				status = broadcast_block(t, ranks, n, sizes[k], err);
 		}
 	}
 	return status;
@@ -276,7 +359,7 @@ static sw_status move_in_groups(sw_transport *t, void *context, sw_error *err)
 static void gathers_and_exchanges_of_every_size(void **state)
 {
 	(void)state;
-	run_everywhere(move_in_groups, NULL);
+	run_by_every_algorithm(move_in_groups, NULL);
 }
 
 /* The last rank receives from nobody, and the first sends to nobody, unless the circle is closed. */
@@ -398,6 +481,7 @@ int main(void)
 		cmocka_unit_test(reductions_of_every_type_and_monoid),
 		cmocka_unit_test(reductions_of_every_size),
 		cmocka_unit_test(sums_are_rounded_once_and_equal_everywhere),
+		cmocka_unit_test(all_ranks_get_the_same_sums),
 		cmocka_unit_test(nan_goes_through_every_reduction),
 		cmocka_unit_test(gathers_and_exchanges_of_every_size),
 		cmocka_unit_test(a_permute_shifts_and_leaves_zeros),

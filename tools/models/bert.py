@@ -16,7 +16,7 @@ def bert(*, depth, width, heads, vocabulary, length, masked, batch):
             "segments": spec.table(2, width),
             "norm": spec.layer_norm(width),
         },
-        "blocks": [_block(width)] * depth,
+        "blocks": [block(width)] * depth,
         "pooler": spec.dense(width, width),
         "mlm": {"transform": spec.dense(width, width), "norm": spec.layer_norm(width), "bias": spec.bias(vocabulary)},
         "nsp": spec.dense(width, 2),
@@ -35,13 +35,6 @@ def bert(*, depth, width, heads, vocabulary, length, masked, batch):
         x = p["tokens"][tokens] + p["positions"] + p["segments"][segments]
         return layers.layer_norm(p["norm"], x, 1e-12)
 
-    def apply_block(p, x, mask):
-        q, k, v = (layers.split_heads(layers.dense(p["attn"][name], x), heads) for name in ("q", "k", "v"))
-        a = layers.attention(q, k, v, mask=mask)
-        x = layers.layer_norm(p["norm1"], x + layers.dense(p["attn"]["out"], layers.merge_heads(a)), 1e-12)
-        h = jax.nn.gelu(layers.dense(p["mlp"]["up"], x), approximate=False)
-        return layers.layer_norm(p["norm2"], x + layers.dense(p["mlp"]["down"], h), 1e-12)
-
     def masked_word_loss(params, x, positions, labels, weights):
         p = params["mlm"]
         h = jnp.take_along_axis(x, positions[:, :, None], axis=1)
@@ -57,7 +50,7 @@ def bert(*, depth, width, heads, vocabulary, length, masked, batch):
     def loss(params, tokens, segments, mask, mlm_positions, mlm_labels, mlm_weights, nsp_label):
         x = embed(params["embed"], tokens, segments)
         for p in params["blocks"]:
-            x = apply_block(p, x, mask[:, None, None, :] > 0)
+            x = apply_block(p, x, heads, mask[:, None, None, :] > 0)
         return masked_word_loss(params, x, mlm_positions, mlm_labels, mlm_weights) + next_sentence_loss(
             params, x, nsp_label
         )
@@ -65,7 +58,15 @@ def bert(*, depth, width, heads, vocabulary, length, masked, batch):
     return spec.Model(parameters, data, loss)
 
 
-def _block(width):
+def apply_block(p, x, heads, mask=None):
+    q, k, v = (layers.split_heads(layers.dense(p["attn"][name], x), heads) for name in ("q", "k", "v"))
+    a = layers.attention(q, k, v, mask=mask)
+    x = layers.layer_norm(p["norm1"], x + layers.dense(p["attn"]["out"], layers.merge_heads(a)), 1e-12)
+    h = jax.nn.gelu(layers.dense(p["mlp"]["up"], x), approximate=False)
+    return layers.layer_norm(p["norm2"], x + layers.dense(p["mlp"]["down"], h), 1e-12)
+
+
+def block(width):
     return {
         "attn": {name: spec.dense(width, width) for name in ("q", "k", "v", "out")},
         "norm1": spec.layer_norm(width),

@@ -29,6 +29,27 @@ def rms_norm(scale, x, epsilon=1e-6):
     return (y * scale).astype(x.dtype)
 
 
+def conv(x, kernel, stride=1):
+    """x [b,height,width,in], kernel [size,size,in,out]; padded so that only the stride makes the image smaller."""
+    return lax.conv_general_dilated(x, kernel, (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+def max_pool(x, size, stride):
+    return lax.reduce_window(x, -jnp.inf, lax.max, (1, size, size, 1), (1, stride, stride, 1), "SAME")
+
+
+class Dropout:
+    """Sets elements to zero with probability `rate`, by another mask at each call."""
+
+    def __init__(self, rate, key):
+        self._rate, self._key, self._calls = rate, key, 0
+
+    def __call__(self, x):
+        self._calls += 1
+        kept = jax.random.bernoulli(jax.random.fold_in(self._key, self._calls), 1 - self._rate, x.shape)
+        return jnp.where(kept, x / (1 - self._rate), 0)
+
+
 def split_heads(x, heads):
     """[b,s,h*e] -> [b,s,h,e]"""
     return x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads)

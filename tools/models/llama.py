@@ -19,13 +19,7 @@ def llama(*, depth, width, heads, groups, feedforward, vocabulary, length, batch
 
     def apply_block(p, x, angles):
         p = layers.cast(p, compute)
-        h = layers.rms_norm(p["norm1"], x)
-        q = rotate(layers.split_heads(h @ p["attn"]["q"], heads), angles)
-        k = rotate(layers.split_heads(h @ p["attn"]["k"], groups), angles)
-        v = layers.split_heads(h @ p["attn"]["v"], groups)
-        k, v = (jnp.repeat(a, heads // groups, axis=2) for a in (k, v))
-        a = layers.attention(q, k, v, mask=layers.causal_mask(length))
-        x = x + layers.merge_heads(a) @ p["attn"]["out"]
+        x = x + attend(p["attn"], layers.rms_norm(p["norm1"], x), angles, heads, groups)
         h = layers.rms_norm(p["norm2"], x)
         return x + (jax.nn.silu(h @ p["mlp"]["gate"]) * (h @ p["mlp"]["up"])) @ p["mlp"]["down"]
 
@@ -42,6 +36,16 @@ def llama(*, depth, width, heads, groups, feedforward, vocabulary, length, batch
     return spec.Model(parameters, data, loss, vocabulary)
 
 
+def attend(p, x, angles, heads, groups):
+    """Causal attention of `heads` query heads over `groups` key and value heads."""
+    q = rotate(layers.split_heads(x @ p["q"], heads), angles)
+    k = rotate(layers.split_heads(x @ p["k"], groups), angles)
+    v = layers.split_heads(x @ p["v"], groups)
+    k, v = (jnp.repeat(a, heads // groups, axis=2) for a in (k, v))
+    a = layers.attention(q, k, v, mask=layers.causal_mask(x.shape[1]))
+    return layers.merge_heads(a) @ p["out"]
+
+
 def rotary_angles(length, size, base):
     """[length, 1, size / 2]"""
     frequency = base ** (-jnp.arange(0, size, 2, dtype=jnp.float32) / size)
@@ -55,16 +59,20 @@ def rotate(x, angles):
     return jnp.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1).astype(x.dtype)
 
 
-def _block(width, heads, groups, feedforward):
+def attention(width, heads, groups):
     shared = width // heads * groups
     return {
+        "q": spec.weight(width, width),
+        "k": spec.weight(width, shared),
+        "v": spec.weight(width, shared),
+        "out": spec.weight(width, width),
+    }
+
+
+def _block(width, heads, groups, feedforward):
+    return {
         "norm1": spec.norm_scale(width),
-        "attn": {
-            "q": spec.weight(width, width),
-            "k": spec.weight(width, shared),
-            "v": spec.weight(width, shared),
-            "out": spec.weight(width, width),
-        },
+        "attn": attention(width, heads, groups),
         "norm2": spec.norm_scale(width),
         "mlp": {
             "gate": spec.weight(width, feedforward),

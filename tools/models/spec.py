@@ -54,13 +54,15 @@ class Array:
 class Model:
     """`loss(params, *data)` is a scalar; `params` and `data` have the structure of the fields of that name.
 
-    `vocabulary` is set where the only data is an s32 array of tokens [batch, length + 1].
+    A model with `state`, which a step changes without a gradient, has `loss(params, state, *data)`, a pair of the
+    scalar and the next state. `vocabulary` is set where the only data is an s32 array of tokens [batch, length + 1].
     """
 
     parameters: Any
     data: dict[str, Array]
     loss: Callable
     vocabulary: int | None = None
+    state: Any = None
 
 
 # --- Parameters that occur in every family -----------------------------------------------------------------------
@@ -87,8 +89,26 @@ def norm_scale(width):
     return Array((width,), jnp.float32, ONES, normal(0.1, mean=1.0))
 
 
+def conv(size, fan_in, fan_out):
+    """A square kernel [size, size, fan_in, fan_out], as layers.conv takes it."""
+    recipe = normal(round((2 / (size * size * fan_in)) ** 0.5, 4))
+    return Array((size, size, fan_in, fan_out), jnp.float32, recipe, recipe)
+
+
 def layer_norm(width):
     return {"scale": norm_scale(width), "bias": bias(width)}
+
+
+def batch_statistics(width):
+    """What a batch norm keeps from step to step; its parameters are those of a layer norm."""
+    return {
+        "mean": Array((width,), jnp.float32, ZEROS, normal(0.1)),
+        "variance": Array((width,), jnp.float32, ONES, uniform(0.5, 1.5)),
+    }
+
+
+def step_counter():
+    return Array((), jnp.int32, ZEROS, constant(3))
 
 
 def stacked(layers, block):

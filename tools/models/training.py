@@ -1,4 +1,4 @@
-"""The training step around a model: loss, gradients, AdamW; and the names of what goes in and out."""
+"""The training step around a model: loss, gradients, optimizer; and the names of what goes in and out."""
 
 from dataclasses import dataclass
 
@@ -24,6 +24,40 @@ class Optimizer:
 
 
 @dataclass(frozen=True)
+class Momentum:
+    """Stochastic gradient descent with momentum."""
+
+    learning_rate: float = 0.1
+    decay: float = 0.9
+    weight_decay: float = 1e-4
+
+    def transform(self):
+        descent = optax.sgd(self.learning_rate, momentum=self.decay)
+        return optax.chain(optax.add_decayed_weights(self.weight_decay), descent)
+
+
+@dataclass(frozen=True)
+class Adagrad:
+    """Steps divided by the root of the sum of all squared gradients, for embeddings that are rarely met."""
+
+    learning_rate: float = 0.01
+
+    def transform(self):
+        return optax.adagrad(self.learning_rate, initial_accumulator_value=ADAGRAD_START)
+
+
+ADAGRAD_START = 0.1
+
+# Of an optimizer's arrays, by their name in optax's state: how a real run starts them, and how a test fills them.
+MOMENTS = {
+    "mu": (spec.ZEROS, spec.normal(0.01)),
+    "nu": (spec.ZEROS, spec.uniform(1e-4, 1e-2)),
+    "trace": (spec.ZEROS, spec.normal(0.1)),
+    "sum_of_squares": (spec.constant(ADAGRAD_START), spec.uniform(1e-4, 1e-2)),
+}
+
+
+@dataclass(frozen=True)
 class Value:
     """An input or output of the step. `array` says how to fill an input."""
 
@@ -33,28 +67,37 @@ class Value:
 
 
 class Training:
-    """A model with its optimizer: a step (params, opt_state, *data) -> (params, opt_state, loss)."""
+    """A model with its optimizer: a step (params, opt_state, state, *data) -> (params, opt_state, state, loss)."""
 
     def __init__(self, model, optimizer):
         self._model = model
         self._transform = optimizer.transform()
         self._params = jax.tree.map(spec.Array.struct, model.parameters)
         self._opt_state = jax.eval_shape(self._transform.init, self._params)
+        self._state = jax.tree.map(spec.Array.struct, model.state)
         self._data = [array.struct() for array in model.data.values()]
 
-    def step(self, params, opt_state, *data):
-        loss, gradients = jax.value_and_grad(self._model.loss)(params, *data)
+    def step(self, params, opt_state, state, *data):
+        (loss, state), gradients = jax.value_and_grad(self._loss, has_aux=True)(params, state, *data)
         updates, opt_state = self._transform.update(gradients, opt_state, params)
-        return optax.apply_updates(params, updates), opt_state, loss
+        return optax.apply_updates(params, updates), opt_state, state, loss
+
+    def _loss(self, params, state, *data):
+        if state is None:
+            return self._model.loss(params, *data), None
+        return self._model.loss(params, state, *data)
 
     def lower(self):
         """The step, lowered for abstract arguments; state is donated and so aliases its successor."""
-        step = jax.jit(self.step, donate_argnums=(0, 1), keep_unused=True)
-        return step.lower(self._params, self._opt_state, *self._data)
+        step = jax.jit(self.step, donate_argnums=(0, 1, 2), keep_unused=True)
+        return step.lower(*self._structs())
 
     def arguments(self, leaves):
         """Flat inputs, in the program's order, to the arguments of `step`."""
-        return jax.tree.unflatten(jax.tree.structure((self._params, self._opt_state, *self._data)), leaves)
+        return jax.tree.unflatten(jax.tree.structure(self._structs()), leaves)
+
+    def _structs(self):
+        return (self._params, self._opt_state, self._state, *self._data)
 
     def state(self):
         """The inputs that become outputs, in the program's order."""
@@ -62,6 +105,9 @@ class Training:
         values = [Value(f"params.{name}", "parameter", array) for name, array in parameters.items()]
         for path, struct in _leaves(self._opt_state):
             values.append(_optimizer_value(_dotted(_from_first_field(path)), struct, parameters))
+        for path, array in _leaves(self._model.state):
+            role = "counter" if jnp.issubdtype(array.dtype, jnp.integer) else "moment"
+            values.append(Value(f"state.{_dotted(path)}", role, array))
         return values
 
     def inputs(self):
@@ -72,12 +118,12 @@ class Training:
 
 
 def _optimizer_value(name, struct, parameters):
-    """`name` is count, or mu or nu followed by a parameter's name."""
+    """`name` is count, or a key of MOMENTS followed by a parameter's name."""
     kind, _, parameter = name.partition(".")
     if kind == "count":
         return Value(f"opt.{name}", "counter", spec.Array((), struct.dtype, spec.ZEROS, spec.constant(3)))
-    random = {"mu": spec.normal(0.01), "nu": spec.uniform(1e-4, 1e-2)}[kind]
-    return Value(f"opt.{name}", "moment", spec.Array(parameters[parameter].shape, struct.dtype, spec.ZEROS, random))
+    init, random = MOMENTS[kind]
+    return Value(f"opt.{name}", "moment", spec.Array(parameters[parameter].shape, struct.dtype, init, random))
 
 
 def _leaves(tree):

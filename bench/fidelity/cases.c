@@ -1,0 +1,18 @@
+/* Programs of different kinds: dense layers, attention, convolutions, experts, recurrent cells; small steps and long ones. */
+#include "fidelity.h"
+
+static const char *const real_programs[] = {"mlp", "gpt-tiny", "resnet-tiny", "gpt", NULL};
+static const char *const paced_programs[] = {"mlp", "lstm-lm-tiny", "moe-mixtral-tiny", "gpt", NULL};
+static const char *const unequal_programs[] = {"odd-tiny", "unet-tiny", "gpt", NULL};
+
+static const char *const of_two[] = {"dp", "zero1", "zero3", "megatron:tp=2", "auto", NULL};
+static const char *const of_four[] = {"dp", "zero1", "zero3", "megatron:tp=4", "auto", NULL};
+static const char *const of_six[] = {"dp", "zero1", "zero3", "auto", NULL};
+
+const lab_case all_labs[] = {
+	{"lab-2x1", "clusters/lab-2x1.yaml", false, real_programs, of_two},
+	{"lab-4x1", "clusters/lab-4x1.yaml", true, paced_programs, of_four},
+	{"lab-2x4", "clusters/lab-2x4.yaml", true, paced_programs, of_four},
+	{"lab-unequal", "clusters/lab-unequal.yaml", true, unequal_programs, of_six},
+};
+const size_t n_labs = SW_COUNT(all_labs);

@@ -1,0 +1,140 @@
+/*
+ * Do predictions hold? Plans are predicted by the simulator and measured in emulated clusters (docs/lab.md).
+ *
+ *   bench/fidelity [--json] [-q] [--labs A,B,...] [--programs A,B,...] [--calibrated DIR] [--calibrate SECONDS] [--measure SECONDS]
+ *
+ * Builds each lab (needs root: tools/lab), calibrates it, plans every program of the lab under every strategy for the calibrated cluster,
+ * predicts its step with and without overlap, and measures it: with real kernels where each rank has a core, else paced. Then the lab is removed.
+ * Three tables: every plan; per program and lab how much slower the plan is that was predicted to be the best than the best; for data-parallel
+ * and ZeRO plans that compute for longer than they communicate, exposed communication with overlap relative to that without.
+ * --calibrated DIR: cluster files LAB.yaml that are there are used, others are made there. Exit code 0, 1: there is no row, 2: bad usage.
+ */
+#include "fidelity.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char usage[] =
+	"usage: fidelity [--json] [-q] [--labs A,B,...] [--programs A,B,...] [--calibrated DIR] "
+	"[--calibrate SECONDS] [--measure SECONDS]\n";
+
+bool is_chosen(const char *list, const char *name)
+{
+	size_t length = strlen(name);
+	for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+		if (strncmp(at, name, length) == 0 && (at[length] == ',' || !at[length]))
+			return true;
+	return !list;
+}
+
+static void say(const settings *how, const lab_case *lab, const char *what)
+{
+	if (!how->quiet)
+		fprintf(stderr, "%s: %s\n", lab->name, what);
+}
+
+static void bench_lab(const settings *how, const lab_case *lab, row_list *rows)
+{
+	char calibrated[512];
+	sw_error err = {0};
+	snprintf(calibrated, sizeof(calibrated), "%s/%s.yaml", how->work, lab->name);
+	say(how, lab, "building");
+	sw_status status = lab_up(how, lab, &err);
+	if (status == SW_OK) {
+		say(how, lab, "calibrating");
+		status = lab_calibrate(how, lab, calibrated, &err);
+	}
+	if (status == SW_OK)
+		measure_lab(how, lab, calibrated, rows);
+	else {
+		rows->left_out++;
+		fprintf(stderr, "%s: left out: %s\n", lab->name, err.message);
+	}
+	lab_down(how);
+}
+
+/* ---- the line ------------------------------------------------------------------------------------------- */
+
+static bool take_seconds(const char *text, double *seconds)
+{
+	char *end;
+	*seconds = text ? strtod(text, &end) : 0;
+	return text && end != text && !*end && *seconds > 0 && isfinite(*seconds);
+}
+
+static bool take_options(settings *how, char **argv)
+{
+	for (; *argv; argv++) {
+		bool good = true;
+		if (strcmp(*argv, "--json") == 0)
+			how->json = true;
+		else if (strcmp(*argv, "-q") == 0)
+			how->quiet = true;
+		else if (strcmp(*argv, "--labs") == 0)
+			good = (how->labs = *++argv) != NULL;
+		else if (strcmp(*argv, "--programs") == 0)
+			good = (how->programs = *++argv) != NULL;
+		else if (strcmp(*argv, "--calibrated") == 0)
+			good = (how->work = *++argv) != NULL;
+		else if (strcmp(*argv, "--calibrate") == 0)
+			good = take_seconds(*++argv, &how->calibrate_s);
+		else if (strcmp(*argv, "--measure") == 0)
+			good = take_seconds(*++argv, &how->measure_s);
+		else
+			good = false;
+		if (!good)
+			return false;
+	}
+	return true;
+}
+
+static void remove_work(const char *work)
+{
+	static const char *const endings[] = {".yaml", ".plan"};
+	char path[512];
+	for (size_t l = 0; l < n_labs; l++)
+		for (size_t e = 0; e < SW_COUNT(endings); e++) {
+			snprintf(path, sizeof(path), "%s/%s%s", work, all_labs[l].name, endings[e]);
+			unlink(path);
+		}
+	snprintf(path, sizeof(path), "%s/log", work);
+	unlink(path);
+	rmdir(work);
+}
+
+int main(int argc, char **argv)
+{
+	char own[] = "/tmp/fidelity-XXXXXX";
+	settings how = {.calibrate_s = 20, .measure_s = 1};
+	row_list rows = {0};
+	double load = NAN;
+	if (argc < 1 || !take_options(&how, argv + 1)) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	bool keep = how.work != NULL;
+	if (keep)
+		mkdir(how.work, 0777);
+	else
+		how.work = mkdtemp(own);
+	if (!how.work) {
+		fputs("fidelity: no folder can be made in /tmp\n", stderr);
+		return 2;
+	}
+	watch_signals();
+	getloadavg(&load, 1);
+	for (size_t l = 0; l < n_labs && !stop_asked(); l++)
+		if (is_chosen(how.labs, all_labs[l].name))
+			bench_lab(&how, &all_labs[l], &rows);
+	if (how.json)
+		report_json(&rows, load);
+	else
+		report_text(&rows, load);
+	bool measured = rows.len > 0;
+	sw_vec_clear(&rows);
+	if (!keep)
+		remove_work(how.work);
+	return measured ? 0 : 1;
+}

@@ -1,0 +1,151 @@
+/* One plan after the other: made for the calibrated cluster, predicted by the simulator, measured in the lab. */
+#include "fidelity.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#define PLAN_LIMIT_S 120
+#define RUN_LIMIT_S 120
+#define FEWEST_STEPS 5
+#define MOST_STEPS 60
+
+/* Results that are the same plan: made by two strategies. */
+static bool is_known(const row_list *rows, const row *r)
+{
+	for (size_t i = 0; i < rows->len; i++) {
+		const row *old = &rows->data[i];
+		if (old->lab == r->lab && old->program == r->program &&
+		    old->all.predicted_s == r->all.predicted_s &&
+		    old->none.predicted_s == r->none.predicted_s &&
+		    old->all.predicted_bytes == r->all.predicted_bytes)
+			return true;
+	}
+	return false;
+}
+
+static sw_status predict(const settings *how, const char *plan, const char *overlap, step *s, sw_error *err)
+{
+	json_t *object;
+	sw_status status = shardwright(
+		how, (const char *const[]){"simulate", plan, "--overlap", overlap, "--json", NULL},
+		PLAN_LIMIT_S, &object, err);
+	if (status == SW_OK)
+		status = sw_json_get_real(object, "step_time_s", "simulate", &s->predicted_s, err);
+	if (status == SW_OK)
+		status = sw_json_get_real(object, "compute_s", "simulate", &s->compute_s, err);
+	if (status == SW_OK)
+		status = sw_json_get_real(object, "exposed_comm_s", "simulate", &s->exposed_s, err);
+	if (status == SW_OK)
+		status = sw_json_get_int(object, "peak_bytes", "simulate", &s->predicted_bytes, err);
+	json_decref(object);
+	return status;
+}
+
+/* As many steps as fit the time; their median, without the first. */
+static sw_status measure(const settings *how, const row *r, const char *plan, const char *overlap, step *s,
+                         sw_error *err)
+{
+	char steps[32];
+	json_t *object;
+	double wanted = how->measure_s / s->predicted_s;
+	snprintf(steps, sizeof(steps), "%.0f", fmin(fmax(wanted, FEWEST_STEPS), MOST_STEPS));
+	const char *words[] = {"run",    plan,        "--steps",
+	                       steps,    "--overlap", overlap,
+	                       "--json", "-q",        r->lab->paced ? "--pace" : NULL,
+	                       NULL};
+	sw_status status = lab_run(how, words, RUN_LIMIT_S, &object, err);
+	if (status == SW_OK)
+		status = sw_json_get_real(object, "step_time_s", "run", &s->measured_s, err);
+	if (status == SW_OK)
+		status = sw_json_get_real(object, "exposed_comm_s", "run", &s->waited_s, err);
+	if (status == SW_OK)
+		status = sw_json_get_int(object, "peak_bytes", "run", &s->executed_bytes, err);
+	json_decref(object);
+	return status;
+}
+
+bool can_hide(const row *r)
+{
+	bool data = strcmp(r->strategy, "dp") == 0 || strncmp(r->strategy, "zero", 4) == 0;
+	return data && r->none.exposed_s > 0 && r->none.compute_s > r->none.exposed_s;
+}
+
+double error_of(const step *s)
+{
+	return (s->predicted_s - s->measured_s) / s->measured_s;
+}
+
+double exposed_share(const row *r)
+{
+	return r->all.waited_s / r->none.waited_s;
+}
+
+static sw_status make_plan(const settings *how, const row *r, const char *calibrated, const char *plan,
+                           sw_error *err)
+{
+	char program[512];
+	json_t *object = NULL;
+	snprintf(program, sizeof(program), "%s/tests/programs/%s.hlo.gz", SW_SOURCE_DIR, r->program);
+	sw_status status =
+		shardwright(how,
+	                    (const char *const[]){"plan", program, "--cluster", calibrated, "--strategy",
+	                                          r->strategy, "-o", plan, "--json", "-q", NULL},
+	                    PLAN_LIMIT_S, &object, err);
+	json_decref(object);
+	return status;
+}
+
+static sw_status try_plan(const settings *how, const char *calibrated, row_list *rows, row *r,
+                          sw_error *err)
+{
+	char plan[512];
+	snprintf(plan, sizeof(plan), "%s/%s.plan", how->work, r->lab->name);
+	sw_status status = make_plan(how, r, calibrated, plan, err);
+	if (status == SW_OK)
+		status = predict(how, plan, "all", &r->all, err);
+	if (status == SW_OK)
+		status = predict(how, plan, "none", &r->none, err);
+	if (status != SW_OK || is_known(rows, r))
+		return status == SW_OK ? SW_NO : status;
+	status = measure(how, r, plan, "all", &r->all, err);
+	if (status == SW_OK && can_hide(r))
+		status = measure(how, r, plan, "none", &r->none, err);
+	return status;
+}
+
+static void say(const settings *how, const row *r, sw_status status, const sw_error *err)
+{
+	if (how->quiet)
+		return;
+	fprintf(stderr, "%-11s  %-16s  %-13s  ", r->lab->name, r->program, r->strategy);
+	if (status == SW_NO)
+		fprintf(stderr, "the same plan as one before\n");
+	else if (status != SW_OK)
+		fprintf(stderr, "left out: %s\n", err->message);
+	else
+		fprintf(stderr, "predicted %8.2f ms, measured %8.2f ms, %+6.1f %%\n",
+		        r->all.predicted_s * 1e3, r->all.measured_s * 1e3, 100 * error_of(&r->all));
+}
+
+static void measure_program(const settings *how, const lab_case *lab, const char *program,
+                            const char *calibrated, row_list *rows)
+{
+	for (const char *const *strategy = lab->strategies; *strategy && !stop_asked(); strategy++) {
+		row r = {.lab = lab, .program = program, .strategy = *strategy};
+		sw_error err;
+		sw_status status = try_plan(how, calibrated, rows, &r, &err);
+		say(how, &r, status, &err);
+		if (status == SW_OK)
+			sw_vec_push(rows, r);
+		else
+			rows->left_out += status != SW_NO;
+	}
+}
+
+void measure_lab(const settings *how, const lab_case *lab, const char *calibrated, row_list *rows)
+{
+	for (const char *const *program = lab->programs; *program; program++)
+		if (is_chosen(how->programs, *program))
+			measure_program(how, lab, *program, calibrated, rows);
+}

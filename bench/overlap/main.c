@@ -1,0 +1,271 @@
+/*
+ * What overlap is worth: the step of each program under each strategy with collectives waited for where they stand, then with
+ * all-reduces beside kernels, then reduce-scatters too, then all-gathers, then everything.
+ *
+ *   bench/overlap [--cluster FILE] [--strategies A,B,...] [--memory BYTES] [--measure] [--steps N] [FILE ...]
+ *
+ * Each step is a share saved of the step before it, as AxoNN counts in its figure 3 (GPT 20B on 16 GPUs of Perlmutter): 5 % by
+ * all-reduces behind weight gradients, 8 % by reduce-scatters behind the backward pass, 19 % by all-gathers ahead of their use; 9 % more by
+ * keeping gathered weights for the recomputation, which a plan does by itself unless memory forbids. "exposed" is what is left of the
+ * communication that is waited for without overlap: predicted, of the step less its compute; measured, of what the run says it waited. "schedule ms"
+ * is wall-clock.
+ *
+ * Predicted: by the streams that the scheduler plans with (sw_schedule_seconds). --measure: also by the command of this build, paced, in the lab
+ * that is up (tools/lab up FILE), so that both tables are of the same cluster: needs --cluster FILE to be that of the lab.
+ */
+#include "schedule/schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "overlap.h"
+
+static const stage all_stages[] = {
+	{"none", "none", 0},
+	{"+all-reduce", "all-reduce", 5},
+	{"+reduce-scatter", "all-reduce,reduce-scatter", 8},
+	{"+all-gather", "all-reduce,reduce-scatter,all-gather", 19},
+	{"+others", "all", 0},
+};
+
+typedef struct settings {
+	const char *cluster, *strategies;
+	int64_t memory_bytes, steps;
+	bool measure;
+} settings;
+
+static sw_status predict(const sw_plan *plan, const settings *how, stage_time *times, double *scheduling_s,
+                         int64_t *ops, sw_error *err)
+{
+	sw_program *local;
+	sw_status status = sw_partition(plan, &local, err);
+	for (int k = 0; k < STAGES && status == SW_OK; k++) {
+		sw_program *scheduled = NULL;
+		sw_schedule_options options = {.memory_bytes = how->memory_bytes};
+		double begin = sw_now_s();
+		status = sw_overlap_parse(all_stages[k].overlap, &options.overlap, err);
+		if (status == SW_OK)
+			status = sw_schedule(plan->cluster, local, &options, &scheduled, err);
+		*scheduling_s = sw_now_s() - begin;
+		if (status == SW_OK)
+			times[k].seconds = sw_schedule_seconds(plan->cluster, scheduled);
+		times[k].exposed_s = times[k].seconds - plan->predicted.compute_s;
+		sw_program_free(scheduled);
+	}
+	*ops = status == SW_OK ? (int64_t)local->ops.len : 0;
+	sw_program_free(local);
+	return status;
+}
+
+/* ---- tables ------------------------------------------------------------------------------------------------- */
+
+static void add_seconds(sw_table *table, double seconds)
+{
+	sw_text text = {0};
+	sw_text_add_seconds(&text, seconds);
+	sw_table_cell(table, "%s", text.data);
+	sw_text_clear(&text);
+}
+
+static void add_stages(sw_table *table, const stage_time *times)
+{
+	add_seconds(table, times[0].seconds);
+	for (int k = 1; k < STAGES; k++)
+		sw_table_cell(table, "%.1f %%",
+		              100 * (times[k - 1].seconds - times[k].seconds) / times[k - 1].seconds);
+	add_seconds(table, times[STAGES - 1].seconds);
+	sw_table_cell(table, "%.0f %%",
+	              times[0].exposed_s > 0 ? 100 * times[STAGES - 1].exposed_s / times[0].exposed_s : 0);
+}
+
+static sw_status add_rows(sw_table *table, const char *program, const char *strategy, const sw_plan *plan,
+                          const settings *how, sw_error *err)
+{
+	stage_time predicted[STAGES] = {{0}}, measured[STAGES];
+	double scheduling_s;
+	int64_t ops;
+	sw_status status = predict(plan, how, predicted, &scheduling_s, &ops, err);
+	if (status != SW_OK)
+		return status;
+	sw_table_cell(table, "%s", program);
+	sw_table_cell(table, "%s", strategy);
+	sw_table_cell(table, "predicted");
+	add_seconds(table, plan->predicted.compute_s);
+	add_seconds(table, plan->predicted.communication_s);
+	add_stages(table, predicted);
+	sw_table_cell(table, "%lld", (long long)ops);
+	sw_table_cell(table, "%.1f", 1e3 * scheduling_s);
+	if (!how->measure)
+		return SW_OK;
+	status = measure_stages(plan, all_stages, how->steps, measured, err);
+	if (status != SW_OK)
+		return status;
+	sw_table_cell(table, "%s", program);
+	sw_table_cell(table, "%s", strategy);
+	sw_table_cell(table, "measured");
+	sw_table_cell(table, "-");
+	sw_table_cell(table, "-");
+	add_stages(table, measured);
+	sw_table_cell(table, "%lld", (long long)ops);
+	sw_table_cell(table, "-");
+	return SW_OK;
+}
+
+static void add_axonn(sw_table *table)
+{
+	sw_table_cell(table, "GPT 20B");
+	sw_table_cell(table, "AxoNN, fig. 3");
+	sw_table_cell(table, "published");
+	for (int i = 0; i < 3; i++)
+		sw_table_cell(table, "-");
+	for (int k = 1; k < STAGES; k++) {
+		if (all_stages[k].axonn > 0)
+			sw_table_cell(table, "%.0f %%", all_stages[k].axonn);
+		else
+			sw_table_cell(table, "-");
+	}
+	for (int i = 0; i < 4; i++)
+		sw_table_cell(table, "-");
+}
+
+/* ---- programs and strategies -------------------------------------------------------------------------------- */
+
+typedef struct subject {
+	char name[128];
+	const char *path;
+	sw_program *program;
+	sw_sidecar sidecar;
+} subject;
+
+static sw_status open_subject(const char *path, subject *s, sw_error *err)
+{
+	const char *slash = strrchr(path, '/');
+	*s = (subject){.path = path};
+	snprintf(s->name, sizeof(s->name), "%.*s", (int)strcspn(slash ? slash + 1 : path, "."),
+	         slash ? slash + 1 : path);
+	sw_status status = sw_read_program(path, &s->program, err);
+	if (status != SW_OK)
+		return status;
+	status = sw_sidecar_find(path, s->program, &s->sidecar, err);
+	if (status != SW_OK)
+		sw_program_free(s->program);
+	return status;
+}
+
+static sw_status bench_strategy(sw_table *table, const subject *s, const sw_cluster *cluster,
+                                const settings *how, const char *strategy, sw_error *err)
+{
+	sw_plan *plan;
+	sw_plan_options options = {
+		.measure = sw_partition_measure, .quiet = true, .memory_bytes = how->memory_bytes};
+	sw_status status = sw_plan_strategy_parse(strategy, &options.strategy, err);
+	if (status == SW_OK)
+		status = sw_plan_make(s->program, s->path, &s->sidecar, cluster, &options, &plan, err);
+	if (status == SW_NO) {
+		fprintf(stderr, "%s, %s: %s\n", s->name, strategy, err->message);
+		return SW_OK;
+	}
+	if (status != SW_OK)
+		return status;
+	status = add_rows(table, s->name, strategy, plan, how, err);
+	sw_plan_free(plan);
+	return status;
+}
+
+static sw_status bench_program(sw_table *table, const char *path, const sw_cluster *cluster,
+                               const settings *how, sw_error *err)
+{
+	subject s;
+	sw_status status = open_subject(path, &s, err);
+	if (status != SW_OK)
+		return status;
+	for (const char *at = how->strategies; *at && status == SW_OK;) {
+		char name[48];
+		size_t n = strcspn(at, ",");
+		snprintf(name, sizeof(name), "%.*s", (int)n, at);
+		status = bench_strategy(table, &s, cluster, how, name, err);
+		at += n + (at[n] == ',');
+	}
+	sw_sidecar_clear(&s.sidecar);
+	sw_program_free(s.program);
+	return status;
+}
+
+static sw_status bench_all(const char *const *paths, size_t n, const settings *how, sw_error *err)
+{
+	static const char *const headings[] = {
+		"program",    "strategy",         "figures",      "compute",  "communication", "no overlap",
+		"all-reduce", "+ reduce-scatter", "+ all-gather", "+ others", "overlapped",    "exposed",
+		"ops",        "schedule ms"};
+	sw_cluster cluster;
+	sw_table table;
+	sw_text text = {0};
+	sw_status status = sw_cluster_read(how->cluster, &cluster, err);
+	if (status != SW_OK)
+		return status;
+	sw_table_init(&table, SW_COUNT(headings), headings);
+	for (size_t i = 0; i < n && status == SW_OK; i++)
+		status = bench_program(&table, paths[i], &cluster, how, err);
+	add_axonn(&table);
+	sw_table_add_to(&table, &text);
+	printf("cluster %s, %lld devices; percentages: what each saves of the step\n%s", cluster.name,
+	       (long long)cluster.n_devices, text.data);
+	sw_text_clear(&text);
+	sw_table_clear(&table);
+	sw_cluster_clear(&cluster);
+	return status;
+}
+
+/* ---- the command line --------------------------------------------------------------------------------------- */
+
+static bool option(int argc, char **argv, int *i, const char *name, const char **value)
+{
+	if (*i + 1 >= argc || strcmp(argv[*i], name))
+		return false;
+	*value = argv[*i + 1];
+	*i += 2;
+	return true;
+}
+
+static bool flag(int argc, char **argv, int *i, const char *name, bool *value)
+{
+	if (*i >= argc || strcmp(argv[*i], name))
+		return false;
+	*value = true;
+	++*i;
+	return true;
+}
+
+static bool take_number(const char *text, int64_t least, int64_t *number)
+{
+	char *end;
+	double value = strtod(text, &end);
+	*number = value >= 0 && value < 0x1p62 ? (int64_t)value : -1;
+	return end != text && !*end && *number >= least;
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const usual[] = {SW_SOURCE_DIR "/tests/programs/gpt-124m.hlo.gz"};
+	settings how = {.cluster = SW_SOURCE_DIR "/clusters/a100-8x8.yaml",
+	                .strategies = "dp,zero1,zero3,megatron:tp=8,auto"};
+	sw_error err = {0};
+	const char *memory = "0", *steps = "10";
+	int i = 1;
+	while (option(argc, argv, &i, "--cluster", &how.cluster) ||
+	       option(argc, argv, &i, "--strategies", &how.strategies) ||
+	       option(argc, argv, &i, "--memory", &memory) || option(argc, argv, &i, "--steps", &steps) ||
+	       flag(argc, argv, &i, "--measure", &how.measure))
+		;
+	if (!take_number(memory, 0, &how.memory_bytes) || !take_number(steps, 1, &how.steps)) {
+		fputs("overlap: --memory takes bytes, --steps a number from 1 on\n", stderr);
+		return 2;
+	}
+	sw_status status =
+		i == argc ? bench_all(usual, SW_COUNT(usual), &how, &err)
+			  : bench_all((const char *const *)argv + i, (size_t)(argc - i), &how, &err);
+	if (status != SW_OK)
+		fprintf(stderr, "%s:%d:%d: %s\n", err.file, err.line, err.column, err.message);
+	return sw_status_exit_code(status);
+}

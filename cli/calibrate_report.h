@@ -1,0 +1,13 @@
+/* calibrate_report: what `calibrate` found, as tables, as JSON, and as a picture. */
+#ifndef SW_CLI_CALIBRATE_REPORT_H
+#define SW_CLI_CALIBRATE_REPORT_H
+
+#include "run/calibrate.h"
+
+/* Figures with their standard errors, errors by collective and family, and the worst points; with `all` every point. */
+void calibrate_describe(const sw_calibrate_result *result, bool all, sw_text *text);
+json_t *calibrate_json(const sw_calibrate_result *result);
+/* Fitted against measured, links and kernels beside each other: SVG. */
+void calibrate_plot(const sw_calibrate_result *result, sw_text *svg);
+
+#endif

@@ -1,0 +1,214 @@
+#include "cli.h"
+
+#include <string.h>
+
+#include "calibrate_report.h"
+#include "run/ranks.h"
+
+#define TIME_LIMIT_S 60
+#define BUSY 0.75 /* load per core */
+
+/* What a rank does needs only this; under mpirun there is one in the process, else one thread for each. */
+typedef struct job {
+	cli *c;
+	sw_progress progress;
+	sw_status status; /* of rank 0, or of the one rank of this process */
+	sw_error err;
+} job;
+
+static void show(void *context, double fraction, const char *what)
+{
+	job *j = context;
+	sw_progress_update(&j->progress, fraction, "%s", what);
+	if (j->c->values.verbose && !j->progress.active)
+		cli_note(j->c, "%.0f %%: %s", 100 * fraction, what);
+}
+
+static sw_calibrate_options options_of(job *j)
+{
+	const cli_values *v = &j->c->values;
+	return (sw_calibrate_options){
+		.time_limit_s = v->time_limit > 0 ? v->time_limit : TIME_LIMIT_S,
+		.links = !v->no_links,
+		.kernels = !v->no_kernels,
+		.stop = cli_stop_asked(),
+		.on_progress = show,
+		.context = j,
+	};
+}
+
+/* ---- the answer ------------------------------------------------------------------------------------------------------- */
+
+static void add_header(const cli *c, const sw_calibrate_result *result, sw_text *text)
+{
+	const cli_values *v = &c->values;
+	sw_text_add(text, "# Measured by\n#   ");
+	if (c->transport)
+		sw_text_addf(text, "mpirun -n %d ", c->transport->size);
+	sw_text_add(text, "shardwright calibrate");
+	if (v->cluster)
+		sw_text_addf(text, " --cluster %s", v->cluster);
+	sw_text_addf(text, " -o %s%s%s", v->output, v->no_links ? " --no-links" : "",
+	             v->no_kernels ? " --no-kernels" : "");
+	if (v->ranks)
+		sw_text_addf(text, " --ranks %lld", (long long)v->ranks);
+	if (v->time_limit > 0)
+		sw_text_addf(text, " --time-limit %g", v->time_limit);
+	sw_text_addf(text, "\n# in %.0f s.", result->seconds);
+	if (result->link_fit.n_points)
+		sw_text_addf(text, " Links: %d points, fitted within %.1f %% (median).",
+		             result->link_fit.n_points, 100 * result->link_fit.median_error);
+	if (result->kernel_fit.n_points)
+		sw_text_addf(text, " Kernels: %d points, within %.1f %%.", result->kernel_fit.n_points,
+		             100 * result->kernel_fit.median_error);
+	sw_text_add(text, "\n");
+}
+
+/* What is written is read back first: a file that we refuse ourselves is no use to anyone. */
+static sw_status write_cluster(const cli *c, const sw_calibrate_result *result, sw_error *err)
+{
+	sw_text text = {0};
+	sw_cluster again;
+	add_header(c, result, &text);
+	sw_cluster_print(&result->cluster, &text);
+	sw_status status = sw_cluster_parse(text.data, text.len, c->values.output, &again, err);
+	if (status == SW_OK) {
+		sw_cluster_clear(&again);
+		status = sw_file_write(c->values.output, text.data, text.len, err);
+	}
+	sw_text_clear(&text);
+	return status;
+}
+
+static sw_status write_plot(const cli *c, const sw_calibrate_result *result, sw_error *err)
+{
+	sw_text svg = {0};
+	if (!c->values.plot)
+		return SW_OK;
+	calibrate_plot(result, &svg);
+	sw_status status = sw_file_write(c->values.plot, svg.data, svg.len, err);
+	sw_text_clear(&svg);
+	return status;
+}
+
+static sw_status answer(cli *c, const sw_calibrate_result *result, sw_error *err)
+{
+	sw_text text = {0};
+	sw_status status = write_cluster(c, result, err);
+	if (status == SW_OK)
+		status = write_plot(c, result, err);
+	if (status != SW_OK)
+		return status;
+	c->result = calibrate_json(result);
+	calibrate_describe(result, c->values.verbose, &text);
+	if (strcmp(c->values.output, "-") != 0)
+		cli_print(c, &text);
+	sw_text_clear(&text);
+	return SW_OK;
+}
+
+/* ---- one rank ----------------------------------------------------------------------------------------------------------- */
+
+static sw_status load_shape(const cli *c, sw_transport *transport, sw_cluster *shape, sw_error *err)
+{
+	if (!c->values.cluster)
+		return sw_calibrate_shape(transport, shape, err);
+	return transport->ops->agree(transport, sw_cluster_read(c->values.cluster, shape, err), err);
+}
+
+static sw_status calibrate_agreed(job *j, sw_transport *transport, sw_error *err)
+{
+	sw_cluster shape = {0};
+	sw_calibrate_result result = {0};
+	const sw_calibrate_options options = options_of(j);
+	sw_status status = load_shape(j->c, transport, &shape, err);
+	if (status == SW_OK) {
+		status = sw_calibrate(transport, &shape, &options, &result, err);
+		if (transport->rank == 0)
+			sw_progress_end(&j->progress);
+		if (status == SW_OK)
+			status = transport->ops->agree(
+				transport, transport->rank == 0 ? answer(j->c, &result, err) : SW_OK, err);
+		sw_calibrate_result_clear(&result);
+	}
+	sw_cluster_clear(&shape);
+	return status;
+}
+
+/* What ranks refuse they refuse alike, and who fails alone has failed the transport by then: nothing is left for it to hear. */
+static sw_status calibrate_rank(void *context, sw_transport *transport, sw_error *err)
+{
+	job *j = context;
+	sw_status status = calibrate_agreed(j, transport, err);
+	if (j->c->transport || transport->rank == 0) {
+		j->status = status;
+		j->err = *err;
+	}
+	return SW_OK;
+}
+
+/* ---- the command -------------------------------------------------------------------------------------------------------- */
+
+static sw_status check_options(const cli *c, sw_error *err)
+{
+	const cli_values *v = &c->values;
+	if (!v->output)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "calibrate: where is the cluster file to go? Give -o CLUSTER.yaml");
+	if (v->no_links && v->no_kernels)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "calibrate: --no-links and --no-kernels leave nothing to measure");
+	if ((v->no_links || v->no_kernels) && !v->cluster)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "calibrate: what is left out keeps its figures: give --cluster FILE, which "
+		               "has them");
+	if (c->transport && v->ranks)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--ranks is for one process without mpirun: leave it out");
+	if (v->ranks > 4096)
+		return sw_fail(err, SW_ERR_INPUT, "--ranks: at most 4096 threads");
+	return SW_OK;
+}
+
+/* Asked before our own ranks are at work. */
+static void note_load(const cli *c)
+{
+	double load;
+	if (getloadavg(&load, 1) == 1 && load > BUSY * sw_cpu_count())
+		cli_note(c,
+		         "this machine is busy (load %.1f on %d cores): what is measured is in part its "
+		         "scheduler",
+		         load, sw_cpu_count());
+}
+
+static sw_status run(cli *c, sw_error *err)
+{
+	job j = {.c = c};
+	sw_status status = check_options(c, err);
+	if (status != SW_OK)
+		return status;
+	note_load(c);
+	cli_watch_signals();
+	sw_progress_start(&j.progress, "calibrating",
+	                  c->values.quiet || c->values.verbose || !cli_speaks(c));
+	status = c->transport ? calibrate_rank(&j, c->transport, err)
+	                      : sw_ranks_run((int32_t)SW_MAX(c->values.ranks, 1), calibrate_rank, &j, err);
+	sw_progress_end(&j.progress);
+	if (status == SW_OK && j.status != SW_OK)
+		*err = j.err;
+	return status == SW_OK ? j.status : status;
+}
+
+static const char *const options[] = {"--cluster",    "-o",     "--time-limit", "--no-links",
+                                      "--no-kernels", "--plot", "--ranks",      NULL};
+const cli_command cli_calibrate = {
+	.name = "calibrate",
+	.summary = "measure links and kernels of the ranks, fit the cost model, write a cluster file",
+	.details = "Under mpirun each process is a rank. Alone, --ranks N makes N threads the ranks. "
+		   "Without --cluster, ranks that\n"
+		   "share a host are the devices of a node. Ctrl-C ends it, and nothing is written.",
+	.example = "mpirun -n 8 shardwright calibrate --cluster clusters/local-2x4.yaml -o here.yaml "
+		   "--plot here.svg",
+	.options = options,
+	.run = run,
+};

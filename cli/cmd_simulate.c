@@ -1,0 +1,204 @@
+#include "cli.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "run/ranks.h"
+
+/* Of a trace: more ranks than this make no picture. */
+#define TRACED_RANKS 16
+/* Bars of ranks that are drawn without -v. */
+#define DRAWN_RANKS 16
+#define BAR_WIDTH 60
+
+/* What a rank's time goes into, in the order of the bar. */
+static const struct {
+	const char *label, *key;
+	size_t offset;
+	char mark; /* in the bar; 0: not part of it, it runs beside kernels */
+} parts[] = {
+	{"compute", "compute_s", offsetof(sw_breakdown, compute_s), '#'},
+	{"exposed communication", "exposed_comm_s", offsetof(sw_breakdown, exposed_comm_s), '='},
+	{"idle", "idle_s", offsetof(sw_breakdown, idle_s), '.'},
+	{"hidden communication", "hidden_comm_s", offsetof(sw_breakdown, hidden_comm_s), 0},
+};
+
+static double part_of(const sw_breakdown *breakdown, size_t part)
+{
+	double seconds;
+	memcpy(&seconds, (const char *)breakdown + parts[part].offset, sizeof(seconds));
+	return seconds;
+}
+
+/* ---- results ------------------------------------------------------------------------------------------------ */
+
+static void add_parts(json_t *object, const sw_breakdown *breakdown)
+{
+	for (size_t p = 0; p < SW_COUNT(parts); p++)
+		json_object_set_new(object, parts[p].key, json_real(part_of(breakdown, p)));
+}
+
+static json_t *result_json(const sw_simulation *played)
+{
+	json_t *ranks = json_array();
+	json_t *object = json_pack("{s:f, s:I}", "step_time_s", played->step_time_s, "peak_bytes",
+	                           (json_int_t)played->peak_bytes);
+	add_parts(object, &played->mean);
+	for (int64_t r = 0; r < played->n_ranks; r++) {
+		json_t *row = json_object();
+		add_parts(row, &played->ranks[r]);
+		json_array_append_new(ranks, row);
+	}
+	json_object_set_new(object, "ranks", ranks);
+	return object;
+}
+
+/* Ends are rounded, not lengths: all bars are equally long. */
+static void draw_bar(const sw_breakdown *breakdown, double step_time_s, sw_text *text)
+{
+	double end = 0;
+	int drawn = 0;
+	sw_text_add(text, "|");
+	for (size_t p = 0; p < SW_COUNT(parts); p++) {
+		if (!parts[p].mark)
+			continue;
+		end += part_of(breakdown, p);
+		for (; drawn < BAR_WIDTH && drawn + 0.5 < end / step_time_s * BAR_WIDTH; drawn++)
+			sw_text_add_n(text, &parts[p].mark, 1);
+	}
+	for (; drawn < BAR_WIDTH; drawn++)
+		sw_text_add(text, " ");
+	sw_text_add(text, "|\n");
+}
+
+static bool ranks_differ(const sw_simulation *played)
+{
+	for (int64_t r = 1; r < played->n_ranks; r++)
+		if (memcmp(&played->ranks[r], &played->ranks[0], sizeof(played->ranks[r])) != 0)
+			return true;
+	return false;
+}
+
+static void draw_ranks(const sw_simulation *played, bool all, sw_text *text)
+{
+	int64_t shown = all ? played->n_ranks : SW_MIN(played->n_ranks, DRAWN_RANKS);
+	if (!ranks_differ(played)) {
+		sw_text_add(text, "  every rank  ");
+		draw_bar(&played->mean, played->step_time_s, text);
+		return;
+	}
+	for (int64_t r = 0; r < shown; r++) {
+		sw_text_addf(text, "  rank %5" PRId64 "  ", r);
+		draw_bar(&played->ranks[r], played->step_time_s, text);
+	}
+	if (shown < played->n_ranks)
+		sw_text_addf(text, "  ... and %" PRId64 " more: -v shows them\n", played->n_ranks - shown);
+}
+
+static void describe(const sw_simulation *played, bool all, sw_text *text)
+{
+	sw_text_add(text, "step time              ");
+	sw_text_add_seconds(text, played->step_time_s);
+	sw_text_addf(text, " on %" PRId64 " rank%s\n", played->n_ranks, played->n_ranks == 1 ? "" : "s");
+	for (size_t p = 0; p < SW_COUNT(parts); p++) {
+		double seconds = part_of(&played->mean, p);
+		sw_text_addf(text, "%-21s  ", parts[p].label);
+		sw_text_add_seconds(text, seconds);
+		if (played->step_time_s > 0)
+			sw_text_addf(text, ", %.1f %%", 100 * seconds / played->step_time_s);
+		if (parts[p].mark)
+			sw_text_addf(text, "  %c", parts[p].mark);
+		sw_text_add(text, "\n");
+	}
+	sw_text_add(text, "peak                   ");
+	sw_text_add_bytes(text, (double)played->peak_bytes);
+	sw_text_add(text, " of tensors per rank\n\n");
+	if (played->step_time_s > 0)
+		draw_ranks(played, all, text);
+}
+
+/* ---- the command -------------------------------------------------------------------------------------------- */
+
+static bool same_shape(const sw_cluster *a, const sw_cluster *b)
+{
+	return a->n_devices == b->n_devices && a->n_levels == b->n_levels && a->atoms.n == b->atoms.n &&
+	       memcmp(a->atoms.size, b->atoms.size, (size_t)a->atoms.n * sizeof(a->atoms.size[0])) == 0 &&
+	       memcmp(a->place, b->place, (size_t)(a->n_devices * a->n_levels) * sizeof(a->place[0])) == 0;
+}
+
+/* --cluster FILE: the figures of another file, for what was planned with the plan's own. */
+static sw_status read_other(const cli *c, const sw_cluster *planned, sw_cluster *other, sw_error *err)
+{
+	sw_status status = sw_cluster_read(c->values.cluster, other, err);
+	if (status != SW_OK || same_shape(planned, other))
+		return status;
+	sw_cluster_clear(other);
+	return sw_fail_at(err, SW_ERR_INPUT, c->values.cluster, 0, 0,
+	                  "the plan is for a cluster of another shape: expected %" PRId64
+	                  " devices on %d levels, divided as in '%s'",
+	                  planned->n_devices, planned->n_levels, planned->name);
+}
+
+/* What `run` runs. */
+static sw_status schedule(const cli *c, const sw_plan *plan, sw_program **scheduled, sw_error *err)
+{
+	uint32_t overlap = SW_OVERLAP_ALL;
+	sw_status status = SW_OK;
+	if (c->values.overlap)
+		status = sw_overlap_parse(c->values.overlap, &overlap, err);
+	return status == SW_OK ? sw_ranks_program(plan, overlap, scheduled, err) : status;
+}
+
+static sw_status play(cli *c, const sw_cluster *cluster, const sw_program *scheduled, sw_error *err)
+{
+	sw_trace trace = {0};
+	sw_simulation played;
+	sw_text text = {0};
+	sw_status status = sw_simulate(cluster, scheduled, c->values.trace ? &trace : NULL, TRACED_RANKS,
+	                               &played, err);
+	if (status == SW_OK && c->values.trace)
+		status = sw_trace_write(&trace, "simulated", c->values.trace, err);
+	if (status == SW_OK) {
+		c->result = result_json(&played);
+		describe(&played, c->values.verbose, &text);
+		cli_print(c, &text);
+	}
+	sw_simulation_clear(&played);
+	sw_trace_clear(&trace);
+	return status;
+}
+
+static sw_status simulate(cli *c, sw_error *err)
+{
+	cli_plan loaded;
+	sw_cluster other = {0};
+	sw_program *scheduled = NULL;
+	sw_status status = cli_load_plan(c, c->argument, false, &loaded, err);
+	if (status)
+		return status;
+	if (c->values.cluster)
+		status = read_other(c, loaded.plan->cluster, &other, err);
+	bool have_other = c->values.cluster && status == SW_OK;
+	if (status == SW_OK)
+		status = schedule(c, loaded.plan, &scheduled, err);
+	if (status == SW_OK)
+		status = play(c, have_other ? &other : loaded.plan->cluster, scheduled, err);
+	sw_program_free(scheduled);
+	if (have_other)
+		sw_cluster_clear(&other);
+	cli_plan_clear(&loaded);
+	return status;
+}
+
+static const char *const options[] = {"--overlap", "--trace", "--cluster", NULL};
+const cli_command cli_simulate = {
+	.name = "simulate",
+	.argument = "PLAN",
+	.summary = "play one step on the cluster model: step time, where it goes, memory, timeline",
+	.details = "Kernels run in order, collectives in the order of their starts beside them; "
+		   "collectives that are\n"
+		   "under way at once share links.",
+	.example = "shardwright simulate gpt.plan --trace gpt.trace.json",
+	.options = options,
+	.run = simulate,
+};

@@ -1,0 +1,67 @@
+/* Collective ops of a program: what they are, over which atoms, and how long they take. */
+#include "cost/cost.h"
+
+typedef struct kind_row {
+	bool is_collective;
+	sw_collective_kind kind;
+} kind_row;
+
+/* What a -done waits for belongs to its -start. Sends and receives between programs are no part of a partitioned program. */
+static const kind_row kinds[SW_OPCODE_COUNT] = {
+	[SW_OP_ALL_GATHER] = {true, SW_COLLECTIVE_ALL_GATHER},
+	[SW_OP_ALL_GATHER_START] = {true, SW_COLLECTIVE_ALL_GATHER},
+	[SW_OP_ALL_REDUCE] = {true, SW_COLLECTIVE_ALL_REDUCE},
+	[SW_OP_ALL_REDUCE_START] = {true, SW_COLLECTIVE_ALL_REDUCE},
+	[SW_OP_REDUCE_SCATTER] = {true, SW_COLLECTIVE_REDUCE_SCATTER},
+	[SW_OP_COLLECTIVE_BROADCAST] = {true, SW_COLLECTIVE_BROADCAST},
+	[SW_OP_ALL_TO_ALL] = {true, SW_COLLECTIVE_ALL_TO_ALL},
+	[SW_OP_RAGGED_ALL_TO_ALL] = {true, SW_COLLECTIVE_ALL_TO_ALL},
+	[SW_OP_COLLECTIVE_PERMUTE] = {true, SW_COLLECTIVE_PERMUTE},
+	[SW_OP_COLLECTIVE_PERMUTE_START] = {true, SW_COLLECTIVE_PERMUTE},
+};
+
+static int64_t operands_bytes(const sw_program *program, const sw_op *op)
+{
+	int64_t bytes = 0;
+	for (uint32_t i = 0; i < op->n_operands; i++)
+		bytes += sw_shape_bytes(sw_value_shape(program, op->operands[i]));
+	return bytes;
+}
+
+/* The atoms in which any pair differs. */
+static uint32_t permuted_atoms(const sw_atoms *atoms, sw_ints pairs)
+{
+	uint32_t mask = 0;
+	for (int32_t i = 0; i + 1 < pairs.n; i += 2)
+		for (int32_t a = 0; a < atoms->n; a++)
+			if (sw_atoms_coordinate(atoms, pairs.v[i], a) !=
+			    sw_atoms_coordinate(atoms, pairs.v[i + 1], a))
+				mask |= UINT32_C(1) << a;
+	return mask;
+}
+
+bool sw_cost_collective_op(const sw_cluster *cluster, const sw_program *program, sw_id id,
+                           sw_collective_kind *kind, uint32_t *atoms, int64_t *operand_bytes)
+{
+	sw_id begun = sw_async_collective(program, sw_op_at(program, id));
+	const sw_op *op = sw_op_at(program, begun == SW_NO_ID ? id : begun);
+	if (!kinds[op->opcode].is_collective)
+		return false;
+	*kind = kinds[op->opcode].kind;
+	*operand_bytes = operands_bytes(program, op);
+	if (*kind == SW_COLLECTIVE_PERMUTE)
+		*atoms = permuted_atoms(&cluster->atoms, op->attrs->collective.pairs);
+	else
+		sw_cost_group_atoms(&cluster->atoms, &op->attrs->collective.groups, atoms);
+	return true;
+}
+
+double sw_cost_collective_op_seconds(const sw_cluster *cluster, const sw_program *program, sw_id op)
+{
+	sw_collective_kind kind;
+	uint32_t atoms;
+	int64_t bytes;
+	if (!sw_cost_collective_op(cluster, program, op, &kind, &atoms, &bytes))
+		return 0;
+	return sw_cost_choose(cluster, kind, atoms, bytes).seconds;
+}

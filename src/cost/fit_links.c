@@ -1,0 +1,481 @@
+/*
+ * The fit of links: numerical, on the formulas themselves.
+ *
+ * Unknowns are ln latency, ln bandwidth (of a level, or of each of its parts), ln (flow_bandwidth / least bandwidth) <= 0, and contention >= 0, of
+ * each level that anything crosses. First each is searched alone by factors, from far (the guess may be wrong by orders of magnitude, and
+ * the formulas have kinks where no derivative shows the way), then all together by Gauss-Newton steps with Levenberg and Marquardt's damping.
+ * Derivatives are central differences. A weak pull towards the guess keeps what no point depends on where it is.
+ */
+#include "cost/fit.h"
+#include "cost/least_squares.h"
+
+#include <math.h>
+#include <string.h>
+
+#define AT_BOUND 1e-2    /* a coordinate as near as that to its bound is held there */
+#define LEAST_SCALE 2e-3 /* residuals below this are not told apart */
+#define TRUSTED 0.05     /* a point whose deviation is that share of it has half the weight */
+#define DIFFERENCE 1e-4  /* step of a central difference */
+#define ROUNDS 6         /* of search, weights and steps */
+#define STARTS 4
+#define GOOD 0.04  /* residuals that small: no other start is needed */
+#define FARTHEST 3 /* of a start from the guess, in ln: a factor of 20 */
+#define STEPS 25   /* of Gauss and Newton in a round */
+#define FAR 0.5    /* so far from the fit, it must be clearly worse for a figure to count as seen */
+#define SEEN 0.5   /* a larger relative standard error: not seen */
+
+typedef enum figure_kind { LATENCY, BANDWIDTH, FLOW, CONTENTION } figure_kind;
+
+typedef struct unknown {
+	int32_t level, part; /* part -1: of all */
+	figure_kind figure;
+	double least, most, guess, pull; /* of the coordinate */
+} unknown;
+
+typedef struct link_fit {
+	const sw_cluster *shape;
+	sw_link_point *points;
+	int32_t n_points;
+	int n;
+	unknown *unknowns;
+	double *x;        /* [n] */
+	sw_cluster trial; /* borrows all but the levels' figures */
+	double *part_bandwidth[SW_MAX_LEVELS];
+	double *trust, *residuals, *weights, *scratch; /* [n_points] */
+	double *jacobian;                              /* [n_points][n] */
+} link_fit;
+
+static int64_t count_parts(const sw_cluster *cluster, int32_t level)
+{
+	return level < 0 ? 1 : cluster->place[(cluster->n_devices - 1) * cluster->n_levels + level] + 1;
+}
+
+/* ---- unknowns -------------------------------------------------------------------------------------------------- */
+
+static void add_unknown(link_fit *f, int32_t level, int32_t part, figure_kind figure, double guess)
+{
+	/* One flow is said to fill the link, and groups to share it fairly, as long as no point says otherwise. */
+	static const double pulls[] = {1e-6, 1e-6, 1e-2, 1e-3};
+	static const double least[] = {-23, 7, -10, 0},
+			    most[] = {5, 35, 0, 10}; /* 1e-10 s to 150 s; 1e3 to 1e15 B/s */
+	f->unknowns[f->n] = (unknown){level, part, figure, least[figure], most[figure], 0, pulls[figure]};
+	f->unknowns[f->n++].guess = fmin(fmax(guess, least[figure]), most[figure]);
+}
+
+static void list_level(link_fit *f, int32_t l)
+{
+	const sw_level *level = &f->shape->levels[l];
+	add_unknown(f, l, -1, LATENCY, log(fmax(level->latency_s, 1e-7)));
+	for (int32_t p = 0; level->part_bandwidth && p < count_parts(f->shape, l); p++)
+		add_unknown(f, l, p, BANDWIDTH, log(level->part_bandwidth[p]));
+	if (!level->part_bandwidth)
+		add_unknown(f, l, -1, BANDWIDTH, log(level->bandwidth));
+	add_unknown(f, l, -1, FLOW, log(level->flow_bandwidth / level->bandwidth));
+	add_unknown(f, l, -1, CONTENTION, level->contention);
+}
+
+/* Levels whose units have but one part each are crossed by nothing. */
+static void list_unknowns(link_fit *f, sw_arena *arena)
+{
+	int64_t room = 0;
+	for (int32_t l = 0; l < f->shape->n_levels; l++)
+		room += 3 + (f->shape->levels[l].part_bandwidth ? count_parts(f->shape, l) : 1);
+	f->unknowns = SW_NEW_N(arena, unknown, room);
+	f->x = SW_NEW_N(arena, double, room);
+	for (int32_t l = 0; l < f->shape->n_levels; l++)
+		if (count_parts(f->shape, l) > count_parts(f->shape, l - 1))
+			list_level(f, l);
+	for (int i = 0; i < f->n; i++)
+		f->x[i] = f->unknowns[i].guess;
+}
+
+/* ---- the trial cluster ------------------------------------------------------------------------------------------- */
+
+static void set_figure(link_fit *f, const unknown *u, double x)
+{
+	sw_level *level = &f->trial.levels[u->level];
+	switch (u->figure) {
+	case LATENCY:
+		level->latency_s = exp(x);
+		break;
+	case BANDWIDTH:
+		if (u->part >= 0)
+			f->part_bandwidth[u->level][u->part] = exp(x);
+		level->bandwidth = u->part > 0 ? fmin(level->bandwidth, exp(x)) : exp(x);
+		break;
+	case FLOW:
+		level->flow_bandwidth = level->bandwidth * exp(x);
+		break;
+	case CONTENTION:
+		level->contention = x;
+	}
+}
+
+/* A level's bandwidth comes before its flow_bandwidth in the list, its parts in order. */
+static void set_figures(link_fit *f)
+{
+	for (int i = 0; i < f->n; i++)
+		set_figure(f, &f->unknowns[i], f->x[i]);
+}
+
+static double price(const sw_cluster *cluster, const sw_link_point *point)
+{
+	if (point->atoms)
+		return sw_cost_algorithm(cluster, point->algorithm, point->kind, point->atoms,
+		                         point->bytes);
+	return sw_cost_pair(cluster, point->from, point->to, point->bytes);
+}
+
+static void fill_residuals(link_fit *f, double *residuals)
+{
+	set_figures(f);
+	for (int32_t i = 0; i < f->n_points; i++)
+		residuals[i] = log(fmax(price(&f->trial, &f->points[i]), 1e-12) / f->points[i].seconds);
+}
+
+/* ---- what is made small -------------------------------------------------------------------------------------------- */
+
+static double data_loss(link_fit *f, double scale)
+{
+	double sum = 0;
+	fill_residuals(f, f->residuals);
+	for (int32_t i = 0; i < f->n_points; i++)
+		sum += f->trust[i] * robust_loss(f->residuals[i], scale);
+	return sum;
+}
+
+static double loss(link_fit *f, double scale)
+{
+	double sum = data_loss(f, scale);
+	for (int i = 0; i < f->n; i++) {
+		double away = f->x[i] - f->unknowns[i].guess;
+		sum += f->unknowns[i].pull * away * away;
+	}
+	return sum;
+}
+
+static double present_scale(link_fit *f)
+{
+	fill_residuals(f, f->residuals);
+	return robust_scale(f->residuals, f->n_points, LEAST_SCALE, f->scratch);
+}
+
+/* One unknown by `step` up or down, as long as that helps. */
+static double search_along(link_fit *f, int i, double step, double scale, double best)
+{
+	for (int sign = -1; sign <= 1; sign += 2) {
+		for (int tries = 0; tries < 40; tries++) {
+			double before = f->x[i], x = fmin(fmax(before + sign * step, f->unknowns[i].least),
+			                                  f->unknowns[i].most);
+			f->x[i] = x;
+			double now = x != before ? loss(f, scale) : INFINITY;
+			if (!(now < best)) {
+				f->x[i] = before;
+				break;
+			}
+			best = now;
+		}
+	}
+	return best;
+}
+
+static void search(link_fit *f, double step)
+{
+	double scale = fmax(present_scale(f), 0.02), best = loss(f, scale);
+	for (int i = 0; i < f->n; i++)
+		best = search_along(f, i, step, scale, best);
+}
+
+/* ---- Gauss and Newton ---------------------------------------------------------------------------------------------- */
+
+static void fill_jacobian(link_fit *f)
+{
+	for (int j = 0; j < f->n; j++) {
+		const unknown *u = &f->unknowns[j];
+		double x = f->x[j], high = fmin(x + DIFFERENCE, u->most),
+		       low = fmax(x - DIFFERENCE, u->least);
+		f->x[j] = high;
+		fill_residuals(f, f->scratch);
+		for (int32_t i = 0; i < f->n_points; i++)
+			f->jacobian[(int64_t)i * f->n + j] = f->scratch[i];
+		f->x[j] = low;
+		fill_residuals(f, f->scratch);
+		for (int32_t i = 0; i < f->n_points; i++) {
+			double *d = &f->jacobian[(int64_t)i * f->n + j];
+			*d = high > low ? (*d - f->scratch[i]) / (high - low) : 0; /* held */
+		}
+		f->x[j] = x;
+	}
+}
+
+/* J' W J and J' W r; the pull counts `share` times. */
+static void fill_normal(const link_fit *f, double share, double *hessian, double *gradient)
+{
+	int n = f->n;
+	memset(hessian, 0, (size_t)(n * n) * sizeof(*hessian));
+	for (int j = 0; j < n; j++) {
+		hessian[j * n + j] = share * f->unknowns[j].pull;
+		gradient[j] = hessian[j * n + j] * (f->x[j] - f->unknowns[j].guess);
+	}
+	for (int32_t i = 0; i < f->n_points; i++) {
+		const double *row = &f->jacobian[(int64_t)i * n];
+		for (int j = 0; j < n; j++) {
+			gradient[j] += f->weights[i] * row[j] * f->residuals[i];
+			for (int k = 0; k < n; k++)
+				hessian[j * n + k] += f->weights[i] * row[j] * row[k];
+		}
+	}
+}
+
+/* Tries steps, the more damped the less they help; false: none does. */
+static bool take_step(link_fit *f, const double *hessian, const double *gradient, double scale,
+                      double *damping, double *best)
+{
+	int n = f->n;
+	double *work = sw_alloc((size_t)(n * n + 2 * n) * sizeof(double)), *step = work + n * n,
+	       *before = step + n;
+	bool helped = false;
+	memcpy(before, f->x, (size_t)n * sizeof(double));
+	for (int tries = 0; tries < 12 && !helped; tries++) {
+		memcpy(work, hessian, (size_t)(n * n) * sizeof(double));
+		for (int j = 0; j < n; j++) {
+			work[j * n + j] *= 1 + *damping;
+			step[j] = -gradient[j];
+		}
+		if (symmetric_factor(work, n))
+			symmetric_solve(work, n, step);
+		for (int j = 0; j < n; j++)
+			f->x[j] = fmin(fmax(before[j] + fmin(fmax(step[j], -1), 1), f->unknowns[j].least),
+			               f->unknowns[j].most);
+		double now = loss(f, scale);
+		helped = now < *best - 1e-12 * fabs(*best);
+		*best = helped ? now : *best;
+		*damping = helped ? *damping / 4 : *damping * 8 + 1e-6;
+	}
+	if (!helped)
+		memcpy(f->x, before, (size_t)n * sizeof(double));
+	free(work);
+	return helped;
+}
+
+static void descend(link_fit *f, double *hessian, double *gradient)
+{
+	double scale = present_scale(f), damping = 1e-3, best = loss(f, scale);
+	bool helped = true;
+	for (int s = 0; s < STEPS && helped; s++) {
+		fill_residuals(f, f->residuals);
+		for (int32_t i = 0; i < f->n_points; i++)
+			f->weights[i] = f->trust[i] * robust_weight(f->residuals[i], scale);
+		fill_jacobian(f);
+		fill_normal(f, 1, hessian, gradient);
+		helped = take_step(f, hessian, gradient, scale, &damping, &best);
+	}
+}
+
+/* ---- starts ---------------------------------------------------------------------------------------------------------- */
+
+/* The guess itself, then others around it: the descent from one may end in a valley that is not the deepest. */
+static void start_at(link_fit *f, int start)
+{
+	for (int j = 0; j < f->n; j++) {
+		const unknown *u = &f->unknowns[j];
+		double away =
+			start ? FARTHEST * (2 * sw_random_unit(0, (uint64_t)start, (uint64_t)j) - 1) : 0;
+		bool shared = u->figure == FLOW || u->figure == CONTENTION;
+		f->x[j] = shared ? u->guess : fmin(fmax(u->guess + away, u->least), u->most);
+	}
+}
+
+static double absolute_loss(link_fit *f)
+{
+	double sum = 0;
+	fill_residuals(f, f->residuals);
+	for (int32_t i = 0; i < f->n_points; i++)
+		sum += f->trust[i] * fabs(f->residuals[i]);
+	return sum;
+}
+
+static void fit_from(link_fit *f, int start, double *hessian, double *gradient)
+{
+	start_at(f, start);
+	for (int round = 0; round < ROUNDS; round++) {
+		search(f, ldexp(2, -round));
+		search(f, ldexp(0.5, -round));
+		descend(f, hessian, gradient);
+	}
+}
+
+static void fit_from_all(link_fit *f, double *hessian, double *gradient)
+{
+	double best = INFINITY, *x = sw_alloc((size_t)f->n * sizeof(*x));
+	for (int start = 0; start < STARTS && (start == 0 || present_scale(f) > GOOD); start++) {
+		fit_from(f, start, hessian, gradient);
+		double now = absolute_loss(f);
+		if (!(now < best))
+			continue;
+		best = now;
+		memcpy(x, f->x, (size_t)f->n * sizeof(*x));
+	}
+	memcpy(f->x, x, (size_t)f->n * sizeof(*x));
+	descend(f, hessian, gradient);
+	free(x);
+}
+
+/* ---- the answer ------------------------------------------------------------------------------------------------------ */
+
+static int flow_of(const link_fit *f, int32_t level)
+{
+	for (int j = 0; j < f->n; j++)
+		if (f->unknowns[j].level == level && f->unknowns[j].figure == FLOW)
+			return j;
+	return -1;
+}
+
+/* The loss with one figure held elsewhere and all others fitted again. It starts where what a single flow can use is as before, not its share. */
+static double loss_away(link_fit *f, int j, double step, double scale, double *hessian, double *gradient)
+{
+	unknown kept = f->unknowns[j];
+	int flow = kept.figure == BANDWIDTH && kept.part < 0 ? flow_of(f, kept.level) : -1;
+	double *before = sw_alloc((size_t)f->n * sizeof(double));
+	memcpy(before, f->x, (size_t)f->n * sizeof(double));
+	f->x[j] += step;
+	f->unknowns[j].least = f->unknowns[j].most = f->x[j];
+	if (flow >= 0)
+		f->x[flow] = fmin(f->x[flow] - step, 0);
+	descend(f, hessian, gradient);
+	double away = data_loss(f, scale);
+	f->unknowns[j] = kept;
+	memcpy(f->x, before, (size_t)f->n * sizeof(double));
+	free(before);
+	return away;
+}
+
+/* Held away from its value on either side, it makes the fit clearly worse: a derivative does not say so where the formulas have a kink. A figure that is at its
+ * bound is asked inwards alone. */
+static bool is_seen(link_fit *f, int j, double variance, double deviation, double *hessian,
+                    double *gradient)
+{
+	double x = f->x[j], scale = present_scale(f), here = data_loss(f, scale), worse = INFINITY;
+	if (!(deviation < SEEN))
+		return false;
+	for (int sign = -1; sign <= 1; sign += 2)
+		if (x + sign * FAR >= f->unknowns[j].least && x + sign * FAR <= f->unknowns[j].most)
+			worse = fmin(worse, loss_away(f, j, sign * FAR, scale, hessian, gradient) - here);
+	return worse > 4 * variance && isfinite(worse);
+}
+
+static void describe(const link_fit *f, const unknown *u, double deviation, bool seen, sw_arena *arena,
+                     sw_fit_parameter *p)
+{
+	static const char *const names[] = {"latency", "bandwidth", "flow bandwidth", "contention"};
+	static const sw_fit_unit units[] = {SW_FIT_SECONDS, SW_FIT_BYTES_PER_S, SW_FIT_BYTES_PER_S,
+	                                    SW_FIT_NUMBER};
+	const sw_level *level = &f->trial.levels[u->level];
+	const double values[] = {level->latency_s, level->bandwidth, level->flow_bandwidth,
+	                         level->contention};
+	char part[32] = "";
+	if (u->part >= 0)
+		snprintf(part, sizeof(part), " %d", u->part);
+	*p = (sw_fit_parameter){
+		.name = sw_arena_printf(arena, "%s%s %s", level->name, part, names[u->figure]),
+		.unit = units[u->figure],
+		.value = u->part >= 0 ? level->part_bandwidth[u->part] : values[u->figure],
+		.error = deviation,
+		.seen = seen};
+}
+
+static double residual_variance(const link_fit *f)
+{
+	double sum = 0, weight = 0;
+	for (int32_t i = 0; i < f->n_points; i++) {
+		sum += f->weights[i] * f->residuals[i] * f->residuals[i];
+		weight += f->weights[i];
+	}
+	return fmax(sum / fmax(weight - f->n, 1), LEAST_SCALE * LEAST_SCALE);
+}
+
+/* The residuals' variance times the inverse of J' W J, to which the guess adds next to nothing here. A figure at its bound is held there: it has
+ * the variance that it would have with all others known, and takes no part in theirs. */
+static void fill_variances(link_fit *f, double *hessian, double *gradient, double variance,
+                           double *variances)
+{
+	int n = f->n;
+	fill_jacobian(f);
+	fill_normal(f, 1e-6, hessian, gradient);
+	for (int j = 0; j < n; j++) {
+		if (f->x[j] > f->unknowns[j].least + AT_BOUND && f->x[j] < f->unknowns[j].most - AT_BOUND)
+			continue;
+		for (int k = 0; k < n; k++)
+			if (k != j)
+				hessian[j * n + k] = hessian[k * n + j] = 0;
+	}
+	if (symmetric_factor(hessian, n))
+		symmetric_inverse_diagonal(hessian, n, variances);
+	for (int j = 0; j < n; j++)
+		variances[j] = variances[j] > 0 ? variances[j] * variance : INFINITY;
+}
+
+static void fill_parameters(link_fit *f, double *hessian, double *gradient, sw_arena *arena, sw_fit *fit)
+{
+	double *variances = SW_NEW_N(arena, double, f->n);
+	fill_residuals(f, f->residuals);
+	double variance = residual_variance(f);
+	fill_variances(f, hessian, gradient, variance, variances);
+	fit->n_parameters = f->n;
+	fit->parameters = SW_NEW_N(arena, sw_fit_parameter, f->n);
+	for (int j = 0; j < f->n; j++) {
+		bool seen = is_seen(f, j, variance, sqrt(variances[j]), hessian, gradient);
+		set_figures(f);
+		describe(f, &f->unknowns[j], sqrt(variances[j]), seen, arena, &fit->parameters[j]);
+	}
+}
+
+static void fill_errors(link_fit *f, sw_fit *fit)
+{
+	fit->n_points = f->n_points;
+	for (int32_t i = 0; i < f->n_points; i++) {
+		sw_link_point *point = &f->points[i];
+		point->fitted_s = price(&f->trial, point);
+		f->scratch[i] = fabs(point->fitted_s - point->seconds) / point->seconds;
+	}
+	fit->median_error = median_of(f->scratch, f->n_points);
+	fit->worst_error = f->n_points ? f->scratch[f->n_points - 1] : 0; /* they are sorted now */
+}
+
+static void init(link_fit *f, sw_arena *arena)
+{
+	int32_t n = f->n_points;
+	f->trial = *f->shape;
+	f->trial.calibration = (sw_calibration){0};
+	for (int32_t l = 0; l < f->shape->n_levels; l++) {
+		const double *given = f->shape->levels[l].part_bandwidth;
+		if (given)
+			f->part_bandwidth[l] = sw_arena_copy(
+				arena, given, (size_t)count_parts(f->shape, l) * sizeof(double));
+		f->trial.levels[l].part_bandwidth = f->part_bandwidth[l];
+	}
+	list_unknowns(f, arena);
+	f->trust = SW_NEW_N(arena, double, n);
+	f->residuals = SW_NEW_N(arena, double, n);
+	f->weights = SW_NEW_N(arena, double, n);
+	f->scratch = SW_NEW_N(arena, double, n);
+	f->jacobian = SW_NEW_N(arena, double, (int64_t)n * f->n);
+	for (int32_t i = 0; i < n; i++) {
+		double unsure = f->points[i].deviation_s / (TRUSTED * f->points[i].seconds);
+		f->trust[i] = 1 / (1 + unsure * unsure);
+	}
+}
+
+void sw_fit_links(const sw_cluster *shape, sw_link_point *points, int32_t n, sw_arena *arena,
+                  sw_level *levels, sw_fit *fit)
+{
+	link_fit f = {.shape = shape, .points = points, .n_points = n};
+	*fit = (sw_fit){0};
+	init(&f, arena);
+	double *hessian = SW_NEW_N(arena, double, f.n *f.n), *gradient = SW_NEW_N(arena, double, f.n);
+	if (n > 0 && f.n > 0)
+		fit_from_all(&f, hessian, gradient);
+	fill_parameters(&f, hessian, gradient, arena, fit);
+	fill_errors(&f, fit);
+	memcpy(levels, f.trial.levels, (size_t)shape->n_levels * sizeof(*levels));
+}

@@ -1,0 +1,23 @@
+/* Seconds of one message each way between two devices that have the links for themselves. */
+#include "cost/cost.h"
+
+#include <math.h>
+
+/* What one flow can use of a part's link: the same share of each. */
+static double flow(const sw_cluster *cluster, int32_t level, int64_t device)
+{
+	const sw_level *l = &cluster->levels[level];
+	double share = l->flow_bandwidth / l->bandwidth;
+	return share * (l->part_bandwidth
+	                        ? l->part_bandwidth[cluster->place[device * cluster->n_levels + level]]
+	                        : l->bandwidth);
+}
+
+double sw_cost_pair(const sw_cluster *cluster, int64_t a, int64_t b, int64_t bytes)
+{
+	int32_t level = sw_cluster_meeting_level(cluster, a, b);
+	if (level == cluster->n_levels)
+		return 0;
+	double bandwidth = fmin(flow(cluster, level, a), flow(cluster, level, b));
+	return cluster->levels[level].latency_s + (double)bytes / bandwidth;
+}

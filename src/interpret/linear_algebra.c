@@ -1,0 +1,347 @@
+/*
+ * cholesky and triangular-solve, through LAPACK and BLAS, and the custom calls that JAX makes of them (and of the LU
+ * factors that solve, det and inv want) on CPU. The matrices are row-major; a triangle of one is, read column by column,
+ * the other triangle of its transpose.
+ */
+#include <cblas.h>
+#include <math.h>
+#include <string.h>
+
+#include "interpret/kernel.h"
+
+/* LAPACK is part of the BLAS that we link. Column-major; info > 0: the leading minor of that order is not positive. */
+void spotrf_(const char *uplo, const int *n, void *a, const int *lda, int *info);
+void dpotrf_(const char *uplo, const int *n, void *a, const int *lda, int *info);
+void cpotrf_(const char *uplo, const int *n, void *a, const int *lda, int *info);
+void zpotrf_(const char *uplo, const int *n, void *a, const int *lda, int *info);
+
+void sgetrf_(const int *m, const int *n, void *a, const int *lda, int *pivots, int *info);
+void dgetrf_(const int *m, const int *n, void *a, const int *lda, int *pivots, int *info);
+void cgetrf_(const int *m, const int *n, void *a, const int *lda, int *pivots, int *info);
+void zgetrf_(const int *m, const int *n, void *a, const int *lda, int *pivots, int *info);
+
+typedef void factor_fn(const char *uplo, const int *n, void *a, const int *lda, int *info);
+
+static factor_fn *find_factor(sw_type type)
+{
+	return type == SW_F32 ? spotrf_ : type == SW_F64 ? dpotrf_ : type == SW_C64 ? cpotrf_ : zpotrf_;
+}
+
+/* f32 for the narrower floats. */
+static sw_type type_to_solve_in(sw_type type)
+{
+	return type == SW_F16 || type == SW_BF16 ? SW_F32 : sw_wide_type(type);
+}
+
+/* How many matrices there are, and rows and columns of each; false if BLAS can't count them. */
+typedef struct matrices {
+	int64_t count;
+	int rows, columns;
+} matrices;
+
+static bool describe(sw_shape shape, matrices *m)
+{
+	int64_t rows = shape.dims[shape.rank - 2], columns = shape.dims[shape.rank - 1];
+	m->count = 1;
+	for (int d = 0; d < shape.rank - 2; d++)
+		m->count *= shape.dims[d];
+	m->rows = (int)rows;
+	m->columns = (int)columns;
+	return rows <= INT32_MAX && columns <= INT32_MAX;
+}
+
+static sw_status too_large(const sw_call *call, sw_error *err)
+{
+	return sw_fail(err, SW_ERR_INPUT, "'%s': a matrix of more than 2^31 rows or columns",
+	               call->op->name);
+}
+
+/* A tensor of the type to compute in, which we may write. */
+static sw_status own_copy(sw_call *call, uint32_t operand, sw_type type, sw_tensor *out, sw_error *err)
+{
+	sw_tensor x = call->in[operand];
+	sw_shape shape = x.shape;
+	shape.type = type;
+	sw_status status = sw_scratch_new(call->interpreter, shape, out, err);
+	if (status == SW_OK)
+		sw_convert_elements(x.shape.type, sw_tensor_data(x), type, sw_tensor_data(*out),
+		                    sw_shape_elements(shape));
+	return status;
+}
+
+/* ---- cholesky ------------------------------------------------------------------------------------------ */
+
+/* What is left in the other triangle becomes zero. */
+static void clear_triangle(char *a, int n, bool upper, size_t bytes)
+{
+	for (int i = 0; i < n; i++) {
+		char *row = a + (size_t)i * (size_t)n * bytes;
+		if (upper)
+			memset(row + ((size_t)i + 1) * bytes, 0, (size_t)(n - 1 - i) * bytes);
+		else
+			memset(row, 0, (size_t)i * bytes);
+	}
+}
+
+static int factor(sw_type type, bool lower, int n, void *a)
+{
+	int info = 0, lda = SW_MAX(n, 1);
+	find_factor(type)(lower ? "U" : "L", &n, a, &lda, &info);
+	return info;
+}
+
+/* A matrix that is not positive definite gives NaN. */
+sw_status sw_kernel_cholesky(sw_call *call, sw_error *err)
+{
+	matrices m;
+	sw_tensor a = {0};
+	sw_type type = type_to_solve_in(call->shapes[0].type);
+	bool lower = call->op->attrs->cholesky.lower;
+	if (!describe(call->shapes[0], &m))
+		return too_large(call, err);
+	sw_status status = own_copy(call, 0, type, &a, err);
+	size_t bytes = (size_t)sw_type_bytes(type), each = (size_t)m.rows * (size_t)m.rows;
+	for (int64_t i = 0; status == SW_OK && i < m.count; i++) {
+		char *at = (char *)sw_tensor_data(a) + (size_t)i * each * bytes;
+		int info = factor(type, lower, m.rows, at);
+		clear_triangle(at, m.rows, lower, bytes);
+		for (size_t e = 0; info && e < each; e++)
+			sw_element_set(type, at, (int64_t)e, NAN);
+	}
+	if (status == SW_OK)
+		status = sw_convert_tensor(call->interpreter, a, call->shapes[0].type, &call->out[0], err);
+	sw_pool_drop(&call->interpreter->pool, &a);
+	return status;
+}
+
+int64_t sw_room_cholesky(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+{
+	(void)plan;
+	sw_shape shape = sw_value_shape(program, op->first_result);
+	return sw_room_add(sw_room_elements(sw_shape_elements(shape), type_to_solve_in(shape.type)),
+	                   sw_room_of(shape));
+}
+
+/* ---- triangular-solve ------------------------------------------------------------------------------------ */
+
+typedef struct triangle {
+	bool left, lower, unit;
+	CBLAS_TRANSPOSE transpose;
+} triangle;
+
+static void solve(sw_type type, const triangle *t, int rows, int columns, const void *a, void *b)
+{
+	CBLAS_SIDE side = t->left ? CblasLeft : CblasRight;
+	CBLAS_UPLO uplo = t->lower ? CblasLower : CblasUpper;
+	CBLAS_DIAG diagonal = t->unit ? CblasUnit : CblasNonUnit;
+	int n = t->left ? rows : columns;
+	const double one[2] = {1, 0};
+	const float one32[2] = {1, 0};
+	if (type == SW_F32)
+		cblas_strsm(CblasRowMajor, side, uplo, t->transpose, diagonal, rows, columns, 1, a, n, b,
+		            columns);
+	else if (type == SW_F64)
+		cblas_dtrsm(CblasRowMajor, side, uplo, t->transpose, diagonal, rows, columns, 1, a, n, b,
+		            columns);
+	else if (type == SW_C64)
+		cblas_ctrsm(CblasRowMajor, side, uplo, t->transpose, diagonal, rows, columns, one32, a, n,
+		            b, columns);
+	else
+		cblas_ztrsm(CblasRowMajor, side, uplo, t->transpose, diagonal, rows, columns, one, a, n, b,
+		            columns);
+}
+
+static sw_status solve_all(sw_call *call, const triangle *t, sw_error *err)
+{
+	matrices ma, mb;
+	sw_interpreter *it = call->interpreter;
+	sw_tensor a = {0}, b = {0};
+	sw_type type = type_to_solve_in(call->shapes[0].type);
+	if (!describe(call->in[0].shape, &ma) || !describe(call->shapes[0], &mb))
+		return too_large(call, err);
+	sw_status status = sw_convert_tensor(it, call->in[0], type, &a, err);
+	if (status == SW_OK)
+		status = own_copy(call, 1, type, &b, err);
+	size_t bytes = (size_t)sw_type_bytes(type);
+	for (int64_t i = 0; status == SW_OK && b.buffer->bytes && i < mb.count; i++)
+		solve(type, t, mb.rows, mb.columns,
+		      (char *)sw_tensor_data(a) + (size_t)i * (size_t)ma.rows * (size_t)ma.rows * bytes,
+		      (char *)sw_tensor_data(b) + (size_t)i * (size_t)mb.rows * (size_t)mb.columns * bytes);
+	if (status == SW_OK)
+		status = sw_convert_tensor(it, b, call->shapes[0].type, &call->out[0], err);
+	sw_pool_drop(&it->pool, &a);
+	sw_pool_drop(&it->pool, &b);
+	return status;
+}
+
+int64_t sw_room_triangular_solve(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+{
+	(void)plan;
+	sw_shape a = sw_value_shape(program, op->operands[0]),
+		 b = sw_value_shape(program, op->first_result);
+	sw_type type = type_to_solve_in(b.type);
+	int64_t room = sw_room_add(sw_room_convert(a, type), sw_room_of(b));
+	return sw_room_add(room, sw_room_elements(sw_shape_elements(b), type));
+}
+
+sw_status sw_kernel_triangular_solve(sw_call *call, sw_error *err)
+{
+	const sw_attrs *attrs = call->op->attrs;
+	const char *word = attrs->triangular_solve.transpose_a;
+	bool transposes = word && strcmp(word, "TRANSPOSE") == 0,
+	     adjoint = word && strcmp(word, "ADJOINT") == 0;
+	triangle t = {.left = attrs->triangular_solve.left_side,
+	              .lower = attrs->triangular_solve.lower,
+	              .unit = attrs->triangular_solve.unit_diagonal,
+	              .transpose = adjoint      ? CblasConjTrans
+	                           : transposes ? CblasTrans
+	                                        : CblasNoTrans};
+	return solve_all(call, &t, err);
+}
+
+/* ---- custom calls ------------------------------------------------------------------------------------------ */
+
+/* lapack_Xpotrf_ffi, lapack_Xtrsm_ffi, lapack_Xgetrf_ffi: X is the letter of the element type. */
+static bool is_lapack(const sw_program *program, const sw_op *op, const char *name)
+{
+	static const char letters[SW_TYPE_COUNT] = {
+		[SW_F32] = 's', [SW_F64] = 'd', [SW_C64] = 'c', [SW_C128] = 'z'};
+	char target[32];
+	char letter = op->n_operands ? letters[sw_value_shape(program, op->operands[0]).type] : 0;
+	snprintf(target, sizeof target, "lapack_%c%s_ffi", letter, name);
+	return letter && strcmp(op->attrs->custom.target, target) == 0;
+}
+
+/* `uplo = 76 : ui8` of the backend_config: LAPACK's letter; 0 if it is not there. */
+static char letter_of(const sw_op *op, const char *name)
+{
+	for (const sw_extra *e = op->extras; e; e = e->next) {
+		const char *at = strcmp(e->name, "backend_config") == 0 ? strstr(e->text, name) : NULL;
+		int letter;
+		if (at && sscanf(at + strlen(name), " = %d", &letter) == 1)
+			return (char)letter;
+	}
+	return 0;
+}
+
+static bool is_square(sw_shape a)
+{
+	return a.rank >= 2 && a.dims[a.rank - 1] == a.dims[a.rank - 2];
+}
+
+/* Result i is a list of so many s32 for each matrix. */
+static bool is_list(const sw_program *program, const sw_op *op, uint32_t i, int64_t each, int64_t count)
+{
+	sw_shape shape = sw_value_shape(program, op->first_result + i);
+	return shape.type == SW_S32 && sw_shape_elements(shape) == each * count;
+}
+
+/* A factorisation in place of matrices: they, `lists` lists of s32, the last of which has one number per matrix. */
+static bool is_factorisation(const sw_program *program, const sw_op *op, uint32_t lists, matrices *m)
+{
+	sw_shape a = sw_value_shape(program, op->operands[0]);
+	return op->n_operands == 1 && op->n_results == 1 + lists && a.rank >= 2 && describe(a, m) &&
+	       sw_shape_equal(a, sw_value_shape(program, op->first_result)) &&
+	       is_list(program, op, lists, 1, m->count);
+}
+
+bool sw_prepare_lapack(const sw_program *program, const sw_op *op, sw_plan_op *plan)
+{
+	matrices m;
+	(void)plan;
+	if (is_lapack(program, op, "potrf"))
+		return is_factorisation(program, op, 1, &m) && m.rows == m.columns && letter_of(op, "uplo");
+	if (is_lapack(program, op, "getrf"))
+		return is_factorisation(program, op, 2, &m) &&
+		       is_list(program, op, 1, SW_MIN(m.rows, m.columns), m.count);
+	if (!is_lapack(program, op, "trsm") || op->n_operands != 2 || op->n_results != 1)
+		return false;
+	sw_shape a = sw_value_shape(program, op->operands[0]), b = sw_value_shape(program, op->operands[1]);
+	bool fits = is_square(a) && a.type == b.type && a.rank == b.rank &&
+	            sw_shape_equal(b, sw_value_shape(program, op->first_result));
+	for (int d = 0; fits && d < a.rank - 2; d++)
+		fits = a.dims[d] == b.dims[d];
+	return fits && a.dims[a.rank - 1] == b.dims[b.rank - (letter_of(op, "side") == 'L' ? 2 : 1)];
+}
+
+/* The other triangle stays as it was; one info per matrix. */
+static sw_status potrf(sw_call *call, sw_error *err)
+{
+	matrices m;
+	sw_shape shape = call->shapes[0];
+	if (!describe(shape, &m))
+		return too_large(call, err);
+	sw_status status = own_copy(call, 0, shape.type, &call->out[0], err);
+	if (status == SW_OK)
+		status = sw_result_new(call, 1, err);
+	size_t each = (size_t)m.rows * (size_t)m.rows * (size_t)sw_type_bytes(shape.type);
+	for (int64_t i = 0; status == SW_OK && i < m.count; i++)
+		((int32_t *)sw_tensor_data(call->out[1]))[i] =
+			factor(shape.type, letter_of(call->op, "uplo") == 'L', m.rows,
+		               (char *)sw_tensor_data(call->out[0]) + (size_t)i * each);
+	return status;
+}
+
+typedef void lu_fn(const int *m, const int *n, void *a, const int *lda, int *pivots, int *info);
+
+static lu_fn *find_lu(sw_type type)
+{
+	return type == SW_F32 ? sgetrf_ : type == SW_F64 ? dgetrf_ : type == SW_C64 ? cgetrf_ : zgetrf_;
+}
+
+/* The last two dimensions change places, of the bytes of one matrix. */
+static void transpose(size_t bytes, int rows, int columns, const void *from, void *to)
+{
+	sw_strided s = {.rank = 2, .dims = {rows, columns}, .src = {columns, 1}, .dst = {1, rows}};
+	if (rows && columns)
+		sw_strided_copy(&s, bytes, to, from);
+}
+
+/* Columns lie behind each other for LAPACK: a transposed copy goes in, and comes back. Pivots count from 1. */
+static sw_status getrf(sw_call *call, sw_error *err)
+{
+	matrices m;
+	sw_shape shape = call->shapes[0];
+	sw_tensor columns = {0};
+	describe(shape, &m);
+	sw_status status = sw_scratch_new(call->interpreter, shape, &columns, err);
+	for (uint32_t i = 0; status == SW_OK && i < 3; i++)
+		status = sw_result_new(call, i, err);
+	size_t bytes = (size_t)sw_type_bytes(shape.type), each = (size_t)m.rows * (size_t)m.columns * bytes;
+	int lda = SW_MAX(m.rows, 1);
+	for (int64_t i = 0; status == SW_OK && i < m.count; i++) {
+		int32_t *pivots = (int32_t *)sw_tensor_data(call->out[1]) + i * SW_MIN(m.rows, m.columns);
+		char *a = (char *)sw_tensor_data(columns) + (size_t)i * each;
+		transpose(bytes, m.rows, m.columns,
+		          (const char *)sw_tensor_data(call->in[0]) + (size_t)i * each, a);
+		find_lu(shape.type)(&m.rows, &m.columns, a, &lda, pivots,
+		                    (int32_t *)sw_tensor_data(call->out[2]) + i);
+		transpose(bytes, m.columns, m.rows, a,
+		          (char *)sw_tensor_data(call->out[0]) + (size_t)i * each);
+	}
+	sw_pool_drop(&call->interpreter->pool, &columns);
+	return status;
+}
+
+/* A copy in LAPACK's order, or in the place of the result. */
+int64_t sw_room_lapack(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+{
+	return op->n_operands == 2 ? sw_room_triangular_solve(program, op, plan)
+	                           : sw_room_of(sw_value_shape(program, op->first_result));
+}
+
+sw_status sw_kernel_lapack(sw_call *call, sw_error *err)
+{
+	if (is_lapack(call->program, call->op, "potrf"))
+		return potrf(call, err);
+	if (is_lapack(call->program, call->op, "getrf"))
+		return getrf(call, err);
+	char transpose = letter_of(call->op, "trans_x");
+	triangle t = {.left = letter_of(call->op, "side") == 'L',
+	              .lower = letter_of(call->op, "uplo") == 'L',
+	              .unit = letter_of(call->op, "diag") == 'U',
+	              .transpose = transpose == 'C'   ? CblasConjTrans
+	                           : transpose == 'T' ? CblasTrans
+	                                              : CblasNoTrans};
+	return solve_all(call, &t, err);
+}

@@ -1,0 +1,42 @@
+/*
+ * Paced execution: each op takes the time that a model says, and nothing is computed.
+ *
+ * Time is owed first and waited for later: ops add to when they would be done, and the walker sleeps only once that is far enough ahead
+ * for a sleep to be exact, and before it speaks to others. So a thousand small ops take their thousand times in sum, and what the walker
+ * itself needs is hidden behind what is owed.
+ */
+#include "interpret/kernel.h"
+
+/* What a sleep can be trusted with, seconds. */
+#define WORTH_SLEEPING_S 200e-6
+/* A call of others that took longer has waited. */
+#define A_WAIT_S 50e-6
+
+double sw_pace_settle(sw_interpreter *it)
+{
+	if (it->due_s > sw_now_s())
+		sw_sleep_until(it->due_s);
+	return sw_now_s();
+}
+
+/* What was not waited for took its time and no more: that the walker came late, from a sleep that was too long, is made up by the next ops.
+ * After a wait there is nothing to make up: others decided when it ended. */
+void sw_pace_resume(sw_interpreter *it, double asked_s)
+{
+	double now = sw_now_s();
+	it->due_s = now - asked_s > A_WAIT_S ? now : it->due_s + (now - asked_s);
+}
+
+/* Results lie where an operand dies, as those of a kernel that works in place. */
+sw_status sw_pace_op(sw_call *call, sw_error *err)
+{
+	sw_interpreter *it = call->interpreter;
+	const sw_pace *pace = it->options.pace;
+	sw_status status = SW_OK;
+	for (uint32_t i = 0; i < call->op->n_results && status == SW_OK; i++)
+		status = sw_result_over(call, i, sw_shape_elements(call->shapes[i]), err);
+	it->due_s += pace->seconds(pace->context, call->program, call->plan->op);
+	if (it->due_s > sw_now_s() + WORTH_SLEEPING_S)
+		sw_sleep_until(it->due_s);
+	return status;
+}

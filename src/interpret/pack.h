@@ -1,0 +1,26 @@
+/*
+ * pack: offsets for buffers whose lifetimes are known, so that no two that live at once overlap.
+ *
+ * The problem is NP-hard (Garey and Johnson, SR2). Greedy by size: the largest buffer first, each into the tightest gap between those
+ * that live at the same time (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020); by bytes times
+ * moments instead where that ends lower; again below what is best so far, with the one in front that did not fit, as long as that takes little
+ * time and some packing may be lower. Beyond the MOST_EXACT largest, which take O(n^2), buffers of one size share slots, one slot
+ * after the other, in a region of their own: O(n log n).
+ */
+#ifndef SW_INTERPRET_PACK_H
+#define SW_INTERPRET_PACK_H
+
+#include "base/base.h"
+
+/* Bytes are multiples of SW_ALIGNMENT; live at the moments begin .. end, both included. */
+typedef struct sw_packed {
+	int64_t bytes, offset;
+	int32_t begin, end;
+} sw_packed;
+
+/* Fills the offsets; the bytes of all together, INT64_MAX if they can't be counted. The order of equals is that of the array. */
+int64_t sw_pack(sw_packed *buffers, size_t n);
+/* The most that lives at once. */
+int64_t sw_packed_live(const sw_packed *buffers, size_t n);
+
+#endif

@@ -1,0 +1,57 @@
+/*
+ * Which results are, or may be, an operand's buffer: the part of a kernel that a placement must know. A row of the
+ * table says the kind (sw_lies); here is what the kinds need beyond their name.
+ */
+#include "interpret/kernel.h"
+
+bool sw_choose_kernel(const sw_program *program, const sw_op *op, sw_plan_op *plan)
+{
+	plan->kernel = sw_kernels[op->opcode];
+	if (!plan->kernel.run)
+		return false;
+	if (op->n_called)
+		plan->monoid = sw_computation_monoid(program, op->called[op->n_called - 1]);
+	return !plan->kernel.prepare || plan->kernel.prepare(program, op, plan);
+}
+
+uint32_t sw_shared_from(const sw_program *program, const sw_op *op)
+{
+	switch ((sw_opcode)op->opcode) {
+	case SW_OP_ASYNC_DONE:
+		return sw_async_start_of(program, op)->n_operands;
+	case SW_OP_ALL_GATHER_DONE:
+	case SW_OP_COLLECTIVE_PERMUTE_DONE:
+		return op->n_results;
+	default:
+		return 0;
+	}
+}
+
+bool sw_transpose_is_view(const sw_program *program, const sw_op *op)
+{
+	sw_shape from = sw_value_shape(program, op->operands[0]);
+	const int64_t *order = op->attrs->dims.dims.v;
+	int64_t last = -1;
+	for (int d = 0; d < from.rank; d++) {
+		if (from.dims[order[d]] == 1)
+			continue;
+		if (order[d] < last)
+			return false;
+		last = order[d];
+	}
+	return true;
+}
+
+bool sw_loop_hands_on(const sw_program *program, const sw_op *op, uint32_t leaf)
+{
+	if (op->opcode != SW_OP_WHILE)
+		return false;
+	const sw_computation *body = &program->computations.data[op->called[1]];
+	return body->results.data[leaf] == sw_op_at(program, body->parameters.data[0])->first_result + leaf;
+}
+
+bool sw_is_region(const sw_op *op)
+{
+	return op->opcode == SW_OP_WHILE || op->opcode == SW_OP_CONDITIONAL || op->opcode == SW_OP_CALL ||
+	       op->opcode == SW_OP_FUSION || op->opcode == SW_OP_ASYNC_START;
+}

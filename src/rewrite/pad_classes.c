@@ -1,0 +1,588 @@
+/*
+ * Which dimensions are padded together, and how far.
+ *
+ * The rules identify dimensions: a factor that is all of every dimension in which it stands makes these one. Loops, branches, barriers
+ * and aliases identify the dimensions of what they make one value. A union-find over all places; O(places).
+ */
+#include "rewrite/internal.h"
+
+/* ---- links ---------------------------------------------------------------------------------------------- */
+
+typedef struct site {
+	const sw_program *program;
+	const sw_op *op;
+	const sw_rule *rule;
+	bool result;
+	uint32_t index;
+	int32_t dim;
+} site;
+
+static sw_shape shape_at(const sw_program *program, const sw_op *op, bool result, uint32_t index)
+{
+	return sw_value_shape(program, result ? op->first_result + index : op->operands[index]);
+}
+
+/* Is the factor either absent from each dimension, or all of it? */
+static bool covers(const sw_program *program, const sw_op *op, const sw_rule *rule, bool result,
+                   int32_t factor)
+{
+	int32_t n = result ? rule->n_results : rule->n_operands;
+	const sw_dim_map *const *maps = result ? rule->results : rule->operands;
+	for (int32_t i = 0; i < n; i++) {
+		sw_shape shape = shape_at(program, op, result, (uint32_t)i);
+		for (int32_t d = 0; d < shape.rank; d++) {
+			const sw_dim_map *map = &maps[i][d];
+			bool all = map->n == 1 && map->refs[0].stride == 1 &&
+			           rule->factors[map->refs[0].factor].size == shape.dims[d];
+			for (int32_t k = 0; k < map->n && !all; k++)
+				if (map->refs[k].factor == factor)
+					return false;
+		}
+	}
+	return true;
+}
+
+/* What is reduced is masked by those ops that say so (pad.c); a convolution's window has a size, which stays. */
+static bool may_reduce(const site *s)
+{
+	switch (s->op->opcode) {
+	case SW_OP_DOT:
+	case SW_OP_REDUCE:
+	case SW_OP_GATHER:
+	case SW_OP_SCATTER:
+		return true;
+	case SW_OP_CONVOLUTION:
+		return s->dim == (s->index == 0 ? s->op->attrs->convolution.input_feature
+		                                : s->op->attrs->convolution.kernel_input);
+	default:
+		return false;
+	}
+}
+
+/* The factor that is all of this dimension, and of every other in which it stands. What looks at an element's neighbours, or at its
+ * place from the end, must not see padding. */
+static int32_t factor_link(const site *s)
+{
+	int32_t n = s->result ? s->rule->n_results : s->rule->n_operands;
+	if ((int32_t)s->index >= n)
+		return SW_PAD_WHOLE;
+	const sw_dim_map *map = &(s->result ? s->rule->results : s->rule->operands)[s->index][s->dim];
+	if (map->n != 1)
+		return SW_PAD_WHOLE;
+	int32_t factor = map->refs[0].factor;
+	if (s->rule->factors[factor].exchange != SW_EXCHANGE_NONE ||
+	    (s->rule->factors[factor].kind == SW_FACTOR_REDUCED && !may_reduce(s)))
+		return SW_PAD_WHOLE;
+	bool all = covers(s->program, s->op, s->rule, false, factor) &&
+	           covers(s->program, s->op, s->rule, true, factor);
+	return all ? factor : SW_PAD_WHOLE;
+}
+
+/* Each operand passes to the result of the same number. */
+static int32_t pass_link(const site *s)
+{
+	return (int32_t)s->index * SW_MAX_RANK + s->dim;
+}
+
+static int32_t free_link(const site *s)
+{
+	(void)s;
+	return SW_PAD_FREE;
+}
+
+static int32_t whole_link(const site *s)
+{
+	(void)s;
+	return SW_PAD_WHOLE;
+}
+
+/* What an elided constant says is not known. */
+static int32_t constant_link(const site *s)
+{
+	return s->op->attrs->constant.data ? factor_link(s) : SW_PAD_WHOLE;
+}
+
+/* A slice ends where it says, whatever follows. */
+static int32_t slice_link(const site *s)
+{
+	int32_t link = factor_link(s);
+	return link == SW_PAD_WHOLE && !s->result ? SW_PAD_FREE : link;
+}
+
+/* More of the padding value can be had; a dimension that the op leaves alone is passed on. */
+static int32_t pad_link(const site *s)
+{
+	if (s->index > 0)
+		return SW_PAD_WHOLE;
+	if (s->op->attrs->pad.low.v[s->dim] == 0 && s->op->attrs->pad.high.v[s->dim] == 0)
+		return factor_link(s);
+	return s->result ? SW_PAD_FREE : SW_PAD_WHOLE;
+}
+
+/* Starts are clamped so that the part lies in what is true. */
+static int32_t part_link(const site *s)
+{
+	if (shape_at(s->program, s->op, false, 0).dims[s->dim] ==
+	    shape_at(s->program, s->op, true, 0).dims[s->dim])
+		return factor_link(s);
+	return s->result ? SW_PAD_WHOLE : SW_PAD_FREE;
+}
+
+/* Likewise; operand and result are one. */
+static int32_t update_link(const site *s)
+{
+	if (shape_at(s->program, s->op, false, 0).dims[s->dim] ==
+	    shape_at(s->program, s->op, false, 1).dims[s->dim])
+		return factor_link(s);
+	return s->result || s->index == 0 ? s->rule->n_factors + s->dim : SW_PAD_WHOLE;
+}
+
+/* Indices are clamped so that what is read lies in what is true. */
+static int32_t gather_link(const site *s)
+{
+	const sw_index_dims *x = &s->op->attrs->index;
+	bool indexed = !s->result && s->index == 0 && !sw_ints_has(x->operand_batch, s->dim);
+	bool part =
+		indexed && x->slice_sizes.v[s->dim] != shape_at(s->program, s->op, false, 0).dims[s->dim];
+	return part ? SW_PAD_FREE : factor_link(s);
+}
+
+/* Of what is written along a dimension of the operand. */
+static int64_t written_extent(const site *s)
+{
+	const sw_index_dims *x = &s->op->attrs->index;
+	sw_shape updates = shape_at(s->program, s->op, false, (s->op->n_operands - 1) / 2 + 1);
+	int32_t offset = 0;
+	for (int32_t d = 0; d <= s->dim; d++) {
+		bool dropped = sw_ints_has(x->collapsed, d) || sw_ints_has(x->operand_batch, d);
+		if (d == s->dim)
+			return dropped ? 1 : updates.dims[x->offset.v[offset]];
+		offset += !dropped;
+	}
+	return 1;
+}
+
+/* Updates in the padding are dropped: their indices become -1, if there are indices and they have a -1. A window that
+ * would reach over the end is dropped too, by an end that padding would move. */
+static int32_t scatter_link(const site *s)
+{
+	int32_t link = factor_link(s);
+	uint32_t indices = (s->op->n_operands - 1) / 2;
+	sw_shape shape = shape_at(s->program, s->op, false, indices);
+	bool can_drop =
+		s->op->attrs->index.start_index_map.n > 0 && sw_type_kind_of(shape.type) == SW_KIND_SIGNED;
+	bool drops = link >= 0 && s->rule->factors[link].kind == SW_FACTOR_REDUCED;
+	if (s->result || s->index < indices) {
+		int64_t extent = written_extent(s);
+		if (extent != 1 && extent != shape_at(s->program, s->op, s->result, s->index).dims[s->dim])
+			return SW_PAD_WHOLE;
+	}
+	return drops && !can_drop ? SW_PAD_WHOLE : link;
+}
+
+/* ---- all ops -------------------------------------------------------------------------------------------- */
+
+typedef int32_t link_fn(const site *s);
+
+/* Ops whose link is not simply that of the factor. */
+static const struct {
+	sw_opcode opcode;
+	link_fn *link;
+} special[] = {
+	{SW_OP_PARAMETER, free_link},
+	{SW_OP_WHILE, free_link},
+	{SW_OP_CONDITIONAL, free_link},
+	{SW_OP_OPT_BARRIER, pass_link},
+	{SW_OP_ADD_DEPENDENCY, factor_link},
+	{SW_OP_DOMAIN, factor_link},
+	{SW_OP_CONSTANT, constant_link},
+	{SW_OP_SLICE, slice_link},
+	{SW_OP_PAD, pad_link},
+	{SW_OP_GET_DIMENSION_SIZE, whole_link},
+	{SW_OP_DYNAMIC_SLICE, part_link},
+	{SW_OP_DYNAMIC_UPDATE_SLICE, update_link},
+	{SW_OP_GATHER, gather_link},
+	{SW_OP_SCATTER, scatter_link},
+};
+
+/* The numbers of a generator follow its shape, and what other regions and foreign ops do is not known. */
+static link_fn *link_of(sw_opcode opcode)
+{
+	for (size_t i = 0; i < SW_COUNT(special); i++)
+		if (special[i].opcode == opcode)
+			return special[i].link;
+	switch (sw_opcode_class(opcode)) {
+	case SW_CLASS_REGION:
+	case SW_CLASS_RANDOM:
+	case SW_CLASS_COLLECTIVE:
+	case SW_CLASS_OTHER:
+		return whole_link;
+	default:
+		return factor_link;
+	}
+}
+
+int32_t sw_pad_link(const sw_pad_classes *classes, sw_id op_id, bool result, uint32_t index, int32_t dim)
+{
+	const sw_op *op = sw_op_at(classes->program, op_id);
+	site s = {classes->program, op, classes->rules[op_id], result, index, dim};
+	return link_of((sw_opcode)op->opcode)(&s);
+}
+
+/* ---- classes -------------------------------------------------------------------------------------------- */
+
+typedef struct forest {
+	sw_pad_classes *classes;
+	const sw_program *program;
+	uint32_t n_places;
+	uint32_t *parent; /* per place */
+	int64_t *true_size, *size;
+	int32_t *number;
+	bool *wanted, *fixed; /* per root */
+	const sw_id *inputs;
+	uint32_t n_inputs;
+} forest;
+
+static uint32_t find(forest *f, uint32_t place)
+{
+	while (f->parent[place] != place)
+		place = f->parent[place] = f->parent[f->parent[place]];
+	return place;
+}
+
+static void join(forest *f, uint32_t a, uint32_t b)
+{
+	uint32_t x = find(f, a), y = find(f, b);
+	f->parent[SW_MAX(x, y)] = SW_MIN(x, y);
+}
+
+static void join_values(forest *f, sw_id a, sw_id b)
+{
+	for (int32_t d = 0; d < sw_value_shape(f->program, a).rank; d++)
+		join(f, f->classes->first[a] + (uint32_t)d, f->classes->first[b] + (uint32_t)d);
+}
+
+typedef struct linked {
+	int32_t link;
+	uint32_t place;
+} linked;
+typedef SW_VEC(linked) linked_list;
+
+/* Joins the place with an earlier one of the same link. */
+static void add_linked(forest *f, linked_list *list, linked l)
+{
+	for (size_t i = 0; i < list->len; i++)
+		if (list->data[i].link == l.link) {
+			join(f, list->data[i].place, l.place);
+			return;
+		}
+	sw_vec_push(list, l);
+}
+
+static void join_op(forest *f, sw_id op_id, linked_list *list)
+{
+	const sw_op *op = sw_op_at(f->program, op_id);
+	list->len = 0;
+	for (uint32_t i = 0; i < op->n_operands + op->n_results; i++) {
+		bool result = i >= op->n_operands;
+		uint32_t index = result ? i - op->n_operands : i;
+		sw_id value = result ? op->first_result + index : op->operands[index];
+		for (int32_t d = 0; d < sw_value_shape(f->program, value).rank; d++) {
+			linked l = {sw_pad_link(f->classes, op_id, result, index, d),
+			            f->classes->first[value] + (uint32_t)d};
+			if (l.link >= 0)
+				add_linked(f, list, l);
+		}
+	}
+}
+
+static void join_passed(forest *f, const sw_op *op)
+{
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		join_values(f, op->operands[k], op->first_result + k);
+}
+
+/* Operands from `first` on are the leaves of the computation's parameter; gives the one after the last. */
+static uint32_t join_parameter(forest *f, const sw_op *op, uint32_t first, int32_t computation)
+{
+	const sw_op *parameter =
+		sw_op_at(f->program, f->program->computations.data[computation].parameters.data[0]);
+	for (uint32_t k = 0; k < parameter->n_results; k++)
+		join_values(f, op->operands[first + k], parameter->first_result + k);
+	return first + parameter->n_results;
+}
+
+static void join_results(forest *f, const sw_op *op, int32_t computation)
+{
+	const sw_computation *callee = &f->program->computations.data[computation];
+	for (uint32_t k = 0; k < op->n_results; k++)
+		join_values(f, op->first_result + k, callee->results.data[k]);
+}
+
+static void join_loop(forest *f, const sw_op *op)
+{
+	join_passed(f, op);
+	join_parameter(f, op, 0, op->called[0]);
+	join_parameter(f, op, 0, op->called[1]);
+	join_results(f, op, op->called[1]);
+}
+
+static void join_branches(forest *f, const sw_op *op)
+{
+	uint32_t next = 1; /* operand 0 chooses */
+	for (uint32_t k = 0; k < op->n_called; k++) {
+		next = join_parameter(f, op, next, op->called[k]);
+		join_results(f, op, op->called[k]);
+	}
+}
+
+static void join_all(forest *f)
+{
+	linked_list list = {0};
+	for (sw_id id = 0; id < f->program->ops.len; id++) {
+		const sw_op *op = sw_op_at(f->program, id);
+		if (!f->classes->planned[op->computation])
+			continue;
+		if (op->opcode == SW_OP_WHILE)
+			join_loop(f, op);
+		else if (op->opcode == SW_OP_CONDITIONAL)
+			join_branches(f, op);
+		else if (op->opcode == SW_OP_OPT_BARRIER)
+			join_passed(f, op);
+		else
+			join_op(f, id, &list);
+	}
+	for (size_t i = 0; i < f->program->aliases.len; i++)
+		join_values(f, f->inputs[f->program->aliases.data[i].input],
+		            sw_entry(f->program)->results.data[f->program->aliases.data[i].output]);
+	sw_vec_clear(&list);
+}
+
+/* ---- which are worth it ----------------------------------------------------------------------------------- */
+
+static void want(forest *f, sw_id value, int32_t dim)
+{
+	f->wanted[find(f, f->classes->first[value] + (uint32_t)dim)] = true;
+}
+
+static void want_contracted(forest *f)
+{
+	for (sw_id id = 0; id < f->program->ops.len; id++) {
+		const sw_op *op = sw_op_at(f->program, id);
+		bool heavy = op->opcode == SW_OP_DOT || op->opcode == SW_OP_CONVOLUTION;
+		for (uint32_t k = 0; heavy && f->classes->planned[op->computation] && k < 2; k++)
+			for (int32_t d = 0; d < sw_value_shape(f->program, op->operands[k]).rank; d++)
+				want(f, op->operands[k], d);
+	}
+}
+
+static bool has_multiple(sw_shape shape, int64_t multiple)
+{
+	for (int32_t d = 0; d < shape.rank; d++)
+		if (shape.dims[d] % multiple == 0)
+			return true;
+	return false;
+}
+
+static void want_inputs(forest *f, int64_t multiple)
+{
+	bool *state = SW_NEW_N(&f->classes->arena, bool, f->n_inputs + 1);
+	for (size_t i = 0; i < f->program->aliases.len; i++)
+		state[f->program->aliases.data[i].input] = true;
+	for (uint32_t i = 0; i < f->n_inputs; i++) {
+		sw_shape shape = sw_value_shape(f->program, f->inputs[i]);
+		bool splits = state[i] && has_multiple(shape, multiple);
+		for (int32_t d = 0; d < shape.rank && !splits && (state[i] || d == 0); d++)
+			want(f, f->inputs[i], d);
+	}
+}
+
+static void fix_value(forest *f, sw_id value)
+{
+	for (int32_t d = 0; d < sw_value_shape(f->program, value).rank; d++)
+		f->fixed[find(f, f->classes->first[value] + (uint32_t)d)] = true;
+}
+
+/* What has a bound instead of a size stays. */
+static void fix_bounded(forest *f)
+{
+	for (sw_id v = 0; v < f->program->values.len; v++) {
+		sw_shape shape = f->program->values.data[v].shape;
+		for (int32_t d = 0; d < shape.rank; d++)
+			if (shape.bounded >> d & 1)
+				f->fixed[find(f, f->classes->first[v] + (uint32_t)d)] = true;
+	}
+}
+
+/* So does what a computation takes and gives that something calls besides loops and conditionals. */
+static void fix_foreign(forest *f)
+{
+	for (sw_id id = 0; id < f->program->ops.len; id++) {
+		const sw_op *op = sw_op_at(f->program, id);
+		bool runs = f->classes->planned[op->computation] && sw_is_region(op);
+		for (uint32_t k = 0; k < op->n_called && !runs; k++) {
+			if (!f->classes->planned[op->called[k]])
+				continue;
+			const sw_computation *callee = &f->program->computations.data[op->called[k]];
+			for (size_t i = 0; i < callee->parameters.len; i++) {
+				const sw_op *parameter = sw_op_at(f->program, callee->parameters.data[i]);
+				for (uint32_t r = 0; r < parameter->n_results; r++)
+					fix_value(f, parameter->first_result + r);
+			}
+			for (size_t i = 0; i < callee->results.len; i++)
+				fix_value(f, callee->results.data[i]);
+		}
+	}
+}
+
+static int64_t padded_size(int64_t size, sw_pad_rule rule)
+{
+	int64_t rest = size % rule.multiple, added = rest ? rule.multiple - rest : 0;
+	bool pays = size >= 2 && added <= size / rule.share && size < INT64_MAX / 2;
+	return pays ? size + added : size;
+}
+
+/* Roots come first: a root is the least of its class. */
+static void choose_sizes(forest *f, sw_pad_rule rule)
+{
+	sw_pad_classes *classes = f->classes;
+	want_contracted(f);
+	want_inputs(f, rule.multiple);
+	fix_bounded(f);
+	fix_foreign(f);
+	for (uint32_t p = 0; p < f->n_places; p++) {
+		uint32_t root = find(f, p);
+		if (root == p) {
+			bool pads = f->wanted[p] && !f->fixed[p];
+			int64_t size = pads ? padded_size(f->true_size[p], rule) : f->true_size[p];
+			f->number[p] = size != f->true_size[p] ? classes->n++ : -1;
+			bool named = rule.classes.n == 0 || sw_ints_has(rule.classes, f->number[p]);
+			f->size[p] = named ? size : f->true_size[p];
+			classes->any = classes->any || f->size[p] != f->true_size[p];
+		}
+		f->number[p] = f->number[root];
+		f->size[p] = f->size[root];
+	}
+}
+
+/* ---- results -------------------------------------------------------------------------------------------- */
+
+/* 16 bytes an element: a mask's indices may be larger than what they mask. */
+static bool fits_memory(const sw_pad_classes *classes)
+{
+	for (sw_id v = 0; v < classes->program->values.len; v++) {
+		int64_t dims[SW_MAX_RANK], bytes = 16;
+		sw_shape shape = sw_pad_shape(classes, v, dims);
+		for (int32_t d = 0; d < shape.rank; d++)
+			if (!sw_mul_i64(bytes, SW_MAX(dims[d], 1), &bytes))
+				return false;
+	}
+	return true;
+}
+
+static void count_value(sw_padded_list *list, int64_t size, int64_t padded)
+{
+	size_t i = 0;
+	while (i < list->len && list->data[i].size < size)
+		i++;
+	if (i < list->len && list->data[i].size == size) {
+		list->data[i].values++;
+		return;
+	}
+	sw_vec_push(list, ((sw_padded){0}));
+	for (size_t k = list->len - 1; k > i; k--)
+		list->data[k] = list->data[k - 1];
+	list->data[i] = (sw_padded){.size = size, .padded = padded, .values = 1};
+}
+
+static void count_padded(const sw_pad_classes *classes, sw_padded_list *list)
+{
+	for (sw_id v = 0; v < classes->program->values.len; v++) {
+		sw_shape shape = sw_value_shape(classes->program, v);
+		for (int32_t d = 0; d < shape.rank; d++)
+			if (sw_pad_is_padded(classes, v, d))
+				count_value(list, shape.dims[d],
+				            classes->size[classes->first[v] + (uint32_t)d]);
+	}
+}
+
+static void number_places(forest *f)
+{
+	const sw_program *p = f->program;
+	sw_arena *arena = &f->classes->arena;
+	uint32_t *first = SW_NEW_N(arena, uint32_t, p->values.len + 1);
+	for (sw_id v = 0; v < p->values.len; v++) {
+		first[v] = f->n_places;
+		f->n_places += (uint32_t)p->values.data[v].shape.rank;
+	}
+	f->classes->first = first;
+	f->parent = SW_NEW_N(arena, uint32_t, f->n_places + 1);
+	f->true_size = SW_NEW_N(arena, int64_t, f->n_places + 1);
+	f->size = SW_NEW_N(arena, int64_t, f->n_places + 1);
+	f->number = SW_NEW_N(arena, int32_t, f->n_places + 1);
+	f->wanted = SW_NEW_N(arena, bool, f->n_places + 1);
+	f->fixed = SW_NEW_N(arena, bool, f->n_places + 1);
+	f->classes->size = f->size;
+	f->classes->number = f->number;
+	for (uint32_t i = 0; i < f->n_places; i++)
+		f->parent[i] = i;
+	for (sw_id v = 0; v < p->values.len; v++)
+		for (int32_t d = 0; d < p->values.data[v].shape.rank; d++)
+			f->true_size[first[v] + (uint32_t)d] = p->values.data[v].shape.dims[d];
+}
+
+bool sw_pad_classes_init(sw_pad_classes *classes, const sw_program *program, sw_pad_rule rule,
+                         sw_padded_list *list)
+{
+	*classes = (sw_pad_classes){.program = program};
+	sw_arena_init(&classes->arena);
+	forest f = {.classes = classes, .program = program};
+	classes->planned = SW_NEW_N(&classes->arena, bool, program->computations.len + 1);
+	classes->rules = SW_NEW_N(&classes->arena, const sw_rule *, program->ops.len + 1);
+	sw_mark_planned(program, program->entry, classes->planned);
+	for (sw_id id = 0; id < program->ops.len; id++)
+		if (classes->planned[sw_op_at(program, id)->computation])
+			classes->rules[id] = sw_rule_make(program, id, &classes->arena);
+	f.n_inputs = sw_program_inputs(program, program->entry, &classes->arena, &f.inputs);
+	number_places(&f);
+	join_all(&f);
+	choose_sizes(&f, rule);
+	if (!fits_memory(classes))
+		return false;
+	count_padded(classes, list);
+	return true;
+}
+
+void sw_pad_classes_clear(sw_pad_classes *classes)
+{
+	sw_arena_clear(&classes->arena);
+}
+
+/* ---- questions ------------------------------------------------------------------------------------------- */
+
+sw_shape sw_pad_shape(const sw_pad_classes *classes, sw_id value, int64_t dims[SW_MAX_RANK])
+{
+	sw_shape shape = sw_value_shape(classes->program, value);
+	for (int32_t d = 0; d < shape.rank; d++)
+		dims[d] = classes->size[classes->first[value] + (uint32_t)d];
+	shape.dims = dims;
+	return shape;
+}
+
+bool sw_pad_is_padded(const sw_pad_classes *classes, sw_id value, int32_t dim)
+{
+	return classes->size[classes->first[value] + (uint32_t)dim] !=
+	       sw_value_shape(classes->program, value).dims[dim];
+}
+
+uint32_t sw_pad_whole_dims(const sw_pad_classes *classes, sw_id op_id, bool result, uint32_t index)
+{
+	const sw_op *op = sw_op_at(classes->program, op_id);
+	sw_id value = result ? op->first_result + index : op->operands[index];
+	uint32_t mask = 0;
+	for (int32_t d = 0; d < sw_value_shape(classes->program, value).rank; d++)
+		if (sw_pad_is_padded(classes, value, d) &&
+		    sw_pad_link(classes, op_id, result, index, d) == SW_PAD_WHOLE)
+			mask |= 1u << d;
+	return mask;
+}

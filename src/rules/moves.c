@@ -1,0 +1,243 @@
+/*
+ * A redistribution's moves as ops.
+ *
+ * Every move is the same sandwich: the digits that are to move are brought to the front of the local data
+ * (lead), a collective runs over that leading dimension, and the digits that arrived go to their places (settle).
+ * The reshapes and transposes vanish where the digits are in front already.
+ */
+#include "rules/row.h"
+
+#include <string.h>
+
+#define MAX_DIGITS (SW_MAX_RANK + 3 * SW_MAX_ATOMS)
+
+/* Local data under layout `in`, with the digits that the atoms of `mask` have in `digits` shown. */
+typedef struct digit_view {
+	int32_t n; /* factors of all dimensions, in order */
+	int64_t extent[MAX_DIGITS];
+	int32_t atom[MAX_DIGITS]; /* whose digit, -1: none of the mask's */
+	int32_t rank, n_led;
+	int64_t led
+		[SW_MAX_RANK]; /* [0]: the group; then the dimensions without the digits; too many: the last two are one */
+	int64_t local[SW_MAX_RANK]; /* dims of the local data */
+} digit_view;
+
+static void view_init(digit_view *view, const sw_atoms *atoms, sw_shape whole, const sw_layout *in,
+                      const sw_layout *digits, uint32_t mask)
+{
+	view->n = 0;
+	view->rank = whole.rank;
+	view->n_led = 1;
+	view->led[0] = sw_atoms_group_size(atoms, mask);
+	sw_layout_local_dims(atoms, whole, in, view->local);
+	for (int32_t d = 0; d < whole.rank; d++) {
+		int32_t n = sw_layout_local_digits(atoms, whole, in, digits, mask, d,
+		                                   view->extent + view->n, view->atom + view->n);
+		if (view->n_led < SW_MAX_RANK)
+			view->led[view->n_led++] = 1;
+		for (int32_t k = view->n; k < view->n + n; k++)
+			if (view->atom[k] < 0)
+				view->led[view->n_led - 1] *= view->extent[k];
+		view->n += n;
+	}
+}
+
+/* Positions of the factors with the digits in front, by atom, and then the rest. Returns false if that changes nothing. */
+static bool view_order(const digit_view *view, int64_t *order)
+{
+	int32_t n = 0;
+	for (int32_t a = 0; a < SW_MAX_ATOMS; a++)
+		for (int32_t k = 0; k < view->n; k++)
+			if (view->atom[k] == a)
+				order[n++] = k;
+	for (int32_t k = 0; k < view->n; k++)
+		if (view->atom[k] < 0)
+			order[n++] = k;
+	/* factors of extent 1 may stand anywhere */
+	int64_t last = -1;
+	for (int32_t k = 0; k < n; k++) {
+		if (view->extent[order[k]] == 1)
+			continue;
+		if (order[k] < last)
+			return true;
+		last = order[k];
+	}
+	return false;
+}
+
+static sw_id reshape(sw_coordinates *at, sw_id x, const int64_t *dims, int32_t rank)
+{
+	sw_shape shape = sw_value_shape(at->out, x);
+	if (shape.rank == rank && (rank == 0 || !memcmp(shape.dims, dims, sizeof(int64_t) * (size_t)rank)))
+		return x;
+	return sw_emit_reshape(at->out, at->computation, x, dims, rank);
+}
+
+/* Merges neighbouring factors that stay neighbours, so that transposes have a small rank. */
+static void merge_runs(const digit_view *view, const int64_t *order, int64_t *extent, int64_t *permutation,
+                       int32_t *rank)
+{
+	int32_t run_of[MAX_DIGITS] = {0};
+	int32_t runs = 0;
+	bool starts[MAX_DIGITS] = {0};
+	for (int32_t k = 0; k < view->n; k++)
+		starts[order[k]] = k == 0 || order[k - 1] + 1 != order[k];
+	for (int32_t k = 0; k < view->n; k++) {
+		if (k == 0 || starts[k])
+			extent[runs++] = 1;
+		run_of[k] = runs - 1;
+		extent[runs - 1] *= view->extent[k];
+	}
+	int32_t n = 0;
+	for (int32_t k = 0; k < view->n; k++)
+		if (starts[order[k]])
+			permutation[n++] = run_of[order[k]];
+	*rank = runs;
+}
+
+/* [group, rest...]: the digits of the mask in front. */
+static sw_id lead(sw_coordinates *at, const digit_view *view, sw_id x)
+{
+	int64_t order[MAX_DIGITS];
+	if (view_order(view, order)) {
+		int64_t extent[MAX_DIGITS], permutation[MAX_DIGITS];
+		int32_t rank;
+		merge_runs(view, order, extent, permutation, &rank);
+		x = reshape(at, x, extent, rank);
+		x = sw_emit_transpose(at->out, at->computation, x, permutation);
+	}
+	return reshape(at, x, view->led, view->n_led);
+}
+
+/* The inverse of lead: [group, rest...] to the local data. */
+static sw_id settle(sw_coordinates *at, const digit_view *view, sw_id x)
+{
+	int64_t order[MAX_DIGITS];
+	if (view_order(view, order)) {
+		int64_t extent[MAX_DIGITS], permutation[MAX_DIGITS], inverse[MAX_DIGITS], led[MAX_DIGITS];
+		int32_t rank;
+		merge_runs(view, order, extent, permutation, &rank);
+		for (int32_t k = 0; k < rank; k++) {
+			led[k] = extent[permutation[k]];
+			inverse[permutation[k]] = k;
+		}
+		x = reshape(at, x, led, rank);
+		x = sw_emit_transpose(at->out, at->computation, x, inverse);
+	}
+	return reshape(at, x, view->local, view->rank);
+}
+
+static sw_id collective(sw_coordinates *at, sw_opcode opcode, sw_monoid monoid, uint32_t mask, sw_id x)
+{
+	sw_groups groups = sw_atoms_groups(at->atoms, mask, &at->out->arena);
+	return sw_emit_collective(at->out, at->computation, opcode, monoid, x, 0, &groups);
+}
+
+static sw_id lower_all_gather(sw_coordinates *at, sw_shape whole, const sw_layout *before,
+                              const sw_move *move, sw_id x)
+{
+	digit_view after;
+	view_init(&after, at->atoms, whole, &move->after, before, move->atoms);
+	int64_t one[SW_MAX_RANK];
+	memcpy(one, after.led, sizeof(one));
+	one[0] = 1;
+	x = reshape(at, x, one, after.n_led);
+	return settle(at, &after, collective(at, SW_OP_ALL_GATHER, SW_MONOID_NONE, move->atoms, x));
+}
+
+static sw_id lower_reduce_scatter(sw_coordinates *at, sw_shape whole, const sw_layout *before,
+                                  const sw_move *move, sw_id x)
+{
+	digit_view view;
+	int64_t dims[SW_MAX_RANK];
+	view_init(&view, at->atoms, whole, before, &move->after, move->atoms);
+	sw_layout_local_dims(at->atoms, whole, &move->after, dims);
+	x = collective(at, SW_OP_REDUCE_SCATTER, before->monoid, move->atoms, lead(at, &view, x));
+	return reshape(at, x, dims, whole.rank);
+}
+
+static sw_id lower_all_to_all(sw_coordinates *at, sw_shape whole, const sw_layout *before,
+                              const sw_move *move, sw_id x)
+{
+	digit_view from, to;
+	view_init(&from, at->atoms, whole, before, &move->after, move->atoms);
+	view_init(&to, at->atoms, whole, &move->after, before, move->atoms);
+	x = collective(at, SW_OP_ALL_TO_ALL, SW_MONOID_NONE, move->atoms, lead(at, &from, x));
+	return settle(at, &to, x);
+}
+
+/* Is x a constant that is the monoid's neutral element? Then every coordinate may keep it. */
+static bool is_identity(const sw_program *out, sw_id x, sw_monoid monoid)
+{
+	const sw_op *op = sw_op_at(out, out->values.data[x].op);
+	while (op->opcode == SW_OP_BROADCAST || op->opcode == SW_OP_RESHAPE)
+		op = sw_op_at(out, out->values.data[op->operands[0]].op);
+	if (op->opcode != SW_OP_CONSTANT || op->attrs->constant.shape.rank != 0 ||
+	    !op->attrs->constant.data)
+		return false;
+	sw_shape shape = op->attrs->constant.shape;
+	static const unsigned char zeros[16];
+	return (monoid == SW_MONOID_SUM || monoid == SW_MONOID_OR) &&
+	       !memcmp(op->attrs->constant.data, zeros, (size_t)sw_type_bytes(shape.type));
+}
+
+/* Kept on coordinate 0 of the atoms, the neutral element elsewhere. */
+static sw_id lower_to_partial(sw_coordinates *at, const sw_move *move, sw_id x)
+{
+	sw_program *p = at->out;
+	int32_t c = at->computation;
+	sw_monoid monoid = move->after.monoid;
+	if (is_identity(p, x, monoid))
+		return x;
+	sw_id zero = sw_emit_scalar(p, c, SW_S32, 0), first = SW_NO_ID;
+	for (int32_t a = 0; a < at->atoms->n; a++) {
+		if (!(move->atoms >> a & 1))
+			continue;
+		sw_id here = sw_emit_compare(p, c, SW_EQ, sw_coordinate(at, a), zero);
+		first = first == SW_NO_ID ? here : sw_emit_binary(p, c, SW_OP_AND, first, here);
+	}
+	sw_shape shape = sw_value_shape(p, x);
+	sw_id neutral = monoid == SW_MONOID_SUM ? sw_emit_scalar(p, c, shape.type, SW_NO_TERM)
+	                                        : sw_emit_identity(p, c, shape.type, monoid);
+	if (shape.rank > 0)
+		neutral = sw_emit_broadcast(p, c, neutral, shape, NULL);
+	return sw_emit_select(p, c, first, x, neutral);
+}
+
+/* A rank that no pair names as target gets zeros: who keeps its part is a pair with itself. */
+static sw_id lower_permute(sw_coordinates *at, const sw_move *move, sw_id x)
+{
+	const int64_t *moved;
+	int32_t n = sw_move_permute_pairs(at->atoms, move, &at->out->arena, &moved);
+	int64_t devices = sw_atoms_devices(at->atoms);
+	int64_t *pairs = SW_NEW_N(&at->out->arena, int64_t, 2 * devices);
+	for (int64_t d = 0; d < devices; d++)
+		pairs[2 * d] = pairs[2 * d + 1] = d;
+	for (int32_t i = 0; i < n; i++)
+		pairs[2 * moved[2 * i] + 1] = moved[2 * i + 1];
+	return sw_emit_permute(at->out, at->computation, x, pairs, (int32_t)devices);
+}
+
+sw_id sw_lower_move(sw_coordinates *at, sw_shape whole, const sw_layout *before, const sw_move *move,
+                    sw_id x)
+{
+	switch (move->kind) {
+	case SW_MOVE_SLICE:
+		return sw_emit_cut(at, x, whole, &move->after, move->atoms);
+	case SW_MOVE_TO_PARTIAL:
+		return lower_to_partial(at, move, x);
+	case SW_MOVE_ALL_GATHER:
+		return lower_all_gather(at, whole, before, move, x);
+	case SW_MOVE_ALL_REDUCE:
+		return collective(at, SW_OP_ALL_REDUCE, before->monoid, move->atoms, x);
+	case SW_MOVE_REDUCE_SCATTER:
+		return lower_reduce_scatter(at, whole, before, move, x);
+	case SW_MOVE_ALL_TO_ALL:
+		return lower_all_to_all(at, whole, before, move, x);
+	case SW_MOVE_PERMUTE:
+		return lower_permute(at, move, x);
+	case SW_MOVE_COUNT:
+		break;
+	}
+	return SW_NO_ID;
+}

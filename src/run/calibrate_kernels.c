@@ -1,0 +1,383 @@
+/*
+ * Measuring kernels: small programs of a few equal ops through the interpreter, on all ranks at once, which share cores and memory as in a run.
+ *
+ * A kernel is a row of a table: its op in HLO text, in which %T is the element type and %N the size, which takes several values. What is
+ * measured is the whole of the interpreter's work on an op, its walk and its buffers included; flops and bytes are those that `cost` counts.
+ */
+#include <assert.h>
+
+#include "frontend/frontend.h"
+#include "run/calibrate_parts.h"
+#include "run/ranks.h"
+
+#define MOST_SIZES 7
+#define MOST_OPERANDS 3
+#define OPS 4 /* of a program */
+#define REPETITIONS 4
+#define GROWTH 8 /* of the time from one size to the next, at most about */
+
+typedef struct kernel {
+	sw_family family;
+	const char *what;
+	const char *operands[MOST_OPERANDS]; /* shapes */
+	const char *result, *op;             /* of operands p0, p1, ... */
+	int64_t sizes[MOST_SIZES];           /* up to the first 0 */
+} kernel;
+
+/* Integer operands are row numbers, below 256. */
+static const kernel kernels[] = {
+	{SW_FAMILY_MATMUL,
+         "square dot",
+         {"%T[%N,%N]", "%T[%N,%N]"},
+         "%T[%N,%N]",
+         "dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+         {16, 64, 128, 256, 512, 1024}},
+	{SW_FAMILY_MATMUL,
+         "tall dot",
+         {"%T[%N,64]", "%T[64,64]"},
+         "%T[%N,64]",
+         "dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+         {64, 1024, 16384}},
+	{SW_FAMILY_MATMUL,
+         "contracted dot",
+         {"%T[%N,128]", "%T[%N,128]"},
+         "%T[128,128]",
+         "dot(p0, p1), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+         {256, 4096}},
+	{SW_FAMILY_MATMUL,
+         "batched dot",
+         {"%T[16,%N,64]", "%T[16,%N,64]"},
+         "%T[16,%N,%N]",
+         "dot(p0, p1), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
+         "rhs_contracting_dims={2}",
+         {32, 128, 256}},
+	{SW_FAMILY_MATMUL,
+         "small batched dot",
+         {"%T[16,%N,16]", "%T[16,%N,16]"},
+         "%T[16,%N,%N]",
+         "dot(p0, p1), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
+         "rhs_contracting_dims={2}",
+         {8, 16, 32}},
+	{SW_FAMILY_CONVOLUTION,
+         "gradient of a 3x3 kernel",
+         {"%T[4,%N,%N,16]", "%T[4,%N,%N,32]"},
+         "%T[3,3,16,32]",
+         "convolution(p0, p1), window={size=%Nx%N pad=1_1x1_1}, dim_labels=f01b_i01o->01bf",
+         {4, 8, 16, 32}},
+	{SW_FAMILY_CONVOLUTION,
+         "convolution of few features",
+         {"%T[8,%N,%N,4]", "%T[3,3,4,8]"},
+         "%T[8,%N,%N,8]",
+         "convolution(p0, p1), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
+         {4, 8, 32}},
+	{SW_FAMILY_CONVOLUTION,
+         "convolution 3x3",
+         {"%T[4,%N,%N,16]", "%T[3,3,16,32]"},
+         "%T[4,%N,%N,32]",
+         "convolution(p0, p1), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
+         {4, 8, 16, 32}},
+	{SW_FAMILY_CONVOLUTION,
+         "convolution 1x1",
+         {"%T[2,%N,%N,64]", "%T[1,1,64,64]"},
+         "%T[2,%N,%N,64]",
+         "convolution(p0, p1), window={size=1x1}, dim_labels=b01f_01io->b01f",
+         {4, 16, 32}},
+	{SW_FAMILY_ELEMENTWISE,
+         "add",
+         {"%T[%N]", "%T[%N]"},
+         "%T[%N]",
+         "add(p0, p1)",
+         {256, 4096, 16384, 65536, 1048576, 4194304}},
+	{SW_FAMILY_ELEMENTWISE,
+         "maximum",
+         {"%T[%N]", "%T[%N]"},
+         "%T[%N]",
+         "maximum(p0, p1)",
+         {1024, 262144}},
+	{SW_FAMILY_ELEMENTWISE,
+         "negate",
+         {"%T[%N]"},
+         "%T[%N]",
+         "negate(p0)",
+         {1024, 16384, 65536, 1048576}},
+	{SW_FAMILY_TRANSCENDENTAL,
+         "exponential",
+         {"%T[%N]"},
+         "%T[%N]",
+         "exponential(p0)",
+         {256, 4096, 65536, 1048576}},
+	{SW_FAMILY_TRANSCENDENTAL, "tanh", {"%T[%N]"}, "%T[%N]", "tanh(p0)", {1024, 262144}},
+	{SW_FAMILY_TRANSCENDENTAL, "rsqrt", {"%T[%N]"}, "%T[%N]", "rsqrt(p0)", {1024, 262144}},
+	{SW_FAMILY_REDUCE,
+         "reduce rows",
+         {"%T[%N,256]", "%T[]"},
+         "%T[%N]",
+         "reduce(p0, p1), dimensions={1}, to_apply=sum",
+         {4, 64, 1024, 8192}},
+	{SW_FAMILY_REDUCE,
+         "reduce columns",
+         {"%T[%N,256]", "%T[]"},
+         "%T[256]",
+         "reduce(p0, p1), dimensions={0}, to_apply=sum",
+         {16, 256, 4096}},
+	{SW_FAMILY_REDUCE,
+         "reduce short rows",
+         {"%T[%N,16]", "%T[]"},
+         "%T[%N]",
+         "reduce(p0, p1), dimensions={1}, to_apply=sum",
+         {64, 1024, 16384}},
+	{SW_FAMILY_REDUCE,
+         "reduce to few columns",
+         {"%T[%N,16]", "%T[]"},
+         "%T[16]",
+         "reduce(p0, p1), dimensions={0}, to_apply=sum",
+         {64, 1024, 16384}},
+	{SW_FAMILY_MOVE,
+         "transpose",
+         {"%T[%N,%N]"},
+         "%T[%N,%N]",
+         "transpose(p0), dimensions={1,0}",
+         {16, 64, 256, 1024}},
+	{SW_FAMILY_MOVE,
+         "slice",
+         {"%T[%N,512]"},
+         "%T[%N,256]",
+         "slice(p0), slice={[0:%N], [128:384]}",
+         {4, 64, 2048}},
+	{SW_FAMILY_MOVE,
+         "concatenate",
+         {"%T[%N,256]", "%T[%N,256]"},
+         "%T[%N,512]",
+         "concatenate(p0, p1), dimensions={1}",
+         {4, 64, 2048}},
+	{SW_FAMILY_MOVE,
+         "broadcast",
+         {"%T[%N]"},
+         "%T[%N,256]",
+         "broadcast(p0), dimensions={0}",
+         {16, 256, 4096}},
+	{SW_FAMILY_MOVE,
+         "broadcast of a short row",
+         {"%T[16]"},
+         "%T[%N,16]",
+         "broadcast(p0), dimensions={1}",
+         {64, 1024, 16384}},
+	{SW_FAMILY_MOVE,
+         "transpose of short rows",
+         {"%T[4,%N,4,16]"},
+         "%T[4,4,%N,16]",
+         "transpose(p0), dimensions={0,2,1,3}",
+         {16, 128, 1024}},
+	{SW_FAMILY_INDEXED,
+         "gather short rows",
+         {"%T[256,32]", "s32[%N]"},
+         "%T[%N,32]",
+         "gather(p0, p1), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, "
+         "index_vector_dim=1, slice_sizes={1,32}",
+         {16, 256, 4096}},
+	{SW_FAMILY_INDEXED,
+         "scatter short rows",
+         {"%T[256,32]", "s32[%N]", "%T[%N,32]"},
+         "%T[256,32]",
+         "scatter(p0, p1, p2), update_window_dims={1}, inserted_window_dims={0}, "
+         "scatter_dims_to_operand_dims={0}, "
+         "index_vector_dim=1, to_apply=sum",
+         {16, 256, 4096}},
+	{SW_FAMILY_INDEXED,
+         "gather rows",
+         {"%T[256,256]", "s32[%N]"},
+         "%T[%N,256]",
+         "gather(p0, p1), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, "
+         "index_vector_dim=1, slice_sizes={1,256}",
+         {4, 64, 1024, 4096}},
+	{SW_FAMILY_INDEXED,
+         "scatter rows",
+         {"%T[256,256]", "s32[%N]", "%T[%N,256]"},
+         "%T[256,256]",
+         "scatter(p0, p1, p2), update_window_dims={1}, inserted_window_dims={0}, "
+         "scatter_dims_to_operand_dims={0}, "
+         "index_vector_dim=1, to_apply=sum",
+         {4, 64, 1024, 4096}},
+};
+
+/* ---- a kernel's program ------------------------------------------------------------------------------------------- */
+
+static void substitute(sw_text *text, const char *template, sw_type type, int64_t size)
+{
+	for (const char *c = template; *c; c++) {
+		if (c[0] != '%') {
+			sw_text_add_n(text, c, 1);
+			continue;
+		}
+		if (*++c == 'T')
+			sw_text_add(text, sw_type_name(type));
+		else
+			sw_text_addf(text, "%lld", (long long)size);
+	}
+}
+
+/* OPS times the same op; what it reads stays, so that none works in place. */
+static void write_program(const kernel *k, sw_type type, int64_t size, sw_text *text)
+{
+	sw_text_add(text, "HloModule kernel\n");
+	substitute(text,
+	           "sum {\n  a = %T[] parameter(0)\n  b = %T[] parameter(1)\n  ROOT c = %T[] add(a, "
+	           "b)\n}\nENTRY main {\n",
+	           type, size);
+	for (int i = 0; i < MOST_OPERANDS && k->operands[i]; i++) {
+		sw_text_addf(text, "  p%d = ", i);
+		substitute(text, k->operands[i], type, size);
+		sw_text_addf(text, " parameter(%d)\n", i);
+	}
+	for (int i = 0; i < OPS; i++) {
+		sw_text_addf(text, "  %sr%d = ", i == OPS - 1 ? "ROOT " : "", i);
+		substitute(text, k->result, type, size);
+		sw_text_add(text, " ");
+		substitute(text, k->op, type, size);
+		sw_text_add(text, "\n");
+	}
+	sw_text_add(text, "}\n");
+}
+
+static void fill(sw_tensor tensor, uint64_t stream)
+{
+	bool is_index = sw_type_kind_of(tensor.shape.type) == SW_KIND_SIGNED;
+	for (int64_t i = 0; i < sw_shape_elements(tensor.shape); i++) {
+		double u = sw_random_unit(0, stream, (uint64_t)i & 4095);
+		sw_element_set(tensor.shape.type, sw_tensor_data(tensor), i,
+		               is_index ? (double)(int)(256 * u) : 0.5 + u);
+	}
+}
+
+typedef struct run {
+	sw_program *program;
+	sw_interpreter *interpreter;
+	sw_tensor inputs[MOST_OPERANDS];
+	uint32_t n_inputs;
+} run;
+
+static sw_status set_up(const kernel *k, sw_type type, int64_t size, int blas_threads, run *r,
+                        sw_error *err)
+{
+	sw_text text = {0};
+	sw_arena arena;
+	const sw_id *inputs;
+	const sw_interpret_options options = {.blas_threads = blas_threads};
+	sw_arena_init(&arena);
+	write_program(k, type, size, &text);
+	sw_status status = sw_read_hlo(text.data, text.len, k->what, &r->program, err);
+	if (status == SW_OK)
+		status = sw_interpreter_new(r->program, &options, &r->interpreter, err);
+	r->n_inputs =
+		status == SW_OK ? sw_program_inputs(r->program, r->program->entry, &arena, &inputs) : 0;
+	for (uint32_t i = 0; i < r->n_inputs && status == SW_OK; i++) {
+		status = sw_tensor_new(sw_value_shape(r->program, inputs[i]), false, &r->inputs[i], err);
+		if (status == SW_OK)
+			fill(r->inputs[i], i);
+	}
+	sw_arena_clear(&arena);
+	sw_text_clear(&text);
+	return status;
+}
+
+static void tear_down(run *r)
+{
+	sw_tensors_drop(r->inputs, MOST_OPERANDS);
+	sw_interpreter_free(r->interpreter);
+	if (r->program)
+		sw_program_free(r->program);
+}
+
+static sw_status execute(void *context, sw_error *err)
+{
+	run *r = context;
+	sw_tensor inputs[MOST_OPERANDS], output;
+	for (uint32_t i = 0; i < r->n_inputs; i++)
+		inputs[i] = sw_tensor_keep(r->inputs[i]);
+	sw_status status = sw_interpret(r->interpreter, inputs, r->n_inputs, &output, 1, err);
+	if (status == SW_OK)
+		sw_tensor_drop(&output);
+	return status;
+}
+
+/* ---- a point -------------------------------------------------------------------------------------------------------- */
+
+static sw_status measure(sampler *s, const kernel *k, sw_type type, int64_t size, int blas_threads,
+                         double share_s, sw_calibrate_result *result, sw_error *err)
+{
+	run r = {0};
+	sample taken = {0};
+	sampler_tell(s, "%s, size %lld, %s", k->what, (long long)size, sw_type_name(type));
+	sw_status status =
+		s->transport->ops->agree(s->transport, set_up(k, type, size, blas_threads, &r, err), err);
+	if (status == SW_OK)
+		status = sampler_measure(s, execute, &r, (sample_rhythm){.in_row = true}, share_s, &taken,
+		                         err);
+	if (status == SW_OK) {
+		sw_id op = r.program->values.data[sw_entry(r.program)->results.data[0]].op;
+		assert(sw_cost_family(r.program, op) == k->family);
+		sw_kernel_point point = {
+			.what = sw_arena_printf(&result->arena, "%s %lld", k->what, (long long)size),
+			.family = k->family,
+			.type = type,
+			.flops = sw_op_flops(r.program, op),
+			.bytes = sw_op_bytes(r.program, op),
+			.seconds = taken.seconds / OPS,
+			.deviation_s = taken.deviation_s / OPS};
+		sw_vec_push(&result->kernels, point);
+	}
+	tear_down(&r);
+	return status;
+}
+
+/* Only matrix products have a peak of their own for each type. */
+static bool is_measured(const kernel *k, const sw_device *device, sw_type type)
+{
+	return type == SW_F32 || (k->family == SW_FAMILY_MATMUL && device->flops[type] > 0 &&
+	                          sw_type_kind_of(type) == SW_KIND_FLOAT);
+}
+
+/* ---- all of them ---------------------------------------------------------------------------------------------------- */
+
+typedef struct job {
+	size_t kernel;
+	sw_type type;
+	int64_t size;
+} job;
+typedef SW_VEC(job) job_list;
+
+/* Small ones first. */
+static void list_jobs(const sw_device *device, job_list *jobs)
+{
+	for (int i = 0; i < MOST_SIZES; i++)
+		for (size_t k = 0; k < SW_COUNT(kernels); k++)
+			for (int type = 0; type < SW_TYPE_COUNT; type++) {
+				job j = {k, (sw_type)type, kernels[k].sizes[i]};
+				if (j.size && is_measured(&kernels[k], device, j.type))
+					sw_vec_push(jobs, j);
+			}
+}
+
+sw_status calibrate_kernels(sampler *s, const sw_device *device, int blas_threads, double until_s,
+                            sw_calibrate_result *result, sw_error *err)
+{
+	double last_s[SW_COUNT(kernels)][SW_TYPE_COUNT] = {{0}};
+	job_list jobs = {0};
+	sw_status status = SW_OK;
+	list_jobs(device, &jobs);
+	for (size_t i = 0; i < jobs.len && status == SW_OK; i++) {
+		const job *j = &jobs.data[i];
+		double remaining_s = until_s - s->elapsed_s, share_s = remaining_s / (double)(jobs.len - i);
+		double *last = &last_s[j->kernel][j->type];
+		if (*last > 0 && REPETITIONS * OPS * GROWTH * *last > remaining_s) {
+			result->left_out++;
+			continue;
+		}
+		status = measure(s, &kernels[j->kernel], j->type, j->size, blas_threads, share_s, result,
+		                 err);
+		if (status == SW_OK)
+			*last = result->kernels.data[result->kernels.len - 1].seconds;
+	}
+	sw_vec_clear(&jobs);
+	return status;
+}

@@ -1,0 +1,135 @@
+/*
+ * Repeating something until its median is known.
+ *
+ * Samples are taken in batches; after each, the ranks exchange what they measured and keep the largest, so that all of them see the same
+ * numbers and decide alike. The confidence interval is that of order statistics, for which samples need no distribution: of n sorted samples
+ * the k-th from either end, with k the largest for which the median lies between them with probability 0.95 (k = n/2 - 0.98 sqrt(n));
+ * of fewer than six, the two extremes.
+ */
+#include "run/calibrate_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+#define FEWEST 3
+#define BATCH 24       /* samples between two exchanges, at most */
+#define MOST 192       /* samples of a point */
+#define NEAR 0.05      /* half the width of the interval over the median: good enough */
+#define WORTH_S 300e-6 /* shorter bodies are run in a row */
+#define MOST_IN_ROW 16
+
+typedef struct batch {
+	double seconds[BATCH];
+	double stop, elapsed_s;
+} batch;
+
+void sampler_init(sampler *s, sw_transport *transport, const sw_calibrate_options *options)
+{
+	*s = (sampler){.transport = transport, .options = options, .begin_s = sw_now_s()};
+}
+
+void sampler_tell(const sampler *s, const char *format, ...)
+{
+	char what[160];
+	va_list args;
+	if (s->transport->rank != 0 || !s->options->on_progress)
+		return;
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	s->options->on_progress(s->options->context, s->elapsed_s / s->options->time_limit_s, what);
+}
+
+/* What is repeated, and how. */
+typedef struct task {
+	sample_body *body;
+	void *context;
+	double rest_s;
+	int in_row;
+} task;
+
+static sw_status take_sample(sampler *s, const task *t, double *seconds, sw_error *err)
+{
+	sw_status status = s->transport->ops->barrier(s->transport, err);
+	*seconds = 0;
+	for (int i = 0; i < t->in_row && status == SW_OK; i++) {
+		if (t->rest_s > 0)
+			sw_sleep_until(sw_now_s() + t->rest_s);
+		double begin = sw_now_s();
+		status = t->body(t->context, err);
+		*seconds += (sw_now_s() - begin) / t->in_row;
+	}
+	return status;
+}
+
+/* The largest of what the ranks measured, in place. */
+static sw_status exchange(sampler *s, batch *mine, sw_error *err)
+{
+	sw_transport *t = s->transport;
+	batch all = {0};
+	sw_status status = t->ops->all_reduce(t, t->everyone, t->size, SW_MONOID_MAX, SW_F64, mine, &all,
+	                                      (int64_t)(sizeof(all) / sizeof(double)), err);
+	*mine = all;
+	s->elapsed_s = all.elapsed_s;
+	return status;
+}
+
+static sw_status take_batch(sampler *s, const task *t, int n, batch *b, sw_error *err)
+{
+	sw_status status = SW_OK;
+	memset(b, 0, sizeof(*b));
+	for (int i = 0; i < n && status == SW_OK; i++)
+		status = take_sample(s, t, &b->seconds[i], err);
+	b->stop = s->options->stop && atomic_load(s->options->stop);
+	b->elapsed_s = sw_now_s() - s->begin_s;
+	if (status == SW_OK)
+		status = exchange(s, b, err);
+	if (status == SW_OK && b->stop > 0)
+		return sw_fail(err, SW_NO,
+		               "stopped after %.0f s, before all was measured: nothing was written",
+		               b->elapsed_s);
+	return status;
+}
+
+static int by_value(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+	return (a > b) - (a < b);
+}
+
+static sample summarise(double *seconds, int n)
+{
+	int k = n < 6 ? 0 : SW_MAX((int)(n / 2.0 - 0.98 * sqrt(n)), 0);
+	qsort(seconds, (size_t)n, sizeof(*seconds), by_value);
+	return (sample){.seconds = (seconds[(n - 1) / 2] + seconds[n / 2]) / 2,
+	                .deviation_s = (seconds[n - 1 - k] - seconds[k]) / 2};
+}
+
+/* As many as are there already, within what time is left for them. */
+static int next_batch(int n, double spent_s, double share_s)
+{
+	double each = spent_s / n;
+	int affordable = (int)fmin((share_s - spent_s) / each, BATCH);
+	return SW_MIN(SW_MIN(affordable, SW_MAX(n, FEWEST)), MOST - n);
+}
+
+sw_status sampler_measure(sampler *s, sample_body *body, void *context, sample_rhythm rhythm,
+                          double share_s, sample *result, sw_error *err)
+{
+	task t = {.body = body, .context = context, .rest_s = rhythm.rest_s, .in_row = 1};
+	double seconds[MOST + BATCH], begin = s->elapsed_s;
+	batch b;
+	int n = 0, size = FEWEST;
+	sw_status status = take_batch(s, &t, 1, &b, err); /* to warm up, and to see how long it takes */
+	if (rhythm.in_row)
+		t.in_row = (int)fmin(fmax(WORTH_S / fmax(b.seconds[0], 1e-9), 1), MOST_IN_ROW);
+	while (status == SW_OK && size > 0) {
+		status = take_batch(s, &t, size, &b, err);
+		memcpy(seconds + n, b.seconds, (size_t)size * sizeof(double));
+		n += size;
+		*result = summarise(seconds, n);
+		bool known = n >= 6 && result->deviation_s <= NEAR * result->seconds;
+		size = known ? 0 : next_batch(n, s->elapsed_s - begin, share_s);
+	}
+	return status;
+}

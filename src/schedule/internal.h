@@ -1,0 +1,107 @@
+/*
+ * Private to schedule: one computation as a graph of TASKS, and what is done with it, in the order of the calls.
+ *
+ * A task is a kernel (an op, or a region as a whole), a collective that is waited for where it stands, or one half of a
+ * collective. Tasks are numbered in the program's order, a start right before its done: 0, 1, 2 ... is a valid order, and
+ * every tie is broken by it.
+ */
+#ifndef SW_SCHEDULE_INTERNAL_H
+#define SW_SCHEDULE_INTERNAL_H
+
+#include "schedule/schedule.h"
+
+#define SW_NO_TASK UINT32_MAX
+
+typedef enum sw_task_kind { SW_TASK_KERNEL, SW_TASK_BLOCKING, SW_TASK_START, SW_TASK_DONE } sw_task_kind;
+
+typedef struct sw_task {
+	sw_id op;
+	sw_task_kind kind;
+	bool split;          /* a half of an op that the program has in one piece */
+	uint32_t partner;    /* of a start its done, and the reverse */
+	double seconds;      /* of a kernel, or of a collective (at its start) */
+	double collective_s; /* of a region: what its collectives take of `seconds` or beside it */
+	double bytes;        /* of a region: what it needs beyond operands and results */
+} sw_task;
+
+/* What a called computation is to its caller; zero where it is not scheduled. */
+typedef struct sw_region_figures {
+	double seconds, collective_s;
+	double bytes;  /* beyond its parameters */
+	bool effects;  /* ops whose order counts although no value says so */
+} sw_region_figures;
+
+typedef struct sw_task_list {
+	const uint32_t *start; /* [n + 1] */
+	const uint32_t *tasks; /* of task t: tasks[start[t] .. start[t + 1]) */
+} sw_task_list;
+
+typedef struct sw_tasks {
+	const sw_program *program;
+	int32_t computation;
+	uint32_t n, n_starts;
+	sw_task *tasks;
+	const uint32_t *maker; /* [values]: the task after which a value is there */
+	sw_task_list before, after;
+} sw_tasks;
+
+/* Its computations are programs of their own; those of other ops are counted with the op. */
+static inline bool sw_runs_computations(const sw_op *op)
+{
+	return op->opcode == SW_OP_WHILE || op->opcode == SW_OP_CONDITIONAL || op->opcode == SW_OP_CALL;
+}
+
+/* What is the same for all computations of one program. `maker` is filled as computations come. */
+typedef struct sw_task_source {
+	const sw_cluster *cluster;
+	const sw_program *program;
+	uint32_t overlap;
+	sw_users users;
+	uint32_t *maker;            /* [values] */
+	uint32_t *task;             /* [ops]: the task that an op begins with */
+	sw_region_figures *figures; /* [computations] */
+} sw_task_source;
+void sw_task_source_init(sw_task_source *source, const sw_cluster *cluster, const sw_program *program, uint32_t overlap,
+                         sw_arena *arena);
+/* The graph of one computation; the figures of all that it calls are there. O(ops + edges). */
+void sw_tasks_make(const sw_task_source *source, int32_t computation, sw_arena *arena, sw_tasks *graph);
+/* Sums of one computation that ran for `seconds`, for its callers. */
+void sw_tasks_figure(const sw_task_source *source, const sw_tasks *graph, double seconds, double bytes, sw_region_figures *figures);
+
+/* The two streams, and when each is free. */
+typedef struct sw_streams {
+	double kernels_s, collectives_s;
+} sw_streams;
+/* Of a start when its collective runs, of a done the wait. */
+typedef struct sw_stream_span {
+	double begin_s, end_s;
+} sw_stream_span;
+/* The next task; landed_s: of a done, when its collective is over. */
+sw_stream_span sw_streams_run(sw_streams *at, const sw_task *task, double landed_s);
+/* All tasks in this order. Returns the makespan; spans: NULL, or [n]. O(n). */
+double sw_streams_play(const sw_tasks *graph, const uint32_t *order, sw_stream_span *spans);
+
+/* Kernels and blocking collectives in program order; *n of them. */
+uint32_t *sw_order_kept(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
+/* The same, ordered so that collectives have something to hide behind. O((n + edges) log n). */
+uint32_t *sw_order_hide(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
+
+/* All tasks: starts and dones between kernels in a fixed order. `spare_bytes` may be used beyond what the least would need.
+ * O((n + edges) log n). */
+uint32_t *sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32_t n_kernels, double spare_bytes,
+                          sw_arena *arena);
+/* All tasks, in the order given but for those that would wait while others can run. O((n + edges) log n). */
+uint32_t *sw_order_slip(const sw_tasks *graph, const uint32_t *given, sw_arena *arena);
+/* The most that is held at once. O(n + values of the program). */
+double sw_order_bytes(const sw_tasks *graph, const uint32_t *order, sw_arena *arena);
+
+/* Bytes at each moment: adds to ranges, asks for the most in one. [begin, end). O(log n) each. */
+typedef struct sw_profile {
+	int32_t n, width;
+	double *most, *added;
+} sw_profile;
+void sw_profile_init(sw_profile *profile, const double *bytes, int32_t n, sw_arena *arena);
+void sw_profile_add(sw_profile *profile, int32_t begin, int32_t end, double bytes);
+double sw_profile_most(const sw_profile *profile, int32_t begin, int32_t end); /* -INFINITY if empty */
+
+#endif

@@ -1,0 +1,56 @@
+/* A segment tree over moments: what was added to a whole node stays in it. */
+#include <math.h>
+
+#include "schedule/internal.h"
+
+void sw_profile_init(sw_profile *p, const double *bytes, int32_t n, sw_arena *arena)
+{
+	*p = (sw_profile){.n = n, .width = 1};
+	while (p->width < n)
+		p->width *= 2;
+	p->most = SW_NEW_N(arena, double, 2 * p->width);
+	p->added = SW_NEW_N(arena, double, 2 * p->width);
+	for (int32_t i = 0; i < p->width; i++)
+		p->most[p->width + i] = i < n ? bytes[i] : -INFINITY;
+	for (int32_t k = p->width - 1; k > 0; k--)
+		p->most[k] = fmax(p->most[2 * k], p->most[2 * k + 1]);
+}
+
+static void add(sw_profile *p, int32_t node, int32_t low, int32_t high, int32_t begin, int32_t end,
+                double bytes)
+{
+	if (end <= low || high <= begin)
+		return;
+	if (begin <= low && high <= end) {
+		p->most[node] += bytes;
+		p->added[node] += bytes;
+		return;
+	}
+	int32_t middle = low + (high - low) / 2;
+	add(p, 2 * node, low, middle, begin, end, bytes);
+	add(p, 2 * node + 1, middle, high, begin, end, bytes);
+	p->most[node] = fmax(p->most[2 * node], p->most[2 * node + 1]) + p->added[node];
+}
+
+static double most(const sw_profile *p, int32_t node, int32_t low, int32_t high, int32_t begin, int32_t end)
+{
+	if (end <= low || high <= begin)
+		return -INFINITY;
+	if (begin <= low && high <= end)
+		return p->most[node];
+	int32_t middle = low + (high - low) / 2;
+	return fmax(most(p, 2 * node, low, middle, begin, end),
+	            most(p, 2 * node + 1, middle, high, begin, end)) +
+	       p->added[node];
+}
+
+void sw_profile_add(sw_profile *p, int32_t begin, int32_t end, double bytes)
+{
+	if (begin < end)
+		add(p, 1, 0, p->width, begin, end, bytes);
+}
+
+double sw_profile_most(const sw_profile *p, int32_t begin, int32_t end)
+{
+	return begin < end ? most(p, 1, 0, p->width, begin, end) : -INFINITY;
+}

@@ -1,0 +1,313 @@
+/*
+ * The walk over the program, callees first: each computation that is run as a whole (the entry, bodies and conditions of loops,
+ * branches) becomes a graph of tasks, gets an order, and is written in it. Other computations are copied.
+ *
+ * Of several orders that is taken which the streams finish first, of equal ones the first: the program's own, each done right after
+ * its start; its kernels, with starts and dones placed; kernels ordered anew, with starts and dones placed; the last two where what
+ * would wait lets others pass. All but the first only if they hold no more than that and the memory to spare.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "interpret/interpret.h"
+#include "schedule/internal.h"
+
+typedef struct scheduler {
+	sw_task_source source;
+	const sw_program *in;
+	sw_program *out;
+	sw_arena arena;
+	int32_t *computation; /* of `in` -> of `out`, -1: not written yet */
+	sw_id *value;         /* of `in` -> of `out` */
+	sw_id *op;            /* of `in` -> of `out`: after which it is complete */
+	double spare_bytes;
+	sw_error *err;
+} scheduler;
+
+/* ---- orders ------------------------------------------------------------------------------------------------- */
+
+typedef struct choice {
+	const sw_tasks *graph;
+	sw_arena *arena;
+	const uint32_t *order;
+	double seconds, bytes, room_bytes;
+} choice;
+
+static uint32_t *program_order(const sw_tasks *graph, sw_arena *arena)
+{
+	uint32_t *order = SW_NEW_N(arena, uint32_t, graph->n + 1);
+	for (uint32_t t = 0; t < graph->n; t++)
+		order[t] = t;
+	return order;
+}
+
+static void consider(choice *best, const uint32_t *order)
+{
+	double seconds = sw_streams_play(best->graph, order, NULL);
+	double bytes = seconds < best->seconds ? sw_order_bytes(best->graph, order, best->arena) : INFINITY;
+	if (bytes > best->room_bytes)
+		return;
+	best->order = order;
+	best->seconds = seconds;
+	best->bytes = bytes;
+}
+
+static void consider_placed(choice *best, const uint32_t *kernels, uint32_t n, double spare_bytes)
+{
+	const uint32_t *placed = sw_place_halves(best->graph, kernels, n, spare_bytes, best->arena);
+	consider(best, placed);
+	consider(best, sw_order_slip(best->graph, placed, best->arena));
+}
+
+static choice choose_order(const sw_tasks *graph, double spare_bytes, sw_arena *arena)
+{
+	uint32_t n;
+	choice best = {.graph = graph, .arena = arena, .seconds = INFINITY, .room_bytes = INFINITY};
+	consider(&best, program_order(graph, arena));
+	best.room_bytes = best.bytes + spare_bytes;
+	if (graph->n_starts == 0)
+		return best;
+	const uint32_t *kept = sw_order_kept(graph, arena, &n), *hiding = sw_order_hide(graph, arena, &n);
+	consider_placed(&best, kept, n, spare_bytes);
+	consider_placed(&best, hiding, n, spare_bytes);
+	return best;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------------ */
+
+static const sw_id *map_operands(scheduler *s, const sw_op *op)
+{
+	sw_id *operands = SW_NEW_N(&s->arena, sw_id, op->n_operands + 1);
+	for (uint32_t i = 0; i < op->n_operands; i++)
+		operands[i] = s->value[op->operands[i]];
+	return operands;
+}
+
+static const int32_t *map_called(scheduler *s, const sw_op *op)
+{
+	int32_t *called = SW_NEW_N(&s->arena, int32_t, op->n_called + 1);
+	for (uint16_t k = 0; k < op->n_called; k++)
+		called[k] = s->computation[op->called[k]];
+	return called;
+}
+
+/* Parameters, and the collective on them. */
+static int32_t write_begun(scheduler *s, sw_id id)
+{
+	const sw_op *op = sw_op_at(s->in, id);
+	sw_id *parameters = SW_NEW_N(&s->arena, sw_id, op->n_operands);
+	int32_t c = sw_build_computation(s->out, sw_arena_printf(&s->arena, "async_%s", op->name));
+	for (uint32_t i = 0; i < op->n_operands; i++)
+		parameters[i] = sw_emit_parameter(s->out, c, sw_value_shape(s->in, op->operands[i]), NULL);
+	sw_id first = sw_build_copy_op(s->out, c, s->in, id, parameters, map_called(s, op)), *results;
+	results = SW_NEW_N(&s->arena, sw_id, op->n_results);
+	for (uint32_t r = 0; r < op->n_results; r++)
+		results[r] = first + r;
+	sw_build_results(s->out, c, results, op->n_results, op->tuple);
+	return c;
+}
+
+/* A half of an op that the program has in one piece. */
+static sw_status build_half(scheduler *s, int32_t c, const sw_op *op, const char *name, sw_op_spec *spec,
+                            sw_id *first)
+{
+	spec->name = sw_arena_printf(&s->arena, "%s.%s", op->name, name);
+	spec->op_name = op->op_name;
+	spec->line = op->line;
+	return sw_build_op(s->out, c, spec, first, s->err);
+}
+
+static sw_status write_start(scheduler *s, int32_t c, sw_id id)
+{
+	const sw_op *op = sw_op_at(s->in, id);
+	int32_t begun = write_begun(s, id);
+	sw_op_spec spec = {.opcode = SW_OP_ASYNC_START,
+	                   .operands = map_operands(s, op),
+	                   .n_operands = op->n_operands,
+	                   .called = &begun,
+	                   .n_called = 1,
+	                   .tuple = true};
+	sw_id first;
+	sw_status status = build_half(s, c, op, "start", &spec, &first);
+	if (status == SW_OK)
+		s->op[id] = s->out->values.data[first].op; /* until its done is written */
+	return status;
+}
+
+static sw_status write_done(scheduler *s, int32_t c, sw_id id)
+{
+	const sw_op *op = sw_op_at(s->in, id), *start = sw_op_at(s->out, s->op[id]);
+	sw_id *operands = SW_NEW_N(&s->arena, sw_id, start->n_results), first;
+	for (uint32_t i = 0; i < start->n_results; i++)
+		operands[i] = start->first_result + i;
+	sw_op_spec spec = {.opcode = SW_OP_ASYNC_DONE,
+	                   .operands = operands,
+	                   .n_operands = start->n_results,
+	                   .tuple = op->tuple};
+	sw_status status = build_half(s, c, op, "done", &spec, &first);
+	for (uint32_t r = 0; status == SW_OK && r < op->n_results; r++)
+		s->value[op->first_result + r] = first + r;
+	if (status == SW_OK)
+		s->op[id] = s->out->values.data[first].op;
+	return status;
+}
+
+static sw_status write_op(scheduler *s, int32_t c, sw_id id)
+{
+	const sw_op *op = sw_op_at(s->in, id);
+	sw_id first = sw_build_copy_op(s->out, c, s->in, id, map_operands(s, op), map_called(s, op));
+	if (first == SW_NO_ID)
+		return sw_fail(s->err, SW_ERR_INTERNAL, "schedule: op '%s' can't be copied", op->name);
+	for (uint32_t r = 0; r < op->n_results; r++)
+		s->value[op->first_result + r] = first + r;
+	s->op[id] = (sw_id)(s->out->ops.len - 1);
+	return SW_OK;
+}
+
+/* The op that was written last. */
+static void copy_control(scheduler *s, const sw_op *op)
+{
+	uint32_t n = 0;
+	while (op->control && op->control[n] != SW_NO_ID)
+		n++;
+	if (n == 0)
+		return;
+	sw_id *control = SW_NEW_N(&s->out->arena, sw_id, n + 1);
+	for (uint32_t i = 0; i < n; i++)
+		control[i] = s->op[op->control[i]];
+	control[n] = SW_NO_ID;
+	s->out->ops.data[s->out->ops.len - 1].control = control;
+}
+
+static sw_status write_task(scheduler *s, int32_t c, const sw_task *task)
+{
+	bool half = task->split && task->kind != SW_TASK_BLOCKING;
+	sw_status status = !half                         ? write_op(s, c, task->op)
+	                   : task->kind == SW_TASK_START ? write_start(s, c, task->op)
+	                                                 : write_done(s, c, task->op);
+	if (status == SW_OK && !(half && task->kind == SW_TASK_DONE))
+		copy_control(s, sw_op_at(s->in, task->op));
+	return status;
+}
+
+static sw_status write_tasks(scheduler *s, const sw_tasks *graph, const uint32_t *order)
+{
+	const sw_computation *from = &s->in->computations.data[graph->computation];
+	int32_t c = sw_build_computation(s->out, from->name);
+	sw_status status = SW_OK;
+	for (uint32_t t = 0; t < graph->n && status == SW_OK; t++)
+		status = write_task(s, c, &graph->tasks[order[t]]);
+	if (status != SW_OK)
+		return status;
+	sw_id *results = SW_NEW_N(&s->arena, sw_id, from->results.len + 1);
+	for (size_t i = 0; i < from->results.len; i++)
+		results[i] = s->value[from->results.data[i]];
+	sw_build_results(s->out, c, results, (uint32_t)from->results.len, from->root_tuple);
+	s->out->computations.data[c].extras = sw_build_copy_extras(s->out, from->extras);
+	s->computation[graph->computation] = c;
+	return SW_OK;
+}
+
+/* ---- the walk ----------------------------------------------------------------------------------------------- */
+
+static sw_status schedule_computation(scheduler *s, int32_t computation);
+
+static sw_status schedule_callees(scheduler *s, const sw_computation *c)
+{
+	sw_status status = SW_OK;
+	for (size_t i = 0; i < c->ops.len && status == SW_OK; i++) {
+		const sw_op *op = sw_op_at(s->in, c->ops.data[i]);
+		for (uint16_t k = 0; k < op->n_called && status == SW_OK; k++) {
+			if (s->computation[op->called[k]] >= 0)
+				continue;
+			if (sw_runs_computations(op))
+				status = schedule_computation(s, op->called[k]);
+			else
+				sw_build_copy_computation(s->out, s->in, op->called[k], s->computation);
+		}
+	}
+	return status;
+}
+
+static sw_status schedule_computation(scheduler *s, int32_t computation)
+{
+	sw_status status = schedule_callees(s, &s->in->computations.data[computation]);
+	if (status != SW_OK)
+		return status;
+	sw_arena arena;
+	sw_arena_init(&arena);
+	sw_tasks graph;
+	sw_tasks_make(&s->source, computation, &arena, &graph);
+	choice chosen = choose_order(&graph, s->spare_bytes, &arena);
+	sw_tasks_figure(&s->source, &graph, chosen.seconds, chosen.bytes, &s->source.figures[computation]);
+	status = write_tasks(s, &graph, chosen.order);
+	sw_arena_clear(&arena);
+	return status;
+}
+
+static void copy_frame(scheduler *s)
+{
+	const sw_program *in = s->in;
+	sw_program *out = s->out;
+	out->source = sw_arena_text(&out->arena, in->source ? in->source : "");
+	out->num_partitions = in->num_partitions;
+	out->replica_count = in->replica_count;
+	out->extras = sw_build_copy_extras(out, in->extras);
+	for (size_t i = 0; i < in->aliases.len; i++)
+		sw_vec_push(&out->aliases, in->aliases.data[i]);
+	for (size_t i = 0; i < in->donors.len; i++)
+		sw_vec_push(&out->donors, in->donors.data[i]);
+	for (size_t i = 0; i < in->paddings.len; i++)
+		sw_vec_push(&out->paddings, in->paddings.data[i]);
+}
+
+static void scheduler_init(scheduler *s, const sw_cluster *cluster, uint32_t overlap, int64_t spare_bytes)
+{
+	sw_arena_init(&s->arena);
+	sw_task_source_init(&s->source, cluster, s->in, overlap, &s->arena);
+	s->out = sw_program_new(s->in->name);
+	s->spare_bytes = (double)spare_bytes;
+	s->computation = SW_NEW_N(&s->arena, int32_t, s->in->computations.len + 1);
+	memset(s->computation, -1, sizeof(int32_t) * s->in->computations.len);
+	s->value = SW_NEW_N(&s->arena, sw_id, s->in->values.len + 1);
+	s->op = SW_NEW_N(&s->arena, sw_id, s->in->ops.len + 1);
+	copy_frame(s);
+}
+
+static sw_status schedule_with(const sw_cluster *cluster, const sw_program *local, uint32_t overlap,
+                               int64_t spare_bytes, sw_program **scheduled, sw_error *err)
+{
+	scheduler s = {.in = local, .err = err};
+	*scheduled = NULL;
+	scheduler_init(&s, cluster, overlap, spare_bytes);
+	sw_status status = schedule_computation(&s, local->entry);
+	s.out->entry = s.computation[local->entry];
+#ifdef SW_VERIFY_STAGES
+	if (status == SW_OK)
+		status = sw_program_verify(s.out, err);
+#endif
+	sw_arena_clear(&s.arena);
+	if (status == SW_OK)
+		*scheduled = s.out;
+	else
+		sw_program_free(s.out);
+	return status;
+}
+
+/* What collectives may hold is reckoned by the values that live; what counts is the arena. A program that fits keeps fitting: with less to
+ * spare, and in the end with nothing beside anything. */
+sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
+                      const sw_schedule_options *options, sw_program **scheduled, sw_error *err)
+{
+	int64_t limit = options->memory_bytes ? options->memory_bytes : cluster->device.memory_bytes;
+	int64_t needed = sw_placement_bytes(local), spare = SW_MAX(limit - needed, 0);
+	uint32_t overlap = options->overlap;
+	sw_status status = schedule_with(cluster, local, overlap, spare, scheduled, err);
+	while (status == SW_OK && overlap && needed <= limit && sw_placement_bytes(*scheduled) > limit) {
+		overlap = spare ? overlap : 0;
+		spare /= 16;
+		sw_program_free(*scheduled);
+		status = schedule_with(cluster, local, overlap, spare, scheduled, err);
+	}
+	return status;
+}

@@ -1,0 +1,64 @@
+/*
+ * The model of one device that schedules are held against: kernels in program order; collectives one after the other in the
+ * order of their starts, each from when its operands are there and the stream is free; a done waits.
+ *
+ * A region is one kernel here: its collectives queue behind those under way, and it ends when its kernels and they do.
+ */
+#include <math.h>
+
+#include "schedule/internal.h"
+
+static sw_stream_span run_kernel(sw_streams *at, const sw_task *task)
+{
+	sw_stream_span span = {at->kernels_s, at->kernels_s + task->seconds};
+	if (task->collective_s > 0) {
+		span.end_s = fmax(span.end_s, fmax(at->kernels_s, at->collectives_s) + task->collective_s);
+		at->collectives_s = span.end_s;
+	}
+	at->kernels_s = span.end_s;
+	return span;
+}
+
+static sw_stream_span run_collective(sw_streams *at, const sw_task *task)
+{
+	double begin_s = fmax(at->kernels_s, at->collectives_s);
+	at->collectives_s = begin_s + task->seconds;
+	if (task->kind == SW_TASK_BLOCKING)
+		at->kernels_s = at->collectives_s;
+	return (sw_stream_span){begin_s, at->collectives_s};
+}
+
+static sw_stream_span wait_for(sw_streams *at, double landed_s)
+{
+	sw_stream_span span = {at->kernels_s, fmax(at->kernels_s, landed_s)};
+	at->kernels_s = span.end_s;
+	return span;
+}
+
+sw_stream_span sw_streams_run(sw_streams *at, const sw_task *task, double landed_s)
+{
+	switch (task->kind) {
+	case SW_TASK_KERNEL:
+		return run_kernel(at, task);
+	case SW_TASK_DONE:
+		return wait_for(at, landed_s);
+	default:
+		return run_collective(at, task);
+	}
+}
+
+double sw_streams_play(const sw_tasks *graph, const uint32_t *order, sw_stream_span *spans)
+{
+	sw_streams at = {0};
+	double *landed = sw_alloc(sizeof(*landed) * (graph->n + 1));
+	for (uint32_t i = 0; i < graph->n; i++) {
+		const sw_task *task = &graph->tasks[order[i]];
+		double landed_s = task->kind == SW_TASK_DONE ? landed[task->partner] : 0;
+		sw_stream_span span = sw_streams_run(&at, task, landed_s);
+		landed[order[i]] = span.end_s;
+		if (spans)
+			spans[order[i]] = span;
+	}
+	free(landed);
+	return fmax(at.kernels_s, at.collectives_s);
+}

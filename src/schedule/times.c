@@ -1,0 +1,100 @@
+/* What runs when, by the model of streams, of a program as it stands. */
+#include "schedule/internal.h"
+
+typedef struct clockwork {
+	sw_task_source source;
+	sw_arena arena;
+	bool *seen;    /* per computation */
+	sw_text *text; /* NULL: only the seconds are asked for */
+} clockwork;
+
+static const char *stream_of(const sw_task *task)
+{
+	static const char *const names[] = {
+		[SW_TASK_KERNEL] = "kernels",
+		[SW_TASK_BLOCKING] = "both",
+		[SW_TASK_START] = "collectives",
+		[SW_TASK_DONE] = "waits",
+	};
+	return names[task->kind];
+}
+
+static void add_time(sw_table *table, double seconds)
+{
+	sw_table_cell(table, "%.3f", seconds * 1e6);
+}
+
+/* Tasks that take no time are left out, unless they are halves of a collective. */
+static void print_spans(const clockwork *w, const sw_tasks *graph, const sw_stream_span *spans)
+{
+	static const char *const headings[] = {"op", "stream", "begin us", "end us"};
+	const sw_program *program = w->source.program;
+	sw_table table;
+	sw_table_init(&table, SW_COUNT(headings), headings);
+	for (uint32_t t = 0; t < graph->n; t++) {
+		const sw_task *task = &graph->tasks[t];
+		if (task->kind == SW_TASK_KERNEL && spans[t].end_s <= spans[t].begin_s)
+			continue;
+		sw_table_cell(&table, "%s", sw_op_at(program, task->op)->name);
+		sw_table_cell(&table, "%s", stream_of(task));
+		add_time(&table, spans[t].begin_s);
+		add_time(&table, spans[t].end_s);
+	}
+	sw_text_addf(w->text, "%s:\n", program->computations.data[graph->computation].name);
+	sw_table_add_to(&table, w->text);
+	sw_text_add(w->text, "\n");
+	sw_table_clear(&table);
+}
+
+static double play(clockwork *w, int32_t computation)
+{
+	sw_arena arena;
+	sw_arena_init(&arena);
+	sw_tasks graph;
+	sw_tasks_make(&w->source, computation, &arena, &graph);
+	uint32_t *order = SW_NEW_N(&arena, uint32_t, graph.n + 1);
+	for (uint32_t t = 0; t < graph.n; t++)
+		order[t] = t;
+	sw_stream_span *spans = SW_NEW_N(&arena, sw_stream_span, graph.n + 1);
+	double seconds = sw_streams_play(&graph, order, spans);
+	if (w->text)
+		print_spans(w, &graph, spans);
+	sw_tasks_figure(&w->source, &graph, seconds, 0, &w->source.figures[computation]);
+	sw_arena_clear(&arena);
+	return seconds;
+}
+
+/* Callees first. */
+static double visit(clockwork *w, int32_t computation)
+{
+	const sw_computation *c = &w->source.program->computations.data[computation];
+	for (size_t i = 0; i < c->ops.len; i++) {
+		const sw_op *op = sw_op_at(w->source.program, c->ops.data[i]);
+		for (uint16_t k = 0; sw_runs_computations(op) && k < op->n_called; k++)
+			if (!w->seen[op->called[k]])
+				visit(w, op->called[k]);
+	}
+	w->seen[computation] = true;
+	return play(w, computation);
+}
+
+static double look(const sw_cluster *cluster, const sw_program *program, sw_text *text)
+{
+	clockwork w = {.text = text};
+	sw_arena_init(&w.arena);
+	sw_task_source_init(&w.source, cluster, program, 0, &w.arena);
+	w.seen = SW_NEW_N(&w.arena, bool, program->computations.len + 1);
+	double seconds = visit(&w, program->entry);
+	sw_arena_clear(&w.arena);
+	return seconds;
+}
+
+double sw_schedule_seconds(const sw_cluster *cluster, const sw_program *scheduled)
+{
+	return look(cluster, scheduled, NULL);
+}
+
+void sw_schedule_print_times(const sw_cluster *cluster, const sw_program *scheduled, sw_text *text)
+{
+	look(cluster, scheduled, text);
+}

@@ -1,0 +1,239 @@
+/*
+ * From a program to the instructions that a device plays.
+ *
+ * Every computation that is called becomes one block, when its first caller asks. What does not communicate is a kernel, however deep its regions are: seconds of a loop
+ * are those of its body times the trips, and of its condition once more. A conditional takes its dearest branch. Without a trace, kernels
+ * that follow each other are one. A blocking collective is a start and, at the same place, its done. O(ops).
+ */
+#include "simulate/internal.h"
+
+#include <string.h>
+
+/* More than a minute's worth: no program that a partitioner writes comes near. */
+#define LONGEST_PLAY 1e9
+/* A loop with more instructions than this is shown in a trace by its first turns. */
+#define LONGEST_TRACED 1e5
+
+/* Of one block in the making; the lists are shared by all. */
+typedef struct compiler {
+	code *code;
+	const sw_program *program;
+	const block **blocks; /* per computation; NULL: nobody asked yet */
+	uint32_t *begun;      /* per op: the collective that it starts; SW_NO_ID: none */
+	SW_VEC(instruction) body;
+	block sum;
+} compiler;
+
+static const block *block_of(const compiler *c, int32_t computation);
+
+/* ---- instructions --------------------------------------------------------------------------------------- */
+
+static void add_kernel(compiler *c, sw_id op, double seconds)
+{
+	if (seconds <= 0)
+		return;
+	c->sum.compute_s += seconds;
+	instruction *last = c->body.len ? &c->body.data[c->body.len - 1] : NULL;
+	if (last && last->kind == KERNEL && !c->code->detailed) {
+		last->seconds += seconds;
+		return;
+	}
+	sw_vec_push(&c->body, ((instruction){.kind = KERNEL, .op = op, .seconds = seconds}));
+	c->sum.length++;
+}
+
+static bool is_blocking(const sw_program *program, sw_id op)
+{
+	switch (sw_op_at(program, op)->opcode) {
+	case SW_OP_ASYNC_START:
+	case SW_OP_ALL_GATHER_START:
+	case SW_OP_ALL_REDUCE_START:
+	case SW_OP_COLLECTIVE_PERMUTE_START:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static void add_done(compiler *c, sw_id op, uint32_t number)
+{
+	c->code->collectives.data[number].waiter = op;
+	sw_vec_push(&c->body, ((instruction){.kind = DONE, .op = op, .collective = number}));
+	c->sum.length++;
+}
+
+static bool add_start(compiler *c, sw_id op)
+{
+	code *to = c->code;
+	sw_collective_kind kind;
+	uint32_t atoms, number = (uint32_t)to->collectives.len;
+	sw_id inside = sw_async_collective(c->program, sw_op_at(c->program, op));
+	collective what = {.op = inside == SW_NO_ID ? op : inside, .waiter = op};
+	if (!sw_cost_collective_op(to->cluster, c->program, op, &kind, &atoms, &what.operand_bytes))
+		return false;
+	what.seconds = sw_cost_collective_op_seconds(to->cluster, c->program, op);
+	sw_vec_push(&to->collectives, what);
+	sw_vec_push(&c->body, ((instruction){.kind = START, .op = op, .collective = number}));
+	c->begun[op] = number;
+	c->sum.communicates = true;
+	c->sum.length++;
+	if (is_blocking(c->program, op))
+		add_done(c, op, number);
+	return true;
+}
+
+/* The collective that this op waits for; SW_NO_ID: none. */
+static uint32_t awaited(const compiler *c, const sw_op *op)
+{
+	switch (op->opcode) {
+	case SW_OP_ALL_GATHER_DONE:
+	case SW_OP_ALL_REDUCE_DONE:
+	case SW_OP_COLLECTIVE_PERMUTE_DONE:
+		return c->begun[c->program->values.data[op->operands[0]].op];
+	case SW_OP_ASYNC_DONE: {
+		const sw_op *start = sw_async_start_of(c->program, op);
+		return start ? c->begun[start - c->program->ops.data] : SW_NO_ID;
+	}
+	default:
+		return SW_NO_ID;
+	}
+}
+
+/* ---- regions -------------------------------------------------------------------------------------------- */
+
+static void add_call(compiler *c, sw_id op, const block *callee)
+{
+	if (!callee->communicates && (!c->code->detailed || callee->length > LONGEST_TRACED)) {
+		add_kernel(c, op, callee->compute_s);
+		return;
+	}
+	sw_vec_push(&c->body, ((instruction){.kind = CALL, .op = op, .block = callee}));
+	c->sum.communicates |= callee->communicates;
+	c->sum.compute_s += callee->compute_s;
+	c->sum.length += 1 + callee->length;
+}
+
+static compiler inner_compiler(const compiler *c)
+{
+	return (compiler){.code = c->code, .program = c->program, .blocks = c->blocks, .begun = c->begun};
+}
+
+/* Clears what it was made of. */
+static const block *finish_block(compiler *c)
+{
+	block *made = SW_NEW(&c->code->arena, block);
+	*made = c->sum;
+	made->n = c->body.len;
+	made->at = sw_arena_copy(&c->code->arena, c->body.data, c->body.len * sizeof(*c->body.data));
+	sw_vec_clear(&c->body);
+	return made;
+}
+
+/* A turn is the body, and the condition after it. */
+static const block *make_turn(const compiler *c, sw_id id)
+{
+	const sw_op *op = sw_op_at(c->program, id);
+	compiler inner = inner_compiler(c);
+	add_call(&inner, id, block_of(c, op->called[1]));
+	add_call(&inner, id, block_of(c, op->called[0]));
+	return finish_block(&inner);
+}
+
+/* With a trace all turns are played, where they are few. */
+static int64_t turns_to_play(const code *c, const block *turn, int64_t turns)
+{
+	if (c->detailed && (double)turns * (1 + turn->length) <= LONGEST_TRACED)
+		return turns;
+	return SW_MIN(turns, c->played_turns);
+}
+
+static void add_loop(compiler *c, sw_id id)
+{
+	const sw_op *op = sw_op_at(c->program, id);
+	const block *turn = make_turn(c, id);
+	int64_t turns = sw_op_trips(op);
+	add_call(c, id, block_of(c, op->called[0]));
+	int64_t played = turns_to_play(c->code, turn, turns);
+	if (!turn->communicates && (!c->code->detailed || played < turns)) {
+		add_kernel(c, id, turn->compute_s * (double)turns);
+		return;
+	}
+	sw_vec_push(
+		&c->body,
+		((instruction){.kind = LOOP, .op = id, .block = turn, .turns = turns, .played = played}));
+	c->sum.communicates |= turn->communicates;
+	c->sum.compute_s += turn->compute_s * (double)turns;
+	c->sum.length += 1 + (double)played * (1 + turn->length);
+}
+
+static void add_conditional(compiler *c, sw_id id)
+{
+	uint32_t dearest = sw_cost_dearest_branch(c->code->cluster, c->program, id);
+	add_call(c, id, block_of(c, sw_op_at(c->program, id)->called[dearest]));
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------ */
+
+static void add_op(compiler *c, sw_id id)
+{
+	const sw_op *op = sw_op_at(c->program, id);
+	uint32_t number = awaited(c, op);
+	if (number != SW_NO_ID) {
+		add_done(c, id, number);
+		return;
+	}
+	if (add_start(c, id))
+		return;
+	add_kernel(c, id, sw_cost_op(c->code->cluster, c->program, id));
+	switch (op->opcode) {
+	case SW_OP_WHILE:
+		add_loop(c, id);
+		break;
+	case SW_OP_CONDITIONAL:
+		add_conditional(c, id);
+		break;
+	case SW_OP_CALL:
+	case SW_OP_FUSION:
+	case SW_OP_ASYNC_START:
+		add_call(c, id, block_of(c, op->called[0]));
+		break;
+	default:
+		break;
+	}
+}
+
+static const block *block_of(const compiler *c, int32_t number)
+{
+	if (c->blocks[number])
+		return c->blocks[number];
+	const sw_computation *computation = &c->program->computations.data[number];
+	compiler inner = inner_compiler(c);
+	for (size_t i = 0; i < computation->ops.len; i++)
+		add_op(&inner, computation->ops.data[i]);
+	return c->blocks[number] = finish_block(&inner);
+}
+
+sw_status code_compile(code *c, const sw_cluster *cluster, const sw_program *program, bool detailed,
+                       int64_t played_turns, sw_error *err)
+{
+	*c = (code){
+		.cluster = cluster, .program = program, .detailed = detailed, .played_turns = played_turns};
+	sw_arena_init(&c->arena);
+	compiler first = {.code = c, .program = program};
+	first.blocks = SW_NEW_N(&c->arena, const block *, program->computations.len);
+	first.begun = SW_NEW_N(&c->arena, uint32_t, program->ops.len);
+	memset(first.begun, 0xff, program->ops.len * sizeof(*first.begun));
+	c->entry = block_of(&first, program->entry);
+	if (c->entry->length > LONGEST_PLAY)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "%s: loops and calls are nested so deep that there are %.2g ops to play, at "
+		               "most %g can be",
+		               program->source, c->entry->length, LONGEST_PLAY);
+	return SW_OK;
+}
+
+void code_clear(code *c)
+{
+	sw_vec_clear(&c->collectives);
+	sw_arena_clear(&c->arena);
+}

@@ -1,0 +1,432 @@
+/*
+ * The devices of a cluster, event by event.
+ *
+ * A device has a clock of its own, and runs ahead on it until it must wait: what it does before touches nobody else. Its collective stream takes its
+ * starts in their order; since all devices run one program, the k-th start is the same op everywhere: a WAVE, in which each group MEETS when the
+ * streams of all its members have come to it. Meetings that are under way share links (share.c). The next thing to happen is the earliest begin
+ * or end of a meeting; an end lets its members go on. So no device acts in the past of another.
+ *
+ * Of a loop the first turns are played. Then every device goes on to the end at the pace of the latter half of them: exactly, where turns have
+ * settled into a rhythm (at once where all devices are one: what was under way when the loop began is over after a turn); all devices
+ * skip the same turns, so that waves stay the same everywhere.
+ *
+ * O(played ops * devices + events * meetings under way).
+ */
+#include "simulate/internal.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- state ---------------------------------------------------------------------------------------------- */
+
+/* Running sums of a device. */
+typedef struct account {
+	double now, compute_s, exposed_s, busy_s; /* busy: its collective stream */
+} account;
+
+typedef struct frame {
+	const block *block;
+	size_t at;
+	const instruction *loop; /* whose turn this is; NULL: a call */
+	int64_t turn;
+	account middle; /* when the latter half of the played turns began */
+} frame;
+
+typedef struct interval {
+	double begin, end;
+} interval;
+
+/* What a device's collective stream is to do: starts that it has not come to, by when they were given. */
+typedef struct stream {
+	SW_VEC(double) given;
+	size_t taken;           /* of those given, the first ones */
+	int64_t started, ended; /* waves */
+	bool meeting;           /* under way, or waiting for the others to come */
+	double free;            /* since when it has nothing to do */
+	SW_VEC(interval) busy;  /* since the device's last wait */
+} stream;
+
+typedef struct device {
+	account sum;
+	SW_VEC(frame) frames;
+	stream stream;
+	int64_t *wave_of; /* [collectives] the last start of each */
+	int64_t awaited;  /* wave; -1: none */
+	sw_id waiting_at;
+} device;
+
+typedef struct meeting {
+	const group *group;
+	uint32_t collective;
+	int64_t wave;
+	int32_t arrived;
+	double begin;
+} meeting;
+
+typedef struct wave {
+	int32_t open; /* meetings that have not ended */
+	meeting *meetings;
+} wave;
+
+typedef struct player {
+	const code *code;
+	int32_t n_devices, n_links;
+	device *devices;
+	sw_arena arena;
+	grouping *groupings; /* [collectives]; made when first met */
+	SW_VEC(wave) waves;
+	size_t closed;         /* of those, the first ones */
+	int64_t forgotten;     /* waves that are no longer listed */
+	SW_VEC(meeting) ready; /* complete, not begun */
+	SW_VEC(meeting) running;
+	SW_VEC(flow) flows; /* of the running */
+	double *room, clock;
+	sw_trace *trace;
+	int32_t trace_ranks;
+} player;
+
+/* ---- trace ---------------------------------------------------------------------------------------------- */
+
+/* What one device does, for all ranks that it stands for. */
+static void record(player *p, int32_t number, sw_track track, sw_id op, int64_t bytes, double begin,
+                   double end)
+{
+	bool all = p->n_devices < p->code->cluster->n_devices;
+	int32_t first = all ? 0 : number, last = all ? p->trace_ranks : SW_MIN(number + 1, p->trace_ranks);
+	const sw_op *of = sw_op_at(p->code->program, op);
+	for (int32_t rank = first; p->trace && end > begin && rank < last; rank++)
+		sw_trace_add(p->trace, &(sw_trace_event){rank, track, of->name, sw_op_opcode_name(of),
+		                                         bytes, begin, end});
+}
+
+/* ---- waves ---------------------------------------------------------------------------------------------- */
+
+static wave *wave_at(player *p, int64_t number)
+{
+	return &p->waves.data[number - p->forgotten];
+}
+
+static const grouping *grouping_of(player *p, uint32_t number)
+{
+	grouping *made = &p->groupings[number];
+	const code *c = p->code;
+	if (!made->groups)
+		*made = make_grouping(c->cluster, c->program, &c->collectives.data[number], p->n_devices,
+		                      &p->arena);
+	return made;
+}
+
+static void open_wave(player *p, uint32_t what)
+{
+	const grouping *who = grouping_of(p, what);
+	wave opened = {who->n_groups, sw_alloc((size_t)who->n_groups * sizeof(meeting))};
+	for (int32_t g = 0; g < who->n_groups; g++)
+		opened.meetings[g] = (meeting){.group = &who->groups[g],
+		                               .collective = what,
+		                               .wave = p->forgotten + (int64_t)p->waves.len};
+	sw_vec_push(&p->waves, opened);
+}
+
+/* The list is moved together when half of it is closed. */
+static void close_waves(player *p)
+{
+	while (p->closed < p->waves.len && p->waves.data[p->closed].open == 0)
+		free(p->waves.data[p->closed++].meetings);
+	if (2 * p->closed <= p->waves.len)
+		return;
+	p->waves.len -= p->closed;
+	memmove(p->waves.data, p->waves.data + p->closed, p->waves.len * sizeof(wave));
+	p->forgotten += (int64_t)p->closed;
+	p->closed = 0;
+}
+
+/* The stream of a device comes to its next start, if it is free and there is one. */
+static void come(player *p, int32_t number)
+{
+	stream *s = &p->devices[number].stream;
+	if (s->meeting || s->taken == s->given.len)
+		return;
+	double moment = fmax(s->given.data[s->taken++], s->free);
+	if (s->taken == s->given.len)
+		s->taken = s->given.len = 0;
+	wave *at = wave_at(p, s->ended);
+	meeting *m = &at->meetings[grouping_of(p, at->meetings->collective)->group_of[number]];
+	s->meeting = true;
+	m->begin = fmax(m->begin, moment);
+	if (++m->arrived == m->group->size)
+		sw_vec_push(&p->ready, *m);
+}
+
+static void start(player *p, int32_t number, uint32_t what)
+{
+	device *d = &p->devices[number];
+	if (d->stream.started == p->forgotten + (int64_t)p->waves.len)
+		open_wave(p, what);
+	d->wave_of[what] = d->stream.started++;
+	sw_vec_push(&d->stream.given, d->sum.now);
+	come(p, number);
+}
+
+/* ---- a device ------------------------------------------------------------------------------------------- */
+
+static void enter(device *d, const block *what, const instruction *loop)
+{
+	sw_vec_push(&d->frames, ((frame){.block = what, .loop = loop, .middle = d->sum}));
+}
+
+static double onward(double now, double then, double times)
+{
+	return now + times * (now - then);
+}
+
+/* The turns that are not played. */
+static void skip_turns(player *p, int32_t number, const frame *f)
+{
+	account *sum = &p->devices[number].sum;
+	const account *middle = &f->middle;
+	const instruction *loop = f->loop;
+	double begin = sum->now;
+	double times = (double)(loop->turns - loop->played) / (double)(loop->played - loop->played / 2);
+	*sum = (account){onward(sum->now, middle->now, times),
+	                 onward(sum->compute_s, middle->compute_s, times),
+	                 onward(sum->exposed_s, middle->exposed_s, times),
+	                 onward(sum->busy_s, middle->busy_s, times)};
+	record(p, number, SW_TRACK_KERNELS, loop->op, -1, begin, sum->now);
+}
+
+/* The block of the topmost frame is done. */
+static void leave(player *p, int32_t number)
+{
+	device *d = &p->devices[number];
+	frame *f = &d->frames.data[d->frames.len - 1];
+	f->at = 0;
+	f->turn++;
+	if (f->loop && f->turn == f->loop->played / 2)
+		f->middle = d->sum;
+	if (f->loop && f->turn < f->loop->played)
+		return;
+	if (f->loop && f->turn < f->loop->turns)
+		skip_turns(p, number, f);
+	d->frames.len--;
+}
+
+/* Is to wait until this wave has ended; false: it has. */
+static bool await(device *d, int64_t last, sw_id op)
+{
+	d->awaited = last < d->stream.ended ? -1 : last;
+	d->waiting_at = op;
+	return d->awaited >= 0;
+}
+
+static void compute(player *p, int32_t number, const instruction *kernel)
+{
+	account *sum = &p->devices[number].sum;
+	record(p, number, SW_TRACK_KERNELS, kernel->op, -1, sum->now, sum->now + kernel->seconds);
+	sum->now += kernel->seconds;
+	sum->compute_s += kernel->seconds;
+}
+
+/* One instruction; false: the device must wait. */
+static bool step(player *p, int32_t number, const instruction *i)
+{
+	device *d = &p->devices[number];
+	switch (i->kind) {
+	case KERNEL:
+		compute(p, number, i);
+		break;
+	case START:
+		start(p, number, i->collective);
+		break;
+	case DONE:
+		return !await(d, d->wave_of[i->collective], i->op);
+	case CALL:
+		enter(d, i->block, NULL);
+		break;
+	case LOOP:
+		if (i->turns > 0)
+			enter(d, i->block, i);
+		break;
+	}
+	return true;
+}
+
+/* Until it waits, or its program is done; then it waits for what it has started. */
+static void run(player *p, int32_t number)
+{
+	device *d = &p->devices[number];
+	while (d->frames.len > 0) {
+		frame *f = &d->frames.data[d->frames.len - 1];
+		if (f->at == f->block->n)
+			leave(p, number);
+		else if (!step(p, number, &f->block->at[f->at++]))
+			return;
+	}
+	await(d, d->stream.started - 1, SW_NO_ID);
+}
+
+/* What it waited for has ended: of the wait, that is exposed communication during which its stream was in a meeting. */
+static void resume(player *p, int32_t number)
+{
+	device *d = &p->devices[number];
+	double begin = d->sum.now, end = fmax(begin, d->stream.free);
+	for (size_t i = 0; i < d->stream.busy.len; i++) {
+		const interval *busy = &d->stream.busy.data[i];
+		d->sum.exposed_s += fmax(0, busy->end - fmax(busy->begin, begin));
+	}
+	d->stream.busy.len = 0;
+	if (d->waiting_at != SW_NO_ID)
+		record(p, number, SW_TRACK_WAITS, d->waiting_at, -1, begin, end);
+	d->sum.now = end;
+	run(p, number);
+}
+
+/* ---- events --------------------------------------------------------------------------------------------- */
+
+static void begin_meetings(player *p)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < p->ready.len; i++) {
+		const meeting m = p->ready.data[i];
+		if (m.begin > p->clock) {
+			p->ready.data[kept++] = m;
+			continue;
+		}
+		sw_vec_push(&p->running, m);
+		sw_vec_push(&p->flows,
+		            ((flow){.group = m.group, .wave = m.wave, .remaining_s = m.group->seconds}));
+	}
+	p->ready.len = kept;
+	share_links(p->flows.data, p->flows.len, p->n_links, p->room);
+}
+
+static void end_for(player *p, int32_t number, const meeting *m)
+{
+	device *d = &p->devices[number];
+	const collective *what = &p->code->collectives.data[m->collective];
+	record(p, number, SW_TRACK_COLLECTIVES, what->op, what->operand_bytes, m->begin, p->clock);
+	sw_vec_push(&d->stream.busy, ((interval){m->begin, p->clock}));
+	d->sum.busy_s += p->clock - m->begin;
+	d->stream.free = p->clock;
+	d->stream.meeting = false;
+	d->stream.ended++;
+	come(p, number);
+	if (d->awaited >= 0 && d->awaited < d->stream.ended)
+		resume(p, number);
+}
+
+/* Takes the meetings whose flows end now from the running to `ended`. */
+static void take_ended(player *p, double next, meeting *ended, size_t *n_ended)
+{
+	size_t kept = 0;
+	*n_ended = 0;
+	for (size_t i = 0; i < p->flows.len; i++) {
+		flow f = p->flows.data[i];
+		bool ends = p->clock + f.remaining_s / f.rate <= next;
+		f.remaining_s = fmax(0, f.remaining_s - (next - p->clock) * f.rate);
+		if (ends) {
+			ended[(*n_ended)++] = p->running.data[i];
+			continue;
+		}
+		p->flows.data[kept] = f;
+		p->running.data[kept++] = p->running.data[i];
+	}
+	p->flows.len = p->running.len = kept;
+}
+
+/* The earliest begin or end; infinite: nothing is to happen any more. */
+static double next_event(const player *p)
+{
+	double next = INFINITY;
+	for (size_t i = 0; i < p->flows.len; i++)
+		next = fmin(next, p->clock + p->flows.data[i].remaining_s / p->flows.data[i].rate);
+	for (size_t i = 0; i < p->ready.len; i++)
+		next = fmin(next, p->ready.data[i].begin);
+	return next;
+}
+
+static void advance(player *p, double next, meeting *ended)
+{
+	size_t n_ended;
+	take_ended(p, next, ended, &n_ended);
+	p->clock = next;
+	for (size_t i = 0; i < n_ended; i++) {
+		wave_at(p, ended[i].wave)->open--;
+		for (int32_t m = 0; m < ended[i].group->size; m++)
+			end_for(p, ended[i].group->members[m], &ended[i]);
+	}
+	close_waves(p);
+	begin_meetings(p);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------ */
+
+static void player_init(player *p)
+{
+	size_t n_collectives = p->code->collectives.len;
+	sw_arena_init(&p->arena);
+	p->n_links = count_links(p->code->cluster);
+	p->room = SW_NEW_N(&p->arena, double, 2 * p->n_links);
+	p->groupings = SW_NEW_N(&p->arena, grouping, n_collectives);
+	p->devices = SW_NEW_N(&p->arena, device, p->n_devices);
+	for (int32_t d = 0; d < p->n_devices; d++) {
+		p->devices[d].wave_of = SW_NEW_N(&p->arena, int64_t, n_collectives);
+		enter(&p->devices[d], p->code->entry, NULL);
+	}
+}
+
+static void player_clear(player *p)
+{
+	for (int32_t d = 0; d < p->n_devices; d++) {
+		sw_vec_clear(&p->devices[d].frames);
+		sw_vec_clear(&p->devices[d].stream.given);
+		sw_vec_clear(&p->devices[d].stream.busy);
+	}
+	for (size_t i = p->closed; i < p->waves.len; i++)
+		free(p->waves.data[i].meetings);
+	sw_vec_clear(&p->waves);
+	sw_vec_clear(&p->ready);
+	sw_vec_clear(&p->running);
+	sw_vec_clear(&p->flows);
+	sw_arena_clear(&p->arena);
+}
+
+/* What is less than this of a step is rounding. */
+#define SMALLEST_PART 1e-9
+
+/* The sum of its parts is the step: what is no compute is waited for. */
+static sw_breakdown break_down(const account *sum, double step_time_s)
+{
+	double slack = SMALLEST_PART * step_time_s, waited = fmax(0, step_time_s - sum->compute_s);
+	double exposed = fmin(sum->exposed_s, waited), hidden = sum->busy_s - exposed;
+	if (waited - exposed <= slack)
+		exposed = waited;
+	return (sw_breakdown){.compute_s = sum->compute_s,
+	                      .exposed_comm_s = exposed,
+	                      .idle_s = waited - exposed,
+	                      .hidden_comm_s = hidden <= slack ? 0 : hidden};
+}
+
+sw_status play(const code *c, int32_t n_devices, sw_trace *trace, int32_t trace_ranks,
+               sw_breakdown *breakdowns, double *step_time_s, sw_error *err)
+{
+	player p = {.code = c, .n_devices = n_devices, .trace = trace, .trace_ranks = trace_ranks};
+	player_init(&p);
+	meeting *ended = sw_alloc((size_t)n_devices * sizeof(*ended));
+	for (int32_t d = 0; d < n_devices; d++)
+		run(&p, d);
+	for (double next; isfinite(next = next_event(&p));)
+		advance(&p, next, ended);
+	*step_time_s = 0;
+	bool stuck = false;
+	for (int32_t d = 0; d < n_devices; d++) {
+		stuck = stuck || p.devices[d].frames.len > 0;
+		*step_time_s = fmax(*step_time_s, p.devices[d].sum.now);
+	}
+	for (int32_t d = 0; d < n_devices; d++)
+		breakdowns[d] = break_down(&p.devices[d].sum, *step_time_s);
+	free(ended);
+	player_clear(&p);
+	return stuck ? sw_fail(err, SW_ERR_INTERNAL,
+	                       "simulate: a collective is waited for that nobody has begun")
+	             : SW_OK;
+}

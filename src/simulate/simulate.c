@@ -1,0 +1,51 @@
+/* The steps: devices that may differ, the program as instructions, and its play. */
+#include "simulate/internal.h"
+
+#include <stdlib.h>
+
+#include "interpret/interpret.h"
+
+/* Of a loop: where devices are one, a turn to clear what went before and one to measure; else enough for theirs to fall into a rhythm. */
+#define TURNS_OF_ONE 2
+#define TURNS_OF_MANY 16
+
+static sw_breakdown mean_of(const sw_breakdown *ranks, int64_t n)
+{
+	sw_breakdown mean = {0};
+	for (int64_t r = 0; r < n; r++) {
+		mean.compute_s += ranks[r].compute_s / (double)n;
+		mean.exposed_comm_s += ranks[r].exposed_comm_s / (double)n;
+		mean.idle_s += ranks[r].idle_s / (double)n;
+		mean.hidden_comm_s += ranks[r].hidden_comm_s / (double)n;
+	}
+	return mean;
+}
+
+sw_status sw_simulate(const sw_cluster *cluster, const sw_program *scheduled, sw_trace *trace,
+                      int32_t trace_ranks, sw_simulation *result, sw_error *err)
+{
+	bool differ = devices_differ(cluster);
+	int32_t n_played = differ ? (int32_t)cluster->n_devices : 1;
+	code c;
+	*result = (sw_simulation){.n_ranks = cluster->n_devices};
+	result->ranks = sw_alloc((size_t)cluster->n_devices * sizeof(*result->ranks));
+	sw_status status = code_compile(&c, cluster, scheduled, trace != NULL,
+	                                differ ? TURNS_OF_MANY : TURNS_OF_ONE, err);
+	if (status == SW_OK)
+		status = play(&c, n_played, trace, (int32_t)SW_MIN(trace_ranks, cluster->n_devices),
+		              result->ranks, &result->step_time_s, err);
+	for (int64_t r = n_played; r < result->n_ranks; r++)
+		result->ranks[r] = result->ranks[0];
+	result->mean = differ ? mean_of(result->ranks, result->n_ranks) : result->ranks[0];
+	result->peak_bytes = sw_placement_bytes(scheduled);
+	code_clear(&c);
+	if (status != SW_OK)
+		sw_simulation_clear(result);
+	return status;
+}
+
+void sw_simulation_clear(sw_simulation *result)
+{
+	free(result->ranks);
+	*result = (sw_simulation){0};
+}

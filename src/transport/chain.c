@@ -1,0 +1,78 @@
+/*
+ * Chain: a broadcast in pieces, each from one rank to the next.
+ *
+ * Every rank but the last sends the whole once, and begins as soon as it has the first piece: with K pieces (K + n - 2) / K of the time
+ * of one transfer. The chain begins with the root's neighbours and comes into each other part once (the pipelined
+ * broadcast of the cross-mesh resharding paper, section 3.1).
+ */
+#include "transport/algorithm.h"
+
+#define LANES 4
+
+typedef struct chain {
+	const sw_task *task;
+	int32_t before, after; /* ranks; -1: none */
+	int32_t number;        /* along the chain, from the root's 0 */
+	int64_t pieces;
+} chain;
+
+static int32_t part_of(const sw_task *t, int32_t position, int32_t level)
+{
+	return t->cluster ? t->cluster->place[(int64_t)t->ranks[position] * t->cluster->n_levels + level]
+	                  : 0;
+}
+
+/* The root's own part comes first, level by level. */
+static bool comes_before(const sw_task *t, int32_t a, int32_t b)
+{
+	for (int32_t l = 0; t->cluster && l < t->cluster->n_levels; l++) {
+		int32_t of_a = part_of(t, a, l), of_b = part_of(t, b, l), root = part_of(t, 0, l);
+		if (of_a != of_b)
+			return of_a == root || (of_b != root && of_a < of_b);
+	}
+	return a == 0 || (b != 0 && t->ranks[a] < t->ranks[b]);
+}
+
+/* Who comes right before and right after this rank. */
+static chain chain_of(const sw_task *t)
+{
+	chain c = {.task = t, .pieces = sw_ceil_div(t->total, SW_PIECE_BYTES)};
+	int32_t before = -1, after = -1;
+	for (int32_t p = 0; p < t->n; p++) {
+		if (p == t->position)
+			continue;
+		bool earlier = comes_before(t, p, t->position);
+		c.number += earlier;
+		if (earlier && (before < 0 || comes_before(t, before, p)))
+			before = p;
+		if (!earlier && (after < 0 || comes_before(t, p, after)))
+			after = p;
+	}
+	c.before = before < 0 ? -1 : t->ranks[before];
+	c.after = after < 0 ? -1 : t->ranks[after];
+	return c;
+}
+
+/* Rank number i receives piece k in the round k + i - 1 of the piece's lane, and sends it on in the next. */
+static void fill(const void *context, int32_t round, int32_t lane, sw_lane *messages)
+{
+	const chain *c = context;
+	sw_span whole = {0, c->task->total};
+	int64_t sent = (int64_t)(round - c->number) * LANES + lane, comes = sent + LANES;
+	if (c->after >= 0 && sent >= 0 && sent < c->pieces) {
+		sw_span piece = sw_span_part(whole, c->pieces, sent);
+		sw_lane_send(messages, c->after, c->task->out + piece.begin, piece.length);
+	}
+	if (c->before >= 0 && comes >= 0 && comes < c->pieces) {
+		sw_span piece = sw_span_part(whole, c->pieces, comes);
+		sw_lane_receive(messages, c->before, c->task->out + piece.begin, piece.length);
+	}
+}
+
+sw_status sw_chain_broadcast(sw_carrier *carrier, const sw_task *task, sw_error *err)
+{
+	chain c = chain_of(task);
+	int64_t rounds = sw_ceil_div(c.pieces, LANES) + task->n - 2;
+	sw_wave wave = {&task->call, (int32_t)rounds, LANES, 1, &c, fill, NULL};
+	return sw_wave_run(carrier, &wave, err);
+}

@@ -1,0 +1,122 @@
+/*
+ * Direct: everyone to everyone at once.
+ *
+ * all-gather and all-to-all send each block straight to where it belongs. A reduce-scatter does, too, and every rank
+ * adds what it received in the order of the ranks: (n-1)/n of the operand sent, as a ring would, but each
+ * element is rounded in one place only. A large all-reduce is a
+ * reduce-scatter and an all-gather (Rabenseifner's scheme: Thakur, Rabenseifner, Gropp 2005, section 4.5); a small one sends
+ * everything to everyone, which costs one latency instead of two; between two ranks always, as that is no more.
+ */
+#include "transport/algorithm.h"
+
+#include <string.h>
+
+/* Message k of n-1 goes k ranks on and comes from k ranks back, so that no rank is asked by all at once. */
+static int32_t ahead(const sw_task *task, int32_t k)
+{
+	return sw_wrap(task->position + k, task->n);
+}
+
+static int32_t behind(const sw_task *task, int32_t k)
+{
+	return sw_wrap(task->position - k, task->n);
+}
+
+static sw_status exchange(sw_carrier *c, const sw_task *task, sw_error *err)
+{
+	sw_status status = sw_carrier_exchange(c, &task->call, err);
+	for (size_t i = 0; i < c->lanes[0].sends.len && status == SW_OK; i++)
+		c->base.traffic.wire_bytes += c->lanes[0].sends.data[i].bytes;
+	return status;
+}
+
+/* Combines `mine` of everyone's operands, in the order of the ranks. What `theirs` of the others wants is sent to them. */
+static sw_status collect(sw_carrier *c, const sw_task *task, sw_span mine,
+                         sw_span (*theirs)(const sw_task *task, int32_t p), void *out, sw_error *err)
+{
+	int64_t bytes = mine.length * task->width;
+	char *scratch = sw_carrier_scratch(c, bytes * (task->n - 1));
+	sw_lane *lane = sw_carrier_lane(c, 0);
+	if (!scratch)
+		return sw_scratch_refused(bytes * (task->n - 1), err);
+	c->inputs[task->position] = task->in + mine.begin * task->width;
+	for (int32_t k = 1; k < task->n; k++) {
+		int32_t target = ahead(task, k), source = behind(task, k);
+		sw_span wanted = theirs(task, target);
+		c->inputs[source] = scratch + (k - 1) * bytes;
+		sw_lane_send(lane, task->ranks[target], task->in + wanted.begin * task->width,
+		             wanted.length * task->width);
+		sw_lane_receive(lane, task->ranks[source], scratch + (k - 1) * bytes, bytes);
+	}
+	sw_status status = exchange(c, task, err);
+	return status ? status
+	              : sw_reduce(task->call.monoid, task->call.type, c->inputs, task->n, out, mine.length,
+	                          err);
+}
+
+static sw_span everything(const sw_task *task, int32_t p)
+{
+	(void)p;
+	return (sw_span){0, task->total};
+}
+
+/* Each rank's share is in its place with its owner, and sent to all others. */
+static sw_status gather_shares(sw_carrier *c, const sw_task *task, sw_error *err)
+{
+	sw_span mine = sw_task_block(task, task->position);
+	sw_lane *lane = sw_carrier_lane(c, 0);
+	for (int32_t k = 1; k < task->n; k++) {
+		int32_t target = ahead(task, k), source = behind(task, k);
+		sw_span theirs = sw_task_block(task, source);
+		sw_lane_send(lane, task->ranks[target], task->out + mine.begin * task->width,
+		             mine.length * task->width);
+		sw_lane_receive(lane, task->ranks[source], task->out + theirs.begin * task->width,
+		                theirs.length * task->width);
+	}
+	return exchange(c, task, err);
+}
+
+sw_status sw_direct_all_reduce(sw_carrier *c, const sw_task *task, sw_error *err)
+{
+	if (task->goes_whole)
+		return collect(c, task, everything(task, 0), everything, task->out, err);
+	sw_span mine = sw_task_block(task, task->position);
+	sw_status status = collect(c, task, mine, sw_task_block, task->out + mine.begin * task->width, err);
+	return status ? status : gather_shares(c, task, err);
+}
+
+sw_status sw_direct_reduce_scatter(sw_carrier *c, const sw_task *task, sw_error *err)
+{
+	return collect(c, task, sw_task_block(task, task->position), sw_task_block, task->out, err);
+}
+
+sw_status sw_direct_all_gather(sw_carrier *c, const sw_task *task, sw_error *err)
+{
+	sw_task_place_own(task);
+	return gather_shares(c, task, err);
+}
+
+sw_status sw_direct_all_to_all(sw_carrier *c, const sw_task *task, sw_error *err)
+{
+	int64_t bytes = task->total / task->n * task->width;
+	sw_lane *lane = sw_carrier_lane(c, 0);
+	if (bytes)
+		memcpy(task->out + task->position * bytes, task->in + task->position * bytes,
+		       (size_t)bytes);
+	for (int32_t k = 1; k < task->n; k++) {
+		int32_t target = ahead(task, k), source = behind(task, k);
+		sw_lane_send(lane, task->ranks[target], task->in + target * bytes, bytes);
+		sw_lane_receive(lane, task->ranks[source], task->out + source * bytes, bytes);
+	}
+	return exchange(c, task, err);
+}
+
+sw_status sw_direct_broadcast(sw_carrier *c, const sw_task *task, sw_error *err)
+{
+	sw_lane *lane = sw_carrier_lane(c, 0);
+	for (int32_t k = 1; k < task->n && task->position == 0; k++)
+		sw_lane_send(lane, task->ranks[k], task->out, task->total);
+	if (task->position > 0)
+		sw_lane_receive(lane, task->ranks[0], task->out, task->total);
+	return exchange(c, task, err);
+}

@@ -1,0 +1,167 @@
+/*
+ * Halving: as few rounds as can be, for any number of ranks.
+ *
+ * An all-gather doubles what each rank has: with distance 1, 2, 4, ... it sends all it has (the last time only what is still
+ * missing) backwards and receives as much (Bruck et al. 1997, section 4): ceil(log2 n) rounds, (n - 1) / n of the whole sent. A
+ * reduce-scatter is that backwards in time: what was a copy to many is now a sum of many. An all-reduce is both. A broadcast is a binomial
+ * tree. Blocks are numbered by place; a run of blocks that goes past the end is two runs.
+ */
+#include "transport/algorithm.h"
+
+#include <string.h>
+
+/* How many rounds until n have what one had. */
+static int32_t rounds_of(int32_t n)
+{
+	int32_t rounds = 0;
+	while (INT64_C(1) << rounds < n)
+		rounds++;
+	return rounds;
+}
+
+typedef struct halving {
+	const sw_task *task;
+	int32_t reducing; /* rounds of reduction, before those of gathering */
+	char *sums;       /* the whole, partly combined, each block in its place */
+	char *came;       /* the whole; what came in a round, each block in its place */
+} halving;
+
+/* In reduction the distances fall, in gathering they rise. */
+static int32_t distance(const halving *h, int32_t round)
+{
+	return 1 << (round < h->reducing ? h->reducing - 1 - round : round - h->reducing);
+}
+
+static int32_t blocks_moved(const halving *h, int32_t round)
+{
+	return SW_MIN(distance(h, round), h->task->n - distance(h, round));
+}
+
+static sw_span block_at(const sw_task *t, int32_t turn)
+{
+	return sw_task_block(t, t->order[sw_wrap(turn % t->n, t->n)]);
+}
+
+/* Blocks that follow each other by place are one message if they do in memory. */
+static void add_run(const sw_task *t, int32_t turn, int32_t blocks, char *base, sw_lane *messages,
+                    int32_t peer, bool send)
+{
+	for (int32_t i = 0; i < blocks;) {
+		sw_span run = block_at(t, turn + i++);
+		while (i < blocks && block_at(t, turn + i).begin == run.begin + run.length)
+			run.length += block_at(t, turn + i++).length;
+		if (send)
+			sw_lane_send(messages, peer, base + run.begin * t->width, run.length * t->width);
+		else
+			sw_lane_receive(messages, peer, base + run.begin * t->width, run.length * t->width);
+	}
+}
+
+/* Sums of the blocks from my partner's on go to it; those from mine on come. */
+static void fill_reduction(const halving *h, int32_t round, sw_lane *messages)
+{
+	const sw_task *t = h->task;
+	int32_t d = distance(h, round), blocks = blocks_moved(h, round);
+	int32_t target = sw_wrap(t->turn + d, t->n), source = sw_wrap(t->turn - d, t->n);
+	char *base = round == 0 ? (char *)t->in : h->sums;
+	add_run(t, target, blocks, base, messages, sw_task_rank(t, target), true);
+	add_run(t, t->turn, blocks, h->came, messages, sw_task_rank(t, source), false);
+}
+
+static void fill_gathering(const halving *h, int32_t round, sw_lane *messages)
+{
+	const sw_task *t = h->task;
+	int32_t d = distance(h, round), blocks = blocks_moved(h, round);
+	int32_t target = sw_wrap(t->turn - d, t->n), source = sw_wrap(t->turn + d, t->n);
+	add_run(t, t->turn, blocks, t->out, messages, sw_task_rank(t, target), true);
+	add_run(t, source, blocks, t->out, messages, sw_task_rank(t, source), false);
+}
+
+static void fill(const void *context, int32_t round, int32_t lane, sw_lane *messages)
+{
+	const halving *h = context;
+	(void)lane;
+	if (round < h->reducing)
+		fill_reduction(h, round, messages);
+	else
+		fill_gathering(h, round, messages);
+}
+
+/* After the first round every block that will be used later has its place in `sums`. */
+static void settle(const void *context, int32_t round, int32_t lane)
+{
+	const halving *h = context;
+	const sw_task *t = h->task;
+	(void)lane;
+	if (round >= h->reducing)
+		return;
+	int32_t kept = distance(h, round), moved = blocks_moved(h, round);
+	for (int32_t i = 0; i < kept; i++) {
+		sw_span b = block_at(t, t->turn + i);
+		const char *mine = (round == 0 ? t->in : h->sums) + b.begin * t->width;
+		char *sum = h->sums + b.begin * t->width;
+		if (i < moved)
+			sw_task_combine(t, mine, h->came + b.begin * t->width, sum, b.length);
+		else if (round == 0 && b.length)
+			memcpy(sum, mine, (size_t)(b.length * t->width));
+	}
+}
+
+static sw_status run(sw_carrier *c, const halving *h, int32_t rounds, sw_error *err)
+{
+	sw_wave wave = {&h->task->call, rounds, 1, 1, h, fill, settle};
+	return sw_wave_run(c, &wave, err);
+}
+
+sw_status sw_halving_all_reduce(sw_carrier *c, const sw_task *task, sw_error *err)
+{
+	int64_t bytes = task->total * task->width;
+	int32_t rounds = rounds_of(task->n);
+	halving h = {task, rounds, task->out, sw_carrier_scratch(c, bytes)};
+	return h.came ? run(c, &h, 2 * rounds, err) : sw_scratch_refused(bytes, err);
+}
+
+sw_status sw_halving_reduce_scatter(sw_carrier *c, const sw_task *task, sw_error *err)
+{
+	int64_t bytes = task->total * task->width;
+	sw_span mine = sw_task_block(task, task->position);
+	char *scratch = sw_carrier_scratch(c, 2 * bytes);
+	if (!scratch)
+		return sw_scratch_refused(2 * bytes, err);
+	halving h = {task, rounds_of(task->n), scratch, scratch + bytes};
+	sw_status status = run(c, &h, h.reducing, err);
+	if (status == SW_OK && mine.length)
+		memcpy(task->out, h.sums + mine.begin * task->width, (size_t)(mine.length * task->width));
+	return status;
+}
+
+sw_status sw_halving_all_gather(sw_carrier *c, const sw_task *task, sw_error *err)
+{
+	halving h = {.task = task};
+	sw_task_place_own(task);
+	return run(c, &h, rounds_of(task->n), err);
+}
+
+/* ---- broadcast -------------------------------------------------------------------------------------- */
+
+/* With each round twice as many have it. Numbers count from the root, in the order of places. */
+static void fill_tree(const void *context, int32_t round, int32_t lane, sw_lane *messages)
+{
+	const sw_task *t = context;
+	int32_t reach = 1 << round, root = 0;
+	(void)lane;
+	while (t->order[root] != 0)
+		root++;
+	int32_t number = sw_wrap(t->turn - root, t->n);
+	if (number < reach && number + reach < t->n)
+		sw_lane_send(messages, sw_task_rank(t, sw_wrap(t->turn + reach, t->n)), t->out, t->total);
+	else if (number >= reach && number < 2 * reach)
+		sw_lane_receive(messages, sw_task_rank(t, sw_wrap(t->turn - reach, t->n)), t->out,
+		                t->total);
+}
+
+sw_status sw_halving_broadcast(sw_carrier *c, const sw_task *task, sw_error *err)
+{
+	sw_wave wave = {&task->call, rounds_of(task->n), 1, 1, task, fill_tree, NULL};
+	return sw_wave_run(c, &wave, err);
+}

@@ -1,0 +1,362 @@
+/*
+ * Hierarchical: level by level, inside the parts first, then between them; gathering the other way round.
+ *
+ * Between the parts of a level each element crosses a link once per other part, however many members the parts have: an
+ * all-reduce over N parts sends 2 (N - 1) / N of its operand over a part's link (2 (N - 1) / N is the least there is), where a
+ * flat ring over g ranks sends 2 (g - 1) / g, and members of a part share the work of its link. Each step is direct. Contributions are combined
+ * in the order of the parts. Lanes make the levels overlap: one is between the nodes while another is inside them. (BlueConnect, Cho et al.
+ * 2019, does so for equal parts.)
+ */
+#include "transport/hierarchy.h"
+
+#include <string.h>
+
+typedef struct lane_plan {
+	sw_holdings holdings;
+	char *came; /* contributions of the sibling parts, one after the other */
+} lane_plan;
+
+typedef struct levels {
+	const sw_task *task;
+	sw_hierarchy hierarchy;
+	int32_t lanes, reducing; /* rounds of reduction, before those of gathering */
+	bool swap; /* the two outermost parts exchange what they have: as many bytes, one round less */
+	lane_plan plans[SW_LANES];
+	char *whole; /* partly combined elements, each in its place */
+} levels;
+
+static int32_t depth_of(const levels *v, int32_t round)
+{
+	return round < v->reducing ? v->reducing - 1 - round : round - v->reducing + v->swap;
+}
+
+/* At which depth what is combined between the parts of `depth` is held. */
+static int32_t target_of(const levels *v, int32_t depth)
+{
+	return v->swap && depth == 0 ? 1 : depth;
+}
+
+/* ---- messages --------------------------------------------------------------------------------------------- */
+
+typedef void visit_fn(const levels *v, int32_t lane, int32_t depth, int32_t peer, int32_t sibling,
+                      sw_lane *messages);
+
+/* Calls visit for every member of the sibling parts; siblings are numbered in order, mine left out. */
+static void visit_siblings(const levels *v, int32_t lane, int32_t depth, visit_fn *visit, sw_lane *messages)
+{
+	const sw_hierarchy *h = &v->hierarchy;
+	int32_t turn = v->task->turn, sibling = 0;
+	for (int32_t t = h->begin[depth][turn]; t < h->end[depth][turn];
+	     t = sw_hierarchy_next(h, depth, t)) {
+		if (t == h->begin[depth + 1][turn])
+			continue;
+		for (int32_t peer = t; peer < sw_hierarchy_next(h, depth, t); peer++)
+			visit(v, lane, depth, peer, sibling, messages);
+		sibling++;
+	}
+}
+
+/* Where an element lies in a list of spans. */
+static int64_t offset_in(const sw_spans *list, int64_t element)
+{
+	int64_t passed = 0;
+	for (size_t i = 0; i < list->len; i++) {
+		sw_span s = list->data[i];
+		if (element >= s.begin && element < s.begin + s.length)
+			return passed + element - s.begin;
+		passed += s.length;
+	}
+	return passed;
+}
+
+static void send_spans(const levels *v, const sw_spans *spans, const char *base, int32_t peer,
+                       sw_lane *messages)
+{
+	int64_t width = v->task->width;
+	for (size_t i = 0; i < spans->len; i++)
+		sw_lane_send(messages, sw_task_rank(v->task, peer), base + spans->data[i].begin * width,
+		             spans->data[i].length * width);
+}
+
+/* What I have combined of what the peer is to hold; and of what I am to hold, what it has. */
+static void reduce_with(const levels *v, int32_t lane, int32_t depth, int32_t peer, int32_t sibling,
+                        sw_lane *messages)
+{
+	const lane_plan *plan = &v->plans[lane];
+	const sw_spans *mine = sw_holdings_at(&plan->holdings, target_of(v, depth), v->task->turn);
+	int64_t width = v->task->width, room = sw_spans_length(mine);
+	const char *base = depth == v->reducing - 1 ? v->task->in : v->whole;
+	sw_spans common = {0};
+	sw_spans_common(sw_holdings_at(&plan->holdings, target_of(v, depth), peer),
+	                sw_holdings_at(&plan->holdings, depth + 1, v->task->turn), &common);
+	send_spans(v, &common, base, peer, messages);
+	sw_spans_common(mine, sw_holdings_at(&plan->holdings, depth + 1, peer), &common);
+	for (size_t i = 0; i < common.len; i++)
+		sw_lane_receive(messages, sw_task_rank(v->task, peer),
+		                plan->came +
+		                        (sibling * room + offset_in(mine, common.data[i].begin)) * width,
+		                common.data[i].length * width);
+	sw_vec_clear(&common);
+}
+
+/* What I hold of what the peer is to have; and what it holds of what I am to have. */
+static void gather_with(const levels *v, int32_t lane, int32_t depth, int32_t peer, int32_t sibling,
+                        sw_lane *messages)
+{
+	const sw_holdings *holdings = &v->plans[lane].holdings;
+	int32_t turn = v->task->turn;
+	int64_t width = v->task->width;
+	sw_spans common = {0};
+	(void)sibling;
+	sw_spans_common(sw_holdings_at(holdings, depth, turn), sw_holdings_at(holdings, depth + 1, peer),
+	                &common);
+	send_spans(v, &common, v->task->out, peer, messages);
+	sw_spans_common(sw_holdings_at(holdings, depth, peer), sw_holdings_at(holdings, depth + 1, turn),
+	                &common);
+	for (size_t i = 0; i < common.len; i++)
+		sw_lane_receive(messages, sw_task_rank(v->task, peer),
+		                v->task->out + common.data[i].begin * width, common.data[i].length * width);
+	sw_vec_clear(&common);
+}
+
+static void fill(const void *context, int32_t round, int32_t lane, sw_lane *messages)
+{
+	const levels *v = context;
+	visit_siblings(v, lane, depth_of(v, round), round < v->reducing ? reduce_with : gather_with,
+	               messages);
+}
+
+/* ---- combining ---------------------------------------------------------------------------------------------- */
+
+/* One span of my holdings: mine and the siblings' contributions, in the order of the parts. */
+static void combine_span(const levels *v, int32_t lane, int32_t depth, sw_span span, int64_t offset,
+                         int64_t room)
+{
+	const sw_hierarchy *h = &v->hierarchy;
+	const sw_task *t = v->task;
+	const char *mine = (depth == v->reducing - 1 ? t->in : v->whole) + span.begin * t->width,
+		   *sum = NULL;
+	char *result = v->whole + span.begin * t->width;
+	int32_t sibling = 0, turn = t->turn;
+	bool used = false;
+	for (int32_t p = h->begin[depth][turn]; p < h->end[depth][turn];
+	     p = sw_hierarchy_next(h, depth, p)) {
+		bool own = p == h->begin[depth + 1][turn];
+		const char *next =
+			own ? mine : v->plans[lane].came + (sibling++ * room + offset) * t->width;
+		used = used || own;
+		if (!sum)
+			sum = next;
+		else {
+			char *to = used ? result : (char *)sum;
+			sw_task_combine(t, sum, next, to, span.length);
+			sum = to;
+		}
+	}
+	if (sum != result && span.length)
+		memcpy(result, sum, (size_t)(span.length * t->width));
+}
+
+static void settle(const void *context, int32_t round, int32_t lane)
+{
+	const levels *v = context;
+	if (round >= v->reducing)
+		return;
+	int32_t depth = depth_of(v, round);
+	const sw_spans *mine = sw_holdings_at(&v->plans[lane].holdings, target_of(v, depth), v->task->turn);
+	int64_t offset = 0, room = sw_spans_length(mine);
+	for (size_t i = 0; i < mine->len; i++) {
+		combine_span(v, lane, depth, mine->data[i], offset, room);
+		offset += mine->data[i].length;
+	}
+}
+
+/* ---- plans ------------------------------------------------------------------------------------------------------ */
+
+/* Who is to have what of a lane's data: of an all-reduce anything that suits the links, else of each block a part. */
+static void find_targets(const levels *v, int32_t lane, sw_span *targets)
+{
+	const sw_task *t = v->task;
+	if (t->kind == SW_COLLECTIVE_ALL_REDUCE) {
+		sw_hierarchy_share(&v->hierarchy, sw_span_part((sw_span){0, t->total}, v->lanes, lane),
+		                   targets);
+		return;
+	}
+	for (int32_t i = 0; i < t->n; i++)
+		targets[i] = sw_span_part(sw_task_block(t, t->order[i]), v->lanes, lane);
+}
+
+/* Room for the contributions of any round. */
+static int64_t contributions(const levels *v, const sw_holdings *holdings)
+{
+	const sw_hierarchy *h = &v->hierarchy;
+	int32_t turn = v->task->turn;
+	int64_t most = 0;
+	for (int32_t d = 0; d < h->depths; d++) {
+		int64_t siblings = -1;
+		for (int32_t p = h->begin[d][turn]; p < h->end[d][turn]; p = sw_hierarchy_next(h, d, p))
+			siblings++;
+		most = SW_MAX(most,
+		              siblings * sw_spans_length(sw_holdings_at(holdings, target_of(v, d), turn)));
+	}
+	return most;
+}
+
+static void make_plans(levels *v)
+{
+	sw_span *targets = sw_alloc((size_t)v->task->n * sizeof(*targets));
+	for (int32_t lane = 0; lane < v->lanes; lane++) {
+		find_targets(v, lane, targets);
+		sw_holdings_init(&v->plans[lane].holdings, &v->hierarchy, targets);
+	}
+	free(targets);
+}
+
+static sw_status take_room(levels *v, sw_carrier *c, int64_t whole, sw_error *err)
+{
+	int64_t bytes = whole, at = whole, sizes[SW_LANES];
+	for (int32_t lane = 0; lane < v->lanes && v->reducing; lane++)
+		bytes += sizes[lane] = contributions(v, &v->plans[lane].holdings) * v->task->width;
+	char *scratch = sw_carrier_scratch(c, bytes);
+	if (!scratch)
+		return sw_scratch_refused(bytes, err);
+	v->whole = whole ? scratch : v->task->out;
+	for (int32_t lane = 0; lane < v->lanes && v->reducing; lane++) {
+		v->plans[lane].came = scratch + at;
+		at += sizes[lane];
+	}
+	return SW_OK;
+}
+
+/* `whole`: bytes for elements on their way, 0 if the result has room for them. */
+static sw_status run(sw_carrier *c, levels *v, int32_t gathering, int64_t whole, sw_error *err)
+{
+	const sw_task *t = v->task;
+	v->lanes = sw_wave_lanes(t->total * t->width / t->n);
+	make_plans(v);
+	sw_status status = take_room(v, c, whole, err);
+	if (status == SW_OK) {
+		sw_wave wave = {&t->call, v->reducing + gathering, v->lanes, 1, v, fill, settle};
+		status = sw_wave_run(c, &wave, err);
+	}
+	for (int32_t lane = 0; lane < v->lanes; lane++)
+		sw_holdings_clear(&v->plans[lane].holdings);
+	return status;
+}
+
+static bool has_two_parts(const sw_hierarchy *h)
+{
+	return sw_hierarchy_next(h, 0, sw_hierarchy_next(h, 0, 0)) == h->task->n;
+}
+
+sw_status sw_hierarchical_all_reduce(sw_carrier *c, const sw_task *task, sw_error *err)
+{
+	levels v = {.task = task};
+	if (task->goes_whole)
+		return sw_hierarchical_small_all_reduce(c, task, err);
+	sw_hierarchy_init(&v.hierarchy, task);
+	v.reducing = v.hierarchy.depths;
+	v.swap = has_two_parts(&v.hierarchy);
+	sw_status status = run(c, &v, v.hierarchy.depths - v.swap, 0, err);
+	sw_hierarchy_clear(&v.hierarchy);
+	return status;
+}
+
+sw_status sw_hierarchical_reduce_scatter(sw_carrier *c, const sw_task *task, sw_error *err)
+{
+	levels v = {.task = task};
+	sw_span mine = sw_task_block(task, task->position);
+	sw_hierarchy_init(&v.hierarchy, task);
+	v.reducing = v.hierarchy.depths;
+	sw_status status = run(c, &v, 0, SW_MAX(task->total * task->width, 1), err);
+	if (status == SW_OK && mine.length)
+		memcpy(task->out, v.whole + mine.begin * task->width, (size_t)(mine.length * task->width));
+	sw_hierarchy_clear(&v.hierarchy);
+	return status;
+}
+
+sw_status sw_hierarchical_all_gather(sw_carrier *c, const sw_task *task, sw_error *err)
+{
+	levels v = {.task = task};
+	sw_task_place_own(task);
+	sw_hierarchy_init(&v.hierarchy, task);
+	sw_status status = run(c, &v, v.hierarchy.depths, 0, err);
+	sw_hierarchy_clear(&v.hierarchy);
+	return status;
+}
+
+/* ---- broadcast ------------------------------------------------------------------------------------------------------ */
+
+/* Each part's first member has it for the part, the root for its own. At each depth the parts that have it are twice as many with each
+ * round: number k of the parts, counted from the root's, gets it from number k - reach. */
+typedef struct tree {
+	const sw_task *task;
+	const sw_hierarchy *hierarchy;
+	int32_t depth, reach, root;
+} tree;
+
+/* Who has it for the part of `depth` that holds `turn`, before the part is split. */
+static int32_t head_of(const tree *t, int32_t depth, int32_t turn)
+{
+	const sw_hierarchy *h = t->hierarchy;
+	bool has_root = t->root >= h->begin[depth][turn] && t->root < h->end[depth][turn];
+	return has_root ? t->root : h->begin[depth][turn];
+}
+
+static void fill_tree(const void *context, int32_t round, int32_t lane, sw_lane *messages)
+{
+	const tree *t = context;
+	const sw_hierarchy *h = t->hierarchy;
+	int32_t turn = t->task->turn, parts = 0, mine = 0, from = 0, *heads;
+	(void)round;
+	(void)lane;
+	if (head_of(t, t->depth + 1, turn) != turn)
+		return;
+	heads = sw_alloc((size_t)t->task->n * sizeof(*heads));
+	for (int32_t p = h->begin[t->depth][turn]; p < h->end[t->depth][turn];
+	     p = sw_hierarchy_next(h, t->depth, p)) {
+		heads[parts] = head_of(t, t->depth + 1, p);
+		mine = heads[parts] == turn ? parts : mine;
+		from = heads[parts] == head_of(t, t->depth, turn) ? parts : from;
+		parts++;
+	}
+	int32_t number = sw_wrap(mine - from, parts);
+	if (number < t->reach && number + t->reach < parts)
+		sw_lane_send(messages,
+		             sw_task_rank(t->task, heads[sw_wrap(mine + t->reach - parts, parts)]),
+		             t->task->out, t->task->total);
+	else if (number >= t->reach && number < 2 * t->reach)
+		sw_lane_receive(messages, sw_task_rank(t->task, heads[sw_wrap(mine - t->reach, parts)]),
+		                t->task->out, t->task->total);
+	free(heads);
+}
+
+static int32_t most_parts(const sw_hierarchy *h, int32_t depth)
+{
+	int32_t most = 0;
+	for (int32_t i = 0; i < h->task->n;) {
+		int32_t parts = 0, end = h->end[depth][i];
+		for (; i < end; i = sw_hierarchy_next(h, depth, i))
+			parts++;
+		most = SW_MAX(most, parts);
+	}
+	return most;
+}
+
+sw_status sw_hierarchical_broadcast(sw_carrier *c, const sw_task *task, sw_error *err)
+{
+	sw_hierarchy h;
+	sw_status status = SW_OK;
+	tree t = {.task = task, .hierarchy = &h};
+	sw_hierarchy_init(&h, task);
+	while (task->order[t.root] != 0)
+		t.root++;
+	for (t.depth = 0; t.depth < h.depths; t.depth++) {
+		for (t.reach = 1; t.reach < most_parts(&h, t.depth) && status == SW_OK; t.reach *= 2) {
+			sw_wave wave = {&task->call, 1, 1, 1, &t, fill_tree, NULL};
+			status = sw_wave_run(c, &wave, err);
+		}
+	}
+	sw_hierarchy_clear(&h);
+	return status;
+}

@@ -1,0 +1,134 @@
+/*
+ * Ring: by place, what came from the one before goes to the next.
+ *
+ * n - 1 rounds to gather, n - 1 to reduce and scatter; each rank sends one block per round, (n - 1) / n of the whole in all, and each
+ * part's boundary is crossed by one stream in and one out (Patarasuk and Yuan 2009: no algorithm sends less). A block begins its way of
+ * reduction with the one after its owner, and is combined with each one's own in the order of the ring. An all-to-all goes in rounds, too,
+ * each lane to another distance in each: a link has a few streams each way at any time, of which some cross to other parts.
+ */
+#include "transport/algorithm.h"
+
+#include <string.h>
+
+typedef struct ring {
+	const sw_task *task;
+	int32_t lanes, reducing; /* rounds of reduction, before those of gathering */
+	char *partial
+		[2]; /* of a reduce-scatter, turn about: what came and is combined, in lanes; else all is in `out` */
+} ring;
+
+/* The lane's part of the block that belongs to the rank at `turn`. */
+static sw_span piece(const ring *r, int32_t turn, int32_t lane)
+{
+	int32_t owner = r->task->order[sw_wrap(turn, r->task->n)];
+	return sw_span_part(sw_task_block(r->task, owner), r->lanes, lane);
+}
+
+/* Where what has come in `round` is kept. */
+static char *kept(const ring *r, int32_t round, int32_t lane, sw_span span)
+{
+	const sw_task *t = r->task;
+	if (!r->partial[0])
+		return t->out + span.begin * t->width;
+	int32_t own = t->position;
+	sw_span block = sw_task_block(t, own);
+	return r->partial[round % 2] + (sw_span_part(block, r->lanes, lane).begin - block.begin) * t->width;
+}
+
+/* Whose block arrives in a round: while reducing, one that began after its owner and comes here in the last round if it is mine; while
+ * gathering, one that began with its owner. */
+static int32_t arriving(const ring *r, int32_t round)
+{
+	if (round < r->reducing)
+		return r->task->turn - 2 - round;
+	return r->task->turn - 1 - (round - r->reducing);
+}
+
+static void fill(const void *context, int32_t round, int32_t lane, sw_lane *messages)
+{
+	const ring *r = context;
+	const sw_task *t = r->task;
+	int32_t comes = arriving(r, round);
+	sw_span to = piece(r, comes, lane), from = piece(r, comes + 1, lane);
+	const char *source = round == 0 && r->reducing ? t->in + from.begin * t->width
+	                     : round < r->reducing     ? kept(r, round - 1, lane, from)
+	                                               : t->out + from.begin * t->width;
+	sw_lane_send(messages, sw_task_rank(t, sw_wrap(t->turn + 1, t->n)), source, from.length * t->width);
+	sw_lane_receive(messages, sw_task_rank(t, sw_wrap(t->turn - 1, t->n)), kept(r, round, lane, to),
+	                to.length * t->width);
+}
+
+static void settle(const void *context, int32_t round, int32_t lane)
+{
+	const ring *r = context;
+	const sw_task *t = r->task;
+	if (round >= r->reducing)
+		return;
+	sw_span span = piece(r, arriving(r, round), lane);
+	char *came = kept(r, round, lane, span), *result = came;
+	if (r->partial[0] && round == r->reducing - 1)
+		result = t->out + (span.begin - sw_task_block(t, t->position).begin) * t->width;
+	sw_task_combine(t, came, t->in + span.begin * t->width, result, span.length);
+}
+
+static sw_status run(sw_carrier *c, ring *r, int32_t rounds, sw_error *err)
+{
+	sw_wave wave = {&r->task->call, rounds, r->lanes, 1, r, fill, settle};
+	return sw_wave_run(c, &wave, err);
+}
+
+static ring ring_of(const sw_task *task, int32_t reducing)
+{
+	int64_t block = sw_task_block(task, 0).length * task->width;
+	return (ring){.task = task, .lanes = sw_wave_lanes(block), .reducing = reducing};
+}
+
+sw_status sw_ring_all_reduce(sw_carrier *c, const sw_task *task, sw_error *err)
+{
+	ring r = ring_of(task, task->n - 1);
+	return run(c, &r, 2 * (task->n - 1), err);
+}
+
+sw_status sw_ring_all_gather(sw_carrier *c, const sw_task *task, sw_error *err)
+{
+	ring r = ring_of(task, 0);
+	sw_task_place_own(task);
+	return run(c, &r, task->n - 1, err);
+}
+
+sw_status sw_ring_reduce_scatter(sw_carrier *c, const sw_task *task, sw_error *err)
+{
+	ring r = ring_of(task, task->n - 1);
+	int64_t bytes = sw_task_block(task, 0).length * task->width;
+	r.partial[0] = sw_carrier_scratch(c, 2 * bytes);
+	if (!r.partial[0])
+		return sw_scratch_refused(2 * bytes, err);
+	r.partial[1] = r.partial[0] + bytes;
+	return run(c, &r, task->n - 1, err);
+}
+
+/* ---- all-to-all ---------------------------------------------------------------------------------- */
+
+static void fill_pairs(const void *context, int32_t round, int32_t lane, sw_lane *messages)
+{
+	const ring *r = context;
+	const sw_task *t = r->task;
+	int32_t distance = (round + lane) % (t->n - 1) + 1;
+	int32_t target = t->order[sw_wrap(t->turn + distance, t->n)];
+	int32_t source = t->order[sw_wrap(t->turn - distance, t->n)];
+	sw_span from = sw_span_part(sw_task_block(t, target), r->lanes, lane);
+	sw_span to = sw_span_part(sw_task_block(t, source), r->lanes, lane);
+	sw_lane_send(messages, t->ranks[target], t->in + from.begin * t->width, from.length * t->width);
+	sw_lane_receive(messages, t->ranks[source], t->out + to.begin * t->width, to.length * t->width);
+}
+
+sw_status sw_ring_all_to_all(sw_carrier *c, const sw_task *task, sw_error *err)
+{
+	ring r = ring_of(task, 0);
+	sw_span own = sw_task_block(task, task->position);
+	sw_wave wave = {&task->call, task->n - 1, r.lanes, 0, &r, fill_pairs, NULL};
+	if (own.length)
+		memcpy(task->out + own.begin * task->width, task->in + own.begin * task->width,
+		       (size_t)(own.length * task->width));
+	return sw_wave_run(c, &wave, err);
+}

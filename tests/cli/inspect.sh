@@ -1,0 +1,39 @@
+#!/bin/sh
+# inspect --rules says which ops lose which dimensions, and why; of the program as it is planned.
+. tests/cli/lib.sh
+
+cat >"$scratch/sort.hlo" <<'END'
+HloModule m
+less { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = pred[] compare(a, b), direction=LT }
+ENTRY e { x = f32[4,6] parameter(0)
+  s = f32[4,6] sort(x), dimensions={1}, to_apply=less
+  t = f32[4,6] sort(s), dimensions={1}, to_apply=less
+  ROOT r = f32[3,6] slice(t), slice={[0:3], [0:6]} }
+END
+expect 0 "" "$sw" inspect "$scratch/sort.hlo" --rules
+grep -q "^ *sort  *2  *sort needs its dimension.*  s  *operand 0 f32\[4,6\] dim 1; result 0 f32\[4,6\] dim 1" "$scratch/out" ||
+	complain "what the sorts lose is not said"
+grep -q "^ *slice  *1  *.*without a common divisor.* operand 0 f32\[4,6\] dim 0; result 0 f32\[3,6\] dim 0" "$scratch/out" ||
+	complain "what the slice loses is not said"
+
+cat >"$scratch/norm.hlo" <<'END'
+HloModule m
+ENTRY e { x = f32[8,4] parameter(0)
+  s = f32[4] parameter(1)
+  o = f32[4] parameter(2)
+  ROOT n = (f32[8,4], f32[4], f32[4]) batch-norm-training(x, s, o), epsilon=0.001, feature_index=1 }
+END
+expect 0 "" "$sw" inspect "$scratch/norm.hlo" --rules
+grep -q "^nothing has to stay whole" "$scratch/out" || complain "a batch normalisation is not written out"
+
+# Collectives have no canonical form; what stays whole is said of the program as it is.
+cat >"$scratch/gather.hlo" <<'END'
+HloModule m
+ENTRY e { x = f32[4] parameter(0)
+  ROOT g = f32[8] all-gather(x), dimensions={0}, replica_groups={{0,1}} }
+END
+expect 0 "" "$sw" inspect "$scratch/gather.hlo" --rules
+grep -q "all-gather is for several devices" "$scratch/out" || complain "a collective is not refused"
+exit $failed

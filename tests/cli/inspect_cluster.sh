@@ -1,0 +1,24 @@
+#!/bin/sh
+# inspect of a cluster file: levels, links, devices; --parts says the same line by line, for scripts.
+. tests/cli/lib.sh
+
+expect 0 "" "$sw" inspect clusters/lab-unequal.yaml
+grep -q "^lab-unequal: 6 devices, atoms 3 (node), 2 (node)" "$scratch/out" || complain "the atoms are not said"
+grep -q "^node  *3  1 to 3  *50.0 us  25.0 MB/s to 75.0 MB/s" "$scratch/out" || complain "unequal links are not said"
+
+expect 0 "" "$sw" inspect clusters/lab-unequal.yaml --parts
+cat >"$scratch/wanted" <<'END'
+name lab-unequal
+devices 6
+part 0 0 0 1 25000000
+part 0 1 1 2 50000000
+part 0 2 3 3 75000000
+END
+head -n 5 "$scratch/out" | diff "$scratch/wanted" - || complain "the parts are others"
+[ "$(grep -c '^part 1 ' "$scratch/out")" = 6 ] || complain "not one part per device"
+
+refuse "no/such.yaml: cannot read" "$sw" inspect no/such.yaml
+refuse "parts is for cluster files" "$sw" inspect $tiny --parts
+printf 'version: 1\nname: x\n' >"$scratch/bad.yml"
+refuse 'bad.yml:1:1: cluster: missing key "levels"' "$sw" inspect "$scratch/bad.yml"
+exit $failed

@@ -1,0 +1,40 @@
+#!/bin/sh
+# run --pace, --overlap and --trace: what they say, what they refuse; on threads and under mpirun.
+. tests/cli/lib.sh
+make_plan tiny $tiny dp
+plan=$scratch/tiny.plan
+
+# field NAME: of the JSON object that was printed, on its line
+field() {
+	sed -n "s/^ \"$1\": \(.*[^,]\),*$/\1/p" "$scratch/out"
+}
+
+expect 0 "" "$sw" run "$plan" --ranks 4 --steps 2 --json -q
+[ "$(field paced)" = false ] || complain "a run that computes says that it is paced"
+losses=$(grep -c '^  [0-9]' "$scratch/out")
+[ "$losses" = 2 ] || complain "$losses losses"
+
+for launch in "" "mpirun -n 4"; do
+	ranks=
+	[ -n "$launch" ] || ranks="--ranks 4"
+	expect 0 "" $launch "$sw" run "$plan" $ranks --steps 2 --pace --json -q
+	[ "$(field paced)" = true ] || complain "a paced run does not say so"
+	[ "$(grep -c '^  null' "$scratch/out")" = 2 ] || complain "losses are not null"
+	[ -n "$(field compute_s)" ] && [ -n "$(field exposed_comm_s)" ] || complain "no compute_s or exposed_comm_s"
+	expect 0 "" $launch "$sw" run "$plan" $ranks --steps 2 --pace --trace "$scratch/trace.json" -q
+	grep -q "^paced      nothing was computed" "$scratch/out" || complain "a paced run does not say so"
+	! grep -q "^loss" "$scratch/out" || complain "a paced run has a loss"
+	for rank in 0 1 2 3; do
+		grep -q "\"pid\":$rank,\"tid\":1," "$scratch/trace.json" || complain "rank $rank is not in the trace"
+	done
+done
+
+expect 0 "" "$sw" run "$plan" --ranks 4 --steps 2 --overlap all-reduce,all-gather -q
+cp "$scratch/out" "$scratch/some"
+expect 0 "" "$sw" run "$plan" --ranks 4 --steps 2 --overlap none -q
+[ "$(grep ^loss "$scratch/some")" = "$(grep ^loss "$scratch/out")" ] || complain "overlap changes the losses"
+
+refuse "overlap 'all-reduces'" "$sw" run "$plan" --ranks 4 --overlap all-reduces
+refuse "leave --data or --pace out" "$sw" run "$plan" --ranks 4 --pace --data README.md
+refuse "no/such/trace" "$sw" run "$plan" --ranks 4 --steps 1 -q --trace no/such/trace
+exit $failed

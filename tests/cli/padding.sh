@@ -1,0 +1,27 @@
+#!/bin/sh
+# A plan that pads dimensions: explained, verified, run on threads, with data; its rule damaged.
+. tests/cli/lib.sh
+plan=$scratch/odd.plan
+
+# Devices so slow that the work must be spread.
+sed -e 's/f32: [^,]*,/f32: 20 MFLOP\/s,/' $cluster >"$scratch/slow.yaml"
+expect 0 ", padded 1/.* on 4 devices" "$sw" plan tests/run/programs/odd.hlo --cluster "$scratch/slow.yaml" -o "$plan"
+expect 0 "" "$sw" explain "$plan"
+grep -q " 53 -> 56 in [0-9]* tensors" "$scratch/out" || complain "the padding is not explained"
+expect 0 "" "$sw" verify "$plan"
+grep -q "^equal: " "$scratch/out" || complain "not equal"
+expect 0 "" "$sw" plan tests/run/programs/odd.hlo --cluster "$scratch/slow.yaml" -o "$scratch/again.plan" --json
+grep -q '"padded": 56' "$scratch/out" || complain "no padding in the summary"
+cmp -s "$plan" "$scratch/again.plan" || complain "two plans of the same differ"
+
+# Tokens 0 to 52, as bytes; on one device and on four.
+awk 'BEGIN { for (i = 0; i < 500; i++) printf "%c", i % 52 + 1 }' >"$scratch/tokens"
+expect 0 "" "$sw" run "$plan" --ranks 4 --data "$scratch/tokens" --steps 3 -q
+grep "^loss" "$scratch/out" >"$scratch/four"
+expect 0 "" "$sw" run tests/run/programs/odd.hlo --data "$scratch/tokens" --steps 3 -q
+grep "^loss" "$scratch/out" >"$scratch/one"
+cmp -s "$scratch/one" "$scratch/four" || complain "$(cat "$scratch/one") on one device, $(cat "$scratch/four") on four"
+
+sed -e 's/"multiple": 4/"multiple": 1/' "$plan" >"$scratch/bad.plan"
+refuse "rule for 'padding'" "$sw" verify "$scratch/bad.plan"
+exit $failed

@@ -1,0 +1,639 @@
+#include "generate/maker.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "interpret/kernel.h"
+#include "program/number.h"
+
+/* ---- chance ----------------------------------------------------------------------------------------------- */
+
+int64_t below(maker *m, int64_t n)
+{
+	return sw_rng_below(&m->rng, n);
+}
+
+bool chance(maker *m, int percent)
+{
+	return below(m, 100) < percent;
+}
+
+int64_t between(maker *m, int64_t low, int64_t high)
+{
+	return low + below(m, high - low + 1);
+}
+
+void shuffle(maker *m, int64_t *order, int32_t n)
+{
+	for (int32_t i = 0; i < n; i++) {
+		int32_t j = (int32_t)below(m, i + 1);
+		order[i] = order[j];
+		order[j] = i;
+	}
+}
+
+/* Mostly what 2 and 3 divide, so that it can be split; sometimes not. */
+int64_t random_size(maker *m)
+{
+	static const int64_t sizes[] = {2, 2, 3, 4, 4, 6, 6, 8, 8, 12, 12, 16, 24, 1, 5, 7};
+	return sizes[below(m, SW_COUNT(sizes))];
+}
+
+int64_t elements(sw_shape shape)
+{
+	return sw_shape_elements(shape);
+}
+
+static int64_t max_elements(const maker *m)
+{
+	return m->options->max_elements ? m->options->max_elements : 1500;
+}
+
+bool too_large(const maker *m, sw_shape shape)
+{
+	return elements(shape) > max_elements(m);
+}
+
+sw_shape make_shape(maker *m, sw_type type, const int64_t *dims, int32_t rank)
+{
+	return sw_build_shape(m->program, type, dims, rank);
+}
+
+/* One in three is the shape of something that is there, so that values meet. */
+sw_shape random_shape(maker *m, sw_type type, int32_t min_rank, int32_t max_rank)
+{
+	int64_t dims[SW_MAX_RANK], n = 1;
+	if (chance(m, 35) && m->scope->pool.len) {
+		sw_shape seen = shape_of(m, m->scope->pool.data[below(m, (int64_t)m->scope->pool.len)]);
+		if (seen.rank >= min_rank && seen.rank <= max_rank)
+			return make_shape(m, type, seen.dims, seen.rank);
+	}
+	int32_t rank = (int32_t)between(m, min_rank, max_rank);
+	if (rank > min_rank && chance(m, 40))
+		rank = SW_MAX(min_rank, SW_MIN(rank, 2));
+	for (int32_t d = 0; d < rank; d++) {
+		dims[d] = random_size(m);
+		while (n * dims[d] > max_elements(m))
+			dims[d] = SW_MAX(dims[d] / 2, 1);
+		n *= dims[d];
+	}
+	return make_shape(m, type, dims, rank);
+}
+
+bool is_kind(sw_type type, uint32_t kinds)
+{
+	return kinds >> sw_type_kind_of(type) & 1;
+}
+
+/* A type without -1 or 0 is one of scales. */
+static bool has_numbers(sw_type type)
+{
+	double stored[2] = {0};
+	if (!is_kind(type, KIND(FLOAT)))
+		return true;
+	sw_element_set(type, stored, 0, -1);
+	bool negative = sw_element_get(type, stored, 0) == -1;
+	sw_element_set(type, stored, 0, 0);
+	return negative && sw_element_get(type, stored, 0) == 0;
+}
+
+bool is_computed(sw_type type)
+{
+	return sw_type_kind_of(type) != SW_KIND_TOKEN && sw_find_binary(SW_OP_ADD, type) &&
+	       has_numbers(type);
+}
+
+int bits_of(sw_type type)
+{
+	static const uint8_t bits[] = {
+#define X(name, spelling, width, kind) [SW_##name] = width,
+		SW_TYPES(X)
+#undef X
+	};
+	return bits[type];
+}
+
+sw_type random_type(maker *m, uint32_t kinds)
+{
+	static const sw_type usual[] = {SW_F32, SW_F32, SW_F32, SW_F64, SW_S32, SW_BF16};
+	if (chance(m, 60) && is_kind(m->main_type, kinds))
+		return m->main_type;
+	for (;;) {
+		sw_type type =
+			chance(m, 40) ? usual[below(m, SW_COUNT(usual))] : (sw_type)below(m, SW_TYPE_COUNT);
+		if (is_kind(type, kinds) && is_computed(type))
+			return type;
+	}
+}
+
+/* ---- what is known ------------------------------------------------------------------------------------------- */
+
+/* Bits of the significand, the leading one included; by trying, so that no table of float types is here. */
+static int digits_of(sw_type type)
+{
+	double stored[2];
+	sw_type part = type == SW_C64 ? SW_F32 : type == SW_C128 ? SW_F64 : type;
+	int digits = 1;
+	if (part == SW_F32 || part == SW_F64)
+		return part == SW_F32 ? 24 : 53;
+	for (;; digits++) {
+		double odd = 1 + ldexp(1, -digits);
+		sw_element_set(part, stored, 0, odd);
+		if (sw_element_get(part, stored, 0) != odd)
+			return digits;
+	}
+}
+
+bool generate_can_compute(sw_opcode opcode)
+{
+	return opcode == SW_OP_PARAMETER || opcode == SW_OP_CONSTANT || sw_kernels[opcode].run;
+}
+
+double unit_of(sw_type type)
+{
+	return is_kind(type, INEXACT) ? ldexp(1, -digits_of(type)) : 0;
+}
+
+static double integer_end(sw_type type, bool low)
+{
+	if (type == SW_PRED)
+		return low ? 0 : 1;
+	bool is_signed = is_kind(type, KIND(SIGNED));
+	if (low)
+		return is_signed ? -ldexp(1, bits_of(type) - 1) : 0;
+	return ldexp(1, bits_of(type) - is_signed) - 1;
+}
+
+double largest_integer(sw_type type)
+{
+	return is_kind(type, INEXACT) ? ldexp(1, digits_of(type)) : integer_end(type, false);
+}
+
+double size_of(known k)
+{
+	return fmax(fabs(k.low), fabs(k.high));
+}
+
+known settle(sw_type type, known k)
+{
+	if (!is_kind(type, INEXACT)) {
+		if (k.low < integer_end(type, true) || k.high > integer_end(type, false))
+			k = (known){integer_end(type, true), integer_end(type, false), 0, true};
+		return k;
+	}
+	if (k.error == 0 && k.integral && size_of(k) <= largest_integer(type))
+		return k;
+	k.integral = false;
+	k.error = 2 * k.error + 6 * unit_of(type) * size_of(k);
+	return k;
+}
+
+known known_add(known a, known b)
+{
+	return (known){a.low + b.low, a.high + b.high, a.error + b.error, a.integral && b.integral};
+}
+
+known known_multiply(known a, known b)
+{
+	double p[] = {a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high};
+	return (known){fmin(fmin(p[0], p[1]), fmin(p[2], p[3])), fmax(fmax(p[0], p[1]), fmax(p[2], p[3])),
+	               a.error * size_of(b) + b.error * size_of(a), a.integral && b.integral};
+}
+
+known settle_chain(sw_type type, known k, double terms)
+{
+	known settled = settle(type, k);
+	if (settled.error > 0)
+		settled.error += terms * unit_of(type) * size_of(k);
+	return settled;
+}
+
+known settle_sum(sw_type type, known k, double terms)
+{
+	bool widened = is_kind(type, KIND(FLOAT)) && type != SW_F64;
+	return widened ? settle(type, k) : settle_chain(type, k, terms);
+}
+
+/* Partial sums lie between as well. */
+known known_times(known k, double n)
+{
+	return (known){fmin(k.low, 0) * n, fmax(k.high, 0) * n, k.error * n, k.integral};
+}
+
+known known_either(known a, known b)
+{
+	return (known){fmin(a.low, b.low), fmax(a.high, b.high), fmax(a.error, b.error),
+	               a.integral && b.integral};
+}
+
+known known_exactly(double value)
+{
+	return (known){value, value, 0, value == floor(value)};
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
+
+sw_shape shape_of(const maker *m, sw_id value)
+{
+	return sw_value_shape(m->program, value);
+}
+
+sw_type type_of(const maker *m, sw_id value)
+{
+	return shape_of(m, value).type;
+}
+
+known *fact(maker *m, sw_id value)
+{
+	while (m->facts.len < m->program->values.len)
+		sw_vec_push(&m->facts, ((known){0}));
+	return &m->facts.data[value];
+}
+
+sw_ints ints_of(maker *m, const int64_t *v, int32_t n)
+{
+	return sw_build_ints(m->program, v, n);
+}
+
+sw_id put(maker *m, const sw_op_spec *spec)
+{
+	sw_id first = SW_NO_ID;
+	sw_error err = {0};
+	sw_status status = sw_build_op(m->program, m->scope->computation, spec, &first, &err);
+	if (status != SW_OK)
+		fprintf(stderr, "generate: %s\n", err.message);
+	assert(status == SW_OK);
+	return first;
+}
+
+sw_id put_op(maker *m, sw_opcode opcode, const sw_id *operands, uint32_t n, const sw_attrs *attrs,
+             const sw_shape *shape)
+{
+	sw_op_spec spec = {.opcode = opcode,
+	                   .operands = operands,
+	                   .n_operands = n,
+	                   .attrs = attrs,
+	                   .shapes = shape,
+	                   .n_results = shape != NULL};
+	return put(m, &spec);
+}
+
+sw_id put_calling(maker *m, sw_opcode opcode, const sw_id *operands, uint32_t n, const sw_attrs *attrs,
+                  int32_t called)
+{
+	sw_op_spec spec = {.opcode = opcode,
+	                   .operands = operands,
+	                   .n_operands = n,
+	                   .attrs = attrs,
+	                   .called = &called,
+	                   .n_called = 1};
+	return put(m, &spec);
+}
+
+sw_id say(maker *m, sw_id value, known k)
+{
+	*fact(m, value) = k;
+	return value;
+}
+
+/* Room for the operations to come: sums of small integers stay exact, others don't run away. */
+static double tame_size(sw_type type, known k)
+{
+	if (!is_kind(type, INEXACT))
+		return INFINITY;
+	double exact = largest_integer(type);
+	return k.integral && k.error == 0 ? fmin(exact / 16 + 4, 0x1p20) : fmin(exact, 0x1p10);
+}
+
+/* Integers by their remainder, others by a power of two. */
+static sw_id made_smaller(maker *m, sw_id value)
+{
+	known k = *fact(m, value);
+	sw_shape shape = shape_of(m, value);
+	double to = fmin(8, largest_integer(shape.type) / 4);
+	if (k.integral && k.error == 0 && is_kind(shape.type, KIND(FLOAT))) {
+		sw_id two[] = {value, constant_like(m, shape, to)};
+		k = (known){k.low < 0 ? 1 - to : 0, k.high > 0 ? to - 1 : 0, 0, true};
+		return say(m, put_op(m, SW_OP_REMAINDER, two, 2, NULL, NULL), k);
+	}
+	double scale = exp2(floor(log2(to / size_of(k))));
+	sw_id two[] = {value, constant_like(m, shape, scale)};
+	k = (known){k.low * scale, k.high * scale,
+	            fmax(k.error, 6 * unit_of(shape.type) * size_of(k)) * scale, false};
+	return say(m, put_op(m, SW_OP_MULTIPLY, two, 2, NULL, NULL), k);
+}
+
+static bool overflows(sw_type type, known k)
+{
+	double stored[2];
+	if (!is_kind(type, INEXACT))
+		return false;
+	sw_element_set(type, stored, 0, size_of(k));
+	return !(fabs(sw_element_get(type, stored, 0)) < 1e30);
+}
+
+/* What may be infinite, or is mostly error, is not worth comparing, nor using. */
+static bool is_worthless(sw_type type, known k)
+{
+	return overflows(type, k) || k.error > size_of(k) / 24;
+}
+
+sw_id keep(maker *m, sw_id value, known k)
+{
+	sw_type type = type_of(m, value);
+	say(m, value, k);
+	if (is_worthless(type, k))
+		return value;
+	if (size_of(k) > tame_size(type, k))
+		value = made_smaller(m, value);
+	if (elements(shape_of(m, value)) > 0 && !too_large(m, shape_of(m, value)))
+		sw_vec_push(&m->scope->pool, value);
+	return value;
+}
+
+sw_id scalar(maker *m, sw_type type, double value)
+{
+	return say(m, sw_emit_scalar(m->program, m->scope->computation, type, value), known_exactly(value));
+}
+
+sw_id broadcast_to(maker *m, sw_id x, sw_shape shape, const int64_t *dims)
+{
+	if (shape.rank == 0)
+		return x;
+	return say(m, sw_emit_broadcast(m->program, m->scope->computation, x, shape, dims), *fact(m, x));
+}
+
+sw_id constant_like(maker *m, sw_shape shape, double value)
+{
+	return broadcast_to(m, scalar(m, shape.type, value), shape, NULL);
+}
+
+/* A complex product has two real ones in each part. */
+static known product_of(sw_type type, known a, known b)
+{
+	known k = known_multiply(a, b);
+	if (!is_kind(type, KIND(COMPLEX)))
+		return k;
+	double size = 2 * size_of(k);
+	return (known){-size, size, 2 * k.error, k.integral};
+}
+
+sw_id binary(maker *m, sw_opcode opcode, sw_id x, sw_id y)
+{
+	known a = *fact(m, x), b = *fact(m, y), k = known_either(a, b);
+	sw_type type = type_of(m, x);
+	sw_id result = sw_emit_binary(m->program, m->scope->computation, opcode, x, y);
+	if (opcode == SW_OP_ADD && type != SW_PRED)
+		k = settle(type, known_add(a, b));
+	else if (opcode == SW_OP_SUBTRACT)
+		k = settle(type, known_add(a, (known){-b.high, -b.low, b.error, b.integral}));
+	else if (opcode == SW_OP_MULTIPLY && type != SW_PRED)
+		k = settle(type, product_of(type, a, b));
+	return say(m, result, k);
+}
+
+static bool lies_in(known k, double low, double high)
+{
+	return k.low >= low && k.high <= high;
+}
+
+sw_id clamped(maker *m, sw_id x, double low, double high)
+{
+	known k = *fact(m, x);
+	if (lies_in(k, low, high))
+		return x;
+	sw_shape shape = shape_of(m, x);
+	sw_id three[] = {scalar(m, shape.type, low), x, scalar(m, shape.type, high)};
+	bool integral = k.integral && low == floor(low) && high == floor(high);
+	k = (known){fmin(fmax(k.low, low), high), fmax(fmin(k.high, high), low), k.error, integral};
+	return say(m, put_op(m, SW_OP_CLAMP, three, 3, NULL, NULL), k);
+}
+
+sw_id in_box(maker *m, sw_id x, double low, double high)
+{
+	known k = *fact(m, x);
+	if (!is_kind(type_of(m, x), KIND(COMPLEX)))
+		return clamped(m, x, low, high);
+	double side = fmin(fabs(low), fabs(high));
+	sw_id parts[2] = {put_op(m, SW_OP_REAL, &x, 1, NULL, NULL),
+	                  put_op(m, SW_OP_IMAG, &x, 1, NULL, NULL)};
+	for (int i = 0; i < 2; i++) {
+		say(m, parts[i], k);
+		parts[i] = clamped(m, parts[i], i ? -side : low, i ? side : high);
+	}
+	k = known_either(*fact(m, parts[0]), *fact(m, parts[1]));
+	return say(m, put_op(m, SW_OP_COMPLEX, parts, 2, NULL, NULL), k);
+}
+
+sw_id reshaped(maker *m, sw_id x, const int64_t *dims, int32_t rank)
+{
+	return say(m, sw_emit_reshape(m->program, m->scope->computation, x, dims, rank), *fact(m, x));
+}
+
+int32_t reducer(maker *m, sw_monoid monoid, sw_type type)
+{
+	return sw_build_reducer(m->program, monoid, type);
+}
+
+sw_id summed(maker *m, sw_id x, sw_monoid monoid, const int64_t *dims, int32_t n)
+{
+	known k = *fact(m, x);
+	sw_shape shape = shape_of(m, x);
+	double terms = 1;
+	for (int32_t i = 0; i < n; i++)
+		terms *= (double)shape.dims[dims[i]];
+	sw_id init = say(m, sw_emit_identity(m->program, m->scope->computation, shape.type, monoid), k);
+	sw_id result = sw_emit_reduce(m->program, m->scope->computation, monoid, x, init, dims, n);
+	return say(m, result,
+	           monoid == SW_MONOID_SUM ? settle_sum(shape.type, known_times(k, terms), terms) : k);
+}
+
+sw_id converted(maker *m, sw_id x, sw_type type)
+{
+	known k = *fact(m, x);
+	if (type_of(m, x) == type)
+		return x;
+	if (type == SW_PRED)
+		k = (known){0, 1, 0, true};
+	if (is_kind(type, KIND(UNSIGNED)) && is_kind(type_of(m, x), KIND(FLOAT)))
+		k.low = fmax(k.low, 0);
+	return say(m, sw_emit_convert(m->program, m->scope->computation, x, type), settle(type, k));
+}
+
+/* ---- picking ------------------------------------------------------------------------------------------------------ */
+
+int32_t depth_of(const maker *m)
+{
+	int32_t depth = 0;
+	for (const scope *s = m->scope->outer; s; s = s->outer)
+		depth++;
+	return depth;
+}
+
+static sw_id parameter(maker *m, sw_shape shape, sw_fill fill, known k)
+{
+	sw_vec_push(&m->fills, fill);
+	return keep(m, sw_emit_parameter(m->program, m->scope->computation, shape, NULL), k);
+}
+
+static sw_id literal(maker *m, sw_shape shape, int64_t low, int64_t high)
+{
+	void *data = sw_alloc((size_t)sw_shape_bytes(shape) + 1);
+	for (int64_t e = 0; e < elements(shape); e++)
+		sw_element_set(shape.type, data, e, (double)between(m, low, high));
+	sw_id id = sw_emit_literal(m->program, m->scope->computation, (sw_literal){shape, data});
+	free(data);
+	return keep(m, id, (known){(double)low, (double)high, 0, true});
+}
+
+sw_id fresh_integers(maker *m, sw_shape shape, int64_t low, int64_t high)
+{
+	if (!is_kind(shape.type, INEXACT)) {
+		low = (int64_t)fmax((double)low, integer_end(shape.type, true));
+		high = (int64_t)fmin((double)high, integer_end(shape.type, false));
+	}
+	known k = {(double)low, (double)high, 0, true};
+	if (depth_of(m) == 0 && chance(m, 85))
+		return parameter(m, shape, (sw_fill){SW_FILL_INTEGERS, (double)low, (double)high + 1}, k);
+	return literal(m, shape, low, high);
+}
+
+static sw_id fresh_real(maker *m, sw_shape shape)
+{
+	if (chance(m, 50)) {
+		double low = chance(m, 30) ? 0.5 : -2;
+		return parameter(m, shape, (sw_fill){SW_FILL_UNIFORM, low, 2}, (known){low, 2, 0, false});
+	}
+	return parameter(m, shape, (sw_fill){SW_FILL_NORMAL, 0, 0.4}, (known){-4, 4, 0, false});
+}
+
+static sw_id fresh_iota(maker *m, sw_shape shape)
+{
+	int64_t dim = below(m, shape.rank);
+	sw_id id = sw_emit_iota(m->program, m->scope->computation, shape, dim);
+	return keep(m, id, settle(shape.type, (known){0, (double)shape.dims[dim] - 1, 0, true}));
+}
+
+static sw_id fresh_complex(maker *m, sw_shape shape)
+{
+	sw_shape part = shape;
+	part.type = shape.type == SW_C64 ? SW_F32 : SW_F64;
+	sw_id two[] = {fresh(m, part), fresh(m, part)};
+	known k = known_either(*fact(m, two[0]), *fact(m, two[1]));
+	return keep(m, put_op(m, SW_OP_COMPLEX, two, 2, NULL, NULL), k);
+}
+
+sw_id fresh(maker *m, sw_shape shape)
+{
+	double most = fmin(largest_integer(shape.type), 4);
+	if (is_kind(shape.type, KIND(COMPLEX)))
+		return fresh_complex(m, shape);
+	if (shape.type != SW_PRED && shape.rank > 0 && chance(m, 6))
+		return fresh_iota(m, shape);
+	if (chance(m, 5))
+		return constant_like(m, shape, (double)between(m, 0, (int64_t)most));
+	if (is_kind(shape.type, KIND(FLOAT)) && depth_of(m) == 0 && chance(m, 35))
+		return fresh_real(m, shape);
+	if (is_kind(shape.type, INTEGERS) && chance(m, 30))
+		most = fmin(largest_integer(shape.type), 0x1p40);
+	bool is_signed = !is_kind(shape.type, KIND(UNSIGNED) | KIND(PRED));
+	return fresh_integers(m, shape, is_signed ? -(int64_t)most : 0, (int64_t)most);
+}
+
+static bool suits(maker *m, sw_id value, want w)
+{
+	sw_shape shape = shape_of(m, value);
+	known k = *fact(m, value);
+	return is_kind(shape.type, w.kinds) && shape.rank >= w.min_rank && shape.rank <= w.max_rank &&
+	       ((!w.exact && !w.integral) || k.error == 0) && (!w.integral || k.integral);
+}
+
+/* What the op's maker works on: half of the time among the last four. */
+sw_id pick(maker *m, want w)
+{
+	int64_t n = (int64_t)m->scope->pool.len;
+	for (int attempt = 0; n > 0 && attempt < 12; attempt++) {
+		int64_t back = chance(m, 50) ? below(m, SW_MIN(n, 4)) : below(m, n);
+		sw_id value = m->scope->pool.data[n - 1 - back];
+		if (suits(m, value, w))
+			return value;
+	}
+	sw_type type = random_type(m, w.kinds);
+	sw_shape shape = random_shape(m, type, w.min_rank, SW_MIN(w.max_rank, 4));
+	if (w.integral)
+		return fresh_integers(m, shape, is_kind(type, KIND(SIGNED) | KIND(FLOAT)) ? -3 : 0,
+		                      type == SW_PRED ? 1 : 3);
+	return fresh(m, shape);
+}
+
+/* A value whose dimensions stand in the shape, in this order. */
+static bool as_broadcast(sw_shape from, sw_shape to, int64_t *dims)
+{
+	int32_t next = 0;
+	for (int32_t d = 0; d < to.rank && next < from.rank; d++)
+		if (to.dims[d] == from.dims[next])
+			dims[next++] = d;
+	return next == from.rank;
+}
+
+static bool same_dims(sw_shape a, sw_shape b)
+{
+	return a.rank == b.rank &&
+	       (a.rank == 0 || !memcmp(a.dims, b.dims, sizeof(int64_t) * (size_t)a.rank));
+}
+
+sw_id pick_like(maker *m, sw_shape shape, bool exact)
+{
+	int64_t n = (int64_t)m->scope->pool.len, dims[SW_MAX_RANK];
+	want w = {.kinds = 1u << sw_type_kind_of(shape.type), .max_rank = SW_MAX_RANK, .exact = exact};
+	for (int attempt = 0; n > 0 && attempt < 10; attempt++) {
+		sw_id value = m->scope->pool.data[n - 1 - below(m, n)];
+		sw_shape found = shape_of(m, value);
+		if (!suits(m, value, w) || found.type != shape.type)
+			continue;
+		if (same_dims(found, shape))
+			return value;
+		if (attempt < 4)
+			continue;
+		if (elements(found) == elements(shape))
+			return reshaped(m, value, shape.dims, shape.rank);
+		if (as_broadcast(found, shape, dims))
+			return broadcast_to(m, value, shape, dims);
+	}
+	return fresh(m, shape);
+}
+
+/* ---- computations -------------------------------------------------------------------------------------------------- */
+
+void scope_open(maker *m, scope *s, const char *name)
+{
+	*s = (scope){.outer = m->scope, .computation = sw_build_computation(m->program, name)};
+	m->scope = s;
+}
+
+sw_id scope_parameter(maker *m, const sw_shape *shapes, const known *facts, uint32_t n, bool tuple)
+{
+	sw_attrs attrs = {
+		.parameter = {.number = (int64_t)m->program->computations.data[m->scope->computation]
+	                                        .parameters.len}};
+	sw_op_spec spec = {.opcode = SW_OP_PARAMETER,
+	                   .attrs = &attrs,
+	                   .shapes = shapes,
+	                   .n_results = n,
+	                   .tuple = tuple};
+	sw_id first = put(m, &spec);
+	for (uint32_t i = 0; i < n; i++) {
+		say(m, first + i, facts[i]);
+		sw_vec_push(&m->scope->pool, first + i);
+	}
+	return first;
+}
+
+int32_t scope_close(maker *m, scope *s, const sw_id *results, uint32_t n, bool tuple)
+{
+	sw_build_results(m->program, s->computation, results, n, tuple);
+	sw_vec_clear(&s->pool);
+	m->scope = s->outer;
+	return s->computation;
+}

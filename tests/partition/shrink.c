@@ -1,0 +1,582 @@
+#include "partition/shrink.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/internal.h"
+
+/* One way to make a trial smaller. */
+typedef enum edit_kind {
+	DROP_OUTPUT, /* what nobody reads any more goes too */
+	CUT_OP,      /* of the entry: its results become inputs */
+	TURN_ONCE,   /* a loop: its body, once; a conditional: its first branch */
+	CUT_INNER,   /* an op elsewhere: its results become zeros */
+	DROP_CHOICE, /* what an atom does in an op */
+	DROP_KEPT,   /* a value is kept as it is made */
+	DROP_STATE, /* an atom in the layout of an input, a carried value or (index: past the values) a result */
+	DROP_ATOM, /* everywhere: half as many devices, or fewer */
+	EDIT_KINDS
+} edit_kind;
+
+typedef struct edit {
+	edit_kind kind;
+	uint32_t index; /* output; op; value; values + result */
+	int32_t atom;
+} edit;
+
+/* The program after an edit, and where its parts come from. */
+typedef struct rebuilt {
+	const sw_program *in;
+	sw_program *out;
+	const edit *edit;
+	bool *alive;  /* per value of `in` */
+	sw_id *value; /* of `in` -> of `out` */
+	int32_t *computation;
+	SW_VEC(sw_id) op_from, value_from; /* of `out` -> of `in`; SW_NO_ID: new */
+	SW_VEC(sw_id) inputs;              /* per input of `out`: the value of `in` that it had */
+	SW_VEC(uint32_t) outputs;          /* per result of `out`: the result of `in` */
+} rebuilt;
+
+/* ---- the program ------------------------------------------------------------------------------------------------ */
+
+static bool is_cut(const rebuilt *r, sw_id op)
+{
+	return (r->edit->kind == CUT_OP || r->edit->kind == CUT_INNER) && r->edit->index == op;
+}
+
+static bool is_turned(const rebuilt *r, sw_id op)
+{
+	return r->edit->kind == TURN_ONCE && r->edit->index == op;
+}
+
+/* What results need, in one computation; parameters of loops and branches stay. */
+static void mark_alive(rebuilt *r, int32_t c, const sw_id *results, size_t n)
+{
+	const sw_computation *computation = &r->in->computations.data[c];
+	for (size_t i = 0; i < n; i++)
+		r->alive[results[i]] = true;
+	for (size_t i = computation->ops.len; i-- > 0;) {
+		const sw_op *op = sw_op_at(r->in, computation->ops.data[i]);
+		bool used = false;
+		for (uint32_t k = 0; k < op->n_results; k++)
+			used |= r->alive[op->first_result + k];
+		for (uint32_t k = 0; used && !is_cut(r, computation->ops.data[i]) && k < op->n_operands;
+		     k++)
+			r->alive[op->operands[k]] = true;
+	}
+}
+
+static bool is_used(const rebuilt *r, const sw_op *op)
+{
+	for (uint32_t k = 0; k < op->n_results; k++)
+		if (r->alive[op->first_result + k])
+			return true;
+	return false;
+}
+
+/* Ops written since the last call come from `op`, their results from its results. */
+static void note(rebuilt *r, sw_id op)
+{
+	while (r->op_from.len < r->out->ops.len)
+		sw_vec_push(&r->op_from, op);
+	while (r->value_from.len < r->out->values.len)
+		sw_vec_push(&r->value_from, SW_NO_ID);
+}
+
+static void map_value(rebuilt *r, sw_id from, sw_id to)
+{
+	r->value[from] = to;
+	note(r, SW_NO_ID);
+	r->value_from.data[to] = from;
+}
+
+static void copy_ops(rebuilt *r, int32_t c, int32_t to, bool entry);
+
+static void copy_computation(rebuilt *r, int32_t c)
+{
+	const sw_computation *computation = &r->in->computations.data[c];
+	if (r->computation[c] >= 0)
+		return;
+	mark_alive(r, c, computation->results.data, computation->results.len);
+	for (size_t i = 0; i < computation->ops.len; i++) {
+		const sw_op *op = sw_op_at(r->in, computation->ops.data[i]);
+		for (uint32_t k = 0; k < op->n_called; k++)
+			copy_computation(r, op->called[k]);
+	}
+	r->computation[c] = sw_build_computation(r->out, computation->name);
+	copy_ops(r, c, r->computation[c], false);
+	sw_id *results = sw_alloc(sizeof(sw_id) * (computation->results.len + 1));
+	for (size_t i = 0; i < computation->results.len; i++)
+		results[i] = r->value[computation->results.data[i]];
+	sw_build_results(r->out, r->computation[c], results, (uint32_t)computation->results.len,
+	                 computation->root_tuple);
+	free(results);
+}
+
+static void copy_op(rebuilt *r, sw_id id, int32_t to)
+{
+	const sw_op *op = sw_op_at(r->in, id);
+	sw_id *operands = sw_alloc(sizeof(sw_id) * (op->n_operands + 1));
+	int32_t *called = sw_alloc(sizeof(int32_t) * (op->n_called + 1u));
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		operands[k] = r->value[op->operands[k]];
+	for (uint32_t k = 0; k < op->n_called; k++)
+		called[k] = r->computation[op->called[k]];
+	note(r, SW_NO_ID);
+	sw_id first = sw_build_copy_op(r->out, to, r->in, id, operands, called);
+	note(r, id);
+	for (uint32_t k = 0; k < op->n_results; k++)
+		map_value(r, op->first_result + k, first + k);
+	free(operands);
+	free(called);
+}
+
+/* Inputs of the new entry. */
+static void make_inputs(rebuilt *r, sw_id id, int32_t to)
+{
+	const sw_op *op = sw_op_at(r->in, id);
+	for (uint32_t k = 0; k < op->n_results; k++) {
+		sw_id v = op->first_result + k;
+		if (!r->alive[v])
+			continue;
+		sw_shape shape = sw_value_shape(r->in, v);
+		shape = sw_build_shape(r->out, shape.type, shape.dims, shape.rank);
+		map_value(r, v, sw_emit_parameter(r->out, to, shape, op->name));
+		sw_vec_push(&r->inputs, v);
+	}
+}
+
+static void make_zeros(rebuilt *r, sw_id id, int32_t to)
+{
+	const sw_op *op = sw_op_at(r->in, id);
+	for (uint32_t k = 0; k < op->n_results; k++) {
+		sw_shape shape = sw_value_shape(r->in, op->first_result + k);
+		sw_id zero = sw_emit_scalar(r->out, to, shape.type, 0);
+		if (shape.rank)
+			zero = sw_emit_broadcast(r->out, to, zero, shape, NULL);
+		map_value(r, op->first_result + k, zero);
+	}
+}
+
+/* The ops of what the region runs, whose parameter is what the region was given. */
+static void turn_once(rebuilt *r, sw_id id, int32_t to)
+{
+	const sw_op *op = sw_op_at(r->in, id);
+	bool loop = op->opcode == SW_OP_WHILE;
+	int32_t callee = op->called[loop ? 1 : 0];
+	const sw_computation *body = &r->in->computations.data[callee];
+	const sw_op *parameter = sw_op_at(r->in, body->parameters.data[0]);
+	mark_alive(r, callee, body->results.data, body->results.len);
+	for (size_t i = 0; i < body->ops.len; i++) {
+		const sw_op *inner = sw_op_at(r->in, body->ops.data[i]);
+		for (uint32_t k = 0; k < inner->n_called; k++)
+			copy_computation(r, inner->called[k]);
+	}
+	for (uint32_t k = 0; k < parameter->n_results; k++)
+		r->value[parameter->first_result + k] = r->value[op->operands[k + (loop ? 0 : 1)]];
+	copy_ops(r, callee, to, true);
+	for (uint32_t k = 0; k < op->n_results; k++)
+		r->value[op->first_result + k] = r->value[body->results.data[k]];
+}
+
+/* inner: ops of a body that stand in another computation, or of the entry: parameters are there already, or are inputs. */
+static void copy_ops(rebuilt *r, int32_t c, int32_t to, bool inner)
+{
+	const sw_computation *computation = &r->in->computations.data[c];
+	bool entry = c == r->in->entry;
+	for (size_t i = 0; i < computation->ops.len; i++) {
+		sw_id id = computation->ops.data[i];
+		const sw_op *op = sw_op_at(r->in, id);
+		bool parameter = op->opcode == SW_OP_PARAMETER;
+		if (parameter && !entry && inner)
+			continue;
+		if (!is_used(r, op) && !(parameter && !entry))
+			continue;
+		if ((parameter || is_cut(r, id)) && entry)
+			make_inputs(r, id, to);
+		else if (is_cut(r, id))
+			make_zeros(r, id, to);
+		else if (is_turned(r, id))
+			turn_once(r, id, to);
+		else
+			copy_op(r, id, to);
+	}
+}
+
+static void copy_entry(rebuilt *r)
+{
+	const sw_computation *entry = sw_entry(r->in);
+	SW_VEC(sw_id) results = {0};
+	for (uint32_t i = 0; i < entry->results.len; i++) {
+		if (r->edit->kind == DROP_OUTPUT && r->edit->index == i)
+			continue;
+		sw_vec_push(&results, entry->results.data[i]);
+		sw_vec_push(&r->outputs, i);
+	}
+	mark_alive(r, r->in->entry, results.data, results.len);
+	for (size_t i = 0; i < entry->ops.len; i++) {
+		sw_id id = entry->ops.data[i];
+		const sw_op *op = sw_op_at(r->in, id);
+		for (uint32_t k = 0;
+		     is_used(r, op) && !is_cut(r, id) && !is_turned(r, id) && k < op->n_called; k++)
+			copy_computation(r, op->called[k]);
+	}
+	r->out->entry = sw_build_computation(r->out, entry->name);
+	copy_ops(r, r->in->entry, r->out->entry, false);
+	for (size_t i = 0; i < results.len; i++)
+		results.data[i] = r->value[results.data[i]];
+	sw_build_results(r->out, r->out->entry, results.data, (uint32_t)results.len, results.len != 1);
+	sw_vec_clear(&results);
+}
+
+static void rebuild(rebuilt *r, const sw_program *in, const edit *e)
+{
+	*r = (rebuilt){.in = in, .edit = e, .out = sw_program_new(in->name)};
+	r->alive = sw_alloc(in->values.len + 1);
+	r->value = sw_alloc(sizeof(sw_id) * (in->values.len + 1));
+	r->computation = sw_alloc(sizeof(int32_t) * (in->computations.len + 1));
+	for (size_t c = 0; c < in->computations.len; c++)
+		r->computation[c] = -1;
+	copy_entry(r);
+	note(r, SW_NO_ID);
+}
+
+static void rebuilt_clear(rebuilt *r)
+{
+	free(r->alive);
+	free(r->value);
+	free(r->computation);
+	sw_vec_clear(&r->op_from);
+	sw_vec_clear(&r->value_from);
+	sw_vec_clear(&r->inputs);
+	sw_vec_clear(&r->outputs);
+}
+
+/* ---- the decisions -------------------------------------------------------------------------------------------------- */
+
+static void drop_atom_of_layout(sw_layout *layout, int32_t atom)
+{
+	for (int32_t a = atom; a + 1 < layout->n; a++)
+		layout->state[a] = layout->state[a + 1];
+	layout->state[--layout->n] = (sw_state){.kind = SW_STATE_B};
+}
+
+static uint32_t layout_after(const trial *t, const edit *e, uint32_t number, bool dropped,
+                             bool may_be_partial, sw_plan *plan)
+{
+	sw_layout layout = *sw_plan_layout(t->plan, number);
+	for (int32_t a = 0; a < layout.n; a++)
+		if ((dropped && a == e->atom) || (!may_be_partial && layout.state[a].kind == SW_STATE_P))
+			layout.state[a] = (sw_state){.kind = SW_STATE_B};
+	if (e->kind == DROP_ATOM)
+		drop_atom_of_layout(&layout, e->atom);
+	if (!sw_layout_partial_atoms(&layout))
+		layout.monoid = SW_MONOID_NONE;
+	return sw_layouts_id(&plan->layouts, &layout);
+}
+
+static void take_strategy(const trial *t, const edit *e, sw_id from, sw_strategy *to)
+{
+	*to = t->plan->strategies[from];
+	if (e->kind == DROP_CHOICE && e->index == from)
+		memset(&to->atom[e->atom], 0, sizeof(to->atom[0]));
+	if (e->kind != DROP_ATOM)
+		return;
+	for (int32_t a = e->atom; a + 1 < to->n; a++)
+		to->atom[a] = to->atom[a + 1];
+	memset(&to->atom[--to->n], 0, sizeof(to->atom[0]));
+}
+
+static bool decide_op(const trial *t, const edit *e, const rebuilt *r, sw_id id, sw_plan *plan)
+{
+	const sw_op *op = sw_op_at(plan->program, id);
+	bool input = op->opcode == SW_OP_PARAMETER && op->computation == plan->program->entry;
+	if (r->op_from.data[id] != SW_NO_ID && !input)
+		take_strategy(t, e, r->op_from.data[id], &plan->strategies[id]);
+	for (uint32_t k = 0; k < op->n_results; k++) {
+		sw_id v = op->first_result + k, from = r->value_from.data[v];
+		bool dropped = e->kind == DROP_STATE && e->index == from;
+		if (from != SW_NO_ID)
+			plan->produced[v] =
+				layout_after(t, e, t->plan->produced[from], dropped, !input, plan);
+	}
+	sw_layout *layouts = sw_alloc(sizeof(*layouts) * (op->n_operands + op->n_results + 1));
+	bool ok = sw_plan_op_layouts(plan, id, layouts, layouts + op->n_operands);
+	for (uint32_t k = 0; ok && k < op->n_results; k++)
+		plan->produced[op->first_result + k] =
+			sw_layouts_id(&plan->layouts, &layouts[op->n_operands + k]);
+	free(layouts);
+	return ok;
+}
+
+static void decide_kept(const trial *t, const edit *e, const rebuilt *r, sw_id v, sw_plan *plan)
+{
+	sw_id from = r->value_from.data[v];
+	plan->kept[v] = plan->produced[v];
+	if (from == SW_NO_ID || t->plan->kept[from] == t->plan->produced[from] ||
+	    (e->kind == DROP_KEPT && e->index == from))
+		return;
+	plan->kept[v] = layout_after(t, e, t->plan->kept[from], false, true, plan);
+}
+
+/* A port's values lie alike, whichever of them the edit named. */
+static void decide_ports(sw_plan *plan)
+{
+	sw_sidecar sidecar;
+	sw_roles roles;
+	sw_sidecar_default(plan->program, &sidecar);
+	sw_roles_init(&roles, plan->program, &sidecar);
+	for (size_t i = 0; i < roles.ports.len; i++) {
+		const sw_port *port = &roles.ports.data[i];
+		for (uint32_t k = 0; k + 1 < port->n_values; k++) /* the result stands last */
+			plan->produced[port->values[k]] =
+				plan->produced[port->values[port->n_values - 1]];
+	}
+	sw_roles_clear(&roles);
+	sw_sidecar_clear(&sidecar);
+}
+
+static sw_plan *plan_after(const trial *t, const edit *e, const rebuilt *r, const sw_cluster *cluster)
+{
+	sw_plan *plan = sw_plan_new(r->out, "", cluster);
+	bool *planned = sw_alloc(r->out->computations.len + 1);
+	bool ok = true;
+	sw_mark_planned(r->out, r->out->entry, planned);
+	for (sw_id id = 0; id < r->out->ops.len && ok; id++)
+		if (planned[sw_op_at(r->out, id)->computation])
+			ok = decide_op(t, e, r, id, plan);
+	decide_ports(plan);
+	for (sw_id v = 0; v < r->out->values.len && ok; v++)
+		if (planned[sw_op_at(r->out, r->out->values.data[v].op)->computation])
+			decide_kept(t, e, r, v, plan);
+	for (uint32_t i = 0; i < plan->n_outputs; i++) {
+		uint32_t from = r->outputs.data[i];
+		bool dropped = e->kind == DROP_STATE && e->index == r->in->values.len + from;
+		plan->outputs[i] = layout_after(t, e, t->plan->outputs[from], dropped, false, plan);
+	}
+	free(planned);
+	if (ok)
+		return plan;
+	sw_plan_free(plan);
+	return NULL;
+}
+
+#define MOST_SECONDS 40 /* what is not small by then is shown as it is */
+
+/* ---- the trial ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct shrinker {
+	trial *trial;
+	outcome *outcome;
+	sw_tensor *values; /* per value of the program: what it was on one device */
+	size_t n_values;
+	double begin_s;
+} shrinker;
+
+static void forget(shrinker *s)
+{
+	for (size_t v = 0; v < s->n_values; v++)
+		if (s->values[v].buffer)
+			sw_tensor_drop(&s->values[v]);
+	free(s->values);
+	s->values = NULL;
+	s->n_values = 0;
+}
+
+/* What the entry's values are; inputs too. */
+static bool remember(shrinker *s)
+{
+	const sw_program *p = s->trial->plan->program;
+	sw_arena arena;
+	const sw_id *inputs;
+	sw_error err;
+	forget(s);
+	s->n_values = p->values.len;
+	s->values = sw_alloc(sizeof(sw_tensor) * (s->n_values + 1));
+	sw_tensor *outputs = sw_alloc(sizeof(sw_tensor) * (sw_entry(p)->results.len + 1));
+	bool ok = trial_serial(s->trial, outputs, s->values, &err) == SW_OK;
+	for (size_t i = 0; i < sw_entry(p)->results.len; i++)
+		if (outputs[i].buffer)
+			sw_tensor_drop(&outputs[i]);
+	free(outputs);
+	sw_arena_init(&arena);
+	uint32_t n = sw_program_inputs(p, p->entry, &arena, &inputs);
+	for (uint32_t i = 0; i < n; i++)
+		if (!s->values[inputs[i]].buffer)
+			s->values[inputs[i]] = sw_tensor_keep(s->trial->inputs[i]);
+	sw_arena_clear(&arena);
+	return ok;
+}
+
+/* Each atom that is left is a level of a cluster of its own. */
+static void make_smaller_cluster(const sw_atoms *atoms, int32_t dropped, trial *t)
+{
+	sw_text text = {0};
+	for (int32_t a = 0; a < atoms->n; a++)
+		if (a != dropped)
+			sw_text_addf(&text, "%s%d", text.len ? "," : "", (int)atoms->size[a]);
+	t->own_cluster = sw_alloc(sizeof(*t->own_cluster));
+	make_cluster(text.data, t->own_cluster);
+	t->paths = sw_plan_paths(t->own_cluster, NULL, 0);
+	sw_text_clear(&text);
+}
+
+static bool take_inputs(const shrinker *s, const rebuilt *r, trial *t)
+{
+	t->n_inputs = (uint32_t)r->inputs.len;
+	t->inputs = sw_alloc(sizeof(sw_tensor) * (t->n_inputs + 1));
+	for (uint32_t i = 0; i < t->n_inputs; i++) {
+		if (!s->values[r->inputs.data[i]].buffer) {
+			t->n_inputs = i;
+			return false;
+		}
+		t->inputs[i] = sw_tensor_keep(s->values[r->inputs.data[i]]);
+		t->inputs[i].shape = sw_value_shape(r->out, r->value[r->inputs.data[i]]);
+	}
+	t->errors = sw_alloc(sizeof(double) * (r->outputs.len + 1));
+	for (size_t i = 0; i < r->outputs.len; i++)
+		t->errors[i] = s->trial->errors[r->outputs.data[i]];
+	return true;
+}
+
+static bool make_edited(const shrinker *s, const edit *e, trial *t)
+{
+	rebuilt r;
+	sw_error err;
+	const sw_cluster *cluster = s->trial->plan->cluster;
+	rebuild(&r, s->trial->plan->program, e);
+	if (e->kind == DROP_ATOM) {
+		make_smaller_cluster(&cluster->atoms, e->atom, t);
+		cluster = t->own_cluster;
+	}
+	if (sw_program_verify(r.out, &err) == SW_OK)
+		t->plan = plan_after(s->trial, e, &r, cluster);
+	else
+		sw_program_free(r.out);
+	bool made = t->plan && take_inputs(s, &r, t);
+	rebuilt_clear(&r);
+	return made;
+}
+
+/* The trial after the edit replaces this one if it fails as this one does. */
+static bool try_edit(shrinker *s, edit e)
+{
+	trial t = {.paths = s->trial->paths};
+	outcome o = {.verdict = EQUAL};
+	if (make_edited(s, &e, &t))
+		trial_run(&t, &o);
+	if (o.verdict != s->outcome->verdict) {
+		trial_clear(&t);
+		return false;
+	}
+	if (!t.own_cluster) { /* handed on */
+		t.own_cluster = s->trial->own_cluster;
+		s->trial->own_cluster = NULL;
+	}
+	trial_clear(s->trial);
+	*s->trial = t;
+	*s->outcome = o;
+	remember(s);
+	return true;
+}
+
+/* How many indices an edit of this kind has now, and whether it has one per atom. */
+static uint32_t places(const shrinker *s, edit_kind kind)
+{
+	const sw_program *p = s->trial->plan->program;
+	switch (kind) {
+	case DROP_OUTPUT:
+		return sw_entry(p)->results.len > 1 ? (uint32_t)sw_entry(p)->results.len : 0;
+	case CUT_OP:
+	case CUT_INNER:
+	case TURN_ONCE:
+	case DROP_CHOICE:
+		return (uint32_t)p->ops.len;
+	case DROP_KEPT:
+		return (uint32_t)p->values.len;
+	case DROP_STATE:
+		return (uint32_t)(p->values.len + sw_entry(p)->results.len);
+	default:
+		return s->trial->plan->cluster->atoms.n > 1 ? 1 : 0;
+	}
+}
+
+/* Ops of reducers and comparators stay: they say what their callers are. */
+static bool may_be_cut(const sw_program *p, const sw_op *op, bool of_entry)
+{
+	if (op->opcode == SW_OP_PARAMETER || op->opcode == SW_OP_CONSTANT)
+		return false;
+	if (of_entry || op->computation == p->entry)
+		return of_entry && op->computation == p->entry;
+	bool *planned = sw_alloc(p->computations.len + 1);
+	sw_mark_planned(p, p->entry, planned);
+	bool inside = planned[op->computation];
+	free(planned);
+	return inside;
+}
+
+static bool is_worth_trying(const shrinker *s, const edit *e)
+{
+	const sw_plan *plan = s->trial->plan;
+	const sw_program *p = plan->program;
+	if (e->kind == CUT_OP || e->kind == CUT_INNER)
+		return may_be_cut(p, sw_op_at(p, e->index), e->kind == CUT_OP);
+	if (e->kind == TURN_ONCE)
+		return sw_op_at(p, e->index)->opcode == SW_OP_WHILE ||
+		       sw_op_at(p, e->index)->opcode == SW_OP_CONDITIONAL;
+	if (e->kind == DROP_CHOICE)
+		return plan->strategies[e->index].atom[e->atom].kind != SW_CHOICE_NONE;
+	if (e->kind == DROP_KEPT)
+		return plan->kept[e->index] != plan->produced[e->index];
+	if (e->kind == DROP_STATE) {
+		uint32_t layout = e->index < p->values.len ? plan->produced[e->index]
+		                                           : plan->outputs[e->index - p->values.len];
+		return sw_plan_layout(plan, layout)->state[e->atom].kind != SW_STATE_B;
+	}
+	return true;
+}
+
+static bool try_kind(shrinker *s, edit_kind kind)
+{
+	bool any = false;
+	bool by_atom = kind == DROP_CHOICE || kind == DROP_STATE || kind == DROP_ATOM;
+	for (uint32_t back = 0; back < places(s, kind); back++)
+		for (int32_t a = 0; a < (by_atom ? s->trial->plan->cluster->atoms.n : 1); a++) {
+			uint32_t n = places(s, kind);
+			if (back >= n || sw_now_s() - s->begin_s > MOST_SECONDS)
+				break;
+			edit e = {.kind = kind, .index = n - 1 - back, .atom = a};
+			any |= is_worth_trying(s, &e) && try_edit(s, e);
+		}
+	return any;
+}
+
+/* A padded program that fails beside itself too is one like others; beside the unpadded one alone it stays as it is. */
+static bool forget_padding(trial *t, outcome *o)
+{
+	outcome after;
+	sw_program *unpadded = t->plan->unpadded;
+	if (!unpadded)
+		return true;
+	t->plan->unpadded = NULL;
+	trial_run(t, &after);
+	if (after.verdict != o->verdict) {
+		t->plan->unpadded = unpadded;
+		return false;
+	}
+	sw_program_free(unpadded);
+	*o = after;
+	return true;
+}
+
+void shrink(trial *t, outcome *o)
+{
+	shrinker s = {.trial = t, .outcome = o, .begin_s = sw_now_s()};
+	bool any = o->verdict != UNPLANNED && forget_padding(t, o) && remember(&s);
+	for (int round = 0; any && round < 8; round++) {
+		any = false;
+		for (int kind = 0; kind < EDIT_KINDS; kind++)
+			any |= try_kind(&s, (edit_kind)kind);
+	}
+	forget(&s);
+}

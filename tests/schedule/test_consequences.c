@@ -1,0 +1,142 @@
+/*
+ * What AxoNN does on purpose (section IV) comes of itself: in programs as they are planned, collectives run beside the kernels that
+ * its authors put there.
+ */
+#include "schedule/scheduled.h"
+
+typedef struct tally {
+	int of, hidden;
+} tally;
+
+static bool is_dot(const entry *e, sw_id op)
+{
+	return sw_op_at(e->program, op)->opcode == SW_OP_DOT;
+}
+
+/* Sums of activations, and of their gradients: made by a dot, and needed by further dots. Hidden: a weight's gradient, a dot that no other
+ * needs, is between start and done. */
+static void look_at_sum(const scheduled *s, const entry *e, sw_id start, tally *t)
+{
+	const sw_computation *c = sw_entry(e->program);
+	sw_id done = done_of(e, start);
+	bool hidden = false;
+	(void)s;
+	if (!is_dot(e, maker_of(e, start)) || !leads_to(e, done, SW_OP_DOT))
+		return;
+	for (int32_t i = e->place[start] + 1; i < e->place[done]; i++)
+		hidden = hidden || (is_dot(e, c->ops.data[i]) && !leads_to(e, c->ops.data[i], SW_OP_DOT));
+	t->of++;
+	t->hidden += hidden;
+}
+
+static bool has_time(const scheduled *s, const entry *e, sw_id start)
+{
+	return kernels_between_s(s, e, start, done_of(e, start)) >=
+	       sw_cost_collective_op_seconds(&s->cluster, e->program, start);
+}
+
+/* Sums of weights' gradients: needed by no dot any more. Hidden: kernels in between take longer. */
+static void look_at_gradient(const scheduled *s, const entry *e, sw_id start, tally *t)
+{
+	if (!is_dot(e, maker_of(e, start)) || leads_to(e, done_of(e, start), SW_OP_DOT))
+		return;
+	t->of++;
+	t->hidden += has_time(s, e, start);
+}
+
+/* Gathers of what is at rest, read by dots. Hidden: kernels in between take longer. */
+static void look_at_gather(const scheduled *s, const entry *e, sw_id start, tally *t)
+{
+	bool at_rest = sw_op_at(e->program, maker_of(e, start))->opcode == SW_OP_PARAMETER;
+	if (!at_rest || !leads_to(e, done_of(e, start), SW_OP_DOT))
+		return;
+	t->of++;
+	t->hidden += has_time(s, e, start);
+}
+
+typedef void look_fn(const scheduled *s, const entry *e, sw_id start, tally *t);
+
+static tally look_at_all(const scheduled *s, look_fn *look, bool sums)
+{
+	entry e;
+	tally t = {0};
+	entry_init(&e, s->scheduled);
+	const sw_computation *c = sw_entry(s->scheduled);
+	for (size_t i = 0; i < c->ops.len; i++) {
+		sw_opcode begun = begun_by(&e, c->ops.data[i]);
+		if (sums ? begun == SW_OP_ALL_REDUCE || begun == SW_OP_REDUCE_SCATTER
+		         : begun == SW_OP_ALL_GATHER)
+			look(s, &e, c->ops.data[i], &t);
+	}
+	entry_clear(&e);
+	return t;
+}
+
+/* At least `least` collectives are of the kind, and `share` of them hidden; none is if each is waited for where it stands. */
+static void check_hidden(const char *strategy, look_fn *look, bool sums, int least, double share)
+{
+	scheduled s;
+	assert_true(open_fixture("gpt", "local-2x4", strategy, &s));
+	schedule(&s, "all", 0);
+	tally t = look_at_all(&s, look, sums);
+	if (t.of < least || t.hidden < share * t.of)
+		fail_msg("%s: %d of %d are hidden", strategy, t.hidden, t.of);
+	schedule(&s, "none", 0);
+	t = look_at_all(&s, look, sums);
+	assert_int_equal(t.of, 0);
+	close_scheduled(&s);
+}
+
+static void sums_of_activation_gradients_hide_behind_weight_gradients(void **state)
+{
+	(void)state;
+	check_hidden("megatron:tp=4", look_at_sum, true, 8,
+	             3. / 8); /* half of them are the forward pass's */
+}
+
+static void sums_of_weight_gradients_hide_behind_the_backward_pass(void **state)
+{
+	(void)state;
+	check_hidden("dp", look_at_gradient, true, 8, 0.8);
+	check_hidden("zero3", look_at_gradient, true, 8, 0.8);
+}
+
+static void gathers_of_weights_are_ahead_of_their_dots(void **state)
+{
+	(void)state;
+	check_hidden("zero3", look_at_gather, false, 8, 0.8);
+}
+
+/* What is left of the waiting that there is without overlap, where kernels take longer than collectives. */
+static void little_waiting_is_left(void **state)
+{
+	static const struct {
+		const char *name, *strategy;
+	} cases[] = {{"gpt", "dp"}, {"gpt", "zero3"}, {"gpt-scan", "dp"}, {"gpt-scan", "zero3"}};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(cases); i++) {
+		scheduled s;
+		sw_program_cost cost;
+		assert_true(open_fixture(cases[i].name, "local-2x4", cases[i].strategy, &s));
+		schedule(&s, "all", 0);
+		sw_cost_program(&s.cluster, s.local, &cost);
+		assert_true(cost.compute_s > cost.communication_s);
+		double left = sw_schedule_seconds(&s.cluster, s.scheduled) - cost.compute_s;
+		double before = sw_schedule_seconds(&s.cluster, s.local) - cost.compute_s;
+		if (left > 0.15 * before)
+			fail_msg("%s, %s: %.0f %% is left", cases[i].name, cases[i].strategy,
+			         100 * left / before);
+		close_scheduled(&s);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sums_of_activation_gradients_hide_behind_weight_gradients),
+		cmocka_unit_test(sums_of_weight_gradients_hide_behind_the_backward_pass),
+		cmocka_unit_test(gathers_of_weights_are_ahead_of_their_dots),
+		cmocka_unit_test(little_waiting_is_left),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

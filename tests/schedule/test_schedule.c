@@ -1,0 +1,152 @@
+/* Options as people write them; real programs; what is printed. */
+#include "schedule/scheduled.h"
+
+#include <string.h>
+
+static void overlap_is_read(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t overlap;
+	} good[] = {
+		{"all", SW_OVERLAP_ALL},
+		{"none", 0},
+		{"all-reduce", 1u << SW_COLLECTIVE_ALL_REDUCE},
+		{"permute,all-gather", 1u << SW_COLLECTIVE_PERMUTE | 1u << SW_COLLECTIVE_ALL_GATHER},
+	};
+	static const char *const bad[] = {"",         "everything",           "all-reduce,", ",all-gather",
+	                                  "all,none", "all-reduce all-gather"};
+	(void)state;
+	uint32_t overlap;
+	for (size_t i = 0; i < SW_COUNT(good); i++) {
+		assert_int_equal(sw_overlap_parse(good[i].text, &overlap, NULL), SW_OK);
+		assert_int_equal(overlap, good[i].overlap);
+	}
+	for (size_t i = 0; i < SW_COUNT(bad); i++) {
+		sw_error err = {0};
+		assert_int_equal(sw_overlap_parse(bad[i], &overlap, &err), SW_ERR_INPUT);
+		assert_non_null(strstr(err.message, "expected all, none"));
+	}
+}
+
+static int count(const sw_program *program, sw_opcode opcode)
+{
+	int n = 0;
+	for (sw_id id = 0; id < program->ops.len; id++)
+		n += sw_op_at(program, id)->opcode == opcode;
+	return n;
+}
+
+static void check_pairs(const scheduled *s)
+{
+	int starts = count(s->scheduled, SW_OP_ASYNC_START);
+	int collectives = 0;
+	for (sw_id id = 0; id < s->local->ops.len; id++)
+		collectives +=
+			sw_opcode_class((sw_opcode)sw_op_at(s->local, id)->opcode) == SW_CLASS_COLLECTIVE;
+	assert_int_equal(starts, collectives);
+	assert_int_equal(count(s->scheduled, SW_OP_ASYNC_DONE), collectives);
+	for (sw_id id = 0; id < s->scheduled->ops.len; id++)
+		if (sw_op_at(s->scheduled, id)->opcode == SW_OP_ASYNC_START)
+			assert_int_not_equal(sw_async_collective(s->scheduled, sw_op_at(s->scheduled, id)),
+			                     SW_NO_ID);
+}
+
+static void check_again(scheduled *s)
+{
+	sw_program *first = s->scheduled, *local = s->local;
+	s->local = first;
+	s->scheduled = NULL;
+	schedule(s, "all", 0);
+	assert_int_equal(count(s->scheduled, SW_OP_ASYNC_START), count(first, SW_OP_ASYNC_START));
+	sw_program_free(first);
+	s->local = local;
+}
+
+static void every_program_can_be_scheduled(void **state)
+{
+	static const char *const names[] = {"gpt-tiny",        "gpt-tiny-scan-clip", "gpt-dropout-tiny",
+	                                    "moe-gshard-tiny", "lstm-lm-tiny",       "resnet-tiny",
+	                                    "unet-tiny",       "mamba-tiny",         "odd-tiny"};
+	static const char *const strategies[] = {"dp", "zero1", "zero3", "megatron:tp=2"};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(names) * SW_COUNT(strategies); i++) {
+		scheduled s;
+		sw_error err = {0};
+		const char *name = names[i / SW_COUNT(strategies)];
+		if (open_fixture(name, "local-2x2", strategies[i % SW_COUNT(strategies)], &s)) {
+			schedule(&s, "none", 0);
+			assert_true(sw_program_equal(s.local, s.scheduled, &err));
+			schedule(&s, "all", 0);
+			check_pairs(&s);
+			check_again(&s);
+		}
+		close_scheduled(&s);
+	}
+}
+
+static void the_same_program_gets_the_same_schedule(void **state)
+{
+	(void)state;
+	scheduled a, b;
+	sw_error err = {0};
+	assert_true(open_fixture("gpt", "local-2x4", "zero3", &a));
+	assert_true(open_fixture("gpt", "local-2x4", "zero3", &b));
+	schedule(&a, "all", 0);
+	schedule(&b, "all", 0);
+	if (!sw_program_equal(a.scheduled, b.scheduled, &err))
+		fail_msg("%s", err.message);
+	close_scheduled(&a);
+	close_scheduled(&b);
+}
+
+/* What collectives hold is bounded; more memory is not slower. */
+static void memory_bounds_what_is_held(void **state)
+{
+	(void)state;
+	scheduled s;
+	assert_true(open_fixture("gpt", "local-2x4", "zero3", &s));
+	int64_t least = sw_program_peak_bytes(s.local, s.local->entry);
+	double last = sw_schedule_seconds(&s.cluster, s.local) * 1.000001;
+	for (int64_t spare = 0; spare <= INT64_C(1) << 24; spare = spare ? 16 * spare : 1 << 16) {
+		schedule(&s, "all", least + spare);
+		double seconds = sw_schedule_seconds(&s.cluster, s.scheduled);
+		assert_true(seconds <= last);
+		last = seconds * 1.02;
+	}
+	close_scheduled(&s);
+}
+
+static void times_are_printed(void **state)
+{
+	(void)state;
+	scheduled s;
+	sw_text text = {0};
+	open_local("HloModule step, num_partitions=4\n"
+	           "sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n"
+	           "ENTRY main { x = f32[1000000] parameter(0)\n"
+	           "  r = f32[1000000] all-reduce(x), replica_groups={{0,1,2,3}}, to_apply=sum\n"
+	           "  ROOT z = f32[1000000] negate(r) }",
+	           &s);
+	schedule(&s, "all", 0);
+	sw_schedule_print_times(&s.cluster, s.scheduled, &text);
+	assert_string_equal(text.data, "main:\n"
+	                               "op       stream       begin us    end us\n"
+	                               "r.start  collectives     0.000  6000.000\n"
+	                               "r.done   waits           0.000  6000.000\n"
+	                               "z        kernels      6000.000  6090.000\n\n");
+	sw_text_clear(&text);
+	close_scheduled(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(overlap_is_read),
+		cmocka_unit_test(every_program_can_be_scheduled),
+		cmocka_unit_test(the_same_program_gets_the_same_schedule),
+		cmocka_unit_test(memory_bounds_what_is_held),
+		cmocka_unit_test(times_are_printed),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

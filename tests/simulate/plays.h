@@ -1,0 +1,30 @@
+/* Programs and clusters for the tests of simulate, with simple figures: a negate of f32[k] takes k seconds. */
+#ifndef TEST_SIMULATE_PLAYS_H
+#define TEST_SIMULATE_PLAYS_H
+
+#include "test.h"
+
+#include "frontend/frontend.h"
+#include "simulate/simulate.h"
+
+/* levels: what stands after "levels:" in the cluster file, in flow style. */
+void read_cluster(sw_cluster *cluster, const char *levels);
+/* HLO text that must be readable. */
+sw_program *read_program(const char *text);
+
+typedef struct scene {
+	sw_cluster cluster;
+	sw_program *program;
+	sw_simulation played;
+} scene;
+void play_scene(scene *s, const char *levels, const char *text);
+void scene_clear(scene *s);
+
+/* By the cost model, of the op with this name. */
+double seconds_of(const scene *s, const char *op);
+
+/* Equal up to rounding. */
+void assert_seconds(double actual, double expected);
+void assert_breakdown(const sw_breakdown *actual, double compute_s, double exposed_s, double idle_s, double hidden_s);
+
+#endif
