@@ -14,9 +14,9 @@ typedef enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_COUNT, CLI_BYTES, CLI_
 /* The values of all options of all commands. */
 typedef struct cli_values {
 	bool help, json, quiet, verbose, rules, parts, no_links, no_kernels, pace;
-	const char *cluster, *output, *strategy, *dump_after, *plot, *overlap, *trace;
+	const char *cluster, *devices, *output, *strategy, *dump_after, *plot, *overlap, *trace;
 	SW_VEC(const char *) data;
-	int64_t devices, memory, steps, seed, ranks, threads, random; /* 0: not given, but for steps and seed */
+	int64_t memory, steps, seed, ranks, threads, random; /* 0: not given, but for steps and seed */
 	int64_t work_limit;
 	double time_limit;
 } cli_values;
@@ -81,6 +81,8 @@ typedef struct cli_plan {
 sw_status cli_load_plan(cli *c, const char *path, bool or_program, cli_plan *loaded, sw_error *err);
 void cli_plan_clear(cli_plan *loaded);
 
+/* A cluster file, or the part of it that --devices says. */
+sw_status cli_read_cluster(const cli *c, const char *path, sw_cluster *cluster, sw_error *err);
 /* A cluster file, by its name: .yaml or .yml. */
 bool cli_is_cluster(const char *path);
 /* inspect CLUSTER.yaml */

@@ -344,10 +344,10 @@ static sw_status inspect(cli *c, sw_error *err)
 	sw_sidecar sidecar;
 	if (cli_is_cluster(c->argument))
 		return cli_inspect_cluster(c, err);
-	if (c->values.parts)
+	if (c->values.parts || c->values.devices)
 		return sw_fail(err, SW_ERR_INPUT,
-		               "--parts is for cluster files, named .yaml or .yml, and %s is none",
-		               c->argument);
+		               "%s is for cluster files, named .yaml or .yml, and %s is none",
+		               c->values.parts ? "--parts" : "--devices", c->argument);
 	sw_status status = cli_load_program(c->argument, &program, &sidecar, err);
 	if (status)
 		return status;
@@ -363,13 +363,13 @@ static sw_status inspect(cli *c, sw_error *err)
 	return SW_OK;
 }
 
-static const char *const options[] = {"--rules", "--parts", NULL};
+static const char *const options[] = {"--rules", "--parts", "--devices", NULL};
 const cli_command cli_inspect = {
 	.name = "inspect",
 	.argument = "PROGRAM|FILE",
 	.summary = "what a program consists of: ops, FLOPs, parameters, state, memory, loops; or a cluster",
 	.details = "A file whose name ends in .yaml or .yml is a cluster file: its levels, links, devices "
-                   "and atoms.",
+		   "and atoms.",
 	.example = "shardwright inspect tests/programs/gpt.hlo.gz --rules",
 	.options = options,
 	.run = inspect,

@@ -91,21 +91,6 @@ static sw_status check_usage(const cli *c, sw_error *err)
 	return SW_OK;
 }
 
-static sw_status read_cluster(const cli *c, sw_cluster *cluster, sw_error *err)
-{
-	sw_status status = sw_cluster_read(c->values.cluster, cluster, err);
-	if (status)
-		return sw_error_in_file(err, status, c->values.cluster);
-	if (!c->values.devices || c->values.devices == cluster->n_devices)
-		return SW_OK;
-	status = sw_fail_at(
-		err, SW_ERR_INPUT, c->values.cluster, 0, 0,
-		"this cluster has %lld devices and --devices says %lld: name a cluster file of that size",
-		(long long)cluster->n_devices, (long long)c->values.devices);
-	sw_cluster_clear(cluster);
-	return status;
-}
-
 static void summarise(const cli *c, const sw_plan *plan)
 {
 	sw_text text = {0};
@@ -155,7 +140,7 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 	sw_status status = sw_plan_strategy_parse(c->values.strategy ? c->values.strategy : "auto",
 	                                          &options.strategy, err);
 	if (status == SW_OK)
-		status = read_cluster(c, &cluster, err);
+		status = cli_read_cluster(c, c->values.cluster, &cluster, err);
 	if (status)
 		return status;
 	status = sw_plan_make(program, c->argument, sidecar, &cluster, &options, &plan, err);

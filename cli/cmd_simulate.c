@@ -129,7 +129,7 @@ static bool same_shape(const sw_cluster *a, const sw_cluster *b)
 /* --cluster FILE: the figures of another file, for what was planned with the plan's own. */
 static sw_status read_other(const cli *c, const sw_cluster *planned, sw_cluster *other, sw_error *err)
 {
-	sw_status status = sw_cluster_read(c->values.cluster, other, err);
+	sw_status status = cli_read_cluster(c, c->values.cluster, other, err);
 	if (status != SW_OK || same_shape(planned, other))
 		return status;
 	sw_cluster_clear(other);
@@ -173,6 +173,8 @@ static sw_status simulate(cli *c, sw_error *err)
 	cli_plan loaded;
 	sw_cluster other = {0};
 	sw_program *scheduled = NULL;
+	if (c->values.devices && !c->values.cluster)
+		return sw_fail(err, SW_ERR_INPUT, "--devices goes with --cluster FILE");
 	sw_status status = cli_load_plan(c, c->argument, false, &loaded, err);
 	if (status)
 		return status;
@@ -190,7 +192,7 @@ static sw_status simulate(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {"--overlap", "--trace", "--cluster", NULL};
+static const char *const options[] = {"--overlap", "--trace", "--cluster", "--devices", NULL};
 const cli_command cli_simulate = {
 	.name = "simulate",
 	.argument = "PLAN",

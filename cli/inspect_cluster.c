@@ -211,7 +211,7 @@ sw_status cli_inspect_cluster(cli *c, sw_error *err)
 {
 	sw_cluster cluster;
 	sw_text text = {0};
-	sw_status status = sw_cluster_read(c->argument, &cluster, err);
+	sw_status status = cli_read_cluster(c, c->argument, &cluster, err);
 	if (status)
 		return status;
 	if (c->values.parts) {

@@ -16,6 +16,17 @@ static const char one_device[] = "version: 1\n"
 				 "  matmul_efficiency: 1\n"
 				 "  flops: {f32: 100 GFLOP/s}\n";
 
+sw_status cli_read_cluster(const cli *c, const char *path, sw_cluster *cluster, sw_error *err)
+{
+	sw_status status = sw_cluster_read(path, cluster, err);
+	if (status || !c->values.devices)
+		return status;
+	status = sw_cluster_take(cluster, c->values.devices, err);
+	if (status)
+		sw_cluster_clear(cluster);
+	return status;
+}
+
 sw_status cli_load_program(const char *path, sw_program **program, sw_sidecar *sidecar, sw_error *err)
 {
 	sw_status status = sw_read_program(path, program, err);

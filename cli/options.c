@@ -9,7 +9,9 @@
 static const cli_option options[] = {
 	{"--cluster", "FILE", CLI_TEXT, AT(cluster), "the cluster to plan for (docs/cluster-file.md)"},
 	{"-o", "PLAN", CLI_TEXT, AT(output), "where to write the plan; - is standard output"},
-	{"--devices", "N", CLI_COUNT, AT(devices), "refuse a cluster with another number of devices"},
+	{"--devices", "N|AxB", CLI_TEXT, AT(devices),
+         "a part of the cluster: the first N devices, or A of the first level and B in each (default: "
+         "all)"},
 	{"--strategy", "S", CLI_TEXT, AT(strategy),
          "auto, dp, zero1, zero3 or megatron:tp=K (default: auto)"},
 	{"--memory", "BYTES", CLI_BYTES, AT(memory),

@@ -125,6 +125,12 @@ void sw_cluster_print(const sw_cluster *cluster, sw_text *text); /* the file's f
  * renewed. */
 void sw_cluster_round(sw_cluster *cluster, int digits, sw_arena *arena);
 
+/* Makes it the part of itself that `what` says: "64", the first 64 devices, by whole parts of one level within the first part of each level above (64 of
+ * nodes of 8: 8 nodes; 4 of them: half of the first node); or "2x4", a count for each level: the first 4 of each of the first 2. Links keep their
+ * figures; measured points, but for all devices, are dropped. On an error, which names what can be had, nothing has changed but the arena.
+ * O(devices * levels). */
+sw_status sw_cluster_take(sw_cluster *cluster, const char *what, sw_error *err);
+
 /* Outermost level at which two devices are in different parts, n_levels if a == b. */
 int32_t sw_cluster_meeting_level(const sw_cluster *cluster, int64_t a, int64_t b);
 

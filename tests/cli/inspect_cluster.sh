@@ -17,6 +17,15 @@ END
 head -n 5 "$scratch/out" | diff "$scratch/wanted" - || complain "the parts are others"
 [ "$(grep -c '^part 1 ' "$scratch/out")" = 6 ] || complain "not one part per device"
 
+# Every file that comes along: each of its levels has its line.
+for file in clusters/*.yaml; do
+	expect 0 "" "$sw" inspect "$file"
+	sed -n 's/^  - {name: \([^,]*\),.*/\1/p' "$file" >"$scratch/levels"
+	[ -s "$scratch/levels" ] || complain "no level found in $file"
+	while read -r level; do
+		grep -q "^$level  *[0-9]" "$scratch/out" || complain "level $level of $file is not shown"
+	done <"$scratch/levels"
+done
 refuse "no/such.yaml: cannot read" "$sw" inspect no/such.yaml
 refuse "parts is for cluster files" "$sw" inspect $tiny --parts
 printf 'version: 1\nname: x\n' >"$scratch/bad.yml"

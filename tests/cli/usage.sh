@@ -21,7 +21,6 @@ refuse "--cluster: its value is missing" "$sw" plan $tiny -o "$scratch/p" --clus
 refuse "unknown strategy 'dq'" "$sw" plan $tiny --cluster $cluster -o "$scratch/p" --strategy dq
 refuse "expected a size, such as 16GiB" "$sw" plan $tiny --cluster $cluster -o "$scratch/p" --memory lots
 refuse "expected seconds" "$sw" plan $tiny --cluster $cluster -o "$scratch/p" --time-limit soon
-refuse "has 4 devices and --devices says 8" "$sw" plan $tiny --cluster $cluster -o "$scratch/p" --devices 8
 expect 2 "both need standard output" "$sw" plan $tiny --cluster $cluster -o - --json
 refuse "expected read, canonical, partition or schedule" "$sw" plan $tiny --dump-after planning
 refuse "expected a whole number" "$sw" run $tiny --steps many

@@ -1,6 +1,7 @@
 /* The cluster file: what is read, what is refused and how it is named, places and atoms. */
 #include "cluster/cluster.h"
 
+#include <dirent.h>
 #include <string.h>
 
 #include "test.h"
@@ -405,10 +406,35 @@ static const struct {
 	int64_t devices, memory;
 	int32_t atoms;
 } files[] = {
-	{"local-1x2", 2, 2147483648, 1},  {"local-1x4", 4, 2147483648, 2},     {"local-2x2", 4, 2147483648, 2},
-	{"local-2x4", 8, 2147483648, 3},  {"unequal-1-4", 5, 2147483648, 1},   {"a100-8x8", 64, 80000000000, 6},
-	{"h100-16x8", 128, 80000000000, 7}, {"lab-4x1", 4, 1073741824, 2},      {"lab-2x4", 8, 1073741824, 3},
+	{"local-1x2", 2, 2147483648, 1},
+	{"local-1x4", 4, 2147483648, 2},
+	{"local-2x2", 4, 2147483648, 2},
+	{"local-2x4", 8, 2147483648, 3},
+	{"unequal-1-4", 5, 2147483648, 1},
+	{"lab-2x1", 2, 1073741824, 1},
+	{"lab-4x1", 4, 1073741824, 2},
+	{"lab-2x4", 8, 1073741824, 3},
 	{"lab-unequal", 6, 1073741824, 2},
+	{"a100-8x8", 64, 80000000000, 6},
+	{"h100-16x8", 128, 80000000000, 7},
+	{"piz-daint", 4096, 16000000000, 12},
+	{"google-cloud-2x16", 32, 40000000000, 5},
+	{"dgx-a100-2x8", 16, 40000000000, 4},
+	{"aws-p3-8xlarge", 32, 16000000000, 5},
+	{"autodist-a", 16, 12000000000, 4},
+	{"autodist-b1", 16, 8000000000, 4},
+	{"autodist-b4", 32, 16000000000, 5},
+	{"autodist-b9", 5, 8000000000, 1},
+	{"autodist-b10", 8, 8000000000, 3},
+	{"autodist-b11", 16, 8000000000, 4},
+	{"autodist-b12", 5, 16000000000, 1},
+	{"perlmutter", 1024, 40000000000, 10},
+	{"frontier", 1024, 64000000000, 10},
+	{"rhino-m8", 16, 32000000000, 4},
+	{"rhino-s1", 8, 32000000000, 3},
+	{"h100-superpod", 1024, 80000000000, 10},
+	{"h200-superpod", 1024, 141000000000, 10},
+	{"tpu-v5p", 1024, 102005473280, 10},
 };
 
 static void shipped_files_are_good(void **state)
@@ -431,6 +457,32 @@ static void shipped_files_are_good(void **state)
 	}
 }
 
+static bool is_listed(const char *file)
+{
+	for (size_t i = 0; i < SW_COUNT(files); i++)
+		if (strncmp(file, files[i].name, strlen(files[i].name)) == 0 &&
+		    strcmp(file + strlen(files[i].name), ".yaml") == 0)
+			return true;
+	return false;
+}
+
+static void every_shipped_file_is_tested(void **state)
+{
+	DIR *folder = opendir(SW_SOURCE_DIR "/clusters");
+	size_t n = 0;
+	(void)state;
+	assert_non_null(folder);
+	for (struct dirent *entry; (entry = readdir(folder));) {
+		if (entry->d_name[0] == '.')
+			continue;
+		if (!is_listed(entry->d_name))
+			fail_msg("clusters/%s is in no test", entry->d_name);
+		n++;
+	}
+	closedir(folder);
+	assert_int_equal(n, SW_COUNT(files));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -446,6 +498,7 @@ int main(void)
 		cmocka_unit_test(any_figures_and_names_read_back),
 		cmocka_unit_test(the_hash_knows_figures_and_not_names),
 		cmocka_unit_test(shipped_files_are_good),
+		cmocka_unit_test(every_shipped_file_is_tested),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,203 @@
+/* A smaller cluster out of a larger one: so that one file of a machine serves every size of it. */
+#include "cluster/topology.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is asked for: so many devices from the first one on, or so many parts of each unit, level by level. */
+typedef struct wish {
+	int64_t devices; /* 0: by counts */
+	int32_t n_counts;
+	int64_t counts[SW_MAX_LEVELS];
+} wish;
+
+/* ---- reading ------------------------------------------------------------------------------------------------- */
+
+/* "64", or "2x8" with a count for each level. */
+static bool parse_wish(const char *text, wish *w)
+{
+	*w = (wish){0};
+	while (w->n_counts < SW_MAX_LEVELS && *text >= '0' && *text <= '9') {
+		char *end;
+		errno = 0;
+		long long count = strtoll(text, &end, 10);
+		if (count < 1 || errno)
+			return false;
+		w->counts[w->n_counts++] = count;
+		if (!*end) {
+			w->devices = w->n_counts == 1 ? w->counts[0] : 0;
+			return true;
+		}
+		if (*end != 'x')
+			return false;
+		text = end + 1;
+	}
+	return false;
+}
+
+static sw_status bad_wish(const sw_cluster *cluster, const char *text, sw_error *err)
+{
+	sw_text form = {0};
+	for (int32_t l = 0; l < cluster->n_levels; l++)
+		sw_text_addf(&form, "%s%s", l ? " x " : "", cluster->levels[l].name);
+	sw_status status = sw_fail_at(err, SW_ERR_INPUT, cluster->source, 0, 0,
+	                              "cannot take \"%s\": expected a number of devices, or counts of %s",
+	                              text, form.data);
+	sw_text_clear(&form);
+	return status;
+}
+
+/* ---- so many devices ----------------------------------------------------------------------------------------- */
+
+/* Whether the first n devices are whole parts of one level, within the first part of each level above. */
+static bool is_whole(const sw_cluster *cluster, int64_t n)
+{
+	if (n == 0 || n == cluster->n_devices)
+		return true;
+	int32_t level = sw_cluster_meeting_level(cluster, n - 1, n);
+	return level == 0 || cluster->place[(n - 1) * cluster->n_levels + level - 1] == 0;
+}
+
+static sw_status check_devices(const sw_cluster *cluster, int64_t n, sw_error *err)
+{
+	int64_t below = n, above = n;
+	if (n > cluster->n_devices)
+		return sw_fail_at(err, SW_ERR_INPUT, cluster->source, 0, 0,
+		                  "cannot take %" PRId64 " devices: the cluster has %" PRId64, n,
+		                  cluster->n_devices);
+	while (!is_whole(cluster, below))
+		below--;
+	while (!is_whole(cluster, above))
+		above++;
+	if (below == above)
+		return SW_OK;
+	const char *broken = cluster->levels[sw_cluster_meeting_level(cluster, 0, n - 1)].name;
+	return sw_fail_at(err, SW_ERR_INPUT, cluster->source, 0, 0,
+	                  "cannot take %" PRId64 " devices: the last %s would not be whole; take %" PRId64
+	                  " or %" PRId64,
+	                  n, broken, below, above);
+}
+
+/* ---- so many of each level ----------------------------------------------------------------------------------- */
+
+/* Of device d: which part it is in, counted within the unit of the level above. first[l]: the first part of level l of that unit. */
+static bool is_wanted(const sw_cluster *cluster, const wish *w, int64_t d, int32_t *first)
+{
+	const int32_t *here = &cluster->place[d * cluster->n_levels];
+	int32_t met = d ? sw_cluster_meeting_level(cluster, d - 1, d) : -1;
+	for (int32_t l = met + 1; l < cluster->n_levels; l++)
+		first[l] = here[l];
+	for (int32_t l = 0; l < cluster->n_levels; l++)
+		if (here[l] - first[l] >= w->counts[l])
+			return false;
+	return true;
+}
+
+/* ---- what is kept -------------------------------------------------------------------------------------------- */
+
+static bool *choose(const sw_cluster *cluster, const wish *w)
+{
+	int32_t first[SW_MAX_LEVELS];
+	bool *kept = sw_alloc((size_t)cluster->n_devices * sizeof(*kept));
+	for (int64_t d = 0; d < cluster->n_devices; d++)
+		kept[d] = w->devices ? d < w->devices : is_wanted(cluster, w, d, first);
+	return kept;
+}
+
+/* The parts that hold a kept device, unit by unit; the links of those, where they differ. */
+static void count_parts(sw_cluster *cluster, const bool *kept, level_parts *parts, double **links)
+{
+	int32_t n = cluster->n_levels, last[SW_MAX_LEVELS];
+	for (int32_t l = 0; l < n; l++) {
+		parts[l] = (level_parts){.count = SW_NEW_N(&cluster->arena, int64_t, cluster->n_devices)};
+		links[l] = cluster->levels[l].part_bandwidth
+		                   ? SW_NEW_N(&cluster->arena, double, cluster->n_devices)
+		                   : NULL;
+		last[l] = -1;
+	}
+	parts[0].units = 1;
+	for (int64_t d = 0; d < cluster->n_devices; d++) {
+		const int32_t *here = &cluster->place[d * n];
+		for (int32_t l = 0; kept[d] && l < n; l++) {
+			if (here[l] == last[l])
+				continue;
+			last[l] = here[l];
+			parts[l].count[parts[l].units - 1]++;
+			if (links[l])
+				links[l][parts[l].total] = cluster->levels[l].part_bandwidth[here[l]];
+			parts[l].total++;
+			if (l + 1 < n)
+				parts[l + 1].units = parts[l].total;
+		}
+	}
+}
+
+/* Of counts: that each unit has as many. */
+static sw_status check_counts(const sw_cluster *cluster, const wish *w, const level_parts *parts,
+                              sw_error *err)
+{
+	for (int32_t l = 0; l < cluster->n_levels; l++)
+		for (int64_t u = 0; u < parts[l].units; u++)
+			if (parts[l].count[u] < w->counts[l])
+				return sw_fail_at(err, SW_ERR_INPUT, cluster->source, 0, 0,
+				                  "cannot take %" PRId64 " of each %s: there are %" PRId64,
+				                  w->counts[l], cluster->levels[l].name, parts[l].count[u]);
+	return SW_OK;
+}
+
+/* ---- the cluster of it --------------------------------------------------------------------------------------- */
+
+/* As the file's reader has it: a list of equal links is one figure; a flow that had all of the least link has all of it still. */
+static void keep_links(sw_level *level, const double *links, int64_t n)
+{
+	bool capped = level->flow_bandwidth < level->bandwidth;
+	double least = links[0], most = links[0];
+	for (int64_t i = 1; i < n; i++) {
+		least = SW_MIN(least, links[i]);
+		most = SW_MAX(most, links[i]);
+	}
+	level->bandwidth = least;
+	level->part_bandwidth = most > least ? links : NULL;
+	if (!capped)
+		level->flow_bandwidth = least;
+}
+
+/* Points were measured with all groups at work: they hold for the whole cluster only. Fitted figures stay. */
+static void rebuild(sw_cluster *cluster, const level_parts *parts, double *const *links)
+{
+	for (int32_t l = 0; l < cluster->n_levels; l++)
+		if (links[l])
+			keep_links(&cluster->levels[l], links[l], parts[l].total);
+	cluster->calibration.n_points = 0;
+	cluster->calibration.points = NULL;
+	cluster->atoms.n = 0;
+	bool fits = topology_fill(cluster, parts);
+	assert(fits); /* 2^20 devices have at most 20 prime factors */
+	(void)fits;
+	cluster->hash = topology_hash(cluster);
+}
+
+sw_status sw_cluster_take(sw_cluster *cluster, const char *what, sw_error *err)
+{
+	wish w;
+	level_parts parts[SW_MAX_LEVELS];
+	double *links[SW_MAX_LEVELS];
+	if (!parse_wish(what, &w) || (!w.devices && w.n_counts != cluster->n_levels))
+		return bad_wish(cluster, what, err);
+	if (w.devices == cluster->n_devices)
+		return SW_OK;
+	sw_status status = w.devices ? check_devices(cluster, w.devices, err) : SW_OK;
+	if (status)
+		return status;
+	bool *kept = choose(cluster, &w);
+	count_parts(cluster, kept, parts, links);
+	free(kept);
+	if (!w.devices)
+		status = check_counts(cluster, &w, parts, err);
+	if (status == SW_OK)
+		rebuild(cluster, parts, links);
+	return status;
+}
