@@ -120,6 +120,39 @@ static void axonn_equation_10_holds_at_all_its_sizes(void **state)
 		}
 }
 
+/* Bytes per second that leave a node, or slice, when all devices of two of them send to all: messages in one piece take 1.5 times as long as the link
+ * would (forms.c, WHOLE). */
+static const struct {
+	const char *name, *part;
+	double bandwidth;
+	const char *source;
+} nodes[] = {
+	{"aws-p3-8xlarge", "8", 1.25e9, "cross-mesh resharding 5: 10 Gb/s"},
+	{"autodist-b1", "8", 25e9 / 8, "AutoDist table 1, B1: 25 GbE"},
+	{"autodist-b4", "8", 50e9 / 8, "AutoDist table 1, B5: 50 GbE"},
+	{"perlmutter", "8", 4 * 200e9 / 8, "AxoNN VI: four NICs of 200 Gb/s"},
+	{"frontier", "16", 4 * 200e9 / 8, "AxoNN VI: four NICs of 200 Gb/s"},
+	{"rhino-m8", "16", 100e9 / 8, "Rhino 7.1: 100G RoCE"},
+	{"h100-superpod", "16", 8 * 400e9 / 8, "SuperPOD: eight rails of 400 Gb/s"},
+	{"h200-superpod", "16", 8 * 400e9 / 8, "SuperPOD: eight rails of 400 Gb/s"},
+	{"tpu-v5p", "1024", 512 * 50e9 / 8, "Google: 50 Gb/s for each of 512 chips"},
+};
+
+static void nodes_send_as_much_as_the_source_says(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(nodes); i++) {
+		sw_cluster cluster;
+		read_machine(&cluster, nodes[i].name, nodes[i].part);
+		double g = (double)cluster.n_devices, leaving = g / 2 * (g / 2) * GB / g;
+		uint32_t all = (UINT32_C(1) << cluster.atoms.n) - 1;
+		double seconds =
+			without_latency(&cluster, SW_ALGORITHM_DIRECT, SW_COLLECTIVE_ALL_TO_ALL, all);
+		assert_about(nodes[i].source, 1.5 * leaving / seconds, nodes[i].bandwidth, 1e-9);
+		sw_cluster_clear(&cluster);
+	}
+}
+
 /* What a message takes that has the links for itself. */
 static const struct {
 	const char *name;
@@ -227,6 +260,19 @@ static const struct {
          "NVIDIA: 5 PFLOP/s in DGX A100's 8 with sparsity, so in 16 without"},
 	{"dgx-a100-2x8", "8", SW_F16, 2.5e15, 320e9, "NVIDIA: DGX A100, 320 GB; 5 PFLOP/s with sparsity"},
 	{"aws-p3-8xlarge", "4", SW_F16, 500e12, 64e9, "AWS: p3.8xlarge, 64 GB; NVIDIA: 125 TFLOP/s"},
+	{"autodist-a", "1", SW_F32, 3072 * 2 * 1075e6, 12e9,
+         "NVIDIA: GTX TITAN X, 3072 cores at 1075 MHz, 12 GB"},
+	{"autodist-b1", "2", SW_F32, 9.65e12, 16e9, "NVIDIA: a board of two M60 GPUs, 9.65 TFLOP/s, 16 GB"},
+	{"autodist-b4", "4", SW_F16, 260e12, 64e9, "AWS: g4dn.12xlarge, 64 GB; NVIDIA: 65 TFLOP/s"},
+	{"autodist-b9", "5", SW_F32, 5 * 2048 * 2 * 1178e6, 40e9,
+         "NVIDIA: M60, 2048 cores at 1178 MHz, 8 GB"},
+	{"autodist-b10", "4", SW_F32, 2 * 9.65e12, 32e9,
+         "AWS: g3.16xlarge, 32 GB; NVIDIA: 9.65 TFLOP/s for two"},
+	{"autodist-b11", "4", SW_F32, 2 * 9.65e12, 32e9,
+         "AWS: g3.16xlarge, 32 GB; NVIDIA: 9.65 TFLOP/s for two"},
+	{"autodist-b12", "5", SW_F32, 5 * 2560 * 2 * 1590e6, 80e9,
+         "NVIDIA: T4, 2560 cores at 1590 MHz, 16 GB"},
+	{"rhino-s1", "1", SW_F32, 5120 * 2 * 1601e6, 32e9, "NVIDIA: V100S, 5120 cores at 1601 MHz, 32 GB"},
 	{"perlmutter", "1024", SW_BF16, 182e15 / 0.57, 256 * 160e9,
          "AxoNN abstract: 182 PFLOP/s are 57 % of 1024 GPUs"},
 	{"frontier", "2", SW_BF16, 383e12, 128e9, "AMD: MI250X, 383 TFLOP/s; AxoNN VI: 128 GB"},
@@ -273,6 +319,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rings_between_nodes_have_the_bandwidth_that_the_source_says),
 		cmocka_unit_test(axonn_equation_10_holds_at_all_its_sizes),
+		cmocka_unit_test(nodes_send_as_much_as_the_source_says),
 		cmocka_unit_test(messages_take_what_the_source_says),
 		cmocka_unit_test(an_all_reduce_of_1_gb_over_100_gb_s_takes_80_ms),
 		cmocka_unit_test(rings_along_the_axes_of_a_tpu_pod_have_all_its_links),
