@@ -120,22 +120,33 @@ static void axonn_equation_10_holds_at_all_its_sizes(void **state)
 		}
 }
 
-/* Bytes per second that leave a node, or slice, when all devices of two of them send to all: messages in one piece take 1.5 times as long as the link
- * would (forms.c, WHOLE). */
+/* Bytes per second of a part's link, from the seconds in which all g devices at work send to each other, `here` of them in the part: messages in one
+ * piece take 1.5 times as long as the link would, and streams from more than one other part crowd (forms.c, WHOLE and CROWDING). */
+static double link_bandwidth(const sw_cluster *cluster, uint32_t atoms, double here)
+{
+	double g = (double)sw_atoms_group_size(&cluster->atoms, atoms), peers = here > 1 ? 2 : g / here;
+	double leaving = here * (g - here) * GB / g;
+	double seconds = without_latency(cluster, SW_ALGORITHM_DIRECT, SW_COLLECTIVE_ALL_TO_ALL, atoms);
+	return 1.5 * (1 + 0.1 * fmax(peers - 2, 0)) * leaving / seconds;
+}
+
+/* Two nodes, or slices, whole; of unequal ones, the slower decides. */
 static const struct {
 	const char *name, *part;
-	double bandwidth;
+	double here, bandwidth;
 	const char *source;
 } nodes[] = {
-	{"aws-p3-8xlarge", "8", 1.25e9, "cross-mesh resharding 5: 10 Gb/s"},
-	{"autodist-b1", "8", 25e9 / 8, "AutoDist table 1, B1: 25 GbE"},
-	{"autodist-b4", "8", 50e9 / 8, "AutoDist table 1, B5: 50 GbE"},
-	{"perlmutter", "8", 4 * 200e9 / 8, "AxoNN VI: four NICs of 200 Gb/s"},
-	{"frontier", "16", 4 * 200e9 / 8, "AxoNN VI: four NICs of 200 Gb/s"},
-	{"rhino-m8", "16", 100e9 / 8, "Rhino 7.1: 100G RoCE"},
-	{"h100-superpod", "16", 8 * 400e9 / 8, "SuperPOD: eight rails of 400 Gb/s"},
-	{"h200-superpod", "16", 8 * 400e9 / 8, "SuperPOD: eight rails of 400 Gb/s"},
-	{"tpu-v5p", "1024", 512 * 50e9 / 8, "Google: 50 Gb/s for each of 512 chips"},
+	{"aws-p3-8xlarge", "8", 4, 1.25e9, "cross-mesh resharding 5: 10 Gb/s"},
+	{"autodist-b1", "8", 4, 25e9 / 8, "AutoDist table 1, B1: 25 GbE"},
+	{"autodist-b4", "8", 4, 50e9 / 8, "AutoDist table 1, B5: 50 GbE"},
+	{"autodist-b10", "8", 4, 25e9 / 8, "AutoDist table 1, B10: 25/50 GbE"},
+	{"autodist-b11", "8", 4, 25e9 / 8, "AutoDist table 1, B11: 25/50 GbE"},
+	{"perlmutter", "8", 4, 4 * 200e9 / 8, "AxoNN VI: four NICs of 200 Gb/s"},
+	{"frontier", "16", 8, 4 * 200e9 / 8, "AxoNN VI: four NICs of 200 Gb/s"},
+	{"rhino-m8", "16", 8, 100e9 / 8, "Rhino 7.1: 100G RoCE"},
+	{"h100-superpod", "16", 8, 8 * 400e9 / 8, "SuperPOD: eight rails of 400 Gb/s"},
+	{"h200-superpod", "16", 8, 8 * 400e9 / 8, "SuperPOD: eight rails of 400 Gb/s"},
+	{"tpu-v5p", "1024", 512, 512 * 50e9 / 8, "Google: 50 Gb/s for each of 512 chips"},
 };
 
 static void nodes_send_as_much_as_the_source_says(void **state)
@@ -144,11 +155,41 @@ static void nodes_send_as_much_as_the_source_says(void **state)
 	for (size_t i = 0; i < SW_COUNT(nodes); i++) {
 		sw_cluster cluster;
 		read_machine(&cluster, nodes[i].name, nodes[i].part);
-		double g = (double)cluster.n_devices, leaving = g / 2 * (g / 2) * GB / g;
 		uint32_t all = (UINT32_C(1) << cluster.atoms.n) - 1;
-		double seconds =
-			without_latency(&cluster, SW_ALGORITHM_DIRECT, SW_COLLECTIVE_ALL_TO_ALL, all);
-		assert_about(nodes[i].source, 1.5 * leaving / seconds, nodes[i].bandwidth, 1e-9);
+		assert_about(nodes[i].source, link_bandwidth(&cluster, all, nodes[i].here),
+		             nodes[i].bandwidth, 1e-9);
+		sw_cluster_clear(&cluster);
+	}
+}
+
+/* Devices of one node; data sheets give NVLink for both directions together. */
+static const struct {
+	const char *name, *part;
+	double bandwidth;
+	const char *source;
+} insides[] = {
+	{"google-cloud-2x16", "16", 600e9 / 2, "AutoDDL 5.3.1: NVLink, 600 GB/s per GPU"},
+	{"dgx-a100-2x8", "8", 600e9 / 2, "AutoDDL 5.3.1: NVLink, 600 GB/s per GPU"},
+	{"autodist-b1", "4", 16 * 8e9 * 128 / 130 / 8, "PCIe 3.0 x16: 8 GT/s, 128b/130b"},
+	{"autodist-b4", "4", 16 * 8e9 * 128 / 130 / 8, "PCIe 3.0 x16: 8 GT/s, 128b/130b"},
+	{"autodist-b10", "4", 16 * 8e9 * 128 / 130 / 8, "PCIe 3.0 x16: 8 GT/s, 128b/130b"},
+	{"autodist-b11", "4", 16 * 8e9 * 128 / 130 / 8, "PCIe 3.0 x16: 8 GT/s, 128b/130b"},
+	{"perlmutter", "4", 600e9 / 2,
+         "NVIDIA: A100, NVLink 600 GB/s; NERSC: 12 links of 25 GB/s each way"},
+	{"rhino-m8", "8", 300e9 / 2, "NVIDIA: V100, NVLink 300 GB/s"},
+	{"h100-superpod", "8", 900e9 / 2, "NVIDIA: H100, NVLink 900 GB/s"},
+	{"h200-superpod", "8", 900e9 / 2, "NVIDIA: H200, NVLink 900 GB/s"},
+};
+
+static void devices_of_a_node_send_as_much_as_the_source_says(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(insides); i++) {
+		sw_cluster cluster;
+		read_machine(&cluster, insides[i].name, insides[i].part);
+		uint32_t all = (UINT32_C(1) << cluster.atoms.n) - 1;
+		assert_about(insides[i].source, link_bandwidth(&cluster, all, 1), insides[i].bandwidth,
+		             1e-3);
 		sw_cluster_clear(&cluster);
 	}
 }
@@ -320,6 +361,7 @@ int main(void)
 		cmocka_unit_test(rings_between_nodes_have_the_bandwidth_that_the_source_says),
 		cmocka_unit_test(axonn_equation_10_holds_at_all_its_sizes),
 		cmocka_unit_test(nodes_send_as_much_as_the_source_says),
+		cmocka_unit_test(devices_of_a_node_send_as_much_as_the_source_says),
 		cmocka_unit_test(messages_take_what_the_source_says),
 		cmocka_unit_test(an_all_reduce_of_1_gb_over_100_gb_s_takes_80_ms),
 		cmocka_unit_test(rings_along_the_axes_of_a_tpu_pod_have_all_its_links),
