@@ -17,9 +17,10 @@ END
 head -n 5 "$scratch/out" | diff "$scratch/wanted" - || complain "the parts are others"
 [ "$(grep -c '^part 1 ' "$scratch/out")" = 6 ] || complain "not one part per device"
 
-# Every file that comes along: each of its levels has its line.
+# Every file that comes along: each of its levels has its line, and the file has one in the documentation.
 for file in clusters/*.yaml; do
 	expect 0 "" "$sw" inspect "$file"
+	grep -q "^| .*\`$(basename "$file" .yaml)\`" docs/cluster-file.md || complain "docs/cluster-file.md does not list $file"
 	sed -n 's/^  - {name: \([^,]*\),.*/\1/p' "$file" >"$scratch/levels"
 	[ -s "$scratch/levels" ] || complain "no level found in $file"
 	while read -r level; do
