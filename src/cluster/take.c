@@ -55,7 +55,7 @@ static sw_status bad_wish(const sw_cluster *cluster, const char *text, sw_error 
 /* Whether the first n devices are whole parts of one level, within the first part of each level above. */
 static bool is_whole(const sw_cluster *cluster, int64_t n)
 {
-	if (n == 0 || n == cluster->n_devices)
+	if (n == cluster->n_devices)
 		return true;
 	int32_t level = sw_cluster_meeting_level(cluster, n - 1, n);
 	return level == 0 || cluster->place[(n - 1) * cluster->n_levels + level - 1] == 0;
@@ -187,8 +187,6 @@ sw_status sw_cluster_take(sw_cluster *cluster, const char *what, sw_error *err)
 	double *links[SW_MAX_LEVELS];
 	if (!parse_wish(what, &w) || (!w.devices && w.n_counts != cluster->n_levels))
 		return bad_wish(cluster, what, err);
-	if (w.devices == cluster->n_devices)
-		return SW_OK;
 	sw_status status = w.devices ? check_devices(cluster, w.devices, err) : SW_OK;
 	if (status)
 		return status;
@@ -197,7 +195,7 @@ sw_status sw_cluster_take(sw_cluster *cluster, const char *what, sw_error *err)
 	free(kept);
 	if (!w.devices)
 		status = check_counts(cluster, &w, parts, err);
-	if (status == SW_OK)
+	if (status == SW_OK && parts[cluster->n_levels - 1].total < cluster->n_devices)
 		rebuild(cluster, parts, links);
 	return status;
 }

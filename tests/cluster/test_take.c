@@ -151,6 +151,7 @@ static void points_hold_for_all_devices_only(void **state)
 	(void)state;
 	parse(text, &cluster);
 	assert_int_equal(sw_cluster_take(&cluster, "4", NULL), SW_OK);
+	assert_int_equal(sw_cluster_take(&cluster, "2x2", NULL), SW_OK);
 	assert_int_equal(cluster.calibration.n_points, 1);
 	assert_int_equal(sw_cluster_take(&cluster, "2", NULL), SW_OK);
 	assert_int_equal(cluster.calibration.n_points, 0);

@@ -120,11 +120,11 @@ static void axonn_equation_10_holds_at_all_its_sizes(void **state)
 		}
 }
 
-/* Bytes per second of a part's link, from the seconds in which all g devices at work send to each other, `here` of them in the part: messages in one
+/* Bytes per second of a part's link, from the seconds in which all g devices at work send to each other, `here` of them in the part, one of `peers`: messages in one
  * piece take 1.5 times as long as the link would, and streams from more than one other part crowd (forms.c, WHOLE and CROWDING). */
-static double link_bandwidth(const sw_cluster *cluster, uint32_t atoms, double here)
+static double link_bandwidth(const sw_cluster *cluster, uint32_t atoms, double here, double peers)
 {
-	double g = (double)sw_atoms_group_size(&cluster->atoms, atoms), peers = here > 1 ? 2 : g / here;
+	double g = (double)sw_atoms_group_size(&cluster->atoms, atoms);
 	double leaving = here * (g - here) * GB / g;
 	double seconds = without_latency(cluster, SW_ALGORITHM_DIRECT, SW_COLLECTIVE_ALL_TO_ALL, atoms);
 	return 1.5 * (1 + 0.1 * fmax(peers - 2, 0)) * leaving / seconds;
@@ -139,6 +139,8 @@ static const struct {
 	{"aws-p3-8xlarge", "8", 4, 1.25e9, "cross-mesh resharding 5: 10 Gb/s"},
 	{"autodist-b1", "8", 4, 25e9 / 8, "AutoDist table 1, B1: 25 GbE"},
 	{"autodist-b4", "8", 4, 50e9 / 8, "AutoDist table 1, B5: 50 GbE"},
+	{"autodist-b9", "5", 1, 10e9 / 8, "AutoDist table 1, B9: 10/25 GbE"},
+	{"autodist-b12", "5", 1, 25e9 / 8, "AutoDist table 1, B12: 25/50 GbE"},
 	{"autodist-b10", "8", 4, 25e9 / 8, "AutoDist table 1, B10: 25/50 GbE"},
 	{"autodist-b11", "8", 4, 25e9 / 8, "AutoDist table 1, B11: 25/50 GbE"},
 	{"perlmutter", "8", 4, 4 * 200e9 / 8, "AxoNN VI: four NICs of 200 Gb/s"},
@@ -156,7 +158,7 @@ static void nodes_send_as_much_as_the_source_says(void **state)
 		sw_cluster cluster;
 		read_machine(&cluster, nodes[i].name, nodes[i].part);
 		uint32_t all = (UINT32_C(1) << cluster.atoms.n) - 1;
-		assert_about(nodes[i].source, link_bandwidth(&cluster, all, nodes[i].here),
+		assert_about(nodes[i].source, link_bandwidth(&cluster, all, nodes[i].here, 2),
 		             nodes[i].bandwidth, 1e-9);
 		sw_cluster_clear(&cluster);
 	}
@@ -188,8 +190,8 @@ static void devices_of_a_node_send_as_much_as_the_source_says(void **state)
 		sw_cluster cluster;
 		read_machine(&cluster, insides[i].name, insides[i].part);
 		uint32_t all = (UINT32_C(1) << cluster.atoms.n) - 1;
-		assert_about(insides[i].source, link_bandwidth(&cluster, all, 1), insides[i].bandwidth,
-		             1e-3);
+		assert_about(insides[i].source, link_bandwidth(&cluster, all, 1, (double)cluster.n_devices),
+		             insides[i].bandwidth, 1e-3);
 		sw_cluster_clear(&cluster);
 	}
 }
@@ -203,6 +205,9 @@ static const struct {
 } messages[] = {
 	{"aws-p3-8xlarge", 0, 4, 0.8, "cross-mesh resharding 5.1.1: 1 GB over 10 Gb/s"},
 	{"autodist-b1", 0, 4, 0.8, "AutoDist 3: 10 Gb/s of a single flow"},
+	{"aws-p3-8xlarge", 0, 1, 1 / 25., "NVIDIA: a link of NVLink 2, 25 GB/s"},
+	{"autodist-b9", 1, 2, 1 / 15.75, "PCIe 3.0 x16: 8 GT/s, 128b/130b"},
+	{"autodist-b12", 1, 2, 1 / 15.75, "PCIe 3.0 x16: 8 GT/s, 128b/130b"},
 	{"autodist-b9", 0, 1, 0.8, "AutoDist 3: 10 Gb/s of the smaller node and of a single flow"},
 	{"autodist-b10", 0, 4, 0.8, "AutoDist 3: 10 Gb/s of a single flow"},
 	{"autodist-b11", 4, 8, 0.8, "AutoDist 3: 10 Gb/s of a single flow"},
