@@ -292,9 +292,10 @@ static json_t *link_json(const sw_link_point *p)
 
 static json_t *kernel_json(const sw_kernel_point *p)
 {
-	return json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:f}", "family", sw_family_name(p->family),
-	                 "what", p->what, "type", sw_type_name(p->type), "flops", p->flops, "bytes",
-	                 p->bytes, "seconds", p->seconds, "deviation_s", p->deviation_s, "fitted_s",
+	return json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "family",
+	                 sw_family_name(p->family), "what", p->what, "type", sw_type_name(p->type), "flops",
+	                 p->work.flops, "bytes", p->work.bytes, "calls", p->work.calls, "rows",
+	                 p->work.rows, "seconds", p->seconds, "deviation_s", p->deviation_s, "fitted_s",
 	                 p->fitted_s);
 }
 

@@ -60,14 +60,19 @@ static sw_status read_kernel(const sw_yaml *node, sw_family family, sw_kernel_fi
 		{"overhead", QUANTITY_SECONDS, false, true, &fit->overhead_s},
 		{"flops", QUANTITY_FLOPS, true, false, &fit->flops_per_s},
 		{"bandwidth", QUANTITY_BYTES_PER_S, true, false, &fit->bytes_per_s},
+		{"cached_bandwidth", QUANTITY_BYTES_PER_S, true, false, &fit->cached_bytes_per_s},
+		{"call", QUANTITY_SECONDS, true, false, &fit->call_s},
+		{"row", QUANTITY_SECONDS, true, false, &fit->row_s},
 	};
 	char where[PATH_ROOM];
 	snprintf(where, sizeof(where), "device.kernels.%s", sw_family_name(family));
 	*fit = (sw_kernel_fit){.given = true};
 	sw_status status = fields_read(node, fields, SW_COUNT(fields), where, err);
-	if (status == SW_OK && fit->overhead_s == 0 && fit->flops_per_s == 0 && fit->bytes_per_s == 0)
+	double given = fit->overhead_s + fit->flops_per_s + fit->bytes_per_s + fit->cached_bytes_per_s +
+	               fit->call_s + fit->row_s;
+	if (status == SW_OK && given == 0)
 		return field_bad(err, node, where,
-		                 "kernels would take no time: give an overhead, flops or bandwidth");
+		                 "kernels would take no time: give an overhead, or any other term");
 	return status;
 }
 
@@ -86,23 +91,28 @@ sw_status kernels_read(const sw_yaml *node, sw_device *device, sw_error *err)
 	return status;
 }
 
+static void print_term(const char *key, double value, quantity_kind kind, sw_text *text)
+{
+	if (value <= 0)
+		return;
+	sw_text_addf(text, ", %s: ", key);
+	quantity_print(value, kind, text);
+}
+
 void kernels_print(const sw_device *device, sw_text *text)
 {
-	const char *heading = "  kernels: # seconds = overhead + operations / flops + bytes / bandwidth\n";
+	const char *heading = "  kernels: # seconds: docs/cluster-file.md\n";
 	for (int family = 0; family < SW_FAMILY_COUNT; family++) {
 		const sw_kernel_fit *fit = &device->kernels[family];
 		if (!fit->given)
 			continue;
 		sw_text_addf(text, "%s    %s: {overhead: ", heading, sw_family_name((sw_family)family));
 		quantity_print(fit->overhead_s, QUANTITY_SECONDS, text);
-		if (fit->flops_per_s > 0) {
-			sw_text_add(text, ", flops: ");
-			quantity_print(fit->flops_per_s, QUANTITY_FLOPS, text);
-		}
-		if (fit->bytes_per_s > 0) {
-			sw_text_add(text, ", bandwidth: ");
-			quantity_print(fit->bytes_per_s, QUANTITY_BYTES_PER_S, text);
-		}
+		print_term("call", fit->call_s, QUANTITY_SECONDS, text);
+		print_term("row", fit->row_s, QUANTITY_SECONDS, text);
+		print_term("flops", fit->flops_per_s, QUANTITY_FLOPS, text);
+		print_term("cached_bandwidth", fit->cached_bytes_per_s, QUANTITY_BYTES_PER_S, text);
+		print_term("bandwidth", fit->bytes_per_s, QUANTITY_BYTES_PER_S, text);
 		sw_text_add(text, "}\n");
 		heading = "";
 	}

@@ -63,7 +63,7 @@ typedef struct sw_level {
 	double contention;
 } sw_level;
 
-/* Kernels that are alike: one line of time over flops and bytes fits all of a family. */
+/* Kernels that are alike: one sum of terms fits the time of all of a family. */
 typedef enum sw_family {
 	SW_FAMILY_MATMUL, SW_FAMILY_CONVOLUTION, SW_FAMILY_ELEMENTWISE, SW_FAMILY_TRANSCENDENTAL, SW_FAMILY_REDUCE,
 	SW_FAMILY_MOVE,    /* transposes, slices, concatenations, broadcasts */
@@ -71,10 +71,12 @@ typedef enum sw_family {
 	SW_FAMILY_COUNT
 } sw_family;
 const char *sw_family_name(sw_family family); /* "matmul" */
-/* Fitted: seconds = overhead_s + flops / flops_per_s + bytes / bytes_per_s; a rate of 0: that term is none. */
+/* Fitted: seconds = overhead_s + call_s * calls + row_s * rows + flops / flops_per_s + min(bytes, cache) / cached_bytes_per_s
+ * + max(bytes - cache, 0) / bytes_per_s, with the device's cache_bytes; a rate of 0: that term is none. What a kernel's calls, rows and bytes
+ * are: sw_kernel_work (cost.h). */
 typedef struct sw_kernel_fit {
 	bool given; /* else the roofline of the device's own figures */
-	double overhead_s, flops_per_s, bytes_per_s;
+	double overhead_s, flops_per_s, bytes_per_s, cached_bytes_per_s, call_s, row_s;
 } sw_kernel_fit;
 
 /* A measured point: `bytes` of operand per rank, over all groups of these atoms at once, by the algorithm that was fastest. */
@@ -99,6 +101,7 @@ typedef struct sw_device {
 	double kernel_overhead_s;        /* added to every op */
 	double flops[SW_TYPE_COUNT];     /* matmul peak by element type; 0: the type runs as f32 */
 	double matmul_efficiency;        /* of that peak, (0, 1] */
+	double cache_bytes;              /* of what a fitted kernel reads and writes, so many bytes go at cached_bytes_per_s */
 	sw_kernel_fit kernels[SW_FAMILY_COUNT];
 } sw_device;
 

@@ -101,6 +101,10 @@ static void print_device(const sw_device *device, sw_text *text)
 		separator = ", ";
 	}
 	sw_text_add(text, "}\n");
+	if (device->cache_bytes > 0) {
+		print_quantity("  cache: ", device->cache_bytes, QUANTITY_BYTES, text);
+		sw_text_add(text, "\n");
+	}
 	kernels_print(device, text);
 }
 

@@ -205,6 +205,7 @@ static sw_status read_device(const sw_yaml *node, sw_cluster *cluster, sw_error 
 		{"kernel_overhead", QUANTITY_SECONDS, false, true, &device->kernel_overhead_s},
 		{"matmul_efficiency", QUANTITY_NUMBER, false, false, &device->matmul_efficiency},
 		{"flops", QUANTITY_FLOPS, false, false, NULL},
+		{"cache", QUANTITY_BYTES, true, false, &device->cache_bytes},
 		{"kernels", QUANTITY_NUMBER, true, false, NULL},
 	};
 	sw_status status = fields_read(node, fields, SW_COUNT(fields), "device", err);

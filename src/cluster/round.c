@@ -34,6 +34,9 @@ static void round_device(sw_device *device, int digits)
 		round_to(&fit->overhead_s, QUANTITY_SECONDS, digits);
 		round_to(&fit->flops_per_s, QUANTITY_FLOPS, digits);
 		round_to(&fit->bytes_per_s, QUANTITY_BYTES_PER_S, digits);
+		round_to(&fit->cached_bytes_per_s, QUANTITY_BYTES_PER_S, digits);
+		round_to(&fit->call_s, QUANTITY_SECONDS, digits);
+		round_to(&fit->row_s, QUANTITY_SECONDS, digits);
 	}
 }
 

@@ -120,8 +120,10 @@ static uint64_t hash_kernels(uint64_t hash, const sw_device *device)
 			continue;
 		hash = hash_real(sw_hash_u64(hash, (uint64_t)family), fit->overhead_s);
 		hash = hash_real(hash_real(hash, fit->flops_per_s), fit->bytes_per_s);
+		hash = hash_real(hash_real(hash, fit->cached_bytes_per_s), fit->call_s);
+		hash = hash_real(hash, fit->row_s);
 	}
-	return hash;
+	return hash_real(hash, device->cache_bytes);
 }
 
 static uint64_t hash_points(uint64_t hash, const sw_calibration *calibration)

@@ -11,7 +11,7 @@
  * for one stream of each group (AxoNN's equation 10 is the two-level case); the levels work side by side, and a round of messages takes the largest
  * alpha_l of the levels that it crosses. Where parts, or their links, are unequal, the part that is last to be done decides. The seconds of a collective are those
  * of the algorithm that the transport takes: the fastest, as measured or by formula. By formula more bytes are never cheaper.
- * Kernels: the fitted line of the op's family where the cluster file has one; else the roofline, max(flops / (peak * efficiency), bytes / memory bandwidth) + overhead.
+ * Kernels: what is fitted for the op's family where the cluster file has it (sw_kernel_fit); else the roofline, max(flops / (peak * efficiency), bytes / memory bandwidth) + overhead.
  */
 #ifndef SW_COST_H
 #define SW_COST_H
@@ -49,6 +49,14 @@ double sw_cost_collective_op_seconds(const sw_cluster *cluster, const sw_program
 
 /* Which family an op's kernel is of; SW_FAMILY_COUNT: it costs nothing, or is a region or collective. */
 sw_family sw_cost_family(const sw_program *program, sw_id op);
+/* What an op asks of a kernel of the executor: operations (sw_op_flops, functions that take longer counting as more), and its calls, rows and
+ * bytes (sw_op_loops). */
+typedef struct sw_kernel_work {
+	double flops, bytes, calls, rows;
+} sw_kernel_work;
+sw_kernel_work sw_cost_work(const sw_program *program, sw_id op);
+/* Seconds of that by what is fitted for the family (sw_kernel_fit). */
+double sw_cost_fitted(const sw_device *device, sw_family family, sw_type type, const sw_kernel_work *work);
 /* One execution of an op on one device. Moves of data that the executor does not perform (reshape, parameter, constant) cost 0.
  * Regions cost 0: their bodies' ops are counted by themselves. */
 double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id op);

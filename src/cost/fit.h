@@ -29,7 +29,7 @@ typedef struct sw_kernel_point {
 	const char *what; /* "dot 256 x 256 x 256" */
 	sw_family family;
 	sw_type type;
-	double flops, bytes; /* of one execution, as sw_cost_op counts them */
+	sw_kernel_work work; /* of one execution */
 	double seconds, deviation_s;
 	double fitted_s;
 } sw_kernel_point;
@@ -51,8 +51,8 @@ typedef struct sw_fit {
 /* levels[l], l < n_levels: the shape's with fitted figures. A level has one bandwidth, or one per part where the shape has them. Everything is in
  * the arena. Deterministic. O(evaluations of a point * points * parameters * rounds). */
 void sw_fit_links(const sw_cluster *shape, sw_link_point *points, int32_t n, sw_arena *arena, sw_level *levels, sw_fit *fit);
-/* kernels[family]: by nonnegative least squares; `given` where the family has an f32 point. Points of other types are only fitted_s: at the rates of
+/* The device's kernels of each family that has an f32 point, by nonnegative least squares, and its cache. Points of other types are only fitted_s: at the rates of
  * f32, but operations at flops[type] / flops[f32] of its rate. */
-void sw_fit_kernels(const sw_device *device, sw_kernel_point *points, int32_t n, sw_arena *arena, sw_kernel_fit *kernels, sw_fit *fit);
+void sw_fit_kernels(sw_device *device, sw_kernel_point *points, int32_t n, sw_arena *arena, sw_fit *fit);
 
 #endif

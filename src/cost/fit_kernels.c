@@ -1,24 +1,31 @@
 /*
- * The fit of kernels: seconds = overhead + flops / rate + bytes / bandwidth, by family; linear in overhead and the inverse rates, so that least
- * squares of the relative error is a system of three equations. None of the three may be negative: every set of them is tried with the others
- * zero (nonnegative least squares, Lawson and Hanson, 1974; of three unknowns there are seven sets). Of those whose solution is positive the one is taken that
+ * The fit of kernels, by family: the terms of sw_kernel_fit are linear in overhead, seconds per call and per row, and the inverse rates, so that least
+ * squares of the relative error is a system of six equations. None of the six may be negative: every set of them is tried with the others
+ * zero (nonnegative least squares, Lawson and Hanson, 1974; of six unknowns there are 63 sets). Of those whose solution is positive the one is taken that
  * explains most with least: a term more must be worth it by the Bayesian information criterion (Schwarz, 1978), n ln(sum of squares) + ln(n) per term.
+ * The rounds weigh points against outliers, and so that it is ln(fitted / measured) that is made small: what is predicted to take half as
+ * long counts like what is predicted to take twice as long.
+ *
+ * The size of the cache is the device's, one for all families: of the powers of two from none to 64 MiB the one under which all are fitted best.
  */
 #include "cost/fit.h"
 #include "cost/least_squares.h"
 
 #include <math.h>
 
-#define TERMS 3 /* overhead, flops, bytes */
+enum { OVERHEAD, CALLS, ROWS, FLOPS, CACHED, BYTES, TERMS };
 #define ROUNDS 6
 #define LEAST_SCALE 5e-3
+#define MODEL_SCALE 0.1 /* kernels of a family are alike within about so much: no less is an outlier */
+#define LEAST_CACHE 16384.0
+#define MOST_CACHE 67108864.0
 
 typedef struct kernel_fit {
 	int32_t n;
 	double (*rows)[TERMS]; /* each over the measured seconds: their sum should be 1 */
 	double *residuals, *weights, *scratch;
 	double terms[TERMS],
-		errors[TERMS]; /* seconds, per flop, per byte; relative standard errors, 0 where the term is 0 */
+		errors[TERMS]; /* seconds, each or per unit; relative standard errors, 0 where the term is 0 */
 } kernel_fit;
 
 static double residual(const kernel_fit *f, int32_t i, const double *terms)
@@ -107,31 +114,68 @@ static void solve(kernel_fit *f)
 	}
 }
 
+/* (ln x / (x - 1))^2: what makes the square of x - 1 that of ln x. */
+static double logarithmic(double x)
+{
+	double ratio = fabs(x - 1) < 1e-3 ? 1 : log(fmax(x, 1e-3)) / (fmax(x, 1e-3) - 1);
+	return ratio * ratio;
+}
+
 static void weigh(kernel_fit *f)
 {
 	for (int32_t i = 0; i < f->n; i++)
 		f->residuals[i] = residual(f, i, f->terms);
-	double scale = robust_scale(f->residuals, f->n, LEAST_SCALE, f->scratch);
+	double scale = robust_scale(f->residuals, f->n, MODEL_SCALE, f->scratch);
 	for (int32_t i = 0; i < f->n; i++)
-		f->weights[i] = robust_weight(f->residuals[i], scale);
+		f->weights[i] = robust_weight(log(fmax(1 + f->residuals[i], 1e-3)), scale) *
+		                logarithmic(1 + f->residuals[i]);
 }
 
-static void fit_family(sw_family family, const sw_kernel_point *points, int32_t n, kernel_fit *f)
+static void take_point(kernel_fit *f, const sw_kernel_point *p, double cache)
 {
+	double *row = f->rows[f->n];
+	row[OVERHEAD] = 1;
+	row[CALLS] = p->work.calls;
+	row[ROWS] = p->work.rows;
+	row[FLOPS] = p->work.flops;
+	row[CACHED] = fmin(p->work.bytes, cache);
+	row[BYTES] = fmax(p->work.bytes - cache, 0);
+	for (int t = 0; t < TERMS; t++)
+		row[t] /= p->seconds;
+	f->weights[f->n++] = 1;
+}
+
+/* Gives the loss. */
+static double fit_family(sw_family family, double cache, const sw_kernel_point *points, int32_t n,
+                         kernel_fit *f)
+{
+	double loss = 0;
 	f->n = 0;
-	for (int32_t i = 0; i < n; i++) {
-		const sw_kernel_point *p = &points[i];
-		if (p->family != family || p->type != SW_F32)
-			continue;
-		f->rows[f->n][0] = 1 / p->seconds;
-		f->rows[f->n][1] = p->flops / p->seconds;
-		f->rows[f->n][2] = p->bytes / p->seconds;
-		f->weights[f->n++] = 1;
-	}
+	for (int32_t i = 0; i < n; i++)
+		if (points[i].family == family && points[i].type == SW_F32)
+			take_point(f, &points[i], cache);
 	for (int round = 0; round < ROUNDS && f->n; round++) {
 		solve(f);
 		weigh(f);
 	}
+	for (int32_t i = 0; i < f->n; i++)
+		loss += robust_loss(log(fmax(1 + f->residuals[i], 1e-3)), MODEL_SCALE);
+	return loss;
+}
+
+static double find_cache(const sw_kernel_point *points, int32_t n, kernel_fit *f)
+{
+	double best = INFINITY, found = 0;
+	for (double cache = 0; cache <= MOST_CACHE; cache = fmax(2 * cache, LEAST_CACHE)) {
+		double loss = 0;
+		for (int family = 0; family < SW_FAMILY_COUNT; family++)
+			loss += fit_family((sw_family)family, cache, points, n, f);
+		if (loss < best) {
+			best = loss;
+			found = cache;
+		}
+	}
+	return found;
 }
 
 static double inverse(double term)
@@ -141,27 +185,42 @@ static double inverse(double term)
 
 static void describe(sw_family family, const kernel_fit *f, sw_arena *arena, sw_fit *fit)
 {
-	static const char *const names[TERMS] = {"overhead", "flops", "bandwidth"};
-	static const sw_fit_unit units[TERMS] = {SW_FIT_SECONDS, SW_FIT_FLOPS, SW_FIT_BYTES_PER_S};
+	static const struct {
+		const char *name;
+		sw_fit_unit unit;
+	} terms[TERMS] = {
+		[OVERHEAD] = {"overhead", SW_FIT_SECONDS},
+		[CALLS] = {"call", SW_FIT_SECONDS},
+		[ROWS] = {"row", SW_FIT_SECONDS},
+		[FLOPS] = {"flops", SW_FIT_FLOPS},
+		[CACHED] = {"cached bandwidth", SW_FIT_BYTES_PER_S},
+		[BYTES] = {"bandwidth", SW_FIT_BYTES_PER_S},
+	};
 	for (int t = 0; t < TERMS; t++)
 		if (f->terms[t] > 0)
 			fit->parameters[fit->n_parameters++] = (sw_fit_parameter){
-				.name = sw_arena_printf(arena, "%s %s", sw_family_name(family), names[t]),
-				.unit = units[t],
-				.value = t == 0 ? f->terms[t] : inverse(f->terms[t]),
+				.name = sw_arena_printf(arena, "%s %s", sw_family_name(family),
+			                                terms[t].name),
+				.unit = terms[t].unit,
+				.value = terms[t].unit == SW_FIT_SECONDS ? f->terms[t]
+			                                                 : inverse(f->terms[t]),
 				.error = f->errors[t],
 				.seen = true};
 }
 
-static double fitted(const sw_device *device, const sw_kernel_fit *kernel, const sw_kernel_point *p)
+static void find_errors(const sw_device *device, sw_kernel_point *points, int32_t n, double *scratch,
+                        sw_fit *fit)
 {
-	double slower = device->flops[p->type] > 0 ? device->flops[SW_F32] / device->flops[p->type] : 1;
-	return kernel->overhead_s + p->flops * slower * inverse(kernel->flops_per_s) +
-	       p->bytes * inverse(kernel->bytes_per_s);
+	for (int32_t i = 0; i < n; i++) {
+		sw_kernel_point *p = &points[i];
+		p->fitted_s = sw_cost_fitted(device, p->family, p->type, &p->work);
+		scratch[i] = fabs(p->fitted_s - p->seconds) / p->seconds;
+	}
+	fit->median_error = median_of(scratch, n);
+	fit->worst_error = n ? scratch[n - 1] : 0;
 }
 
-void sw_fit_kernels(const sw_device *device, sw_kernel_point *points, int32_t n, sw_arena *arena,
-                    sw_kernel_fit *kernels, sw_fit *fit)
+void sw_fit_kernels(sw_device *device, sw_kernel_point *points, int32_t n, sw_arena *arena, sw_fit *fit)
 {
 	*fit = (sw_fit){.n_points = n,
 	                .parameters = SW_NEW_N(arena, sw_fit_parameter, SW_FAMILY_COUNT * TERMS)};
@@ -169,19 +228,19 @@ void sw_fit_kernels(const sw_device *device, sw_kernel_point *points, int32_t n,
 	                .residuals = SW_NEW_N(arena, double, n),
 	                .weights = SW_NEW_N(arena, double, n),
 	                .scratch = SW_NEW_N(arena, double, n)};
+	device->cache_bytes = find_cache(points, n, &f);
 	for (int family = 0; family < SW_FAMILY_COUNT; family++) {
-		fit_family((sw_family)family, points, n, &f);
-		kernels[family] = (sw_kernel_fit){0};
+		fit_family((sw_family)family, device->cache_bytes, points, n, &f);
 		if (!f.n)
 			continue;
-		kernels[family] =
-			(sw_kernel_fit){true, f.terms[0], inverse(f.terms[1]), inverse(f.terms[2])};
+		device->kernels[family] = (sw_kernel_fit){.given = true,
+		                                          .overhead_s = f.terms[OVERHEAD],
+		                                          .call_s = f.terms[CALLS],
+		                                          .row_s = f.terms[ROWS],
+		                                          .flops_per_s = inverse(f.terms[FLOPS]),
+		                                          .cached_bytes_per_s = inverse(f.terms[CACHED]),
+		                                          .bytes_per_s = inverse(f.terms[BYTES])};
 		describe((sw_family)family, &f, arena, fit);
 	}
-	for (int32_t i = 0; i < n; i++) {
-		points[i].fitted_s = fitted(device, &kernels[points[i].family], &points[i]);
-		f.scratch[i] = fabs(points[i].fitted_s - points[i].seconds) / points[i].seconds;
-	}
-	fit->median_error = median_of(f.scratch, n);
-	fit->worst_error = n ? f.scratch[n - 1] : 0;
+	find_errors(device, points, n, f.scratch, fit);
 }

@@ -1,16 +1,17 @@
 /*
- * Seconds of one op on one device: where the cluster file has a line fitted for the op's family, overhead + flops / rate + bytes / rate; else the
- * roofline (Williams, Waterman, Patterson, 2009).
+ * Seconds of one op on one device: where the cluster file has what was fitted for the op's family, the sum of its terms (sw_kernel_fit) over what the
+ * op asks of the executor's kernel; else the roofline (Williams, Waterman, Patterson, 2009).
  *
  *     max(flops / rate, bytes / memory bandwidth) + overhead
  *
  * Contractions and dense solves run at the device's matmul peak for their operands' type (f32's, where the file gives none)
  * times its efficiency. Everything else runs at FLOPS_PER_BYTE operations per byte of memory bandwidth, but no faster than
  * that peak: a compute-bound elementwise op is rare, a cumulative sum written as a window is not. Bytes are those of
- * sw_op_bytes; a scatter's are those it touches. A fitted line is that of the executor's kernels, and its bytes those that they move: a
- * broadcast of one element stays that element for kernels that are elementwise.
+ * sw_op_bytes; a scatter's are those it touches. A device of which only such figures are known is one whose kernels are its vendor's: short
+ * rows and copies before a product are their business, and no term here.
  */
 #include "cost/cost.h"
+#include "interpret/interpret.h"
 
 #include <math.h>
 
@@ -119,55 +120,80 @@ static double touched_bytes(const sw_program *program, sw_id id)
 	return bytes;
 }
 
-/* One element written to all places: the executor keeps it as that one element for kernels that are elementwise. */
-static bool is_splat(const sw_program *program, sw_id value)
-{
-	const sw_op *op = sw_op_at(program, program->values.data[value].op);
-	return op->opcode == SW_OP_BROADCAST &&
-	       sw_shape_elements(sw_value_shape(program, op->operands[0])) == 1;
-}
-
-/* touched_bytes without what is a splat: where rates are fitted they are those of the executor's kernels. */
-static double executed_bytes(const sw_program *program, sw_id id)
-{
-	const sw_op *op = sw_op_at(program, id);
-	sw_op_class class = sw_opcode_class((sw_opcode)op->opcode);
-	double bytes = touched_bytes(program, id);
-	if (op->opcode == SW_OP_BROADCAST && is_splat(program, op->first_result))
-		return 0;
-	if (class != SW_CLASS_UNARY && class != SW_CLASS_BINARY && class != SW_CLASS_TERNARY)
-		return bytes;
-	for (uint32_t i = 0; i < op->n_operands; i++)
-		if (is_splat(program, op->operands[i]))
-			bytes -= value_bytes(program, op->operands[i]);
-	return bytes;
-}
-
 static double peak_flops(const sw_device *device, sw_type type)
 {
 	return device->flops[type] > 0 ? device->flops[type] : device->flops[SW_F32];
 }
 
-/* How much longer operations take on this type than on f32, for which rates are fitted. */
-static double slowness(const sw_device *device, const sw_program *program, const sw_op *op)
+/* The type that an op computes in, for rates: that of its first operand. */
+static sw_type type_of(const sw_program *program, const sw_op *op)
 {
 	sw_id typed = op->n_operands ? op->operands[0] : op->first_result;
-	return device->flops[SW_F32] / peak_flops(device, sw_value_shape(program, typed).type);
+	return sw_value_shape(program, typed).type;
 }
 
-static double flop_rate(const sw_device *device, const sw_program *program, const sw_op *op,
-                        sw_family family)
+static double flop_rate(const sw_device *device, sw_type type, sw_family family)
 {
-	sw_id typed = op->n_operands ? op->operands[0] : op->first_result;
-	double peak = peak_flops(device, sw_value_shape(program, typed).type);
+	double peak = peak_flops(device, type);
 	if (family == SW_FAMILY_MATMUL || family == SW_FAMILY_CONVOLUTION)
 		return peak * device->matmul_efficiency;
 	return fmin(peak, FLOPS_PER_BYTE * device->memory_bandwidth);
 }
 
+/* ---- fitted kernels ---------------------------------------------------------------------------------------- */
+
+/* Operations per element, in units of an exponential, of functions that take more or less: the length of their polynomials, or, where they
+ * are the C library's, a call for each element. */
+#define SCALAR 12
+static const float effort[SW_OPCODE_COUNT] = {
+	[SW_OP_SQRT] = 0.3F,
+	[SW_OP_RSQRT] = 0.4F,
+	[SW_OP_LOG] = 0.85F,
+	[SW_OP_LOGISTIC] = 1.2F,
+	[SW_OP_TANH] = 1.5F,
+	[SW_OP_ACOS] = SCALAR,
+	[SW_OP_ACOSH] = SCALAR,
+	[SW_OP_ASIN] = SCALAR,
+	[SW_OP_ASINH] = SCALAR,
+	[SW_OP_ATANH] = SCALAR,
+	[SW_OP_CBRT] = SCALAR,
+	[SW_OP_COSINE] = SCALAR,
+	[SW_OP_COSH] = SCALAR,
+	[SW_OP_ERF] = SCALAR,
+	[SW_OP_EXPONENTIAL_MINUS_ONE] = SCALAR,
+	[SW_OP_LOG_PLUS_ONE] = SCALAR,
+	[SW_OP_SINE] = SCALAR,
+	[SW_OP_SINH] = SCALAR,
+	[SW_OP_TAN] = SCALAR,
+	[SW_OP_ATAN2] = SCALAR,
+	[SW_OP_POWER] = 2 * SCALAR,
+	[SW_OP_RNG_BIT_GENERATOR] = SCALAR,
+};
+
+sw_kernel_work sw_cost_work(const sw_program *program, sw_id id)
+{
+	const sw_op *op = sw_op_at(program, id);
+	sw_loops loops = sw_op_loops(program, id);
+	double each = effort[op->opcode] > 0 ? (double)effort[op->opcode] : 1;
+	return (sw_kernel_work){.flops = each * sw_op_flops(program, id),
+	                        .bytes = loops.bytes,
+	                        .calls = loops.calls,
+	                        .rows = loops.rows};
+}
+
 static double term(double amount, double rate)
 {
 	return rate > 0 ? amount / rate : 0;
+}
+
+double sw_cost_fitted(const sw_device *device, sw_family family, sw_type type, const sw_kernel_work *work)
+{
+	const sw_kernel_fit *fit = &device->kernels[family];
+	double slowness = device->flops[SW_F32] / peak_flops(device, type), cache = device->cache_bytes;
+	return fit->overhead_s + fit->call_s * work->calls + fit->row_s * work->rows +
+	       slowness * term(work->flops, fit->flops_per_s) +
+	       term(fmin(work->bytes, cache), fit->cached_bytes_per_s) +
+	       term(fmax(work->bytes - cache, 0), fit->bytes_per_s);
 }
 
 double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id id)
@@ -176,13 +202,12 @@ double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id id
 	sw_family family = sw_cost_family(program, id);
 	if (family == SW_FAMILY_COUNT)
 		return 0;
-	const sw_kernel_fit *fit = &device->kernels[family];
-	double flops = sw_op_flops(program, id);
-	if (fit->given)
-		return fit->overhead_s +
-		       slowness(device, program, sw_op_at(program, id)) * term(flops, fit->flops_per_s) +
-		       term(executed_bytes(program, id), fit->bytes_per_s);
-	double compute_s = flops / flop_rate(device, program, sw_op_at(program, id), family);
+	const sw_op *op = sw_op_at(program, id);
+	if (device->kernels[family].given) {
+		sw_kernel_work work = sw_cost_work(program, id);
+		return sw_cost_fitted(device, family, type_of(program, op), &work);
+	}
+	double compute_s = sw_op_flops(program, id) / flop_rate(device, type_of(program, op), family);
 	return fmax(compute_s, touched_bytes(program, id) / device->memory_bandwidth) +
 	       device->kernel_overhead_s;
 }

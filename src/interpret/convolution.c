@@ -92,11 +92,12 @@ static run find_run(int64_t begin, int64_t stride, int64_t n, int64_t dilate, in
 
 /* The part of the rows that belongs to one place of the kernel (in all windows), or to one window (all its places): as a box of strides, since
  * both look at the input in even steps. */
-static void write_box(const geometry *g, bool of_place, const int64_t *fixed, const char *x, char *rows)
+static sw_strided describe_box(const geometry *g, bool of_place, const int64_t *fixed, int64_t *to,
+                               int64_t *from)
 {
 	const sw_attrs *a = g->attrs;
 	sw_strided s = {.rank = g->spatial + 1};
-	int64_t to = 0, from = 0, row = g->columns, column = g->group_inputs;
+	int64_t row = g->columns, column = g->group_inputs;
 	for (int d = g->spatial - 1; d >= 0; d--) {
 		const sw_window_dim *w = &a->convolution.window.dims[d];
 		int64_t dimension = a->convolution.input_spatial.v[d];
@@ -107,14 +108,21 @@ static void write_box(const geometry *g, bool of_place, const int64_t *fixed, co
 		s.dims[d] = r.count;
 		s.dst[d] = r.period * (of_place ? row : column);
 		s.src[d] = r.step * g->input_stride[dimension];
-		to += r.first * (of_place ? row : column) + fixed[d] * (of_place ? column : row);
-		from += r.from * g->input_stride[dimension];
+		*to += r.first * (of_place ? row : column) + fixed[d] * (of_place ? column : row);
+		*from += r.from * g->input_stride[dimension];
 		row *= g->windows[d];
 		column *= g->window_sizes[d];
 	}
 	s.dims[g->spatial] = g->group_inputs;
 	s.dst[g->spatial] = 1;
 	s.src[g->spatial] = g->input_stride[a->convolution.input_feature];
+	return s;
+}
+
+static void write_box(const geometry *g, bool of_place, const int64_t *fixed, const char *x, char *rows)
+{
+	int64_t to = 0, from = 0;
+	sw_strided s = describe_box(g, of_place, fixed, &to, &from);
 	sw_strided_copy(&s, g->bytes, rows + to * (int64_t)g->bytes, x + from * (int64_t)g->bytes);
 }
 
@@ -193,6 +201,25 @@ int64_t sw_room_convolution(const sw_program *program, const sw_op *op, const sw
 	room = sw_room_add(room, room_of_rows(&g, windows, g.group_outputs));
 	room = sw_room_add(room, sw_room_elements(sw_shape_elements(g.output), g.type));
 	return sw_room_add(room, sw_room_of(g.output));
+}
+
+/* A call is a product: of each group and element of the batch. Its operand is written in boxes, whose rows cost as much to begin as a run of
+ * elements does, and is read; and so is the product. */
+sw_loops sw_loops_convolution(const sw_program *program, const sw_op *op)
+{
+	geometry g;
+	describe(program, op, &g);
+	int64_t windows = windows_of(&g), fixed[SW_MAX_RANK], to = 0, from = 0;
+	bool of_place = g.places <= windows;
+	for (int d = 0; d < g.spatial; d++)
+		fixed[d] = (of_place ? g.window_sizes[d] : g.windows[d]) / 2;
+	sw_strided box = describe_box(&g, of_place, fixed, &to, &from);
+	sw_loops loops = sw_strided_loops(&box);
+	double boxes = (double)SW_MIN(g.places, windows), products = (double)(g.groups * g.batch),
+	       elements = (double)windows * (double)(g.columns + g.group_outputs);
+	return (sw_loops){.calls = products,
+	                  .rows = products * boxes * (loops.calls + loops.rows),
+	                  .bytes = 2 * products * elements * (double)g.bytes};
 }
 
 static sw_status take_scratch(sw_interpreter *it, const geometry *g, int64_t rows, int64_t columns,

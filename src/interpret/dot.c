@@ -325,6 +325,22 @@ int64_t sw_room_dot(const sw_program *program, const sw_op *op, const sw_plan_op
 	return room;
 }
 
+/* A call is a product of the batch; an operand that does not lie well is written in another order, and read again. */
+sw_loops sw_loops_dot(const sw_program *program, const sw_op *op)
+{
+	sw_loops loops = {.calls = 1};
+	sw_shape lhs = sw_value_shape(program, op->operands[0]);
+	sw_ints batch = op->attrs->dot.lhs_batch;
+	for (int i = 0; i < batch.n; i++)
+		loops.calls *= (double)lhs.dims[batch.v[i]];
+	for (uint32_t i = 0; i < 2; i++)
+		loops.bytes +=
+			2 * (double)room_of_side(
+				    program, op, i,
+				    sw_type_to_multiply_in(sw_value_shape(program, op->first_result).type));
+	return loops;
+}
+
 sw_status sw_kernel_dot(sw_call *call, sw_error *err)
 {
 	sw_status status = sw_result_new(call, 0, err);

@@ -79,6 +79,14 @@ sw_placement *sw_placement_new(const sw_program *program);
 void sw_placement_free(sw_placement *placement);
 int64_t sw_placement_bytes(const sw_program *program); /* arena_bytes alone */
 
+/* What the kernel of an op does inside, for who predicts its time: inner loops begun (products of a batch, boxes, windows), runs of neighbouring
+ * elements within them, and bytes that go in and out, with the copies that the kernel makes; one element that stands for all is not
+ * counted. Ops that hand on what they get, and regions: zeros. O(ranks). */
+typedef struct sw_loops {
+	double calls, rows, bytes;
+} sw_loops;
+sw_loops sw_op_loops(const sw_program *program, sw_id op);
+
 typedef struct sw_interpret_options {
 	uint32_t partition_id;
 	int blas_threads;              /* 0: leave the library's setting alone */

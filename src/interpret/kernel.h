@@ -98,6 +98,9 @@ typedef enum sw_lies {
 /* Working space of one run, an upper bound: every tensor that the kernel takes for itself, as if none were given back. */
 typedef int64_t sw_room_fn(const sw_program *program, const sw_op *op, const sw_plan_op *plan);
 
+/* calls and rows of an op; bytes: those of copies, beside what it reads and writes. */
+typedef sw_loops sw_loops_fn(const sw_program *program, const sw_op *op);
+
 typedef struct sw_kernel {
 	sw_kernel_fn *run;
 	sw_prepare_fn *prepare; /* NULL: any types */
@@ -105,6 +108,7 @@ typedef struct sw_kernel {
 	bool widens; /* narrow types are computed in wider ones, see below */
 	sw_lies lies;
 	sw_room_fn *room; /* NULL: none, beyond what its called computation wants */
+	sw_loops_fn *loops; /* NULL: one loop over all */
 } sw_kernel;
 extern const sw_kernel sw_kernels[SW_OPCODE_COUNT];
 
@@ -280,6 +284,7 @@ typedef struct sw_strided {
 	int64_t dims[SW_MAX_RANK + 2], dst[SW_MAX_RANK + 2], src[SW_MAX_RANK + 2];
 } sw_strided;
 void sw_strided_simplify(sw_strided *s);
+sw_loops sw_strided_loops(sw_strided *s); /* simplifies */
 void sw_strided_move(const sw_strided *s, size_t element_bytes, void *dst,
                      const void *src); /* simplified */
 static inline void sw_strided_copy(sw_strided *s, size_t element_bytes, void *dst, const void *src)
@@ -331,5 +336,8 @@ sw_room_fn sw_room_iota, sw_room_convolution, sw_room_dot, sw_room_ragged_dot, s
 	sw_room_reduce, sw_room_reduce_window, sw_room_scatter, sw_room_select_and_scatter, sw_room_sort,
 	sw_room_topk, sw_room_map, sw_room_scan, sw_room_cholesky, sw_room_fft, sw_room_triangular_solve,
 	sw_room_lapack;
+sw_loops_fn sw_loops_broadcast, sw_loops_transpose, sw_loops_slice, sw_loops_update_slice, sw_loops_concatenate,
+	sw_loops_pad, sw_loops_reverse, sw_loops_gather, sw_loops_scatter, sw_loops_sort, sw_loops_select_and_scatter,
+	sw_loops_reduce, sw_loops_reduce_window, sw_loops_dot, sw_loops_convolution;
 
 #endif

@@ -38,14 +38,13 @@ bool sw_prepare_reduce(const sw_program *program, const sw_op *op, sw_plan_op *p
 }
 
 /* The input as a nest of loops: dst are strides of the accumulators, 0 along what is reduced. */
-static void describe(const sw_call *call, sw_strided *s)
+static void describe(sw_shape shape, sw_ints dims, sw_strided *s)
 {
-	sw_shape shape = call->in[0].shape;
 	sw_dense_strides(shape, s->src);
 	int64_t stride = 1;
 	s->rank = shape.rank;
 	for (int d = shape.rank - 1; d >= 0; d--) {
-		bool reduced = sw_ints_has(call->op->attrs->dims.dims, d);
+		bool reduced = sw_ints_has(dims, d);
 		s->dims[d] = shape.dims[d];
 		s->dst[d] = reduced ? 0 : stride;
 		stride *= reduced ? 1 : shape.dims[d];
@@ -92,13 +91,25 @@ static sw_status reduce_known(sw_call *call, sw_error *err)
 	if (status != SW_OK)
 		return status;
 	sw_strided s = {0};
-	describe(call, &s);
+	describe(call->in[0].shape, call->op->attrs->dims.dims, &s);
 	f->start(n, sw_tensor_data(call->in[1]), sw_tensor_data(acc));
 	accumulate(&s, f, (size_t)sw_type_bytes(call->in[0].shape.type), sw_tensor_data(call->in[0]),
 	           sw_tensor_data(acc));
 	f->finish(n, sw_tensor_data(acc), sw_tensor_data(call->out[0]));
 	sw_pool_drop(&it->pool, &acc);
 	return SW_OK;
+}
+
+/* A run is what one accumulator, or a row of them, takes at once. */
+sw_loops sw_loops_reduce(const sw_program *program, const sw_op *op)
+{
+	sw_strided s = {0};
+	sw_loops taken = {.rows = 1};
+	describe(sw_value_shape(program, op->operands[0]), op->attrs->dims.dims, &s);
+	for (int d = 0; d < s.rank - 1; d++)
+		taken.rows *= (double)s.dims[d];
+	taken.calls = s.dst[s.rank - 1] ? 0 : taken.rows; /* partial sums that are brought together */
+	return taken;
 }
 
 /* ---- any computation --------------------------------------------------------------------------------- */

@@ -101,6 +101,23 @@ static void order_loops(const sw_strided *s, int order[SW_MAX_RANK + 2])
 	}
 }
 
+/* As sw_strided_move goes: the two innermost loops are a call; where they tile, every element is a run of its own. */
+sw_loops sw_strided_loops(sw_strided *s)
+{
+	int order[SW_MAX_RANK + 2];
+	sw_loops loops = {.calls = 1, .rows = 1};
+	sw_strided_simplify(s);
+	order_loops(s, order);
+	for (int d = 0; d < s->rank; d++) {
+		loops.calls *= d < s->rank - 2 ? (double)s->dims[order[d]] : 1;
+		loops.rows *= d < s->rank - 1 ? (double)s->dims[order[d]] : 1;
+	}
+	int last = s->rank - 1;
+	if (last >= 0 && (s->dst[last] != 1 || s->src[last] < 0 || s->src[last] > 1))
+		loops.rows *= (double)s->dims[last];
+	return loops;
+}
+
 void sw_strided_move(const sw_strided *s, size_t element_bytes, void *dst, const void *src)
 {
 	int order[SW_MAX_RANK + 2];

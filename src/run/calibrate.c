@@ -128,7 +128,7 @@ static void set_device(sw_device *device, const sw_calibrate_result *result)
 	for (size_t i = 0; i < result->kernels.len; i++) {
 		const sw_kernel_point *p = &result->kernels.data[i];
 		if (p->family == SW_FAMILY_MATMUL)
-			peaks[p->type] = fmax(peaks[p->type], p->flops / p->seconds);
+			peaks[p->type] = fmax(peaks[p->type], p->work.flops / p->seconds);
 	}
 	double more = peaks[SW_F32] > 0 ? fmax(matmul->flops_per_s / peaks[SW_F32], 1)
 	                                : 1; /* without the overhead */
@@ -156,13 +156,9 @@ static char *today(sw_arena *arena)
 static void fit_kernels(sw_calibrate_result *result)
 {
 	sw_device *device = &result->cluster.device;
-	sw_kernel_fit fits[SW_FAMILY_COUNT];
 	set_device(device, result); /* the types' peaks are held against each other */
-	sw_fit_kernels(device, result->kernels.data, (int32_t)result->kernels.len, &result->arena, fits,
+	sw_fit_kernels(device, result->kernels.data, (int32_t)result->kernels.len, &result->arena,
 	               &result->kernel_fit);
-	for (int family = 0; family < SW_FAMILY_COUNT; family++)
-		if (fits[family].given)
-			device->kernels[family] = fits[family];
 	set_device(device, result);
 }
 

@@ -5,6 +5,7 @@
  * measured is the whole of the interpreter's work on an op, its walk and its buffers included; flops and bytes are those that `cost` counts.
  */
 #include <assert.h>
+#include <string.h>
 
 #include "frontend/frontend.h"
 #include "run/calibrate_parts.h"
@@ -12,7 +13,9 @@
 
 #define MOST_SIZES 7
 #define MOST_OPERANDS 3
-#define OPS 4 /* of a program */
+#define MOST_OPS 16  /* of a program: what a step costs beside its ops is shared by many, */
+#define FEW_OPS 4    /* but large ones take their time */
+#define MANY_BELOW 2 /* the first sizes of a kernel are small */
 #define REPETITIONS 4
 #define GROWTH 8 /* of the time from one size to the next, at most about */
 
@@ -20,8 +23,9 @@ typedef struct kernel {
 	sw_family family;
 	const char *what;
 	const char *operands[MOST_OPERANDS]; /* shapes */
-	const char *result, *op;             /* of operands p0, p1, ... */
-	int64_t sizes[MOST_SIZES];           /* up to the first 0 */
+	const char *result,
+		*op; /* of operands %0, %1, ...; %P is the result of the op before, at first operand 0: what may be worked on in place, as in a step */
+	int64_t sizes[MOST_SIZES]; /* up to the first 0 */
 } kernel;
 
 /* Integer operands are row numbers, below 256. */
@@ -30,156 +34,203 @@ static const kernel kernels[] = {
          "square dot",
          {"%T[%N,%N]", "%T[%N,%N]"},
          "%T[%N,%N]",
-         "dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+         "dot(%0, %1), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
          {16, 64, 128, 256, 512, 1024}},
 	{SW_FAMILY_MATMUL,
          "tall dot",
          {"%T[%N,64]", "%T[64,64]"},
          "%T[%N,64]",
-         "dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+         "dot(%0, %1), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
          {64, 1024, 16384}},
 	{SW_FAMILY_MATMUL,
          "contracted dot",
          {"%T[%N,128]", "%T[%N,128]"},
          "%T[128,128]",
-         "dot(p0, p1), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+         "dot(%0, %1), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
          {256, 4096}},
 	{SW_FAMILY_MATMUL,
          "batched dot",
          {"%T[16,%N,64]", "%T[16,%N,64]"},
          "%T[16,%N,%N]",
-         "dot(p0, p1), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
+         "dot(%0, %1), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
          "rhs_contracting_dims={2}",
          {32, 128, 256}},
 	{SW_FAMILY_MATMUL,
          "small batched dot",
          {"%T[16,%N,16]", "%T[16,%N,16]"},
          "%T[16,%N,%N]",
-         "dot(p0, p1), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
+         "dot(%0, %1), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
          "rhs_contracting_dims={2}",
-         {8, 16, 32}},
+         {8, 16, 32, 128}},
+	{SW_FAMILY_MATMUL,
+         "batched dot of few columns",
+         {"%T[16,%N,%N]", "%T[16,%N,16]"},
+         "%T[16,%N,16]",
+         "dot(%0, %1), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
+         "rhs_contracting_dims={1}",
+         {16, 64, 128}},
+	{SW_FAMILY_CONVOLUTION,
+         "convolution of single features",
+         {"%T[4,%N,32]", "%T[4,1,32]"},
+         "%T[4,%N,32]",
+         "convolution(%0, %1), window={size=4 pad=3_0}, dim_labels=b0f_0io->b0f, "
+         "feature_group_count=32",
+         {16, 128}},
 	{SW_FAMILY_CONVOLUTION,
          "gradient of a 3x3 kernel",
-         {"%T[4,%N,%N,16]", "%T[4,%N,%N,32]"},
-         "%T[3,3,16,32]",
-         "convolution(p0, p1), window={size=%Nx%N pad=1_1x1_1}, dim_labels=f01b_i01o->01bf",
-         {4, 8, 16, 32}},
+         {"%T[16,%N,%N,16]", "%T[16,%N,%N,16]"},
+         "%T[3,3,16,16]",
+         "convolution(%0, %1), window={size=%Nx%N pad=1_1x1_1}, dim_labels=f01b_i01o->01bf",
+         {4, 8, 16}},
 	{SW_FAMILY_CONVOLUTION,
          "convolution of few features",
          {"%T[8,%N,%N,4]", "%T[3,3,4,8]"},
          "%T[8,%N,%N,8]",
-         "convolution(p0, p1), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
+         "convolution(%0, %1), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
          {4, 8, 32}},
 	{SW_FAMILY_CONVOLUTION,
          "convolution 3x3",
          {"%T[4,%N,%N,16]", "%T[3,3,16,32]"},
          "%T[4,%N,%N,32]",
-         "convolution(p0, p1), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
+         "convolution(%0, %1), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
          {4, 8, 16, 32}},
 	{SW_FAMILY_CONVOLUTION,
          "convolution 1x1",
          {"%T[2,%N,%N,64]", "%T[1,1,64,64]"},
          "%T[2,%N,%N,64]",
-         "convolution(p0, p1), window={size=1x1}, dim_labels=b01f_01io->b01f",
+         "convolution(%0, %1), window={size=1x1}, dim_labels=b01f_01io->b01f",
          {4, 16, 32}},
 	{SW_FAMILY_ELEMENTWISE,
          "add",
          {"%T[%N]", "%T[%N]"},
          "%T[%N]",
-         "add(p0, p1)",
+         "add(%P, %1)",
          {256, 4096, 16384, 65536, 1048576, 4194304}},
 	{SW_FAMILY_ELEMENTWISE,
          "maximum",
          {"%T[%N]", "%T[%N]"},
          "%T[%N]",
-         "maximum(p0, p1)",
+         "maximum(%P, %1)",
          {1024, 262144}},
 	{SW_FAMILY_ELEMENTWISE,
          "negate",
          {"%T[%N]"},
          "%T[%N]",
-         "negate(p0)",
+         "negate(%P)",
          {1024, 16384, 65536, 1048576}},
 	{SW_FAMILY_TRANSCENDENTAL,
          "exponential",
          {"%T[%N]"},
          "%T[%N]",
-         "exponential(p0)",
+         "exponential(%P)",
          {256, 4096, 65536, 1048576}},
-	{SW_FAMILY_TRANSCENDENTAL, "tanh", {"%T[%N]"}, "%T[%N]", "tanh(p0)", {1024, 262144}},
-	{SW_FAMILY_TRANSCENDENTAL, "rsqrt", {"%T[%N]"}, "%T[%N]", "rsqrt(p0)", {1024, 262144}},
+	{SW_FAMILY_ELEMENTWISE,
+         "select",
+         {"%T[%N]", "pred[%N]", "%T[%N]"},
+         "%T[%N]",
+         "select(%1, %P, %2)",
+         {4096, 65536, 1048576}},
+	{SW_FAMILY_TRANSCENDENTAL, "log", {"%T[%N]"}, "%T[%N]", "log(%P)", {1024, 65536}},
+	{SW_FAMILY_TRANSCENDENTAL, "log-plus-one", {"%T[%N]"}, "%T[%N]", "log-plus-one(%P)", {4096}},
+	{SW_FAMILY_TRANSCENDENTAL, "tanh", {"%T[%N]"}, "%T[%N]", "tanh(%P)", {1024, 262144}},
+	{SW_FAMILY_TRANSCENDENTAL, "rsqrt", {"%T[%N]"}, "%T[%N]", "rsqrt(%P)", {1024, 262144}},
 	{SW_FAMILY_REDUCE,
          "reduce rows",
          {"%T[%N,256]", "%T[]"},
          "%T[%N]",
-         "reduce(p0, p1), dimensions={1}, to_apply=sum",
+         "reduce(%0, %1), dimensions={1}, to_apply=sum",
          {4, 64, 1024, 8192}},
 	{SW_FAMILY_REDUCE,
          "reduce columns",
          {"%T[%N,256]", "%T[]"},
          "%T[256]",
-         "reduce(p0, p1), dimensions={0}, to_apply=sum",
+         "reduce(%0, %1), dimensions={0}, to_apply=sum",
          {16, 256, 4096}},
 	{SW_FAMILY_REDUCE,
          "reduce short rows",
          {"%T[%N,16]", "%T[]"},
          "%T[%N]",
-         "reduce(p0, p1), dimensions={1}, to_apply=sum",
+         "reduce(%0, %1), dimensions={1}, to_apply=sum",
          {64, 1024, 16384}},
 	{SW_FAMILY_REDUCE,
          "reduce to few columns",
          {"%T[%N,16]", "%T[]"},
          "%T[16]",
-         "reduce(p0, p1), dimensions={0}, to_apply=sum",
+         "reduce(%0, %1), dimensions={0}, to_apply=sum",
          {64, 1024, 16384}},
+	{SW_FAMILY_REDUCE,
+         "reduce of pairs",
+         {"%T[%N,8,2]", "%T[]"},
+         "%T[%N,2]",
+         "reduce(%0, %1), dimensions={1}, to_apply=sum",
+         {8, 128, 2048}},
 	{SW_FAMILY_MOVE,
          "transpose",
          {"%T[%N,%N]"},
          "%T[%N,%N]",
-         "transpose(p0), dimensions={1,0}",
+         "transpose(%0), dimensions={1,0}",
          {16, 64, 256, 1024}},
 	{SW_FAMILY_MOVE,
          "slice",
          {"%T[%N,512]"},
          "%T[%N,256]",
-         "slice(p0), slice={[0:%N], [128:384]}",
+         "slice(%0), slice={[0:%N], [128:384]}",
          {4, 64, 2048}},
 	{SW_FAMILY_MOVE,
          "concatenate",
          {"%T[%N,256]", "%T[%N,256]"},
          "%T[%N,512]",
-         "concatenate(p0, p1), dimensions={1}",
+         "concatenate(%0, %1), dimensions={1}",
          {4, 64, 2048}},
 	{SW_FAMILY_MOVE,
          "broadcast",
          {"%T[%N]"},
          "%T[%N,256]",
-         "broadcast(p0), dimensions={0}",
-         {16, 256, 4096}},
+         "broadcast(%0), dimensions={0}",
+         {16, 256, 2048, 16384}},
 	{SW_FAMILY_MOVE,
          "broadcast of a short row",
          {"%T[16]"},
          "%T[%N,16]",
-         "broadcast(p0), dimensions={1}",
+         "broadcast(%0), dimensions={1}",
          {64, 1024, 16384}},
 	{SW_FAMILY_MOVE,
          "transpose of short rows",
          {"%T[4,%N,4,16]"},
          "%T[4,4,%N,16]",
-         "transpose(p0), dimensions={0,2,1,3}",
+         "transpose(%0), dimensions={0,2,1,3}",
          {16, 128, 1024}},
+	{SW_FAMILY_MOVE,
+         "broadcast of pairs",
+         {"%T[%N,2]"},
+         "%T[%N,8,2]",
+         "broadcast(%0), dimensions={0,2}",
+         {8, 128, 2048}},
+	{SW_FAMILY_INDEXED,
+         "sort",
+         {"%T[8,%N]"},
+         "%T[8,%N]",
+         "sort(%0), dimensions={1}, to_apply=less",
+         {32, 512}},
+	{SW_FAMILY_INDEXED,
+         "choice and scatter",
+         {"%T[4,%N,%N,8]", "%T[4,%N,%N,8]", "%T[]"},
+         "%T[4,%N,%N,8]",
+         "select-and-scatter(%0, %1, %2), window={size=1x2x2x1 pad=0_0x0_1x0_1x0_0}, "
+         "select=not_less, scatter=sum",
+         {4, 8, 16}},
 	{SW_FAMILY_INDEXED,
          "gather short rows",
          {"%T[256,32]", "s32[%N]"},
          "%T[%N,32]",
-         "gather(p0, p1), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, "
+         "gather(%0, %1), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, "
          "index_vector_dim=1, slice_sizes={1,32}",
          {16, 256, 4096}},
 	{SW_FAMILY_INDEXED,
          "scatter short rows",
          {"%T[256,32]", "s32[%N]", "%T[%N,32]"},
          "%T[256,32]",
-         "scatter(p0, p1, p2), update_window_dims={1}, inserted_window_dims={0}, "
+         "scatter(%P, %1, %2), update_window_dims={1}, inserted_window_dims={0}, "
          "scatter_dims_to_operand_dims={0}, "
          "index_vector_dim=1, to_apply=sum",
          {16, 256, 4096}},
@@ -187,14 +238,14 @@ static const kernel kernels[] = {
          "gather rows",
          {"%T[256,256]", "s32[%N]"},
          "%T[%N,256]",
-         "gather(p0, p1), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, "
+         "gather(%0, %1), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, "
          "index_vector_dim=1, slice_sizes={1,256}",
          {4, 64, 1024, 4096}},
 	{SW_FAMILY_INDEXED,
          "scatter rows",
          {"%T[256,256]", "s32[%N]", "%T[%N,256]"},
          "%T[256,256]",
-         "scatter(p0, p1, p2), update_window_dims={1}, inserted_window_dims={0}, "
+         "scatter(%P, %1, %2), update_window_dims={1}, inserted_window_dims={0}, "
          "scatter_dims_to_operand_dims={0}, "
          "index_vector_dim=1, to_apply=sum",
          {4, 64, 1024, 4096}},
@@ -202,7 +253,22 @@ static const kernel kernels[] = {
 
 /* ---- a kernel's program ------------------------------------------------------------------------------------------- */
 
-static void substitute(sw_text *text, const char *template, sw_type type, int64_t size)
+static bool is_chained(const kernel *k)
+{
+	return strstr(k->op, "%P") != NULL;
+}
+
+/* Operand number n of op i. */
+static void add_operand(sw_text *text, const kernel *k, int i, int n)
+{
+	if (n == 0 && is_chained(k) && i > 0)
+		sw_text_addf(text, "r%d", i - 1);
+	else
+		sw_text_addf(text, "p%d_%d", i, n);
+}
+
+static void substitute(sw_text *text, const kernel *k, const char *template, sw_type type, int64_t size,
+                       int i)
 {
 	for (const char *c = template; *c; c++) {
 		if (c[0] != '%') {
@@ -211,67 +277,111 @@ static void substitute(sw_text *text, const char *template, sw_type type, int64_
 		}
 		if (*++c == 'T')
 			sw_text_add(text, sw_type_name(type));
-		else
+		else if (*c == 'N')
 			sw_text_addf(text, "%lld", (long long)size);
+		else
+			add_operand(text, k, i, *c == 'P' ? 0 : *c - '0');
 	}
 }
 
-/* OPS times the same op; what it reads stays, so that none works in place. */
-static void write_program(const kernel *k, sw_type type, int64_t size, sw_text *text)
+static void write_inputs(const kernel *k, sw_type type, int64_t size, int ops, sw_text *text)
+{
+	int number = 0;
+	for (int i = 0; i < ops; i++)
+		for (int n = 0; n < MOST_OPERANDS && k->operands[n]; n++) {
+			if (n == 0 && is_chained(k) && i > 0)
+				continue;
+			sw_text_add(text, "  ");
+			add_operand(text, k, i, n);
+			sw_text_add(text, " = ");
+			substitute(text, k, k->operands[n], type, size, i);
+			sw_text_addf(text, " parameter(%d)\n", number++);
+		}
+}
+
+/* Results that no op takes are the program's. */
+static void write_root(const kernel *k, sw_type type, int64_t size, int ops, sw_text *text)
+{
+	int first = is_chained(k) ? ops - 1 : 0;
+	sw_text_add(text, "  ROOT all = (");
+	for (int i = first; i < ops; i++) {
+		sw_text_add(text, i > first ? ", " : "");
+		substitute(text, k, k->result, type, size, i);
+	}
+	sw_text_add(text, ") tuple(");
+	for (int i = first; i < ops; i++)
+		sw_text_addf(text, "%sr%d", i > first ? ", " : "", i);
+	sw_text_add(text, ")\n}\n");
+}
+
+/* Several times the same op. Each has operands and a result of its own: what one reads was last touched some ops ago, as in a step. */
+static void write_program(const kernel *k, sw_type type, int64_t size, int ops, sw_text *text)
 {
 	sw_text_add(text, "HloModule kernel\n");
-	substitute(text,
+	substitute(text, k,
 	           "sum {\n  a = %T[] parameter(0)\n  b = %T[] parameter(1)\n  ROOT c = %T[] add(a, "
-	           "b)\n}\nENTRY main {\n",
-	           type, size);
-	for (int i = 0; i < MOST_OPERANDS && k->operands[i]; i++) {
-		sw_text_addf(text, "  p%d = ", i);
-		substitute(text, k->operands[i], type, size);
-		sw_text_addf(text, " parameter(%d)\n", i);
-	}
-	for (int i = 0; i < OPS; i++) {
-		sw_text_addf(text, "  %sr%d = ", i == OPS - 1 ? "ROOT " : "", i);
-		substitute(text, k->result, type, size);
+	           "b)\n}\n"
+	           "less {\n  d = %T[] parameter(0)\n  e = %T[] parameter(1)\n  ROOT f = pred[] "
+	           "compare(d, e), direction=LT\n}\n"
+	           "not_less {\n  g = %T[] parameter(0)\n  h = %T[] parameter(1)\n  ROOT i = pred[] "
+	           "compare(g, h), direction=GE\n}\nENTRY main {\n",
+	           type, size, 0);
+	write_inputs(k, type, size, ops, text);
+	for (int i = 0; i < ops; i++) {
+		sw_text_addf(text, "  r%d = ", i);
+		substitute(text, k, k->result, type, size, i);
 		sw_text_add(text, " ");
-		substitute(text, k->op, type, size);
+		substitute(text, k, k->op, type, size, i);
 		sw_text_add(text, "\n");
 	}
-	sw_text_add(text, "}\n");
+	write_root(k, type, size, ops, text);
 }
 
+/* PERIOD numbers again and again: drawing as many as a large tensor has would take longer than what is measured. */
 static void fill(sw_tensor tensor, uint64_t stream)
 {
-	bool is_index = sw_type_kind_of(tensor.shape.type) == SW_KIND_SIGNED;
-	for (int64_t i = 0; i < sw_shape_elements(tensor.shape); i++) {
-		double u = sw_random_unit(0, stream, (uint64_t)i & 4095);
-		sw_element_set(tensor.shape.type, sw_tensor_data(tensor), i,
-		               is_index ? (double)(int)(256 * u) : 0.5 + u);
+	enum { PERIOD = 4096 };
+	sw_type type = tensor.shape.type;
+	bool is_index = sw_type_kind_of(type) == SW_KIND_SIGNED;
+	int64_t n = sw_shape_elements(tensor.shape), bytes = n * sw_type_bytes(type);
+	int64_t done = SW_MIN(n, (int64_t)PERIOD) * sw_type_bytes(type);
+	char *data = sw_tensor_data(tensor);
+	for (int64_t i = 0; i < SW_MIN(n, (int64_t)PERIOD); i++) {
+		double u = sw_random_unit(0, stream, (uint64_t)i);
+		sw_element_set(type, data, i, is_index ? (double)(int)(256 * u) : 0.5 + u);
 	}
+	for (; done < bytes; done *= 2)
+		memcpy(data + done, data, (size_t)SW_MIN(done, bytes - done));
 }
 
 typedef struct run {
 	sw_program *program;
+	int ops;
+	sw_placement *placement;
 	sw_interpreter *interpreter;
-	sw_tensor inputs[MOST_OPERANDS];
+	sw_tensor inputs[MOST_OPS * MOST_OPERANDS];
 	uint32_t n_inputs;
 } run;
 
+/* As the executor does it: all tensors lie in one arena, inputs in their places. */
 static sw_status set_up(const kernel *k, sw_type type, int64_t size, int blas_threads, run *r,
                         sw_error *err)
 {
 	sw_text text = {0};
 	sw_arena arena;
 	const sw_id *inputs;
-	const sw_interpret_options options = {.blas_threads = blas_threads};
+	sw_interpret_options options = {.blas_threads = blas_threads};
 	sw_arena_init(&arena);
-	write_program(k, type, size, &text);
+	write_program(k, type, size, r->ops, &text);
 	sw_status status = sw_read_hlo(text.data, text.len, k->what, &r->program, err);
+	if (status == SW_OK)
+		options.placement = r->placement = sw_placement_new(r->program);
 	if (status == SW_OK)
 		status = sw_interpreter_new(r->program, &options, &r->interpreter, err);
 	r->n_inputs =
 		status == SW_OK ? sw_program_inputs(r->program, r->program->entry, &arena, &inputs) : 0;
 	for (uint32_t i = 0; i < r->n_inputs && status == SW_OK; i++) {
-		status = sw_tensor_new(sw_value_shape(r->program, inputs[i]), false, &r->inputs[i], err);
+		status = sw_interpreter_input(r->interpreter, i, &r->inputs[i], err);
 		if (status == SW_OK)
 			fill(r->inputs[i], i);
 	}
@@ -282,8 +392,9 @@ static sw_status set_up(const kernel *k, sw_type type, int64_t size, int blas_th
 
 static void tear_down(run *r)
 {
-	sw_tensors_drop(r->inputs, MOST_OPERANDS);
+	sw_tensors_drop(r->inputs, MOST_OPS * MOST_OPERANDS);
 	sw_interpreter_free(r->interpreter);
+	sw_placement_free(r->placement);
 	if (r->program)
 		sw_program_free(r->program);
 }
@@ -291,21 +402,22 @@ static void tear_down(run *r)
 static sw_status execute(void *context, sw_error *err)
 {
 	run *r = context;
-	sw_tensor inputs[MOST_OPERANDS], output;
+	sw_tensor inputs[MOST_OPS * MOST_OPERANDS], outputs[MOST_OPS];
+	uint32_t n = (uint32_t)sw_entry(r->program)->results.len;
 	for (uint32_t i = 0; i < r->n_inputs; i++)
 		inputs[i] = sw_tensor_keep(r->inputs[i]);
-	sw_status status = sw_interpret(r->interpreter, inputs, r->n_inputs, &output, 1, err);
-	if (status == SW_OK)
-		sw_tensor_drop(&output);
+	sw_status status = sw_interpret(r->interpreter, inputs, r->n_inputs, outputs, n, err);
+	for (uint32_t i = 0; i < n && status == SW_OK; i++)
+		sw_tensor_drop(&outputs[i]);
 	return status;
 }
 
 /* ---- a point -------------------------------------------------------------------------------------------------------- */
 
-static sw_status measure(sampler *s, const kernel *k, sw_type type, int64_t size, int blas_threads,
+static sw_status measure(sampler *s, const kernel *k, sw_type type, int64_t size, int ops, int blas_threads,
                          double share_s, sw_calibrate_result *result, sw_error *err)
 {
-	run r = {0};
+	run r = {.ops = ops};
 	sample taken = {0};
 	sampler_tell(s, "%s, size %lld, %s", k->what, (long long)size, sw_type_name(type));
 	sw_status status =
@@ -320,10 +432,9 @@ static sw_status measure(sampler *s, const kernel *k, sw_type type, int64_t size
 			.what = sw_arena_printf(&result->arena, "%s %lld", k->what, (long long)size),
 			.family = k->family,
 			.type = type,
-			.flops = sw_op_flops(r.program, op),
-			.bytes = sw_op_bytes(r.program, op),
-			.seconds = taken.seconds / OPS,
-			.deviation_s = taken.deviation_s / OPS};
+			.work = sw_cost_work(r.program, op),
+			.seconds = taken.seconds / ops,
+			.deviation_s = taken.deviation_s / ops};
 		sw_vec_push(&result->kernels, point);
 	}
 	tear_down(&r);
@@ -343,6 +454,7 @@ typedef struct job {
 	size_t kernel;
 	sw_type type;
 	int64_t size;
+	int ops;
 } job;
 typedef SW_VEC(job) job_list;
 
@@ -352,7 +464,8 @@ static void list_jobs(const sw_device *device, job_list *jobs)
 	for (int i = 0; i < MOST_SIZES; i++)
 		for (size_t k = 0; k < SW_COUNT(kernels); k++)
 			for (int type = 0; type < SW_TYPE_COUNT; type++) {
-				job j = {k, (sw_type)type, kernels[k].sizes[i]};
+				job j = {k, (sw_type)type, kernels[k].sizes[i],
+				         i < MANY_BELOW ? MOST_OPS : FEW_OPS};
 				if (j.size && is_measured(&kernels[k], device, j.type))
 					sw_vec_push(jobs, j);
 			}
@@ -369,12 +482,12 @@ sw_status calibrate_kernels(sampler *s, const sw_device *device, int blas_thread
 		const job *j = &jobs.data[i];
 		double remaining_s = until_s - s->elapsed_s, share_s = remaining_s / (double)(jobs.len - i);
 		double *last = &last_s[j->kernel][j->type];
-		if (*last > 0 && REPETITIONS * OPS * GROWTH * *last > remaining_s) {
+		if (*last > 0 && REPETITIONS * j->ops * GROWTH * *last > remaining_s) {
 			result->left_out++;
 			continue;
 		}
-		status = measure(s, &kernels[j->kernel], j->type, j->size, blas_threads, share_s, result,
-		                 err);
+		status = measure(s, &kernels[j->kernel], j->type, j->size, j->ops, blas_threads, share_s,
+		                 result, err);
 		if (status == SW_OK)
 			*last = result->kernels.data[result->kernels.len - 1].seconds;
 	}

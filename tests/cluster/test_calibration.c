@@ -43,9 +43,10 @@ static const struct {
 	{KERNELS("matmul: {overhead: 1 us, flops: 0}"), 13, 45,
          "device.kernels.matmul.flops: must be more than zero"},
 	{KERNELS("matmul: {overhead: 1 us, speed: 1}"), 13, 38,
-         "device.kernels.matmul: unknown key \"speed\"; known are overhead, flops, bandwidth"},
+         "device.kernels.matmul: unknown key \"speed\"; known are overhead, flops, bandwidth, "
+	 "cached_bandwidth, call, row"},
 	{KERNELS("move: {overhead: 0}"), 13, 19,
-         "device.kernels.move: kernels would take no time: give an overhead, flops or bandwidth"},
+         "device.kernels.move: kernels would take no time: give an overhead, or any other term"},
 	{CALIBRATION("error: 0.1, points: []"), 13, 14, "calibration: missing key \"date\""},
 	{CALIBRATION("date: today, error: 0.1, points: []"), 13, 21,
          "calibration.date: expected a date such as 2026-11-22"},

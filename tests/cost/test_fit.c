@@ -198,43 +198,71 @@ static void without_points_the_guess_stays(void **state)
 	sw_cluster_clear(&shape);
 }
 
+/* Work of all kinds, in sizes from a few elements to more than any cache holds. */
+static sw_kernel_work some_work(uint64_t n)
+{
+	return (sw_kernel_work){.flops = exp(7 + 14 * sw_random_unit(3, 0, n)),
+	                        .bytes = exp(7 + 12 * sw_random_unit(3, 1, n)),
+	                        .calls = floor(exp(6 * sw_random_unit(3, 3, n))),
+	                        .rows = floor(exp(3 + 8 * sw_random_unit(3, 4, n)))};
+}
+
+static void assert_term(const char *what, double found, double truth)
+{
+	if (truth > 0)
+		assert_near(what, found, truth, 0.08);
+	else
+		assert_true(found == 0);
+}
+
 static void kernels_are_found_again(void **state)
 {
 	(void)state;
-	static const sw_kernel_fit truth[] = {
-		{true, 2e-6, 80e9, 20e9}, {true, 5e-6, 0, 9e9}, {true, 1e-6, 30e9, 0}};
-	sw_kernel_point points[3 * 40];
-	sw_kernel_fit fits[SW_FAMILY_COUNT];
-	sw_device device = {.flops = {[SW_F32] = 100e9}};
+	enum { EACH = 120, FAMILIES = 3 };
+	static const sw_kernel_fit truth[FAMILIES] = {
+		{.given = true,
+	         .overhead_s = 2e-6,
+	         .flops_per_s = 80e9,
+	         .bytes_per_s = 20e9,
+	         .cached_bytes_per_s = 20e9,
+	         .call_s = 1e-6},
+		{.given = true, .overhead_s = 5e-6, .bytes_per_s = 9e9, .cached_bytes_per_s = 60e9},
+		{.given = true, .overhead_s = 1e-6, .flops_per_s = 30e9, .row_s = 20e-9}};
+	static sw_kernel_point points[FAMILIES * EACH];
+	sw_device true_device = {.flops = {[SW_F32] = 100e9}, .cache_bytes = 1 << 20},
+		  device = {.flops = {[SW_F32] = 100e9}};
 	sw_arena arena;
 	sw_fit fit;
 	int32_t n = 0;
 	sw_arena_init(&arena);
-	for (int family = 0; family < 3; family++)
-		for (int i = 0; i < 40; i++) {
-			sw_kernel_point p = {.what = "test", .family = (sw_family)family, .type = SW_F32};
-			p.flops = exp(7 + 14 * sw_random_unit(3, 0, (uint64_t)n));
-			p.bytes = exp(7 + 12 * sw_random_unit(3, 1, (uint64_t)n));
-			p.seconds = truth[family].overhead_s;
-			p.seconds +=
-				truth[family].flops_per_s > 0 ? p.flops / truth[family].flops_per_s : 0;
-			p.seconds +=
-				truth[family].bytes_per_s > 0 ? p.bytes / truth[family].bytes_per_s : 0;
-			p.seconds *=
-				exp(NOISE * sw_random_normal(3, 2, (uint64_t)n)) * (i % 13 == 5 ? LATE : 1);
+	for (int family = 0; family < FAMILIES; family++) {
+		true_device.kernels[family] = truth[family];
+		for (int i = 0; i < EACH; i++) {
+			sw_kernel_point p = {.what = "test",
+			                     .family = (sw_family)family,
+			                     .type = SW_F32,
+			                     .work = some_work((uint64_t)n)};
+			p.seconds = sw_cost_fitted(&true_device, p.family, p.type, &p.work) *
+			            exp(NOISE * sw_random_normal(3, 2, (uint64_t)n)) *
+			            (i % 13 == 5 ? LATE : 1);
 			points[n++] = p;
 		}
-	sw_fit_kernels(&device, points, n, &arena, fits, &fit);
-	for (int family = 0; family < 3; family++) {
-		assert_true(fits[family].given);
-		assert_near("overhead", fits[family].overhead_s, truth[family].overhead_s, 0.04);
-		if (truth[family].flops_per_s > 0)
-			assert_near("flops", fits[family].flops_per_s, truth[family].flops_per_s, 0.04);
-		if (truth[family].bytes_per_s > 0)
-			assert_near("bandwidth", fits[family].bytes_per_s, truth[family].bytes_per_s, 0.04);
 	}
-	for (int family = 3; family < SW_FAMILY_COUNT; family++)
-		assert_false(fits[family].given);
+	sw_fit_kernels(&device, points, n, &arena, &fit);
+	assert_near("cache", device.cache_bytes, true_device.cache_bytes, 1e-9);
+	for (int family = 0; family < FAMILIES; family++) {
+		const sw_kernel_fit *found = &device.kernels[family];
+		assert_true(found->given);
+		assert_term("overhead", found->overhead_s, truth[family].overhead_s);
+		assert_term("call", found->call_s, truth[family].call_s);
+		assert_term("row", found->row_s, truth[family].row_s);
+		assert_term("flops", found->flops_per_s, truth[family].flops_per_s);
+	}
+	assert_term("bandwidth", device.kernels[0].bytes_per_s, truth[0].bytes_per_s);
+	assert_term("bandwidth", device.kernels[1].bytes_per_s, truth[1].bytes_per_s);
+	assert_term("cached bandwidth", device.kernels[1].cached_bytes_per_s, truth[1].cached_bytes_per_s);
+	for (int family = FAMILIES; family < SW_FAMILY_COUNT; family++)
+		assert_false(device.kernels[family].given);
 	assert_true(fit.median_error < 1.5 * NOISE && fit.worst_error > 0.4);
 	sw_arena_clear(&arena);
 }

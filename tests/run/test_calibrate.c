@@ -156,7 +156,7 @@ static void kernels_are_measured_and_fitted(void **state)
 	bool f64 = false;
 	for (size_t i = 0; i < t.result.kernels.len; i++) {
 		const sw_kernel_point *p = &t.result.kernels.data[i];
-		assert_true(p->seconds > 0 && p->bytes > 0 && p->fitted_s > 0);
+		assert_true(p->seconds > 0 && p->work.bytes > 0 && p->fitted_s > 0);
 		f64 = f64 || p->type == SW_F64;
 	}
 	assert_true(f64);
