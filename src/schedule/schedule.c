@@ -3,7 +3,8 @@
  * branches) becomes a graph of tasks, gets an order, and is written in it. Other computations are copied.
  *
  * Of several orders that is taken which the streams finish first, of equal ones the first: the program's own, each done right after
- * its start; its kernels, with starts and dones placed; kernels ordered anew, with starts and dones placed; the last two where what
+ * its start; then, for each order of kernels (the program's; one that lets them hide collectives; two that feed the stream of
+ * collectives) and each way of prefetching (in time; as early as there is room), starts and dones placed, and the same where what
  * would wait lets others pass. All but the first only if they hold no more than that and the memory to spare.
  */
 #include <math.h>
@@ -52,24 +53,33 @@ static void consider(choice *best, const uint32_t *order)
 	best->bytes = bytes;
 }
 
-static void consider_placed(choice *best, const uint32_t *kernels, uint32_t n, double spare_bytes)
+static const double slacks[] = {2, INFINITY};
+
+typedef uint32_t *order_fn(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
+
+static void consider_placed(choice *best, order_fn *make, double spare_bytes)
 {
-	const uint32_t *placed = sw_place_halves(best->graph, kernels, n, spare_bytes, best->arena);
-	consider(best, placed);
-	consider(best, sw_order_slip(best->graph, placed, best->arena));
+	uint32_t n;
+	const uint32_t *kernels = make(best->graph, best->arena, &n);
+	for (size_t i = 0; i < SW_COUNT(slacks); i++) {
+		const uint32_t *placed =
+			sw_place_halves(best->graph, kernels, n, slacks[i], spare_bytes, best->arena);
+		consider(best, placed);
+		consider(best, sw_order_slip(best->graph, placed, best->arena));
+	}
 }
+
+static order_fn *const orders[] = {sw_order_kept, sw_order_hide, sw_order_feed_soon, sw_order_feed_much};
 
 static choice choose_order(const sw_tasks *graph, double spare_bytes, sw_arena *arena)
 {
-	uint32_t n;
 	choice best = {.graph = graph, .arena = arena, .seconds = INFINITY, .room_bytes = INFINITY};
 	consider(&best, program_order(graph, arena));
 	best.room_bytes = best.bytes + spare_bytes;
 	if (graph->n_starts == 0)
 		return best;
-	const uint32_t *kept = sw_order_kept(graph, arena, &n), *hiding = sw_order_hide(graph, arena, &n);
-	consider_placed(&best, kept, n, spare_bytes);
-	consider_placed(&best, hiding, n, spare_bytes);
+	for (size_t i = 0; i < SW_COUNT(orders); i++)
+		consider_placed(&best, orders[i], spare_bytes);
 	return best;
 }
 

@@ -1,6 +1,7 @@
 /* Options as people write them; real programs; what is printed. */
 #include "schedule/scheduled.h"
 
+#include <math.h>
 #include <string.h>
 
 static void overlap_is_read(void **state)
@@ -117,6 +118,27 @@ static void memory_bounds_what_is_held(void **state)
 	close_scheduled(&s);
 }
 
+/* The stream of sums can't begin before the first kernel of 10 us is over; after the second sum a kernel has to run: 10 + 2 * 25 + 10. */
+static void the_bound_counts_what_comes_before_and_after(void **state)
+{
+	(void)state;
+	scheduled s;
+	open_local("HloModule step, num_partitions=4\n"
+	           "sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n"
+	           "ENTRY main { x = f32[4096] parameter(0)\n"
+	           "  p = f32[4096] exponential(x)\n q = f32[4096] tanh(x)\n"
+	           "  r = f32[4096] all-reduce(p), replica_groups={{0,1,2,3}}, to_apply=sum\n"
+	           "  s = f32[4096] all-reduce(q), replica_groups={{0,1,2,3}}, to_apply=sum\n"
+	           "  ROOT z = f32[4096] add(r, s) }",
+	           &s);
+	schedule(&s, "all", 0);
+	double best_s = sw_schedule_seconds(&s.cluster, s.scheduled);
+	assert_true(fabs(sw_schedule_bound_seconds(&s.cluster, s.local, SW_OVERLAP_ALL) - best_s) <= 1e-12);
+	assert_true(fabs(sw_schedule_bound_seconds(&s.cluster, s.local, 0) -
+	                 sw_schedule_seconds(&s.cluster, s.local)) <= 1e-12);
+	close_scheduled(&s);
+}
+
 static void times_are_printed(void **state)
 {
 	(void)state;
@@ -146,6 +168,7 @@ int main(void)
 		cmocka_unit_test(every_program_can_be_scheduled),
 		cmocka_unit_test(the_same_program_gets_the_same_schedule),
 		cmocka_unit_test(memory_bounds_what_is_held),
+		cmocka_unit_test(the_bound_counts_what_comes_before_and_after),
 		cmocka_unit_test(times_are_printed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
