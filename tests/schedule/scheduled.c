@@ -78,13 +78,15 @@ static void check_costs(const scheduled *s, uint32_t overlap)
 	sw_cost_program(&s->cluster, s->local, &before);
 	sw_cost_program(&s->cluster, s->scheduled, &after);
 	assert_int_equal(before.payload_bytes, after.payload_bytes);
-	assert_int_equal(before.collectives, after.collectives);
+	assert_true(after.collectives <= before.collectives); /* small ones are combined */
 	assert_true(fabs(before.compute_s - after.compute_s) <= 1e-9 * before.compute_s);
-	assert_true(fabs(before.communication_s - after.communication_s) <= 1e-9 * before.communication_s);
+	assert_true(after.communication_s <= before.communication_s * (1 + 1e-9));
 	double seconds = sw_schedule_seconds(&s->cluster, s->scheduled);
 	assert_true(seconds <= sw_schedule_seconds(&s->cluster, s->local) * (1 + 1e-9));
 	assert_true(seconds >= fmax(after.compute_s, after.communication_s) * (1 - 1e-9));
-	assert_true(seconds >= sw_schedule_bound_seconds(&s->cluster, s->local, overlap) * (1 - 1e-9));
+	if (after.collectives == before.collectives)
+		assert_true(seconds >=
+		            sw_schedule_bound_seconds(&s->cluster, s->local, overlap) * (1 - 1e-9));
 }
 
 void schedule(scheduled *s, const char *overlap, int64_t memory_bytes)

@@ -45,8 +45,8 @@ static void check_pairs(const scheduled *s)
 	for (sw_id id = 0; id < s->local->ops.len; id++)
 		collectives +=
 			sw_opcode_class((sw_opcode)sw_op_at(s->local, id)->opcode) == SW_CLASS_COLLECTIVE;
-	assert_int_equal(starts, collectives);
-	assert_int_equal(count(s->scheduled, SW_OP_ASYNC_DONE), collectives);
+	assert_true(starts <= collectives && (starts > 0 || collectives == 0));
+	assert_int_equal(count(s->scheduled, SW_OP_ASYNC_DONE), starts);
 	for (sw_id id = 0; id < s->scheduled->ops.len; id++)
 		if (sw_op_at(s->scheduled, id)->opcode == SW_OP_ASYNC_START)
 			assert_int_not_equal(sw_async_collective(s->scheduled, sw_op_at(s->scheduled, id)),
@@ -139,6 +139,23 @@ static void the_bound_counts_what_comes_before_and_after(void **state)
 	close_scheduled(&s);
 }
 
+/* Sums of biases and scales take mostly latency: there are four of them to a matrix. */
+static void small_collectives_are_begun_as_one(void **state)
+{
+	(void)state;
+	scheduled s;
+	sw_program_cost before, after;
+	assert_true(open_fixture("gpt", "lab-4x1", "dp", &s));
+	schedule(&s, "all", 0);
+	sw_cost_program(&s.cluster, s.local, &before);
+	sw_cost_program(&s.cluster, s.scheduled, &after);
+	if (3 * after.collectives > 2 * before.collectives)
+		fail_msg("of %lld collectives %lld are left", (long long)before.collectives,
+		         (long long)after.collectives);
+	assert_true(after.communication_s < before.communication_s);
+	close_scheduled(&s);
+}
+
 static void times_are_printed(void **state)
 {
 	(void)state;
@@ -169,6 +186,7 @@ int main(void)
 		cmocka_unit_test(the_same_program_gets_the_same_schedule),
 		cmocka_unit_test(memory_bounds_what_is_held),
 		cmocka_unit_test(the_bound_counts_what_comes_before_and_after),
+		cmocka_unit_test(small_collectives_are_begun_as_one),
 		cmocka_unit_test(times_are_printed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
