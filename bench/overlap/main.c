@@ -7,14 +7,15 @@
  * Each step is a share saved of the step before it, as AxoNN counts in its figure 3 (GPT 20B on 16 GPUs of Perlmutter): 5 % by
  * all-reduces behind weight gradients, 8 % by reduce-scatters behind the backward pass, 19 % by all-gathers ahead of their use; 9 % more by
  * keeping gathered weights for the recomputation, which a plan does by itself unless memory forbids. "exposed" is what is left of the
- * communication that is waited for without overlap: predicted, of the step less its compute; measured, of what the run says it waited. "schedule ms"
- * is wall-clock.
+ * communication that is waited for without overlap: predicted, of the step less its compute; measured, of what the run says it waited. "least" is what no
+ * order of the ops can be under (sw_schedule_bound_seconds). "schedule ms" is wall-clock.
  *
  * Predicted: by the streams that the scheduler plans with (sw_schedule_seconds). --measure: also by the command of this build, paced, in the lab
  * that is up (tools/lab up FILE), so that both tables are of the same cluster: needs --cluster FILE to be that of the lab.
  */
 #include "schedule/schedule.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,8 +36,24 @@ typedef struct settings {
 	bool measure;
 } settings;
 
-static sw_status predict(const sw_plan *plan, const settings *how, stage_time *times, double *scheduling_s,
-                         int64_t *ops, sw_error *err)
+/* Beside the times of the stages. */
+typedef struct figures {
+	double scheduling_s, least_s; /* least: exposed whatever the order */
+	int64_t ops;
+} figures;
+
+/* The bound takes time that grows with the square of the ops; NAN where that is too long. */
+#define MOST_BOUNDED 20000
+
+static double least_exposed_s(const sw_plan *plan, const sw_program *local)
+{
+	if (local->ops.len > MOST_BOUNDED)
+		return NAN;
+	return sw_schedule_bound_seconds(plan->cluster, local, SW_OVERLAP_ALL) - plan->predicted.compute_s;
+}
+
+static sw_status predict(const sw_plan *plan, const settings *how, stage_time *times, figures *beside,
+                         sw_error *err)
 {
 	sw_program *local;
 	sw_status status = sw_partition(plan, &local, err);
@@ -47,13 +64,15 @@ static sw_status predict(const sw_plan *plan, const settings *how, stage_time *t
 		status = sw_overlap_parse(all_stages[k].overlap, &options.overlap, err);
 		if (status == SW_OK)
 			status = sw_schedule(plan->cluster, local, &options, &scheduled, err);
-		*scheduling_s = sw_now_s() - begin;
+		beside->scheduling_s = sw_now_s() - begin;
 		if (status == SW_OK)
 			times[k].seconds = sw_schedule_seconds(plan->cluster, scheduled);
 		times[k].exposed_s = times[k].seconds - plan->predicted.compute_s;
 		sw_program_free(scheduled);
 	}
-	*ops = status == SW_OK ? (int64_t)local->ops.len : 0;
+	if (status == SW_OK)
+		*beside = (figures){beside->scheduling_s, least_exposed_s(plan, local),
+		                    (int64_t)local->ops.len};
 	sw_program_free(local);
 	return status;
 }
@@ -68,24 +87,32 @@ static void add_seconds(sw_table *table, double seconds)
 	sw_text_clear(&text);
 }
 
-static void add_stages(sw_table *table, const stage_time *times)
+static void add_share(sw_table *table, double part, double whole)
+{
+	if (whole > 0 && isfinite(part))
+		sw_table_cell(table, "%.0f %%", 100 * part / whole);
+	else
+		sw_table_cell(table, "-");
+}
+
+/* least_s: exposed whatever the order; NAN: not known. */
+static void add_stages(sw_table *table, const stage_time *times, double least_s)
 {
 	add_seconds(table, times[0].seconds);
 	for (int k = 1; k < STAGES; k++)
 		sw_table_cell(table, "%.1f %%",
 		              100 * (times[k - 1].seconds - times[k].seconds) / times[k - 1].seconds);
 	add_seconds(table, times[STAGES - 1].seconds);
-	sw_table_cell(table, "%.0f %%",
-	              times[0].exposed_s > 0 ? 100 * times[STAGES - 1].exposed_s / times[0].exposed_s : 0);
+	add_share(table, times[STAGES - 1].exposed_s, times[0].exposed_s);
+	add_share(table, least_s, times[0].exposed_s);
 }
 
 static sw_status add_rows(sw_table *table, const char *program, const char *strategy, const sw_plan *plan,
                           const settings *how, sw_error *err)
 {
 	stage_time predicted[STAGES] = {{0}}, measured[STAGES];
-	double scheduling_s;
-	int64_t ops;
-	sw_status status = predict(plan, how, predicted, &scheduling_s, &ops, err);
+	figures beside;
+	sw_status status = predict(plan, how, predicted, &beside, err);
 	if (status != SW_OK)
 		return status;
 	sw_table_cell(table, "%s", program);
@@ -93,9 +120,9 @@ static sw_status add_rows(sw_table *table, const char *program, const char *stra
 	sw_table_cell(table, "predicted");
 	add_seconds(table, plan->predicted.compute_s);
 	add_seconds(table, plan->predicted.communication_s);
-	add_stages(table, predicted);
-	sw_table_cell(table, "%lld", (long long)ops);
-	sw_table_cell(table, "%.1f", 1e3 * scheduling_s);
+	add_stages(table, predicted, beside.least_s);
+	sw_table_cell(table, "%lld", (long long)beside.ops);
+	sw_table_cell(table, "%.1f", 1e3 * beside.scheduling_s);
 	if (!how->measure)
 		return SW_OK;
 	status = measure_stages(plan, all_stages, how->steps, measured, err);
@@ -106,8 +133,8 @@ static sw_status add_rows(sw_table *table, const char *program, const char *stra
 	sw_table_cell(table, "measured");
 	sw_table_cell(table, "-");
 	sw_table_cell(table, "-");
-	add_stages(table, measured);
-	sw_table_cell(table, "%lld", (long long)ops);
+	add_stages(table, measured, NAN);
+	sw_table_cell(table, "%lld", (long long)beside.ops);
 	sw_table_cell(table, "-");
 	return SW_OK;
 }
@@ -125,7 +152,7 @@ static void add_axonn(sw_table *table)
 		else
 			sw_table_cell(table, "-");
 	}
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 5; i++)
 		sw_table_cell(table, "-");
 }
 
@@ -195,9 +222,10 @@ static sw_status bench_program(sw_table *table, const char *path, const sw_clust
 static sw_status bench_all(const char *const *paths, size_t n, const settings *how, sw_error *err)
 {
 	static const char *const headings[] = {
-		"program",    "strategy",         "figures",      "compute",  "communication", "no overlap",
-		"all-reduce", "+ reduce-scatter", "+ all-gather", "+ others", "overlapped",    "exposed",
-		"ops",        "schedule ms"};
+		"program",       "strategy",   "figures",    "compute",
+		"communication", "no overlap", "all-reduce", "+ reduce-scatter",
+		"+ all-gather",  "+ others",   "overlapped", "exposed",
+		"least",         "ops",        "schedule ms"};
 	sw_cluster cluster;
 	sw_table table;
 	sw_text text = {0};

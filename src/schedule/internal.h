@@ -19,6 +19,8 @@ typedef struct sw_task {
 	sw_task_kind kind;
 	bool split;          /* a half of an op that the program has in one piece */
 	uint32_t partner;    /* of a start its done, and the reverse */
+	uint32_t with;       /* of a start: the next of those that are begun as one; SW_NO_TASK: none */
+	bool joined;         /* of a start: another is begun with it in front */
 	double seconds;      /* of a kernel, or of a collective (at its start) */
 	double collective_s; /* of a region: what its collectives take of `seconds` or beside it */
 	double bytes;        /* of a region: what it needs beyond operands and results */
@@ -85,15 +87,26 @@ double sw_streams_play(const sw_tasks *graph, const uint32_t *order, sw_stream_s
 uint32_t *sw_order_kept(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
 /* The same, ordered so that collectives have something to hide behind. O((n + edges) log n). */
 uint32_t *sw_order_hide(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
+/* The same, ordered so that collectives can begin early. O(starts * (n + edges)). */
+uint32_t *sw_order_feed_soon(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
+uint32_t *sw_order_feed_much(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
 
-/* All tasks: starts and dones between kernels in a fixed order. `spare_bytes` may be used beyond what the least would need.
- * O((n + edges) log n). */
-uint32_t *sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32_t n_kernels, double spare_bytes,
+/* All tasks: starts and dones between kernels in a fixed order. `spare_bytes` may be used beyond what the least would need;
+ * what holds more the earlier it begins (a prefetch) is begun so that it may take `slack` times its time and still be there, at INFINITY as
+ * early as there is room. O((n + edges) log n). */
+uint32_t *sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32_t n_kernels, double slack, double spare_bytes,
                           sw_arena *arena);
 /* All tasks, in the order given but for those that would wait while others can run. O((n + edges) log n). */
 uint32_t *sw_order_slip(const sw_tasks *graph, const uint32_t *given, sw_arena *arena);
+/* The same order with collectives begun as one where that takes less time; `combined` is the graph that it is an order of.
+ * O((n + edges) + starts^2). */
+uint32_t *sw_order_combine(const sw_cluster *cluster, const sw_tasks *graph, const uint32_t *order, bool held, sw_arena *arena,
+                           sw_tasks *combined);
 /* The most that is held at once. O(n + values of the program). */
 double sw_order_bytes(const sw_tasks *graph, const uint32_t *order, sw_arena *arena);
+
+/* Seconds that no order of the tasks is under. O(n (n + edges)). */
+double sw_order_bound(const sw_tasks *graph, sw_arena *arena);
 
 /* Bytes at each moment: adds to ranges, asks for the most in one. [begin, end). O(log n) each. */
 typedef struct sw_profile {

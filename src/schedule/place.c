@@ -9,15 +9,13 @@
  * Memory. A collective holds its operands and its results from start to done. One that GROWS (results beyond the operands that
  * it would let go: a gather) costs least right before its use, any other (a scatter) as soon as it can begin. What that comes
  * to is the least; `spare_bytes` may be used beyond it. A growing one is begun ahead no farther than there is room for, and
- * no earlier than its time: deadline and stream, followed back from the end with each collective taking SLACK times as
+ * no earlier than its time: deadline and stream, followed back from the end with each collective taking `slack` times as
  * long as it should. Others are waited for early where operands that they hold would exceed the room.
  */
 #include <math.h>
 
 #include "base/heap.h"
 #include "schedule/internal.h"
-
-#define SLACK 2 /* a prefetch may take twice its time and still be there */
 
 typedef struct collective {
 	uint32_t start, done;
@@ -41,6 +39,7 @@ typedef struct placer {
 	int32_t *slot;   /* per kernel: its place */
 	double *clock_s; /* per slot: seconds of the kernels before it */
 	sw_profile profile;
+	double slack;
 	double room_bytes, held_bytes,
 		peak_bytes;          /* held: operands of those that have not ended where they might have */
 	sw_streams streams;          /* when each is free */
@@ -134,7 +133,7 @@ static void find_times(placer *p, sw_arena *arena)
 	qsort(last, (size_t)p->n, sizeof(*last), compare_deadlines);
 	for (int32_t i = p->n; i-- > 0;) {
 		collective *c = &p->all[last[i].number];
-		free_s = fmin(free_s, c->deadline_s) - SLACK * task_at(p, c->start)->seconds;
+		free_s = fmin(free_s, c->deadline_s) - p->slack * task_at(p, c->start)->seconds;
 		c->from_s = free_s;
 	}
 }
@@ -432,10 +431,10 @@ static void sweep(placer *p)
 	end_all(p);
 }
 
-uint32_t *sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32_t n_kernels,
+uint32_t *sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32_t n_kernels, double slack,
                           double spare_bytes, sw_arena *arena)
 {
-	placer p = {.graph = graph, .kernels = kernels, .n_kernels = (int32_t)n_kernels};
+	placer p = {.graph = graph, .kernels = kernels, .n_kernels = (int32_t)n_kernels, .slack = slack};
 	list_slots(&p, arena);
 	list_collectives(&p, arena);
 	find_times(&p, arena);

@@ -3,8 +3,9 @@
  * branches) becomes a graph of tasks, gets an order, and is written in it. Other computations are copied.
  *
  * Of several orders that is taken which the streams finish first, of equal ones the first: the program's own, each done right after
- * its start; its kernels, with starts and dones placed; kernels ordered anew, with starts and dones placed; the last two where what
- * would wait lets others pass. All but the first only if they hold no more than that and the memory to spare.
+ * its start; then, for each order of kernels (the program's; one that lets them hide collectives; two that feed the stream of
+ * collectives) and each way of prefetching (in time; as early as there is room), starts and dones placed, and the same where what
+ * would wait lets others pass; of the best, the same with collectives begun as one, if it is no slower. All but the first only if they hold no more than that and the memory to spare.
  */
 #include <math.h>
 #include <string.h>
@@ -41,35 +42,67 @@ static uint32_t *program_order(const sw_tasks *graph, sw_arena *arena)
 	return order;
 }
 
-static void consider(choice *best, const uint32_t *order)
+static void take(choice *best, const sw_tasks *graph, const uint32_t *order, double seconds)
 {
-	double seconds = sw_streams_play(best->graph, order, NULL);
-	double bytes = seconds < best->seconds ? sw_order_bytes(best->graph, order, best->arena) : INFINITY;
+	double bytes = sw_order_bytes(graph, order, best->arena);
 	if (bytes > best->room_bytes)
 		return;
+	best->graph = graph;
 	best->order = order;
 	best->seconds = seconds;
 	best->bytes = bytes;
 }
 
-static void consider_placed(choice *best, const uint32_t *kernels, uint32_t n, double spare_bytes)
+static void consider(choice *best, const uint32_t *order)
 {
-	const uint32_t *placed = sw_place_halves(best->graph, kernels, n, spare_bytes, best->arena);
-	consider(best, placed);
-	consider(best, sw_order_slip(best->graph, placed, best->arena));
+	double seconds = sw_streams_play(best->graph, order, NULL);
+	if (seconds < best->seconds)
+		take(best, best->graph, order, seconds);
 }
 
-static choice choose_order(const sw_tasks *graph, double spare_bytes, sw_arena *arena)
+/* Of the best so far, collectives begun as one, if that is no slower: the stream has less to do. */
+static void consider_combined(choice *best, const sw_cluster *cluster)
+{
+	const choice single = *best;
+	for (int held = 0; held < 2; held++) {
+		sw_tasks *graph = SW_NEW(best->arena, sw_tasks);
+		const uint32_t *order =
+			sw_order_combine(cluster, single.graph, single.order, held, best->arena, graph);
+		double seconds = sw_streams_play(graph, order, NULL);
+		if (seconds <= best->seconds)
+			take(best, graph, order, seconds);
+	}
+}
+
+static const double slacks[] = {2, INFINITY};
+
+typedef uint32_t *order_fn(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
+
+static void consider_placed(choice *best, order_fn *make, double spare_bytes)
 {
 	uint32_t n;
+	const uint32_t *kernels = make(best->graph, best->arena, &n);
+	for (size_t i = 0; i < SW_COUNT(slacks); i++) {
+		const uint32_t *placed =
+			sw_place_halves(best->graph, kernels, n, slacks[i], spare_bytes, best->arena);
+		consider(best, placed);
+		consider(best, sw_order_slip(best->graph, placed, best->arena));
+	}
+}
+
+static order_fn *const orders[] = {sw_order_kept, sw_order_hide, sw_order_feed_soon, sw_order_feed_much};
+
+static choice choose_order(const sw_cluster *cluster, const sw_tasks *graph, double spare_bytes,
+                           sw_arena *arena)
+{
 	choice best = {.graph = graph, .arena = arena, .seconds = INFINITY, .room_bytes = INFINITY};
 	consider(&best, program_order(graph, arena));
 	best.room_bytes = best.bytes + spare_bytes;
 	if (graph->n_starts == 0)
 		return best;
-	const uint32_t *kept = sw_order_kept(graph, arena, &n), *hiding = sw_order_hide(graph, arena, &n);
-	consider_placed(&best, kept, n, spare_bytes);
-	consider_placed(&best, hiding, n, spare_bytes);
+	for (size_t i = 0; i < SW_COUNT(orders); i++)
+		consider_placed(&best, orders[i], spare_bytes);
+	consider_combined(&best, cluster);
 	return best;
 }
 
@@ -91,23 +124,71 @@ static const int32_t *map_called(scheduler *s, const sw_op *op)
 	return called;
 }
 
-/* Parameters, and the collective on them. */
-static int32_t write_begun(scheduler *s, sw_id id)
+/* Collectives of one kind with an operand each, or one of any. */
+typedef struct begun {
+	const sw_id *ops;
+	uint32_t n, n_operands;
+} begun;
+
+static begun begun_by(scheduler *s, const sw_tasks *graph, uint32_t start)
 {
-	const sw_op *op = sw_op_at(s->in, id);
-	sw_id *parameters = SW_NEW_N(&s->arena, sw_id, op->n_operands);
-	int32_t c = sw_build_computation(s->out, sw_arena_printf(&s->arena, "async_%s", op->name));
-	for (uint32_t i = 0; i < op->n_operands; i++)
-		parameters[i] = sw_emit_parameter(s->out, c, sw_value_shape(s->in, op->operands[i]), NULL);
-	sw_id first = sw_build_copy_op(s->out, c, s->in, id, parameters, map_called(s, op)), *results;
-	results = SW_NEW_N(&s->arena, sw_id, op->n_results);
-	for (uint32_t r = 0; r < op->n_results; r++)
-		results[r] = first + r;
-	sw_build_results(s->out, c, results, op->n_results, op->tuple);
-	return c;
+	begun all = {0};
+	for (uint32_t t = start; t != SW_NO_TASK; t = graph->tasks[t].with)
+		all.n++;
+	sw_id *ops = SW_NEW_N(&s->arena, sw_id, all.n);
+	for (uint32_t t = start, i = 0; t != SW_NO_TASK; t = graph->tasks[t].with) {
+		ops[i++] = graph->tasks[t].op;
+		all.n_operands += sw_op_at(s->in, graph->tasks[t].op)->n_operands;
+	}
+	all.ops = ops;
+	return all;
 }
 
-/* A half of an op that the program has in one piece. */
+static sw_status write_as_one(scheduler *s, int32_t c, begun all, const sw_id *operands, sw_id *first)
+{
+	const sw_op *op = sw_op_at(s->in, all.ops[0]);
+	sw_op_spec spec = {.opcode = (sw_opcode)op->opcode,
+	                   .name = op->name,
+	                   .operands = operands,
+	                   .n_operands = all.n_operands,
+	                   .called = map_called(s, op),
+	                   .n_called = op->n_called,
+	                   .attrs = sw_build_copy_attrs(s->out, op),
+	                   .tuple = true,
+	                   .op_name = op->op_name,
+	                   .line = op->line};
+	return sw_build_op(s->out, c, &spec, first, s->err);
+}
+
+/* Parameters, and the collective on them. */
+static sw_status write_begun(scheduler *s, begun all, int32_t *computation)
+{
+	const sw_op *op = sw_op_at(s->in, all.ops[0]);
+	sw_id *parameters = SW_NEW_N(&s->arena, sw_id, all.n_operands), first, *results;
+	int32_t c = *computation =
+		sw_build_computation(s->out, sw_arena_printf(&s->arena, "async_%s", op->name));
+	for (uint32_t i = 0, n = 0; i < all.n; i++) {
+		const sw_op *one = sw_op_at(s->in, all.ops[i]);
+		for (uint32_t k = 0; k < one->n_operands; k++)
+			parameters[n++] =
+				sw_emit_parameter(s->out, c, sw_value_shape(s->in, one->operands[k]), NULL);
+	}
+	sw_status status = SW_OK;
+	if (all.n > 1)
+		status = write_as_one(s, c, all, parameters, &first);
+	else
+		first = sw_build_copy_op(s->out, c, s->in, all.ops[0], parameters, map_called(s, op));
+	if (status != SW_OK)
+		return status;
+	uint32_t n_results = all.n > 1 ? all.n : op->n_results;
+	results = SW_NEW_N(&s->arena, sw_id, n_results);
+	for (uint32_t r = 0; r < n_results; r++)
+		results[r] = first + r;
+	sw_build_results(s->out, c, results, n_results, all.n > 1 || op->tuple);
+	return SW_OK;
+}
+
+/* A half of ops that the program has in one piece. */
 static sw_status build_half(scheduler *s, int32_t c, const sw_op *op, const char *name, sw_op_spec *spec,
                             sw_id *first)
 {
@@ -117,38 +198,47 @@ static sw_status build_half(scheduler *s, int32_t c, const sw_op *op, const char
 	return sw_build_op(s->out, c, spec, first, s->err);
 }
 
-static sw_status write_start(scheduler *s, int32_t c, sw_id id)
+static sw_status write_start(scheduler *s, int32_t c, begun all)
 {
-	const sw_op *op = sw_op_at(s->in, id);
-	int32_t begun = write_begun(s, id);
+	int32_t computation;
+	sw_id *operands = SW_NEW_N(&s->arena, sw_id, all.n_operands + 1), first;
+	for (uint32_t i = 0, n = 0; i < all.n; i++) {
+		const sw_op *op = sw_op_at(s->in, all.ops[i]);
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			operands[n++] = s->value[op->operands[k]];
+	}
+	sw_status status = write_begun(s, all, &computation);
+	if (status != SW_OK)
+		return status;
 	sw_op_spec spec = {.opcode = SW_OP_ASYNC_START,
-	                   .operands = map_operands(s, op),
-	                   .n_operands = op->n_operands,
-	                   .called = &begun,
+	                   .operands = operands,
+	                   .n_operands = all.n_operands,
+	                   .called = &computation,
 	                   .n_called = 1,
 	                   .tuple = true};
-	sw_id first;
-	sw_status status = build_half(s, c, op, "start", &spec, &first);
-	if (status == SW_OK)
-		s->op[id] = s->out->values.data[first].op; /* until its done is written */
+	status = build_half(s, c, sw_op_at(s->in, all.ops[0]), "start", &spec, &first);
+	for (uint32_t i = 0; status == SW_OK && i < all.n; i++)
+		s->op[all.ops[i]] = s->out->values.data[first].op; /* until its done is written */
 	return status;
 }
 
-static sw_status write_done(scheduler *s, int32_t c, sw_id id)
+static sw_status write_done(scheduler *s, int32_t c, begun all)
 {
-	const sw_op *op = sw_op_at(s->in, id), *start = sw_op_at(s->out, s->op[id]);
+	const sw_op *op = sw_op_at(s->in, all.ops[0]), *start = sw_op_at(s->out, s->op[all.ops[0]]);
 	sw_id *operands = SW_NEW_N(&s->arena, sw_id, start->n_results), first;
 	for (uint32_t i = 0; i < start->n_results; i++)
 		operands[i] = start->first_result + i;
 	sw_op_spec spec = {.opcode = SW_OP_ASYNC_DONE,
 	                   .operands = operands,
 	                   .n_operands = start->n_results,
-	                   .tuple = op->tuple};
+	                   .tuple = all.n > 1 || op->tuple};
 	sw_status status = build_half(s, c, op, "done", &spec, &first);
-	for (uint32_t r = 0; status == SW_OK && r < op->n_results; r++)
-		s->value[op->first_result + r] = first + r;
-	if (status == SW_OK)
-		s->op[id] = s->out->values.data[first].op;
+	for (uint32_t i = 0; status == SW_OK && i < all.n; i++) {
+		const sw_op *one = sw_op_at(s->in, all.ops[i]);
+		s->op[all.ops[i]] = s->out->values.data[first].op;
+		for (uint32_t r = 0; r < one->n_results; r++)
+			s->value[one->first_result + r] = first++;
+	}
 	return status;
 }
 
@@ -179,13 +269,29 @@ static void copy_control(scheduler *s, const sw_op *op)
 	s->out->ops.data[s->out->ops.len - 1].control = control;
 }
 
-static sw_status write_task(scheduler *s, int32_t c, const sw_task *task)
+/* Of collectives that are begun as one the first writes both halves for all. */
+static sw_status write_half(scheduler *s, int32_t c, const sw_tasks *graph, uint32_t t)
 {
-	bool half = task->split && task->kind != SW_TASK_BLOCKING;
-	sw_status status = !half                         ? write_op(s, c, task->op)
-	                   : task->kind == SW_TASK_START ? write_start(s, c, task->op)
-	                                                 : write_done(s, c, task->op);
-	if (status == SW_OK && !(half && task->kind == SW_TASK_DONE))
+	bool starts = graph->tasks[t].kind == SW_TASK_START;
+	uint32_t start = starts ? t : graph->tasks[t].partner;
+	if (graph->tasks[start].joined)
+		return SW_OK;
+	begun all = begun_by(s, graph, start);
+	if (!starts)
+		return write_done(s, c, all);
+	sw_status status = write_start(s, c, all);
+	if (status == SW_OK)
+		copy_control(s, sw_op_at(s->in, all.ops[0]));
+	return status;
+}
+
+static sw_status write_task(scheduler *s, int32_t c, const sw_tasks *graph, uint32_t t)
+{
+	const sw_task *task = &graph->tasks[t];
+	if (task->split && task->kind != SW_TASK_BLOCKING)
+		return write_half(s, c, graph, t);
+	sw_status status = write_op(s, c, task->op);
+	if (status == SW_OK)
 		copy_control(s, sw_op_at(s->in, task->op));
 	return status;
 }
@@ -196,7 +302,7 @@ static sw_status write_tasks(scheduler *s, const sw_tasks *graph, const uint32_t
 	int32_t c = sw_build_computation(s->out, from->name);
 	sw_status status = SW_OK;
 	for (uint32_t t = 0; t < graph->n && status == SW_OK; t++)
-		status = write_task(s, c, &graph->tasks[order[t]]);
+		status = write_task(s, c, graph, order[t]);
 	if (status != SW_OK)
 		return status;
 	sw_id *results = SW_NEW_N(&s->arena, sw_id, from->results.len + 1);
@@ -238,9 +344,10 @@ static sw_status schedule_computation(scheduler *s, int32_t computation)
 	sw_arena_init(&arena);
 	sw_tasks graph;
 	sw_tasks_make(&s->source, computation, &arena, &graph);
-	choice chosen = choose_order(&graph, s->spare_bytes, &arena);
-	sw_tasks_figure(&s->source, &graph, chosen.seconds, chosen.bytes, &s->source.figures[computation]);
-	status = write_tasks(s, &graph, chosen.order);
+	choice chosen = choose_order(s->source.cluster, &graph, s->spare_bytes, &arena);
+	sw_tasks_figure(&s->source, chosen.graph, chosen.seconds, chosen.bytes,
+	                &s->source.figures[computation]);
+	status = write_tasks(s, chosen.graph, chosen.order);
 	sw_arena_clear(&arena);
 	return status;
 }

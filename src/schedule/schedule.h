@@ -31,7 +31,10 @@ sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local, const 
 /* What the two streams take for a program as it stands, scheduled or not; of branches the dearest. Links are not shared and all devices
  * are alike: `simulate` knows better. O(ops + edges). */
 double sw_schedule_seconds(const sw_cluster *cluster, const sw_program *scheduled);
-/* The same as a table per computation, callees first: op, stream, begin, end, in microseconds from the computation's beginning. */
+/* No order of the program's ops is quicker on the two streams, however much memory there is; what may run beside kernels as in the options.
+ * O(ops^2): for benchmarks and tests. */
+double sw_schedule_bound_seconds(const sw_cluster *cluster, const sw_program *local, uint32_t overlap);
+/* sw_schedule_seconds as a table per computation, callees first: op, stream, begin, end, in microseconds from the computation's beginning. */
 void sw_schedule_print_times(const sw_cluster *cluster, const sw_program *scheduled, sw_text *text);
 
 #endif

@@ -130,7 +130,8 @@ static void add_task(builder *b, sw_id id)
 {
 	const sw_op *op = sw_op_at(b->program, id);
 	bool split;
-	sw_task task = {.op = id, .partner = SW_NO_TASK, .kind = kind_of(b, id, &split)};
+	sw_task task = {
+		.op = id, .partner = SW_NO_TASK, .with = SW_NO_TASK, .kind = kind_of(b, id, &split)};
 	uint32_t number = (uint32_t)b->tasks.len;
 	b->source->task[id] = number;
 	if (task.kind == SW_TASK_DONE) {

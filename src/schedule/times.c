@@ -1,10 +1,11 @@
-/* What runs when, by the model of streams, of a program as it stands. */
+/* What runs when, by the model of streams, of a program as it stands; and what no order of it is quicker than. */
 #include "schedule/internal.h"
 
 typedef struct clockwork {
 	sw_task_source source;
 	sw_arena arena;
 	bool *seen;    /* per computation */
+	bool bound;    /* of any order, not of this one */
 	sw_text *text; /* NULL: only the seconds are asked for */
 } clockwork;
 
@@ -46,19 +47,25 @@ static void print_spans(const clockwork *w, const sw_tasks *graph, const sw_stre
 	sw_table_clear(&table);
 }
 
+static double play_as_it_stands(const clockwork *w, const sw_tasks *graph, sw_arena *arena)
+{
+	uint32_t *order = SW_NEW_N(arena, uint32_t, graph->n + 1);
+	for (uint32_t t = 0; t < graph->n; t++)
+		order[t] = t;
+	sw_stream_span *spans = SW_NEW_N(arena, sw_stream_span, graph->n + 1);
+	double seconds = sw_streams_play(graph, order, spans);
+	if (w->text)
+		print_spans(w, graph, spans);
+	return seconds;
+}
+
 static double play(clockwork *w, int32_t computation)
 {
 	sw_arena arena;
 	sw_arena_init(&arena);
 	sw_tasks graph;
 	sw_tasks_make(&w->source, computation, &arena, &graph);
-	uint32_t *order = SW_NEW_N(&arena, uint32_t, graph.n + 1);
-	for (uint32_t t = 0; t < graph.n; t++)
-		order[t] = t;
-	sw_stream_span *spans = SW_NEW_N(&arena, sw_stream_span, graph.n + 1);
-	double seconds = sw_streams_play(&graph, order, spans);
-	if (w->text)
-		print_spans(w, &graph, spans);
+	double seconds = w->bound ? sw_order_bound(&graph, &arena) : play_as_it_stands(w, &graph, &arena);
 	sw_tasks_figure(&w->source, &graph, seconds, 0, &w->source.figures[computation]);
 	sw_arena_clear(&arena);
 	return seconds;
@@ -78,11 +85,10 @@ static double visit(clockwork *w, int32_t computation)
 	return play(w, computation);
 }
 
-static double look(const sw_cluster *cluster, const sw_program *program, sw_text *text)
+static double look(const sw_cluster *cluster, const sw_program *program, uint32_t overlap, clockwork w)
 {
-	clockwork w = {.text = text};
 	sw_arena_init(&w.arena);
-	sw_task_source_init(&w.source, cluster, program, 0, &w.arena);
+	sw_task_source_init(&w.source, cluster, program, overlap, &w.arena);
 	w.seen = SW_NEW_N(&w.arena, bool, program->computations.len + 1);
 	double seconds = visit(&w, program->entry);
 	sw_arena_clear(&w.arena);
@@ -91,10 +97,15 @@ static double look(const sw_cluster *cluster, const sw_program *program, sw_text
 
 double sw_schedule_seconds(const sw_cluster *cluster, const sw_program *scheduled)
 {
-	return look(cluster, scheduled, NULL);
+	return look(cluster, scheduled, 0, (clockwork){0});
+}
+
+double sw_schedule_bound_seconds(const sw_cluster *cluster, const sw_program *local, uint32_t overlap)
+{
+	return look(cluster, local, overlap, (clockwork){.bound = true});
 }
 
 void sw_schedule_print_times(const sw_cluster *cluster, const sw_program *scheduled, sw_text *text)
 {
-	look(cluster, scheduled, text);
+	look(cluster, scheduled, 0, (clockwork){.text = text});
 }

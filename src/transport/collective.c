@@ -76,9 +76,9 @@ static sw_status find_group(work *w, sw_error *err)
 
 /* ---- packing ------------------------------------------------------------------------------------------ */
 
-/* A tensor cut into n blocks along a dimension: [outer][n][chunk_bytes]. */
+/* A tensor cut into n blocks along a dimension: [outer][n][chunk_bytes]; packed, block i is `stride_bytes` behind block i - 1. */
 typedef struct blocks {
-	int64_t outer, chunk_bytes;
+	int64_t outer, chunk_bytes, stride_bytes;
 	int32_t n;
 } blocks;
 
@@ -92,6 +92,7 @@ static blocks blocks_along(sw_shape shape, int64_t dimension, int32_t n)
 			b.chunk_bytes *= shape.dims[d];
 	}
 	b.chunk_bytes /= n;
+	b.stride_bytes = b.outer * b.chunk_bytes;
 	return b;
 }
 
@@ -107,7 +108,7 @@ static void copy_blocks(const blocks *b, const char *from, char *to, bool pack)
 	for (int64_t o = 0; o < b->outer; o++) {
 		for (int64_t i = 0; i < b->n; i++) {
 			int64_t in_tensor = (o * b->n + i) * b->chunk_bytes,
-				in_blocks = (i * b->outer + o) * b->chunk_bytes;
+				in_blocks = i * b->stride_bytes + o * b->chunk_bytes;
 			memcpy(to + (pack ? in_blocks : in_tensor), from + (pack ? in_tensor : in_blocks),
 			       chunk);
 		}
@@ -234,6 +235,75 @@ static sw_status broadcast(const work *w, sw_tensor in, sw_tensor out, sw_error 
 	return SW_OK;
 }
 
+/* ---- a reduction, or a gather, of several tensors as one: [members][what each tensor has for the member] ---- */
+
+static bool can_be_one(const work *w, const sw_tensor *in)
+{
+	bool one =
+		w->op->n_operands > 1 && (w->opcode == SW_OP_ALL_REDUCE || w->opcode == SW_OP_ALL_GATHER ||
+	                                  w->opcode == SW_OP_REDUCE_SCATTER);
+	for (uint32_t i = 1; one && i < w->op->n_operands; i++)
+		one = in[i].shape.type == in[0].shape.type;
+	return one;
+}
+
+/* n: for how many members. */
+static void copy_all(const work *w, const sw_tensor *tensors, char *all, int64_t member_bytes, int32_t n,
+                     bool pack)
+{
+	for (uint32_t i = 0; i < w->op->n_operands; i++) {
+		blocks b = blocks_along(tensors[i].shape, n > 1 ? w->attrs->collective.dimension : 0, n);
+		char *data = sw_tensor_data(tensors[i]);
+		b.stride_bytes = member_bytes;
+		copy_blocks(&b, pack ? data : all, pack ? all : data, pack);
+		all += b.outer * b.chunk_bytes;
+	}
+}
+
+static sw_status perform_packed(const work *w, sw_type type, const char *in, char *out, int64_t bytes,
+                                sw_error *err)
+{
+	const sw_transport_ops *ops = w->t->ops;
+	int64_t elements = bytes / sw_type_bytes(type);
+	switch (w->opcode) {
+	case SW_OP_ALL_GATHER:
+		return ops->all_gather(w->t, w->ranks, w->n, in, out, bytes, err);
+	case SW_OP_REDUCE_SCATTER:
+		return ops->reduce_scatter(w->t, w->ranks, w->n, w->monoid, type, in, out, elements, err);
+	default:
+		return ops->all_reduce(w->t, w->ranks, w->n, w->monoid, type, in, out, elements, err);
+	}
+}
+
+static sw_status perform_as_one(const work *w, const sw_tensor *in, sw_tensor *out, sw_error *err)
+{
+	bool gathers = w->opcode == SW_OP_ALL_GATHER, scatters = w->opcode == SW_OP_REDUCE_SCATTER;
+	blocks all_in = {.outer = 1, .n = scatters ? w->n : 1},
+	       all_out = {.outer = 1, .n = gathers ? w->n : 1};
+	char *sent = NULL, *received = NULL;
+	sw_status status = SW_OK;
+	for (uint32_t i = 0; i < w->op->n_operands && status == SW_OK; i++) {
+		sw_shape part = scatters ? out[i].shape : in[i].shape,
+			 whole = gathers ? out[i].shape : in[i].shape;
+		status = gathers || scatters ? check_shares(w, whole, part, err) : SW_OK;
+		all_in.chunk_bytes = all_out.chunk_bytes += sw_shape_bytes(part);
+	}
+	int64_t bytes = all_in.chunk_bytes;
+	if (status == SW_OK)
+		status = new_buffer(&all_in, &sent, err);
+	if (status == SW_OK)
+		status = new_buffer(&all_out, &received, err);
+	if (status == SW_OK)
+		copy_all(w, in, sent, bytes, all_in.n, true);
+	if (status == SW_OK)
+		status = perform_packed(w, in[0].shape.type, sent, received, bytes, err);
+	if (status == SW_OK)
+		copy_all(w, out, received, bytes, all_out.n, false);
+	free(sent);
+	free(received);
+	return status;
+}
+
 /* ---- all-to-all of a list of tensors: operand i goes to member i ------------------------------------ */
 
 static sw_status all_to_all_list(const work *w, const sw_tensor *in, sw_tensor *out, sw_error *err)
@@ -345,6 +415,8 @@ static sw_status perform_in_group(work *w, const sw_tensor *in, sw_tensor *out, 
 		status = all_to_all_list(w, in, out, err);
 	else if (status == SW_OK && w->opcode == SW_OP_RAGGED_ALL_TO_ALL)
 		status = sw_ragged_all_to_all(w->t, w->op->name, w->ranks, w->n, in, out[0], err);
+	else if (status == SW_OK && can_be_one(w, in))
+		status = perform_as_one(w, in, out, err);
 	else
 		for (uint32_t i = 0; i < w->op->n_operands && status == SW_OK; i++)
 			status = perform(w, in[i], out[i], err);

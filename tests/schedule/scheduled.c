@@ -72,18 +72,21 @@ static void check_reads_back(const sw_program *program)
 	sw_text_clear(&text);
 }
 
-static void check_costs(const scheduled *s)
+static void check_costs(const scheduled *s, uint32_t overlap)
 {
 	sw_program_cost before, after;
 	sw_cost_program(&s->cluster, s->local, &before);
 	sw_cost_program(&s->cluster, s->scheduled, &after);
 	assert_int_equal(before.payload_bytes, after.payload_bytes);
-	assert_int_equal(before.collectives, after.collectives);
+	assert_true(after.collectives <= before.collectives); /* small ones are combined */
 	assert_true(fabs(before.compute_s - after.compute_s) <= 1e-9 * before.compute_s);
-	assert_true(fabs(before.communication_s - after.communication_s) <= 1e-9 * before.communication_s);
+	assert_true(after.communication_s <= before.communication_s * (1 + 1e-9));
 	double seconds = sw_schedule_seconds(&s->cluster, s->scheduled);
 	assert_true(seconds <= sw_schedule_seconds(&s->cluster, s->local) * (1 + 1e-9));
 	assert_true(seconds >= fmax(after.compute_s, after.communication_s) * (1 - 1e-9));
+	if (after.collectives == before.collectives)
+		assert_true(seconds >=
+		            sw_schedule_bound_seconds(&s->cluster, s->local, overlap) * (1 - 1e-9));
 }
 
 void schedule(scheduled *s, const char *overlap, int64_t memory_bytes)
@@ -95,7 +98,7 @@ void schedule(scheduled *s, const char *overlap, int64_t memory_bytes)
 	check(sw_schedule(&s->cluster, s->local, &options, &s->scheduled, &err), &err);
 	check(sw_program_verify(s->scheduled, &err), &err);
 	check_reads_back(s->scheduled);
-	check_costs(s);
+	check_costs(s, options.overlap);
 }
 
 /* ---- questions ---------------------------------------------------------------------------------------------- */

@@ -111,21 +111,26 @@ static void gathers_of_weights_are_ahead_of_their_dots(void **state)
 static void little_waiting_is_left(void **state)
 {
 	static const struct {
-		const char *name, *strategy;
-	} cases[] = {{"gpt", "dp"}, {"gpt", "zero3"}, {"gpt-scan", "dp"}, {"gpt-scan", "zero3"}};
+		const char *name, *cluster, *strategy;
+	} cases[] = {
+		{"gpt", "local-2x4", "dp"},      {"gpt", "local-2x4", "zero3"},
+		{"gpt-scan", "local-2x4", "dp"}, {"gpt-scan", "local-2x4", "zero3"},
+		{"gpt", "lab-4x1", "dp"},        {"gpt", "lab-4x1", "zero1"},
+		{"gpt", "lab-4x1", "zero3"},
+	};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		scheduled s;
 		sw_program_cost cost;
-		assert_true(open_fixture(cases[i].name, "local-2x4", cases[i].strategy, &s));
+		assert_true(open_fixture(cases[i].name, cases[i].cluster, cases[i].strategy, &s));
 		schedule(&s, "all", 0);
 		sw_cost_program(&s.cluster, s.local, &cost);
 		assert_true(cost.compute_s > cost.communication_s);
 		double left = sw_schedule_seconds(&s.cluster, s.scheduled) - cost.compute_s;
 		double before = sw_schedule_seconds(&s.cluster, s.local) - cost.compute_s;
 		if (left > 0.15 * before)
-			fail_msg("%s, %s: %.0f %% is left", cases[i].name, cases[i].strategy,
-			         100 * left / before);
+			fail_msg("%s, %s, %s: %.0f %% is left", cases[i].name, cases[i].cluster,
+			         cases[i].strategy, 100 * left / before);
 		close_scheduled(&s);
 	}
 }

@@ -56,6 +56,17 @@ static const struct {
                                                                   "p") "q = f32[4096] add(r, y)\n"
                                                                        "ROOT z = f32[4096] add(q, k) }",
          "one k p r.start r.done q z"},
+	{"a sum that can begin early does, whatever is longest", "all", 0,
+         HEAD "e = f32[4096] exponential(x)\n f = f32[4096] tanh(e)\n g = f32[4096] tanh(f)\n"
+              "h = f32[4096] tanh(g)\n" REDUCE("r", "h") "m = f32[4096] multiply(e, y)\n" REDUCE(
+		      "n", "m") "ROOT z = f32[4096] add(r, n) }",
+         "e m n.start f g h r.start r.done n.done z"},
+	{"what no collective needs runs beside the last one", "all", 0,
+         HEAD "e = f32[4096] exponential(x)\n" REDUCE(
+		 "r", "e") "k = f32[4096] negate(r)\n l = f32[4096] tanh(k)\n"
+                           "f = f32[4096] tanh(y)\n g = f32[4096] tanh(f)\n h = f32[4096] tanh(g)\n" REDUCE(
+				   "n", "h") "ROOT z = f32[4096] add(l, n) }",
+         "e r.start f g h n.start r.done k l n.done z"},
 	{"gathers are ahead of their use", "all", 0,
          HEAD GATHER("g", "x") "p = f32[] reduce(g, c0), dimensions={0}, to_apply=sum\n" GATHER(
 		 "h",

@@ -102,6 +102,84 @@ static void what_starts_is_done_in_the_end(void **state)
 	run_everywhere(run_pairs, NULL);
 }
 
+/* Collectives of several operands, which travel as one message, beside the same of each alone: along a dimension that is not the first, of sizes
+ * that differ. */
+/* Sizes are placeholders: N ranks; A and C along the dimension that is shared, G and H gathered. */
+static const char several_text[] =
+	"HloModule m, num_partitions=$N\n"
+	"add {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT s = f32[] add(x, y)\n}\n"
+	"ENTRY e {\n"
+	"  id = u32[] partition-id()\n"
+	"  mine = f32[] convert(id)\n"
+	"  i = f32[2,$A,3] iota(), iota_dimension=1\n"
+	"  j = f32[2,$C] iota(), iota_dimension=1\n"
+	"  mi = f32[2,$A,3] broadcast(mine), dimensions={}\n"
+	"  mj = f32[2,$C] broadcast(mine), dimensions={}\n"
+	"  x = f32[2,$A,3] add(i, mi)\n"
+	"  y = f32[2,$C] multiply(j, mj)\n"
+	"  s = (f32[2,$A,3], f32[2,$C]) all-reduce(x, y), replica_groups=[1,$N]<=[$N], to_apply=add\n"
+	"  g = (f32[2,$G,3], f32[2,$H]) all-gather(x, y), replica_groups=[1,$N]<=[$N], dimensions={1}\n"
+	"  r = (f32[2,2,3], f32[2,1]) reduce-scatter(x, y), replica_groups=[1,$N]<=[$N], dimensions={1}, "
+	"to_apply=add\n"
+	"  s0 = f32[2,$A,3] get-tuple-element(s), index=0\n"
+	"  s1 = f32[2,$C] get-tuple-element(s), index=1\n"
+	"  g0 = f32[2,$G,3] get-tuple-element(g), index=0\n"
+	"  g1 = f32[2,$H] get-tuple-element(g), index=1\n"
+	"  r0 = f32[2,2,3] get-tuple-element(r), index=0\n"
+	"  r1 = f32[2,1] get-tuple-element(r), index=1\n"
+	"  t0 = f32[2,$A,3] all-reduce(x), replica_groups=[1,$N]<=[$N], to_apply=add\n"
+	"  t1 = f32[2,$C] all-reduce(y), replica_groups=[1,$N]<=[$N], to_apply=add\n"
+	"  h0 = f32[2,$G,3] all-gather(x), replica_groups=[1,$N]<=[$N], dimensions={1}\n"
+	"  h1 = f32[2,$H] all-gather(y), replica_groups=[1,$N]<=[$N], dimensions={1}\n"
+	"  q0 = f32[2,2,3] reduce-scatter(x), replica_groups=[1,$N]<=[$N], dimensions={1}, to_apply=add\n"
+	"  q1 = f32[2,1] reduce-scatter(y), replica_groups=[1,$N]<=[$N], dimensions={1}, to_apply=add\n"
+	"  ROOT all = (f32[2,$A,3], f32[2,$C], f32[2,$G,3], f32[2,$H], f32[2,2,3], f32[2,1], f32[2,$A,3], "
+        "f32[2,$C], "
+	"f32[2,$G,3], f32[2,$H], f32[2,2,3], f32[2,1]) tuple(s0, s1, g0, g1, r0, r1, t0, t1, h0, h1, q0, "
+        "q1)\n"
+	"}\n";
+
+static void write_several(int32_t n, sw_text *text)
+{
+	for (const char *at = several_text; *at; at++) {
+		if (*at != '$') {
+			sw_text_add_n(text, at, 1);
+			continue;
+		}
+		at++;
+		int32_t size = *at == 'N' || *at == 'C' ? n
+		               : *at == 'A'             ? 2 * n
+		               : *at == 'G'             ? 2 * n * n
+		                                        : n * n;
+		sw_text_addf(text, "%d", size);
+	}
+}
+
+static sw_status run_several(sw_transport *t, void *context, sw_error *err)
+{
+	enum { OUTPUTS = 12, PAIRS = OUTPUTS / 2 };
+	(void)context;
+	sw_text text = {0};
+	sw_tensor outputs[OUTPUTS];
+	write_several(t->size, &text);
+	sw_status status = run(t, text.data, NULL, 0, outputs, OUTPUTS, err), checked = status;
+	sw_text_clear(&text);
+	for (int o = 0; checked == SW_OK && o < PAIRS; o++) {
+		const float *alone = sw_tensor_data(outputs[PAIRS + o]);
+		for (int64_t i = 0; checked == SW_OK && i < sw_shape_elements(outputs[o].shape); i++)
+			checked = expect("as one", sw_tensor_data(outputs[o]), i, alone[i], err);
+	}
+	for (int o = 0; status == SW_OK && o < OUTPUTS; o++)
+		sw_tensor_drop(&outputs[o]);
+	return checked;
+}
+
+static void several_operands_travel_as_one(void **state)
+{
+	(void)state;
+	run_everywhere(run_several, NULL);
+}
+
 /* A run that is stopped when something was begun. */
 typedef struct stopped {
 	sw_transport *t;
@@ -284,6 +362,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_starts_is_done_in_the_end),
+		cmocka_unit_test(several_operands_travel_as_one),
 		cmocka_unit_test(an_error_lets_buffers_go_when_all_that_was_begun_is_over),
 		cmocka_unit_test(rows_go_where_they_should),
 		cmocka_unit_test(rows_that_are_not_there_are_refused),
