@@ -134,6 +134,7 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 	sw_plan_options options = {
 		.memory_bytes = c->values.memory,
 		.time_limit_s = c->values.time_limit,
+		.untied = c->values.untied,
 		.quiet = c->values.quiet,
 		.measure = sw_partition_measure,
 	};
@@ -171,8 +172,8 @@ static sw_status plan_program(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {"--cluster", "-o",           "--devices",    "--strategy",
-                                      "--memory",  "--time-limit", "--dump-after", NULL};
+static const char *const options[] = {"--cluster",    "-o",       "--devices",    "--strategy", "--memory",
+                                      "--time-limit", "--untied", "--dump-after", NULL};
 const cli_command cli_plan_command = {
 	.name = "plan",
 	.argument = "PROGRAM",

@@ -18,6 +18,8 @@ static const cli_option options[] = {
          "memory per device, such as 16GiB (default: what the cluster file says)"},
 	{"--time-limit", "SECONDS", CLI_SECONDS, AT(time_limit),
          "stop searching after this time (default: none)"},
+	{"--untied", NULL, CLI_FLAG, AT(untied),
+         "layers that are alike may be split differently, also in a large program"},
 	{"--dump-after", "STAGE", CLI_TEXT, AT(dump_after),
          "print the program after a stage and stop: read, canonical, partition, schedule"},
 	{"--data", "FILE,...", CLI_LIST, AT(data),

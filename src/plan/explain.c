@@ -302,11 +302,16 @@ static void explain_alternatives(const sw_plan *plan, sw_text *text)
 			sw_table_cell(&table, "%s",
 			              a->feasible || (k == 4 && a->peak_bytes > 0) ? cell.data : "-");
 		}
+		sw_text given_up = {0};
+		sw_text_add(&given_up, "given up: at least ");
+		sw_text_add_seconds(&given_up, a->bound_s);
 		sw_text_clear(&cell);
 		sw_table_cell(&table, "%s",
-		              !a->feasible                     ? "does not fit in memory"
+		              a->bound_s > 0                   ? given_up.data
+		              : !a->feasible                   ? "does not fit in memory"
 		              : !strcmp(a->name, plan->chosen) ? "chosen"
 		                                               : "");
+		sw_text_clear(&given_up);
 	}
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);

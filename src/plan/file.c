@@ -152,12 +152,12 @@ static json_t *alternatives_json(const sw_plan *plan)
 	json_t *list = json_array();
 	for (size_t i = 0; i < plan->alternatives.len; i++) {
 		const sw_alternative *a = &plan->alternatives.data[i];
-		json_array_append_new(list, json_pack("{s:s, s:b, s:f, s:f, s:f, s:I, s:I}", "name",
-		                                      a->name, "feasible", a->feasible, "step_time_s",
-		                                      a->step_time_s, "compute_s", a->compute_s,
-		                                      "communication_s", a->communication_s,
-		                                      "payload_bytes", (json_int_t)a->payload_bytes,
-		                                      "peak_bytes", (json_int_t)a->peak_bytes));
+		json_array_append_new(
+			list, json_pack("{s:s, s:b, s:f, s:f, s:f, s:f, s:I, s:I}", "name", a->name,
+		                        "feasible", a->feasible, "bound_s", a->bound_s, "step_time_s",
+		                        a->step_time_s, "compute_s", a->compute_s, "communication_s",
+		                        a->communication_s, "payload_bytes", (json_int_t)a->payload_bytes,
+		                        "peak_bytes", (json_int_t)a->peak_bytes));
 	}
 	return list;
 }
@@ -584,6 +584,7 @@ static void read_alternatives(const json_t *predicted, sw_plan *plan)
 		const char *name = json_string_value(json_object_get(from, "name"));
 		sw_alternative a = {
 			.feasible = json_is_true(json_object_get(from, "feasible")),
+			.bound_s = json_number_value(json_object_get(from, "bound_s")),
 			.step_time_s = json_number_value(json_object_get(from, "step_time_s")),
 			.compute_s = json_number_value(json_object_get(from, "compute_s")),
 			.communication_s = json_number_value(json_object_get(from, "communication_s")),

@@ -145,6 +145,9 @@ struct sw_planner {
 	sw_map profile_index;
 	sw_path_store *paths, *own_paths; /* own: where the plan has none */
 	int64_t left_out; /* options of axes at sites, for want of room */
+	double known_s;   /* a step that is had anyway; INFINITY: none. A search whose bound exceeds it, */
+	double slack;     /* or the best so far, by this factor is given up */
+	bool untied;      /* layers that are alike may differ */
 	SW_VEC(sw_start) starts;
 };
 /* What does not depend on the mesh (make.c). The plan and its program must outlive the planner. */
@@ -184,6 +187,12 @@ bool sw_model_init(sw_model *model, sw_planner *planner, const sw_mesh *mesh, in
 void sw_model_clear(sw_model *model);
 /* Writes the decisions of an assignment into the plan. */
 void sw_model_apply(const sw_model *model, const int32_t *assignment, sw_plan *plan);
+
+/* ---- repeats.c: layers that are alike do alike -------------------------------------------------------------- */
+
+/* In a large program, unless it is wanted otherwise. */
+bool sw_repeats_are_tied(const sw_program *program, bool untied);
+void sw_model_tie_repeats(sw_model *model);
 
 /* ---- starts.c: solutions carried from one mesh to another ---------------------------------------------------- */
 

@@ -194,6 +194,25 @@ static void choose_meshes(const leaf *l, sw_meshes *meshes, size_t *numbers)
 	meshes->len = kept;
 }
 
+static leaf *best_leaf(const leaves *list)
+{
+	leaf *best = NULL;
+	for (size_t i = 0; i < list->items.len; i++) {
+		leaf *l = &list->items.data[i];
+		if (l->plan &&
+		    (!best || l->plan->predicted.step_time_s < best->plan->predicted.step_time_s))
+			best = l;
+	}
+	return best;
+}
+
+/* By the model, which bounds are bounds of. */
+static double known_s(const leaves *list)
+{
+	const leaf *best = best_leaf(list);
+	return best ? best->plan->model_s : INFINITY;
+}
+
 static sw_status search_meshes(leaves *list, leaf *l, const sw_meshes *meshes, const size_t *numbers,
                                const sw_plan_options *options, sw_error *err)
 {
@@ -203,6 +222,10 @@ static sw_status search_meshes(leaves *list, leaf *l, const sw_meshes *meshes, c
 	plan->paths = list->paths;
 	sw_planner planner;
 	sw_planner_init(&planner, plan, list->sidecar);
+	planner.known_s = known_s(list);
+	planner.untied = options->untied;
+	if (l->map.n > 0)
+		planner.slack = FAR_BEHIND;
 	sw_status status =
 		sw_plan_search(&planner, meshes, options, l->map.n > 0 ? note_need : NULL, &s, plan, err);
 	sw_planner_clear(&planner);
@@ -233,18 +256,6 @@ static sw_status search_leaf(leaves *list, leaf *l, const sw_plan_options *optio
 	free(numbers);
 	sw_vec_clear(&meshes);
 	return status;
-}
-
-static leaf *best_leaf(const leaves *list)
-{
-	leaf *best = NULL;
-	for (size_t i = 0; i < list->items.len; i++) {
-		leaf *l = &list->items.data[i];
-		if (l->plan &&
-		    (!best || l->plan->predicted.step_time_s < best->plan->predicted.step_time_s))
-			best = l;
-	}
-	return best;
 }
 
 /* No plan of the program takes less: its kernels' time on one device, shared by all. */
@@ -352,7 +363,8 @@ static void gather_bounds(const leaves *list, sw_plan *plan)
 	for (size_t i = 0; i < list->items.len; i++)
 		plan->lower_bound_s = SW_MIN(plan->lower_bound_s, list->items.data[i].bound_s);
 	plan->gap = plan->model_s > 0 ? 1 - plan->lower_bound_s / plan->model_s : 0;
-	snprintf(plan->scope, sizeof(plan->scope), "%s%s", list->scope,
+	snprintf(plan->scope, sizeof(plan->scope), "%s%s%s", list->scope,
+	         sw_repeats_are_tied(plan->program, list->options->untied) ? ", repeated layers alike" : "",
 	         list->items.len > 1 ? ", with and without padding to a multiple of the devices" : "");
 }
 

@@ -3,6 +3,8 @@
  */
 #include "plan/internal.h"
 
+#include <math.h>
+
 static bool splits_some_op(const sw_plan *plan)
 {
 	for (size_t i = 0; i < plan->program->ops.len; i++)
@@ -36,7 +38,11 @@ static void add_warnings(sw_plan *plan)
 
 void sw_planner_init(sw_planner *p, const sw_plan *plan, const sw_sidecar *sidecar)
 {
-	*p = (sw_planner){.program = plan->program, .cluster = plan->cluster, .rules = plan->rules};
+	*p = (sw_planner){.program = plan->program,
+	                  .cluster = plan->cluster,
+	                  .rules = plan->rules,
+	                  .known_s = INFINITY,
+	                  .slack = 1};
 	p->own_paths = plan->paths ? NULL : sw_path_store_new(plan->cluster);
 	p->paths = plan->paths ? plan->paths : p->own_paths;
 	sw_arena_init(&p->arena);

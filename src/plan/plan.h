@@ -46,6 +46,7 @@ typedef struct sw_axis {
 typedef struct sw_alternative {
 	char name[48];
 	bool feasible;
+	double bound_s; /* > 0: was given up, since it can't be faster than this */
 	double step_time_s, compute_s, communication_s;
 	int64_t payload_bytes, peak_bytes;
 } sw_alternative;
@@ -89,7 +90,7 @@ typedef struct sw_plan {
 	/* What it costs. */
 	sw_program_cost predicted;
 	double model_s, lower_bound_s, gap; /* of the additive model the solver worked on; gap relative to it */
-	char scope[256];                    /* what the bound is relative to */
+	char scope[320];                    /* what the bound is relative to */
 	double planning_s;
 	SW_VEC(sw_alternative) alternatives;
 	SW_VEC(const char *) warnings;      /* ops without a rule, ... */
@@ -107,6 +108,7 @@ typedef struct sw_plan_options {
 	sw_plan_strategy strategy;
 	int64_t memory_bytes;    /* per device; 0: the cluster file's */
 	double time_limit_s;     /* 0: none. Of the whole search; what it cut short is a warning of the plan */
+	bool untied;             /* repeated layers of a large program may differ */
 	bool quiet;
 	sw_plan_measure_fn *measure;
 } sw_plan_options;

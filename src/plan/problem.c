@@ -448,6 +448,7 @@ bool sw_model_init(sw_model *m, sw_planner *planner, const sw_mesh *mesh, int64_
 	readers_init(&r, m);
 	add_edges(m, &r);
 	tie_states(m);
+	sw_model_tie_repeats(m);
 	if (!m->late && memory_matters(planner->program, memory_bytes)) {
 		add_spans(m, &r);
 		add_temporary_spans(m);

@@ -14,16 +14,20 @@
 #define SEARCH_WORK INT64_C(6000000000)
 #define LEAST_SEARCH_WORK INT64_C(400000000)
 #define MOST_SEARCH_WORK INT64_C(1500000000)
+/* A search ends this near its bound. */
+#define NEAR_ENOUGH 0.001
 
 /* ---- trying a mesh ------------------------------------------------------------------------------------------- */
 
 typedef struct limits { /* of each problem that is solved */
 	int64_t work;
 	double seconds; /* 0: none */
+	double below_s; /* what is not faster is not wanted */
 } limits;
 
 typedef struct contender {
 	bool feasible;
+	bool hopeless; /* by its bound: was not measured */
 	double model_s, bound_s;
 	limits each;
 	bool timed_out;
@@ -77,6 +81,13 @@ static bool is_search(const sw_mesh *mesh)
 	return mesh->n_axes == 0 || mesh->use[0] == SW_AXIS_FREE;
 }
 
+/* 0: there is no such limit. */
+static int64_t to_units(double seconds)
+{
+	double units = seconds / SW_COST_UNIT_S;
+	return units < 4e18 ? llround(units) : 0;
+}
+
 /* A search begins where earlier meshes ended, as far as that is possible in this one. */
 static sw_status solve_from_starts(const sw_model *model, limits each, sw_solution *solution, sw_error *err)
 {
@@ -92,6 +103,8 @@ static sw_status solve_from_starts(const sw_model *model, limits each, sw_soluti
 	}
 	sw_solve_options how = {.work_limit = each.work,
 	                        .time_limit_s = each.seconds,
+	                        .gap = NEAR_ENOUGH,
+	                        .cutoff = to_units(each.below_s),
 	                        .quiet = true,
 	                        .n_starts = n,
 	                        .starts = (const int32_t *const *)starts};
@@ -170,6 +183,8 @@ static sw_status solve_once(const sw_model *model, const sw_plan_options *option
 	c->timed_out = c->timed_out || solution.timed_out;
 	c->model_s = (double)solution.cost * SW_COST_UNIT_S;
 	c->measured_bytes = INT64_MAX;
+	c->hopeless = c->feasible && c->bound_s >= c->each.below_s;
+	c->feasible = c->feasible && !c->hopeless;
 	if (c->feasible) {
 		sw_start start;
 		sw_start_save(&start, model, solution.assignment);
@@ -255,6 +270,7 @@ static void add_alternative(sw_plan *plan, const sw_mesh *mesh, const contender 
 	a.peak_bytes = c->feasible                      ? c->cost.peak_bytes
 	               : c->measured_bytes == INT64_MAX ? 0
 	                                                : c->measured_bytes;
+	a.bound_s = c->hopeless ? c->bound_s : 0;
 	sw_vec_push(&plan->alternatives, a);
 }
 
@@ -288,12 +304,14 @@ static sw_status nothing_fits(int64_t memory_bytes, int64_t least_bytes, sw_erro
 
 /* Of the mesh at `index`: an equal share of the work of all, and of the time that is left. */
 static limits limits_of(const sw_plan_options *options, double start_s, const sw_meshes *meshes,
-                        size_t index)
+                        size_t index, double below_s)
 {
 	int64_t share = SEARCH_WORK / (int64_t)meshes->len;
-	limits each = {.work = FIXED_WORK};
-	if (is_search(&meshes->data[index]))
+	limits each = {.work = FIXED_WORK, .below_s = INFINITY};
+	if (is_search(&meshes->data[index])) {
 		each.work = SW_MIN(SW_MAX(share, LEAST_SEARCH_WORK), MOST_SEARCH_WORK);
+		each.below_s = below_s;
+	}
 	double left_s = options->time_limit_s - (sw_now_s() - start_s);
 	if (options->time_limit_s > 0)
 		each.seconds = SW_MAX(1e-3, left_s / (double)(meshes->len - index));
@@ -333,7 +351,8 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 	bool timed_out = false;
 	sw_progress_start(&progress, "plan", options->quiet);
 	for (size_t i = 0; i < meshes->len && status == SW_OK; i++) {
-		contender c = {.each = limits_of(options, start_s, meshes, i)};
+		double best_s = won.feasible ? SW_MIN(won.model_s, planner->known_s) : planner->known_s;
+		contender c = {.each = limits_of(options, start_s, meshes, i, planner->slack * best_s)};
 		planner->watch = watch_of(options, start_s, meshes, i, &progress);
 		status = try_mesh(planner, &meshes->data[i], options, plan, &c, err);
 		if (status != SW_OK)

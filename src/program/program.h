@@ -403,6 +403,15 @@ typedef struct sw_users {
 } sw_users;
 sw_users sw_program_users(const sw_program *program, sw_arena *arena);
 
+/* REPEATS: ops have one number iff they are alike, and so is all that lies around them, `radius` uses far: the same ops on the same shapes, read in the same
+ * places. Where layers repeat, what stands in the same place of each has one number, but for those near the ends. What a constant holds, which input of
+ * the entry is taken and where a slice lies are not looked at. O(radius * uses). */
+typedef struct sw_repeats {
+	int32_t n;              /* numbers */
+	uint32_t *number; /* per op */
+} sw_repeats;
+sw_repeats sw_program_repeats(const sw_program *program, int32_t radius, sw_arena *arena);
+
 /* What a collective asks of the network per rank, in bytes: all-gather (g-1)/g of its result; reduce-scatter and
  * all-to-all (g-1)/g of the operand; all-reduce twice that; permute: its operand if the rank sends.
  * `bytes` is the operand's size, rounded up where g does not divide. */

@@ -136,10 +136,20 @@ halt solver_halt(const solver *s)
 	return (halt){.stop = s->options.stop, .deadline_s = s->deadline_s};
 }
 
+/* Nobody wants what more work could find. */
+static bool is_enough(const solver *s)
+{
+	const sw_solve_options *wanted = &s->options;
+	if (wanted->cutoff > 0 && s->bound >= wanted->cutoff)
+		return true;
+	double above = (double)s->best_value.cost - (double)s->bound;
+	return wanted->gap > 0 && solver_feasible(s) && above <= wanted->gap * (double)s->best_value.cost;
+}
+
 bool solver_out_of_work(solver *s)
 {
 	solver_show(s, s->bound);
 	halt h = solver_halt(s);
 	s->timed_out |= halted(&h);
-	return s->timed_out || s->work >= s->work_limit;
+	return s->timed_out || s->work >= s->work_limit || is_enough(s);
 }

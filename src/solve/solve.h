@@ -101,6 +101,8 @@ typedef struct sw_solve_options {
 	int64_t work_limit;  /* abstract units (about table entries visited); 0: a sensible default, or none
 	                      * beside a time limit */
 	double time_limit_s; /* 0: none. With it the answer may depend on the machine */
+	double gap;          /* good enough: a cost that exceeds the bound by at most this part of it; 0: only the optimum is */
+	int64_t cutoff;      /* nothing that costs this or more is wanted: a bound as high ends the search; 0: none */
 	int threads;         /* 0: all */
 	bool quiet;          /* no progress line */
 	int n_starts;        /* assignments to begin from (each n_nodes long), kept if best: the answer */

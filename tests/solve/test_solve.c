@@ -135,6 +135,56 @@ static void any_work_limit_leaves_a_valid_answer(void **state)
 	}
 }
 
+/* ---- good enough --------------------------------------------------------------------------------------- */
+
+#define ENOUGH 0.05
+
+static void check_enough(uint64_t seed, const sw_problem *problem, const small_optimum *optimum,
+                         const sw_solve_options *wanted, int64_t *work)
+{
+	sw_solution solution;
+	check_honest(seed, problem, optimum, wanted);
+	assert_int_equal(sw_solve(problem, wanted, &solution, NULL), SW_OK);
+	*work += solution.work;
+	double above = (double)solution.cost - (double)solution.lower_bound;
+	bool near = above <= wanted->gap * (double)solution.cost;
+	bool beyond = wanted->cutoff > 0 && solution.lower_bound >= wanted->cutoff;
+	bool found = optimum->feasible && solution.assignment;
+	if (found && !near && !beyond)
+		fail_with(seed, &solution, optimum);
+	if (found && optimum->cost < wanted->cutoff && solution.cost != optimum->cost && !near)
+		fail_with(seed, &solution, optimum);
+	sw_solution_clear(&solution);
+}
+
+/* A gap and a cutoff save work, and promise what they say: the answer is as near to its bound, and what is cheaper than the cutoff is found. */
+static void what_is_wanted_is_found_and_no_more(void **state)
+{
+	(void)state;
+	int64_t whole = 0, near = 0, cut = 0, kept = 0;
+	for (uint64_t seed = TIGHT_SEED; seed < TIGHT_SEED + TIGHT_PROBLEMS; seed++) {
+		sw_problem problem;
+		small_optimum optimum;
+		tight_problem_make(&problem, seed);
+		tight_problem_solve(&problem, &optimum);
+		if (optimum.feasible && optimum.cost > 10) {
+			sw_solve_options wanted = quiet;
+			check_enough(seed, &problem, &optimum, &wanted, &whole);
+			wanted.gap = ENOUGH;
+			check_enough(seed, &problem, &optimum, &wanted, &near);
+			wanted.gap = 0;
+			wanted.cutoff = optimum.cost / 2;
+			check_enough(seed, &problem, &optimum, &wanted, &cut);
+			wanted.cutoff = optimum.cost + 1;
+			check_enough(seed, &problem, &optimum, &wanted, &kept);
+		}
+		sw_problem_clear(&problem);
+	}
+	assert_true(near < whole);
+	assert_true(cut < whole);
+	assert_int_equal(kept, whole);
+}
+
 typedef struct stopper {
 	volatile bool *stop;
 	int64_t microseconds;
@@ -397,6 +447,7 @@ int main(void)
 		cmocka_unit_test(tight_problems_are_solved_to_the_optimum),
 		cmocka_unit_test(the_descent_finds_what_exhaustion_finds),
 		cmocka_unit_test(any_work_limit_leaves_a_valid_answer),
+		cmocka_unit_test(what_is_wanted_is_found_and_no_more),
 		cmocka_unit_test(a_stop_flag_at_any_time_leaves_a_valid_answer),
 		cmocka_unit_test(a_deadline_proves_nothing),
 		cmocka_unit_test(contest_instances_are_solved_to_the_optimum),
