@@ -68,6 +68,7 @@ static void perform_next(sw_worker *w)
 static void *work(void *argument)
 {
 	sw_worker *w = argument;
+	sw_thread_run_briefly();
 	pthread_mutex_lock(&w->lock);
 	while (w->first || !w->ending) {
 		if (!w->first || w->busy) {
