@@ -4,6 +4,10 @@
  * Sizes go up by rounds; a round has an equal share of the time that is left, and what it does not use goes to the next. In a round the algorithm that was the
  * fastest of its collective and atoms comes first, then the others. A point is left out when three repetitions would not fit into the round, and an
  * algorithm is dropped once it is slower than the fastest and falls further behind as messages grow.
+ *
+ * At last a kernel runs by itself, and beside a collective: by how much longer kernel and wait then take together, over what the collective takes by itself,
+ * is the collective's share of the device. It holds what the transport's thread computes, what the system does for it, and that the two wait for each other's
+ * processor.
  */
 #include <math.h>
 
@@ -16,7 +20,11 @@
 #define MOST_PAIRS 15 /* per level */
 #define REPETITIONS 4 /* the first one warms up */
 #define SLOWER 1.2
-#define KERNEL_S 50e-6 /* of the kernel that runs beside a collective */
+#define SHARE_OF_TIME 0.05 /* for the share of the device */
+#define BESIDE_S 20e-3     /* a collective beside kernels takes so long at most */
+#define KERNEL_LENGTH 2    /* of the kernel beside it, over the collective */
+#define MOST_SHARE 0.9
+#define KERNEL_S 50e-6 /* of the kernel that runs beside a collective of a paced run */
 
 /* One line of points: the same at all sizes. */
 typedef struct line {
@@ -37,6 +45,7 @@ typedef struct bench {
 	sw_program *program;
 	sw_id op;
 	sw_tensor in, out;
+	int64_t turns; /* of the kernel beside it */
 } bench;
 
 /* ---- what there is to measure -------------------------------------------------------------------------------------- */
@@ -199,7 +208,8 @@ static void tear_down(bench *b)
 	b->program = NULL;
 }
 
-/* As a step does it: begun for the transport's thread, then a short kernel, then waited for. */
+/* As a step does it: begun for the transport's thread, and waited for; by itself, as what it takes from a kernel beside it is measured for all alike. A paced
+ * kernel takes nothing, and lets the thread begin. */
 static sw_status perform(void *context, sw_error *err)
 {
 	bench *b = context;
@@ -208,7 +218,8 @@ static sw_status perform(void *context, sw_error *err)
 		sw_transport_begin(b->s->transport, b->program, b->op, &b->in, &b->out, &ticket, err);
 	if (status)
 		return status;
-	sw_sleep_until(sw_now_s() + KERNEL_S);
+	if (b->s->options->paced)
+		sampler_compute(b->s, KERNEL_S);
 	return sw_transport_finish(b->s->transport, ticket, err);
 }
 
@@ -326,11 +337,98 @@ static sw_status run_round(bench *b, int64_t bytes, double growth, double until_
 	return status;
 }
 
+/* ---- beside kernels -------------------------------------------------------------------------------------------------------- */
+
+/* Each turn needs the last one's result, so that none is done at once with another. */
+static void multiply(int64_t turns)
+{
+	volatile double product = 1;
+	for (int64_t i = 0; i < turns; i++)
+		product = product * 0.999;
+}
+
+static int64_t turns_for(double seconds)
+{
+	const int64_t some = 200000;
+	double begin = sw_now_s();
+	multiply(some);
+	return (int64_t)(seconds / (sw_now_s() - begin) * (double)some);
+}
+
+static sw_status compute(void *context, sw_error *err)
+{
+	(void)err;
+	multiply(((const bench *)context)->turns);
+	return SW_OK;
+}
+
+static sw_status compute_beside(void *context, sw_error *err)
+{
+	bench *b = context;
+	uint64_t ticket;
+	sw_status status =
+		sw_transport_begin(b->s->transport, b->program, b->op, &b->in, &b->out, &ticket, err);
+	if (status)
+		return status;
+	multiply(b->turns);
+	return sw_transport_finish(b->s->transport, ticket, err);
+}
+
+/* The largest all-reduce among all that is short enough, by its fastest algorithm. NULL: there is none. */
+static const sw_link_point *point_beside(const bench *b)
+{
+	uint32_t all = (UINT32_C(1) << b->shape->atoms.n) - 1;
+	const sw_link_point *best = NULL;
+	for (size_t i = 0; i < b->result->links.len; i++) {
+		const sw_link_point *p = &b->result->links.data[i];
+		if (p->kind != SW_COLLECTIVE_ALL_REDUCE || p->atoms != all || p->seconds > BESIDE_S)
+			continue;
+		if (!best || p->bytes > best->bytes ||
+		    (p->bytes == best->bytes && p->seconds < best->seconds))
+			best = p;
+	}
+	return best;
+}
+
+static sw_status sample_share(bench *b, double share_s, sw_error *err)
+{
+	sample_body *const bodies[] = {perform, compute, compute_beside};
+	sample taken[SW_COUNT(bodies)];
+	sw_status status = SW_OK;
+	for (size_t i = 0; i < SW_COUNT(bodies) && status == SW_OK; i++)
+		status = sampler_measure(b->s, bodies[i], b, (sample_rhythm){.rest_s = REST_S},
+		                         share_s / SW_COUNT(bodies), &taken[i], err);
+	if (status == SW_OK)
+		b->result->transfer_share =
+			fmin(fmax((taken[2].seconds - taken[1].seconds) / taken[0].seconds, 0), MOST_SHARE);
+	return status;
+}
+
+static sw_status measure_share(bench *b, double share_s, sw_error *err)
+{
+	const sw_link_point *p = b->s->options->paced ? NULL : point_beside(b);
+	if (!p)
+		return SW_OK;
+	const line l = {.what = *p, .group = sw_atoms_group_size(&b->shape->atoms, p->atoms)};
+	b->now = &l;
+	b->turns = turns_for(KERNEL_LENGTH * p->seconds);
+	sampler_tell(b->s, "a kernel beside a collective");
+	sw_transport_tune(b->s->transport, b->shape, p->algorithm);
+	sw_status status = b->s->transport->ops->agree(b->s->transport, set_up(b, p->bytes / 4, err), err);
+	if (status == SW_OK)
+		status = sample_share(b, share_s, err);
+	tear_down(b);
+	return status;
+}
+
+/* ---- the whole -------------------------------------------------------------------------------------------------------------- */
+
 sw_status calibrate_links(sampler *s, const sw_cluster *shape, double until_s, sw_calibrate_result *result,
                           sw_error *err)
 {
 	bench b = {.s = s, .shape = shape, .result = result};
 	int64_t factor = until_s - s->elapsed_s > AMPLE_S ? 2 : 4;
+	double share_s = SHARE_OF_TIME * (until_s - s->elapsed_s);
 	int rounds = 0;
 	sw_status status = SW_OK;
 	list_lines(&b);
@@ -338,9 +436,11 @@ sw_status calibrate_links(sampler *s, const sw_cluster *shape, double until_s, s
 		rounds++;
 	for (int64_t bytes = SMALLEST; bytes <= LARGEST && status == SW_OK && b.lines.len;
 	     bytes *= factor) {
-		double share_s = (until_s - s->elapsed_s) / rounds--;
-		status = run_round(&b, bytes, (double)factor, s->elapsed_s + share_s, err);
+		double round_s = (until_s - share_s - s->elapsed_s) / rounds--;
+		status = run_round(&b, bytes, (double)factor, s->elapsed_s + round_s, err);
 	}
+	if (status == SW_OK)
+		status = measure_share(&b, share_s, err);
 	sw_transport_tune(s->transport, NULL, SW_ALGORITHM_COUNT);
 	sw_vec_clear(&b.lines);
 	return status;

@@ -20,11 +20,13 @@ typedef struct sample {
 } sample;
 typedef struct sample_rhythm {
 	bool in_row;   /* short bodies may run several times between barriers */
-	double rest_s; /* before each, sleeping; not counted */
+	double rest_s; /* before each a kernel of so long; not counted */
 } sample_rhythm;
 /* Repeats the body on all ranks, each time after a barrier, for at most about `share_s`, and three times at the least. SW_NO: stopped. */
 sw_status sampler_measure(sampler *s, sample_body *body, void *context, sample_rhythm rhythm, double share_s, sample *sample,
                           sw_error *err);
+/* What a rank does beside collectives, for so long: computes, or, for paced runs, sleeps. */
+void sampler_compute(const sampler *s, double seconds);
 /* To rank 0's caller; `what` is printed. */
 void sampler_tell(const sampler *s, const char *format, ...) SW_PRINTF(2, 3);
 

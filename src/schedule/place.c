@@ -435,7 +435,10 @@ static void sweep(placer *p)
 uint32_t *sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32_t n_kernels,
                           double spare_bytes, sw_arena *arena)
 {
-	placer p = {.graph = graph, .kernels = kernels, .n_kernels = (int32_t)n_kernels};
+	placer p = {.graph = graph,
+	            .kernels = kernels,
+	            .n_kernels = (int32_t)n_kernels,
+	            .streams = {.transfer_share = graph->transfer_share}};
 	list_slots(&p, arena);
 	list_collectives(&p, arena);
 	find_times(&p, arena);
