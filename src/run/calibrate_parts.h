@@ -35,6 +35,11 @@ sw_status calibrate_links(sampler *s, const sw_cluster *shape, double until_s, s
 sw_status calibrate_kernels(sampler *s, const sw_device *device, int blas_threads, double until_s, sw_calibrate_result *result,
                             sw_error *err);
 
+/* The collective of `what`, with `bytes` of operand, by its algorithm over its atoms; or, without atoms, one message each way between its two ranks. */
+sw_status calibrate_point(sampler *s, const sw_cluster *shape, const sw_link_point *what, double share_s, sample *taken, sw_error *err);
+/* The share of the device that this collective takes while it is under way, which is for about what->seconds. */
+sw_status calibrate_share(sampler *s, const sw_cluster *shape, const sw_link_point *what, double share_s, double *share, sw_error *err);
+
 /* On which host each rank runs: an arbitrary number, the same for ranks that share a host name and a network namespace. hosts: [size]. Collective. */
 sw_status calibrate_hosts(sw_transport *transport, uint64_t *hosts, sw_error *err);
 

@@ -4,8 +4,8 @@
  * A wait for messages can only ask again and again. While there is a core for everyone who wants one, asking without a rest costs nothing and
  * is quickest. Where ranks share cores, or kernels run beside the wait (they use all cores that there are), each question is time that a
  * kernel, or the network stack that brings the answer, doesn't have. Then a wait yields for as long as it is likely to be worth it, and
- * sleeps from then on: a fraction of what it has waited, so that it ends late by that fraction at most. Beside a kernel it never yields: that would hand the
- * kernel a whole time slice, while a sleeper takes the core back when it wakes up.
+ * sleeps from then on: a fraction of what it has waited, so that it ends late by that fraction at most. Where there is only a kernel to yield to it never does:
+ * that would hand the kernel a whole time slice, while a sleeper takes the core back when it wakes up.
  */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "transport/worker.h"
@@ -16,19 +16,26 @@
 #include <unistd.h>
 
 /* How long to yield before the first sleep, among ranks that share cores: what short messages take with all of them at work, as who yields then lets the sender
- * run. */
+ * run. Beside kernels: what a message takes that was on its way already. */
 #define PATIENCE_S 200e-6
+#define PATIENCE_BESIDE_KERNELS_S 10e-6
 /* A sleep, as a fraction of the wait so far, and its bounds: a wake-up costs microseconds, and what arrives meanwhile must fit into the buffers
  * that the network has. */
 #define SLEEP_SHARE 0.125
 #define SLEEP_LEAST_S 10e-6
 #define SLEEP_MOST_S 50e-6
 
+bool sw_carrier_shares_cores(const sw_carrier *c)
+{
+	return c->base.neighbours > c->cores;
+}
+
 static double patience(const sw_carrier *c)
 {
+	bool shared = sw_carrier_shares_cores(c);
 	if (sw_worker_leaves_core(c->worker))
-		return 0;
-	return c->base.neighbours > c->cores ? PATIENCE_S : INFINITY;
+		return shared ? PATIENCE_BESIDE_KERNELS_S : 0;
+	return shared ? PATIENCE_S : INFINITY;
 }
 
 void sw_carrier_pause(const sw_carrier *c, double since_s)
