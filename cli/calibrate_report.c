@@ -234,6 +234,9 @@ void calibrate_describe(const sw_calibrate_result *result, bool all, sw_text *te
 	             result->seconds);
 	describe_fit("links", &result->link_fit, text);
 	describe_fit("kernels", &result->kernel_fit, text);
+	if (result->transfer_share > 0)
+		sw_text_addf(text, "beside     kernels go %.0f %% slower while a collective is under way\n",
+		             100 * result->transfer_share);
 	if (result->left_out)
 		sw_text_addf(text,
 		             "left out   %d points: too slow for the time limit, or by algorithms that had "
@@ -306,8 +309,9 @@ json_t *calibrate_json(const sw_calibrate_result *result)
 		json_array_append_new(links, link_json(&result->links.data[i]));
 	for (size_t i = 0; i < result->kernels.len; i++)
 		json_array_append_new(kernels, kernel_json(&result->kernels.data[i]));
-	return json_pack("{s:s, s:I, s:f, s:i, s:o, s:o}", "cluster", result->cluster.name, "devices",
+	return json_pack("{s:s, s:I, s:f, s:i, s:f, s:o, s:o}", "cluster", result->cluster.name, "devices",
 	                 (json_int_t)result->cluster.n_devices, "seconds", result->seconds, "left_out",
-	                 result->left_out, "links", fit_json(&result->link_fit, links), "kernels",
+	                 result->left_out, "transfer_share", result->transfer_share, "links",
+	                 fit_json(&result->link_fit, links), "kernels",
 	                 fit_json(&result->kernel_fit, kernels));
 }

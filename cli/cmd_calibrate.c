@@ -31,6 +31,7 @@ static sw_calibrate_options options_of(job *j)
 		.time_limit_s = v->time_limit > 0 ? v->time_limit : TIME_LIMIT_S,
 		.links = !v->no_links,
 		.kernels = !v->no_kernels,
+		.paced = v->pace,
 		.stop = cli_stop_asked(),
 		.on_progress = show,
 		.context = j,
@@ -48,8 +49,8 @@ static void add_header(const cli *c, const sw_calibrate_result *result, sw_text 
 	sw_text_add(text, "shardwright calibrate");
 	if (v->cluster)
 		sw_text_addf(text, " --cluster %s", v->cluster);
-	sw_text_addf(text, " -o %s%s%s", v->output, v->no_links ? " --no-links" : "",
-	             v->no_kernels ? " --no-kernels" : "");
+	sw_text_addf(text, " -o %s%s%s%s", v->output, v->no_links ? " --no-links" : "",
+	             v->no_kernels ? " --no-kernels" : "", v->pace ? " --pace" : "");
 	if (v->ranks)
 		sw_text_addf(text, " --ranks %lld", (long long)v->ranks);
 	if (v->time_limit > 0)
@@ -199,8 +200,8 @@ static sw_status run(cli *c, sw_error *err)
 	return status == SW_OK ? j.status : status;
 }
 
-static const char *const options[] = {"--cluster",    "-o",     "--time-limit", "--no-links",
-                                      "--no-kernels", "--plot", "--ranks",      NULL};
+static const char *const options[] = {"--cluster", "-o",     "--time-limit", "--no-links", "--no-kernels",
+                                      "--pace",    "--plot", "--ranks",      NULL};
 const cli_command cli_calibrate = {
 	.name = "calibrate",
 	.summary = "measure links and kernels of the ranks, fit the cost model, write a cluster file",

@@ -140,6 +140,8 @@ static void add_device(const sw_device *device, sw_text *text)
 		sw_text_addf(text, " %s ", sw_type_name((sw_type)type));
 		add_rate(device->flops[type], "FLOP/s", text);
 	}
+	if (device->transfer_share > 0)
+		sw_text_addf(text, ", %.0f %% slower beside collectives", device->transfer_share * 100);
 	sw_text_add(text, "\n");
 }
 
@@ -186,10 +188,11 @@ static json_t *device_json(const sw_device *device)
 		if (device->flops[type] > 0)
 			json_object_set_new(flops, sw_type_name((sw_type)type),
 			                    json_real(device->flops[type]));
-	return json_pack("{s:s, s:I, s:f, s:f, s:f, s:o}", "name", device->name, "memory_bytes",
+	return json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:o}", "name", device->name, "memory_bytes",
 	                 (json_int_t)device->memory_bytes, "memory_bandwidth", device->memory_bandwidth,
 	                 "kernel_overhead_s", device->kernel_overhead_s, "matmul_efficiency",
-	                 device->matmul_efficiency, "flops", flops);
+	                 device->matmul_efficiency, "transfer_share", device->transfer_share, "flops",
+	                 flops);
 }
 
 static json_t *cluster_json(const sw_cluster *cluster)

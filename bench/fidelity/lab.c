@@ -49,7 +49,7 @@ sw_status lab_run(const settings *how, const char *const *words, double limit_s,
 	return child_json(how, all, limit_s, object, err);
 }
 
-/* Where kernels are paced, what they take is the file's to say. */
+/* Where kernels are paced, what they take is the file's to say, and ranks sleep between collectives. */
 sw_status lab_calibrate(const settings *how, const lab_case *lab, const char *calibrated, sw_error *err)
 {
 	char file[512], limit[32];
@@ -58,12 +58,10 @@ sw_status lab_calibrate(const settings *how, const lab_case *lab, const char *ca
 		return SW_OK;
 	snprintf(file, sizeof(file), "%s/%s", SW_SOURCE_DIR, lab->file);
 	snprintf(limit, sizeof(limit), "%.0f", how->calibrate_s);
-	const char *words[] = {"calibrate", "--cluster",
-	                       file,        "-o",
-	                       calibrated,  "--time-limit",
-	                       limit,       "--json",
-	                       "-q",        lab->paced ? "--no-kernels" : NULL,
-	                       NULL};
+	const char *words[] = {
+		"calibrate",    "--cluster", file,     "-o", calibrated,
+		"--time-limit", limit,       "--json", "-q", lab->paced ? "--no-kernels" : NULL,
+		"--pace",       NULL};
 	sw_status status = lab_run(how, words, 3 * how->calibrate_s + 60, &object, err);
 	json_decref(object);
 	return status;

@@ -4,7 +4,7 @@
  *   bench/fidelity [--json] [-q] [--labs A,B,...] [--programs A,B,...] [--calibrated DIR] [--calibrate SECONDS] [--measure SECONDS]
  *
  * Builds each lab (needs root: tools/lab), calibrates it, plans every program of the lab under every strategy for the calibrated cluster,
- * predicts its step with and without overlap, and measures it: with real kernels where each rank has a core, else paced. Then the lab is removed.
+ * predicts its step with and without overlap, and measures it, in three runs: with real kernels where each rank has a core, else paced. Then the lab is removed.
  * Three tables: every plan; per program and lab how much slower the plan is that was predicted to be the best than the best; for data-parallel
  * and ZeRO plans that compute for longer than they communicate, exposed communication with overlap relative to that without.
  * --calibrated DIR: cluster files LAB.yaml that are there are used, others are made there. Exit code 0, 1: there is no row, 2: bad usage.

@@ -279,6 +279,9 @@ const sw_yaml *sw_yaml_get(const sw_yaml *mapping, const char *key); /* NULL if 
 double sw_now_s(void);       /* monotonic */
 /* To a moment of sw_now_s, as exactly as the system can: without the slack of 50 microseconds that Linux adds to a thread's timers. */
 void sw_sleep_until(double moment_s);
+/* Of the calling thread, which waits more than it computes: when it has something to do it gets a core at once from one that computes, and soon gives it back
+ * (Linux 6.12; elsewhere nothing changes). */
+void sw_thread_run_briefly(void);
 size_t sw_peak_memory_bytes(void); /* of this process so far (VmHWM) */
 int sw_cpu_count(void);
 

@@ -7,6 +7,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,6 +26,28 @@ void sw_sleep_until(double moment_s)
 	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
 		continue;
+}
+
+/* The kernel's least. */
+#define SHORT_SLICE_NS 100000
+
+/* Of struct sched_attr, which C libraries have only lately. */
+struct scheduling {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime_ns, deadline_ns, period_ns;
+};
+
+void sw_thread_run_briefly(void)
+{
+	const struct scheduling how = {.size = sizeof(how),
+	                               .policy = SCHED_OTHER,
+	                               .nice = getpriority(PRIO_PROCESS, 0),
+	                               .runtime_ns = SHORT_SLICE_NS};
+	if (sched_getscheduler(0) == SCHED_OTHER)
+		(void)syscall(SYS_sched_setattr, 0, &how, 0U);
 }
 
 /* Not getrusage: its maximum begins with that of the process that started this one. */

@@ -102,6 +102,8 @@ typedef struct sw_device {
 	double flops[SW_TYPE_COUNT];     /* matmul peak by element type; 0: the type runs as f32 */
 	double matmul_efficiency;        /* of that peak, (0, 1] */
 	double cache_bytes;              /* of what a fitted kernel reads and writes, so many bytes go at cached_bytes_per_s */
+	/* What a collective under way takes of the device: kernels beside it go at 1 - this; [0, 1). 0 if the file says nothing. */
+	double transfer_share;
 	sw_kernel_fit kernels[SW_FAMILY_COUNT];
 } sw_device;
 

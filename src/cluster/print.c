@@ -105,6 +105,10 @@ static void print_device(const sw_device *device, sw_text *text)
 		print_quantity("  cache: ", device->cache_bytes, QUANTITY_BYTES, text);
 		sw_text_add(text, "\n");
 	}
+	if (device->transfer_share > 0) {
+		print_quantity("  transfer_share: ", device->transfer_share, QUANTITY_NUMBER, text);
+		sw_text_add(text, "\n");
+	}
 	kernels_print(device, text);
 }
 

@@ -206,6 +206,7 @@ static sw_status read_device(const sw_yaml *node, sw_cluster *cluster, sw_error 
 		{"matmul_efficiency", QUANTITY_NUMBER, false, false, &device->matmul_efficiency},
 		{"flops", QUANTITY_FLOPS, false, false, NULL},
 		{"cache", QUANTITY_BYTES, true, false, &device->cache_bytes},
+		{"transfer_share", QUANTITY_NUMBER, true, true, &device->transfer_share},
 		{"kernels", QUANTITY_NUMBER, true, false, NULL},
 	};
 	sw_status status = fields_read(node, fields, SW_COUNT(fields), "device", err);
@@ -218,6 +219,9 @@ static sw_status read_device(const sw_yaml *node, sw_cluster *cluster, sw_error 
 	if (device->matmul_efficiency > 1)
 		return field_bad(err, sw_yaml_get(node, "matmul_efficiency"), "device.matmul_efficiency",
 		                 "must not be more than 1");
+	if (device->transfer_share >= 1)
+		return field_bad(err, sw_yaml_get(node, "transfer_share"), "device.transfer_share",
+		                 "must be less than 1");
 	status = field_name(sw_yaml_get(node, "name"), "device.name", &cluster->arena, &device->name, err);
 	if (status == SW_OK)
 		status = read_flops(sw_yaml_get(node, "flops"), device->flops, err);

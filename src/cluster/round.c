@@ -27,6 +27,7 @@ static void round_device(sw_device *device, int digits)
 	round_to(&device->memory_bandwidth, QUANTITY_BYTES_PER_S, digits);
 	round_to(&device->kernel_overhead_s, QUANTITY_SECONDS, digits);
 	round_to(&device->matmul_efficiency, QUANTITY_NUMBER, digits);
+	round_to(&device->transfer_share, QUANTITY_NUMBER, digits);
 	for (int type = 0; type < SW_TYPE_COUNT; type++)
 		round_to(&device->flops[type], QUANTITY_FLOPS, digits);
 	for (int family = 0; family < SW_FAMILY_COUNT; family++) {

@@ -166,6 +166,8 @@ uint64_t topology_hash(const sw_cluster *cluster)
 	hash = hash_real(hash, device->memory_bandwidth);
 	hash = hash_real(hash, device->kernel_overhead_s);
 	hash = hash_real(hash, device->matmul_efficiency);
+	if (device->transfer_share > 0)
+		hash = hash_real(hash, device->transfer_share);
 	for (int type = 0; type < SW_TYPE_COUNT; type++)
 		if (device->flops[type] > 0)
 			hash = hash_real(sw_hash_bytes(sw_type_name((sw_type)type),

@@ -149,6 +149,7 @@ struct sw_interpreter {
 	uint64_t (*drawn)[2]; /* per op: how many random numbers it has drawn, low word first */
 	uint64_t *tickets;    /* per op: of the collective that an async-start began */
 	double due_s;         /* paced: when what was done so far would have been done */
+	double late_s;        /* paced: how late a sleep ends here, its median */
 	/* With a placement: */
 	char *arena_data;
 	sw_buffer *headers; /* per value */

@@ -3,19 +3,32 @@
  *
  * Time is owed first and waited for later: ops add to when they would be done, and the walker sleeps only once that is far enough ahead
  * for a sleep to be exact, and before it speaks to others. So a thousand small ops take their thousand times in sum, and what the walker
- * itself needs is hidden behind what is owed.
+ * itself needs is hidden behind what is owed. A sleep ends late, by as much as a processor needs to wake up: it is told to end that much earlier.
  */
+#include <math.h>
+
 #include "interpret/kernel.h"
 
 /* What a sleep can be trusted with, seconds. */
 #define WORTH_SLEEPING_S 200e-6
 /* A call of others that took longer has waited. */
 #define A_WAIT_S 50e-6
+/* By how much one sleep changes what is known of them: up or down, so that the median is found whatever the worst are. */
+#define LATE_STEP_S 1e-6
+
+/* Ends as near to the moment as a sleep can, before it or after. */
+static void sleep_towards(sw_interpreter *it, double moment_s)
+{
+	double now = sw_now_s(), until = moment_s - it->late_s;
+	if (moment_s - now < it->late_s / 2)
+		return;
+	sw_sleep_until(fmax(until, now));
+	it->late_s += sw_now_s() > moment_s ? LATE_STEP_S : -LATE_STEP_S;
+}
 
 double sw_pace_settle(sw_interpreter *it)
 {
-	if (it->due_s > sw_now_s())
-		sw_sleep_until(it->due_s);
+	sleep_towards(it, it->due_s);
 	return sw_now_s();
 }
 
@@ -37,6 +50,6 @@ sw_status sw_pace_op(sw_call *call, sw_error *err)
 		status = sw_result_over(call, i, sw_shape_elements(call->shapes[i]), err);
 	it->due_s += pace->seconds(pace->context, call->program, call->plan->op);
 	if (it->due_s > sw_now_s() + WORTH_SLEEPING_S)
-		sw_sleep_until(it->due_s);
+		sleep_towards(it, it->due_s);
 	return status;
 }

@@ -165,6 +165,7 @@ static void fit_kernels(sw_calibrate_result *result)
 static void fit_links(const sw_cluster *guess, sw_calibrate_result *result)
 {
 	result->cluster.calibration = (sw_calibration){.date = today(&result->arena)};
+	result->cluster.device.transfer_share = result->transfer_share;
 	sw_fit_links(guess, result->links.data, (int32_t)result->links.len, &result->arena,
 	             result->cluster.levels, &result->link_fit);
 	result->cluster.calibration.error = result->link_fit.median_error;

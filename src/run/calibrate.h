@@ -19,6 +19,7 @@
 typedef struct sw_calibrate_options {
 	double time_limit_s;
 	bool links, kernels;     /* false: that part keeps the shape's figures */
+	bool paced;              /* for runs that are: beside collectives the ranks sleep, as they do there, and don't compute */
 	const atomic_bool *stop; /* NULL, or set from elsewhere: give up with SW_NO. All ranks have it or none has */
 	void (*on_progress)(void *context, double fraction, const char *what); /* on rank 0; NULL: nobody asks */
 	void *context;
@@ -29,6 +30,7 @@ typedef struct sw_calibrate_result {
 	SW_VEC(sw_link_point) links;
 	SW_VEC(sw_kernel_point) kernels;
 	sw_fit link_fit, kernel_fit;
+	double transfer_share; /* sw_device has it; 0: not measured, or paced */
 	int32_t left_out; /* points that the time did not reach: larger messages, and algorithms that fell behind */
 	int64_t largest_bytes; /* the largest message measured */
 	double seconds;

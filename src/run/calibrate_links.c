@@ -4,6 +4,11 @@
  * Sizes go up by rounds; a round has an equal share of the time that is left, and what it does not use goes to the next. In a round the algorithm that was the
  * fastest of its collective and atoms comes first, then the others. A point is left out when three repetitions would not fit into the round, and an
  * algorithm is dropped once it is slower than the fastest and falls further behind as messages grow.
+ *
+ * What was the fastest of its collective, atoms and size is measured again after all rounds: a machine has better and worse moments, and of two algorithms that are
+ * as good the one that had the better moment was taken.
+ *
+ * At last the share of the device is measured that a collective takes (calibrate_point.c).
  */
 #include <math.h>
 
@@ -16,7 +21,9 @@
 #define MOST_PAIRS 15 /* per level */
 #define REPETITIONS 4 /* the first one warms up */
 #define SLOWER 1.2
-#define KERNEL_S 50e-6 /* of the kernel that runs beside a collective */
+#define AGAIN_OF_TIME 0.3  /* for the second time */
+#define SHARE_OF_TIME 0.05 /* for the share of the device */
+#define BESIDE_S 20e-3     /* a collective beside kernels takes so long at most */
 
 /* One line of points: the same at all sizes. */
 typedef struct line {
@@ -32,11 +39,6 @@ typedef struct bench {
 	const sw_cluster *shape;
 	sw_calibrate_result *result;
 	SW_VEC(line) lines;
-	/* the point under way */
-	const line *now;
-	sw_program *program;
-	sw_id op;
-	sw_tensor in, out;
 } bench;
 
 /* ---- what there is to measure -------------------------------------------------------------------------------------- */
@@ -127,39 +129,7 @@ static void list_lines(bench *b)
 		add_pairs(b, level);
 }
 
-/* ---- the op of a point ------------------------------------------------------------------------------------------------ */
-
-static const sw_opcode opcodes[SW_COLLECTIVE_COUNT] = {
-	[SW_COLLECTIVE_ALL_REDUCE] = SW_OP_ALL_REDUCE,
-	[SW_COLLECTIVE_ALL_GATHER] = SW_OP_ALL_GATHER,
-	[SW_COLLECTIVE_REDUCE_SCATTER] = SW_OP_REDUCE_SCATTER,
-	[SW_COLLECTIVE_ALL_TO_ALL] = SW_OP_ALL_TO_ALL,
-	[SW_COLLECTIVE_BROADCAST] = SW_OP_COLLECTIVE_BROADCAST,
-	[SW_COLLECTIVE_PERMUTE] = SW_OP_COLLECTIVE_PERMUTE,
-};
-
-/* Where a device's data go. */
-static int64_t permuted(const sw_atoms *atoms, uint32_t mask, int64_t device)
-{
-	int32_t first = __builtin_ctz(mask), last = 31 - __builtin_clz(mask);
-	int64_t a = sw_atoms_coordinate(atoms, device, first), b = sw_atoms_coordinate(atoms, device, last);
-	if (first == last)
-		return device + ((a + 1) % atoms->size[first] - a) * sw_atoms_stride(atoms, first);
-	return device + (b - a) * (sw_atoms_stride(atoms, first) - sw_atoms_stride(atoms, last));
-}
-
-static sw_id emit_permute(const bench *b, sw_program *p, int32_t c, sw_id x)
-{
-	const sw_link_point *what = &b->now->what;
-	int64_t n = what->atoms ? b->shape->n_devices : 2, *pairs = SW_NEW_N(&p->arena, int64_t, 2 * n);
-	for (int64_t i = 0; i < n; i++) {
-		pairs[2 * i] = what->atoms ? i : i ? what->to : what->from;
-		pairs[2 * i + 1] = what->atoms ? permuted(&b->shape->atoms, what->atoms, i)
-		                   : i         ? what->from
-		                               : what->to;
-	}
-	return sw_emit_permute(p, c, x, pairs, (int32_t)n);
-}
+/* ---- a point ------------------------------------------------------------------------------------------------------------- */
 
 /* Operand elements (f32) of a message of about `bytes`: the larger of operand and result, in equal pieces for all of a group. */
 static int64_t elements_of(const line *l, int64_t bytes)
@@ -172,85 +142,14 @@ static int64_t elements_of(const line *l, int64_t bytes)
 	return n;
 }
 
-static sw_status set_up(bench *b, int64_t elements, sw_error *err)
-{
-	const sw_link_point *what = &b->now->what;
-	sw_program *p = b->program = sw_program_new("calibrate");
-	int32_t c = sw_build_computation(p, "main");
-	sw_id x = sw_emit_parameter(p, c, sw_build_shape(p, SW_F32, &elements, 1), "x"), y;
-	if (what->kind == SW_COLLECTIVE_PERMUTE) {
-		y = emit_permute(b, p, c, x);
-	} else {
-		sw_groups groups = sw_atoms_groups(&b->shape->atoms, what->atoms, &p->arena);
-		y = sw_emit_collective(p, c, opcodes[what->kind], SW_MONOID_SUM, x, 0, &groups);
-	}
-	b->op = p->values.data[y].op;
-	sw_status status = sw_tensor_new(sw_value_shape(p, x), true, &b->in, err);
-	return status == SW_OK ? sw_tensor_new(sw_value_shape(p, y), true, &b->out, err) : status;
-}
-
-static void tear_down(bench *b)
-{
-	sw_tensor *tensors[] = {&b->in, &b->out};
-	for (size_t i = 0; i < SW_COUNT(tensors); i++)
-		if (tensors[i]->buffer)
-			sw_tensor_drop(tensors[i]);
-	sw_program_free(b->program);
-	b->program = NULL;
-}
-
-/* As a step does it: begun for the transport's thread, then a short kernel, then waited for. */
-static sw_status perform(void *context, sw_error *err)
-{
-	bench *b = context;
-	uint64_t ticket;
-	sw_status status =
-		sw_transport_begin(b->s->transport, b->program, b->op, &b->in, &b->out, &ticket, err);
-	if (status)
-		return status;
-	sw_sleep_until(sw_now_s() + KERNEL_S);
-	return sw_transport_finish(b->s->transport, ticket, err);
-}
-
-/* ---- a point ------------------------------------------------------------------------------------------------------------- */
-
-static void tell(const bench *b, int64_t bytes)
-{
-	const sw_link_point *what = &b->now->what;
-	sw_text text = {0};
-	if (what->atoms) {
-		sw_text_addf(&text, "%s, %s, over ", sw_collective_name(what->kind),
-		             sw_algorithm_name(what->algorithm));
-		sw_calibrate_print_atoms(b->shape, what->atoms, &text);
-	} else {
-		sw_text_addf(&text, "rank %d and rank %d alone", what->from, what->to);
-	}
-	sw_text_add(&text, ", ");
-	sw_text_add_bytes(&text, (double)bytes);
-	sampler_tell(b->s, "%s", text.data);
-	sw_text_clear(&text);
-}
-
-/* What a kernel between two collectives takes, or more: time for connections and threads to come to rest, as they do in a step. */
-#define REST_S 300e-6
-
-/* Broadcasts in a row would overlap: their root is done before the others are. */
 static sw_status measure(bench *b, line *l, int64_t bytes, double share_s, sw_error *err)
 {
 	sample taken = {0};
-	int64_t elements = elements_of(l, bytes);
-	b->now = l;
-	tell(b, bytes);
-	sw_transport_tune(b->s->transport, b->shape, l->what.algorithm);
-	sw_status status = b->s->transport->ops->agree(b->s->transport, set_up(b, elements, err), err);
-	const sample_rhythm rhythm = {.in_row = l->what.kind != SW_COLLECTIVE_BROADCAST, .rest_s = REST_S};
-	if (status == SW_OK)
-		status = sampler_measure(b->s, perform, b, rhythm, share_s, &taken, err);
-	tear_down(b);
+	l->what.bytes = 4 * elements_of(l, bytes);
+	sw_status status = calibrate_point(b->s, b->shape, &l->what, share_s, &taken, err);
 	if (status != SW_OK)
 		return status;
 	l->before_s = l->what.seconds;
-	l->what.bytes = 4 * elements;
 	l->what.seconds = taken.seconds;
 	l->what.deviation_s = taken.deviation_s;
 	sw_vec_push(&b->result->links, l->what);
@@ -326,11 +225,87 @@ static sw_status run_round(bench *b, int64_t bytes, double growth, double until_
 	return status;
 }
 
+/* ---- again ------------------------------------------------------------------------------------------------------------------ */
+
+static bool same_point(const sw_link_point *a, const sw_link_point *b)
+{
+	return a->kind == b->kind && a->atoms == b->atoms && a->from == b->from && a->to == b->to &&
+	       a->bytes == b->bytes;
+}
+
+static bool is_fastest(const bench *b, const sw_link_point *p)
+{
+	for (size_t i = 0; i < b->result->links.len; i++) {
+		const sw_link_point *other = &b->result->links.data[i];
+		if (same_point(other, p) && other->seconds < p->seconds)
+			return false;
+	}
+	return true;
+}
+
+/* Each moment counts the same; between them lies what is not known. */
+static void merge(sw_link_point *p, const sample *taken)
+{
+	double apart_s = fabs(taken->seconds - p->seconds) / 2;
+	p->deviation_s = fmax(fmax(p->deviation_s, taken->deviation_s), apart_s);
+	p->seconds = (p->seconds + taken->seconds) / 2;
+}
+
+static sw_status measure_again(bench *b, double until_s, sw_error *err)
+{
+	SW_VEC(size_t) fastest = {0};
+	sw_status status = SW_OK;
+	for (size_t i = 0; i < b->result->links.len; i++)
+		if (is_fastest(b, &b->result->links.data[i]))
+			sw_vec_push(&fastest, i);
+	for (size_t i = 0; i < fastest.len && status == SW_OK; i++) {
+		sw_link_point *p = &b->result->links.data[fastest.data[i]];
+		double remaining_s = until_s - b->s->elapsed_s;
+		sample taken = {0};
+		if (REPETITIONS * p->seconds > remaining_s)
+			continue;
+		status = calibrate_point(b->s, b->shape, p, remaining_s / (double)(fastest.len - i), &taken,
+		                         err);
+		if (status == SW_OK)
+			merge(p, &taken);
+	}
+	sw_vec_clear(&fastest);
+	return status;
+}
+
+/* ---- beside kernels -------------------------------------------------------------------------------------------------------- */
+
+/* The largest all-reduce among all that is short enough, by its fastest algorithm. NULL: there is none. */
+static const sw_link_point *point_beside(const bench *b)
+{
+	uint32_t all = (UINT32_C(1) << b->shape->atoms.n) - 1;
+	const sw_link_point *best = NULL;
+	for (size_t i = 0; i < b->result->links.len; i++) {
+		const sw_link_point *p = &b->result->links.data[i];
+		if (p->kind != SW_COLLECTIVE_ALL_REDUCE || p->atoms != all || p->seconds > BESIDE_S)
+			continue;
+		if (!best || p->bytes > best->bytes ||
+		    (p->bytes == best->bytes && p->seconds < best->seconds))
+			best = p;
+	}
+	return best;
+}
+
+static sw_status measure_share(bench *b, double share_s, sw_error *err)
+{
+	const sw_link_point *p = b->s->options->paced ? NULL : point_beside(b);
+	return p ? calibrate_share(b->s, b->shape, p, share_s, &b->result->transfer_share, err) : SW_OK;
+}
+
+/* ---- the whole -------------------------------------------------------------------------------------------------------------- */
+
 sw_status calibrate_links(sampler *s, const sw_cluster *shape, double until_s, sw_calibrate_result *result,
                           sw_error *err)
 {
 	bench b = {.s = s, .shape = shape, .result = result};
 	int64_t factor = until_s - s->elapsed_s > AMPLE_S ? 2 : 4;
+	double limit_s = until_s - s->elapsed_s, share_s = SHARE_OF_TIME * limit_s,
+	       again_s = AGAIN_OF_TIME * limit_s;
 	int rounds = 0;
 	sw_status status = SW_OK;
 	list_lines(&b);
@@ -338,9 +313,13 @@ sw_status calibrate_links(sampler *s, const sw_cluster *shape, double until_s, s
 		rounds++;
 	for (int64_t bytes = SMALLEST; bytes <= LARGEST && status == SW_OK && b.lines.len;
 	     bytes *= factor) {
-		double share_s = (until_s - s->elapsed_s) / rounds--;
-		status = run_round(&b, bytes, (double)factor, s->elapsed_s + share_s, err);
+		double round_s = (until_s - share_s - again_s - s->elapsed_s) / rounds--;
+		status = run_round(&b, bytes, (double)factor, s->elapsed_s + round_s, err);
 	}
+	if (status == SW_OK)
+		status = measure_again(&b, until_s - share_s, err);
+	if (status == SW_OK)
+		status = measure_share(&b, share_s, err);
 	sw_transport_tune(s->transport, NULL, SW_ALGORITHM_COUNT);
 	sw_vec_clear(&b.lines);
 	return status;

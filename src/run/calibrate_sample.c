@@ -40,6 +40,18 @@ void sampler_tell(const sampler *s, const char *format, ...)
 	s->options->on_progress(s->options->context, s->elapsed_s / s->options->time_limit_s, what);
 }
 
+/* Work of the processor's own: no memory, no other rank. */
+static void spin_until(double moment_s)
+{
+	while (sw_now_s() < moment_s)
+		continue;
+}
+
+void sampler_compute(const sampler *s, double seconds)
+{
+	(s->options->paced ? sw_sleep_until : spin_until)(sw_now_s() + seconds);
+}
+
 /* What is repeated, and how. */
 typedef struct task {
 	sample_body *body;
@@ -54,7 +66,7 @@ static sw_status take_sample(sampler *s, const task *t, double *seconds, sw_erro
 	*seconds = 0;
 	for (int i = 0; i < t->in_row && status == SW_OK; i++) {
 		if (t->rest_s > 0)
-			sw_sleep_until(sw_now_s() + t->rest_s);
+			sampler_compute(s, t->rest_s);
 		double begin = sw_now_s();
 		status = t->body(t->context, err);
 		*seconds += (sw_now_s() - begin) / t->in_row;

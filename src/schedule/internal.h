@@ -42,6 +42,7 @@ typedef struct sw_tasks {
 	const sw_program *program;
 	int32_t computation;
 	uint32_t n, n_starts;
+	double transfer_share; /* of the device, taken from kernels by a collective beside them */
 	sw_task *tasks;
 	const uint32_t *maker; /* [values]: the task after which a value is there */
 	sw_task_list before, after;
@@ -70,9 +71,10 @@ void sw_tasks_make(const sw_task_source *source, int32_t computation, sw_arena *
 /* Sums of one computation that ran for `seconds`, for its callers. */
 void sw_tasks_figure(const sw_task_source *source, const sw_tasks *graph, double seconds, double bytes, sw_region_figures *figures);
 
-/* The two streams, and when each is free. */
+/* The two streams, and when each is free. They begin with the share of their graph. */
 typedef struct sw_streams {
 	double kernels_s, collectives_s;
+	double transfer_share;
 } sw_streams;
 /* Of a start when its collective runs, of a done the wait. */
 typedef struct sw_stream_span {

@@ -434,7 +434,11 @@ static void sweep(placer *p)
 uint32_t *sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32_t n_kernels, double slack,
                           double spare_bytes, sw_arena *arena)
 {
-	placer p = {.graph = graph, .kernels = kernels, .n_kernels = (int32_t)n_kernels, .slack = slack};
+	placer p = {.graph = graph,
+	            .kernels = kernels,
+	            .n_kernels = (int32_t)n_kernels,
+	            .slack = slack,
+	            .streams = {.transfer_share = graph->transfer_share}};
 	list_slots(&p, arena);
 	list_collectives(&p, arena);
 	find_times(&p, arena);

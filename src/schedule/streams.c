@@ -1,6 +1,7 @@
 /*
  * The model of one device that schedules are held against: kernels in program order; collectives one after the other in the
- * order of their starts, each from when its operands are there and the stream is free; a done waits.
+ * order of their starts, each from when its operands are there and the stream is free; a done waits. Beside a collective kernels go slower, by the
+ * share of the device that it takes.
  *
  * A region is one kernel here: its collectives queue behind those under way, and it ends when its kernels and they do.
  */
@@ -8,9 +9,16 @@
 
 #include "schedule/internal.h"
 
+/* Collectives that were begun are under way without a rest until their stream is free. */
+static double slowed(const sw_streams *at, double seconds)
+{
+	double beside = fmax(0, at->collectives_s - at->kernels_s), share = at->transfer_share;
+	return fmin(seconds + share * beside, seconds / (1 - share));
+}
+
 static sw_stream_span run_kernel(sw_streams *at, const sw_task *task)
 {
-	sw_stream_span span = {at->kernels_s, at->kernels_s + task->seconds};
+	sw_stream_span span = {at->kernels_s, at->kernels_s + slowed(at, task->seconds)};
 	if (task->collective_s > 0) {
 		span.end_s = fmax(span.end_s, fmax(at->kernels_s, at->collectives_s) + task->collective_s);
 		at->collectives_s = span.end_s;
@@ -49,7 +57,7 @@ sw_stream_span sw_streams_run(sw_streams *at, const sw_task *task, double landed
 
 double sw_streams_play(const sw_tasks *graph, const uint32_t *order, sw_stream_span *spans)
 {
-	sw_streams at = {0};
+	sw_streams at = {.transfer_share = graph->transfer_share};
 	double *landed = sw_alloc(sizeof(*landed) * (graph->n + 1));
 	for (uint32_t i = 0; i < graph->n; i++) {
 		const sw_task *task = &graph->tasks[order[i]];

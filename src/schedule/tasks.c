@@ -277,6 +277,7 @@ void sw_tasks_make(const sw_task_source *source, int32_t computation, sw_arena *
 	*graph = (sw_tasks){.program = source->program,
 	                    .computation = computation,
 	                    .n = (uint32_t)b.tasks.len,
+	                    .transfer_share = source->cluster->device.transfer_share,
 	                    .maker = source->maker};
 	graph->tasks = sw_arena_copy(arena, b.tasks.data, sizeof(sw_task) * b.tasks.len);
 	graph->before = list_by(&b, false, arena);

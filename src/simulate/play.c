@@ -10,6 +10,8 @@
  * settled into a rhythm (at once where all devices are one: what was under way when the loop began is over after a turn); all devices
  * skip the same turns, so that waves stay the same everywhere.
  *
+ * Where a collective under way takes a share of its devices, a kernel that one may meet is an event, too: it goes slower for as long as one does.
+ *
  * O(played ops * devices + events * meetings under way).
  */
 #include "simulate/internal.h"
@@ -42,6 +44,7 @@ typedef struct stream {
 	size_t taken;           /* of those given, the first ones */
 	int64_t started, ended; /* waves */
 	bool meeting;           /* under way, or waiting for the others to come */
+	bool running;           /* of a meeting: it has begun */
 	double free;            /* since when it has nothing to do */
 	SW_VEC(interval) busy;  /* since the device's last wait */
 } stream;
@@ -53,6 +56,9 @@ typedef struct device {
 	int64_t *wave_of; /* [collectives] the last start of each */
 	int64_t awaited;  /* wave; -1: none */
 	sw_id waiting_at;
+	const instruction *kernel; /* under way since `now`, and it may get slower or faster; NULL: none */
+	double remaining_s;        /* of it, at full speed */
+	bool ends;                 /* at the event that happens now */
 } device;
 
 typedef struct meeting {
@@ -218,12 +224,30 @@ static bool await(device *d, int64_t last, sw_id op)
 	return d->awaited >= 0;
 }
 
-static void compute(player *p, int32_t number, const instruction *kernel)
+static void compute(player *p, int32_t number, const instruction *kernel, double seconds)
 {
 	account *sum = &p->devices[number].sum;
-	record(p, number, SW_TRACK_KERNELS, kernel->op, -1, sum->now, sum->now + kernel->seconds);
-	sum->now += kernel->seconds;
-	sum->compute_s += kernel->seconds;
+	record(p, number, SW_TRACK_KERNELS, kernel->op, -1, sum->now, sum->now + seconds);
+	sum->now += seconds;
+	sum->compute_s += seconds;
+}
+
+static double share_of(const player *p)
+{
+	return p->code->cluster->device.transfer_share;
+}
+
+/* False: a collective may take a share of the device; how long the kernel takes is seen as it runs. */
+static bool compute_ahead(player *p, int32_t number, const instruction *kernel)
+{
+	device *d = &p->devices[number];
+	if (share_of(p) > 0 && (d->stream.meeting || d->stream.taken < d->stream.given.len)) {
+		d->kernel = kernel;
+		d->remaining_s = kernel->seconds;
+		return false;
+	}
+	compute(p, number, kernel, kernel->seconds);
+	return true;
 }
 
 /* One instruction; false: the device must wait. */
@@ -232,8 +256,7 @@ static bool step(player *p, int32_t number, const instruction *i)
 	device *d = &p->devices[number];
 	switch (i->kind) {
 	case KERNEL:
-		compute(p, number, i);
-		break;
+		return compute_ahead(p, number, i);
 	case START:
 		start(p, number, i->collective);
 		break;
@@ -269,6 +292,7 @@ static void resume(player *p, int32_t number)
 {
 	device *d = &p->devices[number];
 	double begin = d->sum.now, end = fmax(begin, d->stream.free);
+	d->awaited = -1;
 	for (size_t i = 0; i < d->stream.busy.len; i++) {
 		const interval *busy = &d->stream.busy.data[i];
 		d->sum.exposed_s += fmax(0, busy->end - fmax(busy->begin, begin));
@@ -278,6 +302,41 @@ static void resume(player *p, int32_t number)
 		record(p, number, SW_TRACK_WAITS, d->waiting_at, -1, begin, end);
 	d->sum.now = end;
 	run(p, number);
+}
+
+/* ---- kernels beside collectives -------------------------------------------------------------------------- */
+
+static double speed_of(const player *p, const device *d)
+{
+	return d->stream.running ? 1 - share_of(p) : 1;
+}
+
+/* As fast as it goes now. */
+static double kernel_end(const player *p, const device *d)
+{
+	return d->kernel ? fmax(p->clock, d->sum.now) + d->remaining_s / speed_of(p, d) : INFINITY;
+}
+
+static void go_on_with_kernels(player *p, double next)
+{
+	for (int32_t i = 0; share_of(p) > 0 && i < p->n_devices; i++) {
+		device *d = &p->devices[i];
+		d->ends = kernel_end(p, d) <= next;
+		d->remaining_s -= fmax(0, next - fmax(p->clock, d->sum.now)) * speed_of(p, d);
+	}
+}
+
+static void end_kernels(player *p)
+{
+	for (int32_t i = 0; share_of(p) > 0 && i < p->n_devices; i++) {
+		device *d = &p->devices[i];
+		const instruction *kernel = d->kernel;
+		if (!kernel || !d->ends)
+			continue;
+		d->kernel = NULL;
+		compute(p, i, kernel, p->clock - d->sum.now);
+		run(p, i);
+	}
 }
 
 /* ---- events --------------------------------------------------------------------------------------------- */
@@ -291,6 +350,8 @@ static void begin_meetings(player *p)
 			p->ready.data[kept++] = m;
 			continue;
 		}
+		for (int32_t k = 0; k < m.group->size; k++)
+			p->devices[m.group->members[k]].stream.running = true;
 		sw_vec_push(&p->running, m);
 		sw_vec_push(&p->flows,
 		            ((flow){.group = m.group, .wave = m.wave, .remaining_s = m.group->seconds}));
@@ -307,7 +368,7 @@ static void end_for(player *p, int32_t number, const meeting *m)
 	sw_vec_push(&d->stream.busy, ((interval){m->begin, p->clock}));
 	d->sum.busy_s += p->clock - m->begin;
 	d->stream.free = p->clock;
-	d->stream.meeting = false;
+	d->stream.meeting = d->stream.running = false;
 	d->stream.ended++;
 	come(p, number);
 	if (d->awaited >= 0 && d->awaited < d->stream.ended)
@@ -341,6 +402,8 @@ static double next_event(const player *p)
 		next = fmin(next, p->clock + p->flows.data[i].remaining_s / p->flows.data[i].rate);
 	for (size_t i = 0; i < p->ready.len; i++)
 		next = fmin(next, p->ready.data[i].begin);
+	for (int32_t i = 0; share_of(p) > 0 && i < p->n_devices; i++)
+		next = fmin(next, kernel_end(p, &p->devices[i]));
 	return next;
 }
 
@@ -348,12 +411,14 @@ static void advance(player *p, double next, meeting *ended)
 {
 	size_t n_ended;
 	take_ended(p, next, ended, &n_ended);
+	go_on_with_kernels(p, next);
 	p->clock = next;
 	for (size_t i = 0; i < n_ended; i++) {
 		wave_at(p, ended[i].wave)->open--;
 		for (int32_t m = 0; m < ended[i].group->size; m++)
 			end_for(p, ended[i].group->members[m], &ended[i]);
 	}
+	end_kernels(p);
 	close_waves(p);
 	begin_meetings(p);
 }
@@ -370,6 +435,7 @@ static void player_init(player *p)
 	p->devices = SW_NEW_N(&p->arena, device, p->n_devices);
 	for (int32_t d = 0; d < p->n_devices; d++) {
 		p->devices[d].wave_of = SW_NEW_N(&p->arena, int64_t, n_collectives);
+		p->devices[d].awaited = -1;
 		enter(&p->devices[d], p->code->entry, NULL);
 	}
 }

@@ -78,6 +78,8 @@ sw_status sw_carrier_exchange(sw_carrier *carrier, const sw_call *call, sw_error
 /* Waits for a moment, in a wait that began at since_s and can only ask again and again: yields while that is cheap, then sleeps, for
  * the longer the longer it has waited. By what is short here, cores or not (wait.c). */
 void sw_carrier_pause(const sw_carrier *carrier, double since_s);
+/* Have the ranks that meet here fewer cores than they are? */
+bool sw_carrier_shares_cores(const sw_carrier *carrier);
 /* Fills in base.neighbours and cores. Collective. */
 sw_status sw_carrier_meet_neighbours(sw_carrier *carrier, sw_error *err);
 /* At least `bytes` bytes, valid until the next call; NULL if memory is refused. */

@@ -4,7 +4,8 @@
  * A wait for messages can only ask again and again. While there is a core for everyone who wants one, asking without a rest costs nothing and
  * is quickest. Where ranks share cores, or kernels run beside the wait (they use all cores that there are), each question is time that a
  * kernel, or the network stack that brings the answer, doesn't have. Then a wait yields for as long as it is likely to be worth it, and
- * sleeps from then on: a fraction of what it has waited, so that it ends late by that fraction at most.
+ * sleeps from then on: a fraction of what it has waited, so that it ends late by that fraction at most. Where there is only a kernel to yield to it never does:
+ * that would hand the kernel a whole time slice, while a sleeper takes the core back when it wakes up.
  */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "transport/worker.h"
@@ -14,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How long to yield before the first sleep. Among ranks alone: what short messages take with all of them at work, as who yields then lets the sender run. Beside
- * kernels: what a message takes that was on its way already. */
+/* How long to yield before the first sleep, among ranks that share cores: what short messages take with all of them at work, as who yields then lets the sender
+ * run. Beside kernels: what a message takes that was on its way already. */
 #define PATIENCE_S 200e-6
 #define PATIENCE_BESIDE_KERNELS_S 10e-6
 /* A sleep, as a fraction of the wait so far, and its bounds: a wake-up costs microseconds, and what arrives meanwhile must fit into the buffers
@@ -24,11 +25,17 @@
 #define SLEEP_LEAST_S 10e-6
 #define SLEEP_MOST_S 50e-6
 
+bool sw_carrier_shares_cores(const sw_carrier *c)
+{
+	return c->base.neighbours > c->cores;
+}
+
 static double patience(const sw_carrier *c)
 {
+	bool shared = sw_carrier_shares_cores(c);
 	if (sw_worker_leaves_core(c->worker))
-		return PATIENCE_BESIDE_KERNELS_S;
-	return c->base.neighbours > c->cores ? PATIENCE_S : INFINITY;
+		return shared ? PATIENCE_BESIDE_KERNELS_S : 0;
+	return shared ? PATIENCE_S : INFINITY;
 }
 
 void sw_carrier_pause(const sw_carrier *c, double since_s)
@@ -80,7 +87,8 @@ sw_status sw_carrier_meet_neighbours(sw_carrier *c, sw_error *err)
 {
 	int32_t size = c->base.size;
 	place mine = own_place(), *all = sw_alloc((size_t)size * sizeof(*all));
-	sw_status status = c->base.ops->all_gather(&c->base, c->everyone, size, &mine, all, sizeof(mine), err);
+	sw_status status =
+		c->base.ops->all_gather(&c->base, c->everyone, size, &mine, all, sizeof(mine), err);
 	c->cores = sw_cpu_count();
 	c->base.neighbours = 0;
 	for (int32_t r = 0; r < size && status == SW_OK; r++)

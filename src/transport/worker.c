@@ -68,6 +68,8 @@ static void perform_next(sw_worker *w)
 static void *work(void *argument)
 {
 	sw_worker *w = argument;
+	if (!sw_carrier_shares_cores((sw_carrier *)w->transport))
+		sw_thread_run_briefly(); /* among ranks that share cores it would be one of many that do */
 	pthread_mutex_lock(&w->lock);
 	while (w->first || !w->ending) {
 		if (!w->first || w->busy) {

@@ -32,6 +32,12 @@ grep -q '^calibration:' "$scratch/kernels.yaml" && complain "links that were not
 expect 0 "" "$sw" calibrate --cluster $cluster --ranks 4 --no-kernels -o "$scratch/links.yaml" --time-limit 1 -q
 grep -q 'flops: {f32: 140 GFLOP/s' "$scratch/links.yaml" || complain "the device changed"
 
+# For paced runs nothing is taken from kernels.
+expect 0 "" "$sw" calibrate --cluster $cluster --ranks 4 --no-kernels --pace -o "$scratch/paced.yaml" --time-limit 1 --json -q
+grep -q '"transfer_share": 0.0' "$scratch/out" || complain "paced kernels lost something"
+grep -q 'no-kernels --pace' "$scratch/paced.yaml" || complain "the file does not say that it is for paced runs"
+grep -q 'transfer_share' "$scratch/paced.yaml" && complain "the file of paced runs has a share of the device"
+
 rm -f "$out"
 refuse "where is the cluster file to go" "$sw" calibrate --time-limit 1
 refuse "leave nothing to measure" "$sw" calibrate --no-links --no-kernels --cluster $cluster -o "$out"

@@ -92,6 +92,8 @@ static const struct {
          "device.memory: unknown unit \"Gib\"; known are B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"},
 	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 1.1, flops: {f32: 1}"), 6, 90,
          "device.matmul_efficiency: must not be more than 1"},
+	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 1, flops: {f32: 1}, transfer_share: 1"), 6, 126,
+         "device.transfer_share: must be less than 1"},
 	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 70 %, flops: {f32: 1}"), 6, 90,
          "device.matmul_efficiency: expected a plain number such as 0.7, found \"70 %\""},
 	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 1, flops: {bf16: 1}"), 6, 100,
@@ -346,6 +348,7 @@ static void any_figures_and_names_read_back(void **state)
 		same.device.kernel_overhead_s = sw_random_unit(1, 4, i) * 1e-9;
 		same.device.flops[SW_BF16] = sw_random_unit(1, 5, i) * 1e16;
 		same.device.matmul_efficiency = sw_random_unit(1, 6, i);
+		same.device.transfer_share = i % 3 ? sw_random_unit(1, 7, i) : 0;
 		sw_text text = {0};
 		sw_cluster again;
 		sw_cluster_print(&same, &text);
@@ -358,6 +361,7 @@ static void any_figures_and_names_read_back(void **state)
 		assert_true(again.device.kernel_overhead_s == same.device.kernel_overhead_s);
 		assert_true(again.device.flops[SW_BF16] == same.device.flops[SW_BF16]);
 		assert_true(again.device.matmul_efficiency == same.device.matmul_efficiency);
+		assert_true(again.device.transfer_share == same.device.transfer_share);
 		sw_cluster_clear(&again);
 		sw_cluster_clear(&cluster);
 		sw_text_clear(&text);

@@ -147,6 +147,20 @@ static void parts_of_an_unequal_cluster_have_links_of_their_own(void **state)
 	clear(&t);
 }
 
+/* What a collective takes of the device is in the cluster; of ranks that sleep it takes nothing. */
+static void the_share_of_the_device_is_measured_unless_paced(void **state)
+{
+	(void)state;
+	for (int paced = 0; paced < 2; paced++) {
+		trial t = {.options = {.time_limit_s = 1, .links = true, .paced = paced}};
+		run_trial(&t, 2);
+		double share = t.result.transfer_share, kept = t.result.cluster.device.transfer_share;
+		assert_true(share >= 0 && share < 1 && (!paced || share == 0));
+		assert_true(fabs(kept - share) <= 1e-3 * share);
+		clear(&t);
+	}
+}
+
 static void kernels_are_measured_and_fitted(void **state)
 {
 	(void)state;
@@ -227,6 +241,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(links_are_measured_and_fitted),
 		cmocka_unit_test(parts_of_an_unequal_cluster_have_links_of_their_own),
+		cmocka_unit_test(the_share_of_the_device_is_measured_unless_paced),
 		cmocka_unit_test(kernels_are_measured_and_fitted),
 		cmocka_unit_test(another_number_of_ranks_is_refused),
 		cmocka_unit_test(a_stop_ends_it_on_every_rank),

@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const char device[] = "device: {name: test, memory: 1 GiB, memory_bandwidth: 8, kernel_overhead: 0, "
-                             "matmul_efficiency: 1,\n"
+			     "matmul_efficiency: 1,\n"
 			     "  flops: {f32: 1000}}\n";
 
 void read_cluster(sw_cluster *cluster, const char *levels)
@@ -28,8 +28,14 @@ sw_program *read_program(const char *text)
 
 void play_scene(scene *s, const char *levels, const char *text)
 {
+	play_sharing_scene(s, levels, 0, text);
+}
+
+void play_sharing_scene(scene *s, const char *levels, double transfer_share, const char *text)
+{
 	sw_error err;
 	read_cluster(&s->cluster, levels);
+	s->cluster.device.transfer_share = transfer_share;
 	s->program = read_program(text);
 	if (sw_simulate(&s->cluster, s->program, NULL, 0, &s->played, &err) != SW_OK)
 		fail_msg("%s", err.message);

@@ -18,6 +18,8 @@ typedef struct scene {
 	sw_simulation played;
 } scene;
 void play_scene(scene *s, const char *levels, const char *text);
+/* The same where a collective takes a share of its devices. */
+void play_sharing_scene(scene *s, const char *levels, double transfer_share, const char *text);
 void scene_clear(scene *s);
 
 /* By the cost model, of the op with this name. */

@@ -47,6 +47,47 @@ static void what_runs_beside_kernels_is_hidden(void **state)
 	}
 }
 
+/* A kernel that ends beside the collective, one that goes on after it, and two that share it; a second collective waits for the first, and has its share, too. */
+static void what_runs_beside_collectives_is_slower(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *kernels;
+		double seconds, collectives; /* of kernels by themselves; that are beside them */
+	} cases[] = {
+		{"  k = f32[4] negate(y)\n", 4, 1},
+		{"  k = f32[4] negate(y)\n  k2 = f32[1000] negate(z)\n", 1004, 1},
+		{"  s2 = ((f32[10]), f32[60]) async-start(x), calls=again\n  k = f32[1000] negate(z)\n"
+	         "  d2 = f32[60] async-done(s2)\n",
+	         1000, 2},
+	};
+	const double share = 0.25;
+	for (size_t i = 0; i < 2 * SW_COUNT(cases); i++) {
+		sw_text text = {0};
+		scene s;
+		sw_text_addf(&text,
+		             "HloModule m, num_partitions=6\n" GATHER("gather", "10", "60") GATHER(
+				     "again", "10", "60") "ENTRY main { x = f32[10] parameter(0)\n y = "
+		                                          "f32[4] parameter(1)\n z = f32[1000] "
+		                                          "parameter(2)\n"
+		                                          "  s = ((f32[10]), f32[60]) async-start(x), "
+		                                          "calls=gather\n%s  d = f32[60] "
+		                                          "async-done(s)\n"
+		                                          "  ROOT n = f32[60] negate(d) }\n",
+		             cases[i / 2].kernels);
+		play_sharing_scene(&s,
+		                   i % 2 ? UNEQUAL : "{name: device, count: 6, latency: 0, bandwidth: 4}",
+		                   share, text.data);
+		double k = cases[i / 2].seconds, beside = cases[i / 2].collectives * seconds_of(&s, "s");
+		double together = fmin(k / (1 - share), k + share * beside);
+		assert_true(beside > 6 && beside < 500);
+		assert_seconds(s.played.step_time_s, fmax(together, beside) + 60);
+		assert_seconds(s.played.ranks[0].compute_s, together + 60);
+		scene_clear(&s);
+		sw_text_clear(&text);
+	}
+}
+
 static void a_blocking_collective_hides_nothing(void **state)
 {
 	(void)state;
@@ -282,6 +323,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_runs_beside_kernels_is_hidden),
+		cmocka_unit_test(what_runs_beside_collectives_is_slower),
 		cmocka_unit_test(a_blocking_collective_hides_nothing),
 		cmocka_unit_test(collectives_run_in_the_order_of_their_starts),
 		cmocka_unit_test(groups_take_the_time_of_their_own_links),
