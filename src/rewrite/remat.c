@@ -29,6 +29,9 @@ typedef struct remat {
 	int32_t *called;    /* per computation: in the output, -1: not there */
 	SW_VEC(sw_id) wanted, stack, operands; /* ops; ops; values */
 	bool *is_wanted;    /* per op */
+	bool *is_written;   /* per op */
+	sw_users users;
+	SW_VEC(sw_id) fresh; /* values, late or copied, whose readers may be ready now */
 	bool any;
 	sw_status status;
 	sw_error *err;
@@ -142,8 +145,10 @@ static void write_copy(remat *x, sw_id id)
 	sw_id first;
 	find_copy_operands(x, op);
 	first = op->opcode == SW_OP_IOTA ? write_iota(x, op) : write_op(x, id);
-	for (uint32_t r = 0; r < op->n_results; r++)
+	for (uint32_t r = 0; r < op->n_results; r++) {
 		x->again[op->first_result + r] = (instance){first + r, x->segments};
+		sw_vec_push(&x->fresh, op->first_result + r);
+	}
 	x->any = true;
 }
 
@@ -157,13 +162,19 @@ static void want(remat *x, sw_id value)
 	sw_vec_push(&x->wanted, op);
 }
 
+/* In a canonical program ids rise along the order of the entry. */
 static int by_id(const void *a, const void *b)
 {
 	sw_id x = *(const sw_id *)a, y = *(const sw_id *)b;
 	return (x > y) - (x < y);
 }
 
-/* Copies of `value` and all that it needs, in the order of the originals. In a canonical program that is the order of ids. */
+static void sort_by_position(remat *x)
+{
+	qsort(x->wanted.data, x->wanted.len, sizeof(sw_id), by_id);
+}
+
+/* Copies of `value` and all that it needs, in the order of the originals. */
 static void compute_again(remat *x, sw_id value)
 {
 	int32_t segment = x->what->points->segment[x->in->values.data[value].op];
@@ -178,23 +189,23 @@ static void compute_again(remat *x, sw_id value)
 		for (uint32_t k = 0; k < op->n_operands; k++)
 			want(x, op->operands[k]);
 	}
-	qsort(x->wanted.data, x->wanted.len, sizeof(sw_id), by_id);
+	sort_by_position(x);
 	for (size_t i = 0; i < x->wanted.len && x->status == SW_OK; i++) {
 		write_copy(x, x->wanted.data[i]);
 		x->is_wanted[x->wanted.data[i]] = false;
 	}
 }
 
-/* ---- the entry ------------------------------------------------------------------------------------------------ */
+/* ---- first results -------------------------------------------------------------------------------------------- */
 
-static sw_id read_late(remat *x, sw_id value)
+static sw_id read_late(const remat *x, sw_id value)
 {
 	if (is_again(x, value))
 		return x->again[value].value;
 	return has_barrier(x, value) ? x->barrier[value].value : x->first[value];
 }
 
-static void walk_op(remat *x, sw_id id)
+static void write_first(remat *x, sw_id id)
 {
 	const sw_op *op = sw_op_at(x->in, id);
 	bool late = x->what->points->roles[id] == SW_REMAT_LATE;
@@ -206,16 +217,88 @@ static void walk_op(remat *x, sw_id id)
 		sw_vec_push(&x->operands,
 		            late ? read_late(x, op->operands[k]) : x->first[op->operands[k]]);
 	sw_id first = write_op(x, id);
-	for (uint32_t r = 0; r < op->n_results; r++)
+	x->is_written[id] = true;
+	for (uint32_t r = 0; r < op->n_results; r++) {
 		x->first[op->first_result + r] = first + r;
+		if (late)
+			sw_vec_push(&x->fresh, op->first_result + r);
+	}
 }
+
+static void want_first(remat *x, sw_id id)
+{
+	if (x->is_written[id] || x->is_wanted[id])
+		return;
+	x->is_wanted[id] = true;
+	sw_vec_push(&x->stack, id);
+	sw_vec_push(&x->wanted, id);
+}
+
+/* Writes an op, and before it what it needs that is not there yet. */
+static void write_with_operands(remat *x, sw_id id)
+{
+	SW_VEC(sw_id) ops = {0};
+	x->wanted.len = x->stack.len = 0;
+	want_first(x, id);
+	while (x->stack.len > 0) {
+		const sw_op *op = sw_op_at(x->in, x->stack.data[--x->stack.len]);
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			want_first(x, x->in->values.data[op->operands[k]].op);
+	}
+	sort_by_position(x);
+	for (size_t i = 0; i < x->wanted.len; i++) {
+		x->is_wanted[x->wanted.data[i]] = false;
+		sw_vec_push(&ops, x->wanted.data[i]);
+	}
+	for (size_t i = 0; i < ops.len && x->status == SW_OK; i++)
+		write_first(x, ops.data[i]);
+	sw_vec_clear(&ops);
+}
+
+/* ---- order -------------------------------------------------------------------------------------------------- */
+
+/* Weight gradients, and the updates that need nothing else: late ops apart from the chain of cotangents, whose operands are there or
+ * don't wait for the loss. */
+static bool is_ready(const remat *x, sw_id id)
+{
+	const sw_remat_points *points = x->what->points;
+	const sw_op *op = sw_op_at(x->in, id);
+	if (x->is_written[id] || points->chain[id] || !points->after_loss[id])
+		return false;
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		sw_id value = op->operands[k], from = x->in->values.data[value].op;
+		if (!x->is_written[from] && points->after_loss[from])
+			return false;
+		if (is_again(x, value) && points->segment[from] >= 0 && !has_copy(x, value))
+			return false;
+	}
+	return true;
+}
+
+/* Writes what is ready since the last time, before the chain goes on: it ends activations and cotangents. */
+static void write_ready(remat *x)
+{
+	while (x->fresh.len > 0 && x->status == SW_OK) {
+		sw_id value = x->fresh.data[--x->fresh.len];
+		for (uint32_t u = x->users.start[value]; u < x->users.start[value + 1]; u++)
+			if (is_ready(x, x->users.ops[u])) {
+				x->any = true;
+				write_with_operands(x, x->users.ops[u]);
+			}
+	}
+}
+
+/* ---- the entry ------------------------------------------------------------------------------------------------ */
 
 static void write_entry(remat *x)
 {
 	const sw_computation *entry = sw_entry(x->in);
 	x->to = sw_build_computation(x->out, entry->name);
-	for (size_t i = 0; i < entry->ops.len && x->status == SW_OK; i++)
-		walk_op(x, entry->ops.data[i]);
+	for (size_t i = 0; i < entry->ops.len && x->status == SW_OK; i++) {
+		if (!x->is_written[entry->ops.data[i]])
+			write_first(x, entry->ops.data[i]);
+		write_ready(x);
+	}
 	if (x->status != SW_OK)
 		return;
 	x->operands.len = 0;
@@ -235,6 +318,8 @@ static void remat_init(remat *x, const sw_program *in, const sw_remat *what, sw_
 	x->again = SW_NEW_N(&x->arena, instance, in->values.len + 1);
 	x->barrier = SW_NEW_N(&x->arena, instance, in->values.len + 1);
 	x->is_wanted = SW_NEW_N(&x->arena, bool, in->ops.len + 1);
+	x->is_written = SW_NEW_N(&x->arena, bool, in->ops.len + 1);
+	x->users = sw_program_users(in, &x->arena);
 	x->called = SW_NEW_N(&x->arena, int32_t, in->computations.len + 1);
 	for (size_t v = 0; v < in->values.len; v++)
 		x->again[v] = x->barrier[v] = (instance){SW_NO_ID, NO_SEGMENTS};
@@ -246,6 +331,7 @@ static void remat_clear(remat *x)
 	sw_vec_clear(&x->wanted);
 	sw_vec_clear(&x->stack);
 	sw_vec_clear(&x->operands);
+	sw_vec_clear(&x->fresh);
 	sw_arena_clear(&x->arena);
 	sw_program_free(x->out);
 }

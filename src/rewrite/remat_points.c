@@ -35,6 +35,7 @@ typedef struct finder {
 	int64_t *last;     /* per value: the last of them that reads it */
 	sw_remat_role *roles;
 	int32_t *segment, *position, *needed_in;
+	bool *chain, *after_loss; /* per op */
 } finder;
 
 static const sw_op *op_at(const finder *f, size_t i)
@@ -106,6 +107,14 @@ static bool reaches(const finder *f, sw_id value, size_t state)
 	return f->reach[value * f->words + state / 64] >> (state % 64) & 1;
 }
 
+/* The CHAIN of cotangents, down to the last gradient. */
+static void mark_chain(const finder *f, size_t deepest)
+{
+	for (sw_id v = 0; v < f->program->values.len; v++)
+		if (sw_shape_elements(sw_value_shape(f->program, v)) > 1 && reaches(f, v, deepest))
+			f->chain[f->program->values.data[v].op] = true;
+}
+
 /* The states that must be reached by what is forward. */
 static bool mark_trained(const finder *f, const sw_id *inputs, uint64_t *trained)
 {
@@ -115,6 +124,7 @@ static bool mark_trained(const finder *f, const sw_id *inputs, uint64_t *trained
 	for (size_t a = 1; a < n; a++)
 		if (count[a] > count[deepest])
 			deepest = a;
+	mark_chain(f, deepest);
 	for (size_t a = 0; a < n; a++) {
 		sw_id input = inputs[f->program->aliases.data[a].input];
 		if (count[a] <= 1 || count[a] < count[deepest] / TRAINED_PART || !reaches(f, input, deepest))
@@ -351,6 +361,7 @@ static void mark_descendants(const finder *f, int32_t loss)
 		for (uint32_t k = 0; k < op->n_operands && !late; k++)
 			late = f->roles[f->program->values.data[op->operands[k]].op] == SW_REMAT_LATE;
 		f->roles[id] = late ? SW_REMAT_LATE : SW_REMAT_APART;
+		f->after_loss[id] = late;
 	}
 }
 
@@ -420,6 +431,8 @@ static void finder_init(finder *f, sw_remat_points *points, sw_arena *arena)
 	f->segment = SW_NEW_N(&points->arena, int32_t, p->ops.len + 1);
 	f->position = SW_NEW_N(&points->arena, int32_t, p->ops.len + 1);
 	f->needed_in = SW_NEW_N(&points->arena, int32_t, p->values.len + 1);
+	f->chain = SW_NEW_N(&points->arena, bool, p->ops.len + 1);
+	f->after_loss = SW_NEW_N(&points->arena, bool, p->ops.len + 1);
 	memset(f->segment, -1, sizeof(int32_t) * p->ops.len);
 	memset(f->needed_in, -1, sizeof(int32_t) * p->values.len);
 	for (size_t i = 0; i < f->entry->ops.len; i++)
@@ -428,6 +441,8 @@ static void finder_init(finder *f, sw_remat_points *points, sw_arena *arena)
 	points->segment = f->segment;
 	points->position = f->position;
 	points->needed_in = f->needed_in;
+	points->chain = f->chain;
+	points->after_loss = f->after_loss;
 }
 
 static void find(finder *f)

@@ -235,6 +235,7 @@ typedef struct recipe {
 } recipe;
 
 static const recipe recipes[] = {
+	{"early gradients", NOTHING, NOTHING, 1, 1, 1},
 	{"elementwise", ELEMENTWISE, ELEMENTWISE, 1, 1, 1},
 	{"memory-bound", MEMORY_BOUND, MEMORY_BOUND, 1, 1, 1},
 	{"blocks 1/4", EVERYTHING, ELEMENTWISE, 1, 4, 1},
@@ -272,7 +273,8 @@ static sw_remat apply_recipe(const chooser *x, const recipe *r, sw_arena *to)
 	int32_t *start = SW_NEW_N(&arena, int32_t, n + 2);
 	int32_t *number = SW_NEW_N(&arena, int32_t, x->program->ops.len + 1);
 	const sw_id *ops = list_segments(x, &arena, start);
-	memcpy(again, x->sides, x->program->ops.len);
+	if (r->first != NOTHING)
+		memcpy(again, x->sides, x->program->ops.len);
 	for (int32_t k = 0; k < pieces; k++) {
 		int32_t begin = start[k * r->every], end = start[SW_MIN((k + 1) * r->every, n)];
 		piece p = {.x = x, .every = r->every, .ops = ops + begin, .n = end - begin, .number = number};

@@ -82,6 +82,8 @@ typedef struct sw_remat_points {
 	const int32_t *segment;     /* per op: of FLOW the segment that computes it; -1 elsewhere */
 	const int32_t *needed_in;   /* per value of the flow: the last segment whose forward ops read it, n_segments: the loss's; -1 elsewhere */
 	const int32_t *position;    /* per op: its place in the entry's order */
+	const bool *after_loss;     /* per op: LATE because it depends on the loss */
+	const bool *chain;          /* per op: the last gradient needs it (through more than single numbers) */
 	int32_t n_segments;         /* 0: there is nothing to be found (no trained state, or no narrow place) */
 	int64_t kept_bytes;         /* of side and flow that late ops read: the ACTIVATIONS */
 } sw_remat_points;
