@@ -31,7 +31,8 @@ typedef struct remat {
 	bool *is_wanted;    /* per op */
 	bool *is_written;   /* per op */
 	sw_users users;
-	SW_VEC(sw_id) fresh; /* values, late or copied, whose readers may be ready now */
+	SW_VEC(sw_id) fresh;   /* values, late or copied, whose readers may be ready now */
+	SW_VEC(sw_id) waiting; /* ops that wait only for segments to be computed again */
 	bool any;
 	sw_status status;
 	sw_error *err;
@@ -257,34 +258,64 @@ static void write_with_operands(remat *x, sw_id id)
 
 /* ---- order -------------------------------------------------------------------------------------------------- */
 
+/* Does the op read what is computed again in other segments than those at hand, and is not yet? */
+static bool waits_for_segments(const remat *x, const sw_op *op)
+{
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		int32_t segment = x->what->points->segment[x->in->values.data[op->operands[k]].op];
+		if (is_again(x, op->operands[k]) && segment >= 0 && !has_copy(x, op->operands[k]) &&
+		    segment / x->what->every != x->segments)
+			return true;
+	}
+	return false;
+}
+
 /* Weight gradients, and the updates that need nothing else: late ops apart from the chain of cotangents, whose operands are there or
  * don't wait for the loss. */
-static bool is_ready(const remat *x, sw_id id)
+static bool is_apart(const remat *x, sw_id id)
 {
 	const sw_remat_points *points = x->what->points;
 	const sw_op *op = sw_op_at(x->in, id);
 	if (x->is_written[id] || points->chain[id] || !points->after_loss[id])
 		return false;
 	for (uint32_t k = 0; k < op->n_operands; k++) {
-		sw_id value = op->operands[k], from = x->in->values.data[value].op;
+		sw_id from = x->in->values.data[op->operands[k]].op;
 		if (!x->is_written[from] && points->after_loss[from])
-			return false;
-		if (is_again(x, value) && points->segment[from] >= 0 && !has_copy(x, value))
 			return false;
 	}
 	return true;
 }
 
-/* Writes what is ready since the last time, before the chain goes on: it ends activations and cotangents. */
-static void write_ready(remat *x)
+static void write_or_wait(remat *x, sw_id id)
 {
+	if (!is_apart(x, id))
+		return;
+	if (waits_for_segments(x, sw_op_at(x->in, id))) {
+		sw_vec_push(&x->waiting, id);
+		return;
+	}
+	x->any = true;
+	write_with_operands(x, id);
+}
+
+static void look_at_waiting(remat *x)
+{
+	size_t n = x->waiting.len;
+	for (size_t i = 0; i < n; i++)
+		write_or_wait(x, x->waiting.data[i]);
+	memmove(x->waiting.data, x->waiting.data + n, sizeof(sw_id) * (x->waiting.len - n));
+	x->waiting.len -= n;
+}
+
+/* Writes what is ready since the last time, before the chain goes on: it ends activations and cotangents. */
+static void write_ready(remat *x, int32_t segments)
+{
+	if (segments != x->segments && x->waiting.len > 0)
+		look_at_waiting(x);
 	while (x->fresh.len > 0 && x->status == SW_OK) {
 		sw_id value = x->fresh.data[--x->fresh.len];
 		for (uint32_t u = x->users.start[value]; u < x->users.start[value + 1]; u++)
-			if (is_ready(x, x->users.ops[u])) {
-				x->any = true;
-				write_with_operands(x, x->users.ops[u]);
-			}
+			write_or_wait(x, x->users.ops[u]);
 	}
 }
 
@@ -295,9 +326,10 @@ static void write_entry(remat *x)
 	const sw_computation *entry = sw_entry(x->in);
 	x->to = sw_build_computation(x->out, entry->name);
 	for (size_t i = 0; i < entry->ops.len && x->status == SW_OK; i++) {
+		int32_t segments = x->segments;
 		if (!x->is_written[entry->ops.data[i]])
 			write_first(x, entry->ops.data[i]);
-		write_ready(x);
+		write_ready(x, segments);
 	}
 	if (x->status != SW_OK)
 		return;
@@ -332,6 +364,7 @@ static void remat_clear(remat *x)
 	sw_vec_clear(&x->stack);
 	sw_vec_clear(&x->operands);
 	sw_vec_clear(&x->fresh);
+	sw_vec_clear(&x->waiting);
 	sw_arena_clear(&x->arena);
 	sw_program_free(x->out);
 }
