@@ -29,8 +29,8 @@ void sw_cut_add(sw_cut *cut, int32_t from, int32_t to, int64_t capacity)
 /* One run of the algorithm. */
 typedef struct flow {
 	sw_cut *cut;
-	int32_t *level; /* arcs from the source, -1: not reached */
-	int32_t *next;  /* per node: the arc to be tried next */
+	int32_t *level;        /* arcs from the source, -1: not reached */
+	int32_t *next;         /* per node: the arc to be tried next */
 	int32_t *queue, *path; /* nodes; arcs */
 } flow;
 

@@ -12,7 +12,8 @@
 #define SW_CUT_NEVER (INT64_MAX / 4) /* the capacity of an arc that must not be cut */
 
 typedef struct sw_cut_arc {
-	int32_t to, next; /* of the arcs that leave the same node; -1: the last. Arc i ^ 1 is the same one backwards. */
+	int32_t to,
+		next; /* of the arcs that leave the same node; -1: the last. Arc i ^ 1 is the same one backwards. */
 	int64_t room;
 } sw_cut_arc;
 /* Nodes are numbered by the caller: the source is 0, the sink 1, n in all. */

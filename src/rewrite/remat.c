@@ -22,14 +22,14 @@ typedef struct remat {
 	sw_program *out;
 	int32_t to;
 	sw_arena arena;
-	sw_id *first;       /* per value: as it is computed first */
-	instance *again;    /* per value: the copy */
-	instance *barrier;  /* per value: what is kept, behind its barrier */
-	int32_t segments;   /* being computed again, -1: none yet */
-	int32_t *called;    /* per computation: in the output, -1: not there */
+	sw_id *first;                          /* per value: as it is computed first */
+	instance *again;                       /* per value: the copy */
+	instance *barrier;                     /* per value: what is kept, behind its barrier */
+	int32_t segments;                      /* being computed again, -1: none yet */
+	int32_t *called;                       /* per computation: in the output, -1: not there */
 	SW_VEC(sw_id) wanted, stack, operands; /* ops; ops; values */
-	bool *is_wanted;    /* per op */
-	bool *is_written;   /* per op */
+	bool *is_wanted;                       /* per op */
+	bool *is_written;                      /* per op */
 	sw_users users;
 	SW_VEC(sw_id) fresh;   /* values, late or copied, whose readers may be ready now */
 	SW_VEC(sw_id) waiting; /* ops that wait only for segments to be computed again */
@@ -215,8 +215,7 @@ static void write_first(remat *x, sw_id id)
 			compute_again(x, op->operands[k]);
 	x->operands.len = 0;
 	for (uint32_t k = 0; k < op->n_operands; k++)
-		sw_vec_push(&x->operands,
-		            late ? read_late(x, op->operands[k]) : x->first[op->operands[k]]);
+		sw_vec_push(&x->operands, late ? read_late(x, op->operands[k]) : x->first[op->operands[k]]);
 	sw_id first = write_op(x, id);
 	x->is_written[id] = true;
 	for (uint32_t r = 0; r < op->n_results; r++) {

@@ -22,17 +22,17 @@ typedef struct finder {
 	sw_remat_points *points;
 	const sw_program *program;
 	const sw_computation *entry;
-	sw_arena *arena;   /* of this search */
+	sw_arena *arena; /* of this search */
 	sw_users users;
-	size_t words;      /* of 64 states each */
-	uint64_t *reach;   /* per value: the states whose new value can be reached */
-	bool *forward;     /* per op */
+	size_t words;       /* of 64 states each */
+	uint64_t *reach;    /* per value: the states whose new value can be reached */
+	bool *forward;      /* per op */
 	bool *state, *data; /* per op: depends on such an input */
 	/* the flow's forward ops in order: */
 	int32_t m;
 	const sw_id *ops;
 	const int32_t *index; /* per op, -1: none of them */
-	int64_t *last;     /* per value: the last of them that reads it */
+	int64_t *last;        /* per value: the last of them that reads it */
 	sw_remat_role *roles;
 	int32_t *segment, *position, *needed_in;
 	bool *chain, *after_loss; /* per op */
@@ -127,7 +127,8 @@ static bool mark_trained(const finder *f, const sw_id *inputs, uint64_t *trained
 	mark_chain(f, deepest);
 	for (size_t a = 0; a < n; a++) {
 		sw_id input = inputs[f->program->aliases.data[a].input];
-		if (count[a] <= 1 || count[a] < count[deepest] / TRAINED_PART || !reaches(f, input, deepest))
+		if (count[a] <= 1 || count[a] < count[deepest] / TRAINED_PART ||
+		    !reaches(f, input, deepest))
 			continue;
 		trained[a / 64] |= (uint64_t)1 << (a % 64);
 		any = true;
@@ -204,10 +205,11 @@ typedef struct scan {
 	const finder *f;
 	bool alone;          /* only places at which one value is alive */
 	int64_t *read_bytes; /* per op: results that others than forward ops read */
-	int64_t *fresh_ends; /* per place: bytes that came into being since the last narrow place and are needed up to here */
+	int64_t *
+		fresh_ends; /* per place: bytes that came into being since the last narrow place and are needed up to here */
 	const bool *is_alone; /* per place */
 	int32_t *places, n;
-	int64_t largest;     /* segment, in bytes that are read */
+	int64_t largest; /* segment, in bytes that are read */
 } scan;
 
 static int64_t read_by_others(const finder *f, const sw_op *op)
@@ -313,7 +315,8 @@ static scan choose_places(const finder *f)
 	int64_t *read_bytes = SW_NEW_N(f->arena, int64_t, f->m + 1);
 	for (int32_t i = 0; i < f->m; i++)
 		read_bytes[i] = read_by_others(f, sw_op_at(f->program, f->ops[i]));
-	scan several = new_scan(f, false, read_bytes, NULL), single = new_scan(f, true, read_bytes, find_alone(f));
+	scan several = new_scan(f, false, read_bytes, NULL),
+	     single = new_scan(f, true, read_bytes, find_alone(f));
 	find_places(&several);
 	find_places(&single);
 	return single.n > 0 && single.largest / ALONE_WORTH <= several.largest ? single : several;

@@ -86,8 +86,8 @@ static const price *find_prices(const sw_remat_points *points, sw_arena *arena)
 	price *prices = SW_NEW_N(arena, price, program->ops.len + 1);
 	for (sw_id id = 0; id < program->ops.len; id++)
 		if (is_candidate(points, id))
-			prices[id] = (price){sw_op_flops(program, id), sw_op_bytes(program, id),
-			                     repeatable[id]};
+			prices[id] =
+				(price){sw_op_flops(program, id), sw_op_bytes(program, id), repeatable[id]};
 	return prices;
 }
 
@@ -136,7 +136,8 @@ static double side_cost(const chooser *x, sw_id id, const double *cost)
 {
 	const sw_op *op = sw_op_at(x->program, id);
 	double total = x->prices[id].bytes;
-	if (is_too_dear(x, id, ELEMENTWISE) || (op->opcode == SW_OP_IOTA && sw_value_shape(x->program, op->first_result).rank < 2))
+	if (is_too_dear(x, id, ELEMENTWISE) ||
+	    (op->opcode == SW_OP_IOTA && sw_value_shape(x->program, op->first_result).rank < 2))
 		return 1.0 / 0.0;
 	for (uint32_t k = 0; k < op->n_operands; k++)
 		total += cost[x->program->values.data[op->operands[k]].op];
@@ -277,7 +278,8 @@ static sw_remat apply_recipe(const chooser *x, const recipe *r, sw_arena *to)
 		memcpy(again, x->sides, x->program->ops.len);
 	for (int32_t k = 0; k < pieces; k++) {
 		int32_t begin = start[k * r->every], end = start[SW_MIN((k + 1) * r->every, n)];
-		piece p = {.x = x, .every = r->every, .ops = ops + begin, .n = end - begin, .number = number};
+		piece p = {
+			.x = x, .every = r->every, .ops = ops + begin, .n = end - begin, .number = number};
 		for (int32_t i = begin; i < end; i++)
 			number[ops[i]] = i - begin;
 		p.level = k < (pieces * r->part + r->parts - 1) / r->parts ? r->first : r->rest;
@@ -341,14 +343,13 @@ static int by_seconds(const void *a, const void *b)
 static void keep_gainers(sw_remat_policy_list *list)
 {
 	size_t n = 1;
-	int64_t peak = list->data[0].peak_bytes, kept = list->data[0].kept_bytes;
+	int64_t peak = list->data[0].peak_bytes;
 	qsort(list->data + 1, list->len - 1, sizeof(*list->data), by_seconds);
 	for (size_t i = 1; i < list->len; i++) {
 		sw_remat_policy policy = list->data[i];
-		if (policy.peak_bytes >= peak && policy.kept_bytes >= kept)
+		if (policy.peak_bytes >= peak)
 			continue;
-		peak = SW_MIN(peak, policy.peak_bytes);
-		kept = SW_MIN(kept, policy.kept_bytes);
+		peak = policy.peak_bytes;
 		list->data[n++] = policy;
 	}
 	list->len = n;
@@ -377,11 +378,13 @@ static const bool *find_late(const chooser *x, sw_arena *arena)
 	bool *late = SW_NEW_N(arena, bool, x->program->ops.len + 1);
 	for (sw_id v = 0; v < x->program->values.len; v++)
 		for (uint32_t u = x->users.start[v]; u < x->users.start[v + 1]; u++)
-			late[x->program->values.data[v].op] |= x->points->roles[x->users.ops[u]] == SW_REMAT_LATE;
+			late[x->program->values.data[v].op] |=
+				x->points->roles[x->users.ops[u]] == SW_REMAT_LATE;
 	return late;
 }
 
-sw_status sw_remat_policies(sw_remat_points *points, sw_remat_device device, sw_remat_policy_list *list, sw_error *err)
+sw_status sw_remat_policies(sw_remat_points *points, sw_remat_device device, sw_remat_policy_list *list,
+                            sw_error *err)
 {
 	const sw_program *program = points->program;
 	chooser x = {.points = points, .program = program, .device = device};
