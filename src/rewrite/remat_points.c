@@ -432,7 +432,7 @@ static void finder_init(finder *f, sw_remat_points *points, sw_arena *arena)
 	f->data = SW_NEW_N(arena, bool, p->ops.len + 1);
 	f->roles = SW_NEW_N(&points->arena, sw_remat_role, p->ops.len + 1);
 	f->segment = SW_NEW_N(&points->arena, int32_t, p->ops.len + 1);
-	f->position = SW_NEW_N(&points->arena, int32_t, p->ops.len + 1);
+	f->position = SW_NEW_N(arena, int32_t, p->ops.len + 1);
 	f->needed_in = SW_NEW_N(&points->arena, int32_t, p->values.len + 1);
 	f->chain = SW_NEW_N(&points->arena, bool, p->ops.len + 1);
 	f->after_loss = SW_NEW_N(&points->arena, bool, p->ops.len + 1);
@@ -442,7 +442,6 @@ static void finder_init(finder *f, sw_remat_points *points, sw_arena *arena)
 		f->position[f->entry->ops.data[i]] = (int32_t)i;
 	points->roles = f->roles;
 	points->segment = f->segment;
-	points->position = f->position;
 	points->needed_in = f->needed_in;
 	points->chain = f->chain;
 	points->after_loss = f->after_loss;

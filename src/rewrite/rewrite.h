@@ -81,7 +81,6 @@ typedef struct sw_remat_points {
 	const sw_remat_role *roles; /* per op of the entry */
 	const int32_t *segment;     /* per op: of FLOW the segment that computes it; -1 elsewhere */
 	const int32_t *needed_in;   /* per value of the flow: the last segment whose forward ops read it, n_segments: the loss's; -1 elsewhere */
-	const int32_t *position;    /* per op: its place in the entry's order */
 	const bool *after_loss;     /* per op: LATE because it depends on the loss */
 	const bool *chain;          /* per op: the last gradient needs it (through more than single numbers) */
 	int32_t n_segments;         /* 0: there is nothing to be found (no trained state, or no narrow place) */
@@ -101,10 +100,12 @@ typedef struct sw_remat {
 	int32_t every;     /* segments that are one: side ops are computed again once for each of these */
 } sw_remat;
 
-/* Writes the program in which late ops read copies of what is computed again, and never the first results: so those end with the forward pass. Copies
- * stand right before their first late reader. A copy reads what is kept through an opt-barrier (as JAX's checkpoint does), so that equal
- * ops are not merged again; late readers of what is kept take it from there too, once it exists. The result is canonical, computes the same bit for bit, and *out is NULL if
- * nothing is computed again. O(ops log ops). */
+/* Writes the program in which late ops read copies of what is computed again, and never the first results: so those end with the forward
+ * pass. Copies stand right before their first late reader. A copy reads what is kept through an opt-barrier (as JAX's checkpoint does), so
+ * that equal ops are not merged again; late readers of what is kept take it from there too, once it exists. Late ops apart from the chain (weight
+ * gradients, and updates that wait for no other gradient) are written as soon as what they read is there, since they are the last readers of
+ * activations: this order is all that a policy without copies changes. The result is canonical and computes the same bit for bit;
+ * *out is NULL if nothing changes. `in` is canonical. O(ops log ops). */
 sw_status sw_rewrite_remat(const sw_program *in, const sw_remat *what, sw_program **out, sw_error *err);
 
 /* By which seconds are estimated: an op takes the longer of computing and moving bytes. */
@@ -121,8 +122,9 @@ typedef struct sw_remat_policy {
 } sw_remat_policy;
 typedef SW_VEC(sw_remat_policy) sw_remat_policy_list;
 
-/* What is worth trying, from "none" on with rising seconds; each keeps less, or has a lower peak, than all before it. Per segment the ops that are
+/* What is worth trying, from "none" on with rising seconds; each has a lower peak than all before it. Per segment the ops that are
  * computed again are those behind the cheapest cut, in bytes kept, that leaves out what is too dear:
+ *   early gradients  nothing is computed again, and weight gradients as soon as can be; so in all that follow
  *   elementwise    every contraction, convolution, sort and loop is too dear
  *   memory-bound   those are that the device computes longer than it moves their operands and results (attention's are not)
  *   blocks A/B     nothing is, in the first A/B of the segments, whose copies come when most else is freed; elsewhere as elementwise
