@@ -262,6 +262,121 @@ static void what_does_not_train_is_left_alone(void **state)
 	              " s = f32[8] add(w, x)\n ROOT r = (f32[8]) tuple(s) }\n");
 }
 
+#define LAYERS 4
+
+/* A step of LAYERS layers that choose between two values by `mask`, which is pred[8,8]; its backward pass is none, but has the form of one. */
+static sw_program *masked_step(const char *mask)
+{
+	sw_text t = {0};
+	sw_text_add(&t, "HloModule m, input_output_alias={ ");
+	for (int l = 0; l < LAYERS; l++)
+		sw_text_addf(&t, "%s{%d}: (%d, {}, may-alias)", l ? ", " : "", l, l);
+	sw_text_addf(&t, " }\nENTRY e {\n%s", mask);
+	for (int l = 0; l < LAYERS; l++)
+		sw_text_addf(&t, "w%d = f32[8,8] parameter(%d)\n", l, l);
+	sw_text_addf(&t, "h0 = f32[8,8] parameter(%d)\n", LAYERS);
+	for (int l = 0; l < LAYERS; l++)
+		sw_text_addf(
+			&t,
+			"a%d = f32[8,8] dot(h%d, w%d), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+			"b%d = f32[8,8] tanh(a%d)\nc%d = f32[8,8] sine(b%d)\nd%d = f32[8,8] cosine(c%d)\n"
+			"h%d = f32[8,8] select(mask, d%d, a%d)\n",
+			l, l, l, l, l, l, l, l, l, l + 1, l, l);
+	sw_text_addf(&t, "g%d = f32[8,8] multiply(h%d, h%d)\n", LAYERS, LAYERS, LAYERS);
+	for (int l = LAYERS; l-- > 0;)
+		sw_text_addf(&t,
+		             "p%d = f32[8,8] multiply(g%d, d%d)\nq%d = f32[8,8] multiply(p%d, c%d)\n"
+		             "r%d = f32[8,8] multiply(q%d, b%d)\ns%d = f32[8,8] multiply(r%d, a%d)\n"
+		             "t%d = f32[8,8] select(mask, s%d, g%d)\n"
+		             "dw%d = f32[8,8] dot(h%d, t%d), lhs_contracting_dims={0}, "
+		             "rhs_contracting_dims={0}\n"
+		             "n%d = f32[8,8] subtract(w%d, dw%d)\n"
+		             "g%d = f32[8,8] dot(t%d, w%d), lhs_contracting_dims={1}, "
+		             "rhs_contracting_dims={1}\n",
+		             l, l + 1, l, l, l, l, l, l, l, l, l, l, l, l, l + 1, l, l, l, l, l, l, l, l,
+		             l);
+	sw_text_add(&t, "ROOT out = (f32[8,8], f32[8,8], f32[8,8], f32[8,8]) tuple(n0, n1, n2, n3) }\n");
+	sw_program *program = read_text(t.data);
+	sw_text_clear(&t);
+	return program;
+}
+
+#define IOTA_MASK                                                                                          \
+	"i = s32[8,8] iota(), iota_dimension=0\nj = s32[8,8] iota(), iota_dimension=1\n"                   \
+	"mask = pred[8,8] compare(i, j), direction=GE\n"
+#define RANDOM_MASK                                                                                        \
+	"zero = f32[] constant(0)\none = f32[] constant(1)\nhalf = f32[] constant(0.5)\n"                  \
+	"u = f32[8,8] rng(zero, one), distribution=rng_uniform\n"                                          \
+	"halves = f32[8,8] broadcast(half), dimensions={}\nmask = pred[8,8] compare(u, halves), "          \
+	"direction=LT\n"
+
+static void fixture_text(fixture *f, sw_program *program)
+{
+	sw_error err;
+	f->program = canonical(program);
+	sw_program_free(program);
+	sw_remat_points_init(&f->points, f->program);
+	assert_ok(sw_remat_policies(&f->points, device, &f->policies, &err), &err);
+}
+
+static void run_on_small_numbers(const sw_program *program, sw_tensor *outputs)
+{
+	sw_interpreter *interpreter;
+	sw_interpret_options options = {.blas_threads = 1};
+	sw_tensor inputs[LAYERS + 1];
+	sw_rng rng = {.seed = 1};
+	sw_error err;
+	sw_shape shape = {.type = SW_F32, .rank = 2, .dims = (const int64_t[]){8, 8}};
+	for (int i = 0; i <= LAYERS; i++) {
+		assert_ok(sw_tensor_new(shape, true, &inputs[i], &err), &err);
+		for (int64_t e = 0; e < 64; e++)
+			sw_element_set(SW_F32, sw_tensor_data(inputs[i]), e,
+			               (double)sw_rng_below(&rng, 64) / 128);
+	}
+	assert_ok(sw_interpreter_new(program, &options, &interpreter, &err), &err);
+	assert_ok(sw_interpret(interpreter, inputs, LAYERS + 1, outputs, LAYERS, &err), &err);
+	sw_interpreter_free(interpreter);
+}
+
+/* A mask of two-dimensional iotas is made again from one-dimensional ones. */
+static void masks_are_made_again(void **state)
+{
+	(void)state;
+	fixture f;
+	sw_tensor before[LAYERS], after[LAYERS];
+	fixture_text(&f, masked_step(IOTA_MASK));
+	sw_program *out = rematerialised(&f, policy(&f, "elementwise")), *again = canonical(out);
+	assert_same_program(again, out);
+	assert_true(count_opcode(out, SW_OP_COMPARE) > 1);
+	assert_true(count_opcode(out, SW_OP_DOT) == count_opcode(f.program, SW_OP_DOT));
+	run_on_small_numbers(f.program, before);
+	run_on_small_numbers(out, after);
+	for (int i = 0; i < LAYERS; i++) {
+		assert_memory_equal(sw_tensor_data(before[i]), sw_tensor_data(after[i]),
+		                    64 * sizeof(float));
+		sw_tensor_drop(&before[i]);
+		sw_tensor_drop(&after[i]);
+	}
+	sw_program_free(again);
+	sw_program_free(out);
+	fixture_clear(&f);
+}
+
+/* What is drawn anew each time would be another number. */
+static void random_numbers_without_a_state_are_kept(void **state)
+{
+	(void)state;
+	fixture f;
+	fixture_text(&f, masked_step(RANDOM_MASK));
+	assert_true(f.policies.len > 1);
+	for (size_t i = 1; i < f.policies.len; i++) {
+		sw_program *out = rematerialised(&f, &f.policies.data[i]);
+		assert_int_equal(count_opcode(out, SW_OP_RNG), 1);
+		sw_program_free(out);
+	}
+	fixture_clear(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -273,6 +388,8 @@ int main(void)
 		cmocka_unit_test(blocks_keep_the_critical_values),
 		cmocka_unit_test(the_peak_falls_with_every_policy),
 		cmocka_unit_test(what_does_not_train_is_left_alone),
+		cmocka_unit_test(masks_are_made_again),
+		cmocka_unit_test(random_numbers_without_a_state_are_kept),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
