@@ -22,11 +22,11 @@ typedef struct remat {
 	sw_program *out;
 	int32_t to;
 	sw_arena arena;
-	sw_id *first;                          /* per value: as it is computed first */
-	instance *again;                       /* per value: the copy */
-	instance *barrier;                     /* per value: what is kept, behind its barrier */
-	int32_t segments;                      /* being computed again, -1: none yet */
-	int32_t *called;                       /* per computation: in the output, -1: not there */
+	sw_id *first;          /* per value: as it is computed first */
+	instance *again;       /* per value: the copy */
+	instance *barrier;     /* per value: what is kept, behind its barrier */
+	int32_t segments;      /* being computed again, -1: none yet */
+	int32_t *shared, *own; /* per computation: in the output, -1: not there; `own` for one op */
 	SW_VEC(sw_id) wanted, stack, operands; /* ops; ops; values */
 	bool *is_wanted;                       /* per op */
 	bool *is_written;                      /* per op */
@@ -81,14 +81,15 @@ static sw_id behind_barrier(remat *x, sw_id value)
 	return x->barrier[value].value;
 }
 
-/* The computations of a loop or conditional are copied for each copy of it, as the canonical form has them. */
+/* Loops and conditionals get computations of their own, as they have in the canonical form; others share theirs. */
 static const int32_t *map_called(remat *x, const sw_op *op)
 {
 	int32_t *called = SW_NEW_N(&x->out->arena, int32_t, op->n_called + 1u);
 	for (uint32_t k = 0; k < op->n_called; k++) {
+		int32_t *map = sw_is_region(op) ? x->own : x->shared;
 		if (sw_is_region(op))
-			memset(x->called, -1, sizeof(int32_t) * x->in->computations.len);
-		called[k] = sw_build_copy_computation(x->out, x->in, op->called[k], x->called);
+			memset(map, -1, sizeof(int32_t) * x->in->computations.len);
+		called[k] = sw_build_copy_computation(x->out, x->in, op->called[k], map);
 	}
 	return called;
 }
@@ -351,10 +352,11 @@ static void remat_init(remat *x, const sw_program *in, const sw_remat *what, sw_
 	x->is_wanted = SW_NEW_N(&x->arena, bool, in->ops.len + 1);
 	x->is_written = SW_NEW_N(&x->arena, bool, in->ops.len + 1);
 	x->users = sw_program_users(in, &x->arena);
-	x->called = SW_NEW_N(&x->arena, int32_t, in->computations.len + 1);
+	x->shared = SW_NEW_N(&x->arena, int32_t, in->computations.len + 1);
+	x->own = SW_NEW_N(&x->arena, int32_t, in->computations.len + 1);
 	for (size_t v = 0; v < in->values.len; v++)
 		x->again[v] = x->barrier[v] = (instance){SW_NO_ID, NO_SEGMENTS};
-	memset(x->called, -1, sizeof(int32_t) * in->computations.len);
+	memset(x->shared, -1, sizeof(int32_t) * in->computations.len);
 }
 
 static void remat_clear(remat *x)
