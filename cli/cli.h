@@ -87,6 +87,8 @@ sw_status cli_read_cluster(const cli *c, const char *path, sw_cluster *cluster, 
 bool cli_is_cluster(const char *path);
 /* inspect CLUSTER.yaml */
 sw_status cli_inspect_cluster(cli *c, sw_error *err);
+/* Of inspect PROGRAM: the table of rematerialisation policies, and the key "rematerialisation" of the JSON object. */
+void cli_inspect_remat(const sw_program *program, sw_text *text, json_t *json);
 /* verify PROGRAM --ranks N --random K */
 sw_status cli_verify_random(cli *c, sw_error *err);
 

@@ -329,6 +329,7 @@ static void describe(cli *c, inspection *x)
 	add_opcodes(x, &text);
 	add_loops(x, &text);
 	c->result = result_json(x);
+	cli_inspect_remat(x->program, &text, c->result);
 	if (c->values.rules) {
 		find_obstacles(x, &list);
 		add_rules(&list, &text);

@@ -57,4 +57,80 @@ typedef struct sw_pad_map {
 } sw_pad_map;
 sw_pad_map sw_rewrite_pad_map(const sw_program *in, sw_pad_rule rule, const sw_program *padded, sw_arena *arena);
 
+/* ---- rematerialisation -------------------------------------------------------------------------------- */
+
+/* Of a whole training step (forward, backward and optimizer in one graph) what is kept from forward to backward, and where the forward
+ * pass is narrow, found from the graph alone:
+ *   FORWARD are the ops that every gradient needs: those from which the new value of each trained state can be reached (paths through
+ *   single numbers, as the norm of gradient clipping is one, don't count). Of them those that depend on both data and state FLOW.
+ *   CRITICAL VALUES (Rhino's critical nodes) are those alive, for the forward pass, at a narrow place of the flow: what is alive there is at
+ *   most a quarter of what the backward pass reads of the ops since the last narrow place. Between two of them lies a SEGMENT; equal
+ *   layers give equal segments. What follows the last narrow place is the loss and never computed again.
+ *   LATE ops are what depends on the loss, and what only such ops need and stands behind its beginning.
+ * The order of time is that of the entry's ops, which run one after another. */
+typedef enum sw_remat_role {
+	SW_REMAT_APART, /* inputs, constants; what feeds no late op (metrics, running statistics) */
+	SW_REMAT_SIDE,  /* early, from inputs and constants without the flow: masks, tables of angles, converted weights */
+	SW_REMAT_FLOW,  /* early */
+	SW_REMAT_LATE
+} sw_remat_role;
+
+typedef struct sw_remat_points {
+	sw_arena arena;
+	const sw_program *program;
+	const sw_remat_role *roles; /* per op of the entry */
+	const int32_t *segment;     /* per op: of FLOW the segment that computes it; -1 elsewhere */
+	const int32_t *needed_in;   /* per value of the flow: the last segment whose forward ops read it, n_segments: the loss's; -1 elsewhere */
+	const bool *after_loss;     /* per op: LATE because it depends on the loss */
+	const bool *chain;          /* per op: the last gradient needs it (through more than single numbers) */
+	int32_t n_segments;         /* 0: there is nothing to be found (no trained state, or no narrow place) */
+	int64_t kept_bytes;         /* of side and flow that late ops read: the ACTIVATIONS */
+} sw_remat_points;
+/* Of a canonical program, which must outlive the points. O(ops * states / 64). Only the entry is looked at: a loop is one op. */
+void sw_remat_points_init(sw_remat_points *points, const sw_program *program);
+void sw_remat_points_clear(sw_remat_points *points);
+/* Is the value kept when only each `every`-th narrow place is? */
+bool sw_remat_is_critical(const sw_remat_points *points, sw_id value, int32_t every);
+
+/* Which ops late readers compute again. They must be side or flow, repeatable (no op with an effect, no random number but of a state), and
+ * no source. Everything else that the copies read is kept. */
+typedef struct sw_remat {
+	const sw_remat_points *points;
+	const bool *again; /* per op */
+	int32_t every;     /* segments that are one: side ops are computed again once for each of these */
+} sw_remat;
+
+/* Writes the program in which late ops read copies of what is computed again, and never the first results: so those end with the forward
+ * pass. Copies stand right before their first late reader. A copy reads what is kept through an opt-barrier (as JAX's checkpoint does), so
+ * that equal ops are not merged again; late readers of what is kept take it from there too, once it exists. Late ops apart from the chain (weight
+ * gradients, and updates that wait for no other gradient) are written as soon as what they read is there, since they are the last readers of
+ * activations: this order is all that a policy without copies changes. The result is canonical and computes the same bit for bit;
+ * *out is NULL if nothing changes. `in` is canonical. O(ops log ops). */
+sw_status sw_rewrite_remat(const sw_program *in, const sw_remat *what, sw_program **out, sw_error *err);
+
+/* By which seconds are estimated: an op takes the longer of computing and moving bytes. */
+typedef struct sw_remat_device {
+	double flops_per_s, bytes_per_s;
+} sw_remat_device;
+
+typedef struct sw_remat_policy {
+	const char *name;
+	sw_remat what;       /* again == NULL: nothing is */
+	int64_t peak_bytes;  /* sw_program_peak_bytes of the program that comes of it, in the order in which it is written */
+	int64_t kept_bytes;  /* activations */
+	double added_flops, added_bytes, added_s;
+} sw_remat_policy;
+typedef SW_VEC(sw_remat_policy) sw_remat_policy_list;
+
+/* What is worth trying, from "none" on with rising seconds; each has a lower peak than all before it. Per segment the ops that are
+ * computed again are those behind the cheapest cut, in bytes kept, that leaves out what is too dear:
+ *   early gradients  nothing is computed again, and weight gradients as soon as can be; so in all that follow
+ *   elementwise    every contraction, convolution, sort and loop is too dear
+ *   memory-bound   those are that the device computes longer than it moves their operands and results (attention's are not)
+ *   blocks A/B     nothing is, in the first A/B of the segments, whose copies come when most else is freed; elsewhere as elementwise
+ *   blocks         nothing is, anywhere: what AxoNN and Megatron call activation checkpointing
+ *   blocks of K    the same, with every K-th narrow place kept
+ * `points` must outlive the list, whose arrays lie in its arena. */
+sw_status sw_remat_policies(sw_remat_points *points, sw_remat_device device, sw_remat_policy_list *list, sw_error *err);
+
 #endif

@@ -1,5 +1,5 @@
 #!/bin/sh
-# inspect --rules says which ops lose which dimensions, and why; of the program as it is planned.
+# inspect --rules says which ops lose which dimensions, and why; of the program as it is planned. What rematerialisation saves.
 . tests/cli/lib.sh
 
 cat >"$scratch/sort.hlo" <<'END'
@@ -36,4 +36,13 @@ ENTRY e { x = f32[4] parameter(0)
 END
 expect 0 "" "$sw" inspect "$scratch/gather.hlo" --rules
 grep -q "all-gather is for several devices" "$scratch/out" || complain "a collective is not refused"
+
+# What rematerialisation saves; a program that does not train has nothing to compute again.
+grep -q "rematerialisation" "$scratch/out" && complain "a program of collectives has policies"
+expect 0 "" "$sw" inspect tests/programs/gpt-tiny.hlo.gz
+grep -q "^rematerialisation: 5 segments between critical values" "$scratch/out" || complain "segments are not counted"
+grep -q "^none .* 0\.0%$" "$scratch/out" || complain "the program as it is is no policy"
+grep -q "^elementwise .*%$" "$scratch/out" || complain "no policy computes elementwise ops again"
+expect 0 "" "$sw" inspect "$scratch/norm.hlo"
+grep -q "^rematerialisation: nothing to compute again was found" "$scratch/out" || complain "a norm alone has policies"
 exit $failed

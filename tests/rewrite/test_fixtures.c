@@ -2,19 +2,12 @@
  * The canonical form of every fixture: it verifies, has fewer ops and no call, and gives the same results bit for bit.
  */
 #include "rewrite/programs.h"
+#include "rewrite/recorded.h"
 
 #include <glob.h>
 #include <string.h>
 
-#include "interpret/interpret.h"
-
 #define PROGRAMS SW_SOURCE_DIR "/tests/programs/"
-
-static void check(sw_status status, const sw_error *err)
-{
-	if (status != SW_OK)
-		fail_msg("%s:%d:%d: %s", err->file, err->line, err->column, err->message);
-}
 
 static glob_t list(const char *pattern)
 {
@@ -63,9 +56,9 @@ static void check_form(const char *path)
 	sw_program *program = read_file(path), *out;
 	sw_error err;
 	double begin = sw_now_s();
-	check(sw_rewrite_canonical(program, &out, &err), &err);
+	assert_ok(sw_rewrite_canonical(program, &out, &err), &err);
 	double seconds = sw_now_s() - begin;
-	check(sw_program_verify(out, &err), &err);
+	assert_ok(sw_program_verify(out, &err), &err);
 	print_message(
 		"%-24s %7zu ops in the text, %7lld written out, %7zu canonical (entry %7zu), %.3f s\n",
 		strrchr(path, '/') + 1, program->ops.len, (long long)written_out(program, program->entry),
@@ -93,57 +86,12 @@ static void every_fixture_has_a_smaller_canonical_form(void **state)
 
 /* ---- results ------------------------------------------------------------------------------------------- */
 
-static sw_tensor input_of(const sw_tensor_file *file, size_t i)
-{
-	char name[32];
-	snprintf(name, sizeof(name), "input.%zu", i);
-	const sw_tensor *tensor = sw_tensor_file_get(file, name);
-	if (!tensor)
-		fail_msg("%s is not in the recording", name);
-	return sw_tensor_keep(*tensor);
-}
-
-/* Outputs of one step on the recorded inputs; to be dropped and freed. */
-static sw_tensor *interpret(const sw_program *program, const sw_tensor_file *file)
-{
-	sw_error err;
-	sw_arena arena = {0};
-	const sw_id *values;
-	uint32_t n_inputs = sw_program_inputs(program, program->entry, &arena, &values);
-	uint32_t n_outputs = (uint32_t)sw_entry(program)->results.len;
-	sw_interpret_options options = {.blas_threads = 1};
-	sw_interpreter *interpreter;
-	sw_tensor *inputs = SW_NEW_N(&arena, sw_tensor, n_inputs),
-		  *outputs = sw_alloc(sizeof(*outputs) * n_outputs);
-	for (uint32_t i = 0; i < n_inputs; i++)
-		inputs[i] = input_of(file, i);
-	check(sw_interpreter_new(program, &options, &interpreter, &err), &err);
-	check(sw_interpret(interpreter, inputs, n_inputs, outputs, n_outputs, &err), &err);
-	sw_interpreter_free(interpreter);
-	sw_arena_clear(&arena);
-	return outputs;
-}
-
 static void check_results(const char *path)
 {
-	char recording[512];
-	sw_tensor_file file;
-	sw_error err;
 	sw_program *program = read_file(path), *out = canonical(program);
-	snprintf(recording, sizeof(recording), "%.*s.recorded.safetensors.gz",
-	         (int)(strlen(path) - strlen(".hlo.gz")), path);
-	check(sw_tensor_file_read(recording, &file, &err), &err);
-	sw_tensor *before = interpret(program, &file), *after = interpret(out, &file);
-	for (size_t i = 0; i < sw_entry(program)->results.len; i++) {
-		if (memcmp(sw_tensor_data(before[i]), sw_tensor_data(after[i]),
-		           (size_t)sw_shape_bytes(before[i].shape)))
-			fail_msg("%s: output %zu differs", path, i);
-		sw_tensor_drop(&before[i]);
-		sw_tensor_drop(&after[i]);
-	}
-	free(before);
-	free(after);
-	sw_tensor_file_clear(&file);
+	recorded inputs = read_recorded(path);
+	assert_same_bits(program, out, &inputs, path);
+	recorded_clear(&inputs);
 	sw_program_free(out);
 	sw_program_free(program);
 }
