@@ -208,6 +208,27 @@ static bool pass(attempt *a, sw_monoid monoid)
 	return false;
 }
 
+/* Without a choice: each result is as its operand is. */
+static void hand_on(sw_timing *t, sw_id id, const sw_op *op)
+{
+	t->touched[id] = true;
+	for (uint32_t k = 0; k < op->n_results; k++)
+		t->value[op->first_result + k] = t->value[op->operands[k]];
+}
+
+/* Inside a region a sum can't be taken first: a convert to a shorter float rounds each term. That is an error of the order of those that the
+ * program makes itself, by computing in that type; it is how gradients are accumulated over microbatches everywhere. */
+static bool shortens(const attempt *a, sw_time time)
+{
+	sw_shape from = sw_value_shape(a->t->program, a->op->operands[0]);
+	if (!a->nested || a->op->opcode != SW_OP_CONVERT || time.monoid != SW_MONOID_SUM ||
+	    sw_type_kind_of(from.type) != SW_KIND_FLOAT ||
+	    sw_type_kind_of(sw_value_shape(a->t->program, a->op->first_result).type) != SW_KIND_FLOAT)
+		return false;
+	hand_on(a->t, a->id, a->op);
+	return true;
+}
+
 static bool plain_op(sw_timing *t, sw_id id, bool nested)
 {
 	const sw_op *op = sw_op_at(t->program, id);
@@ -216,7 +237,7 @@ static bool plain_op(sw_timing *t, sw_id id, bool nested)
 	attempt a = {.t = t, .id = id, .op = op, .rule = t->rules[id], .nested = nested};
 	a.needs = sw_alloc(sizeof(sw_layout) * (op->n_operands + op->n_results + 1));
 	a.gives = a.needs + op->n_operands;
-	bool fits = is_split(time) ? split(&a) : pass(&a, time.monoid);
+	bool fits = is_split(time) ? split(&a) : pass(&a, time.monoid) || shortens(&a, time);
 	free(a.needs);
 	if (fits || is_split(time))
 		return fits;
@@ -224,14 +245,6 @@ static bool plain_op(sw_timing *t, sw_id id, bool nested)
 	return !nested || refuse(t, id, k,
 	                         "it needs a sum over all microbatches, which there is only after the "
 	                         "loop, and is itself inside a loop or branch");
-}
-
-/* Values pass, each for itself. */
-static void barrier(sw_timing *t, sw_id id, const sw_op *op)
-{
-	t->touched[id] = true;
-	for (uint32_t k = 0; k < op->n_results; k++)
-		t->value[op->first_result + k] = t->value[op->operands[k]];
 }
 
 /* ---- regions ------------------------------------------------------------------------------------------------ */
@@ -357,7 +370,7 @@ static bool one_op(sw_timing *t, sw_id id, bool nested)
 	if (sw_is_region(op))
 		return region(t, id, nested);
 	if (op->opcode == SW_OP_OPT_BARRIER) {
-		barrier(t, id, op);
+		hand_on(t, id, op);
 		return true;
 	}
 	return plain_op(t, id, nested);
@@ -461,7 +474,7 @@ void sw_timing_needs(const sw_timing *t, sw_id id, sw_time *needs)
 		return;
 	if (sw_is_region(op))
 		region_needs(t, op, needs);
-	else if (op->opcode == SW_OP_OPT_BARRIER)
+	else if (t->choice[id].kind == SW_CHOICE_NONE)
 		memcpy(needs, &t->value[op->first_result], sizeof(*needs) * op->n_operands);
 	else
 		layouts_by_choice(t, id, t->choice[id], needs, NULL);

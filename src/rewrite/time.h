@@ -25,7 +25,7 @@ typedef struct sw_timing {
 	bool *planned;        /* per computation */
 	sw_id *caller;        /* per computation: the region that runs it, SW_NO_ID: none */
 	sw_time *value;       /* per value */
-	sw_choice *choice;    /* per op that is touched or drawn */
+	sw_choice *choice;    /* per op that is touched or drawn; NONE: what goes in comes out */
 	bool *touched;        /* per op: a turn does its own part of it */
 	/* DRAWN: no time reaches the op, but all that reads one of its results reads the turn's part, so that the turn computes only that. */
 	bool *drawn;          /* per op */
