@@ -14,7 +14,8 @@ static void check(sw_status status, const sw_error *err, const looped *l)
 static void rewrite(looped *l, const sw_program *program, int32_t microbatches)
 {
 	l->before = canonical(program);
-	sw_status status = sw_rewrite_microbatches(l->before, &l->sidecar, microbatches, &l->after, &l->refusal);
+	sw_status status =
+		sw_rewrite_microbatches(l->before, &l->sidecar, microbatches, &l->after, &l->refusal);
 	assert_int_equal(status == SW_OK, l->after != NULL);
 	if (l->after) {
 		sw_program *again = canonical(l->after);
@@ -63,8 +64,9 @@ static void verify(const looped *l, sw_plan *plan, const char *how)
 	check(sw_run_verify(plan, &l->sidecar, 1, &result, &err), &err, l);
 	for (size_t i = 0; i < result.rows.len; i++)
 		if (!result.rows.data[i].ok)
-			fail_msg("%s, %s: %s differs by %g, allowed is %g", l->name, how, result.rows.data[i].name,
-			         result.rows.data[i].relative, result.rows.data[i].tolerance);
+			fail_msg("%s, %s: %s differs by %g, allowed is %g", l->name, how,
+			         result.rows.data[i].name, result.rows.data[i].relative,
+			         result.rows.data[i].tolerance);
 	assert_true(result.ok);
 	sw_verify_result_clear(&result);
 	sw_plan_free(plan);
@@ -72,10 +74,11 @@ static void verify(const looped *l, sw_plan *plan, const char *how)
 
 void assert_equal_results(const looped *l)
 {
-	static const char one[] = "version: 1\nname: one\nlevels:\n"
-				  "  - {name: device, count: 1, latency: 5 us, bandwidth: 6 GB/s}\n"
-				  "device:\n  name: core\n  memory: 4 GiB\n  memory_bandwidth: 8 GB/s\n"
-				  "  kernel_overhead: 1 us\n  matmul_efficiency: 0.7\n  flops: {f32: 50 GFLOP/s}\n";
+	static const char one[] =
+		"version: 1\nname: one\nlevels:\n"
+		"  - {name: device, count: 1, latency: 5 us, bandwidth: 6 GB/s}\n"
+		"device:\n  name: core\n  memory: 4 GiB\n  memory_bandwidth: 8 GB/s\n"
+		"  kernel_overhead: 1 us\n  matmul_efficiency: 0.7\n  flops: {f32: 50 GFLOP/s}\n";
 	sw_cluster cluster;
 	sw_plan *plan;
 	sw_error err;
@@ -85,16 +88,31 @@ void assert_equal_results(const looped *l)
 	sw_cluster_clear(&cluster);
 }
 
-void assert_equal_when_planned(const looped *l, const char *cluster_file, const char *strategy)
+static sw_plan *planned(const looped *l, const sw_program *program, const sw_cluster *cluster,
+                        const char *strategy)
 {
-	sw_cluster cluster;
 	sw_plan *plan;
 	sw_error err;
 	sw_plan_options options = {.quiet = true, .measure = sw_partition_measure};
-	check(sw_cluster_read(cluster_file, &cluster, &err), &err, l);
 	check(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err, l);
-	check(sw_plan_make(l->after, "looped.hlo", &l->sidecar, &cluster, &options, &plan, &err), &err, l);
+	check(sw_plan_make(program, "program.hlo", &l->sidecar, cluster, &options, &plan, &err), &err, l);
+	return plan;
+}
+
+void assert_equal_when_planned(const looped *l, const char *cluster_file, const char *strategy,
+                               double factor)
+{
+	sw_cluster cluster;
+	sw_error err;
+	check(sw_cluster_read(cluster_file, &cluster, &err), &err, l);
+	sw_plan *original = planned(l, l->before, &cluster, strategy),
+		*plan = planned(l, l->after, &cluster, strategy);
+	int64_t before = original->predicted.payload_bytes, after = plan->predicted.payload_bytes;
 	assert_int_equal(plan->warnings.len, 0);
+	if ((double)after > factor * (double)before)
+		fail_msg("%s, %s: sends %lld bytes, the original %lld", l->name, strategy, (long long)after,
+		         (long long)before);
+	sw_plan_free(original);
 	verify(l, plan, strategy);
 	sw_cluster_clear(&cluster);
 }

@@ -19,7 +19,8 @@ void looped_clear(looped *l);
 
 /* The looped program on one device gives what the original gives, on random inputs of the sidecar's domains, within the tolerances of `verify`. */
 void assert_equal_results(const looped *l);
-/* The same of the looped program as planned for a cluster file and partitioned, and it is planned without warnings. */
-void assert_equal_when_planned(const looped *l, const char *cluster, const char *strategy);
+/* The same of the looped program as planned for a cluster file and partitioned. It is planned without warnings, and sends at most `factor` times
+ * the bytes that the original sends under the same strategy: gradients are reduced once, not once per turn. */
+void assert_equal_when_planned(const looped *l, const char *cluster, const char *strategy, double factor);
 
 #endif
