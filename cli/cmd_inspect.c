@@ -280,16 +280,29 @@ static void add_possible(const sw_phases *phases, sw_text *text)
 		             phases->opcode, phases->refuses, phases->why, phases->path);
 }
 
-static void add_phase(const sw_phases *phases, int32_t k, sw_text *text)
+/* As many of the sums are named. */
+#define NAMED_SUMS 3
+
+static void add_sums(const sw_program *program, const sw_phase *phase, sw_text *text)
+{
+	sw_text_addf(text, "%d sums (", phase->n_sums);
+	sw_text_add_bytes(text, (double)phase->sum_bytes);
+	sw_text_add(text, ")");
+	for (int32_t i = 0; i < SW_MIN(phase->n_sums, NAMED_SUMS); i++) {
+		sw_id op = program->values.data[phase->leaving[i].value].op;
+		sw_text_addf(text, "%s%s", i ? ", " : ": ", sw_op_at(program, op)->name);
+	}
+	sw_text_add(text, phase->n_sums > NAMED_SUMS ? ", ..." : "");
+}
+
+static void add_phase(const sw_program *program, const sw_phases *phases, int32_t k, sw_text *text)
 {
 	const sw_phase *phase = &phases->phases[k];
 	double share = phases->flops > 0 ? phase->flops / phases->flops : 0;
 	sw_text_addf(text, "  loop %-3d    %d ops, %.1f %% of the FLOP; ", k + 1, phase->ops, 100 * share);
-	sw_text_addf(text, "%d sums (", phase->n_sums);
-	sw_text_add_bytes(text, (double)phase->sum_bytes);
-	sw_text_add(text, ")");
+	add_sums(program, phase, text);
 	if (phase->n_leaving > phase->n_sums) {
-		sw_text_addf(text, ", %d stored (", phase->n_leaving - phase->n_sums);
+		sw_text_addf(text, "; %d stored (", phase->n_leaving - phase->n_sums);
 		sw_text_add_bytes(text, (double)phase->stored_bytes);
 		sw_text_add(text, ")");
 	}
@@ -299,14 +312,14 @@ static void add_phase(const sw_phases *phases, int32_t k, sw_text *text)
 /* More loops than these are not listed one by one. */
 #define LISTED_LOOPS 6
 
-static void add_phases(const sw_phases *phases, sw_text *text)
+static void add_phases(const sw_program *program, const sw_phases *phases, sw_text *text)
 {
 	add_possible(phases, text);
 	if (phases->n == 0)
 		return;
 	sw_text_addf(text, "  hoisted     %d ops\n", phases->hoisted);
 	for (int32_t k = 0; k < SW_MIN(phases->n, LISTED_LOOPS); k++)
-		add_phase(phases, k, text);
+		add_phase(program, phases, k, text);
 	if (phases->n > LISTED_LOOPS)
 		sw_text_addf(text, "  and %d more loops\n", phases->n - LISTED_LOOPS);
 	if (phases->n > 1)
@@ -420,7 +433,7 @@ static void describe_phases(cli *c, const inspection *x, sw_text *text)
 	if (!x->canonical)
 		return;
 	sw_phases_init(&phases, x->canonical, x->sidecar);
-	add_phases(&phases, text);
+	add_phases(x->canonical, &phases, text);
 	json_object_set_new(c->result, "microbatches", phases_json(x->canonical, &phases));
 	sw_phases_clear(&phases);
 }
@@ -475,7 +488,8 @@ static const char *const options[] = {"--rules", "--parts", NULL};
 const cli_command cli_inspect = {
 	.name = "inspect",
 	.argument = "PROGRAM|FILE",
-	.summary = "what a program consists of: ops, FLOPs, parameters, state, memory, loops; or a cluster",
+	.summary = "what a program consists of: ops, FLOPs, parameters, state, memory, loops, "
+                   "microbatches; or a cluster",
 	.details = "A file whose name ends in .yaml or .yml is a cluster file: its levels, links, devices "
 		   "and atoms.",
 	.example = "shardwright inspect tests/programs/gpt.hlo.gz --rules",
