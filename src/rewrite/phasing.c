@@ -158,7 +158,7 @@ static void leave(sw_phasing *p, sw_id value, sw_id reader)
 	p->reader[value] = reader;
 }
 
-/* Whether, and by its first reader: readers are seen last to first. Returns whether all operands were read as they are. */
+/* Readers are seen last to first: the first one is kept. */
 static void note_readings(sw_phasing *p, sw_id id)
 {
 	const sw_op *op = op_at(p, id);

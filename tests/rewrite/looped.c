@@ -116,3 +116,19 @@ void assert_equal_when_planned(const looped *l, const char *cluster_file, const 
 	verify(l, plan, strategy);
 	sw_cluster_clear(&cluster);
 }
+
+void assert_equal_under_random_plan(const looped *l, const char *cluster_file, uint64_t seed)
+{
+	sw_cluster cluster;
+	sw_plan *plan;
+	sw_error err;
+	sw_program_cost cost;
+	char how[64];
+	snprintf(how, sizeof(how), "random plan %llu", (unsigned long long)seed);
+	check(sw_cluster_read(cluster_file, &cluster, &err), &err, l);
+	check(sw_plan_random(l->after, "looped.hlo", &cluster, seed, &plan, &err), &err, l);
+	check(sw_partition_measure(plan, &cost, &err), &err, l);
+	plan->predicted = cost;
+	verify(l, plan, how);
+	sw_cluster_clear(&cluster);
+}

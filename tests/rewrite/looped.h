@@ -23,4 +23,7 @@ void assert_equal_results(const looped *l);
  * the bytes that the original sends under the same strategy: gradients are reduced once, not once per turn. */
 void assert_equal_when_planned(const looped *l, const char *cluster, const char *strategy, double factor);
 
+/* The same under any plan that is allowed, made by chance. */
+void assert_equal_under_random_plan(const looped *l, const char *cluster, uint64_t seed);
+
 #endif

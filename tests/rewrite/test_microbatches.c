@@ -344,6 +344,21 @@ static void loops_are_planned_and_partitioned(void **state)
 		}
 }
 
+static void any_plan_of_a_looped_program_holds(void **state)
+{
+	(void)state;
+	static const char *const fixtures[] = {"mlp-clip", "gpt-tiny-scan", "lstm-lm-tiny", "odd-tiny",
+	                                       "ncf-tiny"};
+	for (size_t i = 0; i < SW_COUNT(fixtures); i++) {
+		looped l;
+		looped_init(&l, fixtures[i], 2);
+		assert_allowed(&l);
+		for (uint64_t seed = 0; seed < 2; seed++)
+			assert_equal_under_random_plan(&l, SW_SOURCE_DIR "/clusters/local-2x2.yaml", seed);
+		looped_clear(&l);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -360,6 +375,7 @@ int main(void)
 		cmocka_unit_test(a_weighted_mean_counts_first),
 		cmocka_unit_test(memory_falls_and_work_does_not_grow),
 		cmocka_unit_test(loops_are_planned_and_partitioned),
+		cmocka_unit_test(any_plan_of_a_looped_program_holds),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
