@@ -440,6 +440,43 @@ static sw_status store(writer *w, sw_id value, sw_id whole, sw_id part, sw_id *r
 	return sw_build_op(out, c, &spec, result, l->err);
 }
 
+static bool is_zero(const sw_program *out, sw_id x)
+{
+	static const unsigned char zeros[16];
+	const sw_op *op = sw_op_at(out, out->values.data[x].op);
+	if (op->opcode == SW_OP_BROADCAST)
+		return is_zero(out, op->operands[0]);
+	return op->opcode == SW_OP_CONSTANT && op->attrs->constant.shape.rank == 0 &&
+	       op->attrs->constant.data &&
+	       !memcmp(op->attrs->constant.data, zeros,
+	               (size_t)sw_type_bytes(op->attrs->constant.shape.type));
+}
+
+/* A table's gradient is rows added to zeros: they can be added to the sum itself, and no second table is made. */
+static bool adds_rows(const sw_program *out, sw_id before, sw_id part)
+{
+	const sw_op *op = sw_op_at(out, out->values.data[part].op);
+	return op->opcode == SW_OP_SCATTER && op->n_operands == 3 && is_zero(out, op->operands[0]) &&
+	       sw_computation_monoid(out, op->called[0]) == SW_MONOID_SUM &&
+	       sw_shape_equal(sw_value_shape(out, before), sw_value_shape(out, part));
+}
+
+static sw_status add_rows(const writer *w, sw_id before, sw_id part, sw_id *after)
+{
+	sw_program *out = w->l->out;
+	const sw_op *op = sw_op_at(out, out->values.data[part].op);
+	const sw_id operands[] = {before, op->operands[1], op->operands[2]};
+	sw_op_spec spec = {.opcode = SW_OP_SCATTER,
+	                   .name = op->name,
+	                   .operands = operands,
+	                   .n_operands = SW_COUNT(operands),
+	                   .called = op->called,
+	                   .n_called = op->n_called,
+	                   .attrs = op->attrs,
+	                   .op_name = op->op_name};
+	return sw_build_op(out, w->at.computation, &spec, after, w->l->err);
+}
+
 /* What a loop carries of an export, after the turn. */
 static sw_status export(writer *w, sw_id value, sw_id before, sw_id *after)
 {
@@ -456,6 +493,8 @@ static sw_status export(writer *w, sw_id value, sw_id before, sw_id *after)
 	*after = part;
 	if (time.monoid == SW_MONOID_NONE)
 		return SW_OK;
+	if (time.monoid == SW_MONOID_SUM && adds_rows(l->out, before, part))
+		return add_rows(w, before, part, after);
 	part = as_type(l, w->at.computation, part, sw_value_shape(l->out, before).type);
 	*after = sw_emit_binary(l->out, w->at.computation, combine[time.monoid], before, part);
 	return SW_OK;

@@ -326,6 +326,26 @@ static void memory_falls_and_work_does_not_grow(void **state)
 	}
 }
 
+/* The gradient of an embedding is added to what is carried, not to zeros first. */
+static void rows_are_added_to_the_carried_sum(void **state)
+{
+	(void)state;
+	looped l;
+	size_t scatters = 0;
+	looped_init(&l, "dlrm-tiny", 4);
+	assert_allowed(&l);
+	for (sw_id id = 0; id < l.after->ops.len; id++) {
+		const sw_op *op = sw_op_at(l.after, id);
+		if (op->opcode != SW_OP_SCATTER)
+			continue;
+		scatters++;
+		assert_int_equal(sw_op_at(l.after, l.after->values.data[op->operands[0]].op)->opcode,
+		                 SW_OP_PARAMETER);
+	}
+	assert_int_equal(scatters, 5);
+	looped_clear(&l);
+}
+
 /* ---- planned ------------------------------------------------------------------------------------------------------ */
 
 static void loops_are_planned_and_partitioned(void **state)
@@ -374,6 +394,7 @@ int main(void)
 		cmocka_unit_test(clipping_is_applied_after_one_loop),
 		cmocka_unit_test(a_weighted_mean_counts_first),
 		cmocka_unit_test(memory_falls_and_work_does_not_grow),
+		cmocka_unit_test(rows_are_added_to_the_carried_sum),
 		cmocka_unit_test(loops_are_planned_and_partitioned),
 		cmocka_unit_test(any_plan_of_a_looped_program_holds),
 	};
