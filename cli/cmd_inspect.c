@@ -12,6 +12,7 @@ typedef struct opcode_row {
 
 typedef struct inspection {
 	const sw_program *program;
+	sw_program *canonical; /* what is planned; NULL: there is none */
 	const sw_sidecar *sidecar;
 	sw_arena arena;
 	double *times; /* per computation: executions in one step; 0 where its cost counts as its caller's */
@@ -228,10 +229,7 @@ static const char *lost_dimensions(const sw_program *program, sw_id id, const sw
 /* Of the program that is planned: the canonical form, or as it was read where there is none. */
 static void find_obstacles(inspection *x, obstacles *list)
 {
-	sw_program *canonical = NULL;
-	sw_error err = {0};
-	bool as_read = sw_rewrite_canonical(x->program, &canonical, &err) != SW_OK;
-	const sw_program *program = as_read ? x->program : canonical;
+	const sw_program *program = x->canonical ? x->canonical : x->program;
 
 	for (sw_id id = 0; id < program->ops.len; id++) {
 		const sw_op *op = sw_op_at(program, id);
@@ -244,7 +242,6 @@ static void find_obstacles(inspection *x, obstacles *list)
 			found->loses = lost_dimensions(program, id, rule, &x->arena);
 		}
 	}
-	sw_program_free(canonical);
 }
 
 static void add_rules(const obstacles *list, sw_text *text)
@@ -266,6 +263,68 @@ static void add_rules(const obstacles *list, sw_text *text)
 	}
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);
+}
+
+/* ---- microbatches ---------------------------------------------------------------------------------------------- */
+
+static void add_possible(const sw_phases *phases, sw_text *text)
+{
+	sw_text_addf(text, "\nmicrobatches: batch %lld, ", (long long)phases->batch);
+	if (phases->possible.n == 0)
+		sw_text_add(text, "none possible");
+	for (int32_t i = 0; i < phases->possible.n; i++)
+		sw_text_addf(text, "%s%lld", i ? ", " : "possible ", (long long)phases->possible.v[i]);
+	sw_text_add(text, "\n");
+	if (phases->refuses)
+		sw_text_addf(text, "  %d: refused by %s %s: %s\n    by way of %s\n", phases->refused,
+		             phases->opcode, phases->refuses, phases->why, phases->path);
+}
+
+/* As many of the sums are named. */
+#define NAMED_SUMS 3
+
+static void add_sums(const sw_program *program, const sw_phase *phase, sw_text *text)
+{
+	sw_text_addf(text, "%d sums (", phase->n_sums);
+	sw_text_add_bytes(text, (double)phase->sum_bytes);
+	sw_text_add(text, ")");
+	for (int32_t i = 0; i < SW_MIN(phase->n_sums, NAMED_SUMS); i++) {
+		sw_id op = program->values.data[phase->leaving[i].value].op;
+		sw_text_addf(text, "%s%s", i ? ", " : ": ", sw_op_at(program, op)->name);
+	}
+	sw_text_add(text, phase->n_sums > NAMED_SUMS ? ", ..." : "");
+}
+
+static void add_phase(const sw_program *program, const sw_phases *phases, int32_t k, sw_text *text)
+{
+	const sw_phase *phase = &phases->phases[k];
+	double share = phases->flops > 0 ? phase->flops / phases->flops : 0;
+	sw_text_addf(text, "  loop %-3d    %d ops, %.1f %% of the FLOP; ", k + 1, phase->ops, 100 * share);
+	add_sums(program, phase, text);
+	if (phase->n_leaving > phase->n_sums) {
+		sw_text_addf(text, "; %d stored (", phase->n_leaving - phase->n_sums);
+		sw_text_add_bytes(text, (double)phase->stored_bytes);
+		sw_text_add(text, ")");
+	}
+	sw_text_add(text, "\n");
+}
+
+/* More loops than these are not listed one by one. */
+#define LISTED_LOOPS 6
+
+static void add_phases(const sw_program *program, const sw_phases *phases, sw_text *text)
+{
+	add_possible(phases, text);
+	if (phases->n == 0)
+		return;
+	sw_text_addf(text, "  hoisted     %d ops\n", phases->hoisted);
+	for (int32_t k = 0; k < SW_MIN(phases->n, LISTED_LOOPS); k++)
+		add_phase(program, phases, k, text);
+	if (phases->n > LISTED_LOOPS)
+		sw_text_addf(text, "  and %d more loops\n", phases->n - LISTED_LOOPS);
+	if (phases->n > 1)
+		sw_text_addf(text, "  between     %d ops\n", phases->between);
+	sw_text_addf(text, "  apply       %d ops\n", phases->apply);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
@@ -306,6 +365,53 @@ static json_t *rules_json(const obstacles *list)
 	return json;
 }
 
+static json_t *leaving_json(const sw_program *program, const sw_phase *phase)
+{
+	json_t *list = json_array();
+	for (int32_t i = 0; i < phase->n_leaving; i++) {
+		const sw_leaving *leaving = &phase->leaving[i];
+		json_t *reader = leaving->reader == SW_NO_ID
+		                         ? json_null()
+		                         : json_string(sw_op_at(program, leaving->reader)->name);
+		json_t *sum = leaving->monoid == SW_MONOID_NONE
+		                      ? json_null()
+		                      : json_string(sw_monoid_name(leaving->monoid));
+		const char *name = sw_op_at(program, program->values.data[leaving->value].op)->name;
+		json_array_append_new(
+			list, json_pack("{s:s, s:o, s:o}", "op", name, "sum", sum, "reader", reader));
+	}
+	return list;
+}
+
+static json_t *loops_of_json(const sw_program *program, const sw_phases *phases)
+{
+	json_t *list = json_array();
+	for (int32_t k = 0; k < phases->n; k++) {
+		const sw_phase *phase = &phases->phases[k];
+		json_array_append_new(list,
+		                      json_pack("{s:i, s:f, s:I, s:I, s:o}", "ops", phase->ops, "flops",
+		                                phase->flops, "sum_bytes", (json_int_t)phase->sum_bytes,
+		                                "stored_bytes", (json_int_t)phase->stored_bytes, "leaving",
+		                                leaving_json(program, phase)));
+	}
+	return list;
+}
+
+static json_t *phases_json(const sw_program *program, const sw_phases *phases)
+{
+	json_t *possible = json_array(), *refusal = json_null();
+	for (int32_t i = 0; i < phases->possible.n; i++)
+		json_array_append_new(possible, json_integer(phases->possible.v[i]));
+	if (phases->refuses)
+		refusal = json_pack("{s:i, s:s, s:s, s:s, s:s}", "microbatches", phases->refused, "op",
+		                    phases->refuses, "opcode", phases->opcode, "why", phases->why, "path",
+		                    phases->path);
+	return json_pack("{s:I, s:o, s:i, s:o, s:i, s:i, s:i, s:o}", "batch", (json_int_t)phases->batch,
+	                 "possible", possible, "microbatches", phases->microbatches, "loops",
+	                 loops_of_json(program, phases), "hoisted", phases->hoisted, "between",
+	                 phases->between, "apply", phases->apply, "refusal", refusal);
+}
+
 static json_t *result_json(const inspection *x)
 {
 	const sw_program *p = x->program;
@@ -321,6 +427,17 @@ static json_t *result_json(const inspection *x)
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
+static void describe_phases(cli *c, const inspection *x, sw_text *text)
+{
+	sw_phases phases;
+	if (!x->canonical)
+		return;
+	sw_phases_init(&phases, x->canonical, x->sidecar);
+	add_phases(x->canonical, &phases, text);
+	json_object_set_new(c->result, "microbatches", phases_json(x->canonical, &phases));
+	sw_phases_clear(&phases);
+}
+
 static void describe(cli *c, inspection *x)
 {
 	sw_text text = {0};
@@ -330,6 +447,7 @@ static void describe(cli *c, inspection *x)
 	add_loops(x, &text);
 	c->result = result_json(x);
 	cli_inspect_remat(x->program, &text, c->result);
+	describe_phases(c, x, &text);
 	if (c->values.rules) {
 		find_obstacles(x, &list);
 		add_rules(&list, &text);
@@ -353,12 +471,15 @@ static sw_status inspect(cli *c, sw_error *err)
 	if (status)
 		return status;
 	inspection x = {.program = program, .sidecar = &sidecar};
+	sw_error none;
 	sw_arena_init(&x.arena);
+	sw_rewrite_canonical(program, &x.canonical, &none);
 	look(&x);
 	describe(c, &x);
 	sw_vec_clear(&x.opcodes);
 	sw_vec_clear(&x.loops);
 	sw_arena_clear(&x.arena);
+	sw_program_free(x.canonical);
 	sw_sidecar_clear(&sidecar);
 	sw_program_free(program);
 	return SW_OK;
@@ -368,7 +489,8 @@ static const char *const options[] = {"--rules", "--parts", "--devices", NULL};
 const cli_command cli_inspect = {
 	.name = "inspect",
 	.argument = "PROGRAM|FILE",
-	.summary = "what a program consists of: ops, FLOPs, parameters, state, memory, loops; or a cluster",
+	.summary = "what a program consists of: ops, FLOPs, parameters, state, memory, loops, "
+                   "microbatches; or a cluster",
 	.details = "A file whose name ends in .yaml or .yml is a cluster file: its levels, links, devices "
 		   "and atoms.",
 	.example = "shardwright inspect tests/programs/gpt.hlo.gz --rules",

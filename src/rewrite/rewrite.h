@@ -7,6 +7,7 @@
 #ifndef SW_REWRITE_H
 #define SW_REWRITE_H
 
+#include "frontend/frontend.h"
 #include "rules/rules.h"
 
 /* What planning works on: calls and fusions inlined; identities (same-shape broadcast, reshape, transpose, copy, convert, chains of reshapes)
@@ -132,5 +133,56 @@ typedef SW_VEC(sw_remat_policy) sw_remat_policy_list;
  *   blocks of K    the same, with every K-th narrow place kept
  * `points` must outlive the list, whose arrays lie in its arena. */
 sw_status sw_remat_policies(sw_remat_points *points, sw_remat_device device, sw_remat_policy_list *list, sw_error *err);
+/* ---- microbatches --------------------------------------------------------------------------------------- */
+
+/* The batch (the leading dimension of every data input) is split over TIME: m turns, each with every m-th sample, so that any split
+ * of the batch over devices leaves each device its part of every microbatch. Where the rules carry that split, an op is the BODY of a loop. Sums over
+ * the batch are partial sums over time; they pass what is linear in them, and where the next op is not, they are SUMMED: the loop must be
+ * over first. So there may be several loops, one after the other, each as late as its readers allow: PHASES. What a later loop
+ * reads of an earlier one's microbatches is STORED whole. Ops without time stand before the first loop that needs them, or after the last (APPLY).
+ * Sources (constants, iotas, what is made of them by position: random numbers) are DRAWN into the loop where only parts are read. */
+typedef enum sw_part {
+	SW_PART_HOISTED, /* before the first loop */
+	SW_PART_BODY,    /* in a loop */
+	SW_PART_BETWEEN, /* two loops */
+	SW_PART_APPLY,   /* after the last loop */
+} sw_part;
+
+/* A value that leaves a loop. */
+typedef struct sw_leaving {
+	sw_id value, reader; /* reader: the first op outside the loop that reads it, SW_NO_ID: a result of the program */
+	sw_monoid monoid;    /* of its sum over time; NONE: stored, microbatch by microbatch */
+} sw_leaving;
+typedef struct sw_phase {
+	int32_t ops; /* those of loops and branches in it counted as one */
+	double flops;
+	int32_t n_sums, n_leaving;
+	const sw_leaving *leaving; /* the sums first: the synchronisation points */
+	int64_t sum_bytes, stored_bytes;
+} sw_phase;
+
+typedef struct sw_phases {
+	sw_arena arena;
+	int64_t batch;         /* what the leading dimensions of the data inputs have in common; 1: nothing to split */
+	sw_ints possible;      /* numbers of microbatches that the program allows, ascending, above 1 */
+	int32_t microbatches;  /* that all below is about: the least possible; 0: none */
+	int32_t n;             /* phases */
+	const sw_phase *phases;
+	const uint8_t *part;   /* sw_part, per op of the entry (by id) */
+	int32_t hoisted, between, apply; /* ops, but inputs and constants */
+	double flops;          /* of the whole step */
+	/* The first op that stands in the way of the least number that is not possible; refused 0: all divisors of the batch are. */
+	int32_t refused;
+	const char *refuses, *opcode, *why, *path; /* path: from an input to the op, by op names */
+} sw_phases;
+/* Of a canonical program. Time and memory: linear in the program, for each divisor of the batch. */
+void sw_phases_init(sw_phases *phases, const sw_program *program, const sw_sidecar *sidecar);
+void sw_phases_clear(sw_phases *phases);
+
+/* Takes a canonical program; gives one, canonical too, that computes the step in `microbatches` turns: a `while` with that trip count per phase,
+ * sums in accumulators (those of short floats in f32). Inputs, results and aliases are as they were; sums are reassociated, all else is the
+ * same, random numbers included. SW_ERR_INPUT if the number is below 2 or does not divide the batch; SW_NO if an op refuses: the message names it and the path
+ * from an input. */
+sw_status sw_rewrite_microbatches(const sw_program *in, const sw_sidecar *sidecar, int32_t microbatches, sw_program **out, sw_error *err);
 
 #endif

@@ -45,4 +45,17 @@ grep -q "^none .* 0\.0%$" "$scratch/out" || complain "the program as it is is no
 grep -q "^elementwise .*%$" "$scratch/out" || complain "no policy computes elementwise ops again"
 expect 0 "" "$sw" inspect "$scratch/norm.hlo"
 grep -q "^rematerialisation: nothing to compute again was found" "$scratch/out" || complain "a norm alone has policies"
+# Microbatches: what loops, what is summed, who refuses.
+expect 0 "" "$sw" inspect tests/programs/gpt-tiny-clip.hlo.gz
+grep -q "^microbatches: batch 8, possible 2, 4, 8$" "$scratch/out" || complain "the possible microbatches are not said"
+grep -q "^  loop 1 *514 ops, 97.7 % of the FLOP; 30 sums (117.5 KiB): " "$scratch/out" || complain "the loop is not described"
+expect 0 "" "$sw" inspect tests/programs/moe-mixtral-tiny.hlo.gz
+grep -q "^microbatches: batch 8, none possible$" "$scratch/out" || complain "a sort of all tokens is not refused"
+grep -q "^  2: refused by sort sort.11: .*sort needs its dimension" "$scratch/out" || complain "who refuses is not said"
+grep -q "^    by way of data_0_.* -> sort.11$" "$scratch/out" || complain "the way to what refuses is not said"
+expect 0 "" "$sw" inspect tests/programs/bert-tiny.hlo.gz --json
+tr -d ' \n' <"$scratch/out" >"$scratch/flat"
+grep -q '"possible":\[2,4,8\]' "$scratch/flat" || complain "the possible microbatches are not in the JSON"
+grep -q '"leaving":\[{"op":"[^"]*","sum":"sum","reader":"[^"]*"}\]' "$scratch/flat" || complain "the first loop's only sum is not in the JSON"
+grep -q '"refusal":null' "$scratch/flat" || complain "a refusal where there is none"
 exit $failed

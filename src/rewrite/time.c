@@ -1,0 +1,503 @@
+/*
+ * Propagation of the time atom, op by op in the program's order.
+ *
+ * An op with an operand that is split over time must find a strategy that takes that operand as it is; one with partial sums may pass them on, or
+ * else reads their sum, once the loop is over. What is the same in all turns can be had in parts and as a term at no cost. In what a loop or a
+ * conditional of the program runs nothing can wait for a sum: there terms must pass, or the op refuses. The states of what a loop carries are found
+ * by going round until they hold: each rises once, from B, so O(carried values) rounds, and two or three in practice.
+ */
+#include "rewrite/time.h"
+
+#include <string.h>
+
+bool sw_time_equal(sw_time a, sw_time b)
+{
+	return a.state.kind == b.state.kind && a.state.dim == b.state.dim &&
+	       a.state.stride == b.state.stride && a.monoid == b.monoid;
+}
+
+sw_layout sw_time_layout(const sw_timing *timing, sw_time time)
+{
+	sw_layout layout = sw_layout_replicated(&timing->atoms);
+	layout.state[0] = time.state;
+	layout.monoid = time.monoid;
+	return layout;
+}
+
+sw_strategy sw_time_strategy(const sw_timing *timing, sw_id op)
+{
+	sw_strategy strategy = sw_strategy_none(&timing->atoms);
+	strategy.atom[0] = timing->choice[op];
+	return strategy;
+}
+
+static sw_time time_of(const sw_layout *layout)
+{
+	return (sw_time){.state = layout->state[0], .monoid = layout->monoid};
+}
+
+static bool is_split(sw_time time)
+{
+	return time.state.kind == SW_STATE_S;
+}
+static bool is_partial(sw_time time)
+{
+	return time.state.kind == SW_STATE_P;
+}
+static bool is_same(sw_time time)
+{
+	return time.state.kind == SW_STATE_B;
+}
+
+sw_id sw_region_parameters(const sw_program *program, const sw_op *region, uint32_t k, uint32_t *n)
+{
+	const sw_computation *c = &program->computations.data[region->called[k]];
+	*n = 0;
+	if (c->parameters.len == 0)
+		return SW_NO_ID;
+	const sw_op *parameter = sw_op_at(program, c->parameters.data[0]);
+	*n = parameter->n_results;
+	return parameter->first_result;
+}
+
+static sw_id results_of(const sw_timing *t, const sw_op *region, uint32_t k, uint32_t i)
+{
+	return t->program->computations.data[region->called[k]].results.data[i];
+}
+
+/* ---- refusing ------------------------------------------------------------------------------------------- */
+
+static bool refuse(sw_timing *t, sw_id op, uint32_t operand, const char *why)
+{
+	t->refuses = op;
+	t->through = operand;
+	t->why = why;
+	return false;
+}
+
+/* What is split first, then sums. */
+static uint32_t first_with_time(const sw_timing *t, const sw_op *op)
+{
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		if (is_split(t->value[op->operands[k]]))
+			return k;
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		if (is_partial(t->value[op->operands[k]]))
+			return k;
+	return 0;
+}
+
+/* ---- ops with factors --------------------------------------------------------------------------------------- */
+
+typedef struct attempt {
+	sw_timing *t;
+	sw_id id;
+	const sw_op *op;
+	const sw_rule *rule;
+	bool nested; /* in what a region runs: sums can't be waited for */
+	sw_layout *needs, *gives;
+} attempt;
+
+/* Can a value in the state `has` be read in the state `need`? */
+static bool readable(const attempt *a, sw_time has, sw_time need)
+{
+	if (sw_time_equal(has, need) || is_same(has))
+		return true;
+	return is_partial(has) && !is_partial(need) && !a->nested;
+}
+
+static bool layouts_of(const attempt *a, const sw_strategy *strategy)
+{
+	return !sw_strategy_exchanges(a->rule, strategy) &&
+	       sw_rule_layouts(a->t->program, a->id, a->rule, &a->t->atoms, strategy, a->needs, a->gives);
+}
+
+/* The operand that does not go with the choice, n_operands if all do. */
+static uint32_t misfit(const attempt *a)
+{
+	uint32_t k = 0;
+	while (k < a->op->n_operands && readable(a, a->t->value[a->op->operands[k]], time_of(&a->needs[k])))
+		k++;
+	return k;
+}
+
+static void settle(const attempt *a, sw_choice choice)
+{
+	a->t->touched[a->id] = true;
+	a->t->choice[a->id] = choice;
+	for (uint32_t k = 0; k < a->op->n_results; k++)
+		a->t->value[a->op->first_result + k] = time_of(&a->gives[k]);
+}
+
+/* Why the choice that takes operand k as it is can't be had. */
+static const char *why_not(const attempt *a, uint32_t k, const sw_strategy *strategy, bool had)
+{
+	sw_arena *arena = &a->t->arena;
+	const sw_factor *factor = had && strategy->atom[0].kind == SW_CHOICE_SPLIT
+	                                  ? &a->rule->factors[strategy->atom[0].index]
+	                                  : NULL;
+	if (factor && factor->exchange != SW_EXCHANGE_NONE)
+		return sw_arena_printf(arena,
+		                       "dimension %d of operand %u has the microbatches, and each needs "
+		                       "others' elements (%s)",
+		                       a->t->value[a->op->operands[k]].state.dim, k,
+		                       sw_exchange_name(factor->exchange));
+	if (!had)
+		return sw_arena_printf(
+			arena,
+			"dimension %d of operand %u has the microbatches, and can't be split there%s%s",
+			a->t->value[a->op->operands[k]].state.dim, k, a->rule->whole ? ": " : "",
+			a->rule->whole ? a->rule->whole : "");
+	return sw_arena_printf(arena,
+	                       "its operands have the microbatches in dimensions that do not go together");
+}
+
+/* The first choice that takes a split operand as it is, and all others as they can be had. */
+static bool split(attempt *a)
+{
+	const char *why = NULL;
+	uint32_t through = 0;
+	for (uint32_t k = 0; k < a->op->n_operands; k++) {
+		sw_strategy strategy;
+		uint32_t mask = 1;
+		sw_time time = a->t->value[a->op->operands[k]];
+		if (!is_split(time))
+			continue;
+		sw_layout layout = sw_time_layout(a->t, time);
+		sw_rule_match(a->rule, &a->t->atoms, false, (int32_t)k, &layout, &mask, &strategy);
+		if (mask && layouts_of(a, &strategy) && misfit(a) == a->op->n_operands) {
+			settle(a, strategy.atom[0]);
+			return true;
+		}
+		if (!why) {
+			why = why_not(a, k, &strategy, mask != 0);
+			through = k;
+		}
+	}
+	return refuse(a->t, a->id, through, why);
+}
+
+/* Does the passage take the operands' partial sums as they are? Inside regions others may become terms of a sum, too. */
+static bool passes(const attempt *a, const sw_passage *passage, sw_monoid monoid)
+{
+	for (uint32_t k = 0; k < a->op->n_operands; k++) {
+		sw_time time = a->t->value[a->op->operands[k]];
+		bool term = is_partial(time) && time.monoid == monoid;
+		if (is_partial(time) && !term)
+			return false;
+		if (passage->operands[k] != term && !(a->nested && is_same(time)))
+			return false;
+	}
+	return true;
+}
+
+static bool pass(attempt *a, sw_monoid monoid)
+{
+	for (int32_t i = 0; i < a->rule->n_passages; i++) {
+		sw_strategy strategy = sw_strategy_none(&a->t->atoms);
+		if (!(a->rule->passages[i].monoids >> monoid & 1) ||
+		    !passes(a, &a->rule->passages[i], monoid))
+			continue;
+		strategy.atom[0] =
+			(sw_choice){.kind = SW_CHOICE_PASS, .monoid = (uint8_t)monoid, .index = (int16_t)i};
+		if (!layouts_of(a, &strategy))
+			continue;
+		settle(a, strategy.atom[0]);
+		return true;
+	}
+	return false;
+}
+
+/* Without a choice: each result is as its operand is. */
+static void hand_on(sw_timing *t, sw_id id, const sw_op *op)
+{
+	t->touched[id] = true;
+	for (uint32_t k = 0; k < op->n_results; k++)
+		t->value[op->first_result + k] = t->value[op->operands[k]];
+}
+
+/* Inside a region a sum can't be taken first: a convert to a shorter float rounds each term. That is an error of the order of those that the
+ * program makes itself, by computing in that type; it is how gradients are accumulated over microbatches everywhere. */
+static bool shortens(const attempt *a, sw_time time)
+{
+	sw_shape from = sw_value_shape(a->t->program, a->op->operands[0]);
+	if (!a->nested || a->op->opcode != SW_OP_CONVERT || time.monoid != SW_MONOID_SUM ||
+	    sw_type_kind_of(from.type) != SW_KIND_FLOAT ||
+	    sw_type_kind_of(sw_value_shape(a->t->program, a->op->first_result).type) != SW_KIND_FLOAT)
+		return false;
+	hand_on(a->t, a->id, a->op);
+	return true;
+}
+
+static bool plain_op(sw_timing *t, sw_id id, bool nested)
+{
+	const sw_op *op = sw_op_at(t->program, id);
+	uint32_t k = first_with_time(t, op);
+	sw_time time = t->value[op->operands[k]];
+	attempt a = {.t = t, .id = id, .op = op, .rule = t->rules[id], .nested = nested};
+	a.needs = sw_alloc(sizeof(sw_layout) * (op->n_operands + op->n_results + 1));
+	a.gives = a.needs + op->n_operands;
+	bool fits = is_split(time) ? split(&a) : pass(&a, time.monoid) || shortens(&a, time);
+	free(a.needs);
+	if (fits || is_split(time))
+		return fits;
+	sw_timing_release(t, id);
+	return !nested || refuse(t, id, k,
+	                         "it needs a sum over all microbatches, which there is only after the "
+	                         "loop, and is itself inside a loop or branch");
+}
+
+/* ---- regions ------------------------------------------------------------------------------------------------ */
+
+static bool computation(sw_timing *t, int32_t c, bool nested);
+
+/* What both can become. */
+static bool join(sw_time *into, sw_time other)
+{
+	if (is_same(*into))
+		*into = other;
+	return is_same(other) || sw_time_equal(*into, other);
+}
+
+static sw_time entering(const sw_timing *t, sw_id operand, bool sums)
+{
+	sw_time time = t->value[operand];
+	return sums && is_partial(time) ? (sw_time){{0}, SW_MONOID_NONE} : time;
+}
+
+/* sums: operands that are partial sums are read as such after their loop. */
+static bool loop(sw_timing *t, sw_id id, bool sums)
+{
+	const sw_op *op = sw_op_at(t->program, id);
+	uint32_t n;
+	sw_id condition = sw_region_parameters(t->program, op, 0, &n),
+	      body = sw_region_parameters(t->program, op, 1, &n);
+	for (uint32_t k = 0; k < n; k++)
+		t->value[body + k] = entering(t, op->operands[k], sums);
+	for (bool changed = true; changed;) {
+		changed = false;
+		if (!computation(t, op->called[1], true))
+			return false;
+		for (uint32_t k = 0; k < n; k++) {
+			sw_time before = t->value[body + k];
+			if (!join(&t->value[body + k], t->value[results_of(t, op, 1, k)]))
+				return refuse(t, id, k,
+				              sw_arena_printf(&t->arena,
+				                              "what it carries as %u changes how it has "
+				                              "the microbatches from turn to turn",
+				                              k));
+			changed |= !sw_time_equal(before, t->value[body + k]);
+		}
+	}
+	for (uint32_t k = 0; k < n; k++)
+		t->value[op->first_result + k] = t->value[condition + k] = t->value[body + k];
+	if (!computation(t, op->called[0], true))
+		return false;
+	return is_same(t->value[results_of(t, op, 0, 0)]) ||
+	       refuse(t, id, first_with_time(t, op),
+	              "how often it runs differs from microbatch to microbatch");
+}
+
+static bool branches(sw_timing *t, sw_id id, bool sums)
+{
+	const sw_op *op = sw_op_at(t->program, id);
+	uint32_t at = 1, n;
+	if (!is_same(entering(t, op->operands[0], sums)))
+		return refuse(t, id, 0, "which branch is taken differs from microbatch to microbatch");
+	for (uint32_t k = 0; k < op->n_results; k++)
+		t->value[op->first_result + k] = (sw_time){{0}, SW_MONOID_NONE};
+	for (uint32_t b = 0; b < op->n_called; b++) {
+		sw_id parameters = sw_region_parameters(t->program, op, b, &n);
+		for (uint32_t k = 0; k < n; k++)
+			t->value[parameters + k] = entering(t, op->operands[at++], sums);
+		if (!computation(t, op->called[b], true))
+			return false;
+		for (uint32_t k = 0; k < op->n_results; k++)
+			if (!join(&t->value[op->first_result + k], t->value[results_of(t, op, b, k)]))
+				return refuse(
+					t, id, first_with_time(t, op),
+					"its branches give results that have the microbatches differently");
+	}
+	return true;
+}
+
+static bool has_partial(const sw_timing *t, const sw_op *op)
+{
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		if (is_partial(t->value[op->operands[k]]))
+			return true;
+	return false;
+}
+
+static bool region(sw_timing *t, sw_id id, bool nested)
+{
+	const sw_op *op = sw_op_at(t->program, id);
+	bool (*try)(sw_timing *, sw_id, bool) = op->opcode == SW_OP_WHILE ? loop : branches;
+	t->touched[id] = true;
+	if (try(t, id, false))
+		return true;
+	return !nested && has_partial(t, op) && try(t, id, true);
+}
+
+/* ---- computations ------------------------------------------------------------------------------------------- */
+
+void sw_timing_release(sw_timing *t, sw_id id)
+{
+	const sw_op *op = sw_op_at(t->program, id);
+	t->touched[id] = false;
+	t->choice[id] = (sw_choice){0};
+	for (uint32_t k = 0; k < op->n_results; k++)
+		t->value[op->first_result + k] = (sw_time){{0}, SW_MONOID_NONE};
+}
+
+static bool any_time(const sw_timing *t, const sw_op *op)
+{
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		if (!is_same(t->value[op->operands[k]]))
+			return true;
+	return false;
+}
+
+/* The states of a region's own carried values and results may have more time than what goes in; none goes in: none comes out. */
+static bool one_op(sw_timing *t, sw_id id, bool nested)
+{
+	const sw_op *op = sw_op_at(t->program, id);
+	if (op->opcode == SW_OP_PARAMETER)
+		return true;
+	sw_timing_release(t, id);
+	if (!any_time(t, op))
+		return true;
+	if (sw_is_region(op))
+		return region(t, id, nested);
+	if (op->opcode == SW_OP_OPT_BARRIER) {
+		hand_on(t, id, op);
+		return true;
+	}
+	return plain_op(t, id, nested);
+}
+
+static bool computation(sw_timing *t, int32_t c, bool nested)
+{
+	const sw_computation *ops = &t->program->computations.data[c];
+	for (size_t i = 0; i < ops->ops.len; i++)
+		if (!one_op(t, ops->ops.data[i], nested))
+			return false;
+	return true;
+}
+
+/* ---- the whole program --------------------------------------------------------------------------------------- */
+
+void sw_timing_init(sw_timing *t, const sw_program *program)
+{
+	size_t ops = program->ops.len, computations = program->computations.len;
+	*t = (sw_timing){.program = program, .refuses = SW_NO_ID};
+	sw_arena_init(&t->arena);
+	t->planned = SW_NEW_N(&t->arena, bool, computations);
+	t->caller = SW_NEW_N(&t->arena, sw_id, computations);
+	t->rules = SW_NEW_N(&t->arena, const sw_rule *, ops);
+	t->touched = SW_NEW_N(&t->arena, bool, ops);
+	t->drawn = SW_NEW_N(&t->arena, bool, ops);
+	t->part = SW_NEW_N(&t->arena, sw_time, program->values.len);
+	t->choice = SW_NEW_N(&t->arena, sw_choice, ops);
+	t->value = SW_NEW_N(&t->arena, sw_time, program->values.len);
+	memset(t->caller, 0xff, sizeof(sw_id) * computations);
+	sw_mark_planned(program, program->entry, t->planned);
+	for (sw_id id = 0; id < ops; id++) {
+		const sw_op *op = sw_op_at(program, id);
+		if (!t->planned[op->computation])
+			continue;
+		t->rules[id] = sw_rule_make(program, id, &t->arena);
+		for (uint32_t k = 0; sw_is_region(op) && k < op->n_called; k++)
+			t->caller[op->called[k]] = id;
+	}
+}
+
+void sw_timing_clear(sw_timing *t)
+{
+	sw_arena_clear(&t->arena);
+}
+
+bool sw_timing_find(sw_timing *t, const bool *inputs, int32_t turns)
+{
+	const sw_id *values;
+	uint32_t n = sw_program_inputs(t->program, t->program->entry, &t->arena, &values);
+	t->atoms = (sw_atoms){.n = 1, .size = {turns}};
+	t->refuses = SW_NO_ID;
+	memset(t->value, 0, sizeof(*t->value) * t->program->values.len);
+	memset(t->touched, 0, sizeof(*t->touched) * t->program->ops.len);
+	memset(t->drawn, 0, sizeof(*t->drawn) * t->program->ops.len);
+	for (uint32_t i = 0; i < n; i++)
+		if (inputs[i])
+			t->value[values[i]] =
+				(sw_time){.state = {.kind = SW_STATE_S, .dim = 0, .stride = 1}};
+	return computation(t, t->program->entry, false);
+}
+
+/* ---- questions ------------------------------------------------------------------------------------------------ */
+
+static void region_needs(const sw_timing *t, const sw_op *op, sw_time *needs)
+{
+	uint32_t first = op->opcode == SW_OP_WHILE ? 1 : 0, at = 0,
+		 n; /* a loop's two computations have the same parameters */
+	if (op->opcode == SW_OP_CONDITIONAL)
+		needs[at++] = (sw_time){{0}, SW_MONOID_NONE};
+	for (uint32_t k = first; k < op->n_called; k++) {
+		sw_id parameters = sw_region_parameters(t->program, op, k, &n);
+		for (uint32_t i = 0; i < n; i++)
+			needs[at++] = t->value[parameters + i];
+	}
+}
+
+/* By the op's choice. */
+static bool layouts_by_choice(const sw_timing *t, sw_id id, sw_choice choice, sw_time *needs,
+                              sw_time *gives)
+{
+	const sw_op *op = sw_op_at(t->program, id);
+	sw_strategy strategy = sw_strategy_none(&t->atoms);
+	sw_layout *layouts = sw_alloc(sizeof(*layouts) * (op->n_operands + op->n_results + 1));
+	strategy.atom[0] = choice;
+	bool possible = sw_rule_layouts(t->program, id, t->rules[id], &t->atoms, &strategy, layouts,
+	                                layouts + op->n_operands);
+	for (uint32_t k = 0; k < op->n_operands && possible; k++)
+		needs[k] = time_of(&layouts[k]);
+	for (uint32_t k = 0; k < op->n_results && possible && gives; k++)
+		gives[k] = time_of(&layouts[op->n_operands + k]);
+	free(layouts);
+	return possible;
+}
+
+void sw_timing_needs(const sw_timing *t, sw_id id, sw_time *needs)
+{
+	const sw_op *op = sw_op_at(t->program, id);
+	memset(needs, 0, sizeof(*needs) * op->n_operands);
+	if (!t->touched[id] && !t->drawn[id])
+		return;
+	if (sw_is_region(op))
+		region_needs(t, op, needs);
+	else if (t->choice[id].kind == SW_CHOICE_NONE)
+		memcpy(needs, &t->value[op->first_result], sizeof(*needs) * op->n_operands);
+	else
+		layouts_by_choice(t, id, t->choice[id], needs, NULL);
+}
+
+bool sw_timing_draw(sw_timing *t, sw_id value, sw_time part)
+{
+	sw_id id = t->program->values.data[value].op;
+	const sw_op *op = sw_op_at(t->program, id);
+	sw_strategy strategy;
+	uint32_t mask = 1;
+	if (sw_is_region(op) || op->opcode == SW_OP_PARAMETER || op->opcode == SW_OP_OPT_BARRIER)
+		return false;
+	sw_layout layout = sw_time_layout(t, part);
+	sw_rule_match(t->rules[id], &t->atoms, true, (int32_t)t->program->values.data[value].index, &layout,
+	              &mask, &strategy);
+	if (!mask || sw_strategy_exchanges(t->rules[id], &strategy))
+		return false;
+	sw_time *needs = sw_alloc(sizeof(*needs) * (op->n_operands + op->n_results + 1));
+	t->drawn[id] = layouts_by_choice(t, id, strategy.atom[0], needs, needs + op->n_operands);
+	for (uint32_t k = 0; k < op->n_results && t->drawn[id]; k++)
+		t->part[op->first_result + k] = needs[op->n_operands + k];
+	t->choice[id] = strategy.atom[0];
+	free(needs);
+	return t->drawn[id];
+}

@@ -1,0 +1,401 @@
+/* Microbatches: the looped program computes what the original does; which ops loop, and why a program can't. */
+#include "rewrite/looped.h"
+
+#include <string.h>
+
+static void assert_allowed(const looped *l)
+{
+	if (!l->after)
+		fail_msg("%s: %s", l->name, l->refusal.message);
+}
+
+/* Loops of the entry that have this trip count. */
+static int32_t loops_of(const sw_program *program, int64_t trips)
+{
+	int32_t n = 0;
+	for (size_t i = 0; i < sw_entry(program)->ops.len; i++) {
+		const sw_op *op = sw_op_at(program, sw_entry(program)->ops.data[i]);
+		n += op->opcode == SW_OP_WHILE && op->attrs->loop.trip_count == trips;
+	}
+	return n;
+}
+
+/* ---- results -------------------------------------------------------------------------------------------- */
+
+static void every_small_fixture_gives_the_same(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		int32_t counts[3];
+	} cases[] = {
+		{"mlp", {32}},
+		{"mlp-bf16", {2, 4}},
+		{"mlp-clip", {4}},
+		{"gpt-tiny", {2, 8}},
+		{"gpt-tiny-clip", {4}},
+		{"gpt-tiny-scan", {2, 4}},
+		{"gpt-tiny-scan-clip", {4}},
+		{"gpt-dropout-tiny", {2, 4}},
+		{"llama-gqa-tiny", {4}},
+		{"bert-tiny", {2, 4}},
+		{"bert-tiny-clip", {4}},
+		{"dnabert-tiny", {2}},
+		{"t5-tiny", {2}},
+		{"t5-tiny-clip", {4}},
+		{"vit-tiny", {2, 4}},
+		{"lstm-lm-tiny", {2, 4}},
+		{"mamba-tiny", {2, 4}},
+		{"mamba-tiny-associative", {4}},
+		{"moe-gshard-tiny", {2, 4}},
+		{"moe-mixtral-tiny-scan", {2}},
+		{"dlrm-tiny", {2, 4}},
+		{"ncf-tiny", {2, 4}},
+		{"odd-tiny", {3, 6}},
+		{"resnet-tiny", {2}},
+		{"vgg-tiny", {2, 4}},
+		{"unet-tiny", {2}},
+		{"forward-forward-tiny", {4}},
+	};
+	for (size_t i = 0; i < SW_COUNT(cases); i++)
+		for (size_t k = 0; k < SW_COUNT(cases[i].counts) && cases[i].counts[k]; k++) {
+			looped l;
+			looped_init(&l, cases[i].name, cases[i].counts[k]);
+			assert_allowed(&l);
+			assert_equal_results(&l);
+			looped_clear(&l);
+		}
+}
+
+/* ---- small programs ----------------------------------------------------------------------------------------- */
+
+#define STATE(outputs) "HloModule m, input_output_alias={ " outputs " }\n"
+#define REDUCERS                                                                                           \
+	"%add (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(0)\n  %b = f32[] parameter(1)\n"     \
+	"  ROOT %s = f32[] add(%a, %b)\n}\n"                                                               \
+	"%max (c: f32[], d: f32[]) -> f32[] {\n  %c = f32[] parameter(0)\n  %d = f32[] parameter(1)\n"     \
+	"  ROOT %t = f32[] maximum(%c, %d)\n}\n"
+
+/* The same numbers, in so many loops. */
+static void assert_loops(const char *hlo, int32_t microbatches, int32_t loops)
+{
+	looped l;
+	looped_init_text(&l, hlo, microbatches);
+	assert_allowed(&l);
+	assert_int_equal(loops_of(l.after, microbatches), loops);
+	assert_equal_results(&l);
+	looped_clear(&l);
+}
+
+static void results_with_the_batch_are_stored_in_place(void **state)
+{
+	(void)state;
+	assert_loops("HloModule m\nENTRY %e (x: f32[12,5]) -> (f32[3,12], f32[24,5], f32[12,5]) {\n"
+	             "  %x = f32[12,5] parameter(0)\n  %d = f32[12,5] sine(%x)\n"
+	             "  %t = f32[5,12] transpose(%d), dimensions={1,0}\n"
+	             "  %s = f32[3,12] slice(%t), slice={[1:4], [0:12]}\n"
+	             "  %b = f32[12,2,5] broadcast(%d), dimensions={0,2}\n  %r = f32[24,5] reshape(%b)\n"
+	             "  ROOT %o = (f32[3,12], f32[24,5], f32[12,5]) tuple(%s, %r, %d)\n}\n",
+	             4, 1);
+}
+
+/* A sum, a maximum, and what is true of any: each by its own operation. */
+static void each_monoid_is_accumulated_as_such(void **state)
+{
+	(void)state;
+	assert_loops(
+		"HloModule m\n" REDUCERS "%or (e: pred[], f: pred[]) -> pred[] {\n  %e = pred[] "
+		"parameter(0)\n  %f = pred[] parameter(1)\n"
+		"  ROOT %u = pred[] or(%e, %f)\n}\n"
+		"ENTRY %m (x: f32[12,5]) -> (f32[5], f32[5], pred[5], f32[5]) {\n  %x = f32[12,5] "
+		"parameter(0)\n"
+		"  %i = f32[] constant(1.5)\n  %l = f32[] constant(-inf)\n  %n = pred[] constant(false)\n"
+		"  %k = f32[12,5] broadcast(%i), dimensions={}\n  %p = pred[12,5] compare(%x, %k), "
+		"direction=GT\n"
+		"  %a = f32[5] reduce(%x, %i), dimensions={0}, to_apply=%add\n"
+		"  %b = f32[5] reduce(%x, %l), dimensions={0}, to_apply=%max\n"
+		"  %c = pred[5] reduce(%p, %n), dimensions={0}, to_apply=%or\n  %d = f32[5] negate(%b)\n"
+		"  ROOT %o = (f32[5], f32[5], pred[5], f32[5]) tuple(%a, %b, %c, %d)\n}\n",
+		6, 1);
+}
+
+#define CENTRED                                                                                            \
+	"ENTRY %e (x: f32[12,5], w: f32[5]) -> (f32[5]) {\n"                                               \
+	"  %x = f32[12,5] parameter(0)\n  %w = f32[5] parameter(1)\n"                                      \
+	"  %z = f32[] constant(0)\n  %n = f32[] constant(0.083333333)\n"                                   \
+	"  %y = f32[12,5] exponential(%x)\n"                                                               \
+	"  %a = f32[5] reduce(%y, %z), dimensions={0}, to_apply=%add\n"                                    \
+	"  %k = f32[5] broadcast(%n), dimensions={}\n  %mean = f32[5] multiply(%a, %k)\n"                  \
+	"  %m = f32[12,5] broadcast(%mean), dimensions={1}\n"                                              \
+	"  %c = f32[12,5] subtract(%y, %m)\n  %q = f32[12,5] multiply(%c, %c)\n"                           \
+	"  %v = f32[5] reduce(%q, %z), dimensions={0}, to_apply=%add\n"                                    \
+	"  %u = f32[5] add(%w, %v)\n  ROOT %o = (f32[5]) tuple(%u)\n}\n"
+
+/* A variance needs the mean of the whole batch: what is read twice is stored by the first loop. */
+static void a_statistic_of_the_batch_makes_two_loops(void **state)
+{
+	(void)state;
+	const char *hlo = STATE("{0}: (1, {}, may-alias)") REDUCERS CENTRED;
+	looped l;
+	sw_phases phases;
+	assert_loops(hlo, 3, 2);
+	looped_init_text(&l, hlo, 2);
+	sw_phases_init(&phases, l.before, &l.sidecar);
+	assert_int_equal(phases.n, 2);
+	assert_int_equal(phases.phases[0].n_sums, 1);
+	assert_int_equal(phases.phases[0].stored_bytes, 12 * 5 * 4);
+	assert_int_equal(phases.phases[1].n_leaving, 1);
+	assert_string_equal(sw_op_at(l.before, phases.phases[1].leaving[0].reader)->name, "u");
+	sw_phases_clear(&phases);
+	looped_clear(&l);
+}
+
+/* rng-bit-generator by position, in the loop; its state goes on outside. */
+static void random_numbers_are_those_of_the_whole(void **state)
+{
+	(void)state;
+	static const char *const algorithms[] = {"rng_three_fry", "rng_philox"};
+	for (size_t i = 0; i < SW_COUNT(algorithms); i++) {
+		char hlo[1024];
+		snprintf(hlo, sizeof(hlo),
+		         STATE("{1}: (1, {}, may-alias)") "ENTRY %%e (x: u32[12,5], s: u64[2]) -> "
+		                                          "(u32[12,5], u64[2]) {\n"
+		                                          "  %%x = u32[12,5] parameter(0)\n  %%s = u64[2] "
+		                                          "parameter(1)\n"
+		                                          "  %%g = (u64[2], u32[12,5]) "
+		                                          "rng-bit-generator(%%s), algorithm=%s\n"
+		                                          "  %%n = u64[2] get-tuple-element(%%g), "
+		                                          "index=0\n  %%b = u32[12,5] "
+		                                          "get-tuple-element(%%g), index=1\n"
+		                                          "  %%y = u32[12,5] xor(%%x, %%b)\n  ROOT %%o = "
+		                                          "(u32[12,5], u64[2]) tuple(%%y, %%n)\n}\n",
+		         algorithms[i]);
+		assert_loops(hlo, 4, 1);
+	}
+}
+
+/* Branches that are split, and give terms of a sum; a barrier of values of all kinds. */
+static void branches_and_barriers_are_in_the_loop(void **state)
+{
+	(void)state;
+	assert_loops(STATE("{1}: (1, {}, may-alias)") REDUCERS
+	             "%one (p: (f32[12,5], f32[5])) -> (f32[12,5], f32[5]) {\n  %p = (f32[12,5], f32[5]) "
+	             "parameter(0)\n"
+	             "  %x = f32[12,5] get-tuple-element(%p), index=0\n  %w = f32[5] "
+	             "get-tuple-element(%p), index=1\n"
+	             "  %z = f32[] constant(0)\n  %y = f32[12,5] sine(%x)\n"
+	             "  %g = f32[5] reduce(%y, %z), dimensions={0}, to_apply=%add\n"
+	             "  ROOT %r = (f32[12,5], f32[5]) tuple(%y, %g)\n}\n"
+	             "%two (q: (f32[12,5], f32[5])) -> (f32[12,5], f32[5]) {\n"
+	             "  ROOT %q = (f32[12,5], f32[5]) parameter(0)\n}\n"
+	             "ENTRY %e (x: f32[12,5], w: f32[5]) -> (f32[12,5], f32[5]) {\n"
+	             "  %x = f32[12,5] parameter(0)\n  %w = f32[5] parameter(1)\n"
+	             "  %b = (f32[12,5], f32[5]) opt-barrier(%x, %w)\n"
+	             "  %s = f32[1] slice(%w), slice={[0:1]}\n  %f = f32[] reshape(%s)\n  %z = f32[] "
+	             "constant(0)\n"
+	             "  %i = pred[] compare(%f, %z), direction=GT\n"
+	             "  %c = (f32[12,5], f32[5]) conditional(%i, %b, %b), true_computation=%one, "
+	             "false_computation=%two\n"
+	             "  %y = f32[12,5] get-tuple-element(%c), index=0\n  %g = f32[5] "
+	             "get-tuple-element(%c), index=1\n"
+	             "  %u = f32[5] add(%g, %w)\n"
+	             "  ROOT %o = (f32[12,5], f32[5]) tuple(%y, %u)\n}\n",
+	             4, 1);
+}
+
+/* ---- what refuses -------------------------------------------------------------------------------------------- */
+
+static void assert_refused(const char *hlo, int32_t microbatches, sw_status code, const char *message)
+{
+	looped l;
+	looped_init_text(&l, hlo, microbatches);
+	assert_null(l.after);
+	assert_int_equal(l.refusal.code, code);
+	assert_string_equal(l.refusal.message, message);
+	looped_clear(&l);
+}
+
+static void a_refusal_names_the_op_and_the_way_to_it(void **state)
+{
+	(void)state;
+	assert_refused(
+		"HloModule m\nENTRY %e (x: f32[12,5]) -> f32[12,5] {\n  %x = f32[12,5] parameter(0)\n"
+		"  %y = f32[12,5] sine(%x)\n  ROOT %r = f32[12,5] reverse(%y), dimensions={0}\n}\n",
+		2, SW_NO,
+		"2 microbatches are not possible: reverse 'r': dimension 0 of operand 0 has the "
+		"microbatches, and each "
+		"needs others' elements (flip); the batch comes to it by x -> y -> r");
+	assert_refused("HloModule m\nENTRY %e (x: f32[12,5]) -> f32[5,5] {\n  %x = f32[12,5] parameter(0)\n"
+	               "  ROOT %r = f32[5,5] slice(%x), slice={[0:5], [0:5]}\n}\n",
+	               3, SW_NO,
+	               "3 microbatches are not possible: slice 'r': dimension 0 of operand 0 has the "
+	               "microbatches, and can't be "
+	               "split there: a slice or a padding between extents without a common divisor stays "
+	               "whole; the batch comes to "
+	               "it by x -> r");
+}
+
+static void a_number_that_does_not_divide_the_batch_is_bad_input(void **state)
+{
+	(void)state;
+	const char *hlo =
+		"HloModule m\nENTRY %e (x: f32[12,5]) -> f32[12,5] {\n  %x = f32[12,5] parameter(0)\n"
+		"  ROOT %r = f32[12,5] sine(%x)\n}\n";
+	assert_refused(hlo, 5, SW_ERR_INPUT,
+	               "5 microbatches: expected 2 or more that divide the batch, which is 12");
+	assert_refused(hlo, 1, SW_ERR_INPUT,
+	               "1 microbatches: expected 2 or more that divide the batch, which is 12");
+}
+
+static void a_sort_of_all_tokens_refuses(void **state)
+{
+	(void)state;
+	looped l;
+	looped_init(&l, "moe-mixtral-tiny", 2);
+	assert_null(l.after);
+	assert_non_null(
+		strstr(l.refusal.message,
+	               "2 microbatches are not possible: sort 'sort.11': dimension 1 of operand 0"));
+	assert_non_null(strstr(l.refusal.message, "the batch comes to it by data_0_"));
+	looped_clear(&l);
+}
+
+/* ---- structure -------------------------------------------------------------------------------------------------- */
+
+static sw_phases phases_of(const char *fixture, looped *l)
+{
+	sw_phases phases;
+	looped_init(l, fixture, 2);
+	sw_phases_init(&phases, l->before, &l->sidecar);
+	return phases;
+}
+
+/* Clipping is a norm of sums: all of it after the only loop, in which no optimizer runs. */
+static void clipping_is_applied_after_one_loop(void **state)
+{
+	(void)state;
+	looped l;
+	sw_phases phases = phases_of("gpt-tiny-clip", &l);
+	assert_int_equal(phases.batch, 8);
+	assert_int_equal(phases.possible.n, 3);
+	assert_int_equal(phases.possible.v[2], 8);
+	assert_int_equal(phases.n, 1);
+	assert_true(phases.phases[0].flops > 0.97 * phases.flops);
+	assert_int_equal(phases.phases[0].n_leaving, phases.phases[0].n_sums);
+	for (sw_id id = 0; id < l.before->ops.len; id++) {
+		const sw_op *op = sw_op_at(l.before, id);
+		if (op->computation == l.before->entry && op->opcode == SW_OP_DOT)
+			assert_int_equal(phases.part[id], SW_PART_BODY);
+		if (op->computation == l.before->entry && op->opcode == SW_OP_SQRT)
+			assert_int_equal(phases.part[id], SW_PART_APPLY);
+	}
+	sw_phases_clear(&phases);
+	looped_clear(&l);
+}
+
+/* A mean over masked positions divides by a sum over the batch: two loops, of which the first has next to nothing to do. */
+static void a_weighted_mean_counts_first(void **state)
+{
+	(void)state;
+	looped l;
+	sw_phases phases = phases_of("bert-tiny", &l);
+	assert_int_equal(phases.n, 2);
+	assert_int_equal(phases.phases[0].ops, 1);
+	assert_int_equal(phases.phases[0].stored_bytes, 0);
+	assert_true(phases.phases[1].flops > 0.97 * phases.flops);
+	assert_int_equal(loops_of(l.after, 2), 2);
+	sw_phases_clear(&phases);
+	looped_clear(&l);
+}
+
+static void memory_falls_and_work_does_not_grow(void **state)
+{
+	(void)state;
+	static const char *const fixtures[] = {"gpt", "gpt-scan", "gpt-dropout-tiny"};
+	for (size_t i = 0; i < SW_COUNT(fixtures); i++) {
+		looped l;
+		looped_init(&l, fixtures[i], 4);
+		assert_allowed(&l);
+		int64_t before = sw_program_peak_bytes(l.before, l.before->entry),
+			after = sw_program_peak_bytes(l.after, l.after->entry);
+		if (2 * after > before)
+			fail_msg("%s: peak memory %lld, was %lld", l.name, (long long)after,
+			         (long long)before);
+		assert_true(sw_program_flops(l.after) < 1.02 * sw_program_flops(l.before));
+		looped_clear(&l);
+	}
+}
+
+/* The gradient of an embedding is added to what is carried, not to zeros first. */
+static void rows_are_added_to_the_carried_sum(void **state)
+{
+	(void)state;
+	looped l;
+	size_t scatters = 0;
+	looped_init(&l, "ncf-tiny", 4);
+	assert_allowed(&l);
+	for (sw_id id = 0; id < l.after->ops.len; id++) {
+		const sw_op *op = sw_op_at(l.after, id);
+		if (op->opcode != SW_OP_SCATTER)
+			continue;
+		scatters++;
+		assert_int_equal(sw_op_at(l.after, l.after->values.data[op->operands[0]].op)->opcode,
+		                 SW_OP_PARAMETER);
+	}
+	assert_int_equal(scatters, 4);
+	looped_clear(&l);
+}
+
+/* ---- planned ------------------------------------------------------------------------------------------------------ */
+
+static void loops_are_planned_and_partitioned(void **state)
+{
+	(void)state;
+	static const char *const fixtures[] = {"mlp-clip", "gpt-tiny"}, *const strategies[] = {"dp",
+	                                                                                       "auto"};
+	for (size_t i = 0; i < SW_COUNT(fixtures); i++)
+		for (size_t k = 0; k < SW_COUNT(strategies); k++) {
+			looped l;
+			looped_init(&l, fixtures[i], 4);
+			assert_allowed(&l);
+			assert_equal_when_planned(&l, SW_SOURCE_DIR "/clusters/local-2x2.yaml",
+			                          strategies[k], 1.01);
+			looped_clear(&l);
+		}
+}
+
+static void any_plan_of_a_looped_program_holds(void **state)
+{
+	(void)state;
+	static const char *const fixtures[] = {"mlp-clip", "ncf-tiny"};
+	for (size_t i = 0; i < SW_COUNT(fixtures); i++) {
+		looped l;
+		looped_init(&l, fixtures[i], 2);
+		assert_allowed(&l);
+		for (uint64_t seed = 0; seed < 2; seed++)
+			assert_equal_under_random_plan(&l, SW_SOURCE_DIR "/clusters/local-2x2.yaml", seed);
+		looped_clear(&l);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_small_fixture_gives_the_same),
+		cmocka_unit_test(results_with_the_batch_are_stored_in_place),
+		cmocka_unit_test(each_monoid_is_accumulated_as_such),
+		cmocka_unit_test(a_statistic_of_the_batch_makes_two_loops),
+		cmocka_unit_test(random_numbers_are_those_of_the_whole),
+		cmocka_unit_test(branches_and_barriers_are_in_the_loop),
+		cmocka_unit_test(a_refusal_names_the_op_and_the_way_to_it),
+		cmocka_unit_test(a_number_that_does_not_divide_the_batch_is_bad_input),
+		cmocka_unit_test(a_sort_of_all_tokens_refuses),
+		cmocka_unit_test(clipping_is_applied_after_one_loop),
+		cmocka_unit_test(a_weighted_mean_counts_first),
+		cmocka_unit_test(memory_falls_and_work_does_not_grow),
+		cmocka_unit_test(rows_are_added_to_the_carried_sum),
+		cmocka_unit_test(loops_are_planned_and_partitioned),
+		cmocka_unit_test(any_plan_of_a_looped_program_holds),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
