@@ -24,7 +24,7 @@ typedef struct sw_schedule_options {
 sw_status sw_overlap_parse(const char *text, uint32_t *overlap, sw_error *err);
 
 /* A new program, equal to `local` in what it computes, that the two streams finish no later. Requires a verified program; collectives in two
- * halves that it has already stay pairs. O((ops + edges) log ops). Errors: internal only. */
+ * halves that it has already stay pairs. O(collectives * (ops + edges)). Errors: internal only. */
 sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local, const sw_schedule_options *options, sw_program **scheduled,
                       sw_error *err);
 

@@ -5,12 +5,16 @@
 
 #include "interpret/kernel.h"
 
+/* A library adds products of f32 in f32, in an order of its own: errors go astray like a drunkard's walk. */
 static known contracted(sw_type type, known a, known b, double terms)
 {
 	known k = known_multiply(a, b);
 	if (is_kind(type, KIND(COMPLEX)))
 		k = (known){-2 * size_of(k), 2 * size_of(k), 2 * k.error, k.integral};
-	return settle_sum(type, known_times(k, terms), terms);
+	known settled = settle_sum(type, known_times(k, terms), terms);
+	if (settled.error > 0 && (type == SW_F32 || type == SW_C64))
+		settled.error += sqrt(terms) * unit_of(type) * size_of(k) * terms;
+	return settled;
 }
 
 /* Products of short numbers may be summed as long ones. */
