@@ -5,11 +5,14 @@
  * are summed) come last, so that there is something to run beside the last collectives.
  *
  * These are greedy rules for a flow shop of two machines (Johnson 1954 takes first what is soon through the first), where jobs share their first
- * operations. What an order asks of memory is not looked at.
+ * operations. What an order asks of memory is not looked at. Looking costs at most so many visits per task; from then on collectives are taken in the
+ * program's order.
  */
 #include <math.h>
 
 #include "schedule/internal.h"
+
+#define VISITS_PER_TASK 100
 
 typedef struct feeder {
 	const sw_tasks *graph;
@@ -17,6 +20,8 @@ typedef struct feeder {
 	bool *stands;   /* per task */
 	uint32_t *mark; /* per task: the last visit that came to it */
 	uint32_t visit;
+	int64_t visits_left;
+	uint32_t from; /* no start before it is left */
 	SW_VEC(uint32_t) pending;
 	SW_VEC(uint32_t) needed; /* of the collective that is taken */
 	uint32_t *order, n_order;
@@ -44,6 +49,7 @@ static double work_before(feeder *f, uint32_t t, double most_s)
 	f->pending.len = 0;
 	for (uint32_t at = t;; at = f->pending.data[--f->pending.len]) {
 		seconds += at == t ? 0 : f->graph->tasks[at].seconds;
+		f->visits_left--;
 		for (uint32_t i = before->start[at]; i < before->start[at + 1]; i++)
 			reach(f, before->tasks[i]);
 		if (f->pending.len == 0 || seconds > most_s)
@@ -56,10 +62,15 @@ static uint32_t next_start(feeder *f)
 {
 	uint32_t next = SW_NO_TASK;
 	double least = INFINITY;
-	for (uint32_t t = 0; t < f->graph->n && least > 0; t++) {
+	while (f->from < f->graph->n &&
+	       (f->stands[f->from] || f->graph->tasks[f->from].kind != SW_TASK_START))
+		f->from++;
+	for (uint32_t t = f->from; t < f->graph->n && least > 0; t++) {
 		const sw_task *task = &f->graph->tasks[t];
 		if (f->stands[t] || task->kind != SW_TASK_START)
 			continue;
+		if (f->visits_left <= 0)
+			return next != SW_NO_TASK ? next : t;
 		double worth = f->much ? task->seconds : 1;
 		double price = work_before(f, t, least * worth) / worth;
 		if (price < least || next == SW_NO_TASK) {
@@ -105,6 +116,7 @@ static uint32_t *feed(const sw_tasks *graph, bool much, sw_arena *arena, uint32_
 {
 	feeder f = {.graph = graph,
 	            .much = much,
+	            .visits_left = VISITS_PER_TASK * (int64_t)graph->n,
 	            .stands = SW_NEW_N(arena, bool, graph->n + 1),
 	            .mark = SW_NEW_N(arena, uint32_t, graph->n + 1),
 	            .order = SW_NEW_N(arena, uint32_t, graph->n + 1)};
