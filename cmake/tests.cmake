@@ -37,10 +37,16 @@ function(sw_describe_test file name labels)
   endif()
 endfunction()
 
+# A test that hangs ends after ten minutes, a long one after twenty: continuous integration may be half as fast as a developer's machine.
 function(sw_register_test name labels)
+  if("long" IN_LIST labels)
+    set(limit 1200)
+  else()
+    set(limit 600)
+  endif()
   add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES
-    LABELS "${labels}" ENVIRONMENT "${SW_TEST_ENVIRONMENT}" TIMEOUT 600)
+    LABELS "${labels}" ENVIRONMENT "${SW_TEST_ENVIRONMENT}" TIMEOUT ${limit})
 endfunction()
 
 # The helpers of one folder of tests: its .c files that are no test themselves.
