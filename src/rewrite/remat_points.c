@@ -97,7 +97,7 @@ static int32_t *count_ancestors(const finder *f)
 		memset(of_op, 0, sizeof(*of_op) * f->words);
 		add_reach(f, op_at(f, i), of_op);
 		for (size_t a = 0; a < f->program->aliases.len; a++)
-			count[a] += of_op[a / 64] >> (a % 64) & 1;
+			count[a] += (int32_t)(of_op[a / 64] >> (a % 64) & 1);
 	}
 	return count;
 }
