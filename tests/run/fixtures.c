@@ -102,3 +102,17 @@ void scratch_clear(void)
 		unlink(scratch_path(names[i]));
 	rmdir(scratch_path(NULL));
 }
+
+#define OTHER_DATA 3
+
+bool is_at_kink(const sw_plan *plan, const sw_sidecar *sidecar, uint64_t seed)
+{
+	bool equal = true;
+	for (uint64_t i = 1; i <= OTHER_DATA && equal; i++) {
+		sw_error err = {0};
+		sw_verify_result result = {0};
+		equal = sw_run_verify(plan, sidecar, seed + 1000 * i, &result, &err) == SW_OK && result.ok;
+		sw_verify_result_clear(&result);
+	}
+	return equal;
+}
