@@ -159,6 +159,8 @@ static sw_status run_several(sw_transport *t, void *context, sw_error *err)
 {
 	enum { OUTPUTS = 12, PAIRS = OUTPUTS / 2 };
 	(void)context;
+	int64_t n = t->size;
+	const int64_t elements[PAIRS] = {12 * n, 2 * n, 12 * n * n, 2 * n * n, 12, 2}; /* shapes go with the program */
 	sw_text text = {0};
 	sw_tensor outputs[OUTPUTS];
 	write_several(t->size, &text);
@@ -166,7 +168,7 @@ static sw_status run_several(sw_transport *t, void *context, sw_error *err)
 	sw_text_clear(&text);
 	for (int o = 0; checked == SW_OK && o < PAIRS; o++) {
 		const float *alone = sw_tensor_data(outputs[PAIRS + o]);
-		for (int64_t i = 0; checked == SW_OK && i < sw_shape_elements(outputs[o].shape); i++)
+		for (int64_t i = 0; checked == SW_OK && i < elements[o]; i++)
 			checked = expect("as one", sw_tensor_data(outputs[o]), i, alone[i], err);
 	}
 	for (int o = 0; status == SW_OK && o < OUTPUTS; o++)
