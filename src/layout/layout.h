@@ -144,10 +144,15 @@ void sw_path_cache_free(sw_path_cache *cache);
 /* Same path as sw_redistribute. Owned by the cache, which keeps only moves[0..n): do not copy *path as a whole. Infinite
  * seconds (n == 0) where there is none. */
 const sw_path *sw_path_cache_get(sw_path_cache *cache, sw_shape shape, const sw_layout *from, const sw_layout *to);
-/* For those who ask of many pairs only what they cost: shapes and layouts by number, and no path is kept. INFINITY also between layouts
- * that are partial in different ways: a maximum is no sum. */
+/* For those who ask of many pairs only what they cost: shapes and layouts by number. First they say which layouts of a shape they will
+ * ask of; all ways between these are then found at once, through layouts that are made of their states (closure.c), so that what
+ * sw_path_cache_get finds for a pair may be a little cheaper. */
 uint32_t sw_path_cache_shape(sw_path_cache *cache, sw_shape shape);
 uint32_t sw_path_cache_layout(sw_path_cache *cache, const sw_layout *layout);
-double sw_path_cache_seconds(sw_path_cache *cache, uint32_t shape, uint32_t from, uint32_t to);
+void sw_path_cache_expect(sw_path_cache *cache, uint32_t shape, uint32_t layout);
+/* seconds[i * m + j] from from[i] to to[j]; INFINITY where there is no way, and between layouts that are partial in different ways: a
+ * maximum is no sum. All were expected. */
+void sw_path_cache_seconds(sw_path_cache *cache, uint32_t shape, const uint32_t *from, int32_t n, const uint32_t *to, int32_t m,
+                           double *seconds);
 
 #endif

@@ -1,5 +1,5 @@
 /* Redistribution: the steps in order, the path written out, and the cache of paths. */
-#include "layout/search.h"
+#include "layout/closure.h"
 #include "layout/together.h"
 
 #include <assert.h>
@@ -252,6 +252,16 @@ sw_status sw_redistribute(const sw_redistribution *how, sw_shape shape, const sw
 
 /* ---- the cache ------------------------------------------------------------------------------------------------------ */
 
+/* The layouts of a shape that somebody asks of. */
+typedef struct asked {
+	sw_shape shape;
+	SW_VEC(uint32_t) layouts; /* by number */
+	sw_map place;             /* layout -> its place among these */
+	closure ways;             /* of those that keep groups together; ways.n: so many of the layouts are in it */
+	SW_VEC(int32_t) gathered; /* place -> row in `ways`, -1: not in it */
+	size_t known;             /* layouts that `ways` was found for */
+} asked;
+
 struct sw_path_cache {
 	path_planner planner;
 	sw_atoms atoms;
@@ -261,9 +271,9 @@ struct sw_path_cache {
 	SW_VEC(const sw_path *) paths;
 	/* What is known by number. */
 	sw_map shape_index, layout_index, seconds_index;
-	SW_VEC(sw_shape) shapes;
+	SW_VEC(asked) shapes;
 	SW_VEC(sw_layout) layouts;
-	SW_VEC(double) seconds;
+	SW_VEC(double) seconds; /* of pairs that are not in a closure */
 };
 
 sw_path_cache *sw_path_cache_new(const sw_redistribution *how)
@@ -307,6 +317,14 @@ static void find_path(sw_path_cache *cache, sw_shape shape, const sw_layout *fro
 	}
 }
 
+static void clear_asked(asked *a)
+{
+	sw_vec_clear(&a->layouts);
+	sw_vec_clear(&a->gathered);
+	sw_map_clear(&a->place);
+	closure_clear(&a->ways);
+}
+
 void sw_path_cache_free(sw_path_cache *cache)
 {
 	if (!cache)
@@ -319,6 +337,8 @@ void sw_path_cache_free(sw_path_cache *cache)
 	sw_map_clear(&cache->shape_index);
 	sw_map_clear(&cache->layout_index);
 	sw_map_clear(&cache->seconds_index);
+	for (size_t i = 0; i < cache->shapes.len; i++)
+		clear_asked(&cache->shapes.data[i]);
 	sw_vec_clear(&cache->shapes);
 	sw_vec_clear(&cache->layouts);
 	sw_vec_clear(&cache->seconds);
@@ -375,7 +395,7 @@ uint32_t sw_path_cache_shape(sw_path_cache *cache, sw_shape shape)
 		if (shape.rank > 0)
 			shape.dims = sw_arena_copy(&cache->planner.arena, shape.dims,
 			                           sizeof(*shape.dims) * (size_t)shape.rank);
-		sw_vec_push(&cache->shapes, shape);
+		sw_vec_push(&cache->shapes, ((asked){.shape = shape}));
 	}
 	return number;
 }
@@ -391,20 +411,90 @@ uint32_t sw_path_cache_layout(sw_path_cache *cache, const sw_layout *layout)
 	return number;
 }
 
-double sw_path_cache_seconds(sw_path_cache *cache, uint32_t shape, uint32_t from, uint32_t to)
+void sw_path_cache_expect(sw_path_cache *cache, uint32_t shape, uint32_t layout)
 {
-	const sw_layout *a = &cache->layouts.data[from], *b = &cache->layouts.data[to];
+	asked *a = &cache->shapes.data[shape];
+	uint32_t fresh = (uint32_t)a->layouts.len;
+	if (sw_map_intern(&a->place, &layout, sizeof(layout), fresh) == fresh)
+		sw_vec_push(&a->layouts, layout);
+}
+
+/* Puts the layouts that keep the groups together (or all, where there are no groups and few atoms) into one closure. */
+static void find_closure(sw_path_cache *cache, asked *a)
+{
+	bool grouped = cache->together.groups.n > 0;
+	path_planner *planner = grouped ? &cache->by_groups : &cache->planner;
+	SW_VEC(sw_layout) list = {0};
+	a->known = a->layouts.len;
+	a->gathered.len = 0;
+	closure_clear(&a->ways);
+	for (size_t i = 0; i < a->layouts.len; i++) {
+		sw_layout here = cache->layouts.data[a->layouts.data[i]], layout = here;
+		bool fits = planner->how.atoms->n <= SINGLE_ATOMS &&
+		            (!grouped || grouping_gather(&cache->together, &here, &layout));
+		sw_vec_push(&a->gathered, fits ? (int32_t)list.len : -1);
+		if (fits)
+			sw_vec_push(&list, layout);
+	}
+	if (list.len > 0 &&
+	    !closure_init(&a->ways, &planner->how, a->shape, list.data, (int32_t)list.len))
+		for (size_t i = 0; i < a->gathered.len; i++)
+			a->gathered.data[i] = -1;
+	sw_vec_clear(&list);
+}
+
+/* Of a pair that is in no closure. */
+static double pair_seconds(sw_path_cache *cache, uint32_t shape, uint32_t from, uint32_t to)
+{
 	const uint32_t key[] = {shape, from, to};
-	if (from == to)
-		return 0;
-	if (a->monoid != SW_MONOID_NONE && b->monoid != SW_MONOID_NONE && a->monoid != b->monoid)
-		return INFINITY;
 	uint32_t fresh = (uint32_t)cache->seconds.len;
 	uint32_t number = sw_map_intern(&cache->seconds_index, key, sizeof(key), fresh);
 	if (number == fresh) {
 		sw_path path;
-		find_path(cache, cache->shapes.data[shape], a, b, &path);
+		find_path(cache, cache->shapes.data[shape].shape, &cache->layouts.data[from],
+		          &cache->layouts.data[to], &path);
 		sw_vec_push(&cache->seconds, path.seconds);
 	}
 	return cache->seconds.data[number];
+}
+
+static double seconds_between(sw_path_cache *cache, uint32_t shape, uint32_t from, int32_t row, uint32_t to,
+                              int32_t column)
+{
+	const closure *ways = &cache->shapes.data[shape].ways;
+	const sw_layout *a = &cache->layouts.data[from], *b = &cache->layouts.data[to];
+	if (from == to)
+		return 0;
+	if (a->monoid != SW_MONOID_NONE && b->monoid != SW_MONOID_NONE && a->monoid != b->monoid)
+		return INFINITY;
+	if (row < 0 || column < 0)
+		return pair_seconds(cache, shape, from, to);
+	return ways->ps[row * ways->n + column] * 1e-12;
+}
+
+/* Rows of the layouts in the closure. */
+static int32_t *find_rows(const asked *a, const uint32_t *layouts, int32_t n)
+{
+	int32_t *rows = sw_alloc(sizeof(*rows) * ((size_t)n + 1));
+	for (int32_t i = 0; i < n; i++) {
+		uint32_t place = sw_map_get(&a->place, &layouts[i], sizeof(layouts[i]));
+		assert(place != SW_ABSENT);
+		rows[i] = a->gathered.data[place];
+	}
+	return rows;
+}
+
+void sw_path_cache_seconds(sw_path_cache *cache, uint32_t shape, const uint32_t *from, int32_t n,
+                           const uint32_t *to, int32_t m, double *seconds)
+{
+	asked *a = &cache->shapes.data[shape];
+	if (a->known < a->layouts.len)
+		find_closure(cache, a);
+	int32_t *rows = find_rows(a, from, n), *columns = find_rows(a, to, m);
+	for (int32_t i = 0; i < n; i++)
+		for (int32_t j = 0; j < m; j++)
+			seconds[i * m + j] =
+				seconds_between(cache, shape, from[i], rows[i], to[j], columns[j]);
+	free(rows);
+	free(columns);
 }

@@ -7,6 +7,7 @@
  *               graph of kinds (B, P, split at home, split elsewhere), shared like the prices
  *   plain_paths.c   paths that are there without a search, over atoms
  *   search.c    A* over the layouts, guided by that bound
+ *   closure.c   the same for all pairs of many layouts at once, in seconds only
  *   redistribute.c  the steps in order, the path written out, and the cache
  *
  * A unit's state is a byte: 0 is B, 1 is P, 2 + i is tuple i of the unit's class. A class holds the units whose atoms
@@ -107,6 +108,9 @@ typedef struct problem {
 } problem;
 
 void problem_init(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_layout *from, const sw_layout *to);
+/* All layouts of a list (over at most SINGLE_ATOMS atoms, each a unit) in one problem without start and goal: the states of their units, and the
+ * tuples that they name. False if there is no room for so many. */
+bool problem_init_among(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_layout *layouts, int32_t n, uint8_t (*states)[8]);
 
 static inline const tuple *unit_tuple(const problem *p, int32_t u, uint8_t state)
 {

@@ -182,7 +182,8 @@ static int32_t intern_tuple(problem *p, int32_t class, const split_digit *digits
 	return c->n_tuples++;
 }
 
-/* Of a unit whose atoms are in states of one kind: its state as a byte. */
+/* Of a unit whose atoms are in states of one kind: its state as a byte; NO_STATE where there is no more room. */
+#define NO_STATE UINT8_MAX
 static uint8_t read_state(problem *p, const unit *u, const sw_layout *layout)
 {
 	split_digit digits[SW_MAX_ATOMS];
@@ -194,8 +195,7 @@ static uint8_t read_state(problem *p, const unit *u, const sw_layout *layout)
 		digits[k] = (split_digit){s.dim, p->atoms->size[u->atom[k]], s.stride};
 	}
 	int32_t number = intern_tuple(p, u->class, digits);
-	assert(number >= 0);
-	return (uint8_t)(UNIT_S + number);
+	return number < 0 ? NO_STATE : (uint8_t)(UNIT_S + number);
 }
 
 static void intern_frozen(problem *p)
@@ -478,8 +478,7 @@ static int64_t bytes_over_frozen(const problem *p)
 	return bytes;
 }
 
-void problem_init(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_layout *from,
-                  const sw_layout *to)
+static void begin(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_layout *from, const sw_layout *to)
 {
 	p->atoms = atoms;
 	p->shape = shape;
@@ -498,14 +497,26 @@ void problem_init(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_la
 			p->unit_of[p->units[u].atom[k]] = (int8_t)u;
 		find_class(p, &p->units[u]);
 	}
+}
+
+static void end_named(problem *p)
+{
+	for (int32_t c = 0; c < p->n_classes; c++)
+		p->classes[c].n_named = p->classes[c].n_tuples;
+}
+
+void problem_init(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_layout *from,
+                  const sw_layout *to)
+{
+	begin(p, atoms, shape, from, to);
 	for (int32_t u = 0; u < p->n_units; u++) {
 		p->start[u] = read_state(p, &p->units[u], from);
 		p->goal[u] = read_state(p, &p->units[u], to);
+		assert(p->start[u] != NO_STATE && p->goal[u] != NO_STATE);
 		if (p->goal[u] == UNIT_P && p->start[u] != UNIT_P)
 			p->to_partial |= 1u << u;
 	}
-	for (int32_t c = 0; c < p->n_classes; c++)
-		p->classes[c].n_named = p->classes[c].n_tuples;
+	end_named(p);
 	intern_frozen(p);
 	add_plain_tuples(p);
 	number_digits(p);
@@ -518,4 +529,24 @@ void problem_init(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_la
 			p->goal_room &= unit_tuple(p, u, p->goal[u])->fits;
 	list_masks(p);
 	p->bytes = bytes_over_frozen(p);
+}
+
+bool problem_init_among(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_layout *layouts, int32_t n,
+                        uint8_t (*states)[8])
+{
+	assert(atoms->n <= SINGLE_ATOMS && n > 0);
+	begin(p, atoms, shape, layouts, layouts);
+	for (int32_t i = 0; i < n; i++) {
+		memset(states[i], 0, sizeof(states[i]));
+		for (int32_t u = 0; u < p->n_units; u++) {
+			states[i][u] = read_state(p, &p->units[u], &layouts[i]);
+			if (states[i][u] == NO_STATE)
+				return false;
+		}
+	}
+	end_named(p);
+	number_digits(p);
+	list_masks(p);
+	p->bytes = bytes_over_frozen(p);
+	return true;
 }

@@ -187,16 +187,19 @@ static void key_list(sw_text *key, layout_list l)
 
 static int32_t table_make(sw_model *m, sw_shape shape, layout_list from, layout_list to, double trips)
 {
-	int64_t *cost = sw_alloc(sizeof(int64_t) * (size_t)from.n * (size_t)to.n);
+	size_t n = (size_t)from.n * (size_t)to.n;
+	int64_t *cost = sw_alloc(sizeof(int64_t) * n);
+	double *seconds = sw_alloc(sizeof(double) * n);
 	uint32_t *rows = number_layouts(m, from), *columns = number_layouts(m, to);
-	uint32_t number = sw_path_cache_shape(m->paths, shape);
-	for (int32_t i = 0; i < from.n && !is_late(m, m->edges_done); i++)
-		for (int32_t j = 0; j < to.n; j++)
-			cost[i * to.n + j] = to_cost(
-				trips * sw_path_cache_seconds(m->paths, number, rows[i], columns[j]));
+	if (!is_late(m, m->edges_done))
+		sw_path_cache_seconds(m->paths, sw_path_cache_shape(m->paths, shape), rows, from.n, columns,
+		                      to.n, seconds);
+	for (size_t i = 0; i < n; i++)
+		cost[i] = to_cost(trips * seconds[i]);
 	int32_t table = sw_problem_add_table(&m->problem, from.n, to.n, cost);
 	free(rows);
 	free(columns);
+	free(seconds);
 	free(cost);
 	return table;
 }
@@ -215,6 +218,28 @@ static int32_t table_of(sw_model *m, sw_shape shape, layout_list from, layout_li
 	}
 	sw_text_clear(&key);
 	return (int32_t)table;
+}
+
+/* Tells the cache of paths which layouts of a value will be asked of: so that it knows all that are of one shape before the first. */
+static void expect(sw_model *m, uint32_t shape, layout_list l)
+{
+	uint32_t *numbers = number_layouts(m, l);
+	for (int32_t i = 0; i < l.n; i++)
+		sw_path_cache_expect(m->paths, shape, numbers[i]);
+	free(numbers);
+}
+
+static void expect_layouts(sw_model *m, const readers *r)
+{
+	const sw_program *program = m->planner->program;
+	for (sw_id v = 0; v < program->values.len; v++) {
+		if (r->start[v] == r->start[v + 1])
+			continue;
+		uint32_t shape = sw_path_cache_shape(m->paths, sw_value_shape(program, v));
+		expect(m, shape, produced_layouts(m, v));
+		for (uint32_t i = r->start[v]; i < r->start[v + 1]; i++)
+			expect(m, shape, read_layouts(m, &r->list[i]));
+	}
 }
 
 /* ---- hubs and edges --------------------------------------------------------------------------------------- */
@@ -446,6 +471,7 @@ bool sw_model_init(sw_model *m, sw_planner *planner, const sw_mesh *mesh, int64_
 	if (m->late)
 		return false;
 	readers_init(&r, m);
+	expect_layouts(m, &r);
 	add_edges(m, &r);
 	tie_states(m);
 	sw_model_tie_repeats(m);
