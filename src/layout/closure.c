@@ -1,0 +1,261 @@
+/* The cheapest ways between many layouts of one shape. */
+#include "layout/closure.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_LAYOUTS 640 /* with those between: a tenth of a second */
+
+typedef struct point {
+	uint8_t state[8]; /* of the units; the rest 0 */
+	uint8_t monoid;
+	uint32_t split, partial; /* sets of units */
+	uint64_t used;           /* digits */
+} point;
+
+typedef struct ways {
+	const problem *p;
+	prices *table;
+	SW_VEC(point) points;
+	sw_map index; /* state and monoid -> point */
+	double *ps;
+} ways;
+
+/* ---- points ---------------------------------------------------------------------------------------------- */
+
+/* False where digits are in each other's way. */
+static bool make_point(const problem *p, const uint8_t *state, sw_monoid monoid, point *made)
+{
+	uint64_t room = UINT64_MAX;
+	*made = (point){0};
+	memcpy(made->state, state, sizeof(made->state));
+	for (int32_t u = 0; u < p->n_units; u++) {
+		if (state[u] == UNIT_P)
+			made->partial |= 1u << u;
+		if (state[u] < UNIT_S)
+			continue;
+		const tuple *t = unit_tuple(p, u, state[u]);
+		if (t->digits & ~room)
+			return false;
+		room &= t->fits;
+		made->used |= t->digits;
+		made->split |= 1u << u;
+	}
+	made->monoid = made->partial ? (uint8_t)monoid : SW_MONOID_NONE;
+	return true;
+}
+
+/* Equal ones are there once. SW_ABSENT where there can be none. */
+static uint32_t add_point(ways *w, const uint8_t *state, sw_monoid monoid)
+{
+	point fresh;
+	if (!make_point(w->p, state, monoid, &fresh))
+		return SW_ABSENT;
+	uint8_t key[sizeof(fresh.state) + 1];
+	memcpy(key, fresh.state, sizeof(fresh.state));
+	key[sizeof(fresh.state)] = fresh.monoid;
+	uint32_t next = (uint32_t)w->points.len;
+	uint32_t number = sw_map_intern(&w->index, key, sizeof(key), next);
+	if (number == next)
+		sw_vec_push(&w->points, fresh);
+	return number;
+}
+
+/* The states that a unit has in some layout, and B. */
+typedef struct palette {
+	int32_t n[MAX_UNITS];
+	uint8_t state[MAX_UNITS][MAX_TUPLES + UNIT_S];
+} palette;
+
+static void collect_states(const ways *w, palette *seen)
+{
+	*seen = (palette){0};
+	for (int32_t u = 0; u < w->p->n_units; u++) {
+		bool known[MAX_TUPLES + UNIT_S] = {[UNIT_B] = true};
+		for (size_t i = 0; i < w->points.len; i++)
+			known[w->points.data[i].state[u]] = true;
+		for (int32_t s = 0; s < MAX_TUPLES + UNIT_S; s++)
+			if (known[s])
+				seen->state[u][seen->n[u]++] = (uint8_t)s;
+	}
+}
+
+static double combinations(const ways *w, const palette *seen)
+{
+	double n = 1;
+	for (int32_t u = 0; u < w->p->n_units; u++)
+		n *= seen->n[u];
+	return n;
+}
+
+/* Every unit in every state of the palette. */
+static void add_combinations(ways *w, const palette *seen, uint32_t monoids)
+{
+	int32_t at[MAX_UNITS] = {0}, u;
+	uint8_t state[8] = {0};
+	do {
+		for (u = 0; u < w->p->n_units; u++)
+			state[u] = seen->state[u][at[u]];
+		for (uint32_t rest = monoids | 1; rest; rest &= rest - 1)
+			add_point(w, state, (sw_monoid)__builtin_ctz(rest));
+		for (u = 0; u < w->p->n_units && ++at[u] == seen->n[u]; u++)
+			at[u] = 0;
+	} while (u < w->p->n_units);
+}
+
+/* Where that would be too many: what is there, with some units gathered. */
+static void add_gathered(ways *w)
+{
+	size_t n = w->points.len;
+	for (size_t i = 0; i < n; i++)
+		for (uint32_t kept = 0; kept < (1u << w->p->n_units) - 1; kept++) {
+			uint8_t state[8] = {0};
+			for (int32_t u = 0; u < w->p->n_units; u++)
+				if (kept >> u & 1)
+					state[u] = w->points.data[i].state[u];
+			add_point(w, state, (sw_monoid)w->points.data[i].monoid);
+		}
+}
+
+static void add_between(ways *w)
+{
+	palette seen;
+	uint32_t monoids = 0;
+	collect_states(w, &seen);
+	for (size_t i = 0; i < w->points.len; i++)
+		monoids |= 1u << w->points.data[i].monoid;
+	if (combinations(w, &seen) <= MOST_LAYOUTS)
+		add_combinations(w, &seen, monoids);
+	else
+		add_gathered(w);
+}
+
+/* ---- single moves ------------------------------------------------------------------------------------------ */
+
+/* The kind of move that takes all units of the mask from one to the other; SW_MOVE_COUNT: there is none. */
+static sw_move_kind kind_between(const point *a, const point *b, uint32_t mask)
+{
+	uint32_t a_whole = mask & ~(a->split | a->partial), b_whole = mask & ~(b->split | b->partial);
+	bool to_split = (mask & b->split) == mask, to_whole = b_whole == mask;
+	if (a_whole == mask)
+		return to_split                       ? SW_MOVE_SLICE
+		       : (mask & b->partial) == mask ? SW_MOVE_TO_PARTIAL
+		                                      : SW_MOVE_COUNT;
+	if ((mask & a->partial) == mask)
+		return to_whole ? SW_MOVE_ALL_REDUCE : to_split ? SW_MOVE_REDUCE_SCATTER : SW_MOVE_COUNT;
+	if ((mask & a->split) == mask)
+		return to_whole ? SW_MOVE_ALL_GATHER : to_split ? SW_MOVE_ALL_TO_ALL : SW_MOVE_COUNT;
+	return SW_MOVE_COUNT;
+}
+
+static double transposes_ps(const ways *w, sw_move_kind kind, uint32_t mask, const point *a, const point *b)
+{
+	unsigned transposes = move_transposes(w->p, kind, mask, a->state, b->state);
+	return (transposes & 1 ? w->table->transpose_of[a->split] : 0) +
+	       (transposes & 2 ? w->table->transpose_of[b->split] : 0);
+}
+
+static double permuted_ps(const ways *w, uint32_t mask, const point *a, const point *b)
+{
+	for (int32_t i = 0; i < w->table->n_permutations; i++) {
+		const permutation *how = &w->table->permutations[i];
+		bool same = how->moved == mask;
+		for (uint32_t rest = mask; same && rest; rest &= rest - 1) {
+			int32_t u = __builtin_ctz(rest);
+			same = b->state[how->to[u]] == a->state[u];
+		}
+		if (same)
+			return prices_get(w->table, SW_MOVE_PERMUTE, mask, a->split).ps;
+	}
+	return NO_WAY;
+}
+
+static double move_ps(const ways *w, const point *a, const point *b)
+{
+	uint32_t mask = 0;
+	if (a->monoid && b->monoid && a->monoid != b->monoid)
+		return NO_WAY;
+	for (int32_t u = 0; u < w->p->n_units; u++)
+		mask |= (uint32_t)(a->state[u] != b->state[u]) << u;
+	sw_move_kind kind = kind_between(a, b, mask);
+	double ps = NO_WAY;
+	if (kind != SW_MOVE_COUNT) {
+		ps = prices_get(w->table, kind, mask, a->split).ps;
+		if (ps < NO_WAY)
+			ps += transposes_ps(w, kind, mask, a, b);
+	}
+	return mask & (mask - 1) ? SW_MIN(ps, permuted_ps(w, mask, a, b)) : ps;
+}
+
+static void price_moves(ways *w)
+{
+	size_t n = w->points.len;
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = 0; j < n; j++)
+			w->ps[i * n + j] =
+				i == j ? 0 : move_ps(w, &w->points.data[i], &w->points.data[j]);
+}
+
+/* ---- the cheapest ways ---------------------------------------------------------------------------------------- */
+
+static void relax(double *restrict row, const double *restrict through, double first, size_t n)
+{
+	for (size_t j = 0; j < n; j++)
+		row[j] = SW_MIN(row[j], first + through[j]);
+}
+
+static void join_moves(ways *w)
+{
+	size_t n = w->points.len;
+	for (size_t k = 0; k < n; k++)
+		for (size_t i = 0; i < n; i++)
+			if (i != k && w->ps[i * n + k] < NO_WAY)
+				relax(w->ps + i * n, w->ps + k * n, w->ps[i * n + k], n);
+}
+
+/* ---- the whole -------------------------------------------------------------------------------------------------- */
+
+static void find_ways(closure *c, ways *w, const uint32_t *place)
+{
+	size_t n = w->points.len;
+	w->ps = sw_alloc(sizeof(double) * n * n);
+	price_moves(w);
+	join_moves(w);
+	c->ps = sw_alloc(sizeof(double) * (size_t)c->n * (size_t)c->n);
+	for (int32_t i = 0; i < c->n; i++)
+		for (int32_t j = 0; j < c->n; j++)
+			c->ps[i * c->n + j] = w->ps[place[i] * n + place[j]];
+	free(w->ps);
+}
+
+bool closure_init(closure *c, const sw_redistribution *how, sw_shape shape, const sw_layout *layouts, int32_t n)
+{
+	problem p;
+	*c = (closure){.n = n};
+	uint8_t(*states)[8] = sw_alloc(sizeof(*states) * ((size_t)n + 1));
+	uint32_t *place = sw_alloc(sizeof(uint32_t) * ((size_t)n + 1));
+	bool possible = problem_init_among(&p, how->atoms, shape, layouts, n, states);
+	ways w = {.p = &p};
+	for (int32_t i = 0; i < n && possible; i++)
+		place[i] = add_point(&w, states[i], layouts[i].monoid);
+	possible = possible && w.points.len <= MOST_LAYOUTS;
+	if (possible) {
+		sw_arena arena;
+		sw_arena_init(&arena);
+		w.table = prices_new(how, &p, &arena);
+		add_between(&w);
+		find_ways(c, &w, place);
+		sw_arena_clear(&arena);
+	}
+	sw_vec_clear(&w.points);
+	sw_map_clear(&w.index);
+	free(states);
+	free(place);
+	return possible;
+}
+
+void closure_clear(closure *c)
+{
+	free(c->ps);
+	*c = (closure){0};
+}
