@@ -97,6 +97,132 @@ static void paint_again(painter *p)
 	memcpy(p->colour, p->next, sizeof(uint64_t) * program->ops.len);
 }
 
+/* ---- the ends -------------------------------------------------------------------------------------------- */
+
+/* A number that so many ops have is one of repeated layers. */
+#define LAYERS_AT_LEAST 3
+
+/* The first and the last layers look out upon something else, and so have numbers of their own. They are found from the layers beside them, whose
+ * numbers are those of all: what an op reads, or is read by, is then what its neighbour's counterpart reads, or is read by. */
+typedef struct matcher {
+	painter p; /* whose colours are those of the first round: what an op is */
+	uint32_t *number;
+	int32_t *members; /* per number */
+	SW_VEC(sw_id) pairs; /* an op, and one of the layer beside it that has its number */
+} matcher;
+
+static void match(matcher *m, sw_id op, sw_id beside)
+{
+	uint32_t own = m->number[op], wanted = m->number[beside];
+	if (own == wanted || m->p.colour[op] != m->p.colour[beside] || m->members[own] >= LAYERS_AT_LEAST ||
+	    m->members[wanted] < LAYERS_AT_LEAST)
+		return;
+	m->members[own]--;
+	m->members[wanted]++;
+	m->number[op] = wanted;
+	sw_vec_push(&m->pairs, op);
+	sw_vec_push(&m->pairs, beside);
+}
+
+static void match_operands(matcher *m, const sw_op *op, const sw_op *beside)
+{
+	for (uint32_t i = 0; i < SW_MIN(op->n_operands, beside->n_operands); i++)
+		match(m, m->p.program->values.data[op->operands[i]].op,
+		      m->p.program->values.data[beside->operands[i]].op);
+}
+
+/* The only reader of the value at this place that is such an op; SW_NO_ID: none, or several. */
+static sw_id only_reader(const matcher *m, sw_id value, uint32_t place, uint64_t colour)
+{
+	sw_id found = SW_NO_ID;
+	for (uint32_t u = m->p.users.start[value]; u < m->p.users.start[value + 1]; u++) {
+		sw_id id = m->p.users.ops[u];
+		const sw_op *reader = sw_op_at(m->p.program, id);
+		if (m->p.colour[id] != colour || place >= reader->n_operands ||
+		    reader->operands[place] != value || id == found)
+			continue;
+		if (found != SW_NO_ID)
+			return SW_NO_ID;
+		found = id;
+	}
+	return found;
+}
+
+static void match_readers(matcher *m, const sw_op *op, const sw_op *beside)
+{
+	for (uint32_t k = 0; k < SW_MIN(op->n_results, beside->n_results); k++) {
+		sw_id value = op->first_result + k, other = beside->first_result + k;
+		for (uint32_t u = m->p.users.start[value]; u < m->p.users.start[value + 1]; u++) {
+			sw_id reader = m->p.users.ops[u];
+			const sw_op *at = sw_op_at(m->p.program, reader);
+			for (uint32_t i = 0; i < at->n_operands; i++) {
+				if (at->operands[i] != value)
+					continue;
+				sw_id same = only_reader(m, other, i, m->p.colour[reader]);
+				if (same != SW_NO_ID &&
+				    only_reader(m, value, i, m->p.colour[reader]) == reader)
+					match(m, reader, same);
+			}
+		}
+	}
+}
+
+/* Of each number the first two ops, and the last two. */
+static void pair_ends(matcher *m, int32_t n_numbers)
+{
+	size_t n = m->p.program->ops.len;
+	sw_id *last = sw_alloc(sizeof(*last) * (2 * (size_t)n_numbers + 1)); /* before the one looked at; before that */
+	int32_t *seen = sw_alloc(sizeof(*seen) * ((size_t)n_numbers + 1));
+	for (sw_id id = 0; id < n; id++) {
+		uint32_t number = m->number[id];
+		if (seen[number]++ == 1) {
+			sw_vec_push(&m->pairs, last[2 * number]);
+			sw_vec_push(&m->pairs, id);
+		}
+		last[2 * number + 1] = last[2 * number];
+		last[2 * number] = id;
+	}
+	for (int32_t number = 0; number < n_numbers; number++)
+		if (seen[number] >= LAYERS_AT_LEAST) {
+			sw_vec_push(&m->pairs, last[2 * number]);
+			sw_vec_push(&m->pairs, last[2 * number + 1]);
+		}
+	free(last);
+	free(seen);
+}
+
+static void extend_to_ends(const painter *first, sw_repeats *repeats)
+{
+	matcher m = {.p = *first, .number = repeats->number};
+	size_t n = first->program->ops.len;
+	m.members = sw_alloc(sizeof(*m.members) * ((size_t)repeats->n + 1));
+	for (size_t id = 0; id < n; id++)
+		m.members[m.number[id]]++;
+	pair_ends(&m, repeats->n);
+	for (size_t i = 0; i < m.pairs.len; i += 2) {
+		const sw_op *op = sw_op_at(first->program, m.pairs.data[i]);
+		const sw_op *beside = sw_op_at(first->program, m.pairs.data[i + 1]);
+		if (m.members[m.number[m.pairs.data[i]]] < LAYERS_AT_LEAST)
+			continue;
+		match_operands(&m, op, beside);
+		match_readers(&m, op, beside);
+	}
+	sw_vec_clear(&m.pairs);
+	free(m.members);
+}
+
+static void number_colours(const painter *p, sw_repeats *repeats)
+{
+	sw_map seen = {0};
+	for (size_t id = 0; id < p->program->ops.len; id++) {
+		repeats->number[id] =
+			sw_map_intern(&seen, &p->colour[id], sizeof(p->colour[id]), (uint32_t)repeats->n);
+		if (repeats->number[id] == (uint32_t)repeats->n)
+			repeats->n++;
+	}
+	sw_map_clear(&seen);
+}
+
 sw_repeats sw_program_repeats(const sw_program *program, int32_t radius, sw_arena *arena)
 {
 	size_t n = program->ops.len;
@@ -105,17 +231,13 @@ sw_repeats sw_program_repeats(const sw_program *program, int32_t radius, sw_aren
 	p.next = SW_NEW_N(arena, uint64_t, n + 1);
 	p.of_computation = SW_NEW_N(arena, uint64_t, program->computations.len + 1);
 	paint_first(&p);
+	painter first = p;
+	first.colour = sw_arena_copy(arena, p.colour, sizeof(uint64_t) * (n + 1));
 	for (int32_t r = 0; r < radius; r++)
 		paint_again(&p);
-	sw_map seen = {0};
 	sw_repeats repeats = {.number = SW_NEW_N(arena, uint32_t, n + 1)};
-	for (size_t id = 0; id < n; id++) {
-		repeats.number[id] =
-			sw_map_intern(&seen, &p.colour[id], sizeof(p.colour[id]), (uint32_t)repeats.n);
-		if (repeats.number[id] == (uint32_t)repeats.n)
-			repeats.n++;
-	}
-	sw_map_clear(&seen);
+	number_colours(&p, &repeats);
+	extend_to_ends(&first, &repeats);
 	sw_text_clear(&p.key);
 	return repeats;
 }
