@@ -18,7 +18,8 @@ typedef struct ways {
 	prices *table;
 	SW_VEC(point) points;
 	sw_map index; /* state and monoid -> point */
-	double *ps;
+	double *ps;   /* [from][to] of single moves, where priced[from] */
+	bool *priced;
 } ways;
 
 /* ---- points ---------------------------------------------------------------------------------------------- */
@@ -187,30 +188,67 @@ static double move_ps(const ways *w, const point *a, const point *b)
 	return mask & (mask - 1) ? SW_MIN(ps, permuted_ps(w, mask, a, b)) : ps;
 }
 
-static void price_moves(ways *w)
+/* Single moves from a point to all others, priced when they are first asked for. */
+static const double *moves_from(ways *w, size_t from)
 {
 	size_t n = w->points.len;
-	for (size_t i = 0; i < n; i++)
+	double *row = w->ps + from * n;
+	if (!w->priced[from])
 		for (size_t j = 0; j < n; j++)
-			w->ps[i * n + j] =
-				i == j ? 0 : move_ps(w, &w->points.data[i], &w->points.data[j]);
+			row[j] = j == from ? 0 : move_ps(w, &w->points.data[from], &w->points.data[j]);
+	w->priced[from] = true;
+	return row;
 }
 
 /* ---- the cheapest ways ---------------------------------------------------------------------------------------- */
 
-static void relax(double *restrict row, const double *restrict through, double first, size_t n)
+typedef struct tour { /* from one point to the others (Dijkstra 1959, without a heap: the graph is dense) */
+	double *ps;   /* [point] the cheapest way found so far */
+	double *open; /* the same, NO_WAY where it is settled */
+} tour;
+
+static size_t nearest(const double *ps, size_t n)
 {
-	for (size_t j = 0; j < n; j++)
-		row[j] = SW_MIN(row[j], first + through[j]);
+	size_t best = 0;
+	for (size_t j = 1; j < n; j++)
+		if (ps[j] < ps[best])
+			best = j;
+	return best;
 }
 
-static void join_moves(ways *w)
+static void relax(tour *t, const double *restrict moves, double so_far, size_t n)
+{
+	double *restrict ps = t->ps, *restrict open = t->open;
+	for (size_t j = 0; j < n; j++) {
+		double through = so_far + moves[j];
+		open[j] = through < ps[j] ? through : open[j];
+		ps[j] = through < ps[j] ? through : ps[j];
+	}
+}
+
+/* Is something that is not settled nearer than the farthest of the layouts asked for? */
+static bool is_open(const closure *c, const tour *t, const uint32_t *place, double at_least)
+{
+	for (int32_t i = 0; i < c->n; i++)
+		if (t->ps[place[i]] > at_least)
+			return true;
+	return false;
+}
+
+static void travel(const closure *c, ways *w, tour *t, const uint32_t *place, uint32_t from)
 {
 	size_t n = w->points.len;
-	for (size_t k = 0; k < n; k++)
-		for (size_t i = 0; i < n; i++)
-			if (i != k && w->ps[i * n + k] < NO_WAY)
-				relax(w->ps + i * n, w->ps + k * n, w->ps[i * n + k], n);
+	for (size_t j = 0; j < n; j++)
+		t->ps[j] = t->open[j] = NO_WAY;
+	t->ps[from] = t->open[from] = 0;
+	for (;;) {
+		size_t here = nearest(t->open, n);
+		double so_far = t->open[here];
+		if (so_far == NO_WAY || !is_open(c, t, place, so_far))
+			return;
+		t->open[here] = NO_WAY;
+		relax(t, moves_from(w, here), so_far, n);
+	}
 }
 
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
@@ -219,13 +257,18 @@ static void find_ways(closure *c, ways *w, const uint32_t *place)
 {
 	size_t n = w->points.len;
 	w->ps = sw_alloc(sizeof(double) * n * n);
-	price_moves(w);
-	join_moves(w);
+	w->priced = sw_alloc(sizeof(bool) * n);
 	c->ps = sw_alloc(sizeof(double) * (size_t)c->n * (size_t)c->n);
-	for (int32_t i = 0; i < c->n; i++)
+	tour t = {sw_alloc(sizeof(double) * n), sw_alloc(sizeof(double) * n)};
+	for (int32_t i = 0; i < c->n; i++) {
+		travel(c, w, &t, place, place[i]);
 		for (int32_t j = 0; j < c->n; j++)
-			c->ps[i * c->n + j] = w->ps[place[i] * n + place[j]];
+			c->ps[i * c->n + j] = t.ps[place[j]];
+	}
+	free(t.ps);
+	free(t.open);
 	free(w->ps);
+	free(w->priced);
 }
 
 bool closure_init(closure *c, const sw_redistribution *how, sw_shape shape, const sw_layout *layouts, int32_t n)

@@ -148,6 +148,7 @@ struct sw_planner {
 	double known_s;   /* a step that is had anyway; INFINITY: none. A search whose bound exceeds it, */
 	double slack;     /* or the best so far, by this factor is given up */
 	bool untied;      /* layers that are alike may differ */
+	sw_repeats repeats; /* number NULL: not found yet, or not wanted */
 	SW_VEC(sw_start) starts;
 };
 /* What does not depend on the mesh (make.c). The plan and its program must outlive the planner. */
@@ -160,12 +161,34 @@ int32_t sw_profile_of(sw_planner *planner, const sw_mesh *mesh, sw_site_kind kin
 bool sw_candidate_strategy(const sw_atoms *atoms, const sw_mesh *mesh, const sw_rule *rule,
                            const sw_candidate *candidate, sw_strategy *strategy);
 
-/* ---- problem.c: sites and hubs as a pairwise problem -------------------------------------------------------- */
+/* ---- repeats.c: layers that are alike do alike -------------------------------------------------------------- */
 
+/* What sites, or hubs, have in common that are one node. */
+#define SW_PLACE_ALONE UINT32_MAX /* kind: a node of its own */
+typedef struct sw_place {
+	uint32_t kind, repeat, which;
+	int32_t profile;
+} sw_place;
 typedef struct sw_hub {
 	sw_id value;
 	int32_t node, profile;
 } sw_hub;
+/* In a large program, unless it is wanted otherwise. */
+bool sw_repeats_are_tied(const sw_program *program, bool untied);
+sw_place sw_place_of_site(sw_planner *planner, const sw_site *site);
+sw_place sw_place_of_hub(sw_planner *planner, const sw_hub *hub);
+
+/* ---- problem.c: sites and hubs as a pairwise problem -------------------------------------------------------- */
+
+typedef struct sw_model_node { /* one or more sites, or hubs, that do alike */
+	int32_t profile;
+	double trips; /* of all sites, in a step */
+} sw_model_node;
+typedef struct sw_model_edge {
+	int32_t from, to;
+	uint32_t way;
+	double trips;
+} sw_model_edge;
 typedef struct sw_model {
 	sw_arena arena;
 	sw_planner *planner;
@@ -177,8 +200,12 @@ typedef struct sw_model {
 	uint32_t *producer;  /* per value: its site */
 	uint32_t *result_of; /* per value: which of the site's results */
 	uint32_t *hub_of;    /* per value: number of its hub, SW_NO_ID: none */
-	sw_map tables;       /* (layout lists, shape, trips) -> table of the problem */
-	double edges_done;   /* how much is, when the edges of a value are made */
+	SW_VEC(sw_model_node) nodes; /* of the problem, by number */
+	SW_VEC(sw_model_edge) edges;
+	SW_VEC(struct sw_model_way) ways; /* from which layouts to which, and how long that takes */
+	sw_map places;       /* sw_place -> node */
+	sw_map expected, hub_profiles, way_of_lists, way_of_ends, edge_index;
+	sw_map tables;       /* (way, trips) -> table of the problem */
 	bool late;           /* the planner's deadline passed before it was built */
 } sw_model;
 #define SW_COST_UNIT_S 1e-12 /* the problem's costs are whole picoseconds */
@@ -187,12 +214,6 @@ bool sw_model_init(sw_model *model, sw_planner *planner, const sw_mesh *mesh, in
 void sw_model_clear(sw_model *model);
 /* Writes the decisions of an assignment into the plan. */
 void sw_model_apply(const sw_model *model, const int32_t *assignment, sw_plan *plan);
-
-/* ---- repeats.c: layers that are alike do alike -------------------------------------------------------------- */
-
-/* In a large program, unless it is wanted otherwise. */
-bool sw_repeats_are_tied(const sw_program *program, bool untied);
-void sw_model_tie_repeats(sw_model *model);
 
 /* ---- starts.c: solutions carried from one mesh to another ---------------------------------------------------- */
 

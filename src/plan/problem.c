@@ -4,6 +4,7 @@
  */
 #include "plan/internal.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,20 +45,41 @@ static void produce(sw_model *m, sw_id value, uint32_t site, uint32_t result)
 	m->result_of[value] = result;
 }
 
+/* The node of what stands in this place: a new one unless something that does alike has been there before. */
+static int32_t node_of(sw_model *m, const sw_place *place)
+{
+	uint32_t fresh = (uint32_t)m->nodes.len;
+	uint32_t number = place->kind == SW_PLACE_ALONE
+	                          ? fresh
+	                          : sw_map_intern(&m->places, place, sizeof(*place), fresh);
+	if (number == fresh)
+		sw_vec_push(&m->nodes, ((sw_model_node){.profile = place->profile}));
+	return (int32_t)number;
+}
+
 static uint32_t add_site(sw_model *m, sw_site_kind kind, uint32_t index)
 {
 	sw_planner *p = m->planner;
 	sw_site site = {
 		.kind = (uint8_t)kind, .index = index, .profile = sw_profile_of(p, m->mesh, kind, index)};
-	const sw_profile *profile = &p->profiles.data[site.profile];
-	double trips = kind == SW_SITE_OP ? p->roles.trips[index] : 1;
-	int64_t *cost = sw_alloc(sizeof(int64_t) * (size_t)profile->n);
-	for (int32_t i = 0; i < profile->n; i++)
-		cost[i] = to_cost(profile->seconds[i] * trips);
-	site.node = sw_problem_add_node(&m->problem, profile->n, cost);
-	free(cost);
+	sw_place place = sw_place_of_site(p, &site);
+	site.node = node_of(m, &place);
+	m->nodes.data[site.node].trips += kind == SW_SITE_OP ? p->roles.trips[index] : 1;
 	sw_vec_push(&m->sites, site);
 	return (uint32_t)m->sites.len - 1;
+}
+
+/* A state's input and output lie alike: they are one node. */
+static void add_output(sw_model *m, uint32_t index)
+{
+	const sw_roles *roles = &m->planner->roles;
+	uint32_t site = add_site(m, SW_SITE_OUTPUT, index);
+	if (roles->output_input[index] < 0)
+		return;
+	const sw_site *input = &m->sites.data[m->producer[roles->inputs[roles->output_input[index]]]];
+	assert(input->profile == m->sites.data[site].profile);
+	m->sites.data[site].node = input->node;
+	m->nodes.len--; /* its own, which was the last */
 }
 
 #define SITES_SHARE 0.3 /* of the time that a model and its solution take; the edges' is as much */
@@ -84,7 +106,21 @@ static void add_sites(sw_model *m)
 			produce(m, op->first_result + k, site, k);
 	}
 	for (uint32_t i = 0; i < sw_entry(program)->results.len; i++)
-		add_site(m, SW_SITE_OUTPUT, i);
+		add_output(m, i);
+}
+
+/* Those of sites; hubs cost nothing. */
+static void add_nodes(sw_model *m)
+{
+	for (size_t i = 0; i < m->nodes.len; i++) {
+		const sw_profile *profile = &m->planner->profiles.data[m->nodes.data[i].profile];
+		int64_t *cost = sw_alloc(sizeof(int64_t) * (size_t)profile->n);
+		for (int32_t k = 0; k < profile->n; k++)
+			cost[k] = profile->seconds ? to_cost(profile->seconds[k] * m->nodes.data[i].trips)
+			                           : 0;
+		sw_problem_add_node(&m->problem, profile->n, cost);
+		free(cost);
+	}
 }
 
 /* ---- readers ------------------------------------------------------------------------------------------- */
@@ -144,6 +180,13 @@ static void readers_clear(readers *r)
 
 /* ---- layouts of one end of an edge ------------------------------------------------------------------------- */
 
+/* One end of an edge: an operand or a result of whatever has this profile. */
+typedef struct edge_end {
+	int32_t profile;
+	uint32_t which;
+	bool out;
+} edge_end;
+
 /* Layout number per candidate: entry i is list[i * step]. */
 typedef struct layout_list {
 	const uint32_t *list;
@@ -151,21 +194,27 @@ typedef struct layout_list {
 	int32_t n;
 } layout_list;
 
-static const sw_profile *site_profile(const sw_model *m, uint32_t site)
+static layout_list layouts_of(const sw_model *m, edge_end e)
 {
-	return &m->planner->profiles.data[m->sites.data[site].profile];
+	const sw_profile *p = &m->planner->profiles.data[e.profile];
+	if (e.out)
+		return (layout_list){p->out + e.which, p->n_out, p->n};
+	return (layout_list){p->in + e.which, p->n_in, p->n};
+}
+
+static edge_end produced_by(const sw_model *m, sw_id value)
+{
+	return (edge_end){m->sites.data[m->producer[value]].profile, m->result_of[value], true};
+}
+
+static edge_end read_by(const sw_model *m, const reader *use)
+{
+	return (edge_end){m->sites.data[use->site].profile, use->operand, false};
 }
 
 static layout_list produced_layouts(const sw_model *m, sw_id value)
 {
-	const sw_profile *p = site_profile(m, m->producer[value]);
-	return (layout_list){p->out + m->result_of[value], p->n_out, p->n};
-}
-
-static layout_list read_layouts(const sw_model *m, const reader *use)
-{
-	const sw_profile *p = site_profile(m, use->site);
-	return (layout_list){p->in + use->operand, p->n_in, p->n};
+	return layouts_of(m, produced_by(m, value));
 }
 
 /* Their numbers in the cache of paths. */
@@ -178,51 +227,13 @@ static uint32_t *number_layouts(const sw_model *m, layout_list l)
 	return numbers;
 }
 
-static void key_list(sw_text *key, layout_list l)
+/* Tells the cache of paths which layouts of a shape will be asked of, so that it knows all before the first. */
+static void expect(sw_model *m, uint32_t shape, edge_end e)
 {
-	sw_text_add_n(key, (const char *)&l.n, sizeof(l.n));
-	for (int32_t i = 0; i < l.n; i++)
-		sw_text_add_n(key, (const char *)&l.list[(uint32_t)i * l.step], sizeof(uint32_t));
-}
-
-static int32_t table_make(sw_model *m, sw_shape shape, layout_list from, layout_list to, double trips)
-{
-	size_t n = (size_t)from.n * (size_t)to.n;
-	int64_t *cost = sw_alloc(sizeof(int64_t) * n);
-	double *seconds = sw_alloc(sizeof(double) * n);
-	uint32_t *rows = number_layouts(m, from), *columns = number_layouts(m, to);
-	if (!is_late(m, m->edges_done))
-		sw_path_cache_seconds(m->paths, sw_path_cache_shape(m->paths, shape), rows, from.n, columns,
-		                      to.n, seconds);
-	for (size_t i = 0; i < n; i++)
-		cost[i] = to_cost(trips * seconds[i]);
-	int32_t table = sw_problem_add_table(&m->problem, from.n, to.n, cost);
-	free(rows);
-	free(columns);
-	free(seconds);
-	free(cost);
-	return table;
-}
-
-static int32_t table_of(sw_model *m, sw_shape shape, layout_list from, layout_list to, double trips)
-{
-	sw_text key = {0};
-	sw_text_add_n(&key, (const char *)&trips, sizeof(trips));
-	sw_key_shape(&key, shape);
-	key_list(&key, from);
-	key_list(&key, to);
-	uint32_t table = sw_map_get(&m->tables, key.data, key.len);
-	if (table == SW_ABSENT) {
-		table = (uint32_t)table_make(m, shape, from, to, trips);
-		sw_map_put(&m->tables, key.data, key.len, table);
-	}
-	sw_text_clear(&key);
-	return (int32_t)table;
-}
-
-/* Tells the cache of paths which layouts of a value will be asked of: so that it knows all that are of one shape before the first. */
-static void expect(sw_model *m, uint32_t shape, layout_list l)
-{
+	const uint32_t key[] = {shape, (uint32_t)e.profile, e.which, e.out};
+	if (sw_map_put(&m->expected, key, sizeof(key), 0) != SW_ABSENT)
+		return;
+	layout_list l = layouts_of(m, e);
 	uint32_t *numbers = number_layouts(m, l);
 	for (int32_t i = 0; i < l.n; i++)
 		sw_path_cache_expect(m->paths, shape, numbers[i]);
@@ -236,10 +247,85 @@ static void expect_layouts(sw_model *m, const readers *r)
 		if (r->start[v] == r->start[v + 1])
 			continue;
 		uint32_t shape = sw_path_cache_shape(m->paths, sw_value_shape(program, v));
-		expect(m, shape, produced_layouts(m, v));
+		expect(m, shape, produced_by(m, v));
 		for (uint32_t i = r->start[v]; i < r->start[v + 1]; i++)
-			expect(m, shape, read_layouts(m, &r->list[i]));
+			expect(m, shape, read_by(m, &r->list[i]));
 	}
+}
+
+/* ---- tables ------------------------------------------------------------------------------------------------ */
+
+/* Seconds from each layout of one list to each of another. */
+typedef struct sw_model_way {
+	uint32_t shape; /* as the cache of paths has it */
+	layout_list from, to;
+	double *seconds; /* NULL: nobody has asked yet */
+} sw_model_way;
+
+static void key_list(sw_text *key, layout_list l)
+{
+	sw_text_add_n(key, (const char *)&l.n, sizeof(l.n));
+	for (int32_t i = 0; i < l.n; i++)
+		sw_text_add_n(key, (const char *)&l.list[(uint32_t)i * l.step], sizeof(uint32_t));
+}
+
+/* The number of the way between these lists: profiles that differ may have the same. */
+static uint32_t find_way(sw_model *m, uint32_t shape, layout_list from, layout_list to)
+{
+	sw_text key = {0};
+	sw_text_add_n(&key, (const char *)&shape, sizeof(shape));
+	key_list(&key, from);
+	key_list(&key, to);
+	uint32_t fresh = (uint32_t)m->ways.len;
+	uint32_t number = sw_map_intern(&m->way_of_lists, key.data, key.len, fresh);
+	if (number == fresh)
+		sw_vec_push(&m->ways, ((sw_model_way){.shape = shape, .from = from, .to = to}));
+	sw_text_clear(&key);
+	return number;
+}
+
+static uint32_t way_between(sw_model *m, sw_shape shape, edge_end from, edge_end to)
+{
+	uint32_t number = sw_path_cache_shape(m->paths, shape);
+	const uint32_t key[] = {number,   (uint32_t)from.profile, from.which, from.out, (uint32_t)to.profile,
+	                        to.which, to.out};
+	uint32_t way = sw_map_get(&m->way_of_ends, key, sizeof(key));
+	if (way == SW_ABSENT) {
+		way = find_way(m, number, layouts_of(m, from), layouts_of(m, to));
+		sw_map_put(&m->way_of_ends, key, sizeof(key), way);
+	}
+	return way;
+}
+
+static void time_way(sw_model *m, sw_model_way *way)
+{
+	uint32_t *rows = number_layouts(m, way->from), *columns = number_layouts(m, way->to);
+	way->seconds = SW_NEW_N(&m->arena, double, (size_t)way->from.n * (size_t)way->to.n);
+	sw_path_cache_seconds(m->paths, way->shape, rows, way->from.n, columns, way->to.n, way->seconds);
+	free(rows);
+	free(columns);
+}
+
+static int32_t table_of(sw_model *m, uint32_t number, double trips)
+{
+	struct {
+		double trips;
+		uint64_t way;
+	} key = {trips, number};
+	uint32_t table = sw_map_get(&m->tables, &key, sizeof(key));
+	if (table != SW_ABSENT)
+		return (int32_t)table;
+	sw_model_way *way = &m->ways.data[number];
+	if (!way->seconds)
+		time_way(m, way);
+	size_t n = (size_t)way->from.n * (size_t)way->to.n;
+	int64_t *cost = sw_alloc(sizeof(int64_t) * n);
+	for (size_t i = 0; i < n; i++)
+		cost[i] = to_cost(trips * way->seconds[i]);
+	table = (uint32_t)sw_problem_add_table(&m->problem, way->from.n, way->to.n, cost);
+	sw_map_put(&m->tables, &key, sizeof(key), table);
+	free(cost);
+	return (int32_t)table;
 }
 
 /* ---- hubs and edges --------------------------------------------------------------------------------------- */
@@ -257,16 +343,15 @@ static void add_distinct(uint32_t *list, int32_t *n, layout_list from)
 }
 
 /* A hub may be in any layout in which its value is made or read. */
-static int32_t hub_profile(sw_model *m, sw_id value, const reader *uses, uint32_t n_uses)
+static int32_t make_hub_profile(sw_model *m, const edge_end *ends, size_t n_ends)
 {
-	size_t most = (size_t)produced_layouts(m, value).n;
-	for (uint32_t i = 0; i < n_uses; i++)
-		most += (size_t)read_layouts(m, &uses[i]).n;
+	size_t most = 0;
+	for (size_t i = 0; i < n_ends; i++)
+		most += (size_t)layouts_of(m, ends[i]).n;
 	uint32_t *list = sw_alloc(sizeof(uint32_t) * most);
 	int32_t n = 0;
-	add_distinct(list, &n, produced_layouts(m, value));
-	for (uint32_t i = 0; i < n_uses; i++)
-		add_distinct(list, &n, read_layouts(m, &uses[i]));
+	for (size_t i = 0; i < n_ends; i++)
+		add_distinct(list, &n, layouts_of(m, ends[i]));
 	sw_planner *p = m->planner;
 	sw_text key = {0};
 	sw_text_add(&key, "h");
@@ -283,26 +368,50 @@ static int32_t hub_profile(sw_model *m, sw_id value, const reader *uses, uint32_
 	return (int32_t)number;
 }
 
-static void add_edge(sw_model *m, int32_t from, int32_t to, sw_shape shape, layout_list a, layout_list b,
-                     double trips)
+static int32_t hub_profile(sw_model *m, sw_id value, const reader *uses, uint32_t n_uses)
 {
-	sw_problem_add_edge(&m->problem, from, to, table_of(m, shape, a, b, trips));
+	edge_end *ends = sw_alloc(sizeof(*ends) * (n_uses + 1));
+	ends[0] = produced_by(m, value);
+	for (uint32_t i = 0; i < n_uses; i++)
+		ends[i + 1] = read_by(m, &uses[i]);
+	sw_text key = {0};
+	for (uint32_t i = 0; i <= n_uses; i++) {
+		const uint32_t numbers[] = {(uint32_t)ends[i].profile, ends[i].which, ends[i].out};
+		sw_text_add_n(&key, (const char *)numbers, sizeof(numbers));
+	}
+	uint32_t profile = sw_map_get(&m->hub_profiles, key.data, key.len);
+	if (profile == SW_ABSENT) {
+		profile = (uint32_t)make_hub_profile(m, ends, n_uses + 1);
+		sw_map_put(&m->hub_profiles, key.data, key.len, profile);
+	}
+	sw_text_clear(&key);
+	free(ends);
+	return (int32_t)profile;
+}
+
+/* Edges between the same nodes along the same way are one, which is gone so many times. */
+static void add_edge(sw_model *m, int32_t from, int32_t to, sw_shape shape, edge_end a, edge_end b, double trips)
+{
+	const uint32_t key[] = {(uint32_t)from, (uint32_t)to, way_between(m, shape, a, b)};
+	uint32_t fresh = (uint32_t)m->edges.len;
+	uint32_t number = sw_map_intern(&m->edge_index, key, sizeof(key), fresh);
+	if (number == fresh)
+		sw_vec_push(&m->edges, ((sw_model_edge){.from = from, .to = to, .way = key[2]}));
+	m->edges.data[number].trips += trips;
 }
 
 static void add_hub(sw_model *m, sw_id value, const reader *uses, uint32_t n_uses, double trips)
 {
 	sw_shape shape = sw_value_shape(m->planner->program, value);
 	sw_hub hub = {.value = value, .profile = hub_profile(m, value, uses, n_uses)};
-	const sw_profile *profile = &m->planner->profiles.data[hub.profile];
-	int64_t *zero = sw_alloc(sizeof(int64_t) * (size_t)profile->n);
-	hub.node = sw_problem_add_node(&m->problem, profile->n, zero);
-	free(zero);
-	layout_list here = {profile->in, 1, profile->n};
-	add_edge(m, m->sites.data[m->producer[value]].node, hub.node, shape, produced_layouts(m, value),
-	         here, trips);
+	sw_place place = sw_place_of_hub(m->planner, &hub);
+	hub.node = node_of(m, &place);
+	edge_end enters = {hub.profile, 0, false}, leaves = {hub.profile, 0, true};
+	add_edge(m, m->sites.data[m->producer[value]].node, hub.node, shape, produced_by(m, value), enters,
+	         trips);
 	for (uint32_t i = 0; i < n_uses; i++)
-		add_edge(m, hub.node, m->sites.data[uses[i].site].node, shape, here,
-		         read_layouts(m, &uses[i]), uses[i].trips);
+		add_edge(m, hub.node, m->sites.data[uses[i].site].node, shape, leaves, read_by(m, &uses[i]),
+		         uses[i].trips);
 	m->hub_of[value] = (uint32_t)m->hubs.len;
 	sw_vec_push(&m->hubs, hub);
 }
@@ -316,35 +425,31 @@ static bool wants_hub(const sw_model *m, sw_id value, const reader *uses, uint32
 	return n_uses > 1 || (waits && p->classes.partial[value] != 0);
 }
 
-static void add_edges(sw_model *m, const readers *r)
+static void find_edges(sw_model *m, const readers *r)
 {
 	const sw_roles *roles = &m->planner->roles;
 	const sw_program *program = m->planner->program;
-	for (sw_id v = 0; v < program->values.len && !m->late; v++) {
+	for (sw_id v = 0; v < program->values.len; v++) {
 		uint32_t n = r->start[v + 1] - r->start[v];
-		m->edges_done = SITES_SHARE * (1 + v / (double)program->values.len);
 		const reader *uses = r->list + r->start[v];
 		if (n == 0)
 			continue;
 		if (!wants_hub(m, v, uses, n))
 			add_edge(m, m->sites.data[m->producer[v]].node, m->sites.data[uses->site].node,
-			         sw_value_shape(program, v), produced_layouts(m, v), read_layouts(m, uses),
+			         sw_value_shape(program, v), produced_by(m, v), read_by(m, uses),
 			         uses->trips);
 		else
 			add_hub(m, v, uses, n, roles->trips[program->values.data[v].op]);
 	}
 }
 
-/* A state's input and output lie alike: their sites have the same profile, and take the same candidate of it. */
-static void tie_states(sw_model *m)
+static void add_edges(sw_model *m)
 {
-	const sw_roles *roles = &m->planner->roles;
-	for (uint32_t s = 0; s < m->sites.len; s++) {
-		const sw_site *site = &m->sites.data[s];
-		if (site->kind != SW_SITE_OUTPUT || roles->output_input[site->index] < 0)
-			continue;
-		sw_id input = roles->inputs[roles->output_input[site->index]];
-		sw_problem_tie(&m->problem, m->sites.data[m->producer[input]].node, site->node);
+	for (size_t i = 0; i < m->edges.len; i++) {
+		const sw_model_edge *edge = &m->edges.data[i];
+		if (is_late(m, SITES_SHARE * (1 + (double)i / (double)m->edges.len)))
+			return;
+		sw_problem_add_edge(&m->problem, edge->from, edge->to, table_of(m, edge->way, edge->trips));
 	}
 }
 
@@ -436,8 +541,7 @@ static void add_spans(sw_model *m, const readers *r)
 		if (!hub)
 			continue;
 		const sw_hub *h = &m->hubs.data[m->hub_of[v]];
-		const sw_profile *profile = &m->planner->profiles.data[h->profile];
-		add_span(m, h->node, v, (layout_list){profile->in, 1, profile->n}, SW_MIN(first + 1, end),
+		add_span(m, h->node, v, layouts_of(m, (edge_end){h->profile, 0, false}), SW_MIN(first + 1, end),
 		         end);
 	}
 }
@@ -472,9 +576,9 @@ bool sw_model_init(sw_model *m, sw_planner *planner, const sw_mesh *mesh, int64_
 		return false;
 	readers_init(&r, m);
 	expect_layouts(m, &r);
-	add_edges(m, &r);
-	tie_states(m);
-	sw_model_tie_repeats(m);
+	find_edges(m, &r);
+	add_nodes(m);
+	add_edges(m);
 	if (!m->late && memory_matters(planner->program, memory_bytes)) {
 		add_spans(m, &r);
 		add_temporary_spans(m);
@@ -488,6 +592,15 @@ void sw_model_clear(sw_model *m)
 	sw_problem_clear(&m->problem);
 	sw_vec_clear(&m->sites);
 	sw_vec_clear(&m->hubs);
+	sw_vec_clear(&m->nodes);
+	sw_vec_clear(&m->edges);
+	sw_vec_clear(&m->ways);
+	sw_map_clear(&m->places);
+	sw_map_clear(&m->expected);
+	sw_map_clear(&m->hub_profiles);
+	sw_map_clear(&m->way_of_lists);
+	sw_map_clear(&m->way_of_ends);
+	sw_map_clear(&m->edge_index);
 	sw_map_clear(&m->tables);
 	sw_arena_clear(&m->arena);
 }

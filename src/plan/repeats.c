@@ -1,6 +1,5 @@
 /*
- * Repeated layers do alike: sites that stand in the same place of each are tied, and so are their hubs. It makes large problems small; small ones are
- * solved sooner as they are, since a chain of layers can be eliminated from its ends, and a ring can't.
+ * Repeated layers do alike: sites that stand in the same place of each are one node of the problem, and so are their hubs. It makes large problems small.
  */
 #include "plan/internal.h"
 
@@ -9,23 +8,16 @@
 /* Ops of a program that is large. */
 #define MANY_OPS 10000
 
-typedef struct place { /* what two nodes have in common if they are tied */
-	uint32_t kind, repeat, which;
-	int32_t profile;
-} place;
 enum { OF_SITE, OF_HUB = SW_SITE_OUTPUT + 1 };
 
-static void tie_alike(sw_model *m, sw_map *first, place at, int32_t node)
+bool sw_repeats_are_tied(const sw_program *program, bool untied)
 {
-	uint32_t other = sw_map_intern(first, &at, sizeof(at), (uint32_t)node);
-	if (other != (uint32_t)node)
-		sw_problem_tie(&m->problem, (int32_t)other, node);
+	return !untied && program->ops.len >= MANY_OPS;
 }
 
 /* The op by which a site is known; false: it has none. Which of the op's ports or results it is tells those apart. */
-static bool op_of_site(const sw_model *m, const sw_site *site, sw_id *op, uint32_t *which)
+static bool op_of_site(const sw_roles *roles, const sw_site *site, sw_id *op, uint32_t *which)
 {
-	const sw_roles *roles = &m->planner->roles;
 	const sw_program *program = roles->program;
 	*which = 0;
 	switch ((sw_site_kind)site->kind) {
@@ -45,35 +37,27 @@ static bool op_of_site(const sw_model *m, const sw_site *site, sw_id *op, uint32
 	return false;
 }
 
-bool sw_repeats_are_tied(const sw_program *program, bool untied)
+static sw_place place_of_op(sw_planner *p, uint32_t kind, sw_id op, uint32_t which, int32_t profile)
 {
-	return !untied && program->ops.len >= MANY_OPS;
+	if (!sw_repeats_are_tied(p->program, p->untied))
+		return (sw_place){.kind = SW_PLACE_ALONE, .profile = profile};
+	if (!p->repeats.number)
+		p->repeats = sw_program_repeats(p->program, RADIUS, &p->arena);
+	return (sw_place){kind, p->repeats.number[op], which, profile};
 }
 
-void sw_model_tie_repeats(sw_model *m)
+sw_place sw_place_of_site(sw_planner *p, const sw_site *site)
 {
-	const sw_planner *planner = m->planner;
-	const sw_program *program = planner->program;
-	if (!sw_repeats_are_tied(program, planner->untied))
-		return;
-	sw_repeats repeats = sw_program_repeats(program, RADIUS, &m->arena);
-	sw_map first = {0};
-	for (size_t s = 0; s < m->sites.len; s++) {
-		const sw_site *site = &m->sites.data[s];
-		sw_id op;
-		uint32_t which;
-		if (op_of_site(m, site, &op, &which))
-			tie_alike(m, &first,
-			          (place){OF_SITE + site->kind, repeats.number[op], which, site->profile},
-			          site->node);
-	}
-	for (size_t h = 0; h < m->hubs.len; h++) {
-		const sw_hub *hub = &m->hubs.data[h];
-		sw_id op = program->values.data[hub->value].op;
-		tie_alike(m, &first,
-		          (place){OF_HUB, repeats.number[op],
-		                  hub->value - sw_op_at(program, op)->first_result, hub->profile},
-		          hub->node);
-	}
-	sw_map_clear(&first);
+	sw_id op;
+	uint32_t which;
+	if (!op_of_site(&p->roles, site, &op, &which))
+		return (sw_place){.kind = SW_PLACE_ALONE, .profile = site->profile};
+	return place_of_op(p, OF_SITE + site->kind, op, which, site->profile);
+}
+
+sw_place sw_place_of_hub(sw_planner *p, const sw_hub *hub)
+{
+	sw_id op = p->program->values.data[hub->value].op;
+	uint32_t which = hub->value - sw_op_at(p->program, op)->first_result;
+	return place_of_op(p, OF_HUB, op, which, hub->profile);
 }

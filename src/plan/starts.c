@@ -64,8 +64,12 @@ bool sw_start_place(const sw_start *start, const sw_model *model, int32_t *assig
 	const sw_profile *profiles = model->planner->profiles.data;
 	if (start->n_sites != model->sites.len || start->n_hubs != model->hubs.len)
 		return false;
+	for (size_t n = 0; n < model->nodes.len; n++)
+		assignment[n] = -1;
 	for (size_t s = 0; s < start->n_sites; s++) {
 		const sw_site *site = &model->sites.data[s];
+		if (assignment[site->node] >= 0)
+			continue; /* as another layer's */
 		assignment[site->node] = find_candidate(&profiles[start->profile[s]], start->choice[s],
 		                                        &profiles[site->profile]);
 		if (assignment[site->node] < 0)
@@ -73,6 +77,8 @@ bool sw_start_place(const sw_start *start, const sw_model *model, int32_t *assig
 	}
 	for (size_t h = 0; h < start->n_hubs; h++) {
 		const sw_hub *hub = &model->hubs.data[h];
+		if (assignment[hub->node] >= 0)
+			continue;
 		assignment[hub->node] = find_layout(&profiles[hub->profile], start->kept[h]);
 		if (assignment[hub->node] < 0)
 			return false;
