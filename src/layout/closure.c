@@ -202,52 +202,43 @@ static const double *moves_from(ways *w, size_t from)
 
 /* ---- the cheapest ways ---------------------------------------------------------------------------------------- */
 
-typedef struct tour { /* from one point to the others (Dijkstra 1959, without a heap: the graph is dense) */
-	double *ps;   /* [point] the cheapest way found so far */
-	double *open; /* the same, NO_WAY where it is settled */
-} tour;
-
-static size_t nearest(const double *ps, size_t n)
+/* row[j] = min(row[j], so_far + moves[j]) */
+SW_VECTORISED
+static void relax(double *restrict row, const double *restrict moves, double so_far, size_t n)
 {
-	size_t best = 0;
-	for (size_t j = 1; j < n; j++)
-		if (ps[j] < ps[best])
-			best = j;
-	return best;
-}
-
-static void relax(tour *t, const double *restrict moves, double so_far, size_t n)
-{
-	double *restrict ps = t->ps, *restrict open = t->open;
 	for (size_t j = 0; j < n; j++) {
 		double through = so_far + moves[j];
-		open[j] = through < ps[j] ? through : open[j];
-		ps[j] = through < ps[j] ? through : ps[j];
+		row[j] = through < row[j] ? through : row[j];
 	}
 }
 
-/* Is something that is not settled nearer than the farthest of the layouts asked for? */
-static bool is_open(const closure *c, const tour *t, const uint32_t *place, double at_least)
+/* How far the farthest of the layouts asked for is by what is known. */
+static double farthest(const closure *c, const double *row, const uint32_t *place)
 {
+	double far = 0;
 	for (int32_t i = 0; i < c->n; i++)
-		if (t->ps[place[i]] > at_least)
-			return true;
-	return false;
+		far = SW_MAX(far, row[place[i]]);
+	return far;
 }
 
-static void travel(const closure *c, ways *w, tour *t, const uint32_t *place, uint32_t from)
+/* From one point to the others (Bellman and Ford's: the graph is dense, and most ways are a move or two): what has come nearer since its moves were
+ * last tried is tried again. `tried` is how far it was then. */
+static void travel(const closure *c, ways *w, double *row, double *tried, const uint32_t *place, uint32_t from)
 {
 	size_t n = w->points.len;
 	for (size_t j = 0; j < n; j++)
-		t->ps[j] = t->open[j] = NO_WAY;
-	t->ps[from] = t->open[from] = 0;
-	for (;;) {
-		size_t here = nearest(t->open, n);
-		double so_far = t->open[here];
-		if (so_far == NO_WAY || !is_open(c, t, place, so_far))
-			return;
-		t->open[here] = NO_WAY;
-		relax(t, moves_from(w, here), so_far, n);
+		row[j] = tried[j] = NO_WAY;
+	memcpy(row, moves_from(w, from), sizeof(*row) * n);
+	for (bool nearer = true; nearer;) {
+		double far = farthest(c, row, place);
+		nearer = false;
+		for (size_t k = 0; k < n; k++) {
+			if (row[k] >= tried[k] || row[k] >= far || k == from)
+				continue;
+			tried[k] = row[k];
+			relax(row, moves_from(w, k), row[k], n);
+			nearer = true;
+		}
 	}
 }
 
@@ -259,14 +250,13 @@ static void find_ways(closure *c, ways *w, const uint32_t *place)
 	w->ps = sw_alloc(sizeof(double) * n * n);
 	w->priced = sw_alloc(sizeof(bool) * n);
 	c->ps = sw_alloc(sizeof(double) * (size_t)c->n * (size_t)c->n);
-	tour t = {sw_alloc(sizeof(double) * n), sw_alloc(sizeof(double) * n)};
+	double *row = sw_alloc(sizeof(double) * 2 * n), *tried = row + n;
 	for (int32_t i = 0; i < c->n; i++) {
-		travel(c, w, &t, place, place[i]);
+		travel(c, w, row, tried, place, place[i]);
 		for (int32_t j = 0; j < c->n; j++)
-			c->ps[i * c->n + j] = t.ps[place[j]];
+			c->ps[i * c->n + j] = row[place[j]];
 	}
-	free(t.ps);
-	free(t.open);
+	free(row);
 	free(w->ps);
 	free(w->priced);
 }

@@ -12,14 +12,6 @@
 
 typedef __int128 wide;
 
-/* Before a function whose loops gain from vectors that not every processor has. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) &&   \
-	!defined(__SANITIZE_THREAD__)
-#define SW_VECTORISED __attribute__((target_clones("avx2", "default"), optimize("O3")))
-#else
-#define SW_VECTORISED
-#endif
-
 typedef struct core_edge {
 	int32_t a, b;       /* a < b */
 	int32_t table;      /* of core.tables */
