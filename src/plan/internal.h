@@ -120,6 +120,7 @@ typedef struct sw_site {
 /* A solution of one mesh, as layouts: where the searches of later meshes begin. */
 typedef struct sw_start {
 	size_t n_sites, n_hubs;
+	int32_t n_axes;
 	int32_t *profile, *choice; /* per site */
 	uint32_t *kept;            /* per hub: layout */
 } sw_start;
@@ -218,7 +219,7 @@ void sw_model_apply(const sw_model *model, const int32_t *assignment, sw_plan *p
 /* ---- starts.c: solutions carried from one mesh to another ---------------------------------------------------- */
 
 void sw_start_save(sw_start *start, const sw_model *model, const int32_t *assignment);
-/* The same solution in another mesh's model; false if that has no such candidates. */
+/* The same solution in another mesh's model, or what does the same on each of its axes; false if that has no such candidates. */
 bool sw_start_place(const sw_start *start, const sw_model *model, int32_t *assignment);
 void sw_start_clear(sw_start *start);
 

@@ -4,9 +4,9 @@
 #include "plan/internal.h"
 
 /* Uses that a layer's ends may be away and still be told: more tell layers apart that are alike, fewer tie what is not. */
-#define RADIUS 12
+#define RADIUS 6
 /* Ops of a program that is large. */
-#define MANY_OPS 10000
+#define MANY_OPS 1000
 
 enum { OF_SITE, OF_HUB = SW_SITE_OUTPUT + 1 };
 

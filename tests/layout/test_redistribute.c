@@ -446,6 +446,84 @@ static void paths_over_groups_are_never_worse_than_the_references(void **state)
 	sw_path_cache_free(cache);
 }
 
+/* Asks a cache for all pairs of a list at once; seconds[i * n + j]. */
+static double *all_seconds(sw_path_cache *cache, sw_shape shape, const sw_layout *layouts, int32_t n)
+{
+	uint32_t number = sw_path_cache_shape(cache, shape);
+	uint32_t *numbers = sw_alloc(sizeof(*numbers) * (size_t)n);
+	double *seconds = sw_alloc(sizeof(*seconds) * (size_t)n * (size_t)n);
+	for (int32_t i = 0; i < n; i++) {
+		numbers[i] = sw_path_cache_layout(cache, &layouts[i]);
+		sw_path_cache_expect(cache, number, numbers[i]);
+	}
+	sw_path_cache_seconds(cache, number, numbers, n, numbers, n, seconds);
+	free(numbers);
+	return seconds;
+}
+
+/* With every layout there is, nothing lies outside: each pair costs what its own path costs. */
+static void all_pairs_at_once_cost_what_each_costs(void **state)
+{
+	const int64_t dims[] = {8, 4};
+	sw_atoms atoms = parse_atoms("2,2");
+	sw_shape shape = make_shape(2, dims);
+	(void)state;
+	for (uint64_t seed = 1; seed <= 6; seed++) {
+		random_model model = {seed, 1, 1};
+		sw_redistribution how = {&atoms, random_seconds, &model, 8e9, 1e-6, 0};
+		sw_path_cache *cache = sw_path_cache_new(&how);
+		layout_list list = {0};
+		list_layouts(&atoms, shape, SW_MONOID_SUM, &list);
+		double *seconds = all_seconds(cache, shape, list.data, (int32_t)list.len);
+		assert_true(list.len > 30);
+		for (size_t i = 0; i < list.len; i++)
+			for (size_t j = 0; j < list.len; j++) {
+				const sw_path *path = sw_path_cache_get(cache, shape, &list.data[i], &list.data[j]);
+				double at_once = seconds[i * list.len + j];
+				if (isfinite(path->seconds) || isfinite(at_once))
+					assert_float_equal(at_once, path->seconds, 1e-9 * path->seconds);
+			}
+		free(seconds);
+		sw_vec_clear(&list);
+		sw_path_cache_free(cache);
+	}
+}
+
+/* Of few layouts what lies between is made of their states: hardly ever is there a cheaper way outside, and none is cheaper than the pair's own path. */
+static void few_layouts_at_once_cost_hardly_more(void **state)
+{
+	const int64_t dims[] = {64, 32, 8};
+	const uint32_t masks[] = {3, 12, 16};
+	sw_atoms atoms = parse_atoms("2,2,2,2,2");
+	sw_shape shape = make_shape(3, dims);
+	grouping groups;
+	sw_redistribution how = {&atoms, plain_seconds, &atoms, 1e12, 1e-6, 0};
+	sw_rng rng = {11, 0};
+	int equal = 0, pairs = 0;
+	(void)state;
+	grouping_init(&groups, &atoms, masks, 3);
+	for (int round = 0; round < 12; round++) {
+		sw_path_cache *cache = sw_path_cache_new_grouped(&how, masks, 3);
+		sw_layout layouts[10];
+		for (int k = 0; k < 10; k++) {
+			sw_layout gathered = random_layout(&rng, &groups.groups, shape);
+			gathered.monoid = sw_layout_partial_atoms(&gathered) ? SW_MONOID_SUM : SW_MONOID_NONE;
+			grouping_spread(&groups, &gathered, &layouts[k]);
+		}
+		double *seconds = all_seconds(cache, shape, layouts, 10);
+		for (int i = 0; i < 10; i++)
+			for (int j = 0; j < 10; j++, pairs++) {
+				double own = sw_path_cache_get(cache, shape, &layouts[i], &layouts[j])->seconds;
+				assert_true(seconds[10 * i + j] >= own * (1 - 1e-9));
+				assert_true(seconds[10 * i + j] <= 2 * own);
+				equal += seconds[10 * i + j] <= own * (1 + 1e-9);
+			}
+		free(seconds);
+		sw_path_cache_free(cache);
+	}
+	assert_true(equal > 0.9 * pairs);
+}
+
 static double never(void *context, sw_move_kind kind, uint32_t atoms, int64_t bytes)
 {
 	(void)context, (void)kind, (void)atoms, (void)bytes;
@@ -482,6 +560,8 @@ int main(void)
 		cmocka_unit_test(the_cache_gives_the_path_that_a_fresh_search_gives),
 		cmocka_unit_test(groups_of_atoms_move_together),
 		cmocka_unit_test(paths_over_groups_are_never_worse_than_the_references),
+		cmocka_unit_test(all_pairs_at_once_cost_what_each_costs),
+		cmocka_unit_test(few_layouts_at_once_cost_hardly_more),
 		cmocka_unit_test(what_the_model_forbids_is_not_done),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
