@@ -1,0 +1,12 @@
+/* Random search: the best of assignments drawn by chance, each on its own. */
+#include "solve/method.h"
+
+sw_status method_random(method_run *r, sw_error *err)
+{
+	(void)err;
+	do {
+		walk_draw(&r->w, &r->rng);
+		method_offer(r);
+	} while (!method_stopped(r));
+	return SW_OK;
+}
