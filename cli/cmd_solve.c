@@ -113,6 +113,7 @@ static void set_effort(json_t *json, const answer *a)
 	json_object_set_new(json, "method", json_string(sw_method_name(a->method)));
 	json_object_set_new(json, "seconds", json_real(s->seconds));
 	set_int(json, "work", true, s->work);
+	set_int(json, "assignments_tried", s->tried > 0, s->tried);
 	json_object_set_new(json, "stopped", json_boolean(a->stopped));
 	json_object_set_new(json, "timed_out", json_boolean(s->timed_out && !a->stopped));
 	set_int(json, "nodes_left", true, s->nodes_left);
@@ -197,6 +198,13 @@ static void add_usage(const answer *a, sw_text *text)
 	add_overuse(a, text);
 }
 
+static void add_method(const answer *a, sw_text *text)
+{
+	if (a->method != SW_METHOD_EXACT)
+		sw_text_addf(text, "method     %s%s\n", sw_method_name(a->method),
+		             sw_method_has_bound(a->method) ? "" : ", which proves no bound");
+}
+
 static void add_effort(const answer *a, sw_text *text)
 {
 	sw_text_add(text, "effort     ");
@@ -207,9 +215,10 @@ static void add_effort(const answer *a, sw_text *text)
 	if (a->method == SW_METHOD_EXACT)
 		sw_text_addf(text, "; %d nodes and %d edges were left after the exact reductions\n",
 		             a->solution->nodes_left, a->solution->edges_left);
+	else if (a->solution->tried > 0)
+		sw_text_addf(text, "; %" PRId64 " assignments were tried\n", a->solution->tried);
 	else
-		sw_text_addf(text, " by the method %s%s\n", sw_method_name(a->method),
-		             sw_method_has_bound(a->method) ? "" : ", which proves no bound");
+		sw_text_add(text, "\n");
 }
 
 static void add_array(const answer *a, sw_text *text)
@@ -236,6 +245,7 @@ static void add_assignment(const answer *a, sw_text *text)
 static void describe(const answer *a, sw_text *text)
 {
 	add_size(a, text);
+	add_method(a, text);
 	add_cost(a, text);
 	add_usage(a, text);
 	add_effort(a, text);

@@ -16,6 +16,7 @@ typedef struct method_run {
 	int32_t *whole;  /* per node of the problem: room for an assignment */
 	sw_rng rng;
 	int64_t looked; /* the work at which the limits were looked at last */
+	int64_t tried;  /* assignments */
 	int starts_taken;
 	bool limited;   /* somebody set a limit */
 	bool exhausted; /* nothing is cheaper than the best, or there is nothing at all */

@@ -23,8 +23,10 @@ static bool optimise_node(walk *w, int32_t node)
 static bool sweep(method_run *r)
 {
 	bool changed = false;
-	for (int32_t i = 0; i < r->w.n && !method_stopped(r); i++)
+	for (int32_t i = 0; i < r->w.n && !method_stopped(r); i++) {
 		changed |= optimise_node(&r->w, i);
+		r->tried += r->w.nodes[i].strategies - 1;
+	}
 	return changed;
 }
 

@@ -38,6 +38,7 @@ sw_status method_exhaustive(method_run *r, sw_error *err)
 	bool more = true;
 	while (more && !method_stopped(r)) {
 		method_offer(r);
+		r->tried++;
 		more = advance(&r->w);
 	}
 	r->exhausted = !more;

@@ -50,6 +50,7 @@ static void run_chain(method_run *r, const int32_t *movable, int64_t n_movable)
 	method_offer(r);
 	while (in_vain < PATIENCE * n_movable && !method_stopped(r)) {
 		walk_value best = r->best;
+		r->tried++;
 		propose(r, movable, n_movable);
 		in_vain = walk_better(&r->best, &best) ? 0 : in_vain + 1;
 	}

@@ -184,6 +184,7 @@ static void conclude(method_run *r, sw_solution *solution)
 	solution->peak_usage = s->best_value.peak_usage;
 	solution->peak_moment = s->best_value.peak_moment;
 	solution->work = r->w.work;
+	solution->tried = r->tried;
 	solution->timed_out = s->timed_out;
 	solution->nodes_left = r->w.n;
 	for (size_t e = 0; e < r->g.edges.len; e++)

@@ -118,6 +118,7 @@ typedef struct sw_solution {
 	int64_t peak_usage;
 	int32_t peak_moment;
 	int64_t work; /* units spent */
+	int64_t tried; /* assignments whose cost was looked at, by methods that do that one by one (methods.h) */
 	double seconds;
 	int32_t nodes_left, edges_left; /* after the exact reductions */
 	bool timed_out;
