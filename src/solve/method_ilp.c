@@ -10,9 +10,9 @@
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,6 +20,7 @@
 /* A program that is slow to notice that its time is over gets this much more. */
 #define GRACE_S 5
 #define LEAST_TIME_S 0.01
+#define NOT_STARTED 127 /* as shells have it */
 
 typedef struct errand {
 	const foreign_solver *solver;
@@ -27,7 +28,7 @@ typedef struct errand {
 	double time_s; /* 0: none */
 	double gap;
 	const volatile bool *stop;
-	bool late; /* it was ended */
+	bool stopped; /* before it was done */
 } errand;
 
 /* ---- files ------------------------------------------------------------------------------------------------- */
@@ -82,50 +83,56 @@ static void read_answer(const errand *e, const model *m, foreign_answer *answer)
 
 /* ---- the program ------------------------------------------------------------------------------------------- */
 
-extern char **environ;
-
-static int start(const errand *e, pid_t *pid)
+/* In the child. Ctrl-C is for this process alone, which then ends the other in its own way. */
+static void become(const errand *e, pid_t parent)
 {
 	foreign_command command = {0};
 	char *words[SW_COUNT(command.words) + 1] = {0};
-	posix_spawn_file_actions_t actions;
 	e->solver->command(&command, e->problem, e->answer, e->time_s, e->gap);
 	for (int i = 0; i < command.n; i++)
 		words[i] = command.words[i];
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, e->printed, O_WRONLY | O_CREAT, 0600);
-	posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-	int failure = posix_spawnp(pid, words[0], &actions, NULL, words, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	return failure;
+	int printed = open(e->printed, O_WRONLY | O_CREAT, 0600);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (setpgid(0, 0) == 0 && getppid() == parent && dup2(printed, STDOUT_FILENO) >= 0 &&
+	    dup2(printed, STDERR_FILENO) >= 0)
+		execvp(words[0], words);
+	_exit(NOT_STARTED);
 }
 
-/* Until it ends; when a stop is asked for, or the time is long over, it is ended. */
-static bool wait_for(errand *e, pid_t pid)
+/* Until it ends. When a stop is asked for it may write what it has; who is late then, or at the end of the time, is ended. */
+static int wait_for(errand *e, pid_t pid)
 {
 	double deadline_s = e->time_s > 0 ? sw_now_s() + e->time_s + GRACE_S : INFINITY;
 	const struct timespec nap = {.tv_nsec = 2000000};
 	int status = 0;
 	while (waitpid(pid, &status, WNOHANG) == 0) {
-		if (!e->late && ((e->stop && *e->stop) || sw_now_s() > deadline_s))
-			e->late = kill(pid, SIGKILL) == 0;
+		if (!e->stopped && e->stop && *e->stop) {
+			e->stopped = kill(pid, SIGINT) == 0;
+			deadline_s = SW_MIN(deadline_s, sw_now_s() + GRACE_S);
+		}
+		if (sw_now_s() > deadline_s)
+			e->stopped = kill(pid, SIGKILL) == 0;
 		nanosleep(&nap, NULL);
 	}
-	return e->late || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	return status;
 }
 
 static sw_status execute(errand *e, sw_error *err)
 {
-	pid_t pid;
-	int failure = start(e, &pid);
-	if (failure == ENOENT)
+	pid_t parent = getpid(), pid = fork();
+	if (pid == 0)
+		become(e, parent);
+	if (pid < 0)
+		return sw_fail(err, SW_ERR_IO, "%s does not start: %s", e->solver->name, strerror(errno));
+	int status = wait_for(e, pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_STARTED)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "method ilp needs the program %s, which is not installed: on Debian "
 		               "apt install coinor-cbc, or tools/setup --bench",
 		               e->solver->name);
-	if (failure)
-		return sw_fail(err, SW_ERR_IO, "%s does not start: %s", e->solver->name, strerror(failure));
-	return wait_for(e, pid) ? SW_OK : sw_fail(err, SW_ERR_IO, "%s failed", e->solver->name);
+	if (!e->stopped && !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
+		return sw_fail(err, SW_ERR_IO, "%s failed", e->solver->name);
+	return SW_OK;
 }
 
 /* ---- the method -------------------------------------------------------------------------------------------- */
@@ -149,7 +156,7 @@ static void take(method_run *r, const errand *e, const model *m, const foreign_a
 		solver_offer(&r->s, r->whole);
 	bool feasible = solver_feasible(&r->s);
 	r->exhausted = answer->infeasible || (answer->optimal && feasible);
-	r->s.timed_out = e->late || !(r->exhausted || (answer->has_choice && e->gap > 0));
+	r->s.timed_out = e->stopped || !(r->exhausted || (answer->has_choice && e->gap > 0));
 	if (answer->has_bound && r->g.exact)
 		r->s.bound = model_bound(m, answer->bound);
 	if (feasible)
