@@ -209,9 +209,11 @@ static void add_effort(const answer *a, sw_text *text)
 {
 	sw_text_add(text, "effort     ");
 	sw_text_add_seconds(text, a->solution->seconds);
-	sw_text_add(text, ", ");
-	sw_text_add_count(text, (double)a->solution->work);
-	sw_text_add(text, " units of work");
+	if (a->solution->work > 0) { /* CBC counts none */
+		sw_text_add(text, ", ");
+		sw_text_add_count(text, (double)a->solution->work);
+		sw_text_add(text, " units of work");
+	}
 	if (a->method == SW_METHOD_EXACT)
 		sw_text_addf(text, "; %d nodes and %d edges were left after the exact reductions\n",
 		             a->solution->nodes_left, a->solution->edges_left);

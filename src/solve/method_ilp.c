@@ -155,7 +155,7 @@ static void take(method_run *r, const errand *e, const model *m, const foreign_a
 	if (foreign_assignment(m, answer, r->whole))
 		solver_offer(&r->s, r->whole);
 	bool feasible = solver_feasible(&r->s);
-	r->exhausted = answer->infeasible || (answer->optimal && feasible);
+	r->exhausted = feasible ? answer->optimal : answer->infeasible;
 	r->s.timed_out = e->stopped || !(r->exhausted || (answer->has_choice && e->gap > 0));
 	if (answer->has_bound && r->g.exact)
 		r->s.bound = model_bound(m, answer->bound);
