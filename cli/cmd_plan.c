@@ -106,8 +106,11 @@ static void summarise(const cli *c, const sw_plan *plan)
 	sw_text_add_bytes(&text, (double)plan->predicted.payload_bytes);
 	sw_text_add(&text, ", peak ");
 	sw_text_add_bytes(&text, (double)plan->predicted.peak_bytes);
-	sw_text_addf(&text, " per device; gap %.1f %%%s; planned in ", 100 * plan->gap,
-	             plan->strategy.kind == SW_PLAN_AUTO ? "" : " within this strategy");
+	if (plan->lower_bound_s > 0)
+		sw_text_addf(&text, " per device; gap %.1f %%%s; planned in ", 100 * plan->gap,
+		             plan->strategy.kind == SW_PLAN_AUTO ? "" : " within this strategy");
+	else
+		sw_text_add(&text, " per device; no bound; planned in ");
 	sw_text_add_seconds(&text, plan->planning_s);
 	cli_note(c, "%s", text.data);
 	sw_text_clear(&text);
@@ -135,11 +138,14 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		.memory_bytes = c->values.memory,
 		.time_limit_s = c->values.time_limit,
 		.untied = c->values.untied,
+		.seed = (uint64_t)c->values.seed,
 		.quiet = c->values.quiet,
 		.measure = sw_partition_measure,
 	};
 	sw_status status = sw_plan_strategy_parse(c->values.strategy ? c->values.strategy : "auto",
 	                                          &options.strategy, err);
+	if (status == SW_OK && c->values.method)
+		status = sw_method_parse(c->values.method, &options.method, err);
 	if (status == SW_OK)
 		status = cli_read_cluster(c, c->values.cluster, &cluster, err);
 	if (status)
@@ -172,8 +178,9 @@ static sw_status plan_program(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {"--cluster",    "-o",       "--devices",    "--strategy", "--memory",
-                                      "--time-limit", "--untied", "--dump-after", NULL};
+static const char *const options[] = {"--cluster", "-o",           "--devices", "--strategy",
+                                      "--method",  "--seed",       "--memory",  "--time-limit",
+                                      "--untied",  "--dump-after", NULL};
 const cli_command cli_plan_command = {
 	.name = "plan",
 	.argument = "PROGRAM",

@@ -1,6 +1,7 @@
 #include "cli.h"
 
 #include "solve/contest.h"
+#include "solve/methods.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 /* What there is to say. */
 typedef struct answer {
 	const cli *c;
+	sw_method method;
 	const sw_problem *problem;
 	const sw_solution *solution;
 	bool feasible, stopped;
@@ -108,8 +110,10 @@ static void set_answer(json_t *json, const answer *a)
 static void set_effort(json_t *json, const answer *a)
 {
 	const sw_solution *s = a->solution;
+	json_object_set_new(json, "method", json_string(sw_method_name(a->method)));
 	json_object_set_new(json, "seconds", json_real(s->seconds));
 	set_int(json, "work", true, s->work);
+	set_int(json, "assignments_tried", s->tried > 0, s->tried);
 	json_object_set_new(json, "stopped", json_boolean(a->stopped));
 	json_object_set_new(json, "timed_out", json_boolean(s->timed_out && !a->stopped));
 	set_int(json, "nodes_left", true, s->nodes_left);
@@ -194,14 +198,29 @@ static void add_usage(const answer *a, sw_text *text)
 	add_overuse(a, text);
 }
 
+static void add_method(const answer *a, sw_text *text)
+{
+	if (a->method != SW_METHOD_EXACT)
+		sw_text_addf(text, "method     %s%s\n", sw_method_name(a->method),
+		             sw_method_has_bound(a->method) ? "" : ", which proves no bound");
+}
+
 static void add_effort(const answer *a, sw_text *text)
 {
 	sw_text_add(text, "effort     ");
 	sw_text_add_seconds(text, a->solution->seconds);
-	sw_text_add(text, ", ");
-	sw_text_add_count(text, (double)a->solution->work);
-	sw_text_addf(text, " units of work; %d nodes and %d edges were left after the exact reductions\n",
-	             a->solution->nodes_left, a->solution->edges_left);
+	if (a->solution->work > 0) { /* CBC counts none */
+		sw_text_add(text, ", ");
+		sw_text_add_count(text, (double)a->solution->work);
+		sw_text_add(text, " units of work");
+	}
+	if (a->method == SW_METHOD_EXACT)
+		sw_text_addf(text, "; %d nodes and %d edges were left after the exact reductions\n",
+		             a->solution->nodes_left, a->solution->edges_left);
+	else if (a->solution->tried > 0)
+		sw_text_addf(text, "; %" PRId64 " assignments were tried\n", a->solution->tried);
+	else
+		sw_text_add(text, "\n");
 }
 
 static void add_array(const answer *a, sw_text *text)
@@ -228,6 +247,7 @@ static void add_assignment(const answer *a, sw_text *text)
 static void describe(const answer *a, sw_text *text)
 {
 	add_size(a, text);
+	add_method(a, text);
 	add_cost(a, text);
 	add_usage(a, text);
 	add_effort(a, text);
@@ -314,21 +334,22 @@ static sw_status report(cli *c, answer *a, sw_error *err)
 	return judge(a, err);
 }
 
-static sw_status solve(cli *c, const sw_problem *problem, sw_error *err)
+static sw_status solve(cli *c, sw_method method, const sw_problem *problem, sw_error *err)
 {
 	sw_solution solution;
 	sw_solve_options options = {
 		.work_limit = c->values.work_limit,
 		.time_limit_s = c->values.time_limit,
 		.threads = (int)SW_MIN(c->values.threads, 4096),
+		.seed = (uint64_t)c->values.seed,
 		.quiet = c->values.quiet,
 		.stop = &stop_asked,
 	};
 	watch_signals();
-	sw_status status = sw_solve(problem, &options, &solution, err);
+	sw_status status = sw_solve_by(method, problem, &options, &solution, err);
 	if (status)
 		return sw_error_in_file(err, status, c->argument);
-	answer a = {.c = c, .problem = problem, .solution = &solution};
+	answer a = {.c = c, .method = method, .problem = problem, .solution = &solution};
 	a.feasible = solution.answer == SW_SOLVED_OPTIMAL || solution.answer == SW_SOLVED_FEASIBLE;
 	a.stopped = stop_asked && solution.answer != SW_SOLVED_OPTIMAL;
 	if (solution.answer == SW_SOLVED_UNKNOWN)
@@ -341,18 +362,22 @@ static sw_status solve(cli *c, const sw_problem *problem, sw_error *err)
 static sw_status read_and_solve(cli *c, sw_error *err)
 {
 	sw_problem problem;
+	sw_method method = SW_METHOD_EXACT;
 	if (c->values.json && c->values.output && strcmp(c->values.output, "-") == 0)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "-o - and --json both need standard output: leave one out");
-	sw_status status = sw_problem_read(&problem, c->argument, c->values.quiet, err);
+	sw_status status = c->values.method ? sw_method_parse(c->values.method, &method, err) : SW_OK;
+	if (status == SW_OK)
+		status = sw_problem_read(&problem, c->argument, c->values.quiet, err);
 	if (status)
 		return status;
-	status = solve(c, &problem, err);
+	status = solve(c, method, &problem, err);
 	sw_problem_clear(&problem);
 	return status;
 }
 
-static const char *const options[] = {"-o", "--time-limit", "--work-limit", "--threads", NULL};
+static const char *const options[] = {"-o",           "--method",  "--seed", "--time-limit",
+                                      "--work-limit", "--threads", NULL};
 const cli_command cli_solve = {
 	.name = "solve",
 	.argument = "PROBLEM",

@@ -68,6 +68,7 @@ class Fixture:
 
 
 MLP = dict(widths=(64, 128, 128, 16), batch=32)
+MLP_AUTODDL = dict(widths=(32768, 16384, 4096, 2048, 512))  # figure 8
 GPT_TINY = dict(depth=2, width=32, heads=8, vocabulary=64, length=16, batch=8)
 BERT_TINY = dict(depth=2, width=32, heads=8, vocabulary=64, length=16, masked=8, batch=8)
 T5_TINY = dict(
@@ -159,6 +160,8 @@ FIXTURES = [
     Fixture("mlp", mlp(**MLP)),
     Fixture("mlp-clip", mlp(**MLP, activation="gelu", task="classification"), CLIPPED),
     Fixture("mlp-bf16", mlp(**MLP, compute=jnp.bfloat16)),
+    Fixture("mlp-128-nodes", mlp(**MLP_AUTODDL, batch=8 * 128), recorded=False),
+    Fixture("mlp-4096-nodes", mlp(**MLP_AUTODDL, batch=8 * 4096), recorded=False),
     Fixture("gpt-tiny", gpt(**GPT_TINY)),
     Fixture("gpt-tiny-clip", gpt(**GPT_TINY), CLIPPED),
     Fixture("gpt-tiny-scan", gpt(**GPT_TINY, scan=True)),

@@ -4,7 +4,7 @@
  *   known.c      what is publicly known of an instance
  *   child.c      one run in one process: its time, its memory, its end
  *   ours.c       the solver on one instance
- *   peers.c      another solver on the same instance: model.c says it, toulbar2.c and cbc.c translate it
+ *   peers.c      another solver on the same instance: CBC, as the library calls it, and toulbar2, to which toulbar2.c translates
  *   planner.c    the problems that the planner makes
  *   report.c     the tables
  *
@@ -92,7 +92,7 @@ void child_explain(const child_end *end, char *note, size_t room);
 void solve_ours(const instance *what, const settings *how, double time_s, outcome *o);
 double time_for(const instance *what, const settings *how);
 
-typedef struct peer peer;
+typedef struct foreign_solver peer;
 extern const peer *const all_peers[]; /* NULL ends it */
 const char *peer_name(const peer *p);
 /* The peer's answer on the problem itself or on what our exact reductions leave of it. */

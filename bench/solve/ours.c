@@ -1,6 +1,6 @@
 /* The solver on one instance. */
 #include "bench.h"
-#include "model.h"
+#include "solve/method_model.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,6 @@
  */
 #include "peers.h"
 
-#include <assert.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,20 +15,11 @@
 #define GRACE_S 10
 #define GRACE_PART 0.2
 
-const peer *const all_peers[] = {&peer_toulbar2, &peer_cbc, NULL};
+const peer *const all_peers[] = {&peer_toulbar2, &foreign_cbc, NULL};
 
 const char *peer_name(const peer *p)
 {
 	return p->name;
-}
-
-void peer_word(peer_command *command, const char *format, ...)
-{
-	va_list list;
-	assert(command->n < (int)SW_COUNT(command->words));
-	va_start(list, format);
-	vsnprintf(command->words[command->n++], sizeof command->words[0], format, list);
-	va_end(list);
 }
 
 typedef struct run {
@@ -94,22 +83,12 @@ static void write_here(const void *context, void *result)
 
 /* ---- after ------------------------------------------------------------------------------------------------- */
 
-static int64_t problem_cost(const model *m, int64_t cost)
-{
-	int64_t scaled;
-	return sw_mul_i64(cost + m->constant, (int64_t)1 << m->shift, &scaled) ? scaled : INT64_MIN;
-}
-
 /* Every answer is evaluated as ours are: what the program says of its cost is not looked at. */
-static void judge(const sw_problem *problem, const model *m, peer_answer *answer, outcome *o)
+static void judge(const sw_problem *problem, const model *m, const foreign_answer *answer, outcome *o)
 {
 	sw_evaluation value = {0};
 	int32_t *assignment = sw_alloc((problem->nodes.len + 1) * sizeof *assignment);
-	for (size_t n = 0; n < m->nodes.len; n++)
-		answer->has_choice = answer->has_choice && answer->choice[n] >= 0 &&
-		                     answer->choice[n] < m->nodes.data[n].strategies;
-	if (answer->has_choice) {
-		model_restore(m, answer->choice, assignment);
+	if (foreign_assignment(m, answer, assignment)) {
 		sw_problem_evaluate(problem, assignment, &value);
 		o->has_cost = value.allowed && value.within;
 		o->wrong = !o->has_cost;
@@ -118,10 +97,10 @@ static void judge(const sw_problem *problem, const model *m, peer_answer *answer
 	o->peak_usage = value.peak_usage;
 	o->infeasible = answer->infeasible;
 	o->optimal = answer->optimal && o->has_cost;
-	o->bound = o->optimal ? o->cost : answer->has_bound ? problem_cost(m, answer->bound) : INT64_MIN;
+	o->bound = o->optimal ? o->cost : answer->has_bound ? model_bound(m, answer->bound) : INT64_MIN;
 	o->has_bound = o->bound > INT64_MIN;
 	o->wrong |= o->optimal && answer->has_bound && m->shift == 0 &&
-	            problem_cost(m, answer->bound) != o->cost;
+	            model_bound(m, answer->bound) != o->cost;
 	if (!o->has_cost && !o->infeasible && !o->note[0])
 		snprintf(o->note, sizeof o->note,
 		         o->wrong ? "its answer is not valid" : "no answer in time");
@@ -136,7 +115,7 @@ static void judge_here(const void *context, void *result)
 	model m;
 	if (!load_model(r, &problem, &m, o->note, sizeof o->note))
 		return;
-	peer_answer answer = {.choice = sw_alloc((m.nodes.len + 1) * sizeof *answer.choice)};
+	foreign_answer answer = {.choice = sw_alloc((m.nodes.len + 1) * sizeof *answer.choice)};
 	for (size_t n = 0; n < m.nodes.len; n++)
 		answer.choice[n] = -1;
 	FILE *file = fopen(r->answer, "re");
@@ -189,9 +168,9 @@ static bool write_problem(const run *r, const settings *how, double time_s, outc
 
 static void execute(run *r, const settings *how, double time_s, outcome *o)
 {
-	peer_command command = {0};
+	foreign_command command = {0};
 	char *words[SW_COUNT(command.words) + 1] = {0};
-	r->p->command(&command, r->problem, r->answer, (int)SW_MAX(time_s, 1));
+	r->p->command(&command, r->problem, r->answer, time_s, 0);
 	for (int i = 0; i < command.n; i++)
 		words[i] = command.words[i];
 	child_end end = child_exec(words, &r->printed, time_s + SW_MAX(GRACE_S, GRACE_PART * time_s),

@@ -223,7 +223,7 @@ static const char *last(const char *text, const char *word)
 }
 
 /* "New solution: 12 (...)", and a line with the value of each variable; nodes come first. */
-static void read_solution(const model *m, const char *printed, peer_answer *answer)
+static void read_solution(const model *m, const char *printed, foreign_answer *answer)
 {
 	const char *at = last(printed, "New solution: ");
 	at = at ? strchr(at, '\n') : NULL;
@@ -236,7 +236,7 @@ static void read_solution(const model *m, const char *printed, peer_answer *answ
 }
 
 /* "VAC dual bound: 2", "Initial lower and upper bounds: [2, 3]", "Optimality gap: [2, 3]", "Optimum: 2", in this order. */
-static void read_bound(const model *m, const char *printed, peer_answer *answer)
+static void read_bound(const model *m, const char *printed, foreign_answer *answer)
 {
 	static const char *const words[] = {"dual bound: ", "Initial lower and upper bounds: [",
 	                                    "Optimality gap: [", "Optimum: "};
@@ -251,7 +251,7 @@ static void read_bound(const model *m, const char *printed, peer_answer *answer)
 	}
 }
 
-static void read_answer(const model *m, const char *printed, FILE *file, peer_answer *answer)
+static void read_answer(const model *m, const char *printed, FILE *file, foreign_answer *answer)
 {
 	(void)file;
 	read_solution(m, printed, answer);
@@ -263,16 +263,17 @@ static void read_answer(const model *m, const char *printed, FILE *file, peer_an
 	                                strstr(printed, "No solution found by initial propagation"));
 }
 
-static void command(peer_command *c, const char *problem, const char *answer, int time_s)
+static void command(foreign_command *c, const char *problem, const char *answer, double time_s, double gap)
 {
 	(void)answer;
-	peer_word(c, "toulbar2");
-	peer_word(c, "%s", problem);
-	peer_word(c, "-timer=%d", time_s);
-	peer_word(c, "-s");  /* print each solution */
-	peer_word(c, "-f:"); /* functional elimination loops for minutes beside linear constraints */
-	peer_word(c, "-A");  /* virtual arc consistency in preprocessing */
-	peer_word(c, "-l");  /* limited discrepancies first */
+	(void)gap;
+	foreign_word(c, "toulbar2");
+	foreign_word(c, "%s", problem);
+	foreign_word(c, "-timer=%.0f", SW_MAX(time_s, 1));
+	foreign_word(c, "-s");  /* print each solution */
+	foreign_word(c, "-f:"); /* functional elimination loops for minutes beside linear constraints */
+	foreign_word(c, "-A");  /* virtual arc consistency in preprocessing */
+	foreign_word(c, "-l");  /* limited discrepancies first */
 }
 
 const peer peer_toulbar2 = {"toulbar2", "problem.wcsp", write_wcsp, command, read_answer};

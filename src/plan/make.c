@@ -4,6 +4,7 @@
 #include "plan/internal.h"
 
 #include <math.h>
+#include <string.h>
 
 static bool splits_some_op(const sw_plan *plan)
 {
@@ -65,6 +66,15 @@ void sw_planner_clear(sw_planner *p)
 	sw_arena_clear(&p->arena);
 }
 
+static void say_method(sw_method method, sw_plan *plan)
+{
+	size_t length = strlen(plan->scope);
+	if (method != SW_METHOD_EXACT)
+		snprintf(plan->scope + length, sizeof(plan->scope) - length, "; solved by the method %s%s",
+		         sw_method_name(method),
+		         sw_method_has_bound(method) ? "" : ", which proves no bound");
+}
+
 sw_status sw_plan_make(const sw_program *program, const char *program_path, const sw_sidecar *sidecar,
                        const sw_cluster *cluster, const sw_plan_options *options, sw_plan **result,
                        sw_error *err)
@@ -77,6 +87,7 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path, cons
 		status = sw_plan_leaves(canonical, program_path, sidecar, cluster, options, result, err);
 	if (status == SW_OK) {
 		add_warnings(*result);
+		say_method(options->method, *result);
 		(*result)->memory_bytes = options->memory_bytes;
 		(*result)->planning_s = sw_now_s() - start_s;
 	}

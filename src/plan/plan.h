@@ -21,7 +21,7 @@
 #include "cost/cost.h"
 #include "frontend/frontend.h"
 #include "rewrite/rewrite.h"
-#include "solve/solve.h"
+#include "solve/methods.h"
 
 typedef enum sw_strategy_kind {
 	SW_PLAN_AUTO, SW_PLAN_DP, SW_PLAN_ZERO1, SW_PLAN_ZERO3, SW_PLAN_MEGATRON, SW_PLAN_SERIAL
@@ -109,6 +109,8 @@ typedef struct sw_plan_options {
 	int64_t memory_bytes;    /* per device; 0: the cluster file's */
 	double time_limit_s;     /* 0: none. Of the whole search; what it cut short is a warning of the plan */
 	bool untied;             /* repeated layers of a large program may differ */
+	sw_method method;        /* what solves the problems; none but `exact` is for use: they are there to be compared */
+	uint64_t seed;           /* of methods that draw by chance */
 	bool quiet;
 	sw_plan_measure_fn *measure;
 } sw_plan_options;

@@ -89,7 +89,8 @@ static int64_t to_units(double seconds)
 }
 
 /* A search begins where earlier meshes ended, as far as that is possible in this one. */
-static sw_status solve_from_starts(const sw_model *model, limits each, sw_solution *solution, sw_error *err)
+static sw_status solve_from_starts(const sw_model *model, const sw_plan_options *options, limits each,
+                                   sw_solution *solution, sw_error *err)
 {
 	const sw_planner *planner = model->planner;
 	int32_t **starts = sw_alloc(sizeof(*starts) * (planner->starts.len + 1));
@@ -105,10 +106,11 @@ static sw_status solve_from_starts(const sw_model *model, limits each, sw_soluti
 	                        .time_limit_s = each.seconds,
 	                        .gap = NEAR_ENOUGH,
 	                        .cutoff = to_units(each.below_s),
+	                        .seed = options->seed,
 	                        .quiet = true,
 	                        .n_starts = n,
 	                        .starts = (const int32_t *const *)starts};
-	sw_status status = sw_solve(&model->problem, &how, solution, err);
+	sw_status status = sw_solve_by(options->method, &model->problem, &how, solution, err);
 	for (int i = 0; i < n; i++)
 		free(starts[i]);
 	free(starts);
@@ -173,7 +175,7 @@ static sw_status solve_once(const sw_model *model, const sw_plan_options *option
                             contender *c, sw_error *err)
 {
 	sw_solution solution = {0};
-	sw_status status = solve_from_starts(model, c->each, &solution, err);
+	sw_status status = solve_from_starts(model, options, c->each, &solution, err);
 	if (status != SW_OK)
 		return status;
 	c->feasible = solution.answer == SW_SOLVED_OPTIMAL || solution.answer == SW_SOLVED_FEASIBLE;

@@ -104,6 +104,7 @@ typedef struct sw_solve_options {
 	double gap;          /* good enough: a cost that exceeds the bound by at most this part of it; 0: only the optimum is */
 	int64_t cutoff;      /* nothing that costs this or more is wanted: a bound as high ends the search; 0: none */
 	int threads;         /* 0: all */
+	uint64_t seed;       /* of the methods that draw by chance (methods.h) */
 	bool quiet;          /* no progress line */
 	int n_starts;        /* assignments to begin from (each n_nodes long), kept if best: the answer */
 	const int32_t *const *starts; /* is never worse than a feasible start */
@@ -117,6 +118,7 @@ typedef struct sw_solution {
 	int64_t peak_usage;
 	int32_t peak_moment;
 	int64_t work; /* units spent */
+	int64_t tried; /* assignments whose cost was looked at, by methods that do that one by one (methods.h) */
 	double seconds;
 	int32_t nodes_left, edges_left; /* after the exact reductions */
 	bool timed_out;

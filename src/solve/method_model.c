@@ -1,4 +1,4 @@
-#include "model.h"
+#include "solve/method_model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -287,6 +287,12 @@ void model_restore(const model *m, const int32_t *choice, int32_t *assignment)
 	for (size_t n = 0; n < m->nodes.len; n++)
 		assignment[m->nodes.data[n].origin] = choice[n];
 	graph_restore(&m->g, assignment);
+}
+
+int64_t model_bound(const model *m, int64_t bound)
+{
+	__int128 scaled = ((__int128)bound + m->constant) * ((__int128)1 << m->shift);
+	return scaled > INT64_MIN && scaled < INT64_MAX ? (int64_t)scaled : INT64_MIN;
 }
 
 int64_t model_reduced_bytes(const sw_problem *problem)

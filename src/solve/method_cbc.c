@@ -10,7 +10,7 @@
  * Columns: the x, node by node; then the e, edge by edge. Rows: one per node; per edge its rows, then its columns; one
  * per moment. It calculates in floating point: its bound is what it prints, less a little, rounded up.
  */
-#include "peers.h"
+#include "solve/method_foreign.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -169,7 +169,7 @@ static sw_status write_mps(const model *m, FILE *file, sw_error *err)
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* A line per column that isn't zero: number, name, value, reduced cost. What it holds invalid begins with "**". */
-static void read_choice(const model *m, FILE *file, peer_answer *answer)
+static void read_choice(const model *m, FILE *file, foreign_answer *answer)
 {
 	char line[512];
 	places p;
@@ -197,7 +197,7 @@ static int64_t rounded_bound(double bound)
 	return (int64_t)ceil(bound - 1e-6 - 1e-9 * fabs(bound));
 }
 
-static void read_answer(const model *m, const char *printed, FILE *file, peer_answer *answer)
+static void read_answer(const model *m, const char *printed, FILE *file, foreign_answer *answer)
 {
 	static const char bound[] = "Lower bound:";
 	char line[512] = "";
@@ -205,26 +205,30 @@ static void read_answer(const model *m, const char *printed, FILE *file, peer_an
 	if (file && fgets(line, sizeof line, file) && !strstr(line, "no integer solution") &&
 	    !strstr(line, "nfeasible"))
 		read_choice(m, file, answer);
-	answer->optimal = strncmp(line, "Optimal", 7) == 0;
+	answer->optimal = strncmp(line, "Optimal", 7) == 0 && !strstr(printed, "within gap tolerance");
 	answer->infeasible = strncmp(line, "Infeasible", 10) == 0;
 	answer->has_bound = at != NULL;
 	if (at)
 		answer->bound = rounded_bound(strtod(at + strlen(bound), NULL));
 }
 
-static void command(peer_command *c, const char *problem, const char *answer, int time_s)
+static void command(foreign_command *c, const char *problem, const char *answer, double time_s, double gap)
 {
-	peer_word(c, "cbc");
-	peer_word(c, "%s", problem);
-	for (const char *const *word = (const char *const[]){"-timeMode", "elapsed", "-ratioGap", "0",
-	                                                     "-allowableGap", "0", NULL};
+	foreign_word(c, "cbc");
+	foreign_word(c, "%s", problem);
+	for (const char *const *word =
+	             (const char *const[]){"-timeMode", "elapsed", "-allowableGap", "0", NULL};
 	     *word; word++)
-		peer_word(c, "%s", *word);
-	peer_word(c, "-sec");
-	peer_word(c, "%d", time_s);
-	peer_word(c, "-solve");
-	peer_word(c, "-solution");
-	peer_word(c, "%s", answer);
+		foreign_word(c, "%s", *word);
+	foreign_word(c, "-ratioGap");
+	foreign_word(c, "%g", gap);
+	if (time_s > 0) {
+		foreign_word(c, "-sec");
+		foreign_word(c, "%g", time_s);
+	}
+	foreign_word(c, "-solve");
+	foreign_word(c, "-solution");
+	foreign_word(c, "%s", answer);
 }
 
-const peer peer_cbc = {"cbc", "problem.mps", write_mps, command, read_answer};
+const foreign_solver foreign_cbc = {"cbc", "problem.mps", write_mps, command, read_answer};

@@ -2,10 +2,10 @@
  * A problem as another solver is told it: nodes, pairwise tables, and per moment that can bind the spans that count.
  *
  * Made from the solver's own graph, so that ties are contracted, forbidden strategies dropped and loops put on their
- * nodes, and the same code serves the problem itself and what our exact reductions leave of it. Private to bench/solve.
+ * nodes, and the same code serves the problem itself and what our exact reductions leave of it. Private to solve and bench/solve.
  */
-#ifndef BENCH_SOLVE_MODEL_H
-#define BENCH_SOLVE_MODEL_H
+#ifndef SW_SOLVE_METHOD_MODEL_H
+#define SW_SOLVE_METHOD_MODEL_H
 
 #include "solve/graph.h"
 
@@ -48,6 +48,8 @@ void model_init(model *m, const sw_problem *problem, bool reduced);
 void model_clear(model *m);
 /* From a choice per node of the model to one per node of the problem. */
 void model_restore(const model *m, const int32_t *choice, int32_t *assignment);
+/* From a bound in the model's units to one in the problem's; INT64_MIN beyond them. */
+int64_t model_bound(const model *m, int64_t bound);
 /* Bytes of the distinct tables that the exact reductions leave. */
 int64_t model_reduced_bytes(const sw_problem *problem);
 

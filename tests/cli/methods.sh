@@ -1,0 +1,55 @@
+#!/bin/sh
+# `--method` of solve and plan: each of the papers' methods gives an answer, and claims no bound that it has not proved.
+. tests/cli/lib.sh
+example=tests/problems/example.json
+
+# says WORDS: standard output has them in one line
+says() {
+	grep -q -e "$1" "$scratch/out" || complain "'$1' is not printed"
+}
+
+# is KEY VALUE: in the JSON object on standard output
+is() {
+	grep -q "\"$1\": $2[,}]" "$scratch/out" || complain "$1 is not $2: $method"
+}
+
+methods="coordinate metropolis random exhaustive"
+if command -v cbc >/dev/null; then
+	methods="$methods ilp"
+else
+	expect 2 "ilp needs the program cbc, which is not installed: .*coinor-cbc" "$sw" solve $example --method ilp
+fi
+
+for method in exact $methods; do
+	case $method in
+	coordinate | metropolis | random)
+		expect 0 "" "$sw" solve $example --method $method --work-limit 1000000 --seed 1 --json
+		is answer '"feasible"' && is lower_bound null && is gap null ;;
+	*)
+		expect 0 "" "$sw" solve $example --method $method --json
+		is answer '"optimal"' && is lower_bound 445 ;;
+	esac
+	is method "\"$method\""
+	is cost 445
+done
+expect 0 "" "$sw" solve $example --method random --work-limit 1000
+says "^method  *random, which proves no bound"
+says "^effort .*assignments were tried"
+refuse "unknown method 'newton': expected exact, ilp, coordinate" "$sw" solve $example --method newton
+refuse "unknown method 'newton'" "$sw" plan $tiny --cluster $cluster --method newton -o "$scratch/none"
+refuse "exhaustive search would not end: 10^.* assignments" "$sw" solve tests/problems/asplos-2025-iopddl-B.json.gz --method exhaustive
+
+# The same problem, whoever solves it: plans of one strategy that all can find quickly; the plan says who did.
+for method in $methods; do
+	expect 0 "" "$sw" plan $tiny --cluster $cluster --strategy dp --method $method --time-limit 4 -o "$scratch/$method.plan"
+	grep -q "solved by the method $method" "$scratch/$method.plan" || complain "the plan does not say $method"
+	case $method in
+	coordinate | metropolis | random)
+		grep -q "no bound; planned in" "$scratch/err" || complain "a bound is claimed by $method"
+		grep -q "method $method, which proves no bound" "$scratch/$method.plan" || complain "the plan claims a bound by $method" ;;
+	esac
+	expect 0 "" "$sw" verify "$scratch/$method.plan" -q
+done
+expect 0 "" "$sw" explain "$scratch/random.plan"
+says "solved by the method random, which proves no bound"
+exit $failed
