@@ -139,9 +139,9 @@ static sw_move_kind kind_between(const point *a, const point *b, uint32_t mask)
 	uint32_t a_whole = mask & ~(a->split | a->partial), b_whole = mask & ~(b->split | b->partial);
 	bool to_split = (mask & b->split) == mask, to_whole = b_whole == mask;
 	if (a_whole == mask)
-		return to_split                       ? SW_MOVE_SLICE
+		return to_split                      ? SW_MOVE_SLICE
 		       : (mask & b->partial) == mask ? SW_MOVE_TO_PARTIAL
-		                                      : SW_MOVE_COUNT;
+		                                     : SW_MOVE_COUNT;
 	if ((mask & a->partial) == mask)
 		return to_whole ? SW_MOVE_ALL_REDUCE : to_split ? SW_MOVE_REDUCE_SCATTER : SW_MOVE_COUNT;
 	if ((mask & a->split) == mask)
@@ -223,7 +223,8 @@ static double farthest(const closure *c, const double *row, const uint32_t *plac
 
 /* From one point to the others (Bellman and Ford's: the graph is dense, and most ways are a move or two): what has come nearer since its moves were
  * last tried is tried again. `tried` is how far it was then. */
-static void travel(const closure *c, ways *w, double *row, double *tried, const uint32_t *place, uint32_t from)
+static void travel(const closure *c, ways *w, double *row, double *tried, const uint32_t *place,
+                   uint32_t from)
 {
 	size_t n = w->points.len;
 	for (size_t j = 0; j < n; j++)
@@ -261,7 +262,8 @@ static void find_ways(closure *c, ways *w, const uint32_t *place)
 	free(w->priced);
 }
 
-bool closure_init(closure *c, const sw_redistribution *how, sw_shape shape, const sw_layout *layouts, int32_t n)
+bool closure_init(closure *c, const sw_redistribution *how, sw_shape shape, const sw_layout *layouts,
+                  int32_t n)
 {
 	problem p;
 	*c = (closure){.n = n};

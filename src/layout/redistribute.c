@@ -257,7 +257,7 @@ typedef struct asked {
 	sw_shape shape;
 	SW_VEC(uint32_t) layouts; /* by number */
 	sw_map place;             /* layout -> its place among these */
-	closure ways;             /* of those that keep groups together; ways.n: so many of the layouts are in it */
+	closure ways; /* of those that keep groups together; ways.n: so many of the layouts are in it */
 	SW_VEC(int32_t) gathered; /* place -> row in `ways`, -1: not in it */
 	size_t known;             /* layouts that `ways` was found for */
 } asked;
@@ -436,8 +436,7 @@ static void find_closure(sw_path_cache *cache, asked *a)
 		if (fits)
 			sw_vec_push(&list, layout);
 	}
-	if (list.len > 0 &&
-	    !closure_init(&a->ways, &planner->how, a->shape, list.data, (int32_t)list.len))
+	if (list.len > 0 && !closure_init(&a->ways, &planner->how, a->shape, list.data, (int32_t)list.len))
 		for (size_t i = 0; i < a->gathered.len; i++)
 			a->gathered.data[i] = -1;
 	sw_vec_clear(&list);

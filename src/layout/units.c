@@ -478,7 +478,8 @@ static int64_t bytes_over_frozen(const problem *p)
 	return bytes;
 }
 
-static void begin(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_layout *from, const sw_layout *to)
+static void begin(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_layout *from,
+                  const sw_layout *to)
 {
 	p->atoms = atoms;
 	p->shape = shape;
@@ -531,8 +532,8 @@ void problem_init(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_la
 	p->bytes = bytes_over_frozen(p);
 }
 
-bool problem_init_among(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_layout *layouts, int32_t n,
-                        uint8_t (*states)[8])
+bool problem_init_among(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_layout *layouts,
+                        int32_t n, uint8_t (*states)[8])
 {
 	assert(atoms->n <= SINGLE_ATOMS && n > 0);
 	begin(p, atoms, shape, layouts, layouts);

@@ -287,8 +287,9 @@ static uint32_t find_way(sw_model *m, uint32_t shape, layout_list from, layout_l
 static uint32_t way_between(sw_model *m, sw_shape shape, edge_end from, edge_end to)
 {
 	uint32_t number = sw_path_cache_shape(m->paths, shape);
-	const uint32_t key[] = {number,   (uint32_t)from.profile, from.which, from.out, (uint32_t)to.profile,
-	                        to.which, to.out};
+	const uint32_t key[] = {number,   (uint32_t)from.profile, from.which,
+	                        from.out, (uint32_t)to.profile,   to.which,
+	                        to.out};
 	uint32_t way = sw_map_get(&m->way_of_ends, key, sizeof(key));
 	if (way == SW_ABSENT) {
 		way = find_way(m, number, layouts_of(m, from), layouts_of(m, to));
@@ -300,7 +301,7 @@ static uint32_t way_between(sw_model *m, sw_shape shape, edge_end from, edge_end
 static void time_way(sw_model *m, sw_model_way *way)
 {
 	uint32_t *rows = number_layouts(m, way->from), *columns = number_layouts(m, way->to);
-	way->seconds = SW_NEW_N(&m->arena, double, (size_t)way->from.n * (size_t)way->to.n);
+	way->seconds = SW_NEW_N(&m->arena, double, (size_t)way->from.n *(size_t)way->to.n);
 	sw_path_cache_seconds(m->paths, way->shape, rows, way->from.n, columns, way->to.n, way->seconds);
 	free(rows);
 	free(columns);
@@ -390,7 +391,8 @@ static int32_t hub_profile(sw_model *m, sw_id value, const reader *uses, uint32_
 }
 
 /* Edges between the same nodes along the same way are one, which is gone so many times. */
-static void add_edge(sw_model *m, int32_t from, int32_t to, sw_shape shape, edge_end a, edge_end b, double trips)
+static void add_edge(sw_model *m, int32_t from, int32_t to, sw_shape shape, edge_end a, edge_end b,
+                     double trips)
 {
 	const uint32_t key[] = {(uint32_t)from, (uint32_t)to, way_between(m, shape, a, b)};
 	uint32_t fresh = (uint32_t)m->edges.len;
@@ -541,8 +543,8 @@ static void add_spans(sw_model *m, const readers *r)
 		if (!hub)
 			continue;
 		const sw_hub *h = &m->hubs.data[m->hub_of[v]];
-		add_span(m, h->node, v, layouts_of(m, (edge_end){h->profile, 0, false}), SW_MIN(first + 1, end),
-		         end);
+		add_span(m, h->node, v, layouts_of(m, (edge_end){h->profile, 0, false}),
+		         SW_MIN(first + 1, end), end);
 	}
 }
 

@@ -130,9 +130,8 @@ static bool place_similar(const sw_start *start, const sw_model *model, int32_t 
 	for (size_t s = 0; s < start->n_sites; s++) {
 		const sw_site *site = &model->sites.data[s];
 		if (assignment[site->node] < 0)
-			assignment[site->node] =
-				find_similar(&profiles[start->profile[s]], start->choice[s],
-			                     &profiles[site->profile]);
+			assignment[site->node] = find_similar(&profiles[start->profile[s]],
+			                                      start->choice[s], &profiles[site->profile]);
 	}
 	choose_hubs(model, assignment);
 	return true;

@@ -107,7 +107,7 @@ static void paint_again(painter *p)
 typedef struct matcher {
 	painter p; /* whose colours are those of the first round: what an op is */
 	uint32_t *number;
-	int32_t *members; /* per number */
+	int32_t *members;    /* per number */
 	SW_VEC(sw_id) pairs; /* an op, and one of the layer beside it that has its number */
 } matcher;
 
@@ -171,7 +171,8 @@ static void match_readers(matcher *m, const sw_op *op, const sw_op *beside)
 static void pair_ends(matcher *m, int32_t n_numbers)
 {
 	size_t n = m->p.program->ops.len;
-	sw_id *last = sw_alloc(sizeof(*last) * (2 * (size_t)n_numbers + 1)); /* before the one looked at; before that */
+	sw_id *last = sw_alloc(sizeof(*last) *
+	                       (2 * (size_t)n_numbers + 1)); /* before the one looked at; before that */
 	int32_t *seen = sw_alloc(sizeof(*seen) * ((size_t)n_numbers + 1));
 	for (sw_id id = 0; id < n; id++) {
 		uint32_t number = m->number[id];
