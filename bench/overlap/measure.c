@@ -19,10 +19,10 @@ static sw_status measure_stage(const char *plan, const char *overlap, int64_t st
 {
 	sw_text command = {0}, said = {0};
 	json_t *answer = NULL;
-	sw_text_addf(
-		&command,
-		"'%s/tools/lab' run -- '%s/shardwright' run '%s' --pace --overlap %s --steps %lld --json",
-		SW_SOURCE_DIR, SW_BINARY_DIR, plan, overlap, (long long)steps);
+	sw_text_addf(&command,
+	             "'%s/tools/lab' run -- '%s/shardwright' run '%s' --pace --overlap %s --steps %lld "
+	             "--json -q",
+	             SW_SOURCE_DIR, SW_BINARY_DIR, plan, overlap, (long long)steps);
 	FILE *pipe = popen(command.data, "r");
 	sw_status status = pipe ? read_all(pipe, &said) : SW_ERR_IO;
 	int code = pipe ? pclose(pipe) : -1;
