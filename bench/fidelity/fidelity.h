@@ -15,7 +15,7 @@
 
 typedef struct settings {
 	const char *work; /* folder for calibrated clusters, plans, and what the commands say on standard error (log) */
-	const char *labs, *programs; /* names of those to use, with commas; NULL: all */
+	const char *labs, *programs, *strategies; /* names of those to use, with commas; NULL: all */
 	double calibrate_s, measure_s; /* of each lab; of each plan, about */
 	bool json, quiet;
 } settings;
@@ -70,6 +70,7 @@ typedef struct row {
 	const lab_case *lab;
 	const char *program, *strategy;
 	step all, none;
+	double least_share; /* exposed_share that no order of the program's ops is under, by the model of two streams */
 } row;
 typedef struct row_list { /* a vector */
 	row *data;
@@ -85,6 +86,10 @@ double error_of(const step *s);
 bool can_hide(const row *r);
 /* Measured exposed communication with overlap, as a share of that without. */
 double exposed_share(const row *r);
+/* What is asked of exposed_share, where any order can do it. */
+#define MOST_EXPOSED_SHARE 0.15
+typedef enum verdict { MET, NOT_MET, NOT_POSSIBLE, VERDICTS } verdict; /* not met though the bound allows it; the bound is above it */
+verdict verdict_of(const row *r);
 
 /* ---- statistics.c --------------------------------------------------------------------------------------- */
 

@@ -1,12 +1,14 @@
 /*
  * Do predictions hold? Plans are predicted by the simulator and measured in emulated clusters (docs/lab.md).
  *
- *   bench/fidelity [--json] [-q] [--labs A,B,...] [--programs A,B,...] [--calibrated DIR] [--calibrate SECONDS] [--measure SECONDS]
+ *   bench/fidelity [--json] [-q] [--labs A,B,...] [--programs A,B,...] [--strategies A,B,...] [--calibrated DIR] [--calibrate SECONDS]
+ *                  [--measure SECONDS]
  *
  * Builds each lab (needs root: tools/lab), calibrates it, plans every program of the lab under every strategy for the calibrated cluster,
  * predicts its step with and without overlap, and measures it, in three runs: with real kernels where each rank has a core, else paced. Then the lab is removed.
  * Three tables: every plan; per program and lab how much slower the plan is that was predicted to be the best than the best; for data-parallel
- * and ZeRO plans that compute for longer than they communicate, exposed communication with overlap relative to that without.
+ * and ZeRO plans that compute for longer than they communicate, exposed communication with overlap relative to that without, beside the least that any order
+ * of their ops leaves by the model (sw_schedule_bound_seconds).
  * --calibrated DIR: cluster files LAB.yaml that are there are used, others are made there. Exit code 0, 1: there is no row, 2: bad usage.
  */
 #include "fidelity.h"
@@ -17,8 +19,8 @@
 #include <unistd.h>
 
 static const char usage[] =
-	"usage: fidelity [--json] [-q] [--labs A,B,...] [--programs A,B,...] [--calibrated DIR] "
-	"[--calibrate SECONDS] [--measure SECONDS]\n";
+	"usage: fidelity [--json] [-q] [--labs A,B,...] [--programs A,B,...] [--strategies A,B,...] "
+	"[--calibrated DIR] [--calibrate SECONDS] [--measure SECONDS]\n";
 
 bool is_chosen(const char *list, const char *name)
 {
@@ -76,6 +78,8 @@ static bool take_options(settings *how, char **argv)
 			good = (how->labs = *++argv) != NULL;
 		else if (strcmp(*argv, "--programs") == 0)
 			good = (how->programs = *++argv) != NULL;
+		else if (strcmp(*argv, "--strategies") == 0)
+			good = (how->strategies = *++argv) != NULL;
 		else if (strcmp(*argv, "--calibrated") == 0)
 			good = (how->work = *++argv) != NULL;
 		else if (strcmp(*argv, "--calibrate") == 0)

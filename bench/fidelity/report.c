@@ -55,6 +55,14 @@ static contest judge(const row_list *rows, size_t begin, size_t end)
 	return c;
 }
 
+static void count_verdicts(const row_list *rows, int counts[VERDICTS])
+{
+	memset(counts, 0, VERDICTS * sizeof(*counts));
+	for (size_t i = 0; i < rows->len; i++)
+		if (can_hide(&rows->data[i]))
+			counts[verdict_of(&rows->data[i])]++;
+}
+
 static size_t count_equal_memory(const row_list *rows)
 {
 	size_t n = 0;
@@ -125,7 +133,8 @@ static void print_contests(const row_list *rows)
 static void print_hidden(const row_list *rows)
 {
 	static const char *const headings[] = {"lab",        "program",    "strategy", "compute ms",
-	                                       "exposed ms", "overlapped", "left %"};
+	                                       "exposed ms", "overlapped", "left %",   "least %"};
+	int counts[VERDICTS];
 	sw_table table;
 	sw_table_init(&table, SW_COUNT(headings), headings);
 	for (size_t i = 0; i < rows->len; i++) {
@@ -137,8 +146,13 @@ static void print_hidden(const row_list *rows)
 		sw_table_cell(&table, "%.2f", r->none.waited_s * 1e3);
 		sw_table_cell(&table, "%.2f", r->all.waited_s * 1e3);
 		sw_table_cell(&table, "%.1f", 100 * exposed_share(r));
+		sw_table_cell(&table, "%.1f", 100 * r->least_share);
 	}
 	print_table(&table);
+	count_verdicts(rows, counts);
+	printf("at most %.0f %% left: met %d, not met though the bound allows it %d, the bound itself is "
+	       "above it %d\n",
+	       100 * MOST_EXPOSED_SHARE, counts[MET], counts[NOT_MET], counts[NOT_POSSIBLE]);
 }
 
 void report_text(const row_list *rows, double load)
@@ -179,6 +193,7 @@ static json_t *rows_json(const row_list *rows)
 		if (can_hide(r)) {
 			json_object_set_new(item, "without_overlap_s", json_real(r->none.measured_s));
 			json_object_set_new(item, "exposed_share", real_or_null(exposed_share(r)));
+			json_object_set_new(item, "least_share", real_or_null(r->least_share));
 		}
 		json_array_append_new(list, item);
 	}
@@ -202,12 +217,21 @@ static json_t *contests_json(const row_list *rows)
 	return list;
 }
 
+static json_t *verdicts_json(const row_list *rows)
+{
+	int counts[VERDICTS];
+	count_verdicts(rows, counts);
+	return json_pack("{s:i, s:i, s:i}", "met", counts[MET], "not_met", counts[NOT_MET], "not_possible",
+	                 counts[NOT_POSSIBLE]);
+}
+
 void report_json(const row_list *rows, double load)
 {
 	json_t *object = json_pack(
 		"{s:o, s:o, s:i, s:i, s:o, s:o}", "spearman", real_or_null(rank_correlation(rows)),
 		"median_error", real_or_null(median_error(rows)), "plans", (int)rows->len, "memory_equal",
 		(int)count_equal_memory(rows), "contests", contests_json(rows), "rows", rows_json(rows));
+	json_object_set_new(object, "hidden", verdicts_json(rows));
 	json_object_set_new(object, "left_out", json_integer(rows->left_out));
 	json_object_set_new(object, "cores", json_integer(sw_cpu_count()));
 	json_object_set_new(object, "load", real_or_null(load));

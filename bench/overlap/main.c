@@ -1,17 +1,19 @@
 /*
  * What overlap is worth: the step of each program under each strategy with collectives waited for where they stand, then with
- * all-reduces beside kernels, then reduce-scatters too, then all-gathers, then everything.
+ * all-reduces beside kernels, then reduce-scatters too, then all-gathers, then everything, then with gathered parameters kept.
  *
- *   bench/overlap [--cluster FILE] [--strategies A,B,...] [--memory BYTES] [--measure] [--steps N] [FILE ...]
+ *   bench/overlap [--cluster FILE] [--strategies A,B,...] [--memory BYTES] [--measure] [--steps N] [-q] [FILE ...]
  *
  * Each step is a share saved of the step before it, as AxoNN counts in its figure 3 (GPT 20B on 16 GPUs of Perlmutter): 5 % by
  * all-reduces behind weight gradients, 8 % by reduce-scatters behind the backward pass, 19 % by all-gathers ahead of their use; 9 % more by
- * keeping gathered weights for the recomputation, which a plan does by itself unless memory forbids. "exposed" is what is left of the
- * communication that is waited for without overlap: predicted, of the step less its compute; measured, of what the run says it waited. "least" is what no
- * order of the ops can be under (sw_schedule_bound_seconds). "schedule ms" is wall-clock.
+ * keeping gathered weights ("cached"). Before the last stage every reader of a parameter that lies split gathers it anew, in the forward pass and in
+ * the backward pass; in the last one the first gather serves all, as the planner has it unless memory forbids. "exposed" is what is
+ * left of the communication that the plan waits for without overlap: predicted, of the step less its compute; measured, of what the run says it waited.
+ * "least" is what no order of the ops can be under (sw_schedule_bound_seconds), collectives one by one or begun as one as they were scheduled.
+ * "schedule ms" is wall-clock. -q: nothing is said on standard error but errors.
  *
  * Predicted: by the streams that the scheduler plans with (sw_schedule_seconds). --measure: also by the command of this build, paced, in the lab
- * that is up (tools/lab up FILE), so that both tables are of the same cluster: needs --cluster FILE to be that of the lab.
+ * that is up (tools/lab up FILE), the median of three runs, so that both tables are of the same cluster: needs --cluster FILE to be that of the lab.
  */
 #include "schedule/schedule.h"
 
@@ -23,17 +25,20 @@
 #include "overlap.h"
 
 static const stage all_stages[] = {
-	{"none", "none", 0},
-	{"+all-reduce", "all-reduce", 5},
-	{"+reduce-scatter", "all-reduce,reduce-scatter", 8},
-	{"+all-gather", "all-reduce,reduce-scatter,all-gather", 19},
-	{"+others", "all", 0},
+	{"none", "none", false, 0},
+	{"+all-reduce", "all-reduce", false, 5},
+	{"+reduce-scatter", "all-reduce,reduce-scatter", false, 8},
+	{"+all-gather", "all-reduce,reduce-scatter,all-gather", false, 19},
+	{"+others", "all", false, 0},
+	{"+cached", "all", true, 9},
+	{"as planned, none", "none", true, 0},
 };
+enum { CACHED = STAGES - 2, AS_PLANNED }; /* with overlap, and without */
 
 typedef struct settings {
 	const char *cluster, *strategies;
 	int64_t memory_bytes, steps;
-	bool measure;
+	bool measure, quiet;
 } settings;
 
 /* Beside the times of the stages. */
@@ -45,35 +50,57 @@ typedef struct figures {
 /* The bound takes time that grows with the square of the ops; NAN where that is too long. */
 #define MOST_BOUNDED 20000
 
-static double least_exposed_s(const sw_plan *plan, const sw_program *local)
+static double least_exposed_s(const sw_plan *plan, const sw_program *local, const sw_program *scheduled)
 {
 	if (local->ops.len > MOST_BOUNDED)
 		return NAN;
-	return sw_schedule_bound_seconds(plan->cluster, local, SW_OVERLAP_ALL) - plan->predicted.compute_s;
+	return fmin(sw_schedule_bound_seconds(plan->cluster, local, SW_OVERLAP_ALL),
+	            sw_schedule_bound_seconds(plan->cluster, scheduled, SW_OVERLAP_ALL)) -
+	       plan->predicted.compute_s;
 }
 
-static sw_status predict(const sw_plan *plan, const settings *how, stage_time *times, figures *beside,
-                         sw_error *err)
+void keep_or_regather(sw_plan *plan, const keeping *made, const stage *how)
 {
-	sw_program *local;
-	sw_status status = sw_partition(plan, &local, err);
-	for (int k = 0; k < STAGES && status == SW_OK; k++) {
-		sw_program *scheduled = NULL;
-		sw_schedule_options options = {.memory_bytes = how->memory_bytes};
-		double begin = sw_now_s();
-		status = sw_overlap_parse(all_stages[k].overlap, &options.overlap, err);
-		if (status == SW_OK)
-			status = sw_schedule(plan->cluster, local, &options, &scheduled, err);
-		beside->scheduling_s = sw_now_s() - begin;
-		if (status == SW_OK)
-			times[k].seconds = sw_schedule_seconds(plan->cluster, scheduled);
-		times[k].exposed_s = times[k].seconds - plan->predicted.compute_s;
-		sw_program_free(scheduled);
-	}
+	const sw_program *program = plan->program;
+	plan->regather = made->regather_made || !how->kept;
+	memcpy(plan->kept, made->as_made, program->values.len * sizeof(*plan->kept));
+	for (size_t v = 0; v < program->values.len && !how->kept; v++)
+		if (sw_op_at(program, program->values.data[v].op)->opcode == SW_OP_PARAMETER)
+			plan->kept[v] = plan->produced[v];
+}
+
+/* One stage; what stands beside the times is that of the plan with everything on. */
+static sw_status predict_stage(sw_plan *plan, const settings *how, const keeping *made, const stage *one,
+                               stage_time *time, figures *beside, sw_error *err)
+{
+	sw_program *local = NULL, *scheduled = NULL;
+	sw_schedule_options options = {.memory_bytes = how->memory_bytes};
+	keep_or_regather(plan, made, one);
+	sw_status status = sw_overlap_parse(one->overlap, &options.overlap, err);
 	if (status == SW_OK)
-		*beside = (figures){beside->scheduling_s, least_exposed_s(plan, local),
+		status = sw_partition(plan, &local, err);
+	double begin = sw_now_s();
+	if (status == SW_OK)
+		status = sw_schedule(plan->cluster, local, &options, &scheduled, err);
+	double scheduling_s = sw_now_s() - begin;
+	if (status == SW_OK) {
+		time->seconds = sw_schedule_seconds(plan->cluster, scheduled);
+		time->exposed_s = time->seconds - plan->predicted.compute_s;
+	}
+	if (status == SW_OK && one == &all_stages[CACHED])
+		*beside = (figures){scheduling_s, least_exposed_s(plan, local, scheduled),
 		                    (int64_t)local->ops.len};
+	sw_program_free(scheduled);
 	sw_program_free(local);
+	return status;
+}
+
+static sw_status predict(sw_plan *plan, const settings *how, const keeping *made, stage_time *times,
+                         figures *beside, sw_error *err)
+{
+	sw_status status = SW_OK;
+	for (int k = 0; k < STAGES && status == SW_OK; k++)
+		status = predict_stage(plan, how, made, &all_stages[k], &times[k], beside, err);
 	return status;
 }
 
@@ -99,20 +126,23 @@ static void add_share(sw_table *table, double part, double whole)
 static void add_stages(sw_table *table, const stage_time *times, double least_s)
 {
 	add_seconds(table, times[0].seconds);
-	for (int k = 1; k < STAGES; k++)
+	for (int k = 1; k <= CACHED; k++)
 		sw_table_cell(table, "%.1f %%",
 		              100 * (times[k - 1].seconds - times[k].seconds) / times[k - 1].seconds);
-	add_seconds(table, times[STAGES - 1].seconds);
-	add_share(table, times[STAGES - 1].exposed_s, times[0].exposed_s);
-	add_share(table, least_s, times[0].exposed_s);
+	add_seconds(table, times[CACHED].seconds);
+	add_share(table, times[CACHED].exposed_s, times[AS_PLANNED].exposed_s);
+	add_share(table, least_s, times[AS_PLANNED].exposed_s);
 }
 
-static sw_status add_rows(sw_table *table, const char *program, const char *strategy, const sw_plan *plan,
+static sw_status add_rows(sw_table *table, const char *program, const char *strategy, sw_plan *plan,
                           const settings *how, sw_error *err)
 {
 	stage_time predicted[STAGES] = {{0}}, measured[STAGES];
-	figures beside;
-	sw_status status = predict(plan, how, predicted, &beside, err);
+	figures beside = {0};
+	const keeping made = {
+		sw_arena_copy(&plan->arena, plan->kept, plan->program->values.len * sizeof(*plan->kept)),
+		plan->regather};
+	sw_status status = predict(plan, how, &made, predicted, &beside, err);
 	if (status != SW_OK)
 		return status;
 	sw_table_cell(table, "%s", program);
@@ -125,7 +155,7 @@ static sw_status add_rows(sw_table *table, const char *program, const char *stra
 	sw_table_cell(table, "%.1f", 1e3 * beside.scheduling_s);
 	if (!how->measure)
 		return SW_OK;
-	status = measure_stages(plan, all_stages, how->steps, measured, err);
+	status = measure_stages(plan, &made, all_stages, how->steps, how->quiet, measured, err);
 	if (status != SW_OK)
 		return status;
 	sw_table_cell(table, "%s", program);
@@ -146,7 +176,7 @@ static void add_axonn(sw_table *table)
 	sw_table_cell(table, "published");
 	for (int i = 0; i < 3; i++)
 		sw_table_cell(table, "-");
-	for (int k = 1; k < STAGES; k++) {
+	for (int k = 1; k <= CACHED; k++) {
 		if (all_stages[k].axonn > 0)
 			sw_table_cell(table, "%.0f %%", all_stages[k].axonn);
 		else
@@ -190,7 +220,8 @@ static sw_status bench_strategy(sw_table *table, const subject *s, const sw_clus
 	if (status == SW_OK)
 		status = sw_plan_make(s->program, s->path, &s->sidecar, cluster, &options, &plan, err);
 	if (status == SW_NO) {
-		fprintf(stderr, "%s, %s: %s\n", s->name, strategy, err->message);
+		if (!how->quiet)
+			fprintf(stderr, "%s, %s: %s\n", s->name, strategy, err->message);
 		return SW_OK;
 	}
 	if (status != SW_OK)
@@ -224,8 +255,8 @@ static sw_status bench_all(const char *const *paths, size_t n, const settings *h
 	static const char *const headings[] = {
 		"program",       "strategy",   "figures",    "compute",
 		"communication", "no overlap", "all-reduce", "+ reduce-scatter",
-		"+ all-gather",  "+ others",   "overlapped", "exposed",
-		"least",         "ops",        "schedule ms"};
+		"+ all-gather",  "+ others",   "+ cached",   "overlapped",
+		"exposed",       "least",      "ops",        "schedule ms"};
 	sw_cluster cluster;
 	sw_table table;
 	sw_text text = {0};
@@ -284,7 +315,7 @@ int main(int argc, char **argv)
 	while (option(argc, argv, &i, "--cluster", &how.cluster) ||
 	       option(argc, argv, &i, "--strategies", &how.strategies) ||
 	       option(argc, argv, &i, "--memory", &memory) || option(argc, argv, &i, "--steps", &steps) ||
-	       flag(argc, argv, &i, "--measure", &how.measure))
+	       flag(argc, argv, &i, "--measure", &how.measure) || flag(argc, argv, &i, "-q", &how.quiet))
 		;
 	if (!take_number(memory, 0, &how.memory_bytes) || !take_number(steps, 1, &how.steps)) {
 		fputs("overlap: --memory takes bytes, --steps a number from 1 on\n", stderr);

@@ -4,10 +4,12 @@
 
 #include "plan/plan.h"
 
-#define STAGES 5
+/* Those that are shown one after the other, and one to hold what is left against. */
+#define STAGES 7
 
 typedef struct stage {
 	const char *name, *overlap; /* overlap: as sw_overlap_parse takes it */
+	bool kept;                  /* what was gathered once serves all readers; else each reader of a parameter gathers it anew */
 	double axonn;               /* per cent saved in AxoNN's figure 3; 0: not there */
 } stage;
 
@@ -15,7 +17,18 @@ typedef struct stage_time {
 	double seconds, exposed_s; /* of the step; exposed: of communication, what kernels wait for */
 } stage_time;
 
-/* A step of each stage, by `tools/lab run -- shardwright run PLAN --pace --overlap ...`, in the lab that is up. */
-sw_status measure_stages(const sw_plan *plan, const stage *stages, int64_t steps, stage_time *times, sw_error *err);
+/* The plan as a stage has it: where it does not keep, parameters lie with their readers as they do at rest. `as_made` and `regather_made` are the
+ * planner's own choice. */
+typedef struct keeping {
+	uint32_t *as_made; /* [values] */
+	bool regather_made;
+} keeping;
+void keep_or_regather(sw_plan *plan, const keeping *made, const stage *how);
+
+/* A step of each stage: the median of RUNS runs of `tools/lab run -- shardwright run PLAN --pace --overlap ...`, in the lab that is up. What
+ * runs is said on standard error unless `quiet`. */
+#define RUNS 3
+sw_status measure_stages(sw_plan *plan, const keeping *made, const stage *stages, int64_t steps, bool quiet, stage_time *times,
+                         sw_error *err);
 
 #endif

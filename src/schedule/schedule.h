@@ -8,6 +8,9 @@
  * kernels run; a done waits. (So does the executor, so does the simulator.) Order within these rules is found by a list scheduler that hides
  * latency (order.c) and puts starts and dones between the kernels (place.c). AxoNN's three overlaps (all-reduce behind the weight gradient;
  * reduce-scatters until the end of the backward pass; all-gathers prefetched) are consequences.
+ *
+ * A collective is over in the turn of a loop, and in the step, in which it was begun: what is gathered last (parameters that ZeRO-1 has updated)
+ * does not hide behind the next step's kernels.
  */
 #ifndef SW_SCHEDULE_H
 #define SW_SCHEDULE_H
