@@ -5,7 +5,6 @@
  *   child.c       one command: its JSON, or why there is none
  *   lab.c         a lab is built, calibrated, used, and removed
  *   plans.c       a plan: what is predicted, what is measured
- *   statistics.c  ranks, medians
  *   report.c      the tables
  */
 #ifndef BENCH_FIDELITY_H
@@ -85,12 +84,6 @@ double error_of(const step *s);
 bool can_hide(const row *r);
 /* Measured exposed communication with overlap, as a share of that without. */
 double exposed_share(const row *r);
-
-/* ---- statistics.c --------------------------------------------------------------------------------------- */
-
-double median(double *values, size_t n); /* sorts them; NaN of none */
-/* Rank correlation; ties have the mean of their ranks. NaN if there are fewer than two. O(n^2). */
-double spearman(const double *x, const double *y, size_t n);
 
 /* ---- report.c ------------------------------------------------------------------------------------------- */
 

@@ -1,0 +1,59 @@
+/*
+ * What the files of this bench share, in the order in which they are used:
+ *
+ *   choices.c  every plan of a small candidate set: how the dots of each weight are split, and the state at rest
+ *   judge.c    what one plan costs, by each model and by the simulator
+ *   report.c   rank correlation, regret, and where models and simulator part
+ */
+#ifndef BENCH_HONESTY_H
+#define BENCH_HONESTY_H
+
+#include "plan/internal.h"
+
+/* ---- choices.c ------------------------------------------------------------------------------------------ */
+
+/* A program that is to run on a cluster, and the planner's problem for it: one axis of all devices. */
+typedef struct subject {
+	char name[128];
+	sw_program *program;
+	sw_sidecar sidecar;
+	sw_cluster cluster;
+	sw_plan *plan; /* of its canonical program: holds one set of decisions after the other */
+	sw_path_store *paths;
+	sw_planner planner;
+	sw_mesh mesh;
+	sw_model model;
+} subject;
+/* devices: NULL, or as --devices has it. */
+sw_status subject_open(subject *s, const char *program, const char *cluster, const char *devices, sw_error *err);
+void subject_close(subject *s);
+
+/* Calls `each` with every `every`-th plan of the set, and what was chosen in words. */
+typedef sw_status choice_fn(void *context, const char *choice, sw_error *err);
+sw_status choices_each(subject *s, int64_t every, choice_fn *each, void *context, sw_error *err);
+
+/* ---- judge.c -------------------------------------------------------------------------------------------- */
+
+/* Who says how long a step takes. */
+enum { SIMULATOR, ADDITIVE, LARGER, N_JUDGES };
+extern const char *const judge_names[N_JUDGES], *const judge_keys[N_JUDGES];
+typedef struct verdict {
+	char choice[160];
+	double step_s[N_JUDGES];
+	double compute_s, communication_s, exposed_s; /* exposed: by the simulator */
+} verdict;
+typedef struct verdicts { /* a vector, of different programs */
+	verdict *data;
+	size_t len, cap;
+	sw_map known; /* hashes of partitioned programs */
+} verdicts;
+/* What the subject's plan costs; nothing new if another plan led to the same partitioned program. */
+sw_status judge_plan(const subject *s, const char *choice, verdicts *all, sw_error *err);
+void verdicts_clear(verdicts *all);
+
+/* ---- report.c ------------------------------------------------------------------------------------------- */
+
+void report_text(const subject *s, const verdicts *all, sw_text *text);
+json_t *report_json(const subject *s, const verdicts *all);
+
+#endif
