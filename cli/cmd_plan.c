@@ -137,6 +137,7 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		.untied = c->values.untied,
 		.quiet = c->values.quiet,
 		.measure = sw_partition_measure,
+		.play = sw_simulate_plan,
 	};
 	sw_status status = sw_plan_strategy_parse(c->values.strategy ? c->values.strategy : "auto",
 	                                          &options.strategy, err);

@@ -1,7 +1,7 @@
 /*
  * The candidate set. A weight that dots read has four ways: these dots split the batch, or one of the weight's dimensions, or nothing.
  * State at rest has three: whole; moments split; all split. Of the rest of the step the solver then makes the best, by
- * the additive model: so each combination is a plan that a planner might propose.
+ * each model: so each combination is a plan that a planner might propose.
  */
 #include "honesty.h"
 
@@ -26,6 +26,9 @@ static sw_status read_cluster(subject *s, const char *path, const char *devices,
 		status = sw_cluster_take(&s->cluster, devices, err);
 	return status;
 }
+
+static const double hidden_weights[N_MODELS] = {
+	[HIDES_NOTHING] = 1, [HIDES_HALF] = 0.5, [HIDES_MOST] = 0.2};
 
 /* All devices as one axis, which any class may split. */
 static sw_mesh one_axis(const sw_cluster *cluster)
@@ -52,14 +55,19 @@ sw_status subject_open(subject *s, const char *program, const char *cluster, con
 	s->plan->paths = s->paths = sw_path_store_new(&s->cluster);
 	s->mesh = one_axis(&s->cluster);
 	sw_planner_init(&s->planner, s->plan, &s->sidecar);
-	sw_model_init(&s->model, &s->planner, &s->mesh, INT64_MAX);
+	for (int m = 0; m < N_MODELS; m++) {
+		s->planner.hidden_weight = m == PLANNED ? sw_overlap_weight(&s->planner.roles, &s->cluster)
+		                                        : hidden_weights[m];
+		sw_model_init(&s->models[m], &s->planner, &s->mesh, INT64_MAX);
+	}
 	return SW_OK;
 }
 
 void subject_close(subject *s)
 {
 	if (s->plan) {
-		sw_model_clear(&s->model);
+		for (int m = 0; m < N_MODELS; m++)
+			sw_model_clear(&s->models[m]);
 		sw_planner_clear(&s->planner);
 		sw_path_store_free(s->paths);
 		sw_plan_free(s->plan);
@@ -119,8 +127,8 @@ static weights find_weights(const subject *s)
 {
 	const sw_roles *roles = &s->planner.roles;
 	weights list = {0};
-	for (uint32_t i = 0; i < s->model.sites.len; i++) {
-		const sw_site *site = &s->model.sites.data[i];
+	for (uint32_t i = 0; i < s->models[0].sites.len; i++) {
+		const sw_site *site = &s->models[0].sites.data[i];
 		const sw_op *op = site->kind == SW_SITE_OP ? sw_op_at(roles->program, site->index) : NULL;
 		for (uint32_t k = 0; op && op->opcode == SW_OP_DOT && k < 2; k++) {
 			uint32_t input = input_of(roles, op->operands[k]);
@@ -173,11 +181,12 @@ typedef bool allows_fn(const subject *s, const void *what, const sw_site *site, 
                        int way);
 
 /* The site keeps the candidates that are allowed; all, if none is. */
-static void restrict_site(subject *s, const sw_site *site, allows_fn *allows, const void *what, int way)
+static void restrict_site(const subject *s, sw_model *m, const sw_site *site, allows_fn *allows,
+                          const void *what, int way)
 {
 	const sw_profile *profile = &s->planner.profiles.data[site->profile];
-	sw_problem_node *node = &s->model.problem.nodes.data[site->node];
-	int64_t *cost = SW_NEW_N(&s->model.arena, int64_t, profile->n);
+	sw_problem_node *node = &m->problem.nodes.data[site->node];
+	int64_t *cost = SW_NEW_N(&m->arena, int64_t, profile->n);
 	bool any = false;
 	for (int32_t i = 0; i < profile->n; i++) {
 		bool allowed = allows(s, what, site, &profile->candidates[i].axis[0], way);
@@ -220,61 +229,79 @@ static void add_name(sw_text *words, const char *name)
 }
 
 /* number: of the combination, in mixed radix. */
-static void choose(subject *s, const weights *list, int64_t number, sw_text *words)
+static void choose(const subject *s, sw_model *m, const weights *list, int64_t number, sw_text *words)
 {
 	for (size_t i = 0; i < list->len; i++, number /= WAYS) {
 		const weight *w = &list->data[i];
 		int way = (int)(number % WAYS);
 		for (size_t k = 0; k < w->dots.len; k++)
-			restrict_site(s, &s->model.sites.data[w->dots.data[k]], allows_way, w, way);
+			restrict_site(s, m, &m->sites.data[w->dots.data[k]], allows_way, w, way);
 		add_name(words, s->sidecar.inputs[w->input].name);
 		sw_text_addf(words, " %s, ", way_names[way]);
 	}
-	for (size_t i = 0; i < s->model.sites.len; i++) {
-		const sw_site *site = &s->model.sites.data[i];
+	for (size_t i = 0; i < m->sites.len; i++) {
+		const sw_site *site = &m->sites.data[i];
 		if (site->kind == SW_SITE_INPUT && is_state(s, site))
-			restrict_site(s, site, allows_rest, NULL, (int)number);
+			restrict_site(s, m, site, allows_rest, NULL, (int)number);
 	}
 	sw_text_addf(words, "state %s", rest_names[number]);
 }
 
-static sw_status solve_choice(subject *s, sw_error *err)
+/* Of an assignment, by each model. */
+static void model_costs(const subject *s, const int32_t *assignment, double *model_s)
+{
+	for (int m = 0; m < N_MODELS; m++) {
+		sw_evaluation e;
+		sw_problem_evaluate(&s->models[m].problem, assignment, &e);
+		model_s[m] = (double)e.cost * SW_COST_UNIT_S;
+	}
+}
+
+/* SW_NO: no plan goes with the choice. */
+static sw_status complete(const subject *s, const sw_model *m, double *model_s, sw_error *err)
 {
 	sw_solution solution = {0};
 	sw_solve_options how = {.quiet = true, .gap = 1e-3};
-	sw_status status = sw_solve(&s->model.problem, &how, &solution, err);
+	sw_status status = sw_solve(&m->problem, &how, &solution, err);
 	if (status == SW_OK && !solution.assignment)
 		status = SW_NO;
 	if (status == SW_OK) {
-		sw_model_apply(&s->model, solution.assignment, s->plan);
+		model_costs(s, solution.assignment, model_s);
+		sw_model_apply(m, solution.assignment, s->plan);
 		status = sw_plan_verify(s->plan, err);
 	}
 	sw_solution_clear(&solution);
 	return status;
 }
 
+static sw_status try_choice(subject *s, sw_model *m, const weights *list, int64_t number, choice_fn *each,
+                            void *context, sw_error *err)
+{
+	size_t bytes = sizeof(sw_problem_node) * m->problem.nodes.len;
+	sw_problem_node *unrestricted = sw_alloc(bytes + 1);
+	memcpy(unrestricted, m->problem.nodes.data, bytes);
+	sw_text words = {0};
+	double model_s[N_MODELS];
+	choose(s, m, list, number, &words);
+	sw_status status = complete(s, m, model_s, err);
+	memcpy(m->problem.nodes.data, unrestricted, bytes);
+	if (status == SW_OK)
+		status = each(context, words.data, model_s, err);
+	sw_text_clear(&words);
+	free(unrestricted);
+	return status == SW_NO ? SW_OK : status;
+}
+
 sw_status choices_each(subject *s, int64_t every, choice_fn *each, void *context, sw_error *err)
 {
 	weights list = find_weights(s);
-	size_t n_nodes = s->model.problem.nodes.len, bytes = sizeof(sw_problem_node) * n_nodes;
-	sw_problem_node *free_nodes = sw_alloc(bytes + 1);
-	memcpy(free_nodes, s->model.problem.nodes.data, bytes);
 	int64_t combinations = RESTS;
 	sw_status status = SW_OK;
 	for (size_t i = 0; i < list.len; i++)
 		combinations *= WAYS;
-	for (int64_t c = 0; c < combinations && status == SW_OK; c += every) {
-		sw_text words = {0};
-		choose(s, &list, c, &words);
-		status = solve_choice(s, err);
-		if (status == SW_OK)
-			status = each(context, words.data, err);
-		if (status == SW_NO) /* no plan goes with this combination */
-			status = SW_OK;
-		memcpy(s->model.problem.nodes.data, free_nodes, bytes);
-		sw_text_clear(&words);
-	}
-	free(free_nodes);
+	for (int64_t c = 0; c < combinations && status == SW_OK; c += every)
+		for (int m = 0; m < N_MODELS && status == SW_OK; m++)
+			status = try_choice(s, &s->models[m], &list, c, each, context, err);
 	weights_clear(&list);
 	return status;
 }

@@ -6,8 +6,14 @@
 
 #include "simulate/simulate.h"
 
-const char *const judge_names[N_JUDGES] = {"simulator", "additive", "larger of both"};
-const char *const judge_keys[N_JUDGES] = {"simulated", "additive", "larger"};
+const char *const judge_names[N_JUDGES] = {
+	"model: as planned",      "model: nothing hides",        "model: half of it hides",
+	"model: 4/5 of it hides", "model: all of it hides",      "compute + communication",
+	"the larger of both",     "compute + communication / 2", "simulator",
+};
+const char *const judge_keys[N_JUDGES] = {"model_planned", "model_none", "model_half",
+                                          "model_most",    "model_all",  "additive",
+                                          "larger",        "half",       "simulated"};
 
 static sw_status play(const subject *s, const sw_program *local, verdict *v, sw_error *err)
 {
@@ -31,10 +37,12 @@ static void add_costs(const subject *s, const sw_program *local, verdict *v)
 	v->compute_s = cost.compute_s;
 	v->communication_s = cost.communication_s;
 	v->step_s[ADDITIVE] = cost.step_time_s;
+	v->step_s[HALF] = cost.compute_s + 0.5 * cost.communication_s;
 	v->step_s[LARGER] = fmax(cost.compute_s, cost.communication_s);
 }
 
-sw_status judge_plan(const subject *s, const char *choice, verdicts *all, sw_error *err)
+sw_status judge_plan(const subject *s, const char *choice, const double *model_s, verdicts *all,
+                     sw_error *err)
 {
 	sw_program *local = NULL;
 	verdict v = {0};
@@ -44,6 +52,7 @@ sw_status judge_plan(const subject *s, const char *choice, verdicts *all, sw_err
 	uint64_t hash = sw_program_hash(local);
 	if (sw_map_put(&all->known, &hash, sizeof(hash), 1) == SW_ABSENT) {
 		snprintf(v.choice, sizeof(v.choice), "%s", choice);
+		memcpy(v.step_s, model_s, sizeof(double) * N_MODELS);
 		add_costs(s, local, &v);
 		status = play(s, local, &v, err);
 		if (status == SW_OK)

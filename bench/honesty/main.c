@@ -28,10 +28,10 @@ typedef struct judging {
 	verdicts all;
 } judging;
 
-static sw_status judge_choice(void *context, const char *choice, sw_error *err)
+static sw_status judge_choice(void *context, const char *choice, const double *model_s, sw_error *err)
 {
 	judging *j = context;
-	return judge_plan(j->subject, choice, &j->all, err);
+	return judge_plan(j->subject, choice, model_s, &j->all, err);
 }
 
 static void report(const settings *how, const judging *j, json_t *list)

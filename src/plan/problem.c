@@ -185,15 +185,37 @@ static void key_list(sw_text *key, layout_list l)
 		sw_text_add_n(key, (const char *)&l.list[(uint32_t)i * l.step], sizeof(uint32_t));
 }
 
-static int32_t table_make(sw_model *m, sw_shape shape, layout_list from, layout_list to, double trips)
+/* What is moved: a value of this shape, so often, while kernels can run beside it for so long. */
+typedef struct movement {
+	sw_shape shape;
+	double trips, slack_s;
+} movement;
+
+/* Slacks are told apart by powers of two only, rounded down, so that there are few tables. */
+static double round_slack(double seconds)
+{
+	int exponent;
+	return seconds > 0 && frexp(seconds, &exponent) > 0 ? ldexp(0.5, exponent) : 0;
+}
+
+/* A path is a kernel or two as well, around its collectives: one overhead of it never hides. */
+static double movement_cost_s(const sw_model *m, movement what, double path_s)
+{
+	const sw_planner *p = m->planner;
+	double collectives_s = fmax(path_s - p->cluster->device.kernel_overhead_s, 0);
+	double hidden_s = fmin(what.trips * collectives_s, what.slack_s);
+	return isfinite(path_s) ? what.trips * path_s - (1 - p->hidden_weight) * hidden_s : path_s;
+}
+
+static int32_t table_make(sw_model *m, movement what, layout_list from, layout_list to)
 {
 	int64_t *cost = sw_alloc(sizeof(int64_t) * (size_t)from.n * (size_t)to.n);
 	uint32_t *rows = number_layouts(m, from), *columns = number_layouts(m, to);
-	uint32_t number = sw_path_cache_shape(m->paths, shape);
+	uint32_t number = sw_path_cache_shape(m->paths, what.shape);
 	for (int32_t i = 0; i < from.n && !is_late(m, m->edges_done); i++)
 		for (int32_t j = 0; j < to.n; j++)
-			cost[i * to.n + j] = to_cost(
-				trips * sw_path_cache_seconds(m->paths, number, rows[i], columns[j]));
+			cost[i * to.n + j] = to_cost(movement_cost_s(
+				m, what, sw_path_cache_seconds(m->paths, number, rows[i], columns[j])));
 	int32_t table = sw_problem_add_table(&m->problem, from.n, to.n, cost);
 	free(rows);
 	free(columns);
@@ -201,16 +223,17 @@ static int32_t table_make(sw_model *m, sw_shape shape, layout_list from, layout_
 	return table;
 }
 
-static int32_t table_of(sw_model *m, sw_shape shape, layout_list from, layout_list to, double trips)
+static int32_t table_of(sw_model *m, movement what, layout_list from, layout_list to)
 {
 	sw_text key = {0};
-	sw_text_add_n(&key, (const char *)&trips, sizeof(trips));
-	sw_key_shape(&key, shape);
+	sw_text_add_n(&key, (const char *)&what.trips, sizeof(what.trips));
+	sw_text_add_n(&key, (const char *)&what.slack_s, sizeof(what.slack_s));
+	sw_key_shape(&key, what.shape);
 	key_list(&key, from);
 	key_list(&key, to);
 	uint32_t table = sw_map_get(&m->tables, key.data, key.len);
 	if (table == SW_ABSENT) {
-		table = (uint32_t)table_make(m, shape, from, to, trips);
+		table = (uint32_t)table_make(m, what, from, to);
 		sw_map_put(&m->tables, key.data, key.len, table);
 	}
 	sw_text_clear(&key);
@@ -258,26 +281,46 @@ static int32_t hub_profile(sw_model *m, sw_id value, const reader *uses, uint32_
 	return (int32_t)number;
 }
 
-static void add_edge(sw_model *m, int32_t from, int32_t to, sw_shape shape, layout_list a, layout_list b,
-                     double trips)
+/* The op before which a reader needs a value that is made in this computation; SW_NO_ID: its end. */
+static sw_id reading_op(const sw_model *m, int32_t computation, const reader *use)
 {
-	sw_problem_add_edge(&m->problem, from, to, table_of(m, shape, a, b, trips));
+	const sw_roles *roles = &m->planner->roles;
+	const sw_site *site = &m->sites.data[use->site];
+	sw_id op = site->kind == SW_SITE_OP     ? site->index
+	           : site->kind == SW_SITE_PORT ? roles->ports.data[site->index].region
+	                                        : SW_NO_ID;
+	bool here = op != SW_NO_ID && sw_op_at(roles->program, op)->computation == computation;
+	return here ? op : SW_NO_ID;
+}
+
+/* Of a value to this reader; NULL: to all. */
+static movement move_value(const sw_model *m, sw_id value, double trips, const reader *use)
+{
+	const sw_planner *p = m->planner;
+	sw_id from = p->program->values.data[value].op;
+	sw_id to = use ? reading_op(m, sw_op_at(p->program, from)->computation, use) : from;
+	double slack_s = p->hidden_weight < 1 ? sw_overlap_slack_s(p->overlap, from, to) : 0;
+	return (movement){sw_value_shape(p->program, value), trips, round_slack(slack_s)};
+}
+
+static void add_edge(sw_model *m, int32_t from, int32_t to, movement what, layout_list a, layout_list b)
+{
+	sw_problem_add_edge(&m->problem, from, to, table_of(m, what, a, b));
 }
 
 static void add_hub(sw_model *m, sw_id value, const reader *uses, uint32_t n_uses, double trips)
 {
-	sw_shape shape = sw_value_shape(m->planner->program, value);
 	sw_hub hub = {.value = value, .profile = hub_profile(m, value, uses, n_uses)};
 	const sw_profile *profile = &m->planner->profiles.data[hub.profile];
 	int64_t *zero = sw_alloc(sizeof(int64_t) * (size_t)profile->n);
 	hub.node = sw_problem_add_node(&m->problem, profile->n, zero);
 	free(zero);
 	layout_list here = {profile->in, 1, profile->n};
-	add_edge(m, m->sites.data[m->producer[value]].node, hub.node, shape, produced_layouts(m, value),
-	         here, trips);
+	add_edge(m, m->sites.data[m->producer[value]].node, hub.node, move_value(m, value, trips, NULL),
+	         produced_layouts(m, value), here);
 	for (uint32_t i = 0; i < n_uses; i++)
-		add_edge(m, hub.node, m->sites.data[uses[i].site].node, shape, here,
-		         read_layouts(m, &uses[i]), uses[i].trips);
+		add_edge(m, hub.node, m->sites.data[uses[i].site].node,
+		         move_value(m, value, uses[i].trips, &uses[i]), here, read_layouts(m, &uses[i]));
 	m->hub_of[value] = (uint32_t)m->hubs.len;
 	sw_vec_push(&m->hubs, hub);
 }
@@ -303,8 +346,8 @@ static void add_edges(sw_model *m, const readers *r)
 			continue;
 		if (!wants_hub(m, v, uses, n))
 			add_edge(m, m->sites.data[m->producer[v]].node, m->sites.data[uses->site].node,
-			         sw_value_shape(program, v), produced_layouts(m, v), read_layouts(m, uses),
-			         uses->trips);
+			         move_value(m, v, uses->trips, uses), produced_layouts(m, v),
+			         read_layouts(m, uses));
 		else
 			add_hub(m, v, uses, n, roles->trips[program->values.data[v].op]);
 	}
