@@ -57,6 +57,8 @@ void verdicts_clear(verdicts *all);
 
 /* ---- report.c ------------------------------------------------------------------------------------------- */
 
+/* Of the steps that a judge gives all plans with those that the simulator does. */
+double rank_correlation(const verdicts *all, int judge);
 void report_text(const subject *s, const verdicts *all, sw_text *text);
 json_t *report_json(const subject *s, const verdicts *all);
 

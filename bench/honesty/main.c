@@ -2,12 +2,13 @@
  * Does the planner's cost model rank plans as they run? All plans of a small candidate set, costed by the model and played by the
  * simulator.
  *
- *   bench/honesty [--cluster FILE] [--devices N|AxB] [--every K] [--json] [FILE ...]
+ *   bench/honesty [--cluster FILE] [--devices N|AxB] [--every K] [--json] [--check] [FILE ...]
  *
  * Without FILE and --cluster: one layer of GPT, of the size for a lab (gpt-layer on clusters/lab-4x1.yaml) and of GPT-2's (gpt-124m-layer on
  * one node of clusters/a100-8x8.yaml). --every K: each K-th plan of the set (K odd, else some weights have one way only). Simulated is a step as `run` runs it: scheduled with overlap.
  * "first is slower by": the plan that a judge puts first, against the one that the simulator puts first; "best of 5" where the simulator
- * has the last word among the judge's first five. Nothing depends on the machine.
+ * has the last word among the judge's first five. --check: exit code 1 if the planner's model ranks worse than it should. Nothing depends on the
+ * machine.
  *
  * The programs are tools/export_programs.py's models GPT_DEMO and GPT_124M with a depth of 1.
  */
@@ -20,7 +21,7 @@
 
 typedef struct settings {
 	const char *cluster, *devices, *every;
-	bool json;
+	bool json, check;
 } settings;
 
 typedef struct judging {
@@ -47,6 +48,21 @@ static void report(const settings *how, const judging *j, json_t *list)
 	sw_text_clear(&text);
 }
 
+/* What is asked of the planner's model: it ranks plans nearly as the simulator does, and no worse than if nothing could hide. */
+#define LEAST_CORRELATION 0.95
+#define NO_WORSE 0.01
+
+static sw_status check(const subject *s, const verdicts *all, sw_error *err)
+{
+	double ours = rank_correlation(all, PLANNED), additive = rank_correlation(all, HIDES_NOTHING);
+	if (ours >= LEAST_CORRELATION && ours >= additive - NO_WORSE)
+		return SW_OK;
+	return sw_fail(
+		err, SW_NO,
+		"%s: the planner's model ranks plans with %.4f, one in which nothing hides with %.4f",
+		s->name, ours, additive);
+}
+
 static sw_status bench(const settings *how, const char *program, const char *cluster, const char *devices,
                        json_t *list, sw_error *err)
 {
@@ -57,6 +73,8 @@ static sw_status bench(const settings *how, const char *program, const char *clu
 		status = choices_each(&s, SW_MAX(strtoll(how->every, NULL, 10), 1), judge_choice, &j, err);
 	if (status == SW_OK)
 		report(how, &j, list);
+	if (status == SW_OK && how->check)
+		status = check(&s, &j.all, err);
 	verdicts_clear(&j.all);
 	subject_close(&s);
 	return status;
@@ -96,10 +114,10 @@ int main(int argc, char **argv)
 	sw_status status = SW_OK;
 	json_t *list = json_array();
 	int i = 1;
-	while (i < argc &&
-	       (option(argc, argv, &i, "--cluster", &how.cluster) ||
-	        option(argc, argv, &i, "--devices", &how.devices) ||
-	        option(argc, argv, &i, "--every", &how.every) || flag(argv, &i, "--json", &how.json)))
+	while (i < argc && (option(argc, argv, &i, "--cluster", &how.cluster) ||
+	                    option(argc, argv, &i, "--devices", &how.devices) ||
+	                    option(argc, argv, &i, "--every", &how.every) ||
+	                    flag(argv, &i, "--json", &how.json) || flag(argv, &i, "--check", &how.check)))
 		;
 	const char *cluster = how.cluster ? how.cluster : CLUSTERS "lab-4x1.yaml";
 	if (i == argc && !how.cluster)

@@ -56,6 +56,11 @@ static double correlation(const verdicts *all, int judge, double share)
 	return result;
 }
 
+double rank_correlation(const verdicts *all, int judge)
+{
+	return correlation(all, judge, 1);
+}
+
 /* How much slower than the best the best of the judge's first n is, both simulated. */
 static double regret(const verdicts *all, int judge, size_t n)
 {

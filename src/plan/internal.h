@@ -158,7 +158,8 @@ struct sw_planner {
 	sw_map profile_index;
 	sw_path_store *paths, *own_paths; /* own: where the plan has none */
 	sw_overlap *overlap;
-	double hidden_weight; /* what a second of communication counts that kernels may run beside; 1: as much as any other */
+	bool overlaps;        /* plans are played: kernels run beside communication */
+	double hidden_weight; /* what a second of communication counts that kernels may run beside, <= 1; 1 if plans are not played */
 	int64_t left_out; /* options of axes at sites, for want of room */
 	double known_s;   /* a step that is had anyway; INFINITY: none. A search whose bound exceeds it, */
 	double slack;     /* or the best so far, by this factor is given up */

@@ -299,7 +299,7 @@ static movement move_value(const sw_model *m, sw_id value, double trips, const r
 	const sw_planner *p = m->planner;
 	sw_id from = p->program->values.data[value].op;
 	sw_id to = use ? reading_op(m, sw_op_at(p->program, from)->computation, use) : from;
-	double slack_s = p->hidden_weight < 1 ? sw_overlap_slack_s(p->overlap, from, to) : 0;
+	double slack_s = p->overlaps ? sw_overlap_slack_s(p->overlap, from, to) : 0;
 	return (movement){sw_value_shape(p->program, value), trips, round_slack(slack_s)};
 }
 
