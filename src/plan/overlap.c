@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 /* Weights that sw_overlap_weight gives. Less than the least, and plans that communicate for nothing look as good as others. */
-#define LEAST_WEIGHT 0.125
+#define LEAST_WEIGHT 0.25
 #define KERNELS 1024
 #define WORDS (KERNELS / 64)
 
