@@ -98,6 +98,8 @@ static void summarise(const cli *c, const sw_plan *plan)
 		cli_note(c, "warning: %s", plan->warnings.data[i]);
 	sw_text_addf(&text, "%s on %lld devices: step ", plan->chosen, (long long)plan->cluster->n_devices);
 	sw_text_add_seconds(&text, plan->predicted.step_time_s);
+	sw_text_add(&text, "; without overlap ");
+	sw_text_add_seconds(&text, plan->predicted.compute_s + plan->predicted.communication_s);
 	sw_text_add(&text, " (compute ");
 	sw_text_add_seconds(&text, plan->predicted.compute_s);
 	sw_text_add(&text, ", communication ");
@@ -141,6 +143,7 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		.seed = (uint64_t)c->values.seed,
 		.quiet = c->values.quiet,
 		.measure = sw_partition_measure,
+		.play = sw_simulate_plan,
 	};
 	sw_status status = sw_plan_strategy_parse(c->values.strategy ? c->values.strategy : "auto",
 	                                          &options.strategy, err);

@@ -5,7 +5,6 @@
  *   child.c       one command: its JSON, or why there is none
  *   lab.c         a lab is built, calibrated, used, and removed
  *   plans.c       a plan: what is predicted, what is measured
- *   statistics.c  ranks, medians
  *   report.c      the tables
  */
 #ifndef BENCH_FIDELITY_H
@@ -90,12 +89,6 @@ double exposed_share(const row *r);
 #define MOST_EXPOSED_SHARE 0.15
 typedef enum verdict { MET, NOT_MET, NOT_POSSIBLE, VERDICTS } verdict; /* not met though the bound allows it; the bound is above it */
 verdict verdict_of(const row *r);
-
-/* ---- statistics.c --------------------------------------------------------------------------------------- */
-
-double median(double *values, size_t n); /* sorts them; NaN of none */
-/* Rank correlation; ties have the mean of their ranks. NaN if there are fewer than two. O(n^2). */
-double spearman(const double *x, const double *y, size_t n);
 
 /* ---- report.c ------------------------------------------------------------------------------------------- */
 

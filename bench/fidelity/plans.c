@@ -81,8 +81,8 @@ static sw_status measure(const settings *how, const row *r, const char *plan, co
 		measured_s[i] = s->measured_s;
 		waited_s[i] = s->waited_s;
 	}
-	s->measured_s = median(measured_s, RUNS);
-	s->waited_s = median(waited_s, RUNS);
+	s->measured_s = sw_median(measured_s, RUNS);
+	s->waited_s = sw_median(waited_s, RUNS);
 	return SW_OK;
 }
 

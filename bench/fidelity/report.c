@@ -13,7 +13,7 @@ static double rank_correlation(const row_list *rows)
 		x[i] = rows->data[i].all.predicted_s;
 		y[i] = rows->data[i].all.measured_s;
 	}
-	double result = spearman(x, y, rows->len);
+	double result = sw_spearman(x, y, rows->len);
 	free(x);
 	return result;
 }
@@ -23,7 +23,7 @@ static double median_error(const row_list *rows)
 	double *errors = sw_alloc((rows->len + 1) * sizeof(*errors));
 	for (size_t i = 0; i < rows->len; i++)
 		errors[i] = fabs(error_of(&rows->data[i].all));
-	double result = median(errors, rows->len);
+	double result = sw_median(errors, rows->len);
 	free(errors);
 	return result;
 }

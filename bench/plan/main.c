@@ -4,10 +4,10 @@
  *   bench/plan [--cluster FILE] [--strategies A,B,...] [--time-limit S] [--memory BYTES] [FILE ...]
  *
  * Defaults: every program of tests/programs, clusters/local-2x2.yaml, all strategies of the cluster's size. "step" is the
- * predicted time, "vs dp" that of dp divided by it (both of this run), "gap" is relative to the additive model's lower bound.
+ * predicted time, "vs dp" that of dp divided by it (both of this run), "gap" is what its lower bound leaves open.
  * Times of planning are wall-clock and depend on the machine; all else does not.
  */
-#include "partition/partition.h"
+#include "simulate/simulate.h"
 
 #include <glob.h>
 #include <stdlib.h>
@@ -66,9 +66,11 @@ static sw_status bench_strategy(sw_table *table, subject *s, const sw_cluster *c
                                 const char *strategy, sw_error *err)
 {
 	sw_plan *plan;
-	sw_plan_options options = {
-		.measure = sw_partition_measure, .quiet = true, .time_limit_s = how->time_limit_s,
-		.memory_bytes = how->memory_bytes};
+	sw_plan_options options = {.measure = sw_partition_measure,
+	                           .play = sw_simulate_plan,
+	                           .quiet = true,
+	                           .time_limit_s = how->time_limit_s,
+	                           .memory_bytes = how->memory_bytes};
 	sw_status status = sw_plan_strategy_parse(strategy, &options.strategy, err);
 	if (status != SW_OK)
 		return status;

@@ -212,6 +212,14 @@ uint64_t sw_rng_bits(sw_rng *rng);
 int64_t sw_rng_below(sw_rng *rng, int64_t bound); /* 0 <= result < bound, bound >= 1 */
 double sw_rng_unit(sw_rng *rng);
 
+/* ---- statistics ------------------------------------------------------------------------------ */
+
+double sw_median(double *values, size_t n); /* sorts them; NaN of none */
+/* Where each value stands in the order of all, from 0; ties have the mean of their ranks. O(n^2). */
+void sw_ranks(const double *values, size_t n, double *ranks);
+/* Rank correlation. NaN if there are fewer than two. O(n^2). */
+double sw_spearman(const double *x, const double *y, size_t n);
+
 /* ---- JSON and YAML ------------------------------------------------------------------------------ */
 
 /* JSON is jansson's json_t. These add our errors: a missing key or a wrong type is named, with the

@@ -151,7 +151,9 @@ static void explain_head(const sw_plan *plan, sw_text *text)
 		             plan->padded.data[i].values);
 	sw_text_add(text, "\nstep       ");
 	sw_text_add_seconds(text, plan->predicted.step_time_s);
-	sw_text_add(text, " predicted: ");
+	sw_text_add(text, " predicted; ");
+	sw_text_add_seconds(text, plan->predicted.compute_s + plan->predicted.communication_s);
+	sw_text_add(text, " without overlap: ");
 	sw_text_add_seconds(text, plan->predicted.compute_s);
 	sw_text_add(text, " compute + ");
 	sw_text_add_seconds(text, plan->predicted.communication_s);

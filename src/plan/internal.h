@@ -76,6 +76,19 @@ typedef struct sw_planner sw_planner;
 bool sw_price_local(const sw_planner *planner, sw_id op, const sw_strategy *strategy, const sw_layout *operands,
                     sw_program_cost *cost);
 
+/* ---- overlap.c: how much communication kernels can run beside -------------------------------------------- */
+
+typedef struct sw_overlap sw_overlap;
+/* Of the planned computations. The roles must outlive it. */
+sw_overlap *sw_overlap_new(const sw_roles *roles, const sw_cluster *cluster);
+void sw_overlap_free(sw_overlap *overlap);
+/* Seconds per step of the kernels that may run between the op `from` and the op `to` of its computation, in some order; SW_NO_ID: the
+ * computation's end. from == to: between it and all that reads it. */
+double sw_overlap_slack_s(const sw_overlap *overlap, sw_id from, sw_id to);
+/* What a second of communication should count that kernels may run beside. Where data parallelism communicates for as long as its kernels
+ * take, all of it: a second more is a second of the step. Where it communicates for less, in proportion, for most will hide; a power of two. */
+double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster);
+
 /* ---- profiles.c: what a site may do, shared by all sites that are alike ------------------------------------ */
 
 /* How an axis may be used. FREE: any class. DATA: whatever has the batch splits it, state at rest as the mesh's flags say.
@@ -145,6 +158,9 @@ struct sw_planner {
 	SW_VEC(sw_profile) profiles;
 	sw_map profile_index;
 	sw_path_store *paths, *own_paths; /* own: where the plan has none */
+	sw_overlap *overlap;
+	bool overlaps;        /* plans are played: kernels run beside communication */
+	double hidden_weight; /* what a second of communication counts that kernels may run beside, <= 1; 1 if plans are not played */
 	int64_t left_out; /* options of axes at sites, for want of room */
 	double known_s;   /* a step that is had anyway; INFINITY: none. A search whose bound exceeds it, */
 	double slack;     /* or the best so far, by this factor is given up */
@@ -188,7 +204,8 @@ typedef struct sw_model_node { /* one or more sites, or hubs, that do alike */
 typedef struct sw_model_edge {
 	int32_t from, to;
 	uint32_t way;
-	double trips;
+	double trips, slack_s;
+	int64_t count; /* of such edges */
 } sw_model_edge;
 typedef struct sw_model {
 	sw_arena arena;
@@ -248,6 +265,8 @@ typedef void sw_contender_fn(void *context, size_t mesh, const sw_plan *plan, do
  * if none fits in memory. */
 sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options, sw_contender_fn *seen, void *context,
                          sw_plan *plan, sw_error *err);
+/* How far its step may be from the least, by its bound. */
+double sw_plan_gap(const sw_plan *plan);
 
 /* ---- leaves.c: the program as it is, and padded ---------------------------------------------------------------------- */
 

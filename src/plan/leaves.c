@@ -362,8 +362,11 @@ static void gather_bounds(const leaves *list, sw_plan *plan)
 	plan->lower_bound_s = plan->predicted.step_time_s; /* it may be a little below the model's */
 	for (size_t i = 0; i < list->items.len; i++)
 		plan->lower_bound_s = SW_MIN(plan->lower_bound_s, list->items.data[i].bound_s);
-	plan->gap = plan->model_s > 0 ? 1 - plan->lower_bound_s / plan->model_s : 0;
-	snprintf(plan->scope, sizeof(plan->scope), "%s%s%s", list->scope,
+	plan->gap = sw_plan_gap(plan);
+	snprintf(plan->scope, sizeof(plan->scope), "%s%s%s%s", list->scope,
+	         list->options->play
+	                 ? " in which communication hides behind kernels that it does not wait for"
+	                 : " in which communication does not hide behind kernels",
 	         sw_repeats_are_tied(plan->program, list->options->untied) ? ", repeated layers alike" : "",
 	         list->items.len > 1 ? ", with and without padding to a multiple of the devices" : "");
 }

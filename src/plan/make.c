@@ -43,6 +43,7 @@ void sw_planner_init(sw_planner *p, const sw_plan *plan, const sw_sidecar *sidec
 	                  .cluster = plan->cluster,
 	                  .rules = plan->rules,
 	                  .known_s = INFINITY,
+	                  .hidden_weight = 1,
 	                  .slack = 1};
 	p->own_paths = plan->paths ? NULL : sw_path_store_new(plan->cluster);
 	p->paths = plan->paths ? plan->paths : p->own_paths;
@@ -50,10 +51,12 @@ void sw_planner_init(sw_planner *p, const sw_plan *plan, const sw_sidecar *sidec
 	sw_layouts_copy(&p->layouts, &plan->layouts);
 	sw_roles_init(&p->roles, plan->program, sidecar);
 	sw_classes_init(&p->classes, &p->roles, plan->rules);
+	p->overlap = sw_overlap_new(&p->roles, plan->cluster);
 }
 
 void sw_planner_clear(sw_planner *p)
 {
+	sw_overlap_free(p->overlap);
 	sw_classes_clear(&p->classes);
 	sw_roles_clear(&p->roles);
 	sw_layouts_clear(&p->layouts);

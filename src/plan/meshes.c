@@ -204,7 +204,5 @@ void sw_meshes_limit(sw_meshes *meshes, const sw_program *program, char *scope, 
 		meshes->data[n++] = mesh;
 	}
 	meshes->len = n;
-	snprintf(scope, room,
-	         "plans on a mesh of at most %s axes in which communication does not hide behind compute",
-	         three ? "three" : "two");
+	snprintf(scope, room, "plans on a mesh of at most %s axes", three ? "three" : "two");
 }

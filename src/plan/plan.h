@@ -12,7 +12,7 @@
  * (5) The pairwise problem: a node per SITE (an op; an entry input or result; a PORT, where values go into a loop or conditional or
  * come out of it) and a hub per value with several readers; node cost: what the local op costs; edge cost: redistribution
  * seconds; spans: local bytes over live moments. (6) solve. (7) The cheapest assignment of all leaves and of the fixed
- * strategies, measured on the partitioned program, is the plan.
+ * strategies, measured on the partitioned program and played as it is scheduled, is the plan.
  * Fixed strategies are constraints on the same problem. All this for the program as it is, and padded where dimensions do not divide.
  */
 #ifndef SW_PLAN_H
@@ -47,7 +47,7 @@ typedef struct sw_alternative {
 	char name[48];
 	bool feasible;
 	double bound_s; /* > 0: was given up, since it can't be faster than this */
-	double step_time_s, compute_s, communication_s;
+	double step_time_s, compute_s, communication_s; /* step: with overlap, if it was played; else the sum */
 	int64_t payload_bytes, peak_bytes;
 } sw_alternative;
 
@@ -88,9 +88,10 @@ typedef struct sw_plan {
 	int64_t memory_bytes;       /* per device, within which it was planned and is scheduled; 0: the cluster file's */
 
 	/* What it costs. */
-	sw_program_cost predicted;
-	double model_s, lower_bound_s, gap; /* of the additive model the solver worked on; gap relative to it */
-	char scope[320];                    /* what the bound is relative to */
+	sw_program_cost predicted;          /* step: with overlap, if the planner could play it; else compute + communication */
+	double model_s;                     /* by the model that the solver worked on */
+	double lower_bound_s, gap;          /* below the step of every plan in the scope; gap: 1 - bound / step */
+	char scope[400];                    /* what the bound is relative to */
 	double planning_s;
 	SW_VEC(sw_alternative) alternatives;
 	SW_VEC(const char *) warnings;      /* ops without a rule, ... */
@@ -103,6 +104,8 @@ static inline const sw_layout *sw_plan_layout(const sw_plan *plan, uint32_t numb
 
 /* Costs the program that a plan leads to: `partition` provides it, which stands below this folder. */
 typedef sw_status sw_plan_measure_fn(const sw_plan *plan, sw_program_cost *cost, sw_error *err);
+/* Seconds of a step of that program as `run` runs it, collectives beside kernels: `simulate` provides it. */
+typedef sw_status sw_plan_play_fn(const sw_plan *plan, double *step_time_s, sw_error *err);
 
 typedef struct sw_plan_options {
 	sw_plan_strategy strategy;
@@ -113,6 +116,7 @@ typedef struct sw_plan_options {
 	uint64_t seed;           /* of methods that draw by chance */
 	bool quiet;
 	sw_plan_measure_fn *measure;
+	sw_plan_play_fn *play;   /* NULL: collectives are waited for where they stand */
 } sw_plan_options;
 
 /* `program` is as read; the plan makes its own canonical copy. `sidecar` gives roles. SW_NO when nothing fits in memory

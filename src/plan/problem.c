@@ -307,12 +307,34 @@ static void time_way(sw_model *m, sw_model_way *way)
 	free(columns);
 }
 
-static int32_t table_of(sw_model *m, uint32_t number, double trips)
+/* What is moved along a way: so often, while kernels can run beside it for so long; and so many times alike, in as many layers. */
+typedef struct movement {
+	double trips, slack_s, count;
+} movement;
+
+/* Slacks are told apart by powers of two only, rounded down, so that there are few tables. */
+static double round_slack(double seconds)
+{
+	int exponent;
+	return seconds > 0 && frexp(seconds, &exponent) > 0 ? ldexp(0.5, exponent) : 0;
+}
+
+/* A path is a kernel or two as well, around its collectives: one overhead of it never hides. */
+static double movement_cost_s(const sw_model *m, movement what, double path_s)
+{
+	const sw_planner *p = m->planner;
+	double collectives_s = fmax(path_s - p->cluster->device.kernel_overhead_s, 0);
+	double hidden_s = fmin(what.trips * collectives_s, what.slack_s);
+	return isfinite(path_s) ? what.count * (what.trips * path_s - (1 - p->hidden_weight) * hidden_s)
+	                        : path_s;
+}
+
+static int32_t table_of(sw_model *m, uint32_t number, movement what)
 {
 	struct {
-		double trips;
+		movement what;
 		uint64_t way;
-	} key = {trips, number};
+	} key = {what, number};
 	uint32_t table = sw_map_get(&m->tables, &key, sizeof(key));
 	if (table != SW_ABSENT)
 		return (int32_t)table;
@@ -322,7 +344,7 @@ static int32_t table_of(sw_model *m, uint32_t number, double trips)
 	size_t n = (size_t)way->from.n * (size_t)way->to.n;
 	int64_t *cost = sw_alloc(sizeof(int64_t) * n);
 	for (size_t i = 0; i < n; i++)
-		cost[i] = to_cost(trips * way->seconds[i]);
+		cost[i] = to_cost(movement_cost_s(m, what, way->seconds[i]));
 	table = (uint32_t)sw_problem_add_table(&m->problem, way->from.n, way->to.n, cost);
 	sw_map_put(&m->tables, &key, sizeof(key), table);
 	free(cost);
@@ -390,16 +412,42 @@ static int32_t hub_profile(sw_model *m, sw_id value, const reader *uses, uint32_
 	return (int32_t)profile;
 }
 
-/* Edges between the same nodes along the same way are one, which is gone so many times. */
-static void add_edge(sw_model *m, int32_t from, int32_t to, sw_shape shape, edge_end a, edge_end b,
-                     double trips)
+/* The op before which a reader needs a value that is made in this computation; SW_NO_ID: its end. */
+static sw_id reading_op(const sw_model *m, int32_t computation, const reader *use)
 {
-	const uint32_t key[] = {(uint32_t)from, (uint32_t)to, way_between(m, shape, a, b)};
+	const sw_roles *roles = &m->planner->roles;
+	const sw_site *site = &m->sites.data[use->site];
+	sw_id op = site->kind == SW_SITE_OP     ? site->index
+	           : site->kind == SW_SITE_PORT ? roles->ports.data[site->index].region
+	                                        : SW_NO_ID;
+	bool here = op != SW_NO_ID && sw_op_at(roles->program, op)->computation == computation;
+	return here ? op : SW_NO_ID;
+}
+
+/* Of a value to this reader; NULL: to all. */
+static movement move_value(const sw_model *m, sw_id value, double trips, const reader *use)
+{
+	const sw_planner *p = m->planner;
+	sw_id from = p->program->values.data[value].op;
+	sw_id to = use ? reading_op(m, sw_op_at(p->program, from)->computation, use) : from;
+	double slack_s = p->overlaps ? sw_overlap_slack_s(p->overlap, from, to) : 0;
+	return (movement){trips, round_slack(slack_s), 1};
+}
+
+/* Edges between the same nodes along the same way are one, where what is moved is alike. */
+static void add_edge(sw_model *m, int32_t from, int32_t to, sw_shape shape, movement what, edge_end a,
+                     edge_end b)
+{
+	struct {
+		uint64_t from, to, way;
+		double trips, slack_s;
+	} key = {(uint64_t)from, (uint64_t)to, way_between(m, shape, a, b), what.trips, what.slack_s};
 	uint32_t fresh = (uint32_t)m->edges.len;
-	uint32_t number = sw_map_intern(&m->edge_index, key, sizeof(key), fresh);
+	uint32_t number = sw_map_intern(&m->edge_index, &key, sizeof(key), fresh);
 	if (number == fresh)
-		sw_vec_push(&m->edges, ((sw_model_edge){.from = from, .to = to, .way = key[2]}));
-	m->edges.data[number].trips += trips;
+		sw_vec_push(&m->edges,
+		            ((sw_model_edge){from, to, (uint32_t)key.way, what.trips, what.slack_s, 0}));
+	m->edges.data[number].count++;
 }
 
 static void add_hub(sw_model *m, sw_id value, const reader *uses, uint32_t n_uses, double trips)
@@ -409,11 +457,11 @@ static void add_hub(sw_model *m, sw_id value, const reader *uses, uint32_t n_use
 	sw_place place = sw_place_of_hub(m->planner, &hub);
 	hub.node = node_of(m, &place);
 	edge_end enters = {hub.profile, 0, false}, leaves = {hub.profile, 0, true};
-	add_edge(m, m->sites.data[m->producer[value]].node, hub.node, shape, produced_by(m, value), enters,
-	         trips);
+	add_edge(m, m->sites.data[m->producer[value]].node, hub.node, shape,
+	         move_value(m, value, trips, NULL), produced_by(m, value), enters);
 	for (uint32_t i = 0; i < n_uses; i++)
-		add_edge(m, hub.node, m->sites.data[uses[i].site].node, shape, leaves, read_by(m, &uses[i]),
-		         uses[i].trips);
+		add_edge(m, hub.node, m->sites.data[uses[i].site].node, shape,
+		         move_value(m, value, uses[i].trips, &uses[i]), leaves, read_by(m, &uses[i]));
 	m->hub_of[value] = (uint32_t)m->hubs.len;
 	sw_vec_push(&m->hubs, hub);
 }
@@ -438,8 +486,8 @@ static void find_edges(sw_model *m, const readers *r)
 			continue;
 		if (!wants_hub(m, v, uses, n))
 			add_edge(m, m->sites.data[m->producer[v]].node, m->sites.data[uses->site].node,
-			         sw_value_shape(program, v), produced_by(m, v), read_by(m, uses),
-			         uses->trips);
+			         sw_value_shape(program, v), move_value(m, v, uses->trips, uses),
+			         produced_by(m, v), read_by(m, uses));
 		else
 			add_hub(m, v, uses, n, roles->trips[program->values.data[v].op]);
 	}
@@ -451,7 +499,9 @@ static void add_edges(sw_model *m)
 		const sw_model_edge *edge = &m->edges.data[i];
 		if (is_late(m, SITES_SHARE * (1 + (double)i / (double)m->edges.len)))
 			return;
-		sw_problem_add_edge(&m->problem, edge->from, edge->to, table_of(m, edge->way, edge->trips));
+		sw_problem_add_edge(&m->problem, edge->from, edge->to,
+		                    table_of(m, edge->way,
+		                             (movement){edge->trips, edge->slack_s, (double)edge->count}));
 	}
 }
 

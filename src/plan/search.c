@@ -27,8 +27,10 @@ typedef struct limits { /* of each problem that is solved */
 
 typedef struct contender {
 	bool feasible;
-	bool hopeless; /* by its bound: was not measured */
-	double model_s, bound_s;
+	bool hopeless;           /* by its bound: was not measured */
+	bool played;             /* cost.step_time_s is with overlap */
+	double model_s, bound_s; /* by the model */
+	double least_s;          /* below the step of all plans of the mesh, however communication hides */
 	limits each;
 	bool timed_out;
 	int64_t measured_bytes; /* least peak of a partitioned program that was seen, INT64_MAX: none */
@@ -170,6 +172,27 @@ static sw_status measure(sw_plan *plan, const sw_plan_options *options, sw_progr
 	return measure_streams(plan, options, cost, err);
 }
 
+/* Kernels run one after the other: no plan of the mesh takes less than the cheapest candidates of all ops. */
+static double kernels_s(const sw_problem *problem)
+{
+	double sum = 0;
+	for (size_t i = 0; i < problem->nodes.len; i++) {
+		const sw_problem_node *node = &problem->nodes.data[i];
+		int64_t least = node->cost[0];
+		for (int32_t k = 1; k < node->strategies; k++)
+			least = SW_MIN(least, node->cost[k]);
+		sum += (double)least * SW_COST_UNIT_S;
+	}
+	return sum;
+}
+
+/* What a bound by the model says of steps. A step takes no less than its kernels and the communication that nothing can run beside, and no
+ * less than all its communication: w times the latter, and the former, are the model's sum, so that 1 + w steps take no less than that. */
+static double steps_bound_s(const sw_planner *planner, double model_s)
+{
+	return planner->overlaps ? model_s / (1 + planner->hidden_weight) : model_s;
+}
+
 /* Solves under a capacity and measures what comes out. Infeasible is an answer, not an error. */
 static sw_status solve_once(const sw_model *model, const sw_plan_options *options, sw_plan *plan,
                             contender *c, sw_error *err)
@@ -226,7 +249,7 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
                           sw_plan *plan, contender *c, sw_error *err)
 {
 	int64_t memory = memory_of(plan, options), capacity = INT64_MAX, least_bytes = INT64_MAX;
-	double bound_s = 0;
+	double bound_s = 0, least_s = 0;
 	sw_status status = SW_OK;
 	bool again = true;
 	for (int attempt = 0; attempt < 5 && again; attempt++) {
@@ -240,6 +263,7 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 			calibrate(&model, c->cost.peak_bytes);
 		capacity = model.problem.capacity;
 		*c = (contender){.each = c->each, .timed_out = c->timed_out};
+		least_s = kernels_s(&model.problem);
 		status = solve_once(&model, options, plan, c, err);
 		sw_model_clear(&model);
 		if (attempt == 0 || (attempt == 1 && isfinite(c->bound_s)))
@@ -253,13 +277,39 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 			                                    (double)c->cost.peak_bytes);
 	}
 	c->bound_s = bound_s;
+	c->least_s = SW_MAX(least_s, steps_bound_s(planner, bound_s));
 	c->measured_bytes = least_bytes;
 	return status;
 }
 
+/* What the contender takes with overlap, unless it can't be quicker than the best so far. */
+static sw_status play(const sw_plan *plan, const sw_plan_options *options, double best_s, contender *c,
+                      sw_error *err)
+{
+	double least_s = fmax(c->cost.compute_s, c->cost.communication_s);
+	if (!options->play || !c->feasible || least_s >= best_s)
+		return SW_OK;
+	c->played = true;
+	return options->play(plan, &c->cost.step_time_s, err);
+}
+
+/* Where plans are played, one that was not lost to another that was. */
+static bool beats(const contender *c, const contender *best, const sw_plan_options *options)
+{
+	bool valid = c->feasible && (c->played || !options->play);
+	return valid && (!best->feasible || c->cost.step_time_s < best->cost.step_time_s);
+}
+
+double sw_plan_gap(const sw_plan *plan)
+{
+	double step_s = plan->predicted.step_time_s;
+	return step_s > 0 ? 1 - plan->lower_bound_s / step_s : 0;
+}
+
 /* ---- the search over meshes ------------------------------------------------------------------------------------ */
 
-static void add_alternative(sw_plan *plan, const sw_mesh *mesh, const contender *c)
+static void add_alternative(sw_plan *plan, const sw_plan_options *options, const sw_mesh *mesh,
+                            const contender *c)
 {
 	sw_alternative a = {.feasible = c->feasible};
 	snprintf(a.name, sizeof(a.name), "%s", mesh->name);
@@ -272,7 +322,10 @@ static void add_alternative(sw_plan *plan, const sw_mesh *mesh, const contender 
 	a.peak_bytes = c->feasible                      ? c->cost.peak_bytes
 	               : c->measured_bytes == INT64_MAX ? 0
 	                                                : c->measured_bytes;
-	a.bound_s = c->hopeless ? c->bound_s : 0;
+	if (c->hopeless)
+		a.bound_s = c->bound_s;
+	else if (c->feasible && options->play && !c->played)
+		a.bound_s = fmax(c->cost.compute_s, c->cost.communication_s);
 	sw_vec_push(&plan->alternatives, a);
 }
 
@@ -351,6 +404,9 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 	sw_status status = SW_OK;
 	double start_s = sw_now_s();
 	bool timed_out = false;
+	plan->memory_bytes = options->memory_bytes;
+	planner->overlaps = options->play != NULL;
+	planner->hidden_weight = planner->overlaps ? sw_overlap_weight(&planner->roles, plan->cluster) : 1;
 	sw_progress_start(&progress, "plan", options->quiet);
 	for (size_t i = 0; i < meshes->len && status == SW_OK; i++) {
 		double best_s = won.feasible ? SW_MIN(won.model_s, planner->known_s) : planner->known_s;
@@ -360,16 +416,19 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 		if (status != SW_OK)
 			break;
 		timed_out = timed_out || c.timed_out;
-		add_alternative(plan, &meshes->data[i], &c);
+		status = play(plan, options, won.feasible ? won.cost.step_time_s : INFINITY, &c, err);
+		if (status != SW_OK)
+			break;
+		add_alternative(plan, options, &meshes->data[i], &c);
 		if (is_search(&meshes->data[i]) || meshes->len == 1)
-			bound_s = SW_MIN(bound_s, c.bound_s);
+			bound_s = SW_MIN(bound_s, c.least_s);
 		if (c.feasible && seen)
 			seen(context, i, plan, c.cost.step_time_s);
 		if (c.feasible)
-			bound_s = SW_MIN(bound_s, c.model_s);
+			bound_s = SW_MIN(bound_s, steps_bound_s(planner, c.model_s));
 		else
 			least_bytes = SW_MIN(least_bytes, c.measured_bytes);
-		if (c.feasible && (!won.feasible || c.cost.step_time_s < won.cost.step_time_s)) {
+		if (beats(&c, &won, options)) {
 			won = c;
 			save(plan, &best, &planner->arena);
 			snprintf(plan->chosen, sizeof(plan->chosen), "%s", meshes->data[i].name);
@@ -392,7 +451,7 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 			0,
 			SW_MIN(bound_s,
 		               won.cost.step_time_s)); /* the measured step may be a little below the model's */
-		plan->gap = won.model_s > 0 ? 1 - plan->lower_bound_s / won.model_s : 0;
+		plan->gap = sw_plan_gap(plan);
 	}
 	sw_layouts_clear(&best.layouts);
 	return status;

@@ -49,3 +49,22 @@ void sw_simulation_clear(sw_simulation *result)
 	free(result->ranks);
 	*result = (sw_simulation){0};
 }
+
+sw_status sw_simulate_plan(const sw_plan *plan, double *step_time_s, sw_error *err)
+{
+	sw_schedule_options how = {.overlap = SW_OVERLAP_ALL, .memory_bytes = plan->memory_bytes};
+	sw_program *local = NULL, *scheduled = NULL;
+	sw_simulation played;
+	sw_status status = sw_partition(plan, &local, err);
+	if (status == SW_OK)
+		status = sw_schedule(plan->cluster, local, &how, &scheduled, err);
+	sw_program_free(local);
+	if (status == SW_OK)
+		status = sw_simulate(plan->cluster, scheduled, NULL, 0, &played, err);
+	sw_program_free(scheduled);
+	if (status == SW_OK) {
+		*step_time_s = played.step_time_s;
+		sw_simulation_clear(&played);
+	}
+	return status;
+}

@@ -1,7 +1,6 @@
-#include "fidelity.h"
+#include "base/base.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static int compare(const void *a, const void *b)
 {
@@ -9,14 +8,13 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-double median(double *values, size_t n)
+double sw_median(double *values, size_t n)
 {
 	qsort(values, n, sizeof(*values), compare);
 	return n == 0 ? NAN : (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
-/* Where each value stands in the order of all. */
-static void rank(const double *values, size_t n, double *ranks)
+void sw_ranks(const double *values, size_t n, double *ranks)
 {
 	for (size_t i = 0; i < n; i++) {
 		double below = 0, equal = 0;
@@ -39,11 +37,11 @@ static double correlation(const double *x, const double *y, size_t n)
 	return xy / sqrt(xx * yy);
 }
 
-double spearman(const double *x, const double *y, size_t n)
+double sw_spearman(const double *x, const double *y, size_t n)
 {
 	double *ranks = sw_alloc((2 * n + 1) * sizeof(*ranks));
-	rank(x, n, ranks);
-	rank(y, n, ranks + n);
+	sw_ranks(x, n, ranks);
+	sw_ranks(y, n, ranks + n);
 	double result = n < 2 ? NAN : correlation(ranks, ranks + n, n);
 	free(ranks);
 	return result;

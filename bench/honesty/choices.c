@@ -1,0 +1,308 @@
+/*
+ * The candidate set. A weight that dots read has four ways: these dots split the batch, or one of the weight's dimensions, or nothing.
+ * State at rest has three: whole; moments split; all split. Of the rest of the step the solver then makes the best, by
+ * each model: so each combination is a plan that a planner might propose.
+ */
+#include "honesty.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the subject ---------------------------------------------------------------------------------------- */
+
+static sw_status read_program(subject *s, const char *path, sw_error *err)
+{
+	const char *slash = strrchr(path, '/');
+	snprintf(s->name, sizeof(s->name), "%.*s", (int)strcspn(slash ? slash + 1 : path, "."),
+	         slash ? slash + 1 : path);
+	sw_status status = sw_read_program(path, &s->program, err);
+	return status == SW_OK ? sw_sidecar_find(path, s->program, &s->sidecar, err) : status;
+}
+
+static sw_status read_cluster(subject *s, const char *path, const char *devices, sw_error *err)
+{
+	sw_status status = sw_cluster_read(path, &s->cluster, err);
+	if (status == SW_OK && devices)
+		status = sw_cluster_take(&s->cluster, devices, err);
+	return status;
+}
+
+static const double hidden_weights[N_MODELS] = {
+	[HIDES_NOTHING] = 1, [HIDES_HALF] = 0.5, [HIDES_MOST] = 0.2};
+
+/* All devices as one axis, which any class may split. */
+static sw_mesh one_axis(const sw_cluster *cluster)
+{
+	sw_mesh mesh = {.n_axes = 1, .axes = {{.size = cluster->n_devices, .name = "x"}}};
+	mesh.axes[0].atoms = (1u << cluster->atoms.n) - 1;
+	mesh.use[0] = SW_AXIS_FREE;
+	return mesh;
+}
+
+sw_status subject_open(subject *s, const char *program, const char *cluster, const char *devices,
+                       sw_error *err)
+{
+	sw_program *canonical;
+	*s = (subject){0};
+	sw_status status = read_cluster(s, cluster, devices, err);
+	if (status == SW_OK)
+		status = read_program(s, program, err);
+	if (status == SW_OK)
+		status = sw_rewrite_canonical(s->program, &canonical, err);
+	if (status != SW_OK)
+		return status;
+	s->plan = sw_plan_new(canonical, program, &s->cluster);
+	s->plan->paths = s->paths = sw_path_store_new(&s->cluster);
+	s->mesh = one_axis(&s->cluster);
+	sw_planner_init(&s->planner, s->plan, &s->sidecar);
+	s->planner.overlaps = true;
+	for (int m = 0; m < N_MODELS; m++) {
+		s->planner.hidden_weight = m == PLANNED ? sw_overlap_weight(&s->planner.roles, &s->cluster)
+		                                        : hidden_weights[m];
+		sw_model_init(&s->models[m], &s->planner, &s->mesh, INT64_MAX);
+	}
+	return SW_OK;
+}
+
+void subject_close(subject *s)
+{
+	if (s->plan) {
+		for (int m = 0; m < N_MODELS; m++)
+			sw_model_clear(&s->models[m]);
+		sw_planner_clear(&s->planner);
+		sw_path_store_free(s->paths);
+		sw_plan_free(s->plan);
+	}
+	if (s->program)
+		sw_sidecar_clear(&s->sidecar);
+	sw_program_free(s->program);
+	sw_cluster_clear(&s->cluster);
+}
+
+/* ---- decisions ------------------------------------------------------------------------------------------- */
+
+enum { WHOLE, BATCH, ROWS, COLUMNS, WAYS }; /* of a weight's dots */
+static const char *const way_names[] = {"whole", "batch", "rows", "columns"};
+enum { AT_REST_WHOLE, MOMENTS_SPLIT, ALL_SPLIT, RESTS };
+static const char *const rest_names[] = {"whole", "moments split", "all split"};
+
+typedef struct weight {
+	uint32_t input;
+	SW_VEC(uint32_t) dots; /* sites */
+} weight;
+typedef struct weights {
+	weight *data;
+	size_t len, cap;
+} weights;
+
+/* The entry input that a value shows, through ops that move or convert; SW_NO_ID: none. */
+static uint32_t input_of(const sw_roles *roles, sw_id value)
+{
+	if (!roles->from_parameter[value])
+		return SW_NO_ID;
+	for (const sw_op *op;;) {
+		op = sw_op_at(roles->program, roles->program->values.data[value].op);
+		if (op->opcode == SW_OP_PARAMETER || op->n_operands == 0)
+			break;
+		value = op->operands[0];
+	}
+	for (uint32_t i = 0; i < roles->n_inputs; i++)
+		if (roles->inputs[i] == value)
+			return i;
+	return SW_NO_ID;
+}
+
+static void add_dot(weights *list, uint32_t input, uint32_t site)
+{
+	for (size_t i = 0; i < list->len; i++)
+		if (list->data[i].input == input) {
+			sw_vec_push(&list->data[i].dots, site);
+			return;
+		}
+	weight fresh = {.input = input};
+	sw_vec_push(&fresh.dots, site);
+	sw_vec_push(list, fresh);
+}
+
+static weights find_weights(const subject *s)
+{
+	const sw_roles *roles = &s->planner.roles;
+	weights list = {0};
+	for (uint32_t i = 0; i < s->models[0].sites.len; i++) {
+		const sw_site *site = &s->models[0].sites.data[i];
+		const sw_op *op = site->kind == SW_SITE_OP ? sw_op_at(roles->program, site->index) : NULL;
+		for (uint32_t k = 0; op && op->opcode == SW_OP_DOT && k < 2; k++) {
+			uint32_t input = input_of(roles, op->operands[k]);
+			if (input != SW_NO_ID)
+				add_dot(&list, input, i);
+		}
+	}
+	return list;
+}
+
+static void weights_clear(weights *list)
+{
+	for (size_t i = 0; i < list->len; i++)
+		sw_vec_clear(&list->data[i].dots);
+	sw_vec_clear(list);
+}
+
+/* Does some digit of this dimension of the weight belong to the class? */
+static bool dim_has_class(const subject *s, const weight *w, int32_t dim, int32_t class)
+{
+	const sw_classes *c = &s->planner.classes;
+	sw_id value = s->planner.roles.inputs[w->input];
+	for (uint32_t i = c->value_start[value]; i < c->value_start[value + 1]; i++)
+		if (c->value_splits[i].where == dim && c->value_splits[i].class == class)
+			return true;
+	return false;
+}
+
+/* Which way of the weight a candidate of one of its dots is; WAYS: none of them. */
+static int way_of(const subject *s, const weight *w, sw_id dot, const sw_option *option)
+{
+	const sw_classes *c = &s->planner.classes;
+	if (option->kind != SW_CHOICE_SPLIT)
+		return option->kind == SW_CHOICE_NONE ? WHOLE : WAYS;
+	for (uint32_t i = c->op_start[dot]; i < c->op_start[dot + 1]; i++) {
+		const sw_split *split = &c->op_splits[i];
+		if (split->where != option->index || split->top != option->top)
+			continue;
+		return c->data[split->class]                  ? BATCH
+		       : dim_has_class(s, w, 0, split->class) ? ROWS
+		       : dim_has_class(s, w, 1, split->class) ? COLUMNS
+		                                              : WAYS;
+	}
+	return WAYS;
+}
+
+/* ---- choosing: what is not chosen is forbidden ------------------------------------------------------------ */
+
+typedef bool allows_fn(const subject *s, const void *what, const sw_site *site, const sw_option *option,
+                       int way);
+
+/* The site keeps the candidates that are allowed; all, if none is. */
+static void restrict_site(const subject *s, sw_model *m, const sw_site *site, allows_fn *allows,
+                          const void *what, int way)
+{
+	const sw_profile *profile = &s->planner.profiles.data[site->profile];
+	sw_problem_node *node = &m->problem.nodes.data[site->node];
+	int64_t *cost = SW_NEW_N(&m->arena, int64_t, profile->n);
+	bool any = false;
+	for (int32_t i = 0; i < profile->n; i++) {
+		bool allowed = allows(s, what, site, &profile->candidates[i].axis[0], way);
+		cost[i] = allowed ? node->cost[i] : SW_FORBIDDEN;
+		any = any || allowed;
+	}
+	if (any)
+		node->cost = cost;
+}
+
+static bool allows_way(const subject *s, const void *what, const sw_site *site, const sw_option *option,
+                       int way)
+{
+	return way_of(s, what, site->index, option) == way;
+}
+
+static bool allows_rest(const subject *s, const void *what, const sw_site *site, const sw_option *option,
+                        int rest)
+{
+	(void)what;
+	bool moment = s->planner.roles.input_role[site->index] == SW_ROLE_MOMENT;
+	bool split = rest == ALL_SPLIT || (rest == MOMENTS_SPLIT && moment);
+	return (option->kind == SW_CHOICE_SPLIT) == split;
+}
+
+static bool is_state(const subject *s, const sw_site *site)
+{
+	sw_role role = s->planner.roles.input_role[site->index];
+	return role == SW_ROLE_PARAMETER || role == SW_ROLE_MOMENT;
+}
+
+/* "params.blocks.0.attn.qkv.w": "attn.qkv". */
+static void add_name(sw_text *words, const char *name)
+{
+	static const char *const before[] = {"params.", "blocks.0."};
+	for (size_t i = 0; i < SW_COUNT(before); i++)
+		name += strncmp(name, before[i], strlen(before[i])) ? 0 : strlen(before[i]);
+	const char *last = strrchr(name, '.');
+	sw_text_add_n(words, name, last ? (size_t)(last - name) : strlen(name));
+}
+
+/* number: of the combination, in mixed radix. */
+static void choose(const subject *s, sw_model *m, const weights *list, int64_t number, sw_text *words)
+{
+	for (size_t i = 0; i < list->len; i++, number /= WAYS) {
+		const weight *w = &list->data[i];
+		int way = (int)(number % WAYS);
+		for (size_t k = 0; k < w->dots.len; k++)
+			restrict_site(s, m, &m->sites.data[w->dots.data[k]], allows_way, w, way);
+		add_name(words, s->sidecar.inputs[w->input].name);
+		sw_text_addf(words, " %s, ", way_names[way]);
+	}
+	for (size_t i = 0; i < m->sites.len; i++) {
+		const sw_site *site = &m->sites.data[i];
+		if (site->kind == SW_SITE_INPUT && is_state(s, site))
+			restrict_site(s, m, site, allows_rest, NULL, (int)number);
+	}
+	sw_text_addf(words, "state %s", rest_names[number]);
+}
+
+/* Of an assignment, by each model. */
+static void model_costs(const subject *s, const int32_t *assignment, double *model_s)
+{
+	for (int m = 0; m < N_MODELS; m++) {
+		sw_evaluation e;
+		sw_problem_evaluate(&s->models[m].problem, assignment, &e);
+		model_s[m] = (double)e.cost * SW_COST_UNIT_S;
+	}
+}
+
+/* SW_NO: no plan goes with the choice. */
+static sw_status complete(const subject *s, const sw_model *m, double *model_s, sw_error *err)
+{
+	sw_solution solution = {0};
+	sw_solve_options how = {.quiet = true, .gap = 1e-3};
+	sw_status status = sw_solve(&m->problem, &how, &solution, err);
+	if (status == SW_OK && !solution.assignment)
+		status = SW_NO;
+	if (status == SW_OK) {
+		model_costs(s, solution.assignment, model_s);
+		sw_model_apply(m, solution.assignment, s->plan);
+		status = sw_plan_verify(s->plan, err);
+	}
+	sw_solution_clear(&solution);
+	return status;
+}
+
+static sw_status try_choice(subject *s, sw_model *m, const weights *list, int64_t number, choice_fn *each,
+                            void *context, sw_error *err)
+{
+	size_t bytes = sizeof(sw_problem_node) * m->problem.nodes.len;
+	sw_problem_node *unrestricted = sw_alloc(bytes + 1);
+	memcpy(unrestricted, m->problem.nodes.data, bytes);
+	sw_text words = {0};
+	double model_s[N_MODELS];
+	choose(s, m, list, number, &words);
+	sw_status status = complete(s, m, model_s, err);
+	memcpy(m->problem.nodes.data, unrestricted, bytes);
+	if (status == SW_OK)
+		status = each(context, words.data, model_s, err);
+	sw_text_clear(&words);
+	free(unrestricted);
+	return status == SW_NO ? SW_OK : status;
+}
+
+sw_status choices_each(subject *s, int64_t every, choice_fn *each, void *context, sw_error *err)
+{
+	weights list = find_weights(s);
+	int64_t combinations = RESTS;
+	sw_status status = SW_OK;
+	for (size_t i = 0; i < list.len; i++)
+		combinations *= WAYS;
+	for (int64_t c = 0; c < combinations && status == SW_OK; c += every)
+		for (int m = 0; m < N_MODELS && status == SW_OK; m++)
+			status = try_choice(s, &s->models[m], &list, c, each, context, err);
+	weights_clear(&list);
+	return status;
+}

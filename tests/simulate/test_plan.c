@@ -1,0 +1,146 @@
+/* Plans are compared as they are scheduled and played. */
+#include "simulate/plays.h"
+
+static const char *const fixtures[] = {"mlp", "mlp-clip", "gpt-tiny-scan"};
+static const char *const clusters[] = {"lab-4x1", "local-2x2"};
+
+typedef struct subject {
+	char path[512];
+	sw_cluster cluster;
+	sw_program *program;
+	sw_sidecar sidecar;
+} subject;
+
+static void check(sw_status status, const sw_error *err)
+{
+	if (status != SW_OK)
+		fail_msg("%s: %s", err->file, err->message);
+}
+
+static void open_subject(const char *fixture, const char *cluster, subject *s)
+{
+	sw_error err = {0};
+	snprintf(s->path, sizeof(s->path), SW_SOURCE_DIR "/clusters/%s.yaml", cluster);
+	check(sw_cluster_read(s->path, &s->cluster, &err), &err);
+	snprintf(s->path, sizeof(s->path), SW_SOURCE_DIR "/tests/programs/%s.hlo.gz", fixture);
+	check(sw_read_program(s->path, &s->program, &err), &err);
+	check(sw_sidecar_find(s->path, s->program, &s->sidecar, &err), &err);
+}
+
+static void close_subject(subject *s)
+{
+	sw_sidecar_clear(&s->sidecar);
+	sw_program_free(s->program);
+	sw_cluster_clear(&s->cluster);
+}
+
+static sw_plan *make_plan(const subject *s, const char *strategy, bool plays)
+{
+	sw_error err = {0};
+	sw_plan *plan;
+	sw_plan_options options = {
+		.measure = sw_partition_measure, .play = plays ? sw_simulate_plan : NULL, .quiet = true};
+	check(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
+	check(sw_plan_make(s->program, s->path, &s->sidecar, &s->cluster, &options, &plan, &err), &err);
+	return plan;
+}
+
+static double simulated_s(const sw_plan *plan)
+{
+	sw_error err = {0};
+	double step_s = 0;
+	check(sw_simulate_plan(plan, &step_s, &err), &err);
+	return step_s;
+}
+
+static void a_plans_step_is_the_one_that_is_simulated(void **state)
+{
+	(void)state;
+	for (size_t f = 0; f < SW_COUNT(fixtures); f++) {
+		subject s;
+		open_subject(fixtures[f], clusters[f % SW_COUNT(clusters)], &s);
+		sw_plan *plan = make_plan(&s, "auto", true);
+		const sw_program_cost *cost = &plan->predicted;
+		assert_seconds(cost->step_time_s, simulated_s(plan));
+		assert_true(cost->step_time_s <= (cost->compute_s + cost->communication_s) * (1 + 1e-9));
+		assert_true(cost->step_time_s >= cost->compute_s * (1 - 1e-9));
+		assert_true(plan->lower_bound_s > 0 && plan->lower_bound_s <= cost->step_time_s);
+		assert_seconds(plan->gap, 1 - plan->lower_bound_s / cost->step_time_s);
+		sw_plan_free(plan);
+		close_subject(&s);
+	}
+}
+
+static void auto_is_at_least_as_fast_as_every_fixed_strategy_when_played(void **state)
+{
+	static const char *const strategies[] = {"dp", "zero1", "zero3", "megatron:tp=2", "megatron:tp=4"};
+	(void)state;
+	for (size_t f = 0; f < SW_COUNT(fixtures); f++)
+		for (size_t c = 0; c < SW_COUNT(clusters); c++) {
+			subject s;
+			open_subject(fixtures[f], clusters[c], &s);
+			sw_plan *best = make_plan(&s, "auto", true);
+			for (size_t i = 0; i < SW_COUNT(strategies); i++) {
+				sw_plan *fixed = make_plan(&s, strategies[i], true);
+				double fixed_s = simulated_s(fixed), best_s = simulated_s(best);
+				if (fixed_s < best_s * (1 - 1e-9))
+					fail_msg("%s on %s: %s takes %g s, auto %g s", fixtures[f],
+					         clusters[c], strategies[i], fixed_s, best_s);
+				if (fixed_s < best->lower_bound_s * (1 - 1e-9))
+					fail_msg("%s on %s: %s takes %g s, less than the bound of %g s",
+					         fixtures[f], clusters[c], strategies[i], fixed_s,
+					         best->lower_bound_s);
+				sw_plan_free(fixed);
+			}
+			sw_plan_free(best);
+			close_subject(&s);
+		}
+}
+
+/* One after the other, kernels and collectives of every parallel plan of this small program take longer than one device alone. */
+static void what_hides_makes_another_plan_the_best(void **state)
+{
+	subject s;
+	(void)state;
+	open_subject("mlp", "lab-4x1", &s);
+	sw_plan *additive = make_plan(&s, "auto", false), *played = make_plan(&s, "auto", true);
+	assert_true(simulated_s(played) < 0.9 * simulated_s(additive));
+	assert_true(played->predicted.communication_s > 0);
+	assert_int_equal(additive->predicted.collectives, 0);
+	sw_plan_free(additive);
+	sw_plan_free(played);
+	close_subject(&s);
+}
+
+static void contenders_that_cannot_win_are_not_played(void **state)
+{
+	subject s;
+	(void)state;
+	open_subject("gpt-tiny-scan", "lab-4x1", &s);
+	sw_plan *plan = make_plan(&s, "auto", true);
+	for (size_t i = 0; i < plan->alternatives.len; i++) {
+		const sw_alternative *a = &plan->alternatives.data[i];
+		double larger_s = SW_MAX(a->compute_s, a->communication_s);
+		if (!a->feasible)
+			continue;
+		assert_true(a->step_time_s >= plan->predicted.step_time_s * (1 - 1e-9));
+		assert_true(a->step_time_s >= larger_s * (1 - 1e-9));
+		if (a->bound_s > 0) {
+			assert_seconds(a->bound_s, larger_s);
+			assert_true(a->bound_s >= plan->predicted.step_time_s * (1 - 1e-9));
+		}
+	}
+	sw_plan_free(plan);
+	close_subject(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_plans_step_is_the_one_that_is_simulated),
+		cmocka_unit_test(auto_is_at_least_as_fast_as_every_fixed_strategy_when_played),
+		cmocka_unit_test(what_hides_makes_another_plan_the_best),
+		cmocka_unit_test(contenders_that_cannot_win_are_not_played),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
