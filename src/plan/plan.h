@@ -92,6 +92,7 @@ typedef struct sw_plan {
 	uint32_t *outputs;          /* per entry result: the layout at rest */
 	bool regather;              /* each reader moves what is not kept for itself: less memory; else the first one's serves all */
 	uint32_t n_outputs;
+	int64_t merge_bytes;        /* of all-reduces that the schedule is to begin as one; 0: as is quickest */
 	int64_t memory_bytes;       /* per device, within which it was planned and is scheduled; 0: the cluster file's */
 
 	/* What it costs. */
