@@ -133,11 +133,13 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 {
 	sw_cluster cluster;
 	sw_plan *plan = NULL;
+	sw_pins pins = {0};
 	sw_plan_options options = {
 		.memory_bytes = c->values.memory,
 		.time_limit_s = c->values.time_limit,
 		.untied = c->values.untied,
 		.quiet = c->values.quiet,
+		.pins = &pins,
 		.measure = sw_partition_measure,
 	};
 	sw_status status = sw_plan_strategy_parse(c->values.strategy ? c->values.strategy : "auto",
@@ -146,10 +148,14 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		status = cli_read_cluster(c, c->values.cluster, &cluster, err);
 	if (status)
 		return status;
-	status = sw_plan_make(program, c->argument, sidecar, &cluster, &options, &plan, err);
+	if (c->values.pin)
+		status = sw_pins_read(c->values.pin, &pins, err);
+	if (status == SW_OK)
+		status = sw_plan_make(program, c->argument, sidecar, &cluster, &options, &plan, err);
 	if (status == SW_OK)
 		status = finish(c, plan, err);
 	sw_plan_free(plan);
+	sw_pins_clear(&pins);
 	sw_cluster_clear(&cluster);
 	return status;
 }
@@ -174,8 +180,8 @@ static sw_status plan_program(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {"--cluster",    "-o",       "--devices",    "--strategy", "--memory",
-                                      "--time-limit", "--untied", "--dump-after", NULL};
+static const char *const options[] = {"--cluster",    "-o",    "--devices", "--strategy",   "--memory",
+                                      "--time-limit", "--pin", "--untied",  "--dump-after", NULL};
 const cli_command cli_plan_command = {
 	.name = "plan",
 	.argument = "PROGRAM",

@@ -19,6 +19,7 @@ static const cli_option options[] = {
          "memory per device, such as 16GiB (default: what the cluster file says)"},
 	{"--time-limit", "SECONDS", CLI_SECONDS, AT(time_limit),
          "stop searching after this time (default: none)"},
+	{"--pin", "FILE", CLI_TEXT, AT(pin), "tensors and ops whose layout is decided (docs/pins.md)"},
 	{"--untied", NULL, CLI_FLAG, AT(untied),
          "layers that are alike may be split differently, also in a large program"},
 	{"--dump-after", "STAGE", CLI_TEXT, AT(dump_after),

@@ -101,8 +101,7 @@ typedef struct sw_axis_use {
 	sw_class_set may;
 	sw_class_set cut;         /* who has one of these is not whole: it splits what it may */
 	bool parameters, moments; /* are split at rest, along any dimension of state; then updates may be, too */
-	bool gradients;           /* what has no batch and is no parameter is never whole: it is split along a dimension of state, or still
-	                           * partial sums; loops carry it split */
+	bool gradients;           /* what has no batch and is no parameter is split along a dimension of state: sums are scattered at once */
 } sw_axis_use;
 typedef struct sw_mesh {
 	int32_t n_axes;
@@ -170,6 +169,7 @@ struct sw_planner {
 	double known_s;   /* a step that is had anyway; INFINITY: none. A search whose bound exceeds it, */
 	double slack;     /* or the best so far, by this factor is given up */
 	bool untied;      /* layers that are alike may differ */
+	const sw_option **pinned_inputs, **pinned_ops; /* per input leaf, per op: options per atom; NULL: not pinned */
 	SW_VEC(sw_start) starts;
 };
 /* What does not depend on the mesh (make.c). The plan and its program must outlive the planner. */
@@ -242,6 +242,15 @@ typedef struct sw_grids {
 sw_grids sw_grids_rank(const sw_cluster *cluster, const sw_roles *roles, int64_t batch, sw_arena *arena);
 /* Leaves out those that would take too long to search for a program of this size; says in words what is left. */
 void sw_meshes_limit(sw_meshes *meshes, const sw_program *program, char *scope, size_t room);
+
+/* ---- pins.c: what users have decided ------------------------------------------------------------------------------- */
+
+/* Finds the sites of all pins (NULL: none) and decides their options; the planner is to have all else. */
+sw_status sw_pins_resolve(const sw_pins *pins, sw_planner *planner, const sw_sidecar *sidecar, sw_error *err);
+/* Cuts axes where a pin's devices begin or end; meshes that would have too many axes are left out. */
+sw_status sw_pins_cut(const sw_pins *pins, const sw_cluster *cluster, sw_meshes *meshes, sw_error *err);
+/* Has the plan what was pinned? */
+sw_status sw_pins_check(const sw_planner *planner, const sw_plan *plan, sw_error *err);
 
 /* ---- stream.c: dots that gather an operand panel by panel ------------------------------------------------------------ */
 

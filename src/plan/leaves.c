@@ -209,8 +209,14 @@ static sw_status search_meshes(leaves *list, leaf *l, const sw_meshes *meshes, c
 	planner.untied = options->untied;
 	if (l->map.n > 0)
 		planner.slack = FAR_BEHIND;
-	sw_status status =
-		sw_plan_search(&planner, meshes, options, l->map.n > 0 ? note_need : NULL, &s, plan, err);
+	sw_status status = sw_pins_resolve(options->pins, &planner, list->sidecar, err);
+	if (status != SW_OK && l != list->items.data)
+		status = SW_NO; /* padding has left nothing of what is pinned */
+	if (status == SW_OK)
+		status = sw_plan_search(&planner, meshes, options, l->map.n > 0 ? note_need : NULL, &s,
+		                        plan, err);
+	if (status == SW_OK)
+		status = sw_pins_check(&planner, plan, err);
 	sw_planner_clear(&planner);
 	plan->paths = NULL;
 	l->bound_s = plan->lower_bound_s;
@@ -232,6 +238,8 @@ static sw_status search_leaf(leaves *list, leaf *l, const sw_plan_options *optio
 	sw_roles_init(&roles, l->program, list->sidecar);
 	sw_status status = sw_meshes_of(list->cluster, &options->strategy, &roles, &meshes, err);
 	sw_roles_clear(&roles);
+	if (status == SW_OK)
+		status = sw_pins_cut(options->pins, list->cluster, &meshes, err);
 	if (status != SW_OK)
 		return status;
 	sw_meshes_limit(&meshes, program_of(&list->items.data[0]), list->scope, sizeof(list->scope));

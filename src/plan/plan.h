@@ -41,6 +41,25 @@ typedef struct sw_plan_strategy {
 sw_status sw_plan_strategy_parse(const char *text, sw_plan_strategy *strategy, sw_error *err);
 void sw_plan_strategy_print(const sw_plan_strategy *strategy, sw_text *text);
 
+/* ---- pins: docs/pins.md -------------------------------------------------------------------------------- */
+
+typedef struct sw_pin {
+	const char *pattern; /* glob, of names of tensors or ops */
+	bool is_op, whole, outer;
+	int line;
+	int32_t n; /* dimensions that are split, in the order written, and among how many devices each */
+	int32_t dims[SW_MAX_RANK];
+	int64_t parts[SW_MAX_RANK], contract; /* contract: of an op, what it sums over; 1: not split */
+} sw_pin;
+typedef struct sw_pins {
+	sw_arena arena;
+	const char *file; /* borrowed */
+	size_t n;
+	sw_pin *list;
+} sw_pins;
+sw_status sw_pins_read(const char *path, sw_pins *pins, sw_error *err);
+void sw_pins_clear(sw_pins *pins);
+
 /* Atoms that move together: a run of adjacent atoms. */
 #define SW_MAX_AXES 4
 typedef struct sw_axis {
@@ -118,6 +137,7 @@ typedef struct sw_plan_options {
 	double time_limit_s;     /* 0: none. Of the whole search; what it cut short is a warning of the plan */
 	bool untied;             /* repeated layers of a large program may differ */
 	bool quiet;
+	const sw_pins *pins;     /* NULL: none. What can't be pinned so is SW_ERR_INPUT */
 	sw_plan_measure_fn *measure;
 } sw_plan_options;
 

@@ -164,10 +164,8 @@ static void op_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, s
 		return;
 	}
 	if (use->gradients && is_update(p, sw_op_at(p->program, op)->first_result, splits) &&
-	    add_splits(p, mesh, o, axis, splits, STATE) > 0) {
-		add_passages(p, o, axis, op); /* sums wait for more to be added */
+	    add_splits(p, mesh, o, axis, splits, STATE) > 0)
 		return;
-	}
 	if (has_class(p, splits, use->cut) && add_splits(p, mesh, o, axis, splits, use->may) > 0)
 		return;
 	add_none(o, axis);
@@ -280,11 +278,25 @@ static void axis_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis,
 	}
 }
 
+/* What the user has decided of the site, per atom; NULL: nothing. */
+static const sw_option *pinned(const sw_planner *p, sw_site_kind kind, uint32_t index)
+{
+	if (kind == SW_SITE_OP)
+		return p->pinned_ops[index];
+	if (kind == SW_SITE_OUTPUT && p->roles.output_input[index] >= 0)
+		return p->pinned_inputs[p->roles.output_input[index]];
+	return kind == SW_SITE_INPUT ? p->pinned_inputs[index] : NULL;
+}
+
 static void site_options(const sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index,
                          options *o)
 {
+	const sw_option *decided = pinned(p, kind, index);
 	for (int32_t axis = 0; axis < mesh->n_axes; axis++)
-		axis_options(p, mesh, axis, kind, index, o);
+		if (decided)
+			add_option(o, axis, decided[__builtin_ctz(mesh->axes[axis].atoms)]);
+		else
+			axis_options(p, mesh, axis, kind, index, o);
 	for (int32_t axis = mesh->n_axes; axis < SW_MAX_AXES; axis++) /* an axis of one device */
 		add_none(o, axis);
 }
@@ -443,16 +455,17 @@ static bool is_crowded(const sw_mesh *mesh, const sw_candidate *c)
 	return false;
 }
 
-static bool is_weight_dot(const sw_planner *p, sw_site_kind kind, uint32_t index)
+/* Must the axes that say so be apart here? */
+static bool keeps_apart(const sw_planner *p, sw_site_kind kind, uint32_t index)
 {
-	return kind == SW_SITE_OP && sw_roles_weight(&p->roles, index) >= 0;
+	return kind == SW_SITE_OP && !p->pinned_ops[index] && sw_roles_weight(&p->roles, index) >= 0;
 }
 
 /* An option of each axis, the last one's changing quickest. */
 static void try_all(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index, const options *o,
                     growing *g)
 {
-	bool apart = is_weight_dot(p, kind, index);
+	bool apart = keeps_apart(p, kind, index);
 	int64_t n = 1;
 	for (int32_t axis = 0; axis < SW_MAX_AXES; axis++)
 		n *= o->n[axis];
@@ -543,7 +556,7 @@ int32_t sw_profile_of(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uin
 	options o = {0};
 	sw_text key = {0};
 	site_options(p, mesh, kind, index, &o);
-	char first[] = {kind == SW_SITE_OP ? 'o' : 'v', (char)mesh->n_axes, is_weight_dot(p, kind, index)};
+	char first[] = {kind == SW_SITE_OP ? 'o' : 'v', (char)mesh->n_axes, keeps_apart(p, kind, index)};
 	sw_text_add_n(&key, first, sizeof(first));
 	for (int32_t axis = 0; axis < SW_MAX_AXES; axis++) {
 		bool apart = axis < mesh->n_axes && mesh->use[axis]->apart;
