@@ -101,6 +101,7 @@ typedef struct sw_axis_use {
 	sw_class_set may;
 	sw_class_set cut;         /* who has one of these is not whole: it splits what it may */
 	bool parameters, moments; /* are split at rest, along any dimension of state; then updates may be, too */
+	bool below;               /* these: also by a digit below the one that an inner axis has of the dimension */
 	bool gradients;           /* what has no batch and is no parameter is split along a dimension of state: sums are scattered at once */
 } sw_axis_use;
 typedef struct sw_mesh {

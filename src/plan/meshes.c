@@ -30,9 +30,12 @@ static const sw_axis_use SUMMA_COLUMNS = {.weights = {NO_BATCH}, .may = {FEATURE
 /* 2.5-D: each of the copies has all matrices, and adds up a part of every product. */
 static const sw_axis_use COPIES = {.contracts = true};
 static const sw_axis_use AXONN_X_Y = {.weights = {NO_BATCH}, .apart = true, .may = {FEATURES}};
-static const sw_axis_use ROWS = {.must = {BATCH}, .parameters = true, .moments = true, .gradients = true};
-static const sw_axis_use ROWS_BEYOND_BATCH = {
-	.must = {BATCH_OR_ROWS}, .parameters = true, .moments = true, .gradients = true};
+/* Rows of activations, and state at rest: the batch; also other rows, where the batch is too small. */
+#define STATE_TOO .parameters = true, .moments = true, .gradients = true
+static const sw_axis_use SUMMA_ROWS[] = {{.must = {BATCH}, STATE_TOO},
+                                         {.must = {BATCH_OR_ROWS}, STATE_TOO}};
+static const sw_axis_use AXONN_Z[] = {{.must = {BATCH}, .below = true, STATE_TOO},
+                                      {.must = {BATCH_OR_ROWS}, .below = true, STATE_TOO}};
 static const sw_axis_use EXPERT = {.weights = {EXPERTS}, .must = {BATCH}, .may = {EXPERTS}};
 
 /* Data parallelism: whoever has the batch splits it; devices for which it is too small do as they please with state. */
@@ -258,13 +261,6 @@ static void choose_even(const sw_atoms *atoms, int n, int64_t *sizes)
 		}
 }
 
-/* Rows of activations over an axis, weights at rest, too; as rows go the batch, and where it is too small for all the devices that
- * split it the sequence, or what else a weight's dot has as rows. */
-static const sw_axis_use *rows_use(const request *r, int64_t devices)
-{
-	return r->batch % devices == 0 ? &ROWS : &ROWS_BEYOND_BATCH;
-}
-
 /* Rows outside, as their traffic is of weights; the copies' sums inside. */
 static sw_status add_summa(const request *r, const sw_plan_strategy *strategy, sw_error *err)
 {
@@ -273,7 +269,7 @@ static sw_status add_summa(const request *r, const sw_plan_strategy *strategy, s
 	int n = strategy->kind == SW_PLAN_2_5D ? 3 : 2;
 	if (sized.size[0] == 0)
 		choose_even(r->atoms, n, sized.size);
-	const grid_axis axes[] = {{"rows", sized.size[0], rows_use(r, sized.size[0])},
+	const grid_axis axes[] = {{"rows", sized.size[0], &SUMMA_ROWS[r->batch % sized.size[0] != 0]},
 	                          {"columns", sized.size[1], &SUMMA_COLUMNS},
 	                          {"copies", sized.size[2], &COPIES}};
 	if (!grid_mesh(r->atoms, axes, n, &mesh))
@@ -287,7 +283,7 @@ static sw_status add_grid(const request *r, const sw_plan_strategy *strategy, sw
 {
 	const int64_t *n = strategy->size;
 	const grid_axis axes[] = {{"data", n[3], &data_parallel(SW_PLAN_DP)->split},
-	                          {"z", n[2], rows_use(r, n[2] * n[3])},
+	                          {"z", n[2], &AXONN_Z[r->batch % (n[2] * n[3]) != 0]},
 	                          {"y", n[1], &AXONN_X_Y},
 	                          {"x", n[0], &AXONN_X_Y}};
 	sw_mesh mesh = {0};

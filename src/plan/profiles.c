@@ -82,6 +82,23 @@ static int32_t add_splits(const sw_planner *p, const sw_mesh *mesh, options *o, 
 	return o->n[axis] - before;
 }
 
+/* Dimensions of state. A weight that is split over an inner axis for its dots may be split further over an outer one at rest: by the digit
+ * below, so that a gather gives back what the dot reads. */
+static int32_t add_state_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis,
+                                split_list splits)
+{
+	int32_t n = add_splits(p, mesh, o, axis, splits, STATE), first = o->n[axis] - n;
+	for (int32_t inner = axis + 1; inner < mesh->n_axes; inner++)
+		for (int32_t i = first; i < first + n && mesh->use[axis]->below; i++) {
+			sw_option below = o->list[axis][i];
+			if (below.top % (mesh->axes[inner].size * mesh->axes[axis].size) != 0)
+				continue;
+			below.top /= mesh->axes[inner].size;
+			add_option(o, axis, below);
+		}
+	return n;
+}
+
 static bool has_class(const sw_planner *p, split_list splits, sw_class_set set)
 {
 	for (uint32_t i = 0; i < splits.n; i++)
@@ -164,7 +181,7 @@ static void op_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, s
 		return;
 	}
 	if (use->gradients && is_update(p, sw_op_at(p->program, op)->first_result, splits) &&
-	    add_splits(p, mesh, o, axis, splits, STATE) > 0)
+	    add_state_splits(p, mesh, o, axis, splits) > 0)
 		return;
 	if (has_class(p, splits, use->cut) && add_splits(p, mesh, o, axis, splits, use->may) > 0)
 		return;
@@ -172,7 +189,7 @@ static void op_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, s
 	add_passages(p, o, axis, op);
 	add_splits(p, mesh, o, axis, splits, use->may);
 	if (shares_state(use) && !has_class(p, splits, DATA))
-		add_splits(p, mesh, o, axis, splits, STATE);
+		add_state_splits(p, mesh, o, axis, splits);
 }
 
 static void state_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id value, sw_role role,
@@ -182,7 +199,7 @@ static void state_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis
 	split_list splits = value_splits(p, value);
 	bool split =
 		(role == SW_ROLE_PARAMETER && use->parameters) || (role == SW_ROLE_MOMENT && use->moments);
-	if (split && add_splits(p, mesh, o, axis, splits, STATE) > 0)
+	if (split && add_state_splits(p, mesh, o, axis, splits) > 0)
 		return;
 	add_none(o, axis);
 	add_splits(p, mesh, o, axis, splits, use->may);
@@ -199,7 +216,7 @@ static void data_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis,
 	if (!use->weights.any)
 		add_splits(p, mesh, o, axis, splits, use->may);
 	if (shares_state(use))
-		add_splits(p, mesh, o, axis, splits, STATE);
+		add_state_splits(p, mesh, o, axis, splits);
 }
 
 static void port_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, const sw_port *port,
@@ -214,14 +231,13 @@ static void port_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis,
 	split_list splits = value_splits(p, value);
 	if (add_splits(p, mesh, o, axis, splits, use->must) > 0)
 		return;
-	if (use->gradients && is_update(p, value, splits) &&
-	    add_splits(p, mesh, o, axis, splits, STATE) > 0)
+	if (use->gradients && is_update(p, value, splits) && add_state_splits(p, mesh, o, axis, splits) > 0)
 		return;
 	add_none(o, axis);
 	add_partials(o, axis, 0, p->classes.partial[value]);
 	add_splits(p, mesh, o, axis, splits, use->may);
 	if (shares_state(use))
-		add_splits(p, mesh, o, axis, splits, STATE);
+		add_state_splits(p, mesh, o, axis, splits);
 }
 
 static void input_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, uint32_t input,
