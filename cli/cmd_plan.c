@@ -56,7 +56,9 @@ static sw_status dump_partition(const cli *c, const sw_plan *plan, sw_error *err
 static sw_status dump_schedule(const cli *c, const sw_plan *plan, sw_error *err)
 {
 	sw_program *local = NULL, *scheduled = NULL;
-	sw_schedule_options how = {.overlap = SW_OVERLAP_ALL, .memory_bytes = plan->memory_bytes};
+	sw_schedule_options how = {.overlap = SW_OVERLAP_ALL,
+	                           .memory_bytes = plan->memory_bytes,
+	                           .merge_bytes = plan->merge_bytes};
 	sw_text text = {0};
 	sw_status status = sw_partition(plan, &local, err);
 	if (status == SW_OK)
@@ -136,12 +138,14 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 {
 	sw_cluster cluster;
 	sw_plan *plan = NULL;
+	sw_pins pins = {0};
 	sw_plan_options options = {
 		.memory_bytes = c->values.memory,
 		.time_limit_s = c->values.time_limit,
 		.untied = c->values.untied,
 		.seed = (uint64_t)c->values.seed,
 		.quiet = c->values.quiet,
+		.pins = &pins,
 		.measure = sw_partition_measure,
 		.play = sw_simulate_plan,
 	};
@@ -153,10 +157,14 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		status = cli_read_cluster(c, c->values.cluster, &cluster, err);
 	if (status)
 		return status;
-	status = sw_plan_make(program, c->argument, sidecar, &cluster, &options, &plan, err);
+	if (c->values.pin)
+		status = sw_pins_read(c->values.pin, &pins, err);
+	if (status == SW_OK)
+		status = sw_plan_make(program, c->argument, sidecar, &cluster, &options, &plan, err);
 	if (status == SW_OK)
 		status = finish(c, plan, err);
 	sw_plan_free(plan);
+	sw_pins_clear(&pins);
 	sw_cluster_clear(&cluster);
 	return status;
 }
@@ -181,9 +189,9 @@ static sw_status plan_program(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {"--cluster", "-o",           "--devices", "--strategy",
-                                      "--method",  "--seed",       "--memory",  "--time-limit",
-                                      "--untied",  "--dump-after", NULL};
+static const char *const options[] = {"--cluster", "-o",       "--devices",    "--strategy",
+                                      "--method",  "--seed",   "--memory",     "--time-limit",
+                                      "--pin",     "--untied", "--dump-after", NULL};
 const cli_command cli_plan_command = {
 	.name = "plan",
 	.argument = "PROGRAM",

@@ -13,13 +13,15 @@ static const cli_option options[] = {
          "a part of the cluster: the first N devices, or A of the first level and B in each (default: "
          "all)"},
 	{"--strategy", "S", CLI_TEXT, AT(strategy),
-         "auto, dp, zero1, zero3 or megatron:tp=K (default: auto)"},
+         "auto, dp, horovod[:merge=BYTES], zero1, zero2, zero3, megatron:tp=K[,sp], summa[:RxC], "
+         "2.5d[:RxCxD], axonn[:X,Y,Z,D or :top=K] or expert[:ep=K] (default: auto)"},
 	{"--method", "M", CLI_TEXT, AT(method),
          "how problems are solved: exact, ilp, coordinate, metropolis, random or exhaustive (default: exact)"},
 	{"--memory", "BYTES", CLI_BYTES, AT(memory),
          "memory per device, such as 16GiB (default: what the cluster file says)"},
 	{"--time-limit", "SECONDS", CLI_SECONDS, AT(time_limit),
          "stop searching after this time (default: none)"},
+	{"--pin", "FILE", CLI_TEXT, AT(pin), "tensors and ops whose layout is decided (docs/pins.md)"},
 	{"--untied", NULL, CLI_FLAG, AT(untied),
          "layers that are alike may be split differently, also in a large program"},
 	{"--dump-after", "STAGE", CLI_TEXT, AT(dump_after),

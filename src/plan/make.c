@@ -52,6 +52,8 @@ void sw_planner_init(sw_planner *p, const sw_plan *plan, const sw_sidecar *sidec
 	sw_roles_init(&p->roles, plan->program, sidecar);
 	sw_classes_init(&p->classes, &p->roles, plan->rules);
 	p->overlap = sw_overlap_new(&p->roles, plan->cluster);
+	p->pinned_inputs = SW_NEW_N(&p->arena, const sw_option *, p->roles.n_inputs + 1);
+	p->pinned_ops = SW_NEW_N(&p->arena, const sw_option *, p->program->ops.len + 1);
 }
 
 void sw_planner_clear(sw_planner *p)
@@ -92,6 +94,7 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path, cons
 		add_warnings(*result);
 		say_method(options->method, *result);
 		(*result)->memory_bytes = options->memory_bytes;
+		(*result)->merge_bytes = options->strategy.merge_bytes;
 		(*result)->planning_s = sw_now_s() - start_s;
 	}
 	return status;

@@ -24,22 +24,48 @@
 #include "solve/methods.h"
 
 typedef enum sw_strategy_kind {
-	SW_PLAN_AUTO, SW_PLAN_DP, SW_PLAN_ZERO1, SW_PLAN_ZERO3, SW_PLAN_MEGATRON, SW_PLAN_SERIAL
+	SW_PLAN_AUTO, SW_PLAN_DP, SW_PLAN_HOROVOD, SW_PLAN_ZERO1, SW_PLAN_ZERO2, SW_PLAN_ZERO3, SW_PLAN_MEGATRON, SW_PLAN_SUMMA,
+	SW_PLAN_2_5D, SW_PLAN_AXONN, SW_PLAN_EXPERT, SW_PLAN_SERIAL
 } sw_strategy_kind;
+#define SW_STRATEGY_SIZES 4
 typedef struct sw_plan_strategy {
 	sw_strategy_kind kind;
-	int64_t tp; /* MEGATRON: devices per tensor-parallel group */
+	/* Devices along each axis, in the order in which they are written; size[0] == 0: as the planner finds best.
+	 * MEGATRON: tensor; SUMMA: rows, columns; 2_5D: rows, columns, depth; AXONN: x, y, z, data; EXPERT: experts. */
+	int64_t size[SW_STRATEGY_SIZES];
+	bool sequence;       /* MEGATRON: between the blocks activations are split over the sequence */
+	int64_t merge_bytes; /* HOROVOD: gradients are reduced together, so many bytes at once */
+	int64_t top;         /* AXONN without sizes: how many grids are planned */
 } sw_plan_strategy;
-/* "auto", "dp", "zero1", "zero3", "megatron:tp=K". */
+/* What may be written is listed in docs/commands.md; the message of a failure lists it, too. What is printed parses back. */
 sw_status sw_plan_strategy_parse(const char *text, sw_plan_strategy *strategy, sw_error *err);
 void sw_plan_strategy_print(const sw_plan_strategy *strategy, sw_text *text);
 
+/* ---- pins: docs/pins.md -------------------------------------------------------------------------------- */
+
+typedef struct sw_pin {
+	const char *pattern; /* glob, of names of tensors or ops */
+	bool is_op, whole, outer;
+	int line;
+	int32_t n; /* dimensions that are split, in the order written, and among how many devices each */
+	int32_t dims[SW_MAX_RANK];
+	int64_t parts[SW_MAX_RANK], contract; /* contract: of an op, what it sums over; 1: not split */
+} sw_pin;
+typedef struct sw_pins {
+	sw_arena arena;
+	const char *file; /* borrowed */
+	size_t n;
+	sw_pin *list;
+} sw_pins;
+sw_status sw_pins_read(const char *path, sw_pins *pins, sw_error *err);
+void sw_pins_clear(sw_pins *pins);
+
 /* Atoms that move together: a run of adjacent atoms. */
-#define SW_MAX_AXES 3
+#define SW_MAX_AXES 4
 typedef struct sw_axis {
 	uint32_t atoms;
 	int64_t size;
-	char name[8]; /* "x", "y", "z" */
+	char name[8]; /* "x", "y", "z", "w", or as a strategy calls it */
 } sw_axis;
 
 /* One line of "what else was considered". */
@@ -85,6 +111,7 @@ typedef struct sw_plan {
 	uint32_t *outputs;          /* per entry result: the layout at rest */
 	bool regather;              /* each reader moves what is not kept for itself: less memory; else the first one's serves all */
 	uint32_t n_outputs;
+	int64_t merge_bytes;        /* of all-reduces that the schedule is to begin as one; 0: as is quickest */
 	int64_t memory_bytes;       /* per device, within which it was planned and is scheduled; 0: the cluster file's */
 
 	/* What it costs. */
@@ -115,6 +142,7 @@ typedef struct sw_plan_options {
 	sw_method method;        /* what solves the problems; none but `exact` is for use: they are there to be compared */
 	uint64_t seed;           /* of methods that draw by chance */
 	bool quiet;
+	const sw_pins *pins;     /* NULL: none. What can't be pinned so is SW_ERR_INPUT */
 	sw_plan_measure_fn *measure;
 	sw_plan_play_fn *play;   /* NULL: collectives are waited for where they stand */
 } sw_plan_options;

@@ -1,0 +1,43 @@
+#!/bin/sh
+# plan --pin: tensors and ops lie as users say; what can't be is refused with the reason.
+. tests/cli/lib.sh
+pins=$scratch/pins.yaml
+
+# plan_pinned STRATEGY
+plan_pinned() {
+	expect 0 "" "$sw" plan $tiny --cluster $cluster --pin "$pins" --strategy "$1" -o "$scratch/pinned.plan" -q
+}
+
+cat >"$pins" <<'END'
+- {tensor: "params.blocks.*.attn.qkv.w", split: {0: 2}, on: outer}
+- {tensor: "params.blocks.1.attn.qkv.w", split: {1: 4}}
+END
+for strategy in auto dp zero3 megatron:tp=2,sp summa; do
+	plan_pinned $strategy
+	expect 0 "" "$sw" verify "$scratch/pinned.plan"
+	expect 0 "" "$sw" explain "$scratch/pinned.plan" -v
+	# lines whose names differ only in numbers are folded: 12 KiB in 2 and in 4 parts
+	grep "^params.blocks.\*.attn.qkv.w *1 *6.0 KiB .* dim 0 over [a-z]*$" "$scratch/out" >"$scratch/line" ||
+		complain "$strategy: block 0"
+	grep "^params.blocks.\*.attn.qkv.w *1 *3.0 KiB .* dim 1 over [a-z]* and " "$scratch/out" >"$scratch/line" ||
+		complain "$strategy: block 1"
+done
+
+# refuse_pin WORDS LINES: the file has these lines.
+refuse_pin() {
+	printf '%s\n' "$2" >"$pins"
+	refuse "$1" "$sw" plan $tiny --cluster $cluster --pin "$pins" -o "$scratch/no.plan" -q
+	grep -q "pins.yaml:" "$scratch/err" || complain "the file is not named"
+}
+refuse_pin "pins.yaml:1: 'params.nothing': no tensor of the program" '- {tensor: params.nothing, whole: true}'
+refuse_pin "it has 1 dimensions" '- {tensor: params.norm.scale, split: {1: 2}}'
+refuse_pin "products of its innermost factors" '- {tensor: params.norm.scale, split: {0: 3}}'
+refuse_pin "products of its innermost factors" '- {tensor: params.embed.tokens, split: {0: 4, 1: 2}}'
+refuse_pin "not a list\|a list of pins" 'tensor: params.norm.scale'
+refuse_pin "names a tensor, or an op" '- {whole: true}'
+refuse_pin "either whole: true, or what is split" '- {tensor: params.norm.scale}'
+refuse_pin "contract: only of an op" '- {tensor: params.norm.scale, contract: 2}'
+refuse_pin "'layout: S0'" '- {tensor: params.norm.scale, layout: S0}'
+refuse_pin "whole number" '- {tensor: params.norm.scale, split: {0: two}}'
+expect 2 "pins.yaml" "$sw" plan $tiny --cluster $cluster --pin "$scratch/none/pins.yaml" -o "$scratch/no.plan"
+exit $failed

@@ -1,0 +1,31 @@
+#!/bin/sh
+# plan --strategy: every fixed strategy computes the same as one device; what they need from the schedule.
+. tests/cli/lib.sh
+
+# check_strategy PROGRAM CLUSTER STRATEGY
+check_strategy() {
+	expect 0 "" "$sw" plan "tests/programs/$1.hlo.gz" --cluster "clusters/$2.yaml" --strategy "$3" -o "$scratch/a.plan" -q
+	expect 0 "" "$sw" verify "$scratch/a.plan"
+}
+for strategy in dp horovod:merge=20000 zero1 zero2 zero3 megatron:tp=2 megatron:tp=4,sp summa 2.5d axonn:2,1,2,1 axonn:top=2; do
+	check_strategy mlp local-2x2 $strategy
+	check_strategy gpt-tiny local-2x2 $strategy
+done
+for strategy in zero2 megatron:tp=4,sp summa:4x2 2.5d:2x2x2 axonn:2,1,2,2; do
+	check_strategy gpt-tiny local-2x4 $strategy
+done
+check_strategy moe-gshard-tiny local-2x4 expert
+
+# starts STRATEGY: how many collectives of the schedule are begun.
+starts() {
+	"$sw" plan $tiny --cluster $cluster --strategy "$1" --dump-after schedule -q | grep -c " all-reduce-start\|async-start("
+}
+# All gradients of a type fit in Horovod's buffer; with less room there are more groups, and in groups of one byte nothing is merged.
+all=$(starts horovod) some=$(starts horovod:merge=20000) none=$(starts horovod:merge=1)
+[ "$all" -lt "$some" ] && [ "$some" -lt "$none" ] || complain "all-reduces begun: $all, $some and $none"
+
+# The first of the ranked grids is not always the best of those planned: they are all told.
+expect 0 "" "$sw" plan $tiny --cluster $cluster --strategy axonn:top=3 -o "$scratch/a.plan" -q
+expect 0 "" "$sw" explain "$scratch/a.plan"
+[ "$(grep -c "^axonn:[0-9]*,[0-9]*,[0-9]*,[0-9]* " "$scratch/out")" = 3 ] || complain "not three grids"
+exit $failed
