@@ -1,5 +1,6 @@
 #include "cli.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- printing programs instead of planning ------------------------------------------------------------- */
@@ -127,6 +128,26 @@ static sw_status finish(cli *c, const sw_plan *plan, sw_error *err)
 	return SW_OK;
 }
 
+static sw_status read_microbatches(const cli *c, int32_t *microbatches, sw_error *err)
+{
+	const char *text = c->values.microbatches;
+	char *end = NULL;
+	*microbatches = 0;
+	if (!text || strcmp(text, "auto") == 0)
+		return SW_OK;
+	long n = strtol(text, &end, 10);
+	if (end == text || *end || n < 1 || n > INT32_MAX)
+		return sw_fail(err, SW_ERR_INPUT, "--microbatches %s: expected auto, or a number from 1", text);
+	*microbatches = (int32_t)n;
+	return SW_OK;
+}
+
+static const char *read_remat(const cli *c)
+{
+	const char *text = c->values.remat;
+	return text && strcmp(text, "auto") == 0 ? NULL : text;
+}
+
 static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *sidecar, sw_error *err)
 {
 	sw_cluster cluster;
@@ -137,9 +158,12 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		.untied = c->values.untied,
 		.quiet = c->values.quiet,
 		.measure = sw_partition_measure,
+		.remat = read_remat(c),
 	};
 	sw_status status = sw_plan_strategy_parse(c->values.strategy ? c->values.strategy : "auto",
 	                                          &options.strategy, err);
+	if (status == SW_OK)
+		status = read_microbatches(c, &options.microbatches, err);
 	if (status == SW_OK)
 		status = cli_read_cluster(c, c->values.cluster, &cluster, err);
 	if (status)
@@ -173,7 +197,7 @@ static sw_status plan_program(cli *c, sw_error *err)
 }
 
 static const char *const options[] = {"--cluster",    "-o",       "--devices",    "--strategy", "--memory",
-                                      "--time-limit", "--untied", "--dump-after", NULL};
+                                      "--time-limit", "--untied", "--microbatches", "--remat", "--dump-after", NULL};
 const cli_command cli_plan_command = {
 	.name = "plan",
 	.argument = "PROGRAM",

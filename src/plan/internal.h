@@ -1,6 +1,6 @@
 /*
  * What the files of this folder share: roles, classes, axes' options, sites, the problem.
- * The steps, in order: leaves.c (padding), meshes.c, roles.c, classes.c, profiles.c (options, candidates; price.c), problem.c, stream.c, search.c; make.c is the
+ * The steps, in order: leaves.c (rewrites.c), meshes.c, roles.c, classes.c, profiles.c (options, candidates; price.c), problem.c, stream.c, search.c; make.c is the
  * driver.
  */
 #ifndef SW_PLAN_INTERNAL_H
@@ -87,7 +87,7 @@ typedef struct sw_mesh {
 	sw_axis axes[SW_MAX_AXES];
 	sw_axis_use use[SW_MAX_AXES];
 	bool split_parameters, split_moments; /* DATA and STATE: at rest */
-	char name[48];
+	char name[SW_NAME_ROOM];
 } sw_mesh;
 
 typedef struct sw_option { /* of one axis at one site */
@@ -148,6 +148,7 @@ struct sw_planner {
 	double known_s;   /* a step that is had anyway; INFINITY: none. A search whose bound exceeds it, */
 	double slack;     /* or the best so far, by this factor is given up */
 	bool untied;      /* layers that are alike may differ */
+	sw_program_cost free; /* of the quickest contender if memory were no matter; step_time_s 0: none was found */
 	SW_VEC(sw_start) starts;
 };
 /* What does not depend on the mesh (make.c). The plan and its program must outlive the planner. */
@@ -223,11 +224,24 @@ int32_t sw_plan_stream(sw_plan *plan, int64_t least_bytes);
 /* Is told of each contender that fits in memory, while the plan holds its decisions. */
 typedef void sw_contender_fn(void *context, size_t mesh, const sw_plan *plan, double step_time_s);
 /* Tries every mesh and writes the best contender's decisions and figures into the plan; its lower bound, of what was searched, in any case. SW_NO
- * if none fits in memory. */
+ * if none fits in memory: then the plan is the one that was found to need least, or its peak is 0. */
 sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options, sw_contender_fn *seen, void *context,
                          sw_plan *plan, sw_error *err);
 
-/* ---- leaves.c: the program as it is, and padded ---------------------------------------------------------------------- */
+/* ---- rewrites.c: what was done to a program before its layouts are chosen ------------------------------------------------- */
+
+/* By which the seconds of what is computed again are estimated. */
+sw_remat_device sw_plan_remat_device(const sw_cluster *cluster, const sw_program *program);
+/* To a plan's name: ", padded 1/16, remat blocks, 4 microbatches". */
+void sw_rewrites_add_words(const sw_rewrites *rewrites, sw_text *text);
+sw_rewrites sw_rewrites_copy(const sw_rewrites *rewrites, sw_arena *arena);
+/* Of the plan file; NULL: there are none. What is read lies in the arena. */
+json_t *sw_rewrites_json(const sw_rewrites *rewrites);
+sw_status sw_rewrites_read(const json_t *list, sw_arena *arena, sw_rewrites *rewrites, sw_error *err);
+/* Lines of `explain`. */
+void sw_plan_explain_rewrites(const sw_plan *plan, sw_text *text);
+
+/* ---- leaves.c: the program as it is, and rewritten ---------------------------------------------------------------------- */
 
 /* The best plan of all leaves. Takes the program. */
 sw_status sw_plan_leaves(sw_program *canonical, const char *program_path, const sw_sidecar *sidecar, const sw_cluster *cluster,

@@ -76,6 +76,29 @@ static void restore(sw_plan *plan, const decisions *d)
 	memcpy(plan->axes, d->axes, sizeof(d->axes));
 }
 
+/* What needs least memory of all that does not fit. */
+typedef struct least {
+	decisions decisions;
+	sw_program_cost cost; /* peak_bytes 0: there is none */
+	const char *name;
+} least;
+
+static void note_least(least *l, const sw_plan *plan, const sw_mesh *mesh, const sw_program_cost *cost,
+                       sw_arena *arena)
+{
+	if (l->cost.peak_bytes > 0 && l->cost.peak_bytes <= cost->peak_bytes)
+		return;
+	save(plan, &l->decisions, arena);
+	l->cost = *cost;
+	l->name = mesh->name;
+}
+
+static void note_free(sw_planner *planner, const sw_program_cost *cost)
+{
+	if (planner->free.step_time_s == 0 || cost->step_time_s < planner->free.step_time_s)
+		planner->free = *cost;
+}
+
 static bool is_search(const sw_mesh *mesh)
 {
 	return mesh->n_axes == 0 || mesh->use[0] == SW_AXIS_FREE;
@@ -221,7 +244,7 @@ static void calibrate(sw_model *model, int64_t measured_bytes)
  * solved again. The bound is that of the first attempt whose limit was no tighter than it must be. A mesh whose model is not built in
  * time has no more to say. */
 static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_plan_options *options,
-                          sw_plan *plan, contender *c, sw_error *err)
+                          sw_plan *plan, contender *c, least *small, sw_error *err)
 {
 	int64_t memory = memory_of(plan, options), capacity = INT64_MAX, least_bytes = INT64_MAX;
 	double bound_s = 0;
@@ -244,6 +267,10 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 			bound_s = c->bound_s;
 		least_bytes = SW_MIN(least_bytes, c->measured_bytes);
 		again = status == SW_OK && c->feasible && c->cost.peak_bytes > memory;
+		if (attempt == 0 && status == SW_OK && c->feasible)
+			note_free(planner, &c->cost);
+		if (again)
+			note_least(small, plan, mesh, &c->cost, &planner->arena);
 		c->feasible = c->feasible && !again;
 		if (again)
 			capacity = attempt == 0 ? memory
@@ -342,6 +369,7 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
                          sw_contender_fn *seen, void *context, sw_plan *plan, sw_error *err)
 {
 	decisions best = {0};
+	least small = {0};
 	contender won = {0};
 	double bound_s = INFINITY; /* of all searches; and nothing that was reached lies below it */
 	int64_t least_bytes = INT64_MAX;
@@ -354,7 +382,7 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 		double best_s = won.feasible ? SW_MIN(won.model_s, planner->known_s) : planner->known_s;
 		contender c = {.each = limits_of(options, start_s, meshes, i, planner->slack * best_s)};
 		planner->watch = watch_of(options, start_s, meshes, i, &progress);
-		status = try_mesh(planner, &meshes->data[i], options, plan, &c, err);
+		status = try_mesh(planner, &meshes->data[i], options, plan, &c, &small, err);
 		if (status != SW_OK)
 			break;
 		timed_out = timed_out || c.timed_out;
@@ -376,6 +404,11 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 	sw_progress_end(&progress);
 	planner->watch = (sw_watch){0};
 	plan->lower_bound_s = SW_MAX(0, bound_s);
+	if (status == SW_OK && !won.feasible && small.cost.peak_bytes > 0) {
+		restore(plan, &small.decisions);
+		plan->predicted = small.cost;
+		snprintf(plan->chosen, sizeof(plan->chosen), "%s", small.name);
+	}
 	if (status == SW_OK && !won.feasible)
 		status = timed_out ? nothing_in_time(memory_of(plan, options), err)
 		                   : nothing_fits(memory_of(plan, options), least_bytes, err);
@@ -393,5 +426,6 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 		plan->gap = won.model_s > 0 ? 1 - plan->lower_bound_s / won.model_s : 0;
 	}
 	sw_layouts_clear(&best.layouts);
+	sw_layouts_clear(&small.decisions.layouts);
 	return status;
 }
