@@ -90,6 +90,10 @@ bool cli_is_cluster(const char *path);
 sw_status cli_inspect_cluster(cli *c, sw_error *err);
 /* Of inspect PROGRAM: the table of rematerialisation policies, and the key "rematerialisation" of the JSON object. */
 void cli_inspect_remat(const sw_program *program, sw_text *text, json_t *json);
+/* Of plan, where nothing fits in memory, which `err` says: what lies at the peak of the least plan, and what would help. `seconds`: what the search took. SW_NO,
+ * unless that fails. */
+sw_status cli_plan_shortage(cli *c, const sw_program *program, const sw_sidecar *sidecar, const sw_cluster *cluster,
+                            const sw_plan_options *options, const sw_plan *least, double seconds, sw_error *err);
 /* verify PROGRAM --ranks N --random K */
 sw_status cli_verify_random(cli *c, sw_error *err);
 

@@ -151,7 +151,8 @@ static const char *read_remat(const cli *c)
 static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *sidecar, sw_error *err)
 {
 	sw_cluster cluster;
-	sw_plan *plan = NULL;
+	sw_plan *plan = NULL, *least = NULL;
+	double start_s = sw_now_s();
 	sw_plan_options options = {
 		.memory_bytes = c->values.memory,
 		.time_limit_s = c->values.time_limit,
@@ -159,6 +160,7 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		.quiet = c->values.quiet,
 		.measure = sw_partition_measure,
 		.remat = read_remat(c),
+		.least = &least,
 	};
 	sw_status status = sw_plan_strategy_parse(c->values.strategy ? c->values.strategy : "auto",
 	                                          &options.strategy, err);
@@ -171,7 +173,11 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 	status = sw_plan_make(program, c->argument, sidecar, &cluster, &options, &plan, err);
 	if (status == SW_OK)
 		status = finish(c, plan, err);
+	else if (least)
+		status = cli_plan_shortage(c, program, sidecar, &cluster, &options, least,
+		                           sw_now_s() - start_s, err);
 	sw_plan_free(plan);
+	sw_plan_free(least);
 	sw_cluster_clear(&cluster);
 	return status;
 }

@@ -148,6 +148,7 @@ struct sw_planner {
 	double known_s;   /* a step that is had anyway; INFINITY: none. A search whose bound exceeds it, */
 	double slack;     /* or the best so far, by this factor is given up */
 	bool untied;      /* layers that are alike may differ */
+	bool unlimited;   /* plans are made as if memory were no matter, and may fit */
 	sw_program_cost free; /* of the quickest contender if memory were no matter; step_time_s 0: none was found */
 	SW_VEC(sw_start) starts;
 };

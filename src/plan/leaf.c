@@ -148,6 +148,20 @@ static double known_s(const sw_leaves *list)
 	return best ? best->plan->model_s : INFINITY;
 }
 
+/* Meshes whose plans take longer than the best by more are not tried again in other leaves. */
+#define SLOW 1.5
+
+static void note_slow(sw_leaf *leaf, const sw_plan *plan, const size_t *numbers)
+{
+	for (size_t i = 0; i < plan->alternatives.len; i++) {
+		const sw_alternative *a = &plan->alternatives.data[i];
+		bool slow = a->bound_s > 0 ||
+		            (a->feasible && a->step_time_s > SLOW * plan->predicted.step_time_s);
+		if (slow && numbers[i] < 64)
+			leaf->slow |= UINT64_C(1) << numbers[i];
+	}
+}
+
 /* What was found goes to the leaf; its program with it. */
 static void take_result(const sw_leaves *list, sw_leaf *leaf, sw_status status, sw_plan *plan)
 {
@@ -176,6 +190,7 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 	sw_planner_init(&planner, plan, list->sidecar);
 	planner.known_s = known_s(list);
 	planner.untied = options->untied;
+	planner.unlimited = leaf->unlimited;
 	if (is_whole)
 		planner.slack = SW_FAR_BEHIND;
 	sw_status status =
@@ -183,13 +198,28 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 	leaf->free = planner.free;
 	sw_planner_clear(&planner);
 	plan->paths = NULL;
+	if (status == SW_OK)
+		note_slow(leaf, plan, numbers);
 	take_result(list, leaf, status, plan);
 	return status;
 }
 
-sw_status sw_leaf_search(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_error *err)
+/* Back to before it was searched. */
+static void take_back(const sw_leaves *list, sw_leaf *leaf)
+{
+	sw_plan *plan = leaf->plan ? leaf->plan : leaf->least;
+	if (plan) {
+		leaf->program = plan->program;
+		plan->program = NULL;
+		free_plan(list, plan);
+	}
+	leaf->plan = leaf->least = NULL;
+}
+
+static sw_status search(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_error *err)
 {
 	sw_meshes meshes = {0};
+	take_back(list, leaf);
 	sw_plan_options own = *list->options;
 	int64_t batch = batch_of(leaf->program, list->sidecar) / SW_MAX(leaf->rewrites.microbatches, 1);
 	sw_status status = sw_meshes_of(list->cluster, &own.strategy, SW_MAX(batch, 1), &meshes, err);
@@ -203,4 +233,16 @@ sw_status sw_leaf_search(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw
 	free(numbers);
 	sw_vec_clear(&meshes);
 	return status;
+}
+
+sw_status sw_leaf_search(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_error *err)
+{
+	leaf->unlimited = false;
+	return search(list, leaf, time_limit_s, err);
+}
+
+sw_status sw_leaf_search_free(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_error *err)
+{
+	leaf->unlimited = true;
+	return search(list, leaf, time_limit_s, err);
 }

@@ -16,17 +16,52 @@ static sw_rewrites asked(const sw_plan_options *options)
 	                     .microbatches = options->microbatches > 1 ? options->microbatches : 0};
 }
 
-static sw_status search_first(sw_leaves *list, sw_error *err)
+/* What would be faster by less if memory were no matter is not looked for. */
+#define FAST_ENOUGH 1.005
+/* A plan that needs so many times the memory that there is won't fit by splitting more alone. */
+#define FAR_TOO_LARGE 2
+
+static sw_status add_first(sw_leaves *list, sw_error *err)
 {
 	size_t number;
 	sw_rewrites rewrites = asked(list->options);
 	sw_status status = sw_leaves_add(list, &rewrites, SW_ALL_MESHES, &number, err);
-	if (status != SW_OK)
-		return status;
-	sw_leaf *first = &list->items.data[number];
-	first->roofline_s = sw_leaf_roofline_s(list, first);
-	status = sw_leaf_search(list, first, list->options->time_limit_s / 2, err);
+	if (status == SW_OK)
+		list->items.data[0].roofline_s = sw_leaf_roofline_s(list, &list->items.data[0]);
+	return status;
+}
+
+/* Is the first leaf's quickest plan one that memory is too small for, and no other near it? */
+static bool is_memory_in_the_way(const sw_leaves *list)
+{
+	const sw_leaf *first = &list->items.data[0], *best = sw_leaves_best(list);
+	return first->free.peak_bytes > sw_leaves_memory(list) &&
+	       (!best || best->plan->predicted.step_time_s > FAST_ENOUGH * first->free.step_time_s);
+}
+
+static sw_status search_first_in_memory(sw_leaves *list, sw_error *err)
+{
+	double left_s = sw_leaves_left_s(list);
+	if (!is_memory_in_the_way(list) || left_s <= 0)
+		return SW_OK;
+	sw_status status =
+		sw_leaf_search(list, &list->items.data[0], isfinite(left_s) ? left_s / 2 : 0, err);
 	return status == SW_NO ? SW_OK : status;
+}
+
+/* As it is the program is looked at first as if memory were no matter, which tells how far it is from fitting: if it is near it is
+ * tried within memory before what saves some, else, and then for little time, after. */
+static sw_status search_plain_and_small(sw_leaves *list, sw_error *err)
+{
+	sw_leaf *first = &list->items.data[0];
+	sw_status status = sw_leaf_search_free(list, first, list->options->time_limit_s / 3, err);
+	if ((status != SW_OK && status != SW_NO) || !is_memory_in_the_way(list))
+		return status == SW_NO ? SW_OK : status;
+	bool near = list->items.data[0].free.peak_bytes < FAR_TOO_LARGE * sw_leaves_memory(list);
+	status = near ? search_first_in_memory(list, err) : SW_OK;
+	if (status == SW_OK && is_memory_in_the_way(list))
+		status = sw_leaves_save_memory(list, err);
+	return status == SW_OK && !near ? search_first_in_memory(list, err) : status;
 }
 
 /* What needs least memory where nothing fits; NULL: nothing was found at all. */
@@ -215,9 +250,9 @@ sw_status sw_plan_leaves(sw_program *canonical, const char *program_path, const 
 	                  .paths = sw_path_store_new(cluster),
 	                  .start_s = sw_now_s()};
 	sw_arena_init(&list.arena);
-	sw_status status = search_first(&list, err);
+	sw_status status = add_first(&list, err);
 	if (status == SW_OK)
-		status = sw_leaves_save_memory(&list, err);
+		status = search_plain_and_small(&list, err);
 	if (status == SW_OK)
 		status = pad_best(&list, err);
 	if (status == SW_OK)

@@ -16,6 +16,8 @@ typedef struct sw_leaf {
 	sw_plan *plan;              /* NULL: nothing fits in memory, or it was not searched; */
 	sw_plan *least;             /* then, if anything was found at all: what needs least */
 	sw_program_cost free;       /* of the quickest plan if memory were no matter; step_time_s 0: unknown */
+	bool unlimited;             /* was searched as if memory were no matter */
+	uint64_t slow;              /* of the meshes: those that are far from the best */
 	double roofline_s, bound_s; /* below all its plans */
 } sw_leaf;
 
@@ -49,6 +51,8 @@ typedef struct sw_leaves {
 sw_status sw_leaves_add(sw_leaves *list, const sw_rewrites *rewrites, uint64_t meshes, size_t *number, sw_error *err);
 /* Searches it, within `time_limit_s` (0: none). SW_NO if nothing fits in memory: then the leaf has no plan. */
 sw_status sw_leaf_search(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_error *err);
+/* The same of what is quickest if memory were no matter: it may fit. */
+sw_status sw_leaf_search_free(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_error *err);
 /* No plan of its program takes less: the kernels' time on one device, shared by all. */
 double sw_leaf_roofline_s(const sw_leaves *list, const sw_leaf *leaf);
 /* Time that is left of the whole search; INFINITY: there is no limit. */
@@ -69,7 +73,7 @@ sw_status sw_leaves_pad(sw_leaves *list, sw_rewrites base, double base_s, sw_err
 
 /* ---- leaves_memory.c ------------------------------------------------------------------------------------------------ */
 
-/* Tries computing activations again and microbatches, where memory is what keeps the program as it is from being faster. */
+/* Tries computing activations again and microbatches, from the first leaf's quickest plan on, which memory is too small for. */
 sw_status sw_leaves_save_memory(sw_leaves *list, sw_error *err);
 
 #endif

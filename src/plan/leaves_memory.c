@@ -1,25 +1,20 @@
 /*
  * Leaves that take less memory, for more time: activations computed again (remat), the batch in turns (microbatches), both.
  *
- * They are tried only where memory is in the way: where the quickest plan of the program as it is would need more than there is. Predictions
- * order them: the peak is taken to be in proportion to that of one device by liveness, of which m microbatches have the activations of one and the sums of
- * gradients besides; the time is that of the quickest plan, with what is computed again and the overhead of the kernels of each turn. Of these choices only those are kept
- * that no other beats in both, a CHAIN from quick to small. The search begins at the first that should fit. If it does not, its peak corrects
- * the predictions of the others; once one fits, its neighbours are tried on both sides as long as that makes plans faster: the quicker
- * ones must split state more, the smaller ones less. So a handful of searches is made; what they bound is no faster is given up early.
+ * They are tried only where memory is in the way: where the quickest plan of the program as it is would need more than there is. The choices
+ * are a grid of policies and numbers of microbatches. Predictions order them: the peak is taken to be in proportion to that of one device by liveness, of which m microbatches
+ * have the activations of one and the sums of gradients besides; the time is that of the quickest plan, with what is computed again and the overhead of the kernels
+ * of each turn. The search begins at the quickest choice that should fit. If it does not, its peak corrects the predictions; once one fits, its neighbours in
+ * the grid are tried as long as that makes plans faster: what takes more memory must split more, what takes less may split less. So a
+ * handful of searches is made; meshes that were slow in the best of them are left out of the next.
  */
 #include "plan/leaves.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Searches beyond the first; where nothing fits yet, the last one is of the smallest choice. */
 #define MOST_LEAVES 8
-/* A choice is one only if it takes so much less than all quicker ones. */
-#define WORTH 0.97
-/* What would be faster by less if memory were no matter is not looked for. */
-#define FAST_ENOUGH 1.005
 #define MOST_MICROBATCHES 256
 
 typedef struct choice {
@@ -30,22 +25,24 @@ typedef struct choice {
 	bool is_leaf;
 } choice;
 
-typedef struct chain {
+typedef struct grid {
 	sw_leaves *list;
 	sw_arena arena;
 	sw_remat_points points;
-	sw_remat_policy_list policies;
+	sw_remat_policy_list policies; /* rows: each takes longer and less memory than the one before */
 	sw_phases phases;
+	SW_VEC(int32_t) counts;        /* columns, of microbatches, ascending; the first is 1 unless it was not asked for */
+	choice *items;                 /* [row][column] */
+	size_t n;
 	double state_bytes, sum_bytes; /* inputs that stay; the trained ones among them */
 	double turn_s;                 /* what a turn more takes */
-	SW_VEC(choice) items;
 	int32_t searches;
 	sw_error *err;
-} chain;
+} grid;
 
 /* ---- choices ------------------------------------------------------------------------------------------------ */
 
-static void count_state(chain *x)
+static void count_state(grid *x)
 {
 	const sw_program *program = x->list->canonical;
 	const sw_id *inputs;
@@ -59,7 +56,7 @@ static void count_state(chain *x)
 }
 
 /* Of one device that does everything. */
-static double peak_of(const chain *x, const sw_remat_policy *policy, int32_t microbatches)
+static double peak_of(const grid *x, const sw_remat_policy *policy, int32_t microbatches)
 {
 	double peak = (double)policy->peak_bytes;
 	if (microbatches < 2)
@@ -67,90 +64,90 @@ static double peak_of(const chain *x, const sw_remat_policy *policy, int32_t mic
 	return x->state_bytes + x->sum_bytes + SW_MAX(peak - x->state_bytes, 0) / microbatches;
 }
 
-static void add_choice(chain *x, const sw_remat_policy *policy, int32_t microbatches)
+static bool is_asked(const sw_plan_options *options, const char *policy)
 {
-	const sw_leaf *first = &x->list->items.data[0];
-	double devices = (double)x->list->cluster->n_devices;
-	choice c = {.rewrites = {.remat = policy->what.again ? policy->name : NULL,
-	                         .microbatches = microbatches < 2 ? 0 : microbatches}};
-	c.bytes = peak_of(x, policy, microbatches);
-	c.seconds = first->free.step_time_s + policy->added_s / devices +
-	            (SW_MAX(microbatches, 1) - 1) * x->turn_s;
-	sw_vec_push(&x->items, c);
+	return !options->remat || !strcmp(options->remat, policy);
 }
 
-static bool is_asked(const sw_plan_options *options, const char *policy, int64_t microbatches)
+/* Weight gradients as soon as can be cost nothing, so that no row is without; the first leaf is. */
+static void choose_rows(grid *x)
 {
-	return (!options->remat || !strcmp(options->remat, policy)) &&
-	       (options->microbatches == 0 || options->microbatches == microbatches);
-}
-
-static bool is_power_of_two(int64_t n)
-{
-	return (n & (n - 1)) == 0;
+	size_t n = 0;
+	for (size_t i = 0; i < x->policies.len; i++) {
+		bool early_next = i == 0 && x->policies.len > 1 && x->policies.data[1].added_flops == 0;
+		if (is_asked(x->list->options, x->policies.data[i].name) &&
+		    (x->list->options->remat || !early_next))
+			x->policies.data[n++] = x->policies.data[i];
+	}
+	x->policies.len = n;
 }
 
 /* Powers of two, unless the batch has none. */
-static bool is_candidate(const chain *x, int64_t microbatches)
+static bool is_candidate(const grid *x, int64_t microbatches)
 {
-	bool other = x->phases.batch % 2 != 0 || x->list->options->microbatches > 1;
-	return microbatches <= MOST_MICROBATCHES && (other || is_power_of_two(microbatches));
+	int32_t asked = x->list->options->microbatches;
+	bool is_power = (microbatches & (microbatches - 1)) == 0;
+	if (asked > 0)
+		return microbatches == asked;
+	return microbatches <= MOST_MICROBATCHES && (is_power || x->phases.batch % 2 != 0);
 }
 
-static void list_choices(chain *x)
+static void choose_columns(grid *x)
 {
-	for (size_t p = 0; p < x->policies.len; p++) {
-		const sw_remat_policy *policy = &x->policies.data[p];
-		if (is_asked(x->list->options, policy->name, 1))
-			add_choice(x, policy, 1);
-		for (int32_t i = 0; i < x->phases.possible.n; i++) {
-			int64_t m = x->phases.possible.v[i];
-			if (is_candidate(x, m) && is_asked(x->list->options, policy->name, m))
-				add_choice(x, policy, (int32_t)m);
-		}
-	}
+	if (is_candidate(x, 1))
+		sw_vec_push(&x->counts, 1);
+	for (int32_t i = 0; i < x->phases.possible.n; i++)
+		if (is_candidate(x, x->phases.possible.v[i]))
+			sw_vec_push(&x->counts, (int32_t)x->phases.possible.v[i]);
 }
 
-static int by_seconds(const void *a, const void *b)
-{
-	const choice *x = a, *y = b;
-	int order = (x->seconds > y->seconds) - (x->seconds < y->seconds);
-	return order ? order : (x->bytes > y->bytes) - (x->bytes < y->bytes);
-}
-
-static bool same_rewrites(const sw_rewrites *a, const sw_rewrites *b)
-{
-	return SW_MAX(a->microbatches, 1) == SW_MAX(b->microbatches, 1) && !a->remat == !b->remat &&
-	       (!a->remat || !strcmp(a->remat, b->remat));
-}
-
-/* From one device to one of the cluster, in the proportion of the first leaf; which is the first of the chain, tried. */
-static void keep_gainers(chain *x)
+static choice choice_of(const grid *x, const sw_remat_policy *policy, int32_t microbatches)
 {
 	const sw_leaf *first = &x->list->items.data[0];
-	size_t n = 0;
-	double least = INFINITY, scale = 1;
-	for (size_t i = 0; i < x->items.len; i++)
-		if (same_rewrites(&x->items.data[i].rewrites, &first->rewrites)) {
-			scale = (double)first->free.peak_bytes / SW_MAX(x->items.data[i].bytes, 1);
-			x->items.data[i].tried = x->items.data[i].is_leaf = true;
-		}
-	qsort(x->items.data, x->items.len, sizeof(choice), by_seconds);
-	for (size_t i = 0; i < x->items.len; i++) {
-		choice c = x->items.data[i];
-		if (!c.tried && c.bytes > WORTH * least)
-			continue;
-		least = SW_MIN(least, c.bytes);
-		c.bytes *= scale;
-		x->items.data[n++] = c;
-	}
-	x->items.len = n;
+	double devices = (double)x->list->cluster->n_devices, turns_more = microbatches - 1;
+	return (choice){.rewrites = {.remat = policy->what.again ? policy->name : NULL,
+	                             .microbatches = microbatches < 2 ? 0 : microbatches},
+	                .bytes = peak_of(x, policy, microbatches),
+	                .seconds = first->free.step_time_s + policy->added_s / devices +
+	                           turns_more * x->turn_s};
 }
 
-static sw_status chain_init(chain *x, sw_leaves *list, sw_error *err)
+/* From one device that does everything to one of the cluster: in the proportion of the first leaf. */
+static double scale_of(const grid *x, const sw_remat_policy *none)
+{
+	const sw_leaf *first = &x->list->items.data[0];
+	const sw_remat_policy *policy = none;
+	for (size_t i = 0; i < x->policies.len; i++)
+		if (first->rewrites.remat && !strcmp(x->policies.data[i].name, first->rewrites.remat))
+			policy = &x->policies.data[i];
+	return (double)first->free.peak_bytes /
+	       SW_MAX(peak_of(x, policy, SW_MAX(first->rewrites.microbatches, 1)), 1);
+}
+
+static bool is_first_leaf(const grid *x, const sw_rewrites *r)
+{
+	const sw_rewrites *first = &x->list->items.data[0].rewrites;
+	return SW_MAX(r->microbatches, 1) == SW_MAX(first->microbatches, 1) && !r->remat == !first->remat &&
+	       (!r->remat || !strcmp(r->remat, first->remat));
+}
+
+static void fill(grid *x, double scale)
+{
+	size_t columns = x->counts.len;
+	x->n = x->policies.len * columns;
+	x->items = SW_NEW_N(&x->arena, choice, x->n + 1);
+	for (size_t i = 0; i < x->n; i++) {
+		choice *c = &x->items[i];
+		*c = choice_of(x, &x->policies.data[i / columns], x->counts.data[i % columns]);
+		c->bytes *= scale;
+		c->is_leaf = c->tried = is_first_leaf(x, &c->rewrites);
+	}
+}
+
+static sw_status grid_init(grid *x, sw_leaves *list, sw_error *err)
 {
 	const sw_program *program = list->canonical;
-	*x = (chain){.list = list, .err = err};
+	*x = (grid){.list = list, .err = err};
 	sw_arena_init(&x->arena);
 	x->turn_s = list->cluster->device.kernel_overhead_s * (double)sw_entry(program)->ops.len;
 	count_state(x);
@@ -160,14 +157,16 @@ static sw_status chain_init(chain *x, sw_leaves *list, sw_error *err)
 		sw_remat_policies(&x->points, sw_plan_remat_device(list->cluster, program), &x->policies, err);
 	if (status != SW_OK)
 		return status;
-	list_choices(x);
-	keep_gainers(x);
+	sw_remat_policy none = x->policies.data[0];
+	choose_rows(x);
+	choose_columns(x);
+	fill(x, scale_of(x, &none));
 	return SW_OK;
 }
 
-static void chain_clear(chain *x)
+static void grid_clear(grid *x)
 {
-	sw_vec_clear(&x->items);
+	sw_vec_clear(&x->counts);
 	sw_vec_clear(&x->policies);
 	sw_remat_points_clear(&x->points);
 	sw_phases_clear(&x->phases);
@@ -176,7 +175,7 @@ static void chain_clear(chain *x)
 
 /* ---- trying them --------------------------------------------------------------------------------------------- */
 
-static sw_status search(chain *x, size_t number)
+static sw_status search(grid *x, size_t number)
 {
 	sw_leaves *list = x->list;
 	sw_leaf *leaf = &list->items.data[number];
@@ -194,14 +193,16 @@ static sw_status search(chain *x, size_t number)
 }
 
 /* A choice that a pass refuses after all is one that does not fit. */
-static sw_status try_choice(chain *x, size_t i)
+static sw_status try_choice(grid *x, size_t i)
 {
-	choice *c = &x->items.data[i];
+	choice *c = &x->items[i];
 	sw_error why = {0};
 	if (c->tried)
 		return SW_OK;
 	c->tried = true;
-	sw_status status = sw_leaves_add(x->list, &c->rewrites, SW_ALL_MESHES, &c->leaf, &why);
+	const sw_leaf *best = sw_leaves_best(x->list);
+	uint64_t meshes = best ? SW_ALL_MESHES & ~best->slow : SW_ALL_MESHES;
+	sw_status status = sw_leaves_add(x->list, &c->rewrites, meshes, &c->leaf, &why);
 	c->is_leaf = status == SW_OK;
 	if (status == SW_OK)
 		status = search(x, c->leaf);
@@ -210,87 +211,120 @@ static sw_status try_choice(chain *x, size_t i)
 	return status == SW_NO ? SW_OK : status;
 }
 
-static const sw_leaf *leaf_of(const chain *x, size_t i)
+static const sw_leaf *leaf_of(const grid *x, size_t i)
 {
-	const choice *c = &x->items.data[i];
+	const choice *c = &x->items[i];
 	return c->is_leaf ? &x->list->items.data[c->leaf] : NULL;
 }
 
-static bool fits(const chain *x, size_t i)
+static bool fits(const grid *x, size_t i)
 {
 	return leaf_of(x, i) && leaf_of(x, i)->plan;
 }
 
-static bool is_best(const chain *x, size_t i)
-{
-	return fits(x, i) && leaf_of(x, i) == sw_leaves_best(x->list);
-}
+/* ---- one that fits ------------------------------------------------------------------------------------------------ */
 
-/* The first behind `i` that should fit; the last if none should. */
-static size_t first_fitting(const chain *x, size_t i, double memory_bytes)
+/* The quickest untried one that should fit; else the smallest; the number of choices if there is none. */
+static size_t most_promising(const grid *x, double memory_bytes, bool smallest)
 {
-	do
-		i++;
-	while (i + 1 < x->items.len && x->items.data[i].bytes > memory_bytes);
-	return i;
+	size_t best = x->n;
+	for (size_t i = 0; i < x->n; i++) {
+		const choice *c = &x->items[i], *b = best < x->n ? &x->items[best] : NULL;
+		if (c->tried)
+			continue;
+		bool small = c->bytes <= memory_bytes && !smallest,
+		     best_small = b && b->bytes <= memory_bytes && !smallest;
+		if (!b || (small && !best_small) || (small && c->seconds < b->seconds) ||
+		    (!small && !best_small && c->bytes < b->bytes))
+			best = i;
+	}
+	return best;
 }
 
 /* What is predicted to need as much as would fit, where choice `i` was found to need more. */
-static double corrected(const chain *x, size_t i)
+static double corrected(const grid *x, size_t i)
 {
 	double memory = (double)sw_leaves_memory(x->list);
 	const sw_leaf *leaf = leaf_of(x, i);
 	if (!leaf || !leaf->least)
 		return memory;
-	double factor = x->items.data[i].bytes / (double)leaf->least->predicted.peak_bytes;
+	double factor = x->items[i].bytes / (double)leaf->least->predicted.peak_bytes;
 	return memory * SW_MIN(factor, 1.0);
 }
 
-/* *found: one that fits, else the number of choices. */
-static sw_status find_fitting(chain *x, size_t *found)
+static bool is_smallest(const grid *x, size_t i)
+{
+	for (size_t k = 0; k < x->n; k++)
+		if (x->items[k].bytes < x->items[i].bytes)
+			return false;
+	return true;
+}
+
+/* Once the smallest does not fit, none will. */
+static sw_status find_fitting(grid *x)
 {
 	sw_status status = SW_OK;
 	double memory = (double)sw_leaves_memory(x->list);
-	size_t i = 0, last = x->items.len - 1;
-	if (fits(x, 0)) {
-		*found = 0;
-		return SW_OK;
-	}
-	*found = x->items.len;
-	while (status == SW_OK && i < last && *found == x->items.len) {
-		i = x->searches + 1 >= MOST_LEAVES ? last : first_fitting(x, i, memory);
+	while (status == SW_OK && !sw_leaves_best(x->list)) {
+		size_t i = most_promising(x, memory, x->searches + 1 >= MOST_LEAVES / 2);
+		if (i == x->n)
+			break;
 		status = try_choice(x, i);
 		memory = SW_MIN(memory, corrected(x, i));
-		if (fits(x, i))
-			*found = i;
+		if (!fits(x, i) && is_smallest(x, i))
+			break;
 	}
 	return status;
 }
 
-/* From one that fits, towards quicker choices and towards smaller ones, as long as that is faster. */
-static sw_status climb(chain *x, size_t from)
+/* ---- a faster one --------------------------------------------------------------------------------------------------- */
+
+/* A choice of the grid whose plan is the best; the number of choices if it is another leaf. */
+static size_t best_choice(const grid *x)
+{
+	size_t i = 0;
+	while (i < x->n && (!leaf_of(x, i) || leaf_of(x, i) != sw_leaves_best(x->list)))
+		i++;
+	return i;
+}
+
+/* Has one that needs no more memory been found not to fit? */
+static bool cannot_fit(const grid *x, size_t row, size_t column)
+{
+	size_t columns = x->counts.len;
+	for (size_t i = 0; i < x->n; i++)
+		if (i / columns >= row && i % columns >= column && leaf_of(x, i) && leaf_of(x, i)->least)
+			return true;
+	return false;
+}
+
+/* The next neighbour to be tried: first what does the same with more computed again and fewer turns. The number of choices: none. */
+static size_t next_neighbour(const grid *x, size_t at)
+{
+	static const int moves[][2] = {{1, -1}, {1, 0}, {0, -1}, {-1, 0}, {0, 1}, {-1, 1}};
+	size_t columns = x->counts.len;
+	for (size_t k = 0; k < SW_COUNT(moves); k++) {
+		size_t row = at / columns + (size_t)moves[k][0], column = at % columns + (size_t)moves[k][1];
+		if (row < x->policies.len && column < columns && !x->items[row * columns + column].tried &&
+		    !cannot_fit(x, row, column))
+			return row * columns + column;
+	}
+	return x->n;
+}
+
+static sw_status climb(grid *x)
 {
 	sw_status status = SW_OK;
-	for (size_t i = from; status == SW_OK && i-- > 1 && x->searches < MOST_LEAVES;) {
-		status = try_choice(x, i);
-		if (!is_best(x, i))
+	while (status == SW_OK && x->searches < MOST_LEAVES) {
+		size_t at = best_choice(x), next = at < x->n ? next_neighbour(x, at) : x->n;
+		if (next == x->n)
 			break;
-	}
-	for (size_t i = from + 1; status == SW_OK && i < x->items.len && x->searches < MOST_LEAVES; i++) {
-		status = try_choice(x, i);
-		if (!is_best(x, i))
-			break;
+		status = try_choice(x, next);
 	}
 	return status;
 }
 
-static bool is_in_the_way(const sw_leaves *list)
-{
-	const sw_leaf *first = &list->items.data[0];
-	return first->free.step_time_s > 0 && first->free.peak_bytes > sw_leaves_memory(list) &&
-	       (!first->plan ||
-	        first->plan->predicted.step_time_s > FAST_ENOUGH * first->free.step_time_s);
-}
+/* ---- the whole ------------------------------------------------------------------------------------------------------- */
 
 static bool is_open(const sw_plan_options *options)
 {
@@ -299,15 +333,14 @@ static bool is_open(const sw_plan_options *options)
 
 sw_status sw_leaves_save_memory(sw_leaves *list, sw_error *err)
 {
-	chain x;
-	size_t found;
-	if (!is_open(list->options) || !is_in_the_way(list))
+	grid x;
+	if (!is_open(list->options))
 		return SW_OK;
-	sw_status status = chain_init(&x, list, err);
-	if (status == SW_OK && x.items.len > 1)
-		status = find_fitting(&x, &found);
-	if (status == SW_OK && x.items.len > 1 && found < x.items.len)
-		status = climb(&x, found);
-	chain_clear(&x);
+	sw_status status = grid_init(&x, list, err);
+	if (status == SW_OK)
+		status = find_fitting(&x);
+	if (status == SW_OK)
+		status = climb(&x);
+	grid_clear(&x);
 	return status;
 }

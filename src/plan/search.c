@@ -266,12 +266,13 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 		if (attempt == 0 || (attempt == 1 && isfinite(c->bound_s)))
 			bound_s = c->bound_s;
 		least_bytes = SW_MIN(least_bytes, c->measured_bytes);
-		again = status == SW_OK && c->feasible && c->cost.peak_bytes > memory;
+		bool exceeds = status == SW_OK && c->feasible && c->cost.peak_bytes > memory;
 		if (attempt == 0 && status == SW_OK && c->feasible)
 			note_free(planner, &c->cost);
-		if (again)
+		if (exceeds)
 			note_least(small, plan, mesh, &c->cost, &planner->arena);
-		c->feasible = c->feasible && !again;
+		c->feasible = c->feasible && !exceeds;
+		again = exceeds && !planner->unlimited;
 		if (again)
 			capacity = attempt == 0 ? memory
 			                        : (int64_t)((double)capacity * 0.98 * (double)memory /
