@@ -137,7 +137,8 @@ static sw_status read_microbatches(const cli *c, int32_t *microbatches, sw_error
 		return SW_OK;
 	long n = strtol(text, &end, 10);
 	if (end == text || *end || n < 1 || n > INT32_MAX)
-		return sw_fail(err, SW_ERR_INPUT, "--microbatches %s: expected auto, or a number from 1", text);
+		return sw_fail(err, SW_ERR_INPUT, "--microbatches %s: expected auto, or a number from 1",
+		               text);
 	*microbatches = (int32_t)n;
 	return SW_OK;
 }
@@ -202,8 +203,9 @@ static sw_status plan_program(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {"--cluster",    "-o",       "--devices",    "--strategy", "--memory",
-                                      "--time-limit", "--untied", "--microbatches", "--remat", "--dump-after", NULL};
+static const char *const options[] = {"--cluster", "-o",           "--devices", "--strategy",
+                                      "--memory",  "--time-limit", "--untied",  "--microbatches",
+                                      "--remat",   "--dump-after", NULL};
 const cli_command cli_plan_command = {
 	.name = "plan",
 	.argument = "PROGRAM",

@@ -22,8 +22,8 @@
 
 typedef struct tensor {
 	const char *name;
-	sw_shape shape;       /* on each device */
-	const char *layout;   /* NULL: it comes of the partition */
+	sw_shape shape;     /* on each device */
+	const char *layout; /* NULL: it comes of the partition */
 	int64_t bytes;
 } tensor;
 
@@ -279,7 +279,8 @@ static void say_batch(const helper *h, const sw_plan *least)
 {
 	if (h->options->microbatches == 0)
 		sw_text_addf(h->text,
-		             "  %-18s of fewer samples hardly helps: the plan above does it in %d turn%s already "
+		             "  %-18s of fewer samples hardly helps: the plan above does it in %d turn%s "
+		             "already "
 		             "(an estimate)\n",
 		             "a batch", SW_MAX(least->rewrites.microbatches, 1),
 		             least->rewrites.microbatches > 1 ? "s" : "");
@@ -287,8 +288,8 @@ static void say_batch(const helper *h, const sw_plan *least)
 
 static json_t *error_json(const sw_error *err)
 {
-	return json_pack("{s:s, s:s, s:s, s:i, s:i}", "code", "no", "message", err->message, "file", "", "line",
-	                 0, "column", 0);
+	return json_pack("{s:s, s:s, s:s, s:i, s:i}", "code", "no", "message", err->message, "file", "",
+	                 "line", 0, "column", 0);
 }
 
 sw_status cli_plan_shortage(cli *c, const sw_program *program, const sw_sidecar *sidecar,

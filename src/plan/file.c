@@ -332,16 +332,17 @@ static bool has_hash(uint64_t found, const char *hash)
 
 /* The canonical program, and as the plan rewrites it; NULL: it does not. */
 static sw_status rewrite_program(const reading *r, const char *path, const sw_program *canonical,
-                                 const json_t *program, const sw_rewrites *rewrites,
-                                 sw_program **rewritten, sw_padded_list *padded)
+                                 const json_t *program, const sw_rewrites *rewrites, sw_program **rewritten,
+                                 sw_padded_list *padded)
 {
 	const char *hash;
 	sw_sidecar sidecar;
 	sw_status status = sw_sidecar_find(path, canonical, &sidecar, r->err);
 	if (status != SW_OK)
 		return status;
-	status = sw_rewrite_in_order(canonical, &sidecar, rewrites,
-	                             sw_plan_remat_device(r->cluster, canonical), rewritten, padded, r->err);
+	status =
+		sw_rewrite_in_order(canonical, &sidecar, rewrites,
+	                            sw_plan_remat_device(r->cluster, canonical), rewritten, padded, r->err);
 	sw_sidecar_clear(&sidecar);
 	if (status == SW_NO)
 		return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0,

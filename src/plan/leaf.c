@@ -38,7 +38,8 @@ sw_status sw_leaves_add(sw_leaves *list, const sw_rewrites *rewrites, uint64_t m
 		return SW_OK;
 	}
 	if (rewrites->padding.multiple > 0 && meshes == SW_ALL_MESHES)
-		next.map = sw_rewrite_pad_map(list->canonical, rewrites->padding, next.program, &list->arena);
+		next.map =
+			sw_rewrite_pad_map(list->canonical, rewrites->padding, next.program, &list->arena);
 	sw_vec_push(&list->items, next);
 	return SW_OK;
 }

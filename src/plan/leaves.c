@@ -70,7 +70,8 @@ static sw_leaf *least_leaf(const sw_leaves *list)
 	sw_leaf *least = NULL;
 	for (size_t i = 0; i < list->items.len; i++) {
 		sw_leaf *l = &list->items.data[i];
-		if (l->least && (!least || l->least->predicted.peak_bytes < least->least->predicted.peak_bytes))
+		if (l->least &&
+		    (!least || l->least->predicted.peak_bytes < least->least->predicted.peak_bytes))
 			least = l;
 	}
 	return least;
@@ -118,7 +119,8 @@ static void gather_alternatives(const sw_leaves *list, sw_plan *plan)
 static bool tries_memory(const sw_leaves *list)
 {
 	for (size_t i = 1; i < list->items.len; i++) {
-		const sw_rewrites *first = &list->items.data[0].rewrites, *r = &list->items.data[i].rewrites;
+		const sw_rewrites *first = &list->items.data[0].rewrites,
+				  *r = &list->items.data[i].rewrites;
 		if (r->padding.multiple == 0 &&
 		    (r->microbatches != first->microbatches || (r->remat && !first->remat)))
 			return true;

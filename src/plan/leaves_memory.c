@@ -31,8 +31,9 @@ typedef struct grid {
 	sw_remat_points points;
 	sw_remat_policy_list policies; /* rows: each takes longer and less memory than the one before */
 	sw_phases phases;
-	SW_VEC(int32_t) counts;        /* columns, of microbatches, ascending; the first is 1 unless it was not asked for */
-	choice *items;                 /* [row][column] */
+	SW_VEC(int32_t)
+	counts;        /* columns, of microbatches, ascending; the first is 1 unless it was not asked for */
+	choice *items; /* [row][column] */
 	size_t n;
 	double state_bytes, sum_bytes; /* inputs that stay; the trained ones among them */
 	double turn_s;                 /* what a turn more takes */
@@ -153,8 +154,8 @@ static sw_status grid_init(grid *x, sw_leaves *list, sw_error *err)
 	count_state(x);
 	sw_phases_init(&x->phases, program, list->sidecar);
 	sw_remat_points_init(&x->points, program);
-	sw_status status =
-		sw_remat_policies(&x->points, sw_plan_remat_device(list->cluster, program), &x->policies, err);
+	sw_status status = sw_remat_policies(&x->points, sw_plan_remat_device(list->cluster, program),
+	                                     &x->policies, err);
 	if (status != SW_OK)
 		return status;
 	sw_remat_policy none = x->policies.data[0];
@@ -304,7 +305,8 @@ static size_t next_neighbour(const grid *x, size_t at)
 	static const int moves[][2] = {{1, -1}, {1, 0}, {0, -1}, {-1, 0}, {0, 1}, {-1, 1}};
 	size_t columns = x->counts.len;
 	for (size_t k = 0; k < SW_COUNT(moves); k++) {
-		size_t row = at / columns + (size_t)moves[k][0], column = at % columns + (size_t)moves[k][1];
+		size_t row = at / columns + (size_t)moves[k][0],
+		       column = at % columns + (size_t)moves[k][1];
 		if (row < x->policies.len && column < columns && !x->items[row * columns + column].tried &&
 		    !cannot_fit(x, row, column))
 			return row * columns + column;

@@ -84,7 +84,8 @@ static sw_status search_leaves(sw_leaves *list, size_t first, size_t reserve, do
 {
 	for (size_t i = first; i < list->items.len; i++) {
 		sw_leaf *l = &list->items.data[i];
-		double left_s = sw_leaves_left_s(list), shares_left = (double)(list->items.len - i + reserve);
+		double left_s = sw_leaves_left_s(list),
+		       shares_left = (double)(list->items.len - i + reserve);
 		l->bound_s = l->roofline_s = sw_leaf_roofline_s(list, l);
 		if (is_hopeless(list, l, base_s))
 			continue;

@@ -25,9 +25,9 @@ sw_remat_device sw_plan_remat_device(const sw_cluster *cluster, const sw_program
 {
 	const sw_device *device = &cluster->device;
 	double peak = device->flops[main_type(program)];
-	return (sw_remat_device){
-		.flops_per_s = (peak > 0 ? peak : device->flops[SW_F32]) * device->matmul_efficiency,
-		.bytes_per_s = device->memory_bandwidth};
+	return (sw_remat_device){.flops_per_s = (peak > 0 ? peak : device->flops[SW_F32]) *
+	                                        device->matmul_efficiency,
+	                         .bytes_per_s = device->memory_bandwidth};
 }
 
 sw_rewrites sw_rewrites_copy(const sw_rewrites *rewrites, sw_arena *arena)
@@ -122,8 +122,7 @@ static bool read_padding(const json_t *json, sw_arena *arena, sw_pad_rule *rule)
 /* One entry of the list, which has one key. */
 static bool read_rewrite(const json_t *entry, sw_arena *arena, sw_rewrites *rewrites)
 {
-	const json_t *pad = json_object_get(entry, "pad"),
-		     *remat = json_object_get(entry, "rematerialise"),
+	const json_t *pad = json_object_get(entry, "pad"), *remat = json_object_get(entry, "rematerialise"),
 		     *microbatches = json_object_get(entry, "microbatches");
 	json_int_t n = json_integer_value(microbatches);
 	if (json_object_size(entry) != 1)
@@ -131,7 +130,8 @@ static bool read_rewrite(const json_t *entry, sw_arena *arena, sw_rewrites *rewr
 	if (pad)
 		return read_padding(pad, arena, &rewrites->padding);
 	if (remat)
-		rewrites->remat = sw_arena_text(arena, json_is_string(remat) ? json_string_value(remat) : "");
+		rewrites->remat =
+			sw_arena_text(arena, json_is_string(remat) ? json_string_value(remat) : "");
 	if (microbatches)
 		rewrites->microbatches = n <= INT32_MAX ? (int32_t)n : 0;
 	return remat ? json_is_string(remat) : rewrites->microbatches >= 2;

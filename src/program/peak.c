@@ -20,7 +20,8 @@ static int64_t bytes_of(const finder *f, sw_id value)
 static int32_t largest_called(const finder *f, const sw_op *op, int64_t *bytes)
 {
 	int32_t largest = -1;
-	bool runs = op->opcode == SW_OP_WHILE || op->opcode == SW_OP_CONDITIONAL || op->opcode == SW_OP_CALL;
+	bool runs =
+		op->opcode == SW_OP_WHILE || op->opcode == SW_OP_CONDITIONAL || op->opcode == SW_OP_CALL;
 	*bytes = 0;
 	for (uint16_t k = 0; runs && k < op->n_called; k++) {
 		double handed = sw_computation_parameter_bytes(f->program, op->called[k]);

@@ -428,8 +428,8 @@ static sw_status no_such_policy(const char *name, sw_error *err)
 	sw_text names = {0};
 	for (size_t i = 0; i < SW_COUNT(recipes); i++)
 		sw_text_addf(&names, "%s'%s'", i ? ", " : "", recipes[i].name);
-	sw_status status =
-		sw_fail(err, SW_ERR_INPUT, "there is no rematerialisation policy '%s', only %s", name, names.data);
+	sw_status status = sw_fail(err, SW_ERR_INPUT, "there is no rematerialisation policy '%s', only %s",
+	                           name, names.data);
 	sw_text_clear(&names);
 	return status;
 }
@@ -458,7 +458,8 @@ sw_status sw_rewrite_remat_policy(const sw_program *in, const char *policy, sw_r
 	sw_status status = apply_policy(&points, r, device, out, err);
 	sw_remat_points_clear(&points);
 	if (status == SW_OK && !*out)
-		status = sw_fail(err, SW_NO, "rematerialisation '%s' finds nothing to compute again in '%s'",
-		                 policy, in->name);
+		status =
+			sw_fail(err, SW_NO, "rematerialisation '%s' finds nothing to compute again in '%s'",
+		                policy, in->name);
 	return status;
 }

@@ -259,7 +259,9 @@ static void a_wrong_rule_is_refused(void **state)
 		sw_cluster cluster;
 		sw_plan *plan;
 		sw_error err = {0};
-		json_object_set_new(json, "padding", json_loads(rules[i], JSON_DECODE_ANY, NULL));
+		json_object_set_new(
+			json, "rewrites",
+			json_pack("[{s:o}]", "pad", json_loads(rules[i], JSON_DECODE_ANY, NULL)));
 		assert_int_equal(json_dump_file(json, path, 0), 0);
 		if (sw_plan_read(path, &cluster, &plan, &err) != SW_ERR_INPUT)
 			fail_msg("%s is read (%s)", rules[i], err.message);
