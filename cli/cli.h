@@ -15,6 +15,7 @@ typedef enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_COUNT, CLI_BYTES, CLI_
 typedef struct cli_values {
 	bool help, json, quiet, verbose, rules, parts, no_links, no_kernels, pace, untied;
 	const char *cluster, *devices, *output, *strategy, *dump_after, *plot, *overlap, *trace, *method, *pin;
+	const char *microbatches, *remat;
 	SW_VEC(const char *) data;
 	int64_t memory, steps, seed, ranks, threads, random; /* 0: not given, but for steps and seed */
 	int64_t work_limit;
@@ -89,6 +90,10 @@ bool cli_is_cluster(const char *path);
 sw_status cli_inspect_cluster(cli *c, sw_error *err);
 /* Of inspect PROGRAM: the table of rematerialisation policies, and the key "rematerialisation" of the JSON object. */
 void cli_inspect_remat(const sw_program *program, sw_text *text, json_t *json);
+/* Of plan, where nothing fits in memory, which `err` says: what lies at the peak of the least plan, and what would help. `seconds`: what the search took. SW_NO,
+ * unless that fails. */
+sw_status cli_plan_shortage(cli *c, const sw_program *program, const sw_sidecar *sidecar, const sw_cluster *cluster,
+                            const sw_plan_options *options, const sw_plan *least, double seconds, sw_error *err);
 /* verify PROGRAM --ranks N --random K */
 sw_status cli_verify_random(cli *c, sw_error *err);
 

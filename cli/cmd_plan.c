@@ -1,5 +1,6 @@
 #include "cli.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- printing programs instead of planning ------------------------------------------------------------- */
@@ -134,11 +135,33 @@ static sw_status finish(cli *c, const sw_plan *plan, sw_error *err)
 	return SW_OK;
 }
 
+static sw_status read_microbatches(const cli *c, int32_t *microbatches, sw_error *err)
+{
+	const char *text = c->values.microbatches;
+	char *end = NULL;
+	*microbatches = 0;
+	if (!text || strcmp(text, "auto") == 0)
+		return SW_OK;
+	long n = strtol(text, &end, 10);
+	if (end == text || *end || n < 1 || n > INT32_MAX)
+		return sw_fail(err, SW_ERR_INPUT, "--microbatches %s: expected auto, or a number from 1",
+		               text);
+	*microbatches = (int32_t)n;
+	return SW_OK;
+}
+
+static const char *read_remat(const cli *c)
+{
+	const char *text = c->values.remat;
+	return text && strcmp(text, "auto") == 0 ? NULL : text;
+}
+
 static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *sidecar, sw_error *err)
 {
 	sw_cluster cluster;
-	sw_plan *plan = NULL;
+	sw_plan *plan = NULL, *least = NULL;
 	sw_pins pins = {0};
+	double start_s = sw_now_s();
 	sw_plan_options options = {
 		.memory_bytes = c->values.memory,
 		.time_limit_s = c->values.time_limit,
@@ -148,11 +171,15 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		.pins = &pins,
 		.measure = sw_partition_measure,
 		.play = sw_simulate_plan,
+		.remat = read_remat(c),
+		.least = &least,
 	};
 	sw_status status = sw_plan_strategy_parse(c->values.strategy ? c->values.strategy : "auto",
 	                                          &options.strategy, err);
 	if (status == SW_OK && c->values.method)
 		status = sw_method_parse(c->values.method, &options.method, err);
+	if (status == SW_OK)
+		status = read_microbatches(c, &options.microbatches, err);
 	if (status == SW_OK)
 		status = cli_read_cluster(c, c->values.cluster, &cluster, err);
 	if (status)
@@ -163,8 +190,12 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		status = sw_plan_make(program, c->argument, sidecar, &cluster, &options, &plan, err);
 	if (status == SW_OK)
 		status = finish(c, plan, err);
+	else if (least)
+		status = cli_plan_shortage(c, program, sidecar, &cluster, &options, least,
+		                           sw_now_s() - start_s, err);
 	sw_plan_free(plan);
 	sw_pins_clear(&pins);
+	sw_plan_free(least);
 	sw_cluster_clear(&cluster);
 	return status;
 }
@@ -189,9 +220,9 @@ static sw_status plan_program(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {"--cluster", "-o",       "--devices",    "--strategy",
-                                      "--method",  "--seed",   "--memory",     "--time-limit",
-                                      "--pin",     "--untied", "--dump-after", NULL};
+static const char *const options[] = {
+	"--cluster",      "-o",      "--devices",    "--strategy", "--method", "--seed",       "--memory",
+	"--microbatches", "--remat", "--time-limit", "--pin",      "--untied", "--dump-after", NULL};
 const cli_command cli_plan_command = {
 	.name = "plan",
 	.argument = "PROGRAM",

@@ -40,29 +40,12 @@ sw_status cli_load_program(const char *path, sw_program **program, sw_sidecar *s
 	return status;
 }
 
-static bool exists(const char *path)
-{
-	FILE *file = fopen(path, "rb");
-	if (file)
-		fclose(file);
-	return file != NULL;
-}
-
-/* Where sw_plan_read found the program: as the plan says, else beside the plan. */
-static const char *find_program(cli *c, const char *plan_path, const char *program_path)
-{
-	const char *slash = strrchr(plan_path, '/');
-	if (exists(program_path) || program_path[0] == '/' || !slash)
-		return program_path;
-	return sw_arena_printf(&c->arena, "%.*s/%s", (int)(slash - plan_path), plan_path, program_path);
-}
-
 static sw_status load_plan(cli *c, const char *path, cli_plan *loaded, sw_error *err)
 {
 	sw_status status = sw_plan_read(path, &loaded->cluster, &loaded->plan, err);
 	if (status)
 		return sw_error_in_file(err, status, path);
-	status = sw_sidecar_find(find_program(c, path, loaded->plan->program_path),
+	status = sw_sidecar_find(sw_plan_find_program(path, loaded->plan->program_path, &c->arena),
 	                         sw_plan_serial(loaded->plan), &loaded->sidecar, err);
 	if (status) {
 		sw_plan_free(loaded->plan);

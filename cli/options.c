@@ -24,6 +24,12 @@ static const cli_option options[] = {
 	{"--pin", "FILE", CLI_TEXT, AT(pin), "tensors and ops whose layout is decided (docs/pins.md)"},
 	{"--untied", NULL, CLI_FLAG, AT(untied),
          "layers that are alike may be split differently, also in a large program"},
+	{"--microbatches", "auto|N", CLI_TEXT, AT(microbatches),
+         "do the batch in N turns and sum the gradients; 1: at once (default: auto, whichever is fastest "
+         "in the "
+         "memory that there is)"},
+	{"--remat", "auto|none|POLICY", CLI_TEXT, AT(remat),
+         "compute activations again in the backward pass, by a policy that inspect lists (default: auto)"},
 	{"--dump-after", "STAGE", CLI_TEXT, AT(dump_after),
          "print the program after a stage and stop: read, canonical, partition, schedule"},
 	{"--data", "FILE,...", CLI_LIST, AT(data),

@@ -33,9 +33,10 @@ static const double hidden_weights[N_MODELS] = {
 /* All devices as one axis, which any class may split. */
 static sw_mesh one_axis(const sw_cluster *cluster)
 {
-	sw_mesh mesh = {.n_axes = 1, .axes = {{.size = cluster->n_devices, .name = "x"}}};
+	static const sw_axis_use anything = {.may = {SW_CLASS_HEAVY, 0}};
+	sw_mesh mesh = {.search = true, .n_axes = 1, .axes = {{.size = cluster->n_devices, .name = "x"}}};
 	mesh.axes[0].atoms = (1u << cluster->atoms.n) - 1;
-	mesh.use[0] = SW_AXIS_FREE;
+	mesh.use[0] = &anything;
 	return mesh;
 }
 
@@ -168,7 +169,7 @@ static int way_of(const subject *s, const weight *w, sw_id dot, const sw_option 
 		const sw_split *split = &c->op_splits[i];
 		if (split->where != option->index || split->top != option->top)
 			continue;
-		return c->data[split->class]                  ? BATCH
+		return c->roles[split->class] & SW_CLASS_DATA ? BATCH
 		       : dim_has_class(s, w, 0, split->class) ? ROWS
 		       : dim_has_class(s, w, 1, split->class) ? COLUMNS
 		                                              : WAYS;

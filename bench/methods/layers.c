@@ -52,9 +52,7 @@ static int64_t price(const space *s, int64_t rows, int64_t columns, const sw_lay
 {
 	int64_t dims[] = {rows, columns};
 	sw_shape shape = {.type = SW_F32, .rank = 2, .dims = dims};
-	double seconds = sw_path_cache_seconds(s->paths, sw_path_cache_shape(s->paths, shape),
-	                                       sw_path_cache_layout(s->paths, from),
-	                                       sw_path_cache_layout(s->paths, to));
+	double seconds = sw_path_cache_get(s->paths, shape, from, to)->seconds;
 	return isfinite(seconds) ? llround(seconds * 1e12) : SW_FORBIDDEN;
 }
 

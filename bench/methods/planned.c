@@ -5,12 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Only fixed strategies ask how the batch divides. */
-#define NO_BATCH 1
-
 static double skew_of(const sw_mesh *mesh)
 {
-	if (mesh->n_axes != 2 || mesh->use[0] != SW_AXIS_FREE)
+	if (mesh->n_axes != 2 || !mesh->search)
 		return INFINITY;
 	return fabs(log2((double)mesh->axes[0].size / (double)mesh->axes[1].size));
 }
@@ -19,7 +16,7 @@ static sw_status choose_mesh(const sw_cluster *cluster, sw_mesh *mesh, sw_error 
 {
 	sw_plan_strategy all = {.kind = SW_PLAN_AUTO};
 	sw_meshes meshes = {0};
-	sw_status status = sw_meshes_of(cluster, &all, NO_BATCH, &meshes, err);
+	sw_status status = sw_meshes_of(cluster, &all, NULL, 1, &meshes, err);
 	*mesh = (sw_mesh){0};
 	for (size_t i = 0; status == SW_OK && i < meshes.len; i++)
 		if (skew_of(&meshes.data[i]) < skew_of(mesh))

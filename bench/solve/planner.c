@@ -19,7 +19,7 @@ static bool is_free(const sw_mesh *mesh)
 static sw_status meshes_of(const sw_cluster *cluster, sw_meshes *meshes, sw_error *err)
 {
 	sw_plan_strategy all = {.kind = SW_PLAN_AUTO};
-	return sw_meshes_of(cluster, &all, NULL, meshes, err);
+	return sw_meshes_of(cluster, &all, NULL, 1, meshes, err);
 }
 
 /* Takes the problem out of the model: it borrows nothing from it. */

@@ -145,11 +145,9 @@ static void explain_head(const sw_plan *plan, sw_text *text)
 	for (int32_t i = 0; i < plan->n_axes; i++)
 		sw_text_addf(text, " %s=%lld", plan->axes[i].name, (long long)plan->axes[i].size);
 	sw_text_add(text, plan->n_axes ? "" : " none");
-	for (size_t i = 0; i < plan->padded.len; i++)
-		sw_text_addf(text, "\n%s %lld -> %lld in %d tensors", i ? "          " : "padding   ",
-		             (long long)plan->padded.data[i].size, (long long)plan->padded.data[i].padded,
-		             plan->padded.data[i].values);
-	sw_text_add(text, "\nstep       ");
+	sw_text_add(text, "\n");
+	sw_plan_explain_rewrites(plan, text);
+	sw_text_add(text, "step       ");
 	sw_text_add_seconds(text, plan->predicted.step_time_s);
 	sw_text_add(text, " predicted; ");
 	sw_text_add_seconds(text, plan->predicted.compute_s + plan->predicted.communication_s);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define PLAN_FORMAT "shardwright-plan"
-#define PLAN_VERSION 1
+#define PLAN_VERSION 2
 
 /* ---- pieces as text ------------------------------------------------------------------------------------------ */
 
@@ -123,8 +123,12 @@ static const char *value_name(const sw_program *program, sw_id value, sw_text *t
 
 static json_t *program_json(const sw_plan *plan)
 {
-	return json_pack("{s:s, s:s, s:o}", "path", plan->program_path, "name", plan->program->name, "hash",
-	                 json_sprintf("%016" PRIx64, plan->program_hash));
+	json_t *json = json_pack("{s:s, s:s, s:o}", "path", plan->program_path, "name", plan->program->name,
+	                         "hash", json_sprintf("%016" PRIx64, plan->program_hash));
+	if (plan->original)
+		json_object_set_new(json, "rewritten_hash",
+		                    json_sprintf("%016" PRIx64, sw_program_hash(plan->program)));
+	return json;
 }
 
 static json_t *cluster_json(const sw_plan *plan)
@@ -179,15 +183,18 @@ json_t *sw_plan_summary(const sw_plan *plan)
 	sw_text strategy = {0};
 	sw_plan_strategy_print(&plan->strategy, &strategy);
 	json_t *json = json_pack(
-		"{s:s, s:s, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:s}", "strategy",
+		"{s:s, s:s, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:s}", "strategy",
 		strategy.data, "chosen", plan->chosen, "mesh", mesh_json(plan), "step_time_s",
 		plan->predicted.step_time_s, "compute_s", plan->predicted.compute_s, "communication_s",
-		plan->predicted.communication_s, "model_s", plan->model_s, "lower_bound_s",
+		plan->predicted.communication_s, "model_s", plan->model_s, "model_bound_s", plan->model_bound_s, "lower_bound_s",
 		plan->lower_bound_s, "gap", plan->gap, "peak_bytes", (json_int_t)plan->predicted.peak_bytes,
 		"payload_bytes", (json_int_t)plan->predicted.payload_bytes, "collectives",
 		(json_int_t)plan->predicted.collectives, "planning_s", plan->planning_s, "scope",
 		plan->scope);
 	json_object_set_new(json, "padding", padded_json(plan));
+	json_object_set_new(json, "rematerialisation",
+	                    plan->rewrites.remat ? json_string(plan->rewrites.remat) : json_null());
+	json_object_set_new(json, "microbatches", json_integer(SW_MAX(plan->rewrites.microbatches, 1)));
 	json_t *warnings = json_array();
 	for (size_t i = 0; i < plan->warnings.len; i++)
 		json_array_append_new(warnings, json_string(plan->warnings.data[i]));
@@ -237,25 +244,14 @@ static json_t *decisions_json(const sw_plan *plan)
 	return json;
 }
 
-static json_t *padding_rule_json(const sw_plan *plan)
-{
-	sw_pad_rule rule = plan->padding;
-	json_t *json = json_pack("{s:I, s:I}", "multiple", (json_int_t)rule.multiple, "share",
-	                         (json_int_t)rule.share);
-	json_t *classes = json_array();
-	for (int32_t i = 0; i < rule.classes.n; i++)
-		json_array_append_new(classes, json_integer(rule.classes.v[i]));
-	json_object_set_new(json, "classes", classes);
-	return json;
-}
-
 sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err)
 {
 	json_t *root = json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "format", PLAN_FORMAT, "version",
 	                         PLAN_VERSION, "program", program_json(plan), "cluster", cluster_json(plan),
 	                         "predicted", sw_plan_summary(plan), "decisions", decisions_json(plan));
-	if (plan->unpadded)
-		json_object_set_new(root, "padding", padding_rule_json(plan));
+	json_t *rewrites = sw_rewrites_json(&plan->rewrites);
+	if (rewrites)
+		json_object_set_new(root, "rewrites", rewrites);
 	/* how long planning took differs from run to run: the file must not */
 	json_object_del(json_object_get(root, "predicted"), "planning_s");
 	char *text = json_dumps(root, JSON_INDENT(1));
@@ -312,111 +308,122 @@ static sw_status read_cluster(reading *r)
 	return status;
 }
 
-/* As written, else beside the plan file. */
-static sw_status open_program(const reading *r, const char *path, sw_program **program)
+const char *sw_plan_find_program(const char *plan_path, const char *program_path, sw_arena *arena)
 {
-	FILE *file = fopen(path, "rb");
+	FILE *file = fopen(program_path, "rb");
+	const char *slash = strrchr(plan_path, '/');
 	if (file)
 		fclose(file);
-	const char *slash = strrchr(r->path, '/');
-	if (file || path[0] == '/' || !slash)
-		return sw_read_program(path, program, r->err);
-	sw_text beside = {0};
-	sw_text_add_n(&beside, r->path, (size_t)(slash + 1 - r->path));
-	sw_text_add(&beside, path);
-	sw_status status = sw_read_program(beside.data, program, r->err);
-	sw_text_clear(&beside);
-	return status;
+	if (file || program_path[0] == '/' || !slash)
+		return program_path;
+	return sw_arena_printf(arena, "%.*s/%s", (int)(slash - plan_path), plan_path, program_path);
 }
 
-static sw_status read_padding_classes(const reading *r, const json_t *json, sw_arena *arena,
-                                      sw_ints *classes)
+static sw_status other_program(const reading *r, const char *which, uint64_t found, const char *hash)
 {
-	json_t *list;
-	sw_status status = sw_json_get_array(json, "classes", "padding", &list, r->err);
+	return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0,
+	                  "this plan was made for another program: %s has hash %016" PRIx64
+	                  ", the plan says %s; plan it again",
+	                  which, found, hash);
+}
+
+static bool has_hash(uint64_t found, const char *hash)
+{
+	return found == strtoull(hash, NULL, 16);
+}
+
+/* The canonical program, and as the plan rewrites it; NULL: it does not. */
+static sw_status rewrite_program(const reading *r, const char *path, const sw_program *canonical,
+                                 const json_t *program, const sw_rewrites *rewrites, sw_program **rewritten,
+                                 sw_padded_list *padded)
+{
+	const char *hash;
+	sw_sidecar sidecar;
+	sw_status status = sw_sidecar_find(path, canonical, &sidecar, r->err);
 	if (status != SW_OK)
 		return status;
-	size_t n = json_array_size(list);
-	int64_t *numbers = SW_NEW_N(arena, int64_t, n + 1);
-	for (size_t i = 0; i < n; i++) {
-		numbers[i] = json_integer_value(json_array_get(list, i));
-		if (!json_is_integer(json_array_get(list, i)) || numbers[i] < 0 ||
-		    (i > 0 && numbers[i] <= numbers[i - 1]))
-			return bad(r, "rule for", "padding");
-	}
-	*classes = (sw_ints){(int32_t)n, numbers};
-	return SW_OK;
-}
-
-static sw_status read_padding_rule(const reading *r, sw_arena *arena, sw_pad_rule *rule)
-{
-	json_t *json;
-	if (!json_object_get(r->root, "padding"))
-		return SW_OK;
-	sw_status status = sw_json_get_object(r->root, "padding", "", &json, r->err);
-	if (status == SW_OK)
-		status = sw_json_get_int(json, "multiple", "padding", &rule->multiple, r->err);
-	if (status == SW_OK)
-		status = sw_json_get_int(json, "share", "padding", &rule->share, r->err);
-	if (status == SW_OK)
-		status = read_padding_classes(r, json, arena, &rule->classes);
-	if (status == SW_OK && (rule->multiple < 2 || rule->share < 1))
-		status = bad(r, "rule for", "padding");
+	status =
+		sw_rewrite_in_order(canonical, &sidecar, rewrites,
+	                            sw_plan_remat_device(r->cluster, canonical), rewritten, padded, r->err);
+	sw_sidecar_clear(&sidecar);
+	if (status == SW_NO)
+		return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0,
+		                  "the program can't be rewritten as the plan says: make the plan again");
+	if (status == SW_OK && *rewritten)
+		status = sw_json_get_text(program, "rewritten_hash", "program", &hash, r->err);
+	if (status == SW_OK && *rewritten && !has_hash(sw_program_hash(*rewritten), hash))
+		status = other_program(r, "rewritten it", sw_program_hash(*rewritten), hash);
 	return status;
 }
 
-/* The plan of the program, padded as the file says. Takes the program. */
-static sw_status new_plan(reading *r, sw_program *canonical, const char *path)
+/* Takes the program. */
+static sw_status new_plan(reading *r, sw_program *canonical, const char *path, const char *found,
+                          const json_t *program)
 {
-	sw_pad_rule rule = {0};
-	sw_padded_list list = {0};
-	sw_program *padded = NULL;
-	sw_status status = read_padding_rule(r, &canonical->arena, &rule);
+	sw_rewrites rewrites;
+	sw_padded_list padded = {0};
+	sw_program *rewritten = NULL;
+	sw_status status = sw_rewrites_read(json_object_get(r->root, "rewrites"), &canonical->arena,
+	                                    &rewrites, r->err);
 	if (status == SW_OK)
-		status = sw_rewrite_pad(canonical, rule, &padded, &list, r->err);
-	if (status == SW_OK && rule.multiple > 0 && !padded)
-		status = bad(r, "rule for", "padding");
+		status = rewrite_program(r, found, canonical, program, &rewrites, &rewritten, &padded);
 	if (status != SW_OK) {
 		sw_program_free(canonical);
-		sw_vec_clear(&list);
+		sw_program_free(rewritten);
+		sw_vec_clear(&padded);
 		return status;
 	}
-	r->plan = sw_plan_new(padded ? padded : canonical, path, r->cluster);
-	r->plan->unpadded = padded ? canonical : NULL;
-	r->plan->padding = rule;
-	r->plan->padded = list;
+	r->plan = sw_plan_new(rewritten ? rewritten : canonical, path, r->cluster);
+	r->plan->original = rewritten ? canonical : NULL;
+	r->plan->rewrites = rewrites;
+	r->plan->padded = padded;
 	return SW_OK;
+}
+
+static sw_status read_canonical(const reading *r, const char *path, sw_program **canonical)
+{
+	sw_program *program;
+	sw_status status = sw_read_program(path, &program, r->err);
+	if (status != SW_OK)
+		return status;
+	status = sw_rewrite_canonical(program, canonical, r->err);
+	sw_program_free(program);
+	return status;
+}
+
+static sw_status read_program_from(reading *r, const json_t *json, const char *path, sw_arena *arena)
+{
+	const char *hash, *found = sw_plan_find_program(r->path, path, arena);
+	sw_program *canonical;
+	sw_status status = sw_json_get_text(json, "hash", "program", &hash, r->err);
+	if (status == SW_OK)
+		status = read_canonical(r, found, &canonical);
+	if (status != SW_OK)
+		return status;
+	uint64_t is = sw_program_hash(canonical);
+	if (!has_hash(is, hash)) {
+		sw_program_free(canonical);
+		return other_program(r, path, is, hash);
+	}
+	status = new_plan(r, canonical, path, found, json);
+	if (status == SW_OK)
+		r->plan->program_hash = is;
+	return status;
 }
 
 static sw_status read_program(reading *r)
 {
 	json_t *json;
-	const char *path, *hash;
-	sw_program *program, *canonical = NULL;
+	const char *path;
+	sw_arena arena;
 	sw_status status = sw_json_get_object(r->root, "program", "", &json, r->err);
 	if (status == SW_OK)
 		status = sw_json_get_text(json, "path", "program", &path, r->err);
-	if (status == SW_OK)
-		status = sw_json_get_text(json, "hash", "program", &hash, r->err);
-	if (status == SW_OK)
-		status = open_program(r, path, &program);
 	if (status != SW_OK)
 		return status;
-	status = sw_rewrite_canonical(program, &canonical, r->err);
-	sw_program_free(program);
-	if (status != SW_OK)
-		return status;
-	uint64_t found = sw_program_hash(canonical);
-	if (found != strtoull(hash, NULL, 16)) {
-		sw_program_free(canonical);
-		return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0,
-		                  "this plan was made for another program: %s has hash %016" PRIx64
-		                  ", the plan says %s; plan it again",
-		                  path, found, hash);
-	}
-	status = new_plan(r, canonical, path);
-	if (status == SW_OK)
-		r->plan->program_hash = found;
+	sw_arena_init(&arena);
+	status = read_program_from(r, json, path, &arena);
+	sw_arena_clear(&arena);
 	return status;
 }
 
@@ -627,6 +634,7 @@ static sw_status read_figures(reading *r)
 		.collectives = json_integer_value(json_object_get(from, "collectives")),
 	};
 	plan->model_s = json_number_value(json_object_get(from, "model_s"));
+	plan->model_bound_s = json_number_value(json_object_get(from, "model_bound_s"));
 	plan->lower_bound_s = json_number_value(json_object_get(from, "lower_bound_s"));
 	plan->gap = json_number_value(json_object_get(from, "gap"));
 	read_mesh(from, plan);

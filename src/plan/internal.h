@@ -1,6 +1,6 @@
 /*
  * What the files of this folder share: roles, classes, axes' options, sites, the problem.
- * The steps, in order: leaves.c (padding), meshes.c (grids.c), roles.c, classes.c, pins.c, profiles.c (options, candidates; price.c), problem.c, stream.c, search.c; make.c is the
+ * The steps, in order: leaves.c (rewrites.c), meshes.c (grids.c), roles.c, classes.c, pins.c, profiles.c (options, candidates; price.c), problem.c, stream.c, search.c; make.c is the
  * driver.
  */
 #ifndef SW_PLAN_INTERNAL_H
@@ -122,7 +122,7 @@ typedef struct sw_mesh {
 	sw_axis axes[SW_MAX_AXES];
 	const sw_axis_use *use[SW_MAX_AXES];
 	bool search; /* axes are free: nothing is demanded, and a site may do anything */
-	char name[48];
+	char name[SW_NAME_ROOM];
 } sw_mesh;
 
 typedef struct sw_option { /* of one axis at one site */
@@ -189,6 +189,8 @@ struct sw_planner {
 	bool untied;      /* layers that are alike may differ */
 	sw_repeats repeats; /* number NULL: not found yet, or not wanted */
 	const sw_option **pinned_inputs, **pinned_ops; /* per input leaf, per op: options per atom; NULL: not pinned */
+	bool unlimited;   /* plans are made as if memory were no matter, and may fit */
+	sw_program_cost free; /* of the quickest contender if memory were no matter; step_time_s 0: none was found */
 	SW_VEC(sw_start) starts;
 };
 /* What does not depend on the mesh (make.c). The plan and its program must outlive the planner. */
@@ -266,9 +268,10 @@ void sw_start_clear(sw_start *start);
 /* ---- meshes.c: strategies as meshes ------------------------------------------------------------------------ */
 
 /* The meshes that a strategy searches; auto: the fixed strategies, then every grouping of the atoms into at most two axes, or three where
- * the atoms are few. Roles say what the program has to split: the batch, experts (NULL: nothing is known of it). */
+ * the atoms are few. Roles say what the program has to split: the batch, done in so many turns, experts (NULL: nothing is known of it). */
 typedef SW_VEC(sw_mesh) sw_meshes;
-sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy, const sw_roles *roles, sw_meshes *meshes, sw_error *err);
+sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy, const sw_roles *roles, int32_t turns,
+                       sw_meshes *meshes, sw_error *err);
 /* AxoNN's grids (grids.c), those first whose communication takes least by its model. O(grids * ops). */
 typedef struct sw_grid {
 	sw_plan_strategy grid;
@@ -304,13 +307,26 @@ int32_t sw_plan_stream(sw_plan *plan, int64_t least_bytes);
 /* Is told of each contender that fits in memory, while the plan holds its decisions. */
 typedef void sw_contender_fn(void *context, size_t mesh, const sw_plan *plan, double step_time_s);
 /* Tries every mesh and writes the best contender's decisions and figures into the plan; its lower bound, of what was searched, in any case. SW_NO
- * if none fits in memory. */
+ * if none fits in memory: then the plan is the one that was found to need least, or its peak is 0. */
 sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options, sw_contender_fn *seen, void *context,
                          sw_plan *plan, sw_error *err);
-/* How far its step may be from the least, by its bound. */
+/* How far it may be from the best by the model, by its bound. */
 double sw_plan_gap(const sw_plan *plan);
 
-/* ---- leaves.c: the program as it is, and padded ---------------------------------------------------------------------- */
+/* ---- rewrites.c: what was done to a program before its layouts are chosen ------------------------------------------------- */
+
+/* By which the seconds of what is computed again are estimated. */
+sw_remat_device sw_plan_remat_device(const sw_cluster *cluster, const sw_program *program);
+/* To a plan's name: ", padded 1/16, remat blocks, 4 microbatches". */
+void sw_rewrites_add_words(const sw_rewrites *rewrites, sw_text *text);
+sw_rewrites sw_rewrites_copy(const sw_rewrites *rewrites, sw_arena *arena);
+/* Of the plan file; NULL: there are none. What is read lies in the arena. */
+json_t *sw_rewrites_json(const sw_rewrites *rewrites);
+sw_status sw_rewrites_read(const json_t *list, sw_arena *arena, sw_rewrites *rewrites, sw_error *err);
+/* Lines of `explain`. */
+void sw_plan_explain_rewrites(const sw_plan *plan, sw_text *text);
+
+/* ---- leaves.c: the program as it is, and rewritten ---------------------------------------------------------------------- */
 
 /* The best plan of all leaves. Takes the program. */
 sw_status sw_plan_leaves(sw_program *canonical, const char *program_path, const sw_sidecar *sidecar, const sw_cluster *cluster,

@@ -33,7 +33,7 @@ void sw_plan_free(sw_plan *plan)
 	if (!plan)
 		return;
 	sw_program_free(plan->program);
-	sw_program_free(plan->unpadded);
+	sw_program_free(plan->original);
 	sw_vec_clear(&plan->padded);
 	sw_layouts_clear(&plan->layouts);
 	sw_vec_clear(&plan->alternatives);

@@ -13,7 +13,8 @@
  * come out of it) and a hub per value with several readers; node cost: what the local op costs; edge cost: redistribution
  * seconds; spans: local bytes over live moments. (6) solve. (7) The cheapest assignment of all leaves and of the fixed
  * strategies, measured on the partitioned program and played as it is scheduled, is the plan.
- * Fixed strategies are constraints on the same problem. All this for the program as it is, and padded where dimensions do not divide.
+ * Fixed strategies are constraints on the same problem. All this for the program as it is, and rewritten: padded where dimensions do not
+ * divide, and where memory is short with activations computed again and in microbatches.
  */
 #ifndef SW_PLAN_H
 #define SW_PLAN_H
@@ -69,8 +70,9 @@ typedef struct sw_axis {
 } sw_axis;
 
 /* One line of "what else was considered". */
+#define SW_NAME_ROOM 96
 typedef struct sw_alternative {
-	char name[48];
+	char name[SW_NAME_ROOM];
 	bool feasible;
 	double bound_s; /* > 0: was given up, since it can't be faster than this */
 	double step_time_s, compute_s, communication_s; /* step: with overlap, if it was played; else the sum */
@@ -89,16 +91,16 @@ void sw_layouts_clear(sw_layouts *layouts);
 typedef struct sw_path_store sw_path_store;
 typedef struct sw_plan {
 	sw_arena arena;
-	sw_program *program;       /* canonical, padded if `unpadded` is there; owned */
-	sw_program *unpadded;      /* canonical, as it was before padding; NULL: nothing is padded; owned */
-	sw_pad_rule padding;       /* what made one of the other */
-	sw_padded_list padded;     /* the sizes it changed */
+	sw_program *program;       /* canonical, rewritten if `original` is there; owned */
+	sw_program *original;      /* canonical, as it was before; NULL: nothing is rewritten; owned */
+	sw_rewrites rewrites;      /* what made one of the other */
+	sw_padded_list padded;     /* the sizes that padding changed */
 	const sw_cluster *cluster; /* borrowed */
 	sw_path_store *paths;      /* borrowed while the plan is being made, so that all that is tried shares them; else NULL */
 	const char *program_path;
-	uint64_t program_hash;     /* of the canonical program before padding */
+	uint64_t program_hash;     /* of the canonical program before rewrites */
 	sw_plan_strategy strategy; /* as asked */
-	char chosen[48];           /* which contender won: "dp", "search x=2 y=2", ... */
+	char chosen[SW_NAME_ROOM];           /* which contender won: "dp", "search x=2 y=2", ... */
 	int32_t n_axes;
 	sw_axis axes[SW_MAX_AXES];
 
@@ -117,15 +119,16 @@ typedef struct sw_plan {
 	/* What it costs. */
 	sw_program_cost predicted;          /* step: with overlap, if the planner could play it; else compute + communication */
 	double model_s;                     /* by the model that the solver worked on */
-	double lower_bound_s, gap;          /* below the step of every plan in the scope; gap: 1 - bound / step */
-	char scope[400];                    /* what the bound is relative to */
+	double model_bound_s, gap;          /* what no plan in the scope is below by the model; 1 - model_bound_s / model_s */
+	double lower_bound_s;               /* below the step of every plan in the scope, however communication hides */
+	char scope[512];                    /* what the bound is relative to */
 	double planning_s;
 	SW_VEC(sw_alternative) alternatives;
 	SW_VEC(const char *) warnings;      /* ops without a rule, ... */
 } sw_plan;
 
 /* What a serial run computes: inputs and results have their true shapes. */
-static inline const sw_program *sw_plan_serial(const sw_plan *plan) { return plan->unpadded ? plan->unpadded : plan->program; }
+static inline const sw_program *sw_plan_serial(const sw_plan *plan) { return plan->original ? plan->original : plan->program; }
 /* The layout in which a value is produced, or kept for its readers. */
 static inline const sw_layout *sw_plan_layout(const sw_plan *plan, uint32_t number) { return &plan->layouts.items.data[number]; }
 
@@ -141,10 +144,13 @@ typedef struct sw_plan_options {
 	bool untied;             /* repeated layers of a large program may differ */
 	sw_method method;        /* what solves the problems; none but `exact` is for use: they are there to be compared */
 	uint64_t seed;           /* of methods that draw by chance */
+	const char *remat;       /* a rematerialisation policy, "none"; NULL: whichever is fastest */
+	int32_t microbatches;    /* 1: the batch is one; 0: whichever number is fastest */
 	bool quiet;
 	const sw_pins *pins;     /* NULL: none. What can't be pinned so is SW_ERR_INPUT */
 	sw_plan_measure_fn *measure;
 	sw_plan_play_fn *play;   /* NULL: collectives are waited for where they stand */
+	struct sw_plan **least;  /* NULL; or gets, where nothing fits in memory, the plan that needs least */
 } sw_plan_options;
 
 /* `program` is as read; the plan makes its own canonical copy. `sidecar` gives roles. SW_NO when nothing fits in memory
@@ -180,6 +186,8 @@ sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err);
 /* Reads the plan and the program it names (relative to the working directory, else to the plan's folder); the cluster is in the plan file.
  * A program whose hash differs is refused with a line that says so. *cluster and *plan become the caller's. */
 sw_status sw_plan_read(const char *path, sw_cluster *cluster, sw_plan **plan, sw_error *err);
+/* Where the program lies that a plan file names: there, else beside the plan. */
+const char *sw_plan_find_program(const char *plan_path, const char *program_path, sw_arena *arena);
 
 /* ---- explain ------------------------------------------------------------------------------------------ */
 

@@ -78,6 +78,29 @@ static void restore(sw_plan *plan, const decisions *d)
 	memcpy(plan->axes, d->axes, sizeof(d->axes));
 }
 
+/* What needs least memory of all that does not fit. */
+typedef struct least {
+	decisions decisions;
+	sw_program_cost cost; /* peak_bytes 0: there is none */
+	const char *name;
+} least;
+
+static void note_least(least *l, const sw_plan *plan, const sw_mesh *mesh, const sw_program_cost *cost,
+                       sw_arena *arena)
+{
+	if (l->cost.peak_bytes > 0 && l->cost.peak_bytes <= cost->peak_bytes)
+		return;
+	save(plan, &l->decisions, arena);
+	l->cost = *cost;
+	l->name = mesh->name;
+}
+
+static void note_free(sw_planner *planner, const sw_program_cost *cost)
+{
+	if (planner->free.step_time_s == 0 || cost->step_time_s < planner->free.step_time_s)
+		planner->free = *cost;
+}
+
 static bool is_search(const sw_mesh *mesh)
 {
 	return mesh->n_axes == 0 || mesh->search;
@@ -178,10 +201,10 @@ static double kernels_s(const sw_problem *problem)
 	double sum = 0;
 	for (size_t i = 0; i < problem->nodes.len; i++) {
 		const sw_problem_node *node = &problem->nodes.data[i];
-		int64_t least = node->cost[0];
+		int64_t cheapest = node->cost[0];
 		for (int32_t k = 1; k < node->strategies; k++)
-			least = SW_MIN(least, node->cost[k]);
-		sum += (double)least * SW_COST_UNIT_S;
+			cheapest = SW_MIN(cheapest, node->cost[k]);
+		sum += (double)cheapest * SW_COST_UNIT_S;
 	}
 	return sum;
 }
@@ -246,7 +269,7 @@ static void calibrate(sw_model *model, int64_t measured_bytes)
  * solved again. The bound is that of the first attempt whose limit was no tighter than it must be. A mesh whose model is not built in
  * time has no more to say. */
 static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_plan_options *options,
-                          sw_plan *plan, contender *c, sw_error *err)
+                          sw_plan *plan, contender *c, least *small, sw_error *err)
 {
 	int64_t memory = memory_of(plan, options), capacity = INT64_MAX, least_bytes = INT64_MAX;
 	double bound_s = 0, least_s = 0;
@@ -269,8 +292,13 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 		if (attempt == 0 || (attempt == 1 && isfinite(c->bound_s)))
 			bound_s = c->bound_s;
 		least_bytes = SW_MIN(least_bytes, c->measured_bytes);
-		again = status == SW_OK && c->feasible && c->cost.peak_bytes > memory;
-		c->feasible = c->feasible && !again;
+		bool exceeds = status == SW_OK && c->feasible && c->cost.peak_bytes > memory;
+		if (attempt == 0 && status == SW_OK && c->feasible)
+			note_free(planner, &c->cost);
+		if (exceeds)
+			note_least(small, plan, mesh, &c->cost, &planner->arena);
+		c->feasible = c->feasible && !exceeds;
+		again = exceeds && !planner->unlimited;
 		if (again)
 			capacity = attempt == 0 ? memory
 			                        : (int64_t)((double)capacity * 0.98 * (double)memory /
@@ -302,8 +330,7 @@ static bool beats(const contender *c, const contender *best, const sw_plan_optio
 
 double sw_plan_gap(const sw_plan *plan)
 {
-	double step_s = plan->predicted.step_time_s;
-	return step_s > 0 ? 1 - plan->lower_bound_s / step_s : 0;
+	return plan->model_s > 0 ? fmax(0, 1 - plan->model_bound_s / plan->model_s) : 0;
 }
 
 /* ---- the search over meshes ------------------------------------------------------------------------------------ */
@@ -397,8 +424,10 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
                          sw_contender_fn *seen, void *context, sw_plan *plan, sw_error *err)
 {
 	decisions best = {0};
+	least small = {0};
 	contender won = {0};
-	double bound_s = INFINITY; /* of all searches; and nothing that was reached lies below it */
+	double bound_s = INFINITY,
+	       model_bound_s = INFINITY; /* of all searches; and nothing that was reached lies below them */
 	int64_t least_bytes = INT64_MAX;
 	sw_progress progress;
 	sw_status status = SW_OK;
@@ -412,7 +441,7 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 		double best_s = won.feasible ? SW_MIN(won.model_s, planner->known_s) : planner->known_s;
 		contender c = {.each = limits_of(options, start_s, meshes, i, planner->slack * best_s)};
 		planner->watch = watch_of(options, start_s, meshes, i, &progress);
-		status = try_mesh(planner, &meshes->data[i], options, plan, &c, err);
+		status = try_mesh(planner, &meshes->data[i], options, plan, &c, &small, err);
 		if (status != SW_OK)
 			break;
 		timed_out = timed_out || c.timed_out;
@@ -420,14 +449,18 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 		if (status != SW_OK)
 			break;
 		add_alternative(plan, options, &meshes->data[i], &c);
-		if (is_search(&meshes->data[i]) || meshes->len == 1)
+		if (is_search(&meshes->data[i]) || meshes->len == 1) {
 			bound_s = SW_MIN(bound_s, c.least_s);
+			model_bound_s = SW_MIN(model_bound_s, c.bound_s);
+		}
 		if (c.feasible && seen)
 			seen(context, i, plan, c.cost.step_time_s);
-		if (c.feasible)
+		if (c.feasible) {
 			bound_s = SW_MIN(bound_s, steps_bound_s(planner, c.model_s));
-		else
+			model_bound_s = SW_MIN(model_bound_s, c.model_s);
+		} else {
 			least_bytes = SW_MIN(least_bytes, c.measured_bytes);
+		}
 		if (beats(&c, &won, options)) {
 			won = c;
 			save(plan, &best, &planner->arena);
@@ -437,6 +470,12 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 	sw_progress_end(&progress);
 	planner->watch = (sw_watch){0};
 	plan->lower_bound_s = SW_MAX(0, bound_s);
+	plan->model_bound_s = SW_MAX(0, model_bound_s);
+	if (status == SW_OK && !won.feasible && small.cost.peak_bytes > 0) {
+		restore(plan, &small.decisions);
+		plan->predicted = small.cost;
+		snprintf(plan->chosen, sizeof(plan->chosen), "%s", small.name);
+	}
 	if (status == SW_OK && !won.feasible)
 		status = timed_out ? nothing_in_time(memory_of(plan, options), err)
 		                   : nothing_fits(memory_of(plan, options), least_bytes, err);
@@ -447,12 +486,12 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 		say_left_out(planner->left_out, plan);
 		plan->predicted = won.cost;
 		plan->model_s = won.model_s;
-		plan->lower_bound_s = SW_MAX(
-			0,
-			SW_MIN(bound_s,
-		               won.cost.step_time_s)); /* the measured step may be a little below the model's */
+		plan->lower_bound_s =
+			SW_MIN(plan->lower_bound_s,
+		               won.cost.step_time_s); /* which may be a little below the model's */
 		plan->gap = sw_plan_gap(plan);
 	}
 	sw_layouts_clear(&best.layouts);
+	sw_layouts_clear(&small.decisions.layouts);
 	return status;
 }

@@ -395,6 +395,14 @@ typedef struct sw_live_range {
 sw_live_range *sw_program_liveness(const sw_program *program, int32_t computation, sw_arena *arena);
 /* Largest sum of live bytes in the computation, called regions' own peaks included. */
 int64_t sw_program_peak_bytes(const sw_program *program, int32_t computation);
+/* Which values those are, in the order of the program: of the entry, and of the loops and branches that run at that moment, whose carried values are
+ * counted once, as the entry's. op: the innermost op that runs then. O(ops of regions within regions). */
+typedef struct sw_peak {
+	sw_id op;
+	SW_VEC(sw_id) values;
+} sw_peak;
+void sw_peak_init(sw_peak *peak, const sw_program *program);
+void sw_peak_clear(sw_peak *peak);
 
 /* Users of each value as a compressed list: users.data[start[v] .. start[v+1]) are op ids. */
 typedef struct sw_users {

@@ -551,13 +551,24 @@ static sw_status write_condition(looper *l, const ports *x, int32_t *to)
 	return status;
 }
 
-static sw_status write_ops(writer *w)
+/* Exports stand in the order of their ops; each is combined with what is carried as soon as it is there, so that no two gradients wait
+ * for it. `carried` becomes what they are after the turn. */
+static sw_status write_ops(writer *w, const ports *x, sw_id *carried)
 {
-	const sw_computation *entry = sw_entry(w->l->in);
+	const sw_program *in = w->l->in;
+	const sw_computation *entry = sw_entry(in);
 	sw_status status = SW_OK;
-	for (size_t i = 0; i < entry->ops.len && status == SW_OK; i++)
-		if (in_phase(w->l, w->phase, entry->ops.data[i]))
-			status = write_op(w, entry->ops.data[i]);
+	size_t next = 0;
+	for (size_t i = 0; i < entry->ops.len && status == SW_OK; i++) {
+		sw_id id = entry->ops.data[i];
+		if (!in_phase(w->l, w->phase, id))
+			continue;
+		status = write_op(w, id);
+		for (; status == SW_OK && next < x->exports.len &&
+		       in->values.data[x->exports.data[next]].op == id;
+		     next++)
+			status = export(w, x->exports.data[next], carried[next], &carried[next]);
+	}
 	return status;
 }
 
@@ -568,12 +579,10 @@ static sw_status write_body(looper *l, int32_t phase, const ports *x, int32_t *t
 	sw_id first = 0, *results = sw_alloc(sizeof(sw_id) * n);
 	writer_init(&w, l, phase, "microbatch");
 	sw_status status = write_ports(&w, x, &first);
-	if (status == SW_OK)
-		status = write_ops(&w);
 	for (size_t i = 0; i < n; i++)
 		results[i] = first + (sw_id)i;
-	for (size_t i = 0; i < x->exports.len && status == SW_OK; i++)
-		status = export(&w, x->exports.data[i], first + (sw_id)(at + i), &results[at + i]);
+	if (status == SW_OK)
+		status = write_ops(&w, x, results + at);
 	if (status == SW_OK) {
 		sw_id one = sw_emit_scalar(l->out, w.at.computation, SW_S32, 1);
 		results[0] = sw_emit_binary(l->out, w.at.computation, SW_OP_ADD, first, one);

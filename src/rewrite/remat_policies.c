@@ -383,26 +383,83 @@ static const bool *find_late(const chooser *x, sw_arena *arena)
 	return late;
 }
 
+static void chooser_init(chooser *x, const sw_remat_points *points, sw_remat_device device)
+{
+	*x = (chooser){.points = points, .program = points->program, .device = device};
+	sw_arena_init(&x->arena);
+	x->users = sw_program_users(x->program, &x->arena);
+	x->prices = find_prices(points, &x->arena);
+	x->sides = choose_sides(x, &x->arena);
+	x->late = find_late(x, &x->arena);
+}
+
 sw_status sw_remat_policies(sw_remat_points *points, sw_remat_device device, sw_remat_policy_list *list,
                             sw_error *err)
 {
 	const sw_program *program = points->program;
-	chooser x = {.points = points, .program = program, .device = device};
 	sw_status status = SW_OK;
-	sw_arena_init(&x.arena);
 	*list = (sw_remat_policy_list){0};
 	sw_vec_push(list, ((sw_remat_policy){.name = "none",
 	                                     .what = {.points = points, .every = 1},
 	                                     .peak_bytes = sw_program_peak_bytes(program, program->entry),
 	                                     .kept_bytes = points->kept_bytes}));
 	if (points->n_segments > 0) {
-		x.users = sw_program_users(program, &x.arena);
-		x.prices = find_prices(points, &x.arena);
-		x.sides = choose_sides(&x, &x.arena);
-		x.late = find_late(&x, &x.arena);
+		chooser x;
+		chooser_init(&x, points, device);
 		status = add_policies(&x, &points->arena, list, err);
 		keep_gainers(list);
+		sw_arena_clear(&x.arena);
 	}
+	return status;
+}
+
+/* ---- one policy ---------------------------------------------------------------------------------------------------- */
+
+static const recipe *find_recipe(const char *name)
+{
+	for (size_t i = 0; i < SW_COUNT(recipes); i++)
+		if (strcmp(recipes[i].name, name) == 0)
+			return &recipes[i];
+	return NULL;
+}
+
+static sw_status no_such_policy(const char *name, sw_error *err)
+{
+	sw_text names = {0};
+	for (size_t i = 0; i < SW_COUNT(recipes); i++)
+		sw_text_addf(&names, "%s'%s'", i ? ", " : "", recipes[i].name);
+	sw_status status = sw_fail(err, SW_ERR_INPUT, "there is no rematerialisation policy '%s', only %s",
+	                           name, names.data);
+	sw_text_clear(&names);
+	return status;
+}
+
+static sw_status apply_policy(sw_remat_points *points, const recipe *r, sw_remat_device device,
+                              sw_program **out, sw_error *err)
+{
+	if (points->n_segments == 0)
+		return SW_OK;
+	chooser x;
+	chooser_init(&x, points, device);
+	sw_remat what = apply_recipe(&x, r, &points->arena);
 	sw_arena_clear(&x.arena);
+	return sw_rewrite_remat(points->program, &what, out, err);
+}
+
+sw_status sw_rewrite_remat_policy(const sw_program *in, const char *policy, sw_remat_device device,
+                                  sw_program **out, sw_error *err)
+{
+	const recipe *r = find_recipe(policy);
+	sw_remat_points points;
+	*out = NULL;
+	if (!r)
+		return no_such_policy(policy, err);
+	sw_remat_points_init(&points, in);
+	sw_status status = apply_policy(&points, r, device, out, err);
+	sw_remat_points_clear(&points);
+	if (status == SW_OK && !*out)
+		status =
+			sw_fail(err, SW_NO, "rematerialisation '%s' finds nothing to compute again in '%s'",
+		                policy, in->name);
 	return status;
 }

@@ -133,6 +133,9 @@ typedef SW_VEC(sw_remat_policy) sw_remat_policy_list;
  *   blocks of K    the same, with every K-th narrow place kept
  * `points` must outlive the list, whose arrays lie in its arena. */
 sw_status sw_remat_policies(sw_remat_points *points, sw_remat_device device, sw_remat_policy_list *list, sw_error *err);
+/* By the policy of that name alone, worth it or not. SW_ERR_INPUT if none is called so, SW_NO if it changes nothing of this program. */
+sw_status sw_rewrite_remat_policy(const sw_program *in, const char *policy, sw_remat_device device, sw_program **out, sw_error *err);
+
 /* ---- microbatches --------------------------------------------------------------------------------------- */
 
 /* The batch (the leading dimension of every data input) is split over TIME: m turns, each with every m-th sample, so that any split
@@ -184,5 +187,19 @@ void sw_phases_clear(sw_phases *phases);
  * same, random numbers included. SW_ERR_INPUT if the number is below 2 or does not divide the batch; SW_NO if an op refuses: the message names it and the path
  * from an input. */
 sw_status sw_rewrite_microbatches(const sw_program *in, const sw_sidecar *sidecar, int32_t microbatches, sw_program **out, sw_error *err);
+
+/* ---- one after the other ---------------------------------------------------------------------------------- */
+
+/* What is done to a program before its layouts are chosen, in this order: rematerialisation looks at the whole step only, and its barriers and the order
+ * in which it writes the ops stay as they are within the body of a loop. */
+typedef struct sw_rewrites {
+	sw_pad_rule padding;  /* multiple 0: nothing is padded */
+	const char *remat;    /* a policy; NULL: nothing is computed again */
+	int32_t microbatches; /* below 2: the batch is one */
+} sw_rewrites;
+/* Takes a canonical program, gives one; *out is NULL if nothing is asked. Fails as the passes do, with SW_NO where one changes nothing.
+ * `padded` gets what was padded; the caller clears it. */
+sw_status sw_rewrite_in_order(const sw_program *in, const sw_sidecar *sidecar, const sw_rewrites *what, sw_remat_device device, sw_program **out,
+                              sw_padded_list *padded, sw_error *err);
 
 #endif

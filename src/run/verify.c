@@ -17,7 +17,7 @@
  * one rounding of the stored parameter. (A gradient that is mathematically zero would be noise over noise. It is
  * benign here: random second moments are at least 1e-4, so noise stays noise.)
  *
- * Where the plan pads dimensions the serial program is the one before padding, and only what is true is compared. The padding of
+ * Where the plan rewrites the program the serial one is as it was before. Where dimensions are padded only what is true is compared. The padding of
  * state holds NaN, so that nobody relies on it.
  */
 #include "run/run.h"

@@ -23,5 +23,5 @@ grep "^loss" "$scratch/out" >"$scratch/one"
 cmp -s "$scratch/one" "$scratch/four" || complain "$(cat "$scratch/one") on one device, $(cat "$scratch/four") on four"
 
 sed -e 's/"multiple": 4/"multiple": 1/' "$plan" >"$scratch/bad.plan"
-refuse "rule for 'padding'" "$sw" verify "$scratch/bad.plan"
+refuse "rewrites: expected a list" "$sw" verify "$scratch/bad.plan"
 exit $failed

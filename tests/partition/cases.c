@@ -84,7 +84,7 @@ static sw_tensor *padded_inputs(const sw_program *program, const sw_tensor *smal
 static void fill_inputs(const generated *g, uint64_t seed, trial *t)
 {
 	sw_tensor *inputs = filled_inputs(g, seed, sw_plan_serial(t->plan), &t->n_inputs);
-	if (t->plan->unpadded) {
+	if (t->plan->original) {
 		t->true_inputs = inputs;
 		inputs = padded_inputs(t->plan->program, inputs);
 	}
@@ -116,7 +116,7 @@ static sw_status plan_program(const sw_program *program, const sw_cluster *clust
 		status = sw_plan_random(padded ? padded : program, "", cluster, sw_random_bits(seed, 2, 0),
 		                        plan, err);
 	if (status == SW_OK && padded) {
-		(*plan)->unpadded = canonical;
+		(*plan)->original = canonical;
 		canonical = NULL;
 	}
 	sw_program_free(canonical);

@@ -97,7 +97,7 @@ void coverage_add(coverage *c, const trial *t)
 	bool *planned = sw_alloc(p->computations.len + 1);
 	sw_mark_planned(p, p->entry, planned);
 	c->cases++;
-	c->padded += t->plan->unpadded != NULL;
+	c->padded += t->plan->original != NULL;
 	for (sw_id id = 0; id < p->ops.len; id++) {
 		const sw_op *op = sw_op_at(p, id);
 		if (!planned[op->computation])

@@ -555,13 +555,13 @@ static bool try_kind(shrinker *s, edit_kind kind)
 static bool forget_padding(trial *t, outcome *o)
 {
 	outcome after;
-	sw_program *unpadded = t->plan->unpadded;
+	sw_program *unpadded = t->plan->original;
 	if (!unpadded)
 		return true;
-	t->plan->unpadded = NULL;
+	t->plan->original = NULL;
 	trial_run(t, &after);
 	if (after.verdict != o->verdict) {
-		t->plan->unpadded = unpadded;
+		t->plan->original = unpadded;
 		return false;
 	}
 	sw_program_free(unpadded);

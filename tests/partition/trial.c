@@ -118,7 +118,7 @@ sw_status trial_serial(const trial *t, sw_tensor *outputs, sw_tensor *values, sw
 /* What the ranks' outputs are compared with: where they are padded, without it. */
 static sw_status run_unpadded(const trial *t, sw_tensor *outputs, sw_error *err)
 {
-	return t->plan->unpadded ? run_alone(t, t->plan->unpadded, t->true_inputs, outputs, NULL, err)
+	return t->plan->original ? run_alone(t, t->plan->original, t->true_inputs, outputs, NULL, err)
 	                         : trial_serial(t, outputs, NULL, err);
 }
 
@@ -420,7 +420,7 @@ void trial_print(const trial *t, const outcome *o, sw_text *text)
 	sw_text_add(text, "\natoms:");
 	for (int32_t a = 0; a < atoms->n; a++)
 		sw_text_addf(text, " %d", (int)atoms->size[a]);
-	sw_text_add(text, t->plan->unpadded ? "; beside the program without padding\n" : "\n");
+	sw_text_add(text, t->plan->original ? "; beside the program without padding\n" : "\n");
 	sw_program_print(t->plan->program, text);
 	print_decisions(t, text);
 }

@@ -14,7 +14,7 @@ typedef struct trial {
 	uint32_t n_inputs;
 	sw_tensor *inputs; /* owned; whole, and with padding */
 	double *errors;    /* per output: how far an element may be off; owned */
-	/* If plan->unpadded is there: what it is run with, for what is true in the outputs; owned. */
+	/* If plan->original is there: what it is run with, for what is true in the outputs; owned. */
 	sw_tensor *true_inputs;
 } trial;
 void trial_clear(trial *t);

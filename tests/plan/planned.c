@@ -58,8 +58,11 @@ void open_fixture(const char *name, const char *cluster, planned *p)
 
 sw_status try_plan(planned *p, const char *strategy, int64_t memory_bytes, sw_error *err)
 {
-	sw_plan_options options = {
-		.measure = sw_partition_measure, .quiet = true, .memory_bytes = memory_bytes};
+	sw_plan_options options = {.measure = sw_partition_measure,
+	                           .quiet = true,
+	                           .memory_bytes = memory_bytes,
+	                           .remat = "none",
+	                           .microbatches = 1};
 	sw_status status = sw_plan_strategy_parse(strategy, &options.strategy, err);
 	sw_plan_free(p->plan);
 	p->plan = NULL;
@@ -201,11 +204,11 @@ static void heads_backward(sw_text *t, sizes s, int l)
 	             l, b, h, n, n, l, l);
 	static const char *const parts[] = {
 		"dscores%d, part%d.1), lhs_batch_dims={0,1}, rhs_batch_dims={0,2}, "
-	        "lhs_contracting_dims={3}, rhs_contracting_dims={1}\n",
+		"lhs_contracting_dims={3}, rhs_contracting_dims={1}\n",
 		"dscores%d, part%d.0), lhs_batch_dims={0,1}, rhs_batch_dims={0,2}, "
-	        "lhs_contracting_dims={2}, rhs_contracting_dims={1}\n",
+		"lhs_contracting_dims={2}, rhs_contracting_dims={1}\n",
 		"scores%d, dheads%d), lhs_batch_dims={0,1}, rhs_batch_dims={0,1}, "
-	        "lhs_contracting_dims={2}, rhs_contracting_dims={2}\n"};
+		"lhs_contracting_dims={2}, rhs_contracting_dims={2}\n"};
 	for (int i = 0; i < 3; i++) {
 		char number[16];
 		snprintf(number, sizeof(number), "%d", l);

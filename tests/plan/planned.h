@@ -21,7 +21,7 @@ typedef struct planned {
  * of one flat level whose memory is so fast that only links and FLOPs cost time: then the bytes are those of the books. */
 void open_text(const char *hlo, const char *cluster, planned *p);
 void open_fixture(const char *name, const char *cluster, planned *p);
-/* Plans (again). memory_bytes 0: the cluster's. make_plan fails the test where there is no plan. */
+/* Plans (again) the program as it is, but for padding. memory_bytes 0: the cluster's. make_plan fails the test where there is no plan. */
 sw_status try_plan(planned *p, const char *strategy, int64_t memory_bytes, sw_error *err);
 void make_plan(planned *p, const char *strategy);
 void close_planned(planned *p);

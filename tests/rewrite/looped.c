@@ -59,8 +59,8 @@ static void verify(const looped *l, sw_plan *plan, const char *how)
 {
 	sw_verify_result result;
 	sw_error err;
-	sw_program_free(plan->unpadded);
-	plan->unpadded = canonical(l->before);
+	sw_program_free(plan->original);
+	plan->original = canonical(l->before);
 	check(sw_run_verify(plan, &l->sidecar, 1, &result, &err), &err, l);
 	for (size_t i = 0; i < result.rows.len; i++)
 		if (!result.rows.data[i].ok)

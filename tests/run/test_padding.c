@@ -70,7 +70,7 @@ static void padded_plans_hold_on_every_number_of_devices(void **state)
 			fixture_init_slow(&f, ODD, sizes[i], strategies[s]);
 			snprintf(what, sizeof(what), "odd on %d, %s", sizes[i], strategies[s]);
 			verify(&f, what);
-			padded += f.plan->unpadded != NULL;
+			padded += f.plan->original != NULL;
 			assert_true(f.plan->predicted.step_time_s <= best_unpadded_s(f.plan));
 			assert_true(f.plan->lower_bound_s <= f.plan->predicted.step_time_s);
 			fixture_clear(&f);
@@ -121,7 +121,7 @@ static void what_cannot_be_faster_is_not_searched(void **state)
 		"  ROOT t = (f32[64,64], f32[6,64]) tuple(y, z) }\n";
 	fixture f;
 	fixture_init_slow(&f, scratch_file("a", hlo, strlen(hlo)), 4, "auto");
-	assert_null(f.plan->unpadded);
+	assert_null(f.plan->original);
 	assert_true(f.plan->alternatives.len > 0);
 	for (size_t i = 0; i < f.plan->alternatives.len; i++)
 		assert_null(strstr(f.plan->alternatives.data[i].name, "padded"));
@@ -144,12 +144,12 @@ static void train_both(const sw_data *data)
 	fixture serial;
 	sw_run_result wanted, got;
 	fixture_init_slow(&serial, ODD, 1, "dp");
-	assert_null(serial.plan->unpadded);
+	assert_null(serial.plan->original);
 	train(&serial, data, &wanted);
 	for (size_t s = 0; s < SW_COUNT(strategies); s++) {
 		fixture f;
 		fixture_init_slow(&f, ODD, 4, strategies[s]);
-		assert_non_null(f.plan->unpadded);
+		assert_non_null(f.plan->original);
 		train(&f, data, &got);
 		for (int64_t i = 0; i < wanted.steps; i++)
 			if (!(fabs(got.losses[i] - wanted.losses[i]) <= 1e-5 * wanted.losses[i]))
@@ -204,7 +204,7 @@ static void a_padded_plan_is_read_back(void **state)
 	if (sw_plan_read(path, &read.cluster, &read.plan, &err))
 		fail_msg("%s", err.message);
 	assert_true(sw_program_equal(read.plan->program, f.plan->program, &err));
-	assert_true(sw_program_equal(read.plan->unpadded, f.plan->unpadded, &err));
+	assert_true(sw_program_equal(read.plan->original, f.plan->original, &err));
 	assert_int_equal(read.plan->program_hash, f.plan->program_hash);
 	verify(&read, "read");
 	json_t *after = written(read.plan, path);
@@ -253,13 +253,15 @@ static void a_wrong_rule_is_refused(void **state)
 	char path[256];
 	snprintf(path, sizeof(path), "%s", scratch_file("a", "", 0));
 	fixture_init_slow(&f, ODD, 4, "auto");
-	assert_non_null(f.plan->unpadded);
+	assert_non_null(f.plan->original);
 	json_t *json = written(f.plan, path);
 	for (size_t i = 0; i < SW_COUNT(rules); i++) {
 		sw_cluster cluster;
 		sw_plan *plan;
 		sw_error err = {0};
-		json_object_set_new(json, "padding", json_loads(rules[i], JSON_DECODE_ANY, NULL));
+		json_object_set_new(
+			json, "rewrites",
+			json_pack("[{s:o}]", "pad", json_loads(rules[i], JSON_DECODE_ANY, NULL)));
 		assert_int_equal(json_dump_file(json, path, 0), 0);
 		if (sw_plan_read(path, &cluster, &plan, &err) != SW_ERR_INPUT)
 			fail_msg("%s is read (%s)", rules[i], err.message);

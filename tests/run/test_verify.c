@@ -113,7 +113,7 @@ static bool is_found(const char *hlo, const char *whole)
 	sw_verify_result result;
 	sw_error err;
 	fixture_init_text(&f, hlo, 2, "dp");
-	assert_int_equal(sw_read_hlo(whole, strlen(whole), "whole", &f.plan->unpadded, &err), SW_OK);
+	assert_int_equal(sw_read_hlo(whole, strlen(whole), "whole", &f.plan->original, &err), SW_OK);
 	assert_int_equal(sw_run_verify(f.plan, &f.sidecar, 1, &result, &err), SW_OK);
 	bool found = !result.ok;
 	sw_verify_result_clear(&result);

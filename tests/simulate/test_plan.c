@@ -65,7 +65,8 @@ static void a_plans_step_is_the_one_that_is_simulated(void **state)
 		assert_true(cost->step_time_s <= (cost->compute_s + cost->communication_s) * (1 + 1e-9));
 		assert_true(cost->step_time_s >= cost->compute_s * (1 - 1e-9));
 		assert_true(plan->lower_bound_s > 0 && plan->lower_bound_s <= cost->step_time_s);
-		assert_seconds(plan->gap, 1 - plan->lower_bound_s / cost->step_time_s);
+		assert_true(plan->gap >= 0 && plan->gap < 1);
+		assert_true(plan->model_bound_s <= plan->model_s);
 		sw_plan_free(plan);
 		close_subject(&s);
 	}

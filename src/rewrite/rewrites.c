@@ -1,0 +1,69 @@
+/* The passes one after the other; each takes what the one before it gave. */
+#include "rewrite/rewrite.h"
+
+typedef struct chain {
+	const sw_program *in; /* of the whole */
+	sw_program *out;      /* of the last pass; NULL: none yet */
+} chain;
+
+static const sw_program *last(const chain *c)
+{
+	return c->out ? c->out : c->in;
+}
+
+static void append(chain *c, sw_program *next)
+{
+	sw_program_free(c->out);
+	c->out = next;
+}
+
+static sw_status pad(chain *c, sw_pad_rule rule, sw_padded_list *padded, sw_error *err)
+{
+	sw_program *next;
+	sw_status status = sw_rewrite_pad(last(c), rule, &next, padded, err);
+	if (status != SW_OK)
+		return status;
+	if (!next)
+		return sw_fail(err, SW_NO, "this rule pads nothing in '%s'", c->in->name);
+	append(c, next);
+	return SW_OK;
+}
+
+static sw_status rematerialise(chain *c, const char *policy, sw_remat_device device, sw_error *err)
+{
+	sw_program *next;
+	sw_status status = sw_rewrite_remat_policy(last(c), policy, device, &next, err);
+	if (status == SW_OK)
+		append(c, next);
+	return status;
+}
+
+static sw_status loop(chain *c, const sw_sidecar *sidecar, int32_t microbatches, sw_error *err)
+{
+	sw_program *next;
+	sw_status status = sw_rewrite_microbatches(last(c), sidecar, microbatches, &next, err);
+	if (status == SW_OK)
+		append(c, next);
+	return status;
+}
+
+sw_status sw_rewrite_in_order(const sw_program *in, const sw_sidecar *sidecar, const sw_rewrites *what,
+                              sw_remat_device device, sw_program **out, sw_padded_list *padded,
+                              sw_error *err)
+{
+	chain c = {.in = in};
+	sw_status status = SW_OK;
+	*out = NULL;
+	*padded = (sw_padded_list){0};
+	if (what->padding.multiple > 0)
+		status = pad(&c, what->padding, padded, err);
+	if (status == SW_OK && what->remat)
+		status = rematerialise(&c, what->remat, device, err);
+	if (status == SW_OK && what->microbatches > 1)
+		status = loop(&c, sidecar, what->microbatches, err);
+	if (status == SW_OK)
+		*out = c.out;
+	else
+		sw_program_free(c.out);
+	return status;
+}
