@@ -35,6 +35,7 @@ static const cli_option options[] = {
          "compute nothing: wait out the time that the cluster's model gives each op; no losses"},
 	{"--trace", "FILE", CLI_TEXT, AT(trace),
          "write a timeline that Perfetto and chrome://tracing open; of a run, its last step"},
+	{"--diff", "PLAN", CLI_TEXT, AT(diff), "what another plan does differently"},
 	{"--random", "K", CLI_COUNT, AT(random), "verify K random assignments of layouts of a program"},
 	{"--work-limit", "N", CLI_COUNT, AT(work_limit),
          "stop searching after so many units, about table entries visited (default: by size)"},

@@ -149,10 +149,35 @@ sw_status sw_plan_read(const char *path, sw_cluster *cluster, sw_plan **plan, sw
 
 /* ---- explain ------------------------------------------------------------------------------------------ */
 
-/* The plan as tables: mesh, predicted figures, parameters and dots with their layouts (equal lines of repeated layers folded),
- * the dearest collectives of the partitioned program (if it is given), alternatives, warnings. Tables end after a dozen lines
- * unless they are to be whole. */
-void sw_plan_explain(const sw_plan *plan, const sw_program *local, bool whole_tables, sw_text *text);
+/* Where the ops of a partitioned program come from: those from `first` on, up to the next origin's, were written for `op` (SW_NO_ID: for the
+ * results of a computation): they are its local op, or, unless `value` is SW_NO_ID, move that value from one of `layouts` to another. */
+typedef struct sw_origin {
+	sw_id first, op, value;
+	uint32_t from, to;
+} sw_origin;
+typedef struct sw_origins {
+	SW_VEC(sw_origin) items; /* ascending */
+	sw_layouts layouts;      /* the plan's first, by the same numbers */
+} sw_origins;
+void sw_origins_clear(sw_origins *origins);
+const sw_origin *sw_origin_of(const sw_origins *origins, sw_id local_op);
+
+/* What is explained. `local` and `origins` are what `partition` made of the plan; the sidecar names the inputs. */
+typedef struct sw_explained {
+	const sw_plan *plan;
+	const sw_program *local;
+	const sw_origins *origins;
+	const sw_sidecar *sidecar;
+} sw_explained;
+/* All that there is to say about a plan, as data (docs/plan-file.md, "What explain says"): blocks of the model with the layouts in words, collectives by what
+ * they cost and what it would cost to avoid them, memory at its peak, what else was considered, the gap. */
+json_t *sw_plan_explain(const sw_explained *what);
+/* The same for people. Tables end after a dozen lines unless they are to be whole. */
+void sw_plan_explain_print(const json_t *explained, bool whole_tables, sw_text *text);
+/* What two explanations say differently: "same", or lists of what one has and the other has not. */
+json_t *sw_plan_diff(const json_t *explained, const json_t *other);
+void sw_plan_diff_print(const json_t *diff, bool whole_tables, sw_text *text);
+
 json_t *sw_plan_summary(const sw_plan *plan); /* the keys of design.md section 6 */
 
 #endif

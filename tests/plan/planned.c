@@ -84,6 +84,19 @@ void close_planned(planned *p)
 	*p = (planned){0};
 }
 
+void explain_plan(const planned *p, bool whole, sw_text *text)
+{
+	sw_program *local;
+	sw_origins origins = {0};
+	sw_error err = {0};
+	check(sw_partition_with_origins(p->plan, &local, &origins, &err), &err);
+	json_t *explained = sw_plan_explain(&(sw_explained){p->plan, local, &origins, &p->sidecar});
+	sw_plan_explain_print(explained, whole, text);
+	json_decref(explained);
+	sw_origins_clear(&origins);
+	sw_program_free(local);
+}
+
 static sw_id input_value(const planned *p, uint32_t input)
 {
 	sw_arena arena = {0};
@@ -201,11 +214,11 @@ static void heads_backward(sw_text *t, sizes s, int l)
 	             l, b, h, n, n, l, l);
 	static const char *const parts[] = {
 		"dscores%d, part%d.1), lhs_batch_dims={0,1}, rhs_batch_dims={0,2}, "
-	        "lhs_contracting_dims={3}, rhs_contracting_dims={1}\n",
+		"lhs_contracting_dims={3}, rhs_contracting_dims={1}\n",
 		"dscores%d, part%d.0), lhs_batch_dims={0,1}, rhs_batch_dims={0,2}, "
-	        "lhs_contracting_dims={2}, rhs_contracting_dims={1}\n",
+		"lhs_contracting_dims={2}, rhs_contracting_dims={1}\n",
 		"scores%d, dheads%d), lhs_batch_dims={0,1}, rhs_batch_dims={0,1}, "
-	        "lhs_contracting_dims={2}, rhs_contracting_dims={2}\n"};
+		"lhs_contracting_dims={2}, rhs_contracting_dims={2}\n"};
 	for (int i = 0; i < 3; i++) {
 		char number[16];
 		snprintf(number, sizeof(number), "%d", l);
