@@ -77,8 +77,12 @@ typedef struct cli_plan {
 	sw_cluster cluster;
 	sw_plan *plan;
 	sw_sidecar sidecar;
+	sw_cluster other; /* that it was moved to, if `moved` */
+	bool moved;
 } cli_plan;
 sw_status cli_load_plan(cli *c, const char *path, bool or_program, cli_plan *loaded, sw_error *err);
+/* To the cluster that --cluster and --devices say: costed anew, with a remark. */
+sw_status cli_move_plan(cli *c, const char *path, cli_plan *loaded, sw_error *err);
 void cli_plan_clear(cli_plan *loaded);
 
 /* A cluster file, or the part of it that --devices says. */

@@ -10,7 +10,10 @@ static sw_status explain_file(cli *c, const char *path, json_t **explained, sw_e
 	sw_status status = cli_load_plan(c, path, false, &loaded, err);
 	if (status)
 		return status;
-	status = sw_partition_with_origins(loaded.plan, &local, &origins, err);
+	if (c->values.cluster)
+		status = cli_move_plan(c, path, &loaded, err);
+	if (status == SW_OK)
+		status = sw_partition_with_origins(loaded.plan, &local, &origins, err);
 	if (status == SW_OK) {
 		sw_explained what = {loaded.plan, local, &origins, &loaded.sidecar};
 		*explained = sw_plan_explain(&what);
@@ -50,16 +53,18 @@ static sw_status explain_difference(cli *c, sw_error *err)
 
 static sw_status explain(cli *c, sw_error *err)
 {
+	if (c->values.devices && !c->values.cluster)
+		return sw_fail(err, SW_ERR_INPUT, "--devices goes with --cluster FILE");
 	return c->values.diff ? explain_difference(c, err) : explain_one(c, err);
 }
 
-static const char *const options[] = {"--diff", NULL};
+static const char *const options[] = {"--diff", "--cluster", "--devices", NULL};
 const cli_command cli_explain = {
 	.name = "explain",
 	.argument = "PLAN",
 	.summary = "what was chosen, why, and how far it may be from the best",
 	.details = "Per block of the model: what is split over which axis, what is summed, where weights "
-                   "rest. Then the\n"
+		   "rest. Then the\n"
 		   "dearest collectives and what it would cost to avoid them, and the memory at its peak.",
 	.example = "shardwright explain gpt.plan",
 	.options = options,

@@ -66,6 +66,10 @@ static const struct {
 	{"simulate",
          {"--cluster", "FILE", CLI_TEXT, AT(cluster),
           "play with the figures of another cluster file of the same shape (default: the plan's)"}},
+	{"explain",
+         {"--cluster", "FILE", CLI_TEXT, AT(cluster),
+          "cost the plan with the figures of another cluster whose devices divide alike (default: the "
+          "plan's)"}},
 	{"solve", {"--threads", "N", CLI_COUNT, AT(threads), "threads (default: all cores)"}},
 	{"calibrate",
          {"--cluster", "FILE", CLI_TEXT, AT(cluster),

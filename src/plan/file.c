@@ -2,7 +2,7 @@
  * The plan file (docs/plan-file.md): JSON, keyed by names of ops of the canonical program. Only what differs from
  * "everything whole" is written; produced layouts follow from strategies.
  */
-#include "plan/internal.h"
+#include "plan/carry.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -86,7 +86,7 @@ static bool choice_parse(const char *word, size_t length, const sw_rule *rule, s
 	return at == word + length;
 }
 
-static bool strategy_parse(const char *text, const sw_rule *rule, sw_strategy *s)
+bool sw_plan_strategy_words(const char *text, const sw_rule *rule, sw_strategy *s)
 {
 	int32_t a = 0;
 	while (*text) {
@@ -108,8 +108,7 @@ static json_t *layout_json(const sw_plan *plan, sw_shape shape, uint32_t number)
 	return json;
 }
 
-/* "name" of the first result of an op, "name:k" of the others. */
-static const char *value_name(const sw_program *program, sw_id value, sw_text *text)
+const char *sw_plan_value_name(const sw_program *program, sw_id value, sw_text *text)
 {
 	const sw_value *v = &program->values.data[value];
 	text->len = 0;
@@ -216,10 +215,10 @@ static json_t *decisions_json(const sw_plan *plan)
 		bool decided = op->opcode == SW_OP_PARAMETER ||
 		               sw_is_region(op); /* the rest follows from strategies */
 		if (decided && plan->produced[v] != 0)
-			json_object_set_new(produced, value_name(program, v, &text),
+			json_object_set_new(produced, sw_plan_value_name(program, v, &text),
 			                    layout_json(plan, shape, plan->produced[v]));
 		if (plan->kept[v] != plan->produced[v])
-			json_object_set_new(kept, value_name(program, v, &text),
+			json_object_set_new(kept, sw_plan_value_name(program, v, &text),
 			                    layout_json(plan, shape, plan->kept[v]));
 	}
 	const sw_computation *entry = sw_entry(program);
@@ -252,6 +251,7 @@ sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err)
 	json_t *root = json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "format", PLAN_FORMAT, "version",
 	                         PLAN_VERSION, "program", program_json(plan), "cluster", cluster_json(plan),
 	                         "predicted", sw_plan_summary(plan), "decisions", decisions_json(plan));
+	json_object_set_new(root, "ops", sw_plan_signatures(plan));
 	if (plan->unpadded)
 		json_object_set_new(root, "padding", padding_rule_json(plan));
 	/* how long planning took differs from run to run: the file must not */
@@ -272,6 +272,7 @@ typedef struct reading {
 	json_t *root, *decisions;
 	sw_plan *plan;
 	sw_cluster *cluster;
+	bool changed; /* the program, since the plan was made */
 	sw_error *err;
 } reading;
 
@@ -386,6 +387,12 @@ static sw_status new_plan(reading *r, sw_program *canonical, const char *path)
 	return SW_OK;
 }
 
+static bool parse_hash(const char *text, uint64_t *hash)
+{
+	*hash = strtoull(text, NULL, 16);
+	return strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16;
+}
+
 static sw_status read_program(reading *r)
 {
 	json_t *json;
@@ -404,17 +411,17 @@ static sw_status read_program(reading *r)
 	sw_program_free(program);
 	if (status != SW_OK)
 		return status;
-	uint64_t found = sw_program_hash(canonical);
-	if (found != strtoull(hash, NULL, 16)) {
+	uint64_t found = sw_program_hash(canonical), planned;
+	if (!parse_hash(hash, &planned)) {
 		sw_program_free(canonical);
-		return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0,
-		                  "this plan was made for another program: %s has hash %016" PRIx64
-		                  ", the plan says %s; plan it again",
-		                  path, found, hash);
+		return sw_fail(r->err, SW_ERR_INPUT, "program.hash '%s': expected 16 hexadecimal digits",
+		               hash);
 	}
 	status = new_plan(r, canonical, path);
-	if (status == SW_OK)
+	if (status == SW_OK) {
 		r->plan->program_hash = found;
+		r->changed = found != planned;
+	}
 	return status;
 }
 
@@ -440,7 +447,7 @@ static void index_values(const sw_program *program, sw_map *map)
 {
 	sw_text text = {0};
 	for (sw_id v = 0; v < program->values.len; v++) {
-		const char *name = value_name(program, v, &text);
+		const char *name = sw_plan_value_name(program, v, &text);
 		sw_map_put(map, name, strlen(name), v);
 	}
 	sw_text_clear(&text);
@@ -479,7 +486,8 @@ static sw_status read_strategies(const reading *r, const sw_map *values)
 			return bad(r, "op", name);
 		sw_id op = r->plan->program->values.data[value].op;
 		if (!json_is_string(text) ||
-		    !strategy_parse(json_string_value(text), r->plan->rules[op], &r->plan->strategies[op]))
+		    !sw_plan_strategy_words(json_string_value(text), r->plan->rules[op],
+		                            &r->plan->strategies[op]))
 			return bad(r, "strategy of", name);
 	}
 	return SW_OK;
@@ -538,14 +546,13 @@ static sw_status read_memory(reading *r)
 	               "decisions.memory_bytes: expected a number of bytes, more than 0");
 }
 
-static sw_status read_decisions(reading *r)
+/* The decisions as they stand, by the names of ops. */
+static sw_status read_named(reading *r)
 {
 	sw_map values = {0};
 	sw_plan *plan = r->plan;
 	index_values(plan->program, &values);
-	sw_status status = sw_json_get_object(r->root, "decisions", "", &r->decisions, r->err);
-	if (status == SW_OK)
-		status = read_strategies(r, &values);
+	sw_status status = read_strategies(r, &values);
 	if (status == SW_OK)
 		status = read_layouts(r, &values, "layouts", plan->produced);
 	if (status == SW_OK)
@@ -556,11 +563,39 @@ static sw_status read_decisions(reading *r)
 	}
 	if (status == SW_OK)
 		status = read_outputs(r);
-	if (status == SW_OK)
-		status = read_memory(r);
-	plan->regather = json_is_true(json_object_get(r->decisions, "regather"));
 	sw_map_clear(&values);
 	return status == SW_OK ? check_decisions(r) : status;
+}
+
+/* The same program under other names: each op of the plan's is there, by another one. */
+static bool is_renamed(const reading *r)
+{
+	const json_t *ops = json_object_get(r->root, "ops");
+	const char *name;
+	json_t *signature;
+	sw_map values = {0};
+	bool renamed = false;
+	index_values(r->plan->program, &values);
+	json_object_foreach((json_t *)ops, name, signature) renamed =
+		renamed || sw_map_get(&values, name, strlen(name)) == SW_ABSENT;
+	sw_map_clear(&values);
+	return renamed;
+}
+
+static sw_status read_decisions(reading *r)
+{
+	sw_status status = sw_json_get_object(r->root, "decisions", "", &r->decisions, r->err);
+	if (status == SW_OK)
+		status = read_memory(r);
+	if (status != SW_OK)
+		return status;
+	r->plan->regather = json_is_true(json_object_get(r->decisions, "regather"));
+	if (!r->changed && !is_renamed(r))
+		return read_named(r);
+	status = sw_plan_carry(r->root, r->plan, r->err);
+	if (status == SW_OK && !r->changed)
+		r->plan->changes = NULL; /* other names, and nothing else */
+	return status;
 }
 
 static void read_mesh(const json_t *predicted, sw_plan *plan)
@@ -622,6 +657,8 @@ static sw_status read_figures(reading *r)
 		.payload_bytes = json_integer_value(json_object_get(from, "payload_bytes")),
 		.collectives = json_integer_value(json_object_get(from, "collectives")),
 	};
+	if (plan->changes)
+		plan->changes->was = plan->predicted;
 	plan->model_s = json_number_value(json_object_get(from, "model_s"));
 	plan->lower_bound_s = json_number_value(json_object_get(from, "lower_bound_s"));
 	plan->gap = json_number_value(json_object_get(from, "gap"));

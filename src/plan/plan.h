@@ -94,6 +94,7 @@ typedef struct sw_plan {
 	double planning_s;
 	SW_VEC(sw_alternative) alternatives;
 	SW_VEC(const char *) warnings;      /* ops without a rule, ... */
+	struct sw_plan_changes *changes;    /* what is another than when its file was written; NULL: nothing */
 } sw_plan;
 
 /* What a serial run computes: inputs and results have their true shapes. */
@@ -144,8 +145,26 @@ sw_path_cache *sw_path_store_get(sw_path_store *store, const sw_axis *axes, int3
 
 sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err);
 /* Reads the plan and the program it names (relative to the working directory, else to the plan's folder); the cluster is in the plan file.
- * A program whose hash differs is refused with a line that says so. *cluster and *plan become the caller's. */
+ * *cluster and *plan become the caller's. Where the program is another than the plan was made for, its decisions are carried over to the ops that
+ * correspond (carry.c), and `changes` says what became of them: the figures are those of the file until sw_plan_measure_again. Refused, with one line
+ * that says why, where too little corresponds. */
 sw_status sw_plan_read(const char *path, sw_cluster *cluster, sw_plan **plan, sw_error *err);
+
+typedef struct sw_plan_changes {
+	bool program, cluster;
+	int32_t n_ops, changed, added, gone; /* ops: of the program as it is; with other shapes or attributes; that the plan does not have; that the program does not have any more */
+	const char *first;                   /* op of these; NULL: none */
+	int32_t replaced;                    /* decisions that don't fit any more: made anew like their neighbours', or whole */
+	const char *first_replaced;
+	const char *cluster_name;            /* for which it was made */
+	sw_program_cost was;                 /* predicted then */
+} sw_plan_changes;
+/* The same plan for another cluster, whose devices are divided by the same atoms: else refused. The cluster is borrowed. Figures: as above. */
+sw_status sw_plan_move(sw_plan *plan, const sw_cluster *cluster, sw_error *err);
+/* What a plan that has changed costs now. Bounds and alternatives are of what it was made for, and are dropped. */
+sw_status sw_plan_measure_again(sw_plan *plan, sw_plan_measure_fn *measure, sw_error *err);
+/* One line: what changed, and the predicted step before and after. */
+void sw_plan_changes_print(const sw_plan *plan, sw_text *text);
 
 /* ---- explain ------------------------------------------------------------------------------------------ */
 

@@ -12,14 +12,15 @@ typedef struct painter {
 	sw_users users;
 	uint64_t *colour, *next;  /* per op */
 	uint64_t *of_computation; /* of a region, what it calls */
+	bool sizes; /* and attributes, which are full of them; else ops of any size are alike */
 	sw_text key;
 } painter;
 
-static void key_shape(sw_text *key, sw_shape shape)
+static void key_shape(sw_text *key, sw_shape shape, bool sizes)
 {
 	int64_t numbers[2] = {shape.type, shape.rank};
 	sw_text_add_n(key, (const char *)numbers, sizeof(numbers));
-	if (shape.rank > 0)
+	if (shape.rank > 0 && sizes)
 		sw_text_add_n(key, (const char *)shape.dims, sizeof(int64_t) * (size_t)shape.rank);
 }
 
@@ -35,10 +36,10 @@ static uint64_t first_colour(painter *p, const sw_op *op)
 	p->key.len = 0;
 	sw_text_add_n(&p->key, (const char *)&opcode, sizeof(opcode));
 	for (uint32_t i = 0; i < op->n_operands; i++)
-		key_shape(&p->key, sw_value_shape(p->program, op->operands[i]));
+		key_shape(&p->key, sw_value_shape(p->program, op->operands[i]), p->sizes);
 	for (uint32_t i = 0; i < op->n_results; i++)
-		key_shape(&p->key, sw_value_shape(p->program, op->first_result + i));
-	if (!is_its_own((sw_opcode)op->opcode))
+		key_shape(&p->key, sw_value_shape(p->program, op->first_result + i), p->sizes);
+	if (p->sizes && !is_its_own((sw_opcode)op->opcode))
 		sw_attributes_key((sw_opcode)op->opcode, op->attrs, &p->key);
 	uint64_t colour = sw_hash_bytes(p->key.data, p->key.len, 0);
 	if (op->opcode == SW_OP_PARAMETER && op->computation != p->program->entry)
@@ -97,25 +98,32 @@ static void paint_again(painter *p)
 	memcpy(p->colour, p->next, sizeof(uint64_t) * program->ops.len);
 }
 
-sw_repeats sw_program_repeats(const sw_program *program, int32_t radius, sw_arena *arena)
+const uint64_t *sw_program_colours(const sw_program *program, int32_t radius, bool sizes, sw_arena *arena)
 {
 	size_t n = program->ops.len;
-	painter p = {.program = program, .users = sw_program_users(program, arena)};
+	painter p = {.program = program, .users = sw_program_users(program, arena), .sizes = sizes};
 	p.colour = SW_NEW_N(arena, uint64_t, n + 1);
 	p.next = SW_NEW_N(arena, uint64_t, n + 1);
 	p.of_computation = SW_NEW_N(arena, uint64_t, program->computations.len + 1);
 	paint_first(&p);
 	for (int32_t r = 0; r < radius; r++)
 		paint_again(&p);
+	sw_text_clear(&p.key);
+	return p.colour;
+}
+
+sw_repeats sw_program_repeats(const sw_program *program, int32_t radius, sw_arena *arena)
+{
+	size_t n = program->ops.len;
+	const uint64_t *colours = sw_program_colours(program, radius, true, arena);
 	sw_map seen = {0};
 	sw_repeats repeats = {.number = SW_NEW_N(arena, uint32_t, n + 1)};
 	for (size_t id = 0; id < n; id++) {
 		repeats.number[id] =
-			sw_map_intern(&seen, &p.colour[id], sizeof(p.colour[id]), (uint32_t)repeats.n);
+			sw_map_intern(&seen, &colours[id], sizeof(colours[id]), (uint32_t)repeats.n);
 		if (repeats.number[id] == (uint32_t)repeats.n)
 			repeats.n++;
 	}
 	sw_map_clear(&seen);
-	sw_text_clear(&p.key);
 	return repeats;
 }
