@@ -139,6 +139,14 @@ static bool hands_on(const sw_op *op)
 	}
 }
 
+/* What a loop gives as result k: what its body hands on, or stacks up slice by slice. */
+static sw_id given_by_body(const sw_program *p, const sw_op *loop, uint32_t k)
+{
+	sw_id value = p->computations.data[loop->called[1]].results.data[k];
+	const sw_op *op = sw_op_at(p, p->values.data[value].op);
+	return op->opcode == SW_OP_DYNAMIC_UPDATE_SLICE ? op->operands[1] : value;
+}
+
 static void trace_inputs(sw_anatomy *a)
 {
 	const sw_program *p = a->program;
@@ -155,6 +163,8 @@ static void trace_inputs(sw_anatomy *a)
 				from = outside(a, op, k);
 			else if (hands_on(op))
 				from = op->operands[op->opcode == SW_OP_OPT_BARRIER ? k : 0];
+			else if (op->opcode == SW_OP_WHILE)
+				from = given_by_body(p, op, k);
 			if (from != SW_NO_ID)
 				a->input[op->first_result + k] = a->input[from];
 		}
@@ -266,12 +276,11 @@ bool sw_op_sums(const sw_program *p, const sw_op *op)
 typedef struct chase {
 	sw_anatomy *a;
 	int32_t parameter;
-	int64_t elements;
-	bool *behind; /* per value: the gradient was met on the way, it is no update */
 	values open;
 } chase;
 
-static void chase_value(chase *c, sw_id value)
+/* `elements`: of the gradient; of one layer's, in the loop over stacked layers. */
+static void chase_value(chase *c, sw_id value, int64_t elements)
 {
 	sw_anatomy *a = c->a;
 	const sw_program *p = a->program;
@@ -280,11 +289,26 @@ static void chase_value(chase *c, sw_id value)
 	if (input >= 0 && a->roles.input_role[input] == SW_ROLE_MOMENT)
 		a->parameter_of[input] = c->parameter;
 	if (input >= 0 || a->phase[p->values.data[value].op] == SW_PASS_FORWARD ||
-	    a->gradient[value] >= 0 || sw_shape_elements(sw_value_shape(p, value)) != c->elements)
+	    a->gradient[value] >= 0 || sw_shape_elements(sw_value_shape(p, value)) != elements)
 		return;
 	a->gradient[value] = c->parameter;
-	if (!sw_op_sums(p, op))
+	if (!sw_op_sums(p, op) || op->opcode == SW_OP_WHILE)
 		sw_vec_push(&c->open, value);
+}
+
+static void chase_further(chase *c, sw_id value)
+{
+	const sw_program *p = c->a->program;
+	const sw_value *v = &p->values.data[value];
+	const sw_op *op = sw_op_at(p, v->op);
+	int64_t elements = sw_shape_elements(v->shape);
+	if (op->opcode == SW_OP_WHILE) {
+		sw_id given = given_by_body(p, op, v->index);
+		chase_value(c, given, sw_shape_elements(sw_value_shape(p, given)));
+		return;
+	}
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		chase_value(c, op->operands[k], elements);
 }
 
 /* Behind the gradient stands what is read beside a moment or the parameter itself: everything that leads to such an op is the gradient's way. */
@@ -324,13 +348,10 @@ static void find_gradients(sw_anatomy *a)
 		if (input < 0 || a->roles.input_role[input] != SW_ROLE_PARAMETER)
 			continue;
 		chase c = {.a = a, .parameter = input};
-		c.elements = sw_shape_elements(sw_value_shape(p, a->roles.inputs[input]));
-		chase_value(&c, sw_entry(p)->results.data[i]);
-		while (c.open.len > 0) {
-			const sw_op *op = sw_op_at(p, p->values.data[c.open.data[--c.open.len]].op);
-			for (uint32_t k = 0; k < op->n_operands; k++)
-				chase_value(&c, op->operands[k]);
-		}
+		chase_value(&c, sw_entry(p)->results.data[i],
+		            sw_shape_elements(sw_value_shape(p, a->roles.inputs[input])));
+		while (c.open.len > 0)
+			chase_further(&c, c.open.data[--c.open.len]);
 		sw_vec_clear(&c.open);
 	}
 	mark_updates(a);
@@ -518,6 +539,21 @@ static void name_class(sw_anatomy *a, sw_id value, int32_t dim, const char *name
 		a->class_name[class] = name;
 }
 
+/* A class that has two dimensions of one parameter says too little to be called by a name. */
+static void forget_broad_classes(sw_anatomy *a)
+{
+	for (uint32_t i = 0; i < a->roles.n_inputs; i++) {
+		sw_shape shape = sw_value_shape(a->program, a->roles.inputs[i]);
+		for (int32_t d = 0; d < shape.rank && a->roles.input_role[i] == SW_ROLE_PARAMETER; d++)
+			for (int32_t e = 0; e < d; e++) {
+				int32_t class = class_at(a, a->roles.inputs[i], d, shape.dims[d]);
+				if (class >= 0 &&
+				    class == class_at(a, a->roles.inputs[i], e, shape.dims[e]))
+					a->class_name[class] = NULL;
+			}
+	}
+}
+
 static void name_classes(sw_anatomy *a)
 {
 	const sw_program *p = a->program;
@@ -544,6 +580,7 @@ static void name_classes(sw_anatomy *a)
 		for (int32_t i = 0; batched && i < op->attrs->dot.lhs_batch.n; i++)
 			name_class(a, op->operands[0], (int32_t)op->attrs->dot.lhs_batch.v[i], name);
 	}
+	forget_broad_classes(a);
 }
 
 /* ---- labels ------------------------------------------------------------------------------------------------------ */

@@ -135,6 +135,19 @@ static void a_layer_says_what_is_split_summed_and_gathered(void **state)
 	}
 }
 
+/* In a loop over stacked layers, too: gradients come out of the loop of the backward pass. */
+static void a_scanned_layer_says_it_too(void **state)
+{
+	explained e;
+	(void)state;
+	open_explained("gpt-tiny-scan", "local-2x2.yaml", "megatron:tp=2", &e);
+	const json_t *up = line(&e, "blocks", "blocks.mlp.up.w");
+	assert_non_null(strstr(text_at(up, "split"), "output split over y"));
+	assert_non_null(strstr(text_at(up, "backward_split"), "contraction split over y"));
+	assert_non_null(strstr(text_at(up, "gradient"), "partial sum over x, ended by all-reduce over x"));
+	close_explained(&e);
+}
+
 /* Under remat or for want of memory a weight is gathered again, and that is said. */
 static void gathering_again_is_said(void **state)
 {
@@ -204,7 +217,7 @@ static void scopes_name_what_has_no_parameter(void **state)
 		"  q = f32[8,16,32] parameter(0)\n"
 		"  k = f32[8,16,32] parameter(1)\n"
 		"  ROOT s = f32[8,16,16] dot(q, k), lhs_batch_dims={0}, lhs_contracting_dims={2}, "
-	        "rhs_batch_dims={0}, "
+		"rhs_batch_dims={0}, "
 		"rhs_contracting_dims={2}, metadata={op_name=\"jit(step)/jvp(net)/layer_0/attn/scores\"}\n"
 		"}\n";
 	explained e = {0};
@@ -443,6 +456,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(known_strategies_are_called_by_their_names),
 		cmocka_unit_test(a_layer_says_what_is_split_summed_and_gathered),
+		cmocka_unit_test(a_scanned_layer_says_it_too),
 		cmocka_unit_test(gathering_again_is_said),
 		cmocka_unit_test(alike_layers_are_one_block),
 		cmocka_unit_test(layers_without_names_are_found),
