@@ -5,19 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_LINES 12 /* of a list, unless it is whole */
-
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-	return text ? text : "";
-}
-
-static double number_of(const json_t *object, const char *key)
-{
-	return json_number_value(json_object_get(object, key));
-}
-
 /* ---- figures ------------------------------------------------------------------------------------------------------ */
 
 static const struct {
@@ -54,7 +41,7 @@ static const json_t *axis_named(const json_t *explained, const char *name)
 	const json_t *axis;
 	size_t i;
 	json_array_foreach(json_object_get(explained, "parallelism"), i,
-	                   axis) if (!strcmp(text_of(axis, "axis"), name)) return axis;
+	                   axis) if (!strcmp(sw_said(axis, "axis"), name)) return axis;
 	return NULL;
 }
 
@@ -63,8 +50,10 @@ static void add_axis(json_t *list, const char *name, const json_t *x, const json
 	sw_text here = {0}, there = {0};
 	if (x && y && json_equal(x, y))
 		return;
-	sw_text_addf(&here, x ? "of %lld, %s" : "none", (long long)number_of(x, "size"), text_of(x, "as"));
-	sw_text_addf(&there, y ? "of %lld, %s" : "none", (long long)number_of(y, "size"), text_of(y, "as"));
+	sw_text_addf(&here, x ? "of %lld, %s" : "none", (long long)sw_said_number(x, "size"),
+	             sw_said(x, "as"));
+	sw_text_addf(&there, y ? "of %lld, %s" : "none", (long long)sw_said_number(y, "size"),
+	             sw_said(y, "as"));
 	json_array_append_new(
 		list, json_pack("{s:s, s:s, s:s}", "axis", name, "here", here.data, "there", there.data));
 	sw_text_clear(&here);
@@ -77,10 +66,10 @@ static json_t *diff_axes(const json_t *a, const json_t *b)
 	const json_t *axis;
 	size_t i;
 	json_array_foreach(json_object_get(a, "parallelism"), i, axis)
-		add_axis(list, text_of(axis, "axis"), axis, axis_named(b, text_of(axis, "axis")));
+		add_axis(list, sw_said(axis, "axis"), axis, axis_named(b, sw_said(axis, "axis")));
 	json_array_foreach(json_object_get(b, "parallelism"), i,
-	                   axis) if (!axis_named(a, text_of(axis, "axis")))
-		add_axis(list, text_of(axis, "axis"), NULL, axis);
+	                   axis) if (!axis_named(a, sw_said(axis, "axis")))
+		add_axis(list, sw_said(axis, "axis"), NULL, axis);
 	return list;
 }
 
@@ -102,8 +91,8 @@ static const json_t *line_like(const json_t *block, const json_t *line, size_t n
 	const json_t *other;
 	size_t i;
 	json_array_foreach(json_object_get(block, "lines"), i,
-	                   other) if (!strcmp(text_of(other, "name"), text_of(line, "name")) &&
-	                              !strcmp(text_of(other, "op"), text_of(line, "op")) &&
+	                   other) if (!strcmp(sw_said(other, "name"), sw_said(line, "name")) &&
+	                              !strcmp(sw_said(other, "op"), sw_said(line, "op")) &&
 	                              nth-- == 0) return other;
 	return NULL;
 }
@@ -114,8 +103,8 @@ static size_t rank_of(const json_t *block, size_t index)
 	size_t rank = 0;
 	for (size_t i = 0; i < index; i++) {
 		const json_t *other = json_array_get(lines, i);
-		rank += !strcmp(text_of(other, "name"), text_of(line, "name")) &&
-		        !strcmp(text_of(other, "op"), text_of(line, "op"));
+		rank += !strcmp(sw_said(other, "name"), sw_said(line, "name")) &&
+		        !strcmp(sw_said(other, "op"), sw_said(line, "op"));
 	}
 	return rank;
 }
@@ -126,11 +115,11 @@ static void add_change(json_t *list, const char *block, const char *member, cons
 {
 	json_t *entry;
 	size_t i;
-	json_array_foreach(list, i, entry) if (!strcmp(text_of(entry, "block"), block) &&
-	                                       !strcmp(text_of(entry, "name"), name) &&
-	                                       !strcmp(text_of(entry, "part"), key) &&
-	                                       !strcmp(text_of(entry, "here"), here) &&
-	                                       !strcmp(text_of(entry, "there"), there))
+	json_array_foreach(list, i, entry) if (!strcmp(sw_said(entry, "block"), block) &&
+	                                       !strcmp(sw_said(entry, "name"), name) &&
+	                                       !strcmp(sw_said(entry, "part"), key) &&
+	                                       !strcmp(sw_said(entry, "here"), here) &&
+	                                       !strcmp(sw_said(entry, "there"), there))
 	{
 		json_t *members = json_object_get(entry, "members");
 		if (strcmp(json_string_value(json_array_get(members, json_array_size(members) - 1)),
@@ -150,9 +139,9 @@ static void diff_line(json_t *list, const char *block, const char *member, const
 		"at_rest",  "moments",        "gathered_forward", "gathered_backward", "gathered_update",
 		"gradient", "gradient_moved", "update_moved"};
 	for (size_t k = 0; k < SW_COUNT(keys); k++)
-		if (strcmp(text_of(x, keys[k]), text_of(y, keys[k])))
-			add_change(list, block, member, text_of(x, "name"), keys[k], text_of(x, keys[k]),
-			           text_of(y, keys[k]));
+		if (strcmp(sw_said(x, keys[k]), sw_said(y, keys[k])))
+			add_change(list, block, member, sw_said(x, "name"), keys[k], sw_said(x, keys[k]),
+			           sw_said(y, keys[k]));
 }
 
 /* What a has, compared with b; with `only_missing` just what b has not. */
@@ -163,7 +152,7 @@ static void diff_blocks(json_t *list, const json_t *a, const json_t *b, bool onl
 	json_array_foreach(json_object_get(a, "blocks"), i, block)
 		json_array_foreach(json_object_get(block, "members"), k, member)
 	{
-		const char *name = json_string_value(member), *pattern = text_of(block, "name");
+		const char *name = json_string_value(member), *pattern = sw_said(block, "name");
 		const json_t *other = block_of_member(b, name);
 		if (!other) {
 			add_change(list, pattern, name, "", "", only_missing ? "" : "there",
@@ -176,9 +165,9 @@ static void diff_blocks(json_t *list, const json_t *a, const json_t *b, bool onl
 			if (like && !only_missing)
 				diff_line(list, pattern, name, line, like);
 			else if (!like)
-				add_change(list, pattern, name, text_of(line, "name"), "op",
-				           only_missing ? "" : text_of(line, "op"),
-				           only_missing ? text_of(line, "op") : "");
+				add_change(list, pattern, name, sw_said(line, "name"), "op",
+				           only_missing ? "" : sw_said(line, "op"),
+				           only_missing ? sw_said(line, "op") : "");
 		}
 	}
 }
@@ -188,7 +177,7 @@ static void diff_blocks(json_t *list, const json_t *a, const json_t *b, bool onl
 static bool same_keys(const json_t *x, const json_t *y, const char *const *keys)
 {
 	for (; *keys; keys++)
-		if (strcmp(text_of(x, *keys), text_of(y, *keys)))
+		if (strcmp(sw_said(x, *keys), sw_said(y, *keys)))
 			return false;
 	return true;
 }
@@ -206,14 +195,15 @@ static void add_weight(json_t *list, const json_t *entry, const char *const *key
 			json_object_set(found, *key, json_object_get(entry, *key));
 		json_array_append_new(list, found);
 	}
-	json_object_set_new(found, side, json_real(number_of(found, side) + number_of(entry, weight)));
+	json_object_set_new(found, side,
+	                    json_real(sw_said_number(found, side) + sw_said_number(entry, weight)));
 }
 
 static int by_change(const void *a, const void *b)
 {
 	const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
-	double m = fabs(number_of(x, "there") - number_of(x, "here")),
-	       n = fabs(number_of(y, "there") - number_of(y, "here"));
+	double m = fabs(sw_said_number(x, "there") - sw_said_number(x, "here")),
+	       n = fabs(sw_said_number(y, "there") - sw_said_number(y, "here"));
 	return (m < n) - (m > n);
 }
 
@@ -224,8 +214,8 @@ static json_t *diff_weights(const json_t *a, const json_t *b, const char *const 
 	json_array_foreach(a, i, entry) add_weight(all, entry, keys, weight, "here");
 	json_array_foreach(b, i, entry) add_weight(all, entry, keys, weight, "there");
 	json_t **differ = sw_alloc(sizeof(*differ) * (json_array_size(all) + 1));
-	json_array_foreach(all, i, entry) if (number_of(entry, "here") != number_of(entry, "there"))
-		differ[n++] = entry;
+	json_array_foreach(all, i, entry) if (sw_said_number(entry, "here") !=
+	                                      sw_said_number(entry, "there")) differ[n++] = entry;
 	qsort(differ, n, sizeof(*differ), by_change);
 	for (i = 0; i < n; i++)
 		json_array_append(list, differ[i]);
@@ -259,12 +249,6 @@ json_t *sw_plan_diff(const json_t *a, const json_t *b)
 
 /* ---- printed --------------------------------------------------------------------------------------------------------- */
 
-static size_t shown_of(const json_t *list, bool whole)
-{
-	size_t n = json_array_size(list);
-	return whole ? n : SW_MIN(n, (size_t)MOST_LINES);
-}
-
 static void say_more(const json_t *list, size_t shown, sw_text *text)
 {
 	if (json_array_size(list) > shown)
@@ -287,13 +271,13 @@ static void print_figures(const json_t *list, sw_text *text)
 	json_array_foreach(list, i, entry)
 	{
 		size_t k = 0;
-		while (strcmp(figures[k].key, text_of(entry, "figure")))
+		while (strcmp(figures[k].key, sw_said(entry, "figure")))
 			k++;
 		sw_text_addf(text, "%-14s ", figures[k].name);
 		add_side(json_object_get(entry, "here"), figures[k].add, text);
 		sw_text_add(text, " -> ");
 		add_side(json_object_get(entry, "there"), figures[k].add, text);
-		double here = number_of(entry, "here"), there = number_of(entry, "there");
+		double here = sw_said_number(entry, "here"), there = sw_said_number(entry, "there");
 		if (figures[k].add && here > 0)
 			sw_text_addf(text, " (%+.1f %%)", 100 * (there / here - 1));
 		sw_text_add(text, "\n");
@@ -311,23 +295,23 @@ static void print_axes(const json_t *list, sw_text *text)
 	const json_t *entry;
 	size_t i;
 	json_array_foreach(list, i, entry)
-		sw_text_addf(text, "axis %s: %s\n     -> %s\n", text_of(entry, "axis"),
-	                     text_of(entry, "here"), text_of(entry, "there"));
+		sw_text_addf(text, "axis %s: %s\n     -> %s\n", sw_said(entry, "axis"),
+	                     sw_said(entry, "here"), sw_said(entry, "there"));
 	sw_text_add(text, json_array_size(list) ? "\n" : "");
 }
 
 static void print_layers(const json_t *list, bool whole, sw_text *text)
 {
-	size_t shown = shown_of(list, whole);
+	size_t shown = sw_said_lines(list, whole);
 	for (size_t i = 0; i < shown; i++) {
 		const json_t *entry = json_array_get(list, i), *members = json_object_get(entry, "members");
 		sw_text_add(text, json_string_value(json_array_get(members, 0)));
 		if (json_array_size(members) > 1)
 			sw_text_addf(text, " and %zu more of %s", json_array_size(members) - 1,
-			             text_of(entry, "block"));
-		sw_text_addf(text, "  %s, %s: %s\n     -> %s\n", text_of(entry, "name"),
-		             text_of(entry, "part"), or_nothing(text_of(entry, "here")),
-		             or_nothing(text_of(entry, "there")));
+			             sw_said(entry, "block"));
+		sw_text_addf(text, "  %s, %s: %s\n     -> %s\n", sw_said(entry, "name"),
+		             sw_said(entry, "part"), or_nothing(sw_said(entry, "here")),
+		             or_nothing(sw_said(entry, "there")));
 	}
 	say_more(list, shown, text);
 }
@@ -335,7 +319,7 @@ static void print_layers(const json_t *list, bool whole, sw_text *text)
 static void print_weights(const json_t *list, const char *const *headings, const char *const *keys, int n,
                           void (*add)(sw_text *, double), bool whole, sw_text *text)
 {
-	size_t shown = shown_of(list, whole);
+	size_t shown = sw_said_lines(list, whole);
 	sw_table table;
 	if (shown == 0)
 		return;
@@ -344,9 +328,9 @@ static void print_weights(const json_t *list, const char *const *headings, const
 		const json_t *entry = json_array_get(list, i);
 		sw_text here = {0}, there = {0};
 		for (int k = 0; k < n; k++)
-			sw_table_cell(&table, "%s", text_of(entry, keys[k]));
-		add(&here, number_of(entry, "here"));
-		add(&there, number_of(entry, "there"));
+			sw_table_cell(&table, "%s", sw_said(entry, keys[k]));
+		add(&here, sw_said_number(entry, "here"));
+		add(&there, sw_said_number(entry, "there"));
 		sw_table_cell(&table, "%s", here.data);
 		sw_table_cell(&table, "%s", there.data);
 		sw_text_clear(&here);

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_LINES 12 /* of a table, unless it is whole */
-
 /* ---- origins ----------------------------------------------------------------------------------------------------- */
 
 const sw_origin *sw_origin_of(const sw_origins *origins, sw_id local_op)
@@ -52,13 +50,13 @@ json_t *sw_plan_explain(const sw_explained *what)
 
 /* ---- reading the data --------------------------------------------------------------------------------------------- */
 
-static const char *text_of(const json_t *object, const char *key)
+const char *sw_said(const json_t *object, const char *key)
 {
 	const char *text = json_string_value(json_object_get(object, key));
 	return text ? text : "";
 }
 
-static double number_of(const json_t *object, const char *key)
+double sw_said_number(const json_t *object, const char *key)
 {
 	return json_number_value(json_object_get(object, key));
 }
@@ -68,10 +66,10 @@ static long long integer_of(const json_t *object, const char *key)
 	return (long long)json_integer_value(json_object_get(object, key));
 }
 
-static size_t shown_of(const json_t *list, bool whole)
+size_t sw_said_lines(const json_t *list, bool whole)
 {
 	size_t n = json_array_size(list);
-	return whole ? n : SW_MIN(n, (size_t)MOST_LINES);
+	return whole ? n : SW_MIN(n, (size_t)SW_MOST_LINES);
 }
 
 static void say_more(const json_t *list, size_t shown, sw_text *text)
@@ -103,11 +101,11 @@ static void print_mesh(const json_t *e, sw_text *text)
 	const json_t *mesh = json_object_get(e, "mesh"), *axis;
 	size_t i;
 	json_array_foreach(mesh, i, axis)
-		sw_text_addf(text, " %s=%lld", text_of(axis, "name"), integer_of(axis, "size"));
+		sw_text_addf(text, " %s=%lld", sw_said(axis, "name"), integer_of(axis, "size"));
 	sw_text_add(text, json_array_size(mesh) ? "" : " none");
 	json_array_foreach(json_object_get(e, "parallelism"), i, axis)
 		sw_text_addf(text, "\n%s%s=%lld %s", i ? "           " : "axes       ",
-	                     text_of(axis, "axis"), integer_of(axis, "size"), text_of(axis, "as"));
+	                     sw_said(axis, "axis"), integer_of(axis, "size"), sw_said(axis, "as"));
 }
 
 static void print_padding(const json_t *e, sw_text *text)
@@ -121,36 +119,36 @@ static void print_padding(const json_t *e, sw_text *text)
 
 static void print_gap(const json_t *e, sw_text *text)
 {
-	bool fixed = strcmp(text_of(e, "strategy"), "auto") != 0;
-	if (number_of(e, "model_s") <= 0)
+	bool fixed = strcmp(sw_said(e, "strategy"), "auto") != 0;
+	if (sw_said_number(e, "model_s") <= 0)
 		return;
-	sw_text_addf(text, "gap        %.2f %%: ", number_of(e, "gap") * 100);
-	sw_text_add_seconds(text, number_of(e, "model_s"));
+	sw_text_addf(text, "gap        %.2f %%: ", sw_said_number(e, "gap") * 100);
+	sw_text_add_seconds(text, sw_said_number(e, "model_s"));
 	sw_text_add(text, " in the model that is searched, where nothing takes less than ");
-	sw_text_add_seconds(text, number_of(e, "lower_bound_s"));
+	sw_text_add_seconds(text, sw_said_number(e, "lower_bound_s"));
 	sw_text_addf(text, "\nsearched   %s%s\n", fixed ? "this strategy alone; " : "",
-	             text_of(e, "scope"));
+	             sw_said(e, "scope"));
 }
 
 static void print_head(const json_t *e, sw_text *text)
 {
-	sw_text_addf(text, "strategy   %s", text_of(e, "strategy"));
-	if (strcmp(text_of(e, "strategy"), "auto") == 0)
-		sw_text_addf(text, " (chosen: %s)", text_of(e, "chosen"));
-	sw_text_addf(text, "\ncluster    %s, %lld devices; mesh", text_of(e, "cluster"),
+	sw_text_addf(text, "strategy   %s", sw_said(e, "strategy"));
+	if (strcmp(sw_said(e, "strategy"), "auto") == 0)
+		sw_text_addf(text, " (chosen: %s)", sw_said(e, "chosen"));
+	sw_text_addf(text, "\ncluster    %s, %lld devices; mesh", sw_said(e, "cluster"),
 	             integer_of(e, "devices"));
 	print_mesh(e, text);
 	print_padding(e, text);
 	sw_text_add(text, "\nstep       ");
-	sw_text_add_seconds(text, number_of(e, "step_time_s"));
+	sw_text_add_seconds(text, sw_said_number(e, "step_time_s"));
 	sw_text_add(text, " predicted: ");
-	sw_text_add_seconds(text, number_of(e, "compute_s"));
+	sw_text_add_seconds(text, sw_said_number(e, "compute_s"));
 	sw_text_add(text, " compute + ");
-	sw_text_add_seconds(text, number_of(e, "communication_s"));
+	sw_text_add_seconds(text, sw_said_number(e, "communication_s"));
 	sw_text_addf(text, " communication in %lld collectives\npayload    ", integer_of(e, "collectives"));
-	sw_text_add_bytes(text, number_of(e, "payload_bytes"));
+	sw_text_add_bytes(text, sw_said_number(e, "payload_bytes"));
 	sw_text_addf(text, " (%lld bytes) per step and rank\nmemory     ", integer_of(e, "payload_bytes"));
-	sw_text_add_bytes(text, number_of(e, "peak_bytes"));
+	sw_text_add_bytes(text, sw_said_number(e, "peak_bytes"));
 	sw_text_add(text, " at the peak, per device\n");
 	print_gap(e, text);
 	sw_text_add(text, "\n");
@@ -178,12 +176,12 @@ static const struct {
 
 static void print_line(const json_t *line, sw_text *text)
 {
-	sw_text_addf(text, "  %s  %s %s", text_of(line, "name"), text_of(line, "op"),
-	             text_of(line, "operands"));
+	sw_text_addf(text, "  %s  %s %s", sw_said(line, "name"), sw_said(line, "op"),
+	             sw_said(line, "operands"));
 	if (integer_of(line, "count") > 1)
 		sw_text_addf(text, " (%lld times)", integer_of(line, "count"));
 	for (size_t i = 0; i < SW_COUNT(parts); i++) {
-		const char *words = text_of(line, parts[i].key);
+		const char *words = sw_said(line, parts[i].key);
 		if (words[0] && parts[i].heading[0])
 			sw_text_addf(text, "\n    %-9s %s%s", parts[i].heading, parts[i].before, words);
 		else if (words[0])
@@ -196,15 +194,15 @@ static void print_block(const json_t *block, bool whole, sw_text *text)
 {
 	const json_t *members = json_object_get(block, "members"), *lines = json_object_get(block, "lines"),
 		     *axis;
-	size_t n = json_array_size(members), shown = shown_of(lines, whole), i;
+	size_t n = json_array_size(members), shown = sw_said_lines(lines, whole), i;
 	if (n > 1)
-		sw_text_addf(text, "%s, %zu alike: %s to %s", text_of(block, "name"), n,
+		sw_text_addf(text, "%s, %zu alike: %s to %s", sw_said(block, "name"), n,
 		             json_string_value(json_array_get(members, 0)),
 		             json_string_value(json_array_get(members, n - 1)));
 	else
 		sw_text_add(text, json_string_value(json_array_get(members, 0)));
 	json_array_foreach(json_object_get(block, "as"), i, axis) sw_text_addf(
-		text, "%s %s over %s", i ? ";" : ":", text_of(axis, "as"), text_of(axis, "axis"));
+		text, "%s %s over %s", i ? ";" : ":", sw_said(axis, "as"), sw_said(axis, "axis"));
 	sw_text_add(text, "\n");
 	for (i = 0; i < shown; i++)
 		print_line(json_array_get(lines, i), text);
@@ -215,7 +213,7 @@ static void print_block(const json_t *block, bool whole, sw_text *text)
 static void print_blocks(const json_t *e, bool whole, sw_text *text)
 {
 	const json_t *blocks = json_object_get(e, "blocks");
-	size_t shown = shown_of(blocks, whole);
+	size_t shown = sw_said_lines(blocks, whole);
 	for (size_t i = 0; i < shown; i++)
 		print_block(json_array_get(blocks, i), whole, text);
 	say_more(blocks, shown, text);
@@ -239,16 +237,16 @@ static void print_instead(const json_t *collective, size_t number, sw_text *text
 		sw_text_add(text, "no other choice of one op does without\n");
 		return;
 	}
-	add_signed(text, sw_text_add_seconds, number_of(instead, "seconds"));
+	add_signed(text, sw_text_add_seconds, sw_said_number(instead, "seconds"));
 	sw_text_add(text, " (compute ");
-	add_signed(text, sw_text_add_seconds, number_of(instead, "compute_s"));
+	add_signed(text, sw_text_add_seconds, sw_said_number(instead, "compute_s"));
 	sw_text_add(text, ", communication ");
-	add_signed(text, sw_text_add_seconds, number_of(instead, "communication_s"));
+	add_signed(text, sw_text_add_seconds, sw_said_number(instead, "communication_s"));
 	sw_text_add(text, "), payload ");
-	add_signed(text, sw_text_add_bytes, number_of(instead, "payload_bytes"));
+	add_signed(text, sw_text_add_bytes, sw_said_number(instead, "payload_bytes"));
 	sw_text_add(text, ", memory ");
-	add_signed(text, sw_text_add_bytes, number_of(instead, "memory_bytes"));
-	sw_text_addf(text, ": %s\n", text_of(instead, "choice"));
+	add_signed(text, sw_text_add_bytes, sw_said_number(instead, "memory_bytes"));
+	sw_text_addf(text, ": %s\n", sw_said(instead, "choice"));
 }
 
 static void print_collectives(const json_t *e, bool whole, sw_text *text)
@@ -256,7 +254,7 @@ static void print_collectives(const json_t *e, bool whole, sw_text *text)
 	static const char *const headings[] = {"",        "collective", "of",        "over",   "count",
 	                                       "payload", "time",       "bandwidth", "layouts"};
 	const json_t *list = json_object_get(e, "communication");
-	size_t shown = shown_of(list, whole);
+	size_t shown = sw_said_lines(list, whole);
 	sw_table table;
 	if (json_array_size(list) == 0)
 		return;
@@ -264,14 +262,15 @@ static void print_collectives(const json_t *e, bool whole, sw_text *text)
 	for (size_t i = 0; i < shown; i++) {
 		const json_t *c = json_array_get(list, i);
 		sw_table_cell(&table, "%zu", i + 1);
-		sw_table_cell(&table, "%s", text_of(c, "collective"));
-		sw_table_cell(&table, "%s", text_of(c, "what"));
-		sw_table_cell(&table, "%s", text_of(c, "over"));
+		sw_table_cell(&table, "%s", sw_said(c, "collective"));
+		sw_table_cell(&table, "%s", sw_said(c, "what"));
+		sw_table_cell(&table, "%s", sw_said(c, "over"));
 		sw_table_cell(&table, "%lld", integer_of(c, "count"));
-		cell_with(&table, sw_text_add_bytes, number_of(c, "payload_bytes") * number_of(c, "count"));
-		cell_with(&table, sw_text_add_seconds, number_of(c, "seconds"));
-		cell_with(&table, add_rate, number_of(c, "bandwidth"));
-		sw_table_cell(&table, "%s", text_of(c, "why"));
+		cell_with(&table, sw_text_add_bytes,
+		          sw_said_number(c, "payload_bytes") * sw_said_number(c, "count"));
+		cell_with(&table, sw_text_add_seconds, sw_said_number(c, "seconds"));
+		cell_with(&table, add_rate, sw_said_number(c, "bandwidth"));
+		sw_table_cell(&table, "%s", sw_said(c, "why"));
 	}
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);
@@ -297,26 +296,26 @@ static void print_memory(const json_t *e, bool whole, sw_text *text)
 {
 	static const char *const headings[] = {"tensor", "what it is", "count", "per device"};
 	const json_t *memory = json_object_get(e, "memory"), *list = json_object_get(memory, "tensors");
-	size_t shown = shown_of(list, whole);
+	size_t shown = sw_said_lines(list, whole);
 	double others = 0;
 	sw_table table;
 	sw_text_add(text, "memory at its peak, ");
-	sw_text_add_bytes(text, number_of(memory, "peak_bytes"));
+	sw_text_add_bytes(text, sw_said_number(memory, "peak_bytes"));
 	sw_text_addf(text, " (%lld bytes), in the %s pass at: %s\n", integer_of(memory, "peak_bytes"),
-	             text_of(memory, "phase"), text_of(memory, "moment"));
+	             sw_said(memory, "phase"), sw_said(memory, "moment"));
 	sw_table_init(&table, SW_COUNT(headings), headings);
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *t = json_array_get(list, i);
 		if (i < shown)
-			memory_row(&table, text_of(t, "name"), text_of(t, "kind"), integer_of(t, "count"),
-			           number_of(t, "bytes"));
+			memory_row(&table, sw_said(t, "name"), sw_said(t, "kind"), integer_of(t, "count"),
+			           sw_said_number(t, "bytes"));
 		else
-			others += number_of(t, "bytes");
+			others += sw_said_number(t, "bytes");
 	}
 	if (json_array_size(list) > shown)
 		memory_row(&table, "others", "-v shows them", (long long)(json_array_size(list) - shown),
 		           others);
-	memory_row(&table, "unused", "between buffers", 0, number_of(memory, "unused_bytes"));
+	memory_row(&table, "unused", "between buffers", 0, sw_said_number(memory, "unused_bytes"));
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);
 	sw_text_add(text, "\n");
@@ -329,22 +328,22 @@ static void print_alternative(sw_table *table, const json_t *a, const char *chos
 	static const char *const keys[] = {"step_time_s", "compute_s", "communication_s", "payload_bytes",
 	                                   "peak_bytes"};
 	bool feasible = json_is_true(json_object_get(a, "feasible"));
-	sw_table_cell(table, "%s", text_of(a, "name"));
+	sw_table_cell(table, "%s", sw_said(a, "name"));
 	for (size_t k = 0; k < SW_COUNT(keys); k++) {
-		bool known = feasible || (k == 4 && number_of(a, keys[k]) > 0);
+		bool known = feasible || (k == 4 && sw_said_number(a, keys[k]) > 0);
 		if (known)
 			cell_with(table, k < 3 ? sw_text_add_seconds : sw_text_add_bytes,
-			          number_of(a, keys[k]));
+			          sw_said_number(a, keys[k]));
 		else
 			sw_table_cell(table, "-");
 	}
 	sw_text remark = {0};
-	if (number_of(a, "bound_s") > 0) {
+	if (sw_said_number(a, "bound_s") > 0) {
 		sw_text_add(&remark, "given up: at least ");
-		sw_text_add_seconds(&remark, number_of(a, "bound_s"));
+		sw_text_add_seconds(&remark, sw_said_number(a, "bound_s"));
 	} else if (!feasible)
 		sw_text_add(&remark, "does not fit in memory");
-	else if (strcmp(text_of(a, "name"), chosen) == 0)
+	else if (strcmp(sw_said(a, "name"), chosen) == 0)
 		sw_text_add(&remark, "chosen");
 	sw_table_cell(table, "%s", remark.len ? remark.data : "");
 	sw_text_clear(&remark);
@@ -360,7 +359,7 @@ static void print_alternatives(const json_t *e, sw_text *text)
 	if (json_array_size(list) == 0)
 		return;
 	sw_table_init(&table, SW_COUNT(headings), headings);
-	json_array_foreach(list, i, a) print_alternative(&table, a, text_of(e, "chosen"));
+	json_array_foreach(list, i, a) print_alternative(&table, a, sw_said(e, "chosen"));
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);
 }

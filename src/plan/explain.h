@@ -14,6 +14,13 @@
 
 #include "plan/internal.h"
 
+/* ---- explain.c: reading what was said ----------------------------------------------------------------------------- */
+
+#define SW_MOST_LINES 12 /* of a table, unless it is whole */
+const char *sw_said(const json_t *object, const char *key); /* "" where there is nothing */
+double sw_said_number(const json_t *object, const char *key);
+size_t sw_said_lines(const json_t *list, bool whole); /* how many of a list are shown */
+
 /* ---- anatomy.c ------------------------------------------------------------------------------------------------- */
 
 /* FORWARD: what the loss needs. UPDATE: from a gradient to the new value of its state. */

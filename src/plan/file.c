@@ -582,6 +582,15 @@ static bool is_renamed(const reading *r)
 	return renamed;
 }
 
+/* Other names, and nothing else: what differs beyond that is damage. */
+static sw_status expect_same(reading *r)
+{
+	const sw_plan_changes *changes = r->plan->changes;
+	bool same = changes->changed + changes->added + changes->gone + changes->replaced == 0;
+	r->plan->changes = NULL;
+	return same ? SW_OK : bad(r, "op", changes->first ? changes->first : changes->first_replaced);
+}
+
 static sw_status read_decisions(reading *r)
 {
 	sw_status status = sw_json_get_object(r->root, "decisions", "", &r->decisions, r->err);
@@ -593,9 +602,7 @@ static sw_status read_decisions(reading *r)
 	if (!r->changed && !is_renamed(r))
 		return read_named(r);
 	status = sw_plan_carry(r->root, r->plan, r->err);
-	if (status == SW_OK && !r->changed)
-		r->plan->changes = NULL; /* other names, and nothing else */
-	return status;
+	return status == SW_OK && !r->changed ? expect_same(r) : status;
 }
 
 static void read_mesh(const json_t *predicted, sw_plan *plan)
