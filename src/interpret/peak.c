@@ -20,7 +20,7 @@ static const sw_frame_plan *largest_called(const struct sw_places *places, const
 static void add_frame(sw_peak *peak, const sw_program *program, const struct sw_places *places,
                       const sw_frame_plan *frame)
 {
-	peak->op = frame->fullest;
+	peak->op = frame->fullest != SW_NO_ID ? frame->fullest : peak->op;
 	for (uint32_t i = 0; i < frame->n_residents; i++) {
 		const sw_frame_resident *r = &frame->residents[i];
 		if (r->working && sw_is_region(sw_op_at(program, r->id)))

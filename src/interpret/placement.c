@@ -509,7 +509,7 @@ static void note_residents(placer *p, const sw_computation *c, const sw_packed *
 	int32_t moment = fullest_moment(p, packed, n);
 	const sw_id *tenants = tenants_at(p, c, moment);
 	size_t i = 0;
-	frame->fullest = c->ops.data[SW_MIN((size_t)moment, c->ops.len - 1)];
+	frame->fullest = c->ops.len ? c->ops.data[SW_MIN((size_t)moment, c->ops.len - 1)] : SW_NO_ID;
 	frame->residents = SW_NEW_N(&p->places->arena, sw_frame_resident, n + 1);
 	for (size_t b = 0; b < p->buffers.len; b++)
 		if (is_packed(&p->buffers.data[b]) && is_at(&packed[i++], moment))

@@ -46,7 +46,7 @@ typedef struct sw_frame_plan {
 	int64_t bytes, live_bytes;
 	sw_homing *homings;
 	uint32_t n_homings;
-	sw_id fullest; /* the op at that moment */
+	sw_id fullest; /* the op at that moment; SW_NO_ID: there is none at all */
 	sw_frame_resident *residents;
 	uint32_t n_residents;
 } sw_frame_plan;
