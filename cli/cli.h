@@ -15,7 +15,7 @@ typedef enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_COUNT, CLI_BYTES, CLI_
 typedef struct cli_values {
 	bool help, json, quiet, verbose, rules, parts, no_links, no_kernels, pace, untied;
 	const char *cluster, *devices, *output, *strategy, *dump_after, *plot, *overlap, *trace, *method, *pin;
-	const char *microbatches, *remat;
+	const char *microbatches, *remat, *diff;
 	SW_VEC(const char *) data;
 	int64_t memory, steps, seed, ranks, threads, random; /* 0: not given, but for steps and seed */
 	int64_t work_limit;
@@ -78,8 +78,12 @@ typedef struct cli_plan {
 	sw_cluster cluster;
 	sw_plan *plan;
 	sw_sidecar sidecar;
+	sw_cluster other; /* that it was moved to, if `moved` */
+	bool moved;
 } cli_plan;
 sw_status cli_load_plan(cli *c, const char *path, bool or_program, cli_plan *loaded, sw_error *err);
+/* To the cluster that --cluster and --devices say: costed anew, with a remark. */
+sw_status cli_move_plan(cli *c, const char *path, cli_plan *loaded, sw_error *err);
 void cli_plan_clear(cli_plan *loaded);
 
 /* A cluster file, or the part of it that --devices says. */

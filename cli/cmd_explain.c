@@ -1,46 +1,71 @@
 #include "cli.h"
 
-/* Inputs are shown under the names that verify shows too. */
-static void use_sidecar_names(const cli_plan *loaded)
-{
-	sw_arena arena;
-	const sw_id *inputs;
-	sw_program *program = loaded->plan->program;
-	sw_arena_init(&arena);
-	sw_program_inputs(program, program->entry, &arena, &inputs);
-	for (uint32_t i = 0; i < loaded->sidecar.n_inputs; i++) {
-		sw_op *op = &program->ops.data[program->values.data[inputs[i]].op];
-		if (op->n_results == 1)
-			op->name = loaded->sidecar.inputs[i].name;
-	}
-	sw_arena_clear(&arena);
-}
-
-static sw_status explain(cli *c, sw_error *err)
+/* A plan and all that there is to say about it. */
+static sw_status explain_file(cli *c, const char *path, json_t **explained, sw_error *err)
 {
 	cli_plan loaded;
 	sw_program *local = NULL;
-	sw_status status = cli_load_plan(c, c->argument, false, &loaded, err);
+	sw_origins origins = {0};
+	*explained = NULL;
+	sw_status status = cli_load_plan(c, path, false, &loaded, err);
 	if (status)
 		return status;
-	status = sw_partition(loaded.plan, &local, err);
+	if (c->values.cluster)
+		status = cli_move_plan(c, path, &loaded, err);
+	if (status == SW_OK)
+		status = sw_partition_with_origins(loaded.plan, &local, &origins, err);
 	if (status == SW_OK) {
-		sw_text text = {0};
-		use_sidecar_names(&loaded);
-		sw_plan_explain(loaded.plan, local, c->values.verbose, &text);
-		cli_print(c, &text);
-		c->result = sw_plan_summary(loaded.plan);
+		sw_explained what = {loaded.plan, local, &origins, &loaded.sidecar};
+		*explained = sw_plan_explain(&what);
 	}
+	sw_origins_clear(&origins);
 	sw_program_free(local);
 	cli_plan_clear(&loaded);
 	return status;
 }
 
-static const char *const options[] = {NULL};
+static sw_status explain_one(cli *c, sw_error *err)
+{
+	sw_text text = {0};
+	sw_status status = explain_file(c, c->argument, &c->result, err);
+	if (status == SW_OK)
+		sw_plan_explain_print(c->result, c->values.verbose, &text);
+	cli_print(c, &text);
+	return status;
+}
+
+static sw_status explain_difference(cli *c, sw_error *err)
+{
+	json_t *here = NULL, *there = NULL;
+	sw_text text = {0};
+	sw_status status = explain_file(c, c->argument, &here, err);
+	if (status == SW_OK)
+		status = explain_file(c, c->values.diff, &there, err);
+	if (status == SW_OK) {
+		c->result = sw_plan_diff(here, there);
+		sw_plan_diff_print(c->result, c->values.verbose, &text);
+	}
+	cli_print(c, &text);
+	json_decref(here);
+	json_decref(there);
+	return status;
+}
+
+static sw_status explain(cli *c, sw_error *err)
+{
+	if (c->values.devices && !c->values.cluster)
+		return sw_fail(err, SW_ERR_INPUT, "--devices goes with --cluster FILE");
+	return c->values.diff ? explain_difference(c, err) : explain_one(c, err);
+}
+
+static const char *const options[] = {"--diff", "--cluster", "--devices", NULL};
 const cli_command cli_explain = {
 	.name = "explain",
 	.argument = "PLAN",
 	.summary = "what was chosen, why, and how far it may be from the best",
+	.details = "Per block of the model: what is split over which axis, what is summed, where weights "
+		   "rest. Then the\n"
+		   "dearest collectives and what it would cost to avoid them, and the memory at its peak.",
 	.example = "shardwright explain gpt.plan",
 	.options = options,
 	.run = explain,

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "partition/partition.h"
+
 /* One device, for programs that are run as they are. Its figures matter to no one: nothing is planned. */
 static const char one_device[] = "version: 1\n"
 				 "name: one-device\n"
@@ -40,6 +42,32 @@ sw_status cli_load_program(const char *path, sw_program **program, sw_sidecar *s
 	return status;
 }
 
+/* A plan that is used for something else than it was made for is costed anew, and that is said. */
+static sw_status cost_again(cli *c, const char *path, cli_plan *loaded, sw_error *err)
+{
+	sw_text text = {0};
+	sw_status status = sw_plan_measure_again(loaded->plan, sw_partition_measure, sw_simulate_plan, err);
+	if (status == SW_OK) {
+		sw_plan_changes_print(loaded->plan, &text);
+		cli_note(c, "%s: %s", path, text.data);
+		sw_vec_push(&loaded->plan->warnings, sw_arena_text(&loaded->plan->arena, text.data));
+	}
+	sw_text_clear(&text);
+	return status;
+}
+
+sw_status cli_move_plan(cli *c, const char *path, cli_plan *loaded, sw_error *err)
+{
+	sw_status status = cli_read_cluster(c, c->values.cluster, &loaded->other, err);
+	if (status)
+		return status;
+	loaded->moved = true;
+	status = sw_plan_move(loaded->plan, &loaded->other, err);
+	if (status)
+		return sw_error_in_file(err, status, c->values.cluster);
+	return loaded->plan->changes ? cost_again(c, path, loaded, err) : SW_OK;
+}
+
 static sw_status load_plan(cli *c, const char *path, cli_plan *loaded, sw_error *err)
 {
 	sw_status status = sw_plan_read(path, &loaded->cluster, &loaded->plan, err);
@@ -47,6 +75,11 @@ static sw_status load_plan(cli *c, const char *path, cli_plan *loaded, sw_error 
 		return sw_error_in_file(err, status, path);
 	status = sw_sidecar_find(sw_plan_find_program(path, loaded->plan->program_path, &c->arena),
 	                         sw_plan_serial(loaded->plan), &loaded->sidecar, err);
+	bool have_sidecar = status == SW_OK;
+	if (status == SW_OK && loaded->plan->changes)
+		status = cost_again(c, path, loaded, err);
+	if (status && have_sidecar)
+		sw_sidecar_clear(&loaded->sidecar);
 	if (status) {
 		sw_plan_free(loaded->plan);
 		sw_cluster_clear(&loaded->cluster);
@@ -106,4 +139,6 @@ void cli_plan_clear(cli_plan *loaded)
 	sw_plan_free(loaded->plan);
 	sw_sidecar_clear(&loaded->sidecar);
 	sw_cluster_clear(&loaded->cluster);
+	if (loaded->moved)
+		sw_cluster_clear(&loaded->other);
 }

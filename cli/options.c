@@ -16,7 +16,8 @@ static const cli_option options[] = {
          "auto, dp, horovod[:merge=BYTES], zero1, zero2, zero3, megatron:tp=K[,sp], summa[:RxC], "
          "2.5d[:RxCxD], axonn[:X,Y,Z,D or :top=K] or expert[:ep=K] (default: auto)"},
 	{"--method", "M", CLI_TEXT, AT(method),
-         "how problems are solved: exact, ilp, coordinate, metropolis, random or exhaustive (default: exact)"},
+         "how problems are solved: exact, ilp, coordinate, metropolis, random or exhaustive (default: "
+         "exact)"},
 	{"--memory", "BYTES", CLI_BYTES, AT(memory),
          "memory per device, such as 16GiB (default: what the cluster file says)"},
 	{"--time-limit", "SECONDS", CLI_SECONDS, AT(time_limit),
@@ -45,6 +46,7 @@ static const cli_option options[] = {
          "compute nothing: wait out the time that the cluster's model gives each op; no losses"},
 	{"--trace", "FILE", CLI_TEXT, AT(trace),
          "write a timeline that Perfetto and chrome://tracing open; of a run, its last step"},
+	{"--diff", "PLAN", CLI_TEXT, AT(diff), "what another plan does differently"},
 	{"--random", "K", CLI_COUNT, AT(random), "verify K random assignments of layouts of a program"},
 	{"--work-limit", "N", CLI_COUNT, AT(work_limit),
          "stop searching after so many units, about table entries visited (default: by size)"},
@@ -77,6 +79,10 @@ static const struct {
           "play with the figures of another cluster file of the same shape (default: the plan's)"}},
 	{"solve", {"--seed", "N", CLI_COUNT, AT(seed), "of the methods that draw by chance (default: 0)"}},
 	{"plan", {"--seed", "N", CLI_COUNT, AT(seed), "of the methods that draw by chance (default: 0)"}},
+	{"explain",
+         {"--cluster", "FILE", CLI_TEXT, AT(cluster),
+          "cost the plan with the figures of another cluster whose devices divide alike (default: the "
+          "plan's)"}},
 	{"solve", {"--threads", "N", CLI_COUNT, AT(threads), "threads (default: all cores)"}},
 	{"calibrate",
          {"--cluster", "FILE", CLI_TEXT, AT(cluster),

@@ -79,6 +79,21 @@ sw_placement *sw_placement_new(const sw_program *program);
 void sw_placement_free(sw_placement *placement);
 int64_t sw_placement_bytes(const sw_program *program); /* arena_bytes alone */
 
+/* What lies in the arena at the moment when most is needed: their bytes, and what is `unused` between them, are the arena's. */
+typedef enum sw_resident_kind { SW_RESIDENT_VALUE, SW_RESIDENT_WORKING /* space of the kernel of an op */, SW_RESIDENT_CONSTANTS, SW_RESIDENT_STAGED /* an output on its way */ } sw_resident_kind;
+typedef struct sw_resident {
+	uint8_t kind;
+	sw_id id; /* value, or op */
+	int64_t bytes;
+} sw_resident;
+typedef struct sw_arena_peak {
+	sw_id op; /* that runs then; the innermost, where it runs in a region */
+	int64_t arena_bytes, unused_bytes;
+	SW_VEC(sw_resident) residents;
+} sw_arena_peak;
+void sw_placement_peak(const sw_program *program, sw_arena_peak *peak);
+void sw_arena_peak_clear(sw_arena_peak *peak);
+
 /* What the kernel of an op does inside, for who predicts its time: inner loops begun (products of a batch, boxes, windows), runs of neighbouring
  * elements within them, and bytes that go in and out, with the copies that the kernel makes; one element that stands for all is not
  * counted. Ops that hand on what they get, and regions: zeros. O(ranks). */

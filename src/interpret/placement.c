@@ -454,12 +454,74 @@ static void stage(placer *p, const sw_computation *c, const sw_id *targets)
 	}
 }
 
-/* ---- 4. pack ----------------------------------------------------------------------------------------------------- */
+/* ---- who is there when it is fullest ------------------------------------------------------------------------------- */
 
 static bool is_packed(const buffer *b)
 {
 	return b->place.kind == SW_PLACE_FRAME && b->bytes > 0;
 }
+
+static int32_t fullest_moment(placer *p, const sw_packed *packed, size_t n)
+{
+	int64_t *change = SW_NEW_N(&p->arena, int64_t, p->end + 2), live = 0, most = -1;
+	int32_t fullest = 0;
+	for (size_t i = 0; i < n; i++) {
+		change[packed[i].begin] += packed[i].bytes;
+		change[packed[i].end + 1] -= packed[i].bytes;
+	}
+	for (int32_t m = 0; m <= p->end; m++) {
+		live += change[m];
+		if (live > most) {
+			most = live;
+			fullest = m;
+		}
+	}
+	return fullest;
+}
+
+/* Per buffer the class that moved in last, at this moment. */
+static sw_id *tenants_at(placer *p, const sw_computation *c, int32_t moment)
+{
+	sw_id *tenants = SW_NEW_N(&p->arena, sw_id, p->buffers.len + 1);
+	for (size_t b = 0; b < p->buffers.len; b++)
+		tenants[b] = SW_NO_ID;
+	for (size_t k = 0; k < c->ops.len; k++) {
+		const sw_op *op = sw_op_at(p->program, c->ops.data[k]);
+		for (sw_id v = op->first_result; v < op->first_result + op->n_results; v++) {
+			bool there = p->class[v] == v && p->home[v] != NOBODY && p->first[v] <= moment;
+			sw_id *tenant = there ? &tenants[p->home[v]] : NULL;
+			if (there && (*tenant == SW_NO_ID || p->first[v] >= p->first[*tenant]))
+				*tenant = v;
+		}
+	}
+	return tenants;
+}
+
+static bool is_at(const sw_packed *packed, int32_t moment)
+{
+	return packed->begin <= moment && moment <= packed->end;
+}
+
+/* `packed`: buffers, then working spaces, in the order of pack(). */
+static void note_residents(placer *p, const sw_computation *c, const sw_packed *packed, size_t n,
+                           sw_frame_plan *frame)
+{
+	int32_t moment = fullest_moment(p, packed, n);
+	const sw_id *tenants = tenants_at(p, c, moment);
+	size_t i = 0;
+	frame->fullest = c->ops.len ? c->ops.data[SW_MIN((size_t)moment, c->ops.len - 1)] : SW_NO_ID;
+	frame->residents = SW_NEW_N(&p->places->arena, sw_frame_resident, n + 1);
+	for (size_t b = 0; b < p->buffers.len; b++)
+		if (is_packed(&p->buffers.data[b]) && is_at(&packed[i++], moment))
+			frame->residents[frame->n_residents++] =
+				(sw_frame_resident){tenants[b], false, p->buffers.data[b].bytes};
+	for (size_t k = 0; k < c->ops.len; k++)
+		if (p->places->rooms[c->ops.data[k]].bytes && is_at(&packed[i++], moment))
+			frame->residents[frame->n_residents++] = (sw_frame_resident){
+				c->ops.data[k], true, p->places->rooms[c->ops.data[k]].bytes};
+}
+
+/* ---- 4. pack ----------------------------------------------------------------------------------------------------- */
 
 static void pack(placer *p, const sw_computation *c, sw_frame_plan *frame)
 {
@@ -475,6 +537,7 @@ static void pack(placer *p, const sw_computation *c, sw_frame_plan *frame)
 			                          (int32_t)k};
 	frame->bytes = sw_pack(packed, n);
 	frame->live_bytes = sw_packed_live(packed, n);
+	note_residents(p, c, packed, n, frame);
 	n = 0;
 	for (size_t b = 0; b < p->buffers.len; b++)
 		if (is_packed(&p->buffers.data[b]))

@@ -32,6 +32,13 @@ typedef struct sw_homing {
 	sw_place to;
 } sw_homing;
 
+/* What fills a frame at the moment when most of it is in use. */
+typedef struct sw_frame_resident {
+	sw_id id; /* value; of working space the op; SW_NO_ID: an output on its way home */
+	bool working;
+	int64_t bytes;
+} sw_frame_resident;
+
 typedef struct sw_frame_plan {
 	bool placed, carries;
 	uint32_t n_inputs;
@@ -39,6 +46,9 @@ typedef struct sw_frame_plan {
 	int64_t bytes, live_bytes;
 	sw_homing *homings;
 	uint32_t n_homings;
+	sw_id fullest; /* the op at that moment; SW_NO_ID: there is none at all */
+	sw_frame_resident *residents;
+	uint32_t n_residents;
 } sw_frame_plan;
 
 typedef struct sw_room {

@@ -19,8 +19,26 @@ typedef struct partitioner {
 	sw_layouts layouts;   /* the plan's, with the same numbers, and what operands need */
 	sw_map versions;      /* (value, layout number) -> value of `out` */
 	sw_path_cache *paths;
+	sw_origins *origins; /* NULL: nobody asks */
+	sw_id reader;        /* the op that is being written; SW_NO_ID: the results of a computation */
 	sw_error *err;
 } partitioner;
+
+/* What is written from here on comes from the op at hand. */
+static void note_op(partitioner *p)
+{
+	if (p->origins)
+		sw_vec_push(&p->origins->items,
+		            ((sw_origin){(sw_id)p->out->ops.len, p->reader, SW_NO_ID, 0, 0}));
+}
+
+/* Or moves a value for it. */
+static void note_move(partitioner *p, sw_id value, uint32_t from, uint32_t to)
+{
+	if (p->origins)
+		sw_vec_push(&p->origins->items,
+		            ((sw_origin){(sw_id)p->out->ops.len, p->reader, value, from, to}));
+}
 
 /* ---- versions of a value ----------------------------------------------------------------------------- */
 
@@ -59,9 +77,11 @@ static sw_status convert(partitioner *p, sw_coordinates *at, sw_id value, uint32
                          sw_id *local)
 {
 	sw_id x = version_get(p, value, from);
+	note_move(p, value, from, to);
 	sw_status status = sw_partition_redistribute(at, p->paths, sw_value_shape(p->in, value),
 	                                             &p->layouts.items.data[from],
 	                                             &p->layouts.items.data[to], x, local, p->err);
+	note_op(p);
 	bool keep = !p->plan->regather || to == p->plan->kept[value];
 	if (status == SW_OK && keep)
 		version_put(p, value, to, *local);
@@ -190,6 +210,8 @@ static sw_status write_local(partitioner *p, sw_coordinates *at, sw_id op_id, sw
 static sw_status write_op(partitioner *p, sw_coordinates *at, sw_id op_id)
 {
 	const sw_op *op = sw_op_at(p->in, op_id);
+	p->reader = op_id;
+	note_op(p);
 	if (op->opcode == SW_OP_PARAMETER)
 		return write_parameter(p, at, op);
 	size_t n = op->n_operands + op->n_results;
@@ -234,6 +256,7 @@ static sw_status write_computation(partitioner *p, int32_t c, const uint32_t *re
 	for (size_t i = 0; i < computation->ops.len && status == SW_OK; i++)
 		status = write_op(p, &at, computation->ops.data[i]);
 	sw_id *results = sw_alloc(sizeof(sw_id) * (computation->results.len + 1));
+	p->reader = SW_NO_ID;
 	for (size_t i = 0; i < computation->results.len && status == SW_OK; i++)
 		status = read_value(p, &at, computation->results.data[i], result_layouts[i], &results[i]);
 	if (status == SW_OK)
@@ -253,10 +276,11 @@ static void copy_frame(partitioner *p)
 		sw_vec_push(&p->out->donors, p->in->donors.data[i]);
 }
 
-sw_status sw_partition_by(const sw_plan *plan, sw_path_cache *paths, sw_program **local, sw_error *err)
+static sw_status partition(const sw_plan *plan, sw_path_cache *paths, sw_program **local,
+                           sw_origins *origins, sw_error *err)
 {
 	*local = NULL;
-	partitioner p = {.plan = plan, .in = plan->program, .paths = paths, .err = err};
+	partitioner p = {.plan = plan, .in = plan->program, .paths = paths, .origins = origins, .err = err};
 	p.out = sw_program_new(plan->program->name);
 	p.computation = sw_alloc(sizeof(int32_t) * (p.in->computations.len + 1));
 	for (size_t c = 0; c < p.in->computations.len; c++)
@@ -269,6 +293,8 @@ sw_status sw_partition_by(const sw_plan *plan, sw_path_cache *paths, sw_program 
 		status = sw_program_verify(p.out, err);
 	}
 	sw_map_clear(&p.versions);
+	if (origins)
+		sw_layouts_copy(&origins->layouts, &p.layouts);
 	sw_layouts_clear(&p.layouts);
 	free(p.computation);
 	if (status == SW_OK)
@@ -278,11 +304,22 @@ sw_status sw_partition_by(const sw_plan *plan, sw_path_cache *paths, sw_program 
 	return status;
 }
 
+sw_status sw_partition_by(const sw_plan *plan, sw_path_cache *paths, sw_program **local, sw_error *err)
+{
+	return partition(plan, paths, local, NULL, err);
+}
+
 sw_status sw_partition(const sw_plan *plan, sw_program **local, sw_error *err)
+{
+	return sw_partition_with_origins(plan, local, NULL, err);
+}
+
+sw_status sw_partition_with_origins(const sw_plan *plan, sw_program **local, sw_origins *origins,
+                                    sw_error *err)
 {
 	sw_path_store *own = plan->paths ? NULL : sw_path_store_new(plan->cluster);
 	sw_path_cache *paths = sw_path_store_get(own ? own : plan->paths, plan->axes, plan->n_axes);
-	sw_status status = sw_partition_by(plan, paths, local, err);
+	sw_status status = partition(plan, paths, local, origins, err);
 	sw_path_store_free(own);
 	return status;
 }

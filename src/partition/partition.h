@@ -13,6 +13,8 @@
 sw_status sw_partition(const sw_plan *plan, sw_program **local, sw_error *err);
 /* The same by paths that the caller keeps (sw_plan_paths of the plan's cluster and axes): many plans, each path found once. */
 sw_status sw_partition_by(const sw_plan *plan, sw_path_cache *paths, sw_program **local, sw_error *err);
+/* The same, and what each local op was written for (plan.h, explain). */
+sw_status sw_partition_with_origins(const sw_plan *plan, sw_program **local, sw_origins *origins, sw_error *err);
 /* Partition, then cost: the figures of the program that will run; peak_bytes is its arena (sw_placement), all that a device holds. Matches sw_plan_measure_fn. */
 sw_status sw_partition_measure(const sw_plan *plan, sw_program_cost *cost, sw_error *err);
 

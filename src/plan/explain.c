@@ -1,331 +1,388 @@
 /*
- * Explain: a plan as tables for people. Repeated layers are folded: lines that are equal but for numbers in their names
- * become one, with a count.
+ * A plan explained: everything as data first, and the same printed for people.
  */
-#include "plan/internal.h"
+#include "plan/explain.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_LINES ((size_t)12) /* of a table that is not whole */
+/* ---- origins ----------------------------------------------------------------------------------------------------- */
 
-/* One line of a folded table, and what it sums up. */
-typedef struct fold_line {
-	char *name, *detail;
-	int64_t count;
-	double weight; /* the table is sorted by it, largest first */
-} fold_line;
-typedef struct fold {
-	size_t most_lines;
-	sw_arena arena;
-	sw_map index;
-	SW_VEC(fold_line) lines;
-} fold;
-
-/* Something of this weight that occurs so many times. */
-static void fold_add(fold *f, const char *name, const char *detail, int64_t times, double weight)
+const sw_origin *sw_origin_of(const sw_origins *origins, sw_id local_op)
 {
-	sw_text key = {0};
-	for (const char *c = name; *c; c++) {
-		bool digit = isdigit((unsigned char)*c),
-		     before = key.len > 0 && key.data[key.len - 1] == '*';
-		if (digit && before)
-			continue;
-		sw_text_add_n(&key, digit ? "*" : c, 1);
-	}
-	size_t name_length = key.len;
-	sw_text_add(&key, "\n");
-	sw_text_add(&key, detail);
-	uint32_t next = (uint32_t)f->lines.len;
-	uint32_t line = sw_map_intern(&f->index, key.data, key.len, next);
-	if (line == next) {
-		fold_line fresh = {.name = sw_arena_text_n(&f->arena, key.data, name_length),
-		                   .detail = sw_arena_text(&f->arena, detail)};
-		sw_vec_push(&f->lines, fresh);
-	}
-	f->lines.data[line].count += times;
-	f->lines.data[line].weight += (double)times * weight;
-	sw_text_clear(&key);
-}
-
-static int by_weight(const void *a, const void *b)
-{
-	const fold_line *x = a, *y = b;
-	if (x->weight != y->weight)
-		return x->weight < y->weight ? 1 : -1;
-	int order = strcmp(x->name, y->name);
-	return order ? order : strcmp(x->detail, y->detail);
-}
-
-static void fold_print(fold *f, const char *what, void (*weight)(sw_text *, double),
-                       const char *weight_name, const char *detail_name, sw_text *text)
-{
-	const char *const headings[] = {what, "count", weight_name, detail_name};
-	sw_table table;
-	sw_table_init(&table, 4, headings);
-	if (f->lines.len > 0)
-		qsort(f->lines.data, f->lines.len, sizeof(fold_line), by_weight);
-	for (size_t i = 0; i < f->lines.len && i < f->most_lines; i++) {
-		const fold_line *line = &f->lines.data[i];
-		sw_text amount = {0};
-		weight(&amount, line->weight);
-		sw_table_cell(&table, "%s", line->name);
-		sw_table_cell(&table, "%lld", (long long)line->count);
-		sw_table_cell(&table, "%s", amount.data);
-		sw_table_cell(&table, "%s", line->detail);
-		sw_text_clear(&amount);
-	}
-	sw_table_add_to(&table, text);
-	if (f->lines.len > f->most_lines)
-		sw_text_addf(text, "  ... and %zu more\n", f->lines.len - f->most_lines);
-	sw_text_add(text, "\n");
-	sw_table_clear(&table);
-	sw_map_clear(&f->index);
-	sw_vec_clear(&f->lines);
-	sw_arena_clear(&f->arena);
-}
-
-/* ---- layouts in words ------------------------------------------------------------------------------------------ */
-
-/* The state of an axis if all its atoms agree on kind and dimension; NULL otherwise. */
-static const sw_state *axis_state(const sw_layout *layout, uint32_t atoms)
-{
-	const sw_state *first = NULL;
-	for (int32_t a = 0; a < layout->n; a++) {
-		if (!(atoms >> a & 1))
-			continue;
-		const sw_state *s = &layout->state[a];
-		if (first && (s->kind != first->kind || s->dim != first->dim))
-			return NULL;
-		first = first ? first : s;
-	}
-	return first;
-}
-
-/* "whole", "dim 0 over x and y", "dim 0 over x, partial sum over y", ... */
-static void layout_words(const sw_plan *plan, sw_shape shape, const sw_layout *layout, sw_text *text)
-{
-	size_t before = text->len;
-	const sw_state *last = NULL; /* the one in words so far that an equal one joins */
-	for (int32_t i = 0; i < plan->n_axes; i++) {
-		const sw_state *s = axis_state(layout, plan->axes[i].atoms);
-		if (!s) {
-			text->len = before;
-			sw_layout_print(&plan->cluster->atoms, shape, layout, text);
-			return;
-		}
-		if (s->kind == SW_STATE_B)
-			continue;
-		bool joins = last && last->kind == s->kind && last->dim == s->dim;
-		sw_text_add(text, joins || !last ? "" : ", ");
-		if (joins)
-			sw_text_addf(text, " and %s", plan->axes[i].name);
-		else if (s->kind == SW_STATE_S)
-			sw_text_addf(text, "dim %d over %s", s->dim, plan->axes[i].name);
+	size_t low = 0,
+	       high = origins->items
+	                      .len; /* the last that begins at or before the op lies in [low - 1, high) */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (origins->items.data[middle].first <= local_op)
+			low = middle + 1;
 		else
-			sw_text_addf(text, "partial %s over %s", sw_monoid_name(layout->monoid),
-			             plan->axes[i].name);
-		last = s;
+			high = middle;
 	}
-	if (!last)
-		sw_text_add(text, "whole");
+	return low > 0 ? &origins->items.data[low - 1] : NULL;
 }
 
-/* ---- sections ---------------------------------------------------------------------------------------------------- */
-
-static void explain_head(const sw_plan *plan, sw_text *text)
+void sw_origins_clear(sw_origins *origins)
 {
-	sw_text_add(text, "strategy   ");
-	sw_plan_strategy_print(&plan->strategy, text);
-	if (plan->strategy.kind == SW_PLAN_AUTO)
-		sw_text_addf(text, " (chosen: %s)", plan->chosen);
-	sw_text_addf(text, "\ncluster    %s, %lld devices; mesh", plan->cluster->name,
-	             (long long)plan->cluster->n_devices);
-	for (int32_t i = 0; i < plan->n_axes; i++)
-		sw_text_addf(text, " %s=%lld", plan->axes[i].name, (long long)plan->axes[i].size);
-	sw_text_add(text, plan->n_axes ? "" : " none");
-	sw_text_add(text, "\n");
-	sw_plan_explain_rewrites(plan, text);
-	sw_text_add(text, "step       ");
-	sw_text_add_seconds(text, plan->predicted.step_time_s);
-	sw_text_add(text, " predicted; ");
-	sw_text_add_seconds(text, plan->predicted.compute_s + plan->predicted.communication_s);
-	sw_text_add(text, " without overlap: ");
-	sw_text_add_seconds(text, plan->predicted.compute_s);
-	sw_text_add(text, " compute + ");
-	sw_text_add_seconds(text, plan->predicted.communication_s);
-	sw_text_addf(text, " communication in %lld collectives\npayload    ",
-	             (long long)plan->predicted.collectives);
-	sw_text_add_bytes(text, (double)plan->predicted.payload_bytes);
-	sw_text_addf(text, " (%lld bytes) per step and rank\nmemory     ",
-	             (long long)plan->predicted.payload_bytes);
-	sw_text_add_bytes(text, (double)plan->predicted.peak_bytes);
-	sw_text_add(text, " at the peak, per device\n");
-	if (plan->model_s > 0) {
-		sw_text_addf(text, "gap        %.2f %%: ", plan->gap * 100);
-		sw_text_add_seconds(text, plan->model_s);
-		sw_text_add(text, " in the model that is searched, where nothing takes less than ");
-		sw_text_add_seconds(text, plan->lower_bound_s);
-		sw_text_addf(text, "\nsearched   %s%s\n",
-		             plan->strategy.kind == SW_PLAN_AUTO ? "" : "this strategy alone; ",
-		             plan->scope);
-	}
-	sw_text_add(text, "\n");
+	sw_vec_clear(&origins->items);
+	sw_layouts_clear(&origins->layouts);
 }
 
-static void explain_inputs(const sw_plan *plan, size_t most_lines, sw_text *text)
+/* ---- as data ------------------------------------------------------------------------------------------------------ */
+
+json_t *sw_plan_explain(const sw_explained *what)
 {
-	const sw_program *program = plan->program;
-	fold f = {.most_lines = most_lines};
-	const sw_computation *entry = sw_entry(program);
-	for (size_t i = 0; i < entry->parameters.len; i++) {
-		const sw_op *op = sw_op_at(program, entry->parameters.data[i]);
-		for (uint32_t k = 0; k < op->n_results; k++) {
-			sw_id value = op->first_result + k;
-			sw_shape shape = sw_value_shape(program, value);
-			const sw_layout *layout = sw_plan_layout(plan, plan->produced[value]);
-			sw_text detail = {0};
-			sw_shape_print(shape, &detail);
-			sw_text_add(&detail, "  ");
-			layout_words(plan, shape, layout, &detail);
-			fold_add(&f, op->name, detail.data, 1,
-			         (double)sw_layout_local_bytes(&plan->cluster->atoms, shape, layout));
-			sw_text_clear(&detail);
-		}
-	}
-	fold_print(&f, "input", sw_text_add_bytes, "per device", "layout", text);
+	sw_anatomy anatomy;
+	const sw_plan *plan = what->plan;
+	json_t *json = sw_plan_summary(plan);
+	sw_anatomy_init(&anatomy, what);
+	json_object_set_new(json, "program", json_string(plan->program->name));
+	json_object_set_new(json, "cluster", json_string(plan->cluster->name));
+	json_object_set_new(json, "devices", json_integer(plan->cluster->n_devices));
+	json_object_set_new(json, "parallelism", sw_explain_parallelism(&anatomy, what));
+	json_object_set_new(json, "blocks", sw_explain_blocks(&anatomy, what));
+	json_object_set_new(json, "communication", sw_explain_collectives(&anatomy, what));
+	json_object_set_new(json, "memory", sw_explain_memory(&anatomy, what));
+	sw_anatomy_clear(&anatomy);
+	return json;
 }
 
-/* How often each computation runs in a step; loops of unknown length once, branches each time; 0: only from ops that are no
- * regions. Freed by free(). */
-static int64_t *count_trips(const sw_program *program)
+/* ---- reading the data --------------------------------------------------------------------------------------------- */
+
+const char *sw_said(const json_t *object, const char *key)
 {
-	int64_t *trips = sw_alloc(sizeof(*trips) * (program->computations.len + 1));
-	SW_VEC(int32_t) open = {0};
-	trips[program->entry] = 1;
-	sw_vec_push(&open, program->entry);
-	while (open.len > 0) {
-		int32_t c = open.data[--open.len];
-		const sw_computation *computation = &program->computations.data[c];
-		for (size_t i = 0; i < computation->ops.len; i++) {
-			const sw_op *op = sw_op_at(program, computation->ops.data[i]);
-			bool loop = op->opcode == SW_OP_WHILE;
-			for (uint32_t k = 0; sw_is_region(op) && k < op->n_called; k++) {
-				int64_t times = loop ? SW_MAX(op->attrs->loop.trip_count, 1) : 1;
-				trips[op->called[k]] = trips[c] * times;
-				sw_vec_push(&open, op->called[k]);
-			}
-		}
-	}
-	sw_vec_clear(&open);
-	return trips;
+	const char *text = json_string_value(json_object_get(object, key));
+	return text ? text : "";
 }
 
-static void explain_dots(const sw_plan *plan, size_t most_lines, sw_text *text)
+double sw_said_number(const json_t *object, const char *key)
 {
-	const sw_program *program = plan->program;
-	fold f = {.most_lines = most_lines};
-	int64_t *trips = count_trips(program);
-	for (sw_id id = 0; id < program->ops.len; id++) {
-		const sw_op *op = sw_op_at(program, id);
-		sw_layout layouts[3];
-		if ((op->opcode != SW_OP_DOT && op->opcode != SW_OP_CONVOLUTION) ||
-		    !sw_plan_op_layouts(plan, id, layouts, layouts + 2))
-			continue;
-		sw_text detail = {0};
-		for (uint32_t k = 0; k < 3; k++) {
-			sw_shape shape =
-				sw_value_shape(program, k < 2 ? op->operands[k] : op->first_result);
-			sw_text_add(&detail, k == 1 ? " * " : k == 2 ? " -> " : "");
-			sw_shape_print(shape, &detail);
-			sw_text_add(&detail, " ");
-			layout_words(plan, shape, &layouts[k], &detail);
-		}
-		fold_add(&f, op->name, detail.data, trips[op->computation],
-		         sw_op_flops(program, id) /
-		                 (double)sw_strategy_share(&plan->cluster->atoms, &plan->strategies[id]));
-		sw_text_clear(&detail);
-	}
-	fold_print(&f, "matmul", sw_text_add_count, "FLOP per device", "left * right -> result", text);
-	free(trips);
+	return json_number_value(json_object_get(object, key));
 }
 
-static void explain_collectives(const sw_plan *plan, const sw_program *local, size_t most_lines,
-                                sw_text *text)
+static long long integer_of(const json_t *object, const char *key)
 {
-	fold f = {.most_lines = most_lines};
-	int64_t *trips = count_trips(local);
-	for (sw_id id = 0; id < local->ops.len; id++) {
-		const sw_op *op = sw_op_at(local, id);
-		if (sw_opcode_class((sw_opcode)op->opcode) != SW_CLASS_COLLECTIVE || op->n_operands == 0)
-			continue;
-		uint32_t mask = 0;
-		sw_text detail = {0};
-		sw_shape shape = sw_value_shape(local, op->operands[0]);
-		sw_cost_group_atoms(&plan->cluster->atoms, &op->attrs->collective.groups, &mask);
-		int64_t group = op->opcode == SW_OP_COLLECTIVE_PERMUTE
-		                        ? 2
-		                        : sw_atoms_group_size(&plan->cluster->atoms, mask);
-		sw_shape_print(shape, &detail);
-		sw_text_addf(&detail, " in groups of %lld", (long long)group);
-		fold_add(&f, sw_op_opcode_name(op), detail.data, trips[op->computation],
-		         (double)sw_collective_payload_bytes((sw_opcode)op->opcode, sw_shape_bytes(shape),
-		                                             group));
-		sw_text_clear(&detail);
-	}
-	if (f.lines.len > 0)
-		fold_print(&f, "collective", sw_text_add_bytes, "payload", "operand, on each device", text);
-	free(trips);
+	return (long long)json_integer_value(json_object_get(object, key));
 }
 
-static void explain_alternatives(const sw_plan *plan, sw_text *text)
+size_t sw_said_lines(const json_t *list, bool whole)
 {
-	const char *const headings[] = {"considered", "step",   "compute", "communication",
-	                                "payload",    "memory", ""};
-	sw_table table;
-	if (plan->alternatives.len == 0)
+	size_t n = json_array_size(list);
+	return whole ? n : SW_MIN(n, (size_t)SW_MOST_LINES);
+}
+
+static void say_more(const json_t *list, size_t shown, sw_text *text)
+{
+	if (json_array_size(list) > shown)
+		sw_text_addf(text, "  ... and %zu more; -v shows them\n", json_array_size(list) - shown);
+}
+
+typedef void add_number(sw_text *text, double number);
+
+static void cell_with(sw_table *table, add_number *add, double number)
+{
+	sw_text cell = {0};
+	add(&cell, number);
+	sw_table_cell(table, "%s", cell.data);
+	sw_text_clear(&cell);
+}
+
+static void add_signed(sw_text *text, add_number *add, double number)
+{
+	sw_text_add(text, number < 0 ? "-" : "+");
+	add(text, number < 0 ? -number : number);
+}
+
+/* ---- head --------------------------------------------------------------------------------------------------------- */
+
+static void print_mesh(const json_t *e, sw_text *text)
+{
+	const json_t *mesh = json_object_get(e, "mesh"), *axis;
+	size_t i;
+	json_array_foreach(mesh, i, axis)
+		sw_text_addf(text, " %s=%lld", sw_said(axis, "name"), integer_of(axis, "size"));
+	sw_text_add(text, json_array_size(mesh) ? "" : " none");
+	json_array_foreach(json_object_get(e, "parallelism"), i, axis)
+		sw_text_addf(text, "\n%s%s=%lld %s", i ? "           " : "axes       ",
+	                     sw_said(axis, "axis"), integer_of(axis, "size"), sw_said(axis, "as"));
+}
+
+static void print_rewrites(const json_t *e, sw_text *text)
+{
+	const json_t *padded;
+	size_t i;
+	json_array_foreach(json_object_get(e, "padding"), i, padded) sw_text_addf(
+		text, "\n%s %lld -> %lld in %lld tensors", i ? "          " : "padding   ",
+		integer_of(padded, "size"), integer_of(padded, "padded"), integer_of(padded, "tensors"));
+	if (sw_said(e, "rematerialisation")[0])
+		sw_text_addf(text, "\nremat      %s: activations that the backward pass computes again",
+		             sw_said(e, "rematerialisation"));
+	if (integer_of(e, "microbatches") > 1)
+		sw_text_addf(text, "\nbatch      in %lld microbatches, gradients summed over them",
+		             integer_of(e, "microbatches"));
+}
+
+static void print_gap(const json_t *e, sw_text *text)
+{
+	bool fixed = strcmp(sw_said(e, "strategy"), "auto") != 0;
+	if (sw_said_number(e, "model_s") <= 0)
 		return;
-	sw_table_init(&table, 7, headings);
-	for (size_t i = 0; i < plan->alternatives.len; i++) {
-		const sw_alternative *a = &plan->alternatives.data[i];
-		const double seconds[] = {a->step_time_s, a->compute_s, a->communication_s};
-		sw_table_cell(&table, "%s", a->name);
-		sw_text cell = {0};
-		for (size_t k = 0; k < 5; k++) {
-			cell.len = 0;
-			if (k < 3)
-				sw_text_add_seconds(&cell, seconds[k]);
-			else
-				sw_text_add_bytes(&cell,
-				                  (double)(k == 3 ? a->payload_bytes : a->peak_bytes));
-			sw_table_cell(&table, "%s",
-			              a->feasible || (k == 4 && a->peak_bytes > 0) ? cell.data : "-");
-		}
-		sw_text given_up = {0};
-		sw_text_add(&given_up, "given up: at least ");
-		sw_text_add_seconds(&given_up, a->bound_s);
-		sw_text_clear(&cell);
-		sw_table_cell(&table, "%s",
-		              a->bound_s > 0                   ? given_up.data
-		              : !a->feasible                   ? "does not fit in memory"
-		              : !strcmp(a->name, plan->chosen) ? "chosen"
-		                                               : "");
-		sw_text_clear(&given_up);
+	sw_text_addf(text, "gap        %.2f %%: ", sw_said_number(e, "gap") * 100);
+	sw_text_add_seconds(text, sw_said_number(e, "model_s"));
+	sw_text_add(text, " in the model that is searched, where nothing takes less than ");
+	sw_text_add_seconds(text, sw_said_number(e, "model_bound_s"));
+	sw_text_add(text, "; no step of theirs takes less than ");
+	sw_text_add_seconds(text, sw_said_number(e, "lower_bound_s"));
+	sw_text_addf(text, "\nsearched   %s%s\n", fixed ? "this strategy alone; " : "",
+	             sw_said(e, "scope"));
+}
+
+static void print_head(const json_t *e, sw_text *text)
+{
+	sw_text_addf(text, "strategy   %s", sw_said(e, "strategy"));
+	if (strcmp(sw_said(e, "strategy"), "auto") == 0)
+		sw_text_addf(text, " (chosen: %s)", sw_said(e, "chosen"));
+	sw_text_addf(text, "\ncluster    %s, %lld devices; mesh", sw_said(e, "cluster"),
+	             integer_of(e, "devices"));
+	print_mesh(e, text);
+	print_rewrites(e, text);
+	sw_text_add(text, "\nstep       ");
+	sw_text_add_seconds(text, sw_said_number(e, "step_time_s"));
+	sw_text_add(text, " predicted; ");
+	sw_text_add_seconds(text, sw_said_number(e, "compute_s") + sw_said_number(e, "communication_s"));
+	sw_text_add(text, " without overlap: ");
+	sw_text_add_seconds(text, sw_said_number(e, "compute_s"));
+	sw_text_add(text, " compute + ");
+	sw_text_add_seconds(text, sw_said_number(e, "communication_s"));
+	sw_text_addf(text, " communication in %lld collectives\npayload    ", integer_of(e, "collectives"));
+	sw_text_add_bytes(text, sw_said_number(e, "payload_bytes"));
+	sw_text_addf(text, " (%lld bytes) per step and rank\nmemory     ", integer_of(e, "payload_bytes"));
+	sw_text_add_bytes(text, sw_said_number(e, "peak_bytes"));
+	sw_text_add(text, " at the peak, per device\n");
+	print_gap(e, text);
+	sw_text_add(text, "\n");
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------- */
+
+/* What a line of a block has to say, in the order of a step. */
+static const struct {
+	const char *heading, *key, *before;
+} parts[] = {
+	{"forward", "split", ""},
+	{"", "result", "result "},
+	{"backward", "backward_split", ""},
+	{"", "backward_result", "result "},
+	{"weight", "at_rest", "at rest "},
+	{"", "gathered_forward", "forward: "},
+	{"", "gathered_backward", "backward: "},
+	{"", "gathered_update", "update: "},
+	{"", "moments", "optimizer state "},
+	{"gradient", "gradient", ""},
+	{"gradient", "gradient_moved", ""},
+	{"update", "update_moved", ""},
+};
+
+static void print_line(const json_t *line, sw_text *text)
+{
+	sw_text_addf(text, "  %s  %s %s", sw_said(line, "name"), sw_said(line, "op"),
+	             sw_said(line, "operands"));
+	if (integer_of(line, "count") > 1)
+		sw_text_addf(text, " (%lld times)", integer_of(line, "count"));
+	for (size_t i = 0; i < SW_COUNT(parts); i++) {
+		const char *words = sw_said(line, parts[i].key);
+		if (words[0] && parts[i].heading[0])
+			sw_text_addf(text, "\n    %-9s %s%s", parts[i].heading, parts[i].before, words);
+		else if (words[0])
+			sw_text_addf(text, "; %s%s", parts[i].before, words);
 	}
+	sw_text_add(text, "\n");
+}
+
+static void print_block(const json_t *block, bool whole, sw_text *text)
+{
+	const json_t *members = json_object_get(block, "members"), *lines = json_object_get(block, "lines"),
+		     *axis;
+	size_t n = json_array_size(members), shown = sw_said_lines(lines, whole), i;
+	if (n > 1)
+		sw_text_addf(text, "%s, %zu alike: %s to %s", sw_said(block, "name"), n,
+		             json_string_value(json_array_get(members, 0)),
+		             json_string_value(json_array_get(members, n - 1)));
+	else
+		sw_text_add(text, json_string_value(json_array_get(members, 0)));
+	json_array_foreach(json_object_get(block, "as"), i, axis) sw_text_addf(
+		text, "%s %s over %s", i ? ";" : ":", sw_said(axis, "as"), sw_said(axis, "axis"));
+	sw_text_add(text, "\n");
+	for (i = 0; i < shown; i++)
+		print_line(json_array_get(lines, i), text);
+	say_more(lines, shown, text);
+	sw_text_add(text, "\n");
+}
+
+static void print_blocks(const json_t *e, bool whole, sw_text *text)
+{
+	const json_t *blocks = json_object_get(e, "blocks");
+	size_t shown = sw_said_lines(blocks, whole);
+	for (size_t i = 0; i < shown; i++)
+		print_block(json_array_get(blocks, i), whole, text);
+	say_more(blocks, shown, text);
+}
+
+/* ---- collectives -------------------------------------------------------------------------------------------------- */
+
+static void add_rate(sw_text *text, double bytes_per_s)
+{
+	sw_text_add_bytes(text, bytes_per_s);
+	sw_text_add(text, "/s");
+}
+
+static void print_instead(const json_t *collective, size_t number, sw_text *text)
+{
+	const json_t *instead = json_object_get(collective, "instead");
+	if (!instead)
+		return;
+	sw_text_addf(text, "  %2zu  ", number);
+	if (json_is_null(instead)) {
+		sw_text_add(text, "no other choice of one op does without\n");
+		return;
+	}
+	add_signed(text, sw_text_add_seconds, sw_said_number(instead, "seconds"));
+	sw_text_add(text, " (compute ");
+	add_signed(text, sw_text_add_seconds, sw_said_number(instead, "compute_s"));
+	sw_text_add(text, ", communication ");
+	add_signed(text, sw_text_add_seconds, sw_said_number(instead, "communication_s"));
+	sw_text_add(text, "), payload ");
+	add_signed(text, sw_text_add_bytes, sw_said_number(instead, "payload_bytes"));
+	sw_text_add(text, ", memory ");
+	add_signed(text, sw_text_add_bytes, sw_said_number(instead, "memory_bytes"));
+	sw_text_addf(text, ": %s\n", sw_said(instead, "choice"));
+}
+
+static void print_collectives(const json_t *e, bool whole, sw_text *text)
+{
+	static const char *const headings[] = {"",        "collective", "of",        "over",   "count",
+	                                       "payload", "time",       "bandwidth", "layouts"};
+	const json_t *list = json_object_get(e, "communication");
+	size_t shown = sw_said_lines(list, whole);
+	sw_table table;
+	if (json_array_size(list) == 0)
+		return;
+	sw_table_init(&table, SW_COUNT(headings), headings);
+	for (size_t i = 0; i < shown; i++) {
+		const json_t *c = json_array_get(list, i);
+		sw_table_cell(&table, "%zu", i + 1);
+		sw_table_cell(&table, "%s", sw_said(c, "collective"));
+		sw_table_cell(&table, "%s", sw_said(c, "what"));
+		sw_table_cell(&table, "%s", sw_said(c, "over"));
+		sw_table_cell(&table, "%lld", integer_of(c, "count"));
+		cell_with(&table, sw_text_add_bytes,
+		          sw_said_number(c, "payload_bytes") * sw_said_number(c, "count"));
+		cell_with(&table, sw_text_add_seconds, sw_said_number(c, "seconds"));
+		cell_with(&table, add_rate, sw_said_number(c, "bandwidth"));
+		sw_table_cell(&table, "%s", sw_said(c, "why"));
+	}
+	sw_table_add_to(&table, text);
+	sw_table_clear(&table);
+	say_more(list, shown, text);
+	sw_text_add(text, "\nto avoid them, by the cheapest other choice of one op each, everything else "
+	                  "as it is:\n");
+	for (size_t i = 0; i < shown; i++)
+		print_instead(json_array_get(list, i), i + 1, text);
+	sw_text_add(text, "\n");
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------- */
+
+static void memory_row(sw_table *table, const char *name, const char *kind, long long count, double bytes)
+{
+	sw_table_cell(table, "%s", name);
+	sw_table_cell(table, "%s", kind);
+	sw_table_cell(table, count > 0 ? "%lld" : "", count);
+	cell_with(table, sw_text_add_bytes, bytes);
+}
+
+static void print_memory(const json_t *e, bool whole, sw_text *text)
+{
+	static const char *const headings[] = {"tensor", "what it is", "count", "per device"};
+	const json_t *memory = json_object_get(e, "memory"), *list = json_object_get(memory, "tensors");
+	size_t shown = sw_said_lines(list, whole);
+	double others = 0;
+	sw_table table;
+	sw_text_add(text, "memory at its peak, ");
+	sw_text_add_bytes(text, sw_said_number(memory, "peak_bytes"));
+	sw_text_addf(text, " (%lld bytes), in the %s pass at: %s\n", integer_of(memory, "peak_bytes"),
+	             sw_said(memory, "phase"), sw_said(memory, "moment"));
+	sw_table_init(&table, SW_COUNT(headings), headings);
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *t = json_array_get(list, i);
+		if (i < shown)
+			memory_row(&table, sw_said(t, "name"), sw_said(t, "kind"), integer_of(t, "count"),
+			           sw_said_number(t, "bytes"));
+		else
+			others += sw_said_number(t, "bytes");
+	}
+	if (json_array_size(list) > shown)
+		memory_row(&table, "others", "-v shows them", (long long)(json_array_size(list) - shown),
+		           others);
+	memory_row(&table, "unused", "between buffers", 0, sw_said_number(memory, "unused_bytes"));
+	sw_table_add_to(&table, text);
+	sw_table_clear(&table);
+	sw_text_add(text, "\n");
+}
+
+/* ---- what else was considered --------------------------------------------------------------------------------------- */
+
+static void print_alternative(sw_table *table, const json_t *a, const char *chosen)
+{
+	static const char *const keys[] = {"step_time_s", "compute_s", "communication_s", "payload_bytes",
+	                                   "peak_bytes"};
+	bool feasible = json_is_true(json_object_get(a, "feasible"));
+	sw_table_cell(table, "%s", sw_said(a, "name"));
+	for (size_t k = 0; k < SW_COUNT(keys); k++) {
+		bool known = feasible || (k == 4 && sw_said_number(a, keys[k]) > 0);
+		if (known)
+			cell_with(table, k < 3 ? sw_text_add_seconds : sw_text_add_bytes,
+			          sw_said_number(a, keys[k]));
+		else
+			sw_table_cell(table, "-");
+	}
+	sw_text remark = {0};
+	if (sw_said_number(a, "bound_s") > 0) {
+		sw_text_add(&remark, "given up: at least ");
+		sw_text_add_seconds(&remark, sw_said_number(a, "bound_s"));
+	} else if (!feasible)
+		sw_text_add(&remark, "does not fit in memory");
+	else if (strcmp(sw_said(a, "name"), chosen) == 0)
+		sw_text_add(&remark, "chosen");
+	sw_table_cell(table, "%s", remark.len ? remark.data : "");
+	sw_text_clear(&remark);
+}
+
+static void print_alternatives(const json_t *e, sw_text *text)
+{
+	static const char *const headings[] = {"considered", "step",   "compute", "communication",
+	                                       "payload",    "memory", ""};
+	const json_t *list = json_object_get(e, "alternatives"), *a;
+	size_t i;
+	sw_table table;
+	if (json_array_size(list) == 0)
+		return;
+	sw_table_init(&table, SW_COUNT(headings), headings);
+	json_array_foreach(list, i, a) print_alternative(&table, a, sw_said(e, "chosen"));
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);
 }
 
-void sw_plan_explain(const sw_plan *plan, const sw_program *local, bool whole_tables, sw_text *text)
+void sw_plan_explain_print(const json_t *e, bool whole_tables, sw_text *text)
 {
-	size_t most_lines = whole_tables ? SIZE_MAX : MOST_LINES;
-	explain_head(plan, text);
-	explain_inputs(plan, most_lines, text);
-	explain_dots(plan, most_lines, text);
-	if (local)
-		explain_collectives(plan, local, most_lines, text);
-	explain_alternatives(plan, text);
-	for (size_t i = 0; i < plan->warnings.len; i++)
-		sw_text_addf(text, "%swarning: %s\n", i == 0 ? "\n" : "", plan->warnings.data[i]);
+	const json_t *warning;
+	size_t i;
+	print_head(e, text);
+	print_blocks(e, whole_tables, text);
+	print_collectives(e, whole_tables, text);
+	print_memory(e, whole_tables, text);
+	print_alternatives(e, text);
+	json_array_foreach(json_object_get(e, "warnings"), i, warning)
+		sw_text_addf(text, "%swarning: %s\n", i == 0 ? "\n" : "", json_string_value(warning));
 }

@@ -2,7 +2,7 @@
  * The plan file (docs/plan-file.md): JSON, keyed by names of ops of the canonical program. Only what differs from
  * "everything whole" is written; produced layouts follow from strategies.
  */
-#include "plan/internal.h"
+#include "plan/carry.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -86,7 +86,7 @@ static bool choice_parse(const char *word, size_t length, const sw_rule *rule, s
 	return at == word + length;
 }
 
-static bool strategy_parse(const char *text, const sw_rule *rule, sw_strategy *s)
+bool sw_plan_strategy_words(const char *text, const sw_rule *rule, sw_strategy *s)
 {
 	int32_t a = 0;
 	while (*text) {
@@ -108,8 +108,7 @@ static json_t *layout_json(const sw_plan *plan, sw_shape shape, uint32_t number)
 	return json;
 }
 
-/* "name" of the first result of an op, "name:k" of the others. */
-static const char *value_name(const sw_program *program, sw_id value, sw_text *text)
+const char *sw_plan_value_name(const sw_program *program, sw_id value, sw_text *text)
 {
 	const sw_value *v = &program->values.data[value];
 	text->len = 0;
@@ -186,9 +185,10 @@ json_t *sw_plan_summary(const sw_plan *plan)
 		"{s:s, s:s, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:s}", "strategy",
 		strategy.data, "chosen", plan->chosen, "mesh", mesh_json(plan), "step_time_s",
 		plan->predicted.step_time_s, "compute_s", plan->predicted.compute_s, "communication_s",
-		plan->predicted.communication_s, "model_s", plan->model_s, "model_bound_s", plan->model_bound_s, "lower_bound_s",
-		plan->lower_bound_s, "gap", plan->gap, "peak_bytes", (json_int_t)plan->predicted.peak_bytes,
-		"payload_bytes", (json_int_t)plan->predicted.payload_bytes, "collectives",
+		plan->predicted.communication_s, "model_s", plan->model_s, "model_bound_s",
+		plan->model_bound_s, "lower_bound_s", plan->lower_bound_s, "gap", plan->gap, "peak_bytes",
+		(json_int_t)plan->predicted.peak_bytes, "payload_bytes",
+		(json_int_t)plan->predicted.payload_bytes, "collectives",
 		(json_int_t)plan->predicted.collectives, "planning_s", plan->planning_s, "scope",
 		plan->scope);
 	json_object_set_new(json, "padding", padded_json(plan));
@@ -223,10 +223,10 @@ static json_t *decisions_json(const sw_plan *plan)
 		bool decided = op->opcode == SW_OP_PARAMETER ||
 		               sw_is_region(op); /* the rest follows from strategies */
 		if (decided && plan->produced[v] != 0)
-			json_object_set_new(produced, value_name(program, v, &text),
+			json_object_set_new(produced, sw_plan_value_name(program, v, &text),
 			                    layout_json(plan, shape, plan->produced[v]));
 		if (plan->kept[v] != plan->produced[v])
-			json_object_set_new(kept, value_name(program, v, &text),
+			json_object_set_new(kept, sw_plan_value_name(program, v, &text),
 			                    layout_json(plan, shape, plan->kept[v]));
 	}
 	const sw_computation *entry = sw_entry(program);
@@ -249,6 +249,7 @@ sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err)
 	json_t *root = json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "format", PLAN_FORMAT, "version",
 	                         PLAN_VERSION, "program", program_json(plan), "cluster", cluster_json(plan),
 	                         "predicted", sw_plan_summary(plan), "decisions", decisions_json(plan));
+	json_object_set_new(root, "ops", sw_plan_signatures(plan));
 	json_t *rewrites = sw_rewrites_json(&plan->rewrites);
 	if (rewrites)
 		json_object_set_new(root, "rewrites", rewrites);
@@ -270,6 +271,7 @@ typedef struct reading {
 	json_t *root, *decisions;
 	sw_plan *plan;
 	sw_cluster *cluster;
+	bool changed; /* the program, since the plan was made */
 	sw_error *err;
 } reading;
 
@@ -349,9 +351,9 @@ static sw_status rewrite_program(const reading *r, const char *path, const sw_pr
 	if (status == SW_NO)
 		return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0,
 		                  "the program can't be rewritten as the plan says: make the plan again");
-	if (status == SW_OK && *rewritten)
+	if (status == SW_OK && *rewritten && !r->changed)
 		status = sw_json_get_text(program, "rewritten_hash", "program", &hash, r->err);
-	if (status == SW_OK && *rewritten && !has_hash(sw_program_hash(*rewritten), hash))
+	if (status == SW_OK && *rewritten && !r->changed && !has_hash(sw_program_hash(*rewritten), hash))
 		status = other_program(r, "rewritten it", sw_program_hash(*rewritten), hash);
 	return status;
 }
@@ -391,20 +393,28 @@ static sw_status read_canonical(const reading *r, const char *path, sw_program *
 	return status;
 }
 
+static bool parse_hash(const char *text, uint64_t *hash)
+{
+	*hash = strtoull(text, NULL, 16);
+	return strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16;
+}
+
+/* A program that is not the one planned for is read all the same: the decisions are carried over to it. */
 static sw_status read_program_from(reading *r, const json_t *json, const char *path, sw_arena *arena)
 {
 	const char *hash, *found = sw_plan_find_program(r->path, path, arena);
 	sw_program *canonical;
+	uint64_t planned;
 	sw_status status = sw_json_get_text(json, "hash", "program", &hash, r->err);
+	if (status == SW_OK && !parse_hash(hash, &planned))
+		status = sw_fail(r->err, SW_ERR_INPUT, "program.hash '%s': expected 16 hexadecimal digits",
+		                 hash);
 	if (status == SW_OK)
 		status = read_canonical(r, found, &canonical);
 	if (status != SW_OK)
 		return status;
 	uint64_t is = sw_program_hash(canonical);
-	if (!has_hash(is, hash)) {
-		sw_program_free(canonical);
-		return other_program(r, path, is, hash);
-	}
+	r->changed = is != planned;
 	status = new_plan(r, canonical, path, found, json);
 	if (status == SW_OK)
 		r->plan->program_hash = is;
@@ -449,7 +459,7 @@ static void index_values(const sw_program *program, sw_map *map)
 {
 	sw_text text = {0};
 	for (sw_id v = 0; v < program->values.len; v++) {
-		const char *name = value_name(program, v, &text);
+		const char *name = sw_plan_value_name(program, v, &text);
 		sw_map_put(map, name, strlen(name), v);
 	}
 	sw_text_clear(&text);
@@ -488,7 +498,8 @@ static sw_status read_strategies(const reading *r, const sw_map *values)
 			return bad(r, "op", name);
 		sw_id op = r->plan->program->values.data[value].op;
 		if (!json_is_string(text) ||
-		    !strategy_parse(json_string_value(text), r->plan->rules[op], &r->plan->strategies[op]))
+		    !sw_plan_strategy_words(json_string_value(text), r->plan->rules[op],
+		                            &r->plan->strategies[op]))
 			return bad(r, "strategy of", name);
 	}
 	return SW_OK;
@@ -547,14 +558,13 @@ static sw_status read_bytes(const reading *r, const char *key, int64_t *bytes)
 	return sw_fail(r->err, SW_ERR_INPUT, "decisions.%s: expected a number of bytes, more than 0", key);
 }
 
-static sw_status read_decisions(reading *r)
+/* The decisions as they stand, by the names of ops. */
+static sw_status read_named(reading *r)
 {
 	sw_map values = {0};
 	sw_plan *plan = r->plan;
 	index_values(plan->program, &values);
-	sw_status status = sw_json_get_object(r->root, "decisions", "", &r->decisions, r->err);
-	if (status == SW_OK)
-		status = read_strategies(r, &values);
+	sw_status status = read_strategies(r, &values);
 	if (status == SW_OK)
 		status = read_layouts(r, &values, "layouts", plan->produced);
 	if (status == SW_OK)
@@ -565,13 +575,48 @@ static sw_status read_decisions(reading *r)
 	}
 	if (status == SW_OK)
 		status = read_outputs(r);
-	if (status == SW_OK)
-		status = read_bytes(r, "memory_bytes", &plan->memory_bytes);
-	if (status == SW_OK)
-		status = read_bytes(r, "merge_bytes", &plan->merge_bytes);
-	plan->regather = json_is_true(json_object_get(r->decisions, "regather"));
 	sw_map_clear(&values);
 	return status == SW_OK ? check_decisions(r) : status;
+}
+
+/* The same program under other names: each op of the plan's is there, by another one. */
+static bool is_renamed(const reading *r)
+{
+	const json_t *ops = json_object_get(r->root, "ops");
+	const char *name;
+	json_t *signature;
+	sw_map values = {0};
+	bool renamed = false;
+	index_values(r->plan->program, &values);
+	json_object_foreach((json_t *)ops, name, signature) renamed =
+		renamed || sw_map_get(&values, name, strlen(name)) == SW_ABSENT;
+	sw_map_clear(&values);
+	return renamed;
+}
+
+/* Other names, and nothing else: what differs beyond that is damage. */
+static sw_status expect_same(reading *r)
+{
+	const sw_plan_changes *changes = r->plan->changes;
+	bool same = changes->changed + changes->added + changes->gone + changes->replaced == 0;
+	r->plan->changes = NULL;
+	return same ? SW_OK : bad(r, "op", changes->first ? changes->first : changes->first_replaced);
+}
+
+static sw_status read_decisions(reading *r)
+{
+	sw_status status = sw_json_get_object(r->root, "decisions", "", &r->decisions, r->err);
+	if (status == SW_OK)
+		status = read_bytes(r, "memory_bytes", &r->plan->memory_bytes);
+	if (status == SW_OK)
+		status = read_bytes(r, "merge_bytes", &r->plan->merge_bytes);
+	if (status != SW_OK)
+		return status;
+	r->plan->regather = json_is_true(json_object_get(r->decisions, "regather"));
+	if (!r->changed && !is_renamed(r))
+		return read_named(r);
+	status = sw_plan_carry(r->root, r->plan, r->err);
+	return status == SW_OK && !r->changed ? expect_same(r) : status;
 }
 
 static void read_mesh(const json_t *predicted, sw_plan *plan)
@@ -633,6 +678,8 @@ static sw_status read_figures(reading *r)
 		.payload_bytes = json_integer_value(json_object_get(from, "payload_bytes")),
 		.collectives = json_integer_value(json_object_get(from, "collectives")),
 	};
+	if (plan->changes)
+		plan->changes->was = plan->predicted;
 	plan->model_s = json_number_value(json_object_get(from, "model_s"));
 	plan->model_bound_s = json_number_value(json_object_get(from, "model_bound_s"));
 	plan->lower_bound_s = json_number_value(json_object_get(from, "lower_bound_s"));

@@ -323,8 +323,6 @@ sw_rewrites sw_rewrites_copy(const sw_rewrites *rewrites, sw_arena *arena);
 /* Of the plan file; NULL: there are none. What is read lies in the arena. */
 json_t *sw_rewrites_json(const sw_rewrites *rewrites);
 sw_status sw_rewrites_read(const json_t *list, sw_arena *arena, sw_rewrites *rewrites, sw_error *err);
-/* Lines of `explain`. */
-void sw_plan_explain_rewrites(const sw_plan *plan, sw_text *text);
 
 /* ---- leaves.c: the program as it is, and rewritten ---------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /*
  * The plan object: made, freed, asked and checked.
  */
-#include "plan/internal.h"
+#include "plan/carry.h"
 
 #include <stdlib.h>
 
@@ -88,7 +88,7 @@ bool sw_plan_op_layouts(const sw_plan *plan, sw_id op_id, sw_layout *operands, s
 /* ---- checking ---------------------------------------------------------------------------------------------- */
 
 /* What is partial in one way can't become partial in another, and not every type has every way. */
-static bool can_become(const sw_plan *plan, sw_id value, const sw_layout *from, const sw_layout *to)
+bool sw_plan_can_become(const sw_plan *plan, sw_id value, const sw_layout *from, const sw_layout *to)
 {
 	sw_shape shape = sw_value_shape(plan->program, value);
 	return sw_layout_valid(&plan->cluster->atoms, shape, to) &&
@@ -99,7 +99,7 @@ static bool can_become(const sw_plan *plan, sw_id value, const sw_layout *from, 
 
 static bool can_read(const sw_plan *plan, sw_id value, const sw_layout *as)
 {
-	return can_become(plan, value, sw_plan_layout(plan, plan->kept[value]), as);
+	return sw_plan_can_become(plan, value, sw_plan_layout(plan, plan->kept[value]), as);
 }
 
 static bool fits_op(const sw_plan *plan, sw_id op_id, sw_layout *operands, sw_layout *results)
@@ -141,15 +141,22 @@ static bool fits_region(const sw_plan *plan, const sw_op *op)
 	return ok;
 }
 
-static sw_status check_op(const sw_plan *plan, sw_id op_id, sw_error *err)
+bool sw_plan_op_fits(const sw_plan *plan, sw_id op_id)
 {
 	const sw_op *op = sw_op_at(plan->program, op_id);
 	sw_layout *layouts = sw_alloc(sizeof(sw_layout) * (op->n_operands + op->n_results + 1));
 	bool ok = fits_op(plan, op_id, layouts, layouts + op->n_operands) &&
 	          (!sw_is_region(op) || fits_region(plan, op));
 	free(layouts);
-	return ok ? SW_OK
-	          : sw_fail(err, SW_ERR_INTERNAL, "plan: op '%s' has an impossible strategy", op->name);
+	return ok;
+}
+
+static sw_status check_op(const sw_plan *plan, sw_id op_id, sw_error *err)
+{
+	const sw_op *op = sw_op_at(plan->program, op_id);
+	return sw_plan_op_fits(plan, op_id) ? SW_OK
+	                                    : sw_fail(err, SW_ERR_INTERNAL,
+	                                              "plan: op '%s' has an impossible strategy", op->name);
 }
 
 /* A redistribution may leave partial sums, but only of a kind that this type has; and none comes in or goes out. */
@@ -157,8 +164,8 @@ static sw_status check_kept(const sw_plan *plan, sw_error *err)
 {
 	const sw_program *program = plan->program;
 	for (sw_id v = 0; v < program->values.len; v++)
-		if (!can_become(plan, v, sw_plan_layout(plan, plan->produced[v]),
-		                sw_plan_layout(plan, plan->kept[v])))
+		if (!sw_plan_can_become(plan, v, sw_plan_layout(plan, plan->produced[v]),
+		                        sw_plan_layout(plan, plan->kept[v])))
 			return sw_fail(err, SW_ERR_INTERNAL,
 			               "plan: a result of '%s' can't be kept that way",
 			               sw_op_at(program, program->values.data[v].op)->name);

@@ -125,6 +125,7 @@ typedef struct sw_plan {
 	double planning_s;
 	SW_VEC(sw_alternative) alternatives;
 	SW_VEC(const char *) warnings;      /* ops without a rule, ... */
+	struct sw_plan_changes *changes;    /* what is another than when its file was written; NULL: nothing */
 } sw_plan;
 
 /* What a serial run computes: inputs and results have their true shapes. */
@@ -184,17 +185,60 @@ sw_path_cache *sw_path_store_get(sw_path_store *store, const sw_axis *axes, int3
 
 sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err);
 /* Reads the plan and the program it names (relative to the working directory, else to the plan's folder); the cluster is in the plan file.
- * A program whose hash differs is refused with a line that says so. *cluster and *plan become the caller's. */
+ * *cluster and *plan become the caller's. Where the program is another than the plan was made for, its decisions are carried over to the ops that
+ * correspond (carry.c), and `changes` says what became of them: the figures are those of the file until sw_plan_measure_again. Refused, with one line
+ * that says why, where too little corresponds. */
 sw_status sw_plan_read(const char *path, sw_cluster *cluster, sw_plan **plan, sw_error *err);
 /* Where the program lies that a plan file names: there, else beside the plan. */
 const char *sw_plan_find_program(const char *plan_path, const char *program_path, sw_arena *arena);
 
+typedef struct sw_plan_changes {
+	bool program, cluster;
+	int32_t n_ops, changed, added, gone; /* ops: of the program as it is; with other shapes or attributes; that the plan does not have; that the program does not have any more */
+	const char *first;                   /* op of these; NULL: none */
+	int32_t replaced;                    /* decisions that don't fit any more: made anew like their neighbours', or whole */
+	const char *first_replaced;
+	const char *cluster_name;            /* for which it was made */
+	sw_program_cost was;                 /* predicted then */
+} sw_plan_changes;
+/* The same plan for another cluster, whose devices are divided by the same atoms: else refused. The cluster is borrowed. Figures: as above. */
+sw_status sw_plan_move(sw_plan *plan, const sw_cluster *cluster, sw_error *err);
+/* What a plan that has changed costs now, without overlap if nothing plays it. Bounds and alternatives are of what it was made for, and are dropped. */
+sw_status sw_plan_measure_again(sw_plan *plan, sw_plan_measure_fn *measure, sw_plan_play_fn *play, sw_error *err);
+/* One line: what changed, and the predicted step before and after. */
+void sw_plan_changes_print(const sw_plan *plan, sw_text *text);
+
 /* ---- explain ------------------------------------------------------------------------------------------ */
 
-/* The plan as tables: mesh, predicted figures, parameters and dots with their layouts (equal lines of repeated layers folded),
- * the dearest collectives of the partitioned program (if it is given), alternatives, warnings. Tables end after a dozen lines
- * unless they are to be whole. */
-void sw_plan_explain(const sw_plan *plan, const sw_program *local, bool whole_tables, sw_text *text);
+/* Where the ops of a partitioned program come from: those from `first` on, up to the next origin's, were written for `op` (SW_NO_ID: for the
+ * results of a computation): they are its local op, or, unless `value` is SW_NO_ID, move that value from one of `layouts` to another. */
+typedef struct sw_origin {
+	sw_id first, op, value;
+	uint32_t from, to;
+} sw_origin;
+typedef struct sw_origins {
+	SW_VEC(sw_origin) items; /* ascending */
+	sw_layouts layouts;      /* the plan's first, by the same numbers */
+} sw_origins;
+void sw_origins_clear(sw_origins *origins);
+const sw_origin *sw_origin_of(const sw_origins *origins, sw_id local_op);
+
+/* What is explained. `local` and `origins` are what `partition` made of the plan; the sidecar names the inputs. */
+typedef struct sw_explained {
+	const sw_plan *plan;
+	const sw_program *local;
+	const sw_origins *origins;
+	const sw_sidecar *sidecar;
+} sw_explained;
+/* All that there is to say about a plan, as data (docs/plan-file.md, "What explain says"): blocks of the model with the layouts in words, collectives by what
+ * they cost and what it would cost to avoid them, memory at its peak, what else was considered, the gap. */
+json_t *sw_plan_explain(const sw_explained *what);
+/* The same for people. Tables end after a dozen lines unless they are to be whole. */
+void sw_plan_explain_print(const json_t *explained, bool whole_tables, sw_text *text);
+/* What two explanations say differently: "same", or lists of what one has and the other has not. */
+json_t *sw_plan_diff(const json_t *explained, const json_t *other);
+void sw_plan_diff_print(const json_t *diff, bool whole_tables, sw_text *text);
+
 json_t *sw_plan_summary(const sw_plan *plan); /* the keys of design.md section 6 */
 
 #endif

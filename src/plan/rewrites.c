@@ -52,21 +52,6 @@ void sw_rewrites_add_words(const sw_rewrites *rewrites, sw_text *text)
 		sw_text_addf(text, ", %d microbatches", rewrites->microbatches);
 }
 
-void sw_plan_explain_rewrites(const sw_plan *plan, sw_text *text)
-{
-	const sw_rewrites *rewrites = &plan->rewrites;
-	for (size_t i = 0; i < plan->padded.len; i++)
-		sw_text_addf(text, "%s %lld -> %lld in %d tensors\n", i ? "          " : "padding   ",
-		             (long long)plan->padded.data[i].size, (long long)plan->padded.data[i].padded,
-		             plan->padded.data[i].values);
-	if (rewrites->remat)
-		sw_text_addf(text, "remat      %s: activations that the backward pass computes again\n",
-		             rewrites->remat);
-	if (rewrites->microbatches > 1)
-		sw_text_addf(text, "batch      in %d microbatches, gradients summed over them\n",
-		             rewrites->microbatches);
-}
-
 /* ---- the plan file ------------------------------------------------------------------------------------------------ */
 
 static json_t *padding_json(sw_pad_rule rule)

@@ -420,6 +420,10 @@ typedef struct sw_repeats {
 } sw_repeats;
 sw_repeats sw_program_repeats(const sw_program *program, int32_t radius, sw_arena *arena);
 
+/* The same as hashes, which are those of other programs' ops that are alike, too. Without `sizes` neither sizes of dimensions nor attributes are
+ * looked at: what is left is the kinds of ops and how they hang together. */
+const uint64_t *sw_program_colours(const sw_program *program, int32_t radius, bool sizes, sw_arena *arena);
+
 /* What a collective asks of the network per rank, in bytes: all-gather (g-1)/g of its result; reduce-scatter and
  * all-to-all (g-1)/g of the operand; all-reduce twice that; permute: its operand if the rank sends.
  * `bytes` is the operand's size, rounded up where g does not divide. */

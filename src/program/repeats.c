@@ -12,14 +12,15 @@ typedef struct painter {
 	sw_users users;
 	uint64_t *colour, *next;  /* per op */
 	uint64_t *of_computation; /* of a region, what it calls */
+	bool sizes; /* and attributes, which are full of them; else ops of any size are alike */
 	sw_text key;
 } painter;
 
-static void key_shape(sw_text *key, sw_shape shape)
+static void key_shape(sw_text *key, sw_shape shape, bool sizes)
 {
 	int64_t numbers[2] = {shape.type, shape.rank};
 	sw_text_add_n(key, (const char *)numbers, sizeof(numbers));
-	if (shape.rank > 0)
+	if (shape.rank > 0 && sizes)
 		sw_text_add_n(key, (const char *)shape.dims, sizeof(int64_t) * (size_t)shape.rank);
 }
 
@@ -35,10 +36,10 @@ static uint64_t first_colour(painter *p, const sw_op *op)
 	p->key.len = 0;
 	sw_text_add_n(&p->key, (const char *)&opcode, sizeof(opcode));
 	for (uint32_t i = 0; i < op->n_operands; i++)
-		key_shape(&p->key, sw_value_shape(p->program, op->operands[i]));
+		key_shape(&p->key, sw_value_shape(p->program, op->operands[i]), p->sizes);
 	for (uint32_t i = 0; i < op->n_results; i++)
-		key_shape(&p->key, sw_value_shape(p->program, op->first_result + i));
-	if (!is_its_own((sw_opcode)op->opcode))
+		key_shape(&p->key, sw_value_shape(p->program, op->first_result + i), p->sizes);
+	if (p->sizes && !is_its_own((sw_opcode)op->opcode))
 		sw_attributes_key((sw_opcode)op->opcode, op->attrs, &p->key);
 	uint64_t colour = sw_hash_bytes(p->key.data, p->key.len, 0);
 	if (op->opcode == SW_OP_PARAMETER && op->computation != p->program->entry)
@@ -95,6 +96,26 @@ static void paint_again(painter *p)
 		p->next[id] = colour;
 	}
 	memcpy(p->colour, p->next, sizeof(uint64_t) * program->ops.len);
+}
+
+static painter begin(const sw_program *program, bool sizes, sw_arena *arena)
+{
+	size_t n = program->ops.len;
+	painter p = {.program = program, .users = sw_program_users(program, arena), .sizes = sizes};
+	p.colour = SW_NEW_N(arena, uint64_t, n + 1);
+	p.next = SW_NEW_N(arena, uint64_t, n + 1);
+	p.of_computation = SW_NEW_N(arena, uint64_t, program->computations.len + 1);
+	paint_first(&p);
+	return p;
+}
+
+const uint64_t *sw_program_colours(const sw_program *program, int32_t radius, bool sizes, sw_arena *arena)
+{
+	painter p = begin(program, sizes, arena);
+	for (int32_t r = 0; r < radius; r++)
+		paint_again(&p);
+	sw_text_clear(&p.key);
+	return p.colour;
 }
 
 /* ---- the ends -------------------------------------------------------------------------------------------- */
@@ -227,12 +248,7 @@ static void number_colours(const painter *p, sw_repeats *repeats)
 sw_repeats sw_program_repeats(const sw_program *program, int32_t radius, sw_arena *arena)
 {
 	size_t n = program->ops.len;
-	painter p = {.program = program, .users = sw_program_users(program, arena)};
-	p.colour = SW_NEW_N(arena, uint64_t, n + 1);
-	p.next = SW_NEW_N(arena, uint64_t, n + 1);
-	p.of_computation = SW_NEW_N(arena, uint64_t, program->computations.len + 1);
-	paint_first(&p);
-	painter first = p;
+	painter p = begin(program, true, arena), first = p;
 	first.colour = sw_arena_copy(arena, p.colour, sizeof(uint64_t) * (n + 1));
 	for (int32_t r = 0; r < radius; r++)
 		paint_again(&p);

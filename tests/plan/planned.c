@@ -87,6 +87,19 @@ void close_planned(planned *p)
 	*p = (planned){0};
 }
 
+void explain_plan(const planned *p, bool whole, sw_text *text)
+{
+	sw_program *local;
+	sw_origins origins = {0};
+	sw_error err = {0};
+	check(sw_partition_with_origins(p->plan, &local, &origins, &err), &err);
+	json_t *explained = sw_plan_explain(&(sw_explained){p->plan, local, &origins, &p->sidecar});
+	sw_plan_explain_print(explained, whole, text);
+	json_decref(explained);
+	sw_origins_clear(&origins);
+	sw_program_free(local);
+}
+
 static sw_id input_value(const planned *p, uint32_t input)
 {
 	sw_arena arena = {0};

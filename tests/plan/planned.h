@@ -26,6 +26,9 @@ sw_status try_plan(planned *p, const char *strategy, int64_t memory_bytes, sw_er
 void make_plan(planned *p, const char *strategy);
 void close_planned(planned *p);
 
+/* What explain prints of the plan, tables whole if wanted. To be cleared. */
+void explain_plan(const planned *p, bool whole, sw_text *text);
+
 /* Layout at rest of entry input i, and its bytes as a whole. */
 const sw_layout *input_layout(const planned *p, uint32_t input);
 sw_shape input_shape(const planned *p, uint32_t input);

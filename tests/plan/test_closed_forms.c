@@ -494,8 +494,6 @@ static void an_image_is_split_by_rows(void **state)
 		"}\n";
 	planned p;
 	sw_text words = {0};
-	sw_program *local;
-	sw_error err = {0};
 	(void)state;
 	open_text(text, "2", &p);
 	make_plan(&p, "auto");
@@ -504,11 +502,10 @@ static void an_image_is_split_by_rows(void **state)
 		skip(); /* rules of windows know no halos */
 	}
 	expect_payload(&p, "image", 2 * 1024 * 3 * F32);
-	check(sw_partition(p.plan, &local, &err), &err);
-	sw_plan_explain(p.plan, local, true, &words);
+	explain_plan(&p, true, &words);
 	assert_non_null(strstr(words.data, "collective-permute"));
+	assert_non_null(strstr(words.data, "exchanged inside the op: halo"));
 	sw_text_clear(&words);
-	sw_program_free(local);
 	close_planned(&p);
 }
 

@@ -358,12 +358,245 @@ static void another_program_is_refused(void **state)
 {
 	json_t *root = good_plan();
 	(void)state;
-	json_object_set_new(json_object_get(root, "program"), "hash", json_string("0123456789abcdef"));
-	assert_refused(root, "hash");
 	json_object_set_new(json_object_get(root, "program"), "path",
 	                    json_string(SW_SOURCE_DIR "/tests/programs/gpt-tiny.hlo.gz"));
 	assert_refused(root, "path of another program");
 	json_decref(root);
+}
+
+/* Files of before had no signatures. */
+static void a_changed_program_without_signatures_is_refused(void **state)
+{
+	json_t *root = good_plan();
+	(void)state;
+	json_object_del(root, "ops");
+	json_object_set_new(json_object_get(root, "program"), "hash", json_string("0123456789abcdef"));
+	assert_refused(root, "hash");
+	json_decref(root);
+}
+
+static void damaged_signatures_are_refused(void **state)
+{
+	static const char *const wrong[] = {"", "0123", "0123456789abcdef0123456z", "hello"};
+	json_t *good = good_plan();
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(wrong); i++) {
+		json_t *root = json_deep_copy(good), *ops = json_object_get(root, "ops");
+		json_object_set_new(json_object_get(root, "program"), "hash",
+		                    json_string("0123456789abcdef"));
+		json_object_set_new(ops, json_object_iter_key(json_object_iter(ops)),
+		                    json_string(wrong[i]));
+		assert_refused(root, wrong[i]);
+		json_decref(root);
+	}
+	json_decref(good);
+}
+
+/* ---- a program that has changed since ------------------------------------------------------------------------------ */
+
+/* All words of the text that are `from` become `to`. Freed by free(). */
+static char *replace(const char *text, const char *from, const char *to, int most)
+{
+	sw_text result = {0};
+	for (const char *c = text; *c;) {
+		bool here = most > 0 && strncmp(c, from, strlen(from)) == 0;
+		sw_text_add_n(&result, here ? to : c, here ? strlen(to) : 1);
+		c += here ? strlen(from) : 1;
+		most -= here;
+	}
+	return result.data;
+}
+
+/* Other names, the same program. */
+static char *rename_ops(const char *text)
+{
+	return replace(text, "%", "%other_", INT32_MAX);
+}
+
+/* gpt-tiny as text, canonical, each name with a % in front. Freed by free(). */
+static char *tiny_text(void)
+{
+	planned p;
+	sw_program *canonical;
+	sw_text text = {0};
+	sw_error err = {0};
+	open_fixture("gpt-tiny", "local-2x2.yaml", &p);
+	check(sw_rewrite_canonical(p.program, &canonical, &err), &err);
+	sw_program_print(canonical, &text);
+	sw_program_free(canonical);
+	close_planned(&p);
+	return text.data;
+}
+
+/* Plans the text, puts the other in its place, and reads the plan again. */
+static void carry(const char *text, const char *changed, const char *strategy, const char *cluster,
+                  planned *p, sw_cluster *read, sw_plan **again)
+{
+	sw_error err = {0};
+	open_text(text, cluster, p);
+	snprintf(p->path, sizeof(p->path), "%s", scratch(1));
+	make_plan(p, strategy);
+	check(sw_plan_write(p->plan, scratch(0), &err), &err);
+	check(sw_file_write(scratch(1), changed, strlen(changed), &err), &err);
+	check(sw_plan_read(scratch(0), read, again, &err), &err);
+}
+
+static const char *const all_kinds[] = {"dp", "zero1", "zero3", "megatron:tp=2"};
+
+static void other_names_are_the_same_program(void **state)
+{
+	char *text = tiny_text(), *renamed = rename_ops(text);
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(all_kinds); i++) {
+		planned p;
+		sw_cluster cluster;
+		sw_plan *again;
+		sw_error err = {0};
+		sw_program_cost cost;
+		carry(text, renamed, all_kinds[i], "local-2x2.yaml", &p, &cluster, &again);
+		assert_string_not_equal(again->program->ops.data[0].name,
+		                        p.plan->program->ops.data[0].name);
+		assert_null(again->changes);
+		assert_same_decisions(p.plan, again);
+		check(sw_partition_measure(again, &cost, &err), &err);
+		assert_int_equal(cost.payload_bytes, p.plan->predicted.payload_bytes);
+		assert_int_equal(cost.peak_bytes, p.plan->predicted.peak_bytes);
+		sw_plan_free(again);
+		sw_cluster_clear(&cluster);
+		close_planned(&p);
+	}
+	free(text);
+	free(renamed);
+}
+
+/* Another activation: the plan stays as good as it was. With other names on top, structure alone is left to go by. */
+static void a_changed_op_leaves_the_rest_as_it_was(void **state)
+{
+	char *text = tiny_text(), *changed = replace(text, " tanh(", " sine(", 1),
+	     *renamed = rename_ops(changed);
+	(void)state;
+	for (size_t i = 0; i < 2 * SW_COUNT(all_kinds); i++) {
+		planned p;
+		sw_cluster cluster;
+		sw_plan *again;
+		sw_error err = {0};
+		sw_text words = {0};
+		carry(text, i % 2 ? renamed : changed, all_kinds[i / 2], "local-2x2.yaml", &p, &cluster,
+		      &again);
+		assert_non_null(again->changes);
+		assert_true(again->changes->program);
+		assert_int_equal(again->changes->changed + again->changes->added, 1);
+		assert_int_equal(again->changes->was.payload_bytes, p.plan->predicted.payload_bytes);
+		check(sw_plan_measure_again(again, sw_partition_measure, NULL, &err), &err);
+		assert_int_equal(again->predicted.payload_bytes, p.plan->predicted.payload_bytes);
+		assert_int_equal(again->predicted.peak_bytes, p.plan->predicted.peak_bytes);
+		assert_true(again->lower_bound_s == 0);
+		sw_plan_changes_print(again, &words);
+		assert_non_null(strstr(words.data, again->changes->first));
+		assert_null(strchr(words.data, '\n'));
+		sw_text_clear(&words);
+		sw_plan_free(again);
+		sw_cluster_clear(&cluster);
+		close_planned(&p);
+	}
+	free(text);
+	free(changed);
+	free(renamed);
+}
+
+/* One more layer does as those that are there; one less loses what it had. */
+static void layers_may_come_and_go(void **state)
+{
+	static const char *const strategies[] = {"dp", "megatron:tp=2", "zero3"};
+	(void)state;
+	for (size_t i = 0; i < 2 * SW_COUNT(strategies); i++) {
+		int before = i % 2 ? 3 : 2, after = i % 2 ? 2 : 3;
+		char *text = write_blocks(before, 8, 16, 32, 4),
+		     *changed = write_blocks(after, 8, 16, 32, 4);
+		planned p, fresh;
+		sw_cluster cluster;
+		sw_plan *again;
+		sw_error err = {0};
+		carry(text, changed, strategies[i / 2], "local-2x2.yaml", &p, &cluster, &again);
+		check(sw_plan_measure_again(again, sw_partition_measure, NULL, &err), &err);
+		open_text(changed, "local-2x2.yaml", &fresh);
+		make_plan(&fresh, strategies[i / 2]);
+		assert_true(again->predicted.step_time_s <= 1.2 * fresh.plan->predicted.step_time_s);
+		assert_true((after > before ? again->changes->added : again->changes->gone) > 0);
+		close_planned(&fresh);
+		sw_plan_free(again);
+		sw_cluster_clear(&cluster);
+		close_planned(&p);
+		free(text);
+		free(changed);
+	}
+}
+
+/* Splits are of sizes: of twice the batch they are twice as large. Of a batch that does not divide they can't be. */
+static void sizes_may_change(void **state)
+{
+	static const int batches[] = {16, 4, 7};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(batches); i++) {
+		char *text = write_blocks(2, 8, 16, 32, 4),
+		     *changed = write_blocks(2, batches[i], 16, 32, 4);
+		planned p, fresh;
+		sw_cluster cluster;
+		sw_plan *again;
+		sw_error err = {0};
+		carry(text, changed, "megatron:tp=2", "local-2x2.yaml", &p, &cluster, &again);
+		check(sw_plan_measure_again(again, sw_partition_measure, NULL, &err), &err);
+		open_text(changed, "local-2x2.yaml", &fresh);
+		make_plan(&fresh, batches[i] % 2 ? "megatron:tp=4" : "megatron:tp=2");
+		if (batches[i] % 2 == 0) {
+			assert_int_equal(again->predicted.payload_bytes,
+			                 fresh.plan->predicted.payload_bytes);
+			assert_int_equal(again->changes->replaced, 0);
+		} else
+			assert_true(again->changes->replaced > 0);
+		close_planned(&fresh);
+		sw_plan_free(again);
+		sw_cluster_clear(&cluster);
+		close_planned(&p);
+		free(text);
+		free(changed);
+	}
+}
+
+/* ---- a cluster that has changed since ------------------------------------------------------------------------------- */
+
+static void a_plan_moves_to_clusters_that_divide_alike(void **state)
+{
+	planned p, slow, other;
+	sw_error err = {0};
+	sw_text words = {0};
+	(void)state;
+	open_fixture("gpt-tiny", "local-2x2.yaml", &p);
+	make_plan(&p, "zero1");
+	check(sw_plan_move(p.plan, &p.cluster, &err), &err);
+	assert_null(p.plan->changes);
+	open_fixture("gpt-tiny", "local-2x2.yaml", &slow);
+	slow.cluster.levels[0].bandwidth /= 100;
+	slow.cluster.levels[0].flow_bandwidth /= 100;
+	slow.cluster.hash++;
+	double before_s = p.plan->predicted.step_time_s;
+	check(sw_plan_move(p.plan, &slow.cluster, &err), &err);
+	check(sw_plan_measure_again(p.plan, sw_partition_measure, NULL, &err), &err);
+	assert_true(p.plan->changes->cluster);
+	assert_true(p.plan->changes->was.step_time_s == before_s);
+	assert_true(p.plan->predicted.step_time_s > before_s);
+	sw_plan_changes_print(p.plan, &words);
+	assert_non_null(strstr(words.data, "made for cluster"));
+	open_fixture("gpt-tiny", "local-2x4.yaml", &other);
+	assert_int_equal(sw_plan_move(p.plan, &other.cluster, &err), SW_ERR_INPUT);
+	assert_non_null(strstr(err.message, "--devices"));
+	assert_ptr_equal(p.plan->cluster, &slow.cluster);
+	sw_text_clear(&words);
+	close_planned(&other);
+	sw_plan_free(p.plan);
+	p.plan = NULL;
+	close_planned(&slow);
+	close_planned(&p);
 }
 
 /* The missing file is the one to name, not the plan. */
@@ -416,6 +649,13 @@ int main(void)
 		cmocka_unit_test(outputs_must_agree_with_inputs),
 		cmocka_unit_test(what_loops_carry_must_agree),
 		cmocka_unit_test(another_program_is_refused),
+		cmocka_unit_test(a_changed_program_without_signatures_is_refused),
+		cmocka_unit_test(damaged_signatures_are_refused),
+		cmocka_unit_test(other_names_are_the_same_program),
+		cmocka_unit_test(a_changed_op_leaves_the_rest_as_it_was),
+		cmocka_unit_test(layers_may_come_and_go),
+		cmocka_unit_test(sizes_may_change),
+		cmocka_unit_test(a_plan_moves_to_clusters_that_divide_alike),
 		cmocka_unit_test(a_program_that_is_not_there_is_named),
 		cmocka_unit_test(what_is_no_json_is_refused),
 	};

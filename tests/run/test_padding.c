@@ -182,6 +182,20 @@ static void losses_equal_those_of_one_device(void **state)
 
 /* ---- the file --------------------------------------------------------------------------------------------- */
 
+static void explain_fixture(const fixture *f, sw_text *text)
+{
+	sw_program *local;
+	sw_origins origins = {0};
+	sw_error err = {0};
+	if (sw_partition_with_origins(f->plan, &local, &origins, &err))
+		fail_msg("%s", err.message);
+	json_t *explained = sw_plan_explain(&(sw_explained){f->plan, local, &origins, &f->sidecar});
+	sw_plan_explain_print(explained, true, text);
+	json_decref(explained);
+	sw_origins_clear(&origins);
+	sw_program_free(local);
+}
+
 static json_t *written(const sw_plan *plan, const char *path)
 {
 	json_t *json;
@@ -210,8 +224,8 @@ static void a_padded_plan_is_read_back(void **state)
 	json_t *after = written(read.plan, path);
 	assert_true(json_equal(before, after));
 	sw_text a = {0}, b = {0};
-	sw_plan_explain(f.plan, NULL, false, &a);
-	sw_plan_explain(read.plan, NULL, false, &b);
+	explain_fixture(&f, &a);
+	explain_fixture(&read, &b);
 	assert_string_equal(a.data, b.data);
 	assert_true(f.plan->padded.len > 0);
 	for (size_t i = 0; i < f.plan->padded.len; i++) {
