@@ -248,7 +248,8 @@ AXONN = [
         paper_fixture(f"gpt-{name}", paper_gpt(*sizes, 2048, 2048, jnp.bfloat16), LARGE)
         for name, sizes in AXONN_GPT.items()
     ),
-    *(paper_fixture(f"unet-{width}", unet(**UNET | dict(width=width)), LARGE) for width in (256, 416, 512, 768, 1024)),
+    paper_fixture("gpt-20b-4-layers", paper_gpt(4, 7168, 56, 2048, 32, jnp.bfloat16), LARGE),
+    *(paper_fixture(f"unet-{width}", unet(**UNET | dict(width=width)), LARGE) for width in (416, 512, 768, 1024)),
 ]
 RHINO = [
     paper_fixture("gpt-medium", paper_gpt(24, 1024, 16, 1024, 4)),

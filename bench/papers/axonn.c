@@ -1,0 +1,52 @@
+/* AxoNN: its grids by its own equations and as planned, tables I to III, figure 7. */
+#include "papers.h"
+
+#define GRIDS(name, title, machine, gpus)                                                                  \
+	{                                                                                                  \
+		.group = "axonn", .where = title, .run = run_grids, .program = name, .cluster = machine,   \
+		.devices = gpus                                                                            \
+	}
+
+#define WHOLE                                                                                              \
+	"equations over the whole batch; plans in 8 microbatches, with blocks computed again, of the "     \
+	"three first grids"
+#define AMPLE 4e12
+
+const experiment axonn_experiments[] = {
+	{.group = "axonn",
+         .where = "figure 7",
+         .run = run_grids,
+         .program = "gpt-20b-4-layers",
+         .cluster = "perlmutter",
+         .devices = "32",
+         .planned = 56,
+         .memory_bytes = AMPLE,
+         .fitting_bytes = 40e9 * 2.835 / 20.1,
+         .finding = "four of the five quickest grids are among the first five by place, two with one "
+                    "bandwidth; the quickest is "
+                    "number 1 and 12",
+         .assumed = "64 k tokens, twice those that section IV has on 16 GPUs; 4 of the 32 equal layers, "
+                    "with their share of a "
+                    "device's memory for state"},
+	GRIDS("gpt-5b", "table I GPT-5B", "perlmutter", "64"),
+	GRIDS("gpt-10b", "table I GPT-10B", "perlmutter", "128"),
+	GRIDS("gpt-20b", "table I GPT-20B", "perlmutter", "256"),
+	GRIDS("gpt-40b", "table I GPT-40B", "perlmutter", "512"),
+	GRIDS("gpt-80b", "table I GPT-80B", "perlmutter", "1024"),
+	GRIDS("gpt-5b", "table I GPT-5B", "frontier", "64"),
+	GRIDS("gpt-10b", "table I GPT-10B", "frontier", "128"),
+	GRIDS("gpt-20b", "table I GPT-20B", "frontier", "256"),
+	GRIDS("gpt-40b", "table I GPT-40B", "frontier", "512"),
+	GRIDS("gpt-80b", "table I GPT-80B", "frontier", "1024"),
+	GRIDS("unet", "table II U-Net 250M", "perlmutter", "64"),
+	GRIDS("unet-416", "table II U-Net 500M", "perlmutter", "128"),
+	GRIDS("unet-512", "table II U-Net 1B", "perlmutter", "256"),
+	GRIDS("unet-768", "table II U-Net 2B", "perlmutter", "512"),
+	GRIDS("unet-1024", "table II U-Net 4B", "perlmutter", "1024"),
+	GRIDS("unet", "table II U-Net 250M", "frontier", "64"),
+	GRIDS("unet-416", "table II U-Net 500M", "frontier", "128"),
+	GRIDS("unet-512", "table II U-Net 1B", "frontier", "256"),
+	GRIDS("unet-768", "table II U-Net 2B", "frontier", "512"),
+	GRIDS("unet-1024", "table II U-Net 4B", "frontier", "1024"),
+};
+const size_t n_axonn = SW_COUNT(axonn_experiments);
