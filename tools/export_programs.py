@@ -226,7 +226,7 @@ def paper_vgg13(batch, compute=jnp.float32):
 
 
 AUTODDL = [
-    paper_fixture("attention-8192", attention(depth=4, width=8192, heads=64, length=1024, batch=1024)),
+    paper_fixture("attention-8192", attention(depth=4, width=8192, heads=64, vocabulary=1024, length=1024, batch=1024)),
     *(paper_fixture(f"vgg13-batch-{batch}", paper_vgg13(batch), Momentum()) for batch in (128, 256, 512)),
     *(
         paper_fixture(f"vgg13-bf16-batch-{batch}", paper_vgg13(batch, jnp.bfloat16), Momentum())

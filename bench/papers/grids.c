@@ -7,12 +7,6 @@
 
 #include <string.h>
 
-/* A contraction m x k by k x n with a weight, in bytes of its operands and result. */
-typedef struct layer {
-	double mk, kn, mn;
-} layer;
-typedef SW_VEC(layer) layer_list;
-
 enum { X, Y, Z, DATA, AXES }; /* innermost first */
 
 typedef struct grid {
@@ -21,39 +15,6 @@ typedef struct grid {
 	double planned_s; /* 0: not planned, or it does not fit */
 } grid;
 typedef SW_VEC(grid) grid_list;
-
-/* ---- layers ------------------------------------------------------------------------------------------------------------ */
-
-static bool contracts(const sw_op *op)
-{
-	return op->opcode == SW_OP_DOT || op->opcode == SW_OP_CONVOLUTION;
-}
-
-static double bytes_of(const sw_program *p, sw_id value)
-{
-	return (double)sw_shape_bytes(sw_value_shape(p, value));
-}
-
-/* Of the forward pass, in the order of the program. */
-static void find_layers(const sw_program *p, layer_list *layers)
-{
-	sw_arena arena = {0};
-	const uint8_t *marks = flow_marks(p, &arena);
-	const sw_computation *entry = sw_entry(p);
-	for (size_t i = 0; i < entry->ops.len; i++) {
-		const sw_op *op = sw_op_at(p, entry->ops.data[i]);
-		if (!contracts(op) || !(marks[op->first_result] & FLOW_TO_LOSS))
-			continue;
-		bool first = marks[op->operands[0]] & FLOW_FROM_DATA,
-		     second = marks[op->operands[1]] & FLOW_FROM_DATA;
-		if (first == second)
-			continue;
-		layer l = {bytes_of(p, op->operands[first ? 0 : 1]),
-		           bytes_of(p, op->operands[first ? 1 : 0]), bytes_of(p, op->first_result)};
-		sw_vec_push(layers, l);
-	}
-	sw_arena_clear(&arena);
-}
 
 /* ---- equations ----------------------------------------------------------------------------------------------------------- */
 
@@ -273,20 +234,11 @@ json_t *run_grids(const settings *how, const experiment *e)
 	subject s;
 	sw_error err;
 	json_t *result;
-	sw_program *canonical;
-	experiment as_it_is = *e;
-	as_it_is.checkpointed = false;
-	as_it_is.microbatches = 0;
-	sw_status status = subject_read(&s, &as_it_is, &err);
+	sw_status status = subject_read_plain(&s, e, &err);
 	if (status == SW_OK)
-		status = sw_rewrite_canonical(s.program, &canonical, &err);
-	if (status == SW_OK) {
-		sw_program_free(s.program);
-		s.program = canonical;
 		result = rank_grids(how, e, &s);
-	} else {
+	else
 		result = json_pack("{s:[s]}", "lines", err.message);
-	}
 	subject_clear(&s);
 	return result;
 }

@@ -6,7 +6,9 @@
  *   child.c     work in a process of its own, which ends when its time is over
  *   plan.c      one plan: from a program's file to figures
  *   traffic.c   what a partitioned program sends, and for what
+ *   layers.c    the contractions with weights
  *   grids.c     AxoNN's equations over all of its grids
+ *   dense.c     Megatron's two dimensions for dense layers behind convolutions
  *   segments.c  Rhino's critical nodes
  *   report.c    the tables
  *
@@ -52,6 +54,7 @@ extern const size_t n_autoddl, n_axonn, n_rhino, n_users;
 /* ---- run.c: each returns a JSON object, with what its kind of table needs ------------------------------------ */
 
 run_fn run_plans;    /* plans of ours and beside */
+run_fn run_dense;    /* the same, and Megatron for the dense layers alone */
 run_fn run_grids;    /* AxoNN's ranking of its grids, with one bandwidth and by place */
 run_fn run_segments; /* critical nodes */
 json_t *plan_one(const settings *how, const experiment *e, const char *strategy);
@@ -83,6 +86,8 @@ typedef struct subject {
 	sw_cluster cluster;
 } subject;
 sw_status subject_read(subject *s, const experiment *e, sw_error *err);
+/* The same with the program canonical, neither checkpointed nor in microbatches. */
+sw_status subject_read_plain(subject *s, const experiment *e, sw_error *err);
 void subject_clear(subject *s);
 
 /* ---- traffic.c -------------------------------------------------------------------------------------------------- */
@@ -101,6 +106,17 @@ typedef enum traffic_kind {
 } traffic_kind;
 extern const char *const traffic_names[TRAFFIC_KINDS];
 void traffic_count(const sw_cluster *cluster, const sw_program *local, double bytes[TRAFFIC_KINDS]);
+
+/* ---- layers.c ---------------------------------------------------------------------------------------------------- */
+
+/* A contraction m x k by k x n with a weight, in bytes of its operands and result. */
+typedef struct layer {
+	double mk, kn, mn;
+	bool convolution;
+} layer;
+typedef SW_VEC(layer) layer_list;
+/* Of the forward pass of a canonical program, in its order. */
+void find_layers(const sw_program *program, layer_list *layers);
 
 /* ---- report.c ----------------------------------------------------------------------------------------------------- */
 

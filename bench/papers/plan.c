@@ -91,6 +91,15 @@ sw_status subject_read(subject *s, const experiment *e, sw_error *err)
 	return status;
 }
 
+sw_status subject_read_plain(subject *s, const experiment *e, sw_error *err)
+{
+	experiment plain = *e;
+	plain.checkpointed = false;
+	plain.microbatches = 0;
+	sw_status status = subject_read(s, &plain, err);
+	return status == SW_OK ? make_canonical(&s->program, err) : status;
+}
+
 void subject_clear(subject *s)
 {
 	sw_sidecar_clear(&s->sidecar);

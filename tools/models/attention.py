@@ -5,12 +5,16 @@ import jax.numpy as jnp
 from . import spec, transformer
 
 
-def attention(*, depth, width, heads, length, batch):
+def attention(*, depth, width, heads, vocabulary, length, batch):
     """The loss needs all of the last layer's output, as what stands above it in a Transformer would."""
-    parameters = {"layers": [transformer.attention(width, depth)] * depth}
-    data = {"x": spec.reals((batch, length, width), spec.normal(1.0))}
+    parameters = {
+        "tokens": spec.table(vocabulary, width),
+        "layers": [transformer.attention(width, depth)] * depth,
+    }
+    data = {"tokens": spec.indices((batch, length), vocabulary)}
 
-    def loss(params, x):
+    def loss(params, tokens):
+        x = params["tokens"][tokens]
         for p in params["layers"]:
             x = x + transformer.attend(p, x, heads, causal=True)
         return jnp.mean(jnp.square(x))
