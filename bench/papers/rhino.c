@@ -56,5 +56,12 @@ const experiment rhino_experiments[] = {
          .cluster = "rhino-m8",
          .devices = "2",
          .finding = "378 critical nodes of 76 k instructions at 72 layers"},
+	{.group = "rhino",
+         .where = "7.5 table 5, MoE",
+         .run = run_segments,
+         .program = "moe-gshard",
+         .cluster = "rhino-m8",
+         .devices = "2",
+         .finding = "90 critical nodes of 18 k instructions"},
 };
 const size_t n_rhino = SW_COUNT(rhino_experiments);
