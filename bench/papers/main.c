@@ -82,6 +82,8 @@ int main(int argc, char **argv)
 	if (!how.json)
 		printf("searches are limited to %g s each\n\n", how.time_limit_s);
 	run_all(&how, list);
+	if (!how.json)
+		report_picks(list);
 	size_t n = json_array_size(list);
 	json_t *all = json_pack("{s:f, s:o}", "time_limit_s", how.time_limit_s, "experiments", list);
 	if (how.json)

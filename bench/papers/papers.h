@@ -121,5 +121,7 @@ void find_layers(const sw_program *program, layer_list *layers);
 /* ---- report.c ----------------------------------------------------------------------------------------------------- */
 
 void report_text(const experiment *e, const json_t *result);
+/* Of the group users: how many were planned, and how many are slower than a fixed strategy. */
+void report_picks(const json_t *results);
 
 #endif

@@ -219,3 +219,20 @@ void report_text(const experiment *e, const json_t *result)
 	printf("\n");
 	fflush(stdout);
 }
+
+void report_picks(const json_t *results)
+{
+	int made = 0, all = 0, slower = 0;
+	for (size_t i = 0; i < json_array_size(results); i++) {
+		const json_t *result = json_array_get(results, i);
+		if (strcmp(text(result, "group"), "users") != 0)
+			continue;
+		all++;
+		made += !strcmp(text(json_array_get(json_object_get(result, "plans"), 0), "status"), "ok");
+		slower += real(result, "less_step_time") < 0;
+	}
+	if (all > 0)
+		printf("%d of %d programs and clusters were planned; ours is slower than a fixed strategy "
+		       "in %d\n",
+		       made, all, slower);
+}
