@@ -13,7 +13,8 @@ static const cli_option options[] = {
          "a part of the cluster: the first N devices, or A of the first level and B in each (default: "
          "all)"},
 	{"--strategy", "S", CLI_TEXT, AT(strategy),
-         "auto, dp, zero1, zero3 or megatron:tp=K (default: auto)"},
+         "auto, dp, horovod[:merge=BYTES], zero1, zero2, zero3, megatron:tp=K[,sp], summa[:RxC], "
+         "2.5d[:RxCxD], axonn[:X,Y,Z,D or :top=K] or expert[:ep=K] (default: auto)"},
 	{"--memory", "BYTES", CLI_BYTES, AT(memory),
          "memory per device, such as 16GiB (default: what the cluster file says)"},
 	{"--time-limit", "SECONDS", CLI_SECONDS, AT(time_limit),

@@ -11,18 +11,15 @@
 
 #include <string.h>
 
-/* Only fixed strategies ask how the batch divides. */
-#define NO_BATCH 1
-
 static bool is_free(const sw_mesh *mesh)
 {
-	return mesh->n_axes > 0 && mesh->use[0] == SW_AXIS_FREE;
+	return mesh->n_axes > 0 && mesh->search;
 }
 
 static sw_status meshes_of(const sw_cluster *cluster, sw_meshes *meshes, sw_error *err)
 {
 	sw_plan_strategy all = {.kind = SW_PLAN_AUTO};
-	return sw_meshes_of(cluster, &all, NO_BATCH, meshes, err);
+	return sw_meshes_of(cluster, &all, NULL, meshes, err);
 }
 
 /* Takes the problem out of the model: it borrows nothing from it. */

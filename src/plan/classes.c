@@ -230,22 +230,37 @@ static void mark_inputs(sw_classes *classes, const sw_roles *roles)
 		for (uint32_t k = classes->value_start[value]; k < classes->value_start[value + 1]; k++) {
 			const sw_split *split = &classes->value_splits[k];
 			if (data && split->where == 0)
-				classes->data[split->class] = true;
-			classes->state[split->class] = classes->state[split->class] || !data;
-			classes->heavy[split->class] = true;
+				classes->roles[split->class] |= SW_CLASS_DATA;
+			classes->roles[split->class] |= SW_CLASS_HEAVY | (data ? 0 : SW_CLASS_STATE);
 		}
 	}
 }
 
-static void mark_heavy(sw_classes *classes, const sw_program *program)
+static bool has_factor(const sw_rule *rule, bool result, int32_t index, int32_t factor)
 {
-	for (size_t op = 0; op < program->ops.len; op++) {
-		uint8_t opcode = program->ops.data[op].opcode;
-		if (opcode != SW_OP_DOT && opcode != SW_OP_CONVOLUTION)
+	int64_t stride;
+	return sw_rule_dim_with(rule, result, index, factor, &stride) >= 0;
+}
+
+static void mark_dot(sw_classes *classes, const sw_roles *roles, const sw_rule *rule, sw_id op)
+{
+	int32_t parameter = sw_roles_weight(roles, op);
+	for (uint32_t k = classes->op_start[op]; k < classes->op_start[op + 1]; k++) {
+		int32_t factor = classes->op_splits[k].where;
+		uint8_t *bits = &classes->roles[classes->op_splits[k].class];
+		*bits |= SW_CLASS_HEAVY;
+		if (parameter < 0 || !has_factor(rule, true, 0, factor) ||
+		    !has_factor(rule, false, 1 - parameter, factor))
 			continue;
-		for (uint32_t k = classes->op_start[op]; k < classes->op_start[op + 1]; k++)
-			classes->heavy[classes->op_splits[k].class] = true;
+		*bits |= has_factor(rule, false, parameter, factor) ? SW_CLASS_EXPERT : SW_CLASS_ROWS;
 	}
+}
+
+static void mark_dots(sw_classes *classes, const sw_roles *roles, const sw_rule *const *rules)
+{
+	for (sw_id op = 0; op < roles->program->ops.len; op++)
+		if (sw_is_dot(sw_op_at(roles->program, op)))
+			mark_dot(classes, roles, rules[op], op);
 }
 
 /* ---- partial sums --------------------------------------------------------------------------------------- */
@@ -331,11 +346,9 @@ void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *
 	classes->value_splits =
 		lists_of(&f, classes, false, roles->program->values.len, &classes->value_start);
 	classes->op_splits = lists_of(&f, classes, true, roles->program->ops.len, &classes->op_start);
-	classes->data = SW_NEW_N(&classes->arena, bool, classes->n + 1);
-	classes->state = SW_NEW_N(&classes->arena, bool, classes->n + 1);
-	classes->heavy = SW_NEW_N(&classes->arena, bool, classes->n + 1);
+	classes->roles = SW_NEW_N(&classes->arena, uint8_t, classes->n + 1);
 	mark_inputs(classes, roles);
-	mark_heavy(classes, roles->program);
+	mark_dots(classes, roles, rules);
 	classes->partial = find_partial(&f, classes);
 	sw_map_clear(&f.index);
 	sw_vec_clear(&f.splits);

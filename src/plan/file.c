@@ -232,6 +232,8 @@ static json_t *decisions_json(const sw_plan *plan)
 	                         "kept", kept, "outputs", outputs, "regather", plan->regather);
 	if (plan->memory_bytes)
 		json_object_set_new(json, "memory_bytes", json_integer(plan->memory_bytes));
+	if (plan->merge_bytes)
+		json_object_set_new(json, "merge_bytes", json_integer(plan->merge_bytes));
 	return json;
 }
 
@@ -528,14 +530,14 @@ static sw_status check_decisions(const reading *r)
 	                  "the decisions do not fit together (%s): make the plan again", why.message);
 }
 
-static sw_status read_memory(reading *r)
+/* Not given: 0. */
+static sw_status read_bytes(const reading *r, const char *key, int64_t *bytes)
 {
-	const json_t *given = json_object_get(r->decisions, "memory_bytes");
-	r->plan->memory_bytes = json_integer_value(given);
-	if (!given || r->plan->memory_bytes > 0)
+	const json_t *given = json_object_get(r->decisions, key);
+	*bytes = json_integer_value(given);
+	if (!given || *bytes > 0)
 		return SW_OK;
-	return sw_fail(r->err, SW_ERR_INPUT,
-	               "decisions.memory_bytes: expected a number of bytes, more than 0");
+	return sw_fail(r->err, SW_ERR_INPUT, "decisions.%s: expected a number of bytes, more than 0", key);
 }
 
 static sw_status read_decisions(reading *r)
@@ -557,7 +559,9 @@ static sw_status read_decisions(reading *r)
 	if (status == SW_OK)
 		status = read_outputs(r);
 	if (status == SW_OK)
-		status = read_memory(r);
+		status = read_bytes(r, "memory_bytes", &plan->memory_bytes);
+	if (status == SW_OK)
+		status = read_bytes(r, "merge_bytes", &plan->merge_bytes);
 	plan->regather = json_is_true(json_object_get(r->decisions, "regather"));
 	sw_map_clear(&values);
 	return status == SW_OK ? check_decisions(r) : status;

@@ -47,6 +47,9 @@ typedef struct sw_roles {
 } sw_roles;
 void sw_roles_init(sw_roles *roles, const sw_program *program, const sw_sidecar *sidecar);
 void sw_roles_clear(sw_roles *roles);
+bool sw_is_dot(const sw_op *op); /* or convolution */
+/* The operand of a dot that is a parameter where the other is none; -1: not so. */
+int32_t sw_roles_weight(const sw_roles *roles, sw_id op);
 
 /* ---- classes.c: splits that the rules carry into each other ---------------------------------------------- */
 
@@ -55,12 +58,22 @@ typedef struct sw_split {     /* of a value: (dim, top); of an op: (factor, top)
 	int32_t class;
 	int64_t top;
 } sw_split;
+/* What a class contains. A WEIGHT DOT is a dot or convolution of a parameter with what is none. */
+typedef enum sw_class_role {
+	SW_CLASS_DATA = 1,    /* the leading dimension of a data input, or digits of it (a batch within a microbatch) */
+	SW_CLASS_STATE = 2,   /* a dimension of a state input */
+	SW_CLASS_HEAVY = 4,   /* a dimension of a dot, or of a state or data input: worth a candidate */
+	SW_CLASS_ROWS = 8,    /* a dimension that a weight dot has in its other operand and its result alone: batch, sequence, pixels */
+	SW_CLASS_EXPERT = 16, /* a dimension that a weight dot has in both operands and its result: a weight per expert */
+} sw_class_role;
+/* The classes that have one of these roles and none of those. */
+typedef struct sw_class_set {
+	uint8_t any, none;
+} sw_class_set;
 typedef struct sw_classes {
 	sw_arena arena;
 	int32_t n;
-	bool *data;   /* contains the leading dimension of a data input, or digits of it (a batch within a microbatch) */
-	bool *state;  /* contains a dimension of a state input */
-	bool *heavy;  /* contains a dimension of a dot, or of a state or data input: worth a candidate */
+	uint8_t *roles; /* per class: bits of sw_class_role */
 	const uint32_t *value_start, *op_start; /* [n + 1] into the lists */
 	const sw_split *value_splits, *op_splits;
 	const uint8_t *partial; /* per value: monoids (bit) in which it may be P */
@@ -78,15 +91,24 @@ bool sw_price_local(const sw_planner *planner, sw_id op, const sw_strategy *stra
 
 /* ---- profiles.c: what a site may do, shared by all sites that are alike ------------------------------------ */
 
-/* How an axis may be used. FREE: any class. DATA: whatever has the batch splits it, state at rest as the mesh's flags say.
- * STATE: as DATA for what has no batch, and nothing splits the batch (devices for which the batch is too small). TENSOR: dots
- * with a parameter split output or contraction, and nothing splits the batch. */
-typedef enum sw_axis_use { SW_AXIS_FREE, SW_AXIS_DATA, SW_AXIS_STATE, SW_AXIS_TENSOR } sw_axis_use;
+/* How an axis may be used: what the sites of each kind split over it. Where nothing that is demanded divides, a site is as free as one of
+ * which nothing is demanded: it may be whole, pass partial sums on, or split what `may` says. */
+typedef struct sw_axis_use {
+	sw_class_set weights;     /* a weight dot splits one of these dimensions of its parameter; */
+	bool apart;               /* on each of the axes that say so another one */
+	bool contracts;           /* a dot splits what it contracts */
+	sw_class_set must;        /* who has one of these splits it, or what it may; data inputs and ports, too */
+	sw_class_set may;
+	sw_class_set cut;         /* who has one of these is not whole: it splits what it may */
+	bool parameters, moments; /* are split at rest, along any dimension of state; then updates may be, too */
+	bool gradients;           /* what has no batch and is no parameter is never whole: it is split along a dimension of state, or still
+	                           * partial sums; loops carry it split */
+} sw_axis_use;
 typedef struct sw_mesh {
 	int32_t n_axes;
 	sw_axis axes[SW_MAX_AXES];
-	sw_axis_use use[SW_MAX_AXES];
-	bool split_parameters, split_moments; /* DATA and STATE: at rest */
+	const sw_axis_use *use[SW_MAX_AXES];
+	bool search; /* axes are free: nothing is demanded, and a site may do anything */
 	char name[48];
 } sw_mesh;
 
@@ -204,10 +226,20 @@ void sw_start_clear(sw_start *start);
 /* ---- meshes.c: strategies as meshes ------------------------------------------------------------------------ */
 
 /* The meshes that a strategy searches; auto: the fixed strategies, then every grouping of the atoms into at most two axes, or three where
- * the atoms are few. batch: what
- * the leading dimensions of all data inputs have in common; data axes take as many of the outer atoms as divide it. */
+ * the atoms are few. Roles say what the program has to split: the batch, experts (NULL: nothing is known of it). */
 typedef SW_VEC(sw_mesh) sw_meshes;
-sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy, int64_t batch, sw_meshes *meshes, sw_error *err);
+sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy, const sw_roles *roles, sw_meshes *meshes, sw_error *err);
+/* AxoNN's grids (grids.c), those first whose communication takes least by its model. O(grids * ops). */
+typedef struct sw_grid {
+	sw_plan_strategy grid;
+	double seconds;
+	int32_t number;
+} sw_grid;
+typedef struct sw_grids {
+	int32_t n;
+	sw_grid *list;
+} sw_grids;
+sw_grids sw_grids_rank(const sw_cluster *cluster, const sw_roles *roles, int64_t batch, sw_arena *arena);
 /* Leaves out those that would take too long to search for a program of this size; says in words what is left. */
 void sw_meshes_limit(sw_meshes *meshes, const sw_program *program, char *scope, size_t room);
 

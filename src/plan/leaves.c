@@ -159,23 +159,6 @@ static void note_need(void *context, size_t mesh, const sw_plan *plan, double st
 
 /* ---- searching ------------------------------------------------------------------------------------------------ */
 
-/* What the leading dimensions of all data inputs have in common. */
-static int64_t batch_of(const sw_program *program, const sw_sidecar *sidecar)
-{
-	sw_arena arena;
-	sw_arena_init(&arena);
-	const sw_id *inputs;
-	uint32_t n = sw_program_inputs(program, program->entry, &arena, &inputs);
-	int64_t batch = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		sw_shape shape = sw_value_shape(program, inputs[i]);
-		if (sidecar->inputs[i].role == SW_ROLE_DATA && shape.rank > 0)
-			batch = sw_gcd(shape.dims[0], batch);
-	}
-	sw_arena_clear(&arena);
-	return SW_MAX(batch, 1);
-}
-
 /* The leaf's meshes, whose names say how it is padded. */
 static void choose_meshes(const leaf *l, sw_meshes *meshes, size_t *numbers)
 {
@@ -245,8 +228,10 @@ static sw_status search_meshes(leaves *list, leaf *l, const sw_meshes *meshes, c
 static sw_status search_leaf(leaves *list, leaf *l, const sw_plan_options *options, sw_error *err)
 {
 	sw_meshes meshes = {0};
-	sw_status status = sw_meshes_of(list->cluster, &options->strategy,
-	                                batch_of(l->program, list->sidecar), &meshes, err);
+	sw_roles roles;
+	sw_roles_init(&roles, l->program, list->sidecar);
+	sw_status status = sw_meshes_of(list->cluster, &options->strategy, &roles, &meshes, err);
+	sw_roles_clear(&roles);
 	if (status != SW_OK)
 		return status;
 	sw_meshes_limit(&meshes, program_of(&list->items.data[0]), list->scope, sizeof(list->scope));

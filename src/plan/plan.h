@@ -24,22 +24,29 @@
 #include "solve/solve.h"
 
 typedef enum sw_strategy_kind {
-	SW_PLAN_AUTO, SW_PLAN_DP, SW_PLAN_ZERO1, SW_PLAN_ZERO3, SW_PLAN_MEGATRON, SW_PLAN_SERIAL
+	SW_PLAN_AUTO, SW_PLAN_DP, SW_PLAN_HOROVOD, SW_PLAN_ZERO1, SW_PLAN_ZERO2, SW_PLAN_ZERO3, SW_PLAN_MEGATRON, SW_PLAN_SUMMA,
+	SW_PLAN_2_5D, SW_PLAN_AXONN, SW_PLAN_EXPERT, SW_PLAN_SERIAL
 } sw_strategy_kind;
+#define SW_STRATEGY_SIZES 4
 typedef struct sw_plan_strategy {
 	sw_strategy_kind kind;
-	int64_t tp; /* MEGATRON: devices per tensor-parallel group */
+	/* Devices along each axis, in the order in which they are written; size[0] == 0: as the planner finds best.
+	 * MEGATRON: tensor; SUMMA: rows, columns; 2_5D: rows, columns, depth; AXONN: x, y, z, data; EXPERT: experts. */
+	int64_t size[SW_STRATEGY_SIZES];
+	bool sequence;       /* MEGATRON: between the blocks activations are split over the sequence */
+	int64_t merge_bytes; /* HOROVOD: gradients are reduced together, so many bytes at once */
+	int64_t top;         /* AXONN without sizes: how many grids are planned */
 } sw_plan_strategy;
-/* "auto", "dp", "zero1", "zero3", "megatron:tp=K". */
+/* What may be written is listed in docs/commands.md; the message of a failure lists it, too. What is printed parses back. */
 sw_status sw_plan_strategy_parse(const char *text, sw_plan_strategy *strategy, sw_error *err);
 void sw_plan_strategy_print(const sw_plan_strategy *strategy, sw_text *text);
 
 /* Atoms that move together: a run of adjacent atoms. */
-#define SW_MAX_AXES 3
+#define SW_MAX_AXES 4
 typedef struct sw_axis {
 	uint32_t atoms;
 	int64_t size;
-	char name[8]; /* "x", "y", "z" */
+	char name[8]; /* "x", "y", "z", "w", or as a strategy calls it */
 } sw_axis;
 
 /* One line of "what else was considered". */
@@ -85,6 +92,7 @@ typedef struct sw_plan {
 	uint32_t *outputs;          /* per entry result: the layout at rest */
 	bool regather;              /* each reader moves what is not kept for itself: less memory; else the first one's serves all */
 	uint32_t n_outputs;
+	int64_t merge_bytes;        /* of all-reduces that the schedule is to begin as one; 0: as is quickest */
 	int64_t memory_bytes;       /* per device, within which it was planned and is scheduled; 0: the cluster file's */
 
 	/* What it costs. */

@@ -41,23 +41,12 @@ static void add_partials(options *o, int32_t axis, int32_t passage, uint32_t mon
 			                       .index = (int16_t)passage});
 }
 
-/* Which classes an axis may take at a site. */
-typedef bool class_filter(const sw_classes *classes, int32_t class);
-static bool any_class(const sw_classes *c, int32_t class)
+static const sw_class_set DATA = {.any = SW_CLASS_DATA};
+static const sw_class_set STATE = {.any = SW_CLASS_STATE, .none = SW_CLASS_DATA};
+
+static bool is_in(const sw_classes *classes, int32_t class, sw_class_set set)
 {
-	return c->heavy[class];
-}
-static bool data_class(const sw_classes *c, int32_t class)
-{
-	return c->data[class];
-}
-static bool other_class(const sw_classes *c, int32_t class)
-{
-	return c->heavy[class] && !c->data[class];
-}
-static bool state_class(const sw_classes *c, int32_t class)
-{
-	return c->state[class] && !c->data[class];
+	return (classes->roles[class] & set.any) && !(classes->roles[class] & set.none);
 }
 
 typedef struct split_list {
@@ -77,14 +66,14 @@ static split_list value_splits(const sw_planner *p, sw_id value)
 	return (split_list){p->classes.value_splits + start, p->classes.value_start[value + 1] - start};
 }
 
-/* Adds those splits that pass the filter and divide by the axis; returns how many. */
+/* Adds those splits that are in the set and divide by the axis; returns how many. */
 static int32_t add_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis,
-                          split_list splits, class_filter *filter)
+                          split_list splits, sw_class_set set)
 {
 	int32_t before = o->n[axis];
 	for (uint32_t i = 0; i < splits.n; i++) {
 		const sw_split *s = &splits.first[i];
-		if (filter(&p->classes, s->class) && s->top % mesh->axes[axis].size == 0)
+		if (is_in(&p->classes, s->class, set) && s->top % mesh->axes[axis].size == 0)
 			add_option(o, axis,
 			           (sw_option){.kind = SW_CHOICE_SPLIT,
 			                       .index = (int16_t)s->where,
@@ -93,10 +82,10 @@ static int32_t add_splits(const sw_planner *p, const sw_mesh *mesh, options *o, 
 	return o->n[axis] - before;
 }
 
-static bool has_class(const sw_planner *p, split_list splits, class_filter *filter)
+static bool has_class(const sw_planner *p, split_list splits, sw_class_set set)
 {
 	for (uint32_t i = 0; i < splits.n; i++)
-		if (filter(&p->classes, splits.first[i].class))
+		if (is_in(&p->classes, splits.first[i].class, set))
 			return true;
 	return false;
 }
@@ -115,117 +104,149 @@ static void add_passages(const sw_planner *p, options *o, int32_t axis, sw_id op
 	}
 }
 
-/* Megatron's constraint: a dot with a parameter splits a dimension of the parameter. Returns how many options that gave. */
-static int32_t add_parameter_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis,
-                                    sw_id op_id)
+/* Those splits of a set for which `keep` holds of the factor; returns how many. */
+typedef bool keep_factor(const sw_rule *rule, int32_t factor, int32_t operand);
+static int32_t add_dot_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis, sw_id op,
+                              sw_class_set set, keep_factor *keep, int32_t operand)
 {
-	const sw_op *op = sw_op_at(p->program, op_id);
-	if (op->opcode != SW_OP_DOT && op->opcode != SW_OP_CONVOLUTION)
-		return 0;
-	uint32_t parameter = p->roles.from_parameter[op->operands[1]] ? 1 : 0;
-	if (!p->roles.from_parameter[op->operands[parameter]])
-		return 0;
-	add_splits(p, mesh, o, axis, op_splits(p, op_id), other_class);
-	int32_t n = 0;
-	int64_t stride;
-	for (int32_t i = 0; i < o->n[axis]; i++)
-		if (sw_rule_dim_with(p->rules[op_id], false, (int32_t)parameter, o->list[axis][i].index,
-		                     &stride) >= 0)
+	int32_t before = o->n[axis], n = before;
+	add_splits(p, mesh, o, axis, op_splits(p, op), set);
+	for (int32_t i = before; i < o->n[axis]; i++)
+		if (keep(p->rules[op], o->list[axis][i].index, operand))
 			o->list[axis][n++] = o->list[axis][i];
-	return o->n[axis] = n;
+	o->n[axis] = n;
+	return n - before;
+}
+
+static bool in_operand(const sw_rule *rule, int32_t factor, int32_t operand)
+{
+	int64_t stride;
+	return sw_rule_dim_with(rule, false, operand, factor, &stride) >= 0;
+}
+
+static bool is_contracted(const sw_rule *rule, int32_t factor, int32_t operand)
+{
+	(void)operand;
+	return rule->factors[factor].kind == SW_FACTOR_REDUCED;
+}
+
+/* What is demanded of dots; true if it divides. */
+static bool add_dot_demands(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id op, options *o)
+{
+	static const sw_class_set any = {.any = SW_CLASS_HEAVY};
+	const sw_axis_use *use = mesh->use[axis];
+	int32_t weight = sw_roles_weight(&p->roles, op);
+	if (use->contracts && sw_is_dot(sw_op_at(p->program, op)))
+		return add_dot_splits(p, mesh, o, axis, op, any, is_contracted, 0) > 0;
+	return weight >= 0 && add_dot_splits(p, mesh, o, axis, op, use->weights, in_operand, weight) > 0;
+}
+
+/* Are updates and gradients split, so that what has no batch may be? */
+static bool shares_state(const sw_axis_use *use)
+{
+	return use->parameters || use->moments || use->gradients;
+}
+
+/* Gradients and what becomes of them: no batch, and no parameter seen through a convert. */
+static bool is_update(const sw_planner *p, sw_id value, split_list splits)
+{
+	return !has_class(p, splits, DATA) && !p->roles.from_parameter[value];
 }
 
 static void op_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id op, options *o)
 {
+	const sw_axis_use *use = mesh->use[axis];
 	split_list splits = op_splits(p, op);
-	switch (mesh->use[axis]) {
-	case SW_AXIS_DATA:
-	case SW_AXIS_STATE:
-		if (mesh->use[axis] == SW_AXIS_DATA && add_splits(p, mesh, o, axis, splits, data_class) > 0)
-			return;
-		add_none(o, axis);
-		add_passages(p, o, axis, op);
-		if ((mesh->split_parameters || mesh->split_moments) && !has_class(p, splits, data_class))
-			add_splits(p, mesh, o, axis, splits, state_class);
+	if (add_dot_demands(p, mesh, axis, op, o))
 		return;
-	case SW_AXIS_TENSOR:
-		if (add_parameter_splits(p, mesh, o, axis, op) > 0)
-			return;
-		add_none(o, axis);
-		add_passages(p, o, axis, op);
-		add_splits(p, mesh, o, axis, splits, other_class);
-		return;
-	case SW_AXIS_FREE:
-		add_none(o, axis);
-		add_passages(p, o, axis, op);
-		add_splits(p, mesh, o, axis, splits, any_class);
+	if (add_splits(p, mesh, o, axis, splits, use->must) > 0) {
+		add_splits(p, mesh, o, axis, splits, use->may);
 		return;
 	}
+	if (use->gradients && is_update(p, sw_op_at(p->program, op)->first_result, splits) &&
+	    add_splits(p, mesh, o, axis, splits, STATE) > 0) {
+		add_passages(p, o, axis, op); /* sums wait for more to be added */
+		return;
+	}
+	if (has_class(p, splits, use->cut) && add_splits(p, mesh, o, axis, splits, use->may) > 0)
+		return;
+	add_none(o, axis);
+	add_passages(p, o, axis, op);
+	add_splits(p, mesh, o, axis, splits, use->may);
+	if (shares_state(use) && !has_class(p, splits, DATA))
+		add_splits(p, mesh, o, axis, splits, STATE);
 }
 
-static bool is_data_like(const sw_mesh *mesh, int32_t axis)
-{
-	return mesh->use[axis] == SW_AXIS_DATA || mesh->use[axis] == SW_AXIS_STATE;
-}
-
-/* What an axis that is searched may take beside "nothing". */
-static void add_searched_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis,
-                                split_list splits)
-{
-	if (mesh->use[axis] == SW_AXIS_FREE)
-		add_splits(p, mesh, o, axis, splits, any_class);
-	else if (mesh->use[axis] == SW_AXIS_TENSOR)
-		add_splits(p, mesh, o, axis, splits, other_class);
-}
-
-static void state_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id value, bool at_rest,
+static void state_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id value, sw_role role,
                           options *o)
 {
+	const sw_axis_use *use = mesh->use[axis];
 	split_list splits = value_splits(p, value);
-	if (is_data_like(mesh, axis) && at_rest && add_splits(p, mesh, o, axis, splits, state_class) > 0)
+	bool split =
+		(role == SW_ROLE_PARAMETER && use->parameters) || (role == SW_ROLE_MOMENT && use->moments);
+	if (split && add_splits(p, mesh, o, axis, splits, STATE) > 0)
 		return;
 	add_none(o, axis);
-	add_searched_splits(p, mesh, o, axis, splits);
+	add_splits(p, mesh, o, axis, splits, use->may);
 }
 
-/* Values that are not state: data inputs, results, what goes through ports. monoids: in which it may be left partial. */
-static void value_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id value,
-                          bool must_split_data, uint32_t monoids, options *o)
+/* Data inputs: where axes are for weights they are whole, since a slice costs next to nothing. */
+static void data_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id value, options *o)
 {
+	const sw_axis_use *use = mesh->use[axis];
 	split_list splits = value_splits(p, value);
-	if (mesh->use[axis] == SW_AXIS_DATA && must_split_data &&
-	    add_splits(p, mesh, o, axis, splits, data_class) > 0)
+	if (add_splits(p, mesh, o, axis, splits, use->must) > 0)
 		return;
 	add_none(o, axis);
-	add_partials(o, axis, 0, monoids);
-	add_searched_splits(p, mesh, o, axis, splits);
-	if (is_data_like(mesh, axis) && must_split_data && (mesh->split_parameters || mesh->split_moments))
-		add_splits(p, mesh, o, axis, splits, state_class);
+	if (!use->weights.any)
+		add_splits(p, mesh, o, axis, splits, use->may);
+	if (shares_state(use))
+		add_splits(p, mesh, o, axis, splits, STATE);
 }
 
 static void port_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, const sw_port *port,
                          options *o)
 {
-	if (port->decides)
+	const sw_axis_use *use = mesh->use[axis];
+	if (port->decides) {
 		add_none(o, axis);
-	else
-		value_options(p, mesh, axis, port->values[0], true, p->classes.partial[port->values[0]], o);
+		return;
+	}
+	sw_id value = port->values[0];
+	split_list splits = value_splits(p, value);
+	if (add_splits(p, mesh, o, axis, splits, use->must) > 0)
+		return;
+	if (use->gradients && is_update(p, value, splits) &&
+	    add_splits(p, mesh, o, axis, splits, STATE) > 0)
+		return;
+	add_none(o, axis);
+	add_partials(o, axis, 0, p->classes.partial[value]);
+	add_splits(p, mesh, o, axis, splits, use->may);
+	if (shares_state(use))
+		add_splits(p, mesh, o, axis, splits, STATE);
 }
 
 static void input_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, uint32_t input,
                           options *o)
 {
 	sw_role role = p->roles.input_role[input];
-	if (role == SW_ROLE_DATA) {
-		if (mesh->use[axis] == SW_AXIS_TENSOR)
-			add_none(o, axis);
-		else
-			value_options(p, mesh, axis, p->roles.inputs[input], true, 0, o);
+	if (role == SW_ROLE_DATA)
+		data_options(p, mesh, axis, p->roles.inputs[input], o);
+	else
+		state_options(p, mesh, axis, p->roles.inputs[input], role, o);
+}
+
+static void output_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, uint32_t output,
+                           options *o)
+{
+	int32_t input = p->roles.output_input[output];
+	if (input >= 0) {
+		input_options(p, mesh, axis, (uint32_t)input, o);
 		return;
 	}
-	bool at_rest = (role == SW_ROLE_PARAMETER && mesh->split_parameters) ||
-	               (role == SW_ROLE_MOMENT && mesh->split_moments);
-	state_options(p, mesh, axis, p->roles.inputs[input], at_rest, o);
+	add_none(o, axis);
+	add_splits(p, mesh, o, axis, value_splits(p, sw_entry(p->program)->results.data[output]),
+	           mesh->use[axis]->may);
 }
 
 /* The value whose layout a site that is not an op decides. */
@@ -240,21 +261,30 @@ static sw_id site_value(const sw_planner *p, sw_site_kind kind, uint32_t index)
 	return sw_entry(p->program)->results.data[index];
 }
 
+static void axis_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_site_kind kind,
+                         uint32_t index, options *o)
+{
+	switch (kind) {
+	case SW_SITE_OP:
+		op_options(p, mesh, axis, index, o);
+		return;
+	case SW_SITE_INPUT:
+		input_options(p, mesh, axis, index, o);
+		return;
+	case SW_SITE_PORT:
+		port_options(p, mesh, axis, &p->roles.ports.data[index], o);
+		return;
+	case SW_SITE_OUTPUT:
+		output_options(p, mesh, axis, index, o);
+		return;
+	}
+}
+
 static void site_options(const sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index,
                          options *o)
 {
-	for (int32_t axis = 0; axis < mesh->n_axes; axis++) {
-		if (kind == SW_SITE_OP)
-			op_options(p, mesh, axis, index, o);
-		else if (kind == SW_SITE_INPUT)
-			input_options(p, mesh, axis, index, o);
-		else if (kind == SW_SITE_OUTPUT && p->roles.output_input[index] >= 0)
-			input_options(p, mesh, axis, (uint32_t)p->roles.output_input[index], o);
-		else if (kind == SW_SITE_PORT)
-			port_options(p, mesh, axis, &p->roles.ports.data[index], o);
-		else
-			value_options(p, mesh, axis, site_value(p, kind, index), false, 0, o);
-	}
+	for (int32_t axis = 0; axis < mesh->n_axes; axis++)
+		axis_options(p, mesh, axis, kind, index, o);
 	for (int32_t axis = mesh->n_axes; axis < SW_MAX_AXES; axis++) /* an axis of one device */
 		add_none(o, axis);
 }
@@ -401,6 +431,53 @@ static void try_candidate(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind,
 		sw_vec_push(&g->candidates, c);
 }
 
+/* Do two of the axes that are to be apart split one factor? */
+static bool is_crowded(const sw_mesh *mesh, const sw_candidate *c)
+{
+	for (int32_t i = 0; i < mesh->n_axes; i++)
+		for (int32_t k = 0; k < i; k++)
+			if (mesh->use[i]->apart && mesh->use[k]->apart &&
+			    c->axis[i].kind == SW_CHOICE_SPLIT && c->axis[k].kind == SW_CHOICE_SPLIT &&
+			    c->axis[i].index == c->axis[k].index)
+				return true;
+	return false;
+}
+
+static bool is_weight_dot(const sw_planner *p, sw_site_kind kind, uint32_t index)
+{
+	return kind == SW_SITE_OP && sw_roles_weight(&p->roles, index) >= 0;
+}
+
+/* An option of each axis, the last one's changing quickest. */
+static void try_all(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index, const options *o,
+                    growing *g)
+{
+	bool apart = is_weight_dot(p, kind, index);
+	int64_t n = 1;
+	for (int32_t axis = 0; axis < SW_MAX_AXES; axis++)
+		n *= o->n[axis];
+	for (int64_t i = 0; i < n; i++) {
+		sw_candidate c;
+		int64_t rest = i;
+		for (int32_t axis = SW_MAX_AXES - 1; axis >= 0; axis--) {
+			c.axis[axis] = o->list[axis][rest % o->n[axis]];
+			rest /= o->n[axis];
+		}
+		if (!apart || !is_crowded(mesh, &c))
+			try_candidate(p, mesh, kind, index, c, g);
+	}
+}
+
+/* What is asked for divides on each axis, but not on all together: then an axis may do nothing. */
+static options or_none(const options *o)
+{
+	options looser = *o;
+	for (int32_t axis = 0; axis < SW_MAX_AXES; axis++)
+		if (looser.n[axis] == 0 || looser.list[axis][0].kind != SW_CHOICE_NONE)
+			add_none(&looser, axis);
+	return looser;
+}
+
 static sw_profile profile_make(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index,
                                const options *o)
 {
@@ -411,14 +488,11 @@ static sw_profile profile_make(sw_planner *p, const sw_mesh *mesh, sw_site_kind 
 		profile.n_out = sw_op_at(p->program, index)->n_results;
 		g.layouts = sw_alloc(sizeof(sw_layout) * (profile.n_in + profile.n_out + 1));
 	}
-	for (int32_t i = 0; i < o->n[0]; i++)
-		for (int32_t j = 0; j < o->n[1]; j++)
-			for (int32_t k = 0; k < o->n[2]; k++)
-				try_candidate(p, mesh, kind, index,
-				              (sw_candidate){{o->list[0][i], o->list[1][j], o->list[2][k]}},
-				              &g);
-	if (g.candidates.len == 0) /* what the role asks for does not divide here */
-		try_candidate(p, mesh, kind, index, (sw_candidate){0}, &g);
+	try_all(p, mesh, kind, index, o, &g);
+	if (g.candidates.len == 0) {
+		options looser = or_none(o);
+		try_all(p, mesh, kind, index, &looser, &g);
+	}
 	profile.n = (int32_t)g.candidates.len;
 	profile.candidates =
 		sw_arena_copy(&p->arena, g.candidates.data, sizeof(sw_candidate) * g.candidates.len);
@@ -469,9 +543,11 @@ int32_t sw_profile_of(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uin
 	options o = {0};
 	sw_text key = {0};
 	site_options(p, mesh, kind, index, &o);
-	char first[2] = {kind == SW_SITE_OP ? 'o' : 'v', (char)mesh->n_axes};
+	char first[] = {kind == SW_SITE_OP ? 'o' : 'v', (char)mesh->n_axes, is_weight_dot(p, kind, index)};
 	sw_text_add_n(&key, first, sizeof(first));
 	for (int32_t axis = 0; axis < SW_MAX_AXES; axis++) {
+		bool apart = axis < mesh->n_axes && mesh->use[axis]->apart;
+		sw_text_add_n(&key, (const char *)&apart, sizeof(apart));
 		sw_text_add_n(&key, (const char *)&mesh->axes[axis].atoms, sizeof(mesh->axes[axis].atoms));
 		sw_text_add_n(&key, (const char *)&o.n[axis], sizeof(o.n[axis]));
 		for (int32_t i = 0; i < o.n[axis]; i++) {

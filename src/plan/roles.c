@@ -259,6 +259,21 @@ static void find_parameters(sw_roles *roles, int32_t c)
 	}
 }
 
+bool sw_is_dot(const sw_op *op)
+{
+	return op->opcode == SW_OP_DOT || op->opcode == SW_OP_CONVOLUTION;
+}
+
+int32_t sw_roles_weight(const sw_roles *roles, sw_id id)
+{
+	const sw_op *op = sw_op_at(roles->program, id);
+	if (!sw_is_dot(op))
+		return -1;
+	bool first = roles->from_parameter[op->operands[0]],
+	     second = roles->from_parameter[op->operands[1]];
+	return first == second ? -1 : second;
+}
+
 static void find_input_roles(sw_roles *roles, const sw_sidecar *sidecar)
 {
 	const sw_program *p = roles->program;

@@ -78,7 +78,7 @@ static void restore(sw_plan *plan, const decisions *d)
 
 static bool is_search(const sw_mesh *mesh)
 {
-	return mesh->n_axes == 0 || mesh->use[0] == SW_AXIS_FREE;
+	return mesh->n_axes == 0 || mesh->search;
 }
 
 /* 0: there is no such limit. */

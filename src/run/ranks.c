@@ -69,7 +69,8 @@ sw_status sw_ranks_run(int32_t size, sw_rank_body *body, void *context, sw_error
 sw_status sw_ranks_program(const sw_plan *plan, uint32_t overlap, sw_program **program, sw_error *err)
 {
 	sw_program *local = NULL;
-	sw_schedule_options options = {.overlap = overlap, .memory_bytes = plan->memory_bytes};
+	sw_schedule_options options = {
+		.overlap = overlap, .memory_bytes = plan->memory_bytes, .merge_bytes = plan->merge_bytes};
 	sw_status status = sw_partition(plan, &local, err);
 	if (status == SW_OK)
 		status = sw_schedule(plan->cluster, local, &options, program, err);

@@ -3,7 +3,8 @@
  *
  * The starts of a group stand where the last of them stood, its dones where the first stood; so nobody may wait for one before the last can
  * begin. What joins a group, or what it joins, is SMALL: it takes mostly latency. While a group waits for its stream nothing is lost by
- * joining it (QUEUED); what need not wait for anybody may still be held back until others of its kind come (HELD).
+ * joining it (QUEUED); what need not wait for anybody may still be held back until others of its kind come (HELD). Where the plan says how many
+ * bytes are to be merged (Horovod's fusion buffer), all-reduces are held back until there are so many, however long they take.
  */
 #include "schedule/internal.h"
 
@@ -19,6 +20,7 @@ typedef struct combiner {
 	sw_task *tasks;
 	const sw_stream_span *spans;
 	bool held;
+	int64_t merge_bytes; /* 0: not said */
 	SW_VEC(group) groups;
 	SW_VEC(int32_t) open; /* nobody has waited for them yet */
 	int32_t *group_of;    /* per start */
@@ -81,8 +83,12 @@ static bool is_small(double own_s, double rest_s, double together_s)
 	return together_s - rest_s < own_s / 2;
 }
 
-static bool may_join(const combiner *c, const group *g, uint32_t start, double together_s)
+static bool may_join(const combiner *c, const group *g, uint32_t start, int64_t together_bytes,
+                     double together_s)
 {
+	if (c->merge_bytes > 0)
+		return together_bytes <= c->merge_bytes &&
+		       sw_op_at(c->graph->program, c->tasks[start].op)->opcode == SW_OP_ALL_REDUCE;
 	double own_s = c->tasks[start].seconds;
 	bool small = is_small(own_s, g->seconds, together_s),
 	     small_group = is_small(g->seconds, own_s, together_s);
@@ -99,7 +105,7 @@ static bool try_join(combiner *c, int32_t number, uint32_t start)
 		return false;
 	int64_t bytes = g->bytes;
 	double seconds = seconds_of(c, start, &bytes);
-	if (!may_join(c, g, start, seconds))
+	if (!may_join(c, g, start, bytes, seconds))
 		return false;
 	c->tasks[g->last].with = start;
 	c->tasks[start].joined = true;
@@ -180,9 +186,9 @@ static uint32_t *gather_groups(const combiner *c, const uint32_t *order, sw_aren
 }
 
 uint32_t *sw_order_combine(const sw_cluster *cluster, const sw_tasks *graph, const uint32_t *order,
-                           bool held, sw_arena *arena, sw_tasks *combined)
+                           bool held, int64_t merge_bytes, sw_arena *arena, sw_tasks *combined)
 {
-	combiner c = {.cluster = cluster, .graph = graph, .held = held};
+	combiner c = {.cluster = cluster, .graph = graph, .held = held, .merge_bytes = merge_bytes};
 	sw_stream_span *spans = SW_NEW_N(arena, sw_stream_span, graph->n + 1);
 	sw_streams_play(graph, order, spans);
 	c.spans = spans;

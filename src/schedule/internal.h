@@ -100,10 +100,10 @@ uint32_t *sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32
                           sw_arena *arena);
 /* All tasks, in the order given but for those that would wait while others can run. O((n + edges) log n). */
 uint32_t *sw_order_slip(const sw_tasks *graph, const uint32_t *given, sw_arena *arena);
-/* The same order with collectives begun as one where that takes less time; `combined` is the graph that it is an order of.
- * O((n + edges) + starts^2). */
-uint32_t *sw_order_combine(const sw_cluster *cluster, const sw_tasks *graph, const uint32_t *order, bool held, sw_arena *arena,
-                           sw_tasks *combined);
+/* The same order with collectives begun as one where that takes less time, or all-reduces up to merge_bytes (0: not so); `combined` is the
+ * graph that it is an order of. O((n + edges) + starts^2). */
+uint32_t *sw_order_combine(const sw_cluster *cluster, const sw_tasks *graph, const uint32_t *order, bool held, int64_t merge_bytes,
+                           sw_arena *arena, sw_tasks *combined);
 /* The most that is held at once. O(n + values of the program). */
 double sw_order_bytes(const sw_tasks *graph, const uint32_t *order, sw_arena *arena);
 

@@ -22,6 +22,7 @@ typedef struct scheduler {
 	sw_id *value;         /* of `in` -> of `out` */
 	sw_id *op;            /* of `in` -> of `out`: after which it is complete */
 	double spare_bytes;
+	int64_t merge_bytes;
 	sw_error *err;
 } scheduler;
 
@@ -60,16 +61,17 @@ static void consider(choice *best, const uint32_t *order)
 		take(best, best->graph, order, seconds);
 }
 
-/* Of the best so far, collectives begun as one, if that is no slower: the stream has less to do. */
-static void consider_combined(choice *best, const sw_cluster *cluster)
+/* Of the best so far, collectives begun as one, if that is no slower: the stream has less to do. Where it is said how many bytes are
+ * to be merged, they are. */
+static void consider_combined(choice *best, const sw_cluster *cluster, int64_t merge_bytes)
 {
 	const choice single = *best;
-	for (int held = 0; held < 2; held++) {
+	for (int held = 0; held < (merge_bytes ? 1 : 2); held++) {
 		sw_tasks *graph = SW_NEW(best->arena, sw_tasks);
-		const uint32_t *order =
-			sw_order_combine(cluster, single.graph, single.order, held, best->arena, graph);
+		const uint32_t *order = sw_order_combine(cluster, single.graph, single.order, held,
+		                                         merge_bytes, best->arena, graph);
 		double seconds = sw_streams_play(graph, order, NULL);
-		if (seconds <= best->seconds)
+		if (merge_bytes || seconds <= best->seconds)
 			take(best, graph, order, seconds);
 	}
 }
@@ -93,7 +95,7 @@ static void consider_placed(choice *best, order_fn *make, double spare_bytes)
 static order_fn *const orders[] = {sw_order_kept, sw_order_hide, sw_order_feed_soon, sw_order_feed_much};
 
 static choice choose_order(const sw_cluster *cluster, const sw_tasks *graph, double spare_bytes,
-                           sw_arena *arena)
+                           int64_t merge_bytes, sw_arena *arena)
 {
 	choice best = {.graph = graph, .arena = arena, .seconds = INFINITY, .room_bytes = INFINITY};
 	consider(&best, program_order(graph, arena));
@@ -102,7 +104,7 @@ static choice choose_order(const sw_cluster *cluster, const sw_tasks *graph, dou
 		return best;
 	for (size_t i = 0; i < SW_COUNT(orders); i++)
 		consider_placed(&best, orders[i], spare_bytes);
-	consider_combined(&best, cluster);
+	consider_combined(&best, cluster, merge_bytes);
 	return best;
 }
 
@@ -344,7 +346,7 @@ static sw_status schedule_computation(scheduler *s, int32_t computation)
 	sw_arena_init(&arena);
 	sw_tasks graph;
 	sw_tasks_make(&s->source, computation, &arena, &graph);
-	choice chosen = choose_order(s->source.cluster, &graph, s->spare_bytes, &arena);
+	choice chosen = choose_order(s->source.cluster, &graph, s->spare_bytes, s->merge_bytes, &arena);
 	sw_tasks_figure(&s->source, chosen.graph, chosen.seconds, chosen.bytes,
 	                &s->source.figures[computation]);
 	status = write_tasks(s, chosen.graph, chosen.order);
@@ -382,9 +384,10 @@ static void scheduler_init(scheduler *s, const sw_cluster *cluster, uint32_t ove
 }
 
 static sw_status schedule_with(const sw_cluster *cluster, const sw_program *local, uint32_t overlap,
-                               int64_t spare_bytes, sw_program **scheduled, sw_error *err)
+                               int64_t spare_bytes, int64_t merge_bytes, sw_program **scheduled,
+                               sw_error *err)
 {
-	scheduler s = {.in = local, .err = err};
+	scheduler s = {.in = local, .merge_bytes = merge_bytes, .err = err};
 	*scheduled = NULL;
 	scheduler_init(&s, cluster, overlap, spare_bytes);
 	sw_status status = schedule_computation(&s, local->entry);
@@ -409,12 +412,14 @@ sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
 	int64_t limit = options->memory_bytes ? options->memory_bytes : cluster->device.memory_bytes;
 	int64_t needed = sw_placement_bytes(local), spare = SW_MAX(limit - needed, 0);
 	uint32_t overlap = options->overlap;
-	sw_status status = schedule_with(cluster, local, overlap, spare, scheduled, err);
+	sw_status status =
+		schedule_with(cluster, local, overlap, spare, options->merge_bytes, scheduled, err);
 	while (status == SW_OK && overlap && needed <= limit && sw_placement_bytes(*scheduled) > limit) {
 		overlap = spare ? overlap : 0;
 		spare /= 16;
 		sw_program_free(*scheduled);
-		status = schedule_with(cluster, local, overlap, spare, scheduled, err);
+		status =
+			schedule_with(cluster, local, overlap, spare, options->merge_bytes, scheduled, err);
 	}
 	return status;
 }

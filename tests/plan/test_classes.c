@@ -231,11 +231,11 @@ static void the_batch_is_one_class_through_the_program(void **state)
 			batch = class;
 		}
 	}
-	assert_true(a.classes.data[batch]);
-	assert_true(a.classes.heavy[batch]);
-	assert_false(a.classes.state[batch]);
+	assert_true(a.classes.roles[batch] & SW_CLASS_DATA);
+	assert_true(a.classes.roles[batch] & SW_CLASS_HEAVY);
+	assert_false(a.classes.roles[batch] & SW_CLASS_STATE);
 	for (int32_t c = 0; c < a.classes.n; c++)
-		assert_int_equal(a.classes.data[c], c == batch);
+		assert_int_equal((a.classes.roles[c] & SW_CLASS_DATA) != 0, c == batch);
 	clear(&a);
 	free(blocks);
 }
@@ -259,7 +259,8 @@ static void heads_reach_the_fused_matrix_as_an_inner_split(void **state)
 	/* the next layer's heads are others, and so is the matrix by blocks */
 	assert_int_not_equal(class_of(&a, false, value_of(&a, "scores1"), 1, 4), heads);
 	assert_int_not_equal(class_of(&a, false, value_of(&a, "wqkv0"), 1, 48), heads);
-	assert_true(a.classes.state[heads] && a.classes.heavy[heads] && !a.classes.data[heads]);
+	assert_int_equal(a.classes.roles[heads] & (SW_CLASS_STATE | SW_CLASS_HEAVY | SW_CLASS_DATA),
+	                 SW_CLASS_STATE | SW_CLASS_HEAVY);
 	clear(&a);
 	free(blocks);
 }
@@ -345,7 +346,7 @@ static void every_dot_has_the_batch(void **state)
 			const sw_op *op = &a.program->ops.data[i];
 			bool has = op->opcode != SW_OP_DOT || !a.roles.planned[op->computation];
 			for (uint32_t s = a.classes.op_start[i]; s < a.classes.op_start[i + 1]; s++)
-				has = has || a.classes.data[a.classes.op_splits[s].class];
+				has = has || a.classes.roles[a.classes.op_splits[s].class] & SW_CLASS_DATA;
 			if (!has)
 				fail_msg("%s: '%s' has no batch", fixtures[f], op->name);
 		}

@@ -7,15 +7,27 @@ static void strategies_are_read_and_printed(void **state)
 {
 	static const struct {
 		const char *text;
-		sw_strategy_kind kind;
-		int64_t tp;
+		sw_plan_strategy is;
 	} cases[] = {
-		{"auto", SW_PLAN_AUTO, 0},
-		{"dp", SW_PLAN_DP, 0},
-		{"zero1", SW_PLAN_ZERO1, 0},
-		{"zero3", SW_PLAN_ZERO3, 0},
-		{"megatron:tp=1", SW_PLAN_MEGATRON, 1},
-		{"megatron:tp=8", SW_PLAN_MEGATRON, 8},
+		{"auto", {.kind = SW_PLAN_AUTO}},
+		{"dp", {.kind = SW_PLAN_DP}},
+		{"horovod", {SW_PLAN_HOROVOD, .merge_bytes = 64 << 20}},
+		{"horovod:merge=1000", {SW_PLAN_HOROVOD, .merge_bytes = 1000}},
+		{"zero1", {.kind = SW_PLAN_ZERO1}},
+		{"zero2", {.kind = SW_PLAN_ZERO2}},
+		{"zero3", {.kind = SW_PLAN_ZERO3}},
+		{"megatron:tp=1", {SW_PLAN_MEGATRON, .size = {1}}},
+		{"megatron:tp=8", {SW_PLAN_MEGATRON, .size = {8}}},
+		{"megatron:tp=8,sp", {SW_PLAN_MEGATRON, .size = {8}, .sequence = true}},
+		{"summa", {.kind = SW_PLAN_SUMMA}},
+		{"summa:4x2", {SW_PLAN_SUMMA, .size = {4, 2}}},
+		{"2.5d", {.kind = SW_PLAN_2_5D}},
+		{"2.5d:2x2x4", {SW_PLAN_2_5D, .size = {2, 2, 4}}},
+		{"axonn", {SW_PLAN_AXONN, .top = 5}},
+		{"axonn:top=3", {SW_PLAN_AXONN, .top = 3}},
+		{"axonn:2,1,4,8", {SW_PLAN_AXONN, .size = {2, 1, 4, 8}}},
+		{"expert", {.kind = SW_PLAN_EXPERT}},
+		{"expert:ep=4", {SW_PLAN_EXPERT, .size = {4}}},
 	};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
@@ -23,8 +35,11 @@ static void strategies_are_read_and_printed(void **state)
 		sw_text text = {0};
 		sw_error err = {0};
 		check(sw_plan_strategy_parse(cases[i].text, &s, &err), &err);
-		assert_int_equal(s.kind, cases[i].kind);
-		assert_int_equal(s.tp, cases[i].tp);
+		assert_int_equal(s.kind, cases[i].is.kind);
+		assert_memory_equal(s.size, cases[i].is.size, sizeof(s.size));
+		assert_int_equal(s.sequence, cases[i].is.sequence);
+		assert_int_equal(s.merge_bytes, cases[i].is.merge_bytes);
+		assert_int_equal(s.top, cases[i].is.top);
 		sw_plan_strategy_print(&s, &text);
 		assert_string_equal(text.data, cases[i].text);
 		sw_text_clear(&text);
@@ -36,7 +51,9 @@ static void other_words_are_refused_with_the_choices(void **state)
 	static const char *const cases[] = {"",
 	                                    "DP",
 	                                    "dp ",
-	                                    "zero2",
+	                                    "dp:",
+	                                    "dp:2",
+	                                    "zero4",
 	                                    "megatron",
 	                                    "megatron:",
 	                                    "megatron:tp",
@@ -46,7 +63,20 @@ static void other_words_are_refused_with_the_choices(void **state)
 	                                    "megatron:tp=2x",
 	                                    "megatron:tp=2.0",
 	                                    "megatron:tp= 2",
+	                                    "megatron:tp=2,sp,",
+	                                    "megatron:tp=2,SP",
 	                                    "megatron:tp=99999999999999999999",
+	                                    "horovod:",
+	                                    "horovod:merge=0",
+	                                    "summa:",
+	                                    "summa:2",
+	                                    "summa:2x2x2",
+	                                    "summa:0x4",
+	                                    "2.5d:2x2",
+	                                    "axonn:2,2,2",
+	                                    "axonn:2,2,2,2,2",
+	                                    "axonn:top=0",
+	                                    "expert:4",
 	                                    "serial"};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
@@ -55,30 +85,71 @@ static void other_words_are_refused_with_the_choices(void **state)
 		if (sw_plan_strategy_parse(cases[i], &s, &err) != SW_ERR_INPUT)
 			fail_msg("'%s' was accepted", cases[i]);
 		assert_non_null(strstr(err.message, "megatron:tp=K"));
+		assert_non_null(strstr(err.message, "expert[:ep=K]"));
 		assert_non_null(strstr(err.message, cases[i]));
 	}
 }
 
-static void tensor_parallelism_takes_whole_inner_factors(void **state)
+/* What is refused says why. */
+static void axes_are_products_of_adjacent_factors(void **state)
 {
 	static const struct {
-		const char *cluster, *strategy;
-		bool fits;
+		const char *program, *cluster, *strategy, *why; /* NULL: it fits */
 	} cases[] = {
-		{"local-2x2.yaml", "megatron:tp=1", true},    {"local-2x2.yaml", "megatron:tp=2", true},
-		{"local-2x2.yaml", "megatron:tp=4", true},    {"local-2x2.yaml", "megatron:tp=3", false},
-		{"local-2x2.yaml", "megatron:tp=8", false},   {"local-2x4.yaml", "megatron:tp=8", true},
-		{"unequal-1-4.yaml", "megatron:tp=4", false}, {"unequal-1-4.yaml", "megatron:tp=5", true},
+		{"mlp", "local-2x2.yaml", "megatron:tp=1", NULL},
+		{"mlp", "local-2x2.yaml", "megatron:tp=2", NULL},
+		{"mlp", "local-2x2.yaml", "megatron:tp=4", NULL},
+		{"mlp", "local-2x2.yaml", "megatron:tp=3,sp", "innermost factors"},
+		{"mlp", "local-2x2.yaml", "megatron:tp=8", "innermost factors"},
+		{"mlp", "local-2x4.yaml", "megatron:tp=8", NULL},
+		{"mlp", "unequal-1-4.yaml", "megatron:tp=4", "5 devices: K must"},
+		{"mlp", "unequal-1-4.yaml", "megatron:tp=5", NULL},
+		{"mlp", "local-2x4.yaml", "summa:4x2", NULL},
+		{"mlp", "local-2x4.yaml", "summa:2x2", "2 x 2 x 2"},
+		{"mlp", "local-2x4.yaml", "summa:3x3", "adjacent factors"},
+		{"mlp", "local-2x4.yaml", "2.5d:2x2x2", NULL},
+		{"mlp", "local-2x4.yaml", "2.5d:2x4x2", "adjacent factors"},
+		{"mlp", "local-2x4.yaml", "axonn:2,1,2,2", NULL},
+		{"mlp", "local-2x4.yaml", "axonn:2,2,2,2", "X of the innermost"},
+		{"mlp", "local-2x4.yaml", "expert", "no dot with a weight per expert"},
+		{"moe-gshard-tiny", "local-2x4.yaml", "expert:ep=4", NULL},
+		{"moe-gshard-tiny", "local-2x4.yaml", "expert:ep=8", "divides the number of experts"},
 	};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		planned p;
 		sw_error err = {0};
-		open_fixture("mlp", cases[i].cluster, &p);
+		open_fixture(cases[i].program, cases[i].cluster, &p);
 		sw_status status = try_plan(&p, cases[i].strategy, 0, &err);
-		assert_int_equal(status, cases[i].fits ? SW_OK : SW_ERR_INPUT);
-		if (!cases[i].fits)
-			assert_non_null(strstr(err.message, p.cluster.name));
+		if (status != (cases[i].why ? SW_ERR_INPUT : SW_OK))
+			fail_msg("%s on %s: %s", cases[i].strategy, cases[i].cluster, err.message);
+		if (cases[i].why && !strstr(err.message, cases[i].why))
+			fail_msg("%s: '%s' does not say '%s'", cases[i].strategy, err.message,
+			         cases[i].why);
+		close_planned(&p);
+	}
+}
+
+static void sizes_that_are_not_given_are_even(void **state)
+{
+	static const struct {
+		const char *devices, *strategy, *chosen;
+	} cases[] = {
+		{"4", "summa", "summa:2x2"},
+		{"8", "summa", "summa:4x2"},
+		{"16", "summa", "summa:4x4"},
+		{"4", "2.5d", "2.5d:2x2x1"},
+		{"8", "2.5d", "2.5d:2x2x2"},
+		{"16", "2.5d", "2.5d:4x2x2"},
+		{"local-2x4.yaml", "expert", "expert:ep=4"},
+	};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(cases); i++) {
+		planned p;
+		open_fixture(strcmp(cases[i].strategy, "expert") ? "mlp" : "moe-gshard-tiny",
+		             cases[i].devices, &p);
+		make_plan(&p, cases[i].strategy);
+		assert_string_equal(p.plan->chosen, cases[i].chosen);
 		close_planned(&p);
 	}
 }
@@ -88,7 +159,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(strategies_are_read_and_printed),
 		cmocka_unit_test(other_words_are_refused_with_the_choices),
-		cmocka_unit_test(tensor_parallelism_takes_whole_inner_factors),
+		cmocka_unit_test(axes_are_products_of_adjacent_factors),
+		cmocka_unit_test(sizes_that_are_not_given_are_even),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
