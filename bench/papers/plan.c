@@ -221,7 +221,8 @@ static sw_status say_figures(const plan_task *t, const subject *s, const sw_plan
 	sw_program *local;
 	json_t *json = figures(plan, &s->sidecar);
 	say_line(to, json);
-	sw_status status = t->experiment->run == run_picks ? SW_NO : sw_partition(plan, &local, err);
+	bool all = t->experiment->run != run_picks && t->experiment->run != run_grids;
+	sw_status status = all ? sw_partition(plan, &local, err) : SW_NO;
 	if (status == SW_OK) {
 		add_traffic(json, &s->cluster, local);
 		say_line(to, json);
