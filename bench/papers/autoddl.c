@@ -1,9 +1,6 @@
 /* AutoDDL: figure 3, sections 5.2 and 5.3. */
 #include "papers.h"
 
-/* Whole batches at once, where the paper accumulates: what is sent per step is the same but for gathered weights. */
-#define AMPLE 4e12
-
 const experiment autoddl_experiments[] = {
 	{.group = "autoddl",
          .where = "figure 3",

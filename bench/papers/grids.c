@@ -79,7 +79,7 @@ static int by_place(const void *a, const void *b)
 	return (p->aware_s > q->aware_s) - (p->aware_s < q->aware_s);
 }
 
-/* Those whose devices hold their part of parameters, moments and gradient, in f32: twice what the weights take in half precision eight times. */
+/* Those whose devices hold their part of parameters, two moments and gradient in f32: 16 bytes each, where a weight in half precision has 2. */
 static void list_grids(const subject *s, const layer_list *layers, double fitting_bytes, grid_list *grids)
 {
 	machine on = machine_of(&s->cluster), flat = on;

@@ -1,7 +1,7 @@
 /* Contractions with weights, told by what depends on data and what the loss depends on. */
 #include "papers.h"
 
-static bool contracts(const sw_op *op)
+bool contracts(const sw_op *op)
 {
 	return op->opcode == SW_OP_DOT || op->opcode == SW_OP_CONVOLUTION;
 }

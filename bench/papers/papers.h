@@ -115,6 +115,7 @@ typedef struct layer {
 	bool convolution;
 } layer;
 typedef SW_VEC(layer) layer_list;
+bool contracts(const sw_op *op); /* a dot or a convolution */
 /* Of the forward pass of a canonical program, in its order. */
 void find_layers(const sw_program *program, layer_list *layers);
 

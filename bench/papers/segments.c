@@ -4,11 +4,6 @@
  */
 #include "papers.h"
 
-static bool contracts(const sw_op *op)
-{
-	return op->opcode == SW_OP_DOT || op->opcode == SW_OP_CONVOLUTION;
-}
-
 /* When each op of the entry ends at the earliest. */
 static void find_earliest(const sw_program *p, int32_t *earliest)
 {

@@ -57,11 +57,6 @@ static void pass_branches(flow *f, const sw_op *op)
 	}
 }
 
-static bool contracts(const sw_op *op)
-{
-	return op->opcode == SW_OP_DOT || op->opcode == SW_OP_CONVOLUTION;
-}
-
 static void pass_op(flow *f, const sw_op *op)
 {
 	for (uint32_t i = 0; i < op->n_operands; i++) {
