@@ -4,6 +4,7 @@
     export_programs.py                  every fixture
     export_programs.py gpt-tiny mlp     these
     export_programs.py --list           what there is
+    export_programs.py --papers         the programs of the papers' experiments (bench/papers), not the fixtures
     export_programs.py --check          read the files again and see that they agree with each other
     export_programs.py --opcodes        the opcodes that occur in them
 
@@ -35,6 +36,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 
+from models.attention import attention
 from models.bert import bert
 from models.dnabert import dnabert
 from models.forward_forward import forward_forward
@@ -54,7 +56,9 @@ from models.unet import unet
 from models.vgg import vgg
 from models.vit import vit
 
-PROGRAMS = pathlib.Path(__file__).resolve().parent.parent / "tests" / "programs"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROGRAMS = ROOT / "tests" / "programs"
+PAPERS_PROGRAMS = ROOT / "bench" / "papers" / "programs"
 
 # --- The fixtures ------------------------------------------------------------------------------------------------
 
@@ -206,6 +210,55 @@ FIXTURES = [
     Fixture("dlrm", dlrm(**DLRM), Adagrad(), recorded=False),
     Fixture("lstm-lm", lstm(**LSTM_LM1B), Adagrad(learning_rate=0.2), recorded=False),
 ]
+
+# --- The papers' experiments, for planning only (docs/papers.md) ---------------------------------------------------
+
+
+def paper_gpt(depth, width, heads, length, batch, compute=jnp.float32):
+    return gpt(
+        depth=depth, width=width, heads=heads, length=length, batch=batch, vocabulary=51200, tied=True, compute=compute
+    )
+
+
+def paper_fixture(name, model, optimizer=Optimizer()):
+    return Fixture(name, model, optimizer, recorded=False)
+
+
+def paper_vgg13(batch, compute=jnp.float32):
+    return vgg(**VGG, depths=(2, 2, 2, 2, 2), classes=1000, batch=batch, compute=compute)
+
+
+AUTODDL = [
+    paper_fixture("attention-8192", attention(depth=4, width=8192, heads=64, vocabulary=1024, length=1024, batch=1024)),
+    *(paper_fixture(f"vgg13-batch-{batch}", paper_vgg13(batch), Momentum()) for batch in (128, 256, 512)),
+    *(
+        paper_fixture(f"vgg13-bf16-batch-{batch}", paper_vgg13(batch, jnp.bfloat16), Momentum())
+        for batch in (128, 256)
+    ),
+    *(paper_fixture(f"gpt-{depth}x8192", paper_gpt(depth, 8192, 64, 1024, 1024)) for depth in (8, 20, 44)),
+    paper_fixture("gpt-24x1024", paper_gpt(24, 1024, 16, 1024, 2048, jnp.bfloat16)),
+    paper_fixture("gpt-28x4096", paper_gpt(28, 4096, 32, 1024, 2048, jnp.bfloat16)),
+]
+AXONN_GPT = {
+    "5b": (24, 4096, 32),
+    "10b": (32, 5120, 40),
+    "20b": (32, 7168, 56),
+    "40b": (38, 9216, 72),
+    "80b": (42, 12288, 96),
+}
+AXONN = [
+    *(
+        paper_fixture(f"gpt-{name}", paper_gpt(*sizes, 2048, 2048, jnp.bfloat16), LARGE)
+        for name, sizes in AXONN_GPT.items()
+    ),
+    paper_fixture("gpt-20b-4-layers", paper_gpt(4, 7168, 56, 2048, 32, jnp.bfloat16), LARGE),
+    *(paper_fixture(f"unet-{width}", unet(**UNET | dict(width=width)), LARGE) for width in (416, 512, 768, 1024)),
+]
+RHINO = [
+    paper_fixture("gpt-medium", paper_gpt(24, 1024, 16, 1024, 4)),
+    paper_fixture("gpt-72x512", paper_gpt(72, 512, 8, 1024, 8)),
+]
+PAPERS = AUTODDL + AXONN + RHINO
 
 # --- Writing -----------------------------------------------------------------------------------------------------
 
@@ -407,18 +460,21 @@ def print_opcodes(fixtures, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    known = {fixture.name: fixture for fixture in FIXTURES}
     parser.add_argument("names", metavar="NAME", nargs="*", help="fixtures; all of them if none is named")
-    parser.add_argument("--out", metavar="DIR", type=pathlib.Path, default=PROGRAMS, help="folder of the files")
+    parser.add_argument("--papers", action="store_true", help="the programs of the papers' experiments instead")
+    parser.add_argument("--out", metavar="DIR", type=pathlib.Path, help="folder of the files")
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--list", action="store_true", help="print the fixtures' names")
     action.add_argument("--check", action="store_true", help="check the files instead of writing them")
     action.add_argument("--opcodes", action="store_true", help="count opcodes in the files instead of writing them")
     options = parser.parse_args()
+    all_fixtures = PAPERS if options.papers else FIXTURES
+    options.out = options.out or (PAPERS_PROGRAMS if options.papers else PROGRAMS)
+    known = {fixture.name: fixture for fixture in all_fixtures}
     unknown = [name for name in options.names if name not in known]
     if unknown:
         parser.error(f"no such fixture: {', '.join(unknown)}")
-    fixtures = [known[name] for name in options.names] or FIXTURES
+    fixtures = [known[name] for name in options.names] or all_fixtures
 
     if options.list:
         print("\n".join(fixture.name + ("" if fixture.recorded else " (planning only)") for fixture in fixtures))

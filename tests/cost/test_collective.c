@@ -211,99 +211,6 @@ static void levels_save_the_links_between_nodes(void **state)
 	sw_cluster_clear(&c);
 }
 
-/* ---- two levels: AxoNN's model ----------------------------------------------------------------------------- */
-
-typedef struct grid {
-	int64_t size[4]; /* x (innermost), y, z, data */
-	uint32_t atoms[4];
-} grid;
-
-/* Takes atoms from the innermost outwards for x, y, z and data in turn. False if the sizes do not fall on atoms. */
-static bool grid_place(const sw_cluster *cluster, grid *g)
-{
-	int32_t a = cluster->atoms.n;
-	for (int i = 0; i < 4; i++) {
-		int64_t size = 1;
-		g->atoms[i] = 0;
-		while (size < g->size[i] && a > 0) {
-			size *= cluster->atoms.size[--a];
-			g->atoms[i] |= UINT32_C(1) << a;
-		}
-		if (size != g->size[i])
-			return false;
-	}
-	return a == 0;
-}
-
-/* Equation 10, and the case before it of groups within a node. */
-static double axonn_bandwidth(const grid *g, int i, int64_t per_node, double inter, double intra)
-{
-	int64_t preceding = 1;
-	for (int j = 0; j < i; j++)
-		preceding *= g->size[j];
-	if (preceding * g->size[i] <= per_node)
-		return intra;
-	return inter / (double)SW_MIN(per_node, preceding);
-}
-
-/* Equations 4 to 8 for a layer of m rows and a k by n weight, one byte per element. */
-static void check_layer(const sw_cluster *c, const grid *g, int64_t per_node)
-{
-	const int64_t m = 4096, k = 1024, n = 2048;
-	const int64_t x = g->size[0], y = g->size[1], z = g->size[2], data = g->size[3];
-	const double rx = (double)(x - 1) / (double)x, ry = (double)(y - 1) / (double)y;
-	const double rz = (double)(z - 1) / (double)z, rdata = (double)(data - 1) / (double)data;
-	double beta[4];
-	for (int i = 0; i < 4; i++)
-		beta[i] = axonn_bandwidth(g, i, per_node, c->levels[0].bandwidth, c->levels[1].bandwidth);
-	assert_seconds(ring(c, SW_COLLECTIVE_ALL_GATHER, g->atoms[2], k * n / (x * y * z)),
-	               (double)(z - 1) * (double)(k * n / (x * y * z)) / beta[2]); /* 4 */
-	assert_seconds(ring(c, SW_COLLECTIVE_REDUCE_SCATTER, g->atoms[2], k * n / (x * y)),
-	               rz * (double)(k * n / (x * y)) / beta[2]); /* 5 */
-	assert_seconds(ring(c, SW_COLLECTIVE_ALL_REDUCE, g->atoms[1], m * n / (z * x)),
-	               2 * ry * (double)(m * n / (z * x)) / beta[1]); /* 6 */
-	assert_seconds(ring(c, SW_COLLECTIVE_ALL_REDUCE, g->atoms[0], m * k / (z * y)),
-	               2 * rx * (double)(m * k / (z * y)) / beta[0]); /* 7 */
-	assert_seconds(ring(c, SW_COLLECTIVE_ALL_REDUCE, g->atoms[3], k * n / (x * y * z)),
-	               2 * rdata * (double)(k * n / (x * y * z)) / beta[3]); /* 8 */
-}
-
-static int check_grids(const sw_cluster *c, int64_t per_node)
-{
-	int checked = 0;
-	for (int64_t x = 1; x <= c->n_devices; x *= 2)
-		for (int64_t y = 1; x * y <= c->n_devices; y *= 2)
-			for (int64_t z = 1; x * y * z <= c->n_devices; z *= 2) {
-				grid g = {.size = {x, y, z, c->n_devices / (x * y * z)}};
-				if (!grid_place(c, &g))
-					continue;
-				check_layer(c, &g, per_node);
-				checked++;
-			}
-	return checked;
-}
-
-static void axonn_s_equations_hold_on_every_grid_of_two_levels(void **state)
-{
-	(void)state;
-	const struct {
-		const char *nodes, *devices;
-		int64_t per_node;
-		int grids;
-	} cases[] = {{"1", "8", 8, 20},
-	             {"2", "4", 4, 20},
-	             {"8", "4", 4, 56},
-	             {"16", "8", 8, 120},
-	             {"4", "1", 1, 10}};
-	for (size_t i = 0; i < SW_COUNT(cases); i++) {
-		const level_text levels[] = {{cases[i].nodes, 0, 25e9, 0}, {cases[i].devices, 0, 300e9, 0}};
-		sw_cluster c;
-		make_cluster(&c, levels, 2);
-		assert_int_equal(check_grids(&c, cases[i].per_node), cases[i].grids);
-		sw_cluster_clear(&c);
-	}
-}
-
 /* ---- sharing of links ---------------------------------------------------------------------------------------- */
 
 static void groups_of_one_member_per_node_share_its_link(void **state)
@@ -493,7 +400,6 @@ int main(void)
 		cmocka_unit_test(a_large_all_reduce_is_a_reduce_scatter_and_an_all_gather),
 		cmocka_unit_test(a_small_all_reduce_exchanges_whole_operands),
 		cmocka_unit_test(levels_save_the_links_between_nodes),
-		cmocka_unit_test(axonn_s_equations_hold_on_every_grid_of_two_levels),
 		cmocka_unit_test(groups_of_one_member_per_node_share_its_link),
 		cmocka_unit_test(a_single_flow_has_its_own_cap),
 		cmocka_unit_test(groups_that_share_a_link_get_in_each_other_s_way),

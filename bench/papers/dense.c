@@ -1,0 +1,104 @@
+/*
+ * What AutoDDL's VGG is compared with: convolutions data-parallel on all devices, the dense layers behind them by Megatron in two dimensions, K devices
+ * to a tensor-parallel group (sections 5.1.1 and 5.2.2). No strategy of ours is that, so its communication is added up here, of collectives that cost
+ * what ours cost.
+ */
+#include "papers.h"
+
+#include <math.h>
+
+typedef struct groups {
+	const sw_cluster *cluster;
+	double p, k, d; /* devices; of a tensor-parallel group; of a data-parallel one */
+	uint32_t all, tensor, data;
+} groups;
+
+static double seconds(const groups *g, sw_collective_kind kind, uint32_t atoms, double bytes)
+{
+	return sw_cost_choose(g->cluster, kind, atoms, (int64_t)bytes).seconds;
+}
+
+/* Column-parallel and row-parallel layers take turns: a sum forwards behind each second one, a sum backwards before each other one. */
+static double dense_s(const groups *g, const layer_list *dense)
+{
+	const layer *first = &dense->data[0], *last = &dense->data[dense->len - 1];
+	double sum = seconds(g, SW_COLLECTIVE_ALL_GATHER, g->tensor, first->mk / g->p) +
+	             seconds(g, SW_COLLECTIVE_REDUCE_SCATTER, g->tensor, first->mk / g->d);
+	for (size_t i = 0; i < dense->len; i++) {
+		const layer *l = &dense->data[i];
+		sum += seconds(g, SW_COLLECTIVE_ALL_REDUCE, g->data, l->kn / g->k);
+		if (i % 2)
+			sum += seconds(g, SW_COLLECTIVE_ALL_REDUCE, g->tensor, l->mn / g->d);
+		else if (i)
+			sum += seconds(g, SW_COLLECTIVE_ALL_REDUCE, g->tensor, l->mk / g->d);
+	}
+	if (dense->len % 2)
+		sum += seconds(g, SW_COLLECTIVE_ALL_GATHER, g->tensor, last->mn / g->p);
+	return sum;
+}
+
+static double network_s(const groups *g, const layer_list *layers)
+{
+	layer_list dense = {0};
+	double convolutions = 0;
+	for (size_t i = 0; i < layers->len; i++) {
+		if (layers->data[i].convolution)
+			convolutions += layers->data[i].kn;
+		else
+			sw_vec_push(&dense, layers->data[i]);
+	}
+	double sum = seconds(g, SW_COLLECTIVE_ALL_REDUCE, g->all, convolutions);
+	if (dense.len)
+		sum += dense_s(g, &dense);
+	sw_vec_clear(&dense);
+	return sum;
+}
+
+/* The best K, of groups of innermost devices. */
+static double best_s(const sw_cluster *cluster, const layer_list *layers, double *best_k)
+{
+	double best = INFINITY;
+	uint32_t all = (UINT32_C(1) << cluster->atoms.n) - 1;
+	for (int32_t a = cluster->atoms.n; a >= 0; a--) {
+		groups g = {.cluster = cluster, .all = all, .data = (UINT32_C(1) << a) - 1};
+		g.tensor = all & ~g.data;
+		g.p = (double)cluster->n_devices;
+		g.k = (double)sw_atoms_group_size(&cluster->atoms, g.tensor);
+		g.d = g.p / g.k;
+		double sum = network_s(&g, layers);
+		if (sum < best) {
+			best = sum;
+			*best_k = g.k;
+		}
+	}
+	return best;
+}
+
+static void say(json_t *lines, double by_formula, double k, const json_t *ours)
+{
+	char line[200];
+	double own = json_real_value(json_object_get(ours, "communication_s"));
+	snprintf(line, sizeof(line),
+	         "Megatron for the dense layers alone, %.0f to a group, by formula: communication %.2f ms; "
+	         "ours is %+.1f %% of it",
+	         k, by_formula * 1e3, 100 * (own / by_formula - 1));
+	json_array_append_new(lines, json_string(line));
+}
+
+json_t *run_dense(const settings *how, const experiment *e)
+{
+	subject s;
+	sw_error err;
+	layer_list layers = {0};
+	json_t *result = run_plans(how, e), *plans = json_object_get(result, "plans"),
+	       *lines = json_object_get(result, "lines");
+	if (subject_read_plain(&s, e, &err) == SW_OK && lines) {
+		double k = 1;
+		find_layers(s.program, &layers);
+		double by_formula = best_s(&s.cluster, &layers, &k);
+		say(lines, by_formula, k, json_array_get(plans, json_array_size(plans) - 1));
+	}
+	sw_vec_clear(&layers);
+	subject_clear(&s);
+	return result;
+}

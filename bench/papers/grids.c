@@ -1,0 +1,244 @@
+/*
+ * AxoNN's model of its grids: equations 4 to 9 over all contractions with weights that a program has, with the bandwidth of equation 10
+ * for each group, or one bandwidth for all (its sections V-A and V-B). Where there is the strategy `axonn:x,y,z,d`, the first grids are
+ * planned as well.
+ */
+#include "papers.h"
+
+#include <string.h>
+
+enum { X, Y, Z, DATA, AXES }; /* innermost first */
+
+typedef struct grid {
+	int64_t size[AXES];
+	double aware_s, agnostic_s;
+	double planned_s; /* 0: not planned, or it does not fit */
+} grid;
+typedef SW_VEC(grid) grid_list;
+
+/* ---- equations ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct machine {
+	int64_t per_node;
+	double inter, intra;
+	bool by_place;
+} machine;
+
+/* Within a node the slowest level that a ring goes through; it has what one flow can use. */
+static machine machine_of(const sw_cluster *cluster)
+{
+	machine m = {1, cluster->levels[0].bandwidth, cluster->levels[cluster->n_levels - 1].flow_bandwidth,
+	             true};
+	for (int32_t l = 1; l < cluster->n_levels; l++) {
+		m.per_node *= cluster->levels[l].count;
+		m.intra = SW_MIN(m.intra, cluster->levels[l].flow_bandwidth);
+	}
+	return m;
+}
+
+/* Equation 10, and the case before it. */
+static double bandwidth(const machine *on, const grid *g, int axis)
+{
+	int64_t preceding = 1;
+	for (int i = 0; i < axis; i++)
+		preceding *= g->size[i];
+	if (!on->by_place)
+		return on->inter;
+	if (preceding * g->size[axis] <= on->per_node)
+		return on->intra;
+	return on->inter / (double)SW_MIN(on->per_node, preceding);
+}
+
+/* Equations 4 to 8, summed (9). The rows of a layer are shared by z and data. */
+static double layer_s(const machine *on, const grid *g, const layer *l, bool transposed)
+{
+	int ax = transposed ? Y : X, ay = transposed ? X : Y;
+	double x = (double)g->size[ax], y = (double)g->size[ay], z = (double)g->size[Z],
+	       d = (double)g->size[DATA];
+	double gathered = (z - 1) * l->kn / (x * y * z), scattered = (z - 1) / z * l->kn / (x * y);
+	double outputs = 2 * (y - 1) / y * l->mn / (z * x * d),
+	       inputs = 2 * (x - 1) / x * l->mk / (z * y * d);
+	double gradients = 2 * (d - 1) / d * l->kn / (x * y * z);
+	return (gathered + scattered) / bandwidth(on, g, Z) + outputs / bandwidth(on, g, ay) +
+	       inputs / bandwidth(on, g, ax) + gradients / bandwidth(on, g, DATA);
+}
+
+static double network_s(const machine *on, const grid *g, const layer_list *layers)
+{
+	double seconds = 0;
+	for (size_t i = 0; i < layers->len; i++)
+		seconds += layer_s(on, g, &layers->data[i], i % 2);
+	return seconds;
+}
+
+/* ---- grids ----------------------------------------------------------------------------------------------------------------- */
+
+static int by_place(const void *a, const void *b)
+{
+	const grid *p = a, *q = b;
+	return (p->aware_s > q->aware_s) - (p->aware_s < q->aware_s);
+}
+
+/* Those whose devices hold their part of parameters, two moments and gradient in f32: 16 bytes each, where a weight in half precision has 2. */
+static void list_grids(const subject *s, const layer_list *layers, double fitting_bytes, grid_list *grids)
+{
+	machine on = machine_of(&s->cluster), flat = on;
+	double state = 0;
+	int64_t devices = s->cluster.n_devices;
+	flat.by_place = false;
+	for (size_t i = 0; i < layers->len; i++)
+		state += 8 * layers->data[i].kn;
+	for (int64_t x = 1; x <= devices; x *= 2)
+		for (int64_t y = 1; x * y <= devices; y *= 2)
+			for (int64_t z = 1; x * y * z <= devices; z *= 2) {
+				grid g = {.size = {x, y, z, devices / (x * y * z)}};
+				if (state / (double)(x * y * z) > fitting_bytes)
+					continue;
+				g.aware_s = network_s(&on, &g, layers);
+				g.agnostic_s = network_s(&flat, &g, layers);
+				sw_vec_push(grids, g);
+			}
+	if (grids->len)
+		qsort(grids->data, grids->len, sizeof(grid), by_place);
+}
+
+static void print_grid(const grid *g, char *text, size_t size)
+{
+	snprintf(text, size, "%lld,%lld,%lld,%lld", (long long)g->size[X], (long long)g->size[Y],
+	         (long long)g->size[Z], (long long)g->size[DATA]);
+}
+
+/* Places by a figure: 1 is the quickest. */
+static int rank_of(const grid_list *grids, size_t which, size_t offset)
+{
+	int rank = 1;
+	double own, other;
+	memcpy(&own, (const char *)&grids->data[which] + offset, sizeof(own));
+	for (size_t i = 0; i < grids->len; i++) {
+		memcpy(&other, (const char *)&grids->data[i] + offset, sizeof(other));
+		rank += other > 0 && other < own;
+	}
+	return rank;
+}
+
+static int aware_rank(const grid_list *grids, size_t i)
+{
+	return rank_of(grids, i, offsetof(grid, aware_s));
+}
+
+static int agnostic_rank(const grid_list *grids, size_t i)
+{
+	return rank_of(grids, i, offsetof(grid, agnostic_s));
+}
+
+static int planned_rank(const grid_list *grids, size_t i)
+{
+	return rank_of(grids, i, offsetof(grid, planned_s));
+}
+
+/* ---- plans of the first grids ------------------------------------------------------------------------------------------------ */
+
+/* Ends with the first answer that the strategy is not there yet. */
+static void plan_grids(const settings *how, const experiment *e, grid_list *grids, json_t *plans)
+{
+	for (size_t i = 0; i < grids->len && i < (size_t)e->planned; i++) {
+		char name[64], strategy[80];
+		print_grid(&grids->data[i], name, sizeof(name));
+		snprintf(strategy, sizeof(strategy), "axonn:%s", name);
+		json_t *plan = plan_one(how, e, strategy);
+		const char *status = json_string_value(json_object_get(plan, "status"));
+		grids->data[i].planned_s = json_real_value(json_object_get(plan, "step_time_s"));
+		json_array_append_new(plans, plan);
+		if (!strcmp(status, "not there yet"))
+			return;
+	}
+}
+
+static json_t *grid_json(const grid_list *grids, size_t i)
+{
+	char name[64];
+	const grid *g = &grids->data[i];
+	print_grid(g, name, sizeof(name));
+	json_t *json = json_pack("{s:s, s:f, s:f, s:i, s:i}", "grid", name, "aware_s", g->aware_s,
+	                         "agnostic_s", g->agnostic_s, "aware_rank", aware_rank(grids, i),
+	                         "agnostic_rank", agnostic_rank(grids, i));
+	if (g->planned_s > 0) {
+		json_object_set_new(json, "step_time_s", json_real(g->planned_s));
+		json_object_set_new(json, "rank", json_integer(planned_rank(grids, i)));
+	}
+	return json;
+}
+
+typedef int rank_fn(const grid_list *grids, size_t i);
+
+/* Of the five quickest plans those that a model has among its first five. */
+static int overlap(const grid_list *grids, rank_fn *rank)
+{
+	int n = 0;
+	for (size_t i = 0; i < grids->len; i++)
+		n += grids->data[i].planned_s > 0 && planned_rank(grids, i) <= 5 && rank(grids, i) <= 5;
+	return n;
+}
+
+static void say_overlap(const grid_list *grids, json_t *lines)
+{
+	char line[200];
+	int shared = 0;
+	size_t quickest = 0;
+	for (size_t i = 0; i < grids->len; i++) {
+		shared += aware_rank(grids, i) <= 5 && agnostic_rank(grids, i) <= 5;
+		if (grids->data[i].planned_s > 0 && planned_rank(grids, i) == 1)
+			quickest = i;
+	}
+	snprintf(line, sizeof(line), "%zu grids hold the state; the first five of both rankings share %d",
+	         grids->len, shared);
+	json_array_append_new(lines, json_string(line));
+	if (grids->len == 0 || grids->data[quickest].planned_s <= 0)
+		return;
+	snprintf(line, sizeof(line),
+	         "of the five quickest plans, %d are among the first five by place, %d with one bandwidth; "
+	         "the quickest "
+	         "is number %d and %d",
+	         overlap(grids, aware_rank), overlap(grids, agnostic_rank), aware_rank(grids, quickest),
+	         agnostic_rank(grids, quickest));
+	json_array_append_new(lines, json_string(line));
+}
+
+#define SHOWN 5
+
+static json_t *rank_grids(const settings *how, const experiment *e, const subject *s)
+{
+	layer_list layers = {0};
+	grid_list grids = {0};
+	json_t *list = json_array(), *lines = json_array(), *plans = json_array();
+	find_layers(s->program, &layers);
+	list_grids(s, &layers,
+	           e->fitting_bytes > 0 ? e->fitting_bytes : (double)s->cluster.device.memory_bytes,
+	           &grids);
+	plan_grids(how, e, &grids, plans);
+	for (size_t i = 0; i < grids.len; i++)
+		if (i < SHOWN || i < (size_t)e->planned || agnostic_rank(&grids, i) <= SHOWN)
+			json_array_append_new(list, grid_json(&grids, i));
+	say_overlap(&grids, lines);
+	json_t *result = json_pack("{s:o, s:o}", "grids", list, "lines", lines);
+	if (e->planned > 0 && e->planned <= SHOWN)
+		json_object_set(result, "plans", plans);
+	json_decref(plans);
+	sw_vec_clear(&layers);
+	sw_vec_clear(&grids);
+	return result;
+}
+
+json_t *run_grids(const settings *how, const experiment *e)
+{
+	subject s;
+	sw_error err;
+	json_t *result;
+	sw_status status = subject_read_plain(&s, e, &err);
+	if (status == SW_OK)
+		result = rank_grids(how, e, &s);
+	else
+		result = json_pack("{s:[s]}", "lines", err.message);
+	subject_clear(&s);
+	return result;
+}

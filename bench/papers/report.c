@@ -1,0 +1,238 @@
+/* Tables of plans; what the paper found below them. */
+#include "papers.h"
+
+#include <string.h>
+
+static double real(const json_t *object, const char *key)
+{
+	const json_t *value = json_object_get(object, key);
+	return json_is_number(value) ? json_number_value(value) : 0;
+}
+
+static const char *text(const json_t *object, const char *key)
+{
+	const char *value = json_string_value(json_object_get(object, key));
+	return value ? value : "";
+}
+
+/* ---- cells ---------------------------------------------------------------------------------------------------------- */
+
+typedef void add_fn(sw_text *cell, double value);
+
+static void add_share(sw_text *cell, double value)
+{
+	sw_text_addf(cell, "%.2f %%", 100 * value);
+}
+
+/* Blank if the figure is not there. */
+static void add_cell(sw_table *table, const json_t *object, const char *key, add_fn *add)
+{
+	sw_text cell = {0};
+	if (json_object_get(object, key))
+		add(&cell, real(object, key));
+	sw_table_cell(table, "%s", cell.data ? cell.data : "");
+	sw_text_clear(&cell);
+}
+
+static void add_state(sw_table *table, const json_t *plan)
+{
+	const json_t *state = json_object_get(plan, "state");
+	if (!state)
+		sw_table_cell(table, " ");
+	else
+		sw_table_cell(table, "%.0f of %.0f, %.0f %%", real(state, "split"),
+		              real(state, "parameters"), 100 * real(state, "split_share"));
+}
+
+static void add_remark(sw_table *table, const json_t *plan)
+{
+	bool made = !strcmp(text(plan, "status"), "ok");
+	const char *remark = made ? text(plan, "chosen") : text(plan, "message");
+	if (!made)
+		sw_table_cell(table, "%s: %.70s", text(plan, "status"), remark);
+	else if (json_array_size(json_object_get(plan, "warnings")) > 0)
+		sw_table_cell(table, "%s; %.60s", remark,
+		              json_string_value(json_array_get(json_object_get(plan, "warnings"), 0)));
+	else
+		sw_table_cell(table, "%s", strcmp(remark, text(plan, "strategy")) ? remark : "");
+}
+
+static void add_plan(sw_table *table, const json_t *plan)
+{
+	const json_t *traffic = json_object_get(plan, "traffic_bytes");
+	sw_table_cell(table, "%s", text(plan, "strategy"));
+	add_cell(table, plan, "step_time_s", sw_text_add_seconds);
+	add_cell(table, plan, "compute_s", sw_text_add_seconds);
+	add_cell(table, plan, "communication_s", sw_text_add_seconds);
+	add_cell(table, plan, "simulated_s", sw_text_add_seconds);
+	add_cell(table, plan, "exposed_comm_s", sw_text_add_seconds);
+	add_cell(table, plan, "payload_bytes", sw_text_add_bytes);
+	for (int k = 0; k < TRAFFIC_KINDS; k++)
+		add_cell(table, traffic, traffic_names[k], sw_text_add_bytes);
+	add_cell(table, plan, "peak_bytes", sw_text_add_bytes);
+	add_state(table, plan);
+	add_cell(table, plan, "gap", add_share);
+	add_cell(table, plan, "planning_s", sw_text_add_seconds);
+	add_remark(table, plan);
+}
+
+static void print_plans(const json_t *plans)
+{
+	static const char *const headings[] = {"strategy",    "step",     "compute",    "communication",
+	                                       "overlapped",  "exposed",  "payload",    "weights",
+	                                       "forward",     "backward", "gradients",  "memory",
+	                                       "split state", "gap",      "planned in", "remark"};
+	sw_table table;
+	sw_text lines = {0};
+	const json_t *plan;
+	size_t i;
+	sw_table_init(&table, SW_COUNT(headings), headings);
+	json_array_foreach(plans, i, plan) add_plan(&table, plan);
+	sw_table_add_to(&table, &lines);
+	printf("%s", lines.data);
+	sw_text_clear(&lines);
+	sw_table_clear(&table);
+}
+
+/* ---- beside the paper -------------------------------------------------------------------------------------------------- */
+
+static void print_reduction(const json_t *result, const char *key, const char *what, double paper)
+{
+	if (!json_object_get(result, key))
+		return;
+	printf("  %s: ours is %+.1f %% of %s's", what, -100 * real(result, key),
+	       text(result, "best_beside"));
+	if (paper > 0)
+		printf("; the paper: %+.1f %% of the best beside", -100 * paper);
+	printf("\n");
+}
+
+/* In 2^30 elements of f32, as AutoDDL's figure 3. */
+static void print_layers(const experiment *e, const json_t *plans)
+{
+	const json_t *plan;
+	size_t i;
+	json_array_foreach(plans, i, plan)
+	{
+		const json_t *traffic = json_object_get(plan, "traffic_bytes");
+		if (traffic)
+			printf("  forward activations per layer under %s: %.3f x 2^30 elements\n",
+			       text(plan, "strategy"),
+			       real(traffic, "forward") / e->layers / 4 / (double)(1 << 30));
+	}
+}
+
+static void print_title(const experiment *e)
+{
+	printf("%s %s: %s on %s%s%s", e->group, e->where, e->program, e->cluster,
+	       e->devices ? " --devices " : "", e->devices ? e->devices : "");
+	if (e->microbatches)
+		printf(", in %d microbatches", e->microbatches);
+	if (e->checkpointed)
+		printf(", checkpointed");
+	if (e->memory_bytes > 0)
+		printf(", memory %.3g GB per device", e->memory_bytes / 1e9);
+	printf("\n");
+}
+
+static void print_grids(const json_t *result)
+{
+	static const char *const headings[] = {"x,y,z,d",       "by place",      "one bandwidth",
+	                                       "rank by place", "rank with one", "planned",
+	                                       "rank planned"};
+	sw_table table;
+	sw_text lines = {0};
+	const json_t *grid;
+	size_t i;
+	sw_table_init(&table, SW_COUNT(headings), headings);
+	json_array_foreach(json_object_get(result, "grids"), i, grid)
+	{
+		sw_table_cell(&table, "%s", text(grid, "grid"));
+		add_cell(&table, grid, "aware_s", sw_text_add_seconds);
+		add_cell(&table, grid, "agnostic_s", sw_text_add_seconds);
+		sw_table_cell(&table, "%.0f", real(grid, "aware_rank"));
+		sw_table_cell(&table, "%.0f", real(grid, "agnostic_rank"));
+		add_cell(&table, grid, "step_time_s", sw_text_add_seconds);
+		if (json_object_get(grid, "rank"))
+			sw_table_cell(&table, "%.0f", real(grid, "rank"));
+		else
+			sw_table_cell(&table, " ");
+	}
+	sw_table_add_to(&table, &lines);
+	printf("%s", lines.data);
+	sw_text_clear(&lines);
+	sw_table_clear(&table);
+}
+
+/* Lines that a kind of experiment words itself. */
+static void print_lines(const json_t *result)
+{
+	const json_t *line;
+	size_t i;
+	json_array_foreach(json_object_get(result, "lines"), i, line)
+		printf("  %s\n", json_string_value(line));
+}
+
+/* One line: there are many. */
+static void print_pick(const experiment *e, const json_t *result)
+{
+	const json_t *plan = json_array_get(json_object_get(result, "plans"), 0);
+	sw_text line = {0};
+	sw_text_addf(&line, "%-22s  %-18s %-4s  ", e->program, e->cluster, e->devices ? e->devices : "");
+	if (strcmp(text(plan, "status"), "ok") != 0) {
+		sw_text_addf(&line, "%s: %s", text(plan, "status"), text(plan, "message"));
+	} else {
+		sw_text_add_seconds(&line, real(plan, "step_time_s"));
+		sw_text_addf(&line, " by %s, planned in ", text(plan, "chosen"));
+		sw_text_add_seconds(&line, real(plan, "planning_s"));
+		if (json_object_get(result, "less_step_time"))
+			sw_text_addf(&line, ": %+.1f %% of %s's", -100 * real(result, "less_step_time"),
+			             text(result, "best_beside"));
+	}
+	printf("%s\n", line.data);
+	sw_text_clear(&line);
+	if (e->finding)
+		printf("  beside: %s\n", e->finding);
+	fflush(stdout);
+}
+
+void report_text(const experiment *e, const json_t *result)
+{
+	if (e->run == run_picks) {
+		print_pick(e, result);
+		return;
+	}
+	print_title(e);
+	if (json_object_get(result, "plans"))
+		print_plans(json_object_get(result, "plans"));
+	if (json_object_get(result, "grids"))
+		print_grids(result);
+	print_lines(result);
+	if (e->layers)
+		print_layers(e, json_object_get(result, "plans"));
+	print_reduction(result, "less_communication", "communication", e->communication);
+	print_reduction(result, "less_step_time", "step", e->step);
+	if (e->finding)
+		printf("  the paper: %s\n", e->finding);
+	if (e->assumed)
+		printf("  assumed: %s\n", e->assumed);
+	printf("\n");
+	fflush(stdout);
+}
+
+void report_picks(const json_t *results)
+{
+	int made = 0, all = 0, slower = 0;
+	for (size_t i = 0; i < json_array_size(results); i++) {
+		const json_t *result = json_array_get(results, i);
+		if (strcmp(text(result, "group"), "users") != 0)
+			continue;
+		all++;
+		made += !strcmp(text(json_array_get(json_object_get(result, "plans"), 0), "status"), "ok");
+		slower += real(result, "less_step_time") < 0;
+	}
+	if (all > 0)
+		printf("%d of %d programs and clusters were planned; ours is slower than a fixed strategy "
+		       "in %d\n",
+		       made, all, slower);
+}

@@ -1,0 +1,155 @@
+/* An experiment: ours and what goes beside it, each planned in a process of its own. */
+#include "papers.h"
+
+#include <string.h>
+
+#define OURS "auto"
+
+static void say(const settings *how, const experiment *e, const char *strategy, const json_t *plan)
+{
+	if (how->quiet)
+		return;
+	fprintf(stderr, "%-7s  %-34.34s  %-16s  %-13s  %6.1f s\n", e->group, e->where, strategy,
+	        json_string_value(json_object_get(plan, "status")),
+	        json_real_value(json_object_get(plan, "wall_s")));
+}
+
+json_t *plan_one(const settings *how, const experiment *e, const char *strategy)
+{
+	const plan_task task = {how, e, strategy};
+	json_t *plan = child_run(plan_work, &task, 2 * how->time_limit_s + 60);
+	json_object_set_new(plan, "strategy", json_string(strategy));
+	say(how, e, strategy, plan);
+	return plan;
+}
+
+/* Strategies by name, spaces between. */
+static void plan_listed(const settings *how, const experiment *e, const char *list, json_t *plans)
+{
+	const char *at = list ? list : "";
+	while (*at) {
+		char name[48];
+		size_t n = strcspn(at, " ");
+		snprintf(name, sizeof(name), "%.*s", (int)n, at);
+		json_array_append_new(plans, plan_one(how, e, name));
+		at += n + (at[n] == ' ');
+	}
+}
+
+/* ---- ours against the best beside --------------------------------------------------------------------------------- */
+
+static bool made(const json_t *plan)
+{
+	return !strcmp(json_string_value(json_object_get(plan, "status")), "ok");
+}
+
+static double figure(const json_t *plan, const char *key)
+{
+	return json_real_value(json_object_get(plan, key));
+}
+
+static bool is_ours(const json_t *plan)
+{
+	return !strcmp(json_string_value(json_object_get(plan, "strategy")), OURS);
+}
+
+static const json_t *best_beside(const json_t *plans)
+{
+	const json_t *best = NULL;
+	for (size_t i = 0; i < json_array_size(plans); i++) {
+		const json_t *plan = json_array_get(plans, i);
+		if (made(plan) && !is_ours(plan) &&
+		    (!best || figure(plan, "step_time_s") < figure(best, "step_time_s")))
+			best = plan;
+	}
+	return best;
+}
+
+/* How much less, as a share: 0.1 is ten per cent. */
+static void add_reduction(json_t *result, const char *name, const char *key, const json_t *ours,
+                          const json_t *beside)
+{
+	if (figure(beside, key) > 0)
+		json_object_set_new(result, name, json_real(1 - figure(ours, key) / figure(beside, key)));
+}
+
+static const json_t *plan_of(const json_t *plans, const char *strategy)
+{
+	for (size_t i = 0; i < json_array_size(plans); i++) {
+		const json_t *plan = json_array_get(plans, i);
+		if (made(plan) && !strcmp(json_string_value(json_object_get(plan, "strategy")), strategy))
+			return plan;
+	}
+	return NULL;
+}
+
+static void add_line(json_t *lines, const char *format, ...) SW_PRINTF(2, 3);
+static void add_line(json_t *lines, const char *format, ...)
+{
+	char line[240];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	json_array_append_new(lines, json_string(line));
+}
+
+static double bytes_sent(const json_t *plan)
+{
+	return (double)json_integer_value(json_object_get(plan, "payload_bytes"));
+}
+
+/* As a share of dp's; and what is largest of the state that ours splits. */
+static void add_lines(json_t *lines, const json_t *plans, const json_t *ours)
+{
+	const json_t *dp = plan_of(plans, "dp"), *state = json_object_get(ours, "state");
+	if (dp)
+		add_line(lines, "bytes sent: ours is %.1f %% of dp's",
+		         100 * bytes_sent(ours) / bytes_sent(dp));
+	if (json_integer_value(json_object_get(state, "split")) > 0)
+		add_line(lines, "largest of the parameters that ours splits at rest: %s",
+		         json_string_value(json_object_get(state, "largest_split")));
+}
+
+json_t *run_plans(const settings *how, const experiment *e)
+{
+	json_t *plans = json_array(), *result = json_object();
+	plan_listed(how, e, e->beside, plans);
+	json_array_append_new(plans, plan_one(how, e, OURS));
+	const json_t *best = best_beside(plans), *ours = plan_of(plans, OURS);
+	if (best && ours) {
+		json_object_set(result, "best_beside", json_object_get(best, "strategy"));
+		add_reduction(result, "less_communication", "communication_s", ours, best);
+		add_reduction(result, "less_step_time", "step_time_s", ours, best);
+	}
+	json_object_set_new(result, "lines", json_array());
+	if (ours)
+		add_lines(json_object_get(result, "lines"), plans, ours);
+	json_object_set_new(result, "plans", plans);
+	return result;
+}
+
+/* ---- what a user would pick ------------------------------------------------------------------------------------------ */
+
+/* The search makes the fixed strategies' plans as well; those that its bound excludes are known to be slower. */
+json_t *run_picks(const settings *how, const experiment *e)
+{
+	json_t *result = json_object(), *plan = plan_one(how, e, OURS), *other;
+	const json_t *best = NULL;
+	size_t i;
+	json_array_foreach(json_object_get(plan, "alternatives"), i, other)
+	{
+		bool fixed = strncmp(json_string_value(json_object_get(other, "name")), "search", 6) != 0;
+		if (fixed && json_is_true(json_object_get(other, "feasible")) &&
+		    figure(other, "bound_s") <= 0 &&
+		    (!best || figure(other, "step_time_s") < figure(best, "step_time_s")))
+			best = other;
+	}
+	if (best && made(plan)) {
+		json_object_set(result, "best_beside", json_object_get(best, "name"));
+		json_object_set(result, "best_beside_s", json_object_get(best, "step_time_s"));
+		add_reduction(result, "less_step_time", "step_time_s", plan, best);
+	}
+	json_object_set_new(result, "plans", json_pack("[o]", plan));
+	return result;
+}

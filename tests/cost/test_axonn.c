@@ -1,0 +1,319 @@
+/* AxoNN's communication model, equations 1 to 10 (its section V), against what our model says of the same collectives on the same grid. */
+#include "cost/clusters.h"
+
+#include <string.h>
+
+/* ---- the paper's equations, as printed ------------------------------------------------------------------------ */
+
+/* 1 to 3: G devices, m bytes in each one's input buffer, beta bytes per second between peers. */
+static double all_gather_s(double beta, double G, double m)
+{
+	return 1 / beta * (G - 1) * m;
+}
+
+static double reduce_scatter_s(double beta, double G, double m)
+{
+	return 1 / beta * ((G - 1) / G) * m;
+}
+
+static double all_reduce_s(double beta, double G, double m)
+{
+	return 2 / beta * ((G - 1) / G) * m;
+}
+
+enum { X, Y, Z, DATA, AXES }; /* innermost first */
+
+typedef struct grid {
+	int64_t size[AXES];
+	uint32_t atoms[AXES];
+} grid;
+
+typedef struct machine {
+	sw_cluster cluster;
+	int64_t per_node;
+	double inter, intra;
+} machine;
+
+/* 10, and the case before it of groups within a node. */
+static double group_bandwidth(const machine *on, const grid *g, int i)
+{
+	int64_t preceding = 1;
+	for (int j = 0; j < i; j++)
+		preceding *= g->size[j];
+	if (preceding * g->size[i] <= on->per_node)
+		return on->intra;
+	return on->inter / (double)SW_MIN(on->per_node, preceding);
+}
+
+/* Rows times a k by n weight, a byte per element. */
+typedef struct layer {
+	double m, k, n;
+	bool transposed; /* x and y change roles, as in every second layer */
+} layer;
+
+enum { COLLECTIVES = 5 };
+
+/* 4 to 8, in this order. */
+static void layer_equations(const machine *on, const grid *g, const layer *l, double seconds[COLLECTIVES])
+{
+	int ax = l->transposed ? Y : X, ay = l->transposed ? X : Y;
+	double gx = (double)g->size[ax], gy = (double)g->size[ay], gz = (double)g->size[Z];
+	double gdata = (double)g->size[DATA];
+	double bx = group_bandwidth(on, g, ax), by = group_bandwidth(on, g, ay);
+	double bz = group_bandwidth(on, g, Z), bdata = group_bandwidth(on, g, DATA);
+	seconds[0] = 1 / bz * (gz - 1) * (l->k * l->n / (gx * gy * gz));
+	seconds[1] = 1 / bz * ((gz - 1) / gz) * (l->k * l->n / (gx * gy));
+	seconds[2] = 2 / by * ((gy - 1) / gy) * (l->m * l->n / (gz * gx));
+	seconds[3] = 2 / bx * ((gx - 1) / gx) * (l->m * l->k / (gz * gy));
+	seconds[4] = 2 / bdata * ((gdata - 1) / gdata) * (l->k * l->n / (gx * gy * gz));
+}
+
+/* ---- the same by our model --------------------------------------------------------------------------------------- */
+
+/* What algorithm 1 of the paper does for the layer, in the order of its equations. */
+typedef struct step {
+	sw_collective_kind kind;
+	int axis;
+	int64_t operand_bytes;
+} step;
+
+static void layer_steps(const grid *g, const layer *l, step steps[COLLECTIVES])
+{
+	int ax = l->transposed ? Y : X, ay = l->transposed ? X : Y;
+	int64_t m = (int64_t)l->m, k = (int64_t)l->k, n = (int64_t)l->n;
+	int64_t x = g->size[ax], y = g->size[ay], z = g->size[Z];
+	const step all[COLLECTIVES] = {
+		{SW_COLLECTIVE_ALL_GATHER, Z, k * n / (x * y * z)},
+		{SW_COLLECTIVE_REDUCE_SCATTER, Z, k * n / (x * y)},
+		{SW_COLLECTIVE_ALL_REDUCE, ay, m * n / (z * x)},
+		{SW_COLLECTIVE_ALL_REDUCE, ax, m * k / (z * y)},
+		{SW_COLLECTIVE_ALL_REDUCE, DATA, k * n / (x * y * z)},
+	};
+	memcpy(steps, all, sizeof(all));
+}
+
+static double ring_s(const machine *on, const grid *g, const step *s)
+{
+	return sw_cost_algorithm(&on->cluster, SW_ALGORITHM_RING, s->kind, g->atoms[s->axis],
+	                         s->operand_bytes);
+}
+
+static double chosen_s(const machine *on, const grid *g, const step *s)
+{
+	return sw_cost_choose(&on->cluster, s->kind, g->atoms[s->axis], s->operand_bytes).seconds;
+}
+
+/* ---- grids and machines -------------------------------------------------------------------------------------------- */
+
+/* Takes atoms from the innermost outwards for x, y, z and data in turn. False if the sizes do not fall on atoms. */
+static bool grid_place(const sw_cluster *cluster, grid *g)
+{
+	int32_t a = cluster->atoms.n;
+	for (int i = 0; i < AXES; i++) {
+		int64_t size = 1;
+		g->atoms[i] = 0;
+		while (size < g->size[i] && a > 0) {
+			size *= cluster->atoms.size[--a];
+			g->atoms[i] |= UINT32_C(1) << a;
+		}
+		if (size != g->size[i])
+			return false;
+	}
+	return a == 0;
+}
+
+typedef void grid_check(const machine *on, const grid *g);
+
+/* Calls `check` with every grid; returns how many there are. */
+static int for_each_grid(const machine *on, grid_check *check)
+{
+	int n = 0;
+	int64_t devices = on->cluster.n_devices;
+	for (int64_t x = 1; x <= devices; x *= 2)
+		for (int64_t y = 1; x * y <= devices; y *= 2)
+			for (int64_t z = 1; x * y * z <= devices; z *= 2) {
+				grid g = {.size = {x, y, z, devices / (x * y * z)}};
+				if (!grid_place(&on->cluster, &g))
+					continue;
+				check(on, &g);
+				n++;
+			}
+	return n;
+}
+
+/* Assumption 3 of the paper: no start-up. */
+static void forget_latencies(sw_cluster *cluster)
+{
+	for (int32_t l = 0; l < cluster->n_levels; l++)
+		cluster->levels[l].latency_s = 0;
+}
+
+static void made_machine(machine *on, const char *nodes, const char *devices, int64_t per_node)
+{
+	const level_text levels[] = {{nodes, 0, 25e9, 0}, {devices, 0, 300e9, 0}};
+	make_cluster(&on->cluster, levels, 2);
+	on->per_node = per_node;
+	on->inter = 25e9;
+	on->intra = 300e9;
+}
+
+/* Section VI: four NICs of 200 Gb/s per node. Inside a node a ring takes what one flow can use of the links. */
+static void perlmutter(machine *on, const char *devices)
+{
+	sw_error err;
+	if (sw_cluster_read(SW_SOURCE_DIR "/clusters/perlmutter.yaml", &on->cluster, &err) != SW_OK ||
+	    sw_cluster_take(&on->cluster, devices, &err) != SW_OK)
+		fail_msg("%s", err.message);
+	forget_latencies(&on->cluster);
+	on->per_node = 4;
+	on->inter = 4 * 25e9;
+	on->intra = on->cluster.levels[1].flow_bandwidth;
+}
+
+static const struct {
+	const char *nodes, *devices;
+	int64_t per_node;
+	int grids;
+} shapes[] = {
+	{"1", "8", 8, 20}, {"2", "4", 4, 20}, {"8", "4", 4, 56}, {"16", "8", 8, 120}, {"4", "1", 1, 10},
+};
+
+static void check_on_every_shape(grid_check *check)
+{
+	for (size_t i = 0; i < SW_COUNT(shapes); i++) {
+		machine on;
+		made_machine(&on, shapes[i].nodes, shapes[i].devices, shapes[i].per_node);
+		assert_int_equal(for_each_grid(&on, check), shapes[i].grids);
+		sw_cluster_clear(&on.cluster);
+	}
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------------ */
+
+static void equations_1_to_3_are_those_of_our_rings(void **state)
+{
+	(void)state;
+	const char *const sizes[] = {"2", "3", "4", "5", "7", "8"};
+	const int64_t bytes = 840 * 1024;
+	for (size_t i = 0; i < SW_COUNT(sizes); i++) {
+		const level_text levels[] = {{sizes[i], 0, 25e9, 0}};
+		sw_cluster c;
+		make_cluster(&c, levels, 1);
+		uint32_t all = atoms_of_level(&c, 0);
+		double G = (double)c.n_devices, m = (double)bytes;
+		assert_seconds(
+			sw_cost_algorithm(&c, SW_ALGORITHM_RING, SW_COLLECTIVE_ALL_GATHER, all, bytes),
+			all_gather_s(25e9, G, m));
+		assert_seconds(
+			sw_cost_algorithm(&c, SW_ALGORITHM_RING, SW_COLLECTIVE_REDUCE_SCATTER, all, bytes),
+			reduce_scatter_s(25e9, G, m));
+		assert_seconds(
+			sw_cost_algorithm(&c, SW_ALGORITHM_RING, SW_COLLECTIVE_ALL_REDUCE, all, bytes),
+			all_reduce_s(25e9, G, m));
+		sw_cluster_clear(&c);
+	}
+}
+
+static const layer layers[] = {{4096, 1024, 2048, false}, {4096, 2048, 1024, true}};
+
+static void check_layers(const machine *on, const grid *g)
+{
+	for (size_t i = 0; i < SW_COUNT(layers); i++) {
+		double paper[COLLECTIVES];
+		step steps[COLLECTIVES];
+		layer_equations(on, g, &layers[i], paper);
+		layer_steps(g, &layers[i], steps);
+		for (int s = 0; s < COLLECTIVES; s++)
+			assert_seconds(ring_s(on, g, &steps[s]), paper[s]);
+	}
+}
+
+static void equations_4_to_8_hold_on_every_grid(void **state)
+{
+	(void)state;
+	check_on_every_shape(check_layers);
+}
+
+/* The bandwidth, from the seconds in which a ring of the axis gathers. */
+static void check_bandwidths(const machine *on, const grid *g)
+{
+	const int64_t bytes = 1 << 20;
+	for (int i = 0; i < AXES; i++) {
+		step gather = {SW_COLLECTIVE_ALL_GATHER, i, bytes};
+		if (g->size[i] > 1)
+			assert_seconds((double)(g->size[i] - 1) * (double)bytes / ring_s(on, g, &gather),
+			               group_bandwidth(on, g, i));
+	}
+}
+
+static void equation_10_is_the_bandwidth_of_every_group(void **state)
+{
+	(void)state;
+	check_on_every_shape(check_bandwidths);
+}
+
+/* A block of GPT-20B (table I) on a microbatch of 32 sequences of 2048, half precision: its four dense layers, every second one transposed. */
+static void check_block(const machine *on, const grid *g)
+{
+	const double rows = 32 * 2048 / (double)g->size[DATA], h = 7168;
+	const layer block[] = {{2 * rows, h, 3 * h, false},
+	                       {2 * rows, h, h, true},
+	                       {2 * rows, h, 4 * h, false},
+	                       {2 * rows, 4 * h, h, true}};
+	double paper_s = 0, ours_s = 0;
+	for (size_t i = 0; i < SW_COUNT(block); i++) {
+		double paper[COLLECTIVES];
+		step steps[COLLECTIVES];
+		layer_equations(on, g, &block[i], paper);
+		layer_steps(g, &block[i], steps);
+		for (int s = 0; s < COLLECTIVES; s++) {
+			paper_s += paper[s]; /* 9 */
+			ours_s += ring_s(on, g, &steps[s]);
+		}
+	}
+	assert_seconds(ours_s, paper_s);
+}
+
+static void equation_9_adds_up_for_a_network_on_every_grid_of_perlmutter(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *devices;
+		int grids;
+	} sizes[] = {{"16", 35}, {"32", 56}, {"64", 84}, {"1024", 286}};
+	for (size_t i = 0; i < SW_COUNT(sizes); i++) {
+		machine on;
+		perlmutter(&on, sizes[i].devices);
+		assert_int_equal(for_each_grid(&on, check_block), sizes[i].grids);
+		sw_cluster_clear(&on.cluster);
+	}
+}
+
+/* Assumption 1 of the paper is the ring; we take what is fastest. */
+static void check_choices(const machine *on, const grid *g)
+{
+	double paper[COLLECTIVES];
+	step steps[COLLECTIVES];
+	layer_equations(on, g, &layers[0], paper);
+	layer_steps(g, &layers[0], steps);
+	for (int s = 0; s < COLLECTIVES; s++)
+		assert_true(chosen_s(on, g, &steps[s]) <= paper[s] * (1 + 1e-12));
+}
+
+static void what_is_chosen_is_never_slower_than_the_equations(void **state)
+{
+	(void)state;
+	check_on_every_shape(check_choices);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(equations_1_to_3_are_those_of_our_rings),
+		cmocka_unit_test(equations_4_to_8_hold_on_every_grid),
+		cmocka_unit_test(equation_10_is_the_bandwidth_of_every_group),
+		cmocka_unit_test(equation_9_adds_up_for_a_network_on_every_grid_of_perlmutter),
+		cmocka_unit_test(what_is_chosen_is_never_slower_than_the_equations),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
