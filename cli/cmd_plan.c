@@ -111,7 +111,7 @@ static void summarise(const cli *c, const sw_plan *plan)
 	sw_text_add_bytes(&text, (double)plan->predicted.payload_bytes);
 	sw_text_add(&text, ", peak ");
 	sw_text_add_bytes(&text, (double)plan->predicted.peak_bytes);
-	if (plan->lower_bound_s > 0)
+	if (plan->model_bound_s > 0)
 		sw_text_addf(&text, " per device; gap %.1f %%%s; planned in ", 100 * plan->gap,
 		             plan->strategy.kind == SW_PLAN_AUTO ? "" : " within this strategy");
 	else

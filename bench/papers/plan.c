@@ -239,6 +239,8 @@ static sw_status plan_subject(const plan_task *t, const subject *s, FILE *to, sw
 	sw_plan *plan;
 	sw_plan_options options = {.measure = sw_partition_measure,
 	                           .quiet = true,
+	                           .remat = "none", /* the row says whether, and its program has it */
+	                           .microbatches = 1,
 	                           .time_limit_s = t->how->time_limit_s,
 	                           .memory_bytes = (int64_t)t->experiment->memory_bytes};
 	sw_status status = sw_plan_strategy_parse(t->strategy, &options.strategy, err);

@@ -37,9 +37,15 @@ typedef struct contender {
 	sw_program_cost cost;
 } contender;
 
-/* The decisions of the best contender so far. */
+/* Strategies by number: a plan has few that differ. */
+typedef struct strategies {
+	sw_map index;
+	SW_VEC(sw_strategy) items;
+} strategies;
+
+/* The decisions of a contender. */
 typedef struct decisions {
-	sw_strategy *strategies;
+	uint32_t *strategies; /* by number; NULL: nothing is saved */
 	uint32_t *produced, *kept, *outputs;
 	bool regather;
 	sw_layouts layouts;
@@ -47,28 +53,48 @@ typedef struct decisions {
 	sw_axis axes[SW_MAX_AXES];
 } decisions;
 
-static void save(const sw_plan *plan, decisions *d, sw_arena *arena)
+static uint32_t *copy_numbers(const uint32_t *numbers, size_t n)
+{
+	uint32_t *copy = sw_alloc(sizeof(*copy) * (n + 1));
+	memcpy(copy, numbers, sizeof(*copy) * n);
+	return copy;
+}
+
+static void forget(decisions *d)
+{
+	free(d->strategies);
+	free(d->produced);
+	free(d->kept);
+	free(d->outputs);
+	sw_layouts_clear(&d->layouts);
+	*d = (decisions){0};
+}
+
+static void save(const sw_plan *plan, decisions *d, strategies *known)
 {
 	size_t ops = plan->program->ops.len, values = plan->program->values.len;
-	if (!d->strategies) {
-		d->strategies = SW_NEW_N(arena, sw_strategy, ops + 1);
-		d->produced = SW_NEW_N(arena, uint32_t, values + 1);
-		d->kept = SW_NEW_N(arena, uint32_t, values + 1);
-		d->outputs = SW_NEW_N(arena, uint32_t, plan->n_outputs + 1);
+	forget(d);
+	d->strategies = sw_alloc(sizeof(uint32_t) * (ops + 1));
+	for (size_t i = 0; i < ops; i++) {
+		uint32_t fresh = (uint32_t)known->items.len;
+		d->strategies[i] =
+			sw_map_intern(&known->index, &plan->strategies[i], sizeof(sw_strategy), fresh);
+		if (d->strategies[i] == fresh)
+			sw_vec_push(&known->items, plan->strategies[i]);
 	}
-	memcpy(d->strategies, plan->strategies, sizeof(sw_strategy) * ops);
-	memcpy(d->produced, plan->produced, sizeof(uint32_t) * values);
-	memcpy(d->kept, plan->kept, sizeof(uint32_t) * values);
-	memcpy(d->outputs, plan->outputs, sizeof(uint32_t) * plan->n_outputs);
+	d->produced = copy_numbers(plan->produced, values);
+	d->kept = copy_numbers(plan->kept, values);
+	d->outputs = copy_numbers(plan->outputs, plan->n_outputs);
 	d->regather = plan->regather;
 	sw_layouts_copy(&d->layouts, &plan->layouts);
 	d->n_axes = plan->n_axes;
 	memcpy(d->axes, plan->axes, sizeof(d->axes));
 }
 
-static void restore(sw_plan *plan, const decisions *d)
+static void restore(sw_plan *plan, const decisions *d, const strategies *known)
 {
-	memcpy(plan->strategies, d->strategies, sizeof(sw_strategy) * plan->program->ops.len);
+	for (size_t i = 0; i < plan->program->ops.len; i++)
+		plan->strategies[i] = known->items.data[d->strategies[i]];
 	memcpy(plan->produced, d->produced, sizeof(uint32_t) * plan->program->values.len);
 	memcpy(plan->kept, d->kept, sizeof(uint32_t) * plan->program->values.len);
 	memcpy(plan->outputs, d->outputs, sizeof(uint32_t) * plan->n_outputs);
@@ -81,16 +107,16 @@ static void restore(sw_plan *plan, const decisions *d)
 /* What needs least memory of all that does not fit. */
 typedef struct least {
 	decisions decisions;
+	strategies *known;
 	sw_program_cost cost; /* peak_bytes 0: there is none */
 	const char *name;
 } least;
 
-static void note_least(least *l, const sw_plan *plan, const sw_mesh *mesh, const sw_program_cost *cost,
-                       sw_arena *arena)
+static void note_least(least *l, const sw_plan *plan, const sw_mesh *mesh, const sw_program_cost *cost)
 {
 	if (l->cost.peak_bytes > 0 && l->cost.peak_bytes <= cost->peak_bytes)
 		return;
-	save(plan, &l->decisions, arena);
+	save(plan, &l->decisions, l->known);
 	l->cost = *cost;
 	l->name = mesh->name;
 }
@@ -296,7 +322,7 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 		if (attempt == 0 && status == SW_OK && c->feasible)
 			note_free(planner, &c->cost);
 		if (exceeds)
-			note_least(small, plan, mesh, &c->cost, &planner->arena);
+			note_least(small, plan, mesh, &c->cost);
 		c->feasible = c->feasible && !exceeds;
 		again = exceeds && !planner->unlimited;
 		if (again)
@@ -310,22 +336,10 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 	return status;
 }
 
-/* What the contender takes with overlap, unless it can't be quicker than the best so far. */
-static sw_status play(const sw_plan *plan, const sw_plan_options *options, double best_s, contender *c,
-                      sw_error *err)
+/* No schedule of it is quicker. */
+static double least_step_s(const sw_program_cost *cost)
 {
-	double least_s = fmax(c->cost.compute_s, c->cost.communication_s);
-	if (!options->play || !c->feasible || least_s >= best_s)
-		return SW_OK;
-	c->played = true;
-	return options->play(plan, &c->cost.step_time_s, err);
-}
-
-/* Where plans are played, one that was not lost to another that was. */
-static bool beats(const contender *c, const contender *best, const sw_plan_options *options)
-{
-	bool valid = c->feasible && (c->played || !options->play);
-	return valid && (!best->feasible || c->cost.step_time_s < best->cost.step_time_s);
+	return fmax(cost->compute_s, cost->communication_s);
 }
 
 double sw_plan_gap(const sw_plan *plan)
@@ -351,8 +365,8 @@ static void add_alternative(sw_plan *plan, const sw_plan_options *options, const
 	                                                : c->measured_bytes;
 	if (c->hopeless)
 		a.bound_s = c->bound_s;
-	else if (c->feasible && options->play && !c->played)
-		a.bound_s = fmax(c->cost.compute_s, c->cost.communication_s);
+	else if (c->feasible && options->play) /* until it is played */
+		a.bound_s = least_step_s(&c->cost);
 	sw_vec_push(&plan->alternatives, a);
 }
 
@@ -420,14 +434,93 @@ static void say_left_out(int64_t options, sw_plan *plan)
 		         "; %lld ways to split some op were left out", (long long)options);
 }
 
+/* ---- the contest ------------------------------------------------------------------------------------------------- */
+
+/* A contender that may turn out to be the quickest. */
+typedef struct candidate {
+	contender c;
+	decisions decisions;
+	const char *name;
+	size_t alternative; /* of the plan: its line */
+} candidate;
+
+typedef struct contest {
+	const sw_plan_options *options;
+	strategies known;
+	SW_VEC(candidate) items;
+	double surely_s; /* the quickest step that is had anyway: no schedule is slower than one after the other */
+} contest;
+
+static void contest_clear(contest *t)
+{
+	for (size_t i = 0; i < t->items.len; i++)
+		forget(&t->items.data[i].decisions);
+	sw_vec_clear(&t->items);
+	sw_vec_clear(&t->known.items);
+	sw_map_clear(&t->known.index);
+}
+
+/* Is kept unless another is quicker whatever overlaps; where nothing is played, unless it is slower. */
+static void enter_contest(contest *t, const sw_plan *plan, const sw_mesh *mesh, const contender *c)
+{
+	double step_s = c->cost.step_time_s, least_s = t->options->play ? least_step_s(&c->cost) : step_s;
+	if (!c->feasible || least_s >= t->surely_s)
+		return;
+	t->surely_s = fmin(t->surely_s, step_s);
+	candidate fresh = {.c = *c, .name = mesh->name, .alternative = plan->alternatives.len - 1};
+	save(plan, &fresh.decisions, &t->known);
+	sw_vec_push(&t->items, fresh);
+}
+
+/* Those first that are quickest by the model, which counts what will hide. */
+static int by_model(const void *a, const void *b)
+{
+	const candidate *x = a, *y = b;
+	if (x->c.model_s != y->c.model_s)
+		return x->c.model_s < y->c.model_s ? -1 : 1;
+	return x->alternative < y->alternative ? -1 : x->alternative > y->alternative;
+}
+
+static sw_status play(const contest *t, sw_plan *plan, candidate *x, sw_error *err)
+{
+	restore(plan, &x->decisions, &t->known);
+	sw_status status = t->options->play(plan, &x->c.cost.step_time_s, err);
+	x->c.played = status == SW_OK;
+	plan->alternatives.data[x->alternative].step_time_s = x->c.cost.step_time_s;
+	plan->alternatives.data[x->alternative].bound_s = 0;
+	return status;
+}
+
+/* The quickest as scheduled; NULL: there is none. What can't be quicker than another that was played is not. */
+static sw_status decide(contest *t, sw_plan *plan, const candidate **won, sw_error *err)
+{
+	sw_status status = SW_OK;
+	*won = NULL;
+	if (t->items.len > 0)
+		qsort(t->items.data, t->items.len, sizeof(candidate), by_model);
+	for (size_t i = 0; i < t->items.len && status == SW_OK; i++) {
+		candidate *x = &t->items.data[i];
+		if (*won && t->options->play && least_step_s(&x->c.cost) >= (*won)->c.cost.step_time_s)
+			continue;
+		if (t->options->play)
+			status = play(t, plan, x, err);
+		if (!*won || x->c.cost.step_time_s < (*won)->c.cost.step_time_s)
+			*won = x;
+	}
+	return status;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------------------------- */
+
 sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options,
                          sw_contender_fn *seen, void *context, sw_plan *plan, sw_error *err)
 {
-	decisions best = {0};
-	least small = {0};
-	contender won = {0};
+	contest t = {.options = options, .surely_s = INFINITY};
+	least small = {.known = &t.known};
+	const candidate *won = NULL;
 	double bound_s = INFINITY,
 	       model_bound_s = INFINITY; /* of all searches; and nothing that was reached lies below them */
+	double model_s = planner->known_s; /* the best so far by the model */
 	int64_t least_bytes = INT64_MAX;
 	sw_progress progress;
 	sw_status status = SW_OK;
@@ -438,18 +531,16 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 	planner->hidden_weight = planner->overlaps ? sw_overlap_weight(&planner->roles, plan->cluster) : 1;
 	sw_progress_start(&progress, "plan", options->quiet);
 	for (size_t i = 0; i < meshes->len && status == SW_OK; i++) {
-		double best_s = won.feasible ? SW_MIN(won.model_s, planner->known_s) : planner->known_s;
-		contender c = {.each = limits_of(options, start_s, meshes, i, planner->slack * best_s)};
+		const sw_mesh *mesh = &meshes->data[i];
+		contender c = {.each = limits_of(options, start_s, meshes, i, planner->slack * model_s)};
 		planner->watch = watch_of(options, start_s, meshes, i, &progress);
-		status = try_mesh(planner, &meshes->data[i], options, plan, &c, &small, err);
+		status = try_mesh(planner, mesh, options, plan, &c, &small, err);
 		if (status != SW_OK)
 			break;
 		timed_out = timed_out || c.timed_out;
-		status = play(plan, options, won.feasible ? won.cost.step_time_s : INFINITY, &c, err);
-		if (status != SW_OK)
-			break;
-		add_alternative(plan, options, &meshes->data[i], &c);
-		if (is_search(&meshes->data[i]) || meshes->len == 1) {
+		add_alternative(plan, options, mesh, &c);
+		enter_contest(&t, plan, mesh, &c);
+		if (is_search(mesh) || meshes->len == 1) {
 			bound_s = SW_MIN(bound_s, c.least_s);
 			model_bound_s = SW_MIN(model_bound_s, c.bound_s);
 		}
@@ -458,40 +549,39 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 		if (c.feasible) {
 			bound_s = SW_MIN(bound_s, steps_bound_s(planner, c.model_s));
 			model_bound_s = SW_MIN(model_bound_s, c.model_s);
+			model_s = SW_MIN(model_s, c.model_s);
 		} else {
 			least_bytes = SW_MIN(least_bytes, c.measured_bytes);
 		}
-		if (beats(&c, &won, options)) {
-			won = c;
-			save(plan, &best, &planner->arena);
-			snprintf(plan->chosen, sizeof(plan->chosen), "%s", meshes->data[i].name);
-		}
 	}
+	if (status == SW_OK)
+		status = decide(&t, plan, &won, err);
 	sw_progress_end(&progress);
 	planner->watch = (sw_watch){0};
 	plan->lower_bound_s = SW_MAX(0, bound_s);
 	plan->model_bound_s = SW_MAX(0, model_bound_s);
-	if (status == SW_OK && !won.feasible && small.cost.peak_bytes > 0) {
-		restore(plan, &small.decisions);
+	if (status == SW_OK && !won && small.cost.peak_bytes > 0) {
+		restore(plan, &small.decisions, &t.known);
 		plan->predicted = small.cost;
 		snprintf(plan->chosen, sizeof(plan->chosen), "%s", small.name);
 	}
-	if (status == SW_OK && !won.feasible)
+	if (status == SW_OK && !won)
 		status = timed_out ? nothing_in_time(memory_of(plan, options), err)
 		                   : nothing_fits(memory_of(plan, options), least_bytes, err);
 	if (status == SW_OK) {
 		if (timed_out)
 			sw_vec_push(&plan->warnings, SW_TIME_LIMIT_WARNING);
-		restore(plan, &best);
+		restore(plan, &won->decisions, &t.known);
+		snprintf(plan->chosen, sizeof(plan->chosen), "%s", won->name);
 		say_left_out(planner->left_out, plan);
-		plan->predicted = won.cost;
-		plan->model_s = won.model_s;
+		plan->predicted = won->c.cost;
+		plan->model_s = won->c.model_s;
 		plan->lower_bound_s =
 			SW_MIN(plan->lower_bound_s,
-		               won.cost.step_time_s); /* which may be a little below the model's */
+		               won->c.cost.step_time_s); /* which may be a little below the model's */
 		plan->gap = sw_plan_gap(plan);
 	}
-	sw_layouts_clear(&best.layouts);
-	sw_layouts_clear(&small.decisions.layouts);
+	forget(&small.decisions);
+	contest_clear(&t);
 	return status;
 }
