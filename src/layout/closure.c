@@ -10,7 +10,7 @@ typedef struct point {
 	uint8_t state[8]; /* of the units; the rest 0 */
 	uint8_t monoid;
 	uint32_t split, partial; /* sets of units */
-	uint64_t used;           /* digits */
+	uint64_t room;           /* digits that nest with all of its own */
 } point;
 
 typedef struct ways {
@@ -18,8 +18,10 @@ typedef struct ways {
 	prices *table;
 	SW_VEC(point) points;
 	sw_map index; /* state and monoid -> point */
-	double *ps;   /* [from][to] of single moves, where priced[from] */
-	bool *priced;
+	/* To what is partial where the start is not, a way may make a term of the whole, and nowhere else (layout.h): the two have matrices of their own. */
+	bool makes_terms;
+	double *ps[2]; /* [makes_terms][from][to] of single moves, where priced[from] */
+	bool *priced[2];
 } ways;
 
 /* ---- points ---------------------------------------------------------------------------------------------- */
@@ -27,8 +29,7 @@ typedef struct ways {
 /* False where digits are in each other's way. */
 static bool make_point(const problem *p, const uint8_t *state, sw_monoid monoid, point *made)
 {
-	uint64_t room = UINT64_MAX;
-	*made = (point){0};
+	*made = (point){.room = UINT64_MAX};
 	memcpy(made->state, state, sizeof(made->state));
 	for (int32_t u = 0; u < p->n_units; u++) {
 		if (state[u] == UNIT_P)
@@ -36,10 +37,9 @@ static bool make_point(const problem *p, const uint8_t *state, sw_monoid monoid,
 		if (state[u] < UNIT_S)
 			continue;
 		const tuple *t = unit_tuple(p, u, state[u]);
-		if (t->digits & ~room)
+		if (t->digits & ~made->room)
 			return false;
-		room &= t->fits;
-		made->used |= t->digits;
+		made->room &= t->fits;
 		made->split |= 1u << u;
 	}
 	made->monoid = made->partial ? (uint8_t)monoid : SW_MONOID_NONE;
@@ -171,6 +171,17 @@ static double permuted_ps(const ways *w, uint32_t mask, const point *a, const po
 	return NO_WAY;
 }
 
+/* Are the digits that the units get all in the local data that there is? */
+static bool is_local(const ways *w, uint32_t mask, const point *a, const point *b)
+{
+	uint64_t digits = 0;
+	for (; mask; mask &= mask - 1) {
+		int32_t u = __builtin_ctz(mask);
+		digits |= unit_tuple(w->p, u, b->state[u])->digits;
+	}
+	return !(digits & ~a->room);
+}
+
 static double move_ps(const ways *w, const point *a, const point *b)
 {
 	uint32_t mask = 0;
@@ -180,6 +191,10 @@ static double move_ps(const ways *w, const point *a, const point *b)
 		mask |= (uint32_t)(a->state[u] != b->state[u]) << u;
 	sw_move_kind kind = kind_between(a, b, mask);
 	double ps = NO_WAY;
+	if (kind == SW_MOVE_TO_PARTIAL && !w->makes_terms)
+		kind = SW_MOVE_COUNT;
+	if (kind == SW_MOVE_ALL_TO_ALL && !is_local(w, mask, a, b))
+		kind = SW_MOVE_COUNT;
 	if (kind != SW_MOVE_COUNT) {
 		ps = prices_get(w->table, kind, mask, a->split).ps;
 		if (ps < NO_WAY)
@@ -192,11 +207,11 @@ static double move_ps(const ways *w, const point *a, const point *b)
 static const double *moves_from(ways *w, size_t from)
 {
 	size_t n = w->points.len;
-	double *row = w->ps + from * n;
-	if (!w->priced[from])
+	double *row = w->ps[w->makes_terms] + from * n;
+	if (!w->priced[w->makes_terms][from])
 		for (size_t j = 0; j < n; j++)
 			row[j] = j == from ? 0 : move_ps(w, &w->points.data[from], &w->points.data[j]);
-	w->priced[from] = true;
+	w->priced[w->makes_terms][from] = true;
 	return row;
 }
 
@@ -212,12 +227,19 @@ static void relax(double *restrict row, const double *restrict moves, double so_
 	}
 }
 
-/* How far the farthest of the layouts asked for is by what is known. */
-static double farthest(const closure *c, const double *row, const uint32_t *place)
+static bool needs_terms(const ways *w, uint32_t from, uint32_t to)
+{
+	return (w->points.data[to].partial & ~w->points.data[from].partial) != 0;
+}
+
+/* How far the farthest of the layouts is, by what is known, of those that ways with, or without, terms made of the whole are asked for. */
+static double farthest(const closure *c, const ways *w, const double *row, const uint32_t *place,
+                       uint32_t from)
 {
 	double far = 0;
 	for (int32_t i = 0; i < c->n; i++)
-		far = SW_MAX(far, row[place[i]]);
+		if (needs_terms(w, from, place[i]) == w->makes_terms)
+			far = SW_MAX(far, row[place[i]]);
 	return far;
 }
 
@@ -231,7 +253,7 @@ static void travel(const closure *c, ways *w, double *row, double *tried, const 
 		row[j] = tried[j] = NO_WAY;
 	memcpy(row, moves_from(w, from), sizeof(*row) * n);
 	for (bool nearer = true; nearer;) {
-		double far = farthest(c, row, place);
+		double far = farthest(c, w, row, place, from);
 		nearer = false;
 		for (size_t k = 0; k < n; k++) {
 			if (row[k] >= tried[k] || row[k] >= far || k == from)
@@ -248,18 +270,22 @@ static void travel(const closure *c, ways *w, double *row, double *tried, const 
 static void find_ways(closure *c, ways *w, const uint32_t *place)
 {
 	size_t n = w->points.len;
-	w->ps = sw_alloc(sizeof(double) * n * n);
-	w->priced = sw_alloc(sizeof(bool) * n);
 	c->ps = sw_alloc(sizeof(double) * (size_t)c->n * (size_t)c->n);
 	double *row = sw_alloc(sizeof(double) * 2 * n), *tried = row + n;
-	for (int32_t i = 0; i < c->n; i++) {
-		travel(c, w, row, tried, place, place[i]);
-		for (int32_t j = 0; j < c->n; j++)
-			c->ps[i * c->n + j] = row[place[j]];
+	for (int terms = 0; terms < 2; terms++) {
+		w->makes_terms = terms;
+		w->ps[terms] = sw_alloc(sizeof(double) * n * n);
+		w->priced[terms] = sw_alloc(sizeof(bool) * n);
+		for (int32_t i = 0; i < c->n; i++) {
+			travel(c, w, row, tried, place, place[i]);
+			for (int32_t j = 0; j < c->n; j++)
+				if (needs_terms(w, place[i], place[j]) == terms)
+					c->ps[i * c->n + j] = row[place[j]];
+		}
+		free(w->ps[terms]);
+		free(w->priced[terms]);
 	}
 	free(row);
-	free(w->ps);
-	free(w->priced);
 }
 
 bool closure_init(closure *c, const sw_redistribution *how, sw_shape shape, const sw_layout *layouts,

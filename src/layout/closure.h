@@ -3,7 +3,7 @@
  *
  * Single moves between them are priced, and put together to the cheapest ways (from each as Bellman and Ford do). What lies between may be any of the
  * layouts that give each unit one of the states it has in some of them, or B; so a way that leads through other digits than these is not
- * seen, and a path found for one pair (search.c) may be a little cheaper; or dearer, since that tries digits sparingly where there are many.
+ * seen: what is found for one pair by itself (search.c) may be a little cheaper.
  */
 #ifndef SW_LAYOUT_CLOSURE_H
 #define SW_LAYOUT_CLOSURE_H
