@@ -170,6 +170,7 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 	bool is_whole = leaf->map.n > 0;
 	sw_plan *plan = sw_plan_new(leaf->program, list->program_path, list->cluster);
 	plan->strategy = options->strategy;
+	plan->merge_bytes = options->strategy.merge_bytes;
 	plan->paths = list->paths;
 	sw_planner planner;
 	sw_planner_init(&planner, plan, list->sidecar);

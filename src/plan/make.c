@@ -94,7 +94,6 @@ sw_status sw_plan_make(const sw_program *program, const char *program_path, cons
 		add_warnings(*result);
 		say_method(options->method, *result);
 		(*result)->memory_bytes = options->memory_bytes;
-		(*result)->merge_bytes = options->strategy.merge_bytes;
 		(*result)->planning_s = sw_now_s() - start_s;
 	}
 	return status;

@@ -2,7 +2,7 @@
  * The search over meshes: problem, solve, measure; the cheapest that fits in memory wins. Each search begins where the
  * earlier ones ended.
  */
-#include "plan/internal.h"
+#include "plan/contest.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -16,110 +16,10 @@
 #define MOST_SEARCH_WORK INT64_C(1500000000)
 /* A search ends this near its bound. */
 #define NEAR_ENOUGH 0.001
+/* A fixed strategy is given up where its bound is this far above a step that is had with another rewrite of the program. */
+#define FIXED_SLACK 1.1
 
 /* ---- trying a mesh ------------------------------------------------------------------------------------------- */
-
-typedef struct limits { /* of each problem that is solved */
-	int64_t work;
-	double seconds; /* 0: none */
-	double below_s; /* what is not faster is not wanted */
-} limits;
-
-typedef struct contender {
-	bool feasible;
-	bool hopeless;           /* by its bound: was not measured */
-	bool played;             /* cost.step_time_s is with overlap */
-	double model_s, bound_s; /* by the model */
-	double least_s;          /* below the step of all plans of the mesh, however communication hides */
-	limits each;
-	bool timed_out;
-	int64_t measured_bytes; /* least peak of a partitioned program that was seen, INT64_MAX: none */
-	sw_program_cost cost;
-} contender;
-
-/* Strategies by number: a plan has few that differ. */
-typedef struct strategies {
-	sw_map index;
-	SW_VEC(sw_strategy) items;
-} strategies;
-
-/* The decisions of a contender. */
-typedef struct decisions {
-	uint32_t *strategies; /* by number; NULL: nothing is saved */
-	uint32_t *produced, *kept, *outputs;
-	bool regather;
-	sw_layouts layouts;
-	int32_t n_axes;
-	sw_axis axes[SW_MAX_AXES];
-} decisions;
-
-static uint32_t *copy_numbers(const uint32_t *numbers, size_t n)
-{
-	uint32_t *copy = sw_alloc(sizeof(*copy) * (n + 1));
-	memcpy(copy, numbers, sizeof(*copy) * n);
-	return copy;
-}
-
-static void forget(decisions *d)
-{
-	free(d->strategies);
-	free(d->produced);
-	free(d->kept);
-	free(d->outputs);
-	sw_layouts_clear(&d->layouts);
-	*d = (decisions){0};
-}
-
-static void save(const sw_plan *plan, decisions *d, strategies *known)
-{
-	size_t ops = plan->program->ops.len, values = plan->program->values.len;
-	forget(d);
-	d->strategies = sw_alloc(sizeof(uint32_t) * (ops + 1));
-	for (size_t i = 0; i < ops; i++) {
-		uint32_t fresh = (uint32_t)known->items.len;
-		d->strategies[i] =
-			sw_map_intern(&known->index, &plan->strategies[i], sizeof(sw_strategy), fresh);
-		if (d->strategies[i] == fresh)
-			sw_vec_push(&known->items, plan->strategies[i]);
-	}
-	d->produced = copy_numbers(plan->produced, values);
-	d->kept = copy_numbers(plan->kept, values);
-	d->outputs = copy_numbers(plan->outputs, plan->n_outputs);
-	d->regather = plan->regather;
-	sw_layouts_copy(&d->layouts, &plan->layouts);
-	d->n_axes = plan->n_axes;
-	memcpy(d->axes, plan->axes, sizeof(d->axes));
-}
-
-static void restore(sw_plan *plan, const decisions *d, const strategies *known)
-{
-	for (size_t i = 0; i < plan->program->ops.len; i++)
-		plan->strategies[i] = known->items.data[d->strategies[i]];
-	memcpy(plan->produced, d->produced, sizeof(uint32_t) * plan->program->values.len);
-	memcpy(plan->kept, d->kept, sizeof(uint32_t) * plan->program->values.len);
-	memcpy(plan->outputs, d->outputs, sizeof(uint32_t) * plan->n_outputs);
-	plan->regather = d->regather;
-	sw_layouts_copy(&plan->layouts, &d->layouts);
-	plan->n_axes = d->n_axes;
-	memcpy(plan->axes, d->axes, sizeof(d->axes));
-}
-
-/* What needs least memory of all that does not fit. */
-typedef struct least {
-	decisions decisions;
-	strategies *known;
-	sw_program_cost cost; /* peak_bytes 0: there is none */
-	const char *name;
-} least;
-
-static void note_least(least *l, const sw_plan *plan, const sw_mesh *mesh, const sw_program_cost *cost)
-{
-	if (l->cost.peak_bytes > 0 && l->cost.peak_bytes <= cost->peak_bytes)
-		return;
-	save(plan, &l->decisions, l->known);
-	l->cost = *cost;
-	l->name = mesh->name;
-}
 
 static void note_free(sw_planner *planner, const sw_program_cost *cost)
 {
@@ -322,7 +222,7 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 		if (attempt == 0 && status == SW_OK && c->feasible)
 			note_free(planner, &c->cost);
 		if (exceeds)
-			note_least(small, plan, mesh, &c->cost);
+			sw_least_note(small, plan, mesh, &c->cost);
 		c->feasible = c->feasible && !exceeds;
 		again = exceeds && !planner->unlimited;
 		if (again)
@@ -334,12 +234,6 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 	c->least_s = SW_MAX(least_s, steps_bound_s(planner, bound_s));
 	c->measured_bytes = least_bytes;
 	return status;
-}
-
-/* No schedule of it is quicker. */
-static double least_step_s(const sw_program_cost *cost)
-{
-	return fmax(cost->compute_s, cost->communication_s);
 }
 
 double sw_plan_gap(const sw_plan *plan)
@@ -366,7 +260,7 @@ static void add_alternative(sw_plan *plan, const sw_plan_options *options, const
 	if (c->hopeless)
 		a.bound_s = c->bound_s;
 	else if (c->feasible && options->play) /* until it is played */
-		a.bound_s = least_step_s(&c->cost);
+		a.bound_s = sw_least_step_s(&c->cost);
 	sw_vec_push(&plan->alternatives, a);
 }
 
@@ -399,14 +293,14 @@ static sw_status nothing_fits(int64_t memory_bytes, int64_t least_bytes, sw_erro
 }
 
 /* Of the mesh at `index`: an equal share of the work of all, and of the time that is left. */
-static limits limits_of(const sw_plan_options *options, double start_s, const sw_meshes *meshes,
-                        size_t index, double below_s)
+static limits limits_of(const sw_planner *planner, const sw_plan_options *options, double start_s,
+                        const sw_meshes *meshes, size_t index, double best_s)
 {
 	int64_t share = SEARCH_WORK / (int64_t)meshes->len;
-	limits each = {.work = FIXED_WORK, .below_s = INFINITY};
+	limits each = {.work = FIXED_WORK, .below_s = FIXED_SLACK * planner->slack * planner->known_s};
 	if (is_search(&meshes->data[index])) {
 		each.work = SW_MIN(SW_MAX(share, LEAST_SEARCH_WORK), MOST_SEARCH_WORK);
-		each.below_s = below_s;
+		each.below_s = planner->slack * best_s;
 	}
 	double left_s = options->time_limit_s - (sw_now_s() - start_s);
 	if (options->time_limit_s > 0)
@@ -434,82 +328,6 @@ static void say_left_out(int64_t options, sw_plan *plan)
 		         "; %lld ways to split some op were left out", (long long)options);
 }
 
-/* ---- the contest ------------------------------------------------------------------------------------------------- */
-
-/* A contender that may turn out to be the quickest. */
-typedef struct candidate {
-	contender c;
-	decisions decisions;
-	const char *name;
-	size_t alternative; /* of the plan: its line */
-} candidate;
-
-typedef struct contest {
-	const sw_plan_options *options;
-	strategies known;
-	SW_VEC(candidate) items;
-	double surely_s; /* the quickest step that is had anyway: no schedule is slower than one after the other */
-} contest;
-
-static void contest_clear(contest *t)
-{
-	for (size_t i = 0; i < t->items.len; i++)
-		forget(&t->items.data[i].decisions);
-	sw_vec_clear(&t->items);
-	sw_vec_clear(&t->known.items);
-	sw_map_clear(&t->known.index);
-}
-
-/* Is kept unless another is quicker whatever overlaps; where nothing is played, unless it is slower. */
-static void enter_contest(contest *t, const sw_plan *plan, const sw_mesh *mesh, const contender *c)
-{
-	double step_s = c->cost.step_time_s, least_s = t->options->play ? least_step_s(&c->cost) : step_s;
-	if (!c->feasible || least_s >= t->surely_s)
-		return;
-	t->surely_s = fmin(t->surely_s, step_s);
-	candidate fresh = {.c = *c, .name = mesh->name, .alternative = plan->alternatives.len - 1};
-	save(plan, &fresh.decisions, &t->known);
-	sw_vec_push(&t->items, fresh);
-}
-
-/* Those first that are quickest by the model, which counts what will hide. */
-static int by_model(const void *a, const void *b)
-{
-	const candidate *x = a, *y = b;
-	if (x->c.model_s != y->c.model_s)
-		return x->c.model_s < y->c.model_s ? -1 : 1;
-	return x->alternative < y->alternative ? -1 : x->alternative > y->alternative;
-}
-
-static sw_status play(const contest *t, sw_plan *plan, candidate *x, sw_error *err)
-{
-	restore(plan, &x->decisions, &t->known);
-	sw_status status = t->options->play(plan, &x->c.cost.step_time_s, err);
-	x->c.played = status == SW_OK;
-	plan->alternatives.data[x->alternative].step_time_s = x->c.cost.step_time_s;
-	plan->alternatives.data[x->alternative].bound_s = 0;
-	return status;
-}
-
-/* The quickest as scheduled; NULL: there is none. What can't be quicker than another that was played is not. */
-static sw_status decide(contest *t, sw_plan *plan, const candidate **won, sw_error *err)
-{
-	sw_status status = SW_OK;
-	*won = NULL;
-	if (t->items.len > 0)
-		qsort(t->items.data, t->items.len, sizeof(candidate), by_model);
-	for (size_t i = 0; i < t->items.len && status == SW_OK; i++) {
-		candidate *x = &t->items.data[i];
-		if (*won && t->options->play && least_step_s(&x->c.cost) >= (*won)->c.cost.step_time_s)
-			continue;
-		if (t->options->play)
-			status = play(t, plan, x, err);
-		if (!*won || x->c.cost.step_time_s < (*won)->c.cost.step_time_s)
-			*won = x;
-	}
-	return status;
-}
-
 /* ---- the whole ----------------------------------------------------------------------------------------------------- */
 
 sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options,
@@ -532,14 +350,14 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 	sw_progress_start(&progress, "plan", options->quiet);
 	for (size_t i = 0; i < meshes->len && status == SW_OK; i++) {
 		const sw_mesh *mesh = &meshes->data[i];
-		contender c = {.each = limits_of(options, start_s, meshes, i, planner->slack * model_s)};
+		contender c = {.each = limits_of(planner, options, start_s, meshes, i, model_s)};
 		planner->watch = watch_of(options, start_s, meshes, i, &progress);
 		status = try_mesh(planner, mesh, options, plan, &c, &small, err);
 		if (status != SW_OK)
 			break;
 		timed_out = timed_out || c.timed_out;
 		add_alternative(plan, options, mesh, &c);
-		enter_contest(&t, plan, mesh, &c);
+		sw_contest_enter(&t, plan, mesh, &c);
 		if (is_search(mesh) || meshes->len == 1) {
 			bound_s = SW_MIN(bound_s, c.least_s);
 			model_bound_s = SW_MIN(model_bound_s, c.bound_s);
@@ -555,13 +373,13 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 		}
 	}
 	if (status == SW_OK)
-		status = decide(&t, plan, &won, err);
+		status = sw_contest_decide(&t, plan, &won, err);
 	sw_progress_end(&progress);
 	planner->watch = (sw_watch){0};
 	plan->lower_bound_s = SW_MAX(0, bound_s);
 	plan->model_bound_s = SW_MAX(0, model_bound_s);
 	if (status == SW_OK && !won && small.cost.peak_bytes > 0) {
-		restore(plan, &small.decisions, &t.known);
+		sw_decisions_restore(&small.decisions, &t.known, plan);
 		plan->predicted = small.cost;
 		snprintf(plan->chosen, sizeof(plan->chosen), "%s", small.name);
 	}
@@ -571,7 +389,7 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 	if (status == SW_OK) {
 		if (timed_out)
 			sw_vec_push(&plan->warnings, SW_TIME_LIMIT_WARNING);
-		restore(plan, &won->decisions, &t.known);
+		sw_decisions_restore(&won->decisions, &t.known, plan);
 		snprintf(plan->chosen, sizeof(plan->chosen), "%s", won->name);
 		say_left_out(planner->left_out, plan);
 		plan->predicted = won->c.cost;
@@ -581,7 +399,7 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 		               won->c.cost.step_time_s); /* which may be a little below the model's */
 		plan->gap = sw_plan_gap(plan);
 	}
-	forget(&small.decisions);
-	contest_clear(&t);
+	sw_decisions_clear(&small.decisions);
+	sw_contest_clear(&t);
 	return status;
 }

@@ -1,0 +1,82 @@
+/*
+ * contest: what the search over meshes finds, and which of it is taken. Private to src/plan.
+ *
+ * A CONTENDER is the solution of one mesh, measured. Those that may be the quickest are kept as DECISIONS until all are known; then they are
+ * played as they would be scheduled, the most promising first.
+ */
+#ifndef SW_PLAN_CONTEST_H
+#define SW_PLAN_CONTEST_H
+
+#include "plan/internal.h"
+
+typedef struct limits { /* of each problem that is solved */
+	int64_t work;
+	double seconds; /* 0: none */
+	double below_s; /* what is not faster is not wanted */
+} limits;
+
+typedef struct contender {
+	bool feasible;
+	bool hopeless;           /* by its bound: was not measured */
+	bool played;             /* cost.step_time_s is with overlap */
+	double model_s, bound_s; /* by the model */
+	double least_s;          /* below the step of all plans of the mesh, however communication hides */
+	limits each;
+	bool timed_out;
+	int64_t measured_bytes; /* least peak of a partitioned program that was seen, INT64_MAX: none */
+	sw_program_cost cost;
+} contender;
+
+/* Strategies by number: a plan has few that differ. */
+typedef struct strategies {
+	sw_map index;
+	SW_VEC(sw_strategy) items;
+} strategies;
+
+/* The decisions of a contender. */
+typedef struct decisions {
+	uint32_t *strategies; /* by number; NULL: nothing is saved */
+	uint32_t *produced, *kept, *outputs;
+	bool regather;
+	sw_layouts layouts;
+	int32_t n_axes;
+	sw_axis axes[SW_MAX_AXES];
+} decisions;
+/* Into the plan, which has the same program. */
+void sw_decisions_restore(const decisions *d, const strategies *known, sw_plan *plan);
+void sw_decisions_clear(decisions *d);
+
+/* What needs least memory of all that does not fit. */
+typedef struct least {
+	decisions decisions;
+	strategies *known;
+	sw_program_cost cost; /* peak_bytes 0: there is none */
+	const char *name;
+} least;
+void sw_least_note(least *l, const sw_plan *plan, const sw_mesh *mesh, const sw_program_cost *cost);
+
+/* A contender that may turn out to be the quickest. */
+typedef struct candidate {
+	contender c;
+	decisions decisions;
+	const char *name;
+	size_t alternative; /* of the plan: its line */
+} candidate;
+
+typedef struct contest {
+	const sw_plan_options *options;
+	strategies known;
+	SW_VEC(candidate) items;
+	double surely_s; /* the quickest step that is had anyway: no schedule is slower than one after the other */
+} contest;
+/* The contender is the last of the plan's alternatives. It is kept unless another is quicker whatever overlaps; where nothing is played, unless it
+ * is slower. */
+void sw_contest_enter(contest *t, const sw_plan *plan, const sw_mesh *mesh, const contender *c);
+/* The quickest as scheduled; NULL: there is none. What can't be quicker than another that was played is not. */
+sw_status sw_contest_decide(contest *t, sw_plan *plan, const candidate **won, sw_error *err);
+void sw_contest_clear(contest *t);
+
+/* No schedule of it is quicker. */
+double sw_least_step_s(const sw_program_cost *cost);
+
+#endif
