@@ -187,7 +187,7 @@ static double move_ps(const ways *w, const point *a, const point *b)
 	uint32_t mask = 0;
 	if (a->monoid && b->monoid && a->monoid != b->monoid)
 		return NO_WAY;
-	for (int32_t u = 0; u < w->p->n_units; u++)
+	for (int32_t u = 0; u < SW_MIN(w->p->n_units, MAX_UNITS); u++) /* the bound is for the compiler */
 		mask |= (uint32_t)(a->state[u] != b->state[u]) << u;
 	sw_move_kind kind = kind_between(a, b, mask);
 	double ps = NO_WAY;
