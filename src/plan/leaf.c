@@ -220,8 +220,10 @@ static sw_status search(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_
 	sw_roles_clear(&roles);
 	if (status == SW_OK)
 		status = sw_pins_cut(own.pins, list->cluster, &meshes, err);
-	if (status != SW_OK)
+	if (status != SW_OK) {
+		sw_vec_clear(&meshes);
 		return status;
+	}
 	own.time_limit_s = time_limit_s;
 	sw_meshes_limit(&meshes, list->canonical, list->scope, sizeof(list->scope));
 	size_t *numbers = sw_alloc((meshes.len + 1) * sizeof(*numbers));
