@@ -114,18 +114,9 @@ static sw_status time_run(const bench *b, int way, sw_collective_kind kind, int6
 	return status;
 }
 
-static int by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 static double median(samples *s)
 {
-	if (!s->n)
-		return 0;
-	qsort(s->seconds, (size_t)s->n, sizeof(double), by_size);
-	return (s->seconds[s->n / 2] + s->seconds[(s->n - 1) / 2]) / 2;
+	return s->n ? sw_median(s->seconds, (size_t)s->n) : 0;
 }
 
 /* ---- the bound -------------------------------------------------------------------------------------------- */

@@ -49,18 +49,6 @@ static sw_status measure_once(sw_plan *plan, const keeping *made, const stage *h
 	return status == SW_OK ? measure_stage(path, how->overlap, steps, time, err) : status;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-static double median(double values[RUNS])
-{
-	qsort(values, RUNS, sizeof(*values), compare);
-	return values[RUNS / 2];
-}
-
 static stage_time median_time(const stage_time *runs)
 {
 	double seconds[RUNS], exposed_s[RUNS];
@@ -68,7 +56,7 @@ static stage_time median_time(const stage_time *runs)
 		seconds[i] = runs[i].seconds;
 		exposed_s[i] = runs[i].exposed_s;
 	}
-	return (stage_time){median(seconds), median(exposed_s)};
+	return (stage_time){sw_median(seconds, RUNS), sw_median(exposed_s, RUNS)};
 }
 
 /* All stages, then all again: what else the machine does, and how processes come to lie on its cores, changes from minute to minute. */

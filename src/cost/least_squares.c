@@ -45,18 +45,9 @@ void symmetric_inverse_diagonal(const double *factor, int n, double *diagonal)
 	free(column);
 }
 
-static int by_value(const void *left, const void *right)
-{
-	double a = *(const double *)left, b = *(const double *)right;
-	return (a > b) - (a < b);
-}
-
 double median_of(double *values, int64_t n)
 {
-	if (n == 0)
-		return 0;
-	qsort(values, (size_t)n, sizeof(*values), by_value);
-	return (values[(n - 1) / 2] + values[n / 2]) / 2;
+	return n > 0 ? sw_median(values, (size_t)n) : 0;
 }
 
 double robust_scale(const double *residuals, int64_t n, double least, double *scratch)

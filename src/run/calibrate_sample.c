@@ -103,18 +103,11 @@ static sw_status take_batch(sampler *s, const task *t, int n, batch *b, sw_error
 	return status;
 }
 
-static int by_value(const void *left, const void *right)
-{
-	double a = *(const double *)left, b = *(const double *)right;
-	return (a > b) - (a < b);
-}
-
 static sample summarise(double *seconds, int n)
 {
 	int k = n < 6 ? 0 : SW_MAX((int)(n / 2.0 - 0.98 * sqrt(n)), 0);
-	qsort(seconds, (size_t)n, sizeof(*seconds), by_value);
-	return (sample){.seconds = (seconds[(n - 1) / 2] + seconds[n / 2]) / 2,
-	                .deviation_s = (seconds[n - 1 - k] - seconds[k]) / 2};
+	double median_s = sw_median(seconds, (size_t)n); /* which sorts them */
+	return (sample){.seconds = median_s, .deviation_s = (seconds[n - 1 - k] - seconds[k]) / 2};
 }
 
 /* As many as are there already, within what time is left for them. */

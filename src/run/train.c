@@ -240,21 +240,11 @@ static sw_status gather_figures(const trainer *t, figures *f, sw_error *err)
 	return status;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 /* The first step warms caches and buffers up. Sorts. */
 static double median_step(double *seconds, int64_t n)
 {
 	int64_t skipped = n > 2;
-	if (n == 0)
-		return 0;
-	qsort(seconds + skipped, (size_t)(n - skipped), sizeof(*seconds), compare_doubles);
-	double *middle = seconds + skipped + (n - skipped - 1) / 2;
-	return (n - skipped) % 2 ? middle[0] : (middle[0] + middle[1]) / 2;
+	return n > 0 ? sw_median(seconds + skipped, (size_t)(n - skipped)) : 0;
 }
 
 static double median_compute(const trainer *t, int64_t n)
