@@ -56,7 +56,7 @@ sw_status subject_open(subject *s, const char *program, const char *cluster, con
 	s->plan->paths = s->paths = sw_path_store_new(&s->cluster);
 	s->mesh = one_axis(&s->cluster);
 	sw_planner_init(&s->planner, s->plan, &s->sidecar);
-	s->planner.overlaps = true;
+	s->planner.overlap = sw_overlap_new(&s->planner.roles, &s->cluster);
 	for (int m = 0; m < N_MODELS; m++) {
 		s->planner.hidden_weight = m == PLANNED ? sw_overlap_weight(&s->planner.roles, &s->cluster)
 		                                        : hidden_weights[m];

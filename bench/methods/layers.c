@@ -81,7 +81,7 @@ static int64_t passage(const space *s, int64_t width, const factors *from, const
 	sw_layout returns = layout_of(s, to ? to : &whole, dims, 0, LAYS_PARTIAL, 1);
 	sw_layout wanted = layout_of(s, from, dims, 0, 1, LAYS_NOT);
 	int64_t backwards = price(s, s->batch, width, &returns, &wanted);
-	return forwards == SW_FORBIDDEN || backwards == SW_FORBIDDEN ? SW_FORBIDDEN : forwards + backwards;
+	return sw_cost_plus(forwards, backwards);
 }
 
 static int64_t synchronisation(const space *s, int64_t inputs, int64_t outputs, const factors *f)

@@ -27,16 +27,13 @@ static sw_status choose_mesh(const sw_cluster *cluster, sw_mesh *mesh, sw_error 
 	return status;
 }
 
-/* Takes the problem out of the model: it borrows nothing from it. */
 static void build(const sw_plan *plan, const sw_sidecar *sidecar, const sw_mesh *mesh, sw_problem *problem)
 {
 	sw_planner planner;
 	sw_model model;
 	sw_planner_init(&planner, plan, sidecar);
 	sw_model_init(&model, &planner, mesh, INT64_MAX);
-	*problem = model.problem;
-	sw_problem_init(&model.problem);
-	sw_model_clear(&model);
+	*problem = sw_model_take_problem(&model);
 	sw_planner_clear(&planner);
 }
 

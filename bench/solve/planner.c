@@ -22,7 +22,6 @@ static sw_status meshes_of(const sw_cluster *cluster, sw_meshes *meshes, sw_erro
 	return sw_meshes_of(cluster, &all, NULL, 1, meshes, err);
 }
 
-/* Takes the problem out of the model: it borrows nothing from it. */
 static void take_problem(const sw_plan *plan, const sw_sidecar *sidecar, const sw_mesh *mesh,
                          sw_problem *problem)
 {
@@ -30,9 +29,7 @@ static void take_problem(const sw_plan *plan, const sw_sidecar *sidecar, const s
 	sw_model model;
 	sw_planner_init(&planner, plan, sidecar);
 	sw_model_init(&model, &planner, mesh, 0);
-	*problem = model.problem;
-	sw_problem_init(&model.problem);
-	sw_model_clear(&model);
+	*problem = sw_model_take_problem(&model);
 	sw_planner_clear(&planner);
 }
 

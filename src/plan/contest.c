@@ -108,7 +108,6 @@ static sw_status play(const contest *t, sw_plan *plan, candidate *x, sw_error *e
 {
 	sw_decisions_restore(&x->decisions, &t->known, plan);
 	sw_status status = t->options->play(plan, &x->c.cost.step_time_s, err);
-	x->c.played = status == SW_OK;
 	plan->alternatives.data[x->alternative].step_time_s = x->c.cost.step_time_s;
 	plan->alternatives.data[x->alternative].bound_s = 0;
 	return status;

@@ -18,7 +18,6 @@ typedef struct limits { /* of each problem that is solved */
 typedef struct contender {
 	bool feasible;
 	bool hopeless;           /* by its bound: was not measured */
-	bool played;             /* cost.step_time_s is with overlap */
 	double model_s, bound_s; /* by the model */
 	double least_s;          /* below the step of all plans of the mesh, however communication hides */
 	limits each;

@@ -180,8 +180,7 @@ struct sw_planner {
 	SW_VEC(sw_profile) profiles;
 	sw_map profile_index;
 	sw_path_store *paths, *own_paths; /* own: where the plan has none */
-	sw_overlap *overlap;
-	bool overlaps;        /* plans are played: kernels run beside communication */
+	sw_overlap *overlap;  /* of plans that are played; NULL: kernels and communication take turns */
 	double hidden_weight; /* what a second of communication counts that kernels may run beside, <= 1; 1 if plans are not played */
 	int64_t left_out; /* options of axes at sites, for want of room */
 	double known_s;   /* a step that is had anyway; INFINITY: none. A search whose bound exceeds it, */
@@ -226,11 +225,14 @@ typedef struct sw_model_node { /* one or more sites, or hubs, that do alike */
 	int32_t profile;
 	double trips; /* of all sites, in a step */
 } sw_model_node;
+/* What is moved along a way: so often, while kernels can run beside it for so long; and so many times alike, in as many layers. */
+typedef struct sw_movement {
+	double trips, slack_s, count;
+} sw_movement;
 typedef struct sw_model_edge {
 	int32_t from, to;
 	uint32_t way;
-	double trips, slack_s;
-	int64_t count; /* of such edges */
+	sw_movement what;
 } sw_model_edge;
 typedef struct sw_model {
 	sw_arena arena;
@@ -255,6 +257,8 @@ typedef struct sw_model {
 /* False if the planner's deadline passes first: then the model can only be cleared. */
 bool sw_model_init(sw_model *model, sw_planner *planner, const sw_mesh *mesh, int64_t memory_bytes);
 void sw_model_clear(sw_model *model);
+/* The problem alone, for those who solve it otherwise; the model is cleared. */
+sw_problem sw_model_take_problem(sw_model *model);
 /* Writes the decisions of an assignment into the plan. */
 void sw_model_apply(const sw_model *model, const int32_t *assignment, sw_plan *plan);
 

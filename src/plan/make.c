@@ -51,7 +51,6 @@ void sw_planner_init(sw_planner *p, const sw_plan *plan, const sw_sidecar *sidec
 	sw_layouts_copy(&p->layouts, &plan->layouts);
 	sw_roles_init(&p->roles, plan->program, sidecar);
 	sw_classes_init(&p->classes, &p->roles, plan->rules);
-	p->overlap = sw_overlap_new(&p->roles, plan->cluster);
 	p->pinned_inputs = SW_NEW_N(&p->arena, const sw_option *, p->roles.n_inputs + 1);
 	p->pinned_ops = SW_NEW_N(&p->arena, const sw_option *, p->program->ops.len + 1);
 }

@@ -307,11 +307,6 @@ static void time_way(sw_model *m, sw_model_way *way)
 	free(columns);
 }
 
-/* What is moved along a way: so often, while kernels can run beside it for so long; and so many times alike, in as many layers. */
-typedef struct movement {
-	double trips, slack_s, count;
-} movement;
-
 /* Slacks are told apart by powers of two only, rounded down, so that there are few tables. */
 static double round_slack(double seconds)
 {
@@ -320,7 +315,7 @@ static double round_slack(double seconds)
 }
 
 /* A path is a kernel or two as well, around its collectives: one overhead of it never hides. */
-static double movement_cost_s(const sw_model *m, movement what, double path_s)
+static double movement_cost_s(const sw_model *m, sw_movement what, double path_s)
 {
 	const sw_planner *p = m->planner;
 	double collectives_s = fmax(path_s - p->cluster->device.kernel_overhead_s, 0);
@@ -329,10 +324,10 @@ static double movement_cost_s(const sw_model *m, movement what, double path_s)
 	                        : path_s;
 }
 
-static int32_t table_of(sw_model *m, uint32_t number, movement what)
+static int32_t table_of(sw_model *m, uint32_t number, sw_movement what)
 {
 	struct {
-		movement what;
+		sw_movement what;
 		uint64_t way;
 	} key = {what, number};
 	uint32_t table = sw_map_get(&m->tables, &key, sizeof(key));
@@ -425,29 +420,29 @@ static sw_id reading_op(const sw_model *m, int32_t computation, const reader *us
 }
 
 /* Of a value to this reader; NULL: to all. */
-static movement move_value(const sw_model *m, sw_id value, double trips, const reader *use)
+static sw_movement move_value(const sw_model *m, sw_id value, double trips, const reader *use)
 {
 	const sw_planner *p = m->planner;
 	sw_id from = p->program->values.data[value].op;
 	sw_id to = use ? reading_op(m, sw_op_at(p->program, from)->computation, use) : from;
-	double slack_s = p->overlaps ? sw_overlap_slack_s(p->overlap, from, to) : 0;
-	return (movement){trips, round_slack(slack_s), 1};
+	double slack_s = p->overlap ? sw_overlap_slack_s(p->overlap, from, to) : 0;
+	return (sw_movement){trips, round_slack(slack_s), 1};
 }
 
 /* Edges between the same nodes along the same way are one, where what is moved is alike. */
-static void add_edge(sw_model *m, int32_t from, int32_t to, sw_shape shape, movement what, edge_end a,
+static void add_edge(sw_model *m, int32_t from, int32_t to, sw_shape shape, sw_movement what, edge_end a,
                      edge_end b)
 {
 	struct {
 		uint64_t from, to, way;
-		double trips, slack_s;
-	} key = {(uint64_t)from, (uint64_t)to, way_between(m, shape, a, b), what.trips, what.slack_s};
+		sw_movement what;
+	} key = {(uint64_t)from, (uint64_t)to, way_between(m, shape, a, b), what};
 	uint32_t fresh = (uint32_t)m->edges.len;
 	uint32_t number = sw_map_intern(&m->edge_index, &key, sizeof(key), fresh);
 	if (number == fresh)
-		sw_vec_push(&m->edges,
-		            ((sw_model_edge){from, to, (uint32_t)key.way, what.trips, what.slack_s, 0}));
-	m->edges.data[number].count++;
+		sw_vec_push(&m->edges, ((sw_model_edge){from, to, (uint32_t)key.way, what}));
+	else
+		m->edges.data[number].what.count++;
 }
 
 static void add_hub(sw_model *m, sw_id value, const reader *uses, uint32_t n_uses, double trips)
@@ -499,9 +494,7 @@ static void add_edges(sw_model *m)
 		const sw_model_edge *edge = &m->edges.data[i];
 		if (is_late(m, SITES_SHARE * (1 + (double)i / (double)m->edges.len)))
 			return;
-		sw_problem_add_edge(&m->problem, edge->from, edge->to,
-		                    table_of(m, edge->way,
-		                             (movement){edge->trips, edge->slack_s, (double)edge->count}));
+		sw_problem_add_edge(&m->problem, edge->from, edge->to, table_of(m, edge->way, edge->what));
 	}
 }
 
@@ -655,6 +648,14 @@ void sw_model_clear(sw_model *m)
 	sw_map_clear(&m->edge_index);
 	sw_map_clear(&m->tables);
 	sw_arena_clear(&m->arena);
+}
+
+sw_problem sw_model_take_problem(sw_model *m)
+{
+	sw_problem problem = m->problem; /* which borrows nothing */
+	sw_problem_init(&m->problem);
+	sw_model_clear(m);
+	return problem;
 }
 
 void sw_model_apply(const sw_model *m, const int32_t *assignment, sw_plan *plan)

@@ -139,7 +139,7 @@ static double kernels_s(const sw_problem *problem)
  * less than all its communication: w times the latter, and the former, are the model's sum, so that 1 + w steps take no less than that. */
 static double steps_bound_s(const sw_planner *planner, double model_s)
 {
-	return planner->overlaps ? model_s / (1 + planner->hidden_weight) : model_s;
+	return planner->overlap ? model_s / (1 + planner->hidden_weight) : model_s;
 }
 
 /* Solves under a capacity and measures what comes out. Infeasible is an answer, not an error. */
@@ -345,8 +345,8 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 	double start_s = sw_now_s();
 	bool timed_out = false;
 	plan->memory_bytes = options->memory_bytes;
-	planner->overlaps = options->play != NULL;
-	planner->hidden_weight = planner->overlaps ? sw_overlap_weight(&planner->roles, plan->cluster) : 1;
+	planner->overlap = options->play ? sw_overlap_new(&planner->roles, plan->cluster) : NULL;
+	planner->hidden_weight = planner->overlap ? sw_overlap_weight(&planner->roles, plan->cluster) : 1;
 	sw_progress_start(&progress, "plan", options->quiet);
 	for (size_t i = 0; i < meshes->len && status == SW_OK; i++) {
 		const sw_mesh *mesh = &meshes->data[i];

@@ -86,11 +86,6 @@ static int32_t find_similar(const sw_profile *a, int32_t i, const sw_profile *b)
 	return best;
 }
 
-static int64_t add_cost(int64_t a, int64_t b)
-{
-	return a == SW_FORBIDDEN || b == SW_FORBIDDEN ? SW_FORBIDDEN : a + b;
-}
-
 /* Hubs as their neighbours would have them. */
 static void choose_hubs(const sw_model *model, int32_t *assignment)
 {
@@ -103,10 +98,10 @@ static void choose_hubs(const sw_model *model, int32_t *assignment)
 		sw_edge edge = problem->edges.data[e];
 		const sw_cost_table *table = &problem->tables.data[edge.table];
 		for (int32_t i = 0; cost[edge.to] && !cost[edge.from] && i < table->columns; i++)
-			cost[edge.to][i] = add_cost(
+			cost[edge.to][i] = sw_cost_plus(
 				cost[edge.to][i], table->cost[assignment[edge.from] * table->columns + i]);
 		for (int32_t i = 0; cost[edge.from] && !cost[edge.to] && i < table->rows; i++)
-			cost[edge.from][i] = add_cost(
+			cost[edge.from][i] = sw_cost_plus(
 				cost[edge.from][i], table->cost[i * table->columns + assignment[edge.to]]);
 	}
 	for (size_t n = 0; n < model->nodes.len; n++) {

@@ -92,9 +92,8 @@ static double region_bytes(const sw_program *program, const sw_op *op, const sw_
 	return most - sw_op_result_bytes(program, op);
 }
 
-/* Bytes that come into being and vanish at each moment; changes has ops.len + 1 entries. */
-static void list_changes(const sw_program *program, const sw_computation *c, const sw_live_range *ranges,
-                         double *changes)
+void sw_live_changes(const sw_program *program, const sw_computation *c, const sw_live_range *ranges,
+                     double *changes)
 {
 	for (size_t i = 0; i < c->ops.len; i++) {
 		const sw_op *op = sw_op_at(program, c->ops.data[i]);
@@ -114,7 +113,7 @@ static double computation_peak(const sw_program *program, int32_t computation, s
 	sw_arena arena;
 	sw_arena_init(&arena);
 	double *changes = SW_NEW_N(&arena, double, c->ops.len + 1), live = 0, peak = 0;
-	list_changes(program, c, liveness(program, computation, ranges), changes);
+	sw_live_changes(program, c, liveness(program, computation, ranges), changes);
 	for (size_t i = 0; i < c->ops.len; i++) {
 		live += changes[i];
 		peak = fmax(peak, live + region_bytes(program, sw_op_at(program, c->ops.data[i]), ranges,

@@ -37,22 +37,16 @@ static int32_t largest_called(const finder *f, const sw_op *op, int64_t *bytes)
 /* The moment, as an op's place; *called: the computation that runs then and has its own part in it, -1: none. */
 static int32_t find_moment(const finder *f, const sw_computation *c, int32_t *called)
 {
-	int64_t *changes = sw_alloc(sizeof(*changes) * (c->ops.len + 1)), live = 0, most = -1;
+	double *changes = sw_alloc(sizeof(*changes) * (c->ops.len + 1)), live = 0, most = -1;
 	int32_t moment = 0;
 	*called = -1;
-	for (size_t i = 0; i < c->ops.len; i++) {
-		const sw_op *op = sw_op_at(f->program, c->ops.data[i]);
-		for (uint32_t r = 0; r < op->n_results; r++) {
-			changes[f->ranges[op->first_result + r].begin] += bytes_of(f, op->first_result + r);
-			changes[f->ranges[op->first_result + r].end] -= bytes_of(f, op->first_result + r);
-		}
-	}
+	sw_live_changes(f->program, c, f->ranges, changes);
 	for (size_t i = 0; i < c->ops.len; i++) {
 		int64_t inside;
 		int32_t runs = largest_called(f, sw_op_at(f->program, c->ops.data[i]), &inside);
 		live += changes[i];
-		if (live + inside > most) {
-			most = live + inside;
+		if (live + (double)inside > most) {
+			most = live + (double)inside;
 			moment = (int32_t)i;
 			*called = runs;
 		}

@@ -11,40 +11,37 @@ static const sw_program *last(const chain *c)
 	return c->out ? c->out : c->in;
 }
 
-static void append(chain *c, sw_program *next)
+/* What a pass gave, if it did. */
+static sw_status append(chain *c, sw_status status, sw_program *next)
 {
+	if (status != SW_OK)
+		return status;
 	sw_program_free(c->out);
 	c->out = next;
+	return SW_OK;
 }
 
 static sw_status pad(chain *c, sw_pad_rule rule, sw_padded_list *padded, sw_error *err)
 {
 	sw_program *next;
 	sw_status status = sw_rewrite_pad(last(c), rule, &next, padded, err);
-	if (status != SW_OK)
-		return status;
-	if (!next)
-		return sw_fail(err, SW_NO, "this rule pads nothing in '%s'", c->in->name);
-	append(c, next);
-	return SW_OK;
+	if (status == SW_OK && !next)
+		status = sw_fail(err, SW_NO, "this rule pads nothing in '%s'", c->in->name);
+	return append(c, status, next);
 }
 
 static sw_status rematerialise(chain *c, const char *policy, sw_remat_device device, sw_error *err)
 {
 	sw_program *next;
 	sw_status status = sw_rewrite_remat_policy(last(c), policy, device, &next, err);
-	if (status == SW_OK)
-		append(c, next);
-	return status;
+	return append(c, status, next);
 }
 
 static sw_status loop(chain *c, const sw_sidecar *sidecar, int32_t microbatches, sw_error *err)
 {
 	sw_program *next;
 	sw_status status = sw_rewrite_microbatches(last(c), sidecar, microbatches, &next, err);
-	if (status == SW_OK)
-		append(c, next);
-	return status;
+	return append(c, status, next);
 }
 
 sw_status sw_rewrite_in_order(const sw_program *in, const sw_sidecar *sidecar, const sw_rewrites *what,

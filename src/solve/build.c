@@ -75,7 +75,7 @@ static void build_nodes(graph *g, const sw_problem *problem)
 			follow_leader(g, v, root, node->strategies);
 		}
 		for (int32_t i = 0; i < node->strategies; i++)
-			leader->cost[i] = cost_plus(leader->cost[i], shifted(node->cost[i], g->shift));
+			leader->cost[i] = sw_cost_plus(leader->cost[i], shifted(node->cost[i], g->shift));
 	}
 }
 
@@ -83,7 +83,7 @@ static void build_loop(graph *g, int32_t node, const sw_cost_table *table)
 {
 	for (int32_t i = 0; i < table->rows; i++) {
 		int64_t *cost = &g->nodes[node].cost[i];
-		*cost = cost_plus(*cost, shifted(table->cost[(int64_t)i * table->columns + i], g->shift));
+		*cost = sw_cost_plus(*cost, shifted(table->cost[(int64_t)i * table->columns + i], g->shift));
 	}
 }
 

@@ -216,7 +216,7 @@ static int64_t cheapest(const odometer *o, const factor_list *factors, int32_t s
 	for (int32_t i = 0; i < strategies; i++) {
 		int64_t sum = 0;
 		for (size_t f = 0; f < factors->len && sum != SW_FORBIDDEN; f++)
-			sum = cost_plus(sum, factors->data[f].cost[o->place[f] + i * o->own[f]]);
+			sum = sw_cost_plus(sum, factors->data[f].cost[o->place[f] + i * o->own[f]]);
 		if (sum < low) {
 			low = sum;
 			*choice = (int16_t)i;
@@ -257,7 +257,7 @@ static void eliminate_node(elimination *el, int32_t node)
 		return;
 	}
 	el->forbidden |= made.cost[0] == SW_FORBIDDEN;
-	el->constant = cost_plus(el->constant, made.cost[0]);
+	el->constant = sw_cost_plus(el->constant, made.cost[0]);
 	free(made.owned);
 }
 

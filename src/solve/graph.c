@@ -160,7 +160,7 @@ static void sum_into_edge(graph *g, int32_t edge, int32_t row_node, const int64_
 			int64_t more = same ? cost[(int64_t)i * table->columns + j]
 			                    : cost[(int64_t)j * table->rows + i];
 			int64_t entry = (int64_t)i * table->columns + j;
-			sum[entry] = cost_plus(table->cost[entry], more);
+			sum[entry] = sw_cost_plus(table->cost[entry], more);
 		}
 	g->work += (int64_t)table->rows * table->columns;
 	graph_set_table(g, edge, sum);
@@ -321,7 +321,7 @@ static int32_t cheapest_in_star(const graph *g, const graph_undo *record, const 
 		for (int32_t k = 0; k < record->count; k++) {
 			const undo_edge *edge = &record->edges[k];
 			table_view view = view_table(&g->tables.data[edge->table], edge->side);
-			cost = cost_plus(cost, view_at(&view, i, assignment[edge->other]));
+			cost = sw_cost_plus(cost, view_at(&view, i, assignment[edge->other]));
 		}
 		if (cost < best_cost) {
 			best_cost = cost;

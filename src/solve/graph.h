@@ -181,11 +181,6 @@ void reduce_settle(graph *g); /* takes capacity_left off the capacity */
 
 /* ---- small helpers ------------------------------------------------------------------------------ */
 
-static inline int64_t cost_plus(int64_t a, int64_t b)
-{
-	return a == SW_FORBIDDEN || b == SW_FORBIDDEN ? SW_FORBIDDEN : a + b;
-}
-
 static inline int64_t least_of(const int64_t *numbers, int32_t n)
 {
 	int64_t least = numbers[0];

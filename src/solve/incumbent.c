@@ -60,6 +60,44 @@ void solver_map_back(const lineage *from, const core *c, const int32_t *x, int32
 	*whole = map_back(from, assignment);
 }
 
+bool solver_in_range(const sw_problem *problem, const int32_t *assignment)
+{
+	for (size_t n = 0; n < problem->nodes.len; n++)
+		if (assignment[n] < 0 || assignment[n] >= problem->nodes.data[n].strategies)
+			return false;
+	return true;
+}
+
+void solver_offer_starts(solver *s)
+{
+	for (int k = 0; k < s->options.n_starts; k++)
+		if (solver_in_range(s->problem, s->options.starts[k]))
+			solver_offer(s, s->options.starts[k]);
+}
+
+void solver_offer_first(solver *s)
+{
+	int32_t *zeros = sw_alloc((s->problem->nodes.len + 1) * sizeof *zeros);
+	solver_offer(s, zeros);
+	free(zeros);
+}
+
+void solver_conclude(solver *s, sw_solve_answer answer, sw_solution *solution)
+{
+	solution->answer = answer;
+	solution->cost = s->best_value.cost;
+	solution->lower_bound = s->bound;
+	solution->peak_usage = s->best_value.peak_usage;
+	solution->peak_moment = s->best_value.peak_moment;
+	solution->work = s->work;
+	solution->seconds = sw_now_s() - s->started_s;
+	solution->timed_out = s->timed_out;
+	if (answer == SW_SOLVED_INFEASIBLE)
+		return;
+	solution->assignment = s->best;
+	s->best = NULL;
+}
+
 void solver_offer_core(solver *s, const lineage *from, const core *c, const int32_t *x)
 {
 	int32_t *whole = NULL;

@@ -87,20 +87,12 @@ bool method_stopped(method_run *r)
 	return solver_out_of_work(&r->s);
 }
 
-static bool in_range(const sw_problem *problem, const int32_t *assignment)
-{
-	for (size_t n = 0; n < problem->nodes.len; n++)
-		if (assignment[n] < 0 || assignment[n] >= problem->nodes.data[n].strategies)
-			return false;
-	return true;
-}
-
 void method_start(method_run *r)
 {
 	const sw_problem *problem = r->s.problem;
 	while (r->starts_taken < r->s.options.n_starts) {
 		const int32_t *start = r->s.options.starts[r->starts_taken++];
-		if (!in_range(problem, start))
+		if (!solver_in_range(problem, start))
 			continue;
 		memcpy(r->whole, start, problem->nodes.len * sizeof *start);
 		graph_project(&r->g, r->whole);
@@ -138,9 +130,7 @@ static void run_init(method_run *r, const sw_problem *problem, const sw_solve_op
 	sw_progress_start(&r->s.progress, "solve", r->s.options.quiet);
 	graph_build(&r->g, problem);
 	walk_init(&r->w, &r->g);
-	for (int k = 0; k < r->s.options.n_starts; k++)
-		if (in_range(problem, r->s.options.starts[k]))
-			solver_offer(&r->s, r->s.options.starts[k]);
+	solver_offer_starts(&r->s);
 }
 
 static void run_clear(method_run *r)
@@ -151,15 +141,6 @@ static void run_clear(method_run *r)
 	free(r->s.best);
 	free(r->found);
 	free(r->whole);
-}
-
-/* The first strategies, where nothing better is known: there is something to return whatever happens. */
-static void offer_something(method_run *r)
-{
-	if (solver_feasible(&r->s))
-		return;
-	memset(r->whole, 0, r->s.problem->nodes.len * sizeof *r->whole);
-	solver_offer(&r->s, r->whole);
 }
 
 static sw_solve_answer answer_of(const method_run *r)
@@ -175,25 +156,16 @@ static void conclude(method_run *r, sw_solution *solution)
 	solver *s = &r->s;
 	bool proves = r->g.exact && r->g.shift == 0;
 	deliver(r);
-	offer_something(r);
+	if (!solver_feasible(s))
+		solver_offer_first(s);
 	if (r->exhausted && proves && solver_feasible(s))
 		s->bound = s->best_value.cost;
-	solution->answer = answer_of(r);
-	solution->cost = s->best_value.cost;
-	solution->lower_bound = s->bound;
-	solution->peak_usage = s->best_value.peak_usage;
-	solution->peak_moment = s->best_value.peak_moment;
-	solution->work = r->w.work;
+	s->work = r->w.work;
 	solution->tried = r->tried;
-	solution->timed_out = s->timed_out;
 	solution->nodes_left = r->w.n;
 	for (size_t e = 0; e < r->g.edges.len; e++)
 		solution->edges_left += r->g.edges.data[e].table >= 0;
-	solution->seconds = sw_now_s() - s->started_s;
-	if (solution->answer == SW_SOLVED_INFEASIBLE)
-		return;
-	solution->assignment = s->best;
-	s->best = NULL;
+	solver_conclude(s, answer_of(r), solution);
 }
 
 sw_status sw_solve_by(sw_method method, const sw_problem *problem, const sw_solve_options *options,

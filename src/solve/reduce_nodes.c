@@ -14,7 +14,7 @@ static void add_row(graph *g, int32_t other, const table_view *view, const int64
 	for (int32_t j = 0; j < u->strategies; j++) {
 		int64_t least = SW_FORBIDDEN;
 		for (int32_t i = 0; i < view->mine; i++)
-			least = SW_MIN(least, cost_plus(extra[i], view_at(view, i, j)));
+			least = SW_MIN(least, sw_cost_plus(extra[i], view_at(view, i, j)));
 		keep[j] = least != SW_FORBIDDEN;
 		lost |= !keep[j];
 		if (keep[j])
@@ -87,7 +87,7 @@ static int64_t *rows_of(const graph *g, int32_t edge, int32_t node, const int64_
 	for (int32_t i = 0; i < view.mine; i++)
 		for (int32_t j = 0; j < view.others; j++) {
 			int64_t cost = view_at(&view, i, j);
-			rows[(int64_t)i * view.others + j] = extra ? cost_plus(cost, extra[i]) : cost;
+			rows[(int64_t)i * view.others + j] = extra ? sw_cost_plus(cost, extra[i]) : cost;
 		}
 	return rows;
 }
@@ -204,7 +204,7 @@ static int32_t best_for(const graph_node *v, const table_view *view, int32_t j)
 	int32_t best = -1;
 	int64_t best_cost = SW_FORBIDDEN;
 	for (int32_t i = 0; i < v->strategies; i++) {
-		int64_t cost = cost_plus(v->cost[i], view_at(view, i, j));
+		int64_t cost = sw_cost_plus(v->cost[i], view_at(view, i, j));
 		if (cost < best_cost ||
 		    (cost != SW_FORBIDDEN && cost == best_cost && uses_no_more(v, i, best))) {
 			best = i;

@@ -40,26 +40,6 @@ static void solver_clear(solver *s)
 	free(s->best);
 }
 
-static bool start_in_range(const sw_problem *problem, const int32_t *start)
-{
-	for (size_t n = 0; n < problem->nodes.len; n++)
-		if (start[n] < 0 || start[n] >= problem->nodes.data[n].strategies)
-			return false;
-	return true;
-}
-
-static void take_starts(solver *s)
-{
-	for (int k = 0; k < s->options.n_starts; k++)
-		if (start_in_range(s->problem, s->options.starts[k]))
-			solver_offer(s, s->options.starts[k]);
-	if (!s->have_best) { /* the first strategies: something to return whatever happens */
-		int32_t *zeros = sw_alloc((s->problem->nodes.len + 1) * sizeof *zeros);
-		solver_offer(s, zeros);
-		free(zeros);
-	}
-}
-
 static void count_left(const graph *g, sw_solution *solution)
 {
 	for (int32_t v = 0; v < g->n_nodes; v++)
@@ -92,23 +72,12 @@ static void conclude(solver *s, bool exhausted, const graph *root, sw_solution *
 		s->bound = s->best_value.cost;
 	if (!root->exact) /* what is clamped proves nothing */
 		s->bound = INT64_MIN;
+	sw_solve_answer answer = exhausted ? SW_SOLVED_INFEASIBLE : SW_SOLVED_UNKNOWN;
 	if (root->exact && is_closed(s))
-		solution->answer = SW_SOLVED_OPTIMAL;
+		answer = SW_SOLVED_OPTIMAL;
 	else if (feasible)
-		solution->answer = SW_SOLVED_FEASIBLE;
-	else
-		solution->answer = exhausted ? SW_SOLVED_INFEASIBLE : SW_SOLVED_UNKNOWN;
-	solution->cost = s->best_value.cost;
-	solution->lower_bound = s->bound;
-	solution->peak_usage = s->best_value.peak_usage;
-	solution->peak_moment = s->best_value.peak_moment;
-	solution->work = s->work;
-	solution->seconds = sw_now_s() - s->started_s;
-	solution->timed_out = s->timed_out;
-	if (solution->answer == SW_SOLVED_INFEASIBLE)
-		return;
-	solution->assignment = s->best;
-	s->best = NULL;
+		answer = SW_SOLVED_FEASIBLE;
+	solver_conclude(s, answer, solution);
 }
 
 sw_status sw_solve(const sw_problem *problem, const sw_solve_options *options, sw_solution *solution,
@@ -122,7 +91,9 @@ sw_status sw_solve(const sw_problem *problem, const sw_solve_options *options, s
 	if (status)
 		return status;
 	solver_init(&s, problem, options);
-	take_starts(&s);
+	solver_offer_starts(&s);
+	if (!s.have_best)
+		solver_offer_first(&s);
 	graph_build(&root, problem);
 	graph_reduce(&root, REDUCE_ALL);
 	count_left(&root, solution);

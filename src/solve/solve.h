@@ -24,6 +24,11 @@
 
 #define SW_FORBIDDEN INT64_MAX
 
+static inline int64_t sw_cost_plus(int64_t a, int64_t b)
+{
+	return a == SW_FORBIDDEN || b == SW_FORBIDDEN ? SW_FORBIDDEN : a + b;
+}
+
 typedef struct sw_span {
 	int32_t node;
 	int32_t begin, end;   /* moments [begin, end) */

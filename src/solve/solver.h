@@ -34,6 +34,13 @@ bool solver_feasible(const solver *s);
 void solver_offer(solver *s, const int32_t *assignment);
 /* The same for an assignment of a core. */
 void solver_offer_core(solver *s, const lineage *from, const core *c, const int32_t *x);
+bool solver_in_range(const sw_problem *problem, const int32_t *assignment);
+/* Offers the given starts that are in range. */
+void solver_offer_starts(solver *s);
+/* Offers the first strategies of all: something to return whatever happens. */
+void solver_offer_first(solver *s);
+/* Writes the answer, and what is known of it; the assignment, unless there can be none, becomes the solution's. */
+void solver_conclude(solver *s, sw_solve_answer answer, sw_solution *solution);
 /* An assignment of a core in terms of the problem: *whole is allocated if it is NULL. */
 void solver_map_back(const lineage *from, const core *c, const int32_t *x, int32_t **whole);
 /* An assignment of the problem in terms of a core, as far as its strategies are left. */

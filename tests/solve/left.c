@@ -24,13 +24,13 @@ int64_t left_cost(const graph *g, const int32_t *x)
 	int64_t cost = g->constant;
 	for (int32_t v = 0; v < g->n_nodes; v++)
 		if (g->nodes[v].alive)
-			cost = cost_plus(cost, g->nodes[v].cost[x[v]]);
+			cost = sw_cost_plus(cost, g->nodes[v].cost[x[v]]);
 	for (size_t e = 0; e < g->edges.len; e++) {
 		const graph_edge *edge = &g->edges.data[e];
 		if (edge->table < 0)
 			continue;
 		const graph_table *table = &g->tables.data[edge->table];
-		cost = cost_plus(cost, table->cost[x[edge->node[0]] * table->columns + x[edge->node[1]]]);
+		cost = sw_cost_plus(cost, table->cost[x[edge->node[0]] * table->columns + x[edge->node[1]]]);
 	}
 	return cost;
 }
