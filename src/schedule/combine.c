@@ -186,11 +186,12 @@ static uint32_t *gather_groups(const combiner *c, const uint32_t *order, sw_aren
 }
 
 uint32_t *sw_order_combine(const sw_cluster *cluster, const sw_tasks *graph, const uint32_t *order,
-                           bool held, int64_t merge_bytes, sw_arena *arena, sw_tasks *combined)
+                           double stretch, bool held, int64_t merge_bytes, sw_arena *arena,
+                           sw_tasks *combined)
 {
 	combiner c = {.cluster = cluster, .graph = graph, .held = held, .merge_bytes = merge_bytes};
 	sw_stream_span *spans = SW_NEW_N(arena, sw_stream_span, graph->n + 1);
-	sw_streams_play(graph, order, spans);
+	sw_streams_play(graph, order, stretch, spans);
 	c.spans = spans;
 	c.tasks = sw_arena_copy(arena, graph->tasks, sizeof(sw_task) * graph->n);
 	c.group_of = SW_NEW_N(arena, int32_t, graph->n + 1);

@@ -71,11 +71,13 @@ void sw_tasks_make(const sw_task_source *source, int32_t computation, sw_arena *
 /* Sums of one computation that ran for `seconds`, for its callers. */
 void sw_tasks_figure(const sw_task_source *source, const sw_tasks *graph, double seconds, double bytes, sw_region_figures *figures);
 
-/* The two streams, and when each is free. They begin with the share of their graph. */
+/* The two streams, and when each is free. */
 typedef struct sw_streams {
 	double kernels_s, collectives_s;
-	double transfer_share;
+	double transfer_share; /* of the graph */
+	double stretch;        /* collectives take so many times what they should */
 } sw_streams;
+sw_streams sw_streams_of(const sw_tasks *graph, double stretch);
 /* Of a start when its collective runs, of a done the wait. */
 typedef struct sw_stream_span {
 	double begin_s, end_s;
@@ -83,7 +85,7 @@ typedef struct sw_stream_span {
 /* The next task; landed_s: of a done, when its collective is over. */
 sw_stream_span sw_streams_run(sw_streams *at, const sw_task *task, double landed_s);
 /* All tasks in this order. Returns the makespan; spans: NULL, or [n]. O(n). */
-double sw_streams_play(const sw_tasks *graph, const uint32_t *order, sw_stream_span *spans);
+double sw_streams_play(const sw_tasks *graph, const uint32_t *order, double stretch, sw_stream_span *spans);
 
 /* Kernels and blocking collectives in program order; *n of them. */
 uint32_t *sw_order_kept(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
@@ -100,10 +102,10 @@ uint32_t *sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32
                           sw_arena *arena);
 /* All tasks, in the order given but for those that would wait while others can run. O((n + edges) log n). */
 uint32_t *sw_order_slip(const sw_tasks *graph, const uint32_t *given, sw_arena *arena);
-/* The same order with collectives begun as one where that takes less time, or all-reduces up to merge_bytes (0: not so); `combined` is the
- * graph that it is an order of. O((n + edges) + starts^2). */
-uint32_t *sw_order_combine(const sw_cluster *cluster, const sw_tasks *graph, const uint32_t *order, bool held, int64_t merge_bytes,
-                           sw_arena *arena, sw_tasks *combined);
+/* The same order with collectives begun as one where that takes less time (seen when they are stretched), or all-reduces up to merge_bytes
+ * (0: not so); `combined` is the graph that it is an order of. O((n + edges) + starts^2). */
+uint32_t *sw_order_combine(const sw_cluster *cluster, const sw_tasks *graph, const uint32_t *order, double stretch, bool held,
+                           int64_t merge_bytes, sw_arena *arena, sw_tasks *combined);
 /* The most that is held at once. O(n + values of the program). */
 double sw_order_bytes(const sw_tasks *graph, const uint32_t *order, sw_arena *arena);
 

@@ -438,7 +438,7 @@ uint32_t *sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32
 	            .kernels = kernels,
 	            .n_kernels = (int32_t)n_kernels,
 	            .slack = slack,
-	            .streams = {.transfer_share = graph->transfer_share}};
+	            .streams = sw_streams_of(graph, 1)};
 	list_slots(&p, arena);
 	list_collectives(&p, arena);
 	find_times(&p, arena);

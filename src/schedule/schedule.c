@@ -2,10 +2,12 @@
  * The walk over the program, callees first: each computation that is run as a whole (the entry, bodies and conditions of loops,
  * branches) becomes a graph of tasks, gets an order, and is written in it. Other computations are copied.
  *
- * Of several orders that is taken which the streams finish first, of equal ones the first: the program's own, each done right after
+ * Of several orders that is taken which the streams finish first, as a mean of when collectives take what they should and of when they are
+ * LATE; of equal ones the first: the program's own, each done right after
  * its start; then, for each order of kernels (the program's; one that lets them hide collectives; two that feed the stream of
  * collectives) and each way of prefetching (in time; as early as there is room), starts and dones placed, and the same where what
- * would wait lets others pass; of the best, the same with collectives begun as one, if it is no slower. All but the first only if they hold no more than that and the memory to spare.
+ * would wait lets others pass; of the best, the same with collectives begun as one, if it is no slower. All but the first only if they hold no
+ * more than that and the memory to spare, and take no longer.
  */
 #include <math.h>
 #include <string.h>
@@ -32,8 +34,12 @@ typedef struct choice {
 	const sw_tasks *graph;
 	sw_arena *arena;
 	const uint32_t *order;
-	double seconds, bytes, room_bytes;
+	double seconds, expected_s, bytes, most_s, room_bytes;
 } choice;
+
+/* What a collective beside kernels takes is the least certain number here: whoever comes last to it is waited for by all. So of orders that hide
+ * as much, the one that leaves collectives the most time: those too count that hide them if they take so many times what they should. */
+#define LATE 2
 
 static uint32_t *program_order(const sw_tasks *graph, sw_arena *arena)
 {
@@ -43,7 +49,13 @@ static uint32_t *program_order(const sw_tasks *graph, sw_arena *arena)
 	return order;
 }
 
-static void take(choice *best, const sw_tasks *graph, const uint32_t *order, double seconds)
+static double expect(const sw_tasks *graph, const uint32_t *order, double seconds)
+{
+	return (seconds + sw_streams_play(graph, order, LATE, NULL)) / 2;
+}
+
+static void take(choice *best, const sw_tasks *graph, const uint32_t *order, double seconds,
+                 double expected_s)
 {
 	double bytes = sw_order_bytes(graph, order, best->arena);
 	if (bytes > best->room_bytes)
@@ -51,28 +63,38 @@ static void take(choice *best, const sw_tasks *graph, const uint32_t *order, dou
 	best->graph = graph;
 	best->order = order;
 	best->seconds = seconds;
+	best->expected_s = expected_s;
 	best->bytes = bytes;
 }
 
 static void consider(choice *best, const uint32_t *order)
 {
-	double seconds = sw_streams_play(best->graph, order, NULL);
-	if (seconds < best->seconds)
-		take(best, best->graph, order, seconds);
+	double seconds = sw_streams_play(best->graph, order, 1, NULL);
+	if (seconds > best->most_s)
+		return;
+	double expected_s = expect(best->graph, order, seconds);
+	if (expected_s < best->expected_s)
+		take(best, best->graph, order, seconds, expected_s);
 }
 
 /* Of the best so far, collectives begun as one, if that is no slower: the stream has less to do. Where it is said how many bytes are
  * to be merged, they are. */
 static void consider_combined(choice *best, const sw_cluster *cluster, int64_t merge_bytes)
 {
+	static const struct {
+		double stretch;
+		bool held;
+	} ways[] = {{1, false}, {1, true}, {LATE, false}, {LATE, true}};
 	const choice single = *best;
-	for (int held = 0; held < (merge_bytes ? 1 : 2); held++) {
+	for (size_t i = 0; i < (merge_bytes ? 1 : SW_COUNT(ways)); i++) {
 		sw_tasks *graph = SW_NEW(best->arena, sw_tasks);
-		const uint32_t *order = sw_order_combine(cluster, single.graph, single.order, held,
-		                                         merge_bytes, best->arena, graph);
-		double seconds = sw_streams_play(graph, order, NULL);
-		if (merge_bytes || seconds <= best->seconds)
-			take(best, graph, order, seconds);
+		const uint32_t *order =
+			sw_order_combine(cluster, single.graph, single.order, ways[i].stretch, ways[i].held,
+		                         merge_bytes, best->arena, graph);
+		double seconds = sw_streams_play(graph, order, 1, NULL),
+		       expected_s = expect(graph, order, seconds);
+		if (merge_bytes || (seconds <= best->most_s && expected_s <= best->expected_s))
+			take(best, graph, order, seconds, expected_s);
 	}
 }
 
@@ -97,8 +119,13 @@ static order_fn *const orders[] = {sw_order_kept, sw_order_hide, sw_order_feed_s
 static choice choose_order(const sw_cluster *cluster, const sw_tasks *graph, double spare_bytes,
                            int64_t merge_bytes, sw_arena *arena)
 {
-	choice best = {.graph = graph, .arena = arena, .seconds = INFINITY, .room_bytes = INFINITY};
+	choice best = {.graph = graph,
+	               .arena = arena,
+	               .expected_s = INFINITY,
+	               .most_s = INFINITY,
+	               .room_bytes = INFINITY};
 	consider(&best, program_order(graph, arena));
+	best.most_s = best.seconds;
 	best.room_bytes = best.bytes + spare_bytes;
 	if (graph->n_starts == 0)
 		return best;

@@ -48,7 +48,7 @@ static void take_landed(slipper *s)
 
 uint32_t *sw_order_slip(const sw_tasks *graph, const uint32_t *given, sw_arena *arena)
 {
-	slipper s = {.graph = graph, .given = given, .at = {.transfer_share = graph->transfer_share}};
+	slipper s = {.graph = graph, .given = given, .at = sw_streams_of(graph, 1)};
 	s.waits = SW_NEW_N(arena, uint32_t, graph->n + 1);
 	s.rank = SW_NEW_N(arena, uint32_t, graph->n + 1);
 	s.order = SW_NEW_N(arena, uint32_t, graph->n + 1);

@@ -9,6 +9,11 @@
 
 #include "schedule/internal.h"
 
+sw_streams sw_streams_of(const sw_tasks *graph, double stretch)
+{
+	return (sw_streams){.transfer_share = graph->transfer_share, .stretch = stretch};
+}
+
 /* Collectives that were begun are under way without a rest until their stream is free. */
 static double slowed(const sw_streams *at, double seconds)
 {
@@ -20,7 +25,8 @@ static sw_stream_span run_kernel(sw_streams *at, const sw_task *task)
 {
 	sw_stream_span span = {at->kernels_s, at->kernels_s + slowed(at, task->seconds)};
 	if (task->collective_s > 0) {
-		span.end_s = fmax(span.end_s, fmax(at->kernels_s, at->collectives_s) + task->collective_s);
+		span.end_s = fmax(span.end_s, fmax(at->kernels_s, at->collectives_s) +
+		                                      at->stretch * task->collective_s);
 		at->collectives_s = span.end_s;
 	}
 	at->kernels_s = span.end_s;
@@ -30,7 +36,7 @@ static sw_stream_span run_kernel(sw_streams *at, const sw_task *task)
 static sw_stream_span run_collective(sw_streams *at, const sw_task *task)
 {
 	double begin_s = fmax(at->kernels_s, at->collectives_s);
-	at->collectives_s = begin_s + task->seconds;
+	at->collectives_s = begin_s + at->stretch * task->seconds;
 	if (task->kind == SW_TASK_BLOCKING)
 		at->kernels_s = at->collectives_s;
 	return (sw_stream_span){begin_s, at->collectives_s};
@@ -55,9 +61,9 @@ sw_stream_span sw_streams_run(sw_streams *at, const sw_task *task, double landed
 	}
 }
 
-double sw_streams_play(const sw_tasks *graph, const uint32_t *order, sw_stream_span *spans)
+double sw_streams_play(const sw_tasks *graph, const uint32_t *order, double stretch, sw_stream_span *spans)
 {
-	sw_streams at = {.transfer_share = graph->transfer_share};
+	sw_streams at = sw_streams_of(graph, stretch);
 	double *landed = sw_alloc(sizeof(*landed) * (graph->n + 1));
 	for (uint32_t i = 0; i < graph->n; i++) {
 		const sw_task *task = &graph->tasks[order[i]];

@@ -53,7 +53,7 @@ static double play_as_it_stands(const clockwork *w, const sw_tasks *graph, sw_ar
 	for (uint32_t t = 0; t < graph->n; t++)
 		order[t] = t;
 	sw_stream_span *spans = SW_NEW_N(arena, sw_stream_span, graph->n + 1);
-	double seconds = sw_streams_play(graph, order, spans);
+	double seconds = sw_streams_play(graph, order, 1, spans);
 	if (w->text)
 		print_spans(w, graph, spans);
 	return seconds;
