@@ -26,6 +26,7 @@ typedef struct batch {
 void sampler_init(sampler *s, sw_transport *transport, const sw_calibrate_options *options)
 {
 	*s = (sampler){.transport = transport, .options = options, .begin_s = sw_now_s()};
+	transport->paced = options->paced;
 }
 
 void sampler_tell(const sampler *s, const char *format, ...)

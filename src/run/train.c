@@ -319,6 +319,7 @@ static sw_status prepare(trainer *t, sw_error *err)
 	if (status)
 		return status;
 	t->transport->traffic = (sw_traffic){0};
+	t->transport->paced = t->options->paced;
 	t->placement = sw_placement_new(t->parts.local);
 	sw_interpret_options options = {
 		.placement = t->placement,

@@ -54,6 +54,7 @@ struct sw_transport {
 	int32_t rank, size;
 	const int32_t *everyone; /* [size]: 0, 1, ...: the group of all ranks */
 	int32_t neighbours; /* ranks that share processors with this one, itself included */
+	bool paced;         /* the caller's: kernels beside collectives are waits and need no processor */
 	sw_traffic traffic;
 };
 

@@ -33,7 +33,7 @@ bool sw_carrier_shares_cores(const sw_carrier *c)
 static double patience(const sw_carrier *c)
 {
 	bool shared = sw_carrier_shares_cores(c);
-	if (sw_worker_leaves_core(c->worker))
+	if (!c->base.paced && sw_worker_leaves_core(c->worker))
 		return shared ? PATIENCE_BESIDE_KERNELS_S : 0;
 	return shared ? PATIENCE_S : INFINITY;
 }
