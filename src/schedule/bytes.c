@@ -47,7 +47,7 @@ static void list_changes(const sw_tasks *graph, const int32_t *place, const int3
 	for (uint32_t t = 0; t < graph->n; t++) {
 		const sw_op *op = sw_op_at(graph->program, graph->tasks[t].op);
 		int32_t begin = begin_of(graph, place, t);
-		for (uint32_t r = 0; graph->tasks[t].kind != SW_TASK_START && r < op->n_results; r++) {
+		for (uint32_t r = 0; sw_task_yields(graph, t) && r < op->n_results; r++) {
 			sw_id value = op->first_result + r;
 			double bytes = (double)sw_shape_bytes(sw_value_shape(graph->program, value));
 			changes[begin] += bytes;

@@ -1,7 +1,7 @@
 /*
  * Small collectives are begun as one: several of a kind, among the same devices, then take the latency of one.
  *
- * The starts of a group stand where the last of them stood, its dones where the first stood; so nobody may wait for one before the last can
+ * A group begins when the last of them can, and all wait for it as for one; so nobody may wait for one before the last can
  * begin. What joins a group, or what it joins, is SMALL: it takes mostly latency. While a group waits for its stream nothing is lost by
  * joining it (QUEUED); what need not wait for anybody may still be held back until others of its kind come (HELD). Where the plan says how many
  * bytes are to be merged (Horovod's fusion buffer), all-reduces are held back until there are so many, however long they take.
@@ -13,6 +13,8 @@ typedef struct group {
 	int64_t bytes;
 	double seconds;
 } group;
+
+typedef SW_VEC(sw_task_edge) edge_list;
 
 typedef struct combiner {
 	const sw_cluster *cluster;
@@ -150,44 +152,76 @@ static void form_groups(combiner *c, const uint32_t *order)
 	}
 }
 
-/* The stream has it all at its first start. */
-static void share_seconds(combiner *c)
+/* ---- the graph with them ------------------------------------------------------------------------------------ */
+
+/* The first start takes all the time; it waits for what the others read, and what reads theirs for its done. */
+static void join_halves(combiner *c, uint32_t first, double seconds, edge_list *links)
 {
-	for (size_t i = 0; i < c->groups.len; i++) {
-		const group *g = &c->groups.data[i];
-		for (uint32_t t = g->first; t != SW_NO_TASK; t = c->tasks[t].with)
-			c->tasks[t].seconds = 0;
-		c->tasks[g->first].seconds = g->seconds;
+	c->tasks[first].seconds = seconds;
+	for (uint32_t t = c->tasks[first].with; t != SW_NO_TASK; t = c->tasks[t].with) {
+		sw_task *start = &c->tasks[t], *done = &c->tasks[start->partner];
+		start->seconds = 0;
+		start->kind = done->kind = SW_TASK_KERNEL;
+		start->joined = done->joined = true;
+		sw_vec_push(links, ((sw_task_edge){t, first}));
+		sw_vec_push(links, ((sw_task_edge){c->tasks[first].partner, start->partner}));
 	}
 }
 
-/* ---- the order ---------------------------------------------------------------------------------------------- */
-
-/* Of a group all starts at the last of them, and all dones at the first. */
-static uint32_t *gather_groups(const combiner *c, const uint32_t *order, sw_arena *arena)
+static void make_graph(combiner *c, sw_arena *arena, sw_tasks *combined)
 {
-	uint32_t *gathered = SW_NEW_N(arena, uint32_t, c->graph->n + 1), n = 0;
-	bool *waited = SW_NEW_N(arena, bool, c->groups.len + 1);
-	for (uint32_t i = 0; i < c->graph->n; i++) {
-		const sw_task *task = &c->tasks[order[i]];
-		bool start = task->kind == SW_TASK_START, done = task->kind == SW_TASK_DONE;
-		int32_t number = start || done ? c->group_of[start ? order[i] : task->partner] : -1;
-		if (number < 0) {
-			gathered[n++] = order[i];
+	edge_list links = {0};
+	for (size_t i = 0; i < c->groups.len; i++)
+		join_halves(c, c->groups.data[i].first, c->groups.data[i].seconds, &links);
+	*combined = *c->graph;
+	combined->tasks = c->tasks;
+	combined->n_starts -= (uint32_t)links.len / 2;
+	sw_tasks_link(combined, links.data, links.len, arena);
+	sw_vec_clear(&links);
+}
+
+typedef struct lister {
+	const sw_tasks *graph;
+	bool *listed;
+	uint32_t *kernels, n;
+} lister;
+
+static void list_kernel(lister *l, uint32_t t)
+{
+	const sw_task *task = &l->graph->tasks[t];
+	if (!l->listed[t] && (task->kind == SW_TASK_KERNEL || task->kind == SW_TASK_BLOCKING))
+		l->kernels[l->n++] = t;
+	l->listed[t] = true;
+}
+
+static bool is_later_half(const sw_tasks *graph, uint32_t t)
+{
+	return graph->tasks[t].joined && graph->tasks[t].partner < t;
+}
+
+/* As in the order given, but for later halves of those that joined: right before what reads them. */
+static uint32_t *list_kernels(const sw_tasks *graph, const uint32_t *order, sw_arena *arena, uint32_t *n)
+{
+	const sw_task_list *before = &graph->before;
+	lister l = {graph, SW_NEW_N(arena, bool, graph->n + 1), SW_NEW_N(arena, uint32_t, graph->n + 1), 0};
+	for (uint32_t i = 0; i < graph->n; i++) {
+		uint32_t t = order[i];
+		if (is_later_half(graph, t))
 			continue;
-		}
-		if (start ? order[i] != c->groups.data[number].last : waited[number])
-			continue;
-		waited[number] = done;
-		for (uint32_t t = c->groups.data[number].first; t != SW_NO_TASK; t = c->tasks[t].with)
-			gathered[n++] = start ? t : c->tasks[t].partner;
+		for (uint32_t k = before->start[t]; k < before->start[t + 1]; k++)
+			if (is_later_half(graph, before->tasks[k]))
+				list_kernel(&l, before->tasks[k]);
+		list_kernel(&l, t);
 	}
-	return gathered;
+	for (uint32_t t = 0; t < graph->n; t++)
+		list_kernel(&l, t);
+	*n = l.n;
+	return l.kernels;
 }
 
 uint32_t *sw_order_combine(const sw_cluster *cluster, const sw_tasks *graph, const uint32_t *order,
                            double stretch, bool held, int64_t merge_bytes, sw_arena *arena,
-                           sw_tasks *combined)
+                           sw_tasks *combined, uint32_t *n)
 {
 	combiner c = {.cluster = cluster, .graph = graph, .held = held, .merge_bytes = merge_bytes};
 	sw_stream_span *spans = SW_NEW_N(arena, sw_stream_span, graph->n + 1);
@@ -198,11 +232,8 @@ uint32_t *sw_order_combine(const sw_cluster *cluster, const sw_tasks *graph, con
 	for (uint32_t t = 0; t < graph->n; t++)
 		c.group_of[t] = -1;
 	form_groups(&c, order);
-	share_seconds(&c);
-	*combined = *graph;
-	combined->tasks = c.tasks;
-	uint32_t *gathered = gather_groups(&c, order, arena);
+	make_graph(&c, arena, combined);
 	sw_vec_clear(&c.groups);
 	sw_vec_clear(&c.open);
-	return gathered;
+	return combined->n_starts < graph->n_starts ? list_kernels(combined, order, arena, n) : NULL;
 }

@@ -20,7 +20,7 @@ typedef struct sw_task {
 	bool split;          /* a half of an op that the program has in one piece */
 	uint32_t partner;    /* of a start its done, and the reverse */
 	uint32_t with;       /* of a start: the next of those that are begun as one; SW_NO_TASK: none */
-	bool joined;         /* of a start: another is begun with it in front */
+	bool joined;         /* a half of one that another is begun as one with, in front: a kernel that takes no time */
 	double seconds;      /* of a kernel, or of a collective (at its start) */
 	double collective_s; /* of a region: what its collectives take of `seconds` or beside it */
 	double bytes;        /* of a region: what it needs beyond operands and results */
@@ -68,6 +68,17 @@ void sw_task_source_init(sw_task_source *source, const sw_cluster *cluster, cons
                          sw_arena *arena);
 /* The graph of one computation; the figures of all that it calls are there. O(ops + edges). */
 void sw_tasks_make(const sw_task_source *source, int32_t computation, sw_arena *arena, sw_tasks *graph);
+typedef struct sw_task_edge {
+	uint32_t from, to;
+} sw_task_edge;
+/* More edges, and nothing else. O(n + edges). */
+void sw_tasks_link(sw_tasks *graph, const sw_task_edge *more, size_t n_more, sw_arena *arena);
+/* Are the op's results counted with this task? Those of a collective in halves are with its done; of one that is joined, with its start. */
+static inline bool sw_task_yields(const sw_tasks *graph, uint32_t t)
+{
+	const sw_task *task = &graph->tasks[t];
+	return task->joined ? task->partner > t : task->kind != SW_TASK_START;
+}
 /* Sums of one computation that ran for `seconds`, for its callers. */
 void sw_tasks_figure(const sw_task_source *source, const sw_tasks *graph, double seconds, double bytes, sw_region_figures *figures);
 
@@ -102,10 +113,11 @@ uint32_t *sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32
                           sw_arena *arena);
 /* All tasks, in the order given but for those that would wait while others can run. O((n + edges) log n). */
 uint32_t *sw_order_slip(const sw_tasks *graph, const uint32_t *given, sw_arena *arena);
-/* The same order with collectives begun as one where that takes less time (seen when they are stretched), or all-reduces up to merge_bytes
- * (0: not so); `combined` is the graph that it is an order of. O((n + edges) + starts^2). */
+/* The graph with collectives begun as one where that takes less time in this order (seen when they are stretched), or all-reduces up to merge_bytes
+ * (0: not so), and an order of its kernels, *n of them, that is like the one given; NULL: there are none to be begun as one.
+ * O((n + edges) + starts^2). */
 uint32_t *sw_order_combine(const sw_cluster *cluster, const sw_tasks *graph, const uint32_t *order, double stretch, bool held,
-                           int64_t merge_bytes, sw_arena *arena, sw_tasks *combined);
+                           int64_t merge_bytes, sw_arena *arena, sw_tasks *combined, uint32_t *n);
 /* The most that is held at once. O(n + values of the program). */
 double sw_order_bytes(const sw_tasks *graph, const uint32_t *order, sw_arena *arena);
 

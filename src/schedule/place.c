@@ -199,7 +199,7 @@ static void add_values(const placer *p, int32_t *last, double *changes)
 		const sw_task *task = task_at(p, t);
 		const sw_op *op = sw_op_at(p->graph->program, task->op);
 		bool parameter = op->opcode == SW_OP_PARAMETER;
-		for (uint32_t r = 0; task->kind != SW_TASK_START && r < op->n_results; r++)
+		for (uint32_t r = 0; sw_task_yields(p->graph, t) && r < op->n_results; r++)
 			add_value(p, op->first_result + r, parameter ? 0 : last_moment(p, t),
 			          last[op->first_result + r], changes);
 	}

@@ -49,14 +49,14 @@ static uint32_t *program_order(const sw_tasks *graph, sw_arena *arena)
 	return order;
 }
 
-static double expect(const sw_tasks *graph, const uint32_t *order, double seconds)
+static void consider(choice *best, const sw_tasks *graph, const uint32_t *order)
 {
-	return (seconds + sw_streams_play(graph, order, LATE, NULL)) / 2;
-}
-
-static void take(choice *best, const sw_tasks *graph, const uint32_t *order, double seconds,
-                 double expected_s)
-{
+	double seconds = sw_streams_play(graph, order, 1, NULL);
+	if (seconds > best->most_s)
+		return;
+	double expected_s = (seconds + sw_streams_play(graph, order, LATE, NULL)) / 2;
+	if (expected_s >= best->expected_s)
+		return;
 	double bytes = sw_order_bytes(graph, order, best->arena);
 	if (bytes > best->room_bytes)
 		return;
@@ -67,52 +67,42 @@ static void take(choice *best, const sw_tasks *graph, const uint32_t *order, dou
 	best->bytes = bytes;
 }
 
-static void consider(choice *best, const uint32_t *order)
+static const double slacks[] = {2, INFINITY};
+
+static void consider_placed(choice *best, const sw_tasks *graph, const uint32_t *kernels, uint32_t n,
+                            double spare_bytes)
 {
-	double seconds = sw_streams_play(best->graph, order, 1, NULL);
-	if (seconds > best->most_s)
-		return;
-	double expected_s = expect(best->graph, order, seconds);
-	if (expected_s < best->expected_s)
-		take(best, best->graph, order, seconds, expected_s);
+	for (size_t i = 0; i < SW_COUNT(slacks); i++) {
+		const uint32_t *placed =
+			sw_place_halves(graph, kernels, n, slacks[i], spare_bytes, best->arena);
+		consider(best, graph, placed);
+		consider(best, graph, sw_order_slip(graph, placed, best->arena));
+	}
 }
 
-/* Of the best so far, collectives begun as one, if that is no slower: the stream has less to do. Where it is said how many bytes are
- * to be merged, they are. */
-static void consider_combined(choice *best, const sw_cluster *cluster, int64_t merge_bytes)
+/* Of the best so far, collectives begun as one: the stream has less to do. Where it is said how many bytes are to be merged, they are. */
+static void consider_combined(choice *best, const sw_cluster *cluster, double spare_bytes,
+                              int64_t merge_bytes)
 {
 	static const struct {
 		double stretch;
 		bool held;
 	} ways[] = {{1, false}, {1, true}, {LATE, false}, {LATE, true}};
 	const choice single = *best;
+	if (merge_bytes)
+		best->expected_s = best->most_s = INFINITY;
 	for (size_t i = 0; i < (merge_bytes ? 1 : SW_COUNT(ways)); i++) {
 		sw_tasks *graph = SW_NEW(best->arena, sw_tasks);
-		const uint32_t *order =
+		uint32_t n;
+		const uint32_t *kernels =
 			sw_order_combine(cluster, single.graph, single.order, ways[i].stretch, ways[i].held,
-		                         merge_bytes, best->arena, graph);
-		double seconds = sw_streams_play(graph, order, 1, NULL),
-		       expected_s = expect(graph, order, seconds);
-		if (merge_bytes || (seconds <= best->most_s && expected_s <= best->expected_s))
-			take(best, graph, order, seconds, expected_s);
+		                         merge_bytes, best->arena, graph, &n);
+		if (kernels)
+			consider_placed(best, graph, kernels, n, spare_bytes);
 	}
 }
-
-static const double slacks[] = {2, INFINITY};
 
 typedef uint32_t *order_fn(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
-
-static void consider_placed(choice *best, order_fn *make, double spare_bytes)
-{
-	uint32_t n;
-	const uint32_t *kernels = make(best->graph, best->arena, &n);
-	for (size_t i = 0; i < SW_COUNT(slacks); i++) {
-		const uint32_t *placed =
-			sw_place_halves(best->graph, kernels, n, slacks[i], spare_bytes, best->arena);
-		consider(best, placed);
-		consider(best, sw_order_slip(best->graph, placed, best->arena));
-	}
-}
 
 static order_fn *const orders[] = {sw_order_kept, sw_order_hide, sw_order_feed_soon, sw_order_feed_much};
 
@@ -124,14 +114,17 @@ static choice choose_order(const sw_cluster *cluster, const sw_tasks *graph, dou
 	               .expected_s = INFINITY,
 	               .most_s = INFINITY,
 	               .room_bytes = INFINITY};
-	consider(&best, program_order(graph, arena));
+	consider(&best, graph, program_order(graph, arena));
 	best.most_s = best.seconds;
 	best.room_bytes = best.bytes + spare_bytes;
 	if (graph->n_starts == 0)
 		return best;
-	for (size_t i = 0; i < SW_COUNT(orders); i++)
-		consider_placed(&best, orders[i], spare_bytes);
-	consider_combined(&best, cluster, merge_bytes);
+	for (size_t i = 0; i < SW_COUNT(orders); i++) {
+		uint32_t n;
+		const uint32_t *kernels = orders[i](graph, arena, &n);
+		consider_placed(&best, graph, kernels, n, spare_bytes);
+	}
+	consider_combined(&best, cluster, spare_bytes, merge_bytes);
 	return best;
 }
 
@@ -303,8 +296,6 @@ static sw_status write_half(scheduler *s, int32_t c, const sw_tasks *graph, uint
 {
 	bool starts = graph->tasks[t].kind == SW_TASK_START;
 	uint32_t start = starts ? t : graph->tasks[t].partner;
-	if (graph->tasks[start].joined)
-		return SW_OK;
 	begun all = begun_by(s, graph, start);
 	if (!starts)
 		return write_done(s, c, all);
@@ -317,6 +308,8 @@ static sw_status write_half(scheduler *s, int32_t c, const sw_tasks *graph, uint
 static sw_status write_task(scheduler *s, int32_t c, const sw_tasks *graph, uint32_t t)
 {
 	const sw_task *task = &graph->tasks[t];
+	if (task->joined)
+		return SW_OK;
 	if (task->split && task->kind != SW_TASK_BLOCKING)
 		return write_half(s, c, graph, t);
 	sw_status status = write_op(s, c, task->op);

@@ -11,17 +11,13 @@
  */
 #include "schedule/internal.h"
 
-typedef struct edge {
-	uint32_t from, to;
-} edge;
-
 typedef struct builder {
 	const sw_task_source *source;
 	const sw_program *program;
 	const sw_computation *computation;
 	sw_tasks *graph;
 	SW_VEC(sw_task) tasks;
-	SW_VEC(edge) edges;
+	SW_VEC(sw_task_edge) edges;
 } builder;
 
 void sw_task_source_init(sw_task_source *source, const sw_cluster *cluster, const sw_program *program,
@@ -177,7 +173,7 @@ static void add_tasks(builder *b)
 static void add_edge(builder *b, uint32_t from, uint32_t to)
 {
 	if (from != to)
-		sw_vec_push(&b->edges, ((edge){from, to}));
+		sw_vec_push(&b->edges, ((sw_task_edge){from, to}));
 }
 
 static bool has_result_like(const builder *b, const sw_op *op, sw_id value)
@@ -248,20 +244,36 @@ static void add_edges(builder *b)
 			add_edge(b, b->tasks.data[t].partner, t);
 }
 
-static sw_task_list list_by(const builder *b, bool forward, sw_arena *arena)
+static sw_task_list list_by(const sw_task_edge *edges, size_t n_edges, uint32_t n, bool forward,
+                            sw_arena *arena)
 {
-	size_t n = b->tasks.len;
-	uint32_t *start = SW_NEW_N(arena, uint32_t, n + 2),
-		 *tasks = SW_NEW_N(arena, uint32_t, b->edges.len + 1);
-	for (size_t e = 0; e < b->edges.len; e++)
-		start[(forward ? b->edges.data[e].from : b->edges.data[e].to) + 2]++;
-	for (size_t t = 2; t < n + 2; t++)
+	uint32_t *start = SW_NEW_N(arena, uint32_t, n + 2), *tasks = SW_NEW_N(arena, uint32_t, n_edges + 1);
+	for (size_t e = 0; e < n_edges; e++)
+		start[(forward ? edges[e].from : edges[e].to) + 2]++;
+	for (uint32_t t = 2; t < n + 2; t++)
 		start[t] += start[t - 1];
-	for (size_t e = 0; e < b->edges.len; e++) {
-		edge at = b->edges.data[e];
-		tasks[start[(forward ? at.from : at.to) + 1]++] = forward ? at.to : at.from;
-	}
+	for (size_t e = 0; e < n_edges; e++)
+		tasks[start[(forward ? edges[e].from : edges[e].to) + 1]++] =
+			forward ? edges[e].to : edges[e].from;
 	return (sw_task_list){start, tasks};
+}
+
+static void link_by(sw_tasks *graph, const sw_task_edge *edges, size_t n_edges, sw_arena *arena)
+{
+	graph->before = list_by(edges, n_edges, graph->n, false, arena);
+	graph->after = list_by(edges, n_edges, graph->n, true, arena);
+}
+
+void sw_tasks_link(sw_tasks *graph, const sw_task_edge *more, size_t n_more, sw_arena *arena)
+{
+	SW_VEC(sw_task_edge) edges = {0};
+	for (uint32_t t = 0; t < graph->n; t++)
+		for (uint32_t i = graph->before.start[t]; i < graph->before.start[t + 1]; i++)
+			sw_vec_push(&edges, ((sw_task_edge){graph->before.tasks[i], t}));
+	for (size_t i = 0; i < n_more; i++)
+		sw_vec_push(&edges, more[i]);
+	link_by(graph, edges.data, edges.len, arena);
+	sw_vec_clear(&edges);
 }
 
 /* ---- the whole ---------------------------------------------------------------------------------------------- */
@@ -280,8 +292,7 @@ void sw_tasks_make(const sw_task_source *source, int32_t computation, sw_arena *
 	                    .transfer_share = source->cluster->device.transfer_share,
 	                    .maker = source->maker};
 	graph->tasks = sw_arena_copy(arena, b.tasks.data, sizeof(sw_task) * b.tasks.len);
-	graph->before = list_by(&b, false, arena);
-	graph->after = list_by(&b, true, arena);
+	link_by(graph, b.edges.data, b.edges.len, arena);
 	for (uint32_t t = 0; t < graph->n; t++)
 		graph->n_starts += graph->tasks[t].kind == SW_TASK_START;
 	sw_vec_clear(&b.tasks);
