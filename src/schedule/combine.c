@@ -168,7 +168,8 @@ static void join_halves(combiner *c, uint32_t first, double seconds, edge_list *
 	}
 }
 
-static void make_graph(combiner *c, sw_arena *arena, sw_tasks *combined)
+/* Returns its numbers of the given graph's tasks. */
+static const uint32_t *make_graph(combiner *c, sw_arena *arena, sw_tasks *combined)
 {
 	edge_list links = {0};
 	for (size_t i = 0; i < c->groups.len; i++)
@@ -176,8 +177,9 @@ static void make_graph(combiner *c, sw_arena *arena, sw_tasks *combined)
 	*combined = *c->graph;
 	combined->tasks = c->tasks;
 	combined->n_starts -= (uint32_t)links.len / 2;
-	sw_tasks_link(combined, links.data, links.len, arena);
+	const uint32_t *number = sw_tasks_link(combined, links.data, links.len, arena);
 	sw_vec_clear(&links);
+	return number;
 }
 
 typedef struct lister {
@@ -200,12 +202,13 @@ static bool is_later_half(const sw_tasks *graph, uint32_t t)
 }
 
 /* As in the order given, but for later halves of those that joined: right before what reads them. */
-static uint32_t *list_kernels(const sw_tasks *graph, const uint32_t *order, sw_arena *arena, uint32_t *n)
+static uint32_t *list_kernels(const sw_tasks *graph, const uint32_t *order, const uint32_t *number,
+                              sw_arena *arena, uint32_t *n)
 {
 	const sw_task_list *before = &graph->before;
 	lister l = {graph, SW_NEW_N(arena, bool, graph->n + 1), SW_NEW_N(arena, uint32_t, graph->n + 1), 0};
 	for (uint32_t i = 0; i < graph->n; i++) {
-		uint32_t t = order[i];
+		uint32_t t = number[order[i]];
 		if (is_later_half(graph, t))
 			continue;
 		for (uint32_t k = before->start[t]; k < before->start[t + 1]; k++)
@@ -232,8 +235,9 @@ uint32_t *sw_order_combine(const sw_cluster *cluster, const sw_tasks *graph, con
 	for (uint32_t t = 0; t < graph->n; t++)
 		c.group_of[t] = -1;
 	form_groups(&c, order);
-	make_graph(&c, arena, combined);
+	const uint32_t *number = make_graph(&c, arena, combined);
 	sw_vec_clear(&c.groups);
 	sw_vec_clear(&c.open);
-	return combined->n_starts < graph->n_starts ? list_kernels(combined, order, arena, n) : NULL;
+	return combined->n_starts < graph->n_starts ? list_kernels(combined, order, number, arena, n)
+	                                            : NULL;
 }

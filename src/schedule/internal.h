@@ -44,7 +44,6 @@ typedef struct sw_tasks {
 	uint32_t n, n_starts;
 	double transfer_share; /* of the device, taken from kernels by a collective beside them */
 	sw_task *tasks;
-	const uint32_t *maker; /* [values]: the task after which a value is there */
 	sw_task_list before, after;
 } sw_tasks;
 
@@ -71,8 +70,9 @@ void sw_tasks_make(const sw_task_source *source, int32_t computation, sw_arena *
 typedef struct sw_task_edge {
 	uint32_t from, to;
 } sw_task_edge;
-/* More edges, and nothing else. O(n + edges). */
-void sw_tasks_link(sw_tasks *graph, const sw_task_edge *more, size_t n_more, sw_arena *arena);
+/* More edges; tasks are numbered anew, each as soon after those it had before it as they let it. Returns the new numbers, by the old ones.
+ * O((n + edges) log n). */
+const uint32_t *sw_tasks_link(sw_tasks *graph, const sw_task_edge *more, size_t n_more, sw_arena *arena);
 /* Are the op's results counted with this task? Those of a collective in halves are with its done; of one that is joined, with its start. */
 static inline bool sw_task_yields(const sw_tasks *graph, uint32_t t)
 {

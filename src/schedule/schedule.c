@@ -80,6 +80,19 @@ static void consider_placed(choice *best, const sw_tasks *graph, const uint32_t 
 	}
 }
 
+typedef uint32_t *order_fn(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
+
+static void consider_all(choice *best, const sw_tasks *graph, double spare_bytes)
+{
+	static order_fn *const orders[] = {sw_order_kept, sw_order_hide, sw_order_feed_soon,
+	                                   sw_order_feed_much};
+	for (size_t i = 0; i < SW_COUNT(orders); i++) {
+		uint32_t n;
+		const uint32_t *kernels = orders[i](graph, best->arena, &n);
+		consider_placed(best, graph, kernels, n, spare_bytes);
+	}
+}
+
 /* Of the best so far, collectives begun as one: the stream has less to do. Where it is said how many bytes are to be merged, they are. */
 static void consider_combined(choice *best, const sw_cluster *cluster, double spare_bytes,
                               int64_t merge_bytes)
@@ -97,14 +110,12 @@ static void consider_combined(choice *best, const sw_cluster *cluster, double sp
 		const uint32_t *kernels =
 			sw_order_combine(cluster, single.graph, single.order, ways[i].stretch, ways[i].held,
 		                         merge_bytes, best->arena, graph, &n);
-		if (kernels)
-			consider_placed(best, graph, kernels, n, spare_bytes);
+		if (!kernels)
+			continue;
+		consider_placed(best, graph, kernels, n, spare_bytes);
+		consider_all(best, graph, spare_bytes);
 	}
 }
-
-typedef uint32_t *order_fn(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
-
-static order_fn *const orders[] = {sw_order_kept, sw_order_hide, sw_order_feed_soon, sw_order_feed_much};
 
 static choice choose_order(const sw_cluster *cluster, const sw_tasks *graph, double spare_bytes,
                            int64_t merge_bytes, sw_arena *arena)
@@ -119,11 +130,7 @@ static choice choose_order(const sw_cluster *cluster, const sw_tasks *graph, dou
 	best.room_bytes = best.bytes + spare_bytes;
 	if (graph->n_starts == 0)
 		return best;
-	for (size_t i = 0; i < SW_COUNT(orders); i++) {
-		uint32_t n;
-		const uint32_t *kernels = orders[i](graph, arena, &n);
-		consider_placed(&best, graph, kernels, n, spare_bytes);
-	}
+	consider_all(&best, graph, spare_bytes);
 	consider_combined(&best, cluster, spare_bytes, merge_bytes);
 	return best;
 }

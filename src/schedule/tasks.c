@@ -9,6 +9,7 @@
  *
  * A collective reads its operands until it is done.
  */
+#include "base/heap.h"
 #include "schedule/internal.h"
 
 typedef struct builder {
@@ -264,7 +265,46 @@ static void link_by(sw_tasks *graph, const sw_task_edge *edges, size_t n_edges, 
 	graph->after = list_by(edges, n_edges, graph->n, true, arena);
 }
 
-void sw_tasks_link(sw_tasks *graph, const sw_task_edge *more, size_t n_more, sw_arena *arena)
+/* An order of the graph: of those that can come next the first in the old one. */
+static const uint32_t *number_anew(const sw_tasks *graph, sw_arena *arena)
+{
+	uint32_t *number = SW_NEW_N(arena, uint32_t, graph->n + 1),
+		 *waits = SW_NEW_N(arena, uint32_t, graph->n + 1);
+	sw_heap ready = {0};
+	for (uint32_t t = 0; t < graph->n; t++) {
+		waits[t] = graph->before.start[t + 1] - graph->before.start[t];
+		if (waits[t] == 0)
+			sw_heap_push(&ready, t, (int32_t)t);
+	}
+	for (uint32_t next = 0; ready.len; next++) {
+		uint32_t t = (uint32_t)sw_heap_pop(&ready).node;
+		number[t] = next;
+		for (uint32_t i = graph->after.start[t]; i < graph->after.start[t + 1]; i++)
+			if (--waits[graph->after.tasks[i]] == 0)
+				sw_heap_push(&ready, graph->after.tasks[i], (int32_t)graph->after.tasks[i]);
+	}
+	sw_vec_clear(&ready);
+	return number;
+}
+
+static uint32_t renumbered(const uint32_t *number, uint32_t t)
+{
+	return t == SW_NO_TASK ? SW_NO_TASK : number[t];
+}
+
+static sw_task *permute(const sw_tasks *graph, const uint32_t *number, sw_arena *arena)
+{
+	sw_task *tasks = SW_NEW_N(arena, sw_task, graph->n + 1);
+	for (uint32_t t = 0; t < graph->n; t++) {
+		sw_task *task = &tasks[number[t]];
+		*task = graph->tasks[t];
+		task->partner = renumbered(number, task->partner);
+		task->with = renumbered(number, task->with);
+	}
+	return tasks;
+}
+
+const uint32_t *sw_tasks_link(sw_tasks *graph, const sw_task_edge *more, size_t n_more, sw_arena *arena)
 {
 	SW_VEC(sw_task_edge) edges = {0};
 	for (uint32_t t = 0; t < graph->n; t++)
@@ -273,7 +313,13 @@ void sw_tasks_link(sw_tasks *graph, const sw_task_edge *more, size_t n_more, sw_
 	for (size_t i = 0; i < n_more; i++)
 		sw_vec_push(&edges, more[i]);
 	link_by(graph, edges.data, edges.len, arena);
+	const uint32_t *number = number_anew(graph, arena);
+	for (size_t e = 0; e < edges.len; e++)
+		edges.data[e] = (sw_task_edge){number[edges.data[e].from], number[edges.data[e].to]};
+	link_by(graph, edges.data, edges.len, arena);
+	graph->tasks = permute(graph, number, arena);
 	sw_vec_clear(&edges);
+	return number;
 }
 
 /* ---- the whole ---------------------------------------------------------------------------------------------- */
@@ -289,8 +335,7 @@ void sw_tasks_make(const sw_task_source *source, int32_t computation, sw_arena *
 	*graph = (sw_tasks){.program = source->program,
 	                    .computation = computation,
 	                    .n = (uint32_t)b.tasks.len,
-	                    .transfer_share = source->cluster->device.transfer_share,
-	                    .maker = source->maker};
+	                    .transfer_share = source->cluster->device.transfer_share};
 	graph->tasks = sw_arena_copy(arena, b.tasks.data, sizeof(sw_task) * b.tasks.len);
 	link_by(graph, b.edges.data, b.edges.len, arena);
 	for (uint32_t t = 0; t < graph->n; t++)

@@ -112,11 +112,19 @@ static void little_waiting_is_left(void **state)
 {
 	static const struct {
 		const char *name, *cluster, *strategy;
+		double share;
 	} cases[] = {
-		{"gpt", "local-2x4", "dp"},      {"gpt", "local-2x4", "zero3"},
-		{"gpt-scan", "local-2x4", "dp"}, {"gpt-scan", "local-2x4", "zero3"},
-		{"gpt", "lab-4x1", "dp"},        {"gpt", "lab-4x1", "zero1"},
-		{"gpt", "lab-4x1", "zero3"},
+		{"gpt", "local-2x4", "dp", 0.01},
+		{"gpt", "local-2x4", "zero3", 0.01},
+		{"gpt-scan", "local-2x4", "dp", 0.01},
+		{"gpt-scan", "local-2x4", "zero3", 0.01},
+		{"gpt", "lab-4x1", "dp", 0.01},
+		{"gpt", "lab-4x1", "zero1", 0.1},
+		{"gpt", "lab-4x1", "zero3", 0.1},
+		{"gpt", "lab-2x4", "dp", 0.01},
+		{"lstm-lm-tiny", "lab-4x1", "dp", 0.05},
+		{"moe-mixtral-tiny", "lab-4x1", "zero1", 0.01},
+		{"unet-tiny", "lab-unequal", "zero1", 0.01},
 	};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
@@ -128,9 +136,43 @@ static void little_waiting_is_left(void **state)
 		assert_true(cost.compute_s > cost.communication_s);
 		double left = sw_schedule_seconds(&s.cluster, s.scheduled) - cost.compute_s;
 		double before = sw_schedule_seconds(&s.cluster, s.local) - cost.compute_s;
-		if (left > 0.15 * before)
+		if (left > cases[i].share * before)
 			fail_msg("%s, %s, %s: %.0f %% is left", cases[i].name, cases[i].cluster,
 			         cases[i].strategy, 100 * left / before);
+		close_scheduled(&s);
+	}
+}
+
+/* Links that are half as fast as they were said to be when the program was scheduled. */
+static void make_links_late(sw_cluster *cluster)
+{
+	for (int32_t l = 0; l < cluster->n_levels; l++) {
+		cluster->levels[l].latency_s *= 2;
+		cluster->levels[l].bandwidth /= 2;
+		cluster->levels[l].flow_bandwidth /= 2;
+	}
+}
+
+/* What no schedule needs by its own figures: collectives that are late still hide, since few are begun and none in the last moment. */
+static void little_waiting_is_left_if_collectives_are_late(void **state)
+{
+	static const struct {
+		const char *name, *strategy;
+		double share;
+	} cases[] = {{"moe-mixtral-tiny", "dp", 0.3}, {"moe-mixtral-tiny", "zero1", 0.22}};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(cases); i++) {
+		scheduled s;
+		sw_program_cost cost;
+		assert_true(open_fixture(cases[i].name, "lab-4x1", cases[i].strategy, &s));
+		schedule(&s, "all", 0);
+		make_links_late(&s.cluster);
+		sw_cost_program(&s.cluster, s.local, &cost);
+		double left = sw_schedule_seconds(&s.cluster, s.scheduled) - cost.compute_s;
+		double before = sw_schedule_seconds(&s.cluster, s.local) - cost.compute_s;
+		if (left > cases[i].share * before)
+			fail_msg("%s, %s: %.0f %% is left", cases[i].name, cases[i].strategy,
+			         100 * left / before);
 		close_scheduled(&s);
 	}
 }
@@ -142,6 +184,7 @@ int main(void)
 		cmocka_unit_test(sums_of_weight_gradients_hide_behind_the_backward_pass),
 		cmocka_unit_test(gathers_of_weights_are_ahead_of_their_dots),
 		cmocka_unit_test(little_waiting_is_left),
+		cmocka_unit_test(little_waiting_is_left_if_collectives_are_late),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
