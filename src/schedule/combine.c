@@ -15,6 +15,15 @@ typedef struct group {
 } group;
 
 typedef SW_VEC(sw_task_edge) edge_list;
+typedef SW_VEC(sw_id) op_list;
+
+/* What a start begins; `sort`: a number of those with whom it can be one, -1: with none. */
+typedef struct begun {
+	int32_t sort;
+	sw_collective_kind kind;
+	uint32_t atoms;
+	int64_t bytes;
+} begun;
 
 typedef struct combiner {
 	const sw_cluster *cluster;
@@ -25,6 +34,7 @@ typedef struct combiner {
 	int64_t merge_bytes; /* 0: not said */
 	SW_VEC(group) groups;
 	SW_VEC(int32_t) open; /* nobody has waited for them yet */
+	begun *begun;         /* per start */
 	int32_t *group_of;    /* per start */
 	double now_s;
 } combiner;
@@ -67,16 +77,40 @@ static bool are_alike(const sw_program *program, const sw_op *a, const sw_op *b)
 	       same_groups(&a->attrs->collective.groups, &b->attrs->collective.groups);
 }
 
+/* Of each sort one op is known. */
+static int32_t sort_of(const sw_program *program, const sw_op *op, op_list *sorts)
+{
+	for (size_t i = 0; i < sorts->len; i++)
+		if (are_alike(program, op, sw_op_at(program, sorts->data[i])))
+			return (int32_t)i;
+	sw_vec_push(sorts, (sw_id)(op - program->ops.data));
+	return (int32_t)sorts->len - 1;
+}
+
+static void list_begun(combiner *c, sw_arena *arena)
+{
+	const sw_program *program = c->graph->program;
+	op_list sorts = {0};
+	c->begun = SW_NEW_N(arena, begun, c->graph->n + 1);
+	for (uint32_t t = 0; t < c->graph->n; t++) {
+		const sw_task *task = &c->tasks[t];
+		begun *what = &c->begun[t];
+		if (task->kind != SW_TASK_START)
+			continue;
+		bool can = task->split && can_combine(sw_op_at(program, task->op));
+		what->sort = can ? sort_of(program, sw_op_at(program, task->op), &sorts) : -1;
+		if (can)
+			sw_cost_collective_op(c->cluster, program, task->op, &what->kind, &what->atoms,
+			                      &what->bytes);
+	}
+	sw_vec_clear(&sorts);
+}
+
 /* ---- groups ------------------------------------------------------------------------------------------------- */
 
-static double seconds_of(const combiner *c, uint32_t start, int64_t *bytes)
+static double seconds_of(const combiner *c, const begun *what, int64_t bytes)
 {
-	sw_collective_kind kind;
-	uint32_t atoms;
-	int64_t own_bytes;
-	sw_cost_collective_op(c->cluster, c->graph->program, c->tasks[start].op, &kind, &atoms, &own_bytes);
-	*bytes += own_bytes;
-	return sw_cost_choose(c->cluster, kind, atoms, *bytes).seconds;
+	return sw_cost_choose(c->cluster, what->kind, what->atoms, bytes).seconds;
 }
 
 /* Takes less than half of its seconds when it comes to what takes `rest_s` without it. */
@@ -101,12 +135,11 @@ static bool may_join(const combiner *c, const group *g, uint32_t start, int64_t 
 static bool try_join(combiner *c, int32_t number, uint32_t start)
 {
 	group *g = &c->groups.data[number];
-	const sw_program *program = c->graph->program;
-	if (!are_alike(program, sw_op_at(program, c->tasks[start].op),
-	               sw_op_at(program, c->tasks[g->first].op)))
+	const begun *what = &c->begun[start];
+	if (what->sort != c->begun[g->first].sort)
 		return false;
-	int64_t bytes = g->bytes;
-	double seconds = seconds_of(c, start, &bytes);
+	int64_t bytes = g->bytes + what->bytes;
+	double seconds = seconds_of(c, what, bytes);
 	if (!may_join(c, g, start, bytes, seconds))
 		return false;
 	c->tasks[g->last].with = start;
@@ -118,13 +151,12 @@ static bool try_join(combiner *c, int32_t number, uint32_t start)
 
 static void take_start(combiner *c, uint32_t start)
 {
-	if (!c->tasks[start].split || !can_combine(sw_op_at(c->graph->program, c->tasks[start].op)))
+	if (c->begun[start].sort < 0)
 		return;
 	for (size_t i = 0; i < c->open.len; i++)
 		if (try_join(c, c->open.data[i], start))
 			return;
-	group alone = {start, start, 0, c->tasks[start].seconds};
-	seconds_of(c, start, &alone.bytes);
+	group alone = {start, start, c->begun[start].bytes, c->tasks[start].seconds};
 	c->group_of[start] = (int32_t)c->groups.len;
 	sw_vec_push(&c->open, (int32_t)c->groups.len);
 	sw_vec_push(&c->groups, alone);
@@ -234,6 +266,7 @@ uint32_t *sw_order_combine(const sw_cluster *cluster, const sw_tasks *graph, con
 	c.group_of = SW_NEW_N(arena, int32_t, graph->n + 1);
 	for (uint32_t t = 0; t < graph->n; t++)
 		c.group_of[t] = -1;
+	list_begun(&c, arena);
 	form_groups(&c, order);
 	const uint32_t *number = make_graph(&c, arena, combined);
 	sw_vec_clear(&c.groups);

@@ -3,11 +3,10 @@
  * branches) becomes a graph of tasks, gets an order, and is written in it. Other computations are copied.
  *
  * Of several orders that is taken which the streams finish first, as a mean of when collectives take what they should and of when they are
- * LATE; of equal ones the first: the program's own, each done right after
- * its start; then, for each order of kernels (the program's; one that lets them hide collectives; two that feed the stream of
- * collectives) and each way of prefetching (in time; as early as there is room), starts and dones placed, and the same where what
- * would wait lets others pass; of the best, the same with collectives begun as one, if it is no slower. All but the first only if they hold no
- * more than that and the memory to spare, and take no longer.
+ * LATE; of equal ones the first: the program's own, each done right after its start; then, for each order of kernels (the program's; one
+ * that lets them hide collectives; two that feed the stream of collectives) and each way of prefetching (in time; as early as there is
+ * room), starts and dones placed, and the same where what would wait lets others pass; then all of these with collectives that were small
+ * in the best so far begun as one. All but the first only if they hold no more than that and the memory to spare, and take no longer.
  */
 #include <math.h>
 #include <string.h>
@@ -93,7 +92,28 @@ static void consider_all(choice *best, const sw_tasks *graph, double spare_bytes
 	}
 }
 
-/* Of the best so far, collectives begun as one: the stream has less to do. Where it is said how many bytes are to be merged, they are. */
+static double collectives_s(const sw_tasks *graph)
+{
+	double seconds = 0;
+	for (uint32_t t = 0; t < graph->n; t++)
+		seconds += graph->tasks[t].kind == SW_TASK_START ? graph->tasks[t].seconds : 0;
+	return seconds;
+}
+
+/* The last of n + 1 numbers, among the others. */
+static bool is_known(const double *numbers, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (numbers[i] == numbers[n])
+			return true;
+	return false;
+}
+
+/* What is saved for less than this of a step is not worth new orders. */
+#define WORTH_ORDERING 1e-4
+
+/* Of the best so far, collectives begun as one: the stream has less to do. Where it is said how many bytes are to be merged, they are. Ways that
+ * come to the same are looked at once. */
 static void consider_combined(choice *best, const sw_cluster *cluster, double spare_bytes,
                               int64_t merge_bytes)
 {
@@ -102,15 +122,19 @@ static void consider_combined(choice *best, const sw_cluster *cluster, double sp
 		bool held;
 	} ways[] = {{1, false}, {1, true}, {LATE, false}, {LATE, true}};
 	const choice single = *best;
-	if (merge_bytes)
+	double least_s = WORTH_ORDERING * single.seconds, saved_s[SW_COUNT(ways)];
+	if (merge_bytes) {
 		best->expected_s = best->most_s = INFINITY;
+		least_s = -INFINITY;
+	}
 	for (size_t i = 0; i < (merge_bytes ? 1 : SW_COUNT(ways)); i++) {
 		sw_tasks *graph = SW_NEW(best->arena, sw_tasks);
 		uint32_t n;
 		const uint32_t *kernels =
 			sw_order_combine(cluster, single.graph, single.order, ways[i].stretch, ways[i].held,
 		                         merge_bytes, best->arena, graph, &n);
-		if (!kernels)
+		saved_s[i] = kernels ? collectives_s(single.graph) - collectives_s(graph) : -INFINITY;
+		if (!kernels || saved_s[i] < least_s || is_known(saved_s, i))
 			continue;
 		consider_placed(best, graph, kernels, n, spare_bytes);
 		consider_all(best, graph, spare_bytes);
