@@ -74,12 +74,94 @@ static void places_of_operands_count(void **state)
 	sw_program_free(p);
 }
 
+/* ---- loops -------------------------------------------------------------------------------------------------- */
+
+/* x and the weights, which the loop carries; those of the condition, the body and the entry. */
+#define CARRIED (LAYERS + 1)
+typedef struct looped {
+	sw_program *program;
+	sw_id condition, body, result; /* the first of each */
+	sw_id products[LAYERS];        /* in the body */
+} looped;
+
+static sw_id carried_parameter(sw_program *p, int32_t c)
+{
+	sw_shape leaves[CARRIED];
+	sw_attrs attrs = {.parameter = {0}};
+	for (int k = 0; k < CARRIED; k++)
+		leaves[k] = shape_of(p, "f32[8,8]");
+	return add_op(p, c,
+	              (sw_op_spec){.opcode = SW_OP_PARAMETER,
+	                           .attrs = &attrs,
+	                           .shapes = leaves,
+	                           .n_results = CARRIED,
+	                           .tuple = true});
+}
+
+/* The layers above in the body of a loop: weights are told apart by their place in its list alone. */
+static looped make_loop(void)
+{
+	looped l = {.program = sw_program_new("test")};
+	sw_program *p = l.program;
+	int32_t called[2] = {sw_build_computation(p, "condition"), sw_build_computation(p, "body")};
+	l.condition = carried_parameter(p, called[0]);
+	sw_id never = sw_emit_scalar(p, called[0], SW_PRED, 0), next[CARRIED], start[CARRIED];
+	sw_build_results(p, called[0], &never, 1, false);
+	sw_id x = l.body = carried_parameter(p, called[1]);
+	for (int i = 0; i < LAYERS; i++) {
+		l.products[i] = sw_emit_binary(p, called[1], SW_OP_MULTIPLY, x, l.body + 1 + (sw_id)i);
+		x = sw_emit_unary(p, called[1], SW_OP_TANH, l.products[i]);
+		next[i + 1] = l.body + 1 + (sw_id)i;
+	}
+	next[0] = x;
+	sw_build_results(p, called[1], next, CARRIED, true);
+	int32_t c = sw_build_computation(p, "main");
+	for (int k = 0; k < CARRIED; k++)
+		start[k] = sw_emit_parameter(p, c, shape_of(p, "f32[8,8]"), "p");
+	l.result = add_op(p, c,
+	                  (sw_op_spec){.opcode = SW_OP_WHILE,
+	                               .operands = start,
+	                               .n_operands = CARRIED,
+	                               .called = called,
+	                               .n_called = 2});
+	finish(p, c, l.result);
+	return l;
+}
+
+static void what_a_loop_carries_is_known_by_its_use(void **state)
+{
+	(void)state;
+	looped l = make_loop();
+	sw_repeats r = sw_program_repeats(l.program, 2, &l.program->arena);
+	for (int i = 3; i < LAYERS - 2; i++) {
+		assert_int_equal(r.of_value[l.body + 1 + i], r.of_value[l.body + 3]);
+		assert_int_equal(r.of_value[l.condition + 1 + i], r.of_value[l.condition + 3]);
+		assert_int_equal(number_of(l.program, &r, l.products[i]),
+		                 number_of(l.program, &r, l.products[2]));
+	}
+	assert_int_not_equal(r.of_value[l.body], r.of_value[l.body + 3]);
+	sw_program_free(l.program);
+}
+
+/* A gradient may be a partial sum within the loop, and whole after it. */
+static void within_a_loop_is_not_after_it(void **state)
+{
+	(void)state;
+	looped l = make_loop();
+	sw_repeats r = sw_program_repeats(l.program, 2, &l.program->arena);
+	assert_int_not_equal(r.of_value[l.body], r.of_value[l.result]);
+	assert_int_not_equal(r.of_value[l.body], r.of_value[l.condition]);
+	sw_program_free(l.program);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(inner_layers_have_one_number_per_place),
 		cmocka_unit_test(ends_are_seen_within_the_radius),
 		cmocka_unit_test(places_of_operands_count),
+		cmocka_unit_test(what_a_loop_carries_is_known_by_its_use),
+		cmocka_unit_test(within_a_loop_is_not_after_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
