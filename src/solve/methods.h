@@ -2,6 +2,7 @@
  * methods: the search methods of the papers, on the problem of solve.h.
  *
  *   exact        sw_solve
+ *   segments     one pass over cones and segments (Rhino, section 4.3.3): a good assignment, and a bound of its own
  *   ilp          an integer program (Rhino, section 4.2), given to CBC, which is called as a program
  *   coordinate   coordinate descent from one start after another (AutoDDL, section 4.6)
  *   metropolis   a Metropolis-Hastings chain (AutoDDL, section 4.6)
@@ -19,6 +20,7 @@
 
 typedef enum sw_method {
 	SW_METHOD_EXACT,
+	SW_METHOD_SEGMENTS,
 	SW_METHOD_ILP,
 	SW_METHOD_COORDINATE,
 	SW_METHOD_METROPOLIS,
