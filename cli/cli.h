@@ -14,7 +14,7 @@ typedef enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_COUNT, CLI_BYTES, CLI_
 /* The values of all options of all commands. */
 typedef struct cli_values {
 	bool help, json, quiet, verbose, rules, parts, no_links, no_kernels, pace, untied;
-	const char *cluster, *devices, *output, *strategy, *dump_after, *plot, *overlap, *trace, *method, *pin;
+	const char *cluster, *devices, *output, *strategy, *dump_after, *plot, *overlap, *trace, *method, *effort, *pin;
 	const char *microbatches, *remat, *diff;
 	SW_VEC(const char *) data;
 	int64_t memory, steps, seed, ranks, threads, random; /* 0: not given, but for steps and seed */

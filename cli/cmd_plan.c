@@ -135,6 +135,20 @@ static sw_status finish(cli *c, const sw_plan *plan, sw_error *err)
 	return SW_OK;
 }
 
+/* Effort 2 is a method; whoever names one has said how much effort is wanted. */
+static sw_status read_method(const cli *c, sw_method *method, sw_error *err)
+{
+	const char *effort = c->values.effort;
+	if (effort && c->values.method)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--effort and --method both say how problems are solved: leave one out");
+	if (effort && strcmp(effort, "2") && strcmp(effort, "3"))
+		return sw_fail(err, SW_ERR_INPUT, "--effort %s: expected 2 or 3", effort);
+	if (effort)
+		*method = strcmp(effort, "2") ? SW_METHOD_EXACT : SW_METHOD_SEGMENTS;
+	return c->values.method ? sw_method_parse(c->values.method, method, err) : SW_OK;
+}
+
 static sw_status read_microbatches(const cli *c, int32_t *microbatches, sw_error *err)
 {
 	const char *text = c->values.microbatches;
@@ -176,8 +190,8 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 	};
 	sw_status status = sw_plan_strategy_parse(c->values.strategy ? c->values.strategy : "auto",
 	                                          &options.strategy, err);
-	if (status == SW_OK && c->values.method)
-		status = sw_method_parse(c->values.method, &options.method, err);
+	if (status == SW_OK)
+		status = read_method(c, &options.method, err);
 	if (status == SW_OK)
 		status = read_microbatches(c, &options.microbatches, err);
 	if (status == SW_OK)
@@ -220,9 +234,9 @@ static sw_status plan_program(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {
-	"--cluster",      "-o",      "--devices",    "--strategy", "--method", "--seed",       "--memory",
-	"--microbatches", "--remat", "--time-limit", "--pin",      "--untied", "--dump-after", NULL};
+static const char *const options[] = {"--cluster",    "-o",     "--devices", "--strategy",     "--method",
+                                      "--effort",     "--seed", "--memory",  "--microbatches", "--remat",
+                                      "--time-limit", "--pin",  "--untied",  "--dump-after",   NULL};
 const cli_command cli_plan_command = {
 	.name = "plan",
 	.argument = "PROGRAM",

@@ -16,8 +16,11 @@ static const cli_option options[] = {
          "auto, dp, horovod[:merge=BYTES], zero1, zero2, zero3, megatron:tp=K[,sp], summa[:RxC], "
          "2.5d[:RxCxD], axonn[:X,Y,Z,D or :top=K] or expert[:ep=K] (default: auto)"},
 	{"--method", "M", CLI_TEXT, AT(method),
-         "how problems are solved: exact, ilp, coordinate, metropolis, random or exhaustive (default: "
-         "exact)"},
+         "how problems are solved: exact, segments, ilp, coordinate, metropolis, random or exhaustive "
+         "(default: exact)"},
+	{"--effort", "2|3", CLI_TEXT, AT(effort),
+         "3: the whole graph at once; 2: one pass over its segments, quicker and a little less good "
+         "(default: 3)"},
 	{"--memory", "BYTES", CLI_BYTES, AT(memory),
          "memory per device, such as 16GiB (default: what the cluster file says)"},
 	{"--time-limit", "SECONDS", CLI_SECONDS, AT(time_limit),

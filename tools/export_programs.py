@@ -214,9 +214,17 @@ FIXTURES = [
 # --- The papers' experiments, for planning only (docs/papers.md) ---------------------------------------------------
 
 
-def paper_gpt(depth, width, heads, length, batch, compute=jnp.float32):
+def paper_gpt(depth, width, heads, length, batch, compute=jnp.float32, fused=True):
     return gpt(
-        depth=depth, width=width, heads=heads, length=length, batch=batch, vocabulary=51200, tied=True, compute=compute
+        depth=depth,
+        width=width,
+        heads=heads,
+        length=length,
+        batch=batch,
+        vocabulary=51200,
+        tied=True,
+        fused=fused,
+        compute=compute,
     )
 
 
@@ -256,7 +264,9 @@ AXONN = [
 ]
 RHINO = [
     paper_fixture("gpt-medium", paper_gpt(24, 1024, 16, 1024, 4)),
-    paper_fixture("gpt-72x512", paper_gpt(72, 512, 8, 1024, 8)),
+    paper_fixture(
+        "gpt-72x512", paper_gpt(72, 512, 8, 1024, 8, jnp.float16, fused=False), Optimizer(clip=1.0, scaled=True)
+    ),
 ]
 PAPERS = AUTODDL + AXONN + RHINO
 

@@ -207,7 +207,7 @@ bool sw_candidate_strategy(const sw_atoms *atoms, const sw_mesh *mesh, const sw_
 /* What sites, or hubs, have in common that are one node. */
 #define SW_PLACE_ALONE UINT32_MAX /* kind: a node of its own */
 typedef struct sw_place {
-	uint32_t kind, repeat, which;
+	uint32_t kind, repeat;
 	int32_t profile;
 } sw_place;
 typedef struct sw_hub {

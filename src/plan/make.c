@@ -74,8 +74,9 @@ static void say_method(sw_method method, sw_plan *plan)
 {
 	size_t length = strlen(plan->scope);
 	if (method != SW_METHOD_EXACT)
-		snprintf(plan->scope + length, sizeof(plan->scope) - length, "; solved by the method %s%s",
-		         sw_method_name(method),
+		snprintf(plan->scope + length, sizeof(plan->scope) - length,
+		         "; solved by the method %s%s%s", sw_method_name(method),
+		         method == SW_METHOD_SEGMENTS ? " (effort 2), whose bound is of one pass" : "",
 		         sw_method_has_bound(method) ? "" : ", which proves no bound");
 }
 

@@ -8,56 +8,53 @@
 /* Ops of a program that is large. */
 #define MANY_OPS 1000
 
-enum { OF_SITE, OF_HUB = SW_SITE_OUTPUT + 1 };
+enum { OF_HUB = SW_SITE_OUTPUT + 1 };
 
 bool sw_repeats_are_tied(const sw_program *program, bool untied)
 {
 	return !untied && program->ops.len >= MANY_OPS;
 }
 
-/* The op by which a site is known; false: it has none. Which of the op's ports or results it is tells those apart. */
-static bool op_of_site(const sw_roles *roles, const sw_site *site, sw_id *op, uint32_t *which)
+static const sw_repeats *repeats_of(sw_planner *p)
 {
-	const sw_program *program = roles->program;
-	*which = 0;
-	switch ((sw_site_kind)site->kind) {
-	case SW_SITE_OP:
-		*op = site->index;
-		return true;
-	case SW_SITE_INPUT:
-		*op = program->values.data[roles->inputs[site->index]].op;
-		return true;
-	case SW_SITE_PORT:
-		*op = roles->ports.data[site->index].region;
-		*which = site->index - roles->first_port[*op];
-		return true;
-	case SW_SITE_OUTPUT:
-		return false; /* a state's lies as its input; others are few */
-	}
-	return false;
-}
-
-static sw_place place_of_op(sw_planner *p, uint32_t kind, sw_id op, uint32_t which, int32_t profile)
-{
-	if (!sw_repeats_are_tied(p->program, p->untied))
-		return (sw_place){.kind = SW_PLACE_ALONE, .profile = profile};
 	if (!p->repeats.number)
 		p->repeats = sw_program_repeats(p->program, RADIUS, &p->arena);
-	return (sw_place){kind, p->repeats.number[op], which, profile};
+	return &p->repeats;
+}
+
+static sw_place alone(int32_t profile)
+{
+	return (sw_place){.kind = SW_PLACE_ALONE, .profile = profile};
+}
+
+static sw_place place_of_value(sw_planner *p, uint32_t kind, sw_id value, int32_t profile)
+{
+	return (sw_place){kind, repeats_of(p)->of_value[value], profile};
 }
 
 sw_place sw_place_of_site(sw_planner *p, const sw_site *site)
 {
-	sw_id op;
-	uint32_t which;
-	if (!op_of_site(&p->roles, site, &op, &which))
-		return (sw_place){.kind = SW_PLACE_ALONE, .profile = site->profile};
-	return place_of_op(p, OF_SITE + site->kind, op, which, site->profile);
+	const sw_port *port;
+	if (!sw_repeats_are_tied(p->program, p->untied))
+		return alone(site->profile);
+	switch ((sw_site_kind)site->kind) {
+	case SW_SITE_OP:
+		return (sw_place){SW_SITE_OP, repeats_of(p)->number[site->index], site->profile};
+	case SW_SITE_INPUT:
+		return place_of_value(p, SW_SITE_INPUT, p->roles.inputs[site->index], site->profile);
+	case SW_SITE_PORT:
+		port = &p->roles.ports.data[site->index];
+		return port->decides ? alone(site->profile)
+		                     : place_of_value(p, SW_SITE_PORT, port->values[0], site->profile);
+	case SW_SITE_OUTPUT:
+		break; /* a state's lies as its input; others are few */
+	}
+	return alone(site->profile);
 }
 
 sw_place sw_place_of_hub(sw_planner *p, const sw_hub *hub)
 {
-	sw_id op = p->program->values.data[hub->value].op;
-	uint32_t which = hub->value - sw_op_at(p->program, op)->first_result;
-	return place_of_op(p, OF_HUB, op, which, hub->profile);
+	if (!sw_repeats_are_tied(p->program, p->untied))
+		return alone(hub->profile);
+	return place_of_value(p, OF_HUB, hub->value, hub->profile);
 }

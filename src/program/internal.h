@@ -126,4 +126,28 @@ static inline bool sw_op_is_tuple(const sw_op *op)
 	return op->tuple || op->n_results != 1;
 }
 
+/* ---- flow.c: who reads what --------------------------------------------------------------------- */
+
+/* NODES are the ops, and after them CROSSINGS, where values go into a region, around it, or out of it: what a loop carries is one (it reads the initial
+ * and the next value), a branch's parameter, a conditional's result. Regions themselves read nothing. */
+typedef struct sw_flow_edge {
+	uint32_t from, which; /* node, and which of its results: of what a loop carries in its condition, in its body, after it */
+	uint32_t to, place;   /* node, and which of its operands */
+} sw_flow_edge;
+typedef struct sw_crossing {
+	sw_id region; /* op */
+	sw_id value;  /* one that comes out of it: its shape is that of all */
+} sw_crossing;
+typedef struct sw_flow {
+	uint32_t n_ops, n; /* nodes */
+	uint32_t n_edges;
+	const sw_crossing *crossings; /* of nodes from n_ops on */
+	uint32_t *node, *which;       /* per value: what it comes out of */
+	sw_flow_edge *edges;          /* by `to`, in the order of places: those of n are [in[n], in[n + 1]) */
+	uint32_t *in;
+	uint32_t *out_start, *out;    /* per node: numbers of the edges from it */
+} sw_flow;
+/* O(ops + uses). */
+sw_flow sw_flow_of(const sw_program *program, sw_arena *arena);
+
 #endif

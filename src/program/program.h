@@ -417,6 +417,8 @@ sw_users sw_program_users(const sw_program *program, sw_arena *arena);
 typedef struct sw_repeats {
 	int32_t n;              /* numbers */
 	uint32_t *number; /* per op */
+	uint32_t *of_value; /* per value: one number iff what it comes out of has one, and it is the same result of it. What goes into a region or
+	                     * comes out of it is known by its surroundings on both sides, not by its place in the region's list */
 } sw_repeats;
 sw_repeats sw_program_repeats(const sw_program *program, int32_t radius, sw_arena *arena);
 

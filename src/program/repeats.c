@@ -1,6 +1,7 @@
 /*
- * Repeats, by colour refinement (Weisfeiler and Leman): an op's colour says what it is; each round adds the colours of what it reads, and of what reads
- * it, by place. After r rounds two ops have one colour iff what lies around them, r uses far, is alike.
+ * Repeats, by colour refinement (Weisfeiler and Leman): a node's colour says what it is; each round adds the colours of what it reads, and of what reads
+ * it, by place. After r rounds two nodes have one colour iff what lies around them, r uses far, is alike. Nodes are those of flow.c: ops, and where
+ * values cross the edge of a region.
  */
 #include "program/attributes.h"
 #include "program/internal.h"
@@ -9,8 +10,8 @@
 
 typedef struct painter {
 	const sw_program *program;
-	sw_users users;
-	uint64_t *colour, *next;  /* per op */
+	sw_flow flow;
+	uint64_t *colour, *next;  /* per node */
 	uint64_t *of_computation; /* of a region, what it calls */
 	bool sizes; /* and attributes, which are full of them; else ops of any size are alike */
 	sw_text key;
@@ -49,6 +50,22 @@ static uint64_t first_colour(painter *p, const sw_op *op)
 	return colour;
 }
 
+/* What of it is passed on as it is, and what the rest is made by, are part of what a crossing is: else all that a loop carries of one shape would be. */
+static uint64_t first_colour_of_crossing(painter *p, uint32_t node)
+{
+	const sw_flow *flow = &p->flow;
+	const sw_crossing *crossing = &flow->crossings[node - flow->n_ops];
+	bool result = p->program->values.data[crossing->value].op == crossing->region;
+	p->key.len = 0;
+	key_shape(&p->key, sw_value_shape(p->program, crossing->value), p->sizes);
+	uint64_t colour = sw_hash_bytes(p->key.data, p->key.len, result);
+	for (uint32_t e = flow->in[node]; e < flow->in[node + 1]; e++) {
+		uint32_t from = flow->edges[e].from;
+		colour = sw_hash_u64(colour, from < flow->n_ops ? p->colour[from] : from == node);
+	}
+	return sw_hash_u64(p->colour[crossing->region], colour);
+}
+
 /* What is called stands before its callers. */
 static void paint_first(painter *p)
 {
@@ -61,49 +78,41 @@ static void paint_first(painter *p)
 			p->of_computation[c] = sw_hash_u64(p->of_computation[c], p->colour[id]);
 		}
 	}
+	for (uint32_t n = p->flow.n_ops; n < p->flow.n; n++)
+		p->colour[n] = first_colour_of_crossing(p, n);
 }
 
 /* Readers have no order. */
-static uint64_t colour_of_readers(const painter *p, const sw_op *op)
+static uint64_t colour_of_readers(const painter *p, uint32_t node)
 {
+	const sw_flow *flow = &p->flow;
 	uint64_t sum = 0;
-	for (uint32_t k = 0; k < op->n_results; k++) {
-		sw_id value = op->first_result + k;
-		for (uint32_t u = p->users.start[value]; u < p->users.start[value + 1]; u++) {
-			const sw_op *reader = sw_op_at(p->program, p->users.ops[u]);
-			uint64_t colour = sw_hash_u64(p->colour[p->users.ops[u]], k);
-			for (uint32_t i = 0; i < reader->n_operands; i++)
-				if (reader->operands[i] == value)
-					sum += sw_hash_u64(colour, i);
-		}
+	for (uint32_t k = flow->out_start[node]; k < flow->out_start[node + 1]; k++) {
+		const sw_flow_edge *use = &flow->edges[flow->out[k]];
+		sum += sw_hash_u64(sw_hash_u64(p->colour[use->to], use->which), use->place);
 	}
 	return sum;
 }
 
 static void paint_again(painter *p)
 {
-	const sw_program *program = p->program;
-	for (sw_id id = 0; id < program->ops.len; id++) {
-		const sw_op *op = sw_op_at(program, id);
-		uint64_t colour = sw_hash_u64(p->colour[id], colour_of_readers(p, op));
-		for (uint32_t i = 0; i < op->n_operands; i++) {
-			const sw_value *read = &program->values.data[op->operands[i]];
-			colour = sw_hash_u64(
-				colour,
-				sw_hash_u64(p->colour[read->op],
-			                    op->operands[i] - sw_op_at(program, read->op)->first_result));
+	const sw_flow *flow = &p->flow;
+	for (uint32_t n = 0; n < flow->n; n++) {
+		uint64_t colour = sw_hash_u64(p->colour[n], colour_of_readers(p, n));
+		for (uint32_t e = flow->in[n]; e < flow->in[n + 1]; e++) {
+			const sw_flow_edge *read = &flow->edges[e];
+			colour = sw_hash_u64(colour, sw_hash_u64(p->colour[read->from], read->which));
 		}
-		p->next[id] = colour;
+		p->next[n] = colour;
 	}
-	memcpy(p->colour, p->next, sizeof(uint64_t) * program->ops.len);
+	memcpy(p->colour, p->next, sizeof(uint64_t) * flow->n);
 }
 
 static painter begin(const sw_program *program, bool sizes, sw_arena *arena)
 {
-	size_t n = program->ops.len;
-	painter p = {.program = program, .users = sw_program_users(program, arena), .sizes = sizes};
-	p.colour = SW_NEW_N(arena, uint64_t, n + 1);
-	p.next = SW_NEW_N(arena, uint64_t, n + 1);
+	painter p = {.program = program, .flow = sw_flow_of(program, arena), .sizes = sizes};
+	p.colour = SW_NEW_N(arena, uint64_t, p.flow.n + 1);
+	p.next = SW_NEW_N(arena, uint64_t, p.flow.n + 1);
 	p.of_computation = SW_NEW_N(arena, uint64_t, program->computations.len + 1);
 	paint_first(&p);
 	return p;
@@ -124,85 +133,79 @@ const uint64_t *sw_program_colours(const sw_program *program, int32_t radius, bo
 #define LAYERS_AT_LEAST 3
 
 /* The first and the last layers look out upon something else, and so have numbers of their own. They are found from the layers beside them, whose
- * numbers are those of all: what an op reads, or is read by, is then what its neighbour's counterpart reads, or is read by. */
+ * numbers are those of all: what a node reads, or is read by, is then what its neighbour's counterpart reads, or is read by. */
 typedef struct matcher {
-	painter p; /* whose colours are those of the first round: what an op is */
+	painter p; /* whose colours are those of the first round: what a node is */
 	uint32_t *number;
-	int32_t *members;    /* per number */
-	SW_VEC(sw_id) pairs; /* an op, and one of the layer beside it that has its number */
+	int32_t *members;       /* per number */
+	SW_VEC(uint32_t) pairs; /* a node, and one of the layer beside it that has its number */
 } matcher;
 
-static void match(matcher *m, sw_id op, sw_id beside)
+static void match(matcher *m, uint32_t node, uint32_t beside)
 {
-	uint32_t own = m->number[op], wanted = m->number[beside];
-	if (own == wanted || m->p.colour[op] != m->p.colour[beside] || m->members[own] >= LAYERS_AT_LEAST ||
-	    m->members[wanted] < LAYERS_AT_LEAST)
+	uint32_t own = m->number[node], wanted = m->number[beside];
+	if (own == wanted || m->p.colour[node] != m->p.colour[beside] ||
+	    m->members[own] >= LAYERS_AT_LEAST || m->members[wanted] < LAYERS_AT_LEAST)
 		return;
 	m->members[own]--;
 	m->members[wanted]++;
-	m->number[op] = wanted;
-	sw_vec_push(&m->pairs, op);
+	m->number[node] = wanted;
+	sw_vec_push(&m->pairs, node);
 	sw_vec_push(&m->pairs, beside);
 }
 
-static void match_operands(matcher *m, const sw_op *op, const sw_op *beside)
+static void match_operands(matcher *m, uint32_t node, uint32_t beside)
 {
-	for (uint32_t i = 0; i < SW_MIN(op->n_operands, beside->n_operands); i++)
-		match(m, m->p.program->values.data[op->operands[i]].op,
-		      m->p.program->values.data[beside->operands[i]].op);
+	const sw_flow *flow = &m->p.flow;
+	uint32_t reads = flow->in[node + 1] - flow->in[node],
+		 others = flow->in[beside + 1] - flow->in[beside];
+	for (uint32_t i = 0; i < SW_MIN(reads, others); i++)
+		match(m, flow->edges[flow->in[node] + i].from, flow->edges[flow->in[beside] + i].from);
 }
 
-/* The only reader of the value at this place that is such an op; SW_NO_ID: none, or several. */
-static sw_id only_reader(const matcher *m, sw_id value, uint32_t place, uint64_t colour)
+/* The only reader of the node's result at this place that is such a node; SW_NO_ID: none, or several. */
+static uint32_t only_reader(const matcher *m, uint32_t node, const sw_flow_edge *like)
 {
-	sw_id found = SW_NO_ID;
-	for (uint32_t u = m->p.users.start[value]; u < m->p.users.start[value + 1]; u++) {
-		sw_id id = m->p.users.ops[u];
-		const sw_op *reader = sw_op_at(m->p.program, id);
-		if (m->p.colour[id] != colour || place >= reader->n_operands ||
-		    reader->operands[place] != value || id == found)
+	const sw_flow *flow = &m->p.flow;
+	uint32_t found = SW_NO_ID;
+	for (uint32_t k = flow->out_start[node]; k < flow->out_start[node + 1]; k++) {
+		const sw_flow_edge *use = &flow->edges[flow->out[k]];
+		if (use->which != like->which || use->place != like->place ||
+		    m->p.colour[use->to] != m->p.colour[like->to] || use->to == found)
 			continue;
 		if (found != SW_NO_ID)
 			return SW_NO_ID;
-		found = id;
+		found = use->to;
 	}
 	return found;
 }
 
-static void match_readers(matcher *m, const sw_op *op, const sw_op *beside)
+static void match_readers(matcher *m, uint32_t node, uint32_t beside)
 {
-	for (uint32_t k = 0; k < SW_MIN(op->n_results, beside->n_results); k++) {
-		sw_id value = op->first_result + k, other = beside->first_result + k;
-		for (uint32_t u = m->p.users.start[value]; u < m->p.users.start[value + 1]; u++) {
-			sw_id reader = m->p.users.ops[u];
-			const sw_op *at = sw_op_at(m->p.program, reader);
-			for (uint32_t i = 0; i < at->n_operands; i++) {
-				if (at->operands[i] != value)
-					continue;
-				sw_id same = only_reader(m, other, i, m->p.colour[reader]);
-				if (same != SW_NO_ID &&
-				    only_reader(m, value, i, m->p.colour[reader]) == reader)
-					match(m, reader, same);
-			}
-		}
+	const sw_flow *flow = &m->p.flow;
+	for (uint32_t k = flow->out_start[node]; k < flow->out_start[node + 1]; k++) {
+		const sw_flow_edge *use = &flow->edges[flow->out[k]];
+		uint32_t same = only_reader(m, beside, use);
+		if (same != SW_NO_ID && only_reader(m, node, use) == use->to)
+			match(m, use->to, same);
 	}
 }
 
-/* Of each number the first two ops, and the last two. */
+/* Of each number the first two nodes, and the last two. */
 static void pair_ends(matcher *m, int32_t n_numbers)
 {
-	size_t n = m->p.program->ops.len;
-	sw_id *last = sw_alloc(sizeof(*last) *
-	                       (2 * (size_t)n_numbers + 1)); /* before the one looked at; before that */
+	uint32_t n = m->p.flow.n;
+	uint32_t *last = sw_alloc(sizeof(*last) *
+	                          (2 * (size_t)n_numbers + 1)); /* before the one looked at; before that */
 	int32_t *seen = sw_alloc(sizeof(*seen) * ((size_t)n_numbers + 1));
-	for (sw_id id = 0; id < n; id++) {
-		uint32_t number = m->number[id];
+	for (uint32_t node = 0; node < n; node++) {
+		uint32_t number = m->number[node];
 		if (seen[number]++ == 1) {
 			sw_vec_push(&m->pairs, last[2 * number]);
-			sw_vec_push(&m->pairs, id);
+			sw_vec_push(&m->pairs, node);
 		}
 		last[2 * number + 1] = last[2 * number];
-		last[2 * number] = id;
+		last[2 * number] = node;
 	}
 	for (int32_t number = 0; number < n_numbers; number++)
 		if (seen[number] >= LAYERS_AT_LEAST) {
@@ -216,45 +219,58 @@ static void pair_ends(matcher *m, int32_t n_numbers)
 static void extend_to_ends(const painter *first, sw_repeats *repeats)
 {
 	matcher m = {.p = *first, .number = repeats->number};
-	size_t n = first->program->ops.len;
 	m.members = sw_alloc(sizeof(*m.members) * ((size_t)repeats->n + 1));
-	for (size_t id = 0; id < n; id++)
-		m.members[m.number[id]]++;
+	for (uint32_t node = 0; node < first->flow.n; node++)
+		m.members[m.number[node]]++;
 	pair_ends(&m, repeats->n);
 	for (size_t i = 0; i < m.pairs.len; i += 2) {
-		const sw_op *op = sw_op_at(first->program, m.pairs.data[i]);
-		const sw_op *beside = sw_op_at(first->program, m.pairs.data[i + 1]);
-		if (m.members[m.number[m.pairs.data[i]]] < LAYERS_AT_LEAST)
+		uint32_t node = m.pairs.data[i], beside = m.pairs.data[i + 1];
+		if (m.members[m.number[node]] < LAYERS_AT_LEAST)
 			continue;
-		match_operands(&m, op, beside);
-		match_readers(&m, op, beside);
+		match_operands(&m, node, beside);
+		match_readers(&m, node, beside);
 	}
 	sw_vec_clear(&m.pairs);
 	free(m.members);
 }
 
+/* ---- numbers --------------------------------------------------------------------------------------------- */
+
 static void number_colours(const painter *p, sw_repeats *repeats)
 {
 	sw_map seen = {0};
-	for (size_t id = 0; id < p->program->ops.len; id++) {
-		repeats->number[id] =
-			sw_map_intern(&seen, &p->colour[id], sizeof(p->colour[id]), (uint32_t)repeats->n);
-		if (repeats->number[id] == (uint32_t)repeats->n)
+	for (uint32_t node = 0; node < p->flow.n; node++) {
+		repeats->number[node] = sw_map_intern(&seen, &p->colour[node], sizeof(p->colour[node]),
+		                                      (uint32_t)repeats->n);
+		if (repeats->number[node] == (uint32_t)repeats->n)
 			repeats->n++;
+	}
+	sw_map_clear(&seen);
+}
+
+static void number_values(const painter *p, sw_repeats *repeats)
+{
+	sw_map seen = {0};
+	uint32_t n = 0;
+	for (size_t v = 0; v < p->program->values.len; v++) {
+		const uint32_t key[] = {repeats->number[p->flow.node[v]], p->flow.which[v]};
+		repeats->of_value[v] = sw_map_intern(&seen, key, sizeof(key), n);
+		n += repeats->of_value[v] == n;
 	}
 	sw_map_clear(&seen);
 }
 
 sw_repeats sw_program_repeats(const sw_program *program, int32_t radius, sw_arena *arena)
 {
-	size_t n = program->ops.len;
 	painter p = begin(program, true, arena), first = p;
-	first.colour = sw_arena_copy(arena, p.colour, sizeof(uint64_t) * (n + 1));
+	first.colour = sw_arena_copy(arena, p.colour, sizeof(uint64_t) * (p.flow.n + 1));
 	for (int32_t r = 0; r < radius; r++)
 		paint_again(&p);
-	sw_repeats repeats = {.number = SW_NEW_N(arena, uint32_t, n + 1)};
+	sw_repeats repeats = {.number = SW_NEW_N(arena, uint32_t, p.flow.n + 1),
+	                      .of_value = SW_NEW_N(arena, uint32_t, program->values.len + 1)};
 	number_colours(&p, &repeats);
 	extend_to_ends(&first, &repeats);
+	number_values(&p, &repeats);
 	sw_text_clear(&p.key);
 	return repeats;
 }

@@ -16,6 +16,7 @@ static const struct {
 	bool ends; /* by itself */
 } methods[SW_METHOD_COUNT] = {
 	[SW_METHOD_EXACT] = {"exact", NULL, true, true},
+	[SW_METHOD_SEGMENTS] = {"segments", method_segments, true, true},
 	[SW_METHOD_ILP] = {"ilp", method_ilp, true, true},
 	[SW_METHOD_COORDINATE] = {"coordinate", method_coordinate, false, false},
 	[SW_METHOD_METROPOLIS] = {"metropolis", method_metropolis, false, false},
@@ -41,7 +42,7 @@ sw_status sw_method_parse(const char *name, sw_method *method, sw_error *err)
 			return SW_OK;
 	}
 	return sw_fail(err, SW_ERR_INPUT,
-	               "unknown method '%s': expected exact, ilp, coordinate, metropolis, random or "
+	               "unknown method '%s': expected exact, segments, ilp, coordinate, metropolis, random or "
 	               "exhaustive",
 	               name);
 }

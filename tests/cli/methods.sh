@@ -13,7 +13,7 @@ is() {
 	grep -q "\"$1\": $2[,}]" "$scratch/out" || complain "$1 is not $2: $method"
 }
 
-methods="coordinate metropolis random exhaustive"
+methods="segments coordinate metropolis random exhaustive"
 if command -v cbc >/dev/null; then
 	methods="$methods ilp"
 else
@@ -35,7 +35,7 @@ done
 expect 0 "" "$sw" solve $example --method random --work-limit 1000
 says "^method  *random, which proves no bound"
 says "^effort .*assignments were tried"
-refuse "unknown method 'newton': expected exact, ilp, coordinate" "$sw" solve $example --method newton
+refuse "unknown method 'newton': expected exact, segments, ilp, coordinate" "$sw" solve $example --method newton
 refuse "unknown method 'newton'" "$sw" plan $tiny --cluster $cluster --method newton -o "$scratch/none"
 refuse "exhaustive search would not end: 10^.* assignments" "$sw" solve tests/problems/asplos-2025-iopddl-B.json.gz --method exhaustive
 
@@ -50,6 +50,19 @@ for method in $methods; do
 	esac
 	expect 0 "" "$sw" verify "$scratch/$method.plan" -q
 done
+
+# Effort 2 is one of them: its plan is no better than effort 3's bound, by the model of both.
+for effort in 2 3; do
+	expect 0 "" "$sw" plan $tiny --cluster $cluster --effort $effort -o "$scratch/effort-$effort.plan"
+	expect 0 "" "$sw" verify "$scratch/effort-$effort.plan" -q
+done
+grep -q "solved by the method segments (effort 2)" "$scratch/effort-2.plan" || complain "the plan does not say effort 2"
+grep -q "solved by" "$scratch/effort-3.plan" && complain "effort 3 is the default, and needs no words"
+number() { sed -n "s/.*\"$1\": \([0-9.e-]*\).*/\1/p" "$scratch/effort-$2.plan" | head -1; }
+awk -v cost="$(number model_s 2)" -v bound="$(number model_bound_s 3)" 'BEGIN { exit !(bound > 0 && cost >= bound) }' ||
+	complain "effort 2 costs $(number model_s 2), effort 3 proves $(number model_bound_s 3)"
+refuse "effort 4: expected 2 or 3" "$sw" plan $tiny --cluster $cluster --effort 4 -o "$scratch/none"
+refuse "leave one out" "$sw" plan $tiny --cluster $cluster --effort 2 --method exact -o "$scratch/none"
 expect 0 "" "$sw" explain "$scratch/random.plan"
 says "solved by the method random, which proves no bound"
 exit $failed

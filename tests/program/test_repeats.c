@@ -74,12 +74,115 @@ static void places_of_operands_count(void **state)
 	sw_program_free(p);
 }
 
+/* ---- loops -------------------------------------------------------------------------------------------------- */
+
+/* A loop carries x and the weights of some layers; the first of these in its condition, its body and the entry. */
+#define MOST_LAYERS 24
+typedef struct looped {
+	sw_program *program;
+	sw_id condition, body, result;
+	sw_id products[MOST_LAYERS]; /* in the body */
+} looped;
+
+static sw_id carried_parameter(sw_program *p, int32_t c, uint32_t n)
+{
+	sw_shape leaves[MOST_LAYERS + 1];
+	sw_attrs attrs = {.parameter = {0}};
+	for (uint32_t k = 0; k < n; k++)
+		leaves[k] = shape_of(p, "f32[8,8]");
+	return add_op(p, c,
+	              (sw_op_spec){.opcode = SW_OP_PARAMETER,
+	                           .attrs = &attrs,
+	                           .shapes = leaves,
+	                           .n_results = n,
+	                           .tuple = true});
+}
+
+static sw_id emit_loop(sw_program *p, int32_t condition, int32_t body, uint32_t n)
+{
+	const int32_t called[2] = {condition, body};
+	sw_id start[MOST_LAYERS + 1];
+	int32_t c = sw_build_computation(p, "main");
+	for (uint32_t k = 0; k < n; k++)
+		start[k] = sw_emit_parameter(p, c, shape_of(p, "f32[8,8]"), "p");
+	sw_id loop = add_op(p, c,
+	                    (sw_op_spec){.opcode = SW_OP_WHILE,
+	                                 .operands = start,
+	                                 .n_operands = n,
+	                                 .called = called,
+	                                 .n_called = 2});
+	finish(p, c, loop);
+	return loop;
+}
+
+/* The layers above in the body of a loop: weights are told apart by their place in its list alone. */
+static looped make_loop(uint32_t layers)
+{
+	looped l = {.program = sw_program_new("test")};
+	sw_program *p = l.program;
+	int32_t condition = sw_build_computation(p, "condition"), body = sw_build_computation(p, "body");
+	l.condition = carried_parameter(p, condition, layers + 1);
+	sw_id never = sw_emit_scalar(p, condition, SW_PRED, 0), next[MOST_LAYERS + 1];
+	sw_build_results(p, condition, &never, 1, false);
+	sw_id x = l.body = carried_parameter(p, body, layers + 1);
+	for (uint32_t i = 0; i < layers; i++) {
+		next[i + 1] = l.body + 1 + i;
+		l.products[i] = sw_emit_binary(p, body, SW_OP_MULTIPLY, x, next[i + 1]);
+		x = sw_emit_unary(p, body, SW_OP_TANH, l.products[i]);
+	}
+	next[0] = x;
+	sw_build_results(p, body, next, layers + 1, true);
+	l.result = emit_loop(p, condition, body, layers + 1);
+	return l;
+}
+
+static void what_a_loop_carries_is_known_by_its_use(void **state)
+{
+	(void)state;
+	looped l = make_loop(LAYERS);
+	sw_repeats r = sw_program_repeats(l.program, 2, &l.program->arena);
+	for (int i = 3; i < LAYERS - 2; i++) {
+		assert_int_equal(r.of_value[l.body + 1 + i], r.of_value[l.body + 3]);
+		assert_int_equal(r.of_value[l.condition + 1 + i], r.of_value[l.condition + 3]);
+		assert_int_equal(number_of(l.program, &r, l.products[i]),
+		                 number_of(l.program, &r, l.products[2]));
+	}
+	assert_int_not_equal(r.of_value[l.body], r.of_value[l.body + 3]);
+	sw_program_free(l.program);
+}
+
+/* So that the planner's problem does not grow with the layers. */
+static void more_layers_have_no_more_numbers(void **state)
+{
+	(void)state;
+	looped some = make_loop(MOST_LAYERS / 2), twice = make_loop(MOST_LAYERS);
+	sw_repeats a = sw_program_repeats(some.program, 3, &some.program->arena),
+		   b = sw_program_repeats(twice.program, 3, &twice.program->arena);
+	assert_int_equal(a.n, b.n);
+	sw_program_free(some.program);
+	sw_program_free(twice.program);
+}
+
+/* A gradient may be a partial sum within the loop, and whole after it. */
+static void within_a_loop_is_not_after_it(void **state)
+{
+	(void)state;
+	looped l = make_loop(LAYERS);
+	sw_repeats r = sw_program_repeats(l.program, 2, &l.program->arena);
+	assert_int_not_equal(r.of_value[l.body], r.of_value[l.result]);
+	assert_int_not_equal(r.of_value[l.body], r.of_value[l.condition]);
+	sw_program_free(l.program);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(inner_layers_have_one_number_per_place),
 		cmocka_unit_test(ends_are_seen_within_the_radius),
 		cmocka_unit_test(places_of_operands_count),
+		cmocka_unit_test(what_a_loop_carries_is_known_by_its_use),
+		cmocka_unit_test(more_layers_have_no_more_numbers),
+		cmocka_unit_test(within_a_loop_is_not_after_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-"""Decoders in GPT-2's style: pre-norm blocks, learned positions, one fused matrix for q, k and v."""
+"""Decoders in GPT-2's style: pre-norm blocks, learned positions."""
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,7 @@ def gpt(
     length,
     batch,
     hidden=None,
+    fused=True,
     tied=False,
     dropout=0.0,
     compute=jnp.float32,
@@ -26,10 +27,10 @@ def gpt(
 ):
     """With `scan` the blocks' weights are stacked and lax.scan runs over them, else the blocks are unrolled.
 
-    A `tied` head is the embedding's transpose. With `dropout` the state counts steps, and each step draws its own
+    Blocks have one matrix for q, k and v if `fused`, else three. A `tied` head is the embedding's transpose. With `dropout` the state counts steps, and each step draws its own
     masks from the count; scanned blocks cannot have it.
     """
-    block = transformer.block(width, depth, hidden)
+    block = transformer.block(width, depth, hidden, fused)
     parameters = {
         "embed": {"tokens": spec.table(vocabulary, width), "positions": spec.table(length, width)},
         "blocks": spec.stacked(depth, block) if scan else [block] * depth,

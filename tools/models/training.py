@@ -1,6 +1,7 @@
 """The training step around a model: loss, gradients, optimizer; and the names of what goes in and out."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,16 +12,19 @@ from . import spec
 
 @dataclass(frozen=True)
 class Optimizer:
-    """AdamW, after clipping the gradients' global norm to `clip` if that is given."""
+    """AdamW, after clipping the gradients' global norm to `clip` if that is given; `scaled`: of a scaled loss."""
 
     learning_rate: float = 1e-3
     beta2: float = 0.95
     weight_decay: float = 0.01
     clip: float | None = None
+    scaled: bool = False
 
     def transform(self):
         adamw = optax.adamw(self.learning_rate, b2=self.beta2, weight_decay=self.weight_decay)
-        return adamw if self.clip is None else optax.chain(optax.clip_by_global_norm(self.clip), adamw)
+        if self.clip is not None:
+            adamw = optax.chain(optax.clip_by_global_norm(self.clip), adamw)
+        return of_scaled_loss(adamw) if self.scaled else adamw
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,40 @@ class Adagrad:
 
     def transform(self):
         return optax.adagrad(self.learning_rate, initial_accumulator_value=ADAGRAD_START)
+
+
+class LossScale(NamedTuple):
+    """Dynamic loss scaling, for half precision: what the loss is multiplied by, and for how many steps it went well."""
+
+    scale: jax.Array
+    finite_steps: jax.Array
+
+
+LOSS_SCALE = 32768.0
+SCALE_GROWS_AFTER = 2000
+
+
+def of_scaled_loss(inner):
+    """Gradients are divided by the scale. If some overflow the step is skipped, and the scale halved."""
+
+    def init(params):
+        return LossScale(jnp.float32(LOSS_SCALE), jnp.int32(0)), inner.init(params)
+
+    def update(gradients, state, params):
+        (scale, steps), before = state
+        gradients = jax.tree.map(lambda g: g * (1 / scale), gradients)
+        finite = jnp.isfinite(optax.global_norm(gradients))
+        updates, after = inner.update(gradients, before, params)
+        updates, after = jax.tree.map(
+            lambda done, skipped: jnp.where(finite, done, skipped),
+            (updates, after),
+            (jax.tree.map(jnp.zeros_like, updates), before),
+        )
+        grows = steps + 1 == SCALE_GROWS_AFTER
+        scale = jnp.where(finite, jnp.where(grows, 2 * scale, scale), scale / 2)
+        return updates, (LossScale(scale, jnp.where(finite & ~grows, steps + 1, 0)), after)
+
+    return optax.GradientTransformation(init, update)
 
 
 ADAGRAD_START = 0.1
@@ -72,20 +110,25 @@ class Training:
     def __init__(self, model, optimizer):
         self._model = model
         self._transform = optimizer.transform()
+        self._scaled = getattr(optimizer, "scaled", False)
         self._params = jax.tree.map(spec.Array.struct, model.parameters)
         self._opt_state = jax.eval_shape(self._transform.init, self._params)
         self._state = jax.tree.map(spec.Array.struct, model.state)
         self._data = [array.struct() for array in model.data.values()]
 
     def step(self, params, opt_state, state, *data):
-        (loss, state), gradients = jax.value_and_grad(self._loss, has_aux=True)(params, state, *data)
+        scale = opt_state[0].scale if self._scaled else None
+        (_, (loss, state)), gradients = jax.value_and_grad(self._loss, has_aux=True)(params, scale, state, *data)
         updates, opt_state = self._transform.update(gradients, opt_state, params)
         return optax.apply_updates(params, updates), opt_state, state, loss
 
-    def _loss(self, params, state, *data):
+    def _loss(self, params, scale, state, *data):
+        """What is differentiated, and beside it the loss and the model's state."""
         if state is None:
-            return self._model.loss(params, *data), None
-        return self._model.loss(params, state, *data)
+            loss = self._model.loss(params, *data)
+        else:
+            loss, state = self._model.loss(params, state, *data)
+        return loss if scale is None else loss * scale, (loss, state)
 
     def lower(self):
         """The step, lowered for abstract arguments; state is donated and so aliases its successor."""
@@ -118,9 +161,12 @@ class Training:
 
 
 def _optimizer_value(name, struct, parameters):
-    """`name` is count, or a key of MOMENTS followed by a parameter's name."""
+    """`name` is that of a scalar, or a key of MOMENTS followed by a parameter's name."""
     kind, _, parameter = name.partition(".")
-    if kind == "count":
+    if kind == "scale":
+        scale = spec.constant(LOSS_SCALE)
+        return Value(f"opt.{name}", "moment", spec.Array((), struct.dtype, scale, scale))
+    if not parameter:
         return Value(f"opt.{name}", "counter", spec.Array((), struct.dtype, spec.ZEROS, spec.constant(3)))
     init, random = MOMENTS[kind]
     return Value(f"opt.{name}", "moment", spec.Array(parameters[parameter].shape, struct.dtype, init, random))

@@ -1,4 +1,4 @@
-"""The pre-norm transformer block that several families share: a fused matrix for q, k and v, layer norms, gelu."""
+"""The pre-norm transformer block that several families share: layer norms, gelu, one fused matrix for q, k and v or three."""
 
 import jax
 import jax.numpy as jnp
@@ -6,8 +6,12 @@ import jax.numpy as jnp
 from . import layers, spec
 
 
-def attention(width, depth):
-    return {"qkv": spec.dense(width, 3 * width), "out": spec.dense(width, width, residual_std(depth))}
+def attention(width, depth, fused=True):
+    if fused:
+        inputs = {"qkv": spec.dense(width, 3 * width)}
+    else:
+        inputs = {name: spec.dense(width, width) for name in "qkv"}
+    return inputs | {"out": spec.dense(width, width, residual_std(depth))}
 
 
 def feed_forward(width, depth, hidden=None):
@@ -15,11 +19,11 @@ def feed_forward(width, depth, hidden=None):
     return {"up": spec.dense(width, hidden), "down": spec.dense(hidden, width, residual_std(depth))}
 
 
-def block(width, depth, hidden=None):
+def block(width, depth, hidden=None, fused=True):
     """Parameters of one of `depth` blocks; the perceptron's hidden layer is 4 * width unless `hidden` says otherwise."""
     return {
         "norm1": spec.layer_norm(width),
-        "attn": attention(width, depth),
+        "attn": attention(width, depth, fused),
         "norm2": spec.layer_norm(width),
         "mlp": feed_forward(width, depth, hidden),
     }
@@ -30,7 +34,10 @@ def residual_std(depth):
 
 
 def attend(p, x, heads, causal):
-    q, k, v = jnp.split(layers.dense(p["qkv"], x), 3, axis=-1)
+    if "qkv" in p:
+        q, k, v = jnp.split(layers.dense(p["qkv"], x), 3, axis=-1)
+    else:
+        q, k, v = (layers.dense(p[name], x) for name in "qkv")
     q, k, v = (layers.split_heads(a, heads) for a in (q, k, v))
     mask = layers.causal_mask(x.shape[1]) if causal else None
     return layers.dense(p["out"], layers.merge_heads(layers.attention(q, k, v, mask=mask)))
