@@ -6,10 +6,16 @@
 #define MOST_WORK 4000000 /* pairs of buffers looked at while improving, per way */
 #define GOOD_ENOUGH 256   /* within so much of what is live */
 
+/* What is looked at most, side by side. */
+typedef struct placed {
+	int64_t offset, end_offset;
+	int32_t begin, end;
+} placed;
+
 typedef struct packer {
 	sw_packed *buffers;
-	uint32_t *order;     /* indices, those to place first in front */
-	uint32_t *by_offset; /* those that are placed */
+	uint32_t *order;   /* indices, those to place first in front */
+	placed *by_offset; /* those that are placed */
 	size_t n_placed;
 	bool lowest;  /* into the lowest gap, not the tightest */
 	int64_t work; /* pairs that may still be looked at */
@@ -49,7 +55,7 @@ static void order_by(packer *p, size_t n, bool area)
 
 /* ---- greedy ------------------------------------------------------------------------------------------------- */
 
-static bool meets(const sw_packed *a, const sw_packed *b)
+static bool meets(const sw_packed *a, const placed *b)
 {
 	return a->begin <= b->end && b->begin <= a->end;
 }
@@ -59,7 +65,7 @@ static int64_t find_gap(const packer *p, const sw_packed *x)
 {
 	int64_t at = 0, best = -1, best_gap = INT64_MAX;
 	for (size_t i = 0; i < p->n_placed; i++) {
-		const sw_packed *b = &p->buffers[p->by_offset[i]];
+		const placed *b = &p->by_offset[i];
 		if (!meets(x, b))
 			continue;
 		int64_t gap = b->offset - at;
@@ -69,24 +75,23 @@ static int64_t find_gap(const packer *p, const sw_packed *x)
 			best = at;
 			best_gap = gap;
 		}
-		at = SW_MAX(at, b->offset + b->bytes);
+		at = SW_MAX(at, b->end_offset);
 	}
 	return best >= 0 ? best : at;
 }
 
-static void insert(packer *p, uint32_t index)
+static void insert(packer *p, const sw_packed *x)
 {
 	size_t low = 0, high = p->n_placed;
-	int64_t offset = p->buffers[index].offset;
 	while (low < high) {
 		size_t middle = (low + high) / 2;
-		if (p->buffers[p->by_offset[middle]].offset <= offset)
+		if (p->by_offset[middle].offset <= x->offset)
 			low = middle + 1;
 		else
 			high = middle;
 	}
 	memmove(&p->by_offset[low + 1], &p->by_offset[low], (p->n_placed - low) * sizeof *p->by_offset);
-	p->by_offset[low] = index;
+	p->by_offset[low] = (placed){x->offset, x->offset + x->bytes, x->begin, x->end};
 	p->n_placed++;
 }
 
@@ -101,7 +106,7 @@ static size_t pack_below(packer *p, size_t n, int64_t limit)
 		x->offset = find_gap(p, x);
 		if (x->bytes > limit - x->offset)
 			return i;
-		insert(p, p->order[i]);
+		insert(p, x);
 	}
 	return n;
 }
