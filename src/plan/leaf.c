@@ -119,10 +119,10 @@ typedef struct listener {
 	const size_t *numbers; /* of the meshes that are searched */
 } listener;
 
-static void note_need(void *context, size_t mesh, const sw_plan *plan, double step_time_s)
+static void note_need(void *context, size_t mesh, const sw_plan *plan, double model_s)
 {
 	const listener *s = context;
-	sw_leaves_note_need(s->list, s->leaf, s->numbers[mesh], plan, step_time_s);
+	sw_leaves_note_need(s->list, s->leaf, s->numbers[mesh], plan, model_s);
 }
 
 /* By the model, which bounds are bounds of. */

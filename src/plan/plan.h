@@ -148,6 +148,7 @@ typedef struct sw_plan_options {
 	const char *remat;       /* a rematerialisation policy, "none"; NULL: whichever is fastest */
 	int32_t microbatches;    /* 1: the batch is one; 0: whichever number is fastest */
 	bool quiet;
+	int threads;             /* 0: all processors. The plan is the same for any number */
 	const sw_pins *pins;     /* NULL: none. What can't be pinned so is SW_ERR_INPUT */
 	sw_plan_measure_fn *measure;
 	sw_plan_play_fn *play;   /* NULL: collectives are waited for where they stand */
