@@ -232,18 +232,30 @@ static int64_t pack_all(packer *p, size_t n)
 	return best;
 }
 
-int64_t sw_pack(sw_packed *buffers, size_t n)
+/* All in slots, which takes no time. */
+static int64_t pack_roughly(packer *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		p->order[i] = (uint32_t)i;
+	return pack_in_slots(p, 0, n, 0);
+}
+
+/* The largest as well as can be done in little time, the others in slots above them. */
+static int64_t pack_largest(packer *p, size_t n)
+{
+	order_by(p, n, false);
+	int64_t total = pack_greedily(p, MOST_EXACT);
+	return total == INT64_MAX ? total : pack_in_slots(p, MOST_EXACT, n, total);
+}
+
+int64_t sw_pack(sw_packed *buffers, size_t n, int64_t enough)
 {
 	packer p = {.buffers = buffers};
-	size_t large = SW_MIN(n, (size_t)MOST_EXACT);
 	p.order = sw_alloc((n + 1) * sizeof *p.order);
-	p.by_offset = sw_alloc((n + 1) * sizeof *p.by_offset);
-	int64_t total = n == large ? pack_all(&p, n) : 0;
-	if (n > large) {
-		order_by(&p, n, false);
-		total = pack_greedily(&p, large);
-		total = total == INT64_MAX ? total : pack_in_slots(&p, large, n, total);
-	}
+	p.by_offset = sw_alloc((SW_MIN(n, (size_t)MOST_EXACT) + 1) * sizeof *p.by_offset);
+	int64_t total = enough > 0 ? pack_roughly(&p, n) : INT64_MAX;
+	if (total > enough)
+		total = n <= MOST_EXACT ? pack_all(&p, n) : pack_largest(&p, n);
 	free(p.order);
 	free(p.by_offset);
 	return total;

@@ -128,7 +128,7 @@ static void play(void *context, int64_t i)
 	stage *s = context;
 	player *p = &s->players[i];
 	sw_decisions_restore(&p->x->decisions, &s->contest->known, p->plan);
-	p->status = s->contest->options->play(p->plan, &p->x->c.cost.step_time_s, &p->err);
+	p->status = s->contest->options->play(p->plan, &p->x->c.cost, &p->x->c.cost.step_time_s, &p->err);
 }
 
 /* The next that may be quicker than the best so far; returns where to go on. */

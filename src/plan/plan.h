@@ -136,7 +136,7 @@ static inline const sw_layout *sw_plan_layout(const sw_plan *plan, uint32_t numb
 /* Costs the program that a plan leads to: `partition` provides it, which stands below this folder. */
 typedef sw_status sw_plan_measure_fn(const sw_plan *plan, sw_program_cost *cost, sw_error *err);
 /* Seconds of a step of that program as `run` runs it, collectives beside kernels: `simulate` provides it. */
-typedef sw_status sw_plan_play_fn(const sw_plan *plan, double *step_time_s, sw_error *err);
+typedef sw_status sw_plan_play_fn(const sw_plan *plan, const sw_program_cost *measured, double *step_time_s, sw_error *err);
 
 typedef struct sw_plan_options {
 	sw_plan_strategy strategy;

@@ -155,13 +155,13 @@ static sw_status solve_once(trial *t, const sw_plan_options *options, sw_error *
 		sw_vec_push(&t->starts, start);
 		sw_model_apply(&t->model, solution.assignment, t->plan);
 	}
-	if (c->feasible) {
-		status = sw_plan_verify(t->plan, err);
-		if (status == SW_OK)
-			status = measure(t->plan, options, &c->cost, err);
-		c->measured_bytes = c->cost.peak_bytes;
-	}
 	sw_solution_clear(&solution);
+	if (!c->feasible)
+		return SW_OK;
+	status = sw_plan_verify(t->plan, err);
+	if (status == SW_OK)
+		status = measure(t->plan, options, &c->cost, err);
+	c->measured_bytes = c->cost.peak_bytes;
 	return status;
 }
 

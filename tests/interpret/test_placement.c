@@ -31,9 +31,9 @@ static void buffers_that_live_at_once_never_overlap(void **state)
 			                   begin + (int32_t)sw_rng_below(&rng, 12)};
 		}
 		memcpy(again, b, sizeof b);
-		int64_t total = sw_pack(b, n);
+		int64_t total = sw_pack(b, n, 0);
 		assert_true(total >= sw_packed_live(b, n));
-		assert_int_equal(sw_pack(again, n), total);
+		assert_int_equal(sw_pack(again, n, 0), total);
 		for (size_t i = 0; i < n; i++) {
 			assert_true(b[i].offset >= 0 && b[i].offset + b[i].bytes <= total);
 			assert_int_equal(again[i].offset, b[i].offset);
@@ -58,7 +58,7 @@ static void very_many_buffers_are_packed_at_once(void **state)
 		                   (int32_t)i + (int32_t)sw_rng_below(&rng, large ? 3000 : 30)};
 	}
 	double begin = sw_now_s();
-	int64_t total = sw_pack(b, n), live = sw_packed_live(b, n);
+	int64_t total = sw_pack(b, n, 0), live = sw_packed_live(b, n);
 	print_message("60000 buffers: %.3f s, packed / live %.4f\n", sw_now_s() - begin,
 	              (double)total / (double)live);
 	assert_true((double)total <= 1.25 * (double)live);

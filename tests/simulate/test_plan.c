@@ -49,7 +49,7 @@ static double simulated_s(const sw_plan *plan)
 {
 	sw_error err = {0};
 	double step_s = 0;
-	check(sw_simulate_plan(plan, &step_s, &err), &err);
+	check(sw_simulate_plan(plan, NULL, &step_s, &err), &err);
 	return step_s;
 }
 
