@@ -449,6 +449,32 @@ static void find_closure(sw_path_cache *cache, asked *a)
 	sw_vec_clear(&list);
 }
 
+#define FOUND_AT_ONCE 16
+
+typedef struct finding {
+	sw_path_cache *cache;
+	asked *shapes[FOUND_AT_ONCE];
+} finding;
+
+static void find_one(void *context, int64_t i)
+{
+	const finding *f = context;
+	find_closure(f->cache, f->shapes[i]);
+}
+
+bool sw_path_cache_find(sw_path_cache *cache, int threads)
+{
+	finding f = {.cache = cache};
+	int64_t n = 0;
+	for (size_t i = 0; i < cache->shapes.len && n < FOUND_AT_ONCE; i++) {
+		asked *a = &cache->shapes.data[i];
+		if (a->known < a->layouts.len)
+			f.shapes[n++] = a;
+	}
+	sw_parallel_for(n, threads, find_one, &f);
+	return n > 0;
+}
+
 /* Of a pair that is in no closure. */
 static double pair_seconds(sw_path_cache *cache, uint32_t shape, uint32_t from, uint32_t to)
 {

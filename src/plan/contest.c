@@ -146,9 +146,9 @@ static const candidate *quicker(const candidate *a, const candidate *b)
 	return !a || b->c.cost.step_time_s < a->c.cost.step_time_s ? b : a;
 }
 
-static sw_status play_all(contest *t, sw_plan *plan, stage *s, const candidate **won, sw_error *err)
+static sw_status play_all(contest *t, int threads, sw_plan *plan, stage *s, const candidate **won,
+                          sw_error *err)
 {
-	int threads = t->options->threads > 0 ? t->options->threads : sw_cpu_count();
 	for (size_t next = 0; next < t->items.len;) {
 		next = fill_stage(s, t, next, *won ? (*won)->c.cost.step_time_s : INFINITY);
 		sw_parallel_for(s->n, threads, play, s);
@@ -167,7 +167,7 @@ static sw_status play_all(contest *t, sw_plan *plan, stage *s, const candidate *
 	return SW_OK;
 }
 
-sw_status sw_contest_decide(contest *t, sw_plan *plan, const candidate **won, sw_error *err)
+sw_status sw_contest_decide(contest *t, int threads, sw_plan *plan, const candidate **won, sw_error *err)
 {
 	stage s = {.contest = t};
 	*won = NULL;
@@ -179,7 +179,7 @@ sw_status sw_contest_decide(contest *t, sw_plan *plan, const candidate **won, sw
 		return SW_OK;
 	for (size_t i = 0; i < PLAYED_AT_ONCE; i++)
 		s.players[i].plan = sw_plan_sketch(plan);
-	sw_status status = play_all(t, plan, &s, won, err);
+	sw_status status = play_all(t, threads, plan, &s, won, err);
 	for (size_t i = 0; i < PLAYED_AT_ONCE; i++)
 		sw_plan_sketch_free(s.players[i].plan);
 	return status;

@@ -74,7 +74,7 @@ typedef struct contest {
  * is slower. */
 void sw_contest_enter(contest *t, const sw_plan *plan, const sw_mesh *mesh, size_t alternative, const contender *c);
 /* The quickest as scheduled; NULL: there is none. What can't be quicker than another that was played is not. */
-sw_status sw_contest_decide(contest *t, sw_plan *plan, const candidate **won, sw_error *err);
+sw_status sw_contest_decide(contest *t, int threads, sw_plan *plan, const candidate **won, sw_error *err);
 void sw_contest_clear(contest *t);
 
 /* No schedule of it is quicker. */

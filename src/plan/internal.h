@@ -186,6 +186,7 @@ struct sw_planner {
 	double known_s;   /* a step that is had anyway; INFINITY: none. A search whose bound exceeds it, */
 	double slack;     /* or the best so far, by this factor is given up */
 	bool untied;      /* layers that are alike may differ */
+	int threads;
 	sw_repeats repeats; /* number NULL: not found yet, or not wanted */
 	const sw_option **pinned_inputs, **pinned_ops; /* per input leaf, per op: options per atom; NULL: not pinned */
 	bool unlimited;   /* plans are made as if memory were no matter, and may fit */

@@ -176,6 +176,8 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 	sw_planner_init(&planner, plan, list->sidecar);
 	planner.known_s = known_s(list);
 	planner.untied = options->untied;
+	if (options->threads > 0)
+		planner.threads = options->threads;
 	planner.unlimited = leaf->unlimited;
 	if (has_parts)
 		planner.slack = SW_FAR_BEHIND;

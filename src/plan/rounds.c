@@ -156,7 +156,7 @@ static sw_status pass_error(const sw_error *from, sw_status status, sw_error *to
 static sw_status attempt_round(search *s, size_t first, size_t n, bool *again)
 {
 	sw_status status = SW_OK;
-	int threads = s->options->threads > 0 ? s->options->threads : sw_cpu_count();
+	int threads = s->planner->threads;
 	int64_t n_open = 0;
 	for (size_t i = 0; i < n; i++) {
 		trial *t = &s->trials[i];
@@ -307,7 +307,7 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 	search_init(&s);
 	sw_status status = search_all(&s);
 	if (status == SW_OK)
-		status = sw_contest_decide(&s.contest, plan, &won, err);
+		status = sw_contest_decide(&s.contest, planner->threads, plan, &won, err);
 	sw_progress_end(&s.progress);
 	planner->watch = (sw_watch){0};
 	plan->lower_bound_s = SW_MAX(0, s.all.bound_s);

@@ -45,6 +45,30 @@ static void buffers_that_live_at_once_never_overlap(void **state)
 	}
 }
 
+static void what_is_enough_is_not_packed_better(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 100; seed++) {
+		sw_rng rng = {.seed = seed};
+		sw_packed b[60];
+		for (size_t i = 0; i < SW_COUNT(b); i++) {
+			int32_t begin = (int32_t)sw_rng_below(&rng, 50);
+			b[i] = (sw_packed){64 * (1 + sw_rng_below(&rng, 9)), -1, begin,
+			                   begin + (int32_t)sw_rng_below(&rng, 12)};
+		}
+		int64_t least = sw_pack(b, SW_COUNT(b), 0), rough = sw_pack(b, SW_COUNT(b), INT64_MAX);
+		assert_true(rough >= least);
+		for (size_t i = 0; i < SW_COUNT(b); i++)
+			for (size_t j = 0; j < i; j++)
+				assert_true(b[i].end < b[j].begin || b[j].end < b[i].begin ||
+				            b[i].offset + b[i].bytes <= b[j].offset ||
+				            b[j].offset + b[j].bytes <= b[i].offset);
+		assert_int_equal(sw_pack(b, SW_COUNT(b), rough), rough);
+		assert_int_equal(sw_pack(b, SW_COUNT(b), least), least);
+		assert_int_equal(sw_pack(b, SW_COUNT(b), 1), least);
+	}
+}
+
 /* Beyond what is packed exactly, too. */
 static void very_many_buffers_are_packed_at_once(void **state)
 {
@@ -220,6 +244,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(buffers_that_live_at_once_never_overlap),
+		cmocka_unit_test(what_is_enough_is_not_packed_better),
 		cmocka_unit_test(very_many_buffers_are_packed_at_once),
 		cmocka_unit_test(random_programs_compute_the_same),
 		cmocka_unit_test(fixtures_compute_the_same),
