@@ -19,7 +19,7 @@ typedef struct limits { /* of each problem that is solved */
 typedef struct contender {
 	bool feasible;
 	bool applied;            /* something was found: the plan has its decisions */
-	bool hopeless;           /* by its bound: was not measured */
+	double hopeless_s;       /* its bound, by which it is too slow to be measured; 0: it is not */
 	double model_s, bound_s; /* by the model */
 	double least_s;          /* below the step of all plans of the mesh, however communication hides */
 	limits each;

@@ -5,6 +5,7 @@
 #include "plan/trial.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The solver's work; a second is about 5e8 units. A fixed strategy gets the same alone and as a contender of `auto`, and begins
@@ -18,6 +19,7 @@
 /* Meshes whose models are in memory at once. */
 #define MOST_IN_ROUND 8
 #define SEARCHES_IN_ROUND 2
+#define MEASURED_AT_ONCE 2
 
 double sw_plan_gap(const sw_plan *plan)
 {
@@ -40,8 +42,8 @@ static void add_alternative(sw_plan *plan, const sw_plan_options *options, const
 	a.peak_bytes = c->feasible                      ? c->cost.peak_bytes
 	               : c->measured_bytes == INT64_MAX ? 0
 	                                                : c->measured_bytes;
-	if (c->hopeless)
-		a.bound_s = c->bound_s;
+	if (c->hopeless_s > 0)
+		a.bound_s = c->hopeless_s;
 	else if (c->feasible && options->play) /* until it is played */
 		a.bound_s = sw_least_step_s(&c->cost);
 	sw_vec_push(&plan->alternatives, a);
@@ -118,6 +120,7 @@ static void say_left_out(int64_t options, sw_plan *plan)
 typedef struct tally {
 	double bound_s, model_bound_s; /* of all searches; and nothing that was reached lies below them */
 	double model_s;                /* the best by the model */
+	double step_s;                 /* the quickest that fits, as measured */
 	int64_t least_bytes;
 	bool timed_out;
 } tally;
@@ -137,6 +140,7 @@ typedef struct search {
 	sw_progress progress;
 	trial trials[MOST_IN_ROUND];
 	trial *open[MOST_IN_ROUND]; /* those that are solved side by side */
+	trial *measured[MEASURED_AT_ONCE];
 } search;
 
 static void solve_open(void *context, int64_t i)
@@ -150,6 +154,43 @@ static sw_status pass_error(const sw_error *from, sw_status status, sw_error *to
 	if (to)
 		*to = *from;
 	return status;
+}
+
+static void measure_open(void *context, int64_t i)
+{
+	search *s = context;
+	sw_trial_measure(s->measured[i], s->options);
+}
+
+static int by_model(const void *a, const void *b)
+{
+	const trial *x = *(trial *const *)a, *y = *(trial *const *)b;
+	if (x->c.model_s != y->c.model_s)
+		return x->c.model_s < y->c.model_s ? -1 : 1;
+	return (x > y) - (x < y);
+}
+
+/* Those first that are quickest by the model: of which no step is less than what is had anyway need not be measured. */
+static void measure_all(search *s, int64_t n_open)
+{
+	int64_t memory = sw_memory_of(s->plan, s->options), n;
+	qsort(s->open, (size_t)n_open, sizeof(*s->open), by_model);
+	for (int64_t i = 0; i < n_open;) {
+		for (n = 0; i < n_open && n < MEASURED_AT_ONCE; i++) {
+			trial *t = s->open[i];
+			double bound_s = sw_steps_bound_s(s->planner, t->c.bound_s);
+			if (t->c.feasible && bound_s >= s->all.step_s)
+				sw_trial_give_up(t, bound_s);
+			else
+				s->measured[n++] = t;
+		}
+		sw_parallel_for(n, s->planner->threads, measure_open, s);
+		for (int64_t k = 0; k < n; k++) {
+			const contender *c = &s->measured[k]->c;
+			if (c->feasible && c->cost.peak_bytes <= memory)
+				s->all.step_s = fmin(s->all.step_s, c->cost.step_time_s);
+		}
+	}
 }
 
 /* Models are built one after the other, for they share layouts, profiles and paths; what follows is each mesh's own. */
@@ -170,9 +211,12 @@ static sw_status attempt_round(search *s, size_t first, size_t n, bool *again)
 	for (int64_t i = 0; i < n_open; i++)
 		s->open[i]->threads = SW_MAX(threads / (int)n_open, 1);
 	sw_parallel_for(n_open, threads, solve_open, s);
+	measure_all(s, n_open);
 	*again = false;
-	for (int64_t i = 0; i < n_open; i++) {
-		trial *t = s->open[i];
+	for (size_t i = 0; i < n; i++) {
+		trial *t = &s->trials[i];
+		if (!t->again)
+			continue;
 		sw_trial_judge(t, s->planner, s->options, &s->small);
 		*again = *again || t->again;
 		if (status == SW_OK && t->status != SW_OK)
@@ -192,7 +236,7 @@ static void count(search *s, size_t number, const trial *t)
 		all->bound_s = SW_MIN(all->bound_s, c->least_s);
 		all->model_bound_s = SW_MIN(all->model_bound_s, c->bound_s);
 	}
-	if (s->seen && c->applied && (c->feasible || c->hopeless))
+	if (s->seen && c->applied && (c->feasible || c->hopeless_s > 0))
 		s->seen(s->context, number, t->plan, c->model_s);
 	if (c->feasible) {
 		all->bound_s = SW_MIN(all->bound_s, sw_steps_bound_s(s->planner, c->model_s));
@@ -252,6 +296,7 @@ static void search_init(search *s)
 	s->all = (tally){.bound_s = INFINITY,
 	                 .model_bound_s = INFINITY,
 	                 .model_s = planner->known_s,
+	                 .step_s = INFINITY,
 	                 .least_bytes = INT64_MAX};
 	s->start_s = sw_now_s();
 	s->plan->memory_bytes = s->options->memory_bytes;

@@ -131,7 +131,13 @@ double sw_steps_bound_s(const sw_planner *planner, double model_s)
 	return planner->overlap ? model_s / (1 + planner->hidden_weight) : model_s;
 }
 
-/* Solves under the model's capacity and measures what comes out. Infeasible is an answer, not an error. */
+void sw_trial_give_up(trial *t, double bound_s)
+{
+	t->c.feasible = false;
+	t->c.hopeless_s = bound_s;
+}
+
+/* Solves under the model's capacity. Infeasible is an answer, not an error. */
 static sw_status solve_once(trial *t, const sw_plan_options *options, sw_error *err)
 {
 	sw_solution solution = {0};
@@ -147,8 +153,8 @@ static sw_status solve_once(trial *t, const sw_plan_options *options, sw_error *
 	c->model_s = (double)solution.cost * SW_COST_UNIT_S;
 	c->measured_bytes = INT64_MAX;
 	c->applied = c->feasible && c->bound_s < c->each.below_s;
-	c->hopeless = c->feasible && c->bound_s >= c->each.worth_s;
-	c->feasible = c->feasible && !c->hopeless;
+	if (c->feasible && c->bound_s >= c->each.worth_s)
+		sw_trial_give_up(t, c->bound_s);
 	if (c->applied) {
 		sw_start start;
 		sw_start_save(&start, &t->model, solution.assignment);
@@ -156,13 +162,7 @@ static sw_status solve_once(trial *t, const sw_plan_options *options, sw_error *
 		sw_model_apply(&t->model, solution.assignment, t->plan);
 	}
 	sw_solution_clear(&solution);
-	if (!c->feasible)
-		return SW_OK;
-	status = sw_plan_verify(t->plan, err);
-	if (status == SW_OK)
-		status = measure(t->plan, options, &c->cost, err);
-	c->measured_bytes = c->cost.peak_bytes;
-	return status;
+	return SW_OK;
 }
 
 /* The model counts some bytes twice and others not at all. Where it counts more than there are for what was found without a limit, its
@@ -216,6 +216,17 @@ void sw_trial_build(trial *t, sw_planner *planner)
 void sw_trial_solve(trial *t, const sw_plan_options *options)
 {
 	t->status = solve_once(t, options, &t->err);
+}
+
+void sw_trial_measure(trial *t, const sw_plan_options *options)
+{
+	contender *c = &t->c;
+	if (t->status != SW_OK || !c->feasible)
+		return;
+	t->status = sw_plan_verify(t->plan, &t->err);
+	if (t->status == SW_OK)
+		t->status = measure(t->plan, options, &c->cost, &t->err);
+	c->measured_bytes = c->cost.peak_bytes;
 }
 
 void sw_trial_judge(trial *t, sw_planner *planner, const sw_plan_options *options, least *small)

@@ -2,7 +2,7 @@
  * trial: one mesh searched, attempt by attempt. Private to src/plan.
  *
  * Attempts of several meshes go on side by side. What touches the planner, which they share (build, judge, end), is called for one after the
- * other; solving reads it, and changes what is the trial's own alone.
+ * other; solving and measuring read it, and change what is the trial's own alone.
  */
 #ifndef SW_PLAN_TRIAL_H
 #define SW_PLAN_TRIAL_H
@@ -31,6 +31,10 @@ void sw_trial_begin(trial *t, const sw_mesh *mesh, limits each);
 void sw_trial_build(trial *t, sw_planner *planner);
 /* Thread-safe. */
 void sw_trial_solve(trial *t, const sw_plan_options *options);
+/* What was found is too slow to be measured, by this bound. */
+void sw_trial_give_up(trial *t, double bound_s);
+/* Thread-safe. Of what was found, unless it is hopeless. */
+void sw_trial_measure(trial *t, const sw_plan_options *options);
 /* What has come out, and whether to go on. What does not fit in memory is noted in `small`. */
 void sw_trial_judge(trial *t, sw_planner *planner, const sw_plan_options *options, least *small);
 /* Its solutions go to the planner, for later meshes to begin with. */
