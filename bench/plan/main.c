@@ -1,20 +1,27 @@
 /*
  * How long planning takes, and what it says: each program under each strategy on one cluster.
  *
- *   bench/plan [--cluster FILE] [--strategies A,B,...] [--time-limit S] [--memory BYTES] [FILE ...]
+ *   bench/plan [--cluster FILE] [--devices SHAPE] [--strategies A,B,...] [--time-limit S] [--memory BYTES] [FILE ...]
+ *   bench/plan --sizes [--time-limit S]
  *
  * Defaults: every program of tests/programs, clusters/local-2x2.yaml, all strategies of the cluster's size. "step" is the
  * predicted time, "vs dp" that of dp divided by it (both of this run), "gap" is what its lower bound leaves open.
- * Times of planning are wall-clock and depend on the machine; all else does not.
+ * Each plan is made by a process of its own, whose memory at its peak is "held"; "cpu s" is what its threads took together.
+ * Times of planning are wall-clock and depend on the machine; all else does not. --sizes: some programs and clusters from small to large, as
+ * `auto` plans them.
  */
 #include "simulate/simulate.h"
 
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 typedef struct settings {
 	const char *cluster;
+	const char *devices; /* NULL: all of the cluster's */
 	const char *strategies;
 	double time_limit_s;
 	int64_t memory_bytes; /* 0: the cluster's */
@@ -27,63 +34,131 @@ typedef struct subject {
 	double read_s, dp_step_s;
 } subject;
 
-static void add_row(sw_table *table, const subject *s, const char *strategy, const sw_plan *plan)
+/* What the process that plans has to say. */
+typedef struct outcome {
+	sw_status status; /* SW_NO: nothing fits into memory, which is an answer */
+	sw_error err;
+	size_t canonical; /* instructions */
+	sw_program_cost predicted;
+	double planning_s, cpu_s, gap;
+	size_t held_bytes;
+	char chosen[SW_NAME_ROOM];
+} outcome;
+
+static double cpu_s(void)
 {
-	sw_text memory = {0}, step = {0};
-	sw_text_add_bytes(&memory, (double)plan->predicted.peak_bytes);
-	sw_text_add_seconds(&step, plan->predicted.step_time_s);
-	sw_table_cell(table, "%s", s->name);
-	sw_table_cell(table, "%zu", s->program->ops.len);
-	sw_table_cell(table, "%zu", plan->program->ops.len);
-	sw_table_cell(table, "%.3f", s->read_s);
-	sw_table_cell(table, "%s", strategy);
-	sw_table_cell(table, "%.3f", plan->planning_s);
-	sw_table_cell(table, "%s", memory.data);
-	sw_table_cell(table, "%s", step.data);
-	sw_table_cell(table, "%.2f", s->dp_step_s / plan->predicted.step_time_s);
-	sw_table_cell(table, "%.2f %%", plan->gap * 100);
-	sw_table_cell(table, "%s", strcmp(plan->chosen, strategy) ? plan->chosen : "");
-	sw_text_clear(&memory);
-	sw_text_clear(&step);
+	struct rusage used;
+	getrusage(RUSAGE_SELF, &used);
+	return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+	       1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
-static void add_refusal(sw_table *table, const subject *s, const char *strategy, double seconds,
-                        const sw_error *err)
+static void make_plan(const subject *s, const sw_cluster *cluster, const settings *how,
+                      const sw_plan_strategy *strategy, outcome *o)
 {
-	sw_table_cell(table, "%s", s->name);
-	sw_table_cell(table, "%zu", s->program->ops.len);
-	sw_table_cell(table, "-");
-	sw_table_cell(table, "%.3f", s->read_s);
-	sw_table_cell(table, "%s", strategy);
-	sw_table_cell(table, "%.3f", seconds);
-	for (int i = 0; i < 4; i++)
-		sw_table_cell(table, "-");
-	sw_table_cell(table, "%.60s", err->message);
-}
-
-/* dp comes first: the others are compared with it. Not fitting into memory is an answer. */
-static sw_status bench_strategy(sw_table *table, subject *s, const sw_cluster *cluster, const settings *how,
-                                const char *strategy, sw_error *err)
-{
-	sw_plan *plan;
-	sw_plan_options options = {.measure = sw_partition_measure,
+	sw_plan *plan = NULL;
+	sw_plan_options options = {.strategy = *strategy,
+	                           .measure = sw_partition_measure,
 	                           .play = sw_simulate_plan,
 	                           .quiet = true,
 	                           .time_limit_s = how->time_limit_s,
 	                           .memory_bytes = how->memory_bytes};
-	sw_status status = sw_plan_strategy_parse(strategy, &options.strategy, err);
+	double start_s = sw_now_s();
+	o->status = sw_plan_make(s->program, s->name, &s->sidecar, cluster, &options, &plan, &o->err);
+	o->planning_s = sw_now_s() - start_s;
+	o->cpu_s = cpu_s();
+	o->held_bytes = sw_peak_memory_bytes();
+	if (o->status != SW_OK)
+		return;
+	o->canonical = plan->program->ops.len;
+	o->predicted = plan->predicted;
+	o->gap = plan->gap;
+	snprintf(o->chosen, sizeof(o->chosen), "%s", plan->chosen);
+	sw_plan_free(plan);
+}
+
+/* In a process of its own, so that its memory is that of this plan. */
+static sw_status plan_apart(const subject *s, const sw_cluster *cluster, const settings *how,
+                            const sw_plan_strategy *strategy, outcome *o, sw_error *err)
+{
+	int ends[2];
+	if (pipe(ends) != 0)
+		return sw_fail(err, SW_ERR_IO, "no pipe");
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		*o = (outcome){0};
+		make_plan(s, cluster, how, strategy, o);
+		_exit(write(ends[1], o, sizeof(*o)) == (ssize_t)sizeof(*o) ? 0 : 1);
+	}
+	close(ends[1]);
+	size_t have = 0;
+	for (ssize_t n = 1; child > 0 && n > 0 && have < sizeof(*o); have += (size_t)SW_MAX(n, 0))
+		n = read(ends[0], (char *)o + have, sizeof(*o) - have);
+	close(ends[0]);
+	if (child > 0)
+		waitpid(child, NULL, 0);
+	if (have < sizeof(*o))
+		return sw_fail(err, SW_ERR_INTERNAL, "%s: the planner ended without an answer", s->name);
+	return SW_OK;
+}
+
+static void add_bytes(sw_table *table, double bytes)
+{
+	sw_text text = {0};
+	sw_text_add_bytes(&text, bytes);
+	sw_table_cell(table, "%s", text.data);
+	sw_text_clear(&text);
+}
+
+static void add_row(sw_table *table, const subject *s, const char *strategy, const outcome *o)
+{
+	bool fits = o->status == SW_OK;
+	sw_text step = {0};
+	sw_text_add_seconds(&step, o->predicted.step_time_s);
+	sw_table_cell(table, "%s", s->name);
+	sw_table_cell(table, "%zu", s->program->ops.len);
+	if (fits)
+		sw_table_cell(table, "%zu", o->canonical);
+	else
+		sw_table_cell(table, "-");
+	sw_table_cell(table, "%.3f", s->read_s);
+	sw_table_cell(table, "%s", strategy);
+	sw_table_cell(table, "%.3f", o->planning_s);
+	sw_table_cell(table, "%.3f", o->cpu_s);
+	add_bytes(table, (double)o->held_bytes);
+	if (fits) {
+		add_bytes(table, (double)o->predicted.peak_bytes);
+		sw_table_cell(table, "%s", step.data);
+		sw_table_cell(table, "%.2f", s->dp_step_s / o->predicted.step_time_s);
+		sw_table_cell(table, "%.2f %%", o->gap * 100);
+		sw_table_cell(table, "%s", strcmp(o->chosen, strategy) ? o->chosen : "");
+	} else {
+		for (int i = 0; i < 4; i++)
+			sw_table_cell(table, "-");
+		sw_table_cell(table, "%.60s", o->err.message);
+	}
+	sw_text_clear(&step);
+}
+
+/* dp comes first: the others are compared with it. */
+static sw_status bench_strategy(sw_table *table, subject *s, const sw_cluster *cluster, const settings *how,
+                                const char *name, sw_error *err)
+{
+	sw_plan_strategy strategy = {0};
+	outcome o = {0};
+	sw_status status = sw_plan_strategy_parse(name, &strategy, err);
+	if (status == SW_OK)
+		status = plan_apart(s, cluster, how, &strategy, &o, err);
 	if (status != SW_OK)
 		return status;
-	double start_s = sw_now_s();
-	status = sw_plan_make(s->program, s->name, &s->sidecar, cluster, &options, &plan, err);
-	if (status == SW_NO)
-		add_refusal(table, s, strategy, sw_now_s() - start_s, err);
-	if (status != SW_OK)
-		return status == SW_NO ? SW_OK : status;
-	if (!strcmp(strategy, "dp"))
-		s->dp_step_s = plan->predicted.step_time_s;
-	add_row(table, s, strategy, plan);
-	sw_plan_free(plan);
+	if (o.status != SW_OK && o.status != SW_NO) {
+		*err = o.err;
+		return o.status;
+	}
+	if (!strcmp(name, "dp"))
+		s->dp_step_s = o.predicted.step_time_s;
+	add_row(table, s, name, &o);
 	return SW_OK;
 }
 
@@ -139,12 +214,14 @@ static void list_strategies(const sw_cluster *cluster, sw_text *text)
 
 static sw_status bench_all(char *const *paths, size_t n, settings how, sw_error *err)
 {
-	static const char *const headings[] = {"program",  "instructions", "canonical", "read s",
-	                                       "strategy", "plan s",       "memory",    "step",
-	                                       "vs dp",    "gap",          "chosen"};
+	static const char *const headings[] = {"program", "instructions", "canonical", "read s", "strategy",
+	                                       "plan s",  "cpu s",        "held",      "memory", "step",
+	                                       "vs dp",   "gap",          "chosen"};
 	sw_cluster cluster;
 	sw_text strategies = {0};
 	sw_status status = sw_cluster_read(how.cluster, &cluster, err);
+	if (status == SW_OK && how.devices)
+		status = sw_cluster_take(&cluster, how.devices, err);
 	if (status != SW_OK)
 		return status;
 	list_strategies(&cluster, &strategies);
@@ -166,6 +243,42 @@ static sw_status bench_all(char *const *paths, size_t n, settings how, sw_error 
 	return status;
 }
 
+/* What planning is to be quick for, from small to large. */
+static const struct size {
+	const char *program, *cluster, *devices;
+	double memory_bytes; /* 0: the cluster's */
+} sizes[] = {
+	{"gpt-124m", "a100-8x8", "1x8", 0},
+	{"llama3-8b", "a100-8x8", NULL, 400e9}, /* where memory is no matter */
+	{"llama3-8b", "a100-8x8", NULL, 0},
+	{"gpt-175b", "perlmutter", "256x4", 0},
+};
+
+static sw_status bench_sizes(settings how, sw_error *err)
+{
+	sw_status status = SW_OK;
+	for (size_t i = 0; i < SW_COUNT(sizes) && status == SW_OK; i++) {
+		char program[512], cluster[512];
+		snprintf(program, sizeof(program), SW_SOURCE_DIR "/tests/programs/%s.hlo.gz",
+		         sizes[i].program);
+		snprintf(cluster, sizeof(cluster), SW_SOURCE_DIR "/clusters/%s.yaml", sizes[i].cluster);
+		how.cluster = cluster;
+		how.devices = sizes[i].devices;
+		how.memory_bytes = (int64_t)sizes[i].memory_bytes;
+		how.strategies = "auto";
+		status = bench_all((char *const[]){program}, 1, how, err);
+	}
+	return status;
+}
+
+static bool flag(int argc, char **argv, int *i, const char *name, bool *value)
+{
+	bool here = *i < argc && !strcmp(argv[*i], name);
+	*value = *value || here;
+	*i += here;
+	return here;
+}
+
 static bool option(int argc, char **argv, int *i, const char *name, const char **value)
 {
 	if (strcmp(argv[*i], name) || *i + 1 >= argc)
@@ -181,19 +294,22 @@ int main(int argc, char **argv)
 	sw_error err = {0};
 	glob_t found = {0};
 	const char *limit = "0", *memory = "0";
+	bool by_size = false;
 	int i = 1;
-	while (i < argc && (option(argc, argv, &i, "--cluster", &how.cluster) ||
+	while (i < argc && (flag(argc, argv, &i, "--sizes", &by_size) ||
+	                    option(argc, argv, &i, "--cluster", &how.cluster) ||
+	                    option(argc, argv, &i, "--devices", &how.devices) ||
 	                    option(argc, argv, &i, "--strategies", &how.strategies) ||
 	                    option(argc, argv, &i, "--time-limit", &limit) ||
 	                    option(argc, argv, &i, "--memory", &memory)))
 		;
 	how.time_limit_s = strtod(limit, NULL);
 	how.memory_bytes = (int64_t)strtod(memory, NULL);
-	if (i == argc)
+	if (i == argc && !by_size)
 		glob(SW_SOURCE_DIR "/tests/programs/*.hlo.gz", 0, NULL, &found);
 	char **paths = i == argc ? found.gl_pathv : argv + i;
 	size_t n = i == argc ? found.gl_pathc : (size_t)(argc - i);
-	sw_status status = bench_all(paths, n, how, &err);
+	sw_status status = by_size ? bench_sizes(how, &err) : bench_all(paths, n, how, &err);
 	if (status != SW_OK)
 		fprintf(stderr, "%s:%d:%d: %s\n", err.file, err.line, err.column, err.message);
 	globfree(&found);

@@ -43,6 +43,43 @@ static uint32_t varying_atoms(const sw_atoms *atoms, const sw_groups *groups)
 	return mask;
 }
 
+/* The atoms that make up the digit [stride, stride * extent) of a device's number; false: it cuts one. */
+static bool digit_atoms(const sw_atoms *atoms, int64_t stride, int64_t extent, uint32_t *mask)
+{
+	int64_t below = 1, covered = 1;
+	for (int32_t i = atoms->n - 1; i >= 0; i--) {
+		bool inside = below >= stride && below < stride * extent;
+		covered *= inside ? atoms->size[i] : 1;
+		*mask |= (uint32_t)inside << i;
+		below *= atoms->size[i];
+	}
+	return covered == extent;
+}
+
+/* Of the iota form, whose members count through its last digits; false: these are not atoms, or not all devices. */
+static bool iota_atoms(const sw_atoms *atoms, const sw_groups *groups, uint32_t *mask)
+{
+	int64_t strides[SW_MAX_ATOMS], devices = 1, members = 1;
+	uint32_t found = 0;
+	int32_t n = groups->reshape.n;
+	if (groups->list || n > SW_MAX_ATOMS)
+		return false;
+	for (int32_t d = n - 1; d >= 0; d--) {
+		strides[d] = devices;
+		devices *= groups->reshape.v[d];
+	}
+	for (int32_t i = n - 1; i >= 0 && members < groups->group_size; i--) {
+		int64_t d = groups->transpose.n ? groups->transpose.v[i] : i;
+		members *= groups->reshape.v[d];
+		if (!digit_atoms(atoms, strides[d], groups->reshape.v[d], &found))
+			return false;
+	}
+	if (members != groups->group_size || devices != sw_atoms_devices(atoms))
+		return false;
+	*mask = found;
+	return true;
+}
+
 /* A group whose members agree outside the mask, and are as many as the mask has coordinates, has them all. The order
  * of members does not count. */
 bool sw_cost_group_atoms(const sw_atoms *atoms, const sw_groups *groups, uint32_t *mask)
@@ -54,6 +91,8 @@ bool sw_cost_group_atoms(const sw_atoms *atoms, const sw_groups *groups, uint32_
 	if (groups->group_size < 1 || groups->n_groups != devices / groups->group_size ||
 	    devices % groups->group_size)
 		return false;
+	if (iota_atoms(atoms, groups, mask))
+		return true;
 	uint32_t varying = varying_atoms(atoms, groups);
 	if (sw_atoms_group_size(atoms, varying) != groups->group_size)
 		return false;

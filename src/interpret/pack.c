@@ -6,10 +6,16 @@
 #define MOST_WORK 4000000 /* pairs of buffers looked at while improving, per way */
 #define GOOD_ENOUGH 256   /* within so much of what is live */
 
+/* What is looked at most, side by side. */
+typedef struct placed {
+	int64_t offset, end_offset;
+	int32_t begin, end;
+} placed;
+
 typedef struct packer {
 	sw_packed *buffers;
-	uint32_t *order;     /* indices, those to place first in front */
-	uint32_t *by_offset; /* those that are placed */
+	uint32_t *order;   /* indices, those to place first in front */
+	placed *by_offset; /* those that are placed */
 	size_t n_placed;
 	bool lowest;  /* into the lowest gap, not the tightest */
 	int64_t work; /* pairs that may still be looked at */
@@ -49,7 +55,7 @@ static void order_by(packer *p, size_t n, bool area)
 
 /* ---- greedy ------------------------------------------------------------------------------------------------- */
 
-static bool meets(const sw_packed *a, const sw_packed *b)
+static bool meets(const sw_packed *a, const placed *b)
 {
 	return a->begin <= b->end && b->begin <= a->end;
 }
@@ -59,7 +65,7 @@ static int64_t find_gap(const packer *p, const sw_packed *x)
 {
 	int64_t at = 0, best = -1, best_gap = INT64_MAX;
 	for (size_t i = 0; i < p->n_placed; i++) {
-		const sw_packed *b = &p->buffers[p->by_offset[i]];
+		const placed *b = &p->by_offset[i];
 		if (!meets(x, b))
 			continue;
 		int64_t gap = b->offset - at;
@@ -69,24 +75,23 @@ static int64_t find_gap(const packer *p, const sw_packed *x)
 			best = at;
 			best_gap = gap;
 		}
-		at = SW_MAX(at, b->offset + b->bytes);
+		at = SW_MAX(at, b->end_offset);
 	}
 	return best >= 0 ? best : at;
 }
 
-static void insert(packer *p, uint32_t index)
+static void insert(packer *p, const sw_packed *x)
 {
 	size_t low = 0, high = p->n_placed;
-	int64_t offset = p->buffers[index].offset;
 	while (low < high) {
 		size_t middle = (low + high) / 2;
-		if (p->buffers[p->by_offset[middle]].offset <= offset)
+		if (p->by_offset[middle].offset <= x->offset)
 			low = middle + 1;
 		else
 			high = middle;
 	}
 	memmove(&p->by_offset[low + 1], &p->by_offset[low], (p->n_placed - low) * sizeof *p->by_offset);
-	p->by_offset[low] = index;
+	p->by_offset[low] = (placed){x->offset, x->offset + x->bytes, x->begin, x->end};
 	p->n_placed++;
 }
 
@@ -101,7 +106,7 @@ static size_t pack_below(packer *p, size_t n, int64_t limit)
 		x->offset = find_gap(p, x);
 		if (x->bytes > limit - x->offset)
 			return i;
-		insert(p, p->order[i]);
+		insert(p, x);
 	}
 	return n;
 }
@@ -227,18 +232,30 @@ static int64_t pack_all(packer *p, size_t n)
 	return best;
 }
 
-int64_t sw_pack(sw_packed *buffers, size_t n)
+/* All in slots, which takes no time. */
+static int64_t pack_roughly(packer *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		p->order[i] = (uint32_t)i;
+	return pack_in_slots(p, 0, n, 0);
+}
+
+/* The largest as well as can be done in little time, the others in slots above them. */
+static int64_t pack_largest(packer *p, size_t n)
+{
+	order_by(p, n, false);
+	int64_t total = pack_greedily(p, MOST_EXACT);
+	return total == INT64_MAX ? total : pack_in_slots(p, MOST_EXACT, n, total);
+}
+
+int64_t sw_pack(sw_packed *buffers, size_t n, int64_t enough)
 {
 	packer p = {.buffers = buffers};
-	size_t large = SW_MIN(n, (size_t)MOST_EXACT);
 	p.order = sw_alloc((n + 1) * sizeof *p.order);
-	p.by_offset = sw_alloc((n + 1) * sizeof *p.by_offset);
-	int64_t total = n == large ? pack_all(&p, n) : 0;
-	if (n > large) {
-		order_by(&p, n, false);
-		total = pack_greedily(&p, large);
-		total = total == INT64_MAX ? total : pack_in_slots(&p, large, n, total);
-	}
+	p.by_offset = sw_alloc((SW_MIN(n, (size_t)MOST_EXACT) + 1) * sizeof *p.by_offset);
+	int64_t total = enough > 0 ? pack_roughly(&p, n) : INT64_MAX;
+	if (total > enough)
+		total = n <= MOST_EXACT ? pack_all(&p, n) : pack_largest(&p, n);
 	free(p.order);
 	free(p.by_offset);
 	return total;

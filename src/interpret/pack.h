@@ -18,8 +18,9 @@ typedef struct sw_packed {
 	int32_t begin, end;
 } sw_packed;
 
-/* Fills the offsets; the bytes of all together, INT64_MAX if they can't be counted. The order of equals is that of the array. */
-int64_t sw_pack(sw_packed *buffers, size_t n);
+/* Fills the offsets; the bytes of all together, INT64_MAX if they can't be counted. The order of equals is that of the array. What takes no
+ * more than `enough` is not packed better: slots for all are tried first; 0: as low as can be. */
+int64_t sw_pack(sw_packed *buffers, size_t n, int64_t enough);
 /* The most that lives at once. */
 int64_t sw_packed_live(const sw_packed *buffers, size_t n);
 

@@ -34,6 +34,7 @@ typedef struct homing {
 
 typedef struct placer {
 	const sw_program *program;
+	int64_t enough_bytes; /* the entry's frame need not be packed better; 0: as well as can be */
 	struct sw_places *places;
 	sw_arena arena;
 	bool *dense;    /* per value: somebody wants all of its elements */
@@ -535,7 +536,7 @@ static void pack(placer *p, const sw_computation *c, sw_frame_plan *frame)
 		if (p->places->rooms[c->ops.data[k]].bytes)
 			packed[n++] = (sw_packed){p->places->rooms[c->ops.data[k]].bytes, 0, (int32_t)k,
 			                          (int32_t)k};
-	frame->bytes = sw_pack(packed, n);
+	frame->bytes = sw_pack(packed, n, c == sw_entry(p->program) ? p->enough_bytes : 0);
 	frame->live_bytes = sw_packed_live(packed, n);
 	note_residents(p, c, packed, n, frame);
 	n = 0;
@@ -634,7 +635,8 @@ static void place_constants(placer *p)
 	}
 }
 
-sw_placement *sw_placement_new(const sw_program *program)
+/* limit_bytes: what takes no more need not be packed better; 0: as well as can be. */
+static sw_placement *place(const sw_program *program, int64_t limit_bytes)
 {
 	size_t n = program->values.len + 1, n_ops = program->ops.len + 1;
 	sw_placement *placement = sw_alloc(sizeof *placement);
@@ -656,6 +658,7 @@ sw_placement *sw_placement_new(const sw_program *program)
 	p.lies = SW_NEW_N(&p.arena, sw_lies, n_ops);
 	find_carriers(&p);
 	place_constants(&p);
+	p.enough_bytes = SW_MAX(limit_bytes - s->constant_bytes, 0);
 	place_computation(&p, program->entry);
 	const sw_frame_plan *entry = &s->frames[program->entry];
 	placement->arena_bytes = sw_room_add(s->constant_bytes, entry->bytes);
@@ -665,6 +668,11 @@ sw_placement *sw_placement_new(const sw_program *program)
 	sw_map_clear(&p.constants);
 	sw_arena_clear(&p.arena);
 	return placement;
+}
+
+sw_placement *sw_placement_new(const sw_program *program)
+{
+	return place(program, 0);
 }
 
 void sw_placement_free(sw_placement *placement)
@@ -682,4 +690,12 @@ int64_t sw_placement_bytes(const sw_program *program)
 	int64_t bytes = placement->arena_bytes;
 	sw_placement_free(placement);
 	return bytes;
+}
+
+bool sw_placement_fits(const sw_program *program, int64_t limit_bytes)
+{
+	sw_placement *placement = place(program, limit_bytes);
+	bool fits = placement->arena_bytes <= limit_bytes;
+	sw_placement_free(placement);
+	return fits;
 }

@@ -134,7 +134,7 @@ typedef struct sw_redistribution {
 sw_status sw_redistribute(const sw_redistribution *how, sw_shape shape, const sw_layout *from,
                           const sw_layout *to, sw_path *path, sw_error *err);
 
-/* Remembers seconds and payload by (shape, from, to). Thread-safe is not promised. */
+/* Remembers seconds and payload by (shape, from, to). Threads may get paths side by side, and do nothing else. */
 typedef struct sw_path_cache sw_path_cache;
 sw_path_cache *sw_path_cache_new(const sw_redistribution *how);
 /* A cache for layouts in which the atoms of each group (adjacent atoms; all groups together all atoms, outermost first) always have
@@ -150,6 +150,9 @@ const sw_path *sw_path_cache_get(sw_path_cache *cache, sw_shape shape, const sw_
 uint32_t sw_path_cache_shape(sw_path_cache *cache, sw_shape shape);
 uint32_t sw_path_cache_layout(sw_path_cache *cache, const sw_layout *layout);
 void sw_path_cache_expect(sw_path_cache *cache, uint32_t shape, uint32_t layout);
+/* Finds the ways of some more of the shapes that layouts are expected of, so that sw_path_cache_seconds need not; false if there are none left.
+ * What is found does not depend on the number of threads. */
+bool sw_path_cache_find(sw_path_cache *cache, int threads);
 /* seconds[i * m + j] from from[i] to to[j]; INFINITY where there is no way, and between layouts that are partial in different ways: a
  * maximum is no sum. All were expected. */
 void sw_path_cache_seconds(sw_path_cache *cache, uint32_t shape, const uint32_t *from, int32_t n, const uint32_t *to, int32_t m,

@@ -3,6 +3,7 @@
 #include "layout/together.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <string.h>
 
 const char *sw_move_name(sw_move_kind kind)
@@ -267,6 +268,7 @@ struct sw_path_cache {
 	sw_atoms atoms;
 	grouping together;      /* no groups: every atom by itself */
 	path_planner by_groups; /* the same model, over groups as atoms */
+	pthread_mutex_t getting;
 	sw_map index;
 	SW_VEC(const sw_path *) paths;
 	/* What is known by number. */
@@ -282,6 +284,7 @@ sw_path_cache *sw_path_cache_new(const sw_redistribution *how)
 	cache->atoms = *how->atoms;
 	planner_init(&cache->planner, how);
 	cache->planner.how.atoms = &cache->atoms;
+	pthread_mutex_init(&cache->getting, NULL);
 	return cache;
 }
 
@@ -342,6 +345,7 @@ void sw_path_cache_free(sw_path_cache *cache)
 	sw_vec_clear(&cache->shapes);
 	sw_vec_clear(&cache->layouts);
 	sw_vec_clear(&cache->seconds);
+	pthread_mutex_destroy(&cache->getting);
 	free(cache);
 }
 
@@ -375,6 +379,7 @@ const sw_path *sw_path_cache_get(sw_path_cache *cache, sw_shape shape, const sw_
 {
 	uint64_t key[1 + SW_MAX_RANK + 2 * (SW_MAX_ATOMS + 1)];
 	size_t bytes = write_key(shape, from, to, key);
+	pthread_mutex_lock(&cache->getting);
 	uint32_t fresh = (uint32_t)cache->paths.len;
 	uint32_t number = sw_map_intern(&cache->index, key, bytes, fresh);
 	if (number == fresh) {
@@ -382,7 +387,9 @@ const sw_path *sw_path_cache_get(sw_path_cache *cache, sw_shape shape, const sw_
 		find_path(cache, shape, from, to, &path);
 		sw_vec_push(&cache->paths, keep_path(cache, &path));
 	}
-	return cache->paths.data[number];
+	const sw_path *kept = cache->paths.data[number];
+	pthread_mutex_unlock(&cache->getting);
+	return kept;
 }
 
 uint32_t sw_path_cache_shape(sw_path_cache *cache, sw_shape shape)
@@ -440,6 +447,32 @@ static void find_closure(sw_path_cache *cache, asked *a)
 		for (size_t i = 0; i < a->gathered.len; i++)
 			a->gathered.data[i] = -1;
 	sw_vec_clear(&list);
+}
+
+#define FOUND_AT_ONCE 16
+
+typedef struct finding {
+	sw_path_cache *cache;
+	asked *shapes[FOUND_AT_ONCE];
+} finding;
+
+static void find_one(void *context, int64_t i)
+{
+	const finding *f = context;
+	find_closure(f->cache, f->shapes[i]);
+}
+
+bool sw_path_cache_find(sw_path_cache *cache, int threads)
+{
+	finding f = {.cache = cache};
+	int64_t n = 0;
+	for (size_t i = 0; i < cache->shapes.len && n < FOUND_AT_ONCE; i++) {
+		asked *a = &cache->shapes.data[i];
+		if (a->known < a->layouts.len)
+			f.shapes[n++] = a;
+	}
+	sw_parallel_for(n, threads, find_one, &f);
+	return n > 0;
 }
 
 /* Of a pair that is in no closure. */

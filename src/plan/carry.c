@@ -608,7 +608,7 @@ sw_status sw_plan_measure_again(sw_plan *plan, sw_plan_measure_fn *measure, sw_p
 {
 	sw_status status = measure(plan, &plan->predicted, err);
 	if (status == SW_OK && play)
-		status = play(plan, &plan->predicted.step_time_s, err);
+		status = play(plan, &plan->predicted, &plan->predicted.step_time_s, err);
 	plan->model_s = plan->model_bound_s = plan->lower_bound_s = plan->gap = 0;
 	plan->alternatives.len = 0;
 	snprintf(plan->scope, sizeof(plan->scope),

@@ -83,14 +83,15 @@ void sw_contest_clear(contest *t)
 	sw_map_clear(&t->known.index);
 }
 
-void sw_contest_enter(contest *t, const sw_plan *plan, const sw_mesh *mesh, const contender *c)
+void sw_contest_enter(contest *t, const sw_plan *plan, const sw_mesh *mesh, size_t alternative,
+                      const contender *c)
 {
 	double step_s = c->cost.step_time_s,
 	       least_s = t->options->play ? sw_least_step_s(&c->cost) : step_s;
 	if (!c->feasible || least_s >= t->surely_s)
 		return;
 	t->surely_s = fmin(t->surely_s, step_s);
-	candidate fresh = {.c = *c, .name = mesh->name, .alternative = plan->alternatives.len - 1};
+	candidate fresh = {.c = *c, .name = mesh->name, .alternative = alternative};
 	save(plan, &fresh.decisions, &t->known);
 	sw_vec_push(&t->items, fresh);
 }
@@ -104,29 +105,82 @@ static int by_model(const void *a, const void *b)
 	return x->alternative < y->alternative ? -1 : x->alternative > y->alternative;
 }
 
-static sw_status play(const contest *t, sw_plan *plan, candidate *x, sw_error *err)
+/* ---- playing ----------------------------------------------------------------------------------------------------- */
+
+/* How many are played side by side; it does not depend on the machine, nor does then who is played. */
+#define PLAYED_AT_ONCE 2
+
+typedef struct player {
+	candidate *x;
+	sw_plan *plan; /* a sketch */
+	sw_status status;
+	sw_error err;
+} player;
+
+typedef struct stage {
+	const contest *contest;
+	player players[PLAYED_AT_ONCE];
+	int64_t n;
+} stage;
+
+static void play(void *context, int64_t i)
 {
-	sw_decisions_restore(&x->decisions, &t->known, plan);
-	sw_status status = t->options->play(plan, &x->c.cost.step_time_s, err);
-	plan->alternatives.data[x->alternative].step_time_s = x->c.cost.step_time_s;
-	plan->alternatives.data[x->alternative].bound_s = 0;
-	return status;
+	stage *s = context;
+	player *p = &s->players[i];
+	sw_decisions_restore(&p->x->decisions, &s->contest->known, p->plan);
+	p->status = s->contest->options->play(p->plan, &p->x->c.cost, &p->x->c.cost.step_time_s, &p->err);
 }
 
-sw_status sw_contest_decide(contest *t, sw_plan *plan, const candidate **won, sw_error *err)
+/* The next that may be quicker than the best so far; returns where to go on. */
+static size_t fill_stage(stage *s, contest *t, size_t from, double best_s)
 {
-	sw_status status = SW_OK;
+	s->n = 0;
+	for (; from < t->items.len && s->n < PLAYED_AT_ONCE; from++)
+		if (sw_least_step_s(&t->items.data[from].c.cost) < best_s)
+			s->players[s->n++].x = &t->items.data[from];
+	return from;
+}
+
+static const candidate *quicker(const candidate *a, const candidate *b)
+{
+	return !a || b->c.cost.step_time_s < a->c.cost.step_time_s ? b : a;
+}
+
+static sw_status play_all(contest *t, int threads, sw_plan *plan, stage *s, const candidate **won,
+                          sw_error *err)
+{
+	for (size_t next = 0; next < t->items.len;) {
+		next = fill_stage(s, t, next, *won ? (*won)->c.cost.step_time_s : INFINITY);
+		sw_parallel_for(s->n, threads, play, s);
+		for (int64_t i = 0; i < s->n; i++) {
+			const player *p = &s->players[i];
+			if (p->status != SW_OK && err)
+				*err = p->err;
+			if (p->status != SW_OK)
+				return p->status;
+			sw_alternative *line = &plan->alternatives.data[p->x->alternative];
+			line->step_time_s = p->x->c.cost.step_time_s;
+			line->bound_s = 0;
+			*won = quicker(*won, p->x);
+		}
+	}
+	return SW_OK;
+}
+
+sw_status sw_contest_decide(contest *t, int threads, sw_plan *plan, const candidate **won, sw_error *err)
+{
+	stage s = {.contest = t};
 	*won = NULL;
 	if (t->items.len > 0)
 		qsort(t->items.data, t->items.len, sizeof(candidate), by_model);
-	for (size_t i = 0; i < t->items.len && status == SW_OK; i++) {
-		candidate *x = &t->items.data[i];
-		if (*won && t->options->play && sw_least_step_s(&x->c.cost) >= (*won)->c.cost.step_time_s)
-			continue;
-		if (t->options->play)
-			status = play(t, plan, x, err);
-		if (!*won || x->c.cost.step_time_s < (*won)->c.cost.step_time_s)
-			*won = x;
-	}
+	for (size_t i = 0; !t->options->play && i < t->items.len; i++)
+		*won = quicker(*won, &t->items.data[i]);
+	if (!t->options->play)
+		return SW_OK;
+	for (size_t i = 0; i < PLAYED_AT_ONCE; i++)
+		s.players[i].plan = sw_plan_sketch(plan);
+	sw_status status = play_all(t, threads, plan, &s, won, err);
+	for (size_t i = 0; i < PLAYED_AT_ONCE; i++)
+		sw_plan_sketch_free(s.players[i].plan);
 	return status;
 }

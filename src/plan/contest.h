@@ -12,12 +12,14 @@
 typedef struct limits { /* of each problem that is solved */
 	int64_t work;
 	double seconds; /* 0: none */
-	double below_s; /* what is not faster is not wanted */
+	double below_s; /* what is not faster is not looked for, */
+	double worth_s; /* <= below_s: and what is not faster than this is not measured, for it can't win */
 } limits;
 
 typedef struct contender {
 	bool feasible;
-	bool hopeless;           /* by its bound: was not measured */
+	bool applied;            /* something was found: the plan has its decisions */
+	double hopeless_s;       /* its bound, by which it is too slow to be measured; 0: it is not */
 	double model_s, bound_s; /* by the model */
 	double least_s;          /* below the step of all plans of the mesh, however communication hides */
 	limits each;
@@ -68,11 +70,11 @@ typedef struct contest {
 	SW_VEC(candidate) items;
 	double surely_s; /* the quickest step that is had anyway: no schedule is slower than one after the other */
 } contest;
-/* The contender is the last of the plan's alternatives. It is kept unless another is quicker whatever overlaps; where nothing is played, unless it
+/* With the decisions of a plan; `alternative`: its line. It is kept unless another is quicker whatever overlaps; where nothing is played, unless it
  * is slower. */
-void sw_contest_enter(contest *t, const sw_plan *plan, const sw_mesh *mesh, const contender *c);
+void sw_contest_enter(contest *t, const sw_plan *plan, const sw_mesh *mesh, size_t alternative, const contender *c);
 /* The quickest as scheduled; NULL: there is none. What can't be quicker than another that was played is not. */
-sw_status sw_contest_decide(contest *t, sw_plan *plan, const candidate **won, sw_error *err);
+sw_status sw_contest_decide(contest *t, int threads, sw_plan *plan, const candidate **won, sw_error *err);
 void sw_contest_clear(contest *t);
 
 /* No schedule of it is quicker. */

@@ -1,7 +1,7 @@
 /*
  * What the files of this folder share: roles, classes, axes' options, sites, the problem.
- * The steps, in order: leaves.c (rewrites.c), meshes.c (grids.c), roles.c, classes.c, pins.c, profiles.c (options, candidates; price.c), problem.c, stream.c, search.c (contest.c); make.c is the
- * driver.
+ * The steps, in order: leaves.c (rewrites.c), meshes.c (grids.c), roles.c, classes.c, pins.c, profiles.c (options, candidates; price.c), problem.c, stream.c, search.c (of one mesh; trial.h), rounds.c (of all; contest.c); make.c is
+ * the driver.
  */
 #ifndef SW_PLAN_INTERNAL_H
 #define SW_PLAN_INTERNAL_H
@@ -97,7 +97,7 @@ sw_overlap *sw_overlap_new(const sw_roles *roles, const sw_cluster *cluster);
 void sw_overlap_free(sw_overlap *overlap);
 /* Seconds per step of the kernels that may run between the op `from` and the op `to` of its computation, in some order; SW_NO_ID: the
  * computation's end. from == to: between it and all that reads it. */
-double sw_overlap_slack_s(const sw_overlap *overlap, sw_id from, sw_id to);
+double sw_overlap_slack_s(sw_overlap *overlap, sw_id from, sw_id to);
 /* What a second of communication should count that kernels may run beside. Where data parallelism communicates for as long as its kernels
  * take, all of it: a second more is a second of the step. Where it communicates for less, in proportion, for most will hide; a power of two. */
 double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster);
@@ -186,6 +186,7 @@ struct sw_planner {
 	double known_s;   /* a step that is had anyway; INFINITY: none. A search whose bound exceeds it, */
 	double slack;     /* or the best so far, by this factor is given up */
 	bool untied;      /* layers that are alike may differ */
+	int threads;
 	sw_repeats repeats; /* number NULL: not found yet, or not wanted */
 	const sw_option **pinned_inputs, **pinned_ops; /* per input leaf, per op: options per atom; NULL: not pinned */
 	bool unlimited;   /* plans are made as if memory were no matter, and may fit */
@@ -305,11 +306,11 @@ sw_status sw_pins_check(const sw_planner *planner, const sw_plan *plan, sw_error
  * Returns how many. The layouts of results stay as they are. */
 int32_t sw_plan_stream(sw_plan *plan, int64_t least_bytes);
 
-/* ---- search.c ---------------------------------------------------------------------------------------------------- */
+/* ---- rounds.c ---------------------------------------------------------------------------------------------------- */
 
 #define SW_TIME_LIMIT_WARNING "the time limit cut the search short: another run may plan differently"
-/* Is told of each contender that fits in memory, while the plan holds its decisions. */
-typedef void sw_contender_fn(void *context, size_t mesh, const sw_plan *plan, double step_time_s);
+/* Is told of each contender that fits in memory, or was not measured for it is too slow, and of the plan with its decisions. */
+typedef void sw_contender_fn(void *context, size_t mesh, const sw_plan *plan, double model_s);
 /* Tries every mesh and writes the best contender's decisions and figures into the plan; its lower bound, of what was searched, in any case. SW_NO
  * if none fits in memory: then the plan is the one that was found to need least, or its peak is 0. */
 sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options, sw_contender_fn *seen, void *context,
@@ -338,5 +339,8 @@ sw_status sw_plan_leaves(sw_program *canonical, const char *program_path, const 
 
 /* Everything whole; takes the program. */
 sw_plan *sw_plan_new(sw_program *canonical, const char *program_path, const sw_cluster *cluster);
+/* Decisions of its own about a plan's program, which it borrows with all else: to be tried beside others. */
+sw_plan *sw_plan_sketch(const sw_plan *plan);
+void sw_plan_sketch_free(sw_plan *sketch);
 
 #endif

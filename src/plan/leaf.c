@@ -119,10 +119,10 @@ typedef struct listener {
 	const size_t *numbers; /* of the meshes that are searched */
 } listener;
 
-static void note_need(void *context, size_t mesh, const sw_plan *plan, double step_time_s)
+static void note_need(void *context, size_t mesh, const sw_plan *plan, double model_s)
 {
 	const listener *s = context;
-	sw_leaves_note_need(s->list, s->leaf, s->numbers[mesh], plan, step_time_s);
+	sw_leaves_note_need(s->list, s->leaf, s->numbers[mesh], plan, model_s);
 }
 
 /* By the model, which bounds are bounds of. */
@@ -167,7 +167,7 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
                                const size_t *numbers, const sw_plan_options *options, sw_error *err)
 {
 	listener s = {list, leaf, numbers};
-	bool is_whole = leaf->map.n > 0;
+	bool has_parts = leaf->map.n > 1; /* which contenders may need without the others */
 	sw_plan *plan = sw_plan_new(leaf->program, list->program_path, list->cluster);
 	plan->strategy = options->strategy;
 	plan->merge_bytes = options->strategy.merge_bytes;
@@ -176,14 +176,16 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 	sw_planner_init(&planner, plan, list->sidecar);
 	planner.known_s = known_s(list);
 	planner.untied = options->untied;
+	if (options->threads > 0)
+		planner.threads = options->threads;
 	planner.unlimited = leaf->unlimited;
-	if (is_whole)
+	if (has_parts)
 		planner.slack = SW_FAR_BEHIND;
 	sw_status status = sw_pins_resolve(options->pins, &planner, list->sidecar, err);
 	if (status != SW_OK && leaf != list->items.data)
 		status = SW_NO; /* a rewrite has left nothing of what is pinned */
 	if (status == SW_OK)
-		status = sw_plan_search(&planner, meshes, options, is_whole ? note_need : NULL, &s, plan,
+		status = sw_plan_search(&planner, meshes, options, has_parts ? note_need : NULL, &s, plan,
 		                        err);
 	if (status == SW_OK)
 		status = sw_pins_check(&planner, plan, err);

@@ -26,7 +26,7 @@ typedef struct sw_leaf {
 typedef struct sw_need {
 	sw_pad_rule rule;
 	size_t mesh;
-	double step_time_s;
+	double model_s;
 } sw_need;
 
 typedef struct sw_leaves {
@@ -66,7 +66,7 @@ int64_t sw_leaves_memory(const sw_leaves *list);
 /* ---- leaves_padding.c ---------------------------------------------------------------------------------------------- */
 
 /* Is told of each contender of a whole padded program. `mesh` numbers the strategy's meshes. */
-void sw_leaves_note_need(sw_leaves *list, const sw_leaf *leaf, size_t mesh, const sw_plan *plan, double step_time_s);
+void sw_leaves_note_need(sw_leaves *list, const sw_leaf *leaf, size_t mesh, const sw_plan *plan, double model_s);
 /* Tries the program, rewritten as `base` otherwise, with padding; base_s: what no plan without padding takes less than. */
 sw_status sw_leaves_pad(sw_leaves *list, sw_rewrites base, double base_s, sw_error *err);
 /* Contenders that take longer than the best by more are not made again. */

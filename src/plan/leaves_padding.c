@@ -48,12 +48,12 @@ static void find_needed(const sw_leaf *l, const sw_plan *plan, bool *needed)
 }
 
 void sw_leaves_note_need(sw_leaves *list, const sw_leaf *leaf, size_t mesh, const sw_plan *plan,
-                         double step_time_s)
+                         double model_s)
 {
 	int32_t n = leaf->map.n;
 	bool *needed = sw_alloc((size_t)n + 1);
 	int64_t *classes = SW_NEW_N(&list->arena, int64_t, n + 1);
-	sw_need found = {.rule = leaf->rewrites.padding, .mesh = mesh, .step_time_s = step_time_s};
+	sw_need found = {.rule = leaf->rewrites.padding, .mesh = mesh, .model_s = model_s};
 	find_needed(leaf, plan, needed);
 	for (int32_t c = 0; c < n; c++)
 		if (needed[c])
@@ -132,7 +132,7 @@ static bool same_rule(sw_pad_rule a, sw_pad_rule b)
 static sw_status add_part_leaves(sw_leaves *list, sw_rewrites base, sw_error *err)
 {
 	const sw_leaf *best = sw_leaves_best(list);
-	double limit_s = best ? SW_FAR_BEHIND * best->plan->predicted.step_time_s : INFINITY;
+	double limit_s = best ? SW_FAR_BEHIND * best->plan->model_s : INFINITY;
 	sw_status status = SW_OK;
 	for (size_t i = 0; i < list->needs.len && status == SW_OK; i++) {
 		const sw_need *first = &list->needs.data[i];
@@ -143,7 +143,7 @@ static sw_status add_part_leaves(sw_leaves *list, sw_rewrites base, sw_error *er
 			if (!same_rule(first->rule, other->rule))
 				continue;
 			seen = seen || k < i;
-			if (other->mesh < 64 && other->step_time_s <= limit_s)
+			if (other->mesh < 64 && other->model_s <= limit_s)
 				meshes |= UINT64_C(1) << other->mesh;
 		}
 		base.padding = first->rule;

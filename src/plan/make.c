@@ -44,6 +44,7 @@ void sw_planner_init(sw_planner *p, const sw_plan *plan, const sw_sidecar *sidec
 	                  .rules = plan->rules,
 	                  .known_s = INFINITY,
 	                  .hidden_weight = 1,
+	                  .threads = sw_cpu_count(),
 	                  .slack = 1};
 	p->own_paths = plan->paths ? NULL : sw_path_store_new(plan->cluster);
 	p->paths = plan->paths ? plan->paths : p->own_paths;

@@ -42,6 +42,38 @@ void sw_plan_free(sw_plan *plan)
 	free(plan);
 }
 
+sw_plan *sw_plan_sketch(const sw_plan *plan)
+{
+	sw_plan *sketch = sw_alloc(sizeof(*sketch));
+	*sketch = (sw_plan){.program = plan->program,
+	                    .cluster = plan->cluster,
+	                    .paths = plan->paths,
+	                    .rules = plan->rules,
+	                    .strategy = plan->strategy,
+	                    .n_outputs = plan->n_outputs,
+	                    .merge_bytes = plan->merge_bytes,
+	                    .memory_bytes = plan->memory_bytes};
+	sw_arena_init(&sketch->arena);
+	size_t ops = plan->program->ops.len, values = plan->program->values.len;
+	sketch->strategies =
+		sw_arena_copy(&sketch->arena, plan->strategies, sizeof(sw_strategy) * (ops + 1));
+	sketch->produced = sw_arena_copy(&sketch->arena, plan->produced, sizeof(uint32_t) * (values + 1));
+	sketch->kept = sw_arena_copy(&sketch->arena, plan->kept, sizeof(uint32_t) * (values + 1));
+	sketch->outputs =
+		sw_arena_copy(&sketch->arena, plan->outputs, sizeof(uint32_t) * (plan->n_outputs + 1));
+	sw_layouts_copy(&sketch->layouts, &plan->layouts);
+	return sketch;
+}
+
+void sw_plan_sketch_free(sw_plan *sketch)
+{
+	if (!sketch)
+		return;
+	sw_layouts_clear(&sketch->layouts);
+	sw_arena_clear(&sketch->arena);
+	free(sketch);
+}
+
 static const sw_op *parameter_of(const sw_program *program, int32_t c)
 {
 	return sw_op_at(program, program->computations.data[c].parameters.data[0]);

@@ -6,7 +6,7 @@
  * that of a gradient has the rest of the backward pass; that of a weight all that runs before its first use.
  *
  * Kernels count by their seconds on one device, divided by all devices. Only the heaviest KERNELS of a computation count, each a bit of a row:
- * O((ops + edges) * KERNELS / 64), and O(KERNELS) for each question. Communication that hides behind the same kernels is not looked at here.
+ * O((ops + edges) * KERNELS / 64), and O(KERNELS) for each new question. Communication that hides behind the same kernels is not looked at here.
  */
 #include "plan/internal.h"
 
@@ -33,6 +33,8 @@ struct sw_overlap {
 	double (*seconds)[KERNELS]; /* per computation: of each bit */
 	row *before, *after;        /* per op: what it needs, and what it leads to, itself in both */
 	double *all_s;              /* per computation */
+	sw_map asked;               /* (from, to) -> place in `answers`: each mesh's model asks the same */
+	SW_VEC(double) answers;
 };
 
 static double kernel_s(const sw_roles *roles, const sw_cluster *cluster, sw_id id)
@@ -133,11 +135,13 @@ void sw_overlap_free(sw_overlap *o)
 {
 	if (!o)
 		return;
+	sw_map_clear(&o->asked);
+	sw_vec_clear(&o->answers);
 	sw_arena_clear(&o->arena);
 	free(o);
 }
 
-double sw_overlap_slack_s(const sw_overlap *o, sw_id from, sw_id to)
+static double find_slack(const sw_overlap *o, sw_id from, sw_id to)
 {
 	int32_t c = sw_op_at(o->program, from)->computation;
 	double seconds = o->all_s[c];
@@ -149,6 +153,16 @@ double sw_overlap_slack_s(const sw_overlap *o, sw_id from, sw_id to)
 			seconds -= o->seconds[c][w * 64 + __builtin_ctzll(bits)];
 	}
 	return SW_MAX(seconds, 0);
+}
+
+double sw_overlap_slack_s(sw_overlap *o, sw_id from, sw_id to)
+{
+	const sw_id key[] = {from, to};
+	uint32_t fresh = (uint32_t)o->answers.len;
+	uint32_t number = sw_map_intern(&o->asked, key, sizeof(key), fresh);
+	if (number == fresh)
+		sw_vec_push(&o->answers, find_slack(o, from, to));
+	return o->answers.data[number];
 }
 
 double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster)

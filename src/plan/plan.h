@@ -136,7 +136,7 @@ static inline const sw_layout *sw_plan_layout(const sw_plan *plan, uint32_t numb
 /* Costs the program that a plan leads to: `partition` provides it, which stands below this folder. */
 typedef sw_status sw_plan_measure_fn(const sw_plan *plan, sw_program_cost *cost, sw_error *err);
 /* Seconds of a step of that program as `run` runs it, collectives beside kernels: `simulate` provides it. */
-typedef sw_status sw_plan_play_fn(const sw_plan *plan, double *step_time_s, sw_error *err);
+typedef sw_status sw_plan_play_fn(const sw_plan *plan, const sw_program_cost *measured, double *step_time_s, sw_error *err);
 
 typedef struct sw_plan_options {
 	sw_plan_strategy strategy;
@@ -148,6 +148,7 @@ typedef struct sw_plan_options {
 	const char *remat;       /* a rematerialisation policy, "none"; NULL: whichever is fastest */
 	int32_t microbatches;    /* 1: the batch is one; 0: whichever number is fastest */
 	bool quiet;
+	int threads;             /* 0: all processors. The plan is the same for any number */
 	const sw_pins *pins;     /* NULL: none. What can't be pinned so is SW_ERR_INPUT */
 	sw_plan_measure_fn *measure;
 	sw_plan_play_fn *play;   /* NULL: collectives are waited for where they stand */

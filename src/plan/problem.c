@@ -621,6 +621,8 @@ bool sw_model_init(sw_model *m, sw_planner *planner, const sw_mesh *mesh, int64_
 		return false;
 	readers_init(&r, m);
 	expect_layouts(m, &r);
+	while (!is_late(m, SITES_SHARE) && sw_path_cache_find(m->paths, planner->threads))
+		;
 	find_edges(m, &r);
 	add_nodes(m);
 	add_edges(m);

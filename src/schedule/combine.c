@@ -8,6 +8,8 @@
  */
 #include "schedule/internal.h"
 
+#include <string.h>
+
 typedef struct group {
 	uint32_t first, last; /* starts */
 	int64_t bytes;
@@ -41,10 +43,18 @@ typedef struct combiner {
 
 /* ---- what may be one ---------------------------------------------------------------------------------------- */
 
+static bool same_ints(sw_ints a, sw_ints b)
+{
+	return a.n == b.n && (a.n == 0 || memcmp(a.v, b.v, sizeof(*a.v) * (size_t)a.n) == 0);
+}
+
 static bool same_groups(const sw_groups *a, const sw_groups *b)
 {
 	if (a->n_groups != b->n_groups || a->group_size != b->group_size)
 		return false;
+	if (!a->list && !b->list && same_ints(a->reshape, b->reshape) &&
+	    same_ints(a->transpose, b->transpose))
+		return true;
 	for (int64_t g = 0; g < a->n_groups; g++)
 		for (int64_t m = 0; m < a->group_size; m++)
 			if (sw_groups_member(a, g, m) != sw_groups_member(b, g, m))

@@ -461,11 +461,12 @@ sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
                       const sw_schedule_options *options, sw_program **scheduled, sw_error *err)
 {
 	int64_t limit = options->memory_bytes ? options->memory_bytes : cluster->device.memory_bytes;
-	int64_t needed = sw_placement_bytes(local), spare = SW_MAX(limit - needed, 0);
+	int64_t needed = options->arena_bytes ? options->arena_bytes : sw_placement_bytes(local);
+	int64_t spare = SW_MAX(limit - needed, 0);
 	uint32_t overlap = options->overlap;
 	sw_status status =
 		schedule_with(cluster, local, overlap, spare, options->merge_bytes, scheduled, err);
-	while (status == SW_OK && overlap && needed <= limit && sw_placement_bytes(*scheduled) > limit) {
+	while (status == SW_OK && overlap && needed <= limit && !sw_placement_fits(*scheduled, limit)) {
 		overlap = spare ? overlap : 0;
 		spare /= 16;
 		sw_program_free(*scheduled);

@@ -22,6 +22,7 @@
 typedef struct sw_schedule_options {
 	uint32_t overlap;     /* 0: every collective is waited for where it stands, and the order stays as it was */
 	int64_t memory_bytes; /* a program whose arena fits keeps fitting, whatever time that costs; 0: the device's */
+	int64_t arena_bytes;  /* sw_placement_bytes of the program, where it is known; 0: it is found */
 	int64_t merge_bytes;  /* all-reduces are begun together up to so many bytes, if nobody waits in between; 0: where that is quicker */
 } sw_schedule_options;
 /* "all", "none", or a list: "all-reduce,all-gather". */

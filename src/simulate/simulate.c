@@ -21,8 +21,9 @@ static sw_breakdown mean_of(const sw_breakdown *ranks, int64_t n)
 	return mean;
 }
 
-sw_status sw_simulate(const sw_cluster *cluster, const sw_program *scheduled, sw_trace *trace,
-                      int32_t trace_ranks, sw_simulation *result, sw_error *err)
+/* All but the memory. */
+static sw_status simulate(const sw_cluster *cluster, const sw_program *scheduled, sw_trace *trace,
+                          int32_t trace_ranks, sw_simulation *result, sw_error *err)
 {
 	bool differ = devices_differ(cluster);
 	int32_t n_played = differ ? (int32_t)cluster->n_devices : 1;
@@ -37,10 +38,18 @@ sw_status sw_simulate(const sw_cluster *cluster, const sw_program *scheduled, sw
 	for (int64_t r = n_played; r < result->n_ranks; r++)
 		result->ranks[r] = result->ranks[0];
 	result->mean = differ ? mean_of(result->ranks, result->n_ranks) : result->ranks[0];
-	result->peak_bytes = sw_placement_bytes(scheduled);
 	code_clear(&c);
 	if (status != SW_OK)
 		sw_simulation_clear(result);
+	return status;
+}
+
+sw_status sw_simulate(const sw_cluster *cluster, const sw_program *scheduled, sw_trace *trace,
+                      int32_t trace_ranks, sw_simulation *result, sw_error *err)
+{
+	sw_status status = simulate(cluster, scheduled, trace, trace_ranks, result, err);
+	if (status == SW_OK)
+		result->peak_bytes = sw_placement_bytes(scheduled);
 	return status;
 }
 
@@ -50,9 +59,12 @@ void sw_simulation_clear(sw_simulation *result)
 	*result = (sw_simulation){0};
 }
 
-sw_status sw_simulate_plan(const sw_plan *plan, double *step_time_s, sw_error *err)
+sw_status sw_simulate_plan(const sw_plan *plan, const sw_program_cost *measured, double *step_time_s,
+                           sw_error *err)
 {
-	sw_schedule_options how = {.overlap = SW_OVERLAP_ALL, .memory_bytes = plan->memory_bytes};
+	sw_schedule_options how = {.overlap = SW_OVERLAP_ALL,
+	                           .memory_bytes = plan->memory_bytes,
+	                           .arena_bytes = measured ? measured->peak_bytes : 0};
 	sw_program *local = NULL, *scheduled = NULL;
 	sw_simulation played;
 	sw_status status = sw_partition(plan, &local, err);
@@ -60,7 +72,7 @@ sw_status sw_simulate_plan(const sw_plan *plan, double *step_time_s, sw_error *e
 		status = sw_schedule(plan->cluster, local, &how, &scheduled, err);
 	sw_program_free(local);
 	if (status == SW_OK)
-		status = sw_simulate(plan->cluster, scheduled, NULL, 0, &played, err);
+		status = simulate(plan->cluster, scheduled, NULL, 0, &played, err);
 	sw_program_free(scheduled);
 	if (status == SW_OK) {
 		*step_time_s = played.step_time_s;

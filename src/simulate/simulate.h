@@ -29,7 +29,8 @@ typedef struct sw_simulation {
 sw_status sw_simulate(const sw_cluster *cluster, const sw_program *scheduled, sw_trace *trace, int32_t trace_ranks, sw_simulation *result,
                       sw_error *err);
 void sw_simulation_clear(sw_simulation *result);
-/* Partition, schedule (within the plan's memory), simulate: the step that `run` is to take. Matches sw_plan_play_fn. */
-sw_status sw_simulate_plan(const sw_plan *plan, double *step_time_s, sw_error *err);
+/* Partition, schedule (within the plan's memory), simulate: the step that `run` is to take. measured: what sw_partition_measure says of the plan, or
+ * NULL. Matches sw_plan_play_fn. */
+sw_status sw_simulate_plan(const sw_plan *plan, const sw_program_cost *measured, double *step_time_s, sw_error *err);
 
 #endif

@@ -51,6 +51,36 @@ static void no_groups_are_all_ranks(void **state)
 	assert_int_equal(mask, 7);
 }
 
+/* The digits of an iota form need not be those of the devices. */
+static void an_iota_form_is_what_its_list_is(void **state)
+{
+	(void)state;
+	static const sw_atoms shapes[] = {
+		{.n = 3, .size = {2, 2, 2}}, {.n = 2, .size = {4, 2}}, {.n = 2, .size = {2, 4}}};
+	static const int64_t extents[][3] = {{2, 2, 2}, {4, 2, 1}, {2, 4, 1}, {1, 8, 1}};
+	static const int64_t orders[][3] = {{0, 1, 2}, {1, 0, 2}, {2, 1, 0},
+	                                    {0, 2, 1}, {1, 2, 0}, {2, 0, 1}};
+	int recognised = 0, others = 0;
+	for (size_t c = 0; c < SW_COUNT(shapes) * SW_COUNT(extents) * SW_COUNT(orders) * 4; c++) {
+		const sw_atoms *atoms = &shapes[c % 3];
+		sw_groups iota = {.group_size = INT64_C(1) << c / 3 % 4};
+		iota.n_groups = 8 / iota.group_size;
+		iota.reshape = (sw_ints){3, extents[c / 12 % 4]};
+		iota.transpose = (sw_ints){3, orders[c / 48]};
+		int64_t list[8];
+		for (int64_t i = 0; i < 8; i++)
+			list[i] = sw_groups_member(&iota, i / iota.group_size, i % iota.group_size);
+		sw_groups listed = {iota.n_groups, iota.group_size, list, {0}, {0}};
+		uint32_t mask, mask_of_list;
+		bool is_set = sw_cost_group_atoms(atoms, &listed, &mask_of_list);
+		assert_int_equal(sw_cost_group_atoms(atoms, &iota, &mask), is_set);
+		assert_int_equal(mask, mask_of_list);
+		recognised += is_set;
+		others += !is_set;
+	}
+	assert_true(recognised > 100 && others > 20);
+}
+
 static void every_mask_is_recognised_in_iota_form_and_as_a_list(void **state)
 {
 	(void)state;
@@ -83,6 +113,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lists_are_recognised),
 		cmocka_unit_test(no_groups_are_all_ranks),
+		cmocka_unit_test(an_iota_form_is_what_its_list_is),
 		cmocka_unit_test(every_mask_is_recognised_in_iota_form_and_as_a_list),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,9 +31,9 @@ static void buffers_that_live_at_once_never_overlap(void **state)
 			                   begin + (int32_t)sw_rng_below(&rng, 12)};
 		}
 		memcpy(again, b, sizeof b);
-		int64_t total = sw_pack(b, n);
+		int64_t total = sw_pack(b, n, 0);
 		assert_true(total >= sw_packed_live(b, n));
-		assert_int_equal(sw_pack(again, n), total);
+		assert_int_equal(sw_pack(again, n, 0), total);
 		for (size_t i = 0; i < n; i++) {
 			assert_true(b[i].offset >= 0 && b[i].offset + b[i].bytes <= total);
 			assert_int_equal(again[i].offset, b[i].offset);
@@ -42,6 +42,30 @@ static void buffers_that_live_at_once_never_overlap(void **state)
 				            b[i].offset + b[i].bytes <= b[j].offset ||
 				            b[j].offset + b[j].bytes <= b[i].offset);
 		}
+	}
+}
+
+static void what_is_enough_is_not_packed_better(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 100; seed++) {
+		sw_rng rng = {.seed = seed};
+		sw_packed b[60];
+		for (size_t i = 0; i < SW_COUNT(b); i++) {
+			int32_t begin = (int32_t)sw_rng_below(&rng, 50);
+			b[i] = (sw_packed){64 * (1 + sw_rng_below(&rng, 9)), -1, begin,
+			                   begin + (int32_t)sw_rng_below(&rng, 12)};
+		}
+		int64_t least = sw_pack(b, SW_COUNT(b), 0), rough = sw_pack(b, SW_COUNT(b), INT64_MAX);
+		assert_true(rough >= least);
+		for (size_t i = 0; i < SW_COUNT(b); i++)
+			for (size_t j = 0; j < i; j++)
+				assert_true(b[i].end < b[j].begin || b[j].end < b[i].begin ||
+				            b[i].offset + b[i].bytes <= b[j].offset ||
+				            b[j].offset + b[j].bytes <= b[i].offset);
+		assert_int_equal(sw_pack(b, SW_COUNT(b), rough), rough);
+		assert_int_equal(sw_pack(b, SW_COUNT(b), least), least);
+		assert_int_equal(sw_pack(b, SW_COUNT(b), 1), least);
 	}
 }
 
@@ -58,7 +82,7 @@ static void very_many_buffers_are_packed_at_once(void **state)
 		                   (int32_t)i + (int32_t)sw_rng_below(&rng, large ? 3000 : 30)};
 	}
 	double begin = sw_now_s();
-	int64_t total = sw_pack(b, n), live = sw_packed_live(b, n);
+	int64_t total = sw_pack(b, n, 0), live = sw_packed_live(b, n);
 	print_message("60000 buffers: %.3f s, packed / live %.4f\n", sw_now_s() - begin,
 	              (double)total / (double)live);
 	assert_true((double)total <= 1.25 * (double)live);
@@ -125,6 +149,9 @@ static void compare_with_pool(const char *name, const sw_program *program, const
 	sw_placement *placement = sw_placement_new(program);
 	assert_true(placement->arena_bytes >= placement->live_bytes);
 	assert_int_equal(sw_placement_bytes(program), placement->arena_bytes);
+	assert_true(sw_placement_fits(program, placement->arena_bytes));
+	assert_true(sw_placement_fits(program, INT64_MAX));
+	assert_false(sw_placement_fits(program, placement->arena_bytes - 1));
 	two_steps(program, NULL, inputs, n_inputs, pool, n);
 	two_steps(program, placement, inputs, n_inputs, arena, n);
 	for (uint32_t i = 0; i < n; i++) {
@@ -220,6 +247,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(buffers_that_live_at_once_never_overlap),
+		cmocka_unit_test(what_is_enough_is_not_packed_better),
 		cmocka_unit_test(very_many_buffers_are_packed_at_once),
 		cmocka_unit_test(random_programs_compute_the_same),
 		cmocka_unit_test(fixtures_compute_the_same),

@@ -1,6 +1,10 @@
 /* Plans are compared as they are scheduled and played. */
 #include "simulate/plays.h"
 
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 static const char *const fixtures[] = {"mlp", "mlp-clip", "gpt-tiny-scan"};
 static const char *const clusters[] = {"lab-4x1", "local-2x2"};
 
@@ -49,7 +53,7 @@ static double simulated_s(const sw_plan *plan)
 {
 	sw_error err = {0};
 	double step_s = 0;
-	check(sw_simulate_plan(plan, &step_s, &err), &err);
+	check(sw_simulate_plan(plan, NULL, &step_s, &err), &err);
 	return step_s;
 }
 
@@ -135,6 +139,50 @@ static void contenders_that_cannot_win_are_not_played(void **state)
 	close_subject(&s);
 }
 
+static char *plan_with_threads(const subject *s, int threads, int64_t memory_bytes, size_t *length)
+{
+	char path[512], *text;
+	sw_error err = {0};
+	sw_plan *plan;
+	sw_plan_options options = {.measure = sw_partition_measure,
+	                           .play = sw_simulate_plan,
+	                           .quiet = true,
+	                           .memory_bytes = memory_bytes,
+	                           .threads = threads};
+	check(sw_plan_make(s->program, s->path, &s->sidecar, &s->cluster, &options, &plan, &err), &err);
+	assert_true(plan->alternatives.len > 4);
+	plan->planning_s = 0;
+	snprintf(path, sizeof(path), SW_BINARY_DIR "/test-threads-%ld.plan", (long)getpid());
+	check(sw_plan_write(plan, path, &err), &err);
+	check(sw_file_read(path, &text, length, &err), &err);
+	remove(path);
+	sw_plan_free(plan);
+	return text;
+}
+
+/* With memory to spare, and with less than the quickest strategies need. */
+static void threads_do_not_change_the_plan(void **state)
+{
+	(void)state;
+	subject s;
+	open_subject("mlp-clip", "local-2x2", &s);
+	sw_plan *plan = make_plan(&s, "auto", true);
+	const int64_t limits[] = {0, plan->predicted.peak_bytes - 1};
+	sw_plan_free(plan);
+	for (size_t k = 0; k < SW_COUNT(limits); k++) {
+		size_t length, again_length;
+		char *one = plan_with_threads(&s, 1, limits[k], &length);
+		for (int threads = 2; threads <= 5; threads += 3) {
+			char *again = plan_with_threads(&s, threads, limits[k], &again_length);
+			assert_int_equal(again_length, length);
+			assert_memory_equal(again, one, length);
+			free(again);
+		}
+		free(one);
+	}
+	close_subject(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -142,6 +190,7 @@ int main(void)
 		cmocka_unit_test(auto_is_at_least_as_fast_as_every_fixed_strategy_when_played),
 		cmocka_unit_test(what_hides_makes_another_plan_the_best),
 		cmocka_unit_test(contenders_that_cannot_win_are_not_played),
+		cmocka_unit_test(threads_do_not_change_the_plan),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

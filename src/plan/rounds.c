@@ -1,0 +1,369 @@
+/*
+ * The search over meshes, in rounds of some side by side; the cheapest that fits in memory wins. Each search begins where those of earlier
+ * rounds ended.
+ */
+#include "plan/trial.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The solver's work; a second is about 5e8 units. A fixed strategy gets the same alone and as a contender of `auto`, and begins
+ * from nothing, so that `auto` is never worse than any of them; searches share theirs. */
+#define FIXED_WORK INT64_C(600000000)
+#define SEARCH_WORK INT64_C(6000000000)
+#define LEAST_SEARCH_WORK INT64_C(400000000)
+#define MOST_SEARCH_WORK INT64_C(1500000000)
+/* A fixed strategy is given up where its bound is this far above a step that is had with another rewrite of the program. */
+#define FIXED_SLACK 1.1
+/* Meshes whose models are in memory at once. */
+#define MOST_IN_ROUND 8
+#define SEARCHES_IN_ROUND 2
+#define MEASURED_AT_ONCE 2
+
+double sw_plan_gap(const sw_plan *plan)
+{
+	return plan->model_s > 0 ? fmax(0, 1 - plan->model_bound_s / plan->model_s) : 0;
+}
+
+/* ---- the search over meshes ------------------------------------------------------------------------------------ */
+
+static void add_alternative(sw_plan *plan, const sw_plan_options *options, const sw_mesh *mesh,
+                            const contender *c)
+{
+	sw_alternative a = {.feasible = c->feasible};
+	snprintf(a.name, sizeof(a.name), "%s", mesh->name);
+	if (c->feasible) {
+		a.step_time_s = c->cost.step_time_s;
+		a.compute_s = c->cost.compute_s;
+		a.communication_s = c->cost.communication_s;
+		a.payload_bytes = c->cost.payload_bytes;
+	}
+	a.peak_bytes = c->feasible                      ? c->cost.peak_bytes
+	               : c->measured_bytes == INT64_MAX ? 0
+	                                                : c->measured_bytes;
+	if (c->hopeless_s > 0)
+		a.bound_s = c->hopeless_s;
+	else if (c->feasible && options->play) /* until it is played */
+		a.bound_s = sw_least_step_s(&c->cost);
+	sw_vec_push(&plan->alternatives, a);
+}
+
+static sw_status nothing_in_time(int64_t memory_bytes, sw_error *err)
+{
+	sw_text have = {0};
+	sw_text_add_bytes(&have, (double)memory_bytes);
+	sw_status status =
+		sw_fail(err, SW_NO,
+	                "no plan that fits in %s (%lld bytes) per device was found within the time "
+	                "limit: give it more time, or memory",
+	                have.data, (long long)memory_bytes);
+	sw_text_clear(&have);
+	return status;
+}
+
+static sw_status nothing_fits(int64_t memory_bytes, int64_t least_bytes, sw_error *err)
+{
+	sw_text have = {0}, need = {0};
+	sw_text_add_bytes(&have, (double)memory_bytes);
+	sw_text_add_bytes(&need, (double)least_bytes);
+	sw_status status = sw_fail(err, SW_NO,
+	                           "no plan fits in %s (%lld bytes) per device; the least that was found "
+	                           "needs %s (%lld bytes): "
+	                           "use more devices, or devices with more memory",
+	                           have.data, (long long)memory_bytes, need.data, (long long)least_bytes);
+	sw_text_clear(&have);
+	sw_text_clear(&need);
+	return status;
+}
+
+/* Of the mesh at `index`: an equal share of the work of all, and of the time that is left. */
+static limits limits_of(const sw_planner *planner, const sw_plan_options *options, double start_s,
+                        const sw_meshes *meshes, size_t index, double best_s)
+{
+	int64_t share = SEARCH_WORK / (int64_t)meshes->len;
+	limits each = {.work = FIXED_WORK, .worth_s = FIXED_SLACK * planner->known_s};
+	if (sw_is_search(&meshes->data[index])) {
+		each.work = SW_MIN(SW_MAX(share, LEAST_SEARCH_WORK), MOST_SEARCH_WORK);
+		each.worth_s = best_s;
+	}
+	each.below_s = planner->slack * each.worth_s;
+	double left_s = options->time_limit_s - (sw_now_s() - start_s);
+	if (options->time_limit_s > 0)
+		each.seconds = SW_MAX(1e-3, left_s / (double)(meshes->len - index));
+	return each;
+}
+
+/* The first mesh, which is a fixed strategy unless it is the only one, takes the time it needs, so that something is always tried. */
+static sw_watch watch_of(const sw_plan_options *options, double start_s, const sw_meshes *meshes,
+                         size_t index, sw_progress *progress)
+{
+	sw_watch watch = {.progress = progress, .mesh = meshes->data[index].name};
+	watch.share = 1 / (double)meshes->len;
+	watch.done = (double)index * watch.share;
+	if (options->time_limit_s > 0 && index > 0)
+		watch.deadline_s = start_s + options->time_limit_s;
+	return watch;
+}
+
+static void say_left_out(int64_t options, sw_plan *plan)
+{
+	size_t length = strlen(plan->scope);
+	if (options > 0)
+		snprintf(plan->scope + length, sizeof(plan->scope) - length,
+		         "; %lld ways to split some op were left out", (long long)options);
+}
+
+/* ---- rounds -------------------------------------------------------------------------------------------------------- */
+
+/* What all meshes together say so far. */
+typedef struct tally {
+	double bound_s, model_bound_s; /* of all searches; and nothing that was reached lies below them */
+	double model_s;                /* the best by the model */
+	double step_s;                 /* the quickest that fits, as measured */
+	int64_t least_bytes;
+	bool timed_out;
+} tally;
+
+typedef struct search {
+	sw_planner *planner;
+	const sw_meshes *meshes;
+	const sw_plan_options *options;
+	sw_contender_fn *seen;
+	void *context;
+	sw_plan *plan;
+	double start_s;
+	contest contest;
+	least small;
+	tally all;
+	sw_error *err;
+	sw_progress progress;
+	trial trials[MOST_IN_ROUND];
+	trial *open[MOST_IN_ROUND]; /* those that are solved side by side */
+	trial *measured[MEASURED_AT_ONCE];
+} search;
+
+static void solve_open(void *context, int64_t i)
+{
+	search *s = context;
+	sw_trial_solve(s->open[i], s->options);
+}
+
+static sw_status pass_error(const sw_error *from, sw_status status, sw_error *to)
+{
+	if (to)
+		*to = *from;
+	return status;
+}
+
+static void measure_open(void *context, int64_t i)
+{
+	search *s = context;
+	sw_trial_measure(s->measured[i], s->options);
+}
+
+static int by_model(const void *a, const void *b)
+{
+	const trial *x = *(trial *const *)a, *y = *(trial *const *)b;
+	if (x->c.model_s != y->c.model_s)
+		return x->c.model_s < y->c.model_s ? -1 : 1;
+	return (x > y) - (x < y);
+}
+
+/* Those first that are quickest by the model: of which no step is less than what is had anyway need not be measured. */
+static void measure_all(search *s, int64_t n_open)
+{
+	int64_t memory = sw_memory_of(s->plan, s->options), n;
+	qsort(s->open, (size_t)n_open, sizeof(*s->open), by_model);
+	for (int64_t i = 0; i < n_open;) {
+		for (n = 0; i < n_open && n < MEASURED_AT_ONCE; i++) {
+			trial *t = s->open[i];
+			double bound_s = sw_steps_bound_s(s->planner, t->c.bound_s);
+			if (t->c.feasible && bound_s >= s->all.step_s)
+				sw_trial_give_up(t, bound_s);
+			else
+				s->measured[n++] = t;
+		}
+		sw_parallel_for(n, s->planner->threads, measure_open, s);
+		for (int64_t k = 0; k < n; k++) {
+			const contender *c = &s->measured[k]->c;
+			if (c->feasible && c->cost.peak_bytes <= memory)
+				s->all.step_s = fmin(s->all.step_s, c->cost.step_time_s);
+		}
+	}
+}
+
+/* Models are built one after the other, for they share layouts, profiles and paths; what follows is each mesh's own. */
+static sw_status attempt_round(search *s, size_t first, size_t n, bool *again)
+{
+	sw_status status = SW_OK;
+	int threads = s->planner->threads;
+	int64_t n_open = 0;
+	for (size_t i = 0; i < n; i++) {
+		trial *t = &s->trials[i];
+		if (!t->again)
+			continue;
+		s->planner->watch = watch_of(s->options, s->start_s, s->meshes, first + i, &s->progress);
+		sw_trial_build(t, s->planner);
+		if (t->again)
+			s->open[n_open++] = t;
+	}
+	for (int64_t i = 0; i < n_open; i++)
+		s->open[i]->threads = SW_MAX(threads / (int)n_open, 1);
+	sw_parallel_for(n_open, threads, solve_open, s);
+	measure_all(s, n_open);
+	*again = false;
+	for (size_t i = 0; i < n; i++) {
+		trial *t = &s->trials[i];
+		if (!t->again)
+			continue;
+		sw_trial_judge(t, s->planner, s->options, &s->small);
+		*again = *again || t->again;
+		if (status == SW_OK && t->status != SW_OK)
+			status = pass_error(&t->err, t->status, s->err);
+	}
+	return status;
+}
+
+static void count(search *s, size_t number, const trial *t)
+{
+	const contender *c = &t->c;
+	tally *all = &s->all;
+	all->timed_out = all->timed_out || c->timed_out;
+	add_alternative(s->plan, s->options, t->mesh, c);
+	sw_contest_enter(&s->contest, t->plan, t->mesh, s->plan->alternatives.len - 1, c);
+	if (sw_is_search(t->mesh) || s->meshes->len == 1) {
+		all->bound_s = SW_MIN(all->bound_s, c->least_s);
+		all->model_bound_s = SW_MIN(all->model_bound_s, c->bound_s);
+	}
+	if (s->seen && c->applied && (c->feasible || c->hopeless_s > 0))
+		s->seen(s->context, number, t->plan, c->model_s);
+	if (c->feasible) {
+		all->bound_s = SW_MIN(all->bound_s, sw_steps_bound_s(s->planner, c->model_s));
+		all->model_bound_s = SW_MIN(all->model_bound_s, c->model_s);
+		all->model_s = SW_MIN(all->model_s, c->model_s);
+	} else {
+		all->least_bytes = SW_MIN(all->least_bytes, c->measured_bytes);
+	}
+}
+
+/* How many meshes from `first` on are tried side by side: fixed strategies, which know nothing of each other; or searches, that
+ * begin where those of earlier rounds ended. It does not depend on the machine, nor does then the answer. */
+static size_t round_from(const sw_meshes *meshes, size_t first)
+{
+	bool searches = sw_is_search(&meshes->data[first]);
+	size_t most = searches ? SEARCHES_IN_ROUND : MOST_IN_ROUND, n = 1;
+	while (n < most && first + n < meshes->len && sw_is_search(&meshes->data[first + n]) == searches)
+		n++;
+	return n;
+}
+
+static sw_status search_round(search *s, size_t first, size_t n)
+{
+	sw_status status = SW_OK;
+	bool again = true;
+	for (size_t i = 0; i < n; i++)
+		sw_trial_begin(&s->trials[i], &s->meshes->data[first + i],
+		               limits_of(s->planner, s->options, s->start_s, s->meshes, first + i,
+		                         s->all.model_s));
+	while (again && status == SW_OK)
+		status = attempt_round(s, first, n, &again);
+	for (size_t i = 0; i < n; i++) {
+		sw_trial_end(&s->trials[i], s->planner);
+		if (status == SW_OK)
+			count(s, first + i, &s->trials[i]);
+	}
+	return status;
+}
+
+static sw_status search_all(search *s)
+{
+	sw_status status = SW_OK;
+	for (size_t i = 0, n; i < s->meshes->len && status == SW_OK; i += n) {
+		n = round_from(s->meshes, i);
+		status = search_round(s, i, n);
+	}
+	return status;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------------------------- */
+
+static void search_init(search *s)
+{
+	sw_planner *planner = s->planner;
+	s->contest = (contest){.options = s->options, .surely_s = INFINITY};
+	s->small.known = &s->contest.known;
+	s->all = (tally){.bound_s = INFINITY,
+	                 .model_bound_s = INFINITY,
+	                 .model_s = planner->known_s,
+	                 .step_s = INFINITY,
+	                 .least_bytes = INT64_MAX};
+	s->start_s = sw_now_s();
+	s->plan->memory_bytes = s->options->memory_bytes;
+	planner->overlap = s->options->play ? sw_overlap_new(&planner->roles, s->plan->cluster) : NULL;
+	planner->hidden_weight =
+		planner->overlap ? sw_overlap_weight(&planner->roles, s->plan->cluster) : 1;
+	for (size_t i = 0; i < SW_MIN(s->meshes->len, (size_t)MOST_IN_ROUND); i++)
+		s->trials[i].plan = sw_plan_sketch(s->plan);
+	sw_progress_start(&s->progress, "plan", s->options->quiet);
+}
+
+static void search_clear(search *s)
+{
+	for (int i = 0; i < MOST_IN_ROUND; i++) {
+		sw_plan_sketch_free(s->trials[i].plan);
+		sw_vec_clear(&s->trials[i].starts);
+	}
+	sw_decisions_clear(&s->small.decisions);
+	sw_contest_clear(&s->contest);
+}
+
+/* What needs least of all that does not fit. */
+static void take_least(const search *s)
+{
+	if (s->small.cost.peak_bytes == 0)
+		return;
+	sw_decisions_restore(&s->small.decisions, &s->contest.known, s->plan);
+	s->plan->predicted = s->small.cost;
+	snprintf(s->plan->chosen, sizeof(s->plan->chosen), "%s", s->small.name);
+}
+
+static void take_winner(const search *s, const candidate *won)
+{
+	sw_plan *plan = s->plan;
+	if (s->all.timed_out)
+		sw_vec_push(&plan->warnings, SW_TIME_LIMIT_WARNING);
+	sw_decisions_restore(&won->decisions, &s->contest.known, plan);
+	snprintf(plan->chosen, sizeof(plan->chosen), "%s", won->name);
+	say_left_out(s->planner->left_out, plan);
+	plan->predicted = won->c.cost;
+	plan->model_s = won->c.model_s;
+	plan->lower_bound_s = SW_MIN(plan->lower_bound_s,
+	                             won->c.cost.step_time_s); /* which may be a little below the model's */
+	plan->gap = sw_plan_gap(plan);
+}
+
+sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options,
+                         sw_contender_fn *seen, void *context, sw_plan *plan, sw_error *err)
+{
+	search s = {planner, meshes, options, seen, context, plan, .err = err};
+	int64_t memory = sw_memory_of(plan, options);
+	const candidate *won = NULL;
+	search_init(&s);
+	sw_status status = search_all(&s);
+	if (status == SW_OK)
+		status = sw_contest_decide(&s.contest, planner->threads, plan, &won, err);
+	sw_progress_end(&s.progress);
+	planner->watch = (sw_watch){0};
+	plan->lower_bound_s = SW_MAX(0, s.all.bound_s);
+	plan->model_bound_s = SW_MAX(0, s.all.model_bound_s);
+	if (status == SW_OK && !won) {
+		take_least(&s);
+		status = s.all.timed_out ? nothing_in_time(memory, err)
+		                         : nothing_fits(memory, s.all.least_bytes, err);
+	} else if (status == SW_OK) {
+		take_winner(&s, won);
+	}
+	search_clear(&s);
+	return status;
+}

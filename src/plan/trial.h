@@ -1,0 +1,47 @@
+/*
+ * trial: one mesh searched, attempt by attempt. Private to src/plan.
+ *
+ * Attempts of several meshes go on side by side. What touches the planner, which they share (build, judge, end), is called for one after the
+ * other; solving and measuring read it, and change what is the trial's own alone.
+ */
+#ifndef SW_PLAN_TRIAL_H
+#define SW_PLAN_TRIAL_H
+
+#include "plan/contest.h"
+
+typedef struct trial {
+	const sw_mesh *mesh;
+	contender c;          /* as the last attempt left it; after sw_trial_end of all of them */
+	sw_plan *plan;        /* a sketch, with the decisions of the last attempt */
+	int threads;          /* of its solver */
+	bool again;           /* there is an attempt to be made */
+	sw_status status;     /* of the last attempt; then why: */
+	sw_error err;
+
+	sw_model model;       /* between build and judge */
+	SW_VEC(sw_start) starts;
+	int attempt;
+	int64_t capacity, least_bytes;
+	double bound_s, least_s;
+} trial;
+
+/* The plan is there; it is overwritten. */
+void sw_trial_begin(trial *t, const sw_mesh *mesh, limits each);
+/* The next attempt's model; no further attempt, and no model, if the planner's deadline passes first. */
+void sw_trial_build(trial *t, sw_planner *planner);
+/* Thread-safe. */
+void sw_trial_solve(trial *t, const sw_plan_options *options);
+/* What was found is too slow to be measured, by this bound. */
+void sw_trial_give_up(trial *t, double bound_s);
+/* Thread-safe. Of what was found, unless it is hopeless. */
+void sw_trial_measure(trial *t, const sw_plan_options *options);
+/* What has come out, and whether to go on. What does not fit in memory is noted in `small`. */
+void sw_trial_judge(trial *t, sw_planner *planner, const sw_plan_options *options, least *small);
+/* Its solutions go to the planner, for later meshes to begin with. */
+void sw_trial_end(trial *t, sw_planner *planner);
+
+bool sw_is_search(const sw_mesh *mesh);
+int64_t sw_memory_of(const sw_plan *plan, const sw_plan_options *options);
+double sw_steps_bound_s(const sw_planner *planner, double model_s);
+
+#endif
