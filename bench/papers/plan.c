@@ -196,12 +196,15 @@ static void add_traffic(json_t *json, const sw_cluster *cluster, const sw_progra
 	json_object_set_new(json, "traffic_bytes", traffic);
 }
 
-static sw_status add_simulated(json_t *json, const sw_cluster *cluster, const sw_program *local,
-                               sw_error *err)
+/* As `simulate` has it. */
+static sw_status add_simulated(json_t *json, const sw_plan *plan, const sw_program *local, sw_error *err)
 {
+	const sw_cluster *cluster = plan->cluster;
 	sw_program *scheduled;
 	sw_simulation played;
-	const sw_schedule_options options = {.overlap = SW_OVERLAP_ALL};
+	const sw_schedule_options options = {.overlap = SW_OVERLAP_ALL,
+	                                     .memory_bytes = plan->memory_bytes,
+	                                     .merge_bytes = plan->merge_bytes};
 	sw_status status = sw_schedule(cluster, local, &options, &scheduled, err);
 	if (status != SW_OK)
 		return status;
@@ -227,7 +230,7 @@ static sw_status say_figures(const plan_task *t, const subject *s, const sw_plan
 	if (status == SW_OK) {
 		add_traffic(json, &s->cluster, local);
 		say_line(to, json);
-		status = add_simulated(json, &s->cluster, local, err);
+		status = add_simulated(json, plan, local, err);
 		say_line(to, json);
 		sw_program_free(local);
 	}

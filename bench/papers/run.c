@@ -115,7 +115,7 @@ static double bytes_sent(const json_t *plan)
 static void add_lines(json_t *lines, const json_t *plans, const json_t *ours)
 {
 	const json_t *dp = plan_of(plans, "dp"), *state = json_object_get(ours, "state");
-	if (dp)
+	if (dp && bytes_sent(dp) > 0)
 		add_line(lines, "bytes sent: ours is %.1f %% of dp's",
 		         100 * bytes_sent(ours) / bytes_sent(dp));
 	if (json_integer_value(json_object_get(state, "split")) > 0)

@@ -52,7 +52,9 @@ void sw_simulation_clear(sw_simulation *result)
 
 sw_status sw_simulate_plan(const sw_plan *plan, double *step_time_s, sw_error *err)
 {
-	sw_schedule_options how = {.overlap = SW_OVERLAP_ALL, .memory_bytes = plan->memory_bytes};
+	sw_schedule_options how = {.overlap = SW_OVERLAP_ALL,
+	                           .memory_bytes = plan->memory_bytes,
+	                           .merge_bytes = plan->merge_bytes};
 	sw_program *local = NULL, *scheduled = NULL;
 	sw_simulation played;
 	sw_status status = sw_partition(plan, &local, err);
