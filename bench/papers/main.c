@@ -7,8 +7,8 @@
  * promise: with AutoDDL's rows compute and communication one after the other, else with collectives beside kernels. "simulated" is what the
  * simulator says of the scheduled program, "exposed" what of communication nothing hides; "payload" is what a rank sends per step, and then
  * by what it is sent for: gathered weights, activations forwards and backwards, gradients and new weights. Each search has S seconds
- * (--time-limit, 60), a plan with all around it 2 S + 60, then it is given up; "planned in" depends on the machine, all else does not but
- * where a limit says so. Exit code 1: a fixed strategy is quicker than ours.
+ * (--time-limit, 60), a plan with all around it 2 S + 60, then it is given up; "planned in" and "cpu time" (of all that a row's plan takes, reading and
+ * playing included) depend on the machine, all else does not but where a limit says so. Exit code 1: a fixed strategy is quicker than ours.
  */
 #include "papers.h"
 

@@ -72,7 +72,7 @@ run_fn run_picks;    /* ours, and fixed strategies planned for themselves */
 
 /* Prints JSON objects, one per line, on `to`. */
 typedef void child_fn(const void *task, FILE *to);
-/* The last object that the child printed, with "wall_s"; with "status": "time limit" if it had to be ended and printed none. */
+/* The last object that the child printed, with "wall_s" and "cpu_s"; with "status": "time limit" if it had to be ended and printed none. */
 json_t *child_run(child_fn *work, const void *task, double limit_s);
 
 /* ---- plan.c --------------------------------------------------------------------------------------------------- */

@@ -73,15 +73,16 @@ static void add_plan(sw_table *table, const json_t *plan)
 	add_state(table, plan);
 	add_cell(table, plan, "gap", add_share);
 	add_cell(table, plan, "planning_s", sw_text_add_seconds);
+	add_cell(table, plan, "cpu_s", sw_text_add_seconds);
 	add_remark(table, plan);
 }
 
 static void print_plans(const json_t *plans)
 {
-	static const char *const headings[] = {"strategy",    "step",     "compute",    "communication",
-	                                       "simulated",   "exposed",  "payload",    "weights",
-	                                       "forward",     "backward", "gradients",  "memory",
-	                                       "split state", "gap",      "planned in", "remark"};
+	static const char *const headings[] = {
+		"strategy",    "step",    "compute",    "communication", "simulated", "exposed",
+		"payload",     "weights", "forward",    "backward",      "gradients", "memory",
+		"split state", "gap",     "planned in", "cpu time",      "remark"};
 	sw_table table;
 	sw_text lines = {0};
 	const json_t *plan;
