@@ -262,8 +262,30 @@ AXONN = [
     paper_fixture("gpt-20b-4-layers", paper_gpt(4, 7168, 56, 2048, 32, jnp.bfloat16), LARGE),
     *(paper_fixture(f"unet-{width}", unet(**UNET | dict(width=width)), LARGE) for width in (416, 512, 768, 1024)),
 ]
+RHINO_GPT = {
+    "medium": (24, 1024, 16),
+    "large": (24, 1536, 16),
+    "xl": (24, 2048, 32),
+    "2.7b": (32, 2560, 32),
+    "6.7b": (32, 4096, 32),
+}
+RHINO_RESNET = {  # width, widening, layers of a block
+    "1.3b": (320, 2, (3, 4, 6, 3)),
+    "2.6b": (448, 2, (3, 4, 6, 3)),
+    "6b": (640, 2, (3, 4, 6, 3)),
+    "12b": (320, 5, (3, 4, 23, 3)),  # the paper has 12, which makes 82 G
+}
 RHINO = [
-    paper_fixture("gpt-medium", paper_gpt(24, 1024, 16, 1024, 4)),
+    *(paper_fixture(f"gpt-{name}", paper_gpt(*RHINO_GPT[name], 1024, 4)) for name in ("medium", "large", "xl", "2.7b")),
+    *(paper_fixture(f"gpt-{name}-batch-64", paper_gpt(*sizes, 1024, 64)) for name, sizes in RHINO_GPT.items()),
+    *(
+        paper_fixture(
+            f"wide-resnet-{name}",
+            resnet(**WIDE_RESNET | dict(width=width, widening=widening, depths=depths, batch=4)),
+            Momentum(),
+        )
+        for name, (width, widening, depths) in RHINO_RESNET.items()
+    ),
     paper_fixture(
         "gpt-72x512", paper_gpt(72, 512, 8, 1024, 8, jnp.float16, fused=False), Optimizer(clip=1.0, scaled=True)
     ),

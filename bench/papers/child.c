@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,6 +55,12 @@ static json_t *last_object(const sw_text *text)
 	return last;
 }
 
+static double cpu_s(const struct rusage *used)
+{
+	return (double)(used->ru_utime.tv_sec + used->ru_stime.tv_sec) +
+	       1e-6 * (double)(used->ru_utime.tv_usec + used->ru_stime.tv_usec);
+}
+
 json_t *child_run(child_fn *work, const void *task, double limit_s)
 {
 	int ends[2];
@@ -72,12 +79,14 @@ json_t *child_run(child_fn *work, const void *task, double limit_s)
 	if (!in_time)
 		kill(child, SIGKILL);
 	close(ends[0]);
-	waitpid(child, NULL, 0);
+	struct rusage used = {0};
+	wait4(child, NULL, 0, &used);
 	json_t *result = last_object(&text);
 	if (!result)
 		result = json_pack("{s:s, s:s}", "status", in_time ? "failed" : "time limit", "message",
 		                   in_time ? "the process ended without a result" : "no plan in time");
 	json_object_set_new(result, "wall_s", json_real(sw_now_s() - start_s));
+	json_object_set_new(result, "cpu_s", json_real(cpu_s(&used)));
 	sw_text_clear(&text);
 	return result;
 }

@@ -1,7 +1,6 @@
 /*
  * AxoNN's model of its grids: equations 4 to 9 over all contractions with weights that a program has, with the bandwidth of equation 10
- * for each group, or one bandwidth for all (its sections V-A and V-B). Where there is the strategy `axonn:x,y,z,d`, the first grids are
- * planned as well.
+ * for each group, or one bandwidth for all (its sections V-A and V-B). The first grids are planned as well, ours beside them.
  */
 #include "papers.h"
 
@@ -138,20 +137,48 @@ static int planned_rank(const grid_list *grids, size_t i)
 
 /* ---- plans of the first grids ------------------------------------------------------------------------------------------------ */
 
-/* Ends with the first answer that the strategy is not there yet. */
-static void plan_grids(const settings *how, const experiment *e, grid_list *grids, json_t *plans)
+/* The first ones by place, and of those that are the first with one bandwidth the first by place. */
+static bool is_planned(const experiment *e, const grid_list *grids, size_t i)
 {
-	for (size_t i = 0; i < grids->len && i < (size_t)e->planned; i++) {
-		char name[64], strategy[80];
-		print_grid(&grids->data[i], name, sizeof(name));
-		snprintf(strategy, sizeof(strategy), "axonn:%s", name);
-		json_t *plan = plan_one(how, e, strategy);
-		const char *status = json_string_value(json_object_get(plan, "status"));
-		grids->data[i].planned_s = json_real_value(json_object_get(plan, "step_time_s"));
-		json_array_append_new(plans, plan);
-		if (!strcmp(status, "not there yet"))
-			return;
+	if (i < (size_t)e->planned || e->planned == 0)
+		return e->planned > 0;
+	for (size_t k = 0; k < i; k++)
+		if (agnostic_rank(grids, k) == 1)
+			return false;
+	return agnostic_rank(grids, i) == 1;
+}
+
+static void take_step(grid *g, const char *strategy, const json_t *plans)
+{
+	const json_t *plan;
+	size_t i;
+	json_array_foreach(plans, i, plan)
+	{
+		if (!strcmp(json_string_value(json_object_get(plan, "strategy")), strategy))
+			g->planned_s = json_real_value(json_object_get(plan, "step_time_s"));
 	}
+}
+
+/* What goes beside ours anyway, then grids. */
+static json_t *plan_grids(const settings *how, const experiment *e, grid_list *grids)
+{
+	sw_text list = {0};
+	sw_text_addf(&list, "%s", e->beside ? e->beside : "");
+	for (size_t i = 0; i < grids->len; i++)
+		if (is_planned(e, grids, i)) {
+			char name[64];
+			print_grid(&grids->data[i], name, sizeof(name));
+			sw_text_addf(&list, "%saxonn:%s", list.len ? " " : "", name);
+		}
+	json_t *result = run_beside(how, e, list.data);
+	sw_text_clear(&list);
+	for (size_t i = 0; i < grids->len; i++) {
+		char strategy[80] = "axonn:";
+		print_grid(&grids->data[i], strategy + strlen(strategy),
+		           sizeof(strategy) - strlen(strategy));
+		take_step(&grids->data[i], strategy, json_object_get(result, "plans"));
+	}
+	return result;
 }
 
 static json_t *grid_json(const grid_list *grids, size_t i)
@@ -210,20 +237,17 @@ static json_t *rank_grids(const settings *how, const experiment *e, const subjec
 {
 	layer_list layers = {0};
 	grid_list grids = {0};
-	json_t *list = json_array(), *lines = json_array(), *plans = json_array();
+	json_t *list = json_array();
 	find_layers(s->program, &layers);
 	list_grids(s, &layers,
 	           e->fitting_bytes > 0 ? e->fitting_bytes : (double)s->cluster.device.memory_bytes,
 	           &grids);
-	plan_grids(how, e, &grids, plans);
+	json_t *result = plan_grids(how, e, &grids);
 	for (size_t i = 0; i < grids.len; i++)
 		if (i < SHOWN || i < (size_t)e->planned || agnostic_rank(&grids, i) <= SHOWN)
 			json_array_append_new(list, grid_json(&grids, i));
-	say_overlap(&grids, lines);
-	json_t *result = json_pack("{s:o, s:o}", "grids", list, "lines", lines);
-	if (e->planned > 0 && e->planned <= SHOWN)
-		json_object_set(result, "plans", plans);
-	json_decref(plans);
+	say_overlap(&grids, json_object_get(result, "lines"));
+	json_object_set_new(result, "grids", list);
 	sw_vec_clear(&layers);
 	sw_vec_clear(&grids);
 	return result;

@@ -1,13 +1,14 @@
 /*
  * The papers' experiments, planned again (docs/papers.md): ours beside their best strategies, and beside their figures.
  *
- *   bench/papers [--json] [--only GROUP|WORD] [--time-limit S] [-q]
+ *   bench/papers [--json] [--list] [--only GROUP|WORD]... [--time-limit S] [-q]
  *
- * GROUP is autoddl, axonn, rhino or users; any other word selects the experiments in whose title it stands. "step" is compute and
- * communication one after the other, "overlapped" what the simulator says of the scheduled program, "exposed" what of communication
- * nothing hides; "payload" is what a rank sends per step, and then by what it is sent for: gathered weights, activations forwards and
- * backwards, gradients and new weights. Each search has S seconds (--time-limit, 60), a plan with all around it 2 S + 60, then it is
- * given up; "planned in" depends on the machine, all else does not.
+ * GROUP is autoddl, axonn, rhino or users; any other word selects the experiments of that program, or in whose title it stands. "step" is what plans
+ * promise: with AutoDDL's rows compute and communication one after the other, else with collectives beside kernels. "simulated" is what the
+ * simulator says of the scheduled program, "exposed" what of communication nothing hides; "payload" is what a rank sends per step, and then
+ * by what it is sent for: gathered weights, activations forwards and backwards, gradients and new weights. Each search has S seconds
+ * (--time-limit, 60), a plan with all around it 2 S + 60, then it is given up; "planned in" and "cpu time" (of all that a row's plan takes, reading and
+ * playing included) depend on the machine, all else does not but where a limit says so. Exit code 1: a fixed strategy is quicker than ours.
  */
 #include "papers.h"
 
@@ -22,10 +23,27 @@ static const group groups[] = {{autoddl_experiments, &n_autoddl},
                                {rhino_experiments, &n_rhino},
                                {users_experiments, &n_users}};
 
+static bool is_group(const char *word)
+{
+	for (size_t g = 0; g < SW_COUNT(groups); g++)
+		if (!strcmp(word, groups[g].experiments[0].group))
+			return true;
+	return false;
+}
+
+static bool is_meant(const char *word, const experiment *e)
+{
+	if (is_group(word))
+		return !strcmp(word, e->group);
+	return !strcmp(word, e->program) || strstr(e->where, word);
+}
+
 static bool is_chosen(const settings *how, const experiment *e)
 {
-	return !how->only || !strcmp(how->only, e->group) || strstr(e->where, how->only) ||
-	       strstr(e->program, how->only);
+	bool chosen = how->n_only == 0;
+	for (int i = 0; i < how->n_only; i++)
+		chosen = chosen || is_meant(how->only[i], e);
+	return chosen;
 }
 
 static json_t *with_title(json_t *result, const experiment *e)
@@ -43,53 +61,78 @@ static json_t *with_title(json_t *result, const experiment *e)
 	return result;
 }
 
-static void run_all(const settings *how, json_t *list)
+typedef void each_fn(const settings *how, const experiment *e, json_t *list);
+
+/* Returns how many there are. */
+static int for_chosen(const settings *how, each_fn *each, json_t *list)
 {
+	int n = 0;
 	for (size_t g = 0; g < SW_COUNT(groups); g++)
-		for (size_t i = 0; i < *groups[g].n; i++) {
-			const experiment *e = &groups[g].experiments[i];
-			if (!is_chosen(how, e))
-				continue;
-			json_t *result = e->run(how, e);
-			if (!how->json)
-				report_text(e, result);
-			json_array_append_new(list, with_title(result, e));
-		}
+		for (size_t i = 0; i < *groups[g].n; i++)
+			if (is_chosen(how, &groups[g].experiments[i])) {
+				each(how, &groups[g].experiments[i], list);
+				n++;
+			}
+	return n;
+}
+
+static void run_one(const settings *how, const experiment *e, json_t *list)
+{
+	json_t *result = e->run(how, e);
+	if (!how->json)
+		report_text(e, result);
+	json_array_append_new(list, with_title(result, e));
+}
+
+static void list_one(const settings *how, const experiment *e, json_t *list)
+{
+	(void)how, (void)list;
+	printf("%-7s  %-42s  %-24s  %s %s\n", e->group, e->where, e->program, e->cluster,
+	       e->devices ? e->devices : "");
+}
+
+/* Exit code. */
+static int run_all(const settings *how)
+{
+	json_t *list = json_array();
+	if (!how->json)
+		printf("searches are limited to %g s each\n\n", how->time_limit_s);
+	int n = for_chosen(how, run_one, list), slower = count_slower(list, !how->json);
+	json_t *all = json_pack("{s:f, s:i, s:o}", "time_limit_s", how->time_limit_s, "slower", slower,
+	                        "experiments", list);
+	if (how->json)
+		json_dumpf(all, stdout, JSON_INDENT(1));
+	json_decref(all);
+	if (n == 0)
+		fprintf(stderr, "no experiment is of that name; --list shows them\n");
+	return n == 0 ? 2 : slower > 0;
 }
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: papers [--json] [--only GROUP|WORD] [--time-limit S] [-q]\n");
+	fprintf(stderr, "usage: papers [--json] [--list] [--only GROUP|WORD]... [--time-limit S] [-q]\n");
 	return 2;
 }
 
 int main(int argc, char **argv)
 {
 	settings how = {.time_limit_s = 60};
+	bool list = false;
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--json"))
 			how.json = true;
+		else if (!strcmp(argv[i], "--list"))
+			list = true;
 		else if (!strcmp(argv[i], "-q"))
 			how.quiet = true;
-		else if (!strcmp(argv[i], "--only") && i + 1 < argc)
-			how.only = argv[++i];
+		else if (!strcmp(argv[i], "--only") && i + 1 < argc && how.n_only < WORDS_ROOM)
+			how.only[how.n_only++] = argv[++i];
 		else if (!strcmp(argv[i], "--time-limit") && i + 1 < argc)
 			how.time_limit_s = strtod(argv[++i], NULL);
 		else
 			return usage();
 	}
-	json_t *list = json_array();
-	if (!how.json)
-		printf("searches are limited to %g s each\n\n", how.time_limit_s);
-	run_all(&how, list);
-	if (!how.json)
-		report_picks(list);
-	size_t n = json_array_size(list);
-	json_t *all = json_pack("{s:f, s:o}", "time_limit_s", how.time_limit_s, "experiments", list);
-	if (how.json)
-		json_dumpf(all, stdout, JSON_INDENT(1));
-	json_decref(all);
-	if (n == 0)
-		fprintf(stderr, "no experiment is of that name: %s\n", how.only);
-	return n == 0 ? 2 : 0;
+	if (list)
+		return for_chosen(&how, list_one, NULL) > 0 ? 0 : 2;
+	return run_all(&how);
 }

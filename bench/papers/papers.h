@@ -19,8 +19,11 @@
 
 #include "partition/partition.h"
 
+#define WORDS_ROOM 16
+
 typedef struct settings {
-	const char *only; /* a group of experiments, or a word of their titles; NULL: all */
+	const char *only[WORDS_ROOM]; /* groups of experiments, or words of their titles; none: all */
+	int n_only;
 	double time_limit_s; /* of the search for a plan; whatever else planning does has as much again, and a minute */
 	bool json, quiet;
 } settings;
@@ -37,10 +40,13 @@ struct experiment {
 	const char *beside;  /* strategies that ours is compared with, by spaces between */
 	int32_t microbatches; /* the step is planned in so many turns; 0: as it is */
 	bool checkpointed;   /* blocks are computed again in the backward pass */
+	bool decides;        /* in how many turns, and what is computed again, is the planner's choice */
+	bool waits;          /* collectives are waited for where they stand, as AutoDDL's model has it; else they run beside kernels */
 	double memory_bytes; /* per device; 0: the cluster file's */
-	int32_t planned;     /* of grids, how many of the first ones are planned */
+	int32_t planned;     /* of grids, how many of the first ones by place are planned; the first with one bandwidth is as well */
 	double fitting_bytes; /* of grids: what a device has for state; 0: the cluster file's memory */
 	int32_t layers;      /* for how many layers' activations are sent; 0: not asked */
+	double model_flops, peak_flops; /* of a step, by the paper's formula, and of a device: utilization is printed; 0: not asked */
 	double communication, step; /* how much less than the best beside, by the paper; 0: not printed */
 	const char *finding; /* what else the paper found */
 	const char *assumed; /* what it leaves open, and how this row differs */
@@ -54,17 +60,19 @@ extern const size_t n_autoddl, n_axonn, n_rhino, n_users;
 /* ---- run.c: each returns a JSON object, with what its kind of table needs ------------------------------------ */
 
 run_fn run_plans;    /* plans of ours and beside */
+/* The same, beside other strategies than the experiment's. */
+json_t *run_beside(const settings *how, const experiment *e, const char *beside);
 run_fn run_dense;    /* the same, and Megatron for the dense layers alone */
 run_fn run_grids;    /* AxoNN's ranking of its grids, with one bandwidth and by place */
 run_fn run_segments; /* critical nodes */
 json_t *plan_one(const settings *how, const experiment *e, const char *strategy);
-run_fn run_picks;    /* ours and the fixed strategies that it was compared with in the same search */
+run_fn run_picks;    /* ours, and fixed strategies planned for themselves */
 
 /* ---- child.c ------------------------------------------------------------------------------------------------- */
 
 /* Prints JSON objects, one per line, on `to`. */
 typedef void child_fn(const void *task, FILE *to);
-/* The last object that the child printed, with "wall_s"; with "status": "time limit" if it had to be ended and printed none. */
+/* The last object that the child printed, with "wall_s" and "cpu_s"; with "status": "time limit" if it had to be ended and printed none. */
 json_t *child_run(child_fn *work, const void *task, double limit_s);
 
 /* ---- plan.c --------------------------------------------------------------------------------------------------- */
@@ -122,7 +130,7 @@ void find_layers(const sw_program *program, layer_list *layers);
 /* ---- report.c ----------------------------------------------------------------------------------------------------- */
 
 void report_text(const experiment *e, const json_t *result);
-/* Of the group users: how many were planned, and how many are slower than a fixed strategy. */
-void report_picks(const json_t *results);
+/* How many experiments were planned, and in how many ours is slower than a fixed strategy, or does not fit where one does. Returns the latter. */
+int count_slower(const json_t *results, bool print);
 
 #endif

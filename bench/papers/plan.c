@@ -171,13 +171,14 @@ static json_t *alternatives_json(const sw_plan *plan)
 static json_t *figures(const sw_plan *plan, const sw_sidecar *sidecar)
 {
 	const sw_program_cost *cost = &plan->predicted;
-	json_t *json = json_pack("{s:s, s:s, s:f, s:f, s:f, s:I, s:I, s:f, s:f, s:f, s:o, s:o}", "status",
-	                         "ok", "chosen", plan->chosen, "step_time_s", cost->step_time_s,
-	                         "compute_s", cost->compute_s, "communication_s", cost->communication_s,
-	                         "payload_bytes", (json_int_t)cost->payload_bytes, "peak_bytes",
-	                         (json_int_t)cost->peak_bytes, "lower_bound_s", plan->lower_bound_s, "gap",
-	                         plan->gap, "planning_s", plan->planning_s, "state",
-	                         state_json(plan, sidecar), "alternatives", alternatives_json(plan));
+	json_t *json =
+		json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:I, s:I, s:f, s:f, s:f, s:o, s:o}", "status",
+	                  "ok", "chosen", plan->chosen, "devices", (json_int_t)plan->cluster->n_devices,
+	                  "step_time_s", cost->step_time_s, "compute_s", cost->compute_s, "communication_s",
+	                  cost->communication_s, "payload_bytes", (json_int_t)cost->payload_bytes,
+	                  "peak_bytes", (json_int_t)cost->peak_bytes, "lower_bound_s", plan->lower_bound_s,
+	                  "gap", plan->gap, "planning_s", plan->planning_s, "state",
+	                  state_json(plan, sidecar), "alternatives", alternatives_json(plan));
 	json_t *warnings = json_array();
 	for (size_t i = 0; i < plan->warnings.len; i++)
 		json_array_append_new(warnings, json_string(plan->warnings.data[i]));
@@ -195,12 +196,15 @@ static void add_traffic(json_t *json, const sw_cluster *cluster, const sw_progra
 	json_object_set_new(json, "traffic_bytes", traffic);
 }
 
-static sw_status add_simulated(json_t *json, const sw_cluster *cluster, const sw_program *local,
-                               sw_error *err)
+/* As `simulate` has it. */
+static sw_status add_simulated(json_t *json, const sw_plan *plan, const sw_program *local, sw_error *err)
 {
+	const sw_cluster *cluster = plan->cluster;
 	sw_program *scheduled;
 	sw_simulation played;
-	const sw_schedule_options options = {.overlap = SW_OVERLAP_ALL};
+	const sw_schedule_options options = {.overlap = SW_OVERLAP_ALL,
+	                                     .memory_bytes = plan->memory_bytes,
+	                                     .merge_bytes = plan->merge_bytes};
 	sw_status status = sw_schedule(cluster, local, &options, &scheduled, err);
 	if (status != SW_OK)
 		return status;
@@ -221,12 +225,12 @@ static sw_status say_figures(const plan_task *t, const subject *s, const sw_plan
 	sw_program *local;
 	json_t *json = figures(plan, &s->sidecar);
 	say_line(to, json);
-	bool all = t->experiment->run != run_picks && t->experiment->run != run_grids;
+	bool all = t->experiment->run != run_picks;
 	sw_status status = all ? sw_partition(plan, &local, err) : SW_NO;
 	if (status == SW_OK) {
 		add_traffic(json, &s->cluster, local);
 		say_line(to, json);
-		status = add_simulated(json, &s->cluster, local, err);
+		status = add_simulated(json, plan, local, err);
 		say_line(to, json);
 		sw_program_free(local);
 	}
@@ -237,10 +241,12 @@ static sw_status say_figures(const plan_task *t, const subject *s, const sw_plan
 static sw_status plan_subject(const plan_task *t, const subject *s, FILE *to, sw_error *err)
 {
 	sw_plan *plan;
+	bool decides = t->experiment->decides;
 	sw_plan_options options = {.measure = sw_partition_measure,
+	                           .play = t->experiment->waits ? NULL : sw_simulate_plan,
 	                           .quiet = true,
-	                           .remat = "none", /* the row says whether, and its program has it */
-	                           .microbatches = 1,
+	                           .remat = decides ? NULL : "none", /* the row's program has it */
+	                           .microbatches = decides ? 0 : 1,
 	                           .time_limit_s = t->how->time_limit_s,
 	                           .memory_bytes = (int64_t)t->experiment->memory_bytes};
 	sw_status status = sw_plan_strategy_parse(t->strategy, &options.strategy, err);

@@ -73,15 +73,16 @@ static void add_plan(sw_table *table, const json_t *plan)
 	add_state(table, plan);
 	add_cell(table, plan, "gap", add_share);
 	add_cell(table, plan, "planning_s", sw_text_add_seconds);
+	add_cell(table, plan, "cpu_s", sw_text_add_seconds);
 	add_remark(table, plan);
 }
 
 static void print_plans(const json_t *plans)
 {
-	static const char *const headings[] = {"strategy",    "step",     "compute",    "communication",
-	                                       "overlapped",  "exposed",  "payload",    "weights",
-	                                       "forward",     "backward", "gradients",  "memory",
-	                                       "split state", "gap",      "planned in", "remark"};
+	static const char *const headings[] = {
+		"strategy",    "step",    "compute",    "communication", "simulated", "exposed",
+		"payload",     "weights", "forward",    "backward",      "gradients", "memory",
+		"split state", "gap",     "planned in", "cpu time",      "remark"};
 	sw_table table;
 	sw_text lines = {0};
 	const json_t *plan;
@@ -105,6 +106,24 @@ static void print_reduction(const json_t *result, const char *key, const char *w
 	if (paper > 0)
 		printf("; the paper: %+.1f %% of the best beside", -100 * paper);
 	printf("\n");
+}
+
+/* What a step's operations, as the paper counts them, are of what the devices could do. */
+static void print_utilization(const experiment *e, const json_t *plans)
+{
+	const json_t *plan;
+	size_t i;
+	const char *before = "  utilization:";
+	json_array_foreach(plans, i, plan)
+	{
+		if (strcmp(text(plan, "status"), "ok") != 0)
+			continue;
+		printf("%s %s %.1f %%", before, text(plan, "strategy"),
+		       100 * e->model_flops /
+		               (real(plan, "devices") * e->peak_flops * real(plan, "step_time_s")));
+		before = ",";
+	}
+	printf("%s", *before == ',' ? "\n" : "");
 }
 
 /* In 2^30 elements of f32, as AutoDDL's figure 3. */
@@ -208,6 +227,8 @@ void report_text(const experiment *e, const json_t *result)
 	if (json_object_get(result, "grids"))
 		print_grids(result);
 	print_lines(result);
+	if (e->model_flops > 0)
+		print_utilization(e, json_object_get(result, "plans"));
 	if (e->layers)
 		print_layers(e, json_object_get(result, "plans"));
 	print_reduction(result, "less_communication", "communication", e->communication);
@@ -220,19 +241,41 @@ void report_text(const experiment *e, const json_t *result)
 	fflush(stdout);
 }
 
-void report_picks(const json_t *results)
+static const json_t *ours_of(const json_t *plans)
+{
+	const json_t *plan;
+	size_t i;
+	json_array_foreach(plans, i, plan)
+	{
+		if (!strcmp(text(plan, "strategy"), "auto"))
+			return plan;
+	}
+	return NULL;
+}
+
+static bool is_slower(const json_t *result, const json_t *ours)
+{
+	if (strcmp(text(ours, "status"), "ok") != 0)
+		return json_object_get(result, "best_beside") != NULL;
+	return real(result, "less_step_time") < -1e-9;
+}
+
+int count_slower(const json_t *results, bool print)
 {
 	int made = 0, all = 0, slower = 0;
 	for (size_t i = 0; i < json_array_size(results); i++) {
-		const json_t *result = json_array_get(results, i);
-		if (strcmp(text(result, "group"), "users") != 0)
+		const json_t *result = json_array_get(results, i),
+			     *ours = ours_of(json_object_get(result, "plans"));
+		if (!ours)
 			continue;
 		all++;
-		made += !strcmp(text(json_array_get(json_object_get(result, "plans"), 0), "status"), "ok");
-		slower += real(result, "less_step_time") < 0;
+		made += !strcmp(text(ours, "status"), "ok");
+		slower += is_slower(result, ours);
 	}
-	if (all > 0)
-		printf("%d of %d programs and clusters were planned; ours is slower than a fixed strategy "
+	if (all > 0 && print)
+		printf("%d of %d were planned; ours is slower than a fixed strategy, or does not fit where "
+		       "one does, "
 		       "in %d\n",
 		       made, all, slower);
+	return slower;
 }

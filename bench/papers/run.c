@@ -73,6 +73,18 @@ static void add_reduction(json_t *result, const char *name, const char *key, con
 		json_object_set_new(result, name, json_real(1 - figure(ours, key) / figure(beside, key)));
 }
 
+/* Ours is NULL where nothing fits. */
+static void compare(json_t *result, const json_t *plans, const json_t *ours)
+{
+	const json_t *best = best_beside(plans);
+	if (best)
+		json_object_set(result, "best_beside", json_object_get(best, "strategy"));
+	if (best && ours) {
+		add_reduction(result, "less_communication", "communication_s", ours, best);
+		add_reduction(result, "less_step_time", "step_time_s", ours, best);
+	}
+}
+
 static const json_t *plan_of(const json_t *plans, const char *strategy)
 {
 	for (size_t i = 0; i < json_array_size(plans); i++) {
@@ -103,7 +115,7 @@ static double bytes_sent(const json_t *plan)
 static void add_lines(json_t *lines, const json_t *plans, const json_t *ours)
 {
 	const json_t *dp = plan_of(plans, "dp"), *state = json_object_get(ours, "state");
-	if (dp)
+	if (dp && bytes_sent(dp) > 0)
 		add_line(lines, "bytes sent: ours is %.1f %% of dp's",
 		         100 * bytes_sent(ours) / bytes_sent(dp));
 	if (json_integer_value(json_object_get(state, "split")) > 0)
@@ -111,17 +123,13 @@ static void add_lines(json_t *lines, const json_t *plans, const json_t *ours)
 		         json_string_value(json_object_get(state, "largest_split")));
 }
 
-json_t *run_plans(const settings *how, const experiment *e)
+json_t *run_beside(const settings *how, const experiment *e, const char *beside)
 {
 	json_t *plans = json_array(), *result = json_object();
-	plan_listed(how, e, e->beside, plans);
+	plan_listed(how, e, beside, plans);
 	json_array_append_new(plans, plan_one(how, e, OURS));
-	const json_t *best = best_beside(plans), *ours = plan_of(plans, OURS);
-	if (best && ours) {
-		json_object_set(result, "best_beside", json_object_get(best, "strategy"));
-		add_reduction(result, "less_communication", "communication_s", ours, best);
-		add_reduction(result, "less_step_time", "step_time_s", ours, best);
-	}
+	const json_t *ours = plan_of(plans, OURS);
+	compare(result, plans, ours);
 	json_object_set_new(result, "lines", json_array());
 	if (ours)
 		add_lines(json_object_get(result, "lines"), plans, ours);
@@ -129,13 +137,17 @@ json_t *run_plans(const settings *how, const experiment *e)
 	return result;
 }
 
+json_t *run_plans(const settings *how, const experiment *e)
+{
+	return run_beside(how, e, e->beside);
+}
+
 /* ---- what a user would pick ------------------------------------------------------------------------------------------ */
 
-/* The search makes the fixed strategies' plans as well; those that its bound excludes are known to be slower. */
-json_t *run_picks(const settings *how, const experiment *e)
+/* Of the fixed strategies that were contenders of the same search the best, as it is called without what was padded; NULL: none. */
+static const char *best_contender(const json_t *plan, char *name, size_t size)
 {
-	json_t *result = json_object(), *plan = plan_one(how, e, OURS), *other;
-	const json_t *best = NULL;
+	const json_t *best = NULL, *other;
 	size_t i;
 	json_array_foreach(json_object_get(plan, "alternatives"), i, other)
 	{
@@ -145,11 +157,26 @@ json_t *run_picks(const settings *how, const experiment *e)
 		    (!best || figure(other, "step_time_s") < figure(best, "step_time_s")))
 			best = other;
 	}
-	if (best && made(plan)) {
-		json_object_set(result, "best_beside", json_object_get(best, "name"));
-		json_object_set(result, "best_beside_s", json_object_get(best, "step_time_s"));
-		add_reduction(result, "less_step_time", "step_time_s", plan, best);
-	}
-	json_object_set_new(result, "plans", json_pack("[o]", plan));
+	if (!best)
+		return NULL;
+	snprintf(name, size, "%s", json_string_value(json_object_get(best, "name")));
+	char *rest = strstr(name, ", ");
+	if (rest)
+		*rest = 0;
+	return name;
+}
+
+/* Planned for themselves are the best of the contenders (the search knows the others to be slower, or that they can't be quicker), and the
+ * fixed strategies that it does not try. */
+json_t *run_picks(const settings *how, const experiment *e)
+{
+	char name[48];
+	json_t *result = json_object(), *plans = json_array(), *ours = plan_one(how, e, OURS);
+	const char *contender = best_contender(ours, name, sizeof(name));
+	plan_listed(how, e, contender, plans);
+	plan_listed(how, e, "horovod summa 2.5d axonn:top=2", plans);
+	compare(result, plans, made(ours) ? ours : NULL);
+	json_array_insert_new(plans, 0, ours);
+	json_object_set_new(result, "plans", plans);
 	return result;
 }

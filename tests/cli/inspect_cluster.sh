@@ -17,8 +17,9 @@ END
 head -n 5 "$scratch/out" | diff "$scratch/wanted" - || complain "the parts are others"
 [ "$(grep -c '^part 1 ' "$scratch/out")" = 6 ] || complain "not one part per device"
 
-# Every file that comes along: each of its levels has its line, and the file has one in the documentation.
+# Every file that comes along: it says where its figures are from, each of its levels has its line, and the file has one in the documentation.
 for file in clusters/*.yaml; do
+	sed -n 1p "$file" | grep -q '^# .' || complain "$file does not say where its figures are from"
 	expect 0 "" "$sw" inspect "$file"
 	grep -q "^| .*\`$(basename "$file" .yaml)\`" docs/cluster-file.md || complain "docs/cluster-file.md does not list $file"
 	sed -n 's/^  - {name: \([^,]*\),.*/\1/p' "$file" >"$scratch/levels"

@@ -23,6 +23,12 @@ starts() {
 # All gradients of a type fit in Horovod's buffer; with less room there are more groups, and in groups of one byte nothing is merged.
 all=$(starts horovod) some=$(starts horovod:merge=20000) none=$(starts horovod:merge=1)
 [ "$all" -lt "$some" ] && [ "$some" -lt "$none" ] || complain "all-reduces begun: $all, $some and $none"
+# The step that a plan promises is the one that `simulate` plays, buffer and all.
+step_of() { sed -n 's/.*"step_time_s": *\([0-9.e+-]*\).*/\1/p' "$scratch/out" | sed -n 1p; }
+expect 0 "" "$sw" plan tests/programs/gpt.hlo.gz --cluster clusters/lab-2x4.yaml --strategy horovod -o "$scratch/a.plan" --json
+promised=$(step_of)
+expect 0 "" "$sw" simulate "$scratch/a.plan" --json
+[ -n "$promised" ] && [ "$promised" = "$(step_of)" ] || complain "horovod promises $promised s, simulate plays $(step_of) s"
 
 # The first of the ranked grids is not always the best of those planned: they are all told.
 expect 0 "" "$sw" plan $tiny --cluster $cluster --strategy axonn:top=3 -o "$scratch/a.plan" -q

@@ -1,0 +1,13 @@
+#!/bin/sh
+# bench/papers: every fixture and every cluster file has a row of what a user would pick, and no fixed strategy is quicker than ours in these.
+set -eu
+bench=$SW_BINARY_DIR/bench/papers
+[ -x "$bench" ] || exit 77
+rows=$("$bench" --list --only users)
+has_row() { printf '%s\n' "$rows" | grep -q -e "^users *$1" || { echo "no row: $1"; exit 1; }; }
+for file in "$SW_SOURCE_DIR"/tests/programs/*.hlo.gz; do has_row "$(basename "$file" .hlo.gz) on "; done
+for file in "$SW_SOURCE_DIR"/clusters/*.yaml; do has_row ".* on $(basename "$file" .yaml) "; done
+"$bench" -q --only 'mlp on lab-2x4' --only 'ncf-tiny on lab-unequal' --only 'odd-tiny on aws-p3-8xlarge'
+status=0
+"$bench" -q --only 'no such experiment' 2>/dev/null || status=$?
+[ $status -eq 2 ]
