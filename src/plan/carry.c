@@ -384,6 +384,19 @@ static void derive(carrier *c, sw_id id)
 	free(layouts);
 }
 
+/* Name in the file of a value that is there now; false: it is new. */
+static bool old_name(const carrier *c, sw_id value, sw_text *name)
+{
+	const sw_value *v = &c->program->values.data[value];
+	if (c->alike[v->op] == SW_ABSENT)
+		return false;
+	name->len = 0;
+	sw_text_add(name, c->old.data[c->alike[v->op]].name);
+	if (v->index > 0)
+		sw_text_addf(name, ":%u", v->index);
+	return true;
+}
+
 /* The layout that a section of the file has for a value; false: none that is one for this value. */
 static bool take_layout(carrier *c, const char *section, sw_id value, uint32_t *number)
 {
@@ -391,11 +404,8 @@ static bool take_layout(carrier *c, const char *section, sw_id value, uint32_t *
 	sw_text name = {0};
 	sw_layout layout;
 	sw_error ignored = {0};
-	if (c->alike[v->op] == SW_ABSENT)
+	if (!old_name(c, value, &name))
 		return false;
-	sw_text_add(&name, c->old.data[c->alike[v->op]].name);
-	if (v->index > 0)
-		sw_text_addf(&name, ":%u", v->index);
 	const char *words =
 		json_string_value(json_object_get(json_object_get(c->decisions, section), name.data));
 	sw_text_clear(&name);
@@ -467,6 +477,28 @@ static void take_kept(carrier *c)
 	}
 }
 
+/* Readers that moved a value anew, and those that are alike, still do. */
+static void take_anew(carrier *c)
+{
+	const json_t *values = json_object_get(c->decisions, "anew"), *reader;
+	sw_text name = {0};
+	for (sw_id id = 0; values && id < c->program->ops.len; id++) {
+		const sw_op *op = sw_op_at(c->program, id);
+		for (uint32_t k = 0; c->alike[id] != SW_ABSENT && k < op->n_operands; k++) {
+			if (!old_name(c, op->operands[k], &name))
+				continue;
+			const json_t *readers = json_object_get(values, name.data);
+			size_t i;
+			json_array_foreach(readers, i, reader) if (json_is_string(reader) &&
+			                                           !strcmp(json_string_value(reader),
+			                                                   c->old.data[c->alike[id]].name))
+				sw_vec_push(&c->plan->anew, ((sw_read){op->operands[k], id}));
+		}
+	}
+	sw_reads_sort(&c->plan->anew);
+	sw_text_clear(&name);
+}
+
 static void take_outputs(carrier *c)
 {
 	sw_plan *plan = c->plan;
@@ -522,6 +554,7 @@ static sw_status take_all(carrier *c)
 	agree_loops(c);
 	take_kept(c);
 	take_outputs(c);
+	take_anew(c);
 	repair(c);
 	if (sw_plan_verify(c->plan, &why) == SW_OK)
 		return SW_OK;

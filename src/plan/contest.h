@@ -23,7 +23,7 @@ typedef struct contender {
 	limits each;
 	bool timed_out;
 	int64_t measured_bytes; /* least peak of a partitioned program that was seen, INT64_MAX: none */
-	sw_program_cost cost;
+	sw_program_cost cost, shared; /* shared: before any reader moves anew what others share, for want of memory */
 } contender;
 
 /* Strategies by number: a plan has few that differ. */
@@ -36,11 +36,13 @@ typedef struct strategies {
 typedef struct decisions {
 	uint32_t *strategies; /* by number; NULL: nothing is saved */
 	uint32_t *produced, *kept, *outputs;
-	bool regather;
+	sw_reads anew;
 	sw_layouts layouts;
 	int32_t n_axes;
 	sw_axis axes[SW_MAX_AXES];
 } decisions;
+/* In place of what was there. */
+void sw_decisions_save(const sw_plan *plan, decisions *d, strategies *known);
 /* Into the plan, which has the same program. */
 void sw_decisions_restore(const decisions *d, const strategies *known, sw_plan *plan);
 void sw_decisions_clear(decisions *d);

@@ -3,6 +3,7 @@
  * earlier ones ended.
  */
 #include "plan/contest.h"
+#include "plan/keep.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -73,52 +74,56 @@ static int64_t memory_of(const sw_plan *plan, const sw_plan_options *options)
 	return options->memory_bytes > 0 ? options->memory_bytes : plan->cluster->device.memory_bytes;
 }
 
-/* What is measured is kept if it takes less memory than what was. */
-static sw_status measure_again(sw_plan *plan, const sw_plan_options *options, sw_program_cost *cost,
-                               bool *kept, sw_error *err)
+/* What one reader has moved serves the next (*shared); where that takes too much memory, some move it again. */
+static sw_status measure_shared(const sw_planner *planner, sw_plan *plan, const sw_plan_options *options,
+                                sw_program_cost *shared, sw_program_cost *cost, sw_error *err)
 {
-	sw_program_cost again;
-	sw_status status = options->measure(plan, &again, err);
-	*kept = status == SW_OK && again.peak_bytes < cost->peak_bytes;
-	if (*kept)
-		*cost = again;
+	int64_t memory = memory_of(plan, options);
+	plan->anew.len = 0;
+	sw_status status = options->measure(plan, shared, err);
+	*cost = *shared;
+	if (status == SW_OK && cost->peak_bytes > memory)
+		status = sw_plan_keep(planner, options, memory, plan, cost, err);
 	return status;
 }
 
 /* Streams are worth their loops only where they save a good part of what is missing. */
 #define PARTS_OF_MISSING 8
 
-static sw_status measure_streams(sw_plan *plan, const sw_plan_options *options, sw_program_cost *cost,
-                                 sw_error *err)
+/* Streams are taken if the plan needs less memory with them. */
+static sw_status measure_streams(const sw_planner *planner, sw_plan *plan, const sw_plan_options *options,
+                                 sw_program_cost *cost, sw_error *err)
 {
 	int64_t missing = cost->peak_bytes - memory_of(plan, options);
 	size_t bytes = sizeof(sw_strategy) * plan->program->ops.len;
 	sw_strategy *before = sw_alloc(bytes);
+	sw_reads anew = {0};
+	sw_program_cost shared, again;
 	sw_status status = SW_OK;
-	bool kept = true;
 	memcpy(before, plan->strategies, bytes);
-	if (sw_plan_stream(plan, SW_MAX(missing / PARTS_OF_MISSING, 1)) > 0)
-		status = measure_again(plan, options, cost, &kept, err);
-	if (!kept)
-		memcpy(plan->strategies, before, bytes);
+	sw_reads_copy(&anew, &plan->anew);
+	if (sw_plan_stream(plan, SW_MAX(missing / PARTS_OF_MISSING, 1)) > 0) {
+		status = measure_shared(planner, plan, options, &shared, &again, err);
+		if (status == SW_OK && again.peak_bytes < cost->peak_bytes)
+			*cost = again;
+		else {
+			memcpy(plan->strategies, before, bytes);
+			sw_reads_copy(&plan->anew, &anew);
+		}
+	}
+	sw_vec_clear(&anew);
 	free(before);
 	return status;
 }
 
-/* What one reader has moved serves the next; where that takes too much memory, each moves it again, and what is too large even so is
- * streamed. */
-static sw_status measure(sw_plan *plan, const sw_plan_options *options, sw_program_cost *cost,
-                         sw_error *err)
+/* What is too large even where it is moved again is streamed. */
+static sw_status measure(const sw_planner *planner, sw_plan *plan, const sw_plan_options *options,
+                         contender *c, sw_error *err)
 {
-	plan->regather = false;
-	sw_status status = options->measure(plan, cost, err);
-	if (status != SW_OK || cost->peak_bytes <= memory_of(plan, options))
-		return status;
-	plan->regather = true;
-	status = measure_again(plan, options, cost, &plan->regather, err);
-	if (status != SW_OK || cost->peak_bytes <= memory_of(plan, options))
-		return status;
-	return measure_streams(plan, options, cost, err);
+	sw_status status = measure_shared(planner, plan, options, &c->shared, &c->cost, err);
+	if (status == SW_OK && c->cost.peak_bytes > memory_of(plan, options))
+		status = measure_streams(planner, plan, options, &c->cost, err);
+	return status;
 }
 
 /* Kernels run one after the other: no plan of the mesh takes less than the cheapest candidates of all ops. */
@@ -166,7 +171,9 @@ static sw_status solve_once(const sw_model *model, const sw_plan_options *option
 		sw_model_apply(model, solution.assignment, plan);
 		status = sw_plan_verify(plan, err);
 		if (status == SW_OK)
-			status = measure(plan, options, &c->cost, err);
+			status = measure(model->planner, plan, options, c, err);
+		c->model_s += model->planner->hidden_weight *
+		              (c->cost.communication_s - c->shared.communication_s);
 		c->measured_bytes = c->cost.peak_bytes;
 	}
 	sw_solution_clear(&solution);
@@ -190,15 +197,39 @@ static void calibrate(sw_model *model, int64_t measured_bytes)
 	free(assignment);
 }
 
+/* The quickest attempt of a mesh that fits. */
+typedef struct quickest {
+	contender c;
+	decisions decisions;
+} quickest;
+
+static void keep_quickest(quickest *best, const contender *c, const sw_plan *plan, strategies *known)
+{
+	if (best->c.feasible && best->c.cost.step_time_s <= c->cost.step_time_s)
+		return;
+	best->c = *c;
+	sw_decisions_save(plan, &best->decisions, known);
+}
+
+static void restore_quickest(quickest *best, contender *c, sw_plan *plan, const strategies *known)
+{
+	best->c.timed_out = c->timed_out;
+	*c = best->c;
+	sw_decisions_restore(&best->decisions, known, plan);
+	sw_decisions_clear(&best->decisions);
+}
+
 /* First without a limit: what then fits needs no memory model. Otherwise the model's spans limit the search; where the partitioned
  * program still exceeds the memory (spans are not its liveness to the byte), the capacity is tightened in proportion, and the problem
- * solved again. The bound is that of the first attempt whose limit was no tighter than it must be. A mesh whose model is not built in
+ * solved again. What fits without a limit only since some readers move anew what others share may be slower than what the solver finds within
+ * it: the quicker is taken. The bound is that of the first attempt whose limit was no tighter than it must be. A mesh whose model is not built in
  * time has no more to say. */
 static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_plan_options *options,
                           sw_plan *plan, contender *c, least *small, sw_error *err)
 {
 	int64_t memory = memory_of(plan, options), capacity = INT64_MAX, least_bytes = INT64_MAX;
 	double bound_s = 0, least_s = 0;
+	quickest best = {0};
 	sw_status status = SW_OK;
 	bool again = true;
 	for (int attempt = 0; attempt < 5 && again; attempt++) {
@@ -209,7 +240,7 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 			break;
 		}
 		if (attempt == 1)
-			calibrate(&model, c->cost.peak_bytes);
+			calibrate(&model, c->shared.peak_bytes);
 		capacity = model.problem.capacity;
 		*c = (contender){.each = c->each, .timed_out = c->timed_out};
 		least_s = kernels_s(&model.problem);
@@ -220,16 +251,21 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 		least_bytes = SW_MIN(least_bytes, c->measured_bytes);
 		bool exceeds = status == SW_OK && c->feasible && c->cost.peak_bytes > memory;
 		if (attempt == 0 && status == SW_OK && c->feasible)
-			note_free(planner, &c->cost);
+			note_free(planner, &c->shared);
 		if (exceeds)
 			sw_least_note(small, plan, mesh, &c->cost);
 		c->feasible = c->feasible && !exceeds;
-		again = exceeds && !planner->unlimited;
+		if (status == SW_OK && c->feasible)
+			keep_quickest(&best, c, plan, small->known);
+		bool shares_less = attempt == 0 && c->feasible && plan->anew.len > 0;
+		again = (exceeds || shares_less) && !planner->unlimited;
 		if (again)
 			capacity = attempt == 0 ? memory
 			                        : (int64_t)((double)capacity * 0.98 * (double)memory /
 			                                    (double)c->cost.peak_bytes);
 	}
+	if (best.c.feasible)
+		restore_quickest(&best, c, plan, small->known);
 	c->bound_s = bound_s;
 	c->least_s = SW_MAX(least_s, steps_bound_s(planner, bound_s));
 	c->measured_bytes = least_bytes;
