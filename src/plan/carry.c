@@ -477,25 +477,37 @@ static void take_kept(carrier *c)
 	}
 }
 
-/* Readers that moved a value anew, and those that are alike, still do. */
+/* Names of ops that move anything anew. */
+static void find_anew(const json_t *values, sw_map *readers)
+{
+	const char *name;
+	json_t *list;
+	json_object_foreach((json_t *)values, name, list) for (size_t i = 0; i < json_array_size(list); i++)
+	{
+		const char *reader = json_string_value(json_array_get(list, i));
+		if (reader)
+			sw_map_put(readers, reader, strlen(reader), 1);
+	}
+}
+
+/* As before, and of what is new where its like moves something anew and what it reads is like what is moved anew. */
 static void take_anew(carrier *c)
 {
-	const json_t *values = json_object_get(c->decisions, "anew"), *reader;
+	const json_t *values = json_object_get(c->decisions, "anew");
+	sw_map readers = {0};
 	sw_text name = {0};
-	for (sw_id id = 0; values && id < c->program->ops.len; id++) {
+	find_anew(values, &readers);
+	for (sw_id id = 0; readers.len > 0 && id < c->program->ops.len; id++) {
 		const sw_op *op = sw_op_at(c->program, id);
-		for (uint32_t k = 0; c->alike[id] != SW_ABSENT && k < op->n_operands; k++) {
-			if (!old_name(c, op->operands[k], &name))
-				continue;
-			const json_t *readers = json_object_get(values, name.data);
-			size_t i;
-			json_array_foreach(readers, i, reader) if (json_is_string(reader) &&
-			                                           !strcmp(json_string_value(reader),
-			                                                   c->old.data[c->alike[id]].name))
+		const char *old = c->alike[id] == SW_ABSENT ? "" : c->old.data[c->alike[id]].name;
+		if (sw_map_get(&readers, old, strlen(old)) == SW_ABSENT)
+			continue;
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			if (old_name(c, op->operands[k], &name) && json_object_get(values, name.data))
 				sw_vec_push(&c->plan->anew, ((sw_read){op->operands[k], id}));
-		}
 	}
 	sw_reads_sort(&c->plan->anew);
+	sw_map_clear(&readers);
 	sw_text_clear(&name);
 }
 
