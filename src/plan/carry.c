@@ -631,6 +631,10 @@ sw_status sw_plan_move(sw_plan *plan, const sw_cluster *cluster, sw_error *err)
 			sw_plan_changes *changes = changes_of(plan);
 			changes->cluster = true;
 			changes->cluster_name = sw_arena_text(&plan->arena, plan->cluster->name);
+			sw_text differs = {0};
+			sw_cluster_print_differences(plan->cluster, cluster, &differs);
+			changes->cluster_differs = sw_arena_text(&plan->arena, differs.data);
+			sw_text_clear(&differs);
 		}
 		plan->cluster = cluster;
 		return SW_OK;
@@ -676,8 +680,9 @@ void sw_plan_changes_print(const sw_plan *plan, sw_text *text)
 			             x->replaced, x->first_replaced);
 	}
 	if (x->cluster)
-		sw_text_addf(text, "%sthe plan was made for cluster '%s', not '%s'", x->program ? "; " : "",
-		             x->cluster_name, plan->cluster->name);
+		sw_text_addf(text, "%sthe plan was made for cluster '%s', not '%s' (%s)",
+		             x->program ? "; " : "", x->cluster_name, plan->cluster->name,
+		             x->cluster_differs);
 	sw_text_add(text, "; predicted step ");
 	sw_text_add_seconds(text, x->was.step_time_s);
 	sw_text_add(text, " then, ");

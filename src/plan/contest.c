@@ -124,6 +124,9 @@ sw_status sw_contest_decide(contest *t, sw_plan *plan, const candidate **won, sw
 		candidate *x = &t->items.data[i];
 		if (*won && t->options->play && sw_least_step_s(&x->c.cost) >= (*won)->c.cost.step_time_s)
 			continue;
+		t->timed_out = *won && t->options->play && t->last_s > 0 && sw_now_s() > t->last_s;
+		if (t->timed_out)
+			break;
 		if (t->options->play)
 			status = play(t, plan, x, err);
 		if (!*won || x->c.cost.step_time_s < (*won)->c.cost.step_time_s)

@@ -231,6 +231,7 @@ typedef struct trials {
 	sw_plan *plan;
 	const sw_plan_options *options;
 	int64_t memory_bytes;
+	double deadline_s;   /* of sw_now_s; 0: none */
 	trial fits, exceeds; /* nearest to the memory */
 	double spare_bytes;  /* of what fits, the least that keeping more would take */
 	bool halve; /* the next target lies in the middle; else where a line through both meets the memory */
@@ -286,7 +287,8 @@ static sw_status keep_what_fits(trials *t, sw_error *err)
 	sw_status status = SW_OK;
 	int measured = 0;
 	for (int i = 0; i < MOST_TARGETS && measured < MOST_MEASURED && status == SW_OK; i++) {
-		if ((double)(t->memory_bytes - t->fits.cost.peak_bytes) < t->spare_bytes)
+		if ((double)(t->memory_bytes - t->fits.cost.peak_bytes) < t->spare_bytes ||
+		    (t->deadline_s > 0 && sw_now_s() > t->deadline_s))
 			break;
 		status = try_target(t, &measured, err);
 	}
@@ -326,7 +328,11 @@ sw_status sw_plan_keep(const sw_planner *planner, const sw_plan_options *options
                        sw_plan *plan, sw_program_cost *cost, sw_error *err)
 {
 	keeper k;
-	trials t = {.k = &k, .plan = plan, .options = options, .memory_bytes = memory_bytes};
+	trials t = {.k = &k,
+	            .plan = plan,
+	            .options = options,
+	            .memory_bytes = memory_bytes,
+	            .deadline_s = planner->watch.deadline_s};
 	keeper_init(&k, plan, &planner->roles, sw_path_store_get(planner->paths, plan->axes, plan->n_axes));
 	sw_status status = k.n_choices > 0 ? keep(&t, cost, err) : SW_OK;
 	sw_vec_clear(&t.fits.anew);

@@ -23,6 +23,10 @@ static sw_status make_program(const sw_leaves *list, sw_leaf *leaf, sw_error *er
 sw_status sw_leaves_add(sw_leaves *list, const sw_rewrites *rewrites, uint64_t meshes, size_t *number,
                         sw_error *err)
 {
+	if (list->items.len > 0 && sw_leaves_left_s(list) <= 0) {
+		list->timed_out = true;
+		return SW_NO;
+	}
 	sw_leaf next = {.rewrites = sw_rewrites_copy(rewrites, &list->arena), .meshes = meshes};
 	sw_status status = make_program(list, &next, err);
 	if (status != SW_OK) {
@@ -175,6 +179,7 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 	sw_planner planner;
 	sw_planner_init(&planner, plan, list->sidecar);
 	planner.known_s = known_s(list);
+	planner.last_s = list->options->time_limit_s > 0 ? list->start_s + list->options->time_limit_s : 0;
 	planner.untied = options->untied;
 	planner.unlimited = leaf->unlimited;
 	if (is_whole)
@@ -188,6 +193,7 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 	if (status == SW_OK)
 		status = sw_pins_check(&planner, plan, err);
 	leaf->free = planner.free;
+	leaf->left_out = planner.left_out;
 	sw_planner_clear(&planner);
 	plan->paths = NULL;
 	if (status == SW_OK)

@@ -212,6 +212,7 @@ typedef struct sw_plan_changes {
 	int32_t replaced;                    /* decisions that don't fit any more: made anew like their neighbours', or whole */
 	const char *first_replaced;
 	const char *cluster_name;            /* for which it was made */
+	const char *cluster_differs;         /* in what the other one is another: a list in words */
 	sw_program_cost was;                 /* predicted then */
 } sw_plan_changes;
 /* The same plan for another cluster, whose devices are divided by the same atoms: else refused. The cluster is borrowed. Figures: as above. */

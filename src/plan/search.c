@@ -116,12 +116,17 @@ static sw_status measure_streams(const sw_planner *planner, sw_plan *plan, const
 	return status;
 }
 
+static bool is_late(const sw_planner *planner)
+{
+	return planner->watch.deadline_s > 0 && sw_now_s() > planner->watch.deadline_s;
+}
+
 /* What is too large even where it is moved again is streamed. */
 static sw_status measure(const sw_planner *planner, sw_plan *plan, const sw_plan_options *options,
                          contender *c, sw_error *err)
 {
 	sw_status status = measure_shared(planner, plan, options, &c->shared, &c->cost, err);
-	if (status == SW_OK && c->cost.peak_bytes > memory_of(plan, options))
+	if (status == SW_OK && c->cost.peak_bytes > memory_of(plan, options) && !is_late(planner))
 		status = measure_streams(planner, plan, options, &c->cost, err);
 	return status;
 }
@@ -197,6 +202,16 @@ static void calibrate(sw_model *model, int64_t measured_bytes)
 	free(assignment);
 }
 
+/* Another attempt gets what is left of the time; false: nothing is. */
+static bool has_time(const sw_planner *planner, contender *c)
+{
+	bool late = is_late(planner);
+	c->timed_out = c->timed_out || late;
+	if (planner->watch.deadline_s > 0)
+		c->each.seconds = fmin(c->each.seconds, fmax(planner->watch.deadline_s - sw_now_s(), 1e-3));
+	return !late;
+}
+
 /* The quickest attempt of a mesh that fits. */
 typedef struct quickest {
 	contender c;
@@ -258,7 +273,8 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 		if (status == SW_OK && c->feasible)
 			keep_quickest(&best, c, plan, small->known);
 		bool shares_less = attempt == 0 && c->feasible && plan->anew.len > 0;
-		again = (exceeds || shares_less) && !planner->unlimited;
+		bool wanted = (exceeds || shares_less) && !planner->unlimited;
+		again = has_time(planner, c) && wanted;
 		if (again)
 			capacity = attempt == 0 ? memory
 			                        : (int64_t)((double)capacity * 0.98 * (double)memory /
@@ -344,24 +360,17 @@ static limits limits_of(const sw_planner *planner, const sw_plan_options *option
 	return each;
 }
 
-/* The first mesh, which is a fixed strategy unless it is the only one, takes the time it needs, so that something is always tried. */
-static sw_watch watch_of(const sw_plan_options *options, double start_s, const sw_meshes *meshes,
-                         size_t index, sw_progress *progress)
+/* The first mesh, which is a fixed strategy unless it is the only one, may take all the time that is left of the whole search, so that
+ * something is tried. */
+static sw_watch watch_of(const sw_planner *planner, const sw_plan_options *options, double start_s,
+                         const sw_meshes *meshes, size_t index, sw_progress *progress)
 {
 	sw_watch watch = {.progress = progress, .mesh = meshes->data[index].name};
 	watch.share = 1 / (double)meshes->len;
 	watch.done = (double)index * watch.share;
-	if (options->time_limit_s > 0 && index > 0)
-		watch.deadline_s = start_s + options->time_limit_s;
+	if (options->time_limit_s > 0)
+		watch.deadline_s = index > 0 ? start_s + options->time_limit_s : planner->last_s;
 	return watch;
-}
-
-static void say_left_out(int64_t options, sw_plan *plan)
-{
-	size_t length = strlen(plan->scope);
-	if (options > 0)
-		snprintf(plan->scope + length, sizeof(plan->scope) - length,
-		         "; %lld ways to split some op were left out", (long long)options);
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------------------- */
@@ -369,7 +378,7 @@ static void say_left_out(int64_t options, sw_plan *plan)
 sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options,
                          sw_contender_fn *seen, void *context, sw_plan *plan, sw_error *err)
 {
-	contest t = {.options = options, .surely_s = INFINITY};
+	contest t = {.options = options, .surely_s = INFINITY, .last_s = planner->last_s};
 	least small = {.known = &t.known};
 	const candidate *won = NULL;
 	double bound_s = INFINITY,
@@ -387,7 +396,7 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 	for (size_t i = 0; i < meshes->len && status == SW_OK; i++) {
 		const sw_mesh *mesh = &meshes->data[i];
 		contender c = {.each = limits_of(planner, options, start_s, meshes, i, model_s)};
-		planner->watch = watch_of(options, start_s, meshes, i, &progress);
+		planner->watch = watch_of(planner, options, start_s, meshes, i, &progress);
 		status = try_mesh(planner, mesh, options, plan, &c, &small, err);
 		if (status != SW_OK)
 			break;
@@ -423,11 +432,10 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 		status = timed_out ? nothing_in_time(memory_of(plan, options), err)
 		                   : nothing_fits(memory_of(plan, options), least_bytes, err);
 	if (status == SW_OK) {
-		if (timed_out)
+		if (timed_out || t.timed_out)
 			sw_vec_push(&plan->warnings, SW_TIME_LIMIT_WARNING);
 		sw_decisions_restore(&won->decisions, &t.known, plan);
 		snprintf(plan->chosen, sizeof(plan->chosen), "%s", won->name);
-		say_left_out(planner->left_out, plan);
 		plan->predicted = won->c.cost;
 		plan->model_s = won->c.model_s;
 		plan->lower_bound_s =
