@@ -167,6 +167,9 @@ static void take_result(const sw_leaves *list, sw_leaf *leaf, sw_status status, 
 		free_plan(list, plan);
 }
 
+/* So much longer than the time limit the first strategy of a leaf may take: something is to be tried. */
+#define GRACE_S 1
+
 static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *meshes,
                                const size_t *numbers, const sw_plan_options *options, sw_error *err)
 {
@@ -179,7 +182,8 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 	sw_planner planner;
 	sw_planner_init(&planner, plan, list->sidecar);
 	planner.known_s = known_s(list);
-	planner.last_s = list->options->time_limit_s > 0 ? list->start_s + list->options->time_limit_s : 0;
+	if (list->options->time_limit_s > 0)
+		planner.last_s = list->start_s + list->options->time_limit_s + GRACE_S;
 	planner.untied = options->untied;
 	planner.unlimited = leaf->unlimited;
 	if (is_whole)
