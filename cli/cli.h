@@ -60,6 +60,8 @@ bool cli_speaks(const cli *c);
 void cli_print(const cli *c, sw_text *text);
 /* A remark on standard error, unless -q. One line. */
 void cli_note(const cli *c, const char *format, ...) SW_PRINTF(2, 3);
+/* Could a file be written there, by the process that speaks? Asked before the work whose result it is to hold. NULL and "-": yes. */
+sw_status cli_check_writable(const cli *c, const char *path, sw_error *err);
 /* The error's one line on standard error; with --json its object on standard output. */
 void cli_print_error(const cli *c, bool json, const sw_error *err);
 
@@ -82,6 +84,8 @@ typedef struct cli_plan {
 	bool moved;
 } cli_plan;
 sw_status cli_load_plan(cli *c, const char *path, bool or_program, cli_plan *loaded, sw_error *err);
+/* --devices without --cluster is refused. */
+sw_status cli_check_move(const cli *c, sw_error *err);
 /* To the cluster that --cluster and --devices say: costed anew, with a remark. */
 sw_status cli_move_plan(cli *c, const char *path, cli_plan *loaded, sw_error *err);
 void cli_plan_clear(cli_plan *loaded);

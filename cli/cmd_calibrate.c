@@ -168,7 +168,8 @@ static sw_status check_options(const cli *c, sw_error *err)
 		               "--ranks is for one process without mpirun: leave it out");
 	if (v->ranks > 4096)
 		return sw_fail(err, SW_ERR_INPUT, "--ranks: at most 4096 threads");
-	return SW_OK;
+	sw_status status = cli_check_writable(c, v->output, err);
+	return status == SW_OK ? cli_check_writable(c, v->plot, err) : status;
 }
 
 /* Asked before our own ranks are at work. */

@@ -53,8 +53,9 @@ static sw_status explain_difference(cli *c, sw_error *err)
 
 static sw_status explain(cli *c, sw_error *err)
 {
-	if (c->values.devices && !c->values.cluster)
-		return sw_fail(err, SW_ERR_INPUT, "--devices goes with --cluster FILE");
+	sw_status status = cli_check_move(c, err);
+	if (status)
+		return status;
 	return c->values.diff ? explain_difference(c, err) : explain_one(c, err);
 }
 

@@ -91,7 +91,7 @@ static sw_status check_usage(const cli *c, sw_error *err)
 	if (c->values.json && c->values.output && strcmp(c->values.output, "-") == 0)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "-o - and --json both need standard output: leave one out");
-	return SW_OK;
+	return cli_check_writable(c, c->values.output, err);
 }
 
 static void summarise(const cli *c, const sw_plan *plan)

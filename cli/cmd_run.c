@@ -225,9 +225,15 @@ static sw_status run_loaded(cli *c, const cli_plan *loaded, sw_error *err)
 static sw_status run(cli *c, sw_error *err)
 {
 	cli_plan loaded;
-	sw_status status = cli_load_plan(c, c->argument, true, &loaded, err);
+	sw_status status = cli_check_writable(c, c->values.trace, err);
+	if (status == SW_OK)
+		status = cli_check_move(c, err);
+	if (status == SW_OK)
+		status = cli_load_plan(c, c->argument, true, &loaded, err);
 	bool have_plan = status == SW_OK;
-	if (have_plan)
+	if (have_plan && c->values.cluster)
+		status = cli_move_plan(c, c->argument, &loaded, err);
+	if (status == SW_OK)
 		status = check_ranks(c, loaded.plan, err);
 	status = agree(c, status, err);
 	if (status == SW_OK)
@@ -237,14 +243,17 @@ static sw_status run(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {"--data",    "--steps", "--seed",  "--ranks", "--threads",
-                                      "--overlap", "--pace",  "--trace", NULL};
+static const char *const options[] = {"--data",    "--steps",   "--seed", "--ranks",
+                                      "--threads", "--overlap", "--pace", "--trace",
+                                      "--cluster", "--devices", NULL};
 const cli_command cli_run = {
 	.name = "run",
 	.argument = "PLAN|PROGRAM",
 	.summary = "train: a plan on as many ranks as it has devices, or a program on one",
 	.details = "Under mpirun each process is a rank. Alone, --ranks N makes N threads the ranks. "
-		   "Ctrl-C ends the run after a step.",
+		   "Ctrl-C ends the run after a step.\n"
+		   "With --cluster FILE on another cluster than the plan was made for, of the same shape: "
+		   "what differs is said.",
 	.example = "mpirun -n 4 shardwright run gpt.plan --data corpus.txt --steps 200",
 	.options = options,
 	.run = run,

@@ -173,9 +173,12 @@ static sw_status simulate(cli *c, sw_error *err)
 	cli_plan loaded;
 	sw_cluster other = {0};
 	sw_program *scheduled = NULL;
-	if (c->values.devices && !c->values.cluster)
-		return sw_fail(err, SW_ERR_INPUT, "--devices goes with --cluster FILE");
-	sw_status status = cli_load_plan(c, c->argument, false, &loaded, err);
+	sw_status status = cli_check_move(c, err);
+	if (status == SW_OK)
+		status = cli_check_writable(c, c->values.trace, err);
+	if (status)
+		return status;
+	status = cli_load_plan(c, c->argument, false, &loaded, err);
 	if (status)
 		return status;
 	if (c->values.cluster)

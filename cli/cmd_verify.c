@@ -102,10 +102,17 @@ static sw_status verify(cli *c, sw_error *err)
 	if (c->values.ranks > 0)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--ranks N goes with --random K: a plan says how many ranks it has");
-	sw_status status = cli_load_plan(c, c->argument, false, &loaded, err);
+	sw_status status = cli_check_move(c, err);
+	if (status == SW_OK)
+		status = cli_load_plan(c, c->argument, false, &loaded, err);
 	if (status)
 		return status;
-	status = sw_run_verify(loaded.plan, &loaded.sidecar, (uint64_t)c->values.seed, &result, err);
+	if (c->values.cluster)
+		status = cli_move_plan(c, c->argument, &loaded, err);
+	result = (sw_verify_result){0};
+	if (status == SW_OK)
+		status =
+			sw_run_verify(loaded.plan, &loaded.sidecar, (uint64_t)c->values.seed, &result, err);
 	if (status == SW_OK) {
 		c->result = result_json(&result);
 		describe(&result, c->values.verbose, &text);
@@ -117,7 +124,7 @@ static sw_status verify(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {"--ranks", "--random", "--seed", NULL};
+static const char *const options[] = {"--ranks", "--random", "--seed", "--cluster", "--devices", NULL};
 const cli_command cli_verify = {
 	.name = "verify",
 	.argument = "PLAN|PROGRAM",

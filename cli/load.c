@@ -56,6 +56,13 @@ static sw_status cost_again(cli *c, const char *path, cli_plan *loaded, sw_error
 	return status;
 }
 
+sw_status cli_check_move(const cli *c, sw_error *err)
+{
+	if (c->values.devices && !c->values.cluster)
+		return sw_fail(err, SW_ERR_INPUT, "--devices goes with --cluster FILE");
+	return SW_OK;
+}
+
 sw_status cli_move_plan(cli *c, const char *path, cli_plan *loaded, sw_error *err)
 {
 	sw_status status = cli_read_cluster(c, c->values.cluster, &loaded->other, err);

@@ -13,7 +13,9 @@ static void print_usage(FILE *file)
 	for (size_t i = 0; i < SW_COUNT(commands); i++)
 		fprintf(file, "  %-9s %-14s %s\n", commands[i]->name,
 		        commands[i]->argument ? commands[i]->argument : "", commands[i]->summary);
-	fputs("\nshardwright COMMAND --help says more about each.\n", file);
+	fputs("\nshardwright COMMAND --help says more about each; shardwright --version, which one this "
+	      "is.\n",
+	      file);
 }
 
 static const cli_command *find_command(const char *name)
@@ -131,6 +133,10 @@ int main(int argc, char **argv)
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
 	                 strcmp(argv[1], "help") == 0)) {
 		print_usage(stdout);
+		return 0;
+	}
+	if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+		puts("shardwright " SW_VERSION);
 		return 0;
 	}
 	c.command = argc > 1 ? find_command(argv[1]) : NULL;

@@ -1,7 +1,11 @@
 /* Saying things: results, remarks, errors. */
 #include "cli.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 bool cli_speaks(const cli *c)
 {
@@ -25,6 +29,28 @@ void cli_note(const cli *c, const char *format, ...)
 	vfprintf(stderr, format, args);
 	fputc('\n', stderr);
 	va_end(args);
+}
+
+/* A new file is written beside the old one, which it then replaces: its folder is what counts. */
+static int why_not_writable(const char *path)
+{
+	struct stat info;
+	const char *slash = strrchr(path, '/');
+	if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+		return EISDIR;
+	if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+		return access(path, W_OK) == 0 ? 0 : errno;
+	char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	int reason = access(folder, W_OK | X_OK) == 0 ? 0 : errno;
+	free(folder);
+	return reason;
+}
+
+sw_status cli_check_writable(const cli *c, const char *path, sw_error *err)
+{
+	int reason = path && strcmp(path, "-") && cli_speaks(c) ? why_not_writable(path) : 0;
+	return reason ? sw_fail_at(err, SW_ERR_IO, path, 0, 0, "cannot write: %s", strerror(reason))
+	              : SW_OK;
 }
 
 static json_t *error_json(const sw_error *err)

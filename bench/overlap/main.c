@@ -59,18 +59,16 @@ static double least_exposed_s(const sw_plan *plan, const sw_program *local, cons
 	       plan->predicted.compute_s;
 }
 
-void keep_or_regather(sw_plan *plan, const keeping *made, const stage *how)
+void keep_or_regather(sw_plan *plan, const sw_reads *made, const stage *how)
 {
-	const sw_program *program = plan->program;
-	plan->regather = made->regather_made || !how->kept;
-	memcpy(plan->kept, made->as_made, program->values.len * sizeof(*plan->kept));
-	for (size_t v = 0; v < program->values.len && !how->kept; v++)
-		if (sw_op_at(program, program->values.data[v].op)->opcode == SW_OP_PARAMETER)
-			plan->kept[v] = plan->produced[v];
+	if (how->kept)
+		sw_reads_copy(&plan->anew, made);
+	else
+		sw_plan_share_nothing(plan);
 }
 
 /* One stage; what stands beside the times is that of the plan with everything on. */
-static sw_status predict_stage(sw_plan *plan, const settings *how, const keeping *made, const stage *one,
+static sw_status predict_stage(sw_plan *plan, const settings *how, const sw_reads *made, const stage *one,
                                stage_time *time, figures *beside, sw_error *err)
 {
 	sw_program *local = NULL, *scheduled = NULL;
@@ -95,7 +93,7 @@ static sw_status predict_stage(sw_plan *plan, const settings *how, const keeping
 	return status;
 }
 
-static sw_status predict(sw_plan *plan, const settings *how, const keeping *made, stage_time *times,
+static sw_status predict(sw_plan *plan, const settings *how, const sw_reads *made, stage_time *times,
                          figures *beside, sw_error *err)
 {
 	sw_status status = SW_OK;
@@ -139,10 +137,12 @@ static sw_status add_rows(sw_table *table, const char *program, const char *stra
 {
 	stage_time predicted[STAGES] = {{0}}, measured[STAGES];
 	figures beside = {0};
-	const keeping made = {
-		sw_arena_copy(&plan->arena, plan->kept, plan->program->values.len * sizeof(*plan->kept)),
-		plan->regather};
+	sw_reads made = {0};
+	sw_reads_copy(&made, &plan->anew);
 	sw_status status = predict(plan, how, &made, predicted, &beside, err);
+	if (status == SW_OK && how->measure)
+		status = measure_stages(plan, &made, all_stages, how->steps, how->quiet, measured, err);
+	sw_vec_clear(&made);
 	if (status != SW_OK)
 		return status;
 	sw_table_cell(table, "%s", program);
@@ -155,9 +155,6 @@ static sw_status add_rows(sw_table *table, const char *program, const char *stra
 	sw_table_cell(table, "%.1f", 1e3 * beside.scheduling_s);
 	if (!how->measure)
 		return SW_OK;
-	status = measure_stages(plan, &made, all_stages, how->steps, how->quiet, measured, err);
-	if (status != SW_OK)
-		return status;
 	sw_table_cell(table, "%s", program);
 	sw_table_cell(table, "%s", strategy);
 	sw_table_cell(table, "measured");

@@ -41,7 +41,7 @@ static sw_status measure_stage(const char *plan, const char *overlap, int64_t st
 	return status;
 }
 
-static sw_status measure_once(sw_plan *plan, const keeping *made, const stage *how, const char *path,
+static sw_status measure_once(sw_plan *plan, const sw_reads *made, const stage *how, const char *path,
                               int64_t steps, stage_time *time, sw_error *err)
 {
 	keep_or_regather(plan, made, how);
@@ -60,7 +60,7 @@ static stage_time median_time(const stage_time *runs)
 }
 
 /* All stages, then all again: what else the machine does, and how processes come to lie on its cores, changes from minute to minute. */
-static sw_status measure_runs(sw_plan *plan, const keeping *made, const stage *stages, const char *path,
+static sw_status measure_runs(sw_plan *plan, const sw_reads *made, const stage *stages, const char *path,
                               int64_t steps, bool quiet, stage_time runs[STAGES][RUNS], sw_error *err)
 {
 	sw_status status = SW_OK;
@@ -73,8 +73,8 @@ static sw_status measure_runs(sw_plan *plan, const keeping *made, const stage *s
 	return status;
 }
 
-sw_status measure_stages(sw_plan *plan, const keeping *made, const stage *stages, int64_t steps, bool quiet,
-                         stage_time *times, sw_error *err)
+sw_status measure_stages(sw_plan *plan, const sw_reads *made, const stage *stages, int64_t steps,
+                         bool quiet, stage_time *times, sw_error *err)
 {
 	stage_time runs[STAGES][RUNS];
 	char path[] = "/tmp/overlap-XXXXXX";

@@ -17,18 +17,13 @@ typedef struct stage_time {
 	double seconds, exposed_s; /* of the step; exposed: of communication, what kernels wait for */
 } stage_time;
 
-/* The plan as a stage has it: where it does not keep, parameters lie with their readers as they do at rest. `as_made` and `regather_made` are the
- * planner's own choice. */
-typedef struct keeping {
-	uint32_t *as_made; /* [values] */
-	bool regather_made;
-} keeping;
-void keep_or_regather(sw_plan *plan, const keeping *made, const stage *how);
+/* The plan as a stage has it: where it does not keep, every reader gathers anew what lies split at rest. `made` is the planner's own choice. */
+void keep_or_regather(sw_plan *plan, const sw_reads *made, const stage *how);
 
 /* A step of each stage: the median of RUNS runs of `tools/lab run -- shardwright run PLAN --pace --overlap ...`, in the lab that is up. What
  * runs is said on standard error unless `quiet`. */
 #define RUNS 3
-sw_status measure_stages(sw_plan *plan, const keeping *made, const stage *stages, int64_t steps, bool quiet, stage_time *times,
+sw_status measure_stages(sw_plan *plan, const sw_reads *made, const stage *stages, int64_t steps, bool quiet, stage_time *times,
                          sw_error *err);
 
 #endif

@@ -125,6 +125,8 @@ typedef struct sw_cluster {
 sw_status sw_cluster_read(const char *path, sw_cluster *cluster, sw_error *err);
 sw_status sw_cluster_parse(const char *text, size_t length, const char *file, sw_cluster *cluster, sw_error *err);
 void sw_cluster_clear(sw_cluster *cluster);
+/* The figures of levels and device in which b differs from a: "bandwidth of node 12.5 GB/s, not 10 GB/s; ...". Adds nothing where they are the same. */
+void sw_cluster_print_differences(const sw_cluster *a, const sw_cluster *b, sw_text *text);
 void sw_cluster_print(const sw_cluster *cluster, sw_text *text); /* the file's format; reads back equal */
 /* Every figure but counts and sizes to so many digits, so that a fitted one prints short; what it needs anew is in the arena. The hash is not
  * renewed. */

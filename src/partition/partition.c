@@ -2,7 +2,7 @@
  * The walk over the program: each op becomes its local op, each use of a value takes the value in the layout it
  * needs. A value leaves its op in its PRODUCED layout and is moved at once to its KEPT layout; what is at rest, or comes
  * through a region, when somebody first needs it otherwise. From there it is moved to whatever a reader needs: once per
- * layout, or, where the plan says so, for each reader.
+ * layout, and again for the readers of which the plan says so.
  */
 #include "partition/partition.h"
 
@@ -82,8 +82,7 @@ static sw_status convert(partitioner *p, sw_coordinates *at, sw_id value, uint32
 	                                             &p->layouts.items.data[from],
 	                                             &p->layouts.items.data[to], x, local, p->err);
 	note_op(p);
-	bool keep = !p->plan->regather || to == p->plan->kept[value];
-	if (status == SW_OK && keep)
+	if (status == SW_OK)
 		version_put(p, value, to, *local);
 	return status;
 }
@@ -91,13 +90,14 @@ static sw_status convert(partitioner *p, sw_coordinates *at, sw_id value, uint32
 /* The value in the layout that a reader needs. */
 static sw_status read_value(partitioner *p, sw_coordinates *at, sw_id value, uint32_t layout, sw_id *local)
 {
-	uint32_t kept = p->plan->kept[value];
+	uint32_t kept = p->plan->kept[value], produced = p->plan->produced[value];
+	bool anew = layout != produced && sw_plan_reads_anew(p->plan, value, p->reader);
 	*local = version_get(p, value, layout);
-	if (*local != SW_ABSENT)
+	if (*local != SW_ABSENT && !anew)
 		return SW_OK;
-	if (version_get(p, value, kept) == SW_ABSENT) {
-		sw_status status = convert(p, at, value, p->plan->produced[value], kept, local);
-		if (status != SW_OK || kept == layout)
+	if (layout == kept || version_get(p, value, kept) == SW_ABSENT) {
+		sw_status status = convert(p, at, value, produced, kept, local);
+		if (status != SW_OK || layout == kept)
 			return status;
 	}
 	return convert(p, at, value, kept, layout, local);

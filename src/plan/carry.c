@@ -384,6 +384,19 @@ static void derive(carrier *c, sw_id id)
 	free(layouts);
 }
 
+/* Name in the file of a value that is there now; false: it is new. */
+static bool old_name(const carrier *c, sw_id value, sw_text *name)
+{
+	const sw_value *v = &c->program->values.data[value];
+	if (c->alike[v->op] == SW_ABSENT)
+		return false;
+	name->len = 0;
+	sw_text_add(name, c->old.data[c->alike[v->op]].name);
+	if (v->index > 0)
+		sw_text_addf(name, ":%u", v->index);
+	return true;
+}
+
 /* The layout that a section of the file has for a value; false: none that is one for this value. */
 static bool take_layout(carrier *c, const char *section, sw_id value, uint32_t *number)
 {
@@ -391,11 +404,8 @@ static bool take_layout(carrier *c, const char *section, sw_id value, uint32_t *
 	sw_text name = {0};
 	sw_layout layout;
 	sw_error ignored = {0};
-	if (c->alike[v->op] == SW_ABSENT)
+	if (!old_name(c, value, &name))
 		return false;
-	sw_text_add(&name, c->old.data[c->alike[v->op]].name);
-	if (v->index > 0)
-		sw_text_addf(&name, ":%u", v->index);
 	const char *words =
 		json_string_value(json_object_get(json_object_get(c->decisions, section), name.data));
 	sw_text_clear(&name);
@@ -467,6 +477,40 @@ static void take_kept(carrier *c)
 	}
 }
 
+/* Names of ops that move anything anew. */
+static void find_anew(const json_t *values, sw_map *readers)
+{
+	const char *name;
+	json_t *list;
+	json_object_foreach((json_t *)values, name, list) for (size_t i = 0; i < json_array_size(list); i++)
+	{
+		const char *reader = json_string_value(json_array_get(list, i));
+		if (reader)
+			sw_map_put(readers, reader, strlen(reader), 1);
+	}
+}
+
+/* As before, and of what is new where its like moves something anew and what it reads is like what is moved anew. */
+static void take_anew(carrier *c)
+{
+	const json_t *values = json_object_get(c->decisions, "anew");
+	sw_map readers = {0};
+	sw_text name = {0};
+	find_anew(values, &readers);
+	for (sw_id id = 0; readers.len > 0 && id < c->program->ops.len; id++) {
+		const sw_op *op = sw_op_at(c->program, id);
+		const char *old = c->alike[id] == SW_ABSENT ? "" : c->old.data[c->alike[id]].name;
+		if (sw_map_get(&readers, old, strlen(old)) == SW_ABSENT)
+			continue;
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			if (old_name(c, op->operands[k], &name) && json_object_get(values, name.data))
+				sw_vec_push(&c->plan->anew, ((sw_read){op->operands[k], id}));
+	}
+	sw_reads_sort(&c->plan->anew);
+	sw_map_clear(&readers);
+	sw_text_clear(&name);
+}
+
 static void take_outputs(carrier *c)
 {
 	sw_plan *plan = c->plan;
@@ -522,6 +566,7 @@ static sw_status take_all(carrier *c)
 	agree_loops(c);
 	take_kept(c);
 	take_outputs(c);
+	take_anew(c);
 	repair(c);
 	if (sw_plan_verify(c->plan, &why) == SW_OK)
 		return SW_OK;
@@ -586,6 +631,10 @@ sw_status sw_plan_move(sw_plan *plan, const sw_cluster *cluster, sw_error *err)
 			sw_plan_changes *changes = changes_of(plan);
 			changes->cluster = true;
 			changes->cluster_name = sw_arena_text(&plan->arena, plan->cluster->name);
+			sw_text differs = {0};
+			sw_cluster_print_differences(plan->cluster, cluster, &differs);
+			changes->cluster_differs = sw_arena_text(&plan->arena, differs.data);
+			sw_text_clear(&differs);
 		}
 		plan->cluster = cluster;
 		return SW_OK;
@@ -631,8 +680,9 @@ void sw_plan_changes_print(const sw_plan *plan, sw_text *text)
 			             x->replaced, x->first_replaced);
 	}
 	if (x->cluster)
-		sw_text_addf(text, "%sthe plan was made for cluster '%s', not '%s'", x->program ? "; " : "",
-		             x->cluster_name, plan->cluster->name);
+		sw_text_addf(text, "%sthe plan was made for cluster '%s', not '%s' (%s)",
+		             x->program ? "; " : "", x->cluster_name, plan->cluster->name,
+		             x->cluster_differs);
 	sw_text_add(text, "; predicted step ");
 	sw_text_add_seconds(text, x->was.step_time_s);
 	sw_text_add(text, " then, ");

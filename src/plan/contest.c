@@ -25,11 +25,12 @@ void sw_decisions_clear(decisions *d)
 	free(d->produced);
 	free(d->kept);
 	free(d->outputs);
+	sw_vec_clear(&d->anew);
 	sw_layouts_clear(&d->layouts);
 	*d = (decisions){0};
 }
 
-static void save(const sw_plan *plan, decisions *d, strategies *known)
+void sw_decisions_save(const sw_plan *plan, decisions *d, strategies *known)
 {
 	size_t ops = plan->program->ops.len, values = plan->program->values.len;
 	sw_decisions_clear(d);
@@ -44,7 +45,7 @@ static void save(const sw_plan *plan, decisions *d, strategies *known)
 	d->produced = copy_numbers(plan->produced, values);
 	d->kept = copy_numbers(plan->kept, values);
 	d->outputs = copy_numbers(plan->outputs, plan->n_outputs);
-	d->regather = plan->regather;
+	sw_reads_copy(&d->anew, &plan->anew);
 	sw_layouts_copy(&d->layouts, &plan->layouts);
 	d->n_axes = plan->n_axes;
 	memcpy(d->axes, plan->axes, sizeof(d->axes));
@@ -57,7 +58,7 @@ void sw_decisions_restore(const decisions *d, const strategies *known, sw_plan *
 	memcpy(plan->produced, d->produced, sizeof(uint32_t) * plan->program->values.len);
 	memcpy(plan->kept, d->kept, sizeof(uint32_t) * plan->program->values.len);
 	memcpy(plan->outputs, d->outputs, sizeof(uint32_t) * plan->n_outputs);
-	plan->regather = d->regather;
+	sw_reads_copy(&plan->anew, &d->anew);
 	sw_layouts_copy(&plan->layouts, &d->layouts);
 	plan->n_axes = d->n_axes;
 	memcpy(plan->axes, d->axes, sizeof(d->axes));
@@ -67,7 +68,7 @@ void sw_least_note(least *l, const sw_plan *plan, const sw_mesh *mesh, const sw_
 {
 	if (l->cost.peak_bytes > 0 && l->cost.peak_bytes <= cost->peak_bytes)
 		return;
-	save(plan, &l->decisions, l->known);
+	sw_decisions_save(plan, &l->decisions, l->known);
 	l->cost = *cost;
 	l->name = mesh->name;
 }
@@ -92,7 +93,7 @@ void sw_contest_enter(contest *t, const sw_plan *plan, const sw_mesh *mesh, size
 		return;
 	t->surely_s = fmin(t->surely_s, step_s);
 	candidate fresh = {.c = *c, .name = mesh->name, .alternative = alternative};
-	save(plan, &fresh.decisions, &t->known);
+	sw_decisions_save(plan, &fresh.decisions, &t->known);
 	sw_vec_push(&t->items, fresh);
 }
 
@@ -150,6 +151,9 @@ static sw_status play_all(contest *t, int threads, sw_plan *plan, stage *s, cons
                           sw_error *err)
 {
 	for (size_t next = 0; next < t->items.len;) {
+		t->timed_out = *won && t->last_s > 0 && sw_now_s() > t->last_s;
+		if (t->timed_out)
+			break;
 		next = fill_stage(s, t, next, *won ? (*won)->c.cost.step_time_s : INFINITY);
 		sw_parallel_for(s->n, threads, play, s);
 		for (int64_t i = 0; i < s->n; i++) {

@@ -14,6 +14,7 @@ typedef struct limits { /* of each problem that is solved */
 	double seconds; /* 0: none */
 	double below_s; /* what is not faster is not looked for, */
 	double worth_s; /* <= below_s: and what is not faster than this is not measured, for it can't win */
+	bool bounds;    /* what it is bounded by counts, not only what it finds */
 } limits;
 
 typedef struct contender {
@@ -25,7 +26,7 @@ typedef struct contender {
 	limits each;
 	bool timed_out;
 	int64_t measured_bytes; /* least peak of a partitioned program that was seen, INT64_MAX: none */
-	sw_program_cost cost;
+	sw_program_cost cost, shared; /* shared: before any reader moves anew what others share, for want of memory */
 } contender;
 
 /* Strategies by number: a plan has few that differ. */
@@ -38,11 +39,13 @@ typedef struct strategies {
 typedef struct decisions {
 	uint32_t *strategies; /* by number; NULL: nothing is saved */
 	uint32_t *produced, *kept, *outputs;
-	bool regather;
+	sw_reads anew;
 	sw_layouts layouts;
 	int32_t n_axes;
 	sw_axis axes[SW_MAX_AXES];
 } decisions;
+/* In place of what was there. */
+void sw_decisions_save(const sw_plan *plan, decisions *d, strategies *known);
 /* Into the plan, which has the same program. */
 void sw_decisions_restore(const decisions *d, const strategies *known, sw_plan *plan);
 void sw_decisions_clear(decisions *d);
@@ -68,6 +71,8 @@ typedef struct contest {
 	const sw_plan_options *options;
 	strategies known;
 	SW_VEC(candidate) items;
+	double last_s;   /* of sw_now_s: after that no more is played than one; 0: all */
+	bool timed_out;  /* so it was */
 	double surely_s; /* the quickest step that is had anyway: no schedule is slower than one after the other */
 } contest;
 /* With the decisions of a plan; `alternative`: its line. It is kept unless another is quicker whatever overlaps; where nothing is played, unless it

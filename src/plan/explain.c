@@ -31,6 +31,54 @@ void sw_origins_clear(sw_origins *origins)
 
 /* ---- as data ------------------------------------------------------------------------------------------------------ */
 
+/* How many of a block's gathered weights are kept for the backward pass, and how many gathered for it again. */
+static void count_gathers(const json_t *block, json_int_t *kept, json_int_t *again)
+{
+	const json_t *line;
+	size_t i;
+	*kept = *again = 0;
+	json_array_foreach(json_object_get(block, "lines"), i, line)
+	{
+		json_int_t count = json_integer_value(json_object_get(line, "count"));
+		bool twice = json_object_get(line, "gathered_forward") &&
+		             json_object_get(line, "gathered_backward");
+		*kept += json_is_true(json_object_get(line, "kept")) ? count : 0;
+		*again += twice ? count : 0;
+	}
+}
+
+static void add_to(json_t *gathers, const char *key, json_int_t number)
+{
+	json_int_t before = json_integer_value(json_object_get(gathers, key));
+	json_object_set_new(gathers, key, json_integer(before + number));
+}
+
+/* Of alike layers whose weights are gathered for the forward pass and read in the backward: how many there are, and how many keep them all for
+ * it; and the same of weights. */
+static json_t *gathers_of(const json_t *blocks)
+{
+	json_t *by_name = json_object();
+	const json_t *block;
+	size_t i;
+	json_array_foreach(blocks, i, block)
+	{
+		const char *name = sw_said(block, "name");
+		json_int_t members = (json_int_t)json_array_size(json_object_get(block, "members")), kept,
+			   again;
+		count_gathers(block, &kept, &again);
+		if (kept + again == 0)
+			continue;
+		if (!json_object_get(by_name, name))
+			json_object_set_new(by_name, name, json_object());
+		json_t *gathers = json_object_get(by_name, name);
+		add_to(gathers, "layers", members);
+		add_to(gathers, "layers_kept", again == 0 ? members : 0);
+		add_to(gathers, "weights", members * (kept + again));
+		add_to(gathers, "weights_kept", members * kept);
+	}
+	return by_name;
+}
+
 json_t *sw_plan_explain(const sw_explained *what)
 {
 	sw_anatomy anatomy;
@@ -42,6 +90,7 @@ json_t *sw_plan_explain(const sw_explained *what)
 	json_object_set_new(json, "devices", json_integer(plan->cluster->n_devices));
 	json_object_set_new(json, "parallelism", sw_explain_parallelism(&anatomy, what));
 	json_object_set_new(json, "blocks", sw_explain_blocks(&anatomy, what));
+	json_object_set_new(json, "gathers", gathers_of(json_object_get(json, "blocks")));
 	json_object_set_new(json, "communication", sw_explain_collectives(&anatomy, what));
 	json_object_set_new(json, "memory", sw_explain_memory(&anatomy, what));
 	sw_anatomy_clear(&anatomy);
@@ -123,6 +172,23 @@ static void print_rewrites(const json_t *e, sw_text *text)
 		             integer_of(e, "microbatches"));
 }
 
+static void print_gathers(const json_t *e, sw_text *text)
+{
+	json_t *g;
+	const char *name, *before = "weights   ";
+	json_object_foreach(json_object_get(e, "gathers"), name, g)
+	{
+		long long layers = integer_of(g, "layers"), kept = integer_of(g, "layers_kept");
+		sw_text_addf(text, "%s %s: gathered once and kept for %lld of %lld layers", before, name,
+		             kept, layers);
+		if (kept < layers)
+			sw_text_addf(text, " (%lld of %lld weights), the others gathered again",
+			             integer_of(g, "weights_kept"), integer_of(g, "weights"));
+		sw_text_add(text, "\n");
+		before = "          ";
+	}
+}
+
 static void print_gap(const json_t *e, sw_text *text)
 {
 	bool fixed = strcmp(sw_said(e, "strategy"), "auto") != 0;
@@ -160,6 +226,7 @@ static void print_head(const json_t *e, sw_text *text)
 	sw_text_addf(text, " (%lld bytes) per step and rank\nmemory     ", integer_of(e, "payload_bytes"));
 	sw_text_add_bytes(text, sw_said_number(e, "peak_bytes"));
 	sw_text_add(text, " at the peak, per device\n");
+	print_gathers(e, text);
 	print_gap(e, text);
 	sw_text_add(text, "\n");
 }

@@ -81,7 +81,7 @@ static int64_t local_bytes(const sw_avoider *v, sw_id value, uint32_t layout)
 	                             sw_plan_layout(&v->shadow, layout));
 }
 
-static void convert(sw_avoider *v, sw_id value, uint32_t from, uint32_t to, bool keep, versions *have)
+static void convert(sw_avoider *v, sw_id value, uint32_t from, uint32_t to, versions *have)
 {
 	const sw_layout *x = sw_plan_layout(&v->shadow, from), *y = sw_plan_layout(&v->shadow, to);
 	bool combined =
@@ -95,23 +95,23 @@ static void convert(sw_avoider *v, sw_id value, uint32_t from, uint32_t to, bool
 	}
 	have->cost.communication_s += have->trips * path->seconds;
 	have->cost.payload_bytes += (int64_t)(have->trips * (double)path->payload_bytes);
-	have->cost.memory_bytes += keep ? local_bytes(v, value, to) : 0;
-	if (keep)
-		sw_vec_push(&have->layouts, to);
+	if (has(have, to))
+		return;
+	have->cost.memory_bytes += local_bytes(v, value, to);
+	sw_vec_push(&have->layouts, to);
 }
 
 /* As the partitioner's read_value. */
-static void read_as(sw_avoider *v, sw_id value, uint32_t layout, versions *have)
+static void read_as(sw_avoider *v, sw_id value, uint32_t layout, sw_id reader, versions *have)
 {
-	uint32_t kept = v->shadow.kept[value];
-	if (has(have, layout))
+	uint32_t kept = v->shadow.kept[value], produced = v->shadow.produced[value];
+	bool anew = layout != produced && sw_plan_reads_anew(&v->shadow, value, reader);
+	if (has(have, layout) && !anew)
 		return;
-	if (!has(have, kept)) {
-		convert(v, value, v->shadow.produced[value], kept, true, have);
-		if (kept == layout)
-			return;
-	}
-	convert(v, value, kept, layout, !v->shadow.regather, have);
+	if (layout == kept || !has(have, kept))
+		convert(v, value, produced, kept, have);
+	if (layout != kept)
+		convert(v, value, kept, layout, have);
 }
 
 /* An op that reads a value twice in one layout moves it once. */
@@ -126,7 +126,7 @@ static void read_by(sw_avoider *v, sw_id value, sw_id reader, versions *have)
 		uint32_t number = op->operands[k] == value ? sw_layouts_id(&v->shadow.layouts, &layouts[k])
 		                                           : SW_ABSENT;
 		if (number != SW_ABSENT && number != before)
-			read_as(v, value, number, have);
+			read_as(v, value, number, reader, have);
 		before = number == SW_ABSENT ? before : number;
 	}
 	free(layouts);
@@ -148,7 +148,7 @@ static void read_at_end(sw_avoider *v, sw_id value, versions *have)
 	}
 	for (size_t i = 0; i < computation->results.len; i++)
 		if (computation->results.data[i] == value)
-			read_as(v, value, wanted[i], have);
+			read_as(v, value, wanted[i], SW_NO_ID, have);
 }
 
 static price price_value(sw_avoider *v, sw_id value)
@@ -161,7 +161,7 @@ static price price_value(sw_avoider *v, sw_id value)
 	sw_vec_push(&have.layouts, v->shadow.produced[value]);
 	have.cost.memory_bytes = local_bytes(v, value, v->shadow.produced[value]);
 	if (!given)
-		read_as(v, value, v->shadow.kept[value], &have);
+		read_as(v, value, v->shadow.kept[value], producer, &have);
 	for (uint32_t u = v->a->users.start[value]; u < v->a->users.start[value + 1]; u++) {
 		if (v->a->users.ops[u] != last)
 			read_by(v, value, v->a->users.ops[u], &have);

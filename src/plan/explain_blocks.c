@@ -18,13 +18,27 @@ typedef struct teller {
 	const sw_plan *plan;
 	numbers *of_value;     /* origins that move it */
 	numbers *of_parameter; /* origins that move it, its gradient or its update */
+	numbers *readers;      /* per parameter: ops that read it */
 } teller;
+
+static void find_readers(teller *t)
+{
+	const sw_program *program = t->a->program;
+	for (sw_id id = 0; id < program->ops.len; id++) {
+		const sw_op *op = sw_op_at(program, id);
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			if (t->a->input[op->operands[k]] >= 0)
+				sw_vec_push(&t->readers[t->a->input[op->operands[k]]], id);
+	}
+}
 
 static void teller_init(teller *t, sw_anatomy *a, const sw_explained *what)
 {
 	*t = (teller){.a = a, .what = what, .plan = what->plan};
 	t->of_value = sw_alloc(sizeof(numbers) * (a->program->values.len + 1));
 	t->of_parameter = sw_alloc(sizeof(numbers) * (a->roles.n_inputs + 1));
+	t->readers = sw_alloc(sizeof(numbers) * (a->roles.n_inputs + 1));
+	find_readers(t);
 	for (size_t i = 0; i < what->origins->items.len; i++) {
 		sw_id value = what->origins->items.data[i].value;
 		if (value == SW_NO_ID)
@@ -40,8 +54,11 @@ static void teller_clear(teller *t)
 {
 	for (size_t v = 0; v < t->a->program->values.len; v++)
 		sw_vec_clear(&t->of_value[v]);
-	for (uint32_t i = 0; i < t->a->roles.n_inputs; i++)
+	for (uint32_t i = 0; i < t->a->roles.n_inputs; i++) {
 		sw_vec_clear(&t->of_parameter[i]);
+		sw_vec_clear(&t->readers[i]);
+	}
+	free(t->readers);
 	free(t->of_value);
 	free(t->of_parameter);
 }
@@ -122,16 +139,23 @@ static void tell_rest(const teller *t, int32_t parameter, json_t *line)
 		}
 }
 
-static bool is_read_in(const teller *t, int32_t parameter, sw_pass pass)
+/* Does a reader in this pass take it otherwise than it is at rest? */
+static bool takes_moved(const teller *t, int32_t parameter, sw_pass pass)
 {
-	const sw_anatomy *a = t->a;
-	for (sw_id id = 0; id < a->program->ops.len; id++) {
-		const sw_op *op = sw_op_at(a->program, id);
-		for (uint32_t k = 0; a->phase[id] == pass && k < op->n_operands; k++)
-			if (a->input[op->operands[k]] == parameter)
-				return true;
+	const numbers *readers = &t->readers[parameter];
+	bool found = false;
+	for (size_t i = 0; i < readers->len && !found; i++) {
+		sw_id id = readers->data[i];
+		const sw_op *op = sw_op_at(t->a->program, id);
+		sw_layout *layouts = sw_alloc(sizeof(*layouts) * (op->n_operands + op->n_results + 1));
+		bool known = t->a->phase[id] == pass &&
+		             sw_plan_op_layouts(t->plan, id, layouts, layouts + op->n_operands);
+		for (uint32_t k = 0; known && k < op->n_operands; k++)
+			found = found || (t->a->input[op->operands[k]] == parameter &&
+			                  !sw_layout_equal(&layouts[k], layout_of(t, op->operands[k])));
+		free(layouts);
 	}
-	return false;
+	return found;
 }
 
 /* When the parameter is moved before it is read: pass by pass. */
@@ -148,10 +172,11 @@ static void tell_gathers(const teller *t, int32_t parameter, json_t *line)
 		set_text(line, keys[phase], &text);
 	}
 	const char *forward = json_string_value(json_object_get(line, keys[SW_PASS_FORWARD]));
-	if (forward && !t->plan->regather && !json_object_get(line, keys[SW_PASS_BACKWARD]) &&
-	    is_read_in(t, parameter, SW_PASS_BACKWARD)) {
+	if (forward && !json_object_get(line, keys[SW_PASS_BACKWARD]) &&
+	    takes_moved(t, parameter, SW_PASS_BACKWARD)) {
 		sw_text_addf(&text, "%s, kept for the backward pass", forward);
 		set_text(line, keys[SW_PASS_FORWARD], &text);
+		json_object_set_new(line, "kept", json_true());
 	}
 }
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define PLAN_FORMAT "shardwright-plan"
-#define PLAN_VERSION 2
+#define PLAN_VERSION 3
 
 /* ---- pieces as text ------------------------------------------------------------------------------------------ */
 
@@ -204,6 +204,23 @@ json_t *sw_plan_summary(const sw_plan *plan)
 	return json;
 }
 
+/* Value -> its readers that move it anew. */
+static json_t *anew_json(const sw_plan *plan)
+{
+	json_t *values = json_object();
+	sw_text text = {0};
+	for (size_t i = 0; i < plan->anew.len; i++) {
+		const sw_read *read = &plan->anew.data[i];
+		const char *name = sw_plan_value_name(plan->program, read->value, &text);
+		if (!json_object_get(values, name))
+			json_object_set_new(values, name, json_array());
+		json_array_append_new(json_object_get(values, name),
+		                      json_string(sw_op_at(plan->program, read->op)->name));
+	}
+	sw_text_clear(&text);
+	return values;
+}
+
 static json_t *decisions_json(const sw_plan *plan)
 {
 	const sw_program *program = plan->program;
@@ -235,8 +252,10 @@ static json_t *decisions_json(const sw_plan *plan)
 		                      layout_json(plan, sw_value_shape(program, entry->results.data[i]),
 		                                  plan->outputs[i]));
 	sw_text_clear(&text);
-	json_t *json = json_pack("{s:o, s:o, s:o, s:o, s:b}", "strategies", strategies, "layouts", produced,
-	                         "kept", kept, "outputs", outputs, "regather", plan->regather);
+	json_t *json = json_pack("{s:o, s:o, s:o, s:o}", "strategies", strategies, "layouts", produced,
+	                         "kept", kept, "outputs", outputs);
+	if (plan->anew.len > 0)
+		json_object_set_new(json, "anew", anew_json(plan));
 	if (plan->memory_bytes)
 		json_object_set_new(json, "memory_bytes", json_integer(plan->memory_bytes));
 	if (plan->merge_bytes)
@@ -505,6 +524,45 @@ static sw_status read_strategies(const reading *r, const sw_map *values)
 	return SW_OK;
 }
 
+static sw_status read_reader(const reading *r, const sw_map *values, sw_id value, const json_t *text)
+{
+	const char *name = json_string_value(text);
+	const sw_program *program = r->plan->program;
+	sw_id first = name ? sw_map_get(values, name, strlen(name)) : SW_ABSENT;
+	if (first == SW_ABSENT)
+		return bad(r, "reader", name ? name : "");
+	sw_id id = program->values.data[first].op;
+	const sw_op *op = sw_op_at(program, id);
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		if (op->operands[k] == value) {
+			sw_vec_push(&r->plan->anew, ((sw_read){value, id}));
+			return SW_OK;
+		}
+	return bad(r, "reader", name);
+}
+
+/* May be missing: none. */
+static sw_status read_anew(const reading *r, const sw_map *values)
+{
+	const json_t *object = json_object_get(r->decisions, "anew");
+	const char *name;
+	json_t *readers, *reader;
+	size_t i;
+	sw_status status = SW_OK;
+	if (object && !json_is_object(object))
+		return bad(r, "section", "anew");
+	json_object_foreach((json_t *)object, name, readers)
+	{
+		sw_id value = sw_map_get(values, name, strlen(name));
+		if (value == SW_ABSENT || !json_is_array(readers))
+			return bad(r, "value", name);
+		json_array_foreach(readers, i, reader) if (status == SW_OK) status =
+			read_reader(r, values, value, reader);
+	}
+	sw_reads_sort(&r->plan->anew);
+	return status;
+}
+
 static sw_status derive_produced(const reading *r)
 {
 	sw_plan *plan = r->plan;
@@ -575,6 +633,8 @@ static sw_status read_named(reading *r)
 	}
 	if (status == SW_OK)
 		status = read_outputs(r);
+	if (status == SW_OK)
+		status = read_anew(r, &values);
 	sw_map_clear(&values);
 	return status == SW_OK ? check_decisions(r) : status;
 }
@@ -612,7 +672,6 @@ static sw_status read_decisions(reading *r)
 		status = read_bytes(r, "merge_bytes", &r->plan->merge_bytes);
 	if (status != SW_OK)
 		return status;
-	r->plan->regather = json_is_true(json_object_get(r->decisions, "regather"));
 	if (!r->changed && !is_renamed(r))
 		return read_named(r);
 	status = sw_plan_carry(r->root, r->plan, r->err);

@@ -189,6 +189,7 @@ struct sw_planner {
 	int threads;
 	sw_repeats repeats; /* number NULL: not found yet, or not wanted */
 	const sw_option **pinned_inputs, **pinned_ops; /* per input leaf, per op: options per atom; NULL: not pinned */
+	double last_s;    /* of sw_now_s: when the whole search is to end, whatever has been found; 0: never */
 	bool unlimited;   /* plans are made as if memory were no matter, and may fit */
 	sw_program_cost free; /* of the quickest contender if memory were no matter; step_time_s 0: none was found */
 	SW_VEC(sw_start) starts;

@@ -23,6 +23,10 @@ static sw_status make_program(const sw_leaves *list, sw_leaf *leaf, sw_error *er
 sw_status sw_leaves_add(sw_leaves *list, const sw_rewrites *rewrites, uint64_t meshes, size_t *number,
                         sw_error *err)
 {
+	if (list->items.len > 0 && sw_leaves_left_s(list) <= 0) {
+		list->timed_out = true;
+		return SW_NO;
+	}
 	sw_leaf next = {.rewrites = sw_rewrites_copy(rewrites, &list->arena), .meshes = meshes};
 	sw_status status = make_program(list, &next, err);
 	if (status != SW_OK) {
@@ -163,6 +167,9 @@ static void take_result(const sw_leaves *list, sw_leaf *leaf, sw_status status, 
 		free_plan(list, plan);
 }
 
+/* So much longer than the time limit the first strategy of a leaf may take: something is to be tried. */
+#define GRACE_S 1
+
 static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *meshes,
                                const size_t *numbers, const sw_plan_options *options, sw_error *err)
 {
@@ -175,6 +182,8 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 	sw_planner planner;
 	sw_planner_init(&planner, plan, list->sidecar);
 	planner.known_s = known_s(list);
+	if (list->options->time_limit_s > 0)
+		planner.last_s = list->start_s + list->options->time_limit_s + GRACE_S;
 	planner.untied = options->untied;
 	if (options->threads > 0)
 		planner.threads = options->threads;
@@ -190,6 +199,7 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 	if (status == SW_OK)
 		status = sw_pins_check(&planner, plan, err);
 	leaf->free = planner.free;
+	leaf->left_out = planner.left_out;
 	sw_planner_clear(&planner);
 	plan->paths = NULL;
 	if (status == SW_OK)

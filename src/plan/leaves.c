@@ -136,6 +136,30 @@ static bool tries_padding(const sw_leaves *list)
 	return false;
 }
 
+/* What all leaves are plans of, and what the one that leaves out most does. */
+static void say_scope(const sw_leaves *list, sw_plan *plan)
+{
+	int64_t left_out = 0;
+	sw_text text = {0};
+	for (size_t i = 0; i < list->items.len; i++)
+		left_out = SW_MAX(left_out, list->items.data[i].left_out);
+	sw_text_add(&text, list->scope);
+	sw_text_add(&text,
+	            list->options->play
+	                    ? " in which communication hides behind kernels that it does not wait for"
+	                    : " in which communication does not hide behind kernels");
+	if (sw_repeats_are_tied(plan->program, list->options->untied))
+		sw_text_add(&text, ", repeated layers alike");
+	if (tries_padding(list))
+		sw_text_add(&text, ", with and without padding to a multiple of the devices");
+	if (tries_memory(list))
+		sw_text_add(&text, ", with the rematerialisation and microbatches that are listed");
+	if (left_out > 0)
+		sw_text_addf(&text, "; %lld ways to split some op were left out", (long long)left_out);
+	snprintf(plan->scope, sizeof(plan->scope), "%s", text.data);
+	sw_text_clear(&text);
+}
+
 /* A bound that holds for all leaves. */
 static void gather_bounds(const sw_leaves *list, sw_plan *plan)
 {
@@ -145,13 +169,7 @@ static void gather_bounds(const sw_leaves *list, sw_plan *plan)
 		plan->model_bound_s = SW_MIN(plan->model_bound_s, list->items.data[i].model_bound_s);
 	}
 	plan->gap = sw_plan_gap(plan);
-	snprintf(plan->scope, sizeof(plan->scope), "%s%s%s%s%s", list->scope,
-	         list->options->play
-	                 ? " in which communication hides behind kernels that it does not wait for"
-	                 : " in which communication does not hide behind kernels",
-	         sw_repeats_are_tied(plan->program, list->options->untied) ? ", repeated layers alike" : "",
-	         tries_padding(list) ? ", with and without padding to a multiple of the devices" : "",
-	         tries_memory(list) ? ", with the rematerialisation and microbatches that are listed" : "");
+	say_scope(list, plan);
 }
 
 /* That time ran out is worth a word, whichever leaf it was in. */

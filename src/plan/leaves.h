@@ -20,6 +20,7 @@ typedef struct sw_leaf {
 	uint64_t slow;              /* of the meshes: those that are far from the best */
 	double roofline_s, bound_s; /* below the steps of all its plans */
 	double model_bound_s;       /* what none of its plans is below by the model */
+	int64_t left_out;           /* options of axes at sites, for want of room */
 } sw_leaf;
 
 /* The classes of dimensions that a contender of a whole padded program needs padded. */
@@ -48,7 +49,7 @@ typedef struct sw_leaves {
 /* ---- leaf.c ------------------------------------------------------------------------------------------------------ */
 
 /* A leaf more; its meshes go to an earlier one of the same program if there is one. *number: which, of the list. SW_NO, and no leaf, if a rewrite is not
- * possible or changes nothing. */
+ * possible or changes nothing, or the time is up. */
 sw_status sw_leaves_add(sw_leaves *list, const sw_rewrites *rewrites, uint64_t meshes, size_t *number, sw_error *err);
 /* Searches it, within `time_limit_s` (0: none). SW_NO if nothing fits in memory: then the leaf has no plan. */
 sw_status sw_leaf_search(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_error *err);

@@ -336,8 +336,10 @@ static bool is_open(const sw_plan_options *options)
 sw_status sw_leaves_save_memory(sw_leaves *list, sw_error *err)
 {
 	grid x;
-	if (!is_open(list->options))
+	if (!is_open(list->options) || sw_leaves_left_s(list) <= 0) {
+		list->timed_out = list->timed_out || is_open(list->options);
 		return SW_OK;
+	}
 	sw_status status = grid_init(&x, list, err);
 	if (status == SW_OK)
 		status = find_fitting(&x);

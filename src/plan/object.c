@@ -35,6 +35,7 @@ void sw_plan_free(sw_plan *plan)
 	sw_program_free(plan->program);
 	sw_program_free(plan->original);
 	sw_vec_clear(&plan->padded);
+	sw_vec_clear(&plan->anew);
 	sw_layouts_clear(&plan->layouts);
 	sw_vec_clear(&plan->alternatives);
 	sw_vec_clear(&plan->warnings);
@@ -70,6 +71,7 @@ void sw_plan_sketch_free(sw_plan *sketch)
 	if (!sketch)
 		return;
 	sw_layouts_clear(&sketch->layouts);
+	sw_vec_clear(&sketch->anew);
 	sw_arena_clear(&sketch->arena);
 	free(sketch);
 }

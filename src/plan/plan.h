@@ -88,6 +88,12 @@ uint32_t sw_layouts_id(sw_layouts *layouts, const sw_layout *layout);
 void sw_layouts_copy(sw_layouts *to, const sw_layouts *from); /* same numbers */
 void sw_layouts_clear(sw_layouts *layouts);
 
+/* A reader of a value. */
+typedef struct sw_read {
+	sw_id value, op;
+} sw_read;
+typedef SW_VEC(sw_read) sw_reads;
+
 typedef struct sw_path_store sw_path_store;
 typedef struct sw_plan {
 	sw_arena arena;
@@ -111,7 +117,7 @@ typedef struct sw_plan {
 	uint32_t *produced;         /* per value: how its op leaves it (of regions, and of parameters in them: as the planner decided) */
 	uint32_t *kept;             /* per value: its hub; == produced where nothing is redistributed for all */
 	uint32_t *outputs;          /* per entry result: the layout at rest */
-	bool regather;              /* each reader moves what is not kept for itself: less memory; else the first one's serves all */
+	sw_reads anew;              /* ascending, by value and op: these move the value for themselves and the next; what one moved serves all others behind it */
 	uint32_t n_outputs;
 	int64_t merge_bytes;        /* of all-reduces that the schedule is to begin as one; 0: as is quickest */
 	int64_t memory_bytes;       /* per device, within which it was planned and is scheduled; 0: the cluster file's */
@@ -169,6 +175,13 @@ void sw_plan_free(sw_plan *plan);
 /* Every decision is consistent: strategies possible, layouts valid, inputs and outputs no partial sums, aliased ones equal. */
 sw_status sw_plan_verify(const sw_plan *plan, sw_error *err);
 
+/* Is that one of `anew`? O(log of their number). */
+bool sw_plan_reads_anew(const sw_plan *plan, sw_id value, sw_id op);
+/* Every reader moves anew where that frees memory between it and the one before. */
+void sw_plan_share_nothing(sw_plan *plan);
+void sw_reads_sort(sw_reads *reads); /* ascending, each once */
+void sw_reads_copy(sw_reads *to, const sw_reads *from);
+
 /* Layouts that the operands and results of an op have under the plan (regions' included). */
 bool sw_plan_op_layouts(const sw_plan *plan, sw_id op, sw_layout *operands, sw_layout *results);
 /* Layout numbers in which the k-th computation that a region calls gives its results; what decides the way is whole. */
@@ -200,6 +213,7 @@ typedef struct sw_plan_changes {
 	int32_t replaced;                    /* decisions that don't fit any more: made anew like their neighbours', or whole */
 	const char *first_replaced;
 	const char *cluster_name;            /* for which it was made */
+	const char *cluster_differs;         /* in what the other one is another: a list in words */
 	sw_program_cost was;                 /* predicted then */
 } sw_plan_changes;
 /* The same plan for another cluster, whose devices are divided by the same atoms: else refused. The cluster is borrowed. Figures: as above. */

@@ -238,6 +238,20 @@ static uint32_t most_values(const sw_program *program)
 	return most;
 }
 
+/* Half of the plans share all that is moved; of the others some readers move it again. */
+static void draw_anew(walk *w)
+{
+	const sw_program *program = w->plan->program;
+	bool some = chance(&w->dice, 50);
+	for (sw_id id = 0; id < program->ops.len; id++) {
+		const sw_op *op = sw_op_at(program, id);
+		for (uint32_t k = 0; some && w->roles->planned[op->computation] && k < op->n_operands; k++)
+			if (chance(&w->dice, 50))
+				sw_vec_push(&w->plan->anew, ((sw_read){op->operands[k], id}));
+	}
+	sw_reads_sort(&w->plan->anew);
+}
+
 sw_status sw_plan_random(const sw_program *program, const char *program_path, const sw_cluster *cluster,
                          uint64_t seed, sw_plan **plan, sw_error *err)
 {
@@ -263,7 +277,7 @@ sw_status sw_plan_random(const sw_program *program, const char *program_path, co
 	find_needed(&w);
 	draw_kept(&w);
 	draw_outputs(&w);
-	(*plan)->regather = chance(&w.dice, 50);
+	draw_anew(&w);
 	free(w.layouts);
 	free(w.needed);
 	sw_roles_clear(&roles);

@@ -82,7 +82,9 @@ static limits limits_of(const sw_planner *planner, const sw_plan_options *option
                         const sw_meshes *meshes, size_t index, double best_s)
 {
 	int64_t share = SEARCH_WORK / (int64_t)meshes->len;
-	limits each = {.work = FIXED_WORK, .worth_s = FIXED_SLACK * planner->known_s};
+	limits each = {.work = FIXED_WORK,
+	               .worth_s = FIXED_SLACK * planner->known_s,
+	               .bounds = sw_is_search(&meshes->data[index]) || meshes->len == 1};
 	if (sw_is_search(&meshes->data[index])) {
 		each.work = SW_MIN(SW_MAX(share, LEAST_SEARCH_WORK), MOST_SEARCH_WORK);
 		each.worth_s = best_s;
@@ -94,24 +96,17 @@ static limits limits_of(const sw_planner *planner, const sw_plan_options *option
 	return each;
 }
 
-/* The first mesh, which is a fixed strategy unless it is the only one, takes the time it needs, so that something is always tried. */
-static sw_watch watch_of(const sw_plan_options *options, double start_s, const sw_meshes *meshes,
-                         size_t index, sw_progress *progress)
+/* The first mesh, which is a fixed strategy unless it is the only one, may take all the time that is left of the whole search, so that
+ * something is tried. */
+static sw_watch watch_of(const sw_planner *planner, const sw_plan_options *options, double start_s,
+                         const sw_meshes *meshes, size_t index, sw_progress *progress)
 {
 	sw_watch watch = {.progress = progress, .mesh = meshes->data[index].name};
 	watch.share = 1 / (double)meshes->len;
 	watch.done = (double)index * watch.share;
-	if (options->time_limit_s > 0 && index > 0)
-		watch.deadline_s = start_s + options->time_limit_s;
+	if (options->time_limit_s > 0)
+		watch.deadline_s = index > 0 ? start_s + options->time_limit_s : planner->last_s;
 	return watch;
-}
-
-static void say_left_out(int64_t options, sw_plan *plan)
-{
-	size_t length = strlen(plan->scope);
-	if (options > 0)
-		snprintf(plan->scope + length, sizeof(plan->scope) - length,
-		         "; %lld ways to split some op were left out", (long long)options);
 }
 
 /* ---- rounds -------------------------------------------------------------------------------------------------------- */
@@ -203,7 +198,8 @@ static sw_status attempt_round(search *s, size_t first, size_t n, bool *again)
 		trial *t = &s->trials[i];
 		if (!t->again)
 			continue;
-		s->planner->watch = watch_of(s->options, s->start_s, s->meshes, first + i, &s->progress);
+		s->planner->watch =
+			watch_of(s->planner, s->options, s->start_s, s->meshes, first + i, &s->progress);
 		sw_trial_build(t, s->planner);
 		if (t->again)
 			s->open[n_open++] = t;
@@ -232,7 +228,7 @@ static void count(search *s, size_t number, const trial *t)
 	all->timed_out = all->timed_out || c->timed_out;
 	add_alternative(s->plan, s->options, t->mesh, c);
 	sw_contest_enter(&s->contest, t->plan, t->mesh, s->plan->alternatives.len - 1, c);
-	if (sw_is_search(t->mesh) || s->meshes->len == 1) {
+	if (c->each.bounds) {
 		all->bound_s = SW_MIN(all->bound_s, c->least_s);
 		all->model_bound_s = SW_MIN(all->model_bound_s, c->bound_s);
 	}
@@ -263,13 +259,14 @@ static sw_status search_round(search *s, size_t first, size_t n)
 	sw_status status = SW_OK;
 	bool again = true;
 	for (size_t i = 0; i < n; i++)
-		sw_trial_begin(&s->trials[i], &s->meshes->data[first + i],
-		               limits_of(s->planner, s->options, s->start_s, s->meshes, first + i,
-		                         s->all.model_s));
+		sw_trial_begin(
+			&s->trials[i], &s->meshes->data[first + i],
+			limits_of(s->planner, s->options, s->start_s, s->meshes, first + i, s->all.model_s),
+			sw_memory_of(s->plan, s->options));
 	while (again && status == SW_OK)
 		status = attempt_round(s, first, n, &again);
 	for (size_t i = 0; i < n; i++) {
-		sw_trial_end(&s->trials[i], s->planner);
+		sw_trial_end(&s->trials[i], s->planner, &s->contest.known);
 		if (status == SW_OK)
 			count(s, first + i, &s->trials[i]);
 	}
@@ -291,7 +288,7 @@ static sw_status search_all(search *s)
 static void search_init(search *s)
 {
 	sw_planner *planner = s->planner;
-	s->contest = (contest){.options = s->options, .surely_s = INFINITY};
+	s->contest = (contest){.options = s->options, .surely_s = INFINITY, .last_s = planner->last_s};
 	s->small.known = &s->contest.known;
 	s->all = (tally){.bound_s = INFINITY,
 	                 .model_bound_s = INFINITY,
@@ -313,6 +310,7 @@ static void search_clear(search *s)
 	for (int i = 0; i < MOST_IN_ROUND; i++) {
 		sw_plan_sketch_free(s->trials[i].plan);
 		sw_vec_clear(&s->trials[i].starts);
+		sw_decisions_clear(&s->trials[i].decisions);
 	}
 	sw_decisions_clear(&s->small.decisions);
 	sw_contest_clear(&s->contest);
@@ -331,11 +329,10 @@ static void take_least(const search *s)
 static void take_winner(const search *s, const candidate *won)
 {
 	sw_plan *plan = s->plan;
-	if (s->all.timed_out)
+	if (s->all.timed_out || s->contest.timed_out)
 		sw_vec_push(&plan->warnings, SW_TIME_LIMIT_WARNING);
 	sw_decisions_restore(&won->decisions, &s->contest.known, plan);
 	snprintf(plan->chosen, sizeof(plan->chosen), "%s", won->name);
-	say_left_out(s->planner->left_out, plan);
 	plan->predicted = won->c.cost;
 	plan->model_s = won->c.model_s;
 	plan->lower_bound_s = SW_MIN(plan->lower_bound_s,

@@ -1,4 +1,5 @@
 /* The search of one mesh: problem, solve, measure, and again within memory if what is found does not fit. */
+#include "plan/keep.h"
 #include "plan/trial.h"
 
 #include <math.h>
@@ -7,6 +8,7 @@
 
 /* A search ends this near its bound. */
 #define NEAR_ENOUGH 0.001
+
 /* ---- trying a mesh ------------------------------------------------------------------------------------------- */
 
 static void note_free(sw_planner *planner, const sw_program_cost *cost)
@@ -62,52 +64,65 @@ int64_t sw_memory_of(const sw_plan *plan, const sw_plan_options *options)
 	return options->memory_bytes > 0 ? options->memory_bytes : plan->cluster->device.memory_bytes;
 }
 
-/* What is measured is kept if it takes less memory than what was. */
-static sw_status measure_again(sw_plan *plan, const sw_plan_options *options, sw_program_cost *cost,
-                               bool *kept, sw_error *err)
+/* What one reader has moved serves the next (*shared); where that takes too much memory, some move it again. */
+static sw_status measure_shared(const sw_planner *planner, sw_plan *plan, const sw_plan_options *options,
+                                sw_program_cost *shared, sw_program_cost *cost, sw_error *err)
 {
-	sw_program_cost again;
-	sw_status status = options->measure(plan, &again, err);
-	*kept = status == SW_OK && again.peak_bytes < cost->peak_bytes;
-	if (*kept)
-		*cost = again;
+	int64_t memory = sw_memory_of(plan, options);
+	plan->anew.len = 0;
+	sw_status status = options->measure(plan, shared, err);
+	*cost = *shared;
+	if (status == SW_OK && cost->peak_bytes > memory)
+		status = sw_plan_keep(planner, options, memory, plan, cost, err);
 	return status;
 }
 
 /* Streams are worth their loops only where they save a good part of what is missing. */
 #define PARTS_OF_MISSING 8
 
-static sw_status measure_streams(sw_plan *plan, const sw_plan_options *options, sw_program_cost *cost,
-                                 sw_error *err)
+/* Streams are taken if the plan needs less memory with them. */
+static sw_status measure_streams(const sw_planner *planner, sw_plan *plan, const sw_plan_options *options,
+                                 sw_program_cost *cost, sw_error *err)
 {
 	int64_t missing = cost->peak_bytes - sw_memory_of(plan, options);
 	size_t bytes = sizeof(sw_strategy) * plan->program->ops.len;
 	sw_strategy *before = sw_alloc(bytes);
+	sw_reads anew = {0};
+	sw_program_cost shared, again;
 	sw_status status = SW_OK;
-	bool kept = true;
 	memcpy(before, plan->strategies, bytes);
-	if (sw_plan_stream(plan, SW_MAX(missing / PARTS_OF_MISSING, 1)) > 0)
-		status = measure_again(plan, options, cost, &kept, err);
-	if (!kept)
-		memcpy(plan->strategies, before, bytes);
+	sw_reads_copy(&anew, &plan->anew);
+	if (sw_plan_stream(plan, SW_MAX(missing / PARTS_OF_MISSING, 1)) > 0) {
+		status = measure_shared(planner, plan, options, &shared, &again, err);
+		if (status == SW_OK && again.peak_bytes < cost->peak_bytes)
+			*cost = again;
+		else {
+			memcpy(plan->strategies, before, bytes);
+			sw_reads_copy(&plan->anew, &anew);
+		}
+	}
+	sw_vec_clear(&anew);
 	free(before);
 	return status;
 }
 
-/* What one reader has moved serves the next; where that takes too much memory, each moves it again, and what is too large even so is
- * streamed. */
-static sw_status measure(sw_plan *plan, const sw_plan_options *options, sw_program_cost *cost,
-                         sw_error *err)
+static bool is_late(const trial *t)
 {
-	plan->regather = false;
-	sw_status status = options->measure(plan, cost, err);
-	if (status != SW_OK || cost->peak_bytes <= sw_memory_of(plan, options))
-		return status;
-	plan->regather = true;
-	status = measure_again(plan, options, cost, &plan->regather, err);
-	if (status != SW_OK || cost->peak_bytes <= sw_memory_of(plan, options))
-		return status;
-	return measure_streams(plan, options, cost, err);
+	return t->deadline_s > 0 && sw_now_s() > t->deadline_s;
+}
+
+/* What is too large even where it is moved again is streamed. */
+static sw_status measure(trial *t, const sw_plan_options *options)
+{
+	const sw_planner *planner = t->model.planner;
+	contender *c = &t->c;
+	sw_status status = measure_shared(planner, t->plan, options, &c->shared, &c->cost, &t->err);
+	if (status == SW_OK && c->cost.peak_bytes > sw_memory_of(t->plan, options) && !is_late(t))
+		status = measure_streams(planner, t->plan, options, &c->cost, &t->err);
+	if (status == SW_OK)
+		c->model_s +=
+			planner->hidden_weight * (c->cost.communication_s - c->shared.communication_s);
+	return status;
 }
 
 /* Kernels run one after the other: no plan of the mesh takes less than the cheapest candidates of all ops. */
@@ -137,6 +152,12 @@ void sw_trial_give_up(trial *t, double bound_s)
 	t->c.hopeless_s = bound_s;
 }
 
+static double bound_of(const sw_solution *solution)
+{
+	return solution->answer == SW_SOLVED_INFEASIBLE ? INFINITY
+	                                                : (double)solution->lower_bound * SW_COST_UNIT_S;
+}
+
 /* Solves under the model's capacity. Infeasible is an answer, not an error. */
 static sw_status solve_once(trial *t, const sw_plan_options *options, sw_error *err)
 {
@@ -146,9 +167,7 @@ static sw_status solve_once(trial *t, const sw_plan_options *options, sw_error *
 	if (status != SW_OK)
 		return status;
 	c->feasible = solution.answer == SW_SOLVED_OPTIMAL || solution.answer == SW_SOLVED_FEASIBLE;
-	c->bound_s = solution.answer == SW_SOLVED_INFEASIBLE
-	                     ? INFINITY
-	                     : (double)solution.lower_bound * SW_COST_UNIT_S;
+	c->bound_s = bound_of(&solution);
 	c->timed_out = c->timed_out || solution.timed_out;
 	c->model_s = (double)solution.cost * SW_COST_UNIT_S;
 	c->measured_bytes = INT64_MAX;
@@ -165,50 +184,83 @@ static sw_status solve_once(trial *t, const sw_plan_options *options, sw_error *
 	return SW_OK;
 }
 
-/* The model counts some bytes twice and others not at all. Where it counts more than there are for what was found without a limit, its
- * capacity is raised in that proportion: a looser limit still bounds from below. */
-static void calibrate(sw_model *model, const sw_start *found, int64_t measured_bytes)
+/* What the model counts for the plan that was found last, in this mesh, for each byte that its program takes: it counts some twice and
+ * others not at all. */
+static double counted_per_byte(const trial *t, int64_t measured_bytes)
 {
-	int32_t *assignment = sw_alloc(sizeof(int32_t) * (model->problem.nodes.len + 1));
-	sw_evaluation counted;
-	if (sw_start_place(found, model, assignment)) {
-		sw_problem_evaluate(&model->problem, assignment, &counted);
-		double ratio = (double)counted.peak_usage / (double)measured_bytes;
-		if (ratio > 1)
-			model->problem.capacity = (int64_t)((double)model->problem.capacity * ratio);
-	}
+	int32_t *assignment = sw_alloc(sizeof(int32_t) * (t->model.problem.nodes.len + 1));
+	sw_evaluation counted = {0};
+	if (sw_start_place(&t->starts.data[t->starts.len - 1], &t->model, assignment))
+		sw_problem_evaluate(&t->model.problem, assignment, &counted);
 	free(assignment);
+	return counted.peak_usage > 0 ? (double)counted.peak_usage / (double)measured_bytes : 1;
+}
+
+#define TIGHTER 0.98
+
+/* By what was measured of the plan that the attempt before found. The first limit is no tighter than the memory, and looser where the model
+ * counts more than there is: so it still bounds from below. Later ones exclude the plan that did not fit. */
+static void set_capacity(trial *t)
+{
+	double room = (double)t->memory;
+	if (t->attempt == 1)
+		room *= SW_MAX(counted_per_byte(t, t->c.shared.peak_bytes), 1);
+	if (t->attempt > 1) {
+		sw_model_count_copies(&t->model, t->plan);
+		room *= TIGHTER * counted_per_byte(t, t->c.cost.peak_bytes);
+	}
+	if (t->attempt > 0)
+		t->model.problem.capacity = (int64_t)room;
+}
+
+/* How far the model's count of some plan may be above what its program takes, though that of the plan it was calibrated by is not. */
+#define DOUBT 1.25
+
+/* That nothing fits is believed where nothing would fit in so much more; else what the plans that would are bounded by is. */
+static sw_status bound_with_doubt(trial *t, const sw_plan_options *options)
+{
+	sw_solution solution;
+	sw_problem *problem = &t->model.problem;
+	problem->capacity = (int64_t)(DOUBT * (double)problem->capacity);
+	sw_status status = solve_from_starts(&t->model, options, t->c.each, t->threads, &solution, &t->err);
+	if (status != SW_OK)
+		return status;
+	t->c.bound_s = bound_of(&solution);
+	sw_solution_clear(&solution);
+	return status;
 }
 
 /* ---- attempts ------------------------------------------------------------------------------------------------------ */
 
 /* First without a limit: what then fits needs no memory model. Otherwise the model's spans limit the search; where the partitioned
- * program still exceeds the memory (spans are not its liveness to the byte), the capacity is tightened in proportion, and the problem
- * solved again. The bound is that of the first attempt whose limit was no tighter than it must be. A mesh whose model is not built in
- * time has no more to say. */
+ * program still exceeds the memory (spans are not its liveness to the byte), the capacity is tightened in proportion, with the copies
+ * counted that readers held, and the problem solved again. What fits without a limit only since some readers move anew what others share may be
+ * slower than what the solver finds within it: the quicker is taken. The bound is that of the last attempt whose limit was no tighter than it
+ * must be. A mesh whose model is not built in time has no more to say. */
 #define MOST_ATTEMPTS 5
 
-void sw_trial_begin(trial *t, const sw_mesh *mesh, limits each)
+void sw_trial_begin(trial *t, const sw_mesh *mesh, limits each, int64_t memory)
 {
 	t->mesh = mesh;
 	t->c = (contender){.each = each};
+	t->best = (contender){0};
 	t->attempt = 0;
 	t->again = true;
-	t->capacity = t->least_bytes = INT64_MAX;
+	t->memory = memory;
+	t->least_bytes = INT64_MAX;
 	t->bound_s = t->least_s = 0;
 }
 
 void sw_trial_build(trial *t, sw_planner *planner)
 {
-	if (!sw_model_init(&t->model, planner, t->mesh, t->capacity)) {
+	t->deadline_s = planner->watch.deadline_s;
+	if (!sw_model_init(&t->model, planner, t->mesh, t->attempt > 0 ? t->memory : INT64_MAX)) {
 		sw_model_clear(&t->model);
 		t->c.timed_out = true;
 		t->again = false;
 		return;
 	}
-	if (t->attempt == 1)
-		calibrate(&t->model, &t->starts.data[t->starts.len - 1], t->c.cost.peak_bytes);
-	t->capacity = t->model.problem.capacity;
+	set_capacity(t);
 	t->c = (contender){.each = t->c.each, .timed_out = t->c.timed_out};
 	t->least_s = kernels_s(&t->model.problem);
 }
@@ -216,6 +268,8 @@ void sw_trial_build(trial *t, sw_planner *planner)
 void sw_trial_solve(trial *t, const sw_plan_options *options)
 {
 	t->status = solve_once(t, options, &t->err);
+	if (t->status == SW_OK && t->attempt == 1 && isinf(t->c.bound_s) && t->c.each.bounds)
+		t->status = bound_with_doubt(t, options);
 }
 
 void sw_trial_measure(trial *t, const sw_plan_options *options)
@@ -225,34 +279,58 @@ void sw_trial_measure(trial *t, const sw_plan_options *options)
 		return;
 	t->status = sw_plan_verify(t->plan, &t->err);
 	if (t->status == SW_OK)
-		t->status = measure(t->plan, options, &c->cost, &t->err);
+		t->status = measure(t, options);
 	c->measured_bytes = c->cost.peak_bytes;
+}
+
+/* Another attempt gets what is left of the time; false: nothing is. */
+static bool has_time(trial *t)
+{
+	contender *c = &t->c;
+	bool late = is_late(t);
+	c->timed_out = c->timed_out || late;
+	if (t->deadline_s > 0)
+		c->each.seconds = fmin(c->each.seconds, fmax(t->deadline_s - sw_now_s(), 1e-3));
+	return !late;
+}
+
+static void keep_best(trial *t, strategies *known)
+{
+	if (t->best.feasible && t->best.cost.step_time_s <= t->c.cost.step_time_s)
+		return;
+	t->best = t->c;
+	sw_decisions_save(t->plan, &t->decisions, known);
 }
 
 void sw_trial_judge(trial *t, sw_planner *planner, const sw_plan_options *options, least *small)
 {
 	contender *c = &t->c;
-	int64_t memory = sw_memory_of(t->plan, options);
 	sw_model_clear(&t->model);
-	if (t->attempt == 0 || (t->attempt == 1 && isfinite(c->bound_s)))
-		t->bound_s = c->bound_s;
+	if (t->attempt <= 1)
+		t->bound_s = SW_MAX(t->bound_s, c->bound_s);
 	t->least_bytes = SW_MIN(t->least_bytes, c->measured_bytes);
-	bool exceeds = t->status == SW_OK && c->feasible && c->cost.peak_bytes > memory;
+	bool exceeds = t->status == SW_OK && c->feasible && c->cost.peak_bytes > t->memory;
 	if (t->attempt == 0 && t->status == SW_OK && c->feasible)
-		note_free(planner, &c->cost);
+		note_free(planner, &c->shared);
 	if (exceeds)
 		sw_least_note(small, t->plan, t->mesh, &c->cost);
 	c->feasible = c->feasible && !exceeds;
-	t->again = exceeds && !planner->unlimited && t->attempt + 1 < MOST_ATTEMPTS;
-	if (t->again)
-		t->capacity = t->attempt == 0 ? memory
-		                              : (int64_t)((double)t->capacity * 0.98 * (double)memory /
-		                                          (double)c->cost.peak_bytes);
+	if (t->status == SW_OK && c->feasible)
+		keep_best(t, small->known);
+	bool shares_less = t->attempt == 0 && c->feasible && t->plan->anew.len > 0;
+	bool wanted = (exceeds || shares_less) && !planner->unlimited && t->attempt + 1 < MOST_ATTEMPTS;
+	t->again = has_time(t) && wanted;
 	t->attempt++;
 }
 
-void sw_trial_end(trial *t, sw_planner *planner)
+void sw_trial_end(trial *t, sw_planner *planner, const strategies *known)
 {
+	if (t->best.feasible) {
+		t->best.timed_out = t->c.timed_out;
+		t->c = t->best;
+		sw_decisions_restore(&t->decisions, known, t->plan);
+		sw_decisions_clear(&t->decisions);
+	}
 	t->c.bound_s = t->bound_s;
 	t->c.least_s = SW_MAX(t->least_s, sw_steps_bound_s(planner, t->bound_s));
 	t->c.measured_bytes = t->least_bytes;

@@ -21,12 +21,15 @@ typedef struct trial {
 	sw_model model;       /* between build and judge */
 	SW_VEC(sw_start) starts;
 	int attempt;
-	int64_t capacity, least_bytes;
+	int64_t memory, least_bytes;
+	double deadline_s;    /* of sw_now_s; 0: none */
 	double bound_s, least_s;
+	contender best;       /* the quickest attempt that fits; feasible: there is one, with its decisions */
+	decisions decisions;
 } trial;
 
-/* The plan is there; it is overwritten. */
-void sw_trial_begin(trial *t, const sw_mesh *mesh, limits each);
+/* The plan is there; it is overwritten. memory: bytes of a device. */
+void sw_trial_begin(trial *t, const sw_mesh *mesh, limits each, int64_t memory);
 /* The next attempt's model; no further attempt, and no model, if the planner's deadline passes first. */
 void sw_trial_build(trial *t, sw_planner *planner);
 /* Thread-safe. */
@@ -37,8 +40,8 @@ void sw_trial_give_up(trial *t, double bound_s);
 void sw_trial_measure(trial *t, const sw_plan_options *options);
 /* What has come out, and whether to go on. What does not fit in memory is noted in `small`. */
 void sw_trial_judge(trial *t, sw_planner *planner, const sw_plan_options *options, least *small);
-/* Its solutions go to the planner, for later meshes to begin with. */
-void sw_trial_end(trial *t, sw_planner *planner);
+/* The contender is the best attempt. Solutions go to the planner, for later meshes to begin with. */
+void sw_trial_end(trial *t, sw_planner *planner, const strategies *known);
 
 bool sw_is_search(const sw_mesh *mesh);
 int64_t sw_memory_of(const sw_plan *plan, const sw_plan_options *options);

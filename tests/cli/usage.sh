@@ -12,6 +12,8 @@ for command in inspect plan explain verify simulate run solve; do
 	refuse "$command takes one P.*, and 'y' is one too many" "$sw" $command x y
 done
 expect 0 "" "$sw" --help
+expect 0 "" "$sw" --version
+grep -q "^shardwright [0-9]*\.[0-9]*\.[0-9]*$" "$scratch/out" || complain "no version"
 refuse "which command? See shardwright --help" "$sw"
 refuse "there is no command 'frobnicate'" "$sw" frobnicate
 
@@ -30,7 +32,14 @@ refuse "add --ranks N" "$sw" verify $tiny --random 3
 refuse "add --ranks N, 1 to 256" "$sw" verify $tiny --random 3 --ranks 1000000000
 refuse "goes with --random K" "$sw" verify $tiny --ranks 4
 refuse "no/such/file: cannot read" "$sw" verify no/such/file --ranks 2 --random 1
-refuse "no/such/folder/p: cannot write" "$sw" plan $tiny --cluster $cluster -o no/such/folder/p --strategy dp -q
+
+# Where a result can't be written is said before the work, not after it: planning would print its progress first.
+refuse "no/such/folder/p: cannot write" "$sw" plan $tiny --cluster $cluster -o no/such/folder/p --strategy dp
+refuse "/p: cannot write: Is a directory" "$sw" plan no/such/program --cluster $cluster -o "$(mkdir "$scratch/p" && echo "$scratch/p")"
+refuse "no/such/t: cannot write" "$sw" run no/such/program --trace no/such/t
+refuse "no/such/t: cannot write" "$sw" simulate no/such/plan --trace no/such/t
+refuse "no/such/c: cannot write" "$sw" calibrate -o no/such/c
+refuse "no/such/c: cannot write" "$sw" calibrate -o "$scratch/c.yaml" --plot no/such/c
 
 # Random assignments keep the results, and the same seeds give the same ones.
 expect 0 "" "$sw" verify tests/programs/mlp.hlo.gz --ranks 6 --random 3 --seed 5 -q

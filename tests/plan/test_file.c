@@ -52,7 +52,9 @@ static void assert_same_decisions(const sw_plan *a, const sw_plan *b)
 	}
 	for (uint32_t i = 0; i < a->n_outputs; i++)
 		assert_same_layout(a, a->outputs[i], b, b->outputs[i]);
-	assert_int_equal(a->regather, b->regather);
+	assert_int_equal(a->anew.len, b->anew.len);
+	for (size_t i = 0; i < a->anew.len; i++)
+		assert_memory_equal(&a->anew.data[i], &b->anew.data[i], sizeof(sw_read));
 	assert_int_equal(a->n_axes, b->n_axes);
 	for (int32_t i = 0; i < a->n_axes; i++)
 		assert_memory_equal(&a->axes[i], &b->axes[i], sizeof(sw_axis));
@@ -110,7 +112,7 @@ static void gathering_again_survives_the_file(void **state)
 	make_plan(&p, "zero3");
 	int64_t limit = p.plan->predicted.peak_bytes * 9 / 10;
 	check(try_plan(&p, "zero3", limit, &err), &err);
-	assert_true(p.plan->regather);
+	assert_true(p.plan->anew.len > 0);
 	check(sw_plan_write(p.plan, scratch(0), &err), &err);
 	check(sw_plan_read(scratch(0), &cluster, &again, &err), &err);
 	assert_same_decisions(p.plan, again);
@@ -299,6 +301,29 @@ static void nonsense_in_decisions_is_refused(void **state)
 }
 
 /* A state must lie after the step as before it, and the list must be as long as the results. */
+/* Readers that move anew must be there, and read the value. */
+static void nonsense_in_anew_is_refused(void **state)
+{
+	json_t *good = good_plan(), *decisions = json_object_get(good, "decisions");
+	const char *op = json_object_iter_key(json_object_iter(json_object_get(decisions, "strategies")));
+	json_t *wrong[] = {
+		json_true(),
+		json_pack("{s:[]}", "no-such-value"),
+		json_pack("{s:s}", op, op),
+		json_pack("{s:[i]}", op, 3),
+		json_pack("{s:[s]}", op, "no-such-op"),
+		json_pack("{s:[s]}", op, op), /* which does not read itself */
+	};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(wrong); i++) {
+		char what[64];
+		json_object_set_new(decisions, "anew", wrong[i]);
+		snprintf(what, sizeof(what), "anew %zu", i);
+		assert_refused(good, what);
+	}
+	json_decref(good);
+}
+
 static void outputs_must_agree_with_inputs(void **state)
 {
 	json_t *good = good_plan();
@@ -439,6 +464,39 @@ static void carry(const char *text, const char *changed, const char *strategy, c
 	check(sw_plan_write(p->plan, scratch(0), &err), &err);
 	check(sw_file_write(scratch(1), changed, strlen(changed), &err), &err);
 	check(sw_plan_read(scratch(0), read, again, &err), &err);
+}
+
+/* What moves anew still does under other names, and with a layer more. */
+static void moving_anew_is_carried_over(void **state)
+{
+	char *tiny = tiny_text(), *renamed = rename_ops(tiny), *two = write_blocks(2, 8, 16, 32, 4),
+	     *three = write_blocks(3, 8, 16, 32, 4);
+	const char *const before[] = {tiny, two}, *const after[] = {renamed, three};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(after); i++) {
+		planned p;
+		sw_cluster cluster;
+		sw_plan *again;
+		sw_error err = {0};
+		open_text(before[i], "local-2x2.yaml", &p);
+		snprintf(p.path, sizeof(p.path), "%s", scratch(1));
+		make_plan(&p, "zero3");
+		sw_plan_share_nothing(p.plan);
+		assert_true(p.plan->anew.len > 1);
+		check(sw_plan_write(p.plan, scratch(0), &err), &err);
+		check(sw_file_write(scratch(1), after[i], strlen(after[i]), &err), &err);
+		check(sw_plan_read(scratch(0), &cluster, &again, &err), &err);
+		assert_true(again->anew.len > p.plan->anew.len / 2);
+		if (after[i] == renamed)
+			assert_same_decisions(p.plan, again);
+		sw_plan_free(again);
+		sw_cluster_clear(&cluster);
+		close_planned(&p);
+	}
+	free(tiny);
+	free(renamed);
+	free(two);
+	free(three);
 }
 
 static const char *const all_kinds[] = {"dp", "zero1", "zero3", "megatron:tp=2"};
@@ -646,11 +704,13 @@ int main(void)
 		cmocka_unit_test(a_missing_key_is_named),
 		cmocka_unit_test(a_value_of_the_wrong_type_is_refused),
 		cmocka_unit_test(nonsense_in_decisions_is_refused),
+		cmocka_unit_test(nonsense_in_anew_is_refused),
 		cmocka_unit_test(outputs_must_agree_with_inputs),
 		cmocka_unit_test(what_loops_carry_must_agree),
 		cmocka_unit_test(another_program_is_refused),
 		cmocka_unit_test(a_changed_program_without_signatures_is_refused),
 		cmocka_unit_test(damaged_signatures_are_refused),
+		cmocka_unit_test(moving_anew_is_carried_over),
 		cmocka_unit_test(other_names_are_the_same_program),
 		cmocka_unit_test(a_changed_op_leaves_the_rest_as_it_was),
 		cmocka_unit_test(layers_may_come_and_go),

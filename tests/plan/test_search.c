@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static void auto_is_at_least_as_fast_as_every_fixed_strategy(void **state)
 {
@@ -224,7 +225,7 @@ static void ops_whose_shapes_read_alike_but_end_elsewhere_are_told_apart(void **
 		"HloModule branches\n"
 		"one { p = f32[8] parameter(0)  ROOT r = (f32[8], f32[8]) tuple(p, p) }\n"
 		"two { p = f32[8] parameter(0)  q = f32[8] negate(p)  ROOT r = (f32[8], f32[8]) tuple(p, "
-	        "q) }\n"
+		"q) }\n"
 		"same { ROOT p = f32[8] parameter(0) }\n"
 		"sum {\n"
 		"  p = (f32[8], f32[8]) parameter(0)\n"
@@ -247,6 +248,50 @@ static void ops_whose_shapes_read_alike_but_end_elsewhere_are_told_apart(void **
 	make_plan(&p, "auto");
 	make_plan(&p, "dp");
 	close_planned(&p);
+}
+
+/* A tensor of five dimensions, each read in every way that it divides in two: more ways to split than a site is given. */
+static char *write_many_ways(void)
+{
+	int dims[] = {32, 32, 32, 32, 32};
+	sw_text text = {0}, types = {0}, names = {0};
+	sw_text_add(&text, "HloModule many\nENTRY main {\n  x = f32[32,32,32,32,32] parameter(0)\n"
+	                   "  t = f32[32,32,32,32,32] tanh(x)\n");
+	for (size_t d = 0; d < SW_COUNT(dims); d++)
+		for (int major = 2; major < dims[d]; major *= 2) {
+			sw_text type = {0};
+			for (size_t k = 0; k < SW_COUNT(dims); k++)
+				if (k == d)
+					sw_text_addf(&type, "%s%d,%d", k ? "," : "", major,
+					             dims[k] / major);
+				else
+					sw_text_addf(&type, "%s%d", k ? "," : "", dims[k]);
+			sw_text_addf(&text, "  r%zu.%d = f32[%s] reshape(t)\n", d, major, type.data);
+			sw_text_addf(&types, "%sf32[%s]", types.len ? ", " : "", type.data);
+			sw_text_addf(&names, "%sr%zu.%d", names.len ? ", " : "", d, major);
+			sw_text_clear(&type);
+		}
+	sw_text_addf(&text, "  ROOT o = (%s) tuple(%s)\n}\n", types.data, names.data);
+	sw_text_clear(&types);
+	sw_text_clear(&names);
+	return text.data;
+}
+
+static void the_scope_says_how_many_ways_were_left_out(void **state)
+{
+	char *text = write_many_ways();
+	planned p;
+	(void)state;
+	open_text(text, "2", &p);
+	make_plan(&p, "auto");
+	assert_non_null(strstr(p.plan->scope, "two axes"));
+	assert_non_null(strstr(p.plan->scope, " ways to split some op were left out"));
+	close_planned(&p);
+	open_fixture("mlp", "local-2x2.yaml", &p);
+	make_plan(&p, "dp");
+	assert_null(strstr(p.plan->scope, "left out"));
+	close_planned(&p);
+	free(text);
 }
 
 /* ---- time ------------------------------------------------------------------------------------------------------- */
@@ -287,9 +332,38 @@ static void that_nothing_was_found_in_time_is_said(void **state)
 	close_planned(&p);
 }
 
+static double processor_s(void)
+{
+	return (double)clock() / CLOCKS_PER_SEC;
+}
+
+/* A strategy that does not fit sends the planner through the rewrites that save memory: none is begun once the time is up. Where all are made
+ * that takes a hundred times as long as reading the program does. */
+static void rewrites_end_with_the_time(void **state)
+{
+	planned p;
+	sw_error err = {0};
+	sw_plan_options options = {
+		.measure = sw_partition_measure, .quiet = true, .time_limit_s = 0.1, .memory_bytes = 1};
+	(void)state;
+	double start_s = processor_s();
+	open_fixture("vit", "dgx-a100-2x8.yaml", &p);
+	double read_s = processor_s() - start_s;
+	check(sw_plan_strategy_parse("axonn:2,2,1,4", &options.strategy, &err), &err);
+	assert_int_equal(sw_plan_make(p.program, p.path, &p.sidecar, &p.cluster, &options, &p.plan, &err),
+	                 SW_NO);
+	double planned_s = processor_s() - start_s - read_s;
+	assert_non_null(strstr(err.message, "within the time limit"));
+	print_message("read in %.2f s, planned in %.2f s\n", read_s, planned_s);
+	assert_true(planned_s < 40 * read_s);
+	close_planned(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_scope_says_how_many_ways_were_left_out),
+		cmocka_unit_test(rewrites_end_with_the_time),
 		cmocka_unit_test(auto_is_at_least_as_fast_as_every_fixed_strategy),
 		cmocka_unit_test(the_model_agrees_with_the_partitioned_program),
 		cmocka_unit_test(a_limit_below_data_parallelism_leaves_other_plans),

@@ -1,0 +1,13 @@
+/* keep.c: what several readers share is kept for as many of them as fits in memory. Private to src/plan. */
+#ifndef SW_PLAN_KEEP_H
+#define SW_PLAN_KEEP_H
+
+#include "plan/internal.h"
+
+/* Of a plan that shares everything and was measured (*cost) to need more than memory_bytes: makes some readers move what they read anew, as few
+ * as that takes by the arena of the partitioned program; all that free anything where even that does not fit, none where it saves nothing.
+ * *cost: of what came out. Measures at most eight programs. */
+sw_status sw_plan_keep(const sw_planner *planner, const sw_plan_options *options, int64_t memory_bytes,
+                       sw_plan *plan, sw_program_cost *cost, sw_error *err);
+
+#endif
