@@ -15,49 +15,43 @@ bool sw_repeats_are_tied(const sw_program *program, bool untied)
 	return !untied && program->ops.len >= MANY_OPS;
 }
 
-/* The op by which a site is known; false: it has none. Which of the op's ports or results it is tells those apart. */
-static bool op_of_site(const sw_roles *roles, const sw_site *site, sw_id *op, uint32_t *which)
-{
-	const sw_program *program = roles->program;
-	*which = 0;
-	switch ((sw_site_kind)site->kind) {
-	case SW_SITE_OP:
-		*op = site->index;
-		return true;
-	case SW_SITE_INPUT:
-		*op = program->values.data[roles->inputs[site->index]].op;
-		return true;
-	case SW_SITE_PORT:
-		*op = roles->ports.data[site->index].region;
-		*which = site->index - roles->first_port[*op];
-		return true;
-	case SW_SITE_OUTPUT:
-		return false; /* a state's lies as its input; others are few */
-	}
-	return false;
-}
-
-static sw_place place_of_op(sw_planner *p, uint32_t kind, sw_id op, uint32_t which, int32_t profile)
+/* Of what makes this value. */
+static sw_place place_of_value(sw_planner *p, uint32_t kind, sw_id value, int32_t profile)
 {
 	if (!sw_repeats_are_tied(p->program, p->untied))
 		return (sw_place){.kind = SW_PLACE_ALONE, .profile = profile};
 	if (!p->repeats.number)
 		p->repeats = sw_program_repeats(p->program, RADIUS, &p->arena);
-	return (sw_place){kind, p->repeats.number[op], which, profile};
+	const sw_repeats *r = &p->repeats;
+	return (sw_place){kind, r->number[r->place[value]], r->result[value], profile};
+}
+
+/* The first value that a site makes; SW_NO_ID: none. */
+static sw_id value_of_site(const sw_roles *roles, const sw_site *site)
+{
+	switch ((sw_site_kind)site->kind) {
+	case SW_SITE_OP:
+		return sw_op_at(roles->program, site->index)->first_result;
+	case SW_SITE_INPUT:
+		return roles->inputs[site->index];
+	case SW_SITE_PORT:
+		return roles->ports.data[site->index].decides ? SW_NO_ID
+		                                              : roles->ports.data[site->index].values[0];
+	case SW_SITE_OUTPUT:
+		return SW_NO_ID; /* a state's lies as its input; others are few */
+	}
+	return SW_NO_ID;
 }
 
 sw_place sw_place_of_site(sw_planner *p, const sw_site *site)
 {
-	sw_id op;
-	uint32_t which;
-	if (!op_of_site(&p->roles, site, &op, &which))
+	sw_id value = value_of_site(&p->roles, site);
+	if (value == SW_NO_ID)
 		return (sw_place){.kind = SW_PLACE_ALONE, .profile = site->profile};
-	return place_of_op(p, OF_SITE + site->kind, op, which, site->profile);
+	return place_of_value(p, OF_SITE + site->kind, value, site->profile);
 }
 
 sw_place sw_place_of_hub(sw_planner *p, const sw_hub *hub)
 {
-	sw_id op = p->program->values.data[hub->value].op;
-	uint32_t which = hub->value - sw_op_at(p->program, op)->first_result;
-	return place_of_op(p, OF_HUB, op, which, hub->profile);
+	return place_of_value(p, OF_HUB, hub->value, hub->profile);
 }

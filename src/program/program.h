@@ -411,12 +411,14 @@ typedef struct sw_users {
 } sw_users;
 sw_users sw_program_users(const sw_program *program, sw_arena *arena);
 
-/* REPEATS: ops have one number iff they are alike, and so is all that lies around them, `radius` uses far: the same ops on the same shapes, read in the same
- * places. Where layers repeat, what stands in the same place of each has one number, but for those near the ends. What a constant holds, which input of
- * the entry is taken and where a slice lies are not looked at. O(radius * uses). */
+/* REPEATS: places have one number iff they are alike, and so is all that lies around them, `radius` uses far: the same ops on the same shapes, read as the
+ * same operands. A place is an op, or what a loop carries: its leaf in the body, that in the condition and its result are that place's results, in this
+ * order. Where layers repeat, what stands in the same place of each has one number, but for those near the ends. What a constant holds, which input of the
+ * entry is taken and where a slice lies are not looked at. O(radius * uses). */
 typedef struct sw_repeats {
-	int32_t n;              /* numbers */
-	uint32_t *number; /* per op */
+	int32_t n;        /* numbers */
+	uint32_t *number; /* per place; those of ops first */
+	const uint32_t *place, *result; /* per value: where it is made, and as which result of that */
 } sw_repeats;
 sw_repeats sw_program_repeats(const sw_program *program, int32_t radius, sw_arena *arena);
 

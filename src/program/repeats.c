@@ -1,20 +1,121 @@
 /*
- * Repeats, by colour refinement (Weisfeiler and Leman): an op's colour says what it is; each round adds the colours of what it reads, and of what reads
- * it, by place. After r rounds two ops have one colour iff what lies around them, r uses far, is alike.
+ * Repeats, by colour refinement (Weisfeiler and Leman): a place's colour says what it is; each round adds the colours of what it reads, and of what reads
+ * it, by operand. After r rounds two places have one colour iff what lies around them, r uses far, is alike.
+ *
+ * A PLACE is an op, or one value that a loop carries: it reads what goes into the loop and what the body makes of it, and is read in the loop and after it.
+ * So layers are alike inside a loop as outside, wherever among the carried values theirs stand. The loop itself reads nothing.
  */
 #include "program/attributes.h"
 #include "program/internal.h"
 
 #include <string.h>
 
+/* By whom a place is read: which of its results, and as which operand. */
+typedef struct reading {
+	uint32_t place, result, operand;
+} reading;
+
 typedef struct painter {
 	const sw_program *program;
-	sw_users users;
-	uint64_t *colour, *next;  /* per op */
+	uint32_t n;               /* places: ops, then what loops carry */
+	uint32_t *place, *result; /* per value: where it is made, and as which result of it */
+	const sw_id *carried;     /* per place that is no op: what it reads, two values each */
+	uint32_t *read_from;      /* per place, and one more: into readings */
+	reading *readings;
+	uint64_t *colour, *next;  /* per place */
 	uint64_t *of_computation; /* of a region, what it calls */
 	bool sizes; /* and attributes, which are full of them; else ops of any size are alike */
 	sw_text key;
 } painter;
+
+/* ---- places -------------------------------------------------------------------------------------------------- */
+
+#define CARRIED_READS 2
+
+static uint32_t count_reads(const painter *p, uint32_t place)
+{
+	if (place >= p->program->ops.len)
+		return CARRIED_READS;
+	const sw_op *op = sw_op_at(p->program, place);
+	return op->opcode == SW_OP_WHILE ? 0 : op->n_operands;
+}
+
+static const sw_id *reads_of(const painter *p, uint32_t place)
+{
+	size_t n = p->program->ops.len;
+	return place < n ? sw_op_at(p->program, place)->operands : p->carried + CARRIED_READS * (place - n);
+}
+
+/* What value number `leaf` is inside a computation that takes one tuple. */
+static sw_id leaf_of(const sw_program *program, int32_t computation, uint32_t leaf)
+{
+	const sw_computation *c = &program->computations.data[computation];
+	return sw_op_at(program, c->parameters.data[0])->first_result + leaf;
+}
+
+/* What a loop carries is one place, of which the leaves inside and the loop's result are results. */
+enum { IN_BODY, IN_CONDITION, AFTER_LOOP };
+
+static void place_value(painter *p, sw_id value, uint32_t place, uint32_t result)
+{
+	p->place[value] = place;
+	p->result[value] = result;
+}
+
+static void place_carried(painter *p, const sw_op *loop, uint32_t first, sw_id *reads)
+{
+	const sw_program *program = p->program;
+	int32_t condition = loop->called[0], body = loop->called[1];
+	for (uint32_t k = 0; k < loop->n_operands; k++) {
+		place_value(p, leaf_of(program, condition, k), first + k, IN_CONDITION);
+		place_value(p, leaf_of(program, body, k), first + k, IN_BODY);
+		place_value(p, loop->first_result + k, first + k, AFTER_LOOP);
+		reads[CARRIED_READS * k] = loop->operands[k];
+		reads[CARRIED_READS * k + 1] = program->computations.data[body].results.data[k];
+	}
+}
+
+static void find_places(painter *p, sw_arena *arena)
+{
+	const sw_program *program = p->program;
+	size_t n = program->ops.len, carried = 0;
+	for (sw_id v = 0; v < program->values.len; v++) {
+		p->place[v] = program->values.data[v].op;
+		p->result[v] = v - sw_op_at(program, p->place[v])->first_result;
+	}
+	for (size_t id = 0; id < n; id++)
+		if (program->ops.data[id].opcode == SW_OP_WHILE)
+			carried += program->ops.data[id].n_operands;
+	sw_id *reads = SW_NEW_N(arena, sw_id, CARRIED_READS * carried + 1);
+	p->n = (uint32_t)n;
+	for (size_t id = 0; id < n; id++) {
+		const sw_op *op = &program->ops.data[id];
+		if (op->opcode != SW_OP_WHILE)
+			continue;
+		place_carried(p, op, p->n, reads + CARRIED_READS * (p->n - n));
+		p->n += op->n_operands;
+	}
+	p->carried = reads;
+}
+
+static void list_readings(painter *p, sw_arena *arena)
+{
+	uint32_t *from = SW_NEW_N(arena, uint32_t, (size_t)p->n + 2) + 1;
+	for (uint32_t at = 0; at < p->n; at++)
+		for (uint32_t i = 0; i < count_reads(p, at); i++)
+			from[p->place[reads_of(p, at)[i]] + 1]++;
+	for (uint32_t at = 0; at < p->n; at++)
+		from[at + 1] += from[at];
+	p->readings = SW_NEW_N(arena, reading, (size_t)from[p->n] + 1);
+	for (uint32_t at = 0; at < p->n; at++)
+		for (uint32_t i = 0; i < count_reads(p, at); i++) {
+			sw_id value = reads_of(p, at)[i];
+			p->readings[from[p->place[value]]++] = (reading){at, p->result[value], i};
+		}
+	p->read_from = from - 1; /* each has moved on to where the next one's begin */
+}
+
+/* ---- colours ------------------------------------------------------------------------------------------------- */
 
 static void key_shape(sw_text *key, sw_shape shape, bool sizes)
 {
@@ -63,49 +164,52 @@ static void paint_first(painter *p)
 	}
 }
 
+static void paint_carried(painter *p)
+{
+	for (uint32_t at = (uint32_t)p->program->ops.len; at < p->n; at++) {
+		p->key.len = 0;
+		key_shape(&p->key, sw_value_shape(p->program, reads_of(p, at)[0]), p->sizes);
+		p->colour[at] = sw_hash_bytes(p->key.data, p->key.len, SW_OP_WHILE);
+	}
+}
+
 /* Readers have no order. */
-static uint64_t colour_of_readers(const painter *p, const sw_op *op)
+static uint64_t colour_of_readers(const painter *p, uint32_t place)
 {
 	uint64_t sum = 0;
-	for (uint32_t k = 0; k < op->n_results; k++) {
-		sw_id value = op->first_result + k;
-		for (uint32_t u = p->users.start[value]; u < p->users.start[value + 1]; u++) {
-			const sw_op *reader = sw_op_at(p->program, p->users.ops[u]);
-			uint64_t colour = sw_hash_u64(p->colour[p->users.ops[u]], k);
-			for (uint32_t i = 0; i < reader->n_operands; i++)
-				if (reader->operands[i] == value)
-					sum += sw_hash_u64(colour, i);
-		}
+	for (uint32_t u = p->read_from[place]; u < p->read_from[place + 1]; u++) {
+		const reading *r = &p->readings[u];
+		sum += sw_hash_u64(sw_hash_u64(p->colour[r->place], r->result), r->operand);
 	}
 	return sum;
 }
 
 static void paint_again(painter *p)
 {
-	const sw_program *program = p->program;
-	for (sw_id id = 0; id < program->ops.len; id++) {
-		const sw_op *op = sw_op_at(program, id);
-		uint64_t colour = sw_hash_u64(p->colour[id], colour_of_readers(p, op));
-		for (uint32_t i = 0; i < op->n_operands; i++) {
-			const sw_value *read = &program->values.data[op->operands[i]];
-			colour = sw_hash_u64(
-				colour,
-				sw_hash_u64(p->colour[read->op],
-			                    op->operands[i] - sw_op_at(program, read->op)->first_result));
+	for (uint32_t at = 0; at < p->n; at++) {
+		uint64_t colour = sw_hash_u64(p->colour[at], colour_of_readers(p, at));
+		for (uint32_t i = 0; i < count_reads(p, at); i++) {
+			sw_id value = reads_of(p, at)[i];
+			colour = sw_hash_u64(colour,
+			                     sw_hash_u64(p->colour[p->place[value]], p->result[value]));
 		}
-		p->next[id] = colour;
+		p->next[at] = colour;
 	}
-	memcpy(p->colour, p->next, sizeof(uint64_t) * program->ops.len);
+	memcpy(p->colour, p->next, sizeof(uint64_t) * p->n);
 }
 
 static painter begin(const sw_program *program, bool sizes, sw_arena *arena)
 {
-	size_t n = program->ops.len;
-	painter p = {.program = program, .users = sw_program_users(program, arena), .sizes = sizes};
-	p.colour = SW_NEW_N(arena, uint64_t, n + 1);
-	p.next = SW_NEW_N(arena, uint64_t, n + 1);
+	painter p = {.program = program, .sizes = sizes};
+	p.place = SW_NEW_N(arena, uint32_t, program->values.len + 1);
+	p.result = SW_NEW_N(arena, uint32_t, program->values.len + 1);
+	find_places(&p, arena);
+	list_readings(&p, arena);
+	p.colour = SW_NEW_N(arena, uint64_t, (size_t)p.n + 1);
+	p.next = SW_NEW_N(arena, uint64_t, (size_t)p.n + 1);
 	p.of_computation = SW_NEW_N(arena, uint64_t, program->computations.len + 1);
 	paint_first(&p);
+	paint_carried(&p);
 	return p;
 }
 
@@ -124,85 +228,77 @@ const uint64_t *sw_program_colours(const sw_program *program, int32_t radius, bo
 #define LAYERS_AT_LEAST 3
 
 /* The first and the last layers look out upon something else, and so have numbers of their own. They are found from the layers beside them, whose
- * numbers are those of all: what an op reads, or is read by, is then what its neighbour's counterpart reads, or is read by. */
+ * numbers are those of all: what a place reads, or is read by, is then what its neighbour's counterpart reads, or is read by. */
 typedef struct matcher {
-	painter p; /* whose colours are those of the first round: what an op is */
+	painter p; /* whose colours are those of the first round: what a place is */
 	uint32_t *number;
-	int32_t *members;    /* per number */
-	SW_VEC(sw_id) pairs; /* an op, and one of the layer beside it that has its number */
+	int32_t *members;       /* per number */
+	SW_VEC(uint32_t) pairs; /* a place, and one of the layer beside it that has its number */
 } matcher;
 
-static void match(matcher *m, sw_id op, sw_id beside)
+static void match(matcher *m, uint32_t place, uint32_t beside)
 {
-	uint32_t own = m->number[op], wanted = m->number[beside];
-	if (own == wanted || m->p.colour[op] != m->p.colour[beside] || m->members[own] >= LAYERS_AT_LEAST ||
-	    m->members[wanted] < LAYERS_AT_LEAST)
+	uint32_t own = m->number[place], wanted = m->number[beside];
+	if (own == wanted || m->p.colour[place] != m->p.colour[beside] ||
+	    m->members[own] >= LAYERS_AT_LEAST || m->members[wanted] < LAYERS_AT_LEAST)
 		return;
 	m->members[own]--;
 	m->members[wanted]++;
-	m->number[op] = wanted;
-	sw_vec_push(&m->pairs, op);
+	m->number[place] = wanted;
+	sw_vec_push(&m->pairs, place);
 	sw_vec_push(&m->pairs, beside);
 }
 
-static void match_operands(matcher *m, const sw_op *op, const sw_op *beside)
+static void match_reads(matcher *m, uint32_t place, uint32_t beside)
 {
-	for (uint32_t i = 0; i < SW_MIN(op->n_operands, beside->n_operands); i++)
-		match(m, m->p.program->values.data[op->operands[i]].op,
-		      m->p.program->values.data[beside->operands[i]].op);
+	const painter *p = &m->p;
+	const sw_id *own = reads_of(p, place), *others = reads_of(p, beside);
+	for (uint32_t i = 0; i < SW_MIN(count_reads(p, place), count_reads(p, beside)); i++)
+		match(m, p->place[own[i]], p->place[others[i]]);
 }
 
-/* The only reader of the value at this place that is such an op; SW_NO_ID: none, or several. */
-static sw_id only_reader(const matcher *m, sw_id value, uint32_t place, uint64_t colour)
+/* The only reader that is such a place, and reads this result as this operand; SW_NO_ID: none, or several. */
+static uint32_t only_reader(const matcher *m, uint32_t place, const reading *like)
 {
-	sw_id found = SW_NO_ID;
-	for (uint32_t u = m->p.users.start[value]; u < m->p.users.start[value + 1]; u++) {
-		sw_id id = m->p.users.ops[u];
-		const sw_op *reader = sw_op_at(m->p.program, id);
-		if (m->p.colour[id] != colour || place >= reader->n_operands ||
-		    reader->operands[place] != value || id == found)
+	const painter *p = &m->p;
+	uint32_t found = SW_NO_ID;
+	for (uint32_t u = p->read_from[place]; u < p->read_from[place + 1]; u++) {
+		const reading *r = &p->readings[u];
+		if (p->colour[r->place] != p->colour[like->place] || r->result != like->result ||
+		    r->operand != like->operand)
 			continue;
 		if (found != SW_NO_ID)
 			return SW_NO_ID;
-		found = id;
+		found = r->place;
 	}
 	return found;
 }
 
-static void match_readers(matcher *m, const sw_op *op, const sw_op *beside)
+static void match_readers(matcher *m, uint32_t place, uint32_t beside)
 {
-	for (uint32_t k = 0; k < SW_MIN(op->n_results, beside->n_results); k++) {
-		sw_id value = op->first_result + k, other = beside->first_result + k;
-		for (uint32_t u = m->p.users.start[value]; u < m->p.users.start[value + 1]; u++) {
-			sw_id reader = m->p.users.ops[u];
-			const sw_op *at = sw_op_at(m->p.program, reader);
-			for (uint32_t i = 0; i < at->n_operands; i++) {
-				if (at->operands[i] != value)
-					continue;
-				sw_id same = only_reader(m, other, i, m->p.colour[reader]);
-				if (same != SW_NO_ID &&
-				    only_reader(m, value, i, m->p.colour[reader]) == reader)
-					match(m, reader, same);
-			}
-		}
+	const painter *p = &m->p;
+	for (uint32_t u = p->read_from[place]; u < p->read_from[place + 1]; u++) {
+		const reading *r = &p->readings[u];
+		uint32_t same = only_reader(m, beside, r);
+		if (same != SW_NO_ID && only_reader(m, place, r) == r->place)
+			match(m, r->place, same);
 	}
 }
 
-/* Of each number the first two ops, and the last two. */
+/* Of each number the first two places, and the last two. */
 static void pair_ends(matcher *m, int32_t n_numbers)
 {
-	size_t n = m->p.program->ops.len;
-	sw_id *last = sw_alloc(sizeof(*last) *
-	                       (2 * (size_t)n_numbers + 1)); /* before the one looked at; before that */
+	uint32_t *last = sw_alloc(sizeof(*last) *
+	                          (2 * (size_t)n_numbers + 1)); /* before the one looked at; before that */
 	int32_t *seen = sw_alloc(sizeof(*seen) * ((size_t)n_numbers + 1));
-	for (sw_id id = 0; id < n; id++) {
-		uint32_t number = m->number[id];
+	for (uint32_t at = 0; at < m->p.n; at++) {
+		uint32_t number = m->number[at];
 		if (seen[number]++ == 1) {
 			sw_vec_push(&m->pairs, last[2 * number]);
-			sw_vec_push(&m->pairs, id);
+			sw_vec_push(&m->pairs, at);
 		}
 		last[2 * number + 1] = last[2 * number];
-		last[2 * number] = id;
+		last[2 * number] = at;
 	}
 	for (int32_t number = 0; number < n_numbers; number++)
 		if (seen[number] >= LAYERS_AT_LEAST) {
@@ -216,18 +312,16 @@ static void pair_ends(matcher *m, int32_t n_numbers)
 static void extend_to_ends(const painter *first, sw_repeats *repeats)
 {
 	matcher m = {.p = *first, .number = repeats->number};
-	size_t n = first->program->ops.len;
 	m.members = sw_alloc(sizeof(*m.members) * ((size_t)repeats->n + 1));
-	for (size_t id = 0; id < n; id++)
-		m.members[m.number[id]]++;
+	for (uint32_t at = 0; at < first->n; at++)
+		m.members[m.number[at]]++;
 	pair_ends(&m, repeats->n);
 	for (size_t i = 0; i < m.pairs.len; i += 2) {
-		const sw_op *op = sw_op_at(first->program, m.pairs.data[i]);
-		const sw_op *beside = sw_op_at(first->program, m.pairs.data[i + 1]);
-		if (m.members[m.number[m.pairs.data[i]]] < LAYERS_AT_LEAST)
+		uint32_t place = m.pairs.data[i], beside = m.pairs.data[i + 1];
+		if (m.members[m.number[place]] < LAYERS_AT_LEAST)
 			continue;
-		match_operands(&m, op, beside);
-		match_readers(&m, op, beside);
+		match_reads(&m, place, beside);
+		match_readers(&m, place, beside);
 	}
 	sw_vec_clear(&m.pairs);
 	free(m.members);
@@ -236,10 +330,10 @@ static void extend_to_ends(const painter *first, sw_repeats *repeats)
 static void number_colours(const painter *p, sw_repeats *repeats)
 {
 	sw_map seen = {0};
-	for (size_t id = 0; id < p->program->ops.len; id++) {
-		repeats->number[id] =
-			sw_map_intern(&seen, &p->colour[id], sizeof(p->colour[id]), (uint32_t)repeats->n);
-		if (repeats->number[id] == (uint32_t)repeats->n)
+	for (uint32_t at = 0; at < p->n; at++) {
+		repeats->number[at] =
+			sw_map_intern(&seen, &p->colour[at], sizeof(p->colour[at]), (uint32_t)repeats->n);
+		if (repeats->number[at] == (uint32_t)repeats->n)
 			repeats->n++;
 	}
 	sw_map_clear(&seen);
@@ -247,12 +341,12 @@ static void number_colours(const painter *p, sw_repeats *repeats)
 
 sw_repeats sw_program_repeats(const sw_program *program, int32_t radius, sw_arena *arena)
 {
-	size_t n = program->ops.len;
 	painter p = begin(program, true, arena), first = p;
-	first.colour = sw_arena_copy(arena, p.colour, sizeof(uint64_t) * (n + 1));
+	first.colour = sw_arena_copy(arena, p.colour, sizeof(uint64_t) * ((size_t)p.n + 1));
 	for (int32_t r = 0; r < radius; r++)
 		paint_again(&p);
-	sw_repeats repeats = {.number = SW_NEW_N(arena, uint32_t, n + 1)};
+	sw_repeats repeats = {
+		.number = SW_NEW_N(arena, uint32_t, (size_t)p.n + 1), .place = p.place, .result = p.result};
 	number_colours(&p, &repeats);
 	extend_to_ends(&first, &repeats);
 	sw_text_clear(&p.key);
