@@ -40,6 +40,7 @@ typedef struct sw_roles {
 	double *trips;              /* per op: how often it runs in a step; a branch's are weighted, see lay_out_branches */
 	int32_t *moment;            /* per op: position in the flattened order; ops of regions stand before their region */
 	int32_t *last_use;          /* per value: one past the moment of its last reader; a region reads just before its first op */
+	bool *carried_over;         /* per value: the next of what a loop carries, which lies where that lay */
 	int32_t n_moments;
 	SW_VEC(sw_port) ports;      /* those of a region stand together, regions by number */
 	uint32_t *first_port;       /* per op, and one more: into ports */

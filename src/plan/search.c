@@ -142,6 +142,12 @@ static double steps_bound_s(const sw_planner *planner, double model_s)
 	return planner->overlap ? model_s / (1 + planner->hidden_weight) : model_s;
 }
 
+static double bound_of(const sw_solution *solution)
+{
+	return solution->answer == SW_SOLVED_INFEASIBLE ? INFINITY
+	                                                : (double)solution->lower_bound * SW_COST_UNIT_S;
+}
+
 /* Solves under a capacity and measures what comes out. Infeasible is an answer, not an error. */
 static sw_status solve_once(const sw_model *model, const sw_plan_options *options, sw_plan *plan,
                             contender *c, sw_error *err)
@@ -151,9 +157,7 @@ static sw_status solve_once(const sw_model *model, const sw_plan_options *option
 	if (status != SW_OK)
 		return status;
 	c->feasible = solution.answer == SW_SOLVED_OPTIMAL || solution.answer == SW_SOLVED_FEASIBLE;
-	c->bound_s = solution.answer == SW_SOLVED_INFEASIBLE
-	                     ? INFINITY
-	                     : (double)solution.lower_bound * SW_COST_UNIT_S;
+	c->bound_s = bound_of(&solution);
 	c->timed_out = c->timed_out || solution.timed_out;
 	c->model_s = (double)solution.cost * SW_COST_UNIT_S;
 	c->measured_bytes = INT64_MAX;
@@ -190,9 +194,26 @@ static void calibrate(sw_model *model, int64_t measured_bytes)
 	free(assignment);
 }
 
+/* How far the model's count of some plan may be above what its program takes, though that of the plan it was calibrated by is not. */
+#define DOUBT 1.25
+
+/* That nothing fits is believed where nothing would fit in so much more; else what the plans that would are bounded by is. */
+static sw_status bound_with_doubt(sw_model *model, const sw_plan_options *options, contender *c,
+                                  sw_error *err)
+{
+	sw_solution solution;
+	model->problem.capacity = (int64_t)(DOUBT * (double)model->problem.capacity);
+	sw_status status = solve_from_starts(model, options, c->each, &solution, err);
+	if (status != SW_OK)
+		return status;
+	c->bound_s = bound_of(&solution);
+	sw_solution_clear(&solution);
+	return status;
+}
+
 /* First without a limit: what then fits needs no memory model. Otherwise the model's spans limit the search; where the partitioned
  * program still exceeds the memory (spans are not its liveness to the byte), the capacity is tightened in proportion, and the problem
- * solved again. The bound is that of the first attempt whose limit was no tighter than it must be. A mesh whose model is not built in
+ * solved again. The bound is that of the last attempt whose limit was no tighter than it must be. A mesh whose model is not built in
  * time has no more to say. */
 static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_plan_options *options,
                           sw_plan *plan, contender *c, least *small, sw_error *err)
@@ -214,9 +235,11 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 		*c = (contender){.each = c->each, .timed_out = c->timed_out};
 		least_s = kernels_s(&model.problem);
 		status = solve_once(&model, options, plan, c, err);
+		if (status == SW_OK && attempt == 1 && isinf(c->bound_s) && is_search(mesh))
+			status = bound_with_doubt(&model, options, c, err);
 		sw_model_clear(&model);
-		if (attempt == 0 || (attempt == 1 && isfinite(c->bound_s)))
-			bound_s = c->bound_s;
+		if (attempt <= 1)
+			bound_s = SW_MAX(bound_s, c->bound_s);
 		least_bytes = SW_MIN(least_bytes, c->measured_bytes);
 		bool exceeds = status == SW_OK && c->feasible && c->cost.peak_bytes > memory;
 		if (attempt == 0 && status == SW_OK && c->feasible)
