@@ -263,6 +263,12 @@ sw_problem sw_model_take_problem(sw_model *model);
 /* Writes the decisions of an assignment into the plan. */
 void sw_model_apply(const sw_model *model, const int32_t *assignment, sw_plan *plan);
 
+/* ---- moves.c: what readers hold beside what is kept ---------------------------------------------------------- */
+
+/* Adds spans for the copies that ops read of values in other layouts than the plan keeps them in: beyond that one's bytes, while the op runs. The
+ * plan is of the same mesh. What differs from it may be counted twice, so that a bound no longer holds. */
+void sw_model_count_copies(sw_model *model, const sw_plan *near);
+
 /* ---- starts.c: solutions carried from one mesh to another ---------------------------------------------------- */
 
 void sw_start_save(sw_start *start, const sw_model *model, const int32_t *assignment);

@@ -177,21 +177,36 @@ static sw_status solve_once(const sw_model *model, const sw_plan_options *option
 	return status;
 }
 
-/* The model counts some bytes twice and others not at all. Where it counts more than there are for what was found without a limit, its
- * capacity is raised in that proportion: a looser limit still bounds from below. */
-static void calibrate(sw_model *model, int64_t measured_bytes)
+/* What the model counts for the plan that was found last, in this mesh, for each byte that its program takes: it counts some twice and
+ * others not at all. */
+static double counted_per_byte(const sw_model *model, int64_t measured_bytes)
 {
 	const sw_planner *planner = model->planner;
 	const sw_start *found = &planner->starts.data[planner->starts.len - 1];
 	int32_t *assignment = sw_alloc(sizeof(int32_t) * (model->problem.nodes.len + 1));
-	sw_evaluation counted;
-	if (sw_start_place(found, model, assignment)) {
+	sw_evaluation counted = {0};
+	if (sw_start_place(found, model, assignment))
 		sw_problem_evaluate(&model->problem, assignment, &counted);
-		double ratio = (double)counted.peak_usage / (double)measured_bytes;
-		if (ratio > 1)
-			model->problem.capacity = (int64_t)((double)model->problem.capacity * ratio);
-	}
 	free(assignment);
+	return counted.peak_usage > 0 ? (double)counted.peak_usage / (double)measured_bytes : 1;
+}
+
+#define TIGHTER 0.98
+
+/* By what was measured of the plan that the attempt before found. The first limit is no tighter than the memory, and looser where the model
+ * counts more than there is: so it still bounds from below. Later ones exclude the plan that did not fit. */
+static void set_capacity(sw_model *model, int attempt, int64_t memory, int64_t measured_bytes,
+                         const sw_plan *plan)
+{
+	double room = (double)memory;
+	if (attempt == 1)
+		room *= SW_MAX(counted_per_byte(model, measured_bytes), 1);
+	if (attempt > 1) {
+		sw_model_count_copies(model, plan);
+		room *= TIGHTER * counted_per_byte(model, measured_bytes);
+	}
+	if (attempt > 0)
+		model->problem.capacity = (int64_t)room;
 }
 
 /* How far the model's count of some plan may be above what its program takes, though that of the plan it was calibrated by is not. */
@@ -212,8 +227,8 @@ static sw_status bound_with_doubt(sw_model *model, const sw_plan_options *option
 }
 
 /* First without a limit: what then fits needs no memory model. Otherwise the model's spans limit the search; where the partitioned
- * program still exceeds the memory (spans are not its liveness to the byte), the capacity is tightened in proportion, and the problem
- * solved again. The bound is that of the last attempt whose limit was no tighter than it must be. A mesh whose model is not built in
+ * program still exceeds the memory (spans are not its liveness to the byte), the capacity is tightened in proportion, with the copies
+ * counted that readers held, and the problem solved again. The bound is that of the last attempt whose limit was no tighter than it must be. A mesh whose model is not built in
  * time has no more to say. */
 static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_plan_options *options,
                           sw_plan *plan, contender *c, least *small, sw_error *err)
@@ -229,9 +244,7 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 			c->timed_out = true;
 			break;
 		}
-		if (attempt == 1)
-			calibrate(&model, c->cost.peak_bytes);
-		capacity = model.problem.capacity;
+		set_capacity(&model, attempt, memory, c->cost.peak_bytes, plan);
 		*c = (contender){.each = c->each, .timed_out = c->timed_out};
 		least_s = kernels_s(&model.problem);
 		status = solve_once(&model, options, plan, c, err);
@@ -248,10 +261,7 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 			sw_least_note(small, plan, mesh, &c->cost);
 		c->feasible = c->feasible && !exceeds;
 		again = exceeds && !planner->unlimited;
-		if (again)
-			capacity = attempt == 0 ? memory
-			                        : (int64_t)((double)capacity * 0.98 * (double)memory /
-			                                    (double)c->cost.peak_bytes);
+		capacity = memory;
 	}
 	c->bound_s = bound_s;
 	c->least_s = SW_MAX(least_s, steps_bound_s(planner, bound_s));
