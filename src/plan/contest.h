@@ -13,6 +13,7 @@ typedef struct limits { /* of each problem that is solved */
 	int64_t work;
 	double seconds; /* 0: none */
 	double below_s; /* what is not faster is not wanted */
+	bool bounds;     /* what it is bounded by counts, not only what it finds */
 } limits;
 
 typedef struct contender {

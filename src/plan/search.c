@@ -248,7 +248,7 @@ static sw_status try_mesh(sw_planner *planner, const sw_mesh *mesh, const sw_pla
 		*c = (contender){.each = c->each, .timed_out = c->timed_out};
 		least_s = kernels_s(&model.problem);
 		status = solve_once(&model, options, plan, c, err);
-		if (status == SW_OK && attempt == 1 && isinf(c->bound_s) && is_search(mesh))
+		if (status == SW_OK && attempt == 1 && isinf(c->bound_s) && c->each.bounds)
 			status = bound_with_doubt(&model, options, c, err);
 		sw_model_clear(&model);
 		if (attempt <= 1)
@@ -330,7 +330,9 @@ static limits limits_of(const sw_planner *planner, const sw_plan_options *option
                         const sw_meshes *meshes, size_t index, double best_s)
 {
 	int64_t share = SEARCH_WORK / (int64_t)meshes->len;
-	limits each = {.work = FIXED_WORK, .below_s = FIXED_SLACK * planner->slack * planner->known_s};
+	limits each = {.work = FIXED_WORK,
+	               .below_s = FIXED_SLACK * planner->slack * planner->known_s,
+	               .bounds = is_search(&meshes->data[index]) || meshes->len == 1};
 	if (is_search(&meshes->data[index])) {
 		each.work = SW_MIN(SW_MAX(share, LEAST_SEARCH_WORK), MOST_SEARCH_WORK);
 		each.below_s = planner->slack * best_s;
@@ -391,7 +393,7 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 		timed_out = timed_out || c.timed_out;
 		add_alternative(plan, options, mesh, &c);
 		sw_contest_enter(&t, plan, mesh, &c);
-		if (is_search(mesh) || meshes->len == 1) {
+		if (c.each.bounds) {
 			bound_s = SW_MIN(bound_s, c.least_s);
 			model_bound_s = SW_MIN(model_bound_s, c.bound_s);
 		}
