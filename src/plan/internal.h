@@ -1,6 +1,6 @@
 /*
  * What the files of this folder share: roles, classes, axes' options, sites, the problem.
- * The steps, in order: leaves.c (rewrites.c), meshes.c (grids.c), roles.c, classes.c, pins.c, profiles.c (options, candidates; price.c), problem.c, stream.c, search.c (of one mesh; trial.h), rounds.c (of all; contest.c); make.c is
+ * The steps, in order: leaves.c (rewrites.c), meshes.c (grids.c), roles.c, classes.c, pins.c, profiles.c (options, candidates; price.c), problem.c (moves.c), stream.c, search.c (of one mesh; trial.h), rounds.c (of all; contest.c); make.c is
  * the driver.
  */
 #ifndef SW_PLAN_INTERNAL_H
@@ -40,6 +40,7 @@ typedef struct sw_roles {
 	double *trips;              /* per op: how often it runs in a step; a branch's are weighted, see lay_out_branches */
 	int32_t *moment;            /* per op: position in the flattened order; ops of regions stand before their region */
 	int32_t *last_use;          /* per value: one past the moment of its last reader; a region reads just before its first op */
+	bool *carried_over;         /* per value: the next of what a loop carries, which lies where that lay */
 	int32_t n_moments;
 	SW_VEC(sw_port) ports;      /* those of a region stand together, regions by number */
 	uint32_t *first_port;       /* per op, and one more: into ports */
@@ -263,6 +264,12 @@ void sw_model_clear(sw_model *model);
 sw_problem sw_model_take_problem(sw_model *model);
 /* Writes the decisions of an assignment into the plan. */
 void sw_model_apply(const sw_model *model, const int32_t *assignment, sw_plan *plan);
+
+/* ---- moves.c: what readers hold beside what is kept ---------------------------------------------------------- */
+
+/* Adds spans for the copies that ops read of values in other layouts than the plan keeps them in: beyond that one's bytes, while the op runs. The
+ * plan is of the same mesh. What differs from it may be counted twice, so that a bound no longer holds. */
+void sw_model_count_copies(sw_model *model, const sw_plan *near);
 
 /* ---- starts.c: solutions carried from one mesh to another ---------------------------------------------------- */
 

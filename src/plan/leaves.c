@@ -168,6 +168,8 @@ static void gather_bounds(const sw_leaves *list, sw_plan *plan)
 		plan->lower_bound_s = SW_MIN(plan->lower_bound_s, list->items.data[i].bound_s);
 		plan->model_bound_s = SW_MIN(plan->model_bound_s, list->items.data[i].model_bound_s);
 	}
+	if (isinf(plan->model_bound_s)) /* nothing fits */
+		plan->model_bound_s = 0;
 	plan->gap = sw_plan_gap(plan);
 	say_scope(list, plan);
 }

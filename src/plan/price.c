@@ -4,6 +4,8 @@
  */
 #include "plan/internal.h"
 
+#include "interpret/interpret.h"
+
 #include <stdlib.h>
 
 typedef struct scratch {
@@ -57,6 +59,15 @@ static void scratch_clear(scratch *s)
 	sw_program_free(s->program);
 }
 
+/* With the working space of its kernels. */
+static int64_t peak_bytes(const sw_program *program)
+{
+	sw_placement *placement = sw_placement_new(program);
+	int64_t bytes = placement->live_bytes;
+	sw_placement_free(placement);
+	return bytes;
+}
+
 bool sw_price_local(const sw_planner *p, sw_id op_id, const sw_strategy *strategy,
                     const sw_layout *operands, sw_program_cost *cost)
 {
@@ -80,6 +91,7 @@ bool sw_price_local(const sw_planner *p, sw_id op_id, const sw_strategy *strateg
 	if (possible) {
 		sw_build_results(s.program, s.program->entry, results, op->n_results, op->tuple);
 		sw_cost_program(p->cluster, s.program, cost);
+		cost->peak_bytes = peak_bytes(s.program);
 	}
 	scratch_clear(&s);
 	return possible;

@@ -500,7 +500,8 @@ static void add_edges(sw_model *m)
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
-/* Does a region show there, unchanged, what its caller keeps for others too? Then it may be the same bytes. */
+/* Does a region show there, unchanged, what its caller keeps for others too? Then it may be the same bytes. So may be what comes out of a
+ * loop as it went in, if nobody reads it. */
 static bool shows_what_stays(const sw_model *m, sw_id value)
 {
 	const sw_roles *roles = &m->planner->roles;
@@ -509,9 +510,14 @@ static bool shows_what_stays(const sw_model *m, sw_id value)
 		return false;
 	const sw_port *port = &roles->ports.data[site->index];
 	sw_id by = roles->program->values.data[value].op;
-	bool enters = sw_op_at(roles->program, by)->opcode == SW_OP_PARAMETER;
+	uint8_t opcode = sw_op_at(roles->program, by)->opcode;
 	bool changes = port->n_reads > 1 && port->reads[1].value != port->values[0];
-	return enters && !changes && roles->last_use[port->reads[0].value] > port->reads[0].moment + 1;
+	int32_t kept_until = roles->last_use[port->reads[0].value];
+	if (changes || (opcode != SW_OP_PARAMETER && opcode != SW_OP_WHILE))
+		return false;
+	if (opcode == SW_OP_WHILE)
+		return kept_until > roles->moment[by] || roles->last_use[value] <= roles->moment[by] + 1;
+	return kept_until > port->reads[0].moment + 1;
 }
 
 /* Bytes per layout. Those that may be there anyhow, which are the least that any layout has, do not count. */
@@ -576,7 +582,8 @@ static void add_spans(sw_model *m, const readers *r)
 	const sw_roles *roles = &m->planner->roles;
 	const sw_program *program = m->planner->program;
 	for (sw_id v = 0; v < program->values.len; v++) {
-		if (m->producer[v] == SW_NO_ID || sw_shape_bytes(sw_value_shape(program, v)) <= FEW_BYTES)
+		if (m->producer[v] == SW_NO_ID || roles->carried_over[v] ||
+		    sw_shape_bytes(sw_value_shape(program, v)) <= FEW_BYTES)
 			continue;
 		int32_t begin = first_moment(roles, v), end = roles->last_use[v];
 		int32_t first = moving_moment(m, v, r, begin, end);

@@ -169,13 +169,25 @@ static void use(sw_roles *roles, sw_id value, int32_t moment)
 	roles->last_use[value] = SW_MAX(roles->last_use[value], moment + 1);
 }
 
-/* When a region lets go of a parameter: a loop when it ends, with its results there already; a branch when it ends itself, for others are
- * often given the same. */
+/* When a region lets go of a parameter: a loop when it ends, for its results lie where it carried them; a branch when it ends itself, for
+ * others are often given the same. */
 static int32_t held_until(const sw_roles *roles, const sw_port *port, const sw_op *parameter)
 {
 	const sw_op *region = sw_op_at(roles->program, port->region);
 	bool body = region->opcode == SW_OP_WHILE && region->called[1] == parameter->computation;
-	return roles->moment[body ? port->region : last_op(roles->program, parameter->computation)];
+	return body ? roles->moment[port->region] - 1
+	            : roles->moment[last_op(roles->program, parameter->computation)];
+}
+
+/* What the body of a loop makes of what it carries lies in the same place if nobody reads that any more by then. */
+static void find_carried_over(sw_roles *roles, const sw_port *port)
+{
+	const sw_program *p = roles->program;
+	if (port->decides || sw_op_at(p, port->region)->opcode != SW_OP_WHILE)
+		return;
+	sw_id leaf = port->values[0], next = port->reads[1].value, by = p->values.data[next].op;
+	if (sw_op_at(p, by)->opcode != SW_OP_PARAMETER && roles->last_use[leaf] <= roles->moment[by] + 1)
+		roles->carried_over[next] = true;
 }
 
 static void use_parameters(sw_roles *roles, const sw_port *port)
@@ -206,8 +218,11 @@ static void find_last_uses(sw_roles *roles)
 		const sw_port *port = &roles->ports.data[i];
 		for (uint32_t k = 0; k < port->n_reads; k++)
 			use(roles, port->reads[k].value, port->reads[k].moment);
-		use_parameters(roles, port);
 	}
+	for (size_t i = 0; i < roles->ports.len; i++)
+		find_carried_over(roles, &roles->ports.data[i]);
+	for (size_t i = 0; i < roles->ports.len; i++)
+		use_parameters(roles, &roles->ports.data[i]);
 }
 
 /* ---- parameters --------------------------------------------------------------------------------------------- */
@@ -308,6 +323,7 @@ void sw_roles_init(sw_roles *roles, const sw_program *program, const sw_sidecar 
 	roles->trips = SW_NEW_N(&roles->arena, double, program->ops.len + 1);
 	roles->moment = SW_NEW_N(&roles->arena, int32_t, program->ops.len + 1);
 	roles->last_use = SW_NEW_N(&roles->arena, int32_t, program->values.len + 1);
+	roles->carried_over = SW_NEW_N(&roles->arena, bool, program->values.len + 1);
 	roles->first_port = SW_NEW_N(&roles->arena, uint32_t, program->ops.len + 1);
 	sw_mark_planned(program, program->entry, roles->planned);
 	roles->n_moments = lay_out(roles, program->entry, 0, 1.0);

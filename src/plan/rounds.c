@@ -213,7 +213,7 @@ static sw_status attempt_round(search *s, size_t first, size_t n, bool *again)
 		trial *t = &s->trials[i];
 		if (!t->again)
 			continue;
-		sw_trial_judge(t, s->planner, s->options, &s->small);
+		sw_trial_judge(t, s->planner, &s->small);
 		*again = *again || t->again;
 		if (status == SW_OK && t->status != SW_OK)
 			status = pass_error(&t->err, t->status, s->err);

@@ -302,7 +302,7 @@ static void keep_best(trial *t, strategies *known)
 	sw_decisions_save(t->plan, &t->decisions, known);
 }
 
-void sw_trial_judge(trial *t, sw_planner *planner, const sw_plan_options *options, least *small)
+void sw_trial_judge(trial *t, sw_planner *planner, least *small)
 {
 	contender *c = &t->c;
 	sw_model_clear(&t->model);

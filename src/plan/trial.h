@@ -39,7 +39,7 @@ void sw_trial_give_up(trial *t, double bound_s);
 /* Thread-safe. Of what was found, unless it is hopeless. */
 void sw_trial_measure(trial *t, const sw_plan_options *options);
 /* What has come out, and whether to go on. What does not fit in memory is noted in `small`. */
-void sw_trial_judge(trial *t, sw_planner *planner, const sw_plan_options *options, least *small);
+void sw_trial_judge(trial *t, sw_planner *planner, least *small);
 /* The contender is the best attempt. Solutions go to the planner, for later meshes to begin with. */
 void sw_trial_end(trial *t, sw_planner *planner, const strategies *known);
 
