@@ -27,6 +27,19 @@ static int64_t count_starts(const sw_program *program)
 	return n;
 }
 
+/* What is begun as one may go by another algorithm than its parts would. */
+static void check_wire(const fixture *f, const sw_run_result *apart, const sw_run_result *beside)
+{
+	sw_program_cost a, b;
+	sw_cost_program(f->plan->cluster, apart->program, &a);
+	sw_cost_program(f->plan->cluster, beside->program, &b);
+	assert_true(b.collectives <= a.collectives);
+	if (a.collectives == b.collectives)
+		assert_int_equal(apart->wire_bytes, beside->wire_bytes);
+	else
+		assert_true(beside->wire_bytes > 0);
+}
+
 static void compare_overlap(const char *program, int devices, const char *strategy)
 {
 	fixture f;
@@ -37,7 +50,7 @@ static void compare_overlap(const char *program, int devices, const char *strate
 	assert_true(count_starts(beside.program) > 0);
 	assert_memory_equal(apart.losses, beside.losses, 4 * sizeof(double));
 	assert_int_equal(apart.payload_bytes, beside.payload_bytes);
-	assert_int_equal(apart.wire_bytes, beside.wire_bytes);
+	check_wire(&f, &apart, &beside);
 	sw_run_result_clear(&apart);
 	sw_run_result_clear(&beside);
 	fixture_clear(&f);
