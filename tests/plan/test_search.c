@@ -338,7 +338,9 @@ static double processor_s(void)
 }
 
 /* A strategy that does not fit sends the planner through the rewrites that save memory: none is begun once the time is up. Where all are made
- * that takes a hundred times as long as reading the program does. */
+ * that takes seven seconds of a processor, else half of one. */
+#define FAR_FROM_BOTH_S 3.5
+
 static void rewrites_end_with_the_time(void **state)
 {
 	planned p;
@@ -346,16 +348,14 @@ static void rewrites_end_with_the_time(void **state)
 	sw_plan_options options = {
 		.measure = sw_partition_measure, .quiet = true, .time_limit_s = 0.1, .memory_bytes = 1};
 	(void)state;
-	double start_s = processor_s();
 	open_fixture("vit", "dgx-a100-2x8.yaml", &p);
-	double read_s = processor_s() - start_s;
+	double start_s = processor_s();
 	check(sw_plan_strategy_parse("axonn:2,2,1,4", &options.strategy, &err), &err);
 	assert_int_equal(sw_plan_make(p.program, p.path, &p.sidecar, &p.cluster, &options, &p.plan, &err),
 	                 SW_NO);
-	double planned_s = processor_s() - start_s - read_s;
+	double planned_s = processor_s() - start_s;
 	assert_non_null(strstr(err.message, "within the time limit"));
-	print_message("read in %.2f s, planned in %.2f s\n", read_s, planned_s);
-	assert_true(planned_s < 40 * read_s);
+	assert_true(planned_s < FAR_FROM_BOTH_S);
 	close_planned(&p);
 }
 
