@@ -14,8 +14,6 @@
 #define SEARCH_WORK INT64_C(6000000000)
 #define LEAST_SEARCH_WORK INT64_C(400000000)
 #define MOST_SEARCH_WORK INT64_C(1500000000)
-/* A fixed strategy is given up where its bound is this far above a step that is had with another rewrite of the program. */
-#define FIXED_SLACK 1.1
 /* Meshes whose models are in memory at once. */
 #define MOST_IN_ROUND 8
 #define SEARCHES_IN_ROUND 2
@@ -77,13 +75,13 @@ static sw_status nothing_fits(int64_t memory_bytes, int64_t least_bytes, sw_erro
 	return status;
 }
 
-/* Of the mesh at `index`: an equal share of the work of all, and of the time that is left. */
+/* Of the mesh at `index`: a fixed strategy is given up where no step of it is less than one that is had with another rewrite of the program; an equal share of the work of all, and of the time that is left. */
 static limits limits_of(const sw_planner *planner, const sw_plan_options *options, double start_s,
                         const sw_meshes *meshes, size_t index, double best_s)
 {
 	int64_t share = SEARCH_WORK / (int64_t)meshes->len;
 	limits each = {.work = FIXED_WORK,
-	               .worth_s = FIXED_SLACK * planner->known_s,
+	               .worth_s = sw_worth_s(planner, planner->known_s),
 	               .bounds = sw_is_search(&meshes->data[index]) || meshes->len == 1};
 	if (sw_is_search(&meshes->data[index])) {
 		each.work = SW_MIN(SW_MAX(share, LEAST_SEARCH_WORK), MOST_SEARCH_WORK);

@@ -146,6 +146,11 @@ double sw_steps_bound_s(const sw_planner *planner, double model_s)
 	return planner->overlap ? model_s / (1 + planner->hidden_weight) : model_s;
 }
 
+double sw_worth_s(const sw_planner *planner, double step_s)
+{
+	return planner->overlap ? step_s * (1 + planner->hidden_weight) : step_s;
+}
+
 void sw_trial_give_up(trial *t, double bound_s)
 {
 	t->c.feasible = false;

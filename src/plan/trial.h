@@ -46,5 +46,6 @@ void sw_trial_end(trial *t, sw_planner *planner, const strategies *known);
 bool sw_is_search(const sw_mesh *mesh);
 int64_t sw_memory_of(const sw_plan *plan, const sw_plan_options *options);
 double sw_steps_bound_s(const sw_planner *planner, double model_s);
+double sw_worth_s(const sw_planner *planner, double step_s); /* the reverse: by the model */
 
 #endif
