@@ -72,7 +72,7 @@ static void what_a_step_takes_is_computing_and_waiting(void **state)
 	fixture f;
 	fixture_init(&f, "gpt-tiny", 2, "dp");
 	sw_run_result result =
-		run(&f, (sw_run_options){.steps = 1, .overlap = SW_OVERLAP_ALL, .tune = true});
+		run(&f, (sw_run_options){.steps = 9, .overlap = SW_OVERLAP_ALL, .tune = true});
 	assert_true(result.compute_s > 0 && result.exposed_comm_s > 0);
 	assert_true(result.compute_s + result.exposed_comm_s < 3 * result.step_time_s);
 	sw_run_result_clear(&result);
