@@ -141,14 +141,19 @@ static double kernels_s(const sw_problem *problem)
 
 /* What a bound by the model says of steps. A step takes no less than its kernels and the communication that nothing can run beside, and no
  * less than all its communication: w times the latter, and the former, are the model's sum, so that 1 + w steps take no less than that. */
+static double steps_at_most(const sw_planner *planner)
+{
+	return planner->overlap ? 1 + planner->hidden_weight : 1;
+}
+
 double sw_steps_bound_s(const sw_planner *planner, double model_s)
 {
-	return planner->overlap ? model_s / (1 + planner->hidden_weight) : model_s;
+	return model_s / steps_at_most(planner);
 }
 
 double sw_worth_s(const sw_planner *planner, double step_s)
 {
-	return planner->overlap ? step_s * (1 + planner->hidden_weight) : step_s;
+	return step_s * steps_at_most(planner);
 }
 
 void sw_trial_give_up(trial *t, double bound_s)
@@ -320,11 +325,11 @@ void sw_trial_judge(trial *t, sw_planner *planner, least *small)
 	if (exceeds)
 		sw_least_note(small, t->plan, t->mesh, &c->cost);
 	c->feasible = c->feasible && !exceeds;
-	if (t->status == SW_OK && c->feasible)
-		keep_best(t, small->known);
 	bool shares_less = t->attempt == 0 && c->feasible && t->plan->anew.len > 0;
 	bool wanted = (exceeds || shares_less) && !planner->unlimited && t->attempt + 1 < MOST_ATTEMPTS;
 	t->again = has_time(t) && wanted;
+	if (t->status == SW_OK && c->feasible && (t->again || t->best.feasible))
+		keep_best(t, small->known);
 	t->attempt++;
 }
 
