@@ -170,14 +170,6 @@ static void name_row(const sw_cluster *cluster, const row *r, sw_text *text)
 	sw_text_add_bytes(text, (double)r->link->bytes);
 }
 
-static void add_seconds_cell(sw_table *table, double seconds)
-{
-	sw_text text = {0};
-	sw_text_add_seconds(&text, seconds);
-	sw_table_cell(table, "%s", text.data);
-	sw_text_clear(&text);
-}
-
 static void describe_rows(const sw_cluster *cluster, const row_list *rows, size_t most, sw_text *text)
 {
 	static const char *const headings[] = {"point", "measured", "+-", "fitted", "error"};
@@ -188,9 +180,9 @@ static void describe_rows(const sw_cluster *cluster, const row_list *rows, size_
 		sw_text name = {0};
 		name_row(cluster, r, &name);
 		sw_table_cell(&table, "%s", name.data);
-		add_seconds_cell(&table, r->seconds);
+		sw_table_cell_number(&table, sw_text_add_seconds, r->seconds);
 		sw_table_cell(&table, "%.1f %%", 100 * r->deviation_s / r->seconds);
-		add_seconds_cell(&table, r->fitted_s);
+		sw_table_cell_number(&table, sw_text_add_seconds, r->fitted_s);
 		sw_table_cell(&table, "%+.1f %%", 100 * r->error);
 		sw_text_clear(&name);
 	}

@@ -117,12 +117,25 @@ static sw_status load_shape(const cli *c, sw_transport *transport, sw_cluster *s
 	return transport->ops->agree(transport, sw_cluster_read(c->values.cluster, shape, err), err);
 }
 
+/* Asked before our own ranks are at work. */
+static void note_load(const cli *c)
+{
+	double load;
+	if (getloadavg(&load, 1) == 1 && load > BUSY * sw_cpu_count())
+		cli_note(c,
+		         "this machine is busy (load %.1f on %d cores): what is measured is in part its "
+		         "scheduler",
+		         load, sw_cpu_count());
+}
+
 static sw_status calibrate_agreed(job *j, sw_transport *transport, sw_error *err)
 {
 	sw_cluster shape = {0};
 	sw_calibrate_result result = {0};
 	const sw_calibrate_options options = options_of(j);
 	sw_status status = load_shape(j->c, transport, &shape, err);
+	if (status == SW_OK && transport->rank == 0)
+		note_load(j->c);
 	if (status == SW_OK) {
 		status = sw_calibrate(transport, &shape, &options, &result, err);
 		if (transport->rank == 0)
@@ -172,24 +185,12 @@ static sw_status check_options(const cli *c, sw_error *err)
 	return status == SW_OK ? cli_check_writable(c, v->plot, err) : status;
 }
 
-/* Asked before our own ranks are at work. */
-static void note_load(const cli *c)
-{
-	double load;
-	if (getloadavg(&load, 1) == 1 && load > BUSY * sw_cpu_count())
-		cli_note(c,
-		         "this machine is busy (load %.1f on %d cores): what is measured is in part its "
-		         "scheduler",
-		         load, sw_cpu_count());
-}
-
 static sw_status run(cli *c, sw_error *err)
 {
 	job j = {.c = c};
 	sw_status status = check_options(c, err);
 	if (status != SW_OK)
 		return status;
-	note_load(c);
 	cli_watch_signals();
 	sw_progress_start(&j.progress, "calibrating",
 	                  c->values.quiet || c->values.verbose || !cli_speaks(c));

@@ -114,7 +114,8 @@ static void look(inspection *x)
 	count_times(x);
 	for (sw_id id = 0; id < x->program->ops.len; id++)
 		count_op(x, id);
-	qsort(x->opcodes.data, x->opcodes.len, sizeof(*x->opcodes.data), compare_rows);
+	if (x->opcodes.len)
+		qsort(x->opcodes.data, x->opcodes.len, sizeof(*x->opcodes.data), compare_rows);
 	count_inputs(x);
 }
 
@@ -141,22 +142,16 @@ static void add_opcodes(const inspection *x, sw_text *text)
 {
 	static const char *const headings[] = {"opcode", "ops", "FLOP", "bytes"};
 	sw_table table;
-	sw_text cell = {0};
 	sw_table_init(&table, SW_COUNT(headings), headings);
 	for (size_t i = 0; i < x->opcodes.len; i++) {
 		const opcode_row *row = &x->opcodes.data[i];
 		sw_table_cell(&table, "%s", row->name);
 		sw_table_cell(&table, "%lld", (long long)row->count);
-		sw_text_clear(&cell);
-		sw_text_add_count(&cell, row->flops);
-		sw_table_cell(&table, "%s", cell.data);
-		sw_text_clear(&cell);
-		sw_text_add_bytes(&cell, row->bytes);
-		sw_table_cell(&table, "%s", cell.data);
+		sw_table_cell_number(&table, sw_text_add_count, row->flops);
+		sw_table_cell_number(&table, sw_text_add_bytes, row->bytes);
 	}
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);
-	sw_text_clear(&cell);
 }
 
 static void add_loops(const inspection *x, sw_text *text)
@@ -461,6 +456,10 @@ static sw_status inspect(cli *c, sw_error *err)
 {
 	sw_program *program;
 	sw_sidecar sidecar;
+	if (cli_is_cluster(c->argument) && c->values.rules)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--rules is for programs, and %s is named as a cluster file is",
+		               c->argument);
 	if (cli_is_cluster(c->argument))
 		return cli_inspect_cluster(c, err);
 	if (c->values.parts || c->values.devices)

@@ -8,22 +8,16 @@ static void add_rows(const sw_remat_policy_list *policies, double flops, sw_text
 {
 	static const char *const headings[] = {"policy", "peak memory", "kept for backward", "extra FLOP"};
 	sw_table table;
-	sw_text cell = {0};
 	sw_table_init(&table, SW_COUNT(headings), headings);
 	for (size_t i = 0; i < policies->len; i++) {
 		const sw_remat_policy *policy = &policies->data[i];
 		sw_table_cell(&table, "%s", policy->name);
-		sw_text_clear(&cell);
-		sw_text_add_bytes(&cell, (double)policy->peak_bytes);
-		sw_table_cell(&table, "%s", cell.data);
-		sw_text_clear(&cell);
-		sw_text_add_bytes(&cell, (double)policy->kept_bytes);
-		sw_table_cell(&table, "%s", cell.data);
+		sw_table_cell_number(&table, sw_text_add_bytes, (double)policy->peak_bytes);
+		sw_table_cell_number(&table, sw_text_add_bytes, (double)policy->kept_bytes);
 		sw_table_cell(&table, "%.1f%%", flops > 0 ? 100 * policy->added_flops / flops : 0.0);
 	}
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);
-	sw_text_clear(&cell);
 }
 
 static json_t *policies_json(const sw_remat_policy_list *policies)

@@ -107,6 +107,8 @@ static sw_status run_command(cli *c, int argc, char **argv, sw_error *err)
 	sw_status status = join_job(c, err);
 	if (status == SW_OK)
 		status = cli_read_options(c, argc - 2, argv + 2, err);
+	if (c->transport)
+		status = c->transport->ops->agree(c->transport, status, err);
 	if (status)
 		return status;
 	if (c->values.help)

@@ -96,6 +96,12 @@ static const struct {
          {"--time-limit", "SECONDS", CLI_SECONDS, AT(time_limit),
           "measure for so long, about (default: 60)"}},
 	{"verify",
+         {"--cluster", "FILE", CLI_TEXT, AT(cluster),
+          "take the plan to another cluster of the same shape (default: the plan's)"}},
+	{"run",
+         {"--cluster", "FILE", CLI_TEXT, AT(cluster),
+          "take the plan to another cluster of the same shape (default: the plan's)"}},
+	{"verify",
          {"--ranks", "N", CLI_COUNT, AT(ranks), "with --random: on N ranks, threads of this process"}},
 	{"verify",
          {"--seed", "N", CLI_COUNT, AT(seed), "of random data, and of the first assignment (default: 0)"}},
@@ -181,21 +187,23 @@ static bool parse_bytes(const char *text, int64_t *bytes)
 	return false;
 }
 
-/* FILE,FILE: unless there is a file of that name. */
-static void add_list(cli *c, const char *value)
+/* FILE,FILE: unless there is a file of that name. False: it names none. */
+static bool add_list(cli *c, const char *value)
 {
 	FILE *file = fopen(value, "rb");
 	if (file) {
 		fclose(file);
 		sw_vec_push(&c->values.data, value);
-		return;
+		return true;
 	}
+	size_t had = c->values.data.len;
 	while (*value) {
 		size_t length = strcspn(value, ",");
 		if (length)
 			sw_vec_push(&c->values.data, sw_arena_text_n(&c->arena, value, length));
 		value += length + (value[length] == ',');
 	}
+	return c->values.data.len > had;
 }
 
 static sw_status set(cli *c, const cli_option *option, const char *value, sw_error *err)
@@ -209,8 +217,8 @@ static sw_status set(cli *c, const cli_option *option, const char *value, sw_err
 		*(const char **)target = value;
 		return SW_OK;
 	case CLI_LIST:
-		add_list(c, value);
-		return SW_OK;
+		return add_list(c, value) ? SW_OK
+		                          : bad_value(option, value, "a file, or several with commas", err);
 	case CLI_COUNT:
 		return parse_count(value, target)
 		               ? SW_OK
@@ -236,6 +244,9 @@ static sw_status take_argument(cli *c, const char *text, sw_error *err)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "%s takes one %s, and '%s' is one too many; see shardwright %s --help",
 		               c->command->name, c->command->argument, text, c->command->name);
+	if (!*text)
+		return sw_fail(err, SW_ERR_INPUT, "%s: its %s is an empty word; see shardwright %s --help",
+		               c->command->name, c->command->argument, c->command->name);
 	c->argument = text;
 	return SW_OK;
 }

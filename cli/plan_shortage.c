@@ -103,9 +103,7 @@ static void print_tensors(const tensors *list, sw_text *text)
 			continue;
 		}
 		sw_table_cell(&table, "%s", t->name);
-		sw_text_clear(&cell);
-		sw_text_add_bytes(&cell, (double)t->bytes);
-		sw_table_cell(&table, "%s", cell.data);
+		sw_table_cell_number(&table, sw_text_add_bytes, (double)t->bytes);
 		sw_text_clear(&cell);
 		sw_shape_print(t->shape, &cell);
 		sw_table_cell(&table, "%s", cell.data);

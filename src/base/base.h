@@ -138,6 +138,10 @@ void sw_text_clear(sw_text *text);
 void sw_text_add(sw_text *text, const char *string);
 void sw_text_add_n(sw_text *text, const char *string, size_t length);
 void sw_text_addf(sw_text *text, const char *format, ...) SW_PRINTF(2, 3);
+/* How many of the bytes are whole characters of UTF-8, from the first one on. */
+size_t sw_utf8_length(const char *string, size_t length);
+/* Into an array of that size, cut where it must be before a character. What is no UTF-8 ends it. */
+void sw_text_cut(const char *string, char *to, size_t room);
 /* "1.5 MiB", "2.3 GB/s"-style numbers for people: bytes in powers of 1024, seconds as s/ms/us. */
 void sw_text_add_bytes(sw_text *text, double bytes);
 void sw_text_add_seconds(sw_text *text, double seconds);
@@ -151,6 +155,9 @@ typedef struct sw_table {
 } sw_table;
 void sw_table_init(sw_table *table, int columns, const char *const headings[]);
 void sw_table_cell(sw_table *table, const char *format, ...) SW_PRINTF(2, 3);
+/* What one of the functions above, or another like them, adds for a number: sw_text_add_bytes, sw_text_add_seconds. */
+typedef void sw_text_add_number(sw_text *text, double number);
+void sw_table_cell_number(sw_table *table, sw_text_add_number *add, double number);
 void sw_table_add_to(const sw_table *table, sw_text *text);
 void sw_table_clear(sw_table *table);
 

@@ -33,6 +33,14 @@ void sw_table_cell(sw_table *table, const char *format, ...)
 	sw_vec_push(&table->cells, cell);
 }
 
+void sw_table_cell_number(sw_table *table, sw_text_add_number *add, double number)
+{
+	sw_text cell = {0};
+	add(&cell, number);
+	sw_table_cell(table, "%s", cell.data ? cell.data : "");
+	sw_text_clear(&cell);
+}
+
 void sw_table_clear(sw_table *table)
 {
 	for (size_t i = 0; i < table->cells.len; i++)

@@ -39,6 +39,43 @@ void sw_text_addf(sw_text *text, const char *format, ...)
 	text->len += (size_t)length;
 }
 
+/* Bytes of the character that begins here, 0: none does. Neither surrogates nor what could be written shorter. */
+static size_t character_bytes(const unsigned char *c, size_t left)
+{
+	static const struct {
+		unsigned char mask, lead;
+		uint32_t least;
+	} forms[] = {{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
+	for (size_t n = 1; n <= SW_COUNT(forms) && n <= left; n++) {
+		if ((c[0] & forms[n - 1].mask) != forms[n - 1].lead)
+			continue;
+		uint32_t code = c[0] & (unsigned char)~forms[n - 1].mask;
+		for (size_t i = 1; i < n; i++) {
+			if ((c[i] & 0xc0) != 0x80)
+				return 0;
+			code = code << 6 | (c[i] & 0x3f);
+		}
+		bool surrogate = code >= 0xd800 && code < 0xe000;
+		return code >= forms[n - 1].least && code <= 0x10ffff && !surrogate ? n : 0;
+	}
+	return 0;
+}
+
+size_t sw_utf8_length(const char *string, size_t length)
+{
+	size_t at = 0;
+	for (size_t n = 1; n && at < length; at += n)
+		n = character_bytes((const unsigned char *)string + at, length - at);
+	return at;
+}
+
+void sw_text_cut(const char *string, char *to, size_t room)
+{
+	size_t length = sw_utf8_length(string, strnlen(string, room - 1));
+	memcpy(to, string, length);
+	to[length] = '\0';
+}
+
 /* One decimal, in the largest unit that leaves at least 1.0 before it; units[0] has none, if the
  * value is whole. The bound lies where one decimal would round up to the next unit. */
 static void add_scaled(sw_text *text, double value, double base, const char *const units[], size_t count)

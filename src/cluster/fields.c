@@ -64,6 +64,7 @@ sw_status fields_check(const sw_yaml *node, const field *fields, size_t n, const
 
 /* Per second: what takes longer to do than any time that is counted is a slip of the pen. */
 #define SLOWEST 1e-3
+#define LONGEST_S 1e6
 
 sw_status field_read(const sw_yaml *node, const field *f, const char *where, sw_error *err)
 {
@@ -81,6 +82,8 @@ sw_status field_read(const sw_yaml *node, const field *f, const char *where, sw_
 	bool rate = f->kind == QUANTITY_BYTES_PER_S || f->kind == QUANTITY_FLOPS;
 	if (rate && *f->value > 0 && *f->value < SLOWEST)
 		return field_bad(err, node, where, "must be at least 0.001 per second");
+	if (f->kind == QUANTITY_SECONDS && *f->value > LONGEST_S)
+		return field_bad(err, node, where, "must not be more than 1000000 s");
 	return SW_OK;
 }
 

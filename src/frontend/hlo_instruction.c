@@ -177,7 +177,7 @@ static sw_ints operand_arity(sw_hlo *reader, const sw_hlo_op *op)
 	return sw_hlo_pop_ints(reader, first);
 }
 
-/* The builder takes names that end with a zero, and copies them. */
+/* The builder takes names that end with a zero, and copies them. An op_name is a remark: if it is no UTF-8, which JSON needs, there is none. */
 static const char *name_of(sw_text *text, sw_span raw, bool escaped)
 {
 	if (!raw.length)
@@ -187,7 +187,7 @@ static const char *name_of(sw_text *text, sw_span raw, bool escaped)
 		sw_lex_unescape(raw, text);
 	else
 		sw_text_add_n(text, raw.start, raw.length);
-	return text->data;
+	return sw_utf8_length(text->data, text->len) == text->len ? text->data : NULL;
 }
 
 /* One op of the program, with these operands and (if shapes is not NULL) result shapes. */

@@ -7,6 +7,11 @@
 
 #include "interpret/kernel.h"
 
+/* glibc gives it to compilers that call themselves gcc 4.7 or later, which clang does not. */
+#ifndef CMPLX
+#define CMPLX(x, y) __builtin_complex((double)(x), (double)(y))
+#endif
+
 /* exp(a + bi) - 1 = expm1(a) cos b - 2 sin^2(b/2) + i exp(a) sin b, with no difference of neighbours. */
 static double complex exp_minus_one(double complex x)
 {

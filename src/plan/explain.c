@@ -127,17 +127,7 @@ static void say_more(const json_t *list, size_t shown, sw_text *text)
 		sw_text_addf(text, "  ... and %zu more; -v shows them\n", json_array_size(list) - shown);
 }
 
-typedef void add_number(sw_text *text, double number);
-
-static void cell_with(sw_table *table, add_number *add, double number)
-{
-	sw_text cell = {0};
-	add(&cell, number);
-	sw_table_cell(table, "%s", cell.data);
-	sw_text_clear(&cell);
-}
-
-static void add_signed(sw_text *text, add_number *add, double number)
+static void add_signed(sw_text *text, sw_text_add_number *add, double number)
 {
 	sw_text_add(text, number < 0 ? "-" : "+");
 	add(text, number < 0 ? -number : number);
@@ -343,10 +333,10 @@ static void print_collectives(const json_t *e, bool whole, sw_text *text)
 		sw_table_cell(&table, "%s", sw_said(c, "what"));
 		sw_table_cell(&table, "%s", sw_said(c, "over"));
 		sw_table_cell(&table, "%lld", integer_of(c, "count"));
-		cell_with(&table, sw_text_add_bytes,
-		          sw_said_number(c, "payload_bytes") * sw_said_number(c, "count"));
-		cell_with(&table, sw_text_add_seconds, sw_said_number(c, "seconds"));
-		cell_with(&table, add_rate, sw_said_number(c, "bandwidth"));
+		sw_table_cell_number(&table, sw_text_add_bytes,
+		                     sw_said_number(c, "payload_bytes") * sw_said_number(c, "count"));
+		sw_table_cell_number(&table, sw_text_add_seconds, sw_said_number(c, "seconds"));
+		sw_table_cell_number(&table, add_rate, sw_said_number(c, "bandwidth"));
 		sw_table_cell(&table, "%s", sw_said(c, "why"));
 	}
 	sw_table_add_to(&table, text);
@@ -366,7 +356,7 @@ static void memory_row(sw_table *table, const char *name, const char *kind, long
 	sw_table_cell(table, "%s", name);
 	sw_table_cell(table, "%s", kind);
 	sw_table_cell(table, count > 0 ? "%lld" : "", count);
-	cell_with(table, sw_text_add_bytes, bytes);
+	sw_table_cell_number(table, sw_text_add_bytes, bytes);
 }
 
 static void print_memory(const json_t *e, bool whole, sw_text *text)
@@ -409,8 +399,8 @@ static void print_alternative(sw_table *table, const json_t *a, const char *chos
 	for (size_t k = 0; k < SW_COUNT(keys); k++) {
 		bool known = feasible || (k == 4 && sw_said_number(a, keys[k]) > 0);
 		if (known)
-			cell_with(table, k < 3 ? sw_text_add_seconds : sw_text_add_bytes,
-			          sw_said_number(a, keys[k]));
+			sw_table_cell_number(table, k < 3 ? sw_text_add_seconds : sw_text_add_bytes,
+			                     sw_said_number(a, keys[k]));
 		else
 			sw_table_cell(table, "-");
 	}

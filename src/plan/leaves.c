@@ -217,15 +217,15 @@ static sw_plan *take_plan(sw_leaves *list, sw_leaf *from)
 	return plan;
 }
 
-static sw_status nothing_in_time(const sw_leaves *list, sw_error *err)
+static sw_status nothing_found(const sw_leaves *list, sw_error *err)
 {
 	sw_text have = {0};
 	sw_text_add_bytes(&have, (double)sw_leaves_memory(list));
-	sw_status status =
-		sw_fail(err, SW_NO,
-	                "no plan that fits in %s (%lld bytes) per device was found within the time "
-	                "limit: give it more time, or memory",
-	                have.data, (long long)sw_leaves_memory(list));
+	sw_status status = sw_fail(
+		err, SW_NO, "no plan that fits in %s (%lld bytes) per device was found%s", have.data,
+		(long long)sw_leaves_memory(list),
+		list->timed_out ? " within the time limit: give it more time, or memory"
+				: ": use more devices, devices with more memory, or a smaller batch");
 	sw_text_clear(&have);
 	return status;
 }
@@ -257,7 +257,7 @@ static sw_status answer(sw_leaves *list, sw_plan **plan, sw_error *err)
 		return SW_OK;
 	}
 	if (list->timed_out || !least)
-		return nothing_in_time(list, err);
+		return nothing_found(list, err);
 	sw_status status = nothing_fits(list, least->least, err);
 	if (list->options->least)
 		*list->options->least = take_plan(list, least);

@@ -49,9 +49,11 @@ static sw_status check_ranks(const sw_transport *t, const sw_cluster *shape, sw_
 {
 	if (t->size == shape->n_devices)
 		return SW_OK;
-	return sw_fail_at(err, SW_ERR_INPUT, shape->source, 0, 0,
-	                  "the cluster has %lld devices and there are %d ranks: mpirun -n %lld",
-	                  (long long)shape->n_devices, t->size, (long long)shape->n_devices);
+	return sw_fail_at(
+		err, SW_ERR_INPUT, shape->source, 0, 0,
+		"the cluster has %lld devices and there are %d ranks: mpirun -n %lld, or --ranks %lld",
+		(long long)shape->n_devices, t->size, (long long)shape->n_devices,
+		(long long)shape->n_devices);
 }
 
 static sw_status measure(sampler *s, const sw_cluster *shape, sw_calibrate_result *result, sw_error *err)

@@ -95,6 +95,39 @@ static void seconds_are_written_as_s_ms_us(void **state)
 	check(sw_text_add_seconds, cases, SW_COUNT(cases));
 }
 
+static void characters_are_never_cut(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t length;
+	} cases[] = {
+		{"", 0},
+		{"abc", 3},
+		{"a\xc3\xa9z", 4},
+		{"a\xc3", 1},
+		{"\xe2\x82\xac!", 4},
+		{"x\xe2\x82", 1},
+		{"\xf0\x9f\x98\x80", 4},
+		{"\xff", 0},
+		{"ab\x80", 2},
+		{"\xc0\x80", 0},
+		{"\xe0\x80\x80", 0},
+		{"\xed\xa0\x80", 0},
+		{"\xf4\x90\x80\x80", 0},
+		{"\xf8\x88\x80\x80\x80", 0},
+	};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(cases); i++)
+		assert_int_equal(sw_utf8_length(cases[i].text, strlen(cases[i].text)), cases[i].length);
+	char five[5];
+	sw_text_cut("abcdef", five, sizeof(five));
+	assert_string_equal(five, "abcd");
+	sw_text_cut("abc\xc3\xa9", five, sizeof(five));
+	assert_string_equal(five, "abc");
+	sw_text_cut("\xc3\xa9\xc3\xa9\xc3\xa9", five, sizeof(five));
+	assert_string_equal(five, "\xc3\xa9\xc3\xa9");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -103,6 +136,7 @@ int main(void)
 		cmocka_unit_test(bytes_are_written_in_powers_of_1024),
 		cmocka_unit_test(counts_are_written_in_powers_of_1000),
 		cmocka_unit_test(seconds_are_written_as_s_ms_us),
+		cmocka_unit_test(characters_are_never_cut),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,10 +32,20 @@ ENTRY e { p = f32[] parameter(0)
 }
 HLO
 program "bad.hlo:3:[0-9]*: computation 'f' calls itself"
+cat >"$bad" <<'HLO'
+HloModule m
+ENTRY e { p = f32[144115188075855872] parameter(0)
+ q = f32[144115188075855872] negate(p)
+ ROOT r = f32[144115188075855872] negate(q) }
+HLO
+program "bad.hlo:4: 'r' and all before it take more than 2^60 bytes"
 : >"$bad"
 program "bad.hlo"
 head -c 3000 /dev/zero >"$bad"
 program "bad.hlo"
+
+echo 'HloModule m ENTRY e { ROOT t = () tuple() }' >"$bad"
+expect 0 "" "$sw" inspect "$bad"
 
 # cluster WORDS SED-COMMAND: the changed cluster is refused
 cluster() {
@@ -46,6 +56,7 @@ cluster 'c.yaml:[0-9]*:[0-9]*: .*missing key "memory"' '/memory:/d'
 cluster 'c.yaml:[0-9]*:[0-9]*: .*must not be negative' 's/count: 2/count: -2/'
 cluster 'c.yaml:[0-9]*:[0-9]*: .*unknown key "memmory"' 's/memory:/memmory:/'
 cluster 'c.yaml:[0-9]*' 's/2 GB\/s/fast/'
+cluster 'c.yaml:[0-9]*:[0-9]*: .*latency: must not be more than 1000000 s' 's/latency: [^,}]*/latency: 1e300 s/'
 cluster 'c.yaml' 's/^levels:/levels: {/'
 refuse "no/such/cluster: cannot read" "$sw" plan $tiny --cluster no/such/cluster -o "$scratch/p"
 expect 1 "no plan fits in 1000 B (1000 bytes) per device" "$sw" plan $tiny --cluster $cluster -o "$scratch/p" --memory 1000 -q
@@ -67,6 +78,7 @@ refuse "strange.plan: not a plan file" "$sw" explain "$scratch/strange.plan"
 plan=$scratch/tiny.plan
 refuse "the plan is for 4 devices: start it with mpirun -n 4, or add --ranks 4" "$sw" run "$plan"
 refuse "the plan is for 4 devices and --ranks says 3" "$sw" run "$plan" --ranks 3
+refuse "expected a file, or several with commas" "$sw" run "$plan" --ranks 4 --data ,
 refuse "no/such/data: cannot read" "$sw" run "$plan" --ranks 4 --data no/such/data
 echo ab >"$scratch/short"
 refuse "short: 3 tokens are too few: one row of the program's batch takes 129" \

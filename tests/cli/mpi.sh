@@ -19,6 +19,8 @@ expect 2 "" mpirun -n 2 "$sw" run no/such/plan
 said "no/such/plan: cannot read"
 expect 2 "" mpirun -n 4 "$sw" run "$scratch/tiny.plan" --frobnicate
 said "run has no option --frobnicate"
+expect 2 "" mpirun -n 3 "$sw" run "$scratch/tiny.plan" : -n 1 "$sw" run "$scratch/tiny.plan" --frobnicate
+said "rank 3: run has no option --frobnicate"
 
 # Rank 2 is given something else.
 cat >"$scratch/one" <<'SH'

@@ -10,6 +10,7 @@ for command in inspect plan explain verify simulate run solve; do
 	refuse "$command has no option --frobnicate; see shardwright $command --help" "$sw" $command x --frobnicate
 	refuse "$command: its P.* is missing" "$sw" $command
 	refuse "$command takes one P.*, and 'y' is one too many" "$sw" $command x y
+	refuse "$command: its P.* is an empty word" "$sw" $command ""
 done
 expect 0 "" "$sw" --help
 expect 0 "" "$sw" --version
@@ -28,6 +29,7 @@ refuse "expected read, canonical, partition or schedule" "$sw" plan $tiny --dump
 refuse "expected a whole number" "$sw" run $tiny --steps many
 refuse "expected a whole number" "$sw" run $tiny --steps=-1
 refuse "takes no value" "$sw" inspect $tiny --json=yes
+refuse "--rules is for programs" "$sw" inspect $cluster --rules
 refuse "add --ranks N" "$sw" verify $tiny --random 3
 refuse "add --ranks N, 1 to 256" "$sw" verify $tiny --random 3 --ranks 1000000000
 refuse "goes with --random K" "$sw" verify $tiny --ranks 4

@@ -56,6 +56,7 @@ static const char *const bodies[] = {
 	"  a = f32[] parameter(0), metadata={op_type=\"t\" op_name=\"jit(f)/\\\"a\\\"\\\\\\n\\303\\251\" "
         "x={1,2} y=true}",
 	"  a = f32[] parameter(0), metadata={}",
+	"  a = f32[] parameter(0), metadata={op_name=\"no UTF-8: \\377\"}",
 	"  a = f32[] parameter(0), literal=/*c*/{1, /*index=5*/2}",
 	/* attributes that are understood */
 	"  a = f32[] parameter(0)\n  p = f32[] pad(a, a), padding=",
