@@ -300,7 +300,61 @@ static void nonsense_in_decisions_is_refused(void **state)
 	json_decref(good);
 }
 
-/* A state must lie after the step as before it, and the list must be as long as the results. */
+/* By the mesh paths are found: with another one a program comes out that computes something else. */
+static void a_mesh_that_is_none_is_refused(void **state)
+{
+	json_t *good = good_plan(), *predicted = json_object_get(good, "predicted");
+	json_t *wrong[] = {
+		json_integer(7),
+		json_pack("[i]", 1),
+		json_pack("[{s:s, s:i}]", "name", "x", "size", 2),
+		json_pack("[{s:s, s:i, s:i}]", "name", "x", "size", 4, "atoms", 1),
+		json_pack("[{s:s, s:i, s:i}]", "name", "x", "size", 1, "atoms", 0),
+		json_pack("[{s:s, s:i, s:i}]", "name", "x", "size", -5, "atoms", -1),
+		json_pack("[{s:s, s:i, s:i}]", "name", "x", "size", 8, "atoms", 7),
+		json_pack("[{s:s, s:i, s:i}]", "name", "too long a name", "size", 2, "atoms", 1),
+		json_pack("[{s:s, s:i, s:i}, {s:s, s:i, s:i}]", "name", "x", "size", 2, "atoms", 1, "name",
+	                  "y", "size", 4, "atoms", 3),
+	};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(wrong); i++) {
+		char what[64];
+		json_object_set_new(predicted, "mesh", wrong[i]);
+		snprintf(what, sizeof(what), "mesh %zu", i);
+		assert_refused(good, what);
+	}
+	json_decref(good);
+}
+
+/* What is too long for its place is cut between characters: JSON takes no halves. */
+static void long_figures_are_cut_between_characters(void **state)
+{
+	enum { LETTERS = 600 };
+	char text[2 * LETTERS + 1] = "";
+	sw_cluster cluster;
+	sw_plan *plan;
+	sw_error err = {0};
+	json_t *good = good_plan(), *predicted = json_object_get(good, "predicted");
+	(void)state;
+	for (int i = 0; i < LETTERS; i++)
+		memcpy(text + 2 * i, "\xc3\xa9", 3);
+	json_object_set_new(predicted, "chosen", json_string(text));
+	json_object_set_new(predicted, "scope", json_string(text));
+	json_object_set_new(json_array_get(json_object_get(predicted, "alternatives"), 0), "name",
+	                    json_string(text));
+	char *file = json_dumps(good, 0);
+	check(sw_file_write(scratch(2), file, strlen(file), &err), &err);
+	check(sw_plan_read(scratch(2), &cluster, &plan, &err), &err);
+	json_t *summary = sw_plan_summary(plan);
+	assert_non_null(summary);
+	assert_int_equal(json_array_size(json_object_get(summary, "alternatives")), plan->alternatives.len);
+	json_decref(summary);
+	sw_plan_free(plan);
+	sw_cluster_clear(&cluster);
+	free(file);
+	json_decref(good);
+}
+
 /* Readers that move anew must be there, and read the value. */
 static void nonsense_in_anew_is_refused(void **state)
 {
@@ -324,6 +378,7 @@ static void nonsense_in_anew_is_refused(void **state)
 	json_decref(good);
 }
 
+/* A state must lie after the step as before it, and the list must be as long as the results. */
 static void outputs_must_agree_with_inputs(void **state)
 {
 	json_t *good = good_plan();
@@ -705,6 +760,8 @@ int main(void)
 		cmocka_unit_test(a_value_of_the_wrong_type_is_refused),
 		cmocka_unit_test(nonsense_in_decisions_is_refused),
 		cmocka_unit_test(nonsense_in_anew_is_refused),
+		cmocka_unit_test(a_mesh_that_is_none_is_refused),
+		cmocka_unit_test(long_figures_are_cut_between_characters),
 		cmocka_unit_test(outputs_must_agree_with_inputs),
 		cmocka_unit_test(what_loops_carry_must_agree),
 		cmocka_unit_test(another_program_is_refused),

@@ -1,0 +1,310 @@
+/*
+ * The section "decisions" of a plan file: written, and read for a program that is the one planned for, or one that has changed (carry.c).
+ * Only what differs from "everything whole" is written; produced layouts follow from strategies.
+ */
+#include "plan/carry.h"
+#include "plan/file.h"
+
+#include <string.h>
+
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
+
+static json_t *layout_json(const sw_plan *plan, sw_shape shape, uint32_t number)
+{
+	sw_text text = {0};
+	sw_layout_print(&plan->cluster->atoms, shape, sw_plan_layout(plan, number), &text);
+	json_t *json = json_string(text.data);
+	sw_text_clear(&text);
+	return json;
+}
+
+/* Value -> its readers that move it anew. */
+static json_t *anew_json(const sw_plan *plan)
+{
+	json_t *values = json_object();
+	sw_text text = {0};
+	for (size_t i = 0; i < plan->anew.len; i++) {
+		const sw_read *read = &plan->anew.data[i];
+		const char *name = sw_plan_value_name(plan->program, read->value, &text);
+		if (!json_object_get(values, name))
+			json_object_set_new(values, name, json_array());
+		json_array_append_new(json_object_get(values, name),
+		                      json_string(sw_op_at(plan->program, read->op)->name));
+	}
+	sw_text_clear(&text);
+	return values;
+}
+
+json_t *sw_plan_decisions_json(const sw_plan *plan)
+{
+	const sw_program *program = plan->program;
+	json_t *strategies = json_object(), *produced = json_object(), *kept = json_object(),
+	       *outputs = json_array();
+	sw_text text = {0};
+	for (size_t i = 0; i < program->ops.len; i++) {
+		if (sw_strategy_is_none(&plan->strategies[i]))
+			continue;
+		text.len = 0;
+		sw_plan_strategy_text(&plan->strategies[i], &text);
+		json_object_set_new(strategies, program->ops.data[i].name, json_string(text.data));
+	}
+	for (sw_id v = 0; v < program->values.len; v++) {
+		sw_shape shape = sw_value_shape(program, v);
+		const sw_op *op = sw_op_at(program, program->values.data[v].op);
+		bool decided = op->opcode == SW_OP_PARAMETER ||
+		               sw_is_region(op); /* the rest follows from strategies */
+		if (decided && plan->produced[v] != 0)
+			json_object_set_new(produced, sw_plan_value_name(program, v, &text),
+			                    layout_json(plan, shape, plan->produced[v]));
+		if (plan->kept[v] != plan->produced[v])
+			json_object_set_new(kept, sw_plan_value_name(program, v, &text),
+			                    layout_json(plan, shape, plan->kept[v]));
+	}
+	const sw_computation *entry = sw_entry(program);
+	for (uint32_t i = 0; i < plan->n_outputs; i++)
+		json_array_append_new(outputs,
+		                      layout_json(plan, sw_value_shape(program, entry->results.data[i]),
+		                                  plan->outputs[i]));
+	sw_text_clear(&text);
+	json_t *json = json_pack("{s:o, s:o, s:o, s:o}", "strategies", strategies, "layouts", produced,
+	                         "kept", kept, "outputs", outputs);
+	if (plan->anew.len > 0)
+		json_object_set_new(json, "anew", anew_json(plan));
+	if (plan->memory_bytes)
+		json_object_set_new(json, "memory_bytes", json_integer(plan->memory_bytes));
+	if (plan->merge_bytes)
+		json_object_set_new(json, "merge_bytes", json_integer(plan->merge_bytes));
+	return json;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------ */
+
+typedef sw_plan_reading reading;
+
+static sw_status bad(const reading *r, const char *what, const char *name)
+{
+	return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0,
+	                  "%s '%s' is not one of this program: make the plan again", what, name);
+}
+
+static sw_status read_layout(const reading *r, sw_id value, const char *name, const json_t *text,
+                             uint32_t *number)
+{
+	sw_layout layout;
+	sw_shape shape = sw_value_shape(r->plan->program, value);
+	if (!json_is_string(text))
+		return bad(r, "layout of", name);
+	sw_status status =
+		sw_layout_parse(&r->cluster->atoms, shape, json_string_value(text), &layout, r->err);
+	if (status != SW_OK)
+		return sw_error_in_file(r->err, status, r->path);
+	if (!sw_layout_valid(&r->cluster->atoms, shape, &layout))
+		return bad(r, "layout of", name);
+	*number = sw_layouts_id(&r->plan->layouts, &layout);
+	return SW_OK;
+}
+
+/* Values by name, for the maps of the file. */
+static void index_values(const sw_program *program, sw_map *map)
+{
+	sw_text text = {0};
+	for (sw_id v = 0; v < program->values.len; v++) {
+		const char *name = sw_plan_value_name(program, v, &text);
+		sw_map_put(map, name, strlen(name), v);
+	}
+	sw_text_clear(&text);
+}
+
+static sw_status read_layouts(const reading *r, const sw_map *values, const char *key, uint32_t *numbers)
+{
+	json_t *object, *text;
+	const char *name;
+	sw_status status = sw_json_get_object(r->decisions, key, "decisions", &object, r->err);
+	if (status != SW_OK)
+		return status;
+	json_object_foreach(object, name, text)
+	{
+		sw_id value = sw_map_get(values, name, strlen(name));
+		if (value == SW_ABSENT)
+			return bad(r, "value", name);
+		status = read_layout(r, value, name, text, &numbers[value]);
+		if (status != SW_OK)
+			return status;
+	}
+	return SW_OK;
+}
+
+static sw_status read_strategies(const reading *r, const sw_map *values)
+{
+	json_t *object, *text;
+	const char *name;
+	sw_status status = sw_json_get_object(r->decisions, "strategies", "decisions", &object, r->err);
+	if (status != SW_OK)
+		return status;
+	json_object_foreach(object, name, text)
+	{
+		sw_id value = sw_map_get(values, name, strlen(name));
+		if (value == SW_ABSENT)
+			return bad(r, "op", name);
+		sw_id op = r->plan->program->values.data[value].op;
+		if (!json_is_string(text) ||
+		    !sw_plan_strategy_words(json_string_value(text), r->plan->rules[op],
+		                            &r->plan->strategies[op]))
+			return bad(r, "strategy of", name);
+	}
+	return SW_OK;
+}
+
+static sw_status read_reader(const reading *r, const sw_map *values, sw_id value, const json_t *text)
+{
+	const char *name = json_string_value(text);
+	const sw_program *program = r->plan->program;
+	sw_id first = name ? sw_map_get(values, name, strlen(name)) : SW_ABSENT;
+	if (first == SW_ABSENT)
+		return bad(r, "reader", name ? name : "");
+	sw_id id = program->values.data[first].op;
+	const sw_op *op = sw_op_at(program, id);
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		if (op->operands[k] == value) {
+			sw_vec_push(&r->plan->anew, ((sw_read){value, id}));
+			return SW_OK;
+		}
+	return bad(r, "reader", name);
+}
+
+/* May be missing: none. */
+static sw_status read_anew(const reading *r, const sw_map *values)
+{
+	const json_t *object = json_object_get(r->decisions, "anew");
+	const char *name;
+	json_t *readers, *reader;
+	size_t i;
+	sw_status status = SW_OK;
+	if (object && !json_is_object(object))
+		return bad(r, "section", "anew");
+	json_object_foreach((json_t *)object, name, readers)
+	{
+		sw_id value = sw_map_get(values, name, strlen(name));
+		if (value == SW_ABSENT || !json_is_array(readers))
+			return bad(r, "value", name);
+		json_array_foreach(readers, i, reader) if (status == SW_OK) status =
+			read_reader(r, values, value, reader);
+	}
+	sw_reads_sort(&r->plan->anew);
+	return status;
+}
+
+static sw_status derive_produced(const reading *r)
+{
+	sw_plan *plan = r->plan;
+	for (sw_id id = 0; id < plan->program->ops.len; id++) {
+		const sw_op *op = sw_op_at(plan->program, id);
+		if (op->opcode == SW_OP_PARAMETER || sw_is_region(op) ||
+		    sw_strategy_is_none(&plan->strategies[id]))
+			continue;
+		sw_layout *layouts = sw_alloc(sizeof(sw_layout) * (op->n_operands + op->n_results + 1));
+		bool ok = sw_plan_op_layouts(plan, id, layouts, layouts + op->n_operands);
+		for (uint32_t k = 0; ok && k < op->n_results; k++)
+			plan->produced[op->first_result + k] =
+				sw_layouts_id(&plan->layouts, &layouts[op->n_operands + k]);
+		free(layouts);
+		if (!ok)
+			return bad(r, "strategy of", op->name);
+	}
+	return SW_OK;
+}
+
+static sw_status read_outputs(const reading *r)
+{
+	json_t *outputs;
+	const sw_computation *entry = sw_entry(r->plan->program);
+	sw_status status = sw_json_get_array(r->decisions, "outputs", "decisions", &outputs, r->err);
+	if (status == SW_OK && json_array_size(outputs) != r->plan->n_outputs)
+		return bad(r, "list", "outputs");
+	for (uint32_t i = 0; i < r->plan->n_outputs && status == SW_OK; i++)
+		status = read_layout(r, entry->results.data[i], "output", json_array_get(outputs, i),
+		                     &r->plan->outputs[i]);
+	return status;
+}
+
+/* What does not fit together in a file is the file's fault, not ours. */
+static sw_status check_decisions(const reading *r)
+{
+	sw_error why = {0};
+	if (sw_plan_verify(r->plan, &why) == SW_OK)
+		return SW_OK;
+	return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0,
+	                  "the decisions do not fit together (%s): make the plan again", why.message);
+}
+
+/* Not given: 0. */
+static sw_status read_bytes(const reading *r, const char *key, int64_t *bytes)
+{
+	const json_t *given = json_object_get(r->decisions, key);
+	*bytes = json_integer_value(given);
+	if (!given || *bytes > 0)
+		return SW_OK;
+	return sw_fail(r->err, SW_ERR_INPUT, "decisions.%s: expected a number of bytes, more than 0", key);
+}
+
+/* The decisions as they stand, by the names of ops. */
+static sw_status read_named(reading *r)
+{
+	sw_map values = {0};
+	sw_plan *plan = r->plan;
+	index_values(plan->program, &values);
+	sw_status status = read_strategies(r, &values);
+	if (status == SW_OK)
+		status = read_layouts(r, &values, "layouts", plan->produced);
+	if (status == SW_OK)
+		status = derive_produced(r);
+	if (status == SW_OK) {
+		memcpy(plan->kept, plan->produced, sizeof(uint32_t) * plan->program->values.len);
+		status = read_layouts(r, &values, "kept", plan->kept);
+	}
+	if (status == SW_OK)
+		status = read_outputs(r);
+	if (status == SW_OK)
+		status = read_anew(r, &values);
+	sw_map_clear(&values);
+	return status == SW_OK ? check_decisions(r) : status;
+}
+
+/* The same program under other names: each op of the plan's is there, by another one. */
+static bool is_renamed(const reading *r)
+{
+	const json_t *ops = json_object_get(r->root, "ops");
+	const char *name;
+	json_t *signature;
+	sw_map values = {0};
+	bool renamed = false;
+	index_values(r->plan->program, &values);
+	json_object_foreach((json_t *)ops, name, signature) renamed =
+		renamed || sw_map_get(&values, name, strlen(name)) == SW_ABSENT;
+	sw_map_clear(&values);
+	return renamed;
+}
+
+/* Other names, and nothing else: what differs beyond that is damage. */
+static sw_status expect_same(reading *r)
+{
+	const sw_plan_changes *changes = r->plan->changes;
+	bool same = changes->changed + changes->added + changes->gone + changes->replaced == 0;
+	r->plan->changes = NULL;
+	return same ? SW_OK : bad(r, "op", changes->first ? changes->first : changes->first_replaced);
+}
+
+sw_status sw_plan_read_decisions(reading *r)
+{
+	sw_status status = sw_json_get_object(r->root, "decisions", "", &r->decisions, r->err);
+	if (status == SW_OK)
+		status = read_bytes(r, "memory_bytes", &r->plan->memory_bytes);
+	if (status == SW_OK)
+		status = read_bytes(r, "merge_bytes", &r->plan->merge_bytes);
+	if (status != SW_OK)
+		return status;
+	if (!r->changed && !is_renamed(r))
+		return read_named(r);
+	status = sw_plan_carry(r->root, r->plan, r->err);
+	return status == SW_OK && !r->changed ? expect_same(r) : status;
+}
