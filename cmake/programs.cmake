@@ -1,4 +1,4 @@
-# The command (cli/*.c) and the benchmarks (bench/NAME.c, bench/NAME/*.c).
+# The command (cli/*.c) and the benchmarks (bench/NAME.c, bench/NAME/*.c; what several need is in bench/common).
 
 if(SW_SANITIZE MATCHES "address")
   add_library(sw_keep_modules OBJECT ${PROJECT_SOURCE_DIR}/cmake/keep_modules.c)
@@ -28,13 +28,18 @@ endfunction()
 
 function(sw_add_bench name)
   add_executable(bench_${name} ${ARGN})
-  sw_link_program(bench_${name} ${SW_BENCH_LINKS_${name}})
+  target_include_directories(bench_${name} PRIVATE ${PROJECT_SOURCE_DIR}/bench)
+  sw_link_program(bench_${name} bench_common ${SW_BENCH_LINKS_${name}})
   set_target_properties(bench_${name} PROPERTIES
     OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
 endfunction()
 
 function(sw_add_benches)
+  file(GLOB common CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/common/*.c)
+  add_library(bench_common STATIC ${common})
+  target_link_libraries(bench_common PRIVATE sw_flags sw_base)
   file(GLOB entries CONFIGURE_DEPENDS LIST_DIRECTORIES true ${PROJECT_SOURCE_DIR}/bench/*)
+  list(FILTER entries EXCLUDE REGEX "/common$")
   foreach(entry IN LISTS entries)
     get_filename_component(name ${entry} NAME_WE)
     if(IS_DIRECTORY ${entry})

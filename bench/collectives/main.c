@@ -206,16 +206,12 @@ static void predict(const bench *b, row *r)
 
 static void add_cells(sw_table *table, const row *r, bool verbose)
 {
-	sw_text text[5] = {{0}};
 	const double seconds[] = {r->ours_s, r->theirs_s, r->choice.seconds, r->bound_s};
-	sw_text_add_bytes(&text[4], (double)r->bytes);
 	sw_table_cell(table, "%s", sw_collective_name(r->kind));
-	sw_table_cell(table, "%s", text[4].data);
+	sw_table_cell_number(table, sw_text_add_bytes, (double)r->bytes);
 	sw_table_cell(table, "%s", sw_algorithm_name(r->choice.algorithm));
-	for (int i = 0; i < 4; i++) {
-		sw_text_add_seconds(&text[i], seconds[i]);
-		sw_table_cell(table, "%s", text[i].data);
-	}
+	for (int i = 0; i < 4; i++)
+		sw_table_cell_number(table, sw_text_add_seconds, seconds[i]);
 	sw_table_cell(table, "%.0f", 100 * r->bound_s / r->ours_s);
 	sw_table_cell(table, "%.0f", 100 * r->bound_s / r->theirs_s);
 	sw_table_cell(table, "%.2f", r->theirs_s / r->ours_s);
@@ -226,8 +222,6 @@ static void add_cells(sw_table *table, const row *r, bool verbose)
 		else
 			sw_table_cell(table, "-");
 	}
-	for (int i = 0; i < 5; i++)
-		sw_text_clear(&text[i]);
 }
 
 static void print_table(const bench *b, const row *rows, int n)

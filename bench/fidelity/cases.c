@@ -1,6 +1,8 @@
 /* Programs of different kinds: dense layers, attention, convolutions, experts, recurrent cells; small steps and long ones. */
 #include "fidelity.h"
 
+#include <string.h>
+
 static const char *const real_programs[] = {"mlp", "gpt-tiny", "resnet-tiny", "gpt", NULL};
 static const char *const paced_programs[] = {"mlp", "lstm-lm-tiny", "moe-mixtral-tiny", "gpt", NULL};
 static const char *const unequal_programs[] = {"odd-tiny", "unet-tiny", "gpt", NULL};
@@ -16,3 +18,12 @@ const lab_case all_labs[] = {
 	{"lab-unequal", "clusters/lab-unequal.yaml", true, unequal_programs, of_six},
 };
 const size_t n_labs = SW_COUNT(all_labs);
+
+bool is_chosen(const char *list, const char *name)
+{
+	size_t length = strlen(name);
+	for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+		if (strncmp(at, name, length) == 0 && (at[length] == ',' || !at[length]))
+			return true;
+	return !list;
+}

@@ -23,9 +23,6 @@ typedef struct settings {
 bool stop_asked(void);
 void watch_signals(void);
 
-/* Is the name one of the list's words? Of no list it is. */
-bool is_chosen(const char *list, const char *name);
-
 /* ---- cases.c -------------------------------------------------------------------------------------------- */
 
 typedef struct lab_case {
@@ -35,6 +32,8 @@ typedef struct lab_case {
 } lab_case;
 extern const lab_case all_labs[];
 extern const size_t n_labs;
+/* Is the name one of the list's words? Of no list it is. */
+bool is_chosen(const char *list, const char *name);
 
 /* ---- child.c -------------------------------------------------------------------------------------------- */
 

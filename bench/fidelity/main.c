@@ -22,15 +22,6 @@ static const char usage[] =
 	"usage: fidelity [--json] [-q] [--labs A,B,...] [--programs A,B,...] [--strategies A,B,...] "
 	"[--calibrated DIR] [--calibrate SECONDS] [--measure SECONDS]\n";
 
-bool is_chosen(const char *list, const char *name)
-{
-	size_t length = strlen(name);
-	for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-		if (strncmp(at, name, length) == 0 && (at[length] == ',' || !at[length]))
-			return true;
-	return !list;
-}
-
 static void say(const settings *how, const lab_case *lab, const char *what)
 {
 	if (!how->quiet)

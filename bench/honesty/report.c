@@ -124,12 +124,8 @@ static void add_row(sw_table *table, const verdict *v, double behind)
 	const double seconds[] = {v->step_s[SIMULATOR], v->step_s[ADDITIVE], v->compute_s,
 	                          v->communication_s};
 	sw_table_cell(table, "%+.0f", behind);
-	for (size_t k = 0; k < SW_COUNT(seconds); k++) {
-		sw_text cell = {0};
-		sw_text_add_seconds(&cell, seconds[k]);
-		sw_table_cell(table, "%s", cell.data);
-		sw_text_clear(&cell);
-	}
+	for (size_t k = 0; k < SW_COUNT(seconds); k++)
+		sw_table_cell_number(table, sw_text_add_seconds, seconds[k]);
 	sw_table_cell(table, "%.0f %%", 100 * hidden_share(v));
 	sw_table_cell(table, "%s", v->choice);
 }

@@ -24,15 +24,6 @@
 
 #include "overlap.h"
 
-static const stage all_stages[] = {
-	{"none", "none", false, 0},
-	{"+all-reduce", "all-reduce", false, 5},
-	{"+reduce-scatter", "all-reduce,reduce-scatter", false, 8},
-	{"+all-gather", "all-reduce,reduce-scatter,all-gather", false, 19},
-	{"+others", "all", false, 0},
-	{"+cached", "all", true, 9},
-	{"as planned, none", "none", true, 0},
-};
 enum { CACHED = STAGES - 2, AS_PLANNED }; /* with overlap, and without */
 
 typedef struct settings {
@@ -57,14 +48,6 @@ static double least_exposed_s(const sw_plan *plan, const sw_program *local, cons
 	return fmin(sw_schedule_bound_seconds(plan->cluster, local, SW_OVERLAP_ALL),
 	            sw_schedule_bound_seconds(plan->cluster, scheduled, SW_OVERLAP_ALL)) -
 	       plan->predicted.compute_s;
-}
-
-void keep_or_regather(sw_plan *plan, const sw_reads *made, const stage *how)
-{
-	if (how->kept)
-		sw_reads_copy(&plan->anew, made);
-	else
-		sw_plan_share_nothing(plan);
 }
 
 /* One stage; what stands beside the times is that of the plan with everything on. */
@@ -104,14 +87,6 @@ static sw_status predict(sw_plan *plan, const settings *how, const sw_reads *mad
 
 /* ---- tables ------------------------------------------------------------------------------------------------- */
 
-static void add_seconds(sw_table *table, double seconds)
-{
-	sw_text text = {0};
-	sw_text_add_seconds(&text, seconds);
-	sw_table_cell(table, "%s", text.data);
-	sw_text_clear(&text);
-}
-
 static void add_share(sw_table *table, double part, double whole)
 {
 	if (whole > 0 && isfinite(part))
@@ -123,11 +98,11 @@ static void add_share(sw_table *table, double part, double whole)
 /* least_s: exposed whatever the order; NAN: not known. */
 static void add_stages(sw_table *table, const stage_time *times, double least_s)
 {
-	add_seconds(table, times[0].seconds);
+	sw_table_cell_number(table, sw_text_add_seconds, times[0].seconds);
 	for (int k = 1; k <= CACHED; k++)
 		sw_table_cell(table, "%.1f %%",
 		              100 * (times[k - 1].seconds - times[k].seconds) / times[k - 1].seconds);
-	add_seconds(table, times[CACHED].seconds);
+	sw_table_cell_number(table, sw_text_add_seconds, times[CACHED].seconds);
 	add_share(table, times[CACHED].exposed_s, times[AS_PLANNED].exposed_s);
 	add_share(table, least_s, times[AS_PLANNED].exposed_s);
 }
@@ -148,8 +123,8 @@ static sw_status add_rows(sw_table *table, const char *program, const char *stra
 	sw_table_cell(table, "%s", program);
 	sw_table_cell(table, "%s", strategy);
 	sw_table_cell(table, "predicted");
-	add_seconds(table, plan->predicted.compute_s);
-	add_seconds(table, plan->predicted.communication_s);
+	sw_table_cell_number(table, sw_text_add_seconds, plan->predicted.compute_s);
+	sw_table_cell_number(table, sw_text_add_seconds, plan->predicted.communication_s);
 	add_stages(table, predicted, beside.least_s);
 	sw_table_cell(table, "%lld", (long long)beside.ops);
 	sw_table_cell(table, "%.1f", 1e3 * beside.scheduling_s);

@@ -13,6 +13,8 @@ typedef struct stage {
 	double axonn;               /* per cent saved in AxoNN's figure 3; 0: not there */
 } stage;
 
+extern const stage all_stages[STAGES];
+
 typedef struct stage_time {
 	double seconds, exposed_s; /* of the step; exposed: of communication, what kernels wait for */
 } stage_time;

@@ -1,11 +1,6 @@
 /* Contractions with weights, told by what depends on data and what the loss depends on. */
 #include "papers.h"
 
-bool contracts(const sw_op *op)
-{
-	return op->opcode == SW_OP_DOT || op->opcode == SW_OP_CONVOLUTION;
-}
-
 static double bytes_of(const sw_program *p, sw_id value)
 {
 	return (double)sw_shape_bytes(sw_value_shape(p, value));

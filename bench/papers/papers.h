@@ -3,8 +3,9 @@
  *
  *   autoddl.c axonn.c rhino.c users.c   the experiments: tables, and what the paper found
  *   run.c       an experiment: its plans one after the other, then what they say
- *   child.c     work in a process of its own, which ends when its time is over
+ *   apart.c     work in a process of its own, which ends when its time is over
  *   plan.c      one plan: from a program's file to figures
+ *   flow.c      what depends on data, and what the loss depends on
  *   traffic.c   what a partitioned program sends, and for what
  *   layers.c    the contractions with weights
  *   grids.c     AxoNN's equations over all of its grids
@@ -68,12 +69,12 @@ run_fn run_segments; /* critical nodes */
 json_t *plan_one(const settings *how, const experiment *e, const char *strategy);
 run_fn run_picks;    /* ours, and fixed strategies planned for themselves */
 
-/* ---- child.c ------------------------------------------------------------------------------------------------- */
+/* ---- apart.c ------------------------------------------------------------------------------------------------- */
 
 /* Prints JSON objects, one per line, on `to`. */
-typedef void child_fn(const void *task, FILE *to);
+typedef void figures_fn(const void *task, FILE *to);
 /* The last object that the child printed, with "wall_s" and "cpu_s"; with "status": "time limit" if it had to be ended and printed none. */
-json_t *child_run(child_fn *work, const void *task, double limit_s);
+json_t *figures_apart(figures_fn *work, const void *task, double limit_s);
 
 /* ---- plan.c --------------------------------------------------------------------------------------------------- */
 
@@ -81,8 +82,9 @@ typedef struct plan_task {
 	const settings *how;
 	const experiment *experiment;
 	const char *strategy;
+	bool brief; /* the plan's figures alone: not what it sends, and for what */
 } plan_task;
-/* A child_fn: the plan's figures; then once more, with those of the simulator. "status" is "ok", "does not fit", "not there yet" (the
+/* A figures_fn: the plan's figures; then once more, with those of the simulator. "status" is "ok", "does not fit", "not there yet" (the
  * strategy), or "failed"; "message" says more. */
 void plan_work(const void *task, FILE *to);
 
@@ -98,11 +100,14 @@ sw_status subject_read(subject *s, const experiment *e, sw_error *err);
 sw_status subject_read_plain(subject *s, const experiment *e, sw_error *err);
 void subject_clear(subject *s);
 
-/* ---- traffic.c -------------------------------------------------------------------------------------------------- */
+/* ---- flow.c ----------------------------------------------------------------------------------------------------- */
 
+bool contracts(const sw_op *op); /* a dot or a convolution */
 /* What a value depends on, and what depends on it, per value; in `arena`. Through loops and branches as well. */
 enum { FLOW_FROM_DATA = 1, FLOW_TO_LOSS = 2, FLOW_TO_CONTRACTION = 4 };
 const uint8_t *flow_marks(const sw_program *program, sw_arena *arena);
+
+/* ---- traffic.c -------------------------------------------------------------------------------------------------- */
 
 /* Payload bytes per rank and step, by what is sent. */
 typedef enum traffic_kind {
@@ -123,7 +128,6 @@ typedef struct layer {
 	bool convolution;
 } layer;
 typedef SW_VEC(layer) layer_list;
-bool contracts(const sw_op *op); /* a dot or a convolution */
 /* Of the forward pass of a canonical program, in its order. */
 void find_layers(const sw_program *program, layer_list *layers);
 

@@ -225,8 +225,7 @@ static sw_status say_figures(const plan_task *t, const subject *s, const sw_plan
 	sw_program *local;
 	json_t *json = figures(plan, &s->sidecar);
 	say_line(to, json);
-	bool all = t->experiment->run != run_picks;
-	sw_status status = all ? sw_partition(plan, &local, err) : SW_NO;
+	sw_status status = t->brief ? SW_NO : sw_partition(plan, &local, err);
 	if (status == SW_OK) {
 		add_traffic(json, &s->cluster, local);
 		say_line(to, json);

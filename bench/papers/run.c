@@ -16,8 +16,8 @@ static void say(const settings *how, const experiment *e, const char *strategy, 
 
 json_t *plan_one(const settings *how, const experiment *e, const char *strategy)
 {
-	const plan_task task = {how, e, strategy};
-	json_t *plan = child_run(plan_work, &task, 2 * how->time_limit_s + 60);
+	const plan_task task = {how, e, strategy, .brief = e->run == run_picks};
+	json_t *plan = figures_apart(plan_work, &task, 2 * how->time_limit_s + 60);
 	json_object_set_new(plan, "strategy", json_string(strategy));
 	say(how, e, strategy, plan);
 	return plan;

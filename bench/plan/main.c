@@ -13,11 +13,12 @@
 #include "simulate/simulate.h"
 
 #include <glob.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
+
+#include "common/child.h"
+#include "common/cpu.h"
 
 typedef struct settings {
 	const char *cluster;
@@ -45,28 +46,30 @@ typedef struct outcome {
 	char chosen[SW_NAME_ROOM];
 } outcome;
 
-static double cpu_s(void)
-{
-	struct rusage used;
-	getrusage(RUSAGE_SELF, &used);
-	return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
-	       1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
-}
+typedef struct job {
+	const subject *subject;
+	const sw_cluster *cluster;
+	const settings *how;
+	sw_plan_strategy strategy;
+} job;
 
-static void make_plan(const subject *s, const sw_cluster *cluster, const settings *how,
-                      const sw_plan_strategy *strategy, outcome *o)
+static void make_plan(const void *context, void *result)
 {
+	const job *what = context;
+	const subject *s = what->subject;
+	const settings *how = what->how;
+	outcome *o = result;
 	sw_plan *plan = NULL;
-	sw_plan_options options = {.strategy = *strategy,
+	sw_plan_options options = {.strategy = what->strategy,
 	                           .measure = sw_partition_measure,
 	                           .play = sw_simulate_plan,
 	                           .quiet = true,
 	                           .time_limit_s = how->time_limit_s,
 	                           .memory_bytes = how->memory_bytes};
 	double start_s = sw_now_s();
-	o->status = sw_plan_make(s->program, s->name, &s->sidecar, cluster, &options, &plan, &o->err);
+	o->status = sw_plan_make(s->program, s->name, &s->sidecar, what->cluster, &options, &plan, &o->err);
 	o->planning_s = sw_now_s() - start_s;
-	o->cpu_s = cpu_s();
+	o->cpu_s = cpu_now_s();
 	o->held_bytes = sw_peak_memory_bytes();
 	if (o->status != SW_OK)
 		return;
@@ -78,44 +81,20 @@ static void make_plan(const subject *s, const sw_cluster *cluster, const setting
 }
 
 /* In a process of its own, so that its memory is that of this plan. */
-static sw_status plan_apart(const subject *s, const sw_cluster *cluster, const settings *how,
-                            const sw_plan_strategy *strategy, outcome *o, sw_error *err)
+static sw_status plan_apart(const job *what, outcome *o, sw_error *err)
 {
-	int ends[2];
-	if (pipe(ends) != 0)
-		return sw_fail(err, SW_ERR_IO, "no pipe");
-	fflush(stdout);
-	pid_t child = fork();
-	if (child == 0) {
-		*o = (outcome){0};
-		make_plan(s, cluster, how, strategy, o);
-		_exit(write(ends[1], o, sizeof(*o)) == (ssize_t)sizeof(*o) ? 0 : 1);
-	}
-	close(ends[1]);
-	size_t have = 0;
-	for (ssize_t n = 1; child > 0 && n > 0 && have < sizeof(*o); have += (size_t)SW_MAX(n, 0))
-		n = read(ends[0], (char *)o + have, sizeof(*o) - have);
-	close(ends[0]);
-	if (child > 0)
-		waitpid(child, NULL, 0);
-	if (have < sizeof(*o))
-		return sw_fail(err, SW_ERR_INTERNAL, "%s: the planner ended without an answer", s->name);
-	return SW_OK;
-}
-
-static void add_bytes(sw_table *table, double bytes)
-{
-	sw_text text = {0};
-	sw_text_add_bytes(&text, bytes);
-	sw_table_cell(table, "%s", text.data);
-	sw_text_clear(&text);
+	char note[96];
+	*o = (outcome){0};
+	child_end end = child_run(make_plan, what, o, sizeof(*o), INFINITY, 0);
+	child_explain(&end, note, sizeof(note));
+	return end.finished
+	               ? SW_OK
+	               : sw_fail(err, SW_ERR_INTERNAL, "%s: the planner %s", what->subject->name, note);
 }
 
 static void add_row(sw_table *table, const subject *s, const char *strategy, const outcome *o)
 {
 	bool fits = o->status == SW_OK;
-	sw_text step = {0};
-	sw_text_add_seconds(&step, o->predicted.step_time_s);
 	sw_table_cell(table, "%s", s->name);
 	sw_table_cell(table, "%zu", s->program->ops.len);
 	if (fits)
@@ -126,10 +105,10 @@ static void add_row(sw_table *table, const subject *s, const char *strategy, con
 	sw_table_cell(table, "%s", strategy);
 	sw_table_cell(table, "%.3f", o->planning_s);
 	sw_table_cell(table, "%.3f", o->cpu_s);
-	add_bytes(table, (double)o->held_bytes);
+	sw_table_cell_number(table, sw_text_add_bytes, (double)o->held_bytes);
 	if (fits) {
-		add_bytes(table, (double)o->predicted.peak_bytes);
-		sw_table_cell(table, "%s", step.data);
+		sw_table_cell_number(table, sw_text_add_bytes, (double)o->predicted.peak_bytes);
+		sw_table_cell_number(table, sw_text_add_seconds, o->predicted.step_time_s);
 		sw_table_cell(table, "%.2f", s->dp_step_s / o->predicted.step_time_s);
 		sw_table_cell(table, "%.2f %%", o->gap * 100);
 		sw_table_cell(table, "%s", strcmp(o->chosen, strategy) ? o->chosen : "");
@@ -138,18 +117,17 @@ static void add_row(sw_table *table, const subject *s, const char *strategy, con
 			sw_table_cell(table, "-");
 		sw_table_cell(table, "%.60s", o->err.message);
 	}
-	sw_text_clear(&step);
 }
 
 /* dp comes first: the others are compared with it. */
 static sw_status bench_strategy(sw_table *table, subject *s, const sw_cluster *cluster, const settings *how,
                                 const char *name, sw_error *err)
 {
-	sw_plan_strategy strategy = {0};
+	job what = {.subject = s, .cluster = cluster, .how = how};
 	outcome o = {0};
-	sw_status status = sw_plan_strategy_parse(name, &strategy, err);
+	sw_status status = sw_plan_strategy_parse(name, &what.strategy, err);
 	if (status == SW_OK)
-		status = plan_apart(s, cluster, how, &strategy, &o, err);
+		status = plan_apart(&what, &o, err);
 	if (status != SW_OK)
 		return status;
 	if (o.status != SW_OK && o.status != SW_NO) {

@@ -6,7 +6,6 @@
 
 #define ROUNDS 5
 
-double cpu_now_s(void);
 /* A row for the problem in a file; the table has problem_columns with problem_headings. */
 extern const int problem_columns;
 extern const char *const problem_headings[];

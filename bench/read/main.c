@@ -19,14 +19,8 @@
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-double cpu_now_s(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
+#include "common/cpu.h"
 
 static size_t count_lines(const char *text, size_t length)
 {

@@ -2,9 +2,11 @@
 #include "bench_read.h"
 #include "solve/contest.h"
 
+#include <math.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
+
+#include "common/child.h"
+#include "common/cpu.h"
 
 const char *const problem_headings[] = {"file",    "MB",   "nodes",       "edges",     "tables",
                                         "read ms", "MB/s", "unpack MB/s", "memory MB", "memory/text"};
@@ -62,38 +64,40 @@ static sw_status measure(const char *path, figures *f, sw_error *err)
 	return sw_error_in_file(err, status, path);
 }
 
-static void measure_in_child(const char *path, int pipe_end)
+/* What a child finds out. */
+typedef struct finding {
+	sw_status status;
+	sw_error err;
+	figures figures;
+} finding;
+
+static void measure_here(const void *path, void *result)
 {
-	figures f;
-	sw_error err = {0};
-	sw_status status = measure(path, &f, &err);
-	if (status)
-		fprintf(stderr, "%s:%d:%d: %s\n", err.file, err.line, err.column, err.message);
-	bool told = status == SW_OK && write(pipe_end, &f, sizeof(f)) == sizeof(f);
-	_exit(told ? 0 : 1);
+	finding *f = result;
+	f->status = measure(path, &f->figures, &f->err);
 }
 
-static bool measure_apart(const char *path, figures *f)
+/* In a process of its own, so that its memory is that of this problem. */
+static sw_status measure_apart(const char *path, figures *f, sw_error *err)
 {
-	int ends[2], state = 1;
-	if (pipe(ends) != 0)
-		return false;
-	fflush(NULL);
-	pid_t child = fork();
-	if (child == 0)
-		measure_in_child(path, ends[1]);
-	close(ends[1]);
-	bool good = child > 0 && read(ends[0], f, sizeof(*f)) == sizeof(*f);
-	close(ends[0]);
-	return child > 0 && waitpid(child, &state, 0) == child && state == 0 && good;
+	finding found = {0};
+	char note[96];
+	child_end end = child_run(measure_here, path, &found, sizeof(found), INFINITY, 0);
+	child_explain(&end, note, sizeof(note));
+	if (!end.finished)
+		return sw_fail_at(err, SW_ERR_INPUT, path, 0, 0, "reading %s", note);
+	*f = found.figures;
+	*err = found.err;
+	return found.status;
 }
 
 sw_status bench_problem(sw_table *table, const char *path, sw_error *err)
 {
 	figures f;
 	const char *slash = strrchr(path, '/');
-	if (!measure_apart(path, &f))
-		return sw_fail_at(err, SW_ERR_INPUT, path, 0, 0, "could not be measured");
+	sw_status status = measure_apart(path, &f, err);
+	if (status != SW_OK)
+		return status;
 	sw_table_cell(table, "%s", slash ? slash + 1 : path);
 	sw_table_cell(table, "%.2f", (double)f.length / 1e6);
 	sw_table_cell(table, "%zu", f.nodes);

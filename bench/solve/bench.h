@@ -2,7 +2,6 @@
  * What the files of this bench share, in the order in which they are used:
  *
  *   known.c      what is publicly known of an instance
- *   child.c      one run in one process: its time, its memory, its end
  *   ours.c       the solver on one instance
  *   peers.c      another solver on the same instance: CBC, as the library calls it, and toulbar2, to which toulbar2.c translates
  *   planner.c    the problems that the planner makes
@@ -14,6 +13,8 @@
 #define BENCH_SOLVE_H
 
 #include "solve/solve.h"
+
+#include "common/child.h"
 
 typedef struct settings {
 	double time_s;  /* of every solver; 0: the contest's for its instances, DEFAULT_TIME_S for others */
@@ -67,25 +68,6 @@ typedef struct outcome {
 	int64_t least_bytes; /* the process after reading, and the tables that the reductions leave; 0: not known */
 	char note[96]; /* why there is no answer */
 } outcome;
-
-/* ---- child.c ------------------------------------------------------------------------------------------- */
-
-typedef struct child_end {
-	bool finished; /* by itself, with exit code 0 */
-	bool killed;   /* at the limit */
-	int code;      /* of the exit, or minus the signal */
-	double seconds;
-	int64_t peak_bytes;
-} child_end;
-
-/* Runs a job in a child, which fills *result. */
-typedef void child_job(const void *context, void *result);
-child_end child_run(child_job *job, const void *context, void *result, size_t result_bytes, double limit_s,
-                    int64_t memory_bytes);
-/* Runs a program, found on the PATH, and takes what it prints. memory_bytes 0: no limit. */
-child_end child_exec(char *const *arguments, sw_text *output, double limit_s, int64_t memory_bytes);
-/* "killed after 70 s", "out of memory", "exit code 1". */
-void child_explain(const child_end *end, char *note, size_t room);
 
 /* ---- ours.c, peers.c, planner.c --------------------------------------------------------------------------- */
 

@@ -1,5 +1,4 @@
-/* Children: each run has a process of its own, so that times and peaks of memory do not mix. */
-#include "bench.h"
+#include "child.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -57,6 +56,8 @@ static child_end wait_for_child(pid_t pid, int fd, sw_text *output, double limit
 	end.seconds = sw_now_s() - start_s;
 	end.code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 	end.finished = !end.killed && end.code == 0;
+	end.cpu_s = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+	            1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 	end.peak_bytes = (int64_t)usage.ru_maxrss * 1024;
 	return end;
 }
@@ -82,35 +83,55 @@ static pid_t start_child(int *fd, int64_t memory_bytes)
 	return pid;
 }
 
-static void write_all(int fd, const char *data, size_t bytes)
+void child_say(int fd, const void *data, size_t bytes)
 {
+	const char *at = data;
 	while (bytes > 0) {
-		ssize_t n = write(fd, data, bytes);
+		ssize_t n = write(fd, at, bytes);
 		if (n < 0 && errno != EINTR)
 			_exit(1);
-		data += SW_MAX(n, 0);
+		at += SW_MAX(n, 0);
 		bytes -= (size_t)SW_MAX(n, 0);
 	}
 }
 
-child_end child_run(child_job *job, const void *context, void *result, size_t result_bytes, double limit_s,
-                    int64_t memory_bytes)
+child_end child_talk(child_job *job, const void *context, sw_text *said, double limit_s,
+                     int64_t memory_bytes)
 {
 	int fd;
 	pid_t pid = start_child(&fd, memory_bytes);
 	if (pid == 0) {
-		job(context, result);
-		write_all(fd, result, result_bytes);
+		job(context, fd);
 		_exit(0);
 	}
-	if (pid < 0)
-		return (child_end){.code = NOT_FOUND};
-	sw_text sent = {0};
-	child_end end = wait_for_child(pid, fd, &sent, limit_s);
-	end.finished = end.finished && sent.len == result_bytes;
+	return pid < 0 ? (child_end){.code = NOT_FOUND} : wait_for_child(pid, fd, said, limit_s);
+}
+
+/* A job that fills a result and says it. */
+typedef struct filling {
+	child_fill *fill;
+	const void *context;
+	void *result;
+	size_t bytes;
+} filling;
+
+static void fill_and_say(const void *context, int fd)
+{
+	const filling *f = context;
+	f->fill(f->context, f->result);
+	child_say(fd, f->result, f->bytes);
+}
+
+child_end child_run(child_fill *fill, const void *context, void *result, size_t bytes, double limit_s,
+                    int64_t memory_bytes)
+{
+	const filling f = {fill, context, result, bytes};
+	sw_text said = {0};
+	child_end end = child_talk(fill_and_say, &f, &said, limit_s, memory_bytes);
+	end.finished = end.finished && said.len == bytes;
 	if (end.finished)
-		memcpy(result, sent.data, result_bytes);
-	sw_text_clear(&sent);
+		memcpy(result, said.data, bytes);
+	sw_text_clear(&said);
 	return end;
 }
 
