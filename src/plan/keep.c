@@ -31,16 +31,9 @@ static void add_life(void *context, int32_t begin, int32_t end, int64_t bytes)
 	sw_demand_add(context, begin, end, bytes);
 }
 
-static void take_life(void *context, int32_t begin, int32_t end, int64_t bytes)
-{
-	sw_demand_add(context, begin, end, -bytes);
-}
-
 static void set(keeper *k, sw_use *use, bool anew)
 {
-	sw_lives_walk(&k->lives, use->value, take_life, &k->demand);
-	use->anew = anew;
-	sw_lives_walk(&k->lives, use->value, add_life, &k->demand);
+	sw_lives_set(&k->lives, use, anew, add_life, &k->demand);
 }
 
 static void add_area(void *context, int32_t begin, int32_t end, int64_t bytes)
