@@ -21,6 +21,8 @@ typedef struct trial {
 	sw_model model;       /* between build and judge */
 	SW_VEC(sw_start) starts;
 	int attempt;
+	const sw_tried *tried; /* of this program and mesh before, as if memory were no matter; NULL: nothing */
+	bool calibrated;      /* the model's limit is by what some plan was measured to take */
 	int64_t memory, least_bytes;
 	double deadline_s;    /* of sw_now_s; 0: none */
 	double bound_s, least_s;
@@ -28,8 +30,8 @@ typedef struct trial {
 	decisions decisions;
 } trial;
 
-/* The plan is there; it is overwritten. memory: bytes of a device. */
-void sw_trial_begin(trial *t, const sw_mesh *mesh, limits each, int64_t memory);
+/* The plan is there; it is overwritten. memory: bytes of a device. `number` of the planner's meshes. */
+void sw_trial_begin(trial *t, const sw_planner *planner, const sw_mesh *mesh, size_t number, limits each, int64_t memory);
 /* The next attempt's model; no further attempt, and no model, if the planner's deadline passes first. */
 void sw_trial_build(trial *t, sw_planner *planner);
 /* Thread-safe. */
@@ -43,6 +45,8 @@ void sw_trial_judge(trial *t, sw_planner *planner, least *small);
 /* The contender is the best attempt. Solutions go to the planner, for later meshes to begin with. */
 void sw_trial_end(trial *t, sw_planner *planner, const strategies *known);
 
+/* How little memory the plan can do with, however little there is hope that it fits: what trials leave out. */
+sw_status sw_measure_least(const sw_planner *planner, const sw_plan_options *options, sw_plan *plan, sw_program_cost *cost, sw_error *err);
 bool sw_is_search(const sw_mesh *mesh);
 int64_t sw_memory_of(const sw_plan *plan, const sw_plan_options *options);
 double sw_steps_bound_s(const sw_planner *planner, double model_s);
