@@ -323,6 +323,11 @@ sw_status sw_pins_check(const sw_planner *planner, const sw_plan *plan, sw_error
  * Returns the most bytes that one of them saves; 0: none does. The layouts of results stay as they are. */
 int64_t sw_plan_stream(sw_plan *plan, int64_t least_bytes);
 
+/* ---- search.c ---- */
+
+/* Of a plan's decisions: moves anew, and streams, what lets it take less than it would, however little hope there is that it fits. Measures it. */
+sw_status sw_plan_save_memory(const sw_planner *planner, const sw_plan_options *options, sw_plan *plan, sw_error *err);
+
 /* ---- rounds.c ---------------------------------------------------------------------------------------------------- */
 
 #define SW_TIME_LIMIT_WARNING "the time limit cut the search short: another run may plan differently"

@@ -289,13 +289,14 @@ static sw_status keep_what_fits(trials *t, sw_error *err)
 	return status;
 }
 
-/* As chosen, the plan takes this part of what it takes with all kept. */
-static double part_taken(const keeper *k)
+/* What the plan takes as chosen, if it takes so much with all kept: less by as much, or by the same part, as is counted. */
+static int64_t counted(const keeper *k, int64_t kept_bytes)
 {
-	int64_t kept = 0;
+	int64_t kept = 1, chosen = sw_demand_most(&k->demand, 0, k->demand.n);
 	for (int32_t m = 0; m < k->demand.n; m++)
 		kept = SW_MAX(kept, k->all_kept[m]);
-	return kept > 0 ? (double)sw_demand_most(&k->demand, 0, k->demand.n) / (double)kept : 1;
+	double part = (double)chosen / (double)kept;
+	return SW_MIN((int64_t)(part * (double)kept_bytes), SW_MAX(kept_bytes - (kept - chosen), 0));
 }
 
 static sw_status measure_all_anew(trials *t, sw_error *err)
@@ -313,7 +314,7 @@ static sw_status keep(trials *t, double doubt, sw_program_cost *cost, int64_t *l
 	const keeper *k = t->k;
 	note(t, &t->exceeds, (double)sw_demand_most(&k->demand, 0, k->demand.n), cost);
 	choose(t->k, 0);
-	*least_bytes = (int64_t)(part_taken(k) * (double)cost->peak_bytes);
+	*least_bytes = counted(k, cost->peak_bytes);
 	if ((double)*least_bytes > doubt * (double)t->memory_bytes)
 		return SW_OK;
 	sw_status status = measure_all_anew(t, err);

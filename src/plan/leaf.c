@@ -213,8 +213,7 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 	if (options->threads > 0)
 		planner.threads = options->threads;
 	planner.unlimited = leaf->unlimited;
-	planner.far = !leaf->unlimited &&
-	              (double)leaf->free.peak_bytes > SW_FAR_TOO_LARGE * (double)sw_leaves_memory(list);
+	planner.far = leaf->far && !leaf->unlimited;
 	planner.tried = tried_of(leaf, meshes->len, numbers);
 	if (has_parts)
 		planner.slack = SW_FAR_BEHIND;
@@ -230,6 +229,8 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 		leaf->free = planner.free;
 		leaf->tried =
 			sw_arena_copy(&list->arena, planner.tried, meshes->len * sizeof(*planner.tried));
+		leaf->far = status != SW_OK && (double)leaf->free.peak_bytes >
+		                                       SW_FAR_TOO_LARGE * (double)sw_leaves_memory(list);
 		note_slow_free(leaf, meshes->len);
 	}
 	free(planner.tried);
@@ -242,16 +243,49 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 	return status;
 }
 
-/* Back to before it was searched. */
-static void take_back(const sw_leaves *list, sw_leaf *leaf)
+/* What was found of a leaf; its program is the plan's. */
+typedef struct found {
+	sw_plan *plan, *least;
+} found;
+
+/* Back to before it was searched, but for what was found. */
+static found take_back(sw_leaf *leaf)
 {
-	sw_plan *plan = leaf->plan ? leaf->plan : leaf->least;
-	if (plan) {
+	found f = {leaf->plan, leaf->least};
+	sw_plan *plan = f.plan ? f.plan : f.least;
+	if (plan)
 		leaf->program = plan->program;
-		plan->program = NULL;
-		free_plan(list, plan);
-	}
 	leaf->plan = leaf->least = NULL;
+	return f;
+}
+
+/* Is what was found before better than what was found now? */
+static bool is_better(found before, const sw_leaf *now)
+{
+	if (!before.plan && !before.least)
+		return false;
+	if (!before.plan || !now->plan)
+		return before.plan
+		               ? true
+		               : !now->plan && (!now->least || before.least->predicted.peak_bytes <
+		                                                       now->least->predicted.peak_bytes);
+	return before.plan->predicted.step_time_s < now->plan->predicted.step_time_s;
+}
+
+/* Keeps the better one of what was found before and now. */
+static void take_better(const sw_leaves *list, sw_leaf *leaf, found before)
+{
+	found worse = before;
+	if (is_better(before, leaf)) {
+		worse = (found){leaf->plan, leaf->least};
+		leaf->plan = before.plan;
+		leaf->least = before.least;
+		leaf->program = NULL;
+	}
+	sw_plan *plan = worse.plan ? worse.plan : worse.least;
+	if (plan)
+		plan->program = NULL;
+	free_plan(list, plan);
 }
 
 typedef SW_VEC(sw_alternative) alternatives;
@@ -301,7 +335,7 @@ static sw_status search(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_
 	sw_meshes meshes = {0};
 	alternatives before = {0};
 	keep_alternatives(leaf, &before);
-	take_back(list, leaf);
+	found earlier = take_back(leaf);
 	sw_plan_options own = *list->options;
 	sw_roles roles;
 	sw_roles_init(&roles, leaf->program, list->sidecar);
@@ -315,9 +349,10 @@ static sw_status search(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_
 		sw_meshes_limit(&meshes, list->canonical, list->scope, sizeof(list->scope));
 		status = search_chosen(list, leaf, &meshes, &before, &own, err);
 	}
+	take_better(list, leaf, earlier);
 	sw_vec_clear(&before);
 	sw_vec_clear(&meshes);
-	return status;
+	return status == SW_NO && leaf->plan ? SW_OK : status;
 }
 
 sw_status sw_leaf_search(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_error *err)

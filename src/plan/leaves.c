@@ -254,6 +254,18 @@ static sw_status nothing_fits(const sw_leaves *list, const sw_plan *least, sw_er
 	return status;
 }
 
+/* As little as it can do with: while plans are looked for that fit, those are not measured that are far from that. */
+static sw_status save_memory(const sw_leaves *list, sw_plan *plan, sw_error *err)
+{
+	sw_planner planner;
+	plan->paths = list->paths;
+	sw_planner_init(&planner, plan, list->sidecar);
+	sw_status status = sw_plan_save_memory(&planner, list->options, plan, err);
+	sw_planner_clear(&planner);
+	plan->paths = NULL;
+	return status;
+}
+
 static sw_status answer(sw_leaves *list, sw_plan **plan, sw_error *err)
 {
 	sw_leaf *best = sw_leaves_best(list), *least = least_leaf(list);
@@ -263,7 +275,10 @@ static sw_status answer(sw_leaves *list, sw_plan **plan, sw_error *err)
 	}
 	if (list->timed_out || !least)
 		return nothing_in_time(list, err);
-	sw_status status = nothing_fits(list, least->least, err);
+	sw_status status = save_memory(list, least->least, err);
+	if (status != SW_OK)
+		return status;
+	status = nothing_fits(list, least->least, err);
 	if (list->options->least)
 		*list->options->least = take_plan(list, least);
 	return status;

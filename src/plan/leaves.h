@@ -20,7 +20,8 @@ typedef struct sw_leaf {
 	sw_program_cost free;       /* of the quickest plan if memory were no matter; step_time_s 0: unknown */
 	bool unlimited;             /* is searched as if memory were no matter */
 	uint64_t slow;              /* of the meshes: those that are far from the best */
-	sw_tried *tried;            /* per mesh, of an unlimited search */
+	sw_tried *tried;            /* per mesh, of an unlimited search, */
+	bool far;                   /* which found nothing that fits, by far */
 	double roofline_s, bound_s; /* below the steps of all its plans */
 	double model_bound_s;       /* what none of its plans is below by the model */
 	int64_t left_out;           /* options of axes at sites, for want of room */

@@ -336,21 +336,13 @@ static void search_clear(search *s)
 	sw_contest_clear(&s->contest);
 }
 
-/* What needs least of all that does not fit; where nothing is to be looked for but this, as little as it can do with. */
-static void take_least(search *s)
+/* What needs least of all that does not fit. */
+static void take_least(const search *s)
 {
-	sw_program_cost *cost = &s->small.cost, again;
-	if (cost->peak_bytes == 0)
+	if (s->small.cost.peak_bytes == 0)
 		return;
 	sw_decisions_restore(&s->small.decisions, &s->contest.known, s->plan);
-	bool last = !s->planner->unlimited && isinf(s->planner->known_s);
-	if (last && sw_measure_least(s->planner, s->options, s->plan, &again, NULL) == SW_OK &&
-	    again.peak_bytes <= cost->peak_bytes)
-		*cost = again;
-	else
-		sw_decisions_restore(&s->small.decisions, &s->contest.known, s->plan);
-	s->plan->predicted = *cost;
-	s->all.least_bytes = SW_MIN(s->all.least_bytes, cost->peak_bytes);
+	s->plan->predicted = s->small.cost;
 	snprintf(s->plan->chosen, sizeof(s->plan->chosen), "%s", s->small.name);
 }
 

@@ -152,12 +152,12 @@ static sw_status measure(trial *t, const sw_plan_options *options)
 	return status;
 }
 
-sw_status sw_measure_least(const sw_planner *planner, const sw_plan_options *options, sw_plan *plan,
-                           sw_program_cost *cost, sw_error *err)
+sw_status sw_plan_save_memory(const sw_planner *planner, const sw_plan_options *options, sw_plan *plan,
+                              sw_error *err)
 {
 	sw_program_cost shared;
 	measuring m = {planner, options, plan, INFINITY, 0};
-	return measure_all(&m, planner->last_s, &shared, cost, err);
+	return measure_all(&m, planner->last_s, &shared, &plan->predicted, err);
 }
 
 /* Kernels run one after the other: no plan of the mesh takes less than the cheapest candidates of all ops. */
@@ -244,19 +244,22 @@ static double counted_per_byte(const trial *t, int64_t measured_bytes)
 #define TIGHTER 0.98
 
 /* By what was measured of the plan that the attempt before found. The first limit is no tighter than the memory, and looser where the model
- * counts more than there is, or might: so it still bounds from below. Later ones exclude the plan that did not fit. */
+ * counts more than there is, or, where nothing was measured yet, might: so it still bounds from below. Later ones exclude the plan that did not fit. */
 static void set_capacity(trial *t)
 {
+	bool known = t->starts.len > 0, first = t->attempt == 1 || !t->calibrated;
 	double room = (double)t->memory;
-	t->calibrated = t->starts.len > 0;
-	if (t->attempt == 1)
-		room *= t->calibrated ? SW_MAX(counted_per_byte(t, t->c.shared.peak_bytes), 1) : DOUBT;
-	if (t->attempt > 1) {
+	t->loose = t->attempt == 0 || first;
+	t->calibrated = t->attempt > 0 && known;
+	if (t->attempt == 0)
+		return;
+	if (first) {
+		room *= known ? SW_MAX(counted_per_byte(t, t->c.shared.peak_bytes), 1) : DOUBT;
+	} else {
 		sw_model_count_copies(&t->model, t->plan);
 		room *= TIGHTER * counted_per_byte(t, t->c.cost.peak_bytes);
 	}
-	if (t->attempt > 0)
-		t->model.problem.capacity = (int64_t)room;
+	t->model.problem.capacity = (int64_t)room;
 }
 
 /* That nothing fits is believed where nothing would fit in so much more; else what the plans that would are bounded by is. */
@@ -297,6 +300,7 @@ void sw_trial_begin(trial *t, const sw_planner *planner, const sw_mesh *mesh, si
 	t->best = (contender){0};
 	t->attempt = is_far(planner, t->tried, memory) ? 1 : 0;
 	t->again = true;
+	t->calibrated = false;
 	t->memory = memory;
 	t->least_bytes = INT64_MAX;
 	t->bound_s = t->least_s = 0;
@@ -368,7 +372,7 @@ void sw_trial_judge(trial *t, sw_planner *planner, least *small)
 {
 	contender *c = &t->c;
 	sw_model_clear(&t->model);
-	if (t->attempt <= 1)
+	if (t->loose)
 		t->bound_s = SW_MAX(t->bound_s, c->bound_s);
 	t->least_bytes = SW_MIN(t->least_bytes, c->measured_bytes);
 	bool exceeds = t->status == SW_OK && c->feasible && c->cost.peak_bytes > t->memory;

@@ -22,7 +22,8 @@ typedef struct trial {
 	SW_VEC(sw_start) starts;
 	int attempt;
 	const sw_tried *tried; /* of this program and mesh before, as if memory were no matter; NULL: nothing */
-	bool calibrated;      /* the model's limit is by what some plan was measured to take */
+	bool calibrated;      /* the model's limit is by what some plan was measured to take, */
+	bool loose;           /* and no tighter than it must be */
 	int64_t memory, least_bytes;
 	double deadline_s;    /* of sw_now_s; 0: none */
 	double bound_s, least_s;
@@ -45,8 +46,6 @@ void sw_trial_judge(trial *t, sw_planner *planner, least *small);
 /* The contender is the best attempt. Solutions go to the planner, for later meshes to begin with. */
 void sw_trial_end(trial *t, sw_planner *planner, const strategies *known);
 
-/* How little memory the plan can do with, however little there is hope that it fits: what trials leave out. */
-sw_status sw_measure_least(const sw_planner *planner, const sw_plan_options *options, sw_plan *plan, sw_program_cost *cost, sw_error *err);
 bool sw_is_search(const sw_mesh *mesh);
 int64_t sw_memory_of(const sw_plan *plan, const sw_plan_options *options);
 double sw_steps_bound_s(const sw_planner *planner, double model_s);
