@@ -290,7 +290,9 @@ RHINO = [
         "gpt-72x512", paper_gpt(72, 512, 8, 1024, 8, jnp.float16, fused=False), Optimizer(clip=1.0, scaled=True)
     ),
 ]
-PAPERS = AUTODDL + AXONN + RHINO
+# No paper's: dimensions that 10,000 = 2^4 x 5^4 devices divide (bench/plan --sizes).
+SIZES = [paper_fixture("gpt-40x10240", paper_gpt(40, 10240, 80, 2000, 5000, jnp.bfloat16), LARGE)]
+PAPERS = AUTODDL + AXONN + RHINO + SIZES
 
 # --- Writing -----------------------------------------------------------------------------------------------------
 

@@ -94,6 +94,7 @@ const experiment users_experiments[] = {
 	PICK("gpt", "dgx-a100-2x8", NULL),
 	PICK("gpt", "frontier", "64"),
 	PICK("gpt", "google-cloud-2x16", NULL),
+	PICK("gpt", "h100-10000", "40"),
 	PICK("gpt", "h100-16x8", NULL),
 	PICK("gpt", "h100-superpod", "64"),
 	PICK("gpt", "h200-superpod", "64"),

@@ -226,10 +226,12 @@ static const struct size {
 	const char *program, *cluster, *devices;
 	double memory_bytes; /* 0: the cluster's */
 } sizes[] = {
-	{"gpt-124m", "a100-8x8", "1x8", 0},
-	{"llama3-8b", "a100-8x8", NULL, 400e9}, /* where memory is no matter */
-	{"llama3-8b", "a100-8x8", NULL, 0},
-	{"gpt-175b", "perlmutter", "256x4", 0},
+	{"tests/programs/gpt-124m", "a100-8x8", "1x8", 0},
+	{"tests/programs/llama3-8b", "a100-8x8", NULL, 400e9}, /* where memory is no matter */
+	{"tests/programs/llama3-8b", "a100-8x8", NULL, 0},
+	{"tests/programs/llama3-8b", "h100-superpod", "8x8", 0},
+	{"tests/programs/gpt-175b", "perlmutter", "256x4", 0},
+	{"bench/papers/programs/gpt-40x10240", "h100-10000", NULL, 0},
 };
 
 static sw_status bench_sizes(settings how, sw_error *err)
@@ -237,8 +239,7 @@ static sw_status bench_sizes(settings how, sw_error *err)
 	sw_status status = SW_OK;
 	for (size_t i = 0; i < SW_COUNT(sizes) && status == SW_OK; i++) {
 		char program[512], cluster[512];
-		snprintf(program, sizeof(program), SW_SOURCE_DIR "/tests/programs/%s.hlo.gz",
-		         sizes[i].program);
+		snprintf(program, sizeof(program), SW_SOURCE_DIR "/%s.hlo.gz", sizes[i].program);
 		snprintf(cluster, sizeof(cluster), SW_SOURCE_DIR "/clusters/%s.yaml", sizes[i].cluster);
 		how.cluster = cluster;
 		how.devices = sizes[i].devices;

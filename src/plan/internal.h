@@ -169,6 +169,13 @@ typedef struct sw_watch {
 	double done, share;    /* of the search: before this mesh, and its own part */
 } sw_watch;
 
+/* What a search as if memory were no matter has found of a mesh. */
+typedef struct sw_tried {
+	double model_s, bound_s, least_s; /* by the model, INFINITY: nothing; what bounds that, and what bounds steps */
+	bool exceeds;                     /* it was measured, and does not fit */
+	sw_program_cost shared, cost;     /* then: before any reader moves anew what others share, and after */
+} sw_tried;
+
 struct sw_planner {
 	sw_arena arena;
 	sw_watch watch;
@@ -192,6 +199,8 @@ struct sw_planner {
 	const sw_option **pinned_inputs, **pinned_ops; /* per input leaf, per op: options per atom; NULL: not pinned */
 	double last_s;    /* of sw_now_s: when the whole search is to end, whatever has been found; 0: never */
 	bool unlimited;   /* plans are made as if memory were no matter, and may fit */
+	bool far;         /* what is quickest if memory were no matter needs far more than there is */
+	sw_tried *tried;  /* per mesh of the search; NULL: nobody asks. Written if unlimited, else what is known of the same program */
 	sw_program_cost free; /* of the quickest contender if memory were no matter; step_time_s 0: none was found */
 	SW_VEC(sw_start) starts;
 };
@@ -311,8 +320,13 @@ sw_status sw_pins_check(const sw_planner *planner, const sw_plan *plan, sw_error
 /* ---- stream.c: dots that gather an operand panel by panel ------------------------------------------------------------ */
 
 /* Gives every dot a stream that then holds at least so many bytes less of its operands, where an operand is kept as that takes.
- * Returns how many. The layouts of results stay as they are. */
-int32_t sw_plan_stream(sw_plan *plan, int64_t least_bytes);
+ * Returns the most bytes that one of them saves; 0: none does. The layouts of results stay as they are. */
+int64_t sw_plan_stream(sw_plan *plan, int64_t least_bytes);
+
+/* ---- search.c ---- */
+
+/* Of a plan's decisions: moves anew, and streams, what lets it take less than it would, however little hope there is that it fits. Measures it. */
+sw_status sw_plan_save_memory(const sw_planner *planner, const sw_plan_options *options, sw_plan *plan, sw_error *err);
 
 /* ---- rounds.c ---------------------------------------------------------------------------------------------------- */
 

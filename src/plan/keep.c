@@ -31,16 +31,9 @@ static void add_life(void *context, int32_t begin, int32_t end, int64_t bytes)
 	sw_demand_add(context, begin, end, bytes);
 }
 
-static void take_life(void *context, int32_t begin, int32_t end, int64_t bytes)
-{
-	sw_demand_add(context, begin, end, -bytes);
-}
-
 static void set(keeper *k, sw_use *use, bool anew)
 {
-	sw_lives_walk(&k->lives, use->value, take_life, &k->demand);
-	use->anew = anew;
-	sw_lives_walk(&k->lives, use->value, add_life, &k->demand);
+	sw_lives_set(&k->lives, use, anew, add_life, &k->demand);
 }
 
 static void add_area(void *context, int32_t begin, int32_t end, int64_t bytes)
@@ -296,10 +289,19 @@ static sw_status keep_what_fits(trials *t, sw_error *err)
 	return status;
 }
 
+/* What the plan takes as chosen, if it takes so much with all kept: less by as much, or by the same part, as is counted. */
+static int64_t counted(const keeper *k, int64_t kept_bytes)
+{
+	int64_t kept = 1, chosen = sw_demand_most(&k->demand, 0, k->demand.n);
+	for (int32_t m = 0; m < k->demand.n; m++)
+		kept = SW_MAX(kept, k->all_kept[m]);
+	double part = (double)chosen / (double)kept;
+	return SW_MIN((int64_t)(part * (double)kept_bytes), SW_MAX(kept_bytes - (kept - chosen), 0));
+}
+
 static sw_status measure_all_anew(trials *t, sw_error *err)
 {
 	sw_program_cost cost;
-	choose(t->k, 0);
 	write_reads(t->k, &t->plan->anew);
 	sw_status status = t->options->measure(t->plan, &cost, err);
 	if (status == SW_OK)
@@ -307,13 +309,18 @@ static sw_status measure_all_anew(trials *t, sw_error *err)
 	return status;
 }
 
-static sw_status keep(trials *t, sw_program_cost *cost, sw_error *err)
+static sw_status keep(trials *t, double doubt, sw_program_cost *cost, int64_t *least_bytes, sw_error *err)
 {
 	const keeper *k = t->k;
 	note(t, &t->exceeds, (double)sw_demand_most(&k->demand, 0, k->demand.n), cost);
+	choose(t->k, 0);
+	*least_bytes = counted(k, cost->peak_bytes);
+	if ((double)*least_bytes > doubt * (double)t->memory_bytes)
+		return SW_OK;
 	sw_status status = measure_all_anew(t, err);
 	if (status != SW_OK)
 		return status;
+	*least_bytes = SW_MIN(t->fits.cost.peak_bytes, cost->peak_bytes);
 	if (t->fits.cost.peak_bytes >= cost->peak_bytes) {
 		sw_reads_copy(&t->plan->anew, &t->exceeds.anew);
 		return SW_OK;
@@ -325,7 +332,8 @@ static sw_status keep(trials *t, sw_program_cost *cost, sw_error *err)
 }
 
 sw_status sw_plan_keep(const sw_planner *planner, const sw_plan_options *options, int64_t memory_bytes,
-                       sw_plan *plan, sw_program_cost *cost, sw_error *err)
+                       double doubt, sw_plan *plan, sw_program_cost *cost, int64_t *least_bytes,
+                       sw_error *err)
 {
 	keeper k;
 	trials t = {.k = &k,
@@ -334,7 +342,8 @@ sw_status sw_plan_keep(const sw_planner *planner, const sw_plan_options *options
 	            .memory_bytes = memory_bytes,
 	            .deadline_s = planner->watch.deadline_s};
 	keeper_init(&k, plan, &planner->roles, sw_path_store_get(planner->paths, plan->axes, plan->n_axes));
-	sw_status status = k.n_choices > 0 ? keep(&t, cost, err) : SW_OK;
+	*least_bytes = cost->peak_bytes;
+	sw_status status = k.n_choices > 0 ? keep(&t, doubt, cost, least_bytes, err) : SW_OK;
 	sw_vec_clear(&t.fits.anew);
 	sw_vec_clear(&t.exceeds.anew);
 	keeper_clear(&k);

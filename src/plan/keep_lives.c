@@ -74,29 +74,45 @@ static void find_uses(sw_lives *l)
 
 /* ---- lives ------------------------------------------------------------------------------------------------------- */
 
-typedef struct life {
-	uint32_t layout;
-	int32_t begin, end;
-} life;
-typedef SW_VEC(life) life_list;
+/* In the order in which they begin; now: of each layout that there has been, its last one. */
+typedef struct life_list {
+	SW_VEC(sw_life) all;
+	SW_VEC(uint32_t) now;
+} life_list;
 
-static life *latest(const life_list *list, uint32_t layout)
+static void life_list_clear(life_list *list)
 {
-	for (size_t i = list->len; i-- > 0;)
-		if (list->data[i].layout == layout)
-			return &list->data[i];
+	sw_vec_clear(&list->all);
+	sw_vec_clear(&list->now);
+}
+
+static sw_life *latest(const life_list *list, uint32_t layout)
+{
+	for (size_t i = 0; i < list->now.len; i++) {
+		sw_life *l = &list->all.data[list->now.data[i]];
+		if (l->layout == layout)
+			return l;
+	}
 	return NULL;
 }
 
 static void touch(life_list *list, uint32_t layout, int32_t moment)
 {
-	life *l = latest(list, layout);
+	sw_life *l = latest(list, layout);
 	l->end = SW_MAX(l->end, moment + 1);
 }
 
 static void begin_life(life_list *list, uint32_t layout, int32_t moment)
 {
-	sw_vec_push(list, ((life){layout, moment, moment + 1}));
+	uint32_t number = (uint32_t)list->all.len;
+	size_t i = 0;
+	while (i < list->now.len && list->all.data[list->now.data[i]].layout != layout)
+		i++;
+	if (i < list->now.len)
+		list->now.data[i] = number;
+	else
+		sw_vec_push(&list->now, number);
+	sw_vec_push(&list->all, ((sw_life){layout, moment, moment + 1}));
 }
 
 static bool is_entry_input(const sw_program *program, const sw_op *op)
@@ -145,19 +161,59 @@ static int64_t bytes_of(const sw_lives *l, sw_id value, uint32_t layout)
 	                             &l->layouts.items.data[layout]);
 }
 
-void sw_lives_walk(sw_lives *l, sw_id value, sw_see_life *see, void *context)
+/* O(readers of the value * layouts in which it is read). */
+static void live(const sw_lives *l, sw_id value, life_list *list)
 {
-	life_list list = {0};
 	const sw_program *program = l->plan->program;
 	if (!l->roles->planned[sw_op_at(program, program->values.data[value].op)->computation])
 		return;
-	begin_value(l, value, &list);
+	begin_value(l, value, list);
 	for (uint32_t i = l->first[value]; i < l->first[value + 1]; i++)
-		read_use(l, &l->uses.data[i], &list);
-	for (size_t i = 0; i < list.len; i++)
-		see(context, list.data[i].begin, SW_MIN(list.data[i].end, l->roles->n_moments),
-		    bytes_of(l, value, list.data[i].layout));
-	sw_vec_clear(&list);
+		read_use(l, &l->uses.data[i], list);
+	for (size_t i = 0; i < list->all.len; i++)
+		list->all.data[i].end = SW_MIN(list->all.data[i].end, l->roles->n_moments);
+}
+
+void sw_lives_walk(sw_lives *l, sw_id value, sw_see_life *see, void *context)
+{
+	life_list list = {0};
+	live(l, value, &list);
+	for (size_t i = 0; i < list.all.len; i++) {
+		const sw_life *life = &list.all.data[i];
+		see(context, life->begin, life->end, bytes_of(l, value, life->layout));
+	}
+	life_list_clear(&list);
+}
+
+static bool same_life(const sw_life *a, const sw_life *b)
+{
+	return a->layout == b->layout && a->begin == b->begin && a->end == b->end;
+}
+
+/* What is alike in front of the first difference and behind the last is left as it is: all but a life or two. */
+void sw_lives_set(sw_lives *l, sw_use *use, bool anew, sw_see_life *see, void *context)
+{
+	life_list before = {0}, after = {0};
+	live(l, use->value, &before);
+	use->anew = anew;
+	live(l, use->value, &after);
+	size_t n = before.all.len, m = after.all.len, i = 0;
+	while (i < n && i < m && same_life(&before.all.data[i], &after.all.data[i]))
+		i++;
+	while (n > i && m > i && same_life(&before.all.data[n - 1], &after.all.data[m - 1])) {
+		n--;
+		m--;
+	}
+	for (size_t k = i; k < n; k++) {
+		const sw_life *life = &before.all.data[k];
+		see(context, life->begin, life->end, -bytes_of(l, use->value, life->layout));
+	}
+	for (size_t k = i; k < m; k++) {
+		const sw_life *life = &after.all.data[k];
+		see(context, life->begin, life->end, bytes_of(l, use->value, life->layout));
+	}
+	life_list_clear(&before);
+	life_list_clear(&after);
 }
 
 /* ---- gaps -------------------------------------------------------------------------------------------------------- */
@@ -179,7 +235,7 @@ static void find_gaps(sw_lives *l, sw_id value)
 	begin_value(l, value, &list);
 	for (uint32_t i = l->first[value]; i < l->first[value + 1]; i++) {
 		sw_use *use = &l->uses.data[i];
-		const life *had = latest(&list, use->layout);
+		const sw_life *had = latest(&list, use->layout);
 		use->since = had ? had->end - 1 : use->moment;
 		bool moved = use->layout != l->plan->produced[value];
 		bool gap = read_use(l, use, &list) && moved && use->since + 1 < use->moment;
@@ -188,7 +244,7 @@ static void find_gaps(sw_lives *l, sw_id value)
 		use->seconds = moving_s(l, use);
 		use->may = isfinite(use->seconds);
 	}
-	sw_vec_clear(&list);
+	life_list_clear(&list);
 }
 
 void sw_lives_init(sw_lives *l, const sw_plan *plan, const sw_roles *roles, sw_path_cache *paths)

@@ -15,6 +15,11 @@ typedef struct sw_use {
 	double freed, worth;   /* bytes, over the gap, if it is anew and nothing else; for whoever ranks uses */
 } sw_use;
 
+typedef struct sw_life { /* of one version of a value */
+	uint32_t layout;
+	int32_t begin, end;
+} sw_life;
+
 typedef struct sw_lives {
 	sw_arena arena;
 	const sw_plan *plan;
@@ -30,6 +35,8 @@ void sw_lives_clear(sw_lives *lives);
 /* Calls `see` for each version of a value, as partition makes them: it is there in [begin, end). */
 typedef void sw_see_life(void *context, int32_t begin, int32_t end, int64_t bytes);
 void sw_lives_walk(sw_lives *lives, sw_id value, sw_see_life *see, void *context);
+/* Has this use moved anew, or no more, and calls `see` for what of its value's lives that changes: with negative bytes for those that go. */
+void sw_lives_set(sw_lives *lives, sw_use *use, bool anew, sw_see_life *see, void *context);
 
 /* Bytes per moment: added over ranges, asked for the most in a range. O(log moments) each. */
 typedef struct sw_demand {

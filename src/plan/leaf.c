@@ -139,6 +139,17 @@ static double known_s(const sw_leaves *list)
 /* Meshes whose plans take longer than the best by more are not tried again in other leaves. */
 #define SLOW 1.5
 
+/* The same of a leaf that was searched as if memory were no matter, whatever fits. */
+static void note_slow_free(sw_leaf *leaf, size_t n)
+{
+	double best_s = INFINITY;
+	for (size_t i = 0; i < n; i++)
+		best_s = fmin(best_s, leaf->tried[i].model_s);
+	for (size_t i = 0; i < n && i < 64; i++)
+		if (leaf->tried[i].model_s > SLOW * best_s)
+			leaf->slow |= UINT64_C(1) << i;
+}
+
 static void note_slow(sw_leaf *leaf, const sw_plan *plan, const size_t *numbers)
 {
 	for (size_t i = 0; i < plan->alternatives.len; i++) {
@@ -167,6 +178,20 @@ static void take_result(const sw_leaves *list, sw_leaf *leaf, sw_status status, 
 		free_plan(list, plan);
 }
 
+/* Of the meshes that are searched: what is known of them, or is to be. */
+static sw_tried *tried_of(const sw_leaf *leaf, size_t n, const size_t *numbers)
+{
+	if (!leaf->unlimited && !leaf->tried)
+		return NULL;
+	sw_tried *tried = sw_alloc((n + 1) * sizeof(*tried));
+	for (size_t i = 0; i < n; i++)
+		tried[i] =
+			leaf->unlimited
+				? (sw_tried){.model_s = INFINITY, .bound_s = INFINITY, .least_s = INFINITY}
+				: leaf->tried[numbers[i]];
+	return tried;
+}
+
 /* So much longer than the time limit the first strategy of a leaf may take: something is to be tried. */
 #define GRACE_S 1
 
@@ -188,6 +213,8 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 	if (options->threads > 0)
 		planner.threads = options->threads;
 	planner.unlimited = leaf->unlimited;
+	planner.far = leaf->far && !leaf->unlimited;
+	planner.tried = tried_of(leaf, meshes->len, numbers);
 	if (has_parts)
 		planner.slack = SW_FAR_BEHIND;
 	sw_status status = sw_pins_resolve(options->pins, &planner, list->sidecar, err);
@@ -198,7 +225,15 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 		                        err);
 	if (status == SW_OK)
 		status = sw_pins_check(&planner, plan, err);
-	leaf->free = planner.free;
+	if (leaf->unlimited) {
+		leaf->free = planner.free;
+		leaf->tried =
+			sw_arena_copy(&list->arena, planner.tried, meshes->len * sizeof(*planner.tried));
+		leaf->far = status != SW_OK && (double)leaf->free.peak_bytes >
+		                                       SW_FAR_TOO_LARGE * (double)sw_leaves_memory(list);
+		note_slow_free(leaf, meshes->len);
+	}
+	free(planner.tried);
 	leaf->left_out = planner.left_out;
 	sw_planner_clear(&planner);
 	plan->paths = NULL;
@@ -208,22 +243,99 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 	return status;
 }
 
-/* Back to before it was searched. */
-static void take_back(const sw_leaves *list, sw_leaf *leaf)
+/* What was found of a leaf; its program is the plan's. */
+typedef struct found {
+	sw_plan *plan, *least;
+} found;
+
+/* Back to before it was searched, but for what was found. */
+static found take_back(sw_leaf *leaf)
+{
+	found f = {leaf->plan, leaf->least};
+	sw_plan *plan = f.plan ? f.plan : f.least;
+	if (plan)
+		leaf->program = plan->program;
+	leaf->plan = leaf->least = NULL;
+	return f;
+}
+
+/* Is what was found before better than what was found now? */
+static bool is_better(found before, const sw_leaf *now)
+{
+	if (!before.plan && !before.least)
+		return false;
+	if (!before.plan || !now->plan)
+		return before.plan
+		               ? true
+		               : !now->plan && (!now->least || before.least->predicted.peak_bytes <
+		                                                       now->least->predicted.peak_bytes);
+	return before.plan->predicted.step_time_s < now->plan->predicted.step_time_s;
+}
+
+/* Keeps the better one of what was found before and now. */
+static void take_better(const sw_leaves *list, sw_leaf *leaf, found before)
+{
+	found worse = before;
+	if (is_better(before, leaf)) {
+		worse = (found){leaf->plan, leaf->least};
+		leaf->plan = before.plan;
+		leaf->least = before.least;
+		leaf->program = NULL;
+	}
+	sw_plan *plan = worse.plan ? worse.plan : worse.least;
+	if (plan)
+		plan->program = NULL;
+	free_plan(list, plan);
+}
+
+typedef SW_VEC(sw_alternative) alternatives;
+
+/* Of the search before. */
+static void keep_alternatives(const sw_leaf *leaf, alternatives *kept)
+{
+	const sw_plan *plan = leaf->plan ? leaf->plan : leaf->least;
+	for (size_t i = 0; plan && i < plan->alternatives.len; i++)
+		sw_vec_push(kept, plan->alternatives.data[i]);
+}
+
+/* Of meshes that were not searched again what is known stays: that they were tried, and what bounds their plans. */
+static void add_known(sw_leaf *leaf, const alternatives *before, const sw_meshes *all)
 {
 	sw_plan *plan = leaf->plan ? leaf->plan : leaf->least;
-	if (plan) {
-		leaf->program = plan->program;
-		plan->program = NULL;
-		free_plan(list, plan);
+	for (size_t i = 0; i < all->len && i < 64; i++) {
+		if (leaf->meshes >> i & 1)
+			continue;
+		if (all->data[i].search) {
+			leaf->bound_s = fmin(leaf->bound_s, leaf->tried[i].least_s);
+			leaf->model_bound_s = fmin(leaf->model_bound_s, leaf->tried[i].bound_s);
+		}
+		if (plan && i < before->len)
+			sw_vec_push(&plan->alternatives, before->data[i]);
 	}
-	leaf->plan = leaf->least = NULL;
+}
+
+static sw_status search_chosen(sw_leaves *list, sw_leaf *leaf, const sw_meshes *all,
+                               const alternatives *before, const sw_plan_options *options, sw_error *err)
+{
+	sw_meshes chosen = {0};
+	size_t *numbers = sw_alloc((all->len + 1) * sizeof(*numbers));
+	for (size_t i = 0; i < all->len; i++)
+		sw_vec_push(&chosen, all->data[i]);
+	choose_meshes(leaf, &chosen, numbers);
+	sw_status status = search_meshes(list, leaf, &chosen, numbers, options, err);
+	if (leaf->tried && !leaf->unlimited)
+		add_known(leaf, before, all);
+	sw_vec_clear(&chosen);
+	free(numbers);
+	return status;
 }
 
 static sw_status search(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_error *err)
 {
 	sw_meshes meshes = {0};
-	take_back(list, leaf);
+	alternatives before = {0};
+	keep_alternatives(leaf, &before);
+	found earlier = take_back(leaf);
 	sw_plan_options own = *list->options;
 	sw_roles roles;
 	sw_roles_init(&roles, leaf->program, list->sidecar);
@@ -232,18 +344,15 @@ static sw_status search(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_
 	sw_roles_clear(&roles);
 	if (status == SW_OK)
 		status = sw_pins_cut(own.pins, list->cluster, &meshes, err);
-	if (status != SW_OK) {
-		sw_vec_clear(&meshes);
-		return status;
+	if (status == SW_OK) {
+		own.time_limit_s = time_limit_s;
+		sw_meshes_limit(&meshes, list->canonical, list->scope, sizeof(list->scope));
+		status = search_chosen(list, leaf, &meshes, &before, &own, err);
 	}
-	own.time_limit_s = time_limit_s;
-	sw_meshes_limit(&meshes, list->canonical, list->scope, sizeof(list->scope));
-	size_t *numbers = sw_alloc((meshes.len + 1) * sizeof(*numbers));
-	choose_meshes(leaf, &meshes, numbers);
-	status = search_meshes(list, leaf, &meshes, numbers, &own, err);
-	free(numbers);
+	take_better(list, leaf, earlier);
+	sw_vec_clear(&before);
 	sw_vec_clear(&meshes);
-	return status;
+	return status == SW_NO && leaf->plan ? SW_OK : status;
 }
 
 sw_status sw_leaf_search(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_error *err)

@@ -18,8 +18,6 @@ static sw_rewrites asked(const sw_plan_options *options)
 
 /* What would be faster by less if memory were no matter is not looked for. */
 #define FAST_ENOUGH 1.005
-/* A plan that needs so many times the memory that there is won't fit by splitting more alone. */
-#define FAR_TOO_LARGE 2
 
 static sw_status add_first(sw_leaves *list, sw_error *err)
 {
@@ -39,11 +37,18 @@ static bool is_memory_in_the_way(const sw_leaves *list)
 	       (!best || best->plan->predicted.step_time_s > FAST_ENOUGH * first->free.step_time_s);
 }
 
+static bool is_near(const sw_leaves *list)
+{
+	return (double)list->items.data[0].free.peak_bytes <
+	       SW_FAR_TOO_LARGE * (double)sw_leaves_memory(list);
+}
+
 static sw_status search_first_in_memory(sw_leaves *list, sw_error *err)
 {
 	double left_s = sw_leaves_left_s(list);
 	if (!is_memory_in_the_way(list) || left_s <= 0)
 		return SW_OK;
+	list->items.data[0].meshes &= ~list->items.data[0].slow;
 	sw_status status =
 		sw_leaf_search(list, &list->items.data[0], isfinite(left_s) ? left_s / 2 : 0, err);
 	return status == SW_NO ? SW_OK : status;
@@ -57,7 +62,7 @@ static sw_status search_plain_and_small(sw_leaves *list, sw_error *err)
 	sw_status status = sw_leaf_search_free(list, first, list->options->time_limit_s / 3, err);
 	if ((status != SW_OK && status != SW_NO) || !is_memory_in_the_way(list))
 		return status == SW_NO ? SW_OK : status;
-	bool near = list->items.data[0].free.peak_bytes < FAR_TOO_LARGE * sw_leaves_memory(list);
+	bool near = is_near(list);
 	status = near ? search_first_in_memory(list, err) : SW_OK;
 	if (status == SW_OK && is_memory_in_the_way(list))
 		status = sw_leaves_save_memory(list, err);
@@ -249,6 +254,18 @@ static sw_status nothing_fits(const sw_leaves *list, const sw_plan *least, sw_er
 	return status;
 }
 
+/* As little as it can do with: while plans are looked for that fit, those are not measured that are far from that. */
+static sw_status save_memory(const sw_leaves *list, sw_plan *plan, sw_error *err)
+{
+	sw_planner planner;
+	plan->paths = list->paths;
+	sw_planner_init(&planner, plan, list->sidecar);
+	sw_status status = sw_plan_save_memory(&planner, list->options, plan, err);
+	sw_planner_clear(&planner);
+	plan->paths = NULL;
+	return status;
+}
+
 static sw_status answer(sw_leaves *list, sw_plan **plan, sw_error *err)
 {
 	sw_leaf *best = sw_leaves_best(list), *least = least_leaf(list);
@@ -258,7 +275,10 @@ static sw_status answer(sw_leaves *list, sw_plan **plan, sw_error *err)
 	}
 	if (list->timed_out || !least)
 		return nothing_found(list, err);
-	sw_status status = nothing_fits(list, least->least, err);
+	sw_status status = save_memory(list, least->least, err);
+	if (status != SW_OK)
+		return status;
+	status = nothing_fits(list, least->least, err);
 	if (list->options->least)
 		*list->options->least = take_plan(list, least);
 	return status;

@@ -5,6 +5,8 @@
 #include "plan/internal.h"
 
 #define SW_ALL_MESHES UINT64_MAX
+/* A plan that needs so many times the memory that there is won't fit by splitting more alone. */
+#define SW_FAR_TOO_LARGE 2
 
 typedef struct sw_leaf {
 	sw_rewrites rewrites;
@@ -16,8 +18,10 @@ typedef struct sw_leaf {
 	sw_plan *plan;              /* NULL: nothing fits in memory, or it was not searched; */
 	sw_plan *least;             /* then, if anything was found at all: what needs least */
 	sw_program_cost free;       /* of the quickest plan if memory were no matter; step_time_s 0: unknown */
-	bool unlimited;             /* was searched as if memory were no matter */
+	bool unlimited;             /* is searched as if memory were no matter */
 	uint64_t slow;              /* of the meshes: those that are far from the best */
+	sw_tried *tried;            /* per mesh, of an unlimited search, */
+	bool far;                   /* which found nothing that fits, by far */
 	double roofline_s, bound_s; /* below the steps of all its plans */
 	double model_bound_s;       /* what none of its plans is below by the model */
 	int64_t left_out;           /* options of axes at sites, for want of room */

@@ -202,8 +202,8 @@ static sw_status try_choice(grid *x, size_t i)
 		return SW_OK;
 	c->tried = true;
 	const sw_leaf *best = sw_leaves_best(x->list);
-	uint64_t meshes = best ? SW_ALL_MESHES & ~best->slow : SW_ALL_MESHES;
-	sw_status status = sw_leaves_add(x->list, &c->rewrites, meshes, &c->leaf, &why);
+	uint64_t slow = x->list->items.data[0].slow | (best ? best->slow : 0);
+	sw_status status = sw_leaves_add(x->list, &c->rewrites, SW_ALL_MESHES & ~slow, &c->leaf, &why);
 	c->is_leaf = status == SW_OK;
 	if (status == SW_OK)
 		status = search(x, c->leaf);

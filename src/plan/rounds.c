@@ -114,6 +114,7 @@ typedef struct tally {
 	double bound_s, model_bound_s; /* of all searches; and nothing that was reached lies below them */
 	double model_s;                /* the best by the model */
 	double step_s;                 /* the quickest that fits, as measured */
+	double large_s;                /* the quickest by the model that was measured not to fit */
 	int64_t least_bytes;
 	bool timed_out;
 } tally;
@@ -163,6 +164,12 @@ static int by_model(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Where memory is to be no matter, what is slower than something that does not fit is looked for later, if at all. */
+static bool is_slow_and_large(const search *s, const trial *t)
+{
+	return s->planner->unlimited && t->c.model_s > s->all.large_s;
+}
+
 /* Those first that are quickest by the model: of which no step is less than what is had anyway need not be measured. */
 static void measure_all(search *s, int64_t n_open)
 {
@@ -172,7 +179,7 @@ static void measure_all(search *s, int64_t n_open)
 		for (n = 0; i < n_open && n < MEASURED_AT_ONCE; i++) {
 			trial *t = s->open[i];
 			double bound_s = sw_steps_bound_s(s->planner, t->c.bound_s);
-			if (t->c.feasible && bound_s >= s->all.step_s)
+			if (t->c.feasible && (bound_s >= s->all.step_s || is_slow_and_large(s, t)))
 				sw_trial_give_up(t, bound_s);
 			else
 				s->measured[n++] = t;
@@ -182,6 +189,8 @@ static void measure_all(search *s, int64_t n_open)
 			const contender *c = &s->measured[k]->c;
 			if (c->feasible && c->cost.peak_bytes <= memory)
 				s->all.step_s = fmin(s->all.step_s, c->cost.step_time_s);
+			else if (c->feasible)
+				s->all.large_s = fmin(s->all.large_s, c->model_s);
 		}
 	}
 }
@@ -219,12 +228,24 @@ static sw_status attempt_round(search *s, size_t first, size_t n, bool *again)
 	return status;
 }
 
+static sw_tried tried_by(const contender *c, int64_t memory)
+{
+	return (sw_tried){.model_s = c->applied ? c->found_s : INFINITY,
+	                  .bound_s = c->bound_s,
+	                  .least_s = c->least_s,
+	                  .exceeds = c->cost.peak_bytes > memory,
+	                  .shared = c->shared,
+	                  .cost = c->cost};
+}
+
 static void count(search *s, size_t number, const trial *t)
 {
 	const contender *c = &t->c;
 	tally *all = &s->all;
 	all->timed_out = all->timed_out || c->timed_out;
 	add_alternative(s->plan, s->options, t->mesh, c);
+	if (s->planner->unlimited && s->planner->tried)
+		s->planner->tried[number] = tried_by(c, sw_memory_of(s->plan, s->options));
 	sw_contest_enter(&s->contest, t->plan, t->mesh, s->plan->alternatives.len - 1, c);
 	if (c->each.bounds) {
 		all->bound_s = SW_MIN(all->bound_s, c->least_s);
@@ -258,7 +279,7 @@ static sw_status search_round(search *s, size_t first, size_t n)
 	bool again = true;
 	for (size_t i = 0; i < n; i++)
 		sw_trial_begin(
-			&s->trials[i], &s->meshes->data[first + i],
+			&s->trials[i], s->planner, &s->meshes->data[first + i], first + i,
 			limits_of(s->planner, s->options, s->start_s, s->meshes, first + i, s->all.model_s),
 			sw_memory_of(s->plan, s->options));
 	while (again && status == SW_OK)
@@ -292,6 +313,7 @@ static void search_init(search *s)
 	                 .model_bound_s = INFINITY,
 	                 .model_s = planner->known_s,
 	                 .step_s = INFINITY,
+	                 .large_s = INFINITY,
 	                 .least_bytes = INT64_MAX};
 	s->start_s = sw_now_s();
 	s->plan->memory_bytes = s->options->memory_bytes;

@@ -64,42 +64,61 @@ int64_t sw_memory_of(const sw_plan *plan, const sw_plan_options *options)
 	return options->memory_bytes > 0 ? options->memory_bytes : plan->cluster->device.memory_bytes;
 }
 
+/* How far the program of a plan may take less than what is counted by the lives of its values; or a model's count of some plan be above what its
+ * program takes, though that of the plan it was calibrated by is not. */
+#define DOUBT 1.25
+
+typedef struct measuring {
+	const sw_planner *planner;
+	const sw_plan_options *options;
+	sw_plan *plan;
+	double doubt; /* what is counted to take more than so many times the memory is not measured */
+	int64_t least_bytes; /* with all moved anew that may be, as counted or measured */
+} measuring;
+
 /* What one reader has moved serves the next (*shared); where that takes too much memory, some move it again. */
-static sw_status measure_shared(const sw_planner *planner, sw_plan *plan, const sw_plan_options *options,
-                                sw_program_cost *shared, sw_program_cost *cost, sw_error *err)
+static sw_status measure_shared(measuring *m, sw_program_cost *shared, sw_program_cost *cost, sw_error *err)
 {
-	int64_t memory = sw_memory_of(plan, options);
-	plan->anew.len = 0;
-	sw_status status = options->measure(plan, shared, err);
+	int64_t memory = sw_memory_of(m->plan, m->options);
+	m->plan->anew.len = 0;
+	sw_status status = m->options->measure(m->plan, shared, err);
 	*cost = *shared;
+	m->least_bytes = cost->peak_bytes;
 	if (status == SW_OK && cost->peak_bytes > memory)
-		status = sw_plan_keep(planner, options, memory, plan, cost, err);
+		status = sw_plan_keep(m->planner, m->options, memory, m->doubt, m->plan, cost,
+		                      &m->least_bytes, err);
 	return status;
 }
 
 /* Streams are worth their loops only where they save a good part of what is missing. */
 #define PARTS_OF_MISSING 8
 
-/* Streams are taken if the plan needs less memory with them. */
-static sw_status measure_streams(const sw_planner *planner, sw_plan *plan, const sw_plan_options *options,
-                                 sw_program_cost *cost, sw_error *err)
+/* While one op runs, no other's streams save anything. */
+static bool may_fit(const measuring *m, int64_t saved_bytes)
 {
-	int64_t missing = cost->peak_bytes - sw_memory_of(plan, options);
+	double memory = (double)sw_memory_of(m->plan, m->options);
+	return saved_bytes > 0 && (double)(m->least_bytes - saved_bytes) <= m->doubt * memory;
+}
+
+/* Streams are taken if the plan needs less memory with them. */
+static sw_status measure_streams(measuring *m, sw_program_cost *cost, sw_error *err)
+{
+	sw_plan *plan = m->plan;
+	int64_t missing = m->least_bytes - sw_memory_of(plan, m->options);
 	size_t bytes = sizeof(sw_strategy) * plan->program->ops.len;
 	sw_strategy *before = sw_alloc(bytes);
 	sw_reads anew = {0};
-	sw_program_cost shared, again;
+	sw_program_cost shared, again = {.peak_bytes = INT64_MAX};
 	sw_status status = SW_OK;
 	memcpy(before, plan->strategies, bytes);
 	sw_reads_copy(&anew, &plan->anew);
-	if (sw_plan_stream(plan, SW_MAX(missing / PARTS_OF_MISSING, 1)) > 0) {
-		status = measure_shared(planner, plan, options, &shared, &again, err);
-		if (status == SW_OK && again.peak_bytes < cost->peak_bytes)
-			*cost = again;
-		else {
-			memcpy(plan->strategies, before, bytes);
-			sw_reads_copy(&plan->anew, &anew);
-		}
+	if (may_fit(m, sw_plan_stream(plan, SW_MAX(missing / PARTS_OF_MISSING, 1))))
+		status = measure_shared(m, &shared, &again, err);
+	if (status == SW_OK && again.peak_bytes < cost->peak_bytes)
+		*cost = again;
+	else {
+		memcpy(plan->strategies, before, bytes);
+		sw_reads_copy(&plan->anew, &anew);
 	}
 	sw_vec_clear(&anew);
 	free(before);
@@ -112,17 +131,33 @@ static bool is_late(const trial *t)
 }
 
 /* What is too large even where it is moved again is streamed. */
+static sw_status measure_all(measuring *m, double deadline_s, sw_program_cost *shared,
+                             sw_program_cost *cost, sw_error *err)
+{
+	sw_status status = measure_shared(m, shared, cost, err);
+	bool late = deadline_s > 0 && sw_now_s() > deadline_s;
+	if (status == SW_OK && cost->peak_bytes > sw_memory_of(m->plan, m->options) && !late)
+		status = measure_streams(m, cost, err);
+	return status;
+}
+
 static sw_status measure(trial *t, const sw_plan_options *options)
 {
-	const sw_planner *planner = t->model.planner;
+	measuring m = {t->model.planner, options, t->plan, DOUBT, 0};
 	contender *c = &t->c;
-	sw_status status = measure_shared(planner, t->plan, options, &c->shared, &c->cost, &t->err);
-	if (status == SW_OK && c->cost.peak_bytes > sw_memory_of(t->plan, options) && !is_late(t))
-		status = measure_streams(planner, t->plan, options, &c->cost, &t->err);
+	sw_status status = measure_all(&m, t->deadline_s, &c->shared, &c->cost, &t->err);
 	if (status == SW_OK)
 		c->model_s +=
-			planner->hidden_weight * (c->cost.communication_s - c->shared.communication_s);
+			m.planner->hidden_weight * (c->cost.communication_s - c->shared.communication_s);
 	return status;
+}
+
+sw_status sw_plan_save_memory(const sw_planner *planner, const sw_plan_options *options, sw_plan *plan,
+                              sw_error *err)
+{
+	sw_program_cost shared;
+	measuring m = {planner, options, plan, INFINITY, 0};
+	return measure_all(&m, planner->last_s, &shared, &plan->predicted, err);
 }
 
 /* Kernels run one after the other: no plan of the mesh takes less than the cheapest candidates of all ops. */
@@ -179,7 +214,7 @@ static sw_status solve_once(trial *t, const sw_plan_options *options, sw_error *
 	c->feasible = solution.answer == SW_SOLVED_OPTIMAL || solution.answer == SW_SOLVED_FEASIBLE;
 	c->bound_s = bound_of(&solution);
 	c->timed_out = c->timed_out || solution.timed_out;
-	c->model_s = (double)solution.cost * SW_COST_UNIT_S;
+	c->found_s = c->model_s = (double)solution.cost * SW_COST_UNIT_S;
 	c->measured_bytes = INT64_MAX;
 	c->applied = c->feasible && c->bound_s < c->each.below_s;
 	if (c->feasible && c->bound_s >= c->each.worth_s)
@@ -209,22 +244,23 @@ static double counted_per_byte(const trial *t, int64_t measured_bytes)
 #define TIGHTER 0.98
 
 /* By what was measured of the plan that the attempt before found. The first limit is no tighter than the memory, and looser where the model
- * counts more than there is: so it still bounds from below. Later ones exclude the plan that did not fit. */
+ * counts more than there is, or, where nothing was measured yet, might: so it still bounds from below. Later ones exclude the plan that did not fit. */
 static void set_capacity(trial *t)
 {
+	bool known = t->starts.len > 0, first = t->attempt == 1 || !t->calibrated;
 	double room = (double)t->memory;
-	if (t->attempt == 1)
-		room *= SW_MAX(counted_per_byte(t, t->c.shared.peak_bytes), 1);
-	if (t->attempt > 1) {
+	t->loose = t->attempt == 0 || first;
+	t->calibrated = t->attempt > 0 && known;
+	if (t->attempt == 0)
+		return;
+	if (first) {
+		room *= known ? SW_MAX(counted_per_byte(t, t->c.shared.peak_bytes), 1) : DOUBT;
+	} else {
 		sw_model_count_copies(&t->model, t->plan);
 		room *= TIGHTER * counted_per_byte(t, t->c.cost.peak_bytes);
 	}
-	if (t->attempt > 0)
-		t->model.problem.capacity = (int64_t)room;
+	t->model.problem.capacity = (int64_t)room;
 }
-
-/* How far the model's count of some plan may be above what its program takes, though that of the plan it was calibrated by is not. */
-#define DOUBT 1.25
 
 /* That nothing fits is believed where nothing would fit in so much more; else what the plans that would are bounded by is. */
 static sw_status bound_with_doubt(trial *t, const sw_plan_options *options)
@@ -242,20 +278,29 @@ static sw_status bound_with_doubt(trial *t, const sw_plan_options *options)
 
 /* ---- attempts ------------------------------------------------------------------------------------------------------ */
 
-/* First without a limit: what then fits needs no memory model. Otherwise the model's spans limit the search; where the partitioned
+/* First without a limit, unless what is found then is known to be far too large: what then fits needs no memory model. Otherwise the model's spans limit the search; where the partitioned
  * program still exceeds the memory (spans are not its liveness to the byte), the capacity is tightened in proportion, with the copies
  * counted that readers held, and the problem solved again. What fits without a limit only since some readers move anew what others share may be
  * slower than what the solver finds within it: the quicker is taken. The bound is that of the last attempt whose limit was no tighter than it
  * must be. A mesh whose model is not built in time has no more to say. */
 #define MOST_ATTEMPTS 5
 
-void sw_trial_begin(trial *t, const sw_mesh *mesh, limits each, int64_t memory)
+/* What is found without a limit is known to need far more than there is. */
+static bool is_far(const sw_planner *planner, const sw_tried *tried, int64_t memory)
 {
+	return planner->far || (tried && tried->exceeds && tried->cost.peak_bytes > DOUBT * (double)memory);
+}
+
+void sw_trial_begin(trial *t, const sw_planner *planner, const sw_mesh *mesh, size_t number, limits each,
+                    int64_t memory)
+{
+	t->tried = planner->tried && !planner->unlimited ? &planner->tried[number] : NULL;
 	t->mesh = mesh;
 	t->c = (contender){.each = each};
 	t->best = (contender){0};
-	t->attempt = 0;
+	t->attempt = is_far(planner, t->tried, memory) ? 1 : 0;
 	t->again = true;
+	t->calibrated = false;
 	t->memory = memory;
 	t->least_bytes = INT64_MAX;
 	t->bound_s = t->least_s = 0;
@@ -278,8 +323,15 @@ void sw_trial_build(trial *t, sw_planner *planner)
 void sw_trial_solve(trial *t, const sw_plan_options *options)
 {
 	t->status = solve_once(t, options, &t->err);
-	if (t->status == SW_OK && t->attempt == 1 && isinf(t->c.bound_s) && t->c.each.bounds)
+	if (t->status == SW_OK && t->attempt == 1 && t->calibrated && isinf(t->c.bound_s) &&
+	    t->c.each.bounds)
 		t->status = bound_with_doubt(t, options);
+}
+
+/* Was the same found before, and does not fit? */
+static bool is_known(const trial *t)
+{
+	return t->attempt == 0 && t->tried && t->tried->exceeds && t->tried->model_s == t->c.found_s;
 }
 
 void sw_trial_measure(trial *t, const sw_plan_options *options)
@@ -288,8 +340,12 @@ void sw_trial_measure(trial *t, const sw_plan_options *options)
 	if (t->status != SW_OK || !c->feasible)
 		return;
 	t->status = sw_plan_verify(t->plan, &t->err);
-	if (t->status == SW_OK)
+	if (t->status == SW_OK && is_known(t)) {
+		c->shared = t->tried->shared;
+		c->cost = t->tried->cost;
+	} else if (t->status == SW_OK) {
 		t->status = measure(t, options);
+	}
 	c->measured_bytes = c->cost.peak_bytes;
 }
 
@@ -316,7 +372,7 @@ void sw_trial_judge(trial *t, sw_planner *planner, least *small)
 {
 	contender *c = &t->c;
 	sw_model_clear(&t->model);
-	if (t->attempt <= 1)
+	if (t->loose)
 		t->bound_s = SW_MAX(t->bound_s, c->bound_s);
 	t->least_bytes = SW_MIN(t->least_bytes, c->measured_bytes);
 	bool exceeds = t->status == SW_OK && c->feasible && c->cost.peak_bytes > t->memory;

@@ -42,8 +42,8 @@ static int64_t operand_bytes(const sw_plan *plan, sw_id id, const sw_strategy *s
 	return bytes;
 }
 
-/* One operand over one factor; true if that saves enough. */
-static bool stream_op(sw_plan *plan, sw_id id, int64_t least_bytes, sw_layout *layouts)
+/* One operand over one factor. Returns what that saves; 0: not enough. */
+static int64_t stream_op(sw_plan *plan, sw_id id, int64_t least_bytes, sw_layout *layouts)
 {
 	const sw_op *op = sw_op_at(plan->program, id);
 	int64_t before = operand_bytes(plan, id, &plan->strategies[id], layouts), saved = least_bytes - 1;
@@ -61,12 +61,12 @@ static bool stream_op(sw_plan *plan, sw_id id, int64_t least_bytes, sw_layout *l
 		}
 	}
 	plan->strategies[id] = best;
-	return saved >= least_bytes;
+	return saved >= least_bytes ? saved : 0;
 }
 
-int32_t sw_plan_stream(sw_plan *plan, int64_t least_bytes)
+int64_t sw_plan_stream(sw_plan *plan, int64_t least_bytes)
 {
-	int32_t n = 0;
+	int64_t most = 0;
 	for (sw_id id = 0; id < plan->program->ops.len; id++) {
 		const sw_op *op = sw_op_at(plan->program, id);
 		bool streams = false;
@@ -75,8 +75,9 @@ int32_t sw_plan_stream(sw_plan *plan, int64_t least_bytes)
 		if (!streams || sw_strategy_share(&plan->cluster->atoms, &plan->strategies[id]) == 1)
 			continue;
 		sw_layout *layouts = sw_alloc(sizeof(*layouts) * (op->n_operands + op->n_results));
-		n += stream_op(plan, id, least_bytes, layouts);
+		int64_t saved = stream_op(plan, id, least_bytes, layouts);
+		most = SW_MAX(most, saved);
 		free(layouts);
 	}
-	return n;
+	return most;
 }

@@ -21,6 +21,9 @@ typedef struct trial {
 	sw_model model;       /* between build and judge */
 	SW_VEC(sw_start) starts;
 	int attempt;
+	const sw_tried *tried; /* of this program and mesh before, as if memory were no matter; NULL: nothing */
+	bool calibrated;      /* the model's limit is by what some plan was measured to take, */
+	bool loose;           /* and no tighter than it must be */
 	int64_t memory, least_bytes;
 	double deadline_s;    /* of sw_now_s; 0: none */
 	double bound_s, least_s;
@@ -28,8 +31,8 @@ typedef struct trial {
 	decisions decisions;
 } trial;
 
-/* The plan is there; it is overwritten. memory: bytes of a device. */
-void sw_trial_begin(trial *t, const sw_mesh *mesh, limits each, int64_t memory);
+/* The plan is there; it is overwritten. memory: bytes of a device. `number` of the planner's meshes. */
+void sw_trial_begin(trial *t, const sw_planner *planner, const sw_mesh *mesh, size_t number, limits each, int64_t memory);
 /* The next attempt's model; no further attempt, and no model, if the planner's deadline passes first. */
 void sw_trial_build(trial *t, sw_planner *planner);
 /* Thread-safe. */

@@ -1,8 +1,11 @@
 /* What several readers share is kept for as many as fit in memory, and moved anew for the others. */
 #include "plan/planned.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "plan/keep_lives.h"
 
 #define LAYERS 6
 
@@ -115,6 +118,139 @@ static void readers_side_by_side_share(void **state)
 	close_planned(&p);
 }
 
+/* A weight that 2n dots read one after the other, split at rest. */
+static void open_readers(int n, planned *p)
+{
+	sw_text text = {0};
+	sw_text_add(&text, "HloModule readers\nENTRY main {\n  w = f32[1024,64] parameter(0)\n"
+	                   "  h0 = f32[64,64] parameter(1)\n");
+	for (int i = 0; i < n; i++) {
+		sw_text_addf(&text,
+		             "  c%d = f32[64,1024] dot(h%d, w), lhs_contracting_dims={1}, "
+		             "rhs_contracting_dims={1}\n  t%d = f32[64,1024] tanh(c%d)\n",
+		             i, i, i, i);
+		sw_text_addf(&text,
+		             "  h%d = f32[64,64] dot(t%d, w), lhs_contracting_dims={1}, "
+		             "rhs_contracting_dims={0}\n",
+		             i + 1, i);
+	}
+	sw_text_addf(&text,
+	             "  new = f32[1024,64] negate(w)\n  ROOT r = (f32[64,64], f32[1024,64]) tuple(h%d, "
+	             "new)\n}\n",
+	             n);
+	open_text(text.data, "4", p);
+	sw_text_clear(&text);
+}
+
+typedef struct told {
+	int64_t bytes; /* times moments */
+	int lives;
+} told;
+
+static void add_told(void *context, int32_t begin, int32_t end, int64_t bytes)
+{
+	told *t = context;
+	t->bytes += bytes * (end - begin);
+	t->lives++;
+}
+
+static int64_t area_of(sw_lives *lives, sw_id value)
+{
+	told all = {0};
+	sw_lives_walk(lives, value, add_told, &all);
+	return all.bytes;
+}
+
+/* However many readers a value has, one more or less that moves it anew changes a few lives; what is told of them is all that changes. */
+static void one_reader_changes_few_lives(void **state)
+{
+	planned p;
+	sw_roles roles;
+	sw_lives lives;
+	int changes = 0;
+	(void)state;
+	open_readers(40, &p);
+	make_plan(&p, "zero3");
+	sw_path_store *store = sw_path_store_new(&p.cluster);
+	sw_roles_init(&roles, p.plan->program, &p.sidecar);
+	sw_lives_init(&lives, p.plan, &roles, sw_path_store_get(store, p.plan->axes, p.plan->n_axes));
+	for (int pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < lives.uses.len; i++) {
+			sw_use *use = &lives.uses.data[(i * 37) % lives.uses.len];
+			told changed = {0};
+			int64_t before = area_of(&lives, use->value);
+			if (!use->may)
+				continue;
+			sw_lives_set(&lives, use, !use->anew, add_told, &changed);
+			assert_int_equal(before + changed.bytes, area_of(&lives, use->value));
+			assert_true(changed.lives <= 4);
+			changes++;
+		}
+	assert_true(changes > 60);
+	sw_lives_clear(&lives);
+	sw_roles_clear(&roles);
+	sw_path_store_free(store);
+	close_planned(&p);
+}
+
+/* ---- how much is measured --------------------------------------------------------------------------------------- */
+
+static _Atomic int64_t programs_measured, ops_measured;
+
+static sw_status count_and_measure(const sw_plan *plan, sw_program_cost *cost, sw_error *err)
+{
+	programs_measured++;
+	ops_measured += (int64_t)plan->program->ops.len;
+	return sw_partition_measure(plan, cost, err);
+}
+
+static sw_status plan_counted(planned *p, int64_t memory_bytes, const char *remat, int32_t microbatches)
+{
+	sw_error err = {0};
+	sw_plan_options options = {.measure = count_and_measure,
+	                           .quiet = true,
+	                           .memory_bytes = memory_bytes,
+	                           .remat = remat,
+	                           .microbatches = microbatches};
+	programs_measured = ops_measured = 0;
+	sw_plan_free(p->plan);
+	p->plan = NULL;
+	check(sw_plan_strategy_parse("auto", &options.strategy, &err), &err);
+	return sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options, &p->plan, &err);
+}
+
+/* What is far from fitting is measured once, if it may be the quickest, and not in every way in which it might take less; only the plan that is nearest is. */
+static void what_is_far_too_large_is_measured_once(void **state)
+{
+	planned p;
+	(void)state;
+	open_fixture("gpt-tiny", "local-2x2.yaml", &p);
+	assert_int_equal(plan_counted(&p, 50000, "none", 1), SW_NO);
+	assert_true(programs_measured > 0);
+	assert_true(programs_measured <= 10);
+	close_planned(&p);
+}
+
+/* Where some of what is shared is kept, as many programs are measured of twice the layers, each of twice the ops. */
+static void what_is_measured_grows_as_layers_do(void **state)
+{
+	int64_t ops[2];
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		planned p;
+		char *blocks = write_blocks(24 << i, 16, 2, 128, 4);
+		open_text(blocks, "4", &p);
+		free(blocks);
+		make_plan(&p, "zero3");
+		int64_t memory = p.plan->predicted.peak_bytes * 3 / 4;
+		assert_int_equal(plan_counted(&p, memory, "none", 1), SW_OK);
+		assert_true(p.plan->predicted.peak_bytes <= memory);
+		ops[i] = ops_measured;
+		close_planned(&p);
+	}
+	assert_true((double)ops[1] <= 2.2 * (double)ops[0]);
+}
+
 /* "layers" and the like, of the model's blocks. */
 static int64_t count_of(const planned *p, const char *key)
 {
@@ -159,6 +295,9 @@ int main(void)
 		cmocka_unit_test(as_many_are_kept_as_fit),
 		cmocka_unit_test(nothing_is_moved_anew_for_nothing),
 		cmocka_unit_test(readers_side_by_side_share),
+		cmocka_unit_test(one_reader_changes_few_lives),
+		cmocka_unit_test(what_is_far_too_large_is_measured_once),
+		cmocka_unit_test(what_is_measured_grows_as_layers_do),
 		cmocka_unit_test(explain_counts_layers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
