@@ -88,6 +88,7 @@ static sw_status plan_apart(const subject *s, const sw_cluster *cluster, const s
 	pid_t child = fork();
 	if (child == 0) {
 		*o = (outcome){0};
+		sw_memory_keep();
 		make_plan(s, cluster, how, strategy, o);
 		_exit(write(ends[1], o, sizeof(*o)) == (ssize_t)sizeof(*o) ? 0 : 1);
 	}
