@@ -218,6 +218,7 @@ static sw_status plan_program(cli *c, sw_error *err)
 {
 	sw_program *program = NULL;
 	sw_sidecar sidecar;
+	sw_memory_keep();
 	sw_status status = check_usage(c, err);
 	if (status == SW_OK)
 		status = cli_load_program(c->argument, &program, &sidecar, err);

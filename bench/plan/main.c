@@ -59,6 +59,7 @@ static void make_plan(const void *context, void *result)
 	const subject *s = what->subject;
 	const settings *how = what->how;
 	outcome *o = result;
+	sw_memory_keep();
 	sw_plan *plan = NULL;
 	sw_plan_options options = {.strategy = what->strategy,
 	                           .measure = sw_partition_measure,

@@ -73,6 +73,8 @@ int sw_status_exit_code(sw_status code);
 
 typedef void sw_out_of_memory_handler(size_t bytes);
 void sw_set_out_of_memory(sw_out_of_memory_handler *handler);
+/* From now on what is freed stays with the process, for what it asks for next: a planner asks for much, and often. Where the C library is glibc. */
+void sw_memory_keep(void);
 
 /* Zeroed, 64-byte aligned; freed by free(). sw_try_alloc returns NULL when refused. */
 void *sw_try_alloc(size_t bytes);
@@ -310,6 +312,8 @@ int sw_cpu_count(void);
 
 /* Calls work(context, i) for i in [0, n) on up to `threads` threads; returns when all are done. */
 void sw_parallel_for(int64_t n, int threads, void (*work)(void *context, int64_t i), void *context);
+/* first(context, i) for i in [0, n) one after the other, on the calling thread; then(context, i) once first(context, i) is over, on any of `threads`. */
+void sw_pipeline(int64_t n, int threads, void (*first)(void *context, int64_t i), void (*then)(void *context, int64_t i), void *context);
 
 /* A progress line on standard error: redrawn on a terminal at most ten times a second and wiped at
  * the end; nothing at all when standard error is not a terminal, or quiet is set. */

@@ -4,6 +4,9 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #define ALIGNMENT 64 /* a cache line, and the widest vector register */
 
@@ -42,6 +45,17 @@ void *sw_alloc(size_t bytes)
 	if (!data)
 		sw_memory_refused(bytes);
 	return data;
+}
+
+#define MOST_KEPT (1 << 30)    /* bytes at the end of the heap */
+#define LEAST_APART (32 << 20) /* bytes of what is a mapping of its own, and goes back when it is freed */
+
+void sw_memory_keep(void)
+{
+#ifdef __GLIBC__
+	mallopt(M_TRIM_THRESHOLD, MOST_KEPT);
+	mallopt(M_MMAP_THRESHOLD, LEAST_APART);
+#endif
 }
 
 bool sw_mul_i64(int64_t a, int64_t b, int64_t *product)

@@ -102,3 +102,50 @@ void sw_parallel_for(int64_t n, int threads, void (*work)(void *context, int64_t
 		pthread_join(helpers[i], NULL);
 	free(helpers);
 }
+
+typedef struct pipeline {
+	int64_t n, made; /* made: of the first half; under the lock */
+	pthread_mutex_t lock;
+	pthread_cond_t more;
+	atomic_llong next;
+	void (*then)(void *context, int64_t i);
+	void *context;
+} pipeline;
+
+static void *take_made(void *argument)
+{
+	pipeline *p = argument;
+	for (int64_t i; (i = atomic_fetch_add(&p->next, 1)) < p->n;) {
+		pthread_mutex_lock(&p->lock);
+		while (p->made <= i)
+			pthread_cond_wait(&p->more, &p->lock);
+		pthread_mutex_unlock(&p->lock);
+		p->then(p->context, i);
+	}
+	return NULL;
+}
+
+void sw_pipeline(int64_t n, int threads, void (*first)(void *context, int64_t i),
+                 void (*then)(void *context, int64_t i), void *context)
+{
+	pipeline p = {.n = n, .then = then, .context = context};
+	int64_t wanted = SW_MAX(SW_MIN((int64_t)threads - 1, n), 0), started = 0;
+	pthread_t *helpers = wanted ? sw_alloc((size_t)wanted * sizeof(*helpers)) : NULL;
+	pthread_mutex_init(&p.lock, NULL);
+	pthread_cond_init(&p.more, NULL);
+	while (started < wanted && pthread_create(&helpers[started], NULL, take_made, &p) == 0)
+		started++;
+	for (int64_t i = 0; i < n; i++) {
+		first(context, i);
+		pthread_mutex_lock(&p.lock);
+		p.made = i + 1;
+		pthread_cond_broadcast(&p.more);
+		pthread_mutex_unlock(&p.lock);
+	}
+	take_made(&p);
+	for (int64_t i = 0; i < started; i++)
+		pthread_join(helpers[i], NULL);
+	pthread_cond_destroy(&p.more);
+	pthread_mutex_destroy(&p.lock);
+	free(helpers);
+}

@@ -6,16 +6,22 @@
 #define MOST_WORK 4000000 /* pairs of buffers looked at while improving, per way */
 #define GOOD_ENOUGH 256   /* within so much of what is live */
 
-/* What is looked at most, side by side. */
+/* By offset. */
 typedef struct placed {
 	int64_t offset, end_offset;
-	int32_t begin, end;
 } placed;
+
+/* When they live, one array each: they are looked at by the block. */
+#define BLOCK 128
+typedef struct lifetimes {
+	int32_t *begin, *end;
+} lifetimes;
 
 typedef struct packer {
 	sw_packed *buffers;
 	uint32_t *order;   /* indices, those to place first in front */
-	placed *by_offset; /* those that are placed */
+	placed *by_offset; /* those that are placed, */
+	lifetimes lives;   /* and when they live; room for a whole block behind the last */
 	size_t n_placed;
 	bool lowest;  /* into the lowest gap, not the tightest */
 	int64_t work; /* pairs that may still be looked at */
@@ -55,29 +61,58 @@ static void order_by(packer *p, size_t n, bool area)
 
 /* ---- greedy ------------------------------------------------------------------------------------------------- */
 
-static bool meets(const sw_packed *a, const placed *b)
+/* Of a block, who lives while x does. */
+SW_VECTORISED static void meet(const int32_t *begin, const int32_t *end, int32_t x_begin, int32_t x_end,
+                               uint8_t *meets)
 {
-	return a->begin <= b->end && b->begin <= a->end;
+	for (int i = 0; i < BLOCK; i++)
+		meets[i] = (begin[i] <= x_end) & (end[i] >= x_begin);
 }
 
-/* The tightest gap, or the lowest, between those that live while x does, else above them all. */
+/* The tightest gap, or the lowest, between those that live at the same time. */
+typedef struct gap {
+	int64_t at, best, bytes; /* the end of those below; -1: none yet */
+} gap;
+
+/* false: it need not be looked at further. */
+static bool pass(const packer *p, const placed *b, int64_t bytes, gap *g)
+{
+	int64_t room = b->offset - g->at;
+	if (room >= bytes && room < g->bytes) {
+		g->best = g->at;
+		g->bytes = room;
+		if (p->lowest)
+			return false;
+	}
+	g->at = SW_MAX(g->at, b->end_offset);
+	return true;
+}
+
+/* Of eight at once mostly none meets. */
+static bool pass_block(const packer *p, size_t from, const uint8_t *meets, int64_t bytes, gap *g)
+{
+	size_t n = SW_MIN(p->n_placed - from, (size_t)BLOCK);
+	for (size_t i = 0; i < n; i += 8) {
+		uint64_t some;
+		memcpy(&some, &meets[i], 8);
+		for (size_t k = i; some && k < SW_MIN(i + 8, n); k++)
+			if (meets[k] && !pass(p, &p->by_offset[from + k], bytes, g))
+				return false;
+	}
+	return true;
+}
+
+/* In a gap between those that live while x does, else above them all. */
 static int64_t find_gap(const packer *p, const sw_packed *x)
 {
-	int64_t at = 0, best = -1, best_gap = INT64_MAX;
-	for (size_t i = 0; i < p->n_placed; i++) {
-		const placed *b = &p->by_offset[i];
-		if (!meets(x, b))
-			continue;
-		int64_t gap = b->offset - at;
-		if (gap >= x->bytes && p->lowest)
-			return at;
-		if (gap >= x->bytes && gap < best_gap) {
-			best = at;
-			best_gap = gap;
-		}
-		at = SW_MAX(at, b->end_offset);
+	uint8_t meets[BLOCK];
+	gap g = {0, -1, INT64_MAX};
+	for (size_t from = 0; from < p->n_placed; from += BLOCK) {
+		meet(&p->lives.begin[from], &p->lives.end[from], x->begin, x->end, meets);
+		if (!pass_block(p, from, meets, x->bytes, &g))
+			break;
 	}
-	return best >= 0 ? best : at;
+	return g.best >= 0 ? g.best : g.at;
 }
 
 static void insert(packer *p, const sw_packed *x)
@@ -90,9 +125,13 @@ static void insert(packer *p, const sw_packed *x)
 		else
 			high = middle;
 	}
-	memmove(&p->by_offset[low + 1], &p->by_offset[low], (p->n_placed - low) * sizeof *p->by_offset);
-	p->by_offset[low] = (placed){x->offset, x->offset + x->bytes, x->begin, x->end};
-	p->n_placed++;
+	size_t behind = p->n_placed++ - low;
+	memmove(&p->by_offset[low + 1], &p->by_offset[low], behind * sizeof *p->by_offset);
+	memmove(&p->lives.begin[low + 1], &p->lives.begin[low], behind * sizeof *p->lives.begin);
+	memmove(&p->lives.end[low + 1], &p->lives.end[low], behind * sizeof *p->lives.end);
+	p->by_offset[low] = (placed){x->offset, x->offset + x->bytes};
+	p->lives.begin[low] = x->begin;
+	p->lives.end[low] = x->end;
 }
 
 /* Places buffers in order as long as they end below the limit; the first in the order that does not, n: none. Takes from the work one per
@@ -252,12 +291,17 @@ int64_t sw_pack(sw_packed *buffers, size_t n, int64_t enough)
 {
 	packer p = {.buffers = buffers};
 	p.order = sw_alloc((n + 1) * sizeof *p.order);
-	p.by_offset = sw_alloc((SW_MIN(n, (size_t)MOST_EXACT) + 1) * sizeof *p.by_offset);
+	size_t most = SW_MIN(n, (size_t)MOST_EXACT) + 1;
+	p.by_offset = sw_alloc(most * sizeof *p.by_offset);
+	p.lives.begin = sw_alloc((most + BLOCK) * sizeof *p.lives.begin);
+	p.lives.end = sw_alloc((most + BLOCK) * sizeof *p.lives.end);
 	int64_t total = enough > 0 ? pack_roughly(&p, n) : INT64_MAX;
 	if (total > enough)
 		total = n <= MOST_EXACT ? pack_all(&p, n) : pack_largest(&p, n);
 	free(p.order);
 	free(p.by_offset);
+	free(p.lives.begin);
+	free(p.lives.end);
 	return total;
 }
 

@@ -133,14 +133,30 @@ typedef struct search {
 	sw_error *err;
 	sw_progress progress;
 	trial trials[MOST_IN_ROUND];
+	size_t first;               /* mesh of the round */
 	trial *open[MOST_IN_ROUND]; /* those that are solved side by side */
 	trial *measured[MEASURED_AT_ONCE];
 } search;
 
+static void build_open(void *context, int64_t i)
+{
+	search *s = context;
+	size_t mesh = s->first + (size_t)(s->open[i] - s->trials);
+	s->planner->watch = watch_of(s->planner, s->options, s->start_s, s->meshes, mesh, &s->progress);
+	sw_trial_build(s->open[i], s->planner);
+}
+
 static void solve_open(void *context, int64_t i)
 {
 	search *s = context;
-	sw_trial_solve(s->open[i], s->options);
+	if (s->open[i]->again)
+		sw_trial_solve(s->open[i], s->options);
+}
+
+static void apply_open(void *context, int64_t i)
+{
+	search *s = context;
+	sw_trial_apply(s->open[i]);
 }
 
 static sw_status pass_error(const sw_error *from, sw_status status, sw_error *to)
@@ -195,25 +211,28 @@ static void measure_all(search *s, int64_t n_open)
 	}
 }
 
-/* Models are built one after the other, for they share layouts, profiles and paths; what follows is each mesh's own. */
-static sw_status attempt_round(search *s, size_t first, size_t n, bool *again)
+/* Those of the round that have an attempt to make; how many. */
+static int64_t list_open(search *s, size_t n)
+{
+	int64_t n_open = 0;
+	for (size_t i = 0; i < n; i++)
+		if (s->trials[i].again)
+			s->open[n_open++] = &s->trials[i];
+	return n_open;
+}
+
+/* Models are built one after the other, for they share layouts, profiles and paths; what follows is each mesh's own, and begins while the next is
+ * built. */
+static sw_status attempt_round(search *s, size_t n, bool *again)
 {
 	sw_status status = SW_OK;
 	int threads = s->planner->threads;
-	int64_t n_open = 0;
-	for (size_t i = 0; i < n; i++) {
-		trial *t = &s->trials[i];
-		if (!t->again)
-			continue;
-		s->planner->watch =
-			watch_of(s->planner, s->options, s->start_s, s->meshes, first + i, &s->progress);
-		sw_trial_build(t, s->planner);
-		if (t->again)
-			s->open[n_open++] = t;
-	}
+	int64_t n_open = list_open(s, n);
 	for (int64_t i = 0; i < n_open; i++)
 		s->open[i]->threads = SW_MAX(threads / (int)n_open, 1);
-	sw_parallel_for(n_open, threads, solve_open, s);
+	sw_pipeline(n_open, threads, build_open, solve_open, s);
+	n_open = list_open(s, n);
+	sw_parallel_for(n_open, threads, apply_open, s);
 	measure_all(s, n_open);
 	*again = false;
 	for (size_t i = 0; i < n; i++) {
@@ -277,13 +296,14 @@ static sw_status search_round(search *s, size_t first, size_t n)
 {
 	sw_status status = SW_OK;
 	bool again = true;
+	s->first = first;
 	for (size_t i = 0; i < n; i++)
 		sw_trial_begin(
 			&s->trials[i], s->planner, &s->meshes->data[first + i], first + i,
 			limits_of(s->planner, s->options, s->start_s, s->meshes, first + i, s->all.model_s),
 			sw_memory_of(s->plan, s->options));
 	while (again && status == SW_OK)
-		status = attempt_round(s, first, n, &again);
+		status = attempt_round(s, n, &again);
 	for (size_t i = 0; i < n; i++) {
 		sw_trial_end(&s->trials[i], s->planner, &s->contest.known);
 		if (status == SW_OK)

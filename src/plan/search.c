@@ -30,33 +30,37 @@ static int64_t to_units(double seconds)
 }
 
 /* A search begins where earlier meshes ended, as far as that is possible in this one. */
-static sw_status solve_from_starts(const sw_model *model, const sw_plan_options *options, limits each,
-                                   int threads, sw_solution *solution, sw_error *err)
+static void place_starts(trial *t)
 {
-	const sw_planner *planner = model->planner;
-	int32_t **starts = sw_alloc(sizeof(*starts) * (planner->starts.len + 1));
-	int n = 0;
-	for (size_t i = 0; sw_is_search(model->mesh) && i < planner->starts.len; i++) {
-		starts[n] = sw_alloc(sizeof(int32_t) * model->problem.nodes.len);
-		if (sw_start_place(&planner->starts.data[i], model, starts[n]))
-			n++;
+	const sw_planner *planner = t->model.planner;
+	for (size_t i = 0; sw_is_search(t->mesh) && i < planner->starts.len; i++) {
+		int32_t *place = sw_alloc(sizeof(int32_t) * t->model.problem.nodes.len);
+		if (sw_start_place(&planner->starts.data[i], &t->model, place))
+			sw_vec_push(&t->places, place);
 		else
-			free(starts[n]);
+			free(place);
 	}
-	sw_solve_options how = {.work_limit = each.work,
-	                        .time_limit_s = each.seconds,
+}
+
+static void clear_places(trial *t)
+{
+	for (size_t i = 0; i < t->places.len; i++)
+		free(t->places.data[i]);
+	sw_vec_clear(&t->places);
+}
+
+static sw_status solve_from_places(trial *t, const sw_plan_options *options, sw_solution *solution)
+{
+	sw_solve_options how = {.work_limit = t->c.each.work,
+	                        .time_limit_s = t->c.each.seconds,
 	                        .gap = NEAR_ENOUGH,
-	                        .cutoff = to_units(each.below_s),
+	                        .cutoff = to_units(t->c.each.below_s),
 	                        .seed = options->seed,
-	                        .threads = threads,
+	                        .threads = t->threads,
 	                        .quiet = true,
-	                        .n_starts = n,
-	                        .starts = (const int32_t *const *)starts};
-	sw_status status = sw_solve_by(options->method, &model->problem, &how, solution, err);
-	for (int i = 0; i < n; i++)
-		free(starts[i]);
-	free(starts);
-	return status;
+	                        .n_starts = (int)t->places.len,
+	                        .starts = (const int32_t *const *)t->places.data};
+	return sw_solve_by(options->method, &t->model.problem, &how, solution, &t->err);
 }
 
 int64_t sw_memory_of(const sw_plan *plan, const sw_plan_options *options)
@@ -204,28 +208,21 @@ static double bound_of(const sw_solution *solution)
 }
 
 /* Solves under the model's capacity. Infeasible is an answer, not an error. */
-static sw_status solve_once(trial *t, const sw_plan_options *options, sw_error *err)
+static sw_status solve_once(trial *t, const sw_plan_options *options)
 {
-	sw_solution solution = {0};
+	const sw_solution *solution = &t->solution;
 	contender *c = &t->c;
-	sw_status status = solve_from_starts(&t->model, options, c->each, t->threads, &solution, err);
+	sw_status status = solve_from_places(t, options, &t->solution);
 	if (status != SW_OK)
 		return status;
-	c->feasible = solution.answer == SW_SOLVED_OPTIMAL || solution.answer == SW_SOLVED_FEASIBLE;
-	c->bound_s = bound_of(&solution);
-	c->timed_out = c->timed_out || solution.timed_out;
-	c->found_s = c->model_s = (double)solution.cost * SW_COST_UNIT_S;
+	c->feasible = solution->answer == SW_SOLVED_OPTIMAL || solution->answer == SW_SOLVED_FEASIBLE;
+	c->bound_s = bound_of(solution);
+	c->timed_out = c->timed_out || solution->timed_out;
+	c->found_s = c->model_s = (double)solution->cost * SW_COST_UNIT_S;
 	c->measured_bytes = INT64_MAX;
 	c->applied = c->feasible && c->bound_s < c->each.below_s;
 	if (c->feasible && c->bound_s >= c->each.worth_s)
 		sw_trial_give_up(t, c->bound_s);
-	if (c->applied) {
-		sw_start start;
-		sw_start_save(&start, &t->model, solution.assignment);
-		sw_vec_push(&t->starts, start);
-		sw_model_apply(&t->model, solution.assignment, t->plan);
-	}
-	sw_solution_clear(&solution);
 	return SW_OK;
 }
 
@@ -268,7 +265,7 @@ static sw_status bound_with_doubt(trial *t, const sw_plan_options *options)
 	sw_solution solution;
 	sw_problem *problem = &t->model.problem;
 	problem->capacity = (int64_t)(DOUBT * (double)problem->capacity);
-	sw_status status = solve_from_starts(&t->model, options, t->c.each, t->threads, &solution, &t->err);
+	sw_status status = solve_from_places(t, options, &solution);
 	if (status != SW_OK)
 		return status;
 	t->c.bound_s = bound_of(&solution);
@@ -318,14 +315,27 @@ void sw_trial_build(trial *t, sw_planner *planner)
 	set_capacity(t);
 	t->c = (contender){.each = t->c.each, .timed_out = t->c.timed_out};
 	t->least_s = kernels_s(&t->model.problem);
+	place_starts(t);
 }
 
 void sw_trial_solve(trial *t, const sw_plan_options *options)
 {
-	t->status = solve_once(t, options, &t->err);
+	t->status = solve_once(t, options);
 	if (t->status == SW_OK && t->attempt == 1 && t->calibrated && isinf(t->c.bound_s) &&
 	    t->c.each.bounds)
 		t->status = bound_with_doubt(t, options);
+	clear_places(t);
+}
+
+void sw_trial_apply(trial *t)
+{
+	if (t->status == SW_OK && t->c.applied) {
+		sw_start start;
+		sw_start_save(&start, &t->model, t->solution.assignment);
+		sw_vec_push(&t->starts, start);
+		sw_model_apply(&t->model, t->solution.assignment, t->plan);
+	}
+	sw_solution_clear(&t->solution);
 }
 
 /* Was the same found before, and does not fit? */

@@ -2,7 +2,7 @@
  * trial: one mesh searched, attempt by attempt. Private to src/plan.
  *
  * Attempts of several meshes go on side by side. What touches the planner, which they share (build, judge, end), is called for one after the
- * other; solving and measuring read it, and change what is the trial's own alone.
+ * other; solving knows the trial's own problem alone, while others are built; applying and measuring read the planner.
  */
 #ifndef SW_PLAN_TRIAL_H
 #define SW_PLAN_TRIAL_H
@@ -19,6 +19,8 @@ typedef struct trial {
 	sw_error err;
 
 	sw_model model;       /* between build and judge */
+	SW_VEC(int32_t *) places; /* where its solver begins */
+	sw_solution solution; /* between solve and apply */
 	SW_VEC(sw_start) starts;
 	int attempt;
 	const sw_tried *tried; /* of this program and mesh before, as if memory were no matter; NULL: nothing */
@@ -35,8 +37,10 @@ typedef struct trial {
 void sw_trial_begin(trial *t, const sw_planner *planner, const sw_mesh *mesh, size_t number, limits each, int64_t memory);
 /* The next attempt's model; no further attempt, and no model, if the planner's deadline passes first. */
 void sw_trial_build(trial *t, sw_planner *planner);
-/* Thread-safe. */
+/* Thread-safe, beside the building of others too. */
 void sw_trial_solve(trial *t, const sw_plan_options *options);
+/* Thread-safe. The plan is as what was found says. */
+void sw_trial_apply(trial *t);
 /* What was found is too slow to be measured, by this bound. */
 void sw_trial_give_up(trial *t, double bound_s);
 /* Thread-safe. Of what was found, unless it is hopeless. */

@@ -72,19 +72,35 @@ static char *clean_name(sw_arena *arena, const char *name)
 	return clean;
 }
 
+static char *with_suffix(sw_arena *arena, const char *base, size_t length, uint32_t number)
+{
+	char digits[10];
+	size_t n = 0;
+	do
+		digits[n++] = (char)('0' + number % 10);
+	while (number /= 10);
+	char *name = sw_arena_alloc(arena, length + n + 2);
+	memcpy(name, base, length);
+	name[length++] = '.';
+	while (n > 0)
+		name[length++] = digits[--n];
+	return name;
+}
+
 /* The map's value of a name is the next suffix to try, so that a thousand equal names take a thousand steps. */
 static const char *unique_name(sw_program *program, const char *wanted)
 {
 	char *base = clean_name(&program->arena, wanted);
-	uint32_t next = sw_map_put(&program->names, base, strlen(base), 2);
+	size_t length = strlen(base);
+	uint32_t next = sw_map_put(&program->names, base, length, 2);
 	if (next == SW_ABSENT)
 		return base;
 	for (;; next++) {
-		char *name = sw_arena_printf(&program->arena, "%s.%u", base, next - 1);
+		char *name = with_suffix(&program->arena, base, length, next - 1);
 		if (sw_map_get(&program->names, name, strlen(name)) != SW_ABSENT)
 			continue;
 		sw_map_put(&program->names, name, strlen(name), 2);
-		sw_map_put(&program->names, base, strlen(base), next + 1);
+		sw_map_put(&program->names, base, length, next + 1);
 		return name;
 	}
 }

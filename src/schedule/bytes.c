@@ -49,7 +49,7 @@ static void list_changes(const sw_tasks *graph, const int32_t *place, const int3
 		int32_t begin = begin_of(graph, place, t);
 		for (uint32_t r = 0; sw_task_yields(graph, t) && r < op->n_results; r++) {
 			sw_id value = op->first_result + r;
-			double bytes = (double)sw_shape_bytes(sw_value_shape(graph->program, value));
+			double bytes = graph->value_bytes[value];
 			changes[begin] += bytes;
 			changes[SW_MAX(end[value], begin) + 1] -= bytes;
 		}

@@ -14,15 +14,25 @@
 
 #define VISITS_PER_TASK 100
 
+/* Of a task, what a visit looks at, side by side. */
+typedef struct feed_task {
+	double seconds;
+	uint32_t mark;       /* the last visit that came to it; STANDS */
+	uint32_t begin, end; /* what has to be before it, in `before` */
+} feed_task;
+
+#define STANDS UINT32_MAX
+
 typedef struct feeder {
-	const sw_tasks *graph;
 	bool much;
-	bool *stands;   /* per task */
-	uint32_t *mark; /* per task: the last visit that came to it */
+	const sw_task *given;
+	feed_task *tasks;
+	uint32_t *before; /* per task those that don't stand yet, among others that do */
 	uint32_t visit;
 	int64_t visits_left;
-	uint32_t from; /* no start before it is left */
-	SW_VEC(uint32_t) pending;
+	uint32_t *starts, n_starts; /* in the program's order */
+	uint32_t from;              /* no start before it is left */
+	uint32_t *pending, n_pending;
 	SW_VEC(uint32_t) needed; /* of the collective that is taken */
 	uint32_t *order, n_order;
 } feeder;
@@ -32,27 +42,44 @@ static bool is_kernel(const sw_task *task)
 	return task->kind == SW_TASK_KERNEL || task->kind == SW_TASK_BLOCKING;
 }
 
-static void reach(feeder *f, uint32_t t)
+static bool stands(const feeder *f, uint32_t t)
 {
-	if (f->stands[t] || f->mark[t] == f->visit)
-		return;
-	f->mark[t] = f->visit;
-	sw_vec_push(&f->pending, t);
+	return f->tasks[t].mark == STANDS;
 }
 
-/* Seconds of all that has yet to run before task t can; not followed beyond `most_s`. */
-static double work_before(feeder *f, uint32_t t, double most_s)
+static void reach(feeder *f, uint32_t t)
 {
-	const sw_task_list *before = &f->graph->before;
+	if (f->tasks[t].mark >= f->visit)
+		return;
+	f->tasks[t].mark = f->visit;
+	f->pending[f->n_pending++] = t;
+}
+
+/* What stands by now is not looked at again. */
+static void reach_before(feeder *f, feed_task *task)
+{
+	uint32_t end = task->begin;
+	for (uint32_t i = task->begin; i < task->end; i++) {
+		uint32_t t = f->before[i];
+		if (stands(f, t))
+			continue;
+		f->before[end++] = t;
+		reach(f, t);
+	}
+	task->end = end;
+}
+
+/* Seconds of all that has yet to run before the start can; not followed beyond `most_s`. */
+static double work_before(feeder *f, uint32_t start, double most_s)
+{
 	double seconds = 0;
 	f->visit++;
-	f->pending.len = 0;
-	for (uint32_t at = t;; at = f->pending.data[--f->pending.len]) {
-		seconds += at == t ? 0 : f->graph->tasks[at].seconds;
+	f->n_pending = 0;
+	for (uint32_t at = start;; at = f->pending[--f->n_pending]) {
+		seconds += at == start ? 0 : f->tasks[at].seconds;
 		f->visits_left--;
-		for (uint32_t i = before->start[at]; i < before->start[at + 1]; i++)
-			reach(f, before->tasks[i]);
-		if (f->pending.len == 0 || seconds > most_s)
+		reach_before(f, &f->tasks[at]);
+		if (f->n_pending == 0 || seconds > most_s)
 			return seconds;
 	}
 }
@@ -62,16 +89,15 @@ static uint32_t next_start(feeder *f)
 {
 	uint32_t next = SW_NO_TASK;
 	double least = INFINITY;
-	while (f->from < f->graph->n &&
-	       (f->stands[f->from] || f->graph->tasks[f->from].kind != SW_TASK_START))
+	while (f->from < f->n_starts && stands(f, f->starts[f->from]))
 		f->from++;
-	for (uint32_t t = f->from; t < f->graph->n && least > 0; t++) {
-		const sw_task *task = &f->graph->tasks[t];
-		if (f->stands[t] || task->kind != SW_TASK_START)
+	for (uint32_t i = f->from; i < f->n_starts && least > 0; i++) {
+		uint32_t t = f->starts[i];
+		if (stands(f, t))
 			continue;
 		if (f->visits_left <= 0)
 			return next != SW_NO_TASK ? next : t;
-		double worth = f->much ? task->seconds : 1;
+		double worth = f->much ? f->tasks[t].seconds : 1;
 		double price = work_before(f, t, least * worth) / worth;
 		if (price < least || next == SW_NO_TASK) {
 			least = price;
@@ -89,46 +115,57 @@ static int compare_numbers(const void *a, const void *b)
 
 static void place(feeder *f, uint32_t t)
 {
-	f->stands[t] = true;
-	if (is_kernel(&f->graph->tasks[t]))
+	f->tasks[t].mark = STANDS;
+	if (is_kernel(&f->given[t]))
 		f->order[f->n_order++] = t;
 }
 
 /* All that the start needs, and the start. */
 static void take(feeder *f, uint32_t start)
 {
-	const sw_task_list *before = &f->graph->before;
 	f->visit++;
 	f->needed.len = 0;
+	f->n_pending = 0;
 	reach(f, start);
-	while (f->pending.len) {
-		uint32_t t = f->pending.data[--f->pending.len];
+	while (f->n_pending) {
+		uint32_t t = f->pending[--f->n_pending];
 		sw_vec_push(&f->needed, t);
-		for (uint32_t i = before->start[t]; i < before->start[t + 1]; i++)
-			reach(f, before->tasks[i]);
+		reach_before(f, &f->tasks[t]);
 	}
 	qsort(f->needed.data, f->needed.len, sizeof(uint32_t), compare_numbers);
 	for (size_t i = 0; i < f->needed.len; i++)
 		place(f, f->needed.data[i]);
 }
 
+static void feeder_init(feeder *f, const sw_tasks *graph, sw_arena *arena)
+{
+	const sw_task_list *before = &graph->before;
+	f->given = graph->tasks;
+	f->tasks = SW_NEW_N(arena, feed_task, graph->n + 1);
+	f->starts = SW_NEW_N(arena, uint32_t, graph->n_starts + 1);
+	f->before = sw_arena_copy(arena, before->tasks, sizeof(*f->before) * before->start[graph->n]);
+	f->pending = SW_NEW_N(arena, uint32_t, graph->n + 1);
+	f->order = SW_NEW_N(arena, uint32_t, graph->n + 1);
+	f->visits_left = VISITS_PER_TASK * (int64_t)graph->n;
+	for (uint32_t t = 0; t < graph->n; t++) {
+		f->tasks[t] = (feed_task){.seconds = graph->tasks[t].seconds,
+		                          .begin = before->start[t],
+		                          .end = before->start[t + 1]};
+		if (graph->tasks[t].kind == SW_TASK_START)
+			f->starts[f->n_starts++] = t;
+	}
+}
+
 static uint32_t *feed(const sw_tasks *graph, bool much, sw_arena *arena, uint32_t *n)
 {
-	feeder f = {.graph = graph,
-	            .much = much,
-	            .visits_left = VISITS_PER_TASK * (int64_t)graph->n,
-	            .stands = SW_NEW_N(arena, bool, graph->n + 1),
-	            .mark = SW_NEW_N(arena, uint32_t, graph->n + 1),
-	            .order = SW_NEW_N(arena, uint32_t, graph->n + 1)};
-	for (uint32_t start; (start = next_start(&f)) != SW_NO_TASK;) {
-		f.pending.len = 0;
+	feeder f = {.much = much};
+	feeder_init(&f, graph, arena);
+	for (uint32_t start; (start = next_start(&f)) != SW_NO_TASK;)
 		take(&f, start);
-	}
 	for (uint32_t t = 0; t < graph->n; t++)
-		if (!f.stands[t])
+		if (!stands(&f, t))
 			place(&f, t);
 	*n = f.n_order;
-	sw_vec_clear(&f.pending);
 	sw_vec_clear(&f.needed);
 	return f.order;
 }

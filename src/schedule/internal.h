@@ -43,6 +43,7 @@ typedef struct sw_tasks {
 	int32_t computation;
 	uint32_t n, n_starts;
 	double transfer_share; /* of the device, taken from kernels by a collective beside them */
+	const double *value_bytes; /* of all values of the program */
 	sw_task *tasks;
 	sw_task_list before, after;
 } sw_tasks;
@@ -61,6 +62,7 @@ typedef struct sw_task_source {
 	sw_users users;
 	uint32_t *maker;            /* [values] */
 	uint32_t *task;             /* [ops]: the task that an op begins with */
+	double *value_bytes;        /* [values] */
 	sw_region_figures *figures; /* [computations] */
 } sw_task_source;
 void sw_task_source_init(sw_task_source *source, const sw_cluster *cluster, const sw_program *program, uint32_t overlap,
@@ -108,9 +110,9 @@ uint32_t *sw_order_feed_much(const sw_tasks *graph, sw_arena *arena, uint32_t *n
 
 /* All tasks: starts and dones between kernels in a fixed order. `spare_bytes` may be used beyond what the least would need;
  * what holds more the earlier it begins (a prefetch) is begun so that it may take `slack` times its time and still be there, at INFINITY as
- * early as there is room. O((n + edges) log n). */
-uint32_t *sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32_t n_kernels, double slack, double spare_bytes,
-                          sw_arena *arena);
+ * early as there is room. Fills orders[] with those that the slacks lead to, equal ones once; returns how many. O((n + edges) log n). */
+size_t sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32_t n_kernels, const double *slacks, size_t n_slacks,
+                       double spare_bytes, sw_arena *arena, const uint32_t **orders);
 /* All tasks, in the order given but for those that would wait while others can run. O((n + edges) log n). */
 uint32_t *sw_order_slip(const sw_tasks *graph, const uint32_t *given, sw_arena *arena);
 /* The graph with collectives begun as one where that takes less time in this order (seen when they are stretched), or all-reduces up to merge_bytes
@@ -120,6 +122,14 @@ uint32_t *sw_order_combine(const sw_cluster *cluster, const sw_tasks *graph, con
                            int64_t merge_bytes, sw_arena *arena, sw_tasks *combined, uint32_t *n);
 /* The most that is held at once. O(n + values of the program). */
 double sw_order_bytes(const sw_tasks *graph, const uint32_t *order, sw_arena *arena);
+
+/* The order that is taken: of the graph given, or of one with collectives begun as one. It lies in the arena. */
+typedef struct sw_order {
+	const sw_tasks *graph;
+	const uint32_t *order;
+	double seconds, bytes;
+} sw_order;
+sw_order sw_order_choose(const sw_cluster *cluster, const sw_tasks *graph, double spare_bytes, int64_t merge_bytes, sw_arena *arena);
 
 /* Seconds that no order of the tasks is under. O(n (n + edges)). */
 double sw_order_bound(const sw_tasks *graph, sw_arena *arena);
@@ -132,5 +142,6 @@ typedef struct sw_profile {
 void sw_profile_init(sw_profile *profile, const double *bytes, int32_t n, sw_arena *arena);
 void sw_profile_add(sw_profile *profile, int32_t begin, int32_t end, double bytes);
 double sw_profile_most(const sw_profile *profile, int32_t begin, int32_t end); /* -INFINITY if empty */
+sw_profile sw_profile_copy(const sw_profile *profile, sw_arena *arena);
 
 #endif

@@ -13,6 +13,7 @@
  * long as it should. Others are waited for early where operands that they hold would exceed the room.
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/heap.h"
 #include "schedule/internal.h"
@@ -142,7 +143,7 @@ static void find_times(placer *p, sw_arena *arena)
 
 static double value_bytes(const placer *p, sw_id value)
 {
-	return (double)sw_shape_bytes(sw_value_shape(p->graph->program, value));
+	return p->graph->value_bytes[value];
 }
 
 /* The last moment at which a task holds its operands, the first at which it has results. */
@@ -431,20 +432,23 @@ static void sweep(placer *p)
 	end_all(p);
 }
 
-uint32_t *sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32_t n_kernels, double slack,
-                          double spare_bytes, sw_arena *arena)
+/* What is the same for all slacks. */
+static void placer_init(placer *p, double spare_bytes, sw_arena *arena)
 {
-	placer p = {.graph = graph,
-	            .kernels = kernels,
-	            .n_kernels = (int32_t)n_kernels,
-	            .slack = slack,
-	            .streams = sw_streams_of(graph, 1)};
-	list_slots(&p, arena);
-	list_collectives(&p, arena);
+	list_slots(p, arena);
+	list_collectives(p, arena);
+	sw_profile_init(&p->profile, list_bytes(p, arena), p->n_kernels + 1, arena);
+	p->room_bytes = sw_profile_most(&p->profile, 0, p->n_kernels + 1) + spare_bytes;
+}
+
+static const uint32_t *place(const placer *prepared, double slack, sw_arena *arena)
+{
+	placer p = *prepared;
+	p.slack = slack;
+	p.all = sw_arena_copy(arena, prepared->all, sizeof(*p.all) * (size_t)p.n);
+	p.profile = sw_profile_copy(&prepared->profile, arena);
+	p.order = SW_NEW_N(arena, uint32_t, p.graph->n + 1);
 	find_times(&p, arena);
-	sw_profile_init(&p.profile, list_bytes(&p, arena), p.n_kernels + 1, arena);
-	p.room_bytes = sw_profile_most(&p.profile, 0, p.n_kernels + 1) + spare_bytes;
-	p.order = SW_NEW_N(arena, uint32_t, graph->n + 1);
 	sweep(&p);
 	sw_vec_clear(&p.due);
 	sw_vec_clear(&p.growing);
@@ -452,4 +456,31 @@ uint32_t *sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32
 	sw_vec_clear(&p.flight);
 	sw_vec_clear(&p.fresh);
 	return p.order;
+}
+
+/* Slack is for those that grow. */
+static bool any_grows(const placer *p)
+{
+	for (int32_t i = 0; i < p->n; i++)
+		if (p->all[i].grows)
+			return true;
+	return false;
+}
+
+size_t sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32_t n_kernels,
+                       const double *slacks, size_t n_slacks, double spare_bytes, sw_arena *arena,
+                       const uint32_t **orders)
+{
+	placer p = {.graph = graph,
+	            .kernels = kernels,
+	            .n_kernels = (int32_t)n_kernels,
+	            .streams = sw_streams_of(graph, 1)};
+	size_t n = 0;
+	placer_init(&p, spare_bytes, arena);
+	for (size_t i = 0; i < (any_grows(&p) ? n_slacks : 1); i++) {
+		orders[n] = place(&p, slacks[i], arena);
+		bool fresh = n == 0 || memcmp(orders[n], orders[n - 1], sizeof(**orders) * graph->n) != 0;
+		n += fresh;
+	}
+	return n;
 }

@@ -32,25 +32,36 @@ static void add(sw_profile *p, int32_t node, int32_t low, int32_t high, int32_t 
 	p->most[node] = fmax(p->most[2 * node], p->most[2 * node + 1]) + p->added[node];
 }
 
-static double most(const sw_profile *p, int32_t node, int32_t low, int32_t high, int32_t begin, int32_t end)
-{
-	if (end <= low || high <= begin)
-		return -INFINITY;
-	if (begin <= low && high <= end)
-		return p->most[node];
-	int32_t middle = low + (high - low) / 2;
-	return fmax(most(p, 2 * node, low, middle, begin, end),
-	            most(p, 2 * node + 1, middle, high, begin, end)) +
-	       p->added[node];
-}
-
 void sw_profile_add(sw_profile *p, int32_t begin, int32_t end, double bytes)
 {
 	if (begin < end)
 		add(p, 1, 0, p->width, begin, end, bytes);
 }
 
+/* From both ends up to where they meet. */
 double sw_profile_most(const sw_profile *p, int32_t begin, int32_t end)
 {
-	return begin < end ? most(p, 1, 0, p->width, begin, end) : -INFINITY;
+	if (begin >= end)
+		return -INFINITY;
+	int32_t low = p->width + begin, high = p->width + end - 1;
+	double from_low = p->most[low], from_high = p->most[high];
+	for (; low / 2 != high / 2; low /= 2, high /= 2) {
+		if (low % 2 == 0)
+			from_low = SW_MAX(from_low, p->most[low + 1]);
+		if (high % 2 == 1)
+			from_high = SW_MAX(from_high, p->most[high - 1]);
+		from_low += p->added[low / 2];
+		from_high += p->added[high / 2];
+	}
+	double most = SW_MAX(from_low, from_high);
+	while ((low /= 2) > 0)
+		most += p->added[low];
+	return most;
+}
+
+sw_profile sw_profile_copy(const sw_profile *p, sw_arena *arena)
+{
+	size_t bytes = sizeof(double) * 2 * (size_t)p->width;
+	return (sw_profile){p->n, p->width, sw_arena_copy(arena, p->most, bytes),
+	                    sw_arena_copy(arena, p->added, bytes)};
 }

@@ -1,14 +1,7 @@
 /*
  * The walk over the program, callees first: each computation that is run as a whole (the entry, bodies and conditions of loops,
  * branches) becomes a graph of tasks, gets an order, and is written in it. Other computations are copied.
- *
- * Of several orders that is taken which the streams finish first, as a mean of when collectives take what they should and of when they are
- * LATE; of equal ones the first: the program's own, each done right after its start; then, for each order of kernels (the program's; one
- * that lets them hide collectives; two that feed the stream of collectives) and each way of prefetching (in time; as early as there is
- * room), starts and dones placed, and the same where what would wait lets others pass; then all of these with collectives that were small
- * in the best so far begun as one. All but the first only if they hold no more than that and the memory to spare, and take no longer.
  */
-#include <math.h>
 #include <string.h>
 
 #include "interpret/interpret.h"
@@ -26,138 +19,6 @@ typedef struct scheduler {
 	int64_t merge_bytes;
 	sw_error *err;
 } scheduler;
-
-/* ---- orders ------------------------------------------------------------------------------------------------- */
-
-typedef struct choice {
-	const sw_tasks *graph;
-	sw_arena *arena;
-	const uint32_t *order;
-	double seconds, expected_s, bytes, most_s, room_bytes;
-} choice;
-
-/* What a collective beside kernels takes is the least certain number here: whoever comes last to it is waited for by all. So of orders that hide
- * as much, the one that leaves collectives the most time: those too count that hide them if they take so many times what they should. */
-#define LATE 2
-
-static uint32_t *program_order(const sw_tasks *graph, sw_arena *arena)
-{
-	uint32_t *order = SW_NEW_N(arena, uint32_t, graph->n + 1);
-	for (uint32_t t = 0; t < graph->n; t++)
-		order[t] = t;
-	return order;
-}
-
-static void consider(choice *best, const sw_tasks *graph, const uint32_t *order)
-{
-	double seconds = sw_streams_play(graph, order, 1, NULL);
-	if (seconds > best->most_s)
-		return;
-	double expected_s = (seconds + sw_streams_play(graph, order, LATE, NULL)) / 2;
-	if (expected_s >= best->expected_s)
-		return;
-	double bytes = sw_order_bytes(graph, order, best->arena);
-	if (bytes > best->room_bytes)
-		return;
-	best->graph = graph;
-	best->order = order;
-	best->seconds = seconds;
-	best->expected_s = expected_s;
-	best->bytes = bytes;
-}
-
-static const double slacks[] = {2, INFINITY};
-
-static void consider_placed(choice *best, const sw_tasks *graph, const uint32_t *kernels, uint32_t n,
-                            double spare_bytes)
-{
-	for (size_t i = 0; i < SW_COUNT(slacks); i++) {
-		const uint32_t *placed =
-			sw_place_halves(graph, kernels, n, slacks[i], spare_bytes, best->arena);
-		consider(best, graph, placed);
-		consider(best, graph, sw_order_slip(graph, placed, best->arena));
-	}
-}
-
-typedef uint32_t *order_fn(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
-
-static void consider_all(choice *best, const sw_tasks *graph, double spare_bytes)
-{
-	static order_fn *const orders[] = {sw_order_kept, sw_order_hide, sw_order_feed_soon,
-	                                   sw_order_feed_much};
-	for (size_t i = 0; i < SW_COUNT(orders); i++) {
-		uint32_t n;
-		const uint32_t *kernels = orders[i](graph, best->arena, &n);
-		consider_placed(best, graph, kernels, n, spare_bytes);
-	}
-}
-
-static double collectives_s(const sw_tasks *graph)
-{
-	double seconds = 0;
-	for (uint32_t t = 0; t < graph->n; t++)
-		seconds += graph->tasks[t].kind == SW_TASK_START ? graph->tasks[t].seconds : 0;
-	return seconds;
-}
-
-/* The last of n + 1 numbers, among the others. */
-static bool is_known(const double *numbers, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (numbers[i] == numbers[n])
-			return true;
-	return false;
-}
-
-/* What is saved for less than this of a step is not worth new orders. */
-#define WORTH_ORDERING 1e-4
-
-/* Of the best so far, collectives begun as one: the stream has less to do. Where it is said how many bytes are to be merged, they are. Ways that
- * come to the same are looked at once. */
-static void consider_combined(choice *best, const sw_cluster *cluster, double spare_bytes,
-                              int64_t merge_bytes)
-{
-	static const struct {
-		double stretch;
-		bool held;
-	} ways[] = {{1, false}, {1, true}, {LATE, false}, {LATE, true}};
-	const choice single = *best;
-	double least_s = WORTH_ORDERING * single.seconds, saved_s[SW_COUNT(ways)];
-	if (merge_bytes) {
-		best->expected_s = best->most_s = INFINITY;
-		least_s = -INFINITY;
-	}
-	for (size_t i = 0; i < (merge_bytes ? 1 : SW_COUNT(ways)); i++) {
-		sw_tasks *graph = SW_NEW(best->arena, sw_tasks);
-		uint32_t n;
-		const uint32_t *kernels =
-			sw_order_combine(cluster, single.graph, single.order, ways[i].stretch, ways[i].held,
-		                         merge_bytes, best->arena, graph, &n);
-		saved_s[i] = kernels ? collectives_s(single.graph) - collectives_s(graph) : -INFINITY;
-		if (!kernels || saved_s[i] < least_s || is_known(saved_s, i))
-			continue;
-		consider_placed(best, graph, kernels, n, spare_bytes);
-		consider_all(best, graph, spare_bytes);
-	}
-}
-
-static choice choose_order(const sw_cluster *cluster, const sw_tasks *graph, double spare_bytes,
-                           int64_t merge_bytes, sw_arena *arena)
-{
-	choice best = {.graph = graph,
-	               .arena = arena,
-	               .expected_s = INFINITY,
-	               .most_s = INFINITY,
-	               .room_bytes = INFINITY};
-	consider(&best, graph, program_order(graph, arena));
-	best.most_s = best.seconds;
-	best.room_bytes = best.bytes + spare_bytes;
-	if (graph->n_starts == 0)
-		return best;
-	consider_all(&best, graph, spare_bytes);
-	consider_combined(&best, cluster, spare_bytes, merge_bytes);
-	return best;
-}
 
 /* ---- writing ------------------------------------------------------------------------------------------------ */
 
@@ -397,7 +258,8 @@ static sw_status schedule_computation(scheduler *s, int32_t computation)
 	sw_arena_init(&arena);
 	sw_tasks graph;
 	sw_tasks_make(&s->source, computation, &arena, &graph);
-	choice chosen = choose_order(s->source.cluster, &graph, s->spare_bytes, s->merge_bytes, &arena);
+	sw_order chosen =
+		sw_order_choose(s->source.cluster, &graph, s->spare_bytes, s->merge_bytes, &arena);
 	sw_tasks_figure(&s->source, chosen.graph, chosen.seconds, chosen.bytes,
 	                &s->source.figures[computation]);
 	status = write_tasks(s, chosen.graph, chosen.order);

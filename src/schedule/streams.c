@@ -17,16 +17,16 @@ sw_streams sw_streams_of(const sw_tasks *graph, double stretch)
 /* Collectives that were begun are under way without a rest until their stream is free. */
 static double slowed(const sw_streams *at, double seconds)
 {
-	double beside = fmax(0, at->collectives_s - at->kernels_s), share = at->transfer_share;
-	return fmin(seconds + share * beside, seconds / (1 - share));
+	double beside = SW_MAX(0, at->collectives_s - at->kernels_s), share = at->transfer_share;
+	return SW_MIN(seconds + share * beside, seconds / (1 - share));
 }
 
 static sw_stream_span run_kernel(sw_streams *at, const sw_task *task)
 {
 	sw_stream_span span = {at->kernels_s, at->kernels_s + slowed(at, task->seconds)};
 	if (task->collective_s > 0) {
-		span.end_s = fmax(span.end_s, fmax(at->kernels_s, at->collectives_s) +
-		                                      at->stretch * task->collective_s);
+		span.end_s = SW_MAX(span.end_s, SW_MAX(at->kernels_s, at->collectives_s) +
+		                                        at->stretch * task->collective_s);
 		at->collectives_s = span.end_s;
 	}
 	at->kernels_s = span.end_s;
@@ -35,7 +35,7 @@ static sw_stream_span run_kernel(sw_streams *at, const sw_task *task)
 
 static sw_stream_span run_collective(sw_streams *at, const sw_task *task)
 {
-	double begin_s = fmax(at->kernels_s, at->collectives_s);
+	double begin_s = SW_MAX(at->kernels_s, at->collectives_s);
 	at->collectives_s = begin_s + at->stretch * task->seconds;
 	if (task->kind == SW_TASK_BLOCKING)
 		at->kernels_s = at->collectives_s;
@@ -44,7 +44,7 @@ static sw_stream_span run_collective(sw_streams *at, const sw_task *task)
 
 static sw_stream_span wait_for(sw_streams *at, double landed_s)
 {
-	sw_stream_span span = {at->kernels_s, fmax(at->kernels_s, landed_s)};
+	sw_stream_span span = {at->kernels_s, SW_MAX(at->kernels_s, landed_s)};
 	at->kernels_s = span.end_s;
 	return span;
 }
@@ -74,5 +74,5 @@ double sw_streams_play(const sw_tasks *graph, const uint32_t *order, double stre
 			spans[order[i]] = span;
 	}
 	free(landed);
-	return fmax(at.kernels_s, at.collectives_s);
+	return SW_MAX(at.kernels_s, at.collectives_s);
 }

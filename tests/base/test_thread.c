@@ -63,6 +63,51 @@ static void loops_may_be_nested(void **state)
 	free(seen);
 }
 
+typedef struct stages {
+	int64_t made;
+	atomic_int first[100], then[100], early;
+} stages;
+
+static void make(void *context, int64_t i)
+{
+	stages *s = context;
+	s->made += s->made == i; /* by one thread, in order */
+	atomic_fetch_add(&s->first[i], 1);
+}
+
+static void use(void *context, int64_t i)
+{
+	stages *s = context;
+	atomic_fetch_add(&s->early, atomic_load(&s->first[i]) != 1);
+	atomic_fetch_add(&s->then[i], 1);
+}
+
+static void what_comes_then_follows_what_comes_first(void **state)
+{
+	(void)state;
+	static const struct {
+		int64_t n;
+		int threads;
+	} cases[] = {{0, 4}, {1, 1}, {1, 8}, {3, 0}, {8, 2}, {100, 1}, {100, 3}, {100, 16}};
+	for (size_t k = 0; k < SW_COUNT(cases); k++) {
+		stages *s = sw_alloc(sizeof(*s));
+		sw_pipeline(cases[k].n, cases[k].threads, make, use, s);
+		assert_int_equal(s->made, cases[k].n);
+		assert_int_equal(atomic_load(&s->early), 0);
+		for (int64_t i = 0; i < 100; i++)
+			assert_int_equal(atomic_load(&s->then[i]), i < cases[k].n);
+		free(s);
+	}
+}
+
+static void first_and_then_go_on_at_the_same_time(void **state)
+{
+	(void)state;
+	double start = sw_now_s();
+	sw_pipeline(8, 2, rest, rest, NULL);
+	assert_true(sw_now_s() - start < 15 * 0.05);
+}
+
 static void the_clock_runs_forward(void **state)
 {
 	(void)state;
@@ -95,6 +140,8 @@ int main(void)
 		cmocka_unit_test(every_index_is_visited_once),
 		cmocka_unit_test(indices_are_worked_on_at_the_same_time),
 		cmocka_unit_test(loops_may_be_nested),
+		cmocka_unit_test(what_comes_then_follows_what_comes_first),
+		cmocka_unit_test(first_and_then_go_on_at_the_same_time),
 		cmocka_unit_test(the_clock_runs_forward),
 		cmocka_unit_test(peak_memory_rises_with_use),
 		cmocka_unit_test(there_is_a_processor),
