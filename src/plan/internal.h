@@ -228,9 +228,10 @@ typedef struct sw_model_node { /* one or more sites, or hubs, that do alike */
 	int32_t profile;
 	double trips; /* of all sites, in a step */
 } sw_model_node;
-/* What is moved along a way: so often, while kernels can run beside it for so long; and so many times alike, in as many layers. */
+/* What is moved along a way: so often, while kernels can run beside it for so long; and so many times alike, in as many layers. To make a term of a sum
+ * of it takes so much longer than the way itself: what is none on some devices is selected, but a constant that is the sum's neutral element. */
 typedef struct sw_movement {
-	double trips, slack_s, count;
+	double trips, slack_s, count, term_s;
 } sw_movement;
 typedef struct sw_model_edge {
 	int32_t from, to;
