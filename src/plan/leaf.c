@@ -97,23 +97,34 @@ double sw_leaf_roofline_s(const sw_leaves *list, const sw_leaf *leaf)
 
 /* ---- searching ---------------------------------------------------------------------------------------------------- */
 
-/* The leaf's meshes, whose names say how it is rewritten. */
-static void choose_meshes(const sw_leaf *leaf, sw_meshes *meshes, size_t *numbers)
+static void add_mesh(sw_meshes *meshes, const sw_mesh *mesh, bool freed, const char *words)
 {
-	size_t kept = 0;
+	sw_mesh added = *mesh;
+	size_t length = strlen(added.name);
+	added.freed = freed;
+	snprintf(added.name + length, sizeof(added.name) - length, "%s%s", words ? words : "",
+	         freed ? ", untied" : "");
+	sw_vec_push(meshes, added);
+}
+
+/* The leaf's meshes, whose names say how it is rewritten; behind them, if repeated layers are not to be tied, those once more that search, or are
+ * all there is. numbers: room for two of each. */
+static void choose_meshes(const sw_leaf *leaf, bool untied, sw_meshes *meshes, size_t *numbers)
+{
+	sw_meshes chosen = {0};
 	sw_text words = {0};
 	sw_rewrites_add_words(&leaf->rewrites, &words);
-	for (size_t i = 0; i < meshes->len; i++) {
-		if (leaf->meshes != SW_ALL_MESHES && !(i < 64 && leaf->meshes >> i & 1))
-			continue;
-		sw_mesh *mesh = &meshes->data[kept];
-		*mesh = meshes->data[i];
-		numbers[kept++] = i;
-		size_t length = strlen(mesh->name);
-		snprintf(mesh->name + length, sizeof(mesh->name) - length, "%s",
-		         words.data ? words.data : "");
-	}
-	meshes->len = kept;
+	for (int freed = 0; freed <= untied; freed++)
+		for (size_t i = 0; i < meshes->len; i++) {
+			const sw_mesh *mesh = &meshes->data[i];
+			bool wanted = leaf->meshes == SW_ALL_MESHES || (i < 64 && leaf->meshes >> i & 1);
+			if (!wanted || (freed && !mesh->search && meshes->len > 1))
+				continue;
+			numbers[chosen.len] = i;
+			add_mesh(&chosen, mesh, freed, words.data);
+		}
+	sw_vec_clear(meshes);
+	*meshes = chosen;
 	sw_text_clear(&words);
 }
 
@@ -238,8 +249,9 @@ static sw_status search(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_
 	}
 	own.time_limit_s = time_limit_s;
 	sw_meshes_limit(&meshes, list->canonical, list->scope, sizeof(list->scope));
-	size_t *numbers = sw_alloc((meshes.len + 1) * sizeof(*numbers));
-	choose_meshes(leaf, &meshes, numbers);
+	size_t *numbers = sw_alloc((2 * meshes.len + 1) * sizeof(*numbers));
+	bool untied = own.untied && sw_repeats_are_tied(leaf->program, false);
+	choose_meshes(leaf, untied, &meshes, numbers);
 	status = search_meshes(list, leaf, &meshes, numbers, &own, err);
 	free(numbers);
 	sw_vec_clear(&meshes);

@@ -62,7 +62,7 @@ static uint32_t add_site(sw_model *m, sw_site_kind kind, uint32_t index)
 	sw_planner *p = m->planner;
 	sw_site site = {
 		.kind = (uint8_t)kind, .index = index, .profile = sw_profile_of(p, m->mesh, kind, index)};
-	sw_place place = sw_place_of_site(p, &site);
+	sw_place place = sw_place_of_site(p, m->mesh, &site);
 	site.node = node_of(m, &place);
 	m->nodes.data[site.node].trips += kind == SW_SITE_OP ? p->roles.trips[index] : 1;
 	sw_vec_push(&m->sites, site);
@@ -317,7 +317,8 @@ static double round_slack(double seconds)
 /* Does the way lead to a sum's terms from what is none on some atom? */
 static bool makes_term(const sw_model *m, uint32_t from, uint32_t to)
 {
-	const sw_layout *a = &m->planner->layouts.items.data[from], *b = &m->planner->layouts.items.data[to];
+	const sw_layout *a = &m->planner->layouts.items.data[from],
+			*b = &m->planner->layouts.items.data[to];
 	for (int32_t i = 0; b->monoid != SW_MONOID_NONE && i < b->n; i++)
 		if (b->state[i].kind == SW_STATE_P && a->state[i].kind != SW_STATE_P)
 			return true;
@@ -351,8 +352,9 @@ static int32_t table_of(sw_model *m, uint32_t number, sw_movement what)
 	for (size_t i = 0; i < n; i++) {
 		uint32_t from = way->from.list[i / (size_t)way->to.n * way->from.step],
 			 to = way->to.list[i % (size_t)way->to.n * way->to.step];
-		double term_s =
-			what.term_s > 0 && makes_term(m, from, to) ? what.count * what.trips * what.term_s : 0;
+		double term_s = what.term_s > 0 && makes_term(m, from, to)
+		                        ? what.count * what.trips * what.term_s
+		                        : 0;
 		cost[i] = to_cost(movement_cost_s(m, what, way->seconds[i]) + term_s);
 	}
 	table = (uint32_t)sw_problem_add_table(&m->problem, way->from.n, way->to.n, cost);
@@ -434,7 +436,7 @@ static sw_id reading_op(const sw_model *m, int32_t computation, const reader *us
 	return here ? op : SW_NO_ID;
 }
 
-/* One number all over. */
+/* Mostly the neutral element of what it is added to. */
 static bool is_constant(const sw_program *program, sw_id value)
 {
 	const sw_op *op = sw_op_at(program, program->values.data[value].op);
@@ -474,7 +476,7 @@ static void add_hub(sw_model *m, sw_id value, const reader *uses, uint32_t n_use
 {
 	sw_shape shape = sw_value_shape(m->planner->program, value);
 	sw_hub hub = {.value = value, .profile = hub_profile(m, value, uses, n_uses)};
-	sw_place place = sw_place_of_hub(m->planner, &hub);
+	sw_place place = sw_place_of_hub(m->planner, m->mesh, &hub);
 	hub.node = node_of(m, &place);
 	edge_end enters = {hub.profile, 0, false}, leaves = {hub.profile, 0, true};
 	add_edge(m, m->sites.data[m->producer[value]].node, hub.node, shape,

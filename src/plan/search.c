@@ -36,7 +36,8 @@ static sw_status solve_from_starts(const sw_model *model, const sw_plan_options 
 	const sw_planner *planner = model->planner;
 	int32_t **starts = sw_alloc(sizeof(*starts) * (planner->starts.len + 1));
 	int n = 0;
-	for (size_t i = 0; sw_is_search(model->mesh) && i < planner->starts.len; i++) {
+	bool begins = sw_is_search(model->mesh) || model->mesh->freed;
+	for (size_t i = 0; begins && i < planner->starts.len; i++) {
 		starts[n] = sw_alloc(sizeof(int32_t) * model->problem.nodes.len);
 		if (sw_start_place(&planner->starts.data[i], model, starts[n]))
 			n++;
