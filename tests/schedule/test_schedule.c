@@ -179,14 +179,14 @@ static void times_are_printed(void **state)
 	close_scheduled(&s);
 }
 
-#define LAYERS 150
+#define LAYERS 300
 #define PART "f32[4096]"
 #define WHOLE "f32[16384]"
 
-static void add_kernels(sw_text *text, const char *name, int layer, const char *of)
+static void add_kernels(sw_text *text, const char *name, int layer, const char *of, int n)
 {
 	sw_text_addf(text, " %s%d.0 = " PART " tanh(%s)\n", name, layer, of);
-	for (int k = 1; k < 8; k++)
+	for (int k = 1; k < n; k++)
 		sw_text_addf(text, " %s%d.%d = " PART " tanh(%s%d.%d)\n", name, layer, k, name, layer,
 		             k - 1);
 }
@@ -210,16 +210,16 @@ static char *write_step(void)
 		             " multiply(%s, t%d)\n",
 		             i, i, i, i, i, i, of, i);
 		snprintf(of, sizeof(of), "m%d", i);
-		add_kernels(&text, "f", i, of);
+		add_kernels(&text, "f", i, of, 8);
 	}
 	for (int i = LAYERS; i-- > 0;) {
 		char of[32];
-		snprintf(of, sizeof(of), i == LAYERS - 1 ? "f%d.7" : "b%d.7", i == LAYERS - 1 ? i : i + 1);
-		add_kernels(&text, "b", i, of);
+		snprintf(of, sizeof(of), i == LAYERS - 1 ? "f%d.7" : "b%d.3", i == LAYERS - 1 ? i : i + 1);
+		add_kernels(&text, "b", i, of, 4);
 	}
 	for (int i = 0; i < LAYERS; i++)
 		sw_text_addf(&text,
-		             " d%d = " PART " multiply(b%d.7, f%d.7)\n r%d = " PART
+		             " d%d = " PART " multiply(b%d.3, f%d.7)\n r%d = " PART
 		             " all-reduce(d%d), replica_groups={{0,1,2,3}}, to_apply=sum\n",
 		             i, i, i, i, i);
 	sw_text_add(&text, " ROOT z = (" PART);
