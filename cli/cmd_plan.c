@@ -112,8 +112,10 @@ static void summarise(const cli *c, const sw_plan *plan)
 	sw_text_add(&text, ", peak ");
 	sw_text_add_bytes(&text, (double)plan->predicted.peak_bytes);
 	if (plan->model_bound_s > 0)
-		sw_text_addf(&text, " per device; gap %.1f %%%s; planned in ", 100 * plan->gap,
-		             plan->strategy.kind == SW_PLAN_AUTO ? "" : " within this strategy");
+		sw_text_addf(&text,
+		             " per device; gap %.1f %% by the model, %.1f %% of the step%s; planned in ",
+		             100 * plan->gap, 100 * plan->step_gap,
+		             plan->strategy.kind == SW_PLAN_AUTO ? "" : ", within this strategy");
 	else
 		sw_text_add(&text, " per device; no bound; planned in ");
 	sw_text_add_seconds(&text, plan->planning_s);

@@ -301,9 +301,12 @@ static sw_status read_figures(reading *r)
 	if (plan->changes)
 		plan->changes->was = plan->predicted;
 	plan->model_s = json_number_value(json_object_get(from, "model_s"));
+	plan->model_best_s = json_number_value(json_object_get(from, "model_best_s"));
+	plan->model_best_s = json_number_value(json_object_get(from, "model_best_s"));
 	plan->model_bound_s = json_number_value(json_object_get(from, "model_bound_s"));
 	plan->lower_bound_s = json_number_value(json_object_get(from, "lower_bound_s"));
 	plan->gap = json_number_value(json_object_get(from, "gap"));
+	plan->step_gap = json_number_value(json_object_get(from, "step_gap"));
 	read_alternatives(from, plan);
 	size_t i;
 	json_t *warning;

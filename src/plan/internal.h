@@ -123,6 +123,7 @@ typedef struct sw_mesh {
 	sw_axis axes[SW_MAX_AXES];
 	const sw_axis_use *use[SW_MAX_AXES];
 	bool search; /* axes are free: nothing is demanded, and a site may do anything */
+	bool freed;  /* comes after the same mesh with repeated layers alike, and begins where that ended: if so planned, they may differ */
 	char name[SW_NAME_ROOM];
 } sw_mesh;
 
@@ -193,7 +194,7 @@ struct sw_planner {
 	int64_t left_out; /* options of axes at sites, for want of room */
 	double known_s;   /* a step that is had anyway; INFINITY: none. A search whose bound exceeds it, */
 	double slack;     /* or the best so far, by this factor is given up */
-	bool untied;      /* layers that are alike may differ */
+	bool untied;      /* layers that are alike may differ, in meshes that are freed */
 	int threads;
 	sw_repeats repeats; /* number NULL: not found yet, or not wanted */
 	const sw_option **pinned_inputs, **pinned_ops; /* per input leaf, per op: options per atom; NULL: not pinned */
@@ -228,8 +229,8 @@ typedef struct sw_hub {
 } sw_hub;
 /* In a large program, unless it is wanted otherwise. */
 bool sw_repeats_are_tied(const sw_program *program, bool untied);
-sw_place sw_place_of_site(sw_planner *planner, const sw_site *site);
-sw_place sw_place_of_hub(sw_planner *planner, const sw_hub *hub);
+sw_place sw_place_of_site(sw_planner *planner, const sw_mesh *mesh, const sw_site *site);
+sw_place sw_place_of_hub(sw_planner *planner, const sw_mesh *mesh, const sw_hub *hub);
 
 /* ---- problem.c: sites and hubs as a pairwise problem -------------------------------------------------------- */
 
@@ -237,9 +238,10 @@ typedef struct sw_model_node { /* one or more sites, or hubs, that do alike */
 	int32_t profile;
 	double trips; /* of all sites, in a step */
 } sw_model_node;
-/* What is moved along a way: so often, while kernels can run beside it for so long; and so many times alike, in as many layers. */
+/* What is moved along a way: so often, while kernels can run beside it for so long; and so many times alike, in as many layers. To make a term of a sum
+ * of it takes so much longer than the way itself: what is none on some devices is selected, but a constant that is the sum's neutral element. */
 typedef struct sw_movement {
-	double trips, slack_s, count;
+	double trips, slack_s, count, term_s;
 } sw_movement;
 typedef struct sw_model_edge {
 	int32_t from, to;
@@ -337,8 +339,8 @@ typedef void sw_contender_fn(void *context, size_t mesh, const sw_plan *plan, do
  * if none fits in memory: then the plan is the one that was found to need least, or its peak is 0. */
 sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options, sw_contender_fn *seen, void *context,
                          sw_plan *plan, sw_error *err);
-/* How far it may be from the best by the model, by its bound. */
-double sw_plan_gap(const sw_plan *plan);
+/* Both gaps, of the bounds and figures that the plan has. */
+void sw_plan_set_gaps(sw_plan *plan);
 
 /* ---- rewrites.c: what was done to a program before its layouts are chosen ------------------------------------------------- */
 

@@ -97,23 +97,34 @@ double sw_leaf_roofline_s(const sw_leaves *list, const sw_leaf *leaf)
 
 /* ---- searching ---------------------------------------------------------------------------------------------------- */
 
-/* The leaf's meshes, whose names say how it is rewritten. */
-static void choose_meshes(const sw_leaf *leaf, sw_meshes *meshes, size_t *numbers)
+static void add_mesh(sw_meshes *meshes, const sw_mesh *mesh, bool freed, const char *words)
 {
-	size_t kept = 0;
+	sw_mesh added = *mesh;
+	size_t length = strlen(added.name);
+	added.freed = freed;
+	snprintf(added.name + length, sizeof(added.name) - length, "%s%s", words ? words : "",
+	         freed ? ", untied" : "");
+	sw_vec_push(meshes, added);
+}
+
+/* The leaf's meshes, whose names say how it is rewritten; behind them, if repeated layers are not to be tied, those once more that search, or are
+ * all there is. numbers: room for two of each. */
+static void choose_meshes(const sw_leaf *leaf, bool untied, sw_meshes *meshes, size_t *numbers)
+{
+	sw_meshes chosen = {0};
 	sw_text words = {0};
 	sw_rewrites_add_words(&leaf->rewrites, &words);
-	for (size_t i = 0; i < meshes->len; i++) {
-		if (leaf->meshes != SW_ALL_MESHES && !(i < 64 && leaf->meshes >> i & 1))
-			continue;
-		sw_mesh *mesh = &meshes->data[kept];
-		*mesh = meshes->data[i];
-		numbers[kept++] = i;
-		size_t length = strlen(mesh->name);
-		snprintf(mesh->name + length, sizeof(mesh->name) - length, "%s",
-		         words.data ? words.data : "");
-	}
-	meshes->len = kept;
+	for (int freed = 0; freed <= untied; freed++)
+		for (size_t i = 0; i < meshes->len; i++) {
+			const sw_mesh *mesh = &meshes->data[i];
+			bool wanted = leaf->meshes == SW_ALL_MESHES || (i < 64 && leaf->meshes >> i & 1);
+			if (!wanted || (freed && !mesh->search && meshes->len > 1))
+				continue;
+			numbers[chosen.len] = i;
+			add_mesh(&chosen, mesh, freed, words.data);
+		}
+	sw_vec_clear(meshes);
+	*meshes = chosen;
 	sw_text_clear(&words);
 }
 
@@ -179,14 +190,14 @@ static void take_result(const sw_leaves *list, sw_leaf *leaf, sw_status status, 
 }
 
 /* Of the meshes that are searched: what is known of them, or is to be. */
-static sw_tried *tried_of(const sw_leaf *leaf, size_t n, const size_t *numbers)
+static sw_tried *tried_of(const sw_leaf *leaf, const sw_meshes *meshes, const size_t *numbers)
 {
 	if (!leaf->unlimited && !leaf->tried)
 		return NULL;
-	sw_tried *tried = sw_alloc((n + 1) * sizeof(*tried));
-	for (size_t i = 0; i < n; i++)
+	sw_tried *tried = sw_alloc((meshes->len + 1) * sizeof(*tried));
+	for (size_t i = 0; i < meshes->len; i++)
 		tried[i] =
-			leaf->unlimited
+			leaf->unlimited || meshes->data[i].freed
 				? (sw_tried){.model_s = INFINITY, .bound_s = INFINITY, .least_s = INFINITY}
 				: leaf->tried[numbers[i]];
 	return tried;
@@ -214,7 +225,7 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 		planner.threads = options->threads;
 	planner.unlimited = leaf->unlimited;
 	planner.far = leaf->far && !leaf->unlimited;
-	planner.tried = tried_of(leaf, meshes->len, numbers);
+	planner.tried = tried_of(leaf, meshes, numbers);
 	if (has_parts)
 		planner.slack = SW_FAR_BEHIND;
 	sw_status status = sw_pins_resolve(options->pins, &planner, list->sidecar, err);
@@ -318,10 +329,11 @@ static sw_status search_chosen(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
                                const alternatives *before, const sw_plan_options *options, sw_error *err)
 {
 	sw_meshes chosen = {0};
-	size_t *numbers = sw_alloc((all->len + 1) * sizeof(*numbers));
+	size_t *numbers = sw_alloc((2 * all->len + 1) * sizeof(*numbers));
+	bool untied = options->untied && sw_repeats_are_tied(leaf->program, false);
 	for (size_t i = 0; i < all->len; i++)
 		sw_vec_push(&chosen, all->data[i]);
-	choose_meshes(leaf, &chosen, numbers);
+	choose_meshes(leaf, untied, &chosen, numbers);
 	sw_status status = search_meshes(list, leaf, &chosen, numbers, options, err);
 	if (leaf->tried && !leaf->unlimited)
 		add_known(leaf, before, all);

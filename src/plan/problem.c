@@ -62,7 +62,7 @@ static uint32_t add_site(sw_model *m, sw_site_kind kind, uint32_t index)
 	sw_planner *p = m->planner;
 	sw_site site = {
 		.kind = (uint8_t)kind, .index = index, .profile = sw_profile_of(p, m->mesh, kind, index)};
-	sw_place place = sw_place_of_site(p, &site);
+	sw_place place = sw_place_of_site(p, m->mesh, &site);
 	site.node = node_of(m, &place);
 	m->nodes.data[site.node].trips += kind == SW_SITE_OP ? p->roles.trips[index] : 1;
 	sw_vec_push(&m->sites, site);
@@ -314,6 +314,17 @@ static double round_slack(double seconds)
 	return seconds > 0 && frexp(seconds, &exponent) > 0 ? ldexp(0.5, exponent) : 0;
 }
 
+/* Does the way lead to a sum's terms from what is none on some atom? */
+static bool makes_term(const sw_model *m, uint32_t from, uint32_t to)
+{
+	const sw_layout *a = &m->planner->layouts.items.data[from],
+			*b = &m->planner->layouts.items.data[to];
+	for (int32_t i = 0; b->monoid != SW_MONOID_NONE && i < b->n; i++)
+		if (b->state[i].kind == SW_STATE_P && a->state[i].kind != SW_STATE_P)
+			return true;
+	return false;
+}
+
 /* A path is a kernel or two as well, around its collectives: one overhead of it never hides. */
 static double movement_cost_s(const sw_model *m, sw_movement what, double path_s)
 {
@@ -338,8 +349,14 @@ static int32_t table_of(sw_model *m, uint32_t number, sw_movement what)
 		time_way(m, way);
 	size_t n = (size_t)way->from.n * (size_t)way->to.n;
 	int64_t *cost = sw_alloc(sizeof(int64_t) * n);
-	for (size_t i = 0; i < n; i++)
-		cost[i] = to_cost(movement_cost_s(m, what, way->seconds[i]));
+	for (size_t i = 0; i < n; i++) {
+		uint32_t from = way->from.list[i / (size_t)way->to.n * way->from.step],
+			 to = way->to.list[i % (size_t)way->to.n * way->to.step];
+		double term_s = what.term_s > 0 && makes_term(m, from, to)
+		                        ? what.count * what.trips * what.term_s
+		                        : 0;
+		cost[i] = to_cost(movement_cost_s(m, what, way->seconds[i]) + term_s);
+	}
 	table = (uint32_t)sw_problem_add_table(&m->problem, way->from.n, way->to.n, cost);
 	sw_map_put(&m->tables, &key, sizeof(key), table);
 	free(cost);
@@ -419,6 +436,15 @@ static sw_id reading_op(const sw_model *m, int32_t computation, const reader *us
 	return here ? op : SW_NO_ID;
 }
 
+/* Mostly the neutral element of what it is added to. */
+static bool is_constant(const sw_program *program, sw_id value)
+{
+	const sw_op *op = sw_op_at(program, program->values.data[value].op);
+	while (op->opcode == SW_OP_BROADCAST || op->opcode == SW_OP_RESHAPE)
+		op = sw_op_at(program, program->values.data[op->operands[0]].op);
+	return op->opcode == SW_OP_CONSTANT;
+}
+
 /* Of a value to this reader; NULL: to all. */
 static sw_movement move_value(const sw_model *m, sw_id value, double trips, const reader *use)
 {
@@ -426,7 +452,8 @@ static sw_movement move_value(const sw_model *m, sw_id value, double trips, cons
 	sw_id from = p->program->values.data[value].op;
 	sw_id to = use ? reading_op(m, sw_op_at(p->program, from)->computation, use) : from;
 	double slack_s = p->overlap ? sw_overlap_slack_s(p->overlap, from, to) : 0;
-	return (sw_movement){trips, round_slack(slack_s), 1};
+	double term_s = is_constant(p->program, value) ? 0 : p->cluster->device.kernel_overhead_s;
+	return (sw_movement){trips, round_slack(slack_s), 1, term_s};
 }
 
 /* Edges between the same nodes along the same way are one, where what is moved is alike. */
@@ -449,7 +476,7 @@ static void add_hub(sw_model *m, sw_id value, const reader *uses, uint32_t n_use
 {
 	sw_shape shape = sw_value_shape(m->planner->program, value);
 	sw_hub hub = {.value = value, .profile = hub_profile(m, value, uses, n_uses)};
-	sw_place place = sw_place_of_hub(m->planner, &hub);
+	sw_place place = sw_place_of_hub(m->planner, m->mesh, &hub);
 	hub.node = node_of(m, &place);
 	edge_end enters = {hub.profile, 0, false}, leaves = {hub.profile, 0, true};
 	add_edge(m, m->sites.data[m->producer[value]].node, hub.node, shape,

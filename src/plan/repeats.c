@@ -1,5 +1,6 @@
 /*
- * Repeated layers do alike: sites that stand in the same place of each are one node of the problem, and so are their hubs. It makes large problems small.
+ * Repeated layers do alike: sites that stand in the same place of each are one node of the problem, and so are their hubs. It makes large problems small. Where they
+ * are wanted untied, a mesh is searched so first, and once more from there with them free.
  */
 #include "plan/internal.h"
 
@@ -13,6 +14,11 @@ enum { OF_HUB = SW_SITE_OUTPUT + 1 };
 bool sw_repeats_are_tied(const sw_program *program, bool untied)
 {
 	return !untied && program->ops.len >= MANY_OPS;
+}
+
+static bool are_tied(const sw_planner *p, const sw_mesh *mesh)
+{
+	return sw_repeats_are_tied(p->program, p->untied && mesh->freed);
 }
 
 static const sw_repeats *repeats_of(sw_planner *p)
@@ -32,10 +38,10 @@ static sw_place place_of_value(sw_planner *p, uint32_t kind, sw_id value, int32_
 	return (sw_place){kind, repeats_of(p)->of_value[value], profile};
 }
 
-sw_place sw_place_of_site(sw_planner *p, const sw_site *site)
+sw_place sw_place_of_site(sw_planner *p, const sw_mesh *mesh, const sw_site *site)
 {
 	const sw_port *port;
-	if (!sw_repeats_are_tied(p->program, p->untied))
+	if (!are_tied(p, mesh))
 		return alone(site->profile);
 	switch ((sw_site_kind)site->kind) {
 	case SW_SITE_OP:
@@ -52,9 +58,9 @@ sw_place sw_place_of_site(sw_planner *p, const sw_site *site)
 	return alone(site->profile);
 }
 
-sw_place sw_place_of_hub(sw_planner *p, const sw_hub *hub)
+sw_place sw_place_of_hub(sw_planner *p, const sw_mesh *mesh, const sw_hub *hub)
 {
-	if (!sw_repeats_are_tied(p->program, p->untied))
+	if (!are_tied(p, mesh))
 		return alone(hub->profile);
 	return place_of_value(p, OF_HUB, hub->value, hub->profile);
 }

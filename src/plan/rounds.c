@@ -19,9 +19,15 @@
 #define SEARCHES_IN_ROUND 2
 #define MEASURED_AT_ONCE 2
 
-double sw_plan_gap(const sw_plan *plan)
+static double gap_of(double bound_s, double seconds)
 {
-	return plan->model_s > 0 ? fmax(0, 1 - plan->model_bound_s / plan->model_s) : 0;
+	return seconds > 0 ? fmax(0, 1 - bound_s / seconds) : 0;
+}
+
+void sw_plan_set_gaps(sw_plan *plan)
+{
+	plan->gap = gap_of(plan->model_bound_s, plan->model_best_s);
+	plan->step_gap = gap_of(plan->lower_bound_s, plan->predicted.step_time_s);
 }
 
 /* ---- the search over meshes ------------------------------------------------------------------------------------ */
@@ -112,7 +118,8 @@ static sw_watch watch_of(const sw_planner *planner, const sw_plan_options *optio
 /* What all meshes together say so far. */
 typedef struct tally {
 	double bound_s, model_bound_s; /* of all searches; and nothing that was reached lies below them */
-	double model_s;                /* the best by the model */
+	double model_s;                /* the best by the model, or what is had anyway */
+	double found_s;                /* the best by the model of what was found here */
 	double step_s;                 /* the quickest that fits, as measured */
 	double large_s;                /* the quickest by the model that was measured not to fit */
 	int64_t least_bytes;
@@ -257,6 +264,12 @@ static sw_tried tried_by(const contender *c, int64_t memory)
 	                  .cost = c->cost};
 }
 
+/* No step of this plan is less. */
+static double least_of_plan(const search *s, const contender *c)
+{
+	return fmax(sw_least_step_s(&c->cost), sw_steps_bound_s(s->planner, c->model_s));
+}
+
 static void count(search *s, size_t number, const trial *t)
 {
 	const contender *c = &t->c;
@@ -273,7 +286,8 @@ static void count(search *s, size_t number, const trial *t)
 	if (s->seen && c->applied && (c->feasible || c->hopeless_s > 0))
 		s->seen(s->context, number, t->plan, c->model_s);
 	if (c->feasible) {
-		all->bound_s = SW_MIN(all->bound_s, sw_steps_bound_s(s->planner, c->model_s));
+		all->bound_s = SW_MIN(all->bound_s, least_of_plan(s, c));
+		all->found_s = SW_MIN(all->found_s, c->model_s);
 		all->model_bound_s = SW_MIN(all->model_bound_s, c->model_s);
 		all->model_s = SW_MIN(all->model_s, c->model_s);
 	} else {
@@ -332,6 +346,7 @@ static void search_init(search *s)
 	s->all = (tally){.bound_s = INFINITY,
 	                 .model_bound_s = INFINITY,
 	                 .model_s = planner->known_s,
+	                 .found_s = INFINITY,
 	                 .step_s = INFINITY,
 	                 .large_s = INFINITY,
 	                 .least_bytes = INT64_MAX};
@@ -375,9 +390,10 @@ static void take_winner(const search *s, const candidate *won)
 	snprintf(plan->chosen, sizeof(plan->chosen), "%s", won->name);
 	plan->predicted = won->c.cost;
 	plan->model_s = won->c.model_s;
+	plan->model_best_s = s->all.found_s;
 	plan->lower_bound_s = SW_MIN(plan->lower_bound_s,
 	                             won->c.cost.step_time_s); /* which may be a little below the model's */
-	plan->gap = sw_plan_gap(plan);
+	sw_plan_set_gaps(plan);
 }
 
 sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options,

@@ -33,7 +33,8 @@ static int64_t to_units(double seconds)
 static void place_starts(trial *t)
 {
 	const sw_planner *planner = t->model.planner;
-	for (size_t i = 0; sw_is_search(t->mesh) && i < planner->starts.len; i++) {
+	bool begins = sw_is_search(t->mesh) || t->mesh->freed;
+	for (size_t i = 0; begins && i < planner->starts.len; i++) {
 		int32_t *place = sw_alloc(sizeof(int32_t) * t->model.problem.nodes.len);
 		if (sw_start_place(&planner->starts.data[i], &t->model, place))
 			sw_vec_push(&t->places, place);

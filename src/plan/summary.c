@@ -43,11 +43,12 @@ json_t *sw_plan_summary(const sw_plan *plan)
 	sw_text strategy = {0};
 	sw_plan_strategy_print(&plan->strategy, &strategy);
 	json_t *json = json_pack(
-		"{s:s, s:s, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:s}", "strategy",
-		strategy.data, "chosen", plan->chosen, "mesh", mesh_json(plan), "step_time_s",
+		"{s:s, s:s, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:s}",
+		"strategy", strategy.data, "chosen", plan->chosen, "mesh", mesh_json(plan), "step_time_s",
 		plan->predicted.step_time_s, "compute_s", plan->predicted.compute_s, "communication_s",
-		plan->predicted.communication_s, "model_s", plan->model_s, "model_bound_s",
-		plan->model_bound_s, "lower_bound_s", plan->lower_bound_s, "gap", plan->gap, "peak_bytes",
+		plan->predicted.communication_s, "model_s", plan->model_s, "model_best_s",
+		plan->model_best_s, "model_bound_s", plan->model_bound_s, "lower_bound_s",
+		plan->lower_bound_s, "gap", plan->gap, "step_gap", plan->step_gap, "peak_bytes",
 		(json_int_t)plan->predicted.peak_bytes, "payload_bytes",
 		(json_int_t)plan->predicted.payload_bytes, "collectives",
 		(json_int_t)plan->predicted.collectives, "planning_s", plan->planning_s, "scope",

@@ -36,6 +36,30 @@ sw_id sw_coordinate(sw_coordinates *coordinates, int32_t atom)
 	return x;
 }
 
+static sw_id emit_is_first(sw_coordinates *at, uint32_t atoms)
+{
+	uint32_t outermost = atoms & -atoms, others = atoms & ~outermost;
+	if (others)
+		return sw_emit_binary(at->out, at->computation, SW_OP_AND,
+		                      sw_coordinate_is_first(at, others),
+		                      sw_coordinate_is_first(at, outermost));
+	return sw_emit_compare(at->out, at->computation, SW_EQ, sw_coordinate(at, __builtin_ctz(atoms)),
+	                       sw_emit_scalar(at->out, at->computation, SW_S32, 0));
+}
+
+sw_id sw_coordinate_is_first(sw_coordinates *coordinates, uint32_t atoms)
+{
+	for (int32_t i = 0; i < coordinates->n_first; i++)
+		if (coordinates->first_of[i] == atoms)
+			return coordinates->first[i];
+	sw_id first = emit_is_first(coordinates, atoms);
+	if (coordinates->n_first < (int32_t)SW_COUNT(coordinates->first)) {
+		coordinates->first_of[coordinates->n_first] = atoms;
+		coordinates->first[coordinates->n_first++] = first;
+	}
+	return first;
+}
+
 int32_t sw_rule_digits(const sw_atoms *atoms, const sw_layout *layout, int32_t dim, sw_digit *digits)
 {
 	int32_t n = 0;

@@ -189,13 +189,7 @@ static sw_id lower_to_partial(sw_coordinates *at, const sw_move *move, sw_id x)
 	sw_monoid monoid = move->after.monoid;
 	if (is_identity(p, x, monoid))
 		return x;
-	sw_id zero = sw_emit_scalar(p, c, SW_S32, 0), first = SW_NO_ID;
-	for (int32_t a = 0; a < at->atoms->n; a++) {
-		if (!(move->atoms >> a & 1))
-			continue;
-		sw_id here = sw_emit_compare(p, c, SW_EQ, sw_coordinate(at, a), zero);
-		first = first == SW_NO_ID ? here : sw_emit_binary(p, c, SW_OP_AND, first, here);
-	}
+	sw_id first = sw_coordinate_is_first(at, move->atoms);
 	sw_shape shape = sw_value_shape(p, x);
 	sw_id neutral = monoid == SW_MONOID_SUM ? sw_emit_scalar(p, c, shape.type, SW_NO_TERM)
 	                                        : sw_emit_identity(p, c, shape.type, monoid);

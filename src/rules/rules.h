@@ -152,10 +152,15 @@ typedef struct sw_coordinates {
 	const sw_atoms *atoms;
 	sw_id partition; /* SW_NO_ID until needed */
 	sw_id atom[SW_MAX_ATOMS];
+	int32_t n_first; /* of sw_coordinate_is_first: sets of atoms that were asked for, as far as there is room, and the answers */
+	uint32_t first_of[2 * SW_MAX_ATOMS];
+	sw_id first[2 * SW_MAX_ATOMS];
 } sw_coordinates;
 void sw_coordinates_init(sw_coordinates *coordinates, sw_program *out, int32_t computation,
                          const sw_atoms *atoms);
 sw_id sw_coordinate(sw_coordinates *coordinates, int32_t atom);
+/* pred[]: are they 0 for all of these atoms, which are some? Written once for each set, whoever asks. */
+sw_id sw_coordinate_is_first(sw_coordinates *coordinates, uint32_t atoms);
 /* Cuts the device's part of `layout`'s digits of the atoms in `mask` out of x, which has every other digit of `layout` taken out
  * already (a SLICE move; also how constants and iotas are split). Emits reshape, dynamic-slice, reshape. */
 sw_id sw_emit_cut(sw_coordinates *coordinates, sw_id x, sw_shape whole, const sw_layout *layout,

@@ -68,7 +68,7 @@ typedef uint32_t *order_fn(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
 
 static void consider_all(choice *c, const sw_tasks *graph)
 {
-	static order_fn *const orders[] = {sw_order_kept, sw_order_hide, sw_order_feed_soon,
+	static order_fn *const orders[] = {sw_order_kept, sw_order_hide, sw_order_early, sw_order_feed_soon,
 	                                   sw_order_feed_much};
 	for (size_t i = 0; i < SW_COUNT(orders); i++) {
 		uint32_t n;

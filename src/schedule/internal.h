@@ -108,6 +108,9 @@ uint32_t *sw_order_hide(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
 uint32_t *sw_order_feed_soon(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
 uint32_t *sw_order_feed_much(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
 
+/* The same, ordered so that each collective can begin as soon as the longest way to it lets it. O((n + edges) log n). */
+uint32_t *sw_order_early(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
+
 /* All tasks: starts and dones between kernels in a fixed order. `spare_bytes` may be used beyond what the least would need;
  * what holds more the earlier it begins (a prefetch) is begun so that it may take `slack` times its time and still be there, at INFINITY as
  * early as there is room. Fills orders[] with those that the slacks lead to, equal ones once; returns how many. O((n + edges) log n). */

@@ -12,7 +12,8 @@ typedef struct slipper {
 	uint32_t *waits, *rank; /* per task: predecessors that have not run; its place in the order given */
 	double *landed_s;       /* per task that has run: when it was over; of a start, its collective */
 	sw_streams at;
-	sw_heap ready, under_way; /* by rank; dones by when they land */
+	sw_heap ready, starts,
+		under_way; /* by rank; those that can begin, by rank; dones by when they land */
 	const uint32_t *given;
 	uint32_t *order, n_order;
 } slipper;
@@ -30,14 +31,38 @@ static void run(slipper *s, uint32_t t)
 			             (int32_t)s->rank[after->tasks[i]]);
 }
 
+/* The stream of collectives is not left idle before then. */
+static void begin_some(slipper *s, double until_s)
+{
+	while (s->starts.len && s->at.collectives_s < until_s)
+		run(s, s->given[sw_heap_pop(&s->starts).node]);
+}
+
 static void run_next(slipper *s)
 {
-	uint32_t t = s->given[sw_heap_pop(&s->ready).node];
+	int32_t rank = sw_heap_pop(&s->ready).node;
+	uint32_t t = s->given[rank];
 	const sw_task *task = &s->graph->tasks[t];
-	if (task->kind == SW_TASK_DONE && s->landed_s[task->partner] > s->at.kernels_s)
-		sw_heap_push(&s->under_way, s->landed_s[task->partner], (int32_t)s->rank[t]);
-	else
+	if (task->kind == SW_TASK_START)
+		sw_heap_push(&s->starts, rank, rank);
+	else if (task->kind == SW_TASK_DONE && s->landed_s[task->partner] > s->at.kernels_s)
+		sw_heap_push(&s->under_way, s->landed_s[task->partner], rank);
+	else if (task->kind == SW_TASK_KERNEL) {
+		begin_some(s, s->at.kernels_s + fmax(task->seconds - task->collective_s, 0));
 		run(s, t);
+	} else {
+		run(s, t);
+	}
+}
+
+/* Until something lands, or can begin. */
+static void wait(slipper *s)
+{
+	double landed_s = s->under_way.len ? s->under_way.data[0].weight : INFINITY;
+	if (s->starts.len && s->at.collectives_s < landed_s)
+		run(s, s->given[sw_heap_pop(&s->starts).node]);
+	else
+		s->at.kernels_s = fmax(s->at.kernels_s, landed_s);
 }
 
 static void take_landed(slipper *s)
@@ -60,14 +85,16 @@ uint32_t *sw_order_slip(const sw_tasks *graph, const uint32_t *given, sw_arena *
 	for (uint32_t i = 0; i < graph->n; i++)
 		if (s.waits[given[i]] == 0)
 			sw_heap_push(&s.ready, i, (int32_t)i);
-	while (s.ready.len || s.under_way.len) {
+	while (s.ready.len || s.starts.len || s.under_way.len) {
 		if (s.ready.len == 0)
-			s.at.kernels_s = fmax(s.at.kernels_s, s.under_way.data[0].weight);
+			wait(&s);
 		while (s.under_way.len && s.under_way.data[0].weight <= s.at.kernels_s)
 			take_landed(&s);
-		run_next(&s);
+		if (s.ready.len)
+			run_next(&s);
 	}
 	sw_vec_clear(&s.ready);
+	sw_vec_clear(&s.starts);
 	sw_vec_clear(&s.under_way);
 	return s.order;
 }

@@ -359,6 +359,38 @@ static void rewrites_end_with_the_time(void **state)
 	close_planned(&p);
 }
 
+static bool considered(const sw_plan *plan, const char *name)
+{
+	for (size_t i = 0; i < plan->alternatives.len; i++)
+		if (!strcmp(plan->alternatives.data[i].name, name))
+			return true;
+	return false;
+}
+
+/* They begin where the search ended with layers alike, which is among what is compared. */
+static void layers_that_may_differ_are_no_slower_than_layers_alike(void **state)
+{
+	(void)state;
+	planned p;
+	sw_error err = {0};
+	sw_plan_options options = {
+		.measure = sw_partition_measure, .quiet = true, .remat = "none", .microbatches = 1};
+	char *text = write_blocks(24, 8, 16, 32, 4);
+	open_text(text, "4", &p);
+	make_plan(&p, "auto");
+	double alike_s = p.plan->predicted.step_time_s;
+	assert_true(p.plan->program->ops.len >= 1000);
+	options.untied = true;
+	sw_plan_free(p.plan);
+	p.plan = NULL;
+	check(sw_plan_strategy_parse("auto", &options.strategy, &err), &err);
+	check(sw_plan_make(p.program, p.path, &p.sidecar, &p.cluster, &options, &p.plan, &err), &err);
+	assert_true(p.plan->predicted.step_time_s <= alike_s);
+	assert_true(considered(p.plan, "search x=2 y=2") && considered(p.plan, "search x=2 y=2, untied"));
+	close_planned(&p);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +408,7 @@ int main(void)
 		cmocka_unit_test(when_time_is_up_the_first_strategy_is_the_answer),
 		cmocka_unit_test(that_nothing_was_found_in_time_is_said),
 		cmocka_unit_test(explain_names_what_matters),
+		cmocka_unit_test(layers_that_may_differ_are_no_slower_than_layers_alike),
 		cmocka_unit_test(the_summary_has_the_keys_that_scripts_rely_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* Plans are compared as they are scheduled and played. */
 #include "simulate/plays.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -57,6 +58,14 @@ static double simulated_s(const sw_plan *plan)
 	return step_s;
 }
 
+/* Of kernels alone, shared by all devices: no bound is less. */
+static double roofline_s(const subject *s)
+{
+	sw_program_cost cost;
+	sw_cost_program(&s->cluster, s->program, &cost);
+	return cost.compute_s / (double)s->cluster.n_devices;
+}
+
 static void a_plans_step_is_the_one_that_is_simulated(void **state)
 {
 	(void)state;
@@ -70,7 +79,11 @@ static void a_plans_step_is_the_one_that_is_simulated(void **state)
 		assert_true(cost->step_time_s >= cost->compute_s * (1 - 1e-9));
 		assert_true(plan->lower_bound_s > 0 && plan->lower_bound_s <= cost->step_time_s);
 		assert_true(plan->gap >= 0 && plan->gap < 1);
-		assert_true(plan->model_bound_s <= plan->model_s);
+		assert_true(plan->model_bound_s <= plan->model_best_s &&
+		            plan->model_best_s <= plan->model_s);
+		assert_true(fabs(plan->gap - (1 - plan->model_bound_s / plan->model_best_s)) < 1e-9);
+		assert_true(fabs(plan->step_gap - (1 - plan->lower_bound_s / cost->step_time_s)) < 1e-9);
+		assert_true(plan->lower_bound_s >= roofline_s(&s) * (1 - 1e-9));
 		sw_plan_free(plan);
 		close_subject(&s);
 	}
