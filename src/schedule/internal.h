@@ -106,10 +106,10 @@ uint32_t *sw_order_hide(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
 uint32_t *sw_order_feed_soon(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
 uint32_t *sw_order_feed_much(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
 
-/* All tasks: starts and dones between kernels in a fixed order. `spare_bytes` may be used beyond what the least would need;
+/* All tasks: starts and dones between kernels in a fixed order. `spare_bytes` may be used beyond what the least would need, up to `room_bytes`;
  * what holds more the earlier it begins (a prefetch) is begun so that it may take `slack` times its time and still be there, at INFINITY as
  * early as there is room. O((n + edges) log n). */
-uint32_t *sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32_t n_kernels, double slack, double spare_bytes,
+uint32_t *sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32_t n_kernels, double slack, double spare_bytes, double room_bytes,
                           sw_arena *arena);
 /* All tasks, in the order given but for those that would wait while others can run. O((n + edges) log n). */
 uint32_t *sw_order_slip(const sw_tasks *graph, const uint32_t *given, sw_arena *arena);

@@ -8,7 +8,7 @@
  *
  * Memory. A collective holds its operands and its results from start to done. One that GROWS (results beyond the operands that
  * it would let go: a gather) costs least right before its use, any other (a scatter) as soon as it can begin. What that comes
- * to is the least; `spare_bytes` may be used beyond it. A growing one is begun ahead no farther than there is room for, and
+ * to is the least; `spare_bytes` may be used beyond it, up to `room_bytes`. A growing one is begun ahead no farther than there is room for, and
  * no earlier than its time: deadline and stream, followed back from the end with each collective taking `slack` times as
  * long as it should. Others are waited for early where operands that they hold would exceed the room.
  */
@@ -432,7 +432,7 @@ static void sweep(placer *p)
 }
 
 uint32_t *sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32_t n_kernels, double slack,
-                          double spare_bytes, sw_arena *arena)
+                          double spare_bytes, double room_bytes, sw_arena *arena)
 {
 	placer p = {.graph = graph,
 	            .kernels = kernels,
@@ -443,7 +443,8 @@ uint32_t *sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32
 	list_collectives(&p, arena);
 	find_times(&p, arena);
 	sw_profile_init(&p.profile, list_bytes(&p, arena), p.n_kernels + 1, arena);
-	p.room_bytes = sw_profile_most(&p.profile, 0, p.n_kernels + 1) + spare_bytes;
+	double least_bytes = sw_profile_most(&p.profile, 0, p.n_kernels + 1);
+	p.room_bytes = fmax(least_bytes, fmin(least_bytes + spare_bytes, room_bytes));
 	p.order = SW_NEW_N(arena, uint32_t, graph->n + 1);
 	sweep(&p);
 	sw_vec_clear(&p.due);

@@ -33,7 +33,7 @@ typedef struct choice {
 	const sw_tasks *graph;
 	sw_arena *arena;
 	const uint32_t *order;
-	double seconds, expected_s, bytes, most_s, room_bytes;
+	double seconds, expected_s, bytes, most_s, spare_bytes, room_bytes;
 } choice;
 
 /* What a collective beside kernels takes is the least certain number here: whoever comes last to it is waited for by all. So of orders that hide
@@ -48,47 +48,54 @@ static uint32_t *program_order(const sw_tasks *graph, sw_arena *arena)
 	return order;
 }
 
-static void consider(choice *best, const sw_tasks *graph, const uint32_t *order)
+/* False where it would be better, and is too large. */
+static bool consider(choice *best, const sw_tasks *graph, const uint32_t *order)
 {
 	double seconds = sw_streams_play(graph, order, 1, NULL);
 	if (seconds > best->most_s)
-		return;
+		return true;
 	double expected_s = (seconds + sw_streams_play(graph, order, LATE, NULL)) / 2;
 	if (expected_s >= best->expected_s)
-		return;
+		return true;
 	double bytes = sw_order_bytes(graph, order, best->arena);
 	if (bytes > best->room_bytes)
-		return;
+		return false;
 	best->graph = graph;
 	best->order = order;
 	best->seconds = seconds;
 	best->expected_s = expected_s;
 	best->bytes = bytes;
+	return true;
 }
 
 static const double slacks[] = {2, INFINITY};
 
-static void consider_placed(choice *best, const sw_tasks *graph, const uint32_t *kernels, uint32_t n,
-                            double spare_bytes)
+/* An order of kernels may itself hold more than the program's: then less is begun ahead. */
+static void consider_placed(choice *best, const sw_tasks *graph, const uint32_t *kernels, uint32_t n)
 {
+	const double spare = best->spare_bytes;
 	for (size_t i = 0; i < SW_COUNT(slacks); i++) {
 		const uint32_t *placed =
-			sw_place_halves(graph, kernels, n, slacks[i], spare_bytes, best->arena);
-		consider(best, graph, placed);
+			sw_place_halves(graph, kernels, n, slacks[i], spare, INFINITY, best->arena);
+		bool fits = consider(best, graph, placed);
 		consider(best, graph, sw_order_slip(graph, placed, best->arena));
+		if (!fits)
+			consider(best, graph,
+			         sw_place_halves(graph, kernels, n, slacks[i], spare, best->room_bytes,
+			                         best->arena));
 	}
 }
 
 typedef uint32_t *order_fn(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
 
-static void consider_all(choice *best, const sw_tasks *graph, double spare_bytes)
+static void consider_all(choice *best, const sw_tasks *graph)
 {
 	static order_fn *const orders[] = {sw_order_kept, sw_order_hide, sw_order_feed_soon,
 	                                   sw_order_feed_much};
 	for (size_t i = 0; i < SW_COUNT(orders); i++) {
 		uint32_t n;
 		const uint32_t *kernels = orders[i](graph, best->arena, &n);
-		consider_placed(best, graph, kernels, n, spare_bytes);
+		consider_placed(best, graph, kernels, n);
 	}
 }
 
@@ -114,8 +121,7 @@ static bool is_known(const double *numbers, size_t n)
 
 /* Of the best so far, collectives begun as one: the stream has less to do. Where it is said how many bytes are to be merged, they are. Ways that
  * come to the same are looked at once. */
-static void consider_combined(choice *best, const sw_cluster *cluster, double spare_bytes,
-                              int64_t merge_bytes)
+static void consider_combined(choice *best, const sw_cluster *cluster, int64_t merge_bytes)
 {
 	static const struct {
 		double stretch;
@@ -136,8 +142,8 @@ static void consider_combined(choice *best, const sw_cluster *cluster, double sp
 		saved_s[i] = kernels ? collectives_s(single.graph) - collectives_s(graph) : -INFINITY;
 		if (!kernels || saved_s[i] < least_s || is_known(saved_s, i))
 			continue;
-		consider_placed(best, graph, kernels, n, spare_bytes);
-		consider_all(best, graph, spare_bytes);
+		consider_placed(best, graph, kernels, n);
+		consider_all(best, graph);
 	}
 }
 
@@ -148,14 +154,15 @@ static choice choose_order(const sw_cluster *cluster, const sw_tasks *graph, dou
 	               .arena = arena,
 	               .expected_s = INFINITY,
 	               .most_s = INFINITY,
+	               .spare_bytes = spare_bytes,
 	               .room_bytes = INFINITY};
 	consider(&best, graph, program_order(graph, arena));
 	best.most_s = best.seconds;
 	best.room_bytes = best.bytes + spare_bytes;
 	if (graph->n_starts == 0)
 		return best;
-	consider_all(&best, graph, spare_bytes);
-	consider_combined(&best, cluster, spare_bytes, merge_bytes);
+	consider_all(&best, graph);
+	consider_combined(&best, cluster, merge_bytes);
 	return best;
 }
 
@@ -455,6 +462,17 @@ static sw_status schedule_with(const sw_cluster *cluster, const sw_program *loca
 	return status;
 }
 
+/* Of what an arena has taken beyond what it must take, the part that would fit, and a little less: it is not in proportion. */
+#define NEARLY 0.9
+#define MOST_FITTED 3 /* times; then much less is given */
+
+static int64_t less_to_spare(int64_t spare, int64_t room, int64_t taken, int times)
+{
+	double part = NEARLY * (double)room / (double)taken;
+	return times < MOST_FITTED && taken > 0 ? (int64_t)(SW_MIN(part, NEARLY) * (double)spare)
+	                                        : spare / 16;
+}
+
 /* What collectives may hold is reckoned by the values that live; what counts is the arena. A program that fits keeps fitting: with less to
  * spare, and in the end with nothing beside anything. */
 sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
@@ -462,13 +480,16 @@ sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
 {
 	int64_t limit = options->memory_bytes ? options->memory_bytes : cluster->device.memory_bytes;
 	int64_t needed = options->arena_bytes ? options->arena_bytes : sw_placement_bytes(local);
-	int64_t spare = SW_MAX(limit - needed, 0);
+	int64_t room = SW_MAX(limit - needed, 0), spare = room;
 	uint32_t overlap = options->overlap;
 	sw_status status =
 		schedule_with(cluster, local, overlap, spare, options->merge_bytes, scheduled, err);
-	while (status == SW_OK && overlap && needed <= limit && !sw_placement_fits(*scheduled, limit)) {
+	for (int times = 0; status == SW_OK && overlap && needed <= limit; times++) {
+		int64_t bytes = sw_placement_bytes_near(*scheduled, limit);
+		if (bytes <= limit)
+			break;
 		overlap = spare ? overlap : 0;
-		spare /= 16;
+		spare = less_to_spare(spare, room, bytes - needed, times);
 		sw_program_free(*scheduled);
 		status =
 			schedule_with(cluster, local, overlap, spare, options->merge_bytes, scheduled, err);
