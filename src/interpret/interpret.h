@@ -78,8 +78,8 @@ typedef struct sw_placement {
 sw_placement *sw_placement_new(const sw_program *program);
 void sw_placement_free(sw_placement *placement);
 int64_t sw_placement_bytes(const sw_program *program); /* arena_bytes alone */
-/* Are they no more than the limit? Quicker to answer where they are far below. */
-bool sw_placement_fits(const sw_program *program, int64_t limit_bytes);
+/* The same, or more where that is no more than `enough_bytes`: quicker to answer where it is far below. */
+int64_t sw_placement_bytes_near(const sw_program *program, int64_t enough_bytes);
 
 /* What lies in the arena at the moment when most is needed: their bytes, and what is `unused` between them, are the arena's. */
 typedef enum sw_resident_kind { SW_RESIDENT_VALUE, SW_RESIDENT_WORKING /* space of the kernel of an op */, SW_RESIDENT_CONSTANTS, SW_RESIDENT_STAGED /* an output on its way */ } sw_resident_kind;

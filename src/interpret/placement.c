@@ -692,10 +692,10 @@ int64_t sw_placement_bytes(const sw_program *program)
 	return bytes;
 }
 
-bool sw_placement_fits(const sw_program *program, int64_t limit_bytes)
+int64_t sw_placement_bytes_near(const sw_program *program, int64_t enough_bytes)
 {
-	sw_placement *placement = place(program, limit_bytes);
-	bool fits = placement->arena_bytes <= limit_bytes;
+	sw_placement *placement = place(program, enough_bytes);
+	int64_t bytes = placement->arena_bytes;
 	sw_placement_free(placement);
-	return fits;
+	return bytes;
 }

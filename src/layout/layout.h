@@ -145,8 +145,9 @@ void sw_path_cache_free(sw_path_cache *cache);
  * seconds (n == 0) where there is none. */
 const sw_path *sw_path_cache_get(sw_path_cache *cache, sw_shape shape, const sw_layout *from, const sw_layout *to);
 /* For those who ask of many pairs only what they cost: shapes and layouts by number. First they say which layouts of a shape they will
- * ask of; all ways between these are then found at once, through layouts that are made of their states (closure.c), so that what
- * sw_path_cache_get finds for a pair may be a little cheaper. */
+ * ask of (begin, expect); all ways between these are then found at once, through layouts that are made of their states (closure.c), so that
+ * what sw_path_cache_get finds for a pair may be a little cheaper. What was asked before changes nothing but how long it takes. */
+void sw_path_cache_begin(sw_path_cache *cache); /* nothing is expected */
 uint32_t sw_path_cache_shape(sw_path_cache *cache, sw_shape shape);
 uint32_t sw_path_cache_layout(sw_path_cache *cache, const sw_layout *layout);
 void sw_path_cache_expect(sw_path_cache *cache, uint32_t shape, uint32_t layout);

@@ -253,15 +253,20 @@ sw_status sw_redistribute(const sw_redistribution *how, sw_shape shape, const sw
 
 /* ---- the cache ------------------------------------------------------------------------------------------------------ */
 
-/* The layouts of a shape that somebody asks of. */
+/* Layouts of a shape that are asked of together: what ways lead through depends on nothing else. */
 typedef struct asked {
-	sw_shape shape;
-	SW_VEC(uint32_t) layouts; /* by number */
-	sw_map place;             /* layout -> its place among these */
-	closure ways; /* of those that keep groups together; ways.n: so many of the layouts are in it */
-	SW_VEC(int32_t) gathered; /* place -> row in `ways`, -1: not in it */
-	size_t known;             /* layouts that `ways` was found for */
+	uint32_t shape, n;
+	const uint32_t *layouts; /* by number, ascending */
+	int32_t *row;            /* of each of them in `ways`, -1: not in it */
+	closure ways;            /* of those that keep groups together */
+	bool found;
 } asked;
+
+typedef struct known_shape {
+	sw_shape shape;
+	SW_VEC(uint32_t) expected; /* layouts, since the last question began */
+	uint32_t asked;            /* those; SW_ABSENT: more have come since */
+} known_shape;
 
 struct sw_path_cache {
 	path_planner planner;
@@ -272,8 +277,9 @@ struct sw_path_cache {
 	sw_map index;
 	SW_VEC(const sw_path *) paths;
 	/* What is known by number. */
-	sw_map shape_index, layout_index, seconds_index;
-	SW_VEC(asked) shapes;
+	sw_map shape_index, layout_index, seconds_index, asked_index;
+	SW_VEC(known_shape) shapes;
+	SW_VEC(asked) asked;
 	SW_VEC(sw_layout) layouts;
 	SW_VEC(double) seconds; /* of pairs that are not in a closure */
 };
@@ -320,14 +326,6 @@ static void find_path(sw_path_cache *cache, sw_shape shape, const sw_layout *fro
 	}
 }
 
-static void clear_asked(asked *a)
-{
-	sw_vec_clear(&a->layouts);
-	sw_vec_clear(&a->gathered);
-	sw_map_clear(&a->place);
-	closure_clear(&a->ways);
-}
-
 void sw_path_cache_free(sw_path_cache *cache)
 {
 	if (!cache)
@@ -340,9 +338,13 @@ void sw_path_cache_free(sw_path_cache *cache)
 	sw_map_clear(&cache->shape_index);
 	sw_map_clear(&cache->layout_index);
 	sw_map_clear(&cache->seconds_index);
+	sw_map_clear(&cache->asked_index);
 	for (size_t i = 0; i < cache->shapes.len; i++)
-		clear_asked(&cache->shapes.data[i]);
+		sw_vec_clear(&cache->shapes.data[i].expected);
+	for (size_t i = 0; i < cache->asked.len; i++)
+		closure_clear(&cache->asked.data[i].ways);
 	sw_vec_clear(&cache->shapes);
+	sw_vec_clear(&cache->asked);
 	sw_vec_clear(&cache->layouts);
 	sw_vec_clear(&cache->seconds);
 	pthread_mutex_destroy(&cache->getting);
@@ -402,7 +404,7 @@ uint32_t sw_path_cache_shape(sw_path_cache *cache, sw_shape shape)
 		if (shape.rank > 0)
 			shape.dims = sw_arena_copy(&cache->planner.arena, shape.dims,
 			                           sizeof(*shape.dims) * (size_t)shape.rank);
-		sw_vec_push(&cache->shapes, ((asked){.shape = shape}));
+		sw_vec_push(&cache->shapes, ((known_shape){.shape = shape, .asked = SW_ABSENT}));
 	}
 	return number;
 }
@@ -418,59 +420,98 @@ uint32_t sw_path_cache_layout(sw_path_cache *cache, const sw_layout *layout)
 	return number;
 }
 
+void sw_path_cache_begin(sw_path_cache *cache)
+{
+	for (size_t i = 0; i < cache->shapes.len; i++) {
+		cache->shapes.data[i].expected.len = 0;
+		cache->shapes.data[i].asked = SW_ABSENT;
+	}
+}
+
 void sw_path_cache_expect(sw_path_cache *cache, uint32_t shape, uint32_t layout)
 {
-	asked *a = &cache->shapes.data[shape];
-	uint32_t fresh = (uint32_t)a->layouts.len;
-	if (sw_map_intern(&a->place, &layout, sizeof(layout), fresh) == fresh)
-		sw_vec_push(&a->layouts, layout);
+	known_shape *known = &cache->shapes.data[shape];
+	sw_vec_push(&known->expected, layout);
+	known->asked = SW_ABSENT;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* All that is expected of a shape by now, as a set: new, or asked of before. */
+static asked *ask(sw_path_cache *cache, uint32_t shape)
+{
+	known_shape *known = &cache->shapes.data[shape];
+	if (known->asked != SW_ABSENT)
+		return &cache->asked.data[known->asked];
+	uint32_t *list = known->expected.data;
+	size_t n = 0;
+	qsort(list, known->expected.len, sizeof(*list), compare_numbers);
+	for (size_t i = 0; i < known->expected.len; i++)
+		if (n == 0 || list[n - 1] != list[i])
+			list[n++] = list[i];
+	known->expected.len = n;
+	sw_text key = {0};
+	sw_text_add_n(&key, (const char *)&shape, sizeof(shape));
+	sw_text_add_n(&key, (const char *)list, sizeof(*list) * n);
+	uint32_t fresh = (uint32_t)cache->asked.len;
+	known->asked = sw_map_intern(&cache->asked_index, key.data, key.len, fresh);
+	if (known->asked == fresh)
+		sw_vec_push(
+			&cache->asked,
+			((asked){.shape = shape,
+		                 .n = (uint32_t)n,
+		                 .layouts = sw_arena_copy(&cache->planner.arena, list, sizeof(*list) * n),
+		                 .row = SW_NEW_N(&cache->planner.arena, int32_t, n + 1)}));
+	sw_text_clear(&key);
+	return &cache->asked.data[known->asked];
 }
 
 /* Puts the layouts that keep the groups together (or all, where there are no groups and few atoms) into one closure. */
-static void find_closure(sw_path_cache *cache, asked *a)
+static void find_closure(const sw_path_cache *cache, asked *a)
 {
 	bool grouped = cache->together.groups.n > 0;
-	path_planner *planner = grouped ? &cache->by_groups : &cache->planner;
+	const path_planner *planner = grouped ? &cache->by_groups : &cache->planner;
 	SW_VEC(sw_layout) list = {0};
-	a->known = a->layouts.len;
-	a->gathered.len = 0;
-	closure_clear(&a->ways);
-	for (size_t i = 0; i < a->layouts.len; i++) {
-		sw_layout here = cache->layouts.data[a->layouts.data[i]], layout = here;
+	for (size_t i = 0; i < a->n; i++) {
+		sw_layout here = cache->layouts.data[a->layouts[i]], layout = here;
 		bool fits = planner->how.atoms->n <= SINGLE_ATOMS &&
 		            (!grouped || grouping_gather(&cache->together, &here, &layout));
-		sw_vec_push(&a->gathered, fits ? (int32_t)list.len : -1);
+		a->row[i] = fits ? (int32_t)list.len : -1;
 		if (fits)
 			sw_vec_push(&list, layout);
 	}
-	if (list.len > 0 && !closure_init(&a->ways, &planner->how, a->shape, list.data, (int32_t)list.len))
-		for (size_t i = 0; i < a->gathered.len; i++)
-			a->gathered.data[i] = -1;
+	if (list.len > 0 && !closure_init(&a->ways, &planner->how, cache->shapes.data[a->shape].shape,
+	                                  list.data, (int32_t)list.len))
+		for (size_t i = 0; i < a->n; i++)
+			a->row[i] = -1;
+	a->found = true;
 	sw_vec_clear(&list);
 }
 
 #define FOUND_AT_ONCE 16
 
 typedef struct finding {
-	sw_path_cache *cache;
-	asked *shapes[FOUND_AT_ONCE];
+	const sw_path_cache *cache;
+	uint32_t asked[FOUND_AT_ONCE];
 } finding;
 
 static void find_one(void *context, int64_t i)
 {
 	const finding *f = context;
-	find_closure(f->cache, f->shapes[i]);
+	find_closure(f->cache, &f->cache->asked.data[f->asked[i]]);
 }
 
 bool sw_path_cache_find(sw_path_cache *cache, int threads)
 {
 	finding f = {.cache = cache};
 	int64_t n = 0;
-	for (size_t i = 0; i < cache->shapes.len && n < FOUND_AT_ONCE; i++) {
-		asked *a = &cache->shapes.data[i];
-		if (a->known < a->layouts.len)
-			f.shapes[n++] = a;
-	}
+	for (uint32_t i = 0; i < cache->shapes.len && n < FOUND_AT_ONCE; i++)
+		if (cache->shapes.data[i].expected.len > 0 && !ask(cache, i)->found)
+			f.asked[n++] = cache->shapes.data[i].asked;
 	sw_parallel_for(n, threads, find_one, &f);
 	return n > 0;
 }
@@ -490,18 +531,17 @@ static double pair_seconds(sw_path_cache *cache, uint32_t shape, uint32_t from, 
 	return cache->seconds.data[number];
 }
 
-static double seconds_between(sw_path_cache *cache, uint32_t shape, uint32_t from, int32_t row, uint32_t to,
-                              int32_t column)
+static double seconds_between(sw_path_cache *cache, const asked *among, uint32_t from, int32_t row,
+                              uint32_t to, int32_t column)
 {
-	const closure *ways = &cache->shapes.data[shape].ways;
 	const sw_layout *a = &cache->layouts.data[from], *b = &cache->layouts.data[to];
 	if (from == to)
 		return 0;
 	if (a->monoid != SW_MONOID_NONE && b->monoid != SW_MONOID_NONE && a->monoid != b->monoid)
 		return INFINITY;
 	if (row < 0 || column < 0)
-		return pair_seconds(cache, shape, from, to);
-	return ways->ps[row * ways->n + column] * 1e-12;
+		return pair_seconds(cache, among->shape, from, to);
+	return among->ways.ps[row * among->ways.n + column] * 1e-12;
 }
 
 /* Rows of the layouts in the closure. */
@@ -509,9 +549,10 @@ static int32_t *find_rows(const asked *a, const uint32_t *layouts, int32_t n)
 {
 	int32_t *rows = sw_alloc(sizeof(*rows) * ((size_t)n + 1));
 	for (int32_t i = 0; i < n; i++) {
-		uint32_t place = sw_map_get(&a->place, &layouts[i], sizeof(layouts[i]));
-		assert(place != SW_ABSENT);
-		rows[i] = a->gathered.data[place];
+		const uint32_t *place =
+			bsearch(&layouts[i], a->layouts, a->n, sizeof(*a->layouts), compare_numbers);
+		assert(place);
+		rows[i] = a->row[place - a->layouts];
 	}
 	return rows;
 }
@@ -519,14 +560,13 @@ static int32_t *find_rows(const asked *a, const uint32_t *layouts, int32_t n)
 void sw_path_cache_seconds(sw_path_cache *cache, uint32_t shape, const uint32_t *from, int32_t n,
                            const uint32_t *to, int32_t m, double *seconds)
 {
-	asked *a = &cache->shapes.data[shape];
-	if (a->known < a->layouts.len)
+	asked *a = ask(cache, shape);
+	if (!a->found)
 		find_closure(cache, a);
 	int32_t *rows = find_rows(a, from, n), *columns = find_rows(a, to, m);
 	for (int32_t i = 0; i < n; i++)
 		for (int32_t j = 0; j < m; j++)
-			seconds[i * m + j] =
-				seconds_between(cache, shape, from[i], rows[i], to[j], columns[j]);
+			seconds[i * m + j] = seconds_between(cache, a, from[i], rows[i], to[j], columns[j]);
 	free(rows);
 	free(columns);
 }

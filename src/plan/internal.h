@@ -292,10 +292,11 @@ void sw_start_clear(sw_start *start);
 /* ---- meshes.c: strategies as meshes ------------------------------------------------------------------------ */
 
 /* The meshes that a strategy searches; auto: the fixed strategies, then every grouping of the atoms into at most two axes, or three where
- * the atoms are few. Roles say what the program has to split: the batch, done in so many turns, experts (NULL: nothing is known of it). */
+ * the atoms are few, and AxoNN's first grids where the ops are. Roles say what the program has to split: the batch, done in so many turns, experts (NULL: nothing is known of it). */
 typedef SW_VEC(sw_mesh) sw_meshes;
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy, const sw_roles *roles, int32_t turns,
                        sw_meshes *meshes, sw_error *err);
+#define SW_TOP_GRIDS 5 /* that are planned unless it is said how many */
 /* AxoNN's grids (grids.c), those first whose communication takes least by its model. O(grids * ops). */
 typedef struct sw_grid {
 	sw_plan_strategy grid;

@@ -11,6 +11,9 @@
 #define MOST_ATOMS_OF_THREE 4
 #define MOST_OPS_OF_THREE 200
 
+/* AxoNN's first grids are among what `auto` tries where that takes little time: they have as many as four axes. */
+#define MOST_OPS_OF_GRIDS 3000
+
 /* ---- uses of axes ------------------------------------------------------------------------------------------- */
 
 /* Sets of classes: any of these, none of those. */
@@ -399,12 +402,20 @@ static void add_fixed(const request *r)
 		add_expert(r, &(sw_plan_strategy){.kind = SW_PLAN_EXPERT}, NULL);
 }
 
+/* They stand last: which there are depends on the program as it is rewritten, and the others keep their numbers. */
+static void add_grids(const request *r)
+{
+	if (r->roles && r->roles->program->ops.len <= MOST_OPS_OF_GRIDS && r->atoms->n > 0)
+		add_axonn(r, &(sw_plan_strategy){.kind = SW_PLAN_AXONN, .top = SW_TOP_GRIDS}, NULL);
+}
+
 static sw_status add_auto(const request *r, const sw_plan_strategy *strategy, sw_error *err)
 {
 	(void)strategy;
 	(void)err;
 	add_fixed(r);
 	add_searches(r);
+	add_grids(r);
 	return SW_OK;
 }
 

@@ -227,7 +227,8 @@ static uint32_t *number_layouts(const sw_model *m, layout_list l)
 	return numbers;
 }
 
-/* Tells the cache of paths which layouts of a shape will be asked of, so that it knows all before the first. */
+/* Tells the cache of paths which layouts of a shape will be asked of: this mesh's alone, so that what a way costs does not depend on the meshes
+ * before it. */
 static void expect(sw_model *m, uint32_t shape, edge_end e)
 {
 	const uint32_t key[] = {shape, (uint32_t)e.profile, e.which, e.out};
@@ -243,6 +244,7 @@ static void expect(sw_model *m, uint32_t shape, edge_end e)
 static void expect_layouts(sw_model *m, const readers *r)
 {
 	const sw_program *program = m->planner->program;
+	sw_path_cache_begin(m->paths);
 	for (sw_id v = 0; v < program->values.len; v++) {
 		if (r->start[v] == r->start[v + 1])
 			continue;

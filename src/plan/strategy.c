@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define HOROVOD_BYTES (INT64_C(64) << 20) /* Horovod's fusion buffer */
-#define TOP_GRIDS 5
 
 /* Reads what stands behind the colon (NULL: no colon) and prints it, colon and all. */
 typedef bool parse_fn(const char *arguments, sw_plan_strategy *strategy);
@@ -113,14 +112,14 @@ static bool parse_axonn(const char *arguments, sw_plan_strategy *strategy)
 {
 	if (arguments && !skip(&arguments, "top="))
 		return read_sizes(arguments, ",", 4, strategy->size);
-	strategy->top = TOP_GRIDS;
+	strategy->top = SW_TOP_GRIDS;
 	return !arguments || (read_count(&arguments, &strategy->top) && !*arguments);
 }
 
 static void print_axonn(const sw_plan_strategy *strategy, sw_text *text)
 {
 	print_sizes(strategy->size, ",", 4, text);
-	if (strategy->size[0] == 0 && strategy->top != TOP_GRIDS)
+	if (strategy->size[0] == 0 && strategy->top != SW_TOP_GRIDS)
 		sw_text_addf(text, ":top=%lld", (long long)strategy->top);
 }
 

@@ -3,7 +3,7 @@
  *
  * Of several orders that is taken which the streams finish first, as a mean of when collectives take what they should and of when they are
  * LATE; of equal ones the first: the program's own, each done right after its start; then, for each order of kernels (the program's; one
- * that lets them hide collectives; two that feed the stream of collectives) and each way of prefetching (in time; as early as there is
+ * that lets them hide collectives; one that begins sums as soon as it can; two that feed the stream of collectives) and each way of prefetching (in time; as early as there is
  * room), starts and dones placed, and the same where what would wait lets others pass; then all of these with collectives that were small
  * in the best so far begun as one. All but the first only if they hold no more than that and the memory to spare, and take no longer.
  */
@@ -31,37 +31,50 @@ static uint32_t *program_order(const sw_tasks *graph, sw_arena *arena)
 	return order;
 }
 
-static void consider(choice *c, const sw_tasks *graph, const uint32_t *order, sw_arena *scratch)
+/* False where it would be better, and holds too much. */
+static bool consider(choice *c, const sw_tasks *graph, const uint32_t *order, sw_arena *scratch)
 {
 	double seconds = sw_streams_play(graph, order, 1, NULL);
 	if (seconds > c->most_s)
-		return;
+		return true;
 	double expected_s = (seconds + sw_streams_play(graph, order, LATE, NULL)) / 2;
 	if (expected_s >= c->expected_s)
-		return;
+		return true;
 	double bytes = sw_order_bytes(graph, order, scratch);
 	if (bytes > c->room_bytes)
-		return;
+		return false;
 	memcpy(c->order, order, sizeof(*order) * graph->n);
 	c->best = (sw_order){graph, c->order, seconds, bytes};
 	c->expected_s = expected_s;
+	return true;
 }
 
 static const double slacks[] = {2, INFINITY};
 
-/* With these kernels in this order. */
-static void consider_placed(choice *c, const sw_tasks *graph, const uint32_t *kernels, uint32_t n)
+/* With these kernels in this order, holding no more than `room_bytes` if that is possible. False where one of the placements holds too much. */
+static bool consider_within(choice *c, const sw_tasks *graph, const uint32_t *kernels, uint32_t n,
+                            double room_bytes, bool slipped)
 {
 	const uint32_t *placed[SW_COUNT(slacks)];
 	sw_arena scratch;
 	sw_arena_init(&scratch);
-	size_t n_placed = sw_place_halves(graph, kernels, n, slacks, SW_COUNT(slacks), c->spare_bytes,
-	                                  &scratch, placed);
+	size_t n_placed = sw_place_halves(graph, kernels, n, slacks, SW_COUNT(slacks),
+	                                  (sw_allowance){c->spare_bytes, room_bytes}, &scratch, placed);
+	bool all_fit = true;
 	for (size_t i = 0; i < n_placed; i++) {
-		consider(c, graph, placed[i], &scratch);
-		consider(c, graph, sw_order_slip(graph, placed[i], &scratch), &scratch);
+		all_fit = consider(c, graph, placed[i], &scratch) && all_fit;
+		if (slipped)
+			consider(c, graph, sw_order_slip(graph, placed[i], &scratch), &scratch);
 	}
 	sw_arena_clear(&scratch);
+	return all_fit;
+}
+
+/* An order of kernels may itself hold more than the program's: then less is begun ahead. */
+static void consider_placed(choice *c, const sw_tasks *graph, const uint32_t *kernels, uint32_t n)
+{
+	if (!consider_within(c, graph, kernels, n, INFINITY, true))
+		consider_within(c, graph, kernels, n, c->room_bytes, false);
 }
 
 typedef uint32_t *order_fn(const sw_tasks *graph, sw_arena *arena, uint32_t *n);

@@ -111,11 +111,16 @@ uint32_t *sw_order_feed_much(const sw_tasks *graph, sw_arena *arena, uint32_t *n
 /* The same, ordered so that each collective can begin as soon as the longest way to it lets it. O((n + edges) log n). */
 uint32_t *sw_order_early(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
 
-/* All tasks: starts and dones between kernels in a fixed order. `spare_bytes` may be used beyond what the least would need;
+/* What a placement of starts and dones may hold: `spare_bytes` beyond what the least would need, but no more than `room_bytes` in all, if the least needs less. */
+typedef struct sw_allowance {
+	double spare_bytes, room_bytes;
+} sw_allowance;
+
+/* All tasks: starts and dones between kernels in a fixed order;
  * what holds more the earlier it begins (a prefetch) is begun so that it may take `slack` times its time and still be there, at INFINITY as
  * early as there is room. Fills orders[] with those that the slacks lead to, equal ones once; returns how many. O((n + edges) log n). */
 size_t sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32_t n_kernels, const double *slacks, size_t n_slacks,
-                       double spare_bytes, sw_arena *arena, const uint32_t **orders);
+                       sw_allowance may, sw_arena *arena, const uint32_t **orders);
 /* All tasks, in the order given but for those that would wait while others can run. O((n + edges) log n). */
 uint32_t *sw_order_slip(const sw_tasks *graph, const uint32_t *given, sw_arena *arena);
 /* The graph with collectives begun as one where that takes less time in this order (seen when they are stretched), or all-reduces up to merge_bytes

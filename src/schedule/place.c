@@ -8,7 +8,7 @@
  *
  * Memory. A collective holds its operands and its results from start to done. One that GROWS (results beyond the operands that
  * it would let go: a gather) costs least right before its use, any other (a scatter) as soon as it can begin. What that comes
- * to is the least; `spare_bytes` may be used beyond it. A growing one is begun ahead no farther than there is room for, and
+ * to is the least; `spare_bytes` may be used beyond it, up to `room_bytes`. A growing one is begun ahead no farther than there is room for, and
  * no earlier than its time: deadline and stream, followed back from the end with each collective taking `slack` times as
  * long as it should. Others are waited for early where operands that they hold would exceed the room.
  */
@@ -433,12 +433,13 @@ static void sweep(placer *p)
 }
 
 /* What is the same for all slacks. */
-static void placer_init(placer *p, double spare_bytes, sw_arena *arena)
+static void placer_init(placer *p, sw_allowance may, sw_arena *arena)
 {
 	list_slots(p, arena);
 	list_collectives(p, arena);
 	sw_profile_init(&p->profile, list_bytes(p, arena), p->n_kernels + 1, arena);
-	p->room_bytes = sw_profile_most(&p->profile, 0, p->n_kernels + 1) + spare_bytes;
+	double least_bytes = sw_profile_most(&p->profile, 0, p->n_kernels + 1);
+	p->room_bytes = fmax(least_bytes, fmin(least_bytes + may.spare_bytes, may.room_bytes));
 }
 
 static const uint32_t *place(const placer *prepared, double slack, sw_arena *arena)
@@ -468,7 +469,7 @@ static bool any_grows(const placer *p)
 }
 
 size_t sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32_t n_kernels,
-                       const double *slacks, size_t n_slacks, double spare_bytes, sw_arena *arena,
+                       const double *slacks, size_t n_slacks, sw_allowance may, sw_arena *arena,
                        const uint32_t **orders)
 {
 	placer p = {.graph = graph,
@@ -476,7 +477,7 @@ size_t sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32_t 
 	            .n_kernels = (int32_t)n_kernels,
 	            .streams = sw_streams_of(graph, 1)};
 	size_t n = 0;
-	placer_init(&p, spare_bytes, arena);
+	placer_init(&p, may, arena);
 	for (size_t i = 0; i < (any_grows(&p) ? n_slacks : 1); i++) {
 		orders[n] = place(&p, slacks[i], arena);
 		bool fresh = n == 0 || memcmp(orders[n], orders[n - 1], sizeof(**orders) * graph->n) != 0;

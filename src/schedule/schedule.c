@@ -317,6 +317,17 @@ static sw_status schedule_with(const sw_cluster *cluster, const sw_program *loca
 	return status;
 }
 
+/* Of what an arena has taken beyond what it must take, the part that would fit, and a little less: it is not in proportion. */
+#define NEARLY 0.9
+#define MOST_FITTED 3 /* times; then much less is given */
+
+static int64_t less_to_spare(int64_t spare, int64_t room, int64_t taken, int times)
+{
+	double part = NEARLY * (double)room / (double)taken;
+	return times < MOST_FITTED && taken > 0 ? (int64_t)(SW_MIN(part, NEARLY) * (double)spare)
+	                                        : spare / 16;
+}
+
 /* What collectives may hold is reckoned by the values that live; what counts is the arena. A program that fits keeps fitting: with less to
  * spare, and in the end with nothing beside anything. */
 sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
@@ -324,13 +335,16 @@ sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
 {
 	int64_t limit = options->memory_bytes ? options->memory_bytes : cluster->device.memory_bytes;
 	int64_t needed = options->arena_bytes ? options->arena_bytes : sw_placement_bytes(local);
-	int64_t spare = SW_MAX(limit - needed, 0);
+	int64_t room = SW_MAX(limit - needed, 0), spare = room;
 	uint32_t overlap = options->overlap;
 	sw_status status =
 		schedule_with(cluster, local, overlap, spare, options->merge_bytes, scheduled, err);
-	while (status == SW_OK && overlap && needed <= limit && !sw_placement_fits(*scheduled, limit)) {
+	for (int times = 0; status == SW_OK && overlap && needed <= limit; times++) {
+		int64_t bytes = sw_placement_bytes_near(*scheduled, limit);
+		if (bytes <= limit)
+			break;
 		overlap = spare ? overlap : 0;
-		spare /= 16;
+		spare = less_to_spare(spare, room, bytes - needed, times);
 		sw_program_free(*scheduled);
 		status =
 			schedule_with(cluster, local, overlap, spare, options->merge_bytes, scheduled, err);

@@ -149,9 +149,10 @@ static void compare_with_pool(const char *name, const sw_program *program, const
 	sw_placement *placement = sw_placement_new(program);
 	assert_true(placement->arena_bytes >= placement->live_bytes);
 	assert_int_equal(sw_placement_bytes(program), placement->arena_bytes);
-	assert_true(sw_placement_fits(program, placement->arena_bytes));
-	assert_true(sw_placement_fits(program, INT64_MAX));
-	assert_false(sw_placement_fits(program, placement->arena_bytes - 1));
+	assert_int_equal(sw_placement_bytes_near(program, placement->arena_bytes), placement->arena_bytes);
+	assert_true(sw_placement_bytes_near(program, INT64_MAX) >= placement->arena_bytes);
+	assert_int_equal(sw_placement_bytes_near(program, placement->arena_bytes - 1),
+	                 placement->arena_bytes);
 	two_steps(program, NULL, inputs, n_inputs, pool, n);
 	two_steps(program, placement, inputs, n_inputs, arena, n);
 	for (uint32_t i = 0; i < n; i++) {

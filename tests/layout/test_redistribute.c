@@ -452,6 +452,7 @@ static double *all_seconds(sw_path_cache *cache, sw_shape shape, const sw_layout
 	uint32_t number = sw_path_cache_shape(cache, shape);
 	uint32_t *numbers = sw_alloc(sizeof(*numbers) * (size_t)n);
 	double *seconds = sw_alloc(sizeof(*seconds) * (size_t)n * (size_t)n);
+	sw_path_cache_begin(cache);
 	for (int32_t i = 0; i < n; i++) {
 		numbers[i] = sw_path_cache_layout(cache, &layouts[i]);
 		sw_path_cache_expect(cache, number, numbers[i]);
@@ -459,6 +460,39 @@ static double *all_seconds(sw_path_cache *cache, sw_shape shape, const sw_layout
 	sw_path_cache_seconds(cache, number, numbers, n, numbers, n, seconds);
 	free(numbers);
 	return seconds;
+}
+
+/* What ways lead through is made of the layouts that are asked of together: others, asked of before, are none of theirs. */
+static void what_ways_cost_does_not_depend_on_what_was_asked_before(void **state)
+{
+	const int64_t dims[] = {8, 4};
+	sw_atoms atoms = parse_atoms("2,2");
+	sw_shape shape = make_shape(2, dims);
+	sw_redistribution how = {&atoms, plain_seconds, &atoms, 8e9, 1e-6, 0};
+	sw_path_cache *asked = sw_path_cache_new(&how);
+	layout_list list = {0};
+	int32_t dearer = 0;
+	(void)state;
+	list_layouts(&atoms, shape, SW_MONOID_SUM, &list);
+	int32_t n = (int32_t)list.len;
+	double *all = all_seconds(asked, shape, list.data, n);
+	for (int32_t i = 0; i < n; i++)
+		for (int32_t j = 0; j < i; j++) {
+			const sw_layout two[] = {list.data[i], list.data[j]};
+			sw_path_cache *fresh = sw_path_cache_new(&how);
+			double *alone = all_seconds(fresh, shape, two, 2),
+			       *later = all_seconds(asked, shape, two, 2);
+			for (int k = 0; k < 4; k++)
+				assert_true(alone[k] == later[k]);
+			dearer += alone[1] > all[i * n + j];
+			free(alone);
+			free(later);
+			sw_path_cache_free(fresh);
+		}
+	assert_true(dearer > 0);
+	free(all);
+	sw_vec_clear(&list);
+	sw_path_cache_free(asked);
 }
 
 /* With every layout there is, nothing lies outside: each pair costs what its own path costs. */
@@ -566,6 +600,7 @@ int main(void)
 		cmocka_unit_test(the_cache_gives_the_path_that_a_fresh_search_gives),
 		cmocka_unit_test(groups_of_atoms_move_together),
 		cmocka_unit_test(paths_over_groups_are_never_worse_than_the_references),
+		cmocka_unit_test(what_ways_cost_does_not_depend_on_what_was_asked_before),
 		cmocka_unit_test(all_pairs_at_once_cost_what_each_costs),
 		cmocka_unit_test(few_layouts_at_once_cost_hardly_more),
 		cmocka_unit_test(what_the_model_forbids_is_not_done),

@@ -1,6 +1,8 @@
 /* The search: never worse than a fixed strategy, within memory or a clear no; and what explain says of it. */
 #include "plan/planned.h"
 
+#include "plan/internal.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -391,6 +393,26 @@ static void layers_that_may_differ_are_no_slower_than_layers_alike(void **state)
 	free(text);
 }
 
+/* What `auto` takes is no slower than any fixed strategy alone, AxoNN's first grids among them. */
+static void auto_is_no_slower_than_a_fixed_strategy_alone(void **state)
+{
+	static const char *const names[] = {"dp", "zero3", "megatron:tp=4", "axonn"};
+	(void)state;
+	planned p;
+	open_fixture("mlp", "lab-2x4.yaml", &p);
+	make_plan(&p, "auto");
+	double auto_s = p.plan->predicted.step_time_s;
+	int grids = 0;
+	for (size_t i = 0; i < p.plan->alternatives.len; i++)
+		grids += !strncmp(p.plan->alternatives.data[i].name, "axonn:", 6);
+	assert_int_equal(grids, SW_TOP_GRIDS);
+	for (size_t i = 0; i < SW_COUNT(names); i++) {
+		make_plan(&p, names[i]);
+		assert_true(auto_s <= p.plan->predicted.step_time_s * (1 + 1e-9));
+	}
+	close_planned(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -410,6 +432,7 @@ int main(void)
 		cmocka_unit_test(explain_names_what_matters),
 		cmocka_unit_test(layers_that_may_differ_are_no_slower_than_layers_alike),
 		cmocka_unit_test(the_summary_has_the_keys_that_scripts_rely_on),
+		cmocka_unit_test(auto_is_no_slower_than_a_fixed_strategy_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,8 +35,8 @@ static size_t count_placements(const char *hlo)
 	sw_task_source_init(&source, &s.cluster, s.local, SW_OVERLAP_ALL, &arena);
 	sw_tasks_make(&source, s.local->entry, &arena, &graph);
 	const uint32_t *kernels = sw_order_kept(&graph, &arena, &n);
-	size_t placements =
-		sw_place_halves(&graph, kernels, n, slacks, SW_COUNT(slacks), 1e9, &arena, orders);
+	size_t placements = sw_place_halves(&graph, kernels, n, slacks, SW_COUNT(slacks),
+	                                    (sw_allowance){1e9, INFINITY}, &arena, orders);
 	sw_arena_clear(&arena);
 	close_scheduled(&s);
 	return placements;

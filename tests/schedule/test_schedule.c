@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpret/interpret.h"
+
 static void overlap_is_read(void **state)
 {
 	static const struct {
@@ -115,6 +117,28 @@ static void memory_bounds_what_is_held(void **state)
 		double seconds = sw_schedule_seconds(&s.cluster, s.scheduled);
 		assert_true(seconds <= last);
 		last = seconds * 1.02;
+	}
+	close_scheduled(&s);
+}
+
+/* An order that holds more than the program's hides what there is room for; an arena that is too large by a little is made a little smaller. */
+static void memory_that_is_nearly_enough_hides_nearly_all(void **state)
+{
+	static const int64_t tenths[] = {5, 9};
+	(void)state;
+	scheduled s;
+	assert_true(open_fixture("bert-tiny", "aws-p3-8xlarge", "zero3", &s));
+	int64_t needed = sw_placement_bytes(s.local);
+	double own_s = sw_schedule_seconds(&s.cluster, s.local);
+	schedule(&s, "all", 0);
+	int64_t beyond = sw_placement_bytes(s.scheduled) - needed;
+	double best_s = sw_schedule_seconds(&s.cluster, s.scheduled);
+	for (size_t i = 0; i < SW_COUNT(tenths); i++) {
+		schedule(&s, "all", needed + beyond * tenths[i] / 10);
+		double seconds = sw_schedule_seconds(&s.cluster, s.scheduled);
+		if (seconds > best_s + (own_s - best_s) / 10)
+			fail_msg("%g s with %lld tenths of what hides all, %g s with all", seconds,
+			         (long long)tenths[i], best_s);
 	}
 	close_scheduled(&s);
 }
@@ -255,6 +279,7 @@ int main(void)
 		cmocka_unit_test(every_program_can_be_scheduled),
 		cmocka_unit_test(the_same_program_gets_the_same_schedule),
 		cmocka_unit_test(memory_bounds_what_is_held),
+		cmocka_unit_test(memory_that_is_nearly_enough_hides_nearly_all),
 		cmocka_unit_test(the_bound_counts_what_comes_before_and_after),
 		cmocka_unit_test(small_collectives_are_begun_as_one),
 		cmocka_unit_test(a_long_step_hides_what_it_can),
