@@ -282,11 +282,10 @@ static double median_of_cores(const trainer *t, int64_t n, size_t offset)
 
 static sw_record_cores median_cores(const trainer *t, int64_t n)
 {
-	return (sw_record_cores){
-		{median_of_cores(t, n, offsetof(sw_record_cores, own.cpu_s)),
-	         median_of_cores(t, n, offsetof(sw_record_cores, own.delayed_s))},
-		{median_of_cores(t, n, offsetof(sw_record_cores, transport.cpu_s)),
-	         median_of_cores(t, n, offsetof(sw_record_cores, transport.delayed_s))}};
+	return (sw_record_cores){{median_of_cores(t, n, offsetof(sw_record_cores, own.cpu_s)),
+	                          median_of_cores(t, n, offsetof(sw_record_cores, own.delayed_s))},
+	                         {median_of_cores(t, n, offsetof(sw_record_cores, transport.cpu_s)),
+	                          median_of_cores(t, n, offsetof(sw_record_cores, transport.delayed_s))}};
 }
 
 static int64_t tokens_per_step(const trainer *t)
@@ -357,6 +356,8 @@ static sw_status prepare(trainer *t, sw_error *err)
 		return status;
 	t->transport->traffic = (sw_traffic){0};
 	t->transport->paced = t->options->paced;
+	if (t->options->paced) /* who only waits should not wait for a core as well */
+		sw_thread_run_briefly();
 	t->placement = sw_placement_new(t->parts.local);
 	sw_interpret_options options = {
 		.placement = t->placement,

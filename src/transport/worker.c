@@ -70,8 +70,9 @@ static void *work(void *argument)
 {
 	sw_worker *w = argument;
 	atomic_store(&w->number, sw_thread_number());
-	if (!sw_carrier_shares_cores((sw_carrier *)w->transport))
-		sw_thread_run_briefly(); /* among ranks that share cores it would be one of many that do */
+	/* Among ranks that share cores and compute it would be one of many that do. */
+	if (w->transport->paced || !sw_carrier_shares_cores((sw_carrier *)w->transport))
+		sw_thread_run_briefly();
 	pthread_mutex_lock(&w->lock);
 	while (w->first || !w->ending) {
 		if (!w->first || w->busy) {
