@@ -429,7 +429,7 @@ static sw_status measure(sampler *s, const kernel *k, sw_type type, int64_t size
 	sw_status status =
 		s->transport->ops->agree(s->transport, set_up(k, type, size, blas_threads, &r, err), err);
 	if (status == SW_OK)
-		status = sampler_measure(s, execute, &r, (sample_rhythm){.in_row = true, .cold = true},
+		status = sampler_measure(s, execute, &r, (sample_rhythm){.in_row = true},
 		                         share_s, &taken, err);
 	if (status == SW_OK) {
 		sw_id op = r.program->values.data[sw_entry(r.program)->results.data[0]].op;

@@ -21,7 +21,6 @@ typedef struct sample {
 typedef struct sample_rhythm {
 	bool in_row;   /* short bodies may run several times between barriers */
 	double rest_s; /* before each a kernel of so long; not counted */
-	bool cold;     /* before each its data are driven out of the core's own caches, as in a step the rest of the step does; not counted */
 } sample_rhythm;
 /* Repeats the body on all ranks, each time after a barrier, for at most about `share_s`, and three times at the least. SW_NO: stopped. */
 sw_status sampler_measure(sampler *s, sample_body *body, void *context, sample_rhythm rhythm, double share_s, sample *sample,

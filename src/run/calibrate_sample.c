@@ -55,23 +55,11 @@ void sampler_compute(const sampler *s, double seconds)
 	(s->options->paced ? sw_sleep_until : spin_until)(sw_now_s() + seconds);
 }
 
-/* What a core has of caches for itself, and more: of all machines that are likely to be met. */
-#define SWEPT_BYTES (4 << 20)
-#define LINE_BYTES 64
-
-/* Touches other data, until nothing of what was used before is left near the core. */
-static void sweep(char *swept)
-{
-	for (size_t i = 0; i < SWEPT_BYTES; i += LINE_BYTES)
-		((volatile char *)swept)[i]++;
-}
-
 /* What is repeated, and how. */
 typedef struct task {
 	sample_body *body;
 	void *context;
 	double rest_s;
-	char *swept; /* NULL: data stay where they are */
 	int in_row;
 } task;
 
@@ -82,8 +70,6 @@ static sw_status take_sample(sampler *s, const task *t, double *seconds, sw_erro
 	for (int i = 0; i < t->in_row && status == SW_OK; i++) {
 		if (t->rest_s > 0)
 			sampler_compute(s, t->rest_s);
-		if (t->swept)
-			sweep(t->swept);
 		double begin = sw_now_s();
 		status = t->body(t->context, err);
 		*seconds += (sw_now_s() - begin) / t->in_row;
@@ -138,11 +124,7 @@ static int next_batch(int n, double spent_s, double share_s)
 sw_status sampler_measure(sampler *s, sample_body *body, void *context, sample_rhythm rhythm,
                           double share_s, sample *result, sw_error *err)
 {
-	task t = {.body = body,
-	          .context = context,
-	          .rest_s = rhythm.rest_s,
-	          .swept = rhythm.cold ? sw_alloc(SWEPT_BYTES) : NULL,
-	          .in_row = 1};
+	task t = {.body = body, .context = context, .rest_s = rhythm.rest_s, .in_row = 1};
 	double seconds[MOST + BATCH], begin = s->elapsed_s;
 	batch b;
 	int n = 0, size = FEWEST;
@@ -157,6 +139,5 @@ sw_status sampler_measure(sampler *s, sample_body *body, void *context, sample_r
 		bool known = n >= 6 && result->deviation_s <= NEAR * result->seconds;
 		size = known ? 0 : next_batch(n, s->elapsed_s - begin, share_s);
 	}
-	free(t.swept);
 	return status;
 }
