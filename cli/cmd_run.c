@@ -112,6 +112,11 @@ static json_t *result_json(const cli *c, const cli_plan *loaded, const sw_run_re
 		json_pack("{s:b, s:I, s:I, s:I}", "paced", c->values.pace, "payload_bytes",
 	                  (json_int_t)result->payload_bytes, "wire_bytes", (json_int_t)result->wire_bytes,
 	                  "peak_bytes", (json_int_t)result->peak_bytes);
+	json_t *cores = json_pack("{s:f, s:f, s:f, s:f}", "cpu_s", result->cpu_s, "delayed_s",
+	                          result->delayed_s, "transport_cpu_s", result->transport_cpu_s,
+	                          "transport_delayed_s", result->transport_delayed_s);
+	json_object_update(object, cores);
+	json_decref(cores);
 	json_object_update(object, more);
 	json_decref(more);
 	return object;

@@ -61,7 +61,8 @@ sw_status shardwright(const settings *how, const char *const *words, double limi
 typedef struct step {
 	double predicted_s, measured_s; /* measured: 0, if it was not asked for */
 	double compute_s, exposed_s;    /* predicted */
-	double waited_s;                /* measured: exposed communication, the mean of the ranks */
+	/* Measured, the mean of the ranks: exposed communication, all else in the step, and what the transport's thread had of the processors. */
+	double waited_s, rest_s, transport_cpu_s;
 	int64_t predicted_bytes, executed_bytes;
 } step;
 typedef struct row {
@@ -84,6 +85,8 @@ double error_of(const step *s);
 bool can_hide(const row *r);
 /* Measured exposed communication with overlap, as a share of that without. */
 double exposed_share(const row *r);
+/* The same of all that communication costs the step: with overlap also what kernels beside it take longer. */
+double cost_share(const row *r);
 /* What is asked of exposed_share, where any order can do it. */
 #define MOST_EXPOSED_SHARE 0.15
 typedef enum verdict { MET, NOT_MET, NOT_POSSIBLE, VERDICTS } verdict; /* not met though the bound allows it; the bound is above it */

@@ -132,8 +132,9 @@ static void print_contests(const row_list *rows)
 
 static void print_hidden(const row_list *rows)
 {
-	static const char *const headings[] = {"lab",        "program",    "strategy", "compute ms",
-	                                       "exposed ms", "overlapped", "left %",   "least %"};
+	static const char *const headings[] = {"lab",         "program",          "strategy", "compute ms",
+	                                       "exposed ms",  "overlapped",       "left %",   "least %",
+	                                       "cost left %", "moved by cores ms"};
 	int counts[VERDICTS];
 	sw_table table;
 	sw_table_init(&table, SW_COUNT(headings), headings);
@@ -147,6 +148,8 @@ static void print_hidden(const row_list *rows)
 		sw_table_cell(&table, "%.2f", r->all.waited_s * 1e3);
 		sw_table_cell(&table, "%.1f", 100 * exposed_share(r));
 		sw_table_cell(&table, "%.1f", 100 * r->least_share);
+		sw_table_cell(&table, "%.1f", 100 * cost_share(r));
+		sw_table_cell(&table, "%.2f", r->all.transport_cpu_s * 1e3);
 	}
 	print_table(&table);
 	count_verdicts(rows, counts);
@@ -194,6 +197,11 @@ static json_t *rows_json(const row_list *rows)
 			json_object_set_new(item, "without_overlap_s", json_real(r->none.measured_s));
 			json_object_set_new(item, "exposed_share", real_or_null(exposed_share(r)));
 			json_object_set_new(item, "least_share", real_or_null(r->least_share));
+			json_object_set_new(item, "cost_share", real_or_null(cost_share(r)));
+			json_object_set_new(item, "waited_s", json_real(r->all.waited_s));
+			json_object_set_new(item, "waited_without_s", json_real(r->none.waited_s));
+			json_object_set_new(item, "slowed_s", json_real(r->all.rest_s - r->none.rest_s));
+			json_object_set_new(item, "transport_cpu_s", json_real(r->all.transport_cpu_s));
 		}
 		json_array_append_new(list, item);
 	}

@@ -307,6 +307,12 @@ void sw_sleep_until(double moment_s);
 /* Of the calling thread, which waits more than it computes: when it has something to do it gets a core at once from one that computes, and soon gives it back
  * (Linux 6.12; elsewhere nothing changes). */
 void sw_thread_run_briefly(void);
+/* What a thread of this process had of the processors so far, and how long it could have run while others did (Linux counts a thread that yields among those). */
+typedef struct sw_thread_times {
+	double cpu_s, delayed_s;
+} sw_thread_times;
+int sw_thread_number(void); /* of the calling thread */
+sw_thread_times sw_thread_times_of(int number); /* zeros where the system doesn't say. Microseconds */
 size_t sw_peak_memory_bytes(void); /* of this process so far (VmHWM) */
 int sw_cpu_count(void);
 

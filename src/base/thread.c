@@ -50,6 +50,24 @@ void sw_thread_run_briefly(void)
 		(void)syscall(SYS_sched_setattr, 0, &how, 0U);
 }
 
+int sw_thread_number(void)
+{
+	return (int)syscall(SYS_gettid);
+}
+
+sw_thread_times sw_thread_times_of(int number)
+{
+	char path[64];
+	unsigned long long cpu_ns = 0, delayed_ns = 0;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", number);
+	FILE *file = fopen(path, "re");
+	if (file && fscanf(file, "%llu %llu", &cpu_ns, &delayed_ns) != 2)
+		cpu_ns = delayed_ns = 0;
+	if (file)
+		fclose(file);
+	return (sw_thread_times){1e-9 * (double)cpu_ns, 1e-9 * (double)delayed_ns};
+}
+
 /* Not getrusage: its maximum begins with that of the process that started this one. */
 size_t sw_peak_memory_bytes(void)
 {

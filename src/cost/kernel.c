@@ -59,6 +59,7 @@ static const uint8_t of_opcode[SW_OPCODE_COUNT] = {
 	[SW_OP_ATANH] = IS(TRANSCENDENTAL),
 	[SW_OP_CBRT] = IS(TRANSCENDENTAL),
 	[SW_OP_COSINE] = IS(TRANSCENDENTAL),
+	[SW_OP_DIVIDE] = IS(TRANSCENDENTAL), /* as slow as a square root */
 	[SW_OP_COSH] = IS(TRANSCENDENTAL),
 	[SW_OP_ERF] = IS(TRANSCENDENTAL),
 	[SW_OP_EXPONENTIAL] = IS(TRANSCENDENTAL),
@@ -147,6 +148,7 @@ static double flop_rate(const sw_device *device, sw_type type, sw_family family)
 #define SCALAR 12
 static const float effort[SW_OPCODE_COUNT] = {
 	[SW_OP_SQRT] = 0.3F,
+	[SW_OP_DIVIDE] = 0.35F,
 	[SW_OP_RSQRT] = 0.4F,
 	[SW_OP_LOG] = 0.85F,
 	[SW_OP_LOGISTIC] = 1.2F,

@@ -130,6 +130,12 @@ static const kernel kernels[] = {
          "%T[%N]",
          "select(%1, %P, %2)",
          {4096, 65536, 1048576}},
+	{SW_FAMILY_TRANSCENDENTAL,
+         "divide",
+         {"%T[%N]", "%T[%N]"},
+         "%T[%N]",
+         "divide(%P, %1)",
+         {1024, 65536, 1048576}},
 	{SW_FAMILY_TRANSCENDENTAL, "log", {"%T[%N]"}, "%T[%N]", "log(%P)", {1024, 65536}},
 	{SW_FAMILY_TRANSCENDENTAL, "log-plus-one", {"%T[%N]"}, "%T[%N]", "log-plus-one(%P)", {4096}},
 	{SW_FAMILY_TRANSCENDENTAL, "tanh", {"%T[%N]"}, "%T[%N]", "tanh(%P)", {1024, 262144}},
@@ -423,8 +429,8 @@ static sw_status measure(sampler *s, const kernel *k, sw_type type, int64_t size
 	sw_status status =
 		s->transport->ops->agree(s->transport, set_up(k, type, size, blas_threads, &r, err), err);
 	if (status == SW_OK)
-		status = sampler_measure(s, execute, &r, (sample_rhythm){.in_row = true}, share_s, &taken,
-		                         err);
+		status = sampler_measure(s, execute, &r, (sample_rhythm){.in_row = true},
+		                         share_s, &taken, err);
 	if (status == SW_OK) {
 		sw_id op = r.program->values.data[sw_entry(r.program)->results.data[0]].op;
 		assert(sw_cost_family(r.program, op) == k->family);

@@ -27,6 +27,8 @@ void sampler_init(sampler *s, sw_transport *transport, const sw_calibrate_option
 {
 	*s = (sampler){.transport = transport, .options = options, .begin_s = sw_now_s()};
 	transport->paced = options->paced;
+	if (options->paced) /* as in a paced run */
+		sw_thread_run_briefly();
 }
 
 void sampler_tell(const sampler *s, const char *format, ...)

@@ -98,12 +98,31 @@ void sw_record_clear(sw_record *record)
 	sw_vec_clear(&record->performed);
 }
 
+static sw_record_cores read_cores(const sw_record *r)
+{
+	return (sw_record_cores){sw_thread_times_of(sw_thread_number()),
+	                         sw_transport_thread_times(r->transport)};
+}
+
+static sw_thread_times times_between(sw_thread_times before, sw_thread_times after)
+{
+	return (sw_thread_times){after.cpu_s - before.cpu_s, after.delayed_s - before.delayed_s};
+}
+
+sw_record_cores sw_record_used(const sw_record *record)
+{
+	sw_record_cores now = read_cores(record);
+	return (sw_record_cores){times_between(record->before.own, now.own),
+	                         times_between(record->before.transport, now.transport)};
+}
+
 sw_status sw_record_step(sw_record *record, sw_error *err)
 {
 	sw_status status =
 		record->detailed ? record->transport->ops->barrier(record->transport, err) : SW_OK;
 	record->begun.len = record->own.len = record->performed.len = 0;
 	record->waited_s = 0;
+	record->before = read_cores(record);
 	record->begin_s = sw_now_s();
 	return status;
 }

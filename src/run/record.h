@@ -17,11 +17,17 @@ typedef struct sw_record_event {
 } sw_record_event;
 typedef SW_VEC(sw_record_event) sw_record_events;
 
+/* What a step had of the processors. */
+typedef struct sw_record_cores {
+	sw_thread_times own, transport; /* the computing thread; the one that performs what is begun */
+} sw_record_cores;
+
 typedef struct sw_record {
 	sw_transport *transport;
 	const sw_program *program;
 	bool detailed;
 	double begin_s, waited_s; /* of this step */
+	sw_record_cores before;   /* the step */
 	SW_VEC(struct sw_record_begun {
 		sw_id op;
 		uint64_t ticket;
@@ -35,6 +41,9 @@ void sw_record_init(sw_record *record, sw_transport *transport, const sw_program
 void sw_record_clear(sw_record *record);
 /* A step begins: what is known of the last one is forgotten. With details all ranks begin together, so that their clocks agree. */
 sw_status sw_record_step(sw_record *record, sw_error *err);
+
+/* Since the step began. */
+sw_record_cores sw_record_used(const sw_record *record);
 
 /* For sw_interpret_options; context is the record. `timing` only with details. */
 void sw_record_options(sw_record *record, sw_interpret_options *options);

@@ -63,6 +63,9 @@ typedef struct sw_run_result {
 	double step_time_s;          /* of rank 0: median over steps, the first left out if there are more than two */
 	double exposed_comm_s;       /* what the computing thread waited for collectives and their ends: the same median, mean over ranks */
 	double compute_s;            /* all else in a step, likewise */
+	/* Likewise, what the rank's threads had of the processors, and how long they could have run while others did: the computing one (while it waits, too), and
+	 * the one that performs what was begun. 0 where the system doesn't say. */
+	double cpu_s, delayed_s, transport_cpu_s, transport_delayed_s;
 	double tokens_per_s;         /* 0 when the program has no token input */
 	int64_t payload_bytes, wire_bytes; /* per step, of the rank that sends most */
 	int64_t peak_bytes;

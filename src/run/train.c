@@ -8,6 +8,7 @@
 #include "run/run.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "run/pace.h"
@@ -31,6 +32,7 @@ typedef struct trainer {
 	sw_run_pace pace; /* of a paced run */
 	sw_record record;
 	SW_VEC(double) losses, seconds, waits; /* per step */
+	SW_VEC(sw_record_cores) cores;
 } trainer;
 
 /* ---- what a program needs to be trained ------------------------------------------------------------------ */
@@ -172,6 +174,8 @@ static sw_status run_step(trainer *t, int64_t step, sw_error *err)
 	double loss = read_loss(t);
 	carry_state(t);
 	double seconds = sw_now_s() - begin;
+	sw_record_cores used = sw_record_used(&t->record);
+	sw_vec_push(&t->cores, used);
 	sw_vec_push(&t->losses, loss);
 	sw_vec_push(&t->seconds, seconds);
 	sw_vec_push(&t->waits, t->record.waited_s);
@@ -214,7 +218,13 @@ static sw_status run_steps(trainer *t, int64_t *done, sw_error *err)
 typedef struct figures {
 	int64_t payload_bytes, wire_bytes, peak_bytes; /* the largest of all ranks */
 	double compute_s, exposed_comm_s;              /* their mean */
+	sw_record_cores cores;                         /* likewise */
 } figures;
+
+static sw_thread_times plus_share(sw_thread_times sum, sw_thread_times of_one, int32_t n)
+{
+	return (sw_thread_times){sum.cpu_s + of_one.cpu_s / n, sum.delayed_s + of_one.delayed_s / n};
+}
 
 static void combine(const figures *all, int32_t n, figures *f)
 {
@@ -225,6 +235,8 @@ static void combine(const figures *all, int32_t n, figures *f)
 		f->peak_bytes = SW_MAX(f->peak_bytes, all[r].peak_bytes);
 		f->compute_s += all[r].compute_s / n;
 		f->exposed_comm_s += all[r].exposed_comm_s / n;
+		f->cores.own = plus_share(f->cores.own, all[r].cores.own, n);
+		f->cores.transport = plus_share(f->cores.transport, all[r].cores.transport, n);
 	}
 }
 
@@ -257,6 +269,25 @@ static double median_compute(const trainer *t, int64_t n)
 	return median;
 }
 
+/* Of the number at `offset` in each step's. */
+static double median_of_cores(const trainer *t, int64_t n, size_t offset)
+{
+	double *numbers = sw_alloc((size_t)(n + 1) * sizeof(*numbers));
+	for (int64_t i = 0; i < n; i++)
+		numbers[i] = *(const double *)((const char *)&t->cores.data[i] + offset);
+	double median = median_step(numbers, n);
+	free(numbers);
+	return median;
+}
+
+static sw_record_cores median_cores(const trainer *t, int64_t n)
+{
+	return (sw_record_cores){{median_of_cores(t, n, offsetof(sw_record_cores, own.cpu_s)),
+	                          median_of_cores(t, n, offsetof(sw_record_cores, own.delayed_s))},
+	                         {median_of_cores(t, n, offsetof(sw_record_cores, transport.cpu_s)),
+	                          median_of_cores(t, n, offsetof(sw_record_cores, transport.delayed_s))}};
+}
+
 static int64_t tokens_per_step(const trainer *t)
 {
 	if (t->sidecar->tokens_input < 0)
@@ -274,6 +305,7 @@ static sw_status report(trainer *t, int64_t done, sw_run_result *result, sw_erro
 		.peak_bytes = (int64_t)sw_interpreter_peak_bytes(t->interpreter),
 		.compute_s = median_compute(t, done),
 		.exposed_comm_s = median_step(t->waits.data, done),
+		.cores = median_cores(t, done),
 	};
 	sw_status status = gather_figures(t, &f, err);
 	if (status == SW_OK && t->options->trace)
@@ -286,6 +318,10 @@ static sw_status report(trainer *t, int64_t done, sw_run_result *result, sw_erro
 		.step_time_s = median_step(t->seconds.data, done),
 		.compute_s = f.compute_s,
 		.exposed_comm_s = f.exposed_comm_s,
+		.cpu_s = f.cores.own.cpu_s,
+		.delayed_s = f.cores.own.delayed_s,
+		.transport_cpu_s = f.cores.transport.cpu_s,
+		.transport_delayed_s = f.cores.transport.delayed_s,
 		.payload_bytes = f.payload_bytes / SW_MAX(done, 1),
 		.wire_bytes = f.wire_bytes / SW_MAX(done, 1),
 		.peak_bytes = f.peak_bytes,
@@ -320,6 +356,8 @@ static sw_status prepare(trainer *t, sw_error *err)
 		return status;
 	t->transport->traffic = (sw_traffic){0};
 	t->transport->paced = t->options->paced;
+	if (t->options->paced) /* who only waits should not wait for a core as well */
+		sw_thread_run_briefly();
 	t->placement = sw_placement_new(t->parts.local);
 	sw_interpret_options options = {
 		.placement = t->placement,
@@ -381,6 +419,7 @@ static void clear(trainer *t)
 	sw_vec_clear(&t->losses);
 	sw_vec_clear(&t->seconds);
 	sw_vec_clear(&t->waits);
+	sw_vec_clear(&t->cores);
 	sw_parts_clear(&t->parts);
 }
 

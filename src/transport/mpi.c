@@ -12,8 +12,10 @@
  *
  * One thread at a time is in MPI: who begins or finishes an exchange holds the lock but for its pauses, in which the rank's other thread can fail.
  */
+#define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "transport/worker.h"
 
+#include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
@@ -24,6 +26,8 @@
 #define TAG_BITS 15 /* MPI promises tags up to 32767 */
 /* How long a message of a rank that said goodbye may still be on its way, and how long a failed job waits for all ranks to hear of it. */
 #define GRACE_S 3.0
+/* How often a wait listens for bad news: to ask of them costs as much as to ask of the messages. */
+#define NEWS_S 1e-3
 
 typedef enum notice_kind { NOTICE_FAIL = 1, NOTICE_LEAVE } notice_kind;
 typedef struct notice {
@@ -43,7 +47,8 @@ typedef struct mpi {
 	sw_carrier carrier;
 	MPI_Comm data, notices;
 	bool initialised_here;
-	pthread_mutex_t lock; /* of all that follows, and of MPI */
+	bool (*set_yielding)(bool); /* of Open MPI: what it was before; NULL: another library */
+	pthread_mutex_t lock;       /* of all that follows, and of MPI */
 	exchange lanes[SW_LANES];
 	/* Bad news. */
 	notice heard, told;
@@ -240,10 +245,10 @@ static bool waits_in_vain(const mpi *m, const exchange *x, int32_t *peer)
 	return false;
 }
 
-static sw_status wait_all(mpi *m, const exchange *x, sw_error *err)
+static sw_status ask_until_done(mpi *m, const exchange *x, sw_error *err)
 {
 	int n = (int)x->requests.len;
-	double begin = sw_now_s();
+	double begin = sw_now_s(), heard = begin;
 	for (;;) {
 		int done = 0;
 		int32_t peer;
@@ -252,7 +257,10 @@ static sw_status wait_all(mpi *m, const exchange *x, sw_error *err)
 			return explain(m, code, x, err);
 		if (done)
 			return SW_OK;
-		hear_notices(m);
+		if (sw_now_s() > heard + NEWS_S) {
+			hear_notices(m);
+			heard = sw_now_s();
+		}
 		if (m->broken)
 			return sw_fail(err, SW_ERR_IO, "%s", m->why);
 		if (waits_in_vain(m, x, &peer))
@@ -260,6 +268,17 @@ static sw_status wait_all(mpi *m, const exchange *x, sw_error *err)
 			               m->carrier.base.rank);
 		pause_unlocked(m, begin);
 	}
+}
+
+/* Where ranks share cores Open MPI yields whenever it is asked in vain. How this rank waits is wait.c's to say: who yields beside a kernel
+ * gives away a time slice with every question. */
+static sw_status wait_all(mpi *m, const exchange *x, sw_error *err)
+{
+	bool yielding = m->set_yielding && m->set_yielding(false);
+	sw_status status = ask_until_done(m, x, err);
+	if (yielding)
+		m->set_yielding(true);
+	return status;
 }
 
 /* Nothing may be received into buffers that the caller frees. */
@@ -434,11 +453,12 @@ static const sw_transport_ops mpi_ops = {
 /*
  * Open MPI's TCP keeps one connection for both directions of a pair. As it comes it writes a long message whole, and the answer to
  * what arrives meanwhile waits behind it: an exchange takes as long as two messages. Short ones without an answer, and long ones in pieces,
- * use both directions. (Versions 4 and 5 call these alike; other libraries don't look.) What the user says stays: mpirun hands it to us in the same variables.
+ * use both directions. It asks its sockets by poll, which costs more the more there are. (Versions 4 and 5 call these alike; other libraries don't look.) What the user says stays: mpirun hands it to us in the same variables.
  */
-static void use_both_directions(void)
+static void set_defaults(void)
 {
-	static const char *const defaults[][2] = {{"OMPI_MCA_btl_tcp_flags", "send,inplace"},
+	static const char *const defaults[][2] = {{"OMPI_MCA_opal_event_include", "epoll"},
+	                                          {"OMPI_MCA_btl_tcp_flags", "send,inplace"},
 	                                          {"OMPI_MCA_btl_tcp_eager_limit", "2097152"},
 	                                          {"OMPI_MCA_btl_tcp_rndv_eager_limit", "65536"},
 	                                          {"OMPI_MCA_btl_tcp_max_send_size", "65536"}};
@@ -453,7 +473,7 @@ static sw_status initialise(bool *here, sw_error *err)
 	MPI_Initialized(&already);
 	*here = !already;
 	if (*here)
-		use_both_directions();
+		set_defaults();
 	sw_status status = check(already ? MPI_Query_thread(&provided)
 	                                 : MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided),
 	                         "starting", err);
@@ -485,6 +505,7 @@ sw_status sw_transport_mpi(sw_transport **transport, sw_error *err)
 	m->carrier.begin = mpi_begin;
 	m->carrier.finish = mpi_finish;
 	m->initialised_here = here;
+	*(void **)&m->set_yielding = dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle");
 	m->left = sw_alloc((size_t)size * sizeof(bool));
 	m->telling = sw_alloc((size_t)size * sizeof(MPI_Request));
 	for (int r = 0; r < size; r++)

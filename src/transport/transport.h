@@ -90,5 +90,7 @@ void sw_transport_tune(sw_transport *transport, const sw_cluster *cluster, sw_al
 /* Called by the thread that performs it, after each collective; seconds of sw_now_s. */
 typedef void sw_transport_watch_fn(void *context, const sw_program *program, sw_id op, double begin_s, double end_s);
 void sw_transport_watch(sw_transport *transport, sw_transport_watch_fn *watch, void *context);
+/* Of the thread that performs what is begun; zeros until there is one. */
+sw_thread_times sw_transport_thread_times(sw_transport *transport);
 
 #endif

@@ -15,6 +15,7 @@ typedef struct job {
 struct sw_worker {
 	sw_transport *transport;
 	pthread_t thread;
+	atomic_int number; /* of the thread; 0: it has not run yet */
 	pthread_mutex_t lock;
 	pthread_cond_t news; /* something was begun, or is over */
 	job *first, **last;
@@ -68,8 +69,10 @@ static void perform_next(sw_worker *w)
 static void *work(void *argument)
 {
 	sw_worker *w = argument;
-	if (!sw_carrier_shares_cores((sw_carrier *)w->transport))
-		sw_thread_run_briefly(); /* among ranks that share cores it would be one of many that do */
+	atomic_store(&w->number, sw_thread_number());
+	/* Among ranks that share cores and compute it would be one of many that do. */
+	if (w->transport->paced || !sw_carrier_shares_cores((sw_carrier *)w->transport))
+		sw_thread_run_briefly();
 	pthread_mutex_lock(&w->lock);
 	while (w->first || !w->ending) {
 		if (!w->first || w->busy) {
@@ -205,6 +208,13 @@ sw_status sw_transport_collective(void *transport, const sw_program *program, sw
 {
 	sw_status status = await_all(transport, err);
 	return status ? status : sw_collective_perform(transport, program, op, in, out, err);
+}
+
+sw_thread_times sw_transport_thread_times(sw_transport *t)
+{
+	sw_worker *w = worker_of(t);
+	int number = w ? atomic_load(&w->number) : 0;
+	return number ? sw_thread_times_of(number) : (sw_thread_times){0};
 }
 
 void sw_transport_watch(sw_transport *t, sw_transport_watch_fn *watch, void *context)

@@ -128,6 +128,26 @@ static void peak_memory_rises_with_use(void **state)
 	free(data);
 }
 
+/* Where the system doesn't say, all is zero. */
+static void what_a_thread_computes_is_its_own(void **state)
+{
+	(void)state;
+	int number = sw_thread_number();
+	sw_thread_times first = sw_thread_times_of(number), second;
+	double begin = sw_now_s();
+	while (sw_now_s() < begin + 0.05)
+		continue;
+	second = sw_thread_times_of(number);
+	rest(NULL, 0);
+	sw_thread_times third = sw_thread_times_of(number);
+	if (first.cpu_s == 0)
+		skip();
+	double busy = second.cpu_s - first.cpu_s + second.delayed_s - first.delayed_s;
+	assert_true(busy > 0.04 && busy < 10);
+	assert_true(second.cpu_s > first.cpu_s && third.cpu_s - second.cpu_s < 0.03);
+	assert_true(sw_thread_times_of(-1).cpu_s == 0);
+}
+
 static void there_is_a_processor(void **state)
 {
 	(void)state;
@@ -144,6 +164,7 @@ int main(void)
 		cmocka_unit_test(first_and_then_go_on_at_the_same_time),
 		cmocka_unit_test(the_clock_runs_forward),
 		cmocka_unit_test(peak_memory_rises_with_use),
+		cmocka_unit_test(what_a_thread_computes_is_its_own),
 		cmocka_unit_test(there_is_a_processor),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,6 +24,7 @@ static const char text[] =
 	"  plus = f32[1000] add(v, v)\n"
 	"  splat = f32[1000] broadcast(zero), dimensions={}\n"
 	"  scaled = f32[1000] multiply(v, splat)\n"
+	"  quotient = f32[1000] divide(v, v)\n"
 	"  turned = f32[1000,1000] transpose(x), dimensions={1,0}\n"
 	"  sums = f32[1000] reduce(x, zero), dimensions={1}, to_apply=sum\n"
 	"  sums_of_columns = f32[1000] reduce(x, zero), dimensions={0}, to_apply=sum\n"
@@ -94,6 +95,7 @@ static void what_is_fitted_of_the_family_takes_the_roofline_s_place(void **state
 		{"scaled", SW_FAMILY_ELEMENTWISE,
 	         2e-3 + 8e3 / 5e9}, /* cached; one operand is a single element */
 		{"matvec", SW_FAMILY_MATMUL, 1e-3 + 1e-4 + 2e6 / 1e9 + 4 * (1e6 + 2e3) / 1e8},
+		{"quotient", SW_FAMILY_TRANSCENDENTAL, (double)0.35F * 1000 / 1e6},
 		{"row", SW_FAMILY_MOVE, 1e-6},          /* one run: all of it */
 		{"turned", SW_FAMILY_MOVE, 1e6 * 1e-6}, /* each element is a run */
 		{"sums", SW_FAMILY_REDUCE, 1000 * 1e-3 + 1000 * 1e-6},
@@ -113,6 +115,7 @@ static void what_is_fitted_of_the_family_takes_the_roofline_s_place(void **state
 	                                                     .cached_bytes_per_s = 1e8};
 	c.device.kernels[SW_FAMILY_ELEMENTWISE] = (sw_kernel_fit){
 		.given = true, .overhead_s = 2e-3, .bytes_per_s = 5e8, .cached_bytes_per_s = 5e9};
+	c.device.kernels[SW_FAMILY_TRANSCENDENTAL] = (sw_kernel_fit){.given = true, .flops_per_s = 1e6};
 	c.device.kernels[SW_FAMILY_MOVE] = (sw_kernel_fit){.given = true, .row_s = 1e-6};
 	c.device.kernels[SW_FAMILY_REDUCE] = (sw_kernel_fit){.given = true, .call_s = 1e-3, .row_s = 1e-6};
 	sw_program *program = read_text(text);

@@ -75,6 +75,9 @@ static void what_a_step_takes_is_computing_and_waiting(void **state)
 		run(&f, (sw_run_options){.steps = 9, .overlap = SW_OVERLAP_ALL, .tune = true});
 	assert_true(result.compute_s > 0 && result.exposed_comm_s > 0);
 	assert_true(result.compute_s + result.exposed_comm_s < 3 * result.step_time_s);
+	if (sw_thread_times_of(sw_thread_number()).cpu_s > 0) /* the system says */
+		assert_true(result.cpu_s > 0 && result.transport_cpu_s > 0 &&
+		            result.cpu_s < 3 * result.step_time_s);
 	sw_run_result_clear(&result);
 	fixture_clear(&f);
 }
