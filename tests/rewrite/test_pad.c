@@ -415,8 +415,8 @@ static void sizes_beyond_memory_are_left_alone(void **state)
 {
 	(void)state;
 	sw_padded_list list = {0};
-	assert_null(pad_text(STATE "ENTRY e { x = f32[1000000007,1000000007] parameter(0)\n"
-	                           "  ROOT t = (f32[1000000007,1000000007]) tuple(x) }\n",
+	assert_null(pad_text(STATE "ENTRY e { x = pred[900000001,900000001] parameter(0)\n"
+	                           "  ROOT t = (pred[900000001,900000001]) tuple(x) }\n",
 	                     (sw_pad_rule){.multiple = 4, .share = 1}, &list));
 	sw_vec_clear(&list);
 }
