@@ -17,6 +17,7 @@ typedef struct choice {
 	uint32_t *order; /* the best's */
 	sw_arena *arena;
 	double expected_s, most_s, room_bytes, spare_bytes;
+	double enough_s; /* nothing is much better */
 } choice;
 
 /* What a collective beside kernels takes is the least certain number here: whoever comes last to it is waited for by all. So of orders that hide
@@ -77,13 +78,30 @@ static void consider_placed(choice *c, const sw_tasks *graph, const uint32_t *ke
 		consider_within(c, graph, kernels, n, c->room_bytes, false);
 }
 
+static double seconds_of(const sw_tasks *graph, sw_task_kind kind)
+{
+	double seconds = 0;
+	for (uint32_t t = 0; t < graph->n; t++)
+		seconds += graph->tasks[t].kind == kind ? graph->tasks[t].seconds : 0;
+	return seconds;
+}
+
+/* What is saved for less than this of a step is not worth new orders. */
+#define WORTH_ORDERING 1e-4
+
+/* Hardly anything is waited for, even where collectives are late. */
+static bool is_enough(const choice *c)
+{
+	return c->expected_s <= c->enough_s;
+}
+
 typedef uint32_t *order_fn(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
 
 static void consider_all(choice *c, const sw_tasks *graph)
 {
 	static order_fn *const orders[] = {sw_order_kept, sw_order_hide, sw_order_early, sw_order_feed_soon,
 	                                   sw_order_feed_much};
-	for (size_t i = 0; i < SW_COUNT(orders); i++) {
+	for (size_t i = 0; i < SW_COUNT(orders) && !is_enough(c); i++) {
 		uint32_t n;
 		sw_arena scratch;
 		sw_arena_init(&scratch);
@@ -91,14 +109,6 @@ static void consider_all(choice *c, const sw_tasks *graph)
 		consider_placed(c, graph, kernels, n);
 		sw_arena_clear(&scratch);
 	}
-}
-
-static double collectives_s(const sw_tasks *graph)
-{
-	double seconds = 0;
-	for (uint32_t t = 0; t < graph->n; t++)
-		seconds += graph->tasks[t].kind == SW_TASK_START ? graph->tasks[t].seconds : 0;
-	return seconds;
 }
 
 /* The last of n + 1 numbers, among the others. */
@@ -109,9 +119,6 @@ static bool is_known(const double *numbers, size_t n)
 			return true;
 	return false;
 }
-
-/* What is saved for less than this of a step is not worth new orders. */
-#define WORTH_ORDERING 1e-4
 
 /* Of the best so far, collectives begun as one: the stream has less to do. Where it is said how many bytes are to be merged, they are. Ways that
  * come to the same are looked at once. */
@@ -128,13 +135,15 @@ static void consider_combined(choice *c, const sw_cluster *cluster, int64_t merg
 		c->expected_s = c->most_s = INFINITY;
 		least_s = -INFINITY;
 	}
-	for (size_t i = 0; i < (merge_bytes ? 1 : SW_COUNT(ways)); i++) {
+	for (size_t i = 0; i < (merge_bytes ? 1 : SW_COUNT(ways)) && !is_enough(c); i++) {
 		sw_tasks *graph = SW_NEW(c->arena, sw_tasks);
 		uint32_t n;
 		const uint32_t *kernels =
 			sw_order_combine(cluster, single.graph, single.order, ways[i].stretch, ways[i].held,
 		                         merge_bytes, c->arena, graph, &n);
-		saved_s[i] = kernels ? collectives_s(single.graph) - collectives_s(graph) : -INFINITY;
+		saved_s[i] =
+			kernels ? seconds_of(single.graph, SW_TASK_START) - seconds_of(graph, SW_TASK_START)
+				: -INFINITY;
 		if (!kernels || saved_s[i] < least_s || is_known(saved_s, i))
 			continue;
 		consider_placed(c, graph, kernels, n);
@@ -150,7 +159,9 @@ sw_order sw_order_choose(const sw_cluster *cluster, const sw_tasks *graph, doubl
 	            .expected_s = INFINITY,
 	            .most_s = INFINITY,
 	            .room_bytes = INFINITY,
-	            .spare_bytes = spare_bytes};
+	            .spare_bytes = spare_bytes,
+	            .enough_s = (seconds_of(graph, SW_TASK_KERNEL) + seconds_of(graph, SW_TASK_BLOCKING)) *
+	                        (1 + WORTH_ORDERING)};
 	consider(&c, graph, program_order(graph, arena), arena);
 	c.most_s = c.best.seconds;
 	c.room_bytes = c.best.bytes + spare_bytes;
