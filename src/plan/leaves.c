@@ -149,10 +149,10 @@ static void say_scope(const sw_leaves *list, sw_plan *plan)
 	for (size_t i = 0; i < list->items.len; i++)
 		left_out = SW_MAX(left_out, list->items.data[i].left_out);
 	sw_text_add(&text, list->scope);
-	sw_text_add(&text,
-	            list->options->play
-	                    ? " in which communication hides behind kernels that it does not wait for"
-	                    : " in which communication does not hide behind kernels");
+	sw_text_add(&text, list->options->play ? " in which communication hides behind its devices' even "
+	                                         "share of the kernels that it does "
+	                                         "not wait for"
+	                                       : " in which communication does not hide behind kernels");
 	if (sw_repeats_are_tied(plan->program, list->options->untied))
 		sw_text_add(&text, ", repeated layers alike");
 	if (tries_padding(list))
