@@ -67,8 +67,9 @@ void cli_print_error(const cli *c, bool json, const sw_error *err);
 
 /* ---- stopping ------------------------------------------------------------------------------------------ */
 
-/* From now on, the first Ctrl-C or SIGTERM sets the flag; a second one ends the process. */
-void cli_watch_signals(void);
+/* From now on, the first Ctrl-C or SIGTERM sets the flag and writes `told` (NULL: nothing) to standard error, by the process that speaks; a
+   second one ends the process. */
+void cli_watch_signals(const cli *c, const char *told);
 const atomic_bool *cli_stop_asked(void);
 
 /* ---- loading ------------------------------------------------------------------------------------------- */

@@ -191,7 +191,7 @@ static sw_status run(cli *c, sw_error *err)
 	sw_status status = check_options(c, err);
 	if (status != SW_OK)
 		return status;
-	cli_watch_signals();
+	cli_watch_signals(c, NULL);
 	sw_progress_start(&j.progress, "calibrating",
 	                  c->values.quiet || c->values.verbose || !cli_speaks(c));
 	status = c->transport ? calibrate_rank(&j, c->transport, err)

@@ -168,9 +168,8 @@ static sw_status write_trace(const cli *c, const sw_trace *trace, sw_error *err)
 }
 
 static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data, uint32_t overlap,
-                       sw_run_result *result, sw_error *err)
+                       sw_trace *trace, sw_run_result *result, sw_error *err)
 {
-	sw_trace trace = {0};
 	watch w = {.c = c, .steps = c->values.steps};
 	if (loaded->sidecar.tokens_input >= 0) {
 		sw_shape shape = tokens_shape(loaded);
@@ -184,13 +183,13 @@ static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data, uint
 		.overlap = overlap,
 		.paced = c->values.pace,
 		.tune = true,
-		.trace = c->values.trace ? &trace : NULL,
+		.trace = c->values.trace ? trace : NULL,
 		.stop = cli_stop_asked(),
 		.on_step = show_step,
 		.context = &w,
 	};
 	const sw_data *tokens = c->values.data.len ? data : NULL;
-	cli_watch_signals();
+	cli_watch_signals(c, "\nshardwright: this step is finished first; once more ends at once\n");
 	sw_progress_start(&w.progress, "training", c->values.quiet || c->values.verbose || !cli_speaks(c));
 	sw_status status = c->transport ? sw_run_train(loaded->plan, &loaded->sidecar, tokens, c->transport,
 	                                               &options, result, err)
@@ -199,9 +198,6 @@ static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data, uint
 	sw_progress_end(&w.progress);
 	if (status == SW_OK && result->steps < c->values.steps)
 		cli_note(c, "stopped after step %" PRId64, result->steps);
-	if (status == SW_OK)
-		status = write_trace(c, &trace, err);
-	sw_trace_clear(&trace);
 	return status;
 }
 
@@ -209,6 +205,7 @@ static sw_status run_loaded(cli *c, const cli_plan *loaded, sw_error *err)
 {
 	sw_data data = {0};
 	sw_run_result result = {0};
+	sw_trace trace = {0};
 	sw_text text = {0};
 	uint32_t overlap = 0;
 	sw_status status = sw_overlap_parse(c->values.overlap ? c->values.overlap : "all", &overlap, err);
@@ -216,12 +213,14 @@ static sw_status run_loaded(cli *c, const cli_plan *loaded, sw_error *err)
 		status = open_data(c, loaded, &data, err);
 	status = agree(c, status, err);
 	if (status == SW_OK)
-		status = train(c, loaded, &data, overlap, &result, err);
+		status = train(c, loaded, &data, overlap, &trace, &result, err);
 	if (status == SW_OK) {
 		c->result = result_json(c, loaded, &result);
 		describe(c, loaded, &result, &text);
 		cli_print(c, &text);
+		status = write_trace(c, &trace, err);
 	}
+	sw_trace_clear(&trace);
 	sw_run_result_clear(&result);
 	sw_data_close(&data);
 	return status;

@@ -12,6 +12,7 @@ typedef enum format {
 	FORMAT_MLIR,
 	FORMAT_BYTECODE,
 	FORMAT_PROTOBUF,
+	FORMAT_JSON,
 	FORMAT_EMPTY,
 	FORMAT_OTHER
 } format;
@@ -61,6 +62,8 @@ static format recognise(const char *text, size_t length)
 		return FORMAT_MLIR;
 	if (is_binary(text, length))
 		return FORMAT_PROTOBUF;
+	if (sw_lex_peek(&lexer) == '{')
+		return FORMAT_JSON;
 	return sw_span_is(sw_lex_peek_word(&lexer), "HloModule") ? FORMAT_HLO : FORMAT_OTHER;
 }
 
@@ -68,16 +71,19 @@ sw_status sw_read_program(const char *path, sw_program **program, sw_error *err)
 {
 	static const char *const refusals[] = {
 		[FORMAT_MLIR] = "this is StableHLO (MLIR) text, which is not read yet; write HLO text "
-	                        "instead, with "
+				"instead, with "
 				"lowered.compiler_ir('hlo').as_hlo_text(print_large_constants=True)",
 		[FORMAT_BYTECODE] =
 			"this is MLIR bytecode, which is not read; write HLO text instead, with "
 			"lowered.compiler_ir('hlo').as_hlo_text(print_large_constants=True)",
 		[FORMAT_PROTOBUF] = "this is no text, perhaps a serialised HloModuleProto, which is not "
-	                            "read; write HLO "
+				    "read; write HLO "
 				    "text instead, with "
-	                            "lowered.compiler_ir('hlo').as_hlo_text(print_large_constants=True)",
+				    "lowered.compiler_ir('hlo').as_hlo_text(print_large_constants=True)",
 		[FORMAT_EMPTY] = "the file is empty; expected HLO text, which begins with HloModule",
+		[FORMAT_JSON] =
+			"this is JSON, perhaps a plan or a sidecar; expected the program itself, HLO text, "
+			"which begins with HloModule",
 		[FORMAT_OTHER] = "expected HLO text, which begins with HloModule",
 	};
 	char *text = NULL;

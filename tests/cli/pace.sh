@@ -37,4 +37,20 @@ expect 0 "" "$sw" run "$plan" --ranks 4 --steps 2 --overlap none -q
 refuse "overlap 'all-reduces'" "$sw" run "$plan" --ranks 4 --overlap all-reduces
 refuse "leave --data or --pace out" "$sw" run "$plan" --ranks 4 --pace --data README.md
 refuse "no/such/trace" "$sw" run "$plan" --ranks 4 --steps 1 -q --trace no/such/trace
+# A trace that can't be written costs the trace alone.
+if [ -c /dev/full ]; then
+	expect 2 "/dev/full: cannot write" "$sw" run "$plan" --ranks 4 --steps 1 --pace --trace /dev/full -q
+	grep -q "^step time" "$scratch/out" || complain "results are lost with a trace"
+fi
+
+# Asked to stop: said at once, done after the step.
+"$sw" run "$plan" --ranks 4 --steps 1000000 --pace >"$scratch/out" 2>"$scratch/err" &
+job=$!
+sleep 1
+kill -TERM $job
+got=0
+wait $job || got=$?
+[ $got = 0 ] || complain "exit code $got after a signal"
+grep -q "this step is finished first" "$scratch/err" || complain "a signal is not answered"
+grep -q "stopped after step" "$scratch/err" || complain "it is not said after which step"
 exit $failed
