@@ -5,14 +5,18 @@
  * are summed) come last, so that there is something to run beside the last collectives.
  *
  * These are greedy rules for a flow shop of two machines (Johnson 1954 takes first what is soon through the first), where jobs share their first
- * operations. What an order asks of memory is not looked at. Looking costs at most so many visits per task; from then on collectives are taken in the
+ * operations. What an order asks of memory is not looked at.
+ *
+ * What has yet to run before a collective only becomes less, and by no more than all that is placed meanwhile: one that was looked at once is
+ * passed over for as long as that can't make it the next. Looking ends after so many edges per task; from then on collectives are taken in the
  * program's order.
  */
+#include <float.h>
 #include <math.h>
 
 #include "schedule/internal.h"
 
-#define VISITS_PER_TASK 100
+#define EDGES_PER_TASK 100
 
 /* Of a task, what a visit looks at, side by side. */
 typedef struct feed_task {
@@ -23,15 +27,22 @@ typedef struct feed_task {
 
 #define STANDS UINT32_MAX
 
+typedef struct feed_start {
+	uint32_t task;
+	double least_s; /* no less than this, and what is placed, will stand before it does */
+} feed_start;
+
 typedef struct feeder {
 	bool much;
 	const sw_task *given;
 	feed_task *tasks;
 	uint32_t *before; /* per task those that don't stand yet, among others that do */
 	uint32_t visit;
-	int64_t visits_left;
-	uint32_t *starts, n_starts; /* in the program's order */
-	uint32_t from;              /* no start before it is left */
+	int64_t edges_left;
+	double placed_s;    /* of all that stands */
+	feed_start *starts; /* in the program's order */
+	uint32_t n_starts;
+	uint32_t from; /* no start before it is left */
 	uint32_t *pending, n_pending;
 	SW_VEC(uint32_t) needed; /* of the collective that is taken */
 	uint32_t *order, n_order;
@@ -77,7 +88,7 @@ static double work_before(feeder *f, uint32_t start, double most_s)
 	f->n_pending = 0;
 	for (uint32_t at = start;; at = f->pending[--f->n_pending]) {
 		seconds += at == start ? 0 : f->tasks[at].seconds;
-		f->visits_left--;
+		f->edges_left -= f->tasks[at].end - f->tasks[at].begin + 1;
 		reach_before(f, &f->tasks[at]);
 		if (f->n_pending == 0 || seconds > most_s)
 			return seconds;
@@ -89,19 +100,20 @@ static uint32_t next_start(feeder *f)
 {
 	uint32_t next = SW_NO_TASK;
 	double least = INFINITY;
-	while (f->from < f->n_starts && stands(f, f->starts[f->from]))
+	while (f->from < f->n_starts && stands(f, f->starts[f->from].task))
 		f->from++;
 	for (uint32_t i = f->from; i < f->n_starts && least > 0; i++) {
-		uint32_t t = f->starts[i];
-		if (stands(f, t))
+		feed_start *start = &f->starts[i];
+		double worth = f->much ? fmax(f->tasks[start->task].seconds, DBL_MIN) : 1;
+		if (stands(f, start->task) || start->least_s - f->placed_s >= least * worth)
 			continue;
-		if (f->visits_left <= 0)
-			return next != SW_NO_TASK ? next : t;
-		double worth = f->much ? f->tasks[t].seconds : 1;
-		double price = work_before(f, t, least * worth) / worth;
-		if (price < least || next == SW_NO_TASK) {
-			least = price;
-			next = t;
+		if (f->edges_left <= 0)
+			return next != SW_NO_TASK ? next : start->task;
+		double work_s = work_before(f, start->task, least * worth);
+		start->least_s = work_s + f->placed_s;
+		if (work_s < least * worth || next == SW_NO_TASK) {
+			least = work_s / worth;
+			next = start->task;
 		}
 	}
 	return next;
@@ -116,6 +128,7 @@ static int compare_numbers(const void *a, const void *b)
 static void place(feeder *f, uint32_t t)
 {
 	f->tasks[t].mark = STANDS;
+	f->placed_s += f->tasks[t].seconds;
 	if (is_kernel(&f->given[t]))
 		f->order[f->n_order++] = t;
 }
@@ -142,17 +155,17 @@ static void feeder_init(feeder *f, const sw_tasks *graph, sw_arena *arena)
 	const sw_task_list *before = &graph->before;
 	f->given = graph->tasks;
 	f->tasks = SW_NEW_N(arena, feed_task, graph->n + 1);
-	f->starts = SW_NEW_N(arena, uint32_t, graph->n_starts + 1);
+	f->starts = SW_NEW_N(arena, feed_start, graph->n_starts + 1);
 	f->before = sw_arena_copy(arena, before->tasks, sizeof(*f->before) * before->start[graph->n]);
 	f->pending = SW_NEW_N(arena, uint32_t, graph->n + 1);
 	f->order = SW_NEW_N(arena, uint32_t, graph->n + 1);
-	f->visits_left = VISITS_PER_TASK * (int64_t)graph->n;
+	f->edges_left = EDGES_PER_TASK * (int64_t)graph->n;
 	for (uint32_t t = 0; t < graph->n; t++) {
 		f->tasks[t] = (feed_task){.seconds = graph->tasks[t].seconds,
 		                          .begin = before->start[t],
 		                          .end = before->start[t + 1]};
 		if (graph->tasks[t].kind == SW_TASK_START)
-			f->starts[f->n_starts++] = t;
+			f->starts[f->n_starts++] = (feed_start){.task = t};
 	}
 }
 
