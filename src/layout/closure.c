@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_LAYOUTS 640 /* with those between: a tenth of a second */
+#define MOST_COMBINED 640 /* layouts, with all combinations of their states between: a tenth of a second */
+#define MOST_LAYOUTS 1280 /* with others between, up to so many: half a second */
+#define MOST_GIVEN 4000   /* a minute; more are looked at pair by pair, which takes longer still */
 
 typedef struct point {
 	uint8_t state[8]; /* of the units; the rest 0 */
@@ -104,18 +106,35 @@ static void add_combinations(ways *w, const palette *seen, uint32_t monoids)
 	} while (u < w->p->n_units);
 }
 
-/* Where that would be too many: what is there, with some units gathered. */
+/* The point with all units but those of the set gathered. */
+static void add_kept(ways *w, size_t of, uint32_t kept)
+{
+	uint8_t state[8] = {0};
+	for (int32_t u = 0; u < w->p->n_units; u++)
+		if (kept >> u & 1)
+			state[u] = w->points.data[of].state[u];
+	add_point(w, state, (sw_monoid)w->points.data[of].monoid);
+}
+
+/* Where that would be too many: what is there, with some units gathered. With all splits gathered in any case, so that all can be reached from all; then
+ * with one unit, and more, for as long as all with as many have room. */
 static void add_gathered(ways *w)
 {
 	size_t n = w->points.len;
+	add_kept(w, 0, 0);
 	for (size_t i = 0; i < n; i++)
-		for (uint32_t kept = 0; kept < (1u << w->p->n_units) - 1; kept++) {
-			uint8_t state[8] = {0};
-			for (int32_t u = 0; u < w->p->n_units; u++)
-				if (kept >> u & 1)
-					state[u] = w->points.data[i].state[u];
-			add_point(w, state, (sw_monoid)w->points.data[i].monoid);
+		add_kept(w, i, w->points.data[i].partial);
+	for (int32_t gathered = 1; gathered <= w->p->n_units; gathered++) {
+		size_t before = w->points.len;
+		for (size_t i = 0; i < n; i++)
+			for (uint32_t kept = 0; kept < 1u << w->p->n_units; kept++)
+				if (__builtin_popcount(kept) == w->p->n_units - gathered)
+					add_kept(w, i, kept);
+		if (w->points.len > MOST_LAYOUTS) {
+			w->points.len = before;
+			return;
 		}
+	}
 }
 
 static void add_between(ways *w)
@@ -125,7 +144,7 @@ static void add_between(ways *w)
 	collect_states(w, &seen);
 	for (size_t i = 0; i < w->points.len; i++)
 		monoids |= 1u << w->points.data[i].monoid;
-	if (combinations(w, &seen) <= MOST_LAYOUTS)
+	if (combinations(w, &seen) <= MOST_COMBINED)
 		add_combinations(w, &seen, monoids);
 	else
 		add_gathered(w);
@@ -299,7 +318,7 @@ bool closure_init(closure *c, const sw_redistribution *how, sw_shape shape, cons
 	ways w = {.p = &p};
 	for (int32_t i = 0; i < n && possible; i++)
 		place[i] = add_point(&w, states[i], layouts[i].monoid);
-	possible = possible && w.points.len <= MOST_LAYOUTS;
+	possible = possible && w.points.len <= MOST_GIVEN;
 	if (possible) {
 		sw_arena arena;
 		sw_arena_init(&arena);

@@ -15,8 +15,8 @@ typedef struct closure {
 	double *ps;   /* [from][to] picoseconds; NO_WAY where there is none */
 } closure;
 
-/* Of valid layouts over the same atoms SINGLE_ATOMS of them. False, and nothing to free, if there are too many ways to split.
- * O(n m^2) for the m layouts that may lie between. */
+/* Of valid layouts over the same atoms SINGLE_ATOMS of them. False, and nothing to free, if there are too many, or too many ways to split.
+ * O(n m^2) for the m layouts that may lie between, a thousand or so. */
 bool closure_init(closure *c, const sw_redistribution *how, sw_shape shape, const sw_layout *layouts, int32_t n);
 void closure_clear(closure *c);
 

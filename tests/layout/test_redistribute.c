@@ -523,6 +523,39 @@ static void all_pairs_at_once_cost_what_each_costs(void **state)
 	sw_path_cache_free(cache);
 }
 
+/* So many that hardly anything has room between them: all can be reached, and in seconds, where pair by pair it would take half an hour. */
+static void a_thousand_layouts_at_once_cost_little_more(void **state)
+{
+	enum { N = 1400, SAMPLES = 400 };
+	const int64_t dims[] = {64, 32, 8};
+	sw_atoms atoms = parse_atoms("2,2,2,2,2");
+	sw_shape shape = make_shape(3, dims);
+	sw_redistribution how = {&atoms, plain_seconds, &atoms, 1e12, 1e-6, 0};
+	sw_path_cache *cache = sw_path_cache_new(&how);
+	sw_layout *layouts = sw_alloc(sizeof(*layouts) * N);
+	sw_rng rng = {12, 0};
+	double sum = 0, own_sum = 0;
+	(void)state;
+	for (int k = 0; k < N; k++) {
+		layouts[k] = random_layout(&rng, &atoms, shape);
+		layouts[k].monoid = sw_layout_partial_atoms(&layouts[k]) ? SW_MONOID_SUM : SW_MONOID_NONE;
+	}
+	double *seconds = all_seconds(cache, shape, layouts, N);
+	for (int i = 0; i < N * N; i++)
+		assert_true(isfinite(seconds[i]));
+	for (int k = 0; k < SAMPLES; k++) {
+		int i = k, j = N - 1 - 2 * k;
+		double own = sw_path_cache_get(cache, shape, &layouts[i], &layouts[j])->seconds;
+		sum += seconds[i * N + j];
+		own_sum += own;
+	}
+	printf("%d layouts: %.3f of what each pair costs\n", N, sum / own_sum);
+	assert_true(sum < 1.25 * own_sum);
+	free(seconds);
+	free(layouts);
+	sw_path_cache_free(cache);
+}
+
 /* Of few layouts what lies between is made of their states: now and then another way is a little cheaper. */
 static void few_layouts_at_once_cost_hardly_more(void **state)
 {
@@ -602,6 +635,7 @@ int main(void)
 		cmocka_unit_test(paths_over_groups_are_never_worse_than_the_references),
 		cmocka_unit_test(what_ways_cost_does_not_depend_on_what_was_asked_before),
 		cmocka_unit_test(all_pairs_at_once_cost_what_each_costs),
+		cmocka_unit_test(a_thousand_layouts_at_once_cost_little_more),
 		cmocka_unit_test(few_layouts_at_once_cost_hardly_more),
 		cmocka_unit_test(what_the_model_forbids_is_not_done),
 	};
