@@ -72,9 +72,10 @@ typedef struct contest {
 	const sw_plan_options *options;
 	strategies known;
 	SW_VEC(candidate) items;
+	double known_s;  /* a step that is had elsewhere */
 	double last_s;   /* of sw_now_s: after that no more is played than one; 0: all */
 	bool timed_out;  /* so it was */
-	double surely_s; /* the quickest step that is had anyway: no schedule is slower than one after the other */
+	double surely_s; /* the quickest step that is had anyway, here or elsewhere: no schedule is slower than one after the other */
 } contest;
 /* With the decisions of a plan; `alternative`: its line. It is kept unless another is quicker whatever overlaps; where nothing is played, unless it
  * is slower. */
