@@ -77,13 +77,17 @@ void sw_search_build(search *s, size_t position)
 		sw_trial_begin(t, s->planner);
 	if (sw_search_is_hopeless(s, t, &s->before))
 		sw_trial_drop(t);
-	if (t->again)
+	if (t->again && !t->built)
 		sw_trial_build(t, s->planner);
 }
 
-void sw_search_build_next(void *context)
+void sw_search_build_ahead(void *context)
 {
 	search *s = context;
-	for (size_t i = 0; i < s->n_next; i++)
-		sw_search_build(s, s->first + s->n + i);
+	size_t next = s->first + s->n;
+	while (next < s->meshes->len && !sw_is_search(&s->meshes->data[next]))
+		next++;
+	size_t n = sw_search_round(s->meshes, next);
+	for (size_t i = 0; i < n; i++)
+		sw_search_build(s, next + i);
 }

@@ -22,6 +22,7 @@ typedef struct contender {
 	bool applied;            /* something was found: the plan has its decisions */
 	double hopeless_s;       /* its bound, by which it is too slow to be measured; 0: it is not */
 	double model_s, bound_s; /* by the model */
+	double kernels_s;        /* of what was found: no schedule of it takes less */
 	double found_s;          /* model_s before any reader moves anew what others share */
 	double least_s;          /* below the step of all plans of the mesh, however communication hides */
 	limits each;

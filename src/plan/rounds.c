@@ -121,6 +121,8 @@ static void build_one(void *context, int64_t i)
 	size_t position = s->first + (size_t)i;
 	sw_search_build(s, position);
 	make_ready(s, position);
+	if (position + 1 == s->first + s->n && s->first_attempt)
+		s->building = sw_beside_start(s->planner->threads, sw_search_build_ahead, s);
 }
 
 static void solve_one(void *context, int64_t i)
@@ -172,7 +174,7 @@ static void measure_all(search *s, int64_t n_open)
 	for (int64_t i = 0; i < n_open;) {
 		for (n = 0; i < n_open && n < MEASURED_AT_ONCE; i++) {
 			trial *t = s->open[i];
-			double bound_s = sw_steps_bound_s(s->planner, t->c.bound_s);
+			double bound_s = fmax(sw_steps_bound_s(s->planner, t->c.bound_s), t->c.kernels_s);
 			if (t->c.feasible && (bound_s >= s->all.step_s || is_slow_and_large(s, t)))
 				sw_trial_give_up(t, bound_s);
 			else
@@ -206,33 +208,14 @@ static void measure_round(search *s)
 	measure_all(s, n_open);
 }
 
-static void solve_round(search *s)
-{
-	for (size_t i = 0; i < s->n; i++)
-		make_ready(s, s->first + i);
-	s->before = s->all;
-	s->building = sw_beside_start(s->planner->threads, sw_search_build_next, s);
-	sw_parallel_for((int64_t)s->n, s->planner->threads, solve_one, s);
-}
-
-/* Models of the first round, and of further attempts, by what those before have found: each is solved while the next is built. */
-static void build_and_solve(search *s, bool first)
+/* Each model is solved while the next is built, unless it was built ahead; beside the first attempt those of the next searches are. */
+static void attempt(search *s)
 {
 	sw_pipeline((int64_t)s->n, s->planner->threads, build_one, solve_one, s);
-	if (first)
-		s->building = sw_beside_start(s->planner->threads, sw_search_build_next, s);
-}
-
-/* Beside the first, models of the next round are built. */
-static void attempt(search *s, bool first)
-{
-	if (first && s->first > 0)
-		solve_round(s);
-	else
-		build_and_solve(s, first);
 	measure_round(s);
-	if (first)
+	if (s->building)
 		sw_beside_join(s->building);
+	s->building = NULL;
 }
 
 /* What came out; is there more to attempt? */
@@ -300,11 +283,12 @@ static void count(search *s, size_t number, const trial *t)
 static sw_status search_round(search *s)
 {
 	bool again = true;
-	attempt(s, true);
-	sw_status status = judge_round(s, &again);
+	sw_status status = SW_OK;
+	s->first_attempt = true;
 	while (again && status == SW_OK) {
-		attempt(s, false);
+		attempt(s);
 		status = judge_round(s, &again);
+		s->first_attempt = false;
 	}
 	for (size_t i = 0; i < s->n; i++) {
 		trial *t = sw_search_at(s, s->first + i);
@@ -318,11 +302,10 @@ static sw_status search_round(search *s)
 static sw_status search_all(search *s)
 {
 	sw_status status = SW_OK;
-	s->n_next = sw_search_round(s->meshes, 0);
-	while (s->n_next > 0 && status == SW_OK) {
+	for (s->n = 0; s->first + s->n < s->meshes->len && status == SW_OK;) {
 		s->first += s->n;
-		s->n = s->n_next;
-		s->n_next = sw_search_round(s->meshes, s->first + s->n);
+		s->n = sw_search_round(s->meshes, s->first);
+		s->before = s->all;
 		status = search_round(s);
 	}
 	return status;
@@ -359,7 +342,6 @@ static void search_init(search *s)
 		s->order[i] = i;
 		sw_vec_push(&s->plan->alternatives, (sw_alternative){0});
 	}
-	s->before = s->all;
 	for (size_t i = 0; i < SW_MIN(s->meshes->len, (size_t)MOST_IN_ROUND); i++)
 		s->sketches[i] = sw_plan_sketch(s->plan);
 	sw_progress_start(&s->progress, "plan", s->options->quiet);

@@ -1,16 +1,16 @@
 /*
  * rounds: the search over the meshes of a program, some side by side. Private to src/plan.
  *
- * Models are built one after the other, for they share layouts, profiles and paths: those of a round while the round before is solved and
- * measured (ahead.c). All else of a round is done in rounds.c.
+ * Models are built one after the other, for they share layouts, profiles and paths: each while those of its round that are there are solved, and
+ * those of the next searches while the round is solved and measured (ahead.c). All else of a round is done in rounds.c.
  */
 #ifndef SW_PLAN_ROUNDS_H
 #define SW_PLAN_ROUNDS_H
 
 #include "plan/trial.h"
 
-/* Fixed strategies that are tried side by side. Models of two rounds are in memory at once. */
-#define MOST_IN_ROUND 4
+/* Fixed strategies that are tried side by side. Their models, and those of the next searches, are in memory at once. */
+#define MOST_IN_ROUND 8
 #define SEARCHES_IN_ROUND 2
 #define MEASURED_AT_ONCE 2
 
@@ -41,9 +41,10 @@ typedef struct search {
 	trial *trials;           /* by mesh */
 	size_t *order;           /* meshes, as they come */
 	size_t n_ordered;        /* of these: fixed strategies have found their places */
-	size_t first, n, n_next; /* the round is order[first .. first + n); the next has so many */
-	tally before;            /* as the next round is built: before this one was solved */
-	sw_beside *building;     /* of it */
+	size_t first, n;         /* the round is order[first .. first + n) */
+	bool first_attempt;
+	tally before;            /* of all before the round */
+	sw_beside *building;     /* models of the next searches; NULL: there is none */
 	sw_plan *sketches[MOST_IN_ROUND];
 	trial *open[MOST_IN_ROUND]; /* those that are solved side by side */
 	trial *measured[MEASURED_AT_ONCE];
@@ -57,9 +58,10 @@ trial *sw_search_at(const search *s, size_t position);
 size_t sw_search_round(const sw_meshes *meshes, size_t first);
 /* Is there no use in the mesh, as its kernels alone take longer than what is had? */
 bool sw_search_is_hopeless(const search *s, const trial *t, const tally *all);
-/* The model of the next attempt, if there is one: of the first, unless there is no use in it by what was known before. Touches the planner. */
+/* The model of the next attempt, if there is one, and it is not there: of the first, unless there is no use in it by what was known before the round.
+ * Touches the planner. */
 void sw_search_build(search *s, size_t position);
-/* Those of the next round; beside the solving and measuring of this one. */
-void sw_search_build_next(void *search);
+/* Those of the first round of searches after this round; beside the solving and measuring of this one. */
+void sw_search_build_ahead(void *search);
 
 #endif

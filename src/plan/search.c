@@ -194,6 +194,14 @@ static double bound_of(const sw_solution *solution)
 	                                                : (double)solution->lower_bound * SW_COST_UNIT_S;
 }
 
+static double kernels_s(const sw_problem *problem, const int32_t *assignment)
+{
+	double sum = 0;
+	for (size_t i = 0; i < problem->nodes.len; i++)
+		sum += (double)problem->nodes.data[i].cost[assignment[i]] * SW_COST_UNIT_S;
+	return sum;
+}
+
 /* Solves under the model's capacity. Infeasible is an answer, not an error. */
 static sw_status solve_once(trial *t, const sw_plan_options *options)
 {
@@ -206,6 +214,7 @@ static sw_status solve_once(trial *t, const sw_plan_options *options)
 	c->bound_s = bound_of(solution);
 	c->timed_out = c->timed_out || solution->timed_out;
 	c->found_s = c->model_s = (double)solution->cost * SW_COST_UNIT_S;
+	c->kernels_s = c->feasible ? kernels_s(&t->model.problem, solution->assignment) : 0;
 	c->measured_bytes = INT64_MAX;
 	c->applied = c->feasible && c->bound_s < c->each.below_s;
 	if (c->feasible && c->bound_s >= c->each.worth_s)
@@ -291,7 +300,7 @@ static void end_late(trial *t)
 {
 	sw_model_clear(&t->model);
 	t->c.timed_out = true;
-	t->again = t->begun = false;
+	t->again = t->begun = t->built = false;
 }
 
 void sw_trial_begin(trial *t, sw_planner *planner)
@@ -312,6 +321,7 @@ void sw_trial_build(trial *t, sw_planner *planner)
 		end_late(t);
 	if (!t->again)
 		return;
+	t->built = true;
 	set_capacity(t);
 	t->c = (contender){.each = t->c.each, .timed_out = t->c.timed_out};
 }
@@ -320,7 +330,7 @@ void sw_trial_drop(trial *t)
 {
 	sw_model_clear(&t->model);
 	t->dropped = true;
-	t->again = t->begun = false;
+	t->again = t->begun = t->built = false;
 	t->bound_s = t->least_s;
 	sw_trial_give_up(t, t->least_s);
 }
@@ -389,7 +399,7 @@ void sw_trial_judge(trial *t, sw_planner *planner, least *small)
 {
 	contender *c = &t->c;
 	sw_model_clear(&t->model);
-	t->begun = false;
+	t->begun = t->built = false;
 	if (t->loose)
 		t->bound_s = SW_MAX(t->bound_s, c->bound_s);
 	t->least_bytes = SW_MIN(t->least_bytes, c->measured_bytes);

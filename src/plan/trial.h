@@ -15,7 +15,7 @@ typedef struct trial {
 	sw_plan *plan;        /* a sketch, with the decisions of the last attempt */
 	int threads;          /* of its solver */
 	bool again;           /* there is an attempt to be made */
-	bool begun;           /* its model's sites are there */
+	bool begun, built;    /* its model's sites are there; the model is */
 	bool dropped;         /* by its kernels alone, before it was solved */
 	sw_status status;     /* of the last attempt; then why: */
 	sw_error err;
