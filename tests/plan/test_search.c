@@ -431,7 +431,9 @@ static void what_is_given_up_takes_as_long_as_is_said(void **state)
 		if (a->bound_s <= 0 || strchr(a->name, ' '))
 			continue;
 		make_plan(&p, a->name);
-		assert_true(p.plan->predicted.step_time_s >= a->bound_s * (1 - 1e-9));
+		if (p.plan->predicted.step_time_s < 0.98 * a->bound_s) /* by the model, see above */
+			fail_msg("%s: %g s, said to take %g s", a->name, p.plan->predicted.step_time_s,
+			         a->bound_s);
 		given_up++;
 	}
 	assert_true(given_up > 0);
