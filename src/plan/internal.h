@@ -1,6 +1,6 @@
 /*
  * What the files of this folder share: roles, classes, axes' options, sites, the problem.
- * The steps, in order: leaves.c (rewrites.c), meshes.c (grids.c), roles.c, classes.c, pins.c, profiles.c (options, candidates; price.c), problem.c (moves.c), stream.c, search.c (of one mesh; trial.h), rounds.c (of all; contest.c); make.c is
+ * The steps, in order: leaves.c (rewrites.c), meshes.c (grids.c), roles.c, classes.c, pins.c, profiles.c (options, candidates; price.c), problem.c (moves.c), stream.c, search.c (of one mesh; trial.h), rounds.c (of all; ahead.c, contest.c); make.c is
  * the driver.
  */
 #ifndef SW_PLAN_INTERNAL_H
