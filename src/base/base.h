@@ -320,6 +320,10 @@ int sw_cpu_count(void);
 void sw_parallel_for(int64_t n, int threads, void (*work)(void *context, int64_t i), void *context);
 /* first(context, i) for i in [0, n) one after the other, on the calling thread; then(context, i) once first(context, i) is over, on any of `threads`. */
 void sw_pipeline(int64_t n, int threads, void (*first)(void *context, int64_t i), void (*then)(void *context, int64_t i), void *context);
+/* Calls work(context) on a thread of its own, beside what the caller does until it joins; when that is, if `threads` is 1 or the system refuses one. */
+typedef struct sw_beside sw_beside;
+sw_beside *sw_beside_start(int threads, void (*work)(void *context), void *context);
+void sw_beside_join(sw_beside *beside); /* returns when it is done; frees */
 
 /* A progress line on standard error: redrawn on a terminal at most ten times a second and wiped at
  * the end; nothing at all when standard error is not a terminal, or quiet is set. */

@@ -167,3 +167,34 @@ void sw_pipeline(int64_t n, int threads, void (*first)(void *context, int64_t i)
 	pthread_mutex_destroy(&p.lock);
 	free(helpers);
 }
+
+struct sw_beside {
+	pthread_t thread;
+	bool started;
+	void (*work)(void *context);
+	void *context;
+};
+
+static void *work_beside(void *argument)
+{
+	sw_beside *b = argument;
+	b->work(b->context);
+	return NULL;
+}
+
+sw_beside *sw_beside_start(int threads, void (*work)(void *context), void *context)
+{
+	sw_beside *b = sw_alloc(sizeof(*b));
+	*b = (sw_beside){.work = work, .context = context};
+	b->started = threads > 1 && pthread_create(&b->thread, NULL, work_beside, b) == 0;
+	return b;
+}
+
+void sw_beside_join(sw_beside *b)
+{
+	if (b->started)
+		pthread_join(b->thread, NULL);
+	else
+		b->work(b->context);
+	free(b);
+}

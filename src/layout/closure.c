@@ -23,7 +23,7 @@ typedef struct ways {
 	/* To what is partial where the start is not, a way may make a term of the whole, and nowhere else (layout.h): the two have matrices of their own. */
 	bool makes_terms;
 	double *ps[2]; /* [makes_terms][from][to] of single moves, where priced[from] */
-	bool *priced[2];
+	bool *priced;
 } ways;
 
 /* ---- points ---------------------------------------------------------------------------------------------- */
@@ -201,17 +201,18 @@ static bool is_local(const ways *w, uint32_t mask, const point *a, const point *
 	return !(digits & ~a->room);
 }
 
-static double move_ps(const ways *w, const point *a, const point *b)
+/* *term: it makes one of the whole. */
+static double move_ps(const ways *w, const point *a, const point *b, bool *term)
 {
 	uint32_t mask = 0;
+	*term = false;
 	if (a->monoid && b->monoid && a->monoid != b->monoid)
 		return NO_WAY;
 	for (int32_t u = 0; u < SW_MIN(w->p->n_units, MAX_UNITS); u++) /* the bound is for the compiler */
 		mask |= (uint32_t)(a->state[u] != b->state[u]) << u;
 	sw_move_kind kind = kind_between(a, b, mask);
 	double ps = NO_WAY;
-	if (kind == SW_MOVE_TO_PARTIAL && !w->makes_terms)
-		kind = SW_MOVE_COUNT;
+	*term = kind == SW_MOVE_TO_PARTIAL;
 	if (kind == SW_MOVE_ALL_TO_ALL && !is_local(w, mask, a, b))
 		kind = SW_MOVE_COUNT;
 	if (kind != SW_MOVE_COUNT) {
@@ -226,12 +227,14 @@ static double move_ps(const ways *w, const point *a, const point *b)
 static const double *moves_from(ways *w, size_t from)
 {
 	size_t n = w->points.len;
-	double *row = w->ps[w->makes_terms] + from * n;
-	if (!w->priced[w->makes_terms][from])
-		for (size_t j = 0; j < n; j++)
-			row[j] = j == from ? 0 : move_ps(w, &w->points.data[from], &w->points.data[j]);
-	w->priced[w->makes_terms][from] = true;
-	return row;
+	double *whole = w->ps[0] + from * n, *terms = w->ps[1] + from * n;
+	for (size_t j = 0; j < n && !w->priced[from]; j++) {
+		bool term = false;
+		terms[j] = j == from ? 0 : move_ps(w, &w->points.data[from], &w->points.data[j], &term);
+		whole[j] = term ? NO_WAY : terms[j];
+	}
+	w->priced[from] = true;
+	return w->makes_terms ? terms : whole;
 }
 
 /* ---- the cheapest ways ---------------------------------------------------------------------------------------- */
@@ -291,19 +294,20 @@ static void find_ways(closure *c, ways *w, const uint32_t *place)
 	size_t n = w->points.len;
 	c->ps = sw_alloc(sizeof(double) * (size_t)c->n * (size_t)c->n);
 	double *row = sw_alloc(sizeof(double) * 2 * n), *tried = row + n;
+	w->ps[0] = sw_alloc(sizeof(double) * 2 * n * n);
+	w->ps[1] = w->ps[0] + n * n;
+	w->priced = sw_alloc(sizeof(bool) * n);
 	for (int terms = 0; terms < 2; terms++) {
 		w->makes_terms = terms;
-		w->ps[terms] = sw_alloc(sizeof(double) * n * n);
-		w->priced[terms] = sw_alloc(sizeof(bool) * n);
 		for (int32_t i = 0; i < c->n; i++) {
 			travel(c, w, row, tried, place, place[i]);
 			for (int32_t j = 0; j < c->n; j++)
 				if (needs_terms(w, place[i], place[j]) == terms)
 					c->ps[i * c->n + j] = row[place[j]];
 		}
-		free(w->ps[terms]);
-		free(w->priced[terms]);
 	}
+	free(w->ps[0]);
+	free(w->priced);
 	free(row);
 }
 

@@ -134,7 +134,7 @@ typedef struct sw_redistribution {
 sw_status sw_redistribute(const sw_redistribution *how, sw_shape shape, const sw_layout *from,
                           const sw_layout *to, sw_path *path, sw_error *err);
 
-/* Remembers seconds and payload by (shape, from, to). Threads may get paths side by side, and do nothing else. */
+/* Remembers seconds and payload by (shape, from, to). Threads may get paths side by side, while one of them asks by number. */
 typedef struct sw_path_cache sw_path_cache;
 sw_path_cache *sw_path_cache_new(const sw_redistribution *how);
 /* A cache for layouts in which the atoms of each group (adjacent atoms; all groups together all atoms, outermost first) always have

@@ -394,6 +394,16 @@ const sw_path *sw_path_cache_get(sw_path_cache *cache, sw_shape shape, const sw_
 	return kept;
 }
 
+/* So many bytes in the arena, where paths are kept meanwhile: copied, or (NULL) zero. */
+static void *keep(sw_path_cache *cache, const void *bytes, size_t n)
+{
+	pthread_mutex_lock(&cache->getting);
+	void *kept = bytes ? sw_arena_copy(&cache->planner.arena, bytes, n)
+	                   : sw_arena_alloc(&cache->planner.arena, n);
+	pthread_mutex_unlock(&cache->getting);
+	return kept;
+}
+
 uint32_t sw_path_cache_shape(sw_path_cache *cache, sw_shape shape)
 {
 	uint64_t key[1 + SW_MAX_RANK];
@@ -402,8 +412,7 @@ uint32_t sw_path_cache_shape(sw_path_cache *cache, sw_shape shape)
 		sw_map_intern(&cache->shape_index, key, pack_shape(shape, key) * sizeof(*key), fresh);
 	if (number == fresh) {
 		if (shape.rank > 0)
-			shape.dims = sw_arena_copy(&cache->planner.arena, shape.dims,
-			                           sizeof(*shape.dims) * (size_t)shape.rank);
+			shape.dims = keep(cache, shape.dims, sizeof(*shape.dims) * (size_t)shape.rank);
 		sw_vec_push(&cache->shapes, ((known_shape){.shape = shape, .asked = SW_ABSENT}));
 	}
 	return number;
@@ -460,12 +469,10 @@ static asked *ask(sw_path_cache *cache, uint32_t shape)
 	uint32_t fresh = (uint32_t)cache->asked.len;
 	known->asked = sw_map_intern(&cache->asked_index, key.data, key.len, fresh);
 	if (known->asked == fresh)
-		sw_vec_push(
-			&cache->asked,
-			((asked){.shape = shape,
-		                 .n = (uint32_t)n,
-		                 .layouts = sw_arena_copy(&cache->planner.arena, list, sizeof(*list) * n),
-		                 .row = SW_NEW_N(&cache->planner.arena, int32_t, n + 1)}));
+		sw_vec_push(&cache->asked, ((asked){.shape = shape,
+		                                    .n = (uint32_t)n,
+		                                    .layouts = keep(cache, list, sizeof(*list) * n),
+		                                    .row = keep(cache, NULL, sizeof(int32_t) * (n + 1))}));
 	sw_text_clear(&key);
 	return &cache->asked.data[known->asked];
 }
@@ -524,8 +531,10 @@ static double pair_seconds(sw_path_cache *cache, uint32_t shape, uint32_t from, 
 	uint32_t number = sw_map_intern(&cache->seconds_index, key, sizeof(key), fresh);
 	if (number == fresh) {
 		sw_path path;
+		pthread_mutex_lock(&cache->getting);
 		find_path(cache, cache->shapes.data[shape].shape, &cache->layouts.data[from],
 		          &cache->layouts.data[to], &path);
+		pthread_mutex_unlock(&cache->getting);
 		sw_vec_push(&cache->seconds, path.seconds);
 	}
 	return cache->seconds.data[number];

@@ -154,7 +154,8 @@ static sw_status play_all(contest *t, int threads, sw_plan *plan, stage *s, cons
 		t->timed_out = *won && t->last_s > 0 && sw_now_s() > t->last_s;
 		if (t->timed_out)
 			break;
-		next = fill_stage(s, t, next, *won ? (*won)->c.cost.step_time_s : INFINITY);
+		next = fill_stage(s, t, next,
+		                  *won ? fmin((*won)->c.cost.step_time_s, t->known_s) : t->known_s);
 		sw_parallel_for(s->n, threads, play, s);
 		for (int64_t i = 0; i < s->n; i++) {
 			const player *p = &s->players[i];

@@ -22,6 +22,7 @@ typedef struct contender {
 	bool applied;            /* something was found: the plan has its decisions */
 	double hopeless_s;       /* its bound, by which it is too slow to be measured; 0: it is not */
 	double model_s, bound_s; /* by the model */
+	double kernels_s;        /* of what was found: no schedule of it takes less */
 	double found_s;          /* model_s before any reader moves anew what others share */
 	double least_s;          /* below the step of all plans of the mesh, however communication hides */
 	limits each;
@@ -72,9 +73,10 @@ typedef struct contest {
 	const sw_plan_options *options;
 	strategies known;
 	SW_VEC(candidate) items;
+	double known_s;  /* a step that is had elsewhere */
 	double last_s;   /* of sw_now_s: after that no more is played than one; 0: all */
 	bool timed_out;  /* so it was */
-	double surely_s; /* the quickest step that is had anyway: no schedule is slower than one after the other */
+	double surely_s; /* the quickest step that is had anyway, here or elsewhere: no schedule is slower than one after the other */
 } contest;
 /* With the decisions of a plan; `alternative`: its line. It is kept unless another is quicker whatever overlaps; where nothing is played, unless it
  * is slower. */

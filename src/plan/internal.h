@@ -1,6 +1,6 @@
 /*
  * What the files of this folder share: roles, classes, axes' options, sites, the problem.
- * The steps, in order: leaves.c (rewrites.c), meshes.c (grids.c), roles.c, classes.c, pins.c, profiles.c (options, candidates; price.c), problem.c (moves.c), stream.c, search.c (of one mesh; trial.h), rounds.c (of all; contest.c); make.c is
+ * The steps, in order: leaves.c (rewrites.c), meshes.c (grids.c), roles.c, classes.c, pins.c, profiles.c (options, candidates; price.c), problem.c (moves.c), stream.c, search.c (of one mesh; trial.h), rounds.c (of all; ahead.c, contest.c); make.c is
  * the driver.
  */
 #ifndef SW_PLAN_INTERNAL_H
@@ -146,6 +146,14 @@ typedef struct sw_profile {
 	const int64_t *temporary_bytes; /* what the local op takes besides operands and results; NULL: nothing */
 } sw_profile;
 
+/* A strategy of an op, once written and priced. */
+typedef struct sw_priced {
+	bool possible;
+	double seconds;
+	int64_t temporary_bytes;
+	const uint32_t *layouts; /* by number: of operands, then of results */
+} sw_priced;
+
 typedef enum sw_site_kind { SW_SITE_OP, SW_SITE_INPUT, SW_SITE_PORT, SW_SITE_OUTPUT } sw_site_kind;
 typedef struct sw_site {
 	uint8_t kind;
@@ -188,11 +196,16 @@ struct sw_planner {
 	sw_layouts layouts;
 	SW_VEC(sw_profile) profiles;
 	sw_map profile_index;
+	uint32_t *like; /* per op: a number that those have in common which are alike; SW_ABSENT: not asked for yet */
+	sw_map like_index;
+	SW_VEC(sw_priced) priced; /* strategies of ops, which other meshes may have, too */
+	sw_map priced_index;      /* (like, strategy) -> priced */
 	sw_path_store *paths, *own_paths; /* own: where the plan has none */
 	sw_overlap *overlap;  /* of plans that are played; NULL: kernels and communication take turns */
 	double hidden_weight; /* what a second of communication counts that kernels may run beside, <= 1; 1 if plans are not played */
 	int64_t left_out; /* options of axes at sites, for want of room */
-	double known_s;   /* a step that is had anyway; INFINITY: none. A search whose bound exceeds it, */
+	double known_step_s; /* a step that is had anyway; INFINITY: none. What can't be less is not measured, nor played */
+	double known_s;   /* the same by the model. A search whose bound exceeds it, */
 	double slack;     /* or the best so far, by this factor is given up */
 	bool untied;      /* layers that are alike may differ, in meshes that are freed */
 	int threads;
@@ -265,11 +278,21 @@ typedef struct sw_model {
 	sw_map places;       /* sw_place -> node */
 	sw_map expected, hub_profiles, way_of_lists, way_of_ends, edge_index;
 	sw_map tables;       /* (way, trips) -> table of the problem */
+	const sw_profile *profiles; /* once it is built: the planner's, as they were then; NULL: it is not yet */
+	const sw_layout *layouts;
+	size_t n_layouts;
 	bool late;           /* the planner's deadline passed before it was built */
 } sw_model;
 #define SW_COST_UNIT_S 1e-12 /* the problem's costs are whole picoseconds */
-/* False if the planner's deadline passes first: then the model can only be cleared. */
+/* Sites, and their profiles. False if the planner's deadline passes first: then, and from any of these, the model can only be cleared. */
+bool sw_model_begin(sw_model *model, sw_planner *planner, const sw_mesh *mesh);
+/* Seconds of the cheapest candidates of all sites, of a model that was begun: kernels run one after the other, so no plan of the mesh takes less. */
+double sw_model_kernels_s(const sw_model *model);
+/* The rest; from then on the model may be applied while the planner builds others. */
+bool sw_model_finish(sw_model *model, int64_t memory_bytes);
+/* Both. */
 bool sw_model_init(sw_model *model, sw_planner *planner, const sw_mesh *mesh, int64_t memory_bytes);
+const sw_profile *sw_model_profile(const sw_model *model, int32_t number);
 void sw_model_clear(sw_model *model);
 /* The problem alone, for those who solve it otherwise; the model is cleared. */
 sw_problem sw_model_take_problem(sw_model *model);

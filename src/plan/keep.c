@@ -332,15 +332,15 @@ static sw_status keep(trials *t, double doubt, sw_program_cost *cost, int64_t *l
 }
 
 sw_status sw_plan_keep(const sw_planner *planner, const sw_plan_options *options, int64_t memory_bytes,
-                       double doubt, sw_plan *plan, sw_program_cost *cost, int64_t *least_bytes,
-                       sw_error *err)
+                       double doubt, double deadline_s, sw_plan *plan, sw_program_cost *cost,
+                       int64_t *least_bytes, sw_error *err)
 {
 	keeper k;
 	trials t = {.k = &k,
 	            .plan = plan,
 	            .options = options,
 	            .memory_bytes = memory_bytes,
-	            .deadline_s = planner->watch.deadline_s};
+	            .deadline_s = deadline_s};
 	keeper_init(&k, plan, &planner->roles, sw_path_store_get(planner->paths, plan->axes, plan->n_axes));
 	*least_bytes = cost->peak_bytes;
 	sw_status status = k.n_choices > 0 ? keep(&t, doubt, cost, least_bytes, err) : SW_OK;

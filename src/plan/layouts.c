@@ -26,11 +26,16 @@ uint32_t sw_layouts_id(sw_layouts *layouts, const sw_layout *layout)
 	return id;
 }
 
+void sw_layouts_set(sw_layouts *layouts, const sw_layout *items, size_t n)
+{
+	sw_layouts_clear(layouts);
+	for (size_t i = 0; i < n; i++)
+		sw_layouts_id(layouts, &items[i]);
+}
+
 void sw_layouts_copy(sw_layouts *to, const sw_layouts *from)
 {
-	sw_layouts_clear(to);
-	for (size_t i = 0; i < from->items.len; i++)
-		sw_layouts_id(to, &from->items.data[i]);
+	sw_layouts_set(to, from->items.data, from->items.len);
 }
 
 void sw_layouts_clear(sw_layouts *layouts)

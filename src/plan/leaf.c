@@ -140,13 +140,6 @@ static void note_need(void *context, size_t mesh, const sw_plan *plan, double mo
 	sw_leaves_note_need(s->list, s->leaf, s->numbers[mesh], plan, model_s);
 }
 
-/* By the model, which bounds are bounds of. */
-static double known_s(const sw_leaves *list)
-{
-	const sw_leaf *best = sw_leaves_best(list);
-	return best ? best->plan->model_s : INFINITY;
-}
-
 /* Meshes whose plans take longer than the best by more are not tried again in other leaves. */
 #define SLOW 1.5
 
@@ -177,6 +170,7 @@ static void take_result(const sw_leaves *list, sw_leaf *leaf, sw_status status, 
 {
 	leaf->bound_s = plan->lower_bound_s;
 	leaf->model_bound_s = plan->model_bound_s;
+	leaf->model_best_s = plan->model_best_s;
 	if (status == SW_OK)
 		leaf->plan = plan;
 	else if (status == SW_NO && plan->predicted.peak_bytes > 0)
@@ -217,7 +211,11 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 	plan->paths = list->paths;
 	sw_planner planner;
 	sw_planner_init(&planner, plan, list->sidecar);
-	planner.known_s = known_s(list);
+	const sw_leaf *best = sw_leaves_best(list);
+	if (best) {
+		planner.known_s = best->plan->model_s; /* which bounds are bounds of */
+		planner.known_step_s = best->plan->predicted.step_time_s;
+	}
 	if (list->options->time_limit_s > 0)
 		planner.last_s = list->start_s + list->options->time_limit_s + GRACE_S;
 	planner.untied = options->untied;

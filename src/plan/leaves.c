@@ -172,9 +172,8 @@ static void gather_bounds(const sw_leaves *list, sw_plan *plan)
 	for (size_t i = 0; i < list->items.len; i++) {
 		plan->lower_bound_s = SW_MIN(plan->lower_bound_s, list->items.data[i].bound_s);
 		plan->model_bound_s = SW_MIN(plan->model_bound_s, list->items.data[i].model_bound_s);
-		const sw_plan *other = list->items.data[i].plan;
-		if (other)
-			plan->model_best_s = SW_MIN(plan->model_best_s, other->model_best_s);
+		if (list->items.data[i].model_best_s > 0)
+			plan->model_best_s = SW_MIN(plan->model_best_s, list->items.data[i].model_best_s);
 	}
 	if (isinf(plan->model_bound_s)) /* nothing fits */
 		plan->model_bound_s = 0;

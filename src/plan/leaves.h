@@ -23,7 +23,8 @@ typedef struct sw_leaf {
 	sw_tried *tried;            /* per mesh, of an unlimited search, */
 	bool far;                   /* which found nothing that fits, by far */
 	double roofline_s, bound_s; /* below the steps of all its plans */
-	double model_bound_s;       /* what none of its plans is below by the model */
+	double model_bound_s;       /* what none of its plans is below by the model, */
+	double model_best_s;        /* and the best that was found; 0: nothing was searched, INFINITY: nothing fits */
 	int64_t left_out;           /* options of axes at sites, for want of room */
 } sw_leaf;
 

@@ -42,6 +42,7 @@ void sw_planner_init(sw_planner *p, const sw_plan *plan, const sw_sidecar *sidec
 	*p = (sw_planner){.program = plan->program,
 	                  .cluster = plan->cluster,
 	                  .rules = plan->rules,
+	                  .known_step_s = INFINITY,
 	                  .known_s = INFINITY,
 	                  .hidden_weight = 1,
 	                  .threads = sw_cpu_count(),
@@ -54,6 +55,8 @@ void sw_planner_init(sw_planner *p, const sw_plan *plan, const sw_sidecar *sidec
 	sw_classes_init(&p->classes, &p->roles, plan->rules);
 	p->pinned_inputs = SW_NEW_N(&p->arena, const sw_option *, p->roles.n_inputs + 1);
 	p->pinned_ops = SW_NEW_N(&p->arena, const sw_option *, p->program->ops.len + 1);
+	p->like = SW_NEW_N(&p->arena, uint32_t, p->program->ops.len + 1);
+	memset(p->like, 0xff, sizeof(*p->like) * p->program->ops.len);
 }
 
 void sw_planner_clear(sw_planner *p)
@@ -68,6 +71,9 @@ void sw_planner_clear(sw_planner *p)
 	sw_path_store_free(p->own_paths);
 	sw_vec_clear(&p->profiles);
 	sw_map_clear(&p->profile_index);
+	sw_map_clear(&p->like_index);
+	sw_vec_clear(&p->priced);
+	sw_map_clear(&p->priced_index);
 	sw_arena_clear(&p->arena);
 }
 

@@ -4,6 +4,7 @@
  */
 #include "plan/internal.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ typedef struct path_group {
 
 struct sw_path_store {
 	const sw_cluster *cluster;
+	pthread_mutex_t lock;
 	SW_VEC(path_group) items;
 };
 
@@ -61,6 +63,7 @@ sw_path_store *sw_path_store_new(const sw_cluster *cluster)
 {
 	sw_path_store *store = sw_alloc(sizeof(*store));
 	store->cluster = cluster;
+	pthread_mutex_init(&store->lock, NULL);
 	return store;
 }
 
@@ -71,18 +74,31 @@ void sw_path_store_free(sw_path_store *store)
 	for (size_t i = 0; i < store->items.len; i++)
 		sw_path_cache_free(store->items.data[i].cache);
 	sw_vec_clear(&store->items);
+	pthread_mutex_destroy(&store->lock);
 	free(store);
+}
+
+/* NULL: there is none yet. */
+static sw_path_cache *find_cache(const sw_path_store *store, const path_group *wanted)
+{
+	for (size_t i = 0; i < store->items.len; i++) {
+		const path_group *item = &store->items.data[i];
+		if (item->n == wanted->n &&
+		    memcmp(item->groups, wanted->groups, sizeof(wanted->groups)) == 0)
+			return item->cache;
+	}
+	return NULL;
 }
 
 sw_path_cache *sw_path_store_get(sw_path_store *store, const sw_axis *axes, int32_t n_axes)
 {
 	path_group wanted = group_atoms(store->cluster, axes, n_axes);
-	for (size_t i = 0; i < store->items.len; i++) {
-		const path_group *item = &store->items.data[i];
-		if (item->n == wanted.n && memcmp(item->groups, wanted.groups, sizeof(wanted.groups)) == 0)
-			return item->cache;
+	pthread_mutex_lock(&store->lock);
+	wanted.cache = find_cache(store, &wanted);
+	if (!wanted.cache) {
+		wanted.cache = new_cache(store->cluster, &wanted);
+		sw_vec_push(&store->items, wanted);
 	}
-	wanted.cache = new_cache(store->cluster, &wanted);
-	sw_vec_push(&store->items, wanted);
+	pthread_mutex_unlock(&store->lock);
 	return wanted.cache;
 }

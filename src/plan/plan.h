@@ -86,6 +86,7 @@ typedef struct sw_layouts {
 } sw_layouts;
 uint32_t sw_layouts_id(sw_layouts *layouts, const sw_layout *layout);
 void sw_layouts_copy(sw_layouts *to, const sw_layouts *from); /* same numbers */
+void sw_layouts_set(sw_layouts *layouts, const sw_layout *items, size_t n); /* these, which differ, from 0 on */
 void sw_layouts_clear(sw_layouts *layouts);
 
 /* A reader of a value. */

@@ -196,7 +196,7 @@ typedef struct layout_list {
 
 static layout_list layouts_of(const sw_model *m, edge_end e)
 {
-	const sw_profile *p = &m->planner->profiles.data[e.profile];
+	const sw_profile *p = sw_model_profile(m, e.profile);
 	if (e.out)
 		return (layout_list){p->out + e.which, p->n_out, p->n};
 	return (layout_list){p->in + e.which, p->n_in, p->n};
@@ -638,23 +638,54 @@ static bool memory_matters(const sw_program *program, int64_t capacity)
 
 /* ---- the whole ------------------------------------------------------------------------------------------- */
 
-bool sw_model_init(sw_model *m, sw_planner *planner, const sw_mesh *mesh, int64_t memory_bytes)
+const sw_profile *sw_model_profile(const sw_model *m, int32_t number)
+{
+	return m->profiles ? &m->profiles[number] : &m->planner->profiles.data[number];
+}
+
+/* What was found so far, as the model's own: the planner's may move when others are built. */
+static void keep_profiles(sw_model *m)
+{
+	const sw_planner *p = m->planner;
+	m->profiles = sw_arena_copy(&m->arena, p->profiles.data, sizeof(sw_profile) * p->profiles.len);
+	m->n_layouts = p->layouts.items.len;
+	m->layouts = sw_arena_copy(&m->arena, p->layouts.items.data, sizeof(sw_layout) * m->n_layouts);
+}
+
+bool sw_model_begin(sw_model *m, sw_planner *planner, const sw_mesh *mesh)
 {
 	*m = (sw_model){.planner = planner, .mesh = mesh};
-	m->paths = sw_path_store_get(planner->paths, mesh->axes, mesh->n_axes);
 	sw_arena_init(&m->arena);
 	sw_problem_init(&m->problem);
-	m->problem.capacity = memory_bytes;
 	size_t n = planner->program->values.len;
 	m->producer = SW_NEW_N(&m->arena, uint32_t, n + 1);
 	m->result_of = SW_NEW_N(&m->arena, uint32_t, n + 1);
 	m->hub_of = SW_NEW_N(&m->arena, uint32_t, n + 1);
 	for (size_t v = 0; v < n; v++)
 		m->producer[v] = m->hub_of[v] = SW_NO_ID;
-	readers r;
 	add_sites(m);
-	if (m->late)
-		return false;
+	return !m->late;
+}
+
+double sw_model_kernels_s(const sw_model *m)
+{
+	double sum = 0;
+	for (size_t i = 0; i < m->nodes.len; i++) {
+		const sw_profile *profile = sw_model_profile(m, m->nodes.data[i].profile);
+		double cheapest = profile->seconds ? profile->seconds[0] : 0;
+		for (int32_t k = 1; profile->seconds && k < profile->n; k++)
+			cheapest = fmin(cheapest, profile->seconds[k]);
+		sum += cheapest * m->nodes.data[i].trips;
+	}
+	return sum;
+}
+
+bool sw_model_finish(sw_model *m, int64_t memory_bytes)
+{
+	sw_planner *planner = m->planner;
+	readers r;
+	m->paths = sw_path_store_get(planner->paths, m->mesh->axes, m->mesh->n_axes);
+	m->problem.capacity = memory_bytes;
 	readers_init(&r, m);
 	expect_layouts(m, &r);
 	while (!is_late(m, SITES_SHARE) && sw_path_cache_find(m->paths, planner->threads))
@@ -667,7 +698,13 @@ bool sw_model_init(sw_model *m, sw_planner *planner, const sw_mesh *mesh, int64_
 		add_temporary_spans(m);
 	}
 	readers_clear(&r);
+	keep_profiles(m);
 	return !m->late;
+}
+
+bool sw_model_init(sw_model *m, sw_planner *planner, const sw_mesh *mesh, int64_t memory_bytes)
+{
+	return sw_model_begin(m, planner, mesh) && sw_model_finish(m, memory_bytes);
 }
 
 void sw_model_clear(sw_model *m)
@@ -700,12 +737,12 @@ void sw_model_apply(const sw_model *m, const int32_t *assignment, sw_plan *plan)
 {
 	const sw_planner *p = m->planner;
 	const sw_program *program = p->program;
-	sw_layouts_copy(&plan->layouts, &p->layouts);
+	sw_layouts_set(&plan->layouts, m->layouts, m->n_layouts);
 	for (size_t i = 0; i < program->ops.len; i++)
 		plan->strategies[i] = sw_strategy_none(&p->cluster->atoms);
 	for (size_t s = 0; s < m->sites.len; s++) {
 		const sw_site *site = &m->sites.data[s];
-		const sw_profile *profile = &p->profiles.data[site->profile];
+		const sw_profile *profile = sw_model_profile(m, site->profile);
 		int32_t choice = assignment[site->node];
 		if (site->kind == SW_SITE_OP)
 			sw_candidate_strategy(&p->cluster->atoms, m->mesh, p->rules[site->index],
@@ -723,7 +760,7 @@ void sw_model_apply(const sw_model *m, const int32_t *assignment, sw_plan *plan)
 		plan->kept[v] = plan->produced[v];
 		if (m->hub_of[v] != SW_NO_ID) {
 			const sw_hub *hub = &m->hubs.data[m->hub_of[v]];
-			plan->kept[v] = p->profiles.data[hub->profile].in[assignment[hub->node]];
+			plan->kept[v] = sw_model_profile(m, hub->profile)->in[assignment[hub->node]];
 		}
 	}
 	plan->n_axes = m->mesh->n_axes;

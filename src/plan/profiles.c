@@ -383,6 +383,46 @@ typedef struct growing {
 	sw_layout *layouts;
 } growing;
 
+void sw_key_shape(sw_text *key, sw_shape shape)
+{
+	sw_text_add_n(key, (const char *)&shape.type, sizeof(shape.type));
+	sw_text_add_n(key, (const char *)&shape.rank, sizeof(shape.rank));
+	if (shape.rank > 0)
+		sw_text_add_n(key, (const char *)shape.dims, sizeof(int64_t) * (size_t)shape.rank);
+}
+
+/* Computations that reduce alike are alike; any other is like itself alone, for it has its own price. */
+static void key_op(const sw_planner *p, sw_id op_id, sw_text *key)
+{
+	const sw_op *op = sw_op_at(p->program, op_id);
+	const uint32_t numbers[] = {op->opcode, op->n_operands, op->n_results, op->n_called};
+	sw_text_add_n(key, (const char *)numbers, sizeof(numbers));
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		sw_key_shape(key, sw_value_shape(p->program, op->operands[k]));
+	for (uint32_t k = 0; k < op->n_results; k++)
+		sw_key_shape(key, sw_value_shape(p->program, op->first_result + k));
+	for (uint32_t k = 0; k < op->n_called; k++) {
+		sw_monoid monoid = sw_computation_monoid(p->program, op->called[k]);
+		const int32_t like[] = {(int32_t)monoid, monoid == SW_MONOID_NONE ? op->called[k] : 0};
+		sw_text_add_n(key, (const char *)like, sizeof(like));
+	}
+	if (op->opcode != SW_OP_CONSTANT) /* all constants of a shape are alike */
+		sw_attributes_key((sw_opcode)op->opcode, op->attrs, key);
+}
+
+/* The number of ops like this one. */
+static uint32_t like_of(sw_planner *p, sw_id op_id)
+{
+	if (p->like[op_id] == SW_ABSENT) {
+		sw_text key = {0};
+		key_op(p, op_id, &key);
+		p->like[op_id] =
+			sw_map_intern(&p->like_index, key.data, key.len, (uint32_t)p->like_index.len);
+		sw_text_clear(&key);
+	}
+	return p->like[op_id];
+}
+
 /* Local bytes of operands and results. */
 static int64_t held_bytes(const sw_planner *p, const sw_op *op, const sw_layout *layouts)
 {
@@ -396,24 +436,58 @@ static int64_t held_bytes(const sw_planner *p, const sw_op *op, const sw_layout 
 	return bytes;
 }
 
+static sw_priced price_op(sw_planner *p, sw_id op_id, const sw_strategy *strategy, sw_layout *layouts)
+{
+	const sw_op *op = sw_op_at(p->program, op_id);
+	const uint32_t n = op->n_operands + op->n_results;
+	sw_program_cost cost;
+	if (!sw_rule_layouts(p->program, op_id, p->rules[op_id], &p->cluster->atoms, strategy, layouts,
+	                     layouts + op->n_operands) ||
+	    !sw_price_local(p, op_id, strategy, layouts, &cost))
+		return (sw_priced){.possible = false};
+	uint32_t *numbers = SW_NEW_N(&p->arena, uint32_t, n);
+	for (uint32_t k = 0; k < n; k++)
+		numbers[k] = sw_layouts_id(&p->layouts, &layouts[k]);
+	return (sw_priced){.possible = true,
+	                   .seconds = cost.step_time_s,
+	                   .temporary_bytes =
+	                           SW_MAX(cost.peak_bytes - held_bytes(p, op, layouts), INT64_C(0)),
+	                   .layouts = numbers};
+}
+
+/* What is alike is priced once. */
+static sw_priced price_once(sw_planner *p, sw_id op_id, const sw_strategy *strategy, sw_layout *layouts)
+{
+	int64_t key[1 + 2 * SW_MAX_ATOMS];
+	size_t n = 0;
+	key[n++] = like_of(p, op_id);
+	for (int32_t a = 0; a < strategy->n; a++) { /* which streams nothing */
+		const sw_choice *c = &strategy->atom[a];
+		key[n++] = (int64_t)c->kind << 32 | (int64_t)c->monoid << 16 | (uint16_t)c->index;
+		key[n++] = c->stride;
+	}
+	uint32_t fresh = (uint32_t)p->priced.len;
+	uint32_t number = sw_map_intern(&p->priced_index, key, n * sizeof(*key), fresh);
+	if (number == fresh)
+		sw_vec_push(&p->priced, price_op(p, op_id, strategy, layouts));
+	return p->priced.data[number];
+}
+
 static bool try_op(sw_planner *p, const sw_mesh *mesh, sw_id op_id, const sw_candidate *c, growing *g)
 {
 	const sw_op *op = sw_op_at(p->program, op_id);
-	const sw_atoms *atoms = &p->cluster->atoms;
 	sw_strategy strategy;
-	sw_program_cost cost;
-	sw_layout *results = g->layouts + op->n_operands;
-	if (!sw_candidate_strategy(atoms, mesh, p->rules[op_id], c, &strategy) ||
-	    !sw_rule_layouts(p->program, op_id, p->rules[op_id], atoms, &strategy, g->layouts, results) ||
-	    !sw_price_local(p, op_id, &strategy, g->layouts, &cost))
+	if (!sw_candidate_strategy(&p->cluster->atoms, mesh, p->rules[op_id], c, &strategy))
+		return false;
+	sw_priced priced = price_once(p, op_id, &strategy, g->layouts);
+	if (!priced.possible)
 		return false;
 	for (uint32_t k = 0; k < op->n_operands; k++)
-		sw_vec_push(&g->in, sw_layouts_id(&p->layouts, &g->layouts[k]));
+		sw_vec_push(&g->in, priced.layouts[k]);
 	for (uint32_t k = 0; k < op->n_results; k++)
-		sw_vec_push(&g->out, sw_layouts_id(&p->layouts, &results[k]));
-	sw_vec_push(&g->seconds, cost.step_time_s);
-	sw_vec_push(&g->temporary_bytes,
-	            SW_MAX(cost.peak_bytes - held_bytes(p, op, g->layouts), INT64_C(0)));
+		sw_vec_push(&g->out, priced.layouts[op->n_operands + k]);
+	sw_vec_push(&g->seconds, priced.seconds);
+	sw_vec_push(&g->temporary_bytes, priced.temporary_bytes);
 	return true;
 }
 
@@ -540,33 +614,6 @@ static sw_profile profile_make(sw_planner *p, const sw_mesh *mesh, sw_site_kind 
 	return profile;
 }
 
-void sw_key_shape(sw_text *key, sw_shape shape)
-{
-	sw_text_add_n(key, (const char *)&shape.type, sizeof(shape.type));
-	sw_text_add_n(key, (const char *)&shape.rank, sizeof(shape.rank));
-	if (shape.rank > 0)
-		sw_text_add_n(key, (const char *)shape.dims, sizeof(int64_t) * (size_t)shape.rank);
-}
-
-/* Computations that reduce alike are alike; any other is like itself alone, for it has its own price. */
-static void key_op(const sw_planner *p, sw_id op_id, sw_text *key)
-{
-	const sw_op *op = sw_op_at(p->program, op_id);
-	const uint32_t numbers[] = {op->opcode, op->n_operands, op->n_results, op->n_called};
-	sw_text_add_n(key, (const char *)numbers, sizeof(numbers));
-	for (uint32_t k = 0; k < op->n_operands; k++)
-		sw_key_shape(key, sw_value_shape(p->program, op->operands[k]));
-	for (uint32_t k = 0; k < op->n_results; k++)
-		sw_key_shape(key, sw_value_shape(p->program, op->first_result + k));
-	for (uint32_t k = 0; k < op->n_called; k++) {
-		sw_monoid monoid = sw_computation_monoid(p->program, op->called[k]);
-		const int32_t like[] = {(int32_t)monoid, monoid == SW_MONOID_NONE ? op->called[k] : 0};
-		sw_text_add_n(key, (const char *)like, sizeof(like));
-	}
-	if (op->opcode != SW_OP_CONSTANT) /* all constants of a shape are alike */
-		sw_attributes_key((sw_opcode)op->opcode, op->attrs, key);
-}
-
 int32_t sw_profile_of(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index)
 {
 	options o = {0};
@@ -585,10 +632,12 @@ int32_t sw_profile_of(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uin
 			sw_text_add_n(&key, (const char *)numbers, sizeof(numbers));
 		}
 	}
-	if (kind == SW_SITE_OP)
-		key_op(p, index, &key);
-	else
+	if (kind == SW_SITE_OP) {
+		const uint32_t like = like_of(p, index);
+		sw_text_add_n(&key, (const char *)&like, sizeof(like));
+	} else {
 		sw_key_shape(&key, sw_value_shape(p->program, site_value(p, kind, index)));
+	}
 	uint32_t next = (uint32_t)p->profiles.len;
 	uint32_t number = sw_map_intern(&p->profile_index, key.data, key.len, next);
 	if (number == next) {

@@ -2,7 +2,7 @@
  * The search over meshes, in rounds of some side by side; the cheapest that fits in memory wins. Each search begins where those of earlier
  * rounds ended.
  */
-#include "plan/trial.h"
+#include "plan/rounds.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,10 +14,6 @@
 #define SEARCH_WORK INT64_C(6000000000)
 #define LEAST_SEARCH_WORK INT64_C(400000000)
 #define MOST_SEARCH_WORK INT64_C(1500000000)
-/* Meshes whose models are in memory at once. */
-#define MOST_IN_ROUND 8
-#define SEARCHES_IN_ROUND 2
-#define MEASURED_AT_ONCE 2
 
 static double gap_of(double bound_s, double seconds)
 {
@@ -32,8 +28,8 @@ void sw_plan_set_gaps(sw_plan *plan)
 
 /* ---- the search over meshes ------------------------------------------------------------------------------------ */
 
-static void add_alternative(sw_plan *plan, const sw_plan_options *options, const sw_mesh *mesh,
-                            const contender *c)
+static sw_alternative alternative_of(const sw_plan_options *options, const sw_mesh *mesh,
+                                     const contender *c)
 {
 	sw_alternative a = {.feasible = c->feasible};
 	snprintf(a.name, sizeof(a.name), "%s", mesh->name);
@@ -50,7 +46,7 @@ static void add_alternative(sw_plan *plan, const sw_plan_options *options, const
 		a.bound_s = c->hopeless_s;
 	else if (c->feasible && options->play) /* until it is played */
 		a.bound_s = sw_least_step_s(&c->cost);
-	sw_vec_push(&plan->alternatives, a);
+	return a;
 }
 
 static sw_status nothing_in_time(int64_t memory_bytes, sw_error *err)
@@ -81,83 +77,60 @@ static sw_status nothing_fits(int64_t memory_bytes, int64_t least_bytes, sw_erro
 	return status;
 }
 
-/* Of the mesh at `index`: a fixed strategy is given up where no step of it is less than one that is had with another rewrite of the program; an equal share of the work of all, and of the time that is left. */
-static limits limits_of(const sw_planner *planner, const sw_plan_options *options, double start_s,
-                        const sw_meshes *meshes, size_t index, double best_s)
+/* ---- rounds -------------------------------------------------------------------------------------------------------- */
+
+/* A fixed strategy is given up where no step of it is less than one that is had with another rewrite of the program; an equal share of the
+ * work of all, and of the time that is left. */
+static limits limits_of(const search *s, size_t position)
 {
-	int64_t share = SEARCH_WORK / (int64_t)meshes->len;
+	const sw_planner *planner = s->planner;
+	int64_t share = SEARCH_WORK / (int64_t)s->meshes->len;
+	const trial *t = sw_search_at(s, position);
 	limits each = {.work = FIXED_WORK,
 	               .worth_s = sw_worth_s(planner, planner->known_s),
-	               .bounds = sw_is_search(&meshes->data[index]) || meshes->len == 1};
-	if (sw_is_search(&meshes->data[index])) {
+	               .bounds = t->c.each.bounds};
+	if (sw_is_search(t->mesh)) {
 		each.work = SW_MIN(SW_MAX(share, LEAST_SEARCH_WORK), MOST_SEARCH_WORK);
-		each.worth_s = best_s;
+		each.worth_s = s->all.model_s;
 	}
 	each.below_s = planner->slack * each.worth_s;
-	double left_s = options->time_limit_s - (sw_now_s() - start_s);
-	if (options->time_limit_s > 0)
-		each.seconds = SW_MAX(1e-3, left_s / (double)(meshes->len - index));
+	double left_s = s->options->time_limit_s - (sw_now_s() - s->start_s);
+	if (s->options->time_limit_s > 0)
+		each.seconds = SW_MAX(1e-3, left_s / (double)(s->meshes->len - position));
 	return each;
 }
 
-/* The first mesh, which is a fixed strategy unless it is the only one, may take all the time that is left of the whole search, so that
- * something is tried. */
-static sw_watch watch_of(const sw_planner *planner, const sw_plan_options *options, double start_s,
-                         const sw_meshes *meshes, size_t index, sw_progress *progress)
+/* To be solved, unless what was found since it was built leaves no hope. */
+static void make_ready(search *s, size_t position)
 {
-	sw_watch watch = {.progress = progress, .mesh = meshes->data[index].name};
-	watch.share = 1 / (double)meshes->len;
-	watch.done = (double)index * watch.share;
-	if (options->time_limit_s > 0)
-		watch.deadline_s = index > 0 ? start_s + options->time_limit_s : planner->last_s;
-	return watch;
+	trial *t = sw_search_at(s, position);
+	if (sw_search_is_hopeless(s, t, &s->all))
+		sw_trial_drop(t);
+	if (!t->again)
+		return;
+	if (t->attempt == t->first_attempt)
+		t->c.each = limits_of(s, position);
+	t->plan = s->sketches[position - s->first];
+	t->threads = s->planner->threads;
+	sw_trial_place(t);
 }
 
-/* ---- rounds -------------------------------------------------------------------------------------------------------- */
-
-/* What all meshes together say so far. */
-typedef struct tally {
-	double bound_s, model_bound_s; /* of all searches; and nothing that was reached lies below them */
-	double model_s;                /* the best by the model, or what is had anyway */
-	double found_s;                /* the best by the model of what was found here */
-	double step_s;                 /* the quickest that fits, as measured */
-	double large_s;                /* the quickest by the model that was measured not to fit */
-	int64_t least_bytes;
-	bool timed_out;
-} tally;
-
-typedef struct search {
-	sw_planner *planner;
-	const sw_meshes *meshes;
-	const sw_plan_options *options;
-	sw_contender_fn *seen;
-	void *context;
-	sw_plan *plan;
-	double start_s;
-	contest contest;
-	least small;
-	tally all;
-	sw_error *err;
-	sw_progress progress;
-	trial trials[MOST_IN_ROUND];
-	size_t first;               /* mesh of the round */
-	trial *open[MOST_IN_ROUND]; /* those that are solved side by side */
-	trial *measured[MEASURED_AT_ONCE];
-} search;
-
-static void build_open(void *context, int64_t i)
+static void build_one(void *context, int64_t i)
 {
 	search *s = context;
-	size_t mesh = s->first + (size_t)(s->open[i] - s->trials);
-	s->planner->watch = watch_of(s->planner, s->options, s->start_s, s->meshes, mesh, &s->progress);
-	sw_trial_build(s->open[i], s->planner);
+	size_t position = s->first + (size_t)i;
+	sw_search_build(s, position);
+	make_ready(s, position);
+	if (position + 1 == s->first + s->n && s->first_attempt)
+		s->building = sw_beside_start(s->planner->threads, sw_search_build_ahead, s);
 }
 
-static void solve_open(void *context, int64_t i)
+static void solve_one(void *context, int64_t i)
 {
 	search *s = context;
-	if (s->open[i]->again)
-		sw_trial_solve(s->open[i], s->options);
+	trial *t = sw_search_at(s, s->first + (size_t)i);
+	if (t->again)
+		sw_trial_solve(t, s->options);
 }
 
 static void apply_open(void *context, int64_t i)
@@ -201,7 +174,7 @@ static void measure_all(search *s, int64_t n_open)
 	for (int64_t i = 0; i < n_open;) {
 		for (n = 0; i < n_open && n < MEASURED_AT_ONCE; i++) {
 			trial *t = s->open[i];
-			double bound_s = sw_steps_bound_s(s->planner, t->c.bound_s);
+			double bound_s = fmax(sw_steps_bound_s(s->planner, t->c.bound_s), t->c.kernels_s);
 			if (t->c.feasible && (bound_s >= s->all.step_s || is_slow_and_large(s, t)))
 				sw_trial_give_up(t, bound_s);
 			else
@@ -219,31 +192,39 @@ static void measure_all(search *s, int64_t n_open)
 }
 
 /* Those of the round that have an attempt to make; how many. */
-static int64_t list_open(search *s, size_t n)
+static int64_t list_open(search *s)
 {
 	int64_t n_open = 0;
-	for (size_t i = 0; i < n; i++)
-		if (s->trials[i].again)
-			s->open[n_open++] = &s->trials[i];
+	for (size_t i = 0; i < s->n; i++)
+		if (sw_search_at(s, s->first + i)->again)
+			s->open[n_open++] = sw_search_at(s, s->first + i);
 	return n_open;
 }
 
-/* Models are built one after the other, for they share layouts, profiles and paths; what follows is each mesh's own, and begins while the next is
- * built. */
-static sw_status attempt_round(search *s, size_t n, bool *again)
+static void measure_round(search *s)
+{
+	int64_t n_open = list_open(s);
+	sw_parallel_for(n_open, s->planner->threads, apply_open, s);
+	measure_all(s, n_open);
+}
+
+/* Each model is solved while the next is built, unless it was built ahead; beside the first attempt those of the next searches are. */
+static void attempt(search *s)
+{
+	sw_pipeline((int64_t)s->n, s->planner->threads, build_one, solve_one, s);
+	measure_round(s);
+	if (s->building)
+		sw_beside_join(s->building);
+	s->building = NULL;
+}
+
+/* What came out; is there more to attempt? */
+static sw_status judge_round(search *s, bool *again)
 {
 	sw_status status = SW_OK;
-	int threads = s->planner->threads;
-	int64_t n_open = list_open(s, n);
-	for (int64_t i = 0; i < n_open; i++)
-		s->open[i]->threads = SW_MAX(threads / (int)n_open, 1);
-	sw_pipeline(n_open, threads, build_open, solve_open, s);
-	n_open = list_open(s, n);
-	sw_parallel_for(n_open, threads, apply_open, s);
-	measure_all(s, n_open);
 	*again = false;
-	for (size_t i = 0; i < n; i++) {
-		trial *t = &s->trials[i];
+	for (size_t i = 0; i < s->n; i++) {
+		trial *t = sw_search_at(s, s->first + i);
 		if (!t->again)
 			continue;
 		sw_trial_judge(t, s->planner, &s->small);
@@ -254,9 +235,13 @@ static sw_status attempt_round(search *s, size_t n, bool *again)
 	return status;
 }
 
-static sw_tried tried_by(const contender *c, int64_t memory)
+/* What was dropped takes no less than its kernels by the model. */
+static sw_tried tried_by(const trial *t, int64_t memory)
 {
-	return (sw_tried){.model_s = c->applied ? c->found_s : INFINITY,
+	const contender *c = &t->c;
+	return (sw_tried){.model_s = c->applied   ? c->found_s
+	                             : t->dropped ? t->least_s
+	                                          : INFINITY,
 	                  .bound_s = c->bound_s,
 	                  .least_s = c->least_s,
 	                  .exceeds = c->cost.peak_bytes > memory,
@@ -275,10 +260,10 @@ static void count(search *s, size_t number, const trial *t)
 	const contender *c = &t->c;
 	tally *all = &s->all;
 	all->timed_out = all->timed_out || c->timed_out;
-	add_alternative(s->plan, s->options, t->mesh, c);
+	s->plan->alternatives.data[number] = alternative_of(s->options, t->mesh, c);
 	if (s->planner->unlimited && s->planner->tried)
-		s->planner->tried[number] = tried_by(c, sw_memory_of(s->plan, s->options));
-	sw_contest_enter(&s->contest, t->plan, t->mesh, s->plan->alternatives.len - 1, c);
+		s->planner->tried[number] = tried_by(t, sw_memory_of(s->plan, s->options));
+	sw_contest_enter(&s->contest, t->plan, t->mesh, number, c);
 	if (c->each.bounds) {
 		all->bound_s = SW_MIN(all->bound_s, c->least_s);
 		all->model_bound_s = SW_MIN(all->model_bound_s, c->bound_s);
@@ -295,33 +280,21 @@ static void count(search *s, size_t number, const trial *t)
 	}
 }
 
-/* How many meshes from `first` on are tried side by side: fixed strategies, which know nothing of each other; or searches, that
- * begin where those of earlier rounds ended. It does not depend on the machine, nor does then the answer. */
-static size_t round_from(const sw_meshes *meshes, size_t first)
+static sw_status search_round(search *s)
 {
-	bool searches = sw_is_search(&meshes->data[first]);
-	size_t most = searches ? SEARCHES_IN_ROUND : MOST_IN_ROUND, n = 1;
-	while (n < most && first + n < meshes->len && sw_is_search(&meshes->data[first + n]) == searches)
-		n++;
-	return n;
-}
-
-static sw_status search_round(search *s, size_t first, size_t n)
-{
-	sw_status status = SW_OK;
 	bool again = true;
-	s->first = first;
-	for (size_t i = 0; i < n; i++)
-		sw_trial_begin(
-			&s->trials[i], s->planner, &s->meshes->data[first + i], first + i,
-			limits_of(s->planner, s->options, s->start_s, s->meshes, first + i, s->all.model_s),
-			sw_memory_of(s->plan, s->options));
-	while (again && status == SW_OK)
-		status = attempt_round(s, n, &again);
-	for (size_t i = 0; i < n; i++) {
-		sw_trial_end(&s->trials[i], s->planner, &s->contest.known);
+	sw_status status = SW_OK;
+	s->first_attempt = true;
+	while (again && status == SW_OK) {
+		attempt(s);
+		status = judge_round(s, &again);
+		s->first_attempt = false;
+	}
+	for (size_t i = 0; i < s->n; i++) {
+		trial *t = sw_search_at(s, s->first + i);
+		sw_trial_end(t, s->planner, &s->contest.known);
 		if (status == SW_OK)
-			count(s, first + i, &s->trials[i]);
+			count(s, s->order[s->first + i], t);
 	}
 	return status;
 }
@@ -329,9 +302,11 @@ static sw_status search_round(search *s, size_t first, size_t n)
 static sw_status search_all(search *s)
 {
 	sw_status status = SW_OK;
-	for (size_t i = 0, n; i < s->meshes->len && status == SW_OK; i += n) {
-		n = round_from(s->meshes, i);
-		status = search_round(s, i, n);
+	for (s->n = 0; s->first + s->n < s->meshes->len && status == SW_OK;) {
+		s->first += s->n;
+		s->n = sw_search_round(s->meshes, s->first);
+		s->before = s->all;
+		status = search_round(s);
 	}
 	return status;
 }
@@ -341,13 +316,16 @@ static sw_status search_all(search *s)
 static void search_init(search *s)
 {
 	sw_planner *planner = s->planner;
-	s->contest = (contest){.options = s->options, .surely_s = INFINITY, .last_s = planner->last_s};
+	s->contest = (contest){.options = s->options,
+	                       .known_s = planner->known_step_s,
+	                       .surely_s = planner->known_step_s,
+	                       .last_s = planner->last_s};
 	s->small.known = &s->contest.known;
 	s->all = (tally){.bound_s = INFINITY,
 	                 .model_bound_s = INFINITY,
 	                 .model_s = planner->known_s,
 	                 .found_s = INFINITY,
-	                 .step_s = INFINITY,
+	                 .step_s = planner->known_step_s,
 	                 .large_s = INFINITY,
 	                 .least_bytes = INT64_MAX};
 	s->start_s = sw_now_s();
@@ -355,18 +333,28 @@ static void search_init(search *s)
 	planner->overlap = s->options->play ? sw_overlap_new(&planner->roles, s->plan->cluster) : NULL;
 	planner->hidden_weight =
 		planner->overlap ? sw_overlap_weight(&planner->roles, s->plan->cluster) : 1;
+	s->trials = sw_alloc(sizeof(trial) * (s->meshes->len + 1));
+	s->order = sw_alloc(sizeof(*s->order) * (s->meshes->len + 1));
+	for (size_t i = 0; i < s->meshes->len; i++) {
+		sw_trial_init(&s->trials[i], planner, &s->meshes->data[i], i,
+		              sw_memory_of(s->plan, s->options));
+		s->trials[i].c.each.bounds = sw_is_search(&s->meshes->data[i]) || s->meshes->len == 1;
+		s->order[i] = i;
+		sw_vec_push(&s->plan->alternatives, (sw_alternative){0});
+	}
 	for (size_t i = 0; i < SW_MIN(s->meshes->len, (size_t)MOST_IN_ROUND); i++)
-		s->trials[i].plan = sw_plan_sketch(s->plan);
+		s->sketches[i] = sw_plan_sketch(s->plan);
 	sw_progress_start(&s->progress, "plan", s->options->quiet);
 }
 
 static void search_clear(search *s)
 {
-	for (int i = 0; i < MOST_IN_ROUND; i++) {
-		sw_plan_sketch_free(s->trials[i].plan);
-		sw_vec_clear(&s->trials[i].starts);
-		sw_decisions_clear(&s->trials[i].decisions);
-	}
+	for (size_t i = 0; i < s->meshes->len; i++)
+		sw_trial_clear(&s->trials[i]);
+	for (int i = 0; i < MOST_IN_ROUND; i++)
+		sw_plan_sketch_free(s->sketches[i]);
+	free(s->trials);
+	free(s->order);
 	sw_decisions_clear(&s->small.decisions);
 	sw_contest_clear(&s->contest);
 }
@@ -390,7 +378,6 @@ static void take_winner(const search *s, const candidate *won)
 	snprintf(plan->chosen, sizeof(plan->chosen), "%s", won->name);
 	plan->predicted = won->c.cost;
 	plan->model_s = won->c.model_s;
-	plan->model_best_s = s->all.found_s;
 	plan->lower_bound_s = SW_MIN(plan->lower_bound_s,
 	                             won->c.cost.step_time_s); /* which may be a little below the model's */
 	sw_plan_set_gaps(plan);
@@ -410,6 +397,7 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 	planner->watch = (sw_watch){0};
 	plan->lower_bound_s = SW_MAX(0, s.all.bound_s);
 	plan->model_bound_s = SW_MAX(0, s.all.model_bound_s);
+	plan->model_best_s = isfinite(s.all.found_s) ? s.all.found_s : 0;
 	if (status == SW_OK && !won) {
 		take_least(&s);
 		status = s.all.timed_out ? nothing_in_time(memory, err)

@@ -30,7 +30,7 @@ static int64_t to_units(double seconds)
 }
 
 /* A search begins where earlier meshes ended, as far as that is possible in this one. */
-static void place_starts(trial *t)
+void sw_trial_place(trial *t)
 {
 	const sw_planner *planner = t->model.planner;
 	bool begins = sw_is_search(t->mesh) || t->mesh->freed;
@@ -77,7 +77,8 @@ typedef struct measuring {
 	const sw_planner *planner;
 	const sw_plan_options *options;
 	sw_plan *plan;
-	double doubt; /* what is counted to take more than so many times the memory is not measured */
+	double deadline_s; /* of sw_now_s; 0: none */
+	double doubt;      /* what is counted to take more than so many times the memory is not measured */
 	int64_t least_bytes; /* with all moved anew that may be, as counted or measured */
 } measuring;
 
@@ -90,8 +91,8 @@ static sw_status measure_shared(measuring *m, sw_program_cost *shared, sw_progra
 	*cost = *shared;
 	m->least_bytes = cost->peak_bytes;
 	if (status == SW_OK && cost->peak_bytes > memory)
-		status = sw_plan_keep(m->planner, m->options, memory, m->doubt, m->plan, cost,
-		                      &m->least_bytes, err);
+		status = sw_plan_keep(m->planner, m->options, memory, m->doubt, m->deadline_s, m->plan,
+		                      cost, &m->least_bytes, err);
 	return status;
 }
 
@@ -136,11 +137,10 @@ static bool is_late(const trial *t)
 }
 
 /* What is too large even where it is moved again is streamed. */
-static sw_status measure_all(measuring *m, double deadline_s, sw_program_cost *shared,
-                             sw_program_cost *cost, sw_error *err)
+static sw_status measure_all(measuring *m, sw_program_cost *shared, sw_program_cost *cost, sw_error *err)
 {
 	sw_status status = measure_shared(m, shared, cost, err);
-	bool late = deadline_s > 0 && sw_now_s() > deadline_s;
+	bool late = m->deadline_s > 0 && sw_now_s() > m->deadline_s;
 	if (status == SW_OK && cost->peak_bytes > sw_memory_of(m->plan, m->options) && !late)
 		status = measure_streams(m, cost, err);
 	return status;
@@ -148,9 +148,9 @@ static sw_status measure_all(measuring *m, double deadline_s, sw_program_cost *s
 
 static sw_status measure(trial *t, const sw_plan_options *options)
 {
-	measuring m = {t->model.planner, options, t->plan, DOUBT, 0};
+	measuring m = {t->model.planner, options, t->plan, t->deadline_s, DOUBT, 0};
 	contender *c = &t->c;
-	sw_status status = measure_all(&m, t->deadline_s, &c->shared, &c->cost, &t->err);
+	sw_status status = measure_all(&m, &c->shared, &c->cost, &t->err);
 	if (status == SW_OK)
 		c->model_s +=
 			m.planner->hidden_weight * (c->cost.communication_s - c->shared.communication_s);
@@ -161,22 +161,8 @@ sw_status sw_plan_save_memory(const sw_planner *planner, const sw_plan_options *
                               sw_error *err)
 {
 	sw_program_cost shared;
-	measuring m = {planner, options, plan, INFINITY, 0};
-	return measure_all(&m, planner->last_s, &shared, &plan->predicted, err);
-}
-
-/* Kernels run one after the other: no plan of the mesh takes less than the cheapest candidates of all ops. */
-static double kernels_s(const sw_problem *problem)
-{
-	double sum = 0;
-	for (size_t i = 0; i < problem->nodes.len; i++) {
-		const sw_problem_node *node = &problem->nodes.data[i];
-		int64_t cheapest = node->cost[0];
-		for (int32_t k = 1; k < node->strategies; k++)
-			cheapest = SW_MIN(cheapest, node->cost[k]);
-		sum += (double)cheapest * SW_COST_UNIT_S;
-	}
-	return sum;
+	measuring m = {planner, options, plan, planner->last_s, INFINITY, 0};
+	return measure_all(&m, &shared, &plan->predicted, err);
 }
 
 /* What a bound by the model says of steps. A step takes no less than its kernels and the communication that nothing can run beside, and no
@@ -208,6 +194,14 @@ static double bound_of(const sw_solution *solution)
 	                                                : (double)solution->lower_bound * SW_COST_UNIT_S;
 }
 
+static double kernels_s(const sw_problem *problem, const int32_t *assignment)
+{
+	double sum = 0;
+	for (size_t i = 0; i < problem->nodes.len; i++)
+		sum += (double)problem->nodes.data[i].cost[assignment[i]] * SW_COST_UNIT_S;
+	return sum;
+}
+
 /* Solves under the model's capacity. Infeasible is an answer, not an error. */
 static sw_status solve_once(trial *t, const sw_plan_options *options)
 {
@@ -220,6 +214,7 @@ static sw_status solve_once(trial *t, const sw_plan_options *options)
 	c->bound_s = bound_of(solution);
 	c->timed_out = c->timed_out || solution->timed_out;
 	c->found_s = c->model_s = (double)solution->cost * SW_COST_UNIT_S;
+	c->kernels_s = c->feasible ? kernels_s(&t->model.problem, solution->assignment) : 0;
 	c->measured_bytes = INT64_MAX;
 	c->applied = c->feasible && c->bound_s < c->each.below_s;
 	if (c->feasible && c->bound_s >= c->each.worth_s)
@@ -289,34 +284,55 @@ static bool is_far(const sw_planner *planner, const sw_tried *tried, int64_t mem
 	return planner->far || (tried && tried->exceeds && tried->cost.peak_bytes > DOUBT * (double)memory);
 }
 
-void sw_trial_begin(trial *t, const sw_planner *planner, const sw_mesh *mesh, size_t number, limits each,
-                    int64_t memory)
+void sw_trial_init(trial *t, const sw_planner *planner, const sw_mesh *mesh, size_t number, int64_t memory)
 {
+	*t = (trial){0};
 	t->tried = planner->tried && !planner->unlimited ? &planner->tried[number] : NULL;
 	t->mesh = mesh;
-	t->c = (contender){.each = each};
-	t->best = (contender){0};
-	t->attempt = is_far(planner, t->tried, memory) ? 1 : 0;
+	t->attempt = t->first_attempt = is_far(planner, t->tried, memory) ? 1 : 0;
 	t->again = true;
-	t->calibrated = false;
 	t->memory = memory;
-	t->least_bytes = INT64_MAX;
-	t->bound_s = t->least_s = 0;
+	t->least_bytes = t->c.measured_bytes = INT64_MAX;
+}
+
+/* Its model was not built in time. */
+static void end_late(trial *t)
+{
+	sw_model_clear(&t->model);
+	t->c.timed_out = true;
+	t->again = t->begun = t->built = false;
+}
+
+void sw_trial_begin(trial *t, sw_planner *planner)
+{
+	t->begun = true;
+	if (!sw_model_begin(&t->model, planner, t->mesh))
+		end_late(t);
+	else
+		t->least_s = sw_model_kernels_s(&t->model);
 }
 
 void sw_trial_build(trial *t, sw_planner *planner)
 {
 	t->deadline_s = planner->watch.deadline_s;
-	if (!sw_model_init(&t->model, planner, t->mesh, t->attempt > 0 ? t->memory : INT64_MAX)) {
-		sw_model_clear(&t->model);
-		t->c.timed_out = true;
-		t->again = false;
+	if (!t->begun)
+		sw_trial_begin(t, planner);
+	if (t->again && !sw_model_finish(&t->model, t->attempt > 0 ? t->memory : INT64_MAX))
+		end_late(t);
+	if (!t->again)
 		return;
-	}
+	t->built = true;
 	set_capacity(t);
 	t->c = (contender){.each = t->c.each, .timed_out = t->c.timed_out};
-	t->least_s = kernels_s(&t->model.problem);
-	place_starts(t);
+}
+
+void sw_trial_drop(trial *t)
+{
+	sw_model_clear(&t->model);
+	t->dropped = true;
+	t->again = t->begun = t->built = false;
+	t->bound_s = t->least_s;
+	sw_trial_give_up(t, t->least_s);
 }
 
 void sw_trial_solve(trial *t, const sw_plan_options *options)
@@ -383,6 +399,7 @@ void sw_trial_judge(trial *t, sw_planner *planner, least *small)
 {
 	contender *c = &t->c;
 	sw_model_clear(&t->model);
+	t->begun = t->built = false;
 	if (t->loose)
 		t->bound_s = SW_MAX(t->bound_s, c->bound_s);
 	t->least_bytes = SW_MIN(t->least_bytes, c->measured_bytes);
@@ -414,4 +431,14 @@ void sw_trial_end(trial *t, sw_planner *planner, const strategies *known)
 	for (size_t i = 0; i < t->starts.len; i++)
 		sw_vec_push(&planner->starts, t->starts.data[i]);
 	t->starts.len = 0;
+}
+
+void sw_trial_clear(trial *t)
+{
+	if (t->begun)
+		sw_model_clear(&t->model);
+	for (size_t i = 0; i < t->starts.len; i++)
+		sw_start_clear(&t->starts.data[i]);
+	sw_vec_clear(&t->starts);
+	sw_decisions_clear(&t->decisions);
 }

@@ -19,8 +19,8 @@ void sw_start_save(sw_start *start, const sw_model *model, const int32_t *assign
 		start->choice[s] = assignment[model->sites.data[s].node];
 	}
 	for (size_t h = 0; h < start->n_hubs; h++)
-		start->kept[h] = model->planner->profiles.data[model->hubs.data[h].profile]
-		                         .in[assignment[model->hubs.data[h].node]];
+		start->kept[h] = sw_model_profile(model, model->hubs.data[h].profile)
+		                         ->in[assignment[model->hubs.data[h].node]];
 }
 
 void sw_start_clear(sw_start *start)

@@ -1,8 +1,8 @@
 /*
  * trial: one mesh searched, attempt by attempt. Private to src/plan.
  *
- * Attempts of several meshes go on side by side. What touches the planner, which they share (build, judge, end), is called for one after the
- * other; solving knows the trial's own problem alone, while others are built; applying and measuring read the planner.
+ * Attempts of several meshes go on side by side. What touches the planner, which they share (begin, build, place, judge, end), is called for one
+ * after the other; solving, applying and measuring know the trial's own model and what does not change of the planner, and go on while others are built.
  */
 #ifndef SW_PLAN_TRIAL_H
 #define SW_PLAN_TRIAL_H
@@ -15,14 +15,16 @@ typedef struct trial {
 	sw_plan *plan;        /* a sketch, with the decisions of the last attempt */
 	int threads;          /* of its solver */
 	bool again;           /* there is an attempt to be made */
+	bool begun, built;    /* its model's sites are there; the model is */
+	bool dropped;         /* by its kernels alone, before it was solved */
 	sw_status status;     /* of the last attempt; then why: */
 	sw_error err;
 
-	sw_model model;       /* between build and judge */
+	sw_model model;       /* between begin or build, and judge or drop */
 	SW_VEC(int32_t *) places; /* where its solver begins */
 	sw_solution solution; /* between solve and apply */
 	SW_VEC(sw_start) starts;
-	int attempt;
+	int attempt, first_attempt;
 	const sw_tried *tried; /* of this program and mesh before, as if memory were no matter; NULL: nothing */
 	bool calibrated;      /* the model's limit is by what some plan was measured to take, */
 	bool loose;           /* and no tighter than it must be */
@@ -33,22 +35,29 @@ typedef struct trial {
 	decisions decisions;
 } trial;
 
-/* The plan is there; it is overwritten. memory: bytes of a device. `number` of the planner's meshes. */
-void sw_trial_begin(trial *t, const sw_planner *planner, const sw_mesh *mesh, size_t number, limits each, int64_t memory);
-/* The next attempt's model; no further attempt, and no model, if the planner's deadline passes first. */
+/* memory: bytes of a device. `number` of the planner's meshes. */
+void sw_trial_init(trial *t, const sw_planner *planner, const sw_mesh *mesh, size_t number, int64_t memory);
+/* The first attempt's sites, by which least_s is known; no attempt, and no model, if the planner's deadline passes first. */
+void sw_trial_begin(trial *t, sw_planner *planner);
+/* The next attempt's model, of which there may be the sites; no further attempt, and no model, if the planner's deadline passes first. */
 void sw_trial_build(trial *t, sw_planner *planner);
-/* Thread-safe, beside the building of others too. */
+/* Its solver begins where those did that have ended. Not beside the building of others. */
+void sw_trial_place(trial *t);
+/* Nothing is looked for: its kernels alone take too long. */
+void sw_trial_drop(trial *t);
+/* Thread-safe, beside the building of others too; so are apply and measure. The limits are set. */
 void sw_trial_solve(trial *t, const sw_plan_options *options);
-/* Thread-safe. The plan is as what was found says. */
+/* The plan, which is there, is as what was found says. */
 void sw_trial_apply(trial *t);
 /* What was found is too slow to be measured, by this bound. */
 void sw_trial_give_up(trial *t, double bound_s);
-/* Thread-safe. Of what was found, unless it is hopeless. */
+/* Of what was found, unless it is hopeless. */
 void sw_trial_measure(trial *t, const sw_plan_options *options);
 /* What has come out, and whether to go on. What does not fit in memory is noted in `small`. */
 void sw_trial_judge(trial *t, sw_planner *planner, least *small);
 /* The contender is the best attempt. Solutions go to the planner, for later meshes to begin with. */
 void sw_trial_end(trial *t, sw_planner *planner, const strategies *known);
+void sw_trial_clear(trial *t);
 
 bool sw_is_search(const sw_mesh *mesh);
 int64_t sw_memory_of(const sw_plan *plan, const sw_plan_options *options);

@@ -37,7 +37,7 @@ static uint32_t *program_order(const sw_tasks *graph, sw_arena *arena)
 static bool consider(choice *c, const sw_tasks *graph, const uint32_t *order, sw_arena *scratch)
 {
 	double seconds = sw_streams_play(graph, order, 1, NULL);
-	if (seconds > c->most_s)
+	if (seconds > c->most_s || seconds >= c->expected_s) /* as it is late, it takes no less */
 		return true;
 	double expected_s = (seconds + sw_streams_play(graph, order, LATE, NULL)) / 2;
 	if (expected_s >= c->expected_s)
@@ -132,6 +132,7 @@ static void consider_combined(choice *c, const sw_cluster *cluster, int64_t merg
 	sw_order single = c->best;
 	single.order = sw_arena_copy(c->arena, single.order, sizeof(*single.order) * single.graph->n);
 	double least_s = WORTH_ORDERING * single.seconds, saved_s[SW_COUNT(ways)];
+	double starts_s = seconds_of(single.graph, SW_TASK_START);
 	if (merge_bytes) {
 		c->expected_s = c->most_s = INFINITY;
 		least_s = -INFINITY;
@@ -142,9 +143,7 @@ static void consider_combined(choice *c, const sw_cluster *cluster, int64_t merg
 		const uint32_t *kernels =
 			sw_order_combine(cluster, single.graph, single.order, ways[i].stretch, ways[i].held,
 		                         merge_bytes, c->arena, graph, &n);
-		saved_s[i] =
-			kernels ? seconds_of(single.graph, SW_TASK_START) - seconds_of(graph, SW_TASK_START)
-				: -INFINITY;
+		saved_s[i] = kernels ? starts_s - seconds_of(graph, SW_TASK_START) : -INFINITY;
 		if (!kernels || saved_s[i] < least_s || is_known(saved_s, i))
 			continue;
 		consider_placed(c, graph, kernels, n);

@@ -123,9 +123,9 @@ static bool uses_no_more(const graph_node *v, int32_t better, int32_t worse)
 }
 
 /* Whatever the surroundings, better costs no more than worse (Goldstein's dead-end elimination). With
- * normal tables each edge's excess is >= 0 as a row has a zero; otherwise the limit can't be used early. */
-static bool dominates(const graph_node *v, const table_view *views, bool normal, int32_t better,
-                      int32_t worse)
+ * normal tables each edge's excess is >= 0 as a row has a zero; otherwise the limit can't be used early. The order of the views does not
+ * matter: the one by which it is not so comes first, where it is likely to refute the next pair. */
+static bool dominates(const graph_node *v, table_view *views, bool normal, int32_t better, int32_t worse)
 {
 	int64_t room = v->cost[worse] - v->cost[better];
 	if ((normal && room < 0) || !uses_no_more(v, better, worse))
@@ -133,8 +133,12 @@ static bool dominates(const graph_node *v, const table_view *views, bool normal,
 	for (size_t e = 0; e < v->edges.len; e++) {
 		int64_t limit = normal ? room : INT64_MAX / 4;
 		int64_t excess = largest_excess(&views[e], better, worse, limit);
-		if (excess > limit)
+		if (excess > limit) {
+			table_view refuting = views[e];
+			views[e] = views[0];
+			views[0] = refuting;
 			return false;
+		}
 		if (excess != INT64_MIN)
 			room -= excess;
 	}

@@ -108,6 +108,27 @@ static void first_and_then_go_on_at_the_same_time(void **state)
 	assert_true(sw_now_s() - start < 15 * 0.05);
 }
 
+static void rest_once(void *context)
+{
+	rest(NULL, 0);
+	atomic_fetch_add((atomic_int *)context, 1);
+}
+
+static void what_goes_on_beside_is_done_when_it_is_joined(void **state)
+{
+	(void)state;
+	for (int threads = 1; threads <= 2; threads++) {
+		atomic_int done = 0;
+		double start = sw_now_s();
+		sw_beside *beside = sw_beside_start(threads, rest_once, &done);
+		if (threads > 1)
+			rest(NULL, 0);
+		sw_beside_join(beside);
+		assert_int_equal(atomic_load(&done), 1);
+		assert_true(sw_now_s() - start < 2 * 0.05);
+	}
+}
+
 static void the_clock_runs_forward(void **state)
 {
 	(void)state;
@@ -162,6 +183,7 @@ int main(void)
 		cmocka_unit_test(loops_may_be_nested),
 		cmocka_unit_test(what_comes_then_follows_what_comes_first),
 		cmocka_unit_test(first_and_then_go_on_at_the_same_time),
+		cmocka_unit_test(what_goes_on_beside_is_done_when_it_is_joined),
 		cmocka_unit_test(the_clock_runs_forward),
 		cmocka_unit_test(peak_memory_rises_with_use),
 		cmocka_unit_test(what_a_thread_computes_is_its_own),

@@ -413,9 +413,65 @@ static void auto_is_no_slower_than_a_fixed_strategy_alone(void **state)
 	close_planned(&p);
 }
 
+/* What is given up takes no less than is said of it, planned alone; the rest is told as it was found, in the order of the strategies. */
+static void what_is_given_up_takes_as_long_as_is_said(void **state)
+{
+	(void)state;
+	planned p;
+	open_fixture("mlp", "lab-2x4.yaml", &p);
+	make_plan(&p, "auto");
+	size_t n = p.plan->alternatives.len;
+	sw_alternative *said = sw_alloc(sizeof(*said) * n);
+	memcpy(said, p.plan->alternatives.data, sizeof(*said) * n);
+	int given_up = 0;
+	assert_string_equal(said[0].name, "dp");
+	assert_string_equal(said[3].name, "zero3");
+	for (size_t i = 0; i < n; i++) {
+		const sw_alternative *a = &said[i];
+		if (a->bound_s <= 0 || strchr(a->name, ' '))
+			continue;
+		make_plan(&p, a->name);
+		if (p.plan->predicted.step_time_s < 0.98 * a->bound_s) /* by the model, see above */
+			fail_msg("%s: %g s, said to take %g s", a->name, p.plan->predicted.step_time_s,
+			         a->bound_s);
+		given_up++;
+	}
+	assert_true(given_up > 0);
+	free(said);
+	close_planned(&p);
+}
+
+/* No plan of a mesh takes less than the cheapest kernels of all its sites. */
+static void kernels_bound_the_plans_of_a_mesh(void **state)
+{
+	static const char *const names[] = {"dp", "zero3", "megatron:tp=4"};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(names); i++) {
+		planned p;
+		sw_planner planner;
+		sw_model model;
+		open_fixture("mlp", "lab-2x4.yaml", &p);
+		make_plan(&p, names[i]);
+		sw_planner_init(&planner, p.plan, &p.sidecar);
+		sw_meshes meshes = {0};
+		check(sw_meshes_of(&p.cluster, &p.plan->strategy, &planner.roles, 1, &meshes, NULL), NULL);
+		assert_true(sw_model_begin(&model, &planner, &meshes.data[0]));
+		double kernels_s = sw_model_kernels_s(&model);
+		assert_true(kernels_s > 0 && kernels_s <= p.plan->predicted.compute_s * (1 + 1e-9));
+		assert_true(sw_model_finish(&model, INT64_MAX));
+		assert_true(sw_model_kernels_s(&model) == kernels_s);
+		sw_model_clear(&model);
+		sw_planner_clear(&planner);
+		sw_vec_clear(&meshes);
+		close_planned(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_given_up_takes_as_long_as_is_said),
+		cmocka_unit_test(kernels_bound_the_plans_of_a_mesh),
 		cmocka_unit_test(the_scope_says_how_many_ways_were_left_out),
 		cmocka_unit_test(rewrites_end_with_the_time),
 		cmocka_unit_test(auto_is_at_least_as_fast_as_every_fixed_strategy),
