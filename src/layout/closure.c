@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_LAYOUTS 640 /* with those between: a tenth of a second */
+#define MOST_BETWEEN 640 /* layouts, with those that are asked for: a tenth of a second */
+/* Seconds: one by one, the pairs of so many take minutes. */
+#define MOST_LAYOUTS 2048
 
 typedef struct point {
 	uint8_t state[8]; /* of the units; the rest 0 */
@@ -125,7 +127,7 @@ static void add_between(ways *w)
 	collect_states(w, &seen);
 	for (size_t i = 0; i < w->points.len; i++)
 		monoids |= 1u << w->points.data[i].monoid;
-	if (combinations(w, &seen) <= MOST_LAYOUTS)
+	if (combinations(w, &seen) <= MOST_BETWEEN)
 		add_combinations(w, &seen, monoids);
 	else
 		add_gathered(w);
