@@ -110,7 +110,10 @@ static void add_row(sw_table *table, const subject *s, const char *strategy, con
 	if (fits) {
 		sw_table_cell_number(table, sw_text_add_bytes, (double)o->predicted.peak_bytes);
 		sw_table_cell_number(table, sw_text_add_seconds, o->predicted.step_time_s);
-		sw_table_cell(table, "%.2f", s->dp_step_s / o->predicted.step_time_s);
+		if (s->dp_step_s > 0)
+			sw_table_cell(table, "%.2f", s->dp_step_s / o->predicted.step_time_s);
+		else
+			sw_table_cell(table, "-");
 		sw_table_cell(table, "%.2f %%", o->gap * 100);
 		sw_table_cell(table, "%s", strcmp(o->chosen, strategy) ? o->chosen : "");
 	} else {
@@ -231,6 +234,10 @@ static const struct size {
 	{"tests/programs/llama3-8b", "a100-8x8", NULL, 400e9}, /* where memory is no matter */
 	{"tests/programs/llama3-8b", "a100-8x8", NULL, 0},
 	{"tests/programs/llama3-8b", "h100-superpod", "8x8", 0},
+	/* the same layers, more of them: time is to grow no faster than they do */
+	{"bench/papers/programs/gpt-8x8192", "h100-superpod", "8x8", 4e12},
+	{"bench/papers/programs/gpt-20x8192", "h100-superpod", "8x8", 4e12},
+	{"bench/papers/programs/gpt-44x8192", "h100-superpod", "8x8", 4e12},
 	{"tests/programs/gpt-175b", "perlmutter", "256x4", 0},
 	{"bench/papers/programs/gpt-40x10240", "h100-10000", NULL, 0},
 };

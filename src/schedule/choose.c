@@ -121,14 +121,16 @@ static bool is_known(const double *numbers, size_t n)
 	return false;
 }
 
-/* Of the best so far, collectives begun as one: the stream has less to do. Where it is said how many bytes are to be merged, they are. Ways that
- * come to the same are looked at once. */
+/* Of the best so far, collectives begun as one: the stream has less to do. Where it is said how many bytes are to be merged, they are; else that
+ * all all-reduces are that nobody waits for in between is one of the ways. Ways that come to the same are looked at once. */
 static void consider_combined(choice *c, const sw_cluster *cluster, int64_t merge_bytes)
 {
 	static const struct {
 		double stretch;
 		bool held;
-	} ways[] = {{1, false}, {1, true}, {LATE, false}, {LATE, true}};
+		int64_t bytes;
+	} ways[] = {
+		{1, false, 0}, {1, true, 0}, {LATE, false, 0}, {LATE, true, 0}, {1, false, INT64_MAX / 4}};
 	sw_order single = c->best;
 	single.order = sw_arena_copy(c->arena, single.order, sizeof(*single.order) * single.graph->n);
 	double least_s = WORTH_ORDERING * single.seconds, saved_s[SW_COUNT(ways)];
@@ -142,7 +144,7 @@ static void consider_combined(choice *c, const sw_cluster *cluster, int64_t merg
 		uint32_t n;
 		const uint32_t *kernels =
 			sw_order_combine(cluster, single.graph, single.order, ways[i].stretch, ways[i].held,
-		                         merge_bytes, c->arena, graph, &n);
+		                         merge_bytes ? merge_bytes : ways[i].bytes, c->arena, graph, &n);
 		saved_s[i] = kernels ? starts_s - seconds_of(graph, SW_TASK_START) : -INFINITY;
 		if (!kernels || saved_s[i] < least_s || is_known(saved_s, i))
 			continue;

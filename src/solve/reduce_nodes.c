@@ -92,24 +92,33 @@ static int64_t *rows_of(const graph *g, int32_t edge, int32_t node, const int64_
 	return rows;
 }
 
+/* Rows whose sums stay in the nearest cache while all of this node's strategies go by. */
+#define ROWS_AT_ONCE 8
+
+/* out[b] = min(out[b], base + row[b]). */
+SW_VECTORISED
+static void lower(int64_t *restrict out, int64_t base, const int64_t *restrict row, int32_t columns)
+{
+	for (int32_t b = 0; b < columns; b++) {
+		int64_t sum = row[b] == SW_FORBIDDEN ? SW_FORBIDDEN : base + row[b];
+		out[b] = SW_MIN(out[b], sum);
+	}
+}
+
 /* out[a][b] = min over i of first[i][a] + second[i][b]. */
 static void min_plus(int32_t n, int32_t rows, int32_t columns, const int64_t *first, const int64_t *second,
                      int64_t *out)
 {
 	for (int64_t entry = 0; entry < (int64_t)rows * columns; entry++)
 		out[entry] = SW_FORBIDDEN;
-	for (int32_t i = 0; i < n; i++) {
-		const int64_t *row = second + (int64_t)i * columns;
-		for (int32_t a = 0; a < rows; a++) {
-			int64_t base = first[(int64_t)i * rows + a], *into = out + (int64_t)a * columns;
-			if (base == SW_FORBIDDEN)
-				continue;
-			for (int32_t b = 0; b < columns; b++) {
-				int64_t sum = row[b] == SW_FORBIDDEN ? SW_FORBIDDEN : base + row[b];
-				into[b] = SW_MIN(into[b], sum);
+	for (int32_t begin = 0; begin < rows; begin += ROWS_AT_ONCE)
+		for (int32_t i = 0; i < n; i++)
+			for (int32_t a = begin; a < SW_MIN(begin + ROWS_AT_ONCE, rows); a++) {
+				int64_t base = first[(int64_t)i * rows + a];
+				if (base != SW_FORBIDDEN)
+					lower(out + (int64_t)a * columns, base,
+					      second + (int64_t)i * columns, columns);
 			}
-		}
-	}
 }
 
 /* The new table may be larger than the two it replaces; past this it is left alone. */

@@ -98,20 +98,71 @@ bool reduce_support(graph *g, int32_t node)
 
 /* ---- dominance -------------------------------------------------------------------------------------- */
 
-/* The largest of better - worse over the other end's strategies that worse allows, or `limit` + 1 as
- * soon as it is above limit. */
-static int64_t largest_excess(const table_view *view, int32_t better, int32_t worse, int64_t limit)
+/* An edge's table, a row per strategy of the node that is looked at. */
+typedef struct edge_rows {
+	const int64_t *cost;
+	int64_t *owned; /* NULL: the table itself */
+	int32_t others;
+	int32_t witness; /* the other end's strategy that told most rows apart last */
+} edge_rows;
+
+/* Columns are copied, since rows are compared with each other. */
+static edge_rows rows_of(const table_view *view)
+{
+	edge_rows r = {.cost = view->cost, .others = view->others};
+	if (view->other_step == 1)
+		return r;
+	r.owned = sw_alloc((size_t)view->mine * (size_t)view->others * sizeof *r.owned);
+	for (int32_t j = 0; j < view->others; j++)
+		for (int32_t i = 0; i < view->mine; i++)
+			r.owned[(int64_t)i * view->others + j] = view_at(view, i, j);
+	r.cost = r.owned;
+	return r;
+}
+
+/* better - worse; INT64_MIN where worse is not allowed, INT64_MAX where better alone is not. */
+static int64_t excess_at(const int64_t *better, const int64_t *worse, int32_t j)
+{
+	if (worse[j] == SW_FORBIDDEN)
+		return INT64_MIN;
+	return better[j] == SW_FORBIDDEN ? INT64_MAX : better[j] - worse[j];
+}
+
+SW_VECTORISED
+static int64_t largest_of(const int64_t *restrict better, const int64_t *restrict worse, int32_t n)
 {
 	int64_t largest = INT64_MIN;
-	const int64_t *x = view->cost + better * view->mine_step, *y = view->cost + worse * view->mine_step;
-	for (int32_t j = 0; j < view->others; j++, x += view->other_step, y += view->other_step) {
-		if (*y == SW_FORBIDDEN)
-			continue;
-		if (*x == SW_FORBIDDEN || *x - *y > limit)
-			return limit + 1;
-		largest = SW_MAX(largest, *x - *y);
+	for (int32_t j = 0; j < n; j++) {
+		int64_t most = better[j] == SW_FORBIDDEN ? INT64_MAX : better[j] - worse[j];
+		most = worse[j] == SW_FORBIDDEN ? INT64_MIN : most;
+		largest = SW_MAX(largest, most);
 	}
 	return largest;
+}
+
+/* So many of a row are looked at before it is asked whether they are enough. */
+#define AT_ONCE 32
+
+/* The largest of better - worse over the other end's strategies that worse allows, or more than `limit` as soon as it is above limit. */
+static int64_t largest_excess(edge_rows *r, int32_t better, int32_t worse, int64_t limit)
+{
+	const int64_t *x = r->cost + (int64_t)better * r->others, *y = r->cost + (int64_t)worse * r->others;
+	int64_t largest = INT64_MIN;
+	for (int32_t j = 0; j < r->others && largest <= limit; j += AT_ONCE) {
+		int32_t n = SW_MIN(r->others - j, AT_ONCE);
+		largest = SW_MAX(largest, largest_of(x + j, y + j, n));
+		for (int32_t k = j; k < j + n && largest > limit; k++)
+			if (excess_at(x, y, k) == largest)
+				r->witness = k;
+	}
+	return largest;
+}
+
+/* Two rows are often told apart by what told the last two apart. */
+static bool has_witness(const edge_rows *r, int32_t better, int32_t worse, int64_t limit)
+{
+	const int64_t *x = r->cost + (int64_t)better * r->others, *y = r->cost + (int64_t)worse * r->others;
+	return excess_at(x, y, r->witness) > limit;
 }
 
 static bool uses_no_more(const graph_node *v, int32_t better, int32_t worse)
@@ -123,20 +174,23 @@ static bool uses_no_more(const graph_node *v, int32_t better, int32_t worse)
 }
 
 /* Whatever the surroundings, better costs no more than worse (Goldstein's dead-end elimination). With
- * normal tables each edge's excess is >= 0 as a row has a zero; otherwise the limit can't be used early. The order of the views does not
- * matter: the one by which it is not so comes first, where it is likely to refute the next pair. */
-static bool dominates(const graph_node *v, table_view *views, bool normal, int32_t better, int32_t worse)
+ * normal tables each edge's excess is >= 0 as a row has a zero; otherwise the limit can't be used early. The order of the rows does not
+ * matter: those by which it is not so come first, where they are likely to refute the next pair. */
+static bool dominates(const graph_node *v, edge_rows *rows, bool normal, int32_t better, int32_t worse)
 {
 	int64_t room = v->cost[worse] - v->cost[better];
 	if ((normal && room < 0) || !uses_no_more(v, better, worse))
 		return false;
+	for (size_t e = 0; normal && e < v->edges.len; e++)
+		if (has_witness(&rows[e], better, worse, room))
+			return false;
 	for (size_t e = 0; e < v->edges.len; e++) {
 		int64_t limit = normal ? room : INT64_MAX / 4;
-		int64_t excess = largest_excess(&views[e], better, worse, limit);
+		int64_t excess = largest_excess(&rows[e], better, worse, limit);
 		if (excess > limit) {
-			table_view refuting = views[e];
-			views[e] = views[0];
-			views[0] = refuting;
+			edge_rows refuting = rows[e];
+			rows[e] = rows[0];
+			rows[0] = refuting;
 			return false;
 		}
 		if (excess != INT64_MIN)
@@ -150,17 +204,19 @@ bool reduce_dominance(graph *g, int32_t node)
 	const graph_node *v = &g->nodes[node];
 	bool lost = false, normal = true, *keep = sw_alloc((size_t)v->strategies);
 	int32_t *instead = sw_alloc((size_t)v->strategies * sizeof *instead);
-	table_view *views = sw_alloc((v->edges.len + 1) * sizeof *views);
+	size_t edges = v->edges.len;
+	edge_rows *rows = sw_alloc((edges + 1) * sizeof *rows);
 	memset(keep, 1, (size_t)v->strategies);
 	for (int32_t i = 0; i < v->strategies; i++)
 		instead[i] = i;
-	for (size_t e = 0; e < v->edges.len; e++) {
-		views[e] = view_edge(g, v->edges.data[e], node);
+	for (size_t e = 0; e < edges; e++) {
+		table_view view = view_edge(g, v->edges.data[e], node);
+		rows[e] = rows_of(&view);
 		normal &= g->edges.data[v->edges.data[e]].normal;
 	}
 	for (int32_t worse = v->strategies; worse-- > 0;)
 		for (int32_t better = 0; better < v->strategies && keep[worse]; better++)
-			if (better != worse && keep[better] && dominates(v, views, normal, better, worse)) {
+			if (better != worse && keep[better] && dominates(v, rows, normal, better, worse)) {
 				keep[worse] = false;
 				instead[worse] = better;
 				lost = true;
@@ -168,8 +224,10 @@ bool reduce_dominance(graph *g, int32_t node)
 	g->work += (int64_t)v->strategies * v->strategies;
 	if (lost)
 		graph_keep(g, node, keep, instead);
+	for (size_t e = 0; e < edges; e++)
+		free(rows[e].owned);
 	free(instead);
-	free(views);
+	free(rows);
 	free(keep);
 	return lost;
 }

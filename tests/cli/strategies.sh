@@ -30,6 +30,15 @@ promised=$(step_of)
 expect 0 "" "$sw" simulate "$scratch/a.plan" --json
 [ -n "$promised" ] && [ "$promised" = "$(step_of)" ] || complain "horovod promises $promised s, simulate plays $(step_of) s"
 
+# promised STRATEGY: the step of a program many of whose gradients are small, on devices that are not alike.
+promised() {
+	expect 0 "" "$sw" plan tests/programs/bert-tiny-clip.hlo.gz --cluster clusters/lab-unequal.yaml --strategy "$1" -o "$scratch/a.plan" --json
+	step_of
+}
+# All gradients in one all-reduce is one of the ways that any schedule tries.
+alone=$(promised dp) merged=$(promised horovod)
+awk "BEGIN { exit !($alone <= 1.001 * $merged) }" || complain "dp takes $alone s, $merged s with Horovod's buffer"
+
 # The first of the ranked grids is not always the best of those planned: they are all told.
 expect 0 "" "$sw" plan $tiny --cluster $cluster --strategy axonn:top=3 -o "$scratch/a.plan" -q
 expect 0 "" "$sw" explain "$scratch/a.plan"

@@ -495,6 +495,37 @@ static void what_ways_cost_does_not_depend_on_what_was_asked_before(void **state
 	sw_path_cache_free(asked);
 }
 
+typedef struct counted_prices {
+	const sw_atoms *atoms;
+	int64_t asked;
+} counted_prices;
+
+static double counted_seconds(void *context, sw_move_kind kind, uint32_t atoms, int64_t operand_bytes)
+{
+	counted_prices *c = context;
+	c->asked++;
+	return plain_seconds((void *)c->atoms, kind, atoms, operand_bytes);
+}
+
+/* Found one by one, the pairs of as many layouts as three axes can make take minutes. */
+static void the_pairs_of_very_many_layouts_are_found_at_once(void **state)
+{
+	const int64_t dims[] = {32, 16};
+	sw_atoms atoms = parse_atoms("2,2,2");
+	sw_shape shape = make_shape(2, dims);
+	counted_prices prices = {.atoms = &atoms};
+	sw_redistribution how = {&atoms, counted_seconds, &prices, 8e9, 1e-6, 0};
+	sw_path_cache *cache = sw_path_cache_new(&how);
+	layout_list list = {0};
+	(void)state;
+	list_layouts(&atoms, shape, SW_MONOID_SUM, &list);
+	assert_in_range(list.len, 700, 2000);
+	free(all_seconds(cache, shape, list.data, (int32_t)list.len));
+	assert_true(prices.asked < (int64_t)list.len);
+	sw_vec_clear(&list);
+	sw_path_cache_free(cache);
+}
+
 /* With every layout there is, nothing lies outside: each pair costs what its own path costs. */
 static void all_pairs_at_once_cost_what_each_costs(void **state)
 {
@@ -636,6 +667,7 @@ int main(void)
 		cmocka_unit_test(what_ways_cost_does_not_depend_on_what_was_asked_before),
 		cmocka_unit_test(all_pairs_at_once_cost_what_each_costs),
 		cmocka_unit_test(a_thousand_layouts_at_once_cost_little_more),
+		cmocka_unit_test(the_pairs_of_very_many_layouts_are_found_at_once),
 		cmocka_unit_test(few_layouts_at_once_cost_hardly_more),
 		cmocka_unit_test(what_the_model_forbids_is_not_done),
 	};
