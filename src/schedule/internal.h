@@ -110,6 +110,8 @@ uint32_t *sw_order_feed_much(const sw_tasks *graph, sw_arena *arena, uint32_t *n
 
 /* The same, ordered so that each collective can begin as soon as the longest way to it lets it. O((n + edges) log n). */
 uint32_t *sw_order_early(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
+/* The same, as near to the program's as leaves each collective its time: for where memory is short. O((n + edges) log n). */
+uint32_t *sw_order_due(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
 
 /* What a placement of starts and dones may hold: `spare_bytes` beyond what the least would need, but no more than `room_bytes` in all, if the least needs less. */
 typedef struct sw_allowance {
