@@ -130,6 +130,40 @@ static void what_hides_makes_another_plan_the_best(void **state)
 	close_subject(&s);
 }
 
+/* What is kept must leave room to begin collectives ahead: memory that is filled otherwise makes a step slower. */
+static void more_memory_makes_no_step_slower(void **state)
+{
+	static const int64_t memories[] = {6500000, 7200000, 8200000, 8600000, 10000000};
+	double before_s = INFINITY;
+	subject s;
+	(void)state;
+	open_subject("gpt", "lab-2x4", &s);
+	for (size_t i = 0; i < SW_COUNT(memories); i++) {
+		sw_error err = {0};
+		sw_plan *plan;
+		sw_plan_options options = {.measure = sw_partition_measure,
+		                           .play = sw_simulate_plan,
+		                           .memory_bytes = memories[i],
+		                           .microbatches = 4,
+		                           .remat = "blocks",
+		                           .quiet = true};
+		check(sw_plan_strategy_parse("zero3", &options.strategy, &err), &err);
+		check(sw_plan_make(s.program, s.path, &s.sidecar, &s.cluster, &options, &plan, &err), &err);
+		const sw_program_cost *cost = &plan->predicted;
+		assert_true(cost->peak_bytes <= memories[i]);
+		assert_seconds(cost->step_time_s, simulated_s(plan));
+		if (cost->step_time_s > 1.01 * before_s)
+			fail_msg("%lld bytes: %g s, with less %g s", (long long)memories[i],
+			         cost->step_time_s, before_s);
+		assert_true(plan->lower_bound_s <= cost->step_time_s);
+		assert_true(plan->model_bound_s <= plan->model_best_s &&
+		            plan->model_best_s <= plan->model_s);
+		before_s = cost->step_time_s;
+		sw_plan_free(plan);
+	}
+	close_subject(&s);
+}
+
 static void contenders_that_cannot_win_are_not_played(void **state)
 {
 	subject s;
@@ -202,6 +236,7 @@ int main(void)
 		cmocka_unit_test(a_plans_step_is_the_one_that_is_simulated),
 		cmocka_unit_test(auto_is_at_least_as_fast_as_every_fixed_strategy_when_played),
 		cmocka_unit_test(what_hides_makes_another_plan_the_best),
+		cmocka_unit_test(more_memory_makes_no_step_slower),
 		cmocka_unit_test(contenders_that_cannot_win_are_not_played),
 		cmocka_unit_test(threads_do_not_change_the_plan),
 	};
