@@ -326,7 +326,8 @@ typedef struct fitted {
 #define MOST_FITTED 3 /* times; then much less is given */
 
 /* What should fit: at first the part of what was taken that there is room for, then where a line through the last two comes to that; and a little
- * less. An arena takes more than it was given, for its buffers are nowhere cut in pieces. */
+ * less. An arena takes more than it was given, for its buffers are nowhere cut in pieces: how much more changes from order to order, so that at
+ * least half is tried next. */
 static int64_t less_to_spare(fitted last, fitted before, int64_t room, int times)
 {
 	double spare = (double)last.spare, over = (double)(last.taken - room);
@@ -335,8 +336,8 @@ static int64_t less_to_spare(fitted last, fitted before, int64_t room, int times
 	                       : 0;
 	double next = slope > 0 ? spare - over / (NEARLY * slope)
 	                        : NEARLY * spare * (double)room / (double)last.taken;
-	return times < MOST_FITTED && next > spare / 16 ? (int64_t)SW_MIN(next, NEARLY * spare)
-	                                                : last.spare / 16;
+	return times < MOST_FITTED ? (int64_t)SW_MIN(SW_MAX(next, spare / 2), NEARLY * spare)
+	                           : last.spare / 16;
 }
 
 /* What collectives may hold is reckoned by the values that live; what counts is the arena. A program that fits keeps fitting: with less to
