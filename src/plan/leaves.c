@@ -89,25 +89,18 @@ static bool is_room_short(const sw_leaves *list, sw_plan *plan)
 	return status == SW_OK && cost->step_time_s > WORTH_ROOM * step_s;
 }
 
+#define PART_OF_MEMORY 16 /* is left to the schedule */
+
 /* The model knows nothing of what is under way while kernels run, and fills the memory with what is kept. Where collectives then wait for want of
  * room, the same is searched with less of it, and scheduled with all. */
 static sw_status leave_room(sw_leaves *list, sw_error *err)
 {
-	static const int64_t parts[] = {16, 32};
 	sw_leaf *best = sw_leaves_best(list);
-	sw_status status = SW_OK;
-	if (!best || !is_room_short(list, best->plan))
+	double left_s = sw_leaves_left_s(list);
+	if (!best || left_s <= 0 || !is_room_short(list, best->plan))
 		return SW_OK;
-	for (size_t i = 0; i < SW_COUNT(parts) && status == SW_OK; i++) {
-		double before_s = best->plan->predicted.step_time_s, left_s = sw_leaves_left_s(list);
-		if (left_s <= 0)
-			break;
-		status = sw_leaf_search_with_room(list, best, sw_leaves_memory(list) / parts[i],
-		                                  isfinite(left_s) ? left_s : 0, err);
-		if (best->plan->predicted.step_time_s * WORTH_ROOM < before_s)
-			break;
-	}
-	return status;
+	return sw_leaf_search_with_room(list, best, sw_leaves_memory(list) / PART_OF_MEMORY,
+	                                isfinite(left_s) ? left_s : 0, err);
 }
 
 /* What needs least memory where nothing fits; NULL: nothing was found at all. */
