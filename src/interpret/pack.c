@@ -45,13 +45,22 @@ static int compare_keys(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-static void order_by(packer *p, size_t n, bool area)
+/* What comes first: the largest; of those that are about as large (by powers of two) the longest; bytes times moments. */
+typedef enum order_key { BY_BYTES, BY_MAGNITUDE, BY_AREA } order_key;
+
+static double weight(const sw_packed *b, order_key by)
+{
+	if (by == BY_MAGNITUDE)
+		return (double)(64 - __builtin_clzll((uint64_t)b->bytes | 1));
+	return (double)b->bytes * (by == BY_AREA ? (double)b->end - b->begin + 1 : 1);
+}
+
+static void order_by(packer *p, size_t n, order_key by)
 {
 	key *keys = sw_alloc(n * sizeof *keys);
 	for (size_t i = 0; i < n; i++) {
 		const sw_packed *b = &p->buffers[i];
-		int64_t moments = (int64_t)b->end - b->begin + 1;
-		keys[i] = (key){(double)b->bytes * (area ? (double)moments : 1), moments, (uint32_t)i};
+		keys[i] = (key){weight(b, by), (int64_t)b->end - b->begin + 1, (uint32_t)i};
 	}
 	qsort(keys, n, sizeof *keys, compare_keys);
 	for (size_t i = 0; i < n; i++)
@@ -158,11 +167,6 @@ static int64_t height(const packer *p, size_t n)
 	return top;
 }
 
-static int64_t pack_greedily(packer *p, size_t n)
-{
-	return pack_below(p, n, INT64_MAX) < n ? INT64_MAX : height(p, n);
-}
-
 /* ---- slots ---------------------------------------------------------------------------------------------------- */
 
 static int compare_slots(const void *a, const void *b)
@@ -256,13 +260,20 @@ static void improve(packer *p, size_t n, int64_t good, int64_t *best, int64_t *o
 	}
 }
 
-static int64_t pack_all(packer *p, size_t n)
+static const struct {
+	order_key by;
+	bool lowest;
+} ways[] = {{BY_BYTES, false}, {BY_MAGNITUDE, true}, {BY_AREA, false}, {BY_BYTES, true}, {BY_AREA, true}};
+#define MOST_WAYS 5
+#define FEW_WAYS 2
+
+static int64_t pack_all(packer *p, size_t n, int n_ways)
 {
 	int64_t *offsets = sw_alloc((n + 1) * sizeof *offsets), best = INT64_MAX;
 	int64_t live = sw_packed_live(p->buffers, n), good = live + live / GOOD_ENOUGH;
-	for (int way = 0; way < 4 && (way == 0 || best > good); way++) {
-		order_by(p, n, way & 1);
-		p->lowest = way & 2;
+	for (int way = 0; way < n_ways && (way == 0 || best > good); way++) {
+		order_by(p, n, ways[way].by);
+		p->lowest = ways[way].lowest;
 		improve(p, n, good, &best, offsets);
 	}
 	for (size_t i = 0; i < n; i++)
@@ -282,8 +293,20 @@ static int64_t pack_roughly(packer *p, size_t n)
 /* The largest as well as can be done in little time, the others in slots above them. */
 static int64_t pack_largest(packer *p, size_t n)
 {
-	order_by(p, n, false);
-	int64_t total = pack_greedily(p, MOST_EXACT);
+	sw_packed *all = p->buffers, *largest = sw_alloc(MOST_EXACT * sizeof *largest);
+	order_by(p, n, BY_BYTES);
+	uint32_t *order = p->order;
+	for (size_t i = 0; i < MOST_EXACT; i++)
+		largest[i] = all[order[i]];
+	p->buffers = largest;
+	p->order = sw_alloc(MOST_EXACT * sizeof *p->order);
+	int64_t total = pack_all(p, MOST_EXACT, FEW_WAYS);
+	for (size_t i = 0; i < MOST_EXACT; i++)
+		all[order[i]] = largest[i];
+	free(largest);
+	free(p->order);
+	p->buffers = all;
+	p->order = order;
 	return total == INT64_MAX ? total : pack_in_slots(p, MOST_EXACT, n, total);
 }
 
@@ -297,7 +320,7 @@ int64_t sw_pack(sw_packed *buffers, size_t n, int64_t enough)
 	p.lives.end = sw_alloc((most + BLOCK) * sizeof *p.lives.end);
 	int64_t total = enough > 0 ? pack_roughly(&p, n) : INT64_MAX;
 	if (total > enough)
-		total = n <= MOST_EXACT ? pack_all(&p, n) : pack_largest(&p, n);
+		total = n <= MOST_EXACT ? pack_all(&p, n, MOST_WAYS) : pack_largest(&p, n);
 	free(p.order);
 	free(p.by_offset);
 	free(p.lives.begin);

@@ -2,10 +2,10 @@
  * pack: offsets for buffers whose lifetimes are known, so that no two that live at once overlap.
  *
  * The problem is NP-hard (Garey and Johnson, SR2). Greedy by size: the largest buffer first, each into the tightest gap between those
- * that live at the same time (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020); by bytes times
- * moments instead where that ends lower; again below what is best so far, with the one in front that did not fit, as long as that takes little
- * time and some packing may be lower. Beyond the MOST_EXACT largest, which take O(n^2), buffers of one size share slots, one slot
- * after the other, in a region of their own: O(n log n).
+ * that live at the same time (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020); instead, where that
+ * ends lower, of those about as large the longest first, or by bytes times moments; again below what is best so far, with the one in front that
+ * did not fit, as long as that takes little time and some packing may be lower. Beyond the MOST_EXACT largest, which take O(n^2), buffers of one
+ * size share slots, one slot after the other, in a region of their own: O(n log n).
  */
 #ifndef SW_INTERPRET_PACK_H
 #define SW_INTERPRET_PACK_H

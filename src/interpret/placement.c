@@ -263,16 +263,9 @@ static bool lies_over(placer *p, const sw_op *op, sw_lies lies, uint32_t i, uint
 	sw_id value = op->first_result + i, operand = op->operands[k];
 	if (*bytes_of(p, value) != *bytes_of(p, operand))
 		return false;
-	if (lies == SW_LIES_POINTWISE)
-		return sw_value_shape(p->program, value).type == sw_value_shape(p->program, operand).type;
 	if (lies == SW_LIES_CALLED)
 		return called_lies_over(p, op, i, p->class[operand]);
-	if (lies != SW_LIES_UPDATED || i != k)
-		return false;
-	for (uint32_t j = 0; j < op->n_operands; j++)
-		if (j != k && p->class[op->operands[j]] == p->class[operand])
-			return false;
-	return true;
+	return sw_kernel_lies_over(p->program, op, lies, i, k, p->class);
 }
 
 /* Class `next` can have the buffer of class `before` after that was read for the last time. */
@@ -573,19 +566,23 @@ static void note_places(placer *p, const sw_computation *c, sw_frame_plan *frame
 
 static void place_computation(placer *p, int32_t index);
 
+/* Returns its working space; of a region none. */
+static int64_t look_at_kernel(placer *p, sw_id id)
+{
+	const sw_op *op = sw_op_at(p->program, id);
+	sw_plan_op plan = {0};
+	bool computed = sw_choose_kernel(p->program, op, &plan);
+	p->lies[id] = computed ? plan.kernel.lies : SW_LIES_APART;
+	return computed && !sw_is_region(op) ? sw_op_room(p->program, op, &plan) : 0;
+}
+
 /* What an op does with its operands, and what it needs for itself: working space, or the frame of the largest that it calls. */
 static void look_at_op(placer *p, sw_id id)
 {
 	const sw_op *op = sw_op_at(p->program, id);
-	sw_plan_op plan = {0};
 	sw_room *room = &p->places->rooms[id];
-	bool computed = sw_choose_kernel(p->program, op, &plan);
-	p->lies[id] = computed ? plan.kernel.lies : SW_LIES_APART;
-	if (!sw_is_region(op)) {
-		room->bytes = computed ? sw_op_room(p->program, op, &plan) : 0;
-		return;
-	}
-	for (uint32_t k = 0; k < op->n_called; k++) {
+	room->bytes = look_at_kernel(p, id);
+	for (uint32_t k = 0; sw_is_region(op) && k < op->n_called; k++) {
 		place_computation(p, op->called[k]);
 		room->bytes = SW_MAX(room->bytes, p->places->frames[op->called[k]].bytes);
 	}
@@ -635,6 +632,29 @@ static void place_constants(placer *p)
 	}
 }
 
+static void placer_init(placer *p, const sw_program *program, struct sw_places *places)
+{
+	size_t n = program->values.len + 1;
+	*p = (placer){.program = program, .places = places};
+	sw_arena_init(&p->arena);
+	p->dense = SW_NEW_N(&p->arena, bool, n);
+	p->aimed_at = SW_NEW_N(&p->arena, bool, n);
+	p->class = SW_NEW_N(&p->arena, sw_id, n);
+	p->first = SW_NEW_N(&p->arena, int32_t, n);
+	p->last = SW_NEW_N(&p->arena, int32_t, n);
+	p->read = SW_NEW_N(&p->arena, int32_t, n);
+	p->home = SW_NEW_N(&p->arena, uint32_t, n);
+	p->lies = SW_NEW_N(&p->arena, sw_lies, program->ops.len + 1);
+}
+
+static void placer_clear(placer *p)
+{
+	sw_vec_clear(&p->buffers);
+	sw_vec_clear(&p->late);
+	sw_map_clear(&p->constants);
+	sw_arena_clear(&p->arena);
+}
+
 /* limit_bytes: what takes no more need not be packed better; 0: as well as can be. */
 static sw_placement *place(const sw_program *program, int64_t limit_bytes)
 {
@@ -646,16 +666,8 @@ static sw_placement *place(const sw_program *program, int64_t limit_bytes)
 	s->values = SW_NEW_N(&s->arena, sw_place, n);
 	s->rooms = SW_NEW_N(&s->arena, sw_room, n_ops);
 	s->frames = SW_NEW_N(&s->arena, sw_frame_plan, program->computations.len);
-	placer p = {.program = program, .places = s};
-	sw_arena_init(&p.arena);
-	p.dense = SW_NEW_N(&p.arena, bool, n);
-	p.aimed_at = SW_NEW_N(&p.arena, bool, n);
-	p.class = SW_NEW_N(&p.arena, sw_id, n);
-	p.first = SW_NEW_N(&p.arena, int32_t, n);
-	p.last = SW_NEW_N(&p.arena, int32_t, n);
-	p.read = SW_NEW_N(&p.arena, int32_t, n);
-	p.home = SW_NEW_N(&p.arena, uint32_t, n);
-	p.lies = SW_NEW_N(&p.arena, sw_lies, n_ops);
+	placer p;
+	placer_init(&p, program, s);
 	find_carriers(&p);
 	place_constants(&p);
 	p.enough_bytes = SW_MAX(limit_bytes - s->constant_bytes, 0);
@@ -663,10 +675,7 @@ static sw_placement *place(const sw_program *program, int64_t limit_bytes)
 	const sw_frame_plan *entry = &s->frames[program->entry];
 	placement->arena_bytes = sw_room_add(s->constant_bytes, entry->bytes);
 	placement->live_bytes = sw_room_add(s->constant_bytes, entry->live_bytes);
-	sw_vec_clear(&p.buffers);
-	sw_vec_clear(&p.late);
-	sw_map_clear(&p.constants);
-	sw_arena_clear(&p.arena);
+	placer_clear(&p);
 	return placement;
 }
 
@@ -698,4 +707,36 @@ int64_t sw_placement_bytes_near(const sw_program *program, int64_t enough_bytes)
 	int64_t bytes = placement->arena_bytes;
 	sw_placement_free(placement);
 	return bytes;
+}
+
+/* ---- what does not depend on the order ----------------------------------------------------------------------------- */
+
+sw_buffers sw_buffers_of(const sw_program *program, sw_arena *arena)
+{
+	size_t n = program->values.len + 1, n_ops = program->ops.len + 1;
+	struct sw_places places = {.values = SW_NEW_N(arena, sw_place, n)};
+	sw_buffers b = {program, SW_NEW_N(arena, sw_id, n), SW_NEW_N(arena, int64_t, n),
+	                SW_NEW_N(arena, int64_t, n_ops), SW_NEW_N(arena, uint8_t, n_ops)};
+	placer p;
+	placer_init(&p, program, &places);
+	for (sw_id id = 0; id < program->ops.len; id++)
+		b.room_bytes[id] = look_at_kernel(&p, id);
+	for (size_t c = 0; c < program->computations.len; c++)
+		trace(&p, &program->computations.data[c]);
+	for (sw_id v = 0; v < program->values.len; v++) {
+		b.buffer[v] = p.class[v];
+		b.bytes[v] = p.class[v] == v ? places.values[v].bytes : 0;
+	}
+	for (sw_id id = 0; id < program->ops.len; id++)
+		b.lies[id] = (uint8_t)p.lies[id];
+	placer_clear(&p);
+	return b;
+}
+
+bool sw_buffers_over(const sw_buffers *b, const sw_op *op, uint32_t i, uint32_t k)
+{
+	sw_id value = op->first_result + i, operand = op->operands[k];
+	sw_lies lies = (sw_lies)b->lies[op - b->program->ops.data];
+	return b->bytes[value] > 0 && b->bytes[value] == b->bytes[b->buffer[operand]] &&
+	       sw_kernel_lies_over(b->program, op, lies, i, k, b->buffer);
 }

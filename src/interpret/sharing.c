@@ -50,6 +50,21 @@ bool sw_loop_hands_on(const sw_program *program, const sw_op *op, uint32_t leaf)
 	return body->results.data[leaf] == sw_op_at(program, body->parameters.data[0])->first_result + leaf;
 }
 
+bool sw_kernel_lies_over(const sw_program *program, const sw_op *op, sw_lies lies, uint32_t i, uint32_t k,
+                         const sw_id *class)
+{
+	sw_id operand = op->operands[k];
+	if (lies == SW_LIES_POINTWISE)
+		return sw_value_shape(program, op->first_result + i).type ==
+		       sw_value_shape(program, operand).type;
+	if (lies != SW_LIES_UPDATED || i != k)
+		return false;
+	for (uint32_t j = 0; j < op->n_operands; j++)
+		if (j != k && class[op->operands[j]] == class[operand])
+			return false;
+	return true;
+}
+
 bool sw_is_region(const sw_op *op)
 {
 	return op->opcode == SW_OP_WHILE || op->opcode == SW_OP_CONDITIONAL || op->opcode == SW_OP_CALL ||

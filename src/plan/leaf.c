@@ -158,6 +158,8 @@ static void note_slow(sw_leaf *leaf, const sw_plan *plan, const size_t *numbers)
 {
 	for (size_t i = 0; i < plan->alternatives.len; i++) {
 		const sw_alternative *a = &plan->alternatives.data[i];
+		if (!strcmp(a->name, plan->chosen))
+			leaf->won = numbers[i];
 		bool slow = a->bound_s > 0 ||
 		            (a->feasible && a->step_time_s > SLOW * plan->predicted.step_time_s);
 		if (slow && numbers[i] < 64)
@@ -213,7 +215,9 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 	sw_planner_init(&planner, plan, list->sidecar);
 	const sw_leaf *best = sw_leaves_best(list);
 	if (best) {
-		planner.known_s = best->plan->model_s; /* which bounds are bounds of */
+		planner.known_s = leaf->spare_bytes > 0
+		                          ? INFINITY
+		                          : best->plan->model_s; /* which bounds are bounds of */
 		planner.known_step_s = best->plan->predicted.step_time_s;
 	}
 	if (list->options->time_limit_s > 0)
@@ -356,6 +360,7 @@ static sw_status search(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_
 		status = sw_pins_cut(own.pins, list->cluster, &meshes, err);
 	if (status == SW_OK) {
 		own.time_limit_s = time_limit_s;
+		own.spare_bytes = leaf->spare_bytes;
 		sw_meshes_limit(&meshes, list->canonical, list->scope, sizeof(list->scope));
 		status = search_chosen(list, leaf, &meshes, &before, &own, err);
 	}
@@ -375,4 +380,51 @@ sw_status sw_leaf_search_free(sw_leaves *list, sw_leaf *leaf, double time_limit_
 {
 	leaf->unlimited = true;
 	return search(list, leaf, time_limit_s, err);
+}
+
+/* ---- room for the schedule -------------------------------------------------------------------------------------- */
+
+/* Of the plan that was found with less memory all that is known of its leaf beside it: its own line is new. */
+static void keep_known(sw_plan *plan, const alternatives *before, const sw_plan *known)
+{
+	sw_alternative own = {0};
+	for (size_t i = 0; i < plan->alternatives.len; i++)
+		if (!strcmp(plan->alternatives.data[i].name, plan->chosen))
+			own = plan->alternatives.data[i];
+	plan->alternatives.len = 0;
+	for (size_t i = 0; i < before->len; i++)
+		sw_vec_push(&plan->alternatives,
+		            strcmp(before->data[i].name, plan->chosen) ? before->data[i] : own);
+	plan->lower_bound_s = fmin(known->lower_bound_s, plan->predicted.step_time_s);
+	plan->model_bound_s = known->model_bound_s;
+	plan->model_best_s = fmin(known->model_best_s, plan->model_best_s);
+	sw_plan_set_gaps(plan);
+}
+
+sw_status sw_leaf_search_with_room(sw_leaves *list, sw_leaf *leaf, int64_t spare_bytes, double time_limit_s,
+                                   sw_error *err)
+{
+	const sw_leaf was = *leaf;
+	const sw_plan known = {.lower_bound_s = leaf->plan->lower_bound_s,
+	                       .model_bound_s = leaf->plan->model_bound_s,
+	                       .model_best_s = leaf->plan->model_best_s};
+	alternatives before = {0};
+	if (was.won >= 64)
+		return SW_OK;
+	keep_alternatives(leaf, &before);
+	leaf->meshes = UINT64_C(1) << was.won;
+	leaf->spare_bytes = spare_bytes;
+	leaf->unlimited = false;
+	sw_status status = search(list, leaf, time_limit_s, err);
+	if (leaf->plan && leaf->plan != was.plan)
+		keep_known(leaf->plan, &before, &known);
+	leaf->meshes = was.meshes;
+	leaf->spare_bytes = 0;
+	leaf->slow = was.slow;
+	leaf->won = was.won;
+	leaf->bound_s = was.bound_s;
+	leaf->model_bound_s = was.model_bound_s;
+	leaf->left_out = was.left_out;
+	sw_vec_clear(&before);
+	return status;
 }

@@ -69,6 +69,40 @@ static sw_status search_plain_and_small(sw_leaves *list, sw_error *err)
 	return status == SW_OK && !near ? search_first_in_memory(list, err) : status;
 }
 
+/* Plans that need less of the memory, or wait for so little, leave the schedule room enough. */
+#define NEARLY_ALL 0.9
+#define WORTH_ROOM 1.02
+
+/* Would the plan be quicker if its schedule had all the memory that it asks for? */
+static bool is_room_short(const sw_leaves *list, sw_plan *plan)
+{
+	const sw_program_cost *cost = &plan->predicted;
+	double least_s = fmax(cost->compute_s, cost->communication_s), step_s;
+	if (!list->options->play || cost->step_time_s < WORTH_ROOM * least_s ||
+	    (double)cost->peak_bytes < NEARLY_ALL * (double)sw_leaves_memory(list))
+		return false;
+	int64_t memory_bytes = plan->memory_bytes;
+	sw_error err;
+	plan->memory_bytes = INT64_MAX;
+	sw_status status = list->options->play(plan, cost, &step_s, &err);
+	plan->memory_bytes = memory_bytes;
+	return status == SW_OK && cost->step_time_s > WORTH_ROOM * step_s;
+}
+
+#define PART_OF_MEMORY 16 /* is left to the schedule */
+
+/* The model knows nothing of what is under way while kernels run, and fills the memory with what is kept. Where collectives then wait for want of
+ * room, the same is searched with less of it, and scheduled with all. */
+static sw_status leave_room(sw_leaves *list, sw_error *err)
+{
+	sw_leaf *best = sw_leaves_best(list);
+	double left_s = sw_leaves_left_s(list);
+	if (!best || left_s <= 0 || !is_room_short(list, best->plan))
+		return SW_OK;
+	return sw_leaf_search_with_room(list, best, sw_leaves_memory(list) / PART_OF_MEMORY,
+	                                isfinite(left_s) ? left_s : 0, err);
+}
+
 /* What needs least memory where nothing fits; NULL: nothing was found at all. */
 static sw_leaf *least_leaf(const sw_leaves *list)
 {
@@ -302,6 +336,8 @@ sw_status sw_plan_leaves(sw_program *canonical, const char *program_path, const 
 	sw_status status = add_first(&list, err);
 	if (status == SW_OK)
 		status = search_plain_and_small(&list, err);
+	if (status == SW_OK)
+		status = leave_room(&list, err);
 	if (status == SW_OK)
 		status = pad_best(&list, err);
 	if (status == SW_OK)

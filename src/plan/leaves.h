@@ -22,6 +22,8 @@ typedef struct sw_leaf {
 	uint64_t slow;              /* of the meshes: those that are far from the best */
 	sw_tried *tried;            /* per mesh, of an unlimited search, */
 	bool far;                   /* which found nothing that fits, by far */
+	size_t won;                 /* the mesh of the plan */
+	int64_t spare_bytes;        /* of the memory that is not searched within, but scheduled */
 	double roofline_s, bound_s; /* below the steps of all its plans */
 	double model_bound_s;       /* what none of its plans is below by the model, */
 	double model_best_s;        /* and the best that was found; 0: nothing was searched, INFINITY: nothing fits */
@@ -60,6 +62,8 @@ sw_status sw_leaves_add(sw_leaves *list, const sw_rewrites *rewrites, uint64_t m
 sw_status sw_leaf_search(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_error *err);
 /* The same of what is quickest if memory were no matter: it may fit. */
 sw_status sw_leaf_search_free(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_error *err);
+/* Of the mesh of its plan, within so much less memory, which is left to the schedule: the quicker plan is kept. What bounds the leaf's plans stays. */
+sw_status sw_leaf_search_with_room(sw_leaves *list, sw_leaf *leaf, int64_t spare_bytes, double time_limit_s, sw_error *err);
 /* No plan of its program takes less: the kernels' time on one device, shared by all. */
 double sw_leaf_roofline_s(const sw_leaves *list, const sw_leaf *leaf);
 /* Time that is left of the whole search; INFINITY: there is no limit. */

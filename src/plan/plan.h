@@ -148,6 +148,7 @@ typedef sw_status sw_plan_play_fn(const sw_plan *plan, const sw_program_cost *me
 typedef struct sw_plan_options {
 	sw_plan_strategy strategy;
 	int64_t memory_bytes;    /* per device; 0: the cluster file's */
+	int64_t spare_bytes;     /* of the memory: what the search leaves to the schedule, to begin collectives ahead; the planner's own choice */
 	double time_limit_s;     /* 0: none. Of the whole search; what it cut short is a warning of the plan */
 	bool untied;             /* repeated layers of a large program may differ */
 	sw_method method;        /* what solves the problems; none but `exact` is for use: they are there to be compared */

@@ -66,7 +66,9 @@ static sw_status solve_from_places(trial *t, const sw_plan_options *options, sw_
 
 int64_t sw_memory_of(const sw_plan *plan, const sw_plan_options *options)
 {
-	return options->memory_bytes > 0 ? options->memory_bytes : plan->cluster->device.memory_bytes;
+	int64_t memory =
+		options->memory_bytes > 0 ? options->memory_bytes : plan->cluster->device.memory_bytes;
+	return memory - options->spare_bytes;
 }
 
 /* How far the program of a plan may take less than what is counted by the lives of its values; or a model's count of some plan be above what its

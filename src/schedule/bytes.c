@@ -1,11 +1,24 @@
 /*
- * What an order holds at most. A value lives from its op to its last reader; what a collective makes from its start, what it reads to
- * its done. Parameters live from the beginning, results to the end; a region needs its own besides. (An arena may do better: it
- * lets results take the place of operands.)
+ * What an order holds at most, counted as the arena lays it out (interpret's sw_buffers): a buffer lives from the op that fills it to the last reader of
+ * all that is handed on in it; what a collective makes from its start, what it reads to its done. What a kernel writes over an operand begins when
+ * that ends. Parameters live from the beginning, results to the end; kernels need working space, and a region its own, besides. (An arena may take
+ * more, for its buffers are nowhere cut in pieces.)
  */
 #include <math.h>
 
 #include "schedule/internal.h"
+
+bool sw_task_takes_place(const sw_tasks *graph, uint32_t t, uint32_t result, const int32_t *last,
+                         int32_t at)
+{
+	const sw_task *task = &graph->tasks[t];
+	const sw_op *op = sw_op_at(graph->program, task->op);
+	for (uint32_t k = 0; task->kind == SW_TASK_KERNEL && !task->joined && k < op->n_operands; k++)
+		if (last[sw_task_buffer(graph, op->operands[k])] == at &&
+		    sw_buffers_over(graph->buffers, op, result, k))
+			return true;
+	return false;
+}
 
 static int32_t *find_places(const sw_tasks *graph, const uint32_t *order, sw_arena *arena)
 {
@@ -15,7 +28,7 @@ static int32_t *find_places(const sw_tasks *graph, const uint32_t *order, sw_are
 	return place;
 }
 
-/* Per value of the computation. */
+/* Per buffer of the computation. */
 static int32_t *find_ends(const sw_tasks *graph, const int32_t *place, sw_arena *arena)
 {
 	const sw_program *program = graph->program;
@@ -25,11 +38,13 @@ static int32_t *find_ends(const sw_tasks *graph, const int32_t *place, sw_arena 
 		const sw_task *task = &graph->tasks[t];
 		const sw_op *op = sw_op_at(program, task->op);
 		int32_t at = place[task->kind == SW_TASK_START ? task->partner : t];
-		for (uint32_t i = 0; i < op->n_operands; i++)
-			end[op->operands[i]] = SW_MAX(end[op->operands[i]], at);
+		for (uint32_t i = 0; i < op->n_operands; i++) {
+			sw_id buffer = sw_task_buffer(graph, op->operands[i]);
+			end[buffer] = SW_MAX(end[buffer], at);
+		}
 	}
 	for (size_t i = 0; i < c->results.len; i++)
-		end[c->results.data[i]] = (int32_t)graph->n;
+		end[sw_task_buffer(graph, c->results.data[i])] = (int32_t)graph->n;
 	return end;
 }
 
@@ -41,7 +56,6 @@ static int32_t begin_of(const sw_tasks *graph, const int32_t *place, uint32_t t)
 	return place[task->kind == SW_TASK_DONE ? task->partner : t];
 }
 
-/* What a start yields are its operands, and results that are counted with its done. */
 static void list_changes(const sw_tasks *graph, const int32_t *place, const int32_t *end, double *changes)
 {
 	for (uint32_t t = 0; t < graph->n; t++) {
@@ -49,9 +63,10 @@ static void list_changes(const sw_tasks *graph, const int32_t *place, const int3
 		int32_t begin = begin_of(graph, place, t);
 		for (uint32_t r = 0; sw_task_yields(graph, t) && r < op->n_results; r++) {
 			sw_id value = op->first_result + r;
-			double bytes = graph->value_bytes[value];
-			changes[begin] += bytes;
-			changes[SW_MAX(end[value], begin) + 1] -= bytes;
+			double bytes = sw_task_value_bytes(graph, value);
+			bool over = bytes > 0 && sw_task_takes_place(graph, t, r, end, begin);
+			changes[begin + over] += bytes;
+			changes[SW_MAX(end[value], begin + over) + 1] -= bytes;
 		}
 	}
 }
@@ -59,7 +74,7 @@ static void list_changes(const sw_tasks *graph, const int32_t *place, const int3
 double sw_order_bytes(const sw_tasks *graph, const uint32_t *order, sw_arena *arena)
 {
 	const int32_t *place = find_places(graph, order, arena), *end = find_ends(graph, place, arena);
-	double *changes = SW_NEW_N(arena, double, graph->n + 2), live = 0, most = 0;
+	double *changes = SW_NEW_N(arena, double, graph->n + 3), live = 0, most = 0;
 	list_changes(graph, place, end, changes);
 	for (uint32_t i = 0; i < graph->n; i++) {
 		live += changes[i];

@@ -3,8 +3,8 @@
  *
  * Of several orders that is taken which the streams finish first, as a mean of when collectives take what they should and of when they are
  * LATE; of equal ones the first: the program's own, each done right after its start; then, for each order of kernels (the program's; one
- * that lets them hide collectives; one that begins sums as soon as it can; two that feed the stream of collectives) and each way of
- * prefetching (in time; as early as there is room), starts and dones placed, and the same where what would wait lets others pass; then all
+ * that lets them hide collectives; one that begins sums as soon as it can; two that feed the stream of collectives; one that moves hardly
+ * anything, for little memory) and each way of prefetching (in time; as early as there is room), starts and dones placed, and the same where what would wait lets others pass; then all
  * of these with collectives that were small in the best so far begun as one; until hardly anything is waited for. All but the first only
  * if they hold no more than that and the memory to spare, and take no longer.
  */
@@ -100,8 +100,8 @@ typedef uint32_t *order_fn(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
 
 static void consider_all(choice *c, const sw_tasks *graph)
 {
-	static order_fn *const orders[] = {sw_order_kept, sw_order_hide, sw_order_early, sw_order_feed_soon,
-	                                   sw_order_feed_much};
+	static order_fn *const orders[] = {sw_order_kept,      sw_order_hide,      sw_order_early,
+	                                   sw_order_feed_soon, sw_order_feed_much, sw_order_due};
 	for (size_t i = 0; i < SW_COUNT(orders) && !is_enough(c); i++) {
 		uint32_t n;
 		sw_arena scratch;

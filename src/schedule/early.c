@@ -5,14 +5,19 @@
  * is listed by its outputs has such at the end, behind the whole backward pass). On the clock of that order the others (weights that are
  * gathered, which could all begin at once) are taken by when they have to begin so that each has its time on the stream before it is
  * needed. Kernels that no collective needs come last. What the order asks of memory is not looked at.
+ *
+ * Where memory is short that order may hold too much. DUE stays as near to the program's as it can: what reads a sum is run no sooner than that has
+ * landed, what leads to a gather no later than that has to begin, and nothing else moves. That is mostly what makes of a shard what is gathered and of
+ * a sum what is kept: it holds hardly more than the program's order, in which nothing could come between.
  */
 #include <math.h>
 #include <stdlib.h>
 
 #include "schedule/internal.h"
 
-/* What is needed at some time has so many times its seconds before. */
-#define AHEAD 1.25
+/* What is needed at some time has so many times its seconds before; more where sums and gathers, which share the stream, are looked at apart. */
+#define AHEAD_EARLY 1.25
+#define AHEAD_DUE 1.5
 
 typedef struct early {
 	double seconds; /* the clock at which it is taken */
@@ -104,6 +109,7 @@ static uint32_t *take_all(const sw_tasks *graph, early *list, uint32_t n_listed,
 
 typedef struct clocks {
 	const sw_tasks *graph;
+	double ahead;     /* collectives are taken to last so many times what they should */
 	double *way_s;    /* per task: the longest way to it, of kernels and collectives */
 	double *begins_s; /* per kernel: in the order of sums */
 	early *kernels;   /* by their ways; seconds: the ways */
@@ -196,25 +202,79 @@ static uint32_t list_due(const clocks *c, early *list, sw_arena *arena)
 	qsort(list, n, sizeof(*list), compare_early);
 	for (uint32_t i = n; i-- > 0;) {
 		uint32_t t = list[i].task;
-		free_s = fmin(free_s, list[i].seconds) - AHEAD * graph->tasks[t].seconds;
+		free_s = fmin(free_s, list[i].seconds) - c->ahead * graph->tasks[t].seconds;
 		list[i].seconds = fmax(free_s, clock_at(c, c->way_s[t]));
 	}
 	return n;
 }
 
-uint32_t *sw_order_early(const sw_tasks *graph, sw_arena *arena, uint32_t *n)
+static clocks clocks_of(const sw_tasks *graph, double ahead, sw_arena *arena)
 {
 	clocks c = {.graph = graph,
+	            .ahead = ahead,
 	            .way_s = SW_NEW_N(arena, double, graph->n + 1),
 	            .begins_s = SW_NEW_N(arena, double, graph->n + 1),
 	            .kernels = SW_NEW_N(arena, early, graph->n + 1),
 	            .least_s = SW_NEW_N(arena, double, graph->n + 1)};
-	early *list = SW_NEW_N(arena, early, graph->n + 1);
 	find_ways(&c);
+	return c;
+}
+
+/* These kernels on their clock, and what has to begin before them. */
+static uint32_t *take_when_due(clocks *c, const uint32_t *kernels, early *list, sw_arena *arena,
+                               uint32_t *n)
+{
+	set_clock(c, kernels, *n);
+	uint32_t n_listed = list_due(c, list, arena);
+	for (uint32_t k = 0; k < c->n; k++)
+		list[n_listed++] = (early){c->begins_s[c->kernels[k].task], c->kernels[k].task};
+	return take_all(c->graph, list, n_listed, arena, n);
+}
+
+uint32_t *sw_order_early(const sw_tasks *graph, sw_arena *arena, uint32_t *n)
+{
+	clocks c = clocks_of(graph, AHEAD_EARLY, arena);
+	early *list = SW_NEW_N(arena, early, graph->n + 1);
 	uint32_t n_listed = list_sums(&c, list);
-	set_clock(&c, take_all(graph, list, n_listed, arena, n), *n);
-	n_listed = list_due(&c, list, arena);
-	for (uint32_t k = 0; k < c.n; k++)
-		list[n_listed++] = (early){c.begins_s[c.kernels[k].task], c.kernels[k].task};
-	return take_all(graph, list, n_listed, arena, n);
+	const uint32_t *sums = take_all(graph, list, n_listed, arena, n);
+	return take_when_due(&c, sums, list, arena, n);
+}
+
+/* When a task is over, if kernels begin no sooner than their order's clock has it, and not before the sums have landed that lead to them: those take
+ * turns on the stream, in the program's order. */
+static double run_when_landed(const clocks *c, uint32_t t, const double *over_s, double *free_s,
+                              double *from_s)
+{
+	const sw_tasks *graph = c->graph;
+	const sw_task *task = &graph->tasks[t];
+	*from_s = is_kernel(graph, t) ? c->begins_s[t] : 0;
+	for (uint32_t i = graph->before.start[t]; i < graph->before.start[t + 1]; i++)
+		*from_s = fmax(*from_s, over_s[graph->before.tasks[i]]);
+	if (task->kind == SW_TASK_START && makes_less(graph, t))
+		return *free_s = fmax(*free_s, *from_s) + c->ahead * task->seconds;
+	return *from_s + (is_kernel(graph, t) ? task->seconds : 0);
+}
+
+/* These kernels on their clock, but what reads sums when they have landed. */
+static uint32_t *take_when_landed(clocks *c, const uint32_t *kernels, early *list, sw_arena *arena,
+                                  uint32_t *n)
+{
+	double *over_s = SW_NEW_N(arena, double, c->graph->n + 1), free_s = 0, from_s;
+	uint32_t n_listed = 0;
+	set_clock(c, kernels, *n);
+	for (uint32_t t = 0; t < c->graph->n; t++) {
+		over_s[t] = run_when_landed(c, t, over_s, &free_s, &from_s);
+		if (is_kernel(c->graph, t))
+			list[n_listed++] = (early){from_s, t};
+	}
+	return take_all(c->graph, list, n_listed, arena, n);
+}
+
+uint32_t *sw_order_due(const sw_tasks *graph, sw_arena *arena, uint32_t *n)
+{
+	clocks c = clocks_of(graph, AHEAD_DUE, arena);
+	early *list = SW_NEW_N(arena, early, graph->n + 1);
+	const uint32_t *kept = sw_order_kept(graph, arena, n);
+	const uint32_t *late = take_when_landed(&c, kept, list, arena, n);
+	return take_when_due(&c, late, list, arena, n);
 }

@@ -8,6 +8,7 @@
 #ifndef SW_SCHEDULE_INTERNAL_H
 #define SW_SCHEDULE_INTERNAL_H
 
+#include "interpret/interpret.h"
 #include "schedule/schedule.h"
 
 #define SW_NO_TASK UINT32_MAX
@@ -23,7 +24,7 @@ typedef struct sw_task {
 	bool joined;         /* a half of one that another is begun as one with, in front: a kernel that takes no time */
 	double seconds;      /* of a kernel, or of a collective (at its start) */
 	double collective_s; /* of a region: what its collectives take of `seconds` or beside it */
-	double bytes;        /* of a region: what it needs beyond operands and results */
+	double bytes;        /* what it needs beyond operands and results: working space; of a region all that is in it */
 } sw_task;
 
 /* What a called computation is to its caller; zero where it is not scheduled. */
@@ -43,7 +44,7 @@ typedef struct sw_tasks {
 	int32_t computation;
 	uint32_t n, n_starts;
 	double transfer_share; /* of the device, taken from kernels by a collective beside them */
-	const double *value_bytes; /* of all values of the program */
+	const sw_buffers *buffers; /* of the program */
 	sw_task *tasks;
 	sw_task_list before, after;
 } sw_tasks;
@@ -62,7 +63,7 @@ typedef struct sw_task_source {
 	sw_users users;
 	uint32_t *maker;            /* [values] */
 	uint32_t *task;             /* [ops]: the task that an op begins with */
-	double *value_bytes;        /* [values] */
+	sw_buffers buffers;
 	sw_region_figures *figures; /* [computations] */
 } sw_task_source;
 void sw_task_source_init(sw_task_source *source, const sw_cluster *cluster, const sw_program *program, uint32_t overlap,
@@ -79,8 +80,11 @@ const uint32_t *sw_tasks_link(sw_tasks *graph, const sw_task_edge *more, size_t 
 static inline bool sw_task_yields(const sw_tasks *graph, uint32_t t)
 {
 	const sw_task *task = &graph->tasks[t];
-	return task->joined ? task->partner > t : task->kind != SW_TASK_START;
+	return task->joined ? task->partner > t : task->kind != SW_TASK_START || !task->split;
 }
+/* The value whose buffer it has, and the bytes of its own one. */
+static inline sw_id sw_task_buffer(const sw_tasks *graph, sw_id value) { return graph->buffers->buffer[value]; }
+static inline double sw_task_value_bytes(const sw_tasks *graph, sw_id value) { return (double)graph->buffers->bytes[value]; }
 /* Sums of one computation that ran for `seconds`, for its callers. */
 void sw_tasks_figure(const sw_task_source *source, const sw_tasks *graph, double seconds, double bytes, sw_region_figures *figures);
 
@@ -110,6 +114,8 @@ uint32_t *sw_order_feed_much(const sw_tasks *graph, sw_arena *arena, uint32_t *n
 
 /* The same, ordered so that each collective can begin as soon as the longest way to it lets it. O((n + edges) log n). */
 uint32_t *sw_order_early(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
+/* The same, as near to the program's as leaves each collective its time: for where memory is short. O((n + edges) log n). */
+uint32_t *sw_order_due(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
 
 /* What a placement of starts and dones may hold: `spare_bytes` beyond what the least would need, but no more than `room_bytes` in all, if the least needs less. */
 typedef struct sw_allowance {
@@ -128,6 +134,8 @@ uint32_t *sw_order_slip(const sw_tasks *graph, const uint32_t *given, sw_arena *
  * O((n + edges) + starts^2). */
 uint32_t *sw_order_combine(const sw_cluster *cluster, const sw_tasks *graph, const uint32_t *order, double stretch, bool held,
                            int64_t merge_bytes, sw_arena *arena, sw_tasks *combined, uint32_t *n);
+/* Does the result of kernel t take the place of an operand? last: per buffer, when it is read for the last time; at: when t runs. */
+bool sw_task_takes_place(const sw_tasks *graph, uint32_t t, uint32_t result, const int32_t *last, int32_t at);
 /* The most that is held at once. O(n + values of the program). */
 double sw_order_bytes(const sw_tasks *graph, const uint32_t *order, sw_arena *arena);
 

@@ -143,7 +143,7 @@ static void find_times(placer *p, sw_arena *arena)
 
 static double value_bytes(const placer *p, sw_id value)
 {
-	return p->graph->value_bytes[value];
+	return sw_task_value_bytes(p->graph, value);
 }
 
 /* The last moment at which a task holds its operands, the first at which it has results. */
@@ -153,7 +153,7 @@ static int32_t last_moment(const placer *p, uint32_t t)
 	return half ? p->all[p->number[t]].stands : p->slot[t];
 }
 
-/* Per value of the computation the last moment of its kernels, 0 if there is none; results of the computation live to the end. */
+/* Per buffer of the computation the last moment of its kernels, 0 if there is none; results of the computation live to the end. */
 static int32_t *find_last_reads(const placer *p, sw_arena *arena)
 {
 	const sw_program *program = p->graph->program;
@@ -162,10 +162,10 @@ static int32_t *find_last_reads(const placer *p, sw_arena *arena)
 	for (int32_t k = 0; k < p->n_kernels; k++) {
 		const sw_op *op = sw_op_at(program, task_at(p, p->kernels[k])->op);
 		for (uint32_t i = 0; i < op->n_operands; i++)
-			last[op->operands[i]] = k;
+			last[sw_task_buffer(p->graph, op->operands[i])] = k;
 	}
 	for (size_t i = 0; i < c->results.len; i++)
-		last[c->results.data[i]] = p->n_kernels;
+		last[sw_task_buffer(p->graph, c->results.data[i])] = p->n_kernels;
 	return last;
 }
 
@@ -174,8 +174,8 @@ static void weigh(placer *p, collective *c, const int32_t *last)
 	const sw_op *op = sw_op_at(p->graph->program, task_at(p, c->start)->op);
 	bool split = task_at(p, c->start)->split;
 	for (uint32_t i = 0; i < op->n_operands; i++)
-		if (last[op->operands[i]] <= c->released)
-			c->held_bytes += value_bytes(p, op->operands[i]);
+		if (last[sw_task_buffer(p->graph, op->operands[i])] <= c->released)
+			c->held_bytes += value_bytes(p, sw_task_buffer(p->graph, op->operands[i]));
 	for (uint32_t r = split ? 0 : op->n_operands; r < op->n_results; r++)
 		c->result_bytes += value_bytes(p, op->first_result + r);
 	c->grows = c->result_bytes > c->held_bytes;
@@ -193,23 +193,29 @@ static void add_values(const placer *p, int32_t *last, double *changes)
 {
 	for (int32_t i = 0; i < p->n; i++) {
 		const sw_op *op = sw_op_at(p->graph->program, task_at(p, p->all[i].start)->op);
-		for (uint32_t k = 0; k < op->n_operands; k++)
-			last[op->operands[k]] = SW_MAX(last[op->operands[k]], p->all[i].stands);
+		for (uint32_t k = 0; k < op->n_operands; k++) {
+			sw_id buffer = sw_task_buffer(p->graph, op->operands[k]);
+			last[buffer] = SW_MAX(last[buffer], p->all[i].stands);
+		}
 	}
 	for (uint32_t t = 0; t < p->graph->n; t++) {
 		const sw_task *task = task_at(p, t);
 		const sw_op *op = sw_op_at(p->graph->program, task->op);
 		bool parameter = op->opcode == SW_OP_PARAMETER;
-		for (uint32_t r = 0; sw_task_yields(p->graph, t) && r < op->n_results; r++)
-			add_value(p, op->first_result + r, parameter ? 0 : last_moment(p, t),
-			          last[op->first_result + r], changes);
+		for (uint32_t r = 0; sw_task_yields(p->graph, t) && r < op->n_results; r++) {
+			sw_id value = op->first_result + r;
+			int32_t begin = parameter ? 0 : last_moment(p, t);
+			if (value_bytes(p, value) > 0)
+				begin += sw_task_takes_place(p->graph, t, r, last, begin);
+			add_value(p, value, begin, last[value], changes);
+		}
 	}
 }
 
 static double *list_bytes(placer *p, sw_arena *arena)
 {
 	int32_t *last = find_last_reads(p, arena);
-	double *bytes = SW_NEW_N(arena, double, p->n_kernels + 2), live = 0;
+	double *bytes = SW_NEW_N(arena, double, p->n_kernels + 3), live = 0;
 	for (int32_t i = 0; i < p->n; i++)
 		weigh(p, &p->all[i], last);
 	add_values(p, last, bytes);

@@ -317,15 +317,27 @@ static sw_status schedule_with(const sw_cluster *cluster, const sw_program *loca
 	return status;
 }
 
-/* Of what an arena has taken beyond what it must take, the part that would fit, and a little less: it is not in proportion. */
+/* What a schedule was given, and what its arena took beyond what it must take. */
+typedef struct fitted {
+	int64_t spare, taken;
+} fitted;
+
 #define NEARLY 0.9
 #define MOST_FITTED 3 /* times; then much less is given */
 
-static int64_t less_to_spare(int64_t spare, int64_t room, int64_t taken, int times)
+/* What should fit: at first the part of what was taken that there is room for, then where a line through the last two comes to that; and a little
+ * less. An arena takes more than it was given, for its buffers are nowhere cut in pieces: how much more changes from order to order, so that at
+ * least half is tried next. */
+static int64_t less_to_spare(fitted last, fitted before, int64_t room, int times)
 {
-	double part = NEARLY * (double)room / (double)taken;
-	return times < MOST_FITTED && taken > 0 ? (int64_t)(SW_MIN(part, NEARLY) * (double)spare)
-	                                        : spare / 16;
+	double spare = (double)last.spare, over = (double)(last.taken - room);
+	double slope = times > 0 && before.spare > last.spare
+	                       ? (double)(before.taken - last.taken) / (double)(before.spare - last.spare)
+	                       : 0;
+	double next = slope > 0 ? spare - over / (NEARLY * slope)
+	                        : NEARLY * spare * (double)room / (double)last.taken;
+	return times < MOST_FITTED ? (int64_t)SW_MIN(SW_MAX(next, spare / 2), NEARLY * spare)
+	                           : last.spare / 16;
 }
 
 /* What collectives may hold is reckoned by the values that live; what counts is the arena. A program that fits keeps fitting: with less to
@@ -336,6 +348,7 @@ sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
 	int64_t limit = options->memory_bytes ? options->memory_bytes : cluster->device.memory_bytes;
 	int64_t needed = options->arena_bytes ? options->arena_bytes : sw_placement_bytes(local);
 	int64_t room = SW_MAX(limit - needed, 0), spare = room;
+	fitted last = {0}, before;
 	uint32_t overlap = options->overlap;
 	sw_status status =
 		schedule_with(cluster, local, overlap, spare, options->merge_bytes, scheduled, err);
@@ -344,7 +357,9 @@ sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
 		if (bytes <= limit)
 			break;
 		overlap = spare ? overlap : 0;
-		spare = less_to_spare(spare, room, bytes - needed, times);
+		before = last;
+		last = (fitted){spare, bytes - needed};
+		spare = less_to_spare(last, before, room, times);
 		sw_program_free(*scheduled);
 		status =
 			schedule_with(cluster, local, overlap, spare, options->merge_bytes, scheduled, err);

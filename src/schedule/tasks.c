@@ -32,10 +32,8 @@ void sw_task_source_init(sw_task_source *source, const sw_cluster *cluster, cons
 		.maker = SW_NEW_N(arena, uint32_t, program->values.len + 1),
 		.task = SW_NEW_N(arena, uint32_t, program->ops.len + 1),
 		.figures = SW_NEW_N(arena, sw_region_figures, program->computations.len + 1),
-		.value_bytes = SW_NEW_N(arena, double, program->values.len + 1),
+		.buffers = sw_buffers_of(program, arena),
 	};
-	for (sw_id v = 0; v < program->values.len; v++)
-		source->value_bytes[v] = (double)sw_shape_bytes(sw_value_shape(program, v));
 }
 
 /* ---- what an op is ------------------------------------------------------------------------------------------ */
@@ -142,6 +140,7 @@ static void add_task(builder *b, sw_id id)
 	task.split = split;
 	if (task.kind == SW_TASK_KERNEL) {
 		task.seconds = sw_cost_op(b->source->cluster, b->program, id);
+		task.bytes = (double)b->source->buffers.room_bytes[id];
 		add_region(b, op, &task);
 	} else {
 		task.seconds = sw_cost_collective_op_seconds(b->source->cluster, b->program, id);
@@ -339,7 +338,7 @@ void sw_tasks_make(const sw_task_source *source, int32_t computation, sw_arena *
 	                    .computation = computation,
 	                    .n = (uint32_t)b.tasks.len,
 	                    .transfer_share = source->cluster->device.transfer_share,
-	                    .value_bytes = source->value_bytes};
+	                    .buffers = &source->buffers};
 	graph->tasks = sw_arena_copy(arena, b.tasks.data, sizeof(sw_task) * b.tasks.len);
 	link_by(graph, b.edges.data, b.edges.len, arena);
 	for (uint32_t t = 0; t < graph->n; t++)

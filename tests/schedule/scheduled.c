@@ -27,9 +27,18 @@ void open_local(const char *hlo, scheduled *s)
 
 bool open_fixture(const char *name, const char *cluster, const char *strategy, scheduled *s)
 {
+	return open_rewritten(name, cluster, strategy, NULL, 0, s);
+}
+
+bool open_rewritten(const char *name, const char *cluster, const char *strategy, const char *remat,
+                    int32_t microbatches, scheduled *s)
+{
 	char path[512];
 	sw_error err = {0};
-	sw_plan_options options = {.measure = sw_partition_measure, .quiet = true};
+	sw_plan_options options = {.measure = sw_partition_measure,
+	                           .remat = remat,
+	                           .microbatches = microbatches,
+	                           .quiet = true};
 	*s = (scheduled){.planned = true};
 	snprintf(path, sizeof(path), SW_SOURCE_DIR "/clusters/%s.yaml", cluster);
 	check(sw_cluster_read(path, &s->cluster, &err), &err);

@@ -21,6 +21,8 @@ typedef struct scheduled {
 void open_local(const char *hlo, scheduled *s);
 /* A fixture by name on clusters/CLUSTER.yaml, planned and partitioned. False: no plan fits. */
 bool open_fixture(const char *name, const char *cluster, const char *strategy, scheduled *s);
+/* The same with activations computed again and in microbatches, as plan's options say it. */
+bool open_rewritten(const char *name, const char *cluster, const char *strategy, const char *remat, int32_t microbatches, scheduled *s);
 /* Schedules (again), and checks what every schedule keeps: it is valid, costs what it cost, is no slower, and reads back as it was. */
 void schedule(scheduled *s, const char *overlap, int64_t memory_bytes);
 void close_scheduled(scheduled *s);

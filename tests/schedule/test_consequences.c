@@ -4,6 +4,8 @@
  */
 #include "schedule/scheduled.h"
 
+#include "interpret/interpret.h"
+
 typedef struct tally {
 	int of, hidden;
 } tally;
@@ -143,6 +145,25 @@ static void little_waiting_is_left(void **state)
 	}
 }
 
+/* Weights that are gathered in each turn, and sums that are scattered, hide where there is little more memory than a program needs in which all
+ * waits: what makes ready for a collective, and what reads it, is small, and may move where nothing else may. */
+static void little_memory_is_enough(void **state)
+{
+	scheduled s;
+	sw_program_cost cost;
+	(void)state;
+	assert_true(open_rewritten("gpt", "local-2x4", "zero3", "blocks", 4, &s));
+	int64_t needed = sw_placement_bytes(s.local);
+	schedule(&s, "all", needed + needed / 20);
+	assert_true(sw_placement_bytes(s.scheduled) <= needed + needed / 20);
+	sw_cost_program(&s.cluster, s.local, &cost);
+	double left = sw_schedule_seconds(&s.cluster, s.scheduled) - cost.compute_s;
+	double before = sw_schedule_seconds(&s.cluster, s.local) - cost.compute_s;
+	if (left > 0.4 * before)
+		fail_msg("%.0f %% is left", 100 * left / before);
+	close_scheduled(&s);
+}
+
 /* Links that are half as fast as they were said to be when the program was scheduled. */
 static void make_links_late(sw_cluster *cluster)
 {
@@ -184,6 +205,7 @@ int main(void)
 		cmocka_unit_test(sums_of_weight_gradients_hide_behind_the_backward_pass),
 		cmocka_unit_test(gathers_of_weights_are_ahead_of_their_dots),
 		cmocka_unit_test(little_waiting_is_left),
+		cmocka_unit_test(little_memory_is_enough),
 		cmocka_unit_test(little_waiting_is_left_if_collectives_are_late),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

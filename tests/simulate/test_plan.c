@@ -130,6 +130,52 @@ static void what_hides_makes_another_plan_the_best(void **state)
 	close_subject(&s);
 }
 
+/* zero3, blocks computed again, 4 microbatches. */
+static double step_within(const subject *s, int64_t memory_bytes)
+{
+	sw_error err = {0};
+	sw_plan *plan;
+	sw_plan_options options = {.measure = sw_partition_measure,
+	                           .play = sw_simulate_plan,
+	                           .memory_bytes = memory_bytes,
+	                           .microbatches = 4,
+	                           .remat = "blocks",
+	                           .quiet = true};
+	check(sw_plan_strategy_parse("zero3", &options.strategy, &err), &err);
+	check(sw_plan_make(s->program, s->path, &s->sidecar, &s->cluster, &options, &plan, &err), &err);
+	double step_s = plan->predicted.step_time_s;
+	assert_true(plan->predicted.peak_bytes <= memory_bytes);
+	assert_seconds(step_s, simulated_s(plan));
+	assert_true(plan->lower_bound_s <= step_s);
+	assert_true(plan->model_bound_s <= plan->model_best_s && plan->model_best_s <= plan->model_s);
+	sw_plan_free(plan);
+	return step_s;
+}
+
+/* What is kept must leave room to begin collectives ahead. */
+static void more_memory_makes_steps_hardly_slower(void **state)
+{
+	static const struct {
+		const char *cluster;
+		int64_t memory_bytes[5];
+	} cases[] = {{"lab-2x4", {6560000, 7040000, 8200000, 8600000, 10000000}},
+	             {"lab-4x1", {6680000, 7040000, 7280000, 7400000, 8000000}}};
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(cases); i++) {
+		double before_s = INFINITY;
+		subject s;
+		open_subject("gpt", cases[i].cluster, &s);
+		for (size_t k = 0; k < SW_COUNT(cases[i].memory_bytes); k++) {
+			double step_s = step_within(&s, cases[i].memory_bytes[k]);
+			if (step_s > 1.02 * before_s)
+				fail_msg("%s, %lld bytes: %g s, with less %g s", cases[i].cluster,
+				         (long long)cases[i].memory_bytes[k], step_s, before_s);
+			before_s = step_s;
+		}
+		close_subject(&s);
+	}
+}
+
 static void contenders_that_cannot_win_are_not_played(void **state)
 {
 	subject s;
@@ -202,6 +248,7 @@ int main(void)
 		cmocka_unit_test(a_plans_step_is_the_one_that_is_simulated),
 		cmocka_unit_test(auto_is_at_least_as_fast_as_every_fixed_strategy_when_played),
 		cmocka_unit_test(what_hides_makes_another_plan_the_best),
+		cmocka_unit_test(more_memory_makes_steps_hardly_slower),
 		cmocka_unit_test(contenders_that_cannot_win_are_not_played),
 		cmocka_unit_test(threads_do_not_change_the_plan),
 	};
