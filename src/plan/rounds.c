@@ -228,6 +228,20 @@ static int64_t list_open(search *s, size_t n)
 	return n_open;
 }
 
+/* Nothing that is slower by the model than what has been found is wanted: of itself, and of the other searches of its round. */
+static void lower_worth(search *s, size_t n)
+{
+	double all_s = INFINITY;
+	for (size_t i = 0; i < n; i++)
+		all_s = fmin(all_s, s->trials[i].found_s);
+	for (size_t i = 0; i < n; i++) {
+		trial *t = &s->trials[i];
+		double found_s = sw_is_search(t->mesh) ? all_s : t->found_s;
+		t->c.each.worth_s = fmin(t->c.each.worth_s, found_s);
+		t->c.each.below_s = s->planner->slack * t->c.each.worth_s;
+	}
+}
+
 /* Models are built one after the other, for they share layouts, profiles and paths; what follows is each mesh's own, and begins while the next is
  * built. */
 static sw_status attempt_round(search *s, size_t n, bool *again)
@@ -251,6 +265,7 @@ static sw_status attempt_round(search *s, size_t n, bool *again)
 		if (status == SW_OK && t->status != SW_OK)
 			status = pass_error(&t->err, t->status, s->err);
 	}
+	lower_worth(s, n);
 	return status;
 }
 
@@ -287,9 +302,9 @@ static void count(search *s, size_t number, const trial *t)
 		s->seen(s->context, number, t->plan, c->model_s);
 	if (c->feasible) {
 		all->bound_s = SW_MIN(all->bound_s, least_of_plan(s, c));
-		all->found_s = SW_MIN(all->found_s, c->model_s);
-		all->model_bound_s = SW_MIN(all->model_bound_s, c->model_s);
-		all->model_s = SW_MIN(all->model_s, c->model_s);
+		all->found_s = SW_MIN(all->found_s, t->found_s);
+		all->model_bound_s = SW_MIN(all->model_bound_s, t->found_s);
+		all->model_s = SW_MIN(all->model_s, t->found_s);
 	} else {
 		all->least_bytes = SW_MIN(all->least_bytes, c->measured_bytes);
 	}
