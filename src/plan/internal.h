@@ -41,6 +41,7 @@ typedef struct sw_roles {
 	int32_t *moment;            /* per op: position in the flattened order; ops of regions stand before their region */
 	int32_t *last_use;          /* per value: one past the moment of its last reader; a region reads just before its first op */
 	bool *carried_over;         /* per value: the next of what a loop carries, which lies where that lay */
+	sw_id *shown;               /* per value: what a region shows there, unchanged, and its caller keeps: it may be the same bytes; SW_NO_ID: nothing */
 	int32_t n_moments;
 	SW_VEC(sw_port) ports;      /* those of a region stand together, regions by number */
 	uint32_t *first_port;       /* per op, and one more: into ports */

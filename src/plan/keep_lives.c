@@ -32,13 +32,14 @@ static void add_uses_of_op(sw_lives *l, sw_id id)
 	free(layouts);
 }
 
-/* A computation's results, as it ends. */
+/* A computation's results, as it ends: a region's before those of the region are there, which mostly lie where these do. */
 static void add_uses_of_end(sw_lives *l, int32_t c, const uint32_t *layouts)
 {
 	const sw_computation *computation = &l->plan->program->computations.data[c];
-	sw_id last = computation->ops.data[computation->ops.len - 1];
+	int32_t last = l->roles->moment[computation->ops.data[computation->ops.len - 1]];
+	int32_t end = c == (int32_t)l->plan->program->entry ? last + 1 : last;
 	for (size_t i = 0; i < computation->results.len; i++)
-		add_use(l, computation->results.data[i], SW_NO_ID, layouts[i], l->roles->moment[last] + 1);
+		add_use(l, computation->results.data[i], SW_NO_ID, layouts[i], end);
 }
 
 static int by_value(const void *a, const void *b)
@@ -155,8 +156,20 @@ static bool read_use(const sw_lives *l, const sw_use *use, life_list *list)
 	return false;
 }
 
+/* Does it lie where something else does? */
+static bool is_there_anyhow(const sw_lives *l, sw_id value, uint32_t layout)
+{
+	sw_id shown = l->roles->shown[value];
+	if (layout != l->plan->produced[value])
+		return false;
+	return l->roles->carried_over[value] || (shown != SW_NO_ID && (l->plan->produced[shown] == layout ||
+	                                                               l->plan->kept[shown] == layout));
+}
+
 static int64_t bytes_of(const sw_lives *l, sw_id value, uint32_t layout)
 {
+	if (is_there_anyhow(l, value, layout))
+		return 0;
 	return sw_layout_local_bytes(&l->plan->cluster->atoms, sw_value_shape(l->plan->program, value),
 	                             &l->layouts.items.data[layout]);
 }

@@ -529,26 +529,6 @@ static void add_edges(sw_model *m)
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
-/* Does a region show there, unchanged, what its caller keeps for others too? Then it may be the same bytes. So may be what comes out of a
- * loop as it went in, if nobody reads it. */
-static bool shows_what_stays(const sw_model *m, sw_id value)
-{
-	const sw_roles *roles = &m->planner->roles;
-	const sw_site *site = &m->sites.data[m->producer[value]];
-	if (site->kind != SW_SITE_PORT)
-		return false;
-	const sw_port *port = &roles->ports.data[site->index];
-	sw_id by = roles->program->values.data[value].op;
-	uint8_t opcode = sw_op_at(roles->program, by)->opcode;
-	bool changes = port->n_reads > 1 && port->reads[1].value != port->values[0];
-	int32_t kept_until = roles->last_use[port->reads[0].value];
-	if (changes || (opcode != SW_OP_PARAMETER && opcode != SW_OP_WHILE))
-		return false;
-	if (opcode == SW_OP_WHILE)
-		return kept_until > roles->moment[by] || roles->last_use[value] <= roles->moment[by] + 1;
-	return kept_until > port->reads[0].moment + 1;
-}
-
 /* Bytes per layout. Those that may be there anyhow, which are the least that any layout has, do not count. */
 static void add_span(sw_model *m, int32_t node, sw_id value, layout_list layouts, int32_t begin,
                      int32_t end)
@@ -561,7 +541,7 @@ static void add_span(sw_model *m, int32_t node, sw_id value, layout_list layouts
 			&m->planner->layouts.items.data[layouts.list[(uint32_t)i * layouts.step]]);
 		least = SW_MIN(least, usage[i]);
 	}
-	bool shared = shows_what_stays(m, value);
+	bool shared = m->planner->roles.shown[value] != SW_NO_ID;
 	for (int32_t i = 0; shared && i < layouts.n; i++)
 		usage[i] -= least;
 	sw_problem_add_span(&m->problem, node, begin, end, usage);

@@ -190,6 +190,28 @@ static void find_carried_over(sw_roles *roles, const sw_port *port)
 		roles->carried_over[next] = true;
 }
 
+/* Does a region show there, unchanged, what its caller keeps for others too? So does what comes out of a loop as it went in, if nobody reads
+ * it. */
+static bool shows_what_stays(const sw_roles *roles, const sw_port *port, sw_id value)
+{
+	sw_id by = roles->program->values.data[value].op;
+	uint8_t opcode = sw_op_at(roles->program, by)->opcode;
+	bool changes = port->n_reads > 1 && port->reads[1].value != port->values[0];
+	int32_t kept_until = roles->last_use[port->reads[0].value];
+	if (changes || (opcode != SW_OP_PARAMETER && opcode != SW_OP_WHILE))
+		return false;
+	if (opcode == SW_OP_WHILE)
+		return kept_until > roles->moment[by] || roles->last_use[value] <= roles->moment[by] + 1;
+	return kept_until > port->reads[0].moment + 1;
+}
+
+static void find_shown(sw_roles *roles, const sw_port *port)
+{
+	for (uint32_t k = 0; k < port->n_values; k++)
+		if (shows_what_stays(roles, port, port->values[k]))
+			roles->shown[port->values[k]] = port->reads[0].value;
+}
+
 static void use_parameters(sw_roles *roles, const sw_port *port)
 {
 	const sw_program *p = roles->program;
@@ -223,6 +245,8 @@ static void find_last_uses(sw_roles *roles)
 		find_carried_over(roles, &roles->ports.data[i]);
 	for (size_t i = 0; i < roles->ports.len; i++)
 		use_parameters(roles, &roles->ports.data[i]);
+	for (size_t i = 0; i < roles->ports.len; i++)
+		find_shown(roles, &roles->ports.data[i]);
 }
 
 /* ---- parameters --------------------------------------------------------------------------------------------- */
@@ -324,6 +348,9 @@ void sw_roles_init(sw_roles *roles, const sw_program *program, const sw_sidecar 
 	roles->moment = SW_NEW_N(&roles->arena, int32_t, program->ops.len + 1);
 	roles->last_use = SW_NEW_N(&roles->arena, int32_t, program->values.len + 1);
 	roles->carried_over = SW_NEW_N(&roles->arena, bool, program->values.len + 1);
+	roles->shown = SW_NEW_N(&roles->arena, sw_id, program->values.len + 1);
+	for (size_t v = 0; v < program->values.len; v++)
+		roles->shown[v] = SW_NO_ID;
 	roles->first_port = SW_NEW_N(&roles->arena, uint32_t, program->ops.len + 1);
 	sw_mark_planned(program, program->entry, roles->planned);
 	roles->n_moments = lay_out(roles, program->entry, 0, 1.0);

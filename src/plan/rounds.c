@@ -218,6 +218,20 @@ static void attempt(search *s)
 	s->building = NULL;
 }
 
+/* Nothing that is slower by the model than what has been found is wanted: of itself, and of the other searches of its round. */
+static void lower_worth(search *s)
+{
+	double all_s = INFINITY;
+	for (size_t i = 0; i < s->n; i++)
+		all_s = fmin(all_s, sw_search_at(s, s->first + i)->found_s);
+	for (size_t i = 0; i < s->n; i++) {
+		trial *t = sw_search_at(s, s->first + i);
+		double found_s = sw_is_search(t->mesh) ? all_s : t->found_s;
+		t->c.each.worth_s = fmin(t->c.each.worth_s, found_s);
+		t->c.each.below_s = s->planner->slack * t->c.each.worth_s;
+	}
+}
+
 /* What came out; is there more to attempt? */
 static sw_status judge_round(search *s, bool *again)
 {
@@ -232,6 +246,7 @@ static sw_status judge_round(search *s, bool *again)
 		if (status == SW_OK && t->status != SW_OK)
 			status = pass_error(&t->err, t->status, s->err);
 	}
+	lower_worth(s);
 	return status;
 }
 
@@ -272,9 +287,9 @@ static void count(search *s, size_t number, const trial *t)
 		s->seen(s->context, number, t->plan, c->model_s);
 	if (c->feasible) {
 		all->bound_s = SW_MIN(all->bound_s, least_of_plan(s, c));
-		all->found_s = SW_MIN(all->found_s, c->model_s);
-		all->model_bound_s = SW_MIN(all->model_bound_s, c->model_s);
-		all->model_s = SW_MIN(all->model_s, c->model_s);
+		all->found_s = SW_MIN(all->found_s, t->found_s);
+		all->model_bound_s = SW_MIN(all->model_bound_s, t->found_s);
+		all->model_s = SW_MIN(all->model_s, t->found_s);
 	} else {
 		all->least_bytes = SW_MIN(all->least_bytes, c->measured_bytes);
 	}

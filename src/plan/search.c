@@ -50,9 +50,21 @@ static void clear_places(trial *t)
 	sw_vec_clear(&t->places);
 }
 
+/* With less than so much, what is found says little of what is to be had. */
+#define LITTLE_WORK INT64_C(400000000)
+
+/* The first limit is a guess, and what is found within it tells of the next; later ones begin near the answer. */
+static int64_t work_of(const trial *t)
+{
+	int64_t work = t->c.each.work;
+	bool guess = t->attempt == 1 && !t->calibrated, later = t->attempt > 2;
+	int64_t part = guess ? work / 4 : later ? work / 2 : work;
+	return SW_MIN(work, SW_MAX(part, LITTLE_WORK));
+}
+
 static sw_status solve_from_places(trial *t, const sw_plan_options *options, sw_solution *solution)
 {
-	sw_solve_options how = {.work_limit = t->c.each.work,
+	sw_solve_options how = {.work_limit = work_of(t),
 	                        .time_limit_s = t->c.each.seconds,
 	                        .gap = NEAR_ENOUGH,
 	                        .cutoff = to_units(t->c.each.below_s),
@@ -236,15 +248,18 @@ static double counted_per_byte(const trial *t, int64_t measured_bytes)
 	return counted.peak_usage > 0 ? (double)counted.peak_usage / (double)measured_bytes : 1;
 }
 
+/* What is excluded is excluded by a little more: its neighbours mostly exceed the memory, too. */
 #define TIGHTER 0.98
 
 /* By what was measured of the plan that the attempt before found. The first limit is no tighter than the memory, and looser where the model
- * counts more than there is, or, where nothing was measured yet, might: so it still bounds from below. Later ones exclude the plan that did not fit. */
+ * counts more than there is, or, where nothing was measured yet, might: so it still bounds from below; unless a plan is known already that fits though it
+ * exceeds the limit, for some readers move anew what others share, of which the model knows nothing. Later ones exclude the plan that did not fit. */
 static void set_capacity(trial *t)
 {
 	bool known = t->starts.len > 0, first = t->attempt == 1 || !t->calibrated;
+	bool anew = t->attempt > 0 && t->c.feasible && t->plan->anew.len > 0;
 	double room = (double)t->memory;
-	t->loose = t->attempt == 0 || first;
+	t->loose = t->attempt == 0 || (first && !anew);
 	t->calibrated = t->attempt > 0 && known;
 	if (t->attempt == 0)
 		return;
@@ -252,7 +267,9 @@ static void set_capacity(trial *t)
 		room *= known ? SW_MAX(counted_per_byte(t, t->c.shared.peak_bytes), 1) : DOUBT;
 	} else {
 		sw_model_count_copies(&t->model, t->plan);
-		room *= TIGHTER * counted_per_byte(t, t->c.cost.peak_bytes);
+		const contender *c = &t->c;
+		room *= c->feasible ? counted_per_byte(t, c->shared.peak_bytes)
+		                    : TIGHTER * counted_per_byte(t, c->cost.peak_bytes);
 	}
 	t->model.problem.capacity = (int64_t)room;
 }
@@ -275,9 +292,9 @@ static sw_status bound_with_doubt(trial *t, const sw_plan_options *options)
 
 /* First without a limit, unless what is found then is known to be far too large: what then fits needs no memory model. Otherwise the model's spans limit the search; where the partitioned
  * program still exceeds the memory (spans are not its liveness to the byte), the capacity is tightened in proportion, with the copies
- * counted that readers held, and the problem solved again. What fits without a limit only since some readers move anew what others share may be
- * slower than what the solver finds within it: the quicker is taken. The bound is that of the last attempt whose limit was no tighter than it
- * must be. A mesh whose model is not built in time has no more to say. */
+ * counted that readers held, and the problem solved again. What fits only since some readers move anew what others share may be slower than what the
+ * solver finds within less: that is tried as long as it makes plans quicker, and the quickest is taken. The bound is the greatest of attempts whose limit
+ * was no tighter than it must be. A mesh whose model is not built in time has no more to say. */
 #define MOST_ATTEMPTS 5
 
 /* What is found without a limit is known to need far more than there is. */
@@ -295,6 +312,7 @@ void sw_trial_init(trial *t, const sw_planner *planner, const sw_mesh *mesh, siz
 	t->again = true;
 	t->memory = memory;
 	t->least_bytes = t->c.measured_bytes = INT64_MAX;
+	t->found_s = INFINITY;
 }
 
 /* Its model was not built in time. */
@@ -397,6 +415,21 @@ static void keep_best(trial *t, strategies *known)
 	sw_decisions_save(t->plan, &t->decisions, known);
 }
 
+/* Attempts that gain less are the last. */
+#define LITTLE_GAIN 0.01
+/* What fits only since some readers move anew what others share, or was found within the limit that was a guess, may be slower than what is found within
+ * another one; unless the bound says that there is hardly anything to be had, or the attempt before was hardly worth it. */
+static bool is_to_be_had_quicker(const trial *t)
+{
+	const contender *c = &t->c;
+	double before_s = t->best.feasible ? t->best.model_s : INFINITY;
+	bool guess = t->attempt == 1 && !t->calibrated, anew = t->plan->anew.len > 0;
+	if (!c->feasible || t->attempt == 0)
+		return c->feasible && anew;
+	return (anew || guess) && c->model_s * (1 - LITTLE_GAIN) > t->bound_s &&
+	       c->model_s < (1 - LITTLE_GAIN) * before_s;
+}
+
 void sw_trial_judge(trial *t, sw_planner *planner, least *small)
 {
 	contender *c = &t->c;
@@ -411,9 +444,11 @@ void sw_trial_judge(trial *t, sw_planner *planner, least *small)
 	if (exceeds)
 		sw_least_note(small, t->plan, t->mesh, &c->cost);
 	c->feasible = c->feasible && !exceeds;
-	bool shares_less = t->attempt == 0 && c->feasible && t->plan->anew.len > 0;
-	bool wanted = (exceeds || shares_less) && !planner->unlimited && t->attempt + 1 < MOST_ATTEMPTS;
+	bool wanted = (exceeds || is_to_be_had_quicker(t)) && !planner->unlimited &&
+	              t->attempt + 1 < MOST_ATTEMPTS;
 	t->again = has_time(t) && wanted;
+	if (c->feasible)
+		t->found_s = fmin(t->found_s, c->model_s);
 	if (t->status == SW_OK && c->feasible && (t->again || t->best.feasible))
 		keep_best(t, small->known);
 	t->attempt++;

@@ -31,6 +31,7 @@ typedef struct trial {
 	int64_t memory, least_bytes;
 	double deadline_s;    /* of sw_now_s; 0: none */
 	double bound_s, least_s;
+	double found_s;       /* the best by the model of what fits, of all attempts; INFINITY: nothing yet */
 	contender best;       /* the quickest attempt that fits; feasible: there is one, with its decisions */
 	decisions decisions;
 } trial;

@@ -2,6 +2,7 @@
 #include "plan/planned.h"
 
 #include "plan/internal.h"
+#include "plan/keep_lives.h"
 
 #define DEVICES "4"
 
@@ -110,6 +111,36 @@ static void what_a_loop_carries_is_counted_once(void **state)
 	close_counted(&c);
 }
 
+static void add_life(void *context, int32_t begin, int32_t end, int64_t bytes)
+{
+	sw_demand_add(context, begin, end, bytes);
+}
+
+/* The same by the lives of values, from which it is chosen what readers share: neither what a loop carries nor what it shows of what its caller
+ * keeps is there twice, nor are its results beside what they were carried in. */
+static void lives_count_what_a_loop_carries_once(void **state)
+{
+	counted c;
+	sw_lives lives;
+	sw_demand demand;
+	(void)state;
+	open_counted(accumulation, "dp", &c);
+	sw_path_store *store = sw_path_store_new(&c.p.cluster);
+	sw_lives_init(&lives, c.plan, &c.planner.roles,
+	              sw_path_store_get(store, c.plan->axes, c.plan->n_axes));
+	sw_demand_init(&demand, c.planner.roles.n_moments, &lives.arena);
+	for (sw_id v = 0; v < c.plan->program->values.len; v++)
+		sw_lives_walk(&lives, v, add_life, &demand);
+	const sw_op *loop = find_op(c.plan->program, "done");
+	int32_t done = c.planner.roles.moment[loop - c.plan->program->ops.data];
+	double most = (double)sw_demand_most(&demand, 0, done + 1);
+	assert_true(most > 0.9 * (double)c.arena_bytes);
+	assert_true(most < 1.1 * (double)c.arena_bytes);
+	sw_lives_clear(&lives);
+	sw_path_store_free(store);
+	close_counted(&c);
+}
+
 static const char product[] =
 	"HloModule product, input_output_alias={ {0}: (0, {}, may-alias) }\n"
 	"ENTRY main {\n"
@@ -138,6 +169,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_loop_carries_is_counted_once),
+		cmocka_unit_test(lives_count_what_a_loop_carries_once),
 		cmocka_unit_test(copies_are_counted_near_a_plan),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
