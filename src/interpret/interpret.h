@@ -87,12 +87,11 @@ typedef struct sw_buffers {
 	sw_id *buffer;       /* per value: the value whose buffer it has whatever comes between, handed on; itself: its own */
 	int64_t *bytes;      /* per value: of its own buffer, 0: it has none */
 	int64_t *room_bytes; /* per op: working space; of those that call a computation as a whole 0 */
-	uint8_t *lies;       /* per op: sw_lies */
+	uint64_t *over;      /* per value: where which of its op's operands (bit k; the first 64) lies it may lie, if nobody reads that any more. None where
+	                        called computations would have to be asked, but loops */
 } sw_buffers;
 /* Lies in the arena. O(values + ops). */
 sw_buffers sw_buffers_of(const sw_program *program, sw_arena *arena);
-/* May result i of an op lie where its operand k does, if nobody reads that any more? No where called computations would have to be asked, but loops. */
-bool sw_buffers_over(const sw_buffers *buffers, const sw_op *op, uint32_t i, uint32_t k);
 
 /* What lies in the arena at the moment when most is needed: their bytes, and what is `unused` between them, are the arena's. */
 typedef enum sw_resident_kind { SW_RESIDENT_VALUE, SW_RESIDENT_WORKING /* space of the kernel of an op */, SW_RESIDENT_CONSTANTS, SW_RESIDENT_STAGED /* an output on its way */ } sw_resident_kind;

@@ -711,12 +711,23 @@ int64_t sw_placement_bytes_near(const sw_program *program, int64_t enough_bytes)
 
 /* ---- what does not depend on the order ----------------------------------------------------------------------------- */
 
+static uint64_t operands_under(const sw_buffers *b, const sw_op *op, sw_lies lies, uint32_t i)
+{
+	int64_t bytes = b->bytes[op->first_result + i];
+	uint64_t under = 0;
+	for (uint32_t k = 0; bytes > 0 && k < SW_MIN(op->n_operands, 64); k++)
+		if (b->bytes[b->buffer[op->operands[k]]] == bytes &&
+		    sw_kernel_lies_over(b->program, op, lies, i, k, b->buffer))
+			under |= UINT64_C(1) << k;
+	return under;
+}
+
 sw_buffers sw_buffers_of(const sw_program *program, sw_arena *arena)
 {
 	size_t n = program->values.len + 1, n_ops = program->ops.len + 1;
 	struct sw_places places = {.values = SW_NEW_N(arena, sw_place, n)};
 	sw_buffers b = {program, SW_NEW_N(arena, sw_id, n), SW_NEW_N(arena, int64_t, n),
-	                SW_NEW_N(arena, int64_t, n_ops), SW_NEW_N(arena, uint8_t, n_ops)};
+	                SW_NEW_N(arena, int64_t, n_ops), SW_NEW_N(arena, uint64_t, n)};
 	placer p;
 	placer_init(&p, program, &places);
 	for (sw_id id = 0; id < program->ops.len; id++)
@@ -727,16 +738,11 @@ sw_buffers sw_buffers_of(const sw_program *program, sw_arena *arena)
 		b.buffer[v] = p.class[v];
 		b.bytes[v] = p.class[v] == v ? places.values[v].bytes : 0;
 	}
-	for (sw_id id = 0; id < program->ops.len; id++)
-		b.lies[id] = (uint8_t)p.lies[id];
+	for (sw_id id = 0; id < program->ops.len; id++) {
+		const sw_op *op = sw_op_at(program, id);
+		for (uint32_t i = 0; i < op->n_results; i++)
+			b.over[op->first_result + i] = operands_under(&b, op, (sw_lies)p.lies[id], i);
+	}
 	placer_clear(&p);
 	return b;
-}
-
-bool sw_buffers_over(const sw_buffers *b, const sw_op *op, uint32_t i, uint32_t k)
-{
-	sw_id value = op->first_result + i, operand = op->operands[k];
-	sw_lies lies = (sw_lies)b->lies[op - b->program->ops.data];
-	return b->bytes[value] > 0 && b->bytes[value] == b->bytes[b->buffer[operand]] &&
-	       sw_kernel_lies_over(b->program, op, lies, i, k, b->buffer);
 }

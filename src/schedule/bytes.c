@@ -13,9 +13,10 @@ bool sw_task_takes_place(const sw_tasks *graph, uint32_t t, uint32_t result, con
 {
 	const sw_task *task = &graph->tasks[t];
 	const sw_op *op = sw_op_at(graph->program, task->op);
-	for (uint32_t k = 0; task->kind == SW_TASK_KERNEL && !task->joined && k < op->n_operands; k++)
-		if (last[sw_task_buffer(graph, op->operands[k])] == at &&
-		    sw_buffers_over(graph->buffers, op, result, k))
+	bool may = task->kind == SW_TASK_KERNEL && !task->joined;
+	for (uint64_t over = may ? graph->buffers->over[op->first_result + result] : 0; over;
+	     over &= over - 1)
+		if (last[sw_task_buffer(graph, op->operands[__builtin_ctzll(over)])] == at)
 			return true;
 	return false;
 }
