@@ -81,6 +81,8 @@ void *sw_try_alloc(size_t bytes);
 void *sw_alloc(size_t bytes);
 /* false when a * b does not fit; *product is then untouched. All sizes are non-negative. */
 bool sw_mul_i64(int64_t a, int64_t b, int64_t *product);
+/* For qsort and bsearch of numbers, ascending. */
+int sw_compare_u32(const void *a, const void *b);
 /* Of non-negative numbers; gcd(0, n) is n. */
 static inline int64_t sw_gcd(int64_t a, int64_t b)
 {

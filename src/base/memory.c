@@ -67,6 +67,12 @@ bool sw_mul_i64(int64_t a, int64_t b, int64_t *product)
 	return true;
 }
 
+int sw_compare_u32(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return (x > y) - (x < y);
+}
+
 /* Doubles, so that n pushes cost O(n) copies. */
 void *sw_vec_grow(void *data, size_t *cap, size_t need, size_t item_bytes)
 {

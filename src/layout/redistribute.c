@@ -444,12 +444,6 @@ void sw_path_cache_expect(sw_path_cache *cache, uint32_t shape, uint32_t layout)
 	known->asked = SW_ABSENT;
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return (x > y) - (x < y);
-}
-
 /* All that is expected of a shape by now, as a set: new, or asked of before. */
 static asked *ask(sw_path_cache *cache, uint32_t shape)
 {
@@ -458,7 +452,7 @@ static asked *ask(sw_path_cache *cache, uint32_t shape)
 		return &cache->asked.data[known->asked];
 	uint32_t *list = known->expected.data;
 	size_t n = 0;
-	qsort(list, known->expected.len, sizeof(*list), compare_numbers);
+	qsort(list, known->expected.len, sizeof(*list), sw_compare_u32);
 	for (size_t i = 0; i < known->expected.len; i++)
 		if (n == 0 || list[n - 1] != list[i])
 			list[n++] = list[i];
@@ -559,7 +553,7 @@ static int32_t *find_rows(const asked *a, const uint32_t *layouts, int32_t n)
 	int32_t *rows = sw_alloc(sizeof(*rows) * ((size_t)n + 1));
 	for (int32_t i = 0; i < n; i++) {
 		const uint32_t *place =
-			bsearch(&layouts[i], a->layouts, a->n, sizeof(*a->layouts), compare_numbers);
+			bsearch(&layouts[i], a->layouts, a->n, sizeof(*a->layouts), sw_compare_u32);
 		assert(place);
 		rows[i] = a->row[place - a->layouts];
 	}

@@ -25,14 +25,23 @@ size_t sw_search_round(const sw_meshes *meshes, size_t first)
 	return SW_MIN(most, run_from(meshes, first) - first);
 }
 
+bool sw_search_is_early(const search *s, const tally *all, double model_s)
+{
+	return s->planner->unlimited && model_s > all->large_s;
+}
+
 /* Where the mesh's bound counts, or others may need to know how near it comes, it is to be slower by the model, too. */
-bool sw_search_is_hopeless(const search *s, const trial *t, const tally *all)
+void sw_search_drop(const search *s, trial *t, const tally *all)
 {
 	double slack = s->planner->slack;
 	bool counts = t->c.each.bounds || slack > 1;
 	double best_s = counts ? fmax(all->step_s, all->model_s) : all->step_s;
-	bool large = s->planner->unlimited && !counts && t->least_s > all->large_s;
-	return t->again && t->attempt == t->first_attempt && (t->least_s >= slack * best_s || large);
+	bool hopeless = t->least_s >= slack * best_s;
+	if (!t->again || t->attempt != t->first_attempt)
+		return;
+	t->put_off = !hopeless && !counts && sw_search_is_early(s, all, t->least_s);
+	if (hopeless || t->put_off)
+		sw_trial_drop(t);
 }
 
 /* What is built for `position` may take the time there is; the first all that is left of the whole search, so that something is tried. */
@@ -75,8 +84,7 @@ void sw_search_build(search *s, size_t position)
 	watch(s, position);
 	if (t->again && !t->begun)
 		sw_trial_begin(t, s->planner);
-	if (sw_search_is_hopeless(s, t, &s->before))
-		sw_trial_drop(t);
+	sw_search_drop(s, t, &s->before);
 	if (t->again && !t->built)
 		sw_trial_build(t, s->planner);
 }

@@ -183,6 +183,7 @@ typedef struct sw_watch {
 typedef struct sw_tried {
 	double model_s, bound_s, least_s; /* by the model, INFINITY: nothing; what bounds that, and what bounds steps */
 	bool exceeds;                     /* it was measured, and does not fit */
+	bool put_off;                     /* or it was not, since what is quicker does not */
 	sw_program_cost shared, cost;     /* then: before any reader moves anew what others share, and after */
 } sw_tried;
 
@@ -216,7 +217,8 @@ struct sw_planner {
 	bool unlimited;   /* plans are made as if memory were no matter, and may fit */
 	bool far;         /* what is quickest if memory were no matter needs far more than there is */
 	sw_tried *tried;  /* per mesh of the search; NULL: nobody asks. Written if unlimited, else what is known of the same program */
-	sw_program_cost free; /* of the quickest contender if memory were no matter; step_time_s 0: none was found */
+	sw_program_cost free; /* of the quickest contender by the model if memory were no matter; step_time_s 0: none was found */
+	double free_s;        /* and that by the model */
 	SW_VEC(sw_start) starts;
 };
 /* What does not depend on the mesh (make.c). The plan and its program must outlive the planner. */
@@ -360,8 +362,8 @@ sw_status sw_plan_save_memory(const sw_planner *planner, const sw_plan_options *
 #define SW_TIME_LIMIT_WARNING "the time limit cut the search short: another run may plan differently"
 /* Is told of each contender that fits in memory, or was not measured for it is too slow, and of the plan with its decisions. */
 typedef void sw_contender_fn(void *context, size_t mesh, const sw_plan *plan, double model_s);
-/* Tries every mesh and writes the best contender's decisions and figures into the plan; its lower bound, of what was searched, in any case. SW_NO
- * if none fits in memory: then the plan is the one that was found to need least, or its peak is 0. */
+/* Tries every mesh and writes the best contender's decisions and figures into the plan; its lower bound, of what was searched, in any case. SW_NO,
+ * without a word, if none fits in memory: then the plan is the one that was found to need least, or its peak is 0. */
 sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options, sw_contender_fn *seen, void *context,
                          sw_plan *plan, sw_error *err);
 /* Both gaps, of the bounds and figures that the plan has. */

@@ -143,15 +143,26 @@ static void note_need(void *context, size_t mesh, const sw_plan *plan, double mo
 /* Meshes whose plans take longer than the best by more are not tried again in other leaves. */
 #define SLOW 1.5
 
-/* The same of a leaf that was searched as if memory were no matter, whatever fits. */
-static void note_slow_free(sw_leaf *leaf, size_t n)
+static uint64_t bit_of(size_t mesh)
+{
+	return mesh < 64 ? UINT64_C(1) << mesh : 0;
+}
+
+/* The same of a leaf that was searched as if memory were no matter, whatever fits; and what is left to be looked for, as what was found does not
+ * fit, or was not measured. */
+static void note_tried(sw_leaf *leaf, const sw_meshes *meshes, const size_t *numbers)
 {
 	double best_s = INFINITY;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < meshes->len; i++)
 		best_s = fmin(best_s, leaf->tried[i].model_s);
-	for (size_t i = 0; i < n && i < 64; i++)
-		if (leaf->tried[i].model_s > SLOW * best_s)
-			leaf->slow |= UINT64_C(1) << i;
+	for (size_t i = 0; i < meshes->len; i++) {
+		const sw_tried *tried = &leaf->tried[i];
+		uint64_t bit = bit_of(numbers[i]);
+		if (tried->model_s > SLOW * best_s && !meshes->data[i].freed)
+			leaf->slow |= bit;
+		if (tried->exceeds || tried->put_off)
+			leaf->open |= bit ? bit : SW_ALL_MESHES;
+	}
 }
 
 static void note_slow(sw_leaf *leaf, const sw_plan *plan, const size_t *numbers)
@@ -160,10 +171,10 @@ static void note_slow(sw_leaf *leaf, const sw_plan *plan, const size_t *numbers)
 		const sw_alternative *a = &plan->alternatives.data[i];
 		if (!strcmp(a->name, plan->chosen))
 			leaf->won = numbers[i];
-		bool slow = a->bound_s > 0 ||
-		            (a->feasible && a->step_time_s > SLOW * plan->predicted.step_time_s);
-		if (slow && numbers[i] < 64)
-			leaf->slow |= UINT64_C(1) << numbers[i];
+		bool given_up = a->bound_s > 0 && !(leaf->open & bit_of(numbers[i])),
+		     far = a->feasible && a->step_time_s > SLOW * plan->predicted.step_time_s;
+		if (given_up || far)
+			leaf->slow |= bit_of(numbers[i]);
 	}
 }
 
@@ -238,13 +249,15 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 		                        err);
 	if (status == SW_OK)
 		status = sw_pins_check(&planner, plan, err);
+	leaf->open = 0;
 	if (leaf->unlimited) {
 		leaf->free = planner.free;
+		leaf->free_s = planner.free_s;
 		leaf->tried =
 			sw_arena_copy(&list->arena, planner.tried, meshes->len * sizeof(*planner.tried));
 		leaf->far = status != SW_OK && (double)leaf->free.peak_bytes >
 		                                       SW_FAR_TOO_LARGE * (double)sw_leaves_memory(list);
-		note_slow_free(leaf, meshes->len);
+		note_tried(leaf, meshes, numbers);
 	}
 	free(planner.tried);
 	leaf->left_out = planner.left_out;

@@ -34,7 +34,7 @@ static bool is_memory_in_the_way(const sw_leaves *list)
 {
 	const sw_leaf *first = &list->items.data[0], *best = sw_leaves_best(list);
 	return first->free.peak_bytes > sw_leaves_memory(list) &&
-	       (!best || best->plan->predicted.step_time_s > FAST_ENOUGH * first->free.step_time_s);
+	       (!best || best->plan->model_s > FAST_ENOUGH * first->free_s);
 }
 
 static bool is_near(const sw_leaves *list)
@@ -45,12 +45,12 @@ static bool is_near(const sw_leaves *list)
 
 static sw_status search_first_in_memory(sw_leaves *list, sw_error *err)
 {
+	sw_leaf *first = &list->items.data[0];
 	double left_s = sw_leaves_left_s(list);
-	if (!is_memory_in_the_way(list) || left_s <= 0)
+	first->meshes &= first->open & ~first->slow;
+	if (!first->meshes || left_s <= 0)
 		return SW_OK;
-	list->items.data[0].meshes &= ~list->items.data[0].slow;
-	sw_status status =
-		sw_leaf_search(list, &list->items.data[0], isfinite(left_s) ? left_s / 2 : 0, err);
+	sw_status status = sw_leaf_search(list, first, isfinite(left_s) ? left_s / 2 : 0, err);
 	return status == SW_NO ? SW_OK : status;
 }
 
@@ -60,8 +60,8 @@ static sw_status search_plain_and_small(sw_leaves *list, sw_error *err)
 {
 	sw_leaf *first = &list->items.data[0];
 	sw_status status = sw_leaf_search_free(list, first, list->options->time_limit_s / 3, err);
-	if ((status != SW_OK && status != SW_NO) || !is_memory_in_the_way(list))
-		return status == SW_NO ? SW_OK : status;
+	if (status != SW_OK && status != SW_NO)
+		return status;
 	bool near = is_near(list);
 	status = near ? search_first_in_memory(list, err) : SW_OK;
 	if (status == SW_OK && is_memory_in_the_way(list))
@@ -183,10 +183,11 @@ static void say_scope(const sw_leaves *list, sw_plan *plan)
 	for (size_t i = 0; i < list->items.len; i++)
 		left_out = SW_MAX(left_out, list->items.data[i].left_out);
 	sw_text_add(&text, list->scope);
-	sw_text_add(&text, list->options->play ? " in which communication hides behind its devices' even "
-	                                         "share of the kernels that it does "
-	                                         "not wait for"
-	                                       : " in which communication does not hide behind kernels");
+	sw_text_addf(
+		&text, " in which communication %s",
+		list->options->play
+			? "hides behind its devices' even share of the kernels that it does not wait for"
+			: "does not hide behind kernels");
 	if (sw_repeats_are_tied(plan->program, list->options->untied))
 		sw_text_add(&text, ", repeated layers alike");
 	if (tries_padding(list))

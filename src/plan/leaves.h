@@ -17,9 +17,11 @@ typedef struct sw_leaf {
 	sw_pad_map map;             /* whole padded programs */
 	sw_plan *plan;              /* NULL: nothing fits in memory, or it was not searched; */
 	sw_plan *least;             /* then, if anything was found at all: what needs least */
-	sw_program_cost free;       /* of the quickest plan if memory were no matter; step_time_s 0: unknown */
+	sw_program_cost free;       /* of the quickest plan by the model if memory were no matter; step_time_s 0: unknown */
+	double free_s;              /* and that by the model */
 	bool unlimited;             /* is searched as if memory were no matter */
-	uint64_t slow;              /* of the meshes: those that are far from the best */
+	uint64_t slow;              /* of the meshes: those that are far from the best, */
+	uint64_t open;              /* and those of which more may be had within memory than an unlimited search found */
 	sw_tried *tried;            /* per mesh, of an unlimited search, */
 	bool far;                   /* which found nothing that fits, by far */
 	size_t won;                 /* the mesh of the plan */

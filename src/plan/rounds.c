@@ -49,34 +49,6 @@ static sw_alternative alternative_of(const sw_plan_options *options, const sw_me
 	return a;
 }
 
-static sw_status nothing_in_time(int64_t memory_bytes, sw_error *err)
-{
-	sw_text have = {0};
-	sw_text_add_bytes(&have, (double)memory_bytes);
-	sw_status status =
-		sw_fail(err, SW_NO,
-	                "no plan that fits in %s (%lld bytes) per device was found within the time "
-	                "limit: give it more time, or memory",
-	                have.data, (long long)memory_bytes);
-	sw_text_clear(&have);
-	return status;
-}
-
-static sw_status nothing_fits(int64_t memory_bytes, int64_t least_bytes, sw_error *err)
-{
-	sw_text have = {0}, need = {0};
-	sw_text_add_bytes(&have, (double)memory_bytes);
-	sw_text_add_bytes(&need, (double)least_bytes);
-	sw_status status = sw_fail(err, SW_NO,
-	                           "no plan fits in %s (%lld bytes) per device; the least that was found "
-	                           "needs %s (%lld bytes): "
-	                           "use more devices, or devices with more memory",
-	                           have.data, (long long)memory_bytes, need.data, (long long)least_bytes);
-	sw_text_clear(&have);
-	sw_text_clear(&need);
-	return status;
-}
-
 /* ---- rounds -------------------------------------------------------------------------------------------------------- */
 
 /* A fixed strategy is given up where no step of it is less than one that is had with another rewrite of the program; an equal share of the
@@ -104,8 +76,7 @@ static limits limits_of(const search *s, size_t position)
 static void make_ready(search *s, size_t position)
 {
 	trial *t = sw_search_at(s, position);
-	if (sw_search_is_hopeless(s, t, &s->all))
-		sw_trial_drop(t);
+	sw_search_drop(s, t, &s->all);
 	if (!t->again)
 		return;
 	if (t->attempt == t->first_attempt)
@@ -160,12 +131,6 @@ static int by_model(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Where memory is to be no matter, what is slower than something that does not fit is looked for later, if at all. */
-static bool is_slow_and_large(const search *s, const trial *t)
-{
-	return s->planner->unlimited && t->c.model_s > s->all.large_s;
-}
-
 /* Those first that are quickest by the model: of which no step is less than what is had anyway need not be measured. */
 static void measure_all(search *s, int64_t n_open)
 {
@@ -175,7 +140,10 @@ static void measure_all(search *s, int64_t n_open)
 		for (n = 0; i < n_open && n < MEASURED_AT_ONCE; i++) {
 			trial *t = s->open[i];
 			double bound_s = fmax(sw_steps_bound_s(s->planner, t->c.bound_s), t->c.kernels_s);
-			if (t->c.feasible && (bound_s >= s->all.step_s || is_slow_and_large(s, t)))
+			bool hopeless = bound_s >= s->all.step_s;
+			t->put_off =
+				t->c.feasible && !hopeless && sw_search_is_early(s, &s->all, t->c.model_s);
+			if (t->c.feasible && (hopeless || t->put_off))
 				sw_trial_give_up(t, bound_s);
 			else
 				s->measured[n++] = t;
@@ -260,6 +228,7 @@ static sw_tried tried_by(const trial *t, int64_t memory)
 	                  .bound_s = c->bound_s,
 	                  .least_s = c->least_s,
 	                  .exceeds = c->cost.peak_bytes > memory,
+	                  .put_off = t->put_off,
 	                  .shared = c->shared,
 	                  .cost = c->cost};
 }
@@ -290,8 +259,6 @@ static void count(search *s, size_t number, const trial *t)
 		all->found_s = SW_MIN(all->found_s, t->found_s);
 		all->model_bound_s = SW_MIN(all->model_bound_s, t->found_s);
 		all->model_s = SW_MIN(all->model_s, t->found_s);
-	} else {
-		all->least_bytes = SW_MIN(all->least_bytes, c->measured_bytes);
 	}
 }
 
@@ -341,8 +308,7 @@ static void search_init(search *s)
 	                 .model_s = planner->known_s,
 	                 .found_s = INFINITY,
 	                 .step_s = planner->known_step_s,
-	                 .large_s = INFINITY,
-	                 .least_bytes = INT64_MAX};
+	                 .large_s = INFINITY};
 	s->start_s = sw_now_s();
 	s->plan->memory_bytes = s->options->memory_bytes;
 	planner->overlap = s->options->play ? sw_overlap_new(&planner->roles, s->plan->cluster) : NULL;
@@ -402,7 +368,6 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
                          sw_contender_fn *seen, void *context, sw_plan *plan, sw_error *err)
 {
 	search s = {planner, meshes, options, seen, context, plan, .err = err};
-	int64_t memory = sw_memory_of(plan, options);
 	const candidate *won = NULL;
 	search_init(&s);
 	sw_status status = search_all(&s);
@@ -415,8 +380,7 @@ sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_
 	plan->model_best_s = isfinite(s.all.found_s) ? s.all.found_s : 0;
 	if (status == SW_OK && !won) {
 		take_least(&s);
-		status = s.all.timed_out ? nothing_in_time(memory, err)
-		                         : nothing_fits(memory, s.all.least_bytes, err);
+		status = SW_NO;
 	} else if (status == SW_OK) {
 		take_winner(&s, won);
 	}

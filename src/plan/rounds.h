@@ -21,7 +21,6 @@ typedef struct tally {
 	double found_s;                /* the best by the model of what was found here */
 	double step_s;                 /* the quickest that fits, as measured, or what is had anyway */
 	double large_s;                /* the quickest by the model that was measured not to fit */
-	int64_t least_bytes;
 	bool timed_out;
 } tally;
 
@@ -56,8 +55,10 @@ trial *sw_search_at(const search *s, size_t position);
 /* How many meshes from `first` on are tried side by side: fixed strategies, which know nothing of each other; or searches, that
  * begin where those of earlier rounds ended. It does not depend on the machine, nor does then the answer. */
 size_t sw_search_round(const sw_meshes *meshes, size_t first);
-/* Is there no use in the mesh, as its kernels alone take longer than what is had? */
-bool sw_search_is_hopeless(const search *s, const trial *t, const tally *all);
+/* Where memory is to be no matter, what takes longer than something that does not fit is put off until there is a limit. */
+bool sw_search_is_early(const search *s, const tally *all, double model_s);
+/* Drops the mesh if there is no use in it, as its kernels alone take longer than what is had, or not yet. */
+void sw_search_drop(const search *s, trial *t, const tally *all);
 /* The model of the next attempt, if there is one, and it is not there: of the first, unless there is no use in it by what was known before the round.
  * Touches the planner. */
 void sw_search_build(search *s, size_t position);

@@ -11,10 +11,12 @@
 
 /* ---- trying a mesh ------------------------------------------------------------------------------------------- */
 
-static void note_free(sw_planner *planner, const sw_program_cost *cost)
+static void note_free(sw_planner *planner, const sw_program_cost *cost, double model_s)
 {
-	if (planner->free.step_time_s == 0 || cost->step_time_s < planner->free.step_time_s)
-		planner->free = *cost;
+	if (planner->free.step_time_s > 0 && planner->free_s <= model_s)
+		return;
+	planner->free = *cost;
+	planner->free_s = model_s;
 }
 
 bool sw_is_search(const sw_mesh *mesh)
@@ -290,9 +292,9 @@ static sw_status bound_with_doubt(trial *t, const sw_plan_options *options)
 
 /* ---- attempts ------------------------------------------------------------------------------------------------------ */
 
-/* First without a limit, unless what is found then is known to be far too large: what then fits needs no memory model. Otherwise the model's spans limit the search; where the partitioned
- * program still exceeds the memory (spans are not its liveness to the byte), the capacity is tightened in proportion, with the copies
- * counted that readers held, and the problem solved again. What fits only since some readers move anew what others share may be slower than what the
+/* First without a limit, unless what is found then is known to be far too large: what then fits needs no memory model. Otherwise the model's
+ * spans limit the search; where the partitioned program still exceeds the memory (spans are not its liveness to the byte), the capacity is
+ * tightened in proportion, with the copies counted that readers held, and the problem solved again. What fits only since some readers move anew what others share may be slower than what the
  * solver finds within less: that is tried as long as it makes plans quicker, and the quickest is taken. The bound is the greatest of attempts whose limit
  * was no tighter than it must be. A mesh whose model is not built in time has no more to say. */
 #define MOST_ATTEMPTS 5
@@ -440,7 +442,7 @@ void sw_trial_judge(trial *t, sw_planner *planner, least *small)
 	t->least_bytes = SW_MIN(t->least_bytes, c->measured_bytes);
 	bool exceeds = t->status == SW_OK && c->feasible && c->cost.peak_bytes > t->memory;
 	if (t->attempt == 0 && t->status == SW_OK && c->feasible)
-		note_free(planner, &c->shared);
+		note_free(planner, &c->shared, c->found_s);
 	if (exceeds)
 		sw_least_note(small, t->plan, t->mesh, &c->cost);
 	c->feasible = c->feasible && !exceeds;

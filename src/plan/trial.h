@@ -17,6 +17,7 @@ typedef struct trial {
 	bool again;           /* there is an attempt to be made */
 	bool begun, built;    /* its model's sites are there; the model is */
 	bool dropped;         /* by its kernels alone, before it was solved */
+	bool put_off;         /* until there is a limit of memory: something quicker does not fit */
 	sw_status status;     /* of the last attempt; then why: */
 	sw_error err;
 

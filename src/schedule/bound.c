@@ -41,7 +41,7 @@ static void mark_ancestors(walk *w, uint32_t t)
 
 static double kernel_s(const sw_task *task)
 {
-	return task->kind == SW_TASK_KERNEL || task->kind == SW_TASK_BLOCKING ? task->seconds : 0;
+	return sw_task_computes(task) ? task->seconds : 0;
 }
 
 /* Of a half the whole collective. */

@@ -233,7 +233,7 @@ typedef struct lister {
 static void list_kernel(lister *l, uint32_t t)
 {
 	const sw_task *task = &l->graph->tasks[t];
-	if (!l->listed[t] && (task->kind == SW_TASK_KERNEL || task->kind == SW_TASK_BLOCKING))
+	if (!l->listed[t] && sw_task_computes(task))
 		l->kernels[l->n++] = t;
 	l->listed[t] = true;
 }

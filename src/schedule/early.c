@@ -32,17 +32,6 @@ static int compare_early(const void *a, const void *b)
 	return (x->task > y->task) - (x->task < y->task);
 }
 
-static int compare_tasks(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return (x > y) - (x < y);
-}
-
-static bool is_kernel(const sw_tasks *graph, uint32_t t)
-{
-	return graph->tasks[t].kind == SW_TASK_KERNEL || graph->tasks[t].kind == SW_TASK_BLOCKING;
-}
-
 static bool makes_less(const sw_tasks *graph, uint32_t start)
 {
 	const sw_op *op = sw_op_at(graph->program, graph->tasks[start].op);
@@ -83,9 +72,9 @@ static void take(taker *t, uint32_t task)
 		for (uint32_t k = before->start[at]; k < before->start[at + 1]; k++)
 			need(t, before->tasks[k]);
 	}
-	qsort(t->needed, t->n_needed, sizeof(*t->needed), compare_tasks);
+	qsort(t->needed, t->n_needed, sizeof(*t->needed), sw_compare_u32);
 	for (uint32_t i = 0; i < t->n_needed; i++)
-		if (is_kernel(t->graph, t->needed[i]))
+		if (sw_task_computes(&t->graph->tasks[t->needed[i]]))
 			t->order[t->n_order++] = t->needed[i];
 }
 
@@ -179,9 +168,9 @@ static double when_needed(const clocks *c, const double *needed_s, uint32_t t)
 	double seconds = INFINITY;
 	for (uint32_t i = graph->after.start[t]; i < graph->after.start[t + 1]; i++) {
 		uint32_t next = graph->after.tasks[i];
-		seconds =
-			fmin(seconds, is_kernel(graph, next) ? c->begins_s[next]
-		                                             : needed_s[next] - graph->tasks[next].seconds);
+		seconds = fmin(seconds, sw_task_computes(&graph->tasks[next])
+		                                ? c->begins_s[next]
+		                                : needed_s[next] - graph->tasks[next].seconds);
 	}
 	return seconds;
 }
@@ -193,7 +182,7 @@ static uint32_t list_due(const clocks *c, early *list, sw_arena *arena)
 	double *needed_s = SW_NEW_N(arena, double, graph->n + 1), free_s = INFINITY;
 	uint32_t n = 0;
 	for (uint32_t t = graph->n; t-- > 0;) {
-		if (is_kernel(graph, t))
+		if (sw_task_computes(&graph->tasks[t]))
 			continue;
 		needed_s[t] = when_needed(c, needed_s, t);
 		if (graph->tasks[t].kind == SW_TASK_START && !makes_less(graph, t))
@@ -247,12 +236,12 @@ static double run_when_landed(const clocks *c, uint32_t t, const double *over_s,
 {
 	const sw_tasks *graph = c->graph;
 	const sw_task *task = &graph->tasks[t];
-	*from_s = is_kernel(graph, t) ? c->begins_s[t] : 0;
+	*from_s = sw_task_computes(&graph->tasks[t]) ? c->begins_s[t] : 0;
 	for (uint32_t i = graph->before.start[t]; i < graph->before.start[t + 1]; i++)
 		*from_s = fmax(*from_s, over_s[graph->before.tasks[i]]);
 	if (task->kind == SW_TASK_START && makes_less(graph, t))
 		return *free_s = fmax(*free_s, *from_s) + c->ahead * task->seconds;
-	return *from_s + (is_kernel(graph, t) ? task->seconds : 0);
+	return *from_s + (sw_task_computes(&graph->tasks[t]) ? task->seconds : 0);
 }
 
 /* These kernels on their clock, but what reads sums when they have landed. */
@@ -264,7 +253,7 @@ static uint32_t *take_when_landed(clocks *c, const uint32_t *kernels, early *lis
 	set_clock(c, kernels, *n);
 	for (uint32_t t = 0; t < c->graph->n; t++) {
 		over_s[t] = run_when_landed(c, t, over_s, &free_s, &from_s);
-		if (is_kernel(c->graph, t))
+		if (sw_task_computes(&c->graph->tasks[t]))
 			list[n_listed++] = (early){from_s, t};
 	}
 	return take_all(c->graph, list, n_listed, arena, n);

@@ -48,11 +48,6 @@ typedef struct feeder {
 	uint32_t *order, n_order;
 } feeder;
 
-static bool is_kernel(const sw_task *task)
-{
-	return task->kind == SW_TASK_KERNEL || task->kind == SW_TASK_BLOCKING;
-}
-
 static bool stands(const feeder *f, uint32_t t)
 {
 	return f->tasks[t].mark == STANDS;
@@ -119,17 +114,11 @@ static uint32_t next_start(feeder *f)
 	return next;
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return (x > y) - (x < y);
-}
-
 static void place(feeder *f, uint32_t t)
 {
 	f->tasks[t].mark = STANDS;
 	f->placed_s += f->tasks[t].seconds;
-	if (is_kernel(&f->given[t]))
+	if (sw_task_computes(&f->given[t]))
 		f->order[f->n_order++] = t;
 }
 
@@ -145,7 +134,7 @@ static void take(feeder *f, uint32_t start)
 		sw_vec_push(&f->needed, t);
 		reach_before(f, &f->tasks[t]);
 	}
-	qsort(f->needed.data, f->needed.len, sizeof(uint32_t), compare_numbers);
+	qsort(f->needed.data, f->needed.len, sizeof(uint32_t), sw_compare_u32);
 	for (size_t i = 0; i < f->needed.len; i++)
 		place(f, f->needed.data[i]);
 }

@@ -27,6 +27,9 @@ typedef struct sw_task {
 	double bytes;        /* what it needs beyond operands and results: working space; of a region all that is in it */
 } sw_task;
 
+/* A kernel, or a collective that runs in its place. */
+static inline bool sw_task_computes(const sw_task *task) { return task->kind == SW_TASK_KERNEL || task->kind == SW_TASK_BLOCKING; }
+
 /* What a called computation is to its caller; zero where it is not scheduled. */
 typedef struct sw_region_figures {
 	double seconds, collective_s;

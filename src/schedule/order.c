@@ -34,7 +34,7 @@ uint32_t *sw_order_kept(const sw_tasks *graph, sw_arena *arena, uint32_t *n)
 	uint32_t *order = SW_NEW_N(arena, uint32_t, graph->n + 1);
 	*n = 0;
 	for (uint32_t t = 0; t < graph->n; t++)
-		if (graph->tasks[t].kind == SW_TASK_KERNEL || graph->tasks[t].kind == SW_TASK_BLOCKING)
+		if (sw_task_computes(&graph->tasks[t]))
 			order[(*n)++] = t;
 	return order;
 }

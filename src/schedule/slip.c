@@ -12,8 +12,8 @@ typedef struct slipper {
 	uint32_t *waits, *rank; /* per task: predecessors that have not run; its place in the order given */
 	double *landed_s;       /* per task that has run: when it was over; of a start, its collective */
 	sw_streams at;
-	sw_heap ready, starts,
-		under_way; /* by rank; those that can begin, by rank; dones by when they land */
+	sw_heap ready, starts; /* kernels, and starts, that can run; by rank */
+	sw_heap under_way;     /* dones, by when they land */
 	const uint32_t *given;
 	uint32_t *order, n_order;
 } slipper;

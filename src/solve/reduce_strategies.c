@@ -128,12 +128,14 @@ static int64_t excess_at(const int64_t *better, const int64_t *worse, int32_t j)
 	return better[j] == SW_FORBIDDEN ? INT64_MAX : better[j] - worse[j];
 }
 
+/* Where worse is not allowed the difference, which may be none, is not looked at. */
 SW_VECTORISED
 static int64_t largest_of(const int64_t *restrict better, const int64_t *restrict worse, int32_t n)
 {
 	int64_t largest = INT64_MIN;
 	for (int32_t j = 0; j < n; j++) {
-		int64_t most = better[j] == SW_FORBIDDEN ? INT64_MAX : better[j] - worse[j];
+		int64_t difference = (int64_t)((uint64_t)better[j] - (uint64_t)worse[j]);
+		int64_t most = better[j] == SW_FORBIDDEN ? INT64_MAX : difference;
 		most = worse[j] == SW_FORBIDDEN ? INT64_MIN : most;
 		largest = SW_MAX(largest, most);
 	}
