@@ -111,6 +111,35 @@ sw_collective_choice sw_cost_choose(const sw_cluster *cluster, sw_collective_kin
 	return fastest(&c);
 }
 
+bool sw_collective_combines(sw_collective_kind kind)
+{
+	return kind == SW_COLLECTIVE_ALL_REDUCE || kind == SW_COLLECTIVE_ALL_GATHER ||
+	       kind == SW_COLLECTIVE_REDUCE_SCATTER;
+}
+
+/* So large that its latency is nothing. */
+#define VERY_LARGE (INT64_C(1) << 50)
+
+static double rate_of(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms, int64_t bytes)
+{
+	return sw_cost_choose(cluster, kind, atoms, bytes).seconds / (double)bytes;
+}
+
+/* By formula the larger are the more efficient; what was measured may be otherwise. */
+double sw_cost_share(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms,
+                     int64_t operand_bytes)
+{
+	const sw_calibration *calibration = &cluster->calibration;
+	if (operand_bytes <= 0 || !sw_collective_combines(kind))
+		return sw_cost_choose(cluster, kind, atoms, operand_bytes).seconds;
+	double least = fmin(rate_of(cluster, kind, atoms, operand_bytes),
+	                    rate_of(cluster, kind, atoms, VERY_LARGE));
+	for (int32_t i = find_point(calibration, kind, atoms, operand_bytes);
+	     point_of(calibration, i, kind, atoms); i++)
+		least = fmin(least, calibration->points[i].seconds / (double)calibration->points[i].bytes);
+	return least * (double)operand_bytes;
+}
+
 double sw_cost_collective(void *context, sw_move_kind kind, uint32_t atoms, int64_t operand_bytes)
 {
 	static const struct {

@@ -31,6 +31,10 @@ typedef struct sw_collective_choice {
 } sw_collective_choice;
 double sw_cost_algorithm(const sw_cluster *cluster, sw_algorithm algorithm, sw_collective_kind kind, uint32_t atoms, int64_t operand_bytes);
 sw_collective_choice sw_cost_choose(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms, int64_t operand_bytes);
+/* Several of this kind may be begun as one, which then takes the latency of one. */
+bool sw_collective_combines(sw_collective_kind kind);
+/* The least that the bytes take as part of one, with whichever others: by the rate of the most efficient larger one. What can't be combined takes its own. */
+double sw_cost_share(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms, int64_t operand_bytes);
 /* What the transport does and the formulas count: data is cut into at most SW_LANES parts, of pieces of at least SW_PIECE_BYTES (such a piece takes longer
  * to send than to begin, on links from 0.1 to 10 GB/s), which overlap; a direct or hierarchical all-reduce exchanges whole operands, in one round (per level)
  * instead of two, where that is quicker by formula. */
@@ -64,6 +68,7 @@ double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id op
 /* A program with collectives, as `partition` writes it: per rank. While bodies count times their trips. */
 typedef struct sw_program_cost {
 	double compute_s, communication_s, step_time_s; /* step: one after the other, no overlap */
+	double least_communication_s;                   /* however many collectives are begun as one: the sum of their shares */
 	int64_t payload_bytes;                          /* of the rank that sends most: exact, as the transport counts */
 	int64_t peak_bytes;                             /* by liveness: a quick figure; what is held is the arena (sw_placement_bytes) */
 	int64_t collectives;                            /* executed, loops times trips */

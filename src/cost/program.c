@@ -10,7 +10,7 @@
 
 typedef struct tally {
 	bool done;
-	double compute_s, communication_s;
+	double compute_s, communication_s, least_communication_s;
 	int64_t collectives;
 	int64_t everyone; /* payload bytes that each rank sends */
 	int64_t *some;    /* [rank]: what it sends besides, in permutes; NULL: nothing */
@@ -46,6 +46,7 @@ static void add_tally(walker *w, tally *to, const tally *from, int64_t times)
 {
 	to->compute_s += from->compute_s * (double)times;
 	to->communication_s += from->communication_s * (double)times;
+	to->least_communication_s += from->least_communication_s * (double)times;
 	to->collectives = add_times(to->collectives, from->collectives, times);
 	to->everyone = add_times(to->everyone, from->everyone, times);
 	if (!from->some)
@@ -60,6 +61,7 @@ static void raise_tally(walker *w, tally *to, const tally *from)
 {
 	to->compute_s = fmax(to->compute_s, from->compute_s);
 	to->communication_s = fmax(to->communication_s, from->communication_s);
+	to->least_communication_s = fmax(to->least_communication_s, from->least_communication_s);
 	to->collectives = SW_MAX(to->collectives, from->collectives);
 	to->everyone = SW_MAX(to->everyone, from->everyone);
 	if (!from->some)
@@ -115,6 +117,7 @@ static void tally_collective(walker *w, tally *t, sw_id id)
 	else
 		tally_grouped(w, t, op);
 	t->communication_s += sw_cost_choose(w->cluster, kind, atoms, bytes).seconds;
+	t->least_communication_s += sw_cost_share(w->cluster, kind, atoms, bytes);
 	t->collectives = add_times(t->collectives, 1, 1);
 }
 
@@ -204,6 +207,7 @@ void sw_cost_program(const sw_cluster *cluster, const sw_program *local, sw_prog
 	*cost = (sw_program_cost){
 		.compute_s = entry->compute_s,
 		.communication_s = entry->communication_s,
+		.least_communication_s = entry->least_communication_s,
 		.step_time_s = entry->compute_s + entry->communication_s,
 		.payload_bytes = most_payload(&w, entry),
 		.peak_bytes = sw_program_peak_bytes(local, local->entry),

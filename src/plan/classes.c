@@ -5,13 +5,15 @@
 #include "plan/internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct flood {
 	const sw_roles *roles;
 	const sw_program *program;
 	const sw_rule *const *rules;
 	sw_users users;
-	sw_map index;            /* (is op, id, where, top) -> split */
+	int32_t *last[2];        /* per value, and per op: its split that was found last, -1: none */
+	SW_VEC(int32_t) before;  /* per split: the one of its owner that was found before */
 	SW_VEC(sw_split) splits; /* class: union-find parent */
 	SW_VEC(sw_id) owner;     /* value or op */
 	SW_VEC(bool) of_op;
@@ -43,21 +45,24 @@ static void join(flood *f, uint32_t a, uint32_t b)
 	f->splits.data[SW_MAX(x, y)].class = SW_MIN(x, y);
 }
 
+/* Its owner's, which are few. */
 static uint32_t split_of(flood *f, bool of_op, sw_id id, int32_t where, int64_t top, bool *fresh)
 {
-	const int64_t key[] = {(int64_t)id << 1 | of_op, where, top};
-	uint32_t next = (uint32_t)f->splits.len;
-	uint32_t split = sw_map_intern(&f->index, key, sizeof(key), next);
-	*fresh = split == next;
-	if (*fresh) {
-		sw_split s = {.where = where, .class = (int32_t)next, .top = top};
-		sw_vec_push(&f->splits, s);
-		sw_vec_push(&f->owner, id);
-		sw_vec_push(&f->of_op, of_op);
-		if (!of_op)
-			sw_vec_push(&f->queue, next);
-	}
-	return split;
+	int32_t *last = &f->last[of_op][id], next = (int32_t)f->splits.len;
+	*fresh = false;
+	for (int32_t i = *last; i >= 0; i = f->before.data[i])
+		if (f->splits.data[i].where == where && f->splits.data[i].top == top)
+			return (uint32_t)i;
+	*fresh = true;
+	sw_split s = {.where = where, .class = next, .top = top};
+	sw_vec_push(&f->splits, s);
+	sw_vec_push(&f->before, *last);
+	sw_vec_push(&f->owner, id);
+	sw_vec_push(&f->of_op, of_op);
+	if (!of_op)
+		sw_vec_push(&f->queue, (uint32_t)next);
+	*last = next;
+	return (uint32_t)next;
 }
 
 /* The op's factor reaches all its operands and results. */
@@ -331,12 +336,21 @@ static const uint8_t *find_partial(flood *f, sw_classes *classes)
 	return t.partial;
 }
 
+static int32_t *none_of(size_t n, sw_arena *arena)
+{
+	int32_t *last = SW_NEW_N(arena, int32_t, n + 1);
+	memset(last, 0xff, sizeof(*last) * n);
+	return last;
+}
+
 void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *const *rules)
 {
 	*classes = (sw_classes){0};
 	sw_arena_init(&classes->arena);
 	flood f = {.roles = roles, .program = roles->program, .rules = rules};
 	f.users = sw_program_users(roles->program, &classes->arena);
+	f.last[false] = none_of(roles->program->values.len, &classes->arena);
+	f.last[true] = none_of(roles->program->ops.len, &classes->arena);
 	index_ports(&f, &classes->arena);
 	index_aliases(&f, &classes->arena);
 	seed(&f);
@@ -350,7 +364,7 @@ void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *
 	mark_inputs(classes, roles);
 	mark_dots(classes, roles, rules);
 	classes->partial = find_partial(&f, classes);
-	sw_map_clear(&f.index);
+	sw_vec_clear(&f.before);
 	sw_vec_clear(&f.splits);
 	sw_vec_clear(&f.owner);
 	sw_vec_clear(&f.of_op);

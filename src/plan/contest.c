@@ -9,7 +9,7 @@
 
 double sw_least_step_s(const sw_program_cost *cost)
 {
-	return fmax(cost->compute_s, cost->communication_s);
+	return fmax(cost->compute_s, cost->least_communication_s);
 }
 
 static uint32_t *copy_numbers(const uint32_t *numbers, size_t n)

@@ -200,6 +200,9 @@ struct sw_planner {
 	sw_map profile_index;
 	uint32_t *like; /* per op: a number that those have in common which are alike; SW_ABSENT: not asked for yet */
 	sw_map like_index;
+	uint32_t *site_like[SW_SITE_OUTPUT + 1]; /* per kind of site, and index: the same */
+	sw_map site_like_index;
+	sw_text site_key;         /* room for one */
 	SW_VEC(sw_priced) priced; /* strategies of ops, which other meshes may have, too */
 	sw_map priced_index;      /* (like, strategy) -> priced */
 	sw_path_store *paths, *own_paths; /* own: where the plan has none */
@@ -224,9 +227,27 @@ struct sw_planner {
 /* What does not depend on the mesh (make.c). The plan and its program must outlive the planner. */
 void sw_planner_init(sw_planner *planner, const sw_plan *plan, const sw_sidecar *sidecar);
 void sw_planner_clear(sw_planner *planner);
+
+/* ---- alike.c: sites that may do the same, whatever the mesh ------------------------------------------------- */
+
+typedef struct sw_split_list {
+	const sw_split *first;
+	uint32_t n;
+} sw_split_list;
+sw_split_list sw_op_splits(const sw_planner *planner, sw_id op);
+sw_split_list sw_value_splits(const sw_planner *planner, sw_id value);
+/* The value whose layout a site that is not an op decides. */
+sw_id sw_site_value(const sw_planner *planner, sw_site_kind kind, uint32_t index);
+/* What the user has decided of the site, per atom; NULL: nothing. */
+const sw_option *sw_pinned(const sw_planner *planner, sw_site_kind kind, uint32_t index);
 /* Bytes that are equal iff the shapes are. */
 void sw_key_shape(sw_text *key, sw_shape shape);
-/* Number of the site's profile under the mesh. */
+/* The number of ops like this one, whose strategies cost the same. */
+uint32_t sw_op_like(sw_planner *planner, sw_id op);
+/* The number of sites like this one, whose profiles are the same in every mesh; all pins are resolved. */
+uint32_t sw_site_like(sw_planner *planner, sw_site_kind kind, uint32_t index);
+
+/* Number of the site's profile under the mesh (profiles.c). */
 int32_t sw_profile_of(sw_planner *planner, const sw_mesh *mesh, sw_site_kind kind, uint32_t index);
 bool sw_candidate_strategy(const sw_atoms *atoms, const sw_mesh *mesh, const sw_rule *rule,
                            const sw_candidate *candidate, sw_strategy *strategy);
@@ -270,6 +291,7 @@ typedef struct sw_model {
 	const sw_mesh *mesh;
 	sw_path_cache *paths; /* the planner's */
 	sw_problem problem;
+	SW_VEC(int32_t) profile_of; /* per number of sites that are alike; -1: not asked for yet */
 	SW_VEC(sw_site) sites;
 	SW_VEC(sw_hub) hubs;
 	uint32_t *producer;  /* per value: its site */

@@ -37,6 +37,13 @@ static void add_warnings(sw_plan *plan)
 			                        missing[o], sw_opcode_name((sw_opcode)o)));
 }
 
+static uint32_t *absent(sw_planner *p, size_t n)
+{
+	uint32_t *numbers = SW_NEW_N(&p->arena, uint32_t, n + 1);
+	memset(numbers, 0xff, sizeof(*numbers) * n);
+	return numbers;
+}
+
 void sw_planner_init(sw_planner *p, const sw_plan *plan, const sw_sidecar *sidecar)
 {
 	*p = (sw_planner){.program = plan->program,
@@ -55,8 +62,11 @@ void sw_planner_init(sw_planner *p, const sw_plan *plan, const sw_sidecar *sidec
 	sw_classes_init(&p->classes, &p->roles, plan->rules);
 	p->pinned_inputs = SW_NEW_N(&p->arena, const sw_option *, p->roles.n_inputs + 1);
 	p->pinned_ops = SW_NEW_N(&p->arena, const sw_option *, p->program->ops.len + 1);
-	p->like = SW_NEW_N(&p->arena, uint32_t, p->program->ops.len + 1);
-	memset(p->like, 0xff, sizeof(*p->like) * p->program->ops.len);
+	p->like = absent(p, p->program->ops.len);
+	p->site_like[SW_SITE_OP] = absent(p, p->program->ops.len);
+	p->site_like[SW_SITE_INPUT] = absent(p, p->roles.n_inputs);
+	p->site_like[SW_SITE_PORT] = absent(p, p->roles.ports.len);
+	p->site_like[SW_SITE_OUTPUT] = absent(p, sw_entry(p->program)->results.len);
 }
 
 void sw_planner_clear(sw_planner *p)
@@ -72,6 +82,8 @@ void sw_planner_clear(sw_planner *p)
 	sw_vec_clear(&p->profiles);
 	sw_map_clear(&p->profile_index);
 	sw_map_clear(&p->like_index);
+	sw_map_clear(&p->site_like_index);
+	sw_text_clear(&p->site_key);
 	sw_vec_clear(&p->priced);
 	sw_map_clear(&p->priced_index);
 	sw_arena_clear(&p->arena);

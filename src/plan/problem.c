@@ -57,11 +57,21 @@ static int32_t node_of(sw_model *m, const sw_place *place)
 	return (int32_t)number;
 }
 
+/* What is alike has one. */
+static int32_t profile_of(sw_model *m, sw_site_kind kind, uint32_t index)
+{
+	uint32_t like = sw_site_like(m->planner, kind, index);
+	while (m->profile_of.len <= like)
+		sw_vec_push(&m->profile_of, -1);
+	if (m->profile_of.data[like] < 0)
+		m->profile_of.data[like] = sw_profile_of(m->planner, m->mesh, kind, index);
+	return m->profile_of.data[like];
+}
+
 static uint32_t add_site(sw_model *m, sw_site_kind kind, uint32_t index)
 {
 	sw_planner *p = m->planner;
-	sw_site site = {
-		.kind = (uint8_t)kind, .index = index, .profile = sw_profile_of(p, m->mesh, kind, index)};
+	sw_site site = {.kind = (uint8_t)kind, .index = index, .profile = profile_of(m, kind, index)};
 	sw_place place = sw_place_of_site(p, m->mesh, &site);
 	site.node = node_of(m, &place);
 	m->nodes.data[site.node].trips += kind == SW_SITE_OP ? p->roles.trips[index] : 1;
@@ -690,6 +700,7 @@ bool sw_model_init(sw_model *m, sw_planner *planner, const sw_mesh *mesh, int64_
 void sw_model_clear(sw_model *m)
 {
 	sw_problem_clear(&m->problem);
+	sw_vec_clear(&m->profile_of);
 	sw_vec_clear(&m->sites);
 	sw_vec_clear(&m->hubs);
 	sw_vec_clear(&m->nodes);

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/attributes.h"
-
 #define MAX_OPTIONS 24
 
 typedef struct options {
@@ -49,26 +47,9 @@ static bool is_in(const sw_classes *classes, int32_t class, sw_class_set set)
 	return (classes->roles[class] & set.any) && !(classes->roles[class] & set.none);
 }
 
-typedef struct split_list {
-	const sw_split *first;
-	uint32_t n;
-} split_list;
-
-static split_list op_splits(const sw_planner *p, sw_id op)
-{
-	uint32_t start = p->classes.op_start[op];
-	return (split_list){p->classes.op_splits + start, p->classes.op_start[op + 1] - start};
-}
-
-static split_list value_splits(const sw_planner *p, sw_id value)
-{
-	uint32_t start = p->classes.value_start[value];
-	return (split_list){p->classes.value_splits + start, p->classes.value_start[value + 1] - start};
-}
-
 /* Adds those splits that are in the set and divide by the axis; returns how many. */
 static int32_t add_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis,
-                          split_list splits, sw_class_set set)
+                          sw_split_list splits, sw_class_set set)
 {
 	int32_t before = o->n[axis];
 	for (uint32_t i = 0; i < splits.n; i++) {
@@ -85,7 +66,7 @@ static int32_t add_splits(const sw_planner *p, const sw_mesh *mesh, options *o, 
 /* Dimensions of state. A weight that is split over an inner axis for its dots may be split further over an outer one at rest: by the digit
  * below, so that a gather gives back what the dot reads. */
 static int32_t add_state_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis,
-                                split_list splits)
+                                sw_split_list splits)
 {
 	int32_t n = add_splits(p, mesh, o, axis, splits, STATE), first = o->n[axis] - n;
 	for (int32_t inner = axis + 1; inner < mesh->n_axes; inner++)
@@ -99,7 +80,7 @@ static int32_t add_state_splits(const sw_planner *p, const sw_mesh *mesh, option
 	return n;
 }
 
-static bool has_class(const sw_planner *p, split_list splits, sw_class_set set)
+static bool has_class(const sw_planner *p, sw_split_list splits, sw_class_set set)
 {
 	for (uint32_t i = 0; i < splits.n; i++)
 		if (is_in(&p->classes, splits.first[i].class, set))
@@ -127,7 +108,7 @@ static int32_t add_dot_splits(const sw_planner *p, const sw_mesh *mesh, options 
                               sw_class_set set, keep_factor *keep, int32_t operand)
 {
 	int32_t before = o->n[axis], n = before;
-	add_splits(p, mesh, o, axis, op_splits(p, op), set);
+	add_splits(p, mesh, o, axis, sw_op_splits(p, op), set);
 	for (int32_t i = before; i < o->n[axis]; i++)
 		if (keep(p->rules[op], o->list[axis][i].index, operand))
 			o->list[axis][n++] = o->list[axis][i];
@@ -165,7 +146,7 @@ static bool shares_state(const sw_axis_use *use)
 }
 
 /* Gradients and what becomes of them: no batch, and no parameter seen through a convert. */
-static bool is_update(const sw_planner *p, sw_id value, split_list splits)
+static bool is_update(const sw_planner *p, sw_id value, sw_split_list splits)
 {
 	return !has_class(p, splits, DATA) && !p->roles.from_parameter[value];
 }
@@ -173,7 +154,7 @@ static bool is_update(const sw_planner *p, sw_id value, split_list splits)
 static void op_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id op, options *o)
 {
 	const sw_axis_use *use = mesh->use[axis];
-	split_list splits = op_splits(p, op);
+	sw_split_list splits = sw_op_splits(p, op);
 	if (add_dot_demands(p, mesh, axis, op, o))
 		return;
 	if (add_splits(p, mesh, o, axis, splits, use->must) > 0) {
@@ -196,7 +177,7 @@ static void state_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis
                           options *o)
 {
 	const sw_axis_use *use = mesh->use[axis];
-	split_list splits = value_splits(p, value);
+	sw_split_list splits = sw_value_splits(p, value);
 	bool split =
 		(role == SW_ROLE_PARAMETER && use->parameters) || (role == SW_ROLE_MOMENT && use->moments);
 	if (split && add_state_splits(p, mesh, o, axis, splits) > 0)
@@ -209,7 +190,7 @@ static void state_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis
 static void data_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id value, options *o)
 {
 	const sw_axis_use *use = mesh->use[axis];
-	split_list splits = value_splits(p, value);
+	sw_split_list splits = sw_value_splits(p, value);
 	if (add_splits(p, mesh, o, axis, splits, use->must) > 0)
 		return;
 	add_none(o, axis);
@@ -228,7 +209,7 @@ static void port_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis,
 		return;
 	}
 	sw_id value = port->values[0];
-	split_list splits = value_splits(p, value);
+	sw_split_list splits = sw_value_splits(p, value);
 	if (add_splits(p, mesh, o, axis, splits, use->must) > 0)
 		return;
 	if (use->gradients && is_update(p, value, splits) && add_state_splits(p, mesh, o, axis, splits) > 0)
@@ -259,20 +240,8 @@ static void output_options(const sw_planner *p, const sw_mesh *mesh, int32_t axi
 		return;
 	}
 	add_none(o, axis);
-	add_splits(p, mesh, o, axis, value_splits(p, sw_entry(p->program)->results.data[output]),
+	add_splits(p, mesh, o, axis, sw_value_splits(p, sw_entry(p->program)->results.data[output]),
 	           mesh->use[axis]->may);
-}
-
-/* The value whose layout a site that is not an op decides. */
-static sw_id site_value(const sw_planner *p, sw_site_kind kind, uint32_t index)
-{
-	if (kind == SW_SITE_INPUT)
-		return p->roles.inputs[index];
-	if (kind == SW_SITE_PORT) {
-		const sw_port *port = &p->roles.ports.data[index];
-		return port->decides ? port->reads[0].value : port->values[0];
-	}
-	return sw_entry(p->program)->results.data[index];
 }
 
 static void axis_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_site_kind kind,
@@ -294,20 +263,10 @@ static void axis_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis,
 	}
 }
 
-/* What the user has decided of the site, per atom; NULL: nothing. */
-static const sw_option *pinned(const sw_planner *p, sw_site_kind kind, uint32_t index)
-{
-	if (kind == SW_SITE_OP)
-		return p->pinned_ops[index];
-	if (kind == SW_SITE_OUTPUT && p->roles.output_input[index] >= 0)
-		return p->pinned_inputs[p->roles.output_input[index]];
-	return kind == SW_SITE_INPUT ? p->pinned_inputs[index] : NULL;
-}
-
 static void site_options(const sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index,
                          options *o)
 {
-	const sw_option *decided = pinned(p, kind, index);
+	const sw_option *decided = sw_pinned(p, kind, index);
 	for (int32_t axis = 0; axis < mesh->n_axes; axis++)
 		if (decided)
 			add_option(o, axis, decided[__builtin_ctz(mesh->axes[axis].atoms)]);
@@ -383,46 +342,6 @@ typedef struct growing {
 	sw_layout *layouts;
 } growing;
 
-void sw_key_shape(sw_text *key, sw_shape shape)
-{
-	sw_text_add_n(key, (const char *)&shape.type, sizeof(shape.type));
-	sw_text_add_n(key, (const char *)&shape.rank, sizeof(shape.rank));
-	if (shape.rank > 0)
-		sw_text_add_n(key, (const char *)shape.dims, sizeof(int64_t) * (size_t)shape.rank);
-}
-
-/* Computations that reduce alike are alike; any other is like itself alone, for it has its own price. */
-static void key_op(const sw_planner *p, sw_id op_id, sw_text *key)
-{
-	const sw_op *op = sw_op_at(p->program, op_id);
-	const uint32_t numbers[] = {op->opcode, op->n_operands, op->n_results, op->n_called};
-	sw_text_add_n(key, (const char *)numbers, sizeof(numbers));
-	for (uint32_t k = 0; k < op->n_operands; k++)
-		sw_key_shape(key, sw_value_shape(p->program, op->operands[k]));
-	for (uint32_t k = 0; k < op->n_results; k++)
-		sw_key_shape(key, sw_value_shape(p->program, op->first_result + k));
-	for (uint32_t k = 0; k < op->n_called; k++) {
-		sw_monoid monoid = sw_computation_monoid(p->program, op->called[k]);
-		const int32_t like[] = {(int32_t)monoid, monoid == SW_MONOID_NONE ? op->called[k] : 0};
-		sw_text_add_n(key, (const char *)like, sizeof(like));
-	}
-	if (op->opcode != SW_OP_CONSTANT) /* all constants of a shape are alike */
-		sw_attributes_key((sw_opcode)op->opcode, op->attrs, key);
-}
-
-/* The number of ops like this one. */
-static uint32_t like_of(sw_planner *p, sw_id op_id)
-{
-	if (p->like[op_id] == SW_ABSENT) {
-		sw_text key = {0};
-		key_op(p, op_id, &key);
-		p->like[op_id] =
-			sw_map_intern(&p->like_index, key.data, key.len, (uint32_t)p->like_index.len);
-		sw_text_clear(&key);
-	}
-	return p->like[op_id];
-}
-
 /* Local bytes of operands and results. */
 static int64_t held_bytes(const sw_planner *p, const sw_op *op, const sw_layout *layouts)
 {
@@ -460,7 +379,7 @@ static sw_priced price_once(sw_planner *p, sw_id op_id, const sw_strategy *strat
 {
 	int64_t key[1 + 2 * SW_MAX_ATOMS];
 	size_t n = 0;
-	key[n++] = like_of(p, op_id);
+	key[n++] = sw_op_like(p, op_id);
 	for (int32_t a = 0; a < strategy->n; a++) { /* which streams nothing */
 		const sw_choice *c = &strategy->atom[a];
 		key[n++] = (int64_t)c->kind << 32 | (int64_t)c->monoid << 16 | (uint16_t)c->index;
@@ -527,8 +446,8 @@ static void try_candidate(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind,
 {
 	bool ok = kind == SW_SITE_OP
 	                  ? try_op(p, mesh, index, &c, g)
-	                  : try_layout(p, mesh, sw_value_shape(p->program, site_value(p, kind, index)), &c,
-	                               g);
+	                  : try_layout(p, mesh, sw_value_shape(p->program, sw_site_value(p, kind, index)),
+	                               &c, g);
 	if (ok)
 		sw_vec_push(&g->candidates, c);
 }
@@ -633,10 +552,10 @@ int32_t sw_profile_of(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uin
 		}
 	}
 	if (kind == SW_SITE_OP) {
-		const uint32_t like = like_of(p, index);
+		const uint32_t like = sw_op_like(p, index);
 		sw_text_add_n(&key, (const char *)&like, sizeof(like));
 	} else {
-		sw_key_shape(&key, sw_value_shape(p->program, site_value(p, kind, index)));
+		sw_key_shape(&key, sw_value_shape(p->program, sw_site_value(p, kind, index)));
 	}
 	uint32_t next = (uint32_t)p->profiles.len;
 	uint32_t number = sw_map_intern(&p->profile_index, key.data, key.len, next);

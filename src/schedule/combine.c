@@ -72,11 +72,9 @@ static sw_type type_of(const sw_program *program, const sw_op *op)
 	return sw_value_shape(program, op->operands[0]).type;
 }
 
-static bool can_combine(const sw_op *op)
+static bool can_combine(const sw_op *op, sw_collective_kind kind)
 {
-	return (op->opcode == SW_OP_ALL_REDUCE || op->opcode == SW_OP_ALL_GATHER ||
-	        op->opcode == SW_OP_REDUCE_SCATTER) &&
-	       op->n_operands == 1 && !op->control;
+	return sw_collective_combines(kind) && op->n_operands == 1 && !op->control;
 }
 
 static bool are_alike(const sw_program *program, const sw_op *a, const sw_op *b)
@@ -107,11 +105,11 @@ static void list_begun(combiner *c, sw_arena *arena)
 		begun *what = &c->begun[t];
 		if (task->kind != SW_TASK_START)
 			continue;
-		bool can = task->split && can_combine(sw_op_at(program, task->op));
+		bool can = task->split &&
+		           sw_cost_collective_op(c->cluster, program, task->op, &what->kind, &what->atoms,
+		                                 &what->bytes) &&
+		           can_combine(sw_op_at(program, task->op), what->kind);
 		what->sort = can ? sort_of(program, sw_op_at(program, task->op), &sorts) : -1;
-		if (can)
-			sw_cost_collective_op(c->cluster, program, task->op, &what->kind, &what->atoms,
-			                      &what->bytes);
 	}
 	sw_vec_clear(&sorts);
 }
