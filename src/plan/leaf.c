@@ -140,7 +140,7 @@ static void note_need(void *context, size_t mesh, const sw_plan *plan, double mo
 	sw_leaves_note_need(s->list, s->leaf, s->numbers[mesh], plan, model_s);
 }
 
-/* Meshes whose plans take longer than the best by more are not tried again in other leaves. */
+/* Searches whose plans take longer than the best by more are not made again in other leaves; nor are fixed strategies of which no plan takes less than that. */
 #define SLOW 1.5
 
 static uint64_t bit_of(size_t mesh)
@@ -157,23 +157,26 @@ static void note_tried(sw_leaf *leaf, const sw_meshes *meshes, const size_t *num
 		best_s = fmin(best_s, leaf->tried[i].model_s);
 	for (size_t i = 0; i < meshes->len; i++) {
 		const sw_tried *tried = &leaf->tried[i];
+		const sw_mesh *mesh = &meshes->data[i];
 		uint64_t bit = bit_of(numbers[i]);
-		if (tried->model_s > SLOW * best_s && !meshes->data[i].freed)
+		double seconds = mesh->search ? tried->model_s : tried->least_s;
+		if (seconds > SLOW * best_s && !mesh->freed)
 			leaf->slow |= bit;
 		if (tried->exceeds || tried->put_off)
 			leaf->open |= bit ? bit : SW_ALL_MESHES;
 	}
 }
 
-static void note_slow(sw_leaf *leaf, const sw_plan *plan, const size_t *numbers)
+static void note_slow(sw_leaf *leaf, const sw_plan *plan, const sw_meshes *meshes, const size_t *numbers)
 {
+	double slow_s = SLOW * plan->predicted.step_time_s;
 	for (size_t i = 0; i < plan->alternatives.len; i++) {
 		const sw_alternative *a = &plan->alternatives.data[i];
+		bool given_up = a->bound_s > 0, open = leaf->open & bit_of(numbers[i]);
 		if (!strcmp(a->name, plan->chosen))
 			leaf->won = numbers[i];
-		bool given_up = a->bound_s > 0 && !(leaf->open & bit_of(numbers[i])),
-		     far = a->feasible && a->step_time_s > SLOW * plan->predicted.step_time_s;
-		if (given_up || far)
+		if ((given_up && meshes->data[i].search && !open) || a->bound_s > slow_s ||
+		    (!given_up && a->feasible && a->step_time_s > slow_s))
 			leaf->slow |= bit_of(numbers[i]);
 	}
 }
@@ -264,7 +267,7 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 	sw_planner_clear(&planner);
 	plan->paths = NULL;
 	if (status == SW_OK)
-		note_slow(leaf, plan, numbers);
+		note_slow(leaf, plan, meshes, numbers);
 	take_result(list, leaf, status, plan);
 	return status;
 }

@@ -70,17 +70,20 @@ static bool is_asked(const sw_plan_options *options, const char *policy)
 	return !options->remat || !strcmp(options->remat, policy);
 }
 
-/* Weight gradients as soon as can be cost nothing, so that no row is without; the first leaf is. */
 static void choose_rows(grid *x)
 {
 	size_t n = 0;
-	for (size_t i = 0; i < x->policies.len; i++) {
-		bool early_next = i == 0 && x->policies.len > 1 && x->policies.data[1].added_flops == 0;
-		if (is_asked(x->list->options, x->policies.data[i].name) &&
-		    (x->list->options->remat || !early_next))
+	for (size_t i = 0; i < x->policies.len; i++)
+		if (is_asked(x->list->options, x->policies.data[i].name))
 			x->policies.data[n++] = x->policies.data[i];
-	}
 	x->policies.len = n;
+}
+
+/* Weight gradients as soon as can be cost nothing: without there is the first leaf alone. */
+static bool is_idle(const grid *x, size_t row)
+{
+	const sw_remat_policy *policies = x->policies.data;
+	return !policies[row].what.again && row + 1 < x->policies.len && policies[row + 1].added_flops == 0;
 }
 
 /* Powers of two, unless the batch has none. */
@@ -141,7 +144,8 @@ static void fill(grid *x, double scale)
 		choice *c = &x->items[i];
 		*c = choice_of(x, &x->policies.data[i / columns], x->counts.data[i % columns]);
 		c->bytes *= scale;
-		c->is_leaf = c->tried = is_first_leaf(x, &c->rewrites);
+		c->is_leaf = is_first_leaf(x, &c->rewrites);
+		c->tried = c->is_leaf || is_idle(x, i / columns);
 	}
 }
 
@@ -289,12 +293,26 @@ static size_t best_choice(const grid *x)
 	return i;
 }
 
+#define NEARLY 1.25
+
+/* Does nothing fit? Some of what was given up as too slow might, if what needs least is not far from it. */
+static bool is_too_large(const grid *x, const sw_leaf *leaf)
+{
+	const sw_plan *least = leaf->least;
+	bool all = true;
+	for (size_t i = 0; least && i < least->alternatives.len; i++)
+		all = all && least->alternatives.data[i].bound_s == 0;
+	return least &&
+	       (all || (double)least->predicted.peak_bytes > NEARLY * (double)sw_leaves_memory(x->list));
+}
+
 /* Has one that needs no more memory been found not to fit? */
 static bool cannot_fit(const grid *x, size_t row, size_t column)
 {
 	size_t columns = x->counts.len;
 	for (size_t i = 0; i < x->n; i++)
-		if (i / columns >= row && i % columns >= column && leaf_of(x, i) && leaf_of(x, i)->least)
+		if (i / columns >= row && i % columns >= column && leaf_of(x, i) &&
+		    is_too_large(x, leaf_of(x, i)))
 			return true;
 	return false;
 }

@@ -127,7 +127,7 @@ typedef struct sw_plan {
 	sw_program_cost predicted;          /* step: with overlap, if the planner could play it; else compute + communication */
 	double model_s, model_best_s;       /* by the model that the solver worked on: this plan, and the best that was found, which may not be the quickest as scheduled */
 	double model_bound_s, gap;          /* what no plan in the scope is below by the model; 1 - model_bound_s / model_best_s */
-	double lower_bound_s, step_gap;     /* below the step of every plan in the scope, however communication hides; 1 - lower_bound_s / the plan's step */
+	double lower_bound_s, step_gap;     /* below the step of every plan in the scope, however communication hides, where collectives begin one by one; 1 - lower_bound_s / the plan's step */
 	char scope[512];                    /* what the bound is relative to */
 	double planning_s;
 	SW_VEC(sw_alternative) alternatives;

@@ -131,6 +131,26 @@ static int by_model(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Collectives that begin as one may take less than the model says: as much less as was seen they could. */
+static double least_of_found(const search *s, const contender *c)
+{
+	return fmax(c->kernels_s, s->all.share * sw_steps_bound_s(s->planner, c->bound_s));
+}
+
+static void note_measured(tally *all, const contender *c, int64_t memory)
+{
+	if (!c->feasible)
+		return;
+	if (c->cost.peak_bytes <= memory)
+		all->step_s = fmin(all->step_s, c->cost.step_time_s);
+	else
+		all->large_s = fmin(all->large_s, c->model_s);
+	if (c->cost.communication_s > 0) {
+		double share = c->cost.least_communication_s / c->cost.communication_s;
+		all->share = all->share > 0 ? fmin(all->share, share) : share;
+	}
+}
+
 /* Those first that are quickest by the model: of which no step is less than what is had anyway need not be measured. */
 static void measure_all(search *s, int64_t n_open)
 {
@@ -139,23 +159,18 @@ static void measure_all(search *s, int64_t n_open)
 	for (int64_t i = 0; i < n_open;) {
 		for (n = 0; i < n_open && n < MEASURED_AT_ONCE; i++) {
 			trial *t = s->open[i];
-			double bound_s = fmax(sw_steps_bound_s(s->planner, t->c.bound_s), t->c.kernels_s);
-			bool hopeless = bound_s >= s->all.step_s;
+			double least_s = least_of_found(s, &t->c);
+			bool hopeless = least_s >= s->all.step_s;
 			t->put_off =
 				t->c.feasible && !hopeless && sw_search_is_early(s, &s->all, t->c.model_s);
 			if (t->c.feasible && (hopeless || t->put_off))
-				sw_trial_give_up(t, bound_s);
+				sw_trial_give_up(t, least_s);
 			else
 				s->measured[n++] = t;
 		}
 		sw_parallel_for(n, s->planner->threads, measure_open, s);
-		for (int64_t k = 0; k < n; k++) {
-			const contender *c = &s->measured[k]->c;
-			if (c->feasible && c->cost.peak_bytes <= memory)
-				s->all.step_s = fmin(s->all.step_s, c->cost.step_time_s);
-			else if (c->feasible)
-				s->all.large_s = fmin(s->all.large_s, c->model_s);
-		}
+		for (int64_t k = 0; k < n; k++)
+			note_measured(&s->all, &s->measured[k]->c, memory);
 	}
 }
 

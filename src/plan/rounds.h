@@ -21,6 +21,7 @@ typedef struct tally {
 	double found_s;                /* the best by the model of what was found here */
 	double step_s;                 /* the quickest that fits, as measured, or what is had anyway */
 	double large_s;                /* the quickest by the model that was measured not to fit */
+	double share;                  /* of the seconds of collectives what is left if as many begin as one as may: the least that was measured; 0: none was */
 	bool timed_out;
 } tally;
 

@@ -389,9 +389,46 @@ static void places_and_atoms_agree_where_parts_are_equal(void **state)
 	sw_cluster_clear(&c);
 }
 
+/* Several as one take no less than the sum of their shares, and what can't be one has no share but all of it. */
+static void assert_shares(const sw_cluster *c)
+{
+	for (sw_collective_kind kind = 0; kind < SW_COLLECTIVE_COUNT; kind++)
+		for (int64_t bytes = 8; bytes < INT64_C(1) << 32; bytes *= 6) {
+			int64_t most = sw_collective_combines(kind) ? 4096 : 1;
+			for (int64_t many = 1; many <= most; many *= 2)
+				assert_true((double)many * sw_cost_share(c, kind, 3, bytes) <=
+				            sw_cost_choose(c, kind, 3, many * bytes).seconds * (1 + 1e-9));
+			if (most == 1)
+				assert_seconds(sw_cost_share(c, kind, 3, bytes),
+				               sw_cost_choose(c, kind, 3, bytes).seconds);
+		}
+}
+
+static void several_as_one_take_no_less_than_their_shares(void **state)
+{
+	(void)state;
+	const level_text levels[] = {{"2", 1e-4, 1e8, 0}, {"2", 1e-5, 1e9, 0}};
+	const sw_measurement points[] = {
+		/* 10 MB are moved at a rate that nothing else reaches */
+		{SW_COLLECTIVE_ALL_REDUCE, 3, SW_ALGORITHM_HALVING, 1000, 1e-3, 0},
+		{SW_COLLECTIVE_ALL_REDUCE, 3, SW_ALGORITHM_RING, 10000000, 2e-3, 0},
+		{SW_COLLECTIVE_ALL_REDUCE, 3, SW_ALGORITHM_RING, 100000000, 5e-1, 0},
+	};
+	sw_cluster c;
+	make_cluster(&c, levels, 2);
+	assert_shares(&c);
+	assert_true(64 * sw_cost_share(&c, SW_COLLECTIVE_ALL_REDUCE, 3, 8) <
+	            sw_cost_choose(&c, SW_COLLECTIVE_ALL_REDUCE, 3, 8).seconds);
+	c.calibration = (sw_calibration){.n_points = 3, .points = points};
+	assert_shares(&c);
+	c.calibration = (sw_calibration){0};
+	sw_cluster_clear(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(several_as_one_take_no_less_than_their_shares),
 		cmocka_unit_test(one_level_follows_the_closed_forms),
 		cmocka_unit_test(halving_takes_any_number_of_ranks),
 		cmocka_unit_test(the_fastest_algorithm_is_chosen),
