@@ -195,7 +195,9 @@ static void print_gap(const json_t *e, sw_text *text)
 	if (model_s > best_s * (1 + WORTH_SAYING))
 		sw_text_addf(text, "; this plan takes %.2f %% more there, and less time as it is scheduled",
 		             (model_s / best_s - 1) * 100);
-	sw_text_addf(text, "\nstep gap   %.2f %%: whatever overlaps, where collectives begin one by one no step of theirs takes less than ",
+	sw_text_addf(text,
+	             "\nstep gap   %.2f %%: whatever overlaps, where collectives begin one by one no step "
+	             "of theirs takes less than ",
 	             sw_said_number(e, "step_gap") * 100);
 	sw_text_add_seconds(text, sw_said_number(e, "lower_bound_s"));
 	sw_text_addf(text, "\nsearched   %s%s\n", fixed ? "this strategy alone; " : "",
