@@ -86,7 +86,7 @@ static void key_op_site(sw_planner *p, sw_id id, sw_text *key)
 	const sw_op *op = sw_op_at(p->program, id);
 	key_number(key, sw_op_like(p, id));
 	key_number(key, sw_roles_weight(&p->roles, id));
-	key_number(key, p->roles.from_parameter[op->first_result]);
+	key_number(key, op->n_results > 0 && p->roles.from_parameter[op->first_result]);
 	for (uint32_t k = 0; k < op->n_operands; k++)
 		key_number(key, p->classes.partial[op->operands[k]]);
 	key_splits(p, sw_op_splits(p, id), key);

@@ -98,8 +98,8 @@ typedef struct sw_overlap sw_overlap;
 sw_overlap *sw_overlap_new(const sw_roles *roles, const sw_cluster *cluster);
 void sw_overlap_free(sw_overlap *overlap);
 /* Seconds per step of the kernels that may run between the op `from` and the op `to` of its computation, in some order; SW_NO_ID: the
- * computation's end. from == to: between it and all that reads it. */
-double sw_overlap_slack_s(sw_overlap *overlap, sw_id from, sw_id to);
+ * computation's end. from == to: between it and all that reads it. O(1). */
+double sw_overlap_slack_s(const sw_overlap *overlap, sw_id from, sw_id to);
 /* What a second of communication should count that kernels may run beside. Where data parallelism communicates for as long as its kernels
  * take, all of it: a second more is a second of the step. Where it communicates for less, in proportion, for most will hide; a power of two. */
 double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster);

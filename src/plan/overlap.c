@@ -6,12 +6,14 @@
  * that of a gradient has the rest of the backward pass; that of a weight all that runs before its first use.
  *
  * Kernels count by their seconds on one device, divided by all devices. Only the heaviest KERNELS of a computation count, each a bit of a row:
- * O((ops + edges) * KERNELS / 64), and O(KERNELS) for each new question. Communication that hides behind the same kernels is not looked at here.
+ * O(ops * KERNELS + edges * KERNELS / 64), and O(1) for each question: what the op needs and what its reader leads to have nothing in common.
+ * Communication that hides behind the same kernels is not looked at here.
  */
 #include "plan/internal.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Weights that sw_overlap_weight gives. Less than the least, and plans that communicate for nothing look as good as others. */
 #define LEAST_WEIGHT 0.25
@@ -30,12 +32,16 @@ typedef struct heavy {
 struct sw_overlap {
 	sw_arena arena;
 	const sw_program *program;
-	double (*seconds)[KERNELS]; /* per computation: of each bit */
-	row *before, *after;        /* per op: what it needs, and what it leads to, itself in both */
-	double *all_s;              /* per computation */
-	sw_map asked;               /* (from, to) -> place in `answers`: each mesh's model asks the same */
-	SW_VEC(double) answers;
+	double *all_s; /* per computation: of its heaviest kernels */
+	double *own_s, *before_s,
+		*after_s; /* of these, per op: its own, of all that it needs, and of all that it leads to, with its own */
 };
+
+/* While it is filled. */
+typedef struct rows {
+	row *before, *after;     /* per op: what it needs, and what it leads to, itself in both */
+	double seconds[KERNELS]; /* of each bit, in the computation that is looked at */
+} rows;
 
 static double kernel_s(const sw_roles *roles, const sw_cluster *cluster, sw_id id)
 {
@@ -72,18 +78,19 @@ static int heaviest_first(const void *a, const void *b)
 }
 
 /* The heaviest kernels become bits of their own rows. */
-static void set_bits(sw_overlap *o, const sw_roles *roles, const sw_cluster *cluster, int32_t c)
+static void set_bits(sw_overlap *o, rows *r, const sw_roles *roles, const sw_cluster *cluster, int32_t c)
 {
 	const sw_computation *computation = &o->program->computations.data[c];
 	heavy *list = sw_alloc(sizeof(*list) * (computation->ops.len + 1));
 	for (size_t i = 0; i < computation->ops.len; i++)
 		list[i] = (heavy){computation->ops.data[i], op_s(roles, cluster, computation->ops.data[i])};
 	qsort(list, computation->ops.len, sizeof(*list), heaviest_first);
+	memset(r->seconds, 0, sizeof(r->seconds));
 	for (size_t i = 0; i < computation->ops.len && i < KERNELS; i++) {
-		o->seconds[c][i] = list[i].seconds;
+		r->seconds[i] = o->own_s[list[i].op] = list[i].seconds;
 		o->all_s[c] += list[i].seconds;
-		o->before[list[i].op].word[i / 64] |= UINT64_C(1) << i % 64;
-		o->after[list[i].op].word[i / 64] |= UINT64_C(1) << i % 64;
+		r->before[list[i].op].word[i / 64] |= UINT64_C(1) << i % 64;
+		r->after[list[i].op].word[i / 64] |= UINT64_C(1) << i % 64;
 	}
 	free(list);
 }
@@ -95,7 +102,7 @@ static void add_row(row *to, const row *from)
 }
 
 /* Operands stand before their readers. */
-static void fill_rows(sw_overlap *o, int32_t c)
+static void fill_rows(const sw_overlap *o, rows *r, int32_t c)
 {
 	const sw_computation *computation = &o->program->computations.data[c];
 	size_t n = computation->ops.len;
@@ -105,29 +112,59 @@ static void fill_rows(sw_overlap *o, int32_t c)
 		for (uint32_t k = 0; k < op->n_operands; k++) {
 			sw_id maker = o->program->values.data[op->operands[k]].op;
 			if (i < n)
-				add_row(&o->before[id], &o->before[maker]);
+				add_row(&r->before[id], &r->before[maker]);
 			else
-				add_row(&o->after[maker], &o->after[id]);
+				add_row(&r->after[maker], &r->after[id]);
 		}
+	}
+}
+
+SW_VECTORISED
+static double sum_row(const row *bits, const double *seconds)
+{
+	double sums[64] = {0}, sum = 0;
+	for (int w = 0; w < WORDS; w++)
+		for (int i = 0; i < 64; i++)
+			sums[i] += bits->word[w] >> i & 1 ? seconds[w * 64 + i] : 0;
+	for (int i = 0; i < 64; i++)
+		sum += sums[i];
+	return sum;
+}
+
+static void sum_rows(sw_overlap *o, const rows *r, int32_t c)
+{
+	const sw_computation *computation = &o->program->computations.data[c];
+	for (size_t i = 0; i < computation->ops.len; i++) {
+		sw_id id = computation->ops.data[i];
+		o->before_s[id] = sum_row(&r->before[id], r->seconds);
+		o->after_s[id] = sum_row(&r->after[id], r->seconds);
 	}
 }
 
 sw_overlap *sw_overlap_new(const sw_roles *roles, const sw_cluster *cluster)
 {
 	const sw_program *program = roles->program;
+	size_t n = program->ops.len + 1;
 	sw_overlap *o = sw_alloc(sizeof(*o));
+	rows *r = sw_alloc(sizeof(*r));
 	o->program = program;
 	sw_arena_init(&o->arena);
-	o->seconds = sw_arena_alloc(&o->arena, sizeof(*o->seconds) * (program->computations.len + 1));
 	o->all_s = SW_NEW_N(&o->arena, double, program->computations.len + 1);
-	o->before = SW_NEW_N(&o->arena, row, program->ops.len + 1);
-	o->after = SW_NEW_N(&o->arena, row, program->ops.len + 1);
+	o->own_s = SW_NEW_N(&o->arena, double, n);
+	o->before_s = SW_NEW_N(&o->arena, double, n);
+	o->after_s = SW_NEW_N(&o->arena, double, n);
+	r->before = sw_alloc(sizeof(row) * n);
+	r->after = sw_alloc(sizeof(row) * n);
 	for (size_t c = 0; c < program->computations.len; c++) {
 		if (!roles->planned[c])
 			continue;
-		set_bits(o, roles, cluster, (int32_t)c);
-		fill_rows(o, (int32_t)c);
+		set_bits(o, r, roles, cluster, (int32_t)c);
+		fill_rows(o, r, (int32_t)c);
+		sum_rows(o, r, (int32_t)c);
 	}
+	free(r->before);
+	free(r->after);
+	free(r);
 	return o;
 }
 
@@ -135,34 +172,16 @@ void sw_overlap_free(sw_overlap *o)
 {
 	if (!o)
 		return;
-	sw_map_clear(&o->asked);
-	sw_vec_clear(&o->answers);
 	sw_arena_clear(&o->arena);
 	free(o);
 }
 
-static double find_slack(const sw_overlap *o, sw_id from, sw_id to)
+double sw_overlap_slack_s(const sw_overlap *o, sw_id from, sw_id to)
 {
-	int32_t c = sw_op_at(o->program, from)->computation;
-	double seconds = o->all_s[c];
-	for (int w = 0; w < WORDS; w++) {
-		uint64_t bits = o->before[from].word[w];
-		if (to != SW_NO_ID)
-			bits |= o->after[to].word[w];
-		for (; bits; bits &= bits - 1)
-			seconds -= o->seconds[c][w * 64 + __builtin_ctzll(bits)];
-	}
+	double seconds = o->all_s[sw_op_at(o->program, from)->computation] - o->before_s[from];
+	if (to != SW_NO_ID)
+		seconds -= from == to ? o->after_s[to] - o->own_s[to] : o->after_s[to];
 	return SW_MAX(seconds, 0);
-}
-
-double sw_overlap_slack_s(sw_overlap *o, sw_id from, sw_id to)
-{
-	const sw_id key[] = {from, to};
-	uint32_t fresh = (uint32_t)o->answers.len;
-	uint32_t number = sw_map_intern(&o->asked, key, sizeof(key), fresh);
-	if (number == fresh)
-		sw_vec_push(&o->answers, find_slack(o, from, to));
-	return o->answers.data[number];
 }
 
 double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster)
