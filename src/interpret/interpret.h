@@ -81,6 +81,10 @@ int64_t sw_placement_bytes(const sw_program *program); /* arena_bytes alone */
 /* The same, or more where that is no more than `enough_bytes`: quicker to answer where it is far below. */
 int64_t sw_placement_bytes_near(const sw_program *program, int64_t enough_bytes);
 
+/* Bytes that each of `n_devices` has to hold at least, at the moment when most is held, however a program of one device is split over them with its ops in this
+ * order: no layout gives a device less than an even share (share.c). INT64_MAX: more than can be counted. O(values log values). */
+int64_t sw_least_share_bytes(const sw_program *program, int64_t n_devices);
+
 /* What of it does not depend on the order of a program's ops, for who looks for a better one: whose buffer a value has, and what a kernel works in. */
 typedef struct sw_buffers {
 	const sw_program *program;

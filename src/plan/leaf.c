@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "interpret/interpret.h"
+
 static bool rewrites_nothing(const sw_rewrites *rewrites)
 {
 	return rewrites->padding.multiple == 0 && !rewrites->remat && rewrites->microbatches < 2;
@@ -16,8 +18,11 @@ static sw_status make_program(const sw_leaves *list, sw_leaf *leaf, sw_error *er
 	                                       &leaf->program, &leaf->padded, err);
 	if (rewrites_nothing(&leaf->rewrites))
 		leaf->program = list->canonical;
-	leaf->hash = status == SW_OK ? sw_program_hash(leaf->program) : 0;
-	return status;
+	if (status != SW_OK)
+		return status;
+	leaf->hash = sw_program_hash(leaf->program);
+	leaf->share_bytes = sw_least_share_bytes(leaf->program, list->cluster->n_devices);
+	return SW_OK;
 }
 
 sw_status sw_leaves_add(sw_leaves *list, const sw_rewrites *rewrites, uint64_t meshes, size_t *number,
@@ -386,9 +391,17 @@ static sw_status search(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_
 	return status == SW_NO && leaf->plan ? SW_OK : status;
 }
 
+bool sw_leaf_is_too_large(const sw_leaves *list, const sw_leaf *leaf)
+{
+	return leaf->share_bytes > sw_leaves_memory(list);
+}
+
+/* That nothing fits is all that is to be known, once something else does. */
 sw_status sw_leaf_search(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_error *err)
 {
 	leaf->unlimited = false;
+	if (sw_leaf_is_too_large(list, leaf) && sw_leaves_best(list))
+		return SW_NO;
 	return search(list, leaf, time_limit_s, err);
 }
 

@@ -39,8 +39,9 @@ static bool is_memory_in_the_way(const sw_leaves *list)
 
 static bool is_near(const sw_leaves *list)
 {
-	return (double)list->items.data[0].free.peak_bytes <
-	       SW_FAR_TOO_LARGE * (double)sw_leaves_memory(list);
+	const sw_leaf *first = &list->items.data[0];
+	return (double)first->free.peak_bytes < SW_FAR_TOO_LARGE * (double)sw_leaves_memory(list) &&
+	       !sw_leaf_is_too_large(list, first);
 }
 
 static sw_status search_first_in_memory(sw_leaves *list, sw_error *err)
@@ -205,10 +206,13 @@ static void gather_bounds(const sw_leaves *list, sw_plan *plan)
 {
 	plan->lower_bound_s = plan->predicted.step_time_s; /* it may be a little below the model's */
 	for (size_t i = 0; i < list->items.len; i++) {
-		plan->lower_bound_s = SW_MIN(plan->lower_bound_s, list->items.data[i].bound_s);
-		plan->model_bound_s = SW_MIN(plan->model_bound_s, list->items.data[i].model_bound_s);
-		if (list->items.data[i].model_best_s > 0)
-			plan->model_best_s = SW_MIN(plan->model_best_s, list->items.data[i].model_best_s);
+		const sw_leaf *leaf = &list->items.data[i];
+		if (sw_leaf_is_too_large(list, leaf))
+			continue;
+		plan->lower_bound_s = SW_MIN(plan->lower_bound_s, leaf->bound_s);
+		plan->model_bound_s = SW_MIN(plan->model_bound_s, leaf->model_bound_s);
+		if (leaf->model_best_s > 0)
+			plan->model_best_s = SW_MIN(plan->model_best_s, leaf->model_best_s);
 	}
 	if (isinf(plan->model_bound_s)) /* nothing fits */
 		plan->model_bound_s = 0;

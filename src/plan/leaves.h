@@ -13,6 +13,7 @@ typedef struct sw_leaf {
 	sw_program *program;        /* the list's own where nothing is rewritten; a plan's once there is one */
 	sw_padded_list padded;
 	uint64_t hash;              /* of a rewritten program */
+	int64_t share_bytes;        /* no plan of the program takes less per device */
 	uint64_t meshes;            /* of the strategy's meshes, by number: those to be searched */
 	sw_pad_map map;             /* whole padded programs */
 	sw_plan *plan;              /* NULL: nothing fits in memory, or it was not searched; */
@@ -60,7 +61,8 @@ typedef struct sw_leaves {
 /* A leaf more; its meshes go to an earlier one of the same program if there is one. *number: which, of the list. SW_NO, and no leaf, if a rewrite is not
  * possible or changes nothing, or the time is up. */
 sw_status sw_leaves_add(sw_leaves *list, const sw_rewrites *rewrites, uint64_t meshes, size_t *number, sw_error *err);
-/* Searches it, within `time_limit_s` (0: none). SW_NO if nothing fits in memory: then the leaf has no plan. */
+/* Searches it, within `time_limit_s` (0: none). SW_NO if nothing fits in memory: then the leaf has no plan; and no plan that needs least, if that is known
+ * beforehand and another leaf has one that fits. */
 sw_status sw_leaf_search(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_error *err);
 /* The same of what is quickest if memory were no matter: it may fit. */
 sw_status sw_leaf_search_free(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_error *err);
@@ -71,6 +73,8 @@ double sw_leaf_roofline_s(const sw_leaves *list, const sw_leaf *leaf);
 /* Time that is left of the whole search; INFINITY: there is no limit. */
 double sw_leaves_left_s(const sw_leaves *list);
 void sw_leaf_clear(const sw_leaves *list, sw_leaf *leaf);
+/* Can no plan of its program fit in memory? */
+bool sw_leaf_is_too_large(const sw_leaves *list, const sw_leaf *leaf);
 /* The fastest so far, NULL: none has a plan. */
 sw_leaf *sw_leaves_best(const sw_leaves *list);
 int64_t sw_leaves_memory(const sw_leaves *list);

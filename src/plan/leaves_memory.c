@@ -300,6 +300,8 @@ static bool is_too_large(const grid *x, const sw_leaf *leaf)
 {
 	const sw_plan *least = leaf->least;
 	bool all = true;
+	if (sw_leaf_is_too_large(x->list, leaf))
+		return true;
 	for (size_t i = 0; least && i < least->alternatives.len; i++)
 		all = all && least->alternatives.data[i].bound_s == 0;
 	return least &&

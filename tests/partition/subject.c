@@ -186,6 +186,8 @@ void compare_with_serial(const subject *s, const sw_plan *plan, double tolerance
 	assert_true(e.payload_bytes <= cost.payload_bytes);
 	if (!branches(local))
 		assert_int_equal(e.payload_bytes, cost.payload_bytes);
+	assert_true(sw_least_share_bytes(plan->program, plan->cluster->n_devices) <=
+	            sw_placement_bytes(local));
 	execution_clear(&e);
 	free(inputs);
 	sw_program_free(local);
