@@ -112,6 +112,26 @@ static void memory_decides(void **state)
 }
 
 /* Where one of them is ruled out, the other serves. */
+/* The share of what must be there is more than the memory, but for what is computed again, which takes longer. */
+static void what_can_not_fit_bounds_nothing(void **state)
+{
+	(void)state;
+	planned p;
+	sw_program *canonical;
+	sw_error err = {0};
+	open_fixture("gpt-tiny", "local-1x4.yaml", &p);
+	check(sw_rewrite_canonical(p.program, &canonical, &err), &err);
+	int64_t share = sw_least_share_bytes(canonical, p.cluster.n_devices);
+	plan_as(&p, (wish){.microbatches = 1});
+	assert_true(share < p.plan->predicted.peak_bytes);
+	double free_s = p.plan->model_bound_s;
+	plan_as(&p, (wish){.microbatches = 1, .memory_bytes = share * 95 / 100});
+	assert_non_null(p.plan->rewrites.remat);
+	assert_true(p.plan->model_bound_s > free_s && p.plan->gap < 0.01);
+	sw_program_free(canonical);
+	close_planned(&p);
+}
+
 static void what_is_ruled_out_is_not_used(void **state)
 {
 	(void)state;
@@ -233,6 +253,7 @@ int main(void)
 		cmocka_unit_test(rewritten_plans_compute_the_same),
 		cmocka_unit_test(turns_and_computing_again_save_memory_together),
 		cmocka_unit_test(memory_decides),
+		cmocka_unit_test(what_can_not_fit_bounds_nothing),
 		cmocka_unit_test(what_is_ruled_out_is_not_used),
 		cmocka_unit_test(the_file_keeps_rewrites),
 		cmocka_unit_test(damaged_rewrites_are_refused),
