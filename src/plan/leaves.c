@@ -276,22 +276,37 @@ static sw_status nothing_found(const sw_leaves *list, sw_error *err)
 	return status;
 }
 
+/* If it is known that nothing of what was tried can fit: by how much at least. */
+static void say_share(const sw_leaves *list, sw_text *text)
+{
+	int64_t share = INT64_MAX;
+	for (size_t i = 0; i < list->items.len; i++)
+		share = SW_MIN(share, list->items.data[i].share_bytes);
+	if (share <= sw_leaves_memory(list))
+		return;
+	sw_text_add(text, "; however it is split it takes ");
+	sw_text_add_bytes(text, (double)share);
+	sw_text_addf(text, " (%lld bytes) at least", (long long)share);
+}
+
 static sw_status nothing_fits(const sw_leaves *list, const sw_plan *least, sw_error *err)
 {
 	int64_t memory = sw_leaves_memory(list), needs = least->predicted.peak_bytes;
-	sw_text have = {0}, need = {0}, more = {0};
+	sw_text have = {0}, need = {0}, more = {0}, share = {0};
+	say_share(list, &share);
 	sw_text_add_bytes(&have, (double)memory);
 	sw_text_add_bytes(&need, (double)needs);
 	sw_text_add_bytes(&more, (double)(needs - memory));
 	sw_status status = sw_fail(err, SW_NO,
 	                           "no plan fits in %s (%lld bytes) per device; the least that was found "
-	                           "needs %s (%lld bytes), %s more (%s): "
+	                           "needs %s (%lld bytes), %s more (%s)%s: "
 	                           "use more devices, devices with more memory, or a smaller batch",
 	                           have.data, (long long)memory, need.data, (long long)needs, more.data,
-	                           least->chosen);
+	                           least->chosen, share.data ? share.data : "");
 	sw_text_clear(&have);
 	sw_text_clear(&need);
 	sw_text_clear(&more);
+	sw_text_clear(&share);
 	return status;
 }
 
