@@ -124,6 +124,7 @@ typedef struct sw_mesh {
 	sw_axis axes[SW_MAX_AXES];
 	const sw_axis_use *use[SW_MAX_AXES];
 	bool search; /* axes are free: nothing is demanded, and a site may do anything */
+	bool tight;  /* saves memory at the price of time: is looked at where there is too little. Such stand last */
 	bool freed;  /* comes after the same mesh with repeated layers alike, and begins where that ended: if so planned, they may differ */
 	char name[SW_NAME_ROOM];
 } sw_mesh;
@@ -340,7 +341,7 @@ void sw_start_clear(sw_start *start);
 /* ---- meshes.c: strategies as meshes ------------------------------------------------------------------------ */
 
 /* The meshes that a strategy searches; auto: the fixed strategies, then every grouping of the atoms into at most two axes, or three where
- * the atoms are few, and AxoNN's first grids where the ops are. Roles say what the program has to split: the batch, done in so many turns, experts (NULL: nothing is known of it). */
+ * the atoms are few, and AxoNN's first grids where the ops are, else those of its grids that are Megatron within ZeRO-3. Roles say what the program has to split: the batch, done in so many turns, experts (NULL: nothing is known of it). */
 typedef SW_VEC(sw_mesh) sw_meshes;
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy, const sw_roles *roles, int32_t turns,
                        sw_meshes *meshes, sw_error *err);

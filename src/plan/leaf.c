@@ -123,7 +123,8 @@ static void choose_meshes(const sw_leaf *leaf, bool untied, sw_meshes *meshes, s
 		for (size_t i = 0; i < meshes->len; i++) {
 			const sw_mesh *mesh = &meshes->data[i];
 			bool wanted = leaf->meshes == SW_ALL_MESHES || (i < 64 && leaf->meshes >> i & 1);
-			if (!wanted || (freed && !mesh->search && meshes->len > 1))
+			if (!wanted || (leaf->unlimited && mesh->tight) ||
+			    (freed && !mesh->search && meshes->len > 1))
 				continue;
 			numbers[chosen.len] = i;
 			add_mesh(&chosen, mesh, freed, words.data);
@@ -212,7 +213,7 @@ static sw_tried *tried_of(const sw_leaf *leaf, const sw_meshes *meshes, const si
 	sw_tried *tried = sw_alloc((meshes->len + 1) * sizeof(*tried));
 	for (size_t i = 0; i < meshes->len; i++)
 		tried[i] =
-			leaf->unlimited || meshes->data[i].freed
+			leaf->unlimited || meshes->data[i].freed || meshes->data[i].tight
 				? (sw_tried){.model_s = INFINITY, .bound_s = INFINITY, .least_s = INFINITY}
 				: leaf->tried[numbers[i]];
 	return tried;
@@ -348,6 +349,13 @@ static void add_known(sw_leaf *leaf, const alternatives *before, const sw_meshes
 	}
 }
 
+/* They are still to be looked at. */
+static void open_tight(sw_leaf *leaf, const sw_meshes *all)
+{
+	for (size_t i = 0; i < all->len; i++)
+		leaf->open |= all->data[i].tight ? bit_of(i) : 0;
+}
+
 static sw_status search_chosen(sw_leaves *list, sw_leaf *leaf, const sw_meshes *all,
                                const alternatives *before, const sw_plan_options *options, sw_error *err)
 {
@@ -358,6 +366,8 @@ static sw_status search_chosen(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 		sw_vec_push(&chosen, all->data[i]);
 	choose_meshes(leaf, untied, &chosen, numbers);
 	sw_status status = search_meshes(list, leaf, &chosen, numbers, options, err);
+	if (leaf->unlimited && leaf->free.peak_bytes > sw_leaves_memory(list))
+		open_tight(leaf, all);
 	if (leaf->tried && !leaf->unlimited)
 		add_known(leaf, before, all);
 	sw_vec_clear(&chosen);

@@ -11,7 +11,7 @@
 #define MOST_ATOMS_OF_THREE 4
 #define MOST_OPS_OF_THREE 200
 
-/* AxoNN's first grids are among what `auto` tries where that takes little time: they have as many as four axes. */
+/* AxoNN's first grids are among what `auto` tries where that takes little time: they have as many as four axes. Elsewhere some of two are. */
 #define MOST_OPS_OF_GRIDS 3000
 
 /* ---- uses of axes ------------------------------------------------------------------------------------------- */
@@ -402,11 +402,31 @@ static void add_fixed(const request *r)
 		add_expert(r, &(sw_plan_strategy){.kind = SW_PLAN_EXPERT}, NULL);
 }
 
+/* Megatron within nodes, ZeRO-3 around it: what is often chosen by hand where neither alone fits. */
+static void add_hybrids(const request *r)
+{
+	int64_t size = 1;
+	size_t first = r->meshes->len;
+	for (int32_t a = r->atoms->n - 1; a > 0 && r->cluster->atom_level[a] > 0; a--) {
+		size *= r->atoms->size[a];
+		add_grid(r,
+		         &(sw_plan_strategy){.kind = SW_PLAN_AXONN,
+		                             .size = {size, 1, r->cluster->n_devices / size, 1}},
+		         NULL);
+	}
+	for (size_t i = first; i < r->meshes->len; i++)
+		r->meshes->data[i].tight = true;
+}
+
 /* They stand last: which there are depends on the program as it is rewritten, and the others keep their numbers. */
 static void add_grids(const request *r)
 {
-	if (r->roles && r->roles->program->ops.len <= MOST_OPS_OF_GRIDS && r->atoms->n > 0)
+	if (!r->roles || r->atoms->n == 0)
+		return;
+	if (r->roles->program->ops.len <= MOST_OPS_OF_GRIDS)
 		add_axonn(r, &(sw_plan_strategy){.kind = SW_PLAN_AXONN, .top = SW_TOP_GRIDS}, NULL);
+	else
+		add_hybrids(r);
 }
 
 static sw_status add_auto(const request *r, const sw_plan_strategy *strategy, sw_error *err)

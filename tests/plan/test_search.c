@@ -467,9 +467,46 @@ static void kernels_bound_the_plans_of_a_mesh(void **state)
 	}
 }
 
+static void print_tight(const char *fixture, const char *cluster, sw_text *names)
+{
+	planned p;
+	sw_roles roles;
+	sw_program *program;
+	sw_error err = {0};
+	sw_meshes meshes = {0};
+	sw_plan_strategy all = {SW_PLAN_AUTO};
+	open_fixture(fixture, cluster, &p);
+	check(sw_rewrite_canonical(p.program, &program, &err), &err);
+	sw_roles_init(&roles, program, &p.sidecar);
+	check(sw_meshes_of(&p.cluster, &all, &roles, 1, &meshes, &err), &err);
+	for (size_t i = 0; i < meshes.len; i++) {
+		const sw_mesh *mesh = &meshes.data[i];
+		assert_true(i == 0 || mesh->tight || !mesh[-1].tight);
+		if (mesh->tight)
+			sw_text_addf(names, "%s;", mesh->name);
+	}
+	sw_vec_clear(&meshes);
+	sw_roles_clear(&roles);
+	sw_program_free(program);
+	close_planned(&p);
+}
+
+/* Megatron within nodes and ZeRO-3 around it, where AxoNN's first grids are too many. */
+static void large_programs_are_tried_with_both(void **state)
+{
+	(void)state;
+	sw_text names = {0};
+	print_tight("gpt-tiny", "a100-8x8.yaml", &names);
+	assert_null(names.data);
+	print_tight("gpt-124m", "a100-8x8.yaml", &names);
+	assert_string_equal(names.data, "axonn:2,1,32,1;axonn:4,1,16,1;axonn:8,1,8,1;");
+	sw_text_clear(&names);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(large_programs_are_tried_with_both),
 		cmocka_unit_test(what_is_given_up_takes_as_long_as_is_said),
 		cmocka_unit_test(kernels_bound_the_plans_of_a_mesh),
 		cmocka_unit_test(the_scope_says_how_many_ways_were_left_out),
