@@ -4,7 +4,7 @@
  * Of several orders that is taken which the streams finish first, as a mean of when collectives take what they should and of when they are
  * LATE; of equal ones the first: the program's own, each done right after its start; then, for each order of kernels (the program's; one
  * that lets them hide collectives; one that begins sums as soon as it can; two that feed the stream of collectives; one that moves hardly
- * anything, for little memory) and each way of prefetching (in time; as early as there is room), starts and dones placed, and the same
+ * anything, for little memory, and less yet if that holds too much) and each way of prefetching (in time; as early as there is room), starts and dones placed, and the same
  * where what would wait lets others pass; then all of these with collectives that were small in the best so far begun as one; until
  * hardly anything is waited for. All but the first only if they hold no more than that and the memory to spare, and take no longer.
  */
@@ -72,11 +72,11 @@ static bool consider_within(choice *c, const sw_tasks *graph, const uint32_t *ke
 	return all_fit;
 }
 
-/* An order of kernels may itself hold more than the program's: then less is begun ahead. */
-static void consider_placed(choice *c, const sw_tasks *graph, const uint32_t *kernels, uint32_t n)
+/* An order of kernels may itself hold more than the program's: then less is begun ahead. False if that, too, holds too much. */
+static bool consider_placed(choice *c, const sw_tasks *graph, const uint32_t *kernels, uint32_t n)
 {
-	if (!consider_within(c, graph, kernels, n, INFINITY, true))
-		consider_within(c, graph, kernels, n, c->room_bytes, false);
+	return consider_within(c, graph, kernels, n, INFINITY, true) ||
+	       consider_within(c, graph, kernels, n, c->room_bytes, false);
 }
 
 static double seconds_of(const sw_tasks *graph, sw_task_kind kind)
@@ -98,18 +98,25 @@ static bool is_enough(const choice *c)
 
 typedef uint32_t *order_fn(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
 
+static bool consider_order(choice *c, const sw_tasks *graph, order_fn *order)
+{
+	uint32_t n;
+	sw_arena scratch;
+	sw_arena_init(&scratch);
+	const uint32_t *kernels = order(graph, &scratch, &n);
+	bool fits = consider_placed(c, graph, kernels, n);
+	sw_arena_clear(&scratch);
+	return fits;
+}
+
 static void consider_all(choice *c, const sw_tasks *graph)
 {
-	static order_fn *const orders[] = {sw_order_kept,      sw_order_hide,      sw_order_early,
-	                                   sw_order_feed_soon, sw_order_feed_much, sw_order_due};
-	for (size_t i = 0; i < SW_COUNT(orders) && !is_enough(c); i++) {
-		uint32_t n;
-		sw_arena scratch;
-		sw_arena_init(&scratch);
-		const uint32_t *kernels = orders[i](graph, &scratch, &n);
-		consider_placed(c, graph, kernels, n);
-		sw_arena_clear(&scratch);
-	}
+	static order_fn *const orders[] = {sw_order_kept, sw_order_hide, sw_order_early, sw_order_feed_soon,
+	                                   sw_order_feed_much};
+	for (size_t i = 0; i < SW_COUNT(orders) && !is_enough(c); i++)
+		consider_order(c, graph, orders[i]);
+	if (!is_enough(c) && !consider_order(c, graph, sw_order_due))
+		consider_order(c, graph, sw_order_due_barely);
 }
 
 /* The last of n + 1 numbers, among the others. */
@@ -161,7 +168,7 @@ sw_order sw_order_choose(const sw_cluster *cluster, const sw_tasks *graph, doubl
 	            .expected_s = INFINITY,
 	            .most_s = INFINITY,
 	            .room_bytes = INFINITY,
-	            .spare_bytes = spare_bytes,
+	            .spare_bytes = fmax(spare_bytes, 0),
 	            .enough_s = (seconds_of(graph, SW_TASK_KERNEL) + seconds_of(graph, SW_TASK_BLOCKING)) *
 	                        (1 + WORTH_ORDERING)};
 	consider(&c, graph, program_order(graph, arena), arena);

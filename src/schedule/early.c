@@ -18,6 +18,7 @@
 /* What is needed at some time has so many times its seconds before; more where sums and gathers, which share the stream, are looked at apart. */
 #define AHEAD_EARLY 1.25
 #define AHEAD_DUE 1.5
+#define AHEAD_BARELY 1
 
 typedef struct early {
 	double seconds; /* the clock at which it is taken */
@@ -259,11 +260,21 @@ static uint32_t *take_when_landed(clocks *c, const uint32_t *kernels, early *lis
 	return take_all(c->graph, list, n_listed, arena, n);
 }
 
-uint32_t *sw_order_due(const sw_tasks *graph, sw_arena *arena, uint32_t *n)
+static uint32_t *order_due(const sw_tasks *graph, double ahead, sw_arena *arena, uint32_t *n)
 {
-	clocks c = clocks_of(graph, AHEAD_DUE, arena);
+	clocks c = clocks_of(graph, ahead, arena);
 	early *list = SW_NEW_N(arena, early, graph->n + 1);
 	const uint32_t *kept = sw_order_kept(graph, arena, n);
 	const uint32_t *late = take_when_landed(&c, kept, list, arena, n);
 	return take_when_due(&c, late, list, arena, n);
+}
+
+uint32_t *sw_order_due(const sw_tasks *graph, sw_arena *arena, uint32_t *n)
+{
+	return order_due(graph, AHEAD_DUE, arena, n);
+}
+
+uint32_t *sw_order_due_barely(const sw_tasks *graph, sw_arena *arena, uint32_t *n)
+{
+	return order_due(graph, AHEAD_BARELY, arena, n);
 }

@@ -119,6 +119,8 @@ uint32_t *sw_order_feed_much(const sw_tasks *graph, sw_arena *arena, uint32_t *n
 uint32_t *sw_order_early(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
 /* The same, as near to the program's as leaves each collective its time: for where memory is short. O((n + edges) log n). */
 uint32_t *sw_order_due(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
+/* The same with no more time for each than it takes: it holds less. */
+uint32_t *sw_order_due_barely(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
 
 /* What a placement of starts and dones may hold: `spare_bytes` beyond what the least would need, but no more than `room_bytes` in all, if the least needs less. */
 typedef struct sw_allowance {
@@ -148,6 +150,7 @@ typedef struct sw_order {
 	const uint32_t *order;
 	double seconds, bytes;
 } sw_order;
+/* spare_bytes: beyond what the program's own order is reckoned to hold; below 0: others are to hold so much less. */
 sw_order sw_order_choose(const sw_cluster *cluster, const sw_tasks *graph, double spare_bytes, int64_t merge_bytes, sw_arena *arena);
 
 /* Seconds that no order of the tasks is under. O(n (n + edges)). */

@@ -341,7 +341,7 @@ static int64_t less_to_spare(fitted last, fitted before, int64_t room, int times
 }
 
 /* What collectives may hold is reckoned by the values that live; what counts is the arena. A program that fits keeps fitting: with less to
- * spare, and in the end with nothing beside anything. */
+ * spare; then in orders that are reckoned to hold less than the program's own; and in the end with nothing beside anything. */
 sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
                       const sw_schedule_options *options, sw_program **scheduled, sw_error *err)
 {
@@ -356,10 +356,10 @@ sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
 		int64_t bytes = sw_placement_bytes_near(*scheduled, limit);
 		if (bytes <= limit)
 			break;
-		overlap = spare ? overlap : 0;
+		overlap = spare >= 0 ? overlap : 0;
 		before = last;
 		last = (fitted){spare, bytes - needed};
-		spare = less_to_spare(last, before, room, times);
+		spare = spare > 0 ? less_to_spare(last, before, room, times) : -1;
 		sw_program_free(*scheduled);
 		status =
 			schedule_with(cluster, local, overlap, spare, options->merge_bytes, scheduled, err);
