@@ -94,27 +94,10 @@ static bool all_single(placer *p, const sw_op *op)
 /* The operand that result i is, without being asked for; SW_NO_ID: none. */
 static sw_id handed_on(placer *p, const sw_op *op, sw_lies lies, uint32_t i)
 {
-	uint32_t from = i;
-	switch (lies) {
-	case SW_LIES_ON:
-		from += sw_shared_from(p->program, op);
-		break;
-	case SW_LIES_BEGUN:
-		from = op->opcode == SW_OP_COPY_START && i < 2 ? 0 : i;
-		break;
-	case SW_LIES_MOVED:
-		if (!is_single(p, op->operands[0]) &&
-		    !(op->opcode == SW_OP_TRANSPOSE && sw_transpose_is_view(p->program, op)))
-			return SW_NO_ID;
-		break;
-	case SW_LIES_UPDATED:
-		if (!sw_loop_hands_on(p->program, op, i))
-			return SW_NO_ID;
-		break;
-	default:
-		return SW_NO_ID;
-	}
-	return from < op->n_operands ? op->operands[from] : SW_NO_ID;
+	bool stays = lies == SW_LIES_MOVED &&
+	             (is_single(p, op->operands[0]) ||
+	              (op->opcode == SW_OP_TRANSPOSE && sw_transpose_is_view(p->program, op)));
+	return sw_operand_under(p->program, op, lies, i, stays);
 }
 
 /* Single elements make a single element, as far as the kernel says so. */

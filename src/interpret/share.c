@@ -34,28 +34,6 @@ static bool may_stay(const sw_op *op)
 	return op->opcode == SW_OP_SLICE ? begins_at_zero(op) : op->opcode != SW_OP_BROADCAST;
 }
 
-/* The operand whose buffer result i may have while that is there; SW_NO_ID: none. */
-static sw_id under(const sharer *s, const sw_op *op, uint32_t i)
-{
-	uint32_t from = i;
-	switch (sw_kernels[op->opcode].lies) {
-	case SW_LIES_ON:
-		from += sw_shared_from(s->program, op);
-		break;
-	case SW_LIES_BEGUN:
-		break;
-	case SW_LIES_MOVED:
-		from = may_stay(op) ? 0 : op->n_operands;
-		break;
-	case SW_LIES_UPDATED:
-		from = sw_loop_hands_on(s->program, op, i) ? i : op->n_operands;
-		break;
-	default:
-		from = op->n_operands;
-	}
-	return from < op->n_operands ? op->operands[from] : SW_NO_ID;
-}
-
 static bool makes_single(const sharer *s, const sw_op *op)
 {
 	sw_lies lies = sw_kernels[op->opcode].lies;
@@ -70,7 +48,9 @@ static void look_at_values(sharer *s, const sw_op *op)
 {
 	bool single = makes_single(s, op);
 	for (uint32_t i = 0; i < op->n_results; i++) {
-		sw_id value = op->first_result + i, operand = under(s, op, i);
+		sw_id value = op->first_result + i;
+		sw_id operand =
+			sw_operand_under(s->program, op, sw_kernels[op->opcode].lies, i, may_stay(op));
 		s->class[value] = operand == SW_NO_ID ? value : s->class[operand];
 		s->apart[value] =
 			single || sw_shape_elements(sw_value_shape(s->program, value)) <= s->n_devices;

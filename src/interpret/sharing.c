@@ -50,6 +50,30 @@ bool sw_loop_hands_on(const sw_program *program, const sw_op *op, uint32_t leaf)
 	return body->results.data[leaf] == sw_op_at(program, body->parameters.data[0])->first_result + leaf;
 }
 
+sw_id sw_operand_under(const sw_program *program, const sw_op *op, sw_lies lies, uint32_t i, bool stays)
+{
+	uint32_t from = i;
+	switch (lies) {
+	case SW_LIES_ON:
+		from += sw_shared_from(program, op);
+		break;
+	case SW_LIES_BEGUN:
+		from = op->opcode == SW_OP_COPY_START && i < 2 ? 0 : i;
+		break;
+	case SW_LIES_MOVED:
+		if (!stays)
+			return SW_NO_ID;
+		break;
+	case SW_LIES_UPDATED:
+		if (!sw_loop_hands_on(program, op, i))
+			return SW_NO_ID;
+		break;
+	default:
+		return SW_NO_ID;
+	}
+	return from < op->n_operands ? op->operands[from] : SW_NO_ID;
+}
+
 bool sw_kernel_lies_over(const sw_program *program, const sw_op *op, sw_lies lies, uint32_t i, uint32_t k,
                          const sw_id *class)
 {
