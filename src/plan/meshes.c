@@ -13,6 +13,7 @@
 
 /* AxoNN's first grids are among what `auto` tries where that takes little time: they have as many as four axes. Elsewhere some of two are. */
 #define MOST_OPS_OF_GRIDS 3000
+#define MOST_OPS_OF_HYBRIDS 40000
 
 /* ---- uses of axes ------------------------------------------------------------------------------------------- */
 
@@ -425,7 +426,7 @@ static void add_grids(const request *r)
 		return;
 	if (r->roles->program->ops.len <= MOST_OPS_OF_GRIDS)
 		add_axonn(r, &(sw_plan_strategy){.kind = SW_PLAN_AXONN, .top = SW_TOP_GRIDS}, NULL);
-	else
+	else if (r->roles->program->ops.len <= MOST_OPS_OF_HYBRIDS)
 		add_hybrids(r);
 }
 
