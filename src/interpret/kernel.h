@@ -229,6 +229,8 @@ bool sw_transpose_is_view(const sw_program *program, const sw_op *op);
 bool sw_loop_hands_on(const sw_program *program, const sw_op *op, uint32_t leaf);
 /* The operand whose buffer result i has whatever comes between; SW_NO_ID: none. stays: does what is moved (SW_LIES_MOVED) stay where it is? */
 sw_id sw_operand_under(const sw_program *program, const sw_op *op, sw_lies lies, uint32_t i, bool stays);
+/* Does the op's own kernel make a single element, which stands for all, of such? What hands on does so whatever its kernel. */
+bool sw_kernel_keeps_single(const sw_op *op, sw_lies lies);
 /* Does the op's own kernel write result i over operand k, which has as many bytes and is not read any more? class: per value, those that are one buffer. */
 bool sw_kernel_lies_over(const sw_program *program, const sw_op *op, sw_lies lies, uint32_t i, uint32_t k, const sw_id *class);
 /* Ops that run computations as a whole, in frames of their own. */

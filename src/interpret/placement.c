@@ -109,8 +109,7 @@ static bool makes_splat(placer *p, const sw_op *op, sw_lies lies, uint32_t i)
 		return false;
 	if (lies == SW_LIES_ON && op->opcode != SW_OP_BITCAST && op->opcode != SW_OP_BITCAST_CONVERT)
 		return handed != SW_NO_ID && is_single(p, handed);
-	return (lies == SW_LIES_POINTWISE || lies == SW_LIES_MOVED || op->opcode == SW_OP_CLAMP) &&
-	       all_single(p, op);
+	return sw_kernel_keeps_single(op, lies) && all_single(p, op);
 }
 
 static void trace_result(placer *p, const sw_op *op, sw_lies lies, uint32_t i, int32_t moment)

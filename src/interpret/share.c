@@ -37,8 +37,7 @@ static bool may_stay(const sw_op *op)
 static bool makes_single(const sharer *s, const sw_op *op)
 {
 	sw_lies lies = sw_kernels[op->opcode].lies;
-	bool may = lies == SW_LIES_POINTWISE || lies == SW_LIES_MOVED || lies == SW_LIES_ON ||
-	           op->opcode == SW_OP_CLAMP;
+	bool may = lies == SW_LIES_ON || sw_kernel_keeps_single(op, lies);
 	for (uint32_t k = 0; may && k < op->n_operands; k++)
 		may = s->apart[op->operands[k]];
 	return may && op->n_operands > 0;
@@ -89,7 +88,9 @@ static double bytes_of(const sharer *s, sw_id value)
 typedef struct member {
 	sw_id class, value;
 	double bytes;
+	sw_live_range there; /* before these ops: from after its own, up to its last reader's */
 } member;
+typedef SW_VEC(member) members;
 
 static int largest_first(const void *a, const void *b)
 {
@@ -101,33 +102,21 @@ static int largest_first(const void *a, const void *b)
 	return (x->value > y->value) - (x->value < y->value);
 }
 
-static size_t count_values(const sharer *s, const sw_computation *c)
+/* Those that count, and are there before some op. */
+static void list_members(const sharer *s, const sw_computation *c, const sw_live_range *lives,
+                         members *list)
 {
-	size_t n = 0;
-	for (size_t i = 0; i < c->ops.len; i++)
-		n += sw_op_at(s->program, c->ops.data[i])->n_results;
-	return n;
-}
-
-static size_t list_members(const sharer *s, const sw_computation *c, member *list)
-{
-	size_t n = 0;
 	for (size_t i = 0; i < c->ops.len; i++) {
 		const sw_op *op = sw_op_at(s->program, c->ops.data[i]);
-		for (sw_id v = op->first_result; v < op->first_result + op->n_results; v++)
-			if (!s->apart[v])
-				list[n++] = (member){s->class[v], v, bytes_of(s, v)};
+		for (sw_id v = op->first_result; v < op->first_result + op->n_results; v++) {
+			sw_live_range there = {lives[v].begin + (op->opcode != SW_OP_PARAMETER),
+			                       lives[v].end};
+			if (!s->apart[v] && there.begin < there.end)
+				sw_vec_push(list, ((member){s->class[v], v, bytes_of(s, v), there}));
+		}
 	}
-	qsort(list, n, sizeof(*list), largest_first);
-	return n;
-}
-
-/* When it is there before ops: from after its own, up to its last reader's. */
-static sw_live_range presence(const sharer *s, const sw_live_range *lives, sw_id value)
-{
-	sw_live_range life = lives[value];
-	const sw_op *op = sw_op_at(s->program, s->program->values.data[value].op);
-	return (sw_live_range){life.begin + (op->opcode != SW_OP_PARAMETER), life.end};
+	if (list->len > 0)
+		qsort(list->data, list->len, sizeof(member), largest_first);
 }
 
 static void add(double *changes, int32_t begin, int32_t end, double bytes)
@@ -139,23 +128,17 @@ static void add(double *changes, int32_t begin, int32_t end, double bytes)
 }
 
 /* Of each class the largest, and others before and after it. What lies between two that are far apart does not count. */
-static void add_members(const sharer *s, const sw_live_range *lives, const member *list, size_t n,
-                        double *changes)
+static void add_members(const members *list, double *changes)
 {
 	sw_live_range covered = {0, 0};
-	for (size_t i = 0; i < n; i++) {
-		sw_live_range life = presence(s, lives, list[i].value);
-		if (life.begin >= life.end)
-			continue;
-		if (i == 0 || list[i].class != list[i - 1].class || covered.begin >= covered.end) {
-			add(changes, life.begin, life.end, list[i].bytes);
-			covered = life;
-			continue;
-		}
-		add(changes, life.begin, SW_MIN(life.end, covered.begin), list[i].bytes);
-		add(changes, SW_MAX(life.begin, covered.end), life.end, list[i].bytes);
-		covered.begin = SW_MIN(covered.begin, life.begin);
-		covered.end = SW_MAX(covered.end, life.end);
+	for (size_t i = 0; i < list->len; i++) {
+		const member *m = &list->data[i];
+		if (i == 0 || m->class != m[-1].class)
+			covered = (sw_live_range){m->there.begin, m->there.begin};
+		add(changes, m->there.begin, SW_MIN(m->there.end, covered.begin), m->bytes);
+		add(changes, SW_MAX(m->there.begin, covered.end), m->there.end, m->bytes);
+		covered.begin = SW_MIN(covered.begin, m->there.begin);
+		covered.end = SW_MAX(covered.end, m->there.end);
 	}
 }
 
@@ -174,9 +157,11 @@ static double most_in(sharer *s, int32_t computation)
 {
 	const sw_computation *c = &s->program->computations.data[computation];
 	const sw_live_range *lives = sw_program_liveness(s->program, computation, &s->arena);
-	member *list = SW_NEW_N(&s->arena, member, count_values(s, c) + 1);
+	members list = {0};
 	double *changes = SW_NEW_N(&s->arena, double, c->ops.len + 1), live = 0, most = 0;
-	add_members(s, lives, list, list_members(s, c, list), changes);
+	list_members(s, c, lives, &list);
+	add_members(&list, changes);
+	sw_vec_clear(&list);
 	for (size_t i = 0; i < c->ops.len; i++) {
 		live += changes[i];
 		most = fmax(most, live + more_inside(s, sw_op_at(s->program, c->ops.data[i])));

@@ -74,6 +74,11 @@ sw_id sw_operand_under(const sw_program *program, const sw_op *op, sw_lies lies,
 	return from < op->n_operands ? op->operands[from] : SW_NO_ID;
 }
 
+bool sw_kernel_keeps_single(const sw_op *op, sw_lies lies)
+{
+	return lies == SW_LIES_POINTWISE || lies == SW_LIES_MOVED || op->opcode == SW_OP_CLAMP;
+}
+
 bool sw_kernel_lies_over(const sw_program *program, const sw_op *op, sw_lies lies, uint32_t i, uint32_t k,
                          const sw_id *class)
 {

@@ -4,9 +4,9 @@
  * Of several orders that is taken which the streams finish first, as a mean of when collectives take what they should and of when they are
  * LATE; of equal ones the first: the program's own, each done right after its start; then, for each order of kernels (the program's; one
  * that lets them hide collectives; one that begins sums as soon as it can; two that feed the stream of collectives; one that moves hardly
- * anything, for little memory, and less yet if that holds too much) and each way of prefetching (in time; as early as there is room), starts and dones placed, and the same
- * where what would wait lets others pass; then all of these with collectives that were small in the best so far begun as one; until
- * hardly anything is waited for. All but the first only if they hold no more than that and the memory to spare, and take no longer.
+ * anything, for little memory, and less yet if that holds too much) and each way of prefetching (in time; as early as there is room),
+ * starts and dones placed, and the same where what would wait lets others pass; then all of these with collectives that were small in the
+ * best so far begun as one; until hardly anything is waited for. All but the first only if they hold no more than that and the memory to spare, and take no longer.
  */
 #include <math.h>
 #include <string.h>

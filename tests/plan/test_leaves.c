@@ -112,7 +112,6 @@ static void memory_decides(void **state)
 	close_planned(&p);
 }
 
-/* Where one of them is ruled out, the other serves. */
 /* The share of what must be there is more than the memory, but for what is computed again, which takes longer. */
 static void what_can_not_fit_bounds_nothing(void **state)
 {
@@ -133,6 +132,7 @@ static void what_can_not_fit_bounds_nothing(void **state)
 	close_planned(&p);
 }
 
+/* Where one of them is ruled out, the other serves. */
 static void what_is_ruled_out_is_not_used(void **state)
 {
 	(void)state;
