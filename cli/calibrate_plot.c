@@ -10,8 +10,8 @@ typedef struct scatter {
 	sw_plot_series links[GROUPS], kernels[GROUPS];
 } scatter;
 
-static void add_point(scatter *s, sw_plot_series *series, int64_t room, double seconds, double fitted_s,
-                      const char *title)
+static void add_point(scatter *s, sw_plot_series *series, int64_t room, double seconds,
+                      double fitted_s, const char *title)
 {
 	if (!series->points)
 		series->points = SW_NEW_N(&s->arena, sw_plot_point, room);
@@ -35,11 +35,12 @@ static void add_link(scatter *s, const sw_calibrate_result *result, const sw_lin
 	sw_text_clear(&title);
 }
 
-static sw_plot_panel panel(scatter *s, const char *what, const sw_fit *fit, const sw_plot_series *series,
-                           int n)
+static sw_plot_panel panel(scatter *s, const char *what, const sw_fit *fit,
+                           const sw_plot_series *series, int n)
 {
-	return (sw_plot_panel){.title = sw_arena_printf(&s->arena, "%s: median error %.1f %%, %d points",
-	                                                what, 100 * fit->median_error, fit->n_points),
+	return (sw_plot_panel){.title = sw_arena_printf(&s->arena,
+	                                                "%s: median error %.1f %%, %d points", what,
+	                                                100 * fit->median_error, fit->n_points),
 	                       .x_label = "measured (median)",
 	                       .y_label = "fitted",
 	                       .unit = SW_PLOT_SECONDS,
@@ -57,14 +58,16 @@ void calibrate_plot(const sw_calibrate_result *result, sw_text *svg)
 	for (size_t i = 0; i < result->kernels.len; i++) {
 		const sw_kernel_point *p = &result->kernels.data[i];
 		s.kernels[p->family].name = sw_family_name(p->family);
-		add_point(&s, &s.kernels[p->family], (int64_t)result->kernels.len, p->seconds, p->fitted_s,
+		add_point(&s, &s.kernels[p->family], (int64_t)result->kernels.len, p->seconds,
+		          p->fitted_s,
 		          sw_arena_printf(&s.arena, "%s, %s", p->what, sw_type_name(p->type)));
 	}
 	const sw_plot_panel panels[] = {
 		panel(&s, "Links", &result->link_fit, s.links, SW_COLLECTIVE_COUNT + 1),
 		panel(&s, "Kernels", &result->kernel_fit, s.kernels, SW_FAMILY_COUNT)};
-	const char *title = sw_arena_printf(&s.arena, "Calibration of %s: fitted against measured seconds",
-	                                    result->cluster.name);
+	const char *title =
+		sw_arena_printf(&s.arena, "Calibration of %s: fitted against measured seconds",
+	                        result->cluster.name);
 	const char *date = result->cluster.calibration.date;
 	const char *subtitle =
 		sw_arena_printf(&s.arena, "%lld ranks%s%s", (long long)result->cluster.n_devices,

@@ -19,7 +19,8 @@ static const char *group_name(int group, bool kernel)
 {
 	if (kernel)
 		return sw_family_name((sw_family)group);
-	return group == SW_COLLECTIVE_COUNT ? "pair" : sw_collective_name((sw_collective_kind)group);
+	return group == SW_COLLECTIVE_COUNT ? "pair"
+	                                    : sw_collective_name((sw_collective_kind)group);
 }
 
 static void add_row(row_list *rows, row r)
@@ -57,7 +58,8 @@ static int by_group(const void *left, const void *right)
 {
 	const row *a = left, *b = right;
 	double x = fabs(a->error), y = fabs(b->error);
-	return a->group != b->group ? (a->group > b->group) - (a->group < b->group) : (x > y) - (x < y);
+	return a->group != b->group ? (a->group > b->group) - (a->group < b->group)
+	                            : (x > y) - (x < y);
 }
 
 static int by_error(const void *left, const void *right)
@@ -72,7 +74,7 @@ static void sort(row_list *rows, int (*order)(const void *, const void *))
 		qsort(rows->data, rows->len, sizeof(*rows->data), order);
 }
 
-/* ---- words -------------------------------------------------------------------------------------------------------------- */
+/* ---- words ------------------------------------------------------------------------------ */
 
 static void add_value(sw_text *text, sw_fit_unit unit, double value)
 {
@@ -170,7 +172,8 @@ static void name_row(const sw_cluster *cluster, const row *r, sw_text *text)
 	sw_text_add_bytes(text, (double)r->link->bytes);
 }
 
-static void describe_rows(const sw_cluster *cluster, const row_list *rows, size_t most, sw_text *text)
+static void describe_rows(const sw_cluster *cluster, const row_list *rows, size_t most,
+                          sw_text *text)
 {
 	static const char *const headings[] = {"point", "measured", "+-", "fitted", "error"};
 	sw_table table;
@@ -215,23 +218,27 @@ static void describe_errors(const sw_calibrate_result *result, bool all, sw_text
 static void describe_fit(const char *what, const sw_fit *fit, sw_text *text)
 {
 	if (fit->n_points)
-		sw_text_addf(text, "%-10s %d points, fitted within %.1f %% (median), %.0f %% (worst)\n",
+		sw_text_addf(text,
+		             "%-10s %d points, fitted within %.1f %% (median), %.0f %% (worst)\n",
 		             what, fit->n_points, 100 * fit->median_error, 100 * fit->worst_error);
 }
 
 void calibrate_describe(const sw_calibrate_result *result, bool all, sw_text *text)
 {
-	sw_text_addf(text, "cluster    %s, %lld device%s, measured in %.0f s\n", result->cluster.name,
-	             (long long)result->cluster.n_devices, result->cluster.n_devices == 1 ? "" : "s",
-	             result->seconds);
+	sw_text_addf(text, "cluster    %s, %lld device%s, measured in %.0f s\n",
+	             result->cluster.name, (long long)result->cluster.n_devices,
+	             result->cluster.n_devices == 1 ? "" : "s", result->seconds);
 	describe_fit("links", &result->link_fit, text);
 	describe_fit("kernels", &result->kernel_fit, text);
 	if (result->transfer_share > 0)
-		sw_text_addf(text, "beside     kernels go %.0f %% slower while a collective is under way\n",
-		             100 * result->transfer_share);
+		sw_text_addf(
+			text,
+			"beside     kernels go %.0f %% slower while a collective is under way\n",
+			100 * result->transfer_share);
 	if (result->left_out)
 		sw_text_addf(text,
-		             "left out   %d points: too slow for the time limit, or by algorithms that had "
+		             "left out   %d points: too slow for the time limit, or by algorithms "
+		             "that had "
 		             "fallen behind\n",
 		             result->left_out);
 	sw_text_add(text, "\n");
@@ -239,18 +246,18 @@ void calibrate_describe(const sw_calibrate_result *result, bool all, sw_text *te
 	describe_errors(result, all, text);
 }
 
-/* ---- JSON ----------------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------- */
 
 static json_t *parameters_json(const sw_fit *fit)
 {
 	json_t *list = json_array();
 	for (int32_t i = 0; i < fit->n_parameters; i++) {
 		const sw_fit_parameter *p = &fit->parameters[i];
-		json_array_append_new(list,
-		                      json_pack("{s:s, s:f, s:o, s:b}", "name", p->name, "value", p->value,
-		                                "standard_error",
-		                                isfinite(p->error) ? json_real(p->error) : json_null(),
-		                                "seen", p->seen));
+		json_array_append_new(
+			list, json_pack("{s:s, s:f, s:o, s:b}", "name", p->name, "value", p->value,
+		                        "standard_error",
+		                        isfinite(p->error) ? json_real(p->error) : json_null(),
+		                        "seen", p->seen));
 	}
 	return list;
 }
@@ -272,13 +279,14 @@ static json_t *atoms_json(uint32_t atoms)
 
 static json_t *link_json(const sw_link_point *p)
 {
-	json_t *object =
-		json_pack("{s:s, s:I, s:f, s:f, s:f}", "collective",
-	                  p->atoms ? sw_collective_name(p->kind) : "pair", "bytes", (json_int_t)p->bytes,
-	                  "seconds", p->seconds, "deviation_s", p->deviation_s, "fitted_s", p->fitted_s);
+	json_t *object = json_pack("{s:s, s:I, s:f, s:f, s:f}", "collective",
+	                           p->atoms ? sw_collective_name(p->kind) : "pair", "bytes",
+	                           (json_int_t)p->bytes, "seconds", p->seconds, "deviation_s",
+	                           p->deviation_s, "fitted_s", p->fitted_s);
 	if (p->atoms) {
 		json_object_set_new(object, "atoms", atoms_json(p->atoms));
-		json_object_set_new(object, "algorithm", json_string(sw_algorithm_name(p->algorithm)));
+		json_object_set_new(object, "algorithm",
+		                    json_string(sw_algorithm_name(p->algorithm)));
 	} else {
 		json_object_set_new(object, "ranks", json_pack("[i, i]", p->from, p->to));
 	}
@@ -288,10 +296,10 @@ static json_t *link_json(const sw_link_point *p)
 static json_t *kernel_json(const sw_kernel_point *p)
 {
 	return json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "family",
-	                 sw_family_name(p->family), "what", p->what, "type", sw_type_name(p->type), "flops",
-	                 p->work.flops, "bytes", p->work.bytes, "calls", p->work.calls, "rows",
-	                 p->work.rows, "seconds", p->seconds, "deviation_s", p->deviation_s, "fitted_s",
-	                 p->fitted_s);
+	                 sw_family_name(p->family), "what", p->what, "type", sw_type_name(p->type),
+	                 "flops", p->work.flops, "bytes", p->work.bytes, "calls", p->work.calls,
+	                 "rows", p->work.rows, "seconds", p->seconds, "deviation_s", p->deviation_s,
+	                 "fitted_s", p->fitted_s);
 }
 
 json_t *calibrate_json(const sw_calibrate_result *result)
@@ -301,9 +309,9 @@ json_t *calibrate_json(const sw_calibrate_result *result)
 		json_array_append_new(links, link_json(&result->links.data[i]));
 	for (size_t i = 0; i < result->kernels.len; i++)
 		json_array_append_new(kernels, kernel_json(&result->kernels.data[i]));
-	return json_pack("{s:s, s:I, s:f, s:i, s:f, s:o, s:o}", "cluster", result->cluster.name, "devices",
-	                 (json_int_t)result->cluster.n_devices, "seconds", result->seconds, "left_out",
-	                 result->left_out, "transfer_share", result->transfer_share, "links",
-	                 fit_json(&result->link_fit, links), "kernels",
-	                 fit_json(&result->kernel_fit, kernels));
+	return json_pack("{s:s, s:I, s:f, s:i, s:f, s:o, s:o}", "cluster", result->cluster.name,
+	                 "devices", (json_int_t)result->cluster.n_devices, "seconds",
+	                 result->seconds, "left_out", result->left_out, "transfer_share",
+	                 result->transfer_share, "links", fit_json(&result->link_fit, links),
+	                 "kernels", fit_json(&result->kernel_fit, kernels));
 }

@@ -4,7 +4,8 @@
 
 #include "run/calibrate.h"
 
-/* Figures with their standard errors, errors by collective and family, and the worst points; with `all` every point. */
+/* Figures with their standard errors, errors by collective and family, and the worst points; with
+ * `all` every point. */
 void calibrate_describe(const sw_calibrate_result *result, bool all, sw_text *text);
 json_t *calibrate_json(const sw_calibrate_result *result);
 /* Fitted against measured, links and kernels beside each other: SVG. */

@@ -8,7 +8,8 @@
 #define TIME_LIMIT_S 60
 #define BUSY 0.75 /* load per core */
 
-/* What a rank does needs only this; under mpirun there is one in the process, else one thread for each. */
+/* What a rank does needs only this; under mpirun there is one in the process, else one thread for
+ * each. */
 typedef struct job {
 	cli *c;
 	sw_progress progress;
@@ -38,7 +39,7 @@ static sw_calibrate_options options_of(job *j)
 	};
 }
 
-/* ---- the answer ------------------------------------------------------------------------------------------------------- */
+/* ---- the answer ------------------------------------------------------------------------- */
 
 static void add_header(const cli *c, const sw_calibrate_result *result, sw_text *text)
 {
@@ -60,8 +61,8 @@ static void add_header(const cli *c, const sw_calibrate_result *result, sw_text 
 		sw_text_addf(text, " Links: %d points, fitted within %.1f %% (median).",
 		             result->link_fit.n_points, 100 * result->link_fit.median_error);
 	if (result->kernel_fit.n_points)
-		sw_text_addf(text, " Kernels: %d points, within %.1f %%.", result->kernel_fit.n_points,
-		             100 * result->kernel_fit.median_error);
+		sw_text_addf(text, " Kernels: %d points, within %.1f %%.",
+		             result->kernel_fit.n_points, 100 * result->kernel_fit.median_error);
 	sw_text_add(text, "\n");
 }
 
@@ -108,13 +109,14 @@ static sw_status answer(cli *c, const sw_calibrate_result *result, sw_error *err
 	return SW_OK;
 }
 
-/* ---- one rank ----------------------------------------------------------------------------------------------------------- */
+/* ---- one rank --------------------------------------------------------------------------- */
 
 static sw_status load_shape(const cli *c, sw_transport *transport, sw_cluster *shape, sw_error *err)
 {
 	if (!c->values.cluster)
 		return sw_calibrate_shape(transport, shape, err);
-	return transport->ops->agree(transport, sw_cluster_read(c->values.cluster, shape, err), err);
+	return transport->ops->agree(transport, sw_cluster_read(c->values.cluster, shape, err),
+	                             err);
 }
 
 /* Asked before our own ranks are at work. */
@@ -123,7 +125,8 @@ static void note_load(const cli *c)
 	double load;
 	if (getloadavg(&load, 1) == 1 && load > BUSY * sw_cpu_count())
 		cli_note(c,
-		         "this machine is busy (load %.1f on %d cores): what is measured is in part its "
+		         "this machine is busy (load %.1f on %d cores): what is measured is in "
+		         "part its "
 		         "scheduler",
 		         load, sw_cpu_count());
 }
@@ -142,14 +145,16 @@ static sw_status calibrate_agreed(job *j, sw_transport *transport, sw_error *err
 			sw_progress_end(&j->progress);
 		if (status == SW_OK)
 			status = transport->ops->agree(
-				transport, transport->rank == 0 ? answer(j->c, &result, err) : SW_OK, err);
+				transport,
+				transport->rank == 0 ? answer(j->c, &result, err) : SW_OK, err);
 		sw_calibrate_result_clear(&result);
 	}
 	sw_cluster_clear(&shape);
 	return status;
 }
 
-/* What ranks refuse they refuse alike, and who fails alone has failed the transport by then: nothing is left for it to hear. */
+/* What ranks refuse they refuse alike, and who fails alone has failed the transport by then:
+ * nothing is left for it to hear. */
 static sw_status calibrate_rank(void *context, sw_transport *transport, sw_error *err)
 {
 	job *j = context;
@@ -161,7 +166,7 @@ static sw_status calibrate_rank(void *context, sw_transport *transport, sw_error
 	return SW_OK;
 }
 
-/* ---- the command -------------------------------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------ */
 
 static sw_status check_options(const cli *c, sw_error *err)
 {
@@ -173,9 +178,10 @@ static sw_status check_options(const cli *c, sw_error *err)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "calibrate: --no-links and --no-kernels leave nothing to measure");
 	if ((v->no_links || v->no_kernels) && !v->cluster)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "calibrate: what is left out keeps its figures: give --cluster FILE, which "
-		               "has them");
+		return sw_fail(
+			err, SW_ERR_INPUT,
+			"calibrate: what is left out keeps its figures: give --cluster FILE, which "
+			"has them");
 	if (c->transport && v->ranks)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "--ranks is for one process without mpirun: leave it out");
@@ -195,23 +201,28 @@ static sw_status run(cli *c, sw_error *err)
 	sw_progress_start(&j.progress, "calibrating",
 	                  c->values.quiet || c->values.verbose || !cli_speaks(c));
 	status = c->transport ? calibrate_rank(&j, c->transport, err)
-	                      : sw_ranks_run((int32_t)SW_MAX(c->values.ranks, 1), calibrate_rank, &j, err);
+	                      : sw_ranks_run((int32_t)SW_MAX(c->values.ranks, 1), calibrate_rank,
+	                                     &j, err);
 	sw_progress_end(&j.progress);
 	if (status == SW_OK && j.status != SW_OK)
 		*err = j.err;
 	return status == SW_OK ? j.status : status;
 }
 
-static const char *const options[] = {"--cluster", "-o",     "--time-limit", "--no-links", "--no-kernels",
-                                      "--pace",    "--plot", "--ranks",      NULL};
+static const char *const options[] = {"--cluster",  "-o",           "--time-limit",
+                                      "--no-links", "--no-kernels", "--pace",
+                                      "--plot",     "--ranks",      NULL};
 const cli_command cli_calibrate = {
 	.name = "calibrate",
-	.summary = "measure links and kernels of the ranks, fit the cost model, write a cluster file",
-	.details = "Under mpirun each process is a rank. Alone, --ranks N makes N threads the ranks. "
-		   "Without --cluster, ranks that\n"
-		   "share a host are the devices of a node. Ctrl-C ends it, and nothing is written.",
-	.example = "mpirun -n 8 shardwright calibrate --cluster clusters/local-2x4.yaml -o here.yaml "
-		   "--plot here.svg",
+	.summary =
+		"measure links and kernels of the ranks, fit the cost model, write a cluster file",
+	.details =
+		"Under mpirun each process is a rank. Alone, --ranks N makes N threads the ranks. "
+		"Without --cluster, ranks that\n"
+		"share a host are the devices of a node. Ctrl-C ends it, and nothing is written.",
+	.example =
+		"mpirun -n 8 shardwright calibrate --cluster clusters/local-2x4.yaml -o here.yaml "
+		"--plot here.svg",
 	.options = options,
 	.run = run,
 };

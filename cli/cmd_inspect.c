@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* ---- counting -------------------------------------------------------------------------------------------- */
+/* ---- counting --------------------------------------------------------------------------- */
 
 typedef struct opcode_row {
 	const char *name;
@@ -15,7 +15,8 @@ typedef struct inspection {
 	sw_program *canonical; /* what is planned; NULL: there is none */
 	const sw_sidecar *sidecar;
 	sw_arena arena;
-	double *times; /* per computation: executions in one step; 0 where its cost counts as its caller's */
+	/* per computation: executions in one step; 0 where its cost counts as its caller's */
+	double *times;
 	SW_VEC(opcode_row) opcodes;
 	SW_VEC(sw_id) loops;
 	uint32_t n_inputs;
@@ -23,12 +24,14 @@ typedef struct inspection {
 	double parameters, parameter_bytes, state_bytes;
 } inspection;
 
-/* How often the computations that an op calls run for each time that the op runs. Reducers and comparators count with the op. */
+/* How often the computations that an op calls run for each time that the op runs. Reducers and
+ * comparators count with the op. */
 static double calls_of(const sw_op *op, uint32_t called)
 {
 	switch (op->opcode) {
 	case SW_OP_WHILE: {
-		double trips = op->attrs->loop.trip_count < 0 ? 1 : (double)op->attrs->loop.trip_count;
+		double trips =
+			op->attrs->loop.trip_count < 0 ? 1 : (double)op->attrs->loop.trip_count;
 		return called == 0 ? trips + 1 : trips;
 	}
 	case SW_OP_CALL:
@@ -119,12 +122,13 @@ static void look(inspection *x)
 	count_inputs(x);
 }
 
-/* ---- text ---------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------- */
 
 static void add_amounts(const inspection *x, sw_text *text)
 {
 	const sw_program *p = x->program;
-	sw_text_addf(text, "%s: %zu ops in %zu computations, ", p->name, p->ops.len, p->computations.len);
+	sw_text_addf(text, "%s: %zu ops in %zu computations, ", p->name, p->ops.len,
+	             p->computations.len);
 	sw_text_add_count(text, sw_program_flops(p));
 	sw_text_add(text, "FLOP per step\n");
 	sw_text_addf(text, "  inputs      %u, of which state %zu (", x->n_inputs, p->aliases.len);
@@ -166,7 +170,7 @@ static void add_loops(const inspection *x, sw_text *text)
 	}
 }
 
-/* ---- rules ----------------------------------------------------------------------------------------------------- */
+/* ---- rules ------------------------------------------------------------------------------ */
 
 /* Ops of one opcode that lose dimensions for one reason. */
 typedef struct obstacle {
@@ -183,12 +187,15 @@ static obstacle *obstacle_of(obstacles *list, const char *opcode, const sw_rule 
 		if (strcmp(list->data[i].why, rule->whole) == 0 &&
 		    strcmp(list->data[i].opcode, opcode) == 0)
 			return &list->data[i];
-	sw_vec_push(list, ((obstacle){.opcode = opcode, .why = rule->whole, .missing = rule->missing}));
+	sw_vec_push(list,
+	            ((obstacle){.opcode = opcode, .why = rule->whole, .missing = rule->missing}));
 	return &list->data[list->len - 1];
 }
 
-/* "f32[4,6] 0,1": the shape, and the dimensions of more than one element in which no factor stands. */
-static void add_lost(sw_shape shape, const sw_dim_map *maps, const char *what, int index, sw_text *text)
+/* "f32[4,6] 0,1": the shape, and the dimensions of more than one element in which no factor stands.
+ */
+static void add_lost(sw_shape shape, const sw_dim_map *maps, const char *what, int index,
+                     sw_text *text)
 {
 	const char *comma = "";
 
@@ -212,10 +219,11 @@ static const char *lost_dimensions(const sw_program *program, sw_id id, const sw
 	sw_text text = {0};
 
 	for (int32_t i = 0; i < rule->n_operands; i++)
-		add_lost(sw_value_shape(program, op->operands[i]), rule->operands[i], "operand", i, &text);
+		add_lost(sw_value_shape(program, op->operands[i]), rule->operands[i], "operand", i,
+		         &text);
 	for (int32_t i = 0; i < rule->n_results; i++)
-		add_lost(sw_value_shape(program, op->first_result + (sw_id)i), rule->results[i], "result",
-		         i, &text);
+		add_lost(sw_value_shape(program, op->first_result + (sw_id)i), rule->results[i],
+		         "result", i, &text);
 	const char *lost = sw_arena_text(arena, text.len ? text.data : "");
 	sw_text_clear(&text);
 	return lost;
@@ -231,7 +239,8 @@ static void find_obstacles(inspection *x, obstacles *list)
 		const sw_rule *rule = sw_rule_make(program, id, &x->arena);
 		if (!rule->whole)
 			continue;
-		obstacle *found = obstacle_of(list, sw_arena_text(&x->arena, sw_op_opcode_name(op)), rule);
+		obstacle *found =
+			obstacle_of(list, sw_arena_text(&x->arena, sw_op_opcode_name(op)), rule);
 		if (found->count++ == 0) {
 			found->example = sw_arena_text(&x->arena, op->name);
 			found->loses = lost_dimensions(program, id, rule, &x->arena);
@@ -260,7 +269,7 @@ static void add_rules(const obstacles *list, sw_text *text)
 	sw_table_clear(&table);
 }
 
-/* ---- microbatches ---------------------------------------------------------------------------------------------- */
+/* ---- microbatches ----------------------------------------------------------------------- */
 
 static void add_possible(const sw_phases *phases, sw_text *text)
 {
@@ -268,11 +277,13 @@ static void add_possible(const sw_phases *phases, sw_text *text)
 	if (phases->possible.n == 0)
 		sw_text_add(text, "none possible");
 	for (int32_t i = 0; i < phases->possible.n; i++)
-		sw_text_addf(text, "%s%lld", i ? ", " : "possible ", (long long)phases->possible.v[i]);
+		sw_text_addf(text, "%s%lld", i ? ", " : "possible ",
+		             (long long)phases->possible.v[i]);
 	sw_text_add(text, "\n");
 	if (phases->refuses)
-		sw_text_addf(text, "  %d: refused by %s %s: %s\n    by way of %s\n", phases->refused,
-		             phases->opcode, phases->refuses, phases->why, phases->path);
+		sw_text_addf(text, "  %d: refused by %s %s: %s\n    by way of %s\n",
+		             phases->refused, phases->opcode, phases->refuses, phases->why,
+		             phases->path);
 }
 
 /* As many of the sums are named. */
@@ -294,7 +305,8 @@ static void add_phase(const sw_program *program, const sw_phases *phases, int32_
 {
 	const sw_phase *phase = &phases->phases[k];
 	double share = phases->flops > 0 ? phase->flops / phases->flops : 0;
-	sw_text_addf(text, "  loop %-3d    %d ops, %.1f %% of the FLOP; ", k + 1, phase->ops, 100 * share);
+	sw_text_addf(text, "  loop %-3d    %d ops, %.1f %% of the FLOP; ", k + 1, phase->ops,
+	             100 * share);
 	add_sums(program, phase, text);
 	if (phase->n_leaving > phase->n_sums) {
 		sw_text_addf(text, "; %d stored (", phase->n_leaving - phase->n_sums);
@@ -322,16 +334,16 @@ static void add_phases(const sw_program *program, const sw_phases *phases, sw_te
 	sw_text_addf(text, "  apply       %d ops\n", phases->apply);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------------------ */
+/* ---- JSON ------------------------------------------------------------------------------- */
 
 static json_t *opcodes_json(const inspection *x)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < x->opcodes.len; i++) {
 		const opcode_row *row = &x->opcodes.data[i];
-		json_array_append_new(list, json_pack("{s:s, s:I, s:f, s:f}", "opcode", row->name, "ops",
-		                                      (json_int_t)row->count, "flops", row->flops, "bytes",
-		                                      row->bytes));
+		json_array_append_new(list, json_pack("{s:s, s:I, s:f, s:f}", "opcode", row->name,
+		                                      "ops", (json_int_t)row->count, "flops",
+		                                      row->flops, "bytes", row->bytes));
 	}
 	return list;
 }
@@ -342,8 +354,9 @@ static json_t *loops_json(const inspection *x)
 	for (size_t i = 0; i < x->loops.len; i++) {
 		const sw_op *op = sw_op_at(x->program, x->loops.data[i]);
 		int64_t trips = op->attrs->loop.trip_count;
-		json_array_append_new(list, json_pack("{s:s, s:o}", "name", op->name, "trips",
-		                                      trips < 0 ? json_null() : json_integer(trips)));
+		json_array_append_new(list,
+		                      json_pack("{s:s, s:o}", "name", op->name, "trips",
+		                                trips < 0 ? json_null() : json_integer(trips)));
 	}
 	return list;
 }
@@ -352,11 +365,12 @@ static json_t *rules_json(const obstacles *list)
 {
 	json_t *json = json_array();
 	for (size_t i = 0; i < list->len; i++)
-		json_array_append_new(json, json_pack("{s:s, s:s, s:b, s:I, s:s, s:s}", "opcode",
-		                                      list->data[i].opcode, "why", list->data[i].why,
-		                                      "missing", list->data[i].missing, "ops",
-		                                      (json_int_t)list->data[i].count, "example",
-		                                      list->data[i].example, "loses", list->data[i].loses));
+		json_array_append_new(
+			json,
+			json_pack("{s:s, s:s, s:b, s:I, s:s, s:s}", "opcode", list->data[i].opcode,
+		                  "why", list->data[i].why, "missing", list->data[i].missing, "ops",
+		                  (json_int_t)list->data[i].count, "example", list->data[i].example,
+		                  "loses", list->data[i].loses));
 	return json;
 }
 
@@ -372,8 +386,8 @@ static json_t *leaving_json(const sw_program *program, const sw_phase *phase)
 		                      ? json_null()
 		                      : json_string(sw_monoid_name(leaving->monoid));
 		const char *name = sw_op_at(program, program->values.data[leaving->value].op)->name;
-		json_array_append_new(
-			list, json_pack("{s:s, s:o, s:o}", "op", name, "sum", sum, "reader", reader));
+		json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "op", name, "sum", sum,
+		                                      "reader", reader));
 	}
 	return list;
 }
@@ -383,11 +397,11 @@ static json_t *loops_of_json(const sw_program *program, const sw_phases *phases)
 	json_t *list = json_array();
 	for (int32_t k = 0; k < phases->n; k++) {
 		const sw_phase *phase = &phases->phases[k];
-		json_array_append_new(list,
-		                      json_pack("{s:i, s:f, s:I, s:I, s:o}", "ops", phase->ops, "flops",
-		                                phase->flops, "sum_bytes", (json_int_t)phase->sum_bytes,
-		                                "stored_bytes", (json_int_t)phase->stored_bytes, "leaving",
-		                                leaving_json(program, phase)));
+		json_array_append_new(
+			list, json_pack("{s:i, s:f, s:I, s:I, s:o}", "ops", phase->ops, "flops",
+		                        phase->flops, "sum_bytes", (json_int_t)phase->sum_bytes,
+		                        "stored_bytes", (json_int_t)phase->stored_bytes, "leaving",
+		                        leaving_json(program, phase)));
 	}
 	return list;
 }
@@ -398,29 +412,31 @@ static json_t *phases_json(const sw_program *program, const sw_phases *phases)
 	for (int32_t i = 0; i < phases->possible.n; i++)
 		json_array_append_new(possible, json_integer(phases->possible.v[i]));
 	if (phases->refuses)
-		refusal = json_pack("{s:i, s:s, s:s, s:s, s:s}", "microbatches", phases->refused, "op",
-		                    phases->refuses, "opcode", phases->opcode, "why", phases->why, "path",
-		                    phases->path);
-	return json_pack("{s:I, s:o, s:i, s:o, s:i, s:i, s:i, s:o}", "batch", (json_int_t)phases->batch,
-	                 "possible", possible, "microbatches", phases->microbatches, "loops",
-	                 loops_of_json(program, phases), "hoisted", phases->hoisted, "between",
-	                 phases->between, "apply", phases->apply, "refusal", refusal);
+		refusal = json_pack("{s:i, s:s, s:s, s:s, s:s}", "microbatches", phases->refused,
+		                    "op", phases->refuses, "opcode", phases->opcode, "why",
+		                    phases->why, "path", phases->path);
+	return json_pack("{s:I, s:o, s:i, s:o, s:i, s:i, s:i, s:o}", "batch",
+	                 (json_int_t)phases->batch, "possible", possible, "microbatches",
+	                 phases->microbatches, "loops", loops_of_json(program, phases), "hoisted",
+	                 phases->hoisted, "between", phases->between, "apply", phases->apply,
+	                 "refusal", refusal);
 }
 
 static json_t *result_json(const inspection *x)
 {
 	const sw_program *p = x->program;
-	return json_pack("{s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "name",
-	                 p->name, "ops", (json_int_t)p->ops.len, "computations",
+	return json_pack("{s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
+	                 "name", p->name, "ops", (json_int_t)p->ops.len, "computations",
 	                 (json_int_t)p->computations.len, "flops", sw_program_flops(p), "bytes",
 	                 sw_program_bytes(p), "inputs", (json_int_t)x->n_inputs, "parameters",
-	                 (json_int_t)x->parameters, "parameter_bytes", (json_int_t)x->parameter_bytes,
-	                 "state_bytes", (json_int_t)x->state_bytes, "aliases", (json_int_t)p->aliases.len,
-	                 "peak_bytes", (json_int_t)sw_program_peak_bytes(p, p->entry), "loops",
-	                 loops_json(x), "opcodes", opcodes_json(x));
+	                 (json_int_t)x->parameters, "parameter_bytes",
+	                 (json_int_t)x->parameter_bytes, "state_bytes", (json_int_t)x->state_bytes,
+	                 "aliases", (json_int_t)p->aliases.len, "peak_bytes",
+	                 (json_int_t)sw_program_peak_bytes(p, p->entry), "loops", loops_json(x),
+	                 "opcodes", opcodes_json(x));
 }
 
-/* ---- the command ------------------------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------ */
 
 static void describe_phases(cli *c, const inspection *x, sw_text *text)
 {
@@ -490,7 +506,8 @@ const cli_command cli_inspect = {
 	.argument = "PROGRAM|FILE",
 	.summary = "what a program consists of: ops, FLOPs, parameters, state, memory, loops, "
 		   "microbatches; or a cluster",
-	.details = "A file whose name ends in .yaml or .yml is a cluster file: its levels, links, devices "
+	.details = "A file whose name ends in .yaml or .yml is a cluster file: its levels, links, "
+		   "devices "
 		   "and atoms.",
 	.example = "shardwright inspect tests/programs/gpt.hlo.gz --rules",
 	.options = options,

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- printing programs instead of planning ------------------------------------------------------------- */
+/* ---- printing programs instead of planning ---------------------------------------------- */
 
 static const char *const stages[] = {"read", "canonical", "partition", "schedule"};
 
@@ -12,11 +12,13 @@ static sw_status check_stage(const cli *c, sw_error *err)
 	const char *stage = c->values.dump_after;
 	for (size_t i = 0; stage && i < SW_COUNT(stages); i++)
 		if (strcmp(stage, stages[i]) == 0)
-			return c->values.json ? sw_fail(err, SW_ERR_INPUT,
-			                                "--dump-after prints a program: leave --json out")
-			                      : SW_OK;
+			return c->values.json
+			               ? sw_fail(err, SW_ERR_INPUT,
+			                         "--dump-after prints a program: leave --json out")
+			               : SW_OK;
 	return stage ? sw_fail(err, SW_ERR_INPUT,
-	                       "--dump-after %s: expected read, canonical, partition or schedule", stage)
+	                       "--dump-after %s: expected read, canonical, partition or schedule",
+	                       stage)
 	             : SW_OK;
 }
 
@@ -76,7 +78,7 @@ static sw_status dump_schedule(const cli *c, const sw_plan *plan, sw_error *err)
 	return status;
 }
 
-/* ---- planning -------------------------------------------------------------------------------------------- */
+/* ---- planning --------------------------------------------------------------------------- */
 
 static sw_status check_usage(const cli *c, sw_error *err)
 {
@@ -84,8 +86,9 @@ static sw_status check_usage(const cli *c, sw_error *err)
 	if (status || dumps(c, "read") || dumps(c, "canonical"))
 		return status;
 	if (!c->values.cluster)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "plan: which cluster? Add --cluster FILE, such as clusters/local-2x2.yaml");
+		return sw_fail(
+			err, SW_ERR_INPUT,
+			"plan: which cluster? Add --cluster FILE, such as clusters/local-2x2.yaml");
 	if (!c->values.output && !c->values.dump_after)
 		return sw_fail(err, SW_ERR_INPUT, "plan: where should the plan go? Add -o PLAN");
 	if (c->values.json && c->values.output && strcmp(c->values.output, "-") == 0)
@@ -99,7 +102,8 @@ static void summarise(const cli *c, const sw_plan *plan)
 	sw_text text = {0};
 	for (size_t i = 0; i < plan->warnings.len; i++)
 		cli_note(c, "warning: %s", plan->warnings.data[i]);
-	sw_text_addf(&text, "%s on %lld devices: step ", plan->chosen, (long long)plan->cluster->n_devices);
+	sw_text_addf(&text, "%s on %lld devices: step ", plan->chosen,
+	             (long long)plan->cluster->n_devices);
 	sw_text_add_seconds(&text, plan->predicted.step_time_s);
 	sw_text_add(&text, "; without overlap ");
 	sw_text_add_seconds(&text, plan->predicted.compute_s + plan->predicted.communication_s);
@@ -112,10 +116,11 @@ static void summarise(const cli *c, const sw_plan *plan)
 	sw_text_add(&text, ", peak ");
 	sw_text_add_bytes(&text, (double)plan->predicted.peak_bytes);
 	if (plan->model_bound_s > 0)
-		sw_text_addf(&text,
-		             " per device; gap %.1f %% by the model, %.1f %% of the step%s; planned in ",
-		             100 * plan->gap, 100 * plan->step_gap,
-		             plan->strategy.kind == SW_PLAN_AUTO ? "" : ", within this strategy");
+		sw_text_addf(
+			&text,
+			" per device; gap %.1f %% by the model, %.1f %% of the step%s; planned in ",
+			100 * plan->gap, 100 * plan->step_gap,
+			plan->strategy.kind == SW_PLAN_AUTO ? "" : ", within this strategy");
 	else
 		sw_text_add(&text, " per device; no bound; planned in ");
 	sw_text_add_seconds(&text, plan->planning_s);
@@ -142,8 +147,9 @@ static sw_status read_method(const cli *c, sw_method *method, sw_error *err)
 {
 	const char *effort = c->values.effort;
 	if (effort && c->values.method)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "--effort and --method both say how problems are solved: leave one out");
+		return sw_fail(
+			err, SW_ERR_INPUT,
+			"--effort and --method both say how problems are solved: leave one out");
 	if (effort && strcmp(effort, "2") && strcmp(effort, "3"))
 		return sw_fail(err, SW_ERR_INPUT, "--effort %s: expected 2 or 3", effort);
 	if (effort)
@@ -160,8 +166,8 @@ static sw_status read_microbatches(const cli *c, int32_t *microbatches, sw_error
 		return SW_OK;
 	long n = strtol(text, &end, 10);
 	if (end == text || *end || n < 1 || n > INT32_MAX)
-		return sw_fail(err, SW_ERR_INPUT, "--microbatches %s: expected auto, or a number from 1",
-		               text);
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--microbatches %s: expected auto, or a number from 1", text);
 	*microbatches = (int32_t)n;
 	return SW_OK;
 }
@@ -172,7 +178,8 @@ static const char *read_remat(const cli *c)
 	return text && strcmp(text, "auto") == 0 ? NULL : text;
 }
 
-static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *sidecar, sw_error *err)
+static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *sidecar,
+                           sw_error *err)
 {
 	sw_cluster cluster;
 	sw_plan *plan = NULL, *least = NULL;
@@ -203,7 +210,8 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 	if (c->values.pin)
 		status = sw_pins_read(c->values.pin, &pins, err);
 	if (status == SW_OK)
-		status = sw_plan_make(program, c->argument, sidecar, &cluster, &options, &plan, err);
+		status =
+			sw_plan_make(program, c->argument, sidecar, &cluster, &options, &plan, err);
 	if (status == SW_OK)
 		status = finish(c, plan, err);
 	else if (least)
@@ -237,16 +245,17 @@ static sw_status plan_program(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {"--cluster",    "-o",     "--devices", "--strategy",     "--method",
-                                      "--effort",     "--seed", "--memory",  "--microbatches", "--remat",
-                                      "--time-limit", "--pin",  "--untied",  "--dump-after",   NULL};
+static const char *const options[] = {
+	"--cluster",    "-o",     "--devices", "--strategy",     "--method",
+	"--effort",     "--seed", "--memory",  "--microbatches", "--remat",
+	"--time-limit", "--pin",  "--untied",  "--dump-after",   NULL};
 const cli_command cli_plan_command = {
 	.name = "plan",
 	.argument = "PROGRAM",
 	.summary = "choose how a program runs on a cluster, and write the plan",
 	.details = "PROGRAM is HLO text, plain or gzip. Exit code 1: nothing fits in memory.",
-	.example =
-		"shardwright plan tests/programs/gpt.hlo.gz --cluster clusters/local-2x2.yaml -o gpt.plan",
+	.example = "shardwright plan tests/programs/gpt.hlo.gz --cluster clusters/local-2x2.yaml "
+		   "-o gpt.plan",
 	.options = options,
 	.run = plan_program,
 };

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- progress ------------------------------------------------------------------------------------------------ */
+/* ---- progress --------------------------------------------------------------------------- */
 
 typedef struct watch {
 	const cli *c;
@@ -25,11 +25,12 @@ static void show_step(void *context, int64_t step, double loss, double seconds)
 		snprintf(speed, sizeof(speed), "  %.0f tokens/s", rate);
 	sw_progress_update(&w->progress, (double)done / (double)w->steps,
 	                   "step %" PRId64 "/%" PRId64 "  %s%s", done, w->steps, result, speed);
-	if (w->c->values.verbose || (!w->progress.active && (done % tenth == 0 || done == w->steps)))
+	if (w->c->values.verbose ||
+	    (!w->progress.active && (done % tenth == 0 || done == w->steps)))
 		cli_note(w->c, "step %" PRId64 "/%" PRId64 "  %s%s", done, w->steps, result, speed);
 }
 
-/* ---- data ------------------------------------------------------------------------------------------------------ */
+/* ---- data ------------------------------------------------------------------------------- */
 
 static sw_shape tokens_shape(const cli_plan *loaded)
 {
@@ -48,21 +49,23 @@ static sw_status open_data(const cli *c, const cli_plan *loaded, sw_data *data, 
 	if (!c->values.data.len)
 		return SW_OK;
 	if (c->values.pace)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "--pace computes nothing, so that no data is read and no loss comes "
+		               "out: leave "
+		               "--data or --pace out");
+	if (loaded->sidecar.tokens_input < 0)
 		return sw_fail(
 			err, SW_ERR_INPUT,
-			"--pace computes nothing, so that no data is read and no loss comes out: leave "
-			"--data or --pace out");
-	if (loaded->sidecar.tokens_input < 0)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "%s takes no tokens: leave --data out, or put the sidecar that names its "
-		               "tokens beside the program (docs/programs.md)",
-		               loaded->plan->program->name);
+			"%s takes no tokens: leave --data out, or put the sidecar that names its "
+			"tokens beside the program (docs/programs.md)",
+			loaded->plan->program->name);
 	sw_shape shape = tokens_shape(loaded);
-	return sw_data_open(c->values.data.data, (int)c->values.data.len, loaded->sidecar.vocabulary,
-	                    shape.rank == 2 ? shape.dims[1] : 1, data, err);
+	return sw_data_open(c->values.data.data, (int)c->values.data.len,
+	                    loaded->sidecar.vocabulary, shape.rank == 2 ? shape.dims[1] : 1, data,
+	                    err);
 }
 
-/* ---- how many ranks --------------------------------------------------------------------------------------------- */
+/* ---- how many ranks --------------------------------------------------------------------- */
 
 static sw_status check_ranks(const cli *c, const sw_plan *plan, sw_error *err)
 {
@@ -81,23 +84,26 @@ static sw_status check_ranks(const cli *c, const sw_plan *plan, sw_error *err)
 		return sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
 		                  "the plan is for %" PRId64 " device%s and --ranks says %" PRId64
 		                  ": make a plan for %" PRId64,
-		                  devices, devices == 1 ? "" : "s", c->values.ranks, c->values.ranks);
+		                  devices, devices == 1 ? "" : "s", c->values.ranks,
+		                  c->values.ranks);
 	if (!c->transport && !c->values.ranks && devices > 1)
 		return sw_fail_at(err, SW_ERR_INPUT, c->argument, 0, 0,
-		                  "the plan is for %" PRId64 " devices: start it with mpirun -n %" PRId64
+		                  "the plan is for %" PRId64
+		                  " devices: start it with mpirun -n %" PRId64
 		                  ", or add --ranks %" PRId64 " for threads",
 		                  devices, devices, devices);
 	return SW_OK;
 }
 
-/* ---- results ------------------------------------------------------------------------------------------------------ */
+/* ---- results ---------------------------------------------------------------------------- */
 
 static json_t *losses_json(const sw_run_result *result)
 {
 	json_t *list = json_array();
 	for (int64_t i = 0; i < result->steps; i++)
-		json_array_append_new(list, isfinite(result->losses[i]) ? json_real(result->losses[i])
-		                                                        : json_null());
+		json_array_append_new(list, isfinite(result->losses[i])
+		                                    ? json_real(result->losses[i])
+		                                    : json_null());
 	return list;
 }
 
@@ -105,13 +111,13 @@ static json_t *result_json(const cli *c, const cli_plan *loaded, const sw_run_re
 {
 	json_t *object = json_pack(
 		"{s:I, s:I, s:o, s:f, s:f, s:f, s:f}", "steps", (json_int_t)result->steps, "ranks",
-		(json_int_t)loaded->plan->cluster->n_devices, "losses", losses_json(result), "step_time_s",
-		result->step_time_s, "compute_s", result->compute_s, "exposed_comm_s",
-		result->exposed_comm_s, "tokens_per_s", result->tokens_per_s);
-	json_t *more =
-		json_pack("{s:b, s:I, s:I, s:I}", "paced", c->values.pace, "payload_bytes",
-	                  (json_int_t)result->payload_bytes, "wire_bytes", (json_int_t)result->wire_bytes,
-	                  "peak_bytes", (json_int_t)result->peak_bytes);
+		(json_int_t)loaded->plan->cluster->n_devices, "losses", losses_json(result),
+		"step_time_s", result->step_time_s, "compute_s", result->compute_s,
+		"exposed_comm_s", result->exposed_comm_s, "tokens_per_s", result->tokens_per_s);
+	json_t *more = json_pack("{s:b, s:I, s:I, s:I}", "paced", c->values.pace, "payload_bytes",
+	                         (json_int_t)result->payload_bytes, "wire_bytes",
+	                         (json_int_t)result->wire_bytes, "peak_bytes",
+	                         (json_int_t)result->peak_bytes);
 	json_t *cores = json_pack("{s:f, s:f, s:f, s:f}", "cpu_s", result->cpu_s, "delayed_s",
 	                          result->delayed_s, "transport_cpu_s", result->transport_cpu_s,
 	                          "transport_delayed_s", result->transport_delayed_s);
@@ -122,15 +128,16 @@ static json_t *result_json(const cli *c, const cli_plan *loaded, const sw_run_re
 	return object;
 }
 
-static void describe(const cli *c, const cli_plan *loaded, const sw_run_result *result, sw_text *text)
+static void describe(const cli *c, const cli_plan *loaded, const sw_run_result *result,
+                     sw_text *text)
 {
 	sw_text_addf(text, "steps      %" PRId64 " on %" PRId64 " rank%s\n", result->steps,
-	             loaded->plan->cluster->n_devices, loaded->plan->cluster->n_devices == 1 ? "" : "s");
+	             loaded->plan->cluster->n_devices,
+	             loaded->plan->cluster->n_devices == 1 ? "" : "s");
 	if (c->values.pace)
-		sw_text_add(
-			text,
-			"paced      nothing was computed: every op took the time that the cluster's model "
-			"gives it\n");
+		sw_text_add(text, "paced      nothing was computed: every op took the time that "
+		                  "the cluster's model "
+		                  "gives it\n");
 	else if (result->steps > 0)
 		sw_text_addf(text, "loss       %.4f -> %.4f\n", result->losses[0],
 		             result->losses[result->steps - 1]);
@@ -151,9 +158,10 @@ static void describe(const cli *c, const cli_plan *loaded, const sw_run_result *
 	sw_text_add(text, " of tensors per rank\n");
 }
 
-/* ---- the command ------------------------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------ */
 
-/* What all ranks load and check must have succeeded on all of them; then they speak with one voice. */
+/* What all ranks load and check must have succeeded on all of them; then they speak with one voice.
+ */
 static sw_status agree(const cli *c, sw_status status, sw_error *err)
 {
 	return c->transport ? c->transport->ops->agree(c->transport, status, err) : status;
@@ -164,7 +172,8 @@ static sw_status write_trace(const cli *c, const sw_trace *trace, sw_error *err)
 {
 	if (!c->values.trace || !cli_speaks(c))
 		return SW_OK;
-	return sw_trace_write(trace, c->values.pace ? "measured, paced" : "measured", c->values.trace, err);
+	return sw_trace_write(trace, c->values.pace ? "measured, paced" : "measured",
+	                      c->values.trace, err);
 }
 
 static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data, uint32_t overlap,
@@ -189,10 +198,12 @@ static sw_status train(cli *c, const cli_plan *loaded, const sw_data *data, uint
 		.context = &w,
 	};
 	const sw_data *tokens = c->values.data.len ? data : NULL;
-	cli_watch_signals(c, "\nshardwright: this step is finished first; once more ends at once\n");
-	sw_progress_start(&w.progress, "training", c->values.quiet || c->values.verbose || !cli_speaks(c));
-	sw_status status = c->transport ? sw_run_train(loaded->plan, &loaded->sidecar, tokens, c->transport,
-	                                               &options, result, err)
+	cli_watch_signals(c,
+	                  "\nshardwright: this step is finished first; once more ends at once\n");
+	sw_progress_start(&w.progress, "training",
+	                  c->values.quiet || c->values.verbose || !cli_speaks(c));
+	sw_status status = c->transport ? sw_run_train(loaded->plan, &loaded->sidecar, tokens,
+	                                               c->transport, &options, result, err)
 	                                : sw_run_train_local(loaded->plan, &loaded->sidecar, tokens,
 	                                                     &options, result, err);
 	sw_progress_end(&w.progress);
@@ -208,7 +219,8 @@ static sw_status run_loaded(cli *c, const cli_plan *loaded, sw_error *err)
 	sw_trace trace = {0};
 	sw_text text = {0};
 	uint32_t overlap = 0;
-	sw_status status = sw_overlap_parse(c->values.overlap ? c->values.overlap : "all", &overlap, err);
+	sw_status status =
+		sw_overlap_parse(c->values.overlap ? c->values.overlap : "all", &overlap, err);
 	if (status == SW_OK)
 		status = open_data(c, loaded, &data, err);
 	status = agree(c, status, err);
@@ -254,10 +266,12 @@ const cli_command cli_run = {
 	.name = "run",
 	.argument = "PLAN|PROGRAM",
 	.summary = "train: a plan on as many ranks as it has devices, or a program on one",
-	.details = "Under mpirun each process is a rank. Alone, --ranks N makes N threads the ranks. "
-		   "Ctrl-C ends the run after a step.\n"
-		   "With --cluster FILE on another cluster than the plan was made for, of the same shape: "
-		   "what differs is said.",
+	.details =
+		"Under mpirun each process is a rank. Alone, --ranks N makes N threads the ranks. "
+		"Ctrl-C ends the run after a step.\n"
+		"With --cluster FILE on another cluster than the plan was made for, of the same "
+		"shape: "
+		"what differs is said.",
 	.example = "mpirun -n 4 shardwright run gpt.plan --data corpus.txt --steps 200",
 	.options = options,
 	.run = run,

@@ -30,7 +30,7 @@ static double part_of(const sw_breakdown *breakdown, size_t part)
 	return seconds;
 }
 
-/* ---- results ------------------------------------------------------------------------------------------------ */
+/* ---- results ---------------------------------------------------------------------------- */
 
 static void add_parts(json_t *object, const sw_breakdown *breakdown)
 {
@@ -92,14 +92,16 @@ static void draw_ranks(const sw_simulation *played, bool all, sw_text *text)
 		draw_bar(&played->ranks[r], played->step_time_s, text);
 	}
 	if (shown < played->n_ranks)
-		sw_text_addf(text, "  ... and %" PRId64 " more: -v shows them\n", played->n_ranks - shown);
+		sw_text_addf(text, "  ... and %" PRId64 " more: -v shows them\n",
+		             played->n_ranks - shown);
 }
 
 static void describe(const sw_simulation *played, bool all, sw_text *text)
 {
 	sw_text_add(text, "step time              ");
 	sw_text_add_seconds(text, played->step_time_s);
-	sw_text_addf(text, " on %" PRId64 " rank%s\n", played->n_ranks, played->n_ranks == 1 ? "" : "s");
+	sw_text_addf(text, " on %" PRId64 " rank%s\n", played->n_ranks,
+	             played->n_ranks == 1 ? "" : "s");
 	for (size_t p = 0; p < SW_COUNT(parts); p++) {
 		double seconds = part_of(&played->mean, p);
 		sw_text_addf(text, "%-21s  ", parts[p].label);
@@ -117,17 +119,21 @@ static void describe(const sw_simulation *played, bool all, sw_text *text)
 		draw_ranks(played, all, text);
 }
 
-/* ---- the command -------------------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------ */
 
 static bool same_shape(const sw_cluster *a, const sw_cluster *b)
 {
-	return a->n_devices == b->n_devices && a->n_levels == b->n_levels && a->atoms.n == b->atoms.n &&
-	       memcmp(a->atoms.size, b->atoms.size, (size_t)a->atoms.n * sizeof(a->atoms.size[0])) == 0 &&
-	       memcmp(a->place, b->place, (size_t)(a->n_devices * a->n_levels) * sizeof(a->place[0])) == 0;
+	return a->n_devices == b->n_devices && a->n_levels == b->n_levels &&
+	       a->atoms.n == b->atoms.n &&
+	       memcmp(a->atoms.size, b->atoms.size,
+	              (size_t)a->atoms.n * sizeof(a->atoms.size[0])) == 0 &&
+	       memcmp(a->place, b->place,
+	              (size_t)(a->n_devices * a->n_levels) * sizeof(a->place[0])) == 0;
 }
 
 /* --cluster FILE: the figures of another file, for what was planned with the plan's own. */
-static sw_status read_other(const cli *c, const sw_cluster *planned, sw_cluster *other, sw_error *err)
+static sw_status read_other(const cli *c, const sw_cluster *planned, sw_cluster *other,
+                            sw_error *err)
 {
 	sw_status status = cli_read_cluster(c, c->values.cluster, other, err);
 	if (status != SW_OK || same_shape(planned, other))
@@ -154,8 +160,8 @@ static sw_status play(cli *c, const sw_cluster *cluster, const sw_program *sched
 	sw_trace trace = {0};
 	sw_simulation played;
 	sw_text text = {0};
-	sw_status status = sw_simulate(cluster, scheduled, c->values.trace ? &trace : NULL, TRACED_RANKS,
-	                               &played, err);
+	sw_status status = sw_simulate(cluster, scheduled, c->values.trace ? &trace : NULL,
+	                               TRACED_RANKS, &played, err);
 	if (status == SW_OK && c->values.trace)
 		status = sw_trace_write(&trace, "simulated", c->values.trace, err);
 	if (status == SW_OK) {

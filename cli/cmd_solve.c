@@ -21,7 +21,7 @@ typedef struct answer {
 	sw_overuse runs[RUNS_SHOWN];
 } answer;
 
-/* ---- stopping ---------------------------------------------------------------------------------------------- */
+/* ---- stopping --------------------------------------------------------------------------- */
 
 /* What a signal handler can reach has to be a variable. */
 static volatile bool stop_asked;
@@ -35,13 +35,14 @@ static void ask_to_stop(int signal_number)
 /* Ctrl-C ends the search with what it has; a second one ends the process. */
 static void watch_signals(void)
 {
-	struct sigaction action = {.sa_handler = ask_to_stop, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+	struct sigaction action = {.sa_handler = ask_to_stop,
+	                           .sa_flags = (int)SA_RESETHAND | SA_RESTART};
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 }
 
-/* ---- for scripts ------------------------------------------------------------------------------------------- */
+/* ---- for scripts ------------------------------------------------------------------------ */
 
 static const char *const answer_names[] = {
 	[SW_SOLVED_OPTIMAL] = "optimal",
@@ -61,8 +62,9 @@ static bool gap_of(const answer *a, double *gap)
 	double cost = (double)a->solution->cost, bound = (double)a->solution->lower_bound;
 	if (!a->feasible || !has_bound(a))
 		return false;
-	*gap = a->solution->cost == a->solution->lower_bound ? 0
-	                                                     : (cost - bound) / (cost < 0 ? -cost : cost);
+	*gap = a->solution->cost == a->solution->lower_bound
+	               ? 0
+	               : (cost - bound) / (cost < 0 ? -cost : cost);
 	return a->solution->cost == a->solution->lower_bound || a->solution->cost != 0;
 }
 
@@ -80,9 +82,9 @@ static json_t *runs_json(const answer *a)
 {
 	json_t *list = json_array();
 	for (int32_t i = 0; i < SW_MIN(a->n_runs, RUNS_SHOWN); i++)
-		json_array_append_new(list,
-		                      json_pack("{s:i, s:i, s:I}", "begin", a->runs[i].begin, "end",
-		                                a->runs[i].end, "excess", (json_int_t)a->runs[i].excess));
+		json_array_append_new(list, json_pack("{s:i, s:i, s:I}", "begin", a->runs[i].begin,
+		                                      "end", a->runs[i].end, "excess",
+		                                      (json_int_t)a->runs[i].excess));
 	return list;
 }
 
@@ -135,7 +137,7 @@ static json_t *answer_json(const answer *a)
 	return json;
 }
 
-/* ---- for people -------------------------------------------------------------------------------------------- */
+/* ---- for people ------------------------------------------------------------------------- */
 
 static void add_size(const answer *a, sw_text *text)
 {
@@ -143,11 +145,11 @@ static void add_size(const answer *a, sw_text *text)
 	int64_t strategies = 0;
 	for (size_t n = 0; n < p->nodes.len; n++)
 		strategies += p->nodes.data[n].strategies;
-	sw_text_addf(
-		text,
-		"problem    %zu nodes with %.1f strategies each, %zu edges with %zu different tables\n",
-		p->nodes.len, (double)strategies / (double)SW_MAX(p->nodes.len, 1), p->edges.len,
-		p->tables.len);
+	sw_text_addf(text,
+	             "problem    %zu nodes with %.1f strategies each, %zu edges with %zu different "
+	             "tables\n",
+	             p->nodes.len, (double)strategies / (double)SW_MAX(p->nodes.len, 1),
+	             p->edges.len, p->tables.len);
 	if (p->capacity == INT64_MAX)
 		sw_text_add(text, "limit      none\n");
 	else
@@ -162,7 +164,8 @@ static void add_overuse(const answer *a, sw_text *text)
 		             i ? "          " : "nearest   ", a->runs[i].excess, a->runs[i].begin,
 		             a->runs[i].end - 1);
 	if (a->n_runs > RUNS_SHOWN)
-		sw_text_addf(text, "           ... and in %d more places\n", a->n_runs - RUNS_SHOWN);
+		sw_text_addf(text, "           ... and in %d more places\n",
+		             a->n_runs - RUNS_SHOWN);
 }
 
 static void add_cost(const answer *a, sw_text *text)
@@ -238,7 +241,8 @@ static void add_assignment(const answer *a, sw_text *text)
 	if (a->problem->nodes.len <= SHORT_ASSIGNMENT)
 		add_array(a, text);
 	else if (a->c->values.output)
-		sw_text_addf(text, "%zu numbers, in %s\n", a->problem->nodes.len, a->c->values.output);
+		sw_text_addf(text, "%zu numbers, in %s\n", a->problem->nodes.len,
+		             a->c->values.output);
 	else
 		sw_text_addf(text, "%zu numbers: -o FILE writes them, --json prints them\n",
 		             a->problem->nodes.len);
@@ -254,7 +258,7 @@ static void describe(const answer *a, sw_text *text)
 	add_assignment(a, text);
 }
 
-/* ---- checking and writing ---------------------------------------------------------------------------------- */
+/* ---- checking and writing --------------------------------------------------------------- */
 
 /* The evaluator shares nothing with the solver. */
 static sw_status check_answer(const answer *a, sw_error *err)
@@ -267,15 +271,16 @@ static sw_status check_answer(const answer *a, sw_error *err)
 	bool same = e.peak_usage == s->peak_usage && e.peak_moment == s->peak_moment;
 	if (a->feasible &&
 	    !(e.allowed && e.within && same && e.cost == s->cost && s->lower_bound <= s->cost))
-		return sw_fail(
-			err, SW_ERR_INTERNAL,
-			"the solver says cost %" PRId64 " and peak %" PRId64
-			", the evaluator %s, cost %" PRId64 " and peak %" PRId64 ": please report this",
-			s->cost, s->peak_usage, !e.allowed ? "forbidden" : "allowed", e.cost, e.peak_usage);
+		return sw_fail(err, SW_ERR_INTERNAL,
+		               "the solver says cost %" PRId64 " and peak %" PRId64
+		               ", the evaluator %s, cost %" PRId64 " and peak %" PRId64
+		               ": please report this",
+		               s->cost, s->peak_usage, !e.allowed ? "forbidden" : "allowed", e.cost,
+		               e.peak_usage);
 	if (!a->feasible && e.allowed && e.within)
-		return sw_fail(
-			err, SW_ERR_INTERNAL,
-			"the solver gives a good assignment and says it is none: please report this");
+		return sw_fail(err, SW_ERR_INTERNAL,
+		               "the solver gives a good assignment and says it is none: please "
+		               "report this");
 	return SW_OK;
 }
 
@@ -300,18 +305,18 @@ static sw_status judge(const answer *a, sw_error *err)
 		                  "infeasible: it is proved that nothing fits%s",
 		                  a->problem->capacity != INT64_MAX ? "; raise usage_limit" : "");
 	if (!a->n_runs)
-		return sw_fail_at(
-			err, SW_NO, a->c->argument, 0, 0,
-			"no allowed assignment was found, and not proved that there is none: give it "
-			"more time");
-	return sw_fail_at(
-		err, SW_NO, a->c->argument, 0, 0,
-		"no assignment was found that fits, and not proved that there is none: the nearest is "
-		"%" PRId64 " above the limit; give it more time, or raise usage_limit",
-		a->runs[0].excess);
+		return sw_fail_at(err, SW_NO, a->c->argument, 0, 0,
+		                  "no allowed assignment was found, and not proved that there is "
+		                  "none: give it "
+		                  "more time");
+	return sw_fail_at(err, SW_NO, a->c->argument, 0, 0,
+	                  "no assignment was found that fits, and not proved that there is none: "
+	                  "the nearest is "
+	                  "%" PRId64 " above the limit; give it more time, or raise usage_limit",
+	                  a->runs[0].excess);
 }
 
-/* ---- the command ------------------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------ */
 
 static sw_status report(cli *c, answer *a, sw_error *err)
 {
@@ -366,7 +371,8 @@ static sw_status read_and_solve(cli *c, sw_error *err)
 	if (c->values.json && c->values.output && strcmp(c->values.output, "-") == 0)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "-o - and --json both need standard output: leave one out");
-	sw_status status = c->values.method ? sw_method_parse(c->values.method, &method, err) : SW_OK;
+	sw_status status =
+		c->values.method ? sw_method_parse(c->values.method, &method, err) : SW_OK;
 	if (status == SW_OK)
 		status = sw_problem_read(&problem, c->argument, c->values.quiet, err);
 	if (status)
@@ -382,14 +388,17 @@ const cli_command cli_solve = {
 	.name = "solve",
 	.argument = "PROBLEM",
 	.summary = "the solver alone: one strategy per node, least cost, under a limit",
-	.details = "PROBLEM is a file of the ASPLOS 2025 contest on intra-operator parallelism, JSON, "
-		   "plain or gzip "
-		   "(docs/formats.md).\n"
-		   "Without a limit of time or work a default limit of work holds. Ctrl-C ends the search "
-		   "with the "
-		   "best so far.\n"
-		   "Exit code 1: nothing fits, or nothing was found that does.",
-	.example = "shardwright solve tests/problems/example.json --time-limit 60 -o assignment.json",
+	.details =
+		"PROBLEM is a file of the ASPLOS 2025 contest on intra-operator parallelism, JSON, "
+		"plain or gzip "
+		"(docs/formats.md).\n"
+		"Without a limit of time or work a default limit of work holds. Ctrl-C ends the "
+		"search "
+		"with the "
+		"best so far.\n"
+		"Exit code 1: nothing fits, or nothing was found that does.",
+	.example =
+		"shardwright solve tests/problems/example.json --time-limit 60 -o assignment.json",
 	.options = options,
 	.run = read_and_solve,
 };

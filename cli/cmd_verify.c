@@ -20,10 +20,11 @@ static json_t *result_json(const sw_verify_result *result)
 	json_t *outputs = json_array();
 	for (size_t i = 0; i < result->rows.len; i++) {
 		const sw_verify_row *row = &result->rows.data[i];
-		json_array_append_new(
-			outputs, json_pack("{s:s, s:f, s:f, s:s, s:b}", "name", row->name, "error",
-		                           row->relative, "tolerance", row->tolerance, "unit",
-		                           row->in_lr_units ? "learning rate" : "norm", "ok", row->ok));
+		json_array_append_new(outputs,
+		                      json_pack("{s:s, s:f, s:f, s:s, s:b}", "name", row->name,
+		                                "error", row->relative, "tolerance", row->tolerance,
+		                                "unit", row->in_lr_units ? "learning rate" : "norm",
+		                                "ok", row->ok));
 	}
 	return json_pack("{s:b, s:f, s:o, s:I, s:I}", "ok", result->ok, "max_rel_error",
 	                 result->max_rel_error, "outputs", outputs, "payload_bytes",
@@ -37,7 +38,8 @@ static void add_table(sw_verify_result *result, size_t shown, sw_text *text)
 	sw_table table;
 	sw_table_init(&table, SW_COUNT(headings), headings);
 	if (result->rows.len > 0)
-		qsort(result->rows.data, result->rows.len, sizeof(*result->rows.data), compare_rows);
+		qsort(result->rows.data, result->rows.len, sizeof(*result->rows.data),
+		      compare_rows);
 	for (size_t i = 0; i < result->rows.len && (i < shown || !result->rows.data[i].ok); i++) {
 		const sw_verify_row *row = &result->rows.data[i];
 		sw_table_cell(&table, "%s", row->name);
@@ -62,12 +64,14 @@ static void describe(sw_verify_result *result, bool all, sw_text *text)
 		sw_text_add(text, ", as predicted\n");
 	else if (result->payload_by_data)
 		sw_text_addf(text,
-		             ", %lld bytes predicted for one turn of each loop that the data end and for "
+		             ", %lld bytes predicted for one turn of each loop that the data end "
+		             "and for "
 		             "the dearest branches\n",
 		             (long long)result->predicted_payload_bytes);
 	else
 		sw_text_addf(text, " (%lld bytes), NOT THE %lld BYTES PREDICTED\n",
-		             (long long)result->payload_bytes, (long long)result->predicted_payload_bytes);
+		             (long long)result->payload_bytes,
+		             (long long)result->predicted_payload_bytes);
 }
 
 static size_t count_wrong(const sw_verify_result *result)
@@ -89,7 +93,8 @@ static sw_status judge(const cli *c, const sw_verify_result *result, sw_error *e
 		                  result->rows.len);
 	return sw_fail_at(err, SW_NO, c->argument, 0, 0,
 	                  "a step sends %lld bytes per rank, and the plan predicts %lld",
-	                  (long long)result->payload_bytes, (long long)result->predicted_payload_bytes);
+	                  (long long)result->payload_bytes,
+	                  (long long)result->predicted_payload_bytes);
 }
 
 static sw_status verify(cli *c, sw_error *err)
@@ -111,8 +116,8 @@ static sw_status verify(cli *c, sw_error *err)
 		status = cli_move_plan(c, c->argument, &loaded, err);
 	result = (sw_verify_result){0};
 	if (status == SW_OK)
-		status =
-			sw_run_verify(loaded.plan, &loaded.sidecar, (uint64_t)c->values.seed, &result, err);
+		status = sw_run_verify(loaded.plan, &loaded.sidecar, (uint64_t)c->values.seed,
+		                       &result, err);
 	if (status == SW_OK) {
 		c->result = result_json(&result);
 		describe(&result, c->values.verbose, &text);
@@ -124,17 +129,21 @@ static sw_status verify(cli *c, sw_error *err)
 	return status;
 }
 
-static const char *const options[] = {"--ranks", "--random", "--seed", "--cluster", "--devices", NULL};
+static const char *const options[] = {"--ranks",   "--random",  "--seed",
+                                      "--cluster", "--devices", NULL};
 const cli_command cli_verify = {
 	.name = "verify",
 	.argument = "PLAN|PROGRAM",
-	.summary =
-		"run one step partitioned, on threads, beside the serial program, and compare all outputs",
-	.details = "Inputs are random, as the sidecar of the program says. Compared are each device's part "
+	.summary = "run one step partitioned, on threads, beside the serial program, and compare "
+		   "all outputs",
+	.details = "Inputs are random, as the sidecar of the program says. Compared are each "
+		   "device's part "
 		   "of each output, and\n"
-		   "the bytes sent with those predicted. Parameters are compared in units of the learning "
+		   "the bytes sent with those predicted. Parameters are compared in units of the "
+		   "learning "
 		   "rate (lr).\n"
-		   "With --ranks N --random K, a PROGRAM under K plans made by chance, each of which is "
+		   "With --ranks N --random K, a PROGRAM under K plans made by chance, each of "
+		   "which is "
 		   "allowed.",
 	.example = "shardwright verify gpt.plan",
 	.options = options,

@@ -1,11 +1,12 @@
-/* inspect CLUSTER.yaml: levels, links, devices, atoms; for people, as JSON, and with --parts for scripts. */
+/* inspect CLUSTER.yaml: levels, links, devices, atoms; for people, as JSON, and with --parts for
+ * scripts. */
 #include "cli.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-/* ---- parts ----------------------------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------------ */
 
 /* One part of a level: its devices are numbered one after the other. */
 typedef struct part {
@@ -25,7 +26,8 @@ static void find_parts(const sw_cluster *cluster, int32_t l, parts *list)
 		size_t number = (size_t)cluster->place[d * cluster->n_levels + l];
 		if (number == list->len)
 			sw_vec_push(list, ((part){.first = d,
-			                          .bandwidth = bandwidth_of(&cluster->levels[l], number)}));
+			                          .bandwidth = bandwidth_of(&cluster->levels[l],
+			                                                    number)}));
 		list->data[number].devices++;
 	}
 }
@@ -39,12 +41,13 @@ static void add_parts(const sw_cluster *cluster, sw_text *text)
 		find_parts(cluster, l, &list);
 		for (size_t i = 0; i < list.len; i++)
 			sw_text_addf(text, "part %d %zu %" PRId64 " %" PRId64 " %.0f\n", l, i,
-			             list.data[i].first, list.data[i].devices, list.data[i].bandwidth);
+			             list.data[i].first, list.data[i].devices,
+			             list.data[i].bandwidth);
 		sw_vec_clear(&list);
 	}
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------ */
+/* ---- text ------------------------------------------------------------------------------- */
 
 static void add_rate(double rate, const char *unit, sw_text *text)
 {
@@ -141,11 +144,12 @@ static void add_device(const sw_device *device, sw_text *text)
 		add_rate(device->flops[type], "FLOP/s", text);
 	}
 	if (device->transfer_share > 0)
-		sw_text_addf(text, ", %.0f %% slower beside collectives", device->transfer_share * 100);
+		sw_text_addf(text, ", %.0f %% slower beside collectives",
+		             device->transfer_share * 100);
 	sw_text_add(text, "\n");
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------- */
 
 static json_t *level_json(const sw_cluster *cluster, int32_t l)
 {
@@ -160,8 +164,8 @@ static json_t *level_json(const sw_cluster *cluster, int32_t l)
 	sw_vec_clear(&list);
 	return json_pack("{s:s, s:f, s:f, s:f, s:f, s:o, s:o}", "name", level->name, "latency_s",
 	                 level->latency_s, "bandwidth", level->bandwidth, "flow_bandwidth",
-	                 level->flow_bandwidth, "contention", level->contention, "part_devices", devices,
-	                 "part_bandwidth", bandwidth);
+	                 level->flow_bandwidth, "contention", level->contention, "part_devices",
+	                 devices, "part_bandwidth", bandwidth);
 }
 
 static json_t *levels_json(const sw_cluster *cluster)
@@ -176,8 +180,9 @@ static json_t *atoms_json(const sw_cluster *cluster)
 {
 	json_t *list = json_array();
 	for (int32_t a = 0; a < cluster->atoms.n; a++)
-		json_array_append_new(list, json_pack("{s:i, s:s}", "size", cluster->atoms.size[a], "level",
-		                                      cluster->levels[cluster->atom_level[a]].name));
+		json_array_append_new(
+			list, json_pack("{s:i, s:s}", "size", cluster->atoms.size[a], "level",
+		                        cluster->levels[cluster->atom_level[a]].name));
 	return list;
 }
 
@@ -188,11 +193,11 @@ static json_t *device_json(const sw_device *device)
 		if (device->flops[type] > 0)
 			json_object_set_new(flops, sw_type_name((sw_type)type),
 			                    json_real(device->flops[type]));
-	return json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:o}", "name", device->name, "memory_bytes",
-	                 (json_int_t)device->memory_bytes, "memory_bandwidth", device->memory_bandwidth,
-	                 "kernel_overhead_s", device->kernel_overhead_s, "matmul_efficiency",
-	                 device->matmul_efficiency, "transfer_share", device->transfer_share, "flops",
-	                 flops);
+	return json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:o}", "name", device->name,
+	                 "memory_bytes", (json_int_t)device->memory_bytes, "memory_bandwidth",
+	                 device->memory_bandwidth, "kernel_overhead_s", device->kernel_overhead_s,
+	                 "matmul_efficiency", device->matmul_efficiency, "transfer_share",
+	                 device->transfer_share, "flops", flops);
 }
 
 static json_t *cluster_json(const sw_cluster *cluster)
@@ -202,7 +207,7 @@ static json_t *cluster_json(const sw_cluster *cluster)
 	                 levels_json(cluster), "device", device_json(&cluster->device));
 }
 
-/* ---- the command ------------------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------ */
 
 bool cli_is_cluster(const char *path)
 {

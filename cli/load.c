@@ -5,7 +5,8 @@
 
 #include "partition/partition.h"
 
-/* One device, for programs that are run as they are. Its figures matter to no one: nothing is planned. */
+/* One device, for programs that are run as they are. Its figures matter to no one: nothing is
+ * planned. */
 static const char one_device[] = "version: 1\n"
 				 "name: one-device\n"
 				 "levels:\n"
@@ -29,7 +30,8 @@ sw_status cli_read_cluster(const cli *c, const char *path, sw_cluster *cluster, 
 	return status;
 }
 
-sw_status cli_load_program(const char *path, sw_program **program, sw_sidecar *sidecar, sw_error *err)
+sw_status cli_load_program(const char *path, sw_program **program, sw_sidecar *sidecar,
+                           sw_error *err)
 {
 	sw_status status = sw_read_program(path, program, err);
 	if (status)
@@ -46,11 +48,13 @@ sw_status cli_load_program(const char *path, sw_program **program, sw_sidecar *s
 static sw_status cost_again(cli *c, const char *path, cli_plan *loaded, sw_error *err)
 {
 	sw_text text = {0};
-	sw_status status = sw_plan_measure_again(loaded->plan, sw_partition_measure, sw_simulate_plan, err);
+	sw_status status =
+		sw_plan_measure_again(loaded->plan, sw_partition_measure, sw_simulate_plan, err);
 	if (status == SW_OK) {
 		sw_plan_changes_print(loaded->plan, &text);
 		cli_note(c, "%s: %s", path, text.data);
-		sw_vec_push(&loaded->plan->warnings, sw_arena_text(&loaded->plan->arena, text.data));
+		sw_vec_push(&loaded->plan->warnings,
+		            sw_arena_text(&loaded->plan->arena, text.data));
 	}
 	sw_text_clear(&text);
 	return status;
@@ -100,7 +104,8 @@ static sw_status load_as_plan(const char *path, cli_plan *loaded, sw_error *err)
 	sw_status status = cli_load_program(path, &program, &loaded->sidecar, err);
 	if (status)
 		return status;
-	status = sw_cluster_parse(one_device, strlen(one_device), "one device", &loaded->cluster, err);
+	status = sw_cluster_parse(one_device, strlen(one_device), "one device", &loaded->cluster,
+	                          err);
 	if (status == SW_OK) {
 		status = sw_plan_replicated(program, &loaded->cluster, &loaded->plan, err);
 		if (status)
@@ -136,9 +141,9 @@ sw_status cli_load_plan(cli *c, const char *path, bool or_program, cli_plan *loa
 		return load_plan(c, path, loaded, err);
 	if (or_program)
 		return load_as_plan(path, loaded, err);
-	return sw_fail_at(
-		err, SW_ERR_INPUT, path, 0, 0,
-		"this is no plan file: make one with shardwright plan PROGRAM --cluster FILE -o PLAN");
+	return sw_fail_at(err, SW_ERR_INPUT, path, 0, 0,
+	                  "this is no plan file: make one with shardwright plan PROGRAM --cluster "
+	                  "FILE -o PLAN");
 }
 
 void cli_plan_clear(cli_plan *loaded)

@@ -4,8 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const cli_command *const commands[] = {&cli_inspect,  &cli_plan_command, &cli_explain,   &cli_verify,
-                                              &cli_simulate, &cli_run,          &cli_calibrate, &cli_solve};
+static const cli_command *const commands[] = {&cli_inspect,   &cli_plan_command, &cli_explain,
+                                              &cli_verify,    &cli_simulate,     &cli_run,
+                                              &cli_calibrate, &cli_solve};
 
 static void print_usage(FILE *file)
 {
@@ -13,7 +14,8 @@ static void print_usage(FILE *file)
 	for (size_t i = 0; i < SW_COUNT(commands); i++)
 		fprintf(file, "  %-9s %-14s %s\n", commands[i]->name,
 		        commands[i]->argument ? commands[i]->argument : "", commands[i]->summary);
-	fputs("\nshardwright COMMAND --help says more about each; shardwright --version, which one this "
+	fputs("\nshardwright COMMAND --help says more about each; shardwright --version, which one "
+	      "this "
 	      "is.\n",
 	      file);
 }
@@ -52,8 +54,8 @@ static int refuse_command(int argc, char **argv)
 		status = sw_fail(&err, SW_ERR_INPUT, "which command? See shardwright --help");
 	else
 		status = sw_fail(&err, SW_ERR_INPUT,
-		                 "there is no command '%s', only %s; see shardwright --help", argv[1],
-		                 names.data);
+		                 "there is no command '%s', only %s; see shardwright --help",
+		                 argv[1], names.data);
 	sw_text_clear(&names);
 	cli_print_error(&c, wants_json(argc, argv), &err);
 	return sw_status_exit_code(status);
@@ -119,7 +121,8 @@ static sw_status run_command(cli *c, int argc, char **argv, sw_error *err)
 	return status ? status : flush_output(err);
 }
 
-/* Starts this program again with the BLAS kernels that fit the processor. Where that can't be done, the slow ones serve. */
+/* Starts this program again with the BLAS kernels that fit the processor. Where that can't be done,
+ * the slow ones serve. */
 static void choose_blas_kernels(char **argv)
 {
 	const char *core = sw_interpret_blas_core();

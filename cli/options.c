@@ -7,50 +7,60 @@
 
 #define AT(member) offsetof(cli_values, member)
 static const cli_option options[] = {
-	{"--cluster", "FILE", CLI_TEXT, AT(cluster), "the cluster to plan for (docs/cluster-file.md)"},
+	{"--cluster", "FILE", CLI_TEXT, AT(cluster),
+         "the cluster to plan for (docs/cluster-file.md)"},
 	{"-o", "PLAN", CLI_TEXT, AT(output), "where to write the plan; - is standard output"},
 	{"--devices", "N|AxB", CLI_TEXT, AT(devices),
-         "a part of the cluster: the first N devices, or A of the first level and B in each (default: "
+         "a part of the cluster: the first N devices, or A of the first level and B in each "
+         "(default: "
          "all)"},
 	{"--strategy", "S", CLI_TEXT, AT(strategy),
          "auto, dp, horovod[:merge=BYTES], zero1, zero2, zero3, megatron:tp=K[,sp], summa[:RxC], "
          "2.5d[:RxCxD], axonn[:X,Y,Z,D or :top=K] or expert[:ep=K] (default: auto)"},
 	{"--method", "M", CLI_TEXT, AT(method),
-         "how problems are solved: exact, segments, ilp, coordinate, metropolis, random or exhaustive "
+         "how problems are solved: exact, segments, ilp, coordinate, metropolis, random or "
+         "exhaustive "
          "(default: exact)"},
 	{"--effort", "2|3", CLI_TEXT, AT(effort),
-         "3: the whole graph at once; 2: one pass over its segments, quicker and a little less good "
+         "3: the whole graph at once; 2: one pass over its segments, quicker and a little less "
+         "good "
          "(default: 3)"},
 	{"--memory", "BYTES", CLI_BYTES, AT(memory),
          "memory per device, such as 16GiB (default: what the cluster file says)"},
 	{"--time-limit", "SECONDS", CLI_SECONDS, AT(time_limit),
          "stop searching after this time (default: none)"},
-	{"--pin", "FILE", CLI_TEXT, AT(pin), "tensors and ops whose layout is decided (docs/pins.md)"},
+	{"--pin", "FILE", CLI_TEXT, AT(pin),
+         "tensors and ops whose layout is decided (docs/pins.md)"},
 	{"--untied", NULL, CLI_FLAG, AT(untied),
          "layers that are alike may be split differently, also in a large program"},
 	{"--microbatches", "auto|N", CLI_TEXT, AT(microbatches),
-         "do the batch in N turns and sum the gradients; 1: at once (default: auto, whichever is fastest "
+         "do the batch in N turns and sum the gradients; 1: at once (default: auto, whichever is "
+         "fastest "
          "in the "
          "memory that there is)"},
 	{"--remat", "auto|none|POLICY", CLI_TEXT, AT(remat),
-         "compute activations again in the backward pass, by a policy that inspect lists (default: auto)"},
+         "compute activations again in the backward pass, by a policy that inspect lists (default: "
+         "auto)"},
 	{"--dump-after", "STAGE", CLI_TEXT, AT(dump_after),
          "print the program after a stage and stop: read, canonical, partition, schedule"},
 	{"--data", "FILE,...", CLI_LIST, AT(data),
          "what to train on: bytes, or .npy files of tokens; may be repeated (default: random)"},
 	{"--steps", "N", CLI_COUNT, AT(steps), "how many steps (default: 100)"},
 	{"--seed", "N", CLI_COUNT, AT(seed), "of initial values and random data (default: 0)"},
-	{"--ranks", "N", CLI_COUNT, AT(ranks), "run N ranks as threads of this process, without mpirun"},
+	{"--ranks", "N", CLI_COUNT, AT(ranks),
+         "run N ranks as threads of this process, without mpirun"},
 	{"--threads", "N", CLI_COUNT, AT(threads),
          "threads of matrix products per rank (default: cores / ranks)"},
 	{"--overlap", "LIST", CLI_TEXT, AT(overlap),
-         "collectives that may run beside kernels: all, none, or all-reduce,all-gather,... (default: all)"},
+         "collectives that may run beside kernels: all, none, or all-reduce,all-gather,... "
+         "(default: all)"},
 	{"--pace", NULL, CLI_FLAG, AT(pace),
          "compute nothing: wait out the time that the cluster's model gives each op; no losses"},
 	{"--trace", "FILE", CLI_TEXT, AT(trace),
          "write a timeline that Perfetto and chrome://tracing open; of a run, its last step"},
 	{"--diff", "PLAN", CLI_TEXT, AT(diff), "what another plan does differently"},
-	{"--random", "K", CLI_COUNT, AT(random), "verify K random assignments of layouts of a program"},
+	{"--random", "K", CLI_COUNT, AT(random),
+         "verify K random assignments of layouts of a program"},
 	{"--work-limit", "N", CLI_COUNT, AT(work_limit),
          "stop searching after so many units, about table entries visited (default: by size)"},
 	{"--no-links", NULL, CLI_FLAG, AT(no_links),
@@ -61,7 +71,8 @@ static const cli_option options[] = {
 	{"--rules", NULL, CLI_FLAG, AT(rules), "list the ops that can't be split, and why"},
 	{"--parts", NULL, CLI_FLAG, AT(parts),
          "of a cluster file: one line per part of each level, for scripts"},
-	{"--json", NULL, CLI_FLAG, AT(json), "print one JSON object, and nothing else, on standard output"},
+	{"--json", NULL, CLI_FLAG, AT(json),
+         "print one JSON object, and nothing else, on standard output"},
 	{"-q", NULL, CLI_FLAG, AT(quiet), "no progress and no remarks"},
 	{"-v", NULL, CLI_FLAG, AT(verbose), "more remarks, longer tables"},
 	{"--help", NULL, CLI_FLAG, AT(help), "print this"},
@@ -80,18 +91,22 @@ static const struct {
 	{"simulate",
          {"--cluster", "FILE", CLI_TEXT, AT(cluster),
           "play with the figures of another cluster file of the same shape (default: the plan's)"}},
-	{"solve", {"--seed", "N", CLI_COUNT, AT(seed), "of the methods that draw by chance (default: 0)"}},
-	{"plan", {"--seed", "N", CLI_COUNT, AT(seed), "of the methods that draw by chance (default: 0)"}},
+	{"solve",
+         {"--seed", "N", CLI_COUNT, AT(seed), "of the methods that draw by chance (default: 0)"}},
+	{"plan",
+         {"--seed", "N", CLI_COUNT, AT(seed), "of the methods that draw by chance (default: 0)"}},
 	{"explain",
          {"--cluster", "FILE", CLI_TEXT, AT(cluster),
-          "cost the plan with the figures of another cluster whose devices divide alike (default: the "
+          "cost the plan with the figures of another cluster whose devices divide alike (default: "
+          "the "
           "plan's)"}},
 	{"solve", {"--threads", "N", CLI_COUNT, AT(threads), "threads (default: all cores)"}},
 	{"calibrate",
          {"--cluster", "FILE", CLI_TEXT, AT(cluster),
           "the shape to fit, with guesses (default: from who shares a host)"}},
 	{"calibrate",
-         {"-o", "CLUSTER", CLI_TEXT, AT(output), "where to write the cluster file; - is standard output"}},
+         {"-o", "CLUSTER", CLI_TEXT, AT(output),
+          "where to write the cluster file; - is standard output"}},
 	{"calibrate",
          {"--time-limit", "SECONDS", CLI_SECONDS, AT(time_limit),
           "measure for so long, about (default: 60)"}},
@@ -102,16 +117,18 @@ static const struct {
          {"--cluster", "FILE", CLI_TEXT, AT(cluster),
           "take the plan to another cluster of the same shape (default: the plan's)"}},
 	{"verify",
-         {"--ranks", "N", CLI_COUNT, AT(ranks), "with --random: on N ranks, threads of this process"}},
+         {"--ranks", "N", CLI_COUNT, AT(ranks),
+          "with --random: on N ranks, threads of this process"}},
 	{"verify",
-         {"--seed", "N", CLI_COUNT, AT(seed), "of random data, and of the first assignment (default: 0)"}},
+         {"--seed", "N", CLI_COUNT, AT(seed),
+          "of random data, and of the first assignment (default: 0)"}},
 };
 static const char *const common[] = {"--json", "-q", "-v", "--help", NULL};
 static const struct {
 	const char *other, *name;
 } synonyms[] = {{"-h", "--help"}, {"--quiet", "-q"}, {"--verbose", "-v"}, {"--output", "-o"}};
 
-/* ---- finding ------------------------------------------------------------------------------------------------ */
+/* ---- finding ---------------------------------------------------------------------------- */
 
 static bool is_in(const char *const *names, const char *name)
 {
@@ -138,12 +155,14 @@ static const cli_option *find(const cli_command *command, const char *name)
 	for (size_t i = 0; i < SW_COUNT(synonyms); i++)
 		if (strcmp(name, synonyms[i].other) == 0)
 			name = synonyms[i].name;
-	return is_in(command->options, name) || is_in(common, name) ? find_entry(command, name) : NULL;
+	return is_in(command->options, name) || is_in(common, name) ? find_entry(command, name)
+	                                                            : NULL;
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------- */
+/* ---- values ----------------------------------------------------------------------------- */
 
-static sw_status bad_value(const cli_option *option, const char *value, const char *expected, sw_error *err)
+static sw_status bad_value(const cli_option *option, const char *value, const char *expected,
+                           sw_error *err)
 {
 	return sw_fail(err, SW_ERR_INPUT, "%s %s: expected %s", option->name, value, expected);
 }
@@ -161,7 +180,8 @@ static bool parse_seconds(const char *text, double *seconds)
 {
 	char *end;
 	*seconds = strtod(text, &end);
-	return end != text && (!*end || strcmp(end, "s") == 0) && isfinite(*seconds) && *seconds >= 0;
+	return end != text && (!*end || strcmp(end, "s") == 0) && isfinite(*seconds) &&
+	       *seconds >= 0;
 }
 
 static bool parse_bytes(const char *text, int64_t *bytes)
@@ -217,35 +237,41 @@ static sw_status set(cli *c, const cli_option *option, const char *value, sw_err
 		*(const char **)target = value;
 		return SW_OK;
 	case CLI_LIST:
-		return add_list(c, value) ? SW_OK
-		                          : bad_value(option, value, "a file, or several with commas", err);
+		return add_list(c, value)
+		               ? SW_OK
+		               : bad_value(option, value, "a file, or several with commas", err);
 	case CLI_COUNT:
 		return parse_count(value, target)
 		               ? SW_OK
 		               : bad_value(option, value, "a whole number, such as 4", err);
 	case CLI_BYTES:
-		return parse_bytes(value, target) ? SW_OK
-		                                  : bad_value(option, value, "a size, such as 16GiB", err);
+		return parse_bytes(value, target)
+		               ? SW_OK
+		               : bad_value(option, value, "a size, such as 16GiB", err);
 	default:
-		return parse_seconds(value, target) ? SW_OK
-		                                    : bad_value(option, value, "seconds, such as 2.5", err);
+		return parse_seconds(value, target)
+		               ? SW_OK
+		               : bad_value(option, value, "seconds, such as 2.5", err);
 	}
 }
 
-/* ---- the line --------------------------------------------------------------------------------------------------- */
+/* ---- the line --------------------------------------------------------------------------- */
 
 static sw_status take_argument(cli *c, const char *text, sw_error *err)
 {
 	if (!c->command->argument)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "%s takes options alone, and '%s' is none; see shardwright %s --help",
-		               c->command->name, text, c->command->name);
+		return sw_fail(
+			err, SW_ERR_INPUT,
+			"%s takes options alone, and '%s' is none; see shardwright %s --help",
+			c->command->name, text, c->command->name);
 	if (c->argument)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "%s takes one %s, and '%s' is one too many; see shardwright %s --help",
-		               c->command->name, c->command->argument, text, c->command->name);
+		return sw_fail(
+			err, SW_ERR_INPUT,
+			"%s takes one %s, and '%s' is one too many; see shardwright %s --help",
+			c->command->name, c->command->argument, text, c->command->name);
 	if (!*text)
-		return sw_fail(err, SW_ERR_INPUT, "%s: its %s is an empty word; see shardwright %s --help",
+		return sw_fail(err, SW_ERR_INPUT,
+		               "%s: its %s is an empty word; see shardwright %s --help",
 		               c->command->name, c->command->argument, c->command->name);
 	c->argument = text;
 	return SW_OK;
@@ -270,8 +296,8 @@ static sw_status take_option(cli *c, const char *word, const char *next, int *us
 		*used = 2;
 	}
 	if (!value || !*value)
-		return sw_fail(err, SW_ERR_INPUT, "%s: its value is missing, expected %s %s", option->name,
-		               option->name, option->value);
+		return sw_fail(err, SW_ERR_INPUT, "%s: its value is missing, expected %s %s",
+		               option->name, option->name, option->value);
 	return set(c, option, value, err);
 }
 
@@ -287,11 +313,13 @@ sw_status cli_read_options(cli *c, int argc, char **argv, sw_error *err)
 		else if (only_arguments || argv[i][0] != '-' || !argv[i][1])
 			status = take_argument(c, argv[i], err);
 		else
-			status = take_option(c, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &used, err);
+			status = take_option(c, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &used,
+			                     err);
 	}
 	if (status == SW_OK && c->command->argument && !c->argument && !c->values.help)
-		return sw_fail(err, SW_ERR_INPUT, "%s: its %s is missing; see shardwright %s --help",
-		               c->command->name, c->command->argument, c->command->name);
+		return sw_fail(err, SW_ERR_INPUT,
+		               "%s: its %s is missing; see shardwright %s --help", c->command->name,
+		               c->command->argument, c->command->name);
 	return status;
 }
 

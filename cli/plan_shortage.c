@@ -1,8 +1,10 @@
 /*
- * When nothing fits in memory: what lies there at the peak of the plan that needs least, and what would have to be different.
+ * When nothing fits in memory: what lies there at the peak of the plan that needs least, and what
+ * would have to be different.
  *
- * What would help is found by planning again, with one thing changed at a time, each as little as will do: rematerialisation or microbatches where they were
- * ruled out, then more devices, doubled at most three times. Planning again takes at most as long as asked for, or else some multiple of
+ * What would help is found by planning again, with one thing changed at a time, each as little as
+ * will do: rematerialisation or microbatches where they were ruled out, then more devices, doubled
+ * at most three times. Planning again takes at most as long as asked for, or else some multiple of
  * what the first search took.
  */
 #include "cli.h"
@@ -14,11 +16,12 @@
 #define MOST_LINES 12
 #define MOST_JSON 100
 #define MOST_DOUBLINGS 3
-/* Of the search that found nothing, for each that looks for what would help; and at least so many seconds. */
+/* Of the search that found nothing, for each that looks for what would help; and at least so many
+ * seconds. */
 #define TIMES_AS_LONG 2.0
 #define LEAST_SECONDS 20.0
 
-/* ---- tensors at the peak ---------------------------------------------------------------------------------------- */
+/* ---- tensors at the peak ---------------------------------------------------------------- */
 
 typedef struct tensor {
 	const char *name;
@@ -43,8 +46,8 @@ static void index_ops(const sw_program *program, sw_map *ops)
 }
 
 /* The layout in which the plan's op of that name leaves this result. */
-static const char *layout_of(const sw_plan *plan, const sw_map *ops, const sw_op *local, uint32_t index,
-                             sw_arena *arena)
+static const char *layout_of(const sw_plan *plan, const sw_map *ops, const sw_op *local,
+                             uint32_t index, sw_arena *arena)
 {
 	uint32_t id = sw_map_get(ops, local->name, strlen(local->name));
 	sw_text text = {0};
@@ -59,7 +62,8 @@ static const char *layout_of(const sw_plan *plan, const sw_map *ops, const sw_op
 }
 
 /* Entry inputs have the sidecar's names. */
-static void name_inputs(const sw_program *local, const sw_sidecar *sidecar, sw_map *names, sw_arena *arena)
+static void name_inputs(const sw_program *local, const sw_sidecar *sidecar, sw_map *names,
+                        sw_arena *arena)
 {
 	const sw_id *inputs;
 	uint32_t n = sw_program_inputs(local, local->entry, arena, &inputs);
@@ -91,7 +95,8 @@ static void list_tensors(const sw_plan *plan, const sw_program *local, const sw_
 
 static void print_tensors(const tensors *list, sw_text *text)
 {
-	static const char *const headings[] = {"at the peak", "per device", "on each device", "layout"};
+	static const char *const headings[] = {"at the peak", "per device", "on each device",
+	                                       "layout"};
 	sw_table table;
 	sw_text cell = {0};
 	double rest = 0;
@@ -126,17 +131,18 @@ static json_t *tensors_json(const tensors *list)
 		const tensor *t = &list->data[i];
 		sw_text shape = {0};
 		sw_shape_print(t->shape, &shape);
-		json_t *entry = json_pack("{s:s, s:s, s:I}", "name", t->name, "shape", shape.data, "bytes",
-		                          (json_int_t)t->bytes);
-		json_object_set_new(entry, "layout", t->layout ? json_string(t->layout) : json_null());
+		json_t *entry = json_pack("{s:s, s:s, s:I}", "name", t->name, "shape", shape.data,
+		                          "bytes", (json_int_t)t->bytes);
+		json_object_set_new(entry, "layout",
+		                    t->layout ? json_string(t->layout) : json_null());
 		json_array_append_new(array, entry);
 		sw_text_clear(&shape);
 	}
 	return array;
 }
 
-static sw_status describe_peak(cli *c, const sw_plan *least, const sw_sidecar *sidecar, json_t *json,
-                               sw_text *text, sw_error *err)
+static sw_status describe_peak(cli *c, const sw_plan *least, const sw_sidecar *sidecar,
+                               json_t *json, sw_text *text, sw_error *err)
 {
 	sw_program *local;
 	sw_peak peak;
@@ -147,8 +153,10 @@ static sw_status describe_peak(cli *c, const sw_plan *least, const sw_sidecar *s
 	sw_peak_init(&peak, local);
 	list_tensors(least, local, sidecar, &peak, &c->arena, &list);
 	const char *op = peak.op == SW_NO_ID ? "" : sw_op_at(local, peak.op)->name;
-	sw_text_addf(text, "The plan that needs least: %s. Its memory is fullest at '%s', by liveness:\n\n",
-	             least->chosen, op);
+	sw_text_addf(
+		text,
+		"The plan that needs least: %s. Its memory is fullest at '%s', by liveness:\n\n",
+		least->chosen, op);
 	print_tensors(&list, text);
 	json_object_set_new(json, "plan", json_string(least->chosen));
 	json_object_set_new(json, "peak_bytes", json_integer(least->predicted.peak_bytes));
@@ -160,7 +168,7 @@ static sw_status describe_peak(cli *c, const sw_plan *least, const sw_sidecar *s
 	return SW_OK;
 }
 
-/* ---- what would help ----------------------------------------------------------------------------------------------- */
+/* ---- what would help -------------------------------------------------------------------- */
 
 typedef struct helper {
 	cli *c;
@@ -224,7 +232,8 @@ static void try_rewrites(const helper *h)
 	}
 }
 
-/* The cluster with `factor` times the parts of its outermost level; false where those are unequal. */
+/* The cluster with `factor` times the parts of its outermost level; false where those are unequal.
+ */
 static bool enlarge(const sw_cluster *cluster, int64_t factor, sw_cluster *larger)
 {
 	sw_cluster copy = *cluster;
@@ -238,7 +247,8 @@ static bool enlarge(const sw_cluster *cluster, int64_t factor, sw_cluster *large
 	if (copy.levels[outermost].count == 0 || copy.levels[outermost].part_bandwidth)
 		return false;
 	sw_cluster_print(&copy, &text);
-	bool made = sw_cluster_parse(text.data, text.len, "more devices", larger, &ignored) == SW_OK;
+	bool made =
+		sw_cluster_parse(text.data, text.len, "more devices", larger, &ignored) == SW_OK;
 	sw_text_clear(&text);
 	return made;
 }
@@ -260,8 +270,8 @@ static void try_devices(const helper *h)
 		sw_cluster_clear(&larger);
 	}
 	if (!found)
-		sw_text_addf(h->text, "  %-18s up to %lld: no plan that fits was found\n", "devices",
-		             (long long)h->cluster->n_devices << MOST_DOUBLINGS);
+		sw_text_addf(h->text, "  %-18s up to %lld: no plan that fits was found\n",
+		             "devices", (long long)h->cluster->n_devices << MOST_DOUBLINGS);
 }
 
 static void say_memory(const helper *h, const sw_plan *least)
@@ -271,13 +281,14 @@ static void say_memory(const helper *h, const sw_plan *least)
 	add_line(h, "--memory", value, least);
 }
 
-/* A microbatch takes what a batch of its size takes, and the sums of gradients besides: the least plan is about what a smaller batch
- * would need. */
+/* A microbatch takes what a batch of its size takes, and the sums of gradients besides: the least
+ * plan is about what a smaller batch would need. */
 static void say_batch(const helper *h, const sw_plan *least)
 {
 	if (h->options->microbatches == 0)
 		sw_text_addf(h->text,
-		             "  %-18s of fewer samples hardly helps: the plan above does it in %d turn%s "
+		             "  %-18s of fewer samples hardly helps: the plan above does it in %d "
+		             "turn%s "
 		             "already "
 		             "(an estimate)\n",
 		             "a batch", SW_MAX(least->rewrites.microbatches, 1),
@@ -286,33 +297,38 @@ static void say_batch(const helper *h, const sw_plan *least)
 
 static json_t *error_json(const sw_error *err)
 {
-	return json_pack("{s:s, s:s, s:s, s:i, s:i}", "code", "no", "message", err->message, "file", "",
-	                 "line", 0, "column", 0);
+	return json_pack("{s:s, s:s, s:s, s:i, s:i}", "code", "no", "message", err->message, "file",
+	                 "", "line", 0, "column", 0);
 }
 
 sw_status cli_plan_shortage(cli *c, const sw_program *program, const sw_sidecar *sidecar,
-                            const sw_cluster *cluster, const sw_plan_options *options, const sw_plan *least,
-                            double seconds, sw_error *err)
+                            const sw_cluster *cluster, const sw_plan_options *options,
+                            const sw_plan *least, double seconds, sw_error *err)
 {
 	sw_text text = {0};
 	sw_error why = {0};
 	json_t *shortage = json_object();
-	int64_t memory = options->memory_bytes > 0 ? options->memory_bytes : cluster->device.memory_bytes;
+	int64_t memory =
+		options->memory_bytes > 0 ? options->memory_bytes : cluster->device.memory_bytes;
 	helper h = {.c = c,
 	            .program = program,
 	            .sidecar = sidecar,
 	            .cluster = cluster,
 	            .options = options,
-	            .seconds = options->time_limit_s > 0 ? options->time_limit_s
-	                                                 : SW_MAX(TIMES_AS_LONG * seconds, LEAST_SECONDS),
+	            .seconds = options->time_limit_s > 0
+	                               ? options->time_limit_s
+	                               : SW_MAX(TIMES_AS_LONG * seconds, LEAST_SECONDS),
 	            .json = json_array(),
 	            .text = &text};
 	json_object_set_new(shortage, "memory_bytes", json_integer(memory));
-	json_object_set_new(shortage, "missing_bytes", json_integer(least->predicted.peak_bytes - memory));
+	json_object_set_new(shortage, "missing_bytes",
+	                    json_integer(least->predicted.peak_bytes - memory));
 	sw_status status = describe_peak(c, least, sidecar, shortage, &text, &why);
 	if (status == SW_OK) {
-		cli_note(c, "nothing fits; looking for what would help (at most %.0f s each)", h.seconds);
-		sw_text_add(&text, "\nWhat would fit, found by planning with one thing changed:\n\n");
+		cli_note(c, "nothing fits; looking for what would help (at most %.0f s each)",
+		         h.seconds);
+		sw_text_add(&text,
+		            "\nWhat would fit, found by planning with one thing changed:\n\n");
 		say_memory(&h, least);
 		try_rewrites(&h);
 		try_devices(&h);

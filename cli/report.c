@@ -55,9 +55,9 @@ sw_status cli_check_writable(const cli *c, const char *path, sw_error *err)
 
 static json_t *error_json(const sw_error *err)
 {
-	return json_pack("{s:{s:s, s:s, s:s, s:i, s:i}}", "error", "code", sw_status_name(err->code),
-	                 "message", err->message, "file", err->file, "line", err->line, "column",
-	                 err->column);
+	return json_pack("{s:{s:s, s:s, s:s, s:i, s:i}}", "error", "code",
+	                 sw_status_name(err->code), "message", err->message, "file", err->file,
+	                 "line", err->line, "column", err->column);
 }
 
 void cli_print_error(const cli *c, bool json, const sw_error *err)
@@ -78,8 +78,8 @@ void cli_print_error(const cli *c, bool json, const sw_error *err)
 	json_t *object = json ? error_json(err) : NULL;
 	/* A name that is no UTF-8 has no JSON. */
 	if (json && !object)
-		object = json_pack("{s:{s:s, s:s}}", "error", "code", sw_status_name(err->code), "message",
-		                   "see standard error");
+		object = json_pack("{s:{s:s, s:s}}", "error", "code", sw_status_name(err->code),
+		                   "message", "see standard error");
 	if (object) {
 		json_dumpf(object, stdout, JSON_INDENT(1));
 		putchar('\n');

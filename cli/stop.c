@@ -23,7 +23,8 @@ static void ask_to_stop(int signal_number)
 void cli_watch_signals(const cli *c, const char *told)
 {
 	answer = cli_speaks(c) && !c->values.quiet ? told : NULL;
-	struct sigaction action = {.sa_handler = ask_to_stop, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+	struct sigaction action = {.sa_handler = ask_to_stop,
+	                           .sa_flags = (int)SA_RESETHAND | SA_RESTART};
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);

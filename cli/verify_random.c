@@ -1,4 +1,5 @@
-/* verify PROGRAM --ranks N --random K: random assignments of layouts, each verified as a plan is. */
+/* verify PROGRAM --ranks N --random K: random assignments of layouts, each verified as a plan is.
+ */
 #include "cli.h"
 
 #include <math.h>
@@ -6,7 +7,8 @@
 
 #define MAX_RANKS 256 /* each is a thread */
 
-/* A made-up cluster: N equal devices on one level. Its figures decide which of several paths a redistribution takes. */
+/* A made-up cluster: N equal devices on one level. Its figures decide which of several paths a
+ * redistribution takes. */
 static sw_status make_cluster(int64_t devices, sw_cluster *cluster, sw_error *err)
 {
 	sw_text text = {0};
@@ -58,7 +60,8 @@ static void say_what(const sw_verify_result *result, sw_text *text)
 		             (long long)wrong, result->rows.len, worst->name, worst->relative,
 		             worst->in_lr_units ? "lr" : "in norm", worst->tolerance);
 	else
-		sw_text_addf(text, "%lld bytes sent, %lld predicted", (long long)result->payload_bytes,
+		sw_text_addf(text, "%lld bytes sent, %lld predicted",
+		             (long long)result->payload_bytes,
 		             (long long)result->predicted_payload_bytes);
 }
 
@@ -67,7 +70,8 @@ static void add_failure(tally *t, int64_t seed, const char *what)
 	t->failed++;
 	sw_table_cell(&t->table, "%lld", (long long)seed);
 	sw_table_cell(&t->table, "%s", what);
-	json_array_append_new(t->failures, json_pack("{s:I, s:s}", "seed", (json_int_t)seed, "what", what));
+	json_array_append_new(t->failures,
+	                      json_pack("{s:I, s:s}", "seed", (json_int_t)seed, "what", what));
 }
 
 static void add_result(tally *t, int64_t seed, const sw_verify_result *result)
@@ -82,13 +86,15 @@ static void add_result(tally *t, int64_t seed, const sw_verify_result *result)
 	sw_text_clear(&what);
 }
 
-/* An assignment that can't be partitioned or run is a failure like one that gives other results; only the system's refusals end all. */
+/* An assignment that can't be partitioned or run is a failure like one that gives other results;
+ * only the system's refusals end all. */
 static sw_status verify_one(cli *c, const sw_program *program, const sw_sidecar *sidecar,
                             const sw_cluster *cluster, int64_t seed, tally *t, sw_error *err)
 {
 	sw_plan *plan;
 	sw_verify_result result = {0};
-	sw_status status = sw_plan_random(program, c->argument, cluster, (uint64_t)seed, &plan, err);
+	sw_status status =
+		sw_plan_random(program, c->argument, cluster, (uint64_t)seed, &plan, err);
 	if (status == SW_OK)
 		status = sw_partition_measure(plan, &plan->predicted, err);
 	if (status == SW_OK)
@@ -111,14 +117,15 @@ static sw_status conclude(cli *c, tally *t, sw_error *err)
 		sw_text_add(&text, "\n");
 	}
 	sw_text_addf(&text,
-	             "%lld random assignments on %lld ranks: %lld equal, %lld not; largest relative error "
+	             "%lld random assignments on %lld ranks: %lld equal, %lld not; largest "
+	             "relative error "
 	             "%.1e\n",
-	             (long long)t->done, (long long)c->values.ranks, (long long)(t->done - t->failed),
-	             (long long)t->failed, t->max_rel_error);
+	             (long long)t->done, (long long)c->values.ranks,
+	             (long long)(t->done - t->failed), (long long)t->failed, t->max_rel_error);
 	c->result = json_pack("{s:b, s:I, s:I, s:f, s:I, s:O}", "ok", t->failed == 0, "assignments",
 	                      (json_int_t)t->done, "failed", (json_int_t)t->failed, "max_rel_error",
-	                      t->max_rel_error, "payload_bytes", (json_int_t)t->payload_bytes, "failures",
-	                      t->failures);
+	                      t->max_rel_error, "payload_bytes", (json_int_t)t->payload_bytes,
+	                      "failures", t->failures);
 	cli_print(c, &text);
 	if (!t->failed)
 		return SW_OK;
@@ -137,8 +144,8 @@ static sw_status verify_all(cli *c, const sw_program *program, const sw_sidecar 
 	sw_progress_start(&progress, "verifying", c->values.quiet);
 	for (int64_t i = 0; i < c->values.random && status == SW_OK; i++) {
 		status = verify_one(c, program, sidecar, cluster, c->values.seed + i, &t, err);
-		sw_progress_update(&progress, (double)(i + 1) / (double)c->values.random, "%lld not equal",
-		                   (long long)t.failed);
+		sw_progress_update(&progress, (double)(i + 1) / (double)c->values.random,
+		                   "%lld not equal", (long long)t.failed);
 	}
 	sw_progress_end(&progress);
 	if (status == SW_OK)

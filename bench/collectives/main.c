@@ -1,21 +1,22 @@
 /*
- * The five collectives on a cluster: ours beside the MPI library's own, beside what the links allow.
+ * The five collectives on a cluster: ours beside the MPI library's own, beside what the links
+ * allow.
  *
- *   mpirun -n N bench/collectives [--cluster FILE] [--min BYTES] [--max BYTES] [--time-limit S] [--json] [-v]
- *   tools/lab run -- bench/collectives --cluster clusters/lab-2x4.yaml
+ *   mpirun -n N bench/collectives [--cluster FILE] [--min BYTES] [--max BYTES] [--time-limit S]
+ * [--json] [-v] tools/lab run -- bench/collectives --cluster clusters/lab-2x4.yaml
  *
- * Size is that of the whole, V: the operand of an all-reduce, reduce-scatter, all-to-all or broadcast, the result of an all-gather. Ours is by the
- * algorithm that sw_cost_choose takes on the cluster (-v: by each that there is, too). Runs of ours and theirs take turns; a figure is the median over them, of
- * the slowest rank.
+ * Size is that of the whole, V: the operand of an all-reduce, reduce-scatter, all-to-all or
+ * broadcast, the result of an all-gather. Ours is by the algorithm that sw_cost_choose takes on the
+ * cluster (-v: by each that there is, too). Runs of ours and theirs take turns; a figure is the
+ * median over them, of the slowest rank.
  *
- * The bound is what the links of the outermost level let through at best, latency and devices aside, with k parts of s_p devices (g in all) and
- * links of w_p bytes per second each way:
- *     all-reduce       max(V / min w, 2 (k - 1) V / sum w)   every part lets V out, and V in; all messages together are 2 (k - 1) V (Patarasuk
- *                                                            and Yuan, 2009, theorem 1)
- *     all-gather       max over p of (1 - s_p / g) V / w_p   what others have comes in; (k - 1) V / sum w in all
- *     reduce-scatter   the same, backwards in time
- *     all-to-all       max over p of s_p (g - s_p) / g V / w_p
- *     broadcast        V / min w
+ * The bound is what the links of the outermost level let through at best, latency and devices
+ * aside, with k parts of s_p devices (g in all) and links of w_p bytes per second each way:
+ *     all-reduce       max(V / min w, 2 (k - 1) V / sum w)   every part lets V out, and V in; all
+ * messages together are 2 (k - 1) V (Patarasuk and Yuan, 2009, theorem 1) all-gather       max over
+ * p of (1 - s_p / g) V / w_p   what others have comes in; (k - 1) V / sum w in all reduce-scatter
+ * the same, backwards in time all-to-all       max over p of s_p (g - s_p) / g V / w_p broadcast V
+ * / min w
  */
 #include <mpi.h>
 #include <stdlib.h>
@@ -47,7 +48,7 @@ typedef struct samples {
 	double seconds[MAX_RUNS];
 } samples;
 
-/* ---- one run ---------------------------------------------------------------------------------------- */
+/* ---- one run ---------------------------------------------------------------------------- */
 
 static sw_status ours(const bench *b, sw_collective_kind kind, int64_t bytes, sw_error *err)
 {
@@ -56,13 +57,13 @@ static sw_status ours(const bench *b, sw_collective_kind kind, int64_t bytes, sw
 	int64_t block = bytes / t->size;
 	switch (kind) {
 	case SW_COLLECTIVE_ALL_REDUCE:
-		return ops->all_reduce(t, t->everyone, t->size, SW_MONOID_SUM, SW_F32, b->in, b->out,
-		                       bytes / 4, err);
+		return ops->all_reduce(t, t->everyone, t->size, SW_MONOID_SUM, SW_F32, b->in,
+		                       b->out, bytes / 4, err);
 	case SW_COLLECTIVE_ALL_GATHER:
 		return ops->all_gather(t, t->everyone, t->size, b->in, b->out, block, err);
 	case SW_COLLECTIVE_REDUCE_SCATTER:
-		return ops->reduce_scatter(t, t->everyone, t->size, SW_MONOID_SUM, SW_F32, b->in, b->out,
-		                           block / 4, err);
+		return ops->reduce_scatter(t, t->everyone, t->size, SW_MONOID_SUM, SW_F32, b->in,
+		                           b->out, block / 4, err);
 	case SW_COLLECTIVE_ALL_TO_ALL:
 		return ops->all_to_all(t, t->everyone, t->size, b->in, b->out, block, err);
 	default:
@@ -81,7 +82,8 @@ static void theirs(const bench *b, sw_collective_kind kind, int64_t bytes)
 		MPI_Allgather(b->in, block, MPI_BYTE, b->out, block, MPI_BYTE, MPI_COMM_WORLD);
 		break;
 	case SW_COLLECTIVE_REDUCE_SCATTER:
-		MPI_Reduce_scatter_block(b->in, b->out, block / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+		MPI_Reduce_scatter_block(b->in, b->out, block / 4, MPI_FLOAT, MPI_SUM,
+		                         MPI_COMM_WORLD);
 		break;
 	case SW_COLLECTIVE_ALL_TO_ALL:
 		MPI_Alltoall(b->in, block, MPI_BYTE, b->out, block, MPI_BYTE, MPI_COMM_WORLD);
@@ -96,8 +98,8 @@ static void theirs(const bench *b, sw_collective_kind kind, int64_t bytes)
 #define THEIRS (-1)
 
 /* Seconds of the slowest rank. */
-static sw_status time_run(const bench *b, int way, sw_collective_kind kind, int64_t bytes, double *seconds,
-                          sw_error *err)
+static sw_status time_run(const bench *b, int way, sw_collective_kind kind, int64_t bytes,
+                          double *seconds, sw_error *err)
 {
 	sw_status status = SW_OK;
 	if (way != THEIRS)
@@ -119,7 +121,7 @@ static double median(samples *s)
 	return s->n ? sw_median(s->seconds, (size_t)s->n) : 0;
 }
 
-/* ---- the bound -------------------------------------------------------------------------------------------- */
+/* ---- the bound -------------------------------------------------------------------------- */
 
 static double link_bound(const sw_cluster *c, sw_collective_kind kind, double v)
 {
@@ -129,10 +131,12 @@ static double link_bound(const sw_cluster *c, sw_collective_kind kind, double v)
 	double g = (double)c->n_devices, parts = 0, sum = 0, least = 0, most_in = 0, most_pairs = 0;
 	for (int64_t d = 0, size; d < c->n_devices; d += size, parts++) {
 		size = 1;
-		while (d + size < c->n_devices && c->place[(d + size) * n + l] == c->place[d * n + l])
+		while (d + size < c->n_devices &&
+		       c->place[(d + size) * n + l] == c->place[d * n + l])
 			size++;
 		const double *links = c->levels[l].part_bandwidth;
-		double w = links ? links[c->place[d * n + l]] : c->levels[l].bandwidth, s = (double)size;
+		double w = links ? links[c->place[d * n + l]] : c->levels[l].bandwidth,
+		       s = (double)size;
 		sum += w;
 		least = least > 0 ? SW_MIN(least, w) : w;
 		most_in = SW_MAX(most_in, (1 - s / g) * v / w);
@@ -152,7 +156,7 @@ static double link_bound(const sw_cluster *c, sw_collective_kind kind, double v)
 	}
 }
 
-/* ---- a row -------------------------------------------------------------------------------------------------- */
+/* ---- a row ------------------------------------------------------------------------------ */
 
 typedef struct row {
 	sw_collective_kind kind;
@@ -174,12 +178,15 @@ static sw_status measure(const bench *b, row *r, double until_s, sw_error *err)
 {
 	samples all[SW_ALGORITHM_COUNT + 2] = {{0}};
 	r->runs =
-		-1; /* memory is made, and connections, when they are first used: the first turn does not count */
+		/* memory is made, and connections, when they are first used: the first turn does
+	           not count */
+		-1;
 	sw_status status = SW_OK;
 	do {
 		for (int way = THEIRS; way <= SW_ALGORITHM_COUNT && status == SW_OK; way++) {
 			bool forced = way != THEIRS && way < SW_ALGORITHM_COUNT;
-			if (forced && (!b->how.verbose || !sw_algorithm_serves((sw_algorithm)way, r->kind)))
+			if (forced &&
+			    (!b->how.verbose || !sw_algorithm_serves((sw_algorithm)way, r->kind)))
 				continue;
 			samples *s = &all[way + 1];
 			status = time_run(b, way, r->kind, r->bytes, &s->seconds[s->n], err);
@@ -202,7 +209,7 @@ static void predict(const bench *b, row *r)
 	r->bound_s = link_bound(&b->cluster, r->kind, (double)r->bytes);
 }
 
-/* ---- reports -------------------------------------------------------------------------------------------------- */
+/* ---- reports ---------------------------------------------------------------------------- */
 
 static void add_cells(sw_table *table, const row *r, bool verbose)
 {
@@ -226,10 +233,10 @@ static void add_cells(sw_table *table, const row *r, bool verbose)
 
 static void print_table(const bench *b, const row *rows, int n)
 {
-	static const char *const headings[] = {"collective", "size",         "algorithm",    "ours",
-	                                       "MPI's",      "predicted",    "bound",        "% of bound",
-	                                       "MPI's %",    "MPI's / ours", "runs",         "direct",
-	                                       "ring",       "halving",      "hierarchical", "chain"};
+	static const char *const headings[] = {
+		"collective", "size",       "algorithm",    "ours",         "MPI's", "predicted",
+		"bound",      "% of bound", "MPI's %",      "MPI's / ours", "runs",  "direct",
+		"ring",       "halving",    "hierarchical", "chain"};
 	sw_table table;
 	sw_text text = {0};
 	sw_table_init(&table, b->how.verbose ? 16 : 11, headings);
@@ -250,9 +257,10 @@ static json_t *row_object(const row *r)
 			json_object_set_new(each, sw_algorithm_name(a), json_real(r->each_s[a]));
 	return json_pack("{s:s, s:I, s:s, s:b, s:f, s:f, s:f, s:f, s:i, s:o}", "collective",
 	                 sw_collective_name(r->kind), "bytes", (json_int_t)r->bytes, "algorithm",
-	                 sw_algorithm_name(r->choice.algorithm), "measured", r->choice.measured, "seconds",
-	                 r->ours_s, "mpi_s", r->theirs_s, "predicted_s", r->choice.seconds, "bound_s",
-	                 r->bound_s, "runs", r->runs, "algorithms", each);
+	                 sw_algorithm_name(r->choice.algorithm), "measured", r->choice.measured,
+	                 "seconds", r->ours_s, "mpi_s", r->theirs_s, "predicted_s",
+	                 r->choice.seconds, "bound_s", r->bound_s, "runs", r->runs, "algorithms",
+	                 each);
 }
 
 static void print_json(const bench *b, const row *rows, int n)
@@ -260,14 +268,14 @@ static void print_json(const bench *b, const row *rows, int n)
 	json_t *list = json_array();
 	for (int i = 0; i < n; i++)
 		json_array_append_new(list, row_object(&rows[i]));
-	json_t *all =
-		json_pack("{s:s, s:i, s:o}", "cluster", b->cluster.name, "ranks", b->t->size, "rows", list);
+	json_t *all = json_pack("{s:s, s:i, s:o}", "cluster", b->cluster.name, "ranks", b->t->size,
+	                        "rows", list);
 	json_dumpf(all, stdout, JSON_INDENT(1));
 	printf("\n");
 	json_decref(all);
 }
 
-/* ---- the driver ----------------------------------------------------------------------------------------------- */
+/* ---- the driver ------------------------------------------------------------------------- */
 
 static bool is_wanted(const bench *b, sw_collective_kind kind)
 {
@@ -289,7 +297,8 @@ static sw_status warm_up(const bench *b, sw_error *err)
 	double seconds;
 	for (sw_collective_kind kind = 0; kind < KINDS && status == SW_OK; kind++)
 		for (int way = THEIRS; way <= SW_ALGORITHM_DIRECT && status == SW_OK; way++)
-			status = time_run(b, way, kind, MIN_BYTES * (int64_t)b->t->size, &seconds, err);
+			status = time_run(b, way, kind, MIN_BYTES * (int64_t)b->t->size, &seconds,
+			                  err);
 	return status;
 }
 
@@ -306,14 +315,15 @@ static sw_status run_all(const bench *b, row *rows, int *n, sw_error *err)
 			if (!is_wanted(b, kind) || !goes_on(end_s))
 				continue;
 			row *r = &rows[(*n)++];
-			*r = (row){.kind = kind, .bytes = bytes / (4 * b->t->size) * (4 * b->t->size)};
+			*r = (row){.kind = kind,
+			           .bytes = bytes / (4 * b->t->size) * (4 * b->t->size)};
 			predict(b, r);
 			sw_progress_update(&progress, (double)(*n - 1) / total, "%s of %lld bytes",
 			                   sw_collective_name(kind), (long long)r->bytes);
-			status = measure(
-				b, r,
-				now_s + SW_MIN((end_s - now_s) / (total - *n + 1), b->how.limit_s / total),
-				err);
+			status = measure(b, r,
+			                 now_s + SW_MIN((end_s - now_s) / (total - *n + 1),
+			                                b->how.limit_s / total),
+			                 err);
 		}
 	}
 	sw_progress_end(&progress);
@@ -358,10 +368,11 @@ static sw_status prepare(bench *b, sw_error *err)
 	if (status)
 		return status;
 	if (b->cluster.n_devices != b->t->size)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "%s has %lld devices, and there are %d ranks: start as many, or name "
-		               "another cluster",
-		               b->how.cluster, (long long)b->cluster.n_devices, b->t->size);
+		return sw_fail(
+			err, SW_ERR_INPUT,
+			"%s has %lld devices, and there are %d ranks: start as many, or name "
+			"another cluster",
+			b->how.cluster, (long long)b->cluster.n_devices, b->t->size);
 	b->in = sw_alloc((size_t)b->how.max_bytes + 4096);
 	b->out = sw_alloc((size_t)b->how.max_bytes + 4096);
 	return SW_OK;
@@ -379,7 +390,8 @@ static sw_status bench_all(bench *b, sw_error *err)
 			print_table(b, rows, n);
 		if (n < wanted)
 			fprintf(stderr,
-			        "collectives: the time limit left out the %d largest of %d; --time-limit "
+			        "collectives: the time limit left out the %d largest of %d; "
+			        "--time-limit "
 			        "gives more\n",
 			        wanted - n, wanted);
 	}
@@ -402,7 +414,8 @@ int main(int argc, char **argv)
 	if (status == SW_OK)
 		status = bench_all(&b, &err);
 	if (status && (!b.t || b.t->rank == 0))
-		fprintf(stderr, "collectives: %s%s%s\n", err.file, err.file[0] ? ": " : "", err.message);
+		fprintf(stderr, "collectives: %s%s%s\n", err.file, err.file[0] ? ": " : "",
+		        err.message);
 	if (b.t)
 		b.t->ops->free(b.t);
 	free(b.in);

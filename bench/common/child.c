@@ -62,7 +62,8 @@ static child_end wait_for_child(pid_t pid, int fd, sw_text *output, double limit
 	return end;
 }
 
-/* Starts a child that writes into the pipe whose other end is *fd: 0 in the child, -1 if there is none. */
+/* Starts a child that writes into the pipe whose other end is *fd: 0 in the child, -1 if there is
+ * none. */
 static pid_t start_child(int *fd, int64_t memory_bytes)
 {
 	int ends[2];
@@ -122,8 +123,8 @@ static void fill_and_say(const void *context, int fd)
 	child_say(fd, f->result, f->bytes);
 }
 
-child_end child_run(child_fill *fill, const void *context, void *result, size_t bytes, double limit_s,
-                    int64_t memory_bytes)
+child_end child_run(child_fill *fill, const void *context, void *result, size_t bytes,
+                    double limit_s, int64_t memory_bytes)
 {
 	const filling f = {fill, context, result, bytes};
 	sw_text said = {0};

@@ -1,10 +1,12 @@
-/* Programs of different kinds: dense layers, attention, convolutions, experts, recurrent cells; small steps and long ones. */
+/* Programs of different kinds: dense layers, attention, convolutions, experts, recurrent cells;
+ * small steps and long ones. */
 #include "fidelity.h"
 
 #include <string.h>
 
 static const char *const real_programs[] = {"mlp", "gpt-tiny", "resnet-tiny", "gpt", NULL};
-static const char *const paced_programs[] = {"mlp", "lstm-lm-tiny", "moe-mixtral-tiny", "gpt", NULL};
+static const char *const paced_programs[] = {"mlp", "lstm-lm-tiny", "moe-mixtral-tiny", "gpt",
+                                             NULL};
 static const char *const unequal_programs[] = {"odd-tiny", "unet-tiny", "gpt", NULL};
 
 static const char *const of_two[] = {"dp", "zero1", "zero3", "megatron:tp=2", "auto", NULL};

@@ -1,4 +1,5 @@
-/* Commands, each in a process of its own, with a limit of time. What they say on standard error goes to the log of the work folder. */
+/* Commands, each in a process of its own, with a limit of time. What they say on standard error
+ * goes to the log of the work folder. */
 #include "fidelity.h"
 
 #include <errno.h>
@@ -98,8 +99,8 @@ static const char *telling_line(char *text)
 	const char *found = "";
 	bool ours = false;
 	for (char *rest = text, *line; (line = strtok_r(rest, "\n", &rest));) {
-		bool is_ours =
-			strncmp(line, "shardwright: ", 13) == 0 || strncmp(line, "tools/lab: ", 11) == 0;
+		bool is_ours = strncmp(line, "shardwright: ", 13) == 0 ||
+		               strncmp(line, "tools/lab: ", 11) == 0;
 		if (is_ours || (!ours && line[strspn(line, " -")]))
 			found = line;
 		ours = ours || is_ours;
@@ -127,8 +128,8 @@ static sw_status judge(const settings *how, const char *const *words, int status
 	last_words(how, line, sizeof(line));
 	if (line[0])
 		return sw_fail(err, SW_ERR_IO, "%s", line);
-	return sw_fail(err, SW_ERR_IO, "%s %s: ended with status %d", words[0], words[1] ? words[1] : "",
-	               status);
+	return sw_fail(err, SW_ERR_IO, "%s %s: ended with status %d", words[0],
+	               words[1] ? words[1] : "", status);
 }
 
 sw_status child_run(const settings *how, const char *const *words, double limit_s, sw_text *text,
@@ -148,8 +149,9 @@ sw_status child_run(const settings *how, const char *const *words, double limit_
 		result = sw_fail(err, SW_ERR_IO, "%s: %s", words[0], strerror(errno));
 	} else if (!ended) {
 		end_child(pid, ends[0]);
-		result = sw_fail(err, SW_ERR_IO, "%s %s: stopped%s", words[0], words[1] ? words[1] : "",
-		                 stop_asked() ? "" : ", it took too long");
+		result =
+			sw_fail(err, SW_ERR_IO, "%s %s: stopped%s", words[0],
+		                words[1] ? words[1] : "", stop_asked() ? "" : ", it took too long");
 	} else {
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			continue;

@@ -25,7 +25,8 @@ sw_status lab_up(const settings *how, const lab_case *lab, sw_error *err)
 	snprintf(file, sizeof(file), "%s/%s", SW_SOURCE_DIR, lab->file);
 	setenv("SHARDWRIGHT", COMMAND, 1);
 	lab_down(how);
-	return child_run(how, (const char *const[]){TOOL, "up", "--name", NAME, file, NULL}, 60, NULL, err);
+	return child_run(how, (const char *const[]){TOOL, "up", "--name", NAME, file, NULL}, 60,
+	                 NULL, err);
 }
 
 void lab_down(const settings *how)
@@ -33,8 +34,8 @@ void lab_down(const settings *how)
 	child_run(how, (const char *const[]){TOOL, "down", "--name", NAME, NULL}, 60, NULL, NULL);
 }
 
-sw_status shardwright(const settings *how, const char *const *words, double limit_s, json_t **object,
-                      sw_error *err)
+sw_status shardwright(const settings *how, const char *const *words, double limit_s,
+                      json_t **object, sw_error *err)
 {
 	const char *all[MOST_WORDS];
 	join(all, (const char *const[]){COMMAND, NULL}, words);
@@ -49,8 +50,10 @@ sw_status lab_run(const settings *how, const char *const *words, double limit_s,
 	return child_json(how, all, limit_s, object, err);
 }
 
-/* Where kernels are paced, what they take is the file's to say, and ranks sleep between collectives. */
-sw_status lab_calibrate(const settings *how, const lab_case *lab, const char *calibrated, sw_error *err)
+/* Where kernels are paced, what they take is the file's to say, and ranks sleep between
+ * collectives. */
+sw_status lab_calibrate(const settings *how, const lab_case *lab, const char *calibrated,
+                        sw_error *err)
 {
 	char file[512], limit[32];
 	json_t *object = NULL;

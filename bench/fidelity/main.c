@@ -1,15 +1,20 @@
 /*
- * Do predictions hold? Plans are predicted by the simulator and measured in emulated clusters (docs/lab.md).
+ * Do predictions hold? Plans are predicted by the simulator and measured in emulated clusters
+ * (docs/lab.md).
  *
- *   bench/fidelity [--json] [-q] [--labs A,B,...] [--programs A,B,...] [--strategies A,B,...] [--calibrated DIR] [--calibrate SECONDS]
+ *   bench/fidelity [--json] [-q] [--labs A,B,...] [--programs A,B,...] [--strategies A,B,...]
+ * [--calibrated DIR] [--calibrate SECONDS]
  *                  [--measure SECONDS]
  *
- * Builds each lab (needs root: tools/lab), calibrates it, plans every program of the lab under every strategy for the calibrated cluster,
- * predicts its step with and without overlap, and measures it, in three runs: with real kernels where each rank has a core, else paced. Then the lab is removed.
- * Three tables: every plan; per program and lab how much slower the plan is that was predicted to be the best than the best; for data-parallel
- * and ZeRO plans that compute for longer than they communicate, exposed communication with overlap relative to that without, beside the least that any order
- * of their ops leaves by the model (sw_schedule_bound_seconds).
- * --calibrated DIR: cluster files LAB.yaml that are there are used, others are made there. Exit code 0, 1: there is no row, 2: bad usage.
+ * Builds each lab (needs root: tools/lab), calibrates it, plans every program of the lab under
+ * every strategy for the calibrated cluster, predicts its step with and without overlap, and
+ * measures it, in three runs: with real kernels where each rank has a core, else paced. Then the
+ * lab is removed. Three tables: every plan; per program and lab how much slower the plan is that
+ * was predicted to be the best than the best; for data-parallel and ZeRO plans that compute for
+ * longer than they communicate, exposed communication with overlap relative to that without, beside
+ * the least that any order of their ops leaves by the model (sw_schedule_bound_seconds).
+ * --calibrated DIR: cluster files LAB.yaml that are there are used, others are made there. Exit
+ * code 0, 1: there is no row, 2: bad usage.
  */
 #include "fidelity.h"
 
@@ -18,9 +23,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char usage[] =
-	"usage: fidelity [--json] [-q] [--labs A,B,...] [--programs A,B,...] [--strategies A,B,...] "
-	"[--calibrated DIR] [--calibrate SECONDS] [--measure SECONDS]\n";
+static const char usage[] = "usage: fidelity [--json] [-q] [--labs A,B,...] [--programs A,B,...] "
+			    "[--strategies A,B,...] "
+			    "[--calibrated DIR] [--calibrate SECONDS] [--measure SECONDS]\n";
 
 static void say(const settings *how, const lab_case *lab, const char *what)
 {
@@ -48,7 +53,7 @@ static void bench_lab(const settings *how, const lab_case *lab, row_list *rows)
 	lab_down(how);
 }
 
-/* ---- the line ------------------------------------------------------------------------------------------- */
+/* ---- the line --------------------------------------------------------------------------- */
 
 static bool take_seconds(const char *text, double *seconds)
 {

@@ -1,4 +1,5 @@
-/* One plan after the other: made for the calibrated cluster, predicted by the simulator, measured in the lab. */
+/* One plan after the other: made for the calibrated cluster, predicted by the simulator, measured
+ * in the lab. */
 #include "fidelity.h"
 
 #include <inttypes.h>
@@ -12,7 +13,8 @@
 #define RUN_LIMIT_S 120
 #define FEWEST_STEPS 5
 #define MOST_STEPS 60
-/* Steps of one run agree within a few per cent, and runs of one plan differ by up to 30: how their processes come to lie on the cores, and their connections. */
+/* Steps of one run agree within a few per cent, and runs of one plan differ by up to 30: how their
+ * processes come to lie on the cores, and their connections. */
 #define RUNS 3
 
 /* Results that are the same plan: made by two strategies. */
@@ -29,7 +31,8 @@ static bool is_known(const row_list *rows, const row *r)
 	return false;
 }
 
-static sw_status predict(const settings *how, const char *plan, const char *overlap, step *s, sw_error *err)
+static sw_status predict(const settings *how, const char *plan, const char *overlap, step *s,
+                         sw_error *err)
 {
 	json_t *object;
 	sw_status status = shardwright(
@@ -42,14 +45,15 @@ static sw_status predict(const settings *how, const char *plan, const char *over
 	if (status == SW_OK)
 		status = sw_json_get_real(object, "exposed_comm_s", "simulate", &s->exposed_s, err);
 	if (status == SW_OK)
-		status = sw_json_get_int(object, "peak_bytes", "simulate", &s->predicted_bytes, err);
+		status =
+			sw_json_get_int(object, "peak_bytes", "simulate", &s->predicted_bytes, err);
 	json_decref(object);
 	return status;
 }
 
 /* As many steps as fit the time; their median, without the first. */
-static sw_status run_once(const settings *how, const row *r, const char *plan, const char *overlap, step *s,
-                          sw_error *err)
+static sw_status run_once(const settings *how, const row *r, const char *plan, const char *overlap,
+                          step *s, sw_error *err)
 {
 	char steps[32];
 	json_t *object;
@@ -93,7 +97,8 @@ static void take_medians(const step *runs, step *s)
 	s->transport_cpu_s = median_of(runs, offsetof(step, transport_cpu_s));
 }
 
-/* With overlap and without in turn, so that what else the machine does meets both; each the median over runs. */
+/* With overlap and without in turn, so that what else the machine does meets both; each the median
+ * over runs. */
 static sw_status measure(const settings *how, row *r, const char *plan, sw_error *err)
 {
 	step all[RUNS], none[RUNS];
@@ -141,11 +146,14 @@ verdict verdict_of(const row *r)
 	return r->least_share <= MOST_EXPOSED_SHARE ? NOT_MET : NOT_POSSIBLE;
 }
 
-/* With collectives one by one, or begun as one as the schedule has them: the bound speaks of one or the other. */
-static sw_status find_least(const sw_plan *plan, const sw_program *local, double *least_s, sw_error *err)
+/* With collectives one by one, or begun as one as the schedule has them: the bound speaks of one or
+ * the other. */
+static sw_status find_least(const sw_plan *plan, const sw_program *local, double *least_s,
+                            sw_error *err)
 {
 	sw_program *scheduled;
-	sw_schedule_options options = {.overlap = SW_OVERLAP_ALL, .memory_bytes = plan->memory_bytes};
+	sw_schedule_options options = {.overlap = SW_OVERLAP_ALL,
+	                               .memory_bytes = plan->memory_bytes};
 	sw_status status = sw_schedule(plan->cluster, local, &options, &scheduled, err);
 	if (status != SW_OK)
 		return status;
@@ -169,24 +177,26 @@ static sw_status bound_share(const char *path, double *share, sw_error *err)
 	if (status == SW_OK)
 		status = find_least(plan, local, &least_s, err);
 	if (status == SW_OK)
-		*share = fmax(least_s - compute_s, 0) / (sw_schedule_seconds(&cluster, local) - compute_s);
+		*share = fmax(least_s - compute_s, 0) /
+		         (sw_schedule_seconds(&cluster, local) - compute_s);
 	sw_program_free(local);
 	sw_plan_free(plan);
 	sw_cluster_clear(&cluster);
 	return status;
 }
 
-static sw_status make_plan(const settings *how, const row *r, const char *calibrated, const char *plan,
-                           sw_error *err)
+static sw_status make_plan(const settings *how, const row *r, const char *calibrated,
+                           const char *plan, sw_error *err)
 {
 	char program[512];
 	json_t *object = NULL;
-	snprintf(program, sizeof(program), "%s/tests/programs/%s.hlo.gz", SW_SOURCE_DIR, r->program);
-	sw_status status =
-		shardwright(how,
-	                    (const char *const[]){"plan", program, "--cluster", calibrated, "--strategy",
-	                                          r->strategy, "-o", plan, "--json", "-q", NULL},
-	                    PLAN_LIMIT_S, &object, err);
+	snprintf(program, sizeof(program), "%s/tests/programs/%s.hlo.gz", SW_SOURCE_DIR,
+	         r->program);
+	sw_status status = shardwright(how,
+	                               (const char *const[]){"plan", program, "--cluster",
+	                                                     calibrated, "--strategy", r->strategy,
+	                                                     "-o", plan, "--json", "-q", NULL},
+	                               PLAN_LIMIT_S, &object, err);
 	json_decref(object);
 	return status;
 }
@@ -224,7 +234,8 @@ static void say(const settings *how, const row *r, sw_status status, const sw_er
 static void measure_program(const settings *how, const lab_case *lab, const char *program,
                             const char *calibrated, row_list *rows)
 {
-	for (const char *const *strategy = lab->strategies; *strategy && !stop_asked(); strategy++) {
+	for (const char *const *strategy = lab->strategies; *strategy && !stop_asked();
+	     strategy++) {
 		if (!is_chosen(how->strategies, *strategy))
 			continue;
 		row r = {.lab = lab, .program = program, .strategy = *strategy};

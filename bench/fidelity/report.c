@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- figures -------------------------------------------------------------------------------------------- */
+/* ---- figures ---------------------------------------------------------------------------- */
 
 static double rank_correlation(const row_list *rows)
 {
@@ -40,7 +40,8 @@ static size_t contest_end(const row_list *rows, size_t begin)
 
 typedef struct contest {
 	const row *predicted, *measured; /* the best of its rows */
-	double loss;                     /* measured time of the one over that of the other, less 1 */
+	/* measured time of the one over that of the other, less 1 */
+	double loss;
 } contest;
 
 static contest judge(const row_list *rows, size_t begin, size_t end)
@@ -71,7 +72,7 @@ static size_t count_equal_memory(const row_list *rows)
 	return n;
 }
 
-/* ---- for people ----------------------------------------------------------------------------------------- */
+/* ---- for people ------------------------------------------------------------------------- */
 
 static void print_table(sw_table *table)
 {
@@ -111,8 +112,8 @@ static void print_plans(const row_list *rows)
 
 static void print_contests(const row_list *rows)
 {
-	static const char *const headings[] = {"lab",           "program", "plans", "best predicted",
-	                                       "best measured", "slower %"};
+	static const char *const headings[] = {
+		"lab", "program", "plans", "best predicted", "best measured", "slower %"};
 	sw_table table;
 	sw_table_init(&table, SW_COUNT(headings), headings);
 	for (size_t begin = 0, end; begin < rows->len; begin = end) {
@@ -132,9 +133,9 @@ static void print_contests(const row_list *rows)
 
 static void print_hidden(const row_list *rows)
 {
-	static const char *const headings[] = {"lab",         "program",          "strategy", "compute ms",
-	                                       "exposed ms",  "overlapped",       "left %",   "least %",
-	                                       "cost left %", "moved by cores ms"};
+	static const char *const headings[] = {
+		"lab",        "program", "strategy", "compute ms",  "exposed ms",
+		"overlapped", "left %",  "least %",  "cost left %", "moved by cores ms"};
 	int counts[VERDICTS];
 	sw_table table;
 	sw_table_init(&table, SW_COUNT(headings), headings);
@@ -153,7 +154,8 @@ static void print_hidden(const row_list *rows)
 	}
 	print_table(&table);
 	count_verdicts(rows, counts);
-	printf("at most %.0f %% left: met %d, not met though the bound allows it %d, the bound itself is "
+	printf("at most %.0f %% left: met %d, not met though the bound allows it %d, the bound "
+	       "itself is "
 	       "above it %d\n",
 	       100 * MOST_EXPOSED_SHARE, counts[MET], counts[NOT_MET], counts[NOT_POSSIBLE]);
 }
@@ -167,14 +169,15 @@ void report_text(const row_list *rows, double load)
 	print_plans(rows);
 	print_contests(rows);
 	print_hidden(rows);
-	printf("\n%zu plans: rank correlation %.3f, median error %.1f %%, memory as predicted in %zu, %d "
+	printf("\n%zu plans: rank correlation %.3f, median error %.1f %%, memory as predicted in "
+	       "%zu, %d "
 	       "left out\n",
-	       rows->len, rank_correlation(rows), 100 * median_error(rows), count_equal_memory(rows),
-	       rows->left_out);
+	       rows->len, rank_correlation(rows), 100 * median_error(rows),
+	       count_equal_memory(rows), rows->left_out);
 	printf("%d cores; load before the run %.1f\n", sw_cpu_count(), load);
 }
 
-/* ---- for scripts ---------------------------------------------------------------------------------------- */
+/* ---- for scripts ------------------------------------------------------------------------ */
 
 static json_t *real_or_null(double value)
 {
@@ -186,22 +189,25 @@ static json_t *rows_json(const row_list *rows)
 	json_t *list = json_array();
 	for (size_t i = 0; i < rows->len; i++) {
 		const row *r = &rows->data[i];
-		json_t *item =
-			json_pack("{s:s, s:s, s:s, s:b, s:f, s:f, s:f, s:f, s:I, s:I}", "lab", r->lab->name,
-		                  "program", r->program, "strategy", r->strategy, "paced", r->lab->paced,
-		                  "predicted_s", r->all.predicted_s, "measured_s", r->all.measured_s,
-		                  "error", error_of(&r->all), "compute_s", r->all.compute_s,
-		                  "predicted_bytes", (json_int_t)r->all.predicted_bytes, "executed_bytes",
-		                  (json_int_t)r->all.executed_bytes);
+		json_t *item = json_pack("{s:s, s:s, s:s, s:b, s:f, s:f, s:f, s:f, s:I, s:I}",
+		                         "lab", r->lab->name, "program", r->program, "strategy",
+		                         r->strategy, "paced", r->lab->paced, "predicted_s",
+		                         r->all.predicted_s, "measured_s", r->all.measured_s,
+		                         "error", error_of(&r->all), "compute_s", r->all.compute_s,
+		                         "predicted_bytes", (json_int_t)r->all.predicted_bytes,
+		                         "executed_bytes", (json_int_t)r->all.executed_bytes);
 		if (can_hide(r)) {
-			json_object_set_new(item, "without_overlap_s", json_real(r->none.measured_s));
+			json_object_set_new(item, "without_overlap_s",
+			                    json_real(r->none.measured_s));
 			json_object_set_new(item, "exposed_share", real_or_null(exposed_share(r)));
 			json_object_set_new(item, "least_share", real_or_null(r->least_share));
 			json_object_set_new(item, "cost_share", real_or_null(cost_share(r)));
 			json_object_set_new(item, "waited_s", json_real(r->all.waited_s));
 			json_object_set_new(item, "waited_without_s", json_real(r->none.waited_s));
-			json_object_set_new(item, "slowed_s", json_real(r->all.rest_s - r->none.rest_s));
-			json_object_set_new(item, "transport_cpu_s", json_real(r->all.transport_cpu_s));
+			json_object_set_new(item, "slowed_s",
+			                    json_real(r->all.rest_s - r->none.rest_s));
+			json_object_set_new(item, "transport_cpu_s",
+			                    json_real(r->all.transport_cpu_s));
 		}
 		json_array_append_new(list, item);
 	}
@@ -216,11 +222,12 @@ static json_t *contests_json(const row_list *rows)
 		if (end - begin < 2)
 			continue;
 		contest c = judge(rows, begin, end);
-		json_array_append_new(
-			list, json_pack("{s:s, s:s, s:i, s:s, s:s, s:f}", "lab", c.predicted->lab->name,
-		                        "program", c.predicted->program, "plans", (int)(end - begin),
-		                        "best_predicted", c.predicted->strategy, "best_measured",
-		                        c.measured->strategy, "loss", c.loss));
+		json_array_append_new(list, json_pack("{s:s, s:s, s:i, s:s, s:s, s:f}", "lab",
+		                                      c.predicted->lab->name, "program",
+		                                      c.predicted->program, "plans",
+		                                      (int)(end - begin), "best_predicted",
+		                                      c.predicted->strategy, "best_measured",
+		                                      c.measured->strategy, "loss", c.loss));
 	}
 	return list;
 }
@@ -229,16 +236,17 @@ static json_t *verdicts_json(const row_list *rows)
 {
 	int counts[VERDICTS];
 	count_verdicts(rows, counts);
-	return json_pack("{s:i, s:i, s:i}", "met", counts[MET], "not_met", counts[NOT_MET], "not_possible",
-	                 counts[NOT_POSSIBLE]);
+	return json_pack("{s:i, s:i, s:i}", "met", counts[MET], "not_met", counts[NOT_MET],
+	                 "not_possible", counts[NOT_POSSIBLE]);
 }
 
 void report_json(const row_list *rows, double load)
 {
-	json_t *object = json_pack(
-		"{s:o, s:o, s:i, s:i, s:o, s:o}", "spearman", real_or_null(rank_correlation(rows)),
-		"median_error", real_or_null(median_error(rows)), "plans", (int)rows->len, "memory_equal",
-		(int)count_equal_memory(rows), "contests", contests_json(rows), "rows", rows_json(rows));
+	json_t *object = json_pack("{s:o, s:o, s:i, s:i, s:o, s:o}", "spearman",
+	                           real_or_null(rank_correlation(rows)), "median_error",
+	                           real_or_null(median_error(rows)), "plans", (int)rows->len,
+	                           "memory_equal", (int)count_equal_memory(rows), "contests",
+	                           contests_json(rows), "rows", rows_json(rows));
 	json_object_set_new(object, "hidden", verdicts_json(rows));
 	json_object_set_new(object, "left_out", json_integer(rows->left_out));
 	json_object_set_new(object, "cores", json_integer(sw_cpu_count()));

@@ -1,14 +1,15 @@
 /*
- * The candidate set. A weight that dots read has four ways: these dots split the batch, or one of the weight's dimensions, or nothing.
- * State at rest has three: whole; moments split; all split. Of the rest of the step the solver then makes the best, by
- * each model: so each combination is a plan that a planner might propose.
+ * The candidate set. A weight that dots read has four ways: these dots split the batch, or one of
+ * the weight's dimensions, or nothing. State at rest has three: whole; moments split; all split. Of
+ * the rest of the step the solver then makes the best, by each model: so each combination is a plan
+ * that a planner might propose.
  */
 #include "honesty.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the subject ---------------------------------------------------------------------------------------- */
+/* ---- the subject ------------------------------------------------------------------------ */
 
 static sw_status read_program(subject *s, const char *path, sw_error *err)
 {
@@ -34,7 +35,8 @@ static const double hidden_weights[N_MODELS] = {
 static sw_mesh one_axis(const sw_cluster *cluster)
 {
 	static const sw_axis_use anything = {.may = {SW_CLASS_HEAVY, 0}};
-	sw_mesh mesh = {.search = true, .n_axes = 1, .axes = {{.size = cluster->n_devices, .name = "x"}}};
+	sw_mesh mesh = {
+		.search = true, .n_axes = 1, .axes = {{.size = cluster->n_devices, .name = "x"}}};
 	mesh.axes[0].atoms = (1u << cluster->atoms.n) - 1;
 	mesh.use[0] = &anything;
 	return mesh;
@@ -58,8 +60,9 @@ sw_status subject_open(subject *s, const char *program, const char *cluster, con
 	sw_planner_init(&s->planner, s->plan, &s->sidecar);
 	s->planner.overlap = sw_overlap_new(&s->planner.roles, &s->cluster);
 	for (int m = 0; m < N_MODELS; m++) {
-		s->planner.hidden_weight = m == PLANNED ? sw_overlap_weight(&s->planner.roles, &s->cluster)
-		                                        : hidden_weights[m];
+		s->planner.hidden_weight =
+			m == PLANNED ? sw_overlap_weight(&s->planner.roles, &s->cluster)
+				     : hidden_weights[m];
 		sw_model_init(&s->models[m], &s->planner, &s->mesh, INT64_MAX);
 	}
 	return SW_OK;
@@ -80,7 +83,7 @@ void subject_close(subject *s)
 	sw_cluster_clear(&s->cluster);
 }
 
-/* ---- decisions ------------------------------------------------------------------------------------------- */
+/* ---- decisions -------------------------------------------------------------------------- */
 
 enum { WHOLE, BATCH, ROWS, COLUMNS, WAYS }; /* of a weight's dots */
 static const char *const way_names[] = {"whole", "batch", "rows", "columns"};
@@ -131,7 +134,8 @@ static weights find_weights(const subject *s)
 	weights list = {0};
 	for (uint32_t i = 0; i < s->models[0].sites.len; i++) {
 		const sw_site *site = &s->models[0].sites.data[i];
-		const sw_op *op = site->kind == SW_SITE_OP ? sw_op_at(roles->program, site->index) : NULL;
+		const sw_op *op =
+			site->kind == SW_SITE_OP ? sw_op_at(roles->program, site->index) : NULL;
 		for (uint32_t k = 0; op && op->opcode == SW_OP_DOT && k < 2; k++) {
 			uint32_t input = input_of(roles, op->operands[k]);
 			if (input != SW_NO_ID)
@@ -177,10 +181,10 @@ static int way_of(const subject *s, const weight *w, sw_id dot, const sw_option 
 	return WAYS;
 }
 
-/* ---- choosing: what is not chosen is forbidden ------------------------------------------------------------ */
+/* ---- choosing: what is not chosen is forbidden ------------------------------------------ */
 
-typedef bool allows_fn(const subject *s, const void *what, const sw_site *site, const sw_option *option,
-                       int way);
+typedef bool allows_fn(const subject *s, const void *what, const sw_site *site,
+                       const sw_option *option, int way);
 
 /* The site keeps the candidates that are allowed; all, if none is. */
 static void restrict_site(const subject *s, sw_model *m, const sw_site *site, allows_fn *allows,
@@ -199,14 +203,14 @@ static void restrict_site(const subject *s, sw_model *m, const sw_site *site, al
 		node->cost = cost;
 }
 
-static bool allows_way(const subject *s, const void *what, const sw_site *site, const sw_option *option,
-                       int way)
+static bool allows_way(const subject *s, const void *what, const sw_site *site,
+                       const sw_option *option, int way)
 {
 	return way_of(s, what, site->index, option) == way;
 }
 
-static bool allows_rest(const subject *s, const void *what, const sw_site *site, const sw_option *option,
-                        int rest)
+static bool allows_rest(const subject *s, const void *what, const sw_site *site,
+                        const sw_option *option, int rest)
 {
 	(void)what;
 	bool moment = s->planner.roles.input_role[site->index] == SW_ROLE_MOMENT;
@@ -231,7 +235,8 @@ static void add_name(sw_text *words, const char *name)
 }
 
 /* number: of the combination, in mixed radix. */
-static void choose(const subject *s, sw_model *m, const weights *list, int64_t number, sw_text *words)
+static void choose(const subject *s, sw_model *m, const weights *list, int64_t number,
+                   sw_text *words)
 {
 	for (size_t i = 0; i < list->len; i++, number /= WAYS) {
 		const weight *w = &list->data[i];
@@ -276,8 +281,8 @@ static sw_status complete(const subject *s, const sw_model *m, double *model_s, 
 	return status;
 }
 
-static sw_status try_choice(subject *s, sw_model *m, const weights *list, int64_t number, choice_fn *each,
-                            void *context, sw_error *err)
+static sw_status try_choice(subject *s, sw_model *m, const weights *list, int64_t number,
+                            choice_fn *each, void *context, sw_error *err)
 {
 	size_t bytes = sizeof(sw_problem_node) * m->problem.nodes.len;
 	sw_problem_node *unrestricted = sw_alloc(bytes + 1);

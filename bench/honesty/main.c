@@ -1,14 +1,16 @@
 /*
- * Does the planner's cost model rank plans as they run? All plans of a small candidate set, costed by the model and played by the
- * simulator.
+ * Does the planner's cost model rank plans as they run? All plans of a small candidate set, costed
+ * by the model and played by the simulator.
  *
  *   bench/honesty [--cluster FILE] [--devices N|AxB] [--every K] [--json] [--check] [FILE ...]
  *
- * Without FILE and --cluster: one layer of GPT, of the size for a lab (gpt-layer on clusters/lab-4x1.yaml) and of GPT-2's (gpt-124m-layer on
- * one node of clusters/a100-8x8.yaml). --every K: each K-th plan of the set (K odd, else some weights have one way only). Simulated is a step as `run` runs it: scheduled with overlap.
- * "first is slower by": the plan that a judge puts first, against the one that the simulator puts first; "best of 5" where the simulator
- * has the last word among the judge's first five. --check: exit code 1 if the planner's model ranks worse than it should. Nothing depends on the
- * machine.
+ * Without FILE and --cluster: one layer of GPT, of the size for a lab (gpt-layer on
+ * clusters/lab-4x1.yaml) and of GPT-2's (gpt-124m-layer on one node of clusters/a100-8x8.yaml).
+ * --every K: each K-th plan of the set (K odd, else some weights have one way only). Simulated is a
+ * step as `run` runs it: scheduled with overlap. "first is slower by": the plan that a judge puts
+ * first, against the one that the simulator puts first; "best of 5" where the simulator has the
+ * last word among the judge's first five. --check: exit code 1 if the planner's model ranks worse
+ * than it should. Nothing depends on the machine.
  *
  * The programs are tools/export_programs.py's models GPT_DEMO and GPT_124M with a depth of 1.
  */
@@ -29,7 +31,8 @@ typedef struct judging {
 	verdicts all;
 } judging;
 
-static sw_status judge_choice(void *context, const char *choice, const double *model_s, sw_error *err)
+static sw_status judge_choice(void *context, const char *choice, const double *model_s,
+                              sw_error *err)
 {
 	judging *j = context;
 	return judge_plan(j->subject, choice, model_s, &j->all, err);
@@ -48,29 +51,32 @@ static void report(const settings *how, const judging *j, json_t *list)
 	sw_text_clear(&text);
 }
 
-/* What is asked of the planner's model: it ranks plans nearly as the simulator does, and no worse than if nothing could hide. */
+/* What is asked of the planner's model: it ranks plans nearly as the simulator does, and no worse
+ * than if nothing could hide. */
 #define LEAST_CORRELATION 0.95
 #define NO_WORSE 0.01
 
 static sw_status check(const subject *s, const verdicts *all, sw_error *err)
 {
-	double ours = rank_correlation(all, PLANNED), additive = rank_correlation(all, HIDES_NOTHING);
+	double ours = rank_correlation(all, PLANNED),
+	       additive = rank_correlation(all, HIDES_NOTHING);
 	if (ours >= LEAST_CORRELATION && ours >= additive - NO_WORSE)
 		return SW_OK;
-	return sw_fail(
-		err, SW_NO,
-		"%s: the planner's model ranks plans with %.4f, one in which nothing hides with %.4f",
-		s->name, ours, additive);
+	return sw_fail(err, SW_NO,
+	               "%s: the planner's model ranks plans with %.4f, one in which nothing hides "
+	               "with %.4f",
+	               s->name, ours, additive);
 }
 
-static sw_status bench(const settings *how, const char *program, const char *cluster, const char *devices,
-                       json_t *list, sw_error *err)
+static sw_status bench(const settings *how, const char *program, const char *cluster,
+                       const char *devices, json_t *list, sw_error *err)
 {
 	subject s;
 	judging j = {.subject = &s};
 	sw_status status = subject_open(&s, program, cluster, devices, err);
 	if (status == SW_OK)
-		status = choices_each(&s, SW_MAX(strtoll(how->every, NULL, 10), 1), judge_choice, &j, err);
+		status = choices_each(&s, SW_MAX(strtoll(how->every, NULL, 10), 1), judge_choice,
+		                      &j, err);
 	if (status == SW_OK)
 		report(how, &j, list);
 	if (status == SW_OK && how->check)
@@ -82,10 +88,11 @@ static sw_status bench(const settings *how, const char *program, const char *clu
 
 static sw_status bench_own(const settings *how, json_t *list, sw_error *err)
 {
-	sw_status status = bench(how, OWN "gpt-layer.hlo.gz", CLUSTERS "lab-4x1.yaml", NULL, list, err);
+	sw_status status =
+		bench(how, OWN "gpt-layer.hlo.gz", CLUSTERS "lab-4x1.yaml", NULL, list, err);
 	if (status == SW_OK)
-		status =
-			bench(how, OWN "gpt-124m-layer.hlo.gz", CLUSTERS "a100-8x8.yaml", "1x8", list, err);
+		status = bench(how, OWN "gpt-124m-layer.hlo.gz", CLUSTERS "a100-8x8.yaml", "1x8",
+		               list, err);
 	return status;
 }
 
@@ -114,10 +121,11 @@ int main(int argc, char **argv)
 	sw_status status = SW_OK;
 	json_t *list = json_array();
 	int i = 1;
-	while (i < argc && (option(argc, argv, &i, "--cluster", &how.cluster) ||
-	                    option(argc, argv, &i, "--devices", &how.devices) ||
-	                    option(argc, argv, &i, "--every", &how.every) ||
-	                    flag(argv, &i, "--json", &how.json) || flag(argv, &i, "--check", &how.check)))
+	while (i < argc &&
+	       (option(argc, argv, &i, "--cluster", &how.cluster) ||
+	        option(argc, argv, &i, "--devices", &how.devices) ||
+	        option(argc, argv, &i, "--every", &how.every) ||
+	        flag(argv, &i, "--json", &how.json) || flag(argv, &i, "--check", &how.check)))
 		;
 	const char *cluster = how.cluster ? how.cluster : CLUSTERS "lab-4x1.yaml";
 	if (i == argc && !how.cluster)

@@ -40,7 +40,8 @@ static place *order_by(const verdicts *all, int judge)
 	return places;
 }
 
-/* Of the steps that the judge and the simulator give the best of all plans, which are this share of them. */
+/* Of the steps that the judge and the simulator give the best of all plans, which are this share of
+ * them. */
 static double correlation(const verdicts *all, int judge, double share)
 {
 	size_t n = (size_t)ceil(share * (double)all->len);
@@ -76,7 +77,8 @@ static double regret(const verdicts *all, int judge, size_t n)
 	return chosen / best - 1;
 }
 
-/* By how many places the additive model puts a plan behind (positive) or before where the simulator has it; the furthest first. */
+/* By how many places the additive model puts a plan behind (positive) or before where the simulator
+ * has it; the furthest first. */
 static place *order_by_parting(const verdicts *all, double *behind)
 {
 	double *x = steps_of(all, ADDITIVE), *y = steps_of(all, SIMULATOR);
@@ -100,7 +102,7 @@ static double hidden_share(const verdict *v)
 	return v->communication_s > 0 ? 1 - v->exposed_s / v->communication_s : 0;
 }
 
-/* ---- for people ------------------------------------------------------------------------------------------- */
+/* ---- for people ------------------------------------------------------------------------- */
 
 static void add_judges(const verdicts *all, sw_text *text)
 {
@@ -158,22 +160,25 @@ void report_text(const subject *s, const verdicts *all, sw_text *text)
 	if (all->len == 0)
 		return;
 	add_judges(all, text);
-	sw_text_add(text, "the simulator's first, the additive model's first, and where they part most:\n");
+	sw_text_add(
+		text,
+		"the simulator's first, the additive model's first, and where they part most:\n");
 	add_partings(all, text);
 }
 
-/* ---- for scripts ------------------------------------------------------------------------------------------ */
+/* ---- for scripts ------------------------------------------------------------------------ */
 
 json_t *report_json(const subject *s, const verdicts *all)
 {
 	json_t *judges = json_object();
 	for (int j = 0; j < SIMULATOR && all->len > 1; j++)
-		json_object_set_new(
-			judges, judge_keys[j],
-			json_pack("{s:f, s:f, s:f, s:f}", "spearman", correlation(all, j, shares[0]),
-		                  "spearman_best", correlation(all, j, shares[1]), "regret_1",
-		                  regret(all, j, tops[0]), "regret_5", regret(all, j, tops[1])));
-	return json_pack("{s:s, s:s, s:I, s:I, s:o}", "program", s->name, "cluster", s->cluster.name,
-	                 "devices", (json_int_t)s->cluster.n_devices, "plans", (json_int_t)all->len,
-	                 "judges", judges);
+		json_object_set_new(judges, judge_keys[j],
+		                    json_pack("{s:f, s:f, s:f, s:f}", "spearman",
+		                              correlation(all, j, shares[0]), "spearman_best",
+		                              correlation(all, j, shares[1]), "regret_1",
+		                              regret(all, j, tops[0]), "regret_5",
+		                              regret(all, j, tops[1])));
+	return json_pack("{s:s, s:s, s:I, s:I, s:o}", "program", s->name, "cluster",
+	                 s->cluster.name, "devices", (json_int_t)s->cluster.n_devices, "plans",
+	                 (json_int_t)all->len, "judges", judges);
 }

@@ -1,13 +1,16 @@
 /*
- * How long the interpreter takes for a step of the recorded fixtures, and which opcodes it spends that time on.
+ * How long the interpreter takes for a step of the recorded fixtures, and which opcodes it spends
+ * that time on.
  *
  *   bench/interpret [NAME ...]     default: every recorded fixture of tests/programs
- *   bench/interpret --calibrated CLUSTER [--ops] [NAME ...]     what the cluster file predicts beside what is measured (predict.c)
+ *   bench/interpret --calibrated CLUSTER [--ops] [NAME ...]     what the cluster file predicts
+ * beside what is measured (predict.c)
  *
- * One thread, and processor time, so that a busy machine does not matter. The time of a step is the median of several;
- * the shares come from a separate run in which every op of the entry computation is clocked (a `while` or
- * `call` counts as a whole). The BLAS core is printed since OpenBLAS falls back to a slow one on processors that it
- * does not know; then OPENBLAS_CORETYPE=SkylakeX or Haswell helps.
+ * One thread, and processor time, so that a busy machine does not matter. The time of a step is the
+ * median of several; the shares come from a separate run in which every op of the entry computation
+ * is clocked (a `while` or `call` counts as a whole). The BLAS core is printed since OpenBLAS falls
+ * back to a slow one on processors that it does not know; then OPENBLAS_CORETYPE=SkylakeX or
+ * Haswell helps.
  */
 #include <glob.h>
 #include <stdlib.h>
@@ -74,8 +77,8 @@ static int by_value(const void *x, const void *y)
 }
 
 /* Median over at most MOST_STEPS steps or two seconds; the first step is not counted. */
-static double median_step(sw_interpreter *interpreter, const sw_tensor_file *file, uint32_t n_inputs,
-                          uint32_t n_outputs, sw_status *status, sw_error *err)
+static double median_step(sw_interpreter *interpreter, const sw_tensor_file *file,
+                          uint32_t n_inputs, uint32_t n_outputs, sw_status *status, sw_error *err)
 {
 	double seconds[MOST_STEPS], total = 0;
 	int n = 0;
@@ -178,7 +181,8 @@ static void print_machine(void)
 	while (f && fgets(line, sizeof line, f)) {
 		const char *colon = strchr(line, ':');
 		if (strncmp(line, "model name", 10) == 0 && colon) {
-			snprintf(model, sizeof model, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+			snprintf(model, sizeof model, "%.*s", (int)strcspn(colon + 2, "\n"),
+			         colon + 2);
 			break;
 		}
 	}
@@ -198,7 +202,8 @@ static sw_status find_fixtures(sw_arena *arena, const char *const **names, int *
 	const char **list = SW_NEW_N(arena, const char *, found.gl_pathc);
 	for (size_t i = 0; i < found.gl_pathc; i++) {
 		const char *base = strrchr(found.gl_pathv[i], '/') + 1;
-		list[i] = sw_arena_printf(arena, "%.*s", (int)(strlen(base) - strlen(suffix)), base);
+		list[i] =
+			sw_arena_printf(arena, "%.*s", (int)(strlen(base) - strlen(suffix)), base);
 	}
 	*names = list;
 	*n = (int)found.gl_pathc;
@@ -208,7 +213,8 @@ static sw_status find_fixtures(sw_arena *arena, const char *const **names, int *
 
 static sw_status time_fixtures(const char *const *names, int n, sw_error *err)
 {
-	static const char *const headings[] = {"fixture", "ms/step", "GFLOP/s", "peak", "time by opcode"};
+	static const char *const headings[] = {"fixture", "ms/step", "GFLOP/s", "peak",
+	                                       "time by opcode"};
 	sw_table table;
 	sw_text text = {0};
 	sw_status status = SW_OK;

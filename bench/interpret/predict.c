@@ -1,9 +1,11 @@
 /*
- * What sw_cost_op says of every op that a step executes, beside the time that the interpreter takes for it.
+ * What sw_cost_op says of every op that a step executes, beside the time that the interpreter takes
+ * for it.
  *
- * As `run` does it: all tensors in one arena, inputs in their places before the step begins, and as many BLAS threads as a rank alone would have,
- * which are those that `calibrate --ranks 1` measured with. The step is the median of several; of each op (in a loop: of all its turns
- * together) the median over the same steps.
+ * As `run` does it: all tensors in one arena, inputs in their places before the step begins, and as
+ * many BLAS threads as a rank alone would have, which are those that `calibrate --ranks 1` measured
+ * with. The step is the median of several; of each op (in a loop: of all its turns together) the
+ * median over the same steps.
  */
 #include "predict.h"
 
@@ -48,7 +50,7 @@ static double median(const double *values, int n)
 	return n ? sorted[n / 2] : 0;
 }
 
-/* ---- measuring ---------------------------------------------------------------------------------------- */
+/* ---- measuring -------------------------------------------------------------------------- */
 
 static void on_op(void *context, sw_id op, double begin_s, double end_s)
 {
@@ -154,7 +156,7 @@ static void close_subject(subject *s)
 	free(s->counted);
 }
 
-/* ---- telling ------------------------------------------------------------------------------------------ */
+/* ---- telling ---------------------------------------------------------------------------- */
 
 static double measured_s(const subject *s, sw_id op)
 {
@@ -197,8 +199,9 @@ static void describe(const sw_program *program, const sw_op *op, char *what, siz
 	sw_text text = {0};
 	sw_text_addf(&text, "%s", sw_opcode_name((sw_opcode)op->opcode));
 	for (uint32_t i = 0; i <= op->n_operands && i < 4; i++) {
-		sw_shape shape = sw_value_shape(program, i == SW_MIN(op->n_operands, 3) ? op->first_result
-		                                                                        : op->operands[i]);
+		sw_shape shape =
+			sw_value_shape(program, i == SW_MIN(op->n_operands, 3) ? op->first_result
+		                                                               : op->operands[i]);
 		sw_text_addf(&text, " %s[", sw_type_name(shape.type));
 		for (int d = 0; d < shape.rank; d++)
 			sw_text_addf(&text, "%s%lld", d ? "," : "", (long long)shape.dims[d]);
@@ -253,18 +256,19 @@ static double tell(const char *name, const subject *s, const sw_cluster *cluster
 	sw_table_cell(table, "%.2f", predicted / measured);
 	tell_families(s, cluster, table);
 	if (by_opcode) {
-		printf("%s: %.3f ms predicted, %.3f measured\n", name, predicted * 1e3, measured * 1e3);
+		printf("%s: %.3f ms predicted, %.3f measured\n", name, predicted * 1e3,
+		       measured * 1e3);
 		tell_opcodes(s, cluster);
 	}
 	return predicted / measured;
 }
 
-sw_status predict_fixtures(const char *cluster_file, const char *const *names, int n_names, bool by_opcode,
-                           sw_error *err)
+sw_status predict_fixtures(const char *cluster_file, const char *const *names, int n_names,
+                           bool by_opcode, sw_error *err)
 {
-	static const char *const headings[] = {"fixture", "predicted",   "measured ms", "ratio",
-	                                       "matmul",  "convolution", "elementwise", "transcendental",
-	                                       "reduce",  "move",        "indexed",     "none"};
+	static const char *const headings[] = {
+		"fixture",     "predicted",      "measured ms", "ratio", "matmul",  "convolution",
+		"elementwise", "transcendental", "reduce",      "move",  "indexed", "none"};
 	double *errors = calloc((size_t)n_names + 1, sizeof(double)), worst = 1;
 	sw_cluster cluster;
 	sw_table table;

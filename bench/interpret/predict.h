@@ -5,8 +5,9 @@
 #include "cost/cost.h"
 #include "interpret/interpret.h"
 
-/* Prints what was found of every fixture, by family of kernels (by_opcode: by opcode and shape, those that are furthest off first), and
- * the errors of all. */
-sw_status predict_fixtures(const char *cluster_file, const char *const *names, int n_names, bool by_opcode, sw_error *err);
+/* Prints what was found of every fixture, by family of kernels (by_opcode: by opcode and shape,
+ * those that are furthest off first), and the errors of all. */
+sw_status predict_fixtures(const char *cluster_file, const char *const *names, int n_names,
+                           bool by_opcode, sw_error *err);
 
 #endif

@@ -3,11 +3,13 @@
  *
  *   bench/layout [--pairs N] [--seed N]
  *
- * Random pairs of layouts of one f32 tensor on clusters of 4 devices to a node, under levels of switches. "runs": neighbouring atoms mostly share a
- * state, as in plans; "free": each atom has its own. "alone" is sw_redistribute; "cached" one cache for all pairs, which share
- * prices and bounds. Times are the processor's, per pair; "slowest" is of the pairs alone. "by way of B" is the time of the paths found,
- * summed, divided into that of gather-and-reduce, then slice (no transposes counted): what the search is worth. "moves" is the mean.
- * All but the times depends on the seed only.
+ * Random pairs of layouts of one f32 tensor on clusters of 4 devices to a node, under levels of
+ * switches. "runs": neighbouring atoms mostly share a state, as in plans; "free": each atom has its
+ * own. "alone" is sw_redistribute; "cached" one cache for all pairs, which share prices and bounds.
+ * Times are the processor's, per pair; "slowest" is of the pairs alone. "by way of B" is the time
+ * of the paths found, summed, divided into that of gather-and-reduce, then slice (no transposes
+ * counted): what the search is worth. "moves" is the mean. All but the times depends on the seed
+ * only.
  */
 #include "cost/cost.h"
 
@@ -39,7 +41,7 @@ static double cpu_now_s(void)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* ---- subjects -------------------------------------------------------------------------------------------------- */
+/* ---- subjects --------------------------------------------------------------------------- */
 
 /* Nodes of four devices under levels of switches with these counts, outermost first. */
 static sw_status make_cluster(const char *counts, sw_cluster *cluster, sw_error *err)
@@ -47,12 +49,15 @@ static sw_status make_cluster(const char *counts, sw_cluster *cluster, sw_error 
 	sw_text text = {0};
 	sw_text_add(&text, "version: 1\nname: bench\nlevels:\n");
 	for (int32_t l = 0; counts[l]; l++)
-		sw_text_addf(&text, "  - {name: switch%d, count: %c, latency: %d us, bandwidth: %d GB/s}\n",
-		             l, counts[l], 20 - l, 10 + 5 * l);
-	sw_text_add(&text,
-	            "  - {name: node, count: 4, latency: 5 us, bandwidth: 200 GB/s}\n"
-	            "device:\n  name: gpu\n  memory: 16 GiB\n  memory_bandwidth: 1000 GB/s\n"
-	            "  kernel_overhead: 4 us\n  matmul_efficiency: 0.5\n  flops: {f32: 10 TFLOP/s}\n");
+		sw_text_addf(
+			&text,
+			"  - {name: switch%d, count: %c, latency: %d us, bandwidth: %d GB/s}\n", l,
+			counts[l], 20 - l, 10 + 5 * l);
+	sw_text_add(
+		&text,
+		"  - {name: node, count: 4, latency: 5 us, bandwidth: 200 GB/s}\n"
+		"device:\n  name: gpu\n  memory: 16 GiB\n  memory_bandwidth: 1000 GB/s\n"
+		"  kernel_overhead: 4 us\n  matmul_efficiency: 0.5\n  flops: {f32: 10 TFLOP/s}\n");
 	sw_status status = sw_cluster_parse(text.data, text.len, "bench", cluster, err);
 	sw_text_clear(&text);
 	return status;
@@ -78,14 +83,15 @@ static sw_layout random_layout(sw_rng *rng, const workload *w)
 	return layout;
 }
 
-/* ---- measuring ---------------------------------------------------------------------------------------------------- */
+/* ---- measuring -------------------------------------------------------------------------- */
 
 static uint32_t changed_atoms(const sw_layout *from, const sw_layout *to, sw_state_kind begins)
 {
 	uint32_t mask = 0;
 	for (int32_t a = 0; a < from->n; a++) {
 		sw_state f = from->state[a], t = to->state[a];
-		if (f.kind == begins && (f.kind != t.kind || f.dim != t.dim || f.stride != t.stride))
+		if (f.kind == begins &&
+		    (f.kind != t.kind || f.dim != t.dim || f.stride != t.stride))
 			mask |= 1u << a;
 	}
 	return mask;
@@ -95,18 +101,22 @@ static uint32_t changed_atoms(const sw_layout *from, const sw_layout *to, sw_sta
 static double by_way_of_b_s(const sw_redistribution *how, sw_shape shape, const sw_layout *from,
                             const sw_layout *to)
 {
-	uint32_t partial = changed_atoms(from, to, SW_STATE_P), split = changed_atoms(from, to, SW_STATE_S);
+	uint32_t partial = changed_atoms(from, to, SW_STATE_P),
+		 split = changed_atoms(from, to, SW_STATE_S);
 	int64_t bytes = sw_layout_local_bytes(how->atoms, shape, from);
-	double seconds = partial ? how->seconds(how->context, SW_MOVE_ALL_REDUCE, partial, bytes) : 0;
+	double seconds =
+		partial ? how->seconds(how->context, SW_MOVE_ALL_REDUCE, partial, bytes) : 0;
 	if (split)
 		seconds += how->seconds(how->context, SW_MOVE_ALL_GATHER, split, bytes);
 	bool slices = false;
 	for (int32_t a = 0; a < to->n; a++)
-		slices = slices || (to->state[a].kind == SW_STATE_S &&
-		                    ((partial | split | changed_atoms(from, to, SW_STATE_B)) >> a & 1));
+		slices = slices ||
+		         (to->state[a].kind == SW_STATE_S &&
+		          ((partial | split | changed_atoms(from, to, SW_STATE_B)) >> a & 1));
 	if (slices)
 		seconds += how->local_overhead_s +
-		           2 * (double)sw_layout_local_bytes(how->atoms, shape, to) / how->local_bandwidth;
+		           2 * (double)sw_layout_local_bytes(how->atoms, shape, to) /
+		                   how->local_bandwidth;
 	return seconds;
 }
 
@@ -186,7 +196,8 @@ int main(int argc, char **argv)
 	                                       "moves",    "path ms",    "by way of B"};
 	int64_t pairs = 400, seed = 1;
 	for (int i = 1; i + 1 < argc; i += 2)
-		*(strcmp(argv[i], "--pairs") == 0 ? &pairs : &seed) = strtoll(argv[i + 1], NULL, 10);
+		*(strcmp(argv[i], "--pairs") == 0 ? &pairs : &seed) =
+			strtoll(argv[i + 1], NULL, 10);
 	sw_table table;
 	sw_error err = {0};
 	sw_table_init(&table, SW_COUNT(headings), headings);

@@ -30,8 +30,8 @@ typedef struct run {
 	double seconds;
 } run;
 
-static sw_status run_method(const sw_problem *problem, sw_method method, sw_solve_options options, run *r,
-                            sw_error *err)
+static sw_status run_method(const sw_problem *problem, sw_method method, sw_solve_options options,
+                            run *r, sw_error *err)
 {
 	sw_solution solution;
 	options.quiet = true;
@@ -39,7 +39,8 @@ static sw_status run_method(const sw_problem *problem, sw_method method, sw_solv
 	sw_status status = sw_solve_by(method, problem, &options, &solution, err);
 	if (status)
 		return status;
-	*r = (run){.found = solution.answer == SW_SOLVED_OPTIMAL || solution.answer == SW_SOLVED_FEASIBLE,
+	*r = (run){.found = solution.answer == SW_SOLVED_OPTIMAL ||
+	                    solution.answer == SW_SOLVED_FEASIBLE,
 	           .answer = solution.answer,
 	           .cost = solution.cost,
 	           .bound = solution.lower_bound,
@@ -63,7 +64,7 @@ static double relative(const comparison *c, const run *r)
 	return r->found ? (double)r->cost / (double)c->optimum : INFINITY;
 }
 
-/* ---- once ---------------------------------------------------------------------------------------------------- */
+/* ---- once ------------------------------------------------------------------------------- */
 
 static void run_once(const sw_problem *problem, sw_method method, double limit_s, comparison *c)
 {
@@ -98,17 +99,19 @@ static void exhaust(const sw_problem *problem, comparison *c)
 	w->reached = -1;
 	c->tried = (double)r.tried;
 	c->tried_s = r.seconds;
-	c->log10_exhaustive_s =
-		c->exhausted ? log10(r.seconds) : c->log10_assignments - log10((double)r.tried / r.seconds);
+	c->log10_exhaustive_s = c->exhausted
+	                                ? log10(r.seconds)
+	                                : c->log10_assignments - log10((double)r.tried / r.seconds);
 	w->ran = c->exhausted;
 	w->seconds = r.seconds;
 	w->cost = relative(c, &r);
 	if (!c->exhausted)
-		snprintf(w->note, sizeof w->note, "extrapolated: %.3g of 10^%.0f assignments in %.1f s",
-		         c->tried, c->log10_assignments, r.seconds);
+		snprintf(w->note, sizeof w->note,
+		         "extrapolated: %.3g of 10^%.0f assignments in %.1f s", c->tried,
+		         c->log10_assignments, r.seconds);
 }
 
-/* ---- heuristics ---------------------------------------------------------------------------------------------- */
+/* ---- heuristics ------------------------------------------------------------------------- */
 
 static void fill_budget(const sw_problem *problem, sw_method method, comparison *c, budget *b)
 {
@@ -116,7 +119,8 @@ static void fill_budget(const sw_problem *problem, sw_method method, comparison 
 	for (int seed = 0; seed < SEEDS; seed++) {
 		run r;
 		run_method(problem, method,
-		           (sw_solve_options){.work_limit = b->work, .seed = (uint64_t)seed}, &r, NULL);
+		           (sw_solve_options){.work_limit = b->work, .seed = (uint64_t)seed}, &r,
+		           NULL);
 		check(c, &r);
 		costs[seed] = relative(c, &r);
 		seconds[seed] = r.seconds;
@@ -125,14 +129,16 @@ static void fill_budget(const sw_problem *problem, sw_method method, comparison 
 	b->seconds = median(seconds, SEEDS);
 }
 
-/* How long one chain of runs takes that first reaches the optimum: the same seed begins in the same way, whatever its limit. */
+/* How long one chain of runs takes that first reaches the optimum: the same seed begins in the same
+ * way, whatever its limit. */
 static bool reach(const sw_problem *problem, sw_method method, int seed, const comparison *c,
                   double *seconds)
 {
 	for (int64_t work = FIRST_WORK; work <= budget_work[BUDGETS - 1]; work *= 2) {
 		run r;
-		run_method(problem, method, (sw_solve_options){.work_limit = work, .seed = (uint64_t)seed},
-		           &r, NULL);
+		run_method(problem, method,
+		           (sw_solve_options){.work_limit = work, .seed = (uint64_t)seed}, &r,
+		           NULL);
 		*seconds = r.seconds;
 		if (r.found && r.cost == c->optimum)
 			return true;

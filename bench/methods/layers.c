@@ -1,11 +1,14 @@
 /*
- * AutoDDL's space (its sections 4.2 to 4.4): for each layer a factorisation p0 p1 p2 of the devices. The product Y[b,o] = X[b,i] W[i,o] splits b
- * over the p0, o over the p1, i over the p2 devices; so X lies (S0, B, S1), W (B, S1, S0), Y (S0, S1, P). A node is a layer, its strategies
+ * AutoDDL's space (its sections 4.2 to 4.4): for each layer a factorisation p0 p1 p2 of the
+ * devices. The product Y[b,o] = X[b,i] W[i,o] splits b over the p0, o over the p1, i over the p2
+ * devices; so X lies (S0, B, S1), W (B, S1, S0), Y (S0, S1, P). A node is a layer, its strategies
  * are the factorisations, contiguous runs of atoms in the order b, o, i.
  *
- * Node: the gradient of W is reduced over p0. Edge: Y becomes the next layer's X, and backwards the gradient of that X, (S0, P, S1), becomes that of Y,
- * (S0, S1, B). Before the first layer and after the last, values lie split over the batch, as in its figure 7. Redistributions take the
- * cheapest path of this project, which is never dearer than that of its section 4.3. All strategies compute equally much: left out.
+ * Node: the gradient of W is reduced over p0. Edge: Y becomes the next layer's X, and backwards the
+ * gradient of that X, (S0, P, S1), becomes that of Y, (S0, S1, B). Before the first layer and after
+ * the last, values lie split over the batch, as in its figure 7. Redistributions take the cheapest
+ * path of this project, which is never dearer than that of its section 4.3. All strategies compute
+ * equally much: left out.
  */
 #include "bench_methods.h"
 
@@ -28,8 +31,8 @@ typedef struct space {
 
 enum { LAYS_NOT = -1, LAYS_PARTIAL = -2 }; /* instead of a dimension */
 
-static sw_layout layout_of(const space *s, const factors *f, const int64_t *dims, int batch, int output,
-                           int input)
+static sw_layout layout_of(const space *s, const factors *f, const int64_t *dims, int batch,
+                           int output, int input)
 {
 	const uint32_t masks[] = {f->batch, f->output, f->input};
 	const int to[] = {batch, output, input};
@@ -63,12 +66,14 @@ static void list_factors(space *s)
 	s->list = sw_alloc((size_t)((n + 1) * (n + 2) / 2) * sizeof *s->list);
 	for (int32_t first = 0; first <= n; first++)
 		for (int32_t second = first; second <= n; second++) {
-			uint32_t low = (UINT32_C(1) << first) - 1, middle = (UINT32_C(1) << second) - 1;
+			uint32_t low = (UINT32_C(1) << first) - 1,
+				 middle = (UINT32_C(1) << second) - 1;
 			s->list[s->n++] = (factors){low, middle & ~low, all & ~middle};
 		}
 }
 
-/* A value between two layers, forwards and backwards. NULL: lies split over the batch, before the first or after the last. */
+/* A value between two layers, forwards and backwards. NULL: lies split over the batch, before the
+ * first or after the last. */
 static int64_t passage(const space *s, int64_t width, const factors *from, const factors *to)
 {
 	const factors whole = {.batch = (UINT32_C(1) << s->atoms->n) - 1};
@@ -92,7 +97,8 @@ static int64_t synchronisation(const space *s, int64_t inputs, int64_t outputs, 
 	return price(s, inputs, outputs, &terms, &sum);
 }
 
-static void add_layer(const space *s, const int64_t *widths, int layer, bool last, sw_problem *problem)
+static void add_layer(const space *s, const int64_t *widths, int layer, bool last,
+                      sw_problem *problem)
 {
 	int64_t *cost = sw_alloc((size_t)s->n * sizeof *cost);
 	for (int k = 0; k < s->n; k++) {
@@ -111,7 +117,8 @@ static void add_passages(const space *s, int64_t width, int layer, sw_problem *p
 	for (int i = 0; i < s->n; i++)
 		for (int k = 0; k < s->n; k++)
 			cost[i * s->n + k] = passage(s, width, &s->list[i], &s->list[k]);
-	sw_problem_add_edge(problem, layer - 1, layer, sw_problem_add_table(problem, s->n, s->n, cost));
+	sw_problem_add_edge(problem, layer - 1, layer,
+	                    sw_problem_add_table(problem, s->n, s->n, cost));
 	free(cost);
 }
 

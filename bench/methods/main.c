@@ -1,17 +1,21 @@
 /*
- * AutoDDL's figure 8: the search methods on a perceptron of four layers, widths 32768, 16384, 4096, 2048, 512, on 128 and 4096 nodes of Piz Daint, 8 samples
- * per node (the paper does not say how many): cost relative to the optimum against time relative to exhaustive search.
+ * AutoDDL's figure 8: the search methods on a perceptron of four layers, widths 32768, 16384, 4096,
+ * 2048, 512, on 128 and 4096 nodes of Piz Daint, 8 samples per node (the paper does not say how
+ * many): cost relative to the optimum against time relative to exhaustive search.
  *
  *   bench/methods [--cluster FILE] [--ilp-time S] [--json]
  *
- * Twice: in AutoDDL's own space, a factorisation of the nodes for each layer (layers.c), where exhaustive search really runs; and on the problem that the
- * planner makes of the whole training step for one mesh, where the time of exhaustive search is extrapolated from the assignments that
+ * Twice: in AutoDDL's own space, a factorisation of the nodes for each layer (layers.c), where
+ * exhaustive search really runs; and on the problem that the planner makes of the whole training
+ * step for one mesh, where the time of exhaustive search is extrapolated from the assignments that
  * it tries in two seconds.
  *
- * "after 1e4" to "after 1e8": cost / optimum after so many units of work (about 5e8 a second), the median of ten seeds; 1 is the optimum, - nothing
- * allowed. "optimum": how many of the ten reach it within the last budget. "s": of those the median time (a run whose limit
- * is doubled until it does, so at most twice the least). "/ exhaustive": that time over exhaustive search's. Times are wall-clock: nothing else
- * should run on the machine. Exit code 1: two methods contradict each other.
+ * "after 1e4" to "after 1e8": cost / optimum after so many units of work (about 5e8 a second), the
+ * median of ten seeds; 1 is the optimum, - nothing allowed. "optimum": how many of the ten reach it
+ * within the last budget. "s": of those the median time (a run whose limit is doubled until it
+ * does, so at most twice the least). "/ exhaustive": that time over exhaustive search's. Times are
+ * wall-clock: nothing else should run on the machine. Exit code 1: two methods contradict each
+ * other.
  */
 #include "bench_methods.h"
 
@@ -29,7 +33,7 @@ typedef struct settings {
 	bool json;
 } settings;
 
-/* ---- for people ------------------------------------------------------------------------------------------------ */
+/* ---- for people ------------------------------------------------------------------------- */
 
 static void add_number(sw_table *table, double number)
 {
@@ -84,13 +88,15 @@ static void add_verdict(const comparison *c, sw_text *text)
 {
 	const row *w = &c->rows[SW_METHOD_COORDINATE], *exact = &c->rows[SW_METHOD_EXACT];
 	if (w->reached > 0)
-		sw_text_addf(text,
-		             "coordinate descent finds the optimum in %d of %d runs, in %.1f orders of "
-		             "magnitude "
-		             "less time than exhaustive search (paper: 2 to 4)",
-		             w->reached, SEEDS, c->log10_exhaustive_s - log10(w->seconds));
+		sw_text_addf(
+			text,
+			"coordinate descent finds the optimum in %d of %d runs, in %.1f orders of "
+			"magnitude "
+			"less time than exhaustive search (paper: 2 to 4)",
+			w->reached, SEEDS, c->log10_exhaustive_s - log10(w->seconds));
 	else
-		sw_text_addf(text, "coordinate descent does not find the optimum: %.4g times it", w->cost);
+		sw_text_addf(text, "coordinate descent does not find the optimum: %.4g times it",
+		             w->cost);
 	sw_text_addf(text, "; exact %s in %.1f orders of magnitude less\n\n",
 	             c->proved ? "proves it" : "does not prove it",
 	             c->log10_exhaustive_s - log10(exact->seconds));
@@ -105,8 +111,9 @@ static void print(const comparison *c)
 	sw_table_init(&table, SW_COUNT(headings), headings);
 	for (int m = 0; m < SW_METHOD_COUNT; m++)
 		add_row(&table, c, &c->rows[m]);
-	sw_text_addf(&text, "%s: %d nodes, 10^%.1f assignments, optimum %.4g s%s\n", c->name, c->nodes,
-	             c->log10_assignments, (double)c->optimum * 1e-12, c->proved ? "" : " (not proved)");
+	sw_text_addf(&text, "%s: %d nodes, 10^%.1f assignments, optimum %.4g s%s\n", c->name,
+	             c->nodes, c->log10_assignments, (double)c->optimum * 1e-12,
+	             c->proved ? "" : " (not proved)");
 	sw_table_add_to(&table, &text);
 	add_verdict(c, &text);
 	fputs(text.data, stdout);
@@ -115,7 +122,7 @@ static void print(const comparison *c)
 	fflush(stdout);
 }
 
-/* ---- for scripts ----------------------------------------------------------------------------------------------- */
+/* ---- for scripts ------------------------------------------------------------------------ */
 
 static json_t *number(double value)
 {
@@ -127,16 +134,17 @@ static json_t *row_json(const comparison *c, const row *w)
 	json_t *budgets = json_array();
 	for (int k = 0; w->reached >= 0 && k < BUDGETS; k++)
 		json_array_append_new(budgets,
-		                      json_pack("{s:I, s:o, s:o}", "work", (json_int_t)w->budgets[k].work,
-		                                "cost_to_optimum", number(w->budgets[k].cost), "seconds",
+		                      json_pack("{s:I, s:o, s:o}", "work",
+		                                (json_int_t)w->budgets[k].work, "cost_to_optimum",
+		                                number(w->budgets[k].cost), "seconds",
 		                                number(w->budgets[k].seconds)));
 	double seconds = w->ran ? w->seconds : NAN;
 	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:o}", "method", sw_method_name(w->method),
 	                 "cost_to_optimum", number(w->ran ? w->cost : NAN), "runs_at_optimum",
 	                 w->reached < 0 ? json_null() : json_integer(w->reached), "seconds",
 	                 number(seconds), "log10_time_to_exhaustive",
-	                 number(isfinite(seconds) ? log10(seconds) - c->log10_exhaustive_s : NAN), "note",
-	                 w->note, "budgets", budgets);
+	                 number(isfinite(seconds) ? log10(seconds) - c->log10_exhaustive_s : NAN),
+	                 "note", w->note, "budgets", budgets);
 }
 
 static json_t *comparison_json(const comparison *c)
@@ -144,13 +152,13 @@ static json_t *comparison_json(const comparison *c)
 	json_t *rows = json_array();
 	for (int m = 0; m < SW_METHOD_COUNT; m++)
 		json_array_append_new(rows, row_json(c, &c->rows[m]));
-	return json_pack("{s:s, s:i, s:f, s:b, s:I, s:b, s:f, s:o}", "name", c->name, "nodes", c->nodes,
-	                 "log10_assignments", c->log10_assignments, "proved", c->proved, "optimum",
-	                 (json_int_t)c->optimum, "exhausted", c->exhausted, "log10_exhaustive_s",
-	                 c->log10_exhaustive_s, "methods", rows);
+	return json_pack("{s:s, s:i, s:f, s:b, s:I, s:b, s:f, s:o}", "name", c->name, "nodes",
+	                 c->nodes, "log10_assignments", c->log10_assignments, "proved", c->proved,
+	                 "optimum", (json_int_t)c->optimum, "exhausted", c->exhausted,
+	                 "log10_exhaustive_s", c->log10_exhaustive_s, "methods", rows);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------------------------- */
 
 typedef struct bench {
 	settings how;
@@ -174,8 +182,10 @@ static void run_layers(bench *b, const sw_cluster *cluster)
 {
 	comparison c = {0};
 	sw_problem problem;
-	snprintf(c.name, sizeof c.name, "AutoDDL's space, %lld nodes", (long long)cluster->n_devices);
-	layers_problem(cluster, widths, SW_COUNT(widths), BATCH_PER_NODE * cluster->n_devices, &problem);
+	snprintf(c.name, sizeof c.name, "AutoDDL's space, %lld nodes",
+	         (long long)cluster->n_devices);
+	layers_problem(cluster, widths, SW_COUNT(widths), BATCH_PER_NODE * cluster->n_devices,
+	               &problem);
 	run_problem(b, &problem, &c);
 	sw_problem_clear(&problem);
 }
@@ -235,7 +245,8 @@ int main(int argc, char **argv)
 	sw_status status = SW_OK;
 	for (int i = 1; i < argc; i++)
 		if (!take_option(&b.how, argv, &i)) {
-			fprintf(stderr, "usage: methods [--cluster FILE] [--ilp-time S] [--json]\n");
+			fprintf(stderr,
+			        "usage: methods [--cluster FILE] [--ilp-time S] [--json]\n");
 			return 2;
 		}
 	for (size_t k = 0; k < SW_COUNT(node_counts) && status == SW_OK; k++)

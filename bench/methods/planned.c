@@ -27,7 +27,8 @@ static sw_status choose_mesh(const sw_cluster *cluster, sw_mesh *mesh, sw_error 
 	return status;
 }
 
-static void build(const sw_plan *plan, const sw_sidecar *sidecar, const sw_mesh *mesh, sw_problem *problem)
+static void build(const sw_plan *plan, const sw_sidecar *sidecar, const sw_mesh *mesh,
+                  sw_problem *problem)
 {
 	sw_planner planner;
 	sw_model model;
@@ -37,8 +38,8 @@ static void build(const sw_plan *plan, const sw_sidecar *sidecar, const sw_mesh 
 	sw_planner_clear(&planner);
 }
 
-sw_status planned_problem(const char *path, const sw_cluster *cluster, sw_problem *problem, char *name,
-                          size_t room, sw_error *err)
+sw_status planned_problem(const char *path, const sw_cluster *cluster, sw_problem *problem,
+                          char *name, size_t room, sw_error *err)
 {
 	sw_program *program, *canonical = NULL;
 	sw_sidecar sidecar = {0};

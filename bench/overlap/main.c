@@ -1,19 +1,25 @@
 /*
- * What overlap is worth: the step of each program under each strategy with collectives waited for where they stand, then with
- * all-reduces beside kernels, then reduce-scatters too, then all-gathers, then everything, then with gathered parameters kept.
+ * What overlap is worth: the step of each program under each strategy with collectives waited for
+ * where they stand, then with all-reduces beside kernels, then reduce-scatters too, then
+ * all-gathers, then everything, then with gathered parameters kept.
  *
- *   bench/overlap [--cluster FILE] [--strategies A,B,...] [--memory BYTES] [--measure] [--steps N] [-q] [FILE ...]
+ *   bench/overlap [--cluster FILE] [--strategies A,B,...] [--memory BYTES] [--measure] [--steps N]
+ * [-q] [FILE ...]
  *
- * Each step is a share saved of the step before it, as AxoNN counts in its figure 3 (GPT 20B on 16 GPUs of Perlmutter): 5 % by
- * all-reduces behind weight gradients, 8 % by reduce-scatters behind the backward pass, 19 % by all-gathers ahead of their use; 9 % more by
- * keeping gathered weights ("cached"). Before the last stage every reader of a parameter that lies split gathers it anew, in the forward pass and in
- * the backward pass; in the last one the first gather serves all, as the planner has it unless memory forbids. "exposed" is what is
- * left of the communication that the plan waits for without overlap: predicted, of the step less its compute; measured, of what the run says it waited.
- * "least" is what no order of the ops can be under (sw_schedule_bound_seconds), collectives one by one or begun as one as they were scheduled.
- * "schedule ms" is wall-clock. -q: nothing is said on standard error but errors.
+ * Each step is a share saved of the step before it, as AxoNN counts in its figure 3 (GPT 20B on 16
+ * GPUs of Perlmutter): 5 % by all-reduces behind weight gradients, 8 % by reduce-scatters behind
+ * the backward pass, 19 % by all-gathers ahead of their use; 9 % more by keeping gathered weights
+ * ("cached"). Before the last stage every reader of a parameter that lies split gathers it anew, in
+ * the forward pass and in the backward pass; in the last one the first gather serves all, as the
+ * planner has it unless memory forbids. "exposed" is what is left of the communication that the
+ * plan waits for without overlap: predicted, of the step less its compute; measured, of what the
+ * run says it waited. "least" is what no order of the ops can be under (sw_schedule_bound_seconds),
+ * collectives one by one or begun as one as they were scheduled. "schedule ms" is wall-clock. -q:
+ * nothing is said on standard error but errors.
  *
- * Predicted: by the streams that the scheduler plans with (sw_schedule_seconds). --measure: also by the command of this build, paced, in the lab
- * that is up (tools/lab up FILE), the median of three runs, so that both tables are of the same cluster: needs --cluster FILE to be that of the lab.
+ * Predicted: by the streams that the scheduler plans with (sw_schedule_seconds). --measure: also by
+ * the command of this build, paced, in the lab that is up (tools/lab up FILE), the median of three
+ * runs, so that both tables are of the same cluster: needs --cluster FILE to be that of the lab.
  */
 #include "schedule/schedule.h"
 
@@ -41,7 +47,8 @@ typedef struct figures {
 /* The bound takes time that grows with the square of the ops; NAN where that is too long. */
 #define MOST_BOUNDED 20000
 
-static double least_exposed_s(const sw_plan *plan, const sw_program *local, const sw_program *scheduled)
+static double least_exposed_s(const sw_plan *plan, const sw_program *local,
+                              const sw_program *scheduled)
 {
 	if (local->ops.len > MOST_BOUNDED)
 		return NAN;
@@ -51,8 +58,8 @@ static double least_exposed_s(const sw_plan *plan, const sw_program *local, cons
 }
 
 /* One stage; what stands beside the times is that of the plan with everything on. */
-static sw_status predict_stage(sw_plan *plan, const settings *how, const sw_reads *made, const stage *one,
-                               stage_time *time, figures *beside, sw_error *err)
+static sw_status predict_stage(sw_plan *plan, const settings *how, const sw_reads *made,
+                               const stage *one, stage_time *time, figures *beside, sw_error *err)
 {
 	sw_program *local = NULL, *scheduled = NULL;
 	sw_schedule_options options = {.memory_bytes = how->memory_bytes};
@@ -76,8 +83,8 @@ static sw_status predict_stage(sw_plan *plan, const settings *how, const sw_read
 	return status;
 }
 
-static sw_status predict(sw_plan *plan, const settings *how, const sw_reads *made, stage_time *times,
-                         figures *beside, sw_error *err)
+static sw_status predict(sw_plan *plan, const settings *how, const sw_reads *made,
+                         stage_time *times, figures *beside, sw_error *err)
 {
 	sw_status status = SW_OK;
 	for (int k = 0; k < STAGES && status == SW_OK; k++)
@@ -85,7 +92,7 @@ static sw_status predict(sw_plan *plan, const settings *how, const sw_reads *mad
 	return status;
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------------- */
+/* ---- tables ----------------------------------------------------------------------------- */
 
 static void add_share(sw_table *table, double part, double whole)
 {
@@ -101,7 +108,8 @@ static void add_stages(sw_table *table, const stage_time *times, double least_s)
 	sw_table_cell_number(table, sw_text_add_seconds, times[0].seconds);
 	for (int k = 1; k <= CACHED; k++)
 		sw_table_cell(table, "%.1f %%",
-		              100 * (times[k - 1].seconds - times[k].seconds) / times[k - 1].seconds);
+		              100 * (times[k - 1].seconds - times[k].seconds) /
+		                      times[k - 1].seconds);
 	sw_table_cell_number(table, sw_text_add_seconds, times[CACHED].seconds);
 	add_share(table, times[CACHED].exposed_s, times[AS_PLANNED].exposed_s);
 	add_share(table, least_s, times[AS_PLANNED].exposed_s);
@@ -116,7 +124,8 @@ static sw_status add_rows(sw_table *table, const char *program, const char *stra
 	sw_reads_copy(&made, &plan->anew);
 	sw_status status = predict(plan, how, &made, predicted, &beside, err);
 	if (status == SW_OK && how->measure)
-		status = measure_stages(plan, &made, all_stages, how->steps, how->quiet, measured, err);
+		status = measure_stages(plan, &made, all_stages, how->steps, how->quiet, measured,
+		                        err);
 	sw_vec_clear(&made);
 	if (status != SW_OK)
 		return status;
@@ -158,7 +167,7 @@ static void add_axonn(sw_table *table)
 		sw_table_cell(table, "-");
 }
 
-/* ---- programs and strategies -------------------------------------------------------------------------------- */
+/* ---- programs and strategies ------------------------------------------------------------ */
 
 typedef struct subject {
 	char name[128];
@@ -190,7 +199,8 @@ static sw_status bench_strategy(sw_table *table, const subject *s, const sw_clus
 		.measure = sw_partition_measure, .quiet = true, .memory_bytes = how->memory_bytes};
 	sw_status status = sw_plan_strategy_parse(strategy, &options.strategy, err);
 	if (status == SW_OK)
-		status = sw_plan_make(s->program, s->path, &s->sidecar, cluster, &options, &plan, err);
+		status = sw_plan_make(s->program, s->path, &s->sidecar, cluster, &options, &plan,
+		                      err);
 	if (status == SW_NO) {
 		if (!how->quiet)
 			fprintf(stderr, "%s, %s: %s\n", s->name, strategy, err->message);
@@ -240,15 +250,15 @@ static sw_status bench_all(const char *const *paths, size_t n, const settings *h
 		status = bench_program(&table, paths[i], &cluster, how, err);
 	add_axonn(&table);
 	sw_table_add_to(&table, &text);
-	printf("cluster %s, %lld devices; percentages: what each saves of the step\n%s", cluster.name,
-	       (long long)cluster.n_devices, text.data);
+	printf("cluster %s, %lld devices; percentages: what each saves of the step\n%s",
+	       cluster.name, (long long)cluster.n_devices, text.data);
 	sw_text_clear(&text);
 	sw_table_clear(&table);
 	sw_cluster_clear(&cluster);
 	return status;
 }
 
-/* ---- the command line --------------------------------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------- */
 
 static bool option(int argc, char **argv, int *i, const char *name, const char **value)
 {
@@ -286,16 +296,18 @@ int main(int argc, char **argv)
 	int i = 1;
 	while (option(argc, argv, &i, "--cluster", &how.cluster) ||
 	       option(argc, argv, &i, "--strategies", &how.strategies) ||
-	       option(argc, argv, &i, "--memory", &memory) || option(argc, argv, &i, "--steps", &steps) ||
-	       flag(argc, argv, &i, "--measure", &how.measure) || flag(argc, argv, &i, "-q", &how.quiet))
+	       option(argc, argv, &i, "--memory", &memory) ||
+	       option(argc, argv, &i, "--steps", &steps) ||
+	       flag(argc, argv, &i, "--measure", &how.measure) ||
+	       flag(argc, argv, &i, "-q", &how.quiet))
 		;
 	if (!take_number(memory, 0, &how.memory_bytes) || !take_number(steps, 1, &how.steps)) {
 		fputs("overlap: --memory takes bytes, --steps a number from 1 on\n", stderr);
 		return 2;
 	}
-	sw_status status =
-		i == argc ? bench_all(usual, SW_COUNT(usual), &how, &err)
-			  : bench_all((const char *const *)argv + i, (size_t)(argc - i), &how, &err);
+	sw_status status = i == argc ? bench_all(usual, SW_COUNT(usual), &how, &err)
+	                             : bench_all((const char *const *)argv + i, (size_t)(argc - i),
+	                                         &how, &err);
 	if (status != SW_OK)
 		fprintf(stderr, "%s:%d:%d: %s\n", err.file, err.line, err.column, err.message);
 	return sw_status_exit_code(status);

@@ -14,15 +14,16 @@ static sw_status read_all(FILE *pipe, sw_text *text)
 	return text->len ? SW_OK : SW_ERR_IO;
 }
 
-static sw_status measure_stage(const char *plan, const char *overlap, int64_t steps, stage_time *time,
-                               sw_error *err)
+static sw_status measure_stage(const char *plan, const char *overlap, int64_t steps,
+                               stage_time *time, sw_error *err)
 {
 	sw_text command = {0}, said = {0};
 	json_t *answer = NULL;
-	sw_text_addf(&command,
-	             "'%s/tools/lab' run -- '%s/shardwright' run '%s' --pace --overlap %s --steps %lld "
-	             "--json -q",
-	             SW_SOURCE_DIR, SW_BINARY_DIR, plan, overlap, (long long)steps);
+	sw_text_addf(
+		&command,
+		"'%s/tools/lab' run -- '%s/shardwright' run '%s' --pace --overlap %s --steps %lld "
+		"--json -q",
+		SW_SOURCE_DIR, SW_BINARY_DIR, plan, overlap, (long long)steps);
 	FILE *pipe = popen(command.data, "r");
 	sw_status status = pipe ? read_all(pipe, &said) : SW_ERR_IO;
 	int code = pipe ? pclose(pipe) : -1;
@@ -41,8 +42,8 @@ static sw_status measure_stage(const char *plan, const char *overlap, int64_t st
 	return status;
 }
 
-static sw_status measure_once(sw_plan *plan, const sw_reads *made, const stage *how, const char *path,
-                              int64_t steps, stage_time *time, sw_error *err)
+static sw_status measure_once(sw_plan *plan, const sw_reads *made, const stage *how,
+                              const char *path, int64_t steps, stage_time *time, sw_error *err)
 {
 	keep_or_regather(plan, made, how);
 	sw_status status = sw_plan_write(plan, path, err);
@@ -59,16 +60,19 @@ static stage_time median_time(const stage_time *runs)
 	return (stage_time){sw_median(seconds, RUNS), sw_median(exposed_s, RUNS)};
 }
 
-/* All stages, then all again: what else the machine does, and how processes come to lie on its cores, changes from minute to minute. */
-static sw_status measure_runs(sw_plan *plan, const sw_reads *made, const stage *stages, const char *path,
-                              int64_t steps, bool quiet, stage_time runs[STAGES][RUNS], sw_error *err)
+/* All stages, then all again: what else the machine does, and how processes come to lie on its
+ * cores, changes from minute to minute. */
+static sw_status measure_runs(sw_plan *plan, const sw_reads *made, const stage *stages,
+                              const char *path, int64_t steps, bool quiet,
+                              stage_time runs[STAGES][RUNS], sw_error *err)
 {
 	sw_status status = SW_OK;
 	for (int i = 0; i < RUNS; i++)
 		for (int k = 0; k < STAGES && status == SW_OK; k++) {
 			if (!quiet)
 				fprintf(stderr, "run %d of %d: %s\n", i + 1, RUNS, stages[k].name);
-			status = measure_once(plan, made, &stages[k], path, steps, &runs[k][i], err);
+			status =
+				measure_once(plan, made, &stages[k], path, steps, &runs[k][i], err);
 		}
 	return status;
 }

@@ -9,23 +9,27 @@
 
 typedef struct stage {
 	const char *name, *overlap; /* overlap: as sw_overlap_parse takes it */
-	bool kept;                  /* what was gathered once serves all readers; else each reader of a parameter gathers it anew */
-	double axonn;               /* per cent saved in AxoNN's figure 3; 0: not there */
+	/* what was gathered once serves all readers; else each reader of a parameter gathers it
+	 * anew */
+	bool kept;
+	double axonn; /* per cent saved in AxoNN's figure 3; 0: not there */
 } stage;
 
 extern const stage all_stages[STAGES];
 
 typedef struct stage_time {
-	double seconds, exposed_s; /* of the step; exposed: of communication, what kernels wait for */
+	/* of the step; exposed: of communication, what kernels wait for */
+	double seconds, exposed_s;
 } stage_time;
 
-/* The plan as a stage has it: where it does not keep, every reader gathers anew what lies split at rest. `made` is the planner's own choice. */
+/* The plan as a stage has it: where it does not keep, every reader gathers anew what lies split at
+ * rest. `made` is the planner's own choice. */
 void keep_or_regather(sw_plan *plan, const sw_reads *made, const stage *how);
 
-/* A step of each stage: the median of RUNS runs of `tools/lab run -- shardwright run PLAN --pace --overlap ...`, in the lab that is up. What
- * runs is said on standard error unless `quiet`. */
+/* A step of each stage: the median of RUNS runs of `tools/lab run -- shardwright run PLAN --pace
+ * --overlap ...`, in the lab that is up. What runs is said on standard error unless `quiet`. */
 #define RUNS 3
-sw_status measure_stages(sw_plan *plan, const sw_reads *made, const stage *stages, int64_t steps, bool quiet, stage_time *times,
-                         sw_error *err);
+sw_status measure_stages(sw_plan *plan, const sw_reads *made, const stage *stages, int64_t steps,
+                         bool quiet, stage_time *times, sw_error *err);
 
 #endif

@@ -45,8 +45,8 @@ json_t *figures_apart(figures_fn *work, const void *task, double limit_s)
 	child_explain(&end, note, sizeof(note));
 	json_t *result = last_object(&said);
 	if (!result)
-		result = json_pack("{s:s, s:s}", "status", end.killed ? "time limit" : "failed", "message",
-		                   end.killed ? "no plan in time" : note);
+		result = json_pack("{s:s, s:s}", "status", end.killed ? "time limit" : "failed",
+		                   "message", end.killed ? "no plan in time" : note);
 	json_object_set_new(result, "wall_s", json_real(end.seconds));
 	json_object_set_new(result, "cpu_s", json_real(end.cpu_s));
 	sw_text_clear(&said);

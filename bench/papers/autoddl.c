@@ -14,7 +14,8 @@ const experiment autoddl_experiments[] = {
          .memory_bytes = 16e9 * 4 * 4 * 8192. * 8192 / 6.87e9,
          .layers = 4,
          .finding = "3.75 x 2^30 elements per layer under Megatron, 2 x 2^30 under AutoDDL's plan",
-         .assumed = "4 layers, so that what comes in and goes out counts little; memory is their share of "
+         .assumed = "4 layers, so that what comes in and goes out counts little; memory is their "
+                    "share of "
                     "a P100's, by the parameters "
                     "of the 6.8 G model that they are from"},
 	{.group = "autoddl",
@@ -27,7 +28,8 @@ const experiment autoddl_experiments[] = {
          .beside = "dp megatron:tp=2 megatron:tp=4 megatron:tp=8 megatron:tp=16",
          .communication = 0.10,
          .step = 0.03,
-         .finding = "dp takes about 4 times as long; the best beside is Megatron for the dense layers"},
+         .finding = "dp takes about 4 times as long; the best beside is Megatron for the dense "
+                    "layers"},
 	{.group = "autoddl",
          .where = "5.2.2 VGG13, 32",
          .run = run_dense,
@@ -38,7 +40,8 @@ const experiment autoddl_experiments[] = {
          .beside = "dp megatron:tp=2 megatron:tp=4 megatron:tp=8 megatron:tp=16 megatron:tp=32",
          .communication = 0.18,
          .step = 0.088,
-         .finding = "dp takes about 4 times as long; the best beside is Megatron for the dense layers; no "
+         .finding = "dp takes about 4 times as long; the best beside is Megatron for the dense "
+                    "layers; no "
                     "weight of the dense layers is replicated"},
 	{.group = "autoddl",
          .where = "5.2.2 VGG13, 64",
@@ -51,7 +54,8 @@ const experiment autoddl_experiments[] = {
                    "megatron:tp=64",
          .communication = 0.29,
          .step = 0.177,
-         .finding = "dp takes about 4 times as long; the best beside is Megatron for the dense layers"},
+         .finding = "dp takes about 4 times as long; the best beside is Megatron for the dense "
+                    "layers"},
 	{.group = "autoddl",
          .where = "5.2.3 Transformer, 64",
          .run = run_plans,

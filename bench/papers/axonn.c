@@ -1,36 +1,43 @@
-/* AxoNN: its grids by its own equations and as planned, ours beside them: figure 7, tables I to III, figures 11 and 12. */
+/* AxoNN: its grids by its own equations and as planned, ours beside them: figure 7, tables I to
+ * III, figures 11 and 12. */
 #include "papers.h"
 
-/* The formula that section VI-C names (Narayanan et al.): 2048 sequences of 2048 tokens, vocabulary 51200, blocks computed again. */
-#define GPT_FLOPS(l, h)                                                                                    \
-	(96. * 2048 * 2048 * (l) * (double)(h) * (h) * (1 + 2048 / (6. * (h)) + 51200 / (16. * (l) * (h))))
+/* The formula that section VI-C names (Narayanan et al.): 2048 sequences of 2048 tokens, vocabulary
+ * 51200, blocks computed again. */
+#define GPT_FLOPS(l, h)                                                                            \
+	(96. * 2048 * 2048 * (l) * (double)(h) * (h) *                                             \
+	 (1 + 2048 / (6. * (h)) + 51200 / (16. * (l) * (h))))
 
-#define GPT(size, l, h, gpus, turns, machine, peak, besides, found)                                        \
-	{                                                                                                  \
-		.group = "axonn", .where = "table I GPT-" size " on " machine, .run = run_grids,           \
-		.program = "gpt-" size, .cluster = machine, .devices = gpus, .planned = 1,                 \
-		.beside = besides, .microbatches = turns, .checkpointed = true,                            \
-		.model_flops = GPT_FLOPS(l, h), .peak_flops = peak, .finding = found, .assumed = TURNS     \
+#define GPT(size, l, h, gpus, turns, machine, peak, besides, found)                                \
+	{                                                                                          \
+		.group = "axonn", .where = "table I GPT-" size " on " machine, .run = run_grids,   \
+		.program = "gpt-" size, .cluster = machine, .devices = gpus, .planned = 1,         \
+		.beside = besides, .microbatches = turns, .checkpointed = true,                    \
+		.model_flops = GPT_FLOPS(l, h), .peak_flops = peak, .finding = found,              \
+		.assumed = TURNS                                                                   \
 	}
 
-#define TURNS                                                                                              \
-	"equations over the whole batch, as in the paper; plans with blocks computed again, in as many "   \
+#define TURNS                                                                                      \
+	"equations over the whole batch, as in the paper; plans with blocks computed again, in "   \
+	"as many "                                                                                 \
 	"microbatches as leave each device a sequence, 8 at most; no pipeline"
-#define TABLE_III(axonn, zero, megatron)                                                                   \
-	"utilization " axonn " % under AxoNN, " zero " under ZeRO-3, " megatron                            \
+#define TABLE_III(axonn, zero, megatron)                                                           \
+	"utilization " axonn " % under AxoNN, " zero " under ZeRO-3, " megatron                    \
 	" under Megatron with pipeline (table III)"
-#define PERLMUTTER(size, l, h, gpus, turns, found)                                                         \
+#define PERLMUTTER(size, l, h, gpus, turns, found)                                                 \
 	GPT(size, l, h, gpus, turns, "perlmutter", 312e12, "zero3 megatron:tp=4", found)
-#define FRONTIER(size, l, h, gpus, turns, found)                                                           \
+#define FRONTIER(size, l, h, gpus, turns, found)                                                   \
 	GPT(size, l, h, gpus, turns, "frontier", 192e12, "zero3 megatron:tp=8", found)
-#define SMALL "ZeRO-3 slightly ahead of AxoNN, which takes 23 to 35 % less than DeepSpeed-3D (figure 11)"
+#define SMALL                                                                                      \
+	"ZeRO-3 slightly ahead of AxoNN, which takes 23 to 35 % less than DeepSpeed-3D (figure "   \
+	"11)"
 #define LARGE "AxoNN ahead of ZeRO-3, and 23 to 35 % less than DeepSpeed-3D (figure 11)"
 
-#define UNET(name, size, gpus, machine)                                                                    \
-	{                                                                                                  \
-		.group = "axonn", .where = "table II U-Net " size " on " machine, .run = run_grids,        \
-		.program = name, .cluster = machine, .devices = gpus, .planned = 1, .beside = "dp zero3",  \
-		.finding = AHEAD, .assumed = WHOLE                                                         \
+#define UNET(name, size, gpus, machine)                                                            \
+	{                                                                                          \
+		.group = "axonn", .where = "table II U-Net " size " on " machine,                  \
+		.run = run_grids, .program = name, .cluster = machine, .devices = gpus,            \
+		.planned = 1, .beside = "dp zero3", .finding = AHEAD, .assumed = WHOLE             \
 	}
 #define AHEAD "AxoNN always ahead of ZeRO-3, up to 5 times as fast at 512 and 1024 (figure 12)"
 #define WHOLE "equations over the whole batch; plans with nothing computed again"
@@ -46,9 +53,11 @@ const experiment axonn_experiments[] = {
          .planned = 36,
          .memory_bytes = AMPLE,
          .fitting_bytes = 40e9 * 2.835 / 20.1,
-         .finding = "four of the five quickest grids are among the first five by place, two with one "
-                    "bandwidth; the quickest is number 1 and 12",
-         .assumed = "64 k tokens, twice those that section IV has on 16 GPUs; 4 of the 32 equal layers, "
+         .finding =
+                 "four of the five quickest grids are among the first five by place, two with one "
+                 "bandwidth; the quickest is number 1 and 12",
+         .assumed = "64 k tokens, twice those that section IV has on 16 GPUs; 4 of the 32 equal "
+                    "layers, "
                     "with their share of a device's memory for state"},
 	PERLMUTTER("5b", 24, 4096, "64", 8, TABLE_III("67", "55", "37")),
 	PERLMUTTER("10b", 32, 5120, "128", 8, TABLE_III("63", "57", "42")),

@@ -1,7 +1,8 @@
 /*
- * What AutoDDL's VGG is compared with: convolutions data-parallel on all devices, the dense layers behind them by Megatron in two dimensions, K devices
- * to a tensor-parallel group (sections 5.1.1 and 5.2.2). No strategy of ours is that, so its communication is added up here, of collectives that cost
- * what ours cost.
+ * What AutoDDL's VGG is compared with: convolutions data-parallel on all devices, the dense layers
+ * behind them by Megatron in two dimensions, K devices to a tensor-parallel group (sections 5.1.1
+ * and 5.2.2). No strategy of ours is that, so its communication is added up here, of collectives
+ * that cost what ours cost.
  */
 #include "papers.h"
 
@@ -18,7 +19,8 @@ static double seconds(const groups *g, sw_collective_kind kind, uint32_t atoms, 
 	return sw_cost_choose(g->cluster, kind, atoms, (int64_t)bytes).seconds;
 }
 
-/* Column-parallel and row-parallel layers take turns: a sum forwards behind each second one, a sum backwards before each other one. */
+/* Column-parallel and row-parallel layers take turns: a sum forwards behind each second one, a sum
+ * backwards before each other one. */
 static double dense_s(const groups *g, const layer_list *dense)
 {
 	const layer *first = &dense->data[0], *last = &dense->data[dense->len - 1];
@@ -79,7 +81,8 @@ static void say(json_t *lines, double by_formula, double k, const json_t *ours)
 	char line[200];
 	double own = json_real_value(json_object_get(ours, "communication_s"));
 	snprintf(line, sizeof(line),
-	         "Megatron for the dense layers alone, %.0f to a group, by formula: communication %.2f ms; "
+	         "Megatron for the dense layers alone, %.0f to a group, by formula: communication "
+	         "%.2f ms; "
 	         "ours is %+.1f %% of it",
 	         k, by_formula * 1e3, 100 * (own / by_formula - 1));
 	json_array_append_new(lines, json_string(line));

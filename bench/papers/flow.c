@@ -1,6 +1,6 @@
 /*
- * What a value depends on, and what depends on it: data, the loss, a contraction. Dependence goes through loops and branches, so it is found by going
- * over the program until nothing changes.
+ * What a value depends on, and what depends on it: data, the loss, a contraction. Dependence goes
+ * through loops and branches, so it is found by going over the program until nothing changes.
  */
 #include "papers.h"
 
@@ -21,7 +21,8 @@ static void mark(flow *f, sw_id value, uint8_t bits)
 	f->marks[value] |= bits;
 }
 
-/* Two values that hold the same, or of which one becomes the other: later knows where it comes from, earlier what it is for. */
+/* Two values that hold the same, or of which one becomes the other: later knows where it comes
+ * from, earlier what it is for. */
 static void join(flow *f, sw_id earlier, sw_id later)
 {
 	mark(f, later, f->marks[earlier] & FLOW_FROM_DATA);
@@ -88,14 +89,16 @@ static void pass_all(flow *f)
 		pass(f, &f->program->ops.data[i]);
 }
 
-/* Inputs that no output takes the place of are data; outputs that take no input's place are the loss, and the like. */
+/* Inputs that no output takes the place of are data; outputs that take no input's place are the
+ * loss, and the like. */
 static void mark_ends(flow *f, sw_arena *arena)
 {
 	const sw_id *inputs;
 	const sw_program *p = f->program;
 	uint32_t n_inputs = sw_program_inputs(p, p->entry, arena, &inputs);
 	size_t n_outputs = sw_entry(p)->results.len;
-	bool *kept_in = SW_NEW_N(arena, bool, n_inputs), *kept_out = SW_NEW_N(arena, bool, n_outputs);
+	bool *kept_in = SW_NEW_N(arena, bool, n_inputs),
+	     *kept_out = SW_NEW_N(arena, bool, n_outputs);
 	for (size_t i = 0; i < p->aliases.len; i++)
 		kept_in[p->aliases.data[i].input] = kept_out[p->aliases.data[i].output] = true;
 	for (uint32_t i = 0; i < n_inputs; i++)

@@ -1,6 +1,7 @@
 /*
- * AxoNN's model of its grids: equations 4 to 9 over all contractions with weights that a program has, with the bandwidth of equation 10
- * for each group, or one bandwidth for all (its sections V-A and V-B). The first grids are planned as well, ours beside them.
+ * AxoNN's model of its grids: equations 4 to 9 over all contractions with weights that a program
+ * has, with the bandwidth of equation 10 for each group, or one bandwidth for all (its sections V-A
+ * and V-B). The first grids are planned as well, ours beside them.
  */
 #include "papers.h"
 
@@ -15,7 +16,7 @@ typedef struct grid {
 } grid;
 typedef SW_VEC(grid) grid_list;
 
-/* ---- equations ----------------------------------------------------------------------------------------------------------- */
+/* ---- equations -------------------------------------------------------------------------- */
 
 typedef struct machine {
 	int64_t per_node;
@@ -26,8 +27,8 @@ typedef struct machine {
 /* Within a node the slowest level that a ring goes through; it has what one flow can use. */
 static machine machine_of(const sw_cluster *cluster)
 {
-	machine m = {1, cluster->levels[0].bandwidth, cluster->levels[cluster->n_levels - 1].flow_bandwidth,
-	             true};
+	machine m = {1, cluster->levels[0].bandwidth,
+	             cluster->levels[cluster->n_levels - 1].flow_bandwidth, true};
 	for (int32_t l = 1; l < cluster->n_levels; l++) {
 		m.per_node *= cluster->levels[l].count;
 		m.intra = SW_MIN(m.intra, cluster->levels[l].flow_bandwidth);
@@ -70,7 +71,7 @@ static double network_s(const machine *on, const grid *g, const layer_list *laye
 	return seconds;
 }
 
-/* ---- grids ----------------------------------------------------------------------------------------------------------------- */
+/* ---- grids ------------------------------------------------------------------------------ */
 
 static int by_place(const void *a, const void *b)
 {
@@ -78,8 +79,10 @@ static int by_place(const void *a, const void *b)
 	return (p->aware_s > q->aware_s) - (p->aware_s < q->aware_s);
 }
 
-/* Those whose devices hold their part of parameters, two moments and gradient in f32: 16 bytes each, where a weight in half precision has 2. */
-static void list_grids(const subject *s, const layer_list *layers, double fitting_bytes, grid_list *grids)
+/* Those whose devices hold their part of parameters, two moments and gradient in f32: 16 bytes
+ * each, where a weight in half precision has 2. */
+static void list_grids(const subject *s, const layer_list *layers, double fitting_bytes,
+                       grid_list *grids)
 {
 	machine on = machine_of(&s->cluster), flat = on;
 	double state = 0;
@@ -135,9 +138,10 @@ static int planned_rank(const grid_list *grids, size_t i)
 	return rank_of(grids, i, offsetof(grid, planned_s));
 }
 
-/* ---- plans of the first grids ------------------------------------------------------------------------------------------------ */
+/* ---- plans of the first grids ----------------------------------------------------------- */
 
-/* The first ones by place, and of those that are the first with one bandwidth the first by place. */
+/* The first ones by place, and of those that are the first with one bandwidth the first by place.
+ */
 static bool is_planned(const experiment *e, const grid_list *grids, size_t i)
 {
 	if (i < (size_t)e->planned || e->planned == 0)
@@ -203,7 +207,8 @@ static int overlap(const grid_list *grids, rank_fn *rank)
 {
 	int n = 0;
 	for (size_t i = 0; i < grids->len; i++)
-		n += grids->data[i].planned_s > 0 && planned_rank(grids, i) <= 5 && rank(grids, i) <= 5;
+		n += grids->data[i].planned_s > 0 && planned_rank(grids, i) <= 5 &&
+		     rank(grids, i) <= 5;
 	return n;
 }
 
@@ -217,17 +222,19 @@ static void say_overlap(const grid_list *grids, json_t *lines)
 		if (grids->data[i].planned_s > 0 && planned_rank(grids, i) == 1)
 			quickest = i;
 	}
-	snprintf(line, sizeof(line), "%zu grids hold the state; the first five of both rankings share %d",
-	         grids->len, shared);
+	snprintf(line, sizeof(line),
+	         "%zu grids hold the state; the first five of both rankings share %d", grids->len,
+	         shared);
 	json_array_append_new(lines, json_string(line));
 	if (grids->len == 0 || grids->data[quickest].planned_s <= 0)
 		return;
 	snprintf(line, sizeof(line),
-	         "of the five quickest plans, %d are among the first five by place, %d with one bandwidth; "
+	         "of the five quickest plans, %d are among the first five by place, %d with one "
+	         "bandwidth; "
 	         "the quickest "
 	         "is number %d and %d",
-	         overlap(grids, aware_rank), overlap(grids, agnostic_rank), aware_rank(grids, quickest),
-	         agnostic_rank(grids, quickest));
+	         overlap(grids, aware_rank), overlap(grids, agnostic_rank),
+	         aware_rank(grids, quickest), agnostic_rank(grids, quickest));
 	json_array_append_new(lines, json_string(line));
 }
 

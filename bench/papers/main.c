@@ -1,14 +1,18 @@
 /*
- * The papers' experiments, planned again (docs/papers.md): ours beside their best strategies, and beside their figures.
+ * The papers' experiments, planned again (docs/papers.md): ours beside their best strategies, and
+ * beside their figures.
  *
  *   bench/papers [--json] [--list] [--only GROUP|WORD]... [--time-limit S] [-q]
  *
- * GROUP is autoddl, axonn, rhino or users; any other word selects the experiments of that program, or in whose title it stands. "step" is what plans
- * promise: with AutoDDL's rows compute and communication one after the other, else with collectives beside kernels. "simulated" is what the
- * simulator says of the scheduled program, "exposed" what of communication nothing hides; "payload" is what a rank sends per step, and then
- * by what it is sent for: gathered weights, activations forwards and backwards, gradients and new weights. Each search has S seconds
- * (--time-limit, 60), a plan with all around it 2 S + 60, then it is given up; "planned in" and "cpu time" (of all that a row's plan takes, reading and
- * playing included) depend on the machine, all else does not but where a limit says so. Exit code 1: a fixed strategy is quicker than ours.
+ * GROUP is autoddl, axonn, rhino or users; any other word selects the experiments of that program,
+ * or in whose title it stands. "step" is what plans promise: with AutoDDL's rows compute and
+ * communication one after the other, else with collectives beside kernels. "simulated" is what the
+ * simulator says of the scheduled program, "exposed" what of communication nothing hides; "payload"
+ * is what a rank sends per step, and then by what it is sent for: gathered weights, activations
+ * forwards and backwards, gradients and new weights. Each search has S seconds
+ * (--time-limit, 60), a plan with all around it 2 S + 60, then it is given up; "planned in" and
+ * "cpu time" (of all that a row's plan takes, reading and playing included) depend on the machine,
+ * all else does not but where a limit says so. Exit code 1: a fixed strategy is quicker than ours.
  */
 #include "papers.h"
 
@@ -55,7 +59,8 @@ static json_t *with_title(json_t *result, const experiment *e)
 	if (e->devices)
 		json_object_set_new(result, "devices", json_string(e->devices));
 	if (e->communication > 0)
-		json_object_set_new(result, "paper_less_communication", json_real(e->communication));
+		json_object_set_new(result, "paper_less_communication",
+		                    json_real(e->communication));
 	if (e->step > 0)
 		json_object_set_new(result, "paper_less_step_time", json_real(e->step));
 	return result;
@@ -98,8 +103,8 @@ static int run_all(const settings *how)
 	if (!how->json)
 		printf("searches are limited to %g s each\n\n", how->time_limit_s);
 	int n = for_chosen(how, run_one, list), slower = count_slower(list, !how->json);
-	json_t *all = json_pack("{s:f, s:i, s:o}", "time_limit_s", how->time_limit_s, "slower", slower,
-	                        "experiments", list);
+	json_t *all = json_pack("{s:f, s:i, s:o}", "time_limit_s", how->time_limit_s, "slower",
+	                        slower, "experiments", list);
 	if (how->json)
 		json_dumpf(all, stdout, JSON_INDENT(1));
 	json_decref(all);
@@ -110,7 +115,8 @@ static int run_all(const settings *how)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: papers [--json] [--list] [--only GROUP|WORD]... [--time-limit S] [-q]\n");
+	fprintf(stderr,
+	        "usage: papers [--json] [--list] [--only GROUP|WORD]... [--time-limit S] [-q]\n");
 	return 2;
 }
 

@@ -1,4 +1,5 @@
-/* One plan: a program's file, rewritten as its experiment says, planned under a strategy, and what it costs. */
+/* One plan: a program's file, rewritten as its experiment says, planned under a strategy, and what
+ * it costs. */
 #include "papers.h"
 
 #include "simulate/simulate.h"
@@ -6,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- what is planned ---------------------------------------------------------------------------------------- */
+/* ---- what is planned -------------------------------------------------------------------- */
 
 static void find_program(const char *name, char *path, size_t size)
 {
@@ -37,7 +38,8 @@ static const sw_remat *policy_named(const sw_remat_policy_list *policies, const 
 	return NULL;
 }
 
-/* What AxoNN and Megatron call activation checkpointing: of each block only what goes into it is kept. */
+/* What AxoNN and Megatron call activation checkpointing: of each block only what goes into it is
+ * kept. */
 static sw_status make_checkpointed(sw_program **program, const sw_device *device, sw_error *err)
 {
 	sw_remat_points points;
@@ -107,9 +109,10 @@ void subject_clear(subject *s)
 	sw_cluster_clear(&s->cluster);
 }
 
-/* ---- state at rest --------------------------------------------------------------------------------------------- */
+/* ---- state at rest ---------------------------------------------------------------------- */
 
-/* Of the parameters, in number and bytes, those of which no device holds all; the largest of them by name. */
+/* Of the parameters, in number and bytes, those of which no device holds all; the largest of them
+ * by name. */
 static json_t *state_json(const sw_plan *plan, const sw_sidecar *sidecar)
 {
 	const sw_id *inputs;
@@ -134,14 +137,14 @@ static json_t *state_json(const sw_plan *plan, const sw_sidecar *sidecar)
 			name = sidecar->inputs[i].name;
 		}
 	}
-	json_t *json =
-		json_pack("{s:i, s:i, s:f, s:s}", "parameters", parameters, "split", split, "split_share",
-	                  bytes > 0 ? split_bytes / bytes : 0.0, "largest_split", name);
+	json_t *json = json_pack("{s:i, s:i, s:f, s:s}", "parameters", parameters, "split", split,
+	                         "split_share", bytes > 0 ? split_bytes / bytes : 0.0,
+	                         "largest_split", name);
 	sw_arena_clear(&arena);
 	return json;
 }
 
-/* ---- figures ------------------------------------------------------------------------------------------------------ */
+/* ---- figures ---------------------------------------------------------------------------- */
 
 static void say_line(FILE *to, const json_t *object)
 {
@@ -160,10 +163,11 @@ static json_t *alternatives_json(const sw_plan *plan)
 	json_t *list = json_array();
 	for (size_t i = 0; i < plan->alternatives.len; i++) {
 		const sw_alternative *a = &plan->alternatives.data[i];
-		json_array_append_new(list, json_pack("{s:s, s:b, s:f, s:f, s:I}", "name", a->name,
-		                                      "feasible", a->feasible, "bound_s", a->bound_s,
-		                                      "step_time_s", a->step_time_s, "payload_bytes",
-		                                      (json_int_t)a->payload_bytes));
+		json_array_append_new(list,
+		                      json_pack("{s:s, s:b, s:f, s:f, s:I}", "name", a->name,
+		                                "feasible", a->feasible, "bound_s", a->bound_s,
+		                                "step_time_s", a->step_time_s, "payload_bytes",
+		                                (json_int_t)a->payload_bytes));
 	}
 	return list;
 }
@@ -171,14 +175,14 @@ static json_t *alternatives_json(const sw_plan *plan)
 static json_t *figures(const sw_plan *plan, const sw_sidecar *sidecar)
 {
 	const sw_program_cost *cost = &plan->predicted;
-	json_t *json =
-		json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:I, s:I, s:f, s:f, s:f, s:o, s:o}", "status",
-	                  "ok", "chosen", plan->chosen, "devices", (json_int_t)plan->cluster->n_devices,
-	                  "step_time_s", cost->step_time_s, "compute_s", cost->compute_s, "communication_s",
-	                  cost->communication_s, "payload_bytes", (json_int_t)cost->payload_bytes,
-	                  "peak_bytes", (json_int_t)cost->peak_bytes, "lower_bound_s", plan->lower_bound_s,
-	                  "gap", plan->gap, "planning_s", plan->planning_s, "state",
-	                  state_json(plan, sidecar), "alternatives", alternatives_json(plan));
+	json_t *json = json_pack(
+		"{s:s, s:s, s:I, s:f, s:f, s:f, s:I, s:I, s:f, s:f, s:f, s:o, s:o}", "status", "ok",
+		"chosen", plan->chosen, "devices", (json_int_t)plan->cluster->n_devices,
+		"step_time_s", cost->step_time_s, "compute_s", cost->compute_s, "communication_s",
+		cost->communication_s, "payload_bytes", (json_int_t)cost->payload_bytes,
+		"peak_bytes", (json_int_t)cost->peak_bytes, "lower_bound_s", plan->lower_bound_s,
+		"gap", plan->gap, "planning_s", plan->planning_s, "state",
+		state_json(plan, sidecar), "alternatives", alternatives_json(plan));
 	json_t *warnings = json_array();
 	for (size_t i = 0; i < plan->warnings.len; i++)
 		json_array_append_new(warnings, json_string(plan->warnings.data[i]));
@@ -197,7 +201,8 @@ static void add_traffic(json_t *json, const sw_cluster *cluster, const sw_progra
 }
 
 /* As `simulate` has it. */
-static sw_status add_simulated(json_t *json, const sw_plan *plan, const sw_program *local, sw_error *err)
+static sw_status add_simulated(json_t *json, const sw_plan *plan, const sw_program *local,
+                               sw_error *err)
 {
 	const sw_cluster *cluster = plan->cluster;
 	sw_program *scheduled;
@@ -218,7 +223,8 @@ static sw_status add_simulated(json_t *json, const sw_plan *plan, const sw_progr
 	return status;
 }
 
-/* First what the plan says of itself, then what it sends for what, then what is exposed: each takes longer than the one before. */
+/* First what the plan says of itself, then what it sends for what, then what is exposed: each takes
+ * longer than the one before. */
 static sw_status say_figures(const plan_task *t, const subject *s, const sw_plan *plan, FILE *to,
                              sw_error *err)
 {

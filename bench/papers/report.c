@@ -15,7 +15,7 @@ static const char *text(const json_t *object, const char *key)
 	return value ? value : "";
 }
 
-/* ---- cells ---------------------------------------------------------------------------------------------------------- */
+/* ---- cells ------------------------------------------------------------------------------ */
 
 typedef void add_fn(sw_text *cell, double value);
 
@@ -51,8 +51,9 @@ static void add_remark(sw_table *table, const json_t *plan)
 	if (!made)
 		sw_table_cell(table, "%s: %.70s", text(plan, "status"), remark);
 	else if (json_array_size(json_object_get(plan, "warnings")) > 0)
-		sw_table_cell(table, "%s; %.60s", remark,
-		              json_string_value(json_array_get(json_object_get(plan, "warnings"), 0)));
+		sw_table_cell(
+			table, "%s; %.60s", remark,
+			json_string_value(json_array_get(json_object_get(plan, "warnings"), 0)));
 	else
 		sw_table_cell(table, "%s", strcmp(remark, text(plan, "strategy")) ? remark : "");
 }
@@ -95,7 +96,7 @@ static void print_plans(const json_t *plans)
 	sw_table_clear(&table);
 }
 
-/* ---- beside the paper -------------------------------------------------------------------------------------------------- */
+/* ---- beside the paper ------------------------------------------------------------------- */
 
 static void print_reduction(const json_t *result, const char *key, const char *what, double paper)
 {
@@ -197,7 +198,8 @@ static void print_pick(const experiment *e, const json_t *result)
 {
 	const json_t *plan = json_array_get(json_object_get(result, "plans"), 0);
 	sw_text line = {0};
-	sw_text_addf(&line, "%-22s  %-18s %-4s  ", e->program, e->cluster, e->devices ? e->devices : "");
+	sw_text_addf(&line, "%-22s  %-18s %-4s  ", e->program, e->cluster,
+	             e->devices ? e->devices : "");
 	if (strcmp(text(plan, "status"), "ok") != 0) {
 		sw_text_addf(&line, "%s: %s", text(plan, "status"), text(plan, "message"));
 	} else {
@@ -205,7 +207,8 @@ static void print_pick(const experiment *e, const json_t *result)
 		sw_text_addf(&line, " by %s, planned in ", text(plan, "chosen"));
 		sw_text_add_seconds(&line, real(plan, "planning_s"));
 		if (json_object_get(result, "less_step_time"))
-			sw_text_addf(&line, ": %+.1f %% of %s's", -100 * real(result, "less_step_time"),
+			sw_text_addf(&line, ": %+.1f %% of %s's",
+			             -100 * real(result, "less_step_time"),
 			             text(result, "best_beside"));
 	}
 	printf("%s\n", line.data);
@@ -273,7 +276,8 @@ int count_slower(const json_t *results, bool print)
 		slower += is_slower(result, ours);
 	}
 	if (all > 0 && print)
-		printf("%d of %d were planned; ours is slower than a fixed strategy, or does not fit where "
+		printf("%d of %d were planned; ours is slower than a fixed strategy, or does not "
+		       "fit where "
 		       "one does, "
 		       "in %d\n",
 		       made, all, slower);

@@ -1,45 +1,49 @@
 /* Rhino: sections 7.3 to 7.5. */
 #include "papers.h"
 
-#define PARTLY                                                                                             \
-	"2 devices: dp; 4: one variable of layer 0 split; 8: Q, K, V and their moments split, the rest "   \
-	"as dp (\"20% data "                                                                               \
+#define PARTLY                                                                                     \
+	"2 devices: dp; 4: one variable of layer 0 split; 8: Q, K, V and their moments split, "    \
+	"the rest "                                                                                \
+	"as dp (\"20% data "                                                                       \
 	"transfer size\" of dp's)"
 
-#define MEDIUM(machine, n, besides)                                                                        \
-	{                                                                                                  \
-		.group = "rhino", .where = "7.3 figure 8e, " n " of " machine, .run = run_plans,           \
-		.program = "gpt-medium", .cluster = machine, .devices = n, .beside = besides,              \
-		.finding = PARTLY                                                                          \
+#define MEDIUM(machine, n, besides)                                                                \
+	{                                                                                          \
+		.group = "rhino", .where = "7.3 figure 8e, " n " of " machine, .run = run_plans,   \
+		.program = "gpt-medium", .cluster = machine, .devices = n, .beside = besides,      \
+		.finding = PARTLY                                                                  \
 	}
 
-/* Megatron-LM's count (Narayanan et al.), nothing computed again: b sequences of 1024 tokens, vocabulary 51200. */
-#define GPT_FLOPS(b, l, h)                                                                                 \
-	(72. * (b)*1024 * (l) * (double)(h) * (h) * (1 + 1024 / (6. * (h)) + 51200 / (12. * (l) * (h))))
+/* Megatron-LM's count (Narayanan et al.), nothing computed again: b sequences of 1024 tokens,
+ * vocabulary 51200. */
+#define GPT_FLOPS(b, l, h)                                                                         \
+	(72. * (b)*1024 * (l) * (double)(h) * (h) *                                                \
+	 (1 + 1024 / (6. * (h)) + 51200 / (12. * (l) * (h))))
 #define V100_FLOPS 15.6e12 /* section 7.2 */
 
 /* Figure 7: batch 64 on all of its devices; figure 8: batch 4, without pipelines. */
-#define GPT(size, n, b, suffix, title, l, h, besides, found)                                               \
-	{                                                                                                  \
-		.group = "rhino", .where = title " GPT-" size ", " n, .run = run_plans,                    \
-		.program = "gpt-" size suffix, .cluster = "rhino-m8", .devices = n, .beside = besides,     \
-		.decides = true, .model_flops = GPT_FLOPS(b, l, h), .peak_flops = V100_FLOPS,              \
-		.finding = found                                                                           \
+#define GPT(size, n, b, suffix, title, l, h, besides, found)                                       \
+	{                                                                                          \
+		.group = "rhino", .where = title " GPT-" size ", " n, .run = run_plans,            \
+		.program = "gpt-" size suffix, .cluster = "rhino-m8", .devices = n,                \
+		.beside = besides, .decides = true, .model_flops = GPT_FLOPS(b, l, h),             \
+		.peak_flops = V100_FLOPS, .finding = found                                         \
 	}
-#define FIGURE_7(size, n, l, h, besides)                                                                   \
-	GPT(size, n, 64, "-batch-64", "7.2 table 1, batch 64", l, h, besides,                              \
-	    "utilization 54.0 to 75.9 %, pipelines among the plans; as Alpa and DeepSpeed, or slightly "   \
+#define FIGURE_7(size, n, l, h, besides)                                                           \
+	GPT(size, n, 64, "-batch-64", "7.2 table 1, batch 64", l, h, besides,                      \
+	    "utilization 54.0 to 75.9 %, pipelines among the plans; as Alpa and DeepSpeed, or "    \
+	    "slightly "                                                                            \
 	    "better")
-#define FIGURE_8(size, n, l, h, besides)                                                                   \
-	GPT(size, n, 4, "", "7.3 table 1, batch 4", l, h, besides,                                         \
+#define FIGURE_8(size, n, l, h, besides)                                                           \
+	GPT(size, n, 4, "", "7.3 table 1, batch 4", l, h, besides,                                 \
 	    "utilization up to 68.1 % within a machine")
 
-#define RESNET(size, n, assumption)                                                                        \
-	{                                                                                                  \
-		.group = "rhino", .where = "7.4 table 4, " size, .run = run_plans,                         \
-		.program = "wide-resnet-" size, .cluster = "rhino-m8", .devices = n,                       \
-		.beside = "dp zero3 megatron:tp=" n, .decides = true, .finding = "near-linear throughput", \
-		.assumed = assumption                                                                      \
+#define RESNET(size, n, assumption)                                                                \
+	{                                                                                          \
+		.group = "rhino", .where = "7.4 table 4, " size, .run = run_plans,                 \
+		.program = "wide-resnet-" size, .cluster = "rhino-m8", .devices = n,               \
+		.beside = "dp zero3 megatron:tp=" n, .decides = true,                              \
+		.finding = "near-linear throughput", .assumed = assumption                         \
 	}
 
 const experiment rhino_experiments[] = {
@@ -65,12 +69,14 @@ const experiment rhino_experiments[] = {
          .cluster = "rhino-m8",
          .devices = "8",
          .beside = "dp zero3 megatron:tp=8",
-         .finding = "does not fit on one device, scales with the classifier of a million classes split",
+         .finding = "does not fit on one device, scales with the classifier of a million classes "
+                    "split",
          .assumed = "batch 1024, 128 per device"},
 	RESNET("1.3b", "1", "1.7 G by our count of parameters"),
 	RESNET("2.6b", "2", "3.3 G by our count of parameters"),
 	RESNET("6b", "4", "6.7 G by our count of parameters"),
-	RESNET("12b", "8", "widening 5, which makes 15.7 G, instead of the printed 12, which makes 82 G"),
+	RESNET("12b", "8",
+               "widening 5, which makes 15.7 G, instead of the printed 12, which makes 82 G"),
 	{.group = "rhino",
          .where = "7.4 table 3, DNABERT",
          .run = run_plans,

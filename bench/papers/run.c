@@ -36,7 +36,7 @@ static void plan_listed(const settings *how, const experiment *e, const char *li
 	}
 }
 
-/* ---- ours against the best beside --------------------------------------------------------------------------------- */
+/* ---- ours against the best beside ------------------------------------------------------- */
 
 static bool made(const json_t *plan)
 {
@@ -70,7 +70,8 @@ static void add_reduction(json_t *result, const char *name, const char *key, con
                           const json_t *beside)
 {
 	if (figure(beside, key) > 0)
-		json_object_set_new(result, name, json_real(1 - figure(ours, key) / figure(beside, key)));
+		json_object_set_new(result, name,
+		                    json_real(1 - figure(ours, key) / figure(beside, key)));
 }
 
 /* Ours is NULL where nothing fits. */
@@ -89,7 +90,8 @@ static const json_t *plan_of(const json_t *plans, const char *strategy)
 {
 	for (size_t i = 0; i < json_array_size(plans); i++) {
 		const json_t *plan = json_array_get(plans, i);
-		if (made(plan) && !strcmp(json_string_value(json_object_get(plan, "strategy")), strategy))
+		if (made(plan) &&
+		    !strcmp(json_string_value(json_object_get(plan, "strategy")), strategy))
 			return plan;
 	}
 	return NULL;
@@ -142,16 +144,18 @@ json_t *run_plans(const settings *how, const experiment *e)
 	return run_beside(how, e, e->beside);
 }
 
-/* ---- what a user would pick ------------------------------------------------------------------------------------------ */
+/* ---- what a user would pick ------------------------------------------------------------- */
 
-/* Of the fixed strategies that were contenders of the same search the best, as it is called without what was padded; NULL: none. */
+/* Of the fixed strategies that were contenders of the same search the best, as it is called without
+ * what was padded; NULL: none. */
 static const char *best_contender(const json_t *plan, char *name, size_t size)
 {
 	const json_t *best = NULL, *other;
 	size_t i;
 	json_array_foreach(json_object_get(plan, "alternatives"), i, other)
 	{
-		bool fixed = strncmp(json_string_value(json_object_get(other, "name")), "search", 6) != 0;
+		bool fixed = strncmp(json_string_value(json_object_get(other, "name")), "search",
+		                     6) != 0;
 		if (fixed && json_is_true(json_object_get(other, "feasible")) &&
 		    figure(other, "bound_s") <= 0 &&
 		    (!best || figure(other, "step_time_s") < figure(best, "step_time_s")))
@@ -166,8 +170,8 @@ static const char *best_contender(const json_t *plan, char *name, size_t size)
 	return name;
 }
 
-/* Planned for themselves are the best of the contenders (the search knows the others to be slower, or that they can't be quicker), and the
- * fixed strategies that it does not try. */
+/* Planned for themselves are the best of the contenders (the search knows the others to be slower,
+ * or that they can't be quicker), and the fixed strategies that it does not try. */
 json_t *run_picks(const settings *how, const experiment *e)
 {
 	char name[48];

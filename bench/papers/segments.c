@@ -1,6 +1,7 @@
 /*
- * Rhino's critical nodes (its sections 4.3.1 and 4.3.3, table 5), by its definition: with an op of time 1, the contractions that can't begin any later
- * without the end being later; each two of them bound a segment. Beside them, the narrow places of the forward pass that the rewrite finds.
+ * Rhino's critical nodes (its sections 4.3.1 and 4.3.3, table 5), by its definition: with an op of
+ * time 1, the contractions that can't begin any later without the end being later; each two of them
+ * bound a segment. Beside them, the narrow places of the forward pass that the rewrite finds.
  */
 #include "papers.h"
 
@@ -12,7 +13,8 @@ static void find_earliest(const sw_program *p, int32_t *earliest)
 		sw_id id = entry->ops.data[i];
 		const sw_op *op = sw_op_at(p, id);
 		for (uint32_t k = 0; k < op->n_operands; k++)
-			earliest[id] = SW_MAX(earliest[id], earliest[p->values.data[op->operands[k]].op]);
+			earliest[id] =
+				SW_MAX(earliest[id], earliest[p->values.data[op->operands[k]].op]);
 		earliest[id]++;
 	}
 }
@@ -61,7 +63,8 @@ static void say(const sw_program *p, json_t *lines)
 	int critical = count_critical(p);
 	sw_remat_points_init(&points, p);
 	snprintf(line, sizeof(line),
-	         "%zu canonical instructions, %d critical nodes, %d narrow places of the forward pass; "
+	         "%zu canonical instructions, %d critical nodes, %d narrow places of the forward "
+	         "pass; "
 	         "found in %.2f s",
 	         p->ops.len, critical, points.n_segments, sw_now_s() - start_s);
 	json_array_append_new(lines, json_string(line));

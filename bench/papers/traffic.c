@@ -1,4 +1,5 @@
-/* What a partitioned program sends, by what a collective's operand depends on and what depends on its result. */
+/* What a partitioned program sends, by what a collective's operand depends on and what depends on
+ * its result. */
 #include "papers.h"
 
 #include <string.h>
@@ -33,13 +34,14 @@ static void count_computation(const traffic *t, int32_t c, double trips)
 		if (op->opcode == SW_OP_WHILE)
 			count_computation(t, op->called[1], trips * (double)sw_op_trips(op));
 		else if (op->opcode == SW_OP_CONDITIONAL)
-			count_computation(t, op->called[sw_cost_dearest_branch(t->cluster, t->program, id)],
-			                  trips);
+			count_computation(
+				t, op->called[sw_cost_dearest_branch(t->cluster, t->program, id)],
+				trips);
 		else if (sw_cost_collective_op(t->cluster, t->program, id, &kind, &atoms, &bytes))
 			t->bytes[kind_of(t->marks[op->first_result])] +=
-				trips *
-				(double)sw_collective_payload_bytes(
-					op->opcode, bytes, sw_atoms_group_size(&t->cluster->atoms, atoms));
+				trips * (double)sw_collective_payload_bytes(
+						op->opcode, bytes,
+						sw_atoms_group_size(&t->cluster->atoms, atoms));
 	}
 }
 

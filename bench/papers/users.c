@@ -1,18 +1,20 @@
 /*
- * What a user would pick today: every fixture, each on several machines, and every cluster file. Ours beside the best of the fixed strategies
- * that the search tries itself, planned again for itself, and beside those that it does not try; the planner decides of each in how many
+ * What a user would pick today: every fixture, each on several machines, and every cluster file.
+ * Ours beside the best of the fixed strategies that the search tries itself, planned again for
+ * itself, and beside those that it does not try; the planner decides of each in how many
  * microbatches, and what is computed again.
  */
 #include "papers.h"
 
-#define PICK(name, machine, part)                                                                          \
-	{                                                                                                  \
-		.group = "users", .where = name " on " machine, .run = run_picks, .program = name,         \
-		.cluster = machine, .devices = part, .decides = true                                       \
+#define PICK(name, machine, part)                                                                  \
+	{                                                                                          \
+		.group = "users", .where = name " on " machine, .run = run_picks, .program = name, \
+		.cluster = machine, .devices = part, .decides = true                               \
 	}
 /* Links that are slow between nodes, unequal nodes, and a real machine. */
-#define SMALL(name)                                                                                        \
-	PICK(name, "lab-2x4", NULL), PICK(name, "lab-unequal", NULL), PICK(name, "aws-p3-8xlarge", "8")
+#define SMALL(name)                                                                                \
+	PICK(name, "lab-2x4", NULL), PICK(name, "lab-unequal", NULL),                              \
+		PICK(name, "aws-p3-8xlarge", "8")
 
 const experiment users_experiments[] = {
 	{.group = "users",
@@ -24,7 +26,8 @@ const experiment users_experiments[] = {
          .cluster = "h100-16x8",
          .devices = "64",
          .beside = "zero3 megatron:tp=8",
-         .finding = "PyTorch AutoParallel, Llama-3 8B on 64 devices: 15.1 s to build the problem and 36.5 "
+         .finding = "PyTorch AutoParallel, Llama-3 8B on 64 devices: 15.1 s to build the problem "
+                    "and 36.5 "
                     "s to solve it with CBC"},
 	SMALL("bert-tiny"),
 	SMALL("bert-tiny-clip"),

@@ -1,14 +1,15 @@
 /*
  * How long planning takes, and what it says: each program under each strategy on one cluster.
  *
- *   bench/plan [--cluster FILE] [--devices SHAPE] [--strategies A,B,...] [--time-limit S] [--memory BYTES] [FILE ...]
- *   bench/plan --sizes [--time-limit S]
+ *   bench/plan [--cluster FILE] [--devices SHAPE] [--strategies A,B,...] [--time-limit S] [--memory
+ * BYTES] [FILE ...] bench/plan --sizes [--time-limit S]
  *
- * Defaults: every program of tests/programs, clusters/local-2x2.yaml, all strategies of the cluster's size. "step" is the
- * predicted time, "vs dp" that of dp divided by it (both of this run), "gap" is what its lower bound leaves open.
- * Each plan is made by a process of its own, whose memory at its peak is "held"; "cpu s" is what its threads took together.
- * Times of planning are wall-clock and depend on the machine; all else does not. --sizes: some programs and clusters from small to large, as
- * `auto` plans them.
+ * Defaults: every program of tests/programs, clusters/local-2x2.yaml, all strategies of the
+ * cluster's size. "step" is the predicted time, "vs dp" that of dp divided by it (both of this
+ * run), "gap" is what its lower bound leaves open. Each plan is made by a process of its own, whose
+ * memory at its peak is "held"; "cpu s" is what its threads took together. Times of planning are
+ * wall-clock and depend on the machine; all else does not. --sizes: some programs and clusters from
+ * small to large, as `auto` plans them.
  */
 #include "simulate/simulate.h"
 
@@ -68,7 +69,8 @@ static void make_plan(const void *context, void *result)
 	                           .time_limit_s = how->time_limit_s,
 	                           .memory_bytes = how->memory_bytes};
 	double start_s = sw_now_s();
-	o->status = sw_plan_make(s->program, s->name, &s->sidecar, what->cluster, &options, &plan, &o->err);
+	o->status = sw_plan_make(s->program, s->name, &s->sidecar, what->cluster, &options, &plan,
+	                         &o->err);
 	o->planning_s = sw_now_s() - start_s;
 	o->cpu_s = cpu_now_s();
 	o->held_bytes = sw_peak_memory_bytes();
@@ -88,9 +90,9 @@ static sw_status plan_apart(const job *what, outcome *o, sw_error *err)
 	*o = (outcome){0};
 	child_end end = child_run(make_plan, what, o, sizeof(*o), INFINITY, 0);
 	child_explain(&end, note, sizeof(note));
-	return end.finished
-	               ? SW_OK
-	               : sw_fail(err, SW_ERR_INTERNAL, "%s: the planner %s", what->subject->name, note);
+	return end.finished ? SW_OK
+	                    : sw_fail(err, SW_ERR_INTERNAL, "%s: the planner %s",
+	                              what->subject->name, note);
 }
 
 static void add_row(sw_table *table, const subject *s, const char *strategy, const outcome *o)
@@ -124,8 +126,8 @@ static void add_row(sw_table *table, const subject *s, const char *strategy, con
 }
 
 /* dp comes first: the others are compared with it. */
-static sw_status bench_strategy(sw_table *table, subject *s, const sw_cluster *cluster, const settings *how,
-                                const char *name, sw_error *err)
+static sw_status bench_strategy(sw_table *table, subject *s, const sw_cluster *cluster,
+                                const settings *how, const char *name, sw_error *err)
 {
 	job what = {.subject = s, .cluster = cluster, .how = how};
 	outcome o = {0};
@@ -196,9 +198,9 @@ static void list_strategies(const sw_cluster *cluster, sw_text *text)
 
 static sw_status bench_all(char *const *paths, size_t n, settings how, sw_error *err)
 {
-	static const char *const headings[] = {"program", "instructions", "canonical", "read s", "strategy",
-	                                       "plan s",  "cpu s",        "held",      "memory", "step",
-	                                       "vs dp",   "gap",          "chosen"};
+	static const char *const headings[] = {
+		"program", "instructions", "canonical", "read s", "strategy", "plan s", "cpu s",
+		"held",    "memory",       "step",      "vs dp",  "gap",      "chosen"};
 	sw_cluster cluster;
 	sw_text strategies = {0};
 	sw_status status = sw_cluster_read(how.cluster, &cluster, err);
@@ -248,7 +250,8 @@ static sw_status bench_sizes(settings how, sw_error *err)
 	for (size_t i = 0; i < SW_COUNT(sizes) && status == SW_OK; i++) {
 		char program[512], cluster[512];
 		snprintf(program, sizeof(program), SW_SOURCE_DIR "/%s.hlo.gz", sizes[i].program);
-		snprintf(cluster, sizeof(cluster), SW_SOURCE_DIR "/clusters/%s.yaml", sizes[i].cluster);
+		snprintf(cluster, sizeof(cluster), SW_SOURCE_DIR "/clusters/%s.yaml",
+		         sizes[i].cluster);
 		how.cluster = cluster;
 		how.devices = sizes[i].devices;
 		how.memory_bytes = (int64_t)sizes[i].memory_bytes;

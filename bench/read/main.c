@@ -3,15 +3,17 @@
  *
  *   bench/read [FILE ...]      default: tests/programs/NAME.hlo.gz, tests/problems/NAME.json.gz
  *
- * MB/s are 10^6 bytes of text per second, of the best round, by the processor's clock (the readers are one
- * thread; other processes do not count).
+ * MB/s are 10^6 bytes of text per second, of the best round, by the processor's clock (the readers
+ * are one thread; other processes do not count).
  *
- * Programs are unpacked once and parsed from memory. "parse" is all of sw_read_hlo, verifier included; "touch" is
- * one pass over the same bytes that counts the lines (memchr), the bound that memory and the machine
- * set. "memory" is what the program itself holds; the last line has the whole process's peak.
+ * Programs are unpacked once and parsed from memory. "parse" is all of sw_read_hlo, verifier
+ * included; "touch" is one pass over the same bytes that counts the lines (memchr), the bound that
+ * memory and the machine set. "memory" is what the program itself holds; the last line has the
+ * whole process's peak.
  *
- * Problems (names with ".json") are read from the file, unpacking included, as `shardwright solve` does; "unpack" is
- * that part alone. "memory" is by how much reading raised the peak of the process.
+ * Problems (names with ".json") are read from the file, unpacking included, as `shardwright solve`
+ * does; "unpack" is that part alone. "memory" is by how much reading raised the peak of the
+ * process.
  */
 #include "bench_read.h"
 #include "frontend/frontend.h"
@@ -25,7 +27,8 @@
 static size_t count_lines(const char *text, size_t length)
 {
 	size_t lines = 0;
-	for (const char *at = text; (at = memchr(at, '\n', (size_t)(text + length - at))) != NULL; at++)
+	for (const char *at = text; (at = memchr(at, '\n', (size_t)(text + length - at))) != NULL;
+	     at++)
 		lines++;
 	return lines;
 }
@@ -133,8 +136,9 @@ static void print_tables(const bench *b)
 
 int main(int argc, char **argv)
 {
-	static const char *const headings[] = {"file", "MB",    "lines",       "ops",        "parse ms",
-	                                       "MB/s", "kop/s", "touch/parse", "memory/text"};
+	static const char *const headings[] = {"file",  "MB",          "lines",
+	                                       "ops",   "parse ms",    "MB/s",
+	                                       "kop/s", "touch/parse", "memory/text"};
 	bench b;
 	sw_error err = {0};
 	glob_t found = {0};

@@ -1,4 +1,5 @@
-/* Problems of the solver: each is read in a process of its own, so that its peak of memory is its own. */
+/* Problems of the solver: each is read in a process of its own, so that its peak of memory is its
+ * own. */
 #include "bench_read.h"
 #include "solve/contest.h"
 
@@ -8,8 +9,9 @@
 #include "common/child.h"
 #include "common/cpu.h"
 
-const char *const problem_headings[] = {"file",    "MB",   "nodes",       "edges",     "tables",
-                                        "read ms", "MB/s", "unpack MB/s", "memory MB", "memory/text"};
+const char *const problem_headings[] = {"file",      "MB",         "nodes", "edges",
+                                        "tables",    "read ms",    "MB/s",  "unpack MB/s",
+                                        "memory MB", "memory/text"};
 const int problem_columns = SW_COUNT(problem_headings);
 
 typedef struct figures {

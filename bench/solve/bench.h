@@ -3,11 +3,12 @@
  *
  *   known.c      what is publicly known of an instance
  *   ours.c       the solver on one instance
- *   peers.c      another solver on the same instance: CBC, as the library calls it, and toulbar2, to which toulbar2.c translates
- *   planner.c    the problems that the planner makes
- *   report.c     the tables
+ *   peers.c      another solver on the same instance: CBC, as the library calls it, and toulbar2,
+ * to which toulbar2.c translates planner.c    the problems that the planner makes report.c     the
+ * tables
  *
- * An instance is only ever loaded in a child, so that this process stays small and a child's peak is its own.
+ * An instance is only ever loaded in a child, so that this process stays small and a child's peak
+ * is its own.
  */
 #ifndef BENCH_SOLVE_H
 #define BENCH_SOLVE_H
@@ -17,10 +18,12 @@
 #include "common/child.h"
 
 typedef struct settings {
-	double time_s;  /* of every solver; 0: the contest's for its instances, DEFAULT_TIME_S for others */
+	/* of every solver; 0: the contest's for its instances, DEFAULT_TIME_S for others */
+	double time_s;
 	double early_s; /* our answer after so long is shown as well; 0: no */
 	int threads;    /* ours; 0: all */
-	int64_t work_limit; /* ours; 0: the default, which goes with a limit of time as the solver sees fit */
+	/* ours; 0: the default, which goes with a limit of time as the solver sees fit */
+	int64_t work_limit;
 	bool peers, reduced; /* the peers; and once more on what our exact reductions leave */
 	bool planner;        /* the planner's problems of all programs of tests/programs */
 	int64_t peer_bytes;  /* the peers may take no more memory than that */
@@ -28,7 +31,7 @@ typedef struct settings {
 } settings;
 #define DEFAULT_TIME_S 60
 
-/* ---- known.c ---------------------------------------------------------------------------------------- */
+/* ---- known.c ---------------------------------------------------------------------------- */
 
 /* A line of known.tsv; -1: unknown. */
 typedef struct known {
@@ -40,10 +43,11 @@ typedef struct known {
 typedef SW_VEC(known) known_list;
 
 sw_status known_read(const char *path, known_list *list, sw_error *err);
-/* By the name of a file, without its folder and endings: the line's name or the end of it ("A"). NULL: none. */
+/* By the name of a file, without its folder and endings: the line's name or the end of it ("A").
+ * NULL: none. */
 const known *known_find(const known_list *list, const char *stem);
 
-/* ---- instances ----------------------------------------------------------------------------------------- */
+/* ---- instances -------------------------------------------------------------------------- */
 
 typedef struct instance {
 	char name[64];
@@ -65,11 +69,12 @@ typedef struct outcome {
 	int64_t peak_usage, least_usage; /* of the assignment, and what any assignment needs */
 	double read_s, seconds;
 	int64_t peak_bytes;
-	int64_t least_bytes; /* the process after reading, and the tables that the reductions leave; 0: not known */
+	/* the process after reading, and the tables that the reductions leave; 0: not known */
+	int64_t least_bytes;
 	char note[96]; /* why there is no answer */
 } outcome;
 
-/* ---- ours.c, peers.c, planner.c --------------------------------------------------------------------------- */
+/* ---- ours.c, peers.c, planner.c --------------------------------------------------------- */
 
 void solve_ours(const instance *what, const settings *how, double time_s, outcome *o);
 double time_for(const instance *what, const settings *how);
@@ -78,15 +83,15 @@ typedef struct foreign_solver peer;
 extern const peer *const all_peers[]; /* NULL ends it */
 const char *peer_name(const peer *p);
 /* The peer's answer on the problem itself or on what our exact reductions leave of it. */
-void solve_peer(const peer *p, const instance *what, bool reduced, const settings *how, double time_s,
-                outcome *o);
+void solve_peer(const peer *p, const instance *what, bool reduced, const settings *how,
+                double time_s, outcome *o);
 
 /* Calls `each` for the meshes that the planner searches freely for a program. */
 typedef void planner_visit(void *context, const instance *what, int64_t device_bytes);
 sw_status planner_each(const char *program, const char *cluster, planner_visit *each, void *context,
                        sw_error *err);
 
-/* ---- report.c -------------------------------------------------------------------------------------------- */
+/* ---- report.c --------------------------------------------------------------------------- */
 
 void report_heading(double early_s);
 /* `early` may be NULL. */

@@ -16,8 +16,8 @@ static bool line_parse(const char *line, known *k)
 {
 	char field[5][32];
 	int64_t limit;
-	if (sscanf(line, "%63s %31s %31s %31s %31s %31s", k->name, field[0], field[1], field[2], field[3],
-	           field[4]) != 6)
+	if (sscanf(line, "%63s %31s %31s %31s %31s %31s", k->name, field[0], field[1], field[2],
+	           field[3], field[4]) != 6)
 		return false;
 	bool good = field_value(field[0], &limit) && field_value(field[1], &k->contest) &&
 	            field_value(field[2], &k->best) && field_value(field[3], &k->bound) &&

@@ -1,23 +1,27 @@
 /*
  * The table that judges the solver.
  *
- *   bench/solve [--time S] [--early S] [--work N] [--threads N] [--peers] [--reduced] [--peer-memory GB]
+ *   bench/solve [--time S] [--early S] [--work N] [--threads N] [--peers] [--reduced]
+ * [--peer-memory GB]
  *               [--planner] [--cluster FILE] [FILE ...]
  *
- * A FILE is a problem of the ASPLOS 2025 contest on intra-operator parallelism, JSON, plain or gzip: one line each, and a
- * second table beside what is publicly known (known.tsv). --time: seconds for each solver; by default the contest's limit
- * for its instances, 60 for others; reading is not in it. "x least": peak memory relative to what the process has after
- * reading, plus the tables that the reductions leave. "after 5 s": a second run with that limit (--early; 0: none).
+ * A FILE is a problem of the ASPLOS 2025 contest on intra-operator parallelism, JSON, plain or
+ * gzip: one line each, and a second table beside what is publicly known (known.tsv). --time:
+ * seconds for each solver; by default the contest's limit for its instances, 60 for others; reading
+ * is not in it. "x least": peak memory relative to what the process has after reading, plus the
+ * tables that the reductions leave. "after 5 s": a second run with that limit (--early; 0: none).
  *
- * --peers: below each line what toulbar2 and CBC (tools/setup --bench) make of the same problem in the same time, each answer
- * evaluated as ours are; --reduced: also what they make of it after our exact reductions; --peer-memory: so much for each (8).
+ * --peers: below each line what toulbar2 and CBC (tools/setup --bench) make of the same problem in
+ * the same time, each answer evaluated as ours are; --reduced: also what they make of it after our
+ * exact reductions; --peer-memory: so much for each (8).
  *
- * A FILE may also be a program in HLO text: then the problems that the planner makes of it for a cluster (--cluster,
- * clusters/a100-8x8.yaml), without a capacity and with one: the device's memory if that lies between what any answer needs and
- * what the first one takes, else what any needs plus 40 % of the difference. --planner: all programs of tests/programs.
+ * A FILE may also be a program in HLO text: then the problems that the planner makes of it for a
+ * cluster (--cluster, clusters/a100-8x8.yaml), without a capacity and with one: the device's memory
+ * if that lies between what any answer needs and what the first one takes, else what any needs plus
+ * 40 % of the difference. --planner: all programs of tests/programs.
  *
- * Times are wall-clock: nothing else should run on the machine. Exit code 1 if a solve of ours failed, or if the evaluator, a
- * peer's answer or the best known cost refutes it.
+ * Times are wall-clock: nothing else should run on the machine. Exit code 1 if a solve of ours
+ * failed, or if the evaluator, a peer's answer or the best known cost refutes it.
  */
 #include "bench.h"
 
@@ -37,7 +41,7 @@ typedef struct bench {
 	bool failed;
 } bench;
 
-/* ---- one instance ----------------------------------------------------------------------------------------------- */
+/* ---- one instance ----------------------------------------------------------------------- */
 
 /* A valid answer that costs less than our bound refutes it, as any refutes that there is none. */
 static bool refutes(int64_t cost, const outcome *ours)
@@ -45,7 +49,8 @@ static bool refutes(int64_t cost, const outcome *ours)
 	return ours->infeasible || (ours->has_bound && cost < ours->bound);
 }
 
-static void run_peers(bench *b, const instance *what, double time_s, bool reduced, const outcome *ours)
+static void run_peers(bench *b, const instance *what, double time_s, bool reduced,
+                      const outcome *ours)
 {
 	for (const peer *const *p = all_peers; *p; p++) {
 		char name[64];
@@ -68,7 +73,8 @@ static void check_ours(bench *b, const instance *what, outcome *o)
 	b->failed |= o->wrong || o->note[0];
 }
 
-static void run_early(const instance *what, const settings *how, const outcome *full, outcome *early)
+static void run_early(const instance *what, const settings *how, const outcome *full,
+                      outcome *early)
 {
 	if (full->seconds > how->early_s)
 		solve_ours(what, how, how->early_s, early);
@@ -97,7 +103,7 @@ static outcome run_instance(bench *b, const instance *what)
 	return o;
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------------ */
+/* ---- files ------------------------------------------------------------------------------ */
 
 static sw_status load_file(const instance *what, sw_problem *problem, sw_error *err)
 {
@@ -108,13 +114,13 @@ static void run_file(bench *b, const char *path)
 {
 	const char *slash = strrchr(path, '/'), *stem = slash ? slash + 1 : path;
 	instance what = {.path = path, .load = load_file, .capacity = INT64_MAX};
-	snprintf(what.name, sizeof what.name, "%.*s", (int)SW_MIN(strcspn(stem, "."), sizeof what.name - 1),
-	         stem);
+	snprintf(what.name, sizeof what.name, "%.*s",
+	         (int)SW_MIN(strcspn(stem, "."), sizeof what.name - 1), stem);
 	what.known = known_find(&b->known, what.name);
 	run_instance(b, &what);
 }
 
-/* ---- the planner's ---------------------------------------------------------------------------------------------- */
+/* ---- the planner's ---------------------------------------------------------------------- */
 
 static void run_planned(void *context, const instance *what, int64_t device_bytes)
 {
@@ -124,7 +130,8 @@ static void run_planned(void *context, const instance *what, int64_t device_byte
 	sw_text name = {0};
 	if (!o.has_cost || o.peak_usage <= o.least_usage)
 		return;
-	tight.capacity = o.least_usage + (int64_t)(CAPACITY_SHARE * (double)(o.peak_usage - o.least_usage));
+	tight.capacity =
+		o.least_usage + (int64_t)(CAPACITY_SHARE * (double)(o.peak_usage - o.least_usage));
 	if (o.least_usage <= device_bytes && device_bytes < o.peak_usage)
 		tight.capacity = device_bytes;
 	sw_text_add(&name, "  in ");
@@ -151,7 +158,7 @@ static sw_status run_all_programs(bench *b, sw_error *err)
 	return status;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------------------------- */
 
 static void print_machine(const settings *how)
 {
@@ -162,8 +169,8 @@ static void print_machine(const settings *how)
 			break;
 	if (file)
 		fclose(file);
-	printf("%s, %d processors; ours with %d threads, each peer with one\n", model, sw_cpu_count(),
-	       how->threads > 0 ? how->threads : sw_cpu_count());
+	printf("%s, %d processors; ours with %d threads, each peer with one\n", model,
+	       sw_cpu_count(), how->threads > 0 ? how->threads : sw_cpu_count());
 }
 
 static void print_beside(const bench *b)
@@ -239,8 +246,9 @@ int main(int argc, char **argv)
 	while (i < argc && (used = take_option(&b.how, argv[i], argv[i + 1])) > 0)
 		i += used;
 	if ((i == argc && !b.how.planner) || (i < argc && argv[i][0] == '-')) {
-		fprintf(stderr, "usage: solve [OPTION ...] FILE ...; the options stand at the top of "
-		                "bench/solve/main.c\n");
+		fprintf(stderr,
+		        "usage: solve [OPTION ...] FILE ...; the options stand at the top of "
+		        "bench/solve/main.c\n");
 		return 2;
 	}
 	report_known_init(&b.beside);

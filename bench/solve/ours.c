@@ -21,7 +21,8 @@ double time_for(const instance *what, const settings *how)
 /* The largest total over moments if each span took its least: no assignment uses less. */
 static int64_t least_usage(const sw_problem *problem)
 {
-	int64_t *change = sw_alloc(((size_t)problem->moments + 1) * sizeof *change), now = 0, most = 0;
+	int64_t *change = sw_alloc(((size_t)problem->moments + 1) * sizeof *change), now = 0,
+		most = 0;
 	for (size_t s = 0; s < problem->spans.len; s++) {
 		const sw_span *span = &problem->spans.data[s];
 		int64_t least = span->usage[0];

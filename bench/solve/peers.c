@@ -1,6 +1,7 @@
 /*
- * Another solver on an instance: one child writes the problem down, the program solves it, another child reads the
- * answer and has it evaluated. Only the program's own time and memory are counted; its time has its reading in it.
+ * Another solver on an instance: one child writes the problem down, the program solves it, another
+ * child reads the answer and has it evaluated. Only the program's own time and memory are counted;
+ * its time has its reading in it.
  */
 #include "peers.h"
 
@@ -8,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Terms of all rows of memory: with more, any peer's file is gigabytes, and so is what it makes of it. */
+/* Terms of all rows of memory: with more, any peer's file is gigabytes, and so is what it makes of
+ * it. */
 #define MOST_TERMS 40000000
 
 /* A peer that is slow to notice that its time is over gets this much more. */
@@ -36,7 +38,7 @@ typedef struct written {
 	char note[96];           /* empty if the file is there */
 } written;
 
-/* ---- before ------------------------------------------------------------------------------------------------ */
+/* ---- before ----------------------------------------------------------------------------- */
 
 static bool load_model(const run *r, sw_problem *problem, model *m, char *note, size_t room)
 {
@@ -54,7 +56,8 @@ static void write_file(const run *r, const model *m, written *w)
 	sw_error err;
 	FILE *file = fopen(r->problem, "we");
 	if (!file || r->p->write(m, file, &err))
-		snprintf(w->note, sizeof w->note, "%.90s", file ? err.message : "no room for its file");
+		snprintf(w->note, sizeof w->note, "%.90s",
+		         file ? err.message : "no room for its file");
 	if (file && (ferror(file) | fclose(file)))
 		snprintf(w->note, sizeof w->note, "no room for its file");
 }
@@ -81,10 +84,11 @@ static void write_here(const void *context, void *result)
 	sw_problem_clear(&problem);
 }
 
-/* ---- after ------------------------------------------------------------------------------------------------- */
+/* ---- after ------------------------------------------------------------------------------ */
 
 /* Every answer is evaluated as ours are: what the program says of its cost is not looked at. */
-static void judge(const sw_problem *problem, const model *m, const foreign_answer *answer, outcome *o)
+static void judge(const sw_problem *problem, const model *m, const foreign_answer *answer,
+                  outcome *o)
 {
 	sw_evaluation value = {0};
 	int32_t *assignment = sw_alloc((problem->nodes.len + 1) * sizeof *assignment);
@@ -97,7 +101,9 @@ static void judge(const sw_problem *problem, const model *m, const foreign_answe
 	o->peak_usage = value.peak_usage;
 	o->infeasible = answer->infeasible;
 	o->optimal = answer->optimal && o->has_cost;
-	o->bound = o->optimal ? o->cost : answer->has_bound ? model_bound(m, answer->bound) : INT64_MIN;
+	o->bound = o->optimal          ? o->cost
+	           : answer->has_bound ? model_bound(m, answer->bound)
+	                               : INT64_MIN;
 	o->has_bound = o->bound > INT64_MIN;
 	o->wrong |= o->optimal && answer->has_bound && m->shift == 0 &&
 	            model_bound(m, answer->bound) != o->cost;
@@ -128,12 +134,13 @@ static void judge_here(const void *context, void *result)
 	sw_problem_clear(&problem);
 }
 
-/* ---- the run ------------------------------------------------------------------------------------------------- */
+/* ---- the run ---------------------------------------------------------------------------- */
 
 static bool make_folder(run *r)
 {
 	const char *parent = getenv("TMPDIR");
-	snprintf(r->folder, sizeof r->folder, "%s/bench-solve-XXXXXX", parent && *parent ? parent : "/tmp");
+	snprintf(r->folder, sizeof r->folder, "%s/bench-solve-XXXXXX",
+	         parent && *parent ? parent : "/tmp");
 	if (!mkdtemp(r->folder))
 		return false;
 	snprintf(r->problem, sizeof r->problem, "%s/%s", r->folder, r->p->file);
@@ -173,8 +180,8 @@ static void execute(run *r, const settings *how, double time_s, outcome *o)
 	r->p->command(&command, r->problem, r->answer, time_s, 0);
 	for (int i = 0; i < command.n; i++)
 		words[i] = command.words[i];
-	child_end end = child_exec(words, &r->printed, time_s + SW_MAX(GRACE_S, GRACE_PART * time_s),
-	                           how->peer_bytes);
+	child_end end = child_exec(words, &r->printed,
+	                           time_s + SW_MAX(GRACE_S, GRACE_PART * time_s), how->peer_bytes);
 	outcome judged = *o;
 	if (end.code != 0)
 		child_explain(&end, judged.note, sizeof judged.note);
@@ -187,8 +194,8 @@ static void execute(run *r, const settings *how, double time_s, outcome *o)
 	o->peak_bytes = end.peak_bytes;
 }
 
-void solve_peer(const peer *p, const instance *what, bool reduced, const settings *how, double time_s,
-                outcome *o)
+void solve_peer(const peer *p, const instance *what, bool reduced, const settings *how,
+                double time_s, outcome *o)
 {
 	run r = {.p = p, .what = what, .reduced = reduced};
 	*o = (outcome){.nodes_left = -1};

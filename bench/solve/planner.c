@@ -1,7 +1,8 @@
 /*
- * The problems that the planner makes of a program: one for each mesh that `auto` searches freely on the given cluster
- * (a fixed strategy leaves little to choose). Built as plan/make.c and plan/search.c build them, through
- * plan's private header, but with the spans of memory in any case, so that any capacity may be set.
+ * The problems that the planner makes of a program: one for each mesh that `auto` searches freely
+ * on the given cluster (a fixed strategy leaves little to choose). Built as plan/make.c and
+ * plan/search.c build them, through plan's private header, but with the spans of memory in any
+ * case, so that any capacity may be set.
  */
 #include "bench.h"
 
@@ -33,8 +34,9 @@ static void take_problem(const sw_plan *plan, const sw_sidecar *sidecar, const s
 	sw_planner_clear(&planner);
 }
 
-static sw_status make_problem(const instance *what, const sw_program *program, const sw_cluster *cluster,
-                              const sw_mesh *mesh, sw_problem *problem, sw_error *err)
+static sw_status make_problem(const instance *what, const sw_program *program,
+                              const sw_cluster *cluster, const sw_mesh *mesh, sw_problem *problem,
+                              sw_error *err)
 {
 	sw_sidecar sidecar;
 	sw_program *canonical;
@@ -61,7 +63,8 @@ static sw_status load_on(const instance *what, const sw_cluster *cluster, sw_pro
 	if (status == SW_OK)
 		status = sw_read_program(what->path, &program, err);
 	if (status == SW_OK) {
-		status = make_problem(what, program, cluster, &meshes.data[what->mesh], problem, err);
+		status = make_problem(what, program, cluster, &meshes.data[what->mesh], problem,
+		                      err);
 		sw_program_free(program);
 	}
 	sw_vec_clear(&meshes);

@@ -13,11 +13,37 @@ typedef struct column_style {
 } column_style;
 
 static const column_style columns[] = {
-	{"instance", -24}, {"nodes/edges", 12}, {"left", 11},          {"limit s", 7},  {"cost", 16},
-	{"bound", 16},     {"gap", 9},          {"answer", 10},        {"s", 7},        {"MB", 6},
-	{"x least", 7},    {"best known", 10},  {"after a while", 16}, {"gap then", 9},
+	{"instance", -24},
+	{"nodes/edges", 12},
+	{"left", 11},
+	{"limit s", 7},
+	{"cost", 16},
+	{"bound", 16},
+	{"gap", 9},
+	{"answer", 10},
+	{"s", 7},
+	{"MB", 6},
+	{"x least", 7},
+	{"best known", 10},
+	{"after a while", 16},
+	{"gap then", 9},
 };
-enum { NAME, SIZE, LEFT, LIMIT, COST, BOUND, GAP, ANSWER, SECONDS, MEMORY, LEAST, KNOWN, EARLY, EARLY_GAP };
+enum {
+	NAME,
+	SIZE,
+	LEFT,
+	LIMIT,
+	COST,
+	BOUND,
+	GAP,
+	ANSWER,
+	SECONDS,
+	MEMORY,
+	LEAST,
+	KNOWN,
+	EARLY,
+	EARLY_GAP
+};
 
 /* One line: cells that were not set are empty. */
 typedef struct cells {
@@ -38,7 +64,8 @@ static void print_cells(const cells *c, const char *note)
 	char line[1024];
 	int at = 0;
 	for (size_t i = 0; i < SW_COUNT(columns); i++)
-		at += snprintf(line + at, sizeof line - (size_t)at, "%*s ", columns[i].width, c->text[i]);
+		at += snprintf(line + at, sizeof line - (size_t)at, "%*s ", columns[i].width,
+		               c->text[i]);
 	while (at > 0 && line[at - 1] == ' ')
 		line[--at] = '\0';
 	printf("%s%s%s\n", line, *note ? "  " : "", note);
@@ -57,7 +84,7 @@ void report_heading(double early_s)
 	print_cells(&c, "");
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------------------ */
+/* ---- numbers ---------------------------------------------------------------------------- */
 
 /* Costs of 1e11 may differ by 1. */
 static void set_relative(cells *c, int column, int64_t cost, int64_t other)
@@ -133,7 +160,7 @@ void report_peer(const char *name, const instance *what, const outcome *o)
 	print_cells(&c, o->note);
 }
 
-/* ---- beside what is known -------------------------------------------------------------------------------------- */
+/* ---- beside what is known --------------------------------------------------------------- */
 
 void report_known_init(sw_table *table)
 {

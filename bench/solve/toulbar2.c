@@ -1,13 +1,14 @@
 /*
- * toulbar2 1.1.1: weighted constraint satisfaction, exact, by soft local consistency and hybrid best-first search
- * (de Givry et al., https://toulbar2.github.io). Told the problem as a .wcsp file: a variable per node, a cost
- * function per node and edge, all costs made non-negative.
+ * toulbar2 1.1.1: weighted constraint satisfaction, exact, by soft local consistency and hybrid
+ * best-first search (de Givry et al., https://toulbar2.github.io). Told the problem as a .wcsp
+ * file: a variable per node, a cost function per node and edge, all costs made non-negative.
  *
- * Its linear constraint takes 0/1 variables and a lower limit. So each usage of a node has one such variable per distinct
- * value u above its least, "less than u", tied to the node by a hard table; and what these save must reach what the
- * largest usages exceed the capacity by. (With the values themselves as the 0/1 variables, a constraint would not see
- * that a node takes only one of them.) Its options are those of which it does best on the contest's instances B, G and V;
- * with the default ones it found nothing on G and V.
+ * Its linear constraint takes 0/1 variables and a lower limit. So each usage of a node has one such
+ * variable per distinct value u above its least, "less than u", tied to the node by a hard table;
+ * and what these save must reach what the largest usages exceed the capacity by. (With the values
+ * themselves as the 0/1 variables, a constraint would not see that a node takes only one of them.)
+ * Its options are those of which it does best on the contest's instances B, G and V; with the
+ * default ones it found nothing on G and V.
  */
 #include "peers.h"
 
@@ -43,7 +44,8 @@ static int64_t entries_of(const model_edge *edge)
 	return (int64_t)edge->rows * edge->columns;
 }
 
-/* What is subtracted from all costs, and the least cost that none with an allowed assignment reaches. */
+/* What is subtracted from all costs, and the least cost that none with an allowed assignment
+ * reaches. */
 static bool scale_of(const model *m, int64_t *offset, int64_t *top)
 {
 	__int128 least = 0, range = 1;
@@ -62,7 +64,7 @@ static bool scale_of(const model *m, int64_t *offset, int64_t *top)
 	return range <= MOST_COST && least == *offset;
 }
 
-/* ---- levels of usage ------------------------------------------------------------------------------------- */
+/* ---- levels of usage -------------------------------------------------------------------- */
 
 /* Per usage its distinct values, ascending. */
 typedef struct levels {
@@ -118,7 +120,7 @@ static int32_t level_count(const levels *l, int32_t usage)
 	return l->first[usage + 1] - l->first[usage];
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------ */
+/* ---- writing ---------------------------------------------------------------------------- */
 
 static void write_header(const model *m, const levels *l, int64_t top, FILE *file)
 {
@@ -160,12 +162,14 @@ static void write_edge(const model_edge *edge, int64_t top, FILE *file)
 }
 
 /* The variable is 1 exactly where the usage is less. */
-static void write_level(const model *m, const levels *l, int32_t u, int32_t k, int64_t top, FILE *file)
+static void write_level(const model *m, const levels *l, int32_t u, int32_t k, int64_t top,
+                        FILE *file)
 {
 	const model_usage *usage = &m->usages.data[u];
 	int32_t strategies = m->nodes.data[usage->node].strategies;
 	int64_t value = l->values.data[l->first[u] + k];
-	fprintf(file, "2 %d %" PRId64 " 0 %d\n", usage->node, level_variable(m, l, u, k), strategies);
+	fprintf(file, "2 %d %" PRId64 " 0 %d\n", usage->node, level_variable(m, l, u, k),
+	        strategies);
 	for (int32_t i = 0; i < strategies; i++)
 		fprintf(file, "%d %d %" PRId64 "\n", i, usage->usage[i] < value ? 0 : 1, top);
 }
@@ -212,7 +216,7 @@ static sw_status write_wcsp(const model *m, FILE *file, sw_error *err)
 	return SW_OK;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------- */
 
 static const char *last(const char *text, const char *word)
 {
@@ -235,7 +239,8 @@ static void read_solution(const model *m, const char *printed, foreign_answer *a
 	answer->has_choice = at != NULL;
 }
 
-/* "VAC dual bound: 2", "Initial lower and upper bounds: [2, 3]", "Optimality gap: [2, 3]", "Optimum: 2", in this order. */
+/* "VAC dual bound: 2", "Initial lower and upper bounds: [2, 3]", "Optimality gap: [2, 3]",
+ * "Optimum: 2", in this order. */
 static void read_bound(const model *m, const char *printed, foreign_answer *answer)
 {
 	static const char *const words[] = {"dual bound: ", "Initial lower and upper bounds: [",
@@ -258,22 +263,24 @@ static void read_answer(const model *m, const char *printed, FILE *file, foreign
 	read_bound(m, printed, answer);
 	answer->optimal = strstr(printed, "Optimum: ") != NULL;
 	/* With "found in" it would only say that the search was limited. */
-	answer->infeasible =
-		!answer->has_choice && (strstr(printed, "No solution in ") ||
-	                                strstr(printed, "No solution found by initial propagation"));
+	answer->infeasible = !answer->has_choice &&
+	                     (strstr(printed, "No solution in ") ||
+	                      strstr(printed, "No solution found by initial propagation"));
 }
 
-static void command(foreign_command *c, const char *problem, const char *answer, double time_s, double gap)
+static void command(foreign_command *c, const char *problem, const char *answer, double time_s,
+                    double gap)
 {
 	(void)answer;
 	(void)gap;
 	foreign_word(c, "toulbar2");
 	foreign_word(c, "%s", problem);
 	foreign_word(c, "-timer=%.0f", SW_MAX(time_s, 1));
-	foreign_word(c, "-s");  /* print each solution */
-	foreign_word(c, "-f:"); /* functional elimination loops for minutes beside linear constraints */
-	foreign_word(c, "-A");  /* virtual arc consistency in preprocessing */
-	foreign_word(c, "-l");  /* limited discrepancies first */
+	foreign_word(c, "-s"); /* print each solution */
+	/* functional elimination loops for minutes beside linear constraints */
+	foreign_word(c, "-f:");
+	foreign_word(c, "-A"); /* virtual arc consistency in preprocessing */
+	foreign_word(c, "-l"); /* limited discrepancies first */
 }
 
 const peer peer_toulbar2 = {"toulbar2", "problem.wcsp", write_wcsp, command, read_answer};

@@ -30,8 +30,8 @@
 #define SW_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Before a function whose loops gain from vectors that not every processor has. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) &&   \
-	!defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
+	!defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define SW_VECTORISED __attribute__((target_clones("avx2", "default"), optimize("O3")))
 #else
 #define SW_VECTORISED
@@ -39,15 +39,15 @@
 #define SW_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define SW_MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* ---- errors ------------------------------------------------------------------------------- */
+/* ---- errors ----------------------------------------------------------------------------- */
 
 /* What a function that can fail returns. SW_OK is 0. The exit code of a command follows from it. */
 typedef enum sw_status {
 	SW_OK = 0,
-	SW_NO,            /* the question was well put and the answer is no: infeasible, mismatch */
-	SW_ERR_INPUT,     /* bad usage or bad input: the user can mend it */
-	SW_ERR_IO,        /* the system refused: file, memory, process, peer */
-	SW_ERR_INTERNAL,  /* our own bug, found by a verifier */
+	SW_NO,           /* the question was well put and the answer is no: infeasible, mismatch */
+	SW_ERR_INPUT,    /* bad usage or bad input: the user can mend it */
+	SW_ERR_IO,       /* the system refused: file, memory, process, peer */
+	SW_ERR_INTERNAL, /* our own bug, found by a verifier */
 } sw_status;
 
 /* One clear line: the file, the place, what was expected, the mend. line and column count from 1;
@@ -63,17 +63,19 @@ typedef struct sw_error {
 sw_status sw_fail(sw_error *err, sw_status code, const char *format, ...) SW_PRINTF(3, 4);
 sw_status sw_fail_at(sw_error *err, sw_status code, const char *file, int line, int column,
                      const char *format, ...) SW_PRINTF(6, 7);
-/* Names the file of an error that was raised by code that did not know it. Keeps an earlier name. */
+/* Names the file of an error that was raised by code that did not know it. Keeps an earlier name.
+ */
 sw_status sw_error_in_file(sw_error *err, sw_status code, const char *file);
 /* Word for a status ("ok", "no", "bad-input", "io", "internal"), and the exit code 0, 1 or 2. */
 const char *sw_status_name(sw_status code);
 int sw_status_exit_code(sw_status code);
 
-/* ---- memory ------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------- */
 
 typedef void sw_out_of_memory_handler(size_t bytes);
 void sw_set_out_of_memory(sw_out_of_memory_handler *handler);
-/* From now on what is freed stays with the process, for what it asks for next: a planner asks for much, and often. Where the C library is glibc. */
+/* From now on what is freed stays with the process, for what it asks for next: a planner asks for
+ * much, and often. Where the C library is glibc. */
 void sw_memory_keep(void);
 
 /* Zeroed, 64-byte aligned; freed by free(). sw_try_alloc returns NULL when refused. */
@@ -94,9 +96,18 @@ static inline int64_t sw_gcd(int64_t a, int64_t b)
 	return a;
 }
 /* Towards minus infinity, and towards plus infinity; b > 0. */
-static inline int64_t sw_floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
-static inline int64_t sw_ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
-static inline int64_t sw_floor_mod(int64_t a, int64_t b) { return a - b * sw_floor_div(a, b); }
+static inline int64_t sw_floor_div(int64_t a, int64_t b)
+{
+	return a / b - (a % b < 0);
+}
+static inline int64_t sw_ceil_div(int64_t a, int64_t b)
+{
+	return a / b + (a % b > 0);
+}
+static inline int64_t sw_floor_mod(int64_t a, int64_t b)
+{
+	return a - b * sw_floor_div(a, b);
+}
 
 /* One lifetime. Everything taken from it is zeroed and freed by sw_arena_clear. When
  * SW_ARENA_SEPARATE is defined (debug and sanitizer builds) each object is allocated by itself, so
@@ -117,20 +128,21 @@ char *sw_arena_printf(sw_arena *arena, const char *format, ...) SW_PRINTF(2, 3);
 #define SW_NEW_N(arena, T, n) ((T *)sw_arena_alloc((arena), sizeof(T) * (size_t)(n)))
 
 /* A growing array: SW_VEC(int) v = {0}; sw_vec_push(&v, 3); v.data[0]; sw_vec_clear(&v). */
-#define SW_VEC(T)            \
-	struct {             \
-		T *data;     \
-		size_t len;  \
-		size_t cap;  \
+#define SW_VEC(T)                                                                                  \
+	struct {                                                                                   \
+		T *data;                                                                           \
+		size_t len;                                                                        \
+		size_t cap;                                                                        \
 	}
 #define sw_vec_reserve(v, n)                                                                       \
-	((n) <= (v)->cap ? (void)0                                                                 \
-	                 : (void)((v)->data = sw_vec_grow((v)->data, &(v)->cap, (n), sizeof(*(v)->data))))
+	((n) <= (v)->cap                                                                           \
+	         ? (void)0                                                                         \
+	         : (void)((v)->data = sw_vec_grow((v)->data, &(v)->cap, (n), sizeof(*(v)->data))))
 #define sw_vec_push(v, x) (sw_vec_reserve((v), (v)->len + 1), (void)((v)->data[(v)->len++] = (x)))
 #define sw_vec_clear(v) (free((v)->data), (void)((v)->data = NULL, (v)->len = (v)->cap = 0))
 void *sw_vec_grow(void *data, size_t *cap, size_t need, size_t item_bytes);
 
-/* ---- text --------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------- */
 
 /* A growing string, always zero-terminated once something was added. */
 typedef struct sw_text {
@@ -159,7 +171,8 @@ typedef struct sw_table {
 } sw_table;
 void sw_table_init(sw_table *table, int columns, const char *const headings[]);
 void sw_table_cell(sw_table *table, const char *format, ...) SW_PRINTF(2, 3);
-/* What one of the functions above, or another like them, adds for a number: sw_text_add_bytes, sw_text_add_seconds. */
+/* What one of the functions above, or another like them, adds for a number: sw_text_add_bytes,
+ * sw_text_add_seconds. */
 typedef void sw_text_add_number(sw_text *text, double number);
 void sw_table_cell_number(sw_table *table, sw_text_add_number *add, double number);
 void sw_table_add_to(const sw_table *table, sw_text *text);
@@ -171,8 +184,9 @@ sw_status sw_file_read(const char *path, char **data, size_t *length, sw_error *
 /* Writes through a temporary beside the target and renames it: all or nothing. Empty path or "-"
  * is standard output. */
 sw_status sw_file_write(const char *path, const char *data, size_t length, sw_error *err);
-/* The same in pieces, for what is too large to hold. What goes wrong on the way is told at the end: close puts the whole file
- * in place, or says why not and leaves none; the sink is freed either way. */
+/* The same in pieces, for what is too large to hold. What goes wrong on the way is told at the end:
+ * close puts the whole file in place, or says why not and leaves none; the sink is freed either
+ * way. */
 typedef struct sw_sink sw_sink;
 sw_status sw_sink_open(const char *path, sw_sink **sink, sw_error *err);
 void sw_sink_put(sw_sink *sink, const char *data, size_t length);
@@ -184,11 +198,12 @@ sw_status sw_source_open(const char *path, sw_source **source, sw_error *err);
 sw_source *sw_source_memory(const char *data, size_t length); /* borrowed; gzip is unpacked too */
 /* Up to `room` bytes; *got is 0 at the end, and only there. */
 sw_status sw_source_read(sw_source *source, char *buffer, size_t room, size_t *got, sw_error *err);
-double sw_source_fraction(const sw_source *source); /* how much of the file was taken; 0 for a pipe */
+/* how much of the file was taken; 0 for a pipe */
+double sw_source_fraction(const sw_source *source);
 bool sw_source_is_gzip(const sw_source *source);
 void sw_source_close(sw_source *source); /* NULL is fine */
 
-/* ---- hashes and random numbers ---------------------------------------------------------------- */
+/* ---- hashes and random numbers ---------------------------------------------------------- */
 
 uint64_t sw_hash_bytes(const void *data, size_t bytes, uint64_t seed); /* XXH3 */
 uint64_t sw_hash_u64(uint64_t a, uint64_t b);
@@ -223,15 +238,16 @@ uint64_t sw_rng_bits(sw_rng *rng);
 int64_t sw_rng_below(sw_rng *rng, int64_t bound); /* 0 <= result < bound, bound >= 1 */
 double sw_rng_unit(sw_rng *rng);
 
-/* ---- statistics ------------------------------------------------------------------------------ */
+/* ---- statistics ------------------------------------------------------------------------- */
 
 double sw_median(double *values, size_t n); /* sorts them; NaN of none */
-/* Where each value stands in the order of all, from 0; ties have the mean of their ranks. O(n^2). */
+/* Where each value stands in the order of all, from 0; ties have the mean of their ranks. O(n^2).
+ */
 void sw_ranks(const double *values, size_t n, double *ranks);
 /* Rank correlation. NaN if there are fewer than two. O(n^2). */
 double sw_spearman(const double *x, const double *y, size_t n);
 
-/* ---- JSON and YAML ------------------------------------------------------------------------------ */
+/* ---- JSON and YAML ---------------------------------------------------------------------- */
 
 /* JSON is jansson's json_t. These add our errors: a missing key or a wrong type is named, with the
  * path to it. `where` is such a path ("inputs[3].init") for the message. */
@@ -244,13 +260,13 @@ sw_status sw_json_get_real(const json_t *object, const char *key, const char *wh
 /* Borrowed from the object. */
 sw_status sw_json_get_text(const json_t *object, const char *key, const char *where,
                            const char **value, sw_error *err);
-sw_status sw_json_get_array(const json_t *object, const char *key, const char *where, json_t **value,
-                            sw_error *err);
-sw_status sw_json_get_object(const json_t *object, const char *key, const char *where, json_t **value,
-                             sw_error *err);
+sw_status sw_json_get_array(const json_t *object, const char *key, const char *where,
+                            json_t **value, sw_error *err);
+sw_status sw_json_get_object(const json_t *object, const char *key, const char *where,
+                             json_t **value, sw_error *err);
 
-/* JSON of any size, read in one pass and little memory (64 KiB): the caller pulls value after value, in the order of
- * the text, and skips what it does not know.
+/* JSON of any size, read in one pass and little memory (64 KiB): the caller pulls value after
+ * value, in the order of the text, and skips what it does not know.
  *
  *     sw_json_enter_object(s);
  *     while (sw_json_next_key(s, &key))
@@ -258,8 +274,9 @@ sw_status sw_json_get_object(const json_t *object, const char *key, const char *
  *     sw_json_finish(s);
  *     status = sw_json_stream_free(s);
  *
- * The first error stops it: from then on every call returns false, and *err has the place in the text and the path
- * to the value. Nesting deeper than 64 is an error; keys are cut after 39 bytes; duplicates are the caller's to see. */
+ * The first error stops it: from then on every call returns false, and *err has the place in the
+ * text and the path to the value. Nesting deeper than 64 is an error; keys are cut after 39 bytes;
+ * duplicates are the caller's to see. */
 typedef struct sw_json_stream sw_json_stream;
 typedef struct sw_json_place {
 	int line, column; /* bytes, from 1 */
@@ -270,19 +287,22 @@ sw_json_stream *sw_json_stream_new(sw_source *source, sw_error *err);
 sw_status sw_json_stream_free(sw_json_stream *s); /* whether all went well */
 bool sw_json_enter_object(sw_json_stream *s);
 bool sw_json_enter_array(sw_json_stream *s);
-/* On to the next member or item: false when there is none and the object or array was left. The key is good
- * until the next call. */
+/* On to the next member or item: false when there is none and the object or array was left. The key
+ * is good until the next call. */
 bool sw_json_next_key(sw_json_stream *s, const char **key);
 bool sw_json_next_item(sw_json_stream *s);
 /* A number that is an integer of 64 bits, however it is written (17, 1e18, 3.0). */
 bool sw_json_take_int(sw_json_stream *s, int64_t *value);
 /* An array of such, in place of what the list had. */
 bool sw_json_take_ints(sw_json_stream *s, sw_numbers *list);
-bool sw_json_take_null(sw_json_stream *s); /* false, and nothing taken, if the next value isn't null */
-bool sw_json_skip(sw_json_stream *s);      /* a value of any kind */
-bool sw_json_finish(sw_json_stream *s);    /* nothing but white space may follow, up to the source's end */
+/* false, and nothing taken, if the next value isn't null */
+bool sw_json_take_null(sw_json_stream *s);
+bool sw_json_skip(sw_json_stream *s); /* a value of any kind */
+/* nothing but white space may follow, up to the source's end */
+bool sw_json_finish(sw_json_stream *s);
 sw_json_place sw_json_stream_place(sw_json_stream *s); /* of the next value */
-/* The caller's own error, at a place noted earlier, or (NULL) here, after the path to here. Returns false. */
+/* The caller's own error, at a place noted earlier, or (NULL) here, after the path to here. Returns
+ * false. */
 bool sw_json_stream_fail(sw_json_stream *s, const sw_json_place *place, const char *format, ...)
 	SW_PRINTF(3, 4);
 
@@ -301,28 +321,35 @@ sw_status sw_yaml_parse(const char *text, size_t length, sw_arena *arena, const 
                         sw_error *err);
 const sw_yaml *sw_yaml_get(const sw_yaml *mapping, const char *key); /* NULL if absent */
 
-/* ---- time, threads, progress ---------------------------------------------------------------- */
+/* ---- time, threads, progress ------------------------------------------------------------ */
 
-double sw_now_s(void);       /* monotonic */
-/* To a moment of sw_now_s, as exactly as the system can: without the slack of 50 microseconds that Linux adds to a thread's timers. */
+double sw_now_s(void); /* monotonic */
+/* To a moment of sw_now_s, as exactly as the system can: without the slack of 50 microseconds that
+ * Linux adds to a thread's timers. */
 void sw_sleep_until(double moment_s);
-/* Of the calling thread, which waits more than it computes: when it has something to do it gets a core at once from one that computes, and soon gives it back
- * (Linux 6.12; elsewhere nothing changes). */
+/* Of the calling thread, which waits more than it computes: when it has something to do it gets a
+ * core at once from one that computes, and soon gives it back (Linux 6.12; elsewhere nothing
+ * changes). */
 void sw_thread_run_briefly(void);
-/* What a thread of this process had of the processors so far, and how long it could have run while others did (Linux counts a thread that yields among those). */
+/* What a thread of this process had of the processors so far, and how long it could have run while
+ * others did (Linux counts a thread that yields among those). */
 typedef struct sw_thread_times {
 	double cpu_s, delayed_s;
 } sw_thread_times;
 int sw_thread_number(void); /* of the calling thread */
-sw_thread_times sw_thread_times_of(int number); /* zeros where the system doesn't say. Microseconds */
+/* zeros where the system doesn't say. Microseconds */
+sw_thread_times sw_thread_times_of(int number);
 size_t sw_peak_memory_bytes(void); /* of this process so far (VmHWM) */
 int sw_cpu_count(void);
 
 /* Calls work(context, i) for i in [0, n) on up to `threads` threads; returns when all are done. */
 void sw_parallel_for(int64_t n, int threads, void (*work)(void *context, int64_t i), void *context);
-/* first(context, i) for i in [0, n) one after the other, on the calling thread; then(context, i) once first(context, i) is over, on any of `threads`. */
-void sw_pipeline(int64_t n, int threads, void (*first)(void *context, int64_t i), void (*then)(void *context, int64_t i), void *context);
-/* Calls work(context) on a thread of its own, beside what the caller does until it joins; when that is, if `threads` is 1 or the system refuses one. */
+/* first(context, i) for i in [0, n) one after the other, on the calling thread; then(context, i)
+ * once first(context, i) is over, on any of `threads`. */
+void sw_pipeline(int64_t n, int threads, void (*first)(void *context, int64_t i),
+                 void (*then)(void *context, int64_t i), void *context);
+/* Calls work(context) on a thread of its own, beside what the caller does until it joins; when that
+ * is, if `threads` is 1 or the system refuses one. */
 typedef struct sw_beside sw_beside;
 sw_beside *sw_beside_start(int threads, void (*work)(void *context), void *context);
 void sw_beside_join(sw_beside *beside); /* returns when it is done; frees */
@@ -335,7 +362,8 @@ typedef struct sw_progress {
 	const char *label;
 } sw_progress;
 void sw_progress_start(sw_progress *progress, const char *label, bool quiet);
-void sw_progress_update(sw_progress *progress, double fraction, const char *format, ...) SW_PRINTF(3, 4);
+void sw_progress_update(sw_progress *progress, double fraction, const char *format, ...)
+	SW_PRINTF(3, 4);
 void sw_progress_end(sw_progress *progress);
 
 #endif

@@ -46,7 +46,8 @@ static sw_status read_all(int fd, const char *path, char **data, size_t *length,
 		if (room - used < 2)
 			sw_try_double(&buffer, &room);
 	}
-	return sw_fail_at(err, SW_ERR_IO, path, 0, 0, "cannot read: not enough memory for the file");
+	return sw_fail_at(err, SW_ERR_IO, path, 0, 0,
+	                  "cannot read: not enough memory for the file");
 }
 
 sw_status sw_file_read(const char *path, char **data, size_t *length, sw_error *err)

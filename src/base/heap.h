@@ -1,6 +1,6 @@
 /*
- * A heap of numbered items: lightest first, of equal ones the smaller number. An item whose weight has changed is pushed
- * again; what is stale is the caller's to skip. Push and pop O(log n).
+ * A heap of numbered items: lightest first, of equal ones the smaller number. An item whose weight
+ * has changed is pushed again; what is stale is the caller's to skip. Push and pop O(log n).
  */
 #ifndef SW_HEAP_H
 #define SW_HEAP_H

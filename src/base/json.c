@@ -63,8 +63,8 @@ static json_t *member(const json_t *object, const char *key, const char *where, 
 	return value;
 }
 
-static sw_status wrong_kind(const json_t *value, const char *key, const char *where, const char *kind,
-                            sw_error *err)
+static sw_status wrong_kind(const json_t *value, const char *key, const char *where,
+                            const char *kind, sw_error *err)
 {
 	bool named = where && where[0];
 	return sw_fail(err, SW_ERR_INPUT, "%s%s%s: expected %s, found %s", named ? where : "",
@@ -95,8 +95,8 @@ sw_status sw_json_get_real(const json_t *object, const char *key, const char *wh
 	return SW_OK;
 }
 
-sw_status sw_json_get_text(const json_t *object, const char *key, const char *where, const char **value,
-                           sw_error *err)
+sw_status sw_json_get_text(const json_t *object, const char *key, const char *where,
+                           const char **value, sw_error *err)
 {
 	const json_t *found = member(object, key, where, "a string", err);
 	if (!found)
@@ -107,8 +107,8 @@ sw_status sw_json_get_text(const json_t *object, const char *key, const char *wh
 	return SW_OK;
 }
 
-sw_status sw_json_get_array(const json_t *object, const char *key, const char *where, json_t **value,
-                            sw_error *err)
+sw_status sw_json_get_array(const json_t *object, const char *key, const char *where,
+                            json_t **value, sw_error *err)
 {
 	json_t *found = member(object, key, where, "an array", err);
 	if (!found)
@@ -119,8 +119,8 @@ sw_status sw_json_get_array(const json_t *object, const char *key, const char *w
 	return SW_OK;
 }
 
-sw_status sw_json_get_object(const json_t *object, const char *key, const char *where, json_t **value,
-                             sw_error *err)
+sw_status sw_json_get_object(const json_t *object, const char *key, const char *where,
+                             json_t **value, sw_error *err)
 {
 	json_t *found = member(object, key, where, "an object", err);
 	if (!found)

@@ -1,12 +1,14 @@
-/* JSON in one pass through a window of 64 KiB. Numbers of lists are most of such texts: plain ones take a short way. */
+/* JSON in one pass through a window of 64 KiB. Numbers of lists are most of such texts: plain ones
+ * take a short way. */
 #include "base/base.h"
 
 #include <limits.h>
 #include <string.h>
 
 #define WINDOW ((size_t)64 << 10)
-#define AHEAD                                                                                              \
-	32 /* so many bytes can be looked at from a token's start on, zeros after the end of the text */
+#define AHEAD                                                                                      \
+	32 /* so many bytes can be looked at from a token's start on, zeros after the end of the   \
+	      text */
 #define DEEPEST 64
 #define KEY_ROOM 40
 
@@ -29,7 +31,7 @@ struct sw_json_stream {
 	char window[WINDOW + AHEAD];
 };
 
-/* ---- errors ------------------------------------------------------------------------------------------ */
+/* ---- errors ----------------------------------------------------------------------------- */
 
 static int64_t offset(const sw_json_stream *s)
 {
@@ -64,7 +66,8 @@ static void add_path(const sw_json_stream *s, sw_text *text)
 		sw_text_add(text, ": ");
 }
 
-/* Bytes that were damaged in the packed file make strange texts: what breaks the packing explains it better. */
+/* Bytes that were damaged in the packed file make strange texts: what breaks the packing explains
+ * it better. */
 static bool packing_is_broken(sw_json_stream *s)
 {
 	size_t got = 1;
@@ -76,7 +79,8 @@ static bool packing_is_broken(sw_json_stream *s)
 	return status != SW_OK;
 }
 
-static void record(sw_json_stream *s, sw_json_place place, bool with_path, const char *format, va_list args)
+static void record(sw_json_stream *s, sw_json_place place, bool with_path, const char *format,
+                   va_list args)
 {
 	sw_text text = {0};
 	char message[400];
@@ -112,7 +116,7 @@ bool sw_json_stream_fail(sw_json_stream *s, const sw_json_place *place, const ch
 	return false;
 }
 
-/* ---- the window ---------------------------------------------------------------------------------------- */
+/* ---- the window ------------------------------------------------------------------------- */
 
 /* More of the text behind what is left in the window. */
 static void fill(sw_json_stream *s)
@@ -121,7 +125,8 @@ static void fill(sw_json_stream *s)
 	s->before += s->at - s->window;
 	memmove(s->window, s->at, left);
 	while (left < AHEAD && got && !s->status) {
-		s->status = sw_source_read(s->source, s->window + left, WINDOW - left, &got, s->err);
+		s->status =
+			sw_source_read(s->source, s->window + left, WINDOW - left, &got, s->err);
 		left += got;
 	}
 	s->all_read = !got || s->status;
@@ -193,7 +198,7 @@ static bool expected(sw_json_stream *s, const char *what)
 	return fail(s, "expected %s, found %s", what, found(s, room));
 }
 
-/* ---- strings ------------------------------------------------------------------------------------------- */
+/* ---- strings ---------------------------------------------------------------------------- */
 
 static const char *hex_digits(const char *at, unsigned *value)
 {
@@ -210,7 +215,8 @@ static const char *hex_digits(const char *at, unsigned *value)
 	return at;
 }
 
-/* Keys are only compared with names in ASCII: any other character will do for what can't be in one. */
+/* Keys are only compared with names in ASCII: any other character will do for what can't be in one.
+ */
 static bool take_escape(sw_json_stream *s, char *c)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -242,8 +248,10 @@ static bool take_string(sw_json_stream *s, char *out, size_t room)
 		if (c == '"')
 			break;
 		if ((unsigned char)c < ' ')
-			return fail(s, at_end(s) ? "the text ends in a string"
-			                         : "control character in a string: write it as \\u00XX");
+			return fail(s,
+			            at_end(s)
+			                    ? "the text ends in a string"
+			                    : "control character in a string: write it as \\u00XX");
 		if (c == '\\' ? !take_escape(s, &c) : (s->at++, false))
 			return false;
 		if (length + 1 < room)
@@ -254,7 +262,7 @@ static bool take_string(sw_json_stream *s, char *out, size_t room)
 	return true;
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------------- */
+/* ---- numbers ---------------------------------------------------------------------------- */
 
 #define KEPT 24 /* significant digits: more than 64 bits can have */
 
@@ -357,9 +365,9 @@ static bool take_any_int(sw_json_stream *s, int64_t *value)
 	if (number_value(&n, value, &large))
 		return true;
 	s->at -= SW_MIN(offset(s) - s->line_start + 1 - place.column, s->at - s->window);
-	return fail(s,
-	            large ? "this number is beyond 64 bits: choose a larger unit"
-	                  : "expected an integer, found a number with a fraction: choose a smaller unit");
+	return fail(s, large ? "this number is beyond 64 bits: choose a larger unit"
+	                     : "expected an integer, found a number with a fraction: choose a "
+	                       "smaller unit");
 }
 
 /* The first byte in the lowest place, on any machine. */
@@ -367,11 +375,12 @@ static inline uint64_t load_eight(const char *at)
 {
 	const unsigned char *b = (const unsigned char *)at;
 	return (uint64_t)b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 | (uint64_t)b[3] << 24 |
-	       (uint64_t)b[4] << 32 | (uint64_t)b[5] << 40 | (uint64_t)b[6] << 48 | (uint64_t)b[7] << 56;
+	       (uint64_t)b[4] << 32 | (uint64_t)b[5] << 40 | (uint64_t)b[6] << 48 |
+	       (uint64_t)b[7] << 56;
 }
 
-/* Eight digits 0 to 9, one per byte, the first in the lowest place: pairs, then fours, then eight at once
- * (Lemire, "Number parsing at a gigabyte per second", 2021, section 3). */
+/* Eight digits 0 to 9, one per byte, the first in the lowest place: pairs, then fours, then eight
+ * at once (Lemire, "Number parsing at a gigabyte per second", 2021, section 3). */
 static inline uint64_t join_eight(uint64_t digits)
 {
 	const uint64_t pair = UINT64_C(0x000000ff000000ff);
@@ -387,8 +396,9 @@ static inline uint64_t mark_others(uint64_t digits)
 	return ((digits + UINT64_C(0x7676767676767676)) | digits) & UINT64_C(0x8080808080808080);
 }
 
-/* An integer without sign, fraction or exponent, followed by a comma or bracket: its end, or NULL if it is not as
- * plain as that. At least AHEAD bytes can be read. Without branches that depend on the number of digits up to 7. */
+/* An integer without sign, fraction or exponent, followed by a comma or bracket: its end, or NULL
+ * if it is not as plain as that. At least AHEAD bytes can be read. Without branches that depend on
+ * the number of digits up to 7. */
 static inline const char *plain_int(const char *at, int64_t *value)
 {
 	static const uint32_t power[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
@@ -451,7 +461,7 @@ bool sw_json_take_ints(sw_json_stream *s, sw_numbers *list)
 	return s->status == SW_OK;
 }
 
-/* ---- objects and arrays -------------------------------------------------------------------------------- */
+/* ---- objects and arrays ----------------------------------------------------------------- */
 
 static bool enter(sw_json_stream *s, char open, char close, const char *what)
 {
@@ -516,14 +526,14 @@ bool sw_json_next_key(sw_json_stream *s, const char **key)
 	return true;
 }
 
-/* ---- other values -------------------------------------------------------------------------------------- */
+/* ---- other values ----------------------------------------------------------------------- */
 
 static bool take_word(sw_json_stream *s, const char *word)
 {
 	for (; *word; word++, s->at++)
 		if (peek(s) != *word)
-			return fail(s,
-			            at_end(s) ? "the text ends in a word" : "expected true, false or null");
+			return fail(s, at_end(s) ? "the text ends in a word"
+			                         : "expected true, false or null");
 	return true;
 }
 
@@ -590,7 +600,7 @@ sw_json_place sw_json_stream_place(sw_json_stream *s)
 	return here(s);
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------------- */
+/* ---- opening and closing ---------------------------------------------------------------- */
 
 sw_json_stream *sw_json_stream_new(sw_source *source, sw_error *err)
 {

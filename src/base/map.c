@@ -1,4 +1,5 @@
-/* A hash map from bytes to numbers: open addressing, linear probing, at most three quarters full. */
+/* A hash map from bytes to numbers: open addressing, linear probing, at most three quarters full.
+ */
 #include "base/base.h"
 
 #include <string.h>

@@ -47,8 +47,9 @@ void *sw_alloc(size_t bytes)
 	return data;
 }
 
-#define MOST_KEPT (1 << 30)    /* bytes at the end of the heap */
-#define LEAST_APART (32 << 20) /* bytes of what is a mapping of its own, and goes back when it is freed */
+#define MOST_KEPT (1 << 30) /* bytes at the end of the heap */
+#define LEAST_APART                                                                                \
+	(32 << 20) /* bytes of what is a mapping of its own, and goes back when it is freed */
 
 void sw_memory_keep(void)
 {

@@ -13,7 +13,8 @@
 #define PANEL (LEFT + SIDE + LEGEND)
 #define RADIUS 3.6
 
-/* Distinct also for eyes that tell few colours apart (Okabe and Ito, 2008); marks repeat with another period. */
+/* Distinct also for eyes that tell few colours apart (Okabe and Ito, 2008); marks repeat with
+ * another period. */
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                       "#e69f00", "#56b4e9", "#555555"};
 
@@ -61,9 +62,9 @@ static sw_svg_point place(const axes *a, double x, double y)
 /* "10 us", "1 s", "100 kB", "1e3". */
 static void print_tick(int power, sw_plot_unit unit, char text[32])
 {
-	static const char *const seconds[] = {"ns", "µs", "ms", "s", "ks"}, *const bytes[] = {"B", "kB",
-	                                                                                      "MB", "GB",
-	                                                                                      "TB"};
+	static const char *const seconds[] = {"ns", "µs", "ms", "s", "ks"}, *const bytes[] = {
+										    "B", "kB", "MB",
+										    "GB", "TB"};
 	static const char *const heads[] = {"1", "10", "100"};
 	int base = unit == SW_PLOT_SECONDS ? -9 : 0, thousands = (int)floor((power - base) / 3.0);
 	if (unit == SW_PLOT_NUMBER || thousands < 0 || thousands > 4)
@@ -88,8 +89,10 @@ static void draw_grid(const axes *a, sw_text *svg)
 		sw_svg_line(svg, place(a, low, value), place(a, high, value), "stroke='#d8d8d8'");
 		print_tick(power, a->unit, text);
 		sw_svg_point x = place(a, value, low), y = place(a, low, value);
-		sw_svg_label(svg, (sw_svg_point){x.x, x.y + 18}, "text-anchor='middle'", "%s", text);
-		sw_svg_label(svg, (sw_svg_point){y.x - 8, y.y + 4}, "text-anchor='end'", "%s", text);
+		sw_svg_label(svg, (sw_svg_point){x.x, x.y + 18}, "text-anchor='middle'", "%s",
+		             text);
+		sw_svg_label(svg, (sw_svg_point){y.x - 8, y.y + 4}, "text-anchor='end'", "%s",
+		             text);
 	}
 }
 
@@ -97,26 +100,30 @@ static void draw_grid(const axes *a, sw_text *svg)
 static void draw_band(const axes *a, double band, sw_text *svg)
 {
 	double low = pow(10, a->first), high = pow(10, a->last);
-	const sw_svg_point corners[] = {
-		place(a, low, low),   place(a, low, low * (1 + band)),   place(a, high / (1 + band), high),
-		place(a, high, high), place(a, high, high * (1 - band)), place(a, low / (1 - band), low)};
-	sw_svg_polygon(
-		svg, corners, 6,
-		"fill='#0072b2' fill-opacity='.15' stroke='#0072b2' stroke-opacity='.6' stroke-width='.6' "
-		"stroke-dasharray='3 2'");
-	sw_svg_line(svg, place(a, low, low), place(a, high, high), "stroke='#555' stroke-width='1.2'");
+	const sw_svg_point corners[] = {place(a, low, low),
+	                                place(a, low, low * (1 + band)),
+	                                place(a, high / (1 + band), high),
+	                                place(a, high, high),
+	                                place(a, high, high * (1 - band)),
+	                                place(a, low / (1 - band), low)};
+	sw_svg_polygon(svg, corners, 6,
+	               "fill='#0072b2' fill-opacity='.15' stroke='#0072b2' stroke-opacity='.6' "
+	               "stroke-width='.6' "
+	               "stroke-dasharray='3 2'");
+	sw_svg_line(svg, place(a, low, low), place(a, high, high),
+	            "stroke='#555' stroke-width='1.2'");
 }
 
 static void draw_labels(const sw_plot_panel *panel, const axes *a, sw_text *svg)
 {
 	char turned[96];
 	double middle = a->top + SIDE / 2, left = a->left - 64;
-	snprintf(turned, sizeof(turned), "text-anchor='middle' transform='rotate(-90 %.1f %.1f)'", left,
-	         middle);
-	sw_svg_label(svg, (sw_svg_point){a->left, a->top - 12}, "font-size='14' font-weight='600'", "%s",
-	             panel->title);
-	sw_svg_label(svg, (sw_svg_point){a->left + SIDE / 2, a->top + SIDE + 42}, "text-anchor='middle'",
-	             "%s", panel->x_label);
+	snprintf(turned, sizeof(turned), "text-anchor='middle' transform='rotate(-90 %.1f %.1f)'",
+	         left, middle);
+	sw_svg_label(svg, (sw_svg_point){a->left, a->top - 12}, "font-size='14' font-weight='600'",
+	             "%s", panel->title);
+	sw_svg_label(svg, (sw_svg_point){a->left + SIDE / 2, a->top + SIDE + 42},
+	             "text-anchor='middle'", "%s", panel->x_label);
 	sw_svg_label(svg, (sw_svg_point){left, middle}, turned, "%s", panel->y_label);
 }
 
@@ -138,8 +145,8 @@ static void draw_series(const sw_plot_panel *panel, const axes *a, sw_text *svg)
 		for (int64_t i = 0; i < series->n; i++)
 			if (is_shown(&series->points[i]))
 				sw_svg_mark_at(svg, mark,
-				               place(a, series->points[i].x, series->points[i].y), RADIUS,
-				               colour, series->points[i].title);
+				               place(a, series->points[i].x, series->points[i].y),
+				               RADIUS, colour, series->points[i].title);
 		sw_svg_point at = next_row(a, &row);
 		sw_svg_mark_at(svg, mark, at, RADIUS + 1, colour, NULL);
 		sw_svg_label(svg, (sw_svg_point){at.x + 11, at.y + 4}, "", "%s", series->name);
@@ -147,8 +154,8 @@ static void draw_series(const sw_plot_panel *panel, const axes *a, sw_text *svg)
 	if (panel->band > 0) {
 		sw_svg_point at = next_row(a, &row);
 		sw_svg_rect(svg, at.x - 6, at.y - 5, 12, 10, "fill='#0072b2' fill-opacity='.12'");
-		sw_svg_line(svg, (sw_svg_point){at.x - 6, at.y + 5}, (sw_svg_point){at.x + 6, at.y - 5},
-		            "stroke='#555'");
+		sw_svg_line(svg, (sw_svg_point){at.x - 6, at.y + 5},
+		            (sw_svg_point){at.x + 6, at.y - 5}, "stroke='#555'");
 		sw_svg_label(svg, (sw_svg_point){at.x + 11, at.y + 4}, "", "within %g %%",
 		             100 * panel->band);
 	}

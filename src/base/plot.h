@@ -1,8 +1,9 @@
 /*
  * plot: scatter plots with logarithmic axes, as a picture that stands alone (SVG).
  *
- * A picture is a row of panels under one title. A panel has series of points, each with its colour and mark, and a legend; both axes have
- * the same unit, and with `band` the diagonal is drawn and what lies within a factor of 1 +- band of it is shaded.
+ * A picture is a row of panels under one title. A panel has series of points, each with its colour
+ * and mark, and a legend; both axes have the same unit, and with `band` the diagonal is drawn and
+ * what lies within a factor of 1 +- band of it is shaded.
  */
 #ifndef SW_PLOT_H
 #define SW_PLOT_H
@@ -28,6 +29,7 @@ typedef struct sw_plot_panel {
 } sw_plot_panel;
 
 /* Panels without any points are left out. */
-void sw_plot_write(const char *title, const char *subtitle, const sw_plot_panel *panels, int n, sw_text *svg);
+void sw_plot_write(const char *title, const char *subtitle, const sw_plot_panel *panels, int n,
+                   sw_text *svg);
 
 #endif

@@ -40,8 +40,8 @@ void sw_progress_update(sw_progress *progress, double fraction, const char *form
 	va_end(args);
 	sw_text line = {0};
 	double percent = 100 * SW_MIN(SW_MAX(fraction, 0), 1);
-	sw_text_addf(&line, "%s %3.0f%%  %.0f s  %s", progress->label, percent, now - progress->started_s,
-	             note);
+	sw_text_addf(&line, "%s %3.0f%%  %.0f s  %s", progress->label, percent,
+	             now - progress->started_s, note);
 	fprintf(stderr, WIPE "%.*s", terminal_width(), line.data);
 	fflush(stderr);
 	sw_text_clear(&line);

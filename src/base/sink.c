@@ -99,7 +99,8 @@ void sw_sink_put(sw_sink *sink, const char *data, size_t length)
 	}
 }
 
-/* The data reach the disk before the name does: after a crash the file is the old one or the new. */
+/* The data reach the disk before the name does: after a crash the file is the old one or the new.
+ */
 static void settle(sw_sink *sink)
 {
 	if (!sink->failure && sink->target && fsync(sink->fd) != 0 && errno != EINVAL)

@@ -27,7 +27,7 @@ struct sw_source {
 	double size, taken; /* of the file; size 0: unknown */
 };
 
-/* ---- raw bytes ---------------------------------------------------------------------------------- */
+/* ---- raw bytes -------------------------------------------------------------------------- */
 
 static sw_status take_piece(sw_source *s, sw_error *err)
 {
@@ -64,14 +64,15 @@ static sw_status take_magic(sw_source *s, sw_error *err)
 	return SW_OK;
 }
 
-/* ---- opening and closing --------------------------------------------------------------------------- */
+/* ---- opening and closing ---------------------------------------------------------------- */
 
 static sw_status begin(sw_source *s, sw_error *err)
 {
 	s->packed = sw_is_gzip(s->next, s->left);
 	if (s->packed && inflateInit2(&s->stream, GZIP_WINDOW) != Z_OK) {
 		s->packed = false;
-		return sw_fail(err, SW_ERR_IO, "cannot read: not enough memory to unpack the gzip data");
+		return sw_fail(err, SW_ERR_IO,
+		               "cannot read: not enough memory to unpack the gzip data");
 	}
 	return SW_OK;
 }
@@ -132,7 +133,7 @@ double sw_source_fraction(const sw_source *source)
 	return source->size > 0 ? (source->taken - (double)source->left) / source->size : 0;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------ */
+/* ---- reading ---------------------------------------------------------------------------- */
 
 static void use(sw_source *s, size_t bytes)
 {
@@ -143,7 +144,8 @@ static void use(sw_source *s, size_t bytes)
 static sw_status explain(const sw_source *s, int answer, sw_error *err)
 {
 	if (answer == Z_MEM_ERROR)
-		return sw_fail(err, SW_ERR_IO, "cannot read: not enough memory to unpack the gzip data");
+		return sw_fail(err, SW_ERR_IO,
+		               "cannot read: not enough memory to unpack the gzip data");
 	if (answer == Z_BUF_ERROR)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "truncated gzip data: the file ends in the middle; copy it again");
@@ -151,7 +153,8 @@ static sw_status explain(const sw_source *s, int answer, sw_error *err)
 	               s->stream.msg ? s->stream.msg : "unknown trouble");
 }
 
-/* Between members: another one may follow at once, or zeros up to the end (tape padding). *done: at the end. */
+/* Between members: another one may follow at once, or zeros up to the end (tape padding). *done: at
+ * the end. */
 static sw_status pass_gap(sw_source *s, bool *done, sw_error *err)
 {
 	*done = s->left == 0;
@@ -164,7 +167,8 @@ static sw_status pass_gap(sw_source *s, bool *done, sw_error *err)
 	s->place = IN_PADDING;
 	while (s->left && !*s->next)
 		use(s, 1);
-	return s->left ? sw_fail(err, SW_ERR_INPUT, "corrupt gzip data: incorrect header check") : SW_OK;
+	return s->left ? sw_fail(err, SW_ERR_INPUT, "corrupt gzip data: incorrect header check")
+	               : SW_OK;
 }
 
 /* One call of inflate. No progress at the end of the input: what should follow is missing. */

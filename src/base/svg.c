@@ -21,7 +21,8 @@ static void add_escaped(sw_text *svg, const char *text)
 void sw_svg_begin(sw_text *svg, double width, double height)
 {
 	sw_text_addf(svg,
-	             "<svg xmlns='http://www.w3.org/2000/svg' width='%g' height='%g' viewBox='0 0 %g %g' "
+	             "<svg xmlns='http://www.w3.org/2000/svg' width='%g' height='%g' viewBox='0 0 "
+	             "%g %g' "
 	             "font-family='system-ui, \"DejaVu Sans\", Helvetica, Arial, sans-serif' "
 	             "font-size='12' fill='#222'>\n",
 	             width, height, width, height);
@@ -35,14 +36,14 @@ void sw_svg_end(sw_text *svg)
 
 void sw_svg_rect(sw_text *svg, double x, double y, double width, double height, const char *style)
 {
-	sw_text_addf(svg, "<rect x='%.2f' y='%.2f' width='%.2f' height='%.2f' %s/>\n", x, y, width, height,
-	             style);
+	sw_text_addf(svg, "<rect x='%.2f' y='%.2f' width='%.2f' height='%.2f' %s/>\n", x, y, width,
+	             height, style);
 }
 
 void sw_svg_line(sw_text *svg, sw_svg_point from, sw_svg_point to, const char *style)
 {
-	sw_text_addf(svg, "<line x1='%.2f' y1='%.2f' x2='%.2f' y2='%.2f' %s/>\n", from.x, from.y, to.x,
-	             to.y, style);
+	sw_text_addf(svg, "<line x1='%.2f' y1='%.2f' x2='%.2f' y2='%.2f' %s/>\n", from.x, from.y,
+	             to.x, to.y, style);
 }
 
 void sw_svg_polygon(sw_text *svg, const sw_svg_point *points, int n, const char *style)
@@ -67,11 +68,11 @@ static const struct {
 	[SW_MARK_PLUS] = {"M0,-1.2V1.2M-1.2,0H1.2", true},
 };
 
-void sw_svg_mark_at(sw_text *svg, sw_svg_mark mark, sw_svg_point at, double radius, const char *colour,
-                    const char *title)
+void sw_svg_mark_at(sw_text *svg, sw_svg_mark mark, sw_svg_point at, double radius,
+                    const char *colour, const char *title)
 {
-	sw_text_addf(svg, "<path transform='translate(%.2f %.2f) scale(%g)' d='%s' ", at.x, at.y, radius,
-	             marks[mark].path);
+	sw_text_addf(svg, "<path transform='translate(%.2f %.2f) scale(%g)' d='%s' ", at.x, at.y,
+	             radius, marks[mark].path);
 	sw_text_addf(svg,
 	             marks[mark].stroke ? "fill='none' stroke='%s' stroke-width='.5'"
 	                                : "fill='%s' fill-opacity='.75'",

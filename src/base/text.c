@@ -39,13 +39,15 @@ void sw_text_addf(sw_text *text, const char *format, ...)
 	text->len += (size_t)length;
 }
 
-/* Bytes of the character that begins here, 0: none does. Neither surrogates nor what could be written shorter. */
+/* Bytes of the character that begins here, 0: none does. Neither surrogates nor what could be
+ * written shorter. */
 static size_t character_bytes(const unsigned char *c, size_t left)
 {
 	static const struct {
 		unsigned char mask, lead;
 		uint32_t least;
-	} forms[] = {{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
+	} forms[] = {
+		{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
 	for (size_t n = 1; n <= SW_COUNT(forms) && n <= left; n++) {
 		if ((c[0] & forms[n - 1].mask) != forms[n - 1].lead)
 			continue;
@@ -78,7 +80,8 @@ void sw_text_cut(const char *string, char *to, size_t room)
 
 /* One decimal, in the largest unit that leaves at least 1.0 before it; units[0] has none, if the
  * value is whole. The bound lies where one decimal would round up to the next unit. */
-static void add_scaled(sw_text *text, double value, double base, const char *const units[], size_t count)
+static void add_scaled(sw_text *text, double value, double base, const char *const units[],
+                       size_t count)
 {
 	double size = fabs(value);
 	size_t unit = 0;

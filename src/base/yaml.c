@@ -22,7 +22,7 @@ typedef struct reader {
 
 static sw_status read_node(reader *r, yaml_event_t *event, int depth, const sw_yaml **node);
 
-/* ---- errors ---- */
+/* ---- errors ----------------------------------------------------------------------------- */
 
 static sw_status fail_here(const reader *r, yaml_mark_t mark, const char *message)
 {
@@ -57,7 +57,7 @@ static sw_status next_event(reader *r, yaml_event_t *event)
 	return yaml_parser_parse(&r->parser, event) ? SW_OK : syntax_error(r);
 }
 
-/* ---- nodes ---- */
+/* ---- nodes ------------------------------------------------------------------------------ */
 
 static sw_status refuse_decoration(const reader *r, const yaml_event_t *event, const void *anchor,
                                    const void *tag)
@@ -89,7 +89,8 @@ static sw_status read_scalar(reader *r, const yaml_event_t *event, const sw_yaml
 {
 	const char *value = (const char *)event->data.scalar.value;
 	size_t length = event->data.scalar.length;
-	sw_status status = refuse_decoration(r, event, event->data.scalar.anchor, event->data.scalar.tag);
+	sw_status status =
+		refuse_decoration(r, event, event->data.scalar.anchor, event->data.scalar.tag);
 	if (status != SW_OK)
 		return status;
 	if (memchr(value, 0, length))
@@ -119,7 +120,8 @@ static sw_status read_items(reader *r, int depth, node_list *items)
 	}
 }
 
-static sw_status read_sequence(reader *r, const yaml_event_t *event, int depth, const sw_yaml **node)
+static sw_status read_sequence(reader *r, const yaml_event_t *event, int depth,
+                               const sw_yaml **node)
 {
 	sw_status status = refuse_decoration(r, event, event->data.sequence_start.anchor,
 	                                     event->data.sequence_start.tag);
@@ -144,7 +146,8 @@ static sw_status check_key(const reader *r, const sw_yaml *key, sw_map *lines)
 	uint32_t line = sw_map_put(lines, key->text, strlen(key->text), (uint32_t)key->line);
 	if (line != SW_ABSENT)
 		return sw_fail_at(r->err, SW_ERR_INPUT, "", key->line, key->column,
-		                  "key \"%s\" is given twice, first in line %u", key->text, (unsigned)line);
+		                  "key \"%s\" is given twice, first in line %u", key->text,
+		                  (unsigned)line);
 	return SW_OK;
 }
 
@@ -218,7 +221,7 @@ static sw_status read_node(reader *r, yaml_event_t *event, int depth, const sw_y
 	return status;
 }
 
-/* ---- the document ---- */
+/* ---- the document ----------------------------------------------------------------------- */
 
 /* Reads one event that must be of this type; `message` says what is wrong otherwise. */
 static sw_status expect(reader *r, yaml_event_type_t type, const char *message)
@@ -235,15 +238,18 @@ static sw_status expect(reader *r, yaml_event_type_t type, const char *message)
 
 static sw_status read_document(reader *r, const sw_yaml **root)
 {
-	sw_status status = expect(r, YAML_STREAM_START_EVENT, "expected the start of a YAML document");
+	sw_status status =
+		expect(r, YAML_STREAM_START_EVENT, "expected the start of a YAML document");
 	if (status == SW_OK)
 		status = expect(r, YAML_DOCUMENT_START_EVENT, "the YAML document is empty");
 	if (status == SW_OK)
 		status = read_value(r, 1, root);
 	if (status == SW_OK)
-		status = expect(r, YAML_DOCUMENT_END_EVENT, "expected the end of the YAML document");
+		status =
+			expect(r, YAML_DOCUMENT_END_EVENT, "expected the end of the YAML document");
 	if (status == SW_OK)
-		status = expect(r, YAML_STREAM_END_EVENT, "expected one YAML document, found a second");
+		status = expect(r, YAML_STREAM_END_EVENT,
+		                "expected one YAML document, found a second");
 	return status;
 }
 

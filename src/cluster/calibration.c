@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* ---- names in tables ----------------------------------------------------------------------------------------- */
+/* ---- names in tables -------------------------------------------------------------------- */
 
 typedef const char *name_of(int number);
 
@@ -35,15 +35,15 @@ static sw_status find_name(const sw_yaml *node, const char *where, name_of *name
 		}
 		sw_text_addf(&known, "%s%s", *found ? ", " : "", name(*found));
 	}
-	sw_status status =
-		sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
-	                   "%s: expected one of %s, found \"%.60s\"", where, known.data, node->text);
+	sw_status status = sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
+	                              "%s: expected one of %s, found \"%.60s\"", where, known.data,
+	                              node->text);
 	sw_text_clear(&known);
 	return status;
 }
 
-static sw_status read_named(const sw_yaml *mapping, const char *where, const char *key, name_of *name,
-                            int n, int *found, sw_error *err)
+static sw_status read_named(const sw_yaml *mapping, const char *where, const char *key,
+                            name_of *name, int n, int *found, sw_error *err)
 {
 	char path[PATH_ROOM];
 	const sw_yaml *node = sw_yaml_get(mapping, key);
@@ -52,9 +52,10 @@ static sw_status read_named(const sw_yaml *mapping, const char *where, const cha
 	return status == SW_OK ? find_name(node, path, name, n, found, err) : status;
 }
 
-/* ---- kernels --------------------------------------------------------------------------------------------------- */
+/* ---- kernels ---------------------------------------------------------------------------- */
 
-static sw_status read_kernel(const sw_yaml *node, sw_family family, sw_kernel_fit *fit, sw_error *err)
+static sw_status read_kernel(const sw_yaml *node, sw_family family, sw_kernel_fit *fit,
+                             sw_error *err)
 {
 	const field fields[] = {
 		{"overhead", QUANTITY_SECONDS, false, true, &fit->overhead_s},
@@ -68,8 +69,8 @@ static sw_status read_kernel(const sw_yaml *node, sw_family family, sw_kernel_fi
 	snprintf(where, sizeof(where), "device.kernels.%s", sw_family_name(family));
 	*fit = (sw_kernel_fit){.given = true};
 	sw_status status = fields_read(node, fields, SW_COUNT(fields), where, err);
-	double given = fit->overhead_s + fit->flops_per_s + fit->bytes_per_s + fit->cached_bytes_per_s +
-	               fit->call_s + fit->row_s;
+	double given = fit->overhead_s + fit->flops_per_s + fit->bytes_per_s +
+	               fit->cached_bytes_per_s + fit->call_s + fit->row_s;
 	if (status == SW_OK && given == 0)
 		return field_bad(err, node, where,
 		                 "kernels would take no time: give an overhead, or any other term");
@@ -78,15 +79,15 @@ static sw_status read_kernel(const sw_yaml *node, sw_family family, sw_kernel_fi
 
 sw_status kernels_read(const sw_yaml *node, sw_device *device, sw_error *err)
 {
-	sw_status status =
-		field_expect(node, SW_YAML_MAPPING, "device.kernels", "a mapping of kernel families", err);
+	sw_status status = field_expect(node, SW_YAML_MAPPING, "device.kernels",
+	                                "a mapping of kernel families", err);
 	for (size_t i = 0; status == SW_OK && i < node->count; i++) {
 		int family;
 		status = find_name(node->keys[i], "device.kernels", name_of_family, SW_FAMILY_COUNT,
 		                   &family, err);
 		if (status == SW_OK)
-			status = read_kernel(node->items[i], (sw_family)family, &device->kernels[family],
-			                     err);
+			status = read_kernel(node->items[i], (sw_family)family,
+			                     &device->kernels[family], err);
 	}
 	return status;
 }
@@ -106,7 +107,8 @@ void kernels_print(const sw_device *device, sw_text *text)
 		const sw_kernel_fit *fit = &device->kernels[family];
 		if (!fit->given)
 			continue;
-		sw_text_addf(text, "%s    %s: {overhead: ", heading, sw_family_name((sw_family)family));
+		sw_text_addf(text, "%s    %s: {overhead: ", heading,
+		             sw_family_name((sw_family)family));
 		quantity_print(fit->overhead_s, QUANTITY_SECONDS, text);
 		print_term("call", fit->call_s, QUANTITY_SECONDS, text);
 		print_term("row", fit->row_s, QUANTITY_SECONDS, text);
@@ -118,10 +120,10 @@ void kernels_print(const sw_device *device, sw_text *text)
 	}
 }
 
-/* ---- points ------------------------------------------------------------------------------------------------------ */
+/* ---- points ----------------------------------------------------------------------------- */
 
-static sw_status read_atoms(const sw_yaml *node, const char *where, const sw_atoms *atoms, uint32_t *mask,
-                            sw_error *err)
+static sw_status read_atoms(const sw_yaml *node, const char *where, const sw_atoms *atoms,
+                            uint32_t *mask, sw_error *err)
 {
 	sw_status status = field_expect(node, SW_YAML_SEQUENCE, where,
 	                                "a list of atoms' numbers, such as [0, 1]", err);
@@ -145,8 +147,8 @@ static sw_status read_atoms(const sw_yaml *node, const char *where, const sw_ato
 	return status;
 }
 
-static sw_status check_point(const sw_yaml *node, const char *where, double bytes, sw_measurement *point,
-                             sw_error *err)
+static sw_status check_point(const sw_yaml *node, const char *where, double bytes,
+                             sw_measurement *point, sw_error *err)
 {
 	char path[PATH_ROOM];
 	if (bytes > 0x1p62 || bytes != (double)(int64_t)bytes) {
@@ -156,8 +158,9 @@ static sw_status check_point(const sw_yaml *node, const char *where, double byte
 	}
 	point->bytes = (int64_t)bytes;
 	if (!sw_algorithm_serves(point->algorithm, point->collective))
-		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column, "%s: there is no %s %s",
-		                  where, sw_algorithm_name(point->algorithm),
+		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
+		                  "%s: there is no %s %s", where,
+		                  sw_algorithm_name(point->algorithm),
 		                  sw_collective_name(point->collective));
 	return SW_OK;
 }
@@ -179,8 +182,8 @@ static sw_status read_point(const sw_yaml *node, const char *where, const sw_ato
 	snprintf(path, sizeof(path), "%s.atoms", where);
 	sw_status status = fields_read(node, fields, SW_COUNT(fields), where, err);
 	if (status == SW_OK)
-		status = read_named(node, where, "collective", name_of_collective, SW_COLLECTIVE_COUNT,
-		                    &collective, err);
+		status = read_named(node, where, "collective", name_of_collective,
+		                    SW_COLLECTIVE_COUNT, &collective, err);
 	if (status == SW_OK)
 		status = read_named(node, where, "algorithm", name_of_algorithm, SW_ALGORITHM_COUNT,
 		                    &algorithm, err);
@@ -222,10 +225,11 @@ static sw_status read_points(const sw_yaml *node, sw_cluster *cluster, sw_error 
 		qsort(points, node->count, sizeof(*points), by_what);
 	for (size_t i = 1; i < node->count; i++)
 		if (by_what(&points[i - 1], &points[i]) == 0)
-			return sw_fail_at(
-				err, SW_ERR_INPUT, "", node->line, node->column,
-				"calibration.points: %s of %lld bytes is there twice for the same atoms",
-				sw_collective_name(points[i].collective), (long long)points[i].bytes);
+			return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
+			                  "calibration.points: %s of %lld bytes is there twice for "
+			                  "the same atoms",
+			                  sw_collective_name(points[i].collective),
+			                  (long long)points[i].bytes);
 	calibration->points = points;
 	calibration->n_points = (int32_t)node->count;
 	return SW_OK;
@@ -239,12 +243,12 @@ static sw_status read_date(const sw_yaml *node, sw_arena *arena, const char **da
 	if (status != SW_OK)
 		return status;
 	size_t i = 0;
-	while (pattern[i] &&
-	       (pattern[i] == 'd' ? node->text[i] >= '0' && node->text[i] <= '9' : node->text[i] == '-'))
+	while (pattern[i] && (pattern[i] == 'd' ? node->text[i] >= '0' && node->text[i] <= '9'
+	                                        : node->text[i] == '-'))
 		i++;
-	return !pattern[i] && !node->text[i]
-	               ? SW_OK
-	               : field_bad(err, node, "calibration.date", "expected a date such as 2026-11-22");
+	return !pattern[i] && !node->text[i] ? SW_OK
+	                                     : field_bad(err, node, "calibration.date",
+	                                                 "expected a date such as 2026-11-22");
 }
 
 sw_status calibration_read(const sw_yaml *node, sw_cluster *cluster, sw_error *err)
@@ -257,14 +261,16 @@ sw_status calibration_read(const sw_yaml *node, sw_cluster *cluster, sw_error *e
 	};
 	sw_status status = fields_read(node, fields, SW_COUNT(fields), "calibration", err);
 	if (status == SW_OK)
-		status = read_date(sw_yaml_get(node, "date"), &cluster->arena, &calibration->date, err);
+		status = read_date(sw_yaml_get(node, "date"), &cluster->arena, &calibration->date,
+		                   err);
 	return status == SW_OK ? read_points(sw_yaml_get(node, "points"), cluster, err) : status;
 }
 
 static void print_point(const sw_measurement *point, sw_text *text)
 {
 	const char *separator = "";
-	sw_text_addf(text, "    - {collective: %s, atoms: [", sw_collective_name(point->collective));
+	sw_text_addf(text, "    - {collective: %s, atoms: [",
+	             sw_collective_name(point->collective));
 	for (int a = 0; a < SW_MAX_ATOMS; a++) {
 		if (!(point->atoms >> a & 1))
 			continue;
@@ -286,8 +292,9 @@ void calibration_print(const sw_calibration *calibration, sw_text *text)
 		return;
 	sw_text_addf(text, "calibration:\n  date: %s\n  error: ", calibration->date);
 	quantity_print(calibration->error, QUANTITY_NUMBER, text);
-	sw_text_add(text, calibration->n_points ? "\n  points: # the fastest algorithm of each, measured\n"
-	                                        : "\n  points: []\n");
+	sw_text_add(text, calibration->n_points
+	                          ? "\n  points: # the fastest algorithm of each, measured\n"
+	                          : "\n  points: []\n");
 	for (int32_t i = 0; i < calibration->n_points; i++)
 		print_point(&calibration->points[i], text);
 }

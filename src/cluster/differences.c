@@ -21,7 +21,8 @@ static void add_plain(sw_text *text, double number)
 }
 
 /* "latency of node 5 us, not 1 us" */
-static void compare(const char *what, const char *of, double was, double is, add_number *add, sw_text *text)
+static void compare(const char *what, const char *of, double was, double is, add_number *add,
+                    sw_text *text)
 {
 	if (was == is)
 		return;
@@ -40,19 +41,21 @@ static void compare_levels(const sw_cluster *a, const sw_cluster *b, sw_text *te
 		compare("latency", y->name, x->latency_s, y->latency_s, sw_text_add_seconds, text);
 		compare("bandwidth", y->name, x->bandwidth, y->bandwidth, add_rate, text);
 		if (x->flow_bandwidth != x->bandwidth || y->flow_bandwidth != y->bandwidth)
-			compare("bandwidth of a flow", y->name, x->flow_bandwidth, y->flow_bandwidth,
-			        add_rate, text);
+			compare("bandwidth of a flow", y->name, x->flow_bandwidth,
+			        y->flow_bandwidth, add_rate, text);
 	}
 }
 
 static void compare_devices(const sw_device *x, const sw_device *y, sw_text *text)
 {
 	const char *of = y->name ? y->name : "device";
-	compare("memory", of, (double)x->memory_bytes, (double)y->memory_bytes, sw_text_add_bytes, text);
-	compare("memory bandwidth", of, x->memory_bandwidth, y->memory_bandwidth, add_rate, text);
-	compare("kernel overhead", of, x->kernel_overhead_s, y->kernel_overhead_s, sw_text_add_seconds,
+	compare("memory", of, (double)x->memory_bytes, (double)y->memory_bytes, sw_text_add_bytes,
 	        text);
-	compare("matmul efficiency", of, x->matmul_efficiency, y->matmul_efficiency, add_plain, text);
+	compare("memory bandwidth", of, x->memory_bandwidth, y->memory_bandwidth, add_rate, text);
+	compare("kernel overhead", of, x->kernel_overhead_s, y->kernel_overhead_s,
+	        sw_text_add_seconds, text);
+	compare("matmul efficiency", of, x->matmul_efficiency, y->matmul_efficiency, add_plain,
+	        text);
 	for (int t = 0; t < SW_TYPE_COUNT; t++)
 		compare(sw_type_name((sw_type)t), of, x->flops[t], y->flops[t], add_tera, text);
 	if (memcmp(x->kernels, y->kernels, sizeof(x->kernels)))

@@ -16,16 +16,16 @@ static const char *kind_name(const sw_yaml *node)
 	return names[node->kind];
 }
 
-sw_status field_expect(const sw_yaml *node, sw_yaml_kind kind, const char *where, const char *expected,
-                       sw_error *err)
+sw_status field_expect(const sw_yaml *node, sw_yaml_kind kind, const char *where,
+                       const char *expected, sw_error *err)
 {
 	if (node->kind == kind)
 		return SW_OK;
-	return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column, "%s: expected %s, found %s",
-	                  where, expected, kind_name(node));
+	return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
+	                  "%s: expected %s, found %s", where, expected, kind_name(node));
 }
 
-/* ---- keys ------------------------------------------------------------------------------------------------ */
+/* ---- keys ------------------------------------------------------------------------------- */
 
 static bool is_field(const field *fields, size_t n, const char *key)
 {
@@ -41,13 +41,15 @@ static sw_status unknown_key(const sw_yaml *key, const field *fields, size_t n, 
 	sw_text known = {0};
 	for (size_t i = 0; i < n; i++)
 		sw_text_addf(&known, "%s%s", i ? ", " : "", fields[i].key);
-	sw_status status = sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
-	                              "%s: unknown key \"%s\"; known are %s", where, key->text, known.data);
+	sw_status status =
+		sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
+	                   "%s: unknown key \"%s\"; known are %s", where, key->text, known.data);
 	sw_text_clear(&known);
 	return status;
 }
 
-sw_status fields_check(const sw_yaml *node, const field *fields, size_t n, const char *where, sw_error *err)
+sw_status fields_check(const sw_yaml *node, const field *fields, size_t n, const char *where,
+                       sw_error *err)
 {
 	sw_status status = field_expect(node, SW_YAML_MAPPING, where, "a mapping", err);
 	if (status != SW_OK)
@@ -69,7 +71,8 @@ sw_status fields_check(const sw_yaml *node, const field *fields, size_t n, const
 sw_status field_read(const sw_yaml *node, const field *f, const char *where, sw_error *err)
 {
 	char message[256];
-	sw_status status = field_expect(node, SW_YAML_SCALAR, where, quantity_example(f->kind), err);
+	sw_status status =
+		field_expect(node, SW_YAML_SCALAR, where, quantity_example(f->kind), err);
 	if (status != SW_OK)
 		return status;
 	const char *wrong = quantity_parse(node->text, f->kind, f->value, message);
@@ -88,7 +91,8 @@ sw_status field_read(const sw_yaml *node, const field *f, const char *where, sw_
 }
 
 /* All keys of a mapping: known, present, and the quantities among them read. */
-sw_status fields_read(const sw_yaml *node, const field *fields, size_t n, const char *where, sw_error *err)
+sw_status fields_read(const sw_yaml *node, const field *fields, size_t n, const char *where,
+                      sw_error *err)
 {
 	sw_status status = fields_check(node, fields, n, where, err);
 	for (size_t i = 0; i < n && status == SW_OK; i++) {

@@ -15,13 +15,13 @@ static const struct {
 } algorithms[SW_ALGORITHM_COUNT] = {
 	[SW_ALGORITHM_DIRECT] = {"direct", BIT(ALL_REDUCE) | BIT(ALL_GATHER) | BIT(REDUCE_SCATTER) |
                                                    BIT(ALL_TO_ALL) | BIT(BROADCAST) | BIT(PERMUTE)},
-	[SW_ALGORITHM_RING] = {"ring",
-                               BIT(ALL_REDUCE) | BIT(ALL_GATHER) | BIT(REDUCE_SCATTER) | BIT(ALL_TO_ALL)},
-	[SW_ALGORITHM_HALVING] = {"halving",
-                                  BIT(ALL_REDUCE) | BIT(ALL_GATHER) | BIT(REDUCE_SCATTER) | BIT(BROADCAST)},
+	[SW_ALGORITHM_RING] = {"ring", BIT(ALL_REDUCE) | BIT(ALL_GATHER) | BIT(REDUCE_SCATTER) |
+                                               BIT(ALL_TO_ALL)},
+	[SW_ALGORITHM_HALVING] = {"halving", BIT(ALL_REDUCE) | BIT(ALL_GATHER) |
+                                                     BIT(REDUCE_SCATTER) | BIT(BROADCAST)},
 	[SW_ALGORITHM_HIERARCHICAL] = {"hierarchical", BIT(ALL_REDUCE) | BIT(ALL_GATHER) |
-                                                               BIT(REDUCE_SCATTER) | BIT(ALL_TO_ALL) |
-                                                               BIT(BROADCAST)},
+                                                               BIT(REDUCE_SCATTER) |
+                                                               BIT(ALL_TO_ALL) | BIT(BROADCAST)},
 	[SW_ALGORITHM_CHAIN] = {"chain", BIT(BROADCAST)},
 };
 

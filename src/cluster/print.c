@@ -8,7 +8,8 @@
 /* Quoted when plain YAML might read it as something else. */
 static void print_name(const char *name, sw_text *text)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 	if (strspn(name, plain) == strlen(name) && name[0] != '-' && name[0] != '.') {
 		sw_text_add(text, name);
 		return;
@@ -40,7 +41,8 @@ static void print_unequal_counts(const sw_cluster *cluster, int32_t level, sw_te
 		bool last = d + 1 == cluster->n_devices;
 		if (!last && (level == 0 || next[level - 1] == here[level - 1]))
 			continue;
-		sw_text_addf(text, "%s%lld", first ? ", " : "", (long long)(here[level] + 1 - first));
+		sw_text_addf(text, "%s%lld", first ? ", " : "",
+		             (long long)(here[level] + 1 - first));
 		first = here[level] + 1;
 	}
 	sw_text_add(text, "]");
@@ -59,8 +61,8 @@ static void print_bandwidth(const sw_cluster *cluster, int32_t l, sw_text *text)
 		return;
 	}
 	for (int64_t i = 0; i < parts_of(cluster, l); i++)
-		print_quantity(i ? ", " : ", bandwidth: [", level->part_bandwidth[i], QUANTITY_BYTES_PER_S,
-		               text);
+		print_quantity(i ? ", " : ", bandwidth: [", level->part_bandwidth[i],
+		               QUANTITY_BYTES_PER_S, text);
 	sw_text_add(text, "]");
 }
 
@@ -77,7 +79,8 @@ static void print_level(const sw_cluster *cluster, int32_t l, sw_text *text)
 	print_quantity(", latency: ", level->latency_s, QUANTITY_SECONDS, text);
 	print_bandwidth(cluster, l, text);
 	if (level->flow_bandwidth != level->bandwidth)
-		print_quantity(", flow_bandwidth: ", level->flow_bandwidth, QUANTITY_BYTES_PER_S, text);
+		print_quantity(", flow_bandwidth: ", level->flow_bandwidth, QUANTITY_BYTES_PER_S,
+		               text);
 	if (level->contention > 0)
 		print_quantity(", contention: ", level->contention, QUANTITY_NUMBER, text);
 	sw_text_add(text, "}\n");
@@ -89,7 +92,8 @@ static void print_device(const sw_device *device, sw_text *text)
 	sw_text_add(text, "device:\n  name: ");
 	print_name(device->name, text);
 	print_quantity("\n  memory: ", (double)device->memory_bytes, QUANTITY_BYTES, text);
-	print_quantity("\n  memory_bandwidth: ", device->memory_bandwidth, QUANTITY_BYTES_PER_S, text);
+	print_quantity("\n  memory_bandwidth: ", device->memory_bandwidth, QUANTITY_BYTES_PER_S,
+	               text);
 	print_quantity("\n  kernel_overhead: ", device->kernel_overhead_s, QUANTITY_SECONDS, text);
 	print_quantity("\n  matmul_efficiency: ", device->matmul_efficiency, QUANTITY_NUMBER, text);
 	sw_text_add(text, "\n  flops: {");

@@ -56,7 +56,8 @@ static const struct {
 } kinds[] = {
 	[QUANTITY_NUMBER] = {no_units, "a plain number such as 0.7", "none"},
 	[QUANTITY_SECONDS] = {second_units, "a time such as 20 us", "s, ms, us, ns"},
-	[QUANTITY_BYTES] = {byte_units, "a size such as 16 GiB", "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"},
+	[QUANTITY_BYTES] = {byte_units, "a size such as 16 GiB",
+                            "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"},
 	[QUANTITY_BYTES_PER_S] = {speed_units, "a bandwidth such as 25 GB/s or 200 Gb/s",
                                   "B/s or b/s with k, M, G, T, or Ki, Mi, Gi, Ti before B"},
 	[QUANTITY_FLOPS] = {flop_units, "a rate such as 50 GFLOP/s",
@@ -73,7 +74,8 @@ static bool starts_decimal(const char *text)
 {
 	text += *text == '-' || *text == '+';
 	text += *text == '.';
-	return isdigit((unsigned char)*text) && !(text[0] == '0' && (text[1] == 'x' || text[1] == 'X'));
+	return isdigit((unsigned char)*text) &&
+	       !(text[0] == '0' && (text[1] == 'x' || text[1] == 'X'));
 }
 
 static const unit *find_unit(const char *name, quantity_kind kind)
@@ -109,7 +111,8 @@ const char *quantity_parse(const char *text, quantity_kind kind, double *value, 
 	if (name[0]) {
 		const unit *found = find_unit(name, kind);
 		if (!found && kind == QUANTITY_NUMBER)
-			return say(message, "expected %s, found \"%.60s\"", kinds[kind].example, text);
+			return say(message, "expected %s, found \"%.60s\"", kinds[kind].example,
+			           text);
 		if (!found)
 			return say(message, "unknown unit \"%.60s\"; known are %s", name,
 			           kinds[kind].known);
@@ -121,7 +124,7 @@ const char *quantity_parse(const char *text, quantity_kind kind, double *value, 
 	return NULL;
 }
 
-/* ---- printing ---------------------------------------------------------------------------------------- */
+/* ---- printing --------------------------------------------------------------------------- */
 
 static bool reads_back(const char *text, quantity_kind kind, double value)
 {
@@ -130,7 +133,8 @@ static bool reads_back(const char *text, quantity_kind kind, double value)
 	return !quantity_parse(text, kind, &again, message) && again == value;
 }
 
-/* Fewest digits that read back with this unit, and have no exponent; false if no count of them does. */
+/* Fewest digits that read back with this unit, and have no exponent; false if no count of them
+ * does. */
 static bool print_with(double value, quantity_kind kind, const unit *u, char *text, size_t room)
 {
 	for (int digits = 1; digits <= 17; digits++) {
@@ -165,7 +169,7 @@ double quantity_round(double value, quantity_kind kind, int digits)
 	double rounded = value;
 	while (u->name && (!u->printed || value * u->over / u->times < 1))
 		u++;
-	snprintf(text, sizeof(text), "%.*g %s", digits, u->name ? value * u->over / u->times : value,
-	         u->name ? u->name : "");
+	snprintf(text, sizeof(text), "%.*g %s", digits,
+	         u->name ? value * u->over / u->times : value, u->name ? u->name : "");
 	return quantity_parse(text, kind, &rounded, message) ? value : rounded;
 }

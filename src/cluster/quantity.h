@@ -1,9 +1,9 @@
 /*
  * quantity: numbers with units, as the cluster file has them. Private to src/cluster.
  *
- * "25 GB/s", "100 Gb/s", "20 us", "16 GiB", "312 TFLOP/s", or a plain number in the base unit: bytes, bytes per
- * second, seconds, floating-point operations per second. B is a byte, b a bit; k M G T are powers of 1000, Ki Mi Gi Ti of
- * 1024. A blank between number and unit is optional.
+ * "25 GB/s", "100 Gb/s", "20 us", "16 GiB", "312 TFLOP/s", or a plain number in the base unit:
+ * bytes, bytes per second, seconds, floating-point operations per second. B is a byte, b a bit; k M
+ * G T are powers of 1000, Ki Mi Gi Ti of 1024. A blank between number and unit is optional.
  */
 #ifndef SW_CLUSTER_QUANTITY_H
 #define SW_CLUSTER_QUANTITY_H
@@ -18,7 +18,8 @@ typedef enum quantity_kind {
 	QUANTITY_FLOPS,
 } quantity_kind;
 
-/* Returns NULL, or what is wrong in words that end a sentence "levels[0].latency: ...", which lie in `message`. */
+/* Returns NULL, or what is wrong in words that end a sentence "levels[0].latency: ...", which lie
+ * in `message`. */
 const char *quantity_parse(const char *text, quantity_kind kind, double *value, char message[256]);
 
 /* Shortest text that quantity_parse reads back to the same double. */

@@ -1,4 +1,5 @@
-/* The cluster file: every key is checked, and every error names its place. docs/cluster-file.md has the format. */
+/* The cluster file: every key is checked, and every error names its place. docs/cluster-file.md has
+ * the format. */
 #include "cluster/calibration.h"
 #include "cluster/fields.h"
 #include "cluster/topology.h"
@@ -6,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- levels ------------------------------------------------------------------------------------------------ */
+/* ---- levels ----------------------------------------------------------------------------- */
 
 static sw_status read_count(const sw_yaml *node, const char *where, int64_t *count, sw_error *err)
 {
@@ -20,17 +21,18 @@ static sw_status read_count(const sw_yaml *node, const char *where, int64_t *cou
 	if (value > MAX_DEVICES)
 		return field_bad(err, node, where, "more than 1048576 (2^20)");
 	*count = (int64_t)value;
-	return (double)*count == value ? SW_OK : field_bad(err, node, where, "must be a whole number");
+	return (double)*count == value ? SW_OK
+	                               : field_bad(err, node, where, "must be a whole number");
 }
 
 /* A list has one count per unit of the level above, in order. */
-static sw_status read_count_list(const sw_yaml *node, const char *where, int64_t units, int64_t *counts,
-                                 sw_error *err)
+static sw_status read_count_list(const sw_yaml *node, const char *where, int64_t units,
+                                 int64_t *counts, sw_error *err)
 {
 	if ((int64_t)node->count != units)
 		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
-		                  "%s: %zu counts for %lld units of the level above", where, node->count,
-		                  (long long)units);
+		                  "%s: %zu counts for %lld units of the level above", where,
+		                  node->count, (long long)units);
 	for (size_t i = 0; i < node->count; i++) {
 		char path[PATH_ROOM];
 		snprintf(path, sizeof(path), "%.200s[%zu]", where, i);
@@ -42,8 +44,8 @@ static sw_status read_count_list(const sw_yaml *node, const char *where, int64_t
 }
 
 /* parts->count[u]: parts of unit u of the level above, of which there are parts->units. */
-static sw_status read_parts(const sw_yaml *node, const char *where, level_parts *parts, sw_arena *arena,
-                            sw_error *err)
+static sw_status read_parts(const sw_yaml *node, const char *where, level_parts *parts,
+                            sw_arena *arena, sw_error *err)
 {
 	parts->count = SW_NEW_N(arena, int64_t, parts->units);
 	sw_status status = SW_OK;
@@ -64,14 +66,15 @@ static sw_status read_parts(const sw_yaml *node, const char *where, level_parts 
 	return status;
 }
 
-/* A list has one bandwidth per part; `bandwidth` is the least. A list of equal ones means the same as one. */
+/* A list has one bandwidth per part; `bandwidth` is the least. A list of equal ones means the same
+ * as one. */
 static sw_status read_bandwidth_list(const sw_yaml *node, const char *where, int64_t n_parts,
                                      sw_level *level, sw_arena *arena, sw_error *err)
 {
 	if ((int64_t)node->count != n_parts)
 		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
-		                  "%s: %zu bandwidths for %lld parts of the level", where, node->count,
-		                  (long long)n_parts);
+		                  "%s: %zu bandwidths for %lld parts of the level", where,
+		                  node->count, (long long)n_parts);
 	double *each = SW_NEW_N(arena, double, n_parts), most = 0;
 	level->bandwidth = INFINITY;
 	for (size_t i = 0; i < node->count; i++) {
@@ -89,16 +92,17 @@ static sw_status read_bandwidth_list(const sw_yaml *node, const char *where, int
 }
 
 /* n_parts: of the whole level. */
-static sw_status read_bandwidth(const sw_yaml *node, const char *where, int64_t n_parts, sw_level *level,
-                                sw_arena *arena, sw_error *err)
+static sw_status read_bandwidth(const sw_yaml *node, const char *where, int64_t n_parts,
+                                sw_level *level, sw_arena *arena, sw_error *err)
 {
 	const field f = {"bandwidth", QUANTITY_BYTES_PER_S, false, false, &level->bandwidth};
-	return node->kind == SW_YAML_SEQUENCE ? read_bandwidth_list(node, where, n_parts, level, arena, err)
-	                                      : field_read(node, &f, where, err);
+	return node->kind == SW_YAML_SEQUENCE
+	               ? read_bandwidth_list(node, where, n_parts, level, arena, err)
+	               : field_read(node, &f, where, err);
 }
 
-static sw_status read_level(const sw_yaml *node, const char *where, sw_level *level, level_parts *parts,
-                            sw_arena *arena, sw_error *err)
+static sw_status read_level(const sw_yaml *node, const char *where, sw_level *level,
+                            level_parts *parts, sw_arena *arena, sw_error *err)
 {
 	const field fields[] = {
 		{"name", QUANTITY_NUMBER, false, false, NULL},
@@ -121,7 +125,8 @@ static sw_status read_level(const sw_yaml *node, const char *where, sw_level *le
 	if (status != SW_OK)
 		return status;
 	snprintf(path, sizeof(path), "%s.bandwidth", where);
-	status = read_bandwidth(sw_yaml_get(node, "bandwidth"), path, parts->total, level, arena, err);
+	status = read_bandwidth(sw_yaml_get(node, "bandwidth"), path, parts->total, level, arena,
+	                        err);
 	if (status != SW_OK)
 		return status;
 	if (level->flow_bandwidth == 0)
@@ -146,37 +151,39 @@ static sw_status check_level_name(const sw_cluster *cluster, int32_t level, cons
 	return SW_OK;
 }
 
-static sw_status read_levels(const sw_yaml *node, sw_cluster *cluster, level_parts *parts, sw_error *err)
+static sw_status read_levels(const sw_yaml *node, sw_cluster *cluster, level_parts *parts,
+                             sw_error *err)
 {
-	sw_status status =
-		field_expect(node, SW_YAML_SEQUENCE, "levels", "a list of levels, outermost first", err);
+	sw_status status = field_expect(node, SW_YAML_SEQUENCE, "levels",
+	                                "a list of levels, outermost first", err);
 	if (status != SW_OK)
 		return status;
 	if (node->count == 0 || node->count > SW_MAX_LEVELS)
 		return sw_fail_at(err, SW_ERR_INPUT, "", node->line, node->column,
-		                  "levels: expected 1 to %d levels, found %zu", SW_MAX_LEVELS, node->count);
+		                  "levels: expected 1 to %d levels, found %zu", SW_MAX_LEVELS,
+		                  node->count);
 	int64_t units = 1;
 	for (size_t i = 0; i < node->count && status == SW_OK; i++) {
 		char where[32];
 		snprintf(where, sizeof(where), "levels[%zu]", i);
 		parts[i].units = units;
-		status = read_level(node->items[i], where, &cluster->levels[i], &parts[i], &cluster->arena,
-		                    err);
+		status = read_level(node->items[i], where, &cluster->levels[i], &parts[i],
+		                    &cluster->arena, err);
 		if (status == SW_OK)
-			status = check_level_name(cluster, (int32_t)i, sw_yaml_get(node->items[i], "name"),
-			                          err);
+			status = check_level_name(cluster, (int32_t)i,
+			                          sw_yaml_get(node->items[i], "name"), err);
 		units = parts[i].total;
 	}
 	cluster->n_levels = (int32_t)node->count;
 	return status;
 }
 
-/* ---- the device --------------------------------------------------------------------------------------------- */
+/* ---- the device ------------------------------------------------------------------------- */
 
 static sw_status read_flops(const sw_yaml *node, double flops[SW_TYPE_COUNT], sw_error *err)
 {
-	sw_status status =
-		field_expect(node, SW_YAML_MAPPING, "device.flops", "a mapping of element types", err);
+	sw_status status = field_expect(node, SW_YAML_MAPPING, "device.flops",
+	                                "a mapping of element types", err);
 	for (size_t i = 0; status == SW_OK && i < node->count; i++) {
 		const sw_yaml *key = node->keys[i];
 		sw_type type;
@@ -217,19 +224,20 @@ static sw_status read_device(const sw_yaml *node, sw_cluster *cluster, sw_error 
 		                 "must be between 1 B and 2^62 B");
 	device->memory_bytes = (int64_t)memory;
 	if (device->matmul_efficiency > 1)
-		return field_bad(err, sw_yaml_get(node, "matmul_efficiency"), "device.matmul_efficiency",
-		                 "must not be more than 1");
+		return field_bad(err, sw_yaml_get(node, "matmul_efficiency"),
+		                 "device.matmul_efficiency", "must not be more than 1");
 	if (device->transfer_share >= 1)
 		return field_bad(err, sw_yaml_get(node, "transfer_share"), "device.transfer_share",
 		                 "must be less than 1");
-	status = field_name(sw_yaml_get(node, "name"), "device.name", &cluster->arena, &device->name, err);
+	status = field_name(sw_yaml_get(node, "name"), "device.name", &cluster->arena,
+	                    &device->name, err);
 	if (status == SW_OK)
 		status = read_flops(sw_yaml_get(node, "flops"), device->flops, err);
 	const sw_yaml *kernels = sw_yaml_get(node, "kernels");
 	return status == SW_OK && kernels ? kernels_read(kernels, device, err) : status;
 }
 
-/* ---- the file ------------------------------------------------------------------------------------------------ */
+/* ---- the file --------------------------------------------------------------------------- */
 
 static sw_status check_version(const sw_yaml *node, sw_error *err)
 {
@@ -253,8 +261,8 @@ static sw_status read_cluster(const sw_yaml *root, sw_cluster *cluster, sw_error
 	if (status == SW_OK)
 		status = check_version(sw_yaml_get(root, "version"), err);
 	if (status == SW_OK)
-		status =
-			field_name(sw_yaml_get(root, "name"), "name", &cluster->arena, &cluster->name, err);
+		status = field_name(sw_yaml_get(root, "name"), "name", &cluster->arena,
+		                    &cluster->name, err);
 	if (status == SW_OK)
 		status = read_levels(sw_yaml_get(root, "levels"), cluster, parts, err);
 	if (status == SW_OK)

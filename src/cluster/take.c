@@ -7,14 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is asked for: so many devices from the first one on, or so many parts of each unit, level by level. */
+/* What is asked for: so many devices from the first one on, or so many parts of each unit, level by
+ * level. */
 typedef struct wish {
 	int64_t devices; /* 0: by counts */
 	int32_t n_counts;
 	int64_t counts[SW_MAX_LEVELS];
 } wish;
 
-/* ---- reading ------------------------------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------- */
 
 /* "64", or "2x8" with a count for each level. */
 static bool parse_wish(const char *text, wish *w)
@@ -43,16 +44,18 @@ static sw_status bad_wish(const sw_cluster *cluster, const char *text, sw_error 
 	sw_text form = {0};
 	for (int32_t l = 0; l < cluster->n_levels; l++)
 		sw_text_addf(&form, "%s%s", l ? " x " : "", cluster->levels[l].name);
-	sw_status status = sw_fail_at(err, SW_ERR_INPUT, cluster->source, 0, 0,
-	                              "cannot take \"%s\": expected a number of devices, or counts of %s",
-	                              text, form.data);
+	sw_status status =
+		sw_fail_at(err, SW_ERR_INPUT, cluster->source, 0, 0,
+	                   "cannot take \"%s\": expected a number of devices, or counts of %s",
+	                   text, form.data);
 	sw_text_clear(&form);
 	return status;
 }
 
-/* ---- so many devices ----------------------------------------------------------------------------------------- */
+/* ---- so many devices -------------------------------------------------------------------- */
 
-/* Whether the first n devices are whole parts of one level, within the first part of each level above. */
+/* Whether the first n devices are whole parts of one level, within the first part of each level
+ * above. */
 static bool is_whole(const sw_cluster *cluster, int64_t n)
 {
 	if (n == cluster->n_devices)
@@ -76,14 +79,15 @@ static sw_status check_devices(const sw_cluster *cluster, int64_t n, sw_error *e
 		return SW_OK;
 	const char *broken = cluster->levels[sw_cluster_meeting_level(cluster, 0, n - 1)].name;
 	return sw_fail_at(err, SW_ERR_INPUT, cluster->source, 0, 0,
-	                  "cannot take %" PRId64 " devices: the last %s would not be whole; take %" PRId64
-	                  " or %" PRId64,
+	                  "cannot take %" PRId64
+	                  " devices: the last %s would not be whole; take %" PRId64 " or %" PRId64,
 	                  n, broken, below, above);
 }
 
-/* ---- so many of each level ----------------------------------------------------------------------------------- */
+/* ---- so many of each level -------------------------------------------------------------- */
 
-/* Of device d: which part it is in, counted within the unit of the level above. first[l]: the first part of level l of that unit. */
+/* Of device d: which part it is in, counted within the unit of the level above. first[l]: the first
+ * part of level l of that unit. */
 static bool is_wanted(const sw_cluster *cluster, const wish *w, int64_t d, int32_t *first)
 {
 	const int32_t *here = &cluster->place[d * cluster->n_levels];
@@ -96,7 +100,7 @@ static bool is_wanted(const sw_cluster *cluster, const wish *w, int64_t d, int32
 	return true;
 }
 
-/* ---- what is kept -------------------------------------------------------------------------------------------- */
+/* ---- what is kept ----------------------------------------------------------------------- */
 
 static bool *choose(const sw_cluster *cluster, const wish *w)
 {
@@ -112,7 +116,8 @@ static void count_parts(sw_cluster *cluster, const bool *kept, level_parts *part
 {
 	int32_t n = cluster->n_levels, last[SW_MAX_LEVELS];
 	for (int32_t l = 0; l < n; l++) {
-		parts[l] = (level_parts){.count = SW_NEW_N(&cluster->arena, int64_t, cluster->n_devices)};
+		parts[l] = (level_parts){
+			.count = SW_NEW_N(&cluster->arena, int64_t, cluster->n_devices)};
 		links[l] = cluster->levels[l].part_bandwidth
 		                   ? SW_NEW_N(&cluster->arena, double, cluster->n_devices)
 		                   : NULL;
@@ -127,7 +132,8 @@ static void count_parts(sw_cluster *cluster, const bool *kept, level_parts *part
 			last[l] = here[l];
 			parts[l].count[parts[l].units - 1]++;
 			if (links[l])
-				links[l][parts[l].total] = cluster->levels[l].part_bandwidth[here[l]];
+				links[l][parts[l].total] =
+					cluster->levels[l].part_bandwidth[here[l]];
 			parts[l].total++;
 			if (l + 1 < n)
 				parts[l + 1].units = parts[l].total;
@@ -142,15 +148,17 @@ static sw_status check_counts(const sw_cluster *cluster, const wish *w, const le
 	for (int32_t l = 0; l < cluster->n_levels; l++)
 		for (int64_t u = 0; u < parts[l].units; u++)
 			if (parts[l].count[u] < w->counts[l])
-				return sw_fail_at(err, SW_ERR_INPUT, cluster->source, 0, 0,
-				                  "cannot take %" PRId64 " of each %s: there are %" PRId64,
-				                  w->counts[l], cluster->levels[l].name, parts[l].count[u]);
+				return sw_fail_at(
+					err, SW_ERR_INPUT, cluster->source, 0, 0,
+					"cannot take %" PRId64 " of each %s: there are %" PRId64,
+					w->counts[l], cluster->levels[l].name, parts[l].count[u]);
 	return SW_OK;
 }
 
-/* ---- the cluster of it --------------------------------------------------------------------------------------- */
+/* ---- the cluster of it ------------------------------------------------------------------ */
 
-/* As the file's reader has it: a list of equal links is one figure; a flow that had all of the least link has all of it still. */
+/* As the file's reader has it: a list of equal links is one figure; a flow that had all of the
+ * least link has all of it still. */
 static void keep_links(sw_level *level, const double *links, int64_t n)
 {
 	bool capped = level->flow_bandwidth < level->bandwidth;
@@ -165,7 +173,8 @@ static void keep_links(sw_level *level, const double *links, int64_t n)
 		level->flow_bandwidth = least;
 }
 
-/* Points were measured with all groups at work: they hold for the whole cluster only. Fitted figures stay. */
+/* Points were measured with all groups at work: they hold for the whole cluster only. Fitted
+ * figures stay. */
 static void rebuild(sw_cluster *cluster, const level_parts *parts, double *const *links)
 {
 	for (int32_t l = 0; l < cluster->n_levels; l++)

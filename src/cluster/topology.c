@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- places -------------------------------------------------------------------------------------------- */
+/* ---- places ----------------------------------------------------------------------------- */
 
 static bool is_even(const level_parts *parts)
 {
@@ -50,7 +50,7 @@ int32_t sw_cluster_meeting_level(const sw_cluster *cluster, int64_t a, int64_t b
 	return level;
 }
 
-/* ---- atoms ---------------------------------------------------------------------------------------------- */
+/* ---- atoms ------------------------------------------------------------------------------ */
 
 /* Prime factors of a count, larger primes first. */
 static bool add_atoms(sw_cluster *cluster, int64_t count, int32_t level)
@@ -70,7 +70,8 @@ static bool add_atoms(sw_cluster *cluster, int64_t count, int32_t level)
 	return true;
 }
 
-/* Outermost level at which devices meet that differ only in this atom: by looking at all of them. */
+/* Outermost level at which devices meet that differ only in this atom: by looking at all of them.
+ */
 static int32_t outermost_crossing(const sw_cluster *cluster, int32_t atom)
 {
 	int64_t stride = sw_atoms_stride(&cluster->atoms, atom);
@@ -85,7 +86,8 @@ static int32_t outermost_crossing(const sw_cluster *cluster, int32_t atom)
 	return outermost;
 }
 
-/* Levels down to the innermost unequal one are counted together; those below give atoms of their own. */
+/* Levels down to the innermost unequal one are counted together; those below give atoms of their
+ * own. */
 static bool fill_atoms(sw_cluster *cluster, const level_parts *parts)
 {
 	int32_t unequal = -1;
@@ -103,7 +105,7 @@ static bool fill_atoms(sw_cluster *cluster, const level_parts *parts)
 	return true;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------ */
+/* ---- the whole -------------------------------------------------------------------------- */
 
 static uint64_t hash_real(uint64_t hash, double value)
 {
@@ -145,9 +147,9 @@ static uint64_t hash_links(uint64_t hash, const sw_cluster *cluster, int32_t l)
 	if (level->contention > 0)
 		hash = hash_real(sw_hash_u64(hash, 1), level->contention);
 	if (level->part_bandwidth)
-		hash = sw_hash_bytes(level->part_bandwidth,
-		                     (size_t)(cluster->place[last] + 1) * sizeof(*level->part_bandwidth),
-		                     hash);
+		hash = sw_hash_bytes(
+			level->part_bandwidth,
+			(size_t)(cluster->place[last] + 1) * sizeof(*level->part_bandwidth), hash);
 	return hash;
 }
 
@@ -174,9 +176,9 @@ uint64_t topology_hash(const sw_cluster *cluster)
 			                               strlen(sw_type_name((sw_type)type)), hash),
 			                 device->flops[type]);
 	hash = hash_points(hash_kernels(hash, device), &cluster->calibration);
-	return sw_hash_bytes(cluster->place,
-	                     (size_t)(cluster->n_devices * cluster->n_levels) * sizeof(*cluster->place),
-	                     hash);
+	return sw_hash_bytes(
+		cluster->place,
+		(size_t)(cluster->n_devices * cluster->n_levels) * sizeof(*cluster->place), hash);
 }
 
 bool topology_fill(sw_cluster *cluster, const level_parts *parts)

@@ -30,10 +30,11 @@ static sw_collective_choice fastest(const collective *c)
 	return best;
 }
 
-/* ---- measured points ------------------------------------------------------------------------------------------ */
+/* ---- measured points -------------------------------------------------------------------- */
 
 /* Before (collective, atoms, bytes) in the order of the points? */
-static bool is_before(const sw_measurement *point, sw_collective_kind kind, uint32_t atoms, int64_t bytes)
+static bool is_before(const sw_measurement *point, sw_collective_kind kind, uint32_t atoms,
+                      int64_t bytes)
 {
 	if (point->collective != kind)
 		return point->collective < kind;
@@ -41,8 +42,8 @@ static bool is_before(const sw_measurement *point, sw_collective_kind kind, uint
 }
 
 /* The first point that isn't before. */
-static int32_t find_point(const sw_calibration *calibration, sw_collective_kind kind, uint32_t atoms,
-                          int64_t bytes)
+static int32_t find_point(const sw_calibration *calibration, sw_collective_kind kind,
+                          uint32_t atoms, int64_t bytes)
 {
 	int32_t low = 0, high = calibration->n_points;
 	while (low < high) {
@@ -55,30 +56,34 @@ static int32_t find_point(const sw_calibration *calibration, sw_collective_kind 
 	return low;
 }
 
-static const sw_measurement *point_of(const sw_calibration *calibration, int32_t i, sw_collective_kind kind,
-                                      uint32_t atoms)
+static const sw_measurement *point_of(const sw_calibration *calibration, int32_t i,
+                                      sw_collective_kind kind, uint32_t atoms)
 {
-	const sw_measurement *point = i >= 0 && i < calibration->n_points ? &calibration->points[i] : NULL;
+	const sw_measurement *point =
+		i >= 0 && i < calibration->n_points ? &calibration->points[i] : NULL;
 	return point && point->collective == kind && point->atoms == atoms ? point : NULL;
 }
 
 /* Outside what was measured: in proportion to the formula. */
 static double scaled(const sw_cluster *cluster, const sw_measurement *point, int64_t bytes)
 {
-	double there =
-		sw_cost_algorithm(cluster, point->algorithm, point->collective, point->atoms, point->bytes);
-	double here = sw_cost_algorithm(cluster, point->algorithm, point->collective, point->atoms, bytes);
+	double there = sw_cost_algorithm(cluster, point->algorithm, point->collective, point->atoms,
+	                                 point->bytes);
+	double here = sw_cost_algorithm(cluster, point->algorithm, point->collective, point->atoms,
+	                                bytes);
 	return there > 0 ? point->seconds * here / there : point->seconds;
 }
 
-static double between(const sw_measurement *low, const sw_measurement *high, int64_t bytes, double *way)
+static double between(const sw_measurement *low, const sw_measurement *high, int64_t bytes,
+                      double *way)
 {
-	*way = log((double)bytes / (double)low->bytes) / log((double)high->bytes / (double)low->bytes);
+	*way = log((double)bytes / (double)low->bytes) /
+	       log((double)high->bytes / (double)low->bytes);
 	return low->seconds * pow(high->seconds / low->seconds, *way);
 }
 
-static bool measured(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms, int64_t bytes,
-                     sw_collective_choice *choice)
+static bool measured(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms,
+                     int64_t bytes, sw_collective_choice *choice)
 {
 	const sw_calibration *calibration = &cluster->calibration;
 	int32_t i = find_point(calibration, kind, atoms, bytes);
@@ -91,7 +96,8 @@ static bool measured(const sw_cluster *cluster, sw_collective_kind kind, uint32_
 	choice->measured = true;
 	if (!low || !high) {
 		const sw_measurement *only = low ? low : high;
-		*choice = (sw_collective_choice){only->algorithm, scaled(cluster, only, bytes), true};
+		*choice =
+			(sw_collective_choice){only->algorithm, scaled(cluster, only, bytes), true};
 		return true;
 	}
 	double way;
@@ -100,12 +106,13 @@ static bool measured(const sw_cluster *cluster, sw_collective_kind kind, uint32_
 	return true;
 }
 
-sw_collective_choice sw_cost_choose(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms,
-                                    int64_t operand_bytes)
+sw_collective_choice sw_cost_choose(const sw_cluster *cluster, sw_collective_kind kind,
+                                    uint32_t atoms, int64_t operand_bytes)
 {
 	sw_collective_choice choice = {SW_ALGORITHM_DIRECT, 0, false};
 	if (sw_atoms_group_size(&cluster->atoms, atoms) <= 1 ||
-	    (cluster->calibration.n_points && measured(cluster, kind, atoms, operand_bytes, &choice)))
+	    (cluster->calibration.n_points &&
+	     measured(cluster, kind, atoms, operand_bytes, &choice)))
 		return choice;
 	collective c = collective_of(cluster, kind, atoms, operand_bytes);
 	return fastest(&c);
@@ -120,7 +127,8 @@ bool sw_collective_combines(sw_collective_kind kind)
 /* So large that its latency is nothing. */
 #define VERY_LARGE (INT64_C(1) << 50)
 
-static double rate_of(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms, int64_t bytes)
+static double rate_of(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms,
+                      int64_t bytes)
 {
 	return sw_cost_choose(cluster, kind, atoms, bytes).seconds / (double)bytes;
 }
@@ -136,7 +144,8 @@ double sw_cost_share(const sw_cluster *cluster, sw_collective_kind kind, uint32_
 	                    rate_of(cluster, kind, atoms, VERY_LARGE));
 	for (int32_t i = find_point(calibration, kind, atoms, operand_bytes);
 	     point_of(calibration, i, kind, atoms); i++)
-		least = fmin(least, calibration->points[i].seconds / (double)calibration->points[i].bytes);
+		least = fmin(least,
+		             calibration->points[i].seconds / (double)calibration->points[i].bytes);
 	return least * (double)operand_bytes;
 }
 

@@ -6,7 +6,8 @@ typedef struct kind_row {
 	sw_collective_kind kind;
 } kind_row;
 
-/* What a -done waits for belongs to its -start. Sends and receives between programs are no part of a partitioned program. */
+/* What a -done waits for belongs to its -start. Sends and receives between programs are no part of
+ * a partitioned program. */
 static const kind_row kinds[SW_OPCODE_COUNT] = {
 	[SW_OP_ALL_GATHER] = {true, SW_COLLECTIVE_ALL_GATHER},
 	[SW_OP_ALL_GATHER_START] = {true, SW_COLLECTIVE_ALL_GATHER},

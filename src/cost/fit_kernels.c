@@ -1,12 +1,16 @@
 /*
- * The fit of kernels, by family: the terms of sw_kernel_fit are linear in overhead, seconds per call and per row, and the inverse rates, so that least
- * squares of the relative error is a system of six equations. None of the six may be negative: every set of them is tried with the others
- * zero (nonnegative least squares, Lawson and Hanson, 1974; of six unknowns there are 63 sets). Of those whose solution is positive the one is taken that
- * explains most with least: a term more must be worth it by the Bayesian information criterion (Schwarz, 1978), n ln(sum of squares) + ln(n) per term.
- * The rounds weigh points against outliers, and so that it is ln(fitted / measured) that is made small: what is predicted to take half as
- * long counts like what is predicted to take twice as long.
+ * The fit of kernels, by family: the terms of sw_kernel_fit are linear in overhead, seconds per
+ * call and per row, and the inverse rates, so that least squares of the relative error is a system
+ * of six equations. None of the six may be negative: every set of them is tried with the others
+ * zero (nonnegative least squares, Lawson and Hanson, 1974; of six unknowns there are 63 sets). Of
+ * those whose solution is positive the one is taken that explains most with least: a term more must
+ * be worth it by the Bayesian information criterion (Schwarz, 1978), n ln(sum of squares) + ln(n)
+ * per term. The rounds weigh points against outliers, and so that it is ln(fitted / measured) that
+ * is made small: what is predicted to take half as long counts like what is predicted to take twice
+ * as long.
  *
- * The size of the cache is the device's, one for all families: of the powers of two from none to 64 MiB the one under which all are fitted best.
+ * The size of the cache is the device's, one for all families: of the powers of two from none to 64
+ * MiB the one under which all are fitted best.
  */
 #include "cost/fit.h"
 #include "cost/least_squares.h"
@@ -16,7 +20,8 @@
 enum { OVERHEAD, CALLS, ROWS, FLOPS, CACHED, BYTES, TERMS };
 #define ROUNDS 6
 #define LEAST_SCALE 5e-3
-#define MODEL_SCALE 0.1 /* kernels of a family are alike within about so much: no less is an outlier */
+#define MODEL_SCALE                                                                                \
+	0.1 /* kernels of a family are alike within about so much: no less is an outlier */
 #define LEAST_CACHE 16384.0
 #define MOST_CACHE 67108864.0
 
@@ -25,7 +30,8 @@ typedef struct kernel_fit {
 	double (*rows)[TERMS]; /* each over the measured seconds: their sum should be 1 */
 	double *residuals, *weights, *scratch;
 	double terms[TERMS],
-		errors[TERMS]; /* seconds, each or per unit; relative standard errors, 0 where the term is 0 */
+		/* seconds, each or per unit; relative standard errors, 0 where the term is 0 */
+		errors[TERMS];
 } kernel_fit;
 
 static double residual(const kernel_fit *f, int32_t i, const double *terms)
@@ -36,7 +42,8 @@ static double residual(const kernel_fit *f, int32_t i, const double *terms)
 	return sum;
 }
 
-/* The weighted normal equations in the terms of `set`, in units of which every diagonal entry is 1. */
+/* The weighted normal equations in the terms of `set`, in units of which every diagonal entry is 1.
+ */
 static bool solve_set(const kernel_fit *f, unsigned set, double *terms, double *inverse)
 {
 	double matrix[TERMS * TERMS] = {0}, right[TERMS] = {0}, scale[TERMS], diagonal[TERMS];
@@ -108,7 +115,8 @@ static void solve(kernel_fit *f)
 		for (int t = 0; t < TERMS; t++) {
 			f->terms[t] = terms[t];
 			f->errors[t] = terms[t] > 0
-			                       ? sqrt(sum / fmax(weight - TERMS, 1) * inverse[t]) / terms[t]
+			                       ? sqrt(sum / fmax(weight - TERMS, 1) * inverse[t]) /
+			                                 terms[t]
 			                       : 0;
 		}
 	}
@@ -208,8 +216,8 @@ static void describe(sw_family family, const kernel_fit *f, sw_arena *arena, sw_
 				.seen = true};
 }
 
-static void find_errors(const sw_device *device, sw_kernel_point *points, int32_t n, double *scratch,
-                        sw_fit *fit)
+static void find_errors(const sw_device *device, sw_kernel_point *points, int32_t n,
+                        double *scratch, sw_fit *fit)
 {
 	for (int32_t i = 0; i < n; i++) {
 		sw_kernel_point *p = &points[i];
@@ -220,7 +228,8 @@ static void find_errors(const sw_device *device, sw_kernel_point *points, int32_
 	fit->worst_error = n ? scratch[n - 1] : 0;
 }
 
-void sw_fit_kernels(sw_device *device, sw_kernel_point *points, int32_t n, sw_arena *arena, sw_fit *fit)
+void sw_fit_kernels(sw_device *device, sw_kernel_point *points, int32_t n, sw_arena *arena,
+                    sw_fit *fit)
 {
 	*fit = (sw_fit){.n_points = n,
 	                .parameters = SW_NEW_N(arena, sw_fit_parameter, SW_FAMILY_COUNT * TERMS)};
@@ -233,13 +242,14 @@ void sw_fit_kernels(sw_device *device, sw_kernel_point *points, int32_t n, sw_ar
 		fit_family((sw_family)family, device->cache_bytes, points, n, &f);
 		if (!f.n)
 			continue;
-		device->kernels[family] = (sw_kernel_fit){.given = true,
-		                                          .overhead_s = f.terms[OVERHEAD],
-		                                          .call_s = f.terms[CALLS],
-		                                          .row_s = f.terms[ROWS],
-		                                          .flops_per_s = inverse(f.terms[FLOPS]),
-		                                          .cached_bytes_per_s = inverse(f.terms[CACHED]),
-		                                          .bytes_per_s = inverse(f.terms[BYTES])};
+		device->kernels[family] =
+			(sw_kernel_fit){.given = true,
+		                        .overhead_s = f.terms[OVERHEAD],
+		                        .call_s = f.terms[CALLS],
+		                        .row_s = f.terms[ROWS],
+		                        .flops_per_s = inverse(f.terms[FLOPS]),
+		                        .cached_bytes_per_s = inverse(f.terms[CACHED]),
+		                        .bytes_per_s = inverse(f.terms[BYTES])};
 		describe((sw_family)family, &f, arena, fit);
 	}
 	find_errors(device, points, n, f.scratch, fit);

@@ -1,10 +1,12 @@
 /*
  * The fit of links: numerical, on the formulas themselves.
  *
- * Unknowns are ln latency, ln bandwidth (of a level, or of each of its parts), ln (flow_bandwidth / least bandwidth) <= 0, and contention >= 0, of
- * each level that anything crosses. First each is searched alone by factors, from far (the guess may be wrong by orders of magnitude, and
- * the formulas have kinks where no derivative shows the way), then all together by Gauss-Newton steps with Levenberg and Marquardt's damping.
- * Derivatives are central differences. A weak pull towards the guess keeps what no point depends on where it is.
+ * Unknowns are ln latency, ln bandwidth (of a level, or of each of its parts), ln (flow_bandwidth /
+ * least bandwidth) <= 0, and contention >= 0, of each level that anything crosses. First each is
+ * searched alone by factors, from far (the guess may be wrong by orders of magnitude, and the
+ * formulas have kinks where no derivative shows the way), then all together by Gauss-Newton steps
+ * with Levenberg and Marquardt's damping. Derivatives are central differences. A weak pull towards
+ * the guess keeps what no point depends on where it is.
  */
 #include "cost/fit.h"
 #include "cost/least_squares.h"
@@ -47,18 +49,21 @@ typedef struct link_fit {
 
 static int64_t count_parts(const sw_cluster *cluster, int32_t level)
 {
-	return level < 0 ? 1 : cluster->place[(cluster->n_devices - 1) * cluster->n_levels + level] + 1;
+	return level < 0 ? 1
+	                 : cluster->place[(cluster->n_devices - 1) * cluster->n_levels + level] + 1;
 }
 
-/* ---- unknowns -------------------------------------------------------------------------------------------------- */
+/* ---- unknowns --------------------------------------------------------------------------- */
 
 static void add_unknown(link_fit *f, int32_t level, int32_t part, figure_kind figure, double guess)
 {
-	/* One flow is said to fill the link, and groups to share it fairly, as long as no point says otherwise. */
+	/* One flow is said to fill the link, and groups to share it fairly, as long as no point
+	 * says otherwise. */
 	static const double pulls[] = {1e-6, 1e-6, 1e-2, 1e-3};
 	static const double least[] = {-23, 7, -10, 0},
 			    most[] = {5, 35, 0, 10}; /* 1e-10 s to 150 s; 1e3 to 1e15 B/s */
-	f->unknowns[f->n] = (unknown){level, part, figure, least[figure], most[figure], 0, pulls[figure]};
+	f->unknowns[f->n] =
+		(unknown){level, part, figure, least[figure], most[figure], 0, pulls[figure]};
 	f->unknowns[f->n++].guess = fmin(fmax(guess, least[figure]), most[figure]);
 }
 
@@ -89,7 +94,7 @@ static void list_unknowns(link_fit *f, sw_arena *arena)
 		f->x[i] = f->unknowns[i].guess;
 }
 
-/* ---- the trial cluster ------------------------------------------------------------------------------------------- */
+/* ---- the trial cluster ------------------------------------------------------------------ */
 
 static void set_figure(link_fit *f, const unknown *u, double x)
 {
@@ -130,10 +135,11 @@ static void fill_residuals(link_fit *f, double *residuals)
 {
 	set_figures(f);
 	for (int32_t i = 0; i < f->n_points; i++)
-		residuals[i] = log(fmax(price(&f->trial, &f->points[i]), 1e-12) / f->points[i].seconds);
+		residuals[i] =
+			log(fmax(price(&f->trial, &f->points[i]), 1e-12) / f->points[i].seconds);
 }
 
-/* ---- what is made small -------------------------------------------------------------------------------------------- */
+/* ---- what is made small ----------------------------------------------------------------- */
 
 static double data_loss(link_fit *f, double scale)
 {
@@ -165,8 +171,9 @@ static double search_along(link_fit *f, int i, double step, double scale, double
 {
 	for (int sign = -1; sign <= 1; sign += 2) {
 		for (int tries = 0; tries < 40; tries++) {
-			double before = f->x[i], x = fmin(fmax(before + sign * step, f->unknowns[i].least),
-			                                  f->unknowns[i].most);
+			double before = f->x[i],
+			       x = fmin(fmax(before + sign * step, f->unknowns[i].least),
+			                f->unknowns[i].most);
 			f->x[i] = x;
 			double now = x != before ? loss(f, scale) : INFINITY;
 			if (!(now < best)) {
@@ -186,7 +193,7 @@ static void search(link_fit *f, double step)
 		best = search_along(f, i, step, scale, best);
 }
 
-/* ---- Gauss and Newton ---------------------------------------------------------------------------------------------- */
+/* ---- Gauss and Newton ------------------------------------------------------------------- */
 
 static void fill_jacobian(link_fit *f)
 {
@@ -245,8 +252,9 @@ static bool take_step(link_fit *f, const double *hessian, const double *gradient
 		if (symmetric_factor(work, n))
 			symmetric_solve(work, n, step);
 		for (int j = 0; j < n; j++)
-			f->x[j] = fmin(fmax(before[j] + fmin(fmax(step[j], -1), 1), f->unknowns[j].least),
-			               f->unknowns[j].most);
+			f->x[j] = fmin(
+				fmax(before[j] + fmin(fmax(step[j], -1), 1), f->unknowns[j].least),
+				f->unknowns[j].most);
 		double now = loss(f, scale);
 		helped = now < *best - 1e-12 * fabs(*best);
 		*best = helped ? now : *best;
@@ -272,15 +280,17 @@ static void descend(link_fit *f, double *hessian, double *gradient)
 	}
 }
 
-/* ---- starts ---------------------------------------------------------------------------------------------------------- */
+/* ---- starts ----------------------------------------------------------------------------- */
 
-/* The guess itself, then others around it: the descent from one may end in a valley that is not the deepest. */
+/* The guess itself, then others around it: the descent from one may end in a valley that is not the
+ * deepest. */
 static void start_at(link_fit *f, int start)
 {
 	for (int j = 0; j < f->n; j++) {
 		const unknown *u = &f->unknowns[j];
 		double away =
-			start ? FARTHEST * (2 * sw_random_unit(0, (uint64_t)start, (uint64_t)j) - 1) : 0;
+			start ? FARTHEST * (2 * sw_random_unit(0, (uint64_t)start, (uint64_t)j) - 1)
+			      : 0;
 		bool shared = u->figure == FLOW || u->figure == CONTENTION;
 		f->x[j] = shared ? u->guess : fmin(fmax(u->guess + away, u->least), u->most);
 	}
@@ -321,7 +331,7 @@ static void fit_from_all(link_fit *f, double *hessian, double *gradient)
 	free(x);
 }
 
-/* ---- the answer ------------------------------------------------------------------------------------------------------ */
+/* ---- the answer ------------------------------------------------------------------------- */
 
 static int flow_of(const link_fit *f, int32_t level)
 {
@@ -331,8 +341,10 @@ static int flow_of(const link_fit *f, int32_t level)
 	return -1;
 }
 
-/* The loss with one figure held elsewhere and all others fitted again. It starts where what a single flow can use is as before, not its share. */
-static double loss_away(link_fit *f, int j, double step, double scale, double *hessian, double *gradient)
+/* The loss with one figure held elsewhere and all others fitted again. It starts where what a
+ * single flow can use is as before, not its share. */
+static double loss_away(link_fit *f, int j, double step, double scale, double *hessian,
+                        double *gradient)
 {
 	unknown kept = f->unknowns[j];
 	int flow = kept.figure == BANDWIDTH && kept.part < 0 ? flow_of(f, kept.level) : -1;
@@ -350,8 +362,8 @@ static double loss_away(link_fit *f, int j, double step, double scale, double *h
 	return away;
 }
 
-/* Held away from its value on either side, it makes the fit clearly worse: a derivative does not say so where the formulas have a kink. A figure that is at its
- * bound is asked inwards alone. */
+/* Held away from its value on either side, it makes the fit clearly worse: a derivative does not
+ * say so where the formulas have a kink. A figure that is at its bound is asked inwards alone. */
 static bool is_seen(link_fit *f, int j, double variance, double deviation, double *hessian,
                     double *gradient)
 {
@@ -360,12 +372,13 @@ static bool is_seen(link_fit *f, int j, double variance, double deviation, doubl
 		return false;
 	for (int sign = -1; sign <= 1; sign += 2)
 		if (x + sign * FAR >= f->unknowns[j].least && x + sign * FAR <= f->unknowns[j].most)
-			worse = fmin(worse, loss_away(f, j, sign * FAR, scale, hessian, gradient) - here);
+			worse = fmin(worse,
+			             loss_away(f, j, sign * FAR, scale, hessian, gradient) - here);
 	return worse > 4 * variance && isfinite(worse);
 }
 
-static void describe(const link_fit *f, const unknown *u, double deviation, bool seen, sw_arena *arena,
-                     sw_fit_parameter *p)
+static void describe(const link_fit *f, const unknown *u, double deviation, bool seen,
+                     sw_arena *arena, sw_fit_parameter *p)
 {
 	static const char *const names[] = {"latency", "bandwidth", "flow bandwidth", "contention"};
 	static const sw_fit_unit units[] = {SW_FIT_SECONDS, SW_FIT_BYTES_PER_S, SW_FIT_BYTES_PER_S,
@@ -394,8 +407,9 @@ static double residual_variance(const link_fit *f)
 	return fmax(sum / fmax(weight - f->n, 1), LEAST_SCALE * LEAST_SCALE);
 }
 
-/* The residuals' variance times the inverse of J' W J, to which the guess adds next to nothing here. A figure at its bound is held there: it has
- * the variance that it would have with all others known, and takes no part in theirs. */
+/* The residuals' variance times the inverse of J' W J, to which the guess adds next to nothing
+ * here. A figure at its bound is held there: it has the variance that it would have with all others
+ * known, and takes no part in theirs. */
 static void fill_variances(link_fit *f, double *hessian, double *gradient, double variance,
                            double *variances)
 {
@@ -403,7 +417,8 @@ static void fill_variances(link_fit *f, double *hessian, double *gradient, doubl
 	fill_jacobian(f);
 	fill_normal(f, 1e-6, hessian, gradient);
 	for (int j = 0; j < n; j++) {
-		if (f->x[j] > f->unknowns[j].least + AT_BOUND && f->x[j] < f->unknowns[j].most - AT_BOUND)
+		if (f->x[j] > f->unknowns[j].least + AT_BOUND &&
+		    f->x[j] < f->unknowns[j].most - AT_BOUND)
 			continue;
 		for (int k = 0; k < n; k++)
 			if (k != j)
@@ -415,7 +430,8 @@ static void fill_variances(link_fit *f, double *hessian, double *gradient, doubl
 		variances[j] = variances[j] > 0 ? variances[j] * variance : INFINITY;
 }
 
-static void fill_parameters(link_fit *f, double *hessian, double *gradient, sw_arena *arena, sw_fit *fit)
+static void fill_parameters(link_fit *f, double *hessian, double *gradient, sw_arena *arena,
+                            sw_fit *fit)
 {
 	double *variances = SW_NEW_N(arena, double, f->n);
 	fill_residuals(f, f->residuals);
@@ -472,7 +488,8 @@ void sw_fit_links(const sw_cluster *shape, sw_link_point *points, int32_t n, sw_
 	link_fit f = {.shape = shape, .points = points, .n_points = n};
 	*fit = (sw_fit){0};
 	init(&f, arena);
-	double *hessian = SW_NEW_N(arena, double, f.n *f.n), *gradient = SW_NEW_N(arena, double, f.n);
+	double *hessian = SW_NEW_N(arena, double, f.n *f.n),
+	       *gradient = SW_NEW_N(arena, double, f.n);
 	if (n > 0 && f.n > 0)
 		fit_from_all(&f, hessian, gradient);
 	fill_parameters(&f, hessian, gradient, arena, fit);

@@ -1,29 +1,36 @@
 /*
  * Seconds of one collective by one algorithm, alpha-beta per level of the topology.
  *
- * A group has g members; at level l, M are in the part of the level above, m in each of its k = M / m parts (usage.h, which also has what unequal
- * parts change). V is the whole, in bytes: the operand, of an all-gather g of them. Per crossed level, byte_l is the time of a
- * byte through a part's link with all groups at work, and flow that of a byte of one flow. Levels work side by side: the slowest decides.
+ * A group has g members; at level l, M are in the part of the level above, m in each of its k = M /
+ * m parts (usage.h, which also has what unequal parts change). V is the whole, in bytes: the
+ * operand, of an all-gather g of them. Per crossed level, byte_l is the time of a byte through a
+ * part's link with all groups at work, and flow that of a byte of one flow. Levels work side by
+ * side: the slowest decides.
  *
  *     transfer of X bytes per group and part in F flows    max(X byte_l, X / F flow_l)
- *     direct        all-gather, reduce-scatter, all-to-all: max_l of m (M - m) V / g in m (M - m) flows; an all-reduce twice,
- *                   or m (M - m) V once; a broadcast (M - m) V in as many flows
- *     ring          all-gather, reduce-scatter: max_l of (g - 1) / g V in one flow; an all-reduce twice;
- *                   all-to-all: as direct, but what one rank sends over a level goes one after the other
- *     halving       sum over distances d = 1, 2, 4, ... < g of max_l of min(d, m) ranks that cross with min(d, g - d) V / g each;
- *                   an all-reduce twice; a broadcast: as many ranks with V each
- *     hierarchical  per level (k - 1) / k V in M (k - 1) / k flows, an all-reduce twice; the slowest level, and of the others a share
- *                   1 / lanes; all-to-all: max over inner levels of m (M - m) V / s, s members in an outermost part, then the outermost level as
- *                   direct; broadcast: sum over levels of ceil(log2 k) V; an all-reduce also: sum over levels of m (k - 1) V, once
- *     chain         max_l of V, and g - 2 times a piece
- *     permute       max_l of n, all ranks of a shift along one atom, (M - m) / g of them where two atoms' digits are exchanged
+ *     direct        all-gather, reduce-scatter, all-to-all: max_l of m (M - m) V / g in m (M - m)
+ * flows; an all-reduce twice, or m (M - m) V once; a broadcast (M - m) V in as many flows ring
+ * all-gather, reduce-scatter: max_l of (g - 1) / g V in one flow; an all-reduce twice; all-to-all:
+ * as direct, but what one rank sends over a level goes one after the other halving       sum over
+ * distances d = 1, 2, 4, ... < g of max_l of min(d, m) ranks that cross with min(d, g - d) V / g
+ * each; an all-reduce twice; a broadcast: as many ranks with V each hierarchical  per level (k - 1)
+ * / k V in M (k - 1) / k flows, an all-reduce twice; the slowest level, and of the others a share
+ *                   1 / lanes; all-to-all: max over inner levels of m (M - m) V / s, s members in
+ * an outermost part, then the outermost level as direct; broadcast: sum over levels of ceil(log2 k)
+ * V; an all-reduce also: sum over levels of m (k - 1) V, once chain         max_l of V, and g - 2
+ * times a piece permute       max_l of n, all ranks of a shift along one atom, (M - m) / g of them
+ * where two atoms' digits are exchanged
  *
- * Latency: a round costs the largest alpha of the levels that it crosses; rounds are 1 (direct), g - 1 (ring), ceil(log2 g) (halving),
- * one per level (hierarchical; in an all-reduce two, but one between two outermost parts or ranks), one per hop (chain). Every message that a rank posts in a round beyond the first adds POSTING of an alpha (LogP's
- * o / L: Culler et al. 1993). direct, halving and the hierarchical all-to-all take WHOLE times as long per byte. Where messages of k parts come into one at once (direct, hierarchical), byte_l is 1 + CROWDING (k - 2) of itself.
+ * Latency: a round costs the largest alpha of the levels that it crosses; rounds are 1 (direct), g
+ * - 1 (ring), ceil(log2 g) (halving), one per level (hierarchical; in an all-reduce two, but one
+ * between two outermost parts or ranks), one per hop (chain). Every message that a rank posts in a
+ * round beyond the first adds POSTING of an alpha (LogP's o / L: Culler et al. 1993). direct,
+ * halving and the hierarchical all-to-all take WHOLE times as long per byte. Where messages of k
+ * parts come into one at once (direct, hierarchical), byte_l is 1 + CROWDING (k - 2) of itself.
  *
- * Sources: ring volumes and alpha-beta: AutoDDL sections 3.1 and 3.2 (table 2), AxoNN equations 1 to 3. Sharing of a node's link by the rings that
- * cross it: AxoNN equation 10, where D_0 / m_0 = min(G_node, G_0 ... G_(i-1)), and the case before it of groups within a node. Halving: Thakur,
+ * Sources: ring volumes and alpha-beta: AutoDDL sections 3.1 and 3.2 (table 2), AxoNN equations 1
+ * to 3. Sharing of a node's link by the rings that cross it: AxoNN equation 10, where D_0 / m_0 =
+ * min(G_node, G_0 ... G_(i-1)), and the case before it of groups within a node. Halving: Thakur,
  * Rabenseifner, Gropp 2005, sections 3 and 4.
  */
 #include "cost/forms.h"
@@ -31,22 +38,26 @@
 #include <math.h>
 
 /*
- * Constants, not figures of a cluster: points hardly tell the first two from the figures that are fitted. Three calibrations of emulated clusters (twice 4 nodes of
- * one rank, 190 and 196 points; 2 nodes of 4 ranks, 312), each refitted with other constants, gave these median errors:
+ * Constants, not figures of a cluster: points hardly tell the first two from the figures that are
+ * fitted. Three calibrations of emulated clusters (twice 4 nodes of one rank, 190 and 196 points; 2
+ * nodes of 4 ranks, 312), each refitted with other constants, gave these median errors:
  *
  *     POSTING   0, 0.02, 0.2     23.7  23.6  22.7 %     21.5  20.9  18.5 %     22.6  22.0  21.6 %
  *     CROWDING  0, 0.1, 0.5      23.2  23.6  23.6 %     20.9  20.9  20.7 %     23.0  22.0  23.1 %
  *     WHOLE     1, 1.5, 2        17.6  23.6  28.3 %     14.4  20.9  27.6 %     22.6  22.0  22.2 %
  *
- * POSTING and CROWDING move them by about as much as two calibrations of one cluster differ, or less. WHOLE is seen where nodes have one rank, and less
- * than 1.5 would be nearer there; where links are shared it is not seen.
+ * POSTING and CROWDING move them by about as much as two calibrations of one cluster differ, or
+ * less. WHOLE is seen where nodes have one rank, and less than 1.5 would be nearer there; where
+ * links are shared it is not seen.
  */
 #define POSTING 0.02
-/* Messages in one piece, as direct and halving send them, don't fill a link: sending, receiving and combining wait for each other. Measured on the emulated
- * cluster: 0.55 of a link of 100 Mb/s, where pieces in lanes reach 0.9. */
+/* Messages in one piece, as direct and halving send them, don't fill a link: sending, receiving and
+ * combining wait for each other. Measured on the emulated cluster: 0.55 of a link of 100 Mb/s,
+ * where pieces in lanes reach 0.9. */
 #define WHOLE 1.5
-/* Streams from different parts that come into one at once: each beyond the first slows all by this. Measured on the emulated cluster of 4 nodes, where a ring
- * gathers 16 MiB in 0.7 to 0.8 of the time that three streams at once take. */
+/* Streams from different parts that come into one at once: each beyond the first slows all by this.
+ * Measured on the emulated cluster of 4 nodes, where a ring gathers 16 MiB in 0.7 to 0.8 of the
+ * time that three streams at once take. */
 #define CROWDING 0.1
 
 collective collective_of(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms,
@@ -62,7 +73,7 @@ collective collective_of(const sw_cluster *cluster, sw_collective_kind kind, uin
 	return c;
 }
 
-/* ---- parts of formulas ------------------------------------------------------------------------------------------- */
+/* ---- parts of formulas ------------------------------------------------------------------ */
 
 static double whole(const collective *c)
 {
@@ -112,7 +123,7 @@ static int ceil_log2(int64_t n)
 	return bits;
 }
 
-/* ---- algorithms -------------------------------------------------------------------------------------------------- */
+/* ---- algorithms ------------------------------------------------------------------------- */
 
 static double permute(const collective *c)
 {
@@ -124,7 +135,8 @@ static double permute(const collective *c)
 	return alpha(c) + c->bytes * slowest;
 }
 
-/* A block from each member to each of the other parts: all at once, or (turns) what one rank sends one after the other. */
+/* A block from each member to each of the other parts: all at once, or (turns) what one rank sends
+ * one after the other. */
 static double pairs(const collective *c, double block_bytes, bool turns)
 {
 	double slowest = 0;
@@ -132,8 +144,8 @@ static double pairs(const collective *c, double block_bytes, bool turns)
 		const usage *u = &c->levels[l];
 		double flows = turns ? (double)(u->around - u->here) : 1;
 		if (crossed(c, l))
-			slowest = fmax(slowest,
-			               fmax(u->pair_s * (turns ? 1 : crowd(u)), flows * flow_s(c, l)));
+			slowest = fmax(slowest, fmax(u->pair_s * (turns ? 1 : crowd(u)),
+			                             flows * flow_s(c, l)));
 	}
 	return block_bytes * slowest;
 }
@@ -144,8 +156,8 @@ static double direct_broadcast(const collective *c)
 	for (int32_t l = 0; l < c->cluster->n_levels; l++) {
 		const usage *u = &c->levels[l];
 		if (crossed(c, l))
-			slowest = fmax(slowest,
-			               fmax((double)(u->around - u->here) * u->ring_s, flow_s(c, l)));
+			slowest = fmax(slowest, fmax((double)(u->around - u->here) * u->ring_s,
+			                             flow_s(c, l)));
 	}
 	return alpha(c) * posting(c->members - 1) + c->bytes * WHOLE * slowest;
 }
@@ -169,7 +181,8 @@ static double direct(const collective *c)
 
 static double ring(const collective *c)
 {
-	double slowest = 0, rounds = (double)(c->members - 1), block = whole(c) / (double)c->members;
+	double slowest = 0, rounds = (double)(c->members - 1),
+	       block = whole(c) / (double)c->members;
 	if (c->kind == SW_COLLECTIVE_ALL_TO_ALL)
 		return rounds * alpha(c) + pairs(c, block, true);
 	for (int32_t l = 0; l < c->cluster->n_levels; l++)
@@ -231,8 +244,8 @@ static double mail(const collective *c)
 			continue;
 		}
 		latency = fmax(latency, alpha_s * posting(size - 1));
-		inner = fmax(inner,
-		             WHOLE * c->bytes / (double)size * fmax(u->pair_s * crowd(u), flow_s(c, l)));
+		inner = fmax(inner, WHOLE * c->bytes / (double)size *
+		                            fmax(u->pair_s * crowd(u), flow_s(c, l)));
 	}
 	return outer + latency + inner;
 }
@@ -260,7 +273,8 @@ static double levels(const collective *c)
 		if (!crossed(c, l))
 			continue;
 		double byte_s = c->kind == SW_COLLECTIVE_ALL_REDUCE ? u->reduce_s : u->spread_s;
-		double seconds = v * fmax(byte_s * crowd(u), passes(c) * flow_s(c, l) / (double)u->around);
+		double seconds =
+			v * fmax(byte_s * crowd(u), passes(c) * flow_s(c, l) / (double)u->around);
 		int rounds = outermost && u->peers == 2 ? 1 : passes(c);
 		latency += rounds * c->cluster->levels[l].latency_s * posting(u->peers - 1);
 		outermost = false;
@@ -289,12 +303,12 @@ static double chain(const collective *c)
 		const usage *u = &c->levels[l];
 		if (!crossed(c, l))
 			continue;
-		latency +=
-			(double)(c->members / u->around * (u->peers - 1)) * c->cluster->levels[l].latency_s;
+		latency += (double)(c->members / u->around * (u->peers - 1)) *
+		           c->cluster->levels[l].latency_s;
 		slowest = fmax(slowest, fmax(u->ring_s, flow_s(c, l)));
 	}
-	return latency +
-	       slowest * (c->bytes + (double)(c->members - 2) * fmin(c->bytes, (double)SW_PIECE_BYTES));
+	return latency + slowest * (c->bytes + (double)(c->members - 2) *
+	                                               fmin(c->bytes, (double)SW_PIECE_BYTES));
 }
 
 bool collective_goes_whole(const collective *c, sw_algorithm algorithm)

@@ -13,11 +13,13 @@ typedef struct collective {
 	usage levels[SW_MAX_LEVELS];
 } collective;
 
-collective collective_of(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms, int64_t operand_bytes);
+collective collective_of(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms,
+                         int64_t operand_bytes);
 /* Requires members > 1 and an algorithm that serves the kind. */
 double collective_seconds(const collective *c, sw_algorithm algorithm);
 
-/* Of a direct or hierarchical all-reduce: whether exchanging whole operands, in one round (per level), is quicker. */
+/* Of a direct or hierarchical all-reduce: whether exchanging whole operands, in one round (per
+ * level), is quicker. */
 bool collective_goes_whole(const collective *c, sw_algorithm algorithm);
 
 #endif

@@ -17,7 +17,8 @@ static uint32_t differing_atoms(const sw_atoms *atoms, int64_t a, int64_t b)
 	return mask;
 }
 
-/* Are the members of this group devices, none of which was seen before, that agree outside the mask? */
+/* Are the members of this group devices, none of which was seen before, that agree outside the
+ * mask? */
 static bool is_group(const sw_atoms *atoms, const sw_groups *groups, int64_t group, uint32_t mask,
                      bool *seen)
 {
@@ -43,7 +44,8 @@ static uint32_t varying_atoms(const sw_atoms *atoms, const sw_groups *groups)
 	return mask;
 }
 
-/* The atoms that make up the digit [stride, stride * extent) of a device's number; false: it cuts one. */
+/* The atoms that make up the digit [stride, stride * extent) of a device's number; false: it cuts
+ * one. */
 static bool digit_atoms(const sw_atoms *atoms, int64_t stride, int64_t extent, uint32_t *mask)
 {
 	int64_t below = 1, covered = 1;
@@ -56,7 +58,8 @@ static bool digit_atoms(const sw_atoms *atoms, int64_t stride, int64_t extent, u
 	return covered == extent;
 }
 
-/* Of the iota form, whose members count through its last digits; false: these are not atoms, or not all devices. */
+/* Of the iota form, whose members count through its last digits; false: these are not atoms, or not
+ * all devices. */
 static bool iota_atoms(const sw_atoms *atoms, const sw_groups *groups, uint32_t *mask)
 {
 	int64_t strides[SW_MAX_ATOMS], devices = 1, members = 1;
@@ -80,8 +83,8 @@ static bool iota_atoms(const sw_atoms *atoms, const sw_groups *groups, uint32_t 
 	return true;
 }
 
-/* A group whose members agree outside the mask, and are as many as the mask has coordinates, has them all. The order
- * of members does not count. */
+/* A group whose members agree outside the mask, and are as many as the mask has coordinates, has
+ * them all. The order of members does not count. */
 bool sw_cost_group_atoms(const sw_atoms *atoms, const sw_groups *groups, uint32_t *mask)
 {
 	*mask = all_atoms(atoms);

@@ -1,25 +1,29 @@
 /*
- * Seconds of one op on one device: where the cluster file has what was fitted for the op's family, the sum of its terms (sw_kernel_fit) over what the
- * op asks of the executor's kernel; else the roofline (Williams, Waterman, Patterson, 2009).
+ * Seconds of one op on one device: where the cluster file has what was fitted for the op's family,
+ * the sum of its terms (sw_kernel_fit) over what the op asks of the executor's kernel; else the
+ * roofline (Williams, Waterman, Patterson, 2009).
  *
  *     max(flops / rate, bytes / memory bandwidth) + overhead
  *
- * Contractions and dense solves run at the device's matmul peak for their operands' type (f32's, where the file gives none)
- * times its efficiency. Everything else runs at FLOPS_PER_BYTE operations per byte of memory bandwidth, but no faster than
- * that peak: a compute-bound elementwise op is rare, a cumulative sum written as a window is not. Bytes are those of
- * sw_op_bytes; a scatter's are those it touches. A device of which only such figures are known is one whose kernels are its vendor's: short
- * rows and copies before a product are their business, and no term here.
+ * Contractions and dense solves run at the device's matmul peak for their operands' type (f32's,
+ * where the file gives none) times its efficiency. Everything else runs at FLOPS_PER_BYTE
+ * operations per byte of memory bandwidth, but no faster than that peak: a compute-bound
+ * elementwise op is rare, a cumulative sum written as a window is not. Bytes are those of
+ * sw_op_bytes; a scatter's are those it touches. A device of which only such figures are known is
+ * one whose kernels are its vendor's: short rows and copies before a product are their business,
+ * and no term here.
  */
 #include "cost/cost.h"
 #include "interpret/interpret.h"
 
 #include <math.h>
 
-/* Vector peak over memory bandwidth: of the processors that cluster files describe the lowest, a server's core with
- * 50 / 8; an A100 has 19.5 / 2.0, an H100 67 / 3.35. */
+/* Vector peak over memory bandwidth: of the processors that cluster files describe the lowest, a
+ * server's core with 50 / 8; an A100 has 19.5 / 2.0, an H100 67 / 3.35. */
 #define FLOPS_PER_BYTE 6
 
-/* Rows of the tables: a family, or none: no data is moved, or it is counted elsewhere (a region's ops, a collective's communication). */
+/* Rows of the tables: a family, or none: no data is moved, or it is counted elsewhere (a region's
+ * ops, a collective's communication). */
 #define IS(family) (SW_FAMILY_##family + 1)
 #define NONE (SW_FAMILY_COUNT + 1)
 
@@ -107,8 +111,8 @@ static double value_bytes(const sw_program *program, sw_id value)
 	return (double)sw_shape_bytes(sw_value_shape(program, value));
 }
 
-/* A scatter reads its updates and adds them to what is there, in place, as the executor does where the old value has
- * no other use. */
+/* A scatter reads its updates and adds them to what is there, in place, as the executor does where
+ * the old value has no other use. */
 static double touched_bytes(const sw_program *program, sw_id id)
 {
 	const sw_op *op = sw_op_at(program, id);
@@ -141,10 +145,10 @@ static double flop_rate(const sw_device *device, sw_type type, sw_family family)
 	return fmin(peak, FLOPS_PER_BYTE * device->memory_bandwidth);
 }
 
-/* ---- fitted kernels ---------------------------------------------------------------------------------------- */
+/* ---- fitted kernels --------------------------------------------------------------------- */
 
-/* Operations per element, in units of an exponential, of functions that take more or less: the length of their polynomials, or, where they
- * are the C library's, a call for each element. */
+/* Operations per element, in units of an exponential, of functions that take more or less: the
+ * length of their polynomials, or, where they are the C library's, a call for each element. */
 #define SCALAR 12
 static const float effort[SW_OPCODE_COUNT] = {
 	[SW_OP_SQRT] = 0.3F,
@@ -188,10 +192,12 @@ static double term(double amount, double rate)
 	return rate > 0 ? amount / rate : 0;
 }
 
-double sw_cost_fitted(const sw_device *device, sw_family family, sw_type type, const sw_kernel_work *work)
+double sw_cost_fitted(const sw_device *device, sw_family family, sw_type type,
+                      const sw_kernel_work *work)
 {
 	const sw_kernel_fit *fit = &device->kernels[family];
-	double slowness = device->flops[SW_F32] / peak_flops(device, type), cache = device->cache_bytes;
+	double slowness = device->flops[SW_F32] / peak_flops(device, type),
+	       cache = device->cache_bytes;
 	return fit->overhead_s + fit->call_s * work->calls + fit->row_s * work->rows +
 	       slowness * term(work->flops, fit->flops_per_s) +
 	       term(fmin(work->bytes, cache), fit->cached_bytes_per_s) +
@@ -209,7 +215,8 @@ double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id id
 		sw_kernel_work work = sw_cost_work(program, id);
 		return sw_cost_fitted(device, family, type_of(program, op), &work);
 	}
-	double compute_s = sw_op_flops(program, id) / flop_rate(device, type_of(program, op), family);
+	double compute_s =
+		sw_op_flops(program, id) / flop_rate(device, type_of(program, op), family);
 	return fmax(compute_s, touched_bytes(program, id) / device->memory_bandwidth) +
 	       device->kernel_overhead_s;
 }

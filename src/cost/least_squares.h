@@ -17,12 +17,14 @@ void symmetric_inverse_diagonal(const double *factor, int n, double *diagonal);
 
 /* Sorts the values; 0 if there are none. */
 double median_of(double *values, int64_t n);
-/* 1.4826 * median |r|, which is the standard deviation of normal residuals, and no less than `least`. scratch has room for n. */
+/* 1.4826 * median |r|, which is the standard deviation of normal residuals, and no less than
+ * `least`. scratch has room for n. */
 double robust_scale(const double *residuals, int64_t n, double least, double *scratch);
-/* Cauchy's weight of one residual at that scale: 95 % efficient for normal ones, and next to nothing for those far out
- * (Holland and Welsch, 1977). */
+/* Cauchy's weight of one residual at that scale: 95 % efficient for normal ones, and next to
+ * nothing for those far out (Holland and Welsch, 1977). */
 double robust_weight(double residual, double scale);
-/* The loss that those weights descend on: residual^2 where it is small, growing like its logarithm far out. */
+/* The loss that those weights descend on: residual^2 where it is small, growing like its logarithm
+ * far out. */
 double robust_loss(double residual, double scale);
 
 #endif

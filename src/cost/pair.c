@@ -8,9 +8,10 @@ static double flow(const sw_cluster *cluster, int32_t level, int64_t device)
 {
 	const sw_level *l = &cluster->levels[level];
 	double share = l->flow_bandwidth / l->bandwidth;
-	return share * (l->part_bandwidth
-	                        ? l->part_bandwidth[cluster->place[device * cluster->n_levels + level]]
-	                        : l->bandwidth);
+	return share *
+	       (l->part_bandwidth
+	                ? l->part_bandwidth[cluster->place[device * cluster->n_levels + level]]
+	                : l->bandwidth);
 }
 
 double sw_cost_pair(const sw_cluster *cluster, int64_t a, int64_t b, int64_t bytes)

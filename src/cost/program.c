@@ -1,8 +1,8 @@
 /*
  * Seconds and bytes of a program with collectives, per rank.
  *
- * One tally per computation, made when its first caller asks: a body is looked at once, however often it runs.
- * O(ops + pairs of permutes), and O(devices) for each computation with a permute.
+ * One tally per computation, made when its first caller asks: a body is looked at once, however
+ * often it runs. O(ops + pairs of permutes), and O(devices) for each computation with a permute.
  */
 #include "cost/cost.h"
 
@@ -24,7 +24,7 @@ typedef struct walker {
 	tally *tallies; /* per computation */
 } walker;
 
-/* ---- tallies ------------------------------------------------------------------------------------------ */
+/* ---- tallies ---------------------------------------------------------------------------- */
 
 /* Trip counts come from input: a count too large to hold stays the largest. */
 static int64_t add_times(int64_t sum, int64_t a, int64_t times)
@@ -79,7 +79,7 @@ static int64_t most_payload(const walker *w, const tally *t)
 	return add_times(t->everyone, most, 1);
 }
 
-/* ---- collectives -------------------------------------------------------------------------------------- */
+/* ---- collectives ------------------------------------------------------------------------ */
 
 static void tally_permute(walker *w, tally *t, const sw_op *op)
 {
@@ -99,7 +99,8 @@ static void tally_grouped(walker *w, tally *t, const sw_op *op)
 	int64_t members = groups->n_groups ? groups->group_size : w->ranks;
 	for (uint32_t i = 0; i < op->n_operands; i++) {
 		int64_t bytes = sw_shape_bytes(sw_value_shape(w->program, op->operands[i]));
-		int64_t payload = sw_collective_payload_bytes((sw_opcode)op->opcode, bytes, members);
+		int64_t payload =
+			sw_collective_payload_bytes((sw_opcode)op->opcode, bytes, members);
 		t->everyone = add_times(t->everyone, payload, 1);
 	}
 }
@@ -121,7 +122,7 @@ static void tally_collective(walker *w, tally *t, sw_id id)
 	t->collectives = add_times(t->collectives, 1, 1);
 }
 
-/* ---- computations ------------------------------------------------------------------------------------- */
+/* ---- computations ----------------------------------------------------------------------- */
 
 static const tally *tally_of(walker *w, int32_t computation);
 

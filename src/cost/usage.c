@@ -3,10 +3,11 @@
 
 #include <math.h>
 
-/* ---- shares by links --------------------------------------------------------------------------------------- */
+/* ---- shares by links -------------------------------------------------------------------- */
 
-/* Part i sends B - x_i of what others combine, and then x_i to each of the k - 1 others: (B + (k - 2) x_i) / w_i seconds, the same for all that have a
- * share; whose link is too slow for that has none. Two parts have no choice. */
+/* Part i sends B - x_i of what others combine, and then x_i to each of the k - 1 others: (B + (k -
+ * 2) x_i) / w_i seconds, the same for all that have a share; whose link is too slow for that has
+ * none. Two parts have no choice. */
 void sw_cost_link_shares(const double *bandwidths, int32_t k, double *shares)
 {
 	int32_t left = k;
@@ -32,7 +33,7 @@ void sw_cost_link_shares(const double *bandwidths, int32_t k, double *shares)
 	}
 }
 
-/* ---- equal parts: from the atoms ---------------------------------------------------------------------- */
+/* ---- equal parts: from the atoms -------------------------------------------------------- */
 
 /* Devices (members, given a mask) inside one part of `level`. */
 static int64_t inside(const sw_cluster *cluster, int32_t level, uint32_t mask)
@@ -49,7 +50,8 @@ static usage of_equal_parts(const sw_level *level, int64_t here, int64_t around,
 	usage u = {.peers = around / here, .here = here, .around = around};
 	if (u.peers == 1)
 		return u;
-	double share = (double)groups * (1 + level->contention * (double)(groups - 1)) / level->bandwidth;
+	double share =
+		(double)groups * (1 + level->contention * (double)(groups - 1)) / level->bandwidth;
 	double outside = 1 - 1 / (double)u.peers;
 	u.ring_s = share;
 	u.pair_s = (double)(here * (around - here)) * share;
@@ -69,9 +71,10 @@ static void use_equal_parts(const sw_cluster *cluster, uint32_t mask, usage *lev
 	}
 }
 
-/* ---- parts that differ: from the places --------------------------------------------------------------------- */
+/* ---- parts that differ: from the places ------------------------------------------------- */
 
-/* Devices of one part are numbered one after the other: a part is a range. Arrays are per group, but the first. */
+/* Devices of one part are numbered one after the other: a part is a range. Arrays are per group,
+ * but the first. */
 typedef struct census {
 	const sw_cluster *cluster;
 	int32_t *group;  /* per device */
@@ -101,7 +104,8 @@ static void census_init(census *c, const sw_cluster *cluster, uint32_t mask)
 		c->group[d] = group_of(&cluster->atoms, mask, d);
 }
 
-/* One past the last device of the part of `level` that begins with `device`; level -1: all devices. */
+/* One past the last device of the part of `level` that begins with `device`; level -1: all devices.
+ */
 static int64_t part_end(const sw_cluster *cluster, int32_t level, int64_t device)
 {
 	int32_t n = cluster->n_levels;
@@ -117,8 +121,9 @@ static int64_t part_end(const sw_cluster *cluster, int32_t level, int64_t device
 static double link_of(const sw_cluster *cluster, int32_t level, int64_t device)
 {
 	const sw_level *l = &cluster->levels[level];
-	return l->part_bandwidth ? l->part_bandwidth[cluster->place[device * cluster->n_levels + level]]
-	                         : l->bandwidth;
+	return l->part_bandwidth
+	               ? l->part_bandwidth[cluster->place[device * cluster->n_levels + level]]
+	               : l->bandwidth;
 }
 
 /* Adds to per-group counts, and takes back what was added by devices [begin, end). */
@@ -136,7 +141,8 @@ static void use_part(const census *c, int32_t l, int64_t begin, int64_t end, dou
 	double pairs = 0, spread = 0, reduced = 0;
 	count_members(c, c->here, begin, end, 1);
 	for (int64_t d = begin; d < end; d++) {
-		int32_t g = c->group[d], here = c->here[g], around = c->around[g], peers = c->parts[g];
+		int32_t g = c->group[d], here = c->here[g], around = c->around[g],
+			peers = c->parts[g];
 		if (here <= 0) /* seen before */
 			continue;
 		c->here[g] = 0;

@@ -1,7 +1,7 @@
 /*
- * Numbers in base ten. Most have so few digits that mantissa and power of ten are both exact doubles,
- * and one multiplication or division rounds correctly (Clinger, "How to read floating point numbers
- * accurately", 1990, the fast case); the others go through strtod.
+ * Numbers in base ten. Most have so few digits that mantissa and power of ten are both exact
+ * doubles, and one multiplication or division rounds correctly (Clinger, "How to read floating
+ * point numbers accurately", 1990, the fast case); the others go through strtod.
  */
 #include "frontend/decimal.h"
 
@@ -83,14 +83,14 @@ static bool exact(const decimal *d, double *value)
 	return true;
 }
 
-/* strtod wants a zero at the end, and may take more than our grammar does ("0x", locale aside), so it
- * is shown just the number. */
+/* strtod wants a zero at the end, and may take more than our grammar does ("0x", locale aside), so
+ * it is shown just the number. */
 static double by_library(const char *start, size_t length, const decimal *d)
 {
 	char text[LONGEST + 1];
 	if (length > LONGEST) /* absurdly long: the first 19 digits and the exponent decide */
-		length = (size_t)snprintf(text, sizeof(text), "%llue%lld", (unsigned long long)d->mantissa,
-		                          (long long)d->exponent);
+		length = (size_t)snprintf(text, sizeof(text), "%llue%lld",
+		                          (unsigned long long)d->mantissa, (long long)d->exponent);
 	else
 		memcpy(text, start, length);
 	text[length] = '\0';

@@ -4,9 +4,9 @@
 
 #include "base/base.h"
 
-/* Reads `[+-]digits[.digits][e[+-]digits]`, "inf" or "nan" with a sign or without, from the start of
- * [at, end). The nearest double, ties to even. Returns how many bytes it used, 0 if no number stands
- * there; a number that is too large becomes infinite. */
+/* Reads `[+-]digits[.digits][e[+-]digits]`, "inf" or "nan" with a sign or without, from the start
+ * of [at, end). The nearest double, ties to even. Returns how many bytes it used, 0 if no number
+ * stands there; a number that is too large becomes infinite. */
 size_t sw_decimal_read(const char *at, const char *end, double *value);
 
 #endif

@@ -1,12 +1,12 @@
 /*
  * hlo: what the files of the HLO text reader share. Private to this folder.
  *
- * hlo_read.c is the driver. hlo_module.c reads the header, the tables and the frames of computations;
- * hlo_instruction.c one instruction; hlo_shape.c, hlo_literal.c, hlo_attributes.c, hlo_window.c and
- * hlo_groups.c the parts of it; hlo_names.c knows which names mean what.
+ * hlo_read.c is the driver. hlo_module.c reads the header, the tables and the frames of
+ * computations; hlo_instruction.c one instruction; hlo_shape.c, hlo_literal.c, hlo_attributes.c,
+ * hlo_window.c and hlo_groups.c the parts of it; hlo_names.c knows which names mean what.
  *
- * Tuples exist only here. A name stands for a NODE: the values that its leaves are, and the tree that
- * says how they nest. tuple() and get-tuple-element() make nodes of values that exist already.
+ * Tuples exist only here. A name stands for a NODE: the values that its leaves are, and the tree
+ * that says how they nest. tuple() and get-tuple-element() make nodes of values that exist already.
  *
  * All functions that return sw_status report through the lexer's error.
  */
@@ -120,13 +120,13 @@ typedef struct sw_hlo_op {
 	const sw_id *control;
 } sw_hlo_op;
 
-/* ---- hlo_names.c ---- */
+/* ---- hlo_names.c ------------------------------------------------------------------------ */
 
 void sw_hlo_names_clear(sw_hlo_names *names);
 /* The symbol of a name, made if it is new. Pointers into symbols live until the next call. */
 sw_hlo_symbol *sw_hlo_symbol_of(sw_hlo_names *names, sw_span name);
 
-/* ---- hlo_shape.c ---- */
+/* ---- hlo_shape.c ------------------------------------------------------------------------ */
 
 /* before_body: a '{' behind the shape may open a computation rather than a layout. */
 sw_status sw_hlo_read_shape(sw_hlo *reader, bool before_body, sw_hlo_shape *shape);
@@ -140,12 +140,12 @@ sw_ints sw_hlo_keep_dims(sw_hlo *reader, const int64_t *dims, int32_t n);
 bool sw_hlo_child(sw_hlo_node node, int64_t index, sw_hlo_node *child);
 sw_id sw_hlo_leaf(const sw_hlo_node *node, uint32_t leaf);
 
-/* ---- hlo_literal.c ---- */
+/* ---- hlo_literal.c ---------------------------------------------------------------------- */
 
 /* A literal of this array shape, up to what follows it. */
 sw_status sw_hlo_read_literal(sw_hlo *reader, sw_shape shape, sw_literal *literal);
 
-/* ---- hlo_attributes.c, hlo_window.c, hlo_groups.c ---- */
+/* ---- hlo_attributes.c, hlo_window.c, hlo_groups.c --------------------------------------- */
 
 /* `, name=value` until no comma follows; then looks whether a required one is missing. */
 sw_status sw_hlo_read_attributes(sw_hlo *reader, sw_hlo_op *op);
@@ -163,12 +163,12 @@ sw_status sw_hlo_read_slice(sw_hlo *reader, sw_attrs *attrs);
 sw_status sw_hlo_read_padding(sw_hlo *reader, sw_attrs *attrs);
 sw_status sw_hlo_read_groups(sw_hlo *reader, sw_groups *groups);
 
-/* ---- hlo_instruction.c ---- */
+/* ---- hlo_instruction.c ------------------------------------------------------------------ */
 
 /* [ROOT] name = shape opcode(operands), attributes. *root: whether it said so. */
 sw_status sw_hlo_read_instruction(sw_hlo *reader, sw_hlo_node *node, bool *root);
 
-/* ---- hlo_module.c ---- */
+/* ---- hlo_module.c ----------------------------------------------------------------------- */
 
 sw_status sw_hlo_read_header(sw_hlo *reader);
 sw_status sw_hlo_skip_tables(sw_hlo *reader);

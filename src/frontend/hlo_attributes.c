@@ -1,9 +1,10 @@
-/* `, name=value`: what the table of attributes.h says, metadata, and everything else as it stands. */
+/* `, name=value`: what the table of attributes.h says, metadata, and everything else as it stands.
+ */
 #include "frontend/hlo.h"
 
 #include <string.h>
 
-/* ---- lists of integers ---- */
+/* ---- lists of integers ------------------------------------------------------------------ */
 
 sw_status sw_hlo_push_ints(sw_hlo *reader)
 {
@@ -65,7 +66,7 @@ static sw_status read_pairs(sw_hlo *reader, sw_ints *pairs)
 	return SW_OK;
 }
 
-/* ---- called computations ---- */
+/* ---- called computations ---------------------------------------------------------------- */
 
 static sw_status read_computation_name(sw_hlo *reader, int32_t *computation)
 {
@@ -118,7 +119,7 @@ static sw_status read_called_list(sw_hlo *reader)
 	return sw_lex_expect(lexer, '}', "',' or '}'");
 }
 
-/* ---- attributes of the table ---- */
+/* ---- attributes of the table ------------------------------------------------------------ */
 
 static sw_status read_word(sw_hlo *reader, const char **word)
 {
@@ -152,7 +153,8 @@ static sw_status read_direction(sw_hlo *reader, sw_direction *direction)
 static sw_status read_known(sw_hlo *reader, sw_hlo_op *op, const sw_attribute *row)
 {
 	sw_lexer *lexer = &reader->lexer;
-	void *member = (char *)&op->attrs + (row->kind < SW_ATTRIBUTE_COMPUTATION ? row->offset : 0);
+	void *member =
+		(char *)&op->attrs + (row->kind < SW_ATTRIBUTE_COMPUTATION ? row->offset : 0);
 	switch (row->kind) {
 	case SW_ATTRIBUTE_INT:
 		return sw_lex_int(lexer, member);
@@ -198,7 +200,8 @@ static sw_status check_complete(sw_hlo *reader, const sw_hlo_op *op)
 	for (size_t i = 0; i < n; i++)
 		if (rows[i].use == SW_ATTRIBUTE_REQUIRED && !(op->seen >> i & 1))
 			return sw_lex_fail(&reader->lexer, op->place, "%.*s needs the attribute %s",
-			                   (int)op->spelling.length, op->spelling.start, rows[i].name);
+			                   (int)op->spelling.length, op->spelling.start,
+			                   rows[i].name);
 	for (size_t i = 0; i < reader->called.len; i++)
 		if (reader->called.data[i] < 0)
 			return sw_lex_fail(&reader->lexer, op->place,
@@ -207,7 +210,7 @@ static sw_status check_complete(sw_hlo *reader, const sw_hlo_op *op)
 	return SW_OK;
 }
 
-/* ---- attributes of any op ---- */
+/* ---- attributes of any op --------------------------------------------------------------- */
 
 void sw_hlo_add_extra(sw_hlo *reader, sw_span name, sw_span text, sw_extra ***last)
 {
@@ -255,7 +258,8 @@ static sw_status read_control(sw_hlo *reader, sw_hlo_op *op)
 		SW_TRY(sw_lex_name(lexer, "the name of an instruction", &name));
 		const sw_hlo_symbol *symbol = sw_hlo_symbol_of(&reader->names, name);
 		if (symbol->defined_in != reader->computation)
-			return sw_lex_fail(lexer, place, "'%.*s' is not defined above in this computation",
+			return sw_lex_fail(lexer, place,
+			                   "'%.*s' is not defined above in this computation",
 			                   (int)SW_MIN(name.length, 100), name.start);
 		sw_id id = reader->nodes.data[symbol->node].op;
 		if (id != SW_NO_ID)
@@ -290,7 +294,8 @@ static sw_status read_attribute(sw_hlo *reader, sw_hlo_op *op)
 		size_t n;
 		uint64_t bit = (uint64_t)1 << (row - sw_attributes_of(op->opcode, &n));
 		if (op->seen & bit)
-			return sw_lex_fail(lexer, name.start, "the attribute %s stands twice", row->name);
+			return sw_lex_fail(lexer, name.start, "the attribute %s stands twice",
+			                   row->name);
 		op->seen |= bit;
 		return read_known(reader, op, row);
 	}

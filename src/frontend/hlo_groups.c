@@ -12,7 +12,7 @@
 
 #define MAX_RANKS ((int64_t)1 << 20)
 
-/* ---- lists ---- */
+/* ---- lists ------------------------------------------------------------------------------ */
 
 /* The ids of all groups one after the other, each group ended by -1, on reader->ints. */
 static sw_status push_list(sw_hlo *reader, int64_t *n_groups, int64_t *largest)
@@ -45,7 +45,8 @@ static sw_status read_list(sw_hlo *reader, sw_groups *groups)
 	SW_TRY(push_list(reader, &n, &size));
 	int64_t given = (int64_t)(reader->ints.len - first);
 	if (n > 0 && (size == 0 || n > 64 * given / size))
-		return sw_lex_fail(lexer, place, "the groups are empty, or their sizes differ too much");
+		return sw_lex_fail(lexer, place,
+		                   "the groups are empty, or their sizes differ too much");
 	if (n == 0)
 		return SW_OK;
 	int64_t *list = SW_NEW_N(&reader->program->arena, int64_t, n * size);
@@ -58,10 +59,11 @@ static sw_status read_list(sw_hlo *reader, sw_groups *groups)
 	return SW_OK;
 }
 
-/* ---- iota ---- */
+/* ---- iota ------------------------------------------------------------------------------- */
 
 /* Numbers between brackets: `[2,4]` or `(1,0)`. */
-static sw_status read_numbers(sw_lexer *lexer, char open, char close, int64_t v[SW_MAX_RANK], int32_t *n)
+static sw_status read_numbers(sw_lexer *lexer, char open, char close, int64_t v[SW_MAX_RANK],
+                              int32_t *n)
 {
 	SW_TRY(sw_lex_expect(lexer, open, NULL));
 	*n = 0;
@@ -132,7 +134,8 @@ static sw_status read_iota_groups(sw_hlo *reader, sw_groups *groups)
 	iota t;
 	SW_TRY(read_iota(lexer, &t));
 	if (t.n_dims != 2)
-		return sw_lex_fail(lexer, place, "expected [groups,members] before <=, found %d numbers",
+		return sw_lex_fail(lexer, place,
+		                   "expected [groups,members] before <=, found %d numbers",
 		                   t.n_dims);
 	*groups = (sw_groups){.n_groups = t.dims[0],
 	                      .group_size = t.dims[1],
@@ -141,7 +144,7 @@ static sw_status read_iota_groups(sw_hlo *reader, sw_groups *groups)
 	return SW_OK;
 }
 
-/* ---- meshes ---- */
+/* ---- meshes ----------------------------------------------------------------------------- */
 
 /* Digits of the ranks, major first: an axis, or a part of one. */
 typedef struct mesh_digit {
@@ -194,9 +197,10 @@ static sw_status read_axes(sw_lexer *lexer, mesh *m)
 		SW_TRY(sw_lex_expect(lexer, '=', NULL));
 		SW_TRY(sw_lex_int(lexer, &size));
 		if (m->axes == SW_MAX_RANK || size < 1 || find_axis(m, name) >= 0)
-			return sw_lex_fail(lexer, place,
-			                   "expected at most %d axes with different names and sizes from 1",
-			                   SW_MAX_RANK);
+			return sw_lex_fail(
+				lexer, place,
+				"expected at most %d axes with different names and sizes from 1",
+				SW_MAX_RANK);
 		m->digits[m->axes] = (mesh_digit){m->axes, size, 1};
 		m->names[m->axes++] = name;
 	} while (sw_lex_take(lexer, ','));
@@ -244,7 +248,8 @@ static sw_status read_device_ids(sw_hlo *reader, mesh *m, int64_t n)
 			lexer->at = start;
 			SW_TRY(read_iota(lexer, &t));
 			if (rank_count(t.dims, t.n_dims) != n)
-				return sw_lex_fail(lexer, start, "expected %lld device ids", (long long)n);
+				return sw_lex_fail(lexer, start, "expected %lld device ids",
+				                   (long long)n);
 			int64_t *ids = SW_NEW_N(&reader->scratch, int64_t, n);
 			fill_ids(&t, n, ids);
 			m->ids = ids;
@@ -260,9 +265,10 @@ static sw_status read_device_ids(sw_hlo *reader, mesh *m, int64_t n)
 		sw_vec_push(&reader->ints, id);
 	}
 	if ((int64_t)(reader->ints.len - first) != n)
-		return sw_lex_fail(lexer, start, "expected %lld device ids, found %lld", (long long)n,
-		                   (long long)(reader->ints.len - first));
-	m->ids = sw_arena_copy(&reader->scratch, reader->ints.data + first, (size_t)n * sizeof(int64_t));
+		return sw_lex_fail(lexer, start, "expected %lld device ids, found %lld",
+		                   (long long)n, (long long)(reader->ints.len - first));
+	m->ids = sw_arena_copy(&reader->scratch, reader->ints.data + first,
+	                       (size_t)n * sizeof(int64_t));
 	reader->ints.len = first;
 	return sw_lex_expect(lexer, ')', NULL);
 }
@@ -294,13 +300,14 @@ static bool is_member(const mesh *m, int digit)
 	return false;
 }
 
-/* The digit of `axis` that starts below `before` and has `size`, cut out where it is part of another;
- * -1 where there is none, or a part of it is a member already. */
+/* The digit of `axis` that starts below `before` and has `size`, cut out where it is part of
+ * another; -1 where there is none, or a part of it is a member already. */
 static int cut_out(mesh *m, int axis, int64_t before, int64_t size)
 {
 	for (int i = 0; i < m->n_digits; i++) {
 		mesh_digit digit = m->digits[i];
-		if (digit.axis != axis || before < digit.before || before >= digit.before * digit.size)
+		if (digit.axis != axis || before < digit.before ||
+		    before >= digit.before * digit.size)
 			continue;
 		if (is_member(m, i) || before % digit.before != 0 ||
 		    !cut_digit(m, i, before / digit.before))
@@ -333,7 +340,8 @@ static sw_status read_member(sw_lexer *lexer, mesh *m)
 	}
 	int digit = size == 1 ? -2 : cut_out(m, axis, before, size);
 	if (digit == -1)
-		return sw_lex_fail(lexer, place, "this axis overlaps another, or does not divide the mesh");
+		return sw_lex_fail(lexer, place,
+		                   "this axis overlaps another, or does not divide the mesh");
 	if (digit >= 0)
 		m->members[m->n_members++] = digit;
 	return SW_OK;
@@ -368,7 +376,8 @@ static sw_status read_mesh(sw_hlo *reader, sw_groups *groups)
 	SW_TRY(read_axes(lexer, &m));
 	int64_t n = mesh_size(&m);
 	if (n < 0)
-		return sw_lex_fail(lexer, place, "the mesh has more than %lld ranks", (long long)MAX_RANKS);
+		return sw_lex_fail(lexer, place, "the mesh has more than %lld ranks",
+		                   (long long)MAX_RANKS);
 	if (sw_lex_take(lexer, ','))
 		SW_TRY(read_device_ids(reader, &m, n));
 	SW_TRY(sw_lex_expect(lexer, '{', NULL));
@@ -383,8 +392,10 @@ static sw_status read_mesh(sw_hlo *reader, sw_groups *groups)
 		return SW_OK;
 	int64_t *list = SW_NEW_N(&reader->program->arena, int64_t, n);
 	for (int64_t i = 0; i < n; i++)
-		list[i] = m.ids[sw_groups_member(groups, i / groups->group_size, i % groups->group_size)];
-	*groups = (sw_groups){.n_groups = groups->n_groups, .group_size = groups->group_size, .list = list};
+		list[i] = m.ids[sw_groups_member(groups, i / groups->group_size,
+		                                 i % groups->group_size)];
+	*groups = (sw_groups){
+		.n_groups = groups->n_groups, .group_size = groups->group_size, .list = list};
 	return SW_OK;
 }
 

@@ -8,13 +8,14 @@
 
 static sw_status read_op(sw_hlo *reader, sw_hlo_op *op, int depth, sw_hlo_node *node);
 
-/* ---- names of values ---- */
+/* ---- names of values -------------------------------------------------------------------- */
 
 static sw_status find_node(sw_hlo *reader, const char *place, sw_span name, sw_hlo_node *node)
 {
 	const sw_hlo_symbol *symbol = sw_hlo_symbol_of(&reader->names, name);
 	if (symbol->defined_in != reader->computation)
-		return sw_lex_fail(&reader->lexer, place, "'%.*s' is not defined above in this computation",
+		return sw_lex_fail(&reader->lexer, place,
+		                   "'%.*s' is not defined above in this computation",
 		                   (int)SW_MIN(name.length, 100), name.start);
 	*node = reader->nodes.data[symbol->node];
 	return SW_OK;
@@ -33,7 +34,7 @@ static sw_status define(sw_hlo *reader, sw_span name, sw_hlo_node node)
 	return SW_OK;
 }
 
-/* ---- shapes that are said twice ---- */
+/* ---- shapes that are said twice --------------------------------------------------------- */
 
 static sw_status wrong_shape(sw_hlo *reader, const char *place, const char *what, sw_shape said,
                              sw_shape is)
@@ -41,8 +42,8 @@ static sw_status wrong_shape(sw_hlo *reader, const char *place, const char *what
 	sw_text a = {0}, b = {0};
 	sw_shape_print(said, &a);
 	sw_shape_print(is, &b);
-	sw_status status =
-		sw_lex_fail(&reader->lexer, place, "%s is %s, the text says %s", what, b.data, a.data);
+	sw_status status = sw_lex_fail(&reader->lexer, place, "%s is %s, the text says %s", what,
+	                               b.data, a.data);
 	sw_text_clear(&a);
 	sw_text_clear(&b);
 	return status;
@@ -52,8 +53,8 @@ static sw_status check_node(sw_hlo *reader, const char *place, const char *what,
                             const sw_hlo_node *node)
 {
 	if (said.n != node->n || !said.tree != !node->tree)
-		return sw_lex_fail(&reader->lexer, place, "%s has %u %s, the text says %u", what, node->n,
-		                   node->tree ? "leaves" : "leaf, an array", said.n);
+		return sw_lex_fail(&reader->lexer, place, "%s has %u %s, the text says %u", what,
+		                   node->n, node->tree ? "leaves" : "leaf, an array", said.n);
 	for (uint32_t i = 0; i < node->n; i++) {
 		sw_shape is = sw_value_shape(reader->program, sw_hlo_leaf(node, i));
 		sw_shape says = reader->leaves.data[said.first + i];
@@ -63,7 +64,7 @@ static sw_status check_node(sw_hlo *reader, const char *place, const char *what,
 	return SW_OK;
 }
 
-/* ---- operands ---- */
+/* ---- operands --------------------------------------------------------------------------- */
 
 /* A shape begins with '(' or with a word that a '[' follows. */
 static bool shape_is_next(sw_lexer *lexer)
@@ -139,8 +140,8 @@ static sw_status check_operand_count(sw_hlo *reader, const sw_hlo_op *op)
 	if (expected == SW_ANY || (size_t)expected == op->n_operands)
 		return SW_OK;
 	return sw_lex_fail(&reader->lexer, op->place, "%.*s needs %d operand%s, found %zu",
-	                   (int)op->spelling.length, op->spelling.start, expected, expected == 1 ? "" : "s",
-	                   op->n_operands);
+	                   (int)op->spelling.length, op->spelling.start, expected,
+	                   expected == 1 ? "" : "s", op->n_operands);
 }
 
 /* Leaves of all operands pushed onto reader->ids. A tuple may stand for many values each time it is
@@ -160,7 +161,7 @@ static sw_status push_leaves(sw_hlo *reader, const sw_hlo_op *op)
 	return SW_OK;
 }
 
-/* ---- making ops ---- */
+/* ---- making ops ------------------------------------------------------------------------- */
 
 /* How the operands of an op that we do not understand group the values. */
 static sw_ints operand_arity(sw_hlo *reader, const sw_hlo_op *op)
@@ -177,7 +178,8 @@ static sw_ints operand_arity(sw_hlo *reader, const sw_hlo_op *op)
 	return sw_hlo_pop_ints(reader, first);
 }
 
-/* The builder takes names that end with a zero, and copies them. An op_name is a remark: if it is no UTF-8, which JSON needs, there is none. */
+/* The builder takes names that end with a zero, and copies them. An op_name is a remark: if it is
+ * no UTF-8, which JSON needs, there is none. */
 static const char *name_of(sw_text *text, sw_span raw, bool escaped)
 {
 	if (!raw.length)
@@ -191,8 +193,9 @@ static const char *name_of(sw_text *text, sw_span raw, bool escaped)
 }
 
 /* One op of the program, with these operands and (if shapes is not NULL) result shapes. */
-static sw_status build(sw_hlo *reader, const sw_hlo_op *op, const sw_id *operands, size_t n_operands,
-                       const sw_shape *shapes, uint32_t n_results, sw_id *first_result)
+static sw_status build(sw_hlo *reader, const sw_hlo_op *op, const sw_id *operands,
+                       size_t n_operands, const sw_shape *shapes, uint32_t n_results,
+                       sw_id *first_result)
 {
 	sw_program *program = reader->program;
 	sw_op_spec spec = {.opcode = op->opcode,
@@ -241,8 +244,8 @@ static sw_status make_plain(sw_hlo *reader, sw_hlo_op *op, sw_hlo_node *node)
 		made->tuple = true;
 		for (uint32_t i = 0; i < made->n_results; i++)
 			sw_vec_push(&reader->branches, ((sw_hlo_branch){NULL, i}));
-		node->tree =
-			sw_hlo_make_tree(reader, reader->branches.len - made->n_results, made->n_results);
+		node->tree = sw_hlo_make_tree(reader, reader->branches.len - made->n_results,
+		                              made->n_results);
 	}
 	return SW_OK;
 }
@@ -250,14 +253,16 @@ static sw_status make_plain(sw_hlo *reader, sw_hlo_op *op, sw_hlo_node *node)
 static sw_status make_parameter(sw_hlo *reader, sw_hlo_op *op, sw_hlo_node *node)
 {
 	if (!op->has_shape)
-		return sw_lex_fail(&reader->lexer, op->place, "expected a shape before this parameter");
+		return sw_lex_fail(&reader->lexer, op->place,
+		                   "expected a shape before this parameter");
 	SW_TRY(make_plain(reader, op, node));
 	reader->parameters.data[op->attrs.parameter.number] = *node;
 	return SW_OK;
 }
 
 /* A constant of tuple shape becomes one constant per leaf; a copy of a tuple one copy per leaf. */
-static sw_status make_per_leaf(sw_hlo *reader, sw_hlo_op *op, const sw_hlo_node *from, sw_hlo_node *node)
+static sw_status make_per_leaf(sw_hlo *reader, sw_hlo_op *op, const sw_hlo_node *from,
+                               sw_hlo_node *node)
 {
 	uint32_t n = op->has_shape ? op->shape.n : from->n;
 	sw_id *values = SW_NEW_N(&reader->scratch, sw_id, n);
@@ -303,8 +308,8 @@ static sw_status make_tuple(sw_hlo *reader, sw_hlo_op *op, sw_hlo_node *node)
 	SW_TRY(push_leaves(reader, op));
 	uint32_t n = (uint32_t)(reader->ids.len - first), leaf = 0;
 	*node = (sw_hlo_node){.op = SW_NO_ID, .n = n};
-	node->values =
-		sw_arena_copy(&reader->scratch, n ? reader->ids.data + first : NULL, n * sizeof(sw_id));
+	node->values = sw_arena_copy(&reader->scratch, n ? reader->ids.data + first : NULL,
+	                             n * sizeof(sw_id));
 	reader->ids.len = first;
 	if (op->has_shape) {
 		node->tree = op->shape.tree;
@@ -329,9 +334,11 @@ static sw_status make_element(sw_hlo *reader, sw_hlo_op *op, sw_hlo_node *node)
 		return sw_lex_fail(&reader->lexer, op->place,
 		                   "get-tuple-element needs the attribute index, from 0");
 	if (!operand->node.tree)
-		return sw_lex_fail(&reader->lexer, operand->place, "expected a tuple, found an array");
+		return sw_lex_fail(&reader->lexer, operand->place,
+		                   "expected a tuple, found an array");
 	if (!sw_hlo_child(operand->node, op->tuple_index, node))
-		return sw_lex_fail(&reader->lexer, op->place, "the tuple has %u elements, found index=%lld",
+		return sw_lex_fail(&reader->lexer, op->place,
+		                   "the tuple has %u elements, found index=%lld",
 		                   operand->node.tree->children, (long long)op->tuple_index);
 	if (op->has_shape)
 		return check_node(reader, op->place, "this element", op->shape, node);
@@ -357,7 +364,7 @@ static sw_status make(sw_hlo *reader, sw_hlo_op *op, sw_hlo_node *node)
 	}
 }
 
-/* ---- what stands between the parentheses ---- */
+/* ---- what stands between the parentheses ------------------------------------------------ */
 
 static sw_status read_parameter_number(sw_hlo *reader, sw_hlo_op *op)
 {
@@ -399,7 +406,8 @@ static sw_status read_tuple_literal(sw_hlo *reader, const sw_hlo_tree *tree, siz
 static sw_status read_constant(sw_hlo *reader, sw_hlo_op *op)
 {
 	if (!op->has_shape)
-		return sw_lex_fail(&reader->lexer, op->place, "expected a shape before this constant");
+		return sw_lex_fail(&reader->lexer, op->place,
+		                   "expected a shape before this constant");
 	reader->literals.len = 0;
 	SW_TRY(read_tuple_literal(reader, op->shape.tree, op->shape.first));
 	return sw_lex_expect(&reader->lexer, ')', NULL);
@@ -426,8 +434,8 @@ static sw_status read_op(sw_hlo *reader, sw_hlo_op *op, int depth, sw_hlo_node *
 	op->tuple_index = -1;
 	SW_TRY(read_parentheses(reader, op, depth));
 	if (op->opcode == SW_OP_UNKNOWN)
-		op->attrs.unknown.spelling =
-			sw_arena_text_n(&reader->program->arena, op->spelling.start, op->spelling.length);
+		op->attrs.unknown.spelling = sw_arena_text_n(
+			&reader->program->arena, op->spelling.start, op->spelling.length);
 	reader->called.len = 0;
 	sw_lexer behind = reader->lexer;
 	if (depth > 0)

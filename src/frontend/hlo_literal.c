@@ -14,7 +14,7 @@
 
 typedef sw_status read_element(sw_lexer *lexer, sw_type type, void *out);
 
-/* ---- elements ---- */
+/* ---- elements --------------------------------------------------------------------------- */
 
 static sw_status read_pred(sw_lexer *lexer, sw_type type, void *out)
 {
@@ -77,8 +77,8 @@ static sw_status read_integer(sw_lexer *lexer, sw_type type, void *out)
 	uint64_t most = is_signed ? ((uint64_t)1 << (bits - 1)) - 1 : UINT64_MAX >> (64 - bits);
 	uint64_t limit = !negative ? most : is_signed ? most + 1 : 0;
 	if (magnitude > limit)
-		return sw_lex_fail(lexer, start, "%.*s does not fit %s", (int)SW_MIN(lexer->at - start, 60),
-		                   start, sw_type_name(type));
+		return sw_lex_fail(lexer, start, "%.*s does not fit %s",
+		                   (int)SW_MIN(lexer->at - start, 60), start, sw_type_name(type));
 	store_integer(negative ? 0 - magnitude : magnitude, (size_t)sw_type_bytes(type), out);
 	return SW_OK;
 }
@@ -98,7 +98,8 @@ static sw_status read_payload(sw_lexer *lexer, uint64_t *payload)
 		if (digit < 0)
 			break;
 		if (*payload >> 60)
-			return sw_lex_fail(lexer, start, "the payload of this NaN does not fit 64 bits");
+			return sw_lex_fail(lexer, start,
+			                   "the payload of this NaN does not fit 64 bits");
 		*payload = *payload << 4 | (uint64_t)digit;
 	}
 	if (lexer->at == start)
@@ -128,12 +129,14 @@ static bool store_float(sw_type type, double value, void *out)
 	return isfinite(stored) && (type != SW_F4E2M1FN || fabs(value) < 7);
 }
 
-static sw_status read_nan(sw_lexer *lexer, sw_type type, const char *start, bool negative, void *out)
+static sw_status read_nan(sw_lexer *lexer, sw_type type, const char *start, bool negative,
+                          void *out)
 {
 	uint64_t payload;
 	SW_TRY(read_payload(lexer, &payload));
 	if (!store_nan(type, negative, payload, out))
-		return sw_lex_fail(lexer, start, "%s has no NaN with this payload", sw_type_name(type));
+		return sw_lex_fail(lexer, start, "%s has no NaN with this payload",
+		                   sw_type_name(type));
 	return SW_OK;
 }
 
@@ -151,8 +154,8 @@ static sw_status read_float(sw_lexer *lexer, sw_type type, void *out)
 		return read_nan(lexer, type, start, signbit(value) != 0, out);
 	bool written_inf = isinf(value) && lexer->at[-1] == 'f';
 	if (!store_float(type, value, out) || (isinf(value) && !written_inf))
-		return sw_lex_fail(lexer, start, "%.*s does not fit %s", (int)SW_MIN(lexer->at - start, 60),
-		                   start, sw_type_name(type));
+		return sw_lex_fail(lexer, start, "%.*s does not fit %s",
+		                   (int)SW_MIN(lexer->at - start, 60), start, sw_type_name(type));
 	return SW_OK;
 }
 
@@ -187,7 +190,7 @@ static read_element *reader_of(sw_type type)
 	return NULL;
 }
 
-/* ---- arrays ---- */
+/* ---- arrays ----------------------------------------------------------------------------- */
 
 typedef struct array {
 	sw_lexer *lexer;
@@ -246,8 +249,10 @@ static sw_status read_empty(sw_lexer *lexer)
 		return sw_lex_expected(lexer, "'{'");
 	SW_TRY(sw_lex_balanced(lexer, &braces));
 	for (size_t i = 0; i < braces.length; i++)
-		if (sw_char_is(braces.start[i], SW_CHAR_DIGIT) && !memchr(braces.start, '=', braces.length))
-			return sw_lex_fail(lexer, braces.start + i, "the shape has no elements, found one");
+		if (sw_char_is(braces.start[i], SW_CHAR_DIGIT) &&
+		    !memchr(braces.start, '=', braces.length))
+			return sw_lex_fail(lexer, braces.start + i,
+			                   "the shape has no elements, found one");
 	return SW_OK;
 }
 
@@ -266,11 +271,13 @@ sw_status sw_hlo_read_literal(sw_hlo *reader, sw_shape shape, sw_literal *litera
 	int64_t elements;
 	*literal = (sw_literal){.shape = shape};
 	if (!a.read)
-		return sw_lex_fail(lexer, lexer->at, "a %s can't be a constant", sw_type_name(shape.type));
+		return sw_lex_fail(lexer, lexer->at, "a %s can't be a constant",
+		                   sw_type_name(shape.type));
 	if (take_elided(lexer))
 		return SW_OK;
 	if (!could_hold(lexer, shape, &elements))
-		return sw_lex_fail(lexer, lexer->at, "expected %lld elements, found the end of the text",
+		return sw_lex_fail(lexer, lexer->at,
+		                   "expected %lld elements, found the end of the text",
 		                   (long long)elements);
 	a.element_bytes = (size_t)sw_type_bytes(shape.type);
 	a.out = sw_arena_alloc(&reader->program->arena, (size_t)elements * a.element_bytes);

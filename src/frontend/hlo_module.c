@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- header ---- */
+/* ---- header ----------------------------------------------------------------------------- */
 
 /* `{0,1}` as a part of reader->paths. */
 static sw_status read_path(sw_hlo *reader, size_t *first, size_t *n)
@@ -107,7 +107,7 @@ sw_status sw_hlo_read_header(sw_hlo *reader)
 	return status;
 }
 
-/* ---- tables ---- */
+/* ---- tables ----------------------------------------------------------------------------- */
 
 static bool is_table(sw_span word)
 {
@@ -142,7 +142,7 @@ sw_status sw_hlo_skip_tables(sw_hlo *reader)
 	return SW_OK;
 }
 
-/* ---- computations ---- */
+/* ---- computations ----------------------------------------------------------------------- */
 
 typedef struct frame {
 	sw_span name;
@@ -197,7 +197,8 @@ static sw_status open_computation(sw_hlo *reader, const frame *f)
 	const char *name = sw_arena_text_n(&reader->program->arena, f->name.start, f->name.length);
 	sw_hlo_symbol *symbol = sw_hlo_symbol_of(&reader->names, f->name);
 	if (symbol->computation >= 0)
-		return sw_lex_fail(&reader->lexer, f->name.start, "computation '%.*s' is defined twice",
+		return sw_lex_fail(&reader->lexer, f->name.start,
+		                   "computation '%.*s' is defined twice",
 		                   (int)SW_MIN(f->name.length, 100), f->name.start);
 	if (f->entry && reader->entry_known)
 		return sw_lex_fail(&reader->lexer, f->name.start, "'%.*s' is a second ENTRY",
@@ -219,7 +220,8 @@ static sw_status read_body(sw_hlo *reader)
 		sw_hlo_node node;
 		SW_TRY(sw_hlo_read_instruction(reader, &node, &root));
 		if (root && rooted)
-			return sw_lex_fail(&reader->lexer, place, "a second ROOT in this computation");
+			return sw_lex_fail(&reader->lexer, place,
+			                   "a second ROOT in this computation");
 		if (root || !rooted)
 			reader->root = node;
 		rooted = rooted || root;
@@ -257,8 +259,9 @@ static sw_status check_result(sw_hlo *reader, const frame *f)
 {
 	bool same = f->result.n == reader->root.n && !f->result.tree == !reader->root.tree;
 	for (uint32_t i = 0; same && i < f->result.n; i++)
-		same = sw_shape_equal(reader->leaves.data[f->result.first + i],
-		                      sw_value_shape(reader->program, sw_hlo_leaf(&reader->root, i)));
+		same = sw_shape_equal(
+			reader->leaves.data[f->result.first + i],
+			sw_value_shape(reader->program, sw_hlo_leaf(&reader->root, i)));
 	if (!same)
 		return sw_lex_fail(
 			&reader->lexer, f->result_place,
@@ -308,7 +311,7 @@ sw_status sw_hlo_read_computation(sw_hlo *reader)
 	return SW_OK;
 }
 
-/* ---- aliases ---- */
+/* ---- aliases ---------------------------------------------------------------------------- */
 
 /* The leaf of a node that a path of tuple indices leads to. */
 static bool follow(const sw_hlo *reader, sw_hlo_node node, size_t path, size_t n, uint32_t *leaf)
@@ -350,8 +353,10 @@ static sw_status bind(sw_hlo *reader, const sw_hlo_binding *b, binder *x)
 	if (b->parameter < 0 || b->parameter >= (int64_t)reader->inputs.len)
 		return sw_lex_fail(&reader->lexer, b->place, "the entry has no parameter %lld",
 		                   (long long)b->parameter);
-	if (!follow(reader, reader->inputs.data[b->parameter], b->input_path, b->n_input, &alias.input))
-		return sw_lex_fail(&reader->lexer, b->place, "no array of parameter %lld is at this place",
+	if (!follow(reader, reader->inputs.data[b->parameter], b->input_path, b->n_input,
+	            &alias.input))
+		return sw_lex_fail(&reader->lexer, b->place,
+		                   "no array of parameter %lld is at this place",
 		                   (long long)b->parameter);
 	alias.input += x->first_leaf[b->parameter];
 	if (b->donor) {
@@ -359,7 +364,8 @@ static sw_status bind(sw_hlo *reader, const sw_hlo_binding *b, binder *x)
 		return SW_OK;
 	}
 	if (!follow(reader, reader->output, b->output_path, b->n_output, &alias.output))
-		return sw_lex_fail(&reader->lexer, b->place, "no array of the result is at this place");
+		return sw_lex_fail(&reader->lexer, b->place,
+		                   "no array of the result is at this place");
 	return add_alias(reader, b, x, alias);
 }
 

@@ -46,7 +46,8 @@ static sw_status check_text(sw_hlo *reader)
 {
 	const sw_lexer *lexer = &reader->lexer;
 	const char *zero = memchr(lexer->begin, '\0', (size_t)(lexer->end - lexer->begin));
-	return zero ? sw_lex_fail(&reader->lexer, zero, "expected text, found a byte of zero") : SW_OK;
+	return zero ? sw_lex_fail(&reader->lexer, zero, "expected text, found a byte of zero")
+	            : SW_OK;
 }
 
 /* Sums of sizes, with all that is put between and around them, are then sums of 63 bits. */
@@ -61,7 +62,8 @@ static sw_status check_bytes(sw_hlo *reader, sw_error *err)
 		const sw_op *op = sw_op_at(program, program->values.data[v].op);
 		if (bytes > left)
 			return sw_fail_at(err, SW_ERR_INPUT, reader->lexer.file, op->line, 0,
-			                  "'%s' and all before it take more than 2^60 bytes", op->name);
+			                  "'%s' and all before it take more than 2^60 bytes",
+			                  op->name);
 		left -= bytes;
 	}
 	return SW_OK;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- trees ---- */
+/* ---- trees ------------------------------------------------------------------------------ */
 
 const sw_hlo_tree *sw_hlo_make_tree(sw_hlo *reader, size_t first_branch, uint32_t leaves)
 {
@@ -42,7 +42,7 @@ bool sw_hlo_child(sw_hlo_node node, int64_t index, sw_hlo_node *child)
 	return true;
 }
 
-/* ---- arrays ---- */
+/* ---- arrays ----------------------------------------------------------------------------- */
 
 /* Most shapes of a program have been seen before, so that one look finds them. */
 sw_ints sw_hlo_keep_dims(sw_hlo *reader, const int64_t *dims, int32_t n)
@@ -74,7 +74,8 @@ static sw_status read_dims(sw_hlo *reader, int64_t dims[SW_MAX_RANK], sw_shape *
 		int64_t *dim = &dims[shape->rank++];
 		SW_TRY(sw_lex_int(lexer, dim));
 		if (*dim < 0)
-			return sw_lex_fail(lexer, place, "expected a size, found %lld", (long long)*dim);
+			return sw_lex_fail(lexer, place, "expected a size, found %lld",
+			                   (long long)*dim);
 	} while (sw_lex_take(lexer, ','));
 	return sw_lex_expect(lexer, ']', "',' or ']'");
 }
@@ -127,7 +128,7 @@ static sw_status read_array(sw_hlo *reader, bool before_body)
 	return SW_OK;
 }
 
-/* ---- tuples ---- */
+/* ---- tuples ----------------------------------------------------------------------------- */
 
 static sw_status read_nested(sw_hlo *reader, bool before_body, int depth, const sw_hlo_tree **tree)
 {
@@ -136,7 +137,8 @@ static sw_status read_nested(sw_hlo *reader, bool before_body, int depth, const 
 	if (sw_lex_peek(lexer) != '(')
 		return read_array(reader, before_body);
 	if (depth == SW_HLO_MAX_NESTING)
-		return sw_lex_fail(lexer, lexer->at, "tuples nest deeper than %d", SW_HLO_MAX_NESTING);
+		return sw_lex_fail(lexer, lexer->at, "tuples nest deeper than %d",
+		                   SW_HLO_MAX_NESTING);
 	lexer->at++;
 	size_t first_leaf = reader->leaves.len, first_branch = reader->branches.len;
 	if (sw_lex_peek(lexer) != ')') {

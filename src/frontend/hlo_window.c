@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* ---- window={size=3x3 stride=2x2 pad=0_1x0_1 lhs_dilate=2x2 rhs_dilate=1x1 rhs_reversal=1x1} ---- */
+/* ---- window={size=3x3 stride=2x2 pad=0_1x0_1 lhs_dilate=2x2 rhs_dilate=1x1 rhs_reversal=1x1} ---
+ */
 
 typedef struct window_field {
 	const char *name;
@@ -21,7 +22,8 @@ static const window_field fields[] = {
 	{"rhs_reversal", offsetof(sw_window_dim, reversal), 0, 0}, /* a bool */
 };
 
-_Static_assert(offsetof(sw_window_dim, pad_high) == offsetof(sw_window_dim, pad_low) + sizeof(int64_t),
+_Static_assert(offsetof(sw_window_dim, pad_high) ==
+                       offsetof(sw_window_dim, pad_low) + sizeof(int64_t),
                "pad is read as two numbers in a row");
 
 static const window_field *find_field(sw_span name)
@@ -43,7 +45,8 @@ static sw_status read_field_item(sw_lexer *lexer, const window_field *field, sw_
 		const char *place = lexer->at;
 		SW_TRY(sw_lex_int_here(lexer, &value));
 		if (value < field->least || (!field->parts && value > 1))
-			return sw_lex_fail(lexer, place, "%s can't be %lld", field->name, (long long)value);
+			return sw_lex_fail(lexer, place, "%s can't be %lld", field->name,
+			                   (long long)value);
 		if (field->parts)
 			memcpy(member + (size_t)part * sizeof(value), &value, sizeof(value));
 		else
@@ -53,8 +56,8 @@ static sw_status read_field_item(sw_lexer *lexer, const window_field *field, sw_
 }
 
 /* The first field says how many dimensions there are, the others must agree. */
-static sw_status read_field(sw_lexer *lexer, const window_field *field, sw_window_dim dims[SW_MAX_RANK],
-                            int32_t *rank)
+static sw_status read_field(sw_lexer *lexer, const window_field *field,
+                            sw_window_dim dims[SW_MAX_RANK], int32_t *rank)
 {
 	int32_t n = 0;
 	sw_lex_skip(lexer);
@@ -67,8 +70,8 @@ static sw_status read_field(sw_lexer *lexer, const window_field *field, sw_windo
 		SW_TRY(read_field_item(lexer, field, &dims[n++]));
 	} while (sw_lex_here(lexer) == 'x');
 	if (*rank >= 0 && *rank != n)
-		return sw_lex_fail(lexer, place, "%s has %d dimensions, the window has %d", field->name, n,
-		                   *rank);
+		return sw_lex_fail(lexer, place, "%s has %d dimensions, the window has %d",
+		                   field->name, n, *rank);
 	*rank = n;
 	return SW_OK;
 }
@@ -85,22 +88,24 @@ sw_status sw_hlo_read_window(sw_hlo *reader, sw_window *window)
 		const window_field *field = find_field(sw_lex_peek_word(lexer));
 		if (!field)
 			return sw_lex_expected(
-				lexer, "size, stride, pad, lhs_dilate, rhs_dilate, rhs_reversal or '}'");
+				lexer,
+				"size, stride, pad, lhs_dilate, rhs_dilate, rhs_reversal or '}'");
 		sw_lex_word(lexer);
 		SW_TRY(sw_lex_expect(lexer, '=', NULL));
 		SW_TRY(read_field(lexer, field, dims, &rank));
 	}
 	window->rank = SW_MAX(rank, 0);
 	if (window->rank)
-		window->dims =
-			sw_arena_copy(&reader->program->arena, dims, (size_t)window->rank * sizeof(*dims));
+		window->dims = sw_arena_copy(&reader->program->arena, dims,
+		                             (size_t)window->rank * sizeof(*dims));
 	return SW_OK;
 }
 
-/* ---- dim_labels=b01f_01io->b01f ---- */
+/* ---- dim_labels=b01f_01io->b01f --------------------------------------------------------- */
 
 /* One of the three groups: the positions of two letters, and of the digits. */
-static sw_status read_labels(sw_hlo *reader, const char letters[2], int64_t places[2], sw_ints *spatial)
+static sw_status read_labels(sw_hlo *reader, const char letters[2], int64_t places[2],
+                             sw_ints *spatial)
 {
 	sw_lexer *lexer = &reader->lexer;
 	const char *start = lexer->at;
@@ -122,9 +127,10 @@ static sw_status read_labels(sw_hlo *reader, const char letters[2], int64_t plac
 		n_digits += digit;
 	}
 	if (places[0] < 0 || places[1] < 0)
-		return sw_lex_fail(lexer, start,
-		                   "expected the labels '%c' and '%c' and the spatial dimensions 0, 1, ...",
-		                   letters[0], letters[1]);
+		return sw_lex_fail(
+			lexer, start,
+			"expected the labels '%c' and '%c' and the spatial dimensions 0, 1, ...",
+			letters[0], letters[1]);
 	for (int32_t i = 0; i < n_digits; i++)
 		if (digits[i] < 0)
 			return sw_lex_fail(lexer, start, "the spatial dimension %d is missing", i);
@@ -155,7 +161,7 @@ sw_status sw_hlo_read_dim_labels(sw_hlo *reader, sw_attrs *attrs)
 	return SW_OK;
 }
 
-/* ---- slice={[0:4096], [0:8:2]} and padding=0_0x0_1_2 ---- */
+/* ---- slice={[0:4096], [0:8:2]} and padding=0_0x0_1_2 ------------------------------------ */
 
 typedef struct triples {
 	int64_t part[3][SW_MAX_RANK];
@@ -221,7 +227,8 @@ sw_status sw_hlo_read_padding(sw_hlo *reader, sw_attrs *attrs)
 	bool more = c == '-' || sw_char_is(c, SW_CHAR_DIGIT);
 	while (more) {
 		if (t.n == SW_MAX_RANK)
-			return sw_lex_fail(lexer, lexer->at, "more than %d dimensions", SW_MAX_RANK);
+			return sw_lex_fail(lexer, lexer->at, "more than %d dimensions",
+			                   SW_MAX_RANK);
 		SW_TRY(read_padding_item(lexer, &t));
 		t.n++;
 		more = sw_lex_here(lexer) == 'x';

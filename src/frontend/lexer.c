@@ -37,7 +37,7 @@ void sw_lex_init(sw_lexer *lexer, const char *text, size_t length, const char *f
 	                    .err = err};
 }
 
-/* ---- white space, comments and single characters ---- */
+/* ---- white space, comments and single characters ---------------------------------------- */
 
 static bool skip_comment(sw_lexer *lexer)
 {
@@ -91,7 +91,7 @@ sw_status sw_lex_expect_text(sw_lexer *lexer, const char *text)
 	return sw_lex_expected(lexer, quoted);
 }
 
-/* ---- words and numbers ---- */
+/* ---- words and numbers ------------------------------------------------------------------ */
 
 sw_span sw_lex_peek_word(sw_lexer *lexer)
 {
@@ -164,7 +164,7 @@ sw_status sw_lex_bool(sw_lexer *lexer, bool *value)
 	return SW_OK;
 }
 
-/* ---- values ---- */
+/* ---- values ----------------------------------------------------------------------------- */
 
 /* From a quote to behind the one that closes it; NULL if none does. */
 static const char *skip_string(const char *at, const char *end)
@@ -210,7 +210,8 @@ static sw_status skip_step(sw_lexer *lexer)
 	const char *after = skip_string(lexer->at, lexer->end);
 	if (!after)
 		return sw_lex_fail(lexer, lexer->at,
-		                   "expected %c to close this string, found the end of the text", c);
+		                   "expected %c to close this string, found the end of the text",
+		                   c);
 	lexer->at = after;
 	return SW_OK;
 }
@@ -239,7 +240,8 @@ sw_status sw_lex_balanced(sw_lexer *lexer, sw_span *raw)
 		}
 		SW_TRY(skip_step(lexer));
 	}
-	return sw_lex_fail(lexer, start, "expected '%c' to close this bracket, found the end of the text",
+	return sw_lex_fail(lexer, start,
+	                   "expected '%c' to close this bracket, found the end of the text",
 	                   closing(*start));
 }
 
@@ -298,8 +300,8 @@ static const char *unescape_one(const char *at, const char *end, sw_text *text)
 		return at + 1;
 	}
 	bool hex = *at == 'x';
-	size_t used =
-		hex ? escaped_digits(at + 1, end, 16, 2, &value) : escaped_digits(at, end, 8, 3, &value);
+	size_t used = hex ? escaped_digits(at + 1, end, 16, 2, &value)
+	                  : escaped_digits(at, end, 8, 3, &value);
 	if (used && value > 0 && value < 256) {
 		char byte = (char)value;
 		sw_text_add_n(text, &byte, 1);
@@ -322,7 +324,7 @@ void sw_lex_unescape(sw_span raw, sw_text *text)
 	}
 }
 
-/* ---- places and errors ---- */
+/* ---- places and errors ------------------------------------------------------------------ */
 
 int sw_lex_line(sw_lexer *lexer, const char *place)
 {
@@ -370,7 +372,8 @@ sw_status sw_lex_expected(sw_lexer *lexer, const char *what)
 	sw_span word = sw_lex_peek_word(lexer);
 	if (word.length)
 		return sw_lex_fail(lexer, place, "expected %s, found '%.*s'%s", what,
-		                   (int)SW_MIN(word.length, 60), word.start, word.length > 60 ? "..." : "");
+		                   (int)SW_MIN(word.length, 60), word.start,
+		                   word.length > 60 ? "..." : "");
 	if ((unsigned char)*place < ' ' || (unsigned char)*place >= 0x7f)
 		return sw_lex_fail(lexer, place, "expected %s, found the byte 0x%02x", what,
 		                   (unsigned char)*place);

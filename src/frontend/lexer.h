@@ -1,10 +1,10 @@
 /*
  * lexer: a cursor over the bytes of a program's text, without tokens made ahead of time.
  *
- * The grammar is regular enough that each rule knows what may follow, so the cursor is asked for it:
- * a word, a number, a given character. White space and comments stand between any two of those and
- * are skipped by whoever asks. The text need not end with a zero. Errors say
- * "expected WHAT, found WHAT IS THERE" with line and column, which are counted only then.
+ * The grammar is regular enough that each rule knows what may follow, so the cursor is asked for
+ * it: a word, a number, a given character. White space and comments stand between any two of those
+ * and are skipped by whoever asks. The text need not end with a zero. Errors say "expected WHAT,
+ * found WHAT IS THERE" with line and column, which are counted only then.
  */
 #ifndef SW_FRONTEND_LEXER_H
 #define SW_FRONTEND_LEXER_H
@@ -25,11 +25,11 @@ typedef struct sw_lexer {
 } sw_lexer;
 
 /* Ends a function that returns sw_status when a step of it fails. */
-#define SW_TRY(step)                                                                                       \
-	do {                                                                                               \
-		sw_status try_ = (step);                                                                   \
-		if (try_ != SW_OK)                                                                         \
-			return try_;                                                                       \
+#define SW_TRY(step)                                                                               \
+	do {                                                                                       \
+		sw_status try_ = (step);                                                           \
+		if (try_ != SW_OK)                                                                 \
+			return try_;                                                               \
 	} while (0)
 
 #define SW_LEX_MAX_DEPTH 256 /* of brackets in a value that is only skipped */
@@ -52,7 +52,7 @@ static inline bool sw_span_is(sw_span span, const char *word)
 
 void sw_lex_init(sw_lexer *lexer, const char *text, size_t length, const char *file, sw_error *err);
 
-/* ---- white space, comments and single characters ---- */
+/* ---- white space, comments and single characters ---------------------------------------- */
 
 /* A comment that is not closed ends the text. */
 void sw_lex_skip_comments(sw_lexer *lexer);
@@ -92,7 +92,7 @@ bool sw_lex_take_text(sw_lexer *lexer, const char *text);
 sw_status sw_lex_expect(sw_lexer *lexer, char c, const char *what);
 sw_status sw_lex_expect_text(sw_lexer *lexer, const char *text);
 
-/* ---- words, numbers, values ---- */
+/* ---- words, numbers, values ------------------------------------------------------------- */
 
 /* Letters, digits, '_', '.' and '-', but not the '-' of "->". Length 0 if there is none. */
 sw_span sw_lex_word(sw_lexer *lexer);
@@ -115,7 +115,7 @@ sw_status sw_lex_value(sw_lexer *lexer, sw_span *raw);
 /* Appends to text; \" \\ \' \n \r \t, \ooo and \xhh become the bytes they stand for. */
 void sw_lex_unescape(sw_span raw, sw_text *text);
 
-/* ---- places and errors ---- */
+/* ---- places and errors ------------------------------------------------------------------ */
 
 /* Line of a place that lies behind all places asked for before. Linear over the whole text. */
 int sw_lex_line(sw_lexer *lexer, const char *place);

@@ -27,7 +27,8 @@ static bool is_binary(const char *text, size_t length)
 	return false;
 }
 
-/* A serialised HloModuleProto begins with field 1, its name: a tag, a length, that many characters. */
+/* A serialised HloModuleProto begins with field 1, its name: a tag, a length, that many characters.
+ */
 static bool is_protobuf(const char *text, size_t length)
 {
 	return length >= 2 && text[0] == '\n' && is_binary(text, length);
@@ -70,29 +71,32 @@ static format recognise(const char *text, size_t length)
 sw_status sw_read_program(const char *path, sw_program **program, sw_error *err)
 {
 	static const char *const refusals[] = {
-		[FORMAT_MLIR] = "this is StableHLO (MLIR) text, which is not read yet; write HLO text "
-				"instead, with "
-				"lowered.compiler_ir('hlo').as_hlo_text(print_large_constants=True)",
+		[FORMAT_MLIR] =
+			"this is StableHLO (MLIR) text, which is not read yet; write HLO text "
+			"instead, with "
+			"lowered.compiler_ir('hlo').as_hlo_text(print_large_constants=True)",
 		[FORMAT_BYTECODE] =
 			"this is MLIR bytecode, which is not read; write HLO text instead, with "
 			"lowered.compiler_ir('hlo').as_hlo_text(print_large_constants=True)",
-		[FORMAT_PROTOBUF] = "this is no text, perhaps a serialised HloModuleProto, which is not "
-				    "read; write HLO "
-				    "text instead, with "
-				    "lowered.compiler_ir('hlo').as_hlo_text(print_large_constants=True)",
-		[FORMAT_EMPTY] = "the file is empty; expected HLO text, which begins with HloModule",
-		[FORMAT_JSON] =
-			"this is JSON, perhaps a plan or a sidecar; expected the program itself, HLO text, "
-			"which begins with HloModule",
+		[FORMAT_PROTOBUF] =
+			"this is no text, perhaps a serialised HloModuleProto, which is not "
+			"read; write HLO "
+			"text instead, with "
+			"lowered.compiler_ir('hlo').as_hlo_text(print_large_constants=True)",
+		[FORMAT_EMPTY] =
+			"the file is empty; expected HLO text, which begins with HloModule",
+		[FORMAT_JSON] = "this is JSON, perhaps a plan or a sidecar; expected the program "
+				"itself, HLO text, "
+				"which begins with HloModule",
 		[FORMAT_OTHER] = "expected HLO text, which begins with HloModule",
 	};
 	char *text = NULL;
 	size_t length = 0;
 	SW_TRY(sw_file_read(path, &text, &length, err));
 	format found = recognise(text, length);
-	sw_status status = found == FORMAT_HLO
-	                           ? sw_read_hlo(text, length, path, program, err)
-	                           : sw_fail_at(err, SW_ERR_INPUT, path, 1, 1, "%s", refusals[found]);
+	sw_status status = found == FORMAT_HLO ? sw_read_hlo(text, length, path, program, err)
+	                                       : sw_fail_at(err, SW_ERR_INPUT, path, 1, 1, "%s",
+	                                                    refusals[found]);
 	free(text);
 	return status;
 }

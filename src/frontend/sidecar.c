@@ -1,4 +1,5 @@
-/* Sidecars: what a program's inputs and outputs are called, and how to fill them (docs/programs.md). */
+/* Sidecars: what a program's inputs and outputs are called, and how to fill them
+ * (docs/programs.md). */
 #include "frontend/frontend.h"
 
 #include "frontend/lexer.h"
@@ -38,12 +39,15 @@ typedef struct fill_row {
 } fill_row;
 
 static const fill_row fills[] = {
-	{"zeros", SW_FILL_ZEROS, NULL, NULL},          {"ones", SW_FILL_ONES, NULL, NULL},
-	{"constant", SW_FILL_CONSTANT, "value", NULL}, {"normal", SW_FILL_NORMAL, "mean", "std"},
-	{"uniform", SW_FILL_UNIFORM, "low", "high"},   {"integers", SW_FILL_INTEGERS, "low", "high"},
+	{"zeros", SW_FILL_ZEROS, NULL, NULL},
+	{"ones", SW_FILL_ONES, NULL, NULL},
+	{"constant", SW_FILL_CONSTANT, "value", NULL},
+	{"normal", SW_FILL_NORMAL, "mean", "std"},
+	{"uniform", SW_FILL_UNIFORM, "low", "high"},
+	{"integers", SW_FILL_INTEGERS, "low", "high"},
 };
 
-/* ---- the program's side ---- */
+/* ---- the program's side ----------------------------------------------------------------- */
 
 static void init_context(context *x, const sw_program *program, sw_sidecar *sidecar, sw_error *err)
 {
@@ -57,7 +61,8 @@ static void init_context(context *x, const sw_program *program, sw_sidecar *side
 	for (uint32_t i = 0; i < x->n_outputs; i++)
 		x->aliases[i] = -1;
 	for (size_t i = 0; i < program->aliases.len; i++)
-		x->aliases[program->aliases.data[i].output] = (int32_t)program->aliases.data[i].input;
+		x->aliases[program->aliases.data[i].output] =
+			(int32_t)program->aliases.data[i].input;
 	sidecar->n_inputs = x->n_inputs;
 	sidecar->n_outputs = x->n_outputs;
 	sidecar->inputs = SW_NEW_N(&sidecar->arena, sw_input_info, x->n_inputs);
@@ -69,10 +74,10 @@ static sw_shape input_shape(const context *x, uint32_t input)
 	return sw_value_shape(x->program, x->inputs[input]);
 }
 
-/* ---- small checks ---- */
+/* ---- small checks ----------------------------------------------------------------------- */
 
-static sw_status check_keys(const context *x, json_t *object, const char *where, const char *const keys[],
-                            size_t n)
+static sw_status check_keys(const context *x, json_t *object, const char *where,
+                            const char *const keys[], size_t n)
 {
 	const char *key;
 	json_t *value;
@@ -82,8 +87,8 @@ static sw_status check_keys(const context *x, json_t *object, const char *where,
 		for (size_t i = 0; i < n; i++)
 			known = known || (keys[i] && strcmp(keys[i], key) == 0);
 		if (!known)
-			return sw_fail(x->err, SW_ERR_INPUT, "%s%s%.60s: no such key is known here", where,
-			               where[0] ? "." : "", key);
+			return sw_fail(x->err, SW_ERR_INPUT, "%s%s%.60s: no such key is known here",
+			               where, where[0] ? "." : "", key);
 	}
 	return SW_OK;
 }
@@ -99,8 +104,8 @@ static sw_status read_name(const context *x, json_t *item, const char *where, co
 {
 	SW_TRY(sw_json_get_text(item, "name", where, name, x->err));
 	if (!**name)
-		return sw_fail(x->err, SW_ERR_INPUT, "%s.name: expected a name, found an empty string",
-		               where);
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "%s.name: expected a name, found an empty string", where);
 	*name = sw_arena_text(&x->sidecar->arena, *name);
 	return SW_OK;
 }
@@ -110,8 +115,8 @@ static sw_status read_index(const context *x, json_t *item, const char *where, u
 	int64_t index;
 	SW_TRY(sw_json_get_int(item, "index", where, &index, x->err));
 	if (index != expected)
-		return sw_fail(x->err, SW_ERR_INPUT, "%s.index: expected %u, found %lld", where, expected,
-		               (long long)index);
+		return sw_fail(x->err, SW_ERR_INPUT, "%s.index: expected %u, found %lld", where,
+		               expected, (long long)index);
 	return SW_OK;
 }
 
@@ -125,11 +130,12 @@ static sw_status read_role(const context *x, json_t *item, const char *where, sw
 			return SW_OK;
 		}
 	return sw_fail(x->err, SW_ERR_INPUT,
-	               "%s.role: expected parameter, moment, counter, data, loss or other, found \"%.40s\"",
+	               "%s.role: expected parameter, moment, counter, data, loss or other, found "
+	               "\"%.40s\"",
 	               where, word);
 }
 
-/* ---- how an input is filled ---- */
+/* ---- how an input is filled ------------------------------------------------------------- */
 
 /* Whether every integer of [low, high) is an element of the type. */
 static bool integers_fit(sw_type type, double low, double high)
@@ -152,18 +158,20 @@ static sw_status check_fill(const context *x, const char *where, const sw_fill *
 	bool real = kind == SW_KIND_FLOAT || kind == SW_KIND_COMPLEX;
 	bool ranged = fill->kind == SW_FILL_UNIFORM || fill->kind == SW_FILL_INTEGERS;
 	if (kind == SW_KIND_TOKEN && fill->kind != SW_FILL_ZEROS)
-		return sw_fail(x->err, SW_ERR_INPUT, "%s.kind: a %s holds nothing, expected zeros", where,
-		               sw_type_name(type));
-	if ((fill->kind == SW_FILL_NORMAL || fill->kind == SW_FILL_UNIFORM) && !real)
-		return sw_fail(x->err, SW_ERR_INPUT,
-		               "%s.kind: expected integers, zeros, ones or constant, as the input is %s",
+		return sw_fail(x->err, SW_ERR_INPUT, "%s.kind: a %s holds nothing, expected zeros",
 		               where, sw_type_name(type));
+	if ((fill->kind == SW_FILL_NORMAL || fill->kind == SW_FILL_UNIFORM) && !real)
+		return sw_fail(
+			x->err, SW_ERR_INPUT,
+			"%s.kind: expected integers, zeros, ones or constant, as the input is %s",
+			where, sw_type_name(type));
 	if (fill->kind == SW_FILL_NORMAL && fill->b < 0)
-		return sw_fail(x->err, SW_ERR_INPUT, "%s.std: expected a deviation from 0, found %g", where,
-		               fill->b);
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "%s.std: expected a deviation from 0, found %g", where, fill->b);
 	if (ranged && fill->a >= fill->b)
-		return sw_fail(x->err, SW_ERR_INPUT, "%s.high: expected more than low, %g, found %g", where,
-		               fill->a, fill->b);
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "%s.high: expected more than low, %g, found %g", where, fill->a,
+		               fill->b);
 	if (fill->kind == SW_FILL_INTEGERS && !integers_fit(type, fill->a, fill->b))
 		return sw_fail(x->err, SW_ERR_INPUT, "%s: not all of these integers fit %s", where,
 		               sw_type_name(type));
@@ -174,8 +182,8 @@ static sw_status check_fill(const context *x, const char *where, const sw_fill *
 	return SW_OK;
 }
 
-static sw_status read_fill_number(const context *x, json_t *object, const char *key, const char *where,
-                                  bool integer, double *number)
+static sw_status read_fill_number(const context *x, json_t *object, const char *key,
+                                  const char *where, bool integer, double *number)
 {
 	*number = 0;
 	if (!key)
@@ -185,14 +193,14 @@ static sw_status read_fill_number(const context *x, json_t *object, const char *
 	int64_t value;
 	SW_TRY(sw_json_get_int(object, key, where, &value, x->err));
 	if (value > EXACT || value < -EXACT)
-		return sw_fail(x->err, SW_ERR_INPUT, "%s.%s: expected an integer of at most 2^53", where,
-		               key);
+		return sw_fail(x->err, SW_ERR_INPUT, "%s.%s: expected an integer of at most 2^53",
+		               where, key);
 	*number = (double)value;
 	return SW_OK;
 }
 
-static sw_status read_fill(const context *x, json_t *item, const char *key, const char *where, sw_type type,
-                           sw_fill *fill)
+static sw_status read_fill(const context *x, json_t *item, const char *key, const char *where,
+                           sw_type type, sw_fill *fill)
 {
 	json_t *object;
 	const char *word;
@@ -205,10 +213,11 @@ static sw_status read_fill(const context *x, json_t *item, const char *key, cons
 		if (strcmp(fills[i].word, word) == 0)
 			row = &fills[i];
 	if (!row)
-		return sw_fail(x->err, SW_ERR_INPUT,
-		               "%s.kind: expected zeros, ones, constant, normal, uniform or integers, "
-		               "found \"%.40s\"",
-		               path, word);
+		return sw_fail(
+			x->err, SW_ERR_INPUT,
+			"%s.kind: expected zeros, ones, constant, normal, uniform or integers, "
+			"found \"%.40s\"",
+			path, word);
 	SW_TRY(check_keys(x, object, path, (const char *const[]){"kind", row->a, row->b}, 3));
 	fill->kind = row->kind;
 	SW_TRY(read_fill_number(x, object, row->a, path, row->kind == SW_FILL_INTEGERS, &fill->a));
@@ -216,7 +225,7 @@ static sw_status read_fill(const context *x, json_t *item, const char *key, cons
 	return check_fill(x, path, fill, type);
 }
 
-/* ---- inputs and outputs ---- */
+/* ---- inputs and outputs ----------------------------------------------------------------- */
 
 static sw_status check_shape(const context *x, json_t *item, const char *where, sw_shape shape)
 {
@@ -242,7 +251,8 @@ static sw_status check_shape(const context *x, json_t *item, const char *where, 
 
 static sw_status read_input(const context *x, json_t *item, uint32_t i)
 {
-	static const char *const keys[] = {"index", "name", "shape", "type", "role", "init", "random"};
+	static const char *const keys[] = {"index", "name", "shape", "type",
+	                                   "role",  "init", "random"};
 	char where[48];
 	sw_input_info *input = &x->sidecar->inputs[i];
 	sw_shape shape = input_shape(x, i);
@@ -270,7 +280,8 @@ static sw_status read_output_input(const context *x, json_t *item, const char *w
 	}
 	if (x->aliases[i] < 0)
 		return sw_fail(x->err, SW_ERR_INPUT,
-		               "%s.input: expected null, as the program aliases no input with it", where);
+		               "%s.input: expected null, as the program aliases no input with it",
+		               where);
 	return sw_fail(x->err, SW_ERR_INPUT,
 	               "%s.input: expected %d, the input that the program aliases with it", where,
 	               x->aliases[i]);
@@ -323,16 +334,18 @@ static sw_status read_tokens(const context *x, json_t *root)
 	if (kind != SW_KIND_SIGNED && kind != SW_KIND_UNSIGNED)
 		return sw_fail(x->err, SW_ERR_INPUT,
 		               "tokens.input: expected an input of integers, input %lld is %s",
-		               (long long)input, sw_type_name(input_shape(x, (uint32_t)input).type));
+		               (long long)input,
+		               sw_type_name(input_shape(x, (uint32_t)input).type));
 	if (vocabulary < 1)
-		return sw_fail(x->err, SW_ERR_INPUT, "tokens.vocabulary: expected at least 1, found %lld",
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "tokens.vocabulary: expected at least 1, found %lld",
 		               (long long)vocabulary);
 	x->sidecar->tokens_input = (int32_t)input;
 	x->sidecar->vocabulary = vocabulary;
 	return SW_OK;
 }
 
-/* ---- the file ---- */
+/* ---- the file --------------------------------------------------------------------------- */
 
 static sw_status read_head(const context *x, json_t *root)
 {
@@ -347,12 +360,14 @@ static sw_status read_head(const context *x, json_t *root)
 		               "format: expected \"shardwright-inputs\", found \"%.40s\"", format);
 	SW_TRY(sw_json_get_int(root, "version", "", &version, x->err));
 	if (version != 1)
-		return sw_fail(x->err, SW_ERR_INPUT, "version: expected 1, found %lld", (long long)version);
+		return sw_fail(x->err, SW_ERR_INPUT, "version: expected 1, found %lld",
+		               (long long)version);
 	SW_TRY(check_keys(x, root, "", keys, SW_COUNT(keys)));
 	SW_TRY(sw_json_get_text(root, "program", "", &program, x->err));
 	SW_TRY(sw_json_get_real(root, "learning_rate", "", &x->sidecar->learning_rate, x->err));
 	if (x->sidecar->learning_rate < 0)
-		return sw_fail(x->err, SW_ERR_INPUT, "learning_rate: expected a number from 0, found %g",
+		return sw_fail(x->err, SW_ERR_INPUT,
+		               "learning_rate: expected a number from 0, found %g",
 		               x->sidecar->learning_rate);
 	return SW_OK;
 }
@@ -365,7 +380,8 @@ static sw_status read_root(const context *x, json_t *root)
 	return read_tokens(x, root);
 }
 
-sw_status sw_sidecar_read(const char *path, const sw_program *program, sw_sidecar *sidecar, sw_error *err)
+sw_status sw_sidecar_read(const char *path, const sw_program *program, sw_sidecar *sidecar,
+                          sw_error *err)
 {
 	context x;
 	json_t *root = NULL;
@@ -385,14 +401,16 @@ void sw_sidecar_clear(sw_sidecar *sidecar)
 	*sidecar = (sw_sidecar){.tokens_input = -1};
 }
 
-/* ---- without a file ---- */
+/* ---- without a file --------------------------------------------------------------------- */
 
-/* Whether one of the words of the name, between other characters than letters, is that of a moment. */
+/* Whether one of the words of the name, between other characters than letters, is that of a moment.
+ */
 static bool names_moment(const char *name)
 {
 	static const char *const words[] = {"mu", "nu", "momentum"};
 	while (*name) {
-		size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+		size_t length =
+			strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
 		for (size_t i = 0; i < SW_COUNT(words); i++)
 			if (strlen(words[i]) == length && strncmp(words[i], name, length) == 0)
 				return true;
@@ -444,7 +462,8 @@ static void default_outputs(const context *x)
 			output->name = x->sidecar->inputs[output->input].name;
 			output->role = x->sidecar->inputs[output->input].role;
 		} else {
-			bool scalar = shape.rank == 0 && sw_type_kind_of(shape.type) == SW_KIND_FLOAT;
+			bool scalar =
+				shape.rank == 0 && sw_type_kind_of(shape.type) == SW_KIND_FLOAT;
 			output->name = sw_arena_printf(&x->sidecar->arena, "output.%u", i);
 			output->role = scalar ? SW_ROLE_LOSS : SW_ROLE_OTHER;
 			scalars += scalar;

@@ -1,6 +1,6 @@
 /*
- * batch-norm-inference, -training and -grad: over all dimensions but the feature, in f64 (the ops are rare and
- * old; formulas as in XLA's operation semantics).
+ * batch-norm-inference, -training and -grad: over all dimensions but the feature, in f64 (the ops
+ * are rare and old; formulas as in XLA's operation semantics).
  */
 #include <math.h>
 
@@ -56,7 +56,8 @@ bool sw_prepare_batch_norm(const sw_program *program, const sw_op *op, sw_plan_o
 	return sw_type_kind_of(type) == SW_KIND_FLOAT;
 }
 
-static void normalize(const features *f, const sw_call *call, int64_t c, double mean, double variance)
+static void normalize(const features *f, const sw_call *call, int64_t c, double mean,
+                      double variance)
 {
 	double scale = get(f, call->in[1], c) / sqrt(variance + f->epsilon),
 	       offset = get(f, call->in[2], c);
@@ -103,7 +104,8 @@ sw_status sw_kernel_batch_norm_training(sw_call *call, sw_error *err)
 	return status;
 }
 
-/* Operands: input, scale, mean, variance, gradient of the result. Gives those of input, scale and offset. */
+/* Operands: input, scale, mean, variance, gradient of the result. Gives those of input, scale and
+ * offset. */
 sw_status sw_kernel_batch_norm_grad(sw_call *call, sw_error *err)
 {
 	features f = describe(call);
@@ -115,7 +117,8 @@ sw_status sw_kernel_batch_norm_grad(sw_call *call, sw_error *err)
 		for (int64_t i = 0; i < f.count; i++) {
 			int64_t e = place(&f, c, i);
 			sum += get(&f, call->in[4], e);
-			weighted += get(&f, call->in[4], e) * (get(&f, call->in[0], e) - mean) * inverse;
+			weighted += get(&f, call->in[4], e) * (get(&f, call->in[0], e) - mean) *
+			            inverse;
 		}
 		double scale = get(&f, call->in[1], c) * inverse;
 		for (int64_t i = 0; i < f.count; i++) {

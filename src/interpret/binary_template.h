@@ -1,34 +1,35 @@
-/* Elementwise kernels of two operands, for one type: included by elementwise_binary.c through templates.h. */
+/* Elementwise kernels of two operands, for one type: included by elementwise_binary.c through
+ * templates.h. */
 
 /* R is the result's stored type. */
-#define BINARY_TO(R, name, put, expression)                                                                \
-	CLONES static void FN(name)(int64_t n, const void *in_x, int x_stride, const void *in_y,           \
-	                            int y_stride, void *out)                                               \
-	{                                                                                                  \
-		const T *a = in_x, *b = in_y;                                                              \
-		R *r = out;                                                                                \
-		if (x_stride && y_stride) {                                                                \
-			for (int64_t i = 0; i < n; i++) {                                                  \
-				const C x = LOAD(a[i]), y = LOAD(b[i]);                                    \
-				r[i] = put(expression);                                                    \
-			}                                                                                  \
-		} else if (x_stride) {                                                                     \
-			const C y = LOAD(b[0]);                                                            \
-			for (int64_t i = 0; i < n; i++) {                                                  \
-				const C x = LOAD(a[i]);                                                    \
-				r[i] = put(expression);                                                    \
-			}                                                                                  \
-		} else if (y_stride) {                                                                     \
-			const C x = LOAD(a[0]);                                                            \
-			for (int64_t i = 0; i < n; i++) {                                                  \
-				const C y = LOAD(b[i]);                                                    \
-				r[i] = put(expression);                                                    \
-			}                                                                                  \
-		} else {                                                                                   \
-			const C x = LOAD(a[0]), y = LOAD(b[0]);                                            \
-			for (int64_t i = 0; i < n; i++)                                                    \
-				r[i] = put(expression);                                                    \
-		}                                                                                          \
+#define BINARY_TO(R, name, put, expression)                                                        \
+	CLONES static void FN(name)(int64_t n, const void *in_x, int x_stride, const void *in_y,   \
+	                            int y_stride, void *out)                                       \
+	{                                                                                          \
+		const T *a = in_x, *b = in_y;                                                      \
+		R *r = out;                                                                        \
+		if (x_stride && y_stride) {                                                        \
+			for (int64_t i = 0; i < n; i++) {                                          \
+				const C x = LOAD(a[i]), y = LOAD(b[i]);                            \
+				r[i] = put(expression);                                            \
+			}                                                                          \
+		} else if (x_stride) {                                                             \
+			const C y = LOAD(b[0]);                                                    \
+			for (int64_t i = 0; i < n; i++) {                                          \
+				const C x = LOAD(a[i]);                                            \
+				r[i] = put(expression);                                            \
+			}                                                                          \
+		} else if (y_stride) {                                                             \
+			const C x = LOAD(a[0]);                                                    \
+			for (int64_t i = 0; i < n; i++) {                                          \
+				const C y = LOAD(b[i]);                                            \
+				r[i] = put(expression);                                            \
+			}                                                                          \
+		} else {                                                                           \
+			const C x = LOAD(a[0]), y = LOAD(b[0]);                                    \
+			for (int64_t i = 0; i < n; i++)                                            \
+				r[i] = put(expression);                                            \
+		}                                                                                  \
 	}
 #define BINARY(name, expression) BINARY_TO(T, name, STORE, expression)
 #define AS_PRED(x) ((uint8_t)(x))
@@ -71,9 +72,15 @@ COMPARE(total_le, FN(total)(x) <= FN(total)(y))
 COMPARE(total_lt, FN(total)(x) < FN(total)(y))
 
 static sw_binary_fn *const FN(table)[SW_OPCODE_COUNT] = {
-	[SW_OP_ADD] = FN(add),       [SW_OP_SUBTRACT] = FN(subtract),   [SW_OP_MULTIPLY] = FN(multiply),
-	[SW_OP_DIVIDE] = FN(divide), [SW_OP_REMAINDER] = FN(remainder), [SW_OP_POWER] = FN(power),
-	[SW_OP_ATAN2] = FN(atan2),   [SW_OP_MAXIMUM] = FN(maximum),     [SW_OP_MINIMUM] = FN(minimum),
+	[SW_OP_ADD] = FN(add),
+	[SW_OP_SUBTRACT] = FN(subtract),
+	[SW_OP_MULTIPLY] = FN(multiply),
+	[SW_OP_DIVIDE] = FN(divide),
+	[SW_OP_REMAINDER] = FN(remainder),
+	[SW_OP_POWER] = FN(power),
+	[SW_OP_ATAN2] = FN(atan2),
+	[SW_OP_MAXIMUM] = FN(maximum),
+	[SW_OP_MINIMUM] = FN(minimum),
 };
 
 #elif LOGICAL
@@ -106,9 +113,9 @@ BINARY(shift_right_arithmetic, x >> ((BITS)y >= BIT_COUNT ? BIT_COUNT - 1 : (BIT
 #else
 BINARY(divide, y == 0 ? (T) ~(T)0 : x / y)
 BINARY(remainder, y == 0 ? x : x % y)
-BINARY(shift_right_arithmetic, (BITS)y >= BIT_COUNT
-                                       ? (x >> (BIT_COUNT - 1) ? (BITS) ~(BITS)0 : 0)
-                                       : (x >> y) | (x >> (BIT_COUNT - 1) ? ~((BITS) ~(BITS)0 >> y) : 0))
+BINARY(shift_right_arithmetic,
+       (BITS)y >= BIT_COUNT ? (x >> (BIT_COUNT - 1) ? (BITS) ~(BITS)0 : 0)
+                            : (x >> y) | (x >> (BIT_COUNT - 1) ? ~((BITS) ~(BITS)0 >> y) : 0))
 #endif
 
 static inline T FN(integer_power)(T x, T y)

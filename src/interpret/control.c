@@ -1,13 +1,13 @@
 /*
- * Ops that run computations as a whole. Tensors are handed over by reference: what dies here moves into the
- * called computation, so that loops update their carried tensors in place.
+ * Ops that run computations as a whole. Tensors are handed over by reference: what dies here moves
+ * into the called computation, so that loops update their carried tensors in place.
  */
 #include <string.h>
 
 #include "interpret/frame.h"
 
-/* Operand i of the call becomes input `input` of a computation. A dying operand leaves the caller: it has no
- * other holder then. (The walker drops what is left, which is nothing.) */
+/* Operand i of the call becomes input `input` of a computation. A dying operand leaves the caller:
+ * it has no other holder then. (The walker drops what is left, which is nothing.) */
 static void pass(sw_call *call, uint32_t operand, sw_id input)
 {
 	sw_interpreter *it = call->interpreter;
@@ -31,7 +31,8 @@ static sw_status run_with(sw_call *call, int32_t computation, uint32_t first_ope
 		return sw_frame_call(call, computation, first_operand, 0, err);
 	for (uint32_t i = 0; i < plan->n_inputs; i++)
 		pass(call, first_operand + i, plan->inputs[i]);
-	sw_status status = sw_interpret_computation(call->interpreter, computation, NULL, call->out, err);
+	sw_status status =
+		sw_interpret_computation(call->interpreter, computation, NULL, call->out, err);
 	if (status == SW_OK)
 		take_shapes(call);
 	return status;
@@ -40,8 +41,8 @@ static sw_status run_with(sw_call *call, int32_t computation, uint32_t first_ope
 sw_status sw_kernel_call(sw_call *call, sw_error *err)
 {
 	if (call->lanes)
-		return sw_interpret_lanes(call->interpreter, call->op->called[0], *call->lanes, call->in,
-		                          call->out, err);
+		return sw_interpret_lanes(call->interpreter, call->op->called[0], *call->lanes,
+		                          call->in, call->out, err);
 	return run_with(call, call->op->called[0], 0, err);
 }
 
@@ -50,7 +51,8 @@ static bool read_pred(sw_tensor t)
 	return *(const uint8_t *)sw_tensor_data(t) != 0;
 }
 
-/* The branch is chosen by a pred (true is the first) or by an index (any other than those there are is the last). */
+/* The branch is chosen by a pred (true is the first) or by an index (any other than those there are
+ * is the last). */
 sw_status sw_kernel_conditional(sw_call *call, sw_error *err)
 {
 	int64_t branches = call->op->n_called, chosen;
@@ -130,7 +132,8 @@ sw_status sw_kernel_while(sw_call *call, sw_error *err)
 			carried[i].buffer = NULL;
 		}
 		if (status == SW_OK)
-			status = sw_interpret_computation(it, call->op->called[1], NULL, carried, err);
+			status = sw_interpret_computation(it, call->op->called[1], NULL, carried,
+			                                  err);
 		if (status != SW_OK)
 			return status; /* the walker drops what is carried */
 	}
@@ -171,10 +174,10 @@ bool sw_prepare_custom_call(const sw_program *program, const sw_op *op, sw_plan_
 	return sw_prepare_lapack(program, op, plan);
 }
 
-/* ---- in two halves --------------------------------------------------------------------------------------- */
+/* ---- in two halves ---------------------------------------------------------------------- */
 
-/* Everything is done at the start; the end hands it out. A start yields its operands, its results, and contexts
- * that only the end knows. */
+/* Everything is done at the start; the end hands it out. A start yields its operands, its results,
+ * and contexts that only the end knows. */
 static sw_status give_contexts(sw_call *call, uint32_t first, sw_error *err)
 {
 	sw_status status = SW_OK;
@@ -199,10 +202,10 @@ static sw_status ask(sw_call *call, sw_id collective, sw_tensor *out, bool begin
 	sw_interpreter *it = call->interpreter;
 	const sw_interpret_options *o = &it->options;
 	double asked = o->pace ? sw_pace_settle(it) : 0;
-	sw_status status =
-		begin ? o->begin(o->collective_context, call->program, collective, call->in, out,
-	                         &it->tickets[call->plan->op], err)
-		      : o->collective(o->collective_context, call->program, collective, call->in, out, err);
+	sw_status status = begin ? o->begin(o->collective_context, call->program, collective,
+	                                    call->in, out, &it->tickets[call->plan->op], err)
+	                         : o->collective(o->collective_context, call->program, collective,
+	                                         call->in, out, err);
 	if (o->pace)
 		sw_pace_resume(it, asked);
 	return status;
@@ -228,7 +231,8 @@ sw_status sw_kernel_async_start(sw_call *call, sw_error *err)
 	if (collective != SW_NO_ID && call->interpreter->options.begin)
 		return begin_collective(call, collective, err);
 	const sw_plan *plan = &call->interpreter->plans[call->op->called[0]];
-	uint32_t computed = (uint32_t)call->program->computations.data[call->op->called[0]].results.len;
+	uint32_t computed =
+		(uint32_t)call->program->computations.data[call->op->called[0]].results.len;
 	for (uint32_t i = 0; i < n; i++)
 		sw_result_share(call, i, i);
 	if (call->placed) {
@@ -237,8 +241,8 @@ sw_status sw_kernel_async_start(sw_call *call, sw_error *err)
 	}
 	for (uint32_t i = 0; i < n; i++)
 		pass(call, i, plan->inputs[i]);
-	sw_status status =
-		sw_interpret_computation(call->interpreter, call->op->called[0], NULL, call->out + n, err);
+	sw_status status = sw_interpret_computation(call->interpreter, call->op->called[0], NULL,
+	                                            call->out + n, err);
 	for (uint32_t i = 0; status == SW_OK && i < computed; i++)
 		call->out[n + i].shape = call->shapes[n + i];
 	return status == SW_OK ? give_contexts(call, n + computed, err) : status;

@@ -1,9 +1,9 @@
 /*
  * convert, reduce-precision, bitcast-convert, and reading and writing single elements.
  *
- * Any type to any type in two steps through the widest type of the source's kind (double, int64_t, uint64_t), in
- * blocks that stay in the cache; the pairs that training uses often have loops of their own.
- * An f64 becomes bf16 or f16 by way of f32.
+ * Any type to any type in two steps through the widest type of the source's kind (double, int64_t,
+ * uint64_t), in blocks that stay in the cache; the pairs that training uses often have loops of
+ * their own. An f64 becomes bf16 or f16 by way of f32.
  */
 #include "interpret/vector.h"
 
@@ -24,33 +24,36 @@ typedef struct converter {
 #define SW_TEMPLATE "interpret/convert_template.h"
 #include "interpret/templates.h"
 
-/* Types that are rare, and narrower than the smallest C type: element by element. Floats round once, from the widest
- * type; integers of a float saturate, of an integer wrap. */
-#define LOOP(name, A, R, statement)                                                                        \
-	static void name(int64_t n, const void *in, void *out)                                             \
-	{                                                                                                  \
-		const A *a = in;                                                                           \
-		R *r = out;                                                                                \
-		for (int64_t i = 0; i < n; i++)                                                            \
-			statement;                                                                         \
+/* Types that are rare, and narrower than the smallest C type: element by element. Floats round
+ * once, from the widest type; integers of a float saturate, of an integer wrap. */
+#define LOOP(name, A, R, statement)                                                                \
+	static void name(int64_t n, const void *in, void *out)                                     \
+	{                                                                                          \
+		const A *a = in;                                                                   \
+		R *r = out;                                                                        \
+		for (int64_t i = 0; i < n; i++)                                                    \
+			statement;                                                                 \
 	}
-#define NARROW_FLOAT(NAME, tag)                                                                            \
-	LOOP(widen_##tag, uint8_t, double, r[i] = sw_number_get(SW_##NAME, a, i))                          \
-	LOOP(narrow_real_##tag, double, uint8_t, sw_number_set(SW_##NAME, r, i, a[i]))                     \
-	LOOP(narrow_signed_##tag, int64_t, uint8_t, sw_number_set(SW_##NAME, r, i, (double)a[i]))          \
-	LOOP(narrow_unsigned_##tag, uint64_t, uint8_t, sw_number_set(SW_##NAME, r, i, (double)a[i]))       \
+#define NARROW_FLOAT(NAME, tag)                                                                    \
+	LOOP(widen_##tag, uint8_t, double, r[i] = sw_number_get(SW_##NAME, a, i))                  \
+	LOOP(narrow_real_##tag, double, uint8_t, sw_number_set(SW_##NAME, r, i, a[i]))             \
+	LOOP(narrow_signed_##tag, int64_t, uint8_t, sw_number_set(SW_##NAME, r, i, (double)a[i]))  \
+	LOOP(narrow_unsigned_##tag, uint64_t, uint8_t,                                             \
+	     sw_number_set(SW_##NAME, r, i, (double)a[i]))                                         \
 	NARROW_CONVERTER(tag, WIDE_REAL)
-#define NARROW_INTEGER(NAME, tag, WIDEST, bits, KIND)                                                      \
-	LOOP(widen_##tag, uint8_t, WIDEST, r[i] = (WIDEST)sw_integer_get(SW_##NAME, a, i))                 \
-	LOOP(narrow_real_##tag, double, uint8_t, sw_number_set(SW_##NAME, r, i, a[i]))                     \
-	LOOP(narrow_signed_##tag, int64_t, uint8_t,                                                        \
-	     r[i] = (uint8_t)((WIDEST)((uint64_t)a[i] << (64 - bits)) >> (64 - bits)))                     \
-	LOOP(narrow_unsigned_##tag, uint64_t, uint8_t,                                                     \
-	     r[i] = (uint8_t)((WIDEST)(a[i] << (64 - bits)) >> (64 - bits)))                               \
+#define NARROW_INTEGER(NAME, tag, WIDEST, bits, KIND)                                              \
+	LOOP(widen_##tag, uint8_t, WIDEST, r[i] = (WIDEST)sw_integer_get(SW_##NAME, a, i))         \
+	LOOP(narrow_real_##tag, double, uint8_t, sw_number_set(SW_##NAME, r, i, a[i]))             \
+	LOOP(narrow_signed_##tag, int64_t, uint8_t,                                                \
+	     r[i] = (uint8_t)((WIDEST)((uint64_t)a[i] << (64 - bits)) >> (64 - bits)))             \
+	LOOP(narrow_unsigned_##tag, uint64_t, uint8_t,                                             \
+	     r[i] = (uint8_t)((WIDEST)(a[i] << (64 - bits)) >> (64 - bits)))                       \
 	NARROW_CONVERTER(tag, KIND)
-#define NARROW_CONVERTER(tag, KIND)                                                                        \
-	static const converter converter_##tag = {                                                         \
-		widen_##tag, KIND, {narrow_real_##tag, narrow_signed_##tag, narrow_unsigned_##tag}};
+#define NARROW_CONVERTER(tag, KIND)                                                                \
+	static const converter converter_##tag = {                                                 \
+		widen_##tag,                                                                       \
+		KIND,                                                                              \
+		{narrow_real_##tag, narrow_signed_##tag, narrow_unsigned_##tag}};
 NARROW_INTEGER(S1, s1, int64_t, 1, WIDE_SIGNED)
 NARROW_INTEGER(S2, s2, int64_t, 2, WIDE_SIGNED)
 NARROW_INTEGER(S4, s4, int64_t, 4, WIDE_SIGNED)
@@ -77,13 +80,13 @@ static const converter *const converters[SW_TYPE_COUNT] = {
 #undef X
 };
 
-#define DIRECT(name, S, D, expression)                                                                     \
-	SW_CLONES static void name(int64_t n, const void *in, void *out)                                   \
-	{                                                                                                  \
-		const S *a = in;                                                                           \
-		D *r = out;                                                                                \
-		for (int64_t i = 0; i < n; i++)                                                            \
-			r[i] = expression;                                                                 \
+#define DIRECT(name, S, D, expression)                                                             \
+	SW_CLONES static void name(int64_t n, const void *in, void *out)                           \
+	{                                                                                          \
+		const S *a = in;                                                                   \
+		D *r = out;                                                                        \
+		for (int64_t i = 0; i < n; i++)                                                    \
+			r[i] = expression;                                                         \
 	}
 DIRECT(bf16_to_f32, uint16_t, float, sw_f32_of_bf16(a[i]))
 DIRECT(f32_to_bf16, float, uint16_t, sw_bf16_of_f32(a[i]))
@@ -164,7 +167,8 @@ void sw_convert_elements(sw_type from, const void *x, sw_type to, void *out, int
 		for (int64_t i = 0; i < n; i += BLOCK) {
 			int64_t count = SW_MIN(n - i, (int64_t)BLOCK);
 			source->widen(count, (const char *)x + i * sw_type_bytes(from), block);
-			target->narrow[source->kind](count, block, (char *)out + i * sw_type_bytes(to));
+			target->narrow[source->kind](count, block,
+			                             (char *)out + i * sw_type_bytes(to));
 		}
 	}
 }
@@ -186,7 +190,8 @@ sw_status sw_kernel_convert(sw_call *call, sw_error *err)
 	int64_t n = sw_stride_of(call->in[0]) ? sw_shape_elements(call->shapes[0]) : 1;
 	sw_status status = sw_result_over(call, 0, n, err);
 	if (status == SW_OK)
-		sw_convert_elements(from, sw_tensor_data(call->in[0]), to, sw_tensor_data(call->out[0]), n);
+		sw_convert_elements(from, sw_tensor_data(call->in[0]), to,
+		                    sw_tensor_data(call->out[0]), n);
 	return status;
 }
 
@@ -245,7 +250,8 @@ static bool is_packed(sw_type type)
 	return sw_bits_of(type) < 8;
 }
 
-/* Elements as a row of bits, the lowest first, cut anew: f4 and s4 lie two to a byte there, and one here. */
+/* Elements as a row of bits, the lowest first, cut anew: f4 and s4 lie two to a byte there, and one
+ * here. */
 static void cut_bits(sw_type from, const uint8_t *x, sw_type to, uint8_t *out, int64_t n)
 {
 	int64_t from_bits = sw_bits_of(from), to_bits = sw_bits_of(to);
@@ -269,7 +275,8 @@ bool sw_prepare_bitcast_convert(const sw_program *program, const sw_op *op, sw_p
 	return whole && (from == to || (from != SW_PRED && to != SW_PRED));
 }
 
-/* The bytes stay where they are, whatever their number: a narrower type has a new last dimension. */
+/* The bytes stay where they are, whatever their number: a narrower type has a new last dimension.
+ */
 sw_status sw_kernel_bitcast_convert(sw_call *call, sw_error *err)
 {
 	sw_type from = call->in[0].shape.type, to = call->shapes[0].type;
@@ -284,8 +291,8 @@ sw_status sw_kernel_bitcast_convert(sw_call *call, sw_error *err)
 	return status;
 }
 
-/* Rounds the mantissa to nearest even, then the exponent: too large gives infinity, too small zero. Both formats by
- * their bits: `mantissa` and `exponent` bits of the type, m and e those to keep. */
+/* Rounds the mantissa to nearest even, then the exponent: too large gives infinity, too small zero.
+ * Both formats by their bits: `mantissa` and `exponent` bits of the type, m and e those to keep. */
 static uint64_t reduce_bits(uint64_t u, int mantissa, int exponent, int64_t m, int64_t e)
 {
 	uint64_t sign_bit = (uint64_t)1 << (mantissa + exponent), sign = u & sign_bit;
@@ -298,7 +305,8 @@ static uint64_t reduce_bits(uint64_t u, int mantissa, int exponent, int64_t m, i
 		x = (x + (last >> 1) - 1 + ((x & last) ? 1 : 0)) & ~(last - 1);
 	}
 	if (e < exponent) {
-		uint64_t bias = ((uint64_t)1 << (exponent - 1)) - 1, reduced = ((uint64_t)1 << (e - 1)) - 1;
+		uint64_t bias = ((uint64_t)1 << (exponent - 1)) - 1,
+			 reduced = ((uint64_t)1 << (e - 1)) - 1;
 		uint64_t field = x >> mantissa;
 		if (field > bias + reduced)
 			x = infinity;
@@ -313,7 +321,8 @@ bool sw_prepare_reduce_precision(const sw_program *program, const sw_op *op, sw_
 	(void)plan;
 	const sw_attrs *attrs = op->attrs;
 	sw_type type = sw_operand_type(program, op, 0);
-	return sw_type_kind_of(type) == SW_KIND_FLOAT && attrs->reduce_precision.exponent_bits >= 1 &&
+	return sw_type_kind_of(type) == SW_KIND_FLOAT &&
+	       attrs->reduce_precision.exponent_bits >= 1 &&
 	       attrs->reduce_precision.mantissa_bits >= 0;
 }
 
@@ -332,7 +341,8 @@ sw_status sw_kernel_reduce_precision(sw_call *call, sw_error *err)
 	for (int64_t i = 0; i < n; i++) { /* the bits in little-endian order, as all of this file */
 		uint64_t u = 0;
 		memcpy(&u, x + (size_t)i * bytes, bytes);
-		u = reduce_bits(u, mantissa, exponent, call->op->attrs->reduce_precision.mantissa_bits,
+		u = reduce_bits(u, mantissa, exponent,
+		                call->op->attrs->reduce_precision.mantissa_bits,
 		                call->op->attrs->reduce_precision.exponent_bits);
 		memcpy(r + (size_t)i * bytes, &u, bytes);
 	}

@@ -19,15 +19,15 @@ CLONES static void FN(widen)(int64_t n, const void *in, void *out)
 }
 #undef WIDEST
 
-#define NARROW(name, W, expression)                                                                        \
-	CLONES static void FN(name)(int64_t n, const void *in, void *out)                                  \
-	{                                                                                                  \
-		const W *a = in;                                                                           \
-		T *r = out;                                                                                \
-		for (int64_t i = 0; i < n; i++) {                                                          \
-			const W x = a[i];                                                                  \
-			r[i] = expression;                                                                 \
-		}                                                                                          \
+#define NARROW(name, W, expression)                                                                \
+	CLONES static void FN(name)(int64_t n, const void *in, void *out)                          \
+	{                                                                                          \
+		const W *a = in;                                                                   \
+		T *r = out;                                                                        \
+		for (int64_t i = 0; i < n; i++) {                                                  \
+			const W x = a[i];                                                          \
+			r[i] = expression;                                                         \
+		}                                                                                  \
 	}
 
 #if REAL
@@ -39,7 +39,8 @@ NARROW(narrow_real, double, x != 0)
 NARROW(narrow_signed, int64_t, x != 0)
 NARROW(narrow_unsigned, uint64_t, x != 0)
 #else
-/* Saturates; NaN gives 0. 2^bits (or half of it) is exact in double, the largest integer may not be. */
+/* Saturates; NaN gives 0. 2^bits (or half of it) is exact in double, the largest integer may not
+ * be. */
 #if SIGNED
 #define TOP ((BITS) ~(BITS)0 >> 1)
 #define BOTTOM ((T)((BITS)~TOP))
@@ -48,7 +49,11 @@ NARROW(narrow_unsigned, uint64_t, x != 0)
 #define BOTTOM ((T)0)
 #endif
 #define LIMIT ((double)(TOP / 2 + 1) * 2.0)
-NARROW(narrow_real, double, (T)(x != x ? 0 : x >= LIMIT ? (T)TOP : x <= (double)BOTTOM ? BOTTOM : (T)x))
+NARROW(narrow_real, double,
+       (T)(x != x                ? 0
+           : x >= LIMIT          ? (T)TOP
+           : x <= (double)BOTTOM ? BOTTOM
+                                 : (T)x))
 NARROW(narrow_signed, int64_t, (T)x)
 NARROW(narrow_unsigned, uint64_t, (T)x)
 #undef TOP

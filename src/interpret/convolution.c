@@ -1,6 +1,7 @@
 /*
- * convolution, plainly: for each group the windows of the input are written out as rows, the kernel as columns,
- * and the rest is a matrix product (in f32 for bf16 and f16, in the result's type otherwise).
+ * convolution, plainly: for each group the windows of the input are written out as rows, the kernel
+ * as columns, and the rest is a matrix product (in f32 for bf16 and f16, in the result's type
+ * otherwise).
  */
 #include <string.h>
 
@@ -14,8 +15,9 @@ typedef struct geometry {
 	int spatial;
 	int64_t groups, group_inputs, group_outputs; /* features per group */
 	int64_t batch;                               /* of the result */
-	int64_t places, columns;                     /* in the kernel's window; places * group_inputs */
-	int64_t windows[SW_MAX_RANK];                /* spatial sizes of the result */
+	/* in the kernel's window; places * group_inputs */
+	int64_t places, columns;
+	int64_t windows[SW_MAX_RANK]; /* spatial sizes of the result */
 	int64_t window_sizes[SW_MAX_RANK];
 	sw_shape input, kernel, output;
 	int64_t input_stride[SW_MAX_RANK], kernel_stride[SW_MAX_RANK], output_stride[SW_MAX_RANK];
@@ -59,7 +61,8 @@ static void write_kernel(const geometry *g, int64_t group, const char *kernel, c
 	s.dst[0] = g->columns;
 	for (int d = g->spatial - 1; d >= 0; d--) {
 		int64_t step = g->kernel_stride[a->convolution.kernel_spatial.v[d]];
-		bool reversed = d < a->convolution.window.rank && a->convolution.window.dims[d].reversal;
+		bool reversed =
+			d < a->convolution.window.rank && a->convolution.window.dims[d].reversal;
 		s.dims[1 + d] = g->window_sizes[d];
 		s.src[1 + d] = reversed ? -step : step;
 		s.dst[1 + d] = stride;
@@ -72,26 +75,29 @@ static void write_kernel(const geometry *g, int64_t group, const char *kernel, c
 	sw_strided_copy(&s, g->bytes, out, kernel + base * (int64_t)g->bytes);
 }
 
-/* What of a run of windows at one place of the kernel, or of places at one window, lies in the input, along one dimension: `count` of them
- * from number `first`, each `period` further on; the first reads element `from`, the others `step` further each. */
+/* What of a run of windows at one place of the kernel, or of places at one window, lies in the
+ * input, along one dimension: `count` of them from number `first`, each `period` further on; the
+ * first reads element `from`, the others `step` further each. */
 typedef struct run {
 	int64_t first, period, count, from, step;
 } run;
 
-/* Number i looks at element (begin + i * stride) / dilate, i < n, where that is whole and inside. */
+/* Number i looks at element (begin + i * stride) / dilate, i < n, where that is whole and inside.
+ */
 static run find_run(int64_t begin, int64_t stride, int64_t n, int64_t dilate, int64_t size)
 {
-	int64_t first = SW_MAX(0, -sw_floor_div(begin, stride)), period = dilate / sw_gcd(stride, dilate),
+	int64_t first = SW_MAX(0, -sw_floor_div(begin, stride)),
+		period = dilate / sw_gcd(stride, dilate),
 		end = SW_MIN(n, sw_floor_div((size - 1) * dilate - begin, stride) + 1);
 	for (int64_t i = first; i < SW_MIN(end, first + period); i++)
 		if ((begin + i * stride) % dilate == 0)
-			return (run){i, period, (end - 1 - i) / period + 1, (begin + i * stride) / dilate,
-			             period * stride / dilate};
+			return (run){i, period, (end - 1 - i) / period + 1,
+			             (begin + i * stride) / dilate, period * stride / dilate};
 	return (run){0};
 }
 
-/* The part of the rows that belongs to one place of the kernel (in all windows), or to one window (all its places): as a box of strides, since
- * both look at the input in even steps. */
+/* The part of the rows that belongs to one place of the kernel (in all windows), or to one window
+ * (all its places): as a box of strides, since both look at the input in even steps. */
 static sw_strided describe_box(const geometry *g, bool of_place, const int64_t *fixed, int64_t *to,
                                int64_t *from)
 {
@@ -119,14 +125,16 @@ static sw_strided describe_box(const geometry *g, bool of_place, const int64_t *
 	return s;
 }
 
-static void write_box(const geometry *g, bool of_place, const int64_t *fixed, const char *x, char *rows)
+static void write_box(const geometry *g, bool of_place, const int64_t *fixed, const char *x,
+                      char *rows)
 {
 	int64_t to = 0, from = 0;
 	sw_strided s = describe_box(g, of_place, fixed, &to, &from);
 	sw_strided_copy(&s, g->bytes, rows + to * (int64_t)g->bytes, x + from * (int64_t)g->bytes);
 }
 
-/* All rows: [window][place][input feature]. Where windows leave the input the rows stay as they are: zero, the same for every x. */
+/* All rows: [window][place][input feature]. Where windows leave the input the rows stay as they
+ * are: zero, the same for every x. */
 static void write_rows(const geometry *g, int64_t windows, const char *x, char *rows)
 {
 	int64_t fixed[SW_MAX_RANK] = {0};
@@ -136,14 +144,16 @@ static void write_rows(const geometry *g, int64_t windows, const char *x, char *
 	while (sw_next_index(g->spatial, of_place ? g->window_sizes : g->windows, fixed));
 }
 
-/* One batch element of one group: rows for all windows, the product, and its place in the result. */
+/* One batch element of one group: rows for all windows, the product, and its place in the result.
+ */
 static void convolve(const geometry *g, int64_t windows, int64_t group, int64_t n, const char *x,
                      const char *kernel, char *rows, char *product, char *out)
 {
 	const sw_attrs *a = g->attrs;
 	int64_t bytes = (int64_t)g->bytes;
 	bool by_batch = a->convolution.batch_groups > 1;
-	int64_t from = (by_batch ? group * g->batch + n : n) * g->input_stride[a->convolution.input_batch];
+	int64_t from =
+		(by_batch ? group * g->batch + n : n) * g->input_stride[a->convolution.input_batch];
 	if (!by_batch)
 		from += group * g->group_inputs * g->input_stride[a->convolution.input_feature];
 	write_rows(g, windows, x + from * bytes, rows);
@@ -194,8 +204,8 @@ int64_t sw_room_convolution(const sw_program *program, const sw_op *op, const sw
 	(void)plan;
 	geometry g;
 	describe(program, op, &g);
-	int64_t windows = windows_of(&g),
-		room = sw_room_add(sw_room_convert(g.input, g.type), sw_room_convert(g.kernel, g.type));
+	int64_t windows = windows_of(&g), room = sw_room_add(sw_room_convert(g.input, g.type),
+	                                                     sw_room_convert(g.kernel, g.type));
 	room = sw_room_add(room, room_of_rows(&g, g.group_outputs, g.columns));
 	room = sw_room_add(room, room_of_rows(&g, windows, g.columns));
 	room = sw_room_add(room, room_of_rows(&g, windows, g.group_outputs));
@@ -203,8 +213,9 @@ int64_t sw_room_convolution(const sw_program *program, const sw_op *op, const sw
 	return sw_room_add(room, sw_room_of(g.output));
 }
 
-/* A call is a product: of each group and element of the batch. Its operand is written in boxes, whose rows cost as much to begin as a run of
- * elements does, and is read; and so is the product. */
+/* A call is a product: of each group and element of the batch. Its operand is written in boxes,
+ * whose rows cost as much to begin as a run of elements does, and is read; and so is the product.
+ */
 sw_loops sw_loops_convolution(const sw_program *program, const sw_op *op)
 {
 	geometry g;

@@ -1,10 +1,10 @@
 /*
- * dot: batched matrix products of any dimension numbers. f32, f64 and complex through CBLAS, bf16 and f16
- * in f32, integers in plain loops of the result's type.
+ * dot: batched matrix products of any dimension numbers. f32, f64 and complex through CBLAS, bf16
+ * and f16 in f32, integers in plain loops of the result's type.
  *
- * Each operand is seen as [batch][rows][columns] with one stride for all rows and one for all columns, whenever its
- * dimensions happen to lie so; BLAS reads it in place if one of these strides is 1. Otherwise the
- * operand is transposed into that form first.
+ * Each operand is seen as [batch][rows][columns] with one stride for all rows and one for all
+ * columns, whenever its dimensions happen to lie so; BLAS reads it in place if one of these strides
+ * is 1. Otherwise the operand is transposed into that form first.
  */
 #include "interpret/vector.h"
 
@@ -34,7 +34,7 @@ typedef struct product {
 
 typedef void multiply_fn(const product *p, const char *a, const char *b, char *c);
 
-/* ---- the inner products ------------------------------------------------------------------------------ */
+/* ---- the inner products ----------------------------------------------------------------- */
 
 static int as_int(int64_t x)
 {
@@ -58,17 +58,19 @@ static bool blas_reads(const side *s, bool *transposed, int *leading)
 	return false;
 }
 
-/* a is m x k (rows are outer), b is given as n x k: its plain form is already a transposition for BLAS. */
-#define BLAS(name, gemm, ALPHA, BETA)                                                                      \
-	static void name(const product *p, const char *a, const char *b, char *c)                          \
-	{                                                                                                  \
-		bool at = false, bt = false;                                                               \
-		int lda = 1, ldb = 1;                                                                      \
-		blas_reads(&p->a, &at, &lda);                                                              \
-		blas_reads(&p->b, &bt, &ldb);                                                              \
-		gemm(CblasRowMajor, at ? CblasTrans : CblasNoTrans, bt ? CblasNoTrans : CblasTrans,        \
-		     as_int(p->m), as_int(p->n), as_int(p->k), ALPHA, (const void *)a, lda,                \
-		     (const void *)b, ldb, BETA, (void *)c, as_int(p->n));                                 \
+/* a is m x k (rows are outer), b is given as n x k: its plain form is already a transposition for
+ * BLAS. */
+#define BLAS(name, gemm, ALPHA, BETA)                                                              \
+	static void name(const product *p, const char *a, const char *b, char *c)                  \
+	{                                                                                          \
+		bool at = false, bt = false;                                                       \
+		int lda = 1, ldb = 1;                                                              \
+		blas_reads(&p->a, &at, &lda);                                                      \
+		blas_reads(&p->b, &bt, &ldb);                                                      \
+		gemm(CblasRowMajor, at ? CblasTrans : CblasNoTrans,                                \
+		     bt ? CblasNoTrans : CblasTrans, as_int(p->m), as_int(p->n), as_int(p->k),     \
+		     ALPHA, (const void *)a, lda, (const void *)b, ldb, BETA, (void *)c,           \
+		     as_int(p->n));                                                                \
 	}
 static const float one_c64[2] = {1, 0}, zero_c64[2] = {0, 0};
 static const double one_c128[2] = {1, 0}, zero_c128[2] = {0, 0};
@@ -78,19 +80,21 @@ BLAS(multiply_c64, cblas_cgemm, one_c64, zero_c64)
 BLAS(multiply_c128, cblas_zgemm, one_c128, zero_c128)
 
 /* Integers wrap, so the unsigned type of the same width does for both signs. */
-#define LOOPS(name, T, W)                                                                                  \
-	static void name(const product *p, const char *a, const char *b, char *c)                          \
-	{                                                                                                  \
-		const T *x = (const T *)(const void *)a, *y = (const T *)(const void *)b;                  \
-		T *r = (T *)(void *)c;                                                                     \
-		for (int64_t i = 0; i < p->m; i++)                                                         \
-			for (int64_t j = 0; j < p->n; j++) {                                               \
-				W sum = 0;                                                                 \
-				for (int64_t l = 0; l < p->k; l++)                                         \
-					sum += (W)x[i * p->a.outer_stride + l * p->a.inner_stride] *       \
-					       (W)y[j * p->b.outer_stride + l * p->b.inner_stride];        \
-				r[i * p->n + j] = (T)sum;                                                  \
-			}                                                                                  \
+#define LOOPS(name, T, W)                                                                          \
+	static void name(const product *p, const char *a, const char *b, char *c)                  \
+	{                                                                                          \
+		const T *x = (const T *)(const void *)a, *y = (const T *)(const void *)b;          \
+		T *r = (T *)(void *)c;                                                             \
+		for (int64_t i = 0; i < p->m; i++)                                                 \
+			for (int64_t j = 0; j < p->n; j++) {                                       \
+				W sum = 0;                                                         \
+				for (int64_t l = 0; l < p->k; l++)                                 \
+					sum += (W)x[i * p->a.outer_stride +                        \
+					            l * p->a.inner_stride] *                       \
+					       (W)y[j * p->b.outer_stride +                        \
+					            l * p->b.inner_stride];                        \
+				r[i * p->n + j] = (T)sum;                                          \
+			}                                                                          \
 	}
 LOOPS(multiply_1, uint8_t, uint32_t)
 LOOPS(multiply_2, uint16_t, uint32_t)
@@ -113,7 +117,8 @@ bool sw_can_multiply(sw_type type)
 	return find_multiply(type) != NULL;
 }
 
-void sw_multiply_dense(sw_type type, int64_t m, int64_t n, int64_t k, const void *a, const void *b, void *c)
+void sw_multiply_dense(sw_type type, int64_t m, int64_t n, int64_t k, const void *a, const void *b,
+                       void *c)
 {
 	product p = {.type = type, .m = m, .n = n, .k = k};
 	p.a = (side){.outer = m, .inner = k, .outer_stride = k, .inner_stride = 1};
@@ -121,16 +126,17 @@ void sw_multiply_dense(sw_type type, int64_t m, int64_t n, int64_t k, const void
 	find_multiply(type)(&p, a, b, c);
 }
 
-/* ---- bringing operands into form -------------------------------------------------------------------- */
+/* ---- bringing operands into form -------------------------------------------------------- */
 
 sw_type sw_type_to_multiply_in(sw_type result)
 {
 	return result == SW_BF16 || result == SW_F16 ? SW_F32 : sw_wide_type(result);
 }
 
-/* The stride of a list of dimensions taken together, in the given order; false if they are no single run. */
-static bool joined(sw_shape shape, const int64_t *strides, const int64_t *list, int n, int64_t *extent,
-                   int64_t *stride)
+/* The stride of a list of dimensions taken together, in the given order; false if they are no
+ * single run. */
+static bool joined(sw_shape shape, const int64_t *strides, const int64_t *list, int n,
+                   int64_t *extent, int64_t *stride)
 {
 	*extent = 1;
 	*stride = 1;
@@ -221,7 +227,7 @@ static sw_status take_side(sw_interpreter *it, sw_tensor x, sw_type type, sw_int
 	return status;
 }
 
-/* ---- the kernel ------------------------------------------------------------------------------------ */
+/* ---- the kernel ------------------------------------------------------------------------- */
 
 bool sw_can_dot(sw_type lhs, sw_type rhs, sw_type result)
 {
@@ -248,7 +254,8 @@ static void multiply_all(const product *p)
 			a += index[d] * p->a.batch_stride[d];
 			b += index[d] * p->b.batch_stride[d];
 		}
-		multiply(p, p->a.data + a * (int64_t)p->bytes, p->b.data + b * (int64_t)p->bytes, c);
+		multiply(p, p->a.data + a * (int64_t)p->bytes, p->b.data + b * (int64_t)p->bytes,
+		         c);
 		c += c_bytes;
 	} while (sw_next_index(p->batch_rank, p->batch_dims, index));
 }
@@ -260,7 +267,8 @@ static sw_status multiply_into(product *p, sw_tensor c, sw_error *err)
 	p->n = p->b.outer;
 	p->k = p->a.inner;
 	if (p->m > INT32_MAX || p->n > INT32_MAX || p->k > INT32_MAX)
-		return sw_fail(err, SW_ERR_INPUT, "a matrix product of more than 2^31 rows or columns");
+		return sw_fail(err, SW_ERR_INPUT,
+		               "a matrix product of more than 2^31 rows or columns");
 	if (p->k == 0 || c.buffer->bytes == 0)
 		memset(p->c, 0, c.buffer->bytes);
 	else
@@ -268,8 +276,8 @@ static sw_status multiply_into(product *p, sw_tensor c, sw_error *err)
 	return SW_OK;
 }
 
-sw_status sw_dot(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attrs *attrs, sw_shape shape,
-                 sw_tensor *out, sw_error *err)
+sw_status sw_dot(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attrs *attrs,
+                 sw_shape shape, sw_tensor *out, sw_error *err)
 {
 	sw_tensor c = {0};
 	sw_type type = shape.type;
@@ -277,11 +285,11 @@ sw_status sw_dot(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attr
 	p.bytes = (size_t)sw_type_bytes(p.type);
 	for (int i = 0; i < p.batch_rank; i++)
 		p.batch_dims[i] = lhs.shape.dims[attrs->dot.lhs_batch.v[i]];
-	sw_status status =
-		take_side(it, lhs, p.type, attrs->dot.lhs_batch, attrs->dot.lhs_contracting, &p.a, err);
+	sw_status status = take_side(it, lhs, p.type, attrs->dot.lhs_batch,
+	                             attrs->dot.lhs_contracting, &p.a, err);
 	if (status == SW_OK)
-		status = take_side(it, rhs, p.type, attrs->dot.rhs_batch, attrs->dot.rhs_contracting, &p.b,
-		                   err);
+		status = take_side(it, rhs, p.type, attrs->dot.rhs_batch,
+		                   attrs->dot.rhs_contracting, &p.b, err);
 	shape.type = p.type;
 	if (out->buffer && p.type == type)
 		c = sw_tensor_keep(*out);
@@ -325,7 +333,8 @@ int64_t sw_room_dot(const sw_program *program, const sw_op *op, const sw_plan_op
 	return room;
 }
 
-/* A call is a product of the batch; an operand that does not lie well is written in another order, and read again. */
+/* A call is a product of the batch; an operand that does not lie well is written in another order,
+ * and read again. */
 sw_loops sw_loops_dot(const sw_program *program, const sw_op *op)
 {
 	sw_loops loops = {.calls = 1};
@@ -334,10 +343,10 @@ sw_loops sw_loops_dot(const sw_program *program, const sw_op *op)
 	for (int i = 0; i < batch.n; i++)
 		loops.calls *= (double)lhs.dims[batch.v[i]];
 	for (uint32_t i = 0; i < 2; i++)
-		loops.bytes +=
-			2 * (double)room_of_side(
-				    program, op, i,
-				    sw_type_to_multiply_in(sw_value_shape(program, op->first_result).type));
+		loops.bytes += 2 * (double)room_of_side(
+					   program, op, i,
+					   sw_type_to_multiply_in(
+						   sw_value_shape(program, op->first_result).type));
 	return loops;
 }
 

@@ -1,4 +1,5 @@
-/* Elementwise ops of two operands, compare included: a table per type, made from binary_template.h. */
+/* Elementwise ops of two operands, compare included: a table per type, made from binary_template.h.
+ */
 #include "interpret/vector.h"
 
 #include <math.h>

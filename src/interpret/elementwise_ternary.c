@@ -5,34 +5,35 @@
 #include "interpret/types.h"
 
 /* select only moves, so it is made per element size; each of the operands may be a splat. */
-#define SELECT(name, T)                                                                                    \
-	SW_CLONES static void name(int64_t n, const void *const in[3], const int stride[3], void *out)     \
-	{                                                                                                  \
-		const uint8_t *p = in[0];                                                                  \
-		const T *a = in[1], *b = in[2];                                                            \
-		T *r = out;                                                                                \
-		if (stride[1] && stride[2]) {                                                              \
-			for (int64_t i = 0; i < n; i++) {                                                  \
-				const T x = a[i], y = b[i];                                                \
-				r[i] = p[i] ? x : y;                                                       \
-			}                                                                                  \
-		} else if (stride[1]) {                                                                    \
-			const T y = b[0];                                                                  \
-			for (int64_t i = 0; i < n; i++) {                                                  \
-				const T x = a[i];                                                          \
-				r[i] = p[i] ? x : y;                                                       \
-			}                                                                                  \
-		} else if (stride[2]) {                                                                    \
-			const T x = a[0];                                                                  \
-			for (int64_t i = 0; i < n; i++) {                                                  \
-				const T y = b[i];                                                          \
-				r[i] = p[i] ? x : y;                                                       \
-			}                                                                                  \
-		} else {                                                                                   \
-			const T x = a[0], y = b[0];                                                        \
-			for (int64_t i = 0; i < n; i++)                                                    \
-				r[i] = p[i] ? x : y;                                                       \
-		}                                                                                          \
+#define SELECT(name, T)                                                                            \
+	SW_CLONES static void name(int64_t n, const void *const in[3], const int stride[3],        \
+	                           void *out)                                                      \
+	{                                                                                          \
+		const uint8_t *p = in[0];                                                          \
+		const T *a = in[1], *b = in[2];                                                    \
+		T *r = out;                                                                        \
+		if (stride[1] && stride[2]) {                                                      \
+			for (int64_t i = 0; i < n; i++) {                                          \
+				const T x = a[i], y = b[i];                                        \
+				r[i] = p[i] ? x : y;                                               \
+			}                                                                          \
+		} else if (stride[1]) {                                                            \
+			const T y = b[0];                                                          \
+			for (int64_t i = 0; i < n; i++) {                                          \
+				const T x = a[i];                                                  \
+				r[i] = p[i] ? x : y;                                               \
+			}                                                                          \
+		} else if (stride[2]) {                                                            \
+			const T x = a[0];                                                          \
+			for (int64_t i = 0; i < n; i++) {                                          \
+				const T y = b[i];                                                  \
+				r[i] = p[i] ? x : y;                                               \
+			}                                                                          \
+		} else {                                                                           \
+			const T x = a[0], y = b[0];                                                \
+			for (int64_t i = 0; i < n; i++)                                            \
+				r[i] = p[i] ? x : y;                                               \
+		}                                                                                  \
 	}
 
 typedef struct wide16 {

@@ -1,9 +1,10 @@
 /*
- * fft: the four kinds, over up to three minor dimensions of any length, in f64 whatever the type. One dimension after
- * the other: powers of two by the iterative radix-2 algorithm, other lengths as a convolution with a chirp of a
- * power of two (Bluestein, "A linear filtering approach to the computation of discrete Fourier transform", 1970).
- * Inverse transforms divide by the number of elements. A real transform keeps the first half of its last dimension;
- * its inverse restores the other half as the conjugate, and loses imaginary parts.
+ * fft: the four kinds, over up to three minor dimensions of any length, in f64 whatever the type.
+ * One dimension after the other: powers of two by the iterative radix-2 algorithm, other lengths as
+ * a convolution with a chirp of a power of two (Bluestein, "A linear filtering approach to the
+ * computation of discrete Fourier transform", 1970). Inverse transforms divide by the number of
+ * elements. A real transform keeps the first half of its last dimension; its inverse restores the
+ * other half as the conjugate, and loses imaginary parts.
  */
 #include <complex.h>
 #include <math.h>
@@ -20,7 +21,8 @@ static number root(int64_t k, int64_t n)
 	return cos(angle) + sin(angle) * (number)I;
 }
 
-/* A transform of one length: what can be prepared, and room to work. sign: -1 forward, 1 inverse. */
+/* A transform of one length: what can be prepared, and room to work. sign: -1 forward, 1 inverse.
+ */
 typedef struct transform {
 	int64_t n, size; /* size: n itself, or the power of two of the convolution */
 	number *roots;   /* [size]: exp(sign 2 pi i k / size) */
@@ -68,7 +70,8 @@ static void prepare_chirp(transform *t, int sign)
 	}
 	memset(t->filter, 0, (size_t)t->size * sizeof *t->filter);
 	for (int64_t k = 0; k < t->n; k++)
-		t->filter[k] = t->filter[(t->size - k) % t->size] = conj(t->chirp[k]) / (double)t->size;
+		t->filter[k] = t->filter[(t->size - k) % t->size] =
+			conj(t->chirp[k]) / (double)t->size;
 	radix2(t->roots, t->filter, t->size, false);
 }
 
@@ -98,8 +101,8 @@ static int64_t numbers_of(int64_t n, int64_t *size)
 	return power ? *size : 3 * *size + n;
 }
 
-static sw_status transform_new(sw_interpreter *it, int64_t n, int sign, transform *t, sw_tensor *room,
-                               sw_error *err)
+static sw_status transform_new(sw_interpreter *it, int64_t n, int sign, transform *t,
+                               sw_tensor *room, sw_error *err)
 {
 	bool power = (n & (n - 1)) == 0;
 	int64_t size, numbers = numbers_of(n, &size);
@@ -119,10 +122,10 @@ static sw_status transform_new(sw_interpreter *it, int64_t n, int sign, transfor
 	return SW_OK;
 }
 
-/* ---- over a tensor ------------------------------------------------------------------------------------- */
+/* ---- over a tensor ---------------------------------------------------------------------- */
 
-/* The rows along a dimension, of which n elements are transformed, from_n are there, and to_n are kept: element i of
- * row r is the i * inner-th after the first of its kind. */
+/* The rows along a dimension, of which n elements are transformed, from_n are there, and to_n are
+ * kept: element i of row r is the i * inner-th after the first of its kind. */
 typedef struct rows {
 	int64_t count, inner, n, from_n, to_n;
 } rows;
@@ -168,7 +171,8 @@ static sw_status transform_rows(sw_interpreter *it, rows r, int sign, sw_tensor 
 	for (int64_t row = 0; status == SW_OK && row < r.count; row++) {
 		read_row(&r, sw_tensor_data(x), row, sw_tensor_data(line));
 		run(&t, sw_tensor_data(line));
-		write_row(&r, sw_tensor_data(line), row, sign > 0 ? (double)r.n : 1, sw_tensor_data(out));
+		write_row(&r, sw_tensor_data(line), row, sign > 0 ? (double)r.n : 1,
+		          sw_tensor_data(out));
 	}
 	sw_pool_drop(&it->pool, &room);
 	sw_pool_drop(&it->pool, &line);
@@ -182,8 +186,8 @@ static sw_status transform_others(sw_call *call, int sign, sw_tensor x, sw_error
 	int last = x.shape.rank - 1;
 	for (int d = last + 1 - call->op->attrs->fft.length.n; status == SW_OK && d < last; d++) {
 		int64_t n = x.shape.dims[d];
-		status =
-			transform_rows(call->interpreter, rows_along(x.shape, d, n, n, n), sign, x, x, err);
+		status = transform_rows(call->interpreter, rows_along(x.shape, d, n, n, n), sign, x,
+		                        x, err);
 	}
 	return status;
 }

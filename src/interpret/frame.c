@@ -1,6 +1,7 @@
 /*
- * Running in an arena: what a placement says about each computation is bound to addresses when the computation is entered. Every value has
- * a buffer of its own to speak of, which nobody frees: it only says where the value lies.
+ * Running in an arena: what a placement says about each computation is bound to addresses when the
+ * computation is entered. Every value has a buffer of its own to speak of, which nobody frees: it
+ * only says where the value lies.
  */
 #include "interpret/frame.h"
 
@@ -61,7 +62,8 @@ sw_status sw_frames_init(sw_interpreter *it, sw_error *err)
 	if (!placement)
 		return SW_OK;
 	if (it->options.observe)
-		return sw_fail(err, SW_ERR_INTERNAL, "values that share an arena can't be observed");
+		return sw_fail(err, SW_ERR_INTERNAL,
+		               "values that share an arena can't be observed");
 	it->headers = SW_NEW_N(&it->arena, sw_buffer, program->values.len + 1);
 	it->frames = SW_NEW_N(&it->arena, sw_frame, program->computations.len);
 	it->pool.bounded = true;
@@ -101,16 +103,19 @@ void sw_frame_begin_op(sw_interpreter *it, const sw_op *op, sw_id id)
 	sw_guard_begin_op(it, op);
 }
 
-/* What a kernel left elsewhere is brought to its place, and elements that somebody wants are written out. */
+/* What a kernel left elsewhere is brought to its place, and elements that somebody wants are
+ * written out. */
 void sw_frame_end_op(sw_interpreter *it, const sw_op *op, sw_id id, sw_tensor *out)
 {
 	for (uint32_t i = 0; i < op->n_results; i++) {
 		sw_buffer *here = &it->headers[op->first_result + i];
-		const sw_place *place = &it->options.placement->places->values[op->first_result + i];
+		const sw_place *place =
+			&it->options.placement->places->values[op->first_result + i];
 		sw_buffer *there = out[i].buffer;
 		if (!there)
 			continue;
-		size_t element = (size_t)sw_type_bytes(out[i].shape.type), bytes = (size_t)place->bytes;
+		size_t element = (size_t)sw_type_bytes(out[i].shape.type),
+		       bytes = (size_t)place->bytes;
 		size_t written = SW_MIN(there->bytes, bytes);
 		if (there->data != here->data && written)
 			memmove(here->data, there->data, written);
@@ -135,13 +140,15 @@ static void bring_home(sw_interpreter *it, int32_t computation)
 		const sw_homing *homing = &plan->homings[h];
 		sw_tensor value = it->values[c->results.data[homing->result]];
 		if (homing->stage >= 0 && value.buffer->bytes)
-			memcpy(frame->base + homing->stage, sw_tensor_data(value), value.buffer->bytes);
+			memcpy(frame->base + homing->stage, sw_tensor_data(value),
+			       value.buffer->bytes);
 	}
 	for (uint32_t h = 0; h < plan->n_homings; h++) {
 		const sw_homing *homing = &plan->homings[h];
 		sw_tensor value = it->values[c->results.data[homing->result]];
 		char *to = address(it, frame, &homing->to);
-		const char *from = homing->stage >= 0 ? frame->base + homing->stage : sw_tensor_data(value);
+		const char *from =
+			homing->stage >= 0 ? frame->base + homing->stage : sw_tensor_data(value);
 		if (from != to && value.buffer->bytes)
 			memcpy(to, from, value.buffer->bytes);
 	}
@@ -160,7 +167,8 @@ void sw_frame_results(sw_interpreter *it, int32_t computation, sw_tensor *result
 		results[i].buffer = &frame->outs[i];
 	}
 	for (uint32_t h = 0; h < plan->n_homings; h++)
-		frame->outs[plan->homings[h].result].data = address(it, frame, &plan->homings[h].to);
+		frame->outs[plan->homings[h].result].data =
+			address(it, frame, &plan->homings[h].to);
 }
 
 void sw_frame_bind_input(sw_interpreter *it, int32_t computation, uint32_t i, void *data)
@@ -198,8 +206,8 @@ static void start_from(const sw_tensor *out, const sw_tensor *in, uint32_t n)
 			memcpy(sw_tensor_data(out[i]), sw_tensor_data(in[i]), out[i].buffer->bytes);
 }
 
-sw_status sw_frame_call(sw_call *call, int32_t computation, uint32_t first_operand, uint32_t first_result,
-                        sw_error *err)
+sw_status sw_frame_call(sw_call *call, int32_t computation, uint32_t first_operand,
+                        uint32_t first_result, sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
 	const sw_computation *c = &it->program->computations.data[computation];
@@ -212,6 +220,7 @@ sw_status sw_frame_call(sw_call *call, int32_t computation, uint32_t first_opera
 		start_from(call->out + first_result, in, n);
 		in = call->out + first_result;
 	}
-	return status == SW_OK ? sw_frame_run(call, computation, in, call->out + first_result, NULL, err)
-	                       : status;
+	return status == SW_OK
+	               ? sw_frame_run(call, computation, in, call->out + first_result, NULL, err)
+	               : status;
 }

@@ -1,4 +1,5 @@
-/* gather: windows of the operand, read at starts that are clamped so that each window lies inside. */
+/* gather: windows of the operand, read at starts that are clamped so that each window lies inside.
+ */
 #include <string.h>
 
 #include "interpret/indexing.h"
@@ -11,13 +12,15 @@ sw_status sw_kernel_gather(sw_call *call, sw_error *err)
 	if (status != SW_OK || call->out[0].buffer->bytes == 0)
 		return status;
 	sw_windows w;
-	sw_windows_init(&w, dims, operand.shape, indices.shape, call->shapes[0], dims->slice_sizes.v);
+	sw_windows_init(&w, dims, operand.shape, indices.shape, call->shapes[0],
+	                dims->slice_sizes.v);
 	size_t bytes = (size_t)sw_type_bytes(operand.shape.type);
 	const char *x = sw_tensor_data(operand);
 	char *r = sw_tensor_data(call->out[0]);
 	sw_strided window = w.window; /* dst: the windowed array; src: the indexed one */
 	sw_strided_simplify(&window);
-	bool whole = window.rank == 0 || (window.rank == 1 && window.dst[0] == 1 && window.src[0] == 1);
+	bool whole =
+		window.rank == 0 || (window.rank == 1 && window.dst[0] == 1 && window.src[0] == 1);
 	size_t run = (window.rank ? (size_t)window.dims[0] : 1) * bytes;
 	int64_t batch[SW_MAX_RANK] = {0};
 	do {

@@ -1,8 +1,8 @@
 /* The geometry of gather and scatter. */
 #include "interpret/indexing.h"
 
-/* The batch dimensions in order: those of the indices but for index_vector_dim; of the windowed array but for the
- * offset (window) dimensions. */
+/* The batch dimensions in order: those of the indices but for index_vector_dim; of the windowed
+ * array but for the offset (window) dimensions. */
 static void find_batch(sw_windows *w, sw_shape indices, sw_shape windowed)
 {
 	int64_t index_strides[SW_MAX_RANK + 1], strides[SW_MAX_RANK];
@@ -23,7 +23,8 @@ static void find_batch(sw_windows *w, sw_shape indices, sw_shape windowed)
 	}
 }
 
-static void find_window(sw_windows *w, sw_shape indexed, sw_shape windowed, const int64_t *slice_sizes)
+static void find_window(sw_windows *w, sw_shape indexed, sw_shape windowed,
+                        const int64_t *slice_sizes)
 {
 	int64_t strides[SW_MAX_RANK];
 	sw_dense_strides(windowed, strides);
@@ -32,7 +33,8 @@ static void find_window(sw_windows *w, sw_shape indexed, sw_shape windowed, cons
 	w->window.rank = 0;
 	for (int d = 0, i = 0; d < indexed.rank; d++) {
 		w->operand_batch[d] = -1;
-		bool flat = sw_ints_has(w->dims->collapsed, d) || sw_ints_has(w->dims->operand_batch, d);
+		bool flat = sw_ints_has(w->dims->collapsed, d) ||
+		            sw_ints_has(w->dims->operand_batch, d);
 		int64_t offset = flat ? 0 : w->dims->offset.v[i++];
 		w->sizes[d] = slice_sizes ? slice_sizes[d] : flat ? 1 : windowed.dims[offset];
 		if (flat)
@@ -65,6 +67,6 @@ void sw_windows_start(const sw_windows *w, sw_tensor indices, const int64_t *bat
 	for (int d = 0; d < w->operand_rank; d++)
 		start[d] = w->operand_batch[d] < 0 ? 0 : batch[w->operand_batch[d]];
 	for (int i = 0; i < w->dims->start_index_map.n; i++)
-		start[w->dims->start_index_map.v[i]] =
-			sw_index_at(indices.shape.type, sw_tensor_data(indices), at + i * w->vector_stride);
+		start[w->dims->start_index_map.v[i]] = sw_index_at(
+			indices.shape.type, sw_tensor_data(indices), at + i * w->vector_stride);
 }

@@ -1,7 +1,7 @@
 /*
- * What gather and scatter share: both walk over the batch of index vectors, and each vector gives the start of a
- * window in the indexed array (gather's operand, scatter's input) that corresponds to a window of the
- * windowed array (gather's result, scatter's updates).
+ * What gather and scatter share: both walk over the batch of index vectors, and each vector gives
+ * the start of a window in the indexed array (gather's operand, scatter's input) that corresponds
+ * to a window of the windowed array (gather's result, scatter's updates).
  */
 #ifndef SW_INTERPRET_INDEXING_H
 #define SW_INTERPRET_INDEXING_H

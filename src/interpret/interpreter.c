@@ -7,7 +7,7 @@
 
 void openblas_set_num_threads(int num_threads);
 
-/* ---- preparing ------------------------------------------------------------------------------------ */
+/* ---- preparing -------------------------------------------------------------------------- */
 
 static sw_status refuse(const sw_program *program, const sw_op *op, const char *why, sw_error *err)
 {
@@ -20,13 +20,14 @@ static sw_status refuse(const sw_program *program, const sw_op *op, const char *
 		             sw_type_name(sw_value_shape(program, op->first_result).type));
 	sw_status status = sw_fail_at(err, SW_ERR_INPUT, program->source, op->line, 0,
 	                              "'%s': the interpreter does not compute %s%s%s%s", op->name,
-	                              sw_op_opcode_name(op), types.data ? types.data : "", why ? ": " : "",
-	                              why ? why : "");
+	                              sw_op_opcode_name(op), types.data ? types.data : "",
+	                              why ? ": " : "", why ? why : "");
 	sw_text_clear(&types);
 	return status;
 }
 
-/* Sizes that are known only at run time come from outside; what is set inside is looked at where it is set. */
+/* Sizes that are known only at run time come from outside; what is set inside is looked at where it
+ * is set. */
 static sw_status check_shapes(const sw_program *program, const sw_op *op, sw_error *err)
 {
 	for (uint32_t i = 0; i < op->n_results && op->opcode == SW_OP_PARAMETER; i++) {
@@ -42,8 +43,8 @@ static sw_status prepare_constant(sw_interpreter *interpreter, const sw_op *op, 
 	const sw_literal *literal = &op->attrs->constant;
 	sw_tensor *value = &interpreter->values[op->first_result];
 	if (!literal->data && sw_shape_elements(literal->shape))
-		return refuse(interpreter->program, op, "its elements were left out of the text ({...})",
-		              err);
+		return refuse(interpreter->program, op,
+		              "its elements were left out of the text ({...})", err);
 	sw_shape shape = sw_value_shape(interpreter->program, op->first_result);
 	sw_status status = SW_OK;
 	if (interpreter->frames) {
@@ -57,7 +58,8 @@ static sw_status prepare_constant(sw_interpreter *interpreter, const sw_op *op, 
 	return status;
 }
 
-/* last[v]: position of the last op that reads v. The results of the computation are read after all. */
+/* last[v]: position of the last op that reads v. The results of the computation are read after all.
+ */
 static void find_last_uses(const sw_program *program, const sw_computation *c, uint32_t *last)
 {
 	for (size_t k = 0; k < c->ops.len; k++) {
@@ -198,7 +200,7 @@ sw_status sw_interpreter_input(sw_interpreter *it, uint32_t i, sw_tensor *tensor
 	return SW_OK;
 }
 
-/* ---- running ---------------------------------------------------------------------------------------- */
+/* ---- running ---------------------------------------------------------------------------- */
 
 static void drop_all(sw_pool *pool, sw_tensor *tensors, uint32_t n)
 {
@@ -212,16 +214,17 @@ static sw_status check_inputs(const sw_interpreter *it, const sw_tensor *inputs,
 	const sw_plan *entry = &it->plans[it->program->entry];
 	if (n_inputs != entry->n_inputs || n_outputs != sw_entry(it->program)->results.len)
 		return sw_fail(err, SW_ERR_INPUT,
-		               "the program has %u inputs and %zu outputs, not %u and %u", entry->n_inputs,
-		               sw_entry(it->program)->results.len, n_inputs, n_outputs);
+		               "the program has %u inputs and %zu outputs, not %u and %u",
+		               entry->n_inputs, sw_entry(it->program)->results.len, n_inputs,
+		               n_outputs);
 	for (uint32_t i = 0; i < n_inputs; i++) {
 		sw_shape want = sw_value_shape(it->program, entry->inputs[i]);
 		if (!inputs[i].buffer || !sw_shape_equal(inputs[i].shape, want) ||
 		    inputs[i].buffer->bytes != (size_t)sw_shape_bytes(want)) {
 			sw_text text = {0};
 			sw_shape_print(want, &text);
-			sw_status status =
-				sw_fail(err, SW_ERR_INPUT, "input %u must be a tensor %s", i, text.data);
+			sw_status status = sw_fail(err, SW_ERR_INPUT,
+			                           "input %u must be a tensor %s", i, text.data);
 			sw_text_clear(&text);
 			return status;
 		}
@@ -259,8 +262,8 @@ static void hand_in(sw_interpreter *it, sw_tensor *inputs, uint32_t n)
 	it->pool.peak_bytes = SW_MAX(it->pool.peak_bytes, it->pool.live_bytes);
 }
 
-/* Outputs leave as dense tensors. Two that share a buffer, or one that is a constant, have several references,
- * which keeps them from being overwritten later. */
+/* Outputs leave as dense tensors. Two that share a buffer, or one that is a constant, have several
+ * references, which keeps them from being overwritten later. */
 static sw_status hand_out(sw_interpreter *it, sw_tensor *outputs, uint32_t n, sw_error *err)
 {
 	sw_status status = SW_OK;

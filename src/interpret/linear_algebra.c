@@ -1,7 +1,7 @@
 /*
- * cholesky and triangular-solve, through LAPACK and BLAS, and the custom calls that JAX makes of them (and of the LU
- * factors that solve, det and inv want) on CPU. The matrices are row-major; a triangle of one is, read column by column,
- * the other triangle of its transpose.
+ * cholesky and triangular-solve, through LAPACK and BLAS, and the custom calls that JAX makes of
+ * them (and of the LU factors that solve, det and inv want) on CPU. The matrices are row-major; a
+ * triangle of one is, read column by column, the other triangle of its transpose.
  */
 #include <cblas.h>
 #include <math.h>
@@ -9,7 +9,8 @@
 
 #include "interpret/kernel.h"
 
-/* LAPACK is part of the BLAS that we link. Column-major; info > 0: the leading minor of that order is not positive. */
+/* LAPACK is part of the BLAS that we link. Column-major; info > 0: the leading minor of that order
+ * is not positive. */
 void spotrf_(const char *uplo, const int *n, void *a, const int *lda, int *info);
 void dpotrf_(const char *uplo, const int *n, void *a, const int *lda, int *info);
 void cpotrf_(const char *uplo, const int *n, void *a, const int *lda, int *info);
@@ -24,7 +25,10 @@ typedef void factor_fn(const char *uplo, const int *n, void *a, const int *lda, 
 
 static factor_fn *find_factor(sw_type type)
 {
-	return type == SW_F32 ? spotrf_ : type == SW_F64 ? dpotrf_ : type == SW_C64 ? cpotrf_ : zpotrf_;
+	return type == SW_F32   ? spotrf_
+	       : type == SW_F64 ? dpotrf_
+	       : type == SW_C64 ? cpotrf_
+	                        : zpotrf_;
 }
 
 /* f32 for the narrower floats. */
@@ -57,7 +61,8 @@ static sw_status too_large(const sw_call *call, sw_error *err)
 }
 
 /* A tensor of the type to compute in, which we may write. */
-static sw_status own_copy(sw_call *call, uint32_t operand, sw_type type, sw_tensor *out, sw_error *err)
+static sw_status own_copy(sw_call *call, uint32_t operand, sw_type type, sw_tensor *out,
+                          sw_error *err)
 {
 	sw_tensor x = call->in[operand];
 	sw_shape shape = x.shape;
@@ -69,7 +74,7 @@ static sw_status own_copy(sw_call *call, uint32_t operand, sw_type type, sw_tens
 	return status;
 }
 
-/* ---- cholesky ------------------------------------------------------------------------------------------ */
+/* ---- cholesky --------------------------------------------------------------------------- */
 
 /* What is left in the other triangle becomes zero. */
 static void clear_triangle(char *a, int n, bool upper, size_t bytes)
@@ -109,7 +114,8 @@ sw_status sw_kernel_cholesky(sw_call *call, sw_error *err)
 			sw_element_set(type, at, (int64_t)e, NAN);
 	}
 	if (status == SW_OK)
-		status = sw_convert_tensor(call->interpreter, a, call->shapes[0].type, &call->out[0], err);
+		status = sw_convert_tensor(call->interpreter, a, call->shapes[0].type,
+		                           &call->out[0], err);
 	sw_pool_drop(&call->interpreter->pool, &a);
 	return status;
 }
@@ -122,7 +128,7 @@ int64_t sw_room_cholesky(const sw_program *program, const sw_op *op, const sw_pl
 	                   sw_room_of(shape));
 }
 
-/* ---- triangular-solve ------------------------------------------------------------------------------------ */
+/* ---- triangular-solve ------------------------------------------------------------------- */
 
 typedef struct triangle {
 	bool left, lower, unit;
@@ -138,17 +144,17 @@ static void solve(sw_type type, const triangle *t, int rows, int columns, const 
 	const double one[2] = {1, 0};
 	const float one32[2] = {1, 0};
 	if (type == SW_F32)
-		cblas_strsm(CblasRowMajor, side, uplo, t->transpose, diagonal, rows, columns, 1, a, n, b,
-		            columns);
+		cblas_strsm(CblasRowMajor, side, uplo, t->transpose, diagonal, rows, columns, 1, a,
+		            n, b, columns);
 	else if (type == SW_F64)
-		cblas_dtrsm(CblasRowMajor, side, uplo, t->transpose, diagonal, rows, columns, 1, a, n, b,
-		            columns);
+		cblas_dtrsm(CblasRowMajor, side, uplo, t->transpose, diagonal, rows, columns, 1, a,
+		            n, b, columns);
 	else if (type == SW_C64)
-		cblas_ctrsm(CblasRowMajor, side, uplo, t->transpose, diagonal, rows, columns, one32, a, n,
-		            b, columns);
+		cblas_ctrsm(CblasRowMajor, side, uplo, t->transpose, diagonal, rows, columns, one32,
+		            a, n, b, columns);
 	else
-		cblas_ztrsm(CblasRowMajor, side, uplo, t->transpose, diagonal, rows, columns, one, a, n, b,
-		            columns);
+		cblas_ztrsm(CblasRowMajor, side, uplo, t->transpose, diagonal, rows, columns, one,
+		            a, n, b, columns);
 }
 
 static sw_status solve_all(sw_call *call, const triangle *t, sw_error *err)
@@ -165,8 +171,10 @@ static sw_status solve_all(sw_call *call, const triangle *t, sw_error *err)
 	size_t bytes = (size_t)sw_type_bytes(type);
 	for (int64_t i = 0; status == SW_OK && b.buffer->bytes && i < mb.count; i++)
 		solve(type, t, mb.rows, mb.columns,
-		      (char *)sw_tensor_data(a) + (size_t)i * (size_t)ma.rows * (size_t)ma.rows * bytes,
-		      (char *)sw_tensor_data(b) + (size_t)i * (size_t)mb.rows * (size_t)mb.columns * bytes);
+		      (char *)sw_tensor_data(a) +
+		              (size_t)i * (size_t)ma.rows * (size_t)ma.rows * bytes,
+		      (char *)sw_tensor_data(b) +
+		              (size_t)i * (size_t)mb.rows * (size_t)mb.columns * bytes);
 	if (status == SW_OK)
 		status = sw_convert_tensor(it, b, call->shapes[0].type, &call->out[0], err);
 	sw_pool_drop(&it->pool, &a);
@@ -199,7 +207,7 @@ sw_status sw_kernel_triangular_solve(sw_call *call, sw_error *err)
 	return solve_all(call, &t, err);
 }
 
-/* ---- custom calls ------------------------------------------------------------------------------------------ */
+/* ---- custom calls ----------------------------------------------------------------------- */
 
 /* lapack_Xpotrf_ffi, lapack_Xtrsm_ffi, lapack_Xgetrf_ffi: X is the letter of the element type. */
 static bool is_lapack(const sw_program *program, const sw_op *op, const char *name)
@@ -216,7 +224,8 @@ static bool is_lapack(const sw_program *program, const sw_op *op, const char *na
 static char letter_of(const sw_op *op, const char *name)
 {
 	for (const sw_extra *e = op->extras; e; e = e->next) {
-		const char *at = strcmp(e->name, "backend_config") == 0 ? strstr(e->text, name) : NULL;
+		const char *at =
+			strcmp(e->name, "backend_config") == 0 ? strstr(e->text, name) : NULL;
 		int letter;
 		if (at && sscanf(at + strlen(name), " = %d", &letter) == 1)
 			return (char)letter;
@@ -230,14 +239,17 @@ static bool is_square(sw_shape a)
 }
 
 /* Result i is a list of so many s32 for each matrix. */
-static bool is_list(const sw_program *program, const sw_op *op, uint32_t i, int64_t each, int64_t count)
+static bool is_list(const sw_program *program, const sw_op *op, uint32_t i, int64_t each,
+                    int64_t count)
 {
 	sw_shape shape = sw_value_shape(program, op->first_result + i);
 	return shape.type == SW_S32 && sw_shape_elements(shape) == each * count;
 }
 
-/* A factorisation in place of matrices: they, `lists` lists of s32, the last of which has one number per matrix. */
-static bool is_factorisation(const sw_program *program, const sw_op *op, uint32_t lists, matrices *m)
+/* A factorisation in place of matrices: they, `lists` lists of s32, the last of which has one
+ * number per matrix. */
+static bool is_factorisation(const sw_program *program, const sw_op *op, uint32_t lists,
+                             matrices *m)
 {
 	sw_shape a = sw_value_shape(program, op->operands[0]);
 	return op->n_operands == 1 && op->n_results == 1 + lists && a.rank >= 2 && describe(a, m) &&
@@ -250,18 +262,21 @@ bool sw_prepare_lapack(const sw_program *program, const sw_op *op, sw_plan_op *p
 	matrices m;
 	(void)plan;
 	if (is_lapack(program, op, "potrf"))
-		return is_factorisation(program, op, 1, &m) && m.rows == m.columns && letter_of(op, "uplo");
+		return is_factorisation(program, op, 1, &m) && m.rows == m.columns &&
+		       letter_of(op, "uplo");
 	if (is_lapack(program, op, "getrf"))
 		return is_factorisation(program, op, 2, &m) &&
 		       is_list(program, op, 1, SW_MIN(m.rows, m.columns), m.count);
 	if (!is_lapack(program, op, "trsm") || op->n_operands != 2 || op->n_results != 1)
 		return false;
-	sw_shape a = sw_value_shape(program, op->operands[0]), b = sw_value_shape(program, op->operands[1]);
+	sw_shape a = sw_value_shape(program, op->operands[0]),
+		 b = sw_value_shape(program, op->operands[1]);
 	bool fits = is_square(a) && a.type == b.type && a.rank == b.rank &&
 	            sw_shape_equal(b, sw_value_shape(program, op->first_result));
 	for (int d = 0; fits && d < a.rank - 2; d++)
 		fits = a.dims[d] == b.dims[d];
-	return fits && a.dims[a.rank - 1] == b.dims[b.rank - (letter_of(op, "side") == 'L' ? 2 : 1)];
+	return fits &&
+	       a.dims[a.rank - 1] == b.dims[b.rank - (letter_of(op, "side") == 'L' ? 2 : 1)];
 }
 
 /* The other triangle stays as it was; one info per matrix. */
@@ -286,7 +301,10 @@ typedef void lu_fn(const int *m, const int *n, void *a, const int *lda, int *piv
 
 static lu_fn *find_lu(sw_type type)
 {
-	return type == SW_F32 ? sgetrf_ : type == SW_F64 ? dgetrf_ : type == SW_C64 ? cgetrf_ : zgetrf_;
+	return type == SW_F32   ? sgetrf_
+	       : type == SW_F64 ? dgetrf_
+	       : type == SW_C64 ? cgetrf_
+	                        : zgetrf_;
 }
 
 /* The last two dimensions change places, of the bytes of one matrix. */
@@ -297,7 +315,8 @@ static void transpose(size_t bytes, int rows, int columns, const void *from, voi
 		sw_strided_copy(&s, bytes, to, from);
 }
 
-/* Columns lie behind each other for LAPACK: a transposed copy goes in, and comes back. Pivots count from 1. */
+/* Columns lie behind each other for LAPACK: a transposed copy goes in, and comes back. Pivots count
+ * from 1. */
 static sw_status getrf(sw_call *call, sw_error *err)
 {
 	matrices m;
@@ -307,10 +326,12 @@ static sw_status getrf(sw_call *call, sw_error *err)
 	sw_status status = sw_scratch_new(call->interpreter, shape, &columns, err);
 	for (uint32_t i = 0; status == SW_OK && i < 3; i++)
 		status = sw_result_new(call, i, err);
-	size_t bytes = (size_t)sw_type_bytes(shape.type), each = (size_t)m.rows * (size_t)m.columns * bytes;
+	size_t bytes = (size_t)sw_type_bytes(shape.type),
+	       each = (size_t)m.rows * (size_t)m.columns * bytes;
 	int lda = SW_MAX(m.rows, 1);
 	for (int64_t i = 0; status == SW_OK && i < m.count; i++) {
-		int32_t *pivots = (int32_t *)sw_tensor_data(call->out[1]) + i * SW_MIN(m.rows, m.columns);
+		int32_t *pivots =
+			(int32_t *)sw_tensor_data(call->out[1]) + i * SW_MIN(m.rows, m.columns);
 		char *a = (char *)sw_tensor_data(columns) + (size_t)i * each;
 		transpose(bytes, m.rows, m.columns,
 		          (const char *)sw_tensor_data(call->in[0]) + (size_t)i * each, a);

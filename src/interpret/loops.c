@@ -1,7 +1,9 @@
 /*
- * How kernels go about their work, for who predicts their time: calls, runs and bytes (sw_op_loops).
+ * How kernels go about their work, for who predicts their time: calls, runs and bytes
+ * (sw_op_loops).
  *
- * A kernel's row in table.c names the function that counts its calls and rows; those of kernels with loops of their own stand beside them.
+ * A kernel's row in table.c names the function that counts its calls and rows; those of kernels
+ * with loops of their own stand beside them.
  */
 #include <math.h>
 
@@ -17,7 +19,7 @@ static double bytes_of(const sw_program *program, sw_id value)
 	return (double)sw_shape_bytes(sw_value_shape(program, value));
 }
 
-/* ---- moves ---------------------------------------------------------------------------------------------------- */
+/* ---- moves ------------------------------------------------------------------------------ */
 
 /* A dense box of these sizes, to or from one with those strides. */
 static sw_loops box(sw_shape sizes, const int64_t *strides)
@@ -56,7 +58,8 @@ sw_loops sw_loops_slice(const sw_program *program, const sw_op *op)
 	sw_shape shape = sw_value_shape(program, op->first_result);
 	int64_t strides[SW_MAX_RANK];
 	sw_dense_strides(sw_value_shape(program, op->operands[0]), strides);
-	for (int d = 0; d < shape.rank && op->opcode == SW_OP_SLICE && op->attrs->slice.stride.n; d++)
+	for (int d = 0; d < shape.rank && op->opcode == SW_OP_SLICE && op->attrs->slice.stride.n;
+	     d++)
 		strides[d] *= op->attrs->slice.stride.v[d];
 	return box(shape, strides);
 }
@@ -106,9 +109,10 @@ sw_loops sw_loops_pad(const sw_program *program, const sw_op *op)
 	return loops;
 }
 
-/* ---- windows ---------------------------------------------------------------------------------------------------- */
+/* ---- windows ---------------------------------------------------------------------------- */
 
-/* Windows of `sizes` in `indexed`, together as many elements as `windowed` has: each is begun, then goes by runs. */
+/* Windows of `sizes` in `indexed`, together as many elements as `windowed` has: each is begun, then
+ * goes by runs. */
 static sw_loops windows(sw_shape indexed, const int64_t *sizes, sw_shape windowed)
 {
 	sw_shape window = {indexed.type, indexed.rank, 0, sizes};
@@ -167,7 +171,7 @@ sw_loops sw_loops_sort(const sw_program *program, const sw_op *op)
 	return (sw_loops){.calls = n / fmax(line, 1), .rows = n * log2(fmax(line, 2))};
 }
 
-/* ---- bytes -------------------------------------------------------------------------------------------------------- */
+/* ---- bytes ------------------------------------------------------------------------------ */
 
 /* One element written to all places: it stays that one element for kernels that know splats. */
 static bool is_splat(const sw_program *program, sw_id value)
@@ -183,10 +187,13 @@ static bool is_splat(const sw_program *program, sw_id value)
 	return false;
 }
 
-/* What an op touches of its operands: a window of each, or all. Splats are read as one element, or written out. */
-static double touched(const sw_program *program, const sw_op *op, const sw_kernel *kernel, uint32_t i)
+/* What an op touches of its operands: a window of each, or all. Splats are read as one element, or
+ * written out. */
+static double touched(const sw_program *program, const sw_op *op, const sw_kernel *kernel,
+                      uint32_t i)
 {
-	double bytes = bytes_of(program, op->operands[i]), result = bytes_of(program, op->first_result);
+	double bytes = bytes_of(program, op->operands[i]),
+	       result = bytes_of(program, op->first_result);
 	double splat = is_splat(program, op->operands[i]) ? bytes : 0;
 	bool is_target = i < op->n_results;
 	if (kernel->splats)

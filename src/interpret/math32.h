@@ -1,10 +1,11 @@
 /*
- * exp, log and tanh of floats, without branches, so that loops of them become vector code. Relative error
- * at most 2 units in the last place over the whole range (tests/interpret/test_math.c); subnormal
- * results and arguments, infinities and NaN as in <math.h>.
+ * exp, log and tanh of floats, without branches, so that loops of them become vector code. Relative
+ * error at most 2 units in the last place over the whole range (tests/interpret/test_math.c);
+ * subnormal results and arguments, infinities and NaN as in <math.h>.
  *
- * Method: exp and tanh by range reduction and the polynomials of S. Moshier's Cephes library (expf.c,
- * tanhf.c); log by the series in f / (2 + f) with the minimax coefficients of the FreeBSD msun logf.
+ * Method: exp and tanh by range reduction and the polynomials of S. Moshier's Cephes library
+ * (expf.c, tanhf.c); log by the series in f / (2 + f) with the minimax coefficients of the FreeBSD
+ * msun logf.
  */
 #ifndef SW_INTERPRET_MATH32_H
 #define SW_INTERPRET_MATH32_H
@@ -15,7 +16,8 @@
 
 static inline float sw_exp_f32(float x)
 {
-	const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer in the low bits */
+	/* 1.5 * 2^23: adding it rounds to an integer in the low bits */
+	const float magic = 12582912.0f;
 	float c = x < -104.0f ? -104.0f : x;
 	c = c > 89.0f ? 89.0f : c;
 	float shifted = c * 1.44269504088896341f + magic;

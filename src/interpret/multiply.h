@@ -4,7 +4,8 @@
 
 #include "program/program.h"
 
-/* f32 for the floats narrower than it, s8 and u8 for narrower integers, otherwise the type itself. */
+/* f32 for the floats narrower than it, s8 and u8 for narrower integers, otherwise the type itself.
+ */
 sw_type sw_type_to_multiply_in(sw_type result);
 bool sw_can_multiply(sw_type type);
 /* c[m][n] = a[m][k] b[n][k]^T, all dense; none of the sizes is 0, all are below 2^31. */

@@ -1,8 +1,9 @@
 /*
- * Narrow types: the kernel of an op sees its operands in a wider type, and its results are converted back. f32
- * holds every f8 and f4 exactly and has more than twice their digits, so that rounding twice is rounding once for
- * the four operations and roots. Integers wrap alike in any width; ops that look at single bits see the elements
- * without their sign's copies, and the one that copies the uppermost bit sees it as a sign.
+ * Narrow types: the kernel of an op sees its operands in a wider type, and its results are
+ * converted back. f32 holds every f8 and f4 exactly and has more than twice their digits, so that
+ * rounding twice is rounding once for the four operations and roots. Integers wrap alike in any
+ * width; ops that look at single bits see the elements without their sign's copies, and the one
+ * that copies the uppermost bit sees it as a sign.
  */
 #include "interpret/kernel.h"
 
@@ -79,7 +80,8 @@ bool sw_op_is_narrow(const sw_program *program, const sw_op *op)
 }
 
 /* x in another type, as many elements as its buffer has: it may be a splat, or lanes. */
-static sw_status converted(sw_interpreter *it, sw_tensor x, sw_type type, sw_tensor *out, sw_error *err)
+static sw_status converted(sw_interpreter *it, sw_tensor x, sw_type type, sw_tensor *out,
+                           sw_error *err)
 {
 	sw_type from = x.shape.type;
 	*out = sw_tensor_keep(x);
@@ -87,7 +89,8 @@ static sw_status converted(sw_interpreter *it, sw_tensor x, sw_type type, sw_ten
 		return SW_OK;
 	int64_t n = (int64_t)x.buffer->bytes / sw_type_bytes(from);
 	sw_pool_drop(&it->pool, out);
-	sw_status status = sw_scratch_new(it, (sw_shape){.type = type, .rank = 1, .dims = &n}, out, err);
+	sw_status status =
+		sw_scratch_new(it, (sw_shape){.type = type, .rank = 1, .dims = &n}, out, err);
 	if (status == SW_OK)
 		sw_convert_elements(from, sw_tensor_data(x), type, sw_tensor_data(*out), n);
 	out->shape = x.shape;
@@ -109,7 +112,8 @@ static sw_status widen_operand(sw_call *call, uint32_t i, sw_tensor *out, sw_err
 {
 	sw_tensor x = call->in[i];
 	x.shape.type = sw_value_shape(call->program, call->op->operands[i]).type;
-	sw_status status = converted(call->interpreter, x, seen_type(call->op, x.shape.type), out, err);
+	sw_status status =
+		converted(call->interpreter, x, seen_type(call->op, x.shape.type), out, err);
 	bool copies = call->op->opcode == SW_OP_SHIFT_RIGHT_ARITHMETIC && i == 0;
 	if (status == SW_OK && (sees_bits(call->op) || copies) && out->buffer->bytes &&
 	    is_narrow(x.shape.type))

@@ -1,9 +1,11 @@
 /*
  * Paced execution: each op takes the time that a model says, and nothing is computed.
  *
- * Time is owed first and waited for later: ops add to when they would be done, and the walker sleeps only once that is far enough ahead
- * for a sleep to be exact, and before it speaks to others. So a thousand small ops take their thousand times in sum, and what the walker
- * itself needs is hidden behind what is owed. A sleep ends late, by as much as a processor needs to wake up: it is told to end that much earlier.
+ * Time is owed first and waited for later: ops add to when they would be done, and the walker
+ * sleeps only once that is far enough ahead for a sleep to be exact, and before it speaks to
+ * others. So a thousand small ops take their thousand times in sum, and what the walker itself
+ * needs is hidden behind what is owed. A sleep ends late, by as much as a processor needs to wake
+ * up: it is told to end that much earlier.
  */
 #include <math.h>
 
@@ -13,7 +15,8 @@
 #define WORTH_SLEEPING_S 200e-6
 /* A call of others that took longer has waited. */
 #define A_WAIT_S 50e-6
-/* By how much one sleep changes what is known of them: up or down, so that the median is found whatever the worst are. */
+/* By how much one sleep changes what is known of them: up or down, so that the median is found
+ * whatever the worst are. */
 #define LATE_STEP_S 1e-6
 
 /* Ends as near to the moment as a sleep can, before it or after. */
@@ -32,8 +35,9 @@ double sw_pace_settle(sw_interpreter *it)
 	return sw_now_s();
 }
 
-/* What was not waited for took its time and no more: that the walker came late, from a sleep that was too long, is made up by the next ops.
- * After a wait there is nothing to make up: others decided when it ended. */
+/* What was not waited for took its time and no more: that the walker came late, from a sleep that
+ * was too long, is made up by the next ops. After a wait there is nothing to make up: others
+ * decided when it ended. */
 void sw_pace_resume(sw_interpreter *it, double asked_s)
 {
 	double now = sw_now_s();

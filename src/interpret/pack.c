@@ -27,7 +27,7 @@ typedef struct packer {
 	int64_t work; /* pairs that may still be looked at */
 } packer;
 
-/* ---- orders ------------------------------------------------------------------------------------------------- */
+/* ---- orders ----------------------------------------------------------------------------- */
 
 typedef struct key {
 	double major;
@@ -45,7 +45,8 @@ static int compare_keys(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* What comes first: the largest; of those that are about as large (by powers of two) the longest; bytes times moments. */
+/* What comes first: the largest; of those that are about as large (by powers of two) the longest;
+ * bytes times moments. */
 typedef enum order_key { BY_BYTES, BY_MAGNITUDE, BY_AREA } order_key;
 
 static double weight(const sw_packed *b, order_key by)
@@ -68,11 +69,11 @@ static void order_by(packer *p, size_t n, order_key by)
 	free(keys);
 }
 
-/* ---- greedy ------------------------------------------------------------------------------------------------- */
+/* ---- greedy ----------------------------------------------------------------------------- */
 
 /* Of a block, who lives while x does. */
-SW_VECTORISED static void meet(const int32_t *begin, const int32_t *end, int32_t x_begin, int32_t x_end,
-                               uint8_t *meets)
+SW_VECTORISED static void meet(const int32_t *begin, const int32_t *end, int32_t x_begin,
+                               int32_t x_end, uint8_t *meets)
 {
 	for (int i = 0; i < BLOCK; i++)
 		meets[i] = (begin[i] <= x_end) & (end[i] >= x_begin);
@@ -143,8 +144,8 @@ static void insert(packer *p, const sw_packed *x)
 	p->lives.end[low] = x->end;
 }
 
-/* Places buffers in order as long as they end below the limit; the first in the order that does not, n: none. Takes from the work one per
- * pair that is looked at. */
+/* Places buffers in order as long as they end below the limit; the first in the order that does
+ * not, n: none. Takes from the work one per pair that is looked at. */
 static size_t pack_below(packer *p, size_t n, int64_t limit)
 {
 	p->n_placed = 0;
@@ -167,7 +168,7 @@ static int64_t height(const packer *p, size_t n)
 	return top;
 }
 
-/* ---- slots ---------------------------------------------------------------------------------------------------- */
+/* ---- slots ------------------------------------------------------------------------------ */
 
 static int compare_slots(const void *a, const void *b)
 {
@@ -236,7 +237,7 @@ static int64_t pack_in_slots(packer *p, size_t first, size_t n, int64_t base)
 	return base;
 }
 
-/* ---- the whole -------------------------------------------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------------------------- */
 
 static void keep_offsets(const packer *p, size_t n, int64_t *offsets)
 {
@@ -244,7 +245,8 @@ static void keep_offsets(const packer *p, size_t n, int64_t *offsets)
 		offsets[i] = p->buffers[i].offset;
 }
 
-/* Packs again, lower than the best so far, each time with what did not fit put in front, as long as there is work left. */
+/* Packs again, lower than the best so far, each time with what did not fit put in front, as long as
+ * there is work left. */
 static void improve(packer *p, size_t n, int64_t good, int64_t *best, int64_t *offsets)
 {
 	for (p->work = MOST_WORK; *best > good && p->work > 0;) {
@@ -263,7 +265,11 @@ static void improve(packer *p, size_t n, int64_t good, int64_t *best, int64_t *o
 static const struct {
 	order_key by;
 	bool lowest;
-} ways[] = {{BY_BYTES, false}, {BY_MAGNITUDE, true}, {BY_AREA, false}, {BY_BYTES, true}, {BY_AREA, true}};
+} ways[] = {{BY_BYTES, false},
+            {BY_MAGNITUDE, true},
+            {BY_AREA, false},
+            {BY_BYTES, true},
+            {BY_AREA, true}};
 #define MOST_WAYS 5
 #define FEW_WAYS 2
 

@@ -1,4 +1,5 @@
-/* What fills the arena at its fullest: the entry's frame, and inside the working space of a region the frame of what it calls. */
+/* What fills the arena at its fullest: the entry's frame, and inside the working space of a region
+ * the frame of what it calls. */
 #include "interpret/placement.h"
 
 static void add(sw_arena_peak *peak, sw_resident_kind kind, sw_id id, int64_t bytes)
@@ -17,14 +18,15 @@ static const sw_frame_plan *largest_called(const struct sw_places *places, const
 	return largest;
 }
 
-static void add_frame(sw_arena_peak *peak, const sw_program *program, const struct sw_places *places,
-                      const sw_frame_plan *frame)
+static void add_frame(sw_arena_peak *peak, const sw_program *program,
+                      const struct sw_places *places, const sw_frame_plan *frame)
 {
 	peak->op = frame->fullest != SW_NO_ID ? frame->fullest : peak->op;
 	for (uint32_t i = 0; i < frame->n_residents; i++) {
 		const sw_frame_resident *r = &frame->residents[i];
 		if (r->working && sw_is_region(sw_op_at(program, r->id)))
-			add_frame(peak, program, places, largest_called(places, sw_op_at(program, r->id)));
+			add_frame(peak, program, places,
+			          largest_called(places, sw_op_at(program, r->id)));
 		else if (r->working)
 			add(peak, SW_RESIDENT_WORKING, r->id, r->bytes);
 		else
@@ -37,7 +39,8 @@ void sw_placement_peak(const sw_program *program, sw_arena_peak *peak)
 {
 	sw_placement *placement = sw_placement_new(program);
 	const struct sw_places *places = placement->places;
-	*peak = (sw_arena_peak){.arena_bytes = placement->arena_bytes, .unused_bytes = placement->arena_bytes};
+	*peak = (sw_arena_peak){.arena_bytes = placement->arena_bytes,
+	                        .unused_bytes = placement->arena_bytes};
 	add(peak, SW_RESIDENT_CONSTANTS, SW_NO_ID, places->constant_bytes);
 	add_frame(peak, program, places, &places->frames[program->entry]);
 	for (size_t i = 0; i < peak->residents.len; i++)

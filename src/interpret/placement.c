@@ -1,12 +1,15 @@
 /*
  * Giving every value its place. Per computation, callees first:
  *
- *   1. trace     who shares a buffer for good (sharing.c), who is a splat, and when each such class is read last
- *   2. aim       results that must end up somewhere are put there at once, where nothing else is in the way
+ *   1. trace     who shares a buffer for good (sharing.c), who is a splat, and when each such class
+ * is read last
+ *   2. aim       results that must end up somewhere are put there at once, where nothing else is in
+ * the way
  *   3. overlay   results are put over operands that die, where their kernel allows it
  *   4. pack      the rest is packed (pack.c), with working space and what homing needs
  *
- * Inputs that nothing aims at, and constants, keep what they hold: a step can be repeated. O(values + pack).
+ * Inputs that nothing aims at, and constants, keep what they hold: a step can be repeated. O(values
+ * + pack).
  */
 #include "interpret/placement.h"
 
@@ -22,9 +25,10 @@ typedef struct buffer {
 	sw_place place;
 	int64_t bytes;
 	int32_t begin, end;
-	int32_t reserved; /* from here on it is taken: whoever moves in before must be gone by then */
-	sw_id tenant;     /* the last class that moved in */
-	bool homed;       /* something is copied to it at the end */
+	/* from here on it is taken: whoever moves in before must be gone by then */
+	int32_t reserved;
+	sw_id tenant; /* the last class that moved in */
+	bool homed;   /* something is copied to it at the end */
 } buffer;
 
 /* Result `result` is copied to buffer `to` at the end, by way of `stage` unless that is NOBODY. */
@@ -34,7 +38,8 @@ typedef struct homing {
 
 typedef struct placer {
 	const sw_program *program;
-	int64_t enough_bytes; /* the entry's frame need not be packed better; 0: as well as can be */
+	/* the entry's frame need not be packed better; 0: as well as can be */
+	int64_t enough_bytes;
 	struct sw_places *places;
 	sw_arena arena;
 	bool *dense;    /* per value: somebody wants all of its elements */
@@ -54,8 +59,9 @@ typedef struct placer {
 
 static int64_t aligned(int64_t bytes)
 {
-	return bytes > INT64_MAX - SW_ALIGNMENT ? INT64_MAX
-	                                        : (bytes + SW_ALIGNMENT - 1) / SW_ALIGNMENT * SW_ALIGNMENT;
+	return bytes > INT64_MAX - SW_ALIGNMENT
+	               ? INT64_MAX
+	               : (bytes + SW_ALIGNMENT - 1) / SW_ALIGNMENT * SW_ALIGNMENT;
 }
 
 static int64_t *bytes_of(placer *p, sw_id value)
@@ -63,7 +69,7 @@ static int64_t *bytes_of(placer *p, sw_id value)
 	return &p->places->values[value].bytes;
 }
 
-/* ---- 1. trace --------------------------------------------------------------------------------------------------- */
+/* ---- 1. trace --------------------------------------------------------------------------- */
 
 static void mark_dense(placer *p, const sw_computation *c)
 {
@@ -107,7 +113,8 @@ static bool makes_splat(placer *p, const sw_op *op, sw_lies lies, uint32_t i)
 	if (sw_shape_elements(sw_value_shape(p->program, op->first_result + i)) <= 1 ||
 	    p->dense[op->first_result + i])
 		return false;
-	if (lies == SW_LIES_ON && op->opcode != SW_OP_BITCAST && op->opcode != SW_OP_BITCAST_CONVERT)
+	if (lies == SW_LIES_ON && op->opcode != SW_OP_BITCAST &&
+	    op->opcode != SW_OP_BITCAST_CONVERT)
 		return handed != SW_NO_ID && is_single(p, handed);
 	return sw_kernel_keeps_single(op, lies) && all_single(p, op);
 }
@@ -148,7 +155,7 @@ static void trace(placer *p, const sw_computation *c)
 	}
 }
 
-/* ---- buffers ---------------------------------------------------------------------------------------------------- */
+/* ---- buffers ---------------------------------------------------------------------------- */
 
 static void move_in(placer *p, sw_id class, uint32_t home)
 {
@@ -205,16 +212,19 @@ static void build_given(placer *p, const sw_computation *c)
 		const sw_op *op = sw_op_at(p->program, c->parameters.data[k]);
 		for (uint32_t i = 0; i < op->n_results; i++, input++) {
 			build(p, op->first_result + i,
-			      is_entry(p, c) ? (sw_place){0} : (sw_place){SW_PLACE_INPUT, input, 0});
+			      is_entry(p, c) ? (sw_place){0}
+			                     : (sw_place){SW_PLACE_INPUT, input, 0});
 			p->buffers.data[p->buffers.len - 1].end = p->end;
 		}
 	}
 }
 
-/* ---- 2. aim ----------------------------------------------------------------------------------------------------- */
+/* ---- 2. aim ----------------------------------------------------------------------------- */
 
-/* The computation that operand k of a region goes into, and as which input; false: it is looked at before. */
-static bool goes_into(placer *p, const sw_op *op, uint32_t k, const sw_frame_plan **frame, uint32_t *input)
+/* The computation that operand k of a region goes into, and as which input; false: it is looked at
+ * before. */
+static bool goes_into(placer *p, const sw_op *op, uint32_t k, const sw_frame_plan **frame,
+                      uint32_t *input)
 {
 	uint32_t first = op->opcode == SW_OP_CONDITIONAL;
 	for (uint32_t c = 0; c < op->n_called && k >= first; c++) {
@@ -275,7 +285,8 @@ static sw_id *find_targets(placer *p, const sw_computation *c)
 		targets[i] = p->places->frames[index].carries && i < n ? inputs[i] : SW_NO_ID;
 	for (size_t a = 0; is_entry(p, c) && a < p->program->aliases.len; a++) {
 		sw_alias alias = p->program->aliases.data[a];
-		if (*bytes_of(p, c->results.data[alias.output]) == *bytes_of(p, inputs[alias.input]))
+		if (*bytes_of(p, c->results.data[alias.output]) ==
+		    *bytes_of(p, inputs[alias.input]))
 			targets[alias.output] = inputs[alias.input];
 	}
 	return targets;
@@ -301,11 +312,13 @@ static void aim_at_input(placer *p, uint32_t result, sw_id class, sw_id target)
 	buffer *b = &p->buffers.data[p->home[target]];
 	if (class == target)
 		return;
-	if (p->home[class] == NOBODY && b->reserved == HELD && follows(p, class, target, p->last[target])) {
+	if (p->home[class] == NOBODY && b->reserved == HELD &&
+	    follows(p, class, target, p->last[target])) {
 		p->home[class] = p->home[target];
 		b->reserved = p->first[class];
 	} else {
-		sw_vec_push(&p->late, ((homing){.result = result, .to = p->home[target], .stage = NOBODY}));
+		sw_vec_push(&p->late,
+		            ((homing){.result = result, .to = p->home[target], .stage = NOBODY}));
 		b->reserved = SW_MIN(b->reserved, p->end);
 	}
 }
@@ -318,10 +331,15 @@ static void aim_at_result(placer *p, uint32_t result, sw_id class)
 		build(p, class, place);
 		return;
 	}
-	buffer b = {.place = place, .begin = p->end, .end = p->end, .reserved = p->end, .tenant = SW_NO_ID};
+	buffer b = {.place = place,
+	            .begin = p->end,
+	            .end = p->end,
+	            .reserved = p->end,
+	            .tenant = SW_NO_ID};
 	sw_vec_push(&p->buffers, b);
-	sw_vec_push(&p->late,
-	            ((homing){.result = result, .to = (uint32_t)p->buffers.len - 1, .stage = NOBODY}));
+	sw_vec_push(
+		&p->late,
+		((homing){.result = result, .to = (uint32_t)p->buffers.len - 1, .stage = NOBODY}));
 }
 
 static void aim(placer *p, const sw_computation *c, const sw_id *targets)
@@ -335,7 +353,7 @@ static void aim(placer *p, const sw_computation *c, const sw_id *targets)
 	}
 }
 
-/* ---- 3. overlay -------------------------------------------------------------------------------------------------- */
+/* ---- 3. overlay ------------------------------------------------------------------------- */
 
 static bool overlay(placer *p, const sw_op *op, sw_lies lies, uint32_t i, int32_t moment)
 {
@@ -343,8 +361,8 @@ static bool overlay(placer *p, const sw_op *op, sw_lies lies, uint32_t i, int32_
 	for (uint32_t k = 0; k < op->n_operands; k++) {
 		sw_id class = p->class[op->operands[k]];
 		const buffer *b = &p->buffers.data[p->home[class]];
-		if (p->last[class] == moment && b->tenant == class && p->last[value] < b->reserved &&
-		    lies_over(p, op, lies, i, k)) {
+		if (p->last[class] == moment && b->tenant == class &&
+		    p->last[value] < b->reserved && lies_over(p, op, lies, i, k)) {
 			move_in(p, value, p->home[class]);
 			return true;
 		}
@@ -363,15 +381,17 @@ static void overlay_all(placer *p, const sw_computation *c)
 				continue;
 			if (p->home[v] != NOBODY)
 				p->buffers.data[p->home[v]].tenant = v;
-			else if (!overlay(p, op, p->lies[c->ops.data[k]], v - op->first_result, (int32_t)k))
+			else if (!overlay(p, op, p->lies[c->ops.data[k]], v - op->first_result,
+			                  (int32_t)k))
 				build(p, v, (sw_place){0});
 		}
 	}
 }
 
-/* ---- what callers may do ------------------------------------------------------------------------------------------ */
+/* ---- what callers may do ---------------------------------------------------------------- */
 
-/* A result that is written where the caller wants it may be given the buffer of an input that is not read after that, or that it is. */
+/* A result that is written where the caller wants it may be given the buffer of an input that is
+ * not read after that, or that it is. */
 static bool may_be_over(placer *p, sw_id value, uint32_t result, sw_id input)
 {
 	sw_id class = p->class[value];
@@ -386,8 +406,8 @@ static bool may_be_over(placer *p, sw_id value, uint32_t result, sw_id input)
 static void allow_callers(placer *p, const sw_computation *c, sw_frame_plan *frame)
 {
 	const sw_id *inputs;
-	frame->n_inputs = sw_program_inputs(p->program, (int32_t)(c - p->program->computations.data),
-	                                    &p->arena, &inputs);
+	frame->n_inputs = sw_program_inputs(
+		p->program, (int32_t)(c - p->program->computations.data), &p->arena, &inputs);
 	frame->over = SW_NEW_N(&p->places->arena, int64_t, c->results.len + 1);
 	bool *taken = SW_NEW_N(&p->arena, bool, frame->n_inputs + 1);
 	for (uint32_t i = 0; i < c->results.len; i++)
@@ -401,17 +421,18 @@ static void allow_callers(placer *p, const sw_computation *c, sw_frame_plan *fra
 	}
 }
 
-/* ---- homing ------------------------------------------------------------------------------------------------------ */
+/* ---- homing ----------------------------------------------------------------------------- */
 
 static uint32_t build_stage(placer *p, int64_t bytes)
 {
-	buffer b = {.place = {.bytes = bytes}, .bytes = aligned(bytes), .begin = p->end, .end = p->end};
+	buffer b = {
+		.place = {.bytes = bytes}, .bytes = aligned(bytes), .begin = p->end, .end = p->end};
 	sw_vec_push(&p->buffers, b);
 	return (uint32_t)p->buffers.len - 1;
 }
 
-/* What is copied home from a buffer that something else is copied to goes by a stage. So does an output that has no home but lies in such a
- * buffer: its stage is where it stays. */
+/* What is copied home from a buffer that something else is copied to goes by a stage. So does an
+ * output that has no home but lies in such a buffer: its stage is where it stays. */
 static void stage(placer *p, const sw_computation *c, const sw_id *targets)
 {
 	for (size_t h = 0; h < p->late.len; h++)
@@ -430,7 +451,7 @@ static void stage(placer *p, const sw_computation *c, const sw_id *targets)
 	}
 }
 
-/* ---- who is there when it is fullest ------------------------------------------------------------------------------- */
+/* ---- who is there when it is fullest ---------------------------------------------------- */
 
 static bool is_packed(const buffer *b)
 {
@@ -464,7 +485,8 @@ static sw_id *tenants_at(placer *p, const sw_computation *c, int32_t moment)
 	for (size_t k = 0; k < c->ops.len; k++) {
 		const sw_op *op = sw_op_at(p->program, c->ops.data[k]);
 		for (sw_id v = op->first_result; v < op->first_result + op->n_results; v++) {
-			bool there = p->class[v] == v && p->home[v] != NOBODY && p->first[v] <= moment;
+			bool there =
+				p->class[v] == v && p->home[v] != NOBODY && p->first[v] <= moment;
 			sw_id *tenant = there ? &tenants[p->home[v]] : NULL;
 			if (there && (*tenant == SW_NO_ID || p->first[v] >= p->first[*tenant]))
 				*tenant = v;
@@ -485,7 +507,8 @@ static void note_residents(placer *p, const sw_computation *c, const sw_packed *
 	int32_t moment = fullest_moment(p, packed, n);
 	const sw_id *tenants = tenants_at(p, c, moment);
 	size_t i = 0;
-	frame->fullest = c->ops.len ? c->ops.data[SW_MIN((size_t)moment, c->ops.len - 1)] : SW_NO_ID;
+	frame->fullest =
+		c->ops.len ? c->ops.data[SW_MIN((size_t)moment, c->ops.len - 1)] : SW_NO_ID;
 	frame->residents = SW_NEW_N(&p->places->arena, sw_frame_resident, n + 1);
 	for (size_t b = 0; b < p->buffers.len; b++)
 		if (is_packed(&p->buffers.data[b]) && is_at(&packed[i++], moment))
@@ -497,7 +520,7 @@ static void note_residents(placer *p, const sw_computation *c, const sw_packed *
 				c->ops.data[k], true, p->places->rooms[c->ops.data[k]].bytes};
 }
 
-/* ---- 4. pack ----------------------------------------------------------------------------------------------------- */
+/* ---- 4. pack ---------------------------------------------------------------------------- */
 
 static void pack(placer *p, const sw_computation *c, sw_frame_plan *frame)
 {
@@ -505,12 +528,12 @@ static void pack(placer *p, const sw_computation *c, sw_frame_plan *frame)
 	sw_packed *packed = SW_NEW_N(&p->arena, sw_packed, most + 1);
 	for (size_t b = 0; b < p->buffers.len; b++)
 		if (is_packed(&p->buffers.data[b]))
-			packed[n++] = (sw_packed){p->buffers.data[b].bytes, 0, p->buffers.data[b].begin,
-			                          p->buffers.data[b].end};
+			packed[n++] = (sw_packed){p->buffers.data[b].bytes, 0,
+			                          p->buffers.data[b].begin, p->buffers.data[b].end};
 	for (size_t k = 0; k < c->ops.len; k++)
 		if (p->places->rooms[c->ops.data[k]].bytes)
-			packed[n++] = (sw_packed){p->places->rooms[c->ops.data[k]].bytes, 0, (int32_t)k,
-			                          (int32_t)k};
+			packed[n++] = (sw_packed){p->places->rooms[c->ops.data[k]].bytes, 0,
+			                          (int32_t)k, (int32_t)k};
 	frame->bytes = sw_pack(packed, n, c == sw_entry(p->program) ? p->enough_bytes : 0);
 	frame->live_bytes = sw_packed_live(packed, n);
 	note_residents(p, c, packed, n, frame);
@@ -539,12 +562,13 @@ static void note_places(placer *p, const sw_computation *c, sw_frame_plan *frame
 	for (size_t h = 0; h < p->late.len; h++) {
 		const homing *from = &p->late.data[h];
 		frame->homings[h] = (sw_homing){
-			from->result, from->stage == NOBODY ? -1 : p->buffers.data[from->stage].place.at,
+			from->result,
+			from->stage == NOBODY ? -1 : p->buffers.data[from->stage].place.at,
 			p->buffers.data[from->to].place};
 	}
 }
 
-/* ---- computations ------------------------------------------------------------------------------------------------ */
+/* ---- computations ----------------------------------------------------------------------- */
 
 static void place_computation(placer *p, int32_t index);
 
@@ -558,7 +582,8 @@ static int64_t look_at_kernel(placer *p, sw_id id)
 	return computed && !sw_is_region(op) ? sw_op_room(p->program, op, &plan) : 0;
 }
 
-/* What an op does with its operands, and what it needs for itself: working space, or the frame of the largest that it calls. */
+/* What an op does with its operands, and what it needs for itself: working space, or the frame of
+ * the largest that it calls. */
 static void look_at_op(placer *p, sw_id id)
 {
 	const sw_op *op = sw_op_at(p->program, id);
@@ -691,7 +716,7 @@ int64_t sw_placement_bytes_near(const sw_program *program, int64_t enough_bytes)
 	return bytes;
 }
 
-/* ---- what does not depend on the order ----------------------------------------------------------------------------- */
+/* ---- what does not depend on the order -------------------------------------------------- */
 
 static uint64_t operands_under(const sw_buffers *b, const sw_op *op, sw_lies lies, uint32_t i)
 {
@@ -723,7 +748,8 @@ sw_buffers sw_buffers_of(const sw_program *program, sw_arena *arena)
 	for (sw_id id = 0; id < program->ops.len; id++) {
 		const sw_op *op = sw_op_at(program, id);
 		for (uint32_t i = 0; i < op->n_results; i++)
-			b.over[op->first_result + i] = operands_under(&b, op, (sw_lies)p.lies[id], i);
+			b.over[op->first_result + i] =
+				operands_under(&b, op, (sw_lies)p.lies[id], i);
 	}
 	placer_clear(&p);
 	return b;

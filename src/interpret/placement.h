@@ -1,11 +1,13 @@
 /*
  * placement: where each value lies, and what the interpreter goes by.
  *
- * A computation that runs as a whole has a FRAME: its values, its ops' working space and the frames of what it calls, at offsets of its own.
- * The frame of the entry begins behind the constants; that of a called computation is the working space of the op that calls it (the
- * largest, where they are alternatives), so that it is laid out once, wherever it is called from. Two kinds of values lie outside of it:
- * what comes in lies where the caller has it, and what goes out is written where the caller wants it. A loop's body carries: its result i
- * must end up in its input i; so must an output of the entry that is state. Where that can't be, it is copied at the end.
+ * A computation that runs as a whole has a FRAME: its values, its ops' working space and the frames
+ * of what it calls, at offsets of its own. The frame of the entry begins behind the constants; that
+ * of a called computation is the working space of the op that calls it (the largest, where they are
+ * alternatives), so that it is laid out once, wherever it is called from. Two kinds of values lie
+ * outside of it: what comes in lies where the caller has it, and what goes out is written where the
+ * caller wants it. A loop's body carries: its result i must end up in its input i; so must an
+ * output of the entry that is state. Where that can't be, it is copied at the end.
  */
 #ifndef SW_INTERPRET_PLACEMENT_H
 #define SW_INTERPRET_PLACEMENT_H
@@ -25,7 +27,8 @@ typedef struct sw_place {
 	int64_t bytes; /* of one element where it is a splat */
 } sw_place;
 
-/* Copied at the end of a computation, by way of `stage` (an offset in the frame) if that isn't -1. */
+/* Copied at the end of a computation, by way of `stage` (an offset in the frame) if that isn't -1.
+ */
 typedef struct sw_homing {
 	uint32_t result;
 	int64_t stage;

@@ -43,7 +43,8 @@ static int class_of_request(size_t bytes)
 	return c;
 }
 
-/* Where the address sanitizer watches, every buffer is exactly as large as it should be, and is not kept. */
+/* Where the address sanitizer watches, every buffer is exactly as large as it should be, and is not
+ * kept. */
 #ifdef SW_ARENA_SEPARATE
 static const bool keeps = false;
 #else
@@ -62,7 +63,7 @@ void sw_buffer_free(sw_buffer *buffer)
 	free(buffer);
 }
 
-/* ---- bounded ---------------------------------------------------------------------------------------------- */
+/* ---- bounded ---------------------------------------------------------------------------- */
 
 void sw_pool_bound(sw_pool *pool, char *data, size_t bytes)
 {
@@ -106,7 +107,7 @@ static sw_buffer *take_piece(sw_pool *pool, size_t bytes)
 	return &piece->base;
 }
 
-/* ---- taking and giving back --------------------------------------------------------------------------------- */
+/* ---- taking and giving back ------------------------------------------------------------- */
 
 sw_buffer *sw_pool_take(sw_pool *pool, size_t bytes)
 {

@@ -1,8 +1,8 @@
 /*
- * ragged-dot: a dimension of the left side falls into groups of given sizes, one after the other. Where it is a free
- * dimension each group meets a matrix of its own; where it is contracted each group gives a result of its own; where it is
- * a batch dimension groups change nothing. Done a group at a time, with zeros outside the group; what comes after the
- * last group is zero too.
+ * ragged-dot: a dimension of the left side falls into groups of given sizes, one after the other.
+ * Where it is a free dimension each group meets a matrix of its own; where it is contracted each
+ * group gives a result of its own; where it is a batch dimension groups change nothing. Done a
+ * group at a time, with zeros outside the group; what comes after the last group is zero too.
  */
 #include <string.h>
 
@@ -14,7 +14,8 @@ typedef struct ragged {
 	sw_tensor lhs, rhs, sizes;
 	int dimension;
 	int64_t groups;
-	sw_ints prefix; /* dimensions of lhs for each of which there is a list of sizes; empty: one list for all */
+	/* dimensions of lhs for each of which there is a list of sizes; empty: one list for all */
+	sw_ints prefix;
 	int64_t prefix_list[SW_MAX_RANK];
 } ragged;
 
@@ -62,14 +63,15 @@ static sw_status take_group(sw_interpreter *it, const ragged *r, int64_t group, 
 	memset(sw_tensor_data(*out), 0, out->buffer->bytes);
 	do {
 		if (is_in_group(r, index, group))
-			memcpy((char *)sw_tensor_data(*out) + at, (const char *)sw_tensor_data(r->lhs) + at,
-			       bytes);
+			memcpy((char *)sw_tensor_data(*out) + at,
+			       (const char *)sw_tensor_data(r->lhs) + at, bytes);
 		at += bytes;
 	} while (sw_next_index(r->lhs.shape.rank, r->lhs.shape.dims, index));
 	return SW_OK;
 }
 
-/* The right side of one group: rhs without its group dimension, and the numbers of the other dimensions then. */
+/* The right side of one group: rhs without its group dimension, and the numbers of the other
+ * dimensions then. */
 typedef struct group_side {
 	sw_tensor tensor;
 	sw_attrs attrs;
@@ -131,7 +133,8 @@ static sw_status multiply_group(sw_interpreter *it, const ragged *r, int64_t gro
 }
 
 /* Groups are summed into one result, or lie one behind the other in it. */
-static sw_status multiply_groups(sw_call *call, const ragged *r, bool apart, sw_tensor total, sw_error *err)
+static sw_status multiply_groups(sw_call *call, const ragged *r, bool apart, sw_tensor total,
+                                 sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
 	sw_shape shape = total.shape;
@@ -143,7 +146,8 @@ static sw_status multiply_groups(sw_call *call, const ragged *r, bool apart, sw_
 	memset(sw_tensor_data(total), 0, total.buffer->bytes);
 	for (int64_t g = 0; status == SW_OK && g < r->groups; g++) {
 		sw_tensor part = {0};
-		char *to = (char *)sw_tensor_data(total) + (apart ? g * n * sw_type_bytes(shape.type) : 0);
+		char *to = (char *)sw_tensor_data(total) +
+		           (apart ? g * n * sw_type_bytes(shape.type) : 0);
 		status = multiply_group(it, r, g, shape, &part, err);
 		if (status == SW_OK)
 			add(n, to, 1, sw_tensor_data(part), 1, to);
@@ -183,11 +187,11 @@ sw_status sw_kernel_ragged_dot(sw_call *call, sw_error *err)
 	shape.type = sw_type_to_multiply_in(shape.type);
 	sw_status status = sw_scratch_new(call->interpreter, shape, &total, err);
 	if (status == SW_OK)
-		status = multiply_groups(call, &r, sw_ints_has(attrs->dot.lhs_contracting, r.dimension),
-		                         total, err);
+		status = multiply_groups(
+			call, &r, sw_ints_has(attrs->dot.lhs_contracting, r.dimension), total, err);
 	if (status == SW_OK)
-		status = sw_convert_tensor(call->interpreter, total, call->shapes[0].type, &call->out[0],
-		                           err);
+		status = sw_convert_tensor(call->interpreter, total, call->shapes[0].type,
+		                           &call->out[0], err);
 	sw_pool_drop(&call->interpreter->pool, &total);
 	return status;
 }

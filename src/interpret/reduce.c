@@ -1,6 +1,7 @@
 /*
- * reduce. A known operation on one array runs through typed loops over accumulators (f64 for f32, f32 for bf16
- * and f16); anything else (arg-max, ...) runs its computation once per reduced index, on all results at a time.
+ * reduce. A known operation on one array runs through typed loops over accumulators (f64 for f32,
+ * f32 for bf16 and f16); anything else (arg-max, ...) runs its computation once per reduced index,
+ * on all results at a time.
  */
 #include "interpret/vector.h"
 
@@ -57,8 +58,8 @@ static void describe(sw_shape shape, sw_ints dims, sw_strided *s)
 	}
 }
 
-static void accumulate(const sw_strided *s, const sw_reduce_loops *f, size_t element_bytes, const char *x,
-                       char *acc)
+static void accumulate(const sw_strided *s, const sw_reduce_loops *f, size_t element_bytes,
+                       const char *x, char *acc)
 {
 	int last = s->rank - 1;
 	int64_t index[SW_MAX_RANK + 2] = {0}, n = s->dims[last], to = 0;
@@ -67,7 +68,8 @@ static void accumulate(const sw_strided *s, const sw_reduce_loops *f, size_t ele
 		runs *= s->dims[d];
 	sw_unary_fn *take = s->dst[last] ? f->rows : f->run;
 	for (int64_t r = 0; n && r < runs; r++) {
-		take(n, x + r * n * (int64_t)element_bytes, acc + to * (int64_t)f->accumulator_bytes);
+		take(n, x + r * n * (int64_t)element_bytes,
+		     acc + to * (int64_t)f->accumulator_bytes);
 		for (int d = last - 1; d >= 0; d--) {
 			to += s->dst[d];
 			if (++index[d] < s->dims[d])
@@ -93,8 +95,8 @@ static sw_status reduce_known(sw_call *call, sw_error *err)
 	sw_strided s = {0};
 	describe(call->in[0].shape, call->op->attrs->dims.dims, &s);
 	f->start(n, sw_tensor_data(call->in[1]), sw_tensor_data(acc));
-	accumulate(&s, f, (size_t)sw_type_bytes(call->in[0].shape.type), sw_tensor_data(call->in[0]),
-	           sw_tensor_data(acc));
+	accumulate(&s, f, (size_t)sw_type_bytes(call->in[0].shape.type),
+	           sw_tensor_data(call->in[0]), sw_tensor_data(acc));
 	f->finish(n, sw_tensor_data(acc), sw_tensor_data(call->out[0]));
 	sw_pool_drop(&it->pool, &acc);
 	return SW_OK;
@@ -108,15 +110,17 @@ sw_loops sw_loops_reduce(const sw_program *program, const sw_op *op)
 	describe(sw_value_shape(program, op->operands[0]), op->attrs->dims.dims, &s);
 	for (int d = 0; d < s.rank - 1; d++)
 		taken.rows *= (double)s.dims[d];
-	taken.calls = s.dst[s.rank - 1] ? 0 : taken.rows; /* partial sums that are brought together */
+	/* partial sums that are brought together */
+	taken.calls = s.dst[s.rank - 1] ? 0 : taken.rows;
 	return taken;
 }
 
-/* ---- any computation --------------------------------------------------------------------------------- */
+/* ---- any computation -------------------------------------------------------------------- */
 
-/* Operand i with the reduced dimensions in front; *n is how many elements they hold, *lanes the others. */
-static sw_status reduced_first(sw_call *call, uint32_t operand, int64_t *n, int64_t *lanes, sw_tensor *out,
-                               sw_error *err)
+/* Operand i with the reduced dimensions in front; *n is how many elements they hold, *lanes the
+ * others. */
+static sw_status reduced_first(sw_call *call, uint32_t operand, int64_t *n, int64_t *lanes,
+                               sw_tensor *out, sw_error *err)
 {
 	sw_shape shape = call->in[operand].shape;
 	sw_ints reduced = call->op->attrs->dims.dims;
@@ -135,8 +139,8 @@ static sw_status reduced_first(sw_call *call, uint32_t operand, int64_t *n, int6
 }
 
 /* in[0 .. k) are the accumulators, in[k .. 2k) row r of each array. */
-static sw_status fold_rows(sw_call *call, uint32_t k, int64_t n, int64_t lanes, const sw_tensor *arrays,
-                           sw_tensor *in, sw_error *err)
+static sw_status fold_rows(sw_call *call, uint32_t k, int64_t n, int64_t lanes,
+                           const sw_tensor *arrays, sw_tensor *in, sw_error *err)
 {
 	sw_pool *pool = &call->interpreter->pool;
 	sw_status status = SW_OK;
@@ -149,11 +153,12 @@ static sw_status fold_rows(sw_call *call, uint32_t k, int64_t n, int64_t lanes, 
 			status = sw_scratch_new(call->interpreter, row, &in[k + i], err);
 			if (status == SW_OK)
 				memcpy(sw_tensor_data(in[k + i]),
-				       (const char *)sw_tensor_data(arrays[i]) + (size_t)r * bytes, bytes);
+				       (const char *)sw_tensor_data(arrays[i]) + (size_t)r * bytes,
+				       bytes);
 		}
 		if (status == SW_OK)
-			status = sw_interpret_lanes(call->interpreter, call->op->called[0], lanes, in,
-			                            call->out, err);
+			status = sw_interpret_lanes(call->interpreter, call->op->called[0], lanes,
+			                            in, call->out, err);
 		for (uint32_t i = 0; i < 2 * k; i++)
 			sw_pool_drop(pool, &in[i]);
 		for (uint32_t i = 0; status == SW_OK && i < k; i++) {
@@ -190,7 +195,8 @@ static sw_status reduce_any(sw_call *call, sw_error *err)
 	return status;
 }
 
-/* The arrays with what is reduced in front, a row of each, what the computation wants, and the results if they are splats. */
+/* The arrays with what is reduced in front, a row of each, what the computation wants, and the
+ * results if they are splats. */
 int64_t sw_room_reduce(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	sw_shape shape = sw_value_shape(program, op->first_result);

@@ -1,11 +1,11 @@
 /*
- * Inner loops of reductions by a known operation, for one type: included by reduce.c through templates.h.
- * run: one accumulator takes n neighbours; rows: n accumulators take one element each.
+ * Inner loops of reductions by a known operation, for one type: included by reduce.c through
+ * templates.h. run: one accumulator takes n neighbours; rows: n accumulators take one element each.
  */
 
 #if REAL && !DOUBLE
-/* Sixteen partial sums over at most 512 elements, then their sum in ACC: short chains of roundings, the same on
- * every machine. */
+/* Sixteen partial sums over at most 512 elements, then their sum in ACC: short chains of roundings,
+ * the same on every machine. */
 CLONES static void FN(sum_run)(int64_t n, const void *in, void *acc)
 {
 	enum { LANES = 16, BLOCK = 512 };
@@ -46,48 +46,48 @@ CLONES static void FN(sum_run)(int64_t n, const void *in, void *acc)
 #undef PLUS
 #endif
 
-#define ROWS(name, expression)                                                                             \
-	CLONES static void FN(name)(int64_t n, const void *in, void *acc)                                  \
-	{                                                                                                  \
-		const T *a = in;                                                                           \
-		ACC *r = acc;                                                                              \
-		for (int64_t i = 0; i < n; i++) {                                                          \
-			const ACC x = r[i];                                                                \
-			const C y = LOAD(a[i]);                                                            \
-			r[i] = (ACC)(expression);                                                          \
-		}                                                                                          \
+#define ROWS(name, expression)                                                                     \
+	CLONES static void FN(name)(int64_t n, const void *in, void *acc)                          \
+	{                                                                                          \
+		const T *a = in;                                                                   \
+		ACC *r = acc;                                                                      \
+		for (int64_t i = 0; i < n; i++) {                                                  \
+			const ACC x = r[i];                                                        \
+			const C y = LOAD(a[i]);                                                    \
+			r[i] = (ACC)(expression);                                                  \
+		}                                                                                  \
 	}
 /* Several partial results, so that the processor need not wait for each step. */
-#define RUN(name)                                                                                          \
-	CLONES static void FN(name)(int64_t n, const void *in, void *acc)                                  \
-	{                                                                                                  \
-		enum { LANES = 16 };                                                                       \
-		const T *a = in;                                                                           \
-		ACC lane[LANES];                                                                           \
-		ACC x = *(ACC *)acc;                                                                       \
-		int64_t i = 0;                                                                             \
-		if (n >= 2 * LANES) {                                                                      \
-			for (int k = 0; k < LANES; k++)                                                    \
-				lane[k] = (ACC)LOAD(a[k]);                                                 \
-			for (i = LANES; i + LANES <= n; i += LANES)                                        \
-				for (int k = 0; k < LANES; k++) {                                          \
-					const ACC before = lane[k];                                        \
-					const C y = LOAD(a[i + k]);                                        \
-					lane[k] = FN(name##_step)(before, y);                              \
-				}                                                                          \
-			for (int k = 0; k < LANES; k++)                                                    \
-				x = FN(name##_step)(x, lane[k]);                                           \
-		}                                                                                          \
-		for (; i < n; i++)                                                                         \
-			x = FN(name##_step)(x, LOAD(a[i]));                                                \
-		*(ACC *)acc = x;                                                                           \
+#define RUN(name)                                                                                  \
+	CLONES static void FN(name)(int64_t n, const void *in, void *acc)                          \
+	{                                                                                          \
+		enum { LANES = 16 };                                                               \
+		const T *a = in;                                                                   \
+		ACC lane[LANES];                                                                   \
+		ACC x = *(ACC *)acc;                                                               \
+		int64_t i = 0;                                                                     \
+		if (n >= 2 * LANES) {                                                              \
+			for (int k = 0; k < LANES; k++)                                            \
+				lane[k] = (ACC)LOAD(a[k]);                                         \
+			for (i = LANES; i + LANES <= n; i += LANES)                                \
+				for (int k = 0; k < LANES; k++) {                                  \
+					const ACC before = lane[k];                                \
+					const C y = LOAD(a[i + k]);                                \
+					lane[k] = FN(name##_step)(before, y);                      \
+				}                                                                  \
+			for (int k = 0; k < LANES; k++)                                            \
+				x = FN(name##_step)(x, lane[k]);                                   \
+		}                                                                                  \
+		for (; i < n; i++)                                                                 \
+			x = FN(name##_step)(x, LOAD(a[i]));                                        \
+		*(ACC *)acc = x;                                                                   \
 	}
-#define BOTH(name, expression)                                                                             \
-	static inline ACC FN(name##_run_step)(ACC x, ACC y)                                                \
-	{                                                                                                  \
-		return (ACC)(expression);                                                                  \
-	}                                                                                                  \
-	ROWS(name##_rows, expression)                                                                      \
+#define BOTH(name, expression)                                                                     \
+	static inline ACC FN(name##_run_step)(ACC x, ACC y)                                        \
+	{                                                                                          \
+		return (ACC)(expression);                                                          \
+	}                                                                                          \
+	ROWS(name##_rows, expression)                                                              \
 	RUN(name##_run)
 
 BOTH(max, ((x > y) | (x != x)) ? x : y)
@@ -128,7 +128,8 @@ static void FN(finish)(int64_t n, const void *acc, void *out)
 
 static const sw_reduce_loops FN(loops)[SW_MONOID_OR + 1] = {
 	[SW_MONOID_SUM] = {sizeof(ACC), FN(start), FN(sum_run), FN(sum_rows), FN(finish)},
-	[SW_MONOID_PRODUCT] = {sizeof(ACC), FN(start), FN(product_run), FN(product_rows), FN(finish)},
+	[SW_MONOID_PRODUCT] = {sizeof(ACC), FN(start), FN(product_run), FN(product_rows),
+                               FN(finish)},
 	[SW_MONOID_MAX] = {sizeof(ACC), FN(start), FN(max_run), FN(max_rows), FN(finish)},
 	[SW_MONOID_MIN] = {sizeof(ACC), FN(start), FN(min_run), FN(min_rows), FN(finish)},
 #if !REAL

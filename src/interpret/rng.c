@@ -1,11 +1,12 @@
 /*
- * rng-bit-generator as XLA computes it on CPU (compared with JAX 0.12): threefry2x32-20 and philox4x32-10 (Salmon et
- * al., "Parallel random numbers: as easy as 1, 2, 3", 2011) with a state of u64[2] = {key, counter}; rng_default is
- * philox there. Other states are refused. Each rng-get-and-update-state counts for
- * itself, from where XLA begins.
+ * rng-bit-generator as XLA computes it on CPU (compared with JAX 0.12): threefry2x32-20 and
+ * philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) with a state
+ * of u64[2] = {key, counter}; rng_default is philox there. Other states are refused. Each
+ * rng-get-and-update-state counts for itself, from where XLA begins.
  *
- * The numbers of `rng` XLA does not define. Here element e of the op named n in its k-th execution of s elements is
- * made of the philox block with key hash(n) and counter k s + e: whoever holds a part of the elements can draw that part.
+ * The numbers of `rng` XLA does not define. Here element e of the op named n in its k-th execution
+ * of s elements is made of the philox block with key hash(n) and counter k s + e: whoever holds a
+ * part of the elements can draw that part.
  */
 #include <math.h>
 #include <string.h>
@@ -57,7 +58,8 @@ static void philox(uint64_t key, uint64_t counter, uint64_t index, uint32_t x[4]
 /* Stores the low bytes of a number as element e; 64-bit elements take two words. */
 static void store(void *out, size_t bytes, int64_t e, uint64_t bits)
 {
-	memcpy((char *)out + (size_t)e * bytes, &bits, bytes); /* little-endian, as everywhere here */
+	/* little-endian, as everywhere here */
+	memcpy((char *)out + (size_t)e * bytes, &bits, bytes);
 }
 
 /* Returns how far the counter moves. */
@@ -75,8 +77,8 @@ static uint64_t draw_philox(uint64_t key, uint64_t counter, size_t bytes, int64_
 	return draws;
 }
 
-/* Each draw gives two words, which become neighbours along one dimension: the first of even size, or else the
- * largest, padded. */
+/* Each draw gives two words, which become neighbours along one dimension: the first of even size,
+ * or else the largest, padded. */
 static int split_dimension(sw_shape shape)
 {
 	int largest = 0;
@@ -89,7 +91,8 @@ static int split_dimension(sw_shape shape)
 	return largest;
 }
 
-static uint64_t draw_threefry(uint64_t key, uint64_t counter, sw_shape shape, size_t bytes, void *out)
+static uint64_t draw_threefry(uint64_t key, uint64_t counter, sw_shape shape, size_t bytes,
+                              void *out)
 {
 	int64_t n = sw_shape_elements(shape), inner = 1, along = 1;
 	if (bytes < 8 && shape.rank) {
@@ -104,9 +107,11 @@ static uint64_t draw_threefry(uint64_t key, uint64_t counter, sw_shape shape, si
 		for (int64_t i = 0; i < half * inner; i++) {
 			uint32_t x[2];
 			int64_t at = i / inner * 2 * inner +
-			             i % inner; /* index 2j along the dimension; the other is 2j + 1 */
+			             /* index 2j along the dimension; the other is 2j + 1 */
+			             i % inner;
 			threefry(key, counter + draws++, x);
-			store(out, bytes, base + at, bytes == 8 ? x[0] | (uint64_t)x[1] << 32 : x[0]);
+			store(out, bytes, base + at,
+			      bytes == 8 ? x[0] | (uint64_t)x[1] << 32 : x[0]);
 			if (bytes < 8 && at + inner < block)
 				store(out, bytes, base + at + inner, x[1]);
 		}
@@ -127,7 +132,8 @@ bool sw_prepare_rng_bits(const sw_program *program, const sw_op *op, sw_plan_op 
 		return false;
 	sw_type_kind kind = sw_type_kind_of(sw_value_shape(program, op->first_result + 1).type);
 	return (kind == SW_KIND_SIGNED || kind == SW_KIND_UNSIGNED) &&
-	       (is_named(op, "rng_default") || is_named(op, "rng_philox") || is_named(op, "rng_three_fry"));
+	       (is_named(op, "rng_default") || is_named(op, "rng_philox") ||
+	        is_named(op, "rng_three_fry"));
 }
 
 sw_status sw_kernel_rng_bits(sw_call *call, sw_error *err)
@@ -151,7 +157,7 @@ sw_status sw_kernel_rng_bits(sw_call *call, sw_error *err)
 	return SW_OK;
 }
 
-/* ---- rng ----------------------------------------------------------------------------------------------- */
+/* ---- rng -------------------------------------------------------------------------------- */
 
 static bool is_normal(const sw_op *op)
 {
@@ -175,7 +181,8 @@ static double unit(sw_type type, uint64_t bits)
 	return ldexp((double)(bits >> (64 - digits)), -digits);
 }
 
-/* low + random mod (high - low), which wraps as integers do; low if there is nothing between them. */
+/* low + random mod (high - low), which wraps as integers do; low if there is nothing between them.
+ */
 static uint64_t draw_integer(uint64_t low, uint64_t high, uint64_t bits)
 {
 	return high > low || (int64_t)high > (int64_t)low ? low + bits % (high - low) : low;

@@ -1,10 +1,11 @@
 /*
- * How much working space ops need. A kernel's own tensors are summed as if none were given back before the end: the
- * space is cut into pieces of exactly the sizes that are asked for (pool.c), and a piece that was given back serves the
- * same size again, so that the sum is enough whatever the order.
+ * How much working space ops need. A kernel's own tensors are summed as if none were given back
+ * before the end: the space is cut into pieces of exactly the sizes that are asked for (pool.c),
+ * and a piece that was given back serves the same size again, so that the sum is enough whatever
+ * the order.
  *
- * A computation that a kernel runs on lanes keeps its values there too, each once, and its results once more: those of
- * the run before are what the next one starts from.
+ * A computation that a kernel runs on lanes keeps its values there too, each once, and its results
+ * once more: those of the run before are what the next one starts from.
  */
 #include "interpret/kernel.h"
 
@@ -31,7 +32,8 @@ int64_t sw_room_convert(sw_shape shape, sw_type to)
 	return shape.type == to ? 0 : sw_room_elements(sw_shape_elements(shape), to);
 }
 
-/* Each side in the type that is multiplied in, and once more in another order; the product, and the result. */
+/* Each side in the type that is multiplied in, and once more in another order; the product, and the
+ * result. */
 int64_t sw_room_of_dot(int64_t lhs, int64_t rhs, int64_t result, sw_type type)
 {
 	int64_t sides = sw_room_add(sw_room_elements(lhs, type), sw_room_elements(rhs, type));
@@ -39,7 +41,7 @@ int64_t sw_room_of_dot(int64_t lhs, int64_t rhs, int64_t result, sw_type type)
 	return sw_room_add(sw_room_add(sides, sides), sw_room_add(product, product));
 }
 
-/* ---- computations that kernels run -------------------------------------------------------------------------- */
+/* ---- computations that kernels run ------------------------------------------------------ */
 
 /* A value may be there as a splat, and then written out. */
 static int64_t room_of_value(const sw_program *program, sw_id value, int64_t lanes)
@@ -51,13 +53,14 @@ static int64_t room_of_value(const sw_program *program, sw_id value, int64_t lan
 	return sw_room_add(sw_room_elements(n, shape.type), SW_ALIGNMENT);
 }
 
-/* Narrow operands and results in the types that are computed in, and the results again as they are. */
+/* Narrow operands and results in the types that are computed in, and the results again as they are.
+ */
 static int64_t room_to_widen(const sw_program *program, const sw_op *op, int64_t lanes)
 {
 	int64_t room = 0, n;
 	for (uint32_t i = 0; i < op->n_operands + op->n_results; i++) {
-		sw_id value =
-			i < op->n_operands ? op->operands[i] : op->first_result + (i - op->n_operands);
+		sw_id value = i < op->n_operands ? op->operands[i]
+		                                 : op->first_result + (i - op->n_operands);
 		sw_shape shape = sw_value_shape(program, value);
 		n = sw_mul_i64(sw_shape_elements(shape), lanes, &n) ? n : INT64_MAX;
 		room = sw_room_add(room, sw_room_elements(n, sw_wide_type(shape.type)));
@@ -100,7 +103,8 @@ int64_t sw_room_lanes(const sw_program *program, int32_t computation, int64_t la
 	for (size_t i = 0; i < c->results.len; i++)
 		room = sw_room_add(room, room_of_value(program, c->results.data[i], lanes));
 	for (size_t k = 0; k < c->ops.len && !apart; k++)
-		room = sw_room_add(room, room_inside(program, sw_op_at(program, c->ops.data[k]), lanes));
+		room = sw_room_add(room,
+		                   room_inside(program, sw_op_at(program, c->ops.data[k]), lanes));
 	return room;
 }
 

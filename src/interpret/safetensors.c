@@ -1,6 +1,7 @@
 /*
- * safetensors: 8 bytes of length, a JSON header, then the bytes of all tensors. What is read is not trusted:
- * every offset, size and overlap is checked, and the parts must cover the data exactly, as the format demands.
+ * safetensors: 8 bytes of length, a JSON header, then the bytes of all tensors. What is read is not
+ * trusted: every offset, size and overlap is checked, and the parts must cover the data exactly, as
+ * the format demands.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +12,23 @@ static const struct {
 	const char *name;
 	sw_type type;
 } type_names[] = {
-	{"BOOL", SW_PRED}, {"U8", SW_U8},   {"I8", SW_S8},   {"I16", SW_S16}, {"U16", SW_U16},
-	{"I32", SW_S32},   {"U32", SW_U32}, {"I64", SW_S64}, {"U64", SW_U64}, {"F16", SW_F16},
-	{"BF16", SW_BF16}, {"F32", SW_F32}, {"F64", SW_F64}, {"C64", SW_C64},
-	{"F8_E4M3", SW_F8E4M3FN}, {"F8_E5M2", SW_F8E5M2}, {"F8_E8M0", SW_F8E8M0FNU},
+	{"BOOL", SW_PRED},
+	{"U8", SW_U8},
+	{"I8", SW_S8},
+	{"I16", SW_S16},
+	{"U16", SW_U16},
+	{"I32", SW_S32},
+	{"U32", SW_U32},
+	{"I64", SW_S64},
+	{"U64", SW_U64},
+	{"F16", SW_F16},
+	{"BF16", SW_BF16},
+	{"F32", SW_F32},
+	{"F64", SW_F64},
+	{"C64", SW_C64},
+	{"F8_E4M3", SW_F8E4M3FN},
+	{"F8_E5M2", SW_F8E5M2},
+	{"F8_E8M0", SW_F8E8M0FNU},
 };
 
 static bool find_type(const char *name, sw_type *type)
@@ -37,7 +51,7 @@ static const char *name_of_type(sw_type type)
 	return NULL;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------ */
+/* ---- reading ---------------------------------------------------------------------------- */
 
 static sw_status bad(sw_error *err, const char *name, const char *what)
 {
@@ -55,7 +69,8 @@ static sw_status read_shape(const json_t *entry, const char *name, sw_arena *are
 	if (status != SW_OK)
 		return status;
 	if (!find_type(type, &shape->type))
-		return sw_fail(err, SW_ERR_INPUT, "tensor '%s': type %s is not known here", name, type);
+		return sw_fail(err, SW_ERR_INPUT, "tensor '%s': type %s is not known here", name,
+		               type);
 	if (json_array_size(list) > SW_MAX_RANK)
 		return bad(err, name, "too many dimensions");
 	shape->rank = (int32_t)json_array_size(list);
@@ -66,7 +81,8 @@ static sw_status read_shape(const json_t *entry, const char *name, sw_arena *are
 		const json_t *dim = json_array_get(list, (size_t)d);
 		dims[d] = json_is_integer(dim) ? (int64_t)json_integer_value(dim) : -1;
 		if (dims[d] < 0 || !sw_mul_i64(bytes, dims[d], &bytes))
-			return bad(err, name, "its shape must be a list of sizes whose product fits");
+			return bad(err, name,
+			           "its shape must be a list of sizes whose product fits");
 	}
 	shape->dims = dims;
 	return SW_OK;
@@ -114,7 +130,8 @@ static sw_status check_cover(const part *parts, size_t n, uint64_t available, sw
 	qsort(sorted, n, sizeof *sorted, by_begin);
 	for (size_t i = 0; status == SW_OK && i < n; i++) {
 		if (sorted[i].begin < at)
-			status = bad(err, sorted[i].name, "its data overlaps that of another tensor");
+			status = bad(err, sorted[i].name,
+			             "its data overlaps that of another tensor");
 		else if (sorted[i].begin > at)
 			status = bad(err, sorted[i].name, "there is a gap before its data");
 		at = sorted[i].end;
@@ -141,8 +158,8 @@ static sw_status take_parts(const part *parts, size_t n, const char *data, sw_te
 	return SW_OK;
 }
 
-static sw_status read_header(json_t *header, const char *data, uint64_t available, sw_tensor_file *file,
-                             sw_error *err)
+static sw_status read_header(json_t *header, const char *data, uint64_t available,
+                             sw_tensor_file *file, sw_error *err)
 {
 	if (!json_is_object(header))
 		return sw_fail(err, SW_ERR_INPUT, "a safetensors header must be a JSON object");
@@ -178,9 +195,10 @@ static sw_status parse(const char *data, size_t length, sw_tensor_file *file, sw
 	for (int i = 7; i >= 0; i--)
 		header_bytes = header_bytes << 8 | (uint8_t)data[i];
 	if (header_bytes > length - 8)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "not a safetensors file, or cut short: a header of %llu bytes in %zu",
-		               (unsigned long long)header_bytes, length);
+		return sw_fail(
+			err, SW_ERR_INPUT,
+			"not a safetensors file, or cut short: a header of %llu bytes in %zu",
+			(unsigned long long)header_bytes, length);
 	sw_status status = sw_json_parse(data + 8, (size_t)header_bytes, &header, err);
 	if (status != SW_OK)
 		return status;
@@ -223,7 +241,7 @@ void sw_tensor_file_clear(sw_tensor_file *file)
 	sw_arena_clear(&file->arena);
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------ */
+/* ---- writing ---------------------------------------------------------------------------- */
 
 static json_t *describe(sw_tensor tensor, uint64_t begin)
 {
@@ -231,8 +249,8 @@ static json_t *describe(sw_tensor tensor, uint64_t begin)
 	for (int d = 0; d < tensor.shape.rank; d++)
 		json_array_append_new(dims, json_integer(tensor.shape.dims[d]));
 	uint64_t end = begin + (uint64_t)sw_shape_bytes(tensor.shape);
-	return json_pack("{s:s, s:o, s:[I,I]}", "dtype", name_of_type(tensor.shape.type), "shape", dims,
-	                 "data_offsets", (json_int_t)begin, (json_int_t)end);
+	return json_pack("{s:s, s:o, s:[I,I]}", "dtype", name_of_type(tensor.shape.type), "shape",
+	                 dims, "data_offsets", (json_int_t)begin, (json_int_t)end);
 }
 
 static sw_status make_header(const sw_named_tensor *tensors, size_t n, sw_text *text, sw_error *err)
@@ -243,8 +261,9 @@ static sw_status make_header(const sw_named_tensor *tensors, size_t n, sw_text *
 	for (size_t i = 0; status == SW_OK && i < n; i++) {
 		sw_tensor tensor = tensors[i].tensor;
 		if (!name_of_type(tensor.shape.type))
-			status = sw_fail(err, SW_ERR_INPUT, "tensor '%s': safetensors has no type %s",
-			                 tensors[i].name, sw_type_name(tensor.shape.type));
+			status = sw_fail(err, SW_ERR_INPUT,
+			                 "tensor '%s': safetensors has no type %s", tensors[i].name,
+			                 sw_type_name(tensor.shape.type));
 		else if (json_object_get(header, tensors[i].name) ||
 		         json_object_set_new(header, tensors[i].name, describe(tensor, at)) != 0)
 			status = sw_fail(err, SW_ERR_INPUT,
@@ -265,7 +284,8 @@ static sw_status make_header(const sw_named_tensor *tensors, size_t n, sw_text *
 	return status;
 }
 
-sw_status sw_tensor_file_write(const char *path, const sw_named_tensor *tensors, size_t n, sw_error *err)
+sw_status sw_tensor_file_write(const char *path, const sw_named_tensor *tensors, size_t n,
+                               sw_error *err)
 {
 	sw_text header = {0}, all = {0};
 	sw_status status = make_header(tensors, n, &header, err);

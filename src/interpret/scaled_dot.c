@@ -1,4 +1,5 @@
-/* scaled-dot: each operand times its scale, of which one element holds for a block of the operand; then a dot. */
+/* scaled-dot: each operand times its scale, of which one element holds for a block of the operand;
+ * then a dot. */
 #include "interpret/kernel.h"
 #include "interpret/multiply.h"
 
@@ -42,8 +43,8 @@ static sw_status apply(sw_interpreter *it, sw_tensor x, const sw_tensor *scale, 
 	int64_t n = status == SW_OK ? sw_shape_elements(shape) : 0, bytes = sw_type_bytes(type);
 	for (int64_t e = 0; e < n; e++)
 		multiply(1, (char *)sw_tensor_data(*out) + e * bytes, 0,
-		         (char *)sw_tensor_data(factor) + scale_of(shape, scale->shape, e) * bytes, 0,
-		         (char *)sw_tensor_data(product) + e * bytes);
+		         (char *)sw_tensor_data(factor) + scale_of(shape, scale->shape, e) * bytes,
+		         0, (char *)sw_tensor_data(product) + e * bytes);
 	sw_pool_drop(&it->pool, &factor);
 	sw_pool_drop(&it->pool, out);
 	*out = product;
@@ -57,11 +58,13 @@ int64_t sw_room_scaled_dot(const sw_program *program, const sw_op *op, const sw_
 	sw_type type = sw_type_to_multiply_in(shape.type);
 	int64_t n[2] = {0}, room = sw_room_of(shape);
 	for (uint32_t i = 0; i < op->n_operands; i++) {
-		n[i & 1] = SW_MAX(n[i & 1], sw_shape_elements(sw_value_shape(program, op->operands[i])));
+		n[i & 1] = SW_MAX(n[i & 1],
+		                  sw_shape_elements(sw_value_shape(program, op->operands[i])));
 		room = sw_room_add(room, sw_room_elements(n[i & 1], type));
 	}
 	room = sw_room_add(room, sw_room_of_dot(n[0], n[1], sw_shape_elements(shape), type));
-	return sw_room_add(room, sw_room_add(sw_room_elements(n[0], type), sw_room_elements(n[1], type)));
+	return sw_room_add(room,
+	                   sw_room_add(sw_room_elements(n[0], type), sw_room_elements(n[1], type)));
 }
 
 sw_status sw_kernel_scaled_dot(sw_call *call, sw_error *err)
@@ -71,10 +74,12 @@ sw_status sw_kernel_scaled_dot(sw_call *call, sw_error *err)
 	sw_tensor side[2] = {{.buffer = NULL}, {.buffer = NULL}};
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; status == SW_OK && i < 2; i++)
-		status = apply(it, call->in[i], i + 2 < call->op->n_operands ? &call->in[i + 2] : NULL,
-		               type, &side[i], err);
+		status = apply(it, call->in[i],
+		               i + 2 < call->op->n_operands ? &call->in[i + 2] : NULL, type,
+		               &side[i], err);
 	if (status == SW_OK)
-		status = sw_dot(it, side[0], side[1], call->op->attrs, call->shapes[0], &call->out[0], err);
+		status = sw_dot(it, side[0], side[1], call->op->attrs, call->shapes[0],
+		                &call->out[0], err);
 	sw_pool_drop(&it->pool, &side[0]);
 	sw_pool_drop(&it->pool, &side[1]);
 	return status;

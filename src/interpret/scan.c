@@ -1,4 +1,5 @@
-/* scan: a computation runs over the slices of its inputs along one dimension and carries values from one to the next. */
+/* scan: a computation runs over the slices of its inputs along one dimension and carries values
+ * from one to the next. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,17 +21,19 @@ static void copy_slice(sw_tensor whole, int64_t d, int64_t at, void *slice, bool
 }
 
 /* Slices of the inputs, then what is carried, become the computation's parameters. */
-static sw_status hand_over(sw_call *call, uint32_t n_inputs, int64_t at, sw_tensor *carried, sw_error *err)
+static sw_status hand_over(sw_call *call, uint32_t n_inputs, int64_t at, sw_tensor *carried,
+                           sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
 	const sw_plan *plan = &it->plans[call->op->called[0]];
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; status == SW_OK && i < n_inputs; i++) {
 		sw_tensor *value = &it->values[plan->inputs[i]];
-		status = sw_scratch_new(it, sw_value_shape(call->program, plan->inputs[i]), value, err);
+		status = sw_scratch_new(it, sw_value_shape(call->program, plan->inputs[i]), value,
+		                        err);
 		if (status == SW_OK)
-			copy_slice(call->in[i], call->op->attrs->scan.dimension, at, sw_tensor_data(*value),
-			           true);
+			copy_slice(call->in[i], call->op->attrs->scan.dimension, at,
+			           sw_tensor_data(*value), true);
 	}
 	for (uint32_t i = n_inputs; status == SW_OK && i < plan->n_inputs; i++) {
 		it->values[plan->inputs[i]] = carried[i - n_inputs];
@@ -40,8 +43,8 @@ static sw_status hand_over(sw_call *call, uint32_t n_inputs, int64_t at, sw_tens
 }
 
 /* results: the slices of this step, then what is carried on, straight into `carried`. */
-static sw_status step(sw_call *call, uint32_t n_inputs, uint32_t n_slices, int64_t at, sw_tensor *results,
-                      sw_error *err)
+static sw_status step(sw_call *call, uint32_t n_inputs, uint32_t n_slices, int64_t at,
+                      sw_tensor *results, sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
 	sw_status status = hand_over(call, n_inputs, at, results + n_slices, err);
@@ -77,7 +80,8 @@ sw_status sw_kernel_scan(sw_call *call, sw_error *err)
 	for (uint32_t i = 0; i < carries; i++)
 		results[n_slices + i] = sw_tensor_keep(call->in[n_inputs + i]);
 	for (int64_t i = 0; status == SW_OK && i < n; i++)
-		status = step(call, n_inputs, n_slices, attrs->scan.reverse ? n - 1 - i : i, results, err);
+		status = step(call, n_inputs, n_slices, attrs->scan.reverse ? n - 1 - i : i,
+		              results, err);
 	for (uint32_t i = 0; i < carries; i++) {
 		call->out[n_slices + i] = results[n_slices + i];
 		call->out[n_slices + i].shape = call->shapes[n_slices + i];

@@ -1,7 +1,7 @@
 /*
- * scatter: combines windows of updates into the input, in the order of the index vectors. A window that is not
- * wholly inside is dropped. A known operation, or plain overwriting, runs typed loops; any other computation
- * runs on a window at a time.
+ * scatter: combines windows of updates into the input, in the order of the index vectors. A window
+ * that is not wholly inside is dropped. A known operation, or plain overwriting, runs typed loops;
+ * any other computation runs on a window at a time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,8 @@ static bool is_inside(const sw_windows *w, sw_shape shape, const int64_t *start)
 	return true;
 }
 
-/* The window in rows that are contiguous on both sides (of one element at worst): outer loops, then a run. */
+/* The window in rows that are contiguous on both sides (of one element at worst): outer loops, then
+ * a run. */
 static int64_t split_run(sw_strided *window)
 {
 	sw_strided_simplify(window);
@@ -38,8 +39,8 @@ static int64_t split_run(sw_strided *window)
 }
 
 /* combine == NULL: overwrite. */
-static void put_window(const sw_strided *rows, int64_t run, size_t bytes, sw_binary_fn *combine, char *x,
-                       const char *updates)
+static void put_window(const sw_strided *rows, int64_t run, size_t bytes, sw_binary_fn *combine,
+                       char *x, const char *updates)
 {
 	int64_t index[SW_MAX_RANK + 2] = {0};
 	do {
@@ -93,9 +94,10 @@ static void move_window(const sw_windows *w, const int64_t *window_strides, size
 	sw_strided_copy(&s, bytes, reading ? dense : place, reading ? place : dense);
 }
 
-/* lanes[0 .. k): the windows of the inputs; lanes[k .. 2k): the updates; results go back into the outputs. */
-static sw_status combine_windows(sw_call *call, const sw_windows *w, uint32_t k, int64_t n, int64_t to,
-                                 int64_t from, sw_tensor *lanes, sw_error *err)
+/* lanes[0 .. k): the windows of the inputs; lanes[k .. 2k): the updates; results go back into the
+ * outputs. */
+static sw_status combine_windows(sw_call *call, const sw_windows *w, uint32_t k, int64_t n,
+                                 int64_t to, int64_t from, sw_tensor *lanes, sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
 	sw_status status = SW_OK;
@@ -104,8 +106,9 @@ static sw_status combine_windows(sw_call *call, const sw_windows *w, uint32_t k,
 		size_t bytes = (size_t)sw_type_bytes(x.shape.type);
 		status = sw_scratch_new(it, (sw_shape){x.shape.type, 1, 0, &n}, &lanes[i], err);
 		if (status == SW_OK)
-			move_window(w, i < k ? w->window.src : w->window.dst, bytes, sw_tensor_data(x),
-			            i < k ? to : from, sw_tensor_data(lanes[i]), true);
+			move_window(w, i < k ? w->window.src : w->window.dst, bytes,
+			            sw_tensor_data(x), i < k ? to : from, sw_tensor_data(lanes[i]),
+			            true);
 	}
 	if (status == SW_OK)
 		status = sw_interpret_lanes(it, call->op->called[0], n, lanes, lanes + 2 * k, err);
@@ -114,8 +117,8 @@ static sw_status combine_windows(sw_call *call, const sw_windows *w, uint32_t k,
 		status = sw_write_out_splat(it, &lanes[2 * k + i], err);
 		if (status == SW_OK)
 			move_window(w, w->window.src, (size_t)sw_type_bytes(lanes[i].shape.type),
-			            sw_tensor_data(call->out[i]), to, sw_tensor_data(lanes[2 * k + i]),
-			            false);
+			            sw_tensor_data(call->out[i]), to,
+			            sw_tensor_data(lanes[2 * k + i]), false);
 	}
 	for (uint32_t i = 0; i < 3 * k; i++)
 		sw_pool_drop(&it->pool, &lanes[i]);
@@ -136,7 +139,8 @@ static sw_status scatter_any(sw_call *call, const sw_windows *w, uint32_t k, sw_
 		int64_t to = 0;
 		for (int d = 0; d < w->operand_rank; d++)
 			to += start[d] * w->operand_stride[d];
-		status = combine_windows(call, w, k, n, to, sw_windows_offset(w, batch), lanes, err);
+		status =
+			combine_windows(call, w, k, n, to, sw_windows_offset(w, batch), lanes, err);
 	} while (status == SW_OK && sw_next_index(w->batch_rank, w->batch_dims, batch));
 	free(lanes);
 	return status;
@@ -147,7 +151,8 @@ static bool overwrites(const sw_program *program, const sw_op *op)
 	return op->n_results == 1 && sw_computation_returns_parameter(program, op->called[0], 1);
 }
 
-/* A window of each operand, of each update and of each result, beside what the computation wants. */
+/* A window of each operand, of each update and of each result, beside what the computation wants.
+ */
 int64_t sw_room_scatter(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	uint32_t k = op->n_results;
@@ -163,7 +168,8 @@ int64_t sw_room_scatter(const sw_program *program, const sw_op *op, const sw_pla
 	int64_t room = sw_room_lanes(program, op->called[0], n);
 	for (uint32_t i = 0; i < 3 * k; i++)
 		room = sw_room_add(
-			room, sw_room_elements(n, sw_value_shape(program, op->first_result + i % k).type));
+			room, sw_room_elements(
+				      n, sw_value_shape(program, op->first_result + i % k).type));
 	return room;
 }
 

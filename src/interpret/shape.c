@@ -1,4 +1,5 @@
-/* Ops that move elements and compute nothing, where each result element has one place it comes from. */
+/* Ops that move elements and compute nothing, where each result element has one place it comes
+ * from. */
 #include <string.h>
 
 #include "interpret/kernel.h"
@@ -90,8 +91,8 @@ sw_status sw_kernel_reverse(sw_call *call, sw_error *err)
 }
 
 /* Starts are clamped, so that the window of `sizes` lies inside `shape`. */
-static int64_t clamped_base(const sw_call *call, uint32_t first, sw_shape shape, const int64_t *sizes,
-                            const int64_t *strides)
+static int64_t clamped_base(const sw_call *call, uint32_t first, sw_shape shape,
+                            const int64_t *sizes, const int64_t *strides)
 {
 	int64_t base = 0;
 	for (int d = 0; d < shape.rank; d++) {
@@ -160,8 +161,10 @@ sw_status sw_kernel_concatenate(sw_call *call, sw_error *err)
 	return status;
 }
 
-/* Of the input's indices along one dimension, those that land inside the result: low + i * step in [0, size). */
-static void landing_range(int64_t low, int64_t step, int64_t n, int64_t size, int64_t *begin, int64_t *end)
+/* Of the input's indices along one dimension, those that land inside the result: low + i * step in
+ * [0, size). */
+static void landing_range(int64_t low, int64_t step, int64_t n, int64_t size, int64_t *begin,
+                          int64_t *end)
 {
 	*begin = low < 0 ? (-low + step - 1) / step : 0;
 	*end = size > low ? (size - low + step - 1) / step : 0;
@@ -219,7 +222,8 @@ sw_status sw_kernel_iota(sw_call *call, sw_error *err)
 	sw_shape shape = call->shapes[0];
 	int64_t dimension = call->op->attrs->iota.dimension, n = shape.dims[dimension];
 	sw_tensor counts, row = {0};
-	sw_status status = sw_scratch_new(call->interpreter, (sw_shape){SW_S64, 1, 0, &n}, &counts, err);
+	sw_status status =
+		sw_scratch_new(call->interpreter, (sw_shape){SW_S64, 1, 0, &n}, &counts, err);
 	if (status != SW_OK)
 		return status;
 	for (int64_t i = 0; i < n; i++)
@@ -248,7 +252,8 @@ static sw_status give_scalar(sw_call *call, uint64_t value, sw_error *err)
 {
 	sw_status status = sw_result_new(call, 0, err);
 	if (status == SW_OK)
-		sw_convert_elements(SW_U64, &value, call->shapes[0].type, sw_tensor_data(call->out[0]), 1);
+		sw_convert_elements(SW_U64, &value, call->shapes[0].type,
+		                    sw_tensor_data(call->out[0]), 1);
 	return status;
 }
 
@@ -264,17 +269,19 @@ sw_status sw_kernel_replica_id(sw_call *call, sw_error *err)
 
 sw_status sw_kernel_dimension_size(sw_call *call, sw_error *err)
 {
-	return give_scalar(call, (uint64_t)call->in[0].shape.dims[call->op->attrs->dims.dims.v[0]], err);
+	return give_scalar(call, (uint64_t)call->in[0].shape.dims[call->op->attrs->dims.dims.v[0]],
+	                   err);
 }
 
-/* ---- sizes known only at run time ------------------------------------------------------------------------ */
+/* ---- sizes known only at run time ------------------------------------------------------- */
 
-/* Tensors are as large as they are declared: a size that is set must be the declared one. A constant is looked at
- * before anything runs, other numbers when they are there. */
+/* Tensors are as large as they are declared: a size that is set must be the declared one. A
+ * constant is looked at before anything runs, other numbers when they are there. */
 bool sw_find_constant(const sw_program *program, sw_id value, int64_t *number)
 {
 	const sw_op *op = sw_op_at(program, program->values.data[value].op);
-	while (op->opcode == SW_OP_CONVERT || op->opcode == SW_OP_RESHAPE || op->opcode == SW_OP_COPY)
+	while (op->opcode == SW_OP_CONVERT || op->opcode == SW_OP_RESHAPE ||
+	       op->opcode == SW_OP_COPY)
 		op = sw_op_at(program, program->values.data[op->operands[0]].op);
 	if (op->opcode != SW_OP_CONSTANT || !op->attrs->constant.data || op->n_results != 1)
 		return false;

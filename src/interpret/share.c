@@ -1,9 +1,12 @@
 /*
- * What no way to split a program gets below: an even share of what must be there before some op runs.
+ * What no way to split a program gets below: an even share of what must be there before some op
+ * runs.
  *
- * A value is there from after its op until its last reader has run; whoever writes over what dies begins only then. Of those that may be one
- * buffer (handed on, or moved by an op of which a layout may leave nothing to move) at a time only the largest counts; and nothing that may be
- * a single element on each device, standing for all. A loop holds what its body holds, with what it carries, instead of its operands.
+ * A value is there from after its op until its last reader has run; whoever writes over what dies
+ * begins only then. Of those that may be one buffer (handed on, or moved by an op of which a layout
+ * may leave nothing to move) at a time only the largest counts; and nothing that may be a single
+ * element on each device, standing for all. A loop holds what its body holds, with what it carries,
+ * instead of its operands.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,10 +18,12 @@ typedef struct sharer {
 	int64_t n_devices;
 	sw_arena arena;
 	sw_id *class; /* per value: the first of those that may be one buffer */
-	bool *apart; /* per value: does not count; may be single elements, or carried in the buffer of another that does */
+	/* per value: does not count; may be single elements, or carried in the buffer of another
+	 * that does */
+	bool *apart;
 } sharer;
 
-/* ---- what counts --------------------------------------------------------------------------------------------------- */
+/* ---- what counts ------------------------------------------------------------------------ */
 
 static bool begins_at_zero(const sw_op *op)
 {
@@ -28,7 +33,8 @@ static bool begins_at_zero(const sw_op *op)
 	return true;
 }
 
-/* A slice from the middle is elsewhere than its operand; what is broadcast is larger, unless it is single elements, which don't count. */
+/* A slice from the middle is elsewhere than its operand; what is broadcast is larger, unless it is
+ * single elements, which don't count. */
 static bool may_stay(const sw_op *op)
 {
 	return op->opcode == SW_OP_SLICE ? begins_at_zero(op) : op->opcode != SW_OP_BROADCAST;
@@ -48,11 +54,11 @@ static void look_at_values(sharer *s, const sw_op *op)
 	bool single = makes_single(s, op);
 	for (uint32_t i = 0; i < op->n_results; i++) {
 		sw_id value = op->first_result + i;
-		sw_id operand =
-			sw_operand_under(s->program, op, sw_kernels[op->opcode].lies, i, may_stay(op));
+		sw_id operand = sw_operand_under(s->program, op, sw_kernels[op->opcode].lies, i,
+		                                 may_stay(op));
 		s->class[value] = operand == SW_NO_ID ? value : s->class[operand];
-		s->apart[value] =
-			single || sw_shape_elements(sw_value_shape(s->program, value)) <= s->n_devices;
+		s->apart[value] = single || sw_shape_elements(sw_value_shape(s->program, value)) <=
+		                                    s->n_devices;
 	}
 }
 
@@ -75,10 +81,11 @@ static void look_at_carried(sharer *s, const sw_op *op)
 	const sw_computation *body = body_of(s, op);
 	for (uint32_t k = 0; body && k < op->n_operands; k++)
 		if (is_repeated(s, op, k))
-			s->apart[sw_op_at(s->program, body->parameters.data[0])->first_result + k] = true;
+			s->apart[sw_op_at(s->program, body->parameters.data[0])->first_result + k] =
+				true;
 }
 
-/* ---- how much that is ------------------------------------------------------------------------------------------------ */
+/* ---- how much that is ------------------------------------------------------------------- */
 
 static double bytes_of(const sharer *s, sw_id value)
 {
@@ -112,7 +119,8 @@ static void list_members(const sharer *s, const sw_computation *c, const sw_live
 			sw_live_range there = {lives[v].begin + (op->opcode != SW_OP_PARAMETER),
 			                       lives[v].end};
 			if (!s->apart[v] && there.begin < there.end)
-				sw_vec_push(list, ((member){s->class[v], v, bytes_of(s, v), there}));
+				sw_vec_push(list,
+				            ((member){s->class[v], v, bytes_of(s, v), there}));
 		}
 	}
 	if (list->len > 0)
@@ -127,7 +135,8 @@ static void add(double *changes, int32_t begin, int32_t end, double bytes)
 	changes[end] -= bytes;
 }
 
-/* Of each class the largest, and others before and after it. What lies between two that are far apart does not count. */
+/* Of each class the largest, and others before and after it. What lies between two that are far
+ * apart does not count. */
 static void add_members(const members *list, double *changes)
 {
 	sw_live_range covered = {0, 0};

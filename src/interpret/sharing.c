@@ -1,6 +1,6 @@
 /*
- * Which results are, or may be, an operand's buffer: the part of a kernel that a placement must know. A row of the
- * table says the kind (sw_lies); here is what the kinds need beyond their name.
+ * Which results are, or may be, an operand's buffer: the part of a kernel that a placement must
+ * know. A row of the table says the kind (sw_lies); here is what the kinds need beyond their name.
  */
 #include "interpret/kernel.h"
 
@@ -47,10 +47,12 @@ bool sw_loop_hands_on(const sw_program *program, const sw_op *op, uint32_t leaf)
 	if (op->opcode != SW_OP_WHILE)
 		return false;
 	const sw_computation *body = &program->computations.data[op->called[1]];
-	return body->results.data[leaf] == sw_op_at(program, body->parameters.data[0])->first_result + leaf;
+	return body->results.data[leaf] ==
+	       sw_op_at(program, body->parameters.data[0])->first_result + leaf;
 }
 
-sw_id sw_operand_under(const sw_program *program, const sw_op *op, sw_lies lies, uint32_t i, bool stays)
+sw_id sw_operand_under(const sw_program *program, const sw_op *op, sw_lies lies, uint32_t i,
+                       bool stays)
 {
 	uint32_t from = i;
 	switch (lies) {
@@ -79,8 +81,8 @@ bool sw_kernel_keeps_single(const sw_op *op, sw_lies lies)
 	return lies == SW_LIES_POINTWISE || lies == SW_LIES_MOVED || op->opcode == SW_OP_CLAMP;
 }
 
-bool sw_kernel_lies_over(const sw_program *program, const sw_op *op, sw_lies lies, uint32_t i, uint32_t k,
-                         const sw_id *class)
+bool sw_kernel_lies_over(const sw_program *program, const sw_op *op, sw_lies lies, uint32_t i,
+                         uint32_t k, const sw_id *class)
 {
 	sw_id operand = op->operands[k];
 	if (lies == SW_LIES_POINTWISE)
@@ -96,6 +98,7 @@ bool sw_kernel_lies_over(const sw_program *program, const sw_op *op, sw_lies lie
 
 bool sw_is_region(const sw_op *op)
 {
-	return op->opcode == SW_OP_WHILE || op->opcode == SW_OP_CONDITIONAL || op->opcode == SW_OP_CALL ||
-	       op->opcode == SW_OP_FUSION || op->opcode == SW_OP_ASYNC_START;
+	return op->opcode == SW_OP_WHILE || op->opcode == SW_OP_CONDITIONAL ||
+	       op->opcode == SW_OP_CALL || op->opcode == SW_OP_FUSION ||
+	       op->opcode == SW_OP_ASYNC_START;
 }

@@ -1,7 +1,7 @@
 /*
- * sort and topk. Rows are sorted by index: a merge sort, hence stable, then every operand is read in the new
- * order. A comparator that is a single comparison of one pair of parameters calls that comparison; any other
- * elementwise comparator runs as a computation, one pair at a time.
+ * sort and topk. Rows are sorted by index: a merge sort, hence stable, then every operand is read
+ * in the new order. A comparator that is a single comparison of one pair of parameters calls that
+ * comparison; any other elementwise comparator runs as a computation, one pair at a time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +21,13 @@ typedef struct sorter {
 	sw_tensor *pair; /* single elements: 2 per operand */
 } sorter;
 
-/* ---- comparing ------------------------------------------------------------------------------------------ */
+/* ---- comparing -------------------------------------------------------------------------- */
 
 static int64_t parameter_number(const sw_program *program, sw_id value)
 {
 	const sw_op *op = sw_op_at(program, program->values.data[value].op);
-	return op->opcode == SW_OP_PARAMETER && op->n_results == 1 ? op->attrs->parameter.number : -1;
+	return op->opcode == SW_OP_PARAMETER && op->n_results == 1 ? op->attrs->parameter.number
+	                                                           : -1;
 }
 
 static void find_single_comparison(const sw_program *program, int32_t computation, sorter *s)
@@ -40,7 +41,8 @@ static void find_single_comparison(const sw_program *program, int32_t computatio
 	if (x < 0 || y < 0 || x == y || x / 2 != y / 2)
 		return;
 	const char *type = op->attrs->compare.type;
-	s->compare = sw_find_compare(op->attrs->compare.direction, type && strcmp(type, "TOTALORDER") == 0,
+	s->compare = sw_find_compare(op->attrs->compare.direction,
+	                             type && strcmp(type, "TOTALORDER") == 0,
 	                             sw_value_shape(program, op->operands[0]).type);
 	s->key = (uint32_t)(x / 2);
 	s->swapped = x > y;
@@ -49,7 +51,8 @@ static void find_single_comparison(const sw_program *program, int32_t computatio
 static const char *element(const sorter *s, uint32_t operand, int64_t i)
 {
 	sw_tensor x = s->call->in[operand];
-	return (const char *)sw_tensor_data(x) + (s->base + i * s->stride) * sw_type_bytes(x.shape.type);
+	return (const char *)sw_tensor_data(x) +
+	       (s->base + i * s->stride) * sw_type_bytes(x.shape.type);
 }
 
 static bool comes_before(sorter *s, int64_t i, int64_t j)
@@ -68,26 +71,27 @@ static bool comes_before(sorter *s, int64_t i, int64_t j)
 		memcpy(sw_tensor_data(s->pair[2 * k + 1]), element(s, k, j), bytes);
 	}
 	if (s->status == SW_OK)
-		s->status = sw_interpret_lanes(s->call->interpreter, s->call->op->called[0], 1, s->pair,
-		                               &answer, s->err);
+		s->status = sw_interpret_lanes(s->call->interpreter, s->call->op->called[0], 1,
+		                               s->pair, &answer, s->err);
 	if (s->status == SW_OK)
 		before = *(const uint8_t *)sw_tensor_data(answer);
 	sw_pool_drop(&s->call->interpreter->pool, &answer);
 	return before;
 }
 
-/* ---- sorting ---------------------------------------------------------------------------------------------- */
+/* ---- sorting ---------------------------------------------------------------------------- */
 
 /* Sorts order[0 .. n) with the help of other[0 .. n). */
 static void merge_sort(sorter *s, int64_t *order, int64_t *other, int64_t n)
 {
 	for (int64_t width = 1; width < n; width *= 2) {
 		for (int64_t begin = 0; begin < n; begin += 2 * width) {
-			int64_t middle = SW_MIN(begin + width, n), end = SW_MIN(begin + 2 * width, n);
+			int64_t middle = SW_MIN(begin + width, n),
+				end = SW_MIN(begin + 2 * width, n);
 			int64_t i = begin, j = middle;
 			for (int64_t at = begin; at < end; at++) {
-				bool right =
-					i == middle || (j < end && comes_before(s, order[j], order[i]));
+				bool right = i == middle ||
+				             (j < end && comes_before(s, order[j], order[i]));
 				other[at] = right ? order[j++] : order[i++];
 			}
 		}
@@ -136,11 +140,13 @@ static sw_status make_pairs(sorter *s)
 int64_t sw_room_sort(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	(void)plan;
-	int64_t n = sw_value_shape(program, op->first_result).dims[op->attrs->sort.dimension], twice;
+	int64_t n = sw_value_shape(program, op->first_result).dims[op->attrs->sort.dimension],
+		twice;
 	int64_t room = sw_room_lanes(program, op->called[0], 1);
 	for (uint32_t i = 0; i < op->n_operands; i++)
 		room = sw_room_add(room, 2 * SW_ALIGNMENT);
-	return sw_mul_i64(n, 2, &twice) ? sw_room_add(room, sw_room_elements(twice, SW_S64)) : INT64_MAX;
+	return sw_mul_i64(n, 2, &twice) ? sw_room_add(room, sw_room_elements(twice, SW_S64))
+	                                : INT64_MAX;
 }
 
 sw_status sw_kernel_sort(sw_call *call, sw_error *err)
@@ -154,7 +160,8 @@ sw_status sw_kernel_sort(sw_call *call, sw_error *err)
 	for (uint32_t i = 0; s.status == SW_OK && i < s.k; i++)
 		s.status = sw_result_new(call, i, err);
 	if (s.status == SW_OK)
-		s.status = sw_scratch_new(call->interpreter, (sw_shape){SW_S64, 1, 0, &twice}, &order, err);
+		s.status = sw_scratch_new(call->interpreter, (sw_shape){SW_S64, 1, 0, &twice},
+		                          &order, err);
 	if (s.status == SW_OK)
 		sort_rows(&s, shape, dimension, sw_tensor_data(order));
 	for (uint32_t i = 0; i < 2 * s.k; i++)
@@ -164,7 +171,7 @@ sw_status sw_kernel_sort(sw_call *call, sw_error *err)
 	return s.status;
 }
 
-/* ---- topk ------------------------------------------------------------------------------------------------- */
+/* ---- topk ------------------------------------------------------------------------------- */
 
 bool sw_prepare_topk(const sw_program *program, const sw_op *op, sw_plan_op *plan)
 {
@@ -185,7 +192,8 @@ int64_t sw_room_topk(const sw_program *program, const sw_op *op, const sw_plan_o
 /* The k first of each row in the total order, ties by index: values and s32 positions. */
 sw_status sw_kernel_topk(sw_call *call, sw_error *err)
 {
-	sorter s = {.call = call, .err = err, .k = 1, .stride = 1, .compare = call->plan->impl.binary};
+	sorter s = {
+		.call = call, .err = err, .k = 1, .stride = 1, .compare = call->plan->impl.binary};
 	sw_shape shape = call->in[0].shape;
 	int64_t n = shape.dims[shape.rank - 1], k = call->op->attrs->topk.k, twice = 2 * n;
 	int64_t rows = n ? sw_shape_elements(shape) / n : 0;
@@ -195,7 +203,8 @@ sw_status sw_kernel_topk(sw_call *call, sw_error *err)
 	if (status == SW_OK)
 		status = sw_result_new(call, 1, err);
 	if (status == SW_OK)
-		status = sw_scratch_new(call->interpreter, (sw_shape){SW_S64, 1, 0, &twice}, &scratch, err);
+		status = sw_scratch_new(call->interpreter, (sw_shape){SW_S64, 1, 0, &twice},
+		                        &scratch, err);
 	for (int64_t row = 0; status == SW_OK && row < rows; row++) {
 		int64_t *order = sw_tensor_data(scratch);
 		s.base = row * n;

@@ -1,7 +1,8 @@
 /*
- * stochastic-convert: rounds up in magnitude with the probability that the rest is of the step, by comparing the rest
- * with a random number of 0 .. 2^bits - 1. Integers (as in XLA's decomposition, compared with JAX 0.12): the step
- * is 1, what lies outside is cut, NaN is 0. Floats: the step is to the neighbour in the result's type.
+ * stochastic-convert: rounds up in magnitude with the probability that the rest is of the step, by
+ * comparing the rest with a random number of 0 .. 2^bits - 1. Integers (as in XLA's decomposition,
+ * compared with JAX 0.12): the step is 1, what lies outside is cut, NaN is 0. Floats: the step is
+ * to the neighbour in the result's type.
  */
 #include <math.h>
 #include <string.h>
@@ -9,7 +10,8 @@
 #include "interpret/kernel.h"
 #include "program/number.h"
 
-/* A magnitude between two neighbours of the type: the lower one's code, and how far it is to the next. */
+/* A magnitude between two neighbours of the type: the lower one's code, and how far it is to the
+ * next. */
 static double find_rest(sw_type type, double magnitude, uint64_t *code)
 {
 	double low, high, rest;

@@ -1,4 +1,5 @@
-/* Moving elements between two strided layouts: the engine of broadcast, transpose, slice, pad, ... */
+/* Moving elements between two strided layouts: the engine of broadcast, transpose, slice, pad, ...
+ */
 #include "interpret/vector.h"
 
 #include <string.h>
@@ -27,37 +28,38 @@ void sw_strided_simplify(sw_strided *s)
 	s->rank = rank;
 }
 
-/* The two innermost loops, per element size. Tiles keep both sides in the cache when the inner loop strides on one
- * of them (a transpose). */
+/* The two innermost loops, per element size. Tiles keep both sides in the cache when the inner loop
+ * strides on one of them (a transpose). */
 enum { TILE = 32 };
-#define MOVE(name, T)                                                                                      \
-	SW_CLONES static void name(const int64_t dims[2], const int64_t dst[2], const int64_t src[2],      \
-	                           void *to, const void *from)                                             \
-	{                                                                                                  \
-		const int64_t n0 = dims[0], n1 = dims[1];                                                  \
-		const int64_t d0 = dst[0], d1 = dst[1], s0 = src[0], s1 = src[1];                          \
-		T *r = to;                                                                                 \
-		const T *a = from;                                                                         \
-		if (d1 == 1 && s1 == 1 && n1 * (int64_t)sizeof(T) > 256) {                                 \
-			for (int64_t i = 0; i < n0; i++)                                                   \
-				memcpy(r + i * d0, a + i * s0, (size_t)n1 * sizeof(T));                    \
-		} else if (d1 == 1 && s1 == 1) {                                                           \
-			for (int64_t i = 0; i < n0; i++)                                                   \
-				for (int64_t j = 0; j < n1; j++)                                           \
-					r[i * d0 + j] = a[i * s0 + j];                                     \
-		} else if (d1 == 1 && s1 == 0) {                                                           \
-			for (int64_t i = 0; i < n0; i++) {                                                 \
-				const T x = a[i * s0];                                                     \
-				for (int64_t j = 0; j < n1; j++)                                           \
-					r[i * d0 + j] = x;                                                 \
-			}                                                                                  \
-		} else {                                                                                   \
-			for (int64_t i0 = 0; i0 < n0; i0 += TILE)                                          \
-				for (int64_t j0 = 0; j0 < n1; j0 += TILE)                                  \
-					for (int64_t i = i0; i < SW_MIN(i0 + TILE, n0); i++)               \
-						for (int64_t j = j0; j < SW_MIN(j0 + TILE, n1); j++)       \
-							r[i * d0 + j * d1] = a[i * s0 + j * s1];           \
-		}                                                                                          \
+#define MOVE(name, T)                                                                              \
+	SW_CLONES static void name(const int64_t dims[2], const int64_t dst[2],                    \
+	                           const int64_t src[2], void *to, const void *from)               \
+	{                                                                                          \
+		const int64_t n0 = dims[0], n1 = dims[1];                                          \
+		const int64_t d0 = dst[0], d1 = dst[1], s0 = src[0], s1 = src[1];                  \
+		T *r = to;                                                                         \
+		const T *a = from;                                                                 \
+		if (d1 == 1 && s1 == 1 && n1 * (int64_t)sizeof(T) > 256) {                         \
+			for (int64_t i = 0; i < n0; i++)                                           \
+				memcpy(r + i * d0, a + i * s0, (size_t)n1 * sizeof(T));            \
+		} else if (d1 == 1 && s1 == 1) {                                                   \
+			for (int64_t i = 0; i < n0; i++)                                           \
+				for (int64_t j = 0; j < n1; j++)                                   \
+					r[i * d0 + j] = a[i * s0 + j];                             \
+		} else if (d1 == 1 && s1 == 0) {                                                   \
+			for (int64_t i = 0; i < n0; i++) {                                         \
+				const T x = a[i * s0];                                             \
+				for (int64_t j = 0; j < n1; j++)                                   \
+					r[i * d0 + j] = x;                                         \
+			}                                                                          \
+		} else {                                                                           \
+			for (int64_t i0 = 0; i0 < n0; i0 += TILE)                                  \
+				for (int64_t j0 = 0; j0 < n1; j0 += TILE)                          \
+					for (int64_t i = i0; i < SW_MIN(i0 + TILE, n0); i++)       \
+						for (int64_t j = j0; j < SW_MIN(j0 + TILE, n1);    \
+						     j++)                                          \
+							r[i * d0 + j * d1] = a[i * s0 + j * s1];   \
+		}                                                                                  \
 	}
 MOVE(move_1, uint8_t)
 MOVE(move_2, uint16_t)
@@ -84,8 +86,9 @@ static move_fn *find_move(size_t element_bytes)
 	}
 }
 
-/* Puts at the end the dimension that is contiguous in the destination, and before it the one that is so in
- * the source, if there is one: those are the loops to tile. Order does not matter for what is moved. */
+/* Puts at the end the dimension that is contiguous in the destination, and before it the one that
+ * is so in the source, if there is one: those are the loops to tile. Order does not matter for what
+ * is moved. */
 static void order_loops(const sw_strided *s, int order[SW_MAX_RANK + 2])
 {
 	int contiguous = -1;
@@ -101,7 +104,8 @@ static void order_loops(const sw_strided *s, int order[SW_MAX_RANK + 2])
 	}
 }
 
-/* As sw_strided_move goes: the two innermost loops are a call; where they tile, every element is a run of its own. */
+/* As sw_strided_move goes: the two innermost loops are a call; where they tile, every element is a
+ * run of its own. */
 sw_loops sw_strided_loops(sw_strided *s)
 {
 	int order[SW_MAX_RANK + 2];
@@ -190,6 +194,7 @@ sw_status sw_transpose_tensor(sw_interpreter *interpreter, sw_tensor x, const in
 		s.dst[d] = to[d];
 		s.src[d] = strides[order[d]];
 	}
-	sw_strided_copy(&s, (size_t)sw_type_bytes(shape.type), sw_tensor_data(*out), sw_tensor_data(x));
+	sw_strided_copy(&s, (size_t)sw_type_bytes(shape.type), sw_tensor_data(*out),
+	                sw_tensor_data(x));
 	return SW_OK;
 }

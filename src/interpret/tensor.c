@@ -11,7 +11,8 @@ sw_status sw_tensor_new(sw_shape shape, bool zero, sw_tensor *tensor, sw_error *
 	tensor->shape = shape;
 	tensor->buffer = sw_buffer_new(bytes);
 	if (!tensor->buffer)
-		return sw_fail(err, SW_ERR_IO, "not enough memory for a tensor of %zu bytes", bytes);
+		return sw_fail(err, SW_ERR_IO, "not enough memory for a tensor of %zu bytes",
+		               bytes);
 	return SW_OK;
 }
 
@@ -58,7 +59,8 @@ static sw_difference compare_exact(sw_tensor a, sw_tensor b, int64_t n)
 	return d;
 }
 
-/* |x - y|; 0 for NaN against NaN and for equal infinities, infinite for one of them against anything else. */
+/* |x - y|; 0 for NaN against NaN and for equal infinities, infinite for one of them against
+ * anything else. */
 static double distance(double x, double y)
 {
 	if (x == y || (isnan(x) && isnan(y)))
@@ -76,7 +78,9 @@ sw_difference sw_tensor_compare(sw_tensor a, sw_tensor b)
 	if (!is_real(a.shape.type))
 		return compare_exact(a, b, n);
 	/* A complex number counts as two reals, and first_bad names the number. */
-	sw_type part = a.shape.type == SW_C64 ? SW_F32 : a.shape.type == SW_C128 ? SW_F64 : a.shape.type;
+	sw_type part = a.shape.type == SW_C64    ? SW_F32
+	               : a.shape.type == SW_C128 ? SW_F64
+	                                         : a.shape.type;
 	int parts = part == a.shape.type ? 1 : 2;
 	double apart = 0, norm = 0;
 	d = (sw_difference){.first_bad = -1};

@@ -1,14 +1,15 @@
-/* Elementwise kernels of one operand, for one type: included by elementwise_unary.c through templates.h. */
+/* Elementwise kernels of one operand, for one type: included by elementwise_unary.c through
+ * templates.h. */
 
-#define UNARY(name, expression)                                                                            \
-	CLONES static void FN(name)(int64_t n, const void *in, void *out)                                  \
-	{                                                                                                  \
-		const T *a = in;                                                                           \
-		T *r = out;                                                                                \
-		for (int64_t i = 0; i < n; i++) {                                                          \
-			const C x = LOAD(a[i]);                                                            \
-			r[i] = STORE(expression);                                                          \
-		}                                                                                          \
+#define UNARY(name, expression)                                                                    \
+	CLONES static void FN(name)(int64_t n, const void *in, void *out)                          \
+	{                                                                                          \
+		const T *a = in;                                                                   \
+		T *r = out;                                                                        \
+		for (int64_t i = 0; i < n; i++) {                                                  \
+			const C x = LOAD(a[i]);                                                    \
+			r[i] = STORE(expression);                                                  \
+		}                                                                                  \
 	}
 
 #if REAL

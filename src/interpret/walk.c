@@ -1,22 +1,22 @@
 /*
- * The walker: runs the ops of one computation in order. A value lives in interpreter->values from its op
- * to its last use. There is no recursion in a program, so each value has at most one place; bodies of
- * loops and called computations run through the same walker.
+ * The walker: runs the ops of one computation in order. A value lives in interpreter->values from
+ * its op to its last use. There is no recursion in a program, so each value has at most one place;
+ * bodies of loops and called computations run through the same walker.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "interpret/frame.h"
 
-/* ---- results and operands of a call ------------------------------------------------------------ */
+/* ---- results and operands of a call ----------------------------------------------------- */
 
 /* A kernel may write fewer elements than its place has, never more. Paced, nothing is written. */
 static sw_status give_place(sw_call *call, uint32_t i, size_t bytes, sw_error *err)
 {
 	sw_buffer *place = &call->interpreter->headers[call->op->first_result + i];
-	size_t room =
-		(size_t)call->interpreter->options.placement->places->values[call->op->first_result + i]
-			.bytes;
+	size_t room = (size_t)call->interpreter->options.placement->places
+	                      ->values[call->op->first_result + i]
+	                      .bytes;
 	if (bytes > room && !call->interpreter->options.pace)
 		return sw_fail(err, SW_ERR_INTERNAL, "'%s' has a place of %zu bytes and needs %zu",
 		               call->op->name, room, bytes);
@@ -34,8 +34,8 @@ static sw_status give_buffer(sw_call *call, uint32_t i, int64_t elements, sw_err
 		return give_place(call, i, bytes, err);
 	call->out[i].buffer = sw_pool_take(&call->interpreter->pool, bytes);
 	if (!call->out[i].buffer)
-		return sw_fail(err, SW_ERR_IO, "not enough memory: '%s' needs %zu bytes", call->op->name,
-		               bytes);
+		return sw_fail(err, SW_ERR_IO, "not enough memory: '%s' needs %zu bytes",
+		               call->op->name, bytes);
 	return SW_OK;
 }
 
@@ -51,8 +51,8 @@ sw_status sw_result_of(sw_call *call, uint32_t i, int64_t elements, sw_error *er
 	for (uint32_t k = 0; status == SW_OK && call->placed && k < call->op->n_operands; k++)
 		if (call->out[i].buffer->bytes && call->in[k].buffer && call->in[k].buffer->bytes &&
 		    sw_tensor_data(call->out[i]) == sw_tensor_data(call->in[k]))
-			status = sw_fail(err, SW_ERR_INTERNAL, "'%s' was placed over its operand %u",
-			                 call->op->name, k);
+			status = sw_fail(err, SW_ERR_INTERNAL,
+			                 "'%s' was placed over its operand %u", call->op->name, k);
 	return status;
 }
 
@@ -99,13 +99,15 @@ sw_status sw_result_copy(sw_call *call, uint32_t i, uint32_t operand, sw_error *
 	return status;
 }
 
-sw_status sw_scratch_new(sw_interpreter *interpreter, sw_shape shape, sw_tensor *tensor, sw_error *err)
+sw_status sw_scratch_new(sw_interpreter *interpreter, sw_shape shape, sw_tensor *tensor,
+                         sw_error *err)
 {
 	size_t bytes = (size_t)sw_shape_bytes(shape);
 	tensor->shape = shape;
 	tensor->buffer = sw_pool_take(&interpreter->pool, bytes);
 	if (!tensor->buffer)
-		return sw_fail(err, SW_ERR_IO, "not enough memory for %zu bytes of working space", bytes);
+		return sw_fail(err, SW_ERR_IO, "not enough memory for %zu bytes of working space",
+		               bytes);
 	return SW_OK;
 }
 
@@ -124,10 +126,10 @@ sw_status sw_write_out_splat(sw_interpreter *interpreter, sw_tensor *tensor, sw_
 	return SW_OK;
 }
 
-/* ---- the walk ------------------------------------------------------------------------------------ */
+/* ---- the walk --------------------------------------------------------------------------- */
 
-static sw_status gather_operands(sw_interpreter *interpreter, const sw_plan_op *plan, const sw_op *op,
-                                 bool lanes, sw_error *err)
+static sw_status gather_operands(sw_interpreter *interpreter, const sw_plan_op *plan,
+                                 const sw_op *op, bool lanes, sw_error *err)
 {
 	for (uint32_t i = 0; i < op->n_operands; i++) {
 		sw_tensor *value = &interpreter->values[op->operands[i]];
@@ -155,7 +157,8 @@ static sw_status observe(sw_interpreter *interpreter, const sw_plan_op *plan, co
 	return SW_OK;
 }
 
-/* Ops that are what they are when paced, too: those that say what is run, those that communicate, those that only hand on. */
+/* Ops that are what they are when paced, too: those that say what is run, those that communicate,
+ * those that only hand on. */
 static bool is_never_paced(const sw_op *op)
 {
 	switch ((sw_opcode)op->opcode) {
@@ -185,7 +188,8 @@ static sw_status perform(sw_call *call, sw_error *err)
 	bool paced = it->options.pace && !is_never_paced(call->op);
 	double begin = paced ? it->due_s : it->options.timing ? sw_now_s() : 0;
 	sw_status status = paced ? sw_pace_op(call, err) : call->plan->kernel.run(call, err);
-	if (it->options.timing && (!sw_is_region(call->op) || call->op->opcode == SW_OP_ASYNC_START))
+	if (it->options.timing &&
+	    (!sw_is_region(call->op) || call->op->opcode == SW_OP_ASYNC_START))
 		it->options.timing(it->options.timing_context, call->plan->op, begin,
 		                   paced ? it->due_s : sw_now_s());
 	return status;
@@ -236,12 +240,13 @@ static void drop_values(sw_interpreter *interpreter, const sw_computation *compu
 		if (op->opcode == SW_OP_CONSTANT)
 			continue;
 		for (uint32_t i = 0; i < op->n_results; i++)
-			sw_pool_drop(&interpreter->pool, &interpreter->values[op->first_result + i]);
+			sw_pool_drop(&interpreter->pool,
+			             &interpreter->values[op->first_result + i]);
 	}
 }
 
-sw_status sw_interpret_computation(sw_interpreter *interpreter, int32_t computation, const int64_t *lanes,
-                                   sw_tensor *results, sw_error *err)
+sw_status sw_interpret_computation(sw_interpreter *interpreter, int32_t computation,
+                                   const int64_t *lanes, sw_tensor *results, sw_error *err)
 {
 	const sw_plan *plan = &interpreter->plans[computation];
 	const sw_computation *c = &interpreter->program->computations.data[computation];
@@ -307,7 +312,8 @@ static sw_status take_lane(sw_interpreter *interpreter, sw_tensor x, int64_t lan
 }
 
 static sw_status run_lane(sw_interpreter *interpreter, int32_t computation, int64_t lane,
-                          const sw_tensor *in, const sw_tensor *out, sw_tensor *results, sw_error *err)
+                          const sw_tensor *in, const sw_tensor *out, sw_tensor *results,
+                          sw_error *err)
 {
 	const sw_plan *plan = &interpreter->plans[computation];
 	const sw_computation *c = &interpreter->program->computations.data[computation];
@@ -320,8 +326,8 @@ static sw_status run_lane(sw_interpreter *interpreter, int32_t computation, int6
 		status = sw_interpret_applied(interpreter, computation, results, err);
 	for (size_t i = 0; status == SW_OK && i < c->results.len; i++) {
 		size_t bytes = results[i].buffer->bytes;
-		memcpy((char *)sw_tensor_data(out[i]) + (size_t)lane * bytes, sw_tensor_data(results[i]),
-		       bytes);
+		memcpy((char *)sw_tensor_data(out[i]) + (size_t)lane * bytes,
+		       sw_tensor_data(results[i]), bytes);
 	}
 	return status;
 }
@@ -334,8 +340,8 @@ static sw_status run_lanes_apart(sw_interpreter *interpreter, int32_t computatio
 	sw_tensor *results = sw_alloc(sizeof *results * (c->results.len + 1));
 	sw_status status = SW_OK;
 	for (size_t i = 0; status == SW_OK && i < c->results.len; i++) {
-		sw_shape shape = {sw_value_shape(interpreter->program, c->results.data[i]).type, 1, 0,
-		                  &lanes};
+		sw_shape shape = {sw_value_shape(interpreter->program, c->results.data[i]).type, 1,
+		                  0, &lanes};
 		status = sw_scratch_new(interpreter, shape, &out[i], err);
 	}
 	for (int64_t lane = 0; status == SW_OK && lane < lanes; lane++) {
@@ -358,7 +364,7 @@ sw_status sw_interpret_lanes(sw_interpreter *interpreter, int32_t computation, i
 	return run_in_pool(interpreter, computation, &lanes, out, err);
 }
 
-/* ---- questions about computations ------------------------------------------------------------------ */
+/* ---- questions about computations ------------------------------------------------------- */
 
 static bool op_is_elementwise(const sw_program *program, const sw_op *op)
 {
@@ -407,5 +413,6 @@ bool sw_computation_returns_parameter(const sw_program *program, int32_t computa
 {
 	const sw_computation *c = &program->computations.data[computation];
 	const sw_op *op = sw_op_at(program, program->values.data[c->results.data[0]].op);
-	return c->results.len == 1 && op->opcode == SW_OP_PARAMETER && op->attrs->parameter.number == which;
+	return c->results.len == 1 && op->opcode == SW_OP_PARAMETER &&
+	       op->attrs->parameter.number == which;
 }

@@ -1,10 +1,10 @@
 /*
  * reduce-window and select-and-scatter.
  *
- * A known operation over a window is done one dimension after the other, each time with that dimension in front,
- * so that whole rows are combined; a full-size window with padding on one side is a running total. Sums of
- * f32 are in f64, of bf16 and f16 in f32. Other computations run once per place in the window, on all
- * results at a time.
+ * A known operation over a window is done one dimension after the other, each time with that
+ * dimension in front, so that whole rows are combined; a full-size window with padding on one side
+ * is a running total. Sums of f32 are in f64, of bf16 and f16 in f32. Other computations run once
+ * per place in the window, on all results at a time.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static int64_t place(const sw_window_dim *wd, int64_t n, int64_t o, int64_t w)
 	return at / wd->lhs_dilate;
 }
 
-/* ---- known operations ---------------------------------------------------------------------------------- */
+/* ---- known operations ------------------------------------------------------------------- */
 
 static sw_type accumulator_type(sw_type type, sw_monoid monoid)
 {
@@ -91,7 +91,8 @@ static void run_windows(const pass *p, const char *x, char *r)
 static int running_direction(const pass *p)
 {
 	const sw_window_dim *w = &p->window;
-	if (w->stride != 1 || w->lhs_dilate != 1 || w->rhs_dilate != 1 || w->size != p->n || p->m != p->n)
+	if (w->stride != 1 || w->lhs_dilate != 1 || w->rhs_dilate != 1 || w->size != p->n ||
+	    p->m != p->n)
 		return 0;
 	return w->pad_high == 0 ? 1 : w->pad_low == 0 ? -1 : 0;
 }
@@ -182,8 +183,8 @@ static sw_status reduce_known(sw_call *call, sw_error *err)
 		status = sw_scratch_new(it, x.shape, &total, err);
 	if (status == SW_OK) {
 		sw_find_binary(sw_monoid_opcode(call->plan->monoid),
-		               type)(sw_shape_elements(shape), sw_tensor_data(x), 1, sw_tensor_data(init),
-		                     0, sw_tensor_data(total));
+		               type)(sw_shape_elements(shape), sw_tensor_data(x), 1,
+		                     sw_tensor_data(init), 0, sw_tensor_data(total));
 		status = sw_convert_tensor(it, total, shape.type, &call->out[0], err);
 	}
 	sw_pool_drop(&it->pool, &x);
@@ -192,11 +193,11 @@ static sw_status reduce_known(sw_call *call, sw_error *err)
 	return status;
 }
 
-/* ---- any computation ------------------------------------------------------------------------------------- */
+/* ---- any computation -------------------------------------------------------------------- */
 
 /* What place `offset` of all windows looks at, padding being the init value. */
-static void read_places(const sw_op *op, sw_tensor x, sw_tensor init, sw_shape shape, const int64_t *offset,
-                        void *out)
+static void read_places(const sw_op *op, sw_tensor x, sw_tensor init, sw_shape shape,
+                        const int64_t *offset, void *out)
 {
 	int64_t index[SW_MAX_RANK] = {0}, strides[SW_MAX_RANK], e = 0;
 	size_t bytes = (size_t)sw_type_bytes(x.shape.type);
@@ -224,8 +225,8 @@ static sw_status combine_place(sw_call *call, uint32_t k, const int64_t *offset,
 	int64_t lanes = sw_shape_elements(call->shapes[0]);
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; status == SW_OK && i < k; i++) {
-		status = sw_scratch_new(it, (sw_shape){call->in[i].shape.type, 1, 0, &lanes}, &in[k + i],
-		                        err);
+		status = sw_scratch_new(it, (sw_shape){call->in[i].shape.type, 1, 0, &lanes},
+		                        &in[k + i], err);
 		if (status == SW_OK)
 			read_places(call->op, call->in[i], call->in[k + i], call->shapes[0], offset,
 			            sw_tensor_data(in[k + i]));
@@ -291,7 +292,8 @@ static int64_t room_of_known(const sw_program *program, const sw_op *op, sw_type
 		n = from.dims[d] ? n / from.dims[d] : 0;
 		if (!sw_mul_i64(n, to.dims[d], &n))
 			return INT64_MAX;
-		room = sw_room_add(room, sw_room_add(sw_room_elements(n, type), sw_room_elements(n, type)));
+		room = sw_room_add(
+			room, sw_room_add(sw_room_elements(n, type), sw_room_elements(n, type)));
 	}
 	room = sw_room_add(room, sw_room_add(sw_room_elements(1, type), sw_room_of(to)));
 	return sw_room_add(room, sw_room_elements(sw_shape_elements(to), type));
@@ -302,9 +304,11 @@ int64_t sw_room_reduce_window(const sw_program *program, const sw_op *op, const 
 	sw_shape shape = sw_value_shape(program, op->first_result);
 	if (plan->impl.binary)
 		return room_of_known(program, op, accumulator_type(shape.type, plan->monoid));
-	int64_t lanes = sw_shape_elements(shape), room = sw_room_lanes(program, op->called[0], lanes);
+	int64_t lanes = sw_shape_elements(shape),
+		room = sw_room_lanes(program, op->called[0], lanes);
 	for (uint32_t i = 0; i < op->n_operands / 2; i++) {
-		int64_t row = sw_room_elements(lanes, sw_value_shape(program, op->operands[i]).type);
+		int64_t row =
+			sw_room_elements(lanes, sw_value_shape(program, op->operands[i]).type);
 		room = sw_room_add(room, sw_room_add(row, row));
 	}
 	return room;
@@ -315,7 +319,7 @@ sw_status sw_kernel_reduce_window(sw_call *call, sw_error *err)
 	return call->plan->impl.binary ? reduce_known(call, err) : reduce_any(call, err);
 }
 
-/* ---- select-and-scatter ------------------------------------------------------------------------------------- */
+/* ---- select-and-scatter ----------------------------------------------------------------- */
 
 /* Runs a computation of two scalars on single elements; *out has the result's bytes. */
 static sw_status interpret_pair(sw_call *call, int32_t computation, sw_type type, const void *x,
@@ -357,8 +361,8 @@ static sw_binary_fn *plain_comparison(const sw_program *program, int32_t computa
 
 bool sw_prepare_select_and_scatter(const sw_program *program, const sw_op *op, sw_plan_op *plan)
 {
-	plan->impl.binary =
-		plain_comparison(program, op->called[0], sw_value_shape(program, op->operands[0]).type);
+	plan->impl.binary = plain_comparison(program, op->called[0],
+	                                     sw_value_shape(program, op->operands[0]).type);
 	return true;
 }
 
@@ -369,10 +373,12 @@ static sw_binary_fn *known_pair(const sw_call *call, int32_t which)
 		return call->plan->impl.binary;
 	return call->plan->monoid == SW_MONOID_NONE
 	               ? NULL
-	               : sw_find_binary(sw_monoid_opcode(call->plan->monoid), call->in[0].shape.type);
+	               : sw_find_binary(sw_monoid_opcode(call->plan->monoid),
+	                                call->in[0].shape.type);
 }
 
-/* Runs called computation `which`, of two scalars, on single elements; *out has the result's bytes. */
+/* Runs called computation `which`, of two scalars, on single elements; *out has the result's bytes.
+ */
 static sw_status on_pair(sw_call *call, int32_t which, sw_type type, const void *x, const void *y,
                          void *out, sw_error *err)
 {
@@ -384,7 +390,8 @@ static sw_status on_pair(sw_call *call, int32_t which, sw_type type, const void 
 	return interpret_pair(call, call->op->called[which], type, x, y, out, err);
 }
 
-/* The element of window `index` that is selected: its place in the operand, -1 if all of it is padding. */
+/* The element of window `index` that is selected: its place in the operand, -1 if all of it is
+ * padding. */
 static sw_status select_in_window(sw_call *call, const sw_window_dim *windows, const int64_t *index,
                                   int64_t *selected, sw_error *err)
 {
@@ -408,8 +415,9 @@ static sw_status select_in_window(sw_call *call, const sw_window_dim *windows, c
 		if (!inside)
 			continue;
 		if (*selected >= 0) {
-			sw_status status = on_pair(call, 0, x.shape.type, data + *selected * (int64_t)bytes,
-			                           data + at * (int64_t)bytes, &keeps, err);
+			sw_status status =
+				on_pair(call, 0, x.shape.type, data + *selected * (int64_t)bytes,
+			                data + at * (int64_t)bytes, &keeps, err);
 			if (status != SW_OK)
 				return status;
 		}
@@ -418,7 +426,8 @@ static sw_status select_in_window(sw_call *call, const sw_window_dim *windows, c
 	return SW_OK;
 }
 
-int64_t sw_room_select_and_scatter(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+int64_t sw_room_select_and_scatter(const sw_program *program, const sw_op *op,
+                                   const sw_plan_op *plan)
 {
 	(void)plan;
 	int64_t pair = 2 * sw_room_elements(1, sw_value_shape(program, op->operands[0]).type);

@@ -1,4 +1,5 @@
-/* Least cost to the target, digits' places ignored: Dijkstra backwards from the target over the kinds of the units. */
+/* Least cost to the target, digits' places ignored: Dijkstra backwards from the target over the
+ * kinds of the units. */
 #include "layout/search.h"
 
 #include <string.h>
@@ -25,7 +26,7 @@ static planes with_kind(planes k, uint32_t mask, uint32_t kind)
 	return k;
 }
 
-/* ---- the heap ------------------------------------------------------------------------------------------------ */
+/* ---- the heap --------------------------------------------------------------------------- */
 
 static void push(bound *b, path_cost cost, int32_t code)
 {
@@ -42,7 +43,8 @@ static bound_entry pop(bound *b)
 	bound_entry top = b->heap.data[0], last = b->heap.data[--b->heap.len];
 	size_t i = 0, n = b->heap.len;
 	for (size_t child; (child = 2 * i + 1) < n; i = child) {
-		if (child + 1 < n && cost_less(b->heap.data[child + 1].cost, b->heap.data[child].cost))
+		if (child + 1 < n &&
+		    cost_less(b->heap.data[child + 1].cost, b->heap.data[child].cost))
 			child++;
 		if (!cost_less(b->heap.data[child].cost, last.cost))
 			break;
@@ -52,7 +54,7 @@ static bound_entry pop(bound *b)
 	return top;
 }
 
-/* ---- steps backwards ------------------------------------------------------------------------------------------- */
+/* ---- steps backwards -------------------------------------------------------------------- */
 
 /* A code and how it goes on from there to the goal. */
 typedef struct reached {
@@ -81,7 +83,8 @@ static void offer(bound *b, const reached *after, price step, planes before)
 		offer_cost(b, cost_from(after, step), before);
 }
 
-/* A move whose units end at home where the home never leads has to transpose its operand, one whose units begin there its result. */
+/* A move whose units end at home where the home never leads has to transpose its operand, one whose
+ * units begin there its result. */
 static price with_transpose(const bound *b, price step, uint32_t at_home, uint32_t split)
 {
 	if (at_home & b->never_lead)
@@ -100,7 +103,8 @@ static void offer_splits(bound *b, const reached *after, price step, planes befo
 	path_cost transposed = cost_from(after, with_transpose(b, step, splits, after->kinds.high));
 	before = with_kind(before, splits, KIND_AWAY);
 	for (uint32_t home = either;; home = (home - 1) & either) {
-		offer_cost(b, home & never_lead ? transposed : led, with_kind(before, home, KIND_HOME));
+		offer_cost(b, home & never_lead ? transposed : led,
+		           with_kind(before, home, KIND_HOME));
 		if (!home)
 			break;
 	}
@@ -111,24 +115,27 @@ static void step_back(bound *b, const reached *after, uint32_t mask)
 {
 	uint32_t split = after->kinds.high, whole = ~split & ~after->kinds.low,
 		 partial = ~split & after->kinds.low;
-	planes as_b = with_kind(after->kinds, mask, KIND_B), as_p = with_kind(after->kinds, mask, KIND_P);
+	planes as_b = with_kind(after->kinds, mask, KIND_B),
+	       as_p = with_kind(after->kinds, mask, KIND_P);
 	bool may_be_partial = !(mask & ~b->may_be_partial);
 	if (!(mask & ~split)) {
 		uint32_t rest = split & ~mask, at_home = mask & ~after->kinds.low;
 		offer(b, after, prices_get(b->table, SW_MOVE_SLICE, mask, rest), as_b);
 		if (b->exact || at_home == mask) {
 			price exchange = prices_get(b->table, SW_MOVE_ALL_TO_ALL, mask, split);
-			offer_splits(b, after, with_transpose(b, exchange, at_home, split), after->kinds,
-			             mask, true);
+			offer_splits(b, after, with_transpose(b, exchange, at_home, split),
+			             after->kinds, mask, true);
 		}
 		if (may_be_partial)
 			offer(b, after,
-			      with_transpose(b, prices_get(b->table, SW_MOVE_REDUCE_SCATTER, mask, rest),
-			                     at_home, rest),
+			      with_transpose(
+				      b, prices_get(b->table, SW_MOVE_REDUCE_SCATTER, mask, rest),
+				      at_home, rest),
 			      as_p);
 	} else if (!(mask & ~whole)) {
 		if (may_be_partial)
-			offer(b, after, prices_get(b->table, SW_MOVE_ALL_REDUCE, mask, split), as_p);
+			offer(b, after, prices_get(b->table, SW_MOVE_ALL_REDUCE, mask, split),
+			      as_p);
 		offer_splits(b, after, prices_get(b->table, SW_MOVE_ALL_GATHER, mask, split | mask),
 		             after->kinds, mask, true);
 	} else if (!(mask & ~partial) && !(mask & ~b->to_partial)) {
@@ -136,7 +143,8 @@ static void step_back(bound *b, const reached *after, uint32_t mask)
 	}
 }
 
-/* The state of u went to to[u]; where that is a split it may have been at home or away, and counts as away here. */
+/* The state of u went to to[u]; where that is a split it may have been at home or away, and counts
+ * as away here. */
 static planes before_permute(planes after, const permutation *permuted)
 {
 	planes before = after;
@@ -148,7 +156,8 @@ static planes before_permute(planes after, const permutation *permuted)
 	return before;
 }
 
-/* Permutations of the same units have one price; those that come from the same kinds are one to us. */
+/* Permutations of the same units have one price; those that come from the same kinds are one to us.
+ */
 static void permute_back(bound *b, const reached *after)
 {
 	planes before[MAX_PERMUTATIONS];
@@ -166,7 +175,7 @@ static void permute_back(bound *b, const reached *after)
 	}
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------------------------- */
 
 void bound_begin(bound *b, prices *table, const problem *p)
 {
@@ -183,8 +192,8 @@ void bound_begin(bound *b, prices *table, const problem *p)
 	for (int32_t code = 0; code < codes; code++)
 		b->least[code].ps = NO_WAY;
 	for (int32_t u = 0; u < p->n_units; u++) {
-		b->leaves_home |= (uint32_t)(p->home[u] >= UNIT_S && (b->exact || p->goal[u] < UNIT_S))
-		                  << u;
+		b->leaves_home |=
+			(uint32_t)(p->home[u] >= UNIT_S && (b->exact || p->goal[u] < UNIT_S)) << u;
 		goal = with_kind(goal, 1u << u, kind_of(p, u, p->goal[u]));
 	}
 	b->least[code_of(b, goal)] = (path_cost){0, 0, 0};

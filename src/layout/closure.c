@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_COMBINED 640 /* layouts, with all combinations of their states between: a tenth of a second */
+#define MOST_COMBINED                                                                              \
+	640 /* layouts, with all combinations of their states between: a tenth of a second */
 #define MOST_LAYOUTS 1280 /* with others between, up to so many: half a second */
 #define MOST_GIVEN 4000   /* a minute; more are looked at pair by pair, which takes longer still */
 
@@ -20,13 +21,14 @@ typedef struct ways {
 	prices *table;
 	SW_VEC(point) points;
 	sw_map index; /* state and monoid -> point */
-	/* To what is partial where the start is not, a way may make a term of the whole, and nowhere else (layout.h): the two have matrices of their own. */
+	/* To what is partial where the start is not, a way may make a term of the whole, and
+	 * nowhere else (layout.h): the two have matrices of their own. */
 	bool makes_terms;
 	double *ps[2]; /* [makes_terms][from][to] of single moves, where priced[from] */
 	bool *priced;
 } ways;
 
-/* ---- points ---------------------------------------------------------------------------------------------- */
+/* ---- points ----------------------------------------------------------------------------- */
 
 /* False where digits are in each other's way. */
 static bool make_point(const problem *p, const uint8_t *state, sw_monoid monoid, point *made)
@@ -116,8 +118,9 @@ static void add_kept(ways *w, size_t of, uint32_t kept)
 	add_point(w, state, (sw_monoid)w->points.data[of].monoid);
 }
 
-/* Where that would be too many: what is there, with some units gathered. With all splits gathered in any case, so that all can be reached from all; then
- * with one unit, and more, for as long as all with as many have room. */
+/* Where that would be too many: what is there, with some units gathered. With all splits gathered
+ * in any case, so that all can be reached from all; then with one unit, and more, for as long as
+ * all with as many have room. */
 static void add_gathered(ways *w)
 {
 	size_t n = w->points.len;
@@ -150,25 +153,32 @@ static void add_between(ways *w)
 		add_gathered(w);
 }
 
-/* ---- single moves ------------------------------------------------------------------------------------------ */
+/* ---- single moves ----------------------------------------------------------------------- */
 
-/* The kind of move that takes all units of the mask from one to the other; SW_MOVE_COUNT: there is none. */
+/* The kind of move that takes all units of the mask from one to the other; SW_MOVE_COUNT: there is
+ * none. */
 static sw_move_kind kind_between(const point *a, const point *b, uint32_t mask)
 {
-	uint32_t a_whole = mask & ~(a->split | a->partial), b_whole = mask & ~(b->split | b->partial);
+	uint32_t a_whole = mask & ~(a->split | a->partial),
+		 b_whole = mask & ~(b->split | b->partial);
 	bool to_split = (mask & b->split) == mask, to_whole = b_whole == mask;
 	if (a_whole == mask)
 		return to_split                      ? SW_MOVE_SLICE
 		       : (mask & b->partial) == mask ? SW_MOVE_TO_PARTIAL
 		                                     : SW_MOVE_COUNT;
 	if ((mask & a->partial) == mask)
-		return to_whole ? SW_MOVE_ALL_REDUCE : to_split ? SW_MOVE_REDUCE_SCATTER : SW_MOVE_COUNT;
+		return to_whole   ? SW_MOVE_ALL_REDUCE
+		       : to_split ? SW_MOVE_REDUCE_SCATTER
+		                  : SW_MOVE_COUNT;
 	if ((mask & a->split) == mask)
-		return to_whole ? SW_MOVE_ALL_GATHER : to_split ? SW_MOVE_ALL_TO_ALL : SW_MOVE_COUNT;
+		return to_whole   ? SW_MOVE_ALL_GATHER
+		       : to_split ? SW_MOVE_ALL_TO_ALL
+		                  : SW_MOVE_COUNT;
 	return SW_MOVE_COUNT;
 }
 
-static double transposes_ps(const ways *w, sw_move_kind kind, uint32_t mask, const point *a, const point *b)
+static double transposes_ps(const ways *w, sw_move_kind kind, uint32_t mask, const point *a,
+                            const point *b)
 {
 	unsigned transposes = move_transposes(w->p, kind, mask, a->state, b->state);
 	return (transposes & 1 ? w->table->transpose_of[a->split] : 0) +
@@ -208,7 +218,8 @@ static double move_ps(const ways *w, const point *a, const point *b, bool *term)
 	*term = false;
 	if (a->monoid && b->monoid && a->monoid != b->monoid)
 		return NO_WAY;
-	for (int32_t u = 0; u < SW_MIN(w->p->n_units, MAX_UNITS); u++) /* the bound is for the compiler */
+	for (int32_t u = 0; u < SW_MIN(w->p->n_units, MAX_UNITS);
+	     u++) /* the bound is for the compiler */
 		mask |= (uint32_t)(a->state[u] != b->state[u]) << u;
 	sw_move_kind kind = kind_between(a, b, mask);
 	double ps = NO_WAY;
@@ -230,14 +241,15 @@ static const double *moves_from(ways *w, size_t from)
 	double *whole = w->ps[0] + from * n, *terms = w->ps[1] + from * n;
 	for (size_t j = 0; j < n && !w->priced[from]; j++) {
 		bool term = false;
-		terms[j] = j == from ? 0 : move_ps(w, &w->points.data[from], &w->points.data[j], &term);
+		terms[j] = j == from ? 0
+		                     : move_ps(w, &w->points.data[from], &w->points.data[j], &term);
 		whole[j] = term ? NO_WAY : terms[j];
 	}
 	w->priced[from] = true;
 	return w->makes_terms ? terms : whole;
 }
 
-/* ---- the cheapest ways ---------------------------------------------------------------------------------------- */
+/* ---- the cheapest ways ------------------------------------------------------------------ */
 
 /* row[j] = min(row[j], so_far + moves[j]) */
 SW_VECTORISED
@@ -254,7 +266,8 @@ static bool needs_terms(const ways *w, uint32_t from, uint32_t to)
 	return (w->points.data[to].partial & ~w->points.data[from].partial) != 0;
 }
 
-/* How far the farthest of the layouts is, by what is known, of those that ways with, or without, terms made of the whole are asked for. */
+/* How far the farthest of the layouts is, by what is known, of those that ways with, or without,
+ * terms made of the whole are asked for. */
 static double farthest(const closure *c, const ways *w, const double *row, const uint32_t *place,
                        uint32_t from)
 {
@@ -265,8 +278,9 @@ static double farthest(const closure *c, const ways *w, const double *row, const
 	return far;
 }
 
-/* From one point to the others (Bellman and Ford's: the graph is dense, and most ways are a move or two): what has come nearer since its moves were
- * last tried is tried again. `tried` is how far it was then. */
+/* From one point to the others (Bellman and Ford's: the graph is dense, and most ways are a move or
+ * two): what has come nearer since its moves were last tried is tried again. `tried` is how far it
+ * was then. */
 static void travel(const closure *c, ways *w, double *row, double *tried, const uint32_t *place,
                    uint32_t from)
 {
@@ -287,7 +301,7 @@ static void travel(const closure *c, ways *w, double *row, double *tried, const 
 	}
 }
 
-/* ---- the whole -------------------------------------------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------------------------- */
 
 static void find_ways(closure *c, ways *w, const uint32_t *place)
 {
@@ -311,8 +325,8 @@ static void find_ways(closure *c, ways *w, const uint32_t *place)
 	free(row);
 }
 
-bool closure_init(closure *c, const sw_redistribution *how, sw_shape shape, const sw_layout *layouts,
-                  int32_t n)
+bool closure_init(closure *c, const sw_redistribution *how, sw_shape shape,
+                  const sw_layout *layouts, int32_t n)
 {
 	problem p;
 	*c = (closure){.n = n};

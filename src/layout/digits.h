@@ -14,17 +14,19 @@ typedef struct digit {
 	int32_t size, atom;
 } digit;
 
-/* The digits that `layout` gives to the atoms of the mask `of` along dim, by descending stride (in the order of
- * the atoms where strides are equal, which no valid layout has). Room for SW_MAX_ATOMS. Returns their number. */
-int32_t layout_digits(const sw_atoms *atoms, const sw_layout *layout, uint32_t of, int32_t dim, digit *digits);
+/* The digits that `layout` gives to the atoms of the mask `of` along dim, by descending stride (in
+ * the order of the atoms where strides are equal, which no valid layout has). Room for
+ * SW_MAX_ATOMS. Returns their number. */
+int32_t layout_digits(const sw_atoms *atoms, const sw_layout *layout, uint32_t of, int32_t dim,
+                      digit *digits);
 
 /* Do digits in descending order nest within a dimension of this extent? */
 bool digits_nest(const digit *digits, int32_t n, int64_t extent);
 
 bool layout_same_state(const sw_state *a, const sw_state *b);
 
-/* The layout as words without padding bytes, for hashes and keys: at most SW_MAX_ATOMS + 1. Equal iff the layouts
- * are. Returns their number. */
+/* The layout as words without padding bytes, for hashes and keys: at most SW_MAX_ATOMS + 1. Equal
+ * iff the layouts are. Returns their number. */
 int32_t layout_pack(const sw_layout *layout, uint64_t *words);
 
 #endif

@@ -42,7 +42,7 @@ uint64_t sw_layout_hash(const sw_layout *layout)
 	return sw_hash_bytes(words, (size_t)n * sizeof(*words), 0);
 }
 
-/* ---- masks --------------------------------------------------------------------------------------- */
+/* ---- masks ------------------------------------------------------------------------------ */
 
 uint32_t sw_layout_partial_atoms(const sw_layout *layout)
 {
@@ -62,10 +62,11 @@ uint32_t sw_layout_split_atoms(const sw_layout *layout, int32_t dim)
 	return mask;
 }
 
-/* ---- digits of a dimension --------------------------------------------------------------------------- */
+/* ---- digits of a dimension -------------------------------------------------------------- */
 
 /* Insertion sort by descending stride: a dimension has a handful of digits. */
-int32_t layout_digits(const sw_atoms *atoms, const sw_layout *layout, uint32_t of, int32_t dim, digit *digits)
+int32_t layout_digits(const sw_atoms *atoms, const sw_layout *layout, uint32_t of, int32_t dim,
+                      digit *digits)
 {
 	int32_t n = 0;
 	for (int32_t a = 0; a < layout->n; a++) {
@@ -94,7 +95,7 @@ bool digits_nest(const digit *digits, int32_t n, int64_t extent)
 	return true;
 }
 
-/* ---- validity -------------------------------------------------------------------------------------- */
+/* ---- validity --------------------------------------------------------------------------- */
 
 static bool states_valid(sw_shape shape, const sw_layout *layout)
 {
@@ -122,7 +123,8 @@ bool sw_layout_valid(const sw_atoms *atoms, sw_shape shape, const sw_layout *lay
 	return true;
 }
 
-bool sw_layout_split(const sw_atoms *atoms, sw_layout *layout, uint32_t mask, int32_t dim, int64_t top)
+bool sw_layout_split(const sw_atoms *atoms, sw_layout *layout, uint32_t mask, int32_t dim,
+                     int64_t top)
 {
 	sw_layout split = *layout;
 	for (int32_t a = 0; a < atoms->n; a++) {

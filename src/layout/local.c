@@ -1,11 +1,13 @@
-/* One device's part of a tensor: its shape, its indices, and copying it out of the whole and back. */
+/* One device's part of a tensor: its shape, its indices, and copying it out of the whole and back.
+ */
 #include "layout/digits.h"
 
 #include <string.h>
 
-/* ---- shapes and indices ------------------------------------------------------------------------------ */
+/* ---- shapes and indices ----------------------------------------------------------------- */
 
-void sw_layout_local_dims(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, int64_t *dims)
+void sw_layout_local_dims(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
+                          int64_t *dims)
 {
 	for (int32_t dim = 0; dim < shape.rank; dim++)
 		dims[dim] = shape.dims[dim];
@@ -24,8 +26,10 @@ int64_t sw_layout_local_bytes(const sw_atoms *atoms, sw_shape shape, const sw_la
 	return bytes;
 }
 
-/* Puts the device's digits back, smallest stride first: then what lies below each is already complete. */
-static int64_t insert_digits(const sw_atoms *atoms, const digit *digits, int32_t n, int64_t device, int64_t local)
+/* Puts the device's digits back, smallest stride first: then what lies below each is already
+ * complete. */
+static int64_t insert_digits(const sw_atoms *atoms, const digit *digits, int32_t n, int64_t device,
+                             int64_t local)
 {
 	for (int32_t k = n - 1; k >= 0; k--) {
 		int64_t t = digits[k].stride, p = digits[k].size;
@@ -35,35 +39,36 @@ static int64_t insert_digits(const sw_atoms *atoms, const digit *digits, int32_t
 	return local;
 }
 
-int64_t sw_layout_global_index(const sw_atoms *atoms, const sw_layout *layout, int32_t dim, int64_t device,
-                               int64_t local)
+int64_t sw_layout_global_index(const sw_atoms *atoms, const sw_layout *layout, int32_t dim,
+                               int64_t device, int64_t local)
 {
 	digit digits[SW_MAX_ATOMS];
 	int32_t n = layout_digits(atoms, layout, ALL_ATOMS, dim, digits);
 	return insert_digits(atoms, digits, n, device, local);
 }
 
-bool sw_layout_holds(const sw_atoms *atoms, const sw_layout *layout, int64_t device, const int64_t *index)
+bool sw_layout_holds(const sw_atoms *atoms, const sw_layout *layout, int64_t device,
+                     const int64_t *index)
 {
 	for (int32_t a = 0; a < layout->n; a++) {
 		sw_state s = layout->state[a];
-		if (s.kind == SW_STATE_S &&
-		    index[s.dim] / s.stride % atoms->size[a] != sw_atoms_coordinate(atoms, device, a))
+		if (s.kind == SW_STATE_S && index[s.dim] / s.stride % atoms->size[a] !=
+		                                    sw_atoms_coordinate(atoms, device, a))
 			return false;
 	}
 	return true;
 }
 
-/* ---- copying -------------------------------------------------------------------------------------------- */
+/* ---- copying ---------------------------------------------------------------------------- */
 
-/* A part as runs of bytes: run r of the part lies at part + r * run_bytes, and in the whole at the sum of one
- * offset per outer dimension. The last outer dimension counts runs, not elements. */
+/* A part as runs of bytes: run r of the part lies at part + r * run_bytes, and in the whole at the
+ * sum of one offset per outer dimension. The last outer dimension counts runs, not elements. */
 typedef struct run_list {
-	int32_t n;                       /* outer dimensions */
-	int64_t count[SW_MAX_RANK];      /* entries of each */
-	const int64_t *at[SW_MAX_RANK];  /* byte offsets in the whole */
+	int32_t n;                      /* outer dimensions */
+	int64_t count[SW_MAX_RANK];     /* entries of each */
+	const int64_t *at[SW_MAX_RANK]; /* byte offsets in the whole */
 	int64_t run_bytes;
-	int64_t *offsets;                /* owns the entries */
+	int64_t *offsets; /* owns the entries */
 } run_list;
 
 static int32_t last_split_dim(sw_shape shape, const sw_layout *layout)
@@ -75,16 +80,17 @@ static int32_t last_split_dim(sw_shape shape, const sw_layout *layout)
 }
 
 /* Byte offsets of dimension dim, one per `step` local indices. */
-static void list_offsets(const sw_atoms *atoms, const digit *digits, int32_t n, int64_t device, int64_t step,
-                         int64_t pitch, int64_t count, int64_t *offsets)
+static void list_offsets(const sw_atoms *atoms, const digit *digits, int32_t n, int64_t device,
+                         int64_t step, int64_t pitch, int64_t count, int64_t *offsets)
 {
 	for (int64_t i = 0; i < count; i++)
 		offsets[i] = insert_digits(atoms, digits, n, device, i * step) * pitch;
 }
 
-/* Everything after the last split dimension, and below that dimension's smallest digit, is one run. */
-static void list_runs(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, int64_t device,
-                      int64_t element_bytes, run_list *runs)
+/* Everything after the last split dimension, and below that dimension's smallest digit, is one run.
+ */
+static void list_runs(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
+                      int64_t device, int64_t element_bytes, run_list *runs)
 {
 	int64_t dims[SW_MAX_RANK], pitch = element_bytes, entries = 0;
 	int32_t last = last_split_dim(shape, layout);
@@ -131,7 +137,8 @@ static bool step_position(const run_list *runs, int64_t *position)
 }
 
 /* Copies all runs from the whole to the part (cut) or the other way round. */
-static void copy_runs(const run_list *runs, const char *whole, char *part, char *whole_out, const char *part_in)
+static void copy_runs(const run_list *runs, const char *whole, char *part, char *whole_out,
+                      const char *part_in)
 {
 	int64_t position[SW_MAX_RANK] = {0};
 	size_t bytes = (size_t)runs->run_bytes;
@@ -177,7 +184,7 @@ void sw_layout_paste(const sw_atoms *atoms, sw_shape shape, const sw_layout *lay
 	free(runs.offsets);
 }
 
-/* ---- local data as digits ------------------------------------------------------------------------------ */
+/* ---- local data as digits --------------------------------------------------------------- */
 
 typedef struct factor_list {
 	int32_t n;

@@ -1,6 +1,6 @@
 /*
- * Paths that need no search: what a careful person would write down at once, atom by atom. A chain of moves, each of all atoms
- * that it suits; what is left over in the end goes by way of B.
+ * Paths that need no search: what a careful person would write down at once, atom by atom. A chain
+ * of moves, each of all atoms that it suits; what is left over in the end goes by way of B.
  */
 #include "layout/search.h"
 
@@ -18,11 +18,12 @@ typedef struct chain {
 	bool possible;
 } chain;
 
-/* ---- what is where ----------------------------------------------------------------------------------------- */
+/* ---- what is where ---------------------------------------------------------------------- */
 
 #define ANY 3 /* kind of state */
 
-/* Atoms that are in one kind of state and not where they are in the target, where they are in the other. */
+/* Atoms that are in one kind of state and not where they are in the target, where they are in the
+ * other. */
 static uint32_t atoms_bound(const chain *c, uint32_t now, uint32_t then)
 {
 	uint32_t mask = 0;
@@ -36,7 +37,8 @@ static uint32_t atoms_bound(const chain *c, uint32_t now, uint32_t then)
 }
 
 /* Does the digit nest with those that the layout has? */
-static bool fits_beside(const sw_atoms *atoms, const sw_layout *layout, const sw_state *state, int32_t size)
+static bool fits_beside(const sw_atoms *atoms, const sw_layout *layout, const sw_state *state,
+                        int32_t size)
 {
 	for (int32_t a = 0; a < layout->n; a++) {
 		const sw_state *other = &layout->state[a];
@@ -48,8 +50,9 @@ static bool fits_beside(const sw_atoms *atoms, const sw_layout *layout, const sw
 	return true;
 }
 
-/* The layout with those atoms of the mask in their target places that fit beside all that is there, and beside one another; an atom
- * that is split leaves its place only afterwards. Takes the others out of the mask. */
+/* The layout with those atoms of the mask in their target places that fit beside all that is there,
+ * and beside one another; an atom that is split leaves its place only afterwards. Takes the others
+ * out of the mask. */
 static sw_layout with_targets(const chain *c, uint32_t *mask)
 {
 	sw_layout after = c->at;
@@ -101,17 +104,18 @@ static sw_layout with_places(const chain *c, sw_layout after, uint32_t *mask, in
 	return after;
 }
 
-/* ---- moves ---------------------------------------------------------------------------------------------------- */
+/* ---- moves ------------------------------------------------------------------------------ */
 
-/* Do the digits that `with` gives to the atoms of the mask lead the local data of `in`, in the order of the atoms? */
+/* Do the digits that `with` gives to the atoms of the mask lead the local data of `in`, in the
+ * order of the atoms? */
 static bool digits_lead(const chain *c, const sw_layout *in, const sw_layout *with, uint32_t mask)
 {
 	int64_t extents[2 * SW_MAX_ATOMS + 1];
 	int32_t atom_of[2 * SW_MAX_ATOMS + 1], last = -1;
 	bool leading = true;
 	for (int32_t dim = 0; dim < c->shape.rank; dim++) {
-		int32_t n = sw_layout_local_digits(c->how->atoms, c->shape, in, with, mask, dim, extents,
-		                                   atom_of);
+		int32_t n = sw_layout_local_digits(c->how->atoms, c->shape, in, with, mask, dim,
+		                                   extents, atom_of);
 		for (int32_t k = 0; k < n; k++) {
 			if (atom_of[k] >= 0 && (!leading || atom_of[k] < last))
 				return false;
@@ -143,7 +147,8 @@ static void add_move(chain *c, sw_move_kind kind, uint32_t mask, sw_layout after
 	if (!mask || !c->possible)
 		return;
 	after.monoid = sw_layout_partial_atoms(&after) ? c->monoid : SW_MONOID_NONE;
-	int64_t result = sw_layout_local_bytes(c->how->atoms, c->shape, &after), peak = c->bytes + result;
+	int64_t result = sw_layout_local_bytes(c->how->atoms, c->shape, &after),
+		peak = c->bytes + result;
 	price step = price_move(c->how, kind, mask, c->bytes, result);
 	add_transposes(c, kind, mask, &after, result, &step, &peak);
 	c->possible = step.ps != NO_WAY && c->path.n < SW_MAX_MOVES;
@@ -181,7 +186,7 @@ static void to_b(chain *c, sw_move_kind kind, uint32_t mask)
 	add_move(c, kind, mask, after);
 }
 
-/* ---- the paths -------------------------------------------------------------------------------------------------- */
+/* ---- the paths -------------------------------------------------------------------------- */
 
 static void by_way_of_b(chain *c)
 {
@@ -210,13 +215,14 @@ static void kind_by_kind(chain *c, int32_t order)
 	by_way_of_b(c);
 }
 
-/* AutoDDL section 4.3: reduce-scatter, all-to-all, all-gather. What is scattered only to be gathered in the end, and what is in the
- * way of others, lies in dimension dim meanwhile. */
+/* AutoDDL section 4.3: reduce-scatter, all-to-all, all-gather. What is scattered only to be
+ * gathered in the end, and what is in the way of others, lies in dimension dim meanwhile. */
 static void scatter_exchange_gather(chain *c, int32_t dim, bool slice_first)
 {
 	if (slice_first)
 		to_target(c, SW_MOVE_SLICE);
-	uint32_t home = atoms_bound(c, SW_STATE_P, SW_STATE_S), rest = atoms_bound(c, SW_STATE_P, ANY);
+	uint32_t home = atoms_bound(c, SW_STATE_P, SW_STATE_S),
+		 rest = atoms_bound(c, SW_STATE_P, ANY);
 	sw_layout after = with_targets(c, &home);
 	rest &= ~home;
 	after = with_places(c, after, &rest, dim);
@@ -263,7 +269,7 @@ static void one_permute(chain *c)
 		memcpy(c->path.moves[0].to_atom, to_atom, sizeof(to_atom));
 }
 
-/* ---- the cheapest of them ------------------------------------------------------------------------------------------ */
+/* ---- the cheapest of them --------------------------------------------------------------- */
 
 static void follow(chain *c, int32_t which)
 {

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- permutations ------------------------------------------------------------------------------------------ */
+/* ---- permutations ----------------------------------------------------------------------- */
 
 static bool is_permutation(const uint8_t *to, int32_t n)
 {
@@ -58,7 +58,7 @@ static void list_permutations(prices *table, const problem *p)
 	}
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------------- */
+/* ---- tables ----------------------------------------------------------------------------- */
 
 static double touch_ps(const sw_redistribution *how, int64_t bytes)
 {
@@ -68,7 +68,8 @@ static double touch_ps(const sw_redistribution *how, int64_t bytes)
 
 double transpose_ps(const sw_redistribution *how, int64_t bytes)
 {
-	return how->memory_bytes > 0 && bytes > how->memory_bytes - bytes ? NO_WAY : touch_ps(how, bytes);
+	return how->memory_bytes > 0 && bytes > how->memory_bytes - bytes ? NO_WAY
+	                                                                  : touch_ps(how, bytes);
 }
 
 /* Sets of as many bytes have one price, so that only different numbers of bytes are asked for. */
@@ -111,7 +112,7 @@ prices *prices_new(const sw_redistribution *how, const problem *p, sw_arena *are
 	return table;
 }
 
-/* ---- one move ------------------------------------------------------------------------------------------------- */
+/* ---- one move --------------------------------------------------------------------------- */
 
 uint32_t split_after(sw_move_kind kind, uint32_t mask, uint32_t split)
 {
@@ -133,8 +134,9 @@ price price_move(const sw_redistribution *how, sw_move_kind kind, uint32_t atoms
 	if (kind == SW_MOVE_SLICE)
 		return (price){touch_ps(how, result), 0};
 	if (kind == SW_MOVE_TO_PARTIAL) /* mostly of neutral init values, which costs nothing */
-		return (price){how->local_bandwidth > 0 ? ceil(2e12 * (double)result / how->local_bandwidth)
-		                                        : 0,
+		return (price){how->local_bandwidth > 0
+		                       ? ceil(2e12 * (double)result / how->local_bandwidth)
+		                       : 0,
 		               0};
 	double seconds = how->seconds(how->context, kind, atoms, operand);
 	return (price){isfinite(seconds) ? ceil(seconds * 1e12) : NO_WAY,

@@ -18,7 +18,7 @@ const char *sw_move_name(sw_move_kind kind)
 	return (size_t)kind < SW_COUNT(names) ? names[kind] : "unknown";
 }
 
-/* ---- permute ------------------------------------------------------------------------------------------------ */
+/* ---- permute ---------------------------------------------------------------------------- */
 
 static int64_t permuted_device(const sw_atoms *atoms, const sw_move *move, int64_t device)
 {
@@ -51,7 +51,7 @@ int32_t sw_move_permute_pairs(const sw_atoms *atoms, const sw_move *move, sw_are
 	return n;
 }
 
-/* ---- the path written out -------------------------------------------------------------------------------------- */
+/* ---- the path written out --------------------------------------------------------------- */
 
 static sw_layout write_layout(const problem *p, const uint8_t *state)
 {
@@ -64,7 +64,8 @@ static sw_layout write_layout(const problem *p, const uint8_t *state)
 			if (state[u] < UNIT_S)
 				continue;
 			const split_digit *d = &p->digits[unit_tuple(p, u, state[u])->digit[k]];
-			*s = (sw_state){.kind = SW_STATE_S, .dim = (int8_t)d->dim, .stride = d->stride};
+			*s = (sw_state){
+				.kind = SW_STATE_S, .dim = (int8_t)d->dim, .stride = d->stride};
 		}
 	}
 	layout.monoid = sw_layout_partial_atoms(&layout) ? p->monoid : SW_MONOID_NONE;
@@ -85,17 +86,19 @@ static void write_move(const problem *p, const prices *table, const node *n, sw_
 static int64_t node_bytes(const problem *p, const prices *table, const node *n)
 {
 	uint32_t split = 0;
-	for (int32_t u = 0; u < SW_MIN(p->n_units, MAX_UNITS); u++) /* the bound is for the compiler */
+	for (int32_t u = 0; u < SW_MIN(p->n_units, MAX_UNITS);
+	     u++) /* the bound is for the compiler */
 		split |= (uint32_t)(n->state[u] >= UNIT_S) << u;
 	return table->bytes_of[split];
 }
 
 /* Operand and result of the move, or of a transpose around it. */
-static int64_t move_peak(const problem *p, const prices *table, const node *before, const node *after)
+static int64_t move_peak(const problem *p, const prices *table, const node *before,
+                         const node *after)
 {
 	int64_t operand = node_bytes(p, table, before), result = node_bytes(p, table, after);
-	unsigned transposes =
-		move_transposes(p, (sw_move_kind)after->kind, after->mask, before->state, after->state);
+	unsigned transposes = move_transposes(p, (sw_move_kind)after->kind, after->mask,
+	                                      before->state, after->state);
 	int64_t peak = operand + result;
 	if (transposes & 1)
 		peak = SW_MAX(peak, 2 * operand);
@@ -115,7 +118,7 @@ static void write_path(const problem *p, const prices *table, const best_path *b
 	}
 }
 
-/* ---- one redistribution, with tables that others may share ------------------------------------------------------- */
+/* ---- one redistribution, with tables that others may share ------------------------------ */
 
 typedef struct path_planner {
 	sw_redistribution how;
@@ -163,7 +166,8 @@ static uint32_t find_prices(path_planner *planner, const problem *p)
 	return number;
 }
 
-/* A bound depends on the prices, on the kinds of the target, on which homes there are and may lead, and on what may become partial. */
+/* A bound depends on the prices, on the kinds of the target, on which homes there are and may lead,
+ * and on what may become partial. */
 static bound *find_bound(path_planner *planner, const problem *p, uint32_t table)
 {
 	uint32_t key[6] = {table, 0, 0, never_leading(p), p->to_partial, p->may_be_partial};
@@ -182,7 +186,8 @@ static bound *find_bound(path_planner *planner, const problem *p, uint32_t table
 }
 
 /* The path is the plain one where no better one is found. */
-static path_cost find_best(path_planner *planner, problem *p, prices *table, bound *least, sw_path *path)
+static path_cost find_best(path_planner *planner, problem *p, prices *table, bound *least,
+                           sw_path *path)
 {
 	best_path best;
 	workspace *work = &planner->work;
@@ -196,7 +201,9 @@ static path_cost find_best(path_planner *planner, problem *p, prices *table, bou
 		search_harder(work, p, table, least, &best);
 	if (best.cost.ps == NO_WAY && planner->how.memory_bytes > 0 && !p->thorough) {
 		p->thorough =
-			true; /* where memory is tight, a place that is seldom tried may be the only one */
+			/* where memory is tight, a place that is seldom tried may be the only one
+		         */
+			true;
 		search_harder(work, p, table, least, &best);
 	}
 	if (best.n > 0)
@@ -204,8 +211,8 @@ static path_cost find_best(path_planner *planner, problem *p, prices *table, bou
 	return best.cost;
 }
 
-static bool plan_path(path_planner *planner, sw_shape shape, const sw_layout *from, const sw_layout *to,
-                      sw_path *path)
+static bool plan_path(path_planner *planner, sw_shape shape, const sw_layout *from,
+                      const sw_layout *to, sw_path *path)
 {
 	problem p;
 	path->n = 0;
@@ -231,10 +238,11 @@ static sw_status no_path(const sw_redistribution *how, sw_shape shape, const sw_
 	sw_layout_print(how->atoms, shape, to, &text);
 	sw_status status;
 	if (how->memory_bytes > 0)
-		status = sw_fail(err, SW_NO, "no path from %s within %lld bytes of memory", text.data,
-		                 (long long)how->memory_bytes);
+		status = sw_fail(err, SW_NO, "no path from %s within %lld bytes of memory",
+		                 text.data, (long long)how->memory_bytes);
 	else
-		status = sw_fail(err, SW_NO, "no path from %s: the cost model allows none", text.data);
+		status = sw_fail(err, SW_NO, "no path from %s: the cost model allows none",
+		                 text.data);
 	sw_text_clear(&text);
 	return status;
 }
@@ -251,7 +259,7 @@ sw_status sw_redistribute(const sw_redistribution *how, sw_shape shape, const sw
 	return found ? SW_OK : no_path(how, shape, from, to, err);
 }
 
-/* ---- the cache ------------------------------------------------------------------------------------------------------ */
+/* ---- the cache -------------------------------------------------------------------------- */
 
 /* Layouts of a shape that are asked of together: what ways lead through depends on nothing else. */
 typedef struct asked {
@@ -294,14 +302,17 @@ sw_path_cache *sw_path_cache_new(const sw_redistribution *how)
 	return cache;
 }
 
-static double group_seconds(void *context, sw_move_kind kind, uint32_t groups, int64_t operand_bytes)
+static double group_seconds(void *context, sw_move_kind kind, uint32_t groups,
+                            int64_t operand_bytes)
 {
 	const sw_path_cache *cache = context;
 	const sw_redistribution *how = &cache->planner.how;
-	return how->seconds(how->context, kind, grouping_atoms(&cache->together, groups), operand_bytes);
+	return how->seconds(how->context, kind, grouping_atoms(&cache->together, groups),
+	                    operand_bytes);
 }
 
-sw_path_cache *sw_path_cache_new_grouped(const sw_redistribution *how, const uint32_t *groups, int32_t n)
+sw_path_cache *sw_path_cache_new_grouped(const sw_redistribution *how, const uint32_t *groups,
+                                         int32_t n)
 {
 	sw_path_cache *cache = sw_path_cache_new(how);
 	grouping_init(&cache->together, &cache->atoms, groups, n);
@@ -313,11 +324,12 @@ sw_path_cache *sw_path_cache_new_grouped(const sw_redistribution *how, const uin
 }
 
 /* Over groups where both ends keep them together, else over atoms. */
-static void find_path(sw_path_cache *cache, sw_shape shape, const sw_layout *from, const sw_layout *to,
-                      sw_path *path)
+static void find_path(sw_path_cache *cache, sw_shape shape, const sw_layout *from,
+                      const sw_layout *to, sw_path *path)
 {
 	sw_layout grouped_from, grouped_to;
-	if (cache->together.groups.n > 0 && grouping_gather(&cache->together, from, &grouped_from) &&
+	if (cache->together.groups.n > 0 &&
+	    grouping_gather(&cache->together, from, &grouped_from) &&
 	    grouping_gather(&cache->together, to, &grouped_to)) {
 		plan_path(&cache->by_groups, shape, &grouped_from, &grouped_to, path);
 		grouping_spread_path(&cache->together, path);
@@ -408,11 +420,12 @@ uint32_t sw_path_cache_shape(sw_path_cache *cache, sw_shape shape)
 {
 	uint64_t key[1 + SW_MAX_RANK];
 	uint32_t fresh = (uint32_t)cache->shapes.len;
-	uint32_t number =
-		sw_map_intern(&cache->shape_index, key, pack_shape(shape, key) * sizeof(*key), fresh);
+	uint32_t number = sw_map_intern(&cache->shape_index, key,
+	                                pack_shape(shape, key) * sizeof(*key), fresh);
 	if (number == fresh) {
 		if (shape.rank > 0)
-			shape.dims = keep(cache, shape.dims, sizeof(*shape.dims) * (size_t)shape.rank);
+			shape.dims =
+				keep(cache, shape.dims, sizeof(*shape.dims) * (size_t)shape.rank);
 		sw_vec_push(&cache->shapes, ((known_shape){.shape = shape, .asked = SW_ABSENT}));
 	}
 	return number;
@@ -463,15 +476,17 @@ static asked *ask(sw_path_cache *cache, uint32_t shape)
 	uint32_t fresh = (uint32_t)cache->asked.len;
 	known->asked = sw_map_intern(&cache->asked_index, key.data, key.len, fresh);
 	if (known->asked == fresh)
-		sw_vec_push(&cache->asked, ((asked){.shape = shape,
-		                                    .n = (uint32_t)n,
-		                                    .layouts = keep(cache, list, sizeof(*list) * n),
-		                                    .row = keep(cache, NULL, sizeof(int32_t) * (n + 1))}));
+		sw_vec_push(&cache->asked,
+		            ((asked){.shape = shape,
+		                     .n = (uint32_t)n,
+		                     .layouts = keep(cache, list, sizeof(*list) * n),
+		                     .row = keep(cache, NULL, sizeof(int32_t) * (n + 1))}));
 	sw_text_clear(&key);
 	return &cache->asked.data[known->asked];
 }
 
-/* Puts the layouts that keep the groups together (or all, where there are no groups and few atoms) into one closure. */
+/* Puts the layouts that keep the groups together (or all, where there are no groups and few atoms)
+ * into one closure. */
 static void find_closure(const sw_path_cache *cache, asked *a)
 {
 	bool grouped = cache->together.groups.n > 0;
@@ -485,8 +500,9 @@ static void find_closure(const sw_path_cache *cache, asked *a)
 		if (fits)
 			sw_vec_push(&list, layout);
 	}
-	if (list.len > 0 && !closure_init(&a->ways, &planner->how, cache->shapes.data[a->shape].shape,
-	                                  list.data, (int32_t)list.len))
+	if (list.len > 0 &&
+	    !closure_init(&a->ways, &planner->how, cache->shapes.data[a->shape].shape, list.data,
+	                  (int32_t)list.len))
 		for (size_t i = 0; i < a->n; i++)
 			a->row[i] = -1;
 	a->found = true;
@@ -569,7 +585,8 @@ void sw_path_cache_seconds(sw_path_cache *cache, uint32_t shape, const uint32_t 
 	int32_t *rows = find_rows(a, from, n), *columns = find_rows(a, to, m);
 	for (int32_t i = 0; i < n; i++)
 		for (int32_t j = 0; j < m; j++)
-			seconds[i * m + j] = seconds_between(cache, a, from[i], rows[i], to[j], columns[j]);
+			seconds[i * m + j] =
+				seconds_between(cache, a, from[i], rows[i], to[j], columns[j]);
 	free(rows);
 	free(columns);
 }

@@ -1,16 +1,17 @@
 /*
  * A* over the layouts of a problem.
  *
- * The bound is exact but for digits that are in each other's way and for transposes, so the search first creates only
- * layouts whose total stays near the bound at the start, and begins again with more room when that was too little.
- * Within the room nothing is left out: the path found is the cheapest. Where that takes too much work, dives that give the
- * bound more weight find some path soon, and nothing dearer is looked at when the search is done once more.
+ * The bound is exact but for digits that are in each other's way and for transposes, so the search
+ * first creates only layouts whose total stays near the bound at the start, and begins again with
+ * more room when that was too little. Within the room nothing is left out: the path found is the
+ * cheapest. Where that takes too much work, dives that give the bound more weight find some path
+ * soon, and nothing dearer is looked at when the search is done once more.
  */
 #include "layout/search.h"
 
 #include <string.h>
 
-/* ---- the workspace --------------------------------------------------------------------------------------- */
+/* ---- the workspace ---------------------------------------------------------------------- */
 
 void workspace_clear(workspace *work)
 {
@@ -29,9 +30,11 @@ static uint64_t state_key(const uint8_t *state)
 
 static size_t slot_of(const workspace *work, const uint8_t *state)
 {
-	uint64_t mixed = state_key(state) * UINT64_C(0x9e3779b97f4a7c15); /* 2^64 over the golden ratio */
+	/* 2^64 over the golden ratio */
+	uint64_t mixed = state_key(state) * UINT64_C(0x9e3779b97f4a7c15);
 	size_t i = (mixed >> 32) & (work->n_slots - 1);
-	while (work->slots[i] && state_key(work->nodes.data[work->slots[i] - 1].state) != state_key(state))
+	while (work->slots[i] &&
+	       state_key(work->nodes.data[work->slots[i] - 1].state) != state_key(state))
 		i = (i + 1) & (work->n_slots - 1);
 	return i;
 }
@@ -57,7 +60,7 @@ static void grow_slots(workspace *work)
 		work->slots[slot_of(work, work->nodes.data[i].state)] = (int32_t)i + 1;
 }
 
-/* ---- the heap: least total first, then the deeper one, then the older one ------------------------------------ */
+/* ---- the heap: least total first, then the deeper one, then the older one --------------- */
 
 static bool goes_first(const open_node *x, const open_node *y)
 {
@@ -96,7 +99,7 @@ static int32_t heap_pop(workspace *work)
 	return top.number;
 }
 
-/* ---- transposes ------------------------------------------------------------------------------------------------ */
+/* ---- transposes ------------------------------------------------------------------------- */
 
 /* The digits of the units' atoms, in the order of the atoms: how a group counts its members. */
 static int32_t list_digits(const problem *p, uint32_t mask, const uint8_t *state, uint8_t *digits)
@@ -128,7 +131,8 @@ static uint64_t used_digits(const problem *p, uint32_t mask, const uint8_t *stat
 	return used;
 }
 
-/* In local data that lacks the digits `removed`, do the digits of the list come first, and in this order? */
+/* In local data that lacks the digits `removed`, do the digits of the list come first, and in this
+ * order? */
 static bool leads(const problem *p, uint64_t removed, const uint8_t *list, int32_t n)
 {
 	uint64_t extra = 0;
@@ -160,18 +164,20 @@ unsigned move_transposes(const problem *p, sw_move_kind kind, uint32_t mask, con
 	unsigned transposes = 0;
 	if (kind == SW_MOVE_REDUCE_SCATTER || kind == SW_MOVE_ALL_TO_ALL) {
 		int32_t n = list_digits(p, mask, after, list);
-		transposes |= !leads(p, p->frozen_digits | used_digits(p, UINT32_MAX, before), list, n);
+		transposes |=
+			!leads(p, p->frozen_digits | used_digits(p, UINT32_MAX, before), list, n);
 	}
 	if (kind == SW_MOVE_ALL_GATHER || kind == SW_MOVE_ALL_TO_ALL) {
 		int32_t n = list_digits(p, mask, before, list);
 		transposes |=
-			(unsigned)!leads(p, p->frozen_digits | used_digits(p, UINT32_MAX, after), list, n)
+			(unsigned)!leads(p, p->frozen_digits | used_digits(p, UINT32_MAX, after),
+		                         list, n)
 			<< 1;
 	}
 	return transposes;
 }
 
-/* ---- expanding a node ---------------------------------------------------------------------------------------------- */
+/* ---- expanding a node ------------------------------------------------------------------- */
 
 typedef struct expansion {
 	workspace *work;
@@ -216,7 +222,8 @@ static double transposes_ps(const expansion *e)
 	return ps;
 }
 
-/* The number of the node of e->after, new if there was none; -1 if it is known to be no worse than `so_far`. */
+/* The number of the node of e->after, new if there was none; -1 if it is known to be no worse than
+ * `so_far`. */
 static int32_t find_node(workspace *work, const uint8_t *state, path_cost so_far)
 {
 	size_t slot = slot_of(work, state);
@@ -259,14 +266,17 @@ static void create(expansion *e, path_cost rest)
 
 static void place_away(expansion *e, uint32_t away, uint64_t room, path_cost rest);
 
-static void place_tuple(expansion *e, int32_t u, int32_t i, uint32_t away, uint64_t room, path_cost rest)
+static void place_tuple(expansion *e, int32_t u, int32_t i, uint32_t away, uint64_t room,
+                        path_cost rest)
 {
 	e->after[u] = (uint8_t)(UNIT_S + i);
-	place_away(e, away & (away - 1), room & e->p->classes[e->p->units[u].class].tuples[i].fits, rest);
+	place_away(e, away & (away - 1), room & e->p->classes[e->p->units[u].class].tuples[i].fits,
+	           rest);
 }
 
 /* From tuple i on, all that fit; of spare ones the first, where there are many. */
-static void place_any(expansion *e, int32_t u, int32_t i, uint32_t away, uint64_t room, path_cost rest)
+static void place_any(expansion *e, int32_t u, int32_t i, uint32_t away, uint64_t room,
+                      path_cost rest)
 {
 	const unit_class *class = &e->p->classes[e->p->units[u].class];
 	bool spared = false;
@@ -294,9 +304,10 @@ static void place_sparingly(expansion *e, int32_t u, int32_t i, uint32_t away, u
 	}
 }
 
-/* Chooses tuples for the units of `away` that are left, none of them home's, then creates the node. Those that from and to have come
- * first, since a PERMUTE may bring them where they belong; not for several of many units, which would be too many. Plain tuples
- * do the same as one another, but for transposes and for what is in the way later. */
+/* Chooses tuples for the units of `away` that are left, none of them home's, then creates the node.
+ * Those that from and to have come first, since a PERMUTE may bring them where they belong; not for
+ * several of many units, which would be too many. Plain tuples do the same as one another, but for
+ * transposes and for what is in the way later. */
 static void place_away(expansion *e, uint32_t away, uint64_t room, path_cost rest)
 {
 	if (e->work_left <= 0)
@@ -318,7 +329,8 @@ static void place_away(expansion *e, uint32_t away, uint64_t room, path_cost res
 		place_sparingly(e, u, i, away, room, rest);
 }
 
-/* The one digit of this size that leads local data in which the digits `removed` are taken out; -1: there is none. */
+/* The one digit of this size that leads local data in which the digits `removed` are taken out; -1:
+ * there is none. */
 static int32_t leading_digit(const problem *p, uint64_t removed, int32_t size)
 {
 	if (p->shape.rank == 0)
@@ -425,7 +437,8 @@ static bool begin_move(expansion *e, sw_move_kind kind, uint32_t mask)
 	return true;
 }
 
-/* A move that ends in splits: each unit may get the digits of its home, where it does not have them, or others. */
+/* A move that ends in splits: each unit may get the digits of its home, where it does not have
+ * them, or others. */
 static void split_move(expansion *e, sw_move_kind kind, uint32_t mask)
 {
 	uint32_t either = 0;
@@ -470,7 +483,8 @@ static int32_t code_of(const problem *p, const uint8_t *state)
 	return (int32_t)code;
 }
 
-/* A permutation counts only if every unit it moves changes its state; a smaller one does the same otherwise. */
+/* A permutation counts only if every unit it moves changes its state; a smaller one does the same
+ * otherwise. */
 static void permute_move(expansion *e, int32_t number)
 {
 	const permutation *permuted = &e->table->permutations[number];
@@ -532,7 +546,7 @@ static void expand(expansion *e, int32_t number)
 		permute_move(e, i);
 }
 
-/* ---- the search ------------------------------------------------------------------------------------------------------ */
+/* ---- the search ------------------------------------------------------------------------- */
 
 static void start(expansion *e)
 {
@@ -570,14 +584,16 @@ static int32_t search_within(expansion *e)
 	return -1;
 }
 
-/* With more and more room, until the goal is found, or no room below `most` is left, or the work is done. */
+/* With more and more room, until the goal is found, or no room below `most` is left, or the work is
+ * done. */
 static int32_t search_wider(expansion *e, double at_least, double most)
 {
 	for (;;) {
 		int32_t goal = search_within(e);
 		if (goal >= 0 || e->work_left <= 0 || e->limit >= most || e->least_left_out > most)
 			return goal;
-		e->limit = SW_MIN(SW_MAX(at_least + 4 * (e->limit - at_least), e->least_left_out), most);
+		e->limit = SW_MIN(SW_MAX(at_least + 4 * (e->limit - at_least), e->least_left_out),
+		                  most);
 	}
 }
 

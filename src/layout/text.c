@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Stride of a plain block split: the digits of the dimension descend from N in the order of the atoms.
- * 0 where that does not divide. */
-static int64_t plain_stride(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, int32_t atom, int32_t dim)
+/* Stride of a plain block split: the digits of the dimension descend from N in the order of the
+ * atoms. 0 where that does not divide. */
+static int64_t plain_stride(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
+                            int32_t atom, int32_t dim)
 {
 	int64_t rest = shape.dims[dim];
 	for (int32_t a = 0; a <= atom; a++) {
@@ -19,7 +20,8 @@ static int64_t plain_stride(const sw_atoms *atoms, sw_shape shape, const sw_layo
 	return rest;
 }
 
-static void print_split(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, int32_t atom, sw_text *text)
+static void print_split(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
+                        int32_t atom, sw_text *text)
 {
 	sw_state s = layout->state[atom];
 	sw_text_addf(text, "S%d", s.dim);
@@ -42,7 +44,7 @@ void sw_layout_print(const sw_atoms *atoms, sw_shape shape, const sw_layout *lay
 	sw_text_add(text, "]");
 }
 
-/* ---- parsing -------------------------------------------------------------------------------------------- */
+/* ---- parsing ---------------------------------------------------------------------------- */
 
 typedef struct parser {
 	const char *text, *at;
@@ -65,7 +67,8 @@ static int column(const parser *p)
 
 static sw_status bad(const parser *p, const char *message)
 {
-	return sw_fail_at(p->err, SW_ERR_INPUT, "", 1, column(p), "layout \"%s\": %s", p->text, message);
+	return sw_fail_at(p->err, SW_ERR_INPUT, "", 1, column(p), "layout \"%s\": %s", p->text,
+	                  message);
 }
 
 static bool read_number(parser *p, int64_t *number)
@@ -93,7 +96,8 @@ static sw_status read_split(parser *p, int32_t atom)
 	*state = (sw_state){.kind = SW_STATE_S, .dim = (int8_t)dim};
 	if (*p->at != '/') {
 		state->stride = plain_stride(p->atoms, p->shape, p->layout, atom, (int32_t)dim);
-		return state->stride ? SW_OK : bad(p, "the dimension is not divisible by its atoms");
+		return state->stride ? SW_OK
+		                     : bad(p, "the dimension is not divisible by its atoms");
 	}
 	p->at++;
 	if (!read_number(p, &state->stride) || state->stride == 0)
@@ -162,16 +166,23 @@ static sw_status read_layout(parser *p)
 	if (status != SW_OK)
 		return status;
 	if (*p->at != ']')
-		return bad(p, *p->at ? "more states than the cluster has atoms" : "expected ] at the end");
+		return bad(p, *p->at ? "more states than the cluster has atoms"
+		                     : "expected ] at the end");
 	p->at++;
 	skip_blanks(p);
 	return *p->at ? bad(p, "expected nothing after ]") : SW_OK;
 }
 
-sw_status sw_layout_parse(const sw_atoms *atoms, sw_shape shape, const char *text, sw_layout *layout, sw_error *err)
+sw_status sw_layout_parse(const sw_atoms *atoms, sw_shape shape, const char *text,
+                          sw_layout *layout, sw_error *err)
 {
 	sw_layout found = sw_layout_replicated(atoms);
-	parser p = {.text = text, .at = text, .atoms = atoms, .shape = shape, .layout = &found, .err = err};
+	parser p = {.text = text,
+	            .at = text,
+	            .atoms = atoms,
+	            .shape = shape,
+	            .layout = &found,
+	            .err = err};
 	sw_status status = read_layout(&p);
 	if (status == SW_OK && !sw_layout_valid(atoms, shape, &found)) {
 		p.at = text;

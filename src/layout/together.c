@@ -13,7 +13,8 @@ void grouping_init(grouping *g, const sw_atoms *atoms, const uint32_t *masks, in
 }
 
 /* Does atom a continue the digits of the member before it, whose state is `outer`? */
-static bool continues(const sw_atoms *atoms, const sw_state *outer, const sw_state *inner, int32_t a)
+static bool continues(const sw_atoms *atoms, const sw_state *outer, const sw_state *inner,
+                      int32_t a)
 {
 	return outer->kind == inner->kind && outer->dim == inner->dim &&
 	       (inner->kind != SW_STATE_S || outer->stride == inner->stride * atoms->size[a]);

@@ -4,30 +4,32 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- which atoms move as one ---------------------------------------------------------------------------- */
+/* ---- which atoms move as one ------------------------------------------------------------ */
 
 static bool stays(const sw_layout *from, const sw_layout *to, int32_t atom)
 {
 	return layout_same_state(&from->state[atom], &to->state[atom]);
 }
 
-/* Atoms behave alike if they go from the same kind and dimension to the same kind and dimension. Where that still makes too many
- * units, the dimensions are ignored. */
-static uint32_t behaviour(const sw_layout *from, const sw_layout *to, int32_t atom, bool ignore_dims)
+/* Atoms behave alike if they go from the same kind and dimension to the same kind and dimension.
+ * Where that still makes too many units, the dimensions are ignored. */
+static uint32_t behaviour(const sw_layout *from, const sw_layout *to, int32_t atom,
+                          bool ignore_dims)
 {
 	sw_state f = from->state[atom], t = to->state[atom];
 	uint32_t dims = ignore_dims ? 0 : (uint32_t)f.dim << 8 | (uint32_t)t.dim;
 	return dims << 8 | (uint32_t)stays(from, to, atom) << 4 | (uint32_t)f.kind << 2 | t.kind;
 }
 
-/* How atoms are put together: neighbours only, or all that behave alike; those that stay as they are may be left
- * out. The result is taken if it has at most so many units. */
+/* How atoms are put together: neighbours only, or all that behave alike; those that stay as they
+ * are may be left out. The result is taken if it has at most so many units. */
 typedef struct grouping {
 	bool neighbours_only, ignore_dims, freeze;
 	int32_t most;
 } grouping;
 
-static int32_t find_group(const problem *p, const uint32_t *behaves, int32_t n, int32_t atom, grouping how)
+static int32_t find_group(const problem *p, const uint32_t *behaves, int32_t n, int32_t atom,
+                          grouping how)
 {
 	for (int32_t g = n - 1; g >= 0; g--) {
 		uint32_t here = p->units[g].atoms;
@@ -70,8 +72,8 @@ static int32_t count_atoms(uint32_t mask)
 	return n;
 }
 
-/* A long run that changes is halved while there is room: the halves often sit on different levels, and a move on
- * the inner one first may pay. */
+/* A long run that changes is halved while there is room: the halves often sit on different levels,
+ * and a move on the inner one first may pay. */
 static bool halve_longest(problem *p)
 {
 	int32_t longest = -1, most = 1;
@@ -91,7 +93,8 @@ static bool halve_longest(problem *p)
 		outer |= rest & -rest;
 		rest &= rest - 1;
 	}
-	memmove(&p->units[longest + 1], &p->units[longest], sizeof(unit) * (size_t)(p->n_units - longest));
+	memmove(&p->units[longest + 1], &p->units[longest],
+	        sizeof(unit) * (size_t)(p->n_units - longest));
 	p->n_units++;
 	p->units[longest].atoms = outer;
 	p->units[longest + 1].atoms = rest;
@@ -118,7 +121,7 @@ static void form_units(problem *p)
 		;
 }
 
-/* ---- classes ------------------------------------------------------------------------------------------------ */
+/* ---- classes ---------------------------------------------------------------------------- */
 
 static void list_unit_atoms(const problem *p, unit *u)
 {
@@ -137,7 +140,8 @@ static void find_class(problem *p, unit *u)
 	}
 	for (u->class = 0; u->class < p->n_classes; u->class ++) {
 		const unit_class *c = &p->classes[u->class];
-		if (c->n == u->n && memcmp(c->size, fresh.size, sizeof(fresh.size[0]) * (size_t)u->n) == 0)
+		if (c->n == u->n &&
+		    memcmp(c->size, fresh.size, sizeof(fresh.size[0]) * (size_t)u->n) == 0)
 			return;
 	}
 	unit_class *c = &p->classes[p->n_classes++];
@@ -147,9 +151,10 @@ static void find_class(problem *p, unit *u)
 	memcpy(c->size, fresh.size, sizeof(fresh.size));
 }
 
-/* ---- digits and tuples ---------------------------------------------------------------------------------------- */
+/* ---- digits and tuples ------------------------------------------------------------------ */
 
-/* Tuples are collected as numbers of digits in the order of discovery, and renumbered once all are known. */
+/* Tuples are collected as numbers of digits in the order of discovery, and renumbered once all are
+ * known. */
 static int32_t intern_digit(problem *p, split_digit d)
 {
 	for (int32_t i = 0; i < p->n_digits; i++)
@@ -182,7 +187,8 @@ static int32_t intern_tuple(problem *p, int32_t class, const split_digit *digits
 	return c->n_tuples++;
 }
 
-/* Of a unit whose atoms are in states of one kind: its state as a byte; NO_STATE where there is no more room. */
+/* Of a unit whose atoms are in states of one kind: its state as a byte; NO_STATE where there is no
+ * more room. */
 #define NO_STATE UINT8_MAX
 static uint8_t read_state(problem *p, const unit *u, const sw_layout *layout)
 {
@@ -206,11 +212,12 @@ static void intern_frozen(problem *p)
 			                              p->from->state[a].stride});
 }
 
-/* ---- plain splits ---------------------------------------------------------------------------------------------- */
+/* ---- plain splits ----------------------------------------------------------------------- */
 
 #define MAX_TOPS 24
 
-/* Where plain tuples may begin in a dimension: at its extent, below the digits of from and to, below one another. */
+/* Where plain tuples may begin in a dimension: at its extent, below the digits of from and to,
+ * below one another. */
 typedef struct top_list {
 	int32_t n;
 	int64_t top[MAX_TOPS];
@@ -268,7 +275,7 @@ static void add_plain_tuples(problem *p)
 				add_plain(p, c, dim, tops[dim].top[i]);
 }
 
-/* ---- numbering ---------------------------------------------------------------------------------------------------- */
+/* ---- numbering -------------------------------------------------------------------------- */
 
 static bool nests(split_digit a, split_digit b)
 {
@@ -298,8 +305,8 @@ static void sort_digits(problem *p, uint8_t *place)
 	memcpy(p->digits, sorted, sizeof(sorted[0]) * (size_t)p->n_digits);
 }
 
-/* Could the digit be in front of some local data? What stands above it must be taken out by digits, of which a move that
- * exchanges them has each atom's twice. */
+/* Could the digit be in front of some local data? What stands above it must be taken out by digits,
+ * of which a move that exchanges them has each atom's twice. */
 static bool may_lead(const problem *p, split_digit d)
 {
 	double above = (double)p->shape.dims[d.dim] / ((double)d.stride * d.size), removed = 1;
@@ -329,8 +336,9 @@ static uint64_t frozen_mask(const problem *p)
 	for (int32_t a = 0; a < p->atoms->n; a++) {
 		sw_state s = p->from->state[a];
 		for (int32_t i = 0; i < p->n_digits; i++)
-			if (p->frozen >> a & 1 && s.kind == SW_STATE_S && p->digits[i].dim == s.dim &&
-			    p->digits[i].stride == s.stride && p->digits[i].size == p->atoms->size[a])
+			if (p->frozen >> a & 1 && s.kind == SW_STATE_S &&
+			    p->digits[i].dim == s.dim && p->digits[i].stride == s.stride &&
+			    p->digits[i].size == p->atoms->size[a])
 				mask |= UINT64_C(1) << i;
 	}
 	return mask;
@@ -394,7 +402,7 @@ static void number_digits(problem *p)
 		find_spares(p, &p->classes[c], named);
 }
 
-/* ---- sets of units that move together ------------------------------------------------------------------------------ */
+/* ---- sets of units that move together --------------------------------------------------- */
 
 static void add_mask(problem *p, uint32_t mask)
 {
@@ -415,7 +423,8 @@ static uint32_t units_between(const problem *p, uint32_t from, uint32_t to)
 {
 	uint32_t mask = 0;
 	for (int32_t u = 0; u < p->n_units; u++)
-		if ((from == 3 || kind_bit(p->start[u]) == from) && (to == 3 || kind_bit(p->goal[u]) == to))
+		if ((from == 3 || kind_bit(p->start[u]) == from) &&
+		    (to == 3 || kind_bit(p->goal[u]) == to))
 			mask |= 1u << u;
 	return mask;
 }
@@ -437,7 +446,7 @@ static void list_masks(problem *p)
 			add_mask(p, units_between(p, from, to));
 }
 
-/* ---- what the bound knows of the units ----------------------------------------------------------------------------- */
+/* ---- what the bound knows of the units -------------------------------------------------- */
 
 static void find_homes(problem *p)
 {
@@ -467,7 +476,7 @@ static bool is_small(const problem *p)
 	return p->n_units <= FEW_UNITS || (p->n_units <= FINE_UNITS && few);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------ */
+/* ---- the whole -------------------------------------------------------------------------- */
 
 static int64_t bytes_over_frozen(const problem *p)
 {

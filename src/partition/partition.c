@@ -1,8 +1,9 @@
 /*
- * The walk over the program: each op becomes its local op, each use of a value takes the value in the layout it
- * needs. A value leaves its op in its PRODUCED layout and is moved at once to its KEPT layout; what is at rest, or comes
- * through a region, when somebody first needs it otherwise. From there it is moved to whatever a reader needs: once per
- * layout, and again for the readers of which the plan says so.
+ * The walk over the program: each op becomes its local op, each use of a value takes the value in
+ * the layout it needs. A value leaves its op in its PRODUCED layout and is moved at once to its
+ * KEPT layout; what is at rest, or comes through a region, when somebody first needs it otherwise.
+ * From there it is moved to whatever a reader needs: once per layout, and again for the readers of
+ * which the plan says so.
  */
 #include "partition/partition.h"
 
@@ -20,7 +21,8 @@ typedef struct partitioner {
 	sw_map versions;      /* (value, layout number) -> value of `out` */
 	sw_path_cache *paths;
 	sw_origins *origins; /* NULL: nobody asks */
-	sw_id reader;        /* the op that is being written; SW_NO_ID: the results of a computation */
+	/* the op that is being written; SW_NO_ID: the results of a computation */
+	sw_id reader;
 	sw_error *err;
 } partitioner;
 
@@ -40,7 +42,7 @@ static void note_move(partitioner *p, sw_id value, uint32_t from, uint32_t to)
 		            ((sw_origin){(sw_id)p->out->ops.len, p->reader, value, from, to}));
 }
 
-/* ---- versions of a value ----------------------------------------------------------------------------- */
+/* ---- versions of a value ---------------------------------------------------------------- */
 
 static sw_id version_get(const partitioner *p, sw_id value, uint32_t layout)
 {
@@ -54,17 +56,17 @@ static void version_put(partitioner *p, sw_id value, uint32_t layout, sw_id loca
 	sw_map_put(&p->versions, key, sizeof(key), local);
 }
 
-sw_status sw_partition_redistribute(sw_coordinates *coordinates, sw_path_cache *paths, sw_shape whole,
-                                    const sw_layout *from, const sw_layout *to, sw_id x, sw_id *result,
-                                    sw_error *err)
+sw_status sw_partition_redistribute(sw_coordinates *coordinates, sw_path_cache *paths,
+                                    sw_shape whole, const sw_layout *from, const sw_layout *to,
+                                    sw_id x, sw_id *result, sw_error *err)
 {
 	bool combined = from->monoid == to->monoid || from->monoid == SW_MONOID_NONE ||
 	                to->monoid == SW_MONOID_NONE;
 	const sw_path *path = combined ? sw_path_cache_get(paths, whole, from, to) : NULL;
 	if (!path || !isfinite(path->seconds))
-		return sw_fail(
-			err, SW_ERR_INTERNAL,
-			"partition: there is no way from one layout to another that the plan asks for");
+		return sw_fail(err, SW_ERR_INTERNAL,
+		               "partition: there is no way from one layout to another that the "
+		               "plan asks for");
 	for (int32_t i = 0; i < path->n; i++) {
 		x = sw_lower_move(coordinates, whole, from, &path->moves[i], x);
 		from = &path->moves[i].after;
@@ -73,8 +75,8 @@ sw_status sw_partition_redistribute(sw_coordinates *coordinates, sw_path_cache *
 	return SW_OK;
 }
 
-static sw_status convert(partitioner *p, sw_coordinates *at, sw_id value, uint32_t from, uint32_t to,
-                         sw_id *local)
+static sw_status convert(partitioner *p, sw_coordinates *at, sw_id value, uint32_t from,
+                         uint32_t to, sw_id *local)
 {
 	sw_id x = version_get(p, value, from);
 	note_move(p, value, from, to);
@@ -88,7 +90,8 @@ static sw_status convert(partitioner *p, sw_coordinates *at, sw_id value, uint32
 }
 
 /* The value in the layout that a reader needs. */
-static sw_status read_value(partitioner *p, sw_coordinates *at, sw_id value, uint32_t layout, sw_id *local)
+static sw_status read_value(partitioner *p, sw_coordinates *at, sw_id value, uint32_t layout,
+                            sw_id *local)
 {
 	uint32_t kept = p->plan->kept[value], produced = p->plan->produced[value];
 	bool anew = layout != produced && sw_plan_reads_anew(p->plan, value, p->reader);
@@ -103,7 +106,7 @@ static sw_status read_value(partitioner *p, sw_coordinates *at, sw_id value, uin
 	return convert(p, at, value, kept, layout, local);
 }
 
-/* ---- ops ---------------------------------------------------------------------------------------------- */
+/* ---- ops -------------------------------------------------------------------------------- */
 
 static sw_status build(partitioner *p, sw_coordinates *at, sw_op_spec *spec, const sw_op *op)
 {
@@ -112,7 +115,8 @@ static sw_status build(partitioner *p, sw_coordinates *at, sw_op_spec *spec, con
 	spec->op_name = op->op_name;
 	sw_status status = sw_build_op(p->out, at->computation, spec, &first, p->err);
 	for (uint32_t k = 0; status == SW_OK && k < op->n_results; k++)
-		version_put(p, op->first_result + k, p->plan->produced[op->first_result + k], first + k);
+		version_put(p, op->first_result + k, p->plan->produced[op->first_result + k],
+		            first + k);
 	return status;
 }
 
@@ -141,8 +145,10 @@ static sw_status write_parameter(partitioner *p, sw_coordinates *at, const sw_op
 	return build(p, at, &spec, op);
 }
 
-/* A loop or conditional: the op itself on the operands in the layouts of what they become inside. Its computations are there. */
-static sw_status copy_region(partitioner *p, sw_coordinates *at, const sw_op *op, const sw_id *operands)
+/* A loop or conditional: the op itself on the operands in the layouts of what they become inside.
+ * Its computations are there. */
+static sw_status copy_region(partitioner *p, sw_coordinates *at, const sw_op *op,
+                             const sw_id *operands)
 {
 	int32_t *called = SW_NEW_N(&p->out->arena, int32_t, op->n_called + 1);
 	for (uint32_t k = 0; k < op->n_called; k++)
@@ -184,7 +190,8 @@ static sw_status read_operand(partitioner *p, sw_coordinates *at, const sw_op *o
                               const sw_layout *layouts, sw_id *ids)
 {
 	for (uint32_t i = 0; i < k; i++)
-		if (op->operands[i] == op->operands[k] && sw_layout_equal(&layouts[i], &layouts[k])) {
+		if (op->operands[i] == op->operands[k] &&
+		    sw_layout_equal(&layouts[i], &layouts[k])) {
 			ids[k] = ids[i];
 			return SW_OK;
 		}
@@ -196,8 +203,8 @@ static sw_status write_local(partitioner *p, sw_coordinates *at, sw_id op_id, sw
 {
 	const sw_op *op = sw_op_at(p->in, op_id);
 	if (!sw_plan_op_layouts(p->plan, op_id, layouts, layouts + op->n_operands))
-		return sw_fail(p->err, SW_ERR_INTERNAL, "partition: op '%s' has an impossible strategy",
-		               op->name);
+		return sw_fail(p->err, SW_ERR_INTERNAL,
+		               "partition: op '%s' has an impossible strategy", op->name);
 	for (uint32_t k = 0; k < op->n_operands; k++) {
 		sw_status status = read_operand(p, at, op, k, layouts, ids);
 		if (status != SW_OK)
@@ -223,11 +230,12 @@ static sw_status write_op(partitioner *p, sw_coordinates *at, sw_id op_id)
 	return status;
 }
 
-/* ---- computations --------------------------------------------------------------------------------------- */
+/* ---- computations ----------------------------------------------------------------------- */
 
 static sw_status write_computation(partitioner *p, int32_t c, const uint32_t *result_layouts);
 
-/* Callees first: regions are partitioned; other computations (reducers, comparators) work on whole values and are copied. */
+/* Callees first: regions are partitioned; other computations (reducers, comparators) work on whole
+ * values and are copied. */
 static sw_status write_callees(partitioner *p, const sw_computation *computation)
 {
 	sw_status status = SW_OK;
@@ -238,7 +246,8 @@ static sw_status write_callees(partitioner *p, const sw_computation *computation
 				status = write_computation(p, op->called[k],
 				                           sw_plan_called_results(p->plan, op, k));
 			else
-				sw_build_copy_computation(p->out, p->in, op->called[k], p->computation);
+				sw_build_copy_computation(p->out, p->in, op->called[k],
+				                          p->computation);
 		}
 	}
 	return status;
@@ -258,10 +267,11 @@ static sw_status write_computation(partitioner *p, int32_t c, const uint32_t *re
 	sw_id *results = sw_alloc(sizeof(sw_id) * (computation->results.len + 1));
 	p->reader = SW_NO_ID;
 	for (size_t i = 0; i < computation->results.len && status == SW_OK; i++)
-		status = read_value(p, &at, computation->results.data[i], result_layouts[i], &results[i]);
+		status = read_value(p, &at, computation->results.data[i], result_layouts[i],
+		                    &results[i]);
 	if (status == SW_OK)
-		sw_build_results(p->out, p->computation[c], results, (uint32_t)computation->results.len,
-		                 computation->root_tuple);
+		sw_build_results(p->out, p->computation[c], results,
+		                 (uint32_t)computation->results.len, computation->root_tuple);
 	free(results);
 	return status;
 }
@@ -280,7 +290,8 @@ static sw_status partition(const sw_plan *plan, sw_path_cache *paths, sw_program
                            sw_origins *origins, sw_error *err)
 {
 	*local = NULL;
-	partitioner p = {.plan = plan, .in = plan->program, .paths = paths, .origins = origins, .err = err};
+	partitioner p = {
+		.plan = plan, .in = plan->program, .paths = paths, .origins = origins, .err = err};
 	p.out = sw_program_new(plan->program->name);
 	p.computation = sw_alloc(sizeof(int32_t) * (p.in->computations.len + 1));
 	for (size_t c = 0; c < p.in->computations.len; c++)
@@ -304,7 +315,8 @@ static sw_status partition(const sw_plan *plan, sw_path_cache *paths, sw_program
 	return status;
 }
 
-sw_status sw_partition_by(const sw_plan *plan, sw_path_cache *paths, sw_program **local, sw_error *err)
+sw_status sw_partition_by(const sw_plan *plan, sw_path_cache *paths, sw_program **local,
+                          sw_error *err)
 {
 	return partition(plan, paths, local, NULL, err);
 }

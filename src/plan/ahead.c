@@ -12,7 +12,8 @@ trial *sw_search_at(const search *s, size_t position)
 static size_t run_from(const sw_meshes *meshes, size_t first)
 {
 	size_t end = first + 1;
-	while (end < meshes->len && sw_is_search(&meshes->data[end]) == sw_is_search(&meshes->data[first]))
+	while (end < meshes->len &&
+	       sw_is_search(&meshes->data[end]) == sw_is_search(&meshes->data[first]))
 		end++;
 	return end;
 }
@@ -30,7 +31,8 @@ bool sw_search_is_early(const search *s, const tally *all, double model_s)
 	return s->planner->unlimited && model_s > all->large_s;
 }
 
-/* Where the mesh's bound counts, or others may need to know how near it comes, it is to be slower by the model, too. */
+/* Where the mesh's bound counts, or others may need to know how near it comes, it is to be slower
+ * by the model, too. */
 void sw_search_drop(const search *s, trial *t, const tally *all)
 {
 	double slack = s->planner->slack;
@@ -44,7 +46,8 @@ void sw_search_drop(const search *s, trial *t, const tally *all)
 		sw_trial_drop(t);
 }
 
-/* What is built for `position` may take the time there is; the first all that is left of the whole search, so that something is tried. */
+/* What is built for `position` may take the time there is; the first all that is left of the whole
+ * search, so that something is tried. */
 static void watch(search *s, size_t position)
 {
 	double share = 1 / (double)s->meshes->len, limit_s = s->options->time_limit_s;
@@ -62,7 +65,8 @@ static bool comes_before(const trial *a, const trial *b)
 	return a->again && (!b->again || a->least_s < b->least_s);
 }
 
-/* Fixed strategies come by what their kernels take at least: once the best of them are known, much slower ones need no model. */
+/* Fixed strategies come by what their kernels take at least: once the best of them are known, much
+ * slower ones need no model. */
 static void order_fixed(search *s, size_t first)
 {
 	s->n_ordered = run_from(s->meshes, first);

@@ -1,9 +1,10 @@
-/* Sites that are alike: whatever the mesh, they may do the same, at the same price. So layers that repeat are looked at once. */
+/* Sites that are alike: whatever the mesh, they may do the same, at the same price. So layers that
+ * repeat are looked at once. */
 #include "plan/internal.h"
 
 #include "program/attributes.h"
 
-/* ---- what decides what a site may do ------------------------------------------------------------------------ */
+/* ---- what decides what a site may do ---------------------------------------------------- */
 
 sw_split_list sw_op_splits(const sw_planner *p, sw_id op)
 {
@@ -14,7 +15,8 @@ sw_split_list sw_op_splits(const sw_planner *p, sw_id op)
 sw_split_list sw_value_splits(const sw_planner *p, sw_id value)
 {
 	uint32_t start = p->classes.value_start[value];
-	return (sw_split_list){p->classes.value_splits + start, p->classes.value_start[value + 1] - start};
+	return (sw_split_list){p->classes.value_splits + start,
+	                       p->classes.value_start[value + 1] - start};
 }
 
 sw_id sw_site_value(const sw_planner *p, sw_site_kind kind, uint32_t index)
@@ -37,7 +39,7 @@ const sw_option *sw_pinned(const sw_planner *p, sw_site_kind kind, uint32_t inde
 	return kind == SW_SITE_INPUT ? p->pinned_inputs[index] : NULL;
 }
 
-/* ---- keys ------------------------------------------------------------------------------------------------------ */
+/* ---- keys ------------------------------------------------------------------------------- */
 
 static void key_number(sw_text *key, int64_t number)
 {
@@ -52,7 +54,8 @@ void sw_key_shape(sw_text *key, sw_shape shape)
 		sw_text_add_n(key, (const char *)shape.dims, sizeof(int64_t) * (size_t)shape.rank);
 }
 
-/* Computations that reduce alike are alike; any other is like itself alone, for it has its own price. */
+/* Computations that reduce alike are alike; any other is like itself alone, for it has its own
+ * price. */
 static void key_op(const sw_planner *p, sw_id op_id, sw_text *key)
 {
 	const sw_op *op = sw_op_at(p->program, op_id);
@@ -64,7 +67,8 @@ static void key_op(const sw_planner *p, sw_id op_id, sw_text *key)
 		sw_key_shape(key, sw_value_shape(p->program, op->first_result + k));
 	for (uint32_t k = 0; k < op->n_called; k++) {
 		sw_monoid monoid = sw_computation_monoid(p->program, op->called[k]);
-		const int32_t like[] = {(int32_t)monoid, monoid == SW_MONOID_NONE ? op->called[k] : 0};
+		const int32_t like[] = {(int32_t)monoid,
+		                        monoid == SW_MONOID_NONE ? op->called[k] : 0};
 		sw_text_add_n(key, (const char *)like, sizeof(like));
 	}
 	if (op->opcode != SW_OP_CONSTANT) /* all constants of a shape are alike */
@@ -130,15 +134,15 @@ static void key_site(sw_planner *p, sw_site_kind kind, uint32_t index, sw_text *
 		key_state_site(p, -1, sw_site_value(p, kind, index), key);
 }
 
-/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+/* ---- numbers ---------------------------------------------------------------------------- */
 
 uint32_t sw_op_like(sw_planner *p, sw_id op_id)
 {
 	if (p->like[op_id] == SW_ABSENT) {
 		sw_text key = {0};
 		key_op(p, op_id, &key);
-		p->like[op_id] =
-			sw_map_intern(&p->like_index, key.data, key.len, (uint32_t)p->like_index.len);
+		p->like[op_id] = sw_map_intern(&p->like_index, key.data, key.len,
+		                               (uint32_t)p->like_index.len);
 		sw_text_clear(&key);
 	}
 	return p->like[op_id];

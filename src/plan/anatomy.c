@@ -1,10 +1,12 @@
 /*
- * Anatomy of a training step: which ops are the forward pass, the backward pass and the update, which layer they belong to, whose gradient a
- * value is. Nothing but the program says so, and the names of its inputs:
+ * Anatomy of a training step: which ops are the forward pass, the backward pass and the update,
+ * which layer they belong to, whose gradient a value is. Nothing but the program says so, and the
+ * names of its inputs:
  *
  *   forward   what the loss needs
- *   gradient  from the new value of a parameter back through ops of as many elements, up to what sums over something: that is its gradient
- *   sections  by the number in the names of parameters; where names have none, by what repeats in the sequence of contractions
+ *   gradient  from the new value of a parameter back through ops of as many elements, up to what
+ * sums over something: that is its gradient sections  by the number in the names of parameters;
+ * where names have none, by what repeats in the sequence of contractions
  */
 #include "plan/explain.h"
 
@@ -14,10 +16,11 @@
 
 bool sw_is_contraction(const sw_op *op)
 {
-	return op->opcode == SW_OP_DOT || op->opcode == SW_OP_CONVOLUTION || op->opcode == SW_OP_RAGGED_DOT;
+	return op->opcode == SW_OP_DOT || op->opcode == SW_OP_CONVOLUTION ||
+	       op->opcode == SW_OP_RAGGED_DOT;
 }
 
-/* ---- names of inputs -------------------------------------------------------------------------------------------- */
+/* ---- names of inputs -------------------------------------------------------------------- */
 
 static bool separates(char c)
 {
@@ -77,7 +80,8 @@ static void name_inputs(sw_anatomy *a)
 			&a->arena,
 			a->sidecar && i < a->sidecar->n_inputs
 				? a->sidecar->inputs[i].name
-				: sw_op_at(a->program, a->program->values.data[a->roles.inputs[i]].op)
+				: sw_op_at(a->program,
+		                           a->program->values.data[a->roles.inputs[i]].op)
 					  ->name);
 	size_t skip = common_prefix(a);
 	for (uint32_t i = 0; i < a->roles.n_inputs; i++)
@@ -85,7 +89,7 @@ static void name_inputs(sw_anatomy *a)
 			a->input_name[i] += skip;
 }
 
-/* ---- order, and what values are --------------------------------------------------------------------------------- */
+/* ---- order, and what values are --------------------------------------------------------- */
 
 static void find_order(sw_anatomy *a)
 {
@@ -106,7 +110,8 @@ static void find_order(sw_anatomy *a)
 	}
 }
 
-/* Where result k of a parameter op inside a region comes from; SW_NO_ID: it is an input of the entry. */
+/* Where result k of a parameter op inside a region comes from; SW_NO_ID: it is an input of the
+ * entry. */
 static sw_id outside(const sw_anatomy *a, const sw_op *parameter, uint32_t k)
 {
 	const sw_program *p = a->program;
@@ -118,7 +123,8 @@ static sw_id outside(const sw_anatomy *a, const sw_op *parameter, uint32_t k)
 		return op->operands[k];
 	uint32_t first = 1;
 	for (uint32_t c = 0; op->called[c] != parameter->computation; c++)
-		first += sw_op_at(p, p->computations.data[op->called[c]].parameters.data[0])->n_results;
+		first += sw_op_at(p, p->computations.data[op->called[c]].parameters.data[0])
+		                 ->n_results;
 	return op->operands[first + k];
 }
 
@@ -184,7 +190,7 @@ int32_t sw_anatomy_parameter(const sw_anatomy *a, sw_id id, uint32_t *operand)
 	return -1;
 }
 
-/* ---- forward ---------------------------------------------------------------------------------------------------- */
+/* ---- forward ---------------------------------------------------------------------------- */
 
 typedef SW_VEC(sw_id) values;
 
@@ -197,7 +203,8 @@ static void need(values *open, bool *needed, sw_id value)
 }
 
 /* What must be known to know result k of an op. */
-static void need_sources(const sw_anatomy *a, values *open, bool *needed, const sw_op *op, uint32_t k)
+static void need_sources(const sw_anatomy *a, values *open, bool *needed, const sw_op *op,
+                         uint32_t k)
 {
 	const sw_program *p = a->program;
 	if (op->opcode == SW_OP_PARAMETER) {
@@ -229,7 +236,8 @@ static sw_id find_loss(const sw_anatomy *a)
 	for (uint32_t i = 0; i < entry->results.len; i++) {
 		sw_id value = entry->results.data[i];
 		sw_shape shape = sw_value_shape(a->program, value);
-		if (a->sidecar && i < a->sidecar->n_outputs && a->sidecar->outputs[i].role == SW_ROLE_LOSS)
+		if (a->sidecar && i < a->sidecar->n_outputs &&
+		    a->sidecar->outputs[i].role == SW_ROLE_LOSS)
 			return value;
 		if (a->roles.output_input[i] < 0 && sw_shape_elements(shape) == 1 &&
 		    sw_type_kind_of(shape.type) == SW_KIND_FLOAT)
@@ -261,7 +269,7 @@ static void find_phases(sw_anatomy *a)
 	}
 }
 
-/* ---- gradients and updates -------------------------------------------------------------------------------------- */
+/* ---- gradients and updates -------------------------------------------------------------- */
 
 /* A reduction over dimensions of one element sums nothing. */
 bool sw_op_sums(const sw_program *p, const sw_op *op)
@@ -311,7 +319,8 @@ static void chase_further(chase *c, sw_id value)
 		chase_value(c, op->operands[k], elements);
 }
 
-/* Behind the gradient stands what is read beside a moment or the parameter itself: everything that leads to such an op is the gradient's way. */
+/* Behind the gradient stands what is read beside a moment or the parameter itself: everything that
+ * leads to such an op is the gradient's way. */
 static void mark_updates(sw_anatomy *a)
 {
 	const sw_program *p = a->program;
@@ -357,7 +366,7 @@ static void find_gradients(sw_anatomy *a)
 	mark_updates(a);
 }
 
-/* ---- sections --------------------------------------------------------------------------------------------------- */
+/* ---- sections --------------------------------------------------------------------------- */
 
 /* The end of the first component that is a number; NULL: there is none. */
 static const char *number_end(const char *name)
@@ -377,7 +386,8 @@ static bool is_anonymous(const char *name)
 	static const char *const stems[] = {"Arg_", "arg", "param_", "parameter", "p", NULL};
 	for (size_t i = 0; stems[i]; i++)
 		if (strncmp(name, stems[i], strlen(stems[i])) == 0 &&
-		    strspn(name + strlen(stems[i]), "0123456789._") == strlen(name + strlen(stems[i])))
+		    strspn(name + strlen(stems[i]), "0123456789._") ==
+		            strlen(name + strlen(stems[i])))
 			return true;
 	return false;
 }
@@ -388,7 +398,8 @@ const char *sw_anatomy_folded(sw_anatomy *a, const char *label)
 	for (const char *c = label; *c;) {
 		size_t digits = strspn(c, "0123456789");
 		bool alone = digits > 0 && (c == label || c[-1] == '.' || c[-1] == ' ') &&
-		             (c[digits] == 0 || c[digits] == '.' || c[digits] == ' ' || c[digits] == ':');
+		             (c[digits] == 0 || c[digits] == '.' || c[digits] == ' ' ||
+		              c[digits] == ':');
 		size_t n = alone ? digits : SW_MAX(digits, 1);
 		if (alone)
 			*to++ = '*';
@@ -419,7 +430,8 @@ static int32_t *sections_of_inputs(sw_anatomy *a)
 		sections[i] = -1;
 	for (size_t i = 0; i < p->ops.len && a->order[i] != SW_NO_ID; i++) {
 		const sw_op *op = sw_op_at(p, a->order[i]);
-		for (uint32_t k = 0; a->phase[a->order[i]] == SW_PASS_FORWARD && k < op->n_operands; k++) {
+		for (uint32_t k = 0; a->phase[a->order[i]] == SW_PASS_FORWARD && k < op->n_operands;
+		     k++) {
 			int32_t input = a->input[op->operands[k]];
 			if (input < 0 || a->roles.input_role[input] != SW_ROLE_PARAMETER ||
 			    sections[input] >= 0 || is_anonymous(a->input_name[input]))
@@ -434,7 +446,8 @@ static int32_t *sections_of_inputs(sw_anatomy *a)
 	return sections;
 }
 
-/* Backwards the gradient comes from later layers, and is in an earlier one as soon as it meets what is that one's. */
+/* Backwards the gradient comes from later layers, and is in an earlier one as soon as it meets what
+ * is that one's. */
 static int32_t section_of_op(const sw_anatomy *a, sw_id id, const int32_t *of_input)
 {
 	const sw_op *op = sw_op_at(a->program, id);
@@ -456,7 +469,7 @@ static int32_t section_of_op(const sw_anatomy *a, sw_id id, const int32_t *of_in
 	return section;
 }
 
-/* ---- layers without names ---------------------------------------------------------------------------------------- */
+/* ---- layers without names --------------------------------------------------------------- */
 
 /* The longest run of contractions that repeats: from `start` on, `count` times `period`. */
 typedef struct repetition {
@@ -495,7 +508,8 @@ static void find_layers(sw_anatomy *a, int32_t *of_input)
 	sw_map index = {0};
 	for (size_t i = 0; i < ops.len; i++) {
 		int32_t input = sw_anatomy_parameter(a, ops.data[i], &operand);
-		const char *name = r.count == 0 || i < r.start ? "before the layers" : "after the layers";
+		const char *name =
+			r.count == 0 || i < r.start ? "before the layers" : "after the layers";
 		if (r.count == 0)
 			name = "the model";
 		else if (i >= r.start && i < r.start + r.count * r.period)
@@ -521,12 +535,13 @@ static void find_sections(sw_anatomy *a)
 		a->section[a->order[i]] = section_of_op(a, a->order[i], of_input);
 }
 
-/* ---- dimensions that everybody knows ----------------------------------------------------------------------------- */
+/* ---- dimensions that everybody knows ---------------------------------------------------- */
 
 static int32_t class_at(const sw_anatomy *a, sw_id value, int32_t dim, int64_t top)
 {
 	for (uint32_t s = a->classes.value_start[value]; s < a->classes.value_start[value + 1]; s++)
-		if (a->classes.value_splits[s].where == dim && a->classes.value_splits[s].top == top)
+		if (a->classes.value_splits[s].where == dim &&
+		    a->classes.value_splits[s].top == top)
 			return a->classes.value_splits[s].class;
 	return -1;
 }
@@ -544,7 +559,8 @@ static void forget_broad_classes(sw_anatomy *a)
 {
 	for (uint32_t i = 0; i < a->roles.n_inputs; i++) {
 		sw_shape shape = sw_value_shape(a->program, a->roles.inputs[i]);
-		for (int32_t d = 0; d < shape.rank && a->roles.input_role[i] == SW_ROLE_PARAMETER; d++)
+		for (int32_t d = 0; d < shape.rank && a->roles.input_role[i] == SW_ROLE_PARAMETER;
+		     d++)
 			for (int32_t e = 0; e < d; e++) {
 				int32_t class = class_at(a, a->roles.inputs[i], d, shape.dims[d]);
 				if (class >= 0 &&
@@ -567,7 +583,8 @@ static void name_classes(sw_anatomy *a)
 		if (a->roles.input_role[i] == SW_ROLE_DATA && ids && shape.rank == 2)
 			name_class(a, a->roles.inputs[i], 1, "sequence");
 		for (int32_t d = 0;
-		     a->sidecar && d < shape.rank && a->roles.input_role[i] == SW_ROLE_PARAMETER; d++)
+		     a->sidecar && d < shape.rank && a->roles.input_role[i] == SW_ROLE_PARAMETER;
+		     d++)
 			if (shape.rank > 1 && a->sidecar->vocabulary > 1 &&
 			    shape.dims[d] == a->sidecar->vocabulary)
 				name_class(a, a->roles.inputs[i], d, "vocabulary");
@@ -578,14 +595,16 @@ static void name_classes(sw_anatomy *a)
 		const char *name =
 			batched && sw_anatomy_parameter(a, id, &operand) >= 0 ? "experts" : "heads";
 		for (int32_t i = 0; batched && i < op->attrs->dot.lhs_batch.n; i++)
-			name_class(a, op->operands[0], (int32_t)op->attrs->dot.lhs_batch.v[i], name);
+			name_class(a, op->operands[0], (int32_t)op->attrs->dot.lhs_batch.v[i],
+			           name);
 	}
 	forget_broad_classes(a);
 }
 
-/* ---- labels ------------------------------------------------------------------------------------------------------ */
+/* ---- labels ----------------------------------------------------------------------------- */
 
-/* "jit(step)/jvp(gpt)/layer_3/attn/dot_general" as "layer_3/attn/dot_general": what transformations wrap around is not the model's. */
+/* "jit(step)/jvp(gpt)/layer_3/attn/dot_general" as "layer_3/attn/dot_general": what transformations
+ * wrap around is not the model's. */
 static void add_scope(const char *name, sw_text *text)
 {
 	for (const char *c = name; *c;) {
@@ -620,7 +639,7 @@ void sw_anatomy_label(const sw_anatomy *a, sw_id value, sw_text *text)
 		             a->phase[v->op] == SW_PASS_BACKWARD ? ", backward" : "");
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------------------- */
+/* ---- all of it -------------------------------------------------------------------------- */
 
 void sw_anatomy_init(sw_anatomy *a, const sw_explained *what)
 {

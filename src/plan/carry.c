@@ -1,6 +1,8 @@
 /*
- * A plan for a program that has changed since. The decisions of an op that the plan has (carry_match.c) are taken over, strides scaled with the sizes; a
- * new op does as one that is alike does, or as its largest operand lies; what does not fit is whole. Then it is a plan, or it is refused.
+ * A plan for a program that has changed since. The decisions of an op that the plan has
+ * (carry_match.c) are taken over, strides scaled with the sizes; a new op does as one that is alike
+ * does, or as its largest operand lies; what does not fit is whole. Then it is a plan, or it is
+ * refused.
  */
 #include "plan/carry.h"
 #include "plan/file.h"
@@ -16,10 +18,12 @@ static void replaced(carrier *c, sw_id id)
 {
 	c->changes->replaced++;
 	if (!c->changes->first_replaced)
-		c->changes->first_replaced = sw_arena_text(&c->plan->arena, sw_op_at(c->program, id)->name);
+		c->changes->first_replaced =
+			sw_arena_text(&c->plan->arena, sw_op_at(c->program, id)->name);
 }
 
-/* Strides of the strategy of an op whose factors had these sizes, after the hashes of its signature. */
+/* Strides of the strategy of an op whose factors had these sizes, after the hashes of its
+ * signature. */
 static bool scale(const char *sizes, const sw_rule *rule, const char *words, sw_text *scaled)
 {
 	int64_t was[64], n = 0;
@@ -44,7 +48,8 @@ static bool scale(const char *sizes, const sw_rule *rule, const char *words, sw_
 		if (factor >= n || factor >= rule->n_factors || was[factor] < 1 ||
 		    old > INT64_MAX / rule->factors[factor].size)
 			return false;
-		sw_text_addf(scaled, "%" PRId64, SW_MAX(old * rule->factors[factor].size / was[factor], 1));
+		sw_text_addf(scaled, "%" PRId64,
+		             SW_MAX(old * rule->factors[factor].size / was[factor], 1));
 	}
 	return true;
 }
@@ -52,8 +57,8 @@ static bool scale(const char *sizes, const sw_rule *rule, const char *words, sw_
 /* The strategy of the old op, if it is one for this op. */
 static bool take_strategy(carrier *c, sw_id id, const old_op *old, sw_strategy *strategy)
 {
-	const char *words =
-		json_string_value(json_object_get(json_object_get(c->decisions, "strategies"), old->name));
+	const char *words = json_string_value(
+		json_object_get(json_object_get(c->decisions, "strategies"), old->name));
 	sw_text scaled = {0};
 	*strategy = sw_strategy_none(&c->plan->cluster->atoms);
 	bool ok = !words || (scale(old->text, c->plan->rules[id], words, &scaled) &&
@@ -66,8 +71,8 @@ static bool is_possible(const carrier *c, sw_id id, const sw_strategy *strategy)
 {
 	const sw_op *op = sw_op_at(c->program, id);
 	sw_layout *layouts = sw_alloc(sizeof(*layouts) * (op->n_operands + op->n_results + 1));
-	bool ok = sw_rule_layouts(c->program, id, c->plan->rules[id], &c->plan->cluster->atoms, strategy,
-	                          layouts, layouts + op->n_operands);
+	bool ok = sw_rule_layouts(c->program, id, c->plan->rules[id], &c->plan->cluster->atoms,
+	                          strategy, layouts, layouts + op->n_operands);
 	for (uint32_t k = 0; ok && k < op->n_results; k++)
 		ok = sw_layout_valid(&c->plan->cluster->atoms,
 		                     sw_value_shape(c->program, op->first_result + k),
@@ -89,8 +94,8 @@ static sw_strategy as_neighbour(const carrier *c, sw_id id)
 	if (op->n_operands == 0 || c->plan->rules[id]->n_factors == 0)
 		return s;
 	const sw_layout *lies = sw_plan_layout(c->plan, c->plan->produced[op->operands[largest]]);
-	sw_rule_match(c->plan->rules[id], &c->plan->cluster->atoms, false, (int32_t)largest, lies, &mask,
-	              &s);
+	sw_rule_match(c->plan->rules[id], &c->plan->cluster->atoms, false, (int32_t)largest, lies,
+	              &mask, &s);
 	return is_possible(c, id, &s) ? s : sw_strategy_none(&c->plan->cluster->atoms);
 }
 
@@ -128,11 +133,12 @@ static bool take_layout(carrier *c, const char *section, sw_id value, uint32_t *
 	sw_error ignored = {0};
 	if (!old_name(c, value, &name))
 		return false;
-	const char *words =
-		json_string_value(json_object_get(json_object_get(c->decisions, section), name.data));
+	const char *words = json_string_value(
+		json_object_get(json_object_get(c->decisions, section), name.data));
 	sw_text_clear(&name);
 	if (!words ||
-	    sw_layout_parse(&c->plan->cluster->atoms, v->shape, words, &layout, &ignored) != SW_OK ||
+	    sw_layout_parse(&c->plan->cluster->atoms, v->shape, words, &layout, &ignored) !=
+	            SW_OK ||
 	    !sw_layout_valid(&c->plan->cluster->atoms, v->shape, &layout))
 		return words == NULL;
 	*number = sw_layouts_id(&c->plan->layouts, &layout);
@@ -162,7 +168,8 @@ static void take_ops(carrier *c)
 			continue;
 		}
 		bool taken = c->alike[id] != SW_ABSENT &&
-		             take_strategy(c, id, &c->old.data[c->alike[id]], s) && is_possible(c, id, s);
+		             take_strategy(c, id, &c->old.data[c->alike[id]], s) &&
+		             is_possible(c, id, s);
 		if (!taken)
 			*s = as_neighbour(c, id);
 		if (!taken && c->match[id] != SW_ABSENT)
@@ -181,7 +188,8 @@ static void agree_loops(carrier *c)
 			const sw_op *inside =
 				sw_op_at(p, p->computations.data[op->called[k]].parameters.data[0]);
 			memcpy(c->plan->produced + inside->first_result,
-			       c->plan->produced + op->first_result, sizeof(uint32_t) * op->n_results);
+			       c->plan->produced + op->first_result,
+			       sizeof(uint32_t) * op->n_results);
 		}
 	}
 }
@@ -204,7 +212,8 @@ static void find_anew(const json_t *values, sw_map *readers)
 {
 	const char *name;
 	json_t *list;
-	json_object_foreach((json_t *)values, name, list) for (size_t i = 0; i < json_array_size(list); i++)
+	json_object_foreach((json_t *)values, name, list) for (size_t i = 0;
+	                                                       i < json_array_size(list); i++)
 	{
 		const char *reader = json_string_value(json_array_get(list, i));
 		if (reader)
@@ -212,7 +221,8 @@ static void find_anew(const json_t *values, sw_map *readers)
 	}
 }
 
-/* As before, and of what is new where its like moves something anew and what it reads is like what is moved anew. */
+/* As before, and of what is new where its like moves something anew and what it reads is like what
+ * is moved anew. */
 static void take_anew(carrier *c)
 {
 	const json_t *values = json_object_get(c->decisions, "anew");
@@ -225,7 +235,8 @@ static void take_anew(carrier *c)
 		if (sw_map_get(&readers, old, strlen(old)) == SW_ABSENT)
 			continue;
 		for (uint32_t k = 0; k < op->n_operands; k++)
-			if (old_name(c, op->operands[k], &name) && json_object_get(values, name.data))
+			if (old_name(c, op->operands[k], &name) &&
+			    json_object_get(values, name.data))
 				sw_vec_push(&c->plan->anew, ((sw_read){op->operands[k], id}));
 	}
 	sw_reads_sort(&c->plan->anew);
@@ -246,7 +257,8 @@ static void take_outputs(carrier *c)
 		sw_layout layout;
 		sw_error ignored = {0};
 		if (words && json_array_size(outputs) == plan->n_outputs &&
-		    sw_layout_parse(&plan->cluster->atoms, shape, words, &layout, &ignored) == SW_OK &&
+		    sw_layout_parse(&plan->cluster->atoms, shape, words, &layout, &ignored) ==
+		            SW_OK &&
 		    sw_layout_valid(&plan->cluster->atoms, shape, &layout) &&
 		    layout.monoid == SW_MONOID_NONE)
 			plan->outputs[i] = sw_layouts_id(&plan->layouts, &layout);
@@ -270,7 +282,8 @@ static void repair(carrier *c)
 {
 	for (sw_id id = 0; id < c->program->ops.len; id++) {
 		const sw_op *op = sw_op_at(c->program, id);
-		if (!sw_is_region(op) && op->opcode != SW_OP_PARAMETER && !sw_plan_op_fits(c->plan, id))
+		if (!sw_is_region(op) && op->opcode != SW_OP_PARAMETER &&
+		    !sw_plan_op_fits(c->plan, id))
 			make_whole(c, id);
 	}
 }
@@ -286,9 +299,10 @@ static sw_status take_all(carrier *c)
 	repair(c);
 	if (sw_plan_verify(c->plan, &why) == SW_OK)
 		return SW_OK;
-	return sw_fail(c->err, SW_ERR_INPUT,
-	               "the program has changed too much since this plan was made (%s): plan it again",
-	               why.message);
+	return sw_fail(
+		c->err, SW_ERR_INPUT,
+		"the program has changed too much since this plan was made (%s): plan it again",
+		why.message);
 }
 
 sw_status sw_plan_carry(const json_t *file, sw_plan *plan, sw_error *err)
@@ -299,9 +313,10 @@ sw_status sw_plan_carry(const json_t *file, sw_plan *plan, sw_error *err)
 	             .program = plan->program,
 	             .err = err};
 	if (!json_is_object(ops))
-		return sw_fail(err, SW_ERR_INPUT,
-		               "this plan was made for another program, and does not say enough of it to "
-		               "be carried over: plan it again");
+		return sw_fail(
+			err, SW_ERR_INPUT,
+			"this plan was made for another program, and does not say enough of it to "
+			"be carried over: plan it again");
 	sw_arena_init(&c.arena);
 	plan->changes = SW_NEW(&plan->arena, sw_plan_changes);
 	plan->changes->program = true;

@@ -1,6 +1,7 @@
 /*
- * Which op of a program that has changed is which of the plan's. Ops are matched by what the plan file says of each (its SIGNATURE: hashes of what it is
- * and of what lies around it, with sizes and without) and by name; names alone are not trusted, since readers number ops anew at every change:
+ * Which op of a program that has changed is which of the plan's. Ops are matched by what the plan
+ * file says of each (its SIGNATURE: hashes of what it is and of what lies around it, with sizes and
+ * without) and by name; names alone are not trusted, since readers number ops anew at every change:
  *
  *   name and surroundings           exactly, then of other sizes
  *   surroundings alone              the k-th of its like is the k-th, where there are as many
@@ -18,14 +19,15 @@
 
 /* Uses around an op that its surroundings reach. */
 #define RADIUS 4
-/* Less than one part in so many of the contractions and states of the program has a match: it is another program. */
+/* Less than one part in so many of the contractions and states of the program has a match: it is
+ * another program. */
 #define LEAST_PART 2
 
 typedef sw_carrier carrier;
 typedef sw_old_op old_op;
 typedef sw_signature signature;
 
-/* ---- signatures ----------------------------------------------------------------------------------------------------- */
+/* ---- signatures ------------------------------------------------------------------------- */
 
 static signature *signatures_of(const sw_program *p, sw_arena *arena)
 {
@@ -40,7 +42,8 @@ static signature *signatures_of(const sw_program *p, sw_arena *arena)
 	return list;
 }
 
-/* Four hashes; then, where the op has a strategy, the sizes of its factors, by which strides are scaled. */
+/* Four hashes; then, where the op has a strategy, the sizes of its factors, by which strides are
+ * scaled. */
 json_t *sw_plan_signatures(const sw_plan *plan)
 {
 	const sw_program *p = plan->program;
@@ -51,10 +54,11 @@ json_t *sw_plan_signatures(const sw_plan *plan)
 	const signature *list = signatures_of(p, &arena);
 	for (size_t i = 0; i < p->ops.len; i++) {
 		text.len = 0;
-		sw_text_addf(&text, "%04" PRIx64 "%04" PRIx64 "%08" PRIx64 "%08" PRIx64, list[i].own,
-		             list[i].kind, list[i].exact, list[i].form);
+		sw_text_addf(&text, "%04" PRIx64 "%04" PRIx64 "%08" PRIx64 "%08" PRIx64,
+		             list[i].own, list[i].kind, list[i].exact, list[i].form);
 		for (int32_t f = 0;
-		     f < plan->rules[i]->n_factors && !sw_strategy_is_none(&plan->strategies[i]); f++)
+		     f < plan->rules[i]->n_factors && !sw_strategy_is_none(&plan->strategies[i]);
+		     f++)
 			sw_text_addf(&text, " %" PRId64, plan->rules[i]->factors[f].size);
 		json_object_set_new(ops, p->ops.data[i].name, json_string(text.data));
 	}
@@ -66,11 +70,11 @@ json_t *sw_plan_signatures(const sw_plan *plan)
 static bool parse_signature(const char *text, signature *s)
 {
 	return strspn(text, "0123456789abcdef") == 24 &&
-	       sscanf(text, "%4" SCNx64 "%4" SCNx64 "%8" SCNx64 "%8" SCNx64, &s->own, &s->kind, &s->exact,
-	              &s->form) == 4;
+	       sscanf(text, "%4" SCNx64 "%4" SCNx64 "%8" SCNx64 "%8" SCNx64, &s->own, &s->kind,
+	              &s->exact, &s->form) == 4;
 }
 
-/* ---- matching ------------------------------------------------------------------------------------------------------- */
+/* ---- matching --------------------------------------------------------------------------- */
 
 static sw_status read_old(carrier *c, const json_t *ops)
 {
@@ -122,7 +126,8 @@ static void match_names(carrier *c, part_of *part)
 	for (sw_id id = 0; id < c->program->ops.len; id++) {
 		const char *name = sw_op_at(c->program, id)->name;
 		uint32_t old = sw_map_get(&c->old_by_name, name, strlen(name));
-		if (c->match[id] == SW_ABSENT && old != SW_ABSENT && c->old.data[old].match == SW_NO_ID &&
+		if (c->match[id] == SW_ABSENT && old != SW_ABSENT &&
+		    c->old.data[old].match == SW_NO_ID &&
 		    part(&c->old.data[old].is) == part(&c->is[id]))
 			pair(c, old, id);
 	}
@@ -137,7 +142,8 @@ typedef SW_VEC(group) groups;
 
 static group *group_of(groups *all, sw_map *index, uint64_t key)
 {
-	uint32_t fresh = (uint32_t)all->len, number = sw_map_intern(index, &key, sizeof(key), fresh);
+	uint32_t fresh = (uint32_t)all->len,
+		 number = sw_map_intern(index, &key, sizeof(key), fresh);
 	if (number == fresh)
 		sw_vec_push(all, ((group){0}));
 	return &all->data[number];
@@ -166,12 +172,14 @@ static void match_order(carrier *c, part_of *part, bool even)
 	sw_map_clear(&index);
 }
 
-/* What stands behind a match in both, one after the other: around an op that has changed all surroundings have. */
+/* What stands behind a match in both, one after the other: around an op that has changed all
+ * surroundings have. */
 static void match_neighbours(carrier *c, part_of *part)
 {
 	uint32_t next = 0;
 	for (sw_id id = 0; id < c->program->ops.len; id++) {
-		if (c->match[id] == SW_ABSENT && next < c->old.len && c->old.data[next].match == SW_NO_ID &&
+		if (c->match[id] == SW_ABSENT && next < c->old.len &&
+		    c->old.data[next].match == SW_NO_ID &&
 		    part(&c->old.data[next].is) == part(&c->is[id]))
 			pair(c, next, id);
 		next = c->match[id] != SW_ABSENT ? c->match[id] + 1 : next + 1;
@@ -202,13 +210,13 @@ static void find_alike(carrier *c)
 	}
 	for (sw_id id = 0; id < c->program->ops.len; id++) {
 		uint64_t form = form_of(&c->is[id]);
-		c->alike[id] =
-			c->match[id] != SW_ABSENT ? c->match[id] : sw_map_get(&index, &form, sizeof(form));
+		c->alike[id] = c->match[id] != SW_ABSENT ? c->match[id]
+		                                         : sw_map_get(&index, &form, sizeof(form));
 	}
 	sw_map_clear(&index);
 }
 
-/* ---- what changed --------------------------------------------------------------------------------------------------- */
+/* ---- what changed ----------------------------------------------------------------------- */
 
 static void note(carrier *c, const char *name, int32_t *count)
 {
@@ -261,7 +269,8 @@ static sw_status check_enough(const carrier *c)
 		return SW_OK;
 	return sw_fail(c->err, SW_ERR_INPUT,
 	               "this plan was made for another program: of %" PRId64
-	               " inputs, matrix products and convolutions of %s it has %" PRId64 "; plan it again",
+	               " inputs, matrix products and convolutions of %s it has %" PRId64
+	               "; plan it again",
 	               all, c->plan->program_path, found);
 }
 

@@ -1,4 +1,5 @@
-/* A plan that is used for something else than it was made for: another cluster, and what it costs there. */
+/* A plan that is used for something else than it was made for: another cluster, and what it costs
+ * there. */
 #include "plan/plan.h"
 
 #include <inttypes.h>
@@ -41,11 +42,11 @@ sw_status sw_plan_move(sw_plan *plan, const sw_cluster *cluster, sw_error *err)
 	sw_text a = {0}, b = {0};
 	print_atoms(plan->cluster, &a);
 	print_atoms(cluster, &b);
-	sw_status status =
-		sw_fail(err, SW_ERR_INPUT,
-	                "the plan divides %" PRId64 " devices as %s, and cluster '%s' has %" PRId64
-	                " as %s: take a part of that shape with --devices, or plan again with --cluster",
-	                plan->cluster->n_devices, a.data, cluster->name, cluster->n_devices, b.data);
+	sw_status status = sw_fail(
+		err, SW_ERR_INPUT,
+		"the plan divides %" PRId64 " devices as %s, and cluster '%s' has %" PRId64
+		" as %s: take a part of that shape with --devices, or plan again with --cluster",
+		plan->cluster->n_devices, a.data, cluster->name, cluster->n_devices, b.data);
 	sw_text_clear(&a);
 	sw_text_clear(&b);
 	return status;
@@ -70,13 +71,15 @@ void sw_plan_changes_print(const sw_plan *plan, sw_text *text)
 	const sw_plan_changes *x = plan->changes;
 	if (x->program) {
 		sw_text_addf(text,
-		             "the program has changed since the plan was made: of %d ops %d differ, %d are "
+		             "the program has changed since the plan was made: of %d ops %d "
+		             "differ, %d are "
 		             "new, %d are gone",
 		             x->n_ops, x->changed, x->added, x->gone);
 		if (x->first)
 			sw_text_addf(text, " (first '%s')", x->first);
 		if (x->replaced)
-			sw_text_addf(text, "; %d decisions no longer fit and were made anew (first '%s')",
+			sw_text_addf(text,
+			             "; %d decisions no longer fit and were made anew (first '%s')",
 			             x->replaced, x->first_replaced);
 	}
 	if (x->cluster)

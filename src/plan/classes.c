@@ -1,6 +1,7 @@
 /*
- * Classes: splits (value, dim, top) that some rule carries into each other, found by flooding from every dimension
- * as a whole (top = N). A split stands for all digits that lie just below `top`, whatever the axis' size.
+ * Classes: splits (value, dim, top) that some rule carries into each other, found by flooding from
+ * every dimension as a whole (top = N). A split stands for all digits that lie just below `top`,
+ * whatever the axis' size.
  */
 #include "plan/internal.h"
 
@@ -12,7 +13,8 @@ typedef struct flood {
 	const sw_program *program;
 	const sw_rule *const *rules;
 	sw_users users;
-	int32_t *last[2];        /* per value, and per op: its split that was found last, -1: none */
+	/* per value, and per op: its split that was found last, -1: none */
+	int32_t *last[2];
 	SW_VEC(int32_t) before;  /* per split: the one of its owner that was found before */
 	SW_VEC(sw_split) splits; /* class: union-find parent */
 	SW_VEC(sw_id) owner;     /* value or op */
@@ -90,8 +92,8 @@ static void enter_op(flood *f, sw_id op_id, bool result, int32_t index, uint32_t
 	bool fresh;
 	if (index >= (result ? rule->n_results : rule->n_operands))
 		return;
-	if (!sw_rule_factor_at(rule, result, index, f->splits.data[from].where, f->splits.data[from].top,
-	                       &factor, &top))
+	if (!sw_rule_factor_at(rule, result, index, f->splits.data[from].where,
+	                       f->splits.data[from].top, &factor, &top))
 		return;
 	uint32_t split = split_of(f, true, op_id, factor, top, &fresh);
 	join(f, split, from);
@@ -107,7 +109,8 @@ static void enter_ports(flood *f, sw_id value, uint32_t from)
 		const sw_port *port = &f->roles->ports.data[f->port_list[i]];
 		for (uint32_t k = 0; k < port->n_reads + port->n_values; k++) {
 			sw_split s = f->splits.data[from];
-			join(f, from, split_of(f, false, port_value(port, k), s.where, s.top, &fresh));
+			join(f, from,
+			     split_of(f, false, port_value(port, k), s.where, s.top, &fresh));
 		}
 	}
 }
@@ -147,7 +150,8 @@ static void seed(flood *f)
 	bool fresh;
 	for (size_t v = 0; v < f->program->values.len; v++) {
 		sw_shape shape = f->program->values.data[v].shape;
-		if (!f->roles->planned[sw_op_at(f->program, f->program->values.data[v].op)->computation])
+		if (!f->roles->planned[sw_op_at(f->program, f->program->values.data[v].op)
+		                               ->computation])
 			continue;
 		for (int32_t d = 0; d < shape.rank; d++)
 			if (shape.dims[d] > 1)
@@ -185,13 +189,14 @@ static void index_aliases(flood *f, sw_arena *arena)
 	for (size_t i = 0; i < entry->results.len; i++) {
 		if (f->roles->output_input[i] < 0)
 			continue;
-		sw_id out = entry->results.data[i], in = f->roles->inputs[f->roles->output_input[i]];
+		sw_id out = entry->results.data[i],
+		      in = f->roles->inputs[f->roles->output_input[i]];
 		f->alias[out] = in;
 		f->alias[in] = out;
 	}
 }
 
-/* ---- results -------------------------------------------------------------------------------------------- */
+/* ---- results ---------------------------------------------------------------------------- */
 
 static void number_classes(flood *f, sw_classes *classes)
 {
@@ -201,7 +206,8 @@ static void number_classes(flood *f, sw_classes *classes)
 		if ((size_t)root == i)
 			number[i] = classes->n++;
 	}
-	for (size_t i = 0; i < f->splits.len; i++) /* roots come first: a root is the least of its class */
+	for (size_t i = 0; i < f->splits.len;
+	     i++) /* roots come first: a root is the least of its class */
 		number[i] = number[find(f, (int32_t)i)];
 	for (size_t i = 0; i < f->splits.len; i++)
 		f->splits.data[i].class = number[i];
@@ -232,11 +238,13 @@ static void mark_inputs(sw_classes *classes, const sw_roles *roles)
 	for (uint32_t i = 0; i < roles->n_inputs; i++) {
 		sw_id value = roles->inputs[i];
 		bool data = roles->input_role[i] == SW_ROLE_DATA;
-		for (uint32_t k = classes->value_start[value]; k < classes->value_start[value + 1]; k++) {
+		for (uint32_t k = classes->value_start[value]; k < classes->value_start[value + 1];
+		     k++) {
 			const sw_split *split = &classes->value_splits[k];
 			if (data && split->where == 0)
 				classes->roles[split->class] |= SW_CLASS_DATA;
-			classes->roles[split->class] |= SW_CLASS_HEAVY | (data ? 0 : SW_CLASS_STATE);
+			classes->roles[split->class] |=
+				SW_CLASS_HEAVY | (data ? 0 : SW_CLASS_STATE);
 		}
 	}
 }
@@ -257,7 +265,8 @@ static void mark_dot(sw_classes *classes, const sw_roles *roles, const sw_rule *
 		if (parameter < 0 || !has_factor(rule, true, 0, factor) ||
 		    !has_factor(rule, false, 1 - parameter, factor))
 			continue;
-		*bits |= has_factor(rule, false, parameter, factor) ? SW_CLASS_EXPERT : SW_CLASS_ROWS;
+		*bits |= has_factor(rule, false, parameter, factor) ? SW_CLASS_EXPERT
+		                                                    : SW_CLASS_ROWS;
 	}
 }
 
@@ -268,7 +277,7 @@ static void mark_dots(sw_classes *classes, const sw_roles *roles, const sw_rule 
 			mark_dot(classes, roles, rules[op], op);
 }
 
-/* ---- partial sums --------------------------------------------------------------------------------------- */
+/* ---- partial sums ----------------------------------------------------------------------- */
 
 typedef struct tide {
 	flood *flood;
@@ -295,9 +304,11 @@ static void start_partial(tide *t, const sw_classes *classes)
 {
 	for (size_t i = 0; i < t->flood->program->ops.len; i++)
 		for (uint32_t k = classes->op_start[i]; k < classes->op_start[i + 1]; k++) {
-			const sw_factor *factor = &t->flood->rules[i]->factors[classes->op_splits[k].where];
+			const sw_factor *factor =
+				&t->flood->rules[i]->factors[classes->op_splits[k].where];
 			if (factor->kind == SW_FACTOR_REDUCED)
-				raise_results(t, &t->flood->program->ops.data[i], 1u << factor->monoid);
+				raise_results(t, &t->flood->program->ops.data[i],
+				              1u << factor->monoid);
 		}
 }
 
@@ -308,8 +319,9 @@ static void pass_op(tide *t, sw_id id, sw_id value)
 	for (int32_t s = 0; s < rule->n_passages; s++)
 		for (uint32_t k = 0; k < op->n_operands; k++)
 			if (op->operands[k] == value && rule->passages[s].operands[k])
-				raise_results(t, op,
-				              sw_passage_becomes(&rule->passages[s], t->partial[value]));
+				raise_results(
+					t, op,
+					sw_passage_becomes(&rule->passages[s], t->partial[value]));
 }
 
 static void pass_port(tide *t, const sw_port *port, sw_id value)
@@ -359,7 +371,8 @@ void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *
 	number_classes(&f, classes);
 	classes->value_splits =
 		lists_of(&f, classes, false, roles->program->values.len, &classes->value_start);
-	classes->op_splits = lists_of(&f, classes, true, roles->program->ops.len, &classes->op_start);
+	classes->op_splits =
+		lists_of(&f, classes, true, roles->program->ops.len, &classes->op_start);
 	classes->roles = SW_NEW_N(&classes->arena, uint8_t, classes->n + 1);
 	mark_inputs(classes, roles);
 	mark_dots(classes, roles, rules);

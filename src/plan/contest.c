@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- decisions ------------------------------------------------------------------------------------------------- */
+/* ---- decisions -------------------------------------------------------------------------- */
 
 double sw_least_step_s(const sw_program_cost *cost)
 {
@@ -37,8 +37,8 @@ void sw_decisions_save(const sw_plan *plan, decisions *d, strategies *known)
 	d->strategies = sw_alloc(sizeof(uint32_t) * (ops + 1));
 	for (size_t i = 0; i < ops; i++) {
 		uint32_t fresh = (uint32_t)known->items.len;
-		d->strategies[i] =
-			sw_map_intern(&known->index, &plan->strategies[i], sizeof(sw_strategy), fresh);
+		d->strategies[i] = sw_map_intern(&known->index, &plan->strategies[i],
+		                                 sizeof(sw_strategy), fresh);
 		if (d->strategies[i] == fresh)
 			sw_vec_push(&known->items, plan->strategies[i]);
 	}
@@ -73,7 +73,7 @@ void sw_least_note(least *l, const sw_plan *plan, const sw_mesh *mesh, const sw_
 	l->name = mesh->name;
 }
 
-/* ---- the contest ------------------------------------------------------------------------------------------------- */
+/* ---- the contest ------------------------------------------------------------------------ */
 
 void sw_contest_clear(contest *t)
 {
@@ -106,9 +106,10 @@ static int by_model(const void *a, const void *b)
 	return x->alternative < y->alternative ? -1 : x->alternative > y->alternative;
 }
 
-/* ---- playing ----------------------------------------------------------------------------------------------------- */
+/* ---- playing ---------------------------------------------------------------------------- */
 
-/* How many are played side by side; it does not depend on the machine, nor does then who is played. */
+/* How many are played side by side; it does not depend on the machine, nor does then who is played.
+ */
 #define PLAYED_AT_ONCE 2
 
 typedef struct player {
@@ -129,7 +130,8 @@ static void play(void *context, int64_t i)
 	stage *s = context;
 	player *p = &s->players[i];
 	sw_decisions_restore(&p->x->decisions, &s->contest->known, p->plan);
-	p->status = s->contest->options->play(p->plan, &p->x->c.cost, &p->x->c.cost.step_time_s, &p->err);
+	p->status = s->contest->options->play(p->plan, &p->x->c.cost, &p->x->c.cost.step_time_s,
+	                                      &p->err);
 }
 
 /* The next that may be quicker than the best so far; returns where to go on. */
@@ -172,7 +174,8 @@ static sw_status play_all(contest *t, int threads, sw_plan *plan, stage *s, cons
 	return SW_OK;
 }
 
-sw_status sw_contest_decide(contest *t, int threads, sw_plan *plan, const candidate **won, sw_error *err)
+sw_status sw_contest_decide(contest *t, int threads, sw_plan *plan, const candidate **won,
+                            sw_error *err)
 {
 	stage s = {.contest = t};
 	*won = NULL;

@@ -1,8 +1,9 @@
 /*
  * contest: what the search over meshes finds, and which of it is taken. Private to src/plan.
  *
- * A CONTENDER is the solution of one mesh, measured. Those that may be the quickest are kept as DECISIONS until all are known; then they are
- * played as they would be scheduled, the most promising first.
+ * A CONTENDER is the solution of one mesh, measured. Those that may be the quickest are kept as
+ * DECISIONS until all are known; then they are played as they would be scheduled, the most
+ * promising first.
  */
 #ifndef SW_PLAN_CONTEST_H
 #define SW_PLAN_CONTEST_H
@@ -13,22 +14,27 @@ typedef struct limits { /* of each problem that is solved */
 	int64_t work;
 	double seconds; /* 0: none */
 	double below_s; /* what is not faster is not looked for, */
-	double worth_s; /* <= below_s: and what is not faster than this is not measured, for it can't win */
-	bool bounds;    /* what it is bounded by counts, not only what it finds */
+	/* <= below_s: and what is not faster than this is not measured, for it can't win */
+	double worth_s;
+	bool bounds; /* what it is bounded by counts, not only what it finds */
 } limits;
 
 typedef struct contender {
 	bool feasible;
-	bool applied;            /* something was found: the plan has its decisions */
-	double hopeless_s;       /* its bound, by which it is too slow to be measured; 0: it is not */
+	bool applied; /* something was found: the plan has its decisions */
+	/* its bound, by which it is too slow to be measured; 0: it is not */
+	double hopeless_s;
 	double model_s, bound_s; /* by the model */
 	double kernels_s;        /* of what was found: no schedule of it takes less */
 	double found_s;          /* model_s before any reader moves anew what others share */
-	double least_s;          /* below the step of all plans of the mesh, however communication hides */
+	/* below the step of all plans of the mesh, however communication hides */
+	double least_s;
 	limits each;
 	bool timed_out;
-	int64_t measured_bytes; /* least peak of a partitioned program that was seen, INT64_MAX: none */
-	sw_program_cost cost, shared; /* shared: before any reader moves anew what others share, for want of memory */
+	/* least peak of a partitioned program that was seen, INT64_MAX: none */
+	int64_t measured_bytes;
+	/* shared: before any reader moves anew what others share, for want of memory */
+	sw_program_cost cost, shared;
 } contender;
 
 /* Strategies by number: a plan has few that differ. */
@@ -73,16 +79,21 @@ typedef struct contest {
 	const sw_plan_options *options;
 	strategies known;
 	SW_VEC(candidate) items;
-	double known_s;  /* a step that is had elsewhere */
-	double last_s;   /* of sw_now_s: after that no more is played than one; 0: all */
-	bool timed_out;  /* so it was */
-	double surely_s; /* the quickest step that is had anyway, here or elsewhere: no schedule is slower than one after the other */
+	double known_s; /* a step that is had elsewhere */
+	double last_s;  /* of sw_now_s: after that no more is played than one; 0: all */
+	bool timed_out; /* so it was */
+	/* the quickest step that is had anyway, here or elsewhere: no schedule is slower than one
+	 * after the other */
+	double surely_s;
 } contest;
-/* With the decisions of a plan; `alternative`: its line. It is kept unless another is quicker whatever overlaps; where nothing is played, unless it
- * is slower. */
-void sw_contest_enter(contest *t, const sw_plan *plan, const sw_mesh *mesh, size_t alternative, const contender *c);
-/* The quickest as scheduled; NULL: there is none. What can't be quicker than another that was played is not. */
-sw_status sw_contest_decide(contest *t, int threads, sw_plan *plan, const candidate **won, sw_error *err);
+/* With the decisions of a plan; `alternative`: its line. It is kept unless another is quicker
+ * whatever overlaps; where nothing is played, unless it is slower. */
+void sw_contest_enter(contest *t, const sw_plan *plan, const sw_mesh *mesh, size_t alternative,
+                      const contender *c);
+/* The quickest as scheduled; NULL: there is none. What can't be quicker than another that was
+ * played is not. */
+sw_status sw_contest_decide(contest *t, int threads, sw_plan *plan, const candidate **won,
+                            sw_error *err);
 void sw_contest_clear(contest *t);
 
 /* No schedule of it is quicker. */

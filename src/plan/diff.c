@@ -1,11 +1,12 @@
-/* What two explanations say differently: the figures, how each layer is split, collectives, memory. */
+/* What two explanations say differently: the figures, how each layer is split, collectives, memory.
+ */
 #include "plan/explain.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- figures ------------------------------------------------------------------------------------------------------ */
+/* ---- figures ---------------------------------------------------------------------------- */
 
 static const struct {
 	const char *key, *name;
@@ -28,10 +29,12 @@ static json_t *diff_figures(const json_t *a, const json_t *b)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < SW_COUNT(figures); i++) {
-		json_t *x = json_object_get(a, figures[i].key), *y = json_object_get(b, figures[i].key);
+		json_t *x = json_object_get(a, figures[i].key),
+		       *y = json_object_get(b, figures[i].key);
 		if (!json_equal(x, y))
-			json_array_append_new(list, json_pack("{s:s, s:O, s:O}", "figure", figures[i].key,
-			                                      "here", x, "there", y));
+			json_array_append_new(list,
+			                      json_pack("{s:s, s:O, s:O}", "figure", figures[i].key,
+			                                "here", x, "there", y));
 	}
 	return list;
 }
@@ -54,8 +57,8 @@ static void add_axis(json_t *list, const char *name, const json_t *x, const json
 	             sw_said(x, "as"));
 	sw_text_addf(&there, y ? "of %lld, %s" : "none", (long long)sw_said_number(y, "size"),
 	             sw_said(y, "as"));
-	json_array_append_new(
-		list, json_pack("{s:s, s:s, s:s}", "axis", name, "here", here.data, "there", there.data));
+	json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "axis", name, "here", here.data,
+	                                      "there", there.data));
 	sw_text_clear(&here);
 	sw_text_clear(&there);
 }
@@ -73,7 +76,7 @@ static json_t *diff_axes(const json_t *a, const json_t *b)
 	return list;
 }
 
-/* ---- layers --------------------------------------------------------------------------------------------------------- */
+/* ---- layers ----------------------------------------------------------------------------- */
 
 static const json_t *block_of_member(const json_t *explained, const char *member)
 {
@@ -109,7 +112,8 @@ static size_t rank_of(const json_t *block, size_t index)
 	return rank;
 }
 
-/* What is said of a line in one and not in the other; layers of which the same is to be said are one entry. */
+/* What is said of a line in one and not in the other; layers of which the same is to be said are
+ * one entry. */
 static void add_change(json_t *list, const char *block, const char *member, const char *name,
                        const char *key, const char *here, const char *there)
 {
@@ -127,21 +131,23 @@ static void add_change(json_t *list, const char *block, const char *member, cons
 			json_array_append_new(members, json_string(member));
 		return;
 	}
-	json_array_append_new(list,
-	                      json_pack("{s:s, s:[s], s:s, s:s, s:s, s:s}", "block", block, "members",
-	                                member, "name", name, "part", key, "here", here, "there", there));
+	json_array_append_new(list, json_pack("{s:s, s:[s], s:s, s:s, s:s, s:s}", "block", block,
+	                                      "members", member, "name", name, "part", key, "here",
+	                                      here, "there", there));
 }
 
-static void diff_line(json_t *list, const char *block, const char *member, const json_t *x, const json_t *y)
+static void diff_line(json_t *list, const char *block, const char *member, const json_t *x,
+                      const json_t *y)
 {
 	static const char *const keys[] = {
-		"operands", "split",          "result",           "backward_split",    "backward_result",
-		"at_rest",  "moments",        "gathered_forward", "gathered_backward", "gathered_update",
-		"gradient", "gradient_moved", "update_moved"};
+		"operands",          "split",           "result",   "backward_split",
+		"backward_result",   "at_rest",         "moments",  "gathered_forward",
+		"gathered_backward", "gathered_update", "gradient", "gradient_moved",
+		"update_moved"};
 	for (size_t k = 0; k < SW_COUNT(keys); k++)
 		if (strcmp(sw_said(x, keys[k]), sw_said(y, keys[k])))
-			add_change(list, block, member, sw_said(x, "name"), keys[k], sw_said(x, keys[k]),
-			           sw_said(y, keys[k]));
+			add_change(list, block, member, sw_said(x, "name"), keys[k],
+			           sw_said(x, keys[k]), sw_said(y, keys[k]));
 }
 
 /* What a has, compared with b; with `only_missing` just what b has not. */
@@ -172,7 +178,7 @@ static void diff_blocks(json_t *list, const json_t *a, const json_t *b, bool onl
 	}
 }
 
-/* ---- lists of things that weigh something -------------------------------------------------------------------------- */
+/* ---- lists of things that weigh something ----------------------------------------------- */
 
 static bool same_keys(const json_t *x, const json_t *y, const char *const *keys)
 {
@@ -183,8 +189,8 @@ static bool same_keys(const json_t *x, const json_t *y, const char *const *keys)
 }
 
 /* Entries by their keys, with the sum of their weights on both sides, if it differs. */
-static void add_weight(json_t *list, const json_t *entry, const char *const *keys, const char *weight,
-                       const char *side)
+static void add_weight(json_t *list, const json_t *entry, const char *const *keys,
+                       const char *weight, const char *side)
 {
 	json_t *found = NULL, *other;
 	size_t i;
@@ -207,7 +213,8 @@ static int by_change(const void *a, const void *b)
 	return (m < n) - (m > n);
 }
 
-static json_t *diff_weights(const json_t *a, const json_t *b, const char *const *keys, const char *weight)
+static json_t *diff_weights(const json_t *a, const json_t *b, const char *const *keys,
+                            const char *weight)
 {
 	json_t *all = json_array(), *entry, *list = json_array();
 	size_t i, n = 0;
@@ -234,11 +241,12 @@ json_t *sw_plan_diff(const json_t *a, const json_t *b)
 	json_t *diff = json_pack(
 		"{s:o, s:o, s:o, s:o, s:o}", "figures", diff_figures(a, b), "axes", diff_axes(a, b),
 		"blocks", layers, "communication",
-		diff_weights(json_object_get(a, "communication"), json_object_get(b, "communication"),
-	                     of_collective, "seconds"),
+		diff_weights(json_object_get(a, "communication"),
+	                     json_object_get(b, "communication"), of_collective, "seconds"),
 		"memory",
 		diff_weights(json_object_get(json_object_get(a, "memory"), "tensors"),
-	                     json_object_get(json_object_get(b, "memory"), "tensors"), of_tensor, "bytes"));
+	                     json_object_get(json_object_get(b, "memory"), "tensors"), of_tensor,
+	                     "bytes"));
 	const json_t *list;
 	const char *key;
 	bool same = true;
@@ -247,12 +255,13 @@ json_t *sw_plan_diff(const json_t *a, const json_t *b)
 	return diff;
 }
 
-/* ---- printed --------------------------------------------------------------------------------------------------------- */
+/* ---- printed ---------------------------------------------------------------------------- */
 
 static void say_more(const json_t *list, size_t shown, sw_text *text)
 {
 	if (json_array_size(list) > shown)
-		sw_text_addf(text, "  ... and %zu more; -v shows them\n", json_array_size(list) - shown);
+		sw_text_addf(text, "  ... and %zu more; -v shows them\n",
+		             json_array_size(list) - shown);
 	sw_text_add(text, json_array_size(list) ? "\n" : "");
 }
 
@@ -304,7 +313,8 @@ static void print_layers(const json_t *list, bool whole, sw_text *text)
 {
 	size_t shown = sw_said_lines(list, whole);
 	for (size_t i = 0; i < shown; i++) {
-		const json_t *entry = json_array_get(list, i), *members = json_object_get(entry, "members");
+		const json_t *entry = json_array_get(list, i),
+			     *members = json_object_get(entry, "members");
 		sw_text_add(text, json_string_value(json_array_get(members, 0)));
 		if (json_array_size(members) > 1)
 			sw_text_addf(text, " and %zu more of %s", json_array_size(members) - 1,
@@ -316,8 +326,8 @@ static void print_layers(const json_t *list, bool whole, sw_text *text)
 	say_more(list, shown, text);
 }
 
-static void print_weights(const json_t *list, const char *const *headings, const char *const *keys, int n,
-                          void (*add)(sw_text *, double), bool whole, sw_text *text)
+static void print_weights(const json_t *list, const char *const *headings, const char *const *keys,
+                          int n, void (*add)(sw_text *, double), bool whole, sw_text *text)
 {
 	size_t shown = sw_said_lines(list, whole);
 	sw_table table;

@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- origins ----------------------------------------------------------------------------------------------------- */
+/* ---- origins ---------------------------------------------------------------------------- */
 
 const sw_origin *sw_origin_of(const sw_origins *origins, sw_id local_op)
 {
 	size_t low = 0,
 	       high = origins->items
-	                      .len; /* the last that begins at or before the op lies in [low - 1, high) */
+	                      /* the last that begins at or before the op lies in [low - 1, high) */
+	                      .len;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 		if (origins->items.data[middle].first <= local_op)
@@ -29,9 +30,10 @@ void sw_origins_clear(sw_origins *origins)
 	sw_layouts_clear(&origins->layouts);
 }
 
-/* ---- as data ------------------------------------------------------------------------------------------------------ */
+/* ---- as data ---------------------------------------------------------------------------- */
 
-/* How many of a block's gathered weights are kept for the backward pass, and how many gathered for it again. */
+/* How many of a block's gathered weights are kept for the backward pass, and how many gathered for
+ * it again. */
 static void count_gathers(const json_t *block, json_int_t *kept, json_int_t *again)
 {
 	const json_t *line;
@@ -53,8 +55,8 @@ static void add_to(json_t *gathers, const char *key, json_int_t number)
 	json_object_set_new(gathers, key, json_integer(before + number));
 }
 
-/* Of alike layers whose weights are gathered for the forward pass and read in the backward: how many there are, and how many keep them all for
- * it; and the same of weights. */
+/* Of alike layers whose weights are gathered for the forward pass and read in the backward: how
+ * many there are, and how many keep them all for it; and the same of weights. */
 static json_t *gathers_of(const json_t *blocks)
 {
 	json_t *by_name = json_object();
@@ -63,8 +65,8 @@ static json_t *gathers_of(const json_t *blocks)
 	json_array_foreach(blocks, i, block)
 	{
 		const char *name = sw_said(block, "name");
-		json_int_t members = (json_int_t)json_array_size(json_object_get(block, "members")), kept,
-			   again;
+		json_int_t members = (json_int_t)json_array_size(json_object_get(block, "members")),
+			   kept, again;
 		count_gathers(block, &kept, &again);
 		if (kept + again == 0)
 			continue;
@@ -97,7 +99,7 @@ json_t *sw_plan_explain(const sw_explained *what)
 	return json;
 }
 
-/* ---- reading the data --------------------------------------------------------------------------------------------- */
+/* ---- reading the data ------------------------------------------------------------------- */
 
 const char *sw_said(const json_t *object, const char *key)
 {
@@ -124,7 +126,8 @@ size_t sw_said_lines(const json_t *list, bool whole)
 static void say_more(const json_t *list, size_t shown, sw_text *text)
 {
 	if (json_array_size(list) > shown)
-		sw_text_addf(text, "  ... and %zu more; -v shows them\n", json_array_size(list) - shown);
+		sw_text_addf(text, "  ... and %zu more; -v shows them\n",
+		             json_array_size(list) - shown);
 }
 
 static void add_signed(sw_text *text, sw_text_add_number *add, double number)
@@ -133,7 +136,7 @@ static void add_signed(sw_text *text, sw_text_add_number *add, double number)
 	add(text, number < 0 ? -number : number);
 }
 
-/* ---- head --------------------------------------------------------------------------------------------------------- */
+/* ---- head ------------------------------------------------------------------------------- */
 
 static void print_mesh(const json_t *e, sw_text *text)
 {
@@ -151,11 +154,13 @@ static void print_rewrites(const json_t *e, sw_text *text)
 {
 	const json_t *padded;
 	size_t i;
-	json_array_foreach(json_object_get(e, "padding"), i, padded) sw_text_addf(
-		text, "\n%s %lld -> %lld in %lld tensors", i ? "          " : "padding   ",
-		integer_of(padded, "size"), integer_of(padded, "padded"), integer_of(padded, "tensors"));
+	json_array_foreach(json_object_get(e, "padding"), i, padded)
+		sw_text_addf(text, "\n%s %lld -> %lld in %lld tensors",
+	                     i ? "          " : "padding   ", integer_of(padded, "size"),
+	                     integer_of(padded, "padded"), integer_of(padded, "tensors"));
 	if (sw_said(e, "rematerialisation")[0])
-		sw_text_addf(text, "\nremat      %s: activations that the backward pass computes again",
+		sw_text_addf(text,
+		             "\nremat      %s: activations that the backward pass computes again",
 		             sw_said(e, "rematerialisation"));
 	if (integer_of(e, "microbatches") > 1)
 		sw_text_addf(text, "\nbatch      in %lld microbatches, gradients summed over them",
@@ -169,8 +174,8 @@ static void print_gathers(const json_t *e, sw_text *text)
 	json_object_foreach(json_object_get(e, "gathers"), name, g)
 	{
 		long long layers = integer_of(g, "layers"), kept = integer_of(g, "layers_kept");
-		sw_text_addf(text, "%s %s: gathered once and kept for %lld of %lld layers", before, name,
-		             kept, layers);
+		sw_text_addf(text, "%s %s: gathered once and kept for %lld of %lld layers", before,
+		             name, kept, layers);
 		if (kept < layers)
 			sw_text_addf(text, " (%lld of %lld weights), the others gathered again",
 			             integer_of(g, "weights_kept"), integer_of(g, "weights"));
@@ -193,10 +198,13 @@ static void print_gap(const json_t *e, sw_text *text)
 	sw_text_add(text, " in the model that is searched, where nothing takes less than ");
 	sw_text_add_seconds(text, sw_said_number(e, "model_bound_s"));
 	if (model_s > best_s * (1 + WORTH_SAYING))
-		sw_text_addf(text, "; this plan takes %.2f %% more there, and less time as it is scheduled",
-		             (model_s / best_s - 1) * 100);
+		sw_text_addf(
+			text,
+			"; this plan takes %.2f %% more there, and less time as it is scheduled",
+			(model_s / best_s - 1) * 100);
 	sw_text_addf(text,
-	             "\nstep gap   %.2f %%: whatever overlaps, where collectives begin one by one no step "
+	             "\nstep gap   %.2f %%: whatever overlaps, where collectives begin one by one "
+	             "no step "
 	             "of theirs takes less than ",
 	             sw_said_number(e, "step_gap") * 100);
 	sw_text_add_seconds(text, sw_said_number(e, "lower_bound_s"));
@@ -216,14 +224,17 @@ static void print_head(const json_t *e, sw_text *text)
 	sw_text_add(text, "\nstep       ");
 	sw_text_add_seconds(text, sw_said_number(e, "step_time_s"));
 	sw_text_add(text, " predicted; ");
-	sw_text_add_seconds(text, sw_said_number(e, "compute_s") + sw_said_number(e, "communication_s"));
+	sw_text_add_seconds(text,
+	                    sw_said_number(e, "compute_s") + sw_said_number(e, "communication_s"));
 	sw_text_add(text, " without overlap: ");
 	sw_text_add_seconds(text, sw_said_number(e, "compute_s"));
 	sw_text_add(text, " compute + ");
 	sw_text_add_seconds(text, sw_said_number(e, "communication_s"));
-	sw_text_addf(text, " communication in %lld collectives\npayload    ", integer_of(e, "collectives"));
+	sw_text_addf(text, " communication in %lld collectives\npayload    ",
+	             integer_of(e, "collectives"));
 	sw_text_add_bytes(text, sw_said_number(e, "payload_bytes"));
-	sw_text_addf(text, " (%lld bytes) per step and rank\nmemory     ", integer_of(e, "payload_bytes"));
+	sw_text_addf(text, " (%lld bytes) per step and rank\nmemory     ",
+	             integer_of(e, "payload_bytes"));
 	sw_text_add_bytes(text, sw_said_number(e, "peak_bytes"));
 	sw_text_add(text, " at the peak, per device\n");
 	print_gathers(e, text);
@@ -231,7 +242,7 @@ static void print_head(const json_t *e, sw_text *text)
 	sw_text_add(text, "\n");
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------------- */
+/* ---- blocks ----------------------------------------------------------------------------- */
 
 /* What a line of a block has to say, in the order of a step. */
 static const struct {
@@ -260,7 +271,8 @@ static void print_line(const json_t *line, sw_text *text)
 	for (size_t i = 0; i < SW_COUNT(parts); i++) {
 		const char *words = sw_said(line, parts[i].key);
 		if (words[0] && parts[i].heading[0])
-			sw_text_addf(text, "\n    %-9s %s%s", parts[i].heading, parts[i].before, words);
+			sw_text_addf(text, "\n    %-9s %s%s", parts[i].heading, parts[i].before,
+			             words);
 		else if (words[0])
 			sw_text_addf(text, "; %s%s", parts[i].before, words);
 	}
@@ -269,8 +281,8 @@ static void print_line(const json_t *line, sw_text *text)
 
 static void print_block(const json_t *block, bool whole, sw_text *text)
 {
-	const json_t *members = json_object_get(block, "members"), *lines = json_object_get(block, "lines"),
-		     *axis;
+	const json_t *members = json_object_get(block, "members"),
+		     *lines = json_object_get(block, "lines"), *axis;
 	size_t n = json_array_size(members), shown = sw_said_lines(lines, whole), i;
 	if (n > 1)
 		sw_text_addf(text, "%s, %zu alike: %s to %s", sw_said(block, "name"), n,
@@ -296,7 +308,7 @@ static void print_blocks(const json_t *e, bool whole, sw_text *text)
 	say_more(blocks, shown, text);
 }
 
-/* ---- collectives -------------------------------------------------------------------------------------------------- */
+/* ---- collectives ------------------------------------------------------------------------ */
 
 static void add_rate(sw_text *text, double bytes_per_s)
 {
@@ -328,8 +340,8 @@ static void print_instead(const json_t *collective, size_t number, sw_text *text
 
 static void print_collectives(const json_t *e, bool whole, sw_text *text)
 {
-	static const char *const headings[] = {"",        "collective", "of",        "over",   "count",
-	                                       "payload", "time",       "bandwidth", "layouts"};
+	static const char *const headings[] = {
+		"", "collective", "of", "over", "count", "payload", "time", "bandwidth", "layouts"};
 	const json_t *list = json_object_get(e, "communication");
 	size_t shown = sw_said_lines(list, whole);
 	sw_table table;
@@ -344,7 +356,8 @@ static void print_collectives(const json_t *e, bool whole, sw_text *text)
 		sw_table_cell(&table, "%s", sw_said(c, "over"));
 		sw_table_cell(&table, "%lld", integer_of(c, "count"));
 		sw_table_cell_number(&table, sw_text_add_bytes,
-		                     sw_said_number(c, "payload_bytes") * sw_said_number(c, "count"));
+		                     sw_said_number(c, "payload_bytes") *
+		                             sw_said_number(c, "count"));
 		sw_table_cell_number(&table, sw_text_add_seconds, sw_said_number(c, "seconds"));
 		sw_table_cell_number(&table, add_rate, sw_said_number(c, "bandwidth"));
 		sw_table_cell(&table, "%s", sw_said(c, "why"));
@@ -352,16 +365,18 @@ static void print_collectives(const json_t *e, bool whole, sw_text *text)
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);
 	say_more(list, shown, text);
-	sw_text_add(text, "\nto avoid them, by the cheapest other choice of one op each, everything else "
-	                  "as it is:\n");
+	sw_text_add(text,
+	            "\nto avoid them, by the cheapest other choice of one op each, everything else "
+	            "as it is:\n");
 	for (size_t i = 0; i < shown; i++)
 		print_instead(json_array_get(list, i), i + 1, text);
 	sw_text_add(text, "\n");
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------- */
 
-static void memory_row(sw_table *table, const char *name, const char *kind, long long count, double bytes)
+static void memory_row(sw_table *table, const char *name, const char *kind, long long count,
+                       double bytes)
 {
 	sw_table_cell(table, "%s", name);
 	sw_table_cell(table, "%s", kind);
@@ -372,38 +387,40 @@ static void memory_row(sw_table *table, const char *name, const char *kind, long
 static void print_memory(const json_t *e, bool whole, sw_text *text)
 {
 	static const char *const headings[] = {"tensor", "what it is", "count", "per device"};
-	const json_t *memory = json_object_get(e, "memory"), *list = json_object_get(memory, "tensors");
+	const json_t *memory = json_object_get(e, "memory"),
+		     *list = json_object_get(memory, "tensors");
 	size_t shown = sw_said_lines(list, whole);
 	double others = 0;
 	sw_table table;
 	sw_text_add(text, "memory at its peak, ");
 	sw_text_add_bytes(text, sw_said_number(memory, "peak_bytes"));
-	sw_text_addf(text, " (%lld bytes), in the %s pass at: %s\n", integer_of(memory, "peak_bytes"),
-	             sw_said(memory, "phase"), sw_said(memory, "moment"));
+	sw_text_addf(text, " (%lld bytes), in the %s pass at: %s\n",
+	             integer_of(memory, "peak_bytes"), sw_said(memory, "phase"),
+	             sw_said(memory, "moment"));
 	sw_table_init(&table, SW_COUNT(headings), headings);
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *t = json_array_get(list, i);
 		if (i < shown)
-			memory_row(&table, sw_said(t, "name"), sw_said(t, "kind"), integer_of(t, "count"),
-			           sw_said_number(t, "bytes"));
+			memory_row(&table, sw_said(t, "name"), sw_said(t, "kind"),
+			           integer_of(t, "count"), sw_said_number(t, "bytes"));
 		else
 			others += sw_said_number(t, "bytes");
 	}
 	if (json_array_size(list) > shown)
-		memory_row(&table, "others", "-v shows them", (long long)(json_array_size(list) - shown),
-		           others);
+		memory_row(&table, "others", "-v shows them",
+		           (long long)(json_array_size(list) - shown), others);
 	memory_row(&table, "unused", "between buffers", 0, sw_said_number(memory, "unused_bytes"));
 	sw_table_add_to(&table, text);
 	sw_table_clear(&table);
 	sw_text_add(text, "\n");
 }
 
-/* ---- what else was considered --------------------------------------------------------------------------------------- */
+/* ---- what else was considered ----------------------------------------------------------- */
 
 static void print_alternative(sw_table *table, const json_t *a, const char *chosen)
 {
-	static const char *const keys[] = {"step_time_s", "compute_s", "communication_s", "payload_bytes",
-	                                   "peak_bytes"};
+	static const char *const keys[] = {"step_time_s", "compute_s", "communication_s",
+	                                   "payload_bytes", "peak_bytes"};
 	bool feasible = json_is_true(json_object_get(a, "feasible"));
 	sw_table_cell(table, "%s", sw_said(a, "name"));
 	for (size_t k = 0; k < SW_COUNT(keys); k++) {
@@ -450,6 +467,6 @@ void sw_plan_explain_print(const json_t *e, bool whole_tables, sw_text *text)
 	print_collectives(e, whole_tables, text);
 	print_memory(e, whole_tables, text);
 	print_alternatives(e, text);
-	json_array_foreach(json_object_get(e, "warnings"), i, warning)
-		sw_text_addf(text, "%swarning: %s\n", i == 0 ? "\n" : "", json_string_value(warning));
+	json_array_foreach(json_object_get(e, "warnings"), i, warning) sw_text_addf(
+		text, "%swarning: %s\n", i == 0 ? "\n" : "", json_string_value(warning));
 }

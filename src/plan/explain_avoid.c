@@ -1,7 +1,9 @@
 /*
- * What it would cost to do without a redistribution. Every other choice of the op that makes the value, and of the one that reads it, is
- * tried on a copy of the plan's decisions: what each axis does there. What changes is priced where it changes: the local op as the planner
- * prices it, and the redistributions of what the op reads and gives, each once per layout or once per reader, as the partitioner writes them.
+ * What it would cost to do without a redistribution. Every other choice of the op that makes the
+ * value, and of the one that reads it, is tried on a copy of the plan's decisions: what each axis
+ * does there. What changes is priced where it changes: the local op as the planner prices it, and
+ * the redistributions of what the op reads and gives, each once per layout or once per reader, as
+ * the partitioner writes them.
  */
 #include "plan/explain.h"
 
@@ -9,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A move whose bytes turn up again beside the op, to this part, was put off and not avoided; but how a parameter rests is a choice of its own. */
+/* A move whose bytes turn up again beside the op, to this part, was put off and not avoided; but
+ * how a parameter rests is a choice of its own. */
 #define SAME_BYTES 0.01
 
 typedef struct price {
@@ -41,10 +44,12 @@ sw_avoider *sw_avoider_new(const sw_explained *what, sw_anatomy *anatomy)
 	                                     sizeof(sw_strategy) * (p->ops.len + 1));
 	v->shadow.produced =
 		sw_arena_copy(&v->shadow.arena, what->plan->produced, sizeof(uint32_t) * values);
-	v->shadow.kept = sw_arena_copy(&v->shadow.arena, what->plan->kept, sizeof(uint32_t) * values);
+	v->shadow.kept =
+		sw_arena_copy(&v->shadow.arena, what->plan->kept, sizeof(uint32_t) * values);
 	v->shadow.outputs = sw_arena_copy(&v->shadow.arena, what->plan->outputs,
 	                                  sizeof(uint32_t) * (what->plan->n_outputs + 1));
-	v->planner = (sw_planner){.program = p, .cluster = what->plan->cluster, .rules = what->plan->rules};
+	v->planner = (sw_planner){
+		.program = p, .cluster = what->plan->cluster, .rules = what->plan->rules};
 	v->paths = sw_plan_paths(what->plan->cluster, what->plan->axes, what->plan->n_axes);
 	return v;
 }
@@ -59,7 +64,7 @@ void sw_avoider_free(sw_avoider *v)
 	free(v);
 }
 
-/* ---- what a value costs ------------------------------------------------------------------------------------------- */
+/* ---- what a value costs ----------------------------------------------------------------- */
 
 typedef struct versions { /* of one value: the layouts in which it is there */
 	SW_VEC(uint32_t) layouts;
@@ -77,17 +82,19 @@ static bool has(const versions *have, uint32_t layout)
 
 static int64_t local_bytes(const sw_avoider *v, sw_id value, uint32_t layout)
 {
-	return sw_layout_local_bytes(&v->shadow.cluster->atoms, sw_value_shape(v->shadow.program, value),
+	return sw_layout_local_bytes(&v->shadow.cluster->atoms,
+	                             sw_value_shape(v->shadow.program, value),
 	                             sw_plan_layout(&v->shadow, layout));
 }
 
 static void convert(sw_avoider *v, sw_id value, uint32_t from, uint32_t to, versions *have)
 {
 	const sw_layout *x = sw_plan_layout(&v->shadow, from), *y = sw_plan_layout(&v->shadow, to);
-	bool combined =
-		x->monoid == y->monoid || x->monoid == SW_MONOID_NONE || y->monoid == SW_MONOID_NONE;
+	bool combined = x->monoid == y->monoid || x->monoid == SW_MONOID_NONE ||
+	                y->monoid == SW_MONOID_NONE;
 	const sw_path *path =
-		combined ? sw_path_cache_get(v->paths, sw_value_shape(v->shadow.program, value), x, y)
+		combined ? sw_path_cache_get(v->paths, sw_value_shape(v->shadow.program, value), x,
+	                                     y)
 			 : NULL;
 	if (!path || !isfinite(path->seconds)) {
 		have->cost.possible = false;
@@ -123,8 +130,9 @@ static void read_by(sw_avoider *v, sw_id value, sw_id reader, versions *have)
 	if (!sw_plan_op_layouts(&v->shadow, reader, layouts, layouts + op->n_operands))
 		have->cost.possible = false;
 	for (uint32_t k = 0; have->cost.possible && k < op->n_operands; k++) {
-		uint32_t number = op->operands[k] == value ? sw_layouts_id(&v->shadow.layouts, &layouts[k])
-		                                           : SW_ABSENT;
+		uint32_t number = op->operands[k] == value
+		                          ? sw_layouts_id(&v->shadow.layouts, &layouts[k])
+		                          : SW_ABSENT;
 		if (number != SW_ABSENT && number != before)
 			read_as(v, value, number, reader, have);
 		before = number == SW_ABSENT ? before : number;
@@ -172,7 +180,7 @@ static price price_value(sw_avoider *v, sw_id value)
 	return have.cost;
 }
 
-/* ---- what an op costs, with what it reads and gives ---------------------------------------------------------------- */
+/* ---- what an op costs, with what it reads and gives ------------------------------------- */
 
 static void add_price(price *sum, price more)
 {
@@ -191,8 +199,9 @@ static price price_op(sw_avoider *v, sw_id id)
 	if (op->opcode == SW_OP_PARAMETER)
 		return result;
 	sw_layout *layouts = sw_alloc(sizeof(*layouts) * (op->n_operands + op->n_results + 1));
-	result.possible = sw_plan_op_layouts(&v->shadow, id, layouts, layouts + op->n_operands) &&
-	                  sw_price_local(&v->planner, id, &v->shadow.strategies[id], layouts, &cost);
+	result.possible =
+		sw_plan_op_layouts(&v->shadow, id, layouts, layouts + op->n_operands) &&
+		sw_price_local(&v->planner, id, &v->shadow.strategies[id], layouts, &cost);
 	free(layouts);
 	double trips = v->a->roles.trips[id];
 	result.compute_s = trips * cost.compute_s;
@@ -209,7 +218,8 @@ static sw_id new_value_of(const sw_avoider *v, sw_id input_op)
 	const sw_roles *roles = &v->a->roles;
 	for (uint32_t i = 0; i < v->shadow.n_outputs; i++) {
 		int32_t input = roles->output_input[i];
-		if (input >= 0 && v->shadow.program->values.data[roles->inputs[input]].op == input_op)
+		if (input >= 0 &&
+		    v->shadow.program->values.data[roles->inputs[input]].op == input_op)
 			return sw_entry(v->shadow.program)->results.data[i];
 	}
 	return SW_NO_ID;
@@ -254,7 +264,7 @@ static price price_around(sw_avoider *v, const sw_avoidance *x)
 	return sum;
 }
 
-/* ---- other choices ------------------------------------------------------------------------------------------------- */
+/* ---- other choices ---------------------------------------------------------------------- */
 
 static bool apply_rest(const sw_avoidance *x, sw_plan *plan)
 {
@@ -274,7 +284,8 @@ static bool apply_rest(const sw_avoidance *x, sw_plan *plan)
 		if (inputs[alias.input] != value)
 			continue;
 		plan->outputs[alias.output] = after;
-		plan->kept[next] = plan->kept[next] == before ? plan->produced[next] : plan->kept[next];
+		plan->kept[next] =
+			plan->kept[next] == before ? plan->produced[next] : plan->kept[next];
 	}
 	sw_arena_clear(&arena);
 	return op->n_results == 1;
@@ -348,7 +359,8 @@ typedef struct attempt {
 	sw_id value;           /* whose move is to be avoided */
 	int64_t payload_bytes; /* of it */
 	price before, value_before;
-	int32_t n; /* ops behind the one whose strategy is tried, up to the one that makes the value */
+	/* ops behind the one whose strategy is tried, up to the one that makes the value */
+	int32_t n;
 	sw_id behind[SW_MOST_FOLLOWERS];
 } attempt;
 
@@ -361,18 +373,21 @@ static bool passes(const sw_strategy *s)
 }
 
 /* Payload of the other values of as many elements that the op reads or gives. */
-static void payload_beside(sw_avoider *v, const attempt *at, const value_list *values, int64_t *payload)
+static void payload_beside(sw_avoider *v, const attempt *at, const value_list *values,
+                           int64_t *payload)
 {
 	const sw_program *p = v->shadow.program;
 	int64_t elements = sw_shape_elements(sw_value_shape(p, at->value));
 	for (size_t i = 0; i < values->len; i++) {
 		sw_id value = values->data[i];
-		bool alike = value != at->value && sw_shape_elements(sw_value_shape(p, value)) == elements;
+		bool alike = value != at->value &&
+		             sw_shape_elements(sw_value_shape(p, value)) == elements;
 		payload[i] = alike ? price_value(v, value).payload_bytes : 0;
 	}
 }
 
-/* An op that hands on as many elements as it gets (it sums nothing) has not avoided a move that is made on its other side now. */
+/* An op that hands on as many elements as it gets (it sums nothing) has not avoided a move that is
+ * made on its other side now. */
 static bool is_put_off(sw_avoider *v, const attempt *at, const sw_avoidance *x)
 {
 	const sw_op *op = sw_op_at(v->shadow.program, x->op[0]);
@@ -398,8 +413,8 @@ static void try_choice(sw_avoider *v, const attempt *at, sw_avoidance *x, sw_avo
 	price after = {0}, value = {0};
 	if (sw_avoidance_apply(x, &v->shadow))
 		value = price_value(v, at->value);
-	bool avoided =
-		value.possible && value.payload_bytes + at->payload_bytes <= at->value_before.payload_bytes;
+	bool avoided = value.possible &&
+	               value.payload_bytes + at->payload_bytes <= at->value_before.payload_bytes;
 	if (avoided)
 		after = price_around(v, x);
 	put_back(v, x, &u);
@@ -425,13 +440,14 @@ static bool follow(sw_avoider *v, const attempt *at, sw_avoidance *x)
 	const sw_program *p = v->shadow.program;
 	const sw_atoms *atoms = &v->shadow.cluster->atoms;
 	for (int32_t i = 0; i < at->n; i++) {
-		const sw_op *before = sw_op_at(p, x->op[x->n - 1]), *op = sw_op_at(p, at->behind[i]);
+		const sw_op *before = sw_op_at(p, x->op[x->n - 1]),
+			    *op = sw_op_at(p, at->behind[i]);
 		uint32_t all = (uint32_t)((UINT64_C(1) << atoms->n) - 1), mask = all;
 		sw_layout *of_before =
 			sw_alloc(sizeof(*of_before) * (before->n_operands + before->n_results + 1));
-		bool possible =
-			sw_rule_layouts(p, x->op[x->n - 1], v->shadow.rules[x->op[x->n - 1]], atoms,
-		                        &x->strategy[x->n - 1], of_before, of_before + before->n_operands);
+		bool possible = sw_rule_layouts(
+			p, x->op[x->n - 1], v->shadow.rules[x->op[x->n - 1]], atoms,
+			&x->strategy[x->n - 1], of_before, of_before + before->n_operands);
 		sw_layout comes = of_before[before->n_operands];
 		free(of_before);
 		if (!possible)
@@ -466,8 +482,8 @@ static int64_t top_below(const sw_avoider *v, const sw_strategy *s, int32_t fact
 	return top;
 }
 
-static void try_axes(sw_avoider *v, const attempt *at, sw_id op, int32_t axis, const sw_strategy *so_far,
-                     sw_avoidance *best)
+static void try_axes(sw_avoider *v, const attempt *at, sw_id op, int32_t axis,
+                     const sw_strategy *so_far, sw_avoidance *best)
 {
 	const sw_rule *rule = v->shadow.rules[op];
 	const sw_classes *classes = &v->a->classes;
@@ -491,13 +507,15 @@ static void try_axes(sw_avoider *v, const attempt *at, sw_id op, int32_t axis, c
 			continue;
 		for (int32_t a = 0; a < s.n; a++)
 			if (atoms >> a & 1)
-				s.atom[a] = (sw_choice){
-					.kind = SW_CHOICE_PASS, .monoid = SW_MONOID_SUM, .index = k};
+				s.atom[a] = (sw_choice){.kind = SW_CHOICE_PASS,
+				                        .monoid = SW_MONOID_SUM,
+				                        .index = k};
 		try_axes(v, at, op, axis + 1, &s, best);
 	}
 }
 
-static void try_op(sw_avoider *v, attempt *at, sw_id id, const sw_layout *wanted, sw_avoidance *best)
+static void try_op(sw_avoider *v, attempt *at, sw_id id, const sw_layout *wanted,
+                   sw_avoidance *best)
 {
 	const sw_op *op = sw_op_at(v->shadow.program, id);
 	sw_strategy none = sw_strategy_none(&v->shadow.cluster->atoms);
@@ -507,7 +525,8 @@ static void try_op(sw_avoider *v, attempt *at, sw_id id, const sw_layout *wanted
 	sw_avoidance as_it_is = {.n = at->n + 1, .op = {id}};
 	memcpy(as_it_is.op + 1, at->behind, sizeof(sw_id) * (size_t)at->n);
 	at->before = price_around(v, &as_it_is);
-	if (op->opcode == SW_OP_PARAMETER && wanted->monoid == SW_MONOID_NONE && op->n_results == 1) {
+	if (op->opcode == SW_OP_PARAMETER && wanted->monoid == SW_MONOID_NONE &&
+	    op->n_results == 1) {
 		sw_avoidance x = {.n = 1, .op = {id}, .rest = *wanted};
 		try_choice(v, at, &x, best);
 	} else if (op->opcode != SW_OP_PARAMETER)
@@ -528,8 +547,10 @@ void sw_avoid(sw_avoider *v, const sw_origin *o, sw_avoidance *best)
 	                  (double)sw_path_cache_get(v->paths, sw_value_shape(p, o->value), from, to)
 	                          ->payload_bytes);
 	try_op(v, &at, producer, to, best);
-	/* What only hands a value on (a transpose behind a dot) goes along with the op that makes it. */
-	for (sw_id id = producer; at.n < SW_MOST_FOLLOWERS - 1 && sw_op_at(p, id)->n_operands == 1 &&
+	/* What only hands a value on (a transpose behind a dot) goes along with the op that makes
+	 * it. */
+	for (sw_id id = producer; at.n < SW_MOST_FOLLOWERS - 1 &&
+	                          sw_op_at(p, id)->n_operands == 1 &&
 	                          !sw_op_sums(p, sw_op_at(p, id));) {
 		memmove(at.behind + 1, at.behind, sizeof(sw_id) * (size_t)at.n++);
 		at.behind[0] = id;
@@ -543,7 +564,8 @@ void sw_avoid(sw_avoider *v, const sw_origin *o, sw_avoidance *best)
 	for (uint32_t i = 0; i < v->shadow.n_outputs;
 	     i++) /* a new value is moved because of how its parameter rests */
 		if (sw_entry(p)->results.data[i] == o->value && v->a->roles.output_input[i] >= 0)
-			try_op(v, &at, p->values.data[v->a->roles.inputs[v->a->roles.output_input[i]]].op,
+			try_op(v, &at,
+			       p->values.data[v->a->roles.inputs[v->a->roles.output_input[i]]].op,
 			       from, best);
 }
 
@@ -568,6 +590,7 @@ void sw_avoidance_print(sw_avoider *v, const sw_avoidance *x, sw_text *text)
 		sw_words_strategy(v->a, &v->shadow, x->op[0], weight, text);
 	else
 		sw_words_layout(v->a, &v->shadow, op->first_result,
-		                sw_plan_layout(&v->shadow, v->shadow.produced[op->first_result]), text);
+		                sw_plan_layout(&v->shadow, v->shadow.produced[op->first_result]),
+		                text);
 	put_back(v, x, &u);
 }

@@ -1,6 +1,7 @@
 /*
- * The blocks of the model: per layer, what each contraction splits and how that ends, where its weight rests and when it is gathered, how
- * its gradient is reduced. Layers of which all that is said is the same are said once.
+ * The blocks of the model: per layer, what each contraction splits and how that ends, where its
+ * weight rests and when it is gathered, how its gradient is reduced. Layers of which all that is
+ * said is the same are said once.
  */
 #include "plan/explain.h"
 
@@ -63,7 +64,7 @@ static void teller_clear(teller *t)
 	free(t->of_parameter);
 }
 
-/* ---- pieces ----------------------------------------------------------------------------------------------------- */
+/* ---- pieces ----------------------------------------------------------------------------- */
 
 static const sw_layout *layout_of(const teller *t, sw_id value)
 {
@@ -147,12 +148,14 @@ static bool takes_moved(const teller *t, int32_t parameter, sw_pass pass)
 	for (size_t i = 0; i < readers->len && !found; i++) {
 		sw_id id = readers->data[i];
 		const sw_op *op = sw_op_at(t->a->program, id);
-		sw_layout *layouts = sw_alloc(sizeof(*layouts) * (op->n_operands + op->n_results + 1));
+		sw_layout *layouts =
+			sw_alloc(sizeof(*layouts) * (op->n_operands + op->n_results + 1));
 		bool known = t->a->phase[id] == pass &&
 		             sw_plan_op_layouts(t->plan, id, layouts, layouts + op->n_operands);
 		for (uint32_t k = 0; known && k < op->n_operands; k++)
-			found = found || (t->a->input[op->operands[k]] == parameter &&
-			                  !sw_layout_equal(&layouts[k], layout_of(t, op->operands[k])));
+			found = found ||
+			        (t->a->input[op->operands[k]] == parameter &&
+			         !sw_layout_equal(&layouts[k], layout_of(t, op->operands[k])));
 		free(layouts);
 	}
 	return found;
@@ -161,7 +164,8 @@ static bool takes_moved(const teller *t, int32_t parameter, sw_pass pass)
 /* When the parameter is moved before it is read: pass by pass. */
 static void tell_gathers(const teller *t, int32_t parameter, json_t *line)
 {
-	static const char *const keys[] = {"gathered_forward", "gathered_backward", "gathered_update"};
+	static const char *const keys[] = {"gathered_forward", "gathered_backward",
+	                                   "gathered_update"};
 	const numbers *moves = &t->of_parameter[parameter];
 	sw_text text = {0};
 	for (size_t i = 0; i < moves->len; i++) {
@@ -207,7 +211,7 @@ static void tell_gradient(const teller *t, int32_t parameter, json_t *line)
 	set_text(line, "update_moved", &updated);
 }
 
-/* ---- lines ------------------------------------------------------------------------------------------------------ */
+/* ---- lines ------------------------------------------------------------------------------ */
 
 static bool is_lookup(const sw_op *op)
 {
@@ -304,7 +308,8 @@ static json_t *lines_of(const teller *t, int32_t section)
 		sw_id id = a->order[i];
 		const sw_op *op = sw_op_at(a->program, id);
 		uint32_t operand;
-		int32_t parameter = a->section[id] == section ? sw_anatomy_parameter(a, id, &operand) : -1;
+		int32_t parameter =
+			a->section[id] == section ? sw_anatomy_parameter(a, id, &operand) : -1;
 		bool told = sw_is_contraction(op) || (is_lookup(op) && parameter >= 0);
 		if (a->section[id] != section || !told)
 			continue;
@@ -320,12 +325,13 @@ static json_t *lines_of(const teller *t, int32_t section)
 	return lines;
 }
 
-/* ---- what it is known as ------------------------------------------------------------------------------------------ */
+/* ---- what it is known as ---------------------------------------------------------------- */
 
 typedef struct uses {
 	int count[SW_USE_COUNT], all;
-	sw_use first;                         /* of output and contraction */
-	int64_t parameter_bytes, split_bytes; /* of what is read; of that, at rest split over the axis */
+	sw_use first; /* of output and contraction */
+	/* of what is read; of that, at rest split over the axis */
+	int64_t parameter_bytes, split_bytes;
 	bool moments_split;
 } uses;
 
@@ -355,8 +361,8 @@ static uses count_uses(const teller *t, int32_t section, int32_t axis)
 		sw_id id = a->order[i];
 		uint32_t weight;
 		int32_t factor, parameter = -1;
-		if (sw_is_contraction(sw_op_at(a->program, id)) && a->phase[id] == SW_PASS_FORWARD &&
-		    (section < 0 || a->section[id] == section))
+		if (sw_is_contraction(sw_op_at(a->program, id)) &&
+		    a->phase[id] == SW_PASS_FORWARD && (section < 0 || a->section[id] == section))
 			parameter = sw_anatomy_parameter(a, id, &weight);
 		if (parameter < 0)
 			continue;
@@ -372,8 +378,13 @@ static uses count_uses(const teller *t, int32_t section, int32_t axis)
 
 static void add_mixture(const uses *u, sw_text *text)
 {
-	static const char *const names[SW_USE_COUNT] = {
-		"nothing", "batch", "rows", "output", "contraction", "experts", "partial sums passed on"};
+	static const char *const names[SW_USE_COUNT] = {"nothing",
+	                                                "batch",
+	                                                "rows",
+	                                                "output",
+	                                                "contraction",
+	                                                "experts",
+	                                                "partial sums passed on"};
 	for (int k = 0, any = 0; k < SW_USE_COUNT; k++)
 		if (u->count[k] > 0)
 			sw_text_addf(text, "%s%s in %d", any++ ? ", " : "", names[k], u->count[k]);
@@ -385,18 +396,18 @@ static void add_known_as(const uses *u, sw_text *text)
 	const int *n = u->count;
 	bool mostly_split = u->split_bytes * 2 > u->parameter_bytes;
 	if (n[SW_USE_BATCH] == u->all)
-		sw_text_add(
-			text,
-			mostly_split
-				? "as ZeRO-3 (batch split; parameters and optimizer state split at rest)"
-			: u->moments_split ? "as ZeRO-1 (batch split; optimizer state split)"
-					   : "as dp (batch split, parameters whole)");
+		sw_text_add(text, mostly_split ? "as ZeRO-3 (batch split; parameters and optimizer "
+		                                 "state split at rest)"
+		                  : u->moments_split
+		                          ? "as ZeRO-1 (batch split; optimizer state split)"
+		                          : "as dp (batch split, parameters whole)");
 	else if (n[SW_USE_ROWS] == u->all)
 		sw_text_addf(text, "rows other than the batch split, parameters %s at rest",
 		             mostly_split ? "split" : "whole");
 	else if (n[SW_USE_GROUP] == u->all)
-		sw_text_add(text,
-		            "as expert parallelism (weights of different groups on different devices)");
+		sw_text_add(
+			text,
+			"as expert parallelism (weights of different groups on different devices)");
 	else if (n[SW_USE_OUTPUT] + n[SW_USE_CONTRACTION] < u->all)
 		add_mixture(u, text);
 	else if (n[SW_USE_OUTPUT] == u->all)
@@ -418,9 +429,9 @@ static json_t *known_as(const teller *t, int32_t section)
 		if (u.all == 0)
 			continue;
 		add_known_as(&u, &text);
-		json_array_append_new(list,
-		                      json_pack("{s:s, s:I, s:s}", "axis", t->plan->axes[i].name, "size",
-		                                (json_int_t)t->plan->axes[i].size, "as", text.data));
+		json_array_append_new(
+			list, json_pack("{s:s, s:I, s:s}", "axis", t->plan->axes[i].name, "size",
+		                        (json_int_t)t->plan->axes[i].size, "as", text.data));
 		sw_text_clear(&text);
 	}
 	return list;
@@ -432,15 +443,15 @@ json_t *sw_explain_parallelism(const sw_anatomy *a, const sw_explained *what)
 	return known_as(&t, -1);
 }
 
-/* ---- blocks ----------------------------------------------------------------------------------------------------- */
+/* ---- blocks ----------------------------------------------------------------------------- */
 
 /* In whatever order: what does not depend on each other may be written in any. */
 static bool same_lines(const json_t *x, const json_t *y)
 {
 	size_t n = json_array_size(x), i, k;
 	for (i = 0; i < n; i++) {
-		for (k = 0;
-		     k < json_array_size(y) && !json_equal(json_array_get(x, i), json_array_get(y, k));)
+		for (k = 0; k < json_array_size(y) &&
+		            !json_equal(json_array_get(x, i), json_array_get(y, k));)
 			k++;
 		if (k == json_array_size(y))
 			return false;
@@ -449,7 +460,8 @@ static bool same_lines(const json_t *x, const json_t *y)
 }
 
 /* The block among `blocks` of which the same is said; NULL: none. */
-static json_t *block_like(const json_t *blocks, const char *name, const json_t *as, const json_t *lines)
+static json_t *block_like(const json_t *blocks, const char *name, const json_t *as,
+                          const json_t *lines)
 {
 	for (size_t i = 0; i < json_array_size(blocks); i++) {
 		json_t *block = json_array_get(blocks, i);
@@ -472,8 +484,8 @@ static void add_block(json_t *blocks, const sw_section *section, json_t *as, jso
 		json_decref(lines);
 		return;
 	} else {
-		block = json_pack("{s:s, s:[], s:o, s:o}", "name", section->pattern, "members", "as", as,
-		                  "lines", lines);
+		block = json_pack("{s:s, s:[], s:o, s:o}", "name", section->pattern, "members",
+		                  "as", as, "lines", lines);
 		json_array_append_new(blocks, block);
 	}
 	json_array_append_new(json_object_get(block, "members"), json_string(section->name));
@@ -485,7 +497,8 @@ json_t *sw_explain_blocks(sw_anatomy *a, const sw_explained *what)
 	json_t *blocks = json_array();
 	teller_init(&t, a, what);
 	for (size_t s = 0; s < a->sections.len; s++)
-		add_block(blocks, &a->sections.data[s], known_as(&t, (int32_t)s), lines_of(&t, (int32_t)s));
+		add_block(blocks, &a->sections.data[s], known_as(&t, (int32_t)s),
+		          lines_of(&t, (int32_t)s));
 	teller_clear(&t);
 	return blocks;
 }

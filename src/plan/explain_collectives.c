@@ -1,4 +1,5 @@
-/* The collectives of the partitioned program by what they cost in a step, those of alike layers together; and what it would cost to avoid the dearest. */
+/* The collectives of the partitioned program by what they cost in a step, those of alike layers
+ * together; and what it would cost to avoid the dearest. */
 #include "plan/explain.h"
 
 #include <stdlib.h>
@@ -23,7 +24,8 @@ typedef struct ledger {
 	SW_VEC(line) lines;
 } ledger;
 
-/* How often each computation runs in a step, as it is costed; loops of unknown length once, branches each time. Freed by free(). */
+/* How often each computation runs in a step, as it is costed; loops of unknown length once,
+ * branches each time. Freed by free(). */
 static int64_t *count_trips(const sw_program *program)
 {
 	int64_t *trips = sw_alloc(sizeof(*trips) * (program->computations.len + 1));
@@ -35,8 +37,9 @@ static int64_t *count_trips(const sw_program *program)
 		const sw_computation *computation = &program->computations.data[c];
 		for (size_t i = 0; i < computation->ops.len; i++) {
 			const sw_op *op = sw_op_at(program, computation->ops.data[i]);
-			int64_t times =
-				op->opcode == SW_OP_WHILE ? SW_MAX(op->attrs->loop.trip_count, 1) : 1;
+			int64_t times = op->opcode == SW_OP_WHILE
+			                        ? SW_MAX(op->attrs->loop.trip_count, 1)
+			                        : 1;
 			for (uint32_t k = 0; sw_is_region(op) && k < op->n_called; k++) {
 				trips[op->called[k]] = trips[c] * times;
 				sw_vec_push(&open, op->called[k]);
@@ -47,15 +50,18 @@ static int64_t *count_trips(const sw_program *program)
 	return trips;
 }
 
-/* What is sent: a value on its way from layout to layout, or what a local op exchanges with its neighbours. */
+/* What is sent: a value on its way from layout to layout, or what a local op exchanges with its
+ * neighbours. */
 static void describe(ledger *l, const sw_origin *o, sw_text *what, sw_text *why)
 {
 	const sw_plan *plan = l->what->plan;
 	if (o->value != SW_NO_ID) {
 		sw_anatomy_label(l->a, o->value, what);
-		sw_words_layout(l->a, plan, o->value, &l->what->origins->layouts.items.data[o->from], why);
+		sw_words_layout(l->a, plan, o->value,
+		                &l->what->origins->layouts.items.data[o->from], why);
 		sw_text_add(why, " -> ");
-		sw_words_layout(l->a, plan, o->value, &l->what->origins->layouts.items.data[o->to], why);
+		sw_words_layout(l->a, plan, o->value, &l->what->origins->layouts.items.data[o->to],
+		                why);
 		return;
 	}
 	const sw_op *op = o->op == SW_NO_ID ? NULL : sw_op_at(l->a->program, o->op);
@@ -82,7 +88,8 @@ static int64_t payload_of(const ledger *l, sw_id id, uint32_t atoms, int64_t ope
 	return sw_collective_payload_bytes((sw_opcode)op->opcode, operand_bytes, group);
 }
 
-static void enter(ledger *l, sw_id id, size_t origin, int64_t trips, uint32_t atoms, int64_t operand_bytes)
+static void enter(ledger *l, sw_id id, size_t origin, int64_t trips, uint32_t atoms,
+                  int64_t operand_bytes)
 {
 	const sw_op *op = sw_op_at(l->what->local, id);
 	sw_text what = {0}, why = {0}, key = {0};
@@ -105,8 +112,8 @@ static void enter(ledger *l, sw_id id, size_t origin, int64_t trips, uint32_t at
 	x->count += trips;
 	x->moves += x->last != origin;
 	x->last = origin;
-	x->seconds +=
-		(double)trips * sw_cost_collective_op_seconds(l->what->plan->cluster, l->what->local, id);
+	x->seconds += (double)trips *
+	              sw_cost_collective_op_seconds(l->what->plan->cluster, l->what->local, id);
 	sw_text_clear(&what);
 	sw_text_clear(&why);
 	sw_text_clear(&key);
@@ -122,9 +129,11 @@ static void enter_all(ledger *l)
 		sw_collective_kind kind;
 		uint32_t atoms;
 		int64_t bytes;
-		while (origin + 1 < origins->items.len && origins->items.data[origin + 1].first <= id)
+		while (origin + 1 < origins->items.len &&
+		       origins->items.data[origin + 1].first <= id)
 			origin++;
-		if (!sw_cost_collective_op(l->what->plan->cluster, local, id, &kind, &atoms, &bytes))
+		if (!sw_cost_collective_op(l->what->plan->cluster, local, id, &kind, &atoms,
+		                           &bytes))
 			continue;
 		enter(l, id, origin, trips[sw_op_at(local, id)->computation], atoms, bytes);
 	}
@@ -145,10 +154,11 @@ static json_t *line_json(ledger *l, const line *x)
 	sw_text axes = {0};
 	sw_words_axes(l->what->plan, x->atoms, &axes);
 	double payload = (double)x->count * (double)x->bytes;
-	json_t *json = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:f}", "what", x->what, "collective",
-	                         x->opcode, "over", axes.data, "why", x->why, "count", (json_int_t)x->count,
-	                         "payload_bytes", (json_int_t)x->bytes, "seconds", x->seconds, "bandwidth",
-	                         x->seconds > 0 ? payload / x->seconds : 0);
+	json_t *json =
+		json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:f}", "what", x->what, "collective",
+	                  x->opcode, "over", axes.data, "why", x->why, "count",
+	                  (json_int_t)x->count, "payload_bytes", (json_int_t)x->bytes, "seconds",
+	                  x->seconds, "bandwidth", x->seconds > 0 ? payload / x->seconds : 0);
 	sw_text_clear(&axes);
 	return json;
 }
@@ -168,9 +178,9 @@ static void add_avoidance(ledger *l, sw_avoider *avoider, const line *x, json_t 
 	sw_avoidance_print(avoider, &best, &instead);
 	double n = (double)x->moves;
 	json_object_set_new(json, "instead",
-	                    json_pack("{s:s, s:f, s:f, s:f, s:I, s:I}", "choice", instead.data, "seconds",
-	                              n * best.seconds, "compute_s", n * best.compute_s, "communication_s",
-	                              n * best.communication_s, "payload_bytes",
+	                    json_pack("{s:s, s:f, s:f, s:f, s:I, s:I}", "choice", instead.data,
+	                              "seconds", n * best.seconds, "compute_s", n * best.compute_s,
+	                              "communication_s", n * best.communication_s, "payload_bytes",
 	                              (json_int_t)(x->moves * best.payload_bytes), "memory_bytes",
 	                              (json_int_t)(x->moves * best.memory_bytes)));
 	sw_text_clear(&instead);

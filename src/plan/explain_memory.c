@@ -1,4 +1,5 @@
-/* Who fills a device's memory at its peak: the moment, and the tensors that are there, by what they are for. */
+/* Who fills a device's memory at its peak: the moment, and the tensors that are there, by what they
+ * are for. */
 #include "plan/explain.h"
 
 #include <stdlib.h>
@@ -81,13 +82,15 @@ static void add(holder *h, const char *name, const char *kind, int64_t bytes)
 	uint32_t fresh = (uint32_t)json_array_size(h->lines);
 	uint32_t line = sw_map_intern(&h->index, key, strlen(key), fresh);
 	if (line == fresh)
-		json_array_append_new(h->lines, json_pack("{s:s, s:s, s:i, s:I}", "name", folded, "kind",
-		                                          kind, "count", 0, "bytes", (json_int_t)0));
+		json_array_append_new(h->lines,
+		                      json_pack("{s:s, s:s, s:i, s:I}", "name", folded, "kind",
+		                                kind, "count", 0, "bytes", (json_int_t)0));
 	json_t *entry = json_array_get(h->lines, line);
 	json_object_set_new(entry, "count",
 	                    json_integer(json_integer_value(json_object_get(entry, "count")) + 1));
-	json_object_set_new(entry, "bytes",
-	                    json_integer(json_integer_value(json_object_get(entry, "bytes")) + bytes));
+	json_object_set_new(
+		entry, "bytes",
+		json_integer(json_integer_value(json_object_get(entry, "bytes")) + bytes));
 }
 
 static void add_value(holder *h, sw_id local, int64_t bytes)
@@ -180,11 +183,12 @@ json_t *sw_explain_memory(sw_anatomy *a, const sw_explained *what)
 		add_resident(&h, &peak.residents.data[i]);
 	label_of_op(&h, peak.op, &at);
 	const sw_origin *o = sw_origin_of(what->origins, peak.op);
-	json_t *memory = json_pack("{s:I, s:I, s:s, s:s, s:o}", "peak_bytes", (json_int_t)peak.arena_bytes,
-	                           "unused_bytes", (json_int_t)peak.unused_bytes, "moment",
-	                           sw_anatomy_folded(a, at.data), "phase",
-	                           phases[o && o->op != SW_NO_ID ? a->phase[o->op] : SW_PASS_UPDATE],
-	                           "tensors", sorted(h.lines));
+	json_t *memory =
+		json_pack("{s:I, s:I, s:s, s:s, s:o}", "peak_bytes", (json_int_t)peak.arena_bytes,
+	                  "unused_bytes", (json_int_t)peak.unused_bytes, "moment",
+	                  sw_anatomy_folded(a, at.data), "phase",
+	                  phases[o && o->op != SW_NO_ID ? a->phase[o->op] : SW_PASS_UPDATE],
+	                  "tensors", sorted(h.lines));
 	sw_text_clear(&at);
 	sw_arena_peak_clear(&peak);
 	sw_map_clear(&h.index);

@@ -1,4 +1,5 @@
-/* Layouts, strategies and moves in words: dimensions by what everybody calls them, atoms by the names of the mesh's axes. */
+/* Layouts, strategies and moves in words: dimensions by what everybody calls them, atoms by the
+ * names of the mesh's axes. */
 #include "plan/explain.h"
 
 void sw_words_axes(const sw_plan *plan, uint32_t atoms, sw_text *text)
@@ -39,7 +40,7 @@ static const char *digit_name(const sw_anatomy *a, sw_id value, int32_t dim, int
 	return class < 0 ? NULL : a->class_name[class];
 }
 
-/* ---- layouts ---------------------------------------------------------------------------------------------------- */
+/* ---- layouts ---------------------------------------------------------------------------- */
 
 static bool same_state(const sw_state *x, const sw_state *y)
 {
@@ -66,7 +67,8 @@ void sw_words_layout(const sw_anatomy *a, const sw_plan *plan, sw_id value, cons
 		if (s->kind == SW_STATE_P)
 			sw_text_addf(text, "partial %s over ", sw_monoid_name(layout->monoid));
 		else {
-			const char *name = digit_name(a, value, s->dim, s->stride * atoms->size[first]);
+			const char *name =
+				digit_name(a, value, s->dim, s->stride * atoms->size[first]);
 			bool numbered = a->input[value] >= 0 || a->gradient[value] >= 0;
 			if (name && numbered)
 				sw_text_addf(text, "dimension %d (%s) split over ", s->dim, name);
@@ -82,7 +84,7 @@ void sw_words_layout(const sw_anatomy *a, const sw_plan *plan, sw_id value, cons
 		sw_text_add(text, "whole");
 }
 
-/* ---- strategies ------------------------------------------------------------------------------------------------- */
+/* ---- strategies ------------------------------------------------------------------------- */
 
 static bool has_factor(const sw_rule *rule, bool result, int32_t index, int32_t factor)
 {
@@ -114,8 +116,8 @@ static const char *name_on(const sw_anatomy *a, const sw_plan *plan, sw_id op, i
 	return factor_name(a, op, c->index, c->stride * plan->cluster->atoms.size[atom]);
 }
 
-sw_use sw_words_use(const sw_anatomy *a, const sw_plan *plan, sw_id op, uint32_t weight, int32_t axis,
-                    int32_t *factor)
+sw_use sw_words_use(const sw_anatomy *a, const sw_plan *plan, sw_id op, uint32_t weight,
+                    int32_t axis, int32_t *factor)
 {
 	const sw_rule *rule = plan->rules[op];
 	int32_t atom = 0, data = weight == 0;
@@ -137,7 +139,8 @@ sw_use sw_words_use(const sw_anatomy *a, const sw_plan *plan, sw_id op, uint32_t
 	return in_data && in_weight ? SW_USE_GROUP : in_weight ? SW_USE_OUTPUT : SW_USE_ROWS;
 }
 
-void sw_words_strategy(const sw_anatomy *a, const sw_plan *plan, sw_id op, uint32_t weight, sw_text *text)
+void sw_words_strategy(const sw_anatomy *a, const sw_plan *plan, sw_id op, uint32_t weight,
+                       sw_text *text)
 {
 	static const char *const uses[SW_USE_COUNT] = {
 		"", "batch", "rows", "output", "contraction", "group", "partial sums passed on"};
@@ -152,10 +155,13 @@ void sw_words_strategy(const sw_anatomy *a, const sw_plan *plan, sw_id op, uint3
 		bool joins = any && factor >= 0 && factor == last_factor;
 		if (joins)
 			sw_text_addf(text, " and %s", plan->axes[i].name);
-		else if (use == SW_USE_BATCH || ((use == SW_USE_ROWS || use == SW_USE_GROUP) && name))
-			sw_text_addf(text, "%s%s split over %s", any ? ", " : "", name, plan->axes[i].name);
+		else if (use == SW_USE_BATCH ||
+		         ((use == SW_USE_ROWS || use == SW_USE_GROUP) && name))
+			sw_text_addf(text, "%s%s split over %s", any ? ", " : "", name,
+			             plan->axes[i].name);
 		else if (use == SW_USE_PARTIAL)
-			sw_text_addf(text, "%s%s over %s", any ? ", " : "", uses[use], plan->axes[i].name);
+			sw_text_addf(text, "%s%s over %s", any ? ", " : "", uses[use],
+			             plan->axes[i].name);
 		else
 			sw_text_addf(text, "%s%s%s%s%s split over %s", any ? ", " : "", uses[use],
 			             name ? " (" : "", name ? name : "", name ? ")" : "",
@@ -164,11 +170,12 @@ void sw_words_strategy(const sw_anatomy *a, const sw_plan *plan, sw_id op, uint3
 		any = true;
 	}
 	if (!any)
-		sw_text_add(text,
-		            sw_strategy_is_none(&plan->strategies[op]) ? "whole on every device" : "split");
+		sw_text_add(text, sw_strategy_is_none(&plan->strategies[op])
+		                          ? "whole on every device"
+		                          : "split");
 }
 
-/* ---- moves ------------------------------------------------------------------------------------------------------ */
+/* ---- moves ------------------------------------------------------------------------------ */
 
 bool sw_words_move(const sw_explained *what, size_t origin, sw_text *text)
 {
@@ -180,7 +187,8 @@ bool sw_words_move(const sw_explained *what, size_t origin, sw_text *text)
 		sw_collective_kind kind;
 		uint32_t atoms;
 		int64_t bytes;
-		if (!sw_cost_collective_op(what->plan->cluster, what->local, id, &kind, &atoms, &bytes))
+		if (!sw_cost_collective_op(what->plan->cluster, what->local, id, &kind, &atoms,
+		                           &bytes))
 			continue;
 		sw_text_addf(text, "%s%s over ", any ? ", then " : "",
 		             sw_op_opcode_name(sw_op_at(what->local, id)));

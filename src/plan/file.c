@@ -1,6 +1,6 @@
 /*
- * The plan file (docs/plan-file.md): JSON, keyed by names of ops of the canonical program. file_decisions.c has the decisions, file_text.c the words,
- * summary.c the figures.
+ * The plan file (docs/plan-file.md): JSON, keyed by names of ops of the canonical program.
+ * file_decisions.c has the decisions, file_text.c the words, summary.c the figures.
  */
 #include "plan/carry.h"
 #include "plan/file.h"
@@ -12,12 +12,13 @@
 #define PLAN_FORMAT "shardwright-plan"
 #define PLAN_VERSION 3
 
-/* ---- writing ---------------------------------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------- */
 
 static json_t *program_json(const sw_plan *plan)
 {
-	json_t *json = json_pack("{s:s, s:s, s:o}", "path", plan->program_path, "name", plan->program->name,
-	                         "hash", json_sprintf("%016" PRIx64, plan->program_hash));
+	json_t *json = json_pack("{s:s, s:s, s:o}", "path", plan->program_path, "name",
+	                         plan->program->name, "hash",
+	                         json_sprintf("%016" PRIx64, plan->program_hash));
 	if (plan->original)
 		json_object_set_new(json, "rewritten_hash",
 		                    json_sprintf("%016" PRIx64, sw_program_hash(plan->program)));
@@ -28,18 +29,19 @@ static json_t *cluster_json(const sw_plan *plan)
 {
 	sw_text text = {0};
 	sw_cluster_print(plan->cluster, &text);
-	json_t *json = json_pack("{s:s, s:o, s:s}", "name", plan->cluster->name, "hash",
-	                         json_sprintf("%016" PRIx64, plan->cluster->hash), "text", text.data);
+	json_t *json =
+		json_pack("{s:s, s:o, s:s}", "name", plan->cluster->name, "hash",
+	                  json_sprintf("%016" PRIx64, plan->cluster->hash), "text", text.data);
 	sw_text_clear(&text);
 	return json;
 }
 
 sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err)
 {
-	json_t *root =
-		json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "format", PLAN_FORMAT, "version", PLAN_VERSION,
-	                  "program", program_json(plan), "cluster", cluster_json(plan), "predicted",
-	                  sw_plan_summary(plan), "decisions", sw_plan_decisions_json(plan));
+	json_t *root = json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "format", PLAN_FORMAT, "version",
+	                         PLAN_VERSION, "program", program_json(plan), "cluster",
+	                         cluster_json(plan), "predicted", sw_plan_summary(plan),
+	                         "decisions", sw_plan_decisions_json(plan));
 	json_object_set_new(root, "ops", sw_plan_signatures(plan));
 	json_t *rewrites = sw_rewrites_json(&plan->rewrites);
 	if (rewrites)
@@ -55,7 +57,7 @@ sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err)
 	return status;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading ---------------------------------------------------------------------------- */
 
 typedef sw_plan_reading reading;
 
@@ -65,8 +67,9 @@ static sw_status check_format(const reading *r)
 	int64_t version;
 	sw_status status = sw_json_get_text(r->root, "format", "", &format, r->err);
 	if (status == SW_OK && strcmp(format, PLAN_FORMAT))
-		status = sw_fail(r->err, SW_ERR_INPUT, "not a plan file: format is '%s', expected '%s'",
-		                 format, PLAN_FORMAT);
+		status = sw_fail(r->err, SW_ERR_INPUT,
+		                 "not a plan file: format is '%s', expected '%s'", format,
+		                 PLAN_FORMAT);
 	if (status == SW_OK)
 		status = sw_json_get_int(r->root, "version", "", &version, r->err);
 	if (status == SW_OK && version != PLAN_VERSION)
@@ -99,7 +102,8 @@ const char *sw_plan_find_program(const char *plan_path, const char *program_path
 	return sw_arena_printf(arena, "%.*s/%s", (int)(slash - plan_path), plan_path, program_path);
 }
 
-static sw_status other_program(const reading *r, const char *which, uint64_t found, const char *hash)
+static sw_status other_program(const reading *r, const char *which, uint64_t found,
+                               const char *hash)
 {
 	return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0,
 	                  "this plan was made for another program: %s has hash %016" PRIx64
@@ -114,24 +118,26 @@ static bool has_hash(uint64_t found, const char *hash)
 
 /* The canonical program, and as the plan rewrites it; NULL: it does not. */
 static sw_status rewrite_program(const reading *r, const char *path, const sw_program *canonical,
-                                 const json_t *program, const sw_rewrites *rewrites, sw_program **rewritten,
-                                 sw_padded_list *padded)
+                                 const json_t *program, const sw_rewrites *rewrites,
+                                 sw_program **rewritten, sw_padded_list *padded)
 {
 	const char *hash;
 	sw_sidecar sidecar;
 	sw_status status = sw_sidecar_find(path, canonical, &sidecar, r->err);
 	if (status != SW_OK)
 		return status;
-	status =
-		sw_rewrite_in_order(canonical, &sidecar, rewrites,
-	                            sw_plan_remat_device(r->cluster, canonical), rewritten, padded, r->err);
+	status = sw_rewrite_in_order(canonical, &sidecar, rewrites,
+	                             sw_plan_remat_device(r->cluster, canonical), rewritten, padded,
+	                             r->err);
 	sw_sidecar_clear(&sidecar);
 	if (status == SW_NO)
-		return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0,
-		                  "the program can't be rewritten as the plan says: make the plan again");
+		return sw_fail_at(
+			r->err, SW_ERR_INPUT, r->path, 0, 0,
+			"the program can't be rewritten as the plan says: make the plan again");
 	if (status == SW_OK && *rewritten && !r->changed)
 		status = sw_json_get_text(program, "rewritten_hash", "program", &hash, r->err);
-	if (status == SW_OK && *rewritten && !r->changed && !has_hash(sw_program_hash(*rewritten), hash))
+	if (status == SW_OK && *rewritten && !r->changed &&
+	    !has_hash(sw_program_hash(*rewritten), hash))
 		status = other_program(r, "rewritten it", sw_program_hash(*rewritten), hash);
 	return status;
 }
@@ -146,7 +152,8 @@ static sw_status new_plan(reading *r, sw_program *canonical, const char *path, c
 	sw_status status = sw_rewrites_read(json_object_get(r->root, "rewrites"), &canonical->arena,
 	                                    &rewrites, r->err);
 	if (status == SW_OK)
-		status = rewrite_program(r, found, canonical, program, &rewrites, &rewritten, &padded);
+		status = rewrite_program(r, found, canonical, program, &rewrites, &rewritten,
+		                         &padded);
 	if (status != SW_OK) {
 		sw_program_free(canonical);
 		sw_program_free(rewritten);
@@ -177,16 +184,18 @@ static bool parse_hash(const char *text, uint64_t *hash)
 	return strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16;
 }
 
-/* A program that is not the one planned for is read all the same: the decisions are carried over to it. */
-static sw_status read_program_from(reading *r, const json_t *json, const char *path, sw_arena *arena)
+/* A program that is not the one planned for is read all the same: the decisions are carried over to
+ * it. */
+static sw_status read_program_from(reading *r, const json_t *json, const char *path,
+                                   sw_arena *arena)
 {
 	const char *hash, *found = sw_plan_find_program(r->path, path, arena);
 	sw_program *canonical;
 	uint64_t planned;
 	sw_status status = sw_json_get_text(json, "hash", "program", &hash, r->err);
 	if (status == SW_OK && !parse_hash(hash, &planned))
-		status = sw_fail(r->err, SW_ERR_INPUT, "program.hash '%s': expected 16 hexadecimal digits",
-		                 hash);
+		status = sw_fail(r->err, SW_ERR_INPUT,
+		                 "program.hash '%s': expected 16 hexadecimal digits", hash);
 	if (status == SW_OK)
 		status = read_canonical(r, found, &canonical);
 	if (status != SW_OK)
@@ -215,7 +224,7 @@ static sw_status read_program(reading *r)
 	return status;
 }
 
-/* ---- figures ------------------------------------------------------------------------------------------------------ */
+/* ---- figures ---------------------------------------------------------------------------- */
 
 /* Where paths depend on it: axes are groups of the cluster's atoms, and no two share one. */
 static bool read_axis(const json_t *json, const sw_atoms *atoms, uint32_t taken, sw_axis *axis)
@@ -223,8 +232,9 @@ static bool read_axis(const json_t *json, const sw_atoms *atoms, uint32_t taken,
 	const char *name = json_string_value(json_object_get(json, "name"));
 	json_int_t mask = json_integer_value(json_object_get(json, "atoms")),
 		   size = json_integer_value(json_object_get(json, "size"));
-	if (!name || strlen(name) >= sizeof(axis->name) || mask < 1 || mask >= INT64_C(1) << atoms->n ||
-	    (mask & taken) || size != sw_atoms_group_size(atoms, (uint32_t)mask))
+	if (!name || strlen(name) >= sizeof(axis->name) || mask < 1 ||
+	    mask >= INT64_C(1) << atoms->n || (mask & taken) ||
+	    size != sw_atoms_group_size(atoms, (uint32_t)mask))
 		return false;
 	*axis = (sw_axis){.atoms = (uint32_t)mask, .size = size};
 	strcpy(axis->name, name);
@@ -246,7 +256,8 @@ static sw_status read_mesh(const json_t *predicted, sw_plan *plan, sw_error *err
 	}
 	return ok ? SW_OK
 	          : sw_fail(err, SW_ERR_INPUT,
-	                    "predicted.mesh: expected at most %d axes of different factors of the cluster: "
+	                    "predicted.mesh: expected at most %d axes of different factors of the "
+	                    "cluster: "
 	                    "make the "
 	                    "plan again",
 	                    SW_MAX_AXES);
@@ -263,7 +274,8 @@ static void read_alternatives(const json_t *predicted, sw_plan *plan)
 			.bound_s = json_number_value(json_object_get(from, "bound_s")),
 			.step_time_s = json_number_value(json_object_get(from, "step_time_s")),
 			.compute_s = json_number_value(json_object_get(from, "compute_s")),
-			.communication_s = json_number_value(json_object_get(from, "communication_s")),
+			.communication_s =
+				json_number_value(json_object_get(from, "communication_s")),
 			.payload_bytes = json_integer_value(json_object_get(from, "payload_bytes")),
 			.peak_bytes = json_integer_value(json_object_get(from, "peak_bytes"))};
 		sw_text_cut(name ? name : "", a.name, sizeof(a.name));
@@ -310,8 +322,10 @@ static sw_status read_figures(reading *r)
 	read_alternatives(from, plan);
 	size_t i;
 	json_t *warning;
-	json_array_foreach(json_object_get(from, "warnings"), i, warning) if (json_is_string(warning))
-		sw_vec_push(&plan->warnings, sw_arena_text(&plan->arena, json_string_value(warning)));
+	json_array_foreach(json_object_get(from, "warnings"), i,
+	                   warning) if (json_is_string(warning))
+		sw_vec_push(&plan->warnings,
+	                    sw_arena_text(&plan->arena, json_string_value(warning)));
 	return read_mesh(from, plan, r->err);
 }
 

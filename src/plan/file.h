@@ -6,8 +6,9 @@
 
 #include "plan/internal.h"
 
-/* ---- file_text.c ---- */
-/* One word per atom: "." nothing; "F@T" the digit of stride T of factor F, "F@T<G@U" with the other operand streamed by that of G;
+/* ---- file_text.c ------------------------------------------------------------------------ */
+/* One word per atom: "." nothing; "F@T" the digit of stride T of factor F, "F@T<G@U" with the other
+ * operand streamed by that of G;
  * "~K:sum" passage K of partial sums. Adds to text. */
 void sw_plan_strategy_text(const sw_strategy *strategy, sw_text *text);
 /* The same read. False: it is none, or not of this rule. */
@@ -15,7 +16,7 @@ bool sw_plan_strategy_words(const char *text, const sw_rule *rule, sw_strategy *
 /* "name" of the first result of an op, "name:k" of the others; in text. */
 const char *sw_plan_value_name(const sw_program *program, sw_id value, sw_text *text);
 
-/* ---- file_decisions.c ---- */
+/* ---- file_decisions.c ------------------------------------------------------------------- */
 typedef struct sw_plan_reading {
 	const char *path;
 	json_t *root, *decisions; /* decisions: borrowed from root */

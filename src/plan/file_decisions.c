@@ -1,13 +1,14 @@
 /*
- * The section "decisions" of a plan file: written, and read for a program that is the one planned for, or one that has changed (carry.c).
- * Only what differs from "everything whole" is written; produced layouts follow from strategies.
+ * The section "decisions" of a plan file: written, and read for a program that is the one planned
+ * for, or one that has changed (carry.c). Only what differs from "everything whole" is written;
+ * produced layouts follow from strategies.
  */
 #include "plan/carry.h"
 #include "plan/file.h"
 
 #include <string.h>
 
-/* ---- writing ---------------------------------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------- */
 
 static json_t *layout_json(const sw_plan *plan, sw_shape shape, uint32_t number)
 {
@@ -62,12 +63,12 @@ json_t *sw_plan_decisions_json(const sw_plan *plan)
 	}
 	const sw_computation *entry = sw_entry(program);
 	for (uint32_t i = 0; i < plan->n_outputs; i++)
-		json_array_append_new(outputs,
-		                      layout_json(plan, sw_value_shape(program, entry->results.data[i]),
-		                                  plan->outputs[i]));
+		json_array_append_new(
+			outputs, layout_json(plan, sw_value_shape(program, entry->results.data[i]),
+		                             plan->outputs[i]));
 	sw_text_clear(&text);
-	json_t *json = json_pack("{s:o, s:o, s:o, s:o}", "strategies", strategies, "layouts", produced,
-	                         "kept", kept, "outputs", outputs);
+	json_t *json = json_pack("{s:o, s:o, s:o, s:o}", "strategies", strategies, "layouts",
+	                         produced, "kept", kept, "outputs", outputs);
 	if (plan->anew.len > 0)
 		json_object_set_new(json, "anew", anew_json(plan));
 	if (plan->memory_bytes)
@@ -77,7 +78,7 @@ json_t *sw_plan_decisions_json(const sw_plan *plan)
 	return json;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading ---------------------------------------------------------------------------- */
 
 typedef sw_plan_reading reading;
 
@@ -94,8 +95,8 @@ static sw_status read_layout(const reading *r, sw_id value, const char *name, co
 	sw_shape shape = sw_value_shape(r->plan->program, value);
 	if (!json_is_string(text))
 		return bad(r, "layout of", name);
-	sw_status status =
-		sw_layout_parse(&r->cluster->atoms, shape, json_string_value(text), &layout, r->err);
+	sw_status status = sw_layout_parse(&r->cluster->atoms, shape, json_string_value(text),
+	                                   &layout, r->err);
 	if (status != SW_OK)
 		return sw_error_in_file(r->err, status, r->path);
 	if (!sw_layout_valid(&r->cluster->atoms, shape, &layout))
@@ -115,7 +116,8 @@ static void index_values(const sw_program *program, sw_map *map)
 	sw_text_clear(&text);
 }
 
-static sw_status read_layouts(const reading *r, const sw_map *values, const char *key, uint32_t *numbers)
+static sw_status read_layouts(const reading *r, const sw_map *values, const char *key,
+                              uint32_t *numbers)
 {
 	json_t *object, *text;
 	const char *name;
@@ -138,7 +140,8 @@ static sw_status read_strategies(const reading *r, const sw_map *values)
 {
 	json_t *object, *text;
 	const char *name;
-	sw_status status = sw_json_get_object(r->decisions, "strategies", "decisions", &object, r->err);
+	sw_status status =
+		sw_json_get_object(r->decisions, "strategies", "decisions", &object, r->err);
 	if (status != SW_OK)
 		return status;
 	json_object_foreach(object, name, text)
@@ -155,7 +158,8 @@ static sw_status read_strategies(const reading *r, const sw_map *values)
 	return SW_OK;
 }
 
-static sw_status read_reader(const reading *r, const sw_map *values, sw_id value, const json_t *text)
+static sw_status read_reader(const reading *r, const sw_map *values, sw_id value,
+                             const json_t *text)
 {
 	const char *name = json_string_value(text);
 	const sw_program *program = r->plan->program;
@@ -202,7 +206,8 @@ static sw_status derive_produced(const reading *r)
 		if (op->opcode == SW_OP_PARAMETER || sw_is_region(op) ||
 		    sw_strategy_is_none(&plan->strategies[id]))
 			continue;
-		sw_layout *layouts = sw_alloc(sizeof(sw_layout) * (op->n_operands + op->n_results + 1));
+		sw_layout *layouts =
+			sw_alloc(sizeof(sw_layout) * (op->n_operands + op->n_results + 1));
 		bool ok = sw_plan_op_layouts(plan, id, layouts, layouts + op->n_operands);
 		for (uint32_t k = 0; ok && k < op->n_results; k++)
 			plan->produced[op->first_result + k] =
@@ -218,12 +223,13 @@ static sw_status read_outputs(const reading *r)
 {
 	json_t *outputs;
 	const sw_computation *entry = sw_entry(r->plan->program);
-	sw_status status = sw_json_get_array(r->decisions, "outputs", "decisions", &outputs, r->err);
+	sw_status status =
+		sw_json_get_array(r->decisions, "outputs", "decisions", &outputs, r->err);
 	if (status == SW_OK && json_array_size(outputs) != r->plan->n_outputs)
 		return bad(r, "list", "outputs");
 	for (uint32_t i = 0; i < r->plan->n_outputs && status == SW_OK; i++)
-		status = read_layout(r, entry->results.data[i], "output", json_array_get(outputs, i),
-		                     &r->plan->outputs[i]);
+		status = read_layout(r, entry->results.data[i], "output",
+		                     json_array_get(outputs, i), &r->plan->outputs[i]);
 	return status;
 }
 
@@ -234,7 +240,8 @@ static sw_status check_decisions(const reading *r)
 	if (sw_plan_verify(r->plan, &why) == SW_OK)
 		return SW_OK;
 	return sw_fail_at(r->err, SW_ERR_INPUT, r->path, 0, 0,
-	                  "the decisions do not fit together (%s): make the plan again", why.message);
+	                  "the decisions do not fit together (%s): make the plan again",
+	                  why.message);
 }
 
 /* Not given: 0. */
@@ -244,7 +251,8 @@ static sw_status read_bytes(const reading *r, const char *key, int64_t *bytes)
 	*bytes = json_integer_value(given);
 	if (!given || *bytes > 0)
 		return SW_OK;
-	return sw_fail(r->err, SW_ERR_INPUT, "decisions.%s: expected a number of bytes, more than 0", key);
+	return sw_fail(r->err, SW_ERR_INPUT,
+	               "decisions.%s: expected a number of bytes, more than 0", key);
 }
 
 /* The decisions as they stand, by the names of ops. */
@@ -291,7 +299,8 @@ static sw_status expect_same(reading *r)
 	const sw_plan_changes *changes = r->plan->changes;
 	bool same = changes->changed + changes->added + changes->gone + changes->replaced == 0;
 	r->plan->changes = NULL;
-	return same ? SW_OK : bad(r, "op", changes->first ? changes->first : changes->first_replaced);
+	return same ? SW_OK
+	            : bad(r, "op", changes->first ? changes->first : changes->first_replaced);
 }
 
 sw_status sw_plan_read_decisions(reading *r)

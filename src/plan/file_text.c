@@ -15,12 +15,13 @@ void sw_plan_strategy_text(const sw_strategy *s, sw_text *text)
 		if (c->kind == SW_CHOICE_NONE)
 			sw_text_add(text, ".");
 		else if (c->kind == SW_CHOICE_SPLIT && c->stream_stride > 0)
-			sw_text_addf(text, "%d@%" PRId64 "<%d@%" PRId64, c->index, c->stride, c->stream,
-			             c->stream_stride);
+			sw_text_addf(text, "%d@%" PRId64 "<%d@%" PRId64, c->index, c->stride,
+			             c->stream, c->stream_stride);
 		else if (c->kind == SW_CHOICE_SPLIT)
 			sw_text_addf(text, "%d@%" PRId64, c->index, c->stride);
 		else
-			sw_text_addf(text, "~%d:%s", c->index, sw_monoid_name((sw_monoid)c->monoid));
+			sw_text_addf(text, "~%d:%s", c->index,
+			             sw_monoid_name((sw_monoid)c->monoid));
 	}
 }
 

@@ -1,20 +1,22 @@
 /*
- * AxoNN's grids, ranked by its model of communication (Singh et al., "A 4D Hybrid Algorithm to Scale Parallel Training to
- * Thousands of GPUs", section V, equations 1 to 5). A product of m rows with a weight k by n takes, on a grid of x, y, z and d devices
- * on which it contracts over x and leaves its columns over y:
- *   (1)  an all-gather over z of the weight, k n / (x y z) on each device
+ * AxoNN's grids, ranked by its model of communication (Singh et al., "A 4D Hybrid Algorithm to
+ * Scale Parallel Training to Thousands of GPUs", section V, equations 1 to 5). A product of m rows
+ * with a weight k by n takes, on a grid of x, y, z and d devices on which it contracts over x and
+ * leaves its columns over y: (1)  an all-gather over z of the weight, k n / (x y z) on each device
  *   (2)  a reduce-scatter over z of its gradient, the same
  *   (3)  an all-reduce over x of the result, m n / (z d y)
  *   (4)  an all-reduce over y of the gradient of the other operand, m k / (z d x)
  *   (5)  an all-reduce over d of the gradient that is left, k n / (x y z)
- * Every second weight has x and y the other way round. (4) is (3) of the product of the backward pass, in which the weight is contracted along
- * its other dimension. Seconds are the cluster's, so where an axis lies counts (the paper's section V-B): x innermost, then y, z, d.
+ * Every second weight has x and y the other way round. (4) is (3) of the product of the backward
+ * pass, in which the weight is contracted along its other dimension. Seconds are the cluster's, so
+ * where an axis lies counts (the paper's section V-B): x innermost, then y, z, d.
  */
 #include "plan/internal.h"
 
 #include <stdlib.h>
 
-/* A weight and the dimensions that its first dot contracts; it is that of one layer where layers are scanned. */
+/* A weight and the dimensions that its first dot contracts; it is that of one layer where layers
+ * are scanned. */
 typedef struct weight {
 	sw_id value;
 	bool turned;         /* contracts over y */
@@ -46,7 +48,8 @@ static sw_id source_of(const sw_program *program, sw_id value)
 
 static uint32_t contracted_dims(const sw_op *op, int32_t operand)
 {
-	sw_ints dims = operand == 0 ? op->attrs->dot.lhs_contracting : op->attrs->dot.rhs_contracting;
+	sw_ints dims =
+		operand == 0 ? op->attrs->dot.lhs_contracting : op->attrs->dot.rhs_contracting;
 	uint32_t mask = 0;
 	for (int32_t i = 0; i < dims.n; i++)
 		mask |= 1u << dims.v[i];
@@ -67,7 +70,8 @@ static const weight *weight_of(ranking *r, const sw_op *op, int32_t operand, boo
 	return &r->weights.data[r->weights.len - 1];
 }
 
-static double collective_s(const ranking *r, sw_move_kind kind, const grid_atoms *g, int axis, double bytes)
+static double collective_s(const ranking *r, sw_move_kind kind, const grid_atoms *g, int axis,
+                           double bytes)
 {
 	return g->size[axis] > 1
 	               ? sw_cost_collective((void *)r->cluster, kind, g->axis[axis], (int64_t)bytes)
@@ -77,7 +81,8 @@ static double collective_s(const ranking *r, sw_move_kind kind, const grid_atoms
 /* Equations 1, 2 and 5. */
 static double weight_s(const ranking *r, const grid_atoms *g, double bytes)
 {
-	double local = bytes / (double)(g->size[X] * g->size[Y]), shard = local / (double)g->size[Z];
+	double local = bytes / (double)(g->size[X] * g->size[Y]),
+	       shard = local / (double)g->size[Z];
 	return collective_s(r, SW_MOVE_ALL_GATHER, g, Z, shard) +
 	       collective_s(r, SW_MOVE_REDUCE_SCATTER, g, Z, local) +
 	       collective_s(r, SW_MOVE_ALL_REDUCE, g, D, shard);
@@ -91,7 +96,8 @@ static double dot_s(const ranking *r, const grid_atoms *g, const weight *w, cons
 	int over = backward == w->turned ? X : Y;
 	double rows = (double)(g->size[Z] * g->size[D]);
 	double bytes = (double)sw_shape_bytes(sw_value_shape(r->roles->program, op->first_result));
-	return collective_s(r, SW_MOVE_ALL_REDUCE, g, over, bytes / (rows * (double)g->size[X + Y - over]));
+	return collective_s(r, SW_MOVE_ALL_REDUCE, g, over,
+	                    bytes / (rows * (double)g->size[X + Y - over]));
 }
 
 static double communication_s(ranking *r, const grid_atoms *g)
@@ -108,8 +114,8 @@ static double communication_s(ranking *r, const grid_atoms *g)
 		double once = dot_s(r, g, w, op, operand);
 		if (fresh)
 			once += weight_s(r, g,
-			                 (double)sw_shape_bytes(
-						 sw_value_shape(r->roles->program, op->operands[operand])));
+			                 (double)sw_shape_bytes(sw_value_shape(
+						 r->roles->program, op->operands[operand])));
 		seconds += once * r->roles->trips[id];
 	}
 	return seconds;
@@ -118,7 +124,8 @@ static double communication_s(ranking *r, const grid_atoms *g)
 static int by_seconds(const void *a, const void *b)
 {
 	const sw_grid *x = a, *y = b;
-	return x->seconds != y->seconds ? (x->seconds > y->seconds ? 1 : -1) : x->number - y->number;
+	return x->seconds != y->seconds ? (x->seconds > y->seconds ? 1 : -1)
+	                                : x->number - y->number;
 }
 
 /* Atoms [cuts[i], cuts[i + 1]) are the axis: d, z, y, x from the outside inwards. */
@@ -134,7 +141,8 @@ static grid_atoms cut(const sw_atoms *atoms, const int32_t cuts[5])
 	return g;
 }
 
-sw_grids sw_grids_rank(const sw_cluster *cluster, const sw_roles *roles, int64_t batch, sw_arena *arena)
+sw_grids sw_grids_rank(const sw_cluster *cluster, const sw_roles *roles, int64_t batch,
+                       sw_arena *arena)
 {
 	const sw_atoms *atoms = &cluster->atoms;
 	int32_t n = atoms->n, most = (n + 1) * (n + 2) * (n + 3) / 6;
@@ -148,9 +156,9 @@ sw_grids sw_grids_rank(const sw_cluster *cluster, const sw_roles *roles, int64_t
 				sw_grid *grid = &grids.list[grids.n];
 				if (batch % g.size[D] != 0)
 					continue;
-				grid->grid =
-					(sw_plan_strategy){SW_PLAN_AXONN, .size = {g.size[X], g.size[Y],
-				                                                   g.size[Z], g.size[D]}};
+				grid->grid = (sw_plan_strategy){
+					SW_PLAN_AXONN,
+					.size = {g.size[X], g.size[Y], g.size[Z], g.size[D]}};
 				grid->seconds = communication_s(&r, &g);
 				grid->number = grids.n++;
 			}

@@ -1,10 +1,13 @@
 /*
- * What is moved once for several readers (a weight gathered for the forward pass and the backward, an activation for three dots) is kept from
- * the first to the last. Where memory is too small for that, some readers move it anew (plan->anew): it is dropped in the GAP between the reader
- * before and this one. Which gaps is chosen here: of those over a moment that exceeds a target, first those that free most bytes x moments for
- * the least seconds of moving again; then, dearest first, all are closed again that the target leaves room for. The target is found by
- * measuring partitioned programs, whose arena decides: bytes are counted here by the lives of values, which is near it but not the same.
- * AxoNN (section IV-D) keeps the gathered weights of as many layers as fit; here that follows, for whatever is moved for several.
+ * What is moved once for several readers (a weight gathered for the forward pass and the backward,
+ * an activation for three dots) is kept from the first to the last. Where memory is too small for
+ * that, some readers move it anew (plan->anew): it is dropped in the GAP between the reader before
+ * and this one. Which gaps is chosen here: of those over a moment that exceeds a target, first
+ * those that free most bytes x moments for the least seconds of moving again; then, dearest first,
+ * all are closed again that the target leaves room for. The target is found by measuring
+ * partitioned programs, whose arena decides: bytes are counted here by the lives of values, which
+ * is near it but not the same. AxoNN (section IV-D) keeps the gathered weights of as many layers as
+ * fit; here that follows, for whatever is moved for several.
  */
 #include "plan/keep.h"
 
@@ -14,15 +17,16 @@
 
 #include "plan/keep_lives.h"
 
-/* ---- which gaps, for a target --------------------------------------------------------------------------------- */
+/* ---- which gaps, for a target ----------------------------------------------------------- */
 
 typedef struct keeper {
 	sw_lives lives;
 	const sw_plan *plan;
 	sw_demand demand;  /* as chosen */
 	int64_t *all_kept; /* [moments] */
-	int32_t *above;    /* [moments + 1] how many moments before exceed the target with all kept */
-	sw_use **choices;  /* whose gap may be opened, the worthiest first */
+	/* [moments + 1] how many moments before exceed the target with all kept */
+	int32_t *above;
+	sw_use **choices; /* whose gap may be opened, the worthiest first */
 	size_t n_choices;
 } keeper;
 
@@ -144,7 +148,7 @@ static double least_freed(const keeper *k)
 	return least;
 }
 
-/* ---- the reads of a plan --------------------------------------------------------------------------------------- */
+/* ---- the reads of a plan ---------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {
@@ -207,7 +211,7 @@ void sw_plan_share_nothing(sw_plan *plan)
 	sw_path_store_free(store);
 }
 
-/* ---- the target --------------------------------------------------------------------------------------------------- */
+/* ---- the target ------------------------------------------------------------------------- */
 
 #define MOST_MEASURED 6
 #define MOST_TARGETS 16
@@ -227,12 +231,14 @@ typedef struct trials {
 	double deadline_s;   /* of sw_now_s; 0: none */
 	trial fits, exceeds; /* nearest to the memory */
 	double spare_bytes;  /* of what fits, the least that keeping more would take */
-	bool halve; /* the next target lies in the middle; else where a line through both meets the memory */
+	/* the next target lies in the middle; else where a line through both meets the memory */
+	bool halve;
 } trials;
 
 static bool same_reads(const sw_reads *a, const sw_reads *b)
 {
-	return a->len == b->len && (a->len == 0 || !memcmp(a->data, b->data, a->len * sizeof(sw_read)));
+	return a->len == b->len &&
+	       (a->len == 0 || !memcmp(a->data, b->data, a->len * sizeof(sw_read)));
 }
 
 static double next_target(const trials *t)
@@ -270,7 +276,8 @@ static sw_status try_target(trials *t, int *measured, sw_error *err)
 	++*measured;
 	sw_status status = t->options->measure(t->plan, &cost, err);
 	if (status == SW_OK)
-		note(t, cost.peak_bytes <= t->memory_bytes ? &t->fits : &t->exceeds, target_bytes, &cost);
+		note(t, cost.peak_bytes <= t->memory_bytes ? &t->fits : &t->exceeds, target_bytes,
+		     &cost);
 	return status;
 }
 
@@ -289,14 +296,16 @@ static sw_status keep_what_fits(trials *t, sw_error *err)
 	return status;
 }
 
-/* What the plan takes as chosen, if it takes so much with all kept: less by as much, or by the same part, as is counted. */
+/* What the plan takes as chosen, if it takes so much with all kept: less by as much, or by the same
+ * part, as is counted. */
 static int64_t counted(const keeper *k, int64_t kept_bytes)
 {
 	int64_t kept = 1, chosen = sw_demand_most(&k->demand, 0, k->demand.n);
 	for (int32_t m = 0; m < k->demand.n; m++)
 		kept = SW_MAX(kept, k->all_kept[m]);
 	double part = (double)chosen / (double)kept;
-	return SW_MIN((int64_t)(part * (double)kept_bytes), SW_MAX(kept_bytes - (kept - chosen), 0));
+	return SW_MIN((int64_t)(part * (double)kept_bytes),
+	              SW_MAX(kept_bytes - (kept - chosen), 0));
 }
 
 static sw_status measure_all_anew(trials *t, sw_error *err)
@@ -309,7 +318,8 @@ static sw_status measure_all_anew(trials *t, sw_error *err)
 	return status;
 }
 
-static sw_status keep(trials *t, double doubt, sw_program_cost *cost, int64_t *least_bytes, sw_error *err)
+static sw_status keep(trials *t, double doubt, sw_program_cost *cost, int64_t *least_bytes,
+                      sw_error *err)
 {
 	const keeper *k = t->k;
 	note(t, &t->exceeds, (double)sw_demand_most(&k->demand, 0, k->demand.n), cost);
@@ -331,9 +341,9 @@ static sw_status keep(trials *t, double doubt, sw_program_cost *cost, int64_t *l
 	return status;
 }
 
-sw_status sw_plan_keep(const sw_planner *planner, const sw_plan_options *options, int64_t memory_bytes,
-                       double doubt, double deadline_s, sw_plan *plan, sw_program_cost *cost,
-                       int64_t *least_bytes, sw_error *err)
+sw_status sw_plan_keep(const sw_planner *planner, const sw_plan_options *options,
+                       int64_t memory_bytes, double doubt, double deadline_s, sw_plan *plan,
+                       sw_program_cost *cost, int64_t *least_bytes, sw_error *err)
 {
 	keeper k;
 	trials t = {.k = &k,
@@ -341,7 +351,8 @@ sw_status sw_plan_keep(const sw_planner *planner, const sw_plan_options *options
 	            .options = options,
 	            .memory_bytes = memory_bytes,
 	            .deadline_s = deadline_s};
-	keeper_init(&k, plan, &planner->roles, sw_path_store_get(planner->paths, plan->axes, plan->n_axes));
+	keeper_init(&k, plan, &planner->roles,
+	            sw_path_store_get(planner->paths, plan->axes, plan->n_axes));
 	*least_bytes = cost->peak_bytes;
 	sw_status status = k.n_choices > 0 ? keep(&t, doubt, cost, least_bytes, err) : SW_OK;
 	sw_vec_clear(&t.fits.anew);

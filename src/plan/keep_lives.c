@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- uses ------------------------------------------------------------------------------------------------------- */
+/* ---- uses ------------------------------------------------------------------------------- */
 
 /* A region takes what it reads before its first op. */
 static int32_t reading_moment(const sw_lives *l, sw_id id)
@@ -18,7 +18,8 @@ static int32_t reading_moment(const sw_lives *l, sw_id id)
 
 static void add_use(sw_lives *l, sw_id value, sw_id op, uint32_t layout, int32_t moment)
 {
-	sw_vec_push(&l->uses, ((sw_use){.value = value, .op = op, .layout = layout, .moment = moment}));
+	sw_vec_push(&l->uses,
+	            ((sw_use){.value = value, .op = op, .layout = layout, .moment = moment}));
 }
 
 static void add_uses_of_op(sw_lives *l, sw_id id)
@@ -32,7 +33,8 @@ static void add_uses_of_op(sw_lives *l, sw_id id)
 	free(layouts);
 }
 
-/* A computation's results, as it ends: a region's before those of the region are there, which mostly lie where these do. */
+/* A computation's results, as it ends: a region's before those of the region are there, which
+ * mostly lie where these do. */
 static void add_uses_of_end(sw_lives *l, int32_t c, const uint32_t *layouts)
 {
 	const sw_computation *computation = &l->plan->program->computations.data[c];
@@ -61,7 +63,8 @@ static void find_uses(sw_lives *l)
 			continue;
 		add_uses_of_op(l, id);
 		for (uint32_t k = 0; sw_is_region(op) && k < op->n_called; k++)
-			add_uses_of_end(l, (int32_t)op->called[k], sw_plan_called_results(l->plan, op, k));
+			add_uses_of_end(l, (int32_t)op->called[k],
+			                sw_plan_called_results(l->plan, op, k));
 	}
 	add_uses_of_end(l, program->entry, l->plan->outputs);
 	if (l->uses.len > 0)
@@ -73,7 +76,7 @@ static void find_uses(sw_lives *l)
 		l->first[v + 1] += l->first[v];
 }
 
-/* ---- lives ------------------------------------------------------------------------------------------------------- */
+/* ---- lives ------------------------------------------------------------------------------ */
 
 /* In the order in which they begin; now: of each layout that there has been, its last one. */
 typedef struct life_list {
@@ -162,15 +165,17 @@ static bool is_there_anyhow(const sw_lives *l, sw_id value, uint32_t layout)
 	sw_id shown = l->roles->shown[value];
 	if (layout != l->plan->produced[value])
 		return false;
-	return l->roles->carried_over[value] || (shown != SW_NO_ID && (l->plan->produced[shown] == layout ||
-	                                                               l->plan->kept[shown] == layout));
+	return l->roles->carried_over[value] ||
+	       (shown != SW_NO_ID &&
+	        (l->plan->produced[shown] == layout || l->plan->kept[shown] == layout));
 }
 
 static int64_t bytes_of(const sw_lives *l, sw_id value, uint32_t layout)
 {
 	if (is_there_anyhow(l, value, layout))
 		return 0;
-	return sw_layout_local_bytes(&l->plan->cluster->atoms, sw_value_shape(l->plan->program, value),
+	return sw_layout_local_bytes(&l->plan->cluster->atoms,
+	                             sw_value_shape(l->plan->program, value),
 	                             &l->layouts.items.data[layout]);
 }
 
@@ -203,7 +208,8 @@ static bool same_life(const sw_life *a, const sw_life *b)
 	return a->layout == b->layout && a->begin == b->begin && a->end == b->end;
 }
 
-/* What is alike in front of the first difference and behind the last is left as it is: all but a life or two. */
+/* What is alike in front of the first difference and behind the last is left as it is: all but a
+ * life or two. */
 void sw_lives_set(sw_lives *l, sw_use *use, bool anew, sw_see_life *see, void *context)
 {
 	life_list before = {0}, after = {0};
@@ -229,15 +235,15 @@ void sw_lives_set(sw_lives *l, sw_use *use, bool anew, sw_see_life *see, void *c
 	life_list_clear(&after);
 }
 
-/* ---- gaps -------------------------------------------------------------------------------------------------------- */
+/* ---- gaps ------------------------------------------------------------------------------- */
 
 static double moving_s(const sw_lives *l, const sw_use *use)
 {
 	uint32_t produced = l->plan->produced[use->value], kept = l->plan->kept[use->value];
 	uint32_t from = use->layout == kept ? produced : kept;
-	const sw_path *path =
-		sw_path_cache_get(l->paths, sw_value_shape(l->plan->program, use->value),
-	                          &l->layouts.items.data[from], &l->layouts.items.data[use->layout]);
+	const sw_path *path = sw_path_cache_get(
+		l->paths, sw_value_shape(l->plan->program, use->value),
+		&l->layouts.items.data[from], &l->layouts.items.data[use->layout]);
 	return path ? l->roles->trips[use->op] * path->seconds : INFINITY;
 }
 
@@ -278,7 +284,7 @@ void sw_lives_clear(sw_lives *l)
 	sw_arena_clear(&l->arena);
 }
 
-/* ---- bytes per moment --------------------------------------------------------------------------------------------- */
+/* ---- bytes per moment ------------------------------------------------------------------- */
 
 void sw_demand_init(sw_demand *d, int32_t moments, sw_arena *arena)
 {
@@ -290,8 +296,8 @@ void sw_demand_init(sw_demand *d, int32_t moments, sw_arena *arena)
 }
 
 /* The node covers [low, high). */
-static void add_below(sw_demand *d, int32_t node, int32_t low, int32_t high, int32_t begin, int32_t end,
-                      int64_t bytes)
+static void add_below(sw_demand *d, int32_t node, int32_t low, int32_t high, int32_t begin,
+                      int32_t end, int64_t bytes)
 {
 	if (begin <= low && high <= end) {
 		d->most[node] += bytes;
@@ -306,8 +312,8 @@ static void add_below(sw_demand *d, int32_t node, int32_t low, int32_t high, int
 	d->most[node] = d->all[node] + SW_MAX(d->most[2 * node], d->most[2 * node + 1]);
 }
 
-static int64_t most_below(const sw_demand *d, int32_t node, int32_t low, int32_t high, int32_t begin,
-                          int32_t end)
+static int64_t most_below(const sw_demand *d, int32_t node, int32_t low, int32_t high,
+                          int32_t begin, int32_t end)
 {
 	int64_t left = INT64_MIN, right = INT64_MIN;
 	if (begin <= low && high <= end)

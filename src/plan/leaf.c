@@ -14,8 +14,8 @@ static bool rewrites_nothing(const sw_rewrites *rewrites)
 static sw_status make_program(const sw_leaves *list, sw_leaf *leaf, sw_error *err)
 {
 	sw_remat_device device = sw_plan_remat_device(list->cluster, list->canonical);
-	sw_status status = sw_rewrite_in_order(list->canonical, list->sidecar, &leaf->rewrites, device,
-	                                       &leaf->program, &leaf->padded, err);
+	sw_status status = sw_rewrite_in_order(list->canonical, list->sidecar, &leaf->rewrites,
+	                                       device, &leaf->program, &leaf->padded, err);
 	if (rewrites_nothing(&leaf->rewrites))
 		leaf->program = list->canonical;
 	if (status != SW_OK)
@@ -25,8 +25,8 @@ static sw_status make_program(const sw_leaves *list, sw_leaf *leaf, sw_error *er
 	return SW_OK;
 }
 
-sw_status sw_leaves_add(sw_leaves *list, const sw_rewrites *rewrites, uint64_t meshes, size_t *number,
-                        sw_error *err)
+sw_status sw_leaves_add(sw_leaves *list, const sw_rewrites *rewrites, uint64_t meshes,
+                        size_t *number, sw_error *err)
 {
 	if (list->items.len > 0 && sw_leaves_left_s(list) <= 0) {
 		list->timed_out = true;
@@ -47,8 +47,8 @@ sw_status sw_leaves_add(sw_leaves *list, const sw_rewrites *rewrites, uint64_t m
 		return SW_OK;
 	}
 	if (rewrites->padding.multiple > 0 && meshes == SW_ALL_MESHES)
-		next.map =
-			sw_rewrite_pad_map(list->canonical, rewrites->padding, next.program, &list->arena);
+		next.map = sw_rewrite_pad_map(list->canonical, rewrites->padding, next.program,
+		                              &list->arena);
 	sw_vec_push(&list->items, next);
 	return SW_OK;
 }
@@ -100,7 +100,7 @@ double sw_leaf_roofline_s(const sw_leaves *list, const sw_leaf *leaf)
 	return cost.compute_s / (double)list->cluster->n_devices;
 }
 
-/* ---- searching ---------------------------------------------------------------------------------------------------- */
+/* ---- searching -------------------------------------------------------------------------- */
 
 static void add_mesh(sw_meshes *meshes, const sw_mesh *mesh, bool freed, const char *words)
 {
@@ -112,8 +112,8 @@ static void add_mesh(sw_meshes *meshes, const sw_mesh *mesh, bool freed, const c
 	sw_vec_push(meshes, added);
 }
 
-/* The leaf's meshes, whose names say how it is rewritten; behind them, if repeated layers are not to be tied, those once more that search, or are
- * all there is. numbers: room for two of each. */
+/* The leaf's meshes, whose names say how it is rewritten; behind them, if repeated layers are not
+ * to be tied, those once more that search, or are all there is. numbers: room for two of each. */
 static void choose_meshes(const sw_leaf *leaf, bool untied, sw_meshes *meshes, size_t *numbers)
 {
 	sw_meshes chosen = {0};
@@ -122,7 +122,8 @@ static void choose_meshes(const sw_leaf *leaf, bool untied, sw_meshes *meshes, s
 	for (int freed = 0; freed <= untied; freed++)
 		for (size_t i = 0; i < meshes->len; i++) {
 			const sw_mesh *mesh = &meshes->data[i];
-			bool wanted = leaf->meshes == SW_ALL_MESHES || (i < 64 && leaf->meshes >> i & 1);
+			bool wanted =
+				leaf->meshes == SW_ALL_MESHES || (i < 64 && leaf->meshes >> i & 1);
 			if (!wanted || (leaf->unlimited && mesh->tight) ||
 			    (freed && !mesh->search && meshes->len > 1))
 				continue;
@@ -146,7 +147,8 @@ static void note_need(void *context, size_t mesh, const sw_plan *plan, double mo
 	sw_leaves_note_need(s->list, s->leaf, s->numbers[mesh], plan, model_s);
 }
 
-/* Searches whose plans take longer than the best by more are not made again in other leaves; nor are fixed strategies of which no plan takes less than that. */
+/* Searches whose plans take longer than the best by more are not made again in other leaves; nor
+ * are fixed strategies of which no plan takes less than that. */
 #define SLOW 1.5
 
 static uint64_t bit_of(size_t mesh)
@@ -154,8 +156,8 @@ static uint64_t bit_of(size_t mesh)
 	return mesh < 64 ? UINT64_C(1) << mesh : 0;
 }
 
-/* The same of a leaf that was searched as if memory were no matter, whatever fits; and what is left to be looked for, as what was found does not
- * fit, or was not measured. */
+/* The same of a leaf that was searched as if memory were no matter, whatever fits; and what is left
+ * to be looked for, as what was found does not fit, or was not measured. */
 static void note_tried(sw_leaf *leaf, const sw_meshes *meshes, const size_t *numbers)
 {
 	double best_s = INFINITY;
@@ -173,7 +175,8 @@ static void note_tried(sw_leaf *leaf, const sw_meshes *meshes, const size_t *num
 	}
 }
 
-static void note_slow(sw_leaf *leaf, const sw_plan *plan, const sw_meshes *meshes, const size_t *numbers)
+static void note_slow(sw_leaf *leaf, const sw_plan *plan, const sw_meshes *meshes,
+                      const size_t *numbers)
 {
 	double slow_s = SLOW * plan->predicted.step_time_s;
 	for (size_t i = 0; i < plan->alternatives.len; i++) {
@@ -212,14 +215,16 @@ static sw_tried *tried_of(const sw_leaf *leaf, const sw_meshes *meshes, const si
 		return NULL;
 	sw_tried *tried = sw_alloc((meshes->len + 1) * sizeof(*tried));
 	for (size_t i = 0; i < meshes->len; i++)
-		tried[i] =
-			leaf->unlimited || meshes->data[i].freed || meshes->data[i].tight
-				? (sw_tried){.model_s = INFINITY, .bound_s = INFINITY, .least_s = INFINITY}
-				: leaf->tried[numbers[i]];
+		tried[i] = leaf->unlimited || meshes->data[i].freed || meshes->data[i].tight
+		                   ? (sw_tried){.model_s = INFINITY,
+		                                .bound_s = INFINITY,
+		                                .least_s = INFINITY}
+		                   : leaf->tried[numbers[i]];
 	return tried;
 }
 
-/* So much longer than the time limit the first strategy of a leaf may take: something is to be tried. */
+/* So much longer than the time limit the first strategy of a leaf may take: something is to be
+ * tried. */
 #define GRACE_S 1
 
 static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *meshes,
@@ -254,18 +259,19 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 	if (status != SW_OK && leaf != list->items.data)
 		status = SW_NO; /* a rewrite has left nothing of what is pinned */
 	if (status == SW_OK)
-		status = sw_plan_search(&planner, meshes, options, has_parts ? note_need : NULL, &s, plan,
-		                        err);
+		status = sw_plan_search(&planner, meshes, options, has_parts ? note_need : NULL, &s,
+		                        plan, err);
 	if (status == SW_OK)
 		status = sw_pins_check(&planner, plan, err);
 	leaf->open = 0;
 	if (leaf->unlimited) {
 		leaf->free = planner.free;
 		leaf->free_s = planner.free_s;
-		leaf->tried =
-			sw_arena_copy(&list->arena, planner.tried, meshes->len * sizeof(*planner.tried));
-		leaf->far = status != SW_OK && (double)leaf->free.peak_bytes >
-		                                       SW_FAR_TOO_LARGE * (double)sw_leaves_memory(list);
+		leaf->tried = sw_arena_copy(&list->arena, planner.tried,
+		                            meshes->len * sizeof(*planner.tried));
+		leaf->far = status != SW_OK &&
+		            (double)leaf->free.peak_bytes >
+		                    SW_FAR_TOO_LARGE * (double)sw_leaves_memory(list);
 		note_tried(leaf, meshes, numbers);
 	}
 	free(planner.tried);
@@ -300,10 +306,10 @@ static bool is_better(found before, const sw_leaf *now)
 	if (!before.plan && !before.least)
 		return false;
 	if (!before.plan || !now->plan)
-		return before.plan
-		               ? true
-		               : !now->plan && (!now->least || before.least->predicted.peak_bytes <
-		                                                       now->least->predicted.peak_bytes);
+		return before.plan ? true
+		                   : !now->plan && (!now->least ||
+		                                    before.least->predicted.peak_bytes <
+		                                            now->least->predicted.peak_bytes);
 	return before.plan->predicted.step_time_s < now->plan->predicted.step_time_s;
 }
 
@@ -333,7 +339,8 @@ static void keep_alternatives(const sw_leaf *leaf, alternatives *kept)
 		sw_vec_push(kept, plan->alternatives.data[i]);
 }
 
-/* Of meshes that were not searched again what is known stays: that they were tried, and what bounds their plans. */
+/* Of meshes that were not searched again what is known stays: that they were tried, and what bounds
+ * their plans. */
 static void add_known(sw_leaf *leaf, const alternatives *before, const sw_meshes *all)
 {
 	sw_plan *plan = leaf->plan ? leaf->plan : leaf->least;
@@ -357,7 +364,8 @@ static void open_tight(sw_leaf *leaf, const sw_meshes *all)
 }
 
 static sw_status search_chosen(sw_leaves *list, sw_leaf *leaf, const sw_meshes *all,
-                               const alternatives *before, const sw_plan_options *options, sw_error *err)
+                               const alternatives *before, const sw_plan_options *options,
+                               sw_error *err)
 {
 	sw_meshes chosen = {0};
 	size_t *numbers = sw_alloc((2 * all->len + 1) * sizeof(*numbers));
@@ -384,8 +392,8 @@ static sw_status search(sw_leaves *list, sw_leaf *leaf, double time_limit_s, sw_
 	sw_plan_options own = *list->options;
 	sw_roles roles;
 	sw_roles_init(&roles, leaf->program, list->sidecar);
-	sw_status status = sw_meshes_of(list->cluster, &own.strategy, &roles, leaf->rewrites.microbatches,
-	                                &meshes, err);
+	sw_status status = sw_meshes_of(list->cluster, &own.strategy, &roles,
+	                                leaf->rewrites.microbatches, &meshes, err);
 	sw_roles_clear(&roles);
 	if (status == SW_OK)
 		status = sw_pins_cut(own.pins, list->cluster, &meshes, err);
@@ -421,9 +429,10 @@ sw_status sw_leaf_search_free(sw_leaves *list, sw_leaf *leaf, double time_limit_
 	return search(list, leaf, time_limit_s, err);
 }
 
-/* ---- room for the schedule -------------------------------------------------------------------------------------- */
+/* ---- room for the schedule -------------------------------------------------------------- */
 
-/* Of the plan that was found with less memory all that is known of its leaf beside it: its own line is new. */
+/* Of the plan that was found with less memory all that is known of its leaf beside it: its own line
+ * is new. */
 static void keep_known(sw_plan *plan, const alternatives *before, const sw_plan *known)
 {
 	sw_alternative own = {0};
@@ -440,8 +449,8 @@ static void keep_known(sw_plan *plan, const alternatives *before, const sw_plan 
 	sw_plan_set_gaps(plan);
 }
 
-sw_status sw_leaf_search_with_room(sw_leaves *list, sw_leaf *leaf, int64_t spare_bytes, double time_limit_s,
-                                   sw_error *err)
+sw_status sw_leaf_search_with_room(sw_leaves *list, sw_leaf *leaf, int64_t spare_bytes,
+                                   double time_limit_s, sw_error *err)
 {
 	const sw_leaf was = *leaf;
 	const sw_plan known = {.lower_bound_s = leaf->plan->lower_bound_s,

@@ -1,7 +1,8 @@
 /*
- * Leaves of the search: the program as it is, and rewritten in ways that may pay: with less memory (activations computed again,
- * microbatches), then, as the best of these is rewritten, with padding. The best plan of all is the answer; where none fits in memory, the
- * one that needs least is what can be said.
+ * Leaves of the search: the program as it is, and rewritten in ways that may pay: with less memory
+ * (activations computed again, microbatches), then, as the best of these is rewritten, with
+ * padding. The best plan of all is the answer; where none fits in memory, the one that needs least
+ * is what can be said.
  */
 #include "plan/leaves.h"
 
@@ -55,8 +56,9 @@ static sw_status search_first_in_memory(sw_leaves *list, sw_error *err)
 	return status == SW_NO ? SW_OK : status;
 }
 
-/* As it is the program is looked at first as if memory were no matter, which tells how far it is from fitting: if it is near it is
- * tried within memory before what saves some, else, and then for little time, after. */
+/* As it is the program is looked at first as if memory were no matter, which tells how far it is
+ * from fitting: if it is near it is tried within memory before what saves some, else, and then for
+ * little time, after. */
 static sw_status search_plain_and_small(sw_leaves *list, sw_error *err)
 {
 	sw_leaf *first = &list->items.data[0];
@@ -92,8 +94,9 @@ static bool is_room_short(const sw_leaves *list, sw_plan *plan)
 
 #define PART_OF_MEMORY 16 /* is left to the schedule */
 
-/* The model knows nothing of what is under way while kernels run, and fills the memory with what is kept. Where collectives then wait for want of
- * room, the same is searched with less of it, and scheduled with all. */
+/* The model knows nothing of what is under way while kernels run, and fills the memory with what is
+ * kept. Where collectives then wait for want of room, the same is searched with less of it, and
+ * scheduled with all. */
 static sw_status leave_room(sw_leaves *list, sw_error *err)
 {
 	sw_leaf *best = sw_leaves_best(list);
@@ -136,9 +139,10 @@ static void clear(sw_leaves *list)
 	sw_arena_clear(&list->arena);
 }
 
-/* ---- the answer ----------------------------------------------------------------------------------------------- */
+/* ---- the answer ------------------------------------------------------------------------- */
 
-/* Of the program as it is, and of the best leaf, all that was considered; of another leaf what won it, or came nearest to fitting. */
+/* Of the program as it is, and of the best leaf, all that was considered; of another leaf what won
+ * it, or came nearest to fitting. */
 static void gather_alternatives(const sw_leaves *list, sw_plan *plan)
 {
 	SW_VEC(sw_alternative) all = {0};
@@ -184,11 +188,10 @@ static void say_scope(const sw_leaves *list, sw_plan *plan)
 	for (size_t i = 0; i < list->items.len; i++)
 		left_out = SW_MAX(left_out, list->items.data[i].left_out);
 	sw_text_add(&text, list->scope);
-	sw_text_addf(
-		&text, " in which communication %s",
-		list->options->play
-			? "hides behind its devices' even share of the kernels that it does not wait for"
-			: "does not hide behind kernels");
+	sw_text_addf(&text, " in which communication %s",
+	             list->options->play ? "hides behind its devices' even share of the kernels "
+	                                   "that it does not wait for"
+	                                 : "does not hide behind kernels");
 	if (sw_repeats_are_tied(plan->program, list->options->untied))
 		sw_text_add(&text, ", repeated layers alike");
 	if (tries_padding(list))
@@ -196,7 +199,8 @@ static void say_scope(const sw_leaves *list, sw_plan *plan)
 	if (tries_memory(list))
 		sw_text_add(&text, ", with the rematerialisation and microbatches that are listed");
 	if (left_out > 0)
-		sw_text_addf(&text, "; %lld ways to split some op were left out", (long long)left_out);
+		sw_text_addf(&text, "; %lld ways to split some op were left out",
+		             (long long)left_out);
 	snprintf(plan->scope, sizeof(plan->scope), "%s", text.data);
 	sw_text_clear(&text);
 }
@@ -204,7 +208,8 @@ static void say_scope(const sw_leaves *list, sw_plan *plan)
 /* A bound that holds for all leaves. */
 static void gather_bounds(const sw_leaves *list, sw_plan *plan)
 {
-	plan->lower_bound_s = plan->predicted.step_time_s; /* it may be a little below the model's */
+	/* it may be a little below the model's */
+	plan->lower_bound_s = plan->predicted.step_time_s;
 	for (size_t i = 0; i < list->items.len; i++) {
 		const sw_leaf *leaf = &list->items.data[i];
 		if (sw_leaf_is_too_large(list, leaf))
@@ -228,7 +233,8 @@ static void gather_warnings(const sw_leaves *list, sw_plan *plan)
 	for (size_t i = 0; i < list->items.len && plan->warnings.len == 0; i++) {
 		const sw_plan *other = list->items.data[i].plan;
 		for (size_t k = 0; other && other != plan && k < other->warnings.len; k++)
-			sw_vec_push(&plan->warnings, sw_arena_text(&plan->arena, other->warnings.data[k]));
+			sw_vec_push(&plan->warnings,
+			            sw_arena_text(&plan->arena, other->warnings.data[k]));
 	}
 }
 
@@ -268,10 +274,11 @@ static sw_status nothing_found(const sw_leaves *list, sw_error *err)
 	sw_text have = {0};
 	sw_text_add_bytes(&have, (double)sw_leaves_memory(list));
 	sw_status status = sw_fail(
-		err, SW_NO, "no plan that fits in %s (%lld bytes) per device was found%s", have.data,
-		(long long)sw_leaves_memory(list),
-		list->timed_out ? " within the time limit: give it more time, or memory"
-				: ": use more devices, devices with more memory, or a smaller batch");
+		err, SW_NO, "no plan that fits in %s (%lld bytes) per device was found%s",
+		have.data, (long long)sw_leaves_memory(list),
+		list->timed_out
+			? " within the time limit: give it more time, or memory"
+			: ": use more devices, devices with more memory, or a smaller batch");
 	sw_text_clear(&have);
 	return status;
 }
@@ -297,12 +304,13 @@ static sw_status nothing_fits(const sw_leaves *list, const sw_plan *least, sw_er
 	sw_text_add_bytes(&have, (double)memory);
 	sw_text_add_bytes(&need, (double)needs);
 	sw_text_add_bytes(&more, (double)(needs - memory));
-	sw_status status = sw_fail(err, SW_NO,
-	                           "no plan fits in %s (%lld bytes) per device; the least that was found "
-	                           "needs %s (%lld bytes), %s more (%s)%s: "
-	                           "use more devices, devices with more memory, or a smaller batch",
-	                           have.data, (long long)memory, need.data, (long long)needs, more.data,
-	                           least->chosen, share.data ? share.data : "");
+	sw_status status =
+		sw_fail(err, SW_NO,
+	                "no plan fits in %s (%lld bytes) per device; the least that was found "
+	                "needs %s (%lld bytes), %s more (%s)%s: "
+	                "use more devices, devices with more memory, or a smaller batch",
+	                have.data, (long long)memory, need.data, (long long)needs, more.data,
+	                least->chosen, share.data ? share.data : "");
 	sw_text_clear(&have);
 	sw_text_clear(&need);
 	sw_text_clear(&more);
@@ -310,7 +318,8 @@ static sw_status nothing_fits(const sw_leaves *list, const sw_plan *least, sw_er
 	return status;
 }
 
-/* As little as it can do with: while plans are looked for that fit, those are not measured that are far from that. */
+/* As little as it can do with: while plans are looked for that fit, those are not measured that are
+ * far from that. */
 static sw_status save_memory(const sw_leaves *list, sw_plan *plan, sw_error *err)
 {
 	sw_planner planner;

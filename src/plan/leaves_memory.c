@@ -1,12 +1,16 @@
 /*
- * Leaves that take less memory, for more time: activations computed again (remat), the batch in turns (microbatches), both.
+ * Leaves that take less memory, for more time: activations computed again (remat), the batch in
+ * turns (microbatches), both.
  *
- * They are tried only where memory is in the way: where the quickest plan of the program as it is would need more than there is. The choices
- * are a grid of policies and numbers of microbatches. Predictions order them: the peak is taken to be in proportion to that of one device by liveness, of which m microbatches
- * have the activations of one and the sums of gradients besides; the time is that of the quickest plan, with what is computed again and the overhead of the kernels
- * of each turn. The search begins at the quickest choice that should fit. If it does not, its peak corrects the predictions; once one fits, its neighbours in
- * the grid are tried as long as that makes plans faster: what takes more memory must split more, what takes less may split less. So a
- * handful of searches is made; meshes that were slow in the best of them are left out of the next.
+ * They are tried only where memory is in the way: where the quickest plan of the program as it is
+ * would need more than there is. The choices are a grid of policies and numbers of microbatches.
+ * Predictions order them: the peak is taken to be in proportion to that of one device by liveness,
+ * of which m microbatches have the activations of one and the sums of gradients besides; the time
+ * is that of the quickest plan, with what is computed again and the overhead of the kernels of each
+ * turn. The search begins at the quickest choice that should fit. If it does not, its peak corrects
+ * the predictions; once one fits, its neighbours in the grid are tried as long as that makes plans
+ * faster: what takes more memory must split more, what takes less may split less. So a handful of
+ * searches is made; meshes that were slow in the best of them are left out of the next.
  */
 #include "plan/leaves.h"
 
@@ -29,10 +33,12 @@ typedef struct grid {
 	sw_leaves *list;
 	sw_arena arena;
 	sw_remat_points points;
-	sw_remat_policy_list policies; /* rows: each takes longer and less memory than the one before */
+	/* rows: each takes longer and less memory than the one before */
+	sw_remat_policy_list policies;
 	sw_phases phases;
 	SW_VEC(int32_t)
-	counts;        /* columns, of microbatches, ascending; the first is 1 unless it was not asked for */
+	/* columns, of microbatches, ascending; the first is 1 unless it was not asked for */
+	counts;
 	choice *items; /* [row][column] */
 	size_t n;
 	double state_bytes, sum_bytes; /* inputs that stay; the trained ones among them */
@@ -41,7 +47,7 @@ typedef struct grid {
 	sw_error *err;
 } grid;
 
-/* ---- choices ------------------------------------------------------------------------------------------------ */
+/* ---- choices ---------------------------------------------------------------------------- */
 
 static void count_state(grid *x)
 {
@@ -83,7 +89,8 @@ static void choose_rows(grid *x)
 static bool is_idle(const grid *x, size_t row)
 {
 	const sw_remat_policy *policies = x->policies.data;
-	return !policies[row].what.again && row + 1 < x->policies.len && policies[row + 1].added_flops == 0;
+	return !policies[row].what.again && row + 1 < x->policies.len &&
+	       policies[row + 1].added_flops == 0;
 }
 
 /* Powers of two, unless the batch has none. */
@@ -116,13 +123,15 @@ static choice choice_of(const grid *x, const sw_remat_policy *policy, int32_t mi
 	                           turns_more * x->turn_s};
 }
 
-/* From one device that does everything to one of the cluster: in the proportion of the first leaf. */
+/* From one device that does everything to one of the cluster: in the proportion of the first leaf.
+ */
 static double scale_of(const grid *x, const sw_remat_policy *none)
 {
 	const sw_leaf *first = &x->list->items.data[0];
 	const sw_remat_policy *policy = none;
 	for (size_t i = 0; i < x->policies.len; i++)
-		if (first->rewrites.remat && !strcmp(x->policies.data[i].name, first->rewrites.remat))
+		if (first->rewrites.remat &&
+		    !strcmp(x->policies.data[i].name, first->rewrites.remat))
 			policy = &x->policies.data[i];
 	return (double)first->free.peak_bytes /
 	       SW_MAX(peak_of(x, policy, SW_MAX(first->rewrites.microbatches, 1)), 1);
@@ -131,8 +140,8 @@ static double scale_of(const grid *x, const sw_remat_policy *none)
 static bool is_first_leaf(const grid *x, const sw_rewrites *r)
 {
 	const sw_rewrites *first = &x->list->items.data[0].rewrites;
-	return SW_MAX(r->microbatches, 1) == SW_MAX(first->microbatches, 1) && !r->remat == !first->remat &&
-	       (!r->remat || !strcmp(r->remat, first->remat));
+	return SW_MAX(r->microbatches, 1) == SW_MAX(first->microbatches, 1) &&
+	       !r->remat == !first->remat && (!r->remat || !strcmp(r->remat, first->remat));
 }
 
 static void fill(grid *x, double scale)
@@ -158,8 +167,8 @@ static sw_status grid_init(grid *x, sw_leaves *list, sw_error *err)
 	count_state(x);
 	sw_phases_init(&x->phases, program, list->sidecar);
 	sw_remat_points_init(&x->points, program);
-	sw_status status = sw_remat_policies(&x->points, sw_plan_remat_device(list->cluster, program),
-	                                     &x->policies, err);
+	sw_status status = sw_remat_policies(
+		&x->points, sw_plan_remat_device(list->cluster, program), &x->policies, err);
 	if (status != SW_OK)
 		return status;
 	sw_remat_policy none = x->policies.data[0];
@@ -178,7 +187,7 @@ static void grid_clear(grid *x)
 	sw_arena_clear(&x->arena);
 }
 
-/* ---- trying them --------------------------------------------------------------------------------------------- */
+/* ---- trying them ------------------------------------------------------------------------ */
 
 static sw_status search(grid *x, size_t number)
 {
@@ -207,7 +216,8 @@ static sw_status try_choice(grid *x, size_t i)
 	c->tried = true;
 	const sw_leaf *best = sw_leaves_best(x->list);
 	uint64_t slow = x->list->items.data[0].slow | (best ? best->slow : 0);
-	sw_status status = sw_leaves_add(x->list, &c->rewrites, SW_ALL_MESHES & ~slow, &c->leaf, &why);
+	sw_status status =
+		sw_leaves_add(x->list, &c->rewrites, SW_ALL_MESHES & ~slow, &c->leaf, &why);
 	c->is_leaf = status == SW_OK;
 	if (status == SW_OK)
 		status = search(x, c->leaf);
@@ -227,9 +237,10 @@ static bool fits(const grid *x, size_t i)
 	return leaf_of(x, i) && leaf_of(x, i)->plan;
 }
 
-/* ---- one that fits ------------------------------------------------------------------------------------------------ */
+/* ---- one that fits ---------------------------------------------------------------------- */
 
-/* The quickest untried one that should fit; else the smallest; the number of choices if there is none. */
+/* The quickest untried one that should fit; else the smallest; the number of choices if there is
+ * none. */
 static size_t most_promising(const grid *x, double memory_bytes, bool smallest)
 {
 	size_t best = x->n;
@@ -282,7 +293,7 @@ static sw_status find_fitting(grid *x)
 	return status;
 }
 
-/* ---- a faster one --------------------------------------------------------------------------------------------------- */
+/* ---- a faster one ----------------------------------------------------------------------- */
 
 /* A choice of the grid whose plan is the best; the number of choices if it is another leaf. */
 static size_t best_choice(const grid *x)
@@ -295,7 +306,8 @@ static size_t best_choice(const grid *x)
 
 #define NEARLY 1.25
 
-/* Does nothing fit? Some of what was given up as too slow might, if what needs least is not far from it. */
+/* Does nothing fit? Some of what was given up as too slow might, if what needs least is not far
+ * from it. */
 static bool is_too_large(const grid *x, const sw_leaf *leaf)
 {
 	const sw_plan *least = leaf->least;
@@ -304,8 +316,8 @@ static bool is_too_large(const grid *x, const sw_leaf *leaf)
 		return true;
 	for (size_t i = 0; least && i < least->alternatives.len; i++)
 		all = all && least->alternatives.data[i].bound_s == 0;
-	return least &&
-	       (all || (double)least->predicted.peak_bytes > NEARLY * (double)sw_leaves_memory(x->list));
+	return least && (all || (double)least->predicted.peak_bytes >
+	                                NEARLY * (double)sw_leaves_memory(x->list));
 }
 
 /* Has one that needs no more memory been found not to fit? */
@@ -319,7 +331,8 @@ static bool cannot_fit(const grid *x, size_t row, size_t column)
 	return false;
 }
 
-/* The next neighbour to be tried: first what does the same with more computed again and fewer turns. The number of choices: none. */
+/* The next neighbour to be tried: first what does the same with more computed again and fewer
+ * turns. The number of choices: none. */
 static size_t next_neighbour(const grid *x, size_t at)
 {
 	static const int moves[][2] = {{1, -1}, {1, 0}, {0, -1}, {-1, 0}, {0, 1}, {-1, 1}};
@@ -327,8 +340,8 @@ static size_t next_neighbour(const grid *x, size_t at)
 	for (size_t k = 0; k < SW_COUNT(moves); k++) {
 		size_t row = at / columns + (size_t)moves[k][0],
 		       column = at % columns + (size_t)moves[k][1];
-		if (row < x->policies.len && column < columns && !x->items[row * columns + column].tried &&
-		    !cannot_fit(x, row, column))
+		if (row < x->policies.len && column < columns &&
+		    !x->items[row * columns + column].tried && !cannot_fit(x, row, column))
 			return row * columns + column;
 	}
 	return x->n;
@@ -346,7 +359,7 @@ static sw_status climb(grid *x)
 	return status;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------------------------- */
 
 static bool is_open(const sw_plan_options *options)
 {

@@ -1,10 +1,12 @@
 /*
  * Leaves that pad.
  *
- * First whole programs: dimensions padded to the next multiple of the devices where that adds next to nothing, and where it adds
- * more. What is padded and not split costs masks and longer loops; so for each contender of these, if it is not far behind,
- * the program is padded once more in those classes alone whose padding its dots need, and that contender is made again.
- * O(contenders) searches more; contenders that need the same classes share one, and what cannot be faster is not searched.
+ * First whole programs: dimensions padded to the next multiple of the devices where that adds next
+ * to nothing, and where it adds more. What is padded and not split costs masks and longer loops; so
+ * for each contender of these, if it is not far behind, the program is padded once more in those
+ * classes alone whose padding its dots need, and that contender is made again. O(contenders)
+ * searches more; contenders that need the same classes share one, and what cannot be faster is not
+ * searched.
  */
 #include "plan/leaves.h"
 
@@ -16,7 +18,7 @@ static const int64_t shares[] = {16, 2};
 /* A plan without padding that is as near to the bound of its kernels is left alone. */
 #define CLOSE 1.05
 
-/* ---- what a contender needs --------------------------------------------------------------------------------- */
+/* ---- what a contender needs ------------------------------------------------------------- */
 
 /* The classes of which a dimension is split here into parts that do not divide its true size. */
 static void mark_needed(const sw_leaf *l, const sw_plan *plan, sw_id value, const sw_layout *layout,
@@ -24,8 +26,8 @@ static void mark_needed(const sw_leaf *l, const sw_plan *plan, sw_id value, cons
 {
 	for (int32_t d = 0; d < sw_value_shape(plan->program, value).rank; d++) {
 		size_t place = (size_t)value * SW_MAX_RANK + (size_t)d;
-		int64_t parts =
-			sw_atoms_group_size(&plan->cluster->atoms, sw_layout_split_atoms(layout, d));
+		int64_t parts = sw_atoms_group_size(&plan->cluster->atoms,
+		                                    sw_layout_split_atoms(layout, d));
 		if (l->map.number[place] >= 0 && l->map.size[place] % parts != 0)
 			needed[l->map.number[place]] = true;
 	}
@@ -64,10 +66,11 @@ void sw_leaves_note_need(sw_leaves *list, const sw_leaf *leaf, size_t mesh, cons
 		sw_vec_push(&list->needs, found);
 }
 
-/* ---- searching ------------------------------------------------------------------------------------------------ */
+/* ---- searching -------------------------------------------------------------------------- */
 
-/* Can the leaf, with the parts of it that are tried after it, not be faster than what is there? If several sizes are padded, a part may be
- * little slower than the program without padding, whose bound is base_s: then nothing is tried where that has been come close to. */
+/* Can the leaf, with the parts of it that are tried after it, not be faster than what is there? If
+ * several sizes are padded, a part may be little slower than the program without padding, whose
+ * bound is base_s: then nothing is tried where that has been come close to. */
 static bool is_hopeless(const sw_leaves *list, const sw_leaf *l, double base_s)
 {
 	const sw_leaf *best = sw_leaves_best(list);
@@ -79,8 +82,10 @@ static bool is_hopeless(const sw_leaves *list, const sw_leaf *l, double base_s)
 	return best_s <= CLOSE * base_s;
 }
 
-/* Leaves from `first` on; each gets an equal share of the time that is left, of which `reserve` shares stay. */
-static sw_status search_leaves(sw_leaves *list, size_t first, size_t reserve, double base_s, sw_error *err)
+/* Leaves from `first` on; each gets an equal share of the time that is left, of which `reserve`
+ * shares stay. */
+static sw_status search_leaves(sw_leaves *list, size_t first, size_t reserve, double base_s,
+                               sw_error *err)
 {
 	for (size_t i = first; i < list->items.len; i++) {
 		sw_leaf *l = &list->items.data[i];
@@ -116,7 +121,8 @@ static sw_status add_whole_leaves(sw_leaves *list, sw_rewrites base, sw_error *e
 {
 	sw_status status = SW_OK;
 	for (size_t i = 0; i < SW_COUNT(shares) && status == SW_OK; i++) {
-		base.padding = (sw_pad_rule){.multiple = list->cluster->n_devices, .share = shares[i]};
+		base.padding =
+			(sw_pad_rule){.multiple = list->cluster->n_devices, .share = shares[i]};
 		status = add_padded(list, base, SW_ALL_MESHES, err);
 	}
 	return status;
@@ -128,7 +134,8 @@ static bool same_rule(sw_pad_rule a, sw_pad_rule b)
 	       memcmp(a.classes.v, b.classes.v, sizeof(int64_t) * (size_t)a.classes.n) == 0;
 }
 
-/* A leaf per set of classes that contenders need which are not far behind, with the meshes of these. */
+/* A leaf per set of classes that contenders need which are not far behind, with the meshes of
+ * these. */
 static sw_status add_part_leaves(sw_leaves *list, sw_rewrites base, sw_error *err)
 {
 	const sw_leaf *best = sw_leaves_best(list);

@@ -1,5 +1,6 @@
 /*
- * The planner's driver: canonical program; for it and what padding makes of it meshes, rules, roles, classes, search.
+ * The planner's driver: canonical program; for it and what padding makes of it meshes, rules,
+ * roles, classes, search.
  */
 #include "plan/internal.h"
 
@@ -20,10 +21,11 @@ static void add_warnings(sw_plan *plan)
 	if (plan->cluster->n_devices > 1 && !splits_some_op(plan))
 		sw_vec_push(
 			&plan->warnings,
-			sw_arena_printf(&plan->arena, "every device does the whole step: %s",
-		                        plan->strategy.kind == SW_PLAN_AUTO
-		                                ? "nothing faster was found"
-		                                : "the devices divide nothing that this strategy splits"));
+			sw_arena_printf(
+				&plan->arena, "every device does the whole step: %s",
+				plan->strategy.kind == SW_PLAN_AUTO
+					? "nothing faster was found"
+					: "the devices divide nothing that this strategy splits"));
 	int32_t missing[SW_OPCODE_COUNT] = {0};
 	for (size_t i = 0; i < plan->program->ops.len; i++)
 		if (plan->rules[i]->missing)
@@ -32,9 +34,10 @@ static void add_warnings(sw_plan *plan)
 		if (missing[o] > 0)
 			sw_vec_push(
 				&plan->warnings,
-				sw_arena_printf(&plan->arena,
-			                        "%d '%s' ops run replicated: there is no rule for them yet",
-			                        missing[o], sw_opcode_name((sw_opcode)o)));
+				sw_arena_printf(
+					&plan->arena,
+					"%d '%s' ops run replicated: there is no rule for them yet",
+					missing[o], sw_opcode_name((sw_opcode)o)));
 }
 
 static uint32_t *absent(sw_planner *p, size_t n)
@@ -95,20 +98,22 @@ static void say_method(sw_method method, sw_plan *plan)
 	if (method != SW_METHOD_EXACT)
 		snprintf(plan->scope + length, sizeof(plan->scope) - length,
 		         "; solved by the method %s%s%s", sw_method_name(method),
-		         method == SW_METHOD_SEGMENTS ? " (effort 2), whose bound is of one pass" : "",
+		         method == SW_METHOD_SEGMENTS ? " (effort 2), whose bound is of one pass"
+		                                      : "",
 		         sw_method_has_bound(method) ? "" : ", which proves no bound");
 }
 
-sw_status sw_plan_make(const sw_program *program, const char *program_path, const sw_sidecar *sidecar,
-                       const sw_cluster *cluster, const sw_plan_options *options, sw_plan **result,
-                       sw_error *err)
+sw_status sw_plan_make(const sw_program *program, const char *program_path,
+                       const sw_sidecar *sidecar, const sw_cluster *cluster,
+                       const sw_plan_options *options, sw_plan **result, sw_error *err)
 {
 	double start_s = sw_now_s();
 	sw_program *canonical;
 	*result = NULL;
 	sw_status status = sw_rewrite_canonical(program, &canonical, err);
 	if (status == SW_OK)
-		status = sw_plan_leaves(canonical, program_path, sidecar, cluster, options, result, err);
+		status = sw_plan_leaves(canonical, program_path, sidecar, cluster, options, result,
+		                        err);
 	if (status == SW_OK) {
 		add_warnings(*result);
 		say_method(options->method, *result);

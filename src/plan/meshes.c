@@ -1,21 +1,23 @@
 /*
- * Strategies as meshes. A mesh groups the atoms into axes and says how each may be used; the uses of all fixed strategies are the table below,
- * and the planner solves what they leave open.
+ * Strategies as meshes. A mesh groups the atoms into axes and says how each may be used; the uses
+ * of all fixed strategies are the table below, and the planner solves what they leave open.
  */
 #include "plan/internal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Three axes have the cube of one's candidates: they are searched where there are few ways to group the atoms, and few ops. */
+/* Three axes have the cube of one's candidates: they are searched where there are few ways to group
+ * the atoms, and few ops. */
 #define MOST_ATOMS_OF_THREE 4
 #define MOST_OPS_OF_THREE 200
 
-/* AxoNN's first grids are among what `auto` tries where that takes little time: they have as many as four axes. Elsewhere some of two are. */
+/* AxoNN's first grids are among what `auto` tries where that takes little time: they have as many
+ * as four axes. Elsewhere some of two are. */
 #define MOST_OPS_OF_GRIDS 3000
 #define MOST_OPS_OF_HYBRIDS 40000
 
-/* ---- uses of axes ------------------------------------------------------------------------------------------- */
+/* ---- uses of axes ----------------------------------------------------------------------- */
 
 /* Sets of classes: any of these, none of those. */
 #define BATCH SW_CLASS_DATA, 0
@@ -27,14 +29,18 @@
 
 static const sw_axis_use SEARCHED = {.may = {SW_CLASS_HEAVY, 0}};
 static const sw_axis_use MEGATRON = {.weights = {NO_BATCH}, .may = {FEATURES}};
-static const sw_axis_use MEGATRON_SEQUENCE = {.weights = {NO_BATCH}, .may = {NO_BATCH}, .cut = {SEQUENCE}};
-/* SUMMA's activations have rows over one axis and features over the other; weights, too, have each dimension over one. Which of a product's
- * three matrices stays where it is, the planner chooses, dot by dot. */
-static const sw_axis_use SUMMA_COLUMNS = {.weights = {NO_BATCH}, .may = {FEATURES}, .cut = {BATCH_OR_ROWS}};
+static const sw_axis_use MEGATRON_SEQUENCE = {
+	.weights = {NO_BATCH}, .may = {NO_BATCH}, .cut = {SEQUENCE}};
+/* SUMMA's activations have rows over one axis and features over the other; weights, too, have each
+ * dimension over one. Which of a product's three matrices stays where it is, the planner chooses,
+ * dot by dot. */
+static const sw_axis_use SUMMA_COLUMNS = {
+	.weights = {NO_BATCH}, .may = {FEATURES}, .cut = {BATCH_OR_ROWS}};
 /* 2.5-D: each of the copies has all matrices, and adds up a part of every product. */
 static const sw_axis_use COPIES = {.contracts = true};
 static const sw_axis_use AXONN_X_Y = {.weights = {NO_BATCH}, .apart = true, .may = {FEATURES}};
-/* Rows of activations, and state at rest: the batch; also other rows, where the batch is too small. */
+/* Rows of activations, and state at rest: the batch; also other rows, where the batch is too small.
+ */
 #define STATE_TOO .parameters = true, .moments = true, .gradients = true
 static const sw_axis_use SUMMA_ROWS[] = {{.must = {BATCH}, STATE_TOO},
                                          {.must = {BATCH_OR_ROWS}, STATE_TOO}};
@@ -42,7 +48,8 @@ static const sw_axis_use AXONN_Z[] = {{.must = {BATCH}, .below = true, STATE_TOO
                                       {.must = {BATCH_OR_ROWS}, .below = true, STATE_TOO}};
 static const sw_axis_use EXPERT = {.weights = {EXPERTS}, .must = {BATCH}, .may = {EXPERTS}};
 
-/* Data parallelism: whoever has the batch splits it; devices for which it is too small do as they please with state. */
+/* Data parallelism: whoever has the batch splits it; devices for which it is too small do as they
+ * please with state. */
 typedef struct data_use {
 	sw_strategy_kind kind;
 	sw_axis_use split, rest;
@@ -53,11 +60,12 @@ static const data_use DATA_PARALLEL[] = {
 	{SW_PLAN_ZERO1, .split = {.must = {BATCH}, .moments = true}, .rest = {.moments = true}},
 	{SW_PLAN_ZERO2, .split = {.must = {BATCH}, .moments = true, .gradients = true},
          .rest = {.moments = true, .gradients = true}},
-	{SW_PLAN_ZERO3, .split = {.must = {BATCH}, .moments = true, .gradients = true, .parameters = true},
+	{SW_PLAN_ZERO3,
+         .split = {.must = {BATCH}, .moments = true, .gradients = true, .parameters = true},
          .rest = {.moments = true, .gradients = true, .parameters = true}},
 };
 
-/* ---- axes --------------------------------------------------------------------------------------------------- */
+/* ---- axes ------------------------------------------------------------------------------- */
 
 /* Atoms [first, last) as an axis; name NULL: a letter. */
 static void add_axis(sw_mesh *mesh, const sw_atoms *atoms, int32_t first, int32_t last,
@@ -150,7 +158,7 @@ static bool grid_mesh(const sw_atoms *atoms, const grid_axis *axes, int n, sw_me
 	return first == atoms->n;
 }
 
-/* ---- what there is to split ---------------------------------------------------------------------------------- */
+/* ---- what there is to split ------------------------------------------------------------- */
 
 typedef struct request {
 	const sw_cluster *cluster;
@@ -182,13 +190,14 @@ static int64_t experts_of(const sw_roles *roles)
 			continue;
 		sw_ints batch = op->attrs->dot.lhs_batch;
 		for (int32_t i = 0; i < batch.n; i++)
-			experts = sw_gcd(sw_value_shape(roles->program, op->operands[0]).dims[batch.v[i]],
-			                 experts);
+			experts = sw_gcd(
+				sw_value_shape(roles->program, op->operands[0]).dims[batch.v[i]],
+				experts);
 	}
 	return experts;
 }
 
-/* ---- strategies --------------------------------------------------------------------------------------------- */
+/* ---- strategies ------------------------------------------------------------------------- */
 
 static void push(const request *r, const sw_plan_strategy *strategy, sw_mesh mesh)
 {
@@ -230,7 +239,8 @@ static sw_status add_megatron(const request *r, const sw_plan_strategy *strategy
 	sw_mesh mesh = {0};
 	if (!inner_mesh(r->atoms, r->batch, strategy->size[0],
 	                strategy->sequence ? &MEGATRON_SEQUENCE : &MEGATRON, &mesh))
-		return does_not_fit(r, strategy, "K must be a product of its innermost factors", err);
+		return does_not_fit(r, strategy, "K must be a product of its innermost factors",
+		                    err);
 	push(r, strategy, mesh);
 	return SW_OK;
 }
@@ -246,7 +256,8 @@ static double unevenness(const int64_t *sizes, int n)
 	return (double)most / (double)least;
 }
 
-/* The first of the most even grids whose sizes do not grow from the outside inwards; else of the most even ones. */
+/* The first of the most even grids whose sizes do not grow from the outside inwards; else of the
+ * most even ones. */
 static void choose_even(const sw_atoms *atoms, int n, int64_t *sizes)
 {
 	double best = INFINITY;
@@ -273,12 +284,14 @@ static sw_status add_summa(const request *r, const sw_plan_strategy *strategy, s
 	int n = strategy->kind == SW_PLAN_2_5D ? 3 : 2;
 	if (sized.size[0] == 0)
 		choose_even(r->atoms, n, sized.size);
-	const grid_axis axes[] = {{"rows", sized.size[0], &SUMMA_ROWS[r->batch % sized.size[0] != 0]},
-	                          {"columns", sized.size[1], &SUMMA_COLUMNS},
-	                          {"copies", sized.size[2], &COPIES}};
+	const grid_axis axes[] = {
+		{"rows", sized.size[0], &SUMMA_ROWS[r->batch % sized.size[0] != 0]},
+		{"columns", sized.size[1], &SUMMA_COLUMNS},
+		{"copies", sized.size[2], &COPIES}};
 	if (!grid_mesh(r->atoms, axes, n, &mesh))
-		return does_not_fit(r, strategy,
-		                    "sizes must be products of adjacent factors, R of the outermost", err);
+		return does_not_fit(
+			r, strategy,
+			"sizes must be products of adjacent factors, R of the outermost", err);
 	push(r, &sized, mesh);
 	return SW_OK;
 }
@@ -294,7 +307,8 @@ static sw_status add_grid(const request *r, const sw_plan_strategy *strategy, sw
 	if (!grid_mesh(r->atoms, axes, 4, &mesh))
 		return does_not_fit(
 			r, strategy,
-			"X, Y, Z and D must be products of adjacent factors, X of the innermost", err);
+			"X, Y, Z and D must be products of adjacent factors, X of the innermost",
+			err);
 	if (r->batch % n[3] != 0)
 		return does_not_fit(r, strategy, "D must divide the batch", err);
 	push(r, strategy, mesh);
@@ -354,7 +368,7 @@ static sw_status add_serial(const request *r, const sw_plan_strategy *strategy, 
 	return SW_OK;
 }
 
-/* ---- auto ---------------------------------------------------------------------------------------------------- */
+/* ---- auto ------------------------------------------------------------------------------- */
 
 /* Atoms [0, first), [first, second), [second, n) as axes; equal bounds: fewer. */
 static void add_free(const request *r, int32_t first, int32_t second)
@@ -387,7 +401,8 @@ static void add_searches(const request *r)
 /* Those that are planned quickly, and often hard to beat. */
 static void add_fixed(const request *r)
 {
-	static const sw_strategy_kind data[] = {SW_PLAN_DP, SW_PLAN_ZERO1, SW_PLAN_ZERO2, SW_PLAN_ZERO3};
+	static const sw_strategy_kind data[] = {SW_PLAN_DP, SW_PLAN_ZERO1, SW_PLAN_ZERO2,
+	                                        SW_PLAN_ZERO3};
 	for (size_t i = 0; i < SW_COUNT(data) && r->atoms->n > 0; i++)
 		add_data(r, &(sw_plan_strategy){.kind = data[i]}, NULL);
 	int64_t size = 1;
@@ -403,7 +418,8 @@ static void add_fixed(const request *r)
 		add_expert(r, &(sw_plan_strategy){.kind = SW_PLAN_EXPERT}, NULL);
 }
 
-/* Megatron within nodes, ZeRO-3 around it: what is often chosen by hand where neither alone fits. */
+/* Megatron within nodes, ZeRO-3 around it: what is often chosen by hand where neither alone fits.
+ */
 static void add_hybrids(const request *r)
 {
 	int64_t size = 1;
@@ -419,7 +435,8 @@ static void add_hybrids(const request *r)
 		r->meshes->data[i].tight = true;
 }
 
-/* They stand last: which there are depends on the program as it is rewritten, and the others keep their numbers. */
+/* They stand last: which there are depends on the program as it is rewritten, and the others keep
+ * their numbers. */
 static void add_grids(const request *r)
 {
 	if (!r->roles || r->atoms->n == 0)
@@ -442,14 +459,16 @@ static sw_status add_auto(const request *r, const sw_plan_strategy *strategy, sw
 
 typedef sw_status add_fn(const request *r, const sw_plan_strategy *strategy, sw_error *err);
 static add_fn *const STRATEGIES[] = {
-	[SW_PLAN_AUTO] = add_auto,         [SW_PLAN_DP] = add_data,       [SW_PLAN_HOROVOD] = add_data,
-	[SW_PLAN_ZERO1] = add_data,        [SW_PLAN_ZERO2] = add_data,    [SW_PLAN_ZERO3] = add_data,
-	[SW_PLAN_MEGATRON] = add_megatron, [SW_PLAN_SUMMA] = add_summa,   [SW_PLAN_2_5D] = add_summa,
-	[SW_PLAN_AXONN] = add_axonn,       [SW_PLAN_EXPERT] = add_expert, [SW_PLAN_SERIAL] = add_serial,
+	[SW_PLAN_AUTO] = add_auto,         [SW_PLAN_DP] = add_data,
+	[SW_PLAN_HOROVOD] = add_data,      [SW_PLAN_ZERO1] = add_data,
+	[SW_PLAN_ZERO2] = add_data,        [SW_PLAN_ZERO3] = add_data,
+	[SW_PLAN_MEGATRON] = add_megatron, [SW_PLAN_SUMMA] = add_summa,
+	[SW_PLAN_2_5D] = add_summa,        [SW_PLAN_AXONN] = add_axonn,
+	[SW_PLAN_EXPERT] = add_expert,     [SW_PLAN_SERIAL] = add_serial,
 };
 
-sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy, const sw_roles *roles,
-                       int32_t turns, sw_meshes *meshes, sw_error *err)
+sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy,
+                       const sw_roles *roles, int32_t turns, sw_meshes *meshes, sw_error *err)
 {
 	const request r = {.cluster = cluster,
 	                   .atoms = &cluster->atoms,

@@ -1,7 +1,8 @@
 /*
- * What readers hold beside what is kept. The spans of a problem count a value as it is kept; a reader that needs it in another layout has a copy of it
- * while it runs, which is a matter of two nodes, and spans are one node's. Near a plan that is known it is nearly one: the value is likely to be kept
- * as it was there.
+ * What readers hold beside what is kept. The spans of a problem count a value as it is kept; a
+ * reader that needs it in another layout has a copy of it while it runs, which is a matter of two
+ * nodes, and spans are one node's. Near a plan that is known it is nearly one: the value is likely
+ * to be kept as it was there.
  */
 #include "plan/internal.h"
 
@@ -17,7 +18,8 @@ static int64_t bytes_in(const sw_model *m, sw_shape shape, uint32_t layout)
 }
 
 /* Of the op's operands together, per candidate, beyond what is kept; returns the most. */
-static int64_t count_copies(const sw_model *m, const sw_site *site, const sw_plan *near, int64_t *usage)
+static int64_t count_copies(const sw_model *m, const sw_site *site, const sw_plan *near,
+                            int64_t *usage)
 {
 	const sw_program *program = m->planner->program;
 	const sw_profile *profile = &m->planner->profiles.data[site->profile];
@@ -27,8 +29,10 @@ static int64_t count_copies(const sw_model *m, const sw_site *site, const sw_pla
 		usage[i] = 0;
 		for (uint32_t k = 0; k < op->n_operands; k++) {
 			sw_shape shape = sw_value_shape(program, op->operands[k]);
-			int64_t read = bytes_in(m, shape, profile->in[(uint32_t)i * profile->n_in + k]);
-			usage[i] += SW_MAX(read - bytes_in(m, shape, near->kept[op->operands[k]]), 0);
+			int64_t read =
+				bytes_in(m, shape, profile->in[(uint32_t)i * profile->n_in + k]);
+			usage[i] +=
+				SW_MAX(read - bytes_in(m, shape, near->kept[op->operands[k]]), 0);
 		}
 		most = SW_MAX(most, usage[i]);
 	}
@@ -42,8 +46,8 @@ void sw_model_count_copies(sw_model *m, const sw_plan *near)
 		const sw_site *site = &m->sites.data[s];
 		if (site->kind != SW_SITE_OP)
 			continue;
-		int64_t *usage =
-			sw_alloc(sizeof(*usage) * (size_t)m->planner->profiles.data[site->profile].n);
+		int64_t *usage = sw_alloc(sizeof(*usage) *
+		                          (size_t)m->planner->profiles.data[site->profile].n);
 		int32_t moment = roles->moment[site->index];
 		if (count_copies(m, site, near, usage) > m->problem.capacity / SMALL_PART)
 			sw_problem_add_span(&m->problem, site->node, moment, moment + 1, usage);

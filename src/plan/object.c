@@ -58,10 +58,11 @@ sw_plan *sw_plan_sketch(const sw_plan *plan)
 	size_t ops = plan->program->ops.len, values = plan->program->values.len;
 	sketch->strategies =
 		sw_arena_copy(&sketch->arena, plan->strategies, sizeof(sw_strategy) * (ops + 1));
-	sketch->produced = sw_arena_copy(&sketch->arena, plan->produced, sizeof(uint32_t) * (values + 1));
+	sketch->produced =
+		sw_arena_copy(&sketch->arena, plan->produced, sizeof(uint32_t) * (values + 1));
 	sketch->kept = sw_arena_copy(&sketch->arena, plan->kept, sizeof(uint32_t) * (values + 1));
-	sketch->outputs =
-		sw_arena_copy(&sketch->arena, plan->outputs, sizeof(uint32_t) * (plan->n_outputs + 1));
+	sketch->outputs = sw_arena_copy(&sketch->arena, plan->outputs,
+	                                sizeof(uint32_t) * (plan->n_outputs + 1));
 	sw_layouts_copy(&sketch->layouts, &plan->layouts);
 	return sketch;
 }
@@ -81,7 +82,8 @@ static const sw_op *parameter_of(const sw_program *program, int32_t c)
 	return sw_op_at(program, program->computations.data[c].parameters.data[0]);
 }
 
-/* A loop's operands lie as its results; a conditional's as the parameters of its branches, one after the other. */
+/* A loop's operands lie as its results; a conditional's as the parameters of its branches, one
+ * after the other. */
 static void region_operands(const sw_plan *plan, const sw_op *op, sw_layout *operands)
 {
 	uint32_t n = 0;
@@ -95,7 +97,8 @@ static void region_operands(const sw_plan *plan, const sw_op *op, sw_layout *ope
 	for (uint32_t k = 0; k < op->n_called; k++) {
 		const sw_op *parameter = parameter_of(plan->program, op->called[k]);
 		for (uint32_t i = 0; i < parameter->n_results; i++)
-			operands[n++] = *sw_plan_layout(plan, plan->produced[parameter->first_result + i]);
+			operands[n++] =
+				*sw_plan_layout(plan, plan->produced[parameter->first_result + i]);
 	}
 }
 
@@ -110,8 +113,9 @@ bool sw_plan_op_layouts(const sw_plan *plan, sw_id op_id, sw_layout *operands, s
 {
 	const sw_op *op = sw_op_at(plan->program, op_id);
 	if (!sw_is_region(op) && op->opcode != SW_OP_PARAMETER)
-		return sw_rule_layouts(plan->program, op_id, plan->rules[op_id], &plan->cluster->atoms,
-		                       &plan->strategies[op_id], operands, results);
+		return sw_rule_layouts(plan->program, op_id, plan->rules[op_id],
+		                       &plan->cluster->atoms, &plan->strategies[op_id], operands,
+		                       results);
 	for (uint32_t k = 0; k < op->n_results; k++)
 		results[k] = *sw_plan_layout(plan, plan->produced[op->first_result + k]);
 	if (sw_is_region(op))
@@ -119,10 +123,11 @@ bool sw_plan_op_layouts(const sw_plan *plan, sw_id op_id, sw_layout *operands, s
 	return true;
 }
 
-/* ---- checking ---------------------------------------------------------------------------------------------- */
+/* ---- checking --------------------------------------------------------------------------- */
 
 /* What is partial in one way can't become partial in another, and not every type has every way. */
-bool sw_plan_can_become(const sw_plan *plan, sw_id value, const sw_layout *from, const sw_layout *to)
+bool sw_plan_can_become(const sw_plan *plan, sw_id value, const sw_layout *from,
+                        const sw_layout *to)
 {
 	sw_shape shape = sw_value_shape(plan->program, value);
 	return sw_layout_valid(&plan->cluster->atoms, shape, to) &&
@@ -170,7 +175,8 @@ static bool fits_region(const sw_plan *plan, const sw_op *op)
 		const sw_computation *called = &plan->program->computations.data[op->called[c]];
 		const uint32_t *layouts = sw_plan_called_results(plan, op, c);
 		for (size_t i = 0; ok && i < called->results.len; i++)
-			ok = can_read(plan, called->results.data[i], sw_plan_layout(plan, layouts[i]));
+			ok = can_read(plan, called->results.data[i],
+			              sw_plan_layout(plan, layouts[i]));
 	}
 	return ok;
 }
@@ -188,12 +194,14 @@ bool sw_plan_op_fits(const sw_plan *plan, sw_id op_id)
 static sw_status check_op(const sw_plan *plan, sw_id op_id, sw_error *err)
 {
 	const sw_op *op = sw_op_at(plan->program, op_id);
-	return sw_plan_op_fits(plan, op_id) ? SW_OK
-	                                    : sw_fail(err, SW_ERR_INTERNAL,
-	                                              "plan: op '%s' has an impossible strategy", op->name);
+	return sw_plan_op_fits(plan, op_id)
+	               ? SW_OK
+	               : sw_fail(err, SW_ERR_INTERNAL, "plan: op '%s' has an impossible strategy",
+	                         op->name);
 }
 
-/* A redistribution may leave partial sums, but only of a kind that this type has; and none comes in or goes out. */
+/* A redistribution may leave partial sums, but only of a kind that this type has; and none comes in
+ * or goes out. */
 static sw_status check_kept(const sw_plan *plan, sw_error *err)
 {
 	const sw_program *program = plan->program;
@@ -206,14 +214,17 @@ static sw_status check_kept(const sw_plan *plan, sw_error *err)
 	return SW_OK;
 }
 
-static sw_status check_edges(const sw_plan *plan, const sw_id *inputs, uint32_t n_inputs, sw_error *err)
+static sw_status check_edges(const sw_plan *plan, const sw_id *inputs, uint32_t n_inputs,
+                             sw_error *err)
 {
 	for (uint32_t i = 0; i < n_inputs; i++)
 		if (sw_plan_layout(plan, plan->produced[inputs[i]])->monoid != SW_MONOID_NONE)
-			return sw_fail(err, SW_ERR_INTERNAL, "plan: input %u comes as partial sums", i);
+			return sw_fail(err, SW_ERR_INTERNAL, "plan: input %u comes as partial sums",
+			               i);
 	for (uint32_t i = 0; i < plan->n_outputs; i++)
 		if (sw_plan_layout(plan, plan->outputs[i])->monoid != SW_MONOID_NONE)
-			return sw_fail(err, SW_ERR_INTERNAL, "plan: output %u is left as partial sums", i);
+			return sw_fail(err, SW_ERR_INTERNAL,
+			               "plan: output %u is left as partial sums", i);
 	return SW_OK;
 }
 

@@ -1,12 +1,15 @@
 /*
- * Slack: how long kernels can run beside the communication between an op and a reader of what it makes.
+ * Slack: how long kernels can run beside the communication between an op and a reader of what it
+ * makes.
  *
- * While that is under way, what it waits for has run, and what waits for it has not. All other kernels of the computation may run beside it, in
- * some order: what neither the op needs nor the reader leads to. So a collective between neighbours of a chain has next to none;
- * that of a gradient has the rest of the backward pass; that of a weight all that runs before its first use.
+ * While that is under way, what it waits for has run, and what waits for it has not. All other
+ * kernels of the computation may run beside it, in some order: what neither the op needs nor the
+ * reader leads to. So a collective between neighbours of a chain has next to none; that of a
+ * gradient has the rest of the backward pass; that of a weight all that runs before its first use.
  *
- * Kernels count by their seconds on one device, divided by all devices. Only the heaviest KERNELS of a computation count, each a bit of a row:
- * O(ops * KERNELS + edges * KERNELS / 64), and O(1) for each question: what the op needs and what its reader leads to have nothing in common.
+ * Kernels count by their seconds on one device, divided by all devices. Only the heaviest KERNELS
+ * of a computation count, each a bit of a row: O(ops * KERNELS + edges * KERNELS / 64), and O(1)
+ * for each question: what the op needs and what its reader leads to have nothing in common.
  * Communication that hides behind the same kernels is not looked at here.
  */
 #include "plan/internal.h"
@@ -15,7 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Weights that sw_overlap_weight gives. Less than the least, and plans that communicate for nothing look as good as others. */
+/* Weights that sw_overlap_weight gives. Less than the least, and plans that communicate for nothing
+ * look as good as others. */
 #define LEAST_WEIGHT 0.25
 #define KERNELS 1024
 #define WORDS (KERNELS / 64)
@@ -32,9 +36,9 @@ typedef struct heavy {
 struct sw_overlap {
 	sw_arena arena;
 	const sw_program *program;
-	double *all_s; /* per computation: of its heaviest kernels */
-	double *own_s, *before_s,
-		*after_s; /* of these, per op: its own, of all that it needs, and of all that it leads to, with its own */
+	double *all_s;                      /* per computation: of its heaviest kernels */
+	double *own_s, *before_s, *after_s; /* of these, per op: its own, of all that it needs, and
+	                                       of all that it leads to, with its own */
 };
 
 /* While it is filled. */
@@ -45,7 +49,8 @@ typedef struct rows {
 
 static double kernel_s(const sw_roles *roles, const sw_cluster *cluster, sw_id id)
 {
-	return sw_cost_op(cluster, roles->program, id) * roles->trips[id] / (double)cluster->n_devices;
+	return sw_cost_op(cluster, roles->program, id) * roles->trips[id] /
+	       (double)cluster->n_devices;
 }
 
 static double computation_s(const sw_roles *roles, const sw_cluster *cluster, int32_t c);
@@ -78,12 +83,14 @@ static int heaviest_first(const void *a, const void *b)
 }
 
 /* The heaviest kernels become bits of their own rows. */
-static void set_bits(sw_overlap *o, rows *r, const sw_roles *roles, const sw_cluster *cluster, int32_t c)
+static void set_bits(sw_overlap *o, rows *r, const sw_roles *roles, const sw_cluster *cluster,
+                     int32_t c)
 {
 	const sw_computation *computation = &o->program->computations.data[c];
 	heavy *list = sw_alloc(sizeof(*list) * (computation->ops.len + 1));
 	for (size_t i = 0; i < computation->ops.len; i++)
-		list[i] = (heavy){computation->ops.data[i], op_s(roles, cluster, computation->ops.data[i])};
+		list[i] = (heavy){computation->ops.data[i],
+		                  op_s(roles, cluster, computation->ops.data[i])};
 	qsort(list, computation->ops.len, sizeof(*list), heaviest_first);
 	memset(r->seconds, 0, sizeof(r->seconds));
 	for (size_t i = 0; i < computation->ops.len && i < KERNELS; i++) {

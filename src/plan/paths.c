@@ -1,6 +1,6 @@
 /*
- * The redistribution paths that planner and partitioner share: one cache for all meshes, attempts and programs that group the atoms of a
- * cluster alike.
+ * The redistribution paths that planner and partitioner share: one cache for all meshes, attempts
+ * and programs that group the atoms of a cluster alike.
  */
 #include "plan/internal.h"
 

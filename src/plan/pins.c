@@ -1,8 +1,10 @@
 /*
- * Pins: users say how a tensor lies or an op is split (docs/pins.md), and the planner decides the rest.
+ * Pins: users say how a tensor lies or an op is split (docs/pins.md), and the planner decides the
+ * rest.
  *
- * A pin decides the options of a site before any mesh is looked at; meshes are cut where a pin's devices begin or end, so that pins go with
- * any strategy. What can't be is refused when pins are resolved, with the reason.
+ * A pin decides the options of a site before any mesh is looked at; meshes are cut where a pin's
+ * devices begin or end, so that pins go with any strategy. What can't be is refused when pins are
+ * resolved, with the reason.
  */
 #include "plan/internal.h"
 
@@ -10,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the file ------------------------------------------------------------------------------------------------- */
+/* ---- the file --------------------------------------------------------------------------- */
 
 static sw_status bad(sw_error *err, const sw_yaml *at, const char *what)
 {
@@ -64,15 +66,16 @@ static sw_status read_key(const sw_yaml *key, const sw_yaml *value, sw_pin *pin,
 		pin->whole = true;
 		return SW_OK;
 	}
-	if (!strcmp(key->text, "on") && (!strcmp(value->text, "inner") || !strcmp(value->text, "outer"))) {
+	if (!strcmp(key->text, "on") &&
+	    (!strcmp(value->text, "inner") || !strcmp(value->text, "outer"))) {
 		pin->outer = value->text[0] == 'o';
 		return SW_OK;
 	}
-	return sw_fail_at(
-		err, SW_ERR_INPUT, "", key->line, key->column,
-		"'%s: %s': a pin has tensor or op, then split: {...} or whole: true; an op's may have "
-		"contract: N; on: inner or outer",
-		key->text, value->text);
+	return sw_fail_at(err, SW_ERR_INPUT, "", key->line, key->column,
+	                  "'%s: %s': a pin has tensor or op, then split: {...} or whole: true; an "
+	                  "op's may have "
+	                  "contract: N; on: inner or outer",
+	                  key->text, value->text);
 }
 
 static sw_status read_pin(const sw_yaml *node, sw_pin *pin, sw_error *err)
@@ -90,7 +93,8 @@ static sw_status read_pin(const sw_yaml *node, sw_pin *pin, sw_error *err)
 	if (pin->whole == (pin->n > 0 || pin->contract > 1))
 		return bad(err, node, "a pin says either whole: true, or what is split");
 	if (pin->contract > 1 && !pin->is_op)
-		return bad(err, node, "contract: only of an op; a tensor at rest is no partial sum");
+		return bad(err, node,
+		           "contract: only of an op; a tensor at rest is no partial sum");
 	return SW_OK;
 }
 
@@ -119,9 +123,10 @@ void sw_pins_clear(sw_pins *pins)
 	*pins = (sw_pins){0};
 }
 
-/* ---- devices -------------------------------------------------------------------------------------------------- */
+/* ---- devices ---------------------------------------------------------------------------- */
 
-/* Atoms next to those that are taken, from the side that the pin says; false if no such have that product. */
+/* Atoms next to those that are taken, from the side that the pin says; false if no such have that
+ * product. */
 static bool take_atoms(const sw_atoms *atoms, const sw_pin *pin, int64_t parts, int32_t *taken,
                        uint32_t *mask)
 {
@@ -141,8 +146,8 @@ typedef struct placed {
 	uint32_t dims[SW_MAX_RANK], contract;
 } placed;
 
-static sw_status place(const sw_pins *pins, const sw_pin *pin, const sw_cluster *cluster, placed *at,
-                       sw_error *err)
+static sw_status place(const sw_pins *pins, const sw_pin *pin, const sw_cluster *cluster,
+                       placed *at, sw_error *err)
 {
 	int32_t taken = 0;
 	bool ok = true;
@@ -153,16 +158,16 @@ static sw_status place(const sw_pins *pins, const sw_pin *pin, const sw_cluster 
 	sw_text factors = {0};
 	for (int32_t a = 0; a < cluster->atoms.n; a++)
 		sw_text_addf(&factors, "%s%d", a ? " x " : "", cluster->atoms.size[a]);
-	sw_status status = sw_fail_at(err, SW_ERR_INPUT, pins->file, pin->line, 0,
-	                              "'%s': cluster '%s' has %s devices: numbers must be products of its "
-	                              "%s factors, one after the other",
-	                              pin->pattern, cluster->name, factors.data,
-	                              pin->outer ? "outermost" : "innermost");
+	sw_status status = sw_fail_at(
+		err, SW_ERR_INPUT, pins->file, pin->line, 0,
+		"'%s': cluster '%s' has %s devices: numbers must be products of its "
+		"%s factors, one after the other",
+		pin->pattern, cluster->name, factors.data, pin->outer ? "outermost" : "innermost");
 	sw_text_clear(&factors);
 	return status;
 }
 
-/* ---- sites ---------------------------------------------------------------------------------------------------- */
+/* ---- sites ------------------------------------------------------------------------------ */
 
 typedef struct resolving {
 	const sw_pins *pins;
@@ -176,15 +181,17 @@ static sw_status refuse(const resolving *r, const char *name, const char *why, i
 {
 	char text[256];
 	snprintf(text, sizeof(text), why, (long long)number);
-	return sw_fail_at(r->err, SW_ERR_INPUT, r->pins->file, r->pin->line, 0, "'%s': %s", name, text);
+	return sw_fail_at(r->err, SW_ERR_INPUT, r->pins->file, r->pin->line, 0, "'%s': %s", name,
+	                  text);
 }
 
-static void set_options(const resolving *r, uint32_t mask, int32_t index, int64_t top, sw_option *options)
+static void set_options(const resolving *r, uint32_t mask, int32_t index, int64_t top,
+                        sw_option *options)
 {
 	for (int32_t a = 0; a < r->planner->cluster->atoms.n; a++)
 		if (mask >> a & 1)
-			options[a] =
-				(sw_option){.kind = SW_CHOICE_SPLIT, .index = (int16_t)index, .top = top};
+			options[a] = (sw_option){
+				.kind = SW_CHOICE_SPLIT, .index = (int16_t)index, .top = top};
 }
 
 static sw_status check_dim(const resolving *r, const char *name, sw_shape shape, int32_t i)
@@ -208,8 +215,9 @@ static sw_status pin_input(const resolving *r, uint32_t input, const char *name)
 	sw_status status = SW_OK;
 	for (int32_t i = 0; i < r->pin->n && status == SW_OK; i++) {
 		status = check_dim(r, name, shape, i);
-		if (status == SW_OK && !sw_layout_split(&p->cluster->atoms, &layout, r->at.dims[i],
-		                                        r->pin->dims[i], shape.dims[r->pin->dims[i]]))
+		if (status == SW_OK &&
+		    !sw_layout_split(&p->cluster->atoms, &layout, r->at.dims[i], r->pin->dims[i],
+		                     shape.dims[r->pin->dims[i]]))
 			status = refuse(r, name, "dimension %lld is split twice", r->pin->dims[i]);
 		if (status == SW_OK)
 			set_options(r, r->at.dims[i], r->pin->dims[i], shape.dims[r->pin->dims[i]],
@@ -241,21 +249,24 @@ static sw_status split_result(const resolving *r, sw_id id, int32_t i, sw_strate
 	if (status != SW_OK || r->pin->parts[i] == 1)
 		return status;
 	if (!sw_rule_factor_at(rule, true, 0, dim, shape.dims[dim], &factor, &top) ||
-	    !sw_strategy_split(&r->planner->cluster->atoms, rule, strategy, r->at.dims[i], factor, top))
-		return refuse(r, op->name, "the op can't be split along dimension %lld of its result", dim);
+	    !sw_strategy_split(&r->planner->cluster->atoms, rule, strategy, r->at.dims[i], factor,
+	                       top))
+		return refuse(r, op->name,
+		              "the op can't be split along dimension %lld of its result", dim);
 	set_options(r, r->at.dims[i], factor, top, options);
 	return SW_OK;
 }
 
-static sw_status split_contraction(const resolving *r, sw_id id, sw_strategy *strategy, sw_option *options)
+static sw_status split_contraction(const resolving *r, sw_id id, sw_strategy *strategy,
+                                   sw_option *options)
 {
 	const sw_op *op = sw_op_at(r->planner->program, id);
 	const sw_rule *rule = r->planner->rules[id];
 	int32_t factor = contracted(rule, r->pin->contract);
 	if (r->pin->contract == 1)
 		return SW_OK;
-	if (factor < 0 || !sw_strategy_split(&r->planner->cluster->atoms, rule, strategy, r->at.contract,
-	                                     factor, rule->factors[factor].size))
+	if (factor < 0 || !sw_strategy_split(&r->planner->cluster->atoms, rule, strategy,
+	                                     r->at.contract, factor, rule->factors[factor].size))
 		return refuse(r, op->name, "the op sums over nothing that %lld devices divide",
 		              r->pin->contract);
 	set_options(r, r->at.contract, factor, rule->factors[factor].size, options);
@@ -268,8 +279,8 @@ static bool is_possible(sw_planner *p, sw_id id, const sw_strategy *strategy)
 	const sw_op *op = sw_op_at(p->program, id);
 	sw_program_cost cost;
 	sw_layout *layouts = sw_alloc(sizeof(*layouts) * (op->n_operands + op->n_results + 1));
-	bool possible = sw_rule_layouts(p->program, id, p->rules[id], &p->cluster->atoms, strategy, layouts,
-	                                layouts + op->n_operands) &&
+	bool possible = sw_rule_layouts(p->program, id, p->rules[id], &p->cluster->atoms, strategy,
+	                                layouts, layouts + op->n_operands) &&
 	                sw_price_local(p, id, strategy, layouts, &cost);
 	free(layouts);
 	return possible;
@@ -320,7 +331,8 @@ static sw_status pin_ops(const resolving *r, int64_t *found)
 	sw_status status = SW_OK;
 	for (sw_id id = 0; id < p->program->ops.len && status == SW_OK; id++) {
 		const sw_op *op = sw_op_at(p->program, id);
-		bool named = matches(r->pin, op->name) || (r->pin->is_op && matches(r->pin, op->op_name));
+		bool named = matches(r->pin, op->name) ||
+		             (r->pin->is_op && matches(r->pin, op->op_name));
 		if (!named || !p->roles.planned[op->computation] || op->opcode == SW_OP_PARAMETER ||
 		    sw_is_region(op))
 			continue;
@@ -351,10 +363,11 @@ sw_status sw_pins_resolve(const sw_pins *pins, sw_planner *planner, const sw_sid
 	return status;
 }
 
-/* ---- meshes --------------------------------------------------------------------------------------------------- */
+/* ---- meshes ----------------------------------------------------------------------------- */
 
 /* Bit a: no axis may have both atom a - 1 and atom a. */
-static sw_status find_cuts(const sw_pins *pins, const sw_cluster *cluster, uint32_t *cuts, sw_error *err)
+static sw_status find_cuts(const sw_pins *pins, const sw_cluster *cluster, uint32_t *cuts,
+                           sw_error *err)
 {
 	*cuts = 0;
 	for (size_t i = 0; i < pins->n; i++) {
@@ -395,7 +408,8 @@ static bool cut_mesh(const sw_atoms *atoms, uint32_t cuts, sw_mesh *mesh)
 	return true;
 }
 
-sw_status sw_pins_cut(const sw_pins *pins, const sw_cluster *cluster, sw_meshes *meshes, sw_error *err)
+sw_status sw_pins_cut(const sw_pins *pins, const sw_cluster *cluster, sw_meshes *meshes,
+                      sw_error *err)
 {
 	uint32_t cuts;
 	size_t n = 0;
@@ -406,16 +420,16 @@ sw_status sw_pins_cut(const sw_pins *pins, const sw_cluster *cluster, sw_meshes 
 		if (cut_mesh(&cluster->atoms, cuts, &meshes->data[i]))
 			meshes->data[n++] = meshes->data[i];
 	if (status == SW_OK && n == 0)
-		status = sw_fail(
-			err, SW_ERR_INPUT,
-			"%s: with these pins the strategy needs more than %d axes: pin fewer numbers of "
-			"devices",
-			pins->file, SW_MAX_AXES);
+		status = sw_fail(err, SW_ERR_INPUT,
+		                 "%s: with these pins the strategy needs more than %d axes: pin "
+		                 "fewer numbers of "
+		                 "devices",
+		                 pins->file, SW_MAX_AXES);
 	meshes->len = n;
 	return status;
 }
 
-/* ---- checking ------------------------------------------------------------------------------------------------- */
+/* ---- checking --------------------------------------------------------------------------- */
 
 static bool input_holds(const sw_planner *p, const sw_plan *plan, uint32_t input)
 {
@@ -450,7 +464,8 @@ sw_status sw_pins_check(const sw_planner *p, const sw_plan *plan, sw_error *err)
 			               "the plan does not hold to the pin of input %u", i);
 	for (sw_id id = 0; id < p->program->ops.len; id++)
 		if (p->pinned_ops[id] && !op_holds(p, plan, id))
-			return sw_fail(err, SW_ERR_INTERNAL, "the plan does not hold to the pin of op '%s'",
+			return sw_fail(err, SW_ERR_INTERNAL,
+			               "the plan does not hold to the pin of op '%s'",
 			               sw_op_at(p->program, id)->name);
 	return SW_OK;
 }

@@ -1,6 +1,7 @@
 /*
- * What a candidate of an op costs: its local op, written into a program of its own, and that program priced as a partitioned
- * one is. What local ops ask of other devices, and the work around them, is counted with them, and by nobody else.
+ * What a candidate of an op costs: its local op, written into a program of its own, and that
+ * program priced as a partitioned one is. What local ops ask of other devices, and the work around
+ * them, is counted with them, and by nobody else.
  */
 #include "plan/internal.h"
 
@@ -11,8 +12,9 @@
 typedef struct scratch {
 	sw_program *program;
 	sw_coordinates at;
-	sw_id *values;         /* operands, then results */
-	int32_t *computations; /* of the planner's program -> of the scratch; NULL: the op calls none */
+	sw_id *values; /* operands, then results */
+	/* of the planner's program -> of the scratch; NULL: the op calls none */
+	int32_t *computations;
 } scratch;
 
 static sw_id parameter(scratch *s, sw_shape shape, const int64_t *dims)
@@ -30,8 +32,10 @@ static void copy_called(scratch *s, const sw_program *program, const sw_op *op)
 		sw_build_copy_computation(s->program, program, op->called[k], s->computations);
 }
 
-/* Operands come from elsewhere, and so do the device's coordinates, which all ops of a computation share. */
-static void scratch_init(scratch *s, const sw_planner *p, const sw_op *op, const sw_layout *operands)
+/* Operands come from elsewhere, and so do the device's coordinates, which all ops of a computation
+ * share. */
+static void scratch_init(scratch *s, const sw_planner *p, const sw_op *op,
+                         const sw_layout *operands)
 {
 	const sw_atoms *atoms = &p->cluster->atoms;
 	*s = (scratch){.program = sw_program_new("local")};

@@ -1,6 +1,7 @@
 /*
- * The pairwise problem: a node per site, a hub per value with several readers or one that is far. Edges carry redistribution time, nodes
- * kernel time, spans the bytes that a value occupies from its op to its last reader.
+ * The pairwise problem: a node per site, a hub per value with several readers or one that is far.
+ * Edges carry redistribution time, nodes kernel time, spans the bytes that a value occupies from
+ * its op to its last reader.
  */
 #include "plan/internal.h"
 
@@ -27,17 +28,19 @@ static int64_t to_cost(double seconds)
 	return isfinite(units) && units < 4e18 ? llround(units) : SW_FORBIDDEN;
 }
 
-/* Is it too late to go on? Asked between pieces of work that take milliseconds at most; `done` of the model is built. */
+/* Is it too late to go on? Asked between pieces of work that take milliseconds at most; `done` of
+ * the model is built. */
 static bool is_late(sw_model *m, double done)
 {
 	const sw_watch *watch = &m->planner->watch;
 	if (watch->progress)
-		sw_progress_update(watch->progress, watch->done + watch->share * done, "%s", watch->mesh);
+		sw_progress_update(watch->progress, watch->done + watch->share * done, "%s",
+		                   watch->mesh);
 	m->late = m->late || (watch->deadline_s > 0 && sw_now_s() > watch->deadline_s);
 	return m->late;
 }
 
-/* ---- sites --------------------------------------------------------------------------------------------- */
+/* ---- sites ------------------------------------------------------------------------------ */
 
 static void produce(sw_model *m, sw_id value, uint32_t site, uint32_t result)
 {
@@ -45,7 +48,8 @@ static void produce(sw_model *m, sw_id value, uint32_t site, uint32_t result)
 	m->result_of[value] = result;
 }
 
-/* The node of what stands in this place: a new one unless something that does alike has been there before. */
+/* The node of what stands in this place: a new one unless something that does alike has been there
+ * before. */
 static int32_t node_of(sw_model *m, const sw_place *place)
 {
 	uint32_t fresh = (uint32_t)m->nodes.len;
@@ -71,7 +75,8 @@ static int32_t profile_of(sw_model *m, sw_site_kind kind, uint32_t index)
 static uint32_t add_site(sw_model *m, sw_site_kind kind, uint32_t index)
 {
 	sw_planner *p = m->planner;
-	sw_site site = {.kind = (uint8_t)kind, .index = index, .profile = profile_of(m, kind, index)};
+	sw_site site = {
+		.kind = (uint8_t)kind, .index = index, .profile = profile_of(m, kind, index)};
 	sw_place place = sw_place_of_site(p, m->mesh, &site);
 	site.node = node_of(m, &place);
 	m->nodes.data[site.node].trips += kind == SW_SITE_OP ? p->roles.trips[index] : 1;
@@ -86,13 +91,16 @@ static void add_output(sw_model *m, uint32_t index)
 	uint32_t site = add_site(m, SW_SITE_OUTPUT, index);
 	if (roles->output_input[index] < 0)
 		return;
-	const sw_site *input = &m->sites.data[m->producer[roles->inputs[roles->output_input[index]]]];
+	const sw_site *input =
+		&m->sites.data[m->producer[roles->inputs[roles->output_input[index]]]];
 	assert(input->profile == m->sites.data[site].profile);
 	m->sites.data[site].node = input->node;
 	m->nodes.len--; /* its own, which was the last */
 }
 
-#define SITES_SHARE 0.3 /* of the time that a model and its solution take; the edges' is as much */
+#define SITES_SHARE                                                                                \
+	0.3 /* of the time that a model and its solution take; the edges' is as much               \
+	     */
 
 static void add_sites(sw_model *m)
 {
@@ -109,7 +117,8 @@ static void add_sites(sw_model *m)
 		const sw_op *op = sw_op_at(program, id);
 		if (is_late(m, SITES_SHARE * id / (double)program->ops.len))
 			return;
-		if (!roles->planned[op->computation] || op->opcode == SW_OP_PARAMETER || sw_is_region(op))
+		if (!roles->planned[op->computation] || op->opcode == SW_OP_PARAMETER ||
+		    sw_is_region(op))
 			continue;
 		uint32_t site = add_site(m, SW_SITE_OP, id);
 		for (uint32_t k = 0; k < op->n_results; k++)
@@ -126,14 +135,15 @@ static void add_nodes(sw_model *m)
 		const sw_profile *profile = &m->planner->profiles.data[m->nodes.data[i].profile];
 		int64_t *cost = sw_alloc(sizeof(int64_t) * (size_t)profile->n);
 		for (int32_t k = 0; k < profile->n; k++)
-			cost[k] = profile->seconds ? to_cost(profile->seconds[k] * m->nodes.data[i].trips)
-			                           : 0;
+			cost[k] = profile->seconds
+			                  ? to_cost(profile->seconds[k] * m->nodes.data[i].trips)
+			                  : 0;
 		sw_problem_add_node(&m->problem, profile->n, cost);
 		free(cost);
 	}
 }
 
-/* ---- readers ------------------------------------------------------------------------------------------- */
+/* ---- readers ---------------------------------------------------------------------------- */
 
 /* Calls `see` for every use of a value by a site. */
 typedef void see_reader(readers *r, sw_id value, reader use);
@@ -147,7 +157,8 @@ static void each_reader(const sw_model *m, readers *r, see_reader *see)
 			const sw_op *op = sw_op_at(program, site->index);
 			for (uint32_t k = 0; k < op->n_operands; k++)
 				see(r, op->operands[k],
-				    (reader){s, k, roles->trips[site->index], roles->moment[site->index]});
+				    (reader){s, k, roles->trips[site->index],
+				             roles->moment[site->index]});
 		} else if (site->kind == SW_SITE_PORT) {
 			const sw_port *port = &roles->ports.data[site->index];
 			for (uint32_t k = 0; k < port->n_reads; k++)
@@ -188,7 +199,7 @@ static void readers_clear(readers *r)
 	free(r->list);
 }
 
-/* ---- layouts of one end of an edge ------------------------------------------------------------------------- */
+/* ---- layouts of one end of an edge ------------------------------------------------------ */
 
 /* One end of an edge: an operand or a result of whatever has this profile. */
 typedef struct edge_end {
@@ -237,8 +248,8 @@ static uint32_t *number_layouts(const sw_model *m, layout_list l)
 	return numbers;
 }
 
-/* Tells the cache of paths which layouts of a shape will be asked of: this mesh's alone, so that what a way costs does not depend on the meshes
- * before it. */
+/* Tells the cache of paths which layouts of a shape will be asked of: this mesh's alone, so that
+ * what a way costs does not depend on the meshes before it. */
 static void expect(sw_model *m, uint32_t shape, edge_end e)
 {
 	const uint32_t key[] = {shape, (uint32_t)e.profile, e.which, e.out};
@@ -265,7 +276,7 @@ static void expect_layouts(sw_model *m, const readers *r)
 	}
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------------ */
+/* ---- tables ----------------------------------------------------------------------------- */
 
 /* Seconds from each layout of one list to each of another. */
 typedef struct sw_model_way {
@@ -314,7 +325,8 @@ static void time_way(sw_model *m, sw_model_way *way)
 {
 	uint32_t *rows = number_layouts(m, way->from), *columns = number_layouts(m, way->to);
 	way->seconds = SW_NEW_N(&m->arena, double, (size_t)way->from.n *(size_t)way->to.n);
-	sw_path_cache_seconds(m->paths, way->shape, rows, way->from.n, columns, way->to.n, way->seconds);
+	sw_path_cache_seconds(m->paths, way->shape, rows, way->from.n, columns, way->to.n,
+	                      way->seconds);
 	free(rows);
 	free(columns);
 }
@@ -343,8 +355,9 @@ static double movement_cost_s(const sw_model *m, sw_movement what, double path_s
 	const sw_planner *p = m->planner;
 	double collectives_s = fmax(path_s - p->cluster->device.kernel_overhead_s, 0);
 	double hidden_s = fmin(what.trips * collectives_s, what.slack_s);
-	return isfinite(path_s) ? what.count * (what.trips * path_s - (1 - p->hidden_weight) * hidden_s)
-	                        : path_s;
+	return isfinite(path_s)
+	               ? what.count * (what.trips * path_s - (1 - p->hidden_weight) * hidden_s)
+	               : path_s;
 }
 
 static int32_t table_of(sw_model *m, uint32_t number, sw_movement what)
@@ -375,7 +388,7 @@ static int32_t table_of(sw_model *m, uint32_t number, sw_movement what)
 	return (int32_t)table;
 }
 
-/* ---- hubs and edges --------------------------------------------------------------------------------------- */
+/* ---- hubs and edges --------------------------------------------------------------------- */
 
 static void add_distinct(uint32_t *list, int32_t *n, layout_list from)
 {
@@ -436,7 +449,8 @@ static int32_t hub_profile(sw_model *m, sw_id value, const reader *uses, uint32_
 	return (int32_t)profile;
 }
 
-/* The op before which a reader needs a value that is made in this computation; SW_NO_ID: its end. */
+/* The op before which a reader needs a value that is made in this computation; SW_NO_ID: its end.
+ */
 static sw_id reading_op(const sw_model *m, int32_t computation, const reader *use)
 {
 	const sw_roles *roles = &m->planner->roles;
@@ -469,8 +483,8 @@ static sw_movement move_value(const sw_model *m, sw_id value, double trips, cons
 }
 
 /* Edges between the same nodes along the same way are one, where what is moved is alike. */
-static void add_edge(sw_model *m, int32_t from, int32_t to, sw_shape shape, sw_movement what, edge_end a,
-                     edge_end b)
+static void add_edge(sw_model *m, int32_t from, int32_t to, sw_shape shape, sw_movement what,
+                     edge_end a, edge_end b)
 {
 	struct {
 		uint64_t from, to, way;
@@ -495,13 +509,14 @@ static void add_hub(sw_model *m, sw_id value, const reader *uses, uint32_t n_use
 	         move_value(m, value, trips, NULL), produced_by(m, value), enters);
 	for (uint32_t i = 0; i < n_uses; i++)
 		add_edge(m, hub.node, m->sites.data[uses[i].site].node, shape,
-		         move_value(m, value, uses[i].trips, &uses[i]), leaves, read_by(m, &uses[i]));
+		         move_value(m, value, uses[i].trips, &uses[i]), leaves,
+		         read_by(m, &uses[i]));
 	m->hub_of[value] = (uint32_t)m->hubs.len;
 	sw_vec_push(&m->hubs, hub);
 }
 
-/* A value has a hub where it may be kept otherwise than it is produced: several read it, or it may come as partial sums, which a
- * reader far away would have wait whole. */
+/* A value has a hub where it may be kept otherwise than it is produced: several read it, or it may
+ * come as partial sums, which a reader far away would have wait whole. */
 static bool wants_hub(const sw_model *m, sw_id value, const reader *uses, uint32_t n_uses)
 {
 	const sw_planner *p = m->planner;
@@ -519,9 +534,10 @@ static void find_edges(sw_model *m, const readers *r)
 		if (n == 0)
 			continue;
 		if (!wants_hub(m, v, uses, n))
-			add_edge(m, m->sites.data[m->producer[v]].node, m->sites.data[uses->site].node,
-			         sw_value_shape(program, v), move_value(m, v, uses->trips, uses),
-			         produced_by(m, v), read_by(m, uses));
+			add_edge(m, m->sites.data[m->producer[v]].node,
+			         m->sites.data[uses->site].node, sw_value_shape(program, v),
+			         move_value(m, v, uses->trips, uses), produced_by(m, v),
+			         read_by(m, uses));
 		else
 			add_hub(m, v, uses, n, roles->trips[program->values.data[v].op]);
 	}
@@ -533,13 +549,15 @@ static void add_edges(sw_model *m)
 		const sw_model_edge *edge = &m->edges.data[i];
 		if (is_late(m, SITES_SHARE * (1 + (double)i / (double)m->edges.len)))
 			return;
-		sw_problem_add_edge(&m->problem, edge->from, edge->to, table_of(m, edge->way, edge->what));
+		sw_problem_add_edge(&m->problem, edge->from, edge->to,
+		                    table_of(m, edge->way, edge->what));
 	}
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------- */
 
-/* Bytes per layout. Those that may be there anyhow, which are the least that any layout has, do not count. */
+/* Bytes per layout. Those that may be there anyhow, which are the least that any layout has, do not
+ * count. */
 static void add_span(sw_model *m, int32_t node, sw_id value, layout_list layouts, int32_t begin,
                      int32_t end)
 {
@@ -564,11 +582,15 @@ static int32_t first_moment(const sw_roles *roles, sw_id value)
 	const sw_program *program = roles->program;
 	sw_id id = program->values.data[value].op;
 	const sw_op *op = sw_op_at(program, id);
-	return op->opcode == SW_OP_PARAMETER && op->computation == program->entry ? 0 : roles->moment[id];
+	return op->opcode == SW_OP_PARAMETER && op->computation == program->entry
+	               ? 0
+	               : roles->moment[id];
 }
 
-/* When a value is moved to what is kept of it: results of ops at once, what is at rest or comes through a port when it is first read. */
-static int32_t moving_moment(const sw_model *m, sw_id value, const readers *r, int32_t begin, int32_t end)
+/* When a value is moved to what is kept of it: results of ops at once, what is at rest or comes
+ * through a port when it is first read. */
+static int32_t moving_moment(const sw_model *m, sw_id value, const readers *r, int32_t begin,
+                             int32_t end)
 {
 	int32_t first = end;
 	if (m->sites.data[m->producer[value]].kind == SW_SITE_OP)
@@ -592,7 +614,8 @@ static void add_temporary_spans(sw_model *m)
 			most = SW_MAX(most, profile->temporary_bytes[i]);
 		if (most > FEW_BYTES)
 			sw_problem_add_span(&m->problem, site->node, roles->moment[site->index],
-			                    roles->moment[site->index] + 1, profile->temporary_bytes);
+			                    roles->moment[site->index] + 1,
+			                    profile->temporary_bytes);
 	}
 }
 
@@ -626,7 +649,7 @@ static bool memory_matters(const sw_program *program, int64_t capacity)
 	return total > (double)capacity;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------------------------- */
 
 const sw_profile *sw_model_profile(const sw_model *m, int32_t number)
 {
@@ -637,9 +660,11 @@ const sw_profile *sw_model_profile(const sw_model *m, int32_t number)
 static void keep_profiles(sw_model *m)
 {
 	const sw_planner *p = m->planner;
-	m->profiles = sw_arena_copy(&m->arena, p->profiles.data, sizeof(sw_profile) * p->profiles.len);
+	m->profiles =
+		sw_arena_copy(&m->arena, p->profiles.data, sizeof(sw_profile) * p->profiles.len);
 	m->n_layouts = p->layouts.items.len;
-	m->layouts = sw_arena_copy(&m->arena, p->layouts.items.data, sizeof(sw_layout) * m->n_layouts);
+	m->layouts =
+		sw_arena_copy(&m->arena, p->layouts.items.data, sizeof(sw_layout) * m->n_layouts);
 }
 
 bool sw_model_begin(sw_model *m, sw_planner *planner, const sw_mesh *mesh)
@@ -737,7 +762,8 @@ void sw_model_apply(const sw_model *m, const int32_t *assignment, sw_plan *plan)
 		int32_t choice = assignment[site->node];
 		if (site->kind == SW_SITE_OP)
 			sw_candidate_strategy(&p->cluster->atoms, m->mesh, p->rules[site->index],
-			                      &profile->candidates[choice], &plan->strategies[site->index]);
+			                      &profile->candidates[choice],
+			                      &plan->strategies[site->index]);
 		else if (site->kind == SW_SITE_OUTPUT)
 			plan->outputs[site->index] = profile->in[choice];
 	}
@@ -747,11 +773,13 @@ void sw_model_apply(const sw_model *m, const int32_t *assignment, sw_plan *plan)
 			continue;
 		layout_list made = produced_layouts(m, (sw_id)v);
 		plan->produced[v] =
-			made.list[(uint32_t)assignment[m->sites.data[m->producer[v]].node] * made.step];
+			made.list[(uint32_t)assignment[m->sites.data[m->producer[v]].node] *
+		                  made.step];
 		plan->kept[v] = plan->produced[v];
 		if (m->hub_of[v] != SW_NO_ID) {
 			const sw_hub *hub = &m->hubs.data[m->hub_of[v]];
-			plan->kept[v] = sw_model_profile(m, hub->profile)->in[assignment[hub->node]];
+			plan->kept[v] =
+				sw_model_profile(m, hub->profile)->in[assignment[hub->node]];
 		}
 	}
 	plan->n_axes = m->mesh->n_axes;

@@ -1,7 +1,8 @@
 /*
- * Profiles: what a site may do under a mesh. Every axis has OPTIONS at the site (a split of one of its classes, a
- * passage of partial sums, or nothing); roles decide which. A CANDIDATE is an option per axis that the rule accepts.
- * Sites that are alike (same op, shapes and options) share one profile.
+ * Profiles: what a site may do under a mesh. Every axis has OPTIONS at the site (a split of one of
+ * its classes, a passage of partial sums, or nothing); roles decide which. A CANDIDATE is an option
+ * per axis that the rule accepts. Sites that are alike (same op, shapes and options) share one
+ * profile.
  */
 #include "plan/internal.h"
 
@@ -63,8 +64,8 @@ static int32_t add_splits(const sw_planner *p, const sw_mesh *mesh, options *o, 
 	return o->n[axis] - before;
 }
 
-/* Dimensions of state. A weight that is split over an inner axis for its dots may be split further over an outer one at rest: by the digit
- * below, so that a gather gives back what the dot reads. */
+/* Dimensions of state. A weight that is split over an inner axis for its dots may be split further
+ * over an outer one at rest: by the digit below, so that a gather gives back what the dot reads. */
 static int32_t add_state_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis,
                                 sw_split_list splits)
 {
@@ -104,8 +105,8 @@ static void add_passages(const sw_planner *p, options *o, int32_t axis, sw_id op
 
 /* Those splits of a set for which `keep` holds of the factor; returns how many. */
 typedef bool keep_factor(const sw_rule *rule, int32_t factor, int32_t operand);
-static int32_t add_dot_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis, sw_id op,
-                              sw_class_set set, keep_factor *keep, int32_t operand)
+static int32_t add_dot_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis,
+                              sw_id op, sw_class_set set, keep_factor *keep, int32_t operand)
 {
 	int32_t before = o->n[axis], n = before;
 	add_splits(p, mesh, o, axis, sw_op_splits(p, op), set);
@@ -129,14 +130,16 @@ static bool is_contracted(const sw_rule *rule, int32_t factor, int32_t operand)
 }
 
 /* What is demanded of dots; true if it divides. */
-static bool add_dot_demands(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id op, options *o)
+static bool add_dot_demands(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id op,
+                            options *o)
 {
 	static const sw_class_set any = {.any = SW_CLASS_HEAVY};
 	const sw_axis_use *use = mesh->use[axis];
 	int32_t weight = sw_roles_weight(&p->roles, op);
 	if (use->contracts && sw_is_dot(sw_op_at(p->program, op)))
 		return add_dot_splits(p, mesh, o, axis, op, any, is_contracted, 0) > 0;
-	return weight >= 0 && add_dot_splits(p, mesh, o, axis, op, use->weights, in_operand, weight) > 0;
+	return weight >= 0 &&
+	       add_dot_splits(p, mesh, o, axis, op, use->weights, in_operand, weight) > 0;
 }
 
 /* Are updates and gradients split, so that what has no batch may be? */
@@ -173,13 +176,13 @@ static void op_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, s
 		add_state_splits(p, mesh, o, axis, splits);
 }
 
-static void state_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id value, sw_role role,
-                          options *o)
+static void state_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id value,
+                          sw_role role, options *o)
 {
 	const sw_axis_use *use = mesh->use[axis];
 	sw_split_list splits = sw_value_splits(p, value);
-	bool split =
-		(role == SW_ROLE_PARAMETER && use->parameters) || (role == SW_ROLE_MOMENT && use->moments);
+	bool split = (role == SW_ROLE_PARAMETER && use->parameters) ||
+	             (role == SW_ROLE_MOMENT && use->moments);
 	if (split && add_state_splits(p, mesh, o, axis, splits) > 0)
 		return;
 	add_none(o, axis);
@@ -187,7 +190,8 @@ static void state_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis
 }
 
 /* Data inputs: where axes are for weights they are whole, since a slice costs next to nothing. */
-static void data_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id value, options *o)
+static void data_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id value,
+                         options *o)
 {
 	const sw_axis_use *use = mesh->use[axis];
 	sw_split_list splits = sw_value_splits(p, value);
@@ -200,8 +204,8 @@ static void data_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis,
 		add_state_splits(p, mesh, o, axis, splits);
 }
 
-static void port_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, const sw_port *port,
-                         options *o)
+static void port_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis,
+                         const sw_port *port, options *o)
 {
 	const sw_axis_use *use = mesh->use[axis];
 	if (port->decides) {
@@ -212,7 +216,8 @@ static void port_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis,
 	sw_split_list splits = sw_value_splits(p, value);
 	if (add_splits(p, mesh, o, axis, splits, use->must) > 0)
 		return;
-	if (use->gradients && is_update(p, value, splits) && add_state_splits(p, mesh, o, axis, splits) > 0)
+	if (use->gradients && is_update(p, value, splits) &&
+	    add_state_splits(p, mesh, o, axis, splits) > 0)
 		return;
 	add_none(o, axis);
 	add_partials(o, axis, 0, p->classes.partial[value]);
@@ -263,8 +268,8 @@ static void axis_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis,
 	}
 }
 
-static void site_options(const sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index,
-                         options *o)
+static void site_options(const sw_planner *p, const sw_mesh *mesh, sw_site_kind kind,
+                         uint32_t index, options *o)
 {
 	const sw_option *decided = sw_pinned(p, kind, index);
 	for (int32_t axis = 0; axis < mesh->n_axes; axis++)
@@ -276,9 +281,10 @@ static void site_options(const sw_planner *p, const sw_mesh *mesh, sw_site_kind 
 		add_none(o, axis);
 }
 
-/* ---- candidates ------------------------------------------------------------------------------------------ */
+/* ---- candidates ------------------------------------------------------------------------- */
 
-/* The axes of a site as atoms: those that take the same split share adjacent digits. place() puts a mask of atoms there. */
+/* The axes of a site as atoms: those that take the same split share adjacent digits. place() puts a
+ * mask of atoms there. */
 typedef bool place_split(void *what, uint32_t mask, int32_t index, int64_t top);
 static bool place_axes(const sw_mesh *mesh, const sw_candidate *c, place_split *place, void *what)
 {
@@ -289,8 +295,8 @@ static bool place_axes(const sw_mesh *mesh, const sw_candidate *c, place_split *
 		if (option->kind != SW_CHOICE_SPLIT || (placed & mesh->axes[i].atoms))
 			continue;
 		for (int32_t j = i; j < mesh->n_axes; j++)
-			if (c->axis[j].kind == SW_CHOICE_SPLIT && c->axis[j].index == option->index &&
-			    c->axis[j].top == option->top)
+			if (c->axis[j].kind == SW_CHOICE_SPLIT &&
+			    c->axis[j].index == option->index && c->axis[j].top == option->top)
 				mask |= mesh->axes[j].atoms;
 		if (!place(what, mask, option->index, option->top))
 			return false;
@@ -325,11 +331,13 @@ bool sw_candidate_strategy(const sw_atoms *atoms, const sw_mesh *mesh, const sw_
 {
 	*strategy = sw_strategy_none(atoms);
 	for (int32_t axis = 0; axis < mesh->n_axes; axis++)
-		for (int32_t a = 0; a < atoms->n && candidate->axis[axis].kind == SW_CHOICE_PASS; a++)
+		for (int32_t a = 0; a < atoms->n && candidate->axis[axis].kind == SW_CHOICE_PASS;
+		     a++)
 			if (mesh->axes[axis].atoms >> a & 1)
-				strategy->atom[a] = (sw_choice){.kind = SW_CHOICE_PASS,
-				                                .monoid = candidate->axis[axis].monoid,
-				                                .index = candidate->axis[axis].index};
+				strategy->atom[a] =
+					(sw_choice){.kind = SW_CHOICE_PASS,
+				                    .monoid = candidate->axis[axis].monoid,
+				                    .index = candidate->axis[axis].index};
 	strategy_place place = {atoms, rule, strategy};
 	return place_axes(mesh, candidate, place_in_strategy, &place);
 }
@@ -348,20 +356,22 @@ static int64_t held_bytes(const sw_planner *p, const sw_op *op, const sw_layout 
 	const sw_atoms *atoms = &p->cluster->atoms;
 	int64_t bytes = 0;
 	for (uint32_t k = 0; k < op->n_operands + op->n_results; k++) {
-		sw_id value =
-			k < op->n_operands ? op->operands[k] : op->first_result + (k - op->n_operands);
-		bytes += sw_layout_local_bytes(atoms, sw_value_shape(p->program, value), &layouts[k]);
+		sw_id value = k < op->n_operands ? op->operands[k]
+		                                 : op->first_result + (k - op->n_operands);
+		bytes += sw_layout_local_bytes(atoms, sw_value_shape(p->program, value),
+		                               &layouts[k]);
 	}
 	return bytes;
 }
 
-static sw_priced price_op(sw_planner *p, sw_id op_id, const sw_strategy *strategy, sw_layout *layouts)
+static sw_priced price_op(sw_planner *p, sw_id op_id, const sw_strategy *strategy,
+                          sw_layout *layouts)
 {
 	const sw_op *op = sw_op_at(p->program, op_id);
 	const uint32_t n = op->n_operands + op->n_results;
 	sw_program_cost cost;
-	if (!sw_rule_layouts(p->program, op_id, p->rules[op_id], &p->cluster->atoms, strategy, layouts,
-	                     layouts + op->n_operands) ||
+	if (!sw_rule_layouts(p->program, op_id, p->rules[op_id], &p->cluster->atoms, strategy,
+	                     layouts, layouts + op->n_operands) ||
 	    !sw_price_local(p, op_id, strategy, layouts, &cost))
 		return (sw_priced){.possible = false};
 	uint32_t *numbers = SW_NEW_N(&p->arena, uint32_t, n);
@@ -375,7 +385,8 @@ static sw_priced price_op(sw_planner *p, sw_id op_id, const sw_strategy *strateg
 }
 
 /* What is alike is priced once. */
-static sw_priced price_once(sw_planner *p, sw_id op_id, const sw_strategy *strategy, sw_layout *layouts)
+static sw_priced price_once(sw_planner *p, sw_id op_id, const sw_strategy *strategy,
+                            sw_layout *layouts)
 {
 	int64_t key[1 + 2 * SW_MAX_ATOMS];
 	size_t n = 0;
@@ -392,7 +403,8 @@ static sw_priced price_once(sw_planner *p, sw_id op_id, const sw_strategy *strat
 	return p->priced.data[number];
 }
 
-static bool try_op(sw_planner *p, const sw_mesh *mesh, sw_id op_id, const sw_candidate *c, growing *g)
+static bool try_op(sw_planner *p, const sw_mesh *mesh, sw_id op_id, const sw_candidate *c,
+                   growing *g)
 {
 	const sw_op *op = sw_op_at(p->program, op_id);
 	sw_strategy strategy;
@@ -446,7 +458,8 @@ static void try_candidate(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind,
 {
 	bool ok = kind == SW_SITE_OP
 	                  ? try_op(p, mesh, index, &c, g)
-	                  : try_layout(p, mesh, sw_value_shape(p->program, sw_site_value(p, kind, index)),
+	                  : try_layout(p, mesh,
+	                               sw_value_shape(p->program, sw_site_value(p, kind, index)),
 	                               &c, g);
 	if (ok)
 		sw_vec_push(&g->candidates, c);
@@ -458,7 +471,8 @@ static bool is_crowded(const sw_mesh *mesh, const sw_candidate *c)
 	for (int32_t i = 0; i < mesh->n_axes; i++)
 		for (int32_t k = 0; k < i; k++)
 			if (mesh->use[i]->apart && mesh->use[k]->apart &&
-			    c->axis[i].kind == SW_CHOICE_SPLIT && c->axis[k].kind == SW_CHOICE_SPLIT &&
+			    c->axis[i].kind == SW_CHOICE_SPLIT &&
+			    c->axis[k].kind == SW_CHOICE_SPLIT &&
 			    c->axis[i].index == c->axis[k].index)
 				return true;
 	return false;
@@ -467,12 +481,13 @@ static bool is_crowded(const sw_mesh *mesh, const sw_candidate *c)
 /* Must the axes that say so be apart here? */
 static bool keeps_apart(const sw_planner *p, sw_site_kind kind, uint32_t index)
 {
-	return kind == SW_SITE_OP && !p->pinned_ops[index] && sw_roles_weight(&p->roles, index) >= 0;
+	return kind == SW_SITE_OP && !p->pinned_ops[index] &&
+	       sw_roles_weight(&p->roles, index) >= 0;
 }
 
 /* An option of each axis, the last one's changing quickest. */
-static void try_all(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index, const options *o,
-                    growing *g)
+static void try_all(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index,
+                    const options *o, growing *g)
 {
 	bool apart = keeps_apart(p, kind, index);
 	int64_t n = 1;
@@ -500,8 +515,8 @@ static options or_none(const options *o)
 	return looser;
 }
 
-static sw_profile profile_make(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index,
-                               const options *o)
+static sw_profile profile_make(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind,
+                               uint32_t index, const options *o)
 {
 	growing g = {0};
 	sw_profile profile = {.n_in = 1, .n_out = 1};
@@ -516,8 +531,8 @@ static sw_profile profile_make(sw_planner *p, const sw_mesh *mesh, sw_site_kind 
 		try_all(p, mesh, kind, index, &looser, &g);
 	}
 	profile.n = (int32_t)g.candidates.len;
-	profile.candidates =
-		sw_arena_copy(&p->arena, g.candidates.data, sizeof(sw_candidate) * g.candidates.len);
+	profile.candidates = sw_arena_copy(&p->arena, g.candidates.data,
+	                                   sizeof(sw_candidate) * g.candidates.len);
 	profile.in = sw_arena_copy(&p->arena, g.in.data, sizeof(uint32_t) * g.in.len);
 	profile.out = sw_arena_copy(&p->arena, g.out.data, sizeof(uint32_t) * g.out.len);
 	profile.seconds = sw_arena_copy(&p->arena, g.seconds.data, sizeof(double) * g.seconds.len);
@@ -538,12 +553,14 @@ int32_t sw_profile_of(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uin
 	options o = {0};
 	sw_text key = {0};
 	site_options(p, mesh, kind, index, &o);
-	char first[] = {kind == SW_SITE_OP ? 'o' : 'v', (char)mesh->n_axes, keeps_apart(p, kind, index)};
+	char first[] = {kind == SW_SITE_OP ? 'o' : 'v', (char)mesh->n_axes,
+	                keeps_apart(p, kind, index)};
 	sw_text_add_n(&key, first, sizeof(first));
 	for (int32_t axis = 0; axis < SW_MAX_AXES; axis++) {
 		bool apart = axis < mesh->n_axes && mesh->use[axis]->apart;
 		sw_text_add_n(&key, (const char *)&apart, sizeof(apart));
-		sw_text_add_n(&key, (const char *)&mesh->axes[axis].atoms, sizeof(mesh->axes[axis].atoms));
+		sw_text_add_n(&key, (const char *)&mesh->axes[axis].atoms,
+		              sizeof(mesh->axes[axis].atoms));
 		sw_text_add_n(&key, (const char *)&o.n[axis], sizeof(o.n[axis]));
 		for (int32_t i = 0; i < o.n[axis]; i++) {
 			const int64_t numbers[] = {o.list[axis][i].kind, o.list[axis][i].monoid,

@@ -1,10 +1,11 @@
 /*
- * A plan by chance: nothing that a planner would choose, all of it allowed. What partitions every such plan rightly
- * partitions every plan.
+ * A plan by chance: nothing that a planner would choose, all of it allowed. What partitions every
+ * such plan rightly partitions every plan.
  *
- * Each op draws for each atom a digit of a factor at any legal stride, a passage, or nothing; what sw_rule_layouts refuses is
- * taken back. Inputs and ports (what loops carry, what branches take and give) draw any layout. A value is kept in any layout that all its readers can be
- * served from: partial sums of one kind never become those of another.
+ * Each op draws for each atom a digit of a factor at any legal stride, a passage, or nothing; what
+ * sw_rule_layouts refuses is taken back. Inputs and ports (what loops carry, what branches take and
+ * give) draw any layout. A value is kept in any layout that all its readers can be served from:
+ * partial sums of one kind never become those of another.
  */
 #include "plan/internal.h"
 
@@ -33,7 +34,7 @@ static int64_t random_divisor(dice *d, int64_t n)
 	return chance(d, 50) ? divisor * n : divisor;
 }
 
-/* ---- layouts ----------------------------------------------------------------------------------------------- */
+/* ---- layouts ---------------------------------------------------------------------------- */
 
 static sw_state random_state(dice *d, sw_shape shape, int64_t p, sw_monoid monoid)
 {
@@ -45,8 +46,9 @@ static sw_state random_state(dice *d, sw_shape shape, int64_t p, sw_monoid monoi
 	int32_t dim = (int32_t)sw_rng_below(&d->rng, shape.rank);
 	if (shape.dims[dim] == 0 || shape.dims[dim] % p != 0)
 		return state;
-	return (sw_state){
-		.kind = SW_STATE_S, .dim = (int8_t)dim, .stride = random_divisor(d, shape.dims[dim] / p)};
+	return (sw_state){.kind = SW_STATE_S,
+	                  .dim = (int8_t)dim,
+	                  .stride = random_divisor(d, shape.dims[dim] / p)};
 }
 
 /* monoid: of the atoms that may be partial; NONE: none may. */
@@ -70,17 +72,18 @@ static sw_monoid random_monoid(dice *d, sw_type type)
 	sw_monoid monoid = (sw_monoid)sw_rng_below(&d->rng, SW_MONOID_OR + 1);
 	if (chance(d, 50))
 		monoid = SW_MONOID_SUM;
-	return chance(d, 50) && sw_rule_splittable(type, monoid) == monoid ? monoid : SW_MONOID_NONE;
+	return chance(d, 50) && sw_rule_splittable(type, monoid) == monoid ? monoid
+	                                                                   : SW_MONOID_NONE;
 }
 
 static uint32_t draw_layout(dice *d, sw_plan *plan, sw_id value, sw_monoid monoid)
 {
-	sw_layout layout =
-		random_layout(d, &plan->cluster->atoms, sw_value_shape(plan->program, value), monoid);
+	sw_layout layout = random_layout(d, &plan->cluster->atoms,
+	                                 sw_value_shape(plan->program, value), monoid);
 	return sw_layouts_id(&plan->layouts, &layout);
 }
 
-/* ---- strategies ---------------------------------------------------------------------------------------------- */
+/* ---- strategies ------------------------------------------------------------------------- */
 
 static sw_choice random_choice(dice *d, const sw_rule *rule, int64_t p)
 {
@@ -100,10 +103,12 @@ static sw_choice random_choice(dice *d, const sw_rule *rule, int64_t p)
 	int64_t size = rule->factors[index].size;
 	if (size % p != 0)
 		return none;
-	sw_choice choice = {
-		.kind = SW_CHOICE_SPLIT, .index = (int16_t)index, .stride = random_divisor(d, size / p)};
+	sw_choice choice = {.kind = SW_CHOICE_SPLIT,
+	                    .index = (int16_t)index,
+	                    .stride = random_divisor(d, size / p)};
 	int32_t stream = (int32_t)sw_rng_below(&d->rng, rule->n_factors);
-	if (rule->factors[stream].streams && stream != index && rule->factors[stream].size % p == 0) {
+	if (rule->factors[stream].streams && stream != index &&
+	    rule->factors[stream].size % p == 0) {
 		choice.stream = (int16_t)stream;
 		choice.stream_stride = random_divisor(d, rule->factors[stream].size / p);
 	}
@@ -118,7 +123,8 @@ static void draw_strategy(dice *d, sw_plan *plan, sw_id op_id, sw_layout *layout
 	const sw_atoms *atoms = &plan->cluster->atoms;
 	sw_strategy *strategy = &plan->strategies[op_id];
 	for (int32_t a = 0; a < atoms->n; a++)
-		for (int attempt = 0; attempt < 3 && strategy->atom[a].kind == SW_CHOICE_NONE; attempt++) {
+		for (int attempt = 0; attempt < 3 && strategy->atom[a].kind == SW_CHOICE_NONE;
+		     attempt++) {
 			if (!chance(d, d->eager))
 				continue;
 			strategy->atom[a] = random_choice(d, rule, atoms->size[a]);
@@ -128,7 +134,7 @@ static void draw_strategy(dice *d, sw_plan *plan, sw_id op_id, sw_layout *layout
 		}
 }
 
-/* ---- the program ------------------------------------------------------------------------------------------------ */
+/* ---- the program ------------------------------------------------------------------------ */
 
 typedef struct walk {
 	dice dice;
@@ -153,8 +159,8 @@ static void draw_ports(walk *w)
 		if (port->n_values == 0)
 			continue;
 		sw_type type = sw_value_shape(w->plan->program, port->values[0]).type;
-		uint32_t layout =
-			draw_layout(&w->dice, w->plan, port->values[0], random_monoid(&w->dice, type));
+		uint32_t layout = draw_layout(&w->dice, w->plan, port->values[0],
+		                              random_monoid(&w->dice, type));
 		for (uint32_t k = 0; k < port->n_values; k++)
 			w->plan->produced[port->values[k]] = layout;
 	}
@@ -208,15 +214,16 @@ static void draw_kept(walk *w)
 		sw_monoid made = sw_plan_layout(w->plan, produced)->monoid;
 		uint32_t wanted = w->needed[v] & ~(1u << SW_MONOID_NONE);
 		sw_type type = sw_value_shape(w->plan->program, v).type;
-		bool planned =
-			w->roles->planned[sw_op_at(w->plan->program, w->plan->program->values.data[v].op)
-		                                  ->computation];
+		bool planned = w->roles->planned[sw_op_at(w->plan->program,
+		                                          w->plan->program->values.data[v].op)
+		                                         ->computation];
 		w->plan->kept[v] = produced;
 		if (!planned || ((wanted & ~(1u << made)) == 0 && chance(&w->dice, 60)))
 			continue;
 		sw_monoid monoid = made != SW_MONOID_NONE ? made : random_monoid(&w->dice, type);
 		bool fits = (wanted & ~(1u << monoid)) == 0;
-		w->plan->kept[v] = draw_layout(&w->dice, w->plan, v, fits ? monoid : SW_MONOID_NONE);
+		w->plan->kept[v] =
+			draw_layout(&w->dice, w->plan, v, fits ? monoid : SW_MONOID_NONE);
 	}
 }
 
@@ -225,8 +232,9 @@ static void draw_outputs(walk *w)
 	for (uint32_t i = 0; i < w->plan->n_outputs; i++) {
 		sw_id value = sw_entry(w->plan->program)->results.data[i];
 		int32_t input = w->roles->output_input[i];
-		w->plan->outputs[i] = input >= 0 ? w->plan->produced[w->roles->inputs[input]]
-		                                 : draw_layout(&w->dice, w->plan, value, SW_MONOID_NONE);
+		w->plan->outputs[i] =
+			input >= 0 ? w->plan->produced[w->roles->inputs[input]]
+				   : draw_layout(&w->dice, w->plan, value, SW_MONOID_NONE);
 	}
 }
 
@@ -234,7 +242,8 @@ static uint32_t most_values(const sw_program *program)
 {
 	uint32_t most = 0;
 	for (size_t i = 0; i < program->ops.len; i++)
-		most = SW_MAX(most, program->ops.data[i].n_operands + program->ops.data[i].n_results);
+		most = SW_MAX(most,
+		              program->ops.data[i].n_operands + program->ops.data[i].n_results);
 	return most;
 }
 
@@ -245,15 +254,16 @@ static void draw_anew(walk *w)
 	bool some = chance(&w->dice, 50);
 	for (sw_id id = 0; id < program->ops.len; id++) {
 		const sw_op *op = sw_op_at(program, id);
-		for (uint32_t k = 0; some && w->roles->planned[op->computation] && k < op->n_operands; k++)
+		for (uint32_t k = 0;
+		     some && w->roles->planned[op->computation] && k < op->n_operands; k++)
 			if (chance(&w->dice, 50))
 				sw_vec_push(&w->plan->anew, ((sw_read){op->operands[k], id}));
 	}
 	sw_reads_sort(&w->plan->anew);
 }
 
-sw_status sw_plan_random(const sw_program *program, const char *program_path, const sw_cluster *cluster,
-                         uint64_t seed, sw_plan **plan, sw_error *err)
+sw_status sw_plan_random(const sw_program *program, const char *program_path,
+                         const sw_cluster *cluster, uint64_t seed, sw_plan **plan, sw_error *err)
 {
 	sw_program *canonical;
 	sw_sidecar sidecar;

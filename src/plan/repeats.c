@@ -1,10 +1,12 @@
 /*
- * Repeated layers do alike: sites that stand in the same place of each are one node of the problem, and so are their hubs. It makes large problems small. Where they
- * are wanted untied, a mesh is searched so first, and once more from there with them free.
+ * Repeated layers do alike: sites that stand in the same place of each are one node of the problem,
+ * and so are their hubs. It makes large problems small. Where they are wanted untied, a mesh is
+ * searched so first, and once more from there with them free.
  */
 #include "plan/internal.h"
 
-/* Uses that a layer's ends may be away and still be told: more tell layers apart that are alike, fewer tie what is not. */
+/* Uses that a layer's ends may be away and still be told: more tell layers apart that are alike,
+ * fewer tie what is not. */
 #define RADIUS 6
 /* Ops of a program that is large. */
 #define MANY_OPS 1000
@@ -47,11 +49,13 @@ sw_place sw_place_of_site(sw_planner *p, const sw_mesh *mesh, const sw_site *sit
 	case SW_SITE_OP:
 		return (sw_place){SW_SITE_OP, repeats_of(p)->number[site->index], site->profile};
 	case SW_SITE_INPUT:
-		return place_of_value(p, SW_SITE_INPUT, p->roles.inputs[site->index], site->profile);
+		return place_of_value(p, SW_SITE_INPUT, p->roles.inputs[site->index],
+		                      site->profile);
 	case SW_SITE_PORT:
 		port = &p->roles.ports.data[site->index];
-		return port->decides ? alone(site->profile)
-		                     : place_of_value(p, SW_SITE_PORT, port->values[0], site->profile);
+		return port->decides
+		               ? alone(site->profile)
+		               : place_of_value(p, SW_SITE_PORT, port->values[0], site->profile);
 	case SW_SITE_OUTPUT:
 		break; /* a state's lies as its input; others are few */
 	}

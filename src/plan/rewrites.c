@@ -39,7 +39,7 @@ sw_rewrites sw_rewrites_copy(const sw_rewrites *rewrites, sw_arena *arena)
 	return copy;
 }
 
-/* ---- words ------------------------------------------------------------------------------------------------------ */
+/* ---- words ------------------------------------------------------------------------------ */
 
 void sw_rewrites_add_words(const sw_rewrites *rewrites, sw_text *text)
 {
@@ -52,7 +52,7 @@ void sw_rewrites_add_words(const sw_rewrites *rewrites, sw_text *text)
 		sw_text_addf(text, ", %d microbatches", rewrites->microbatches);
 }
 
-/* ---- the plan file ------------------------------------------------------------------------------------------------ */
+/* ---- the plan file ---------------------------------------------------------------------- */
 
 static json_t *padding_json(sw_pad_rule rule)
 {
@@ -69,11 +69,13 @@ json_t *sw_rewrites_json(const sw_rewrites *rewrites)
 {
 	json_t *list = json_array();
 	if (rewrites->padding.multiple > 0)
-		json_array_append_new(list, json_pack("{s:o}", "pad", padding_json(rewrites->padding)));
+		json_array_append_new(list,
+		                      json_pack("{s:o}", "pad", padding_json(rewrites->padding)));
 	if (rewrites->remat)
 		json_array_append_new(list, json_pack("{s:s}", "rematerialise", rewrites->remat));
 	if (rewrites->microbatches > 1)
-		json_array_append_new(list, json_pack("{s:i}", "microbatches", rewrites->microbatches));
+		json_array_append_new(list,
+		                      json_pack("{s:i}", "microbatches", rewrites->microbatches));
 	if (json_array_size(list) > 0)
 		return list;
 	json_decref(list);
@@ -97,7 +99,8 @@ static bool read_classes(const json_t *list, sw_arena *arena, sw_ints *classes)
 
 static bool read_padding(const json_t *json, sw_arena *arena, sw_pad_rule *rule)
 {
-	const json_t *multiple = json_object_get(json, "multiple"), *share = json_object_get(json, "share");
+	const json_t *multiple = json_object_get(json, "multiple"),
+		     *share = json_object_get(json, "share");
 	rule->multiple = json_integer_value(multiple);
 	rule->share = json_integer_value(share);
 	return rule->multiple >= 2 && rule->share >= 1 &&
@@ -107,7 +110,8 @@ static bool read_padding(const json_t *json, sw_arena *arena, sw_pad_rule *rule)
 /* One entry of the list, which has one key. */
 static bool read_rewrite(const json_t *entry, sw_arena *arena, sw_rewrites *rewrites)
 {
-	const json_t *pad = json_object_get(entry, "pad"), *remat = json_object_get(entry, "rematerialise"),
+	const json_t *pad = json_object_get(entry, "pad"),
+		     *remat = json_object_get(entry, "rematerialise"),
 		     *microbatches = json_object_get(entry, "microbatches");
 	json_int_t n = json_integer_value(microbatches);
 	if (json_object_size(entry) != 1)
@@ -122,8 +126,10 @@ static bool read_rewrite(const json_t *entry, sw_arena *arena, sw_rewrites *rewr
 	return remat ? json_is_string(remat) : rewrites->microbatches >= 2;
 }
 
-/* What would be written of it is what was read: so the order is the one in which they are done, and none comes twice. */
-sw_status sw_rewrites_read(const json_t *list, sw_arena *arena, sw_rewrites *rewrites, sw_error *err)
+/* What would be written of it is what was read: so the order is the one in which they are done, and
+ * none comes twice. */
+sw_status sw_rewrites_read(const json_t *list, sw_arena *arena, sw_rewrites *rewrites,
+                           sw_error *err)
 {
 	*rewrites = (sw_rewrites){0};
 	bool ok = !list || json_is_array(list);
@@ -135,6 +141,7 @@ sw_status sw_rewrites_read(const json_t *list, sw_arena *arena, sw_rewrites *rew
 	if (ok)
 		return SW_OK;
 	return sw_fail(err, SW_ERR_INPUT,
-	               "rewrites: expected a list of \"pad\", \"rematerialise\", \"microbatches\", in this "
+	               "rewrites: expected a list of \"pad\", \"rematerialise\", \"microbatches\", "
+	               "in this "
 	               "order: make the plan again");
 }

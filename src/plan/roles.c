@@ -1,13 +1,14 @@
 /*
- * Roles: what the entry's inputs are for, which values are parameters in another guise, how often each op runs, and
- * when (one line of moments through the entry and its regions); and the ports of regions.
+ * Roles: what the entry's inputs are for, which values are parameters in another guise, how often
+ * each op runs, and when (one line of moments through the entry and its regions); and the ports of
+ * regions.
  */
 #include "plan/internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- when and how often ------------------------------------------------------------------------------------ */
+/* ---- when and how often ----------------------------------------------------------------- */
 
 /* FLOPs and bytes of a computation, and one for being run at all. */
 static double work_of(const sw_program *p, int32_t c)
@@ -22,8 +23,9 @@ static double work_of(const sw_program *p, int32_t c)
 
 static int32_t lay_out(sw_roles *roles, int32_t c, int32_t moment, double trips);
 
-/* One branch runs, and which is not known. Each counts by its share of the work of all, so that the dearest counts most and none is
- * planned without care; and a mean is never more than the dearest branch, which is what a partitioned program is said to take. */
+/* One branch runs, and which is not known. Each counts by its share of the work of all, so that the
+ * dearest counts most and none is planned without care; and a mean is never more than the dearest
+ * branch, which is what a partitioned program is said to take. */
 static int32_t lay_out_branches(sw_roles *roles, const sw_op *op, int32_t moment, double trips)
 {
 	double all = 0;
@@ -68,7 +70,7 @@ static sw_id last_op(const sw_program *p, int32_t c)
 	return computation->ops.data[computation->ops.len - 1];
 }
 
-/* ---- ports --------------------------------------------------------------------------------------------------- */
+/* ---- ports ------------------------------------------------------------------------------ */
 
 static sw_id leaf_of(const sw_program *p, int32_t c, uint32_t leaf)
 {
@@ -76,7 +78,8 @@ static sw_id leaf_of(const sw_program *p, int32_t c, uint32_t leaf)
 }
 
 /* Just before the first op of c, which takes what is read in its place. */
-static sw_port_read read_before(const sw_roles *roles, const sw_op *region, uint32_t operand, int32_t c)
+static sw_port_read read_before(const sw_roles *roles, const sw_op *region, uint32_t operand,
+                                int32_t c)
 {
 	sw_id id = (sw_id)(region - roles->program->ops.data);
 	sw_id first = roles->program->computations.data[c].ops.data[0];
@@ -88,13 +91,13 @@ static sw_port_read read_before(const sw_roles *roles, const sw_op *region, uint
 static sw_port_read read_after(const sw_roles *roles, int32_t c, uint32_t result)
 {
 	sw_id last = last_op(roles->program, c);
-	return (sw_port_read){roles->program->computations.data[c].results.data[result], roles->trips[last],
-	                      roles->moment[last]};
+	return (sw_port_read){roles->program->computations.data[c].results.data[result],
+	                      roles->trips[last], roles->moment[last]};
 }
 
 /* Copies the lists. */
-static void add_port(sw_roles *roles, const sw_op *region, const sw_port_read *reads, uint32_t n_reads,
-                     const sw_id *values, uint32_t n_values)
+static void add_port(sw_roles *roles, const sw_op *region, const sw_port_read *reads,
+                     uint32_t n_reads, const sw_id *values, uint32_t n_values)
 {
 	sw_port port = {
 		.region = (sw_id)(region - roles->program->ops.data),
@@ -162,15 +165,15 @@ static void find_ports(sw_roles *roles)
 	roles->first_port[p->ops.len] = (uint32_t)roles->ports.len;
 }
 
-/* ---- last uses ----------------------------------------------------------------------------------------------- */
+/* ---- last uses -------------------------------------------------------------------------- */
 
 static void use(sw_roles *roles, sw_id value, int32_t moment)
 {
 	roles->last_use[value] = SW_MAX(roles->last_use[value], moment + 1);
 }
 
-/* When a region lets go of a parameter: a loop when it ends, for its results lie where it carried them; a branch when it ends itself, for
- * others are often given the same. */
+/* When a region lets go of a parameter: a loop when it ends, for its results lie where it carried
+ * them; a branch when it ends itself, for others are often given the same. */
 static int32_t held_until(const sw_roles *roles, const sw_port *port, const sw_op *parameter)
 {
 	const sw_op *region = sw_op_at(roles->program, port->region);
@@ -179,19 +182,21 @@ static int32_t held_until(const sw_roles *roles, const sw_port *port, const sw_o
 	            : roles->moment[last_op(roles->program, parameter->computation)];
 }
 
-/* What the body of a loop makes of what it carries lies in the same place if nobody reads that any more by then. */
+/* What the body of a loop makes of what it carries lies in the same place if nobody reads that any
+ * more by then. */
 static void find_carried_over(sw_roles *roles, const sw_port *port)
 {
 	const sw_program *p = roles->program;
 	if (port->decides || sw_op_at(p, port->region)->opcode != SW_OP_WHILE)
 		return;
 	sw_id leaf = port->values[0], next = port->reads[1].value, by = p->values.data[next].op;
-	if (sw_op_at(p, by)->opcode != SW_OP_PARAMETER && roles->last_use[leaf] <= roles->moment[by] + 1)
+	if (sw_op_at(p, by)->opcode != SW_OP_PARAMETER &&
+	    roles->last_use[leaf] <= roles->moment[by] + 1)
 		roles->carried_over[next] = true;
 }
 
-/* Does a region show there, unchanged, what its caller keeps for others too? So does what comes out of a loop as it went in, if nobody reads
- * it. */
+/* Does a region show there, unchanged, what its caller keeps for others too? So does what comes out
+ * of a loop as it went in, if nobody reads it. */
 static bool shows_what_stays(const sw_roles *roles, const sw_port *port, sw_id value)
 {
 	sw_id by = roles->program->values.data[value].op;
@@ -201,7 +206,8 @@ static bool shows_what_stays(const sw_roles *roles, const sw_port *port, sw_id v
 	if (changes || (opcode != SW_OP_PARAMETER && opcode != SW_OP_WHILE))
 		return false;
 	if (opcode == SW_OP_WHILE)
-		return kept_until > roles->moment[by] || roles->last_use[value] <= roles->moment[by] + 1;
+		return kept_until > roles->moment[by] ||
+		       roles->last_use[value] <= roles->moment[by] + 1;
 	return kept_until > port->reads[0].moment + 1;
 }
 
@@ -249,7 +255,7 @@ static void find_last_uses(sw_roles *roles)
 		find_shown(roles, &roles->ports.data[i]);
 }
 
-/* ---- parameters --------------------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------- */
 
 /* A parameter of the model seen through ops that only move, convert or pick elements. */
 static bool shows_operand(uint8_t opcode)
@@ -263,7 +269,8 @@ static bool shows_operand(uint8_t opcode)
 	return false;
 }
 
-/* A port shows a parameter if all that comes into it from elsewhere does: a loop carries it unchanged. */
+/* A port shows a parameter if all that comes into it from elsewhere does: a loop carries it
+ * unchanged. */
 static void show_through_port(sw_roles *roles, const sw_port *port)
 {
 	bool shows = port->n_values > 0;
@@ -288,7 +295,8 @@ static void find_parameters(sw_roles *roles, int32_t c)
 		sw_id id = computation->ops.data[i];
 		const sw_op *op = sw_op_at(p, id);
 		if (shows_operand(op->opcode))
-			roles->from_parameter[op->first_result] = roles->from_parameter[op->operands[0]];
+			roles->from_parameter[op->first_result] =
+				roles->from_parameter[op->operands[0]];
 		if (!sw_is_region(op))
 			continue;
 		show_through_ports(roles, id); /* what goes in */

@@ -1,6 +1,6 @@
 /*
- * The search over meshes, in rounds of some side by side; the cheapest that fits in memory wins. Each search begins where those of earlier
- * rounds ended.
+ * The search over meshes, in rounds of some side by side; the cheapest that fits in memory wins.
+ * Each search begins where those of earlier rounds ended.
  */
 #include "plan/rounds.h"
 
@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The solver's work; a second is about 5e8 units. A fixed strategy gets the same alone and as a contender of `auto`, and begins
- * from nothing, so that `auto` is never worse than any of them; searches share theirs. */
+/* The solver's work; a second is about 5e8 units. A fixed strategy gets the same alone and as a
+ * contender of `auto`, and begins from nothing, so that `auto` is never worse than any of them;
+ * searches share theirs. */
 #define FIXED_WORK INT64_C(600000000)
 #define SEARCH_WORK INT64_C(6000000000)
 #define LEAST_SEARCH_WORK INT64_C(400000000)
@@ -26,7 +27,7 @@ void sw_plan_set_gaps(sw_plan *plan)
 	plan->step_gap = gap_of(plan->lower_bound_s, plan->predicted.step_time_s);
 }
 
-/* ---- the search over meshes ------------------------------------------------------------------------------------ */
+/* ---- the search over meshes ------------------------------------------------------------- */
 
 static sw_alternative alternative_of(const sw_plan_options *options, const sw_mesh *mesh,
                                      const contender *c)
@@ -49,10 +50,10 @@ static sw_alternative alternative_of(const sw_plan_options *options, const sw_me
 	return a;
 }
 
-/* ---- rounds -------------------------------------------------------------------------------------------------------- */
+/* ---- rounds ----------------------------------------------------------------------------- */
 
-/* A fixed strategy is given up where no step of it is less than one that is had with another rewrite of the program; an equal share of the
- * work of all, and of the time that is left. */
+/* A fixed strategy is given up where no step of it is less than one that is had with another
+ * rewrite of the program; an equal share of the work of all, and of the time that is left. */
 static limits limits_of(const search *s, size_t position)
 {
 	const sw_planner *planner = s->planner;
@@ -131,7 +132,8 @@ static int by_model(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Collectives that begin as one may take less than the model says: as much less as was seen they could. */
+/* Collectives that begin as one may take less than the model says: as much less as was seen they
+ * could. */
 static double least_of_found(const search *s, const contender *c)
 {
 	return fmax(c->kernels_s, s->all.share * sw_steps_bound_s(s->planner, c->bound_s));
@@ -151,7 +153,8 @@ static void note_measured(tally *all, const contender *c, int64_t memory)
 	}
 }
 
-/* Those first that are quickest by the model: of which no step is less than what is had anyway need not be measured. */
+/* Those first that are quickest by the model: of which no step is less than what is had anyway need
+ * not be measured. */
 static void measure_all(search *s, int64_t n_open)
 {
 	int64_t memory = sw_memory_of(s->plan, s->options), n;
@@ -161,8 +164,8 @@ static void measure_all(search *s, int64_t n_open)
 			trial *t = s->open[i];
 			double least_s = least_of_found(s, &t->c);
 			bool hopeless = least_s >= s->all.step_s;
-			t->put_off =
-				t->c.feasible && !hopeless && sw_search_is_early(s, &s->all, t->c.model_s);
+			t->put_off = t->c.feasible && !hopeless &&
+			             sw_search_is_early(s, &s->all, t->c.model_s);
 			if (t->c.feasible && (hopeless || t->put_off))
 				sw_trial_give_up(t, least_s);
 			else
@@ -191,7 +194,8 @@ static void measure_round(search *s)
 	measure_all(s, n_open);
 }
 
-/* Each model is solved while the next is built, unless it was built ahead; beside the first attempt those of the next searches are. */
+/* Each model is solved while the next is built, unless it was built ahead; beside the first attempt
+ * those of the next searches are. */
 static void attempt(search *s)
 {
 	sw_pipeline((int64_t)s->n, s->planner->threads, build_one, solve_one, s);
@@ -201,7 +205,8 @@ static void attempt(search *s)
 	s->building = NULL;
 }
 
-/* Nothing that is slower by the model than what has been found is wanted: of itself, and of the other searches of its round. */
+/* Nothing that is slower by the model than what has been found is wanted: of itself, and of the
+ * other searches of its round. */
 static void lower_worth(search *s)
 {
 	double all_s = INFINITY;
@@ -308,7 +313,7 @@ static sw_status search_all(search *s)
 	return status;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------------------------- */
 
 static void search_init(search *s)
 {
@@ -326,7 +331,8 @@ static void search_init(search *s)
 	                 .large_s = INFINITY};
 	s->start_s = sw_now_s();
 	s->plan->memory_bytes = s->options->memory_bytes;
-	planner->overlap = s->options->play ? sw_overlap_new(&planner->roles, s->plan->cluster) : NULL;
+	planner->overlap =
+		s->options->play ? sw_overlap_new(&planner->roles, s->plan->cluster) : NULL;
 	planner->hidden_weight =
 		planner->overlap ? sw_overlap_weight(&planner->roles, s->plan->cluster) : 1;
 	s->trials = sw_alloc(sizeof(trial) * (s->meshes->len + 1));
@@ -334,7 +340,8 @@ static void search_init(search *s)
 	for (size_t i = 0; i < s->meshes->len; i++) {
 		sw_trial_init(&s->trials[i], planner, &s->meshes->data[i], i,
 		              sw_memory_of(s->plan, s->options));
-		s->trials[i].c.each.bounds = sw_is_search(&s->meshes->data[i]) || s->meshes->len == 1;
+		s->trials[i].c.each.bounds =
+			sw_is_search(&s->meshes->data[i]) || s->meshes->len == 1;
 		s->order[i] = i;
 		sw_vec_push(&s->plan->alternatives, (sw_alternative){0});
 	}
@@ -375,12 +382,14 @@ static void take_winner(const search *s, const candidate *won)
 	plan->predicted = won->c.cost;
 	plan->model_s = won->c.model_s;
 	plan->lower_bound_s = SW_MIN(plan->lower_bound_s,
-	                             won->c.cost.step_time_s); /* which may be a little below the model's */
+	                             /* which may be a little below the model's */
+	                             won->c.cost.step_time_s);
 	sw_plan_set_gaps(plan);
 }
 
-sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes, const sw_plan_options *options,
-                         sw_contender_fn *seen, void *context, sw_plan *plan, sw_error *err)
+sw_status sw_plan_search(sw_planner *planner, const sw_meshes *meshes,
+                         const sw_plan_options *options, sw_contender_fn *seen, void *context,
+                         sw_plan *plan, sw_error *err)
 {
 	search s = {planner, meshes, options, seen, context, plan, .err = err};
 	const candidate *won = NULL;

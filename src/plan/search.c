@@ -1,4 +1,5 @@
-/* The search of one mesh: problem, solve, measure, and again within memory if what is found does not fit. */
+/* The search of one mesh: problem, solve, measure, and again within memory if what is found does
+ * not fit. */
 #include "plan/keep.h"
 #include "plan/trial.h"
 
@@ -9,7 +10,7 @@
 /* A search ends this near its bound. */
 #define NEAR_ENOUGH 0.001
 
-/* ---- trying a mesh ------------------------------------------------------------------------------------------- */
+/* ---- trying a mesh ---------------------------------------------------------------------- */
 
 static void note_free(sw_planner *planner, const sw_program_cost *cost, double model_s)
 {
@@ -55,7 +56,8 @@ static void clear_places(trial *t)
 /* With less than so much, what is found says little of what is to be had. */
 #define LITTLE_WORK INT64_C(400000000)
 
-/* The first limit is a guess, and what is found within it tells of the next; later ones begin near the answer. */
+/* The first limit is a guess, and what is found within it tells of the next; later ones begin near
+ * the answer. */
 static int64_t work_of(const trial *t)
 {
 	int64_t work = t->c.each.work;
@@ -80,13 +82,14 @@ static sw_status solve_from_places(trial *t, const sw_plan_options *options, sw_
 
 int64_t sw_memory_of(const sw_plan *plan, const sw_plan_options *options)
 {
-	int64_t memory =
-		options->memory_bytes > 0 ? options->memory_bytes : plan->cluster->device.memory_bytes;
+	int64_t memory = options->memory_bytes > 0 ? options->memory_bytes
+	                                           : plan->cluster->device.memory_bytes;
 	return memory - options->spare_bytes;
 }
 
-/* How far the program of a plan may take less than what is counted by the lives of its values; or a model's count of some plan be above what its
- * program takes, though that of the plan it was calibrated by is not. */
+/* How far the program of a plan may take less than what is counted by the lives of its values; or a
+ * model's count of some plan be above what its program takes, though that of the plan it was
+ * calibrated by is not. */
 #define DOUBT 1.25
 
 typedef struct measuring {
@@ -94,12 +97,15 @@ typedef struct measuring {
 	const sw_plan_options *options;
 	sw_plan *plan;
 	double deadline_s; /* of sw_now_s; 0: none */
-	double doubt;      /* what is counted to take more than so many times the memory is not measured */
+	/* what is counted to take more than so many times the memory is not measured */
+	double doubt;
 	int64_t least_bytes; /* with all moved anew that may be, as counted or measured */
 } measuring;
 
-/* What one reader has moved serves the next (*shared); where that takes too much memory, some move it again. */
-static sw_status measure_shared(measuring *m, sw_program_cost *shared, sw_program_cost *cost, sw_error *err)
+/* What one reader has moved serves the next (*shared); where that takes too much memory, some move
+ * it again. */
+static sw_status measure_shared(measuring *m, sw_program_cost *shared, sw_program_cost *cost,
+                                sw_error *err)
 {
 	int64_t memory = sw_memory_of(m->plan, m->options);
 	m->plan->anew.len = 0;
@@ -107,8 +113,8 @@ static sw_status measure_shared(measuring *m, sw_program_cost *shared, sw_progra
 	*cost = *shared;
 	m->least_bytes = cost->peak_bytes;
 	if (status == SW_OK && cost->peak_bytes > memory)
-		status = sw_plan_keep(m->planner, m->options, memory, m->doubt, m->deadline_s, m->plan,
-		                      cost, &m->least_bytes, err);
+		status = sw_plan_keep(m->planner, m->options, memory, m->doubt, m->deadline_s,
+		                      m->plan, cost, &m->least_bytes, err);
 	return status;
 }
 
@@ -153,7 +159,8 @@ static bool is_late(const trial *t)
 }
 
 /* What is too large even where it is moved again is streamed. */
-static sw_status measure_all(measuring *m, sw_program_cost *shared, sw_program_cost *cost, sw_error *err)
+static sw_status measure_all(measuring *m, sw_program_cost *shared, sw_program_cost *cost,
+                             sw_error *err)
 {
 	sw_status status = measure_shared(m, shared, cost, err);
 	bool late = m->deadline_s > 0 && sw_now_s() > m->deadline_s;
@@ -168,21 +175,22 @@ static sw_status measure(trial *t, const sw_plan_options *options)
 	contender *c = &t->c;
 	sw_status status = measure_all(&m, &c->shared, &c->cost, &t->err);
 	if (status == SW_OK)
-		c->model_s +=
-			m.planner->hidden_weight * (c->cost.communication_s - c->shared.communication_s);
+		c->model_s += m.planner->hidden_weight *
+		              (c->cost.communication_s - c->shared.communication_s);
 	return status;
 }
 
-sw_status sw_plan_save_memory(const sw_planner *planner, const sw_plan_options *options, sw_plan *plan,
-                              sw_error *err)
+sw_status sw_plan_save_memory(const sw_planner *planner, const sw_plan_options *options,
+                              sw_plan *plan, sw_error *err)
 {
 	sw_program_cost shared;
 	measuring m = {planner, options, plan, planner->last_s, INFINITY, 0};
 	return measure_all(&m, &shared, &plan->predicted, err);
 }
 
-/* What a bound by the model says of steps. A step takes no less than its kernels and the communication that nothing can run beside, and no
- * less than all its communication: w times the latter, and the former, are the model's sum, so that 1 + w steps take no less than that. */
+/* What a bound by the model says of steps. A step takes no less than its kernels and the
+ * communication that nothing can run beside, and no less than all its communication: w times the
+ * latter, and the former, are the model's sum, so that 1 + w steps take no less than that. */
 static double steps_at_most(const sw_planner *planner)
 {
 	return planner->overlap ? 1 + planner->hidden_weight : 1;
@@ -206,8 +214,9 @@ void sw_trial_give_up(trial *t, double bound_s)
 
 static double bound_of(const sw_solution *solution)
 {
-	return solution->answer == SW_SOLVED_INFEASIBLE ? INFINITY
-	                                                : (double)solution->lower_bound * SW_COST_UNIT_S;
+	return solution->answer == SW_SOLVED_INFEASIBLE
+	               ? INFINITY
+	               : (double)solution->lower_bound * SW_COST_UNIT_S;
 }
 
 static double kernels_s(const sw_problem *problem, const int32_t *assignment)
@@ -226,7 +235,8 @@ static sw_status solve_once(trial *t, const sw_plan_options *options)
 	sw_status status = solve_from_places(t, options, &t->solution);
 	if (status != SW_OK)
 		return status;
-	c->feasible = solution->answer == SW_SOLVED_OPTIMAL || solution->answer == SW_SOLVED_FEASIBLE;
+	c->feasible =
+		solution->answer == SW_SOLVED_OPTIMAL || solution->answer == SW_SOLVED_FEASIBLE;
 	c->bound_s = bound_of(solution);
 	c->timed_out = c->timed_out || solution->timed_out;
 	c->found_s = c->model_s = (double)solution->cost * SW_COST_UNIT_S;
@@ -238,8 +248,8 @@ static sw_status solve_once(trial *t, const sw_plan_options *options)
 	return SW_OK;
 }
 
-/* What the model counts for the plan that was found last, in this mesh, for each byte that its program takes: it counts some twice and
- * others not at all. */
+/* What the model counts for the plan that was found last, in this mesh, for each byte that its
+ * program takes: it counts some twice and others not at all. */
 static double counted_per_byte(const trial *t, int64_t measured_bytes)
 {
 	int32_t *assignment = sw_alloc(sizeof(int32_t) * (t->model.problem.nodes.len + 1));
@@ -253,9 +263,11 @@ static double counted_per_byte(const trial *t, int64_t measured_bytes)
 /* What is excluded is excluded by a little more: its neighbours mostly exceed the memory, too. */
 #define TIGHTER 0.98
 
-/* By what was measured of the plan that the attempt before found. The first limit is no tighter than the memory, and looser where the model
- * counts more than there is, or, where nothing was measured yet, might: so it still bounds from below; unless a plan is known already that fits though it
- * exceeds the limit, for some readers move anew what others share, of which the model knows nothing. Later ones exclude the plan that did not fit. */
+/* By what was measured of the plan that the attempt before found. The first limit is no tighter
+ * than the memory, and looser where the model counts more than there is, or, where nothing was
+ * measured yet, might: so it still bounds from below; unless a plan is known already that fits
+ * though it exceeds the limit, for some readers move anew what others share, of which the model
+ * knows nothing. Later ones exclude the plan that did not fit. */
 static void set_capacity(trial *t)
 {
 	bool known = t->starts.len > 0, first = t->attempt == 1 || !t->calibrated;
@@ -276,7 +288,8 @@ static void set_capacity(trial *t)
 	t->model.problem.capacity = (int64_t)room;
 }
 
-/* That nothing fits is believed where nothing would fit in so much more; else what the plans that would are bounded by is. */
+/* That nothing fits is believed where nothing would fit in so much more; else what the plans that
+ * would are bounded by is. */
 static sw_status bound_with_doubt(trial *t, const sw_plan_options *options)
 {
 	sw_solution solution;
@@ -290,22 +303,27 @@ static sw_status bound_with_doubt(trial *t, const sw_plan_options *options)
 	return status;
 }
 
-/* ---- attempts ------------------------------------------------------------------------------------------------------ */
+/* ---- attempts --------------------------------------------------------------------------- */
 
-/* First without a limit, unless what is found then is known to be far too large: what then fits needs no memory model. Otherwise the model's
- * spans limit the search; where the partitioned program still exceeds the memory (spans are not its liveness to the byte), the capacity is
- * tightened in proportion, with the copies counted that readers held, and the problem solved again. What fits only since some readers move anew what others share may be slower than what the
- * solver finds within less: that is tried as long as it makes plans quicker, and the quickest is taken. The bound is the greatest of attempts whose limit
- * was no tighter than it must be. A mesh whose model is not built in time has no more to say. */
+/* First without a limit, unless what is found then is known to be far too large: what then fits
+ * needs no memory model. Otherwise the model's spans limit the search; where the partitioned
+ * program still exceeds the memory (spans are not its liveness to the byte), the capacity is
+ * tightened in proportion, with the copies counted that readers held, and the problem solved again.
+ * What fits only since some readers move anew what others share may be slower than what the solver
+ * finds within less: that is tried as long as it makes plans quicker, and the quickest is taken.
+ * The bound is the greatest of attempts whose limit was no tighter than it must be. A mesh whose
+ * model is not built in time has no more to say. */
 #define MOST_ATTEMPTS 5
 
 /* What is found without a limit is known to need far more than there is. */
 static bool is_far(const sw_planner *planner, const sw_tried *tried, int64_t memory)
 {
-	return planner->far || (tried && tried->exceeds && tried->cost.peak_bytes > DOUBT * (double)memory);
+	return planner->far ||
+	       (tried && tried->exceeds && tried->cost.peak_bytes > DOUBT * (double)memory);
 }
 
-void sw_trial_init(trial *t, const sw_planner *planner, const sw_mesh *mesh, size_t number, int64_t memory)
+void sw_trial_init(trial *t, const sw_planner *planner, const sw_mesh *mesh, size_t number,
+                   int64_t memory)
 {
 	*t = (trial){0};
 	t->tried = planner->tried && !planner->unlimited ? &planner->tried[number] : NULL;
@@ -380,7 +398,8 @@ void sw_trial_apply(trial *t)
 /* Was the same found before, and does not fit? */
 static bool is_known(const trial *t)
 {
-	return t->attempt == 0 && t->tried && t->tried->exceeds && t->tried->model_s == t->c.found_s;
+	return t->attempt == 0 && t->tried && t->tried->exceeds &&
+	       t->tried->model_s == t->c.found_s;
 }
 
 void sw_trial_measure(trial *t, const sw_plan_options *options)
@@ -419,8 +438,9 @@ static void keep_best(trial *t, strategies *known)
 
 /* Attempts that gain less are the last. */
 #define LITTLE_GAIN 0.01
-/* What fits only since some readers move anew what others share, or was found within the limit that was a guess, may be slower than what is found within
- * another one; unless the bound says that there is hardly anything to be had, or the attempt before was hardly worth it. */
+/* What fits only since some readers move anew what others share, or was found within the limit that
+ * was a guess, may be slower than what is found within another one; unless the bound says that
+ * there is hardly anything to be had, or the attempt before was hardly worth it. */
 static bool is_to_be_had_quicker(const trial *t)
 {
 	const contender *c = &t->c;

@@ -1,7 +1,7 @@
 /*
- * Solutions carried from one mesh to another. Meshes differ in what sites may do, not in which sites there are: a
- * solution is remembered as layouts, and found again among another mesh's candidates. Where the axes are of other sizes, each does there what it
- * did here.
+ * Solutions carried from one mesh to another. Meshes differ in what sites may do, not in which
+ * sites there are: a solution is remembered as layouts, and found again among another mesh's
+ * candidates. Where the axes are of other sizes, each does there what it did here.
  */
 #include "plan/internal.h"
 
@@ -9,8 +9,9 @@
 
 void sw_start_save(sw_start *start, const sw_model *model, const int32_t *assignment)
 {
-	*start = (sw_start){
-		.n_sites = model->sites.len, .n_hubs = model->hubs.len, .n_axes = model->mesh->n_axes};
+	*start = (sw_start){.n_sites = model->sites.len,
+	                    .n_hubs = model->hubs.len,
+	                    .n_axes = model->mesh->n_axes};
 	start->profile = sw_alloc(sizeof(int32_t) * (start->n_sites + 1));
 	start->choice = sw_alloc(sizeof(int32_t) * (start->n_sites + 1));
 	start->kept = sw_alloc(sizeof(uint32_t) * (start->n_hubs + 1));
@@ -93,16 +94,19 @@ static void choose_hubs(const sw_model *model, int32_t *assignment)
 	int64_t **cost = sw_alloc(sizeof(*cost) * (model->nodes.len + 1));
 	for (size_t n = 0; n < model->nodes.len; n++)
 		if (assignment[n] < 0)
-			cost[n] = sw_alloc(sizeof(int64_t) * (size_t)problem->nodes.data[n].strategies);
+			cost[n] = sw_alloc(sizeof(int64_t) *
+			                   (size_t)problem->nodes.data[n].strategies);
 	for (size_t e = 0; e < problem->edges.len; e++) {
 		sw_edge edge = problem->edges.data[e];
 		const sw_cost_table *table = &problem->tables.data[edge.table];
 		for (int32_t i = 0; cost[edge.to] && !cost[edge.from] && i < table->columns; i++)
 			cost[edge.to][i] = sw_cost_plus(
-				cost[edge.to][i], table->cost[assignment[edge.from] * table->columns + i]);
+				cost[edge.to][i],
+				table->cost[assignment[edge.from] * table->columns + i]);
 		for (int32_t i = 0; cost[edge.from] && !cost[edge.to] && i < table->rows; i++)
-			cost[edge.from][i] = sw_cost_plus(
-				cost[edge.from][i], table->cost[i * table->columns + assignment[edge.to]]);
+			cost[edge.from][i] =
+				sw_cost_plus(cost[edge.from][i],
+			                     table->cost[i * table->columns + assignment[edge.to]]);
 	}
 	for (size_t n = 0; n < model->nodes.len; n++) {
 		int32_t best = 0;
@@ -125,8 +129,9 @@ static bool place_similar(const sw_start *start, const sw_model *model, int32_t 
 	for (size_t s = 0; s < start->n_sites; s++) {
 		const sw_site *site = &model->sites.data[s];
 		if (assignment[site->node] < 0)
-			assignment[site->node] = find_similar(&profiles[start->profile[s]],
-			                                      start->choice[s], &profiles[site->profile]);
+			assignment[site->node] =
+				find_similar(&profiles[start->profile[s]], start->choice[s],
+			                     &profiles[site->profile]);
 	}
 	choose_hubs(model, assignment);
 	return true;
@@ -143,8 +148,8 @@ static bool place_same(const sw_start *start, const sw_model *model, int32_t *as
 		const sw_site *site = &model->sites.data[s];
 		if (assignment[site->node] >= 0)
 			continue; /* as another layer's */
-		assignment[site->node] = find_candidate(&profiles[start->profile[s]], start->choice[s],
-		                                        &profiles[site->profile]);
+		assignment[site->node] = find_candidate(&profiles[start->profile[s]],
+		                                        start->choice[s], &profiles[site->profile]);
 		if (assignment[site->node] < 0)
 			return false;
 	}

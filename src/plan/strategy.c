@@ -12,7 +12,7 @@
 typedef bool parse_fn(const char *arguments, sw_plan_strategy *strategy);
 typedef void print_fn(const sw_plan_strategy *strategy, sw_text *text);
 
-/* ---- arguments -------------------------------------------------------------------------------------------- */
+/* ---- arguments -------------------------------------------------------------------------- */
 
 /* A number from 1; *at comes to stand behind it. */
 static bool read_count(const char **at, int64_t *count)
@@ -66,7 +66,8 @@ static bool parse_horovod(const char *arguments, sw_plan_strategy *strategy)
 	strategy->merge_bytes = HOROVOD_BYTES;
 	if (!arguments)
 		return true;
-	return skip(&arguments, "merge=") && read_count(&arguments, &strategy->merge_bytes) && !*arguments;
+	return skip(&arguments, "merge=") && read_count(&arguments, &strategy->merge_bytes) &&
+	       !*arguments;
 }
 
 static void print_horovod(const sw_plan_strategy *strategy, sw_text *text)
@@ -85,7 +86,8 @@ static bool parse_megatron(const char *arguments, sw_plan_strategy *strategy)
 
 static void print_megatron(const sw_plan_strategy *strategy, sw_text *text)
 {
-	sw_text_addf(text, ":tp=%lld%s", (long long)strategy->size[0], strategy->sequence ? ",sp" : "");
+	sw_text_addf(text, ":tp=%lld%s", (long long)strategy->size[0],
+	             strategy->sequence ? ",sp" : "");
 }
 
 static bool parse_summa(const char *arguments, sw_plan_strategy *strategy)
@@ -125,8 +127,8 @@ static void print_axonn(const sw_plan_strategy *strategy, sw_text *text)
 
 static bool parse_expert(const char *arguments, sw_plan_strategy *strategy)
 {
-	return !arguments ||
-	       (skip(&arguments, "ep=") && read_count(&arguments, &strategy->size[0]) && !*arguments);
+	return !arguments || (skip(&arguments, "ep=") &&
+	                      read_count(&arguments, &strategy->size[0]) && !*arguments);
 }
 
 static void print_expert(const sw_plan_strategy *strategy, sw_text *text)
@@ -135,7 +137,7 @@ static void print_expert(const sw_plan_strategy *strategy, sw_text *text)
 		sw_text_addf(text, ":ep=%lld", (long long)strategy->size[0]);
 }
 
-/* ---- names -------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------ */
 
 static const struct {
 	const char *name, *arguments; /* for people */
@@ -160,9 +162,10 @@ static sw_status unknown(const char *text, sw_error *err)
 {
 	sw_text known = {0};
 	for (size_t i = 0; i < SW_COUNT(STRATEGIES); i++)
-		sw_text_addf(&known, "%s%s%s", i ? ", " : "", STRATEGIES[i].name, STRATEGIES[i].arguments);
-	sw_status status =
-		sw_fail(err, SW_ERR_INPUT, "unknown strategy '%s': use one of %s", text, known.data);
+		sw_text_addf(&known, "%s%s%s", i ? ", " : "", STRATEGIES[i].name,
+		             STRATEGIES[i].arguments);
+	sw_status status = sw_fail(err, SW_ERR_INPUT, "unknown strategy '%s': use one of %s", text,
+	                           known.data);
 	sw_text_clear(&known);
 	return status;
 }

@@ -1,7 +1,8 @@
 /*
- * Streaming what is too large to be gathered. A dot that splits a factor which one operand lacks needs that operand whole on
- * those atoms. Where it is kept split there along what the dot contracts, the local op can gather it panel by panel instead
- * (rules/stream.c). That takes no more bytes over the network, but a turn of a loop per panel: worth it when memory asks for it.
+ * Streaming what is too large to be gathered. A dot that splits a factor which one operand lacks
+ * needs that operand whole on those atoms. Where it is kept split there along what the dot
+ * contracts, the local op can gather it panel by panel instead (rules/stream.c). That takes no more
+ * bytes over the network, but a turn of a loop per panel: worth it when memory asks for it.
  */
 #include "plan/internal.h"
 
@@ -13,7 +14,8 @@ static bool find_stream(const sw_rule *rule, int32_t operand, const sw_layout *k
 {
 	sw_state state = kept->state[atom];
 	int64_t stride;
-	if (state.kind != SW_STATE_S || choice->kind != SW_CHOICE_SPLIT || choice->stream_stride > 0 ||
+	if (state.kind != SW_STATE_S || choice->kind != SW_CHOICE_SPLIT ||
+	    choice->stream_stride > 0 ||
 	    sw_rule_dim_with(rule, false, operand, choice->index, &stride) >= 0)
 		return false;
 	for (int32_t g = 0; g < rule->n_factors; g++)
@@ -28,7 +30,8 @@ static bool find_stream(const sw_rule *rule, int32_t operand, const sw_layout *k
 }
 
 /* Bytes of all operands on one device; negative if the strategy is impossible. */
-static int64_t operand_bytes(const sw_plan *plan, sw_id id, const sw_strategy *strategy, sw_layout *layouts)
+static int64_t operand_bytes(const sw_plan *plan, sw_id id, const sw_strategy *strategy,
+                             sw_layout *layouts)
 {
 	const sw_op *op = sw_op_at(plan->program, id);
 	const sw_atoms *atoms = &plan->cluster->atoms;
@@ -37,8 +40,8 @@ static int64_t operand_bytes(const sw_plan *plan, sw_id id, const sw_strategy *s
 	                     layouts + op->n_operands))
 		return -1;
 	for (uint32_t k = 0; k < op->n_operands; k++)
-		bytes += sw_layout_local_bytes(atoms, sw_value_shape(plan->program, op->operands[k]),
-		                               &layouts[k]);
+		bytes += sw_layout_local_bytes(
+			atoms, sw_value_shape(plan->program, op->operands[k]), &layouts[k]);
 	return bytes;
 }
 
@@ -46,7 +49,8 @@ static int64_t operand_bytes(const sw_plan *plan, sw_id id, const sw_strategy *s
 static int64_t stream_op(sw_plan *plan, sw_id id, int64_t least_bytes, sw_layout *layouts)
 {
 	const sw_op *op = sw_op_at(plan->program, id);
-	int64_t before = operand_bytes(plan, id, &plan->strategies[id], layouts), saved = least_bytes - 1;
+	int64_t before = operand_bytes(plan, id, &plan->strategies[id], layouts),
+		saved = least_bytes - 1;
 	sw_strategy best = plan->strategies[id];
 	for (uint32_t k = 0; k < op->n_operands; k++) {
 		sw_strategy streamed = plan->strategies[id];
@@ -72,7 +76,8 @@ int64_t sw_plan_stream(sw_plan *plan, int64_t least_bytes)
 		bool streams = false;
 		for (int32_t f = 0; f < plan->rules[id]->n_factors; f++)
 			streams |= plan->rules[id]->factors[f].streams;
-		if (!streams || sw_strategy_share(&plan->cluster->atoms, &plan->strategies[id]) == 1)
+		if (!streams ||
+		    sw_strategy_share(&plan->cluster->atoms, &plan->strategies[id]) == 1)
 			continue;
 		sw_layout *layouts = sw_alloc(sizeof(*layouts) * (op->n_operands + op->n_results));
 		int64_t saved = stream_op(plan, id, least_bytes, layouts);

@@ -5,9 +5,9 @@ static json_t *mesh_json(const sw_plan *plan)
 {
 	json_t *mesh = json_array();
 	for (int32_t i = 0; i < plan->n_axes; i++)
-		json_array_append_new(mesh, json_pack("{s:s, s:I, s:I}", "name", plan->axes[i].name, "size",
-		                                      (json_int_t)plan->axes[i].size, "atoms",
-		                                      (json_int_t)plan->axes[i].atoms));
+		json_array_append_new(mesh, json_pack("{s:s, s:I, s:I}", "name", plan->axes[i].name,
+		                                      "size", (json_int_t)plan->axes[i].size,
+		                                      "atoms", (json_int_t)plan->axes[i].atoms));
 	return mesh;
 }
 
@@ -16,12 +16,13 @@ static json_t *alternatives_json(const sw_plan *plan)
 	json_t *list = json_array();
 	for (size_t i = 0; i < plan->alternatives.len; i++) {
 		const sw_alternative *a = &plan->alternatives.data[i];
-		json_array_append_new(
-			list, json_pack("{s:s, s:b, s:f, s:f, s:f, s:f, s:I, s:I}", "name", a->name,
-		                        "feasible", a->feasible, "bound_s", a->bound_s, "step_time_s",
-		                        a->step_time_s, "compute_s", a->compute_s, "communication_s",
-		                        a->communication_s, "payload_bytes", (json_int_t)a->payload_bytes,
-		                        "peak_bytes", (json_int_t)a->peak_bytes));
+		json_array_append_new(list, json_pack("{s:s, s:b, s:f, s:f, s:f, s:f, s:I, s:I}",
+		                                      "name", a->name, "feasible", a->feasible,
+		                                      "bound_s", a->bound_s, "step_time_s",
+		                                      a->step_time_s, "compute_s", a->compute_s,
+		                                      "communication_s", a->communication_s,
+		                                      "payload_bytes", (json_int_t)a->payload_bytes,
+		                                      "peak_bytes", (json_int_t)a->peak_bytes));
 	}
 	return list;
 }
@@ -31,9 +32,9 @@ static json_t *padded_json(const sw_plan *plan)
 	json_t *list = json_array();
 	for (size_t i = 0; i < plan->padded.len; i++) {
 		const sw_padded *p = &plan->padded.data[i];
-		json_array_append_new(list,
-		                      json_pack("{s:I, s:I, s:i}", "size", (json_int_t)p->size, "padded",
-		                                (json_int_t)p->padded, "tensors", (int)p->values));
+		json_array_append_new(
+			list, json_pack("{s:I, s:I, s:i}", "size", (json_int_t)p->size, "padded",
+		                        (json_int_t)p->padded, "tensors", (int)p->values));
 	}
 	return list;
 }
@@ -43,20 +44,22 @@ json_t *sw_plan_summary(const sw_plan *plan)
 	sw_text strategy = {0};
 	sw_plan_strategy_print(&plan->strategy, &strategy);
 	json_t *json = json_pack(
-		"{s:s, s:s, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:s}",
-		"strategy", strategy.data, "chosen", plan->chosen, "mesh", mesh_json(plan), "step_time_s",
-		plan->predicted.step_time_s, "compute_s", plan->predicted.compute_s, "communication_s",
-		plan->predicted.communication_s, "model_s", plan->model_s, "model_best_s",
-		plan->model_best_s, "model_bound_s", plan->model_bound_s, "lower_bound_s",
-		plan->lower_bound_s, "gap", plan->gap, "step_gap", plan->step_gap, "peak_bytes",
-		(json_int_t)plan->predicted.peak_bytes, "payload_bytes",
+		"{s:s, s:s, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, "
+		"s:s}",
+		"strategy", strategy.data, "chosen", plan->chosen, "mesh", mesh_json(plan),
+		"step_time_s", plan->predicted.step_time_s, "compute_s", plan->predicted.compute_s,
+		"communication_s", plan->predicted.communication_s, "model_s", plan->model_s,
+		"model_best_s", plan->model_best_s, "model_bound_s", plan->model_bound_s,
+		"lower_bound_s", plan->lower_bound_s, "gap", plan->gap, "step_gap", plan->step_gap,
+		"peak_bytes", (json_int_t)plan->predicted.peak_bytes, "payload_bytes",
 		(json_int_t)plan->predicted.payload_bytes, "collectives",
 		(json_int_t)plan->predicted.collectives, "planning_s", plan->planning_s, "scope",
 		plan->scope);
 	json_object_set_new(json, "padding", padded_json(plan));
 	json_object_set_new(json, "rematerialisation",
 	                    plan->rewrites.remat ? json_string(plan->rewrites.remat) : json_null());
-	json_object_set_new(json, "microbatches", json_integer(SW_MAX(plan->rewrites.microbatches, 1)));
+	json_object_set_new(json, "microbatches",
+	                    json_integer(SW_MAX(plan->rewrites.microbatches, 1)));
 	json_t *warnings = json_array();
 	for (size_t i = 0; i < plan->warnings.len; i++)
 		json_array_append_new(warnings, json_string(plan->warnings.data[i]));

@@ -115,7 +115,8 @@ void sw_attributes_key(sw_opcode opcode, const sw_attrs *attrs, sw_text *key)
 	if (opcode == SW_OP_PARAMETER)
 		add_number(key, attrs->parameter.number);
 	if (opcode == SW_OP_CONSTANT && attrs->constant.data)
-		sw_text_add_n(key, attrs->constant.data, (size_t)sw_shape_bytes(attrs->constant.shape));
+		sw_text_add_n(key, attrs->constant.data,
+		              (size_t)sw_shape_bytes(attrs->constant.shape));
 	if (opcode == SW_OP_CUSTOM_CALL)
 		add_list(key, attrs->custom.operand_arity);
 	if (opcode == SW_OP_UNKNOWN) {

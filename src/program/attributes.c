@@ -8,18 +8,18 @@
 #define OPT SW_ATTRIBUTE_OPTIONAL
 #define ALW SW_ATTRIBUTE_ALWAYS
 #define ALIAS SW_ATTRIBUTE_ALIAS
-#define ROW(name, kind, use, offset, fallback)                                                             \
-	{                                                                                                  \
-		name, SW_ATTRIBUTE_##kind, use, offset, fallback                                           \
+#define ROW(name, kind, use, offset, fallback)                                                     \
+	{                                                                                          \
+		name, SW_ATTRIBUTE_##kind, use, offset, fallback                                   \
 	}
 /* A called computation, by its place in op->called. */
-#define CALL(name, use, index)                                                                             \
-	{                                                                                                  \
-		name, SW_ATTRIBUTE_COMPUTATION, use, index, 0                                              \
+#define CALL(name, use, index)                                                                     \
+	{                                                                                          \
+		name, SW_ATTRIBUTE_COMPUTATION, use, index, 0                                      \
 	}
-#define CALLS(name, use)                                                                                   \
-	{                                                                                                  \
-		name, SW_ATTRIBUTE_COMPUTATIONS, use, 0, 0                                                 \
+#define CALLS(name, use)                                                                           \
+	{                                                                                          \
+		name, SW_ATTRIBUTE_COMPUTATIONS, use, 0, 0                                         \
 	}
 
 static const sw_attribute iota[] = {ROW("iota_dimension", INT, REQ, AT(iota.dimension), 0)};

@@ -14,31 +14,32 @@
 
 /* The text of a value, and the type of the member at `offset` of sw_attrs. */
 typedef enum sw_attribute_kind {
-	SW_ATTRIBUTE_INT,          /* 3                           int64_t */
-	SW_ATTRIBUTE_INT_LIST1,    /* {3}: a list of just one     int64_t; absent: fallback */
-	SW_ATTRIBUTE_BOOL,         /* true                        bool */
-	SW_ATTRIBUTE_REAL,         /* 0.001                       double */
-	SW_ATTRIBUTE_INTS,         /* {0,1}                       sw_ints */
-	SW_ATTRIBUTE_WORD,         /* TOTALORDER, a bare word     const char *, NULL if absent */
-	SW_ATTRIBUTE_STRING,       /* "Sharding", see below       const char *, NULL if absent */
-	SW_ATTRIBUTE_DIRECTION,    /* LT                          sw_direction */
-	SW_ATTRIBUTE_SLICE,        /* {[0:4], [0:8:2]}            sw_ints start, limit, stride */
-	SW_ATTRIBUTE_PADDING,      /* 0_1x0_0_2 low_high_interior sw_ints low, high, interior */
-	SW_ATTRIBUTE_WINDOW,       /* {size=3x3 stride=2x2 ...}   sw_window; absent: rank 0 */
-	SW_ATTRIBUTE_DIM_LABELS,   /* b01f_01io->b01f             sw_attrs.convolution's nine positions */
+	SW_ATTRIBUTE_INT,       /* 3                           int64_t */
+	SW_ATTRIBUTE_INT_LIST1, /* {3}: a list of just one     int64_t; absent: fallback */
+	SW_ATTRIBUTE_BOOL,      /* true                        bool */
+	SW_ATTRIBUTE_REAL,      /* 0.001                       double */
+	SW_ATTRIBUTE_INTS,      /* {0,1}                       sw_ints */
+	SW_ATTRIBUTE_WORD,      /* TOTALORDER, a bare word     const char *, NULL if absent */
+	SW_ATTRIBUTE_STRING,    /* "Sharding", see below       const char *, NULL if absent */
+	SW_ATTRIBUTE_DIRECTION, /* LT                          sw_direction */
+	SW_ATTRIBUTE_SLICE,     /* {[0:4], [0:8:2]}            sw_ints start, limit, stride */
+	SW_ATTRIBUTE_PADDING,   /* 0_1x0_0_2 low_high_interior sw_ints low, high, interior */
+	SW_ATTRIBUTE_WINDOW,    /* {size=3x3 stride=2x2 ...}   sw_window; absent: rank 0 */
+	/* b01f_01io->b01f             sw_attrs.convolution's nine positions */
+	SW_ATTRIBUTE_DIM_LABELS,
 	SW_ATTRIBUTE_GROUPS,       /* {{0,1},{2,3}}, see below    sw_groups */
 	SW_ATTRIBUTE_PAIRS,        /* {{0,1},{1,0}}               sw_ints: 0, 1, 1, 0 */
 	SW_ATTRIBUTE_COMPUTATION,  /* %max.3                      op->called[offset] */
 	SW_ATTRIBUTE_COMPUTATIONS, /* {%a, %b}                    op->called, all of them */
 } sw_attribute_kind;
 /* STRING is unescaped in memory; in the text escapes are as in C: \n \r \t \" \' \\ \ooo (op_name
- * too). GROUPS is written {{0,1},{2,3}}, {}, [2,4]<=[8], [4,2]<=[2,4]T(1,0) or mesh[...] {...}, which
- * becomes the iota form when it is read. */
+ * too). GROUPS is written {{0,1},{2,3}}, {}, [2,4]<=[8], [4,2]<=[2,4]T(1,0) or mesh[...] {...},
+ * which becomes the iota form when it is read. */
 
 typedef enum sw_attribute_use {
 	SW_ATTRIBUTE_REQUIRED,
-	SW_ATTRIBUTE_OPTIONAL, /* absent: `fallback` for INT, INT_LIST1, BOOL; empty or NULL for others; not
-	                          printed when it has that value */
+	SW_ATTRIBUTE_OPTIONAL, /* absent: `fallback` for INT, INT_LIST1, BOOL; empty or NULL for
+	                          others; not printed when it has that value */
 	SW_ATTRIBUTE_ALWAYS,   /* may be absent as OPTIONAL, but is always printed */
 	SW_ATTRIBUTE_ALIAS,    /* another spelling: is read, and not printed */
 } sw_attribute_use;
@@ -55,11 +56,13 @@ typedef struct sw_attribute {
 const sw_attribute *sw_attributes_of(sw_opcode opcode, size_t *n);
 /* NULL: this opcode has no such attribute, keep it as sw_extra. */
 const sw_attribute *sw_attribute_find(sw_opcode opcode, const char *name, size_t length);
-/* Whether ops of this opcode must have attrs (parameter, constant, custom-call and unknown included). */
+/* Whether ops of this opcode must have attrs (parameter, constant, custom-call and unknown
+ * included). */
 bool sw_opcode_has_attrs(sw_opcode opcode);
 /* Zeroes *attrs and puts every fallback in place (trip_count -1, feature_groups 1 ...). */
 void sw_attrs_init(sw_opcode opcode, sw_attrs *attrs);
-/* The member: sw_attribute_member(a, attrs), to be cast to the kind's type. Not for computations. */
+/* The member: sw_attribute_member(a, attrs), to be cast to the kind's type. Not for computations.
+ */
 static inline void *sw_attribute_member(const sw_attribute *attribute, sw_attrs *attrs)
 {
 	return (char *)attrs + attribute->offset;
@@ -73,6 +76,7 @@ const char *sw_direction_name(sw_direction direction);
 bool sw_direction_find(const char *name, size_t length, sw_direction *direction);
 
 /* `conditional` on a pred is written with true_computation (called[0]) and false_computation
- * (called[1]); on an index with branch_computations. Both are in the table; the printer picks one. */
+ * (called[1]); on an index with branch_computations. Both are in the table; the printer picks one.
+ */
 
 #endif

@@ -11,7 +11,7 @@
 /* A parameter's number comes from the text and sizes a list: more than any program has. */
 #define MAX_PARAMETERS 1000000
 
-/* ---- the program -------------------------------------------------------------------------------- */
+/* ---- the program ------------------------------------------------------------------------ */
 
 sw_program *sw_program_new(const char *name)
 {
@@ -45,7 +45,7 @@ void sw_program_free(sw_program *program)
 	free(program);
 }
 
-/* ---- names -------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------ */
 
 static bool is_name_start(char c)
 {
@@ -87,7 +87,8 @@ static char *with_suffix(sw_arena *arena, const char *base, size_t length, uint3
 	return name;
 }
 
-/* The map's value of a name is the next suffix to try, so that a thousand equal names take a thousand steps. */
+/* The map's value of a name is the next suffix to try, so that a thousand equal names take a
+ * thousand steps. */
 static const char *unique_name(sw_program *program, const char *wanted)
 {
 	char *base = clean_name(&program->arena, wanted);
@@ -105,7 +106,7 @@ static const char *unique_name(sw_program *program, const char *wanted)
 	}
 }
 
-/* ---- computations ------------------------------------------------------------------------------- */
+/* ---- computations ----------------------------------------------------------------------- */
 
 int32_t sw_build_computation(sw_program *program, const char *name)
 {
@@ -115,7 +116,8 @@ int32_t sw_build_computation(sw_program *program, const char *name)
 	return (int32_t)program->computations.len - 1;
 }
 
-void sw_build_results(sw_program *program, int32_t computation, const sw_id *values, uint32_t n, bool tuple)
+void sw_build_results(sw_program *program, int32_t computation, const sw_id *values, uint32_t n,
+                      bool tuple)
 {
 	assert(computation >= 0 && (size_t)computation < program->computations.len);
 	sw_computation *c = &program->computations.data[computation];
@@ -167,9 +169,10 @@ uint32_t sw_program_inputs(const sw_program *program, int32_t computation, sw_ar
 	return n;
 }
 
-/* ---- ops ---------------------------------------------------------------------------------------- */
+/* ---- ops -------------------------------------------------------------------------------- */
 
-static sw_status fail(const sw_program *program, const sw_op_spec *spec, sw_error *err, const char *message)
+static sw_status fail(const sw_program *program, const sw_op_spec *spec, sw_error *err,
+                      const char *message)
 {
 	return sw_fail_at(err, SW_ERR_INPUT, program->source, spec->line, 0, "%s%s%s%s: %s",
 	                  sw_opcode_name(spec->opcode), spec->name ? " '" : "",
@@ -177,8 +180,8 @@ static sw_status fail(const sw_program *program, const sw_op_spec *spec, sw_erro
 }
 
 /* What must hold before anything is looked up by the spec's indices. */
-static sw_status check_references(const sw_program *program, int32_t computation, const sw_op_spec *spec,
-                                  sw_error *err)
+static sw_status check_references(const sw_program *program, int32_t computation,
+                                  const sw_op_spec *spec, sw_error *err)
 {
 	if ((unsigned)spec->opcode >= SW_OPCODE_COUNT)
 		return sw_fail(err, SW_ERR_INTERNAL, "opcode %d does not exist", (int)spec->opcode);
@@ -189,7 +192,8 @@ static sw_status check_references(const sw_program *program, int32_t computation
 			return fail(program, spec, err, "an operand does not exist");
 		sw_id op = program->values.data[spec->operands[i]].op;
 		if (program->ops.data[op].computation != computation)
-			return fail(program, spec, err, "an operand belongs to another computation");
+			return fail(program, spec, err,
+			            "an operand belongs to another computation");
 	}
 	if (spec->n_called > UINT16_MAX)
 		return fail(program, spec, err, "more called computations than 65535");
@@ -259,7 +263,8 @@ static bool yields_tuple(const sw_program *program, const sw_op_spec *spec, uint
 static void note_channel(sw_program *program, const sw_op *op)
 {
 	if (op->attrs && sw_opcode_class((sw_opcode)op->opcode) == SW_CLASS_COLLECTIVE)
-		program->last_channel = SW_MAX(program->last_channel, op->attrs->collective.channel);
+		program->last_channel =
+			SW_MAX(program->last_channel, op->attrs->collective.channel);
 }
 
 static sw_id append(sw_program *program, const sw_op *op, const sw_shape *shapes)
@@ -277,8 +282,8 @@ static sw_id append(sw_program *program, const sw_op *op, const sw_shape *shapes
 	return id;
 }
 
-sw_status sw_build_op(sw_program *program, int32_t computation, const sw_op_spec *spec, sw_id *first_result,
-                      sw_error *err)
+sw_status sw_build_op(sw_program *program, int32_t computation, const sw_op_spec *spec,
+                      sw_id *first_result, sw_error *err)
 {
 	sw_status status = check_references(program, computation, spec, err);
 	if (status == SW_OK)
@@ -300,8 +305,9 @@ sw_status sw_build_op(sw_program *program, int32_t computation, const sw_op_spec
 		.operands = copy_list(program, spec->operands, spec->n_operands, sizeof(sw_id)),
 		.called = copy_list(program, spec->called, spec->n_called, sizeof(int32_t)),
 		.attrs = copy_attrs(program, spec),
-		.name = unique_name(program,
-	                            spec->name && *spec->name ? spec->name : sw_opcode_name(spec->opcode)),
+		.name = unique_name(program, spec->name && *spec->name
+	                                             ? spec->name
+	                                             : sw_opcode_name(spec->opcode)),
 		.op_name = spec->op_name ? sw_arena_text(&program->arena, spec->op_name) : NULL,
 		.extras = spec->extras,
 		.line = spec->line,

@@ -12,16 +12,16 @@ static sw_ints copy_ints(sw_program *out, sw_ints list)
 
 static void copy_window(sw_program *out, sw_window *window)
 {
-	window->dims =
-		sw_arena_copy(&out->arena, window->dims, sizeof(*window->dims) * (size_t)window->rank);
+	window->dims = sw_arena_copy(&out->arena, window->dims,
+	                             sizeof(*window->dims) * (size_t)window->rank);
 }
 
 static void copy_groups(sw_program *out, sw_groups *groups)
 {
 	if (groups->list)
-		groups->list =
-			sw_arena_copy(&out->arena, groups->list,
-		                      sizeof(int64_t) * (size_t)(groups->n_groups * groups->group_size));
+		groups->list = sw_arena_copy(
+			&out->arena, groups->list,
+			sizeof(int64_t) * (size_t)(groups->n_groups * groups->group_size));
 	groups->reshape = copy_ints(out, groups->reshape);
 	groups->transpose = copy_ints(out, groups->transpose);
 }
@@ -79,7 +79,8 @@ static void copy_special(sw_program *out, sw_opcode opcode, sw_attrs *attrs)
 		size_t bytes = (size_t)sw_shape_bytes(attrs->constant.shape);
 		attrs->constant.shape = copy_shape(out, attrs->constant.shape);
 		if (attrs->constant.data)
-			attrs->constant.data = sw_arena_copy(&out->arena, attrs->constant.data, bytes);
+			attrs->constant.data =
+				sw_arena_copy(&out->arena, attrs->constant.data, bytes);
 	} else if (opcode == SW_OP_CUSTOM_CALL) {
 		attrs->custom.operand_arity = copy_ints(out, attrs->custom.operand_arity);
 	} else if (opcode == SW_OP_UNKNOWN) {
@@ -115,8 +116,8 @@ const sw_extra *sw_build_copy_extras(sw_program *out, const sw_extra *extra)
 	return first;
 }
 
-sw_id sw_build_copy_op(sw_program *out, int32_t c, const sw_program *in, sw_id op_id, const sw_id *operands,
-                       const int32_t *called)
+sw_id sw_build_copy_op(sw_program *out, int32_t c, const sw_program *in, sw_id op_id,
+                       const sw_id *operands, const int32_t *called)
 {
 	const sw_op *op = sw_op_at(in, op_id);
 	sw_shape *shapes = SW_NEW_N(&out->arena, sw_shape, op->n_results);
@@ -157,7 +158,8 @@ static void value_range(const sw_program *program, const sw_computation *computa
 	}
 }
 
-int32_t sw_build_copy_computation(sw_program *out, const sw_program *in, int32_t computation, int32_t *map)
+int32_t sw_build_copy_computation(sw_program *out, const sw_program *in, int32_t computation,
+                                  int32_t *map)
 {
 	if (map[computation] >= 0)
 		return map[computation];
@@ -169,7 +171,8 @@ int32_t sw_build_copy_computation(sw_program *out, const sw_program *in, int32_t
 	SW_VEC(int32_t) called = {0};
 	for (size_t i = 0; i < from->ops.len; i++) /* callees first */
 		for (uint32_t k = 0; k < sw_op_at(in, from->ops.data[i])->n_called; k++)
-			sw_build_copy_computation(out, in, sw_op_at(in, from->ops.data[i])->called[k], map);
+			sw_build_copy_computation(out, in,
+			                          sw_op_at(in, from->ops.data[i])->called[k], map);
 	int32_t to = sw_build_computation(out, from->name);
 	for (size_t i = 0; i < from->ops.len; i++) {
 		const sw_op *op = sw_op_at(in, from->ops.data[i]);
@@ -178,7 +181,8 @@ int32_t sw_build_copy_computation(sw_program *out, const sw_program *in, int32_t
 			sw_vec_push(&operands, value[op->operands[k] - low]);
 		for (uint32_t k = 0; k < op->n_called; k++)
 			sw_vec_push(&called, map[op->called[k]]);
-		sw_id first = sw_build_copy_op(out, to, in, from->ops.data[i], operands.data, called.data);
+		sw_id first = sw_build_copy_op(out, to, in, from->ops.data[i], operands.data,
+		                               called.data);
 		for (uint32_t k = 0; k < op->n_results; k++)
 			value[op->first_result + k - low] = first + k;
 	}

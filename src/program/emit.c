@@ -39,7 +39,7 @@ static int32_t rank_of(const sw_program *p, sw_id x)
 	return sw_value_shape(p, x).rank;
 }
 
-/* ---- sources --------------------------------------------------------------------------------------------- */
+/* ---- sources ---------------------------------------------------------------------------- */
 
 sw_id sw_emit_parameter(sw_program *p, int32_t c, sw_shape shape, const char *name)
 {
@@ -59,8 +59,8 @@ sw_id sw_emit_literal(sw_program *p, int32_t c, sw_literal literal)
 	sw_attrs attrs = {.constant = literal};
 	attrs.constant.shape.dims = sw_build_ints(p, literal.shape.dims, literal.shape.rank).v;
 	if (literal.data)
-		attrs.constant.data =
-			sw_arena_copy(&p->arena, literal.data, (size_t)sw_shape_bytes(literal.shape));
+		attrs.constant.data = sw_arena_copy(&p->arena, literal.data,
+		                                    (size_t)sw_shape_bytes(literal.shape));
 	return emit_op(p, c, SW_OP_CONSTANT, NULL, 0, &attrs, &attrs.constant.shape);
 }
 
@@ -71,7 +71,8 @@ sw_id sw_emit_scalar(sw_program *p, int32_t c, sw_type type, double value)
 	return sw_emit_literal(p, c, (sw_literal){.shape = {.type = type}, .data = data});
 }
 
-/* Infinity; an f8 without one: the largest number. Without a sign the lowest number is that of code 0. */
+/* Infinity; an f8 without one: the largest number. Without a sign the lowest number is that of code
+ * 0. */
 static void set_float_extreme(sw_type type, bool lowest, void *data)
 {
 	sw_number_set(type, data, 0, INFINITY);
@@ -126,7 +127,7 @@ sw_id sw_emit_partition_id(sw_program *p, int32_t c)
 	return emit_op(p, c, SW_OP_PARTITION_ID, NULL, 0, NULL, NULL);
 }
 
-/* ---- elementwise ----------------------------------------------------------------------------------------- */
+/* ---- elementwise ------------------------------------------------------------------------ */
 
 sw_id sw_emit_unary(sw_program *p, int32_t c, sw_opcode opcode, sw_id x)
 {
@@ -159,7 +160,7 @@ sw_id sw_emit_convert(sw_program *p, int32_t c, sw_id x, sw_type type)
 	return emit_op(p, c, SW_OP_CONVERT, &x, 1, NULL, &shape);
 }
 
-/* ---- shape ------------------------------------------------------------------------------------------------- */
+/* ---- shape ------------------------------------------------------------------------------ */
 
 sw_id sw_emit_broadcast(sw_program *p, int32_t c, sw_id x, sw_shape shape, const int64_t *dims)
 {
@@ -213,7 +214,8 @@ sw_id sw_emit_concatenate(sw_program *p, int32_t c, const sw_id *x, uint32_t n, 
 	return n == 1 ? x[0] : emit_op(p, c, SW_OP_CONCATENATE, x, n, &attrs, NULL);
 }
 
-sw_id sw_emit_dynamic_slice(sw_program *p, int32_t c, sw_id x, const sw_id *starts, const int64_t *sizes)
+sw_id sw_emit_dynamic_slice(sw_program *p, int32_t c, sw_id x, const sw_id *starts,
+                            const int64_t *sizes)
 {
 	sw_id operands[SW_MAX_RANK + 1] = {x};
 	int32_t rank = rank_of(p, x);
@@ -223,7 +225,7 @@ sw_id sw_emit_dynamic_slice(sw_program *p, int32_t c, sw_id x, const sw_id *star
 	return emit_op(p, c, SW_OP_DYNAMIC_SLICE, operands, (uint32_t)rank + 1, &attrs, NULL);
 }
 
-/* ---- contractions -------------------------------------------------------------------------------------------- */
+/* ---- contractions ----------------------------------------------------------------------- */
 
 sw_id sw_emit_dot(sw_program *p, int32_t c, sw_id x, sw_id y, sw_attrs attrs)
 {
@@ -247,8 +249,8 @@ static const sw_opcode monoid_opcodes[] = {
 int32_t sw_build_reducer(sw_program *program, sw_monoid monoid, sw_type type)
 {
 	char key[64], name[64];
-	int length =
-		snprintf(key, sizeof(key), "reducer %s %s", sw_monoid_name(monoid), sw_type_name(type));
+	int length = snprintf(key, sizeof(key), "reducer %s %s", sw_monoid_name(monoid),
+	                      sw_type_name(type));
 	uint32_t known = sw_map_get(&program->names, key, (size_t)length);
 	if (known != SW_ABSENT)
 		return (int32_t)known;
@@ -264,8 +266,8 @@ int32_t sw_build_reducer(sw_program *program, sw_monoid monoid, sw_type type)
 	return c;
 }
 
-sw_id sw_emit_reduce(sw_program *p, int32_t c, sw_monoid monoid, sw_id x, sw_id init, const int64_t *dims,
-                     int32_t n)
+sw_id sw_emit_reduce(sw_program *p, int32_t c, sw_monoid monoid, sw_id x, sw_id init,
+                     const int64_t *dims, int32_t n)
 {
 	sw_id operands[2] = {x, init};
 	int32_t reducer = sw_build_reducer(p, monoid, sw_value_shape(p, x).type);
@@ -281,7 +283,7 @@ sw_id sw_emit_reduce(sw_program *p, int32_t c, sw_monoid monoid, sw_id x, sw_id 
 	return emit(p, c, &spec);
 }
 
-/* ---- collectives ------------------------------------------------------------------------------------------- */
+/* ---- collectives ------------------------------------------------------------------------ */
 
 static sw_groups copy_groups(sw_program *p, const sw_groups *groups)
 {
@@ -289,9 +291,9 @@ static sw_groups copy_groups(sw_program *p, const sw_groups *groups)
 	copy.reshape = sw_build_ints(p, groups->reshape.v, groups->reshape.n);
 	copy.transpose = sw_build_ints(p, groups->transpose.v, groups->transpose.n);
 	if (groups->list)
-		copy.list =
-			sw_arena_copy(&p->arena, groups->list,
-		                      sizeof(int64_t) * (size_t)(groups->n_groups * groups->group_size));
+		copy.list = sw_arena_copy(&p->arena, groups->list,
+		                          sizeof(int64_t) *
+		                                  (size_t)(groups->n_groups * groups->group_size));
 	return copy;
 }
 

@@ -1,8 +1,8 @@
 /*
  * Equality of two programs, and the hash that goes with it.
  *
- * Computations are compared in pairs, from the entries on; ops by their place in the list, operands by
- * the place of their op. Attributes are compared by the key that the table gives them.
+ * Computations are compared in pairs, from the entries on; ops by their place in the list, operands
+ * by the place of their op. Attributes are compared by the key that the table gives them.
  */
 #include <string.h>
 
@@ -21,7 +21,7 @@ static uint32_t *op_places(const sw_program *program, sw_arena *arena)
 	return places;
 }
 
-/* ---- comparing ------------------------------------------------------------------------------------------- */
+/* ---- comparing -------------------------------------------------------------------------- */
 
 typedef struct pair {
 	int32_t a, b;
@@ -135,8 +135,8 @@ static bool same_computation(comparison *c, pair p)
 	for (size_t i = 0; same && i < a->results.len; i++)
 		same = same_value(c, a->results.data[i], b->results.data[i]);
 	if (!same)
-		sw_fail(c->difference, SW_NO, "computations '%s' and '%s': number of ops, or results",
-		        a->name, b->name);
+		sw_fail(c->difference, SW_NO,
+		        "computations '%s' and '%s': number of ops, or results", a->name, b->name);
 	return same;
 }
 
@@ -159,7 +159,8 @@ static bool same_paddings(const sw_program *a, const sw_program *b)
 		return false;
 	for (size_t i = 0; i < a->paddings.len; i++) {
 		const sw_padding *x = &a->paddings.data[i], *y = &b->paddings.data[i];
-		if (x->output != y->output || x->leaf != y->leaf || x->dim != y->dim || x->size != y->size)
+		if (x->output != y->output || x->leaf != y->leaf || x->dim != y->dim ||
+		    x->size != y->size)
 			return false;
 	}
 	return true;
@@ -204,7 +205,7 @@ bool sw_program_equal(const sw_program *a, const sw_program *b, sw_error *differ
 	return same;
 }
 
-/* ---- hashing ---------------------------------------------------------------------------------------------- */
+/* ---- hashing ---------------------------------------------------------------------------- */
 
 typedef struct hasher {
 	const sw_program *program;
@@ -221,7 +222,8 @@ static uint64_t hash_text(uint64_t h, const char *text)
 static uint64_t hash_shape(uint64_t h, sw_shape shape)
 {
 	h = sw_hash_u64(h, (uint64_t)shape.type << 32 | shape.bounded);
-	return shape.rank ? sw_hash_bytes(shape.dims, sizeof(*shape.dims) * (size_t)shape.rank, h) : h;
+	return shape.rank ? sw_hash_bytes(shape.dims, sizeof(*shape.dims) * (size_t)shape.rank, h)
+	                  : h;
 }
 
 static uint64_t hash_value(const hasher *s, uint64_t h, sw_id value)
@@ -270,7 +272,8 @@ static uint64_t hash_header(const sw_program *p, uint64_t h)
 {
 	h = sw_hash_u64(sw_hash_u64(h, (uint64_t)p->num_partitions), (uint64_t)p->replica_count);
 	for (size_t i = 0; i < p->aliases.len; i++) {
-		h = sw_hash_u64(h, (uint64_t)p->aliases.data[i].output << 32 | p->aliases.data[i].input);
+		h = sw_hash_u64(h, (uint64_t)p->aliases.data[i].output << 32 |
+		                           p->aliases.data[i].input);
 		h = sw_hash_u64(h, p->aliases.data[i].must);
 	}
 	for (size_t i = 0; i < p->donors.len; i++)
@@ -292,7 +295,8 @@ uint64_t sw_program_hash(const sw_program *program)
 	int32_t *order;
 	sw_program_order(program, &arena, &order);
 	for (size_t c = 0; c < program->computations.len; c++)
-		s.computations[order[c]] = hash_computation(&s, &program->computations.data[order[c]]);
+		s.computations[order[c]] =
+			hash_computation(&s, &program->computations.data[order[c]]);
 	uint64_t h = hash_header(program, program->entry < 0 ? 0 : s.computations[program->entry]);
 	sw_text_clear(&s.key);
 	sw_arena_clear(&arena);

@@ -2,11 +2,11 @@
  * Floating-point operations and bytes of an op, and of a program.
  *
  * A dot takes 2 m n k, a convolution 2 for each weight that meets an input element (padding and the
- * holes of dilation meet none). Elementwise ops that compute take 1 per element when they yield floats;
- * comparisons, selections, conversions and moves 0. A reduction applies its computation once per input
- * element. Decompositions: batch norm as the sums and products it stands for; FFT 5 n log2 n; Cholesky
- * n^3 / 3; triangular solve n^2 per right-hand side (Golub and Van Loan). Collectives take 0: what
- * they cost is known to `cost`.
+ * holes of dilation meet none). Elementwise ops that compute take 1 per element when they yield
+ * floats; comparisons, selections, conversions and moves 0. A reduction applies its computation
+ * once per input element. Decompositions: batch norm as the sums and products it stands for; FFT 5
+ * n log2 n; Cholesky n^3 / 3; triangular solve n^2 per right-hand side (Golub and Van Loan).
+ * Collectives take 0: what they cost is known to `cost`.
  */
 #include <math.h>
 
@@ -45,7 +45,7 @@ static sw_shape result(const sw_program *p, const sw_op *op)
 	return sw_value_shape(p, op->first_result);
 }
 
-/* ---- contractions ----------------------------------------------------------------------------------------- */
+/* ---- contractions ----------------------------------------------------------------------- */
 
 static double dot_flops(const sw_program *p, const sw_op *op)
 {
@@ -56,12 +56,14 @@ static double dot_flops(const sw_program *p, const sw_op *op)
 	return flops;
 }
 
-/* How many outputs o in [0, n) have o * stride + shift in [0, size) and on a multiple of `dilate`. */
+/* How many outputs o in [0, n) have o * stride + shift in [0, size) and on a multiple of `dilate`.
+ */
 static int64_t count_hits(int64_t n, int64_t stride, int64_t shift, int64_t size, int64_t dilate)
 {
 	int64_t first = SW_MAX(0, -sw_floor_div(shift, stride)); /* o * stride >= -shift */
 	int64_t end =
-		SW_MIN(n, sw_floor_div(size - 1 - shift, stride) + 1); /* o * stride <= size - 1 - shift */
+		/* o * stride <= size - 1 - shift */
+		SW_MIN(n, sw_floor_div(size - 1 - shift, stride) + 1);
 	int64_t period = 1;
 	while (period * stride % dilate != 0)
 		period++;
@@ -97,7 +99,7 @@ static double convolution_flops(const sw_program *p, const sw_op *op)
 	return flops;
 }
 
-/* ---- elementwise ------------------------------------------------------------------------------------------ */
+/* ---- elementwise ------------------------------------------------------------------------ */
 
 static bool only_moves(sw_opcode opcode)
 {
@@ -126,7 +128,7 @@ static double elementwise_flops(const sw_program *p, const sw_op *op)
 	return kind == SW_KIND_FLOAT || kind == SW_KIND_COMPLEX ? elements(result(p, op)) : 0;
 }
 
-/* ---- reductions ------------------------------------------------------------------------------------------- */
+/* ---- reductions ------------------------------------------------------------------------- */
 
 static double called_flops(const accountant *a, const sw_op *op, uint32_t k)
 {
@@ -188,8 +190,10 @@ static double computing_flops(const accountant *a, const sw_op *op)
 	case SW_OP_SCATTER:
 		return elements(operand(p, op, op->n_operands / 2 + 1)) * called_flops(a, op, 0);
 	case SW_OP_BATCH_NORM_TRAINING:
-		return 8 * elements(operand(p, op,
-		                            0)); /* two sums, square, subtract, scale twice, shift, mean */
+		return 8 *
+		       elements(operand(p, op,
+		                        /* two sums, square, subtract, scale twice, shift, mean */
+		                        0));
 	case SW_OP_BATCH_NORM_INFERENCE:
 		return 4 * elements(operand(p, op, 0));
 	case SW_OP_BATCH_NORM_GRAD:
@@ -205,7 +209,7 @@ static double computing_flops(const accountant *a, const sw_op *op)
 	}
 }
 
-/* ---- bytes ------------------------------------------------------------------------------------------------- */
+/* ---- bytes ------------------------------------------------------------------------------ */
 
 static double operand_bytes(const sw_program *p, const sw_op *op)
 {
@@ -223,7 +227,8 @@ static double result_bytes(const sw_program *p, const sw_op *op)
 	return bytes;
 }
 
-/* Ops that touch only a part of an operand read and write just that; those that only rename read none. */
+/* Ops that touch only a part of an operand read and write just that; those that only rename read
+ * none. */
 static double plain_bytes(const sw_program *p, const sw_op *op)
 {
 	switch (op->opcode) {
@@ -248,7 +253,7 @@ static double plain_bytes(const sw_program *p, const sw_op *op)
 	}
 }
 
-/* ---- regions ------------------------------------------------------------------------------------------------ */
+/* ---- regions ---------------------------------------------------------------------------- */
 
 static counts times(double n, counts a, counts b)
 {
@@ -297,7 +302,7 @@ static counts op_counts(const accountant *a, const sw_op *op)
 	}
 }
 
-/* ---- programs ------------------------------------------------------------------------------------------------ */
+/* ---- programs --------------------------------------------------------------------------- */
 
 static counts count_computation(const accountant *a, int32_t computation)
 {
@@ -331,8 +336,8 @@ static bool calls_nothing(const sw_program *program, const sw_op *op)
 	return true;
 }
 
-/* The op's own computations alone, so that asking for all ops one by one stays cheap; the whole program
- * only for those that call computations that call others. */
+/* The op's own computations alone, so that asking for all ops one by one stays cheap; the whole
+ * program only for those that call computations that call others. */
 static const counts *count_called(const sw_program *program, const sw_op *op, sw_arena *arena)
 {
 	if (!calls_nothing(program, op))

@@ -1,6 +1,7 @@
 /*
- * Flow: who reads what, through regions too. What goes into a loop or a branch, around it, or out of it crosses its edge in a node of its own, so that
- * the many values that one loop carries are told apart by what they are, not by where they stand in its list.
+ * Flow: who reads what, through regions too. What goes into a loop or a branch, around it, or out
+ * of it crosses its edge in a node of its own, so that the many values that one loop carries are
+ * told apart by what they are, not by where they stand in its list.
  */
 #include "program/internal.h"
 
@@ -103,7 +104,8 @@ static void find_crossings(flow_builder *b)
 
 static void add_edge(sw_flow *flow, sw_id value, uint32_t to, uint32_t place)
 {
-	flow->edges[flow->n_edges++] = (sw_flow_edge){flow->node[value], flow->which[value], to, place};
+	flow->edges[flow->n_edges++] =
+		(sw_flow_edge){flow->node[value], flow->which[value], to, place};
 }
 
 /* By the node that they lead to: ops first. What a region reads goes in by its crossings. */
@@ -148,7 +150,8 @@ sw_flow sw_flow_of(const sw_program *program, sw_arena *arena)
 	flow.which = SW_NEW_N(arena, uint32_t, program->values.len + 1);
 	find_crossings(&b);
 	flow.n = flow.n_ops + (uint32_t)b.crossings.len;
-	flow.crossings = sw_arena_copy(arena, b.crossings.data, sizeof(sw_crossing) * b.crossings.len);
+	flow.crossings =
+		sw_arena_copy(arena, b.crossings.data, sizeof(sw_crossing) * b.crossings.len);
 	list_edges(&b, arena);
 	list_readers(&flow, arena);
 	sw_vec_clear(&b.edges);

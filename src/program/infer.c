@@ -96,7 +96,7 @@ static sw_infer_rule *const rules[SW_OPCODE_COUNT] = {
 	[SW_OP_UNKNOWN] = sw_infer_declared_only,
 };
 
-/* ---- messages ------------------------------------------------------------------------------------ */
+/* ---- messages --------------------------------------------------------------------------- */
 
 static const char *spec_opcode_name(const sw_inference *x)
 {
@@ -112,9 +112,9 @@ sw_status sw_infer_fail(const sw_inference *x, const char *format, ...)
 	vsnprintf(message, sizeof(message), format, args);
 	va_end(args);
 	const char *name = x->spec->name;
-	return sw_fail_at(x->err, SW_ERR_INPUT, x->program->source, x->spec->line, 0, "%s%s%.100s%s: %s",
-	                  spec_opcode_name(x), name ? " '" : "", name ? name : "", name ? "'" : "",
-	                  message);
+	return sw_fail_at(x->err, SW_ERR_INPUT, x->program->source, x->spec->line, 0,
+	                  "%s%s%.100s%s: %s", spec_opcode_name(x), name ? " '" : "",
+	                  name ? name : "", name ? "'" : "", message);
 }
 
 const char *sw_infer_text(const sw_inference *x, sw_shape shape)
@@ -126,7 +126,7 @@ const char *sw_infer_text(const sw_inference *x, sw_shape shape)
 	return copy;
 }
 
-/* ---- operands and results ------------------------------------------------------------------------ */
+/* ---- operands and results --------------------------------------------------------------- */
 
 sw_shape sw_infer_operand(const sw_inference *x, uint32_t i)
 {
@@ -162,7 +162,7 @@ sw_type sw_infer_result_type(const sw_inference *x)
 	return declared ? declared->type : sw_infer_operand(x, 0).type;
 }
 
-/* ---- checks that many rules need ----------------------------------------------------------------- */
+/* ---- checks that many rules need -------------------------------------------------------- */
 
 sw_status sw_infer_dim(const sw_inference *x, const char *what, int64_t dimension, int64_t rank)
 {
@@ -233,10 +233,12 @@ static bool dilate(int64_t size, int64_t factor, int64_t *dilated)
 	return true;
 }
 
-sw_status sw_infer_window_dim(const sw_inference *x, const sw_window_dim *w, int64_t size, int64_t *out)
+sw_status sw_infer_window_dim(const sw_inference *x, const sw_window_dim *w, int64_t size,
+                              int64_t *out)
 {
 	if (w->size < 1 || w->stride < 1 || w->lhs_dilate < 1 || w->rhs_dilate < 1)
-		return sw_infer_fail(x, "window: expected sizes, strides and dilations of at least 1");
+		return sw_infer_fail(x,
+		                     "window: expected sizes, strides and dilations of at least 1");
 	int64_t base, window, padded;
 	if (!dilate(size, w->lhs_dilate, &base) || !dilate(w->size, w->rhs_dilate, &window) ||
 	    __builtin_add_overflow(base, w->pad_low, &padded) ||
@@ -246,7 +248,7 @@ sw_status sw_infer_window_dim(const sw_inference *x, const sw_window_dim *w, int
 	return SW_OK;
 }
 
-/* ---- called computations ------------------------------------------------------------------------- */
+/* ---- called computations ---------------------------------------------------------------- */
 
 const sw_computation *sw_infer_callee(const sw_inference *x, uint32_t k)
 {
@@ -261,13 +263,15 @@ static sw_status callee_differs(const sw_inference *x, uint32_t k, const char *s
 	                     sw_infer_text(x, found));
 }
 
-sw_status sw_infer_callee_takes(const sw_inference *x, uint32_t k, const sw_shape *shapes, uint32_t n)
+sw_status sw_infer_callee_takes(const sw_inference *x, uint32_t k, const sw_shape *shapes,
+                                uint32_t n)
 {
 	const sw_computation *callee = sw_infer_callee(x, k);
 	uint32_t leaf = 0;
 	for (size_t p = 0; p < callee->parameters.len; p++) {
 		if (callee->parameters.data[p] == SW_NO_ID)
-			return sw_infer_fail(x, "computation '%s' has no parameter(%zu)", callee->name, p);
+			return sw_infer_fail(x, "computation '%s' has no parameter(%zu)",
+			                     callee->name, p);
 		const sw_op *op = sw_op_at(x->program, callee->parameters.data[p]);
 		for (uint32_t r = 0; r < op->n_results; r++, leaf++) {
 			sw_shape found = sw_value_shape(x->program, op->first_result + r);
@@ -276,17 +280,18 @@ sw_status sw_infer_callee_takes(const sw_inference *x, uint32_t k, const sw_shap
 		}
 	}
 	if (leaf != n)
-		return sw_infer_fail(x, "computation '%s': expected %u parameters, found %u", callee->name,
-		                     n, leaf);
+		return sw_infer_fail(x, "computation '%s': expected %u parameters, found %u",
+		                     callee->name, n, leaf);
 	return SW_OK;
 }
 
-sw_status sw_infer_callee_gives(const sw_inference *x, uint32_t k, const sw_shape *shapes, uint32_t n)
+sw_status sw_infer_callee_gives(const sw_inference *x, uint32_t k, const sw_shape *shapes,
+                                uint32_t n)
 {
 	const sw_computation *callee = sw_infer_callee(x, k);
 	if (callee->results.len != n)
-		return sw_infer_fail(x, "computation '%s': expected %u results, found %zu", callee->name, n,
-		                     callee->results.len);
+		return sw_infer_fail(x, "computation '%s': expected %u results, found %zu",
+		                     callee->name, n, callee->results.len);
 	for (uint32_t i = 0; i < n; i++) {
 		sw_shape found = sw_value_shape(x->program, callee->results.data[i]);
 		if (!sw_shape_same(found, shapes[i]))
@@ -304,7 +309,7 @@ sw_status sw_infer_reducer(const sw_inference *x, uint32_t k, const sw_type *typ
 	return status == SW_OK ? sw_infer_callee_gives(x, k, scalars, n) : status;
 }
 
-/* ---- one op ---------------------------------------------------------------------------------------- */
+/* ---- one op ----------------------------------------------------------------------------- */
 
 /* Opcodes whose text form has a fixed number of operands, but one of them may be a tuple. */
 static bool takes_tuple(sw_opcode opcode)
@@ -315,10 +320,11 @@ static bool takes_tuple(sw_opcode opcode)
 static sw_status check_arity(const sw_inference *x)
 {
 	int expected = sw_opcode_operands(x->spec->opcode);
-	if (expected == SW_ANY || takes_tuple(x->spec->opcode) || x->spec->n_operands == (uint32_t)expected)
+	if (expected == SW_ANY || takes_tuple(x->spec->opcode) ||
+	    x->spec->n_operands == (uint32_t)expected)
 		return SW_OK;
-	return sw_infer_fail(x, "expected %d operand%s, found %u", expected, expected == 1 ? "" : "s",
-	                     x->spec->n_operands);
+	return sw_infer_fail(x, "expected %d operand%s, found %u", expected,
+	                     expected == 1 ? "" : "s", x->spec->n_operands);
 }
 
 static sw_status check_called(const sw_inference *x)
@@ -346,7 +352,8 @@ static sw_status check_words(const sw_inference *x)
 	size_t n;
 	const sw_attribute *rows = sw_attributes_of(x->spec->opcode, &n);
 	for (size_t i = 0; i < n; i++) {
-		bool word = rows[i].kind == SW_ATTRIBUTE_WORD || rows[i].kind == SW_ATTRIBUTE_STRING;
+		bool word =
+			rows[i].kind == SW_ATTRIBUTE_WORD || rows[i].kind == SW_ATTRIBUTE_STRING;
 		if (!word || rows[i].use != SW_ATTRIBUTE_REQUIRED)
 			continue;
 		const char *const *member = (const void *)((const char *)x->attrs + rows[i].offset);
@@ -360,8 +367,8 @@ static sw_status check_words(const sw_inference *x)
 static bool takes_tokens(sw_opcode opcode)
 {
 	sw_op_class class = sw_opcode_class(opcode);
-	return class == SW_CLASS_OTHER || class == SW_CLASS_REGION || class == SW_CLASS_COLLECTIVE ||
-	       opcode == SW_OP_COPY || opcode == SW_OP_PARAMETER;
+	return class == SW_CLASS_OTHER || class == SW_CLASS_REGION ||
+	       class == SW_CLASS_COLLECTIVE || opcode == SW_OP_COPY || opcode == SW_OP_PARAMETER;
 }
 
 static sw_status check_tokens(const sw_inference *x)
@@ -382,13 +389,15 @@ static sw_status check_declared(const sw_inference *x)
 	const sw_op_spec *spec = x->spec;
 	for (uint32_t i = 0; spec->shapes && i < spec->n_results; i++) {
 		if ((unsigned)spec->shapes[i].type >= SW_TYPE_COUNT)
-			return sw_infer_fail(x, "result %u has an element type that does not exist", i);
+			return sw_infer_fail(x, "result %u has an element type that does not exist",
+			                     i);
 		if (spec->shapes[i].rank < 0 || spec->shapes[i].rank > SW_MAX_RANK)
-			return sw_infer_fail(x, "result %u: expected a rank of at most %d, found %d", i,
-			                     SW_MAX_RANK, spec->shapes[i].rank);
+			return sw_infer_fail(x,
+			                     "result %u: expected a rank of at most %d, found %d",
+			                     i, SW_MAX_RANK, spec->shapes[i].rank);
 		if (!sw_shape_fits(spec->shapes[i]))
-			return sw_infer_fail(x, "result %u: %s has more bytes than can be counted", i,
-			                     sw_infer_text(x, spec->shapes[i]));
+			return sw_infer_fail(x, "result %u: %s has more bytes than can be counted",
+			                     i, sw_infer_text(x, spec->shapes[i]));
 	}
 	return SW_OK;
 }
@@ -436,8 +445,8 @@ sw_status sw_infer_in(const sw_program *program, sw_arena *arena, const sw_op_sp
 	return status;
 }
 
-sw_status sw_infer(sw_program *program, const sw_op_spec *spec, const sw_shape **shapes, uint32_t *n,
-                   sw_error *err)
+sw_status sw_infer(sw_program *program, const sw_op_spec *spec, const sw_shape **shapes,
+                   uint32_t *n, sw_error *err)
 {
 	return sw_infer_in(program, &program->arena, spec, shapes, n, err);
 }

@@ -1,7 +1,7 @@
 /* Rules of collectives, of asynchronous pairs, and of what passes values through. */
 #include "program/internal.h"
 
-/* ---- groups -------------------------------------------------------------------------------------------- */
+/* ---- groups ----------------------------------------------------------------------------- */
 
 static sw_status check_iota_form(const sw_inference *x, const sw_groups *g)
 {
@@ -11,13 +11,15 @@ static sw_status check_iota_form(const sw_inference *x, const sw_groups *g)
 			return sw_infer_fail(x, "replica_groups: expected sizes of at least 1");
 	}
 	if (g->reshape.n < 1 || g->reshape.n > SW_MAX_RANK)
-		return sw_infer_fail(x, "replica_groups: expected 1 to %d sizes after <=", SW_MAX_RANK);
+		return sw_infer_fail(
+			x, "replica_groups: expected 1 to %d sizes after <=", SW_MAX_RANK);
 	if (g->transpose.n != 0 && g->transpose.n != g->reshape.n)
 		return sw_infer_fail(x, "replica_groups: expected a permutation of %d after T",
 		                     g->reshape.n);
 	if (!sw_mul_i64(g->n_groups, g->group_size, &members) || members != total)
 		return sw_infer_fail(x, "replica_groups: %lld groups of %lld are not %lld ranks",
-		                     (long long)g->n_groups, (long long)g->group_size, (long long)total);
+		                     (long long)g->n_groups, (long long)g->group_size,
+		                     (long long)total);
 	return sw_infer_dim_list(x, "replica_groups", g->transpose, g->reshape.n);
 }
 
@@ -78,7 +80,7 @@ static sw_shape with_size(const sw_inference *x, sw_shape shape, int64_t dimensi
 	return (sw_shape){.type = shape.type, .rank = shape.rank, .dims = dims};
 }
 
-/* ---- gathers ------------------------------------------------------------------------------------------- */
+/* ---- gathers ---------------------------------------------------------------------------- */
 
 static sw_status gathered(const sw_inference *x, uint32_t i, int64_t size, sw_shape *result)
 {
@@ -125,8 +127,8 @@ sw_status sw_infer_all_gather_start(sw_inference *x)
 sw_status sw_infer_all_gather_done(sw_inference *x)
 {
 	uint32_t n = x->spec->n_operands / 2;
-	sw_status status =
-		sw_infer_count(x, n > 0 && x->spec->n_operands % 2 == 0, "the results of all-gather-start");
+	sw_status status = sw_infer_count(x, n > 0 && x->spec->n_operands % 2 == 0,
+	                                  "the results of all-gather-start");
 	if (status != SW_OK)
 		return status;
 	sw_shape *out = sw_infer_results(x, n);
@@ -135,10 +137,10 @@ sw_status sw_infer_all_gather_done(sw_inference *x)
 	return SW_OK;
 }
 
-/* ---- reductions ----------------------------------------------------------------------------------------- */
+/* ---- reductions ------------------------------------------------------------------------- */
 
-/* The computation combines scalars of one type; which one is only certain for a single operand, because
- * combined collectives may mix types under one computation. */
+/* The computation combines scalars of one type; which one is only certain for a single operand,
+ * because combined collectives may mix types under one computation. */
 static sw_status check_reducer(const sw_inference *x)
 {
 	const sw_computation *callee = sw_infer_callee(x, 0);
@@ -167,7 +169,8 @@ static sw_status scattered(const sw_inference *x, uint32_t i, int64_t size, sw_s
 		return status;
 	if (shape.dims[dimension] % size != 0)
 		return sw_infer_fail(x, "dimension %lld of %s does not divide by %lld ranks",
-		                     (long long)dimension, sw_infer_text(x, shape), (long long)size);
+		                     (long long)dimension, sw_infer_text(x, shape),
+		                     (long long)size);
 	*result = with_size(x, shape, dimension, shape.dims[dimension] / size);
 	return SW_OK;
 }
@@ -188,7 +191,7 @@ sw_status sw_infer_reduce_scatter(sw_inference *x)
 	return status;
 }
 
-/* ---- all-to-all ------------------------------------------------------------------------------------------ */
+/* ---- all-to-all ------------------------------------------------------------------------- */
 
 /* One array: cut and joined along the dimension. Several: operand i goes to member i. */
 sw_status sw_infer_all_to_all(sw_inference *x)
@@ -210,8 +213,8 @@ sw_status sw_infer_all_to_all(sw_inference *x)
 
 sw_status sw_infer_ragged_all_to_all(sw_inference *x)
 {
-	sw_status status =
-		sw_infer_count(x, x->spec->n_operands == 6, "input, output and four lists of sizes");
+	sw_status status = sw_infer_count(x, x->spec->n_operands == 6,
+	                                  "input, output and four lists of sizes");
 	if (status == SW_OK)
 		status = check_groups(x, false);
 	return status == SW_OK ? sw_infer_one(x, sw_infer_operand(x, 1)) : status;
@@ -225,7 +228,7 @@ sw_status sw_infer_collective_broadcast(sw_inference *x)
 	return status == SW_OK ? sw_infer_pass_through(x) : status;
 }
 
-/* ---- permutations ------------------------------------------------------------------------------------------ */
+/* ---- permutations ----------------------------------------------------------------------- */
 
 static sw_status check_pairs(const sw_inference *x)
 {
@@ -269,14 +272,14 @@ sw_status sw_infer_permute_start(sw_inference *x)
 
 sw_status sw_infer_permute_done(sw_inference *x)
 {
-	sw_status status =
-		sw_infer_count(x, x->spec->n_operands >= 2, "the results of collective-permute-start");
+	sw_status status = sw_infer_count(x, x->spec->n_operands >= 2,
+	                                  "the results of collective-permute-start");
 	if (status != SW_OK || x->spec->n_operands > 4)
 		return status;
 	return sw_infer_one(x, sw_infer_operand(x, 1));
 }
 
-/* ---- send and receive -------------------------------------------------------------------------------------- */
+/* ---- send and receive ------------------------------------------------------------------- */
 
 static sw_status check_last_token(const sw_inference *x)
 {
@@ -323,11 +326,12 @@ sw_status sw_infer_recv_done(sw_inference *x)
 	return SW_OK;
 }
 
-/* ---- asynchronous calls --------------------------------------------------------------------------------- */
+/* ---- asynchronous calls ----------------------------------------------------------------- */
 
 const sw_op *sw_async_start_of(const sw_program *program, const sw_op *op)
 {
-	while (op->n_operands && (op->opcode == SW_OP_ASYNC_UPDATE || op->opcode == SW_OP_ASYNC_DONE))
+	while (op->n_operands &&
+	       (op->opcode == SW_OP_ASYNC_UPDATE || op->opcode == SW_OP_ASYNC_DONE))
 		op = sw_op_at(program, program->values.data[op->operands[0]].op);
 	return op->opcode == SW_OP_ASYNC_START ? op : NULL;
 }
@@ -371,9 +375,10 @@ sw_status sw_infer_async_start(sw_inference *x)
 		contexts = x->spec->n_results - n - computed;
 	sw_shape *out = sw_infer_results(x, n + computed + contexts);
 	for (uint32_t i = 0; i < x->n_out; i++)
-		out[i] = i < n              ? taken[i]
-		         : i < n + computed ? sw_value_shape(x->program, callee->results.data[i - n])
-		                            : x->spec->shapes[i];
+		out[i] = i < n ? taken[i]
+		         : i < n + computed
+		                 ? sw_value_shape(x->program, callee->results.data[i - n])
+		                 : x->spec->shapes[i];
 	return SW_OK;
 }
 
@@ -386,8 +391,8 @@ sw_status sw_infer_async_done(sw_inference *x)
 	if (!start)
 		return SW_OK;
 	if (x->spec->n_operands != start->n_results)
-		return sw_infer_fail(x, "expected all %u results of '%s', found %u", start->n_results,
-		                     start->name, x->spec->n_operands);
+		return sw_infer_fail(x, "expected all %u results of '%s', found %u",
+		                     start->n_results, start->name, x->spec->n_operands);
 	const sw_computation *callee = &x->program->computations.data[start->called[0]];
 	sw_shape *out = sw_infer_results(x, (uint32_t)callee->results.len);
 	for (uint32_t i = 0; i < x->n_out; i++)
@@ -395,7 +400,7 @@ sw_status sw_infer_async_done(sw_inference *x)
 	return SW_OK;
 }
 
-/* ---- copies and tokens --------------------------------------------------------------------------------------- */
+/* ---- copies and tokens ------------------------------------------------------------------ */
 
 sw_status sw_infer_copy_start(sw_inference *x)
 {

@@ -1,7 +1,7 @@
 /* Rules of contractions: dot, ragged-dot, scaled-dot, convolution. */
 #include "program/internal.h"
 
-/* ---- dot --------------------------------------------------------------------------------------------- */
+/* ---- dot -------------------------------------------------------------------------------- */
 
 static sw_status check_pairs(const sw_inference *x, const char *what, sw_ints left, sw_ints right,
                              sw_shape lhs, sw_shape rhs)
@@ -12,13 +12,14 @@ static sw_status check_pairs(const sw_inference *x, const char *what, sw_ints le
 	if (status != SW_OK)
 		return status;
 	if (left.n != right.n)
-		return sw_infer_fail(x, "%s: expected as many on both sides, found %d and %d", what, left.n,
-		                     right.n);
+		return sw_infer_fail(x, "%s: expected as many on both sides, found %d and %d", what,
+		                     left.n, right.n);
 	for (int32_t i = 0; i < left.n; i++) {
 		if (lhs.dims[left.v[i]] != rhs.dims[right.v[i]])
-			return sw_infer_fail(x, "%s: dimension %lld of %s and %lld of %s differ in size",
-			                     what, (long long)left.v[i], sw_infer_text(x, lhs),
-			                     (long long)right.v[i], sw_infer_text(x, rhs));
+			return sw_infer_fail(
+				x, "%s: dimension %lld of %s and %lld of %s differ in size", what,
+				(long long)left.v[i], sw_infer_text(x, lhs), (long long)right.v[i],
+				sw_infer_text(x, rhs));
 	}
 	return SW_OK;
 }
@@ -32,11 +33,12 @@ static bool overlap(sw_ints a, sw_ints b)
 	return false;
 }
 
-static int32_t add_free(int64_t *dims, int32_t rank, sw_shape shape, sw_ints batch, sw_ints contracting,
-                        sw_ints group)
+static int32_t add_free(int64_t *dims, int32_t rank, sw_shape shape, sw_ints batch,
+                        sw_ints contracting, sw_ints group)
 {
 	for (int32_t d = 0; d < shape.rank; d++) {
-		if (!sw_ints_has(batch, d) && !sw_ints_has(contracting, d) && !sw_ints_has(group, d))
+		if (!sw_ints_has(batch, d) && !sw_ints_has(contracting, d) &&
+		    !sw_ints_has(group, d))
 			dims[rank++] = shape.dims[d];
 	}
 	return rank;
@@ -57,7 +59,8 @@ static sw_status check_dot(const sw_inference *x)
 	return SW_OK;
 }
 
-/* `groups` (or none) first; batch dimensions, then the free ones of the left, then those of the right. */
+/* `groups` (or none) first; batch dimensions, then the free ones of the left, then those of the
+ * right. */
 static sw_status dot_result(sw_inference *x, const int64_t *groups)
 {
 	sw_shape lhs = sw_infer_operand(x, 0), rhs = sw_infer_operand(x, 1);
@@ -69,9 +72,11 @@ static sw_status dot_result(sw_inference *x, const int64_t *groups)
 	for (int32_t i = 0; i < lb.n; i++)
 		dims[rank++] = lhs.dims[lb.v[i]];
 	rank = add_free(dims, rank, lhs, lb, x->attrs->dot.lhs_contracting, (sw_ints){0});
-	rank = add_free(dims, rank, rhs, x->attrs->dot.rhs_batch, x->attrs->dot.rhs_contracting, group);
-	return sw_infer_one(
-		x, (sw_shape){.type = sw_infer_result_type(x), .rank = rank, .dims = rank ? dims : NULL});
+	rank = add_free(dims, rank, rhs, x->attrs->dot.rhs_batch, x->attrs->dot.rhs_contracting,
+	                group);
+	return sw_infer_one(x, (sw_shape){.type = sw_infer_result_type(x),
+	                                  .rank = rank,
+	                                  .dims = rank ? dims : NULL});
 }
 
 static sw_status dot(sw_inference *x)
@@ -98,7 +103,8 @@ sw_status sw_infer_dot(sw_inference *x)
 	return status == SW_OK ? dot(x) : status;
 }
 
-/* Sizes of the groups: one list for all, or one for each index of the dimensions before the ragged one. */
+/* Sizes of the groups: one list for all, or one for each index of the dimensions before the ragged
+ * one. */
 static sw_status check_group_sizes(const sw_inference *x, int64_t ragged)
 {
 	sw_shape lhs = sw_infer_operand(x, 0), sizes = sw_infer_operand(x, 2);
@@ -121,20 +127,23 @@ static sw_status check_group_sizes(const sw_inference *x, int64_t ragged)
 		good = good && sizes.rank == n + 1;
 	}
 	return good ? SW_OK
-	            : sw_infer_fail(x, "operand 2: expected integer group sizes that fit %s, found %s",
+	            : sw_infer_fail(x,
+	                            "operand 2: expected integer group sizes that fit %s, found %s",
 	                            sw_infer_text(x, lhs), sw_infer_text(x, sizes));
 }
 
 /* A group dimension of rhs is there exactly where a free dimension is ragged. */
 static sw_status check_ragged(const sw_inference *x)
 {
-	sw_shape lhs = sw_infer_operand(x, 0), rhs = sw_infer_operand(x, 1), sizes = sw_infer_operand(x, 2);
+	sw_shape lhs = sw_infer_operand(x, 0), rhs = sw_infer_operand(x, 1),
+		 sizes = sw_infer_operand(x, 2);
 	sw_ints ragged = x->attrs->dot.lhs_ragged, group = x->attrs->dot.rhs_group;
 	sw_status status = sw_infer_dim_list(x, "lhs_ragged_dims", ragged, lhs.rank);
 	if (status == SW_OK)
 		status = sw_infer_dim_list(x, "rhs_group_dims", group, rhs.rank);
 	if (status == SW_OK && ragged.n != 1)
-		status = sw_infer_fail(x, "lhs_ragged_dims: expected one dimension, found %d", ragged.n);
+		status = sw_infer_fail(x, "lhs_ragged_dims: expected one dimension, found %d",
+		                       ragged.n);
 	if (status == SW_OK)
 		status = check_group_sizes(x, ragged.v[0]);
 	if (status != SW_OK)
@@ -146,7 +155,8 @@ static sw_status check_ragged(const sw_inference *x)
 		return sw_infer_fail(x, "rhs_group_dims: expected %s",
 		                     is_free ? "one dimension that is free otherwise" : "none");
 	if (is_free && rhs.dims[group.v[0]] != sizes.dims[sizes.rank - 1])
-		return sw_infer_fail(x, "rhs_group_dims: %s and %s differ in their number of groups",
+		return sw_infer_fail(x,
+		                     "rhs_group_dims: %s and %s differ in their number of groups",
 		                     sw_infer_text(x, rhs), sw_infer_text(x, sizes));
 	return SW_OK;
 }
@@ -174,8 +184,8 @@ static sw_status check_scale(const sw_inference *x, uint32_t i)
 		fits = scale.dims[d] == scaled.dims[d] ||
 		       (scale.dims[d] && scaled.dims[d] % scale.dims[d] == 0);
 	return fits ? SW_OK
-	            : sw_infer_fail(x, "operand %u: %s is no scale of %s", i, sw_infer_text(x, scale),
-	                            sw_infer_text(x, scaled));
+	            : sw_infer_fail(x, "operand %u: %s is no scale of %s", i,
+	                            sw_infer_text(x, scale), sw_infer_text(x, scaled));
 }
 
 sw_status sw_infer_scaled_dot(sw_inference *x)
@@ -189,18 +199,20 @@ sw_status sw_infer_scaled_dot(sw_inference *x)
 	return status == SW_OK ? dot(x) : status;
 }
 
-/* ---- convolution -------------------------------------------------------------------------------------- */
+/* ---- convolution ------------------------------------------------------------------------ */
 
 /* batch, feature and spatial positions are a permutation of [0, rank). */
-static sw_status check_labels(const sw_inference *x, const char *what, int64_t first, int64_t second,
-                              sw_ints spatial, int32_t rank)
+static sw_status check_labels(const sw_inference *x, const char *what, int64_t first,
+                              int64_t second, sw_ints spatial, int32_t rank)
 {
 	int64_t all[SW_MAX_RANK + 2] = {first, second};
-	if (spatial.n != x->attrs->convolution.window.rank || spatial.n + 2 != rank || rank > SW_MAX_RANK)
-		return sw_infer_fail(x,
-		                     "dim_labels: expected %d dimensions of the %s under a window of rank "
-		                     "%d, found rank %d",
-		                     spatial.n + 2, what, x->attrs->convolution.window.rank, rank);
+	if (spatial.n != x->attrs->convolution.window.rank || spatial.n + 2 != rank ||
+	    rank > SW_MAX_RANK)
+		return sw_infer_fail(
+			x,
+			"dim_labels: expected %d dimensions of the %s under a window of rank "
+			"%d, found rank %d",
+			spatial.n + 2, what, x->attrs->convolution.window.rank, rank);
 	for (int32_t i = 0; i < spatial.n; i++)
 		all[i + 2] = spatial.v[i];
 	return sw_infer_dim_list(x, what, (sw_ints){.n = rank, .v = all}, rank);
@@ -215,11 +227,12 @@ static sw_status check_groups(const sw_inference *x, sw_shape input, sw_shape ke
 	int64_t kernel_input = kernel.dims[x->attrs->convolution.kernel_input];
 	int64_t kernel_output = kernel.dims[x->attrs->convolution.kernel_output];
 	if (features < 1 || batches < 1 || (features > 1 && batches > 1))
-		return sw_infer_fail(x, "expected group counts of at least 1, and only one of them larger");
+		return sw_infer_fail(
+			x, "expected group counts of at least 1, and only one of them larger");
 	if (input_feature % features || input_feature / features != kernel_input)
-		return sw_infer_fail(x, "%lld input features in %lld groups do not match a kernel of %lld",
-		                     (long long)input_feature, (long long)features,
-		                     (long long)kernel_input);
+		return sw_infer_fail(
+			x, "%lld input features in %lld groups do not match a kernel of %lld",
+			(long long)input_feature, (long long)features, (long long)kernel_input);
 	if (kernel_output % features || kernel_output % batches || input_batch % batches)
 		return sw_infer_fail(x, "group counts must divide output features and batch");
 	return SW_OK;
@@ -252,21 +265,23 @@ sw_status sw_infer_convolution(sw_inference *x)
 	int64_t *dims = sw_infer_dims(x, input.rank);
 	dims[x->attrs->convolution.output_batch] =
 		input.dims[x->attrs->convolution.input_batch] / x->attrs->convolution.batch_groups;
-	dims[x->attrs->convolution.output_feature] = kernel.dims[x->attrs->convolution.kernel_output];
+	dims[x->attrs->convolution.output_feature] =
+		kernel.dims[x->attrs->convolution.kernel_output];
 	sw_window window = x->attrs->convolution.window;
 	for (int32_t i = 0; i < window.rank; i++) {
 		int64_t size = input.dims[x->attrs->convolution.input_spatial.v[i]];
 		int64_t kernel_size = kernel.dims[x->attrs->convolution.kernel_spatial.v[i]];
 		if (window.dims[i].size != kernel_size)
-			return sw_infer_fail(
-				x,
-				"window: size %lld of spatial dimension %d differs from the kernel's %lld",
-				(long long)window.dims[i].size, i, (long long)kernel_size);
+			return sw_infer_fail(x,
+			                     "window: size %lld of spatial dimension %d differs "
+			                     "from the kernel's %lld",
+			                     (long long)window.dims[i].size, i,
+			                     (long long)kernel_size);
 		status = sw_infer_window_dim(x, &window.dims[i], size,
 		                             &dims[x->attrs->convolution.output_spatial.v[i]]);
 		if (status != SW_OK)
 			return status;
 	}
-	return sw_infer_one(x,
-	                    (sw_shape){.type = sw_infer_result_type(x), .rank = input.rank, .dims = dims});
+	return sw_infer_one(
+		x, (sw_shape){.type = sw_infer_result_type(x), .rank = input.rank, .dims = dims});
 }

@@ -123,7 +123,8 @@ sw_status sw_infer_compare(sw_inference *x)
 		return sw_infer_fail(x, "expected a direction, one of EQ, NE, GE, GT, LE, LT");
 	bool ordered = x->attrs->compare.direction > SW_NE;
 	if (ordered && sw_type_kind_of(sw_infer_operand(x, 0).type) == SW_KIND_COMPLEX)
-		return sw_infer_fail(x, "complex numbers have no order: expected direction EQ or NE");
+		return sw_infer_fail(x,
+		                     "complex numbers have no order: expected direction EQ or NE");
 	return sw_infer_elementwise(x);
 }
 
@@ -131,7 +132,8 @@ sw_status sw_infer_complex(sw_inference *x)
 {
 	sw_shape shape = sw_infer_operand(x, 0);
 	if (shape.type != SW_F32 && shape.type != SW_F64)
-		return sw_infer_fail(x, "expected f32 or f64 operands, found %s", sw_infer_text(x, shape));
+		return sw_infer_fail(x, "expected f32 or f64 operands, found %s",
+		                     sw_infer_text(x, shape));
 	sw_status status = sw_infer_same_shape(x, 1, shape);
 	shape.type = shape.type == SW_F32 ? SW_C64 : SW_C128;
 	return status == SW_OK ? sw_infer_one(x, shape) : status;
@@ -160,10 +162,12 @@ sw_status sw_infer_select(sw_inference *x)
 {
 	sw_shape predicate = sw_infer_operand(x, 0), value = sw_infer_operand(x, 1);
 	if (predicate.type != SW_PRED)
-		return sw_infer_fail(x, "operand 0: expected pred, found %s", sw_infer_text(x, predicate));
+		return sw_infer_fail(x, "operand 0: expected pred, found %s",
+		                     sw_infer_text(x, predicate));
 	if (predicate.rank != 0 && !sw_shape_same_dims(predicate, value))
-		return sw_infer_fail(x, "operand 0: expected a scalar or the dimensions of %s, found %s",
-		                     sw_infer_text(x, value), sw_infer_text(x, predicate));
+		return sw_infer_fail(
+			x, "operand 0: expected a scalar or the dimensions of %s, found %s",
+			sw_infer_text(x, value), sw_infer_text(x, predicate));
 	sw_status status = sw_infer_same_shape(x, 2, value);
 	return status == SW_OK ? sw_infer_one(x, value) : status;
 }
@@ -197,16 +201,19 @@ sw_status sw_infer_stochastic_convert(sw_inference *x)
 	sw_shape value = sw_infer_operand(x, 0), random = sw_infer_operand(x, 1);
 	if (status != SW_OK)
 		return status;
-	if (sw_type_kind_of(random.type) != SW_KIND_UNSIGNED || !sw_shape_same_dims(value, random) ||
+	if (sw_type_kind_of(random.type) != SW_KIND_UNSIGNED ||
+	    !sw_shape_same_dims(value, random) ||
 	    sw_type_bits(value.type) != sw_type_bits(random.type))
-		return sw_infer_fail(x, "operand 1: expected unsigned integers as wide as %s, found %s",
-		                     sw_infer_text(x, value), sw_infer_text(x, random));
+		return sw_infer_fail(
+			x, "operand 1: expected unsigned integers as wide as %s, found %s",
+			sw_infer_text(x, value), sw_infer_text(x, random));
 	return check_declared_dims(x);
 }
 
 sw_status sw_infer_reduce_precision(sw_inference *x)
 {
-	if (x->attrs->reduce_precision.exponent_bits < 1 || x->attrs->reduce_precision.mantissa_bits < 0)
+	if (x->attrs->reduce_precision.exponent_bits < 1 ||
+	    x->attrs->reduce_precision.mantissa_bits < 0)
 		return sw_infer_fail(x, "expected exponent_bits >= 1 and mantissa_bits >= 0");
 	return sw_infer_elementwise(x);
 }

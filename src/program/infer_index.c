@@ -1,4 +1,5 @@
-/* Rules of gather and scatter. The source of the rules is XLA's operation semantics: gather, scatter. */
+/* Rules of gather and scatter. The source of the rules is XLA's operation semantics: gather,
+ * scatter. */
 #include "program/internal.h"
 
 /* Size of one index vector; an index_vector_dim just past the end means that each is a scalar. */
@@ -15,13 +16,15 @@ static sw_status check_indices(const sw_inference *x, uint32_t operand)
 	if (kind != SW_KIND_SIGNED && kind != SW_KIND_UNSIGNED)
 		return sw_infer_fail(x, "operand %u: expected integer indices, found %s", operand,
 		                     sw_infer_text(x, indices));
-	sw_status status = sw_infer_dim(x, "index_vector_dim", a->index_vector_dim, indices.rank + 1);
+	sw_status status =
+		sw_infer_dim(x, "index_vector_dim", a->index_vector_dim, indices.rank + 1);
 	if (status != SW_OK)
 		return status;
 	if (vector_size(indices, a->index_vector_dim) != a->start_index_map.n)
-		return sw_infer_fail(
-			x, "expected index vectors of %d numbers, found %lld in %s", a->start_index_map.n,
-			(long long)vector_size(indices, a->index_vector_dim), sw_infer_text(x, indices));
+		return sw_infer_fail(x, "expected index vectors of %d numbers, found %lld in %s",
+		                     a->start_index_map.n,
+		                     (long long)vector_size(indices, a->index_vector_dim),
+		                     sw_infer_text(x, indices));
 	return SW_OK;
 }
 
@@ -29,9 +32,11 @@ static sw_status check_indices(const sw_inference *x, uint32_t operand)
 static sw_status check_batch(const sw_inference *x, sw_shape operand, sw_shape indices)
 {
 	const sw_index_dims *a = &x->attrs->index;
-	sw_status status = sw_infer_dim_list(x, "operand's batching dims", a->operand_batch, operand.rank);
+	sw_status status =
+		sw_infer_dim_list(x, "operand's batching dims", a->operand_batch, operand.rank);
 	if (status == SW_OK)
-		status = sw_infer_dim_list(x, "indices' batching dims", a->index_batch, indices.rank);
+		status = sw_infer_dim_list(x, "indices' batching dims", a->index_batch,
+		                           indices.rank);
 	if (status != SW_OK)
 		return status;
 	if (a->operand_batch.n != a->index_batch.n)
@@ -41,13 +46,14 @@ static sw_status check_batch(const sw_inference *x, sw_shape operand, sw_shape i
 	for (int32_t i = 0; i < a->operand_batch.n; i++) {
 		int64_t d = a->operand_batch.v[i], e = a->index_batch.v[i];
 		if (e == a->index_vector_dim || operand.dims[d] != indices.dims[e])
-			return sw_infer_fail(x, "batching dims %lld of %s and %lld of %s do not match",
+			return sw_infer_fail(x,
+			                     "batching dims %lld of %s and %lld of %s do not match",
 			                     (long long)d, sw_infer_text(x, operand), (long long)e,
 			                     sw_infer_text(x, indices));
 		if (sw_ints_has(a->collapsed, d) || sw_ints_has(a->start_index_map, d))
-			return sw_infer_fail(x,
-			                     "dimension %lld is a batching dim and must have no other use",
-			                     (long long)d);
+			return sw_infer_fail(
+				x, "dimension %lld is a batching dim and must have no other use",
+				(long long)d);
 	}
 	return SW_OK;
 }
@@ -56,17 +62,18 @@ static sw_status check_batch(const sw_inference *x, sw_shape operand, sw_shape i
 static sw_status check_operand_dims(const sw_inference *x, sw_shape operand)
 {
 	const sw_index_dims *a = &x->attrs->index;
-	sw_status status = sw_infer_dim_list(x, "collapsed or inserted dims", a->collapsed, operand.rank);
+	sw_status status =
+		sw_infer_dim_list(x, "collapsed or inserted dims", a->collapsed, operand.rank);
 	if (status == SW_OK)
 		status = sw_infer_dim_list(x, "index map", a->start_index_map, operand.rank);
 	if (status != SW_OK)
 		return status;
 	int32_t covered = a->offset.n + a->collapsed.n + a->operand_batch.n;
 	if (covered != operand.rank)
-		return sw_infer_fail(
-			x,
-			"window, collapsed and batching dims must cover the %d dimensions of %s, found %d",
-			operand.rank, sw_infer_text(x, operand), covered);
+		return sw_infer_fail(x,
+		                     "window, collapsed and batching dims must cover the %d "
+		                     "dimensions of %s, found %d",
+		                     operand.rank, sw_infer_text(x, operand), covered);
 	return SW_OK;
 }
 
@@ -94,7 +101,7 @@ static sw_status check_common(const sw_inference *x, uint32_t indices)
 	return status == SW_OK ? check_operand_dims(x, operand) : status;
 }
 
-/* ---- gather ------------------------------------------------------------------------------------------ */
+/* ---- gather ----------------------------------------------------------------------------- */
 
 static sw_status check_slice_sizes(const sw_inference *x, sw_shape operand)
 {
@@ -108,10 +115,11 @@ static sw_status check_slice_sizes(const sw_inference *x, sw_shape operand)
 			return sw_infer_fail(x, "slice_sizes: %lld does not fit dimension %d of %s",
 			                     (long long)size, d, sw_infer_text(x, operand));
 		if (!is_window_dim(a, d) && size > 1)
-			return sw_infer_fail(x,
-			                     "slice_sizes: expected at most 1 for collapsed or batching "
-			                     "dimension %d, found %lld",
-			                     d, (long long)size);
+			return sw_infer_fail(
+				x,
+				"slice_sizes: expected at most 1 for collapsed or batching "
+				"dimension %d, found %lld",
+				d, (long long)size);
 	}
 	return SW_OK;
 }
@@ -156,7 +164,7 @@ sw_status sw_infer_gather(sw_inference *x)
 	return sw_infer_one(x, (sw_shape){.type = operand.type, .rank = rank, .dims = dims});
 }
 
-/* ---- scatter ----------------------------------------------------------------------------------------- */
+/* ---- scatter ---------------------------------------------------------------------------- */
 
 static sw_status check_update(const sw_inference *x, uint32_t k, sw_shape operand, sw_shape indices)
 {
@@ -176,8 +184,8 @@ static sw_status check_update(const sw_inference *x, uint32_t k, sw_shape operan
 	}
 	if (fits)
 		return SW_OK;
-	return sw_infer_fail(x, "operand %u: the updates %s do not fit operand %s and indices %s", k,
-	                     sw_infer_text(x, update), sw_infer_text(x, operand),
+	return sw_infer_fail(x, "operand %u: the updates %s do not fit operand %s and indices %s",
+	                     k, sw_infer_text(x, update), sw_infer_text(x, operand),
 	                     sw_infer_text(x, indices));
 }
 
@@ -188,11 +196,13 @@ static sw_status check_scatter_operands(const sw_inference *x, uint32_t n, sw_ty
 		sw_shape operand = sw_infer_operand(x, i), update = sw_infer_operand(x, n + 1 + i);
 		types[i] = operand.type;
 		if (!sw_shape_same_dims(operand, first))
-			return sw_infer_fail(x, "operand %u: expected the dimensions of %s, found %s", i,
-			                     sw_infer_text(x, first), sw_infer_text(x, operand));
+			return sw_infer_fail(x,
+			                     "operand %u: expected the dimensions of %s, found %s",
+			                     i, sw_infer_text(x, first), sw_infer_text(x, operand));
 		if (update.type != operand.type)
-			return sw_infer_fail(x, "operand %u: expected updates of %s, found %s", n + 1 + i,
-			                     sw_type_name(operand.type), sw_infer_text(x, update));
+			return sw_infer_fail(x, "operand %u: expected updates of %s, found %s",
+			                     n + 1 + i, sw_type_name(operand.type),
+			                     sw_infer_text(x, update));
 		sw_status status = check_update(x, n + 1 + i, operand, indices);
 		if (status != SW_OK)
 			return status;

@@ -9,8 +9,9 @@ static sw_status check_arrays_and_inits(const sw_inference *x, uint32_t n, sw_ty
 		sw_shape operand = sw_infer_operand(x, i);
 		types[i] = operand.type;
 		if (!sw_shape_same_dims(operand, first))
-			return sw_infer_fail(x, "operand %u: expected the dimensions of %s, found %s", i,
-			                     sw_infer_text(x, first), sw_infer_text(x, operand));
+			return sw_infer_fail(x,
+			                     "operand %u: expected the dimensions of %s, found %s",
+			                     i, sw_infer_text(x, first), sw_infer_text(x, operand));
 		sw_status status = sw_infer_scalar_like(x, n + i, operand.type);
 		if (status != SW_OK)
 			return status;
@@ -30,8 +31,8 @@ static sw_status check_reduction(const sw_inference *x, sw_type **types, uint32_
 	return status == SW_OK ? sw_infer_reducer(x, 0, *types, *n) : status;
 }
 
-static sw_status typed_results(sw_inference *x, const sw_type *types, uint32_t n, const int64_t *dims,
-                               int32_t rank)
+static sw_status typed_results(sw_inference *x, const sw_type *types, uint32_t n,
+                               const int64_t *dims, int32_t rank)
 {
 	sw_shape *out = sw_infer_results(x, n);
 	for (uint32_t i = 0; i < n; i++)
@@ -60,13 +61,14 @@ sw_status sw_infer_reduce(sw_inference *x)
 	return typed_results(x, types, n, dims, rank);
 }
 
-/* ---- windows ------------------------------------------------------------------------------------------ */
+/* ---- windows ---------------------------------------------------------------------------- */
 
 static sw_status windowed(const sw_inference *x, sw_shape operand, int64_t **dims)
 {
 	sw_window window = x->attrs->window.window;
 	if (window.rank != operand.rank)
-		return sw_infer_fail(x, "window: expected rank %d, found %d", operand.rank, window.rank);
+		return sw_infer_fail(x, "window: expected rank %d, found %d", operand.rank,
+		                     window.rank);
 	*dims = sw_infer_dims(x, operand.rank);
 	sw_status status = SW_OK;
 	for (int32_t d = 0; d < operand.rank && status == SW_OK; d++)
@@ -82,7 +84,8 @@ sw_status sw_infer_reduce_window(sw_inference *x)
 	sw_status status = check_reduction(x, &types, &n);
 	if (status == SW_OK)
 		status = windowed(x, sw_infer_operand(x, 0), &dims);
-	return status == SW_OK ? typed_results(x, types, n, dims, sw_infer_operand(x, 0).rank) : status;
+	return status == SW_OK ? typed_results(x, types, n, dims, sw_infer_operand(x, 0).rank)
+	                       : status;
 }
 
 static sw_status check_selector(const sw_inference *x, sw_type type)
@@ -100,8 +103,8 @@ sw_status sw_infer_select_and_scatter(sw_inference *x)
 	sw_status status = windowed(x, operand, &dims);
 	expected.dims = status == SW_OK ? dims : NULL;
 	if (status == SW_OK && !sw_shape_same(source, expected))
-		return sw_infer_fail(x, "operand 1: expected %s, found %s", sw_infer_text(x, expected),
-		                     sw_infer_text(x, source));
+		return sw_infer_fail(x, "operand 1: expected %s, found %s",
+		                     sw_infer_text(x, expected), sw_infer_text(x, source));
 	if (status == SW_OK)
 		status = sw_infer_scalar_like(x, 2, operand.type);
 	if (status == SW_OK)
@@ -111,7 +114,7 @@ sw_status sw_infer_select_and_scatter(sw_inference *x)
 	return status == SW_OK ? sw_infer_one(x, operand) : status;
 }
 
-/* ---- order -------------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------ */
 
 static sw_status check_comparator(const sw_inference *x)
 {
@@ -131,9 +134,9 @@ sw_status sw_infer_sort(sw_inference *x)
 	sw_shape first = sw_infer_operand(x, 0);
 	for (uint32_t i = 1; i < x->spec->n_operands; i++) {
 		if (!sw_shape_same_dims(sw_infer_operand(x, i), first))
-			return sw_infer_fail(x, "operand %u: expected the dimensions of %s, found %s", i,
-			                     sw_infer_text(x, first),
-			                     sw_infer_text(x, sw_infer_operand(x, i)));
+			return sw_infer_fail(
+				x, "operand %u: expected the dimensions of %s, found %s", i,
+				sw_infer_text(x, first), sw_infer_text(x, sw_infer_operand(x, i)));
 	}
 	status = sw_infer_dim(x, "dimensions", x->attrs->sort.dimension, first.rank);
 	if (status == SW_OK)
@@ -158,17 +161,19 @@ sw_status sw_infer_topk(sw_inference *x)
 	return typed_results(x, types, 2, dims, shape.rank);
 }
 
-/* ---- batch normalisation ------------------------------------------------------------------------------- */
+/* ---- batch normalisation ---------------------------------------------------------------- */
 
 /* Operands [first, n) are vectors over the feature dimension; yields that shape. */
 static sw_status check_features(const sw_inference *x, uint32_t n, sw_shape *vector)
 {
 	sw_shape shape = sw_infer_operand(x, 0);
-	sw_status status = sw_infer_dim(x, "feature_index", x->attrs->batch_norm.feature, shape.rank);
+	sw_status status =
+		sw_infer_dim(x, "feature_index", x->attrs->batch_norm.feature, shape.rank);
 	if (status != SW_OK)
 		return status;
 	if (sw_type_kind_of(shape.type) != SW_KIND_FLOAT)
-		return sw_infer_fail(x, "expected float operands, found %s", sw_infer_text(x, shape));
+		return sw_infer_fail(x, "expected float operands, found %s",
+		                     sw_infer_text(x, shape));
 	int64_t *dims = sw_infer_dims(x, 1);
 	dims[0] = shape.dims[x->attrs->batch_norm.feature];
 	*vector = (sw_shape){.type = shape.type, .rank = 1, .dims = dims};

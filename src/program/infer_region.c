@@ -3,7 +3,7 @@
 
 #include "program/internal.h"
 
-/* ---- regions ------------------------------------------------------------------------------------------ */
+/* ---- regions ---------------------------------------------------------------------------- */
 
 static const sw_shape *operand_shapes(const sw_inference *x, uint32_t first, uint32_t n)
 {
@@ -57,8 +57,9 @@ static sw_status check_branch_index(const sw_inference *x)
 	bool good = index.rank == 0 &&
 	            (index.type == SW_S32 || (index.type == SW_PRED && x->spec->n_called == 2));
 	if (!good)
-		return sw_infer_fail(x, "operand 0: expected pred[] for two branches, or s32[], found %s",
-		                     sw_infer_text(x, index));
+		return sw_infer_fail(
+			x, "operand 0: expected pred[] for two branches, or s32[], found %s",
+			sw_infer_text(x, index));
 	return SW_OK;
 }
 
@@ -93,8 +94,8 @@ sw_status sw_infer_conditional(sw_inference *x)
 		first += n;
 	}
 	if (status == SW_OK && first != x->spec->n_operands)
-		return sw_infer_fail(x, "expected %u operands for its branches, found %u", first - 1,
-		                     x->spec->n_operands - 1);
+		return sw_infer_fail(x, "expected %u operands for its branches, found %u",
+		                     first - 1, x->spec->n_operands - 1);
 	return status;
 }
 
@@ -112,7 +113,8 @@ static sw_status check_map_dims(const sw_inference *x, sw_shape shape)
 	for (int32_t d = 0; all && d < dims.n; d++)
 		all = dims.v[d] == d;
 	return all ? SW_OK
-	           : sw_infer_fail(x, "dimensions: expected all of %s, in order", sw_infer_text(x, shape));
+	           : sw_infer_fail(x, "dimensions: expected all of %s, in order",
+	                           sw_infer_text(x, shape));
 }
 
 sw_status sw_infer_map(sw_inference *x)
@@ -127,8 +129,9 @@ sw_status sw_infer_map(sw_inference *x)
 		sw_shape operand = sw_infer_operand(x, i);
 		scalars[i].type = operand.type;
 		if (!sw_shape_same_dims(operand, first))
-			return sw_infer_fail(x, "operand %u: expected the dimensions of %s, found %s", i,
-			                     sw_infer_text(x, first), sw_infer_text(x, operand));
+			return sw_infer_fail(x,
+			                     "operand %u: expected the dimensions of %s, found %s",
+			                     i, sw_infer_text(x, first), sw_infer_text(x, operand));
 	}
 	status = check_map_dims(x, first);
 	if (status == SW_OK)
@@ -136,8 +139,10 @@ sw_status sw_infer_map(sw_inference *x)
 	if (status != SW_OK)
 		return status;
 	const sw_computation *callee = sw_infer_callee(x, 0);
-	if (callee->results.len != 1 || sw_value_shape(x->program, callee->results.data[0]).rank != 0)
-		return sw_infer_fail(x, "computation '%s': expected one scalar result", callee->name);
+	if (callee->results.len != 1 ||
+	    sw_value_shape(x->program, callee->results.data[0]).rank != 0)
+		return sw_infer_fail(x, "computation '%s': expected one scalar result",
+		                     callee->name);
 	first.type = sw_value_shape(x->program, callee->results.data[0]).type;
 	return sw_infer_one(x, first);
 }
@@ -150,7 +155,8 @@ static sw_shape without_dimension(const sw_inference *x, sw_shape shape, int64_t
 		if (d != dimension)
 			dims[i++] = shape.dims[d];
 	}
-	return (sw_shape){.type = shape.type, .rank = shape.rank - 1, .dims = shape.rank > 1 ? dims : NULL};
+	return (sw_shape){
+		.type = shape.type, .rank = shape.rank - 1, .dims = shape.rank > 1 ? dims : NULL};
 }
 
 static sw_status check_scan(const sw_inference *x)
@@ -158,8 +164,9 @@ static sw_status check_scan(const sw_inference *x)
 	int64_t dimension = x->attrs->scan.dimension, carries = x->attrs->scan.carries;
 	uint32_t n = x->spec->n_operands;
 	if (carries < 0 || carries >= n)
-		return sw_infer_fail(x, "num_carries: expected fewer than the %u operands, found %lld", n,
-		                     (long long)carries);
+		return sw_infer_fail(x,
+		                     "num_carries: expected fewer than the %u operands, found %lld",
+		                     n, (long long)carries);
 	sw_shape first = sw_infer_operand(x, 0);
 	sw_shape *taken = SW_NEW_N(x->arena, sw_shape, n);
 	for (uint32_t i = 0; i < n; i++) {
@@ -177,7 +184,8 @@ static sw_status check_scan(const sw_inference *x)
 	return sw_infer_callee_takes(x, 0, taken, n);
 }
 
-/* Results: a slice of each per step, joined along the dimension; then what was carried to the end. */
+/* Results: a slice of each per step, joined along the dimension; then what was carried to the end.
+ */
 sw_status sw_infer_scan(sw_inference *x)
 {
 	sw_status status = check_scan(x);
@@ -185,19 +193,23 @@ sw_status sw_infer_scan(sw_inference *x)
 		return status;
 	const sw_computation *callee = sw_infer_callee(x, 0);
 	uint32_t carries = (uint32_t)x->attrs->scan.carries, n = (uint32_t)callee->results.len;
-	int64_t dimension = x->attrs->scan.dimension, length = sw_infer_operand(x, 0).dims[dimension];
+	int64_t dimension = x->attrs->scan.dimension,
+		length = sw_infer_operand(x, 0).dims[dimension];
 	if (n < carries)
-		return sw_infer_fail(x, "computation '%s': expected %u carried results, found %u results",
-		                     callee->name, carries, n);
+		return sw_infer_fail(
+			x, "computation '%s': expected %u carried results, found %u results",
+			callee->name, carries, n);
 	sw_shape *out = sw_infer_results(x, n);
 	for (uint32_t i = 0; i < n; i++) {
 		sw_shape shape = out[i] = sw_value_shape(x->program, callee->results.data[i]);
 		uint32_t operand = x->spec->n_operands - (n - i);
 		if (i >= n - carries && !sw_shape_same(shape, sw_infer_operand(x, operand)))
-			return sw_infer_fail(
-				x, "computation '%s': expected its carried result %u to be %s, found %s",
-				callee->name, i, sw_infer_text(x, sw_infer_operand(x, operand)),
-				sw_infer_text(x, shape));
+			return sw_infer_fail(x,
+			                     "computation '%s': expected its carried result %u to "
+			                     "be %s, found %s",
+			                     callee->name, i,
+			                     sw_infer_text(x, sw_infer_operand(x, operand)),
+			                     sw_infer_text(x, shape));
 		if (i >= n - carries)
 			continue;
 		if (dimension > shape.rank)
@@ -211,7 +223,7 @@ sw_status sw_infer_scan(sw_inference *x)
 	return SW_OK;
 }
 
-/* ---- random numbers ------------------------------------------------------------------------------------ */
+/* ---- random numbers --------------------------------------------------------------------- */
 
 sw_status sw_infer_rng(sw_inference *x)
 {
@@ -253,7 +265,7 @@ sw_status sw_infer_rng_state(sw_inference *x)
 	return sw_infer_one(x, (sw_shape){.type = SW_U64, .rank = 1, .dims = dims});
 }
 
-/* ---- linear algebra ------------------------------------------------------------------------------------ */
+/* ---- linear algebra --------------------------------------------------------------------- */
 
 static sw_status check_matrices(const sw_inference *x, uint32_t i)
 {
@@ -347,7 +359,8 @@ sw_status sw_infer_fft(sw_inference *x)
 	if (!row)
 		return sw_infer_fail(x, "fft_type: expected FFT, IFFT, RFFT or IRFFT, found %.20s",
 		                     x->attrs->fft.kind);
-	if (sw_type_kind_of(shape.type) != row->from || length.n < 1 || length.n > SW_MIN(shape.rank, 3))
+	if (sw_type_kind_of(shape.type) != row->from || length.n < 1 ||
+	    length.n > SW_MIN(shape.rank, 3))
 		return sw_infer_fail(x, "%s over %d dimensions can't take %s", row->name, length.n,
 		                     sw_infer_text(x, shape));
 	sw_status status = check_fft_dims(x, row, shape);

@@ -18,7 +18,7 @@ static sw_status same_declared_type(const sw_inference *x, sw_type type)
 	return status;
 }
 
-/* ---- sources --------------------------------------------------------------------------------------- */
+/* ---- sources ---------------------------------------------------------------------------- */
 
 sw_status sw_infer_parameter(sw_inference *x)
 {
@@ -35,8 +35,8 @@ sw_status sw_infer_constant(sw_inference *x)
 	if (status != SW_OK || !declared)
 		return status;
 	if (!sw_shape_same(literal, *declared))
-		return sw_infer_fail(x, "its literal is %s, but %s was declared", sw_infer_text(x, literal),
-		                     sw_infer_text(x, *declared));
+		return sw_infer_fail(x, "its literal is %s, but %s was declared",
+		                     sw_infer_text(x, literal), sw_infer_text(x, *declared));
 	return SW_OK;
 }
 
@@ -48,7 +48,8 @@ sw_status sw_infer_iota(sw_inference *x)
 		return status;
 	sw_type_kind kind = sw_type_kind_of(declared->type);
 	if (kind == SW_KIND_PRED || kind == SW_KIND_TOKEN)
-		return sw_infer_fail(x, "expected a numeric result, found %s", sw_infer_text(x, *declared));
+		return sw_infer_fail(x, "expected a numeric result, found %s",
+		                     sw_infer_text(x, *declared));
 	return sw_infer_dim(x, "iota_dimension", x->attrs->iota.dimension, declared->rank);
 }
 
@@ -57,7 +58,7 @@ sw_status sw_infer_rank_id(sw_inference *x)
 	return sw_infer_one(x, (sw_shape){.type = SW_U32});
 }
 
-/* ---- the same elements in another shape ------------------------------------------------------------- */
+/* ---- the same elements in another shape ------------------------------------------------- */
 
 static sw_status elements_differ(const sw_inference *x, sw_shape declared)
 {
@@ -142,9 +143,10 @@ sw_status sw_infer_broadcast(sw_inference *x)
 	status = sw_infer_dim_list(x, "dimensions", dims, declared->rank);
 	for (int32_t i = 0; i < dims.n && status == SW_OK; i++) {
 		if (declared->dims[dims.v[i]] != operand.dims[i])
-			status = sw_infer_fail(x, "dimension %d of %s does not match dimension %lld of %s",
-			                       i, sw_infer_text(x, operand), (long long)dims.v[i],
-			                       sw_infer_text(x, *declared));
+			status = sw_infer_fail(
+				x, "dimension %d of %s does not match dimension %lld of %s", i,
+				sw_infer_text(x, operand), (long long)dims.v[i],
+				sw_infer_text(x, *declared));
 	}
 	return status;
 }
@@ -157,7 +159,8 @@ sw_status sw_infer_transpose(sw_inference *x)
 	if (status != SW_OK)
 		return status;
 	if (dims.n != operand.rank)
-		return sw_infer_fail(x, "dimensions: expected a permutation of %d, found %d numbers",
+		return sw_infer_fail(x,
+		                     "dimensions: expected a permutation of %d, found %d numbers",
 		                     operand.rank, dims.n);
 	int64_t *sizes = sw_infer_dims(x, operand.rank);
 	uint32_t bounded = 0;
@@ -177,13 +180,15 @@ sw_status sw_infer_reverse(sw_inference *x)
 	return status == SW_OK ? sw_infer_one(x, operand) : status;
 }
 
-/* ---- parts ------------------------------------------------------------------------------------------ */
+/* ---- parts ------------------------------------------------------------------------------ */
 
-static sw_status check_rank_list(const sw_inference *x, const char *what, sw_ints list, int32_t rank)
+static sw_status check_rank_list(const sw_inference *x, const char *what, sw_ints list,
+                                 int32_t rank)
 {
 	if (list.n == rank)
 		return SW_OK;
-	return sw_infer_fail(x, "%s: expected %d numbers, one per dimension, found %d", what, rank, list.n);
+	return sw_infer_fail(x, "%s: expected %d numbers, one per dimension, found %d", what, rank,
+	                     list.n);
 }
 
 sw_status sw_infer_slice(sw_inference *x)
@@ -202,10 +207,10 @@ sw_status sw_infer_slice(sw_inference *x)
 	for (int32_t d = 0; d < shape.rank; d++) {
 		int64_t from = start.v[d], to = limit.v[d], step = stride.v[d];
 		if (from < 0 || to < from || to > shape.dims[d] || step < 1)
-			return sw_infer_fail(x,
-			                     "slice: [%lld:%lld:%lld] does not lie in dimension %d of %s",
-			                     (long long)from, (long long)to, (long long)step, d,
-			                     sw_infer_text(x, shape));
+			return sw_infer_fail(
+				x, "slice: [%lld:%lld:%lld] does not lie in dimension %d of %s",
+				(long long)from, (long long)to, (long long)step, d,
+				sw_infer_text(x, shape));
 		sizes[d] = (to - from) / step + ((to - from) % step != 0);
 	}
 	return sw_infer_one(x, (sw_shape){.type = shape.type, .rank = shape.rank, .dims = sizes});
@@ -214,8 +219,8 @@ sw_status sw_infer_slice(sw_inference *x)
 static sw_status check_starts(const sw_inference *x, uint32_t first, int32_t rank)
 {
 	if (x->spec->n_operands != first + (uint32_t)rank)
-		return sw_infer_fail(x, "expected %d start indices, one per dimension, found %d", rank,
-		                     (int)x->spec->n_operands - (int)first);
+		return sw_infer_fail(x, "expected %d start indices, one per dimension, found %d",
+		                     rank, (int)x->spec->n_operands - (int)first);
 	sw_status status = SW_OK;
 	for (uint32_t i = first; i < x->spec->n_operands && status == SW_OK; i++)
 		status = sw_infer_integer_scalar(x, i);
@@ -225,7 +230,8 @@ static sw_status check_starts(const sw_inference *x, uint32_t first, int32_t ran
 sw_status sw_infer_dynamic_slice(sw_inference *x)
 {
 	sw_ints sizes = x->attrs->dynamic_slice.sizes;
-	sw_status status = sw_infer_count(x, x->spec->n_operands >= 1, "an array and start indices");
+	sw_status status =
+		sw_infer_count(x, x->spec->n_operands >= 1, "an array and start indices");
 	if (status != SW_OK)
 		return status;
 	sw_shape shape = sw_infer_operand(x, 0);
@@ -234,9 +240,9 @@ sw_status sw_infer_dynamic_slice(sw_inference *x)
 		status = check_rank_list(x, "dynamic_slice_sizes", sizes, shape.rank);
 	for (int32_t d = 0; d < shape.rank && status == SW_OK; d++) {
 		if (sizes.v[d] < 0 || sizes.v[d] > shape.dims[d])
-			status = sw_infer_fail(x,
-			                       "dynamic_slice_sizes: %lld does not fit dimension %d of %s",
-			                       (long long)sizes.v[d], d, sw_infer_text(x, shape));
+			status = sw_infer_fail(
+				x, "dynamic_slice_sizes: %lld does not fit dimension %d of %s",
+				(long long)sizes.v[d], d, sw_infer_text(x, shape));
 	}
 	if (status != SW_OK)
 		return status;
@@ -248,8 +254,8 @@ sw_status sw_infer_dynamic_slice(sw_inference *x)
 
 sw_status sw_infer_dynamic_update_slice(sw_inference *x)
 {
-	sw_status status =
-		sw_infer_count(x, x->spec->n_operands >= 2, "an array, an update and start indices");
+	sw_status status = sw_infer_count(x, x->spec->n_operands >= 2,
+	                                  "an array, an update and start indices");
 	if (status != SW_OK)
 		return status;
 	sw_shape shape = sw_infer_operand(x, 0), update = sw_infer_operand(x, 1);
@@ -257,13 +263,13 @@ sw_status sw_infer_dynamic_update_slice(sw_inference *x)
 	for (int32_t d = 0; fits && d < shape.rank; d++)
 		fits = update.dims[d] <= shape.dims[d];
 	if (!fits)
-		return sw_infer_fail(x, "the update %s does not fit in %s", sw_infer_text(x, update),
-		                     sw_infer_text(x, shape));
+		return sw_infer_fail(x, "the update %s does not fit in %s",
+		                     sw_infer_text(x, update), sw_infer_text(x, shape));
 	status = check_starts(x, 2, shape.rank);
 	return status == SW_OK ? sw_infer_one(x, shape) : status;
 }
 
-/* ---- joining and padding ----------------------------------------------------------------------------- */
+/* ---- joining and padding ---------------------------------------------------------------- */
 
 sw_status sw_infer_concatenate(sw_inference *x)
 {
@@ -286,10 +292,12 @@ sw_status sw_infer_concatenate(sw_inference *x)
 		for (int32_t d = 0; fits && d < first.rank; d++)
 			fits = d == dims.v[0] || part.dims[d] == first.dims[d];
 		if (!fits)
-			return sw_infer_fail(x, "operand %u: %s can't be joined to %s along dimension %lld",
-			                     i, sw_infer_text(x, part), sw_infer_text(x, first),
-			                     (long long)dims.v[0]);
-		if (__builtin_add_overflow(sizes[dims.v[0]], part.dims[dims.v[0]], &sizes[dims.v[0]]))
+			return sw_infer_fail(
+				x, "operand %u: %s can't be joined to %s along dimension %lld", i,
+				sw_infer_text(x, part), sw_infer_text(x, first),
+				(long long)dims.v[0]);
+		if (__builtin_add_overflow(sizes[dims.v[0]], part.dims[dims.v[0]],
+		                           &sizes[dims.v[0]]))
 			return sw_infer_fail(x, "its size overflows");
 	}
 	return sw_infer_one(x, (sw_shape){.type = first.type, .rank = first.rank, .dims = sizes});
@@ -309,7 +317,8 @@ static bool padded_size(int64_t size, int64_t low, int64_t high, int64_t interio
 sw_status sw_infer_pad(sw_inference *x)
 {
 	sw_shape shape = sw_infer_operand(x, 0);
-	sw_ints low = x->attrs->pad.low, high = x->attrs->pad.high, interior = x->attrs->pad.interior;
+	sw_ints low = x->attrs->pad.low, high = x->attrs->pad.high,
+		interior = x->attrs->pad.interior;
 	sw_status status = sw_infer_scalar_like(x, 1, shape.type);
 	if (status == SW_OK)
 		status = check_rank_list(x, "padding", low, shape.rank);
@@ -322,20 +331,21 @@ sw_status sw_infer_pad(sw_inference *x)
 	int64_t *sizes = sw_infer_dims(x, shape.rank);
 	for (int32_t d = 0; d < shape.rank; d++) {
 		if (!padded_size(shape.dims[d], low.v[d], high.v[d], interior.v[d], &sizes[d]))
-			return sw_infer_fail(x,
-			                     "padding: %lld_%lld_%lld can't be put on dimension %d of %s",
-			                     (long long)low.v[d], (long long)high.v[d],
-			                     (long long)interior.v[d], d, sw_infer_text(x, shape));
+			return sw_infer_fail(
+				x, "padding: %lld_%lld_%lld can't be put on dimension %d of %s",
+				(long long)low.v[d], (long long)high.v[d], (long long)interior.v[d],
+				d, sw_infer_text(x, shape));
 	}
 	return sw_infer_one(x, (sw_shape){.type = shape.type, .rank = shape.rank, .dims = sizes});
 }
 
-/* ---- dynamic sizes ------------------------------------------------------------------------------------ */
+/* ---- dynamic sizes ---------------------------------------------------------------------- */
 
 static sw_status check_one_dim(const sw_inference *x)
 {
 	if (x->attrs->dims.dims.n != 1)
-		return sw_infer_fail(x, "dimensions: expected one, found %d", x->attrs->dims.dims.n);
+		return sw_infer_fail(x, "dimensions: expected one, found %d",
+		                     x->attrs->dims.dims.n);
 	return sw_infer_dim(x, "dimensions", x->attrs->dims.dims.v[0], sw_infer_operand(x, 0).rank);
 }
 

@@ -3,7 +3,8 @@
 
 #include "program/internal.h"
 
-static sw_live_range *liveness(const sw_program *program, int32_t computation, sw_live_range *ranges)
+static sw_live_range *liveness(const sw_program *program, int32_t computation,
+                               sw_live_range *ranges)
 {
 	const sw_computation *c = &program->computations.data[computation];
 	for (size_t i = 0; i < c->ops.len; i++) {
@@ -21,10 +22,11 @@ static sw_live_range *liveness(const sw_program *program, int32_t computation, s
 
 sw_live_range *sw_program_liveness(const sw_program *program, int32_t computation, sw_arena *arena)
 {
-	return liveness(program, computation, SW_NEW_N(arena, sw_live_range, program->values.len + 1));
+	return liveness(program, computation,
+	                SW_NEW_N(arena, sw_live_range, program->values.len + 1));
 }
 
-/* ---- peak ------------------------------------------------------------------------------------------------- */
+/* ---- peak ------------------------------------------------------------------------------- */
 
 static double value_bytes(const sw_program *program, sw_id value)
 {
@@ -56,8 +58,8 @@ static bool hands_on(const sw_program *program, const sw_op *op, uint32_t leaf)
 	return body->results.data[leaf] == inside;
 }
 
-/* What the caller holds of what computation k of the region counts as well: operands that nobody reads afterwards, which it takes
- * over, and those that a loop hands on. */
+/* What the caller holds of what computation k of the region counts as well: operands that nobody
+ * reads afterwards, which it takes over, and those that a loop hands on. */
 static double shared_bytes(const sw_program *program, const sw_op *op, uint16_t k,
                            const sw_live_range *ranges, int32_t moment)
 {
@@ -74,26 +76,28 @@ static double shared_bytes(const sw_program *program, const sw_op *op, uint16_t 
 	return bytes;
 }
 
-/* What a region needs beyond the operands and results that its caller counts. A loop's condition sees all that is carried. Computations
- * that are no regions work on scalars, and a fusion keeps nothing. */
+/* What a region needs beyond the operands and results that its caller counts. A loop's condition
+ * sees all that is carried. Computations that are no regions work on scalars, and a fusion keeps
+ * nothing. */
 static double region_bytes(const sw_program *program, const sw_op *op, const sw_live_range *ranges,
                            int32_t moment, const double *peaks)
 {
 	double most = -INFINITY;
 	if (op->opcode == SW_OP_SCAN) /* slices of the operands, which stay */
 		return peaks[op->called[0]];
-	if (op->opcode != SW_OP_WHILE && op->opcode != SW_OP_CONDITIONAL && op->opcode != SW_OP_CALL)
+	if (op->opcode != SW_OP_WHILE && op->opcode != SW_OP_CONDITIONAL &&
+	    op->opcode != SW_OP_CALL)
 		return 0;
 	for (uint16_t k = 0; k < op->n_called; k++) {
-		double inside =
-			fmax(peaks[op->called[k]], sw_computation_parameter_bytes(program, op->called[k]));
+		double inside = fmax(peaks[op->called[k]],
+		                     sw_computation_parameter_bytes(program, op->called[k]));
 		most = fmax(most, inside - shared_bytes(program, op, k, ranges, moment));
 	}
 	return most - sw_op_result_bytes(program, op);
 }
 
-void sw_live_changes(const sw_program *program, const sw_computation *c, const sw_live_range *ranges,
-                     double *changes)
+void sw_live_changes(const sw_program *program, const sw_computation *c,
+                     const sw_live_range *ranges, double *changes)
 {
 	for (size_t i = 0; i < c->ops.len; i++) {
 		const sw_op *op = sw_op_at(program, c->ops.data[i]);
@@ -106,8 +110,8 @@ void sw_live_changes(const sw_program *program, const sw_computation *c, const s
 	}
 }
 
-static double computation_peak(const sw_program *program, int32_t computation, sw_live_range *ranges,
-                               const double *peaks)
+static double computation_peak(const sw_program *program, int32_t computation,
+                               sw_live_range *ranges, const double *peaks)
 {
 	const sw_computation *c = &program->computations.data[computation];
 	sw_arena arena;
@@ -116,8 +120,8 @@ static double computation_peak(const sw_program *program, int32_t computation, s
 	sw_live_changes(program, c, liveness(program, computation, ranges), changes);
 	for (size_t i = 0; i < c->ops.len; i++) {
 		live += changes[i];
-		peak = fmax(peak, live + region_bytes(program, sw_op_at(program, c->ops.data[i]), ranges,
-		                                      (int32_t)i, peaks));
+		peak = fmax(peak, live + region_bytes(program, sw_op_at(program, c->ops.data[i]),
+		                                      ranges, (int32_t)i, peaks));
 	}
 	sw_arena_clear(&arena);
 	return peak;

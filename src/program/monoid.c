@@ -8,20 +8,24 @@ typedef struct monoid_row {
 
 /* On pred: addition is "or", multiplication "and", as in XLA. */
 static const monoid_row rows[] = {
-	{SW_OP_ADD, SW_MONOID_SUM, SW_MONOID_OR},     {SW_OP_MULTIPLY, SW_MONOID_PRODUCT, SW_MONOID_AND},
-	{SW_OP_MAXIMUM, SW_MONOID_MAX, SW_MONOID_OR}, {SW_OP_MINIMUM, SW_MONOID_MIN, SW_MONOID_AND},
-	{SW_OP_AND, SW_MONOID_AND, SW_MONOID_AND},    {SW_OP_OR, SW_MONOID_OR, SW_MONOID_OR},
+	{SW_OP_ADD, SW_MONOID_SUM, SW_MONOID_OR},
+	{SW_OP_MULTIPLY, SW_MONOID_PRODUCT, SW_MONOID_AND},
+	{SW_OP_MAXIMUM, SW_MONOID_MAX, SW_MONOID_OR},
+	{SW_OP_MINIMUM, SW_MONOID_MIN, SW_MONOID_AND},
+	{SW_OP_AND, SW_MONOID_AND, SW_MONOID_AND},
+	{SW_OP_OR, SW_MONOID_OR, SW_MONOID_OR},
 };
 
-static bool is_parameter(const sw_program *program, sw_id value, const sw_computation *c, size_t number)
+static bool is_parameter(const sw_program *program, sw_id value, const sw_computation *c,
+                         size_t number)
 {
 	return c->parameters.data[number] != SW_NO_ID &&
 	       program->values.data[value].op == c->parameters.data[number];
 }
 
 /* Parameters m and n, in either order. */
-static bool takes_both(const sw_program *program, const sw_computation *c, const sw_op *op, size_t m,
-                       size_t n)
+static bool takes_both(const sw_program *program, const sw_computation *c, const sw_op *op,
+                       size_t m, size_t n)
 {
 	sw_id x = op->operands[0], y = op->operands[1];
 	return (is_parameter(program, x, c, m) && is_parameter(program, y, c, n)) ||
@@ -36,7 +40,8 @@ sw_monoid sw_computation_monoid_of(const sw_program *program, int32_t computatio
 		return SW_MONOID_NONE;
 	sw_shape shape = sw_value_shape(program, c->results.data[result]);
 	const sw_op *root = sw_op_at(program, program->values.data[c->results.data[result]].op);
-	if (shape.rank != 0 || root->n_operands != 2 || !takes_both(program, c, root, result, n + result))
+	if (shape.rank != 0 || root->n_operands != 2 ||
+	    !takes_both(program, c, root, result, n + result))
 		return SW_MONOID_NONE;
 	for (size_t i = 0; i < SW_COUNT(rows); i++) {
 		if ((sw_opcode)root->opcode == rows[i].opcode)

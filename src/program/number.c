@@ -14,8 +14,9 @@ typedef struct format {
 	top top;
 } format;
 
-/* FN: no infinity, NaN is all ones. FNUZ: no infinity nor -0, NaN is the code of -0. FINITE: neither.
- * SCALE: a power of two, no sign, NaN is all ones. Sources: OCP 8-bit and microscaling formats, XLA. */
+/* FN: no infinity, NaN is all ones. FNUZ: no infinity nor -0, NaN is the code of -0. FINITE:
+ * neither. SCALE: a power of two, no sign, NaN is all ones. Sources: OCP 8-bit and microscaling
+ * formats, XLA. */
 static const format formats[SW_TYPE_COUNT] = {
 	[SW_F4E2M1FN] = {2, 1, 1, FINITE},     [SW_F8E5M2] = {5, 2, 15, IEEE},
 	[SW_F8E4M3] = {4, 3, 7, IEEE},         [SW_F8E4M3FN] = {4, 3, 7, FN},
@@ -26,7 +27,7 @@ static const format formats[SW_TYPE_COUNT] = {
 	[SW_F64] = {11, 52, 1023, IEEE},
 };
 
-/* ---- bits in memory ------------------------------------------------------------------------------------- */
+/* ---- bits in memory --------------------------------------------------------------------- */
 
 static uint64_t load(sw_type type, const void *data, int64_t index)
 {
@@ -71,7 +72,7 @@ static void store(sw_type type, void *data, int64_t index, uint64_t bits)
 	}
 }
 
-/* ---- floats ---------------------------------------------------------------------------------------------- */
+/* ---- floats ----------------------------------------------------------------------------- */
 
 uint64_t sw_float_bits(sw_type type, const void *data, int64_t index)
 {
@@ -107,7 +108,8 @@ static double decode(const format *f, uint64_t bits)
 	uint64_t mantissa = magnitude & ((UINT64_C(1) << f->mantissa_bits) - 1);
 	int exponent = (int)(magnitude >> f->mantissa_bits);
 	if (is_special(f, magnitude, sign))
-		return f->top == IEEE && mantissa == 0 ? (sign ? -INFINITY : INFINITY) : (double)NAN;
+		return f->top == IEEE && mantissa == 0 ? (sign ? -INFINITY : INFINITY)
+		                                       : (double)NAN;
 	if (f->top == SCALE)
 		return ldexp(1, exponent - f->bias);
 	if (exponent > 0)
@@ -176,7 +178,7 @@ static uint64_t encode(const format *f, double value)
 	return sign | code;
 }
 
-/* ---- integers -------------------------------------------------------------------------------------------- */
+/* ---- integers --------------------------------------------------------------------------- */
 
 void sw_integer_range(sw_type type, int64_t *low, int64_t *high)
 {
@@ -214,7 +216,7 @@ static int64_t cut_to_range(sw_type type, double value)
 	return value >= (double)high ? high : (int64_t)value;
 }
 
-/* ---- any type ---------------------------------------------------------------------------------------------- */
+/* ---- any type --------------------------------------------------------------------------- */
 
 double sw_number_get(sw_type type, const void *data, int64_t index)
 {

@@ -11,7 +11,8 @@ typedef struct opcode_row {
 } opcode_row;
 
 static const opcode_row rows[SW_OPCODE_COUNT] = {
-#define X(name, spelling, operands, class) {spelling, sizeof(spelling) - 1, operands, SW_CLASS_##class},
+#define X(name, spelling, operands, class)                                                         \
+	{spelling, sizeof(spelling) - 1, operands, SW_CLASS_##class},
 	SW_OPCODES(X)
 #undef X
 };

@@ -32,7 +32,8 @@ static void add_parameters(grouping *g, uint32_t k)
 	}
 }
 
-/* One operand, which is a tuple when there are several leaves or the op itself yields a tuple of one. */
+/* One operand, which is a tuple when there are several leaves or the op itself yields a tuple of
+ * one. */
 static void add_one(grouping *g, bool tuple)
 {
 	add(g, g->op->n_operands, tuple);

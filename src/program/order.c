@@ -4,8 +4,9 @@
 /* Kahn's algorithm on calls: a computation is ready when all it calls are. */
 typedef struct order_state {
 	const sw_program *program;
-	uint32_t *waits;           /* calls of this computation that are not yet in the order */
-	uint32_t *start, *callers; /* callers of c: callers[start[c] .. start[c + 1]), one per call */
+	uint32_t *waits; /* calls of this computation that are not yet in the order */
+	/* callers of c: callers[start[c] .. start[c + 1]), one per call */
+	uint32_t *start, *callers;
 } order_state;
 
 static void count_calls(order_state *s)
@@ -95,7 +96,8 @@ double sw_computation_parameter_bytes(const sw_program *program, int32_t computa
 	double bytes = 0;
 	for (size_t p = 0; p < c->parameters.len; p++) {
 		if (c->parameters.data[p] != SW_NO_ID)
-			bytes += sw_op_result_bytes(program, sw_op_at(program, c->parameters.data[p]));
+			bytes += sw_op_result_bytes(program,
+			                            sw_op_at(program, c->parameters.data[p]));
 	}
 	return bytes;
 }

@@ -16,12 +16,13 @@ static int64_t bytes_of(const finder *f, sw_id value)
 	return sw_shape_bytes(sw_value_shape(f->program, value));
 }
 
-/* Of the computations that a loop, conditional or call runs: the one that needs most besides what its caller hands it; -1: none. */
+/* Of the computations that a loop, conditional or call runs: the one that needs most besides what
+ * its caller hands it; -1: none. */
 static int32_t largest_called(const finder *f, const sw_op *op, int64_t *bytes)
 {
 	int32_t largest = -1;
-	bool runs =
-		op->opcode == SW_OP_WHILE || op->opcode == SW_OP_CONDITIONAL || op->opcode == SW_OP_CALL;
+	bool runs = op->opcode == SW_OP_WHILE || op->opcode == SW_OP_CONDITIONAL ||
+	            op->opcode == SW_OP_CALL;
 	*bytes = 0;
 	for (uint16_t k = 0; runs && k < op->n_called; k++) {
 		double handed = sw_computation_parameter_bytes(f->program, op->called[k]);
@@ -34,7 +35,8 @@ static int32_t largest_called(const finder *f, const sw_op *op, int64_t *bytes)
 	return largest;
 }
 
-/* The moment, as an op's place; *called: the computation that runs then and has its own part in it, -1: none. */
+/* The moment, as an op's place; *called: the computation that runs then and has its own part in it,
+ * -1: none. */
 static int32_t find_moment(const finder *f, const sw_computation *c, int32_t *called)
 {
 	double *changes = sw_alloc(sizeof(*changes) * (c->ops.len + 1)), live = 0, most = -1;

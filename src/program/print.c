@@ -1,7 +1,8 @@
 /*
- * Programs as HLO text. Tuples are made again where the text needs them: an op of several results is
- * followed by a get-tuple-element for each result that is used by itself, and preceded by a tuple for
- * each operand that is one. Where all results of one op are handed on together, its name stands.
+ * Programs as HLO text. Tuples are made again where the text needs them: an op of several results
+ * is followed by a get-tuple-element for each result that is used by itself, and preceded by a
+ * tuple for each operand that is one. Where all results of one op are handed on together, its name
+ * stands.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ typedef struct printer {
 	SW_VEC(sw_operand_group) groups;
 } printer;
 
-/* ---- names ----------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------ */
 
 /* Unique in the program: neither of an op or computation, nor made before. */
 static const char *make_name(printer *p, const char *base)
@@ -73,18 +74,20 @@ static void find_needed(printer *p)
 	}
 	for (size_t c = 0; c < p->program->computations.len; c++) {
 		const sw_computation *computation = &p->program->computations.data[c];
-		need(p, computation->results.data, computation->results.len, computation->root_tuple);
+		need(p, computation->results.data, computation->results.len,
+		     computation->root_tuple);
 	}
 }
 
-/* ---- shapes ---------------------------------------------------------------------------------------------- */
+/* ---- shapes ----------------------------------------------------------------------------- */
 
 static void print_shapes(printer *p, const sw_id *values, sw_id first, size_t n, bool tuple)
 {
 	sw_text_add(p->text, tuple ? "(" : "");
 	for (size_t i = 0; i < n; i++) {
 		sw_text_add(p->text, i ? ", " : "");
-		sw_shape_print(sw_value_shape(p->program, values ? values[i] : first + (sw_id)i), p->text);
+		sw_shape_print(sw_value_shape(p->program, values ? values[i] : first + (sw_id)i),
+		               p->text);
 	}
 	sw_text_add(p->text, tuple ? ")" : "");
 }
@@ -94,7 +97,7 @@ static void print_op_shape(printer *p, const sw_op *op)
 	print_shapes(p, NULL, op->first_result, op->n_results, sw_op_is_tuple(op));
 }
 
-/* ---- operands -------------------------------------------------------------------------------------------- */
+/* ---- operands --------------------------------------------------------------------------- */
 
 static void print_value_name(printer *p, sw_id value)
 {
@@ -173,7 +176,7 @@ static void print_operands(printer *p, const sw_op *op, uint32_t n_groups, const
 	}
 }
 
-/* ---- ops ------------------------------------------------------------------------------------------------- */
+/* ---- ops -------------------------------------------------------------------------------- */
 
 static void print_extras(const sw_extra *extras, sw_text *text)
 {
@@ -246,7 +249,7 @@ static void print_op_lines(printer *p, sw_id id)
 	print_elements(p, op);
 }
 
-/* ---- computations ---------------------------------------------------------------------------------------- */
+/* ---- computations ----------------------------------------------------------------------- */
 
 static void print_signature(printer *p, const sw_computation *c, bool names)
 {
@@ -293,7 +296,7 @@ static void print_computation(printer *p, int32_t index)
 	sw_text_add(p->text, "\n");
 }
 
-/* ---- the header -------------------------------------------------------------------------------------------- */
+/* ---- the header ------------------------------------------------------------------------- */
 
 /* Leaf of the entry's inputs as `N, {K}`; `N, {}` for a parameter that is an array. */
 static void print_input(printer *p, const sw_id *inputs, uint32_t leaf)

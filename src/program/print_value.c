@@ -24,11 +24,11 @@ void sw_string_print(const char *string, sw_text *text)
 	sw_text_add(text, "\"");
 }
 
-/* ---- literals ---------------------------------------------------------------------------------------------- */
+/* ---- literals --------------------------------------------------------------------------- */
 
-/* Digits that read back as the same number; of an f32 or narrower type (then `narrow`), as the same f32.
- * %g drops trailing zeros, and FLT_DIG or DBL_DIG digits survive the round trip: no fewer need be tried.
- * Integers of everyday size stand as such: 240, not 2.4e+02. */
+/* Digits that read back as the same number; of an f32 or narrower type (then `narrow`), as the same
+ * f32. %g drops trailing zeros, and FLT_DIG or DBL_DIG digits survive the round trip: no fewer need
+ * be tried. Integers of everyday size stand as such: 240, not 2.4e+02. */
 static void print_finite(double value, bool narrow, sw_text *text)
 {
 	char digits[40];
@@ -44,7 +44,8 @@ static void print_finite(double value, bool narrow, sw_text *text)
 	sw_text_add(text, digits);
 }
 
-/* The types laid out as IEEE 754 does have a NaN for every mantissa but 0; the others one, or one of each sign. */
+/* The types laid out as IEEE 754 does have a NaN for every mantissa but 0; the others one, or one
+ * of each sign. */
 static bool has_payloads(sw_type type)
 {
 	switch (type) {
@@ -130,7 +131,8 @@ static int64_t print_dimension(sw_literal literal, int32_t dimension, int64_t ne
 	return next;
 }
 
-/* XLA wants the braces of an empty array too, down to the dimension of size 0; nobody wants millions of them. */
+/* XLA wants the braces of an empty array too, down to the dimension of size 0; nobody wants
+ * millions of them. */
 static bool has_too_many_braces(sw_shape shape)
 {
 	int64_t braces = 1;
@@ -149,7 +151,7 @@ void sw_literal_print(sw_literal literal, sw_text *text)
 		print_dimension(literal, 0, 0, text);
 }
 
-/* ---- attributes -------------------------------------------------------------------------------------------- */
+/* ---- attributes ------------------------------------------------------------------------- */
 
 static void print_ints(sw_ints list, sw_text *text)
 {
@@ -167,7 +169,8 @@ static void print_plain_ints(sw_ints list, sw_text *text)
 
 static void print_slice(const sw_attrs *attrs, sw_text *text)
 {
-	sw_ints start = attrs->slice.start, limit = attrs->slice.limit, stride = attrs->slice.stride;
+	sw_ints start = attrs->slice.start, limit = attrs->slice.limit,
+		stride = attrs->slice.stride;
 	sw_text_add(text, "{");
 	for (int32_t i = 0; i < start.n; i++) {
 		sw_text_addf(text, "%s[%lld:%lld", i ? ", " : "", (long long)start.v[i],
@@ -183,7 +186,8 @@ static void print_padding(const sw_attrs *attrs, sw_text *text)
 {
 	sw_ints low = attrs->pad.low, high = attrs->pad.high, interior = attrs->pad.interior;
 	for (int32_t i = 0; i < low.n; i++) {
-		sw_text_addf(text, "%s%lld_%lld", i ? "x" : "", (long long)low.v[i], (long long)high.v[i]);
+		sw_text_addf(text, "%s%lld_%lld", i ? "x" : "", (long long)low.v[i],
+		             (long long)high.v[i]);
 		if (interior.v[i] != 0)
 			sw_text_addf(text, "_%lld", (long long)interior.v[i]);
 	}
@@ -325,7 +329,8 @@ static void print_computations(const sw_program *program, const sw_op *op, sw_te
 {
 	sw_text_add(text, "{");
 	for (uint16_t k = 0; k < op->n_called; k++)
-		sw_text_addf(text, "%s%%%s", k ? ", " : "", program->computations.data[op->called[k]].name);
+		sw_text_addf(text, "%s%%%s", k ? ", " : "",
+		             program->computations.data[op->called[k]].name);
 	sw_text_add(text, "}");
 }
 
@@ -376,7 +381,8 @@ static void print_member(const sw_program *program, const sw_op *op, const sw_at
 		print_pairs(*(const sw_ints *)member, text);
 		return;
 	case SW_ATTRIBUTE_COMPUTATION:
-		sw_text_addf(text, "%%%s", program->computations.data[op->called[row->offset]].name);
+		sw_text_addf(text, "%%%s",
+		             program->computations.data[op->called[row->offset]].name);
 		return;
 	case SW_ATTRIBUTE_COMPUTATIONS:
 		print_computations(program, op, text);
@@ -409,7 +415,8 @@ static bool is_absent(const sw_attribute *row, const void *member)
 static bool is_printed_call(const sw_program *program, const sw_op *op, const sw_attribute *row)
 {
 	if (op->opcode == SW_OP_CONDITIONAL) {
-		bool pred = op->n_operands > 0 && sw_value_shape(program, op->operands[0]).type == SW_PRED;
+		bool pred = op->n_operands > 0 &&
+		            sw_value_shape(program, op->operands[0]).type == SW_PRED;
 		return pred == (row->kind == SW_ATTRIBUTE_COMPUTATION);
 	}
 	if (row->kind == SW_ATTRIBUTE_COMPUTATIONS)
@@ -441,6 +448,7 @@ void sw_attributes_print(const sw_program *program, const sw_op *op, sw_text *te
 			continue;
 		sw_text_addf(text, ", %s=", rows[i].name);
 		print_member(program, op, &rows[i],
-		             is_call(&rows[i]) ? NULL : (const char *)op->attrs + rows[i].offset, text);
+		             is_call(&rows[i]) ? NULL : (const char *)op->attrs + rows[i].offset,
+		             text);
 	}
 }

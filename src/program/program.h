@@ -4,9 +4,9 @@
  * SSA over flat arrays. A program has computations; a computation is an ordered list of ops; an op
  * has operand values and result values. Everything is named by index: an op id into program->ops, a
  * value id into program->values, a computation index into program->computations; ids are global to
- * the program. There are NO tuples: an op that yields a tuple has several results (nested tuples are
- * flattened in order), get-tuple-element and tuple vanish on reading and are made again on printing.
- * A tuple-shaped parameter is one `parameter` op with several results.
+ * the program. There are NO tuples: an op that yields a tuple has several results (nested tuples
+ * are flattened in order), get-tuple-element and tuple vanish on reading and are made again on
+ * printing. A tuple-shaped parameter is one `parameter` op with several results.
  *
  * Callees come before callers. Programs only grow: a pass that changes one writes a new one.
  * Everything lives in the program's arena; nothing here outlives sw_program_free.
@@ -17,36 +17,48 @@
 #include "base/base.h"
 #include "program/opcodes.h"
 
-/* ---- types and shapes ----------------------------------------------------------------------- */
+/* ---- types and shapes ------------------------------------------------------------------- */
 
 /*  X(NAME, "spelling", bits, kind) */
-#define SW_TYPES(X)                                                                           \
-	X(PRED, "pred", 8, PRED)                                                              \
-	X(S1, "s1", 1, SIGNED) X(S2, "s2", 2, SIGNED) X(S4, "s4", 4, SIGNED)                  \
-	X(S8, "s8", 8, SIGNED) X(S16, "s16", 16, SIGNED)                                      \
-	X(S32, "s32", 32, SIGNED) X(S64, "s64", 64, SIGNED)                                   \
-	X(U1, "u1", 1, UNSIGNED) X(U2, "u2", 2, UNSIGNED) X(U4, "u4", 4, UNSIGNED)            \
-	X(U8, "u8", 8, UNSIGNED) X(U16, "u16", 16, UNSIGNED)                                  \
-	X(U32, "u32", 32, UNSIGNED) X(U64, "u64", 64, UNSIGNED)                               \
-	X(F4E2M1FN, "f4e2m1fn", 4, FLOAT) X(F8E5M2, "f8e5m2", 8, FLOAT)                       \
-	X(F8E4M3, "f8e4m3", 8, FLOAT) X(F8E4M3FN, "f8e4m3fn", 8, FLOAT)                       \
-	X(F8E4M3B11FNUZ, "f8e4m3b11fnuz", 8, FLOAT) X(F8E3M4, "f8e3m4", 8, FLOAT)             \
-	X(F8E5M2FNUZ, "f8e5m2fnuz", 8, FLOAT) X(F8E4M3FNUZ, "f8e4m3fnuz", 8, FLOAT)           \
-	X(F8E8M0FNU, "f8e8m0fnu", 8, FLOAT)                                                   \
-	X(F16, "f16", 16, FLOAT) X(BF16, "bf16", 16, FLOAT)                                   \
-	X(F32, "f32", 32, FLOAT) X(F64, "f64", 64, FLOAT)                                     \
-	X(C64, "c64", 64, COMPLEX) X(C128, "c128", 128, COMPLEX)                              \
-	X(TOKEN, "token", 0, TOKEN) X(OPAQUE, "opaque", 0, TOKEN)
+#define SW_TYPES(X)                                                                                \
+	X(PRED, "pred", 8, PRED)                                                                   \
+	X(S1, "s1", 1, SIGNED)                                                                     \
+	X(S2, "s2", 2, SIGNED)                                                                     \
+	X(S4, "s4", 4, SIGNED) X(S8, "s8", 8, SIGNED) X(S16, "s16", 16, SIGNED) X(                 \
+		S32, "s32", 32, SIGNED) X(S64, "s64", 64, SIGNED) X(U1, "u1", 1, UNSIGNED)         \
+		X(U2, "u2", 2, UNSIGNED) X(U4, "u4", 4, UNSIGNED) X(U8, "u8", 8, UNSIGNED) X(      \
+			U16, "u16", 16, UNSIGNED) X(U32, "u32", 32, UNSIGNED) X(U64, "u64", 64,    \
+	                                                                        UNSIGNED)          \
+			X(F4E2M1FN, "f4e2m1fn", 4, FLOAT) X(F8E5M2, "f8e5m2", 8, FLOAT) X(         \
+				F8E4M3, "f8e4m3",                                                  \
+				8, FLOAT) X(F8E4M3FN, "f8e4m3fn", 8,                               \
+	                                    FLOAT) X(F8E4M3B11FNUZ, "f8e4m3b11fnuz", 8, FLOAT)     \
+				X(F8E3M4, "f8e3m4", 8,                                             \
+	                          FLOAT) X(F8E5M2FNUZ, "f8e5m2fnuz", 8,                            \
+	                                   FLOAT) X(F8E4M3FNUZ, "f8e4m3fnuz", 8,                   \
+	                                            FLOAT) X(F8E8M0FNU, "f8e8m0fnu", 8, FLOAT)     \
+					X(F16, "f16", 16, FLOAT) X(BF16, "bf16", 16, FLOAT)        \
+						X(F32, "f32", 32, FLOAT) X(F64, "f64", 64, FLOAT)  \
+							X(C64, "c64", 64, COMPLEX) X(C128, "c128", \
+	                                                                             128, COMPLEX) \
+								X(TOKEN, "token", 0, TOKEN)        \
+									X(OPAQUE, "opaque", 0,     \
+	                                                                  TOKEN)
 
 typedef enum sw_type {
 #define X(name, spelling, bits, kind) SW_##name,
 	SW_TYPES(X)
 #undef X
-	SW_TYPE_COUNT
+		SW_TYPE_COUNT
 } sw_type;
 
 typedef enum sw_type_kind {
-	SW_KIND_PRED, SW_KIND_SIGNED, SW_KIND_UNSIGNED, SW_KIND_FLOAT, SW_KIND_COMPLEX, SW_KIND_TOKEN
+	SW_KIND_PRED,
+	SW_KIND_SIGNED,
+	SW_KIND_UNSIGNED,
+	SW_KIND_FLOAT,
+	SW_KIND_COMPLEX,
+	SW_KIND_TOKEN
 } sw_type_kind;
 
 const char *sw_type_name(sw_type type);
@@ -59,7 +71,8 @@ int sw_type_bits(sw_type type); /* of one element in HLO: pred 8, s4 4 */
 #define SW_MAX_RANK 16 /* the reader refuses more, with a clear line */
 
 /* An array shape. dims are sizes, major first; never negative; dims == NULL when rank == 0. The
- * verifier guarantees that elements * bytes fits an int64_t. Bit d of `bounded` marks `<=N` dims. */
+ * verifier guarantees that elements * bytes fits an int64_t. Bit d of `bounded` marks `<=N` dims.
+ */
 typedef struct sw_shape {
 	sw_type type;
 	int32_t rank;
@@ -71,11 +84,12 @@ int64_t sw_shape_elements(sw_shape shape);
 int64_t sw_shape_bytes(sw_shape shape);
 bool sw_shape_equal(sw_shape a, sw_shape b);
 void sw_shape_print(sw_shape shape, sw_text *text); /* f32[2,3] */
-/* Copies a dense array of shape `small` to the low corner of one of shape `large`, whose other elements stay as they are. Ranks and
- * element sizes are equal, and no dimension of `small` is larger. */
+/* Copies a dense array of shape `small` to the low corner of one of shape `large`, whose other
+ * elements stay as they are. Ranks and element sizes are equal, and no dimension of `small` is
+ * larger. */
 void sw_shape_embed(sw_shape small, const void *from, sw_shape large, void *to);
 
-/* ---- attributes ------------------------------------------------------------------------------ */
+/* ---- attributes ------------------------------------------------------------------------- */
 
 typedef struct sw_ints {
 	int32_t n;
@@ -85,8 +99,13 @@ bool sw_ints_has(sw_ints list, int64_t value);
 
 /* The operation of a reduction that is known to be commutative and associative; NONE otherwise. */
 typedef enum sw_monoid {
-	SW_MONOID_NONE, SW_MONOID_SUM, SW_MONOID_PRODUCT, SW_MONOID_MAX, SW_MONOID_MIN,
-	SW_MONOID_AND, SW_MONOID_OR
+	SW_MONOID_NONE,
+	SW_MONOID_SUM,
+	SW_MONOID_PRODUCT,
+	SW_MONOID_MAX,
+	SW_MONOID_MIN,
+	SW_MONOID_AND,
+	SW_MONOID_OR
 } sw_monoid;
 const char *sw_monoid_name(sw_monoid monoid);
 
@@ -101,8 +120,9 @@ typedef struct sw_window {
 	const sw_window_dim *dims;
 } sw_window;
 
-/* Which ranks work together. Either `list` (n_groups x group_size ids, -1 pads ragged groups), or, when list is
- * NULL, the iota form [n_groups,group_size]<=[reshape]T(transpose). n_groups == 0: all ranks. */
+/* Which ranks work together. Either `list` (n_groups x group_size ids, -1 pads ragged groups), or,
+ * when list is NULL, the iota form [n_groups,group_size]<=[reshape]T(transpose). n_groups == 0: all
+ * ranks. */
 typedef struct sw_groups {
 	int64_t n_groups, group_size;
 	const int64_t *list;
@@ -119,64 +139,121 @@ typedef struct sw_literal {
 
 /* Gather and scatter share their numbers; the comments give gather's / scatter's attribute. */
 typedef struct sw_index_dims {
-	sw_ints offset;         /* offset_dims / update_window_dims */
-	sw_ints collapsed;      /* collapsed_slice_dims / inserted_window_dims */
-	sw_ints start_index_map;/* start_index_map / scatter_dims_to_operand_dims */
-	sw_ints operand_batch;  /* operand_batching_dims / input_batching_dims */
-	sw_ints index_batch;    /* start_indices_batching_dims / scatter_indices_batching_dims */
+	sw_ints offset;          /* offset_dims / update_window_dims */
+	sw_ints collapsed;       /* collapsed_slice_dims / inserted_window_dims */
+	sw_ints start_index_map; /* start_index_map / scatter_dims_to_operand_dims */
+	sw_ints operand_batch;   /* operand_batching_dims / input_batching_dims */
+	sw_ints index_batch;     /* start_indices_batching_dims / scatter_indices_batching_dims */
 	int64_t index_vector_dim;
-	sw_ints slice_sizes;    /* gather only */
+	sw_ints slice_sizes; /* gather only */
 	bool sorted, unique;
 } sw_index_dims;
 
 /* One per op that has any; which member holds is decided by the opcode (table in attributes.c). */
 typedef union sw_attrs {
-	struct { int64_t number; } parameter;
+	struct {
+		int64_t number;
+	} parameter;
 	sw_literal constant;
-	struct { int64_t dimension; } iota;
-	struct { sw_direction direction; const char *type; /* TOTALORDER, NULL */ } compare;
+	struct {
+		int64_t dimension;
+	} iota;
+	struct {
+		sw_direction direction;
+		const char *type; /* TOTALORDER, NULL */
+	} compare;
 	/* broadcast: operand dim i is result dim dims.v[i]; transpose: result dim i is operand dim
 	 * dims.v[i]; concatenate (one); reduce; reverse; map; get/set-dimension-size (one) */
-	struct { sw_ints dims; } dims;
-	struct { sw_ints start, limit, stride; } slice;
-	struct { sw_ints sizes; } dynamic_slice;
-	struct { sw_ints low, high, interior; } pad;
+	struct {
+		sw_ints dims;
+	} dims;
+	struct {
+		sw_ints start, limit, stride;
+	} slice;
+	struct {
+		sw_ints sizes;
+	} dynamic_slice;
+	struct {
+		sw_ints low, high, interior;
+	} pad;
 	/* ragged-dot only: lhs_ragged (one), rhs_group (one, or none) */
-	struct { sw_ints lhs_batch, rhs_batch, lhs_contracting, rhs_contracting, lhs_ragged, rhs_group; } dot;
+	struct {
+		sw_ints lhs_batch, rhs_batch, lhs_contracting, rhs_contracting, lhs_ragged,
+			rhs_group;
+	} dot;
 	struct {
 		sw_window window;
 		/* positions: input/kernel/output spatial dims in the order of the window's dims */
-		int64_t input_batch, input_feature, kernel_input, kernel_output, output_batch, output_feature;
+		int64_t input_batch, input_feature, kernel_input, kernel_output, output_batch,
+			output_feature;
 		sw_ints input_spatial, kernel_spatial, output_spatial;
 		int64_t feature_groups, batch_groups;
 	} convolution;
-	struct { sw_window window; } window; /* reduce-window, select-and-scatter */
-	sw_index_dims index;                 /* gather, scatter */
-	struct { int64_t dimension; bool stable; } sort;
-	struct { int64_t k; bool largest; } topk;
-	struct { int64_t exponent_bits, mantissa_bits; } reduce_precision;
-	struct { const char *algorithm; } rng;
-	struct { const char *distribution; } rng_old;
-	struct { int64_t delta; } rng_state;
-	struct { int64_t trip_count; /* -1: not a known constant */ } loop;
-	/* inputs, then `carries` initial values; the body takes slices and carries, gives the same */
-	struct { int64_t dimension, carries; bool reverse, associative; } scan;
-	struct { double epsilon; int64_t feature; } batch_norm;
-	struct { const char *kind; sw_ints length; } fft;
-	struct { bool left_side, lower, unit_diagonal; const char *transpose_a; } triangular_solve;
-	struct { bool lower; } cholesky;
 	struct {
-		const char *target;    /* custom_call_target */
-		sw_ints operand_arity; /* per operand of the text: its leaves, or -1 for an array; n == 0: all arrays */
+		sw_window window;
+	} window;            /* reduce-window, select-and-scatter */
+	sw_index_dims index; /* gather, scatter */
+	struct {
+		int64_t dimension;
+		bool stable;
+	} sort;
+	struct {
+		int64_t k;
+		bool largest;
+	} topk;
+	struct {
+		int64_t exponent_bits, mantissa_bits;
+	} reduce_precision;
+	struct {
+		const char *algorithm;
+	} rng;
+	struct {
+		const char *distribution;
+	} rng_old;
+	struct {
+		int64_t delta;
+	} rng_state;
+	struct {
+		int64_t trip_count; /* -1: not a known constant */
+	} loop;
+	/* inputs, then `carries` initial values; the body takes slices and carries, gives the same
+	 */
+	struct {
+		int64_t dimension, carries;
+		bool reverse, associative;
+	} scan;
+	struct {
+		double epsilon;
+		int64_t feature;
+	} batch_norm;
+	struct {
+		const char *kind;
+		sw_ints length;
+	} fft;
+	struct {
+		bool left_side, lower, unit_diagonal;
+		const char *transpose_a;
+	} triangular_solve;
+	struct {
+		bool lower;
+	} cholesky;
+	struct {
+		const char *target; /* custom_call_target */
+		/* per operand of the text: its leaves, or -1 for an array; n == 0: all arrays */
+		sw_ints operand_arity;
 	} custom;
 	struct {
 		sw_groups groups;
-		int64_t dimension;     /* all-gather, reduce-scatter, all-to-all; -1: none (tuple all-to-all) */
-		sw_ints pairs;         /* collective-permute: source, target, source, target ... */
-		int64_t channel;       /* 0: none */
+		/* all-gather, reduce-scatter, all-to-all; -1: none (tuple all-to-all) */
+		int64_t dimension;
+		sw_ints pairs;   /* collective-permute: source, target, source, target ... */
+		int64_t channel; /* 0: none */
 		bool global_ids;
 	} collective;
-	struct { const char *spelling; sw_ints operand_arity; } unknown;
+	struct {
+		const char *spelling;
+		sw_ints operand_arity;
+	} unknown;
 } sw_attrs;
 
 /* An attribute of the text that no stage interprets; printed back as it was read. */
@@ -185,7 +262,7 @@ typedef struct sw_extra {
 	struct sw_extra *next;
 } sw_extra;
 
-/* ---- the program -------------------------------------------------------------------------------- */
+/* ---- the program ------------------------------------------------------------------------ */
 
 typedef uint32_t sw_id;
 #define SW_NO_ID UINT32_MAX
@@ -202,17 +279,17 @@ typedef struct sw_op {
 	uint16_t n_called;
 	uint32_t n_operands, n_results;
 	int32_t computation;
-	sw_id first_result;     /* results are values [first_result, first_result + n_results) */
-	const sw_id *operands;  /* value ids of the same computation */
-	const int32_t *called;  /* computations: while {condition, body}; conditional {branches}; reduce,
-	                           scatter, sort, map, call, all-reduce {to_apply}; select-and-scatter
-	                           {select, scatter}; fusion, async {calls} */
-	const sw_attrs *attrs;  /* NULL if the opcode has none */
-	const char *name;       /* unique in the program, without % */
-	const char *op_name;    /* metadata's op_name, NULL if none */
+	sw_id first_result;    /* results are values [first_result, first_result + n_results) */
+	const sw_id *operands; /* value ids of the same computation */
+	const int32_t *called; /* computations: while {condition, body}; conditional {branches};
+	                          reduce, scatter, sort, map, call, all-reduce {to_apply};
+	                          select-and-scatter {select, scatter}; fusion, async {calls} */
+	const sw_attrs *attrs; /* NULL if the opcode has none */
+	const char *name;      /* unique in the program, without % */
+	const char *op_name;   /* metadata's op_name, NULL if none */
 	const sw_extra *extras;
-	const sw_id *control;   /* control predecessors, ended by SW_NO_ID; NULL: none */
-	int32_t line;           /* of the text it was read from, 0: none */
+	const sw_id *control; /* control predecessors, ended by SW_NO_ID; NULL: none */
+	int32_t line;         /* of the text it was read from, 0: none */
 } sw_op;
 
 typedef struct sw_computation {
@@ -231,8 +308,9 @@ typedef struct sw_alias {
 	bool must;
 } sw_alias;
 
-/* Of an entry input or result (flattened leaf) the first `size` elements along `dim` are true and the rest is padding, which
- * means nothing: in inputs that are no state it holds zeros, elsewhere anything. Not part of the text form. */
+/* Of an entry input or result (flattened leaf) the first `size` elements along `dim` are true and
+ * the rest is padding, which means nothing: in inputs that are no state it holds zeros, elsewhere
+ * anything. Not part of the text form. */
 typedef struct sw_padding {
 	bool output;
 	uint32_t leaf;
@@ -253,7 +331,7 @@ typedef struct sw_program {
 	SW_VEC(sw_padding) paddings;
 	int64_t num_partitions, replica_count; /* 1 if absent */
 	const sw_extra *extras;
-	sw_map names; /* op and computation names in use */
+	sw_map names;         /* op and computation names in use */
 	int64_t last_channel; /* the largest channel of a collective so far */
 } sw_program;
 
@@ -264,9 +342,18 @@ bool sw_opcode_find(const char *name, size_t length, sw_opcode *opcode);
 /* For UNKNOWN its spelling, else the opcode's. */
 const char *sw_op_opcode_name(const sw_op *op);
 
-static inline const sw_op *sw_op_at(const sw_program *program, sw_id op) { return &program->ops.data[op]; }
-static inline sw_shape sw_value_shape(const sw_program *program, sw_id value) { return program->values.data[value].shape; }
-static inline const sw_computation *sw_entry(const sw_program *program) { return &program->computations.data[program->entry]; }
+static inline const sw_op *sw_op_at(const sw_program *program, sw_id op)
+{
+	return &program->ops.data[op];
+}
+static inline sw_shape sw_value_shape(const sw_program *program, sw_id value)
+{
+	return program->values.data[value].shape;
+}
+static inline const sw_computation *sw_entry(const sw_program *program)
+{
+	return &program->computations.data[program->entry];
+}
 
 /* How often a `while` is taken to run its body: once, where that isn't known. */
 static inline int64_t sw_op_trips(const sw_op *op)
@@ -276,9 +363,10 @@ static inline int64_t sw_op_trips(const sw_op *op)
 
 /* Flattened entry inputs: value id of leaf i, and their count. O(1) after the first call is not
  * promised; the array is written to `arena`. */
-uint32_t sw_program_inputs(const sw_program *program, int32_t computation, sw_arena *arena, const sw_id **values);
+uint32_t sw_program_inputs(const sw_program *program, int32_t computation, sw_arena *arena,
+                           const sw_id **values);
 
-/* ---- building ------------------------------------------------------------------------------------ */
+/* ---- building --------------------------------------------------------------------------- */
 
 sw_program *sw_program_new(const char *name);
 void sw_program_free(sw_program *program);
@@ -288,12 +376,12 @@ int32_t sw_build_computation(sw_program *program, const char *name);
 
 typedef struct sw_op_spec {
 	sw_opcode opcode;
-	const char *name;     /* NULL: made from the opcode */
+	const char *name; /* NULL: made from the opcode */
 	const sw_id *operands;
 	uint32_t n_operands;
 	const int32_t *called;
 	uint32_t n_called;
-	const sw_attrs *attrs; /* copied shallowly; lists must live in the program's arena */
+	const sw_attrs *attrs;  /* copied shallowly; lists must live in the program's arena */
 	const sw_shape *shapes; /* result shapes; NULL: infer (an error where that is impossible) */
 	uint32_t n_results;     /* with shapes */
 	bool tuple;
@@ -302,71 +390,89 @@ typedef struct sw_op_spec {
 	int32_t line;
 } sw_op_spec;
 
-/* Appends an op; *first_result is its first result value. Checks arity, types and shapes: given shapes
- * must be those that inference finds. Errors name op and line. */
+/* Appends an op; *first_result is its first result value. Checks arity, types and shapes: given
+ * shapes must be those that inference finds. Errors name op and line. */
 sw_status sw_build_op(sw_program *program, int32_t computation, const sw_op_spec *spec,
                       sw_id *first_result, sw_error *err);
-void sw_build_results(sw_program *program, int32_t computation, const sw_id *values, uint32_t n, bool tuple);
+void sw_build_results(sw_program *program, int32_t computation, const sw_id *values, uint32_t n,
+                      bool tuple);
 /* Copies a list into the program's arena. */
 sw_ints sw_build_ints(sw_program *program, const int64_t *v, int32_t n);
 sw_shape sw_build_shape(sw_program *program, sw_type type, const int64_t *dims, int32_t rank);
 
-/* Short forms for passes that write programs (rewrite, partition, models, tests): each appends one op
- * whose shape is inferred, and asserts that it is well formed. */
+/* Short forms for passes that write programs (rewrite, partition, models, tests): each appends one
+ * op whose shape is inferred, and asserts that it is well formed. */
 sw_id sw_emit_parameter(sw_program *p, int32_t c, sw_shape shape, const char *name);
 sw_id sw_emit_unary(sw_program *p, int32_t c, sw_opcode opcode, sw_id x);
 sw_id sw_emit_binary(sw_program *p, int32_t c, sw_opcode opcode, sw_id x, sw_id y);
 sw_id sw_emit_select(sw_program *p, int32_t c, sw_id predicate, sw_id on_true, sw_id on_false);
 sw_id sw_emit_compare(sw_program *p, int32_t c, sw_direction direction, sw_id x, sw_id y);
 sw_id sw_emit_convert(sw_program *p, int32_t c, sw_id x, sw_type type);
-sw_id sw_emit_scalar(sw_program *p, int32_t c, sw_type type, double value);   /* constant */
-sw_id sw_emit_identity(sw_program *p, int32_t c, sw_type type, sw_monoid monoid); /* its neutral scalar; of a sum the bits 0, which are no zero in f8e8m0fnu */
+sw_id sw_emit_scalar(sw_program *p, int32_t c, sw_type type, double value); /* constant */
+/* its neutral scalar; of a sum the bits 0, which are no zero in f8e8m0fnu */
+sw_id sw_emit_identity(sw_program *p, int32_t c, sw_type type, sw_monoid monoid);
 sw_id sw_emit_literal(sw_program *p, int32_t c, sw_literal literal);
 sw_id sw_emit_iota(sw_program *p, int32_t c, sw_shape shape, int64_t dimension);
-sw_id sw_emit_broadcast(sw_program *p, int32_t c, sw_id x, sw_shape shape, const int64_t *dims); /* NULL: scalar */
+/* NULL: scalar */
+sw_id sw_emit_broadcast(sw_program *p, int32_t c, sw_id x, sw_shape shape, const int64_t *dims);
 sw_id sw_emit_reshape(sw_program *p, int32_t c, sw_id x, const int64_t *dims, int32_t rank);
 sw_id sw_emit_transpose(sw_program *p, int32_t c, sw_id x, const int64_t *permutation);
-sw_id sw_emit_slice(sw_program *p, int32_t c, sw_id x, const int64_t *start, const int64_t *limit, const int64_t *stride);
-sw_id sw_emit_pad(sw_program *p, int32_t c, sw_id x, sw_id value, const int64_t *low, const int64_t *interior, const int64_t *high);
+sw_id sw_emit_slice(sw_program *p, int32_t c, sw_id x, const int64_t *start, const int64_t *limit,
+                    const int64_t *stride);
+sw_id sw_emit_pad(sw_program *p, int32_t c, sw_id x, sw_id value, const int64_t *low,
+                  const int64_t *interior, const int64_t *high);
 sw_id sw_emit_concatenate(sw_program *p, int32_t c, const sw_id *x, uint32_t n, int64_t dimension);
-sw_id sw_emit_dynamic_slice(sw_program *p, int32_t c, sw_id x, const sw_id *starts, const int64_t *sizes);
+sw_id sw_emit_dynamic_slice(sw_program *p, int32_t c, sw_id x, const sw_id *starts,
+                            const int64_t *sizes);
 sw_id sw_emit_dot(sw_program *p, int32_t c, sw_id x, sw_id y, sw_attrs attrs);
-sw_id sw_emit_reduce(sw_program *p, int32_t c, sw_monoid monoid, sw_id x, sw_id init, const int64_t *dims, int32_t n);
+sw_id sw_emit_reduce(sw_program *p, int32_t c, sw_monoid monoid, sw_id x, sw_id init,
+                     const int64_t *dims, int32_t n);
 sw_id sw_emit_partition_id(sw_program *p, int32_t c); /* u32[] */
-/* all-gather / reduce-scatter / all-to-all along `dimension`; all-reduce ignores it. channel: a fresh one. */
-sw_id sw_emit_collective(sw_program *p, int32_t c, sw_opcode opcode, sw_monoid monoid, sw_id x, int64_t dimension, const sw_groups *groups);
+/* all-gather / reduce-scatter / all-to-all along `dimension`; all-reduce ignores it. channel: a
+ * fresh one. */
+sw_id sw_emit_collective(sw_program *p, int32_t c, sw_opcode opcode, sw_monoid monoid, sw_id x,
+                         int64_t dimension, const sw_groups *groups);
 sw_id sw_emit_permute(sw_program *p, int32_t c, sw_id x, const int64_t *pairs, int32_t n_pairs);
 /* A computation (x, y) -> monoid(x, y) on scalars of type; made once per program and type. */
 int32_t sw_build_reducer(sw_program *program, sw_monoid monoid, sw_type type);
 
-/* Copies one op (its attributes and lists included) into computation c of `out`, with its operands replaced and, where `called` is
- * not NULL, its called computations too; shapes are kept. Returns the first result. */
-sw_id sw_build_copy_op(sw_program *out, int32_t c, const sw_program *in, sw_id op, const sw_id *operands, const int32_t *called);
+/* Copies one op (its attributes and lists included) into computation c of `out`, with its operands
+ * replaced and, where `called` is not NULL, its called computations too; shapes are kept. Returns
+ * the first result. */
+sw_id sw_build_copy_op(sw_program *out, int32_t c, const sw_program *in, sw_id op,
+                       const sw_id *operands, const int32_t *called);
 /* The parts of that: attributes with their lists, NULL if the op has none; extras. */
 const sw_attrs *sw_build_copy_attrs(sw_program *out, const sw_op *op);
 const sw_extra *sw_build_copy_extras(sw_program *out, const sw_extra *extras);
-/* Copies a computation and all that it calls, unless map[computation] >= 0 says that it is there already; fills map
+/* Copies a computation and all that it calls, unless map[computation] >= 0 says that it is there
+ * already; fills map
  * ([in->computations.len], -1 where not copied). Returns map[computation]. */
-int32_t sw_build_copy_computation(sw_program *out, const sw_program *in, int32_t computation, int32_t *map);
+int32_t sw_build_copy_computation(sw_program *out, const sw_program *in, int32_t computation,
+                                  int32_t *map);
 
-/* ---- questions ------------------------------------------------------------------------------------ */
+/* ---- questions -------------------------------------------------------------------------- */
 
-/* Result shapes from operands, attributes and called computations. *n is 0 when the opcode's result can't be inferred
- * (parameter, constant, iota, reshape, broadcast, convert, bitcast, custom-call, ...): then only
- * what can be checked against `declared` is. */
-sw_status sw_infer(sw_program *program, const sw_op_spec *spec, const sw_shape **shapes, uint32_t *n, sw_error *err);
-/* The whole program: structure, arity, order, shapes, called computations' signatures, no recursion, aliases. */
+/* Result shapes from operands, attributes and called computations. *n is 0 when the opcode's result
+ * can't be inferred (parameter, constant, iota, reshape, broadcast, convert, bitcast, custom-call,
+ * ...): then only what can be checked against `declared` is. */
+sw_status sw_infer(sw_program *program, const sw_op_spec *spec, const sw_shape **shapes,
+                   uint32_t *n, sw_error *err);
+/* The whole program: structure, arity, order, shapes, called computations' signatures, no
+ * recursion, aliases. */
 sw_status sw_program_verify(const sw_program *program, sw_error *err);
 /* What a (scalar, scalar) -> scalar computation does, NONE if it is not a single known op. */
 sw_monoid sw_computation_monoid(const sw_program *program, int32_t computation);
-/* The same of one result of (x0 .. xn-1, y0 .. yn-1) -> n scalars, if it is made of its own x and y alone. */
+/* The same of one result of (x0 .. xn-1, y0 .. yn-1) -> n scalars, if it is made of its own x and y
+ * alone. */
 sw_monoid sw_computation_monoid_of(const sw_program *program, int32_t computation, uint32_t result);
 /* The async-start whose results an async-update or async-done takes; NULL if it can't be seen. */
 const sw_op *sw_async_start_of(const sw_program *program, const sw_op *op);
-/* The one collective that an async-start begins: its computation is parameters, in order, and that op on all of them, whose results
- * it returns. SW_NO_ID if `op` is anything else. This is how a collective in two halves is written, of whatever kind. */
+/* The one collective that an async-start begins: its computation is parameters, in order, and that
+ * op on all of them, whose results it returns. SW_NO_ID if `op` is anything else. This is how a
+ * collective in two halves is written, of whatever kind. */
 sw_id sw_async_collective(const sw_program *program, const sw_op *op);
-/* Fills attrs.loop.trip_count of while ops that count by a constant to a constant; the reader calls it. */
+/* Fills attrs.loop.trip_count of while ops that count by a constant to a constant; the reader calls
+ * it. */
 void sw_program_find_trip_counts(sw_program *program);
 
 /* Same structure, shapes, attributes, called computations and aliases; names and metadata aside. */
@@ -377,17 +483,18 @@ uint64_t sw_program_hash(const sw_program *program); /* of what sw_program_equal
 void sw_program_print(const sw_program *program, sw_text *text);
 void sw_op_print(const sw_program *program, sw_id op, sw_text *text); /* one line */
 
-/* Floating-point operations of one execution (2 m n k for a dot, 1 per element and elementwise op, comparisons and
- * moves 0), and bytes read plus written. Regions count their bodies times the known trips. Doubles:
- * a 175-billion-parameter step exceeds 2^63. */
+/* Floating-point operations of one execution (2 m n k for a dot, 1 per element and elementwise op,
+ * comparisons and moves 0), and bytes read plus written. Regions count their bodies times the known
+ * trips. Doubles: a 175-billion-parameter step exceeds 2^63. */
 double sw_op_flops(const sw_program *program, sw_id op);
 double sw_op_bytes(const sw_program *program, sw_id op);
 double sw_program_flops(const sw_program *program);
 double sw_program_bytes(const sw_program *program);
 
-/* When each value of a computation must exist: moments are positions in computation->ops; a value is
- * live on [begin, end): from its op to just after its last use; results to the end; parameters from 0.
- * Values of an op without uses live for one moment. SHARED buffers: reshape/bitcast/tuple do not alias here. */
+/* When each value of a computation must exist: moments are positions in computation->ops; a value
+ * is live on [begin, end): from its op to just after its last use; results to the end; parameters
+ * from 0. Values of an op without uses live for one moment. SHARED buffers: reshape/bitcast/tuple
+ * do not alias here. */
 typedef struct sw_live_range {
 	int32_t begin, end;
 } sw_live_range;
@@ -395,8 +502,9 @@ typedef struct sw_live_range {
 sw_live_range *sw_program_liveness(const sw_program *program, int32_t computation, sw_arena *arena);
 /* Largest sum of live bytes in the computation, called regions' own peaks included. */
 int64_t sw_program_peak_bytes(const sw_program *program, int32_t computation);
-/* Which values those are, in the order of the program: of the entry, and of the loops and branches that run at that moment, whose carried values are
- * counted once, as the entry's. op: the innermost op that runs then. O(ops of regions within regions). */
+/* Which values those are, in the order of the program: of the entry, and of the loops and branches
+ * that run at that moment, whose carried values are counted once, as the entry's. op: the innermost
+ * op that runs then. O(ops of regions within regions). */
 typedef struct sw_peak {
 	sw_id op;
 	SW_VEC(sw_id) values;
@@ -411,24 +519,30 @@ typedef struct sw_users {
 } sw_users;
 sw_users sw_program_users(const sw_program *program, sw_arena *arena);
 
-/* REPEATS: ops have one number iff they are alike, and so is all that lies around them, `radius` uses far: the same ops on the same shapes, read in the same
- * places. Where layers repeat, what stands in the same place of each has one number, but for those near the ends. What a constant holds, which input of
- * the entry is taken and where a slice lies are not looked at. O(radius * uses). */
+/* REPEATS: ops have one number iff they are alike, and so is all that lies around them, `radius`
+ * uses far: the same ops on the same shapes, read in the same places. Where layers repeat, what
+ * stands in the same place of each has one number, but for those near the ends. What a constant
+ * holds, which input of the entry is taken and where a slice lies are not looked at. O(radius *
+ * uses). */
 typedef struct sw_repeats {
-	int32_t n;              /* numbers */
-	uint32_t *number; /* per op */
-	uint32_t *of_value; /* per value: one number iff what it comes out of has one, and it is the same result of it. What goes into a region or
-	                     * comes out of it is known by its surroundings on both sides, not by its place in the region's list */
+	int32_t n;          /* numbers */
+	uint32_t *number;   /* per op */
+	uint32_t *of_value; /* per value: one number iff what it comes out of has one, and it is the
+	                     * same result of it. What goes into a region or comes out of it is
+	                     * known by its surroundings on both sides, not by its place in the
+	                     * region's list */
 } sw_repeats;
 sw_repeats sw_program_repeats(const sw_program *program, int32_t radius, sw_arena *arena);
 
-/* The same as hashes, which are those of other programs' ops that are alike, too. Without `sizes` neither sizes of dimensions nor attributes are
- * looked at: what is left is the kinds of ops and how they hang together. */
-const uint64_t *sw_program_colours(const sw_program *program, int32_t radius, bool sizes, sw_arena *arena);
+/* The same as hashes, which are those of other programs' ops that are alike, too. Without `sizes`
+ * neither sizes of dimensions nor attributes are looked at: what is left is the kinds of ops and
+ * how they hang together. */
+const uint64_t *sw_program_colours(const sw_program *program, int32_t radius, bool sizes,
+                                   sw_arena *arena);
 
-/* What a collective asks of the network per rank, in bytes: all-gather (g-1)/g of its result; reduce-scatter and
- * all-to-all (g-1)/g of the operand; all-reduce twice that; permute: its operand if the rank sends.
- * `bytes` is the operand's size, rounded up where g does not divide. */
+/* What a collective asks of the network per rank, in bytes: all-gather (g-1)/g of its result;
+ * reduce-scatter and all-to-all (g-1)/g of the operand; all-reduce twice that; permute: its operand
+ * if the rank sends. `bytes` is the operand's size, rounded up where g does not divide. */
 int64_t sw_collective_payload_bytes(sw_opcode opcode, int64_t operand_bytes, int64_t group_size);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * Repeats, by colour refinement (Weisfeiler and Leman): a node's colour says what it is; each round adds the colours of what it reads, and of what reads
- * it, by place. After r rounds two nodes have one colour iff what lies around them, r uses far, is alike. Nodes are those of flow.c: ops, and where
- * values cross the edge of a region.
+ * Repeats, by colour refinement (Weisfeiler and Leman): a node's colour says what it is; each round
+ * adds the colours of what it reads, and of what reads it, by place. After r rounds two nodes have
+ * one colour iff what lies around them, r uses far, is alike. Nodes are those of flow.c: ops, and
+ * where values cross the edge of a region.
  */
 #include "program/attributes.h"
 #include "program/internal.h"
@@ -25,7 +26,8 @@ static void key_shape(sw_text *key, sw_shape shape, bool sizes)
 		sw_text_add_n(key, (const char *)shape.dims, sizeof(int64_t) * (size_t)shape.rank);
 }
 
-/* The numbers that a layer has of its own are not looked at: which input it takes, where it cuts a stack, what a constant holds. */
+/* The numbers that a layer has of its own are not looked at: which input it takes, where it cuts a
+ * stack, what a constant holds. */
 static bool is_its_own(sw_opcode opcode)
 {
 	return opcode == SW_OP_PARAMETER || opcode == SW_OP_CONSTANT || opcode == SW_OP_SLICE;
@@ -50,7 +52,8 @@ static uint64_t first_colour(painter *p, const sw_op *op)
 	return colour;
 }
 
-/* What of it is passed on as it is, and what the rest is made by, are part of what a crossing is: else all that a loop carries of one shape would be. */
+/* What of it is passed on as it is, and what the rest is made by, are part of what a crossing is:
+ * else all that a loop carries of one shape would be. */
 static uint64_t first_colour_of_crossing(painter *p, uint32_t node)
 {
 	const sw_flow *flow = &p->flow;
@@ -101,7 +104,8 @@ static void paint_again(painter *p)
 		uint64_t colour = sw_hash_u64(p->colour[n], colour_of_readers(p, n));
 		for (uint32_t e = flow->in[n]; e < flow->in[n + 1]; e++) {
 			const sw_flow_edge *read = &flow->edges[e];
-			colour = sw_hash_u64(colour, sw_hash_u64(p->colour[read->from], read->which));
+			colour = sw_hash_u64(colour,
+			                     sw_hash_u64(p->colour[read->from], read->which));
 		}
 		p->next[n] = colour;
 	}
@@ -118,7 +122,8 @@ static painter begin(const sw_program *program, bool sizes, sw_arena *arena)
 	return p;
 }
 
-const uint64_t *sw_program_colours(const sw_program *program, int32_t radius, bool sizes, sw_arena *arena)
+const uint64_t *sw_program_colours(const sw_program *program, int32_t radius, bool sizes,
+                                   sw_arena *arena)
 {
 	painter p = begin(program, sizes, arena);
 	for (int32_t r = 0; r < radius; r++)
@@ -127,13 +132,14 @@ const uint64_t *sw_program_colours(const sw_program *program, int32_t radius, bo
 	return p.colour;
 }
 
-/* ---- the ends -------------------------------------------------------------------------------------------- */
+/* ---- the ends --------------------------------------------------------------------------- */
 
 /* A number that so many ops have is one of repeated layers. */
 #define LAYERS_AT_LEAST 3
 
-/* The first and the last layers look out upon something else, and so have numbers of their own. They are found from the layers beside them, whose
- * numbers are those of all: what a node reads, or is read by, is then what its neighbour's counterpart reads, or is read by. */
+/* The first and the last layers look out upon something else, and so have numbers of their own.
+ * They are found from the layers beside them, whose numbers are those of all: what a node reads, or
+ * is read by, is then what its neighbour's counterpart reads, or is read by. */
 typedef struct matcher {
 	painter p; /* whose colours are those of the first round: what a node is */
 	uint32_t *number;
@@ -160,10 +166,12 @@ static void match_operands(matcher *m, uint32_t node, uint32_t beside)
 	uint32_t reads = flow->in[node + 1] - flow->in[node],
 		 others = flow->in[beside + 1] - flow->in[beside];
 	for (uint32_t i = 0; i < SW_MIN(reads, others); i++)
-		match(m, flow->edges[flow->in[node] + i].from, flow->edges[flow->in[beside] + i].from);
+		match(m, flow->edges[flow->in[node] + i].from,
+		      flow->edges[flow->in[beside] + i].from);
 }
 
-/* The only reader of the node's result at this place that is such a node; SW_NO_ID: none, or several. */
+/* The only reader of the node's result at this place that is such a node; SW_NO_ID: none, or
+ * several. */
 static uint32_t only_reader(const matcher *m, uint32_t node, const sw_flow_edge *like)
 {
 	const sw_flow *flow = &m->p.flow;
@@ -196,7 +204,8 @@ static void pair_ends(matcher *m, int32_t n_numbers)
 {
 	uint32_t n = m->p.flow.n;
 	uint32_t *last = sw_alloc(sizeof(*last) *
-	                          (2 * (size_t)n_numbers + 1)); /* before the one looked at; before that */
+	                          /* before the one looked at; before that */
+	                          (2 * (size_t)n_numbers + 1));
 	int32_t *seen = sw_alloc(sizeof(*seen) * ((size_t)n_numbers + 1));
 	for (uint32_t node = 0; node < n; node++) {
 		uint32_t number = m->number[node];
@@ -234,14 +243,14 @@ static void extend_to_ends(const painter *first, sw_repeats *repeats)
 	free(m.members);
 }
 
-/* ---- numbers --------------------------------------------------------------------------------------------- */
+/* ---- numbers ---------------------------------------------------------------------------- */
 
 static void number_colours(const painter *p, sw_repeats *repeats)
 {
 	sw_map seen = {0};
 	for (uint32_t node = 0; node < p->flow.n; node++) {
-		repeats->number[node] = sw_map_intern(&seen, &p->colour[node], sizeof(p->colour[node]),
-		                                      (uint32_t)repeats->n);
+		repeats->number[node] = sw_map_intern(
+			&seen, &p->colour[node], sizeof(p->colour[node]), (uint32_t)repeats->n);
 		if (repeats->number[node] == (uint32_t)repeats->n)
 			repeats->n++;
 	}

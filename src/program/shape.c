@@ -83,7 +83,8 @@ bool sw_ints_has(sw_ints list, int64_t value)
 	return false;
 }
 
-/* Element k of iota(reshape) transposed: k's digits over the transposed sizes, put back in place. */
+/* Element k of iota(reshape) transposed: k's digits over the transposed sizes, put back in place.
+ */
 static int64_t iota_member(sw_ints reshape, sw_ints transpose, int64_t k)
 {
 	int64_t digits[SW_MAX_RANK] = {0};

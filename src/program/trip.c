@@ -1,9 +1,10 @@
 /*
  * Trip counts: loops that count by a constant from a constant to a constant.
  *
- * The condition compares a carried integer with a bound; the body adds a constant to it. A bound or an
- * initial value is a constant, possibly behind copies and converts, or a carried value that the body
- * hands on unchanged and that starts as a constant. Nothing that could wrap around is believed.
+ * The condition compares a carried integer with a bound; the body adds a constant to it. A bound or
+ * an initial value is a constant, possibly behind copies and converts, or a carried value that the
+ * body hands on unchanged and that starts as a constant. Nothing that could wrap around is
+ * believed.
  */
 #include <string.h>
 
@@ -92,7 +93,8 @@ static bool constant_of(const sw_program *program, sw_id value, int64_t *number)
 	    sw_shape_elements(shape) != 1)
 		return false;
 	*number = sw_integer_get(shape.type, op->attrs->constant.data, 0);
-	return *number >= fits.low && *number <= fits.high && !(shape.type == SW_U64 && *number < 0);
+	return *number >= fits.low && *number <= fits.high &&
+	       !(shape.type == SW_U64 && *number < 0);
 }
 
 /* Which carried leaf a value of the condition or body is. */
@@ -114,7 +116,8 @@ static bool bound_of(const loop *l, sw_id value, int64_t *number)
 		return true;
 	if (!leaf_of(l, l->condition_parameter, value, &fits, &leaf))
 		return false;
-	if (!leaf_of(l, l->body_parameter, l->body->results.data[leaf], &fits, &from) || from != leaf)
+	if (!leaf_of(l, l->body_parameter, l->body->results.data[leaf], &fits, &from) ||
+	    from != leaf)
 		return false;
 	return constant_of(l->program, l->op->operands[leaf], number) && *number >= fits.low &&
 	       *number <= fits.high;
@@ -144,8 +147,8 @@ static bool read_condition(const loop *l, bool swapped, counter *c)
 		return false;
 	sw_id left = compare->operands[swapped], right = compare->operands[!swapped];
 	c->fits = (range){INT64_MIN, INT64_MAX};
-	c->direction =
-		swapped ? mirrored(compare->attrs->compare.direction) : compare->attrs->compare.direction;
+	c->direction = swapped ? mirrored(compare->attrs->compare.direction)
+	                       : compare->attrs->compare.direction;
 	return leaf_of(l, l->condition_parameter, left, &c->fits, &c->leaf) &&
 	       bound_of(l, right, &c->bound);
 }
@@ -160,8 +163,8 @@ static bool read_body(const loop *l, counter *c)
 		return false;
 	for (int side = 0; side < (op->opcode == SW_OP_ADD ? 2 : 1); side++) {
 		range fits = c->fits;
-		if (!leaf_of(l, l->body_parameter, op->operands[side], &fits, &leaf) || leaf != c->leaf ||
-		    !constant_of(l->program, op->operands[!side], &c->step))
+		if (!leaf_of(l, l->body_parameter, op->operands[side], &fits, &leaf) ||
+		    leaf != c->leaf || !constant_of(l->program, op->operands[!side], &c->step))
 			continue;
 		c->fits = fits;
 		if (op->opcode == SW_OP_SUBTRACT)
@@ -207,7 +210,8 @@ static int64_t count_trips(const loop *l)
 		counter c;
 		int64_t trips;
 		if (read_condition(l, swapped, &c) && read_body(l, &c) &&
-		    constant_of(l->program, l->op->operands[c.leaf], &c.start) && trips_of(&c, &trips))
+		    constant_of(l->program, l->op->operands[c.leaf], &c.start) &&
+		    trips_of(&c, &trips))
 			return trips;
 	}
 	return -1;

@@ -23,7 +23,7 @@ static sw_status broken(const verifier *v, const char *what, const char *name)
 	                  "broken program at", name ? name : "?", what);
 }
 
-/* ---- references ------------------------------------------------------------------------------------------ */
+/* ---- references ------------------------------------------------------------------------- */
 
 static sw_status verify_results(verifier *v, sw_id id, const sw_op *op)
 {
@@ -59,7 +59,8 @@ static sw_status verify_references(const verifier *v, const sw_op *op)
 	}
 	for (const sw_id *c = op->control; c && *c != SW_NO_ID; c++) {
 		if (*c >= p->ops.len || sw_op_at(p, *c)->computation != op->computation)
-			return broken(v, "a control predecessor is not in its computation", op->name);
+			return broken(v, "a control predecessor is not in its computation",
+			              op->name);
 	}
 	return SW_OK;
 }
@@ -67,12 +68,14 @@ static sw_status verify_references(const verifier *v, const sw_op *op)
 static sw_status verify_op_structure(verifier *v, int32_t computation, sw_id id)
 {
 	if (id >= v->program->ops.len)
-		return broken(v, "an op does not exist", v->program->computations.data[computation].name);
+		return broken(v, "an op does not exist",
+		              v->program->computations.data[computation].name);
 	const sw_op *op = sw_op_at(v->program, id);
 	if (op->opcode >= SW_OPCODE_COUNT || !op->name)
 		return broken(v, "it has no opcode or no name", op->name);
 	if (op->computation != computation || v->listed[id])
-		return broken(v, "it stands in a list twice, or in another computation's", op->name);
+		return broken(v, "it stands in a list twice, or in another computation's",
+		              op->name);
 	v->listed[id] = true;
 	sw_status status = verify_references(v, op);
 	return status == SW_OK ? verify_results(v, id, op) : status;
@@ -84,7 +87,8 @@ static sw_status verify_parameters(const verifier *v, const sw_computation *c)
 		sw_id id = c->parameters.data[n];
 		if (id == SW_NO_ID)
 			return sw_fail_at(v->err, SW_ERR_INPUT, v->program->source, 0, 0,
-			                  "computation '%s': there is no parameter(%zu)", c->name, n);
+			                  "computation '%s': there is no parameter(%zu)", c->name,
+			                  n);
 		if (id >= v->program->ops.len || !v->listed[id] ||
 		    sw_op_at(v->program, id)->opcode != SW_OP_PARAMETER ||
 		    !sw_op_at(v->program, id)->attrs ||
@@ -124,7 +128,7 @@ static sw_status verify_structure(verifier *v)
 	return SW_OK;
 }
 
-/* ---- shapes ---------------------------------------------------------------------------------------------- */
+/* ---- shapes ----------------------------------------------------------------------------- */
 
 static sw_status verify_op_shapes(verifier *v, const sw_op *op)
 {
@@ -160,7 +164,7 @@ static sw_status verify_shapes(verifier *v)
 	return SW_OK;
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------ */
+/* ---- names ------------------------------------------------------------------------------ */
 
 static sw_status verify_names(const verifier *v)
 {
@@ -175,13 +179,13 @@ static sw_status verify_names(const verifier *v)
 	return status;
 }
 
-/* ---- aliases ---------------------------------------------------------------------------------------------- */
+/* ---- aliases ---------------------------------------------------------------------------- */
 
 static sw_status bad_alias(const verifier *v, const sw_alias *alias, const char *what)
 {
 	return sw_fail_at(v->err, SW_ERR_INPUT, v->program->source, 0, 0,
-	                  "input_output_alias: output %u and input %u: %s", alias->output, alias->input,
-	                  what);
+	                  "input_output_alias: output %u and input %u: %s", alias->output,
+	                  alias->input, what);
 }
 
 static sw_status verify_alias(const verifier *v, const sw_alias *alias, const sw_id *inputs,
@@ -223,7 +227,7 @@ static sw_status verify_aliases(verifier *v)
 	return SW_OK;
 }
 
-/* ---- all --------------------------------------------------------------------------------------------------- */
+/* ---- all -------------------------------------------------------------------------------- */
 
 static sw_status verify_entry(const verifier *v)
 {

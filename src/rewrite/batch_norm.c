@@ -1,8 +1,9 @@
 /*
- * batch-norm-training, -inference and -grad as elementwise ops and sums over all dimensions but the feature's, as XLA's
- * BatchNormExpander has them; then the batch splits like that of any program, with partial sums. The variance is the mean of squares
- * about the mean, as the interpreter computes it, and not the difference of two means, which cancels.
- * Computed in f32 (f64 if that is the type), and rounded to the type once.
+ * batch-norm-training, -inference and -grad as elementwise ops and sums over all dimensions but the
+ * feature's, as XLA's BatchNormExpander has them; then the batch splits like that of any program,
+ * with partial sums. The variance is the mean of squares about the mean, as the interpreter
+ * computes it, and not the difference of two means, which cancels. Computed in f32 (f64 if that is
+ * the type), and rounded to the type once.
  */
 #include "rewrite/batch_norm.h"
 
@@ -82,7 +83,8 @@ static void training(const norm *n, sw_id *results)
 	results[2] = variance;
 }
 
-/* Operands: input, scale, mean, variance, gradient of the result. Results: those of input, scale and offset. */
+/* Operands: input, scale, mean, variance, gradient of the result. Results: those of input, scale
+ * and offset. */
 static void gradients(const norm *n, sw_id *results)
 {
 	sw_id apart = centered(n, n->operand[2]), variance = n->operand[3], given = n->operand[4];
@@ -91,17 +93,18 @@ static void gradients(const norm *n, sw_id *results)
 	sw_id slope = over_count(n, over_deviation(n, scale, variance));
 	sw_id input = binary(n, SW_OP_SUBTRACT, given, spread(n, over_count(n, offset)));
 
-	input = binary(n, SW_OP_SUBTRACT, input, binary(n, SW_OP_MULTIPLY, apart, spread(n, slope)));
-	results[0] =
-		binary(n, SW_OP_MULTIPLY, input, spread(n, over_deviation(n, n->operand[1], variance)));
+	input = binary(n, SW_OP_SUBTRACT, input,
+	               binary(n, SW_OP_MULTIPLY, apart, spread(n, slope)));
+	results[0] = binary(n, SW_OP_MULTIPLY, input,
+	                    spread(n, over_deviation(n, n->operand[1], variance)));
 	results[1] = scale;
 	results[2] = offset;
 }
 
 bool sw_is_batch_norm(const sw_program *in, const sw_op *op)
 {
-	bool is = op->opcode == SW_OP_BATCH_NORM_TRAINING || op->opcode == SW_OP_BATCH_NORM_INFERENCE ||
-	          op->opcode == SW_OP_BATCH_NORM_GRAD;
+	bool is = op->opcode == SW_OP_BATCH_NORM_TRAINING ||
+	          op->opcode == SW_OP_BATCH_NORM_INFERENCE || op->opcode == SW_OP_BATCH_NORM_GRAD;
 
 	for (uint32_t i = 0; is && i < op->n_operands; i++)
 		is = sw_type_kind_of(sw_value_shape(in, op->operands[i]).type) == SW_KIND_FLOAT;

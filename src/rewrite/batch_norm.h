@@ -8,7 +8,8 @@
 
 /* Is it one of the three ops, on floats? */
 bool sw_is_batch_norm(const sw_program *in, const sw_op *op);
-/* Appends to computation c of `out` what op of `in` computes from these operands (values of `out`). results: op->n_results. */
+/* Appends to computation c of `out` what op of `in` computes from these operands (values of `out`).
+ * results: op->n_results. */
 void sw_write_batch_norm(sw_program *out, int32_t c, const sw_program *in, const sw_op *op,
                          const sw_id *operands, sw_id *results);
 

@@ -1,10 +1,11 @@
 /*
  * The canonical form that planning works on.
  *
- * forward: calls and fusions are walked into, batch normalisations written out, ops that only rename their operand are
- * replaced by it, an op equal to an earlier one of the same computation by that one, and a reducer by the first that does the same.
- * prune: what no result needs is left out, and each loop and conditional gets computations of its own.
- * O(ops with calls, loops and conditionals written out); programs that would have more than MAX_OPS of them are refused.
+ * forward: calls and fusions are walked into, batch normalisations written out, ops that only
+ * rename their operand are replaced by it, an op equal to an earlier one of the same computation by
+ * that one, and a reducer by the first that does the same. prune: what no result needs is left out,
+ * and each loop and conditional gets computations of its own. O(ops with calls, loops and
+ * conditionals written out); programs that would have more than MAX_OPS of them are refused.
  */
 #include "rewrite/internal.h"
 
@@ -14,7 +15,9 @@
 #include "rewrite/batch_norm.h"
 
 #define MAX_CALL_DEPTH 1000 /* walking into calls takes the machine's stack */
-#define MAX_OPS 10000000    /* calls of calls of calls can stand for more ops than any memory holds */
+#define MAX_OPS                                                                                    \
+	10000000 /* calls of calls of calls can stand for more ops than any memory holds           \
+	          */
 
 typedef struct rewriter {
 	const sw_program *in;
@@ -44,21 +47,22 @@ void sw_mark_planned(const sw_program *program, int32_t c, bool *planned)
 	}
 }
 
-/* ---- computations --------------------------------------------------------------------------------------- */
+/* ---- computations ----------------------------------------------------------------------- */
 
 /* Those that the entry reaches. */
 typedef struct reach {
 	SW_VEC(int32_t) order; /* callees first */
 	bool *seen, *stays;    /* stays: the entry, and what ops other than calls refer to */
 	bool *shared;          /* the entry, and what ops refer to that keep no copy of it */
-	int64_t *ops;   /* with those of calls, loops and conditionals written out, up to MAX_OPS + 1 */
+	/* with those of calls, loops and conditionals written out, up to MAX_OPS + 1 */
+	int64_t *ops;
 	int32_t *depth; /* of calls within calls */
 } reach;
 
 static sw_status too_deep(const sw_program *in, int32_t c, sw_error *err)
 {
-	return sw_fail(err, SW_ERR_INPUT, "calls nest deeper than %d, at computation '%s'", MAX_CALL_DEPTH,
-	               in->computations.data[c].name);
+	return sw_fail(err, SW_ERR_INPUT, "calls nest deeper than %d, at computation '%s'",
+	               MAX_CALL_DEPTH, in->computations.data[c].name);
 }
 
 /* depth: of this path; the longest one is found later. */
@@ -140,7 +144,7 @@ static void reach_clear(reach *r)
 	free(r->depth);
 }
 
-/* ---- forwarding ------------------------------------------------------------------------------------- */
+/* ---- forwarding ------------------------------------------------------------------------- */
 
 static bool is_identity_list(sw_ints dims)
 {
@@ -166,7 +170,8 @@ static bool is_identity(const sw_program *p, const sw_op *op)
 	default:
 		return false;
 	}
-	return sw_shape_equal(sw_value_shape(p, op->first_result), sw_value_shape(p, op->operands[0]));
+	return sw_shape_equal(sw_value_shape(p, op->first_result),
+	                      sw_value_shape(p, op->operands[0]));
 }
 
 /* The value that a reshape of x may start from: behind reshapes, the one they started from. */
@@ -176,14 +181,16 @@ static sw_id reshape_source(const rewriter *pass, sw_id x)
 	return op->opcode == SW_OP_RESHAPE ? op->operands[0] : x;
 }
 
-/* Ops that must not be merged with an equal one: each has a meaning of its own. An elided constant's numbers are unknown. */
+/* Ops that must not be merged with an equal one: each has a meaning of its own. An elided
+ * constant's numbers are unknown. */
 static bool is_unique(const sw_op *op)
 {
 	sw_op_class class = sw_opcode_class((sw_opcode)op->opcode);
 	if (op->opcode == SW_OP_CONSTANT && !op->attrs->constant.data)
 		return true;
-	return op->opcode == SW_OP_PARAMETER || class == SW_CLASS_RANDOM || class == SW_CLASS_OTHER ||
-	       class == SW_CLASS_REGION || op->n_results != 1 || op->extras != NULL;
+	return op->opcode == SW_OP_PARAMETER || class == SW_CLASS_RANDOM ||
+	       class == SW_CLASS_OTHER || class == SW_CLASS_REGION || op->n_results != 1 ||
+	       op->extras != NULL;
 }
 
 static void key_bytes(sw_text *key, const void *data, size_t bytes)
@@ -219,7 +226,8 @@ static void key_of_op(rewriter *pass, const sw_op *op, const sw_id *operands)
 	sw_attributes_key((sw_opcode)op->opcode, op->attrs, key);
 }
 
-static void copy_op(rewriter *pass, int32_t to, sw_id id, const sw_id *operands, const int32_t *called)
+static void copy_op(rewriter *pass, int32_t to, sw_id id, const sw_id *operands,
+                    const int32_t *called)
 {
 	const sw_op *op = sw_op_at(pass->in, id);
 	sw_id first = sw_build_copy_op(pass->out, to, pass->in, id, operands, called);
@@ -257,13 +265,15 @@ static void emit(rewriter *pass, int32_t to, sw_id id, const sw_id *operands, co
 	}
 	copy_op(pass, to, id, operands, called);
 	if (!unique)
-		sw_map_put(&pass->seen, pass->key.data, pass->key.len, pass->value[op->first_result]);
+		sw_map_put(&pass->seen, pass->key.data, pass->key.len,
+		           pass->value[op->first_result]);
 }
 
 /* Ops of computation `from` into `to`; those that are inlined without their parameters. */
 static void walk(rewriter *pass, int32_t from, int32_t to, bool inlined);
 
-static void bind_parameters(rewriter *pass, const sw_computation *computation, const sw_id *arguments)
+static void bind_parameters(rewriter *pass, const sw_computation *computation,
+                            const sw_id *arguments)
 {
 	for (size_t i = 0; i < computation->parameters.len; i++) {
 		const sw_op *parameter = sw_op_at(pass->in, computation->parameters.data[i]);
@@ -289,14 +299,15 @@ static void walk_batch_norm(rewriter *pass, int32_t to, const sw_op *op, const s
 		pass->value[op->first_result + k] = results[k];
 }
 
-/* What the op's result is known as already: its operand, where that is the same; SW_NO_ID otherwise. A reshape may have
- * been traced back past its operand, to a value of another shape. */
+/* What the op's result is known as already: its operand, where that is the same; SW_NO_ID
+ * otherwise. A reshape may have been traced back past its operand, to a value of another shape. */
 static sw_id forwarded(const rewriter *pass, const sw_op *op, const sw_id *operands)
 {
 	if (op->opcode != SW_OP_RESHAPE && !is_identity(pass->in, op))
 		return SW_NO_ID;
 	sw_shape shape = sw_value_shape(pass->in, op->first_result);
-	return sw_shape_equal(sw_value_shape(pass->out, operands[0]), shape) ? operands[0] : SW_NO_ID;
+	return sw_shape_equal(sw_value_shape(pass->out, operands[0]), shape) ? operands[0]
+	                                                                     : SW_NO_ID;
 }
 
 static void walk_op(rewriter *pass, int32_t to, sw_id op_id)
@@ -363,7 +374,8 @@ static void set_results(rewriter *pass, int32_t from, int32_t to)
 	SW_VEC(sw_id) results = {0};
 	for (size_t i = 0; i < computation->results.len; i++)
 		sw_vec_push(&results, pass->value[computation->results.data[i]]);
-	sw_build_results(pass->out, to, results.data, (uint32_t)results.len, computation->root_tuple);
+	sw_build_results(pass->out, to, results.data, (uint32_t)results.len,
+	                 computation->root_tuple);
 	sw_vec_clear(&results);
 }
 
@@ -391,9 +403,9 @@ static int32_t *reducer_like(rewriter *pass, int32_t c)
 	sw_monoid monoid = sw_computation_monoid(pass->in, c);
 	if (monoid == SW_MONOID_NONE || c == pass->in->entry)
 		return NULL;
-	return &pass->reducer[monoid]
-	                     [sw_value_shape(pass->in, pass->in->computations.data[c].results.data[0])
-	                              .type];
+	return &pass->reducer[monoid][sw_value_shape(pass->in,
+	                                             pass->in->computations.data[c].results.data[0])
+	                                      .type];
 }
 
 /* Programs have a reducer for each of their reductions: the first of equal ones serves all. */
@@ -428,7 +440,7 @@ static sw_status forward(const sw_program *in, sw_program **out, sw_error *err)
 	return pass_finish(&pass, out);
 }
 
-/* ---- pruning ---------------------------------------------------------------------------------------- */
+/* ---- pruning ---------------------------------------------------------------------------- */
 
 static bool has_effect(const sw_op *op, const bool *effects)
 {
@@ -469,8 +481,9 @@ static void prune_callees(rewriter *pass, int32_t c, const bool *live, computati
 			int32_t *shared = &pass->computation[op->called[k]];
 			if (!sw_is_region(op) && *shared < 0)
 				*shared = prune_computation(pass, op->called[k], live);
-			sw_vec_push(copies, sw_is_region(op) ? prune_computation(pass, op->called[k], live)
-			                                     : *shared);
+			sw_vec_push(copies, sw_is_region(op)
+			                            ? prune_computation(pass, op->called[k], live)
+			                            : *shared);
 		}
 	}
 }

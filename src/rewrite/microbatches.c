@@ -1,8 +1,10 @@
 /*
- * The looped program. Each phase becomes a `while` that counts turns; its body is the phase's ops as one device of the time atom would run them
- * (sw_rule_localize, with the turn as coordinate), so that slices, positions and numbers drawn by position come from the rules. A loop carries
- *   the turn; IMPORTS: what the body reads of outside, whole; EXPORTS: sums, and whole values that are filled turn by turn.
- * Loops and branches within a body carry the turn as one value more. The canonical form, taken at the end, drops what nobody reads.
+ * The looped program. Each phase becomes a `while` that counts turns; its body is the phase's ops
+ * as one device of the time atom would run them (sw_rule_localize, with the turn as coordinate), so
+ * that slices, positions and numbers drawn by position come from the rules. A loop carries the
+ * turn; IMPORTS: what the body reads of outside, whole; EXPORTS: sums, and whole values that are
+ * filled turn by turn. Loops and branches within a body carry the turn as one value more. The
+ * canonical form, taken at the end, drops what nobody reads.
  */
 #include "rewrite/phasing.h"
 
@@ -34,7 +36,7 @@ static const sw_op *producer(const looper *l, sw_id value)
 	return sw_op_at(l->in, l->in->values.data[value].op);
 }
 
-/* ---- versions of a value ------------------------------------------------------------------------------------- */
+/* ---- versions of a value ---------------------------------------------------------------- */
 
 typedef struct version {
 	int64_t value, kind, dim, stride, monoid;
@@ -105,14 +107,15 @@ static sw_status take(writer *w, sw_id value, sw_time need, sw_id *local)
 		return status;
 	sw_id x = get(w, value, same);
 	if (x == SW_ABSENT)
-		return sw_fail(l->err, SW_ERR_INTERNAL, "microbatches: '%s' is not there where it is read",
+		return sw_fail(l->err, SW_ERR_INTERNAL,
+		               "microbatches: '%s' is not there where it is read",
 		               producer(l, value)->name);
 	*local = part_of(w, value, x, need);
 	put(w, value, need, *local);
 	return SW_OK;
 }
 
-/* ---- ops ------------------------------------------------------------------------------------------------------- */
+/* ---- ops -------------------------------------------------------------------------------- */
 
 static void copy_called(looper *l, const sw_op *op, int32_t *called)
 {
@@ -131,7 +134,8 @@ static sw_status copy_op(writer *w, sw_id id, const sw_id *operands, sw_id *resu
 	const sw_op *op = sw_op_at(w->l->in, id);
 	int32_t *called = SW_NEW_N(&w->l->out->arena, int32_t, op->n_called + 1);
 	copy_called(w->l, op, called);
-	sw_id first = sw_build_copy_op(w->l->out, w->at.computation, w->l->in, id, operands, called);
+	sw_id first =
+		sw_build_copy_op(w->l->out, w->at.computation, w->l->in, id, operands, called);
 	for (uint32_t k = 0; k < op->n_results; k++)
 		results[k] = first + k;
 	return first == SW_NO_ID ? sw_fail(w->l->err, SW_ERR_INTERNAL,
@@ -178,7 +182,7 @@ static sw_status write_barrier(writer *w, sw_id id, const sw_id *operands, sw_id
 	return build(w, id, &spec, results);
 }
 
-/* ---- loops and branches within a body ----------------------------------------------------------------------------- */
+/* ---- loops and branches within a body --------------------------------------------------- */
 
 /* A parameter of the values, and the turn after them. */
 static sw_status write_parameter(writer *w, sw_id first, uint32_t n)
@@ -203,8 +207,8 @@ static sw_status write_parameter(writer *w, sw_id first, uint32_t n)
 }
 
 /* wanted: of the results, NULL: all the same in all turns. A loop's body gives the turn, too. */
-static sw_status write_computation(looper *l, const sw_op *region, uint32_t which, const sw_time *wanted,
-                                   bool gives_turn, int32_t *to)
+static sw_status write_computation(looper *l, const sw_op *region, uint32_t which,
+                                   const sw_time *wanted, bool gives_turn, int32_t *to)
 {
 	const sw_computation *computation = &l->in->computations.data[region->called[which]];
 	uint32_t n;
@@ -219,7 +223,8 @@ static sw_status write_computation(looper *l, const sw_op *region, uint32_t whic
 			status = write_op(&w, id);
 	}
 	for (size_t i = 0; i < computation->results.len && status == SW_OK; i++)
-		status = take(&w, computation->results.data[i], wanted ? wanted[i] : same, &results[i]);
+		status = take(&w, computation->results.data[i], wanted ? wanted[i] : same,
+		              &results[i]);
 	size_t given = computation->results.len;
 	if (gives_turn)
 		results[given++] = w.at.atom[0];
@@ -247,7 +252,8 @@ static sw_status write_loop(writer *w, sw_id id, const sw_id *operands, sw_id *r
 		return status;
 	memcpy(carried, operands, sizeof(sw_id) * n);
 	carried[n] = w->at.atom[0];
-	sw_op_spec spec = {.operands = carried, .n_operands = n + 1, .called = called, .n_called = 2};
+	sw_op_spec spec = {
+		.operands = carried, .n_operands = n + 1, .called = called, .n_called = 2};
 	return build(w, id, &spec, results);
 }
 
@@ -265,13 +271,15 @@ static sw_status write_branches(writer *w, sw_id id, const sw_id *operands, sw_i
 		for (uint32_t k = 0; k < n; k++)
 			given[at++] = *operands++;
 		given[at++] = w->at.atom[0];
-		status = write_computation(l, op, b, &l->t->value[op->first_result], false, &called[b]);
+		status = write_computation(l, op, b, &l->t->value[op->first_result], false,
+		                           &called[b]);
 	}
-	sw_op_spec spec = {.operands = given, .n_operands = at, .called = called, .n_called = op->n_called};
+	sw_op_spec spec = {
+		.operands = given, .n_operands = at, .called = called, .n_called = op->n_called};
 	return status == SW_OK ? build(w, id, &spec, results) : status;
 }
 
-/* ---- the op of a turn ------------------------------------------------------------------------------------------------ */
+/* ---- the op of a turn ------------------------------------------------------------------- */
 
 static sw_status write_by_kind(writer *w, sw_id id, const sw_id *operands, sw_id *results)
 {
@@ -308,7 +316,7 @@ static sw_status write_op(writer *w, sw_id id)
 	return status;
 }
 
-/* ---- what a loop carries --------------------------------------------------------------------------------------------- */
+/* ---- what a loop carries ---------------------------------------------------------------- */
 
 typedef struct ports {
 	SW_VEC(sw_id) imports, exports; /* values of `in` */
@@ -369,9 +377,10 @@ static void clear_ports(ports *x)
 	free(x->seen);
 }
 
-/* ---- exports --------------------------------------------------------------------------------------------------------- */
+/* ---- exports ---------------------------------------------------------------------------- */
 
-/* How a stored value is carried: the turn's digit as a dimension of its own, at *place. rest: 1 there, as a turn writes it. */
+/* How a stored value is carried: the turn's digit as a dimension of its own, at *place. rest: 1
+ * there, as a turn writes it. */
 static sw_shape stored_shape(const looper *l, sw_id value, bool rest, int32_t *place)
 {
 	sw_shape whole = sw_value_shape(l->in, value);
@@ -403,8 +412,8 @@ static sw_shape carried_shape(const looper *l, sw_id value)
 	sw_shape shape = sw_value_shape(l->in, value);
 	if (is_stored(l, value))
 		return stored_shape(l, value, false, &place);
-	return sw_build_shape(l->out, sw_sum_type(shape.type, l->t->value[value].monoid), shape.dims,
-	                      shape.rank);
+	return sw_build_shape(l->out, sw_sum_type(shape.type, l->t->value[value].monoid),
+	                      shape.dims, shape.rank);
 }
 
 /* Neutral for a sum; for what is written over, anything. */
@@ -452,11 +461,13 @@ static bool is_zero(const sw_program *out, sw_id x)
 	               (size_t)sw_type_bytes(op->attrs->constant.shape.type));
 }
 
-/* A table's gradient is rows added to zeros: they can be added to the sum itself, and no second table is made. */
+/* A table's gradient is rows added to zeros: they can be added to the sum itself, and no second
+ * table is made. */
 static bool adds_rows(const sw_program *out, sw_id before, sw_id part)
 {
 	const sw_op *op = sw_op_at(out, out->values.data[part].op);
-	return op->opcode == SW_OP_SCATTER && op->n_operands == 3 && is_zero(out, op->operands[0]) &&
+	return op->opcode == SW_OP_SCATTER && op->n_operands == 3 &&
+	       is_zero(out, op->operands[0]) &&
 	       sw_computation_monoid(out, op->called[0]) == SW_MONOID_SUM &&
 	       sw_shape_equal(sw_value_shape(out, before), sw_value_shape(out, part));
 }
@@ -509,7 +520,7 @@ static sw_id finished(const looper *l, sw_id value, sw_id carried)
 	return as_type(l, l->entry, carried, whole.type);
 }
 
-/* ---- a phase --------------------------------------------------------------------------------------------------------- */
+/* ---- a phase ---------------------------------------------------------------------------- */
 
 /* Parameters: the turn, imports, exports. */
 static sw_status write_ports(writer *w, const ports *x, sw_id *first)
@@ -551,8 +562,8 @@ static sw_status write_condition(looper *l, const ports *x, int32_t *to)
 	return status;
 }
 
-/* Exports stand in the order of their ops; each is combined with what is carried as soon as it is there, so that no two gradients wait
- * for it. `carried` becomes what they are after the turn. */
+/* Exports stand in the order of their ops; each is combined with what is carried as soon as it is
+ * there, so that no two gradients wait for it. `carried` becomes what they are after the turn. */
 static sw_status write_ops(writer *w, const ports *x, sw_id *carried)
 {
 	const sw_program *in = w->l->in;
@@ -622,13 +633,14 @@ static sw_status write_phase(looper *l, int32_t phase)
 	if (status == SW_OK)
 		status = sw_build_op(l->out, l->entry, &spec, &first, l->err);
 	for (size_t i = 0; i < x.exports.len && status == SW_OK; i++)
-		l->whole[x.exports.data[i]] = finished(l, x.exports.data[i], first + (sw_id)(at + i));
+		l->whole[x.exports.data[i]] =
+			finished(l, x.exports.data[i], first + (sw_id)(at + i));
 	free(operands);
 	clear_ports(&x);
 	return status;
 }
 
-/* ---- the entry ------------------------------------------------------------------------------------------------------- */
+/* ---- the entry -------------------------------------------------------------------------- */
 
 static sw_status write_whole_op(looper *l, sw_id id)
 {
@@ -641,9 +653,9 @@ static sw_status write_whole_op(looper *l, sw_id id)
 	sw_id first = sw_build_copy_op(l->out, l->entry, l->in, id, operands, called);
 	for (uint32_t k = 0; k < op->n_results; k++)
 		l->whole[op->first_result + k] = first + k;
-	return first == SW_NO_ID
-	               ? sw_fail(l->err, SW_ERR_INTERNAL, "microbatches: op '%s' can't be copied", op->name)
-	               : SW_OK;
+	return first == SW_NO_ID ? sw_fail(l->err, SW_ERR_INTERNAL,
+	                                   "microbatches: op '%s' can't be copied", op->name)
+	                         : SW_OK;
 }
 
 /* Ops without time that stand after so many loops. Parameters come first of all. */
@@ -674,7 +686,8 @@ static sw_status write_entry(looper *l)
 	sw_id *results = SW_NEW_N(&l->out->arena, sw_id, entry->results.len + 1);
 	for (size_t i = 0; i < entry->results.len; i++)
 		results[i] = l->whole[entry->results.data[i]];
-	sw_build_results(l->out, l->entry, results, (uint32_t)entry->results.len, entry->root_tuple);
+	sw_build_results(l->out, l->entry, results, (uint32_t)entry->results.len,
+	                 entry->root_tuple);
 	l->out->entry = l->entry;
 	return SW_OK;
 }
@@ -696,7 +709,7 @@ static sw_status write_program(const sw_phasing *p, sw_program **out, sw_error *
 	return status;
 }
 
-/* ---- the pass -------------------------------------------------------------------------------------------------------- */
+/* ---- the pass --------------------------------------------------------------------------- */
 
 static sw_status refused(const sw_phasing *p, int32_t microbatches, sw_error *err)
 {
@@ -704,22 +717,24 @@ static sw_status refused(const sw_phasing *p, int32_t microbatches, sw_error *er
 		return sw_fail(err, SW_NO, "program '%s': no op reads an input that has a batch",
 		               p->timing.program->name);
 	const sw_op *op = sw_op_at(p->timing.program, p->timing.refuses);
-	return sw_fail_at(err, SW_NO, p->timing.program->source, op->line, 0,
-	                  "%d microbatches are not possible: %s '%s': %s; the batch comes to it by %s",
-	                  microbatches, sw_op_opcode_name(op), op->name, p->timing.why, sw_phasing_path(p));
+	return sw_fail_at(
+		err, SW_NO, p->timing.program->source, op->line, 0,
+		"%d microbatches are not possible: %s '%s': %s; the batch comes to it by %s",
+		microbatches, sw_op_opcode_name(op), op->name, p->timing.why, sw_phasing_path(p));
 }
 
-sw_status sw_rewrite_microbatches(const sw_program *in, const sw_sidecar *sidecar, int32_t microbatches,
-                                  sw_program **out, sw_error *err)
+sw_status sw_rewrite_microbatches(const sw_program *in, const sw_sidecar *sidecar,
+                                  int32_t microbatches, sw_program **out, sw_error *err)
 {
 	sw_phasing p;
 	sw_status status;
 	*out = NULL;
 	sw_phasing_init(&p, in, sidecar);
 	if (microbatches < 2 || p.batch % microbatches != 0)
-		status = sw_fail(err, SW_ERR_INPUT,
-		                 "%d microbatches: expected 2 or more that divide the batch, which is %lld",
-		                 microbatches, (long long)p.batch);
+		status = sw_fail(
+			err, SW_ERR_INPUT,
+			"%d microbatches: expected 2 or more that divide the batch, which is %lld",
+			microbatches, (long long)p.batch);
 	else if (!sw_phasing_find(&p, microbatches) || p.n == 0)
 		status = refused(&p, microbatches, err);
 	else

@@ -1,8 +1,10 @@
 /*
- * Padding: the walk over the program. Each op becomes itself on padded shapes; where it needs the true size its operand is
- * sliced, where it gives the true size its result is padded, and where it reduces padding that is masked.
+ * Padding: the walk over the program. Each op becomes itself on padded shapes; where it needs the
+ * true size its operand is sliced, where it gives the true size its result is padded, and where it
+ * reduces padding that is masked.
  *
- * A slice, a mask or an index's limit is written wherever it is needed; the canonical form, taken at the end, merges equal ones.
+ * A slice, a mask or an index's limit is written wherever it is needed; the canonical form, taken
+ * at the end, merges equal ones.
  */
 #include "rewrite/internal.h"
 
@@ -17,7 +19,8 @@ typedef struct padder {
 	sw_pad_facts facts;
 	int32_t *computation; /* of `in` -> of `out`, -1: not written yet */
 	sw_id *value;         /* of `in` -> of `out`, with all its padding */
-	sw_id *natural;       /* the same as its op left it: without padding in the dimensions `bare` */
+	/* the same as its op left it: without padding in the dimensions `bare` */
+	sw_id *natural;
 	uint32_t *bare;
 	sw_error *err;
 } padder;
@@ -33,7 +36,7 @@ typedef struct writer {
 	sw_attrs *attrs; /* a copy; NULL if the op has none */
 } writer;
 
-/* ---- pieces --------------------------------------------------------------------------------------------- */
+/* ---- pieces ----------------------------------------------------------------------------- */
 
 static sw_shape shape_of(const padder *p, sw_id value)
 {
@@ -46,7 +49,8 @@ static sw_id like(padder *p, int32_t c, sw_id x, int64_t number)
 	sw_shape shape = sw_value_shape(p->out, x);
 	uint64_t data[2] = {0};
 	sw_integer_set(shape.type, data, 0, number);
-	sw_id one = sw_emit_literal(p->out, c, (sw_literal){.shape = {.type = shape.type}, .data = data});
+	sw_id one = sw_emit_literal(p->out, c,
+	                            (sw_literal){.shape = {.type = shape.type}, .data = data});
 	return shape.rank ? sw_emit_broadcast(p->out, c, one, shape, NULL) : one;
 }
 
@@ -61,7 +65,8 @@ static sw_id keep_true(padder *p, int32_t c, sw_id x, int32_t dim, int64_t size,
 	mask.type = SW_PRED;
 	if (shape.rank > 1)
 		inside = sw_emit_broadcast(p->out, c, inside, mask, &where);
-	return sw_emit_select(p->out, c, inside, x, sw_emit_broadcast(p->out, c, outside, shape, NULL));
+	return sw_emit_select(p->out, c, inside, x,
+	                      sw_emit_broadcast(p->out, c, outside, shape, NULL));
 }
 
 /* The true part along the dimensions of the mask. */
@@ -110,7 +115,8 @@ static bool bears(const writer *w, bool result, uint32_t index, int32_t dim, int
 
 static bool is_reduced(const writer *w, int32_t link)
 {
-	return link >= 0 && link < w->rule->n_factors && w->rule->factors[link].kind == SW_FACTOR_REDUCED;
+	return link >= 0 && link < w->rule->n_factors &&
+	       w->rule->factors[link].kind == SW_FACTOR_REDUCED;
 }
 
 /* Of the results as the op gives them. */
@@ -121,7 +127,8 @@ static const sw_shape *natural_shapes(const writer *w)
 	for (uint32_t k = 0; k < w->op->n_results; k++) {
 		sw_id value = w->op->first_result + k;
 		int64_t dims[SW_MAX_RANK];
-		sw_shape shape = shape_of(p, value), padded = sw_pad_shape(&p->classes, value, dims);
+		sw_shape shape = shape_of(p, value),
+			 padded = sw_pad_shape(&p->classes, value, dims);
 		p->bare[value] = sw_pad_whole_dims(&p->classes, w->id, true, k);
 		for (int32_t d = 0; d < shape.rank; d++)
 			if (p->bare[value] >> d & 1)
@@ -132,7 +139,7 @@ static const sw_shape *natural_shapes(const writer *w)
 	return shapes;
 }
 
-/* ---- what an op needs besides ------------------------------------------------------------------------------ */
+/* ---- what an op needs besides ----------------------------------------------------------- */
 
 /* dot, convolution, reduce: what is reduced holds the neutral element in its padding. */
 static void mask_reduced(writer *w)
@@ -147,18 +154,21 @@ static void mask_reduced(writer *w)
 			if (sw_pad_is_neutral(&w->p->facts, w->op->operands[k], d, monoid))
 				continue;
 			sw_id outside = sw_emit_identity(w->p->out, w->to, shape.type, monoid);
-			w->operands[k] = keep_true(w->p, w->to, w->operands[k], d, shape.dims[d], outside);
+			w->operands[k] =
+				keep_true(w->p, w->to, w->operands[k], d, shape.dims[d], outside);
 		}
 	}
 }
 
-/* All of a literal's dimensions are given by its result: the rest is filled with its number, or zeros. */
+/* All of a literal's dimensions are given by its result: the rest is filled with its number, or
+ * zeros. */
 static void pad_constant(writer *w)
 {
 	int64_t dims[SW_MAX_RANK];
 	sw_literal small = w->op->attrs->constant, *large = &w->attrs->constant;
 	sw_shape padded = sw_pad_shape(&w->p->classes, w->op->first_result, dims);
-	size_t one = (size_t)sw_type_bytes(small.shape.type), bytes = (size_t)sw_shape_bytes(padded);
+	size_t one = (size_t)sw_type_bytes(small.shape.type),
+	       bytes = (size_t)sw_shape_bytes(padded);
 	if (!small.data || sw_shape_equal(small.shape, padded))
 		return;
 	char *data = sw_arena_alloc(&w->p->out->arena, bytes);
@@ -200,7 +210,8 @@ static sw_id clamp_index(padder *p, int32_t c, sw_id index, int64_t last)
 	int64_t low, high;
 	sw_integer_range(sw_value_shape(p->out, index).type, &low, &high);
 	index = sw_emit_binary(p->out, c, SW_OP_MAXIMUM, index, like(p, c, index, 0));
-	return sw_emit_binary(p->out, c, SW_OP_MINIMUM, index, like(p, c, index, SW_MIN(last, high)));
+	return sw_emit_binary(p->out, c, SW_OP_MINIMUM, index,
+	                      like(p, c, index, SW_MIN(last, high)));
 }
 
 /* Sizes of what is taken whole; starts of what is taken in part. */
@@ -214,7 +225,8 @@ static void pad_dynamic_slice(writer *w)
 		if (!bears(w, false, 0, d, &link))
 			continue;
 		if (link == SW_PAD_FREE)
-			w->operands[1 + d] = clamp_index(w->p, w->to, w->operands[1 + d], size - sizes[d]);
+			w->operands[1 + d] =
+				clamp_index(w->p, w->to, w->operands[1 + d], size - sizes[d]);
 		else
 			sizes[d] = operand.dims[d];
 	}
@@ -223,7 +235,8 @@ static void pad_dynamic_slice(writer *w)
 
 static void pad_dynamic_update_slice(writer *w)
 {
-	sw_shape operand = shape_of(w->p, w->op->operands[0]), update = shape_of(w->p, w->op->operands[1]);
+	sw_shape operand = shape_of(w->p, w->op->operands[0]),
+		 update = shape_of(w->p, w->op->operands[1]);
 	for (int32_t d = 0; d < operand.rank; d++) {
 		int32_t link;
 		if (bears(w, false, 0, d, &link) && link >= w->rule->n_factors)
@@ -335,7 +348,7 @@ static void adapt(writer *w)
 			adapters[i].adapt(w);
 }
 
-/* ---- ops ------------------------------------------------------------------------------------------------ */
+/* ---- ops -------------------------------------------------------------------------------- */
 
 static sw_status build(const writer *w, const int32_t *called, sw_id *first)
 {
@@ -377,7 +390,8 @@ static sw_status write_op(padder *p, int32_t to, sw_id id)
 	for (uint32_t k = 0; k < op->n_called; k++)
 		called[k] = p->computation[op->called[k]];
 	for (uint32_t k = 0; k < op->n_operands; k++)
-		w.operands[k] = take(p, to, op->operands[k], sw_pad_whole_dims(&p->classes, id, false, k));
+		w.operands[k] =
+			take(p, to, op->operands[k], sw_pad_whole_dims(&p->classes, id, false, k));
 	sw_id first;
 	sw_pad_learn(&p->facts, id); /* a constant's own number, for its padding */
 	adapt(&w);
@@ -387,7 +401,7 @@ static sw_status write_op(padder *p, int32_t to, sw_id id)
 	return status;
 }
 
-/* ---- computations --------------------------------------------------------------------------------------- */
+/* ---- computations ----------------------------------------------------------------------- */
 
 static sw_status write_computation(padder *p, int32_t c);
 
@@ -401,7 +415,8 @@ static sw_status write_callees(padder *p, const sw_computation *computation)
 			if (sw_is_region(op))
 				status = write_computation(p, op->called[k]);
 			else
-				sw_build_copy_computation(p->out, p->in, op->called[k], p->computation);
+				sw_build_copy_computation(p->out, p->in, op->called[k],
+				                          p->computation);
 			if (status != SW_OK)
 				return status;
 		}
@@ -430,7 +445,7 @@ static sw_status write_computation(padder *p, int32_t c)
 	return status;
 }
 
-/* ---- the driver ----------------------------------------------------------------------------------------- */
+/* ---- the driver ------------------------------------------------------------------------- */
 
 static void list_paddings(padder *p, bool output, const sw_id *values, uint32_t n)
 {
@@ -448,7 +463,8 @@ static void write_frame(padder *p)
 	uint32_t n = sw_program_inputs(p->in, p->in->entry, &p->classes.arena, &inputs);
 	sw_rewrite_copy_frame(p->in, p->out);
 	list_paddings(p, false, inputs, n);
-	list_paddings(p, true, sw_entry(p->in)->results.data, (uint32_t)sw_entry(p->in)->results.len);
+	list_paddings(p, true, sw_entry(p->in)->results.data,
+	              (uint32_t)sw_entry(p->in)->results.len);
 }
 
 static sw_status pad(padder *p, sw_program **out)
@@ -472,8 +488,8 @@ static sw_status pad(padder *p, sw_program **out)
 	return status;
 }
 
-sw_status sw_rewrite_pad(const sw_program *in, sw_pad_rule rule, sw_program **out, sw_padded_list *list,
-                         sw_error *err)
+sw_status sw_rewrite_pad(const sw_program *in, sw_pad_rule rule, sw_program **out,
+                         sw_padded_list *list, sw_error *err)
 {
 	padder p = {.in = in, .err = err};
 	sw_status status = SW_OK;
@@ -487,7 +503,7 @@ sw_status sw_rewrite_pad(const sw_program *in, sw_pad_rule rule, sw_program **ou
 	return status;
 }
 
-/* ---- where the classes are afterwards ------------------------------------------------------------------------------ */
+/* ---- where the classes are afterwards --------------------------------------------------- */
 
 static void index_ops(const sw_program *program, sw_map *ops)
 {
@@ -495,8 +511,10 @@ static void index_ops(const sw_program *program, sw_map *ops)
 		sw_map_put(ops, program->ops.data[id].name, strlen(program->ops.data[id].name), id);
 }
 
-/* The value of the padded program that a value of the program became; SW_NO_ID if none has its name and kind. */
-static sw_id padded_value(const sw_program *in, sw_id value, const sw_program *padded, const sw_map *ops)
+/* The value of the padded program that a value of the program became; SW_NO_ID if none has its name
+ * and kind. */
+static sw_id padded_value(const sw_program *in, sw_id value, const sw_program *padded,
+                          const sw_map *ops)
 {
 	const sw_value *v = &in->values.data[value];
 	const sw_op *op = sw_op_at(in, v->op);

@@ -1,12 +1,13 @@
 /*
  * Which dimensions are padded together, and how far.
  *
- * The rules identify dimensions: a factor that is all of every dimension in which it stands makes these one. Loops, branches, barriers
- * and aliases identify the dimensions of what they make one value. A union-find over all places; O(places).
+ * The rules identify dimensions: a factor that is all of every dimension in which it stands makes
+ * these one. Loops, branches, barriers and aliases identify the dimensions of what they make one
+ * value. A union-find over all places; O(places).
  */
 #include "rewrite/internal.h"
 
-/* ---- links ---------------------------------------------------------------------------------------------- */
+/* ---- links ------------------------------------------------------------------------------ */
 
 typedef struct site {
 	const sw_program *program;
@@ -42,7 +43,8 @@ static bool covers(const sw_program *program, const sw_op *op, const sw_rule *ru
 	return true;
 }
 
-/* What is reduced is masked by those ops that say so (pad.c); a convolution's window has a size, which stays. */
+/* What is reduced is masked by those ops that say so (pad.c); a convolution's window has a size,
+ * which stays. */
 static bool may_reduce(const site *s)
 {
 	switch (s->op->opcode) {
@@ -59,14 +61,15 @@ static bool may_reduce(const site *s)
 	}
 }
 
-/* The factor that is all of this dimension, and of every other in which it stands. What looks at an element's neighbours, or at its
- * place from the end, must not see padding. */
+/* The factor that is all of this dimension, and of every other in which it stands. What looks at an
+ * element's neighbours, or at its place from the end, must not see padding. */
 static int32_t factor_link(const site *s)
 {
 	int32_t n = s->result ? s->rule->n_results : s->rule->n_operands;
 	if ((int32_t)s->index >= n)
 		return SW_PAD_WHOLE;
-	const sw_dim_map *map = &(s->result ? s->rule->results : s->rule->operands)[s->index][s->dim];
+	const sw_dim_map *map =
+		&(s->result ? s->rule->results : s->rule->operands)[s->index][s->dim];
 	if (map->n != 1)
 		return SW_PAD_WHOLE;
 	int32_t factor = map->refs[0].factor;
@@ -142,8 +145,8 @@ static int32_t gather_link(const site *s)
 {
 	const sw_index_dims *x = &s->op->attrs->index;
 	bool indexed = !s->result && s->index == 0 && !sw_ints_has(x->operand_batch, s->dim);
-	bool part =
-		indexed && x->slice_sizes.v[s->dim] != shape_at(s->program, s->op, false, 0).dims[s->dim];
+	bool part = indexed &&
+	            x->slice_sizes.v[s->dim] != shape_at(s->program, s->op, false, 0).dims[s->dim];
 	return part ? SW_PAD_FREE : factor_link(s);
 }
 
@@ -162,25 +165,26 @@ static int64_t written_extent(const site *s)
 	return 1;
 }
 
-/* Updates in the padding are dropped: their indices become -1, if there are indices and they have a -1. A window that
- * would reach over the end is dropped too, by an end that padding would move. */
+/* Updates in the padding are dropped: their indices become -1, if there are indices and they have a
+ * -1. A window that would reach over the end is dropped too, by an end that padding would move. */
 static int32_t scatter_link(const site *s)
 {
 	int32_t link = factor_link(s);
 	uint32_t indices = (s->op->n_operands - 1) / 2;
 	sw_shape shape = shape_at(s->program, s->op, false, indices);
-	bool can_drop =
-		s->op->attrs->index.start_index_map.n > 0 && sw_type_kind_of(shape.type) == SW_KIND_SIGNED;
+	bool can_drop = s->op->attrs->index.start_index_map.n > 0 &&
+	                sw_type_kind_of(shape.type) == SW_KIND_SIGNED;
 	bool drops = link >= 0 && s->rule->factors[link].kind == SW_FACTOR_REDUCED;
 	if (s->result || s->index < indices) {
 		int64_t extent = written_extent(s);
-		if (extent != 1 && extent != shape_at(s->program, s->op, s->result, s->index).dims[s->dim])
+		if (extent != 1 &&
+		    extent != shape_at(s->program, s->op, s->result, s->index).dims[s->dim])
 			return SW_PAD_WHOLE;
 	}
 	return drops && !can_drop ? SW_PAD_WHOLE : link;
 }
 
-/* ---- all ops -------------------------------------------------------------------------------------------- */
+/* ---- all ops ---------------------------------------------------------------------------- */
 
 typedef int32_t link_fn(const site *s);
 
@@ -205,7 +209,8 @@ static const struct {
 	{SW_OP_SCATTER, scatter_link},
 };
 
-/* The numbers of a generator follow its shape, and what other regions and foreign ops do is not known. */
+/* The numbers of a generator follow its shape, and what other regions and foreign ops do is not
+ * known. */
 static link_fn *link_of(sw_opcode opcode)
 {
 	for (size_t i = 0; i < SW_COUNT(special); i++)
@@ -222,14 +227,15 @@ static link_fn *link_of(sw_opcode opcode)
 	}
 }
 
-int32_t sw_pad_link(const sw_pad_classes *classes, sw_id op_id, bool result, uint32_t index, int32_t dim)
+int32_t sw_pad_link(const sw_pad_classes *classes, sw_id op_id, bool result, uint32_t index,
+                    int32_t dim)
 {
 	const sw_op *op = sw_op_at(classes->program, op_id);
 	site s = {classes->program, op, classes->rules[op_id], result, index, dim};
 	return link_of((sw_opcode)op->opcode)(&s);
 }
 
-/* ---- classes -------------------------------------------------------------------------------------------- */
+/* ---- classes ---------------------------------------------------------------------------- */
 
 typedef struct forest {
 	sw_pad_classes *classes;
@@ -302,7 +308,8 @@ static void join_passed(forest *f, const sw_op *op)
 		join_values(f, op->operands[k], op->first_result + k);
 }
 
-/* Operands from `first` on are the leaves of the computation's parameter; gives the one after the last. */
+/* Operands from `first` on are the leaves of the computation's parameter; gives the one after the
+ * last. */
 static uint32_t join_parameter(forest *f, const sw_op *op, uint32_t first, int32_t computation)
 {
 	const sw_op *parameter =
@@ -358,7 +365,7 @@ static void join_all(forest *f)
 	sw_vec_clear(&list);
 }
 
-/* ---- which are worth it ----------------------------------------------------------------------------------- */
+/* ---- which are worth it ----------------------------------------------------------------- */
 
 static void want(forest *f, sw_id value, int32_t dim)
 {
@@ -371,7 +378,8 @@ static void want_contracted(forest *f)
 		const sw_op *op = sw_op_at(f->program, id);
 		bool heavy = op->opcode == SW_OP_DOT || op->opcode == SW_OP_CONVOLUTION;
 		for (uint32_t k = 0; heavy && f->classes->planned[op->computation] && k < 2; k++)
-			for (int32_t d = 0; d < sw_value_shape(f->program, op->operands[k]).rank; d++)
+			for (int32_t d = 0; d < sw_value_shape(f->program, op->operands[k]).rank;
+			     d++)
 				want(f, op->operands[k], d);
 	}
 }
@@ -414,7 +422,8 @@ static void fix_bounded(forest *f)
 	}
 }
 
-/* So does what a computation takes and gives that something calls besides loops and conditionals. */
+/* So does what a computation takes and gives that something calls besides loops and conditionals.
+ */
 static void fix_foreign(forest *f)
 {
 	for (sw_id id = 0; id < f->program->ops.len; id++) {
@@ -423,9 +432,11 @@ static void fix_foreign(forest *f)
 		for (uint32_t k = 0; k < op->n_called && !runs; k++) {
 			if (!f->classes->planned[op->called[k]])
 				continue;
-			const sw_computation *callee = &f->program->computations.data[op->called[k]];
+			const sw_computation *callee =
+				&f->program->computations.data[op->called[k]];
 			for (size_t i = 0; i < callee->parameters.len; i++) {
-				const sw_op *parameter = sw_op_at(f->program, callee->parameters.data[i]);
+				const sw_op *parameter =
+					sw_op_at(f->program, callee->parameters.data[i]);
 				for (uint32_t r = 0; r < parameter->n_results; r++)
 					fix_value(f, parameter->first_result + r);
 			}
@@ -465,7 +476,7 @@ static void choose_sizes(forest *f, sw_pad_rule rule)
 	}
 }
 
-/* ---- results -------------------------------------------------------------------------------------------- */
+/* ---- results ---------------------------------------------------------------------------- */
 
 /* 16 bytes an element: a mask's indices may be larger than what they mask. */
 static bool fits_memory(const sw_pad_classes *classes)
@@ -558,7 +569,7 @@ void sw_pad_classes_clear(sw_pad_classes *classes)
 	sw_arena_clear(&classes->arena);
 }
 
-/* ---- questions ------------------------------------------------------------------------------------------- */
+/* ---- questions -------------------------------------------------------------------------- */
 
 sw_shape sw_pad_shape(const sw_pad_classes *classes, sw_id value, int64_t dims[SW_MAX_RANK])
 {

@@ -1,7 +1,8 @@
 /*
- * What lies in the padding: one number that is known, or anything. Known are zeros after an op that gives the true size, the
- * padding of constants and of inputs that are no state, and what elementwise ops and moves make of these. Numbers are found by
- * running the op itself on one element. What a loop carries is not followed.
+ * What lies in the padding: one number that is known, or anything. Known are zeros after an op that
+ * gives the true size, the padding of constants and of inputs that are no state, and what
+ * elementwise ops and moves make of these. Numbers are found by running the op itself on one
+ * element. What a loop carries is not followed.
  */
 #include "rewrite/internal.h"
 
@@ -14,13 +15,14 @@ void sw_pad_facts_init(sw_pad_facts *facts, sw_pad_classes *classes)
 	size_t values = classes->program->values.len;
 	sw_id last = (sw_id)values - 1;
 	size_t places =
-		values ? classes->first[last] + (size_t)sw_value_shape(classes->program, last).rank : 0;
+		values ? classes->first[last] + (size_t)sw_value_shape(classes->program, last).rank
+		       : 0;
 	*facts = (sw_pad_facts){.classes = classes,
 	                        .places = SW_NEW_N(&classes->arena, sw_pad_fact, places + 1),
 	                        .splats = SW_NEW_N(&classes->arena, sw_pad_fact, values + 1)};
 }
 
-/* ---- numbers -------------------------------------------------------------------------------------------- */
+/* ---- numbers ---------------------------------------------------------------------------- */
 
 static bool equal(const sw_pad_fact *a, const sw_pad_fact *b)
 {
@@ -44,8 +46,8 @@ static sw_pad_fact neutral(sw_type type, sw_monoid monoid)
 	sw_program *scratch = sw_program_new("neutral");
 	int32_t c = sw_build_computation(scratch, "neutral");
 	sw_id value = sw_emit_identity(scratch, c, type, monoid);
-	sw_pad_fact fact =
-		element(type, sw_op_at(scratch, scratch->values.data[value].op)->attrs->constant.data);
+	sw_pad_fact fact = element(
+		type, sw_op_at(scratch, scratch->values.data[value].op)->attrs->constant.data);
 	sw_program_free(scratch);
 	return fact;
 }
@@ -68,7 +70,8 @@ static sw_pad_fact run(sw_program *program, sw_type type)
 	return fact;
 }
 
-/* The elementwise op on one element of each operand; unknown where the interpreter has no such op. */
+/* The elementwise op on one element of each operand; unknown where the interpreter has no such op.
+ */
 static sw_pad_fact evaluate(const sw_program *program, const sw_op *op, const sw_pad_fact *operands)
 {
 	sw_program *scratch = sw_program_new("element");
@@ -77,8 +80,9 @@ static sw_pad_fact evaluate(const sw_program *program, const sw_op *op, const sw
 	sw_shape shape = {.type = sw_value_shape(program, op->first_result).type};
 	sw_pad_fact fact = {0};
 	for (uint32_t k = 0; k < op->n_operands; k++) {
-		sw_literal literal = {.shape = {.type = sw_value_shape(program, op->operands[k]).type},
-		                      .data = operands[k].data};
+		sw_literal literal = {
+			.shape = {.type = sw_value_shape(program, op->operands[k]).type},
+			.data = operands[k].data};
 		inputs[k] = sw_emit_literal(scratch, scratch->entry, literal);
 	}
 	sw_op_spec spec = {.opcode = (sw_opcode)op->opcode,
@@ -96,7 +100,7 @@ static sw_pad_fact evaluate(const sw_program *program, const sw_op *op, const sw
 	return fact;
 }
 
-/* ---- asking --------------------------------------------------------------------------------------------- */
+/* ---- asking ----------------------------------------------------------------------------- */
 
 /* What lies beyond the true size along dim; of a scalar, the scalar itself. */
 static sw_pad_fact fact_at(const sw_pad_facts *facts, sw_id value, int32_t dim)
@@ -115,7 +119,7 @@ bool sw_pad_is_neutral(const sw_pad_facts *facts, sw_id value, int32_t dim, sw_m
 	return equal(&fact, &wanted);
 }
 
-/* ---- learning ------------------------------------------------------------------------------------------- */
+/* ---- learning --------------------------------------------------------------------------- */
 
 typedef struct lesson {
 	sw_pad_facts *facts;
@@ -169,7 +173,8 @@ static sw_pad_fact learn_move(const lesson *l, uint32_t n_operands)
 	return fact;
 }
 
-/* Beside the operand's padding lies the padding value; beyond the result's true size nothing else, or what was cut off there. */
+/* Beside the operand's padding lies the padding value; beyond the result's true size nothing else,
+ * or what was cut off there. */
 static sw_pad_fact learn_pad(const lesson *l)
 {
 	sw_pad_fact value = fact_at(l->facts, l->op->operands[1], 0), moved = learn_move(l, 1);
@@ -186,7 +191,8 @@ static sw_pad_fact learn_reduce(const lesson *l)
 		return (sw_pad_fact){0};
 	sw_pad_fact init = fact_at(l->facts, l->op->operands[1], 0);
 	sw_pad_fact input = fact_at(l->facts, l->op->operands[0], dim);
-	bool stays = equal(&init, &input) && sw_pad_is_neutral(l->facts, l->op->operands[0], dim, monoid);
+	bool stays = equal(&init, &input) &&
+	             sw_pad_is_neutral(l->facts, l->op->operands[0], dim, monoid);
 	return stays ? init : (sw_pad_fact){0};
 }
 
@@ -204,7 +210,8 @@ static bool is_state(const sw_program *program, const sw_op *parameter, uint32_t
 /* Inputs that are no state hold zeros. */
 static sw_pad_fact learn_parameter(const lesson *l)
 {
-	bool zeros = l->op->computation == l->program->entry && !is_state(l->program, l->op, l->result);
+	bool zeros =
+		l->op->computation == l->program->entry && !is_state(l->program, l->op, l->result);
 	return zeros ? zero() : (sw_pad_fact){0};
 }
 
@@ -257,7 +264,8 @@ static sw_pad_fact learn_splat(const sw_pad_facts *facts, const sw_op *op)
 	sw_literal literal = op->attrs->constant;
 	size_t bytes = (size_t)sw_shape_bytes(literal.shape),
 	       one = (size_t)sw_type_bytes(literal.shape.type);
-	bool splat = bytes > 0 && memcmp(literal.data, (const char *)literal.data + one, bytes - one) == 0;
+	bool splat = bytes > 0 &&
+	             memcmp(literal.data, (const char *)literal.data + one, bytes - one) == 0;
 	return splat ? element(literal.shape.type, literal.data) : (sw_pad_fact){0};
 }
 
@@ -272,6 +280,7 @@ void sw_pad_learn(sw_pad_facts *facts, sw_id op_id)
 		sw_id value = l.op->first_result + l.result;
 		for (l.dim = 0; l.dim < sw_value_shape(l.program, value).rank; l.dim++)
 			if (sw_pad_is_padded(classes, value, l.dim))
-				facts->places[classes->first[value] + (uint32_t)l.dim] = learn_place(&l);
+				facts->places[classes->first[value] + (uint32_t)l.dim] =
+					learn_place(&l);
 	}
 }

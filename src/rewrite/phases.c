@@ -1,4 +1,5 @@
-/* What there is to say of a program's phases: parts, sums, what is stored, and what stands in the way. */
+/* What there is to say of a program's phases: parts, sums, what is stored, and what stands in the
+ * way. */
 #include "rewrite/phasing.h"
 
 static sw_part part_of(const sw_phasing *p, sw_id id)
@@ -17,7 +18,8 @@ static void count_leaving(const sw_phasing *p, sw_id value, sw_phase *phase)
 	shape.type = sw_sum_type(shape.type, monoid);
 	phase->n_leaving++;
 	phase->n_sums += monoid != SW_MONOID_NONE;
-	*(monoid == SW_MONOID_NONE ? &phase->stored_bytes : &phase->sum_bytes) += sw_shape_bytes(shape);
+	*(monoid == SW_MONOID_NONE ? &phase->stored_bytes : &phase->sum_bytes) +=
+		sw_shape_bytes(shape);
 }
 
 /* A drawn op counts with the phase before which it would stand. */
@@ -114,7 +116,8 @@ void sw_phases_init(sw_phases *phases, const sw_program *program, const sw_sidec
 			describe_refusal(phases, &p, (int32_t)m);
 	}
 	phases->possible.n = (int32_t)possible.len;
-	phases->possible.v = sw_arena_copy(&phases->arena, possible.data, sizeof(int64_t) * possible.len);
+	phases->possible.v =
+		sw_arena_copy(&phases->arena, possible.data, sizeof(int64_t) * possible.len);
 	sw_vec_clear(&possible);
 	sw_phasing_clear(&p);
 }

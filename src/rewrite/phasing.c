@@ -1,10 +1,12 @@
 /*
  * Phases: every op of the entry gets its loop, or its place between loops.
  *
- * Forward: as early as operands allow. A partial sum is there in the loop that adds it up, as a partial sum; as a sum only after it. Backward: as late as
- * readers allow, so that what a second loop needs is computed there and not stored by the first. Forward again with that as the least: what
- * passed partial sums that are now of different loops takes their sums. Then what could as well be done once, after the loop, is: an op
- * that only passes sums on and does not make less of them to keep. At last sources are drawn into the loops. O(ops) each.
+ * Forward: as early as operands allow. A partial sum is there in the loop that adds it up, as a
+ * partial sum; as a sum only after it. Backward: as late as readers allow, so that what a second
+ * loop needs is computed there and not stored by the first. Forward again with that as the least:
+ * what passed partial sums that are now of different loops takes their sums. Then what could as
+ * well be done once, after the loop, is: an op that only passes sums on and does not make less of
+ * them to keep. At last sources are drawn into the loops. O(ops) each.
  */
 #include "rewrite/phasing.h"
 
@@ -44,9 +46,10 @@ bool sw_is_source(const sw_program *program, sw_id value)
 	       (op->opcode == SW_OP_CONSTANT && sw_value_shape(program, value).rank == 0);
 }
 
-/* ---- what a reader finds --------------------------------------------------------------------------------------- */
+/* ---- what a reader finds ---------------------------------------------------------------- */
 
-/* Read in the same loop, as it is there: otherwise parts can be read of what was stored, and sums once they are complete. */
+/* Read in the same loop, as it is there: otherwise parts can be read of what was stored, and sums
+ * once they are complete. */
 static bool read_as_it_is(const sw_phasing *p, sw_id value, sw_time need)
 {
 	return p->timing.touched[producer(p, value)] && sw_time_equal(p->timing.value[value], need);
@@ -97,7 +100,7 @@ static bool terms_at_hand(const sw_phasing *p, sw_id id)
 	return at_hand;
 }
 
-/* ---- early, late ------------------------------------------------------------------------------------------------- */
+/* ---- early, late ------------------------------------------------------------------------ */
 
 /* least: per op; NULL: 0. */
 static void place_early(sw_phasing *p, const int32_t *least)
@@ -124,15 +127,16 @@ static void find_latest(const sw_phasing *p, int32_t *latest)
 {
 	const sw_computation *entry = sw_entry(p->timing.program);
 	for (size_t i = 0; i < entry->ops.len; i++)
-		latest[entry->ops.data[i]] = p->timing.touched[entry->ops.data[i]] ? p->n - 1 : p->n;
+		latest[entry->ops.data[i]] =
+			p->timing.touched[entry->ops.data[i]] ? p->n - 1 : p->n;
 	for (size_t i = entry->ops.len; i-- > 0;) {
 		sw_id id = entry->ops.data[i];
 		const sw_op *op = op_at(p, id);
 		sw_time *needs = needs_of(p, id);
 		for (uint32_t k = 0; k < op->n_operands; k++) {
 			sw_id from = producer(p, op->operands[k]);
-			bool waits =
-				p->timing.touched[from] && !read_as_it_is(p, op->operands[k], needs[k]);
+			bool waits = p->timing.touched[from] &&
+			             !read_as_it_is(p, op->operands[k], needs[k]);
 			latest[from] = SW_MIN(latest[from], latest[id] - (waits ? 1 : 0));
 		}
 		free(needs);
@@ -148,7 +152,7 @@ static void place_late(sw_phasing *p)
 	free(latest);
 }
 
-/* ---- what leaves its loop ------------------------------------------------------------------------------------------ */
+/* ---- what leaves its loop --------------------------------------------------------------- */
 
 static void leave(sw_phasing *p, sw_id value, sw_id reader)
 {
@@ -182,13 +186,15 @@ static int64_t sum_bytes(const sw_phasing *p, sw_id value)
 	return sw_shape_bytes(shape);
 }
 
-/* What would have to be kept instead if the op took sums: each operand once, and none that is kept anyway. */
+/* What would have to be kept instead if the op took sums: each operand once, and none that is kept
+ * anyway. */
 static int64_t bytes_instead(const sw_phasing *p, sw_id id)
 {
 	const sw_op *op = op_at(p, id);
 	int64_t bytes = 0;
 	for (uint32_t k = 0; k < op->n_operands; k++) {
-		bool again = !is_partial(p->timing.value[op->operands[k]]) || p->leaves[op->operands[k]];
+		bool again =
+			!is_partial(p->timing.value[op->operands[k]]) || p->leaves[op->operands[k]];
 		for (uint32_t j = 0; j < k && !again; j++)
 			again = op->operands[j] == op->operands[k];
 		bytes += again ? 0 : sum_bytes(p, op->operands[k]);
@@ -196,7 +202,8 @@ static int64_t bytes_instead(const sw_phasing *p, sw_id id)
 	return bytes;
 }
 
-/* All readers wait for its sum, which is no smaller than what it is made of: done once, it is done for all turns. */
+/* All readers wait for its sum, which is no smaller than what it is made of: done once, it is done
+ * for all turns. */
 static bool can_wait(const sw_phasing *p, sw_id id)
 {
 	const sw_op *op = op_at(p, id);
@@ -223,7 +230,7 @@ static void find_leaving(sw_phasing *p)
 	}
 }
 
-/* ---- drawing sources into loops -------------------------------------------------------------------------------------- */
+/* ---- drawing sources into loops --------------------------------------------------------- */
 
 enum { UNREAD, READ_IN_PART, READ_WHOLE };
 typedef struct drawing {
@@ -250,7 +257,8 @@ static bool draw(drawing *d, sw_id id)
 	const sw_op *op = op_at(d->p, id);
 	for (uint32_t k = 0; k < op->n_results; k++)
 		if (d->read[op->first_result + k] == READ_IN_PART &&
-		    sw_timing_draw(&d->p->timing, op->first_result + k, d->part[op->first_result + k]))
+		    sw_timing_draw(&d->p->timing, op->first_result + k,
+		                   d->part[op->first_result + k]))
 			return true;
 	return false;
 }
@@ -285,7 +293,8 @@ static void draw_op(drawing *d, sw_id id)
 {
 	static const sw_time same;
 	const sw_op *op = op_at(d->p, id);
-	bool drawn = !d->p->timing.touched[id] && draw(d, id), whole = drawn && is_read_whole(d, op);
+	bool drawn = !d->p->timing.touched[id] && draw(d, id),
+	     whole = drawn && is_read_whole(d, op);
 	sw_time *needs = needs_of(d->p, id);
 	for (uint32_t k = 0; k < op->n_operands; k++) {
 		note_part(d, op->operands[k], needs[k]);
@@ -310,14 +319,15 @@ static void draw_computation(drawing *d, int32_t c, const sw_time *results)
 static void draw_sources(sw_phasing *p)
 {
 	size_t values = p->timing.program->values.len;
-	drawing d = {
-		.p = p, .read = sw_alloc(values + 1), .part = sw_alloc(sizeof(sw_time) * (values + 1))};
+	drawing d = {.p = p,
+	             .read = sw_alloc(values + 1),
+	             .part = sw_alloc(sizeof(sw_time) * (values + 1))};
 	draw_computation(&d, p->timing.program->entry, NULL);
 	free(d.read);
 	free(d.part);
 }
 
-/* ---- the whole -------------------------------------------------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------------------------- */
 
 static void find_batch(sw_phasing *p, const sw_program *program, const sw_sidecar *sidecar)
 {
@@ -359,9 +369,10 @@ bool sw_phasing_find(sw_phasing *p, int32_t microbatches)
 	return true;
 }
 
-/* ---- the path to what refuses -------------------------------------------------------------------------------------------- */
+/* ---- the path to what refuses ----------------------------------------------------------- */
 
-/* The operand by which time came to an op, or to the region whose parameter it is; SW_NO_ID: an input. */
+/* The operand by which time came to an op, or to the region whose parameter it is; SW_NO_ID: an
+ * input. */
 static sw_id came_from(const sw_phasing *p, sw_id value)
 {
 	const sw_op *op = op_at(p, producer(p, value));

@@ -1,9 +1,9 @@
 /*
  * Rematerialisation: copies of ops for their late readers.
  *
- * The ops are written in their order. Before a late op stands what it reads of ops that are computed again, each once, with all that
- * this needs. Canonicalisation then removes first results that nobody reads any more, and can't merge a copy with them: every copy
- * depends on a barrier.
+ * The ops are written in their order. Before a late op stands what it reads of ops that are
+ * computed again, each once, with all that this needs. Canonicalisation then removes first results
+ * that nobody reads any more, and can't merge a copy with them: every copy depends on a barrier.
  */
 #include "rewrite/internal.h"
 
@@ -63,7 +63,7 @@ static bool has_barrier(const remat *x, sw_id value)
 	return x->barrier[value].value != SW_NO_ID && x->barrier[value].segments == x->segments;
 }
 
-/* ---- writing ----------------------------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------- */
 
 static sw_id write_barrier(remat *x, sw_id value)
 {
@@ -81,7 +81,8 @@ static sw_id behind_barrier(remat *x, sw_id value)
 	return x->barrier[value].value;
 }
 
-/* Loops and conditionals get computations of their own, as they have in the canonical form; others share theirs. */
+/* Loops and conditionals get computations of their own, as they have in the canonical form; others
+ * share theirs. */
 static const int32_t *map_called(remat *x, const sw_op *op)
 {
 	int32_t *called = SW_NEW_N(&x->out->arena, int32_t, op->n_called + 1u);
@@ -97,14 +98,16 @@ static const int32_t *map_called(remat *x, const sw_op *op)
 static sw_id write_op(remat *x, sw_id id)
 {
 	const sw_op *op = sw_op_at(x->in, id);
-	sw_id first = sw_build_copy_op(x->out, x->to, x->in, id, x->operands.data, map_called(x, op));
+	sw_id first =
+		sw_build_copy_op(x->out, x->to, x->in, id, x->operands.data, map_called(x, op));
 	if (first == SW_NO_ID && op->n_results > 0 && x->status == SW_OK)
-		x->status = sw_fail(x->err, SW_ERR_INTERNAL, "rematerialisation: op '%s' can't be copied",
-		                    op->name);
+		x->status = sw_fail(x->err, SW_ERR_INTERNAL,
+		                    "rematerialisation: op '%s' can't be copied", op->name);
 	return first;
 }
 
-/* An iota has nothing that could be kept from it: the copy is a broadcast of one dimension's numbers. */
+/* An iota has nothing that could be kept from it: the copy is a broadcast of one dimension's
+ * numbers. */
 static sw_id write_iota(remat *x, const sw_op *op)
 {
 	sw_shape shape = sw_value_shape(x->in, op->first_result);
@@ -114,10 +117,10 @@ static sw_id write_iota(remat *x, const sw_op *op)
 	return sw_emit_broadcast(x->out, x->to, numbers, shape, &dimension);
 }
 
-/* ---- copies -------------------------------------------------------------------------------------------------- */
+/* ---- copies ----------------------------------------------------------------------------- */
 
-/* What a copy reads: copies, and what is kept behind barriers. Inputs and constants are always there; one of them gets a barrier if the
- * copy had nothing else to tell it from the original. */
+/* What a copy reads: copies, and what is kept behind barriers. Inputs and constants are always
+ * there; one of them gets a barrier if the copy had nothing else to tell it from the original. */
 static void find_copy_operands(remat *x, const sw_op *op)
 {
 	bool differs = false;
@@ -198,7 +201,7 @@ static void compute_again(remat *x, sw_id value)
 	}
 }
 
-/* ---- first results -------------------------------------------------------------------------------------------- */
+/* ---- first results ---------------------------------------------------------------------- */
 
 static sw_id read_late(const remat *x, sw_id value)
 {
@@ -216,7 +219,8 @@ static void write_first(remat *x, sw_id id)
 			compute_again(x, op->operands[k]);
 	x->operands.len = 0;
 	for (uint32_t k = 0; k < op->n_operands; k++)
-		sw_vec_push(&x->operands, late ? read_late(x, op->operands[k]) : x->first[op->operands[k]]);
+		sw_vec_push(&x->operands,
+		            late ? read_late(x, op->operands[k]) : x->first[op->operands[k]]);
 	sw_id first = write_op(x, id);
 	x->is_written[id] = true;
 	for (uint32_t r = 0; r < op->n_results; r++) {
@@ -256,7 +260,7 @@ static void write_with_operands(remat *x, sw_id id)
 	sw_vec_clear(&ops);
 }
 
-/* ---- order -------------------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------ */
 
 /* Does the op read what is computed again in other segments than those at hand, and is not yet? */
 static bool waits_for_segments(const remat *x, const sw_op *op)
@@ -270,8 +274,8 @@ static bool waits_for_segments(const remat *x, const sw_op *op)
 	return false;
 }
 
-/* Weight gradients, and the updates that need nothing else: late ops apart from the chain of cotangents, whose operands are there or
- * don't wait for the loss. */
+/* Weight gradients, and the updates that need nothing else: late ops apart from the chain of
+ * cotangents, whose operands are there or don't wait for the loss. */
 static bool is_apart(const remat *x, sw_id id)
 {
 	const sw_remat_points *points = x->what->points;
@@ -307,7 +311,8 @@ static void look_at_waiting(remat *x)
 	x->waiting.len -= n;
 }
 
-/* Writes what is ready since the last time, before the chain goes on: it ends activations and cotangents. */
+/* Writes what is ready since the last time, before the chain goes on: it ends activations and
+ * cotangents. */
 static void write_ready(remat *x, int32_t segments)
 {
 	if (segments != x->segments && x->waiting.len > 0)
@@ -319,7 +324,7 @@ static void write_ready(remat *x, int32_t segments)
 	}
 }
 
-/* ---- the entry ------------------------------------------------------------------------------------------------ */
+/* ---- the entry -------------------------------------------------------------------------- */
 
 static void write_entry(remat *x)
 {
@@ -336,7 +341,8 @@ static void write_entry(remat *x)
 	x->operands.len = 0;
 	for (size_t i = 0; i < entry->results.len; i++)
 		sw_vec_push(&x->operands, x->first[entry->results.data[i]]);
-	sw_build_results(x->out, x->to, x->operands.data, (uint32_t)x->operands.len, entry->root_tuple);
+	sw_build_results(x->out, x->to, x->operands.data, (uint32_t)x->operands.len,
+	                 entry->root_tuple);
 	x->out->entry = x->to;
 }
 
@@ -370,7 +376,8 @@ static void remat_clear(remat *x)
 	sw_program_free(x->out);
 }
 
-sw_status sw_rewrite_remat(const sw_program *in, const sw_remat *what, sw_program **out, sw_error *err)
+sw_status sw_rewrite_remat(const sw_program *in, const sw_remat *what, sw_program **out,
+                           sw_error *err)
 {
 	remat x;
 	*out = NULL;

@@ -1,21 +1,26 @@
 /*
  * Rematerialisation: which ops are forward, which flow, where the flow is narrow.
  *
- * The forward pass is found backwards from the new values of trained state: gradients are computed from the loss down to the first layer,
- * so that what reaches them all is what was there before the first of them.
+ * The forward pass is found backwards from the new values of trained state: gradients are computed
+ * from the loss down to the first layer, so that what reaches them all is what was there before the
+ * first of them.
  */
 #include "rewrite/rewrite.h"
 
 #include <string.h>
 
-/* A state is trained if the last gradient depends on it, and if it needs at least one part in this of what that one needs: a gradient
- * that is a constant says nothing of where the forward pass ends. */
+/* A state is trained if the last gradient depends on it, and if it needs at least one part in this
+ * of what that one needs: a gradient that is a constant says nothing of where the forward pass
+ * ends. */
 #define TRAINED_PART 8
-/* A place is narrow if what is alive there is at most one part in this of what the backward pass reads since the last narrow place. */
+/* A place is narrow if what is alive there is at most one part in this of what the backward pass
+ * reads since the last narrow place. */
 #define NARROW_PART 4
-/* One value makes up a cut of the flow if all others alive are together at most one part in this of it. */
+/* One value makes up a cut of the flow if all others alive are together at most one part in this of
+ * it. */
 #define ALONE_PART 16
-/* Cuts of one value serve unless the largest segment between them is so many times the largest between cuts of several. */
+/* Cuts of one value serve unless the largest segment between them is so many times the largest
+ * between cuts of several. */
 #define ALONE_WORTH 4
 
 typedef struct finder {
@@ -48,7 +53,7 @@ static int64_t bytes_of(const finder *f, sw_id value)
 	return sw_shape_bytes(sw_value_shape(f->program, value));
 }
 
-/* ---- the forward pass ------------------------------------------------------------------------------------ */
+/* ---- the forward pass ------------------------------------------------------------------- */
 
 static bool is_float(sw_shape shape)
 {
@@ -156,7 +161,7 @@ static bool find_forward(finder *f, const sw_id *inputs)
 	return true;
 }
 
-/* ---- the flow ---------------------------------------------------------------------------------------------- */
+/* ---- the flow --------------------------------------------------------------------------- */
 
 static void mark_inputs(finder *f, const sw_id *inputs, uint32_t n)
 {
@@ -198,7 +203,7 @@ static void find_flow(finder *f)
 	f->index = index;
 }
 
-/* ---- narrow places ----------------------------------------------------------------------------------------- */
+/* ---- narrow places ---------------------------------------------------------------------- */
 
 /* One scan over the flow. Places are between its ops: place i is behind op i. */
 typedef struct scan {
@@ -206,7 +211,9 @@ typedef struct scan {
 	bool alone;          /* only places at which one value is alive */
 	int64_t *read_bytes; /* per op: results that others than forward ops read */
 	int64_t *
-		fresh_ends; /* per place: bytes that came into being since the last narrow place and are needed up to here */
+		/* per place: bytes that came into being since the last narrow place and are needed
+	           up to here */
+		fresh_ends;
 	const bool *is_alone; /* per place */
 	int32_t *places, n;
 	int64_t largest; /* segment, in bytes that are read */
@@ -230,7 +237,8 @@ static bool *find_alone(const finder *f)
 {
 	bool *alone = SW_NEW_N(f->arena, bool, f->m + 1);
 	int64_t *ends = SW_NEW_N(f->arena, int64_t, f->m + 1), alive = 0;
-	/* the largest alive: each value is the largest for the places behind it until one as large comes or it ends */
+	/* the largest alive: each value is the largest for the places behind it until one as large
+	 * comes or it ends */
 	for (int32_t i = 0; i < f->m; i++) {
 		const sw_op *op = sw_op_at(f->program, f->ops[i]);
 		alive -= ends[i];
@@ -253,9 +261,10 @@ static bool is_admitted(const scan *s, int32_t i)
 	return !s->alone || s->is_alone[i];
 }
 
-/* The next narrow place behind `from` (-1: the start), -1 if there is none. *kept and *read: what is alive there of this segment's
- * values, and what the backward pass reads of them. A place gives way to a later one that is narrower, or as narrow and not
- * far, and stands once the flow widens or another segment's worth has passed. */
+/* The next narrow place behind `from` (-1: the start), -1 if there is none. *kept and *read: what
+ * is alive there of this segment's values, and what the backward pass reads of them. A place gives
+ * way to a later one that is narrower, or as narrow and not far, and stands once the flow widens or
+ * another segment's worth has passed. */
 static int32_t next_place(scan *s, int32_t from, int64_t *segment)
 {
 	const finder *f = s->f;
@@ -276,7 +285,8 @@ static int32_t next_place(scan *s, int32_t from, int64_t *segment)
 		if (best >= 0 && (alive > best_alive + best_alive / 2 || read > 2 * best_read))
 			break;
 		if (is_admitted(s, i) && alive > 0 && alive <= read / NARROW_PART &&
-		    (best < 0 || alive < best_alive - best_alive / 8 || (alive <= best_alive && near))) {
+		    (best < 0 || alive < best_alive - best_alive / 8 ||
+		     (alive <= best_alive && near))) {
 			best = i;
 			best_alive = alive;
 			best_read = read;
@@ -308,8 +318,8 @@ static scan new_scan(const finder *f, bool alone, int64_t *read_bytes, const boo
 	              .places = SW_NEW_N(f->arena, int32_t, f->m + 1)};
 }
 
-/* Cuts of one value, as between the layers of most networks; of several where these are rare (a decoder that all along reads what the
- * encoder gave, a network with connections across). */
+/* Cuts of one value, as between the layers of most networks; of several where these are rare (a
+ * decoder that all along reads what the encoder gave, a network with connections across). */
 static scan choose_places(const finder *f)
 {
 	int64_t *read_bytes = SW_NEW_N(f->arena, int64_t, f->m + 1);
@@ -322,7 +332,7 @@ static scan choose_places(const finder *f)
 	return single.n > 0 && single.largest / ALONE_WORTH <= several.largest ? single : several;
 }
 
-/* ---- roles --------------------------------------------------------------------------------------------------- */
+/* ---- roles ------------------------------------------------------------------------------ */
 
 static int32_t segment_of_index(const scan *places, int32_t i)
 {
@@ -362,13 +372,15 @@ static void mark_descendants(const finder *f, int32_t loss)
 		const sw_op *op = sw_op_at(f->program, id);
 		bool late = f->index[id] >= loss;
 		for (uint32_t k = 0; k < op->n_operands && !late; k++)
-			late = f->roles[f->program->values.data[op->operands[k]].op] == SW_REMAT_LATE;
+			late = f->roles[f->program->values.data[op->operands[k]].op] ==
+			       SW_REMAT_LATE;
 		f->roles[id] = late ? SW_REMAT_LATE : SW_REMAT_APART;
 		f->after_loss[id] = late;
 	}
 }
 
-/* What feeds late ops: late as well if it stands behind the loss's beginning, otherwise side or flow. */
+/* What feeds late ops: late as well if it stands behind the loss's beginning, otherwise side or
+ * flow. */
 static void mark_feeders(const finder *f, int32_t loss)
 {
 	bool *feeds = SW_NEW_N(f->arena, bool, f->program->ops.len + 1);
@@ -408,8 +420,8 @@ static int64_t count_kept(const finder *f)
 	for (size_t i = 0; i < f->entry->ops.len; i++) {
 		const sw_op *op = op_at(f, i);
 		sw_remat_role role = f->roles[f->entry->ops.data[i]];
-		for (uint32_t r = 0; r < op->n_results && (role == SW_REMAT_SIDE || role == SW_REMAT_FLOW);
-		     r++) {
+		for (uint32_t r = 0;
+		     r < op->n_results && (role == SW_REMAT_SIDE || role == SW_REMAT_FLOW); r++) {
 			sw_id value = op->first_result + r;
 			bool late = false;
 			for (uint32_t u = f->users.start[value]; u < f->users.start[value + 1]; u++)
@@ -420,7 +432,7 @@ static int64_t count_kept(const finder *f)
 	return bytes;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
+/* ---- all of it -------------------------------------------------------------------------- */
 
 static void finder_init(finder *f, sw_remat_points *points, sw_arena *arena)
 {

@@ -1,9 +1,11 @@
 /*
  * Rematerialisation: what is worth computing again.
  *
- * Within a segment the values that are kept are a cheapest cut, in bytes, between what is there anyway (critical values, inputs) and
- * what late ops read; ops too dear to be computed again are there only if they are kept. Pytorch's AOTAutograd partitions a joint graph in
- * the same way (He and Yu, "Transcending runtime-memory tradeoffs in checkpointing by being fusion aware", MLSys 2023).
+ * Within a segment the values that are kept are a cheapest cut, in bytes, between what is there
+ * anyway (critical values, inputs) and what late ops read; ops too dear to be computed again are
+ * there only if they are kept. Pytorch's AOTAutograd partitions a joint graph in the same way (He
+ * and Yu, "Transcending runtime-memory tradeoffs in checkpointing by being fusion aware", MLSys
+ * 2023).
  */
 #include "rewrite/rewrite.h"
 
@@ -11,7 +13,8 @@
 
 #include "rewrite/min_cut.h"
 
-/* A side value is computed again if that moves at most so many times its bytes: masks and converted weights are, random numbers not. */
+/* A side value is computed again if that moves at most so many times its bytes: masks and converted
+ * weights are, random numbers not. */
 #define SIDE_WORTH 64
 
 typedef enum remat_level {
@@ -38,7 +41,7 @@ typedef struct chooser {
 	sw_users users;
 } chooser;
 
-/* ---- prices ---------------------------------------------------------------------------------------------- */
+/* ---- prices ----------------------------------------------------------------------------- */
 
 static bool is_repeatable_opcode(const sw_op *op)
 {
@@ -86,8 +89,8 @@ static const price *find_prices(const sw_remat_points *points, sw_arena *arena)
 	price *prices = SW_NEW_N(arena, price, program->ops.len + 1);
 	for (sw_id id = 0; id < program->ops.len; id++)
 		if (is_candidate(points, id))
-			prices[id] =
-				(price){sw_op_flops(program, id), sw_op_bytes(program, id), repeatable[id]};
+			prices[id] = (price){sw_op_flops(program, id), sw_op_bytes(program, id),
+			                     repeatable[id]};
 	return prices;
 }
 
@@ -121,7 +124,7 @@ static bool is_too_dear(const chooser *x, sw_id id, remat_level level)
 	       p.flops / x->device.flops_per_s > p.bytes / x->device.bytes_per_s;
 }
 
-/* ---- side ops ------------------------------------------------------------------------------------------------- */
+/* ---- side ops --------------------------------------------------------------------------- */
 
 static int64_t result_bytes(const sw_program *program, const sw_op *op)
 {
@@ -131,7 +134,8 @@ static int64_t result_bytes(const sw_program *program, const sw_op *op)
 	return bytes;
 }
 
-/* Bytes moved to compute the op from inputs and constants; infinite where that isn't to be. What is shared counts for each who reads it. */
+/* Bytes moved to compute the op from inputs and constants; infinite where that isn't to be. What is
+ * shared counts for each who reads it. */
 static double side_cost(const chooser *x, sw_id id, const double *cost)
 {
 	const sw_op *op = sw_op_at(x->program, id);
@@ -162,7 +166,7 @@ static const bool *choose_sides(const chooser *x, sw_arena *arena)
 	return sides;
 }
 
-/* ---- cuts -------------------------------------------------------------------------------------------------------- */
+/* ---- cuts ------------------------------------------------------------------------------- */
 
 /* The ops of one segment, or of several that are one. */
 typedef struct piece {
@@ -227,11 +231,12 @@ static void cut_piece(const piece *p, bool *again)
 	free(behind);
 }
 
-/* ---- policies ------------------------------------------------------------------------------------------------- */
+/* ---- policies --------------------------------------------------------------------------- */
 
 typedef struct recipe {
 	const char *name;
-	remat_level first, rest; /* of the first `part` of `parts` of the segments, and of the others */
+	/* of the first `part` of `parts` of the segments, and of the others */
+	remat_level first, rest;
 	int32_t part, parts, every;
 } recipe;
 
@@ -278,8 +283,11 @@ static sw_remat apply_recipe(const chooser *x, const recipe *r, sw_arena *to)
 		memcpy(again, x->sides, x->program->ops.len);
 	for (int32_t k = 0; k < pieces; k++) {
 		int32_t begin = start[k * r->every], end = start[SW_MIN((k + 1) * r->every, n)];
-		piece p = {
-			.x = x, .every = r->every, .ops = ops + begin, .n = end - begin, .number = number};
+		piece p = {.x = x,
+		           .every = r->every,
+		           .ops = ops + begin,
+		           .n = end - begin,
+		           .number = number};
 		for (int32_t i = begin; i < end; i++)
 			number[ops[i]] = i - begin;
 		p.level = k < (pieces * r->part + r->parts - 1) / r->parts ? r->first : r->rest;
@@ -289,7 +297,8 @@ static sw_remat apply_recipe(const chooser *x, const recipe *r, sw_arena *to)
 	return (sw_remat){.points = x->points, .again = again, .every = r->every};
 }
 
-/* The activations that are still kept: what late ops, and copies, read of what is not computed again. */
+/* The activations that are still kept: what late ops, and copies, read of what is not computed
+ * again. */
 static int64_t count_kept(const chooser *x, const bool *again)
 {
 	int64_t bytes = 0;
@@ -299,13 +308,14 @@ static int64_t count_kept(const chooser *x, const bool *again)
 		if (!is_candidate(x->points, op) || again[op])
 			continue;
 		for (uint32_t u = x->users.start[v]; u < x->users.start[v + 1] && !read; u++)
-			read = x->points->roles[x->users.ops[u]] == SW_REMAT_LATE || again[x->users.ops[u]];
+			read = x->points->roles[x->users.ops[u]] == SW_REMAT_LATE ||
+			       again[x->users.ops[u]];
 		bytes += read ? sw_shape_bytes(sw_value_shape(x->program, v)) : 0;
 	}
 	return bytes;
 }
 
-/* ---- estimates ------------------------------------------------------------------------------------------------- */
+/* ---- estimates -------------------------------------------------------------------------- */
 
 static double op_seconds(const sw_program *program, sw_id id, sw_remat_device device)
 {
@@ -331,7 +341,7 @@ static void estimate(const chooser *x, const sw_program *out, sw_remat_policy *p
 	policy->added_s = program_seconds(out, x->device) - program_seconds(in, x->device);
 }
 
-/* ---- the list ----------------------------------------------------------------------------------------------------- */
+/* ---- the list --------------------------------------------------------------------------- */
 
 static int by_seconds(const void *a, const void *b)
 {
@@ -355,7 +365,8 @@ static void keep_gainers(sw_remat_policy_list *list)
 	list->len = n;
 }
 
-static sw_status add_policies(const chooser *x, sw_arena *arena, sw_remat_policy_list *list, sw_error *err)
+static sw_status add_policies(const chooser *x, sw_arena *arena, sw_remat_policy_list *list,
+                              sw_error *err)
 {
 	for (size_t i = 0; i < SW_COUNT(recipes); i++) {
 		sw_remat_policy policy = {.name = recipes[i].name,
@@ -393,16 +404,17 @@ static void chooser_init(chooser *x, const sw_remat_points *points, sw_remat_dev
 	x->late = find_late(x, &x->arena);
 }
 
-sw_status sw_remat_policies(sw_remat_points *points, sw_remat_device device, sw_remat_policy_list *list,
-                            sw_error *err)
+sw_status sw_remat_policies(sw_remat_points *points, sw_remat_device device,
+                            sw_remat_policy_list *list, sw_error *err)
 {
 	const sw_program *program = points->program;
 	sw_status status = SW_OK;
 	*list = (sw_remat_policy_list){0};
-	sw_vec_push(list, ((sw_remat_policy){.name = "none",
-	                                     .what = {.points = points, .every = 1},
-	                                     .peak_bytes = sw_program_peak_bytes(program, program->entry),
-	                                     .kept_bytes = points->kept_bytes}));
+	sw_vec_push(list,
+	            ((sw_remat_policy){.name = "none",
+	                               .what = {.points = points, .every = 1},
+	                               .peak_bytes = sw_program_peak_bytes(program, program->entry),
+	                               .kept_bytes = points->kept_bytes}));
 	if (points->n_segments > 0) {
 		chooser x;
 		chooser_init(&x, points, device);
@@ -413,7 +425,7 @@ sw_status sw_remat_policies(sw_remat_points *points, sw_remat_device device, sw_
 	return status;
 }
 
-/* ---- one policy ---------------------------------------------------------------------------------------------------- */
+/* ---- one policy ------------------------------------------------------------------------- */
 
 static const recipe *find_recipe(const char *name)
 {
@@ -428,8 +440,9 @@ static sw_status no_such_policy(const char *name, sw_error *err)
 	sw_text names = {0};
 	for (size_t i = 0; i < SW_COUNT(recipes); i++)
 		sw_text_addf(&names, "%s'%s'", i ? ", " : "", recipes[i].name);
-	sw_status status = sw_fail(err, SW_ERR_INPUT, "there is no rematerialisation policy '%s', only %s",
-	                           name, names.data);
+	sw_status status =
+		sw_fail(err, SW_ERR_INPUT, "there is no rematerialisation policy '%s', only %s",
+	                name, names.data);
 	sw_text_clear(&names);
 	return status;
 }
@@ -458,8 +471,8 @@ sw_status sw_rewrite_remat_policy(const sw_program *in, const char *policy, sw_r
 	sw_status status = apply_policy(&points, r, device, out, err);
 	sw_remat_points_clear(&points);
 	if (status == SW_OK && !*out)
-		status =
-			sw_fail(err, SW_NO, "rematerialisation '%s' finds nothing to compute again in '%s'",
-		                policy, in->name);
+		status = sw_fail(err, SW_NO,
+		                 "rematerialisation '%s' finds nothing to compute again in '%s'",
+		                 policy, in->name);
 	return status;
 }

@@ -44,9 +44,9 @@ static sw_status loop(chain *c, const sw_sidecar *sidecar, int32_t microbatches,
 	return append(c, status, next);
 }
 
-sw_status sw_rewrite_in_order(const sw_program *in, const sw_sidecar *sidecar, const sw_rewrites *what,
-                              sw_remat_device device, sw_program **out, sw_padded_list *padded,
-                              sw_error *err)
+sw_status sw_rewrite_in_order(const sw_program *in, const sw_sidecar *sidecar,
+                              const sw_rewrites *what, sw_remat_device device, sw_program **out,
+                              sw_padded_list *padded, sw_error *err)
 {
 	chain c = {.in = in};
 	sw_status status = SW_OK;

@@ -1,10 +1,12 @@
 /*
  * Propagation of the time atom, op by op in the program's order.
  *
- * An op with an operand that is split over time must find a strategy that takes that operand as it is; one with partial sums may pass them on, or
- * else reads their sum, once the loop is over. What is the same in all turns can be had in parts and as a term at no cost. In what a loop or a
- * conditional of the program runs nothing can wait for a sum: there terms must pass, or the op refuses. The states of what a loop carries are found
- * by going round until they hold: each rises once, from B, so O(carried values) rounds, and two or three in practice.
+ * An op with an operand that is split over time must find a strategy that takes that operand as it
+ * is; one with partial sums may pass them on, or else reads their sum, once the loop is over. What
+ * is the same in all turns can be had in parts and as a term at no cost. In what a loop or a
+ * conditional of the program runs nothing can wait for a sum: there terms must pass, or the op
+ * refuses. The states of what a loop carries are found by going round until they hold: each rises
+ * once, from B, so O(carried values) rounds, and two or three in practice.
  */
 #include "rewrite/time.h"
 
@@ -65,7 +67,7 @@ static sw_id results_of(const sw_timing *t, const sw_op *region, uint32_t k, uin
 	return t->program->computations.data[region->called[k]].results.data[i];
 }
 
-/* ---- refusing ------------------------------------------------------------------------------------------- */
+/* ---- refusing --------------------------------------------------------------------------- */
 
 static bool refuse(sw_timing *t, sw_id op, uint32_t operand, const char *why)
 {
@@ -87,7 +89,7 @@ static uint32_t first_with_time(const sw_timing *t, const sw_op *op)
 	return 0;
 }
 
-/* ---- ops with factors --------------------------------------------------------------------------------------- */
+/* ---- ops with factors ------------------------------------------------------------------- */
 
 typedef struct attempt {
 	sw_timing *t;
@@ -109,14 +111,16 @@ static bool readable(const attempt *a, sw_time has, sw_time need)
 static bool layouts_of(const attempt *a, const sw_strategy *strategy)
 {
 	return !sw_strategy_exchanges(a->rule, strategy) &&
-	       sw_rule_layouts(a->t->program, a->id, a->rule, &a->t->atoms, strategy, a->needs, a->gives);
+	       sw_rule_layouts(a->t->program, a->id, a->rule, &a->t->atoms, strategy, a->needs,
+	                       a->gives);
 }
 
 /* The operand that does not go with the choice, n_operands if all do. */
 static uint32_t misfit(const attempt *a)
 {
 	uint32_t k = 0;
-	while (k < a->op->n_operands && readable(a, a->t->value[a->op->operands[k]], time_of(&a->needs[k])))
+	while (k < a->op->n_operands &&
+	       readable(a, a->t->value[a->op->operands[k]], time_of(&a->needs[k])))
 		k++;
 	return k;
 }
@@ -137,19 +141,21 @@ static const char *why_not(const attempt *a, uint32_t k, const sw_strategy *stra
 	                                  ? &a->rule->factors[strategy->atom[0].index]
 	                                  : NULL;
 	if (factor && factor->exchange != SW_EXCHANGE_NONE)
-		return sw_arena_printf(arena,
-		                       "dimension %d of operand %u has the microbatches, and each needs "
-		                       "others' elements (%s)",
-		                       a->t->value[a->op->operands[k]].state.dim, k,
-		                       sw_exchange_name(factor->exchange));
-	if (!had)
 		return sw_arena_printf(
 			arena,
-			"dimension %d of operand %u has the microbatches, and can't be split there%s%s",
-			a->t->value[a->op->operands[k]].state.dim, k, a->rule->whole ? ": " : "",
-			a->rule->whole ? a->rule->whole : "");
-	return sw_arena_printf(arena,
-	                       "its operands have the microbatches in dimensions that do not go together");
+			"dimension %d of operand %u has the microbatches, and each needs "
+			"others' elements (%s)",
+			a->t->value[a->op->operands[k]].state.dim, k,
+			sw_exchange_name(factor->exchange));
+	if (!had)
+		return sw_arena_printf(arena,
+		                       "dimension %d of operand %u has the microbatches, and can't "
+		                       "be split there%s%s",
+		                       a->t->value[a->op->operands[k]].state.dim, k,
+		                       a->rule->whole ? ": " : "",
+		                       a->rule->whole ? a->rule->whole : "");
+	return sw_arena_printf(
+		arena, "its operands have the microbatches in dimensions that do not go together");
 }
 
 /* The first choice that takes a split operand as it is, and all others as they can be had. */
@@ -177,7 +183,8 @@ static bool split(attempt *a)
 	return refuse(a->t, a->id, through, why);
 }
 
-/* Does the passage take the operands' partial sums as they are? Inside regions others may become terms of a sum, too. */
+/* Does the passage take the operands' partial sums as they are? Inside regions others may become
+ * terms of a sum, too. */
 static bool passes(const attempt *a, const sw_passage *passage, sw_monoid monoid)
 {
 	for (uint32_t k = 0; k < a->op->n_operands; k++) {
@@ -198,8 +205,8 @@ static bool pass(attempt *a, sw_monoid monoid)
 		if (!(a->rule->passages[i].monoids >> monoid & 1) ||
 		    !passes(a, &a->rule->passages[i], monoid))
 			continue;
-		strategy.atom[0] =
-			(sw_choice){.kind = SW_CHOICE_PASS, .monoid = (uint8_t)monoid, .index = (int16_t)i};
+		strategy.atom[0] = (sw_choice){
+			.kind = SW_CHOICE_PASS, .monoid = (uint8_t)monoid, .index = (int16_t)i};
 		if (!layouts_of(a, &strategy))
 			continue;
 		settle(a, strategy.atom[0]);
@@ -216,14 +223,16 @@ static void hand_on(sw_timing *t, sw_id id, const sw_op *op)
 		t->value[op->first_result + k] = t->value[op->operands[k]];
 }
 
-/* Inside a region a sum can't be taken first: a convert to a shorter float rounds each term. That is an error of the order of those that the
- * program makes itself, by computing in that type; it is how gradients are accumulated over microbatches everywhere. */
+/* Inside a region a sum can't be taken first: a convert to a shorter float rounds each term. That
+ * is an error of the order of those that the program makes itself, by computing in that type; it is
+ * how gradients are accumulated over microbatches everywhere. */
 static bool shortens(const attempt *a, sw_time time)
 {
 	sw_shape from = sw_value_shape(a->t->program, a->op->operands[0]);
 	if (!a->nested || a->op->opcode != SW_OP_CONVERT || time.monoid != SW_MONOID_SUM ||
 	    sw_type_kind_of(from.type) != SW_KIND_FLOAT ||
-	    sw_type_kind_of(sw_value_shape(a->t->program, a->op->first_result).type) != SW_KIND_FLOAT)
+	    sw_type_kind_of(sw_value_shape(a->t->program, a->op->first_result).type) !=
+	            SW_KIND_FLOAT)
 		return false;
 	hand_on(a->t, a->id, a->op);
 	return true;
@@ -242,12 +251,13 @@ static bool plain_op(sw_timing *t, sw_id id, bool nested)
 	if (fits || is_split(time))
 		return fits;
 	sw_timing_release(t, id);
-	return !nested || refuse(t, id, k,
-	                         "it needs a sum over all microbatches, which there is only after the "
-	                         "loop, and is itself inside a loop or branch");
+	return !nested ||
+	       refuse(t, id, k,
+	              "it needs a sum over all microbatches, which there is only after the "
+	              "loop, and is itself inside a loop or branch");
 }
 
-/* ---- regions ------------------------------------------------------------------------------------------------ */
+/* ---- regions ---------------------------------------------------------------------------- */
 
 static bool computation(sw_timing *t, int32_t c, bool nested);
 
@@ -281,11 +291,12 @@ static bool loop(sw_timing *t, sw_id id, bool sums)
 		for (uint32_t k = 0; k < n; k++) {
 			sw_time before = t->value[body + k];
 			if (!join(&t->value[body + k], t->value[results_of(t, op, 1, k)]))
-				return refuse(t, id, k,
-				              sw_arena_printf(&t->arena,
-				                              "what it carries as %u changes how it has "
-				                              "the microbatches from turn to turn",
-				                              k));
+				return refuse(
+					t, id, k,
+					sw_arena_printf(&t->arena,
+				                        "what it carries as %u changes how it has "
+				                        "the microbatches from turn to turn",
+				                        k));
 			changed |= !sw_time_equal(before, t->value[body + k]);
 		}
 	}
@@ -303,7 +314,8 @@ static bool branches(sw_timing *t, sw_id id, bool sums)
 	const sw_op *op = sw_op_at(t->program, id);
 	uint32_t at = 1, n;
 	if (!is_same(entering(t, op->operands[0], sums)))
-		return refuse(t, id, 0, "which branch is taken differs from microbatch to microbatch");
+		return refuse(t, id, 0,
+		              "which branch is taken differs from microbatch to microbatch");
 	for (uint32_t k = 0; k < op->n_results; k++)
 		t->value[op->first_result + k] = (sw_time){{0}, SW_MONOID_NONE};
 	for (uint32_t b = 0; b < op->n_called; b++) {
@@ -313,10 +325,11 @@ static bool branches(sw_timing *t, sw_id id, bool sums)
 		if (!computation(t, op->called[b], true))
 			return false;
 		for (uint32_t k = 0; k < op->n_results; k++)
-			if (!join(&t->value[op->first_result + k], t->value[results_of(t, op, b, k)]))
-				return refuse(
-					t, id, first_with_time(t, op),
-					"its branches give results that have the microbatches differently");
+			if (!join(&t->value[op->first_result + k],
+			          t->value[results_of(t, op, b, k)]))
+				return refuse(t, id, first_with_time(t, op),
+				              "its branches give results that have the "
+				              "microbatches differently");
 	}
 	return true;
 }
@@ -339,7 +352,7 @@ static bool region(sw_timing *t, sw_id id, bool nested)
 	return !nested && has_partial(t, op) && try(t, id, true);
 }
 
-/* ---- computations ------------------------------------------------------------------------------------------- */
+/* ---- computations ----------------------------------------------------------------------- */
 
 void sw_timing_release(sw_timing *t, sw_id id)
 {
@@ -358,7 +371,8 @@ static bool any_time(const sw_timing *t, const sw_op *op)
 	return false;
 }
 
-/* The states of a region's own carried values and results may have more time than what goes in; none goes in: none comes out. */
+/* The states of a region's own carried values and results may have more time than what goes in;
+ * none goes in: none comes out. */
 static bool one_op(sw_timing *t, sw_id id, bool nested)
 {
 	const sw_op *op = sw_op_at(t->program, id);
@@ -385,7 +399,7 @@ static bool computation(sw_timing *t, int32_t c, bool nested)
 	return true;
 }
 
-/* ---- the whole program --------------------------------------------------------------------------------------- */
+/* ---- the whole program ------------------------------------------------------------------ */
 
 void sw_timing_init(sw_timing *t, const sw_program *program)
 {
@@ -433,7 +447,7 @@ bool sw_timing_find(sw_timing *t, const bool *inputs, int32_t turns)
 	return computation(t, t->program->entry, false);
 }
 
-/* ---- questions ------------------------------------------------------------------------------------------------ */
+/* ---- questions -------------------------------------------------------------------------- */
 
 static void region_needs(const sw_timing *t, const sw_op *op, sw_time *needs)
 {
@@ -489,8 +503,8 @@ bool sw_timing_draw(sw_timing *t, sw_id value, sw_time part)
 	if (sw_is_region(op) || op->opcode == SW_OP_PARAMETER || op->opcode == SW_OP_OPT_BARRIER)
 		return false;
 	sw_layout layout = sw_time_layout(t, part);
-	sw_rule_match(t->rules[id], &t->atoms, true, (int32_t)t->program->values.data[value].index, &layout,
-	              &mask, &strategy);
+	sw_rule_match(t->rules[id], &t->atoms, true, (int32_t)t->program->values.data[value].index,
+	              &layout, &mask, &strategy);
 	if (!mask || sw_strategy_exchanges(t->rules[id], &strategy))
 		return false;
 	sw_time *needs = sw_alloc(sizeof(*needs) * (op->n_operands + op->n_results + 1));

@@ -1,14 +1,16 @@
 /*
- * Ops that map indices affinely: slice, pad, concatenate. With j = a*i + b, where b = a*q + r and 0 <= r < a, the digit
- * (t, p) of i is the digit (a*t, p) of j iff t*p divides q. So a dimension has one factor, of the largest
- * such size; it stands at stride 1 where i counts and at stride a where j counts. On a device whose atoms on the
- * factor have P members, j' = a*i' + a*(q/P) + r: the start or the padding shrinks, the stride stays.
- * The same ops with partial operands: pure moves. Pad's value goes to other places than its operand, so both are P.
+ * Ops that map indices affinely: slice, pad, concatenate. With j = a*i + b, where b = a*q + r and 0
+ * <= r < a, the digit (t, p) of i is the digit (a*t, p) of j iff t*p divides q. So a dimension has
+ * one factor, of the largest such size; it stands at stride 1 where i counts and at stride a where
+ * j counts. On a device whose atoms on the factor have P members, j' = a*i' + a*(q/P) + r: the
+ * start or the padding shrinks, the stride stays. The same ops with partial operands: pure moves.
+ * Pad's value goes to other places than its operand, so both are P.
  *
- * Above the digits that survive, slice and pad have a second factor: blocks of i against blocks of j, which do not agree, so each
- * device fetches what its block lacks (HALO). The first factor comes first, since it moves nothing: where it reaches the top of a
- * dimension no blocks are left. A concatenation has no second factor: blocks would have to divide all extents, and digits that
- * do survive.
+ * Above the digits that survive, slice and pad have a second factor: blocks of i against blocks of
+ * j, which do not agree, so each device fetches what its block lacks (HALO). The first factor comes
+ * first, since it moves nothing: where it reaches the top of a dimension no blocks are left. A
+ * concatenation has no second factor: blocks would have to divide all extents, and digits that do
+ * survive.
  */
 #include "rules/row.h"
 
@@ -28,7 +30,8 @@ typedef struct affine {
 	int64_t i_blocks, j_blocks, a; /* strides: of the blocks; of the digits in j (1 in i) */
 } affine;
 
-static affine affine_factors(sw_rule_builder *b, int64_t i_size, int64_t j_size, int64_t a, int64_t offset)
+static affine affine_factors(sw_rule_builder *b, int64_t i_size, int64_t j_size, int64_t a,
+                             int64_t offset)
 {
 	int64_t size = affine_size(i_size, j_size, a, offset), below = size > 1 ? a * size : 1;
 	int64_t blocks = sw_gcd(i_size / size, j_size / below);
@@ -41,12 +44,13 @@ static affine affine_factors(sw_rule_builder *b, int64_t i_size, int64_t j_size,
 	f.j_blocks = j_size / blocks;
 	sw_rule_exchanges(b, f.blocks, SW_EXCHANGE_HALO);
 	if (f.digits < 0 && f.blocks < 0 && i_size > 1 && j_size > 1)
-		sw_rule_whole(b,
-		              "a slice or a padding between extents without a common divisor stays whole");
+		sw_rule_whole(b, "a slice or a padding between extents without a common divisor "
+		                 "stays whole");
 	return f;
 }
 
-/* The dimension of one device, its own digits taken out: j = a*i + b of what is left, which may still be blocks. */
+/* The dimension of one device, its own digits taken out: j = a*i + b of what is left, which may
+ * still be blocks. */
 static int64_t local_offset(const sw_local_op *local, int32_t dim, int64_t a, int64_t b)
 {
 	const sw_dim_map *map = &local->in->rule->results[0][dim];
@@ -67,7 +71,7 @@ static int64_t *lists(sw_local_op *local, int32_t rank)
 	return SW_NEW_N(&local->out->arena, int64_t, rank);
 }
 
-/* ---- slice: result i, operand j --------------------------------------------------------------------------- */
+/* ---- slice: result i, operand j --------------------------------------------------------- */
 
 static void slice(sw_rule_builder *b)
 {
@@ -75,7 +79,8 @@ static void slice(sw_rule_builder *b)
 
 	for (int32_t d = 0; d < result.rank; d++) {
 		affine f = affine_factors(b, result.dims[d], operand.dims[d],
-		                          b->op->attrs->slice.stride.v[d], b->op->attrs->slice.start.v[d]);
+		                          b->op->attrs->slice.stride.v[d],
+		                          b->op->attrs->slice.start.v[d]);
 		sw_rule_place_operand(b, f.digits, 0, d, f.a);
 		sw_rule_place_result(b, f.digits, 0, d, 1);
 		sw_rule_place_operand(b, f.blocks, 0, d, f.j_blocks);
@@ -84,11 +89,14 @@ static void slice(sw_rule_builder *b)
 }
 
 /* Blocks of n elements at stride a. */
-static sw_id fetch_slice(sw_local_op *local, const sw_blocks *blocks, sw_id x, int32_t dim, int64_t n,
-                         int64_t a, int64_t start)
+static sw_id fetch_slice(sw_local_op *local, const sw_blocks *blocks, sw_id x, int32_t dim,
+                         int64_t n, int64_t a, int64_t start)
 {
-	sw_reach reach = {
-		.start = start, .step = n * a, .length = (n - 1) * a + 1, .dilation = 1, .fill = SW_NO_ID};
+	sw_reach reach = {.start = start,
+	                  .step = n * a,
+	                  .length = (n - 1) * a + 1,
+	                  .dilation = 1,
+	                  .fill = SW_NO_ID};
 
 	return sw_blocks_fetch(local, blocks, x, dim, &reach);
 }
@@ -115,7 +123,7 @@ static sw_status local_slice(sw_local_op *local, sw_id *results, sw_error *err)
 	return sw_local_emit(local, &x, results, err);
 }
 
-/* ---- pad: operand i, result j ------------------------------------------------------------------------------- */
+/* ---- pad: operand i, result j ----------------------------------------------------------- */
 
 static void pad(sw_rule_builder *b)
 {
@@ -123,7 +131,8 @@ static void pad(sw_rule_builder *b)
 
 	for (int32_t d = 0; d < result.rank; d++) {
 		affine f = affine_factors(b, operand.dims[d], result.dims[d],
-		                          b->op->attrs->pad.interior.v[d] + 1, b->op->attrs->pad.low.v[d]);
+		                          b->op->attrs->pad.interior.v[d] + 1,
+		                          b->op->attrs->pad.low.v[d]);
 		sw_rule_place_operand(b, f.digits, 0, d, 1);
 		sw_rule_place_result(b, f.digits, 0, d, f.a);
 		sw_rule_place_operand(b, f.blocks, 0, d, f.i_blocks);
@@ -142,7 +151,8 @@ static sw_status local_pad(sw_local_op *local, sw_id *results, sw_error *err)
 	for (int32_t d = 0; d < part.rank; d++) {
 		int64_t a = at->pad.interior.v[d] + 1, n = sw_local_operand_extent(local, 0, d);
 		sw_blocks blocks = sw_exchange_blocks(local, &local->results[0], d);
-		sw_reach reach = {.low = local_offset(local, d, a, at->pad.low.v[d]), .interior = a - 1};
+		sw_reach reach = {.low = local_offset(local, d, a, at->pad.low.v[d]),
+		                  .interior = a - 1};
 		reach.high = part.dims[d] - reach.low - (n ? (n - 1) * a + 1 : 0);
 		if (blocks.count > 1) {
 			reach = (sw_reach){.start = -reach.low,
@@ -162,7 +172,7 @@ static sw_status local_pad(sw_local_op *local, sw_id *results, sw_error *err)
 	return sw_local_emit(local, operands, results, err);
 }
 
-/* ---- concatenate: every operand i, result j = i + offset ----------------------------------------------------------- */
+/* ---- concatenate: every operand i, result j = i + offset -------------------------------- */
 
 static void concatenate(sw_rule_builder *b)
 {
@@ -175,7 +185,9 @@ static void concatenate(sw_rule_builder *b)
 			size = sw_gcd(size, sw_rule_operand_shape(b, i).dims[d]);
 		int32_t factor = sw_rule_add_parallel(b, size);
 		if (factor < 0 && result.dims[d] > 1)
-			sw_rule_whole(b, "a concatenation of extents without a common divisor stays whole");
+			sw_rule_whole(
+				b,
+				"a concatenation of extents without a common divisor stays whole");
 		for (int32_t i = 0; i < b->rule->n_operands; i++)
 			if (sw_rule_operand_shape(b, i).dims[d] > 0)
 				sw_rule_place_operand(b, factor, i, d, 1);

@@ -15,14 +15,16 @@ static sw_dim_map **new_maps(sw_rule_builder *builder, int32_t n, const sw_id *v
 	int32_t *rank = SW_NEW_N(builder->arena, int32_t, n);
 
 	for (int32_t i = 0; i < n; i++) {
-		rank[i] = sw_value_shape(builder->program, values ? values[i] : first + (sw_id)i).rank;
+		rank[i] = sw_value_shape(builder->program, values ? values[i] : first + (sw_id)i)
+		                  .rank;
 		maps[i] = SW_NEW_N(builder->arena, sw_dim_map, rank[i]);
 	}
 	*ranks = rank;
 	return maps;
 }
 
-void sw_rule_builder_init(sw_rule_builder *builder, const sw_program *program, sw_id op, sw_arena *arena)
+void sw_rule_builder_init(sw_rule_builder *builder, const sw_program *program, sw_id op,
+                          sw_arena *arena)
 {
 	const sw_op *o = sw_op_at(program, op);
 
@@ -31,8 +33,10 @@ void sw_rule_builder_init(sw_rule_builder *builder, const sw_program *program, s
 	sw_rule *rule = builder->rule;
 	rule->n_operands = (int32_t)o->n_operands;
 	rule->n_results = (int32_t)o->n_results;
-	builder->operands = new_maps(builder, rule->n_operands, o->operands, 0, &rule->operand_ranks);
-	builder->results = new_maps(builder, rule->n_results, NULL, o->first_result, &rule->result_ranks);
+	builder->operands =
+		new_maps(builder, rule->n_operands, o->operands, 0, &rule->operand_ranks);
+	builder->results =
+		new_maps(builder, rule->n_results, NULL, o->first_result, &rule->result_ranks);
 }
 
 sw_shape sw_rule_operand_shape(const sw_rule_builder *builder, int32_t operand)
@@ -45,7 +49,7 @@ sw_shape sw_rule_result_shape(const sw_rule_builder *builder, int32_t result)
 	return sw_value_shape(builder->program, builder->op->first_result + (sw_id)result);
 }
 
-/* ---- factors --------------------------------------------------------------------------------------- */
+/* ---- factors ---------------------------------------------------------------------------- */
 
 static int32_t add_factor(sw_rule_builder *builder, sw_factor factor)
 {
@@ -55,7 +59,8 @@ static int32_t add_factor(sw_rule_builder *builder, sw_factor factor)
 		int32_t room = SW_MAX(4, 2 * builder->factor_room);
 		sw_factor *grown = SW_NEW_N(builder->arena, sw_factor, room);
 		if (builder->factor_room)
-			memcpy(grown, builder->factors, sizeof(*grown) * (size_t)builder->factor_room);
+			memcpy(grown, builder->factors,
+			       sizeof(*grown) * (size_t)builder->factor_room);
 		builder->factors = grown;
 		builder->factor_room = room;
 	}
@@ -71,7 +76,8 @@ int32_t sw_rule_add_parallel(sw_rule_builder *builder, int64_t size)
 int32_t sw_rule_add_reduced(sw_rule_builder *builder, int64_t size, sw_monoid monoid)
 {
 	assert(monoid != SW_MONOID_NONE);
-	return add_factor(builder, (sw_factor){.size = size, .kind = SW_FACTOR_REDUCED, .monoid = monoid});
+	return add_factor(builder,
+	                  (sw_factor){.size = size, .kind = SW_FACTOR_REDUCED, .monoid = monoid});
 }
 
 void sw_rule_exchanges(sw_rule_builder *builder, int32_t factor, sw_exchange exchange)
@@ -117,13 +123,15 @@ static void place(sw_rule_builder *builder, sw_dim_map *map, sw_ref ref)
 void sw_rule_place_operand(sw_rule_builder *builder, int32_t factor, int32_t operand, int32_t dim,
                            int64_t stride)
 {
-	place(builder, &builder->operands[operand][dim], (sw_ref){.factor = factor, .stride = stride});
+	place(builder, &builder->operands[operand][dim],
+	      (sw_ref){.factor = factor, .stride = stride});
 }
 
 void sw_rule_place_result(sw_rule_builder *builder, int32_t factor, int32_t result, int32_t dim,
                           int64_t stride)
 {
-	place(builder, &builder->results[result][dim], (sw_ref){.factor = factor, .stride = stride});
+	place(builder, &builder->results[result][dim],
+	      (sw_ref){.factor = factor, .stride = stride});
 }
 
 void sw_rule_whole(sw_rule_builder *builder, const char *why)
@@ -132,7 +140,7 @@ void sw_rule_whole(sw_rule_builder *builder, const char *why)
 		builder->rule->whole = why;
 }
 
-/* ---- passages --------------------------------------------------------------------------------------- */
+/* ---- passages --------------------------------------------------------------------------- */
 
 static bool holds(sw_type type, double value)
 {
@@ -142,8 +150,9 @@ static bool holds(sw_type type, double value)
 	return sw_number_get(type, data, 0) == value;
 }
 
-/* Who has no term holds the neutral element, and so must the type. An f8 without infinity has none for an order: its largest number grows
- * to NaN in the next op, as does a term that is not the least. A scale has no zero. */
+/* Who has no term holds the neutral element, and so must the type. An f8 without infinity has none
+ * for an order: its largest number grows to NaN in the next op, as does a term that is not the
+ * least. A scale has no zero. */
 static uint32_t monoids_of_float(sw_type type)
 {
 	return (holds(type, 0) ? SW_PASS_SUM : 0) |
@@ -170,7 +179,8 @@ static uint32_t monoids_of(sw_type type)
 
 static int64_t component_bytes(sw_type type)
 {
-	return sw_type_kind_of(type) == SW_KIND_COMPLEX ? sw_type_bytes(type) / 2 : sw_type_bytes(type);
+	return sw_type_kind_of(type) == SW_KIND_COMPLEX ? sw_type_bytes(type) / 2
+	                                                : sw_type_bytes(type);
 }
 
 static bool is_integer(sw_type_kind kind)
@@ -223,7 +233,8 @@ static bool bears(sw_type from, sw_monoid m, sw_type to, sw_monoid n)
 	return is_order(m) ? order_survives(from, to) : from == to;
 }
 
-static bool types_bear(const sw_rule_builder *builder, const bool *operands, sw_monoid m, sw_monoid n)
+static bool types_bear(const sw_rule_builder *builder, const bool *operands, sw_monoid m,
+                       sw_monoid n)
 {
 	for (int32_t i = 0; i < builder->rule->n_operands; i++)
 		for (int32_t r = 0; operands[i] && r < builder->rule->n_results; r++)
@@ -251,7 +262,8 @@ static void append_passage(sw_rule_builder *builder, sw_passage passage)
 		int32_t room = SW_MAX(2, 2 * builder->passage_room);
 		sw_passage *grown = SW_NEW_N(builder->arena, sw_passage, room);
 		if (builder->passage_room)
-			memcpy(grown, builder->passages, sizeof(*grown) * (size_t)builder->passage_room);
+			memcpy(grown, builder->passages,
+			       sizeof(*grown) * (size_t)builder->passage_room);
 		builder->passages = grown;
 		builder->passage_room = room;
 	}
@@ -271,8 +283,8 @@ void sw_rule_add_passage_as(sw_rule_builder *builder, const bool *operands,
 	}
 	if (!passage.monoids)
 		return;
-	passage.operands =
-		sw_arena_copy(builder->arena, operands, sizeof(bool) * (size_t)builder->rule->n_operands);
+	passage.operands = sw_arena_copy(builder->arena, operands,
+	                                 sizeof(bool) * (size_t)builder->rule->n_operands);
 	append_passage(builder, passage);
 }
 
@@ -318,7 +330,8 @@ sw_monoid sw_rule_combines(const sw_rule_builder *builder, int32_t computation, 
 	sw_monoid all = SW_MONOID_NONE;
 
 	for (int32_t i = 0; i < n; i++) {
-		sw_monoid monoid = sw_computation_monoid_of(builder->program, computation, (uint32_t)i);
+		sw_monoid monoid =
+			sw_computation_monoid_of(builder->program, computation, (uint32_t)i);
 		monoid = sw_rule_splittable(sw_rule_operand_shape(builder, i).type, monoid);
 		if (monoid == SW_MONOID_NONE || (i > 0 && monoid != all))
 			return SW_MONOID_NONE;
@@ -327,7 +340,7 @@ sw_monoid sw_rule_combines(const sw_rule_builder *builder, int32_t computation, 
 	return all;
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------ */
+/* ---- the end ---------------------------------------------------------------------------- */
 
 #ifndef NDEBUG
 static bool maps_nest(const sw_rule_builder *builder, const sw_dim_map *maps, sw_shape shape)

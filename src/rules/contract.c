@@ -1,4 +1,5 @@
-/* Contractions: dot and convolution. The contracted factor is REDUCED(sum); both are linear in each operand. */
+/* Contractions: dot and convolution. The contracted factor is REDUCED(sum); both are linear in each
+ * operand. */
 #include "rules/row.h"
 
 #define BILINEAR PASSES({"10", SW_PASS_SUM, SW_WHEN_ALWAYS}, {"01", SW_PASS_SUM, SW_WHEN_ALWAYS})
@@ -19,7 +20,8 @@ static int32_t place_free(sw_rule_builder *b, int32_t operand, sw_ints batch, sw
 	return next;
 }
 
-/* Any factor may be split, by several atoms and at any stride: batch, rows, columns, contraction. */
+/* Any factor may be split, by several atoms and at any stride: batch, rows, columns, contraction.
+ */
 static void dot(sw_rule_builder *b)
 {
 	sw_ints lb = b->op->attrs->dot.lhs_batch, rb = b->op->attrs->dot.rhs_batch;
@@ -43,8 +45,9 @@ static void dot(sw_rule_builder *b)
 	}
 }
 
-/* One of the two counts of groups at most is larger than 1: then the input features, or the batch, come in that many groups, as do the
- * output features; the group is the major part of those dimensions. */
+/* One of the two counts of groups at most is larger than 1: then the input features, or the batch,
+ * come in that many groups, as do the output features; the group is the major part of those
+ * dimensions. */
 static void convolution_groups(sw_rule_builder *b)
 {
 	const sw_attrs *at = b->op->attrs;
@@ -73,7 +76,8 @@ static void convolution_space(sw_rule_builder *b, int32_t i, sw_monoid sum)
 	const sw_window_dim *w = &at->convolution.window.dims[i];
 	int32_t in = (int32_t)at->convolution.input_spatial.v[i],
 		out = (int32_t)at->convolution.output_spatial.v[i];
-	int64_t input = sw_rule_operand_shape(b, 0).dims[in], output = sw_rule_result_shape(b, 0).dims[out];
+	int64_t input = sw_rule_operand_shape(b, 0).dims[in],
+		output = sw_rule_result_shape(b, 0).dims[out];
 	int32_t factor = sw_rule_add_slide(b, w, input, output, sum, NULL);
 
 	if (factor < 0)
@@ -87,7 +91,8 @@ static void convolution_space(sw_rule_builder *b, int32_t i, sw_monoid sum)
 		sw_rule_place_result(b, factor, 0, out, output / added->size);
 }
 
-/* Batch, groups, output feature, input feature; and space, of the output or, where the kernel is as large as the input, of the kernel. */
+/* Batch, groups, output feature, input feature; and space, of the output or, where the kernel is as
+ * large as the input, of the kernel. */
 static void convolution(sw_rule_builder *b)
 {
 	const sw_attrs *at = b->op->attrs;
@@ -117,8 +122,8 @@ void sw_convolution_regroup(sw_attrs *at, sw_shape input, sw_shape kernel, sw_sh
 		at->convolution.feature_groups = input.dims[at->convolution.input_feature] /
 		                                 kernel.dims[at->convolution.kernel_input];
 	if (at->convolution.batch_groups > 1)
-		at->convolution.batch_groups =
-			input.dims[at->convolution.input_batch] / output.dims[at->convolution.output_batch];
+		at->convolution.batch_groups = input.dims[at->convolution.input_batch] /
+		                               output.dims[at->convolution.output_batch];
 }
 
 /* The halos of the input; as many groups as are here. */
@@ -134,9 +139,9 @@ static sw_status local_convolution(sw_local_op *local, sw_id *results, sw_error 
 	                       sw_value_shape(local->out, operands[1]), output);
 	for (int32_t i = 0; i < window->rank; i++) {
 		w[i] = window->dims[i];
-		operands[0] =
-			sw_local_slide(local, 0, operands[0], (int32_t)at->convolution.input_spatial.v[i],
-		                       output.dims[at->convolution.output_spatial.v[i]], SW_NO_ID, &w[i]);
+		operands[0] = sw_local_slide(
+			local, 0, operands[0], (int32_t)at->convolution.input_spatial.v[i],
+			output.dims[at->convolution.output_spatial.v[i]], SW_NO_ID, &w[i]);
 	}
 	window->dims = w;
 	return sw_local_emit(local, operands, results, err);

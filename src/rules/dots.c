@@ -1,8 +1,8 @@
 /*
- * Dots with more than two operands. They are a dot's letters: batch, free, contracted; what is added is where the
- * other operands have them.
- *   ragged-dot(lhs, rhs, sizes)            a dimension of lhs falls into groups one after the other
- *   scaled-dot(lhs, rhs, scales of both)   one element of a scale holds for a block of its operand
+ * Dots with more than two operands. They are a dot's letters: batch, free, contracted; what is
+ * added is where the other operands have them. ragged-dot(lhs, rhs, sizes)            a dimension
+ * of lhs falls into groups one after the other scaled-dot(lhs, rhs, scales of both)   one element
+ * of a scale holds for a block of its operand
  */
 #include "rules/row.h"
 
@@ -19,15 +19,17 @@ typedef struct letters {
 
 static void add_letter(letters *all, int64_t size, int64_t lhs, int64_t rhs, int32_t result)
 {
-	all->list[all->n++] = (letter){.size = size, .dim = {(int32_t)lhs, (int32_t)rhs}, .result = result};
+	all->list[all->n++] =
+		(letter){.size = size, .dim = {(int32_t)lhs, (int32_t)rhs}, .result = result};
 }
 
 /* The free dimensions of one side; returns the next dimension of the result. */
-static int32_t add_free(letters *all, sw_shape shape, int32_t side, sw_ints batch, sw_ints contracting,
-                        sw_ints group, int32_t next)
+static int32_t add_free(letters *all, sw_shape shape, int32_t side, sw_ints batch,
+                        sw_ints contracting, sw_ints group, int32_t next)
 {
 	for (int32_t d = 0; d < shape.rank; d++)
-		if (!sw_ints_has(batch, d) && !sw_ints_has(contracting, d) && !sw_ints_has(group, d))
+		if (!sw_ints_has(batch, d) && !sw_ints_has(contracting, d) &&
+		    !sw_ints_has(group, d))
 			add_letter(all, shape.dims[d], side ? -1 : d, side ? d : -1, next++);
 	return next;
 }
@@ -49,7 +51,8 @@ static letters letters_of(const sw_rule_builder *b, int32_t next)
 	return all;
 }
 
-/* The digits [stride, stride*size) of a letter, on both sides and in the result; -1 if its terms can't be partial. */
+/* The digits [stride, stride*size) of a letter, on both sides and in the result; -1 if its terms
+ * can't be partial. */
 static int32_t place_letter(sw_rule_builder *b, const letter *x, int64_t stride, int64_t size)
 {
 	sw_monoid sum = sw_rule_splittable(sw_rule_result_shape(b, 0).type, SW_MONOID_SUM);
@@ -76,7 +79,7 @@ static void pass_sum(sw_rule_builder *b, int32_t operand)
 	sw_rule_add_passage(b, operands, SW_PASS_SUM);
 }
 
-/* ---- scaled-dot ---------------------------------------------------------------------------------------------- */
+/* ---- scaled-dot ------------------------------------------------------------------------- */
 
 /* How many elements of the letter one of the side's scale holds for: all, if there is no scale. */
 static int64_t scale_block(const sw_rule_builder *b, const letter *x, int32_t side)
@@ -85,8 +88,9 @@ static int64_t scale_block(const sw_rule_builder *b, const letter *x, int32_t si
 
 	if (x->dim[side] >= 0 && side + 2 < b->rule->n_operands)
 		scale = sw_rule_operand_shape(b, side + 2);
-	return scale.rank == 0 || scale.dims[x->dim[side]] == 0 ? x->size
-	                                                        : x->size / scale.dims[x->dim[side]];
+	return scale.rank == 0 || scale.dims[x->dim[side]] == 0
+	               ? x->size
+	               : x->size / scale.dims[x->dim[side]];
 }
 
 /* Digits below a block are in the operand alone, those above it in its scale too. */
@@ -96,7 +100,8 @@ static void scaled_letter(sw_rule_builder *b, const letter *x)
 	int64_t cuts[4] = {1, SW_MIN(block[0], block[1]), SW_MAX(block[0], block[1]), x->size};
 
 	if (x->size == 0 || cuts[2] % cuts[1] != 0) {
-		sw_rule_whole(b, "a dimension whose scales hold for blocks that do not nest stays whole");
+		sw_rule_whole(
+			b, "a dimension whose scales hold for blocks that do not nest stays whole");
 		return;
 	}
 	for (int i = 0; i < 3; i++) {
@@ -118,18 +123,19 @@ static void scaled_dot(sw_rule_builder *b)
 		pass_sum(b, i);
 }
 
-/* ---- ragged-dot ---------------------------------------------------------------------------------------------- */
+/* ---- ragged-dot ------------------------------------------------------------------------- */
 
-/* The dimension of the sizes that a letter of lhs has, if there is a list of sizes for each of its indices: of batch dimensions
- * and of those of the ragged one's kind, those that stand before it. -1: none. */
+/* The dimension of the sizes that a letter of lhs has, if there is a list of sizes for each of its
+ * indices: of batch dimensions and of those of the ragged one's kind, those that stand before it.
+ * -1: none. */
 static int32_t sizes_dim(const sw_rule_builder *b, const letters *all, int32_t at, int32_t ragged)
 {
 	bool contracted = all->list[ragged].result < 0;
 	int32_t before = 0;
 
 	for (int32_t i = 0; i < ragged; i++) {
-		bool batch =
-			all->list[i].dim[0] >= 0 && all->list[i].dim[1] >= 0 && all->list[i].result >= 0;
+		bool batch = all->list[i].dim[0] >= 0 && all->list[i].dim[1] >= 0 &&
+		             all->list[i].result >= 0;
 		bool kin = (all->list[i].result < 0) == contracted && all->list[i].dim[0] >= 0;
 		if (!batch && !kin)
 			continue;
@@ -144,7 +150,8 @@ static void ragged_dot(sw_rule_builder *b)
 {
 	int64_t dimension = b->op->attrs->dot.lhs_ragged.v[0];
 	bool contracted = sw_ints_has(b->op->attrs->dot.lhs_contracting, dimension);
-	letters all = letters_of(b, contracted ? 1 : 0); /* then the groups come first in the result */
+	/* then the groups come first in the result */
+	letters all = letters_of(b, contracted ? 1 : 0);
 	int32_t ragged = 0;
 
 	for (int32_t i = 0; i < all.n; i++)
@@ -160,8 +167,9 @@ static void ragged_dot(sw_rule_builder *b)
 	}
 	pass_sum(b, 0);
 	pass_sum(b, 1);
-	sw_rule_whole(b,
-	              "the groups of a ragged-dot stay whole: which rows they have is known at run time");
+	sw_rule_whole(
+		b,
+		"the groups of a ragged-dot stay whole: which rows they have is known at run time");
 }
 
 static sw_id binary(sw_local_op *local, sw_opcode opcode, sw_id x, sw_id y)
@@ -192,7 +200,8 @@ static sw_id running_sums(sw_local_op *local, sw_id x)
 	sw_id before = sw_emit_compare(out, c, SW_LE, sw_emit_iota(out, c, square, last),
 	                               sw_emit_iota(out, c, square, last - 1));
 	all = sw_emit_select(out, c, before, all, sw_local_like(local, all, 0));
-	return sw_emit_reduce(out, c, SW_MONOID_SUM, all, sw_emit_scalar(out, c, shape.type, 0), &last, 1);
+	return sw_emit_reduce(out, c, SW_MONOID_SUM, all, sw_emit_scalar(out, c, shape.type, 0),
+	                      &last, 1);
 }
 
 /* How many of the first x of the dimension this device has. */
@@ -205,17 +214,21 @@ static sw_id owned_before(sw_local_op *local, sw_id x, const sw_digit *digits, i
 			sw_local_scalar_like(local, x,
 		                             sw_coordinate(local->in->coordinates, digits[i].atom)),
 			t);
-		sw_id rest = binary(local, SW_OP_SUBTRACT, with_number(local, SW_OP_REMAINDER, x, period),
-		                    first);
-		rest = with_number(local, SW_OP_MINIMUM, with_number(local, SW_OP_MAXIMUM, rest, 0), t);
-		x = with_number(local, SW_OP_MULTIPLY, with_number(local, SW_OP_DIVIDE, x, period), t);
+		sw_id rest = binary(local, SW_OP_SUBTRACT,
+		                    with_number(local, SW_OP_REMAINDER, x, period), first);
+		rest = with_number(local, SW_OP_MINIMUM, with_number(local, SW_OP_MAXIMUM, rest, 0),
+		                   t);
+		x = with_number(local, SW_OP_MULTIPLY, with_number(local, SW_OP_DIVIDE, x, period),
+		                t);
 		x = binary(local, SW_OP_ADD, x, rest);
 	}
 	return x;
 }
 
-/* Elements keep their order when digits are taken out, so groups still follow one another: each has what the device owns of it. */
-static sw_id local_sizes(sw_local_op *local, sw_id sizes, const sw_digit *digits, int32_t n, int64_t extent)
+/* Elements keep their order when digits are taken out, so groups still follow one another: each has
+ * what the device owns of it. */
+static sw_id local_sizes(sw_local_op *local, sw_id sizes, const sw_digit *digits, int32_t n,
+                         int64_t extent)
 {
 	sw_type type = sw_value_shape(local->out, sizes).type;
 	sw_id x = sw_emit_convert(local->out, local->computation, sizes, SW_S64), end, begin;
@@ -233,7 +246,8 @@ static sw_status local_ragged_dot(sw_local_op *local, sw_id *results, sw_error *
 	sw_digit digits[SW_MAX_ATOMS];
 	int32_t dim = (int32_t)local->op->attrs->dot.lhs_ragged.v[0];
 	int32_t n = sw_rule_digits(local->atoms, &local->operands[0], dim, digits);
-	sw_id operands[3] = {local->in->operands[0], local->in->operands[1], local->in->operands[2]};
+	sw_id operands[3] = {local->in->operands[0], local->in->operands[1],
+	                     local->in->operands[2]};
 
 	if (n > 0)
 		operands[2] = local_sizes(local, operands[2], digits, n,

@@ -1,6 +1,7 @@
 /*
- * Elementwise ops: each dimension is one PARALLEL factor of the result and of every operand; a scalar beside larger operands
- * (select's predicate, clamp's bounds) has none. What differs from row to row is which partial values pass.
+ * Elementwise ops: each dimension is one PARALLEL factor of the result and of every operand; a
+ * scalar beside larger operands (select's predicate, clamp's bounds) has none. What differs from
+ * row to row is which partial values pass.
  */
 #include "program/number.h"
 #include "rules/row.h"
@@ -20,8 +21,9 @@ static void elementwise(sw_rule_builder *b)
 	}
 }
 
-/* Several values pass unchanged. Dimensions of equal size at the same place share a factor, so that one atom can split
- * the batch of all of them; a value without that dimension is not concerned by the factor. */
+/* Several values pass unchanged. Dimensions of equal size at the same place share a factor, so that
+ * one atom can split the batch of all of them; a value without that dimension is not concerned by
+ * the factor. */
 static void barrier(sw_rule_builder *b)
 {
 	for (int32_t i = 0; i < b->rule->n_results; i++) {
@@ -54,7 +56,7 @@ static void dependency(sw_rule_builder *b)
 	}
 }
 
-/* ---- passages that hang on more than the opcode ---------------------------------------------------------- */
+/* ---- passages that hang on more than the opcode ----------------------------------------- */
 
 static bool literal_is_finite(sw_literal literal)
 {
@@ -69,7 +71,8 @@ static bool literal_is_finite(sw_literal literal)
 /* Floats of which the program says that they are finite: a constant, or one that is broadcast. */
 static bool is_finite_constant(const sw_rule_builder *b, int32_t operand)
 {
-	const sw_op *op = sw_op_at(b->program, b->program->values.data[b->op->operands[operand]].op);
+	const sw_op *op =
+		sw_op_at(b->program, b->program->values.data[b->op->operands[operand]].op);
 
 	if (op->opcode == SW_OP_BROADCAST)
 		op = sw_op_at(b->program, b->program->values.data[op->operands[0]].op);
@@ -88,8 +91,8 @@ static void pass_order(sw_rule_builder *b, int32_t operand, bool turns)
 	sw_rule_add_passage_as(b, operands, becomes);
 }
 
-/* Adding c keeps an order where c is a finite float. An integer sum may wrap, and inf may meet the -inf of a device
- * that has nothing to say: x - max over keys that are all masked on one device. */
+/* Adding c keeps an order where c is a finite float. An integer sum may wrap, and inf may meet the
+ * -inf of a device that has nothing to say: x - max over keys that are all masked on one device. */
 static void add(sw_rule_builder *b)
 {
 	elementwise(b);
@@ -106,7 +109,8 @@ static void subtract(sw_rule_builder *b)
 			pass_order(b, i, i == 1);
 }
 
-/* max_i(x_i) > c is or_i(x_i > c). Not for floats: of a NaN and a large term the left says no, the right yes. */
+/* max_i(x_i) > c is or_i(x_i > c). Not for floats: of a NaN and a large term the left says no, the
+ * right yes. */
 static void compare(sw_rule_builder *b)
 {
 	sw_direction direction = b->op->attrs->compare.direction;
@@ -141,25 +145,26 @@ static void convert(sw_rule_builder *b)
 		sw_rule_add_passage_as(b, &operand, becomes);
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------ */
+/* ---- rows ------------------------------------------------------------------------------- */
 
 #define SW_PASS_LATTICE (SW_PASS_ORDER | SW_PASS_AND | SW_PASS_OR)
 
-/* LINEAR: f(x + y) = f(x) + f(y). BILINEAR: in each operand alone. MONOTONE: nondecreasing, also where single terms of a
- * maximum may lie. ABOVE: only on [a, inf), where the terms of a minimum lie if it does. The operands of max, min, and, or may
- * be partial under either end of the order, one at a time: the lattices are distributive. */
+/* LINEAR: f(x + y) = f(x) + f(y). BILINEAR: in each operand alone. MONOTONE: nondecreasing, also
+ * where single terms of a maximum may lie. ABOVE: only on [a, inf), where the terms of a minimum
+ * lie if it does. The operands of max, min, and, or may be partial under either end of the order,
+ * one at a time: the lattices are distributive. */
 #define LINEAR PASSES({"*", SW_PASS_SUM, SW_WHEN_ALWAYS})
 #define BILINEAR PASSES({"10", SW_PASS_SUM, SW_WHEN_ALWAYS}, {"01", SW_PASS_SUM, SW_WHEN_ALWAYS})
 #define MOVE PASSES({"*", SW_PASS_ANY, SW_WHEN_ALWAYS})
 #define MONOTONE PASSES({"1", SW_PASS_ORDER, SW_WHEN_ALWAYS})
 #define ABOVE PASSES({"1", SW_PASS_MIN, SW_WHEN_ALWAYS})
-#define LATTICE(BOTH)                                                                                      \
-	PASSES({"11", BOTH, SW_WHEN_ALWAYS}, {"10", SW_PASS_AND | SW_PASS_OR, SW_WHEN_ALWAYS},             \
+#define LATTICE(BOTH)                                                                              \
+	PASSES({"11", BOTH, SW_WHEN_ALWAYS}, {"10", SW_PASS_AND | SW_PASS_OR, SW_WHEN_ALWAYS},     \
 	       {"01", SW_PASS_AND | SW_PASS_OR, SW_WHEN_ALWAYS})
-#define EXTREME(BOTH, BOTH_OF_PREDICATES)                                                                  \
-	PASSES({"11", BOTH, SW_WHEN_ALWAYS}, {"10", SW_PASS_ORDER, SW_WHEN_ALWAYS},                        \
-	       {"01", SW_PASS_ORDER, SW_WHEN_ALWAYS}, {"11", BOTH_OF_PREDICATES, SW_WHEN_PRED},            \
-	       {"10", SW_PASS_AND | SW_PASS_OR, SW_WHEN_PRED},                                             \
+#define EXTREME(BOTH, BOTH_OF_PREDICATES)                                                          \
+	PASSES({"11", BOTH, SW_WHEN_ALWAYS}, {"10", SW_PASS_ORDER, SW_WHEN_ALWAYS},                \
+	       {"01", SW_PASS_ORDER, SW_WHEN_ALWAYS}, {"11", BOTH_OF_PREDICATES, SW_WHEN_PRED},    \
+	       {"10", SW_PASS_AND | SW_PASS_OR, SW_WHEN_PRED},                                     \
 	       {"01", SW_PASS_AND | SW_PASS_OR, SW_WHEN_PRED})
 /* The bits move alike in all terms. */
 #define SHIFT PASSES({"10", SW_PASS_AND | SW_PASS_OR, SW_WHEN_ALWAYS})
@@ -188,9 +193,10 @@ static const sw_rule_row rows[] = {
 	{ROW(LOG, elementwise), ABOVE},
 	{ROW(LOG_PLUS_ONE, elementwise), ABOVE},
 	{ROW(LOGISTIC, elementwise), MONOTONE},
-	{ROW(NEGATE, elementwise), PASSES({"1", SW_PASS_SUM, SW_WHEN_ALWAYS},
-                                          {"1", SW_PASS_ORDER, SW_WHEN_FLOAT,
-                                           .turns = true})}, /* the least integer is its own negative */
+	{ROW(NEGATE, elementwise),
+         PASSES({"1", SW_PASS_SUM, SW_WHEN_ALWAYS}, {"1", SW_PASS_ORDER, SW_WHEN_FLOAT,
+                                                     /* the least integer is its own negative */
+                                                     .turns = true})},
 	{ROW(NOT, elementwise), PASSES({"1", SW_PASS_LATTICE, SW_WHEN_ALWAYS, .turns = true})},
 	{ROW(POPCNT, elementwise)},
 	{ROW(REAL, elementwise), LINEAR},

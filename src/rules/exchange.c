@@ -1,6 +1,7 @@
 /*
- * Parts of a local op that communicate: what a block of a split dimension needs of the others. Windows, slices, scans and
- * merges are written with these; each knows only what it reaches for, and this file alone knows where that lies.
+ * Parts of a local op that communicate: what a block of a split dimension needs of the others.
+ * Windows, slices, scans and merges are written with these; each knows only what it reaches for,
+ * and this file alone knows where that lies.
  */
 #include "rules/row.h"
 
@@ -16,7 +17,7 @@ const char *sw_exchange_name(sw_exchange exchange)
 	return (size_t)exchange < SW_COUNT(names) ? names[exchange] : "unknown";
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------ */
+/* ---- blocks ----------------------------------------------------------------------------- */
 
 sw_blocks sw_exchange_blocks(const sw_local_op *local, const sw_layout *layout, int32_t dim)
 {
@@ -69,7 +70,8 @@ static int64_t block_of(const sw_atoms *atoms, const sw_blocks *blocks, int64_t 
 }
 
 /* The device that differs from this one in the block alone. */
-static int64_t device_with(const sw_atoms *atoms, const sw_blocks *blocks, int64_t device, int64_t block)
+static int64_t device_with(const sw_atoms *atoms, const sw_blocks *blocks, int64_t device,
+                           int64_t block)
 {
 	for (int32_t i = blocks->n - 1; i >= 0; i--) {
 		int32_t a = blocks->atom[i];
@@ -110,14 +112,16 @@ sw_id sw_blocks_gather(sw_local_op *local, const sw_blocks *blocks, sw_id x, int
 	if (blocks->count == 1)
 		return x;
 	for (int64_t d = 0; d < devices; d++)
-		for (int64_t c = 0; c < blocks->count && block_of(local->atoms, blocks, d) == 0; c++)
+		for (int64_t c = 0; c < blocks->count && block_of(local->atoms, blocks, d) == 0;
+		     c++)
 			list[n++] = device_with(local->atoms, blocks, d, c);
-	sw_groups groups = {.n_groups = devices / blocks->count, .group_size = blocks->count, .list = list};
-	return sw_emit_collective(local->out, local->computation, SW_OP_ALL_GATHER, SW_MONOID_NONE, x, dim,
-	                          &groups);
+	sw_groups groups = {
+		.n_groups = devices / blocks->count, .group_size = blocks->count, .list = list};
+	return sw_emit_collective(local->out, local->computation, SW_OP_ALL_GATHER, SW_MONOID_NONE,
+	                          x, dim, &groups);
 }
 
-/* ---- cutting ------------------------------------------------------------------------------------------------- */
+/* ---- cutting ---------------------------------------------------------------------------- */
 
 static sw_id slice_rows(sw_local_op *local, sw_id x, int32_t dim, int64_t low, int64_t high)
 {
@@ -133,8 +137,8 @@ static sw_id slice_rows(sw_local_op *local, sw_id x, int32_t dim, int64_t low, i
 	return sw_emit_slice(local->out, local->computation, x, start, limit, NULL);
 }
 
-sw_id sw_blocks_cut(sw_local_op *local, const sw_blocks *blocks, sw_id x, int32_t dim, int64_t start,
-                    int64_t step, int64_t length)
+sw_id sw_blocks_cut(sw_local_op *local, const sw_blocks *blocks, sw_id x, int32_t dim,
+                    int64_t start, int64_t step, int64_t length)
 {
 	sw_shape shape = sw_value_shape(local->out, x);
 	sw_id starts[SW_MAX_RANK];
@@ -142,7 +146,8 @@ sw_id sw_blocks_cut(sw_local_op *local, const sw_blocks *blocks, sw_id x, int32_
 
 	if (step == 0)
 		return slice_rows(local, x, dim, start, start + length);
-	sw_id offset = binary(local, SW_OP_MULTIPLY, sw_blocks_index(local, blocks), scalar(local, step));
+	sw_id offset =
+		binary(local, SW_OP_MULTIPLY, sw_blocks_index(local, blocks), scalar(local, step));
 	offset = binary(local, SW_OP_ADD, offset, scalar(local, start));
 	for (int32_t d = 0; d < shape.rank; d++) {
 		sizes[d] = d == dim ? length : shape.dims[d];
@@ -151,7 +156,7 @@ sw_id sw_blocks_cut(sw_local_op *local, const sw_blocks *blocks, sw_id x, int32_
 	return sw_emit_dynamic_slice(local->out, local->computation, x, starts, sizes);
 }
 
-/* ---- fetching ------------------------------------------------------------------------------------------------ */
+/* ---- fetching --------------------------------------------------------------------------- */
 
 typedef struct fetch {
 	sw_local_op *local;
@@ -209,8 +214,9 @@ static sw_id missing_rows(const fetch *f, sw_id x, int64_t n)
 	sw_local_op *local = f->local;
 	sw_shape shape = sw_value_shape(local->out, x);
 	int64_t dims[SW_MAX_RANK];
-	sw_id fill = f->fill != SW_NO_ID ? f->fill
-	                                 : sw_emit_scalar(local->out, local->computation, shape.type, 0);
+	sw_id fill = f->fill != SW_NO_ID
+	                     ? f->fill
+	                     : sw_emit_scalar(local->out, local->computation, shape.type, 0);
 
 	for (int32_t d = 0; d < shape.rank; d++)
 		dims[d] = d == f->dim ? n : shape.dims[d];
@@ -218,7 +224,8 @@ static sw_id missing_rows(const fetch *f, sw_id x, int64_t n)
 	return sw_emit_broadcast(local->out, local->computation, fill, shape, NULL);
 }
 
-/* All rows that a block may need, relative to its own: [least, end), of the blocks in which they lie. */
+/* All rows that a block may need, relative to its own: [least, end), of the blocks in which they
+ * lie. */
 static sw_id join_rows(const fetch *f, sw_id x, int64_t least, int64_t end)
 {
 	int64_t before = -(f->blocks->count - 1) * f->rows, after = f->blocks->count * f->rows;
@@ -229,8 +236,8 @@ static sw_id join_rows(const fetch *f, sw_id x, int64_t least, int64_t end)
 	if (least < before)
 		pieces[n++] = missing_rows(f, x, SW_MIN(end, before) - least);
 	for (int64_t k = sw_floor_div(from, f->rows); k * f->rows < to; k++)
-		pieces[n++] =
-			rows_of(f, x, k, SW_MAX(0, from - k * f->rows), SW_MIN(f->rows, to - k * f->rows));
+		pieces[n++] = rows_of(f, x, k, SW_MAX(0, from - k * f->rows),
+		                      SW_MIN(f->rows, to - k * f->rows));
 	if (end > after)
 		pieces[n++] = missing_rows(f, x, end - SW_MAX(least, after));
 	return sw_emit_concatenate(f->local->out, f->local->computation, pieces, n, f->dim);
@@ -248,9 +255,10 @@ static sw_id dilate(sw_local_op *local, sw_id x, int32_t dim, int64_t dilation, 
 	return sw_emit_pad(local->out, local->computation, x, fill, none, gaps, gaps);
 }
 
-/* The elements at positions [start + c*step, + length): with gaps between them the first stands `low` further on, in every block
- * alike since the dilation divides the step. */
-sw_id sw_blocks_fetch(sw_local_op *local, const sw_blocks *blocks, sw_id x, int32_t dim, sw_reach *reach)
+/* The elements at positions [start + c*step, + length): with gaps between them the first stands
+ * `low` further on, in every block alike since the dilation divides the step. */
+sw_id sw_blocks_fetch(sw_local_op *local, const sw_blocks *blocks, sw_id x, int32_t dim,
+                      sw_reach *reach)
 {
 	int64_t gap = reach->dilation;
 

@@ -1,20 +1,23 @@
 /*
  * Indexed reads and writes: gather, scatter, dynamic-slice, dynamic-update-slice.
  *
- * gather and scatter share their numbers: an OPERAND, INDICES, and SLICES (gather's result, scatter's updates).
- * Dimensions of the slices are either window dimensions, which follow the operand's, or batch dimensions, which
- * follow the indices'. A split of an indexed dimension of the operand is arithmetic on its digits: the owner of global index i has the
- * coordinates (i / t) mod p, and the index there is i with those digits removed. A window that takes several elements of a split
- * dimension is first seen as that many windows of one. The dynamic slices are a gather, and a scatter that overwrites, with
- * one index vector.
+ * gather and scatter share their numbers: an OPERAND, INDICES, and SLICES (gather's result,
+ * scatter's updates). Dimensions of the slices are either window dimensions, which follow the
+ * operand's, or batch dimensions, which follow the indices'. A split of an indexed dimension of the
+ * operand is arithmetic on its digits: the owner of global index i has the coordinates (i / t) mod
+ * p, and the index there is i with those digits removed. A window that takes several elements of a
+ * split dimension is first seen as that many windows of one. The dynamic slices are a gather, and a
+ * scatter that overwrites, with one index vector.
  */
 #include "rules/row.h"
 
 typedef struct correspondence {
 	int32_t operand_rank, index_rank;
-	int32_t slice_of_operand[SW_MAX_RANK]; /* -1: collapsed, inserted, or a batching dimension */
-	int32_t component[SW_MAX_RANK];        /* which entry of the index vector addresses it; -1: none */
-	int64_t window[SW_MAX_RANK];           /* extent of a slice along the operand's dimension */
+	/* -1: collapsed, inserted, or a batching dimension */
+	int32_t slice_of_operand[SW_MAX_RANK];
+	/* which entry of the index vector addresses it; -1: none */
+	int32_t component[SW_MAX_RANK];
+	int64_t window[SW_MAX_RANK]; /* extent of a slice along the operand's dimension */
 	bool batching[SW_MAX_RANK];
 	int32_t slice_of_index[SW_MAX_RANK];   /* -1: the index vector */
 	int32_t operand_of_index[SW_MAX_RANK]; /* the operand's batching dimension; -1: none */
@@ -50,7 +53,7 @@ static correspondence correspond(const sw_index_dims *x, sw_shape operand, sw_sh
 	return c;
 }
 
-/* ---- gather(operand, indices) ---------------------------------------------------------------------------- */
+/* ---- gather(operand, indices) ----------------------------------------------------------- */
 
 /* The index vectors may get all dimensions of the slices, and have one of their own. */
 static bool has_room(sw_rule_builder *b, sw_shape slices)
@@ -61,12 +64,14 @@ static bool has_room(sw_rule_builder *b, sw_shape slices)
 	return false;
 }
 
-/* A dimension from which elements are read is REDUCED: their owner gives them, the others give zeros. */
+/* A dimension from which elements are read is REDUCED: their owner gives them, the others give
+ * zeros. */
 static void owned_dim(sw_rule_builder *b, int32_t d)
 {
 	sw_shape operand = sw_rule_operand_shape(b, 0);
-	sw_monoid monoid =
-		operand.type == SW_PRED ? SW_MONOID_OR : sw_rule_splittable(operand.type, SW_MONOID_SUM);
+	sw_monoid monoid = operand.type == SW_PRED
+	                           ? SW_MONOID_OR
+	                           : sw_rule_splittable(operand.type, SW_MONOID_SUM);
 
 	if (monoid == SW_MONOID_NONE) {
 		sw_rule_whole(b, "an indexed dimension of a type without zero stays whole");
@@ -89,8 +94,8 @@ static void gather_operand_dim(sw_rule_builder *b, const correspondence *c, int3
 	} else if (c->component[d] >= 0) {
 		owned_dim(b, d);
 	} else if (!c->batching[d]) {
-		sw_rule_whole(
-			b, "dimensions that a gather reads from the start, and not to the end, stay whole");
+		sw_rule_whole(b, "dimensions that a gather reads from the start, and not to the "
+		                 "end, stay whole");
 	}
 }
 
@@ -113,7 +118,7 @@ static void gather(sw_rule_builder *b)
 		gather_operand_dim(b, &c, d);
 }
 
-/* ---- scatter(operands, indices, updates) -------------------------------------------------------------------- */
+/* ---- scatter(operands, indices, updates) ------------------------------------------------ */
 
 static int32_t scatter_inputs(const sw_rule_builder *b)
 {
@@ -121,8 +126,8 @@ static int32_t scatter_inputs(const sw_rule_builder *b)
 }
 
 /* Every operand, update and result has the factor, in the dimensions given (-1: not there). */
-static void place_scatter(sw_rule_builder *b, int32_t factor, int32_t operand_dim, int32_t index_dim,
-                          int32_t update_dim)
+static void place_scatter(sw_rule_builder *b, int32_t factor, int32_t operand_dim,
+                          int32_t index_dim, int32_t update_dim)
 {
 	int32_t n = scatter_inputs(b);
 
@@ -152,7 +157,8 @@ static bool overwrites(const sw_rule_builder *b)
 	return true;
 }
 
-/* Operands and updates together: for the monoid of the update, or for any where the update replaces. */
+/* Operands and updates together: for the monoid of the update, or for any where the update
+ * replaces. */
 static void scatter_passage(sw_rule_builder *b, sw_monoid monoid)
 {
 	bool *all_but_indices = SW_NEW_N(b->arena, bool, b->rule->n_operands);
@@ -165,8 +171,10 @@ static void scatter_passage(sw_rule_builder *b, sw_monoid monoid)
 		sw_rule_add_passage(b, all_but_indices, SW_PASS_ANY);
 }
 
-/* Updates may be split when they combine by a monoid: each part goes into a term, the operand counts once. */
-static void scatter_index_dim(sw_rule_builder *b, const correspondence *c, int32_t d, sw_monoid monoid)
+/* Updates may be split when they combine by a monoid: each part goes into a term, the operand
+ * counts once. */
+static void scatter_index_dim(sw_rule_builder *b, const correspondence *c, int32_t d,
+                              sw_monoid monoid)
 {
 	int32_t n = scatter_inputs(b);
 	int64_t size = sw_rule_operand_shape(b, n).dims[d];
@@ -179,13 +187,14 @@ static void scatter_index_dim(sw_rule_builder *b, const correspondence *c, int32
 		sw_rule_join(b, factor, 0, n);
 		place_scatter(b, factor, -1, d, c->slice_of_index[d]);
 	} else {
-		sw_rule_whole(b,
-		              "the updates of a scatter that is not a sum, max, min, and, or stay whole");
+		sw_rule_whole(
+			b,
+			"the updates of a scatter that is not a sum, max, min, and, or stay whole");
 	}
 }
 
-/* Taken apart, elements of a window follow all updates that stand in dimensions behind theirs, where they came before: that tells
- * if updates do not commute. */
+/* Taken apart, elements of a window follow all updates that stand in dimensions behind theirs,
+ * where they came before: that tells if updates do not commute. */
 static bool keeps_order(const sw_rule_builder *b, const correspondence *c, int32_t d)
 {
 	sw_shape indices = sw_rule_operand_shape(b, scatter_inputs(b));
@@ -197,24 +206,26 @@ static bool keeps_order(const sw_rule_builder *b, const correspondence *c, int32
 }
 
 /* Dimensions taken whole follow the update's; of others each device writes what it owns. */
-static void scatter_operand_dim(sw_rule_builder *b, const correspondence *c, int32_t d, bool commutes)
+static void scatter_operand_dim(sw_rule_builder *b, const correspondence *c, int32_t d,
+                                bool commutes)
 {
 	sw_shape operand = sw_rule_operand_shape(b, 0);
 
 	if (c->window[d] == operand.dims[d] && c->slice_of_operand[d] >= 0)
-		place_scatter(b, sw_rule_add_parallel(b, operand.dims[d]), d, -1, c->slice_of_operand[d]);
-	else if (c->component[d] >= 0 && !has_room(b, sw_rule_operand_shape(b, scatter_inputs(b) + 1)))
+		place_scatter(b, sw_rule_add_parallel(b, operand.dims[d]), d, -1,
+		              c->slice_of_operand[d]);
+	else if (c->component[d] >= 0 &&
+	         !has_room(b, sw_rule_operand_shape(b, scatter_inputs(b) + 1)))
 		return;
 	else if (c->component[d] >= 0 && (commutes || keeps_order(b, c, d)))
 		place_scatter(b, sw_rule_add_parallel(b, operand.dims[d]), d, -1, -1);
 	else if (c->component[d] >= 0)
-		sw_rule_whole(b,
-		              "the windows of a scatter that overwrites stay whole where updates stand in "
-		              "dimensions behind theirs");
+		sw_rule_whole(b, "the windows of a scatter that overwrites stay whole where "
+		                 "updates stand in "
+		                 "dimensions behind theirs");
 	else if (!c->batching[d])
-		sw_rule_whole(
-			b,
-			"dimensions that a scatter writes from the start, and not to the end, stay whole");
+		sw_rule_whole(b, "dimensions that a scatter writes from the start, and not to the "
+		                 "end, stay whole");
 }
 
 static void scatter(sw_rule_builder *b)
@@ -233,7 +244,7 @@ static void scatter(sw_rule_builder *b)
 	scatter_passage(b, monoid);
 }
 
-/* ---- rebasing: global indices -> local indices and ownership ------------------------------------------------------ */
+/* ---- rebasing: global indices -> local indices and ownership ---------------------------- */
 
 /* An indexed op being written: its numbers, and the index vectors taken apart. */
 typedef struct rebase {
@@ -242,11 +253,13 @@ typedef struct rebase {
 	sw_shape operand_whole, slices_whole;
 	sw_index_dims dims; /* those of the op, changed as windows are taken apart */
 	correspondence c;   /* of these */
-	bool drop; /* scatter: what is not here, or nowhere, gets an index out of bounds; gather: clamp */
+	/* scatter: what is not here, or nowhere, gets an index out of bounds; gather: clamp */
+	bool drop;
 	sw_type type; /* in which indices are computed: every index and every extent fits */
 	int32_t n;
-	sw_id part[SW_MAX_RANK]; /* entries of the index vectors: index dims, the vector's of size 1 */
-	sw_id owned;             /* pred of the same dims: SW_NO_ID until something is not owned */
+	/* entries of the index vectors: index dims, the vector's of size 1 */
+	sw_id part[SW_MAX_RANK];
+	sw_id owned; /* pred of the same dims: SW_NO_ID until something is not owned */
 } rebase;
 
 static sw_id binary(rebase *r, sw_opcode opcode, sw_id x, int64_t y)
@@ -263,8 +276,8 @@ static sw_id clamp(rebase *r, sw_id x, int64_t last)
 static void own(rebase *r, sw_id condition)
 {
 	r->owned = r->owned == SW_NO_ID ? condition
-	                                : sw_emit_binary(r->local->out, r->local->computation, SW_OP_AND,
-	                                                 r->owned, condition);
+	                                : sw_emit_binary(r->local->out, r->local->computation,
+	                                                 SW_OP_AND, r->owned, condition);
 }
 
 static sw_type working_type(const rebase *r, sw_type type)
@@ -292,8 +305,8 @@ static void check_digit(rebase *r, sw_id i, sw_digit digit, int64_t below)
 
 	if (digit.stride * digit.size < below)
 		c = binary(r, SW_OP_REMAINDER, c, digit.size);
-	sw_id mine =
-		sw_local_scalar_like(r->local, c, sw_coordinate(r->local->in->coordinates, digit.atom));
+	sw_id mine = sw_local_scalar_like(r->local, c,
+	                                  sw_coordinate(r->local->in->coordinates, digit.atom));
 	own(r, sw_emit_compare(r->local->out, r->local->computation, SW_EQ, c, mine));
 }
 
@@ -336,7 +349,7 @@ static void rebase_component(rebase *r, int32_t d)
 	*x = i;
 }
 
-/* ---- a window as so many windows of one ---------------------------------------------------------------------------- */
+/* ---- a window as so many windows of one ------------------------------------------------- */
 
 static sw_ints list_without(rebase *r, sw_ints list, int64_t value)
 {
@@ -385,10 +398,12 @@ static sw_id repeat(rebase *r, sw_id x, int32_t at, int64_t n)
 	}
 	dims[at] = n;
 	return sw_emit_broadcast(r->local->out, r->local->computation, x,
-	                         sw_build_shape(r->local->out, shape.type, dims, shape.rank + 1), where);
+	                         sw_build_shape(r->local->out, shape.type, dims, shape.rank + 1),
+	                         where);
 }
 
-/* Where a dimension of the indices must stand so that it becomes dimension `slice` of the slices. */
+/* Where a dimension of the indices must stand so that it becomes dimension `slice` of the slices.
+ */
 static int32_t index_place(const rebase *r, int32_t slice)
 {
 	int32_t before = 0;
@@ -404,12 +419,13 @@ static void describe(rebase *r)
 	                  r->slices_whole);
 }
 
-/* The window's place, clamped (or, for scatter, dropped) as a whole, and the elements in it, each by an index of its own, so
- * that the dimension of the slices follows the indices'. */
+/* The window's place, clamped (or, for scatter, dropped) as a whole, and the elements in it, each
+ * by an index of its own, so that the dimension of the slices follows the indices'. */
 static void take_window_apart(rebase *r, int32_t d)
 {
 	sw_program *out = r->local->out;
-	int32_t c = r->local->computation, slice = r->c.slice_of_operand[d], at = index_place(r, slice);
+	int32_t c = r->local->computation, slice = r->c.slice_of_operand[d],
+		at = index_place(r, slice);
 	sw_id *x = &r->part[r->c.component[d]],
 	      start = clamp(r, *x, r->operand_whole.dims[d] - r->c.window[d]);
 
@@ -420,7 +436,8 @@ static void take_window_apart(rebase *r, int32_t d)
 		r->part[k] = repeat(r, r->part[k], at, r->c.window[d]);
 	if (r->owned != SW_NO_ID)
 		r->owned = repeat(r, r->owned, at, r->c.window[d]);
-	*x = sw_emit_binary(out, c, SW_OP_ADD, *x, sw_emit_iota(out, c, sw_value_shape(out, *x), at));
+	*x = sw_emit_binary(out, c, SW_OP_ADD, *x,
+	                    sw_emit_iota(out, c, sw_value_shape(out, *x), at));
 	r->dims.offset = list_without(r, r->dims.offset, slice);
 	r->dims.collapsed = list_with(r, r->dims.collapsed, d);
 	r->dims.index_batch = list_shifted(r, r->dims.index_batch, at);
@@ -428,7 +445,7 @@ static void take_window_apart(rebase *r, int32_t d)
 	describe(r);
 }
 
-/* ---- the whole of it ------------------------------------------------------------------------------------------------ */
+/* ---- the whole of it -------------------------------------------------------------------- */
 
 static sw_id take_component(rebase *r, sw_id indices, int64_t k)
 {
@@ -456,8 +473,9 @@ static sw_id with_vector_dim(rebase *r, sw_id indices)
 	return sw_emit_reshape(r->local->out, r->local->computation, indices, dims, shape.rank + 1);
 }
 
-/* The index entries in order, those of split dimensions local; unchanged if no indexed dimension is split. Where a
- * dimension is not owned, scatter's entry is the local extent (out of bounds: dropped), gather's is any. */
+/* The index entries in order, those of split dimensions local; unchanged if no indexed dimension is
+ * split. Where a dimension is not owned, scatter's entry is the local extent (out of bounds:
+ * dropped), gather's is any. */
 static sw_id rebase_indices(rebase *r, sw_id indices)
 {
 	sw_program *out = r->local->out;
@@ -486,16 +504,18 @@ static sw_id rebase_indices(rebase *r, sw_id indices)
 	if (r->drop) { /* one entry out of bounds drops the update */
 		sw_id *x = &r->part[r->c.component[last]];
 		int64_t outside = sw_local_operand_extent(r->local, r->operand, last);
-		*x = sw_emit_select(out, c, r->owned, *x, sw_local_like(r->local, *x, (double)outside));
+		*x = sw_emit_select(out, c, r->owned, *x,
+		                    sw_local_like(r->local, *x, (double)outside));
 	}
 	return sw_emit_concatenate(out, c, r->part, (uint32_t)r->n, r->dims.index_vector_dim);
 }
 
-/* ---- the local ops ------------------------------------------------------------------------------------------------ */
+/* ---- the local ops ---------------------------------------------------------------------- */
 
 /* The op in the end: a gather or scatter with the numbers as they are now. */
-static sw_status emit_indexed(rebase *r, sw_opcode opcode, const sw_id *operands, uint32_t n_operands,
-                              const int32_t *called, sw_id *results, sw_error *err)
+static sw_status emit_indexed(rebase *r, sw_opcode opcode, const sw_id *operands,
+                              uint32_t n_operands, const int32_t *called, sw_id *results,
+                              sw_error *err)
 {
 	const sw_op *op = r->local->op;
 	sw_attrs attrs = {.index = r->dims};
@@ -539,7 +559,8 @@ static sw_id mask_gathered(rebase *r, sw_id gathered)
 	shape.type = SW_PRED;
 	sw_id mask = sw_emit_reshape(out, c, r->owned, dims, rank);
 	mask = sw_emit_broadcast(out, c, mask, shape, where);
-	return sw_emit_select(out, c, mask, gathered, sw_local_like(r->local, gathered, SW_NO_TERM));
+	return sw_emit_select(out, c, mask, gathered,
+	                      sw_local_like(r->local, gathered, SW_NO_TERM));
 }
 
 /* Extents of the slices: whole dimensions have the local one. */
@@ -548,7 +569,8 @@ static sw_ints local_sizes(const rebase *r)
 	int64_t *sizes = SW_NEW_N(&r->local->out->arena, int64_t, r->operand_whole.rank);
 
 	for (int32_t d = 0; d < r->operand_whole.rank; d++) {
-		bool all = r->c.slice_of_operand[d] >= 0 && r->c.window[d] == r->operand_whole.dims[d];
+		bool all =
+			r->c.slice_of_operand[d] >= 0 && r->c.window[d] == r->operand_whole.dims[d];
 		sizes[d] = all ? sw_local_operand_extent(r->local, 0, d) : r->c.window[d];
 	}
 	return (sw_ints){.n = r->operand_whole.rank, .v = sizes};
@@ -589,12 +611,14 @@ static sw_status local_scatter(sw_local_op *local, sw_id *results, sw_error *err
 	for (uint32_t i = 0; i < local->op->n_operands; i++)
 		operands[i] = local->in->operands[i];
 	operands[n] = rebase_indices(&r, operands[n]);
-	return emit_indexed(&r, SW_OP_SCATTER, operands, local->op->n_operands, &called, results, err);
+	return emit_indexed(&r, SW_OP_SCATTER, operands, local->op->n_operands, &called, results,
+	                    err);
 }
 
-/* ---- dynamic-slice(x, starts), dynamic-update-slice(x, update, starts) ------------------------------------------------ */
+/* ---- dynamic-slice(x, starts), dynamic-update-slice(x, update, starts) ------------------ */
 
-/* Dimensions taken whole are parallel: their start is clamped to 0, on each device as in the whole. */
+/* Dimensions taken whole are parallel: their start is clamped to 0, on each device as in the whole.
+ */
 static void dynamic_slice(sw_rule_builder *b)
 {
 	sw_shape operand = sw_rule_operand_shape(b, 0), result = sw_rule_result_shape(b, 0);
@@ -616,8 +640,9 @@ static void dynamic_slice(sw_rule_builder *b)
 /* As one index vector: every dimension is indexed, none collapsed. */
 static rebase one_vector(sw_local_op *local, sw_shape slices)
 {
-	rebase r = {
-		.local = local, .operand_whole = sw_local_operand_whole(local, 0), .slices_whole = slices};
+	rebase r = {.local = local,
+	            .operand_whole = sw_local_operand_whole(local, 0),
+	            .slices_whole = slices};
 	int64_t *all = SW_NEW_N(&local->out->arena, int64_t, slices.rank);
 
 	for (int32_t d = 0; d < slices.rank; d++)
@@ -626,7 +651,8 @@ static rebase one_vector(sw_local_op *local, sw_shape slices)
 	return r;
 }
 
-/* The starts, each clamped so that the slice lies inside: then all fit one type, whatever theirs are. */
+/* The starts, each clamped so that the slice lies inside: then all fit one type, whatever theirs
+ * are. */
 static sw_id vector_of_starts(rebase *r, const sw_id *starts)
 {
 	sw_program *out = r->local->out;
@@ -635,7 +661,8 @@ static sw_id vector_of_starts(rebase *r, const sw_id *starts)
 	static const int64_t one = 1;
 
 	for (int32_t d = 0; d < r->slices_whole.rank; d++) {
-		sw_id x = as_type(r, starts[d], working_type(r, sw_value_shape(out, starts[d]).type));
+		sw_id x =
+			as_type(r, starts[d], working_type(r, sw_value_shape(out, starts[d]).type));
 		x = clamp(r, x, r->operand_whole.dims[d] - r->slices_whole.dims[d]);
 		x = as_type(r, x, working_type(r, SW_S32));
 		entries[d] = sw_emit_reshape(out, c, x, &one, 1);
@@ -649,7 +676,8 @@ static bool part_is_split(const sw_local_op *local, sw_shape slices)
 	sw_shape whole = sw_local_operand_whole(local, 0);
 
 	for (int32_t d = 0; d < whole.rank; d++)
-		if (slices.dims[d] != whole.dims[d] && sw_layout_split_atoms(&local->operands[0], d))
+		if (slices.dims[d] != whole.dims[d] &&
+		    sw_layout_split_atoms(&local->operands[0], d))
 			return true;
 	return false;
 }

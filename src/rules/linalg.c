@@ -1,4 +1,5 @@
-/* Linear algebra: leading (batch) dimensions are parallel, the matrices, and what is transformed, whole: all elements hang on all. */
+/* Linear algebra: leading (batch) dimensions are parallel, the matrices, and what is transformed,
+ * whole: all elements hang on all. */
 #include "rules/row.h"
 
 static void leading(sw_rule_builder *b, int32_t n)

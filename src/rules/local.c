@@ -1,10 +1,11 @@
-/* The op on one device: coordinates, cutting, and the default that writes the same op with local shapes. */
+/* The op on one device: coordinates, cutting, and the default that writes the same op with local
+ * shapes. */
 #include "rules/row.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* ---- coordinates ------------------------------------------------------------------------------------------ */
+/* ---- coordinates ------------------------------------------------------------------------ */
 
 void sw_coordinates_init(sw_coordinates *coordinates, sw_program *out, int32_t computation,
                          const sw_atoms *atoms)
@@ -20,15 +21,18 @@ sw_id sw_coordinate(sw_coordinates *coordinates, int32_t atom)
 {
 	sw_program *out = coordinates->out;
 	int32_t c = coordinates->computation;
-	int64_t stride = sw_atoms_stride(coordinates->atoms, atom), size = coordinates->atoms->size[atom];
+	int64_t stride = sw_atoms_stride(coordinates->atoms, atom),
+		size = coordinates->atoms->size[atom];
 
 	if (coordinates->atom[atom] != SW_NO_ID)
 		return coordinates->atom[atom];
 	if (coordinates->partition == SW_NO_ID)
-		coordinates->partition = sw_emit_convert(out, c, sw_emit_partition_id(out, c), SW_S32);
+		coordinates->partition =
+			sw_emit_convert(out, c, sw_emit_partition_id(out, c), SW_S32);
 	sw_id x = coordinates->partition;
 	if (stride > 1)
-		x = sw_emit_binary(out, c, SW_OP_DIVIDE, x, sw_emit_scalar(out, c, SW_S32, (double)stride));
+		x = sw_emit_binary(out, c, SW_OP_DIVIDE, x,
+		                   sw_emit_scalar(out, c, SW_S32, (double)stride));
 	if (stride * size < sw_atoms_devices(coordinates->atoms))
 		x = sw_emit_binary(out, c, SW_OP_REMAINDER, x,
 		                   sw_emit_scalar(out, c, SW_S32, (double)size));
@@ -43,7 +47,8 @@ static sw_id emit_is_first(sw_coordinates *at, uint32_t atoms)
 		return sw_emit_binary(at->out, at->computation, SW_OP_AND,
 		                      sw_coordinate_is_first(at, others),
 		                      sw_coordinate_is_first(at, outermost));
-	return sw_emit_compare(at->out, at->computation, SW_EQ, sw_coordinate(at, __builtin_ctz(atoms)),
+	return sw_emit_compare(at->out, at->computation, SW_EQ,
+	                       sw_coordinate(at, __builtin_ctz(atoms)),
 	                       sw_emit_scalar(at->out, at->computation, SW_S32, 0));
 }
 
@@ -60,14 +65,16 @@ sw_id sw_coordinate_is_first(sw_coordinates *coordinates, uint32_t atoms)
 	return first;
 }
 
-int32_t sw_rule_digits(const sw_atoms *atoms, const sw_layout *layout, int32_t dim, sw_digit *digits)
+int32_t sw_rule_digits(const sw_atoms *atoms, const sw_layout *layout, int32_t dim,
+                       sw_digit *digits)
 {
 	int32_t n = 0;
 
 	for (int32_t a = 0; a < atoms->n; a++) {
 		if (layout->state[a].kind != SW_STATE_S || layout->state[a].dim != dim)
 			continue;
-		sw_digit digit = {.stride = layout->state[a].stride, .size = atoms->size[a], .atom = a};
+		sw_digit digit = {
+			.stride = layout->state[a].stride, .size = atoms->size[a], .atom = a};
 		int32_t at = n++;
 		for (; at > 0 && digits[at - 1].stride < digit.stride; at--)
 			digits[at] = digits[at - 1];
@@ -76,13 +83,15 @@ int32_t sw_rule_digits(const sw_atoms *atoms, const sw_layout *layout, int32_t d
 	return n;
 }
 
-/* ---- cutting ------------------------------------------------------------------------------------------------ */
+/* ---- cutting ---------------------------------------------------------------------------- */
 
-/* One dimension to be cut: its local extent before the cut as factors, neighbouring digits joined. */
+/* One dimension to be cut: its local extent before the cut as factors, neighbouring digits joined.
+ */
 typedef struct dim_cut {
 	int32_t n;
 	int64_t extent[2 * SW_MAX_ATOMS + 1];
-	sw_id start[2 * SW_MAX_ATOMS + 1]; /* s32[]: coordinate of a digit; SW_NO_ID: an undivided run */
+	/* s32[]: coordinate of a digit; SW_NO_ID: an undivided run */
+	sw_id start[2 * SW_MAX_ATOMS + 1];
 } dim_cut;
 
 static sw_id joined_coordinate(sw_coordinates *at, sw_id major, int32_t atom)
@@ -181,8 +190,8 @@ static void append_factor(dim_cut *all, int64_t extent, sw_id start)
 	all->start[all->n++] = start;
 }
 
-/* Digits inside dimensions: the factors of all dimensions become dimensions for a moment. One dynamic-slice, so that no part of the
- * way needs more memory than operand and result. */
+/* Digits inside dimensions: the factors of all dimensions become dimensions for a moment. One
+ * dynamic-slice, so that no part of the way needs more memory than operand and result. */
 static sw_id cut_strided(sw_coordinates *at, sw_id x, const dim_cut *cuts)
 {
 	sw_shape shape = sw_value_shape(at->out, x);
@@ -210,7 +219,8 @@ static sw_id cut_strided(sw_coordinates *at, sw_id x, const dim_cut *cuts)
 }
 
 /* For one tensor; an atom alone never makes more than three. */
-static bool too_many_factors(const sw_atoms *atoms, sw_shape whole, const sw_layout *layout, uint32_t mask)
+static bool too_many_factors(const sw_atoms *atoms, sw_shape whole, const sw_layout *layout,
+                             uint32_t mask)
 {
 	sw_digit digits[SW_MAX_ATOMS];
 	int32_t factors = 1;
@@ -252,7 +262,7 @@ sw_id sw_emit_cut(sw_coordinates *coordinates, sw_id x, sw_shape whole, const sw
 	return cut_blocks(coordinates, x, cuts);
 }
 
-/* ---- the local op --------------------------------------------------------------------------------------------- */
+/* ---- the local op ----------------------------------------------------------------------- */
 
 sw_shape sw_local_operand_whole(const sw_local_op *local, int32_t operand)
 {
@@ -282,9 +292,9 @@ sw_id sw_local_scalar_like(sw_local_op *local, sw_id x, sw_id scalar)
 
 sw_id sw_local_like(sw_local_op *local, sw_id x, double value)
 {
-	return sw_local_scalar_like(
-		local, x,
-		sw_emit_scalar(local->out, local->computation, sw_value_shape(local->out, x).type, value));
+	return sw_local_scalar_like(local, x,
+	                            sw_emit_scalar(local->out, local->computation,
+	                                           sw_value_shape(local->out, x).type, value));
 }
 
 /* Shardings of the text speak of the whole program. */
@@ -344,13 +354,13 @@ static sw_status prepare(sw_local_op *local, sw_error *err)
 	local->operands = SW_NEW_N(&local->arena, sw_layout, op->n_operands);
 	local->results = SW_NEW_N(&local->arena, sw_layout, op->n_results);
 	local->shapes = SW_NEW_N(&local->out->arena, sw_shape, op->n_results);
-	if (!sw_rule_layouts(in->program, in->op, in->rule, local->atoms, in->strategy, local->operands,
-	                     local->results))
+	if (!sw_rule_layouts(in->program, in->op, in->rule, local->atoms, in->strategy,
+	                     local->operands, local->results))
 		return sw_fail(err, SW_ERR_INTERNAL, "%s '%s': its strategy is impossible",
 		               sw_op_opcode_name(op), op->name);
 	for (uint32_t i = 0; i < op->n_results; i++)
-		local->shapes[i] =
-			local_shape(local, sw_local_result_whole(local, (int32_t)i), &local->results[i]);
+		local->shapes[i] = local_shape(local, sw_local_result_whole(local, (int32_t)i),
+		                               &local->results[i]);
 	if (op->attrs)
 		local->attrs = *sw_build_copy_attrs(local->out, op);
 	local->called = SW_NEW_N(&local->arena, int32_t, op->n_called);

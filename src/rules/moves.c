@@ -1,9 +1,10 @@
 /*
  * A redistribution's moves as ops.
  *
- * Every move is the same sandwich: the digits that are to move are brought to the front of the local data
- * (lead), a collective runs over that leading dimension, and the digits that arrived go to their places (settle).
- * The reshapes and transposes vanish where the digits are in front already.
+ * Every move is the same sandwich: the digits that are to move are brought to the front of the
+ * local data (lead), a collective runs over that leading dimension, and the digits that arrived go
+ * to their places (settle). The reshapes and transposes vanish where the digits are in front
+ * already.
  */
 #include "rules/row.h"
 
@@ -18,7 +19,9 @@ typedef struct digit_view {
 	int32_t atom[MAX_DIGITS]; /* whose digit, -1: none of the mask's */
 	int32_t rank, n_led;
 	int64_t led
-		[SW_MAX_RANK]; /* [0]: the group; then the dimensions without the digits; too many: the last two are one */
+		/* [0]: the group; then the dimensions without the digits; too many: the last two
+	           are one */
+		[SW_MAX_RANK];
 	int64_t local[SW_MAX_RANK]; /* dims of the local data */
 } digit_view;
 
@@ -42,7 +45,8 @@ static void view_init(digit_view *view, const sw_atoms *atoms, sw_shape whole, c
 	}
 }
 
-/* Positions of the factors with the digits in front, by atom, and then the rest. Returns false if that changes nothing. */
+/* Positions of the factors with the digits in front, by atom, and then the rest. Returns false if
+ * that changes nothing. */
 static bool view_order(const digit_view *view, int64_t *order)
 {
 	int32_t n = 0;
@@ -68,14 +72,15 @@ static bool view_order(const digit_view *view, int64_t *order)
 static sw_id reshape(sw_coordinates *at, sw_id x, const int64_t *dims, int32_t rank)
 {
 	sw_shape shape = sw_value_shape(at->out, x);
-	if (shape.rank == rank && (rank == 0 || !memcmp(shape.dims, dims, sizeof(int64_t) * (size_t)rank)))
+	if (shape.rank == rank &&
+	    (rank == 0 || !memcmp(shape.dims, dims, sizeof(int64_t) * (size_t)rank)))
 		return x;
 	return sw_emit_reshape(at->out, at->computation, x, dims, rank);
 }
 
 /* Merges neighbouring factors that stay neighbours, so that transposes have a small rank. */
-static void merge_runs(const digit_view *view, const int64_t *order, int64_t *extent, int64_t *permutation,
-                       int32_t *rank)
+static void merge_runs(const digit_view *view, const int64_t *order, int64_t *extent,
+                       int64_t *permutation, int32_t *rank)
 {
 	int32_t run_of[MAX_DIGITS] = {0};
 	int32_t runs = 0;
@@ -114,7 +119,8 @@ static sw_id settle(sw_coordinates *at, const digit_view *view, sw_id x)
 {
 	int64_t order[MAX_DIGITS];
 	if (view_order(view, order)) {
-		int64_t extent[MAX_DIGITS], permutation[MAX_DIGITS], inverse[MAX_DIGITS], led[MAX_DIGITS];
+		int64_t extent[MAX_DIGITS], permutation[MAX_DIGITS], inverse[MAX_DIGITS],
+			led[MAX_DIGITS];
 		int32_t rank;
 		merge_runs(view, order, extent, permutation, &rank);
 		for (int32_t k = 0; k < rank; k++) {
@@ -127,7 +133,8 @@ static sw_id settle(sw_coordinates *at, const digit_view *view, sw_id x)
 	return reshape(at, x, view->local, view->rank);
 }
 
-static sw_id collective(sw_coordinates *at, sw_opcode opcode, sw_monoid monoid, uint32_t mask, sw_id x)
+static sw_id collective(sw_coordinates *at, sw_opcode opcode, sw_monoid monoid, uint32_t mask,
+                        sw_id x)
 {
 	sw_groups groups = sw_atoms_groups(at->atoms, mask, &at->out->arena);
 	return sw_emit_collective(at->out, at->computation, opcode, monoid, x, 0, &groups);
@@ -212,8 +219,8 @@ static sw_id lower_permute(sw_coordinates *at, const sw_move *move, sw_id x)
 	return sw_emit_permute(at->out, at->computation, x, pairs, (int32_t)devices);
 }
 
-sw_id sw_lower_move(sw_coordinates *at, sw_shape whole, const sw_layout *before, const sw_move *move,
-                    sw_id x)
+sw_id sw_lower_move(sw_coordinates *at, sw_shape whole, const sw_layout *before,
+                    const sw_move *move, sw_id x)
 {
 	switch (move->kind) {
 	case SW_MOVE_SLICE:

@@ -26,7 +26,8 @@ static void print_factors(const sw_rule *rule, sw_text *text)
 		if (factor->streams)
 			sw_text_add(text, " streams");
 		for (int32_t k = 0; k < factor->joins.n; k++)
-			sw_text_addf(text, "%s%lld", k ? "," : " joins ", (long long)factor->joins.v[k]);
+			sw_text_addf(text, "%s%lld", k ? "," : " joins ",
+			             (long long)factor->joins.v[k]);
 		sw_text_add(text, "\n");
 	}
 }
@@ -102,8 +103,8 @@ static void print_digit(int32_t factor, int64_t stride, sw_text *text)
 	sw_text_addf(text, stride == 1 ? "f%d" : "f%d/%lld", factor, (long long)stride);
 }
 
-/* One word per atom: "[f0/4 f1<f2/8 pass-sum{0,1} -]"; "/t" is the digit's stride within the factor where it is not 1, "<" comes before
- * the digit that is streamed. */
+/* One word per atom: "[f0/4 f1<f2/8 pass-sum{0,1} -]"; "/t" is the digit's stride within the factor
+ * where it is not 1, "<" comes before the digit that is streamed. */
 void sw_strategy_print(const sw_atoms *atoms, const sw_rule *rule, const sw_strategy *strategy,
                        sw_text *text)
 {

@@ -1,15 +1,17 @@
 /*
- * Random numbers. Those of rng-bit-generator are a function of the state and of where an element stands in the whole,
- * so each device draws its own: the generator's integer arithmetic, written as elementwise ops on the positions. threefry2x32-20 and
- * philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011); interpret/rng.c says how
- * XLA lays the words of a draw out, and this agrees with it bit for bit. All draw one state on: it is whole. What rng draws
- * hangs on how often it has run, which no device can write down: all draw all of it, as they do the state of a program.
+ * Random numbers. Those of rng-bit-generator are a function of the state and of where an element
+ * stands in the whole, so each device draws its own: the generator's integer arithmetic, written as
+ * elementwise ops on the positions. threefry2x32-20 and philox4x32-10 (Salmon et al., "Parallel
+ * random numbers: as easy as 1, 2, 3", 2011); interpret/rng.c says how XLA lays the words of a draw
+ * out, and this agrees with it bit for bit. All draw one state on: it is whole. What rng draws
+ * hangs on how often it has run, which no device can write down: all draw all of it, as they do the
+ * state of a program.
  */
 #include "rules/row.h"
 
 #include <string.h>
 
-/* ---- the rule ------------------------------------------------------------------------------------------------- */
+/* ---- the rule --------------------------------------------------------------------------- */
 
 static bool is_threefry(const sw_op *op)
 {
@@ -21,7 +23,8 @@ static bool is_known(const sw_rule_builder *b)
 	const char *algorithm = b->op->attrs->rng.algorithm;
 	sw_shape state = sw_rule_operand_shape(b, 0);
 
-	if (b->rule->n_results != 2 || state.type != SW_U64 || sw_shape_elements(state) != 2 || !algorithm)
+	if (b->rule->n_results != 2 || state.type != SW_U64 || sw_shape_elements(state) != 2 ||
+	    !algorithm)
 		return false;
 	sw_type type = sw_rule_result_shape(b, 1).type;
 	sw_type_kind kind = sw_type_kind_of(type);
@@ -33,8 +36,8 @@ static bool is_known(const sw_rule_builder *b)
 static void bit_generator(sw_rule_builder *b)
 {
 	if (!is_known(b)) {
-		sw_rule_whole(
-			b, "rng-bit-generator with an algorithm or a state that is not known stays whole");
+		sw_rule_whole(b, "rng-bit-generator with an algorithm or a state that is not known "
+		                 "stays whole");
 		return;
 	}
 	sw_shape shape = sw_rule_result_shape(b, 1);
@@ -44,7 +47,7 @@ static void bit_generator(sw_rule_builder *b)
 		sw_rule_place_result(b, sw_rule_add_parallel(b, shape.dims[d]), 1, d, 1);
 }
 
-/* ---- words -------------------------------------------------------------------------------------------------------- */
+/* ---- words ------------------------------------------------------------------------------ */
 
 static sw_id binary(sw_local_op *local, sw_opcode opcode, sw_id x, sw_id y)
 {
@@ -88,7 +91,7 @@ static sw_id add_scalar(sw_local_op *local, sw_id x, sw_id scalar)
 	return binary(local, SW_OP_ADD, x, sw_local_scalar_like(local, x, scalar));
 }
 
-/* ---- generators: from the number of a draw to its words ------------------------------------------------------------ */
+/* ---- generators: from the number of a draw to its words --------------------------------- */
 
 static void threefry(sw_local_op *local, sw_id key, sw_id counter, sw_id draw, sw_id x[2])
 {
@@ -102,7 +105,8 @@ static void threefry(sw_local_op *local, sw_id key, sw_id counter, sw_id draw, s
 	for (uint64_t round = 0; round < 5; round++) {
 		for (int i = 0; i < 4; i++) {
 			x[0] = binary(local, SW_OP_ADD, x[0], x[1]);
-			x[1] = binary(local, SW_OP_XOR, rotate(local, x[1], rotations[round % 2][i]), x[0]);
+			x[1] = binary(local, SW_OP_XOR,
+			              rotate(local, x[1], rotations[round % 2][i]), x[0]);
 		}
 		x[0] = add_scalar(local, x[0], k[(round + 1) % 3]);
 		x[1] = add_scalar(local, x[1],
@@ -110,7 +114,8 @@ static void threefry(sw_local_op *local, sw_id key, sw_id counter, sw_id draw, s
 	}
 }
 
-/* The upper half of the 128-bit counter is the key again; the number of the draw carries into it. */
+/* The upper half of the 128-bit counter is the key again; the number of the draw carries into it.
+ */
 static void philox_begin(sw_local_op *local, sw_id key, sw_id counter, sw_id draw, sw_id x[4])
 {
 	sw_id low = add_scalar(local, draw, counter);
@@ -130,12 +135,16 @@ static void philox(sw_local_op *local, sw_id key, sw_id counter, sw_id draw, sw_
 
 	philox_begin(local, key, counter, draw, x);
 	for (int round = 0; round < 10; round++) {
-		sw_id a = with_number(local, SW_OP_MULTIPLY, convert(local, x[0], SW_U64), 0xd2511f53);
-		sw_id b = with_number(local, SW_OP_MULTIPLY, convert(local, x[2], SW_U64), 0xcd9e8d57);
+		sw_id a = with_number(local, SW_OP_MULTIPLY, convert(local, x[0], SW_U64),
+		                      0xd2511f53);
+		sw_id b = with_number(local, SW_OP_MULTIPLY, convert(local, x[2], SW_U64),
+		                      0xcd9e8d57);
 		sw_id k0 = sw_local_scalar_like(local, x[0], k[0]),
 		      k1 = sw_local_scalar_like(local, x[0], k[1]);
-		x[0] = binary(local, SW_OP_XOR, binary(local, SW_OP_XOR, high_word(local, b), x[1]), k0);
-		x[2] = binary(local, SW_OP_XOR, binary(local, SW_OP_XOR, high_word(local, a), x[3]), k1);
+		x[0] = binary(local, SW_OP_XOR, binary(local, SW_OP_XOR, high_word(local, b), x[1]),
+		              k0);
+		x[2] = binary(local, SW_OP_XOR, binary(local, SW_OP_XOR, high_word(local, a), x[3]),
+		              k1);
 		x[1] = low_word(local, b);
 		x[3] = low_word(local, a);
 		k[0] = with_number(local, SW_OP_ADD, k[0], 0x9e3779b9);
@@ -143,15 +152,17 @@ static void philox(sw_local_op *local, sw_id key, sw_id counter, sw_id draw, sw_
 	}
 }
 
-/* ---- from the position of an element to its draw, and its words of that ------------------------------------------ */
+/* ---- from the position of an element to its draw, and its words of that ----------------- */
 
-/* How the elements of the whole are drawn. `words` of a draw stand side by side along a dimension of `along` entries, each `inner`
- * elements wide; the last draw along it may have words to spare. */
+/* How the elements of the whole are drawn. `words` of a draw stand side by side along a dimension
+ * of `along` entries, each `inner` elements wide; the last draw along it may have words to spare.
+ */
 typedef struct drawing {
 	int64_t along, inner, words;
 } drawing;
 
-/* threefry: the first dimension of even size, or else the largest. 64-bit elements are a draw each. */
+/* threefry: the first dimension of even size, or else the largest. 64-bit elements are a draw each.
+ */
 static drawing threefry_drawing(sw_shape shape)
 {
 	drawing d = {.along = 1, .inner = 1, .words = 2};
@@ -192,8 +203,8 @@ static sw_id flat_positions(sw_local_op *local, int32_t result)
 
 	part.type = SW_U64;
 	for (int64_t d = part.rank - 1; d >= 0; stride *= whole.dims[d--]) {
-		sw_id x = sw_local_positions(local, &local->results[result], (int32_t)d, part.dims[d],
-		                             SW_U64);
+		sw_id x = sw_local_positions(local, &local->results[result], (int32_t)d,
+		                             part.dims[d], SW_U64);
 		x = with_number(local, SW_OP_MULTIPLY, x, (uint64_t)stride);
 		x = sw_emit_broadcast(local->out, local->computation, x, part, &d);
 		sum = sum == SW_NO_ID ? x : binary(local, SW_OP_ADD, sum, x);
@@ -204,13 +215,15 @@ static sw_id flat_positions(sw_local_op *local, int32_t result)
 /* (block, y, z) of a position: *draw is counted over all blocks, *word within the draw. */
 static void place_of(sw_local_op *local, const drawing *d, sw_id position, sw_id *draw, sw_id *word)
 {
-	uint64_t inner = (uint64_t)d->inner, words = (uint64_t)d->words, block = (uint64_t)d->along * inner;
+	uint64_t inner = (uint64_t)d->inner, words = (uint64_t)d->words,
+		 block = (uint64_t)d->along * inner;
 	sw_id within = with_number(local, SW_OP_REMAINDER, position, block);
 	sw_id y = with_number(local, SW_OP_DIVIDE, within, inner),
 	      z = with_number(local, SW_OP_REMAINDER, within, inner);
 
 	*word = with_number(local, SW_OP_REMAINDER, y, words);
-	*draw = with_number(local, SW_OP_MULTIPLY, with_number(local, SW_OP_DIVIDE, y, words), inner);
+	*draw = with_number(local, SW_OP_MULTIPLY, with_number(local, SW_OP_DIVIDE, y, words),
+	                    inner);
 	*draw = binary(local, SW_OP_ADD, *draw, z);
 	sw_id before = with_number(local, SW_OP_DIVIDE, position, block);
 	before = with_number(local, SW_OP_MULTIPLY, before, (uint64_t)draws_along(d) * inner);
@@ -255,11 +268,12 @@ static sw_status as_type(sw_local_op *local, sw_id x, sw_shape shape, sw_id *res
 	if (sw_value_shape(local->out, x).type != narrow)
 		x = convert(local, x, narrow);
 	*result = x;
-	return narrow == shape.type ? SW_OK
-	                            : sw_build_op(local->out, local->computation, &spec, result, err);
+	return narrow == shape.type
+	               ? SW_OK
+	               : sw_build_op(local->out, local->computation, &spec, result, err);
 }
 
-/* ---- the local op -------------------------------------------------------------------------------------------------- */
+/* ---- the local op ----------------------------------------------------------------------- */
 
 static sw_id state_word(sw_local_op *local, int64_t i)
 {

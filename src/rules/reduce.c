@@ -1,10 +1,12 @@
 /* Reductions over whole dimensions: reduce, sort, topk, batch normalisation. */
 #include "rules/row.h"
 
-/* reduce(inputs, inits): kept dimensions are parallel; reduced ones are REDUCED by the computation's monoid if a layout can hold its
- * terms, and the init must then be P: it counts once. Of any other computation HLO knows that it is associative: every
- * device has its block's result, and reduces all of them (MERGE). Blocks, because commutative it need not be: an arg-max that
- * keeps the first of equals says which element is first only by the order in which it meets them. */
+/* reduce(inputs, inits): kept dimensions are parallel; reduced ones are REDUCED by the
+ * computation's monoid if a layout can hold its terms, and the init must then be P: it counts once.
+ * Of any other computation HLO knows that it is associative: every device has its block's result,
+ * and reduces all of them (MERGE). Blocks, because commutative it need not be: an arg-max that
+ * keeps the first of equals says which element is first only by the order in which it meets them.
+ */
 static void reduce(sw_rule_builder *b)
 {
 	int32_t n = b->rule->n_operands / 2, kept = 0;
@@ -58,8 +60,8 @@ static sw_id gather_results(sw_local_op *local, const sw_blocks *blocks, sw_id x
 	return sw_blocks_gather(local, blocks, x, 0);
 }
 
-/* The blocks' results meet in the same reduction. A product's init counts once: the blocks begin with one. Of a
- * computation that is not known, HLO has init be what changes nothing. */
+/* The blocks' results meet in the same reduction. A product's init counts once: the blocks begin
+ * with one. Of a computation that is not known, HLO has init be what changes nothing. */
 static sw_status local_reduce(sw_local_op *local, sw_id *results, sw_error *err)
 {
 	uint32_t n = local->op->n_operands / 2;
@@ -70,7 +72,8 @@ static sw_status local_reduce(sw_local_op *local, sw_id *results, sw_error *err)
 	for (uint32_t i = 0; i < 2 * n; i++)
 		operands[i] = local->in->operands[i];
 	for (uint32_t i = 0; i < n && blocks.count > 1; i++) {
-		sw_monoid monoid = sw_computation_monoid_of(local->in->program, local->op->called[0], i);
+		sw_monoid monoid =
+			sw_computation_monoid_of(local->in->program, local->op->called[0], i);
 		if (monoid)
 			operands[n + i] = sw_emit_identity(local->out, local->computation,
 			                                   local->shapes[i].type, monoid);
@@ -117,7 +120,7 @@ static void sort(sw_rule_builder *b)
 			parallel_everywhere(b, d, shape.dims[d]);
 }
 
-/* ---- topk: each block's first k are the candidates ---------------------------------------------------------------- */
+/* ---- topk: each block's first k are the candidates -------------------------------------- */
 
 static void topk(sw_rule_builder *b)
 {
@@ -155,7 +158,8 @@ static sw_status emit_topk(sw_local_op *local, sw_id x, int64_t k, sw_id results
 }
 
 /* x at the positions, along the last dimension: all others are batches. */
-static sw_status emit_take(sw_local_op *local, sw_id x, sw_id positions, sw_id *result, sw_error *err)
+static sw_status emit_take(sw_local_op *local, sw_id x, sw_id positions, sw_id *result,
+                           sw_error *err)
 {
 	int64_t numbers[SW_MAX_RANK], ones[SW_MAX_RANK];
 	int32_t rank = sw_value_shape(local->out, x).rank;
@@ -173,12 +177,13 @@ static sw_status emit_take(sw_local_op *local, sw_id x, sw_id positions, sw_id *
 	                            .index_vector_dim = rank,
 	                            .slice_sizes = sw_build_ints(local->out, ones, rank)}};
 	sw_id operands[2] = {x, positions};
-	sw_op_spec spec = {.opcode = SW_OP_GATHER, .operands = operands, .n_operands = 2, .attrs = &attrs};
+	sw_op_spec spec = {
+		.opcode = SW_OP_GATHER, .operands = operands, .n_operands = 2, .attrs = &attrs};
 	return sw_build_op(local->out, local->computation, &spec, result, err);
 }
 
-/* Candidates stand in the order of their blocks, each block's by value and then by index: of equal ones the first has the
- * least index, as in the whole. */
+/* Candidates stand in the order of their blocks, each block's by value and then by index: of equal
+ * ones the first has the least index, as in the whole. */
 static sw_status local_topk(sw_local_op *local, sw_id *results, sw_error *err)
 {
 	sw_program *out = local->out;
@@ -189,7 +194,8 @@ static sw_status local_topk(sw_local_op *local, sw_id *results, sw_error *err)
 
 	if (blocks.count == 1)
 		return sw_local_emit(local, local->in->operands, results, err);
-	sw_status status = emit_topk(local, local->in->operands[0], SW_MIN(k, rows), candidates, err);
+	sw_status status =
+		emit_topk(local, local->in->operands[0], SW_MIN(k, rows), candidates, err);
 	if (status != SW_OK)
 		return status;
 	sw_id first = sw_emit_binary(out, c, SW_OP_MULTIPLY, sw_blocks_index(local, &blocks),
@@ -205,18 +211,21 @@ static sw_status local_topk(sw_local_op *local, sw_id *results, sw_error *err)
 	return emit_take(local, candidates[1], chosen[1], &results[1], err);
 }
 
-/* ---- batch normalisation: the canonical form has none; here is what can be had of it as it stands ---------------------- */
+/* ---- batch normalisation: the canonical form has none; here is what can be had of it as it stands
+ * --- */
 
-/* The feature dimension stands in the tensors, and is all there is in the vectors (scale, offset, mean, variance). */
+/* The feature dimension stands in the tensors, and is all there is in the vectors (scale, offset,
+ * mean, variance). */
 static void place_feature(sw_rule_builder *b, int64_t feature)
 {
 	int32_t factor = sw_rule_add_parallel(b, sw_rule_operand_shape(b, 0).dims[feature]);
 
 	for (int32_t i = 0; i < b->rule->n_operands; i++)
-		sw_rule_place_operand(b, factor, i, b->rule->operand_ranks[i] == 1 ? 0 : (int32_t)feature,
-		                      1);
+		sw_rule_place_operand(b, factor, i,
+		                      b->rule->operand_ranks[i] == 1 ? 0 : (int32_t)feature, 1);
 	for (int32_t i = 0; i < b->rule->n_results; i++)
-		sw_rule_place_result(b, factor, i, b->rule->result_ranks[i] == 1 ? 0 : (int32_t)feature, 1);
+		sw_rule_place_result(b, factor, i,
+		                     b->rule->result_ranks[i] == 1 ? 0 : (int32_t)feature, 1);
 }
 
 /* Statistics over all dimensions but the feature's. */

@@ -1,6 +1,6 @@
 /*
- * Regions, whose layouts the planner decides; and ops that reach outside the program, which each device does whole:
- * nobody knows what a part of them would be.
+ * Regions, whose layouts the planner decides; and ops that reach outside the program, which each
+ * device does whole: nobody knows what a part of them would be.
  */
 #include "rules/row.h"
 
@@ -19,9 +19,10 @@ static void custom_call(sw_rule_builder *b)
 static void collective(sw_rule_builder *b)
 {
 	sw_rule_whole(b,
-	              sw_arena_printf(b->arena,
-	                              "%s is for several devices: a program is planned as written for one",
-	                              sw_op_opcode_name(b->op)));
+	              sw_arena_printf(
+			      b->arena,
+			      "%s is for several devices: a program is planned as written for one",
+			      sw_op_opcode_name(b->op)));
 }
 
 static const sw_rule_row rows[] = {

@@ -1,6 +1,7 @@
 /*
- * row: what a row of the rule table is, and what the functions named in rows stand on. For the files of this
- * folder and their tests; everyone else reads rules.h. docs/rules.md shows how to add an opcode.
+ * row: what a row of the rule table is, and what the functions named in rows stand on. For the
+ * files of this folder and their tests; everyone else reads rules.h. docs/rules.md shows how to add
+ * an opcode.
  *
  * A row says for its opcode
  *   describe   which factors there are and where they stand (it adds to the rule being built)
@@ -13,7 +14,7 @@
 
 #include "rules/rules.h"
 
-/* ---- building a rule ------------------------------------------------------------------------------ */
+/* ---- building a rule -------------------------------------------------------------------- */
 
 typedef struct sw_rule_builder {
 	const sw_program *program;
@@ -26,19 +27,23 @@ typedef struct sw_rule_builder {
 	int32_t factor_room, passage_room;
 } sw_rule_builder;
 
-void sw_rule_builder_init(sw_rule_builder *builder, const sw_program *program, sw_id op, sw_arena *arena);
-/* Sorts the maps and asserts that they are well formed: in each dimension the factors' ranges of digits nest. */
+void sw_rule_builder_init(sw_rule_builder *builder, const sw_program *program, sw_id op,
+                          sw_arena *arena);
+/* Sorts the maps and asserts that they are well formed: in each dimension the factors' ranges of
+ * digits nest. */
 const sw_rule *sw_rule_builder_finish(sw_rule_builder *builder);
 
 sw_shape sw_rule_operand_shape(const sw_rule_builder *builder, int32_t operand);
 sw_shape sw_rule_result_shape(const sw_rule_builder *builder, int32_t result);
 
-/* A new factor; -1 if its size is below 2: there is nothing to split, and placing -1 does nothing. */
+/* A new factor; -1 if its size is below 2: there is nothing to split, and placing -1 does nothing.
+ */
 int32_t sw_rule_add_parallel(sw_rule_builder *builder, int64_t size);
 int32_t sw_rule_add_reduced(sw_rule_builder *builder, int64_t size, sw_monoid monoid);
 /* The local op communicates on the factor's atoms. */
 void sw_rule_exchanges(sw_rule_builder *builder, int32_t factor, sw_exchange exchange);
-/* The local op is a sum over the REDUCED factor that can be taken panel by panel (sw_local_streamed). */
+/* The local op is a sum over the REDUCED factor that can be taken panel by panel
+ * (sw_local_streamed). */
 void sw_rule_streams(sw_rule_builder *builder, int32_t factor);
 /* The operands [first, first + n) must be P on the atoms of the REDUCED factor: they count once. */
 void sw_rule_join(sw_rule_builder *builder, int32_t factor, int32_t first, int32_t n);
@@ -49,7 +54,7 @@ void sw_rule_place_result(sw_rule_builder *builder, int32_t factor, int32_t resu
 /* Reports why something stays whole; the first reason is kept. */
 void sw_rule_whole(sw_rule_builder *builder, const char *why);
 
-/* ---- monoids ------------------------------------------------------------------------------------------ */
+/* ---- monoids ---------------------------------------------------------------------------- */
 
 #define SW_MONOID_BIT(monoid) (1u << (monoid))
 #define SW_PASS_SUM SW_MONOID_BIT(SW_MONOID_SUM)
@@ -61,8 +66,9 @@ void sw_rule_whole(sw_rule_builder *builder, const char *why);
 #define SW_PASS_ORDER (SW_PASS_MAX | SW_PASS_MIN)
 #define SW_PASS_ANY (SW_PASS_SUM | SW_PASS_ORDER | SW_PASS_AND | SW_PASS_OR)
 
-/* Adds a passage of the operands marked true, for those monoids that the types bear: a sum is not narrowed to a shorter float
- * (it would round each term), nor widened from an integer (its terms may wrap); an order survives where every value does. */
+/* Adds a passage of the operands marked true, for those monoids that the types bear: a sum is not
+ * narrowed to a shorter float (it would round each term), nor widened from an integer (its terms
+ * may wrap); an order survives where every value does. */
 void sw_rule_add_passage(sw_rule_builder *builder, const bool *operands, uint32_t monoids);
 /* P(m) becomes P(becomes[m]), for each m that becomes something. */
 void sw_rule_add_passage_as(sw_rule_builder *builder, const bool *operands,
@@ -70,21 +76,23 @@ void sw_rule_add_passage_as(sw_rule_builder *builder, const bool *operands,
 void sw_rule_add_passage_all(sw_rule_builder *builder, uint32_t monoids);
 /* By a pattern of '1' (P) and '0' (B), one per operand. */
 void sw_rule_add_passage_text(sw_rule_builder *builder, const char *pattern, uint32_t monoids);
-/* The monoid by which a computation of n pairs combines each of them, which a layout can hold for their types, those of the first n
- * operands; NONE if there is none, or several. */
+/* The monoid by which a computation of n pairs combines each of them, which a layout can hold for
+ * their types, those of the first n operands; NONE if there is none, or several. */
 sw_monoid sw_rule_combines(const sw_rule_builder *builder, int32_t computation, int32_t n);
 /* The other end of the order: max and min, and and or; a sum is its own. */
 sw_monoid sw_monoid_dual(sw_monoid monoid);
 
-/* ---- writing the local op ------------------------------------------------------------------------------ */
+/* ---- writing the local op --------------------------------------------------------------- */
 
-/* One digit of a dimension: coordinate c of the atom holds the indices with (i / stride) mod size == c. */
+/* One digit of a dimension: coordinate c of the atom holds the indices with (i / stride) mod size
+ * == c. */
 typedef struct sw_digit {
 	int64_t stride, size;
 	int32_t atom;
 } sw_digit;
 /* The digits of a dimension of a layout, descending; room for SW_MAX_ATOMS. */
-int32_t sw_rule_digits(const sw_atoms *atoms, const sw_layout *layout, int32_t dim, sw_digit *digits);
+int32_t sw_rule_digits(const sw_atoms *atoms, const sw_layout *layout, int32_t dim,
+                       sw_digit *digits);
 
 typedef struct sw_local_op {
 	const sw_localize *in;
@@ -109,72 +117,85 @@ int64_t sw_local_operand_extent(const sw_local_op *local, int32_t operand, int32
 /* The op itself with local->attrs on the given operands. */
 sw_status sw_local_emit(sw_local_op *local, const sw_id *operands, sw_id *results, sw_error *err);
 
-/* Small things to write: a scalar broadcast to x's shape in x's type; an op with operands of equal shape. */
+/* Small things to write: a scalar broadcast to x's shape in x's type; an op with operands of equal
+ * shape. */
 sw_id sw_local_like(sw_local_op *local, sw_id x, double value);
 sw_id sw_local_scalar_like(sw_local_op *local, sw_id x, sw_id scalar);
 
 /* Where this device's elements stand along a dimension of the whole: [extent], the local one. */
-sw_id sw_local_positions(sw_local_op *local, const sw_layout *layout, int32_t dim, int64_t extent, sw_type type);
+sw_id sw_local_positions(sw_local_op *local, const sw_layout *layout, int32_t dim, int64_t extent,
+                         sw_type type);
 
-/* ---- parts of a local op that communicate (exchange.c) ---------------------------------------------------- */
+/* ---- parts of a local op that communicate (exchange.c) ---------------------------------- */
 
-/* The blocks of a dimension that lies in a layout: the digits of its factors with an exchange. They tile such a factor from the top
- * (unless they FLIP), and may stand above other digits. */
+/* The blocks of a dimension that lies in a layout: the digits of its factors with an exchange. They
+ * tile such a factor from the top (unless they FLIP), and may stand above other digits. */
 typedef struct sw_blocks {
-	int32_t n;                  /* atoms, by descending digit */
+	int32_t n; /* atoms, by descending digit */
 	int32_t atom[SW_MAX_ATOMS];
-	int64_t count;              /* 1: the dimension is whole */
+	int64_t count; /* 1: the dimension is whole */
 } sw_blocks;
 sw_blocks sw_exchange_blocks(const sw_local_op *local, const sw_layout *layout, int32_t dim);
 /* s32[]: which block this device has. */
 sw_id sw_blocks_index(sw_local_op *local, const sw_blocks *blocks);
-/* Block c receives x of block source[c], zeros where that is -1. No block is asked by two. Nothing moves that stays. */
-sw_id sw_blocks_permute(sw_local_op *local, const sw_blocks *blocks, sw_id x, const int64_t *source);
+/* Block c receives x of block source[c], zeros where that is -1. No block is asked by two. Nothing
+ * moves that stays. */
+sw_id sw_blocks_permute(sw_local_op *local, const sw_blocks *blocks, sw_id x,
+                        const int64_t *source);
 /* Every block's x, joined along `dim` in the order of the blocks. */
 sw_id sw_blocks_gather(sw_local_op *local, const sw_blocks *blocks, sw_id x, int32_t dim);
 /* Rows [start + c*step, + length) of what block c has as x. */
-sw_id sw_blocks_cut(sw_local_op *local, const sw_blocks *blocks, sw_id x, int32_t dim, int64_t start,
-                    int64_t step, int64_t length);
+sw_id sw_blocks_cut(sw_local_op *local, const sw_blocks *blocks, sw_id x, int32_t dim,
+                    int64_t start, int64_t step, int64_t length);
 
 /*
- * What a block needs of a split dimension: block c needs the positions [start + c*step, start + c*step + length), where element
- * i of the whole dimension stands at position i*dilation and everything else is `fill`. Output blocks of o windows of
- * stride a and padding l are start -l, step o*a, length (o - 1)*a + extent of the window; a slice is a window of extent 1.
+ * What a block needs of a split dimension: block c needs the positions [start + c*step, start +
+ * c*step + length), where element i of the whole dimension stands at position i*dilation and
+ * everything else is `fill`. Output blocks of o windows of stride a and padding l are start -l,
+ * step o*a, length (o - 1)*a + extent of the window; a slice is a window of extent 1.
  */
 typedef struct sw_reach {
 	int64_t start, step, length, dilation;
-	sw_id fill;             /* scalar; SW_NO_ID: zeros will do */
-	int64_t low, interior, high; /* out: the padding that turns what was returned into those positions */
+	sw_id fill; /* scalar; SW_NO_ID: zeros will do */
+	/* out: the padding that turns what was returned into those positions */
+	int64_t low, interior, high;
 } sw_reach;
-/* x: this device's block of the whole dimension. Returns what the reach covers, with the neighbours' rows. */
-sw_id sw_blocks_fetch(sw_local_op *local, const sw_blocks *blocks, sw_id x, int32_t dim, sw_reach *reach);
+/* x: this device's block of the whole dimension. Returns what the reach covers, with the
+ * neighbours' rows. */
+sw_id sw_blocks_fetch(sw_local_op *local, const sw_blocks *blocks, sw_id x, int32_t dim,
+                      sw_reach *reach);
 
-/* ---- looped local ops (stream.c) ---------------------------------------------------------------------------- */
+/* ---- looped local ops (stream.c) -------------------------------------------------------- */
 
 /* The digit of a factor that counts the turns of the loop: below all that devices hold. */
 typedef struct sw_panels {
 	int32_t factor;
 	int64_t stride, count;
 } sw_panels;
-/* False: the digits of the factor that the devices hold do not nest, or leave no room below them. */
-bool sw_strategy_panels(const sw_rule *rule, const sw_atoms *atoms, const sw_strategy *strategy, int32_t factor,
-                        sw_panels *panels);
-/* The hook of an op that is a sum over a factor that streams: the op itself, or a loop that adds up panels. */
+/* False: the digits of the factor that the devices hold do not nest, or leave no room below them.
+ */
+bool sw_strategy_panels(const sw_rule *rule, const sw_atoms *atoms, const sw_strategy *strategy,
+                        int32_t factor, sw_panels *panels);
+/* The hook of an op that is a sum over a factor that streams: the op itself, or a loop that adds up
+ * panels. */
 sw_localize_hook sw_local_streamed;
 
-/* ---- windows (slide.c) ----------------------------------------------------------------------------------- */
+/* ---- windows (slide.c) ------------------------------------------------------------------ */
 
-/* The factor of a dimension along which a window slides; -1: it stays whole (and says why). PARALLEL: it stands in the input and the
- * output. REDUCED by `over_places` (NONE: not possible): it stands in the input and, if there is one, the kernel. In a dimension of n
- * elements it stands at stride n / size. It exchanges a HALO unless no block looks into another; no_halo: why that can't be, or NULL. */
-int32_t sw_rule_add_slide(sw_rule_builder *builder, const sw_window_dim *w, int64_t input, int64_t output,
-                          sw_monoid over_places, const char *no_halo);
-/* What the local windows along `dim` look at, of this device's part x of the operand; *w becomes the local window. windows: the local
- * extent of the output; fill: for what lies outside the whole dimension, a scalar, or SW_NO_ID if zeros will do. */
-sw_id sw_local_slide(sw_local_op *local, int32_t operand, sw_id x, int32_t dim, int64_t windows, sw_id fill,
-                     sw_window_dim *w);
+/* The factor of a dimension along which a window slides; -1: it stays whole (and says why).
+ * PARALLEL: it stands in the input and the output. REDUCED by `over_places` (NONE: not possible):
+ * it stands in the input and, if there is one, the kernel. In a dimension of n elements it stands
+ * at stride n / size. It exchanges a HALO unless no block looks into another; no_halo: why that
+ * can't be, or NULL. */
+int32_t sw_rule_add_slide(sw_rule_builder *builder, const sw_window_dim *w, int64_t input,
+                          int64_t output, sw_monoid over_places, const char *no_halo);
+/* What the local windows along `dim` look at, of this device's part x of the operand; *w becomes
+ * the local window. windows: the local extent of the output; fill: for what lies outside the whole
+ * dimension, a scalar, or SW_NO_ID if zeros will do. */
+sw_id sw_local_slide(sw_local_op *local, int32_t operand, sw_id x, int32_t dim, int64_t windows,
+                     sw_id fill, sw_window_dim *w);
 
-/* ---- rows ----------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------- */
 
 /* By the type of operand 0; FLOAT: real or complex. */
 typedef enum sw_pass_when { SW_WHEN_ALWAYS, SW_WHEN_FLOAT, SW_WHEN_PRED } sw_pass_when;
@@ -196,7 +217,8 @@ typedef struct sw_rule_row {
 /* What adds nothing to any number: +0 would take the sign of -0. */
 #define SW_NO_TERM (-0.0)
 
-/* A row reads {ROW(ADD, elementwise), PASSES({"11", SW_PASS_SUM, SW_WHEN_ALWAYS}), LOCAL(local_add)}. */
+/* A row reads {ROW(ADD, elementwise), PASSES({"11", SW_PASS_SUM, SW_WHEN_ALWAYS}),
+ * LOCAL(local_add)}. */
 #define ROW(NAME, how) .opcode = SW_OP_##NAME, .describe = (how)
 #define PASSES(...) .passes = {__VA_ARGS__}
 #define LOCAL(hook) .localize = (hook)
@@ -207,14 +229,16 @@ typedef struct sw_rule_family {
 	size_t n;
 } sw_rule_family;
 
-extern const sw_rule_family sw_rules_elementwise, sw_rules_contract, sw_rules_dots, sw_rules_reduce, sw_rules_window,
-	sw_rules_shape, sw_rules_affine, sw_rules_index, sw_rules_source, sw_rules_random, sw_rules_region, sw_rules_linalg;
+extern const sw_rule_family sw_rules_elementwise, sw_rules_contract, sw_rules_dots, sw_rules_reduce,
+	sw_rules_window, sw_rules_shape, sw_rules_affine, sw_rules_index, sw_rules_source,
+	sw_rules_random, sw_rules_region, sw_rules_linalg;
 
 /* NULL: no row. */
 const sw_rule_row *sw_rule_row_of(sw_opcode opcode);
 /* The families in order, ended by NULL. */
 const sw_rule_family *const *sw_rule_families(void);
-/* A row that deliberately has no factors: the planner decides (parameters, loops), or every device does the same. */
+/* A row that deliberately has no factors: the planner decides (parameters, loops), or every device
+ * does the same. */
 void sw_rule_describe_nothing(sw_rule_builder *builder);
 void sw_rule_describe_replicated(sw_rule_builder *builder);
 

@@ -73,7 +73,8 @@ static void add_passages(sw_rule_builder *builder, const sw_rule_row *row)
 			continue;
 		for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++)
 			if (pass->monoids >> m & 1)
-				becomes[m] = pass->turns ? sw_monoid_dual((sw_monoid)m) : (sw_monoid)m;
+				becomes[m] =
+					pass->turns ? sw_monoid_dual((sw_monoid)m) : (sw_monoid)m;
 		sw_rule_add_passage_as(builder, pattern_operands(builder, pass->operands), becomes);
 	}
 }
@@ -89,8 +90,8 @@ const sw_rule *sw_rule_make(const sw_program *program, sw_id op, sw_arena *arena
 		add_passages(&builder, row);
 	} else {
 		builder.rule->missing = true;
-		sw_rule_whole(&builder,
-		              sw_arena_printf(arena, "no rule for %s", sw_op_opcode_name(builder.op)));
+		sw_rule_whole(&builder, sw_arena_printf(arena, "no rule for %s",
+		                                        sw_op_opcode_name(builder.op)));
 	}
 	return sw_rule_builder_finish(&builder);
 }
@@ -105,7 +106,7 @@ uint32_t sw_passage_becomes(const sw_passage *passage, uint32_t monoids)
 	return mask;
 }
 
-/* ---- where a digit lies -------------------------------------------------------------------------------- */
+/* ---- where a digit lies ----------------------------------------------------------------- */
 
 static const sw_dim_map *maps_of(const sw_rule *rule, bool result, int32_t index)
 {
@@ -129,7 +130,8 @@ bool sw_rule_factor_at(const sw_rule *rule, bool result, int32_t index, int32_t 
 	return false;
 }
 
-int32_t sw_rule_dim_with(const sw_rule *rule, bool result, int32_t index, int32_t factor, int64_t *stride)
+int32_t sw_rule_dim_with(const sw_rule *rule, bool result, int32_t index, int32_t factor,
+                         int64_t *stride)
 {
 	const sw_dim_map *maps = maps_of(rule, result, index);
 	int32_t rank = result ? rule->result_ranks[index] : rule->operand_ranks[index];
@@ -143,8 +145,8 @@ int32_t sw_rule_dim_with(const sw_rule *rule, bool result, int32_t index, int32_
 	return -1;
 }
 
-bool sw_rule_dim_of(const sw_rule *rule, bool result, int32_t index, int32_t factor, int64_t factor_top,
-                    int32_t *dim, int64_t *top)
+bool sw_rule_dim_of(const sw_rule *rule, bool result, int32_t index, int32_t factor,
+                    int64_t factor_top, int32_t *dim, int64_t *top)
 {
 	int64_t stride;
 	int32_t found = sw_rule_dim_with(rule, result, index, factor, &stride);

@@ -1,6 +1,6 @@
 /*
- * Ops that rename dimensions: broadcast, transpose, reshape and what is one to the bytes, reverse; and those that ask for
- * sizes. Pure moves pass any partial value.
+ * Ops that rename dimensions: broadcast, transpose, reshape and what is one to the bytes, reverse;
+ * and those that ask for sizes. Pure moves pass any partial value.
  */
 #include "rules/row.h"
 
@@ -39,12 +39,13 @@ typedef struct flat_dim {
 	int64_t stride, size;
 } flat_dim;
 
-/* What a dimension of the operand and one of the result both cover, from the larger start to the common end, is a factor: it
- * survives. */
+/* What a dimension of the operand and one of the result both cover, from the larger start to the
+ * common end, is a factor: it survives. */
 static void common_digits(sw_rule_builder *b, flat_dim left, flat_dim right)
 {
 	int64_t low =
-		left.stride / sw_gcd(left.stride, right.stride) * right.stride; /* least common multiple */
+		/* least common multiple */
+		left.stride / sw_gcd(left.stride, right.stride) * right.stride;
 	int64_t high = sw_gcd(left.stride * left.size, right.stride * right.size);
 
 	if (high % low != 0)
@@ -63,8 +64,8 @@ static bool loses(const sw_dim_map *maps, sw_shape shape)
 	return false;
 }
 
-/* The index counts elements of the narrower type, so that elements which become several, or several that become
- * one, are digits like others: of f32[n] -> u8[n,4] the n survives. */
+/* The index counts elements of the narrower type, so that elements which become several, or several
+ * that become one, are digits like others: of f32[n] -> u8[n,4] the n survives. */
 static void reshape(sw_rule_builder *b)
 {
 	sw_shape left = sw_rule_operand_shape(b, 0), right = sw_rule_result_shape(b, 0);
@@ -86,7 +87,8 @@ static void reshape(sw_rule_builder *b)
 		sw_rule_whole(b, "dimensions of which a reshape leaves no digit stay whole");
 }
 
-/* A move where the type stays. Types below a byte are packed, so that one device's elements need not fill bytes. */
+/* A move where the type stays. Types below a byte are packed, so that one device's elements need
+ * not fill bytes. */
 static void bitcast(sw_rule_builder *b)
 {
 	sw_type left = sw_rule_operand_shape(b, 0).type, right = sw_rule_result_shape(b, 0).type;
@@ -121,8 +123,8 @@ static sw_status local_dynamic_reshape(sw_local_op *local, sw_id *results, sw_er
 
 	if (sw_shape_equal(part, sw_local_result_whole(local, 0)))
 		return sw_local_emit(local, local->in->operands, results, err);
-	results[0] = sw_emit_reshape(local->out, local->computation, local->in->operands[0], part.dims,
-	                             part.rank);
+	results[0] = sw_emit_reshape(local->out, local->computation, local->in->operands[0],
+	                             part.dims, part.rank);
 	return SW_OK;
 }
 
@@ -136,13 +138,14 @@ static void same_dim(sw_rule_builder *b, int32_t d, sw_exchange exchange)
 	sw_rule_place_result(b, factor, 0, d, 1);
 }
 
-/* ---- reverse: i -> N-1-i turns each digit c into p-1-c, whatever its stride ---------------------------------------- */
+/* ---- reverse: i -> N-1-i turns each digit c into p-1-c, whatever its stride ------------- */
 
 static void reverse(sw_rule_builder *b)
 {
 	for (int32_t d = 0; d < sw_rule_result_shape(b, 0).rank; d++)
 		same_dim(b, d,
-		         sw_ints_has(b->op->attrs->dims.dims, d) ? SW_EXCHANGE_FLIP : SW_EXCHANGE_NONE);
+		         sw_ints_has(b->op->attrs->dims.dims, d) ? SW_EXCHANGE_FLIP
+		                                                 : SW_EXCHANGE_NONE);
 }
 
 /* Each device reverses its part and gives it to the one with all digits turned. */
@@ -166,9 +169,10 @@ static sw_status local_reverse(sw_local_op *local, sw_id *results, sw_error *err
 	return SW_OK;
 }
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------ */
+/* ---- sizes ------------------------------------------------------------------------------ */
 
-/* A size that is known does not hang on the elements; one that is not is asked of devices that have the dimension whole. */
+/* A size that is known does not hang on the elements; one that is not is asked of devices that have
+ * the dimension whole. */
 static void get_dimension_size(sw_rule_builder *b)
 {
 	sw_shape shape = sw_rule_operand_shape(b, 0);
@@ -177,7 +181,8 @@ static void get_dimension_size(sw_rule_builder *b)
 		if (!(shape.bounded >> d & 1))
 			sw_rule_place_operand(b, sw_rule_add_parallel(b, shape.dims[d]), 0, d, 1);
 		else
-			sw_rule_whole(b, "a dimension whose size is known only at run time stays whole");
+			sw_rule_whole(
+				b, "a dimension whose size is known only at run time stays whole");
 }
 
 static sw_status local_dimension_size(sw_local_op *local, sw_id *results, sw_error *err)
@@ -198,7 +203,8 @@ static void set_dimension_size(sw_rule_builder *b)
 
 	for (int32_t d = 0; d < shape.rank; d++)
 		if (shape.bounded >> d & 1)
-			sw_rule_whole(b, "a dimension whose size is known only at run time stays whole");
+			sw_rule_whole(
+				b, "a dimension whose size is known only at run time stays whole");
 		else
 			same_dim(b, d, SW_EXCHANGE_NONE);
 }
@@ -207,7 +213,8 @@ static const sw_rule_row rows[] = {
 	{ROW(BROADCAST, broadcast), MOVE},
 	{ROW(TRANSPOSE, transpose), MOVE},
 	{ROW(RESHAPE, reshape), MOVE},
-	{ROW(DYNAMIC_RESHAPE, dynamic_reshape), LOCAL(local_dynamic_reshape)}, /* passes the array, any */
+	/* passes the array, any */
+	{ROW(DYNAMIC_RESHAPE, dynamic_reshape), LOCAL(local_dynamic_reshape)},
 	{ROW(BITCAST, bitcast)}, /* passes any where the type stays */
 	{ROW(BITCAST_CONVERT, bitcast)},
 	{ROW(REVERSE, reverse), LOCAL(local_reverse), MOVE},

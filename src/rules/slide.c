@@ -1,14 +1,16 @@
 /*
- * A window that slides along one dimension: place w of window o looks at position o*stride + w*rhs_dilate - pad_low, and
- * element i of the input stands at position i*lhs_dilate. The input can be split together with either of two things:
- *   the windows   block c of the output needs what its windows look at
- *   the places    block c of a kernel that is as large as the input (the gradient with respect to a kernel), or of a window that
- *                 takes in everything, needs what its places look at; all blocks together make a sum, or a maximum
- * Both are one reach: block c needs the positions from c steps on, and a halo where they leave its own block of the input.
+ * A window that slides along one dimension: place w of window o looks at position o*stride +
+ * w*rhs_dilate - pad_low, and element i of the input stands at position i*lhs_dilate. The input can
+ * be split together with either of two things: the windows   block c of the output needs what its
+ * windows look at the places    block c of a kernel that is as large as the input (the gradient
+ * with respect to a kernel), or of a window that takes in everything, needs what its places look
+ * at; all blocks together make a sum, or a maximum Both are one reach: block c needs the positions
+ * from c steps on, and a halo where they leave its own block of the input.
  */
 #include "rules/row.h"
 
-/* What block c of `blocks` looks at with so many windows and places. A reversed kernel has its first block at the far end. */
+/* What block c of `blocks` looks at with so many windows and places. A reversed kernel has its
+ * first block at the far end. */
 static sw_reach reach_of(const sw_window_dim *w, int64_t windows, int64_t places, int64_t blocks)
 {
 	bool by_places = places < w->size;
@@ -29,16 +31,18 @@ static sw_reach reach_of(const sw_window_dim *w, int64_t windows, int64_t places
 
 /* A split of the input with the windows or with the places into as many blocks as there can be. */
 typedef struct slide {
-	int64_t size;   /* blocks */
-	int64_t drift;  /* by how many positions the other side is longer or shorter than the input */
-	bool contained; /* no block looks into another one, nor will any other digits of the same size */
+	int64_t size; /* blocks */
+	/* by how many positions the other side is longer or shorter than the input */
+	int64_t drift;
+	/* no block looks into another one, nor will any other digits of the same size */
+	bool contained;
 } slide;
 
 static slide slide_with(const sw_window_dim *w, int64_t input, int64_t output, bool by_places)
 {
 	int64_t size = sw_gcd(input, by_places ? w->size : output);
-	sw_reach reach =
-		reach_of(w, by_places ? output : output / size, by_places ? w->size / size : w->size, size);
+	sw_reach reach = reach_of(w, by_places ? output : output / size,
+	                          by_places ? w->size / size : w->size, size);
 	int64_t positions = input / size * w->lhs_dilate;
 
 	return (slide){
@@ -49,8 +53,8 @@ static slide slide_with(const sw_window_dim *w, int64_t input, int64_t output, b
 	};
 }
 
-/* Are all positions that windows look at within a dimension's length of it? Else there is little to share, and blocks far away to
- * ask. */
+/* Are all positions that windows look at within a dimension's length of it? Else there is little to
+ * share, and blocks far away to ask. */
 static bool stays_near(const sw_window_dim *w, int64_t input, int64_t output)
 {
 	int64_t positions;
@@ -62,16 +66,18 @@ static bool stays_near(const sw_window_dim *w, int64_t input, int64_t output)
 	return all.length <= 3 * positions && all.start + all.length <= 2 * positions;
 }
 
-int32_t sw_rule_add_slide(sw_rule_builder *builder, const sw_window_dim *w, int64_t input, int64_t output,
-                          sw_monoid over_places, const char *no_halo)
+int32_t sw_rule_add_slide(sw_rule_builder *builder, const sw_window_dim *w, int64_t input,
+                          int64_t output, sw_monoid over_places, const char *no_halo)
 {
 	if (input < 2 || output == 0)
 		return -1;
 	if (!stays_near(w, input, output)) {
-		sw_rule_whole(builder, "a window that reaches far beyond its dimension keeps it whole");
+		sw_rule_whole(builder,
+		              "a window that reaches far beyond its dimension keeps it whole");
 		return -1;
 	}
-	slide windows = slide_with(w, input, output, false), places = slide_with(w, input, output, true);
+	slide windows = slide_with(w, input, output, false),
+	      places = slide_with(w, input, output, true);
 	bool closer = places.drift < windows.drift ||
 	              (places.drift == windows.drift && places.size > windows.size);
 	bool by_places = over_places && places.size > 1 && (closer || windows.size < 2);
@@ -91,8 +97,8 @@ int32_t sw_rule_add_slide(sw_rule_builder *builder, const sw_window_dim *w, int6
 	return factor;
 }
 
-sw_id sw_local_slide(sw_local_op *local, int32_t operand, sw_id x, int32_t dim, int64_t windows, sw_id fill,
-                     sw_window_dim *w)
+sw_id sw_local_slide(sw_local_op *local, int32_t operand, sw_id x, int32_t dim, int64_t windows,
+                     sw_id fill, sw_window_dim *w)
 {
 	const sw_rule *rule = local->in->rule;
 	int64_t parts = sw_local_operand_whole(local, operand).dims[dim] /

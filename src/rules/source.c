@@ -1,6 +1,6 @@
 /*
- * Sources. Any part of an iota or a constant can be had without communication: each dimension is PARALLEL, with no
- * operand. Parameters: the planner decides.
+ * Sources. Any part of an iota or a constant can be had without communication: each dimension is
+ * PARALLEL, with no operand. Parameters: the planner decides.
  */
 #include "rules/row.h"
 
@@ -14,7 +14,7 @@ static void free_dims(sw_rule_builder *b)
 		sw_rule_place_result(b, sw_rule_add_parallel(b, shape.dims[d]), 0, d, 1);
 }
 
-/* ---- iota ----------------------------------------------------------------------------------------------- */
+/* ---- iota ------------------------------------------------------------------------------- */
 
 /* Puts a digit back into the index: i -> (i / t) * (t*p) + c * t + i mod t; i < extent. */
 static sw_id insert_digit(sw_local_op *local, sw_id index, sw_digit digit, int64_t extent)
@@ -22,8 +22,8 @@ static sw_id insert_digit(sw_local_op *local, sw_id index, sw_digit digit, int64
 	sw_program *out = local->out;
 	int32_t c = local->computation;
 	sw_id t = sw_local_like(local, index, (double)digit.stride);
-	sw_id coordinate =
-		sw_local_scalar_like(local, index, sw_coordinate(local->in->coordinates, digit.atom));
+	sw_id coordinate = sw_local_scalar_like(local, index,
+	                                        sw_coordinate(local->in->coordinates, digit.atom));
 	sw_id offset = sw_emit_binary(out, c, SW_OP_MULTIPLY, coordinate, t);
 
 	if (extent <= digit.stride)
@@ -34,7 +34,8 @@ static sw_id insert_digit(sw_local_op *local, sw_id index, sw_digit digit, int64
 	offset = sw_emit_binary(out, c, SW_OP_ADD, high, offset);
 	if (digit.stride == 1)
 		return offset;
-	return sw_emit_binary(out, c, SW_OP_ADD, offset, sw_emit_binary(out, c, SW_OP_REMAINDER, index, t));
+	return sw_emit_binary(out, c, SW_OP_ADD, offset,
+	                      sw_emit_binary(out, c, SW_OP_REMAINDER, index, t));
 }
 
 sw_id sw_local_positions(sw_local_op *local, const sw_layout *layout, int32_t dim, int64_t extent,
@@ -61,15 +62,17 @@ static sw_status local_iota(sw_local_op *local, sw_id *results, sw_error *err)
 	if (part.dims[dim] == whole.dims[dim])
 		return sw_local_emit(local, NULL, results, err);
 	sw_type type = whole.dims[dim] > INT32_MAX ? SW_S64 : SW_S32;
-	sw_id index = sw_local_positions(local, &local->results[0], (int32_t)dim, part.dims[dim], type);
+	sw_id index =
+		sw_local_positions(local, &local->results[0], (int32_t)dim, part.dims[dim], type);
 	if (part.type != type)
 		index = sw_emit_convert(local->out, local->computation, index, part.type);
-	results[0] = part.rank == 1 ? index
-	                            : sw_emit_broadcast(local->out, local->computation, index, part, &dim);
+	results[0] = part.rank == 1
+	                     ? index
+	                     : sw_emit_broadcast(local->out, local->computation, index, part, &dim);
 	return SW_OK;
 }
 
-/* ---- constant --------------------------------------------------------------------------------------------- */
+/* ---- constant --------------------------------------------------------------------------- */
 
 static bool is_splat(sw_literal literal)
 {
@@ -90,8 +93,8 @@ static sw_status local_constant(sw_local_op *local, sw_id *results, sw_error *er
 		return sw_local_emit(local, NULL, results, err);
 	if (is_splat(literal)) {
 		literal.shape = (sw_shape){.type = part.type};
-		literal.data =
-			sw_arena_copy(&local->out->arena, literal.data, (size_t)sw_type_bytes(part.type));
+		literal.data = sw_arena_copy(&local->out->arena, literal.data,
+		                             (size_t)sw_type_bytes(part.type));
 		sw_id one = sw_emit_literal(local->out, local->computation, literal);
 		results[0] = sw_emit_broadcast(local->out, local->computation, one, part, NULL);
 		return SW_OK;
@@ -103,7 +106,7 @@ static sw_status local_constant(sw_local_op *local, sw_id *results, sw_error *er
 	return SW_OK;
 }
 
-/* ---- ids: the program is written for one device, so its own number is 0 ------------------------------------------ */
+/* ---- ids: the program is written for one device, so its own number is 0 ----------------- */
 
 static sw_status local_id(sw_local_op *local, sw_id *results, sw_error *err)
 {

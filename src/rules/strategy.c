@@ -34,8 +34,8 @@ bool sw_strategy_is_none(const sw_strategy *strategy)
 	return true;
 }
 
-bool sw_strategy_split(const sw_atoms *atoms, const sw_rule *rule, sw_strategy *strategy, uint32_t mask,
-                       int32_t factor, int64_t top)
+bool sw_strategy_split(const sw_atoms *atoms, const sw_rule *rule, sw_strategy *strategy,
+                       uint32_t mask, int32_t factor, int64_t top)
 {
 	sw_strategy changed = *strategy;
 
@@ -47,8 +47,8 @@ bool sw_strategy_split(const sw_atoms *atoms, const sw_rule *rule, sw_strategy *
 		if (top % atoms->size[a] != 0)
 			return false;
 		top /= atoms->size[a];
-		changed.atom[a] =
-			(sw_choice){.kind = SW_CHOICE_SPLIT, .index = (int16_t)factor, .stride = top};
+		changed.atom[a] = (sw_choice){
+			.kind = SW_CHOICE_SPLIT, .index = (int16_t)factor, .stride = top};
 	}
 	*strategy = changed;
 	return true;
@@ -74,9 +74,10 @@ bool sw_strategy_exchanges(const sw_rule *rule, const sw_strategy *strategy)
 	return false;
 }
 
-/* ---- the layouts that follow ------------------------------------------------------------------------------ */
+/* ---- the layouts that follow ------------------------------------------------------------ */
 
-/* Do the digits [t, t*p) and [u, u*q) of a factor nest: one lies above the other and what is between divides. */
+/* Do the digits [t, t*p) and [u, u*q) of a factor nest: one lies above the other and what is
+ * between divides. */
 static bool digits_nest(int64_t t, int64_t p, int64_t u, int64_t q)
 {
 	return t >= u ? t % (u * q) == 0 : u % (t * p) == 0;
@@ -106,7 +107,8 @@ static bool choice_possible(const sw_rule *rule, const sw_atoms *atoms, const sw
 }
 
 /* Blocks only: above every digit is the top, or another digit. */
-static bool digit_tiles(const sw_rule *rule, const sw_atoms *atoms, const sw_strategy *strategy, int32_t a)
+static bool digit_tiles(const sw_rule *rule, const sw_atoms *atoms, const sw_strategy *strategy,
+                        int32_t a)
 {
 	const sw_choice *choice = &strategy->atom[a];
 	int64_t above = choice->stride * atoms->size[a];
@@ -118,14 +120,14 @@ static bool digit_tiles(const sw_rule *rule, const sw_atoms *atoms, const sw_str
 	    above == factor->size)
 		return true;
 	for (int32_t b = 0; b < strategy->n; b++)
-		if (strategy->atom[b].kind == SW_CHOICE_SPLIT && strategy->atom[b].index == choice->index &&
-		    strategy->atom[b].stride == above)
+		if (strategy->atom[b].kind == SW_CHOICE_SPLIT &&
+		    strategy->atom[b].index == choice->index && strategy->atom[b].stride == above)
 			return true;
 	return false;
 }
 
-static bool find_factor(const sw_rule *rule, bool result, int32_t index, int32_t factor, int64_t stride,
-                        sw_state *state)
+static bool find_factor(const sw_rule *rule, bool result, int32_t index, int32_t factor,
+                        int64_t stride, sw_state *state)
 {
 	int64_t outer;
 	int32_t dim = sw_rule_dim_with(rule, result, index, factor, &outer);
@@ -152,8 +154,8 @@ static bool split_operand(const sw_rule *rule, int32_t operand, const sw_choice 
 	const sw_factor *factor = &rule->factors[choice->index];
 
 	if (find_factor(rule, false, operand, choice->index, choice->stride, &layout->state[a]) ||
-	    (choice->stream_stride > 0 &&
-	     find_factor(rule, false, operand, choice->stream, choice->stream_stride, &layout->state[a])))
+	    (choice->stream_stride > 0 && find_factor(rule, false, operand, choice->stream,
+	                                              choice->stream_stride, &layout->state[a])))
 		return true;
 	if (factor->kind == SW_FACTOR_REDUCED && sw_ints_has(factor->joins, operand))
 		return make_partial(layout, a, factor->monoid);
@@ -175,9 +177,11 @@ static bool operand_layout(const sw_rule *rule, const sw_strategy *strategy, int
 {
 	for (int32_t a = 0; a < strategy->n; a++) {
 		const sw_choice *choice = &strategy->atom[a];
-		if (choice->kind == SW_CHOICE_SPLIT && !split_operand(rule, operand, choice, a, layout))
+		if (choice->kind == SW_CHOICE_SPLIT &&
+		    !split_operand(rule, operand, choice, a, layout))
 			return false;
-		if (choice->kind == SW_CHOICE_PASS && rule->passages[choice->index].operands[operand] &&
+		if (choice->kind == SW_CHOICE_PASS &&
+		    rule->passages[choice->index].operands[operand] &&
 		    !make_partial(layout, a, (sw_monoid)choice->monoid))
 			return false;
 	}
@@ -189,7 +193,8 @@ static bool result_layout(const sw_rule *rule, const sw_strategy *strategy, int3
 {
 	for (int32_t a = 0; a < strategy->n; a++) {
 		const sw_choice *choice = &strategy->atom[a];
-		if (choice->kind == SW_CHOICE_SPLIT && !split_result(rule, result, choice, a, layout))
+		if (choice->kind == SW_CHOICE_SPLIT &&
+		    !split_result(rule, result, choice, a, layout))
 			return false;
 		if (choice->kind == SW_CHOICE_PASS &&
 		    !make_partial(layout, a,
@@ -206,8 +211,8 @@ static bool has_factor(const sw_rule *rule, int32_t operand, int32_t factor)
 }
 
 /* The digits of one factor that devices hold of an operand: by choice, or to be streamed. */
-static bool operand_digit(const sw_rule *rule, const sw_choice *choice, int32_t operand, int32_t factor,
-                          int64_t *stride)
+static bool operand_digit(const sw_rule *rule, const sw_choice *choice, int32_t operand,
+                          int32_t factor, int64_t *stride)
 {
 	if (choice->kind != SW_CHOICE_SPLIT || !has_factor(rule, operand, factor))
 		return false;
@@ -243,7 +248,8 @@ bool sw_strategy_panels(const sw_rule *rule, const sw_atoms *atoms, const sw_str
 }
 
 /* Everything streamed is streamed over one factor, by an operand that lacks what was chosen. */
-static bool streams_possible(const sw_rule *rule, const sw_atoms *atoms, const sw_strategy *strategy)
+static bool streams_possible(const sw_rule *rule, const sw_atoms *atoms,
+                             const sw_strategy *strategy)
 {
 	sw_panels panels;
 	int32_t factor = -1;
@@ -253,9 +259,9 @@ static bool streams_possible(const sw_rule *rule, const sw_atoms *atoms, const s
 		bool any = false;
 		if (choice->kind != SW_CHOICE_SPLIT || choice->stream_stride == 0)
 			continue;
-		if (choice->stream_stride < 0 || choice->stream < 0 || choice->stream >= rule->n_factors ||
-		    !rule->factors[choice->stream].streams || choice->stream == choice->index ||
-		    (factor >= 0 && factor != choice->stream))
+		if (choice->stream_stride < 0 || choice->stream < 0 ||
+		    choice->stream >= rule->n_factors || !rule->factors[choice->stream].streams ||
+		    choice->stream == choice->index || (factor >= 0 && factor != choice->stream))
 			return false;
 		factor = choice->stream;
 		for (int32_t o = 0; o < rule->n_operands; o++)
@@ -266,13 +272,15 @@ static bool streams_possible(const sw_rule *rule, const sw_atoms *atoms, const s
 	return factor < 0 || sw_strategy_panels(rule, atoms, strategy, factor, &panels);
 }
 
-bool sw_rule_layouts(const sw_program *program, sw_id op, const sw_rule *rule, const sw_atoms *atoms,
-                     const sw_strategy *strategy, sw_layout *operands, sw_layout *results)
+bool sw_rule_layouts(const sw_program *program, sw_id op, const sw_rule *rule,
+                     const sw_atoms *atoms, const sw_strategy *strategy, sw_layout *operands,
+                     sw_layout *results)
 {
 	(void)program;
 	(void)op;
 	for (int32_t a = 0; a < strategy->n; a++)
-		if (!choice_possible(rule, atoms, strategy, a) || !digit_tiles(rule, atoms, strategy, a))
+		if (!choice_possible(rule, atoms, strategy, a) ||
+		    !digit_tiles(rule, atoms, strategy, a))
 			return false;
 	if (!streams_possible(rule, atoms, strategy))
 		return false;
@@ -289,7 +297,7 @@ bool sw_rule_layouts(const sw_program *program, sw_id op, const sw_rule *rule, c
 	return true;
 }
 
-/* ---- back: the strategy that gives a layout ------------------------------------------------------------------ */
+/* ---- back: the strategy that gives a layout --------------------------------------------- */
 
 static bool match_split(const sw_rule *rule, const sw_dim_map *map, sw_state state, int64_t p,
                         sw_choice *choice)
@@ -297,7 +305,8 @@ static bool match_split(const sw_rule *rule, const sw_dim_map *map, sw_state sta
 	for (int32_t i = 0; i < map->n; i++) {
 		sw_ref ref = map->refs[i];
 		int64_t stride = state.stride / ref.stride;
-		if (state.stride % ref.stride != 0 || rule->factors[ref.factor].size % (stride * p) != 0)
+		if (state.stride % ref.stride != 0 ||
+		    rule->factors[ref.factor].size % (stride * p) != 0)
 			continue;
 		*choice = (sw_choice){
 			.kind = SW_CHOICE_SPLIT, .index = (int16_t)ref.factor, .stride = stride};
@@ -306,7 +315,8 @@ static bool match_split(const sw_rule *rule, const sw_dim_map *map, sw_state sta
 	return false;
 }
 
-/* The first passage that makes the results P(monoid); operand >= 0: the first that has the operand where that is P(monoid). */
+/* The first passage that makes the results P(monoid); operand >= 0: the first that has the operand
+ * where that is P(monoid). */
 static bool match_passage(const sw_rule *rule, int32_t operand, sw_monoid monoid, sw_choice *choice)
 {
 	for (int32_t i = 0; i < rule->n_passages; i++) {
@@ -345,7 +355,8 @@ void sw_rule_match(const sw_rule *rule, const sw_atoms *atoms, bool result, int3
 {
 	const sw_dim_map *maps = result ? rule->results[index] : rule->operands[index];
 	int32_t reduced = result ? only_reduced(rule, layout->monoid) : -1;
-	int64_t room = reduced >= 0 ? rule->factors[reduced].size : 1; /* digits above it are taken */
+	/* digits above it are taken */
+	int64_t room = reduced >= 0 ? rule->factors[reduced].size : 1;
 
 	*strategy = sw_strategy_none(atoms);
 	for (int32_t a = 0; a < atoms->n; a++) {
@@ -361,7 +372,8 @@ void sw_rule_match(const sw_rule *rule, const sw_atoms *atoms, bool result, int3
 			strategy->atom[a] = (sw_choice){
 				.kind = SW_CHOICE_SPLIT, .index = (int16_t)reduced, .stride = room};
 		} else if (state.kind == SW_STATE_P) {
-			had = match_passage(rule, result ? -1 : index, layout->monoid, &strategy->atom[a]);
+			had = match_passage(rule, result ? -1 : index, layout->monoid,
+			                    &strategy->atom[a]);
 		}
 		if (!had)
 			*mask &= ~(1u << a);

@@ -1,7 +1,8 @@
 /*
- * Local ops as loops over panels (looped SUMMA). A factor over which an op sums is cut by one more digit, below all that devices hold: the
- * turn. Turn t takes the operands' elements whose digit is t, gathers those that are streamed, and adds the op's result
- * to what there is. It is the time atom of the design, on a contraction: partial sums over time, summed as they come.
+ * Local ops as loops over panels (looped SUMMA). A factor over which an op sums is cut by one more
+ * digit, below all that devices hold: the turn. Turn t takes the operands' elements whose digit is
+ * t, gathers those that are streamed, and adds the op's result to what there is. It is the time
+ * atom of the design, on a contraction: partial sums over time, summed as they come.
  */
 #include "rules/row.h"
 
@@ -44,7 +45,8 @@ static sw_id take_turn(const stream *s, int32_t body, sw_id x, int32_t dim, sw_i
 }
 
 /* With the turn's digit gone, the digits above it have a smaller stride. */
-static sw_id gather_panel(const stream *s, sw_coordinates *body, int32_t operand, sw_id x, int32_t dim)
+static sw_id gather_panel(const stream *s, sw_coordinates *body, int32_t operand, sw_id x,
+                          int32_t dim)
 {
 	uint32_t mask = streamed_atoms(s, operand, dim);
 	sw_shape whole = sw_local_operand_whole(s->local, operand);
@@ -127,8 +129,8 @@ static sw_status write_body(stream *s, sw_shape sum, int32_t *computation, sw_er
 	sw_coordinates_init(&coordinates, out, c, local->atoms);
 	for (uint32_t i = 0; i < n; i++) {
 		int64_t stride;
-		int32_t dim =
-			sw_rule_dim_with(local->in->rule, false, (int32_t)i, s->panels.factor, &stride);
+		int32_t dim = sw_rule_dim_with(local->in->rule, false, (int32_t)i, s->panels.factor,
+		                               &stride);
 		panel[i] = in[i + 1];
 		if (dim < 0)
 			continue;
@@ -165,7 +167,8 @@ static sw_status write_loop(stream *s, sw_id *results, sw_error *err)
 		operands[i + 1] = local->in->operands[i];
 	operands[n + 1] = sw_emit_scalar(out, local->computation, s->type, 0);
 	if (sum.rank > 0)
-		operands[n + 1] = sw_emit_broadcast(out, local->computation, operands[n + 1], sum, NULL);
+		operands[n + 1] =
+			sw_emit_broadcast(out, local->computation, operands[n + 1], sum, NULL);
 	sw_attrs attrs = {.loop = {.trip_count = s->panels.count}};
 	sw_op_spec spec = {.opcode = SW_OP_WHILE,
 	                   .name = local->op->name,
@@ -177,7 +180,8 @@ static sw_status write_loop(stream *s, sw_id *results, sw_error *err)
 	                   .tuple = true};
 	status = sw_build_op(out, local->computation, &spec, &first, err);
 	if (status == SW_OK)
-		results[0] = converted(out, local->computation, first + n + 1, local->shapes[0].type);
+		results[0] =
+			converted(out, local->computation, first + n + 1, local->shapes[0].type);
 	return status;
 }
 
@@ -187,10 +191,11 @@ sw_status sw_local_streamed(sw_local_op *local, sw_id *results, sw_error *err)
 	stream s = {.local = local, .type = sum_type(local->shapes[0].type)};
 
 	for (int32_t a = 0; a < strategy->n; a++) {
-		if (strategy->atom[a].kind != SW_CHOICE_SPLIT || strategy->atom[a].stream_stride == 0)
+		if (strategy->atom[a].kind != SW_CHOICE_SPLIT ||
+		    strategy->atom[a].stream_stride == 0)
 			continue;
-		if (!sw_strategy_panels(local->in->rule, local->atoms, strategy, strategy->atom[a].stream,
-		                        &s.panels))
+		if (!sw_strategy_panels(local->in->rule, local->atoms, strategy,
+		                        strategy->atom[a].stream, &s.panels))
 			return sw_fail(err, SW_ERR_INTERNAL, "'%s': its panels do not fit",
 			               local->op->name);
 		return write_loop(&s, results, err);

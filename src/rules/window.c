@@ -1,6 +1,7 @@
 /*
- * reduce-window and select-and-scatter. A window that slides along a dimension needs a halo of it (slide.c); one that takes in all
- * that comes before its place, or after it, is a running total: a scan.
+ * reduce-window and select-and-scatter. A window that slides along a dimension needs a halo of it
+ * (slide.c); one that takes in all that comes before its place, or after it, is a running total: a
+ * scan.
  */
 #include "rules/row.h"
 
@@ -18,12 +19,13 @@ static sw_window_dim *own_windows(sw_local_op *local)
 	return w;
 }
 
-/* ---- reduce-window(inputs, inits): rules ----------------------------------------------------------------------- */
+/* ---- reduce-window(inputs, inits): rules ------------------------------------------------ */
 
 /* 1: each window is all up to its place; -1: all from its place on; 0: neither. */
 static int scan_direction(const sw_window_dim *w, int64_t n)
 {
-	if (w->stride != 1 || w->lhs_dilate != 1 || w->rhs_dilate != 1 || w->size < n || w->size < 2)
+	if (w->stride != 1 || w->lhs_dilate != 1 || w->rhs_dilate != 1 || w->size < n ||
+	    w->size < 2)
 		return 0;
 	if (w->pad_low == w->size - 1 && w->pad_high == 0)
 		return 1;
@@ -48,8 +50,10 @@ static bool only_window(const sw_window *window, int32_t d)
 static int32_t add_scan(sw_rule_builder *b, int32_t d, int64_t n)
 {
 	if (!window_monoid(b->program, b->op) && !only_window(&b->op->attrs->window.window, d)) {
-		sw_rule_whole(b, "a running total in windows of several dimensions, by a computation that "
-		                 "may not commute, keeps its dimension whole");
+		sw_rule_whole(
+			b,
+			"a running total in windows of several dimensions, by a computation that "
+			"may not commute, keeps its dimension whole");
 		return -1;
 	}
 	int32_t factor = sw_rule_add_parallel(b, n);
@@ -65,10 +69,10 @@ static void reduce_window(sw_rule_builder *b)
 
 	for (int32_t d = 0; d < input.rank; d++) {
 		const sw_window_dim *w = &b->op->attrs->window.window.dims[d];
-		int32_t factor =
-			scan_direction(w, input.dims[d])
-				? add_scan(b, d, input.dims[d])
-				: sw_rule_add_slide(b, w, input.dims[d], output.dims[d], monoid, NULL);
+		int32_t factor = scan_direction(w, input.dims[d])
+		                         ? add_scan(b, d, input.dims[d])
+		                         : sw_rule_add_slide(b, w, input.dims[d], output.dims[d],
+		                                             monoid, NULL);
 		if (factor < 0)
 			continue;
 		int64_t size = b->factors[factor].size;
@@ -85,7 +89,7 @@ static void reduce_window(sw_rule_builder *b)
 		sw_rule_add_passage_all(b, SW_MONOID_BIT(monoid));
 }
 
-/* ---- reduce-window: the local op -------------------------------------------------------------------------------- */
+/* ---- reduce-window: the local op -------------------------------------------------------- */
 
 typedef struct reduction {
 	sw_local_op *local;
@@ -95,7 +99,8 @@ typedef struct reduction {
 	sw_window_dim *windows;
 } reduction;
 
-/* An unknown computation is one with a neutral element by HLO's definition, and that is the init. */
+/* An unknown computation is one with a neutral element by HLO's definition, and that is the init.
+ */
 static void find_neutral(reduction *r)
 {
 	sw_local_op *local = r->local;
@@ -104,8 +109,9 @@ static void find_neutral(reduction *r)
 
 	for (int32_t i = 0; needed && i < r->n; i++) {
 		sw_type type = sw_value_shape(local->out, r->operands[i]).type;
-		r->neutral[i] = monoid ? sw_emit_identity(local->out, local->computation, type, monoid)
-		                       : r->operands[r->n + i];
+		r->neutral[i] =
+			monoid ? sw_emit_identity(local->out, local->computation, type, monoid)
+			       : r->operands[r->n + i];
 	}
 }
 
@@ -131,30 +137,31 @@ static sw_status block_totals(const reduction *r, int32_t d, sw_id *totals, sw_e
 		int64_t dims[SW_MAX_RANK];
 		memcpy(dims, shape.dims, sizeof(*dims) * (size_t)shape.rank);
 		dims[d] = 1;
-		totals[i] =
-			sw_emit_reshape(local->out, local->computation, first + (sw_id)i, dims, shape.rank);
+		totals[i] = sw_emit_reshape(local->out, local->computation, first + (sw_id)i, dims,
+		                            shape.rank);
 	}
 	return status;
 }
 
 /* Rows of blocks that do not come before this one (after it: direction -1) become neutral. */
-static sw_id mask_totals(sw_local_op *local, const sw_blocks *blocks, sw_id x, int64_t d, int direction,
-                         sw_id neutral)
+static sw_id mask_totals(sw_local_op *local, const sw_blocks *blocks, sw_id x, int64_t d,
+                         int direction, sw_id neutral)
 {
 	sw_program *out = local->out;
 	int32_t c = local->computation;
 	sw_shape shape = sw_value_shape(out, x);
 	sw_id row = sw_emit_iota(out, c, sw_build_shape(out, SW_S32, &blocks->count, 1), 0);
-	sw_id counts = sw_emit_compare(out, c, direction > 0 ? SW_LT : SW_GT, row,
-	                               sw_local_scalar_like(local, row, sw_blocks_index(local, blocks)));
+	sw_id counts =
+		sw_emit_compare(out, c, direction > 0 ? SW_LT : SW_GT, row,
+	                        sw_local_scalar_like(local, row, sw_blocks_index(local, blocks)));
 
 	shape.type = SW_PRED;
 	counts = sw_emit_broadcast(out, c, counts, shape, &d);
 	return sw_emit_select(out, c, counts, x, sw_local_scalar_like(local, x, neutral));
 }
 
-/* A scan: the totals of the blocks before this one stand in front of it as rows, and the op runs on; emit_and_keep_rows drops
- * theirs. */
+/* A scan: the totals of the blocks before this one stand in front of it as rows, and the op runs
+ * on; emit_and_keep_rows drops theirs. */
 static sw_status add_totals(const reduction *r, int32_t d, int direction, sw_error *err)
 {
 	sw_local_op *local = r->local;
@@ -168,7 +175,8 @@ static sw_status add_totals(const reduction *r, int32_t d, int direction, sw_err
 	for (int32_t i = 0; status == SW_OK && i < r->n; i++) {
 		sw_id x = sw_blocks_gather(local, &blocks, totals[i], d);
 		x = mask_totals(local, &blocks, x, d, direction, r->neutral[i]);
-		sw_id parts[2] = {direction > 0 ? x : r->operands[i], direction > 0 ? r->operands[i] : x};
+		sw_id parts[2] = {direction > 0 ? x : r->operands[i],
+		                  direction > 0 ? r->operands[i] : x};
 		r->operands[i] = sw_emit_concatenate(local->out, local->computation, parts, 2, d);
 	}
 	w->size = local->shapes[0].dims[d] + blocks.count;
@@ -191,9 +199,9 @@ static sw_status reach_out(const reduction *r, sw_error *err)
 			status = add_totals(r, d, direction, err);
 		for (int32_t i = 0; i < r->n && !direction; i++) {
 			r->windows[d] = w;
-			r->operands[i] =
-				sw_local_slide(local, i, r->operands[i], d, local->shapes[0].dims[d],
-			                       r->neutral[i], &r->windows[d]);
+			r->operands[i] = sw_local_slide(local, i, r->operands[i], d,
+			                                local->shapes[0].dims[d], r->neutral[i],
+			                                &r->windows[d]);
 		}
 	}
 	return status;
@@ -205,11 +213,13 @@ static sw_status emit_and_keep_rows(const reduction *r, sw_id *results, sw_error
 	sw_local_op *local = r->local;
 	sw_shape wanted = local->shapes[0], whole = sw_local_operand_whole(local, 0);
 	sw_shape given = sw_build_shape(local->out, wanted.type, wanted.dims, wanted.rank);
-	int64_t *dims = (int64_t *)given.dims, start[SW_MAX_RANK] = {0}, limit[SW_MAX_RANK]; /* fresh */
+	/* fresh */
+	int64_t *dims = (int64_t *)given.dims, start[SW_MAX_RANK] = {0}, limit[SW_MAX_RANK];
 	bool more = false;
 
 	for (int32_t d = 0; d < wanted.rank; d++) {
-		int direction = scan_direction(&local->op->attrs->window.window.dims[d], whole.dims[d]);
+		int direction =
+			scan_direction(&local->op->attrs->window.window.dims[d], whole.dims[d]);
 		if (direction)
 			dims[d] = sw_value_shape(local->out, r->operands[0]).dims[d];
 		more |= dims[d] != wanted.dims[d];
@@ -220,7 +230,8 @@ static sw_status emit_and_keep_rows(const reduction *r, sw_id *results, sw_error
 		local->shapes[i].dims = dims;
 	sw_status status = sw_local_emit(local, r->operands, results, err);
 	for (int32_t i = 0; status == SW_OK && more && i < r->n; i++)
-		results[i] = sw_emit_slice(local->out, local->computation, results[i], start, limit, NULL);
+		results[i] = sw_emit_slice(local->out, local->computation, results[i], start, limit,
+		                           NULL);
 	return status;
 }
 
@@ -239,9 +250,10 @@ static sw_status local_reduce_window(sw_local_op *local, sw_id *results, sw_erro
 	return status == SW_OK ? emit_and_keep_rows(&r, results, err) : status;
 }
 
-/* ---- select-and-scatter(operand, source, init): rules ------------------------------------------------------------- */
+/* ---- select-and-scatter(operand, source, init): rules ----------------------------------- */
 
-/* A NaN that no machine makes by itself (quiet, with the next bit set and no other), as bits: what stands outside the operand. */
+/* A NaN that no machine makes by itself (quiet, with the next bit set and no other), as bits: what
+ * stands outside the operand. */
 typedef struct outsider {
 	sw_type type, bits;
 	uint64_t pattern;
@@ -267,15 +279,18 @@ static bool looks_outside(const sw_window_dim *w, int64_t input, int64_t output)
 	return w->pad_low > 0 || (output - 1) * w->stride + w->size > input + w->pad_low;
 }
 
-static const char *no_halo(const sw_rule_builder *b, const sw_window_dim *w, int64_t input, int64_t output)
+static const char *no_halo(const sw_rule_builder *b, const sw_window_dim *w, int64_t input,
+                           int64_t output)
 {
 	if (!sw_computation_monoid(b->program, b->op->called[1]))
-		return "a select-and-scatter whose scatter is not a sum, product, max, min, and, or keeps "
+		return "a select-and-scatter whose scatter is not a sum, product, max, min, and, "
+		       "or keeps "
 		       "its dimensions whole";
 	if (w->lhs_dilate != 1 || w->rhs_dilate != 1)
 		return "a dilated select-and-scatter keeps its dimensions whole";
 	if (looks_outside(w, input, output) && !outsider_of(sw_rule_operand_shape(b, 0).type))
-		return "a padded select-and-scatter of numbers without NaN keeps its dimensions whole";
+		return "a padded select-and-scatter of numbers without NaN keeps its dimensions "
+		       "whole";
 	return NULL;
 }
 
@@ -286,8 +301,9 @@ static void select_and_scatter(sw_rule_builder *b)
 
 	for (int32_t d = 0; d < input.rank; d++) {
 		const sw_window_dim *w = &b->op->attrs->window.window.dims[d];
-		int32_t factor = sw_rule_add_slide(b, w, input.dims[d], output.dims[d], SW_MONOID_NONE,
-		                                   no_halo(b, w, input.dims[d], output.dims[d]));
+		int32_t factor =
+			sw_rule_add_slide(b, w, input.dims[d], output.dims[d], SW_MONOID_NONE,
+		                          no_halo(b, w, input.dims[d], output.dims[d]));
 		if (factor < 0)
 			continue;
 		int64_t size = b->factors[factor].size;
@@ -299,10 +315,10 @@ static void select_and_scatter(sw_rule_builder *b)
 		sw_rule_add_passage_text(b, "011", SW_PASS_SUM);
 }
 
-/* ---- select-and-scatter: the local op --------------------------------------------------------------------------------- */
+/* ---- select-and-scatter: the local op --------------------------------------------------- */
 
-/* One dimension: block c has n rows of the operand and m of the source, and works on windows [first + c*m, + count), which cover its rows
- * and are all those that touch them. */
+/* One dimension: block c has n rows of the operand and m of the source, and works on windows [first
+ * + c*m, + count), which cover its rows and are all those that touch them. */
 typedef struct span {
 	bool reaches;
 	sw_blocks blocks;
@@ -320,11 +336,12 @@ static span span_of(const sw_local_op *local, int32_t d)
 	s.reaches = s.blocks.count > 1;
 	s.first = INT64_MAX;
 	for (int64_t c = 0; s.reaches && c < s.blocks.count; c++) {
-		int64_t low = c * s.n + w->pad_low, high = low + s.n - 1; /* as positions of windows */
-		int64_t from =
-			SW_MIN(sw_ceil_div(low - w->size + 1, w->stride), sw_floor_div(low, w->stride));
-		int64_t to =
-			SW_MAX(sw_floor_div(high, w->stride), sw_ceil_div(high - w->size + 1, w->stride));
+		/* as positions of windows */
+		int64_t low = c * s.n + w->pad_low, high = low + s.n - 1;
+		int64_t from = SW_MIN(sw_ceil_div(low - w->size + 1, w->stride),
+		                      sw_floor_div(low, w->stride));
+		int64_t to = SW_MAX(sw_floor_div(high, w->stride),
+		                    sw_ceil_div(high - w->size + 1, w->stride));
 		s.first = SW_MIN(s.first, from - c * s.m);
 		last = SW_MAX(last, to - c * s.m);
 	}
@@ -360,8 +377,8 @@ static sw_id outside_bits(sw_program *out, int32_t c, const outsider *mark)
 	return sw_emit_scalar(out, c, mark->bits, (double)mark->pattern);
 }
 
-/* (kept, next) -> does `kept` stay selected: as `select` says, but nothing inside gives way to what stands outside, which gives way to
- * all. Ties, infinities and other NaNs are as they were. */
+/* (kept, next) -> does `kept` stay selected: as `select` says, but nothing inside gives way to what
+ * stands outside, which gives way to all. Ties, infinities and other NaNs are as they were. */
 static int32_t select_inside(sw_local_op *local, int32_t select, const outsider *mark)
 {
 	sw_program *out = local->out;
@@ -386,10 +403,12 @@ static int32_t select_inside(sw_local_op *local, int32_t select, const outsider 
 	return c;
 }
 
-/* What stands outside the operand where windows of the op look there; the local select then knows it. */
+/* What stands outside the operand where windows of the op look there; the local select then knows
+ * it. */
 static sw_id outside_operand(sw_local_op *local, const span *spans)
 {
-	sw_shape operand = sw_local_operand_whole(local, 0), source = sw_local_operand_whole(local, 1);
+	sw_shape operand = sw_local_operand_whole(local, 0),
+		 source = sw_local_operand_whole(local, 1);
 	const outsider *mark = outsider_of(operand.type);
 	bool looks = false;
 
@@ -399,8 +418,8 @@ static sw_id outside_operand(sw_local_op *local, const span *spans)
 	if (!looks)
 		return SW_NO_ID;
 	local->called[0] = select_inside(local, local->called[0], mark);
-	return bitcast(local->out, local->computation, outside_bits(local->out, local->computation, mark),
-	               mark->type);
+	return bitcast(local->out, local->computation,
+	               outside_bits(local->out, local->computation, mark), mark->type);
 }
 
 /* Sources of windows that the op does not have. */
@@ -414,16 +433,19 @@ static sw_id outside_source(sw_local_op *local)
 }
 
 /* All rows and sources of the span's windows, as if they were the whole. */
-static void fetch_span(sw_local_op *local, const span *s, int32_t d, sw_id *operands, const sw_id *outside,
-                       sw_window_dim *w)
+static void fetch_span(sw_local_op *local, const span *s, int32_t d, sw_id *operands,
+                       const sw_id *outside, sw_window_dim *w)
 {
 	sw_reach rows = {.start = s->first * w->stride - w->pad_low,
 	                 .step = s->m * w->stride,
 	                 .length = (s->count - 1) * w->stride + w->size,
 	                 .dilation = 1,
 	                 .fill = outside[0]};
-	sw_reach sources = {
-		.start = s->first, .step = s->m, .length = s->count, .dilation = 1, .fill = outside[1]};
+	sw_reach sources = {.start = s->first,
+	                    .step = s->m,
+	                    .length = s->count,
+	                    .dilation = 1,
+	                    .fill = outside[1]};
 
 	operands[0] = sw_blocks_fetch(local, &s->blocks, operands[0], d, &rows);
 	operands[1] = sw_blocks_fetch(local, &s->blocks, operands[1], d, &sources);

@@ -9,7 +9,7 @@
 #define KERNELS_S 8.0
 #define KERNELS_SHARE 0.2
 
-/* ---- words ---------------------------------------------------------------------------------------------------------- */
+/* ---- words ------------------------------------------------------------------------------ */
 
 static int32_t atoms_of_level(const sw_cluster *cluster, int32_t level)
 {
@@ -36,30 +36,33 @@ void sw_calibrate_print_atoms(const sw_cluster *cluster, uint32_t atoms, sw_text
 		int32_t level = cluster->atom_level[a];
 		if (!(atoms >> a & 1))
 			continue;
-		sw_text_addf(text, "%s%s", separator, unequal ? "devices" : cluster->levels[level].name);
+		sw_text_addf(text, "%s%s", separator,
+		             unequal ? "devices" : cluster->levels[level].name);
 		if (unequal || atoms_of_level(cluster, level) > 1)
 			sw_text_addf(text, " %d/%d", a, cluster->atoms.size[a]);
 		separator = " x ";
 	}
 }
 
-/* ---- measuring ------------------------------------------------------------------------------------------------------ */
+/* ---- measuring -------------------------------------------------------------------------- */
 
 static sw_status check_ranks(const sw_transport *t, const sw_cluster *shape, sw_error *err)
 {
 	if (t->size == shape->n_devices)
 		return SW_OK;
-	return sw_fail_at(
-		err, SW_ERR_INPUT, shape->source, 0, 0,
-		"the cluster has %lld devices and there are %d ranks: mpirun -n %lld, or --ranks %lld",
-		(long long)shape->n_devices, t->size, (long long)shape->n_devices,
-		(long long)shape->n_devices);
+	return sw_fail_at(err, SW_ERR_INPUT, shape->source, 0, 0,
+	                  "the cluster has %lld devices and there are %d ranks: mpirun -n %lld, or "
+	                  "--ranks %lld",
+	                  (long long)shape->n_devices, t->size, (long long)shape->n_devices,
+	                  (long long)shape->n_devices);
 }
 
-static sw_status measure(sampler *s, const sw_cluster *shape, sw_calibrate_result *result, sw_error *err)
+static sw_status measure(sampler *s, const sw_cluster *shape, sw_calibrate_result *result,
+                         sw_error *err)
 {
 	const sw_calibrate_options *options = s->options;
-	double limit_s = options->time_limit_s, kernels_s = options->kernels ? fmin(KERNELS_S, limit_s) : 0;
+	double limit_s = options->time_limit_s,
+	       kernels_s = options->kernels ? fmin(KERNELS_S, limit_s) : 0;
 	int threads = SW_MAX(sw_cpu_count() / s->transport->neighbours, 1);
 	if (options->kernels && options->links && shape->n_devices > 1)
 		kernels_s = fmin(kernels_s, KERNELS_SHARE * limit_s);
@@ -72,9 +75,10 @@ static sw_status measure(sampler *s, const sw_cluster *shape, sw_calibrate_resul
 	return status;
 }
 
-/* ---- fitting -------------------------------------------------------------------------------------------------------- */
+/* ---- fitting ---------------------------------------------------------------------------- */
 
-/* Where nodes are unequal, so may be their links: each level that is divided unequally, or lies above one that is, is fitted part by part. */
+/* Where nodes are unequal, so may be their links: each level that is divided unequally, or lies
+ * above one that is, is fitted part by part. */
 static void tell_links_apart(sw_cluster *shape, sw_arena *arena)
 {
 	int32_t unequal = shape->n_levels - 1;
@@ -90,7 +94,8 @@ static void tell_links_apart(sw_cluster *shape, sw_arena *arena)
 	}
 }
 
-/* Points of one collective, atoms and size: one after the other in the order of `by_task`, the fastest first. */
+/* Points of one collective, atoms and size: one after the other in the order of `by_task`, the
+ * fastest first. */
 static int by_task(const void *left, const void *right)
 {
 	const sw_link_point *a = left, *b = right;
@@ -107,21 +112,23 @@ static void keep_fastest(sw_calibrate_result *result)
 {
 	sw_calibration *calibration = &result->cluster.calibration;
 	size_t n = result->links.len;
-	sw_link_point *sorted = sw_arena_copy(&result->arena, result->links.data, n * sizeof(*sorted));
+	sw_link_point *sorted =
+		sw_arena_copy(&result->arena, result->links.data, n * sizeof(*sorted));
 	sw_measurement *points = SW_NEW_N(&result->arena, sw_measurement, n);
 	qsort(sorted, n, sizeof(*sorted), by_task);
 	for (size_t i = 0; i < n; i++) {
 		const sw_link_point *p = &sorted[i], *last = i ? &sorted[i - 1] : NULL;
-		if (!p->atoms ||
-		    (last && last->kind == p->kind && last->atoms == p->atoms && last->bytes == p->bytes))
+		if (!p->atoms || (last && last->kind == p->kind && last->atoms == p->atoms &&
+		                  last->bytes == p->bytes))
 			continue;
-		points[calibration->n_points++] = (sw_measurement){p->kind,  p->atoms,   p->algorithm,
-		                                                   p->bytes, p->seconds, p->deviation_s};
+		points[calibration->n_points++] = (sw_measurement){
+			p->kind, p->atoms, p->algorithm, p->bytes, p->seconds, p->deviation_s};
 	}
 	calibration->points = points;
 }
 
-/* The device's own figures, for what no fit covers: what the fastest kernels of each type reached. */
+/* The device's own figures, for what no fit covers: what the fastest kernels of each type reached.
+ */
 static void set_device(sw_device *device, const sw_calibrate_result *result)
 {
 	const sw_kernel_fit *matmul = &device->kernels[SW_FAMILY_MATMUL],
@@ -186,14 +193,16 @@ static void fit(const sw_cluster *shape, const sw_cluster *guess, sw_calibrate_r
 }
 
 sw_status sw_calibrate(sw_transport *transport, const sw_cluster *shape,
-                       const sw_calibrate_options *options, sw_calibrate_result *result, sw_error *err)
+                       const sw_calibrate_options *options, sw_calibrate_result *result,
+                       sw_error *err)
 {
 	sampler s;
 	sw_cluster guess = *shape;
 	*result = (sw_calibrate_result){0};
 	sw_arena_init(&result->arena);
 	sampler_init(&s, transport, options);
-	sw_status status = transport->ops->agree(transport, check_ranks(transport, shape, err), err);
+	sw_status status =
+		transport->ops->agree(transport, check_ranks(transport, shape, err), err);
 	if (status != SW_OK)
 		return status;
 	tell_links_apart(&guess, &result->arena);

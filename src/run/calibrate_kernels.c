@@ -1,8 +1,10 @@
 /*
- * Measuring kernels: small programs of a few equal ops through the interpreter, on all ranks at once, which share cores and memory as in a run.
+ * Measuring kernels: small programs of a few equal ops through the interpreter, on all ranks at
+ * once, which share cores and memory as in a run.
  *
- * A kernel is a row of a table: its op in HLO text, in which %T is the element type and %N the size, which takes several values. What is
- * measured is the whole of the interpreter's work on an op, its walk and its buffers included; flops and bytes are those that `cost` counts.
+ * A kernel is a row of a table: its op in HLO text, in which %T is the element type and %N the
+ * size, which takes several values. What is measured is the whole of the interpreter's work on an
+ * op, its walk and its buffers included; flops and bytes are those that `cost` counts.
  */
 #include <assert.h>
 #include <string.h>
@@ -23,8 +25,8 @@ typedef struct kernel {
 	sw_family family;
 	const char *what;
 	const char *operands[MOST_OPERANDS]; /* shapes */
-	const char *result,
-		*op; /* of operands %0, %1, ...; %P is the result of the op before, at first operand 0: what may be worked on in place, as in a step */
+	const char *result, *op;   /* of operands %0, %1, ...; %P is the result of the op before, at
+	                              first operand 0: what may be worked on in place, as in a step */
 	int64_t sizes[MOST_SIZES]; /* up to the first 0 */
 } kernel;
 
@@ -137,7 +139,12 @@ static const kernel kernels[] = {
          "divide(%P, %1)",
          {1024, 65536, 1048576}},
 	{SW_FAMILY_TRANSCENDENTAL, "log", {"%T[%N]"}, "%T[%N]", "log(%P)", {1024, 65536}},
-	{SW_FAMILY_TRANSCENDENTAL, "log-plus-one", {"%T[%N]"}, "%T[%N]", "log-plus-one(%P)", {4096}},
+	{SW_FAMILY_TRANSCENDENTAL,
+         "log-plus-one",
+         {"%T[%N]"},
+         "%T[%N]",
+         "log-plus-one(%P)",
+         {4096}},
 	{SW_FAMILY_TRANSCENDENTAL, "tanh", {"%T[%N]"}, "%T[%N]", "tanh(%P)", {1024, 262144}},
 	{SW_FAMILY_TRANSCENDENTAL, "rsqrt", {"%T[%N]"}, "%T[%N]", "rsqrt(%P)", {1024, 262144}},
 	{SW_FAMILY_REDUCE,
@@ -257,7 +264,7 @@ static const kernel kernels[] = {
          {4, 64, 1024, 4096}},
 };
 
-/* ---- a kernel's program ------------------------------------------------------------------------------------------- */
+/* ---- a kernel's program ----------------------------------------------------------------- */
 
 static bool is_chained(const kernel *k)
 {
@@ -273,8 +280,8 @@ static void add_operand(sw_text *text, const kernel *k, int i, int n)
 		sw_text_addf(text, "p%d_%d", i, n);
 }
 
-static void substitute(sw_text *text, const kernel *k, const char *template, sw_type type, int64_t size,
-                       int i)
+static void substitute(sw_text *text, const kernel *k, const char *template, sw_type type,
+                       int64_t size, int i)
 {
 	for (const char *c = template; *c; c++) {
 		if (c[0] != '%') {
@@ -320,18 +327,20 @@ static void write_root(const kernel *k, sw_type type, int64_t size, int ops, sw_
 	sw_text_add(text, ")\n}\n");
 }
 
-/* Several times the same op. Each has operands and a result of its own: what one reads was last touched some ops ago, as in a step. */
+/* Several times the same op. Each has operands and a result of its own: what one reads was last
+ * touched some ops ago, as in a step. */
 static void write_program(const kernel *k, sw_type type, int64_t size, int ops, sw_text *text)
 {
 	sw_text_add(text, "HloModule kernel\n");
-	substitute(text, k,
-	           "sum {\n  a = %T[] parameter(0)\n  b = %T[] parameter(1)\n  ROOT c = %T[] add(a, "
-	           "b)\n}\n"
-	           "less {\n  d = %T[] parameter(0)\n  e = %T[] parameter(1)\n  ROOT f = pred[] "
-	           "compare(d, e), direction=LT\n}\n"
-	           "not_less {\n  g = %T[] parameter(0)\n  h = %T[] parameter(1)\n  ROOT i = pred[] "
-	           "compare(g, h), direction=GE\n}\nENTRY main {\n",
-	           type, size, 0);
+	substitute(
+		text, k,
+		"sum {\n  a = %T[] parameter(0)\n  b = %T[] parameter(1)\n  ROOT c = %T[] add(a, "
+		"b)\n}\n"
+		"less {\n  d = %T[] parameter(0)\n  e = %T[] parameter(1)\n  ROOT f = pred[] "
+		"compare(d, e), direction=LT\n}\n"
+		"not_less {\n  g = %T[] parameter(0)\n  h = %T[] parameter(1)\n  ROOT i = pred[] "
+		"compare(g, h), direction=GE\n}\nENTRY main {\n",
+		type, size, 0);
 	write_inputs(k, type, size, ops, text);
 	for (int i = 0; i < ops; i++) {
 		sw_text_addf(text, "  r%d = ", i);
@@ -343,7 +352,8 @@ static void write_program(const kernel *k, sw_type type, int64_t size, int ops, 
 	write_root(k, type, size, ops, text);
 }
 
-/* PERIOD numbers again and again: drawing as many as a large tensor has would take longer than what is measured. */
+/* PERIOD numbers again and again: drawing as many as a large tensor has would take longer than what
+ * is measured. */
 static void fill(sw_tensor tensor, uint64_t stream)
 {
 	enum { PERIOD = 4096 };
@@ -384,8 +394,9 @@ static sw_status set_up(const kernel *k, sw_type type, int64_t size, int blas_th
 		options.placement = r->placement = sw_placement_new(r->program);
 	if (status == SW_OK)
 		status = sw_interpreter_new(r->program, &options, &r->interpreter, err);
-	r->n_inputs =
-		status == SW_OK ? sw_program_inputs(r->program, r->program->entry, &arena, &inputs) : 0;
+	r->n_inputs = status == SW_OK
+	                      ? sw_program_inputs(r->program, r->program->entry, &arena, &inputs)
+	                      : 0;
 	for (uint32_t i = 0; i < r->n_inputs && status == SW_OK; i++) {
 		status = sw_interpreter_input(r->interpreter, i, &r->inputs[i], err);
 		if (status == SW_OK)
@@ -418,29 +429,30 @@ static sw_status execute(void *context, sw_error *err)
 	return status;
 }
 
-/* ---- a point -------------------------------------------------------------------------------------------------------- */
+/* ---- a point ---------------------------------------------------------------------------- */
 
-static sw_status measure(sampler *s, const kernel *k, sw_type type, int64_t size, int ops, int blas_threads,
-                         double share_s, sw_calibrate_result *result, sw_error *err)
+static sw_status measure(sampler *s, const kernel *k, sw_type type, int64_t size, int ops,
+                         int blas_threads, double share_s, sw_calibrate_result *result,
+                         sw_error *err)
 {
 	run r = {.ops = ops};
 	sample taken = {0};
 	sampler_tell(s, "%s, size %lld, %s", k->what, (long long)size, sw_type_name(type));
-	sw_status status =
-		s->transport->ops->agree(s->transport, set_up(k, type, size, blas_threads, &r, err), err);
+	sw_status status = s->transport->ops->agree(
+		s->transport, set_up(k, type, size, blas_threads, &r, err), err);
 	if (status == SW_OK)
-		status = sampler_measure(s, execute, &r, (sample_rhythm){.in_row = true},
-		                         share_s, &taken, err);
+		status = sampler_measure(s, execute, &r, (sample_rhythm){.in_row = true}, share_s,
+		                         &taken, err);
 	if (status == SW_OK) {
 		sw_id op = r.program->values.data[sw_entry(r.program)->results.data[0]].op;
 		assert(sw_cost_family(r.program, op) == k->family);
-		sw_kernel_point point = {
-			.what = sw_arena_printf(&result->arena, "%s %lld", k->what, (long long)size),
-			.family = k->family,
-			.type = type,
-			.work = sw_cost_work(r.program, op),
-			.seconds = taken.seconds / ops,
-			.deviation_s = taken.deviation_s / ops};
+		sw_kernel_point point = {.what = sw_arena_printf(&result->arena, "%s %lld", k->what,
+		                                                 (long long)size),
+		                         .family = k->family,
+		                         .type = type,
+		                         .work = sw_cost_work(r.program, op),
+		                         .seconds = taken.seconds / ops,
+		                         .deviation_s = taken.deviation_s / ops};
 		sw_vec_push(&result->kernels, point);
 	}
 	tear_down(&r);
@@ -454,7 +466,7 @@ static bool is_measured(const kernel *k, const sw_device *device, sw_type type)
 	                          sw_type_kind_of(type) == SW_KIND_FLOAT);
 }
 
-/* ---- all of them ---------------------------------------------------------------------------------------------------- */
+/* ---- all of them ------------------------------------------------------------------------ */
 
 typedef struct job {
 	size_t kernel;
@@ -486,14 +498,15 @@ sw_status calibrate_kernels(sampler *s, const sw_device *device, int blas_thread
 	list_jobs(device, &jobs);
 	for (size_t i = 0; i < jobs.len && status == SW_OK; i++) {
 		const job *j = &jobs.data[i];
-		double remaining_s = until_s - s->elapsed_s, share_s = remaining_s / (double)(jobs.len - i);
+		double remaining_s = until_s - s->elapsed_s,
+		       share_s = remaining_s / (double)(jobs.len - i);
 		double *last = &last_s[j->kernel][j->type];
 		if (*last > 0 && REPETITIONS * j->ops * GROWTH * *last > remaining_s) {
 			result->left_out++;
 			continue;
 		}
-		status = measure(s, &kernels[j->kernel], j->type, j->size, j->ops, blas_threads, share_s,
-		                 result, err);
+		status = measure(s, &kernels[j->kernel], j->type, j->size, j->ops, blas_threads,
+		                 share_s, result, err);
 		if (status == SW_OK)
 			*last = result->kernels.data[result->kernels.len - 1].seconds;
 	}

@@ -1,12 +1,16 @@
 /*
- * Measuring links: every algorithm of every collective over sets of atoms, and messages between pairs.
+ * Measuring links: every algorithm of every collective over sets of atoms, and messages between
+ * pairs.
  *
- * Sizes go up by rounds; a round has an equal share of the time that is left, and what it does not use goes to the next. In a round the algorithm that was the
- * fastest of its collective and atoms comes first, then the others. A point is left out when three repetitions would not fit into the round, and an
- * algorithm is dropped once it is slower than the fastest and falls further behind as messages grow.
+ * Sizes go up by rounds; a round has an equal share of the time that is left, and what it does not
+ * use goes to the next. In a round the algorithm that was the fastest of its collective and atoms
+ * comes first, then the others. A point is left out when three repetitions would not fit into the
+ * round, and an algorithm is dropped once it is slower than the fastest and falls further behind as
+ * messages grow.
  *
- * What was the fastest of its collective, atoms and size is measured again after all rounds: a machine has better and worse moments, and of two algorithms that are
- * as good the one that had the better moment was taken.
+ * What was the fastest of its collective, atoms and size is measured again after all rounds: a
+ * machine has better and worse moments, and of two algorithms that are as good the one that had the
+ * better moment was taken.
  *
  * At last the share of the device is measured that a collective takes (calibrate_point.c).
  */
@@ -30,7 +34,9 @@ typedef struct line {
 	sw_link_point what; /* bytes and seconds: of the last point */
 	int64_t group;      /* ranks that work together */
 	double before_s;    /* of the point before the last */
-	int32_t place; /* among the algorithms of the same collective and atoms, at the last size: 0 is the fastest */
+	/* among the algorithms of the same collective and atoms, at the last size: 0 is the fastest
+	 */
+	int32_t place;
 	bool dropped;
 } line;
 
@@ -41,7 +47,7 @@ typedef struct bench {
 	SW_VEC(line) lines;
 } bench;
 
-/* ---- what there is to measure -------------------------------------------------------------------------------------- */
+/* ---- what there is to measure ----------------------------------------------------------- */
 
 static bool is_run(uint32_t atoms)
 {
@@ -57,7 +63,8 @@ static bool is_permuted(const sw_atoms *atoms, uint32_t mask)
 	                 atoms->size[__builtin_ctz(mask)] == atoms->size[__builtin_ctz(rest)]);
 }
 
-/* Between two ranks, several algorithms are the same messages: those that the formulas can't tell apart are measured once. */
+/* Between two ranks, several algorithms are the same messages: those that the formulas can't tell
+ * apart are measured once. */
 static bool is_twin(const bench *b, const sw_link_point *what)
 {
 	for (int a = 0; a < (int)what->algorithm; a++) {
@@ -65,7 +72,8 @@ static bool is_twin(const bench *b, const sw_link_point *what)
 		for (int64_t bytes = SMALLEST; same && bytes <= LARGEST; bytes *= 16)
 			same = sw_cost_algorithm(b->shape, (sw_algorithm)a, what->kind, what->atoms,
 			                         bytes) ==
-			       sw_cost_algorithm(b->shape, what->algorithm, what->kind, what->atoms, bytes);
+			       sw_cost_algorithm(b->shape, what->algorithm, what->kind, what->atoms,
+			                         bytes);
 		if (same)
 			return true;
 	}
@@ -103,7 +111,8 @@ static void add_pairs(bench *b, int32_t level)
 	int64_t most = shape->levels[level].part_bandwidth ? MOST_PAIRS : 1, n = 0;
 	for (int64_t q = 1; q < parts_of(shape, level); q++)
 		for (int64_t p = 0; p < q && n < most; p++) {
-			int64_t from = first_device(shape, level, p), to = first_device(shape, level, q);
+			int64_t from = first_device(shape, level, p),
+				to = first_device(shape, level, q);
 			if (sw_cluster_meeting_level(shape, from, to) != level)
 				continue;
 			line l = {.what = {.kind = SW_COLLECTIVE_PERMUTE,
@@ -129,15 +138,17 @@ static void list_lines(bench *b)
 		add_pairs(b, level);
 }
 
-/* ---- a point ------------------------------------------------------------------------------------------------------------- */
+/* ---- a point ---------------------------------------------------------------------------- */
 
-/* Operand elements (f32) of a message of about `bytes`: the larger of operand and result, in equal pieces for all of a group. */
+/* Operand elements (f32) of a message of about `bytes`: the larger of operand and result, in equal
+ * pieces for all of a group. */
 static int64_t elements_of(const line *l, int64_t bytes)
 {
 	int64_t n = SW_MAX(bytes / 4, 1);
 	if (l->what.kind == SW_COLLECTIVE_ALL_GATHER)
 		return sw_ceil_div(n, l->group);
-	if (l->what.kind == SW_COLLECTIVE_REDUCE_SCATTER || l->what.kind == SW_COLLECTIVE_ALL_TO_ALL)
+	if (l->what.kind == SW_COLLECTIVE_REDUCE_SCATTER ||
+	    l->what.kind == SW_COLLECTIVE_ALL_TO_ALL)
 		return l->group * sw_ceil_div(n, l->group);
 	return n;
 }
@@ -157,7 +168,7 @@ static sw_status measure(bench *b, line *l, int64_t bytes, double share_s, sw_er
 	return SW_OK;
 }
 
-/* ---- a round --------------------------------------------------------------------------------------------------------------- */
+/* ---- a round ---------------------------------------------------------------------------- */
 
 static bool same_task(const line *a, const line *b)
 {
@@ -165,7 +176,8 @@ static bool same_task(const line *a, const line *b)
 	       a->what.from == b->what.from && a->what.to == b->what.to;
 }
 
-/* Requires that all lines that are not dropped have points of the same sizes, or lack the last one. */
+/* Requires that all lines that are not dropped have points of the same sizes, or lack the last one.
+ */
 static void compare_lines(bench *b)
 {
 	for (size_t i = 0; i < b->lines.len; i++) {
@@ -174,14 +186,15 @@ static void compare_lines(bench *b)
 		l->place = 0;
 		for (size_t k = 0; k < b->lines.len; k++) {
 			const line *other = &b->lines.data[k];
-			if (other->dropped || !same_task(l, other) || other->what.bytes != l->what.bytes)
+			if (other->dropped || !same_task(l, other) ||
+			    other->what.bytes != l->what.bytes)
 				continue;
 			l->place += other->what.seconds < l->what.seconds;
 			best = other->what.seconds < best->what.seconds ? other : best;
 		}
-		l->dropped =
-			l->dropped || (l->before_s > 0 && l->what.seconds > SLOWER * best->what.seconds &&
-		                       l->what.seconds - l->before_s > best->what.seconds - best->before_s);
+		l->dropped = l->dropped ||
+		             (l->before_s > 0 && l->what.seconds > SLOWER * best->what.seconds &&
+		              l->what.seconds - l->before_s > best->what.seconds - best->before_s);
 	}
 }
 
@@ -199,7 +212,8 @@ static sw_status run_place(bench *b, int32_t place, int64_t bytes, double growth
 		line *l = &b->lines.data[(start + i) % n];
 		if (l->dropped || l->place != place)
 			continue;
-		double remaining_s = until_s - b->s->elapsed_s, share_s = remaining_s / (double)(*left)--;
+		double remaining_s = until_s - b->s->elapsed_s,
+		       share_s = remaining_s / (double)(*left)--;
 		if (l->what.seconds > 0 && expected_s(l, growth) > remaining_s) {
 			b->result->left_out++;
 			l->dropped = true;
@@ -225,7 +239,7 @@ static sw_status run_round(bench *b, int64_t bytes, double growth, double until_
 	return status;
 }
 
-/* ---- again ------------------------------------------------------------------------------------------------------------------ */
+/* ---- again ------------------------------------------------------------------------------ */
 
 static bool same_point(const sw_link_point *a, const sw_link_point *b)
 {
@@ -264,8 +278,8 @@ static sw_status measure_again(bench *b, double until_s, sw_error *err)
 		sample taken = {0};
 		if (REPETITIONS * p->seconds > remaining_s)
 			continue;
-		status = calibrate_point(b->s, b->shape, p, remaining_s / (double)(fastest.len - i), &taken,
-		                         err);
+		status = calibrate_point(b->s, b->shape, p, remaining_s / (double)(fastest.len - i),
+		                         &taken, err);
 		if (status == SW_OK)
 			merge(p, &taken);
 	}
@@ -273,9 +287,10 @@ static sw_status measure_again(bench *b, double until_s, sw_error *err)
 	return status;
 }
 
-/* ---- beside kernels -------------------------------------------------------------------------------------------------------- */
+/* ---- beside kernels --------------------------------------------------------------------- */
 
-/* The largest all-reduce among all that is short enough, by its fastest algorithm. NULL: there is none. */
+/* The largest all-reduce among all that is short enough, by its fastest algorithm. NULL: there is
+ * none. */
 static const sw_link_point *point_beside(const bench *b)
 {
 	uint32_t all = (UINT32_C(1) << b->shape->atoms.n) - 1;
@@ -294,13 +309,14 @@ static const sw_link_point *point_beside(const bench *b)
 static sw_status measure_share(bench *b, double share_s, sw_error *err)
 {
 	const sw_link_point *p = b->s->options->paced ? NULL : point_beside(b);
-	return p ? calibrate_share(b->s, b->shape, p, share_s, &b->result->transfer_share, err) : SW_OK;
+	return p ? calibrate_share(b->s, b->shape, p, share_s, &b->result->transfer_share, err)
+	         : SW_OK;
 }
 
-/* ---- the whole -------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------------------------- */
 
-sw_status calibrate_links(sampler *s, const sw_cluster *shape, double until_s, sw_calibrate_result *result,
-                          sw_error *err)
+sw_status calibrate_links(sampler *s, const sw_cluster *shape, double until_s,
+                          sw_calibrate_result *result, sw_error *err)
 {
 	bench b = {.s = s, .shape = shape, .result = result};
 	int64_t factor = until_s - s->elapsed_s > AMPLE_S ? 2 : 4;

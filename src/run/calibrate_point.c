@@ -1,14 +1,18 @@
 /*
- * One point of the links: a collective by one algorithm, or a message between two ranks, as it comes in a step; and what it takes of the device.
+ * One point of the links: a collective by one algorithm, or a message between two ranks, as it
+ * comes in a step; and what it takes of the device.
  *
- * For its share of the device a kernel runs by itself, and beside a collective: by how much longer kernel and wait then take together, over what the collective
- * takes by itself. That holds what the transport's thread computes, what the system does for it, and that the two wait for each other's processor.
+ * For its share of the device a kernel runs by itself, and beside a collective: by how much longer
+ * kernel and wait then take together, over what the collective takes by itself. That holds what the
+ * transport's thread computes, what the system does for it, and that the two wait for each other's
+ * processor.
  */
 #include <math.h>
 
 #include "run/calibrate_parts.h"
 
-/* What a kernel between two collectives takes, or more: time for connections and threads to come to rest, as they do in a step. */
+/* What a kernel between two collectives takes, or more: time for connections and threads to come to
+ * rest, as they do in a step. */
 #define REST_S 300e-6
 #define KERNEL_S 50e-6  /* of the kernel that runs beside a collective of a paced run */
 #define KERNEL_LENGTH 2 /* of the one beside which its share is measured, over the collective */
@@ -25,7 +29,7 @@ typedef struct bench {
 	int64_t turns; /* of the kernel beside it */
 } bench;
 
-/* ---- the op ------------------------------------------------------------------------------------------------------------- */
+/* ---- the op ----------------------------------------------------------------------------- */
 
 static const sw_opcode opcodes[SW_COLLECTIVE_COUNT] = {
 	[SW_COLLECTIVE_ALL_REDUCE] = SW_OP_ALL_REDUCE,
@@ -40,7 +44,8 @@ static const sw_opcode opcodes[SW_COLLECTIVE_COUNT] = {
 static int64_t permuted(const sw_atoms *atoms, uint32_t mask, int64_t device)
 {
 	int32_t first = __builtin_ctz(mask), last = 31 - __builtin_clz(mask);
-	int64_t a = sw_atoms_coordinate(atoms, device, first), b = sw_atoms_coordinate(atoms, device, last);
+	int64_t a = sw_atoms_coordinate(atoms, device, first),
+		b = sw_atoms_coordinate(atoms, device, last);
 	if (first == last)
 		return device + ((a + 1) % atoms->size[first] - a) * sw_atoms_stride(atoms, first);
 	return device + (b - a) * (sw_atoms_stride(atoms, first) - sw_atoms_stride(atoms, last));
@@ -49,7 +54,8 @@ static int64_t permuted(const sw_atoms *atoms, uint32_t mask, int64_t device)
 static sw_id emit_permute(const bench *b, sw_program *p, int32_t c, sw_id x)
 {
 	const sw_link_point *what = b->what;
-	int64_t n = what->atoms ? b->shape->n_devices : 2, *pairs = SW_NEW_N(&p->arena, int64_t, 2 * n);
+	int64_t n = what->atoms ? b->shape->n_devices : 2,
+		*pairs = SW_NEW_N(&p->arena, int64_t, 2 * n);
 	for (int64_t i = 0; i < n; i++) {
 		pairs[2 * i] = what->atoms ? i : i ? what->to : what->from;
 		pairs[2 * i + 1] = what->atoms ? permuted(&b->shape->atoms, what->atoms, i)
@@ -87,14 +93,15 @@ static void tear_down(bench *b)
 	b->program = NULL;
 }
 
-/* As a step does it: begun for the transport's thread, and waited for; by itself, as what it takes from a kernel beside it is measured for all alike. A paced
- * kernel takes nothing, and lets the thread begin. */
+/* As a step does it: begun for the transport's thread, and waited for; by itself, as what it takes
+ * from a kernel beside it is measured for all alike. A paced kernel takes nothing, and lets the
+ * thread begin. */
 static sw_status perform(void *context, sw_error *err)
 {
 	bench *b = context;
 	uint64_t ticket;
-	sw_status status =
-		sw_transport_begin(b->s->transport, b->program, b->op, &b->in, &b->out, &ticket, err);
+	sw_status status = sw_transport_begin(b->s->transport, b->program, b->op, &b->in, &b->out,
+	                                      &ticket, err);
 	if (status)
 		return status;
 	if (b->s->options->paced)
@@ -102,7 +109,7 @@ static sw_status perform(void *context, sw_error *err)
 	return sw_transport_finish(b->s->transport, ticket, err);
 }
 
-/* ---- a point ------------------------------------------------------------------------------------------------------------ */
+/* ---- a point ---------------------------------------------------------------------------- */
 
 static void tell(const bench *b)
 {
@@ -129,11 +136,12 @@ static sw_status prepare(bench *b, sw_error *err)
 }
 
 /* Broadcasts in a row would overlap: their root is done before the others are. */
-sw_status calibrate_point(sampler *s, const sw_cluster *shape, const sw_link_point *what, double share_s,
-                          sample *taken, sw_error *err)
+sw_status calibrate_point(sampler *s, const sw_cluster *shape, const sw_link_point *what,
+                          double share_s, sample *taken, sw_error *err)
 {
 	bench b = {.s = s, .shape = shape, .what = what};
-	const sample_rhythm rhythm = {.in_row = what->kind != SW_COLLECTIVE_BROADCAST, .rest_s = REST_S};
+	const sample_rhythm rhythm = {.in_row = what->kind != SW_COLLECTIVE_BROADCAST,
+	                              .rest_s = REST_S};
 	tell(&b);
 	sw_status status = prepare(&b, err);
 	if (status == SW_OK)
@@ -142,7 +150,7 @@ sw_status calibrate_point(sampler *s, const sw_cluster *shape, const sw_link_poi
 	return status;
 }
 
-/* ---- beside kernels -------------------------------------------------------------------------------------------------------- */
+/* ---- beside kernels --------------------------------------------------------------------- */
 
 /* Each turn needs the last one's result, so that none is done at once with another. */
 static void multiply(int64_t turns)
@@ -171,8 +179,8 @@ static sw_status compute_beside(void *context, sw_error *err)
 {
 	bench *b = context;
 	uint64_t ticket;
-	sw_status status =
-		sw_transport_begin(b->s->transport, b->program, b->op, &b->in, &b->out, &ticket, err);
+	sw_status status = sw_transport_begin(b->s->transport, b->program, b->op, &b->in, &b->out,
+	                                      &ticket, err);
 	if (status)
 		return status;
 	multiply(b->turns);
@@ -186,18 +194,21 @@ static sw_status sample_share(bench *b, double share_s, double *share, sw_error 
 	sample taken[SW_COUNT(bodies)];
 	sw_status status = SW_OK;
 	for (size_t i = 0; i < SW_COUNT(bodies) && status == SW_OK; i++)
-		status = sampler_measure(b->s, bodies[i], b, rhythm, share_s / SW_COUNT(bodies), &taken[i],
-		                         err);
+		status = sampler_measure(b->s, bodies[i], b, rhythm, share_s / SW_COUNT(bodies),
+		                         &taken[i], err);
 	if (status == SW_OK)
-		*share =
-			fmin(fmax((taken[2].seconds - taken[1].seconds) / taken[0].seconds, 0), MOST_SHARE);
+		*share = fmin(fmax((taken[2].seconds - taken[1].seconds) / taken[0].seconds, 0),
+		              MOST_SHARE);
 	return status;
 }
 
-sw_status calibrate_share(sampler *s, const sw_cluster *shape, const sw_link_point *what, double share_s,
-                          double *share, sw_error *err)
+sw_status calibrate_share(sampler *s, const sw_cluster *shape, const sw_link_point *what,
+                          double share_s, double *share, sw_error *err)
 {
-	bench b = {.s = s, .shape = shape, .what = what, .turns = turns_for(KERNEL_LENGTH * what->seconds)};
+	bench b = {.s = s,
+	           .shape = shape,
+	           .what = what,
+	           .turns = turns_for(KERNEL_LENGTH * what->seconds)};
 	sampler_tell(s, "a kernel beside a collective");
 	sw_status status = prepare(&b, err);
 	if (status == SW_OK)

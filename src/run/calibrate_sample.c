@@ -1,10 +1,11 @@
 /*
  * Repeating something until its median is known.
  *
- * Samples are taken in batches; after each, the ranks exchange what they measured and keep the largest, so that all of them see the same
- * numbers and decide alike. The confidence interval is that of order statistics, for which samples need no distribution: of n sorted samples
- * the k-th from either end, with k the largest for which the median lies between them with probability 0.95 (k = n/2 - 0.98 sqrt(n));
- * of fewer than six, the two extremes.
+ * Samples are taken in batches; after each, the ranks exchange what they measured and keep the
+ * largest, so that all of them see the same numbers and decide alike. The confidence interval is
+ * that of order statistics, for which samples need no distribution: of n sorted samples the k-th
+ * from either end, with k the largest for which the median lies between them with probability 0.95
+ * (k = n/2 - 0.98 sqrt(n)); of fewer than six, the two extremes.
  */
 #include "run/calibrate_parts.h"
 
@@ -82,8 +83,8 @@ static sw_status exchange(sampler *s, batch *mine, sw_error *err)
 {
 	sw_transport *t = s->transport;
 	batch all = {0};
-	sw_status status = t->ops->all_reduce(t, t->everyone, t->size, SW_MONOID_MAX, SW_F64, mine, &all,
-	                                      (int64_t)(sizeof(all) / sizeof(double)), err);
+	sw_status status = t->ops->all_reduce(t, t->everyone, t->size, SW_MONOID_MAX, SW_F64, mine,
+	                                      &all, (int64_t)(sizeof(all) / sizeof(double)), err);
 	*mine = all;
 	s->elapsed_s = all.elapsed_s;
 	return status;
@@ -128,7 +129,8 @@ sw_status sampler_measure(sampler *s, sample_body *body, void *context, sample_r
 	double seconds[MOST + BATCH], begin = s->elapsed_s;
 	batch b;
 	int n = 0, size = FEWEST;
-	sw_status status = take_batch(s, &t, 1, &b, err); /* to warm up, and to see how long it takes */
+	/* to warm up, and to see how long it takes */
+	sw_status status = take_batch(s, &t, 1, &b, err);
 	if (rhythm.in_row)
 		t.in_row = (int)fmin(fmax(WORTH_S / fmax(b.seconds[0], 1e-9), 1), MOST_IN_ROW);
 	while (status == SW_OK && size > 0) {

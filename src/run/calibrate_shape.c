@@ -12,8 +12,9 @@ static uint64_t hash_host(void)
 	struct stat network;
 	gethostname(name, sizeof(name) - 1);
 	uint64_t hash = sw_hash_bytes(name, strlen(name), 0);
-	return stat("/proc/self/ns/net", &network) == 0 ? sw_hash_u64(hash, (uint64_t)network.st_ino)
-	                                                : hash;
+	return stat("/proc/self/ns/net", &network) == 0
+	               ? sw_hash_u64(hash, (uint64_t)network.st_ino)
+	               : hash;
 }
 
 sw_status calibrate_hosts(sw_transport *t, uint64_t *hosts, sw_error *err)
@@ -34,10 +35,11 @@ static sw_status count_hosts(const uint64_t *hosts, int32_t size, int32_t *count
 		}
 		for (int32_t before = 0; before < r; before++)
 			if (hosts[before] == hosts[r])
-				return sw_fail(err, SW_ERR_INPUT,
-				               "ranks %d and %d share a host, and ranks between them do "
-				               "not: start mpirun with --map-by slot",
-				               before, r);
+				return sw_fail(
+					err, SW_ERR_INPUT,
+					"ranks %d and %d share a host, and ranks between them do "
+					"not: start mpirun with --map-by slot",
+					before, r);
 		counts[n++] = 1;
 	}
 	*n_hosts = n;
@@ -56,7 +58,8 @@ static bool are_equal(const int32_t *counts, int32_t n)
 static void print_unequal(const int32_t *counts, int32_t n, sw_text *text)
 {
 	sw_text_addf(text,
-	             "  - {name: node, count: %d, latency: 30 us, bandwidth: 1 GB/s}\n  - {name: device, "
+	             "  - {name: node, count: %d, latency: 30 us, bandwidth: 1 GB/s}\n  - {name: "
+	             "device, "
 	             "count: [",
 	             n);
 	for (int32_t i = 0; i < n; i++)
@@ -72,9 +75,11 @@ static void print_levels(const int32_t *counts, int32_t n, sw_text *text)
 		return;
 	}
 	if (n > 1)
-		sw_text_addf(text, "  - {name: node, count: %d, latency: 30 us, bandwidth: 1 GB/s}\n", n);
+		sw_text_addf(text,
+		             "  - {name: node, count: %d, latency: 30 us, bandwidth: 1 GB/s}\n", n);
 	if (n == 1 || counts[0] > 1)
-		sw_text_addf(text, "  - {name: device, count: %d, latency: 5 us, bandwidth: 5 GB/s}\n",
+		sw_text_addf(text,
+		             "  - {name: device, count: %d, latency: 5 us, bandwidth: 5 GB/s}\n",
 		             counts[0]);
 }
 
@@ -128,7 +133,8 @@ sw_status sw_calibrate_shape(sw_transport *t, sw_cluster *cluster, sw_error *err
 		status = share_text(t, &text, err);
 	}
 	if (status == SW_OK)
-		status = sw_cluster_parse(text.data, text.len, "the shape of this job", cluster, err);
+		status = sw_cluster_parse(text.data, text.len, "the shape of this job", cluster,
+		                          err);
 	sw_text_clear(&text);
 	free(counts);
 	free(hosts);

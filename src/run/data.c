@@ -44,9 +44,10 @@ static sw_status check_tokens(const source *s, int64_t vocabulary, sw_error *err
 	for (int64_t i = 0; i < count; i++) {
 		int64_t token = token_of(s, i);
 		if (token < 0 || token >= vocabulary)
-			return sw_fail_at(err, SW_ERR_INPUT, s->path, 0, 0,
-			                  "token %lld is %lld, and the program's vocabulary is 0 to %lld",
-			                  (long long)i, (long long)token, (long long)vocabulary - 1);
+			return sw_fail_at(
+				err, SW_ERR_INPUT, s->path, 0, 0,
+				"token %lld is %lld, and the program's vocabulary is 0 to %lld",
+				(long long)i, (long long)token, (long long)vocabulary - 1);
 	}
 	return SW_OK;
 }
@@ -66,7 +67,8 @@ static sw_status join(const source *sources, int n, sw_data *data, sw_error *err
 	size_t width = wide ? sizeof(int32_t) : 1;
 	uint8_t *all = sw_try_alloc((size_t)data->tokens * width + 1);
 	if (!all)
-		return sw_fail(err, SW_ERR_IO, "no memory for %lld tokens", (long long)data->tokens);
+		return sw_fail(err, SW_ERR_IO, "no memory for %lld tokens",
+		               (long long)data->tokens);
 	int64_t at = 0;
 	for (int k = 0; k < n; k++) {
 		if (!wide)
@@ -94,18 +96,20 @@ static sw_status read_sources(const char *const *paths, int n, int64_t vocabular
 	return status;
 }
 
-sw_status sw_data_open(const char *const *paths, int n_paths, int64_t vocabulary, int64_t row_tokens,
-                       sw_data *data, sw_error *err)
+sw_status sw_data_open(const char *const *paths, int n_paths, int64_t vocabulary,
+                       int64_t row_tokens, sw_data *data, sw_error *err)
 {
 	*data = (sw_data){0};
 	sw_arena_init(&data->arena);
 	data->path = n_paths ? sw_arena_text(&data->arena, paths[0]) : "";
 	source *sources = sw_alloc((size_t)SW_MAX(n_paths, 1) * sizeof(*sources));
-	sw_status status = read_sources(paths, n_paths, SW_MIN(vocabulary, INT32_MAX), sources, data, err);
+	sw_status status =
+		read_sources(paths, n_paths, SW_MIN(vocabulary, INT32_MAX), sources, data, err);
 	if (status == SW_OK && data->tokens < row_tokens)
-		status = sw_fail_at(err, SW_ERR_INPUT, data->path, 0, 0,
-		                    "%lld tokens are too few: one row of the program's batch takes %lld",
-		                    (long long)data->tokens, (long long)row_tokens);
+		status = sw_fail_at(
+			err, SW_ERR_INPUT, data->path, 0, 0,
+			"%lld tokens are too few: one row of the program's batch takes %lld",
+			(long long)data->tokens, (long long)row_tokens);
 	if (status == SW_OK)
 		status = join(sources, n_paths, data, err);
 	for (int i = 0; i < n_paths; i++)
@@ -129,7 +133,8 @@ void sw_data_batch(const sw_data *data, uint64_t seed, int64_t step, int64_t row
 {
 	double positions = (double)(data->tokens - length + 1);
 	for (int64_t row = 0; row < rows; row++) {
-		int64_t begin = (int64_t)(positions * sw_random_unit(seed, (uint64_t)step, (uint64_t)row));
+		int64_t begin =
+			(int64_t)(positions * sw_random_unit(seed, (uint64_t)step, (uint64_t)row));
 		begin = SW_MIN(begin, data->tokens - length);
 		for (int64_t i = 0; i < length; i++)
 			out[row * length + i] =

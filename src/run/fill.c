@@ -1,4 +1,5 @@
-/* Filling inputs: the number of an element depends on its place in the whole tensor, and so on no layout. */
+/* Filling inputs: the number of an element depends on its place in the whole tensor, and so on no
+ * layout. */
 #include "run/run.h"
 
 #include <math.h>
@@ -35,8 +36,8 @@ static draw_fn *const draws[] = {
 
 #define PADDING UINT64_MAX
 
-/* What a local index along each dimension adds to the row-major index in the true shape, PADDING beyond it: offsets of dimension d
- * begin at d * longest. */
+/* What a local index along each dimension adds to the row-major index in the true shape, PADDING
+ * beyond it: offsets of dimension d begin at d * longest. */
 typedef struct places {
 	int32_t rank;
 	int64_t longest, dims[SW_MAX_RANK];

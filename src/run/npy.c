@@ -20,7 +20,8 @@ bool sw_npy_recognise(const char *text, size_t length)
 	return length >= MAGIC_BYTES && memcmp(text, MAGIC, MAGIC_BYTES) == 0;
 }
 
-/* The header is a Python dictionary in a fixed style: what follows a key, without the blanks; NULL if it is not there. */
+/* The header is a Python dictionary in a fixed style: what follows a key, without the blanks; NULL
+ * if it is not there. */
 static const char *value_of(const char *header, const char *key)
 {
 	const char *at = strstr(header, key);
@@ -49,9 +50,10 @@ static sw_status parse_kind(const char *header, sw_npy *npy, sw_error *err)
 			return SW_OK;
 		}
 	}
-	return sw_fail(err, SW_ERR_INPUT,
-	               "its items are %.10s; tokens must be little-endian integers, such as dtype uint16",
-	               descr ? descr : "unknown");
+	return sw_fail(
+		err, SW_ERR_INPUT,
+		"its items are %.10s; tokens must be little-endian integers, such as dtype uint16",
+		descr ? descr : "unknown");
 }
 
 static sw_status parse_count(const char *header, sw_npy *npy, sw_error *err)
@@ -91,10 +93,10 @@ sw_status sw_npy_parse(const char *text, size_t length, sw_npy *npy, sw_error *e
 	npy->data = bytes + fixed + header_bytes;
 	int64_t held = (int64_t)(length - fixed - header_bytes);
 	if (status == SW_OK && npy->count > held / npy->bytes)
-		return sw_fail(
-			err, SW_ERR_INPUT,
-			"the file ends early: %lld items of %d bytes are announced, %lld bytes are there",
-			(long long)npy->count, npy->bytes, (long long)held);
+		return sw_fail(err, SW_ERR_INPUT,
+		               "the file ends early: %lld items of %d bytes are announced, %lld "
+		               "bytes are there",
+		               (long long)npy->count, npy->bytes, (long long)held);
 	return status;
 }
 

@@ -1,4 +1,5 @@
-/* pace: how long each op of a program takes on a cluster's device, and which branches are taken, for a paced run. */
+/* pace: how long each op of a program takes on a cluster's device, and which branches are taken,
+ * for a paced run. */
 #ifndef SW_RUN_PACE_H
 #define SW_RUN_PACE_H
 

@@ -29,8 +29,8 @@ static void start(seat *s)
 	s->started = pthread_create(&s->thread, NULL, sit, s) == 0;
 	if (s->started)
 		return;
-	s->status =
-		sw_fail(&s->err, SW_ERR_IO, "the system refuses a thread for rank %d", s->transport->rank);
+	s->status = sw_fail(&s->err, SW_ERR_IO, "the system refuses a thread for rank %d",
+	                    s->transport->rank);
 	s->transport->ops->fail(s->transport, &s->err);
 	s->transport->ops->free(s->transport);
 }
@@ -66,11 +66,13 @@ sw_status sw_ranks_run(int32_t size, sw_rank_body *body, void *context, sw_error
 	return status;
 }
 
-sw_status sw_ranks_program(const sw_plan *plan, uint32_t overlap, sw_program **program, sw_error *err)
+sw_status sw_ranks_program(const sw_plan *plan, uint32_t overlap, sw_program **program,
+                           sw_error *err)
 {
 	sw_program *local = NULL;
-	sw_schedule_options options = {
-		.overlap = overlap, .memory_bytes = plan->memory_bytes, .merge_bytes = plan->merge_bytes};
+	sw_schedule_options options = {.overlap = overlap,
+	                               .memory_bytes = plan->memory_bytes,
+	                               .merge_bytes = plan->merge_bytes};
 	sw_status status = sw_partition(plan, &local, err);
 	if (status == SW_OK)
 		status = sw_schedule(plan->cluster, local, &options, program, err);
@@ -86,8 +88,8 @@ void sw_parts_init(sw_parts *parts, const sw_plan *plan, const sw_program *local
 {
 	*parts = (sw_parts){.plan = plan, .local = local};
 	sw_arena_init(&parts->arena);
-	parts->n_inputs =
-		sw_program_inputs(plan->program, plan->program->entry, &parts->arena, &parts->whole_inputs);
+	parts->n_inputs = sw_program_inputs(plan->program, plan->program->entry, &parts->arena,
+	                                    &parts->whole_inputs);
 	sw_program_inputs(local, local->entry, &parts->arena, &parts->local_inputs);
 	sw_program_inputs(sw_plan_serial(plan), sw_plan_serial(plan)->entry, &parts->arena,
 	                  &parts->true_inputs);
@@ -131,7 +133,8 @@ static void fill_all(sw_shape shape, void *data, double number)
 sw_status sw_part_fill(const sw_parts *parts, uint32_t input, int64_t device, const sw_fill *fill,
                        uint64_t seed, double padding, sw_tensor *tensor, sw_error *err)
 {
-	sw_shape whole = sw_parts_whole_shape(parts, input), true_shape = sw_parts_true_shape(parts, input);
+	sw_shape whole = sw_parts_whole_shape(parts, input),
+		 true_shape = sw_parts_true_shape(parts, input);
 	bool padded = !sw_shape_equal(whole, true_shape);
 	if (padded)
 		fill_all(tensor->shape, sw_tensor_data(*tensor), padding);
@@ -144,7 +147,8 @@ sw_status sw_part_filled(const sw_parts *parts, uint32_t input, int64_t device, 
 {
 	sw_shape shape = sw_value_shape(parts->local, parts->local_inputs[input]);
 	sw_status status = sw_tensor_new(shape, false, tensor, err);
-	return status ? status : sw_part_fill(parts, input, device, fill, seed, padding, tensor, err);
+	return status ? status
+	              : sw_part_fill(parts, input, device, fill, seed, padding, tensor, err);
 }
 
 void *sw_padded_array(sw_shape small, const void *data, sw_shape large, double rest)
@@ -175,13 +179,15 @@ static sw_status take_outputs(sw_tensor *outputs, uint32_t n, sw_error *err)
 		if (status == SW_OK)
 			status = sw_tensor_new(there.shape, false, &outputs[i], err);
 		if (status == SW_OK && there.buffer->bytes)
-			memcpy(sw_tensor_data(outputs[i]), sw_tensor_data(there), there.buffer->bytes);
+			memcpy(sw_tensor_data(outputs[i]), sw_tensor_data(there),
+			       there.buffer->bytes);
 	}
 	return status;
 }
 
-sw_status sw_run_once(const sw_program *program, const sw_interpret_options *options, sw_tensor *inputs,
-                      uint32_t n_inputs, sw_tensor *outputs, uint32_t n_outputs, sw_error *err)
+sw_status sw_run_once(const sw_program *program, const sw_interpret_options *options,
+                      sw_tensor *inputs, uint32_t n_inputs, sw_tensor *outputs, uint32_t n_outputs,
+                      sw_error *err)
 {
 	sw_interpreter *interpreter = NULL;
 	sw_status status = sw_interpreter_new(program, options, &interpreter, err);

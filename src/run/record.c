@@ -1,9 +1,9 @@
 #include "run/record.h"
 
-/* ---- recording --------------------------------------------------------------------------------------- */
+/* ---- recording -------------------------------------------------------------------------- */
 
-static void keep(const sw_record *r, sw_record_events *events, sw_track track, sw_id op, double begin_s,
-                 double end_s)
+static void keep(const sw_record *r, sw_record_events *events, sw_track track, sw_id op,
+                 double begin_s, double end_s)
 {
 	sw_record_event event = {(int32_t)track, op, begin_s - r->begin_s, end_s - r->begin_s};
 	sw_vec_push(events, event);
@@ -33,7 +33,8 @@ static sw_status begin(void *context, const sw_program *program, sw_id op, const
 {
 	sw_record *r = context;
 	struct sw_record_begun begun = {.op = op};
-	sw_status status = sw_transport_begin(r->transport, program, op, in, out, &begun.ticket, err);
+	sw_status status =
+		sw_transport_begin(r->transport, program, op, in, out, &begun.ticket, err);
 	*ticket = r->begun.len;
 	if (status == SW_OK)
 		sw_vec_push(&r->begun, begun);
@@ -82,7 +83,8 @@ static void watch(void *context, const sw_program *program, sw_id op, double beg
 	keep(r, &r->performed, SW_TRACK_COLLECTIVES, op, begin_s, end_s);
 }
 
-void sw_record_init(sw_record *record, sw_transport *transport, const sw_program *program, bool detailed)
+void sw_record_init(sw_record *record, sw_transport *transport, const sw_program *program,
+                    bool detailed)
 {
 	*record = (sw_record){.transport = transport, .program = program, .detailed = detailed};
 	if (detailed)
@@ -138,7 +140,7 @@ void sw_record_options(sw_record *record, sw_interpret_options *options)
 	options->timing_context = record;
 }
 
-/* ---- gathering ------------------------------------------------------------------------------------------ */
+/* ---- gathering -------------------------------------------------------------------------- */
 
 static int64_t operand_bytes(const sw_program *program, const sw_op *op)
 {
@@ -153,20 +155,22 @@ static void add_events(const sw_record *r, int32_t rank, const sw_record_event *
 {
 	for (int64_t i = 0; i < n; i++) {
 		const sw_op *op = sw_op_at(r->program, events[i].op);
-		sw_trace_add(trace, &(sw_trace_event){
-					    .rank = rank,
-					    .track = (sw_track)events[i].track,
-					    .name = op->name,
-					    .category = sw_op_opcode_name(op),
-					    .bytes = is_kernel(op) ? -1 : operand_bytes(r->program, op),
-					    .begin_s = events[i].begin_s,
-					    .end_s = events[i].end_s,
-				    });
+		sw_trace_add(trace,
+		             &(sw_trace_event){
+				     .rank = rank,
+				     .track = (sw_track)events[i].track,
+				     .name = op->name,
+				     .category = sw_op_opcode_name(op),
+				     .bytes = is_kernel(op) ? -1 : operand_bytes(r->program, op),
+				     .begin_s = events[i].begin_s,
+				     .end_s = events[i].end_s,
+			     });
 	}
 }
 
 /* From one rank after the other, so that one list at a time is there besides the trace. */
-static sw_status receive_all(const sw_record *r, const int64_t *counts, sw_trace *trace, sw_error *err)
+static sw_status receive_all(const sw_record *r, const int64_t *counts, sw_trace *trace,
+                             sw_error *err)
 {
 	sw_transport *t = r->transport;
 	sw_record_events theirs = {0};
@@ -204,10 +208,12 @@ sw_status sw_record_gather(const sw_record *record, sw_trace *trace, sw_error *e
 	sw_transport *t = record->transport;
 	int64_t mine = (int64_t)(record->own.len + record->performed.len);
 	int64_t *counts = sw_alloc((size_t)t->size * sizeof(*counts));
-	sw_status status = t->ops->all_gather(t, t->everyone, t->size, &mine, counts, sizeof(mine), err);
+	sw_status status =
+		t->ops->all_gather(t, t->everyone, t->size, &mine, counts, sizeof(mine), err);
 	if (status == SW_OK && t->rank == 0) {
 		add_events(record, 0, record->own.data, (int64_t)record->own.len, trace);
-		add_events(record, 0, record->performed.data, (int64_t)record->performed.len, trace);
+		add_events(record, 0, record->performed.data, (int64_t)record->performed.len,
+		           trace);
 		status = receive_all(record, counts, trace, err);
 	} else if (status == SW_OK) {
 		status = send_own(record, mine, err);

@@ -1,8 +1,9 @@
 /*
  * Training: one rank's loop, and the ways to start it.
  *
- * State (a parameter, a moment, a counter: an input that an output aliases) goes from an output to its input without a copy: both
- * lie at one place of the interpreter's arena. Other inputs are written there once, data inputs for each step. A paced run has all that but for the numbers:
+ * State (a parameter, a moment, a counter: an input that an output aliases) goes from an output to
+ * its input without a copy: both lie at one place of the interpreter's arena. Other inputs are
+ * written there once, data inputs for each step. A paced run has all that but for the numbers:
  * nothing is filled, computed or read.
  */
 #include "run/run.h"
@@ -23,7 +24,8 @@ typedef struct trainer {
 	const sw_run_options *options;
 	sw_placement *placement;
 	sw_interpreter *interpreter;
-	sw_tensor *kept;   /* per input: what the next step starts from; buffer NULL: made for each step */
+	/* per input: what the next step starts from; buffer NULL: made for each step */
+	sw_tensor *kept;
 	sw_tensor *inputs; /* per input, of one step */
 	sw_tensor *outputs;
 	int32_t loss;     /* output, -1: none */
@@ -35,7 +37,7 @@ typedef struct trainer {
 	SW_VEC(sw_record_cores) cores;
 } trainer;
 
-/* ---- what a program needs to be trained ------------------------------------------------------------------ */
+/* ---- what a program needs to be trained ------------------------------------------------- */
 
 static bool is_everywhere(const sw_layout *layout)
 {
@@ -66,7 +68,8 @@ static sw_status check_loss(const trainer *t, sw_error *err)
 	const sw_plan *plan = t->parts.plan;
 	if (t->loss < 0 || is_everywhere(sw_plan_layout(plan, plan->outputs[t->loss])))
 		return SW_OK;
-	return sw_fail(err, SW_ERR_INTERNAL, "the plan does not leave the loss whole on every device");
+	return sw_fail(err, SW_ERR_INTERNAL,
+	               "the plan does not leave the loss whole on every device");
 }
 
 static sw_status check_tokens(const trainer *t, sw_error *err)
@@ -81,11 +84,12 @@ static sw_status check_tokens(const trainer *t, sw_error *err)
 		               "the program has no input for tokens: run it without data");
 	sw_shape shape = sw_parts_true_shape(&t->parts, (uint32_t)t->sidecar->tokens_input);
 	if (shape.rank != 2 || shape.type != SW_S32)
-		return sw_fail(err, SW_ERR_INPUT, "the program's input for tokens isn't s32[rows,length]");
+		return sw_fail(err, SW_ERR_INPUT,
+		               "the program's input for tokens isn't s32[rows,length]");
 	return SW_OK;
 }
 
-/* ---- one step ----------------------------------------------------------------------------------------------- */
+/* ---- one step --------------------------------------------------------------------------- */
 
 static uint64_t data_seed(const trainer *t, int64_t step)
 {
@@ -99,11 +103,12 @@ static void make_batch(trainer *t, uint32_t input, int64_t step, const sw_tensor
 		 whole = sw_parts_whole_shape(&t->parts, input);
 	sw_data_batch(t->data, t->options->seed, step, shape.dims[0], shape.dims[1], t->tokens);
 	sw_shape_embed(shape, t->tokens, whole, t->batch);
-	sw_layout_cut(&plan->cluster->atoms, whole, sw_parts_layout(&t->parts, input), t->transport->rank,
-	              sizeof(*t->batch), t->batch, sw_tensor_data(*tensor));
+	sw_layout_cut(&plan->cluster->atoms, whole, sw_parts_layout(&t->parts, input),
+	              t->transport->rank, sizeof(*t->batch), t->batch, sw_tensor_data(*tensor));
 }
 
-static sw_status make_input(trainer *t, uint32_t input, int64_t step, sw_tensor *tensor, sw_error *err)
+static sw_status make_input(trainer *t, uint32_t input, int64_t step, sw_tensor *tensor,
+                            sw_error *err)
 {
 	const sw_input_info *info = &t->sidecar->inputs[input];
 	sw_status status = sw_interpreter_input(t->interpreter, input, tensor, err);
@@ -111,8 +116,8 @@ static sw_status make_input(trainer *t, uint32_t input, int64_t step, sw_tensor 
 		return status;
 	uint64_t seed = info->role == SW_ROLE_DATA ? data_seed(t, step) : t->options->seed;
 	if (info->role != SW_ROLE_DATA || !t->tokens || (int32_t)input != t->sidecar->tokens_input)
-		return sw_part_fill(&t->parts, input, t->transport->rank, &info->init, seed, 0, tensor,
-		                    err);
+		return sw_part_fill(&t->parts, input, t->transport->rank, &info->init, seed, 0,
+		                    tensor, err);
 	make_batch(t, input, step, tensor);
 	return SW_OK;
 }
@@ -129,7 +134,8 @@ static sw_status make_inputs(trainer *t, int64_t step, sw_error *err)
 	return status;
 }
 
-/* The interpreter updates in place what nobody else refers to: state has no other reference while the step runs. */
+/* The interpreter updates in place what nobody else refers to: state has no other reference while
+ * the step runs. */
 static void give_away_state(trainer *t)
 {
 	const sw_program *local = t->parts.local;
@@ -152,7 +158,8 @@ static double read_loss(const trainer *t)
 {
 	if (t->loss < 0 || t->options->paced)
 		return NAN;
-	return sw_element_get(t->outputs[t->loss].shape.type, sw_tensor_data(t->outputs[t->loss]), 0);
+	return sw_element_get(t->outputs[t->loss].shape.type, sw_tensor_data(t->outputs[t->loss]),
+	                      0);
 }
 
 static sw_status run_step(trainer *t, int64_t step, sw_error *err)
@@ -166,8 +173,8 @@ static sw_status run_step(trainer *t, int64_t step, sw_error *err)
 		return status;
 	}
 	give_away_state(t);
-	status = sw_interpret(t->interpreter, t->inputs, t->parts.n_inputs, t->outputs, t->parts.n_outputs,
-	                      err);
+	status = sw_interpret(t->interpreter, t->inputs, t->parts.n_inputs, t->outputs,
+	                      t->parts.n_outputs, err);
 	memset(t->inputs, 0, t->parts.n_inputs * sizeof(*t->inputs)); /* taken */
 	if (status)
 		return status;
@@ -213,7 +220,7 @@ static sw_status run_steps(trainer *t, int64_t *done, sw_error *err)
 	return status;
 }
 
-/* ---- what came of it ---------------------------------------------------------------------------------------- */
+/* ---- what came of it -------------------------------------------------------------------- */
 
 typedef struct figures {
 	int64_t payload_bytes, wire_bytes, peak_bytes; /* the largest of all ranks */
@@ -223,7 +230,8 @@ typedef struct figures {
 
 static sw_thread_times plus_share(sw_thread_times sum, sw_thread_times of_one, int32_t n)
 {
-	return (sw_thread_times){sum.cpu_s + of_one.cpu_s / n, sum.delayed_s + of_one.delayed_s / n};
+	return (sw_thread_times){sum.cpu_s + of_one.cpu_s / n,
+	                         sum.delayed_s + of_one.delayed_s / n};
 }
 
 static void combine(const figures *all, int32_t n, figures *f)
@@ -244,8 +252,8 @@ static sw_status gather_figures(const trainer *t, figures *f, sw_error *err)
 {
 	int32_t size = t->transport->size;
 	figures *all = sw_alloc((size_t)size * sizeof(*all));
-	sw_status status = t->transport->ops->all_gather(t->transport, t->transport->everyone, size, f, all,
-	                                                 sizeof(*f), err);
+	sw_status status = t->transport->ops->all_gather(t->transport, t->transport->everyone, size,
+	                                                 f, all, sizeof(*f), err);
 	if (status == SW_OK)
 		combine(all, size, f);
 	free(all);
@@ -282,10 +290,11 @@ static double median_of_cores(const trainer *t, int64_t n, size_t offset)
 
 static sw_record_cores median_cores(const trainer *t, int64_t n)
 {
-	return (sw_record_cores){{median_of_cores(t, n, offsetof(sw_record_cores, own.cpu_s)),
-	                          median_of_cores(t, n, offsetof(sw_record_cores, own.delayed_s))},
-	                         {median_of_cores(t, n, offsetof(sw_record_cores, transport.cpu_s)),
-	                          median_of_cores(t, n, offsetof(sw_record_cores, transport.delayed_s))}};
+	return (sw_record_cores){
+		{median_of_cores(t, n, offsetof(sw_record_cores, own.cpu_s)),
+	         median_of_cores(t, n, offsetof(sw_record_cores, own.delayed_s))},
+		{median_of_cores(t, n, offsetof(sw_record_cores, transport.cpu_s)),
+	         median_of_cores(t, n, offsetof(sw_record_cores, transport.delayed_s))}};
 }
 
 static int64_t tokens_per_step(const trainer *t)
@@ -339,7 +348,7 @@ void sw_run_result_clear(sw_run_result *result)
 	*result = (sw_run_result){0};
 }
 
-/* ---- one rank ------------------------------------------------------------------------------------------------- */
+/* ---- one rank --------------------------------------------------------------------------- */
 
 static int choose_threads(const trainer *t)
 {
@@ -393,10 +402,12 @@ static void take_memory(trainer *t)
 	t->outputs = sw_alloc(n_outputs * sizeof(*t->outputs));
 	if (t->data && t->sidecar->tokens_input >= 0) {
 		uint32_t input = (uint32_t)t->sidecar->tokens_input;
-		t->tokens = sw_alloc((size_t)sw_shape_elements(sw_parts_true_shape(&t->parts, input)) *
-		                     sizeof(*t->tokens));
-		t->batch = sw_alloc((size_t)sw_shape_elements(sw_parts_whole_shape(&t->parts, input)) *
-		                    sizeof(*t->batch));
+		t->tokens =
+			sw_alloc((size_t)sw_shape_elements(sw_parts_true_shape(&t->parts, input)) *
+		                 sizeof(*t->tokens));
+		t->batch =
+			sw_alloc((size_t)sw_shape_elements(sw_parts_whole_shape(&t->parts, input)) *
+		                 sizeof(*t->batch));
 	}
 }
 
@@ -443,47 +454,51 @@ static sw_status train(const sw_plan *plan, const sw_program *scheduled, const s
 	return status;
 }
 
-/* ---- all ranks -------------------------------------------------------------------------------------------------- */
+/* ---- all ranks -------------------------------------------------------------------------- */
 
 static sw_status check_ranks(const sw_plan *plan, int32_t size, sw_error *err)
 {
 	if (plan->cluster->n_devices == size)
 		return SW_OK;
-	return sw_fail(err, SW_ERR_INPUT,
-	               "the plan is for %lld devices and there are %d ranks: start %lld, or plan for %d",
-	               (long long)plan->cluster->n_devices, size, (long long)plan->cluster->n_devices,
-	               size);
+	return sw_fail(
+		err, SW_ERR_INPUT,
+		"the plan is for %lld devices and there are %d ranks: start %lld, or plan for %d",
+		(long long)plan->cluster->n_devices, size, (long long)plan->cluster->n_devices,
+		size);
 }
 
-/* Ranks that run different programs, or for different numbers of steps, would wait for each other. */
+/* Ranks that run different programs, or for different numbers of steps, would wait for each other.
+ */
 static sw_status check_same(const sw_program *scheduled, const sw_run_options *options,
                             sw_transport *transport, sw_error *err)
 {
 	uint64_t flags = (uint64_t)options->paced | (uint64_t)options->tune << 1 |
 	                 (uint64_t)(options->trace != NULL) << 2;
-	uint64_t mine[] = {sw_program_hash(scheduled), (uint64_t)options->steps, options->seed, flags};
+	uint64_t mine[] = {sw_program_hash(scheduled), (uint64_t)options->steps, options->seed,
+	                   flags};
 	uint64_t first[SW_COUNT(mine)];
 	memcpy(first, mine, sizeof(mine));
 	sw_status status = transport->ops->broadcast(transport, 0, first, sizeof(first), err);
 	if (status)
 		return status;
 	if (memcmp(first, mine, sizeof(mine)) != 0)
-		status = sw_fail(err, SW_ERR_INPUT,
-		                 "rank 0 was given another plan, seed, number of steps, or way to run it");
+		status = sw_fail(
+			err, SW_ERR_INPUT,
+			"rank 0 was given another plan, seed, number of steps, or way to run it");
 	return transport->ops->agree(transport, status, err);
 }
 
 sw_status sw_run_train(const sw_plan *plan, const sw_sidecar *sidecar, const sw_data *data,
-                       sw_transport *transport, const sw_run_options *options, sw_run_result *result,
-                       sw_error *err)
+                       sw_transport *transport, const sw_run_options *options,
+                       sw_run_result *result, sw_error *err)
 {
 	sw_program *scheduled = NULL;
 	*result = (sw_run_result){0};
 	sw_status status = check_ranks(plan, transport->size, err);
 	if (status)
 		return status;
-	status = transport->ops->agree(transport, sw_ranks_program(plan, options->overlap, &scheduled, err),
-	                               err);
+	status = transport->ops->agree(
+		transport, sw_ranks_program(plan, options->overlap, &scheduled, err), err);
 	if (status == SW_OK)
 		status = check_same(scheduled, options, transport, err);
 	if (status == SW_OK) {

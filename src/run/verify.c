@@ -1,24 +1,29 @@
 /*
- * Verifying: the partitioned program on in-process ranks beside the whole one, on the same random inputs.
+ * Verifying: the partitioned program on in-process ranks beside the whole one, on the same random
+ * inputs.
  *
- * Every device's part of every output is compared with the same part of the whole result. What may differ is rounding: sums are
- * taken in another order. So the tolerance follows the NARROWEST float type that the program computes in:
+ * Every device's part of every output is compared with the same part of the whole result. What may
+ * differ is rounding: sums are taken in another order. So the tolerance follows the NARROWEST float
+ * type that the program computes in:
  *
  *     f64 only   1e-12 in norm
  *     f32        1e-5: about 100 roundings (2^-24 each) that all point the same way
  *     f16, bf16  4 roundings (2^-11, 2^-8): partial sums are rounded to that type on the way
  *     integers   exact
  *
- * One wrong element among many is little in norm. So none may be off by more than ELEMENT_FACTOR tolerances of the largest either.
+ * One wrong element among many is little in norm. So none may be off by more than ELEMENT_FACTOR
+ * tolerances of the largest either.
  *
- * A parameter that an optimizer updates is compared in units of the learning rate, |difference| / (lr sqrt(n)): Adam divides
- * a gradient by its own size, so a small relative error of a moment moves the parameter by that part of lr, whatever the
- * parameter's norm is; in norm, an update gone wrong altogether could hide below 1e-5. Allowed are 100 tolerances of the type, and
- * one rounding of the stored parameter. (A gradient that is mathematically zero would be noise over noise. It is
+ * A parameter that an optimizer updates is compared in units of the learning rate, |difference| /
+ * (lr sqrt(n)): Adam divides a gradient by its own size, so a small relative error of a moment
+ * moves the parameter by that part of lr, whatever the parameter's norm is; in norm, an update gone
+ * wrong altogether could hide below 1e-5. Allowed are 100 tolerances of the type, and one rounding
+ * of the stored parameter. (A gradient that is mathematically zero would be noise over noise. It is
  * benign here: random second moments are at least 1e-4, so noise stays noise.)
  *
- * Where the plan rewrites the program the serial one is as it was before. Where dimensions are padded only what is true is compared. The padding of
- * state holds NaN, so that nobody relies on it.
+ * Where the plan rewrites the program the serial one is as it was before. Where dimensions are
+ * padded only what is true is compared. The padding of state holds NaN, so that nobody relies on
+ * it.
  */
 #include "run/run.h"
 
@@ -30,7 +35,7 @@
 #define LR_FACTOR 100
 #define ELEMENT_FACTOR 4
 
-/* ---- running ------------------------------------------------------------------------------------------------- */
+/* ---- running ---------------------------------------------------------------------------- */
 
 typedef struct verification {
 	sw_parts parts;
@@ -59,15 +64,15 @@ static sw_status run_rank(void *context, sw_transport *transport, sw_error *err)
 	};
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; i < v->parts.n_inputs && status == SW_OK; i++)
-		status =
-			sw_part_filled(&v->parts, i, transport->rank, &v->sidecar->inputs[i].random,
-		                       v->seed, sw_parts_is_state(&v->parts, i) ? NAN : 0, &inputs[i], err);
+		status = sw_part_filled(&v->parts, i, transport->rank,
+		                        &v->sidecar->inputs[i].random, v->seed,
+		                        sw_parts_is_state(&v->parts, i) ? NAN : 0, &inputs[i], err);
 	if (status)
 		sw_tensors_drop(inputs, v->parts.n_inputs);
 	else
 		status = sw_run_once(v->parts.local, &options, inputs, v->parts.n_inputs,
-		                     &v->outputs[transport->rank * v->parts.n_outputs], v->parts.n_outputs,
-		                     err);
+		                     &v->outputs[transport->rank * v->parts.n_outputs],
+		                     v->parts.n_outputs, err);
 	v->payload[transport->rank] = transport->traffic.payload_bytes;
 	free(inputs);
 	return status;
@@ -85,20 +90,22 @@ static sw_status run_serial(verification *v, sw_error *err)
 		status = sw_tensor_new(shape, false, &inputs[i], err);
 		if (status == SW_OK)
 			status = sw_fill_local(&plan->cluster->atoms, shape, NULL, &whole, 0,
-			                       &v->sidecar->inputs[i].random, v->seed, i, &inputs[i], err);
+			                       &v->sidecar->inputs[i].random, v->seed, i,
+			                       &inputs[i], err);
 	}
 	if (status)
 		sw_tensors_drop(inputs, v->parts.n_inputs);
 	else
-		status = sw_run_once(sw_plan_serial(plan), &options, inputs, v->parts.n_inputs, v->serial,
-		                     v->parts.n_outputs, err);
+		status = sw_run_once(sw_plan_serial(plan), &options, inputs, v->parts.n_inputs,
+		                     v->serial, v->parts.n_outputs, err);
 	free(inputs);
 	return status;
 }
 
-/* ---- tolerances ------------------------------------------------------------------------------------------------ */
+/* ---- tolerances ------------------------------------------------------------------------- */
 
-/* Unit roundoff of the types that are worth telling apart; others count as f32 (integers are exact by themselves). */
+/* Unit roundoff of the types that are worth telling apart; others count as f32 (integers are exact
+ * by themselves). */
 static double roundoff(sw_type type)
 {
 	switch (type) {
@@ -132,7 +139,7 @@ static double tolerance_of(double worst_roundoff)
 	return worst_roundoff > 0x1p-30 ? 1e-5 : 1e-12;
 }
 
-/* ---- comparing --------------------------------------------------------------------------------------------------- */
+/* ---- comparing -------------------------------------------------------------------------- */
 
 /* Sums over all devices' parts of one output. */
 typedef struct sums {
@@ -154,9 +161,10 @@ static void compare_numbers(double a, double b, sums *s)
 	s->largest = fmax(s->largest, size);
 }
 
-/* Floats as numbers, of which a complex one is two; all else by its bits: 64 of them are more than a double has. */
-static void compare_elements(sw_type type, const void *got, const void *wanted, const uint8_t *is_true,
-                             int64_t n, sums *s)
+/* Floats as numbers, of which a complex one is two; all else by its bits: 64 of them are more than
+ * a double has. */
+static void compare_elements(sw_type type, const void *got, const void *wanted,
+                             const uint8_t *is_true, int64_t n, sums *s)
 {
 	bool is_complex = sw_type_kind_of(type) == SW_KIND_COMPLEX;
 	sw_type part = type == SW_C64 ? SW_F32 : type == SW_C128 ? SW_F64 : type;
@@ -169,11 +177,13 @@ static void compare_elements(sw_type type, const void *got, const void *wanted, 
 		s->unequal += memcmp((const char *)got + (size_t)e * bytes,
 		                     (const char *)wanted + (size_t)e * bytes, bytes) != 0;
 		for (int64_t i = parts * e; i < parts * (e + 1); i++)
-			compare_numbers(sw_element_get(part, got, i), sw_element_get(part, wanted, i), s);
+			compare_numbers(sw_element_get(part, got, i),
+			                sw_element_get(part, wanted, i), s);
 	}
 }
 
-/* What each device should have of an output, with padding; and which of it is true, a byte per element. */
+/* What each device should have of an output, with padding; and which of it is true, a byte per
+ * element. */
 typedef struct reference {
 	sw_shape shape;
 	const sw_layout *layout;
@@ -205,16 +215,18 @@ static sw_status reference_init(const verification *v, uint32_t output, referenc
 {
 	const sw_plan *plan = v->parts.plan;
 	sw_tensor serial = v->serial[output];
-	*r = (reference){
-		.shape = sw_value_shape(plan->program, sw_entry(plan->program)->results.data[output]),
-		.layout = sw_plan_layout(plan, plan->outputs[output])};
+	*r = (reference){.shape = sw_value_shape(plan->program,
+	                                         sw_entry(plan->program)->results.data[output]),
+	                 .layout = sw_plan_layout(plan, plan->outputs[output])};
 	if (sw_layout_partial_atoms(r->layout))
-		return sw_fail(err, SW_ERR_INTERNAL, "the plan leaves output %u as partial sums", output);
+		return sw_fail(err, SW_ERR_INTERNAL, "the plan leaves output %u as partial sums",
+		               output);
 	int64_t bytes = sw_layout_local_bytes(&plan->cluster->atoms, r->shape, r->layout);
 	r->whole = sw_padded_array(serial.shape, sw_tensor_data(serial), r->shape, 0);
 	r->whole_true = mark_true(serial.shape, r->shape);
 	r->part = sw_try_alloc((size_t)SW_MAX(bytes, 1));
-	r->part_true = sw_try_alloc((size_t)SW_MAX(bytes / SW_MAX(sw_type_bytes(r->shape.type), 1), 1));
+	r->part_true =
+		sw_try_alloc((size_t)SW_MAX(bytes / SW_MAX(sw_type_bytes(r->shape.type), 1), 1));
 	if (r->whole && r->whole_true && r->part && r->part_true)
 		return SW_OK;
 	reference_clear(r);
@@ -230,7 +242,8 @@ static sw_status compare_output(const verification *v, uint32_t output, sums *s,
 		return status;
 	for (int64_t d = 0; d < v->n_devices; d++) {
 		sw_tensor got = v->outputs[d * v->parts.n_outputs + output];
-		sw_layout_cut(atoms, r.shape, r.layout, d, sw_type_bytes(r.shape.type), r.whole, r.part);
+		sw_layout_cut(atoms, r.shape, r.layout, d, sw_type_bytes(r.shape.type), r.whole,
+		              r.part);
 		sw_layout_cut(atoms, r.shape, r.layout, d, 1, r.whole_true, r.part_true);
 		compare_elements(r.shape.type, sw_tensor_data(got), r.part, r.part_true,
 		                 sw_shape_elements(got.shape), s);
@@ -260,7 +273,8 @@ static sw_verify_row judge(const verification *v, uint32_t output, const sums *s
 	double lr = v->sidecar->learning_rate;
 	sw_verify_row row = {.relative = relative_of(s, is_float(type)),
 	                     .tolerance = is_float(type) ? tolerance : 0};
-	row.in_lr_units = info->role == SW_ROLE_PARAMETER && lr > 0 && is_float(type) && s->elements > 0;
+	row.in_lr_units =
+		info->role == SW_ROLE_PARAMETER && lr > 0 && is_float(type) && s->elements > 0;
 	if (row.in_lr_units) {
 		double rounding = roundoff(type) * sqrt(s->reference / s->elements) / lr;
 		row.relative = sqrt(s->difference / s->elements) / lr;
@@ -282,14 +296,15 @@ static sw_status compare(const verification *v, sw_verify_result *result, sw_err
 		row.name = sw_arena_text(&result->arena, v->sidecar->outputs[i].name);
 		sw_vec_push(&result->rows, row);
 		result->ok = result->ok && row.ok;
-		result->max_rel_error =
-			fmax(result->max_rel_error, relative_of(&s, is_float(v->serial[i].shape.type)));
+		result->max_rel_error = fmax(result->max_rel_error,
+		                             relative_of(&s, is_float(v->serial[i].shape.type)));
 	}
 	return SW_OK;
 }
 
-/* What the data decide of the bytes. A loop that they end sends as often as they say, and the prediction counts one turn of it; of a
- * conditional they take a branch, and the prediction is that of the dearest. */
+/* What the data decide of the bytes. A loop that they end sends as often as they say, and the
+ * prediction counts one turn of it; of a conditional they take a branch, and the prediction is that
+ * of the dearest. */
 typedef struct decided {
 	bool turns, branches;
 } decided;
@@ -313,10 +328,11 @@ static void compare_payload(const verification *v, sw_verify_result *result)
 	decided by_data = decided_by_data(v->parts.local);
 	int64_t unsent = result->predicted_payload_bytes - result->payload_bytes;
 	result->payload_by_data = by_data.turns || by_data.branches;
-	result->ok = result->ok && (by_data.turns || unsent == 0 || (by_data.branches && unsent > 0));
+	result->ok =
+		result->ok && (by_data.turns || unsent == 0 || (by_data.branches && unsent > 0));
 }
 
-/* ---- the driver ---------------------------------------------------------------------------------------------------- */
+/* ---- the driver ------------------------------------------------------------------------- */
 
 static sw_status verify(verification *v, sw_verify_result *result, sw_error *err)
 {

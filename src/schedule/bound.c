@@ -1,16 +1,18 @@
 /*
  * What no order of the tasks is quicker than, with all the memory there is.
  *
- * The HEAD of a task is a time before which it can't begin: the kernels that have to stand before it run one after the other, and so do the
- * collectives. Its TAIL is the same seen from the end. A stream with heads and tails is the one-machine problem, whose preemptive relaxation
- * Jackson's rule solves: of what has come, what has the longest tail (Carlier 1982, "The one-machine sequencing problem").
+ * The HEAD of a task is a time before which it can't begin: the kernels that have to stand before
+ * it run one after the other, and so do the collectives. Its TAIL is the same seen from the end. A
+ * stream with heads and tails is the one-machine problem, whose preemptive relaxation Jackson's
+ * rule solves: of what has come, what has the longest tail (Carlier 1982, "The one-machine
+ * sequencing problem").
  */
 #include <math.h>
 
 #include "base/heap.h"
 #include "schedule/internal.h"
 
-/* ---- heads, and tails as heads of the reversed graph ---------------------------------------------------------- */
+/* ---- heads, and tails as heads of the reversed graph ------------------------------------ */
 
 typedef struct walk {
 	const sw_tasks *graph;
@@ -58,7 +60,8 @@ static double collective_s(const sw_tasks *graph, uint32_t t)
 	}
 }
 
-/* Is over before what is being looked at can begin: of collectives those whose later half stands before it too. */
+/* Is over before what is being looked at can begin: of collectives those whose later half stands
+ * before it too. */
 static double landed_s(const walk *w, uint32_t t, uint32_t mark)
 {
 	const sw_task *task = &w->graph->tasks[t];
@@ -77,9 +80,11 @@ static double find_head(walk *w, uint32_t t)
 			continue;
 		double busy_s = landed_s(w, a, t + 1);
 		kernels_s = fmax(kernels_s, w->head[a]) + kernel_s(&w->graph->tasks[a]);
-		collectives_s = busy_s > 0 ? fmax(collectives_s, w->head[a]) + busy_s : collectives_s;
+		collectives_s =
+			busy_s > 0 ? fmax(collectives_s, w->head[a]) + busy_s : collectives_s;
 	}
-	double own_s = task->kind == w->second ? w->head[task->partner] + collective_s(w->graph, t) : 0;
+	double own_s =
+		task->kind == w->second ? w->head[task->partner] + collective_s(w->graph, t) : 0;
 	return fmax(own_s, fmax(kernels_s, collectives_s));
 }
 
@@ -109,7 +114,7 @@ static double *find_heads(const sw_tasks *graph, bool reversed, sw_arena *arena)
 	return w.head;
 }
 
-/* ---- one stream ----------------------------------------------------------------------------------------------- */
+/* ---- one stream ------------------------------------------------------------------------- */
 
 typedef struct job {
 	double head_s, seconds, tail_s;
@@ -121,7 +126,8 @@ static int compare_jobs(const void *a, const void *b)
 	return (x->head_s > y->head_s) - (x->head_s < y->head_s);
 }
 
-/* Runs what has come until `until_s`; returns when it stopped, and raises *most to what had to follow what it finished. */
+/* Runs what has come until `until_s`; returns when it stopped, and raises *most to what had to
+ * follow what it finished. */
 static double run_until(job *jobs, sw_heap *come, double at_s, double until_s, double *most)
 {
 	while (come->len && at_s < until_s) {
@@ -153,7 +159,8 @@ static double one_stream(job *jobs, size_t n)
 
 double sw_order_bound(const sw_tasks *graph, sw_arena *arena)
 {
-	const double *head = find_heads(graph, false, arena), *tail = find_heads(graph, true, arena);
+	const double *head = find_heads(graph, false, arena),
+		     *tail = find_heads(graph, true, arena);
 	job *kernels = SW_NEW_N(arena, job, graph->n + 1),
 	    *collectives = SW_NEW_N(arena, job, graph->n + 1);
 	size_t n_kernels = 0, n_collectives = 0;
@@ -163,7 +170,8 @@ double sw_order_bound(const sw_tasks *graph, sw_arena *arena)
 		if (kernel_s(task) > 0)
 			kernels[n_kernels++] = (job){head[t], kernel_s(task), rest_s};
 		if (task->kind != SW_TASK_DONE && collective_s(graph, t) > 0)
-			collectives[n_collectives++] = (job){head[t], collective_s(graph, t), rest_s};
+			collectives[n_collectives++] =
+				(job){head[t], collective_s(graph, t), rest_s};
 	}
 	return fmax(one_stream(kernels, n_kernels), one_stream(collectives, n_collectives));
 }

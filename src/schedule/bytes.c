@@ -1,8 +1,10 @@
 /*
- * What an order holds at most, counted as the arena lays it out (interpret's sw_buffers): a buffer lives from the op that fills it to the last reader of
- * all that is handed on in it; what a collective makes from its start, what it reads to its done. What a kernel writes over an operand begins when
- * that ends. Parameters live from the beginning, results to the end; kernels need working space, and a region its own, besides. (An arena may take
- * more, for its buffers are nowhere cut in pieces.)
+ * What an order holds at most, counted as the arena lays it out (interpret's sw_buffers): a buffer
+ * lives from the op that fills it to the last reader of all that is handed on in it; what a
+ * collective makes from its start, what it reads to its done. What a kernel writes over an operand
+ * begins when that ends. Parameters live from the beginning, results to the end; kernels need
+ * working space, and a region its own, besides. (An arena may take more, for its buffers are
+ * nowhere cut in pieces.)
  */
 #include <math.h>
 
@@ -57,7 +59,8 @@ static int32_t begin_of(const sw_tasks *graph, const int32_t *place, uint32_t t)
 	return place[task->kind == SW_TASK_DONE ? task->partner : t];
 }
 
-static void list_changes(const sw_tasks *graph, const int32_t *place, const int32_t *end, double *changes)
+static void list_changes(const sw_tasks *graph, const int32_t *place, const int32_t *end,
+                         double *changes)
 {
 	for (uint32_t t = 0; t < graph->n; t++) {
 		const sw_op *op = sw_op_at(graph->program, graph->tasks[t].op);
@@ -74,7 +77,8 @@ static void list_changes(const sw_tasks *graph, const int32_t *place, const int3
 
 double sw_order_bytes(const sw_tasks *graph, const uint32_t *order, sw_arena *arena)
 {
-	const int32_t *place = find_places(graph, order, arena), *end = find_ends(graph, place, arena);
+	const int32_t *place = find_places(graph, order, arena),
+		      *end = find_ends(graph, place, arena);
 	double *changes = SW_NEW_N(arena, double, graph->n + 3), live = 0, most = 0;
 	list_changes(graph, place, end, changes);
 	for (uint32_t i = 0; i < graph->n; i++) {

@@ -1,10 +1,13 @@
 /*
- * Small collectives are begun as one: several of a kind, among the same devices, then take the latency of one.
+ * Small collectives are begun as one: several of a kind, among the same devices, then take the
+ * latency of one.
  *
- * A group begins when the last of them can, and all wait for it as for one; so nobody may wait for one before the last can
- * begin. What joins a group, or what it joins, is SMALL: it takes mostly latency. While a group waits for its stream nothing is lost by
- * joining it (QUEUED); what need not wait for anybody may still be held back until others of its kind come (HELD). Where the plan says how many
- * bytes are to be merged (Horovod's fusion buffer), all-reduces are held back until there are so many, however long they take.
+ * A group begins when the last of them can, and all wait for it as for one; so nobody may wait for
+ * one before the last can begin. What joins a group, or what it joins, is SMALL: it takes mostly
+ * latency. While a group waits for its stream nothing is lost by joining it (QUEUED); what need not
+ * wait for anybody may still be held back until others of its kind come (HELD). Where the plan says
+ * how many bytes are to be merged (Horovod's fusion buffer), all-reduces are held back until there
+ * are so many, however long they take.
  */
 #include "schedule/internal.h"
 
@@ -41,7 +44,7 @@ typedef struct combiner {
 	double now_s;
 } combiner;
 
-/* ---- what may be one ---------------------------------------------------------------------------------------- */
+/* ---- what may be one -------------------------------------------------------------------- */
 
 static bool same_ints(sw_ints a, sw_ints b)
 {
@@ -79,7 +82,8 @@ static bool can_combine(const sw_op *op, sw_collective_kind kind)
 
 static bool are_alike(const sw_program *program, const sw_op *a, const sw_op *b)
 {
-	return a->opcode == b->opcode && a->attrs->collective.dimension == b->attrs->collective.dimension &&
+	return a->opcode == b->opcode &&
+	       a->attrs->collective.dimension == b->attrs->collective.dimension &&
 	       type_of(program, a) == type_of(program, b) &&
 	       monoid_of(program, a) == monoid_of(program, b) &&
 	       same_groups(&a->attrs->collective.groups, &b->attrs->collective.groups);
@@ -106,15 +110,15 @@ static void list_begun(combiner *c, sw_arena *arena)
 		if (task->kind != SW_TASK_START)
 			continue;
 		bool can = task->split &&
-		           sw_cost_collective_op(c->cluster, program, task->op, &what->kind, &what->atoms,
-		                                 &what->bytes) &&
+		           sw_cost_collective_op(c->cluster, program, task->op, &what->kind,
+		                                 &what->atoms, &what->bytes) &&
 		           can_combine(sw_op_at(program, task->op), what->kind);
 		what->sort = can ? sort_of(program, sw_op_at(program, task->op), &sorts) : -1;
 	}
 	sw_vec_clear(&sorts);
 }
 
-/* ---- groups ------------------------------------------------------------------------------------------------- */
+/* ---- groups ----------------------------------------------------------------------------- */
 
 static double seconds_of(const combiner *c, const begun *what, int64_t bytes)
 {
@@ -192,9 +196,10 @@ static void form_groups(combiner *c, const uint32_t *order)
 	}
 }
 
-/* ---- the graph with them ------------------------------------------------------------------------------------ */
+/* ---- the graph with them ---------------------------------------------------------------- */
 
-/* The first start takes all the time; it waits for what the others read, and what reads theirs for its done. */
+/* The first start takes all the time; it waits for what the others read, and what reads theirs for
+ * its done. */
 static void join_halves(combiner *c, uint32_t first, double seconds, edge_list *links)
 {
 	c->tasks[first].seconds = seconds;
@@ -241,12 +246,14 @@ static bool is_later_half(const sw_tasks *graph, uint32_t t)
 	return graph->tasks[t].joined && graph->tasks[t].partner < t;
 }
 
-/* As in the order given, but for later halves of those that joined: right before what reads them. */
+/* As in the order given, but for later halves of those that joined: right before what reads them.
+ */
 static uint32_t *list_kernels(const sw_tasks *graph, const uint32_t *order, const uint32_t *number,
                               sw_arena *arena, uint32_t *n)
 {
 	const sw_task_list *before = &graph->before;
-	lister l = {graph, SW_NEW_N(arena, bool, graph->n + 1), SW_NEW_N(arena, uint32_t, graph->n + 1), 0};
+	lister l = {graph, SW_NEW_N(arena, bool, graph->n + 1),
+	            SW_NEW_N(arena, uint32_t, graph->n + 1), 0};
 	for (uint32_t i = 0; i < graph->n; i++) {
 		uint32_t t = number[order[i]];
 		if (is_later_half(graph, t))
@@ -279,6 +286,7 @@ uint32_t *sw_order_combine(const sw_cluster *cluster, const sw_tasks *graph, con
 	const uint32_t *number = make_graph(&c, arena, combined);
 	sw_vec_clear(&c.groups);
 	sw_vec_clear(&c.open);
-	return combined->n_starts < graph->n_starts ? list_kernels(combined, order, number, arena, n)
-	                                            : NULL;
+	return combined->n_starts < graph->n_starts
+	               ? list_kernels(combined, order, number, arena, n)
+	               : NULL;
 }

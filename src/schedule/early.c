@@ -1,21 +1,27 @@
 /*
- * The order of kernels that lets every collective begin when it could if nothing else had to run. Collectives are taken one after the other, and what
- * each needs is run, in the program's order. First those alone that make less of what they are given, by the longest way of kernels and
- * collectives to them: so the gradient of a weight is made, and its sum begun, as soon as what it is made from is there, wherever the program has it (HLO that
- * is listed by its outputs has such at the end, behind the whole backward pass). On the clock of that order the others (weights that are
- * gathered, which could all begin at once) are taken by when they have to begin so that each has its time on the stream before it is
- * needed. Kernels that no collective needs come last. What the order asks of memory is not looked at.
+ * The order of kernels that lets every collective begin when it could if nothing else had to run.
+ * Collectives are taken one after the other, and what each needs is run, in the program's order.
+ * First those alone that make less of what they are given, by the longest way of kernels and
+ * collectives to them: so the gradient of a weight is made, and its sum begun, as soon as what it
+ * is made from is there, wherever the program has it (HLO that is listed by its outputs has such at
+ * the end, behind the whole backward pass). On the clock of that order the others (weights that are
+ * gathered, which could all begin at once) are taken by when they have to begin so that each has
+ * its time on the stream before it is needed. Kernels that no collective needs come last. What the
+ * order asks of memory is not looked at.
  *
- * Where memory is short that order may hold too much. DUE stays as near to the program's as it can: what reads a sum is run no sooner than that has
- * landed, what leads to a gather no later than that has to begin, and nothing else moves. That is mostly what makes of a shard what is gathered and of
- * a sum what is kept: it holds hardly more than the program's order, in which nothing could come between.
+ * Where memory is short that order may hold too much. DUE stays as near to the program's as it can:
+ * what reads a sum is run no sooner than that has landed, what leads to a gather no later than that
+ * has to begin, and nothing else moves. That is mostly what makes of a shard what is gathered and
+ * of a sum what is kept: it holds hardly more than the program's order, in which nothing could come
+ * between.
  */
 #include <math.h>
 #include <stdlib.h>
 
 #include "schedule/internal.h"
 
-/* What is needed at some time has so many times its seconds before; more where sums and gathers, which share the stream, are looked at apart. */
+/* What is needed at some time has so many times its seconds before; more where sums and gathers,
+ * which share the stream, are looked at apart. */
 #define AHEAD_EARLY 1.25
 #define AHEAD_DUE 1.5
 #define AHEAD_BARELY 1
@@ -44,7 +50,7 @@ static bool makes_less(const sw_tasks *graph, uint32_t start)
 	return op->opcode == SW_OP_ALL_REDUCE || more < 0;
 }
 
-/* ---- taking ------------------------------------------------------------------------------------------------- */
+/* ---- taking ----------------------------------------------------------------------------- */
 
 typedef struct taker {
 	const sw_tasks *graph;
@@ -95,7 +101,7 @@ static uint32_t *take_all(const sw_tasks *graph, early *list, uint32_t n_listed,
 	return t.order;
 }
 
-/* ---- clocks ------------------------------------------------------------------------------------------------- */
+/* ---- clocks ----------------------------------------------------------------------------- */
 
 typedef struct clocks {
 	const sw_tasks *graph;
@@ -103,7 +109,8 @@ typedef struct clocks {
 	double *way_s;    /* per task: the longest way to it, of kernels and collectives */
 	double *begins_s; /* per kernel: in the order of sums */
 	early *kernels;   /* by their ways; seconds: the ways */
-	double *least_s;  /* [kernel of that list]: when the first of it and those behind it begins */
+	/* [kernel of that list]: when the first of it and those behind it begins */
+	double *least_s;
 	uint32_t n;
 } clocks;
 
@@ -113,10 +120,12 @@ static void find_ways(clocks *c)
 	for (uint32_t t = 0; t < graph->n; t++) {
 		const sw_task *task = &graph->tasks[t];
 		bool ends = task->kind == SW_TASK_DONE;
-		c->way_s[t] = ends ? c->way_s[task->partner] + graph->tasks[task->partner].seconds : 0;
+		c->way_s[t] =
+			ends ? c->way_s[task->partner] + graph->tasks[task->partner].seconds : 0;
 		for (uint32_t i = graph->before.start[t]; i < graph->before.start[t + 1]; i++) {
 			uint32_t from = graph->before.tasks[i];
-			c->way_s[t] = fmax(c->way_s[t], c->way_s[from] + graph->tasks[from].seconds);
+			c->way_s[t] =
+				fmax(c->way_s[t], c->way_s[from] + graph->tasks[from].seconds);
 		}
 	}
 }
@@ -136,7 +145,8 @@ static void set_clock(clocks *c, const uint32_t *order, uint32_t n)
 		c->least_s[k] = fmin(c->least_s[k + 1], c->begins_s[c->kernels[k].task]);
 }
 
-/* When the order comes to what has so long a way: what has a short one is not held back by where the order happens to have it. */
+/* When the order comes to what has so long a way: what has a short one is not held back by where
+ * the order happens to have it. */
 static double clock_at(const clocks *c, double way_s)
 {
 	uint32_t low = 0, high = c->n;
@@ -230,8 +240,9 @@ uint32_t *sw_order_early(const sw_tasks *graph, sw_arena *arena, uint32_t *n)
 	return take_when_due(&c, sums, list, arena, n);
 }
 
-/* When a task is over, if kernels begin no sooner than their order's clock has it, and not before the sums have landed that lead to them: those take
- * turns on the stream, in the program's order. */
+/* When a task is over, if kernels begin no sooner than their order's clock has it, and not before
+ * the sums have landed that lead to them: those take turns on the stream, in the program's order.
+ */
 static double run_when_landed(const clocks *c, uint32_t t, const double *over_s, double *free_s,
                               double *from_s)
 {

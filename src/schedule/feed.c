@@ -1,15 +1,19 @@
 /*
- * Orders of kernels that feed the stream of collectives: again and again a collective is taken, and what it needs is run, in the program's
- * order. It is the one before which the least has yet to run (SOON: the stream is idle no longer than it must), or the least for each second that it
- * keeps the stream busy (MUCH: no small ones that hold a large one up). Kernels that no collective needs (updates of parameters whose gradients
- * are summed) come last, so that there is something to run beside the last collectives.
+ * Orders of kernels that feed the stream of collectives: again and again a collective is taken, and
+ * what it needs is run, in the program's order. It is the one before which the least has yet to run
+ * (SOON: the stream is idle no longer than it must), or the least for each second that it keeps the
+ * stream busy (MUCH: no small ones that hold a large one up). Kernels that no collective needs
+ * (updates of parameters whose gradients are summed) come last, so that there is something to run
+ * beside the last collectives.
  *
- * These are greedy rules for a flow shop of two machines (Johnson 1954 takes first what is soon through the first), where jobs share their first
- * operations. What an order asks of memory is not looked at.
+ * These are greedy rules for a flow shop of two machines (Johnson 1954 takes first what is soon
+ * through the first), where jobs share their first operations. What an order asks of memory is not
+ * looked at.
  *
- * What has yet to run before a collective only becomes less, and by no more than all that is placed meanwhile: one that was looked at once is
- * passed over for as long as that can't make it the next. Looking ends after so many edges per task; from then on collectives are taken in the
- * program's order.
+ * What has yet to run before a collective only becomes less, and by no more than all that is placed
+ * meanwhile: one that was looked at once is passed over for as long as that can't make it the next.
+ * Looking ends after so many edges per task; from then on collectives are taken in the program's
+ * order.
  */
 #include <float.h>
 #include <math.h>
@@ -145,7 +149,8 @@ static void feeder_init(feeder *f, const sw_tasks *graph, sw_arena *arena)
 	f->given = graph->tasks;
 	f->tasks = SW_NEW_N(arena, feed_task, graph->n + 1);
 	f->starts = SW_NEW_N(arena, feed_start, graph->n_starts + 1);
-	f->before = sw_arena_copy(arena, before->tasks, sizeof(*f->before) * before->start[graph->n]);
+	f->before =
+		sw_arena_copy(arena, before->tasks, sizeof(*f->before) * before->start[graph->n]);
 	f->pending = SW_NEW_N(arena, uint32_t, graph->n + 1);
 	f->order = SW_NEW_N(arena, uint32_t, graph->n + 1);
 	f->edges_left = EDGES_PER_TASK * (int64_t)graph->n;

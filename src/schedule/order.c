@@ -1,18 +1,19 @@
 /*
- * The order of kernels: a list scheduler that hides latency, from the results backwards (as XLA's does it; Google, "latency hiding
- * scheduler", is the name under which it is known).
+ * The order of kernels: a list scheduler that hides latency, from the results backwards (as XLA's
+ * does it; Google, "latency hiding scheduler", is the name under which it is known).
  *
- * Backwards, a done begins its collective and a start waits for it. Two clocks count the seconds from the end: of kernels and of
- * collectives. Among the tasks whose successors all stand, it takes
+ * Backwards, a done begins its collective and a start waits for it. Two clocks count the seconds
+ * from the end: of kernels and of collectives. Among the tasks whose successors all stand, it takes
  *
  *     a start whose collective has had its time;
  *     else a done, if the stream of collectives is free: of several the last in the program;
  *     else a kernel: of several the last in the program;
  *     else it waits: for a start's time to come, or for the stream.
  *
- * So the program's order stays but for one thing: while a collective is under way, what it was made from has to wait, and
- * kernels that need not stand later come between. Where no collective asks for it nothing moves, and memory stays what it was.
- * Only the order of kernels is kept: where starts and dones stand is settled by place.c, which knows of memory.
+ * So the program's order stays but for one thing: while a collective is under way, what it was made
+ * from has to wait, and kernels that need not stand later come between. Where no collective asks
+ * for it nothing moves, and memory stays what it was. Only the order of kernels is kept: where
+ * starts and dones stand is settled by place.c, which knows of memory.
  */
 #include <math.h>
 

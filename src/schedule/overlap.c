@@ -23,11 +23,11 @@ sw_status sw_overlap_parse(const char *text, uint32_t *overlap, sw_error *err)
 	for (const char *at = text;; at++) {
 		size_t length = strcspn(at, ",");
 		if (!find_kind(at, length, overlap))
-			return sw_fail(
-				err, SW_ERR_INPUT,
-				"overlap '%.*s': expected all, none, or a list of all-reduce, all-gather, "
-				"reduce-scatter, all-to-all, broadcast, permute",
-				(int)length, at);
+			return sw_fail(err, SW_ERR_INPUT,
+			               "overlap '%.*s': expected all, none, or a list of "
+			               "all-reduce, all-gather, "
+			               "reduce-scatter, all-to-all, broadcast, permute",
+			               (int)length, at);
 		at += length;
 		if (!*at)
 			return SW_OK;

@@ -1,16 +1,20 @@
 /*
- * Where starts and dones stand between kernels whose order is settled. SLOT p is before kernel p; the last slot is the end.
+ * Where starts and dones stand between kernels whose order is settled. SLOT p is before kernel p;
+ * the last slot is the end.
  *
- * Each collective has a slot from which its operands are there, and one at which its results are needed. In the sweep over the
- * slots the stream of collectives is given, whenever it is going to be free before the next kernel ends, the collective whose
- * results are needed first (earliest deadline). A done stands where the results are needed, or, if another collective is all
- * that reads them, as soon as they are there.
+ * Each collective has a slot from which its operands are there, and one at which its results are
+ * needed. In the sweep over the slots the stream of collectives is given, whenever it is going to
+ * be free before the next kernel ends, the collective whose results are needed first (earliest
+ * deadline). A done stands where the results are needed, or, if another collective is all that
+ * reads them, as soon as they are there.
  *
- * Memory. A collective holds its operands and its results from start to done. One that GROWS (results beyond the operands that
- * it would let go: a gather) costs least right before its use, any other (a scatter) as soon as it can begin. What that comes
- * to is the least; `spare_bytes` may be used beyond it, up to `room_bytes`. A growing one is begun ahead no farther than there is room for, and
- * no earlier than its time: deadline and stream, followed back from the end with each collective taking `slack` times as
- * long as it should. Others are waited for early where operands that they hold would exceed the room.
+ * Memory. A collective holds its operands and its results from start to done. One that GROWS
+ * (results beyond the operands that it would let go: a gather) costs least right before its use,
+ * any other (a scatter) as soon as it can begin. What that comes to is the least; `spare_bytes` may
+ * be used beyond it, up to `room_bytes`. A growing one is begun ahead no farther than there is room
+ * for, and no earlier than its time: deadline and stream, followed back from the end with each
+ * collective taking `slack` times as long as it should. Others are waited for early where operands
+ * that they hold would exceed the room.
  */
 #include <math.h>
 #include <string.h>
@@ -42,7 +46,8 @@ typedef struct placer {
 	sw_profile profile;
 	double slack;
 	double room_bytes, held_bytes,
-		peak_bytes;          /* held: operands of those that have not ended where they might have */
+		/* held: operands of those that have not ended where they might have */
+		peak_bytes;
 	sw_streams streams;          /* when each is free */
 	sw_heap due, growing, early; /* by deadline; by deadline; by from_s */
 	SW_VEC(int32_t) flight;      /* in the order of starts */
@@ -52,7 +57,7 @@ typedef struct placer {
 	int32_t at; /* the slot */
 } placer;
 
-/* ---- slots and deadlines ------------------------------------------------------------------------------------ */
+/* ---- slots and deadlines ---------------------------------------------------------------- */
 
 static const sw_task *task_at(const placer *p, uint32_t t)
 {
@@ -81,8 +86,9 @@ static void find_need(placer *p, collective *c)
 		bool feeds = task_at(p, t)->kind == SW_TASK_START;
 		const collective *next = feeds ? &p->all[p->number[t]] : NULL;
 		c->needed = SW_MIN(c->needed, feeds ? next->needed : p->slot[t]);
-		c->deadline_s = fmin(c->deadline_s, feeds ? next->deadline_s - task_at(p, t)->seconds
-		                                          : p->clock_s[p->slot[t]]);
+		c->deadline_s =
+			fmin(c->deadline_s, feeds ? next->deadline_s - task_at(p, t)->seconds
+		                                  : p->clock_s[p->slot[t]]);
 		c->feeds = c->feeds || feeds;
 	}
 }
@@ -139,7 +145,7 @@ static void find_times(placer *p, sw_arena *arena)
 	}
 }
 
-/* ---- the least memory --------------------------------------------------------------------------------------- */
+/* ---- the least memory ------------------------------------------------------------------- */
 
 static double value_bytes(const placer *p, sw_id value)
 {
@@ -153,7 +159,8 @@ static int32_t last_moment(const placer *p, uint32_t t)
 	return half ? p->all[p->number[t]].stands : p->slot[t];
 }
 
-/* Per buffer of the computation the last moment of its kernels, 0 if there is none; results of the computation live to the end. */
+/* Per buffer of the computation the last moment of its kernels, 0 if there is none; results of the
+ * computation live to the end. */
 static int32_t *find_last_reads(const placer *p, sw_arena *arena)
 {
 	const sw_program *program = p->graph->program;
@@ -226,7 +233,7 @@ static double *list_bytes(placer *p, sw_arena *arena)
 	return bytes;
 }
 
-/* ---- the sweep ---------------------------------------------------------------------------------------------- */
+/* ---- the sweep -------------------------------------------------------------------------- */
 
 static double bytes_now(const placer *p)
 {
@@ -298,7 +305,8 @@ static bool fits(const placer *p, const collective *c)
 	       p->room_bytes;
 }
 
-/* The collective to begin next: the earliest deadline; of growing ones only if there is room. -1: none. */
+/* The collective to begin next: the earliest deadline; of growing ones only if there is room. -1:
+ * none. */
 static int32_t next_to_begin(placer *p)
 {
 	drop_begun(p, &p->due);
@@ -359,7 +367,8 @@ static void count_fresh(placer *p)
 	p->fresh.len = left;
 }
 
-/* Of those that hold operands the one to be done first, -1: none. `seen`: how many in flight hold none any more. */
+/* Of those that hold operands the one to be done first, -1: none. `seen`: how many in flight hold
+ * none any more. */
 static int32_t first_holder(placer *p, size_t *seen)
 {
 	for (; *seen < p->flight.len; ++*seen) {
@@ -387,7 +396,8 @@ static double quiet_s(const sw_task *task)
 	return task->kind == SW_TASK_BLOCKING ? 0 : fmax(task->seconds - task->collective_s, 0);
 }
 
-/* What kernel t needs is begun first, then whatever the stream has time for, then it is waited for. */
+/* What kernel t needs is begun first, then whatever the stream has time for, then it is waited for.
+ */
 static void prepare_kernel(placer *p, uint32_t t)
 {
 	const sw_task_list *before = &p->graph->before;
@@ -486,7 +496,8 @@ size_t sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32_t 
 	placer_init(&p, may, arena);
 	for (size_t i = 0; i < (any_grows(&p) ? n_slacks : 1); i++) {
 		orders[n] = place(&p, slacks[i], arena);
-		bool fresh = n == 0 || memcmp(orders[n], orders[n - 1], sizeof(**orders) * graph->n) != 0;
+		bool fresh = n == 0 ||
+		             memcmp(orders[n], orders[n - 1], sizeof(**orders) * graph->n) != 0;
 		n += fresh;
 	}
 	return n;

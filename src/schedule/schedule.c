@@ -1,6 +1,7 @@
 /*
- * The walk over the program, callees first: each computation that is run as a whole (the entry, bodies and conditions of loops,
- * branches) becomes a graph of tasks, gets an order, and is written in it. Other computations are copied.
+ * The walk over the program, callees first: each computation that is run as a whole (the entry,
+ * bodies and conditions of loops, branches) becomes a graph of tasks, gets an order, and is written
+ * in it. Other computations are copied.
  */
 #include <string.h>
 
@@ -20,7 +21,7 @@ typedef struct scheduler {
 	sw_error *err;
 } scheduler;
 
-/* ---- writing ------------------------------------------------------------------------------------------------ */
+/* ---- writing ---------------------------------------------------------------------------- */
 
 static const sw_id *map_operands(scheduler *s, const sw_op *op)
 {
@@ -58,7 +59,8 @@ static begun begun_by(scheduler *s, const sw_tasks *graph, uint32_t start)
 	return all;
 }
 
-static sw_status write_as_one(scheduler *s, int32_t c, begun all, const sw_id *operands, sw_id *first)
+static sw_status write_as_one(scheduler *s, int32_t c, begun all, const sw_id *operands,
+                              sw_id *first)
 {
 	const sw_op *op = sw_op_at(s->in, all.ops[0]);
 	sw_op_spec spec = {.opcode = (sw_opcode)op->opcode,
@@ -84,14 +86,15 @@ static sw_status write_begun(scheduler *s, begun all, int32_t *computation)
 	for (uint32_t i = 0, n = 0; i < all.n; i++) {
 		const sw_op *one = sw_op_at(s->in, all.ops[i]);
 		for (uint32_t k = 0; k < one->n_operands; k++)
-			parameters[n++] =
-				sw_emit_parameter(s->out, c, sw_value_shape(s->in, one->operands[k]), NULL);
+			parameters[n++] = sw_emit_parameter(
+				s->out, c, sw_value_shape(s->in, one->operands[k]), NULL);
 	}
 	sw_status status = SW_OK;
 	if (all.n > 1)
 		status = write_as_one(s, c, all, parameters, &first);
 	else
-		first = sw_build_copy_op(s->out, c, s->in, all.ops[0], parameters, map_called(s, op));
+		first = sw_build_copy_op(s->out, c, s->in, all.ops[0], parameters,
+		                         map_called(s, op));
 	if (status != SW_OK)
 		return status;
 	uint32_t n_results = all.n > 1 ? all.n : op->n_results;
@@ -103,8 +106,8 @@ static sw_status write_begun(scheduler *s, begun all, int32_t *computation)
 }
 
 /* A half of ops that the program has in one piece. */
-static sw_status build_half(scheduler *s, int32_t c, const sw_op *op, const char *name, sw_op_spec *spec,
-                            sw_id *first)
+static sw_status build_half(scheduler *s, int32_t c, const sw_op *op, const char *name,
+                            sw_op_spec *spec, sw_id *first)
 {
 	spec->name = sw_arena_printf(&s->arena, "%s.%s", op->name, name);
 	spec->op_name = op->op_name;
@@ -159,9 +162,11 @@ static sw_status write_done(scheduler *s, int32_t c, begun all)
 static sw_status write_op(scheduler *s, int32_t c, sw_id id)
 {
 	const sw_op *op = sw_op_at(s->in, id);
-	sw_id first = sw_build_copy_op(s->out, c, s->in, id, map_operands(s, op), map_called(s, op));
+	sw_id first =
+		sw_build_copy_op(s->out, c, s->in, id, map_operands(s, op), map_called(s, op));
 	if (first == SW_NO_ID)
-		return sw_fail(s->err, SW_ERR_INTERNAL, "schedule: op '%s' can't be copied", op->name);
+		return sw_fail(s->err, SW_ERR_INTERNAL, "schedule: op '%s' can't be copied",
+		               op->name);
 	for (uint32_t r = 0; r < op->n_results; r++)
 		s->value[op->first_result + r] = first + r;
 	s->op[id] = (sw_id)(s->out->ops.len - 1);
@@ -228,7 +233,7 @@ static sw_status write_tasks(scheduler *s, const sw_tasks *graph, const uint32_t
 	return SW_OK;
 }
 
-/* ---- the walk ----------------------------------------------------------------------------------------------- */
+/* ---- the walk --------------------------------------------------------------------------- */
 
 static sw_status schedule_computation(scheduler *s, int32_t computation);
 
@@ -243,7 +248,8 @@ static sw_status schedule_callees(scheduler *s, const sw_computation *c)
 			if (sw_runs_computations(op))
 				status = schedule_computation(s, op->called[k]);
 			else
-				sw_build_copy_computation(s->out, s->in, op->called[k], s->computation);
+				sw_build_copy_computation(s->out, s->in, op->called[k],
+				                          s->computation);
 		}
 	}
 	return status;
@@ -283,7 +289,8 @@ static void copy_frame(scheduler *s)
 		sw_vec_push(&out->paddings, in->paddings.data[i]);
 }
 
-static void scheduler_init(scheduler *s, const sw_cluster *cluster, uint32_t overlap, int64_t spare_bytes)
+static void scheduler_init(scheduler *s, const sw_cluster *cluster, uint32_t overlap,
+                           int64_t spare_bytes)
 {
 	sw_arena_init(&s->arena);
 	sw_task_source_init(&s->source, cluster, s->in, overlap, &s->arena);
@@ -325,27 +332,31 @@ typedef struct fitted {
 #define NEARLY 0.9
 #define MOST_FITTED 3 /* times; then much less is given */
 
-/* What should fit: at first the part of what was taken that there is room for, then where a line through the last two comes to that; and a little
- * less. An arena takes more than it was given, for its buffers are nowhere cut in pieces: how much more changes from order to order, so that at
+/* What should fit: at first the part of what was taken that there is room for, then where a line
+ * through the last two comes to that; and a little less. An arena takes more than it was given, for
+ * its buffers are nowhere cut in pieces: how much more changes from order to order, so that at
  * least half is tried next. */
 static int64_t less_to_spare(fitted last, fitted before, int64_t room, int times)
 {
 	double spare = (double)last.spare, over = (double)(last.taken - room);
-	double slope = times > 0 && before.spare > last.spare
-	                       ? (double)(before.taken - last.taken) / (double)(before.spare - last.spare)
-	                       : 0;
+	double slope =
+		times > 0 && before.spare > last.spare
+			? (double)(before.taken - last.taken) / (double)(before.spare - last.spare)
+			: 0;
 	double next = slope > 0 ? spare - over / (NEARLY * slope)
 	                        : NEARLY * spare * (double)room / (double)last.taken;
 	return times < MOST_FITTED ? (int64_t)SW_MIN(SW_MAX(next, spare / 2), NEARLY * spare)
 	                           : last.spare / 16;
 }
 
-/* What collectives may hold is reckoned by the values that live; what counts is the arena. A program that fits keeps fitting: with less to
- * spare; then in orders that are reckoned to hold less than the program's own; and in the end with nothing beside anything. */
+/* What collectives may hold is reckoned by the values that live; what counts is the arena. A
+ * program that fits keeps fitting: with less to spare; then in orders that are reckoned to hold
+ * less than the program's own; and in the end with nothing beside anything. */
 sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
                       const sw_schedule_options *options, sw_program **scheduled, sw_error *err)
 {
-	int64_t limit = options->memory_bytes ? options->memory_bytes : cluster->device.memory_bytes;
+	int64_t limit =
+		options->memory_bytes ? options->memory_bytes : cluster->device.memory_bytes;
 	int64_t needed = options->arena_bytes ? options->arena_bytes : sw_placement_bytes(local);
 	int64_t room = SW_MAX(limit - needed, 0), spare = room;
 	fitted last = {0}, before;
@@ -361,8 +372,8 @@ sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
 		last = (fitted){spare, bytes - needed};
 		spare = spare > 0 ? less_to_spare(last, before, room, times) : -1;
 		sw_program_free(*scheduled);
-		status =
-			schedule_with(cluster, local, overlap, spare, options->merge_bytes, scheduled, err);
+		status = schedule_with(cluster, local, overlap, spare, options->merge_bytes,
+		                       scheduled, err);
 	}
 	return status;
 }

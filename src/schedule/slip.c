@@ -1,6 +1,7 @@
 /*
- * An order without needless waits: tasks run forward in the order that is given, but a done whose collective is still under way, and
- * with it all that needs its results, lets the others pass, until it has landed or nothing else can run.
+ * An order without needless waits: tasks run forward in the order that is given, but a done whose
+ * collective is still under way, and with it all that needs its results, lets the others pass,
+ * until it has landed or nothing else can run.
  */
 #include <math.h>
 
@@ -9,8 +10,10 @@
 
 typedef struct slipper {
 	const sw_tasks *graph;
-	uint32_t *waits, *rank; /* per task: predecessors that have not run; its place in the order given */
-	double *landed_s;       /* per task that has run: when it was over; of a start, its collective */
+	/* per task: predecessors that have not run; its place in the order given */
+	uint32_t *waits, *rank;
+	/* per task that has run: when it was over; of a start, its collective */
+	double *landed_s;
 	sw_streams at;
 	sw_heap ready, starts; /* kernels, and starts, that can run; by rank */
 	sw_heap under_way;     /* dones, by when they land */

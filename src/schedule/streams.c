@@ -1,9 +1,11 @@
 /*
- * The model of one device that schedules are held against: kernels in program order; collectives one after the other in the
- * order of their starts, each from when its operands are there and the stream is free; a done waits. Beside a collective kernels go slower, by the
- * share of the device that it takes.
+ * The model of one device that schedules are held against: kernels in program order; collectives
+ * one after the other in the order of their starts, each from when its operands are there and the
+ * stream is free; a done waits. Beside a collective kernels go slower, by the share of the device
+ * that it takes.
  *
- * A region is one kernel here: its collectives queue behind those under way, and it ends when its kernels and they do.
+ * A region is one kernel here: its collectives queue behind those under way, and it ends when its
+ * kernels and they do.
  */
 #include <math.h>
 
@@ -61,7 +63,8 @@ sw_stream_span sw_streams_run(sw_streams *at, const sw_task *task, double landed
 	}
 }
 
-double sw_streams_play(const sw_tasks *graph, const uint32_t *order, double stretch, sw_stream_span *spans)
+double sw_streams_play(const sw_tasks *graph, const uint32_t *order, double stretch,
+                       sw_stream_span *spans)
 {
 	sw_streams at = sw_streams_of(graph, stretch);
 	double *landed = sw_alloc(sizeof(*landed) * (graph->n + 1));

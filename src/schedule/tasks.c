@@ -3,9 +3,10 @@
  *
  *     the makers of its operands, and the op's control predecessors;
  *     of a done: its start;
- *     where its order counts beyond values (random states, feeds, foreign calls): the one before it in the program;
- *     where it may take over the buffer of an operand that it is the last to read: the other readers. A loop's carried value,
- *     an updated slice and state are changed in place that way, and go on to be.
+ *     where its order counts beyond values (random states, feeds, foreign calls): the one before it
+ * in the program; where it may take over the buffer of an operand that it is the last to read: the
+ * other readers. A loop's carried value, an updated slice and state are changed in place that way,
+ * and go on to be.
  *
  * A collective reads its operands until it is done.
  */
@@ -21,8 +22,8 @@ typedef struct builder {
 	SW_VEC(sw_task_edge) edges;
 } builder;
 
-void sw_task_source_init(sw_task_source *source, const sw_cluster *cluster, const sw_program *program,
-                         uint32_t overlap, sw_arena *arena)
+void sw_task_source_init(sw_task_source *source, const sw_cluster *cluster,
+                         const sw_program *program, uint32_t overlap, sw_arena *arena)
 {
 	*source = (sw_task_source){
 		.cluster = cluster,
@@ -36,7 +37,7 @@ void sw_task_source_init(sw_task_source *source, const sw_cluster *cluster, cons
 	};
 }
 
-/* ---- what an op is ------------------------------------------------------------------------------------------ */
+/* ---- what an op is ---------------------------------------------------------------------- */
 
 static bool is_effect(const sw_op *op)
 {
@@ -73,8 +74,8 @@ static void add_region(const builder *b, const sw_op *op, sw_task *task)
 		const sw_region_figures *f = &b->source->figures[op->called[k]];
 		double times = op->opcode != SW_OP_WHILE ? 1 : k == 0 ? trips + 1 : trips;
 		bool either = op->opcode == SW_OP_CONDITIONAL;
-		task->seconds =
-			either ? SW_MAX(task->seconds, f->seconds) : task->seconds + times * f->seconds;
+		task->seconds = either ? SW_MAX(task->seconds, f->seconds)
+		                       : task->seconds + times * f->seconds;
 		task->collective_s = either ? SW_MAX(task->collective_s, f->collective_s)
 		                            : task->collective_s + times * f->collective_s;
 		task->bytes = SW_MAX(task->bytes, f->bytes);
@@ -107,14 +108,15 @@ static sw_task_kind kind_of(const builder *b, sw_id id, bool *split)
 	if (op->opcode == SW_OP_ASYNC_DONE)
 		start = sw_async_start_of(b->program, op);
 	if (start)
-		return sw_async_collective(b->program, start) == SW_NO_ID ? SW_TASK_KERNEL : SW_TASK_DONE;
+		return sw_async_collective(b->program, start) == SW_NO_ID ? SW_TASK_KERNEL
+		                                                          : SW_TASK_DONE;
 	if (!sw_cost_collective_op(b->source->cluster, b->program, id, &kind, &atoms, &bytes))
 		return SW_TASK_KERNEL;
 	*split = is_whole_collective(op) && (b->source->overlap >> kind & 1);
 	return *split || op->opcode == SW_OP_ASYNC_START ? SW_TASK_START : SW_TASK_BLOCKING;
 }
 
-/* ---- tasks -------------------------------------------------------------------------------------------------- */
+/* ---- tasks ------------------------------------------------------------------------------ */
 
 static void add_done(builder *b, sw_id id, uint32_t start, bool split)
 {
@@ -128,8 +130,10 @@ static void add_task(builder *b, sw_id id)
 {
 	const sw_op *op = sw_op_at(b->program, id);
 	bool split;
-	sw_task task = {
-		.op = id, .partner = SW_NO_TASK, .with = SW_NO_TASK, .kind = kind_of(b, id, &split)};
+	sw_task task = {.op = id,
+	                .partner = SW_NO_TASK,
+	                .with = SW_NO_TASK,
+	                .kind = kind_of(b, id, &split)};
 	uint32_t number = (uint32_t)b->tasks.len;
 	b->source->task[id] = number;
 	if (task.kind == SW_TASK_DONE) {
@@ -167,11 +171,12 @@ static void add_tasks(builder *b)
 			b->source->maker[op->first_result + r] = end_of(b, id);
 	}
 	for (size_t t = 0; t < b->tasks.len; t++)
-		if (b->tasks.data[t].kind == SW_TASK_START && b->tasks.data[t].partner == SW_NO_TASK)
+		if (b->tasks.data[t].kind == SW_TASK_START &&
+		    b->tasks.data[t].partner == SW_NO_TASK)
 			b->tasks.data[t].kind = SW_TASK_BLOCKING;
 }
 
-/* ---- edges -------------------------------------------------------------------------------------------------- */
+/* ---- edges ------------------------------------------------------------------------------ */
 
 static void add_edge(builder *b, uint32_t from, uint32_t to)
 {
@@ -190,7 +195,8 @@ static bool has_result_like(const builder *b, const sw_op *op, sw_id value)
 
 static bool takes_over(const builder *b, const sw_op *op, sw_id value)
 {
-	bool state = sw_op_at(b->program, b->program->values.data[value].op)->opcode == SW_OP_PARAMETER;
+	bool state =
+		sw_op_at(b->program, b->program->values.data[value].op)->opcode == SW_OP_PARAMETER;
 	bool in_place = op->opcode == SW_OP_DYNAMIC_UPDATE_SLICE || op->opcode == SW_OP_SCATTER ||
 	                op->opcode == SW_OP_WHILE;
 	return (state || in_place) && has_result_like(b, op, value);
@@ -250,7 +256,8 @@ static void add_edges(builder *b)
 static sw_task_list list_by(const sw_task_edge *edges, size_t n_edges, uint32_t n, bool forward,
                             sw_arena *arena)
 {
-	uint32_t *start = SW_NEW_N(arena, uint32_t, n + 2), *tasks = SW_NEW_N(arena, uint32_t, n_edges + 1);
+	uint32_t *start = SW_NEW_N(arena, uint32_t, n + 2),
+		 *tasks = SW_NEW_N(arena, uint32_t, n_edges + 1);
 	for (size_t e = 0; e < n_edges; e++)
 		start[(forward ? edges[e].from : edges[e].to) + 2]++;
 	for (uint32_t t = 2; t < n + 2; t++)
@@ -283,7 +290,8 @@ static const uint32_t *number_anew(const sw_tasks *graph, sw_arena *arena)
 		number[t] = next;
 		for (uint32_t i = graph->after.start[t]; i < graph->after.start[t + 1]; i++)
 			if (--waits[graph->after.tasks[i]] == 0)
-				sw_heap_push(&ready, graph->after.tasks[i], (int32_t)graph->after.tasks[i]);
+				sw_heap_push(&ready, graph->after.tasks[i],
+				             (int32_t)graph->after.tasks[i]);
 	}
 	sw_vec_clear(&ready);
 	return number;
@@ -306,7 +314,8 @@ static sw_task *permute(const sw_tasks *graph, const uint32_t *number, sw_arena 
 	return tasks;
 }
 
-const uint32_t *sw_tasks_link(sw_tasks *graph, const sw_task_edge *more, size_t n_more, sw_arena *arena)
+const uint32_t *sw_tasks_link(sw_tasks *graph, const sw_task_edge *more, size_t n_more,
+                              sw_arena *arena)
 {
 	SW_VEC(sw_task_edge) edges = {0};
 	for (uint32_t t = 0; t < graph->n; t++)
@@ -317,16 +326,18 @@ const uint32_t *sw_tasks_link(sw_tasks *graph, const sw_task_edge *more, size_t 
 	link_by(graph, edges.data, edges.len, arena);
 	const uint32_t *number = number_anew(graph, arena);
 	for (size_t e = 0; e < edges.len; e++)
-		edges.data[e] = (sw_task_edge){number[edges.data[e].from], number[edges.data[e].to]};
+		edges.data[e] =
+			(sw_task_edge){number[edges.data[e].from], number[edges.data[e].to]};
 	link_by(graph, edges.data, edges.len, arena);
 	graph->tasks = permute(graph, number, arena);
 	sw_vec_clear(&edges);
 	return number;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------------------------- */
 
-void sw_tasks_make(const sw_task_source *source, int32_t computation, sw_arena *arena, sw_tasks *graph)
+void sw_tasks_make(const sw_task_source *source, int32_t computation, sw_arena *arena,
+                   sw_tasks *graph)
 {
 	builder b = {.source = source,
 	             .program = source->program,
@@ -347,8 +358,8 @@ void sw_tasks_make(const sw_task_source *source, int32_t computation, sw_arena *
 	sw_vec_clear(&b.edges);
 }
 
-void sw_tasks_figure(const sw_task_source *source, const sw_tasks *graph, double seconds, double bytes,
-                     sw_region_figures *figures)
+void sw_tasks_figure(const sw_task_source *source, const sw_tasks *graph, double seconds,
+                     double bytes, sw_region_figures *figures)
 {
 	builder b = {.source = source, .program = source->program};
 	double held = 0;

@@ -1,4 +1,5 @@
-/* What runs when, by the model of streams, of a program as it stands; and what no order of it is quicker than. */
+/* What runs when, by the model of streams, of a program as it stands; and what no order of it is
+ * quicker than. */
 #include "schedule/internal.h"
 
 typedef struct clockwork {
@@ -65,7 +66,8 @@ static double play(clockwork *w, int32_t computation)
 	sw_arena_init(&arena);
 	sw_tasks graph;
 	sw_tasks_make(&w->source, computation, &arena, &graph);
-	double seconds = w->bound ? sw_order_bound(&graph, &arena) : play_as_it_stands(w, &graph, &arena);
+	double seconds =
+		w->bound ? sw_order_bound(&graph, &arena) : play_as_it_stands(w, &graph, &arena);
 	sw_tasks_figure(&w->source, &graph, seconds, 0, &w->source.figures[computation]);
 	sw_arena_clear(&arena);
 	return seconds;
@@ -85,7 +87,8 @@ static double visit(clockwork *w, int32_t computation)
 	return play(w, computation);
 }
 
-static double look(const sw_cluster *cluster, const sw_program *program, uint32_t overlap, clockwork w)
+static double look(const sw_cluster *cluster, const sw_program *program, uint32_t overlap,
+                   clockwork w)
 {
 	sw_arena_init(&w.arena);
 	sw_task_source_init(&w.source, cluster, program, overlap, &w.arena);
@@ -100,7 +103,8 @@ double sw_schedule_seconds(const sw_cluster *cluster, const sw_program *schedule
 	return look(cluster, scheduled, 0, (clockwork){0});
 }
 
-double sw_schedule_bound_seconds(const sw_cluster *cluster, const sw_program *local, uint32_t overlap)
+double sw_schedule_bound_seconds(const sw_cluster *cluster, const sw_program *local,
+                                 uint32_t overlap)
 {
 	return look(cluster, local, overlap, (clockwork){.bound = true});
 }

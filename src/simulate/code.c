@@ -1,9 +1,11 @@
 /*
  * From a program to the instructions that a device plays.
  *
- * Every computation that is called becomes one block, when its first caller asks. What does not communicate is a kernel, however deep its regions are: seconds of a loop
- * are those of its body times the trips, and of its condition once more. A conditional takes its dearest branch. Without a trace, kernels
- * that follow each other are one. A blocking collective is a start and, at the same place, its done. O(ops).
+ * Every computation that is called becomes one block, when its first caller asks. What does not
+ * communicate is a kernel, however deep its regions are: seconds of a loop are those of its body
+ * times the trips, and of its condition once more. A conditional takes its dearest branch. Without
+ * a trace, kernels that follow each other are one. A blocking collective is a start and, at the
+ * same place, its done. O(ops).
  */
 #include "simulate/internal.h"
 
@@ -26,7 +28,7 @@ typedef struct compiler {
 
 static const block *block_of(const compiler *c, int32_t computation);
 
-/* ---- instructions --------------------------------------------------------------------------------------- */
+/* ---- instructions ----------------------------------------------------------------------- */
 
 static void add_kernel(compiler *c, sw_id op, double seconds)
 {
@@ -99,7 +101,7 @@ static uint32_t awaited(const compiler *c, const sw_op *op)
 	}
 }
 
-/* ---- regions -------------------------------------------------------------------------------------------- */
+/* ---- regions ---------------------------------------------------------------------------- */
 
 static void add_call(compiler *c, sw_id op, const block *callee)
 {
@@ -115,7 +117,8 @@ static void add_call(compiler *c, sw_id op, const block *callee)
 
 static compiler inner_compiler(const compiler *c)
 {
-	return (compiler){.code = c->code, .program = c->program, .blocks = c->blocks, .begun = c->begun};
+	return (compiler){
+		.code = c->code, .program = c->program, .blocks = c->blocks, .begun = c->begun};
 }
 
 /* Clears what it was made of. */
@@ -124,7 +127,8 @@ static const block *finish_block(compiler *c)
 	block *made = SW_NEW(&c->code->arena, block);
 	*made = c->sum;
 	made->n = c->body.len;
-	made->at = sw_arena_copy(&c->code->arena, c->body.data, c->body.len * sizeof(*c->body.data));
+	made->at =
+		sw_arena_copy(&c->code->arena, c->body.data, c->body.len * sizeof(*c->body.data));
 	sw_vec_clear(&c->body);
 	return made;
 }
@@ -160,7 +164,8 @@ static void add_loop(compiler *c, sw_id id)
 	}
 	sw_vec_push(
 		&c->body,
-		((instruction){.kind = LOOP, .op = id, .block = turn, .turns = turns, .played = played}));
+		((instruction){
+			.kind = LOOP, .op = id, .block = turn, .turns = turns, .played = played}));
 	c->sum.communicates |= turn->communicates;
 	c->sum.compute_s += turn->compute_s * (double)turns;
 	c->sum.length += 1 + (double)played * (1 + turn->length);
@@ -172,7 +177,7 @@ static void add_conditional(compiler *c, sw_id id)
 	add_call(c, id, block_of(c, sw_op_at(c->program, id)->called[dearest]));
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------ */
+/* ---- the whole -------------------------------------------------------------------------- */
 
 static void add_op(compiler *c, sw_id id)
 {
@@ -216,8 +221,10 @@ static const block *block_of(const compiler *c, int32_t number)
 sw_status code_compile(code *c, const sw_cluster *cluster, const sw_program *program, bool detailed,
                        int64_t played_turns, sw_error *err)
 {
-	*c = (code){
-		.cluster = cluster, .program = program, .detailed = detailed, .played_turns = played_turns};
+	*c = (code){.cluster = cluster,
+	            .program = program,
+	            .detailed = detailed,
+	            .played_turns = played_turns};
 	sw_arena_init(&c->arena);
 	compiler first = {.code = c, .program = program};
 	first.blocks = SW_NEW_N(&c->arena, const block *, program->computations.len);
@@ -226,7 +233,8 @@ sw_status code_compile(code *c, const sw_cluster *cluster, const sw_program *pro
 	c->entry = block_of(&first, program->entry);
 	if (c->entry->length > LONGEST_PLAY)
 		return sw_fail(err, SW_ERR_INPUT,
-		               "%s: loops and calls are nested so deep that there are %.2g ops to play, at "
+		               "%s: loops and calls are nested so deep that there are %.2g ops to "
+		               "play, at "
 		               "most %g can be",
 		               program->source, c->entry->length, LONGEST_PLAY);
 	return SW_OK;

@@ -1,19 +1,22 @@
 /*
  * Who meets at a collective, how long each group takes by itself, and what it takes of which links.
  *
- * `cost` gives the seconds of an op over all its groups at once, so of the slowest. Where parts are unequal, groups need not be alike: each has
- * the part of those seconds that its own estimate has of the largest,
+ * `cost` gives the seconds of an op over all its groups at once, so of the slowest. Where parts are
+ * unequal, groups need not be alike: each has the part of those seconds that its own estimate has
+ * of the largest,
  *
- *     estimate = sum over crossed levels of alpha_l + max over links of max(bytes of all groups / bandwidth, own bytes / flow bandwidth)
+ *     estimate = sum over crossed levels of alpha_l + max over links of max(bytes of all groups /
+ * bandwidth, own bytes / flow bandwidth)
  *
- * with the bytes that leave (enter) a part of level l: a ring crosses it once, with the payload of one rank; in an all-to-all each of its m
- * members sends (M_l - m_l) / g of its operand; a permute sends its pairs' operands at the level at which they meet.
+ * with the bytes that leave (enter) a part of level l: a ring crosses it once, with the payload of
+ * one rank; in an all-to-all each of its m members sends (M_l - m_l) / g of its operand; a permute
+ * sends its pairs' operands at the level at which they meet.
  */
 #include "simulate/internal.h"
 
 #include <math.h>
 
-/* ---- links ---------------------------------------------------------------------------------------------- */
+/* ---- links ------------------------------------------------------------------------------ */
 
 /* Links of all levels, one after the other: per part one out, one in. */
 typedef struct links {
@@ -57,7 +60,8 @@ static double link_bandwidth(const links *k, int32_t link)
 	while (link >= k->first[level + 1])
 		level++;
 	const sw_level *of = &k->cluster->levels[level];
-	return of->part_bandwidth ? of->part_bandwidth[(link - k->first[level]) / 2] : of->bandwidth;
+	return of->part_bandwidth ? of->part_bandwidth[(link - k->first[level]) / 2]
+	                          : of->bandwidth;
 }
 
 static double link_flow_bandwidth(const links *k, int32_t link)
@@ -68,7 +72,7 @@ static double link_flow_bandwidth(const links *k, int32_t link)
 	return fmin(k->cluster->levels[level].flow_bandwidth, link_bandwidth(k, link));
 }
 
-/* ---- members -------------------------------------------------------------------------------------------- */
+/* ---- members ---------------------------------------------------------------------------- */
 
 /* Devices that a collective brings together have one root. */
 static int32_t root_of(int32_t *parent, int32_t device)
@@ -94,7 +98,8 @@ static void join_members(const sw_op *op, int32_t *parent, int64_t n)
 		join(parent, n, pairs.v[i], pairs.v[i + 1]);
 	for (int64_t g = 0; g < groups->n_groups; g++)
 		for (int64_t m = 1; m < groups->group_size; m++)
-			join(parent, n, sw_groups_member(groups, g, 0), sw_groups_member(groups, g, m));
+			join(parent, n, sw_groups_member(groups, g, 0),
+			     sw_groups_member(groups, g, m));
 	for (int64_t d = 1; pairs.n == 0 && groups->n_groups == 0 && d < n; d++)
 		join(parent, n, 0, d);
 }
@@ -126,7 +131,7 @@ static void gather_groups(const sw_op *op, int32_t n_devices, sw_arena *arena, g
 	free(parent);
 }
 
-/* ---- bytes over links ----------------------------------------------------------------------------------- */
+/* ---- bytes over links ------------------------------------------------------------------- */
 
 /* Of one group, on each link; `touched` lists the links. */
 typedef struct load {
@@ -155,14 +160,16 @@ static void load_pairs(const links *k, const sw_op *op, const group *g, const in
 		    group_of[from] != group_of[g->members[0]])
 			continue;
 		int32_t level = sw_cluster_meeting_level(k->cluster, from, to);
-		add_load(of, k->first[level] + 2 * part_of(k->cluster, (int32_t)from, level), bytes);
-		add_load(of, k->first[level] + 2 * part_of(k->cluster, (int32_t)to, level) + 1, bytes);
+		add_load(of, k->first[level] + 2 * part_of(k->cluster, (int32_t)from, level),
+		         bytes);
+		add_load(of, k->first[level] + 2 * part_of(k->cluster, (int32_t)to, level) + 1,
+		         bytes);
 		of->latency_s = fmax(of->latency_s, k->cluster->levels[level].latency_s);
 	}
 }
 
-/* Members from `at` on that are in the same part of the level, all of them above the outermost; members are in the order of devices, parts are
- * ranges. */
+/* Members from `at` on that are in the same part of the level, all of them above the outermost;
+ * members are in the order of devices, parts are ranges. */
 static int32_t run_in_part(const sw_cluster *cluster, const group *g, int32_t at, int32_t level)
 {
 	if (level < 0)
@@ -173,8 +180,8 @@ static int32_t run_in_part(const sw_cluster *cluster, const group *g, int32_t at
 	return end - at;
 }
 
-static void load_parts(const links *k, sw_opcode opcode, const group *g, int32_t level, double bytes,
-                       load *of)
+static void load_parts(const links *k, sw_opcode opcode, const group *g, int32_t level,
+                       double bytes, load *of)
 {
 	double payload = (double)sw_collective_payload_bytes(opcode, (int64_t)bytes, g->size);
 	bool crossed = false;
@@ -184,7 +191,8 @@ static void load_parts(const links *k, sw_opcode opcode, const group *g, int32_t
 			inner = SW_MIN(run_in_part(k->cluster, g, at, level), around + outer - at);
 			if (inner == outer)
 				continue;
-			int32_t link = k->first[level] + 2 * part_of(k->cluster, g->members[at], level);
+			int32_t link =
+				k->first[level] + 2 * part_of(k->cluster, g->members[at], level);
 			double crossing = opcode == SW_OP_ALL_TO_ALL
 			                          ? bytes * inner * (outer - inner) / g->size
 			                          : payload;
@@ -196,7 +204,8 @@ static void load_parts(const links *k, sw_opcode opcode, const group *g, int32_t
 	of->latency_s += crossed ? k->cluster->levels[level].latency_s : 0;
 }
 
-/* As cost takes them: a broadcast is a pipeline of pieces, as long as a reduce-scatter; all all-to-alls are alike. */
+/* As cost takes them: a broadcast is a pipeline of pieces, as long as a reduce-scatter; all
+ * all-to-alls are alike. */
 static sw_opcode kind_of(sw_opcode opcode)
 {
 	switch (opcode) {
@@ -213,8 +222,8 @@ static sw_opcode kind_of(sw_opcode opcode)
 	}
 }
 
-static void load_group(const links *k, const sw_op *op, const grouping *all, const group *g, double bytes,
-                       load *of)
+static void load_group(const links *k, const sw_op *op, const grouping *all, const group *g,
+                       double bytes, load *of)
 {
 	of->touched.len = 0;
 	of->latency_s = 0;
@@ -226,7 +235,7 @@ static void load_group(const links *k, const sw_op *op, const grouping *all, con
 		load_parts(k, kind_of((sw_opcode)op->opcode), g, level, bytes, of);
 }
 
-/* ---- seconds and shares --------------------------------------------------------------------------------- */
+/* ---- seconds and shares ----------------------------------------------------------------- */
 
 /* Keeps the bytes in place of the shares for now. */
 static void keep_load(links *k, group *g, load *of, sw_arena *arena)
@@ -259,10 +268,10 @@ static void share_bytes(links *k, group *groups, int32_t n)
 	for (int32_t g = 0; g < n; g++)
 		for (int32_t i = 0; i < groups[g].n_uses; i++) {
 			link_use *use = &groups[g].uses[i];
-			use->share =
-				groups[g].seconds > 0
-					? use->share / (link_bandwidth(k, use->link) * groups[g].seconds)
-					: 1;
+			use->share = groups[g].seconds > 0
+			                     ? use->share / (link_bandwidth(k, use->link) *
+			                                     groups[g].seconds)
+			                     : 1;
 			k->sums[use->link] += use->share;
 		}
 	for (int32_t g = 0; g < n; g++)

@@ -1,17 +1,17 @@
 /*
  * The parts of the simulator. Private to src/simulate.
  *
- *     code.c      the program as instructions: what takes time, in blocks that loops and calls share
- *     groups.c    who meets at a collective, how long they take by themselves, and which links they use
- *     share.c     how fast those go that are under way at once
- *     play.c      the devices, event by event
+ *     code.c      the program as instructions: what takes time, in blocks that loops and calls
+ * share groups.c    who meets at a collective, how long they take by themselves, and which links
+ * they use share.c     how fast those go that are under way at once play.c      the devices, event
+ * by event
  */
 #ifndef SW_SIMULATE_INTERNAL_H
 #define SW_SIMULATE_INTERNAL_H
 
 #include "simulate/simulate.h"
 
-/* ---- code ----------------------------------------------------------------------------------------------- */
+/* ---- code ------------------------------------------------------------------------------- */
 
 typedef enum instruction_kind { KERNEL, START, DONE, CALL, LOOP } instruction_kind;
 typedef struct instruction {
@@ -20,7 +20,8 @@ typedef struct instruction {
 	sw_id op;
 	double seconds;            /* of a kernel */
 	const struct block *block; /* called, or a turn of the loop */
-	int64_t turns, played;     /* of a loop: all of them, and those that are played one by one */
+	/* of a loop: all of them, and those that are played one by one */
+	int64_t turns, played;
 } instruction;
 
 /* What one execution of a computation, or one turn of a loop, consists of. */
@@ -54,7 +55,7 @@ sw_status code_compile(code *c, const sw_cluster *cluster, const sw_program *pro
                        int64_t played_turns, sw_error *err);
 void code_clear(code *c);
 
-/* ---- groups --------------------------------------------------------------------------------------------- */
+/* ---- groups ----------------------------------------------------------------------------- */
 
 /* A link leads out of a part, or into it. */
 typedef struct link_use {
@@ -64,7 +65,8 @@ typedef struct link_use {
 typedef struct group {
 	int32_t size;
 	const int32_t *members; /* devices as they are played */
-	double seconds;         /* at full speed: besides its own op's groups nothing is under way */
+	/* at full speed: besides its own op's groups nothing is under way */
+	double seconds;
 	int32_t n_uses;
 	link_use *uses;
 } group;
@@ -74,27 +76,32 @@ typedef struct grouping {
 	const int32_t *group_of; /* per device */
 } grouping;
 
-/* May the devices of this cluster differ in what they see of a step? Where all parts are alike they are one. */
+/* May the devices of this cluster differ in what they see of a step? Where all parts are alike they
+ * are one. */
 bool devices_differ(const sw_cluster *cluster);
 int32_t count_links(const sw_cluster *cluster);
-/* n_devices: the cluster's, or 1, which stands for all. Lists go to the arena. O(devices * (levels + log devices)). */
+/* n_devices: the cluster's, or 1, which stands for all. Lists go to the arena. O(devices * (levels
+ * + log devices)). */
 grouping make_grouping(const sw_cluster *cluster, const sw_program *program, const collective *what,
                        int32_t n_devices, sw_arena *arena);
 
-/* ---- share ---------------------------------------------------------------------------------------------- */
+/* ---- share ------------------------------------------------------------------------------ */
 
 typedef struct flow {
 	const group *group;
-	int64_t wave; /* which start, counted over the step: those of one wave know of each other in their seconds */
+	/* which start, counted over the step: those of one wave know of each other in their seconds
+	 */
+	int64_t wave;
 	double remaining_s;
 	double rate; /* out; (0, 1] */
 } flow;
 /* Max-min fair rates. room: [2 * n_links] of scratch. */
 void share_links(flow *flows, size_t n, int32_t n_links, double *room);
 
-/* ---- play ----------------------------------------------------------------------------------------------- */
+/* ---- play ------------------------------------------------------------------------------- */
 
-/* breakdowns: [n_devices]; events of device d go to the trace, if there is one, for all ranks below trace_ranks that it stands for. */
+/* breakdowns: [n_devices]; events of device d go to the trace, if there is one, for all ranks below
+ * trace_ranks that it stands for. */
 sw_status play(const code *c, int32_t n_devices, sw_trace *trace, int32_t trace_ranks,
                sw_breakdown *breakdowns, double *step_time_s, sw_error *err);
 

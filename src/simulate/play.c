@@ -1,16 +1,20 @@
 /*
  * The devices of a cluster, event by event.
  *
- * A device has a clock of its own, and runs ahead on it until it must wait: what it does before touches nobody else. Its collective stream takes its
- * starts in their order; since all devices run one program, the k-th start is the same op everywhere: a WAVE, in which each group MEETS when the
- * streams of all its members have come to it. Meetings that are under way share links (share.c). The next thing to happen is the earliest begin
- * or end of a meeting; an end lets its members go on. So no device acts in the past of another.
+ * A device has a clock of its own, and runs ahead on it until it must wait: what it does before
+ * touches nobody else. Its collective stream takes its starts in their order; since all devices run
+ * one program, the k-th start is the same op everywhere: a WAVE, in which each group MEETS when the
+ * streams of all its members have come to it. Meetings that are under way share links (share.c).
+ * The next thing to happen is the earliest begin or end of a meeting; an end lets its members go
+ * on. So no device acts in the past of another.
  *
- * Of a loop the first turns are played. Then every device goes on to the end at the pace of the latter half of them: exactly, where turns have
- * settled into a rhythm (at once where all devices are one: what was under way when the loop began is over after a turn); all devices
- * skip the same turns, so that waves stay the same everywhere.
+ * Of a loop the first turns are played. Then every device goes on to the end at the pace of the
+ * latter half of them: exactly, where turns have settled into a rhythm (at once where all devices
+ * are one: what was under way when the loop began is over after a turn); all devices skip the same
+ * turns, so that waves stay the same everywhere.
  *
- * Where a collective under way takes a share of its devices, a kernel that one may meet is an event, too: it goes slower for as long as one does.
+ * Where a collective under way takes a share of its devices, a kernel that one may meet is an
+ * event, too: it goes slower for as long as one does.
  *
  * O(played ops * devices + events * meetings under way).
  */
@@ -19,7 +23,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- state ---------------------------------------------------------------------------------------------- */
+/* ---- state ------------------------------------------------------------------------------ */
 
 /* Running sums of a device. */
 typedef struct account {
@@ -38,7 +42,8 @@ typedef struct interval {
 	double begin, end;
 } interval;
 
-/* What a device's collective stream is to do: starts that it has not come to, by when they were given. */
+/* What a device's collective stream is to do: starts that it has not come to, by when they were
+ * given. */
 typedef struct stream {
 	SW_VEC(double) given;
 	size_t taken;           /* of those given, the first ones */
@@ -56,9 +61,10 @@ typedef struct device {
 	int64_t *wave_of; /* [collectives] the last start of each */
 	int64_t awaited;  /* wave; -1: none */
 	sw_id waiting_at;
-	const instruction *kernel; /* under way since `now`, and it may get slower or faster; NULL: none */
-	double remaining_s;        /* of it, at full speed */
-	bool ends;                 /* at the event that happens now */
+	/* under way since `now`, and it may get slower or faster; NULL: none */
+	const instruction *kernel;
+	double remaining_s; /* of it, at full speed */
+	bool ends;          /* at the event that happens now */
 } device;
 
 typedef struct meeting {
@@ -91,21 +97,22 @@ typedef struct player {
 	int32_t trace_ranks;
 } player;
 
-/* ---- trace ---------------------------------------------------------------------------------------------- */
+/* ---- trace ------------------------------------------------------------------------------ */
 
 /* What one device does, for all ranks that it stands for. */
 static void record(player *p, int32_t number, sw_track track, sw_id op, int64_t bytes, double begin,
                    double end)
 {
 	bool all = p->n_devices < p->code->cluster->n_devices;
-	int32_t first = all ? 0 : number, last = all ? p->trace_ranks : SW_MIN(number + 1, p->trace_ranks);
+	int32_t first = all ? 0 : number,
+		last = all ? p->trace_ranks : SW_MIN(number + 1, p->trace_ranks);
 	const sw_op *of = sw_op_at(p->code->program, op);
 	for (int32_t rank = first; p->trace && end > begin && rank < last; rank++)
-		sw_trace_add(p->trace, &(sw_trace_event){rank, track, of->name, sw_op_opcode_name(of),
-		                                         bytes, begin, end});
+		sw_trace_add(p->trace, &(sw_trace_event){rank, track, of->name,
+		                                         sw_op_opcode_name(of), bytes, begin, end});
 }
 
-/* ---- waves ---------------------------------------------------------------------------------------------- */
+/* ---- waves ------------------------------------------------------------------------------ */
 
 static wave *wave_at(player *p, int64_t number)
 {
@@ -117,8 +124,8 @@ static const grouping *grouping_of(player *p, uint32_t number)
 	grouping *made = &p->groupings[number];
 	const code *c = p->code;
 	if (!made->groups)
-		*made = make_grouping(c->cluster, c->program, &c->collectives.data[number], p->n_devices,
-		                      &p->arena);
+		*made = make_grouping(c->cluster, c->program, &c->collectives.data[number],
+		                      p->n_devices, &p->arena);
 	return made;
 }
 
@@ -173,7 +180,7 @@ static void start(player *p, int32_t number, uint32_t what)
 	come(p, number);
 }
 
-/* ---- a device ------------------------------------------------------------------------------------------- */
+/* ---- a device --------------------------------------------------------------------------- */
 
 static void enter(device *d, const block *what, const instruction *loop)
 {
@@ -192,7 +199,8 @@ static void skip_turns(player *p, int32_t number, const frame *f)
 	const account *middle = &f->middle;
 	const instruction *loop = f->loop;
 	double begin = sum->now;
-	double times = (double)(loop->turns - loop->played) / (double)(loop->played - loop->played / 2);
+	double times =
+		(double)(loop->turns - loop->played) / (double)(loop->played - loop->played / 2);
 	*sum = (account){onward(sum->now, middle->now, times),
 	                 onward(sum->compute_s, middle->compute_s, times),
 	                 onward(sum->exposed_s, middle->exposed_s, times),
@@ -237,7 +245,8 @@ static double share_of(const player *p)
 	return p->code->cluster->device.transfer_share;
 }
 
-/* False: a collective may take a share of the device; how long the kernel takes is seen as it runs. */
+/* False: a collective may take a share of the device; how long the kernel takes is seen as it runs.
+ */
 static bool compute_ahead(player *p, int32_t number, const instruction *kernel)
 {
 	device *d = &p->devices[number];
@@ -287,7 +296,8 @@ static void run(player *p, int32_t number)
 	await(d, d->stream.started - 1, SW_NO_ID);
 }
 
-/* What it waited for has ended: of the wait, that is exposed communication during which its stream was in a meeting. */
+/* What it waited for has ended: of the wait, that is exposed communication during which its stream
+ * was in a meeting. */
 static void resume(player *p, int32_t number)
 {
 	device *d = &p->devices[number];
@@ -304,7 +314,7 @@ static void resume(player *p, int32_t number)
 	run(p, number);
 }
 
-/* ---- kernels beside collectives -------------------------------------------------------------------------- */
+/* ---- kernels beside collectives --------------------------------------------------------- */
 
 static double speed_of(const player *p, const device *d)
 {
@@ -339,7 +349,7 @@ static void end_kernels(player *p)
 	}
 }
 
-/* ---- events --------------------------------------------------------------------------------------------- */
+/* ---- events ----------------------------------------------------------------------------- */
 
 static void begin_meetings(player *p)
 {
@@ -353,8 +363,9 @@ static void begin_meetings(player *p)
 		for (int32_t k = 0; k < m.group->size; k++)
 			p->devices[m.group->members[k]].stream.running = true;
 		sw_vec_push(&p->running, m);
-		sw_vec_push(&p->flows,
-		            ((flow){.group = m.group, .wave = m.wave, .remaining_s = m.group->seconds}));
+		sw_vec_push(&p->flows, ((flow){.group = m.group,
+		                               .wave = m.wave,
+		                               .remaining_s = m.group->seconds}));
 	}
 	p->ready.len = kept;
 	share_links(p->flows.data, p->flows.len, p->n_links, p->room);
@@ -423,7 +434,7 @@ static void advance(player *p, double next, meeting *ended)
 	begin_meetings(p);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------ */
+/* ---- the whole -------------------------------------------------------------------------- */
 
 static void player_init(player *p)
 {

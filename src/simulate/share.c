@@ -1,10 +1,13 @@
 /*
- * Max-min fair rates of flows that share links (Bertsekas, Gallager, Data Networks, section 6.5.2: progressive filling).
+ * Max-min fair rates of flows that share links (Bertsekas, Gallager, Data Networks, section 6.5.2:
+ * progressive filling).
  *
- * A flow at full speed takes the share use.share of each of its links; its busiest link decides what it weighs. The bandwidth of all flows on
- * their busiest links is raised together, until a flow is at full speed or a link is full: then those flows stay as they are, and the others are
+ * A flow at full speed takes the share use.share of each of its links; its busiest link decides
+ * what it weighs. The bandwidth of all flows on their busiest links is raised together, until a
+ * flow is at full speed or a link is full: then those flows stay as they are, and the others are
  * raised further. One wave
- * alone is at full speed: its seconds know of its groups. O(rounds * flows * links of a flow), rounds <= flows.
+ * alone is at full speed: its seconds know of its groups. O(rounds * flows * links of a flow),
+ * rounds <= flows.
  */
 #include "simulate/internal.h"
 
@@ -21,7 +24,8 @@ static double weight(const flow *f)
 	return most;
 }
 
-/* Links as they are in one round: what those that have their rate leave, and how fast the others fill it. */
+/* Links as they are in one round: what those that have their rate leave, and how fast the others
+ * fill it. */
 typedef struct filling {
 	flow *flows;
 	size_t n;
@@ -84,7 +88,8 @@ static bool is_one_wave(const flow *flows, size_t n)
 
 void share_links(flow *flows, size_t n, int32_t n_links, double *room)
 {
-	filling f = {.flows = flows, .n = n, .n_links = n_links, .left = room, .slope = room + n_links};
+	filling f = {
+		.flows = flows, .n = n, .n_links = n_links, .left = room, .slope = room + n_links};
 	bool alone = is_one_wave(flows, n);
 	for (size_t i = 0; i < n; i++)
 		flows[i].rate = alone || flows[i].group->n_uses == 0 ? 1 : 0;

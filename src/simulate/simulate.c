@@ -5,7 +5,8 @@
 
 #include "interpret/interpret.h"
 
-/* Of a loop: where devices are one, a turn to clear what went before and one to measure; else enough for theirs to fall into a rhythm. */
+/* Of a loop: where devices are one, a turn to clear what went before and one to measure; else
+ * enough for theirs to fall into a rhythm. */
 #define TURNS_OF_ONE 2
 #define TURNS_OF_MANY 16
 
@@ -59,8 +60,8 @@ void sw_simulation_clear(sw_simulation *result)
 	*result = (sw_simulation){0};
 }
 
-sw_status sw_simulate_plan(const sw_plan *plan, const sw_program_cost *measured, double *step_time_s,
-                           sw_error *err)
+sw_status sw_simulate_plan(const sw_plan *plan, const sw_program_cost *measured,
+                           double *step_time_s, sw_error *err)
 {
 	sw_schedule_options how = {.overlap = SW_OVERLAP_ALL,
 	                           .memory_bytes = plan->memory_bytes,

@@ -1,7 +1,8 @@
 /*
- * Trace Event files (the JSON of Perfetto and chrome://tracing): one complete event ("X") per line, after the names of processes
- * and threads. Times are written in microseconds to three places: whole nanoseconds, and a length is the difference of
- * the rounded ends, so that what does not overlap does not overlap in the file. O(events).
+ * Trace Event files (the JSON of Perfetto and chrome://tracing): one complete event ("X") per line,
+ * after the names of processes and threads. Times are written in microseconds to three places:
+ * whole nanoseconds, and a length is the difference of the rounded ends, so that what does not
+ * overlap does not overlap in the file. O(events).
  */
 #include "simulate/trace.h"
 
@@ -32,9 +33,10 @@ void sw_trace_clear(sw_trace *trace)
 	sw_vec_clear(&trace->events);
 }
 
-/* ---- text ----------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------- */
 
-/* Bytes of the UTF-8 sequence that begins here; 0: none does. Overlong forms and surrogates are left to readers. */
+/* Bytes of the UTF-8 sequence that begins here; 0: none does. Overlong forms and surrogates are
+ * left to readers. */
 static size_t sequence_length(const unsigned char *at)
 {
 	static const struct {
@@ -81,7 +83,7 @@ static void add_microseconds(sw_text *text, const char *key, int64_t ns)
 	             llabs(ns) % 1000);
 }
 
-/* ---- events --------------------------------------------------------------------------------------------- */
+/* ---- events ----------------------------------------------------------------------------- */
 
 static void begin_event(writer *w)
 {
@@ -97,7 +99,8 @@ static void write_event(writer *w, const sw_trace_event *event)
 {
 	int64_t begin_ns = nanoseconds(event->begin_s), end_ns = nanoseconds(event->end_s);
 	begin_event(w);
-	sw_text_addf(&w->text, "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d", event->rank, (int)event->track);
+	sw_text_addf(&w->text, "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d", event->rank,
+	             (int)event->track);
 	add_microseconds(&w->text, "ts", begin_ns);
 	add_microseconds(&w->text, "dur", SW_MAX(end_ns - begin_ns, 0));
 	sw_text_add(&w->text, ",\"name\":");
@@ -113,19 +116,21 @@ static void write_rank(writer *w, int32_t rank)
 {
 	begin_event(w);
 	sw_text_addf(&w->text,
-	             "{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"rank %d\"}}",
+	             "{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"rank "
+	             "%d\"}}",
 	             rank, rank);
 	begin_event(w);
-	sw_text_addf(
-		&w->text,
-		"{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_sort_index\",\"args\":{\"sort_index\":%d}}",
-		rank, rank);
+	sw_text_addf(&w->text,
+	             "{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_sort_index\",\"args\":{\"sort_"
+	             "index\":%d}}",
+	             rank, rank);
 	for (size_t t = 0; t < SW_COUNT(track_names); t++) {
 		begin_event(w);
-		sw_text_addf(&w->text,
-		             "{\"ph\":\"M\",\"pid\":%d,\"tid\":%zu,\"name\":\"thread_name\",\"args\":{"
-		             "\"name\":\"%s\"}}",
-		             rank, t, track_names[t]);
+		sw_text_addf(
+			&w->text,
+			"{\"ph\":\"M\",\"pid\":%d,\"tid\":%zu,\"name\":\"thread_name\",\"args\":{"
+			"\"name\":\"%s\"}}",
+			rank, t, track_names[t]);
 	}
 }
 

@@ -1,6 +1,7 @@
 /*
- * trace: what happened when, as a Trace Event file (JSON; opens in Perfetto and chrome://tracing). Simulation and real run write the same: process = rank,
- * thread 0 = kernels, thread 1 = collectives, thread 2 = waits. Times in microseconds from the step's beginning.
+ * trace: what happened when, as a Trace Event file (JSON; opens in Perfetto and chrome://tracing).
+ * Simulation and real run write the same: process = rank, thread 0 = kernels, thread 1 =
+ * collectives, thread 2 = waits. Times in microseconds from the step's beginning.
  */
 #ifndef SW_TRACE_H
 #define SW_TRACE_H

@@ -53,7 +53,7 @@ void block_free(block *b)
 	free(b);
 }
 
-/* ---- regions --------------------------------------------------------------------------------------------- */
+/* ---- regions ---------------------------------------------------------------------------- */
 
 static void forget_region(block *b)
 {
@@ -77,8 +77,8 @@ static void spread(search *s, int32_t size)
 		int32_t v = b->nodes.data[at], degree = c->edge_first[v + 1] - c->edge_first[v];
 		if (degree > LARGEST_DEGREE && at)
 			continue;
-		for (int32_t k = c->edge_first[v]; k < c->edge_first[v + 1] && b->nodes.len < (size_t)size;
-		     k++) {
+		for (int32_t k = c->edge_first[v];
+		     k < c->edge_first[v + 1] && b->nodes.len < (size_t)size; k++) {
 			const core_edge *e = &c->edges[c->edge_list[k]];
 			int32_t u = e->a == v ? e->b : e->a;
 			if (b->rank[u] < 0)
@@ -138,13 +138,15 @@ void block_users(search *s, int32_t moment, int32_t size)
 	spread(s, size);
 }
 
-/* ---- offers ---------------------------------------------------------------------------------------------- */
+/* ---- offers ----------------------------------------------------------------------------- */
 
-/* By reduced cost if there is one, else by the cost given the neighbours now. Insertion: rows are short. */
+/* By reduced cost if there is one, else by the cost given the neighbours now. Insertion: rows are
+ * short. */
 static void rank_strategies(search *s)
 {
 	const core *c = s->c;
-	int32_t *ranked = s->block->ranked = sw_alloc((size_t)(c->n_strategies + 1) * sizeof *ranked);
+	int32_t *ranked = s->block->ranked =
+		sw_alloc((size_t)(c->n_strategies + 1) * sizeof *ranked);
 	for (int32_t v = 0; v < c->n_nodes; v++)
 		for (int32_t i = 0; i < core_strategies(c, v); i++) {
 			int32_t *row = ranked + c->first[v], at = i;
@@ -250,7 +252,7 @@ void block_offer_other(search *s, const int32_t *other)
 	s->work += 2 * (int64_t)b->offered.len;
 }
 
-/* ---- moves ----------------------------------------------------------------------------------------------- */
+/* ---- moves ------------------------------------------------------------------------------ */
 
 void block_plan(search *s, double table)
 {
@@ -290,7 +292,8 @@ static void raise_extra(search *s, double worth)
 
 void block_settle(search *s, size_t mark, double scale, double worth)
 {
-	for (int round = 0; round < SETTLING_ROUNDS && !search_verify(s) && !search_done(s); round++) {
+	for (int round = 0; round < SETTLING_ROUNDS && !search_verify(s) && !search_done(s);
+	     round++) {
 		raise_extra(s, ldexp(worth, round));
 		search_undo(s, mark);
 		block_optimise(s, scale);

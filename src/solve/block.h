@@ -1,8 +1,9 @@
 /*
- * Block moves: a region is minimised exactly, cycles and all, by elimination of its nodes one after the
- * other (Dechter 1999), the rest fixed. To keep that cheap each node may choose among few strategies,
- * those of small reduced cost, and nodes that would make a table too large keep theirs. What the
- * reduced costs leave is so sparse that a block often spans most of the core. Private to solve.
+ * Block moves: a region is minimised exactly, cycles and all, by elimination of its nodes one after
+ * the other (Dechter 1999), the rest fixed. To keep that cheap each node may choose among few
+ * strategies, those of small reduced cost, and nodes that would make a table too large keep theirs.
+ * What the reduced costs leave is so sparse that a block often spans most of the core. Private to
+ * solve.
  *
  * block.c chooses the region and what its nodes may choose; block_order.c the order; block_tables.c
  * does the sums. Nodes are numbered within the region, in the order in which they joined it.
@@ -26,18 +27,20 @@ typedef struct block_factor {
 } block_factor;
 
 struct block {
-	int32_t n_core;  /* nodes of the core */
-	int_list nodes;  /* their numbers in the core */
-	int32_t *rank;   /* per node of the core: its number, or -1 */
-	int32_t *ranked; /* per strategy of the core: each node's, least reduced cost first; or NULL */
+	int32_t n_core; /* nodes of the core */
+	int_list nodes; /* their numbers in the core */
+	int32_t *rank;  /* per node of the core: its number, or -1 */
+	/* per strategy of the core: each node's, least reduced cost first; or NULL */
+	int32_t *ranked;
 	int_list first, offered; /* per node: the strategies it may choose, offered[first[v]] .. */
 	SW_VEC(double) keys;     /* of one node's strategies, to choose from */
 	/* the order */
-	int_list *neighbours; /* per node; from its elimination on those eliminated later, in the order */
-	int32_t *position;    /* in it, or BLOCK_HELD */
+	/* per node; from its elimination on those eliminated later, in the order */
+	int_list *neighbours;
+	int32_t *position; /* in it, or BLOCK_HELD */
 	int32_t *order, eliminated;
-	double *dread;  /* per node: the larger, the sooner it is held */
-	sw_heap heap; /* with stale entries */
+	double *dread; /* per node: the larger, the sooner it is held */
+	sw_heap heap;  /* with stale entries */
 	int32_t *mark, stamp;
 	/* the tables */
 	SW_VEC(block_factor) factors;
@@ -66,20 +69,21 @@ static inline int64_t block_entries(const block *b, int32_t node)
 	return entries;
 }
 
-/* ---- block.c: what a move consists of, in the order of calls ------------------------------------------- */
+/* ---- block.c: what a move consists of, in the order of calls ---------------------------- */
 
-/* The region: nodes around `seed`; those numbered on from it; or large users of a watched moment. */
+/* The region: nodes around `seed`; those numbered on from it; or large users of a watched moment.
+ */
 void block_around(search *s, int32_t seed, int32_t size);
 void block_range(search *s, int32_t seed, int32_t size);
 void block_users(search *s, int32_t moment, int32_t size);
-/* What the region's nodes may choose: the present strategy and up to `most` - 1 others whose reduced
- * cost is at most `slack`; or the present one and another assignment's. */
+/* What the region's nodes may choose: the present strategy and up to `most` - 1 others whose
+ * reduced cost is at most `slack`; or the present one and another assignment's. */
 void block_offer(search *s, int32_t most, double slack);
 void block_offer_other(search *s, const int32_t *other);
 /* Which nodes are free, and the tables: none has more than about `table` entries. */
 void block_plan(search *s, double table);
-/* Offers and plans with limits drawn at random, the slack from a wide range below `gap`: which are best
- * differs from problem to problem, and from one region to another. */
+/* Offers and plans with limits drawn at random, the slack from a wide range below `gap`: which are
+ * best differs from problem to problem, and from one region to another. */
 void block_prepare(search *s, double gap);
 /* Minimises with prices times `scale`, and moves there. */
 void block_optimise(search *s, double scale);
@@ -89,12 +93,13 @@ void block_optimise(search *s, double scale);
 void block_settle(search *s, size_t mark, double scale, double worth);
 void block_descend(search *s);
 
-/* ---- block_order.c, block_tables.c ----------------------------------------------------------------------- */
+/* ---- block_order.c, block_tables.c ------------------------------------------------------ */
 
-/* Least table first. A node whose table would have more than `table` entries loses neighbours: those
- * of most neighbours are held. */
+/* Least table first. A node whose table would have more than `table` entries loses neighbours:
+ * those of most neighbours are held. */
 void block_order(search *s, double table);
-/* Packs the edges and own costs for an order. The state must be the same when block_sum is called. */
+/* Packs the edges and own costs for an order. The state must be the same when block_sum is called.
+ */
 void block_pack(search *s);
 /* Fills b->chosen. */
 void block_sum(search *s, double scale);

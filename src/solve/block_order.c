@@ -21,7 +21,8 @@ static void push(block *b, int32_t node)
 static bool is_stale(const block *b, sw_heap_entry entry)
 {
 	double weight = weight_of(b, entry.node);
-	return b->position[entry.node] != BLOCK_WAITING || entry.weight < weight || entry.weight > weight;
+	return b->position[entry.node] != BLOCK_WAITING || entry.weight < weight ||
+	       entry.weight > weight;
 }
 
 /* Nodes without a choice are as good as held; the others' edges make the graph. */
@@ -72,7 +73,8 @@ static void hold(search *s, int32_t v)
 	}
 }
 
-/* Of a node and its neighbours. Where chance alone decides, what touches much is free, too, at times. */
+/* Of a node and its neighbours. Where chance alone decides, what touches much is free, too, at
+ * times. */
 static int32_t choose_held(const block *b, int32_t v, bool by_degree)
 {
 	const int_list *list = &b->neighbours[v];

@@ -1,18 +1,18 @@
-/* The tables of a block's elimination. A table's first node owns the slowest digit; as all tables list
- * their nodes in the order of elimination, what belongs to one strategy of the node being eliminated is
- * contiguous, and neighbouring digits that a table has, or lacks, are one. */
+/* The tables of a block's elimination. A table's first node owns the slowest digit; as all tables
+ * list their nodes in the order of elimination, what belongs to one strategy of the node being
+ * eliminated is contiguous, and neighbouring digits that a table has, or lacks, are one. */
 #include "solve/block.h"
 
 #include <string.h>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) &&   \
-	!defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
+	!defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define FAST __attribute__((target_clones("avx2", "default"), optimize("O3")))
 #else
 #define FAST
 #endif
 
-/* ---- packing --------------------------------------------------------------------------------------------- */
+/* ---- packing ---------------------------------------------------------------------------- */
 
 static void add_factor(block *b, int32_t count, const int32_t *nodes, int64_t *cost)
 {
@@ -73,7 +73,8 @@ static void pack_pair(search *s, const int32_t *ends, int64_t *out)
 	int64_t *own_v = b->own + b->first.data[v], *own_u = b->own + b->first.data[u];
 	for (int32_t i = 0; i < rows; i++)
 		for (int32_t j = 0; j < columns; j++)
-			out[i * columns + j] = search_penalised(s, view_at(&view, mine[i], theirs[j]));
+			out[i * columns + j] =
+				search_penalised(s, view_at(&view, mine[i], theirs[j]));
 	for (int32_t i = 0; i < rows; i++) /* the present strategy is offered first */
 		own_v[i] -= out[i * columns];
 	for (int32_t j = 0; j < columns; j++)
@@ -96,13 +97,14 @@ void block_pack(search *s)
 	int64_t *out = b->value + b->offered.len;
 	for (size_t k = 0; k < b->ends.len; k += 3) {
 		pack_pair(s, b->ends.data + k, out);
-		out += (int64_t)block_choices(b, b->ends.data[k]) * block_choices(b, b->ends.data[k + 1]);
+		out += (int64_t)block_choices(b, b->ends.data[k]) *
+		       block_choices(b, b->ends.data[k + 1]);
 	}
 	b->n_pairs = b->factors.len;
 	s->work += 2 * pair_entries + 8 * b->eliminated;
 }
 
-/* ---- sums ------------------------------------------------------------------------------------------------ */
+/* ---- sums ------------------------------------------------------------------------------- */
 
 FAST static void add_row(int64_t *restrict out, const int64_t *restrict in, int64_t n)
 {
@@ -124,10 +126,12 @@ FAST static void take_less(int64_t *restrict out, const int64_t *restrict in, in
 
 /* Digits of a scope that a table has, or lacks, all of. The slowest first. */
 typedef struct digits {
-	int64_t extent, step, inner; /* values; what one of them is worth in the table, in the scope */
+	/* values; what one of them is worth in the table, in the scope */
+	int64_t extent, step, inner;
 } digits;
 
-static int group_digits(const block *b, const int_list *scope, const block_factor *f, digits *groups)
+static int group_digits(const block *b, const int_list *scope, const block_factor *f,
+                        digits *groups)
 {
 	int count = 0;
 	int64_t inner = 1, step = 1;
@@ -195,7 +199,7 @@ static void eliminate(search *s, int32_t v, int64_t *table)
 		add_factor(b, (int32_t)scope->len, scope->data, table);
 }
 
-/* ---- choices --------------------------------------------------------------------------------------------- */
+/* ---- choices ---------------------------------------------------------------------------- */
 
 static int64_t entry_at(const block *b, const block_factor *f)
 {
@@ -224,7 +228,7 @@ static void choose(search *s, int32_t v)
 	b->chosen[v] = best;
 }
 
-/* ---- all together ---------------------------------------------------------------------------------------- */
+/* ---- all together ----------------------------------------------------------------------- */
 
 static void price_choices(search *s, double scale)
 {
@@ -233,8 +237,9 @@ static void price_choices(search *s, double scale)
 		int32_t v = b->order[n], in_core = b->nodes.data[v];
 		bool uses = s->c->span_first[in_core] < s->c->span_first[in_core + 1];
 		for (int32_t k = b->first.data[v]; k < b->first.data[v + 1]; k++)
-			b->value[k] = b->own[k] +
-			              (uses ? search_price(s, in_core, b->offered.data[k], scale) : 0);
+			b->value[k] =
+				b->own[k] +
+				(uses ? search_price(s, in_core, b->offered.data[k], scale) : 0);
 	}
 }
 

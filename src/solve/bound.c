@@ -107,7 +107,7 @@ void bound_clear(passing *b)
 	*b = (passing){0};
 }
 
-/* ---- knapsacks --------------------------------------------------------------------------------------- */
+/* ---- knapsacks -------------------------------------------------------------------------- */
 
 static void list_members(passing *b)
 {
@@ -174,8 +174,8 @@ static void copy_given(passing *b, bool back)
 	}
 }
 
-/* Sweeping forwards a node takes from the knapsacks whose first member it is not, and gives to those
- * whose last it is not; backwards the other way round. */
+/* Sweeping forwards a node takes from the knapsacks whose first member it is not, and gives to
+ * those whose last it is not; backwards the other way round. */
 static bool takes_from(const passing *b, membership m, bool forward)
 {
 	return forward ? m.member > 0 : m.member + 1 < b->knapsacks[m.knapsack].members;
@@ -195,7 +195,8 @@ static void pull_knapsacks(passing *b, int32_t v, bool forward)
 {
 	for (int32_t k = b->member_first[v]; k < b->member_first[v + 1]; k++)
 		if (takes_from(b, b->memberships[k], forward))
-			knapsack_pull(&b->knapsacks[b->memberships[k].knapsack], b->memberships[k].member);
+			knapsack_pull(&b->knapsacks[b->memberships[k].knapsack],
+			              b->memberships[k].member);
 }
 
 /* Adds to b->row what the knapsacks gave. */
@@ -210,8 +211,8 @@ static void add_given(passing *b, int32_t v)
 	}
 }
 
-/* A choice stands for several strategies: it can be given the least of theirs only. Each knapsack that
- * the sweep will meet again gets a share of that; b->row keeps the rest. */
+/* A choice stands for several strategies: it can be given the least of theirs only. Each knapsack
+ * that the sweep will meet again gets a share of that; b->row keeps the rest. */
 static void give_knapsacks(passing *b, int32_t v, bool forward, int most)
 {
 	int32_t n = core_strategies(b->c, v);
@@ -240,7 +241,7 @@ static void give_knapsacks(passing *b, int32_t v, bool forward, int most)
 	}
 }
 
-/* ---- prices --------------------------------------------------------------------------------------- */
+/* ---- prices ----------------------------------------------------------------------------- */
 
 static void add_prices(passing *b)
 {
@@ -262,7 +263,7 @@ static double price_of_capacity(const passing *b)
 	return total;
 }
 
-/* ---- messages -------------------------------------------------------------------------------------- */
+/* ---- messages --------------------------------------------------------------------------- */
 
 /* out[j] = min over i of table[i][j] - given[i]; rows contiguous in j. */
 SW_VECTORISED static void pull(int32_t rows, int32_t columns, const double *restrict table,
@@ -374,9 +375,9 @@ static int32_t index_of_least(const double *values, int32_t n)
 	return best;
 }
 
-/* Cheapest given the choices of smaller nodes, and what larger nodes have said. Must be called after
- * collect and before distribute: undoes what smaller neighbours gave, adds their actual cost. If they
- * leave nothing that is allowed, the cheapest by what was collected. */
+/* Cheapest given the choices of smaller nodes, and what larger nodes have said. Must be called
+ * after collect and before distribute: undoes what smaller neighbours gave, adds their actual cost.
+ * If they leave nothing that is allowed, the cheapest by what was collected. */
 static void decode(passing *b, int32_t v)
 {
 	const core *c = b->c;

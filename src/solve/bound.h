@@ -1,12 +1,12 @@
 /*
  * The lower bound on a core. Private to solve.
  *
- * Sequential reweighted message passing (Kolmogorov, "A new look at reweighted message passing", PAMI
- * 2015, for pairs: TRW-S) on costs to which prices of the moments are added (Lagrangian relaxation of
- * the capacity). The messages say how much of an edge's cost each end has been given; whatever their
- * values and the prices', the nodes' minima plus the edges' minima less the prices' worth of the
- * capacity bound every assignment within the capacity from below. In double here; certify.c makes an
- * exact bound of it.
+ * Sequential reweighted message passing (Kolmogorov, "A new look at reweighted message passing",
+ * PAMI 2015, for pairs: TRW-S) on costs to which prices of the moments are added (Lagrangian
+ * relaxation of the capacity). The messages say how much of an edge's cost each end has been given;
+ * whatever their values and the prices', the nodes' minima plus the edges' minima less the prices'
+ * worth of the capacity bound every assignment within the capacity from below. In double here;
+ * certify.c makes an exact bound of it.
  */
 #ifndef SW_SOLVE_BOUND_H
 #define SW_SOLVE_BOUND_H
@@ -39,9 +39,10 @@ typedef struct passing {
 	double estimate; /* of the bound after the last sweep, without the constant */
 	double best;     /* the largest estimate, and what gave it: */
 	double *best_message, *best_price;
-	double level;                        /* how far above the best the prices aim */
-	double stride;                       /* of their steps, relative to Polyak's */
-	double mark;                         /* what `best` must leave behind for progress to count */
+	double level;  /* how far above the best the prices aim */
+	double stride; /* of their steps, relative to Polyak's */
+	/* what `best` must leave behind for progress to count */
+	double mark;
 	double *place_message, *place_price; /* after the last leap */
 	double reach;                        /* of the next, relative to the way since then */
 	int leap_every, since_leap;          /* sweeps */
@@ -57,7 +58,8 @@ typedef struct passing {
 /* Begins with what the graph's edges and moments remember. */
 void bound_init(passing *b, const core *c, const graph *g);
 void bound_clear(passing *b);
-/* From now on the moments that cost most take part as knapsacks, and begin with what the graph remembers. */
+/* From now on the moments that cost most take part as knapsacks, and begin with what the graph
+ * remembers. */
 void bound_add_knapsacks(passing *b, const graph *g);
 /* The graph remembers the best messages and prices. */
 void bound_remember(const passing *b, graph *g);
@@ -67,19 +69,20 @@ void bound_sweep(passing *b);
 int64_t bound_sweep_work(const passing *b);
 /* Back to the best messages and prices. */
 void bound_return(passing *b);
-/* Sweeps, with the prices following the decoded assignments' excess, until `work` is spent, the bound
- * is settled or reaches `target`, or it is halted. `upper` is a cost that is reachable, or infinite. All
- * without the core's constant. */
+/* Sweeps, with the prices following the decoded assignments' excess, until `work` is spent, the
+ * bound is settled or reaches `target`, or it is halted. `upper` is a cost that is reachable, or
+ * infinite. All without the core's constant. */
 void bound_run(passing *b, double upper, double target, int64_t work, const halt *h);
-/* What the bound becomes, about, after a few sweeps from the best messages with some strategies barred;
- * prices aim `level` above it. Leaves everything as after bound_return. */
+/* What the bound becomes, about, after a few sweeps from the best messages with some strategies
+ * barred; prices aim `level` above it. Leaves everything as after bound_return. */
 double bound_probe(passing *b, const bool *barred, double upper, double level, int sweeps);
 /* What each strategy costs above its node's cheapest by the messages now; c->n_strategies long. */
 void bound_reduced_costs(passing *b, double *reduced);
 
-/* ---- certify.c: the bound again, in integers ------------------------------------------------------- */
+/* ---- certify.c: the bound again, in integers -------------------------------------------- */
 
-/* The best messages rounded to multiples of 2^-bits: total <= 2^bits * cost for every feasible assignment. */
+/* The best messages rounded to multiples of 2^-bits: total <= 2^bits * cost for every feasible
+ * assignment. */
 typedef struct certificate {
 	int bits;
 	wide total;

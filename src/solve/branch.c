@@ -1,5 +1,5 @@
-/* Branch and bound. Open subproblems are taken some at a time, each worked on by itself with the bound,
- * a short search and fixing, so that the answer does not depend on the number of threads. */
+/* Branch and bound. Open subproblems are taken some at a time, each worked on by itself with the
+ * bound, a short search and fixing, so that the answer does not depend on the number of threads. */
 #include "solve/solver.h"
 
 #include <math.h>
@@ -8,9 +8,11 @@
 
 /* So many subproblems side by side, whatever the number of threads. */
 #define BATCH 8
-/* When the graphs of subproblems whose children are open have so many table entries, deepest first. */
+/* When the graphs of subproblems whose children are open have so many table entries, deepest first.
+ */
 #define MOST_ENTRIES ((int64_t)1 << 25)
-/* Of one subproblem: sweeps before each fixing, and again, at most so often, while that fixes this share. */
+/* Of one subproblem: sweeps before each fixing, and again, at most so often, while that fixes this
+ * share. */
 #define SWEEPS 60
 #define FIXINGS 4
 #define FIXED_MUCH 0.03
@@ -30,7 +32,8 @@
 /* Work of elimination, per table entry, that is worth its exactness. */
 #define EXACT_WORK 2000
 
-/* A graph and the parent it was copied from, which must outlive it: assignments are mapped back along. */
+/* A graph and the parent it was copied from, which must outlive it: assignments are mapped back
+ * along. */
 typedef struct family {
 	graph g;
 	lineage line;
@@ -95,7 +98,7 @@ static void release(tree *t, family *f)
 	}
 }
 
-/* ---- one subproblem ------------------------------------------------------------------------------------- */
+/* ---- one subproblem --------------------------------------------------------------------- */
 
 /* Copies keep the order of the nodes. */
 static int32_t find_copy(const graph *copy, int32_t node)
@@ -132,7 +135,8 @@ static void take_assignment(leaf *l, const core *c, const int32_t *x)
 	sw_evaluation value;
 	solver_map_back(&l->made->line, c, x, &whole);
 	sw_problem_evaluate(l->s->problem, whole, &value);
-	int64_t upper = value.allowed && value.within ? solver_round_up(value.cost, &l->made->g) : l->upper;
+	int64_t upper =
+		value.allowed && value.within ? solver_round_up(value.cost, &l->made->g) : l->upper;
 	if (upper < l->upper) {
 		l->upper = upper;
 		free(l->whole);
@@ -155,7 +159,7 @@ static void look_for_better(leaf *l, const core *c, passing *b, const halt *h)
 	search_clear(&found);
 }
 
-/* ---- where to branch --------------------------------------------------------------------------------------- */
+/* ---- where to branch -------------------------------------------------------------------- */
 
 typedef struct candidate {
 	int32_t node;
@@ -196,7 +200,8 @@ static void insert_candidate(candidate *best, int32_t node, double score)
 {
 	for (int k = 0; k < CANDIDATES; k++)
 		if (score > best[k].score) {
-			memmove(best + k + 1, best + k, (size_t)(CANDIDATES - 1 - k) * sizeof *best);
+			memmove(best + k + 1, best + k,
+			        (size_t)(CANDIDATES - 1 - k) * sizeof *best);
 			best[k] = (candidate){node, score};
 			return;
 		}
@@ -205,7 +210,8 @@ static void insert_candidate(candidate *best, int32_t node, double score)
 /* The least gain counts most. */
 static double worth_branching(double first, double second, double now, double upper)
 {
-	double a = SW_MAX(SW_MIN(first, upper) - now, 1e-9), b = SW_MAX(SW_MIN(second, upper) - now, 1e-9);
+	double a = SW_MAX(SW_MIN(first, upper) - now, 1e-9),
+	       b = SW_MAX(SW_MIN(second, upper) - now, 1e-9);
 	return a * b;
 }
 
@@ -233,8 +239,10 @@ static void list_candidates(const passing *b, bool *first, candidate *best)
 	free(worth);
 }
 
-/* About what each half of a node's strategies makes of the bound. `barred` is false, before and after. */
-static void probe_halves(passing *b, int32_t v, const bool *first, double upper, bool *barred, double *half)
+/* About what each half of a node's strategies makes of the bound. `barred` is false, before and
+ * after. */
+static void probe_halves(passing *b, int32_t v, const bool *first, double upper, bool *barred,
+                         double *half)
 {
 	const core *c = b->c;
 	int32_t at = c->first[v], n = core_strategies(c, v);
@@ -287,7 +295,8 @@ static bool solve_exactly(leaf *l, const core *c)
 {
 	int64_t cost, spent = 0;
 	int32_t *x = sw_alloc((size_t)(c->n_nodes + 1) * sizeof *x);
-	bool done = !c->moments && core_eliminate(c, EXACT_WORK * (c->entries + 1), x, &cost, &spent);
+	bool done =
+		!c->moments && core_eliminate(c, EXACT_WORK * (c->entries + 1), x, &cost, &spent);
 	l->work += spent;
 	if (done && cost != SW_FORBIDDEN && cost + c->constant < l->upper)
 		take_assignment(l, c, x);
@@ -355,7 +364,8 @@ static void branch_leaf(leaf *l, const halt *h)
 	bound_init(&b, &c, &l->made->g);
 	bound_add_knapsacks(&b, &l->made->g);
 	set_level(l, &b);
-	bound_run(&b, (double)(l->upper - c.constant), INFINITY, SHARE_SWEEPS * bound_sweep_work(&b), h);
+	bound_run(&b, (double)(l->upper - c.constant), INFINITY,
+	          SHARE_SWEEPS * bound_sweep_work(&b), h);
 	if (!c.n_nodes) {
 		look_for_better(l, &c, &b, h);
 		l->closed = true;
@@ -379,7 +389,7 @@ static void work_on(void *context, int64_t k)
 		branch_leaf(l, &h);
 }
 
-/* ---- the tree ---------------------------------------------------------------------------------------------- */
+/* ---- the tree --------------------------------------------------------------------------- */
 
 /* Least bound first; when memory is short, deepest first. */
 static bool comes_before(const tree *t, const open_node *a, const open_node *b)
@@ -469,7 +479,8 @@ static void work_on_batch(tree *t)
 	leaf batch[BATCH];
 	int count = 0;
 	for (; count < BATCH && t->open.len; count++) {
-		batch[count] = (leaf){.s = t->s, .root = t->root, .from = take_next(t), .branch_node = -1};
+		batch[count] =
+			(leaf){.s = t->s, .root = t->root, .from = take_next(t), .branch_node = -1};
 		batch[count].upper = solver_upper(t->s, t->root->g);
 		batch[count].bound = batch[count].from.bound;
 	}
@@ -487,7 +498,8 @@ bool solver_branch(solver *s, const lineage *at, int64_t *bound)
 		work_on_batch(&t);
 		drop_hopeless(&t);
 		if (t.open.len &&
-		    !at->g->shift) { /* with floored costs what is closed may hold less than it seems */
+		    /* with floored costs what is closed may hold less than it seems */
+		    !at->g->shift) {
 			*bound = SW_MAX(*bound, SW_MIN(least_open(&t), solver_upper(s, at->g)));
 			solver_raise_bound(s, at->g, *bound);
 		}

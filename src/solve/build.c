@@ -34,7 +34,8 @@ static void choose_shift(graph *g, const sw_problem *problem)
 		of_table[t] = largest_magnitude(table->cost, (int64_t)table->rows * table->columns);
 	}
 	for (size_t n = 0; n < problem->nodes.len; n++)
-		total += largest_magnitude(problem->nodes.data[n].cost, problem->nodes.data[n].strategies);
+		total += largest_magnitude(problem->nodes.data[n].cost,
+		                           problem->nodes.data[n].strategies);
 	for (size_t e = 0; e < problem->edges.len; e++)
 		total += of_table[problem->edges.data[e].table];
 	free(of_table);
@@ -75,7 +76,8 @@ static void build_nodes(graph *g, const sw_problem *problem)
 			follow_leader(g, v, root, node->strategies);
 		}
 		for (int32_t i = 0; i < node->strategies; i++)
-			leader->cost[i] = sw_cost_plus(leader->cost[i], shifted(node->cost[i], g->shift));
+			leader->cost[i] =
+				sw_cost_plus(leader->cost[i], shifted(node->cost[i], g->shift));
 	}
 }
 
@@ -83,7 +85,8 @@ static void build_loop(graph *g, int32_t node, const sw_cost_table *table)
 {
 	for (int32_t i = 0; i < table->rows; i++) {
 		int64_t *cost = &g->nodes[node].cost[i];
-		*cost = sw_cost_plus(*cost, shifted(table->cost[(int64_t)i * table->columns + i], g->shift));
+		*cost = sw_cost_plus(
+			*cost, shifted(table->cost[(int64_t)i * table->columns + i], g->shift));
 	}
 }
 
@@ -113,7 +116,7 @@ static void build_edges(graph *g, const sw_problem *problem)
 	sw_vec_clear(&moved);
 }
 
-/* ---- moments: only where something begins or ends matters ----------------------------------------- */
+/* ---- moments: only where something begins or ends matters ------------------------------- */
 
 static int compare_moments(const void *a, const void *b)
 {
@@ -138,7 +141,8 @@ static int32_t collect_moments(const sw_problem *problem, int32_t *moments)
 
 static int32_t rank_of(const int32_t *moments, int32_t count, int32_t moment)
 {
-	const int32_t *at = bsearch(&moment, moments, (size_t)count, sizeof *moments, compare_moments);
+	const int32_t *at =
+		bsearch(&moment, moments, (size_t)count, sizeof *moments, compare_moments);
 	return (int32_t)(at - moments);
 }
 
@@ -157,7 +161,8 @@ static void build_spans(graph *g, const sw_problem *problem)
 		g->capacity[t] = problem->capacity;
 	for (size_t s = 0; count && s < problem->spans.len; s++) {
 		const sw_span *span = &problem->spans.data[s];
-		graph_add_span(g, root_of(problem, span->node), rank_of(moments, count, span->begin),
+		graph_add_span(g, root_of(problem, span->node),
+		               rank_of(moments, count, span->begin),
 		               rank_of(moments, count, span->end), span->usage);
 	}
 	free(moments);

@@ -1,6 +1,7 @@
 /* The bound in exact integers. Messages and prices are rounded to multiples of 2^-bits; whatever
- * their values, the sum over nodes and edges of the least reparametrised cost, less the prices times
- * the capacity, is a lower bound. The rounding therefore costs a little bound, never its truth. */
+ * their values, the sum over nodes and edges of the least reparametrised cost, less the prices
+ * times the capacity, is a lower bound. The rounding therefore costs a little bound, never its
+ * truth. */
 #include "solve/bound.h"
 
 #include <math.h>
@@ -125,7 +126,8 @@ static void exact_node(const exact *x, const core *c, int32_t v)
 
 /* The least of an edge over the other end's strategies, for strategy i of this end, without this
  * end's own message. Wholly forbidden rows give SW_FORBIDDEN. */
-static wide exact_row(const exact *x, const core_edge *e, const table_view *view, int side, int32_t i)
+static wide exact_row(const exact *x, const core_edge *e, const table_view *view, int side,
+                      int32_t i)
 {
 	const int64_t *given = x->message + e->message[1 - side];
 	int64_t low = SW_FORBIDDEN;
@@ -191,7 +193,7 @@ void bound_certify(const passing *b, certificate *proof)
 	exact_clear(&x);
 }
 
-/* ---- what the bound rules out ---------------------------------------------------------------------- */
+/* ---- what the bound rules out ----------------------------------------------------------- */
 
 /* All in units of 2^-bits. An assignment's cost is at least the bound plus what its strategies and
  * pairs lie above the least of their nodes and edges. */
@@ -199,13 +201,15 @@ typedef struct fixing {
 	const passing *b;
 	graph *g;
 	exact x;
-	wide room; /* what lies above this is ruled out: only costs of at most upper - 1 are of interest */
+	/* what lies above this is ruled out: only costs of at most upper - 1 are of interest */
+	wide room;
 	wide *above; /* per strategy: above its node's least */
 	wide *edge_least;
 	int64_t fixed;
 } fixing;
 
-static void fixing_init(fixing *f, const passing *b, const certificate *proof, int64_t upper, graph *g)
+static void fixing_init(fixing *f, const passing *b, const certificate *proof, int64_t upper,
+                        graph *g)
 {
 	const core *c = b->c;
 	*f = (fixing){.b = b, .g = g};
@@ -236,7 +240,8 @@ static void fix_node(fixing *f, int32_t v, bool *keep)
 	const core *c = f->b->c;
 	for (int32_t i = 0; i < core_strategies(c, v); i++) {
 		wide above = f->above[c->first[v] + i];
-		for (int32_t k = c->edge_first[v]; k < c->edge_first[v + 1] && above <= f->room; k++) {
+		for (int32_t k = c->edge_first[v]; k < c->edge_first[v + 1] && above <= f->room;
+		     k++) {
 			const core_edge *e = &c->edges[c->edge_list[k]];
 			int side = e->b == v;
 			table_view view = core_view(c, e, side);

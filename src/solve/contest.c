@@ -35,7 +35,7 @@ typedef struct reader {
 	int64_t rows_read;
 } reader;
 
-/* ---- objects with known members --------------------------------------------------------------------------- */
+/* ---- objects with known members --------------------------------------------------------- */
 
 typedef struct member {
 	const char *key;
@@ -55,7 +55,8 @@ static bool check_complete(reader *r, const member *members, int count, unsigned
 {
 	for (int i = 0; i < count; i++)
 		if (!members[i].optional && !(seen & 1u << i))
-			return sw_json_stream_fail(r->json, NULL, "its \"%s\" is missing (docs/formats.md)",
+			return sw_json_stream_fail(r->json, NULL,
+			                           "its \"%s\" is missing (docs/formats.md)",
 			                           members[i].key);
 	return true;
 }
@@ -69,29 +70,31 @@ static bool read_members(reader *r, const member *members, int count)
 		const member *m = find_member(members, count, key);
 		unsigned bit = m ? 1u << (m - members) : 0;
 		if (seen & bit)
-			return sw_json_stream_fail(r->json, NULL, "this key is there twice: leave one out");
+			return sw_json_stream_fail(r->json, NULL,
+			                           "this key is there twice: leave one out");
 		seen |= bit;
 		good = m ? m->read(r) : sw_json_skip(r->json);
 	}
 	return good && check_complete(r, members, count, seen);
 }
 
-/* ---- rows --------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------- */
 
 static void show_progress(reader *r)
 {
 	double now = sw_now_s();
 	if (now - r->progress.started_s > PROGRESS_AFTER_S)
 		sw_progress_update(&r->progress, sw_source_fraction(r->source),
-		                   "%zu edges, %d different lists", SW_MAX(r->tables.len, r->ends.len),
-		                   (int)r->lists.lists.len);
+		                   "%zu edges, %d different lists",
+		                   SW_MAX(r->tables.len, r->ends.len), (int)r->lists.lists.len);
 }
 
 static bool count_row(reader *r, size_t so_far)
 {
 	if (++r->rows_read % ROWS_PER_LOOK == 0)
 		show_progress(r);
-	return so_far < MOST_ROWS || sw_json_stream_fail(r->json, NULL, "more than %d of them", MOST_ROWS);
+	return so_far < MOST_ROWS ||
+	       sw_json_stream_fail(r->json, NULL, "more than %d of them", MOST_ROWS);
 }
 
 static bool read_pairs(reader *r, pair_list *list, const char *expected)
@@ -140,16 +143,18 @@ static bool read_rows(reader *r, row_list *list, bool (*check)(reader *r))
 	bool good = sw_json_enter_array(r->json);
 	while (good && sw_json_next_item(r->json)) {
 		row added = {.place = sw_json_stream_place(r->json)};
-		good = sw_json_take_ints(r->json, &r->numbers) && count_row(r, list->len) && check(r);
+		good = sw_json_take_ints(r->json, &r->numbers) && count_row(r, list->len) &&
+		       check(r);
 		if (!good)
 			return false;
-		added.list = number_lists_intern(&r->lists, r->numbers.data, (int64_t)r->numbers.len);
+		added.list =
+			number_lists_intern(&r->lists, r->numbers.data, (int64_t)r->numbers.len);
 		sw_vec_push(list, added);
 	}
 	return good;
 }
 
-/* ---- the parts of the text ---------------------------------------------------------------------------------- */
+/* ---- the parts of the text -------------------------------------------------------------- */
 
 static bool read_intervals(reader *r)
 {
@@ -219,7 +224,7 @@ static bool read_document(reader *r)
 	return read_members(r, members, SW_COUNT(members)) && sw_json_finish(r->json);
 }
 
-/* ---- putting together --------------------------------------------------------------------------------------- */
+/* ---- putting together ------------------------------------------------------------------- */
 
 static const number_list *list_of(const reader *r, const row *of)
 {
@@ -236,10 +241,10 @@ static bool check_counts(reader *r)
 			"many: one each per node",
 			intervals, costs, usages);
 	if (r->ends.len != r->tables.len)
-		return sw_json_stream_fail(
-			r->json, &r->edges_place,
-			"problem.edges: %zu nodes and %zu costs, expected equally many: one each per edge",
-			r->ends.len, r->tables.len);
+		return sw_json_stream_fail(r->json, &r->edges_place,
+		                           "problem.edges: %zu nodes and %zu costs, expected "
+		                           "equally many: one each per edge",
+		                           r->ends.len, r->tables.len);
 	return true;
 }
 
@@ -253,10 +258,10 @@ static bool add_node(reader *r, size_t n)
 			"problem.nodes.costs[%zu]: %lld strategies, expected at least one", n,
 			(long long)cost->count);
 	if (usage->count != cost->count)
-		return sw_json_stream_fail(
-			r->json, &usages->place,
-			"problem.nodes.usages[%zu]: %lld usages, expected %lld: the node has so many costs",
-			n, (long long)usage->count, (long long)cost->count);
+		return sw_json_stream_fail(r->json, &usages->place,
+		                           "problem.nodes.usages[%zu]: %lld usages, expected %lld: "
+		                           "the node has so many costs",
+		                           n, (long long)usage->count, (long long)cost->count);
 	problem_adopt_node(r->problem, (int32_t)cost->count, cost->numbers);
 	return true;
 }
@@ -273,8 +278,8 @@ static bool add_interval(reader *r, size_t n)
 			"problem.nodes.intervals[%zu]: [%lld, %lld], expected moments from 0 to "
 			"2147483647",
 			n, (long long)interval->first, (long long)interval->second);
-	problem_adopt_span(r->problem, (int32_t)n, (int32_t)interval->first, (int32_t)interval->second,
-	                   list_of(r, &r->usages.data[n])->numbers);
+	problem_adopt_span(r->problem, (int32_t)n, (int32_t)interval->first,
+	                   (int32_t)interval->second, list_of(r, &r->usages.data[n])->numbers);
 	return true;
 }
 
@@ -300,7 +305,8 @@ static bool add_edge(reader *r, size_t e)
 {
 	const pair *ends = &r->ends.data[e];
 	const row *costs = &r->tables.data[e];
-	if (!check_node(r, e, ends->first, &ends->place) || !check_node(r, e, ends->second, &ends->place))
+	if (!check_node(r, e, ends->first, &ends->place) ||
+	    !check_node(r, e, ends->second, &ends->place))
 		return false;
 	int32_t from = (int32_t)ends->first, to = (int32_t)ends->second;
 	int32_t rows = r->problem->nodes.data[from].strategies,
@@ -311,7 +317,8 @@ static bool add_edge(reader *r, size_t e)
 			r->json, &costs->place,
 			"problem.edges.costs[%zu]: %lld costs, expected %lld: node %d has %d "
 			"strategies, node %d has %d",
-			e, (long long)list->count, (long long)rows * columns, from, rows, to, columns);
+			e, (long long)list->count, (long long)rows * columns, from, rows, to,
+			columns);
 	sw_problem_add_edge(r->problem, from, to, shape(r, list, rows, columns));
 	return true;
 }
@@ -326,7 +333,7 @@ static bool put_together(reader *r)
 	return good;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------ */
+/* ---- reading ---------------------------------------------------------------------------- */
 
 static void reader_clear(reader *r)
 {

@@ -21,7 +21,8 @@ static void pack_nodes(core *c, const graph *g, int32_t *rank)
 		c->graph_node[c->n_nodes++] = v;
 		c->first[c->n_nodes] = c->first[c->n_nodes - 1] + node->strategies;
 		c->widest = SW_MAX(c->widest, node->strategies);
-		c->span_first[c->n_nodes] = c->span_first[c->n_nodes - 1] + (int32_t)node->spans.len;
+		c->span_first[c->n_nodes] =
+			c->span_first[c->n_nodes - 1] + (int32_t)node->spans.len;
 	}
 	c->n_strategies = c->first[n];
 }
@@ -80,7 +81,8 @@ static void pack_edges(core *c, const graph *g, const int32_t *rank)
 		int32_t a = rank[from->node[0]], b = rank[from->node[1]];
 		c->graph_edge[c->n_edges] = (int32_t)e;
 		core_edge *edge = &c->edges[c->n_edges++];
-		*edge = (core_edge){SW_MIN(a, b), SW_MAX(a, b), table_of[from->table], a > b, {0, 0}};
+		*edge = (core_edge){
+			SW_MIN(a, b), SW_MAX(a, b), table_of[from->table], a > b, {0, 0}};
 		edge->message[0] = c->n_messages;
 		edge->message[1] = c->n_messages + (a > b ? table->columns : table->rows);
 		c->n_messages += table->rows + table->columns;

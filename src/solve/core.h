@@ -1,9 +1,9 @@
 /*
  * What the reductions leave, packed for reading. Private to solve.
  *
- * Nodes of the core are numbered in the order of the graph's, edges go from the smaller number to the
- * larger. Strategies of all nodes are numbered through: node v has first[v] .. first[v + 1]. The graph
- * must outlive the core, and not change.
+ * Nodes of the core are numbered in the order of the graph's, edges go from the smaller number to
+ * the larger. Strategies of all nodes are numbered through: node v has first[v] .. first[v + 1].
+ * The graph must outlive the core, and not change.
  */
 #ifndef SW_SOLVE_CORE_H
 #define SW_SOLVE_CORE_H

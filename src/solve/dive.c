@@ -1,14 +1,14 @@
-/* Diving: the nodes that the bound has all but decided are fixed, the bound settles again on what is
- * left, with prices that follow, and so on until hardly anything is left to decide. Unlike rounding all
- * nodes at once, later decisions know of the earlier ones. */
+/* Diving: the nodes that the bound has all but decided are fixed, the bound settles again on what
+ * is left, with prices that follow, and so on until hardly anything is left to decide. Unlike
+ * rounding all nodes at once, later decisions know of the earlier ones. */
 #include "solve/solver.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Sweeps before each fixing; in each at most this share of the nodes is fixed, the most decided first,
- * but those decided in so many of the sweeps lately always. */
+/* Sweeps before each fixing; in each at most this share of the nodes is fixed, the most decided
+ * first, but those decided in so many of the sweeps lately always. */
 #define SWEEPS 24
 #define MOST_FIXED 0.15
 #define DECIDED 0.995
@@ -64,7 +64,8 @@ static void fix_decided(const passing *b, graph *g)
 	qsort(all, (size_t)c->n_nodes, sizeof *all, by_share);
 	int32_t most = (int32_t)(MOST_FIXED * c->n_nodes) + 1;
 	for (int32_t k = 0;
-	     k < c->n_nodes && (k < most || all[k].share >= DECIDED * full) && !g->infeasible; k++) {
+	     k < c->n_nodes && (k < most || all[k].share >= DECIDED * full) && !g->infeasible;
+	     k++) {
 		int32_t n = core_strategies(c, all[k].node);
 		bool *keep = sw_alloc((size_t)n);
 		keep[all[k].strategy] = true;

@@ -1,7 +1,8 @@
 /*
- * Exact elimination (bucket elimination; Dechter 1999): nodes are eliminated in an order that keeps the
- * tables small, each leaving a table over its remaining neighbours; then the choices are read backwards.
- * Only worth trying without capacity, and given up before any table is made if the order is too dear.
+ * Exact elimination (bucket elimination; Dechter 1999): nodes are eliminated in an order that keeps
+ * the tables small, each leaving a table over its remaining neighbours; then the choices are read
+ * backwards. Only worth trying without capacity, and given up before any table is made if the order
+ * is too dear.
  */
 #include "base/heap.h"
 #include "solve/solver.h"
@@ -28,7 +29,7 @@ typedef struct elimination {
 	sw_arena arena;
 	int_list *neighbours; /* per node; at its elimination: the scope of its table */
 	int32_t *order, *position;
-	sw_heap heap;      /* with stale entries */
+	sw_heap heap;        /* with stale entries */
 	factor_list *bucket; /* per node: factors of which it is eliminated first */
 	int16_t **choice;    /* per node: over its scope */
 	int32_t *mark, stamp;
@@ -36,7 +37,7 @@ typedef struct elimination {
 	bool forbidden;
 } elimination;
 
-/* ---- the order ------------------------------------------------------------------------------------------ */
+/* ---- the order -------------------------------------------------------------------------- */
 
 static double weight_of(const elimination *el, int32_t node)
 {
@@ -107,7 +108,7 @@ static bool choose_order(elimination *el, int64_t work)
 	return true;
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------------ */
+/* ---- tables ----------------------------------------------------------------------------- */
 
 static void file_factor(elimination *el, factor f)
 {
@@ -182,7 +183,8 @@ static void odometer_init(odometer *o, const elimination *el, int32_t node)
 	for (size_t d = 0; d < scope->len; d++) {
 		o->base[d] = core_strategies(el->c, scope->data[d]);
 		for (size_t f = 0; f < factors->len; f++)
-			o->step[d * factors->len + f] = stride_of(&factors->data[f], scope->data[d]);
+			o->step[d * factors->len + f] =
+				stride_of(&factors->data[f], scope->data[d]);
 	}
 }
 
@@ -209,7 +211,8 @@ static void odometer_turn(odometer *o)
 	}
 }
 
-static int64_t cheapest(const odometer *o, const factor_list *factors, int32_t strategies, int16_t *choice)
+static int64_t cheapest(const odometer *o, const factor_list *factors, int32_t strategies,
+                        int16_t *choice)
 {
 	int64_t low = SW_FORBIDDEN;
 	*choice = 0;
@@ -248,7 +251,8 @@ static void eliminate_node(elimination *el, int32_t node)
 	el->choice[node] = sw_alloc((size_t)entries * sizeof(int16_t));
 	odometer_init(&o, el, node);
 	for (int64_t entry = 0; entry < entries; entry++, odometer_turn(&o))
-		made.owned[entry] = cheapest(&o, &el->bucket[node], strategies, &el->choice[node][entry]);
+		made.owned[entry] =
+			cheapest(&o, &el->bucket[node], strategies, &el->choice[node][entry]);
 	el->work += entries * strategies * (int64_t)o.factors;
 	odometer_clear(&o);
 	empty_bucket(el, node);
@@ -275,7 +279,7 @@ static void read_choices(const elimination *el, int32_t *x)
 	}
 }
 
-/* ---- all together ------------------------------------------------------------------------------------------ */
+/* ---- all together ----------------------------------------------------------------------- */
 
 static void elimination_init(elimination *el, const core *c)
 {

@@ -36,7 +36,8 @@ static bool total_cost(const sw_problem *problem, const int32_t *assignment, wid
 	for (size_t e = 0; e < problem->edges.len; e++) {
 		sw_edge edge = problem->edges.data[e];
 		const sw_cost_table *table = &problem->tables.data[edge.table];
-		int64_t entry = (int64_t)assignment[edge.from] * table->columns + assignment[edge.to];
+		int64_t entry =
+			(int64_t)assignment[edge.from] * table->columns + assignment[edge.to];
 		if (!add_cost(total, table->cost[entry]))
 			return false;
 	}
@@ -86,18 +87,21 @@ static wide find_peak(const sw_problem *problem, const int32_t *assignment, int3
 	return peak;
 }
 
-void sw_problem_evaluate(const sw_problem *problem, const int32_t *assignment, sw_evaluation *evaluation)
+void sw_problem_evaluate(const sw_problem *problem, const int32_t *assignment,
+                         sw_evaluation *evaluation)
 {
 	wide cost, peak = find_peak(problem, assignment, &evaluation->peak_moment);
-	evaluation->allowed = ties_kept(problem, assignment) && total_cost(problem, assignment, &cost);
+	evaluation->allowed =
+		ties_kept(problem, assignment) && total_cost(problem, assignment, &cost);
 	evaluation->cost = 0;
 	if (evaluation->allowed)
-		evaluation->cost = (int64_t)SW_MAX(SW_MIN(cost, (wide)INT64_MAX - 1), (wide)INT64_MIN);
+		evaluation->cost =
+			(int64_t)SW_MAX(SW_MIN(cost, (wide)INT64_MAX - 1), (wide)INT64_MIN);
 	evaluation->peak_usage = (int64_t)SW_MIN(peak, (wide)INT64_MAX);
 	evaluation->within = problem->capacity == INT64_MAX || peak <= problem->capacity;
 }
 
-/* ---- where the capacity is exceeded ------------------------------------------------------------- */
+/* ---- where the capacity is exceeded ----------------------------------------------------- */
 
 static bool is_worse(const sw_overuse *a, const sw_overuse *b)
 {
@@ -115,7 +119,8 @@ static void insert_run(sw_overuse *runs, int32_t room, int32_t found, sw_overuse
 		runs[at] = run;
 }
 
-/* Between the changes of one moment the total means nothing: only after the last of them is it the usage. */
+/* Between the changes of one moment the total means nothing: only after the last of them is it the
+ * usage. */
 int32_t sw_problem_overuse(const sw_problem *problem, const int32_t *assignment, sw_overuse *runs,
                            int32_t room)
 {

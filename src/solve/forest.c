@@ -1,5 +1,5 @@
-/* Tree moves: an induced forest is chosen at random, and its best assignment given the rest is found
- * exactly by dynamic programming from the leaves to the roots. */
+/* Tree moves: an induced forest is chosen at random, and its best assignment given the rest is
+ * found exactly by dynamic programming from the leaves to the roots. */
 #include "solve/search.h"
 
 #include <math.h>
@@ -53,7 +53,7 @@ static int32_t other_end(const core *c, int32_t edge, int32_t node)
 	return c->edges[edge].a == node ? c->edges[edge].b : c->edges[edge].a;
 }
 
-/* ---- choosing ------------------------------------------------------------------------------------------ */
+/* ---- choosing --------------------------------------------------------------------------- */
 
 static int32_t group_of(forest *f, int32_t v)
 {
@@ -181,7 +181,7 @@ void forest_choose(search *s, int32_t seed, int32_t size)
 	root_trees(s);
 }
 
-/* ---- dynamic programming --------------------------------------------------------------------------------- */
+/* ---- dynamic programming ---------------------------------------------------------------- */
 
 /* The cost of each strategy of v given the neighbours outside the forest. */
 static void start_value(search *s, int32_t v, double scale)

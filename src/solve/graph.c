@@ -52,7 +52,7 @@ void graph_touch(graph *g, int32_t node)
 	sw_vec_push(&g->queue, node);
 }
 
-/* ---- edges ------------------------------------------------------------------------------------- */
+/* ---- edges ------------------------------------------------------------------------------ */
 
 static bool all_zero(const int64_t *cost, int64_t entries)
 {
@@ -179,7 +179,8 @@ void graph_add_edge(graph *g, int32_t a, int32_t b, const int64_t *cost, const d
 		sum_into_edge(g, parallel, a, cost);
 		return;
 	}
-	graph_edge added = {.node = {a, b}, .table = graph_table_intern(g, rows, columns, cost, g->lent)};
+	graph_edge added = {.node = {a, b},
+	                    .table = graph_table_intern(g, rows, columns, cost, g->lent)};
 	int32_t edge = (int32_t)g->edges.len;
 	sw_vec_push(&g->edges, added);
 	join_adjacency(g, edge, 0);
@@ -212,16 +213,18 @@ void graph_add_given(graph *g, int32_t node, int32_t moment, const double *given
 		v->given.data[k].given[i] += given[i];
 }
 
-/* ---- fewer strategies ----------------------------------------------------------------------------- */
+/* ---- fewer strategies ------------------------------------------------------------------- */
 
 static void shrink_table(graph *g, int32_t edge, int32_t side, const int32_t *kept, int32_t count)
 {
 	graph_edge *e = &g->edges.data[edge];
 	const graph_table *table = &g->tables.data[e->table];
-	int32_t rows = side == 0 ? count : table->rows, columns = side == 1 ? count : table->columns;
+	int32_t rows = side == 0 ? count : table->rows,
+		columns = side == 1 ? count : table->columns;
 	int64_t *cost = graph_scratch(g, (int64_t)rows * columns);
 	for (int32_t i = 0; i < rows; i++) {
-		const int64_t *row = table->cost + (int64_t)(side == 0 ? kept[i] : i) * table->columns;
+		const int64_t *row =
+			table->cost + (int64_t)(side == 0 ? kept[i] : i) * table->columns;
 		for (int32_t j = 0; j < columns; j++)
 			cost[(int64_t)i * columns + j] = row[side == 1 ? kept[j] : j];
 	}
@@ -254,7 +257,8 @@ void graph_keep(graph *g, int32_t node, const bool *keep, const int32_t *instead
 		if (keep[i])
 			record.map[kept++] = i;
 	if (instead)
-		record.instead = sw_arena_copy(&g->arena, instead, (size_t)v->strategies * sizeof *instead);
+		record.instead =
+			sw_arena_copy(&g->arena, instead, (size_t)v->strategies * sizeof *instead);
 	sw_vec_push(&g->undo, record);
 	v->strategies = record.count;
 	pick(v->cost, record.map, record.count);
@@ -266,12 +270,13 @@ void graph_keep(graph *g, int32_t node, const bool *keep, const int32_t *instead
 	g->usage_changed |= v->spans.len > 0;
 	for (size_t i = v->edges.len; i-- > 0;) {
 		int32_t edge = v->edges.data[i];
-		shrink_table(g, edge, edge_side(&g->edges.data[edge], node), record.map, record.count);
+		shrink_table(g, edge, edge_side(&g->edges.data[edge], node), record.map,
+		             record.count);
 	}
 	graph_touch(g, node);
 }
 
-/* ---- removal, and its undoing ---------------------------------------------------------------------- */
+/* ---- removal, and its undoing ----------------------------------------------------------- */
 
 static void detach(graph *g, int32_t node)
 {
@@ -361,7 +366,7 @@ void graph_project(const graph *g, int32_t *assignment)
 	}
 }
 
-/* ---- copy ------------------------------------------------------------------------------------------ */
+/* ---- copy ------------------------------------------------------------------------------- */
 
 static void copy_node(graph *g, graph_node *v, const graph_node *from)
 {
@@ -402,7 +407,8 @@ static void copy_moments(graph *g, const graph *from)
 	g->moments = from->moments;
 	g->usage_changed = from->usage_changed;
 	g->capacity = sw_arena_copy(&g->arena, from->capacity, size * sizeof *g->capacity);
-	g->capacity_left = sw_arena_copy(&g->arena, from->capacity_left, size * sizeof *g->capacity_left);
+	g->capacity_left =
+		sw_arena_copy(&g->arena, from->capacity_left, size * sizeof *g->capacity_left);
 	g->price = sw_arena_copy(&g->arena, from->price, size * sizeof *g->price);
 	g->drift = sw_arena_copy(&g->arena, from->drift, size * sizeof *g->drift);
 }

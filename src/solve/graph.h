@@ -3,10 +3,11 @@
  *
  * Tables are immutable, counted and interned: an edge that changes gets another table. Whatever is
  * removed leaves a record on the undo stack; graph_restore plays the stack backwards and turns an
- * assignment of what is left into one of everything, at the cost the reduced graph says. Moments are
- * renumbered as they prove redundant; each has its own capacity, because usages that no choice can
- * change are subtracted from it. Edges remember the messages of the last bound (bound.c), and every
- * reduction keeps them as true as it can, so that the next bound begins where the last one ended.
+ * assignment of what is left into one of everything, at the cost the reduced graph says. Moments
+ * are renumbered as they prove redundant; each has its own capacity, because usages that no choice
+ * can change are subtracted from it. Edges remember the messages of the last bound (bound.c), and
+ * every reduction keeps them as true as it can, so that the next bound begins where the last one
+ * ended.
  *
  * All sums stay below 2^61 in magnitude: graph_build shifts costs right if need be (see `shift`).
  */
@@ -27,11 +28,12 @@ typedef struct graph_table {
 } graph_table;
 
 typedef struct graph_edge {
-	int32_t node[2];    /* [0] owns the rows, [1] the columns */
-	int32_t place[2];   /* index in the adjacency of each */
-	int32_t table;      /* -1: removed */
-	bool normal;        /* every row and column has minimum 0 */
-	double *message[2]; /* NULL, or what the last bound moved from the table to each end's strategies */
+	int32_t node[2];  /* [0] owns the rows, [1] the columns */
+	int32_t place[2]; /* index in the adjacency of each */
+	int32_t table;    /* -1: removed */
+	bool normal;      /* every row and column has minimum 0 */
+	/* NULL, or what the last bound moved from the table to each end's strategies */
+	double *message[2];
 } graph_edge;
 
 typedef struct graph_span {
@@ -72,7 +74,8 @@ typedef struct graph_undo {
 	int32_t count;      /* of map, or of edges */
 	int32_t strategies; /* of the node before */
 	int32_t *map;
-	int32_t *instead; /* UNDO_KEPT: NULL, or old index -> an old index at least as good, or itself */
+	/* UNDO_KEPT: NULL, or old index -> an old index at least as good, or itself */
+	int32_t *instead;
 	int64_t *cost;
 	undo_edge *edges;
 } graph_undo;
@@ -96,8 +99,9 @@ typedef struct graph {
 	double level;           /* how far above it the prices aimed last; 0: there was none */
 	bool usage_changed;     /* since the moments were last looked at */
 	int64_t constant;       /* cost of what is gone */
-	bool exact; /* no assignment's cost leaves 62 bits: else costs are clamped, and nothing is proved */
-	int shift;  /* costs are the caller's, floored to multiples of 2^shift */
+	/* no assignment's cost leaves 62 bits: else costs are clamped, and nothing is proved */
+	bool exact;
+	int shift; /* costs are the caller's, floored to multiples of 2^shift */
 	bool infeasible;
 	int64_t work;
 	SW_VEC(graph_undo) undo;
@@ -106,17 +110,18 @@ typedef struct graph {
 	SW_VEC(int64_t) scratch;
 } graph;
 
-/* ---- graph.c: life, edges, undo ---------------------------------------------------------------- */
+/* ---- graph.c: life, edges, undo --------------------------------------------------------- */
 
 void graph_init(graph *g);
 void graph_clear(graph *g);
 /* Ties are contracted, forbidden strategies dropped, parallel edges summed, loops put on nodes. */
 void graph_build(graph *g, const sw_problem *problem); /* which must outlive the graph */
-/* What is alive, renumbered, with an empty undo stack and queue. `from` must outlive it unchanged. */
+/* What is alive, renumbered, with an empty undo stack and queue. `from` must outlive it unchanged.
+ */
 void graph_copy(graph *g, const graph *from);
 
-/* `cost` and the messages (each may be NULL) are copied; a parallel edge is summed; an edge of zeros
- * vanishes. Rows belong to a. */
+/* `cost` and the messages (each may be NULL) are copied; a parallel edge is summed; an edge of
+ * zeros vanishes. Rows belong to a. */
 void graph_add_edge(graph *g, int32_t a, int32_t b, const int64_t *cost, const double *to_a,
                     const double *to_b);
 /* Replaces what the edge remembers, or adds to it. NULL: zeros. */
@@ -128,22 +133,23 @@ void graph_set_table(graph *g, int32_t edge, const int64_t *cost);
 void graph_add_given(graph *g, int32_t node, int32_t moment, const double *given);
 void graph_add_span(graph *g, int32_t node, int32_t begin, int32_t end, const int64_t *usage);
 void graph_touch(graph *g, int32_t node); /* queue it */
-/* Keeps the strategies whose flag is set, and queues node and neighbours. `instead` is NULL, or tells
- * for each strategy that goes which other is at least as good in any surroundings. */
+/* Keeps the strategies whose flag is set, and queues node and neighbours. `instead` is NULL, or
+ * tells for each strategy that goes which other is at least as good in any surroundings. */
 void graph_keep(graph *g, int32_t node, const bool *keep, const int32_t *instead);
-/* Takes a node away; its strategy will be the cheapest given those of its neighbours. The caller has
- * already accounted for its cost elsewhere. */
+/* Takes a node away; its strategy will be the cheapest given those of its neighbours. The caller
+ * has already accounted for its cost elsewhere. */
 void graph_remove_star(graph *g, int32_t node);
-/* Takes a node away whose strategy is map[strategy of leader]. Edges and spans must be moved already. */
+/* Takes a node away whose strategy is map[strategy of leader]. Edges and spans must be moved
+ * already. */
 void graph_remove_follower(graph *g, int32_t node, int32_t leader, const int32_t *map);
 /* From an assignment of the nodes alive to one of all nodes of graph_build or graph_copy. */
 void graph_restore(const graph *g, int32_t *assignment);
-/* The other way: indices of what is alive; a dropped strategy becomes the one that is at least as good,
- * or the first that is left if none is known. */
+/* The other way: indices of what is alive; a dropped strategy becomes the one that is at least as
+ * good, or the first that is left if none is known. */
 void graph_project(const graph *g, int32_t *assignment);
 int64_t *graph_scratch(graph *g, int64_t entries);
 
-/* ---- table.c: interned tables -------------------------------------------------------------------- */
+/* ---- table.c: interned tables ----------------------------------------------------------- */
 
 /* Lent entries are not copied. */
 int32_t graph_table_intern(graph *g, int32_t rows, int32_t columns, const int64_t *cost, bool lent);
@@ -151,7 +157,7 @@ void graph_table_hold(graph *g, int32_t table);
 void graph_table_drop(graph *g, int32_t table);
 void graph_tables_clear(graph *g);
 
-/* ---- reduce.c and the files reduce_*.c ----------------------------------------------------------- */
+/* ---- reduce.c and the files reduce_*.c -------------------------------------------------- */
 
 typedef enum graph_step {
 	REDUCE_FIXED = 1,      /* a node with one strategy is folded into its neighbours */
@@ -165,9 +171,9 @@ typedef enum graph_step {
 	REDUCE_ALL = 255,
 } graph_step;
 
-/* To the fixed point of the given steps, or nearly. Each keeps the optimal cost, and the existence of an
- * assignment within capacity; SUPPORT, DOMINANCE and the rest may remove optimal assignments but
- * never all. Needs queued nodes (graph_build queues all); leaves the queue empty. */
+/* To the fixed point of the given steps, or nearly. Each keeps the optimal cost, and the existence
+ * of an assignment within capacity; SUPPORT, DOMINANCE and the rest may remove optimal assignments
+ * but never all. Needs queued nodes (graph_build queues all); leaves the queue empty. */
 void graph_reduce(graph *g, unsigned steps);
 bool reduce_fixed(graph *g, int32_t node);
 bool reduce_degree(graph *g, int32_t node);
@@ -179,7 +185,7 @@ bool reduce_merge(graph *g, int32_t node);
 void reduce_moments(graph *g);
 void reduce_settle(graph *g); /* takes capacity_left off the capacity */
 
-/* ---- small helpers ------------------------------------------------------------------------------ */
+/* ---- small helpers ---------------------------------------------------------------------- */
 
 static inline int64_t least_of(const int64_t *numbers, int32_t n)
 {
@@ -202,7 +208,8 @@ static inline int32_t edge_side(const graph_edge *edge, int32_t node)
 	return edge->node[0] == node ? 0 : 1;
 }
 
-/* A table seen from one end: entry (mine, other) is at cost[mine * mine_step + other * other_step]. */
+/* A table seen from one end: entry (mine, other) is at cost[mine * mine_step + other * other_step].
+ */
 typedef struct table_view {
 	const int64_t *cost;
 	int64_t mine_step, other_step;

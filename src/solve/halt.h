@@ -5,9 +5,10 @@
 #include "base/base.h"
 
 typedef struct halt {
-	const volatile bool *stop;                /* NULL: never */
-	double deadline_s;                        /* 0: none */
-	void (*tell)(void *context, double best); /* of the best bound after each sweep; NULL: nobody */
+	const volatile bool *stop; /* NULL: never */
+	double deadline_s;         /* 0: none */
+	/* of the best bound after each sweep; NULL: nobody */
+	void (*tell)(void *context, double best);
 	void *context;
 } halt;
 

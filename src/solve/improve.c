@@ -1,7 +1,7 @@
-/* Iterated local search on valid assignments: forests and blocks are minimised exactly at various prices
- * of the usage, and only what costs no more is kept. When that has stopped to gain, a part of the
- * assignment is scrambled and put in order again, which leads to other surroundings; what is good in
- * them is joined with the best. */
+/* Iterated local search on valid assignments: forests and blocks are minimised exactly at various
+ * prices of the usage, and only what costs no more is kept. When that has stopped to gain, a part
+ * of the assignment is scrambled and put in order again, which leads to other surroundings; what is
+ * good in them is joined with the best. */
 #include "solve/block.h"
 
 #include <math.h>
@@ -12,7 +12,8 @@
 static const double first_scales[] = {1, 0, 0.5, 1, 2};
 static const double later_scales[] = {2, 5, 25};
 
-/* Work of one cycle, in table entries of the core. After one without gain comes one after a kick. */
+/* Work of one cycle, in table entries of the core. After one without gain comes one after a kick.
+ */
 #define CYCLE 40
 /* Largest table when two assignments are joined: their nodes have two strategies at most. */
 #define JOIN_TABLE 0x1p16
@@ -45,7 +46,7 @@ static void judge(search *s, int64_t cost_before, size_t mark)
 		search_undo(s, mark);
 }
 
-/* ---- moves ----------------------------------------------------------------------------------------------- */
+/* ---- moves ------------------------------------------------------------------------------ */
 
 /* A forest at rising prices until the result is within the capacity. */
 static void try_forest(search *s)
@@ -63,7 +64,8 @@ static void try_forest(search *s)
 	judge(s, cost, mark);
 }
 
-/* A block; what it exceeds is made dearer until it fits, beginning with a share of what was gained. */
+/* A block; what it exceeds is made dearer until it fits, beginning with a share of what was gained.
+ */
 static void try_block(search *s)
 {
 	int64_t cost = s->cost;
@@ -85,7 +87,7 @@ static void try_block(search *s)
 
 static void (*const moves[])(search *s) = {try_forest, try_forest, try_block};
 
-/* ---- cycles ---------------------------------------------------------------------------------------------- */
+/* ---- cycles ----------------------------------------------------------------------------- */
 
 /* The cheapest mixture of two assignments, as far as elimination finds it. True if it is valid. */
 static bool join(search *s, const int32_t *other)

@@ -181,7 +181,8 @@ static bool is_enough(const solver *s)
 	if (wanted->cutoff > 0 && s->bound >= wanted->cutoff)
 		return true;
 	double above = (double)s->best_value.cost - (double)s->bound;
-	return wanted->gap > 0 && solver_feasible(s) && above <= wanted->gap * (double)s->best_value.cost;
+	return wanted->gap > 0 && solver_feasible(s) &&
+	       above <= wanted->gap * (double)s->best_value.cost;
 }
 
 bool solver_out_of_work(solver *s)

@@ -8,7 +8,8 @@
 /* At most so many knapsacks, and members of each. */
 #define MOST_KNAPSACKS 12
 #define MOST_MEMBERS 32
-/* As many units as the work allows: with coarse ones a combination that just does not fit seems to. */
+/* As many units as the work allows: with coarse ones a combination that just does not fit seems to.
+ */
 #define UNITS_TIMES_STRATEGIES 32768
 #define MOST_UNITS 1024
 #define FEWEST_UNITS 128
@@ -20,7 +21,7 @@
 /* Share of common members above which two moments are taken for one. */
 #define ALIKE 0.75
 
-/* ---- choosing ------------------------------------------------------------------------------------------ */
+/* ---- choosing --------------------------------------------------------------------------- */
 
 /* What node v's strategies use at a moment. False: nothing at all. */
 static bool usage_at(const core *c, int32_t v, int32_t moment, int64_t *usage)
@@ -75,10 +76,10 @@ static bool varies(const double *given, int32_t n)
 	return false;
 }
 
-/* The heaviest nodes at a moment, and those that remember being given something at it, in order of their
- * numbers; their usages go to the arena. */
-static int32_t find_heavy(const core *c, const graph *g, int32_t moment, sw_arena *arena, heavy *found,
-                          int64_t *usage)
+/* The heaviest nodes at a moment, and those that remember being given something at it, in order of
+ * their numbers; their usages go to the arena. */
+static int32_t find_heavy(const core *c, const graph *g, int32_t moment, sw_arena *arena,
+                          heavy *found, int64_t *usage)
 {
 	int32_t count = 0;
 	heavy *all = sw_alloc((size_t)(c->n_nodes + 1) * sizeof *all);
@@ -106,7 +107,8 @@ static int32_t find_heavy(const core *c, const graph *g, int32_t moment, sw_aren
 }
 
 /* How much of all usages a unit keeps, relative to the capacity it keeps. */
-static double kept_by(const core *c, const heavy *members, int32_t count, int64_t capacity, int64_t unit)
+static double kept_by(const core *c, const heavy *members, int32_t count, int64_t capacity,
+                      int64_t unit)
 {
 	double kept = 0, all = 0;
 	for (int32_t k = 0; k < count; k++)
@@ -123,7 +125,8 @@ static int64_t choose_unit(const core *c, const heavy *members, int32_t count, i
 	double most = -1;
 	for (int32_t k = 0; k < count; k++)
 		strategies += core_strategies(c, members[k].node);
-	int64_t units = SW_MAX(SW_MIN(UNITS_TIMES_STRATEGIES / strategies, MOST_UNITS), FEWEST_UNITS);
+	int64_t units =
+		SW_MAX(SW_MIN(UNITS_TIMES_STRATEGIES / strategies, MOST_UNITS), FEWEST_UNITS);
 	if (capacity < units)
 		return 1;
 	for (int k = 0; k < UNITS_TRIED; k++) {
@@ -220,7 +223,8 @@ static bool can_bind(const knapsack *s)
 	return s->members > 1 && most > s->units;
 }
 
-int knapsacks_choose(const core *c, const graph *g, const double *worth, sw_arena *arena, knapsack **chosen)
+int knapsacks_choose(const core *c, const graph *g, const double *worth, sw_arena *arena,
+                     knapsack **chosen)
 {
 	int count = 0;
 	double all = 0, limit = INFINITY;
@@ -257,7 +261,7 @@ int knapsacks_choose(const core *c, const graph *g, const double *worth, sw_aren
 	return count;
 }
 
-/* ---- dynamic programming ------------------------------------------------------------------------------- */
+/* ---- dynamic programming ---------------------------------------------------------------- */
 
 static double *before_of(const knapsack *s, int32_t k)
 {
@@ -291,15 +295,16 @@ SW_VECTORISED static double least_sum(const double *restrict a, const double *re
 	return least;
 }
 
-/* before and after hold, per units allowed, the least of minus what was given; after in reverse order, so
- * that both are read upwards. */
+/* before and after hold, per units allowed, the least of minus what was given; after in reverse
+ * order, so that both are read upwards. */
 void knapsack_pull(knapsack *s, int32_t k)
 {
 	const double *before = before_of(s, k), *after = after_of(s, k);
 	for (int32_t a = s->first[k]; a < s->first[k + 1]; a++) {
 		int32_t room = s->units - s->weight[a];
 		const double *rest = after + s->units - room;
-		s->given[a] = room < 0 ? s->never : SW_MIN(least_sum(before, rest, room + 1), s->never);
+		s->given[a] =
+			room < 0 ? s->never : SW_MIN(least_sum(before, rest, room + 1), s->never);
 	}
 }
 

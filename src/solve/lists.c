@@ -1,4 +1,5 @@
-/* Interned lists: a map from hashes, with the lists of one hash numbered, so that keys hold no numbers. */
+/* Interned lists: a map from hashes, with the lists of one hash numbered, so that keys hold no
+ * numbers. */
 #include "solve/lists.h"
 
 #include <string.h>

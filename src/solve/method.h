@@ -30,6 +30,7 @@ void method_offer(method_run *r);
 void method_start(method_run *r);
 
 typedef sw_status method_fn(method_run *r, sw_error *err);
-method_fn method_segments, method_ilp, method_coordinate, method_metropolis, method_random, method_exhaustive;
+method_fn method_segments, method_ilp, method_coordinate, method_metropolis, method_random,
+	method_exhaustive;
 
 #endif

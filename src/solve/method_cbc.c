@@ -1,14 +1,16 @@
 /*
- * CBC 2.10: branch and cut for linear programs with integers (https://github.com/coin-or/Cbc), told the integer program
- * of Rhino's section 4.2 (and Alpa's) as an MPS file: x[n][s] = 1 if node n takes strategy s, exactly one per node; the
- * cost of an edge on variables e[i][j]; a row per moment that can bind.
+ * CBC 2.10: branch and cut for linear programs with integers (https://github.com/coin-or/Cbc), told
+ * the integer program of Rhino's section 4.2 (and Alpa's) as an MPS file: x[n][s] = 1 if node n
+ * takes strategy s, exactly one per node; the cost of an edge on variables e[i][j]; a row per
+ * moment that can bind.
  *
- * Rhino says e[i][j] >= x[i] + x[j] - 1. Here the e of a row sum to its x, and those of a column to its, which
- * means the same for integers and is the tighter of the two for fractions: fairer to the peer. The e may then be
- * continuous, and forbidden pairs have none.
+ * Rhino says e[i][j] >= x[i] + x[j] - 1. Here the e of a row sum to its x, and those of a column to
+ * its, which means the same for integers and is the tighter of the two for fractions: fairer to the
+ * peer. The e may then be continuous, and forbidden pairs have none.
  *
- * Columns: the x, node by node; then the e, edge by edge. Rows: one per node; per edge its rows, then its columns; one
- * per moment. It calculates in floating point: its bound is what it prints, less a little, rounded up.
+ * Columns: the x, node by node; then the e, edge by edge. Rows: one per node; per edge its rows,
+ * then its columns; one per moment. It calculates in floating point: its bound is what it prints,
+ * less a little, rounded up.
  */
 #include "solve/method_foreign.h"
 
@@ -60,7 +62,8 @@ static void places_init(places *p, const model *m)
 		p->first_x[n + 1] = p->first_x[n] + m->nodes.data[n].strategies;
 	p->first_row[0] = (int64_t)m->nodes.len;
 	for (size_t e = 0; e < m->edges.len; e++)
-		p->first_row[e + 1] = p->first_row[e] + m->edges.data[e].rows + m->edges.data[e].columns;
+		p->first_row[e + 1] =
+			p->first_row[e] + m->edges.data[e].rows + m->edges.data[e].columns;
 	list_edges(p, m);
 	list_usages(p, m);
 }
@@ -74,7 +77,7 @@ static void places_clear(places *p)
 	free(p->first_usage);
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------- */
 
 static void write_rows(const model *m, const places *p, FILE *file)
 {
@@ -121,7 +124,8 @@ static void write_e(const model_edge *edge, int64_t first_row, int64_t *column, 
 			if (cost)
 				fprintf(file, " E%" PRId64 " COST %" PRId64 "\n", c, cost);
 			fprintf(file, " E%" PRId64 " R%" PRId64 " 1\n", c, first_row + i);
-			fprintf(file, " E%" PRId64 " R%" PRId64 " 1\n", c, first_row + edge->rows + j);
+			fprintf(file, " E%" PRId64 " R%" PRId64 " 1\n", c,
+			        first_row + edge->rows + j);
 			(*column)++;
 		}
 }
@@ -144,8 +148,8 @@ static void write_limits(const model *m, const places *p, FILE *file)
 	for (size_t n = 0; n < m->nodes.len; n++)
 		fprintf(file, " RHS R%zu 1\n", n);
 	for (size_t r = 0; r < m->rows.len; r++)
-		fprintf(file, " RHS R%" PRId64 " %" PRId64 "\n", p->first_row[m->edges.len] + (int64_t)r,
-		        m->rows.data[r].capacity);
+		fprintf(file, " RHS R%" PRId64 " %" PRId64 "\n",
+		        p->first_row[m->edges.len] + (int64_t)r, m->rows.data[r].capacity);
 	fprintf(file, "BOUNDS\n");
 	for (size_t n = 0; n < m->nodes.len; n++)
 		for (int32_t s = 0; s < m->nodes.data[n].strategies; s++)
@@ -166,9 +170,10 @@ static sw_status write_mps(const model *m, FILE *file, sw_error *err)
 	return SW_OK;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------- */
 
-/* A line per column that isn't zero: number, name, value, reduced cost. What it holds invalid begins with "**". */
+/* A line per column that isn't zero: number, name, value, reduced cost. What it holds invalid
+ * begins with "**". */
 static void read_choice(const model *m, FILE *file, foreign_answer *answer)
 {
 	char line[512];
@@ -177,7 +182,8 @@ static void read_choice(const model *m, FILE *file, foreign_answer *answer)
 	while (fgets(line, sizeof line, file)) {
 		char name[64];
 		double value;
-		if (sscanf(line, " %*d %63s %lf", name, &value) != 2 || name[0] != 'X' || value < 0.5)
+		if (sscanf(line, " %*d %63s %lf", name, &value) != 2 || name[0] != 'X' ||
+		    value < 0.5)
 			continue;
 		int64_t column = strtoll(name + 1, NULL, 10);
 		size_t low = 0, high = m->nodes.len;
@@ -205,14 +211,16 @@ static void read_answer(const model *m, const char *printed, FILE *file, foreign
 	if (file && fgets(line, sizeof line, file) && !strstr(line, "no integer solution") &&
 	    !strstr(line, "nfeasible"))
 		read_choice(m, file, answer);
-	answer->optimal = strncmp(line, "Optimal", 7) == 0 && !strstr(printed, "within gap tolerance");
+	answer->optimal =
+		strncmp(line, "Optimal", 7) == 0 && !strstr(printed, "within gap tolerance");
 	answer->infeasible = strncmp(line, "Infeasible", 10) == 0;
 	answer->has_bound = at != NULL;
 	if (at)
 		answer->bound = rounded_bound(strtod(at + strlen(bound), NULL));
 }
 
-static void command(foreign_command *c, const char *problem, const char *answer, double time_s, double gap)
+static void command(foreign_command *c, const char *problem, const char *answer, double time_s,
+                    double gap)
 {
 	foreign_word(c, "cbc");
 	foreign_word(c, "%s", problem);

@@ -1,5 +1,6 @@
-/* Coordinate descent (AutoDDL, section 4.6): each node in turn takes the strategy that is best beside all others, until none changes;
- * then again from another start, as that may lead to another minimum. */
+/* Coordinate descent (AutoDDL, section 4.6): each node in turn takes the strategy that is best
+ * beside all others, until none changes; then again from another start, as that may lead to another
+ * minimum. */
 #include "solve/method.h"
 
 /* True if another strategy is better. */

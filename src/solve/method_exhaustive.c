@@ -1,5 +1,6 @@
-/* Exhaustive search: every assignment, as an odometer counts; each differs from the one before in little, so that its cost is had at
- * the price of one node's. Nothing is left out, so that its time is what the papers' methods are compared with. */
+/* Exhaustive search: every assignment, as an odometer counts; each differs from the one before in
+ * little, so that its cost is had at the price of one node's. Nothing is left out, so that its time
+ * is what the papers' methods are compared with. */
 #include "solve/method.h"
 
 #include <math.h>
@@ -9,10 +10,11 @@ static sw_status refuse_size(const method_run *r, sw_error *err)
 	double digits = sw_problem_log10_assignments(r->s.problem);
 	if (r->limited || digits <= log10(SW_MOST_EXHAUSTED))
 		return SW_OK;
-	return sw_fail(err, SW_ERR_INPUT,
-	               "exhaustive search would not end: 10^%.1f assignments, of at most 10^%.0f; take "
-	               "another method, or set a limit of time or work",
-	               digits, log10(SW_MOST_EXHAUSTED));
+	return sw_fail(
+		err, SW_ERR_INPUT,
+		"exhaustive search would not end: 10^%.1f assignments, of at most 10^%.0f; take "
+		"another method, or set a limit of time or work",
+		digits, log10(SW_MOST_EXHAUSTED));
 }
 
 /* The last node turns fastest. False when all have turned through. */

@@ -1,5 +1,5 @@
-/* A solver outside this program: how it is told a problem (method_model.h), called, and understood. Private to solve; the peers
- * of bench/solve are such solvers, too. */
+/* A solver outside this program: how it is told a problem (method_model.h), called, and understood.
+ * Private to solve; the peers of bench/solve are such solvers, too. */
 #ifndef SW_SOLVE_METHOD_FOREIGN_H
 #define SW_SOLVE_METHOD_FOREIGN_H
 
@@ -24,9 +24,10 @@ typedef struct foreign_solver {
 	const char *file; /* name for the problem's file: some go by its ending */
 	/* SW_ERR_INPUT if the solver cannot be told such a problem. */
 	sw_status (*write)(const model *m, FILE *file, sw_error *err);
-	/* The program and its arguments; paths of the problem and of a file for the answer. Seconds and gap 0: none. */
-	void (*command)(foreign_command *command, const char *problem, const char *answer, double time_s,
-	                double gap);
+	/* The program and its arguments; paths of the problem and of a file for the answer. Seconds
+	 * and gap 0: none. */
+	void (*command)(foreign_command *command, const char *problem, const char *answer,
+	                double time_s, double gap);
 	/* From what the program printed, and from the answer's file if it wrote one (else NULL). */
 	void (*read)(const model *m, const char *printed, FILE *file, foreign_answer *answer);
 } foreign_solver;

@@ -1,7 +1,8 @@
 /*
- * The integer program of Rhino, section 4.2, solved by CBC: method_cbc.c writes it down, CBC runs as a program of its own, and what it
- * answers is read and evaluated as all answers are. CBC calculates in floating point, and its word is taken: what it calls optimal, or a
- * bound, is not proved in integers as that of `exact` is.
+ * The integer program of Rhino, section 4.2, solved by CBC: method_cbc.c writes it down, CBC runs
+ * as a program of its own, and what it answers is read and evaluated as all answers are. CBC
+ * calculates in floating point, and its word is taken: what it calls optimal, or a bound, is not
+ * proved in integers as that of `exact` is.
  */
 #include "solve/method.h"
 #include "solve/method_foreign.h"
@@ -31,12 +32,13 @@ typedef struct errand {
 	bool stopped; /* before it was done */
 } errand;
 
-/* ---- files ------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------ */
 
 static sw_status make_folder(errand *e, sw_error *err)
 {
 	const char *parent = getenv("TMPDIR");
-	snprintf(e->folder, sizeof e->folder, "%s/shardwright-XXXXXX", parent && *parent ? parent : "/tmp");
+	snprintf(e->folder, sizeof e->folder, "%s/shardwright-XXXXXX",
+	         parent && *parent ? parent : "/tmp");
 	if (!mkdtemp(e->folder))
 		return sw_fail_at(err, SW_ERR_IO, e->folder, 0, 0, "cannot make this folder: %s",
 		                  strerror(errno));
@@ -81,7 +83,7 @@ static void read_answer(const errand *e, const model *m, foreign_answer *answer)
 	sw_text_clear(&printed);
 }
 
-/* ---- the program ------------------------------------------------------------------------------------------- */
+/* ---- the program ------------------------------------------------------------------------ */
 
 /* In the child. Ctrl-C is for this process alone, which then ends the other in its own way. */
 static void become(const errand *e, pid_t parent)
@@ -99,7 +101,8 @@ static void become(const errand *e, pid_t parent)
 	_exit(NOT_STARTED);
 }
 
-/* Until it ends. When a stop is asked for it may write what it has; who is late then, or at the end of the time, is ended. */
+/* Until it ends. When a stop is asked for it may write what it has; who is late then, or at the end
+ * of the time, is ended. */
 static int wait_for(errand *e, pid_t pid)
 {
 	double deadline_s = e->time_s > 0 ? sw_now_s() + e->time_s + GRACE_S : INFINITY;
@@ -123,7 +126,8 @@ static sw_status execute(errand *e, sw_error *err)
 	if (pid == 0)
 		become(e, parent);
 	if (pid < 0)
-		return sw_fail(err, SW_ERR_IO, "%s does not start: %s", e->solver->name, strerror(errno));
+		return sw_fail(err, SW_ERR_IO, "%s does not start: %s", e->solver->name,
+		               strerror(errno));
 	int status = wait_for(e, pid);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_STARTED)
 		return sw_fail(err, SW_ERR_INPUT,
@@ -135,7 +139,7 @@ static sw_status execute(errand *e, sw_error *err)
 	return SW_OK;
 }
 
-/* ---- the method -------------------------------------------------------------------------------------------- */
+/* ---- the method ------------------------------------------------------------------------- */
 
 static void set_limits(const method_run *r, errand *e)
 {

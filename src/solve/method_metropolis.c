@@ -1,17 +1,20 @@
 /*
- * Metropolis-Hastings (AutoDDL, section 4.6): a chain in which an assignment S occurs with a probability proportional to
- * exp(-beta Cost(S)), and one that is forbidden or exceeds the capacity never. Each step proposes another strategy for one node, and takes
- * it if it is no worse, else with the probability exp(-beta (Cost(new) - Cost(old))).
+ * Metropolis-Hastings (AutoDDL, section 4.6): a chain in which an assignment S occurs with a
+ * probability proportional to exp(-beta Cost(S)), and one that is forbidden or exceeds the capacity
+ * never. Each step proposes another strategy for one node, and takes it if it is no worse, else
+ * with the probability exp(-beta (Cost(new) - Cost(old))).
  *
- * The paper leaves the constant beta open. Here 1 / beta is HEAT of the least cost so far, divided among the nodes: all of them together
- * then waver by about that part of the cost, whatever its unit and however many nodes there are.
+ * The paper leaves the constant beta open. Here 1 / beta is HEAT of the least cost so far, divided
+ * among the nodes: all of them together then waver by about that part of the cost, whatever its
+ * unit and however many nodes there are.
  */
 #include "solve/method.h"
 
 #include <math.h>
 
 #define HEAT 0.1
-/* So many proposals per node without a better assignment, and the chain begins anew: what is forbidden may have cut it off. */
+/* So many proposals per node without a better assignment, and the chain begins anew: what is
+ * forbidden may have cut it off. */
 #define PATIENCE 256
 
 static double beta_of(const method_run *r)

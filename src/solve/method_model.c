@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- moments that can bind ---------------------------------------------------------------------------------- */
+/* ---- moments that can bind -------------------------------------------------------------- */
 
 typedef struct moment_facts {
 	int64_t *most;       /* usage if each span took its largest */
@@ -32,12 +32,14 @@ static void gather_facts(moment_facts *f, const graph *g)
 /* All that lives at t lives at t + 1, where there is no more room. */
 static bool next_implies(const graph *g, const moment_facts *f, int32_t t)
 {
-	return t >= 0 && t + 1 < g->moments && !f->ends[t + 1] && g->capacity[t + 1] <= g->capacity[t];
+	return t >= 0 && t + 1 < g->moments && !f->ends[t + 1] &&
+	       g->capacity[t + 1] <= g->capacity[t];
 }
 
 static bool previous_implies(const graph *g, const moment_facts *f, int32_t t)
 {
-	return t > 0 && !f->begins[t] && g->capacity[t - 1] <= g->capacity[t] && !next_implies(g, f, t - 1);
+	return t > 0 && !f->begins[t] && g->capacity[t - 1] <= g->capacity[t] &&
+	       !next_implies(g, f, t - 1);
 }
 
 static void facts_init(moment_facts *f, const graph *g)
@@ -51,7 +53,8 @@ static void facts_init(moment_facts *f, const graph *g)
 	gather_facts(f, g);
 	for (int32_t t = 0; t < g->moments; t++) {
 		f->row[t] = f->n_rows;
-		if (f->most[t] > g->capacity[t] && !next_implies(g, f, t) && !previous_implies(g, f, t))
+		if (f->most[t] > g->capacity[t] && !next_implies(g, f, t) &&
+		    !previous_implies(g, f, t))
 			f->capacity[f->n_rows++] = g->capacity[t];
 	}
 	f->row[g->moments] = f->n_rows;
@@ -66,7 +69,7 @@ static void facts_clear(moment_facts *f)
 	free(f->capacity);
 }
 
-/* ---- what a node uses in each row ------------------------------------------------------------------------------ */
+/* ---- what a node uses in each row ------------------------------------------------------- */
 
 typedef struct usage_change { /* from this row on, so much more or less */
 	int32_t row;
@@ -99,8 +102,8 @@ static int32_t intern_usage(sweep *w, int32_t node, int32_t strategies, int64_t 
 	uint32_t next = (uint32_t)m->usages.len;
 	uint32_t number = sw_map_intern(&w->index, w->key.data, w->key.len * sizeof(int64_t), next);
 	if (number == next) {
-		const int64_t *usage =
-			sw_arena_copy(&m->g.arena, w->key.data + 1, (size_t)strategies * sizeof *usage);
+		const int64_t *usage = sw_arena_copy(&m->g.arena, w->key.data + 1,
+		                                     (size_t)strategies * sizeof *usage);
 		sw_vec_push(&m->usages, ((model_usage){.node = node, .usage = usage}));
 	}
 	return (int32_t)number;
@@ -150,7 +153,7 @@ static void sweep_node(sweep *w, int32_t n)
 	free(w->sum);
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------- */
 
 static int64_t most_used(const model *m, int32_t usage)
 {
@@ -164,7 +167,8 @@ static void fill_rows(model *m, const moment_facts *f)
 		sw_vec_push(&m->rows, ((model_row){.capacity = f->capacity[r]}));
 	for (size_t u = 0; u < m->usages.len; u++)
 		for (size_t i = 0; i < m->usages.data[u].rows.len; i++)
-			sw_vec_push(&m->rows.data[m->usages.data[u].rows.data[i]].usages, (int32_t)u);
+			sw_vec_push(&m->rows.data[m->usages.data[u].rows.data[i]].usages,
+			            (int32_t)u);
 }
 
 static bool can_bind(const model *m, const model_row *row)
@@ -185,7 +189,8 @@ static void keep_rows(model *m)
 		uint32_t at = kept;
 		m->infeasible |= row.capacity < 0; /* the least usages are 0 */
 		if (can_bind(m, &row))
-			at = sw_map_intern(&index, row.usages.data, row.usages.len * sizeof(int32_t), kept);
+			at = sw_map_intern(&index, row.usages.data,
+			                   row.usages.len * sizeof(int32_t), kept);
 		else
 			row.usages.len = 0;
 		if (at == kept && row.usages.len > 0) {
@@ -229,7 +234,7 @@ static void add_rows(model *m)
 	sw_vec_clear(&w.key);
 }
 
-/* ---- nodes and edges -------------------------------------------------------------------------------------- */
+/* ---- nodes and edges -------------------------------------------------------------------- */
 
 static void add_nodes(model *m, int32_t *number)
 {

@@ -1,8 +1,10 @@
 /*
- * A problem as another solver is told it: nodes, pairwise tables, and per moment that can bind the spans that count.
+ * A problem as another solver is told it: nodes, pairwise tables, and per moment that can bind the
+ * spans that count.
  *
- * Made from the solver's own graph, so that ties are contracted, forbidden strategies dropped and loops put on their
- * nodes, and the same code serves the problem itself and what our exact reductions leave of it. Private to solve and bench/solve.
+ * Made from the solver's own graph, so that ties are contracted, forbidden strategies dropped and
+ * loops put on their nodes, and the same code serves the problem itself and what our exact
+ * reductions leave of it. Private to solve and bench/solve.
  */
 #ifndef SW_SOLVE_METHOD_MODEL_H
 #define SW_SOLVE_METHOD_MODEL_H
@@ -20,7 +22,8 @@ typedef struct model_edge {
 	const int64_t *cost; /* row-major; rows belong to from */
 } model_edge;
 
-/* A node may have many spans; in a row it has at most one usage, their sum there, of which the least is 0. */
+/* A node may have many spans; in a row it has at most one usage, their sum there, of which the
+ * least is 0. */
 typedef struct model_usage {
 	int32_t node;
 	const int64_t *usage; /* per strategy; no two of a node are alike */
@@ -35,7 +38,8 @@ typedef struct model_row { /* what is used in it must not sum to more than the c
 typedef struct model {
 	graph g;
 	int64_t constant; /* to be added to every cost */
-	int shift; /* then costs are multiplied by 2^shift, and may be a little less than the problem's */
+	/* then costs are multiplied by 2^shift, and may be a little less than the problem's */
+	int shift;
 	bool infeasible;
 	SW_VEC(model_node) nodes;
 	SW_VEC(model_edge) edges;

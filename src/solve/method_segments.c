@@ -1,11 +1,13 @@
-/* Rhino's three levels (its section 4.3.3): cones by the exact reductions, segments and what joins them by segments.h; then what exceeds the capacity
- * is repaired, and single regions are improved. One pass: no bound is raised, nothing is branched on. */
+/* Rhino's three levels (its section 4.3.3): cones by the exact reductions, segments and what joins
+ * them by segments.h; then what exceeds the capacity is repaired, and single regions are improved.
+ * One pass: no bound is raised, nothing is branched on. */
 #include "solve/method.h"
 #include "solve/segments.h"
 
 #include <stdlib.h>
 
-/* Of the search that repairs and improves: so many times the work of the pass, and at least so much. */
+/* Of the search that repairs and improves: so many times the work of the pass, and at least so
+ * much. */
 #define SEARCH_SHARE 2
 #define LEAST_SEARCH INT64_C(4000000)
 

@@ -2,10 +2,11 @@
 
 #include <stdlib.h>
 
-/* Entries are looked up here and there: that takes as long as so many in a row, which is what the solver counts. */
+/* Entries are looked up here and there: that takes as long as so many in a row, which is what the
+ * solver counts. */
 #define WORK_PER_LINK 4
 
-/* ---- life -------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------- */
 
 static void list_nodes(walk *w, int32_t *number)
 {
@@ -14,8 +15,8 @@ static void list_nodes(walk *w, int32_t *number)
 		if (!node->alive)
 			continue;
 		number[v] = w->n;
-		w->nodes[w->n++] =
-			(walk_node){.node = v, .strategies = node->strategies, .choice = -1, .of = node};
+		w->nodes[w->n++] = (walk_node){
+			.node = v, .strategies = node->strategies, .choice = -1, .of = node};
 	}
 }
 
@@ -54,7 +55,7 @@ void walk_clear(walk *w)
 	free(w->used);
 }
 
-/* ---- moving ------------------------------------------------------------------------------------------------ */
+/* ---- moving ----------------------------------------------------------------------------- */
 
 static int64_t entry_of(const walk *w, const walk_link *link, int32_t strategy)
 {
@@ -109,7 +110,7 @@ void walk_move(walk *w, int32_t node, int32_t strategy)
 	}
 }
 
-/* ---- whole assignments ------------------------------------------------------------------------------------- */
+/* ---- whole assignments ------------------------------------------------------------------ */
 
 static bool is_allowed(walk *w, const walk_node *node, int32_t strategy)
 {

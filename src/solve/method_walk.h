@@ -1,4 +1,5 @@
-/* An assignment of a graph's nodes that is changed node by node, with what it costs and breaks. Private to solve. */
+/* An assignment of a graph's nodes that is changed node by node, with what it costs and breaks.
+ * Private to solve. */
 #ifndef SW_SOLVE_METHOD_WALK_H
 #define SW_SOLVE_METHOD_WALK_H
 
@@ -38,7 +39,8 @@ void walk_init(walk *w, const graph *g);
 void walk_clear(walk *w);
 /* -1: takes the choice back. O(degree + moments of the node's spans). */
 void walk_move(walk *w, int32_t node, int32_t strategy);
-/* Chooses for all nodes by chance, in their order, among the strategies that are not forbidden beside what is chosen. */
+/* Chooses for all nodes by chance, in their order, among the strategies that are not forbidden
+ * beside what is chosen. */
 void walk_draw(walk *w, sw_rng *rng);
 /* Goes to choices of the graph's nodes, or writes them. */
 void walk_load(walk *w, const int32_t *choices);

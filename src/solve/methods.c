@@ -42,7 +42,8 @@ sw_status sw_method_parse(const char *name, sw_method *method, sw_error *err)
 			return SW_OK;
 	}
 	return sw_fail(err, SW_ERR_INPUT,
-	               "unknown method '%s': expected exact, segments, ilp, coordinate, metropolis, random or "
+	               "unknown method '%s': expected exact, segments, ilp, coordinate, "
+	               "metropolis, random or "
 	               "exhaustive",
 	               name);
 }
@@ -56,7 +57,7 @@ double sw_problem_log10_assignments(const sw_problem *problem)
 	return sum;
 }
 
-/* ---- during a run ------------------------------------------------------------------------------------------ */
+/* ---- during a run ----------------------------------------------------------------------- */
 
 void method_offer(method_run *r)
 {
@@ -103,7 +104,7 @@ void method_start(method_run *r)
 	walk_draw(&r->w, &r->rng);
 }
 
-/* ---- before and after -------------------------------------------------------------------------------------- */
+/* ---- before and after ------------------------------------------------------------------- */
 
 static void set_limits(method_run *r, bool ends)
 {
@@ -117,13 +118,15 @@ static void set_limits(method_run *r, bool ends)
 	s->deadline_s = time_s > 0 ? s->started_s + time_s : 0;
 }
 
-static void run_init(method_run *r, const sw_problem *problem, const sw_solve_options *options, bool ends)
+static void run_init(method_run *r, const sw_problem *problem, const sw_solve_options *options,
+                     bool ends)
 {
 	size_t n = problem->nodes.len + 1;
 	*r = (method_run){.best = {.forbidden = INT64_MAX},
 	                  .found = sw_alloc(n * sizeof *r->found),
 	                  .whole = sw_alloc(n * sizeof *r->whole)};
-	r->s = (solver){.problem = problem, .bound = INT64_MIN, .best = sw_alloc(n * sizeof *r->s.best)};
+	r->s = (solver){
+		.problem = problem, .bound = INT64_MIN, .best = sw_alloc(n * sizeof *r->s.best)};
 	if (options)
 		r->s.options = *options;
 	r->rng = (sw_rng){r->s.options.seed, 0};

@@ -1,5 +1,5 @@
-/* The prices of the moments: a subgradient method along the smoothed excess of the decoded assignments,
- * one step per sweep, so that messages and prices settle together. */
+/* The prices of the moments: a subgradient method along the smoothed excess of the decoded
+ * assignments, one step per sweep, so that messages and prices settle together. */
 #include "solve/bound.h"
 
 #include <math.h>
@@ -14,7 +14,8 @@
 /* Progress is this share of the gap; without it in so many sweeps the steps get shorter. */
 #define PROGRESS 1e-4
 #define PATIENCE 10
-/* The level at first, as a share of the bound; how it changes; and where it ends, as a share of the gap. */
+/* The level at first, as a share of the bound; how it changes; and where it ends, as a share of the
+ * gap. */
 #define FIRST_LEVEL 0.1
 #define HIGHER 1.02
 #define LOWER 0.7
@@ -44,7 +45,8 @@ static void update_drift(passing *b)
 	free(used);
 }
 
-/* How often, lately, the decoded assignments chose each strategy: near to the linear relaxation's solution. */
+/* How often, lately, the decoded assignments chose each strategy: near to the linear relaxation's
+ * solution. */
 static void update_share(passing *b)
 {
 	const core *c = b->c;
@@ -71,8 +73,8 @@ static void reprice(passing *b)
 	b->priced_stale = true;
 }
 
-/* Progress raises the level, though never above `upper`. Without it for long the search goes back to
- * the best with a lower level. True if it went back. */
+/* Progress raises the level, though never above `upper`. Without it for long the search goes back
+ * to the best with a lower level. True if it went back. */
 static bool fell_back(passing *b, double upper)
 {
 	double most = SW_MAX(upper - b->best, 0);
@@ -100,10 +102,10 @@ static bool fell_back(passing *b, double upper)
 	return true;
 }
 
-/* ---- leaps ---------------------------------------------------------------------------------------------
- * Near the optimum messages and prices move little by little in the same direction for many sweeps. A
- * leap goes on in the direction since the last one, several times as far; it is taken back if the bound
- * falls. Those that succeed go further and more often, those that fail less. */
+/* ---- leaps ------------------------------
+ * Near the optimum messages and prices move little by little in the same direction for many sweeps.
+ * A leap goes on in the direction since the last one, several times as far; it is taken back if the
+ * bound falls. Those that succeed go further and more often, those that fail less. */
 
 #define FIRST_REACH 4.0
 #define SHORTEST_REACH 0.5

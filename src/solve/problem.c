@@ -1,4 +1,5 @@
-/* The problem as it is built: owned copies, equal tables stored once, checked before it is solved. */
+/* The problem as it is built: owned copies, equal tables stored once, checked before it is solved.
+ */
 #include "solve/problem.h"
 
 #include <assert.h>
@@ -62,8 +63,10 @@ static bool knows_node(const sw_problem *problem, int32_t node)
 	return node >= 0 && (size_t)node < problem->nodes.len;
 }
 
-/* Of a node that does not exist nothing is known, not even how many usages there are; the check refuses it. */
-void problem_adopt_span(sw_problem *problem, int32_t node, int32_t begin, int32_t end, const int64_t *usage)
+/* Of a node that does not exist nothing is known, not even how many usages there are; the check
+ * refuses it. */
+void problem_adopt_span(sw_problem *problem, int32_t node, int32_t begin, int32_t end,
+                        const int64_t *usage)
 {
 	sw_span span = {node, begin, end, usage};
 	if (knows_node(problem, node) &&
@@ -81,17 +84,20 @@ void sw_problem_add_span(sw_problem *problem, int32_t node, int32_t begin, int32
 	problem_adopt_span(problem, node, begin, end, usage);
 	if (problem->spans.len > spans)
 		problem->spans.data[spans].usage =
-			known ? copy_numbers(problem, usage, problem->nodes.data[node].strategies) : NULL;
+			known ? copy_numbers(problem, usage, problem->nodes.data[node].strategies)
+			      : NULL;
 }
 
-static bool same_table(const sw_cost_table *table, int32_t rows, int32_t columns, const int64_t *cost)
+static bool same_table(const sw_cost_table *table, int32_t rows, int32_t columns,
+                       const int64_t *cost)
 {
 	return table->rows == rows && table->columns == columns &&
 	       !memcmp(table->cost, cost, (size_t)rows * (size_t)columns * sizeof *cost);
 }
 
-/* Finds an equal table, else registers the number of the next one. True: found. The map's key is the hash of the
- * entries and how often that hash was met before, so that entries are not copied a second time as keys. */
+/* Finds an equal table, else registers the number of the next one. True: found. The map's key is
+ * the hash of the entries and how often that hash was met before, so that entries are not copied a
+ * second time as keys. */
 static bool find_table(sw_problem *problem, int32_t rows, int32_t columns, const int64_t *cost,
                        int32_t *table)
 {
@@ -121,7 +127,8 @@ int32_t problem_adopt_table(sw_problem *problem, int32_t rows, int32_t columns, 
 	return table;
 }
 
-int32_t sw_problem_add_table(sw_problem *problem, int32_t rows, int32_t columns, const int64_t *cost)
+int32_t sw_problem_add_table(sw_problem *problem, int32_t rows, int32_t columns,
+                             const int64_t *cost)
 {
 	size_t tables = problem->tables.len;
 	int64_t entries = rows > 0 && columns > 0 ? (int64_t)rows * columns : 0;
@@ -147,7 +154,8 @@ static int32_t tie_root(const sw_problem *problem, int32_t node)
 /* The smaller number leads, so that the order of the calls does not matter. */
 void sw_problem_tie(sw_problem *problem, int32_t a, int32_t b)
 {
-	assert(a >= 0 && (size_t)a < problem->nodes.len && b >= 0 && (size_t)b < problem->nodes.len);
+	assert(a >= 0 && (size_t)a < problem->nodes.len && b >= 0 &&
+	       (size_t)b < problem->nodes.len);
 	int32_t root_a = tie_root(problem, a), root_b = tie_root(problem, b);
 	int32_t leader = SW_MIN(root_a, root_b);
 	problem->tied_to.data[root_a] = leader;
@@ -156,7 +164,7 @@ void sw_problem_tie(sw_problem *problem, int32_t a, int32_t b)
 	problem->tied_to.data[b] = leader;
 }
 
-/* ---- check ---------------------------------------------------------------------------------- */
+/* ---- check ------------------------------------------------------------------------------ */
 
 static bool cost_ok(int64_t cost)
 {
@@ -173,18 +181,21 @@ static sw_status check_nodes(const sw_problem *problem, sw_error *err)
 			               node->strategies);
 		for (int32_t i = 0; i < node->strategies; i++)
 			if (!cost_ok(node->cost[i]))
-				return sw_fail(err, SW_ERR_INPUT,
-				               "node %zu, strategy %d: cost %lld is beyond 2^62; choose a "
-				               "larger unit",
-				               n, i, (long long)node->cost[i]);
+				return sw_fail(
+					err, SW_ERR_INPUT,
+					"node %zu, strategy %d: cost %lld is beyond 2^62; choose a "
+					"larger unit",
+					n, i, (long long)node->cost[i]);
 		int32_t tied = problem->tied_to.data[n];
 		if (tied < 0 || (size_t)tied >= problem->nodes.len)
 			return sw_fail(err, SW_ERR_INPUT,
-			               "node %zu is tied to node %d, which does not exist", n, tied);
+			               "node %zu is tied to node %d, which does not exist", n,
+			               tied);
 		if (problem->nodes.data[tied].strategies != node->strategies)
 			return sw_fail(err, SW_ERR_INPUT,
-			               "nodes %zu and %d are tied but have %d and %d strategies", n, tied,
-			               node->strategies, problem->nodes.data[tied].strategies);
+			               "nodes %zu and %d are tied but have %d and %d strategies", n,
+			               tied, node->strategies,
+			               problem->nodes.data[tied].strategies);
 	}
 	return SW_OK;
 }
@@ -194,15 +205,17 @@ static sw_status check_tables(const sw_problem *problem, sw_error *err)
 	for (size_t t = 0; t < problem->tables.len; t++) {
 		const sw_cost_table *table = &problem->tables.data[t];
 		if (table->rows < 1 || table->columns < 1)
-			return sw_fail(err, SW_ERR_INPUT, "table %zu is %d x %d; both must be at least 1",
-			               t, table->rows, table->columns);
+			return sw_fail(err, SW_ERR_INPUT,
+			               "table %zu is %d x %d; both must be at least 1", t,
+			               table->rows, table->columns);
 		int64_t entries = (int64_t)table->rows * table->columns;
 		for (int64_t i = 0; i < entries; i++)
 			if (!cost_ok(table->cost[i]))
-				return sw_fail(err, SW_ERR_INPUT,
-				               "table %zu, entry %lld: cost %lld is beyond 2^62; choose a "
-				               "larger unit",
-				               t, (long long)i, (long long)table->cost[i]);
+				return sw_fail(
+					err, SW_ERR_INPUT,
+					"table %zu, entry %lld: cost %lld is beyond 2^62; choose a "
+					"larger unit",
+					t, (long long)i, (long long)table->cost[i]);
 	}
 	return SW_OK;
 }
@@ -212,20 +225,22 @@ static sw_status check_edges(const sw_problem *problem, sw_error *err)
 	size_t nodes = problem->nodes.len;
 	for (size_t e = 0; e < problem->edges.len; e++) {
 		sw_edge edge = problem->edges.data[e];
-		if (edge.from < 0 || (size_t)edge.from >= nodes || edge.to < 0 || (size_t)edge.to >= nodes)
+		if (edge.from < 0 || (size_t)edge.from >= nodes || edge.to < 0 ||
+		    (size_t)edge.to >= nodes)
 			return sw_fail(err, SW_ERR_INPUT,
-			               "edge %zu joins nodes %d and %d; there are %zu nodes", e, edge.from,
-			               edge.to, nodes);
+			               "edge %zu joins nodes %d and %d; there are %zu nodes", e,
+			               edge.from, edge.to, nodes);
 		if (edge.table < 0 || (size_t)edge.table >= problem->tables.len)
-			return sw_fail(err, SW_ERR_INPUT, "edge %zu has table %d; there are %zu tables", e,
-			               edge.table, problem->tables.len);
+			return sw_fail(err, SW_ERR_INPUT,
+			               "edge %zu has table %d; there are %zu tables", e, edge.table,
+			               problem->tables.len);
 		const sw_cost_table *table = &problem->tables.data[edge.table];
 		int32_t rows = problem->nodes.data[edge.from].strategies;
 		int32_t columns = problem->nodes.data[edge.to].strategies;
 		if (table->rows != rows || table->columns != columns)
 			return sw_fail(err, SW_ERR_INPUT,
-			               "edge %zu needs a table of %d x %d, but table %d is %d x %d", e,
-			               rows, columns, edge.table, table->rows, table->columns);
+			               "edge %zu needs a table of %d x %d, but table %d is %d x %d",
+			               e, rows, columns, edge.table, table->rows, table->columns);
 	}
 	return SW_OK;
 }
@@ -237,8 +252,9 @@ static sw_status largest_usage(const sw_problem *problem, size_t s, int64_t *lar
 	*largest = 0;
 	for (int32_t i = 0; i < problem->nodes.data[span->node].strategies; i++) {
 		if (span->usage[i] < 0)
-			return sw_fail(err, SW_ERR_INPUT, "span %zu, strategy %d: usage %lld is negative",
-			               s, i, (long long)span->usage[i]);
+			return sw_fail(err, SW_ERR_INPUT,
+			               "span %zu, strategy %d: usage %lld is negative", s, i,
+			               (long long)span->usage[i]);
 		*largest = SW_MAX(*largest, SW_MIN(span->usage[i], problem->capacity));
 	}
 	return SW_OK;
@@ -252,8 +268,8 @@ static sw_status check_spans(const sw_problem *problem, sw_error *err)
 		int64_t largest;
 		if (span->node < 0 || (size_t)span->node >= problem->nodes.len)
 			return sw_fail(err, SW_ERR_INPUT,
-			               "span %zu belongs to node %d; there are %zu nodes", s, span->node,
-			               problem->nodes.len);
+			               "span %zu belongs to node %d; there are %zu nodes", s,
+			               span->node, problem->nodes.len);
 		if (span->begin < 0)
 			return sw_fail(err, SW_ERR_INPUT,
 			               "span %zu begins at moment %d; moments count from 0", s,
@@ -264,8 +280,9 @@ static sw_status check_spans(const sw_problem *problem, sw_error *err)
 		if (problem->capacity == INT64_MAX)
 			continue;
 		if (largest > LARGEST_TOTAL_USAGE - total)
-			return sw_fail(err, SW_ERR_INPUT,
-			               "usages and capacity sum to more than 2^61; choose a larger unit");
+			return sw_fail(
+				err, SW_ERR_INPUT,
+				"usages and capacity sum to more than 2^61; choose a larger unit");
 		total += largest;
 	}
 	return SW_OK;

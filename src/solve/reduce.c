@@ -1,4 +1,5 @@
-/* The driver of the exact reductions: nodes are looked at first in, first out, until nothing changes. */
+/* The driver of the exact reductions: nodes are looked at first in, first out, until nothing
+ * changes. */
 #include "solve/graph.h"
 
 #include <string.h>
@@ -15,13 +16,14 @@ static const struct {
 	{REDUCE_LEAF, reduce_leaf},
 };
 
-/* A chain of strategies that one after the other prove not to fit takes a round each; past this the rest
- * is left to others. */
+/* A chain of strategies that one after the other prove not to fit takes a round each; past this the
+ * rest is left to others. */
 #define MOST_ROUNDS 400
 
 static void reduce_node(graph *g, int32_t node, unsigned steps)
 {
-	for (size_t s = 0; s < SW_COUNT(node_steps) && g->nodes[node].alive && !g->infeasible; s++) {
+	for (size_t s = 0; s < SW_COUNT(node_steps) && g->nodes[node].alive && !g->infeasible;
+	     s++) {
 		if (!(steps & node_steps[s].step))
 			continue;
 		if (node_steps[s].apply(g, node)) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is used whatever is chosen -------------------------------------------------------------- */
+/* ---- what is used whatever is chosen ---------------------------------------------------- */
 
 static void subtract_least(graph *g, const graph_span *span, int32_t strategies)
 {
@@ -123,7 +123,7 @@ static void subtract_fixed_usage(graph *g)
 	reduce_settle(g);
 }
 
-/* ---- moments --------------------------------------------------------------------------------------- */
+/* ---- moments ---------------------------------------------------------------------------- */
 
 /* Per moment: the usage if every node took its largest; how many spans begin, and end, there. */
 typedef struct moment_facts {
@@ -160,7 +160,8 @@ static void leave_to(const graph *g, int32_t *heir, int32_t implied, int32_t by)
 /* If no span ends after p, up to q, all that live at p live at q: with no more capacity at q, p is
  * implied. Likewise backwards. kept[] gets the others, ascending; heir[] what
  * implies each, -1 if it can't bind. */
-static int32_t choose_moments(const graph *g, const moment_facts *facts, int32_t *kept, int32_t *heir)
+static int32_t choose_moments(const graph *g, const moment_facts *facts, int32_t *kept,
+                              int32_t *heir)
 {
 	int32_t count = 0;
 	for (int32_t q = 0; q < g->moments; q++) {
@@ -242,7 +243,7 @@ static void drop_slack_moments(graph *g)
 	free(facts.most);
 }
 
-/* ---- strategies that cannot fit --------------------------------------------------------------------- */
+/* ---- strategies that cannot fit --------------------------------------------------------- */
 
 /* least[k][t]: the smallest capacity of the 2^k moments from t. */
 typedef struct range_least {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- one strategy ------------------------------------------------------------------------------- */
+/* ---- one strategy ----------------------------------------------------------------------- */
 
 /* Adds to the other end's costs the table's row of strategy `mine`, and drops what that forbids. */
 static void add_row(graph *g, int32_t other, const table_view *view, const int64_t *extra)
@@ -55,7 +55,7 @@ bool reduce_fixed(graph *g, int32_t node)
 	return true;
 }
 
-/* ---- degree 0, 1, 2 ----------------------------------------------------------------------------- */
+/* ---- degree 0, 1, 2 --------------------------------------------------------------------- */
 
 static void eliminate_isolated(graph *g, int32_t node)
 {
@@ -79,7 +79,8 @@ static void eliminate_leaf(graph *g, int32_t node)
 	graph_table_drop(g, table);
 }
 
-/* A row per strategy of this node, contiguous, with the node's cost added where `extra` is given. */
+/* A row per strategy of this node, contiguous, with the node's cost added where `extra` is given.
+ */
 static int64_t *rows_of(const graph *g, int32_t edge, int32_t node, const int64_t *extra)
 {
 	table_view view = view_edge(g, edge, node);
@@ -87,7 +88,8 @@ static int64_t *rows_of(const graph *g, int32_t edge, int32_t node, const int64_
 	for (int32_t i = 0; i < view.mine; i++)
 		for (int32_t j = 0; j < view.others; j++) {
 			int64_t cost = view_at(&view, i, j);
-			rows[(int64_t)i * view.others + j] = extra ? sw_cost_plus(cost, extra[i]) : cost;
+			rows[(int64_t)i * view.others + j] =
+				extra ? sw_cost_plus(cost, extra[i]) : cost;
 		}
 	return rows;
 }
@@ -106,8 +108,8 @@ static void lower(int64_t *restrict out, int64_t base, const int64_t *restrict r
 }
 
 /* out[a][b] = min over i of first[i][a] + second[i][b]. */
-static void min_plus(int32_t n, int32_t rows, int32_t columns, const int64_t *first, const int64_t *second,
-                     int64_t *out)
+static void min_plus(int32_t n, int32_t rows, int32_t columns, const int64_t *first,
+                     const int64_t *second, int64_t *out)
 {
 	for (int64_t entry = 0; entry < (int64_t)rows * columns; entry++)
 		out[entry] = SW_FORBIDDEN;
@@ -140,7 +142,8 @@ static double *take_message(graph *g, int32_t edge, int32_t node)
 static bool eliminate_between(graph *g, int32_t node)
 {
 	const graph_node *v = &g->nodes[node];
-	int32_t left = edge_other(g, v->edges.data[0], node), right = edge_other(g, v->edges.data[1], node);
+	int32_t left = edge_other(g, v->edges.data[0], node),
+		right = edge_other(g, v->edges.data[1], node);
 	int32_t rows = g->nodes[left].strategies, columns = g->nodes[right].strategies;
 	if (grows_too_much(v->strategies, rows, columns))
 		return false;
@@ -175,10 +178,10 @@ bool reduce_degree(graph *g, int32_t node)
 	return true;
 }
 
-/* ---- a node that follows its neighbour ------------------------------------------------------------ */
+/* ---- a node that follows its neighbour -------------------------------------------------- */
 
-/* For each strategy of the leader, the follower's: costs and spans of the follower go to the leader.
- * The edge between them is gone already; the others are moved by the caller. */
+/* For each strategy of the leader, the follower's: costs and spans of the follower go to the
+ * leader. The edge between them is gone already; the others are moved by the caller. */
 static void give_spans(graph *g, int32_t node, int32_t leader, const int32_t *map)
 {
 	const graph_node *v = &g->nodes[node];
@@ -207,7 +210,8 @@ static bool uses_no_more(const graph_node *v, int32_t a, int32_t b)
 	return true;
 }
 
-/* The strategy that is cheapest and uses least when the neighbour takes j, or -1 if there is none. */
+/* The strategy that is cheapest and uses least when the neighbour takes j, or -1 if there is none.
+ */
 static int32_t best_for(const graph_node *v, const table_view *view, int32_t j)
 {
 	int32_t best = -1;
@@ -250,7 +254,7 @@ bool reduce_leaf(graph *g, int32_t node)
 	return determined;
 }
 
-/* ---- merging ------------------------------------------------------------------------------------- */
+/* ---- merging ---------------------------------------------------------------------------- */
 
 static bool determined_by(const table_view *view, int32_t *map)
 {

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- row and column minima --------------------------------------------------------------------- */
+/* ---- row and column minima -------------------------------------------------------------- */
 
 /* The minimum over the other end goes from the table to this node's costs: the sum over any
  * assignment stays. Rows that are wholly forbidden are left to reduce_support. */
-static bool pull_minima(int64_t *cost, int64_t mine_step, int64_t other_step, int32_t mine, int32_t others,
-                        int64_t *node_cost, double *message)
+static bool pull_minima(int64_t *cost, int64_t mine_step, int64_t other_step, int32_t mine,
+                        int32_t others, int64_t *node_cost, double *message)
 {
 	bool changed = false;
 	for (int32_t i = 0; i < mine; i++) {
@@ -39,12 +39,14 @@ static bool normalise_edge(graph *g, int32_t edge)
 	memcpy(cost, table->cost, (size_t)entries * sizeof *cost);
 	g->work += entries;
 	e->normal = true;
-	bool changed =
-		pull_minima(cost, columns, 1, rows, columns, g->nodes[e->node[0]].cost, e->message[0]);
-	changed |= pull_minima(cost, 1, columns, columns, rows, g->nodes[e->node[1]].cost, e->message[1]);
+	bool changed = pull_minima(cost, columns, 1, rows, columns, g->nodes[e->node[0]].cost,
+	                           e->message[0]);
+	changed |= pull_minima(cost, 1, columns, columns, rows, g->nodes[e->node[1]].cost,
+	                       e->message[1]);
 	if (!changed)
 		return false;
-	/* Dominance does not see the change, so that neither end need be queued, but for a lost edge. */
+	/* Dominance does not see the change, so that neither end need be queued, but for a lost
+	 * edge. */
 	for (int64_t i = 0; i < entries; i++)
 		if (cost[i]) {
 			int32_t old = e->table;
@@ -67,7 +69,7 @@ bool reduce_normal(graph *g, int32_t node)
 	return removed;
 }
 
-/* ---- support (arc consistency) --------------------------------------------------------------------- */
+/* ---- support (arc consistency) ---------------------------------------------------------- */
 
 static bool has_support(const table_view *view, int32_t mine)
 {
@@ -96,7 +98,7 @@ bool reduce_support(graph *g, int32_t node)
 	return lost;
 }
 
-/* ---- dominance -------------------------------------------------------------------------------------- */
+/* ---- dominance -------------------------------------------------------------------------- */
 
 /* An edge's table, a row per strategy of the node that is looked at. */
 typedef struct edge_rows {
@@ -145,10 +147,12 @@ static int64_t largest_of(const int64_t *restrict better, const int64_t *restric
 /* So many of a row are looked at before it is asked whether they are enough. */
 #define AT_ONCE 32
 
-/* The largest of better - worse over the other end's strategies that worse allows, or more than `limit` as soon as it is above limit. */
+/* The largest of better - worse over the other end's strategies that worse allows, or more than
+ * `limit` as soon as it is above limit. */
 static int64_t largest_excess(edge_rows *r, int32_t better, int32_t worse, int64_t limit)
 {
-	const int64_t *x = r->cost + (int64_t)better * r->others, *y = r->cost + (int64_t)worse * r->others;
+	const int64_t *x = r->cost + (int64_t)better * r->others,
+		      *y = r->cost + (int64_t)worse * r->others;
 	int64_t largest = INT64_MIN;
 	for (int32_t j = 0; j < r->others && largest <= limit; j += AT_ONCE) {
 		int32_t n = SW_MIN(r->others - j, AT_ONCE);
@@ -163,7 +167,8 @@ static int64_t largest_excess(edge_rows *r, int32_t better, int32_t worse, int64
 /* Two rows are often told apart by what told the last two apart. */
 static bool has_witness(const edge_rows *r, int32_t better, int32_t worse, int64_t limit)
 {
-	const int64_t *x = r->cost + (int64_t)better * r->others, *y = r->cost + (int64_t)worse * r->others;
+	const int64_t *x = r->cost + (int64_t)better * r->others,
+		      *y = r->cost + (int64_t)worse * r->others;
 	return excess_at(x, y, r->witness) > limit;
 }
 
@@ -175,10 +180,12 @@ static bool uses_no_more(const graph_node *v, int32_t better, int32_t worse)
 	return true;
 }
 
-/* Whatever the surroundings, better costs no more than worse (Goldstein's dead-end elimination). With
- * normal tables each edge's excess is >= 0 as a row has a zero; otherwise the limit can't be used early. The order of the rows does not
- * matter: those by which it is not so come first, where they are likely to refute the next pair. */
-static bool dominates(const graph_node *v, edge_rows *rows, bool normal, int32_t better, int32_t worse)
+/* Whatever the surroundings, better costs no more than worse (Goldstein's dead-end elimination).
+ * With normal tables each edge's excess is >= 0 as a row has a zero; otherwise the limit can't be
+ * used early. The order of the rows does not matter: those by which it is not so come first, where
+ * they are likely to refute the next pair. */
+static bool dominates(const graph_node *v, edge_rows *rows, bool normal, int32_t better,
+                      int32_t worse)
 {
 	int64_t room = v->cost[worse] - v->cost[better];
 	if ((normal && room < 0) || !uses_no_more(v, better, worse))
@@ -218,7 +225,8 @@ bool reduce_dominance(graph *g, int32_t node)
 	}
 	for (int32_t worse = v->strategies; worse-- > 0;)
 		for (int32_t better = 0; better < v->strategies && keep[worse]; better++)
-			if (better != worse && keep[better] && dominates(v, rows, normal, better, worse)) {
+			if (better != worse && keep[better] &&
+			    dominates(v, rows, normal, better, worse)) {
 				keep[worse] = false;
 				instead[worse] = better;
 				lost = true;

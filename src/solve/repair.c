@@ -1,6 +1,6 @@
 /* From any assignment towards a valid one. First usage is paid for but not limited, which makes the
- * assignment cheap; then what exceeds the capacity is mended, the worst moment first, where its users
- * are; if that fails, by prices that grow everywhere; if that fails, by single nodes. */
+ * assignment cheap; then what exceeds the capacity is mended, the worst moment first, where its
+ * users are; if that fails, by prices that grow everywhere; if that fails, by single nodes. */
 #include "solve/block.h"
 
 #include <math.h>
@@ -56,7 +56,7 @@ static void relax(search *s, int64_t work_limit)
 	}
 }
 
-/* ---- mending the worst moment ------------------------------------------------------------------------ */
+/* ---- mending the worst moment ----------------------------------------------------------- */
 
 static int32_t worst_moment(const search *s)
 {
@@ -116,15 +116,17 @@ static bool repair_by_mending(search *s, int64_t work_limit)
 	return is_repaired(s);
 }
 
-/* ---- by prices --------------------------------------------------------------------------------------- */
+/* ---- by prices -------------------------------------------------------------------------- */
 
-/* About what a unit of usage at one moment may be worth: all cost that is to be lost over all usage. */
+/* About what a unit of usage at one moment may be worth: all cost that is to be lost over all
+ * usage. */
 static double unit_price(const search *s)
 {
 	const core *c = s->c;
 	double usage = 1;
 	for (int32_t k = 0; k < c->span_first[c->n_nodes]; k++)
-		usage += (double)(c->spans[k].end - c->spans[k].begin) * (double)c->spans[k].usage[0];
+		usage += (double)(c->spans[k].end - c->spans[k].begin) *
+		         (double)c->spans[k].usage[0];
 	return ((double)c->magnitude + 1) / usage / 1024;
 }
 
@@ -144,7 +146,8 @@ static bool repair_by_prices(search *s, int64_t work_limit)
 	int64_t possible = (work_limit - s->work) / (s->c->entries + s->c->n_strategies + 1);
 	int rounds = (int)SW_MAX(SW_MIN(possible, MOST_ROUNDS), LEAST_ROUNDS);
 	double growth = exp2(GROWTH_BITS / rounds);
-	for (int round = 0; round < rounds && s->work < work_limit && !search_done(s) && !is_repaired(s);
+	for (int round = 0;
+	     round < rounds && s->work < work_limit && !search_done(s) && !is_repaired(s);
 	     round++) {
 		raise_prices(s, unit, growth);
 		forest_choose(s, -1, 0);
@@ -155,7 +158,7 @@ static bool repair_by_prices(search *s, int64_t work_limit)
 	return repaired;
 }
 
-/* ---- greedily ------------------------------------------------------------------------------------- */
+/* ---- greedily --------------------------------------------------------------------------- */
 
 /* What node v uses at a watched moment; NULL if that is the same whatever it chooses. */
 static const int64_t *usage_at(const search *s, int32_t v, int32_t moment)
@@ -198,28 +201,31 @@ static bool repair_greedily(search *s, int64_t work_limit)
 		if (!lower_worst(s))
 			break;
 	search_descend(s);
-	for (int round = 0; round < 8 && s->forbidden && s->work < work_limit && !search_done(s); round++) {
+	for (int round = 0; round < 8 && s->forbidden && s->work < work_limit && !search_done(s);
+	     round++) {
 		forest_choose(s, -1, 0);
 		forest_optimise(s, 1);
 	}
 	return is_repaired(s);
 }
 
-/* ---- all together ------------------------------------------------------------------------------------ */
+/* ---- all together ----------------------------------------------------------------------- */
 
 bool search_restart(search *s, int64_t work)
 {
 	int64_t begin = s->work;
 	relax(s, begin + work / 4);
 	bool repaired = is_repaired(s) || repair_by_mending(s, begin + work / 2) ||
-	                repair_by_prices(s, begin + work - work / 4) || repair_greedily(s, begin + work);
+	                repair_by_prices(s, begin + work - work / 4) ||
+	                repair_greedily(s, begin + work);
 	s->journal.len = 0;
 	return repaired;
 }
 
 static bool is_far(const search *s)
 {
-	return s->target > INT64_MIN && (double)s->cost - (double)s->target > FAR * fabs((double)s->target);
+	return s->target > INT64_MIN &&
+	       (double)s->cost - (double)s->target > FAR * fabs((double)s->target);
 }
 
 bool search_repair(search *s, int64_t work)

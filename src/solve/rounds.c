@@ -1,5 +1,5 @@
-/* Rounds on one graph: reduce it, raise the bound and look for incumbents side by side, rule out by the
- * bound what no cheaper assignment uses, and again. */
+/* Rounds on one graph: reduce it, raise the bound and look for incumbents side by side, rule out by
+ * the bound what no cheaper assignment uses, and again. */
 #include "solve/solver.h"
 
 #include <math.h>
@@ -13,16 +13,19 @@
 /* A round takes at least this much, or its overhead shows, and at most this share of all. */
 #define SHORTEST_ROUND ((int64_t)10000000)
 #define ROUNDS_AT_LEAST 12
-/* So many rounds in a row that lose hardly a strategy or pair and close hardly any gap are the last. */
+/* So many rounds in a row that lose hardly a strategy or pair and close hardly any gap are the
+ * last. */
 #define PATIENCE 2
 #define LITTLE_LOST 0.02
 #define LITTLE_GAINED 0.1
-/* Knapsacks need prices that tell which moments matter: that aim at most this share of the gap above the
- * bound. Before, they slow the prices down. */
+/* Knapsacks need prices that tell which moments matter: that aim at most this share of the gap
+ * above the bound. Before, they slow the prices down. */
 #define KNAPSACK_LEVEL 0.05
-/* Pairs are ruled out, too, in graphs of at most so many table entries: their tables are no longer shared. */
+/* Pairs are ruled out, too, in graphs of at most so many table entries: their tables are no longer
+ * shared. */
 #define FEW_ENTRIES ((int64_t)4000000)
-/* Work of eliminating the whole graph, which nothing interrupts: at most this, and a sixteenth of all. */
+/* Work of eliminating the whole graph, which nothing interrupts: at most this, and a sixteenth of
+ * all. */
 #define LARGEST_ELIMINATION ((int64_t)500000000)
 /* Branching is cheap in graphs of so many table entries: worth it before the bound is settled. */
 #define SMALL ((int64_t)200000)
@@ -83,7 +86,7 @@ static void end(one_round *r)
 	free(r->reduced);
 }
 
-/* ---- the jobs of a round, each a pure function of what was known before it ----------------------------- */
+/* ---- the jobs of a round, each a pure function of what was known before it -------------- */
 
 static double reachable(const one_round *r)
 {
@@ -106,7 +109,8 @@ static void start_improving(one_round *r)
 static void show_bound(void *context, double best)
 {
 	const one_round *r = context;
-	double bound = SW_MAX(best + (double)r->c.constant, (double)r->bound) * ldexp(1, r->at->g->shift);
+	double bound =
+		SW_MAX(best + (double)r->c.constant, (double)r->bound) * ldexp(1, r->at->g->shift);
 	if (fabs(bound) < 0x1p62)
 		solver_show(r->s, SW_MAX((int64_t)bound, r->s->bound));
 }
@@ -145,7 +149,8 @@ static void take_search(one_round *r, int job)
 	if (!r->searches[job])
 		return;
 	r->s->work += found->work;
-	if (!solver_feasible(r->s) || (search_valid(found) && found->cost + r->c.constant < upper_of(r)))
+	if (!solver_feasible(r->s) ||
+	    (search_valid(found) && found->cost + r->c.constant < upper_of(r)))
 		solver_offer_core(r->s, r->at, &r->c, found->x);
 	search_clear(found);
 }
@@ -161,7 +166,8 @@ static void take_dive(one_round *r)
 static void run_jobs(one_round *r)
 {
 	if (r->b.warm)
-		r->dive = (dive){r->at, r->halt, sw_hash_u64((uint64_t)r->s->rounds, JOB_DIVE), NULL, 0};
+		r->dive = (dive){r->at, r->halt, sw_hash_u64((uint64_t)r->s->rounds, JOB_DIVE),
+		                 NULL, 0};
 	if (r->b.warm && solver_feasible(r->s))
 		start_improving(r);
 	sw_parallel_for(JOBS, r->s->threads, run_job, r);
@@ -171,7 +177,7 @@ static void run_jobs(one_round *r)
 	take_dive(r);
 }
 
-/* ---- what a round concludes ------------------------------------------------------------------------------ */
+/* ---- what a round concludes ------------------------------------------------------------- */
 
 static void certify(one_round *r, certificate *proof)
 {
@@ -180,24 +186,26 @@ static void certify(one_round *r, certificate *proof)
 	r->bound = SW_MAX(r->bound, proof->bound);
 }
 
-/* Returns the share of strategies lost. The incumbent itself is kept, for searches to begin from. */
+/* Returns the share of strategies lost. The incumbent itself is kept, for searches to begin from.
+ */
 static double fix(one_round *r, const certificate *proof)
 {
 	if (!solver_feasible(r->s) || !r->c.n_strategies)
 		return 0;
-	int64_t fixed = bound_fix(&r->b, proof, upper_of(r) + 1, r->c.entries <= FEW_ENTRIES, r->at->g);
+	int64_t fixed =
+		bound_fix(&r->b, proof, upper_of(r) + 1, r->c.entries <= FEW_ENTRIES, r->at->g);
 	r->s->work += 4 * r->c.entries;
 	return (double)fixed / (double)(r->c.n_strategies + r->c.entries);
 }
 
-/* If the treewidth is small: the optimum without the capacity, which often is within it. True if that
- * answers the problem. */
+/* If the treewidth is small: the optimum without the capacity, which often is within it. True if
+ * that answers the problem. */
 static bool eliminate(one_round *r)
 {
 	int64_t cost, spent = 0;
 	int32_t *x = sw_alloc((size_t)(r->c.n_nodes + 1) * sizeof *x);
-	bool done =
-		core_eliminate(&r->c, SW_MIN(r->s->work_limit / 16, LARGEST_ELIMINATION), x, &cost, &spent);
+	bool done = core_eliminate(&r->c, SW_MIN(r->s->work_limit / 16, LARGEST_ELIMINATION), x,
+	                           &cost, &spent);
 	r->s->work += spent;
 	if (done && cost == SW_FORBIDDEN)
 		r->bound = NO_UPPER;

@@ -19,9 +19,11 @@ static void count_start(search *s)
 		table_view view = core_view(c, edge, 0);
 		int32_t xa = s->x[edge->a], xb = s->x[edge->b];
 		for (int32_t i = 0; i < view.mine; i++)
-			s->field[c->first[edge->a] + i] += search_penalised(s, view_at(&view, i, xb));
+			s->field[c->first[edge->a] + i] +=
+				search_penalised(s, view_at(&view, i, xb));
 		for (int32_t j = 0; j < view.others; j++)
-			s->field[c->first[edge->b] + j] += search_penalised(s, view_at(&view, xa, j));
+			s->field[c->first[edge->b] + j] +=
+				search_penalised(s, view_at(&view, xa, j));
 		s->cost += search_penalised(s, view_at(&view, xa, xb));
 		s->forbidden += view_at(&view, xa, xb) == SW_FORBIDDEN;
 	}
@@ -65,7 +67,7 @@ bool search_done(const search *s)
 	return s->work >= s->work_limit || halted(&s->halt);
 }
 
-/* ---- moves -------------------------------------------------------------------------------------------- */
+/* ---- moves ------------------------------------------------------------------------------ */
 
 static void change_room(search *s, const watch_span *span, int64_t more)
 {
@@ -151,13 +153,14 @@ int64_t search_price(const search *s, int32_t node, int32_t strategy, double sca
 	const watching *w = &s->watch;
 	double price = scale * s->priced[s->c->first[node] + strategy];
 	for (int32_t k = w->first[node]; k < w->first[node + 1]; k++) {
-		double extra = w->extra_before[w->spans[k].end] - w->extra_before[w->spans[k].begin];
+		double extra =
+			w->extra_before[w->spans[k].end] - w->extra_before[w->spans[k].begin];
 		price += extra * (double)w->spans[k].usage[strategy];
 	}
 	return (int64_t)SW_MIN(price, 0x1p60 / (s->c->n_nodes + 1)); /* no sum overflows */
 }
 
-/* ---- descent --------------------------------------------------------------------------------------------- */
+/* ---- descent ---------------------------------------------------------------------------- */
 
 bool search_descend_node(search *s, int32_t node)
 {

@@ -1,11 +1,11 @@
 /*
- * Local search on a core: an assignment with, per strategy, its cost given all neighbours; moves are
- * exact and can be taken back. Private to solve.
+ * Local search on a core: an assignment with, per strategy, its cost given all neighbours; moves
+ * are exact and can be taken back. Private to solve.
  *
  * Only the moments that proved binding are WATCHED from move to move: usually some hundred out of
  * thousands, which makes a move that much cheaper. search_verify looks at all of them, and watches
- * those from then on at which the assignment turned out to exceed the capacity; nothing is taken for
- * valid without it.
+ * those from then on at which the assignment turned out to exceed the capacity; nothing is taken
+ * for valid without it.
  */
 #ifndef SW_SOLVE_SEARCH_H
 #define SW_SOLVE_SEARCH_H
@@ -26,10 +26,11 @@ typedef struct watch_span {
 typedef struct watching {
 	sw_arena arena;
 	int32_t count;
-	int32_t *moment;      /* ascending */
-	int64_t *room;        /* capacity less usage; negative where it is exceeded */
-	double *extra_before; /* sum of search.extra over the watched moments before it; one more at the end */
-	int32_t *first;       /* per node: its spans */
+	int32_t *moment; /* ascending */
+	int64_t *room;   /* capacity less usage; negative where it is exceeded */
+	/* sum of search.extra over the watched moments before it; one more at the end */
+	double *extra_before;
+	int32_t *first; /* per node: its spans */
 	watch_span *spans;
 } watching;
 
@@ -37,18 +38,20 @@ typedef struct search {
 	const core *c;
 	sw_rng rng;
 	int32_t *x;
-	int64_t *field;  /* per strategy: its cost with the neighbours' choices, penalties included */
-	int64_t cost;    /* penalties included, without the core's constant */
-	int64_t penalty; /* for a forbidden pair: more than any allowed difference, unless that overflows */
+	/* per strategy: its cost with the neighbours' choices, penalties included */
+	int64_t *field;
+	int64_t cost; /* penalties included, without the core's constant */
+	/* for a forbidden pair: more than any allowed difference, unless that overflows */
+	int64_t penalty;
 	int64_t forbidden; /* pairs chosen now */
 	watching watch;
 	wide over;     /* sum over the watched moments of what exceeds the capacity */
 	bool verified; /* no usage has changed since search_verify found none exceeded */
 	SW_VEC(search_change) journal;
-	double *priced; /* per strategy: its usage at the prices of the bound */
-	double *extra;  /* per moment: prices on top of those, for repairs */
-	const double
-		*reduced; /* NULL, or per strategy: its reduced cost by the bound. Set after search_init */
+	double *priced;        /* per strategy: its usage at the prices of the bound */
+	double *extra;         /* per moment: prices on top of those, for repairs */
+	const double *reduced; /* NULL, or per strategy: its reduced cost by the bound. Set after
+	                          search_init */
 	struct forest *forest;
 	struct block *block;
 	int64_t work, work_limit;
@@ -57,7 +60,8 @@ typedef struct search {
 } search;
 
 /* `price` per moment, or NULL for none. */
-void search_init(search *s, const core *c, const int32_t *start, const double *price, uint64_t seed);
+void search_init(search *s, const core *c, const int32_t *start, const double *price,
+                 uint64_t seed);
 void search_clear(search *s);
 void search_move(search *s, int32_t node, int32_t strategy); /* journalled */
 void search_undo(search *s, size_t journal_length);
@@ -76,16 +80,17 @@ static inline bool search_valid(const search *s)
 }
 bool search_done(const search *s);
 
-/* ---- watch.c ------------------------------------------------------------------------------------------ */
+/* ---- watch.c ---------------------------------------------------------------------------- */
 
-/* True if no moment at all is above its capacity; else the worst of them are watched from now on. */
+/* True if no moment at all is above its capacity; else the worst of them are watched from now on.
+ */
 bool search_verify(search *s);
 void search_watch_clear(search *s);
 /* To be called after search.extra was changed. */
 void search_sum_extra(search *s);
 void search_clear_extra(search *s);
 
-/* ---- forest.c: exact minimisation over an induced forest, the rest fixed ---------------------------- */
+/* ---- forest.c: exact minimisation over an induced forest, the rest fixed ---------------- */
 
 typedef struct forest forest;
 forest *forest_new(const core *c);
@@ -96,16 +101,16 @@ void forest_choose(search *s, int32_t seed, int32_t size);
 void forest_optimise(search *s, double scale);
 void forest_descend(search *s); /* single nodes of the forest chosen last */
 
-/* ---- block.c: exact minimisation over a region with few strategies each; see block.h ------------------ */
+/* ---- block.c: exact minimisation over a region with few strategies each; see block.h ---- */
 
 typedef struct block block;
 block *block_new(const core *c);
 void block_free(block *b);
 
-/* ---- repair.c, improve.c ----------------------------------------------------------------------------- */
+/* ---- repair.c, improve.c ---------------------------------------------------------------- */
 
-/* Towards an assignment within capacity and without forbidden pairs; true if found. A valid one that
- * is not far from the target stays as it is. */
+/* Towards an assignment within capacity and without forbidden pairs; true if found. A valid one
+ * that is not far from the target stays as it is. */
 bool search_repair(search *s, int64_t work_limit);
 /* The same, whatever the assignment is now: it only says where to begin. */
 bool search_restart(search *s, int64_t work_limit);

@@ -8,7 +8,8 @@
 #define ALL_ENTRIES ((int64_t)1 << 26)
 #define LARGEST_TABLE ((int64_t)1 << 14)
 #define SMALLEST_TABLE ((int64_t)1 << 8)
-/* Nodes that touch so many tables are eliminated last; what joins a bucket is held against so many. */
+/* Nodes that touch so many tables are eliminated last; what joins a bucket is held against so many.
+ */
 #define MANY_PIECES 64
 #define BUCKETS_LOOKED_AT 8
 
@@ -33,8 +34,9 @@ typedef struct segments {
 	SW_VEC(int64_t *) tables;
 	SW_VEC(int64_t) entries; /* per table */
 	sw_map contents;         /* of the costs of nodes -> table */
-	sw_map merged; /* buckets' contents -> the first of their results, which follow each other */
-	sw_heap heap;  /* with stale entries */
+	/* buckets' contents -> the first of their results, which follow each other */
+	sw_map merged;
+	sw_heap heap; /* with stale entries */
 	int32_t *order;
 	bool *eliminated;
 	int32_t *place; /* per node: in the scope at hand, or -1 */
@@ -42,7 +44,7 @@ typedef struct segments {
 	bool forbidden;
 } segments;
 
-/* ---- pieces ------------------------------------------------------------------------------------------------- */
+/* ---- pieces ----------------------------------------------------------------------------- */
 
 static int32_t add_table(segments *s, int64_t *cost, int64_t entries)
 {
@@ -78,11 +80,13 @@ static void add_edges(segments *s)
 {
 	const core *c = s->c;
 	int32_t *number =
-		sw_alloc(sizeof(*number) * ((size_t)c->n_edges + 1)); /* per table of the core; + 1 */
+		/* per table of the core; + 1 */
+		sw_alloc(sizeof(*number) * ((size_t)c->n_edges + 1));
 	for (int32_t e = 0; e < c->n_edges; e++) {
 		const core_edge *edge = &c->edges[e];
 		const core_table *t = &c->tables[edge->table];
-		const int32_t ends[] = {edge->turned ? edge->b : edge->a, edge->turned ? edge->a : edge->b};
+		const int32_t ends[] = {edge->turned ? edge->b : edge->a,
+		                        edge->turned ? edge->a : edge->b};
 		int64_t entries = (int64_t)t->size[0] * t->size[1];
 		if (!number[edge->table]) {
 			int64_t *cost = sw_alloc(sizeof(*cost) * (size_t)entries);
@@ -94,7 +98,7 @@ static void add_edges(segments *s)
 	free(number);
 }
 
-/* ---- the order ---------------------------------------------------------------------------------------------- */
+/* ---- the order -------------------------------------------------------------------------- */
 
 static void add_to_scope(segments *s, bucket *b, int32_t node)
 {
@@ -142,7 +146,7 @@ static void drop_gone(segments *s, int32_t node)
 	list->len = left;
 }
 
-/* ---- buckets ------------------------------------------------------------------------------------------------ */
+/* ---- buckets ---------------------------------------------------------------------------- */
 
 typedef SW_VEC(bucket) bucket_list;
 
@@ -187,7 +191,8 @@ static void fill_buckets(segments *s, int32_t node, bucket_list *buckets)
 	if (list->len <= MANY_PIECES)
 		sort_pieces(s, list);
 	for (size_t k = 0; k < list->len; k++) {
-		size_t first = buckets->len > BUCKETS_LOOKED_AT ? buckets->len - BUCKETS_LOOKED_AT : 0;
+		size_t first =
+			buckets->len > BUCKETS_LOOKED_AT ? buckets->len - BUCKETS_LOOKED_AT : 0;
 		size_t b = first;
 		while (b < buckets->len && !join(s, &buckets->data[b], list->data[k]))
 			b++;
@@ -223,12 +228,13 @@ static void key_buckets(const segments *s, const bucket_list *buckets, sw_text *
 			for (int32_t i = 0; i < p->n; i++)
 				for (int32_t place = 0; place < (int32_t)at->scope.len; place++)
 					if (at->scope.data[place] == p->node[i])
-						sw_text_add_n(key, (const char *)&place, sizeof(place));
+						sw_text_add_n(key, (const char *)&place,
+						              sizeof(place));
 		}
 	}
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------------- */
+/* ---- tables ----------------------------------------------------------------------------- */
 
 /* How far the piece's entry moves with each node of the scope. */
 static void find_steps(const segments *s, const bucket *b, const piece *p, int64_t *step)
@@ -276,7 +282,8 @@ static void add_to_row(int64_t *row, int64_t entries, int64_t more)
 		row[e] = more == SW_FORBIDDEN ? SW_FORBIDDEN : sw_cost_plus(row[e], more);
 }
 
-/* Each strategy of the node then costs the same at least in all buckets: what one bucket asks for it, all ask. */
+/* Each strategy of the node then costs the same at least in all buckets: what one bucket asks for
+ * it, all ask. */
 static void share_costs(segments *s, const bucket_list *buckets, int32_t strategies, int64_t **sums)
 {
 	int64_t n = (int64_t)buckets->len, *least = sw_alloc(sizeof(*least) * buckets->len);
@@ -328,7 +335,7 @@ static void merge(segments *s, const bucket_list *buckets, int32_t strategies)
 	free(sums);
 }
 
-/* ---- one pass ----------------------------------------------------------------------------------------------- */
+/* ---- one pass --------------------------------------------------------------------------- */
 
 static void leave(segments *s, const bucket *b, int32_t table)
 {

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A few seconds for the largest problems of the planner: a base, and so many sweeps over all tables. */
+/* A few seconds for the largest problems of the planner: a base, and so many sweeps over all
+ * tables. */
 #define DEFAULT_WORK ((int64_t)2000000000)
 #define DEFAULT_SWEEPS 30
 #define UNLIMITED_WORK (INT64_MAX / 4)
@@ -23,7 +24,8 @@ static int64_t default_work(const sw_problem *problem)
 
 static void solver_init(solver *s, const sw_problem *problem, const sw_solve_options *options)
 {
-	*s = (solver){.problem = problem, .options = options ? *options : no_options, .bound = INT64_MIN};
+	*s = (solver){
+		.problem = problem, .options = options ? *options : no_options, .bound = INT64_MIN};
 	s->threads = s->options.threads > 0 ? s->options.threads : sw_cpu_count();
 	s->work_limit = s->options.work_limit > 0 ? s->options.work_limit : default_work(problem);
 	if (s->options.work_limit <= 0 && s->options.time_limit_s > 0)
@@ -64,7 +66,8 @@ static bool search_graph(solver *s, const lineage *at)
 	return closed;
 }
 
-/* With floored costs (graph.h: shift) a tree without anything open says only that nothing seems cheaper. */
+/* With floored costs (graph.h: shift) a tree without anything open says only that nothing seems
+ * cheaper. */
 static void conclude(solver *s, bool exhausted, const graph *root, sw_solution *solution)
 {
 	bool feasible = solver_feasible(s);
@@ -80,8 +83,8 @@ static void conclude(solver *s, bool exhausted, const graph *root, sw_solution *
 	solver_conclude(s, answer, solution);
 }
 
-sw_status sw_solve(const sw_problem *problem, const sw_solve_options *options, sw_solution *solution,
-                   sw_error *err)
+sw_status sw_solve(const sw_problem *problem, const sw_solve_options *options,
+                   sw_solution *solution, sw_error *err)
 {
 	solver s;
 	graph root;

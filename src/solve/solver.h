@@ -1,11 +1,13 @@
-/* One run of sw_solve: the incumbent, the limits, and the steps that share them. Private to solve. */
+/* One run of sw_solve: the incumbent, the limits, and the steps that share them. Private to solve.
+ */
 #ifndef SW_SOLVE_SOLVER_H
 #define SW_SOLVE_SOLVER_H
 
 #include "solve/bound.h"
 #include "solve/search.h"
 
-/* A graph and the one it was copied from, so that an assignment can be mapped back to the problem. */
+/* A graph and the one it was copied from, so that an assignment can be mapped back to the problem.
+ */
 typedef struct lineage {
 	graph *g;
 	const struct lineage *parent;
@@ -27,10 +29,11 @@ typedef struct solver {
 	sw_progress progress;
 } solver;
 
-/* ---- incumbent.c ------------------------------------------------------------------------------------ */
+/* ---- incumbent.c ------------------------------------------------------------------------ */
 
 bool solver_feasible(const solver *s);
-/* Takes the assignment if it is better; allowed, then within, then the least peak above, then the least cost. */
+/* Takes the assignment if it is better; allowed, then within, then the least peak above, then the
+ * least cost. */
 void solver_offer(solver *s, const int32_t *assignment);
 /* The same for an assignment of a core. */
 void solver_offer_core(solver *s, const lineage *from, const core *c, const int32_t *x);
@@ -39,7 +42,8 @@ bool solver_in_range(const sw_problem *problem, const int32_t *assignment);
 void solver_offer_starts(solver *s);
 /* Offers the first strategies of all: something to return whatever happens. */
 void solver_offer_first(solver *s);
-/* Writes the answer, and what is known of it; the assignment, unless there can be none, becomes the solution's. */
+/* Writes the answer, and what is known of it; the assignment, unless there can be none, becomes the
+ * solution's. */
 void solver_conclude(solver *s, sw_solve_answer answer, sw_solution *solution);
 /* An assignment of a core in terms of the problem: *whole is allocated if it is NULL. */
 void solver_map_back(const lineage *from, const core *c, const int32_t *x, int32_t **whole);
@@ -58,19 +62,20 @@ void solver_show(solver *s, int64_t bound);
 halt solver_halt(const solver *s);
 bool solver_out_of_work(solver *s);
 
-/* ---- rounds.c ------------------------------------------------------------------------------------------ */
+/* ---- rounds.c --------------------------------------------------------------------------- */
 
-/* Until a round changes next to nothing. *bound (graph's units) then holds for each assignment of the
- * graph that is cheaper than the incumbent. True if none is: the graph is closed. */
+/* Until a round changes next to nothing. *bound (graph's units) then holds for each assignment of
+ * the graph that is cheaper than the incumbent. True if none is: the graph is closed. */
 bool solver_rounds(solver *s, const lineage *at, int64_t *bound);
 
-/* ---- round_off.c --------------------------------------------------------------------------------------- */
+/* ---- round_off.c ------------------------------------------------------------------------ */
 
 /* Repairs and improves the assignment that the bound decoded last; `target` (without the core's
  * constant): nothing is cheaper. found must be cleared by the caller. True if it is valid. */
-bool solver_round_off(passing *b, double target, int64_t work, uint64_t seed, const halt *h, search *found);
+bool solver_round_off(passing *b, double target, int64_t work, uint64_t seed, const halt *h,
+                      search *found);
 
-/* ---- dive.c -------------------------------------------------------------------------------------------- */
+/* ---- dive.c ----------------------------------------------------------------------------- */
 
 /* From what the graph remembers of the last bound to an assignment; reads the graph only. */
 typedef struct dive {
@@ -82,13 +87,13 @@ typedef struct dive {
 } dive;
 void solver_dive(dive *d);
 
-/* ---- eliminate.c: exact elimination when the treewidth is small -------------------------------------- */
+/* ---- eliminate.c: exact elimination when the treewidth is small ------------------------- */
 
 /* Solves a core without moments exactly if that takes at most `work` table entries. x gets the
  * assignment, *cost its cost without the core's constant (SW_FORBIDDEN if every assignment is). */
 bool core_eliminate(const core *c, int64_t work, int32_t *x, int64_t *cost, int64_t *spent);
 
-/* ---- branch.c ------------------------------------------------------------------------------------------- */
+/* ---- branch.c --------------------------------------------------------------------------- */
 
 /* Until nothing is open or the work is done; *bound becomes the least over what is open. True if
  * nothing is: no assignment of the graph is cheaper than the incumbent. */

@@ -13,7 +13,7 @@ static int compare_places(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* ---- usage at all moments -------------------------------------------------------------------------------- */
+/* ---- usage at all moments --------------------------------------------------------------- */
 
 static int64_t *count_usage(search *s)
 {
@@ -30,7 +30,7 @@ static int64_t *count_usage(search *s)
 	return used;
 }
 
-/* ---- the nodes' spans at the watched moments ------------------------------------------------------------- */
+/* ---- the nodes' spans at the watched moments -------------------------------------------- */
 
 typedef struct packing {
 	search *s;
@@ -144,7 +144,7 @@ static void pack_spans(search *s)
 	sw_vec_clear(&p.spans);
 }
 
-/* ---- verification ---------------------------------------------------------------------------------------- */
+/* ---- verification ----------------------------------------------------------------------- */
 
 /* The old moments and the new ones (both ascending, none in both) in one list. */
 static void merge_moments(search *s, const int32_t *added, int32_t count, const int64_t *used)

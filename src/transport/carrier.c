@@ -76,8 +76,8 @@ const char *sw_call_print(const sw_call *call, char *text)
 {
 	if (call->monoid)
 		snprintf(text, SW_CALL_TEXT, "%s (%s of %lld %s among %d ranks)", call->what,
-		         sw_monoid_name(call->monoid), (long long)call->amount, sw_type_name(call->type),
-		         call->ranks);
+		         sw_monoid_name(call->monoid), (long long)call->amount,
+		         sw_type_name(call->type), call->ranks);
 	else
 		snprintf(text, SW_CALL_TEXT, "%s (%lld bytes among %d ranks)", call->what,
 		         (long long)call->amount, call->ranks);
@@ -87,7 +87,8 @@ const char *sw_call_print(const sw_call *call, char *text)
 void sw_carrier_reason(int32_t rank, const sw_error *why, char *text, size_t size)
 {
 	if (why && why->file[0] && why->line)
-		snprintf(text, size, "rank %d: %s:%d: %s", rank, why->file, why->line, why->message);
+		snprintf(text, size, "rank %d: %s:%d: %s", rank, why->file, why->line,
+		         why->message);
 	else if (why && why->file[0])
 		snprintf(text, size, "rank %d: %s: %s", rank, why->file, why->message);
 	else

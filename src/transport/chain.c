@@ -1,9 +1,10 @@
 /*
  * Chain: a broadcast in pieces, each from one rank to the next.
  *
- * Every rank but the last sends the whole once, and begins as soon as it has the first piece: with K pieces (K + n - 2) / K of the time
- * of one transfer. The chain begins with the root's neighbours and comes into each other part once (the pipelined
- * broadcast of the cross-mesh resharding paper, section 3.1).
+ * Every rank but the last sends the whole once, and begins as soon as it has the first piece: with
+ * K pieces (K + n - 2) / K of the time of one transfer. The chain begins with the root's neighbours
+ * and comes into each other part once (the pipelined broadcast of the cross-mesh resharding paper,
+ * section 3.1).
  */
 #include "transport/algorithm.h"
 
@@ -18,8 +19,10 @@ typedef struct chain {
 
 static int32_t part_of(const sw_task *t, int32_t position, int32_t level)
 {
-	return t->cluster ? t->cluster->place[(int64_t)t->ranks[position] * t->cluster->n_levels + level]
-	                  : 0;
+	return t->cluster
+	               ? t->cluster
+	                         ->place[(int64_t)t->ranks[position] * t->cluster->n_levels + level]
+	               : 0;
 }
 
 /* The root's own part comes first, level by level. */
@@ -53,7 +56,8 @@ static chain chain_of(const sw_task *t)
 	return c;
 }
 
-/* Rank number i receives piece k in the round k + i - 1 of the piece's lane, and sends it on in the next. */
+/* Rank number i receives piece k in the round k + i - 1 of the piece's lane, and sends it on in the
+ * next. */
 static void fill(const void *context, int32_t round, int32_t lane, sw_lane *messages)
 {
 	const chain *c = context;

@@ -1,8 +1,9 @@
 /*
  * The collectives of a partitioned program, as the transport's functions know them.
  *
- * The transport works on whole blocks. A collective along any dimension but the first has its blocks interleaved: seen as
- * [outer][n][chunk], block i is [outer][i][chunk]. It is packed before, or unpacked after.
+ * The transport works on whole blocks. A collective along any dimension but the first has its
+ * blocks interleaved: seen as [outer][n][chunk], block i is [outer][i][chunk]. It is packed before,
+ * or unpacked after.
  */
 #include "transport/ragged.h"
 #include "transport/worker.h"
@@ -20,7 +21,7 @@ typedef struct work {
 	sw_monoid monoid;
 } work;
 
-/* ---- groups ---------------------------------------------------------------------------------------- */
+/* ---- groups ----------------------------------------------------------------------------- */
 
 static void take_group(work *w, const sw_groups *groups, int64_t group)
 {
@@ -47,8 +48,8 @@ static sw_status check_ranks(const work *w, sw_error *err)
 	for (int32_t i = 0; i < w->n; i++)
 		if (w->ranks[i] >= w->t->size)
 			return sw_fail(err, SW_ERR_INPUT,
-			               "%s: its groups name rank %d, and there are %d ranks", w->op->name,
-			               w->ranks[i], w->t->size);
+			               "%s: its groups name rank %d, and there are %d ranks",
+			               w->op->name, w->ranks[i], w->t->size);
 	return SW_OK;
 }
 
@@ -71,12 +72,14 @@ static sw_status find_group(work *w, sw_error *err)
 	}
 	if (w->opcode == SW_OP_COLLECTIVE_BROADCAST) /* and gets zeros */
 		return SW_OK;
-	return sw_fail(err, SW_ERR_INPUT, "%s: rank %d is in none of its groups", w->op->name, w->t->rank);
+	return sw_fail(err, SW_ERR_INPUT, "%s: rank %d is in none of its groups", w->op->name,
+	               w->t->rank);
 }
 
-/* ---- packing ------------------------------------------------------------------------------------------ */
+/* ---- packing ---------------------------------------------------------------------------- */
 
-/* A tensor cut into n blocks along a dimension: [outer][n][chunk_bytes]; packed, block i is `stride_bytes` behind block i - 1. */
+/* A tensor cut into n blocks along a dimension: [outer][n][chunk_bytes]; packed, block i is
+ * `stride_bytes` behind block i - 1. */
 typedef struct blocks {
 	int64_t outer, chunk_bytes, stride_bytes;
 	int32_t n;
@@ -109,8 +112,8 @@ static void copy_blocks(const blocks *b, const char *from, char *to, bool pack)
 		for (int64_t i = 0; i < b->n; i++) {
 			int64_t in_tensor = (o * b->n + i) * b->chunk_bytes,
 				in_blocks = i * b->stride_bytes + o * b->chunk_bytes;
-			memcpy(to + (pack ? in_blocks : in_tensor), from + (pack ? in_tensor : in_blocks),
-			       chunk);
+			memcpy(to + (pack ? in_blocks : in_tensor),
+			       from + (pack ? in_tensor : in_blocks), chunk);
 		}
 	}
 }
@@ -130,7 +133,8 @@ static sw_status new_buffer(const blocks *b, char **buffer, sw_error *err)
 }
 
 /* *packed is the tensor's data if it is packed as it is, else a new buffer, which *owned is too. */
-static sw_status pack(const blocks *b, const void *tensor, const void **packed, char **owned, sw_error *err)
+static sw_status pack(const blocks *b, const void *tensor, const void **packed, char **owned,
+                      sw_error *err)
 {
 	*packed = tensor;
 	if (is_packed(b))
@@ -142,15 +146,16 @@ static sw_status pack(const blocks *b, const void *tensor, const void **packed, 
 	return status;
 }
 
-/* ---- one collective of one tensor each ------------------------------------------------------------- */
+/* ---- one collective of one tensor each -------------------------------------------------- */
 
 static sw_status cannot_share(const work *w, sw_error *err)
 {
-	return sw_fail(err, SW_ERR_INPUT, "%s: %d ranks can't share its dimension %lld", w->op->name, w->n,
-	               (long long)w->attrs->collective.dimension);
+	return sw_fail(err, SW_ERR_INPUT, "%s: %d ranks can't share its dimension %lld",
+	               w->op->name, w->n, (long long)w->attrs->collective.dimension);
 }
 
-/* The whole's dimension is shared by this rank's group, of which `part` is one share. Groups of unequal sizes can't all have that. */
+/* The whole's dimension is shared by this rank's group, of which `part` is one share. Groups of
+ * unequal sizes can't all have that. */
 static sw_status check_shares(const work *w, sw_shape whole, sw_shape part, sw_error *err)
 {
 	int64_t dimension = w->attrs->collective.dimension;
@@ -162,8 +167,9 @@ static sw_status check_shares(const work *w, sw_shape whole, sw_shape part, sw_e
 
 static sw_status all_reduce(const work *w, sw_tensor in, sw_tensor out, sw_error *err)
 {
-	return w->t->ops->all_reduce(w->t, w->ranks, w->n, w->monoid, in.shape.type, sw_tensor_data(in),
-	                             sw_tensor_data(out), sw_shape_elements(in.shape), err);
+	return w->t->ops->all_reduce(w->t, w->ranks, w->n, w->monoid, in.shape.type,
+	                             sw_tensor_data(in), sw_tensor_data(out),
+	                             sw_shape_elements(in.shape), err);
 }
 
 static sw_status all_gather(const work *w, sw_tensor in, sw_tensor out, sw_error *err)
@@ -175,9 +181,9 @@ static sw_status all_gather(const work *w, sw_tensor in, sw_tensor out, sw_error
 	char *buffer = NULL;
 	if (!is_packed(&b) && (status = new_buffer(&b, &buffer, err)))
 		return status;
-	status =
-		w->t->ops->all_gather(w->t, w->ranks, w->n, sw_tensor_data(in),
-	                              buffer ? buffer : sw_tensor_data(out), sw_shape_bytes(in.shape), err);
+	status = w->t->ops->all_gather(w->t, w->ranks, w->n, sw_tensor_data(in),
+	                               buffer ? buffer : sw_tensor_data(out),
+	                               sw_shape_bytes(in.shape), err);
 	if (status == SW_OK && buffer)
 		copy_blocks(&b, buffer, sw_tensor_data(out), false);
 	free(buffer);
@@ -194,13 +200,15 @@ static sw_status reduce_scatter(const work *w, sw_tensor in, sw_tensor out, sw_e
 	blocks b = blocks_along(in.shape, w->attrs->collective.dimension, w->n);
 	status = pack(&b, sw_tensor_data(in), &packed, &buffer, err);
 	if (status == SW_OK)
-		status = w->t->ops->reduce_scatter(w->t, w->ranks, w->n, w->monoid, in.shape.type, packed,
-		                                   sw_tensor_data(out), sw_shape_elements(out.shape), err);
+		status = w->t->ops->reduce_scatter(w->t, w->ranks, w->n, w->monoid, in.shape.type,
+		                                   packed, sw_tensor_data(out),
+		                                   sw_shape_elements(out.shape), err);
 	free(buffer);
 	return status;
 }
 
-/* Block i along the dimension goes to member i, and what comes from member i is put in its place. */
+/* Block i along the dimension goes to member i, and what comes from member i is put in its place.
+ */
 static sw_status all_to_all(const work *w, sw_tensor in, sw_tensor out, sw_error *err)
 {
 	char *sent = NULL, *received = NULL;
@@ -235,24 +243,26 @@ static sw_status broadcast(const work *w, sw_tensor in, sw_tensor out, sw_error 
 	return SW_OK;
 }
 
-/* ---- a reduction, or a gather, of several tensors as one: [members][what each tensor has for the member] ---- */
+/* ---- a reduction, or a gather, of several tensors as one: [members][what each tensor has for the
+ * member] --- */
 
 static bool can_be_one(const work *w, const sw_tensor *in)
 {
-	bool one =
-		w->op->n_operands > 1 && (w->opcode == SW_OP_ALL_REDUCE || w->opcode == SW_OP_ALL_GATHER ||
-	                                  w->opcode == SW_OP_REDUCE_SCATTER);
+	bool one = w->op->n_operands > 1 &&
+	           (w->opcode == SW_OP_ALL_REDUCE || w->opcode == SW_OP_ALL_GATHER ||
+	            w->opcode == SW_OP_REDUCE_SCATTER);
 	for (uint32_t i = 1; one && i < w->op->n_operands; i++)
 		one = in[i].shape.type == in[0].shape.type;
 	return one;
 }
 
 /* n: for how many members. */
-static void copy_all(const work *w, const sw_tensor *tensors, char *all, int64_t member_bytes, int32_t n,
-                     bool pack)
+static void copy_all(const work *w, const sw_tensor *tensors, char *all, int64_t member_bytes,
+                     int32_t n, bool pack)
 {
 	for (uint32_t i = 0; i < w->op->n_operands; i++) {
-		blocks b = blocks_along(tensors[i].shape, n > 1 ? w->attrs->collective.dimension : 0, n);
+		blocks b = blocks_along(tensors[i].shape,
+		                        n > 1 ? w->attrs->collective.dimension : 0, n);
 		char *data = sw_tensor_data(tensors[i]);
 		b.stride_bytes = member_bytes;
 		copy_blocks(&b, pack ? data : all, pack ? all : data, pack);
@@ -260,8 +270,8 @@ static void copy_all(const work *w, const sw_tensor *tensors, char *all, int64_t
 	}
 }
 
-static sw_status perform_packed(const work *w, sw_type type, const char *in, char *out, int64_t bytes,
-                                sw_error *err)
+static sw_status perform_packed(const work *w, sw_type type, const char *in, char *out,
+                                int64_t bytes, sw_error *err)
 {
 	const sw_transport_ops *ops = w->t->ops;
 	int64_t elements = bytes / sw_type_bytes(type);
@@ -269,9 +279,11 @@ static sw_status perform_packed(const work *w, sw_type type, const char *in, cha
 	case SW_OP_ALL_GATHER:
 		return ops->all_gather(w->t, w->ranks, w->n, in, out, bytes, err);
 	case SW_OP_REDUCE_SCATTER:
-		return ops->reduce_scatter(w->t, w->ranks, w->n, w->monoid, type, in, out, elements, err);
+		return ops->reduce_scatter(w->t, w->ranks, w->n, w->monoid, type, in, out, elements,
+		                           err);
 	default:
-		return ops->all_reduce(w->t, w->ranks, w->n, w->monoid, type, in, out, elements, err);
+		return ops->all_reduce(w->t, w->ranks, w->n, w->monoid, type, in, out, elements,
+		                       err);
 	}
 }
 
@@ -304,13 +316,13 @@ static sw_status perform_as_one(const work *w, const sw_tensor *in, sw_tensor *o
 	return status;
 }
 
-/* ---- all-to-all of a list of tensors: operand i goes to member i ------------------------------------ */
+/* ---- all-to-all of a list of tensors: operand i goes to member i ------------------------ */
 
 static sw_status all_to_all_list(const work *w, const sw_tensor *in, sw_tensor *out, sw_error *err)
 {
 	if ((int64_t)w->op->n_operands != w->n)
-		return sw_fail(err, SW_ERR_INPUT, "%s: %u operands for groups of %d ranks", w->op->name,
-		               w->op->n_operands, w->n);
+		return sw_fail(err, SW_ERR_INPUT, "%s: %u operands for groups of %d ranks",
+		               w->op->name, w->op->n_operands, w->n);
 	blocks b = {.outer = 1, .chunk_bytes = sw_shape_bytes(in[0].shape), .n = w->n};
 	char *sent = NULL, *received = NULL;
 	sw_status status = new_buffer(&b, &sent, err);
@@ -319,7 +331,8 @@ static sw_status all_to_all_list(const work *w, const sw_tensor *in, sw_tensor *
 	for (int32_t i = 0; i < w->n && status == SW_OK && b.chunk_bytes; i++)
 		memcpy(sent + i * b.chunk_bytes, sw_tensor_data(in[i]), (size_t)b.chunk_bytes);
 	if (status == SW_OK)
-		status = w->t->ops->all_to_all(w->t, w->ranks, w->n, sent, received, b.chunk_bytes, err);
+		status = w->t->ops->all_to_all(w->t, w->ranks, w->n, sent, received, b.chunk_bytes,
+		                               err);
 	for (int32_t i = 0; i < w->n && status == SW_OK && b.chunk_bytes; i++)
 		memcpy(sw_tensor_data(out[i]), received + i * b.chunk_bytes, (size_t)b.chunk_bytes);
 	free(sent);
@@ -327,7 +340,7 @@ static sw_status all_to_all_list(const work *w, const sw_tensor *in, sw_tensor *
 	return status;
 }
 
-/* ---- permute ------------------------------------------------------------------------------------------ */
+/* ---- permute ---------------------------------------------------------------------------- */
 
 static void find_partners(const work *w, int32_t *target, int32_t *source)
 {
@@ -345,8 +358,8 @@ static sw_status check_partners(const work *w, int32_t target, int32_t source, s
 {
 	if (target < w->t->size && source < w->t->size)
 		return SW_OK;
-	return sw_fail(err, SW_ERR_INPUT, "%s: its pairs name rank %d, and there are %d ranks", w->op->name,
-	               SW_MAX(target, source), w->t->size);
+	return sw_fail(err, SW_ERR_INPUT, "%s: its pairs name rank %d, and there are %d ranks",
+	               w->op->name, SW_MAX(target, source), w->t->size);
 }
 
 static sw_status permute_all(const work *w, const sw_tensor *in, sw_tensor *out, sw_error *err)
@@ -365,7 +378,7 @@ static sw_status permute_all(const work *w, const sw_tensor *in, sw_tensor *out,
 	return status;
 }
 
-/* ---- the driver --------------------------------------------------------------------------------------- */
+/* ---- the driver ------------------------------------------------------------------------- */
 
 static void count_payload(const work *w, const sw_tensor *in)
 {
@@ -402,7 +415,8 @@ static sw_status find_monoid(work *w, sw_error *err)
 	w->monoid = sw_computation_monoid(w->program, w->op->called[0]);
 	if (w->monoid == SW_MONOID_NONE)
 		return sw_fail(err, SW_ERR_INPUT,
-		               "%s: its reduction is none of sum, product, max, min, and, or", w->op->name);
+		               "%s: its reduction is none of sum, product, max, min, and, or",
+		               w->op->name);
 	return SW_OK;
 }
 
@@ -446,15 +460,16 @@ uint32_t sw_collective_outputs(const sw_op *op)
 	return started(op->opcode) == op->opcode ? op->n_results : op->n_operands;
 }
 
-static void tell_watch(sw_transport *t, const sw_program *program, sw_id op, double begin, double end)
+static void tell_watch(sw_transport *t, const sw_program *program, sw_id op, double begin,
+                       double end)
 {
 	const sw_carrier *c = (const sw_carrier *)t;
 	if (c->watch)
 		c->watch(c->watch_context, program, op, begin, end);
 }
 
-sw_status sw_collective_perform(sw_transport *t, const sw_program *program, sw_id op, const sw_tensor *in,
-                                sw_tensor *out, sw_error *err)
+sw_status sw_collective_perform(sw_transport *t, const sw_program *program, sw_id op,
+                                const sw_tensor *in, sw_tensor *out, sw_error *err)
 {
 	work w = {.t = t,
 	          .program = program,

@@ -1,4 +1,5 @@
-/* The small messages of the executor: barrier, broadcast, agreement. They are no traffic of the program and aren't counted. */
+/* The small messages of the executor: barrier, broadcast, agreement. They are no traffic of the
+ * program and aren't counted. */
 #include "transport/carrier.h"
 
 #include <string.h>
@@ -23,7 +24,8 @@ sw_status sw_carrier_barrier(sw_transport *t, sw_error *err)
 	return exchange_all((sw_carrier *)t, &call, nothing, nothing, 0, err);
 }
 
-sw_status sw_carrier_broadcast(sw_transport *t, int32_t root, void *data, int64_t bytes, sw_error *err)
+sw_status sw_carrier_broadcast(sw_transport *t, int32_t root, void *data, int64_t bytes,
+                               sw_error *err)
 {
 	sw_carrier *c = (sw_carrier *)t;
 	sw_call call = {.what = "broadcast", .amount = bytes, .ranks = t->size};
@@ -62,8 +64,8 @@ static sw_status report(const vote *v, int32_t rank, bool unanimous, sw_error *e
 {
 	sw_error copy = v->error;
 	if (copy.code && !unanimous)
-		sw_fail_at(&copy, copy.code, v->error.file, v->error.line, v->error.column, "rank %d: %s",
-		           rank, v->error.message);
+		sw_fail_at(&copy, copy.code, v->error.file, v->error.line, v->error.column,
+		           "rank %d: %s", rank, v->error.message);
 	if (err && copy.code)
 		*err = copy;
 	return copy.code;
@@ -77,7 +79,8 @@ sw_status sw_carrier_agree(sw_transport *t, sw_status mine, sw_error *err)
 		own.error = *err;
 	own.error.code = mine;
 	votes[t->rank] = own;
-	sw_status status = exchange_all((sw_carrier *)t, &call, &own, (char *)votes, sizeof(vote), err);
+	sw_status status =
+		exchange_all((sw_carrier *)t, &call, &own, (char *)votes, sizeof(vote), err);
 	if (status == SW_OK) {
 		bool unanimous;
 		int32_t worst = worst_vote(votes, t->size, &unanimous);

@@ -4,8 +4,9 @@
 #include <string.h>
 
 static sw_algorithm_fn *const functions[SW_ALGORITHM_COUNT][SW_COLLECTIVE_COUNT] = {
-	[SW_ALGORITHM_DIRECT] = {sw_direct_all_reduce, sw_direct_all_gather, sw_direct_reduce_scatter,
-                                 sw_direct_all_to_all, sw_direct_broadcast},
+	[SW_ALGORITHM_DIRECT] = {sw_direct_all_reduce, sw_direct_all_gather,
+                                 sw_direct_reduce_scatter, sw_direct_all_to_all,
+                                 sw_direct_broadcast},
 	[SW_ALGORITHM_RING] = {sw_ring_all_reduce, sw_ring_all_gather, sw_ring_reduce_scatter,
                                sw_ring_all_to_all},
 	[SW_ALGORITHM_HALVING] =
@@ -17,18 +18,20 @@ static sw_algorithm_fn *const functions[SW_ALGORITHM_COUNT][SW_COLLECTIVE_COUNT]
 	[SW_ALGORITHM_CHAIN] = {[SW_COLLECTIVE_BROADCAST] = sw_chain_broadcast},
 };
 
-/* ---- what algorithms share ----------------------------------------------------------------------------- */
+/* ---- what algorithms share -------------------------------------------------------------- */
 
 void sw_task_combine(const sw_task *task, const void *a, const void *b, void *out, int64_t elements)
 {
-	sw_reduce(task->call.monoid, task->call.type, (const void *const[]){a, b}, 2, out, elements, NULL);
+	sw_reduce(task->call.monoid, task->call.type, (const void *const[]){a, b}, 2, out, elements,
+	          NULL);
 }
 
 void sw_task_place_own(const sw_task *task)
 {
 	sw_span own = sw_task_block(task, task->position);
 	if (own.length)
-		memcpy(task->out + own.begin * task->width, task->in, (size_t)(own.length * task->width));
+		memcpy(task->out + own.begin * task->width, task->in,
+		       (size_t)(own.length * task->width));
 }
 
 sw_status sw_scratch_refused(int64_t bytes, sw_error *err)
@@ -37,9 +40,10 @@ sw_status sw_scratch_refused(int64_t bytes, sw_error *err)
 	               (long long)bytes);
 }
 
-/* ---- choosing -------------------------------------------------------------------------------------------- */
+/* ---- choosing --------------------------------------------------------------------------- */
 
-/* The atoms in which members differ; all, if the group isn't all that differ in them (as cost takes it). */
+/* The atoms in which members differ; all, if the group isn't all that differ in them (as cost takes
+ * it). */
 static uint32_t atoms_of(const sw_task *task)
 {
 	const sw_atoms *atoms = &task->cluster->atoms;
@@ -70,7 +74,8 @@ static choice by_cost(const sw_carrier *c, const sw_task *task, uint32_t atoms)
 	if (algorithm == SW_ALGORITHM_COUNT || !sw_algorithm_serves(algorithm, task->kind))
 		algorithm = sw_cost_choose(c->cluster, task->kind, atoms, bytes).algorithm;
 	bool reduces = task->kind == SW_COLLECTIVE_ALL_REDUCE;
-	return (choice){algorithm, reduces && sw_cost_goes_whole(c->cluster, algorithm, atoms, bytes)};
+	return (choice){algorithm,
+	                reduces && sw_cost_goes_whole(c->cluster, algorithm, atoms, bytes)};
 }
 
 /* As by_cost, which is asked once about each kind of call. */
@@ -88,8 +93,8 @@ static choice on_cluster(sw_carrier *c, const sw_task *task)
 	return (choice){(sw_algorithm)(known / 2), known % 2};
 }
 
-/* Where nobody knows where ranks sit: all at once, but a broadcast by halves. An all-reduce goes whole where that sends at most so many bytes, or
- * no more than the other way. */
+/* Where nobody knows where ranks sit: all at once, but a broadcast by halves. An all-reduce goes
+ * whole where that sends at most so many bytes, or no more than the other way. */
 #define SMALL_BYTES 16384
 
 static choice by_size(const sw_carrier *c, const sw_task *task)
@@ -111,15 +116,15 @@ void sw_transport_tune(sw_transport *transport, const sw_cluster *cluster, sw_al
 	sw_map_clear(&c->choices);
 }
 
-/* ---- tasks --------------------------------------------------------------------------------------------------- */
+/* ---- tasks ------------------------------------------------------------------------------ */
 
 static sw_status find_position(sw_task *task, int32_t rank, sw_error *err)
 {
 	for (task->position = 0; task->position < task->n; task->position++)
 		if (task->ranks[task->position] == rank)
 			return SW_OK;
-	return sw_fail(err, SW_ERR_INTERNAL, "rank %d calls a collective of a group that it is not in",
-	               rank);
+	return sw_fail(err, SW_ERR_INTERNAL,
+	               "rank %d calls a collective of a group that it is not in", rank);
 }
 
 /* Ranks are devices, and devices are numbered by place. */
@@ -163,10 +168,11 @@ static sw_status perform(sw_transport *t, sw_task *task, sw_error *err)
 	return functions[chosen.algorithm][task->kind](c, task, err);
 }
 
-/* ---- the table's entries ------------------------------------------------------------------------------------- */
+/* ---- the table's entries ---------------------------------------------------------------- */
 
 sw_status sw_carrier_all_reduce(sw_transport *t, const int32_t *ranks, int32_t n, sw_monoid monoid,
-                                sw_type type, const void *in, void *out, int64_t elements, sw_error *err)
+                                sw_type type, const void *in, void *out, int64_t elements,
+                                sw_error *err)
 {
 	sw_task task = {.kind = SW_COLLECTIVE_ALL_REDUCE,
 	                .call = {"all-reduce", monoid, type, elements, n},
@@ -179,8 +185,8 @@ sw_status sw_carrier_all_reduce(sw_transport *t, const int32_t *ranks, int32_t n
 	return perform(t, &task, err);
 }
 
-sw_status sw_carrier_all_gather(sw_transport *t, const int32_t *ranks, int32_t n, const void *in, void *out,
-                                int64_t bytes, sw_error *err)
+sw_status sw_carrier_all_gather(sw_transport *t, const int32_t *ranks, int32_t n, const void *in,
+                                void *out, int64_t bytes, sw_error *err)
 {
 	sw_task task = {.kind = SW_COLLECTIVE_ALL_GATHER,
 	                .call = {.what = "all-gather", .amount = bytes, .ranks = n},
@@ -193,9 +199,9 @@ sw_status sw_carrier_all_gather(sw_transport *t, const int32_t *ranks, int32_t n
 	return perform(t, &task, err);
 }
 
-sw_status sw_carrier_reduce_scatter(sw_transport *t, const int32_t *ranks, int32_t n, sw_monoid monoid,
-                                    sw_type type, const void *in, void *out, int64_t elements,
-                                    sw_error *err)
+sw_status sw_carrier_reduce_scatter(sw_transport *t, const int32_t *ranks, int32_t n,
+                                    sw_monoid monoid, sw_type type, const void *in, void *out,
+                                    int64_t elements, sw_error *err)
 {
 	sw_task task = {.kind = SW_COLLECTIVE_REDUCE_SCATTER,
 	                .call = {"reduce-scatter", monoid, type, elements, n},
@@ -208,8 +214,8 @@ sw_status sw_carrier_reduce_scatter(sw_transport *t, const int32_t *ranks, int32
 	return perform(t, &task, err);
 }
 
-sw_status sw_carrier_all_to_all(sw_transport *t, const int32_t *ranks, int32_t n, const void *in, void *out,
-                                int64_t bytes, sw_error *err)
+sw_status sw_carrier_all_to_all(sw_transport *t, const int32_t *ranks, int32_t n, const void *in,
+                                void *out, int64_t bytes, sw_error *err)
 {
 	sw_task task = {.kind = SW_COLLECTIVE_ALL_TO_ALL,
 	                .call = {.what = "all-to-all", .amount = bytes, .ranks = n},
@@ -222,8 +228,8 @@ sw_status sw_carrier_all_to_all(sw_transport *t, const int32_t *ranks, int32_t n
 	return perform(t, &task, err);
 }
 
-sw_status sw_carrier_group_broadcast(sw_transport *t, const int32_t *ranks, int32_t n, const void *in,
-                                     void *out, int64_t bytes, sw_error *err)
+sw_status sw_carrier_group_broadcast(sw_transport *t, const int32_t *ranks, int32_t n,
+                                     const void *in, void *out, int64_t bytes, sw_error *err)
 {
 	sw_task task = {.kind = SW_COLLECTIVE_BROADCAST,
 	                .call = {.what = "broadcast to a group", .amount = bytes, .ranks = n},
@@ -238,8 +244,8 @@ sw_status sw_carrier_group_broadcast(sw_transport *t, const int32_t *ranks, int3
 	return perform(t, &task, err);
 }
 
-sw_status sw_carrier_permute(sw_transport *t, int32_t target, int32_t source, const void *in, void *out,
-                             int64_t bytes, sw_error *err)
+sw_status sw_carrier_permute(sw_transport *t, int32_t target, int32_t source, const void *in,
+                             void *out, int64_t bytes, sw_error *err)
 {
 	sw_carrier *c = (sw_carrier *)t;
 	sw_call call = {.what = "permute", .amount = bytes, .ranks = t->size};

@@ -1,17 +1,19 @@
 /*
  * Direct: everyone to everyone at once.
  *
- * all-gather and all-to-all send each block straight to where it belongs. A reduce-scatter does, too, and every rank
- * adds what it received in the order of the ranks: (n-1)/n of the operand sent, as a ring would, but each
- * element is rounded in one place only. A large all-reduce is a
- * reduce-scatter and an all-gather (Rabenseifner's scheme: Thakur, Rabenseifner, Gropp 2005, section 4.5); a small one sends
- * everything to everyone, which costs one latency instead of two; between two ranks always, as that is no more.
+ * all-gather and all-to-all send each block straight to where it belongs. A reduce-scatter does,
+ * too, and every rank adds what it received in the order of the ranks: (n-1)/n of the operand sent,
+ * as a ring would, but each element is rounded in one place only. A large all-reduce is a
+ * reduce-scatter and an all-gather (Rabenseifner's scheme: Thakur, Rabenseifner, Gropp 2005,
+ * section 4.5); a small one sends everything to everyone, which costs one latency instead of two;
+ * between two ranks always, as that is no more.
  */
 #include "transport/algorithm.h"
 
 #include <string.h>
 
-/* Message k of n-1 goes k ranks on and comes from k ranks back, so that no rank is asked by all at once. */
+/* Message k of n-1 goes k ranks on and comes from k ranks back, so that no rank is asked by all at
+ * once. */
 static int32_t ahead(const sw_task *task, int32_t k)
 {
 	return sw_wrap(task->position + k, task->n);
@@ -30,9 +32,11 @@ static sw_status exchange(sw_carrier *c, const sw_task *task, sw_error *err)
 	return status;
 }
 
-/* Combines `mine` of everyone's operands, in the order of the ranks. What `theirs` of the others wants is sent to them. */
+/* Combines `mine` of everyone's operands, in the order of the ranks. What `theirs` of the others
+ * wants is sent to them. */
 static sw_status collect(sw_carrier *c, const sw_task *task, sw_span mine,
-                         sw_span (*theirs)(const sw_task *task, int32_t p), void *out, sw_error *err)
+                         sw_span (*theirs)(const sw_task *task, int32_t p), void *out,
+                         sw_error *err)
 {
 	int64_t bytes = mine.length * task->width;
 	char *scratch = sw_carrier_scratch(c, bytes * (task->n - 1));
@@ -50,8 +54,8 @@ static sw_status collect(sw_carrier *c, const sw_task *task, sw_span mine,
 	}
 	sw_status status = exchange(c, task, err);
 	return status ? status
-	              : sw_reduce(task->call.monoid, task->call.type, c->inputs, task->n, out, mine.length,
-	                          err);
+	              : sw_reduce(task->call.monoid, task->call.type, c->inputs, task->n, out,
+	                          mine.length, err);
 }
 
 static sw_span everything(const sw_task *task, int32_t p)
@@ -81,7 +85,8 @@ sw_status sw_direct_all_reduce(sw_carrier *c, const sw_task *task, sw_error *err
 	if (task->goes_whole)
 		return collect(c, task, everything(task, 0), everything, task->out, err);
 	sw_span mine = sw_task_block(task, task->position);
-	sw_status status = collect(c, task, mine, sw_task_block, task->out + mine.begin * task->width, err);
+	sw_status status =
+		collect(c, task, mine, sw_task_block, task->out + mine.begin * task->width, err);
 	return status ? status : gather_shares(c, task, err);
 }
 

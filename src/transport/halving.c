@@ -1,10 +1,11 @@
 /*
  * Halving: as few rounds as can be, for any number of ranks.
  *
- * An all-gather doubles what each rank has: with distance 1, 2, 4, ... it sends all it has (the last time only what is still
- * missing) backwards and receives as much (Bruck et al. 1997, section 4): ceil(log2 n) rounds, (n - 1) / n of the whole sent. A
- * reduce-scatter is that backwards in time: what was a copy to many is now a sum of many. An all-reduce is both. A broadcast is a binomial
- * tree. Blocks are numbered by place; a run of blocks that goes past the end is two runs.
+ * An all-gather doubles what each rank has: with distance 1, 2, 4, ... it sends all it has (the
+ * last time only what is still missing) backwards and receives as much (Bruck et al. 1997, section
+ * 4): ceil(log2 n) rounds, (n - 1) / n of the whole sent. A reduce-scatter is that backwards in
+ * time: what was a copy to many is now a sum of many. An all-reduce is both. A broadcast is a
+ * binomial tree. Blocks are numbered by place; a run of blocks that goes past the end is two runs.
  */
 #include "transport/algorithm.h"
 
@@ -51,9 +52,11 @@ static void add_run(const sw_task *t, int32_t turn, int32_t blocks, char *base, 
 		while (i < blocks && block_at(t, turn + i).begin == run.begin + run.length)
 			run.length += block_at(t, turn + i++).length;
 		if (send)
-			sw_lane_send(messages, peer, base + run.begin * t->width, run.length * t->width);
+			sw_lane_send(messages, peer, base + run.begin * t->width,
+			             run.length * t->width);
 		else
-			sw_lane_receive(messages, peer, base + run.begin * t->width, run.length * t->width);
+			sw_lane_receive(messages, peer, base + run.begin * t->width,
+			                run.length * t->width);
 	}
 }
 
@@ -131,7 +134,8 @@ sw_status sw_halving_reduce_scatter(sw_carrier *c, const sw_task *task, sw_error
 	halving h = {task, rounds_of(task->n), scratch, scratch + bytes};
 	sw_status status = run(c, &h, h.reducing, err);
 	if (status == SW_OK && mine.length)
-		memcpy(task->out, h.sums + mine.begin * task->width, (size_t)(mine.length * task->width));
+		memcpy(task->out, h.sums + mine.begin * task->width,
+		       (size_t)(mine.length * task->width));
 	return status;
 }
 
@@ -142,7 +146,7 @@ sw_status sw_halving_all_gather(sw_carrier *c, const sw_task *task, sw_error *er
 	return run(c, &h, rounds_of(task->n), err);
 }
 
-/* ---- broadcast -------------------------------------------------------------------------------------- */
+/* ---- broadcast -------------------------------------------------------------------------- */
 
 /* With each round twice as many have it. Numbers count from the root, in the order of places. */
 static void fill_tree(const void *context, int32_t round, int32_t lane, sw_lane *messages)
@@ -154,7 +158,8 @@ static void fill_tree(const void *context, int32_t round, int32_t lane, sw_lane 
 		root++;
 	int32_t number = sw_wrap(t->turn - root, t->n);
 	if (number < reach && number + reach < t->n)
-		sw_lane_send(messages, sw_task_rank(t, sw_wrap(t->turn + reach, t->n)), t->out, t->total);
+		sw_lane_send(messages, sw_task_rank(t, sw_wrap(t->turn + reach, t->n)), t->out,
+		             t->total);
 	else if (number >= reach && number < 2 * reach)
 		sw_lane_receive(messages, sw_task_rank(t, sw_wrap(t->turn - reach, t->n)), t->out,
 		                t->total);

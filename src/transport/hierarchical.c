@@ -1,11 +1,13 @@
 /*
- * Hierarchical: level by level, inside the parts first, then between them; gathering the other way round.
+ * Hierarchical: level by level, inside the parts first, then between them; gathering the other way
+ * round.
  *
- * Between the parts of a level each element crosses a link once per other part, however many members the parts have: an
- * all-reduce over N parts sends 2 (N - 1) / N of its operand over a part's link (2 (N - 1) / N is the least there is), where a
- * flat ring over g ranks sends 2 (g - 1) / g, and members of a part share the work of its link. Each step is direct. Contributions are combined
- * in the order of the parts. Lanes make the levels overlap: one is between the nodes while another is inside them. (BlueConnect, Cho et al.
- * 2019, does so for equal parts.)
+ * Between the parts of a level each element crosses a link once per other part, however many
+ * members the parts have: an all-reduce over N parts sends 2 (N - 1) / N of its operand over a
+ * part's link (2 (N - 1) / N is the least there is), where a flat ring over g ranks sends 2 (g - 1)
+ * / g, and members of a part share the work of its link. Each step is direct. Contributions are
+ * combined in the order of the parts. Lanes make the levels overlap: one is between the nodes while
+ * another is inside them. (BlueConnect, Cho et al. 2019, does so for equal parts.)
  */
 #include "transport/hierarchy.h"
 
@@ -20,7 +22,8 @@ typedef struct levels {
 	const sw_task *task;
 	sw_hierarchy hierarchy;
 	int32_t lanes, reducing; /* rounds of reduction, before those of gathering */
-	bool swap; /* the two outermost parts exchange what they have: as many bytes, one round less */
+	/* the two outermost parts exchange what they have: as many bytes, one round less */
+	bool swap;
 	lane_plan plans[SW_LANES];
 	char *whole; /* partly combined elements, each in its place */
 } levels;
@@ -36,13 +39,15 @@ static int32_t target_of(const levels *v, int32_t depth)
 	return v->swap && depth == 0 ? 1 : depth;
 }
 
-/* ---- messages --------------------------------------------------------------------------------------------- */
+/* ---- messages --------------------------------------------------------------------------- */
 
 typedef void visit_fn(const levels *v, int32_t lane, int32_t depth, int32_t peer, int32_t sibling,
                       sw_lane *messages);
 
-/* Calls visit for every member of the sibling parts; siblings are numbered in order, mine left out. */
-static void visit_siblings(const levels *v, int32_t lane, int32_t depth, visit_fn *visit, sw_lane *messages)
+/* Calls visit for every member of the sibling parts; siblings are numbered in order, mine left out.
+ */
+static void visit_siblings(const levels *v, int32_t lane, int32_t depth, visit_fn *visit,
+                           sw_lane *messages)
 {
 	const sw_hierarchy *h = &v->hierarchy;
 	int32_t turn = v->task->turn, sibling = 0;
@@ -74,8 +79,8 @@ static void send_spans(const levels *v, const sw_spans *spans, const char *base,
 {
 	int64_t width = v->task->width;
 	for (size_t i = 0; i < spans->len; i++)
-		sw_lane_send(messages, sw_task_rank(v->task, peer), base + spans->data[i].begin * width,
-		             spans->data[i].length * width);
+		sw_lane_send(messages, sw_task_rank(v->task, peer),
+		             base + spans->data[i].begin * width, spans->data[i].length * width);
 }
 
 /* What I have combined of what the peer is to hold; and of what I am to hold, what it has. */
@@ -94,7 +99,8 @@ static void reduce_with(const levels *v, int32_t lane, int32_t depth, int32_t pe
 	for (size_t i = 0; i < common.len; i++)
 		sw_lane_receive(messages, sw_task_rank(v->task, peer),
 		                plan->came +
-		                        (sibling * room + offset_in(mine, common.data[i].begin)) * width,
+		                        (sibling * room + offset_in(mine, common.data[i].begin)) *
+		                                width,
 		                common.data[i].length * width);
 	sw_vec_clear(&common);
 }
@@ -108,14 +114,15 @@ static void gather_with(const levels *v, int32_t lane, int32_t depth, int32_t pe
 	int64_t width = v->task->width;
 	sw_spans common = {0};
 	(void)sibling;
-	sw_spans_common(sw_holdings_at(holdings, depth, turn), sw_holdings_at(holdings, depth + 1, peer),
-	                &common);
+	sw_spans_common(sw_holdings_at(holdings, depth, turn),
+	                sw_holdings_at(holdings, depth + 1, peer), &common);
 	send_spans(v, &common, v->task->out, peer, messages);
-	sw_spans_common(sw_holdings_at(holdings, depth, peer), sw_holdings_at(holdings, depth + 1, turn),
-	                &common);
+	sw_spans_common(sw_holdings_at(holdings, depth, peer),
+	                sw_holdings_at(holdings, depth + 1, turn), &common);
 	for (size_t i = 0; i < common.len; i++)
 		sw_lane_receive(messages, sw_task_rank(v->task, peer),
-		                v->task->out + common.data[i].begin * width, common.data[i].length * width);
+		                v->task->out + common.data[i].begin * width,
+		                common.data[i].length * width);
 	sw_vec_clear(&common);
 }
 
@@ -126,7 +133,7 @@ static void fill(const void *context, int32_t round, int32_t lane, sw_lane *mess
 	               messages);
 }
 
-/* ---- combining ---------------------------------------------------------------------------------------------- */
+/* ---- combining -------------------------------------------------------------------------- */
 
 /* One span of my holdings: mine and the siblings' contributions, in the order of the parts. */
 static void combine_span(const levels *v, int32_t lane, int32_t depth, sw_span span, int64_t offset,
@@ -163,7 +170,8 @@ static void settle(const void *context, int32_t round, int32_t lane)
 	if (round >= v->reducing)
 		return;
 	int32_t depth = depth_of(v, round);
-	const sw_spans *mine = sw_holdings_at(&v->plans[lane].holdings, target_of(v, depth), v->task->turn);
+	const sw_spans *mine =
+		sw_holdings_at(&v->plans[lane].holdings, target_of(v, depth), v->task->turn);
 	int64_t offset = 0, room = sw_spans_length(mine);
 	for (size_t i = 0; i < mine->len; i++) {
 		combine_span(v, lane, depth, mine->data[i], offset, room);
@@ -171,15 +179,16 @@ static void settle(const void *context, int32_t round, int32_t lane)
 	}
 }
 
-/* ---- plans ------------------------------------------------------------------------------------------------------ */
+/* ---- plans ------------------------------------------------------------------------------ */
 
-/* Who is to have what of a lane's data: of an all-reduce anything that suits the links, else of each block a part. */
+/* Who is to have what of a lane's data: of an all-reduce anything that suits the links, else of
+ * each block a part. */
 static void find_targets(const levels *v, int32_t lane, sw_span *targets)
 {
 	const sw_task *t = v->task;
 	if (t->kind == SW_COLLECTIVE_ALL_REDUCE) {
-		sw_hierarchy_share(&v->hierarchy, sw_span_part((sw_span){0, t->total}, v->lanes, lane),
-		                   targets);
+		sw_hierarchy_share(&v->hierarchy,
+		                   sw_span_part((sw_span){0, t->total}, v->lanes, lane), targets);
 		return;
 	}
 	for (int32_t i = 0; i < t->n; i++)
@@ -194,10 +203,11 @@ static int64_t contributions(const levels *v, const sw_holdings *holdings)
 	int64_t most = 0;
 	for (int32_t d = 0; d < h->depths; d++) {
 		int64_t siblings = -1;
-		for (int32_t p = h->begin[d][turn]; p < h->end[d][turn]; p = sw_hierarchy_next(h, d, p))
+		for (int32_t p = h->begin[d][turn]; p < h->end[d][turn];
+		     p = sw_hierarchy_next(h, d, p))
 			siblings++;
-		most = SW_MAX(most,
-		              siblings * sw_spans_length(sw_holdings_at(holdings, target_of(v, d), turn)));
+		most = SW_MAX(most, siblings * sw_spans_length(sw_holdings_at(
+						       holdings, target_of(v, d), turn)));
 	}
 	return most;
 }
@@ -270,7 +280,8 @@ sw_status sw_hierarchical_reduce_scatter(sw_carrier *c, const sw_task *task, sw_
 	v.reducing = v.hierarchy.depths;
 	sw_status status = run(c, &v, 0, SW_MAX(task->total * task->width, 1), err);
 	if (status == SW_OK && mine.length)
-		memcpy(task->out, v.whole + mine.begin * task->width, (size_t)(mine.length * task->width));
+		memcpy(task->out, v.whole + mine.begin * task->width,
+		       (size_t)(mine.length * task->width));
 	sw_hierarchy_clear(&v.hierarchy);
 	return status;
 }
@@ -285,10 +296,11 @@ sw_status sw_hierarchical_all_gather(sw_carrier *c, const sw_task *task, sw_erro
 	return status;
 }
 
-/* ---- broadcast ------------------------------------------------------------------------------------------------------ */
+/* ---- broadcast -------------------------------------------------------------------------- */
 
-/* Each part's first member has it for the part, the root for its own. At each depth the parts that have it are twice as many with each
- * round: number k of the parts, counted from the root's, gets it from number k - reach. */
+/* Each part's first member has it for the part, the root for its own. At each depth the parts that
+ * have it are twice as many with each round: number k of the parts, counted from the root's, gets
+ * it from number k - reach. */
 typedef struct tree {
 	const sw_task *task;
 	const sw_hierarchy *hierarchy;
@@ -326,7 +338,8 @@ static void fill_tree(const void *context, int32_t round, int32_t lane, sw_lane 
 		             sw_task_rank(t->task, heads[sw_wrap(mine + t->reach - parts, parts)]),
 		             t->task->out, t->task->total);
 	else if (number >= t->reach && number < 2 * t->reach)
-		sw_lane_receive(messages, sw_task_rank(t->task, heads[sw_wrap(mine - t->reach, parts)]),
+		sw_lane_receive(messages,
+		                sw_task_rank(t->task, heads[sw_wrap(mine - t->reach, parts)]),
 		                t->task->out, t->task->total);
 	free(heads);
 }
@@ -352,7 +365,8 @@ sw_status sw_hierarchical_broadcast(sw_carrier *c, const sw_task *task, sw_error
 	while (task->order[t.root] != 0)
 		t.root++;
 	for (t.depth = 0; t.depth < h.depths; t.depth++) {
-		for (t.reach = 1; t.reach < most_parts(&h, t.depth) && status == SW_OK; t.reach *= 2) {
+		for (t.reach = 1; t.reach < most_parts(&h, t.depth) && status == SW_OK;
+		     t.reach *= 2) {
 			sw_wave wave = {&task->call, 1, 1, 1, &t, fill_tree, NULL};
 			status = sw_wave_run(c, &wave, err);
 		}

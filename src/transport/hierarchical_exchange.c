@@ -1,9 +1,10 @@
 /*
  * Hierarchical all-to-all: messages between parts are few and large.
  *
- * The parts are those of the outermost level that the group crosses. What a part sends to one rank of another part is first
- * collected by one of its members, the rank's SERVER there (turn and turn about), and then sent as one message, with the block of every member in
- * it: a part of s members sends one message instead of s to each rank elsewhere, and no byte crosses the link twice.
+ * The parts are those of the outermost level that the group crosses. What a part sends to one rank
+ * of another part is first collected by one of its members, the rank's SERVER there (turn and turn
+ * about), and then sent as one message, with the block of every member in it: a part of s members
+ * sends one message instead of s to each rank elsewhere, and no byte crosses the link twice.
  */
 #include "transport/hierarchy.h"
 
@@ -59,7 +60,8 @@ static void fill_inside(const mail *m, sw_lane *messages)
 	const sw_task *t = m->task;
 	char *to = m->packed;
 	for (int32_t peer = m->first; peer < m->first + m->size; peer++) {
-		int32_t n = pack_for(m, peer, to), position = t->order[peer], rank = t->ranks[position];
+		int32_t n = pack_for(m, peer, to), position = t->order[peer],
+			rank = t->ranks[position];
 		char *mine = m->collected + (int64_t)(peer - m->first) * m->n_served * m->bytes;
 		if (peer == t->turn) {
 			copy_block(m, t->out + position * m->bytes, t->in + position * m->bytes);

@@ -1,8 +1,9 @@
 /*
  * Hierarchical all-reduce of little: whole operands, level by level, in one round each.
  *
- * At each depth, from the last, a rank gets the sum of each sibling part from one of its members (turn and turn about, as parts may have
- * unequal numbers) and combines them with its own part's, in the order of the parts. All members of a part have the same sums, to the bit.
+ * At each depth, from the last, a rank gets the sum of each sibling part from one of its members
+ * (turn and turn about, as parts may have unequal numbers) and combines them with its own part's,
+ * in the order of the parts. All members of a part have the same sums, to the bit.
  */
 #include "transport/hierarchy.h"
 
@@ -23,7 +24,8 @@ static int32_t depth_of(const sums *s, int32_t round)
 static int32_t sender(const sums *s, int32_t depth, int32_t first, int32_t turn)
 {
 	const sw_hierarchy *h = &s->hierarchy;
-	return first + (turn - h->begin[depth + 1][turn]) % (sw_hierarchy_next(h, depth, first) - first);
+	return first +
+	       (turn - h->begin[depth + 1][turn]) % (sw_hierarchy_next(h, depth, first) - first);
 }
 
 static void fill(const void *context, int32_t round, int32_t lane, sw_lane *messages)
@@ -41,8 +43,8 @@ static void fill(const void *context, int32_t round, int32_t lane, sw_lane *mess
 		for (int32_t peer = p; peer < sw_hierarchy_next(h, depth, p); peer++)
 			if (sender(s, depth, own, peer) == turn)
 				sw_lane_send(messages, sw_task_rank(t, peer), t->out, bytes);
-		sw_lane_receive(messages, sw_task_rank(t, sender(s, depth, p, turn)), s->came + p * bytes,
-		                bytes);
+		sw_lane_receive(messages, sw_task_rank(t, sender(s, depth, p, turn)),
+		                s->came + p * bytes, bytes);
 	}
 }
 

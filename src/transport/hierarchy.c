@@ -3,14 +3,15 @@
 
 #include <string.h>
 
-/* ---- parts ----------------------------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------------ */
 
 static int32_t place_of(const sw_task *t, int32_t turn, int32_t level)
 {
 	return t->cluster->place[(int64_t)sw_task_rank(t, turn) * t->cluster->n_levels + level];
 }
 
-/* The parts of `depth`, split where places on `level` differ (level n_levels: everywhere). False if no part is split by it. */
+/* The parts of `depth`, split where places on `level` differ (level n_levels: everywhere). False if
+ * no part is split by it. */
 static bool split(sw_hierarchy *h, int32_t depth, int32_t level)
 {
 	const sw_task *t = h->task;
@@ -51,7 +52,7 @@ void sw_hierarchy_clear(sw_hierarchy *h)
 	}
 }
 
-/* ---- shares ---------------------------------------------------------------------------------------------------- */
+/* ---- shares ----------------------------------------------------------------------------- */
 
 static double link_of(const sw_hierarchy *h, int32_t depth, int32_t turn)
 {
@@ -61,7 +62,8 @@ static double link_of(const sw_hierarchy *h, int32_t depth, int32_t turn)
 	return level->part_bandwidth[place_of(h->task, turn, h->level[depth])];
 }
 
-static void share(const sw_hierarchy *h, int32_t depth, int32_t first, sw_span whole, sw_span *shares)
+static void share(const sw_hierarchy *h, int32_t depth, int32_t first, sw_span whole,
+                  sw_span *shares)
 {
 	int32_t n = h->task->n, k = 0, i = 0;
 	if (depth == h->depths) {
@@ -75,9 +77,9 @@ static void share(const sw_hierarchy *h, int32_t depth, int32_t first, sw_span w
 	int64_t begin = whole.begin;
 	for (int32_t t = first; t < h->end[depth][first]; t = sw_hierarchy_next(h, depth, t)) {
 		end += part[i++];
-		int64_t to =
-			i == k ? whole.begin + whole.length
-			       : whole.begin + SW_MIN((int64_t)(end * (double)whole.length), whole.length);
+		int64_t to = i == k ? whole.begin + whole.length
+		                    : whole.begin + SW_MIN((int64_t)(end * (double)whole.length),
+		                                           whole.length);
 		share(h, depth + 1, t, (sw_span){begin, to - begin}, shares);
 		begin = to;
 	}
@@ -89,7 +91,7 @@ void sw_hierarchy_share(const sw_hierarchy *h, sw_span whole, sw_span *shares)
 	share(h, 0, 0, whole, shares);
 }
 
-/* ---- holdings ---------------------------------------------------------------------------------------------------- */
+/* ---- holdings --------------------------------------------------------------------------- */
 
 int64_t sw_spans_length(const sw_spans *spans)
 {
@@ -136,7 +138,8 @@ static void add_slice(const sw_spans *list, sw_span slice, sw_spans *into)
 	}
 }
 
-/* Depth d + 1 of the member at `turn`: shares of what each part of its part of depth d holds there. */
+/* Depth d + 1 of the member at `turn`: shares of what each part of its part of depth d holds there.
+ */
 static void hold(sw_holdings *holdings, int32_t depth, int32_t turn)
 {
 	const sw_hierarchy *h = holdings->hierarchy;
@@ -159,7 +162,8 @@ static void hold(sw_holdings *holdings, int32_t depth, int32_t turn)
 void sw_holdings_init(sw_holdings *holdings, const sw_hierarchy *h, const sw_span *targets)
 {
 	int32_t n = h->task->n;
-	*holdings = (sw_holdings){h, sw_alloc((size_t)(h->depths + 1) * (size_t)n * sizeof(sw_spans))};
+	*holdings =
+		(sw_holdings){h, sw_alloc((size_t)(h->depths + 1) * (size_t)n * sizeof(sw_spans))};
 	for (int32_t i = 0; i < n; i++)
 		add_span(&holdings->spans[i], targets[i]);
 	for (int32_t d = 0; d < h->depths; d++)

@@ -1,10 +1,11 @@
 /*
  * The in-process transport: N ranks are N threads, a message is one memcpy by the receiver.
  *
- * Each rank has a SEAT at a table with one lock. An exchange that begins puts the rank's messages on its seat; whoever expects one
- * of them takes it (copying without the lock), and it is finished when all the rank expects has been taken by it and all
- * it sends has been taken from it. Nothing hangs: a rank that fails breaks the table; one that left, two ends that disagree
- * and a circle of ranks that wait for each other are seen by whoever is about to wait, and break it too.
+ * Each rank has a SEAT at a table with one lock. An exchange that begins puts the rank's messages
+ * on its seat; whoever expects one of them takes it (copying without the lock), and it is finished
+ * when all the rank expects has been taken by it and all it sends has been taken from it. Nothing
+ * hangs: a rank that fails breaks the table; one that left, two ends that disagree and a circle of
+ * ranks that wait for each other are seen by whoever is about to wait, and break it too.
  */
 #include "transport/worker.h"
 
@@ -46,7 +47,7 @@ typedef struct local {
 	table *table;
 } local;
 
-/* ---- breaking the table (all with the lock held) ------------------------------------------------- */
+/* ---- breaking the table (all with the lock held) ---------------------------------------- */
 
 static void wake_all(table *t)
 {
@@ -91,13 +92,14 @@ static void break_by_circle(table *t)
 	sw_text_add(&why, "ranks wait for each other:");
 	for (int32_t r = 0; r < t->size; r++)
 		if (t->seats[r].call)
-			sw_text_addf(&why, " rank %d is in %s;", r, sw_call_print(t->seats[r].call, call));
+			sw_text_addf(&why, " rank %d is in %s;", r,
+			             sw_call_print(t->seats[r].call, call));
 	why.data[why.len - 1] = '\0';
 	break_table(t, why.data);
 	sw_text_clear(&why);
 }
 
-/* ---- one exchange (with the lock held, but for the copying) --------------------------------------- */
+/* ---- one exchange (with the lock held, but for the copying) ----------------------------- */
 
 static void put(queue *q, const sw_message *messages, size_t n, int32_t lane)
 {
@@ -171,7 +173,8 @@ static bool all_are_stuck(const table *t)
 	return true;
 }
 
-/* Messages are copied out of the queues: those may move while the lock is open, but positions in them stay. */
+/* Messages are copied out of the queues: those may move while the lock is open, but positions in
+ * them stay. */
 static void take(table *t, int32_t rank, size_t i, size_t offer)
 {
 	seat *mine = &t->seats[rank];
@@ -179,7 +182,8 @@ static void take(table *t, int32_t rank, size_t i, size_t offer)
 	seat *theirs = &t->seats[to.message.peer];
 	posted from = theirs->sends.messages.data[offer];
 	const sw_call *call = &mine->calls[to.lane], *their_call = &theirs->calls[from.lane];
-	if (from.message.bytes != to.message.bytes || sw_call_code(their_call) != sw_call_code(call)) {
+	if (from.message.bytes != to.message.bytes ||
+	    sw_call_code(their_call) != sw_call_code(call)) {
 		break_by_disagreement(t, rank, call, to.message.peer, their_call);
 		return;
 	}
@@ -194,8 +198,8 @@ static void take(table *t, int32_t rank, size_t i, size_t offer)
 	pthread_cond_signal(&theirs->wake);
 }
 
-/* Takes the first message that is there; false if there is none. One at a time: while it is copied others come, and of
- * two from one rank the first must be taken first. */
+/* Takes the first message that is there; false if there is none. One at a time: while it is copied
+ * others come, and of two from one rank the first must be taken first. */
 static bool take_offer(table *t, int32_t rank)
 {
 	queue *q = &t->seats[rank].receives;
@@ -289,7 +293,7 @@ static sw_status local_finish(sw_carrier *carrier, int32_t lane, sw_error *err)
 	return status;
 }
 
-/* ---- making and leaving --------------------------------------------------------------------------- */
+/* ---- making and leaving ----------------------------------------------------------------- */
 
 static void local_fail(sw_transport *transport, const sw_error *why)
 {

@@ -1,16 +1,20 @@
 /*
- * The MPI transport: messages are MPI_Isend and MPI_Irecv, in an exchange that also listens for bad news.
+ * The MPI transport: messages are MPI_Isend and MPI_Irecv, in an exchange that also listens for bad
+ * news.
  *
- * Why not the library's collectives: a rank inside MPI_Allreduce can't be told that another one has failed; and what
- * they send, and in which order they add, is theirs. Waiting here is a loop of MPI_Testall, so a second
- * communicator can carry NOTICES meanwhile: "I failed, because", "I leave".
+ * Why not the library's collectives: a rank inside MPI_Allreduce can't be told that another one has
+ * failed; and what they send, and in which order they add, is theirs. Waiting here is a loop of
+ * MPI_Testall, so a second communicator can carry NOTICES meanwhile: "I failed, because", "I
+ * leave".
  *
- * The tag of a message is a digest of its call: ranks that disagree find out instead of adding apples to pears. Messages
- * between two ranks keep their order, so a tag needs to tell no two calls apart that both make.
+ * The tag of a message is a digest of its call: ranks that disagree find out instead of adding
+ * apples to pears. Messages between two ranks keep their order, so a tag needs to tell no two calls
+ * apart that both make.
  *
  * A message longer than CHUNK goes in pieces, as MPI counts in int.
  *
- * One thread at a time is in MPI: who begins or finishes an exchange holds the lock but for its pauses, in which the rank's other thread can fail.
+ * One thread at a time is in MPI: who begins or finishes an exchange holds the lock but for its
+ * pauses, in which the rank's other thread can fail.
  */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "transport/worker.h"
@@ -24,7 +28,8 @@
 
 #define CHUNK ((int64_t)1 << 30)
 #define TAG_BITS 15 /* MPI promises tags up to 32767 */
-/* How long a message of a rank that said goodbye may still be on its way, and how long a failed job waits for all ranks to hear of it. */
+/* How long a message of a rank that said goodbye may still be on its way, and how long a failed job
+ * waits for all ranks to hear of it. */
 #define GRACE_S 3.0
 /* How often a wait listens for bad news: to ask of them costs as much as to ask of the messages. */
 #define NEWS_S 1e-3
@@ -61,7 +66,7 @@ typedef struct mpi {
 	char why[768];
 } mpi;
 
-/* ---- MPI's own errors --------------------------------------------------------------------------------- */
+/* ---- MPI's own errors ------------------------------------------------------------------- */
 
 static sw_status check(int code, const char *what, sw_error *err)
 {
@@ -77,14 +82,16 @@ static sw_status check(int code, const char *what, sw_error *err)
 static sw_status check_here(const mpi *m, int code, const char *what, sw_error *err)
 {
 	sw_status status = check(code, what, err);
-	return status ? sw_fail(err, status, "rank %d: %s", m->carrier.base.rank, err->message) : SW_OK;
+	return status ? sw_fail(err, status, "rank %d: %s", m->carrier.base.rank, err->message)
+	              : SW_OK;
 }
 
-/* ---- notices ------------------------------------------------------------------------------------------- */
+/* ---- notices ---------------------------------------------------------------------------- */
 
 static void listen(mpi *m)
 {
-	MPI_Irecv(&m->heard, sizeof(m->heard), MPI_BYTE, MPI_ANY_SOURCE, 0, m->notices, &m->listening);
+	MPI_Irecv(&m->heard, sizeof(m->heard), MPI_BYTE, MPI_ANY_SOURCE, 0, m->notices,
+	          &m->listening);
 }
 
 static void take_notice(mpi *m)
@@ -110,7 +117,8 @@ static void hear_notices(mpi *m)
 	}
 }
 
-/* Sends one notice to every other rank. Earlier ones have been waited for: a rank fails once and leaves once. */
+/* Sends one notice to every other rank. Earlier ones have been waited for: a rank fails once and
+ * leaves once. */
 static void tell_all(mpi *m, notice_kind kind, const char *text)
 {
 	int32_t rank = m->carrier.base.rank, size = m->carrier.base.size;
@@ -119,13 +127,15 @@ static void tell_all(mpi *m, notice_kind kind, const char *text)
 	snprintf(m->told.text, sizeof(m->told.text), "%s", text);
 	for (int32_t r = 0; r < size; r++)
 		if (r != rank)
-			MPI_Isend(&m->told, sizeof(m->told), MPI_BYTE, r, 0, m->notices, &m->telling[r]);
+			MPI_Isend(&m->told, sizeof(m->told), MPI_BYTE, r, 0, m->notices,
+			          &m->telling[r]);
 }
 
 static bool all_told(mpi *m)
 {
 	int done = 0;
-	return MPI_Testall(m->carrier.base.size, m->telling, &done, MPI_STATUSES_IGNORE) == MPI_SUCCESS &&
+	return MPI_Testall(m->carrier.base.size, m->telling, &done, MPI_STATUSES_IGNORE) ==
+	               MPI_SUCCESS &&
 	       done;
 }
 
@@ -136,7 +146,8 @@ static void pause_unlocked(mpi *m, double since_s)
 	pthread_mutex_lock(&m->lock);
 }
 
-/* Waits until every notice that was sent has gone, and `enough` ranks have said goodbye; false after GRACE_S. */
+/* Waits until every notice that was sent has gone, and `enough` ranks have said goodbye; false
+ * after GRACE_S. */
 static bool settle(mpi *m, int32_t enough)
 {
 	double begin = sw_now_s();
@@ -149,7 +160,7 @@ static bool settle(mpi *m, int32_t enough)
 	return true;
 }
 
-/* ---- the exchange ---------------------------------------------------------------------------------------- */
+/* ---- the exchange ----------------------------------------------------------------------- */
 
 static int tag_of(const sw_call *call)
 {
@@ -164,8 +175,8 @@ static sw_status start(mpi *m, exchange *x, const sw_message *message, bool send
 		MPI_Request request = MPI_REQUEST_NULL;
 		int code = send ? MPI_Isend((const char *)message->from + at, length, MPI_BYTE,
 		                            message->peer, tag_of(&x->call), m->data, &request)
-		                : MPI_Irecv((char *)message->into + at, length, MPI_BYTE, message->peer,
-		                            MPI_ANY_TAG, m->data, &request);
+		                : MPI_Irecv((char *)message->into + at, length, MPI_BYTE,
+		                            message->peer, MPI_ANY_TAG, m->data, &request);
 		sw_status status = check_here(m, code, send ? "sending" : "receiving", err);
 		if (status)
 			return status;
@@ -200,7 +211,8 @@ static sw_status disagree(const mpi *m, const sw_call *call, int32_t peer, sw_er
 	               m->carrier.base.rank, sw_call_print(call, text), peer);
 }
 
-/* Requests for receives come first: a piece that was longer than this rank expects is a disagreement. */
+/* Requests for receives come first: a piece that was longer than this rank expects is a
+ * disagreement. */
 static sw_status explain(const mpi *m, int code, const exchange *x, sw_error *err)
 {
 	size_t k = 0;
@@ -224,7 +236,8 @@ static sw_status check_received(const mpi *m, const exchange *x, sw_error *err)
 		for (size_t piece = 0; piece < pieces_of(receive); piece++, k++) {
 			int got = 0;
 			MPI_Get_count(&x->statuses.data[k], MPI_BYTE, &got);
-			if (x->statuses.data[k].MPI_TAG != tag_of(&x->call) || got != SW_MIN(CHUNK, rest))
+			if (x->statuses.data[k].MPI_TAG != tag_of(&x->call) ||
+			    got != SW_MIN(CHUNK, rest))
 				return disagree(m, &x->call, receive->peer, err);
 			rest -= got;
 		}
@@ -264,14 +277,14 @@ static sw_status ask_until_done(mpi *m, const exchange *x, sw_error *err)
 		if (m->broken)
 			return sw_fail(err, SW_ERR_IO, "%s", m->why);
 		if (waits_in_vain(m, x, &peer))
-			return sw_fail(err, SW_ERR_IO, "rank %d has left, and rank %d waits for it", peer,
-			               m->carrier.base.rank);
+			return sw_fail(err, SW_ERR_IO, "rank %d has left, and rank %d waits for it",
+			               peer, m->carrier.base.rank);
 		pause_unlocked(m, begin);
 	}
 }
 
-/* Where ranks share cores Open MPI yields whenever it is asked in vain. How this rank waits is wait.c's to say: who yields beside a kernel
- * gives away a time slice with every question. */
+/* Where ranks share cores Open MPI yields whenever it is asked in vain. How this rank waits is
+ * wait.c's to say: who yields beside a kernel gives away a time slice with every question. */
 static sw_status wait_all(mpi *m, const exchange *x, sw_error *err)
 {
 	bool yielding = m->set_yielding && m->set_yielding(false);
@@ -356,7 +369,7 @@ static sw_status mpi_finish(sw_carrier *carrier, int32_t lane, sw_error *err)
 	return status;
 }
 
-/* ---- failing and leaving ----------------------------------------------------------------------------------- */
+/* ---- failing and leaving ---------------------------------------------------------------- */
 
 static void mpi_fail(sw_transport *t, const sw_error *why)
 {
@@ -388,7 +401,8 @@ static void free_mpi(mpi *m)
 	free(m);
 }
 
-/* Waits for everyone's goodbye: for ever in a healthy job, where someone may be computing; in a broken one for GRACE_S. */
+/* Waits for everyone's goodbye: for ever in a healthy job, where someone may be computing; in a
+ * broken one for GRACE_S. */
 static bool see_all_off(mpi *m)
 {
 	bool all, was_broken;
@@ -399,7 +413,8 @@ static bool see_all_off(mpi *m)
 	return all;
 }
 
-/* Some rank could not be told of a failure. Who failed says so, unless rank 0, who speaks for the job, has done it. */
+/* Some rank could not be told of a failure. Who failed says so, unless rank 0, who speaks for the
+ * job, has done it. */
 static void end_job(mpi *m)
 {
 	if (m->failed && !m->left[0] && m->carrier.base.rank != 0)
@@ -433,7 +448,7 @@ static void mpi_free(sw_transport *t)
 	free_mpi(m);
 }
 
-/* ---- making --------------------------------------------------------------------------------------------------- */
+/* ---- making ----------------------------------------------------------------------------- */
 
 static const sw_transport_ops mpi_ops = {
 	.name = "mpi",
@@ -451,9 +466,12 @@ static const sw_transport_ops mpi_ops = {
 };
 
 /*
- * Open MPI's TCP keeps one connection for both directions of a pair. As it comes it writes a long message whole, and the answer to
- * what arrives meanwhile waits behind it: an exchange takes as long as two messages. Short ones without an answer, and long ones in pieces,
- * use both directions. It asks its sockets by poll, which costs more the more there are. (Versions 4 and 5 call these alike; other libraries don't look.) What the user says stays: mpirun hands it to us in the same variables.
+ * Open MPI's TCP keeps one connection for both directions of a pair. As it comes it writes a long
+ * message whole, and the answer to what arrives meanwhile waits behind it: an exchange takes as
+ * long as two messages. Short ones without an answer, and long ones in pieces, use both directions.
+ * It asks its sockets by poll, which costs more the more there are. (Versions 4 and 5 call these
+ * alike; other libraries don't look.) What the user says stays: mpirun hands it to us in the same
+ * variables.
  */
 static void set_defaults(void)
 {
@@ -474,18 +492,21 @@ static sw_status initialise(bool *here, sw_error *err)
 	*here = !already;
 	if (*here)
 		set_defaults();
-	sw_status status = check(already ? MPI_Query_thread(&provided)
-	                                 : MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided),
-	                         "starting", err);
+	sw_status status =
+		check(already ? MPI_Query_thread(&provided)
+	                      : MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided),
+	              "starting", err);
 	if (status == SW_OK && provided < MPI_THREAD_SERIALIZED)
-		status = sw_fail(err, SW_ERR_IO,
-		                 "MPI: it serves one thread only, and MPI_THREAD_SERIALIZED is needed");
+		status = sw_fail(
+			err, SW_ERR_IO,
+			"MPI: it serves one thread only, and MPI_THREAD_SERIALIZED is needed");
 	return status;
 }
 
 static sw_status duplicate_world(MPI_Comm *comm, sw_error *err)
 {
-	sw_status status = check(MPI_Comm_dup(MPI_COMM_WORLD, comm), "duplicating the communicator", err);
+	sw_status status =
+		check(MPI_Comm_dup(MPI_COMM_WORLD, comm), "duplicating the communicator", err);
 	if (status == SW_OK)
 		MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
 	return status;

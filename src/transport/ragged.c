@@ -1,6 +1,7 @@
 /*
- * ragged-all-to-all as two exchanges of equal blocks: first each member tells the others how many rows come and where
- * they go, then the rows, padded to the largest number that any member sends another.
+ * ragged-all-to-all as two exchanges of equal blocks: first each member tells the others how many
+ * rows come and where they go, then the rows, padded to the largest number that any member sends
+ * another.
  */
 #include "transport/ragged.h"
 
@@ -45,15 +46,20 @@ static sw_status describe(exchange *x, sw_error *err)
 {
 	sw_shape in = x->in[INPUT].shape, out = x->in[OUTPUT].shape;
 	int64_t numbers = sw_shape_elements(x->in[INPUT_OFFSETS].shape);
-	if (in.rank < 1 || in.rank != out.rank || in.type != out.type || row_bytes(in) != row_bytes(out))
-		return bad(x, "what is sent and what is received differ by more than their number of rows",
+	if (in.rank < 1 || in.rank != out.rank || in.type != out.type ||
+	    row_bytes(in) != row_bytes(out))
+		return bad(x,
+		           "what is sent and what is received differ by more than their number of "
+		           "rows",
 		           err);
 	for (int list = SEND_SIZES; list <= RECEIVE_SIZES; list++) {
 		if (sw_shape_elements(x->in[list].shape) != numbers)
 			return bad(x, "its lists of offsets and sizes differ in length", err);
 	}
 	if (numbers % x->n)
-		return bad(x, "its lists of offsets and sizes do not divide by the ranks of a group", err);
+		return bad(x,
+		           "its lists of offsets and sizes do not divide by the ranks of a group",
+		           err);
 	x->pieces = numbers / x->n;
 	x->row_bytes = row_bytes(in);
 	x->in_rows = in.dims[0];
@@ -77,7 +83,8 @@ static sw_status tell(exchange *x, sw_error *err)
 		if (!lies_in(number(x, INPUT_OFFSETS, i), x->told[2 * i + 1], x->in_rows))
 			return bad(x, "it sends rows that are not there", err);
 	}
-	sw_status status = x->t->ops->all_to_all(x->t, x->ranks, x->n, x->told, x->heard, bytes, err);
+	sw_status status =
+		x->t->ops->all_to_all(x->t, x->ranks, x->n, x->told, x->heard, bytes, err);
 	for (int64_t i = 0; status == SW_OK && i < numbers; i++) {
 		if (!lies_in(x->heard[2 * i], x->heard[2 * i + 1], x->out_rows))
 			status = bad(x, "rows arrive that have no place in its result", err);
@@ -101,8 +108,8 @@ static sw_status agree_on_block(exchange *x, sw_error *err)
 	int64_t mine = 0;
 	for (int32_t m = 0; m < x->n; m++)
 		mine = SW_MAX(mine, rows_for(x, m));
-	return x->t->ops->all_reduce(x->t, x->ranks, x->n, SW_MONOID_MAX, SW_S64, &mine, &x->block_rows, 1,
-	                             err);
+	return x->t->ops->all_reduce(x->t, x->ranks, x->n, SW_MONOID_MAX, SW_S64, &mine,
+	                             &x->block_rows, 1, err);
 }
 
 static sw_status move_rows(exchange *x, char *out, sw_error *err)
@@ -126,7 +133,8 @@ static sw_status move_rows(exchange *x, char *out, sw_error *err)
 			to += bytes;
 		}
 	}
-	sw_status status = x->t->ops->all_to_all(x->t, x->ranks, x->n, x->sent, x->received, block, err);
+	sw_status status =
+		x->t->ops->all_to_all(x->t, x->ranks, x->n, x->sent, x->received, block, err);
 	for (int32_t m = 0; status == SW_OK && m < x->n; m++) {
 		const char *from = x->received + m * block;
 		for (int64_t i = m * x->pieces; i < (m + 1) * x->pieces; i++) {

@@ -1,9 +1,9 @@
 /*
  * Combining the operands of a reduction, in a fixed order.
  *
- * Block by block: each operand is loaded into the type that is computed with (float for f32, bf16 and f16; double for f64
- * and the 4- and 8-bit floats; 64-bit integers, which wrap as narrower ones do), combined, and the result is
- * stored, and so rounded, once.
+ * Block by block: each operand is loaded into the type that is computed with (float for f32, bf16
+ * and f16; double for f64 and the 4- and 8-bit floats; 64-bit integers, which wrap as narrower ones
+ * do), combined, and the result is stored, and so rounded, once.
  */
 #include "transport/carrier.h"
 
@@ -17,45 +17,47 @@ typedef void load_fn(sw_type type, const void *from, int64_t begin, void *to, in
 typedef void store_fn(sw_type type, const void *from, void *to, int64_t begin, int64_t n);
 typedef void combine_fn(void *restrict sum, const void *restrict more, int64_t n);
 
-/* ---- loading and storing ----------------------------------------------------------------------- */
+/* ---- loading and storing ---------------------------------------------------------------- */
 
 #define AS_IS(x) (x)
 #define IS_TRUE(x) ((uint8_t)((x) != 0))
 
 /*  X(name, stored as, computed in, load, store) */
-#define STORED_TYPES(X)                                                                                    \
-	X(pred, uint8_t, uint64_t, IS_TRUE, IS_TRUE)                                                       \
-	X(s8, int8_t, int64_t, AS_IS, (int8_t))                                                            \
-	X(s16, int16_t, int64_t, AS_IS, (int16_t))                                                         \
-	X(s32, int32_t, int64_t, AS_IS, (int32_t))                                                         \
-	X(s64, int64_t, int64_t, AS_IS, AS_IS)                                                             \
-	X(u8, uint8_t, uint64_t, AS_IS, (uint8_t))                                                         \
-	X(u16, uint16_t, uint64_t, AS_IS, (uint16_t))                                                      \
-	X(u32, uint32_t, uint64_t, AS_IS, (uint32_t))                                                      \
-	X(u64, uint64_t, uint64_t, AS_IS, AS_IS)                                                           \
-	X(f16, uint16_t, float, sw_f32_of_f16, sw_f16_of_f32)                                              \
-	X(bf16, uint16_t, float, sw_f32_of_bf16, sw_bf16_of_f32)                                           \
-	X(f32, float, float, AS_IS, AS_IS)                                                                 \
-	X(f64, double, double, AS_IS, AS_IS)                                                               \
-	X(c64, float complex, float complex, AS_IS, AS_IS)                                                 \
+#define STORED_TYPES(X)                                                                            \
+	X(pred, uint8_t, uint64_t, IS_TRUE, IS_TRUE)                                               \
+	X(s8, int8_t, int64_t, AS_IS, (int8_t))                                                    \
+	X(s16, int16_t, int64_t, AS_IS, (int16_t))                                                 \
+	X(s32, int32_t, int64_t, AS_IS, (int32_t))                                                 \
+	X(s64, int64_t, int64_t, AS_IS, AS_IS)                                                     \
+	X(u8, uint8_t, uint64_t, AS_IS, (uint8_t))                                                 \
+	X(u16, uint16_t, uint64_t, AS_IS, (uint16_t))                                              \
+	X(u32, uint32_t, uint64_t, AS_IS, (uint32_t))                                              \
+	X(u64, uint64_t, uint64_t, AS_IS, AS_IS)                                                   \
+	X(f16, uint16_t, float, sw_f32_of_f16, sw_f16_of_f32)                                      \
+	X(bf16, uint16_t, float, sw_f32_of_bf16, sw_bf16_of_f32)                                   \
+	X(f32, float, float, AS_IS, AS_IS)                                                         \
+	X(f64, double, double, AS_IS, AS_IS)                                                       \
+	X(c64, float complex, float complex, AS_IS, AS_IS)                                         \
 	X(c128, double complex, double complex, AS_IS, AS_IS)
 
-#define X(name, S, C, LOAD, STORE)                                                                         \
-	static void load_##name(sw_type type, const void *from, int64_t begin, void *to, int64_t n)        \
-	{                                                                                                  \
-		(void)type;                                                                                \
-		const S *x = (const S *)from + begin;                                                      \
-		C *y = to;                                                                                 \
-		for (int64_t i = 0; i < n; i++)                                                            \
-			y[i] = LOAD(x[i]);                                                                 \
-	}                                                                                                  \
-	static void store_##name(sw_type type, const void *from, void *to, int64_t begin, int64_t n)       \
-	{                                                                                                  \
-		(void)type;                                                                                \
-		const C *x = from;                                                                         \
-		S *y = (S *)to + begin;                                                                    \
-		for (int64_t i = 0; i < n; i++)                                                            \
-			y[i] = STORE(x[i]);                                                                \
+#define X(name, S, C, LOAD, STORE)                                                                 \
+	static void load_##name(sw_type type, const void *from, int64_t begin, void *to,           \
+	                        int64_t n)                                                         \
+	{                                                                                          \
+		(void)type;                                                                        \
+		const S *x = (const S *)from + begin;                                              \
+		C *y = to;                                                                         \
+		for (int64_t i = 0; i < n; i++)                                                    \
+			y[i] = LOAD(x[i]);                                                         \
+	}                                                                                          \
+	static void store_##name(sw_type type, const void *from, void *to, int64_t begin,          \
+	                         int64_t n)                                                        \
+	{                                                                                          \
+		(void)type;                                                                        \
+		const C *x = from;                                                                 \
+		S *y = (S *)to + begin;                                                            \
+		for (int64_t i = 0; i < n; i++)                                                    \
+			y[i] = STORE(x[i]);                                                        \
 	}
 STORED_TYPES(X)
 #undef X
@@ -72,7 +74,8 @@ static void load_narrow(sw_type type, const void *from, int64_t begin, void *to,
 		((int64_t *)to)[i] = (int64_t)sw_element_get(type, from, begin + i);
 }
 
-/* The low bits, as sums of all integers wrap; interpreters keep such types a byte each, sign and all. */
+/* The low bits, as sums of all integers wrap; interpreters keep such types a byte each, sign and
+ * all. */
 static void store_narrow(sw_type type, const void *from, void *to, int64_t begin, int64_t n)
 {
 	int unused = 64 - sw_type_bits(type);
@@ -90,7 +93,7 @@ static void store_any(sw_type type, const void *from, void *to, int64_t begin, i
 		sw_element_set(type, to, begin + i, ((const double *)from)[i]);
 }
 
-/* ---- combining --------------------------------------------------------------------------------- */
+/* ---- combining -------------------------------------------------------------------------- */
 
 /* NaN wins: a comparison with it is false. */
 #define MAXIMUM(a, b) ((a) >= (b) || (a) != (a) ? (a) : (b))
@@ -103,51 +106,53 @@ static void store_any(sw_type type, const void *from, void *to, int64_t begin, i
 #define OR(a, b) ((a) | (b))
 
 /*  X(name, computed in, operation) */
-#define COMBINERS(X)                                                                                       \
-	X(f32_sum, float, SUM)                                                                             \
-	X(f32_product, float, PRODUCT)                                                                     \
-	X(f32_max, float, MAXIMUM)                                                                         \
-	X(f32_min, float, MINIMUM) X(f64_sum, double, SUM) X(f64_product, double, PRODUCT)                 \
-		X(f64_max, double, MAXIMUM) X(f64_min, double, MINIMUM) X(s64_sum, int64_t, WRAPPING_SUM)  \
-			X(s64_product, int64_t, WRAPPING_PRODUCT) X(s64_max, int64_t, SW_MAX) X(           \
-				s64_min, int64_t, SW_MIN) X(s64_and, int64_t, AND) X(s64_or, int64_t, OR)  \
-				X(u64_sum, uint64_t, SUM) X(u64_product, uint64_t, PRODUCT)                \
-					X(u64_max, uint64_t, SW_MAX) X(u64_min, uint64_t, SW_MIN)          \
-						X(u64_and, uint64_t, AND) X(u64_or, uint64_t, OR)          \
-							X(c64_sum, float complex, SUM)                     \
-								X(c64_product, float complex, PRODUCT)     \
-									X(c128_sum, double complex, SUM)   \
-										X(c128_product,            \
-	                                                                          double complex, PRODUCT)
+#define COMBINERS(X)                                                                               \
+	X(f32_sum, float, SUM)                                                                     \
+	X(f32_product, float, PRODUCT)                                                             \
+	X(f32_max, float, MAXIMUM)                                                                 \
+	X(f32_min, float, MINIMUM)                                                                 \
+	X(f64_sum, double, SUM)                                                                    \
+	X(f64_product, double, PRODUCT) X(f64_max, double, MAXIMUM) X(f64_min, double, MINIMUM) X( \
+		s64_sum, int64_t, WRAPPING_SUM) X(s64_product, int64_t, WRAPPING_PRODUCT)          \
+		X(s64_max, int64_t, SW_MAX) X(s64_min, int64_t, SW_MIN) X(s64_and, int64_t, AND)   \
+			X(s64_or, int64_t, OR) X(u64_sum, uint64_t, SUM)                           \
+				X(u64_product, uint64_t, PRODUCT) X(u64_max, uint64_t, SW_MAX) X(  \
+					u64_min, uint64_t, SW_MIN) X(u64_and, uint64_t, AND)       \
+					X(u64_or, uint64_t, OR) X(c64_sum, float complex, SUM)     \
+						X(c64_product, float complex,                      \
+	                                          PRODUCT) X(c128_sum, double complex, SUM)        \
+							X(c128_product, double complex, PRODUCT)
 
-#define X(name, C, OPERATION)                                                                              \
-	static void combine_##name(void *restrict sum, const void *restrict more, int64_t n)               \
-	{                                                                                                  \
-		C *restrict a = sum;                                                                       \
-		const C *restrict b = more;                                                                \
-		for (int64_t i = 0; i < n; i++)                                                            \
-			a[i] = OPERATION(a[i], b[i]);                                                      \
+#define X(name, C, OPERATION)                                                                      \
+	static void combine_##name(void *restrict sum, const void *restrict more, int64_t n)       \
+	{                                                                                          \
+		C *restrict a = sum;                                                               \
+		const C *restrict b = more;                                                        \
+		for (int64_t i = 0; i < n; i++)                                                    \
+			a[i] = OPERATION(a[i], b[i]);                                              \
 	}
 COMBINERS(X)
 #undef X
 
-#define REAL_FAMILY(family)                                                                                \
-	{                                                                                                  \
-		[SW_MONOID_SUM] = combine_##family##_sum,                                                  \
-		[SW_MONOID_PRODUCT] = combine_##family##_product,                                          \
-		[SW_MONOID_MAX] = combine_##family##_max, [SW_MONOID_MIN] = combine_##family##_min,        \
+#define REAL_FAMILY(family)                                                                        \
+	{                                                                                          \
+		[SW_MONOID_SUM] = combine_##family##_sum,                                          \
+		[SW_MONOID_PRODUCT] = combine_##family##_product,                                  \
+		[SW_MONOID_MAX] = combine_##family##_max,                                          \
+		[SW_MONOID_MIN] = combine_##family##_min,                                          \
 	}
-#define INTEGER_FAMILY(family)                                                                             \
-	{                                                                                                  \
-		[SW_MONOID_SUM] = combine_##family##_sum,                                                  \
-		[SW_MONOID_PRODUCT] = combine_##family##_product,                                          \
-		[SW_MONOID_MAX] = combine_##family##_max, [SW_MONOID_MIN] = combine_##family##_min,        \
-		[SW_MONOID_AND] = combine_##family##_and, [SW_MONOID_OR] = combine_##family##_or,          \
+#define INTEGER_FAMILY(family)                                                                     \
+	{                                                                                          \
+		[SW_MONOID_SUM] = combine_##family##_sum,                                          \
+		[SW_MONOID_PRODUCT] = combine_##family##_product,                                  \
+		[SW_MONOID_MAX] = combine_##family##_max,                                          \
+		[SW_MONOID_MIN] = combine_##family##_min,                                          \
+		[SW_MONOID_AND] = combine_##family##_and, [SW_MONOID_OR] = combine_##family##_or,  \
 	}
-#define COMPLEX_FAMILY(family)                                                                             \
-	{                                                                                                  \
-		[SW_MONOID_SUM] = combine_##family##_sum,                                                  \
-		[SW_MONOID_PRODUCT] = combine_##family##_product,                                          \
+#define COMPLEX_FAMILY(family)                                                                     \
+	{                                                                                          \
+		[SW_MONOID_SUM] = combine_##family##_sum,                                          \
+		[SW_MONOID_PRODUCT] = combine_##family##_product,                                  \
 	}
 
 typedef enum family { F32, F64, S64, U64, C64, C128 } family;
@@ -156,7 +161,7 @@ static combine_fn *const combiners[][SW_MONOID_OR + 1] = {
 	[U64] = INTEGER_FAMILY(u64), [C64] = COMPLEX_FAMILY(c64), [C128] = COMPLEX_FAMILY(c128),
 };
 
-/* ---- the table of types ------------------------------------------------------------------------ */
+/* ---- the table of types ----------------------------------------------------------------- */
 
 typedef struct type_row {
 	load_fn *load;
@@ -172,7 +177,8 @@ static const type_row rows[SW_TYPE_COUNT] = {
 	ROW(F64, f64, F64),   ROW(C64, c64, C64), ROW(C128, c128, C128),
 };
 
-/* Types without a row of their own are the 1- to 8-bit floats, which a double holds exactly, and the integers of less than a byte. */
+/* Types without a row of their own are the 1- to 8-bit floats, which a double holds exactly, and
+ * the integers of less than a byte. */
 static type_row row_of(sw_type type)
 {
 	if (rows[type].load)

@@ -1,10 +1,12 @@
 /*
  * Ring: by place, what came from the one before goes to the next.
  *
- * n - 1 rounds to gather, n - 1 to reduce and scatter; each rank sends one block per round, (n - 1) / n of the whole in all, and each
- * part's boundary is crossed by one stream in and one out (Patarasuk and Yuan 2009: no algorithm sends less). A block begins its way of
- * reduction with the one after its owner, and is combined with each one's own in the order of the ring. An all-to-all goes in rounds, too,
- * each lane to another distance in each: a link has a few streams each way at any time, of which some cross to other parts.
+ * n - 1 rounds to gather, n - 1 to reduce and scatter; each rank sends one block per round, (n - 1)
+ * / n of the whole in all, and each part's boundary is crossed by one stream in and one out
+ * (Patarasuk and Yuan 2009: no algorithm sends less). A block begins its way of reduction with the
+ * one after its owner, and is combined with each one's own in the order of the ring. An all-to-all
+ * goes in rounds, too, each lane to another distance in each: a link has a few streams each way at
+ * any time, of which some cross to other parts.
  */
 #include "transport/algorithm.h"
 
@@ -14,7 +16,9 @@ typedef struct ring {
 	const sw_task *task;
 	int32_t lanes, reducing; /* rounds of reduction, before those of gathering */
 	char *partial
-		[2]; /* of a reduce-scatter, turn about: what came and is combined, in lanes; else all is in `out` */
+		/* of a reduce-scatter, turn about: what came and is combined, in lanes; else all is
+	           in `out` */
+		[2];
 } ring;
 
 /* The lane's part of the block that belongs to the rank at `turn`. */
@@ -32,11 +36,12 @@ static char *kept(const ring *r, int32_t round, int32_t lane, sw_span span)
 		return t->out + span.begin * t->width;
 	int32_t own = t->position;
 	sw_span block = sw_task_block(t, own);
-	return r->partial[round % 2] + (sw_span_part(block, r->lanes, lane).begin - block.begin) * t->width;
+	return r->partial[round % 2] +
+	       (sw_span_part(block, r->lanes, lane).begin - block.begin) * t->width;
 }
 
-/* Whose block arrives in a round: while reducing, one that began after its owner and comes here in the last round if it is mine; while
- * gathering, one that began with its owner. */
+/* Whose block arrives in a round: while reducing, one that began after its owner and comes here in
+ * the last round if it is mine; while gathering, one that began with its owner. */
 static int32_t arriving(const ring *r, int32_t round)
 {
 	if (round < r->reducing)
@@ -53,9 +58,10 @@ static void fill(const void *context, int32_t round, int32_t lane, sw_lane *mess
 	const char *source = round == 0 && r->reducing ? t->in + from.begin * t->width
 	                     : round < r->reducing     ? kept(r, round - 1, lane, from)
 	                                               : t->out + from.begin * t->width;
-	sw_lane_send(messages, sw_task_rank(t, sw_wrap(t->turn + 1, t->n)), source, from.length * t->width);
-	sw_lane_receive(messages, sw_task_rank(t, sw_wrap(t->turn - 1, t->n)), kept(r, round, lane, to),
-	                to.length * t->width);
+	sw_lane_send(messages, sw_task_rank(t, sw_wrap(t->turn + 1, t->n)), source,
+	             from.length * t->width);
+	sw_lane_receive(messages, sw_task_rank(t, sw_wrap(t->turn - 1, t->n)),
+	                kept(r, round, lane, to), to.length * t->width);
 }
 
 static void settle(const void *context, int32_t round, int32_t lane)
@@ -107,7 +113,7 @@ sw_status sw_ring_reduce_scatter(sw_carrier *c, const sw_task *task, sw_error *e
 	return run(c, &r, task->n - 1, err);
 }
 
-/* ---- all-to-all ---------------------------------------------------------------------------------- */
+/* ---- all-to-all ------------------------------------------------------------------------- */
 
 static void fill_pairs(const void *context, int32_t round, int32_t lane, sw_lane *messages)
 {
@@ -118,8 +124,10 @@ static void fill_pairs(const void *context, int32_t round, int32_t lane, sw_lane
 	int32_t source = t->order[sw_wrap(t->turn - distance, t->n)];
 	sw_span from = sw_span_part(sw_task_block(t, target), r->lanes, lane);
 	sw_span to = sw_span_part(sw_task_block(t, source), r->lanes, lane);
-	sw_lane_send(messages, t->ranks[target], t->in + from.begin * t->width, from.length * t->width);
-	sw_lane_receive(messages, t->ranks[source], t->out + to.begin * t->width, to.length * t->width);
+	sw_lane_send(messages, t->ranks[target], t->in + from.begin * t->width,
+	             from.length * t->width);
+	sw_lane_receive(messages, t->ranks[source], t->out + to.begin * t->width,
+	                to.length * t->width);
 }
 
 sw_status sw_ring_all_to_all(sw_carrier *c, const sw_task *task, sw_error *err)

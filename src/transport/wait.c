@@ -1,11 +1,13 @@
 /*
  * How a rank waits, and whom it shares its processors with.
  *
- * A wait for messages can only ask again and again. While there is a core for everyone who wants one, asking without a rest costs nothing and
- * is quickest. Where ranks share cores, or kernels run beside the wait (they use all cores that there are), each question is time that a
- * kernel, or the network stack that brings the answer, doesn't have. Then a wait yields for as long as it is likely to be worth it, and
- * sleeps from then on: a fraction of what it has waited, so that it ends late by that fraction at most. Where there is only a kernel to yield to it never does:
- * that would hand the kernel a whole time slice, while a sleeper takes the core back when it wakes up.
+ * A wait for messages can only ask again and again. While there is a core for everyone who wants
+ * one, asking without a rest costs nothing and is quickest. Where ranks share cores, or kernels run
+ * beside the wait (they use all cores that there are), each question is time that a kernel, or the
+ * network stack that brings the answer, doesn't have. Then a wait yields for as long as it is
+ * likely to be worth it, and sleeps from then on: a fraction of what it has waited, so that it ends
+ * late by that fraction at most. Where there is only a kernel to yield to it never does: that would
+ * hand the kernel a whole time slice, while a sleeper takes the core back when it wakes up.
  */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "transport/worker.h"
@@ -15,12 +17,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How long to yield before the first sleep, among ranks that share cores: what short messages take with all of them at work, as who yields then lets the sender
- * run. Beside kernels: what a message takes that was on its way already. */
+/* How long to yield before the first sleep, among ranks that share cores: what short messages take
+ * with all of them at work, as who yields then lets the sender run. Beside kernels: what a message
+ * takes that was on its way already. */
 #define PATIENCE_S 200e-6
 #define PATIENCE_BESIDE_KERNELS_S 10e-6
-/* A sleep, as a fraction of the wait so far, and its bounds: a wake-up costs microseconds, and what arrives meanwhile must fit into the buffers
- * that the network has. */
+/* A sleep, as a fraction of the wait so far, and its bounds: a wake-up costs microseconds, and what
+ * arrives meanwhile must fit into the buffers that the network has. */
 #define SLEEP_SHARE 0.125
 #define SLEEP_LEAST_S 10e-6
 #define SLEEP_MOST_S 50e-6
@@ -49,9 +52,10 @@ void sw_carrier_pause(const sw_carrier *c, double since_s)
 	sw_sleep_until(sw_now_s() + seconds);
 }
 
-/* ---- neighbours ------------------------------------------------------------------------------------ */
+/* ---- neighbours ------------------------------------------------------------------------- */
 
-/* Where a rank runs: the kernel (not the name of the host: there may be several in containers), and its processors there. */
+/* Where a rank runs: the kernel (not the name of the host: there may be several in containers), and
+ * its processors there. */
 typedef struct place {
 	uint64_t machine;
 	cpu_set_t processors;

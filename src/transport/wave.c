@@ -6,7 +6,8 @@ int32_t sw_wave_lanes(int64_t message_bytes)
 	return (int32_t)SW_MAX(SW_MIN(message_bytes / SW_PIECE_BYTES, SW_LANES), 1);
 }
 
-static sw_status end_round(sw_carrier *c, const sw_wave *wave, int32_t round, int32_t lane, sw_error *err)
+static sw_status end_round(sw_carrier *c, const sw_wave *wave, int32_t round, int32_t lane,
+                           sw_error *err)
 {
 	sw_status status = c->finish(c, lane, err);
 	if (status)
@@ -18,7 +19,8 @@ static sw_status end_round(sw_carrier *c, const sw_wave *wave, int32_t round, in
 	return SW_OK;
 }
 
-static sw_status begin_round(sw_carrier *c, const sw_wave *wave, int32_t round, int32_t lane, sw_error *err)
+static sw_status begin_round(sw_carrier *c, const sw_wave *wave, int32_t round, int32_t lane,
+                             sw_error *err)
 {
 	wave->fill(wave->context, round, lane, sw_carrier_lane(c, lane));
 	return c->begin(c, wave->call, lane, err);

@@ -25,7 +25,7 @@ struct sw_worker {
 	sw_error error;
 };
 
-/* ---- performing ------------------------------------------------------------------------------------ */
+/* ---- performing ------------------------------------------------------------------------- */
 
 static job *take_job(sw_worker *w)
 {
@@ -43,8 +43,9 @@ static void note_failure(sw_worker *w, sw_status status, const sw_error *why)
 	w->error.code = status;
 }
 
-/* The next in the queue, by whoever has the time. With the lock held, but for the performing. Whoever waits for this rank is told of a failure at once,
- * not when the rank comes to the end of the pair. */
+/* The next in the queue, by whoever has the time. With the lock held, but for the performing.
+ * Whoever waits for this rank is told of a failure at once, not when the rank comes to the end of
+ * the pair. */
 static void perform_next(sw_worker *w)
 {
 	sw_transport *t = w->transport;
@@ -87,7 +88,7 @@ static void *work(void *argument)
 	return NULL;
 }
 
-/* ---- making and ending ----------------------------------------------------------------------------- */
+/* ---- making and ending ------------------------------------------------------------------ */
 
 static void free_worker(sw_worker *w)
 {
@@ -104,8 +105,8 @@ static sw_status make_worker(sw_transport *t, sw_worker **worker, sw_error *err)
 	pthread_cond_init(&w->news, NULL);
 	if (pthread_create(&w->thread, NULL, work, w)) {
 		free_worker(w);
-		return sw_fail(err, SW_ERR_IO, "the system refuses rank %d a thread for its collectives",
-		               t->rank);
+		return sw_fail(err, SW_ERR_IO,
+		               "the system refuses rank %d a thread for its collectives", t->rank);
 	}
 	*worker = w;
 	return SW_OK;
@@ -128,7 +129,7 @@ bool sw_worker_leaves_core(const sw_worker *w)
 	return w && atomic_load(&w->working) && !atomic_load(&w->awaited);
 }
 
-/* ---- beginning and finishing ----------------------------------------------------------------------- */
+/* ---- beginning and finishing ------------------------------------------------------------ */
 
 static sw_worker *worker_of(sw_transport *t)
 {
@@ -158,7 +159,8 @@ static uint64_t queue(sw_worker *w, job *j)
 	return ticket;
 }
 
-/* Waits until `enough` of those begun are over, and lends a hand: what the thread has not come to yet needn't wait for it. How they ended. */
+/* Waits until `enough` of those begun are over, and lends a hand: what the thread has not come to
+ * yet needn't wait for it. How they ended. */
 static sw_status await(sw_worker *w, uint64_t enough, sw_error *err)
 {
 	pthread_mutex_lock(&w->lock);
@@ -177,8 +179,8 @@ static sw_status await(sw_worker *w, uint64_t enough, sw_error *err)
 	return status;
 }
 
-sw_status sw_transport_begin(void *transport, const sw_program *program, sw_id op, const sw_tensor *in,
-                             sw_tensor *out, uint64_t *ticket, sw_error *err)
+sw_status sw_transport_begin(void *transport, const sw_program *program, sw_id op,
+                             const sw_tensor *in, sw_tensor *out, uint64_t *ticket, sw_error *err)
 {
 	sw_carrier *c = transport;
 	sw_status status = c->worker ? SW_OK : make_worker(&c->base, &c->worker, err);
@@ -203,8 +205,8 @@ void sw_transport_drain(void *transport)
 	(void)await_all(transport, NULL);
 }
 
-sw_status sw_transport_collective(void *transport, const sw_program *program, sw_id op, const sw_tensor *in,
-                                  sw_tensor *out, sw_error *err)
+sw_status sw_transport_collective(void *transport, const sw_program *program, sw_id op,
+                                  const sw_tensor *in, sw_tensor *out, sw_error *err)
 {
 	sw_status status = await_all(transport, err);
 	return status ? status : sw_collective_perform(transport, program, op, in, out, err);

@@ -57,9 +57,10 @@ static void a_cleared_arena_can_be_used_again(void **state)
 	sw_arena arena = {0};
 	sw_arena_clear(&arena);
 	for (int round = 0; round < 3; round++) {
-		assert_string_equal(sw_arena_printf(&arena, "round %d", round), round == 0   ? "round 0"
-		                                                                : round == 1 ? "round 1"
-		                                                                             : "round 2");
+		assert_string_equal(sw_arena_printf(&arena, "round %d", round),
+		                    round == 0   ? "round 0"
+		                    : round == 1 ? "round 1"
+		                                 : "round 2");
 		assert_true(arena.bytes > 0);
 		sw_arena_clear(&arena);
 		assert_null(arena.blocks);

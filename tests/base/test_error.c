@@ -6,7 +6,8 @@ static void a_failure_keeps_code_and_message(void **state)
 {
 	(void)state;
 	sw_error err = {.line = 9, .column = 9, .file = "old"};
-	assert_int_equal(sw_fail(&err, SW_ERR_INPUT, "expected %d, found %s", 3, "nothing"), SW_ERR_INPUT);
+	assert_int_equal(sw_fail(&err, SW_ERR_INPUT, "expected %d, found %s", 3, "nothing"),
+	                 SW_ERR_INPUT);
 	assert_error(SW_ERR_INPUT, &err, SW_ERR_INPUT, 0, 0, "expected 3, found nothing");
 	assert_string_equal(err.file, "");
 }

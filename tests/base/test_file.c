@@ -11,7 +11,8 @@
 static unsigned char *gzip(const void *data, size_t length, size_t *packed_length)
 {
 	z_stream stream = {0};
-	assert_int_equal(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	assert_int_equal(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY),
+	                 Z_OK);
 	size_t room = deflateBound(&stream, length) + 64;
 	unsigned char *packed = malloc(room);
 	stream.next_in = (Bytef *)data;
@@ -153,7 +154,8 @@ static void corrupt_gzip_is_an_error(void **state)
 	size_t packed_length;
 	unsigned char *packed = gzip("some text, some text", 20, &packed_length);
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
-		unsigned char *at = packed + (cases[i].at < 0 ? (long)packed_length : 0) + cases[i].at;
+		unsigned char *at =
+			packed + (cases[i].at < 0 ? (long)packed_length : 0) + cases[i].at;
 		*at ^= 0x55;
 		scratch_write("bad.gz", packed, packed_length);
 		expect_read_error(scratch_path("bad.gz"), SW_ERR_INPUT, cases[i].message);

@@ -15,7 +15,8 @@ static json_t *parse(const char *text)
 static void members_are_read_by_kind(void **state)
 {
 	(void)state;
-	json_t *root = parse("{\"i\": -7, \"r\": 2.5, \"t\": \"text\", \"a\": [1, 2], \"o\": {\"x\": 1}}");
+	json_t *root =
+		parse("{\"i\": -7, \"r\": 2.5, \"t\": \"text\", \"a\": [1, 2], \"o\": {\"x\": 1}}");
 	int64_t i = 0;
 	double r = 0, whole = 0;
 	const char *t = NULL;
@@ -37,7 +38,8 @@ static void members_are_read_by_kind(void **state)
 
 typedef enum kind { INT, REAL, TEXT, ARRAY, OBJECT } kind;
 
-static sw_status get(kind what, const json_t *object, const char *key, const char *where, sw_error *err)
+static sw_status get(kind what, const json_t *object, const char *key, const char *where,
+                     sw_error *err)
 {
 	int64_t i;
 	double r;
@@ -95,7 +97,8 @@ static void nothing_is_no_object(void **state)
 	(void)state;
 	sw_error err;
 	sw_status status = get(INT, NULL, "k", "a", &err);
-	assert_error(status, &err, SW_ERR_INPUT, 0, 0, "a: expected an object with \"k\", found nothing");
+	assert_error(status, &err, SW_ERR_INPUT, 0, 0,
+	             "a: expected an object with \"k\", found nothing");
 }
 
 static void bad_json_is_named_with_its_place(void **state)
@@ -118,7 +121,8 @@ static void bad_json_is_named_with_its_place(void **state)
 		json_t *root = NULL;
 		sw_error err = {0};
 		sw_status status = sw_json_parse(cases[i].json, strlen(cases[i].json), &root, &err);
-		assert_error(status, &err, SW_ERR_INPUT, cases[i].line, cases[i].column, cases[i].message);
+		assert_error(status, &err, SW_ERR_INPUT, cases[i].line, cases[i].column,
+		             cases[i].message);
 		assert_null(root);
 	}
 }

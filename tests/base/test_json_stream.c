@@ -25,9 +25,10 @@ static sw_status close_text(opened *o)
 	return status;
 }
 
-/* ---- numbers ---- */
+/* ---- numbers ---------------------------------------------------------------------------- */
 
-/* The number as it stands, in a list between others, in front of white space, and at the end of the text. */
+/* The number as it stands, in a list between others, in front of white space, and at the end of the
+ * text. */
 static void numbers_are_integers_however_they_are_written(void **state)
 {
 	(void)state;
@@ -63,7 +64,8 @@ static void numbers_are_integers_however_they_are_written(void **state)
 			opened o;
 			char text[200];
 			sw_numbers list = {0};
-			snprintf(text, sizeof(text), "%s%s%s", around[k][0], cases[i].text, around[k][1]);
+			snprintf(text, sizeof(text), "%s%s%s", around[k][0], cases[i].text,
+			         around[k][1]);
 			open_text(&o, text, strlen(text));
 			if (!sw_json_take_ints(o.s, &list) || !sw_json_finish(o.s))
 				fail_msg("%s: %s", text, o.err.message);
@@ -132,7 +134,8 @@ static void lists_across_the_window_are_whole(void **state)
 			sw_text_add(&text, " ");
 		sw_text_add(&text, "[");
 		for (size_t i = 0; i < SW_COUNT(expected); i++) {
-			expected[i] = (int64_t)(sw_rng_bits(&rng) >> 1 >> sw_rng_below(&rng, 60)) - 3;
+			expected[i] =
+				(int64_t)(sw_rng_bits(&rng) >> 1 >> sw_rng_below(&rng, 60)) - 3;
 			sw_text_addf(&text, "%s%lld", i ? "," : "", (long long)expected[i]);
 		}
 		sw_text_add(&text, "]");
@@ -147,7 +150,7 @@ static void lists_across_the_window_are_whole(void **state)
 	sw_text_clear(&text);
 }
 
-/* ---- everything ---- */
+/* ---- everything ------------------------------------------------------------------------- */
 
 static const char everything[] = "{\"a\": [1, {\"b\": {}, \"c\": [] , \"d\\u0041\\\"\\\\\\/\": "
 				 "\"x\\ud83d\\ude00\\n\"}, [[-1.5e+3], true, false, null, 0]],\r\n"
@@ -244,7 +247,7 @@ static void deep_nesting_is_refused(void **state)
 	assert_int_equal(skip_text(text, 128, &err), SW_OK);
 }
 
-/* ---- pulling ---- */
+/* ---- pulling ---------------------------------------------------------------------------- */
 
 static void values_are_pulled_in_order(void **state)
 {
@@ -307,19 +310,20 @@ static void the_first_error_is_kept(void **state)
 	assert_false(sw_json_stream_fail(o.s, NULL, "no %s", "luck"));
 	assert_false(sw_json_stream_fail(o.s, &(sw_json_place){3, 4}, "later"));
 	assert_false(sw_json_take_ints(o.s, &list) || sw_json_take_int(o.s, &value) ||
-	             sw_json_take_null(o.s) || sw_json_enter_array(o.s) || sw_json_enter_object(o.s) ||
-	             sw_json_next_item(o.s) || sw_json_next_key(o.s, &key) || sw_json_skip(o.s) ||
-	             sw_json_finish(o.s));
+	             sw_json_take_null(o.s) || sw_json_enter_array(o.s) ||
+	             sw_json_enter_object(o.s) || sw_json_next_item(o.s) ||
+	             sw_json_next_key(o.s, &key) || sw_json_skip(o.s) || sw_json_finish(o.s));
 	assert_error(close_text(&o), &o.err, SW_ERR_INPUT, 1, 6, "a: no luck");
 	sw_vec_clear(&list);
 }
 
-/* ---- packed ---- */
+/* ---- packed ----------------------------------------------------------------------------- */
 
 static size_t pack(const char *text, unsigned char *packed, size_t room)
 {
 	z_stream stream = {.next_in = (Bytef *)text, .avail_in = (uInt)strlen(text)};
-	assert_int_equal(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	assert_int_equal(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY),
+	                 Z_OK);
 	stream.next_out = packed;
 	stream.avail_out = (uInt)room;
 	assert_int_equal(deflate(&stream, Z_FINISH), Z_STREAM_END);

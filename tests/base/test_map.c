@@ -102,7 +102,8 @@ static void a_map_behaves_as_an_array_does(void **state)
 		} else {
 			if (expected[key] == SW_ABSENT)
 				expected[key] = value;
-			assert_int_equal(sw_map_intern(&map, &key, sizeof(key), value), expected[key]);
+			assert_int_equal(sw_map_intern(&map, &key, sizeof(key), value),
+			                 expected[key]);
 		}
 		assert_int_equal(sw_map_get(&map, &key, sizeof(key)), expected[key]);
 	}

@@ -60,8 +60,8 @@ static void points_lie_on_logarithmic_axes(void **state)
 	assert_non_null(frame);
 	while (strncmp(frame, "<rect", 5) != 0)
 		frame--;
-	assert_int_equal(sscanf(frame, "<rect x='%lf' y='%lf' width='%lf' height='%lf'", &left, &top, &side,
-	                        &height),
+	assert_int_equal(sscanf(frame, "<rect x='%lf' y='%lf' width='%lf' height='%lf'", &left,
+	                        &top, &side, &height),
 	                 4);
 	assert_true(x > left + side / 3 - 0.02 && x < left + side / 3 + 0.02);
 	assert_true(y > top + side / 3 - 0.02 && y < top + side / 3 + 0.02);

@@ -18,7 +18,8 @@ static void the_sequence_is_splitmix64(void **state)
 		assert_true(sw_rng_bits(&rng) == expected[i]);
 }
 
-/* Frozen: a checkpoint or a recorded run depends on these numbers. Computed apart from this code. */
+/* Frozen: a checkpoint or a recorded run depends on these numbers. Computed apart from this code.
+ */
 static void numbers_by_position_never_change(void **state)
 {
 	(void)state;
@@ -31,7 +32,8 @@ static void numbers_by_position_never_change(void **state)
 		{0, 1, 0, UINT64_C(0x2f101fe21496ea20), 0.18383979100743952},
 		{0, 0, 1, UINT64_C(0xf89a2566b5822c54), 0.9711020828012883},
 		{42, 7, 1000000, UINT64_C(0x901c12e1a8da8a47), 0.5629283715178223},
-		{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_C(0x179f01f0d2fba97a), 0.0922700131368247},
+		{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_C(0x179f01f0d2fba97a),
+	         0.0922700131368247},
 	};
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		assert_true(sw_random_bits(cases[i].seed, cases[i].stream, cases[i].index) ==

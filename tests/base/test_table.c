@@ -1,7 +1,7 @@
 #include "helpers.h"
 
-static void expect_table(int columns, const char *const headings[], const char *const cells[], size_t count,
-                         const char *expected)
+static void expect_table(int columns, const char *const headings[], const char *const cells[],
+                         size_t count, const char *expected)
 {
 	sw_table table;
 	sw_table_init(&table, columns, headings);
@@ -37,7 +37,8 @@ static void what_only_begins_with_a_digit_is_a_word(void **state)
 static void one_word_makes_a_column_of_words(void **state)
 {
 	(void)state;
-	expect_table(2, (const char *const[]){"a", "b"}, (const char *const[]){"100", "1", "none", "2"}, 4,
+	expect_table(2, (const char *const[]){"a", "b"},
+	             (const char *const[]){"100", "1", "none", "2"}, 4,
 	             "a     b\n"
 	             "100   1\n"
 	             "none  2\n");
@@ -56,7 +57,8 @@ static void empty_cells_leave_no_blanks_at_the_end(void **state)
 static void empty_cells_do_not_turn_numbers_into_words(void **state)
 {
 	(void)state;
-	expect_table(2, (const char *const[]){"n", "w"}, (const char *const[]){"", "a", "5 GB/s", "b"}, 4,
+	expect_table(2, (const char *const[]){"n", "w"},
+	             (const char *const[]){"", "a", "5 GB/s", "b"}, 4,
 	             "     n  w\n"
 	             "        a\n"
 	             "5 GB/s  b\n");

@@ -88,9 +88,18 @@ static void seconds_are_written_as_s_ms_us(void **state)
 {
 	(void)state;
 	static const number_case cases[] = {
-		{0, "0 s"},         {1, "1.0 s"},       {75.25, "75.2 s"},      {0.25, "250.0 ms"},
-		{0.99996, "1.0 s"}, {0.0015, "1.5 ms"}, {0.99996e-3, "1.0 ms"}, {3.25e-5, "32.5 us"},
-		{1e-7, "0.1 us"},   {2e-9, "0.002 us"}, {-0.002, "-2.0 ms"},    {INFINITY, "inf"},
+		{0, "0 s"},
+		{1, "1.0 s"},
+		{75.25, "75.2 s"},
+		{0.25, "250.0 ms"},
+		{0.99996, "1.0 s"},
+		{0.0015, "1.5 ms"},
+		{0.99996e-3, "1.0 ms"},
+		{3.25e-5, "32.5 us"},
+		{1e-7, "0.1 us"},
+		{2e-9, "0.002 us"},
+		{-0.002, "-2.0 ms"},
+		{INFINITY, "inf"},
 	};
 	check(sw_text_add_seconds, cases, SW_COUNT(cases));
 }
@@ -118,7 +127,8 @@ static void characters_are_never_cut(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++)
-		assert_int_equal(sw_utf8_length(cases[i].text, strlen(cases[i].text)), cases[i].length);
+		assert_int_equal(sw_utf8_length(cases[i].text, strlen(cases[i].text)),
+		                 cases[i].length);
 	char five[5];
 	sw_text_cut("abcdef", five, sizeof(five));
 	assert_string_equal(five, "abcd");

@@ -88,7 +88,8 @@ static void what_is_not_supported_is_named_with_its_place(void **state)
 		{"a: 1\n---\nb: 2\n", 2, 1, "expected one YAML document, found a second"},
 		{"a: \"x\\0y\"\n", 1, 4, "a zero byte"},
 		{"a: [1, 2\nb: 3\n", 2, 2, "bad YAML: did not find expected ',' or ']'"},
-		{"a: 1\n  b: 2\n", 2, 4, "bad YAML: mapping values are not allowed in this context"},
+		{"a: 1\n  b: 2\n", 2, 4,
+	         "bad YAML: mapping values are not allowed in this context"},
 		{"a: \"x\n", 2, 1, "bad YAML: found unexpected end of stream"},
 		{"\tx: 1\n", 1, 1, "bad YAML: found character that cannot start any token"},
 		{"a: 1\nb: \xff\n", 2, 0, "bad YAML: invalid leading UTF-8 octet"},
@@ -97,8 +98,10 @@ static void what_is_not_supported_is_named_with_its_place(void **state)
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		const sw_yaml *root = NULL;
 		sw_error err = {0};
-		sw_status status = sw_yaml_parse(cases[i].yaml, strlen(cases[i].yaml), &arena, &root, &err);
-		assert_error(status, &err, SW_ERR_INPUT, cases[i].line, cases[i].column, cases[i].message);
+		sw_status status =
+			sw_yaml_parse(cases[i].yaml, strlen(cases[i].yaml), &arena, &root, &err);
+		assert_error(status, &err, SW_ERR_INPUT, cases[i].line, cases[i].column,
+		             cases[i].message);
 		assert_null(root);
 	}
 }

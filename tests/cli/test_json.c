@@ -1,4 +1,5 @@
-/* --json prints one object and nothing else, with the keys that scripts rely on (docs/commands.md). */
+/* --json prints one object and nothing else, with the keys that scripts rely on (docs/commands.md).
+ */
 #include "test.h"
 
 #include <string.h>
@@ -56,24 +57,30 @@ static void assert_keys(json_t *json, const char *keys)
 static void every_command_has_its_keys(void **state)
 {
 	(void)state;
-	assert_keys(run_json(0, "inspect tests/programs/gpt-tiny.hlo.gz --json --rules"),
-	            "ops flops parameters parameter_bytes state_bytes peak_bytes loops opcodes rules");
-	assert_keys(run_json(0, "inspect clusters/lab-unequal.yaml --json"), "name devices atoms levels device");
-	assert_keys(run_json(0,
-	                     "plan tests/programs/mlp.hlo.gz --cluster clusters/local-1x2.yaml --strategy "
-	                     "dp -o %s --json",
-	                     plan),
-	            "step_time_s lower_bound_s gap peak_bytes payload_bytes planning_s mesh strategy");
+	assert_keys(
+		run_json(0, "inspect tests/programs/gpt-tiny.hlo.gz --json --rules"),
+		"ops flops parameters parameter_bytes state_bytes peak_bytes loops opcodes rules");
+	assert_keys(run_json(0, "inspect clusters/lab-unequal.yaml --json"),
+	            "name devices atoms levels device");
+	assert_keys(
+		run_json(0,
+	                 "plan tests/programs/mlp.hlo.gz --cluster clusters/local-1x2.yaml "
+	                 "--strategy "
+	                 "dp -o %s --json",
+	                 plan),
+		"step_time_s lower_bound_s gap peak_bytes payload_bytes planning_s mesh strategy");
 	assert_keys(run_json(0, "explain %s --json", plan), "step_time_s mesh strategy");
 	assert_keys(run_json(0, "simulate %s --json", plan),
 	            "step_time_s peak_bytes compute_s exposed_comm_s idle_s hidden_comm_s ranks");
-	assert_keys(run_json(0, "verify %s --json", plan), "ok max_rel_error outputs payload_bytes");
+	assert_keys(run_json(0, "verify %s --json", plan),
+	            "ok max_rel_error outputs payload_bytes");
 	assert_keys(run_json(0, "verify tests/programs/mlp.hlo.gz --ranks 4 --random 2 --json"),
 	            "ok assignments failed max_rel_error payload_bytes failures");
 	assert_keys(run_json(0, "run %s --ranks 2 --steps 3 --json", plan),
 	            "losses step_time_s payload_bytes wire_bytes tokens_per_s peak_bytes");
 	assert_keys(run_json(0, "solve tests/problems/example.json --json"),
-	            "answer feasible cost lower_bound gap seconds work stopped timed_out nodes edges tables "
+	            "answer feasible cost lower_bound gap seconds work stopped timed_out nodes "
+	            "edges tables "
 	            "nodes_left edges_left usage_limit peak_usage peak_moment assignment");
 }
 
@@ -143,12 +150,13 @@ static void a_failure_is_an_object_too(void **state)
 	assert_error_object(run_json(2, "inspect --json"), "bad-input", "", 0);
 	assert_error_object(run_json(2, "inspect x --frobnicate --json"), "bad-input", "", 0);
 	assert_error_object(run_json(2, "frobnicate --json"), "bad-input", "", 0);
+	assert_error_object(run_json(2, "plan clusters/local-2x2.yaml --cluster "
+	                                "clusters/local-2x2.yaml -o x --json"),
+	                    "bad-input", "clusters/local-2x2.yaml", 1);
 	assert_error_object(
-		run_json(2, "plan clusters/local-2x2.yaml --cluster clusters/local-2x2.yaml -o x --json"),
-		"bad-input", "clusters/local-2x2.yaml", 1);
-	assert_error_object(run_json(1, "plan tests/programs/mlp.hlo.gz --cluster clusters/local-2x2.yaml "
-	                                "-o x --memory 1kB --json"),
-	                    "no", "", 0);
+		run_json(1, "plan tests/programs/mlp.hlo.gz --cluster clusters/local-2x2.yaml "
+	                    "-o x --memory 1kB --json"),
+		"no", "", 0);
 }
 
 static int remove_plan(void **state)

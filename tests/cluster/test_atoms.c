@@ -4,7 +4,13 @@
 #include "test.h"
 
 static const sw_atoms lists[] = {
-	{0, {0}}, {1, {2}}, {1, {5}}, {2, {2, 3}}, {3, {3, 2, 2}}, {4, {2, 3, 5, 2}}, {5, {2, 2, 2, 2, 2}},
+	{0, {0}},
+	{1, {2}},
+	{1, {5}},
+	{2, {2, 3}},
+	{3, {3, 2, 2}},
+	{4, {2, 3, 5, 2}},
+	{5, {2, 2, 2, 2, 2}},
 };
 
 static void digits_make_up_the_device(void **state)
@@ -24,7 +30,8 @@ static void digits_make_up_the_device(void **state)
 	}
 }
 
-/* Member m of a group has the digits of m on the mask's atoms, outermost most significant, and shares all others. */
+/* Member m of a group has the digits of m on the mask's atoms, outermost most significant, and
+ * shares all others. */
 static void check_groups(const sw_atoms *atoms, uint32_t mask, sw_arena *arena)
 {
 	sw_groups groups = sw_atoms_groups(atoms, mask, arena);

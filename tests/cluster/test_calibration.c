@@ -5,17 +5,18 @@
 
 #include "test.h"
 
-#define HEAD                                                                                               \
-	"version: 1\nname: test\nlevels:\n"                                                                \
-	"  - {name: node, count: 2, latency: 30 us, bandwidth: 2 GB/s}\n"                                  \
-	"  - {name: device, count: 2, latency: 5 us, bandwidth: 6 GB/s}\n"                                 \
-	"device:\n  name: cpu\n  memory: 2 GiB\n  memory_bandwidth: 8 GB/s\n  kernel_overhead: 1 us\n"     \
+#define HEAD                                                                                       \
+	"version: 1\nname: test\nlevels:\n"                                                        \
+	"  - {name: node, count: 2, latency: 30 us, bandwidth: 2 GB/s}\n"                          \
+	"  - {name: device, count: 2, latency: 5 us, bandwidth: 6 GB/s}\n"                         \
+	"device:\n  name: cpu\n  memory: 2 GiB\n  memory_bandwidth: 8 GB/s\n  kernel_overhead: 1 " \
+	"us\n"                                                                                     \
 	"  matmul_efficiency: 0.7\n  flops: {f32: 50 GFLOP/s}\n"
 #define KERNELS(text) HEAD "  kernels: {" text "}\n"
 #define CALIBRATION(text) HEAD "calibration: {" text "}\n"
 #define POINTS(text) CALIBRATION("date: 2026-11-22, error: 0.05, points: [" text "]")
-#define POINT(collective, atoms, algorithm, bytes)                                                         \
-	"{collective: " collective ", atoms: " atoms ", algorithm: " algorithm ", bytes: " bytes           \
+#define POINT(collective, atoms, algorithm, bytes)                                                 \
+	"{collective: " collective ", atoms: " atoms ", algorithm: " algorithm ", bytes: " bytes   \
 	", seconds: 1 ms, deviation: 10 us}"
 
 static sw_status parse(const char *text, sw_cluster *cluster, sw_error *err)
@@ -36,15 +37,17 @@ static const struct {
 	const char *message;
 } bad[] = {
 	{KERNELS("dot: {overhead: 1 us}"), 13, 13,
-         "device.kernels: expected one of matmul, convolution, elementwise, transcendental, reduce, move, "
+         "device.kernels: expected one of matmul, convolution, elementwise, transcendental, "
+         "reduce, move, "
          "indexed, found \"dot\""},
-	{KERNELS("matmul: 3"), 13, 21, "device.kernels.matmul: expected a mapping, found a plain value"},
+	{KERNELS("matmul: 3"), 13, 21,
+         "device.kernels.matmul: expected a mapping, found a plain value"},
 	{KERNELS("matmul: {flops: 1}"), 13, 21, "device.kernels.matmul: missing key \"overhead\""},
 	{KERNELS("matmul: {overhead: 1 us, flops: 0}"), 13, 45,
          "device.kernels.matmul.flops: must be more than zero"},
 	{KERNELS("matmul: {overhead: 1 us, speed: 1}"), 13, 38,
          "device.kernels.matmul: unknown key \"speed\"; known are overhead, flops, bandwidth, "
-	 "cached_bandwidth, call, row"},
+         "cached_bandwidth, call, row"},
 	{KERNELS("move: {overhead: 0}"), 13, 19,
          "device.kernels.move: kernels would take no time: give an overhead, or any other term"},
 	{CALIBRATION("error: 0.1, points: []"), 13, 14, "calibration: missing key \"date\""},
@@ -56,13 +59,16 @@ static const struct {
          "calibration.error: must not be negative"},
 	{CALIBRATION("date: 2026-11-22, error: 0, points: 3"), 13, 51,
          "calibration.points: expected a list of measured points, found a plain value"},
-	{POINTS("{collective: all-reduce}"), 13, 55, "calibration.points[0]: missing key \"atoms\""},
+	{POINTS("{collective: all-reduce}"), 13, 55,
+         "calibration.points[0]: missing key \"atoms\""},
 	{POINTS(POINT("sum", "[0]", "ring", "1")), 13, 68,
-         "calibration.points[0].collective: expected one of all-reduce, all-gather, reduce-scatter, "
+         "calibration.points[0].collective: expected one of all-reduce, all-gather, "
+         "reduce-scatter, "
          "all-to-all, broadcast, permute, found "
          "\"sum\""},
 	{POINTS(POINT("all-reduce", "[0]", "fast", "1")), 13, 103,
-         "calibration.points[0].algorithm: expected one of direct, ring, halving, hierarchical, chain, "
+         "calibration.points[0].algorithm: expected one of direct, ring, halving, hierarchical, "
+         "chain, "
          "found \"fast\""},
 	{POINTS(POINT("permute", "[0]", "ring", "1")), 13, 55,
          "calibration.points[0]: there is no ring permute"},
@@ -75,13 +81,15 @@ static const struct {
 	{POINTS(POINT("all-reduce", "[]", "ring", "1")), 13, 87,
          "calibration.points[0].atoms: must not be empty"},
 	{POINTS(POINT("all-reduce", "0", "ring", "1")), 13, 87,
-         "calibration.points[0].atoms: expected a list of atoms' numbers, such as [0, 1], found a plain "
+         "calibration.points[0].atoms: expected a list of atoms' numbers, such as [0, 1], found a "
+         "plain "
          "value"},
 	{POINTS(POINT("all-reduce", "[0]", "ring", "0.5")), 13, 116,
          "calibration.points[0].bytes: must be a whole number up to 2^62"},
 	{POINTS(POINT("all-reduce", "[0]", "ring", "1e30")), 13, 116,
          "calibration.points[0].bytes: must be a whole number up to 2^62"},
-	{POINTS(POINT("all-reduce", "[0]", "ring", "64") ", " POINT("all-reduce", "[0]", "direct", "64 B")),
+	{POINTS(POINT("all-reduce", "[0]", "ring", "64") ", " POINT("all-reduce", "[0]", "direct",
+                                                                    "64 B")),
          13, 54, "calibration.points: all-reduce of 64 bytes is there twice for the same atoms"},
 };
 
@@ -92,26 +100,29 @@ static void errors_name_place_and_key(void **state)
 		sw_cluster cluster;
 		sw_error err = {0};
 		assert_int_equal(parse(bad[i].text, &cluster, &err), SW_ERR_INPUT);
-		if (strcmp(err.message, bad[i].message) != 0 || err.line != bad[i].line || err.column != bad[i].column)
+		if (strcmp(err.message, bad[i].message) != 0 || err.line != bad[i].line ||
+		    err.column != bad[i].column)
 			fail_msg("%zu: %d:%d: %s", i, err.line, err.column, err.message);
 	}
 }
 
-#define FITTED                                                                                             \
-	HEAD "  kernels:\n    matmul: {overhead: 2 us, flops: 40 GFLOP/s}\n    move: {overhead: 0, "       \
-	     "bandwidth: 5 GB/s}\n"                                                                        \
-	     "calibration:\n  date: 2026-11-22\n  error: 0.043\n  points:\n"                               \
-	     "    - " POINT("all-gather", "[0, 1]", "ring",                                                \
-	                    "64 KiB") "\n"                                                                 \
-				      "    - " POINT(                                                      \
-					      "all-reduce", "[1]", "halving",                              \
-					      "4 KiB") "\n"                                                \
-						       "    - " POINT(                                     \
-							       "all-reduce", "[1, 0]", "hierarchical",     \
-							       "1 KiB") "\n"                               \
-									"    - " POINT("all-reduce",       \
-	                                                                               "[1]", "direct",    \
-	                                                                               "1 KiB") "\n"
+#define FITTED                                                                                     \
+	HEAD "  kernels:\n    matmul: {overhead: 2 us, flops: 40 GFLOP/s}\n    move: {overhead: "  \
+	     "0, "                                                                                 \
+	     "bandwidth: 5 GB/s}\n"                                                                \
+	     "calibration:\n  date: 2026-11-22\n  error: 0.043\n  points:\n"                       \
+	     "    - " POINT(                                                                       \
+		     "all-gather", "[0, 1]", "ring",                                               \
+		     "64 KiB") "\n"                                                                \
+			       "    - " POINT(                                                     \
+				       "all-reduce", "[1]", "halving",                             \
+				       "4 KiB") "\n"                                               \
+						"    - " POINT(                                    \
+							"all-reduce", "[1, 0]", "hierarchical",    \
+							"1 KiB") "\n"                              \
+								 "    - " POINT("all-reduce",      \
+	                                                                        "[1]", "direct",   \
+	                                                                        "1 KiB") "\n"
 
 static void points_are_sorted(void **state)
 {
@@ -141,7 +152,8 @@ static void points_are_sorted(void **state)
 	assert_string_equal(c->date, "2026-11-22");
 	assert_true(c->error == 0.043);
 	const sw_kernel_fit *kernels = cluster.device.kernels;
-	assert_true(kernels[SW_FAMILY_MATMUL].given && kernels[SW_FAMILY_MATMUL].flops_per_s == 40e9);
+	assert_true(kernels[SW_FAMILY_MATMUL].given &&
+	            kernels[SW_FAMILY_MATMUL].flops_per_s == 40e9);
 	assert_true(kernels[SW_FAMILY_MATMUL].overhead_s == 2e-6 &&
 	            kernels[SW_FAMILY_MATMUL].bytes_per_s == 0);
 	assert_true(kernels[SW_FAMILY_MOVE].given && kernels[SW_FAMILY_MOVE].bytes_per_s == 5e9);
@@ -178,17 +190,19 @@ static void the_hash_is_of_what_planning_depends_on(void **state)
 		bool same;
 	} cases[] = {
 		{POINTS(POINT("all-reduce", "[0]", "ring", "64")), true},
-		{CALIBRATION("date: 2027-01-01, error: 0.5, points: [" POINT("all-reduce", "[0]", "ring",
-	                                                                     "64") "]"),
+		{CALIBRATION("date: 2027-01-01, error: 0.5, points: [" POINT("all-reduce", "[0]",
+	                                                                     "ring", "64") "]"),
 	         true},
-		{POINTS("{collective: all-reduce, atoms: [0], algorithm: ring, bytes: 64, seconds: 1 ms, "
+		{POINTS("{collective: all-reduce, atoms: [0], algorithm: ring, bytes: 64, seconds: "
+	                "1 ms, "
 	                "deviation: 0}"),
 	         true},
 		{POINTS(POINT("all-reduce", "[1]", "ring", "64")), false},
 		{POINTS(POINT("all-reduce", "[0]", "direct", "64")), false},
 		{POINTS(POINT("all-gather", "[0]", "ring", "64")), false},
 		{POINTS(POINT("all-reduce", "[0]", "ring", "65")), false},
-		{POINTS("{collective: all-reduce, atoms: [0], algorithm: ring, bytes: 64, seconds: 2 ms, "
+		{POINTS("{collective: all-reduce, atoms: [0], algorithm: ring, bytes: 64, seconds: "
+	                "2 ms, "
 	                "deviation: 10 us}"),
 	         false},
 		{HEAD, false},

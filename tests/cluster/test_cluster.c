@@ -6,12 +6,12 @@
 
 #include "test.h"
 
-#define LEVELS                                                            \
-	"levels:\n"                                                       \
-	"  - {name: node, count: 2, latency: 30 us, bandwidth: 2 GB/s}\n" \
+#define LEVELS                                                                                     \
+	"levels:\n"                                                                                \
+	"  - {name: node, count: 2, latency: 30 us, bandwidth: 2 GB/s}\n"                          \
 	"  - {name: device, count: 2, latency: 5 us, bandwidth: 6 GB/s}\n"
-#define DEVICE                                                                                            \
-	"device: {name: cpu, memory: 2 GiB, memory_bandwidth: 8 GB/s, kernel_overhead: 1 us,\n"           \
+#define DEVICE                                                                                     \
+	"device: {name: cpu, memory: 2 GiB, memory_bandwidth: 8 GB/s, kernel_overhead: 1 us,\n"    \
 	"  matmul_efficiency: 0.7, flops: {f32: 50 GFLOP/s}}\n"
 #define HEAD "version: 1\nname: test\n"
 
@@ -20,7 +20,7 @@ static sw_status parse(const char *text, sw_cluster *cluster, sw_error *err)
 	return sw_cluster_parse(text, strlen(text), "c.yaml", cluster, err);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------------------------ */
+/* ---- what is refused -------------------------------------------------------------------- */
 
 #define WITH_LEVEL(text) HEAD "levels:\n  - {" text "}\n" DEVICE
 #define WITH_DEVICE(text) HEAD LEVELS "device: {" text "}\n"
@@ -31,81 +31,114 @@ static const struct {
 } bad[] = {
 	{"- 1\n", 1, 1, "cluster: expected a mapping, found a list"},
 	{"name: x\n" LEVELS DEVICE, 1, 1, "cluster: missing key \"version\""},
-	{"version: 2\nname: x\n" LEVELS DEVICE, 1, 10, "version: expected 1, the only version there is"},
+	{"version: 2\nname: x\n" LEVELS DEVICE, 1, 10,
+         "version: expected 1, the only version there is"},
 	{"version: 1\nname: \"\"\n" LEVELS DEVICE, 2, 7, "name: must not be empty"},
 	{HEAD LEVELS, 1, 1, "cluster: missing key \"device\""},
-	{HEAD LEVELS DEVICE "speed: 3\n", 8, 1, "cluster: unknown key \"speed\"; known are version, name, levels, device, calibration"},
+	{HEAD LEVELS DEVICE "speed: 3\n", 8, 1,
+         "cluster: unknown key \"speed\"; known are version, name, levels, device, calibration"},
 	{HEAD "name: y\n" LEVELS DEVICE, 3, 1, "key \"name\" is given twice, first in line 2"},
 	{HEAD "levels: []\n" DEVICE, 3, 9, "levels: expected 1 to 6 levels, found 0"},
-	{HEAD "levels: 3\n" DEVICE, 3, 9, "levels: expected a list of levels, outermost first, found a plain value"},
-	{WITH_LEVEL("name: a, latency: 1 us, bandwidth: 1"), 4, 5, "levels[0]: missing key \"count\""},
+	{HEAD "levels: 3\n" DEVICE, 3, 9,
+         "levels: expected a list of levels, outermost first, found a plain value"},
+	{WITH_LEVEL("name: a, latency: 1 us, bandwidth: 1"), 4, 5,
+         "levels[0]: missing key \"count\""},
 	{WITH_LEVEL("name: a, count: 2, latncy: 1 us, bandwidth: 1"), 4, 25,
-         "levels[0]: unknown key \"latncy\"; known are name, count, latency, bandwidth, flow_bandwidth, contention"},
-	{WITH_LEVEL("name: a, count: 0, latency: 1 us, bandwidth: 1"), 4, 22, "levels[0].count: must be more than zero"},
-	{WITH_LEVEL("name: a, count: -2, latency: 1 us, bandwidth: 1"), 4, 22, "levels[0].count: must not be negative"},
-	{WITH_LEVEL("name: a, count: 1.5, latency: 1 us, bandwidth: 1"), 4, 22, "levels[0].count: must be a whole number"},
+         "levels[0]: unknown key \"latncy\"; known are name, count, latency, bandwidth, "
+         "flow_bandwidth, contention"},
+	{WITH_LEVEL("name: a, count: 0, latency: 1 us, bandwidth: 1"), 4, 22,
+         "levels[0].count: must be more than zero"},
+	{WITH_LEVEL("name: a, count: -2, latency: 1 us, bandwidth: 1"), 4, 22,
+         "levels[0].count: must not be negative"},
+	{WITH_LEVEL("name: a, count: 1.5, latency: 1 us, bandwidth: 1"), 4, 22,
+         "levels[0].count: must be a whole number"},
 	{WITH_LEVEL("name: a, count: two, latency: 1 us, bandwidth: 1"), 4, 22,
          "levels[0].count: expected a plain number such as 0.7, found \"two\""},
-	{WITH_LEVEL("name: a, count: 2000000, latency: 1 us, bandwidth: 1"), 4, 22, "levels[0].count: more than 1048576 (2^20)"},
+	{WITH_LEVEL("name: a, count: 2000000, latency: 1 us, bandwidth: 1"), 4, 22,
+         "levels[0].count: more than 1048576 (2^20)"},
 	{WITH_LEVEL("name: a, count: [1, 4], latency: 1 us, bandwidth: 1"), 4, 22,
          "levels[0].count: 2 counts for 1 units of the level above"},
-	{WITH_LEVEL("name: a, count: [0], latency: 1 us, bandwidth: 1"), 4, 23, "levels[0].count[0]: must be more than zero"},
+	{WITH_LEVEL("name: a, count: [0], latency: 1 us, bandwidth: 1"), 4, 23,
+         "levels[0].count[0]: must be more than zero"},
 	{WITH_LEVEL("name: a, count: {x: 1}, latency: 1 us, bandwidth: 1"), 4, 22,
          "levels[0].count: expected a whole number, found a mapping"},
-	{WITH_LEVEL("name: a, count: 2, latency: -1 us, bandwidth: 1"), 4, 34, "levels[0].latency: must not be negative"},
+	{WITH_LEVEL("name: a, count: 2, latency: -1 us, bandwidth: 1"), 4, 34,
+         "levels[0].latency: must not be negative"},
 	{WITH_LEVEL("name: a, count: 2, latency: 1 fortnight, bandwidth: 1"), 4, 34,
          "levels[0].latency: unknown unit \"fortnight\"; known are s, ms, us, ns"},
 	{WITH_LEVEL("name: a, count: 2, latency: soon, bandwidth: 1"), 4, 34,
          "levels[0].latency: expected a time such as 20 us, found \"soon\""},
 	{WITH_LEVEL("name: a, count: 2, latency: inf, bandwidth: 1"), 4, 34,
          "levels[0].latency: expected a time such as 20 us, found \"inf\""},
-	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: 0"), 4, 51, "levels[0].bandwidth: must be more than zero"},
+	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: 0"), 4, 51,
+         "levels[0].bandwidth: must be more than zero"},
 	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: 2 GB"), 4, 51,
-         "levels[0].bandwidth: unknown unit \"GB\"; known are B/s or b/s with k, M, G, T, or Ki, Mi, Gi, Ti before B"},
-	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: 1e999"), 4, 51, "levels[0].bandwidth: \"1e999\" is too large"},
+         "levels[0].bandwidth: unknown unit \"GB\"; known are B/s or b/s with k, M, G, T, or Ki, "
+         "Mi, Gi, Ti before B"},
+	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: 1e999"), 4, 51,
+         "levels[0].bandwidth: \"1e999\" is too large"},
 	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: [1]"), 4, 51,
          "levels[0].bandwidth: 1 bandwidths for 2 parts of the level"},
-	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: []"), 4, 51, "levels[0].bandwidth: 0 bandwidths for 2 parts of the level"},
-	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: [1, 0]"), 4, 55, "levels[0].bandwidth[1]: must be more than zero"},
+	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: []"), 4, 51,
+         "levels[0].bandwidth: 0 bandwidths for 2 parts of the level"},
+	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: [1, 0]"), 4, 55,
+         "levels[0].bandwidth[1]: must be more than zero"},
 	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: [1, [2]]"), 4, 55,
          "levels[0].bandwidth[1]: expected a bandwidth such as 25 GB/s or 200 Gb/s, found a list"},
 	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: {x: 1}"), 4, 51,
          "levels[0].bandwidth: expected a bandwidth such as 25 GB/s or 200 Gb/s, found a mapping"},
-	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: [2, 3], flow_bandwidth: 2.5"), 4, 75,
-         "levels[0].flow_bandwidth: is more than the least bandwidth"},
-	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: 1, contention: -1"), 4, 66, "levels[0].contention: must not be negative"},
+	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: [2, 3], flow_bandwidth: 2.5"), 4,
+         75, "levels[0].flow_bandwidth: is more than the least bandwidth"},
+	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: 1, contention: -1"), 4, 66,
+         "levels[0].contention: must not be negative"},
 	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: 1, contention: 5 %"), 4, 66,
          "levels[0].contention: expected a plain number such as 0.7, found \"5 %\""},
 	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: 1, flow_bandwidth: 2"), 4, 70,
          "levels[0].flow_bandwidth: is more than the bandwidth"},
 	{WITH_LEVEL("name: a, count: 2, latency: 1 us, bandwidth: 1, flow_bandwidth: 0"), 4, 70,
          "levels[0].flow_bandwidth: must be more than zero"},
-	{HEAD "levels:\n  - {name: a, count: 2, latency: 0, bandwidth: 1}\n  - {name: a, count: 2, latency: 0, bandwidth: 1}\n" DEVICE,
+	{HEAD "levels:\n  - {name: a, count: 2, latency: 0, bandwidth: 1}\n  - {name: a, count: 2, "
+              "latency: 0, bandwidth: 1}\n" DEVICE,
          5, 12, "levels[1].name: \"a\" names levels[0] already"},
-	{HEAD "levels:\n  - {name: a, count: 2048, latency: 0, bandwidth: 1}\n  - {name: b, count: 1024, latency: 0, bandwidth: 1}\n" DEVICE,
+	{HEAD "levels:\n  - {name: a, count: 2048, latency: 0, bandwidth: 1}\n  - {name: b, count: "
+              "1024, latency: 0, bandwidth: 1}\n" DEVICE,
          5, 22, "levels[1].count: the cluster would have more than 1048576 (2^20) devices"},
-	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, flops: {f32: 1}"), 6, 9,
-         "device: missing key \"matmul_efficiency\""},
-	{WITH_DEVICE("name: x, memory: 0.5, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 1, flops: {f32: 1}"), 6, 27,
-         "device.memory: must be between 1 B and 2^62 B"},
-	{WITH_DEVICE("name: x, memory: 16 Gib, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 1, flops: {f32: 1}"), 6, 27,
+	{WITH_DEVICE(
+		 "name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, flops: {f32: 1}"),
+         6, 9, "device: missing key \"matmul_efficiency\""},
+	{WITH_DEVICE("name: x, memory: 0.5, memory_bandwidth: 1, kernel_overhead: 0, "
+                     "matmul_efficiency: 1, flops: {f32: 1}"),
+         6, 27, "device.memory: must be between 1 B and 2^62 B"},
+	{WITH_DEVICE("name: x, memory: 16 Gib, memory_bandwidth: 1, kernel_overhead: 0, "
+                     "matmul_efficiency: 1, flops: {f32: 1}"),
+         6, 27,
          "device.memory: unknown unit \"Gib\"; known are B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"},
-	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 1.1, flops: {f32: 1}"), 6, 90,
-         "device.matmul_efficiency: must not be more than 1"},
-	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 1, flops: {f32: 1}, transfer_share: 1"), 6, 126,
-         "device.transfer_share: must be less than 1"},
-	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 70 %, flops: {f32: 1}"), 6, 90,
-         "device.matmul_efficiency: expected a plain number such as 0.7, found \"70 %\""},
-	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 1, flops: {bf16: 1}"), 6, 100,
-         "device.flops: missing key \"f32\""},
-	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 1, flops: {f32: 1, f31: 1}"), 6, 109,
-         "device.flops: \"f31\" is no element type"},
-	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 1, flops: {f32: 0}"), 6, 106,
-         "device.flops.f32: must be more than zero"},
-	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 1, flops: {f32: 1 GFLOPS}"), 6, 106,
-         "device.flops.f32: unknown unit \"GFLOPS\"; known are FLOP/s, MFLOP/s, GFLOP/s, TFLOP/s, PFLOP/s"},
-	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, matmul_efficiency: 1, flops: 5"), 6, 100,
-         "device.flops: expected a mapping of element types, found a plain value"},
+	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, "
+                     "matmul_efficiency: 1.1, flops: {f32: 1}"),
+         6, 90, "device.matmul_efficiency: must not be more than 1"},
+	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, "
+                     "matmul_efficiency: 1, flops: {f32: 1}, transfer_share: 1"),
+         6, 126, "device.transfer_share: must be less than 1"},
+	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, "
+                     "matmul_efficiency: 70 %, flops: {f32: 1}"),
+         6, 90, "device.matmul_efficiency: expected a plain number such as 0.7, found \"70 %\""},
+	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, "
+                     "matmul_efficiency: 1, flops: {bf16: 1}"),
+         6, 100, "device.flops: missing key \"f32\""},
+	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, "
+                     "matmul_efficiency: 1, flops: {f32: 1, f31: 1}"),
+         6, 109, "device.flops: \"f31\" is no element type"},
+	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, "
+                     "matmul_efficiency: 1, flops: {f32: 0}"),
+         6, 106, "device.flops.f32: must be more than zero"},
+	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, "
+                     "matmul_efficiency: 1, flops: {f32: 1 GFLOPS}"),
+         6, 106,
+         "device.flops.f32: unknown unit \"GFLOPS\"; known are FLOP/s, MFLOP/s, GFLOP/s, TFLOP/s, "
+         "PFLOP/s"},
+	{WITH_DEVICE("name: x, memory: 1, memory_bandwidth: 1, kernel_overhead: 0, "
+                     "matmul_efficiency: 1, flops: 5"),
+         6, 100, "device.flops: expected a mapping of element types, found a plain value"},
 };
 
 static void errors_name_place_and_key(void **state)
@@ -133,20 +166,24 @@ static void a_missing_file_is_named(void **state)
 	sw_cluster_clear(&cluster);
 }
 
-/* ---- units ------------------------------------------------------------------------------------------------------ */
+/* ---- units ------------------------------------------------------------------------------ */
 
 static const struct {
 	const char *text;
 	double bytes_per_s;
 } bandwidths[] = {
-	{"25 GB/s", 25e9}, {"25GB/s", 25e9}, {"200 Gb/s", 25e9}, {"2.5e10", 2.5e10}, {"+1", 1}, {".5", 0.5}, {"1 TB/s", 1e12},
-	{"3 MB/s", 3e6}, {"3 kB/s", 3e3}, {"3 KB/s", 3e3}, {"8 B/s", 8}, {"8 b/s", 1}, {"1 GiB/s", 1073741824.0},
-	{"1 Tb/s", 125e9}, {"800 Mb/s", 1e8}, {"8 kb/s", 1e3}, {"1 KiB/s", 1024},
+	{"25 GB/s", 25e9},         {"25GB/s", 25e9},  {"200 Gb/s", 25e9},
+	{"2.5e10", 2.5e10},        {"+1", 1},         {".5", 0.5},
+	{"1 TB/s", 1e12},          {"3 MB/s", 3e6},   {"3 kB/s", 3e3},
+	{"3 KB/s", 3e3},           {"8 B/s", 8},      {"8 b/s", 1},
+	{"1 GiB/s", 1073741824.0}, {"1 Tb/s", 125e9}, {"800 Mb/s", 1e8},
+	{"8 kb/s", 1e3},           {"1 KiB/s", 1024},
 };
 static const struct {
 	const char *text;
 	double seconds;
-} times[] = {{"20 us", 20e-6}, {"20us", 20e-6}, {"3 ms", 3e-3}, {"7 ns", 7e-9}, {"1.5 s", 1.5}, {"1e-6", 1e-6}, {"0", 0}};
+} times[] = {{"20 us", 20e-6}, {"20us", 20e-6}, {"3 ms", 3e-3}, {"7 ns", 7e-9},
+             {"1.5 s", 1.5},   {"1e-6", 1e-6},  {"0", 0}};
 
 static void units_are_understood(void **state)
 {
@@ -157,7 +194,9 @@ static void units_are_understood(void **state)
 		char text[1024];
 		sw_cluster cluster;
 		sw_error err;
-		snprintf(text, sizeof(text), HEAD "levels:\n  - {name: a, count: 2, latency: %s, bandwidth: %s}\n" DEVICE,
+		snprintf(text, sizeof(text),
+		         HEAD
+		         "levels:\n  - {name: a, count: 2, latency: %s, bandwidth: %s}\n" DEVICE,
 		         is_time ? times[k].text : "1 us", is_time ? "1" : bandwidths[k].text);
 		assert_int_equal(parse(text, &cluster, &err), SW_OK);
 		if (is_time)
@@ -168,12 +207,12 @@ static void units_are_understood(void **state)
 	}
 }
 
-/* ---- atoms and places -------------------------------------------------------------------------------------------- */
+/* ---- atoms and places ------------------------------------------------------------------- */
 
 static const struct {
 	const char *counts[4]; /* of the levels, outermost first */
 	int64_t devices;
-	const char *atoms;     /* size@level */
+	const char *atoms; /* size@level */
 } shapes[] = {
 	{{"1"}, 1, ""},
 	{{"1", "2"}, 2, "2@1"},
@@ -194,7 +233,9 @@ static void parse_counts(const char *const counts[4], sw_cluster *cluster)
 	sw_error err = {0};
 	sw_text_add(&text, HEAD "levels:\n");
 	for (int l = 0; l < 4 && counts[l]; l++)
-		sw_text_addf(&text, "  - {name: l%d, count: %s, latency: %d us, bandwidth: 1 GB/s}\n", l, counts[l], l + 1);
+		sw_text_addf(&text,
+		             "  - {name: l%d, count: %s, latency: %d us, bandwidth: 1 GB/s}\n", l,
+		             counts[l], l + 1);
 	sw_text_add(&text, DEVICE);
 	if (parse(text.data, cluster, &err) != SW_OK)
 		fail_msg("%s", err.message);
@@ -211,7 +252,8 @@ static void counts_become_atoms(void **state)
 		assert_int_equal(cluster.n_devices, shapes[i].devices);
 		assert_int_equal(sw_atoms_devices(&cluster.atoms), shapes[i].devices);
 		for (int32_t a = 0; a < cluster.atoms.n; a++)
-			sw_text_addf(&text, "%s%d@%d", a ? " " : "", cluster.atoms.size[a], cluster.atom_level[a]);
+			sw_text_addf(&text, "%s%d@%d", a ? " " : "", cluster.atoms.size[a],
+			             cluster.atom_level[a]);
 		if (strcmp(text.data ? text.data : "", shapes[i].atoms) != 0)
 			fail_msg("shapes[%zu]: %s, expected %s", i, text.data, shapes[i].atoms);
 		sw_text_clear(&text);
@@ -219,7 +261,8 @@ static void counts_become_atoms(void **state)
 	}
 }
 
-/* No two devices that differ in one atom only meet further out than the atom's level, and some meet there. */
+/* No two devices that differ in one atom only meet further out than the atom's level, and some meet
+ * there. */
 static void atom_levels_are_the_outermost_crossed(void **state)
 {
 	(void)state;
@@ -232,10 +275,14 @@ static void atom_levels_are_the_outermost_crossed(void **state)
 				for (int64_t y = 0; y < c.n_devices; y++) {
 					bool only = x != y;
 					for (int32_t b = 0; b < c.atoms.n; b++)
-						if (b != a && sw_atoms_coordinate(&c.atoms, x, b) != sw_atoms_coordinate(&c.atoms, y, b))
+						if (b != a &&
+						    sw_atoms_coordinate(&c.atoms, x, b) !=
+						            sw_atoms_coordinate(&c.atoms, y, b))
 							only = false;
 					if (only)
-						outermost = SW_MIN(outermost, sw_cluster_meeting_level(&c, x, y));
+						outermost =
+							SW_MIN(outermost,
+						               sw_cluster_meeting_level(&c, x, y));
 				}
 			}
 			assert_int_equal(outermost, c.atom_level[a]);
@@ -247,7 +294,8 @@ static void atom_levels_are_the_outermost_crossed(void **state)
 static void devices_meet_where_their_parts_differ(void **state)
 {
 	const char *const counts[4] = {"2", "[1, 2]", "[2, 3, 1]"};
-	static const int32_t places[6][3] = {{0, 0, 0}, {0, 0, 1}, {1, 1, 2}, {1, 1, 3}, {1, 1, 4}, {1, 2, 5}};
+	static const int32_t places[6][3] = {{0, 0, 0}, {0, 0, 1}, {1, 1, 2},
+	                                     {1, 1, 3}, {1, 1, 4}, {1, 2, 5}};
 	sw_cluster cluster;
 	(void)state;
 	parse_counts(counts, &cluster);
@@ -262,12 +310,14 @@ static void devices_meet_where_their_parts_differ(void **state)
 	sw_cluster_clear(&cluster);
 }
 
-/* ---- links ------------------------------------------------------------------------------------------------------------ */
+/* ---- links ------------------------------------------------------------------------------ */
 
-#define UNEQUAL_LINKS                                                                                           \
-	"levels:\n"                                                                                             \
-	"  - {name: node, count: 2, latency: 30 us, bandwidth: [3 GB/s, 2 GB/s], contention: 0.25}\n"            \
-	"  - {name: device, count: [1, 2], latency: 5 us, bandwidth: [6 GB/s, 7 GB/s, 5 GB/s], flow_bandwidth: 4 GB/s}\n"
+#define UNEQUAL_LINKS                                                                              \
+	"levels:\n"                                                                                \
+	"  - {name: node, count: 2, latency: 30 us, bandwidth: [3 GB/s, 2 GB/s], contention: "     \
+	"0.25}\n"                                                                                  \
+	"  - {name: device, count: [1, 2], latency: 5 us, bandwidth: [6 GB/s, 7 GB/s, 5 GB/s], "   \
+	"flow_bandwidth: 4 GB/s}\n"
 
 static void each_part_has_its_link(void **state)
 {
@@ -287,15 +337,22 @@ static void a_list_of_equal_links_is_one_figure(void **state)
 {
 	sw_cluster one, list;
 	(void)state;
-	assert_int_equal(parse(HEAD "levels:\n  - {name: a, count: 2, latency: 0, bandwidth: 4}\n" DEVICE, &one, NULL), SW_OK);
-	assert_int_equal(parse(HEAD "levels:\n  - {name: a, count: 2, latency: 0, bandwidth: [4, 4]}\n" DEVICE, &list, NULL), SW_OK);
+	assert_int_equal(
+		parse(HEAD "levels:\n  - {name: a, count: 2, latency: 0, bandwidth: 4}\n" DEVICE,
+	              &one, NULL),
+		SW_OK);
+	assert_int_equal(
+		parse(HEAD
+	              "levels:\n  - {name: a, count: 2, latency: 0, bandwidth: [4, 4]}\n" DEVICE,
+	              &list, NULL),
+		SW_OK);
 	assert_null(list.levels[0].part_bandwidth);
 	assert_true(list.hash == one.hash);
 	sw_cluster_clear(&one);
 	sw_cluster_clear(&list);
 }
 
-/* ---- printing ------------------------------------------------------------------------------------------------------- */
+/* ---- printing --------------------------------------------------------------------------- */
 
 static void check_reads_back(const sw_cluster *cluster)
 {
@@ -374,14 +431,22 @@ static void the_hash_knows_figures_and_not_names(void **state)
 		const char *from, *to;
 		bool same;
 	} changes[] = {
-		{"name: test", "name: other", true},   {"name: cpu", "name: gpu", true},
-		{"30 us", "31 us", false},             {"6 GB/s", "7 GB/s", false},
-		{"2 GiB", "3 GiB", false},             {"0.7", "0.6", false},
-		{"f32: 50", "f32: 51", false},         {"{f32:", "{f64: 1, f32:", false},
-		{"overhead: 1 us", "overhead: 2 us", false}, {"device, count: 2", "device, count: 4", false},
-		{"8 GB/s", "9 GB/s", false},           {"2 GB/s}", "2 GB/s, flow_bandwidth: 1 GB/s}", false},
-		{"2 GB/s}", "2 GB/s, contention: 0.1}", false}, {"2 GB/s}", "2 GB/s, contention: 0}", true},
-		{"2 GB/s}", "[2 GB/s, 3 GB/s]}", false}, {"2 GB/s}", "[2 GB/s, 2 GB/s]}", true},
+		{"name: test", "name: other", true},
+		{"name: cpu", "name: gpu", true},
+		{"30 us", "31 us", false},
+		{"6 GB/s", "7 GB/s", false},
+		{"2 GiB", "3 GiB", false},
+		{"0.7", "0.6", false},
+		{"f32: 50", "f32: 51", false},
+		{"{f32:", "{f64: 1, f32:", false},
+		{"overhead: 1 us", "overhead: 2 us", false},
+		{"device, count: 2", "device, count: 4", false},
+		{"8 GB/s", "9 GB/s", false},
+		{"2 GB/s}", "2 GB/s, flow_bandwidth: 1 GB/s}", false},
+		{"2 GB/s}", "2 GB/s, contention: 0.1}", false},
+		{"2 GB/s}", "2 GB/s, contention: 0}", true},
+		{"2 GB/s}", "[2 GB/s, 3 GB/s]}", false},
+		{"2 GB/s}", "[2 GB/s, 2 GB/s]}", true},
 	};
 	const char *text = HEAD LEVELS DEVICE;
 	sw_cluster first;
@@ -403,7 +468,7 @@ static void the_hash_knows_figures_and_not_names(void **state)
 	sw_cluster_clear(&first);
 }
 
-/* ---- the files that come along ---------------------------------------------------------------------------------------- */
+/* ---- the files that come along ---------------------------------------------------------- */
 
 static const struct {
 	const char *name;

@@ -5,11 +5,11 @@
 
 #include "test.h"
 
-#define DEVICE                                                                                             \
-	"device: {name: d, memory: 2 GiB, memory_bandwidth: 8 GB/s, kernel_overhead: 1 us,\n"              \
+#define DEVICE                                                                                     \
+	"device: {name: d, memory: 2 GiB, memory_bandwidth: 8 GB/s, kernel_overhead: 1 us,\n"      \
 	"  matmul_efficiency: 0.7, flops: {f32: 50 GFLOP/s}}\n"
 #define CLUSTER(levels) "version: 1\nname: test\nlevels:\n" levels DEVICE
-#define LEVEL(name, count, bandwidth)                                                                      \
+#define LEVEL(name, count, bandwidth)                                                              \
 	"  - {name: " name ", count: " count ", latency: 1 us, bandwidth: " bandwidth "}\n"
 
 static const char nodes_of_8[] =
@@ -68,7 +68,8 @@ static void a_part_is_the_cluster_that_a_file_of_its_size_gives(void **state)
 		assert_memory_equal(part.atom_level, wanted.atom_level,
 		                    (size_t)part.atoms.n * sizeof(part.atom_level[0]));
 		assert_memory_equal(part.place, wanted.place,
-		                    (size_t)(part.n_devices * part.n_levels) * sizeof(part.place[0]));
+		                    (size_t)(part.n_devices * part.n_levels) *
+		                            sizeof(part.place[0]));
 		assert_true(part.hash == wanted.hash);
 		sw_text_clear(&printed);
 		sw_text_clear(&expected);
@@ -81,7 +82,8 @@ static const struct {
 	const char *of, *what, *message;
 } refused[] = {
 	{nodes_of_8, "49", "cannot take 49 devices: the cluster has 48"},
-	{nodes_of_8, "12", "cannot take 12 devices: the last node would not be whole; take 8 or 16"},
+	{nodes_of_8, "12",
+         "cannot take 12 devices: the last node would not be whole; take 8 or 16"},
 	{nodes_of_8, "3", "cannot take 3 devices: the last module would not be whole; take 2 or 4"},
 	{unequal, "2", "cannot take 2 devices: the last node would not be whole; take 1 or 3"},
 	{nodes_of_8, "7x4x2", "cannot take 7 of each node: there are 6"},
@@ -98,9 +100,11 @@ static const struct {
 	{nodes_of_8, "8 ",
          "cannot take \"8 \": expected a number of devices, or counts of node x module x gpu"},
 	{nodes_of_8, "1x1x1x1x1x1x1",
-         "cannot take \"1x1x1x1x1x1x1\": expected a number of devices, or counts of node x module x gpu"},
+         "cannot take \"1x1x1x1x1x1x1\": expected a number of devices, or counts of node x module "
+         "x gpu"},
 	{nodes_of_8, "99999999999999999999",
-         "cannot take \"99999999999999999999\": expected a number of devices, or counts of node x module x "
+         "cannot take \"99999999999999999999\": expected a number of devices, or counts of node x "
+         "module x "
          "gpu"},
 };
 
@@ -122,13 +126,15 @@ static void what_cannot_be_had_is_named_and_nothing_changes(void **state)
 	}
 }
 
-/* A flow that is capped stays so; one that had all of the least link has all of the least that is left. */
+/* A flow that is capped stays so; one that had all of the least link has all of the least that is
+ * left. */
 static void flows_keep_their_cap(void **state)
 {
-	static const char capped[] = CLUSTER(
-		"  - {name: node, count: 2, latency: 1 us, bandwidth: [4e9, 2e9], flow_bandwidth: 1e9}\n"),
-			  whole[] = CLUSTER(
-				  "  - {name: node, count: 2, latency: 1 us, bandwidth: [4e9, 2e9]}\n");
+	static const char
+		capped[] = CLUSTER("  - {name: node, count: 2, latency: 1 us, bandwidth: [4e9, "
+	                           "2e9], flow_bandwidth: 1e9}\n"),
+		whole[] = CLUSTER(
+			"  - {name: node, count: 2, latency: 1 us, bandwidth: [4e9, 2e9]}\n");
 	sw_cluster cluster;
 	(void)state;
 	parse(capped, &cluster);
@@ -144,9 +150,10 @@ static void flows_keep_their_cap(void **state)
 static void points_hold_for_all_devices_only(void **state)
 {
 	static const char text[] = CLUSTER(LEVEL("node", "2", "1e9") LEVEL(
-		"gpu", "2", "3e9")) "calibration:\n  date: 2026-11-22\n  error: 0.1\n  points:\n"
-				    "    - {collective: all-reduce, atoms: [0], algorithm: ring, bytes: 8, "
-				    "seconds: 1, deviation: 0}\n";
+		"gpu", "2",
+		"3e9")) "calibration:\n  date: 2026-11-22\n  error: 0.1\n  points:\n"
+			"    - {collective: all-reduce, atoms: [0], algorithm: ring, bytes: 8, "
+			"seconds: 1, deviation: 0}\n";
 	sw_cluster cluster;
 	(void)state;
 	parse(text, &cluster);

@@ -18,7 +18,8 @@ void make_cluster(sw_cluster *cluster, const level_text *levels, size_t n)
 	sw_text_add(&text, "version: 1\nname: test\nlevels:\n");
 	for (size_t i = 0; i < n; i++) {
 		sw_text_addf(&text, "  - {name: %c, count: %s, latency: %.17g, bandwidth: %.17g",
-		             (char)('a' + i), levels[i].count, levels[i].latency_s, levels[i].bandwidth);
+		             (char)('a' + i), levels[i].count, levels[i].latency_s,
+		             levels[i].bandwidth);
 		if (levels[i].flow_bandwidth > 0)
 			sw_text_addf(&text, ", flow_bandwidth: %.17g", levels[i].flow_bandwidth);
 		sw_text_add(&text, "}\n");

@@ -13,8 +13,8 @@ typedef struct level_text {
 	double latency_s, bandwidth, flow_bandwidth;
 } level_text;
 
-/* Levels are named a, b, c. The device: 1 GB/s of memory, 10 us per kernel, f32 100 GFLOP/s, bf16 400 GFLOP/s, half of which
- * matmuls reach. */
+/* Levels are named a, b, c. The device: 1 GB/s of memory, 10 us per kernel, f32 100 GFLOP/s, bf16
+ * 400 GFLOP/s, half of which matmuls reach. */
 void make_cluster(sw_cluster *cluster, const level_text *levels, size_t n);
 
 /* HLO text that must be readable. */

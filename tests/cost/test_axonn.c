@@ -1,9 +1,10 @@
-/* AxoNN's communication model, equations 1 to 10 (its section V), against what our model says of the same collectives on the same grid. */
+/* AxoNN's communication model, equations 1 to 10 (its section V), against what our model says of
+ * the same collectives on the same grid. */
 #include "cost/clusters.h"
 
 #include <string.h>
 
-/* ---- the paper's equations, as printed ------------------------------------------------------------------------ */
+/* ---- the paper's equations, as printed -------------------------------------------------- */
 
 /* 1 to 3: G devices, m bytes in each one's input buffer, beta bytes per second between peers. */
 static double all_gather_s(double beta, double G, double m)
@@ -54,7 +55,8 @@ typedef struct layer {
 enum { COLLECTIVES = 5 };
 
 /* 4 to 8, in this order. */
-static void layer_equations(const machine *on, const grid *g, const layer *l, double seconds[COLLECTIVES])
+static void layer_equations(const machine *on, const grid *g, const layer *l,
+                            double seconds[COLLECTIVES])
 {
 	int ax = l->transposed ? Y : X, ay = l->transposed ? X : Y;
 	double gx = (double)g->size[ax], gy = (double)g->size[ay], gz = (double)g->size[Z];
@@ -68,7 +70,7 @@ static void layer_equations(const machine *on, const grid *g, const layer *l, do
 	seconds[4] = 2 / bdata * ((gdata - 1) / gdata) * (l->k * l->n / (gx * gy * gz));
 }
 
-/* ---- the same by our model --------------------------------------------------------------------------------------- */
+/* ---- the same by our model -------------------------------------------------------------- */
 
 /* What algorithm 1 of the paper does for the layer, in the order of its equations. */
 typedef struct step {
@@ -103,9 +105,10 @@ static double chosen_s(const machine *on, const grid *g, const step *s)
 	return sw_cost_choose(&on->cluster, s->kind, g->atoms[s->axis], s->operand_bytes).seconds;
 }
 
-/* ---- grids and machines -------------------------------------------------------------------------------------------- */
+/* ---- grids and machines ----------------------------------------------------------------- */
 
-/* Takes atoms from the innermost outwards for x, y, z and data in turn. False if the sizes do not fall on atoms. */
+/* Takes atoms from the innermost outwards for x, y, z and data in turn. False if the sizes do not
+ * fall on atoms. */
 static bool grid_place(const sw_cluster *cluster, grid *g)
 {
 	int32_t a = cluster->atoms.n;
@@ -157,11 +160,13 @@ static void made_machine(machine *on, const char *nodes, const char *devices, in
 	on->intra = 300e9;
 }
 
-/* Section VI: four NICs of 200 Gb/s per node. Inside a node a ring takes what one flow can use of the links. */
+/* Section VI: four NICs of 200 Gb/s per node. Inside a node a ring takes what one flow can use of
+ * the links. */
 static void perlmutter(machine *on, const char *devices)
 {
 	sw_error err;
-	if (sw_cluster_read(SW_SOURCE_DIR "/clusters/perlmutter.yaml", &on->cluster, &err) != SW_OK ||
+	if (sw_cluster_read(SW_SOURCE_DIR "/clusters/perlmutter.yaml", &on->cluster, &err) !=
+	            SW_OK ||
 	    sw_cluster_take(&on->cluster, devices, &err) != SW_OK)
 		fail_msg("%s", err.message);
 	forget_latencies(&on->cluster);
@@ -175,7 +180,8 @@ static const struct {
 	int64_t per_node;
 	int grids;
 } shapes[] = {
-	{"1", "8", 8, 20}, {"2", "4", 4, 20}, {"8", "4", 4, 56}, {"16", "8", 8, 120}, {"4", "1", 1, 10},
+	{"1", "8", 8, 20},   {"2", "4", 4, 20}, {"8", "4", 4, 56},
+	{"16", "8", 8, 120}, {"4", "1", 1, 10},
 };
 
 static void check_on_every_shape(grid_check *check)
@@ -188,7 +194,7 @@ static void check_on_every_shape(grid_check *check)
 	}
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------------ */
+/* ---- tests ------------------------------------------------------------------------------ */
 
 static void equations_1_to_3_are_those_of_our_rings(void **state)
 {
@@ -201,15 +207,15 @@ static void equations_1_to_3_are_those_of_our_rings(void **state)
 		make_cluster(&c, levels, 1);
 		uint32_t all = atoms_of_level(&c, 0);
 		double G = (double)c.n_devices, m = (double)bytes;
-		assert_seconds(
-			sw_cost_algorithm(&c, SW_ALGORITHM_RING, SW_COLLECTIVE_ALL_GATHER, all, bytes),
-			all_gather_s(25e9, G, m));
-		assert_seconds(
-			sw_cost_algorithm(&c, SW_ALGORITHM_RING, SW_COLLECTIVE_REDUCE_SCATTER, all, bytes),
-			reduce_scatter_s(25e9, G, m));
-		assert_seconds(
-			sw_cost_algorithm(&c, SW_ALGORITHM_RING, SW_COLLECTIVE_ALL_REDUCE, all, bytes),
-			all_reduce_s(25e9, G, m));
+		assert_seconds(sw_cost_algorithm(&c, SW_ALGORITHM_RING, SW_COLLECTIVE_ALL_GATHER,
+		                                 all, bytes),
+		               all_gather_s(25e9, G, m));
+		assert_seconds(sw_cost_algorithm(&c, SW_ALGORITHM_RING,
+		                                 SW_COLLECTIVE_REDUCE_SCATTER, all, bytes),
+		               reduce_scatter_s(25e9, G, m));
+		assert_seconds(sw_cost_algorithm(&c, SW_ALGORITHM_RING, SW_COLLECTIVE_ALL_REDUCE,
+		                                 all, bytes),
+		               all_reduce_s(25e9, G, m));
 		sw_cluster_clear(&c);
 	}
 }
@@ -241,7 +247,8 @@ static void check_bandwidths(const machine *on, const grid *g)
 	for (int i = 0; i < AXES; i++) {
 		step gather = {SW_COLLECTIVE_ALL_GATHER, i, bytes};
 		if (g->size[i] > 1)
-			assert_seconds((double)(g->size[i] - 1) * (double)bytes / ring_s(on, g, &gather),
+			assert_seconds((double)(g->size[i] - 1) * (double)bytes /
+			                       ring_s(on, g, &gather),
 			               group_bandwidth(on, g, i));
 	}
 }
@@ -252,7 +259,8 @@ static void equation_10_is_the_bandwidth_of_every_group(void **state)
 	check_on_every_shape(check_bandwidths);
 }
 
-/* A block of GPT-20B (table I) on a microbatch of 32 sequences of 2048, half precision: its four dense layers, every second one transposed. */
+/* A block of GPT-20B (table I) on a microbatch of 32 sequences of 2048, half precision: its four
+ * dense layers, every second one transposed. */
 static void check_block(const machine *on, const grid *g)
 {
 	const double rows = 32 * 2048 / (double)g->size[DATA], h = 7168;

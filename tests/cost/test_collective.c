@@ -4,7 +4,8 @@
 #include <math.h>
 
 static const sw_move_kind communicating[] = {
-	SW_MOVE_ALL_GATHER, SW_MOVE_ALL_REDUCE, SW_MOVE_REDUCE_SCATTER, SW_MOVE_ALL_TO_ALL, SW_MOVE_PERMUTE,
+	SW_MOVE_ALL_GATHER, SW_MOVE_ALL_REDUCE, SW_MOVE_REDUCE_SCATTER,
+	SW_MOVE_ALL_TO_ALL, SW_MOVE_PERMUTE,
 };
 
 static double seconds(const sw_cluster *cluster, sw_move_kind kind, uint32_t atoms, int64_t bytes)
@@ -12,57 +13,68 @@ static double seconds(const sw_cluster *cluster, sw_move_kind kind, uint32_t ato
 	return sw_cost_collective((void *)cluster, kind, atoms, bytes);
 }
 
-static double by(const sw_cluster *cluster, sw_algorithm algorithm, sw_collective_kind kind, uint32_t atoms,
-                 int64_t bytes)
+static double by(const sw_cluster *cluster, sw_algorithm algorithm, sw_collective_kind kind,
+                 uint32_t atoms, int64_t bytes)
 {
 	return sw_cost_algorithm(cluster, algorithm, kind, atoms, bytes);
 }
 
-static double ring(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms, int64_t bytes)
+static double ring(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms,
+                   int64_t bytes)
 {
 	return by(cluster, SW_ALGORITHM_RING, kind, atoms, bytes);
 }
 
-static double direct(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms, int64_t bytes)
+static double direct(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms,
+                     int64_t bytes)
 {
 	return by(cluster, SW_ALGORITHM_DIRECT, kind, atoms, bytes);
 }
 
-static double levels_of(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms, int64_t bytes)
+static double levels_of(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms,
+                        int64_t bytes)
 {
 	return by(cluster, SW_ALGORITHM_HIERARCHICAL, kind, atoms, bytes);
 }
 
-/* ---- one level ------------------------------------------------------------------------------------------- */
+/* ---- one level -------------------------------------------------------------------------- */
 
 static void one_level_follows_the_closed_forms(void **state)
 {
 	(void)state;
 	const level_text levels[] = {{"8", 1e-3, 1e6, 0}};
-	const double n = 800000, a = 1e-3, posted = 1.12e-3, beta = 1e-6, crowded = 1.6e-6, piece = 1.5;
+	const double n = 800000, a = 1e-3, posted = 1.12e-3, beta = 1e-6, crowded = 1.6e-6,
+		     piece = 1.5;
 	const struct {
 		sw_algorithm algorithm;
 		sw_collective_kind kind;
 		double seconds;
 	} cases[] = {
 		{SW_ALGORITHM_DIRECT, SW_COLLECTIVE_ALL_GATHER, posted + 7 * n * crowded * piece},
-		{SW_ALGORITHM_DIRECT, SW_COLLECTIVE_REDUCE_SCATTER, posted + 7. / 8 * n * crowded * piece},
+		{SW_ALGORITHM_DIRECT, SW_COLLECTIVE_REDUCE_SCATTER,
+	         posted + 7. / 8 * n * crowded * piece},
 		{SW_ALGORITHM_DIRECT, SW_COLLECTIVE_ALL_REDUCE,
 	         2 * (posted + 7. / 8 * n * crowded * piece)},
-		{SW_ALGORITHM_DIRECT, SW_COLLECTIVE_ALL_TO_ALL, posted + 7. / 8 * n * crowded * piece},
+		{SW_ALGORITHM_DIRECT, SW_COLLECTIVE_ALL_TO_ALL,
+	         posted + 7. / 8 * n * crowded * piece},
 		{SW_ALGORITHM_DIRECT, SW_COLLECTIVE_BROADCAST, posted + 7 * n * beta * piece},
 		{SW_ALGORITHM_DIRECT, SW_COLLECTIVE_PERMUTE, a + n * beta},
 		{SW_ALGORITHM_RING, SW_COLLECTIVE_ALL_GATHER, 7 * a + 7 * n * beta},
 		{SW_ALGORITHM_RING, SW_COLLECTIVE_REDUCE_SCATTER, 7 * a + 7. / 8 * n * beta},
 		{SW_ALGORITHM_RING, SW_COLLECTIVE_ALL_REDUCE, 14 * a + 2 * 7. / 8 * n * beta},
 		{SW_ALGORITHM_RING, SW_COLLECTIVE_ALL_TO_ALL, 7 * a + 7. / 8 * n * beta},
-		{SW_ALGORITHM_HALVING, SW_COLLECTIVE_ALL_GATHER, 3 * a + (1 + 2 + 4) * n * beta * piece},
-		{SW_ALGORITHM_HALVING, SW_COLLECTIVE_REDUCE_SCATTER, 3 * a + 7. / 8 * n * beta * piece},
-		{SW_ALGORITHM_HALVING, SW_COLLECTIVE_ALL_REDUCE, 6 * a + 2 * 7. / 8 * n * beta * piece},
+		{SW_ALGORITHM_HALVING, SW_COLLECTIVE_ALL_GATHER,
+	         3 * a + (1 + 2 + 4) * n * beta * piece},
+		{SW_ALGORITHM_HALVING, SW_COLLECTIVE_REDUCE_SCATTER,
+	         3 * a + 7. / 8 * n * beta * piece},
+		{SW_ALGORITHM_HALVING, SW_COLLECTIVE_ALL_REDUCE,
+	         6 * a + 2 * 7. / 8 * n * beta * piece},
 		{SW_ALGORITHM_HALVING, SW_COLLECTIVE_BROADCAST, 3 * (a + n * beta * piece)},
-		{SW_ALGORITHM_HIERARCHICAL, SW_COLLECTIVE_ALL_REDUCE, 2 * (posted + 7. / 8 * n * crowded)},
+		{SW_ALGORITHM_HIERARCHICAL, SW_COLLECTIVE_ALL_REDUCE,
+	         2 * (posted + 7. / 8 * n * crowded)},
 		{SW_ALGORITHM_HIERARCHICAL, SW_COLLECTIVE_BROADCAST, 3 * (a + n * beta)},
-		{SW_ALGORITHM_CHAIN, SW_COLLECTIVE_BROADCAST, 7 * a + (n + 6 * SW_PIECE_BYTES) * beta},
+		{SW_ALGORITHM_CHAIN, SW_COLLECTIVE_BROADCAST,
+	         7 * a + (n + 6 * SW_PIECE_BYTES) * beta},
 	};
 	sw_cluster c;
 	make_cluster(&c, levels, 1);
@@ -70,8 +82,9 @@ static void one_level_follows_the_closed_forms(void **state)
 		print_message("%s %s\n", sw_algorithm_name(cases[i].algorithm),
 		              sw_collective_name(cases[i].kind));
 		assert_true(sw_algorithm_serves(cases[i].algorithm, cases[i].kind));
-		assert_seconds(by(&c, cases[i].algorithm, cases[i].kind, atoms_of_level(&c, 0), 800000),
-		               cases[i].seconds);
+		assert_seconds(
+			by(&c, cases[i].algorithm, cases[i].kind, atoms_of_level(&c, 0), 800000),
+			cases[i].seconds);
 	}
 	sw_cluster_clear(&c);
 }
@@ -104,7 +117,8 @@ static void the_fastest_algorithm_is_chosen(void **state)
 				if (sw_algorithm_serves(a, kind))
 					assert_true(choice.seconds <= by(&c, a, kind, 7, bytes));
 		}
-	assert_int_equal(sw_cost_choose(&c, SW_COLLECTIVE_PERMUTE, 7, 8).algorithm, SW_ALGORITHM_DIRECT);
+	assert_int_equal(sw_cost_choose(&c, SW_COLLECTIVE_PERMUTE, 7, 8).algorithm,
+	                 SW_ALGORITHM_DIRECT);
 	assert_int_equal(sw_cost_choose(&c, SW_COLLECTIVE_ALL_REDUCE, 7, 1 << 26).algorithm,
 	                 SW_ALGORITHM_HIERARCHICAL);
 	assert_int_equal(sw_cost_choose(&c, SW_COLLECTIVE_BROADCAST, 7, 1 << 26).algorithm,
@@ -112,7 +126,7 @@ static void the_fastest_algorithm_is_chosen(void **state)
 	sw_cluster_clear(&c);
 }
 
-/* ---- measured points --------------------------------------------------------------------------------------- */
+/* ---- measured points -------------------------------------------------------------------- */
 
 static void measured_points_are_interpolated_in_logarithms(void **state)
 {
@@ -137,7 +151,8 @@ static void measured_points_are_interpolated_in_logarithms(void **state)
 	/* beyond the last point, and before the first, in proportion to the formula */
 	double beyond = ring(&c, SW_COLLECTIVE_ALL_REDUCE, 3, 1 << 24) /
 	                ring(&c, SW_COLLECTIVE_ALL_REDUCE, 3, 100000);
-	assert_seconds(sw_cost_choose(&c, SW_COLLECTIVE_ALL_REDUCE, 3, 1 << 24).seconds, 1e-2 * beyond);
+	assert_seconds(sw_cost_choose(&c, SW_COLLECTIVE_ALL_REDUCE, 3, 1 << 24).seconds,
+	               1e-2 * beyond);
 	double before = by(&c, SW_ALGORITHM_HALVING, SW_COLLECTIVE_ALL_REDUCE, 3, 0) /
 	                by(&c, SW_ALGORITHM_HALVING, SW_COLLECTIVE_ALL_REDUCE, 3, 1000);
 	assert_seconds(sw_cost_choose(&c, SW_COLLECTIVE_ALL_REDUCE, 3, 0).seconds, 1e-3 * before);
@@ -172,9 +187,10 @@ static void a_large_all_reduce_is_a_reduce_scatter_and_an_all_gather(void **stat
 			int64_t members = sw_atoms_group_size(&c.atoms, mask), bytes = 12 * 1000000;
 			if (members == 2) /* which exchange all they have */
 				continue;
-			assert_seconds(by(&c, a, SW_COLLECTIVE_ALL_REDUCE, mask, bytes),
-			               by(&c, a, SW_COLLECTIVE_REDUCE_SCATTER, mask, bytes) +
-			                       by(&c, a, SW_COLLECTIVE_ALL_GATHER, mask, bytes / members));
+			assert_seconds(
+				by(&c, a, SW_COLLECTIVE_ALL_REDUCE, mask, bytes),
+				by(&c, a, SW_COLLECTIVE_REDUCE_SCATTER, mask, bytes) +
+					by(&c, a, SW_COLLECTIVE_ALL_GATHER, mask, bytes / members));
 		}
 	sw_cluster_clear(&c);
 }
@@ -187,11 +203,13 @@ static void a_small_all_reduce_exchanges_whole_operands(void **state)
 	make_cluster(&c, levels, 1);
 	assert_true(sw_cost_goes_whole(&c, SW_ALGORITHM_DIRECT, 1, 4));
 	assert_false(sw_cost_goes_whole(&c, SW_ALGORITHM_DIRECT, 1, 1 << 20));
-	assert_seconds(direct(&c, SW_COLLECTIVE_ALL_REDUCE, 1, 4), 1.02e-3 + 1.5 * 2 * 4 * 1.1 / 1e6);
+	assert_seconds(direct(&c, SW_COLLECTIVE_ALL_REDUCE, 1, 4),
+	               1.02e-3 + 1.5 * 2 * 4 * 1.1 / 1e6);
 	sw_cluster_clear(&c);
 }
 
-/* Two nodes of four: a ring sends 7 / 4 of the operand over a node's link, levels send all of it once. */
+/* Two nodes of four: a ring sends 7 / 4 of the operand over a node's link, levels send all of it
+ * once. */
 static void levels_save_the_links_between_nodes(void **state)
 {
 	(void)state;
@@ -203,7 +221,8 @@ static void levels_save_the_links_between_nodes(void **state)
 	double inside_s = 2 * 3. / 4 * n * 1.2 / 1e9 / 16;
 	assert_seconds(ring(&c, SW_COLLECTIVE_ALL_REDUCE, 7, bytes), 2 * 7. / 8 * n / 1e6);
 	assert_seconds(levels_of(&c, SW_COLLECTIVE_ALL_REDUCE, 7, bytes), n / 1e6 + inside_s);
-	assert_seconds(levels_of(&c, SW_COLLECTIVE_ALL_GATHER, 7, bytes / 8), n / 2 / 1e6 + inside_s / 2);
+	assert_seconds(levels_of(&c, SW_COLLECTIVE_ALL_GATHER, 7, bytes / 8),
+	               n / 2 / 1e6 + inside_s / 2);
 	/* each sends its block for the other node, once */
 	assert_seconds(levels_of(&c, SW_COLLECTIVE_ALL_TO_ALL, 7, bytes),
 	               1.5 * (4 * 4 * n / 8 / 1e6 + 3 * n / 4 * 1.2 / 1e9));
@@ -211,7 +230,7 @@ static void levels_save_the_links_between_nodes(void **state)
 	sw_cluster_clear(&c);
 }
 
-/* ---- sharing of links ---------------------------------------------------------------------------------------- */
+/* ---- sharing of links ------------------------------------------------------------------- */
 
 static void groups_of_one_member_per_node_share_its_link(void **state)
 {
@@ -219,7 +238,8 @@ static void groups_of_one_member_per_node_share_its_link(void **state)
 	const level_text levels[] = {{"2", 0, 1e6, 0}, {"4", 0, 1e9, 0}};
 	sw_cluster c;
 	make_cluster(&c, levels, 2);
-	uint32_t across = atoms_of_level(&c, 0), all = across | atoms_of_level(&c, 1), pairs = across | 4;
+	uint32_t across = atoms_of_level(&c, 0), all = across | atoms_of_level(&c, 1),
+		 pairs = across | 4;
 	assert_int_equal(sw_atoms_group_size(&c.atoms, pairs), 4);
 	/* one group of all; two groups with two members in each node; four groups with one */
 	assert_seconds(ring(&c, SW_COLLECTIVE_ALL_GATHER, all, 1000), 7 * 1000 / 1e6);
@@ -228,7 +248,8 @@ static void groups_of_one_member_per_node_share_its_link(void **state)
 	/* each of four devices sends half of its data to the other node */
 	assert_seconds(direct(&c, SW_COLLECTIVE_ALL_TO_ALL, across, 1000), 1.5 * (4 * 500 / 1e6));
 	assert_seconds(direct(&c, SW_COLLECTIVE_ALL_TO_ALL, all, 1000), 1.5 * (4 * 500 / 1e6));
-	/* each of four devices sends all of it along one atom; half of them do where two atoms change places */
+	/* each of four devices sends all of it along one atom; half of them do where two atoms
+	 * change places */
 	assert_seconds(direct(&c, SW_COLLECTIVE_PERMUTE, across, 1000), 4 * 1000 / 1e6);
 	assert_seconds(direct(&c, SW_COLLECTIVE_PERMUTE, pairs, 1000), 2 * 1000 / 1e6);
 	sw_cluster_clear(&c);
@@ -278,7 +299,7 @@ static void only_crossed_levels_count(void **state)
 	sw_cluster_clear(&c);
 }
 
-/* ---- monotonicity ---------------------------------------------------------------------------------------------- */
+/* ---- monotonicity ----------------------------------------------------------------------- */
 
 static void check_monotone(const sw_cluster *c)
 {
@@ -286,8 +307,9 @@ static void check_monotone(const sw_cluster *c)
 	for (size_t k = 0; k < SW_COUNT(communicating); k++)
 		for (uint32_t mask = 1; mask < masks; mask++) {
 			for (int64_t bytes = 1; bytes < INT64_C(1) << 40; bytes = 2 * bytes + 3)
-				assert_true(seconds(c, communicating[k], mask, bytes) <=
-				            seconds(c, communicating[k], mask, bytes + bytes / 7 + 1));
+				assert_true(
+					seconds(c, communicating[k], mask, bytes) <=
+					seconds(c, communicating[k], mask, bytes + bytes / 7 + 1));
 			for (uint32_t more = mask; more < masks; more = (more + 1) | mask)
 				assert_true(seconds(c, communicating[k], mask, 0) <=
 				            seconds(c, communicating[k], more, 0) * (1 + 1e-12));
@@ -308,7 +330,7 @@ static void more_bytes_and_more_members_are_never_cheaper(void **state)
 	sw_cluster_clear(&c);
 }
 
-/* ---- unequal parts --------------------------------------------------------------------------------------------- */
+/* ---- unequal parts ---------------------------------------------------------------------- */
 
 static void nodes_of_one_and_four_are_one_group_of_five(void **state)
 {
@@ -319,17 +341,19 @@ static void nodes_of_one_and_four_are_one_group_of_five(void **state)
 	assert_int_equal(c.atoms.n, 1);
 	assert_seconds(ring(&c, SW_COLLECTIVE_ALL_GATHER, 1, 1000), 4e-3 + 4000 / 1e6);
 	assert_seconds(ring(&c, SW_COLLECTIVE_ALL_REDUCE, 1, 1000), 8e-3 + 1600 / 1e6);
-	/* the single device sends four fifths across; so do, all together, the four with a fifth each */
+	/* the single device sends four fifths across; so do, all together, the four with a fifth
+	 * each */
 	assert_seconds(direct(&c, SW_COLLECTIVE_ALL_TO_ALL, 1, 1000), 1.06e-3 + 1.5 * 800 / 1e6);
 	assert_seconds(direct(&c, SW_COLLECTIVE_PERMUTE, 1, 1000), 1e-3 + 1000 / 1e6);
-	/* levels: four fifths come into the single device's node; inside the other all goes round, 3 / 4 of it, not overlapped */
+	/* levels: four fifths come into the single device's node; inside the other all goes round,
+	 * 3 / 4 of it, not overlapped */
 	assert_seconds(levels_of(&c, SW_COLLECTIVE_ALL_GATHER, 1, 1000),
 	               1e-3 + 1.04e-4 + 4000 / 1e6 + 3750 * 1.2 / 1e8);
 	sw_cluster_clear(&c);
 }
 
-/* Nodes of 2 and 4 devices: six as atoms 3 and 2, so that pairs (0 1) (2 3) (4 5) lie within nodes, and the groups
- * (0 2 4), (1 3 5) have one member in the first node and two in the second. */
+/* Nodes of 2 and 4 devices: six as atoms 3 and 2, so that pairs (0 1) (2 3) (4 5) lie within nodes,
+ * and the groups (0 2 4), (1 3 5) have one member in the first node and two in the second. */
 static void the_busiest_part_decides(void **state)
 {
 	(void)state;
@@ -375,7 +399,8 @@ static void links_that_differ_decide_who_combines_what(void **state)
 static void places_and_atoms_agree_where_parts_are_equal(void **state)
 {
 	(void)state;
-	const level_text levels[] = {{"3", 1e-3, 1e6, 7e5}, {"2", 1e-4, 1e7, 0}, {"4", 1e-5, 1e8, 3e7}};
+	const level_text levels[] = {
+		{"3", 1e-3, 1e6, 7e5}, {"2", 1e-4, 1e7, 0}, {"4", 1e-5, 1e8, 3e7}};
 	sw_cluster c;
 	make_cluster(&c, levels, 3);
 	for (uint32_t mask = 1; mask < UINT32_C(1) << c.atoms.n; mask++)
@@ -389,7 +414,8 @@ static void places_and_atoms_agree_where_parts_are_equal(void **state)
 	sw_cluster_clear(&c);
 }
 
-/* Several as one take no less than the sum of their shares, and what can't be one has no share but all of it. */
+/* Several as one take no less than the sum of their shares, and what can't be one has no share but
+ * all of it. */
 static void assert_shares(const sw_cluster *c)
 {
 	for (sw_collective_kind kind = 0; kind < SW_COLLECTIVE_COUNT; kind++)
@@ -397,7 +423,8 @@ static void assert_shares(const sw_cluster *c)
 			int64_t most = sw_collective_combines(kind) ? 4096 : 1;
 			for (int64_t many = 1; many <= most; many *= 2)
 				assert_true((double)many * sw_cost_share(c, kind, 3, bytes) <=
-				            sw_cost_choose(c, kind, 3, many * bytes).seconds * (1 + 1e-9));
+				            sw_cost_choose(c, kind, 3, many * bytes).seconds *
+				                    (1 + 1e-9));
 			if (most == 1)
 				assert_seconds(sw_cost_share(c, kind, 3, bytes),
 				               sw_cost_choose(c, kind, 3, bytes).seconds);

@@ -1,4 +1,5 @@
-/* Fitting: known figures are found again from what the formulas say under them, with noise and outliers. */
+/* Fitting: known figures are found again from what the formulas say under them, with noise and
+ * outliers. */
 #include <math.h>
 #include <string.h>
 
@@ -19,8 +20,8 @@ typedef struct point_list {
 
 static void add_point(point_list *p, const sw_cluster *truth, sw_link_point point)
 {
-	point.seconds = point.atoms ? sw_cost_algorithm(truth, point.algorithm, point.kind, point.atoms,
-	                                                point.bytes)
+	point.seconds = point.atoms ? sw_cost_algorithm(truth, point.algorithm, point.kind,
+	                                                point.atoms, point.bytes)
 	                            : sw_cost_pair(truth, point.from, point.to, point.bytes);
 	if (!isfinite(point.seconds) || point.seconds <= 0)
 		return;
@@ -41,12 +42,14 @@ static void add_points(point_list *p, const sw_cluster *truth)
 		for (uint32_t atoms = 1; atoms < 1u << truth->atoms.n; atoms++)
 			for (int k = 0; k < SW_COLLECTIVE_COUNT; k++)
 				for (int a = 0; a < SW_ALGORITHM_COUNT; a++)
-					if (sw_algorithm_serves((sw_algorithm)a, (sw_collective_kind)k))
+					if (sw_algorithm_serves((sw_algorithm)a,
+					                        (sw_collective_kind)k))
 						add_point(p, truth,
-						          (sw_link_point){.kind = (sw_collective_kind)k,
-						                          .algorithm = (sw_algorithm)a,
-						                          .atoms = atoms,
-						                          .bytes = bytes});
+						          (sw_link_point){
+								  .kind = (sw_collective_kind)k,
+								  .algorithm = (sw_algorithm)a,
+								  .atoms = atoms,
+								  .bytes = bytes});
 		for (int32_t b = 0; b < truth->n_devices; b++)
 			for (int32_t a = 0; a < b; a++)
 				add_point(p, truth,
@@ -110,7 +113,8 @@ static double value_of(const sw_cluster *truth, const char *name)
 	return 0;
 }
 
-/* Under the fitted figures every point takes as long as it truly does; and every figure that was seen is the true one. */
+/* Under the fitted figures every point takes as long as it truly does; and every figure that was
+ * seen is the true one. */
 static void check_recovery(const sw_cluster *truth)
 {
 	static point_list p;
@@ -134,10 +138,11 @@ static void check_recovery(const sw_cluster *truth)
 		const sw_fit_parameter *f = &fit.parameters[i];
 		seen += f->seen;
 		if (f->unit == SW_FIT_NUMBER)
-			assert_true(!f->seen ||
-			            fabs(f->value - value_of(truth, f->name)) < fmax(0.02, 6 * f->error));
+			assert_true(!f->seen || fabs(f->value - value_of(truth, f->name)) <
+			                                fmax(0.02, 6 * f->error));
 		else if (f->seen)
-			assert_near(f->name, f->value, value_of(truth, f->name), fmax(0.02, 6 * f->error));
+			assert_near(f->name, f->value, value_of(truth, f->name),
+			            fmax(0.02, 6 * f->error));
 	}
 	assert_true(seen >= 2);
 	sw_arena_clear(&arena);
@@ -260,7 +265,8 @@ static void kernels_are_found_again(void **state)
 	}
 	assert_term("bandwidth", device.kernels[0].bytes_per_s, truth[0].bytes_per_s);
 	assert_term("bandwidth", device.kernels[1].bytes_per_s, truth[1].bytes_per_s);
-	assert_term("cached bandwidth", device.kernels[1].cached_bytes_per_s, truth[1].cached_bytes_per_s);
+	assert_term("cached bandwidth", device.kernels[1].cached_bytes_per_s,
+	            truth[1].cached_bytes_per_s);
 	for (int family = FAMILIES; family < SW_FAMILY_COUNT; family++)
 		assert_false(device.kernels[family].given);
 	assert_true(fit.median_error < 1.5 * NOISE && fit.worst_error > 0.4);

@@ -34,7 +34,8 @@ static void lists_are_recognised(void **state)
 		{"three of eight", 2, 3, {0, 1, 2, 3, 4, 5}, false, 7},
 	};
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
-		sw_groups groups = {cases[i].n_groups, cases[i].group_size, cases[i].list, {0}, {0}};
+		sw_groups groups = {
+			cases[i].n_groups, cases[i].group_size, cases[i].list, {0}, {0}};
 		uint32_t mask = 99;
 		if (sw_cost_group_atoms(&three_twos, &groups, &mask) != cases[i].is_set ||
 		    mask != cases[i].mask)
@@ -97,7 +98,8 @@ static void every_mask_is_recognised_in_iota_form_and_as_a_list(void **state)
 			int64_t devices = sw_atoms_devices(&shapes[i]),
 				*list = SW_NEW_N(&arena, int64_t, devices);
 			for (int64_t k = 0; k < devices; k++)
-				list[k] = sw_groups_member(&iota, k / iota.group_size, k % iota.group_size);
+				list[k] = sw_groups_member(&iota, k / iota.group_size,
+				                           k % iota.group_size);
 			sw_groups listed = {iota.n_groups, iota.group_size, list, {0}, {0}};
 			uint32_t found = 99, found_in_list = 99;
 			assert_true(sw_cost_group_atoms(&shapes[i], &iota, &found));

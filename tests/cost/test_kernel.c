@@ -1,5 +1,5 @@
-/* Seconds of single ops: the roofline of a device with 1 GB/s, 10 us per kernel, and 50 (f32) or 200 (bf16) GFLOP/s
- * for matmuls. */
+/* Seconds of single ops: the roofline of a device with 1 GB/s, 10 us per kernel, and 50 (f32) or
+ * 200 (bf16) GFLOP/s for matmuls. */
 #include "cost/clusters.h"
 
 static const char text[] =
@@ -16,10 +16,13 @@ static const char text[] =
 	"  zero = f32[] constant(0)\n"
 	"  matmul = f32[1000,1000] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
 	"  xb = bf16[1000,1000] convert(x)\n"
-	"  matmul_bf16 = bf16[1000,1000] dot(xb, xb), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
-	"  matmul_wide = f32[1000,1000] dot(xb, xb), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	"  matmul_bf16 = bf16[1000,1000] dot(xb, xb), lhs_contracting_dims={1}, "
+	"rhs_contracting_dims={0}\n"
+	"  matmul_wide = f32[1000,1000] dot(xb, xb), lhs_contracting_dims={1}, "
+	"rhs_contracting_dims={0}\n"
 	"  xd = f64[1000,1000] convert(x)\n"
-	"  matmul_f64 = f64[1000,1000] dot(xd, xd), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	"  matmul_f64 = f64[1000,1000] dot(xd, xd), lhs_contracting_dims={1}, "
+	"rhs_contracting_dims={0}\n"
 	"  matvec = f32[1000] dot(x, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
 	"  plus = f32[1000] add(v, v)\n"
 	"  splat = f32[1000] broadcast(zero), dimensions={}\n"
@@ -30,13 +33,15 @@ static const char text[] =
 	"  sums_of_columns = f32[1000] reduce(x, zero), dimensions={0}, to_apply=sum\n"
 	"  flat = f32[1000000] reshape(x)\n"
 	"  call = f32[1000] call(v), to_apply=twice\n"
-	"  cumulative = f32[1000] reduce-window(v, zero), window={size=1000 pad=999_0}, to_apply=sum\n"
+	"  cumulative = f32[1000] reduce-window(v, zero), window={size=1000 pad=999_0}, "
+	"to_apply=sum\n"
 	"  row = f32[10,1000] dynamic-slice(x, j, j), dynamic_slice_sizes={10,1000}\n"
 	"  updated = f32[1000,1000] dynamic-update-slice(x, u, j, j)\n"
 	"  rows = f32[10,1000] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, "
 	"start_index_map={0}, "
 	"index_vector_dim=1, slice_sizes={1,1000}\n"
-	"  added = f32[1000,1000] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, "
+	"  added = f32[1000,1000] scatter(x, i, u), update_window_dims={1}, "
+	"inserted_window_dims={0}, "
 	"scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum\n"
 	"  ROOT out = (f32[1000,1000], f32[1000]) tuple(matmul, matvec)\n"
 	"}\n";
@@ -75,7 +80,8 @@ static void ops_follow_the_roofline(void **state)
 	sw_program *program = read_text(text);
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		print_message("%s\n", cases[i].op);
-		assert_seconds(sw_cost_op(&c, program, find_op(program, cases[i].op)), cases[i].seconds);
+		assert_seconds(sw_cost_op(&c, program, find_op(program, cases[i].op)),
+		               cases[i].seconds);
 	}
 	sw_program_free(program);
 	sw_cluster_clear(&c);
@@ -91,7 +97,8 @@ static void what_is_fitted_of_the_family_takes_the_roofline_s_place(void **state
 		double seconds;
 	} cases[] = {
 		{"matmul", SW_FAMILY_MATMUL, 1e-3 + 1e-4 + 2e9 / 1e9 + 12e6 / 1e8},
-		{"plus", SW_FAMILY_ELEMENTWISE, 2e-3 + 1e4 / 5e9 + 2e3 / 5e8}, /* no term of flops */
+		/* no term of flops */
+		{"plus", SW_FAMILY_ELEMENTWISE, 2e-3 + 1e4 / 5e9 + 2e3 / 5e8},
 		{"scaled", SW_FAMILY_ELEMENTWISE,
 	         2e-3 + 8e3 / 5e9}, /* cached; one operand is a single element */
 		{"matvec", SW_FAMILY_MATMUL, 1e-3 + 1e-4 + 2e6 / 1e9 + 4 * (1e6 + 2e3) / 1e8},
@@ -100,7 +107,8 @@ static void what_is_fitted_of_the_family_takes_the_roofline_s_place(void **state
 		{"turned", SW_FAMILY_MOVE, 1e6 * 1e-6}, /* each element is a run */
 		{"sums", SW_FAMILY_REDUCE, 1000 * 1e-3 + 1000 * 1e-6},
 		{"sums_of_columns", SW_FAMILY_REDUCE, 1000 * 1e-6},
-		{"rows", SW_FAMILY_INDEXED, (8e4 + 40) / 1e9 + 10e-6}, /* nothing fitted: the roofline */
+		/* nothing fitted: the roofline */
+		{"rows", SW_FAMILY_INDEXED, (8e4 + 40) / 1e9 + 10e-6},
 		{"flat", SW_FAMILY_COUNT, 0},
 		{"call", SW_FAMILY_COUNT, 0},
 	};
@@ -115,9 +123,11 @@ static void what_is_fitted_of_the_family_takes_the_roofline_s_place(void **state
 	                                                     .cached_bytes_per_s = 1e8};
 	c.device.kernels[SW_FAMILY_ELEMENTWISE] = (sw_kernel_fit){
 		.given = true, .overhead_s = 2e-3, .bytes_per_s = 5e8, .cached_bytes_per_s = 5e9};
-	c.device.kernels[SW_FAMILY_TRANSCENDENTAL] = (sw_kernel_fit){.given = true, .flops_per_s = 1e6};
+	c.device.kernels[SW_FAMILY_TRANSCENDENTAL] =
+		(sw_kernel_fit){.given = true, .flops_per_s = 1e6};
 	c.device.kernels[SW_FAMILY_MOVE] = (sw_kernel_fit){.given = true, .row_s = 1e-6};
-	c.device.kernels[SW_FAMILY_REDUCE] = (sw_kernel_fit){.given = true, .call_s = 1e-3, .row_s = 1e-6};
+	c.device.kernels[SW_FAMILY_REDUCE] =
+		(sw_kernel_fit){.given = true, .call_s = 1e-3, .row_s = 1e-6};
 	sw_program *program = read_text(text);
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		sw_id op = find_op(program, cases[i].op);

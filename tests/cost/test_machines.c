@@ -1,4 +1,5 @@
-/* The cluster files of real machines (clusters/): what follows from one by the cost model is what the file's source says of the machine. */
+/* The cluster files of real machines (clusters/): what follows from one by the cost model is what
+ * the file's source says of the machine. */
 #include "cost/clusters.h"
 
 #include <math.h>
@@ -23,9 +24,10 @@ static void assert_about(const char *what, double actual, double expected, doubl
 		fail_msg("%s: %.6g, and the source says %.6g", what, actual, expected);
 }
 
-/* ---- links ------------------------------------------------------------------------------------------------- */
+/* ---- links ------------------------------------------------------------------------------ */
 
-/* The atoms that step across the outermost level, and of each level further in so many that a group has `inner` members in a part. */
+/* The atoms that step across the outermost level, and of each level further in so many that a group
+ * has `inner` members in a part. */
 static uint32_t group_atoms(const sw_cluster *cluster, int64_t inner)
 {
 	uint32_t atoms = atoms_of_level(cluster, 0);
@@ -38,14 +40,15 @@ static uint32_t group_atoms(const sw_cluster *cluster, int64_t inner)
 	return atoms;
 }
 
-static double without_latency(const sw_cluster *cluster, sw_algorithm algorithm, sw_collective_kind kind,
-                              uint32_t atoms)
+static double without_latency(const sw_cluster *cluster, sw_algorithm algorithm,
+                              sw_collective_kind kind, uint32_t atoms)
 {
 	return sw_cost_algorithm(cluster, algorithm, kind, atoms, GB) -
 	       sw_cost_algorithm(cluster, algorithm, kind, atoms, 0);
 }
 
-/* Bytes per second of a ring, from the seconds of its all-reduce: AxoNN equation 3, AutoDDL table 2. */
+/* Bytes per second of a ring, from the seconds of its all-reduce: AxoNN equation 3, AutoDDL
+ * table 2. */
 static double ring_bandwidth(const sw_cluster *cluster, uint32_t atoms)
 {
 	double g = (double)sw_atoms_group_size(&cluster->atoms, atoms);
@@ -53,7 +56,8 @@ static double ring_bandwidth(const sw_cluster *cluster, uint32_t atoms)
 	       without_latency(cluster, SW_ALGORITHM_RING, SW_COLLECTIVE_ALL_REDUCE, atoms);
 }
 
-/* Of rings over all nodes with `members` devices in each, so that the others form rings of their own that leave the node, too. */
+/* Of rings over all nodes with `members` devices in each, so that the others form rings of their
+ * own that leave the node, too. */
 static const struct {
 	const char *name;
 	int64_t members;
@@ -64,7 +68,8 @@ static const struct {
 	{"google-cloud-2x16", 16, 12.5e9, "AutoDDL 5.3.1: 100 Gb/s"},
 	{"dgx-a100-2x8", 8, 12.5e9, "AutoDDL 5.3.1: 100 Gb/s"},
 	{"aws-p3-8xlarge", 4, 1.25e9, "cross-mesh resharding 5: 10 Gb/s"},
-	{"aws-p3-8xlarge", 1, 1.25e9 / 4, "the same, shared by four: section 3, bottleneck at hosts"},
+	{"aws-p3-8xlarge", 1, 1.25e9 / 4,
+         "the same, shared by four: section 3, bottleneck at hosts"},
 	{"autodist-a", 1, 5e9, "AutoDist 3: 40GbE"},
 	{"autodist-b1", 4, 1.25e9, "AutoDist 3: 10GbE of single flows"},
 	{"autodist-b1", 1, 3.125e9 / 4, "AutoDist 3: 25GbE, by four"},
@@ -100,15 +105,17 @@ static void rings_between_nodes_have_the_bandwidth_that_the_source_says(void **s
 /* AxoNN equation 10 for all that its grid of GPUs can be, on 64 to 1024 of them. */
 static void axonn_equation_10_holds_at_all_its_sizes(void **state)
 {
-	static const char *const names[] = {"perlmutter", "frontier"}, *const sizes[] = {"64", "128", "256",
-	                                                                                 "512", "1024"};
+	static const char *const names[] = {"perlmutter", "frontier"}, *const sizes[] = {
+									       "64", "128", "256",
+									       "512", "1024"};
 	static const int64_t node[] = {4, 8};
 	(void)state;
 	for (size_t n = 0; n < SW_COUNT(names); n++)
 		for (size_t s = 0; s < SW_COUNT(sizes); s++) {
 			sw_cluster cluster;
 			read_machine(&cluster, names[n], sizes[s]);
-			for (int64_t inside = 1; inside <= 2 * node[n]; inside *= 2) { /* G_0 ... G_(i-1) */
+			/* G_0 ... G_(i-1) */
+			for (int64_t inside = 1; inside <= 2 * node[n]; inside *= 2) {
 				uint32_t atoms = 0;
 				for (int32_t a = 0; a < cluster.atoms.n; a++)
 					if (sw_atoms_stride(&cluster.atoms, a) >= inside)
@@ -120,13 +127,16 @@ static void axonn_equation_10_holds_at_all_its_sizes(void **state)
 		}
 }
 
-/* Bytes per second of a part's link, from the seconds in which all g devices at work send to each other, `here` of them in the part, one of `peers`: messages in one
- * piece take 1.5 times as long as the link would, and streams from more than one other part crowd (forms.c, WHOLE and CROWDING). */
+/* Bytes per second of a part's link, from the seconds in which all g devices at work send to each
+ * other, `here` of them in the part, one of `peers`: messages in one piece take 1.5 times as long
+ * as the link would, and streams from more than one other part crowd (forms.c, WHOLE and CROWDING).
+ */
 static double link_bandwidth(const sw_cluster *cluster, uint32_t atoms, double here, double peers)
 {
 	double g = (double)sw_atoms_group_size(&cluster->atoms, atoms);
 	double leaving = here * (g - here) * GB / g;
-	double seconds = without_latency(cluster, SW_ALGORITHM_DIRECT, SW_COLLECTIVE_ALL_TO_ALL, atoms);
+	double seconds =
+		without_latency(cluster, SW_ALGORITHM_DIRECT, SW_COLLECTIVE_ALL_TO_ALL, atoms);
 	return 1.5 * (1 + 0.1 * fmax(peers - 2, 0)) * leaving / seconds;
 }
 
@@ -190,7 +200,8 @@ static void devices_of_a_node_send_as_much_as_the_source_says(void **state)
 		sw_cluster cluster;
 		read_machine(&cluster, insides[i].name, insides[i].part);
 		uint32_t all = (UINT32_C(1) << cluster.atoms.n) - 1;
-		assert_about(insides[i].source, link_bandwidth(&cluster, all, 1, (double)cluster.n_devices),
+		assert_about(insides[i].source,
+		             link_bandwidth(&cluster, all, 1, (double)cluster.n_devices),
 		             insides[i].bandwidth, 1e-3);
 		sw_cluster_clear(&cluster);
 	}
@@ -233,7 +244,8 @@ static void messages_take_what_the_source_says(void **state)
 	}
 }
 
-/* Two nodes exchange half of what they sum, and send the other half: the operand crosses each link once. */
+/* Two nodes exchange half of what they sum, and send the other half: the operand crosses each link
+ * once. */
 static void an_all_reduce_of_1_gb_over_100_gb_s_takes_80_ms(void **state)
 {
 	static const char *const names[] = {"google-cloud-2x16", "dgx-a100-2x8", "rhino-m8"};
@@ -242,14 +254,16 @@ static void an_all_reduce_of_1_gb_over_100_gb_s_takes_80_ms(void **state)
 		sw_cluster cluster;
 		read_machine(&cluster, names[i], NULL);
 		uint32_t all = (UINT32_C(1) << cluster.atoms.n) - 1;
-		sw_collective_choice choice = sw_cost_choose(&cluster, SW_COLLECTIVE_ALL_REDUCE, all, GB);
+		sw_collective_choice choice =
+			sw_cost_choose(&cluster, SW_COLLECTIVE_ALL_REDUCE, all, GB);
 		assert_int_equal(choice.algorithm, SW_ALGORITHM_HIERARCHICAL);
 		assert_about("1 GB over 100 Gb/s", choice.seconds, 8e9 / 100e9, 0.02);
 		sw_cluster_clear(&cluster);
 	}
 }
 
-/* Google's figure is for a chip's six links, both directions together: two per axis, which a ring along it has for itself. */
+/* Google's figure is for a chip's six links, both directions together: two per axis, which a ring
+ * along it has for itself. */
 static void rings_along_the_axes_of_a_tpu_pod_have_all_its_links(void **state)
 {
 	sw_cluster cluster;
@@ -273,7 +287,8 @@ static void unequal_nodes_wait_for_the_slower_link(void **state)
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		sw_cluster cluster;
 		read_machine(&cluster, cases[i].name, NULL);
-		assert_about("AutoDist table 1", ring_bandwidth(&cluster, 1), cases[i].bandwidth, 1e-9);
+		assert_about("AutoDist table 1", ring_bandwidth(&cluster, 1), cases[i].bandwidth,
+		             1e-9);
 		sw_cluster_clear(&cluster);
 	}
 }
@@ -292,7 +307,7 @@ static void four_rings_share_the_slower_of_two_links(void **state)
 	}
 }
 
-/* ---- devices ------------------------------------------------------------------------------------------------ */
+/* ---- devices ---------------------------------------------------------------------------- */
 
 /* Sums over the devices of a part, as sources give them. */
 static const struct {
@@ -304,11 +319,14 @@ static const struct {
 	{"piz-daint", "1", SW_F32, 9.3e12, 16e9, "AutoDDL 5.2.1, NVIDIA"},
 	{"google-cloud-2x16", "1x16", SW_F16, 5e15, 16 * 40e9,
          "NVIDIA: 5 PFLOP/s in DGX A100's 8 with sparsity, so in 16 without"},
-	{"dgx-a100-2x8", "8", SW_F16, 2.5e15, 320e9, "NVIDIA: DGX A100, 320 GB; 5 PFLOP/s with sparsity"},
-	{"aws-p3-8xlarge", "4", SW_F16, 500e12, 64e9, "AWS: p3.8xlarge, 64 GB; NVIDIA: 125 TFLOP/s"},
+	{"dgx-a100-2x8", "8", SW_F16, 2.5e15, 320e9,
+         "NVIDIA: DGX A100, 320 GB; 5 PFLOP/s with sparsity"},
+	{"aws-p3-8xlarge", "4", SW_F16, 500e12, 64e9,
+         "AWS: p3.8xlarge, 64 GB; NVIDIA: 125 TFLOP/s"},
 	{"autodist-a", "1", SW_F32, 3072 * 2 * 1075e6, 12e9,
          "NVIDIA: GTX TITAN X, 3072 cores at 1075 MHz, 12 GB"},
-	{"autodist-b1", "2", SW_F32, 9.65e12, 16e9, "NVIDIA: a board of two M60 GPUs, 9.65 TFLOP/s, 16 GB"},
+	{"autodist-b1", "2", SW_F32, 9.65e12, 16e9,
+         "NVIDIA: a board of two M60 GPUs, 9.65 TFLOP/s, 16 GB"},
 	{"autodist-b4", "4", SW_F16, 260e12, 64e9, "AWS: g4dn.12xlarge, 64 GB; NVIDIA: 65 TFLOP/s"},
 	{"autodist-b9", "5", SW_F32, 5 * 2048 * 2 * 1178e6, 40e9,
          "NVIDIA: M60, 2048 cores at 1178 MHz, 8 GB"},
@@ -318,7 +336,8 @@ static const struct {
          "AWS: g3.16xlarge, 32 GB; NVIDIA: 9.65 TFLOP/s for two"},
 	{"autodist-b12", "5", SW_F32, 5 * 2560 * 2 * 1590e6, 80e9,
          "NVIDIA: T4, 2560 cores at 1590 MHz, 16 GB"},
-	{"rhino-s1", "1", SW_F32, 5120 * 2 * 1601e6, 32e9, "NVIDIA: V100S, 5120 cores at 1601 MHz, 32 GB"},
+	{"rhino-s1", "1", SW_F32, 5120 * 2 * 1601e6, 32e9,
+         "NVIDIA: V100S, 5120 cores at 1601 MHz, 32 GB"},
 	{"perlmutter", "1024", SW_BF16, 182e15 / 0.57, 256 * 160e9,
          "AxoNN abstract: 182 PFLOP/s are 57 % of 1024 GPUs"},
 	{"frontier", "2", SW_BF16, 383e12, 128e9, "AMD: MI250X, 383 TFLOP/s; AxoNN VI: 128 GB"},
@@ -337,9 +356,10 @@ static void devices_add_up_to_what_the_source_says_of_the_whole(void **state)
 		sw_cluster cluster;
 		read_machine(&cluster, sums[i].name, sums[i].part);
 		double n = (double)cluster.n_devices;
-		assert_about(sums[i].source, n * cluster.device.flops[sums[i].type], sums[i].flops, 0.015);
-		assert_about(sums[i].source, n * (double)cluster.device.memory_bytes, sums[i].memory_bytes,
-		             1e-9);
+		assert_about(sums[i].source, n * cluster.device.flops[sums[i].type], sums[i].flops,
+		             0.015);
+		assert_about(sums[i].source, n * (double)cluster.device.memory_bytes,
+		             sums[i].memory_bytes, 1e-9);
 		sw_cluster_clear(&cluster);
 	}
 }
@@ -350,7 +370,8 @@ static void matmuls_reach_more_than_whole_steps(void **state)
 	static const struct {
 		const char *name;
 		double utilization;
-	} steps[] = {{"perlmutter", 0.67 /* AxoNN table III */}, {"rhino-m8", 0.759 /* Rhino 7.2 */}};
+	} steps[] = {{"perlmutter", 0.67 /* AxoNN table III */},
+	             {"rhino-m8", 0.759 /* Rhino 7.2 */}};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(steps); i++) {
 		sw_cluster cluster;

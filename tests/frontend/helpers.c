@@ -91,7 +91,8 @@ const sw_op *op_named(const sw_program *program, const char *name)
 const sw_literal *read_literal(const char *shape, const char *literal, sw_program **program)
 {
 	sw_text body = {0};
-	sw_text_addf(&body, "HloModule m\nENTRY e {\n  ROOT c = %s constant(%s)\n}\n", shape, literal);
+	sw_text_addf(&body, "HloModule m\nENTRY e {\n  ROOT c = %s constant(%s)\n}\n", shape,
+	             literal);
 	*program = read_text(body.data);
 	sw_text_clear(&body);
 	return &op_named(*program, "c")->attrs->constant;

@@ -44,7 +44,8 @@ static void the_opcode_snippets_have_every_opcode(void **state)
 	sw_program *program = NULL;
 	sw_error err = {0};
 	bool seen[SW_OPCODE_COUNT] = {false};
-	assert_int_equal(sw_read_program("tests/frontend/snippets/opcodes.hlo", &program, &err), SW_OK);
+	assert_int_equal(sw_read_program("tests/frontend/snippets/opcodes.hlo", &program, &err),
+	                 SW_OK);
 	for (size_t i = 0; i < program->ops.len; i++)
 		seen[program->ops.data[i].opcode] = true;
 	seen[SW_OP_TUPLE] = seen[SW_OP_GET_TUPLE_ELEMENT] = true;

@@ -60,8 +60,8 @@ static void numbers_become_the_nearest_elements(void **state)
 		for (int k = 0; k < c->n; k++) {
 			double found = sw_number_get(literal->shape.type, literal->data, k);
 			if (found != c->values[k])
-				fail_msg("%s %s: element %d is %.17g, expected %.17g", c->shape, c->literal,
-				         k, found, c->values[k]);
+				fail_msg("%s %s: element %d is %.17g, expected %.17g", c->shape,
+				         c->literal, k, found, c->values[k]);
 		}
 		check_round_trip(program, c->literal);
 		sw_program_free(program);
@@ -117,7 +117,8 @@ static void complex_numbers_have_two_parts(void **state)
 	sw_program *program;
 	const sw_literal *literal = read_literal("c64[3]", "{(1, -2.5), (-inf, nan), 3}", &program);
 	const float *parts = literal->data;
-	assert_true(parts[0] == 1 && parts[1] == -2.5f && parts[2] == -(float)INF && parts[3] != parts[3]);
+	assert_true(parts[0] == 1 && parts[1] == -2.5f && parts[2] == -(float)INF &&
+	            parts[3] != parts[3]);
 	assert_true(parts[4] == 3 && parts[5] == 0);
 	check_round_trip(program, "c64");
 	sw_program_free(program);
@@ -179,7 +180,8 @@ static void all_codes_of_small_floats_survive_printing(void **state)
 		int64_t n = type == SW_F4E2M1FN ? 16 : sw_type_bytes(type) == 1 ? 256 : 65536;
 		sw_program *program = sw_program_new("codes");
 		sw_shape shape = sw_build_shape(program, type, &n, 1);
-		unsigned char *data = sw_arena_alloc(&program->arena, (size_t)sw_shape_bytes(shape));
+		unsigned char *data =
+			sw_arena_alloc(&program->arena, (size_t)sw_shape_bytes(shape));
 		for (int64_t code = 0; code < n; code++) {
 			if (sw_type_bytes(type) == 1)
 				data[code] = (unsigned char)code;

@@ -15,17 +15,21 @@ static const char program_text[] =
 	"}\n";
 
 static const char good[] =
-	"{\"format\": \"shardwright-inputs\", \"version\": 1, \"program\": \"m\", \"learning_rate\": "
-        "0.001,\n"
+	"{\"format\": \"shardwright-inputs\", \"version\": 1, \"program\": \"m\", "
+	"\"learning_rate\": "
+	"0.001,\n"
 	" \"inputs\": [\n"
-	"  {\"index\": 0, \"name\": \"w\", \"shape\": [2, 3], \"type\": \"f32\", \"role\": \"parameter\",\n"
+	"  {\"index\": 0, \"name\": \"w\", \"shape\": [2, 3], \"type\": \"f32\", \"role\": "
+	"\"parameter\",\n"
 	"   \"init\": {\"kind\": \"normal\", \"mean\": 0, \"std\": 0.02}, \"random\": {\"kind\": "
-        "\"uniform\", \"low\": -1, \"high\": 1.5}},\n"
-	"  {\"index\": 1, \"name\": \"n\", \"shape\": [], \"type\": \"s32\", \"role\": \"counter\",\n"
+	"\"uniform\", \"low\": -1, \"high\": 1.5}},\n"
+	"  {\"index\": 1, \"name\": \"n\", \"shape\": [], \"type\": \"s32\", \"role\": "
+	"\"counter\",\n"
 	"   \"init\": {\"kind\": \"zeros\"}, \"random\": {\"kind\": \"constant\", \"value\": 3}},\n"
 	"  {\"index\": 2, \"name\": \"t\", \"shape\": [4], \"type\": \"s32\", \"role\": \"data\",\n"
-	"   \"init\": {\"kind\": \"ones\"}, \"random\": {\"kind\": \"integers\", \"low\": 0, \"high\": "
-        "64}}],\n"
+	"   \"init\": {\"kind\": \"ones\"}, \"random\": {\"kind\": \"integers\", \"low\": 0, "
+	"\"high\": "
+	"64}}],\n"
 	" \"outputs\": [\n"
 	"  {\"index\": 0, \"name\": \"w\", \"role\": \"parameter\", \"input\": 0},\n"
 	"  {\"index\": 1, \"name\": \"n\", \"role\": \"counter\", \"input\": 1},\n"
@@ -89,21 +93,26 @@ static const deviation deviations[] = {
 	{"\"version\": 1", "\"version\": \"1\"", "version: expected an integer, found a string"},
 	{"\"version\": 1, ", "", "version: missing, expected an integer"},
 	{"\"program\": \"m\"", "\"program\": 3", "program: expected a string, found an integer"},
-	{"\"program\": \"m\"", "\"program\": \"m\", \"extra\": 1", "extra: no such key is known here"},
+	{"\"program\": \"m\"", "\"program\": \"m\", \"extra\": 1",
+         "extra: no such key is known here"},
 	{"0.001", "null", "learning_rate: expected a number, found null"},
 	{"0.001", "-1", "learning_rate: expected a number from 0, found -1"},
-	{"\"inputs\": [", "\"inputs\": [1, ", "inputs: expected 3, as many as the program has, found 4"},
-	{"\"outputs\": [", "\"outputs\": [1, ", "outputs: expected 3, as many as the program has, found 4"},
+	{"\"inputs\": [", "\"inputs\": [1, ",
+         "inputs: expected 3, as many as the program has, found 4"},
+	{"\"outputs\": [", "\"outputs\": [1, ",
+         "outputs: expected 3, as many as the program has, found 4"},
 	{"{\"index\": 1, \"name\": \"n\"", "{\"index\": 3, \"name\": \"n\"",
          "inputs[1].index: expected 1, found 3"},
-	{"\"name\": \"t\"", "\"name\": \"\"", "inputs[2].name: expected a name, found an empty string"},
+	{"\"name\": \"t\"", "\"name\": \"\"",
+         "inputs[2].name: expected a name, found an empty string"},
 	{"\"name\": \"t\", ", "", "inputs[2].name: missing, expected a string"},
 	{"[2, 3]", "[3, 2]", "inputs[0].shape: expected that of the program's f32[2,3]"},
 	{"[2, 3]", "[2]", "inputs[0].shape: expected that of the program's f32[2,3]"},
 	{"[2, 3]", "[2, 3.0]", "inputs[0].shape: expected that of the program's f32[2,3]"},
 	{"\"f32\"", "\"bf16\"", "inputs[0].type: expected that of the program's f32[2,3]"},
 	{"\"data\"", "\"date\"",
-         "inputs[2].role: expected parameter, moment, counter, data, loss or other, found \"date\""},
+         "inputs[2].role: expected parameter, moment, counter, data, loss or other, found "
+         "\"date\""},
 	{"\"role\": \"data\"", "\"role\": \"data\", \"roll\": 1",
          "inputs[2].roll: no such key is known here"},
 	{"{\"kind\": \"normal\", \"mean\": 0, \"std\": 0.02}", "3",
@@ -111,17 +120,21 @@ static const deviation deviations[] = {
 	{"\"normal\"", "\"gauss\"",
          "inputs[0].init.kind: expected zeros, ones, constant, normal, uniform or integers, found "
          "\"gauss\""},
-	{"\"std\": 0.02", "\"std\": -0.02", "inputs[0].init.std: expected a deviation from 0, found -0.02"},
+	{"\"std\": 0.02", "\"std\": -0.02",
+         "inputs[0].init.std: expected a deviation from 0, found -0.02"},
 	{"\"std\": 0.02", "\"scale\": 1", "inputs[0].init.scale: no such key is known here"},
 	{", \"std\": 0.02", "", "inputs[0].init.std: missing, expected a number"},
-	{"\"high\": 1.5", "\"high\": -1", "inputs[0].random.high: expected more than low, -1, found -1"},
+	{"\"high\": 1.5", "\"high\": -1",
+         "inputs[0].random.high: expected more than low, -1, found -1"},
 	{"{\"kind\": \"zeros\"}", "{\"kind\": \"normal\", \"mean\": 0, \"std\": 1}",
          "inputs[1].init.kind: expected integers, zeros, ones or constant, as the input is s32"},
 	{"\"value\": 3", "\"value\": 0.5", "inputs[1].random.value: 0.5 does not fit s32"},
-	{"\"high\": 64}", "\"high\": 2147483649}", "inputs[2].random: not all of these integers fit s32"},
+	{"\"high\": 64}", "\"high\": 2147483649}",
+         "inputs[2].random: not all of these integers fit s32"},
 	{"\"high\": 64}", "\"high\": 64.5}",
          "inputs[2].random.high: expected an integer, found a number with a fraction"},
-	{"\"low\": 0,", "\"low\": 64,", "inputs[2].random.high: expected more than low, 64, found 64"},
+	{"\"low\": 0,", "\"low\": 64,",
+         "inputs[2].random.high: expected more than low, 64, found 64"},
 	{"\"input\": 1}", "\"input\": 0}",
          "outputs[1].input: expected 1, the input that the program aliases with it"},
 	{"\"input\": 1}", "\"input\": null}",
@@ -135,7 +148,8 @@ static const deviation deviations[] = {
          "tokens.input: expected an input from 0 to 2, found 3"},
 	{"\"tokens\": {\"input\": 2", "\"tokens\": {\"input\": 0",
          "tokens.input: expected an input of integers, input 0 is f32"},
-	{"\"vocabulary\": 64", "\"vocabulary\": 0", "tokens.vocabulary: expected at least 1, found 0"},
+	{"\"vocabulary\": 64", "\"vocabulary\": 0",
+         "tokens.vocabulary: expected at least 1, found 0"},
 	{"\"tokens\": {", "\"tokens\": {\"x\": 0, ", "tokens.x: no such key is known here"},
 };
 
@@ -152,7 +166,8 @@ static void check_deviation(const deviation *d)
 	if (read_sidecar(json.data, &s, &err) != SW_ERR_INPUT)
 		fail_msg("accepted: %s -> %s", d->from, d->to);
 	if (strncmp(err.message, d->message, strlen(d->message)) != 0)
-		fail_msg("%s -> %s:\nexpected %s\n   found %s", d->from, d->to, d->message, err.message);
+		fail_msg("%s -> %s:\nexpected %s\n   found %s", d->from, d->to, d->message,
+		         err.message);
 	assert_string_equal(err.file, PATH);
 	sw_text_clear(&json);
 }
@@ -167,15 +182,16 @@ static void every_deviation_is_named(void **state)
 static void without_a_file_the_program_says_what_it_can(void **state)
 {
 	(void)state;
-	sw_program *program = read_text("HloModule m, input_output_alias={ {0}: (0, {}), {1}: (1, {0}), "
-	                                "{2}: (1, {1}) }\nENTRY e {\n"
-	                                "  w = f32[2] parameter(0), metadata={op_name=\"params['w']\"}\n"
-	                                "  opt.mu = (f32[2], s32[]) parameter(1)\n  x = bf16[4] "
-	                                "parameter(2)\n  m = pred[] parameter(3)\n"
-	                                "  mu = f32[2] get-tuple-element(opt.mu), index=0\n  n = s32[] "
-	                                "get-tuple-element(opt.mu), index=1\n"
-	                                "  l = f32[] constant(0)\n  ROOT r = (f32[2], f32[2], s32[], "
-	                                "f32[], bf16[4]) tuple(w, mu, n, l, x)\n}\n");
+	sw_program *program =
+		read_text("HloModule m, input_output_alias={ {0}: (0, {}), {1}: (1, {0}), "
+	                  "{2}: (1, {1}) }\nENTRY e {\n"
+	                  "  w = f32[2] parameter(0), metadata={op_name=\"params['w']\"}\n"
+	                  "  opt.mu = (f32[2], s32[]) parameter(1)\n  x = bf16[4] "
+	                  "parameter(2)\n  m = pred[] parameter(3)\n"
+	                  "  mu = f32[2] get-tuple-element(opt.mu), index=0\n  n = s32[] "
+	                  "get-tuple-element(opt.mu), index=1\n"
+	                  "  l = f32[] constant(0)\n  ROOT r = (f32[2], f32[2], s32[], "
+	                  "f32[], bf16[4]) tuple(w, mu, n, l, x)\n}\n");
 	sw_sidecar s;
 	sw_sidecar_default(program, &s);
 	static const struct {

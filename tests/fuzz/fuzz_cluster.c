@@ -1,4 +1,5 @@
-/* The reader of cluster files, on any bytes: what it accepts, it prints and reads again as the same cluster, and takes a part of. */
+/* The reader of cluster files, on any bytes: what it accepts, it prints and reads again as the same
+ * cluster, and takes a part of. */
 #include "cluster/cluster.h"
 
 #include <stdlib.h>
@@ -14,7 +15,8 @@ static void print_and_read_again(const sw_cluster *cluster)
 	sw_cluster_print(cluster, &text);
 	if (sw_cluster_parse(text.data, text.len, "printed", &again, &err) != SW_OK ||
 	    again.hash != cluster->hash) {
-		fprintf(stderr, "%s:%d:%d: %s\n%s", err.file, err.line, err.column, err.message, text.data);
+		fprintf(stderr, "%s:%d:%d: %s\n%s", err.file, err.line, err.column, err.message,
+		        text.data);
 		abort();
 	}
 	sw_cluster_clear(&again);

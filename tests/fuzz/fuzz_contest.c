@@ -1,5 +1,5 @@
-/* The reader of the contest's problems, on any bytes, plain or packed: what it accepts is a problem that the check
- * accepts and the evaluator can evaluate. */
+/* The reader of the contest's problems, on any bytes, plain or packed: what it accepts is a problem
+ * that the check accepts and the evaluator can evaluate. */
 #include "solve/contest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -26,7 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	sw_error err = {0};
 	sw_status status = sw_problem_parse(&problem, (const char *)data, size, &err);
 	if (status != SW_OK) {
-		if (!err.message[0] || err.code != status || status != SW_ERR_INPUT || problem.nodes.len)
+		if (!err.message[0] || err.code != status || status != SW_ERR_INPUT ||
+		    problem.nodes.len)
 			abort();
 		return 0;
 	}

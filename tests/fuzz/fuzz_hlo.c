@@ -1,4 +1,5 @@
-/* The HLO text reader, on any bytes: what it accepts, it prints and reads again to an equal program. */
+/* The HLO text reader, on any bytes: what it accepts, it prints and reads again to an equal
+ * program. */
 #include "frontend/frontend.h"
 
 #include <stdlib.h>
@@ -13,7 +14,8 @@ static void print_and_read_again(const sw_program *program)
 	sw_program_print(program, &text);
 	sw_status status = sw_read_hlo(text.data, text.len, "printed", &again, &err);
 	if (status != SW_OK || !sw_program_equal(program, again, &err)) {
-		fprintf(stderr, "%s:%d:%d: %s\n%s", err.file, err.line, err.column, err.message, text.data);
+		fprintf(stderr, "%s:%d:%d: %s\n%s", err.file, err.line, err.column, err.message,
+		        text.data);
 		abort();
 	}
 	if (sw_program_hash(program) != sw_program_hash(again))

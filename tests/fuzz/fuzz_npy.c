@@ -15,7 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(text, data, size);
 	if (sw_npy_recognise(text, size)) {
 		sw_status status = sw_npy_parse(text, size, &npy, &err);
-		if (status != SW_OK && (!err.message[0] || err.code != status || status != SW_ERR_INPUT))
+		if (status != SW_OK &&
+		    (!err.message[0] || err.code != status || status != SW_ERR_INPUT))
 			abort();
 		for (int64_t i = 0; status == SW_OK && i < npy.count; i++)
 			sw_npy_get(&npy, i);

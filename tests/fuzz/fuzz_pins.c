@@ -1,4 +1,5 @@
-/* Pins, on any bytes: what the reader accepts, the planner holds to or refuses, for `mlp` on four devices. */
+/* Pins, on any bytes: what the reader accepts, the planner holds to or refuses, for `mlp` on four
+ * devices. */
 #include "partition/partition.h"
 
 #include <stdlib.h>
@@ -52,8 +53,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	open_once();
 	fuzz_file file = fuzz_file_open(data, size);
 	sw_status status = plan(file.path, &err);
-	if (status != SW_OK &&
-	    (!err.message[0] || err.code != status || (status != SW_ERR_INPUT && status != SW_NO))) {
+	if (status != SW_OK && (!err.message[0] || err.code != status ||
+	                        (status != SW_ERR_INPUT && status != SW_NO))) {
 		fprintf(stderr, "%s: %s\n", sw_status_name(status), err.message);
 		abort();
 	}

@@ -1,6 +1,7 @@
 /*
- * The reader of plan files, on any bytes, run in the root of the source, where the first plans' programs are: what it accepts is a plan that can
- * be partitioned, and it is written and read again.
+ * The reader of plan files, on any bytes, run in the root of the source, where the first plans'
+ * programs are: what it accepts is a plan that can be partitioned, and it is written and read
+ * again.
  *
  * Bytes changed at random are hardly ever JSON: what is JSON is changed in one place of its tree.
  */
@@ -66,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* ---- changing a plan ------------------------------------------------------------------------------------------------ */
+/* ---- changing a plan -------------------------------------------------------------------- */
 
 /* Somewhere in the tree: the object or array that holds it, and its place in that. */
 typedef struct spot {
@@ -92,7 +93,8 @@ static uint64_t roll(dice *d, uint64_t sides)
 static spot pick(json_t *root, dice *d)
 {
 	spot s = {0};
-	for (json_t *node = root; json_object_size(node) + json_array_size(node) > 0; node = at_spot(&s)) {
+	for (json_t *node = root; json_object_size(node) + json_array_size(node) > 0;
+	     node = at_spot(&s)) {
 		const char *key;
 		json_t *value;
 		size_t k = 0, index = roll(d, json_object_size(node) + json_array_size(node));
@@ -115,7 +117,8 @@ static json_t *changed_text(const char *text)
 
 static json_t *changed(const json_t *was, dice *d)
 {
-	static const json_int_t numbers[] = {0, 1, -1, 2, 3, 7, 1 << 20, INT32_MAX, INT64_MAX, INT64_MIN};
+	static const json_int_t numbers[] = {0, 1,       -1,        2,         3,
+	                                     7, 1 << 20, INT32_MAX, INT64_MAX, INT64_MIN};
 	if (json_is_string(was) && roll(d, 8))
 		return changed_text(json_string_value(was));
 	switch (roll(d, 6)) {

@@ -1,4 +1,5 @@
-/* The reader of safetensors, on any bytes: what it accepts, it writes and reads again, bit for bit. */
+/* The reader of safetensors, on any bytes: what it accepts, it writes and reads again, bit for bit.
+ */
 #include "interpret/interpret.h"
 
 #include <stdlib.h>
@@ -17,7 +18,8 @@ static void check_same(const sw_tensor_file *a, const sw_tensor_file *b)
 		const sw_tensor *other = sw_tensor_file_get(b, tensor->name);
 		size_t bytes = (size_t)sw_shape_bytes(tensor->tensor.shape);
 		if (!other || !sw_shape_equal(other->shape, tensor->tensor.shape) ||
-		    (bytes && memcmp(sw_tensor_data(*other), sw_tensor_data(tensor->tensor), bytes)))
+		    (bytes &&
+		     memcmp(sw_tensor_data(*other), sw_tensor_data(tensor->tensor), bytes)))
 			abort();
 	}
 }
@@ -27,7 +29,8 @@ static void write_and_read_again(const sw_tensor_file *tensors)
 	sw_tensor_file again;
 	sw_error err = {0};
 	fuzz_file file = fuzz_file_open((const uint8_t *)"", 0);
-	if (sw_tensor_file_write(file.path, tensors->tensors.data, tensors->tensors.len, &err) != SW_OK ||
+	if (sw_tensor_file_write(file.path, tensors->tensors.data, tensors->tensors.len, &err) !=
+	            SW_OK ||
 	    sw_tensor_file_read(file.path, &again, &err) != SW_OK) {
 		fprintf(stderr, "%s\n", err.message);
 		abort();

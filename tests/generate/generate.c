@@ -20,7 +20,8 @@ void make_something(maker *m)
 	int64_t total = 0;
 	for (size_t t = 0; t < SW_COUNT(tables); t++)
 		for (size_t i = 0; i < tables[t]->n; i++)
-			total += is_asked_for(m, &tables[t]->rows[i]) ? tables[t]->rows[i].weight : 0;
+			total += is_asked_for(m, &tables[t]->rows[i]) ? tables[t]->rows[i].weight
+			                                              : 0;
 	if (total == 0)
 		return;
 	int64_t left = below(m, total);
@@ -37,9 +38,10 @@ void make_something(maker *m)
 		}
 }
 
-/* ---- results ------------------------------------------------------------------------------------------------- */
+/* ---- results ---------------------------------------------------------------------------- */
 
-/* What nobody reads, and sometimes something that is read; an input only if there is nothing else. */
+/* What nobody reads, and sometimes something that is read; an input only if there is nothing else.
+ */
 static uint32_t choose_results(maker *m, sw_id *results)
 {
 	const sw_program *p = m->program;
@@ -72,7 +74,8 @@ static void make_aliases(maker *m, const sw_id *results, uint32_t n)
 	bool *taken = SW_NEW_N(&arena, bool, n_inputs + 1);
 	for (uint32_t r = 0; r < n; r++)
 		for (uint32_t i = 0; i < n_inputs; i++) {
-			if (taken[i] || !sw_shape_equal(shape_of(m, results[r]), shape_of(m, inputs[i])) ||
+			if (taken[i] ||
+			    !sw_shape_equal(shape_of(m, results[r]), shape_of(m, inputs[i])) ||
 			    !chance(m, 40))
 				continue;
 			taken[i] = true;
@@ -139,15 +142,16 @@ void generated_fill(const generated *g, uint64_t seed, sw_tensor *inputs)
 		sw_shape shape = sw_value_shape(g->program, values[i]);
 		sw_status status = sw_tensor_new(shape, false, &inputs[i], &err);
 		if (status == SW_OK)
-			status = sw_fill_local(&alone, shape, NULL, &whole, 0, &g->sidecar.inputs[i].random,
-			                       seed, i, &inputs[i], &err);
+			status = sw_fill_local(&alone, shape, NULL, &whole, 0,
+			                       &g->sidecar.inputs[i].random, seed, i, &inputs[i],
+			                       &err);
 		assert(status == SW_OK);
 	}
 	sw_arena_clear(&arena);
 }
 
-sw_status generated_run(const generated *g, const sw_program *program, uint64_t seed, sw_tensor *outputs,
-                        sw_error *err)
+sw_status generated_run(const generated *g, const sw_program *program, uint64_t seed,
+                        sw_tensor *outputs, sw_error *err)
 {
 	sw_interpreter *it = NULL;
 	sw_interpret_options options = {.blas_threads = 1};
@@ -155,7 +159,8 @@ sw_status generated_run(const generated *g, const sw_program *program, uint64_t 
 	generated_fill(g, seed, inputs);
 	sw_status status = sw_interpreter_new(program, &options, &it, err);
 	if (status == SW_OK)
-		status = sw_interpret(it, inputs, g->sidecar.n_inputs, outputs, g->sidecar.n_outputs, err);
+		status = sw_interpret(it, inputs, g->sidecar.n_inputs, outputs,
+		                      g->sidecar.n_outputs, err);
 	sw_interpreter_free(it);
 	free(inputs);
 	return status;

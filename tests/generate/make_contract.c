@@ -5,7 +5,8 @@
 
 #include "interpret/kernel.h"
 
-/* A library adds products of f32 in f32, in an order of its own: errors go astray like a drunkard's walk. */
+/* A library adds products of f32 in f32, in an order of its own: errors go astray like a drunkard's
+ * walk. */
 static known contracted(sw_type type, known a, known b, double terms)
 {
 	known k = known_multiply(a, b);
@@ -46,7 +47,8 @@ static void add_right(product *p, int use, int64_t size)
 	p->sizes[p->rank++] = size;
 }
 
-/* Each dimension of the left is batch, contracted (one at least) or free; the right has the first two, and free ones of its own. */
+/* Each dimension of the left is batch, contracted (one at least) or free; the right has the first
+ * two, and free ones of its own. */
 static void draft_left(maker *m, product *p)
 {
 	for (int32_t d = 0; d < p->left.rank; d++) {
@@ -79,8 +81,8 @@ static void draft_right(maker *m, product *p)
 	}
 }
 
-static int32_t add_free(sw_ints batch, sw_ints contracted, const int64_t *dims, int32_t rank, int64_t *out,
-                        int32_t n)
+static int32_t add_free(sw_ints batch, sw_ints contracted, const int64_t *dims, int32_t rank,
+                        int64_t *out, int32_t n)
 {
 	for (int32_t d = 0; d < rank; d++)
 		if (!sw_ints_has(batch, d) && !sw_ints_has(contracted, d))
@@ -95,7 +97,8 @@ static sw_shape product_shape(maker *m, const product *p, const sw_attrs *attrs,
 	int32_t n = 0;
 	for (int32_t i = 0; i < p->n_batch; i++)
 		out[n++] = p->left.dims[p->left_batch[i]];
-	n = add_free(attrs->dot.lhs_batch, attrs->dot.lhs_contracting, p->left.dims, p->left.rank, out, n);
+	n = add_free(attrs->dot.lhs_batch, attrs->dot.lhs_contracting, p->left.dims, p->left.rank,
+	             out, n);
 	n = add_free(attrs->dot.rhs_batch, attrs->dot.rhs_contracting, p->dims, p->rank, out, n);
 	return make_shape(m, type, out, n);
 }
@@ -106,10 +109,11 @@ static void make_dot(maker *m)
 	product p = {.left = shape_of(m, x), .terms = 1};
 	draft_left(m, &p);
 	draft_right(m, &p);
-	sw_attrs attrs = {.dot = {.lhs_batch = ints_of(m, p.left_batch, p.n_batch),
-	                          .rhs_batch = ints_of(m, p.right_batch, p.n_batch),
-	                          .lhs_contracting = ints_of(m, p.left_contracted, p.n_contracted),
-	                          .rhs_contracting = ints_of(m, p.right_contracted, p.n_contracted)}};
+	sw_attrs attrs = {
+		.dot = {.lhs_batch = ints_of(m, p.left_batch, p.n_batch),
+	                .rhs_batch = ints_of(m, p.right_batch, p.n_batch),
+	                .lhs_contracting = ints_of(m, p.left_contracted, p.n_contracted),
+	                .rhs_contracting = ints_of(m, p.right_contracted, p.n_contracted)}};
 	sw_type type = wider(m, p.left.type);
 	sw_shape shape = product_shape(m, &p, &attrs, type);
 	if (elements(shape) > 4000 || shape.rank > 6)
@@ -119,7 +123,8 @@ static void make_dot(maker *m)
 	keep(m, put_op(m, SW_OP_DOT, (sw_id[]){x, y}, 2, &attrs, &shape), k);
 }
 
-/* Rows in groups, each with a matrix of its own; or columns in groups, each with a product of its own. */
+/* Rows in groups, each with a matrix of its own; or columns in groups, each with a product of its
+ * own. */
 static void make_ragged_dot(maker *m)
 {
 	int64_t groups = between(m, 1, 4), rows = random_size(m), inner = random_size(m),
@@ -158,10 +163,11 @@ static void make_scaled_dot(maker *m)
 	                          .rhs_contracting = ints_of(m, (int64_t[]){1}, 1)}};
 	known x = settle(type, known_multiply(*fact(m, four[0]), *fact(m, four[2]))),
 	      y = settle(type, known_multiply(*fact(m, four[1]), *fact(m, four[3])));
-	keep(m, put_op(m, SW_OP_SCALED_DOT, four, 4, &attrs, NULL), contracted(type, x, y, (double)inner));
+	keep(m, put_op(m, SW_OP_SCALED_DOT, four, 4, &attrs, NULL),
+	     contracted(type, x, y, (double)inner));
 }
 
-/* ---- convolution ------------------------------------------------------------------------------------------------ */
+/* ---- convolution ------------------------------------------------------------------------ */
 
 static bool space(maker *m, int64_t *size, sw_window_dim *w)
 {
@@ -231,12 +237,12 @@ static void make_convolution(maker *m)
 		labels(m, n, &attrs.convolution.kernel_input, &attrs.convolution.kernel_output);
 	attrs.convolution.output_spatial =
 		labels(m, n, &attrs.convolution.output_batch, &attrs.convolution.output_feature);
-	sw_shape input =
-		labelled(m, type, attrs.convolution.input_batch, batch, attrs.convolution.input_feature,
-	                 in * attrs.convolution.feature_groups, attrs.convolution.input_spatial, sizes);
-	sw_shape kernel =
-		labelled(m, type, attrs.convolution.kernel_input, in, attrs.convolution.kernel_output, out,
-	                 attrs.convolution.kernel_spatial, kernel_sizes);
+	sw_shape input = labelled(
+		m, type, attrs.convolution.input_batch, batch, attrs.convolution.input_feature,
+		in * attrs.convolution.feature_groups, attrs.convolution.input_spatial, sizes);
+	sw_shape kernel = labelled(m, type, attrs.convolution.kernel_input, in,
+	                           attrs.convolution.kernel_output, out,
+	                           attrs.convolution.kernel_spatial, kernel_sizes);
 	if (elements(input) > 4000 || elements(kernel) > 4000)
 		return;
 	sw_id two[] = {pick_like(m, input, false), pick_like(m, kernel, false)};
@@ -244,7 +250,7 @@ static void make_convolution(maker *m)
 	keep(m, put_op(m, SW_OP_CONVOLUTION, two, 2, &attrs, NULL), k);
 }
 
-/* ---- linear algebra -------------------------------------------------------------------------------------------------- */
+/* ---- linear algebra --------------------------------------------------------------------- */
 
 static int32_t batch_dims(maker *m, int64_t *dims)
 {
@@ -294,7 +300,8 @@ static void make_triangular_solve(maker *m)
 	known k = *fact(m, b);
 	double size_b = 4 * size_of(k);
 	k = (known){-size_b, size_b,
-	            8 * (k.error + size_b * fact(m, a)->error) + 64 * unit_of(type) * size_b, false};
+	            8 * (k.error + size_b * fact(m, a)->error) + 64 * unit_of(type) * size_b,
+	            false};
 	keep(m, put_op(m, SW_OP_TRIANGULAR_SOLVE, (sw_id[]){a, b}, 2, &attrs, NULL), k);
 }
 
@@ -332,7 +339,9 @@ static void make_fft(maker *m)
 	}
 	if (kind == 3)
 		dims[rank - 1] = length[n - 1] / 2 + 1;
-	sw_type type = kind == 2 ? (chance(m, 50) ? SW_F32 : SW_F64) : chance(m, 50) ? SW_C64 : SW_C128;
+	sw_type type = kind == 2       ? (chance(m, 50) ? SW_F32 : SW_F64)
+	               : chance(m, 50) ? SW_C64
+	                               : SW_C128;
 	sw_shape shape = make_shape(m, type, dims, rank);
 	if (too_large(m, shape))
 		return;

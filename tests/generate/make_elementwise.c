@@ -1,12 +1,13 @@
-/* Elementwise ops. What a function needs of its operand, and what is known of its result, stands in a table. */
+/* Elementwise ops. What a function needs of its operand, and what is known of its result, stands in
+ * a table. */
 #include "generate/maker.h"
 
 #include <math.h>
 
 #include "interpret/kernel.h"
 
-/* f on [low, high] (complex: a box of that width, the imaginary part symmetric): |f| <= reach, |f'| <= slope. Poles and branch cuts
- * lie outside. */
+/* f on [low, high] (complex: a box of that width, the imaginary part symmetric): |f| <= reach, |f'|
+ * <= slope. Poles and branch cuts lie outside. */
 typedef struct smooth {
 	sw_opcode opcode;
 	double low, high, reach, slope;
@@ -51,7 +52,8 @@ static void make_smooth(maker *m)
 		return;
 	x = in_box(m, x, f->low, f->high);
 	double error = fact(m, x)->error * f->slope + 6 * unit_of(type_of(m, x)) * f->reach;
-	keep(m, put_op(m, f->opcode, &x, 1, NULL, NULL), (known){-f->reach, f->reach, error, false});
+	keep(m, put_op(m, f->opcode, &x, 1, NULL, NULL),
+	     (known){-f->reach, f->reach, error, false});
 }
 
 /* Ops that take exact values to exact ones; jumps make no other operand possible. */
@@ -64,7 +66,8 @@ static void make_stepped(maker *m)
 	known k = *fact(m, x);
 	if (!sw_find_unary(opcode, type_of(m, x)) || k.error > 0)
 		return;
-	k = opcode == SW_OP_SIGN ? (known){-1, 1, 0, true} : (known){floor(k.low), ceil(k.high), 0, true};
+	k = opcode == SW_OP_SIGN ? (known){-1, 1, 0, true}
+	                         : (known){floor(k.low), ceil(k.high), 0, true};
 	keep(m, put_op(m, opcode, &x, 1, NULL, NULL), k);
 }
 
@@ -91,7 +94,8 @@ static void make_abs_negate(maker *m)
 	if (opcode == SW_OP_NEGATE)
 		k = (known){-k.high, -k.low, k.error, k.integral};
 	else if (is_kind(type, KIND(COMPLEX)))
-		k = (known){0, 1.5 * size_of(k), 1.5 * k.error + 6 * unit_of(type) * size_of(k), false};
+		k = (known){0, 1.5 * size_of(k), 1.5 * k.error + 6 * unit_of(type) * size_of(k),
+		            false};
 	else
 		k = (known){0, size_of(k), k.error, k.integral};
 	keep(m, put_op(m, opcode, &x, 1, NULL, NULL), is_kind(type, INEXACT) ? k : settle(type, k));
@@ -130,9 +134,11 @@ static void make_convert(maker *m)
 /* Rounded up or down as random numbers say; integers that fit stay as they are. */
 static void make_stochastic_convert(maker *m)
 {
-	static const sw_type unsigned_of[] = {[1] = SW_U8, [2] = SW_U16, [4] = SW_U32, [8] = SW_U64};
+	static const sw_type unsigned_of[] = {
+		[1] = SW_U8, [2] = SW_U16, [4] = SW_U32, [8] = SW_U64};
 	sw_type to = random_type(m, INTEGERS | KIND(FLOAT));
-	sw_id x = pick(m, (want){.kinds = KIND(FLOAT), .max_rank = 4, .exact = !is_kind(to, KIND(FLOAT))});
+	sw_id x = pick(
+		m, (want){.kinds = KIND(FLOAT), .max_rank = 4, .exact = !is_kind(to, KIND(FLOAT))});
 	known k = *fact(m, x);
 	sw_shape shape = shape_of(m, x), bits = shape;
 	if (!generate_can_compute(SW_OP_STOCHASTIC_CONVERT) || bits_of(shape.type) % 8 != 0 ||
@@ -168,8 +174,9 @@ static void make_reduce_precision(maker *m)
 
 static void make_arithmetic(maker *m)
 {
-	static const sw_opcode opcodes[] = {SW_OP_ADD,      SW_OP_ADD,     SW_OP_SUBTRACT, SW_OP_MULTIPLY,
-	                                    SW_OP_MULTIPLY, SW_OP_MAXIMUM, SW_OP_MINIMUM};
+	static const sw_opcode opcodes[] = {SW_OP_ADD,      SW_OP_ADD,      SW_OP_SUBTRACT,
+	                                    SW_OP_MULTIPLY, SW_OP_MULTIPLY, SW_OP_MAXIMUM,
+	                                    SW_OP_MINIMUM};
 	sw_opcode opcode = opcodes[below(m, SW_COUNT(opcodes))];
 	sw_id x = pick(m, (want){.kinds = ANY_KIND, .max_rank = 5});
 	bool chooses = opcode == SW_OP_MAXIMUM || opcode == SW_OP_MINIMUM;
@@ -200,7 +207,8 @@ static void make_divide(maker *m)
 		y = in_box(m, y, 0.5, 4);
 		known a = *fact(m, x);
 		double size = 2 * size_of(a);
-		all = settle(type, (known){-size, size, 2 * a.error + 4 * size * fact(m, y)->error, false});
+		all = settle(type, (known){-size, size, 2 * a.error + 4 * size * fact(m, y)->error,
+		                           false});
 	} else if (m->options->portable) {
 		y = integers(m, SW_OP_OR, y, 1);
 	}
@@ -244,8 +252,10 @@ static void make_power(maker *m)
 		y = in_box(m, y, 0.5, 4);
 	}
 	double reach = opcode == SW_OP_POWER ? (is_kind(type, KIND(COMPLEX)) ? 64 : 9) : 1.6;
-	double error = (fact(m, x)->error + fact(m, y)->error) * 4 * reach + 8 * unit_of(type) * reach;
-	keep(m, put_op(m, opcode, (sw_id[]){x, y}, 2, NULL, NULL), (known){-reach, reach, error, false});
+	double error =
+		(fact(m, x)->error + fact(m, y)->error) * 4 * reach + 8 * unit_of(type) * reach;
+	keep(m, put_op(m, opcode, (sw_id[]){x, y}, 2, NULL, NULL),
+	     (known){-reach, reach, error, false});
 }
 
 static void make_logic(maker *m)
@@ -268,8 +278,8 @@ static void make_compare(maker *m)
 {
 	sw_id x = pick(m, (want){.kinds = ANY_KIND, .max_rank = 5, .exact = true});
 	sw_type type = type_of(m, x);
-	sw_attrs attrs = {
-		.compare = {.direction = (sw_direction)below(m, is_kind(type, KIND(COMPLEX)) ? 2 : 6)}};
+	sw_attrs attrs = {.compare = {.direction = (sw_direction)below(
+					      m, is_kind(type, KIND(COMPLEX)) ? 2 : 6)}};
 	sw_id y = pick_like(m, shape_of(m, x), true);
 	if (fact(m, x)->error > 0 || fact(m, y)->error > 0)
 		return;
@@ -292,7 +302,8 @@ static void make_select(maker *m)
 	if (chance(m, 25))
 		shape = make_shape(m, SW_PRED, NULL, 0);
 	sw_id three[] = {pick_like(m, shape, true), x, y};
-	keep(m, put_op(m, SW_OP_SELECT, three, 3, NULL, NULL), known_either(*fact(m, x), *fact(m, y)));
+	keep(m, put_op(m, SW_OP_SELECT, three, 3, NULL, NULL),
+	     known_either(*fact(m, x), *fact(m, y)));
 }
 
 static void make_clamp(maker *m)
@@ -307,8 +318,8 @@ static void make_clamp(maker *m)
 
 static void make_copy(maker *m)
 {
-	static const sw_extra edges = {"domain",
-	                               "{kind=\"sharding\", entry={replicated}, exit={replicated}}", NULL};
+	static const sw_extra edges = {
+		"domain", "{kind=\"sharding\", entry={replicated}, exit={replicated}}", NULL};
 	sw_id x = pick(m, (want){.kinds = ANY_KIND, .max_rank = 5});
 	sw_op_spec spec = {.opcode = SW_OP_COPY, .operands = &x, .n_operands = 1};
 	if (chance(m, 50)) {
@@ -324,7 +335,8 @@ static void make_barrier(maker *m)
 	uint32_t n = (uint32_t)between(m, 1, 3);
 	for (uint32_t i = 0; i < n; i++)
 		in[i] = pick(m, (want){.kinds = ANY_KIND, .max_rank = 4});
-	sw_op_spec spec = {.opcode = SW_OP_OPT_BARRIER, .operands = in, .n_operands = n, .tuple = n > 1};
+	sw_op_spec spec = {
+		.opcode = SW_OP_OPT_BARRIER, .operands = in, .n_operands = n, .tuple = n > 1};
 	sw_id first = put(m, &spec);
 	for (uint32_t i = 0; i < n; i++)
 		keep(m, first + i, *fact(m, in[i]));

@@ -4,18 +4,20 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- dynamic slices ---------------------------------------------------------------------------------------- */
+/* ---- dynamic slices --------------------------------------------------------------------- */
 
 static void some_starts(maker *m, sw_shape shape, const int64_t *sizes, sw_id *starts)
 {
 	sw_type type = chance(m, 60) ? SW_S32 : random_type(m, INTEGERS);
 	int64_t low = is_kind(type, KIND(SIGNED)) ? -1 : 0;
 	for (int32_t d = 0; d < shape.rank; d++) {
-		double room = (double)(shape.dims[d] - sizes[d] + 1), far = chance(m, 8) ? 0x1p40 : room;
+		double room = (double)(shape.dims[d] - sizes[d] + 1),
+		       far = chance(m, 8) ? 0x1p40 : room;
 		sw_shape one = make_shape(m, type, NULL, 0);
-		starts[d] = chance(m, 30) ? pick_like(m, one, true)
-		                          : fresh_integers(m, one, low,
-		                                           (int64_t)fmin(largest_integer(type), far));
+		starts[d] = chance(m, 30)
+		                    ? pick_like(m, one, true)
+		                    : fresh_integers(m, one, low,
+		                                     (int64_t)fmin(largest_integer(type), far));
 	}
 }
 
@@ -30,7 +32,8 @@ static void part_sizes(maker *m, sw_shape shape, int64_t *sizes)
 
 static void make_dynamic_slice(maker *m)
 {
-	sw_id in[1 + SW_MAX_RANK] = {pick(m, (want){.kinds = ANY_KIND, .min_rank = 1, .max_rank = 5})};
+	sw_id in[1 + SW_MAX_RANK] = {
+		pick(m, (want){.kinds = ANY_KIND, .min_rank = 1, .max_rank = 5})};
 	sw_shape shape = shape_of(m, in[0]);
 	int64_t sizes[SW_MAX_RANK];
 	part_sizes(m, shape, sizes);
@@ -42,7 +45,8 @@ static void make_dynamic_slice(maker *m)
 
 static void make_dynamic_update_slice(maker *m)
 {
-	sw_id in[2 + SW_MAX_RANK] = {pick(m, (want){.kinds = ANY_KIND, .min_rank = 1, .max_rank = 5})};
+	sw_id in[2 + SW_MAX_RANK] = {
+		pick(m, (want){.kinds = ANY_KIND, .min_rank = 1, .max_rank = 5})};
 	sw_shape shape = shape_of(m, in[0]);
 	int64_t sizes[SW_MAX_RANK];
 	part_sizes(m, shape, sizes);
@@ -52,10 +56,11 @@ static void make_dynamic_update_slice(maker *m)
 	     known_either(*fact(m, in[0]), *fact(m, in[1])));
 }
 
-/* ---- gather and scatter ------------------------------------------------------------------------------------------ */
+/* ---- gather and scatter ----------------------------------------------------------------- */
 
-/* One way to index an operand. Its dimensions: in windows whole or in part, collapsed (inserted), or batching; indexed or not.
- * Indices: batch dimensions, some of which are the operand's, and the vector anywhere. Slices: both, mixed. */
+/* One way to index an operand. Its dimensions: in windows whole or in part, collapsed (inserted),
+ * or batching; indexed or not. Indices: batch dimensions, some of which are the operand's, and the
+ * vector anywhere. Slices: both, mixed. */
 typedef struct indexing {
 	sw_index_dims dims;
 	sw_shape operand, indices, slices;
@@ -64,8 +69,8 @@ typedef struct indexing {
 } indexing;
 
 typedef struct draft {
-	int64_t window[SW_MAX_RANK], collapsed[SW_MAX_RANK], map[SW_MAX_RANK], operand_batch[SW_MAX_RANK],
-		sizes[SW_MAX_RANK], offset_sizes[SW_MAX_RANK];
+	int64_t window[SW_MAX_RANK], collapsed[SW_MAX_RANK], map[SW_MAX_RANK],
+		operand_batch[SW_MAX_RANK], sizes[SW_MAX_RANK], offset_sizes[SW_MAX_RANK];
 	int32_t n_window, n_collapsed, n_map, n_batch;
 } draft;
 
@@ -100,7 +105,8 @@ static void draft_operand(maker *m, sw_shape shape, draft *d, int64_t *largest)
 }
 
 /* Indices: the operand's batch in some order among free dimensions; then the vector somewhere. */
-static int32_t draft_indices(maker *m, sw_shape shape, const draft *d, int64_t *sizes, int64_t *batch_at)
+static int32_t draft_indices(maker *m, sw_shape shape, const draft *d, int64_t *sizes,
+                             int64_t *batch_at)
 {
 	int64_t order[SW_MAX_RANK], all[SW_MAX_RANK];
 	int32_t free_dims = (int32_t)between(m, 0, 2), rank = d->n_batch + free_dims;
@@ -116,8 +122,8 @@ static int32_t draft_indices(maker *m, sw_shape shape, const draft *d, int64_t *
 }
 
 /* Window dimensions keep their order and stand anywhere among the batch dimensions. */
-static int32_t draft_slices(maker *m, const draft *d, const int64_t *batch, int32_t n_batch, int64_t *dims,
-                            int64_t *offset)
+static int32_t draft_slices(maker *m, const draft *d, const int64_t *batch, int32_t n_batch,
+                            int64_t *dims, int64_t *offset)
 {
 	int32_t rank = 0, w = 0, b = 0;
 	bool last = chance(m, 50);
@@ -133,7 +139,8 @@ static int32_t draft_slices(maker *m, const draft *d, const int64_t *batch, int3
 static bool random_indexing(maker *m, sw_shape operand, indexing *x)
 {
 	draft d = {.n_map = 0};
-	int64_t sizes[SW_MAX_RANK], at[SW_MAX_RANK], dims[SW_MAX_RANK], offset[SW_MAX_RANK], largest = 0;
+	int64_t sizes[SW_MAX_RANK], at[SW_MAX_RANK], dims[SW_MAX_RANK], offset[SW_MAX_RANK],
+		largest = 0;
 	draft_operand(m, operand, &d, &largest);
 	int32_t n = draft_indices(m, operand, &d, sizes, at),
 		rank = draft_slices(m, &d, sizes, n, dims, offset);
@@ -245,9 +252,10 @@ static void make_scatter(maker *m)
 	}
 	in[n] = indices_for(m, &how);
 	for (uint32_t i = 0; i < n; i++)
-		in[n + 1 + i] =
-			pick_like(m, make_shape(m, types[i], how.slices.dims, how.slices.rank), false);
-	int32_t called = monoid == SW_MONOID_NONE ? second(m, types, n) : reducer(m, monoid, shape.type);
+		in[n + 1 + i] = pick_like(
+			m, make_shape(m, types[i], how.slices.dims, how.slices.rank), false);
+	int32_t called =
+		monoid == SW_MONOID_NONE ? second(m, types, n) : reducer(m, monoid, shape.type);
 	sw_op_spec spec = {.opcode = SW_OP_SCATTER,
 	                   .operands = in,
 	                   .n_operands = 2 * n + 1,

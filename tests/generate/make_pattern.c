@@ -69,7 +69,8 @@ static void make_layer_norm(maker *m)
 static sw_id head_part(maker *m, sw_id fused, int64_t part, int64_t heads, bool strided)
 {
 	sw_shape shape = shape_of(m, fused);
-	int64_t width = shape.dims[2] / 3, start[3] = {0, 0, part * width}, limit[3], stride[3] = {1, 1, 1};
+	int64_t width = shape.dims[2] / 3, start[3] = {0, 0, part * width}, limit[3],
+		stride[3] = {1, 1, 1};
 	for (int d = 0; d < 3; d++)
 		limit[d] = d < 2 ? shape.dims[d] : start[2] + width;
 	if (strided) {
@@ -77,7 +78,8 @@ static sw_id head_part(maker *m, sw_id fused, int64_t part, int64_t heads, bool 
 		limit[2] = shape.dims[2];
 		stride[2] = 3;
 	}
-	sw_id x = say(m, sw_emit_slice(m->program, here(m), fused, start, limit, stride), *fact(m, fused));
+	sw_id x = say(m, sw_emit_slice(m->program, here(m), fused, start, limit, stride),
+	              *fact(m, fused));
 	return reshaped(m, x, (int64_t[]){shape.dims[0], shape.dims[1], heads, width / heads}, 4);
 }
 
@@ -98,12 +100,15 @@ static void make_attention(maker *m)
 		 weights = make_shape(m, type, (int64_t[]){4, 3 * model}, 2);
 	sw_id x = clamped(m, pick_like(m, in, false), -2, 2),
 	      w = clamped(m, pick_like(m, weights, false), -2, 2);
-	sw_id fused = dotted(
-		m, x, w,
-		(sw_attrs){.dot = {{0}, {0}, ints_of(m, (int64_t[]){2}, 1), ints_of(m, (int64_t[]){0}, 1)}},
-		4);
+	sw_id fused = dotted(m, x, w,
+	                     (sw_attrs){.dot = {{0},
+	                                        {0},
+	                                        ints_of(m, (int64_t[]){2}, 1),
+	                                        ints_of(m, (int64_t[]){0}, 1)}},
+	                     4);
 	bool strided = chance(m, 30);
-	sw_id q = head_part(m, fused, 0, heads, strided), k = head_part(m, fused, 1, heads, strided),
+	sw_id q = head_part(m, fused, 0, heads, strided),
+	      k = head_part(m, fused, 1, heads, strided),
 	      v = head_part(m, fused, 2, heads, strided);
 	sw_ints both = ints_of(m, (int64_t[]){0, 2}, 2), front = ints_of(m, (int64_t[]){0, 1}, 2);
 	sw_id scores = dotted(m, q, k,
@@ -111,7 +116,8 @@ static void make_attention(maker *m)
 	                                         ints_of(m, (int64_t[]){3}, 1)}},
 	                      (double)width);
 	/* scores may be large: their softmax is taken of a tenth */
-	sw_id less = binary(m, SW_OP_MULTIPLY, scores, constant_like(m, shape_of(m, scores), 1.0 / 256));
+	sw_id less =
+		binary(m, SW_OP_MULTIPLY, scores, constant_like(m, shape_of(m, scores), 1.0 / 256));
 	sw_id weights_of = softmax(m, less, 3);
 	sw_id mixed = dotted(m, weights_of, v,
 	                     (sw_attrs){.dot = {front, both, ints_of(m, (int64_t[]){3}, 1),
@@ -128,10 +134,11 @@ static sw_id rotated(maker *m, sw_id x, int64_t by)
 {
 	known any = settle(SW_U32, (known){-INFINITY, INFINITY, 0, true});
 	sw_shape shape = shape_of(m, x);
-	sw_id left = put_op(m, SW_OP_SHIFT_LEFT, (sw_id[]){x, constant_like(m, shape, (double)by)}, 2, NULL,
-	                    NULL);
-	sw_id right = put_op(m, SW_OP_SHIFT_RIGHT_LOGICAL,
-	                     (sw_id[]){x, constant_like(m, shape, (double)(32 - by))}, 2, NULL, NULL);
+	sw_id left = put_op(m, SW_OP_SHIFT_LEFT, (sw_id[]){x, constant_like(m, shape, (double)by)},
+	                    2, NULL, NULL);
+	sw_id right =
+		put_op(m, SW_OP_SHIFT_RIGHT_LOGICAL,
+	               (sw_id[]){x, constant_like(m, shape, (double)(32 - by))}, 2, NULL, NULL);
 	return say(m, put_op(m, SW_OP_OR, (sw_id[]){left, right}, 2, NULL, NULL), any);
 }
 
@@ -172,11 +179,13 @@ static void make_embedding(maker *m)
 	                      .index_vector_dim = 1,
 	                      .slice_sizes = ints_of(m, (int64_t[]){1, width}, 2)};
 	sw_attrs attrs = {.index = dims};
-	sw_id found = keep(m, put_op(m, SW_OP_GATHER, (sw_id[]){x, at}, 2, &attrs, NULL), *fact(m, x));
+	sw_id found =
+		keep(m, put_op(m, SW_OP_GATHER, (sw_id[]){x, at}, 2, &attrs, NULL), *fact(m, x));
 	attrs.index.slice_sizes = (sw_ints){0};
 	sw_id three[] = {constant_like(m, table, 0), at, found};
 	known k = settle_chain(type, known_times(*fact(m, found), (double)n), (double)n);
-	keep(m, put_calling(m, SW_OP_SCATTER, three, 3, &attrs, reducer(m, SW_MONOID_SUM, type)), k);
+	keep(m, put_calling(m, SW_OP_SCATTER, three, 3, &attrs, reducer(m, SW_MONOID_SUM, type)),
+	     k);
 }
 
 /* 1 where the class is, 0 elsewhere. */

@@ -1,11 +1,12 @@
-/* Ops that combine elements along dimensions: reductions, windows, sorts, maps, batch normalisation. */
+/* Ops that combine elements along dimensions: reductions, windows, sorts, maps, batch
+ * normalisation. */
 #include "generate/maker.h"
 
 #include <math.h>
 
 #include "interpret/kernel.h"
 
-/* ---- computations of scalars -------------------------------------------------------------------------------- */
+/* ---- computations of scalars ------------------------------------------------------------ */
 
 static known anything(void)
 {
@@ -45,8 +46,8 @@ static int32_t arg_max(maker *m, sw_type type, sw_type index)
 {
 	scope s;
 	scope_open(m, &s, "argmax");
-	sw_id v = scalar_parameter(m, type), i = scalar_parameter(m, index), w = scalar_parameter(m, type),
-	      j = scalar_parameter(m, index);
+	sw_id v = scalar_parameter(m, type), i = scalar_parameter(m, index),
+	      w = scalar_parameter(m, type), j = scalar_parameter(m, index);
 	sw_id more = compared(m, SW_GT, v, w), equal = compared(m, SW_EQ, v, w),
 	      less = compared(m, SW_LT, i, j);
 	sw_id tie = put_op(m, SW_OP_AND, (sw_id[]){equal, less}, 2, NULL, NULL);
@@ -56,12 +57,13 @@ static int32_t arg_max(maker *m, sw_type type, sw_type index)
 	return scope_close(m, &s, out, 2, true);
 }
 
-/* ---- reduce ---------------------------------------------------------------------------------------------------- */
+/* ---- reduce ----------------------------------------------------------------------------- */
 
 static sw_monoid random_monoid(maker *m, sw_type type)
 {
-	static const sw_monoid all[] = {SW_MONOID_SUM,     SW_MONOID_SUM, SW_MONOID_MAX, SW_MONOID_MIN,
-	                                SW_MONOID_PRODUCT, SW_MONOID_AND, SW_MONOID_OR};
+	static const sw_monoid all[] = {SW_MONOID_SUM, SW_MONOID_SUM,     SW_MONOID_MAX,
+	                                SW_MONOID_MIN, SW_MONOID_PRODUCT, SW_MONOID_AND,
+	                                SW_MONOID_OR};
 	if (is_kind(type, KIND(COMPLEX)))
 		return SW_MONOID_SUM;
 	if (is_kind(type, KIND(PRED)))
@@ -123,7 +125,9 @@ static void make_reduce(maker *m)
 	sw_id init = some_init(m, shape.type, monoid, *fact(m, x));
 	sw_attrs attrs = {.dims.dims = ints_of(m, dims, n)};
 	known k = combined(shape.type, monoid, *fact(m, x), *fact(m, init), terms);
-	keep(m, put_calling(m, SW_OP_REDUCE, (sw_id[]){x, init}, 2, &attrs, reducer(m, monoid, shape.type)),
+	keep(m,
+	     put_calling(m, SW_OP_REDUCE, (sw_id[]){x, init}, 2, &attrs,
+	                 reducer(m, monoid, shape.type)),
 	     k);
 }
 
@@ -146,9 +150,10 @@ static void make_arg_max(maker *m)
 	keep(m, first + 1, (known){0, (double)shape.dims[dim], 0, true});
 }
 
-/* ---- windows ------------------------------------------------------------------------------------------------------ */
+/* ---- windows ---------------------------------------------------------------------------- */
 
-/* Every part of a window dimension; something comes out. `plain`: no dilation, as select-and-scatter needs. */
+/* Every part of a window dimension; something comes out. `plain`: no dilation, as
+ * select-and-scatter needs. */
 static bool window_dim(maker *m, int64_t size, bool plain, sw_window_dim *w)
 {
 	*w = (sw_window_dim){.size = 1, .stride = 1, .lhs_dilate = 1, .rhs_dilate = 1};
@@ -246,12 +251,13 @@ static void make_select_and_scatter(maker *m)
 	keep(m, put(m, &spec), k);
 }
 
-/* ---- order ------------------------------------------------------------------------------------------------------------ */
+/* ---- order ------------------------------------------------------------------------------ */
 
 /* Keys and what goes with them. */
 static void make_sort(maker *m)
 {
-	sw_id in[3] = {pick(m, (want){.kinds = REALS, .min_rank = 1, .max_rank = 4, .exact = true})};
+	sw_id in[3] = {
+		pick(m, (want){.kinds = REALS, .min_rank = 1, .max_rank = 4, .exact = true})};
 	sw_shape shape = shape_of(m, in[0]);
 	sw_type types[3] = {shape.type};
 	uint32_t n = (uint32_t)between(m, 1, 3);
@@ -280,14 +286,17 @@ static void make_topk(maker *m)
 	}
 	int64_t last = shape.dims[shape.rank - 1];
 	sw_attrs attrs = {.topk = {.k = between(m, 1, last), .largest = chance(m, 70)}};
-	sw_op_spec spec = {
-		.opcode = SW_OP_TOPK, .operands = &x, .n_operands = 1, .attrs = &attrs, .tuple = true};
+	sw_op_spec spec = {.opcode = SW_OP_TOPK,
+	                   .operands = &x,
+	                   .n_operands = 1,
+	                   .attrs = &attrs,
+	                   .tuple = true};
 	sw_id first = put(m, &spec);
 	keep(m, first, *fact(m, x));
 	keep(m, first + 1, (known){0, (double)last, 0, true});
 }
 
-/* ---- map ----------------------------------------------------------------------------------------------------------------- */
+/* ---- map -------------------------------------------------------------------------------- */
 
 /* x -> max(x, y) - x, of scalars. */
 static void make_map(maker *m)
@@ -310,9 +319,10 @@ static void make_map(maker *m)
 	keep(m, put_calling(m, SW_OP_MAP, (sw_id[]){x, y}, 2, &attrs, called), k);
 }
 
-/* ---- batch normalisation ---------------------------------------------------------------------------------------------------- */
+/* ---- batch normalisation ---------------------------------------------------------------- */
 
-/* A tensor, and vectors over its feature dimension. Variances stay away from zero, by a large epsilon too. */
+/* A tensor, and vectors over its feature dimension. Variances stay away from zero, by a large
+ * epsilon too. */
 typedef struct normalised {
 	sw_attrs attrs;
 	sw_shape shape, vector;
@@ -336,7 +346,8 @@ static normalised pick_normalised(maker *m)
 	b.attrs.batch_norm.feature = feature;
 	b.vector = make_shape(m, b.shape.type, &b.shape.dims[feature], 1);
 	b.terms = (double)(elements(b.shape) / SW_MAX(b.shape.dims[feature], 1));
-	b.unit = unit_of(b.shape.type) * fmax(1, b.terms / 8); /* of means: sums are rounded as they grow */
+	/* of means: sums are rounded as they grow */
+	b.unit = unit_of(b.shape.type) * fmax(1, b.terms / 8);
 	b.x = in_box(m, b.x, -2, 2);
 	b.error = fact(m, b.x)->error;
 	b.scale = tame_vector(m, &b, -2);
@@ -369,8 +380,8 @@ static void make_batch_norm(maker *m)
 		keep(m, put_normalised(m, &b, SW_OP_BATCH_NORM_INFERENCE, five, 5), normal(&b));
 		return;
 	}
-	sw_id first =
-		put_normalised(m, &b, SW_OP_BATCH_NORM_TRAINING, (sw_id[]){b.x, b.scale, b.offset}, 3);
+	sw_id first = put_normalised(m, &b, SW_OP_BATCH_NORM_TRAINING,
+	                             (sw_id[]){b.x, b.scale, b.offset}, 3);
 	keep(m, first, normal(&b));
 	keep(m, first + 1, (known){-2, 2, 4 * b.error + 16 * b.unit, false});
 	keep(m, first + 2, (known){0, 4, 16 * b.error + 64 * b.unit, false});

@@ -13,7 +13,7 @@ static void few_steps(maker *m)
 		make_something(m);
 }
 
-/* ---- while ------------------------------------------------------------------------------------------------- */
+/* ---- while ------------------------------------------------------------------------------ */
 
 /* Leaf 0 counts. `facts` holds before each turn. */
 typedef struct loop {
@@ -29,7 +29,8 @@ static bool is_bound(known k)
 	return size_of(k) < 1e30;
 }
 
-/* What is carried may come to be anything of its size; what is rounded before the loop is rounded more within. */
+/* What is carried may come to be anything of its size; what is rounded before the loop is rounded
+ * more within. */
 static known carried_fact(sw_type type, known init)
 {
 	if (type == SW_PRED || !is_kind(type, INEXACT)) {
@@ -62,7 +63,8 @@ static int32_t loop_condition(maker *m, loop *l, bool by_data)
 	int64_t dims[SW_MAX_RANK];
 	scope_open(m, &s, "condition");
 	sw_id first = scope_parameter(m, l->shapes, l->facts, l->n, l->n > 1);
-	sw_attrs less = {.compare = {.direction = SW_LT}}, unequal = {.compare = {.direction = SW_NE}};
+	sw_attrs less = {.compare = {.direction = SW_LT}},
+		 unequal = {.compare = {.direction = SW_NE}};
 	sw_id limit = scalar(m, SW_S32, (double)l->trips);
 	sw_id result = put_op(m, SW_OP_COMPARE, (sw_id[]){first, limit}, 2, &less, NULL);
 	for (uint32_t i = 1; by_data && i < l->n; i++) {
@@ -71,7 +73,8 @@ static int32_t loop_condition(maker *m, loop *l, bool by_data)
 			continue;
 		for (int32_t d = 0; d < shape.rank; d++)
 			dims[d] = d;
-		sw_id most = shape.rank ? summed(m, first + i, SW_MONOID_MAX, dims, shape.rank) : first + i;
+		sw_id most = shape.rank ? summed(m, first + i, SW_MONOID_MAX, dims, shape.rank)
+		                        : first + i;
 		sw_id other = scalar(m, shape.type, 3);
 		sw_id go_on = put_op(m, SW_OP_COMPARE, (sw_id[]){most, other}, 2, &unequal, NULL);
 		result = put_op(m, SW_OP_AND, (sw_id[]){result, go_on}, 2, NULL, NULL);
@@ -80,15 +83,16 @@ static int32_t loop_condition(maker *m, loop *l, bool by_data)
 	return scope_close(m, &s, &result, 1, false);
 }
 
-/* Of the shape and type, as exact as asked. The last made that fits, else the carried one with something added. */
+/* Of the shape and type, as exact as asked. The last made that fits, else the carried one with
+ * something added. */
 static sw_id next_of(maker *m, sw_id carried, sw_shape shape, known k)
 {
 	for (size_t i = m->scope->pool.len; i-- > 0;) {
 		sw_id value = m->scope->pool.data[i];
 		sw_shape found = shape_of(m, value);
 		known f = *fact(m, value);
-		if (value == carried || !sw_shape_equal(found, shape) || (k.error == 0 && f.error > 0) ||
-		    (k.integral && !f.integral))
+		if (value == carried || !sw_shape_equal(found, shape) ||
+		    (k.error == 0 && f.error > 0) || (k.integral && !f.integral))
 			continue;
 		if (chance(m, 70))
 			return value;
@@ -160,7 +164,7 @@ static void make_while(maker *m)
 	}
 }
 
-/* ---- conditional ------------------------------------------------------------------------------------------------ */
+/* ---- conditional ------------------------------------------------------------------------ */
 
 #define MAX_BRANCHES 3
 #define MAX_LEAVES 3
@@ -193,15 +197,16 @@ static int32_t branch(maker *m, const sw_id *operands, uint32_t n, sw_shape *sha
 		results[i] = first ? pick(m, (want){.kinds = ANY_KIND, .max_rank = 4})
 		                   : pick_like(m, shapes[i], false);
 		shapes[i] = shape_of(m, results[i]);
-		facts[i] = first ? *fact(m, results[i]) : known_either(facts[i], *fact(m, results[i]));
+		facts[i] =
+			first ? *fact(m, results[i]) : known_either(facts[i], *fact(m, results[i]));
 	}
 	return scope_close(m, &s, results, n_results, n_results > 1);
 }
 
 static void make_conditional(maker *m)
 {
-	uint32_t branches = (uint32_t)between(m, 1, MAX_BRANCHES), n_results = (uint32_t)between(m, 1, 2),
-		 n = 1;
+	uint32_t branches = (uint32_t)between(m, 1, MAX_BRANCHES),
+		 n_results = (uint32_t)between(m, 1, 2), n = 1;
 	sw_id operands[1 + MAX_BRANCHES * MAX_LEAVES];
 	int32_t called[MAX_BRANCHES];
 	sw_shape shapes[2];
@@ -229,9 +234,10 @@ static void make_conditional(maker *m)
 		keep(m, first + i, facts[i]);
 }
 
-/* ---- scan --------------------------------------------------------------------------------------------------------------- */
+/* ---- scan ------------------------------------------------------------------------------- */
 
-/* Slices along a dimension, one after another: the sum so far is carried, and its maximum with the slice given. */
+/* Slices along a dimension, one after another: the sum so far is carried, and its maximum with the
+ * slice given. */
 static void make_scan(maker *m)
 {
 	sw_id x = pick(m, (want){.kinds = REALS, .min_rank = 1, .max_rank = 4});
@@ -267,7 +273,7 @@ static void make_scan(maker *m)
 	keep(m, first + 1, so_far);
 }
 
-/* ---- call -------------------------------------------------------------------------------------------------------------- */
+/* ---- call ------------------------------------------------------------------------------- */
 
 static void make_call(maker *m)
 {

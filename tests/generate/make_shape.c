@@ -14,7 +14,8 @@ static void make_fresh(maker *m)
 	fresh(m, random_shape(m, random_type(m, ANY_KIND), 0, 5));
 }
 
-/* The sizes as prime factors, dealt out to other dimensions: some merge, some split, some ones come in. */
+/* The sizes as prime factors, dealt out to other dimensions: some merge, some split, some ones come
+ * in. */
 static int32_t redealt(maker *m, sw_shape shape, int64_t *dims)
 {
 	int64_t left = elements(shape);
@@ -57,7 +58,8 @@ static void make_reshape(maker *m)
 /* Bits as other types: integers, or floats that are no zero (which has two signs). */
 static void make_bitcast_convert(maker *m)
 {
-	static const sw_type types[] = {SW_S8, SW_U8, SW_S16, SW_U16, SW_S32, SW_U32, SW_S64, SW_U64};
+	static const sw_type types[] = {SW_S8,  SW_U8,  SW_S16, SW_U16,
+	                                SW_S32, SW_U32, SW_S64, SW_U64};
 	sw_id x = pick(m, (want){.kinds = REALS, .max_rank = 4, .exact = true});
 	sw_shape from = shape_of(m, x), to = from;
 	known k = *fact(m, x);
@@ -212,7 +214,8 @@ static void make_dynamic_reshape(maker *m)
 	sw_shape shape = make_shape(m, type_of(m, in[0]), dims, rank);
 	for (int32_t d = 0; d < rank; d++)
 		in[1 + d] = scalar(m, SW_S32, (double)dims[d]);
-	keep(m, put_op(m, SW_OP_DYNAMIC_RESHAPE, in, 1 + (uint32_t)rank, NULL, &shape), *fact(m, in[0]));
+	keep(m, put_op(m, SW_OP_DYNAMIC_RESHAPE, in, 1 + (uint32_t)rank, NULL, &shape),
+	     *fact(m, in[0]));
 }
 
 static void make_set_dimension_size(maker *m)

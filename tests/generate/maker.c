@@ -7,7 +7,7 @@
 #include "interpret/kernel.h"
 #include "program/number.h"
 
-/* ---- chance ----------------------------------------------------------------------------------------------- */
+/* ---- chance ----------------------------------------------------------------------------- */
 
 int64_t below(maker *m, int64_t n)
 {
@@ -65,7 +65,8 @@ sw_shape random_shape(maker *m, sw_type type, int32_t min_rank, int32_t max_rank
 {
 	int64_t dims[SW_MAX_RANK], n = 1;
 	if (chance(m, 35) && m->scope->pool.len) {
-		sw_shape seen = shape_of(m, m->scope->pool.data[below(m, (int64_t)m->scope->pool.len)]);
+		sw_shape seen =
+			shape_of(m, m->scope->pool.data[below(m, (int64_t)m->scope->pool.len)]);
 		if (seen.rank >= min_rank && seen.rank <= max_rank)
 			return make_shape(m, type, seen.dims, seen.rank);
 	}
@@ -120,16 +121,17 @@ sw_type random_type(maker *m, uint32_t kinds)
 	if (chance(m, 60) && is_kind(m->main_type, kinds))
 		return m->main_type;
 	for (;;) {
-		sw_type type =
-			chance(m, 40) ? usual[below(m, SW_COUNT(usual))] : (sw_type)below(m, SW_TYPE_COUNT);
+		sw_type type = chance(m, 40) ? usual[below(m, SW_COUNT(usual))]
+		                             : (sw_type)below(m, SW_TYPE_COUNT);
 		if (is_kind(type, kinds) && is_computed(type))
 			return type;
 	}
 }
 
-/* ---- what is known ------------------------------------------------------------------------------------------- */
+/* ---- what is known ---------------------------------------------------------------------- */
 
-/* Bits of the significand, the leading one included; by trying, so that no table of float types is here. */
+/* Bits of the significand, the leading one included; by trying, so that no table of float types is
+ * here. */
 static int digits_of(sw_type type)
 {
 	double stored[2];
@@ -197,7 +199,8 @@ known known_add(known a, known b)
 known known_multiply(known a, known b)
 {
 	double p[] = {a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high};
-	return (known){fmin(fmin(p[0], p[1]), fmin(p[2], p[3])), fmax(fmax(p[0], p[1]), fmax(p[2], p[3])),
+	return (known){fmin(fmin(p[0], p[1]), fmin(p[2], p[3])),
+	               fmax(fmax(p[0], p[1]), fmax(p[2], p[3])),
 	               a.error * size_of(b) + b.error * size_of(a), a.integral && b.integral};
 }
 
@@ -232,7 +235,7 @@ known known_exactly(double value)
 	return (known){value, value, 0, value == floor(value)};
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------- */
 
 sw_shape shape_of(const maker *m, sw_id value)
 {
@@ -279,8 +282,8 @@ sw_id put_op(maker *m, sw_opcode opcode, const sw_id *operands, uint32_t n, cons
 	return put(m, &spec);
 }
 
-sw_id put_calling(maker *m, sw_opcode opcode, const sw_id *operands, uint32_t n, const sw_attrs *attrs,
-                  int32_t called)
+sw_id put_calling(maker *m, sw_opcode opcode, const sw_id *operands, uint32_t n,
+                  const sw_attrs *attrs, int32_t called)
 {
 	sw_op_spec spec = {.opcode = opcode,
 	                   .operands = operands,
@@ -354,14 +357,16 @@ sw_id keep(maker *m, sw_id value, known k)
 
 sw_id scalar(maker *m, sw_type type, double value)
 {
-	return say(m, sw_emit_scalar(m->program, m->scope->computation, type, value), known_exactly(value));
+	return say(m, sw_emit_scalar(m->program, m->scope->computation, type, value),
+	           known_exactly(value));
 }
 
 sw_id broadcast_to(maker *m, sw_id x, sw_shape shape, const int64_t *dims)
 {
 	if (shape.rank == 0)
 		return x;
-	return say(m, sw_emit_broadcast(m->program, m->scope->computation, x, shape, dims), *fact(m, x));
+	return say(m, sw_emit_broadcast(m->program, m->scope->computation, x, shape, dims),
+	           *fact(m, x));
 }
 
 sw_id constant_like(maker *m, sw_shape shape, double value)
@@ -428,7 +433,8 @@ sw_id in_box(maker *m, sw_id x, double low, double high)
 
 sw_id reshaped(maker *m, sw_id x, const int64_t *dims, int32_t rank)
 {
-	return say(m, sw_emit_reshape(m->program, m->scope->computation, x, dims, rank), *fact(m, x));
+	return say(m, sw_emit_reshape(m->program, m->scope->computation, x, dims, rank),
+	           *fact(m, x));
 }
 
 int32_t reducer(maker *m, sw_monoid monoid, sw_type type)
@@ -443,10 +449,12 @@ sw_id summed(maker *m, sw_id x, sw_monoid monoid, const int64_t *dims, int32_t n
 	double terms = 1;
 	for (int32_t i = 0; i < n; i++)
 		terms *= (double)shape.dims[dims[i]];
-	sw_id init = say(m, sw_emit_identity(m->program, m->scope->computation, shape.type, monoid), k);
+	sw_id init =
+		say(m, sw_emit_identity(m->program, m->scope->computation, shape.type, monoid), k);
 	sw_id result = sw_emit_reduce(m->program, m->scope->computation, monoid, x, init, dims, n);
 	return say(m, result,
-	           monoid == SW_MONOID_SUM ? settle_sum(shape.type, known_times(k, terms), terms) : k);
+	           monoid == SW_MONOID_SUM ? settle_sum(shape.type, known_times(k, terms), terms)
+	                                   : k);
 }
 
 sw_id converted(maker *m, sw_id x, sw_type type)
@@ -461,7 +469,7 @@ sw_id converted(maker *m, sw_id x, sw_type type)
 	return say(m, sw_emit_convert(m->program, m->scope->computation, x, type), settle(type, k));
 }
 
-/* ---- picking ------------------------------------------------------------------------------------------------------ */
+/* ---- picking ---------------------------------------------------------------------------- */
 
 int32_t depth_of(const maker *m)
 {
@@ -495,7 +503,8 @@ sw_id fresh_integers(maker *m, sw_shape shape, int64_t low, int64_t high)
 	}
 	known k = {(double)low, (double)high, 0, true};
 	if (depth_of(m) == 0 && chance(m, 85))
-		return parameter(m, shape, (sw_fill){SW_FILL_INTEGERS, (double)low, (double)high + 1}, k);
+		return parameter(m, shape,
+		                 (sw_fill){SW_FILL_INTEGERS, (double)low, (double)high + 1}, k);
 	return literal(m, shape, low, high);
 }
 
@@ -503,7 +512,8 @@ static sw_id fresh_real(maker *m, sw_shape shape)
 {
 	if (chance(m, 50)) {
 		double low = chance(m, 30) ? 0.5 : -2;
-		return parameter(m, shape, (sw_fill){SW_FILL_UNIFORM, low, 2}, (known){low, 2, 0, false});
+		return parameter(m, shape, (sw_fill){SW_FILL_UNIFORM, low, 2},
+		                 (known){low, 2, 0, false});
 	}
 	return parameter(m, shape, (sw_fill){SW_FILL_NORMAL, 0, 0.4}, (known){-4, 4, 0, false});
 }
@@ -545,8 +555,9 @@ static bool suits(maker *m, sw_id value, want w)
 {
 	sw_shape shape = shape_of(m, value);
 	known k = *fact(m, value);
-	return is_kind(shape.type, w.kinds) && shape.rank >= w.min_rank && shape.rank <= w.max_rank &&
-	       ((!w.exact && !w.integral) || k.error == 0) && (!w.integral || k.integral);
+	return is_kind(shape.type, w.kinds) && shape.rank >= w.min_rank &&
+	       shape.rank <= w.max_rank && ((!w.exact && !w.integral) || k.error == 0) &&
+	       (!w.integral || k.integral);
 }
 
 /* What the op's maker works on: half of the time among the last four. */
@@ -586,7 +597,9 @@ static bool same_dims(sw_shape a, sw_shape b)
 sw_id pick_like(maker *m, sw_shape shape, bool exact)
 {
 	int64_t n = (int64_t)m->scope->pool.len, dims[SW_MAX_RANK];
-	want w = {.kinds = 1u << sw_type_kind_of(shape.type), .max_rank = SW_MAX_RANK, .exact = exact};
+	want w = {.kinds = 1u << sw_type_kind_of(shape.type),
+	          .max_rank = SW_MAX_RANK,
+	          .exact = exact};
 	for (int attempt = 0; n > 0 && attempt < 10; attempt++) {
 		sw_id value = m->scope->pool.data[n - 1 - below(m, n)];
 		sw_shape found = shape_of(m, value);
@@ -604,7 +617,7 @@ sw_id pick_like(maker *m, sw_shape shape, bool exact)
 	return fresh(m, shape);
 }
 
-/* ---- computations -------------------------------------------------------------------------------------------------- */
+/* ---- computations ----------------------------------------------------------------------- */
 
 void scope_open(maker *m, scope *s, const char *name)
 {
@@ -614,9 +627,9 @@ void scope_open(maker *m, scope *s, const char *name)
 
 sw_id scope_parameter(maker *m, const sw_shape *shapes, const known *facts, uint32_t n, bool tuple)
 {
-	sw_attrs attrs = {
-		.parameter = {.number = (int64_t)m->program->computations.data[m->scope->computation]
-	                                        .parameters.len}};
+	sw_attrs attrs = {.parameter = {.number = (int64_t)m->program->computations
+	                                                  .data[m->scope->computation]
+	                                                  .parameters.len}};
 	sw_op_spec spec = {.opcode = SW_OP_PARAMETER,
 	                   .attrs = &attrs,
 	                   .shapes = shapes,

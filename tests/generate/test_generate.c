@@ -1,5 +1,6 @@
-/* Generated programs are well formed, the same for the same seed, read back from their text, computed, tame, and keep every bit in
- * canonical form, where batch normalisations are written out, and rounded op by op. */
+/* Generated programs are well formed, the same for the same seed, read back from their text,
+ * computed, tame, and keep every bit in canonical form, where batch normalisations are written out,
+ * and rounded op by op. */
 #include "test.h"
 
 #include <math.h>
@@ -37,7 +38,8 @@ static void text_reads_back(void **state)
 			fail_msg("seed %llu, line %d: %s\n%s", (unsigned long long)seed, err.line,
 			         err.message, text.data);
 		if (!sw_program_equal(g.program, again, &err))
-			fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, err.message, text.data);
+			fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, err.message,
+			         text.data);
 		sw_program_free(again);
 		sw_text_clear(&text);
 		generated_clear(&g);
@@ -51,7 +53,8 @@ static void run(const generated *g, const sw_program *program, uint64_t seed, sw
 		fail_msg("seed %llu: %s", (unsigned long long)seed, err.message);
 }
 
-/* Numbers that a comparison means something for: finite, and larger than the error they may have. */
+/* Numbers that a comparison means something for: finite, and larger than the error they may have.
+ */
 static void outputs_are_tame(void **state)
 {
 	(void)state;
@@ -66,10 +69,11 @@ static void outputs_are_tame(void **state)
 			sw_shape shape = outputs[i].shape;
 			double norm = 0;
 			for (int64_t e = 0; e < sw_shape_elements(shape); e++) {
-				double x = sw_element_get(shape.type, sw_tensor_data(outputs[i]), e);
+				double x =
+					sw_element_get(shape.type, sw_tensor_data(outputs[i]), e);
 				if (!isfinite(x))
-					fail_msg("seed %llu: output %u has %g", (unsigned long long)seed, i,
-					         x);
+					fail_msg("seed %llu: output %u has %g",
+					         (unsigned long long)seed, i, x);
 				norm = fmax(norm, fabs(x));
 			}
 			outputs_seen++;
@@ -131,7 +135,8 @@ static void canonical_form_keeps_every_bit(void **state)
 		for (uint32_t i = 0; i < g.sidecar.n_outputs; i++) {
 			if (!has_same_bits(before[i], after[i]) &&
 			    !(rounded && is_within(before[i], after[i], g.errors[i])))
-				fail_msg("seed %llu: output %u is another", (unsigned long long)seed, i);
+				fail_msg("seed %llu: output %u is another",
+				         (unsigned long long)seed, i);
 			sw_tensor_drop(&before[i]);
 			sw_tensor_drop(&after[i]);
 		}

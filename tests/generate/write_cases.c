@@ -1,11 +1,12 @@
 /*
- * write_cases FOLDER COUNT SEED [ONLY]   random programs from SEED on (of the makers whose names contain ONLY)
- * write_cases FOLDER PROGRAM...          these; their inputs are recorded, or filled as their sidecar says
+ * write_cases FOLDER COUNT SEED [ONLY]   random programs from SEED on (of the makers whose names
+ * contain ONLY) write_cases FOLDER PROGRAM...          these; their inputs are recorded, or filled
+ * as their sidecar says
  *
- * Runs each program in the interpreter and writes NAME.hlo and NAME.safetensors: inputs in0 .., outputs out0 .., and
- * for random programs errors, f64[outputs]: by how much an element of each output may be off. For
- * tools/compare_with_xla.py, which runs them in XLA. Element types that safetensors lacks: c128 becomes
- * f64[...,2], others of one byte become u8.
+ * Runs each program in the interpreter and writes NAME.hlo and NAME.safetensors: inputs in0 ..,
+ * outputs out0 .., and for random programs errors, f64[outputs]: by how much an element of each
+ * output may be off. For tools/compare_with_xla.py, which runs them in XLA. Element types that
+ * safetensors lacks: c128 becomes f64[...,2], others of one byte become u8.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,8 @@ static sw_shape shape_in_file(sw_arena *arena, sw_shape shape)
 	return shape;
 }
 
-static void add(trial *t, sw_named_tensor *list, size_t *n, const char *kind, uint32_t i, sw_tensor tensor)
+static void add(trial *t, sw_named_tensor *list, size_t *n, const char *kind, uint32_t i,
+                sw_tensor tensor)
 {
 	char name[32];
 	snprintf(name, sizeof name, "%s%u", kind, i);
@@ -67,7 +69,8 @@ static sw_status take_text(const trial *t, sw_text *text, sw_error *err)
 static sw_status write_case(trial *t, const double *errors, sw_error *err)
 {
 	sw_text text = {0}, path = {0};
-	sw_named_tensor *list = SW_NEW_N(&t->arena, sw_named_tensor, t->n_inputs + t->n_outputs + 1);
+	sw_named_tensor *list =
+		SW_NEW_N(&t->arena, sw_named_tensor, t->n_inputs + t->n_outputs + 1);
 	int64_t outputs = t->n_outputs;
 	sw_tensor bounds = {0};
 	size_t n = 0;
@@ -108,7 +111,8 @@ static sw_status run(trial *t, sw_error *err)
 		sw_tensor *taken = SW_NEW_N(&t->arena, sw_tensor, t->n_inputs + 1);
 		for (uint32_t i = 0; i < t->n_inputs; i++)
 			taken[i] = sw_tensor_keep(t->inputs[i]);
-		status = sw_interpret(interpreter, taken, t->n_inputs, t->outputs, t->n_outputs, err);
+		status = sw_interpret(interpreter, taken, t->n_inputs, t->outputs, t->n_outputs,
+		                      err);
 	}
 	sw_interpreter_free(interpreter);
 	return status;
@@ -123,8 +127,9 @@ static sw_status fill(trial *t, const sw_sidecar *sidecar, uint64_t seed, sw_err
 		sw_shape shape = sw_value_shape(t->program, t->values[i]);
 		status = sw_tensor_new(shape, true, &t->inputs[i], err);
 		if (status == SW_OK)
-			status = sw_fill_local(&alone, shape, NULL, &whole, 0, &sidecar->inputs[i].random,
-			                       seed, i, &t->inputs[i], err);
+			status = sw_fill_local(&alone, shape, NULL, &whole, 0,
+			                       &sidecar->inputs[i].random, seed, i, &t->inputs[i],
+			                       err);
 	}
 	return status;
 }
@@ -250,8 +255,8 @@ int main(int argc, char **argv)
 	sw_error err = {0};
 	bool good = true;
 	if (argc < 3 || (is_number(argv[2]) && (argc < 4 || argc > 5))) {
-		fprintf(stderr,
-		        "usage: write_cases FOLDER COUNT SEED [ONLY] | write_cases FOLDER PROGRAM...\n");
+		fprintf(stderr, "usage: write_cases FOLDER COUNT SEED [ONLY] | write_cases FOLDER "
+		                "PROGRAM...\n");
 		return 2;
 	}
 	if (!is_number(argv[2])) {
@@ -261,8 +266,8 @@ int main(int argc, char **argv)
 	}
 	uint64_t count = strtoull(argv[2], NULL, 10), seed = strtoull(argv[3], NULL, 10);
 	for (uint64_t i = 0; i < count; i++)
-		good = report(write_generated(argv[1], seed + i, argc > 4 ? argv[4] : NULL, &err), &err,
-		              "a random program") &&
+		good = report(write_generated(argv[1], seed + i, argc > 4 ? argv[4] : NULL, &err),
+		              &err, "a random program") &&
 		       good;
 	return good ? 0 : 1;
 }

@@ -48,12 +48,14 @@ static void a_broadcast_that_is_begun_is_written_out(void **state)
 {
 	static const char text[] =
 		"HloModule step, num_partitions=2\n"
-		"sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n"
+		"sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) "
+		"}\n"
 		"begun { v = f32[64] parameter(0)\n"
 		"  ROOT w = f32[64] all-reduce(v), replica_groups={{0,1}}, to_apply=sum }\n"
 		"ENTRY main { x = f32[] parameter(0)\n y = f32[64] broadcast(x), dimensions={}\n"
-		"  t = ((f32[64]), f32[64]) async-start(y), calls=begun\n ROOT z = f32[64] async-done(t) "
-	        "}\n";
+		"  t = ((f32[64]), f32[64]) async-start(y), calls=begun\n ROOT z = f32[64] "
+		"async-done(t) "
+		"}\n";
 	(void)state;
 	partner p = {0};
 	sw_program *program;
@@ -79,6 +81,7 @@ static void a_broadcast_that_is_begun_is_written_out(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(a_broadcast_that_is_begun_is_written_out)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_broadcast_that_is_begun_is_written_out)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /*
- * Known answers: every program of tests/interpret/cases returns pairs (computed, expected), with the expected
- * values as XLA computes them. f32 and f64 may differ by a relative 1e-6 per element, parts of complex numbers by 1e-6
- * of the largest; everything else, and where infinities and NaN stand, must be equal.
+ * Known answers: every program of tests/interpret/cases returns pairs (computed, expected), with
+ * the expected values as XLA computes them. f32 and f64 may differ by a relative 1e-6 per element,
+ * parts of complex numbers by 1e-6 of the largest; everything else, and where infinities and NaN
+ * stand, must be equal.
  */
 #include <glob.h>
 #include <math.h>
@@ -23,7 +24,8 @@ static void check(sw_status status, const sw_error *err)
 		fail_msg("%s:%d:%d: %s", err->file, err->line, err->column, err->message);
 }
 
-/* Whether x is y, up to rounding at this scale; NaN is NaN and the sign of zero counts for nothing. */
+/* Whether x is y, up to rounding at this scale; NaN is NaN and the sign of zero counts for nothing.
+ */
 static bool agree(double x, double y, double scale)
 {
 	if (x == y || (isnan(x) && isnan(y)))
@@ -51,7 +53,8 @@ static int compare_pairs(const char *path, const sw_tensor *outputs, uint32_t n)
 		sw_type part = shape.type == SW_C64 ? SW_F32 : is_complex ? SW_F64 : shape.type;
 		bool rounds = part == SW_F32 || part == SW_F64;
 		int64_t parts = sw_shape_elements(shape) * (is_complex ? 2 : 1);
-		double scale = is_complex ? largest(part, sw_tensor_data(outputs[i + 1]), parts) : 0;
+		double scale =
+			is_complex ? largest(part, sw_tensor_data(outputs[i + 1]), parts) : 0;
 		assert_true(sw_shape_equal(outputs[i].shape, shape));
 		for (int64_t e = 0; e < parts; e++) {
 			double x = sw_element_get(part, sw_tensor_data(outputs[i]), e);

@@ -1,9 +1,10 @@
 /*
- * Every recorded fixture of tests/programs, one step: our outputs against those that JAX computed on CPU.
+ * Every recorded fixture of tests/programs, one step: our outputs against those that JAX computed
+ * on CPU.
  *
- * A tensor is compared by norm. A parameter is also compared by its update, in units of the learning rate: Adam
- * moves an element by lr * m / (sqrt(v) + eps), so an element whose gradient is mathematically zero moves
- * by lr times noise over noise, and only the unit makes that readable.
+ * A tensor is compared by norm. A parameter is also compared by its update, in units of the
+ * learning rate: Adam moves an element by lr * m / (sqrt(v) + eps), so an element whose gradient is
+ * mathematically zero moves by lr times noise over noise, and only the unit makes that readable.
  */
 #include <glob.h>
 #include <math.h>
@@ -28,10 +29,12 @@ typedef struct tolerance {
 } tolerance;
 
 static const tolerance tolerances[] = {
-	/* Sums of bf16 numbers depend on their order and on where the accumulator is rounded: half a unit in the last
-	 * place of a bf16 is 2e-3, and XLA's own two settings differ by 1.5e-3 (docs/programs.md). */
+	/* Sums of bf16 numbers depend on their order and on where the accumulator is rounded: half
+         * a unit in the last place of a bf16 is 2e-3, and XLA's own two settings differ by 1.5e-3
+         * (docs/programs.md). */
 	{"mlp-bf16", 4e-3, 1e-2},
-	/* Measured: 7e-7 and 1.2e-4, where 6e-5 is one unit in the last place of a weight near 1 at lr = 1e-3. */
+	/* Measured: 7e-7 and 1.2e-4, where 6e-5 is one unit in the last place of a weight near 1 at
+           lr = 1e-3. */
 	{NULL, 2e-6, 1e-3},
 };
 
@@ -65,7 +68,8 @@ static sw_tensor take(const sw_tensor_file *file, const char *kind, uint32_t i)
 	return sw_tensor_keep(*tensor);
 }
 
-/* Largest difference of two updates, in units of lr: both start from the same parameter, which cancels. */
+/* Largest difference of two updates, in units of lr: both start from the same parameter, which
+ * cancels. */
 static double update_error(sw_tensor ours, sw_tensor theirs, double lr)
 {
 	double largest = 0;
@@ -88,7 +92,8 @@ static void compare(const sw_sidecar *sidecar, const sw_tensor_file *file, const
 			o->relative = d.relative;
 			snprintf(o->worst, sizeof o->worst, "%s", info->name);
 		}
-		if (info->role == SW_ROLE_PARAMETER && info->input >= 0 && sidecar->learning_rate > 0) {
+		if (info->role == SW_ROLE_PARAMETER && info->input >= 0 &&
+		    sidecar->learning_rate > 0) {
 			double error = update_error(outputs[i], theirs, sidecar->learning_rate);
 			if (error > o->update) {
 				o->update = error;
@@ -100,8 +105,9 @@ static void compare(const sw_sidecar *sidecar, const sw_tensor_file *file, const
 	}
 }
 
-/* Liveness does not count what kernels take for themselves (a transposed operand, a longer type), and does not know that most elementwise ops
- * write over their operand; loops and branches take over what they are given. */
+/* Liveness does not count what kernels take for themselves (a transposed operand, a longer type),
+ * and does not know that most elementwise ops write over their operand; loops and branches take
+ * over what they are given. */
 static void check_peak(const sw_program *program, size_t held)
 {
 	double said = (double)sw_program_peak_bytes(program, program->entry);
@@ -127,7 +133,8 @@ static outcome run_fixture(const char *name)
 	sw_tensor *outputs = sw_alloc(sizeof *outputs * sidecar.n_outputs);
 	for (uint32_t i = 0; i < sidecar.n_inputs; i++)
 		inputs[i] = take(&file, "input", i);
-	check(sw_interpret(interpreter, inputs, sidecar.n_inputs, outputs, sidecar.n_outputs, &err), &err);
+	check(sw_interpret(interpreter, inputs, sidecar.n_inputs, outputs, sidecar.n_outputs, &err),
+	      &err);
 	compare(&sidecar, &file, outputs, &o);
 	check_peak(program, sw_interpreter_peak_bytes(interpreter));
 	for (uint32_t i = 0; i < sidecar.n_outputs; i++)

@@ -1,4 +1,5 @@
-/* The interpreter as its callers see it: references, state in place, refusals, collectives, comparing. */
+/* The interpreter as its callers see it: references, state in place, refusals, collectives,
+ * comparing. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,16 +49,17 @@ static sw_tensor vector(const int64_t *n, double first)
 	return t;
 }
 
-static const char step_text[] = "HloModule step, input_output_alias={ {0}: (0, {}, may-alias) }\n"
-				"ENTRY main {\n"
-				"  w = f32[1000] parameter(0)\n"
-				"  g = f32[1000] parameter(1)\n"
-				"  lr = f32[] constant(0.5)\n"
-				"  lrs = f32[1000] broadcast(lr), dimensions={}\n"
-				"  d = f32[1000] multiply(g, lrs)\n"
-				"  n = f32[1000] subtract(w, d)\n"
-				"  ROOT t = (f32[1000], f32[1000], f32[1000], f32[]) tuple(n, lrs, g, lr)\n"
-				"}\n";
+static const char step_text[] =
+	"HloModule step, input_output_alias={ {0}: (0, {}, may-alias) }\n"
+	"ENTRY main {\n"
+	"  w = f32[1000] parameter(0)\n"
+	"  g = f32[1000] parameter(1)\n"
+	"  lr = f32[] constant(0.5)\n"
+	"  lrs = f32[1000] broadcast(lr), dimensions={}\n"
+	"  d = f32[1000] multiply(g, lrs)\n"
+	"  n = f32[1000] subtract(w, d)\n"
+	"  ROOT t = (f32[1000], f32[1000], f32[1000], f32[]) tuple(n, lrs, g, lr)\n"
+	"}\n";
 
 static void state_is_updated_in_place_when_the_caller_keeps_none(void **state)
 {
@@ -87,7 +89,8 @@ static void inputs_that_the_caller_keeps_stay_as_they_are(void **state)
 		sw_tensor inputs[2] = {sw_tensor_keep(kept[0]), sw_tensor_keep(kept[1])};
 		check(sw_interpret(b.interpreter, inputs, 2, outputs, 4, &err), &err);
 		for (int64_t e = 0; e < n; e++) {
-			assert_true(sw_element_get(SW_F32, sw_tensor_data(kept[0]), e) == (double)e);
+			assert_true(sw_element_get(SW_F32, sw_tensor_data(kept[0]), e) ==
+			            (double)e);
 			assert_true(sw_element_get(SW_F32, sw_tensor_data(outputs[2]), e) ==
 			            (double)(e + 1));
 			assert_true(sw_element_get(SW_F32, sw_tensor_data(outputs[1]), e) == 0.5);
@@ -108,9 +111,10 @@ static void inputs_that_the_caller_keeps_stay_as_they_are(void **state)
 static void outputs_outlive_the_interpreter(void **state)
 {
 	(void)state;
-	bench b = open_bench("HloModule m\nENTRY e {\n  c = f32[] constant(3)\n  ROOT t = (f32[], f32[]) "
-	                     "tuple(c, c)\n}\n",
-	                     NULL);
+	bench b = open_bench(
+		"HloModule m\nENTRY e {\n  c = f32[] constant(3)\n  ROOT t = (f32[], f32[]) "
+		"tuple(c, c)\n}\n",
+		NULL);
 	sw_error err = {0};
 	sw_tensor outputs[2];
 	check(sw_interpret(b.interpreter, NULL, 0, outputs, 2, &err), &err);
@@ -152,15 +156,18 @@ static void what_is_not_computed_is_refused_before_running(void **state)
 	         {"bad", "dynamic-reshape", "run time"}},
 		{"  t = token[] after-all()\n  ROOT bad = (f32[4], token[]) infeed(t)\n",
 	         {"bad", "infeed", "host"}},
-		{"  t = token[] after-all()\n  x = f32[4] parameter(0)\n  ROOT bad = token[] outfeed(x, "
+		{"  t = token[] after-all()\n  x = f32[4] parameter(0)\n  ROOT bad = token[] "
+	         "outfeed(x, "
 	         "t), "
 	         "outfeed_shape=f32[4]\n",
 	         {"bad", "outfeed", "host"}},
-		{"  t = token[] after-all()\n  x = f32[4] parameter(0)\n  ROOT bad = (f32[4], u32[], "
+		{"  t = token[] after-all()\n  x = f32[4] parameter(0)\n  ROOT bad = (f32[4], "
+	         "u32[], "
 	         "token[]) "
 	         "send(x, t), channel_id=1\n",
 	         {"bad", "send", "outside"}},
-		{"  x = f32[] parameter(0)\n  ROOT bad = f32[4] rng(x, x), distribution=rng_gamma\n",
+		{"  x = f32[] parameter(0)\n  ROOT bad = f32[4] rng(x, x), "
+	         "distribution=rng_gamma\n",
 	         {"bad", "rng", "rng_uniform"}},
 		{"  x = f32[4] parameter(0)\n  r = u32[4] parameter(1)\n  ROOT bad = pred[4] "
 	         "stochastic-convert(x, r)\n",
@@ -182,11 +189,13 @@ static void what_is_not_computed_is_refused_before_running(void **state)
 		sw_error err = {0};
 		snprintf(text, sizeof text, "HloModule m\nENTRY e {\n%s}\n", cases[i].body);
 		check(sw_read_hlo(text, strlen(text), "test", &program, &err), &err);
-		assert_int_equal(sw_interpreter_new(program, NULL, &interpreter, &err), SW_ERR_INPUT);
+		assert_int_equal(sw_interpreter_new(program, NULL, &interpreter, &err),
+		                 SW_ERR_INPUT);
 		assert_null(interpreter);
 		for (int s = 0; s < 3; s++) {
 			if (!strstr(err.message, cases[i].says[s]))
-				fail_msg("\"%s\" does not say \"%s\"", err.message, cases[i].says[s]);
+				fail_msg("\"%s\" does not say \"%s\"", err.message,
+				         cases[i].says[s]);
 		}
 		sw_program_free(program);
 	}
@@ -200,7 +209,8 @@ static sw_status double_it(void *context, const sw_program *program, sw_id op, c
 		return sw_fail(err, SW_ERR_IO, "peer is gone");
 	assert_int_equal(sw_op_at(program, op)->opcode, SW_OP_ALL_REDUCE);
 	for (int64_t e = 0; e < sw_shape_elements(out[0].shape); e++)
-		((float *)sw_tensor_data(out[0]))[e] = 2 * ((const float *)sw_tensor_data(in[0]))[e];
+		((float *)sw_tensor_data(out[0]))[e] =
+			2 * ((const float *)sw_tensor_data(in[0]))[e];
 	return SW_OK;
 }
 
@@ -213,8 +223,10 @@ static void collectives_are_the_callers(void **state)
 		.partition_id = 5, .collective = double_it, .collective_context = &calls};
 	bench b = open_bench(
 		"HloModule m\n"
-		"add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT r = f32[] add(a, b)\n}\n"
-		"ENTRY e {\n  x = f32[4] parameter(0)\n  s = f32[4] all-reduce(x), replica_groups={}, "
+		"add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT r = f32[] "
+		"add(a, b)\n}\n"
+		"ENTRY e {\n  x = f32[4] parameter(0)\n  s = f32[4] all-reduce(x), "
+		"replica_groups={}, "
 		"to_apply=add\n"
 		"  i = u32[] partition-id()\n  f = f32[] convert(i)\n  fs = f32[4] broadcast(f), "
 		"dimensions={}\n"
@@ -275,15 +287,18 @@ static void tensors_are_compared_by_norm(void **state)
 	static const int64_t n = 4;
 	sw_tensor a = vector(&n, 0), b = vector(&n, 0);
 	float *x = sw_tensor_data(a), *y = sw_tensor_data(b);
-	assert_true(sw_tensor_compare(a, b).relative == 0 && sw_tensor_compare(a, b).first_bad == -1);
+	assert_true(sw_tensor_compare(a, b).relative == 0 &&
+	            sw_tensor_compare(a, b).first_bad == -1);
 	x[2] = 2.5f;
 	sw_difference d = sw_tensor_compare(a, b);
-	assert_true(fabs(d.relative - 0.5 / sqrt(14)) < 1e-12 && d.absolute == 0.5 && d.first_bad == 2);
+	assert_true(fabs(d.relative - 0.5 / sqrt(14)) < 1e-12 && d.absolute == 0.5 &&
+	            d.first_bad == 2);
 	x[2] = y[2] = NAN;
 	x[1] = y[1] = -INFINITY;
 	assert_true(sw_tensor_compare(a, b).relative == 0);
 	x[1] = INFINITY;
-	assert_true(isinf(sw_tensor_compare(a, b).relative) && sw_tensor_compare(a, b).first_bad == 1);
+	assert_true(isinf(sw_tensor_compare(a, b).relative) &&
+	            sw_tensor_compare(a, b).first_bad == 1);
 	x[1] = y[1] = 0;
 	y[2] = 0;
 	assert_true(isinf(sw_tensor_compare(a, b).relative));
@@ -291,7 +306,8 @@ static void tensors_are_compared_by_norm(void **state)
 	x[2] = x[0] = 1;
 	y[2] = y[0] = 1;
 	y[3] = 0;
-	assert_true(sw_tensor_compare(a, b).relative == 0.25 && sw_tensor_compare(a, b).first_bad == 3);
+	assert_true(sw_tensor_compare(a, b).relative == 0.25 &&
+	            sw_tensor_compare(a, b).first_bad == 3);
 	sw_tensor_drop(&a);
 	sw_tensor_drop(&b);
 }

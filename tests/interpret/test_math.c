@@ -1,4 +1,5 @@
-/* exp, log, tanh of f32 against the C library in double: units in the last place, over the whole range. */
+/* exp, log, tanh of f32 against the C library in double: units in the last place, over the whole
+ * range. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,12 +46,13 @@ static void functions_are_within_two_units(void **state)
 		const char *name;
 		float (*ours)(float);
 		double (*exact)(double);
-	} functions[] = {{"exp", sw_exp_f32, exp}, {"log", sw_log_f32, log}, {"tanh", sw_tanh_f32, tanh}};
+	} functions[] = {
+		{"exp", sw_exp_f32, exp}, {"log", sw_log_f32, log}, {"tanh", sw_tanh_f32, tanh}};
 	for (size_t i = 0; i < SW_COUNT(functions); i++) {
 		float where = 0;
 		double error = worst(functions[i].ours, functions[i].exact, &where);
-		print_message("%s: %.2f units in the last place at %.9g\n", functions[i].name, error,
-		              (double)where);
+		print_message("%s: %.2f units in the last place at %.9g\n", functions[i].name,
+		              error, (double)where);
 		assert_true(error <= 2);
 	}
 }

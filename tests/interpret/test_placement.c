@@ -1,4 +1,5 @@
-/* Everything in one arena: the same bytes as from a pool, step after step, and never two at one place. */
+/* Everything in one arena: the same bytes as from a pool, step after step, and never two at one
+ * place. */
 #include "test.h"
 
 #include <glob.h>
@@ -16,7 +17,7 @@ static void check(sw_status status, const sw_error *err)
 		fail_msg("%s:%d:%d: %s", err->file, err->line, err->column, err->message);
 }
 
-/* ---- packing -------------------------------------------------------------------------------------------------- */
+/* ---- packing ---------------------------------------------------------------------------- */
 
 static void buffers_that_live_at_once_never_overlap(void **state)
 {
@@ -56,7 +57,8 @@ static void what_is_enough_is_not_packed_better(void **state)
 			b[i] = (sw_packed){64 * (1 + sw_rng_below(&rng, 9)), -1, begin,
 			                   begin + (int32_t)sw_rng_below(&rng, 12)};
 		}
-		int64_t least = sw_pack(b, SW_COUNT(b), 0), rough = sw_pack(b, SW_COUNT(b), INT64_MAX);
+		int64_t least = sw_pack(b, SW_COUNT(b), 0),
+			rough = sw_pack(b, SW_COUNT(b), INT64_MAX);
 		assert_true(rough >= least);
 		for (size_t i = 0; i < SW_COUNT(b); i++)
 			for (size_t j = 0; j < i; j++)
@@ -69,7 +71,8 @@ static void what_is_enough_is_not_packed_better(void **state)
 	}
 }
 
-/* A pass there and back: what is saved on the way stays until its turn comes, beside what is there for a few moments and about as large. */
+/* A pass there and back: what is saved on the way stays until its turn comes, beside what is there
+ * for a few moments and about as large. */
 static size_t list_saved_and_brief(sw_rng *rng, sw_packed *b)
 {
 	enum { LAYERS = 12, MOMENTS = 8, SAVED = 3, END = 2 * LAYERS * MOMENTS };
@@ -117,7 +120,7 @@ static void very_many_buffers_are_packed_at_once(void **state)
 	free(b);
 }
 
-/* ---- running ---------------------------------------------------------------------------------------------------- */
+/* ---- running ---------------------------------------------------------------------------- */
 
 static bool is_state(const sw_program *program, uint32_t output, uint32_t *input)
 {
@@ -130,8 +133,9 @@ static bool is_state(const sw_program *program, uint32_t output, uint32_t *input
 }
 
 /* Two steps; what is state goes from the first to the second. The last outputs, as new tensors. */
-static void two_steps(const sw_program *program, const sw_placement *placement, const sw_tensor *inputs,
-                      uint32_t n_inputs, sw_tensor *outputs, uint32_t n_outputs)
+static void two_steps(const sw_program *program, const sw_placement *placement,
+                      const sw_tensor *inputs, uint32_t n_inputs, sw_tensor *outputs,
+                      uint32_t n_outputs)
 {
 	sw_error err = {0};
 	sw_interpreter *it;
@@ -173,11 +177,13 @@ static void compare_with_pool(const char *name, const sw_program *program, const
                               uint32_t n_inputs)
 {
 	uint32_t n = (uint32_t)sw_entry(program)->results.len;
-	sw_tensor *pool = sw_alloc((n + 1) * sizeof *pool), *arena = sw_alloc((n + 1) * sizeof *arena);
+	sw_tensor *pool = sw_alloc((n + 1) * sizeof *pool),
+		  *arena = sw_alloc((n + 1) * sizeof *arena);
 	sw_placement *placement = sw_placement_new(program);
 	assert_true(placement->arena_bytes >= placement->live_bytes);
 	assert_int_equal(sw_placement_bytes(program), placement->arena_bytes);
-	assert_int_equal(sw_placement_bytes_near(program, placement->arena_bytes), placement->arena_bytes);
+	assert_int_equal(sw_placement_bytes_near(program, placement->arena_bytes),
+	                 placement->arena_bytes);
 	assert_true(sw_placement_bytes_near(program, INT64_MAX) >= placement->arena_bytes);
 	assert_int_equal(sw_placement_bytes_near(program, placement->arena_bytes - 1),
 	                 placement->arena_bytes);
@@ -186,7 +192,8 @@ static void compare_with_pool(const char *name, const sw_program *program, const
 	for (uint32_t i = 0; i < n; i++) {
 		size_t bytes = pool[i].buffer->bytes;
 		if (bytes != arena[i].buffer->bytes ||
-		    (bytes && memcmp(sw_tensor_data(pool[i]), sw_tensor_data(arena[i]), bytes) != 0))
+		    (bytes &&
+		     memcmp(sw_tensor_data(pool[i]), sw_tensor_data(arena[i]), bytes) != 0))
 			fail_msg("%s: output %u differs", name, i);
 		sw_tensor_drop(&pool[i]);
 		sw_tensor_drop(&arena[i]);
@@ -260,9 +267,11 @@ static void programs_are_packed_tightly(void **state)
 		sw_placement *p = sw_placement_new(program);
 		double seconds = sw_now_s() - begin, live = (double)p->live_bytes,
 		       arena = (double)p->arena_bytes;
-		print_message("%-32s %7zu ops %8.3f s  arena / live %.4f  arena / SSA liveness %.3f\n",
-		              strrchr(found.gl_pathv[f], '/') + 1, program->ops.len, seconds, arena / live,
-		              arena / (double)sw_program_peak_bytes(program, program->entry));
+		print_message(
+			"%-32s %7zu ops %8.3f s  arena / live %.4f  arena / SSA liveness %.3f\n",
+			strrchr(found.gl_pathv[f], '/') + 1, program->ops.len, seconds,
+			arena / live,
+			arena / (double)sw_program_peak_bytes(program, program->entry));
 		assert_true(arena <= 1.04 * live);
 		sum += arena / live;
 		sw_placement_free(p);

@@ -1,4 +1,5 @@
-/* What the interpreter draws, and what it computes at all: rng, rng-get-and-update-state, sizes set at run time, the table. */
+/* What the interpreter draws, and what it computes at all: rng, rng-get-and-update-state, sizes set
+ * at run time, the table. */
 #include "test.h"
 
 #include <math.h>
@@ -35,8 +36,8 @@ static void drop(sw_tensor *outputs, uint32_t n)
 }
 
 /* "f32", "2", "5", "rng_uniform": one op of n elements. */
-static sw_tensor draw_once(const char *type, const char *a, const char *b, const char *distribution, int n,
-                           int steps)
+static sw_tensor draw_once(const char *type, const char *a, const char *b, const char *distribution,
+                           int n, int steps)
 {
 	char text[512];
 	sw_program *program;
@@ -78,7 +79,8 @@ static void numbers_have_their_distribution(void **state)
 		{"s8", "5", "5", "rng_uniform", SW_S8, 5, 6, 5, 0},
 	};
 	for (size_t c = 0; c < SW_COUNT(cases); c++) {
-		sw_tensor t = draw_once(cases[c].type, cases[c].a, cases[c].b, cases[c].distribution, N, 1);
+		sw_tensor t = draw_once(cases[c].type, cases[c].a, cases[c].b,
+		                        cases[c].distribution, N, 1);
 		double sum = 0, squares = 0;
 		for (int64_t e = 0; e < N; e++) {
 			double x = sw_element_get(cases[c].element, sw_tensor_data(t), e);
@@ -89,7 +91,8 @@ static void numbers_have_their_distribution(void **state)
 		}
 		double mean = sum / N, deviation = sqrt(fmax(squares / N - mean * mean, 0));
 		double slack = 5 * cases[c].deviation / sqrt(N);
-		if (fabs(mean - cases[c].mean) > slack || fabs(deviation - cases[c].deviation) > slack)
+		if (fabs(mean - cases[c].mean) > slack ||
+		    fabs(deviation - cases[c].deviation) > slack)
 			fail_msg("case %zu: mean %g, deviation %g", c, mean, deviation);
 		sw_tensor_drop(&t);
 	}
@@ -114,12 +117,12 @@ static void two_ops_draw_different_numbers(void **state)
 	(void)state;
 	sw_program *program;
 	sw_tensor out[2];
-	sw_interpreter *it =
-		open_text("HloModule m\nENTRY e {\n  a = f32[] constant(0)\n  b = f32[] constant(1)\n"
-	                  "  x = f32[8] rng(a, b), distribution=rng_uniform\n"
-	                  "  y = f32[8] rng(a, b), distribution=rng_uniform\n"
-	                  "  ROOT t = (f32[8], f32[8]) tuple(x, y)\n}\n",
-	                  &program);
+	sw_interpreter *it = open_text(
+		"HloModule m\nENTRY e {\n  a = f32[] constant(0)\n  b = f32[] constant(1)\n"
+		"  x = f32[8] rng(a, b), distribution=rng_uniform\n"
+		"  y = f32[8] rng(a, b), distribution=rng_uniform\n"
+		"  ROOT t = (f32[8], f32[8]) tuple(x, y)\n}\n",
+		&program);
 	step(it, out, 2);
 	assert_memory_not_equal(sw_tensor_data(out[0]), sw_tensor_data(out[1]), 8 * sizeof(float));
 	drop(out, 2);
@@ -127,7 +130,8 @@ static void two_ops_draw_different_numbers(void **state)
 	sw_program_free(program);
 }
 
-/* As XLA counts on CPU (seen in JAX 0.12): each op for itself from 117515157 on. The upper word takes the carry. */
+/* As XLA counts on CPU (seen in JAX 0.12): each op for itself from 117515157 on. The upper word
+ * takes the carry. */
 static void the_state_moves_on(void **state)
 {
 	(void)state;
@@ -138,11 +142,11 @@ static void the_state_moves_on(void **state)
 	};
 	sw_program *program;
 	sw_tensor out[2];
-	sw_interpreter *it =
-		open_text("HloModule m\nENTRY e {\n  a = u64[2] rng-get-and-update-state(), delta=5\n"
-	                  "  b = u64[2] rng-get-and-update-state(), delta=9223372036854775807\n"
-	                  "  ROOT t = (u64[2], u64[2]) tuple(a, b)\n}\n",
-	                  &program);
+	sw_interpreter *it = open_text(
+		"HloModule m\nENTRY e {\n  a = u64[2] rng-get-and-update-state(), delta=5\n"
+		"  b = u64[2] rng-get-and-update-state(), delta=9223372036854775807\n"
+		"  ROOT t = (u64[2], u64[2]) tuple(a, b)\n}\n",
+		&program);
 	for (int s = 0; s < 3; s++) {
 		step(it, out, 2);
 		for (int i = 0; i < 2; i++)
@@ -159,11 +163,11 @@ static void a_size_that_is_not_the_declared_one_ends_the_run(void **state)
 	(void)state;
 	static const char *const texts[] = {
 		"HloModule m\nENTRY e {\n  x = f32[4] iota(), iota_dimension=0\n  n = u32[] "
-	        "partition-id()\n"
+		"partition-id()\n"
 		"  s = s32[] convert(n)\n  d = f32[<=4] set-dimension-size(x, s), dimensions={0}\n"
 		"  ROOT r = f32[<=4] negate(d)\n}\n",
 		"HloModule m\nENTRY e {\n  x = f32[4] iota(), iota_dimension=0\n  n = u32[] "
-	        "partition-id()\n"
+		"partition-id()\n"
 		"  s = s32[] convert(n)\n  ROOT r = f32[<=4,<=1] dynamic-reshape(x, s, s)\n}\n",
 	};
 	for (size_t i = 0; i < SW_COUNT(texts); i++) {

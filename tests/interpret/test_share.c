@@ -1,4 +1,5 @@
-/* What no way to split a program gets below: known by hand. That no partitioned program takes less is tested with them (tests/partition). */
+/* What no way to split a program gets below: known by hand. That no partitioned program takes less
+ * is tested with them (tests/partition). */
 #include "test.h"
 
 #include <string.h>
@@ -12,8 +13,8 @@ static int64_t share_of(const char *before, const char *lines)
 	sw_error err = {0};
 	sw_text text = {0};
 	sw_program *program;
-	sw_text_addf(&text, "HloModule shared\n%s\nENTRY e {\n  x = f32[1024] parameter(0)\n%s}\n", before,
-	             lines);
+	sw_text_addf(&text, "HloModule shared\n%s\nENTRY e {\n  x = f32[1024] parameter(0)\n%s}\n",
+	             before, lines);
 	sw_status status = sw_read_hlo(text.data, text.len, "shared.hlo", &program, &err);
 	if (status != SW_OK)
 		fail_msg("%d: %s", err.line, err.message);
@@ -44,9 +45,10 @@ static void what_may_be_one_buffer_counts_once(void **state)
 				   "  z = f32[32,32] add(y, u)\n"
 				   "  ROOT w = f32[32,32] add(z, t)\n";
 	sw_text text = {0};
-	sw_text_addf(&text,
-	             "  t = f32[32,32] reshape(x)\n  u = f32[32,32] transpose(t), dimensions={1,0}\n%s",
-	             rest);
+	sw_text_addf(
+		&text,
+		"  t = f32[32,32] reshape(x)\n  u = f32[32,32] transpose(t), dimensions={1,0}\n%s",
+		rest);
 	assert_int_equal(share_of("", text.data), 2048);
 	sw_text_clear(&text);
 	sw_text_addf(&text, "  t = f32[32,32] reshape(x)\n  u = f32[32,32] negate(t)\n%s", rest);
@@ -114,15 +116,16 @@ static const char loop[] = "condition {\n"
 static void a_loop_holds_what_its_body_holds(void **state)
 {
 	(void)state;
-	static const char lines[] = "  y = f32[1024] parameter(1)\n"
-				    "  z = f32[1024] parameter(2)\n"
-				    "  zero = s32[] constant(0)\n"
-				    "  c = (s32[], f32[1024], f32[1024]) tuple(zero, x, %s)\n"
-				    "  w = (s32[], f32[1024], f32[1024]) while(c), condition=condition, "
-				    "body=body\n"
-				    "  e = f32[1024] get-tuple-element(w), index=1\n"
-				    "  f = f32[1024] add(e, z)\n"
-				    "  ROOT g = f32[1024] add(f, y)\n";
+	static const char lines[] =
+		"  y = f32[1024] parameter(1)\n"
+		"  z = f32[1024] parameter(2)\n"
+		"  zero = s32[] constant(0)\n"
+		"  c = (s32[], f32[1024], f32[1024]) tuple(zero, x, %s)\n"
+		"  w = (s32[], f32[1024], f32[1024]) while(c), condition=condition, "
+		"body=body\n"
+		"  e = f32[1024] get-tuple-element(w), index=1\n"
+		"  f = f32[1024] add(e, z)\n"
+		"  ROOT g = f32[1024] add(f, y)\n";
 	sw_text text = {0};
 	sw_text_addf(&text, lines, "y");
 	assert_int_equal(share_of(loop, text.data), 4096);

@@ -1,6 +1,7 @@
 /*
- * write_transfers BYTES: under mpirun, what the links give. Of each pair of ranks, with all others idle: both send so many bytes to the
- * other at once. Rank 0 prints "A B SECONDS", the quickest of some repetitions: what else the machine does can only add to it.
+ * write_transfers BYTES: under mpirun, what the links give. Of each pair of ranks, with all others
+ * idle: both send so many bytes to the other at once. Rank 0 prints "A B SECONDS", the quickest of
+ * some repetitions: what else the machine does can only add to it.
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,8 +23,8 @@ static void must(sw_status status, const sw_error *err)
 }
 
 /* Of the slowest rank. */
-static double exchange(sw_transport *t, const int32_t *all, int32_t a, int32_t b, const char *in, char *out,
-                       int64_t bytes)
+static double exchange(sw_transport *t, const int32_t *all, int32_t a, int32_t b, const char *in,
+                       char *out, int64_t bytes)
 {
 	int32_t peer = t->rank == a ? b : t->rank == b ? a : -1;
 	sw_error err;
@@ -32,13 +33,14 @@ static double exchange(sw_transport *t, const int32_t *all, int32_t a, int32_t b
 	double begin = sw_now_s();
 	must(t->ops->permute(t, peer, peer, in, out, bytes, &err), &err);
 	double mine = sw_now_s() - begin;
-	must(t->ops->all_reduce(t, all, t->size, SW_MONOID_MAX, SW_F64, &mine, &slowest, 1, &err), &err);
+	must(t->ops->all_reduce(t, all, t->size, SW_MONOID_MAX, SW_F64, &mine, &slowest, 1, &err),
+	     &err);
 	return slowest;
 }
 
 /* The quickest. All ranks have seen the same times, so they stop together. */
-static double repeat(sw_transport *t, const int32_t *all, int32_t a, int32_t b, const char *in, char *out,
-                     int64_t bytes)
+static double repeat(sw_transport *t, const int32_t *all, int32_t a, int32_t b, const char *in,
+                     char *out, int64_t bytes)
 {
 	double least = INFINITY, spent = 0;
 	for (int i = 0; i < REPETITIONS || spent < ENOUGH_S; i++) {

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* ---- the graph ------------------------------------------------------------------------------------------------ */
+/* ---- the graph -------------------------------------------------------------------------- */
 
 /* TO_PARTIAL may act on any atom here; which ones a path may use depends on its ends. */
 static void list_edges(layout_graph *graph, int32_t from)
@@ -11,8 +11,9 @@ static void list_edges(layout_graph *graph, int32_t from)
 	for (int32_t to = 0; to < (int32_t)graph->all.len; to++) {
 		for (int kind = 0; kind < SW_MOVE_COUNT; kind++) {
 			sw_move move;
-			if (!classify_move(&graph->atoms, graph->shape, before, &graph->all.data[to],
-			                   (sw_move_kind)kind, UINT32_MAX, &move))
+			if (!classify_move(&graph->atoms, graph->shape, before,
+			                   &graph->all.data[to], (sw_move_kind)kind, UINT32_MAX,
+			                   &move))
 				continue;
 			edge e = {to, move.kind, move.atoms,
 			          local_touches(&graph->atoms, graph->shape, before, &move)};
@@ -39,10 +40,10 @@ void layout_graph_clear(layout_graph *graph)
 	free(graph->first);
 }
 
-/* ---- prices ------------------------------------------------------------------------------------------------------ */
+/* ---- prices ----------------------------------------------------------------------------- */
 
-static double move_ps(const sw_redistribution *how, sw_move_kind kind, uint32_t atoms, touches local,
-                      int64_t operand, int64_t result)
+static double move_ps(const sw_redistribution *how, sw_move_kind kind, uint32_t atoms,
+                      touches local, int64_t operand, int64_t result)
 {
 	if (how->memory_bytes > 0 && SW_MAX(operand + result, local.peak) > how->memory_bytes)
 		return INFINITY;
@@ -54,14 +55,15 @@ static double move_ps(const sw_redistribution *how, sw_move_kind kind, uint32_t 
 	return ps;
 }
 
-double step_ps(const sw_redistribution *how, sw_shape shape, const sw_layout *before, const sw_move *move)
+double step_ps(const sw_redistribution *how, sw_shape shape, const sw_layout *before,
+               const sw_move *move)
 {
 	return move_ps(how, move->kind, move->atoms, local_touches(how->atoms, shape, before, move),
 	               sw_layout_local_bytes(how->atoms, shape, before),
 	               sw_layout_local_bytes(how->atoms, shape, &move->after));
 }
 
-/* ---- the cheapest path -------------------------------------------------------------------------------------------- */
+/* ---- the cheapest path ------------------------------------------------------------------ */
 
 static int32_t nearest(const double *ps, const bool *done, int32_t n)
 {
@@ -72,7 +74,8 @@ static int32_t nearest(const double *ps, const bool *done, int32_t n)
 	return best;
 }
 
-double cheapest_ps(const layout_graph *graph, const sw_redistribution *how, int32_t from, int32_t to)
+double cheapest_ps(const layout_graph *graph, const sw_redistribution *how, int32_t from,
+                   int32_t to)
 {
 	int32_t n = (int32_t)graph->all.len;
 	const sw_layout *all = graph->all.data;
@@ -90,8 +93,9 @@ double cheapest_ps(const layout_graph *graph, const sw_redistribution *how, int3
 			const edge *e = &graph->edges.data[k];
 			if (done[e->to] || (e->kind == SW_MOVE_TO_PARTIAL && e->atoms & ~partial))
 				continue;
-			ps[e->to] = fmin(ps[e->to], ps[at] + move_ps(how, e->kind, e->atoms, e->local,
-			                                             bytes[at], bytes[e->to]));
+			ps[e->to] =
+				fmin(ps[e->to], ps[at] + move_ps(how, e->kind, e->atoms, e->local,
+			                                         bytes[at], bytes[e->to]));
 		}
 	}
 	double found = ps[to];

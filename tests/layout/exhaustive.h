@@ -1,6 +1,7 @@
 /*
- * exhaustive: the cheapest path by Dijkstra over ALL layouts of a small tensor and all moves between them, on any set of
- * atoms. Written from the definitions of layout.h; shares nothing with the search that it judges.
+ * exhaustive: the cheapest path by Dijkstra over ALL layouts of a small tensor and all moves
+ * between them, on any set of atoms. Written from the definitions of layout.h; shares nothing with
+ * the search that it judges.
  */
 #ifndef SW_TESTS_EXHAUSTIVE_H
 #define SW_TESTS_EXHAUSTIVE_H
@@ -23,12 +24,15 @@ typedef struct layout_graph {
 	SW_VEC(edge) edges;
 } layout_graph;
 
-void layout_graph_init(layout_graph *graph, const sw_atoms *atoms, sw_shape shape, sw_monoid monoid);
+void layout_graph_init(layout_graph *graph, const sw_atoms *atoms, sw_shape shape,
+                       sw_monoid monoid);
 void layout_graph_clear(layout_graph *graph);
 /* Picoseconds, unrounded; INFINITY: no path. from and to: places in graph->all. */
-double cheapest_ps(const layout_graph *graph, const sw_redistribution *how, int32_t from, int32_t to);
+double cheapest_ps(const layout_graph *graph, const sw_redistribution *how, int32_t from,
+                   int32_t to);
 
 /* What one move costs by the words of layout.h; INFINITY where it breaks the memory bound. */
-double step_ps(const sw_redistribution *how, sw_shape shape, const sw_layout *before, const sw_move *move);
+double step_ps(const sw_redistribution *how, sw_shape shape, const sw_layout *before,
+               const sw_move *move);
 
 #endif

@@ -41,10 +41,10 @@ sw_atoms parse_atoms(const char *text)
 	return atoms;
 }
 
-/* ---- all layouts ---------------------------------------------------------------------------------------- */
+/* ---- all layouts ------------------------------------------------------------------------ */
 
-static void list_from(const sw_atoms *atoms, sw_shape shape, sw_monoid monoid, sw_layout *layout, int32_t atom,
-                      layout_list *list)
+static void list_from(const sw_atoms *atoms, sw_shape shape, sw_monoid monoid, sw_layout *layout,
+                      int32_t atom, layout_list *list)
 {
 	if (atom == atoms->n) {
 		layout->monoid = sw_layout_partial_atoms(layout) ? monoid : SW_MONOID_NONE;
@@ -60,7 +60,8 @@ static void list_from(const sw_atoms *atoms, sw_shape shape, sw_monoid monoid, s
 	}
 	for (int32_t dim = 0; dim < shape.rank; dim++) {
 		for (int64_t t = 1; t * atoms->size[atom] <= shape.dims[dim]; t++) {
-			layout->state[atom] = (sw_state){.kind = SW_STATE_S, .dim = (int8_t)dim, .stride = t};
+			layout->state[atom] =
+				(sw_state){.kind = SW_STATE_S, .dim = (int8_t)dim, .stride = t};
 			if (shape.dims[dim] % (t * atoms->size[atom]) == 0)
 				list_from(atoms, shape, monoid, layout, atom + 1, list);
 		}
@@ -84,7 +85,7 @@ char *describe(const sw_atoms *atoms, sw_shape shape, const sw_layout *from, con
 	return text.data;
 }
 
-/* ---- what a move is ---------------------------------------------------------------------------------------- */
+/* ---- what a move is --------------------------------------------------------------------- */
 
 static bool same_state(sw_state a, sw_state b)
 {
@@ -92,7 +93,8 @@ static bool same_state(sw_state a, sw_state b)
 }
 
 /* Can the digits of `before` and those that `after` gives to the mask stand beside one another? */
-static bool digits_apart(const sw_layout *before, const sw_layout *after, uint32_t mask, const sw_atoms *atoms)
+static bool digits_apart(const sw_layout *before, const sw_layout *after, uint32_t mask,
+                         const sw_atoms *atoms)
 {
 	for (int32_t a = 0; a < atoms->n; a++) {
 		if (!(mask >> a & 1))
@@ -100,7 +102,8 @@ static bool digits_apart(const sw_layout *before, const sw_layout *after, uint32
 		sw_state x = after->state[a];
 		for (int32_t b = 0; b < atoms->n; b++) {
 			sw_state y = before->state[b];
-			if (y.kind == SW_STATE_S && y.dim == x.dim && x.stride % (y.stride * atoms->size[b]) != 0 &&
+			if (y.kind == SW_STATE_S && y.dim == x.dim &&
+			    x.stride % (y.stride * atoms->size[b]) != 0 &&
 			    y.stride % (x.stride * atoms->size[a]) != 0)
 				return false;
 		}
@@ -109,8 +112,8 @@ static bool digits_apart(const sw_layout *before, const sw_layout *after, uint32
 }
 
 /* Gives every changed atom's state a new place among the changed atoms of its size. */
-static bool match_states(const sw_atoms *atoms, const sw_layout *before, const sw_layout *after, uint32_t mask,
-                         sw_move *move)
+static bool match_states(const sw_atoms *atoms, const sw_layout *before, const sw_layout *after,
+                         uint32_t mask, sw_move *move)
 {
 	uint32_t taken = 0;
 	for (int32_t a = 0; a < atoms->n; a++) {
@@ -118,7 +121,8 @@ static bool match_states(const sw_atoms *atoms, const sw_layout *before, const s
 		if (!(mask >> a & 1))
 			continue;
 		for (int32_t b = 0; b < atoms->n && to < 0; b++)
-			if (mask >> b & 1 && !(taken >> b & 1) && atoms->size[a] == atoms->size[b] &&
+			if (mask >> b & 1 && !(taken >> b & 1) &&
+			    atoms->size[a] == atoms->size[b] &&
 			    same_state(before->state[a], after->state[b]))
 				to = b;
 		if (to < 0)
@@ -130,21 +134,23 @@ static bool match_states(const sw_atoms *atoms, const sw_layout *before, const s
 	return true;
 }
 
-uint32_t classify_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *before, const sw_layout *after,
-                       sw_move_kind kind, uint32_t partial, sw_move *move)
+uint32_t classify_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *before,
+                       const sw_layout *after, sw_move_kind kind, uint32_t partial, sw_move *move)
 {
-	static const uint8_t ends[][2] = {
-		[SW_MOVE_SLICE] = {SW_STATE_B, SW_STATE_S}, [SW_MOVE_TO_PARTIAL] = {SW_STATE_B, SW_STATE_P},
-		[SW_MOVE_ALL_GATHER] = {SW_STATE_S, SW_STATE_B}, [SW_MOVE_ALL_REDUCE] = {SW_STATE_P, SW_STATE_B},
-		[SW_MOVE_REDUCE_SCATTER] = {SW_STATE_P, SW_STATE_S}, [SW_MOVE_ALL_TO_ALL] = {SW_STATE_S, SW_STATE_S}};
+	static const uint8_t ends[][2] = {[SW_MOVE_SLICE] = {SW_STATE_B, SW_STATE_S},
+	                                  [SW_MOVE_TO_PARTIAL] = {SW_STATE_B, SW_STATE_P},
+	                                  [SW_MOVE_ALL_GATHER] = {SW_STATE_S, SW_STATE_B},
+	                                  [SW_MOVE_ALL_REDUCE] = {SW_STATE_P, SW_STATE_B},
+	                                  [SW_MOVE_REDUCE_SCATTER] = {SW_STATE_P, SW_STATE_S},
+	                                  [SW_MOVE_ALL_TO_ALL] = {SW_STATE_S, SW_STATE_S}};
 	uint32_t mask = 0;
 	(void)shape;
 	for (int32_t a = 0; a < atoms->n; a++) {
 		if (same_state(before->state[a], after->state[a]))
 			continue;
 		mask |= 1u << a;
-		if (kind != SW_MOVE_PERMUTE &&
-		    (before->state[a].kind != ends[kind][0] || after->state[a].kind != ends[kind][1]))
+		if (kind != SW_MOVE_PERMUTE && (before->state[a].kind != ends[kind][0] ||
+		                                after->state[a].kind != ends[kind][1]))
 			return 0;
 	}
 	if (!mask)
@@ -160,7 +166,7 @@ uint32_t classify_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *b
 	return mask;
 }
 
-/* ---- local data as factors ------------------------------------------------------------------------------------ */
+/* ---- local data as factors -------------------------------------------------------------- */
 
 #define MAX_FACTORS (SW_MAX_RANK * 5)
 
@@ -170,12 +176,13 @@ typedef struct factors {
 	int32_t atom[MAX_FACTORS];
 } factors;
 
-static factors list_factors(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, const sw_layout *with,
-                            uint32_t extra)
+static factors list_factors(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
+                            const sw_layout *with, uint32_t extra)
 {
 	factors f = {0};
 	for (int32_t dim = 0; dim < shape.rank; dim++)
-		f.n += sw_layout_local_digits(atoms, shape, layout, with, extra, dim, f.extent + f.n, f.atom + f.n);
+		f.n += sw_layout_local_digits(atoms, shape, layout, with, extra, dim,
+		                              f.extent + f.n, f.atom + f.n);
 	return f;
 }
 
@@ -190,7 +197,8 @@ static bool leads(const factors *f)
 	return true;
 }
 
-touches local_touches(const sw_atoms *atoms, sw_shape shape, const sw_layout *before, const sw_move *move)
+touches local_touches(const sw_atoms *atoms, sw_shape shape, const sw_layout *before,
+                      const sw_move *move)
 {
 	int64_t operand = sw_layout_local_bytes(atoms, shape, before);
 	int64_t result = sw_layout_local_bytes(atoms, shape, &move->after);
@@ -213,7 +221,7 @@ touches local_touches(const sw_atoms *atoms, sw_shape shape, const sw_layout *be
 	return touched;
 }
 
-/* ---- data -------------------------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------- */
 
 static double combine(sw_monoid monoid, double a, double b)
 {
@@ -226,13 +234,15 @@ static double identity(sw_monoid monoid)
 }
 
 /* Term k of n of a value; all combined give the value exactly (small whole numbers). */
-static double term(double value, int64_t k, int64_t n, uint64_t seed, uint64_t element, sw_monoid monoid)
+static double term(double value, int64_t k, int64_t n, uint64_t seed, uint64_t element,
+                   sw_monoid monoid)
 {
 	double sum = 0;
 	if (monoid == SW_MONOID_MAX)
 		return (uint64_t)k == sw_random_bits(seed, 1, element) % (uint64_t)n
 		               ? value
-		               : value - (double)(sw_random_bits(seed, 2 + (uint64_t)k, element) % 100);
+		               : value - (double)(sw_random_bits(seed, 2 + (uint64_t)k, element) %
+		                                  100);
 	if (k + 1 < n)
 		return (double)(sw_random_bits(seed, 2 + (uint64_t)k, element) % 1000);
 	for (int64_t j = 0; j + 1 < n; j++)
@@ -249,18 +259,20 @@ static int64_t member(const sw_atoms *atoms, uint32_t mask, int64_t device)
 	return number;
 }
 
-parts make_parts(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, const double *whole, uint64_t seed,
-                 sw_monoid monoid)
+parts make_parts(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
+                 const double *whole, uint64_t seed, sw_monoid monoid)
 {
 	uint32_t partial = sw_layout_partial_atoms(layout);
 	int64_t elements = sw_shape_elements(shape), terms = sw_atoms_group_size(atoms, partial);
 	double *mine = sw_alloc((size_t)elements * sizeof(double));
-	parts p = {.n = sw_atoms_devices(atoms), .local = sw_layout_local_bytes(atoms, shape, layout) / 8};
+	parts p = {.n = sw_atoms_devices(atoms),
+	           .local = sw_layout_local_bytes(atoms, shape, layout) / 8};
 	p.data = sw_alloc((size_t)p.n * sizeof(double *));
 	for (int64_t d = 0; d < p.n; d++) {
 		int64_t k = member(atoms, partial, d);
 		for (int64_t i = 0; i < elements; i++)
-			mine[i] = partial ? term(whole[i], k, terms, seed, (uint64_t)i, monoid) : whole[i];
+			mine[i] = partial ? term(whole[i], k, terms, seed, (uint64_t)i, monoid)
+			                  : whole[i];
 		p.data[d] = sw_alloc((size_t)p.local * sizeof(double));
 		sw_layout_cut(atoms, shape, layout, d, 8, mine, p.data[d]);
 	}
@@ -275,8 +287,8 @@ void free_parts(parts *p)
 	free(p->data);
 }
 
-bool parts_match(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, const parts *p, const double *whole,
-                 sw_monoid monoid)
+bool parts_match(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, const parts *p,
+                 const double *whole, sw_monoid monoid)
 {
 	sw_arena arena;
 	sw_arena_init(&arena);
@@ -284,11 +296,13 @@ bool parts_match(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
 	double *expected = sw_arena_alloc(&arena, (size_t)p->local * sizeof(double));
 	sw_groups groups = sw_atoms_groups(atoms, sw_layout_partial_atoms(layout), &arena);
 	for (int64_t g = 0; g < groups.n_groups && match; g++) {
-		sw_layout_cut(atoms, shape, layout, sw_groups_member(&groups, g, 0), 8, whole, expected);
+		sw_layout_cut(atoms, shape, layout, sw_groups_member(&groups, g, 0), 8, whole,
+		              expected);
 		for (int64_t i = 0; i < p->local && match; i++) {
 			double sum = identity(monoid);
 			for (int64_t m = 0; m < groups.group_size; m++)
-				sum = combine(monoid, sum, p->data[sw_groups_member(&groups, g, m)][i]);
+				sum = combine(monoid, sum,
+				              p->data[sw_groups_member(&groups, g, m)][i]);
 			match = sum == expected[i];
 		}
 	}
@@ -296,10 +310,10 @@ bool parts_match(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
 	return match;
 }
 
-/* ---- moves on data --------------------------------------------------------------------------------------------------- */
+/* ---- moves on data ---------------------------------------------------------------------- */
 
-/* Position in [member][rest] of every element of local data seen as factors: the atoms' factors lead, in the order of the
- * atoms, the rest follows as it is. */
+/* Position in [member][rest] of every element of local data seen as factors: the atoms' factors
+ * lead, in the order of the atoms, the rest follows as it is. */
 static int64_t *leading_positions(const factors *f, int64_t elements)
 {
 	int32_t order[MAX_FACTORS], n = 0;
@@ -326,8 +340,9 @@ static int64_t *leading_positions(const factors *f, int64_t elements)
 	return position;
 }
 
-static double *bring_forward(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, const sw_layout *with,
-                             uint32_t mask, const double *data, int64_t elements)
+static double *bring_forward(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
+                             const sw_layout *with, uint32_t mask, const double *data,
+                             int64_t elements)
 {
 	factors f = list_factors(atoms, shape, layout, with, mask);
 	int64_t *position = leading_positions(&f, elements);
@@ -338,8 +353,8 @@ static double *bring_forward(const sw_atoms *atoms, sw_shape shape, const sw_lay
 	return out;
 }
 
-static double *put_back(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, const sw_layout *with,
-                        uint32_t mask, const double *data, int64_t elements)
+static double *put_back(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
+                        const sw_layout *with, uint32_t mask, const double *data, int64_t elements)
 {
 	factors f = list_factors(atoms, shape, layout, with, mask);
 	int64_t *position = leading_positions(&f, elements);
@@ -350,7 +365,8 @@ static double *put_back(const sw_atoms *atoms, sw_shape shape, const sw_layout *
 	return out;
 }
 
-static void permute_parts(const sw_atoms *atoms, const sw_move *move, double **operands, double **results, int64_t local)
+static void permute_parts(const sw_atoms *atoms, const sw_move *move, double **operands,
+                          double **results, int64_t local)
 {
 	sw_arena arena;
 	const int64_t *pairs;
@@ -360,14 +376,15 @@ static void permute_parts(const sw_atoms *atoms, const sw_move *move, double **o
 	for (int64_t d = 0; d < devices; d++)
 		memcpy(results[d], operands[d], (size_t)local * sizeof(double));
 	for (int32_t i = 0; i < n; i++)
-		memcpy(results[pairs[2 * i + 1]], operands[pairs[2 * i]], (size_t)local * sizeof(double));
+		memcpy(results[pairs[2 * i + 1]], operands[pairs[2 * i]],
+		       (size_t)local * sizeof(double));
 	sw_arena_clear(&arena);
 }
 
-/* What member m of a group has afterwards, given what all members have (already brought forward where digits
- * are sent). */
-static void exchange(sw_move_kind kind, sw_monoid monoid, double **group, int64_t size, int64_t m, int64_t local,
-                     int64_t after, double *result)
+/* What member m of a group has afterwards, given what all members have (already brought forward
+ * where digits are sent). */
+static void exchange(sw_move_kind kind, sw_monoid monoid, double **group, int64_t size, int64_t m,
+                     int64_t local, int64_t after, double *result)
 {
 	int64_t block = kind == SW_MOVE_ALL_GATHER ? local : local / size;
 	for (int64_t i = 0; i < after; i++) {
@@ -388,27 +405,31 @@ static void exchange(sw_move_kind kind, sw_monoid monoid, double **group, int64_
 	}
 }
 
-void apply_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *before, const sw_move *move, sw_monoid monoid,
-                parts *p)
+void apply_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *before, const sw_move *move,
+                sw_monoid monoid, parts *p)
 {
 	sw_move_kind kind = move->kind;
-	bool sends = kind == SW_MOVE_SLICE || kind == SW_MOVE_REDUCE_SCATTER || kind == SW_MOVE_ALL_TO_ALL;
+	bool sends = kind == SW_MOVE_SLICE || kind == SW_MOVE_REDUCE_SCATTER ||
+	             kind == SW_MOVE_ALL_TO_ALL;
 	bool receives = kind == SW_MOVE_ALL_GATHER || kind == SW_MOVE_ALL_TO_ALL;
 	int64_t after = sw_layout_local_bytes(atoms, shape, &move->after) / 8;
-	double **operands = sw_alloc((size_t)p->n * sizeof(double *)), **results = sw_alloc((size_t)p->n * sizeof(double *));
+	double **operands = sw_alloc((size_t)p->n * sizeof(double *)),
+	       **results = sw_alloc((size_t)p->n * sizeof(double *));
 	sw_arena arena;
 	sw_arena_init(&arena);
 	for (int64_t d = 0; d < p->n; d++) {
 		operands[d] = p->data[d];
 		results[d] = sw_alloc((size_t)after * sizeof(double));
 		if (sends)
-			operands[d] = bring_forward(atoms, shape, before, &move->after, move->atoms, p->data[d], p->local);
+			operands[d] = bring_forward(atoms, shape, before, &move->after, move->atoms,
+			                            p->data[d], p->local);
 	}
 	if (kind == SW_MOVE_PERMUTE) {
 		permute_parts(atoms, move, operands, results, after);
 	} else {
 		sw_groups groups = sw_atoms_groups(atoms, move->atoms, &arena);
-		double **group = sw_arena_alloc(&arena, (size_t)groups.group_size * sizeof(double *));
+		double **group =
+			sw_arena_alloc(&arena, (size_t)groups.group_size * sizeof(double *));
 		for (int64_t g = 0; g < groups.n_groups; g++) {
 			for (int64_t m = 0; m < groups.group_size; m++)
 				group[m] = operands[sw_groups_member(&groups, g, m)];
@@ -423,7 +444,8 @@ void apply_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *before, 
 		free(p->data[d]);
 		p->data[d] = results[d];
 		if (receives) {
-			p->data[d] = put_back(atoms, shape, &move->after, before, move->atoms, results[d], after);
+			p->data[d] = put_back(atoms, shape, &move->after, before, move->atoms,
+			                      results[d], after);
 			free(results[d]);
 		}
 	}

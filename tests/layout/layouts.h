@@ -1,6 +1,6 @@
 /*
- * layouts: what the tests of layout share: shapes, all valid layouts of a tensor, an independent account of what a
- * move is and costs, and moves carried out on real data.
+ * layouts: what the tests of layout share: shapes, all valid layouts of a tensor, an independent
+ * account of what a move is and costs, and moves carried out on real data.
  */
 #ifndef SW_TESTS_LAYOUTS_H
 #define SW_TESTS_LAYOUTS_H
@@ -20,32 +20,34 @@ void list_layouts(const sw_atoms *atoms, sw_shape shape, sw_monoid monoid, layou
 /* "[S0 B] -> [B B]" for messages; freed by free(). */
 char *describe(const sw_atoms *atoms, sw_shape shape, const sw_layout *from, const sw_layout *to);
 
-/* The atoms of the move of this kind that leads from one layout to the other; 0 if there is none. Written from the definitions
- * alone. `partial`: the atoms that TO_PARTIAL may act on. PERMUTE fills *move (which may be NULL). */
-uint32_t classify_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *before, const sw_layout *after,
-                       sw_move_kind kind, uint32_t partial, sw_move *move);
+/* The atoms of the move of this kind that leads from one layout to the other; 0 if there is none.
+ * Written from the definitions alone. `partial`: the atoms that TO_PARTIAL may act on. PERMUTE
+ * fills *move (which may be NULL). */
+uint32_t classify_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *before,
+                       const sw_layout *after, sw_move_kind kind, uint32_t partial, sw_move *move);
 
-/* Local work of a move: bytes touched by its slice or transposes, and how many of these there are (TO_PARTIAL counts as
- * none: it mostly makes neutral values). */
+/* Local work of a move: bytes touched by its slice or transposes, and how many of these there are
+ * (TO_PARTIAL counts as none: it mostly makes neutral values). */
 typedef struct touches {
 	int64_t bytes, peak; /* peak: operand and result of the largest transpose */
 	int n;
 } touches;
-touches local_touches(const sw_atoms *atoms, sw_shape shape, const sw_layout *before, const sw_move *move);
+touches local_touches(const sw_atoms *atoms, sw_shape shape, const sw_layout *before,
+                      const sw_move *move);
 
 /* One part per device. The value's terms are made from the whole and a seed. */
 typedef struct parts {
 	int64_t n, local; /* devices, elements of each */
 	double **data;
 } parts;
-parts make_parts(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, const double *whole, uint64_t seed,
-                 sw_monoid monoid);
+parts make_parts(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
+                 const double *whole, uint64_t seed, sw_monoid monoid);
 void free_parts(parts *p);
 /* Carries a move out with the steps of the lowering. */
-void apply_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *before, const sw_move *move, sw_monoid monoid,
-                parts *p);
+void apply_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *before, const sw_move *move,
+                sw_monoid monoid, parts *p);
 /* Do the parts, their terms combined, make up the whole? */
-bool parts_match(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, const parts *p, const double *whole,
-                 sw_monoid monoid);
+bool parts_match(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, const parts *p,
+                 const double *whole, sw_monoid monoid);
 
 #endif

@@ -83,7 +83,7 @@ static void to_target(walk *w, sw_move_kind kind)
 	step(w, kind, with_targets(w, bound_for(w, ends_of[kind][0], ends_of[kind][1])));
 }
 
-/* ---- the references ------------------------------------------------------------------------------------------ */
+/* ---- the references --------------------------------------------------------------------- */
 
 static void one_move(walk *w)
 {
@@ -121,7 +121,8 @@ static void kind_by_kind(walk *w, int order)
 		to_target(w, orders[order][k]);
 }
 
-/* The atoms of the mask on the first places in the dimension that suit the rest of `layout` and, for an all-to-all, of w->at. */
+/* The atoms of the mask on the first places in the dimension that suit the rest of `layout` and,
+ * for an all-to-all, of w->at. */
 static bool place(const walk *w, sw_layout *layout, uint32_t mask, int32_t dim)
 {
 	const sw_atoms *atoms = w->how->atoms;
@@ -134,7 +135,8 @@ static bool place(const walk *w, sw_layout *layout, uint32_t mask, int32_t dim)
 			sw_layout beside = w->at;
 			if (w->shape.dims[dim] % (t * atoms->size[a]) != 0)
 				continue;
-			layout->state[a] = (sw_state){.kind = SW_STATE_S, .dim = (int8_t)dim, .stride = t};
+			layout->state[a] =
+				(sw_state){.kind = SW_STATE_S, .dim = (int8_t)dim, .stride = t};
 			beside.state[a] = layout->state[a];
 			set_monoid(w, layout);
 			set_monoid(w, &beside);

@@ -12,7 +12,7 @@ static const struct {
 	{"2,2", "4,6", "[S0 S0]"},
 	{"2,2", "4,6", "[S0 S1]"},
 	{"2,3", "12", "[S0 S0]"},
-	{"2,3", "12", "[S0/2 S0/4]"},   /* the inner atom holds the major digit */
+	{"2,3", "12", "[S0/2 S0/4]"}, /* the inner atom holds the major digit */
 	{"2,3", "12", "[S0/1 B]"},
 	{"2,3", "12", "[P(sum) S0]"},
 	{"2,2,2", "8,8", "[P(max) S1/1 P(max)]"},
@@ -31,7 +31,8 @@ static void text_reads_back(void **state)
 		sw_layout layout;
 		sw_error err;
 		sw_text text = {0};
-		assert_int_equal(sw_layout_parse(&atoms, shape, printed[i].text, &layout, &err), SW_OK);
+		assert_int_equal(sw_layout_parse(&atoms, shape, printed[i].text, &layout, &err),
+		                 SW_OK);
 		assert_true(sw_layout_valid(&atoms, shape, &layout));
 		sw_layout_print(&atoms, shape, &layout, &text);
 		assert_string_equal(text.data, printed[i].text);
@@ -41,7 +42,8 @@ static void text_reads_back(void **state)
 
 static void every_layout_reads_back(void **state)
 {
-	static const char *const cases[][2] = {{"2,3,2", "12,4"}, {"2,2,2", "8,2"}, {"5,3", "5,3,15"}, {"3,2", "6"}};
+	static const char *const cases[][2] = {
+		{"2,3,2", "12,4"}, {"2,2,2", "8,2"}, {"5,3", "5,3,15"}, {"3,2", "6"}};
 	(void)state;
 	for (size_t c = 0; c < SW_COUNT(cases); c++) {
 		int64_t dims[SW_MAX_RANK];
@@ -53,7 +55,8 @@ static void every_layout_reads_back(void **state)
 			sw_text text = {0};
 			sw_layout again;
 			sw_layout_print(&atoms, shape, &all.data[i], &text);
-			assert_int_equal(sw_layout_parse(&atoms, shape, text.data, &again, NULL), SW_OK);
+			assert_int_equal(sw_layout_parse(&atoms, shape, text.data, &again, NULL),
+			                 SW_OK);
 			assert_true(sw_layout_equal(&again, &all.data[i]));
 			sw_text_clear(&text);
 		}
@@ -94,19 +97,30 @@ static void bad_text_is_named(void **state)
 		sw_layout layout = sw_layout_replicated(&atoms);
 		sw_error err = {0};
 		char expected[512];
-		assert_int_equal(sw_layout_parse(&atoms, make_shape(2, dims), bad_texts[i].text, &layout, &err),
+		assert_int_equal(sw_layout_parse(&atoms, make_shape(2, dims), bad_texts[i].text,
+		                                 &layout, &err),
 		                 SW_ERR_INPUT);
-		snprintf(expected, sizeof(expected), "layout \"%s\": %s", bad_texts[i].text, bad_texts[i].message);
+		snprintf(expected, sizeof(expected), "layout \"%s\": %s", bad_texts[i].text,
+		         bad_texts[i].message);
 		assert_string_equal(err.message, expected);
 		assert_int_equal(err.column, bad_texts[i].column);
 	}
 }
 
-/* ---- validity ------------------------------------------------------------------------------------------------ */
+/* ---- validity --------------------------------------------------------------------------- */
 
-#define S(d, t) {SW_STATE_S, d, t}
-#define B {SW_STATE_B, 0, 0}
-#define P {SW_STATE_P, 0, 0}
+#define S(d, t)                                                                                    \
+	{                                                                                          \
+		SW_STATE_S, d, t                                                                   \
+	}
+#define B                                                                                          \
+	{                                                                                          \
+		SW_STATE_B, 0, 0                                                                   \
+	}
+#define P                                                                                          \
+	{                                                                                          \
+		SW_STATE_P, 0, 0                                                                   \
+	}
 static const struct {
 	const char *atoms, *shape;
 	sw_monoid monoid;
@@ -114,14 +128,14 @@ static const struct {
 	bool valid;
 } validity[] = {
 	{"2,2", "4", SW_MONOID_NONE, {B, B}, true},
-	{"2,2", "4", SW_MONOID_SUM, {B, B}, false},            /* a monoid and no P */
-	{"2,2", "4", SW_MONOID_NONE, {P, B}, false},           /* a P and no monoid */
+	{"2,2", "4", SW_MONOID_SUM, {B, B}, false},  /* a monoid and no P */
+	{"2,2", "4", SW_MONOID_NONE, {P, B}, false}, /* a P and no monoid */
 	{"2,2", "4", SW_MONOID_MAX, {P, P}, true},
 	{"2,2", "4", SW_MONOID_NONE, {S(0, 2), S(0, 1)}, true},
 	{"2,2", "4", SW_MONOID_NONE, {S(0, 1), S(0, 2)}, true},
 	{"2,2", "4", SW_MONOID_NONE, {S(0, 2), S(0, 2)}, false}, /* the same digit twice */
-	{"2,2", "4", SW_MONOID_NONE, {S(0, 4), B}, false},     /* beyond the extent */
-	{"2,2", "4", SW_MONOID_NONE, {S(1, 1), B}, false},     /* no such dimension */
+	{"2,2", "4", SW_MONOID_NONE, {S(0, 4), B}, false},       /* beyond the extent */
+	{"2,2", "4", SW_MONOID_NONE, {S(1, 1), B}, false},       /* no such dimension */
 	{"2,2", "4", SW_MONOID_NONE, {S(-1, 1), B}, false},
 	{"2,2", "4", SW_MONOID_NONE, {S(0, 0), B}, false},
 	{"2,2", "4", SW_MONOID_NONE, {{SW_STATE_B, 1, 0}, B}, false}, /* not canonical */
@@ -133,7 +147,7 @@ static const struct {
 	{"2,3", "12", SW_MONOID_NONE, {S(0, 6), S(0, 2)}, true},
 	{"2,3", "12", SW_MONOID_NONE, {S(0, 6), S(0, 1)}, true},
 	{"2,3", "12", SW_MONOID_NONE, {S(0, 2), S(0, 1)}, false}, /* 3 does not divide 2 */
-	{"2,3", "12", SW_MONOID_NONE, {S(0, 4), B}, false},    /* 8 does not divide 12 */
+	{"2,3", "12", SW_MONOID_NONE, {S(0, 4), B}, false},       /* 8 does not divide 12 */
 	{"2", "3", SW_MONOID_NONE, {S(0, 1)}, false},
 	{"2", "0", SW_MONOID_NONE, {S(0, 1)}, false},
 	{"2", "0", SW_MONOID_NONE, {B}, true},
@@ -150,7 +164,8 @@ static void validity_follows_the_rules(void **state)
 		sw_atoms atoms = parse_atoms(validity[i].atoms);
 		sw_layout layout = {.monoid = validity[i].monoid, .n = atoms.n};
 		memcpy(layout.state, validity[i].state, sizeof(validity[i].state));
-		if (sw_layout_valid(&atoms, parse_shape(validity[i].shape, dims), &layout) != validity[i].valid)
+		if (sw_layout_valid(&atoms, parse_shape(validity[i].shape, dims), &layout) !=
+		    validity[i].valid)
 			fail_msg("validity[%zu]", i);
 	}
 }
@@ -165,7 +180,7 @@ static void a_layout_for_other_atoms_is_not_valid(void **state)
 	assert_false(sw_layout_valid(&three, make_shape(1, dims), &layout));
 }
 
-/* ---- splits, equality ------------------------------------------------------------------------------------------ */
+/* ---- splits, equality ------------------------------------------------------------------- */
 
 static void split_places_descending_digits(void **state)
 {
@@ -197,7 +212,9 @@ static void split_keeps_the_form_canonical(void **state)
 	sw_atoms atoms = parse_atoms("2,2");
 	sw_layout layout;
 	(void)state;
-	assert_int_equal(sw_layout_parse(&atoms, make_shape(1, dims), "[P(sum) P(sum)]", &layout, NULL), SW_OK);
+	assert_int_equal(
+		sw_layout_parse(&atoms, make_shape(1, dims), "[P(sum) P(sum)]", &layout, NULL),
+		SW_OK);
 	assert_int_equal(sw_layout_partial_atoms(&layout), 3);
 	assert_true(sw_layout_split(&atoms, &layout, 1, 0, 4));
 	assert_int_equal(layout.monoid, SW_MONOID_SUM);
@@ -215,7 +232,8 @@ static void equal_layouts_have_equal_hashes_and_others_do_not(void **state)
 	list_layouts(&atoms, make_shape(2, dims), SW_MONOID_SUM, &all);
 	for (size_t i = 0; i < all.len; i++) {
 		sw_layout dirty;
-		memset(&dirty, 0xa5, sizeof(dirty)); /* padding and states of no atom must not count */
+		/* padding and states of no atom must not count */
+		memset(&dirty, 0xa5, sizeof(dirty));
 		dirty.monoid = all.data[i].monoid;
 		dirty.n = all.data[i].n;
 		for (int32_t a = 0; a < atoms.n; a++) {

@@ -1,4 +1,5 @@
-/* A device's part, against the definition: an element is held iff all its digits are the device's coordinates. */
+/* A device's part, against the definition: an element is held iff all its digits are the device's
+ * coordinates. */
 #include "layout/layouts.h"
 
 #include <string.h>
@@ -22,7 +23,8 @@ static int64_t ravel(const int64_t *dims, int32_t rank, const int64_t *index)
 }
 
 /* Coordinates taken apart here, so that the atoms' own arithmetic is checked as well. */
-static bool held(const sw_atoms *atoms, const sw_layout *layout, int64_t device, const int64_t *index)
+static bool held(const sw_atoms *atoms, const sw_layout *layout, int64_t device,
+                 const int64_t *index)
 {
 	for (int32_t a = atoms->n - 1; a >= 0; a--) {
 		int64_t coordinate = device % atoms->size[a];
@@ -35,8 +37,8 @@ static bool held(const sw_atoms *atoms, const sw_layout *layout, int64_t device,
 }
 
 /* The elements that a device holds, in the order of the whole, are its part. */
-static void check_device(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, int64_t device,
-                         const int32_t *whole, int32_t *part, int32_t *pasted)
+static void check_device(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
+                         int64_t device, const int32_t *whole, int32_t *part, int32_t *pasted)
 {
 	int64_t elements = sw_shape_elements(shape), local_dims[SW_MAX_RANK], local = 0;
 	sw_layout_local_dims(atoms, shape, layout, local_dims);
@@ -54,17 +56,20 @@ static void check_device(const sw_atoms *atoms, sw_shape shape, const sw_layout 
 		unravel(local_shape, local, at);
 		assert_int_equal(ravel(local_dims, shape.rank, at), local);
 		for (int32_t dim = 0; dim < shape.rank; dim++)
-			assert_int_equal(sw_layout_global_index(atoms, layout, dim, device, at[dim]), index[dim]);
+			assert_int_equal(
+				sw_layout_global_index(atoms, layout, dim, device, at[dim]),
+				index[dim]);
 		local++;
 	}
-	assert_int_equal(local * sw_type_bytes(shape.type), sw_layout_local_bytes(atoms, shape, layout));
+	assert_int_equal(local * sw_type_bytes(shape.type),
+	                 sw_layout_local_bytes(atoms, shape, layout));
 }
 
 static void check_all_layouts(const sw_atoms *atoms, sw_shape shape)
 {
 	int64_t elements = sw_shape_elements(shape);
-	int32_t *whole = sw_alloc((size_t)elements * 3 * sizeof(*whole) + 1), *part = whole + elements,
-		*pasted = part + elements;
+	int32_t *whole = sw_alloc((size_t)elements * 3 * sizeof(*whole) + 1),
+		*part = whole + elements, *pasted = part + elements;
 	layout_list all = {0};
 	for (int64_t e = 0; e < elements; e++)
 		whole[e] = (int32_t)(1000 + e);
@@ -107,17 +112,20 @@ static void parts_of_two_dimensions(void **state)
 	for (int64_t a = 1; a <= 12; a++) {
 		for (int64_t b = 1; b <= 12; b++) {
 			const int64_t dims[] = {a, b};
-			for_all_atoms((sw_shape){.type = SW_S32, .rank = 2, .dims = dims}, a * b <= 48 ? 3 : 2);
+			for_all_atoms((sw_shape){.type = SW_S32, .rank = 2, .dims = dims},
+			              a * b <= 48 ? 3 : 2);
 		}
 	}
 }
 
 static void parts_of_more_dimensions(void **state)
 {
-	static const int64_t shapes[][4] = {{2, 3, 4, 1}, {6, 1, 2, 2}, {5, 3, 2, 1}, {1, 4, 1, 6}, {3, 3, 3, 3}, {2, 0, 4, 2}};
+	static const int64_t shapes[][4] = {{2, 3, 4, 1}, {6, 1, 2, 2}, {5, 3, 2, 1},
+	                                    {1, 4, 1, 6}, {3, 3, 3, 3}, {2, 0, 4, 2}};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(shapes); i++)
-		for_all_atoms((sw_shape){.type = SW_S32, .rank = 4, .dims = shapes[i]}, i == 4 ? 2 : 3);
+		for_all_atoms((sw_shape){.type = SW_S32, .rank = 4, .dims = shapes[i]},
+		              i == 4 ? 2 : 3);
 	for_all_atoms((sw_shape){.type = SW_S32, .rank = 0}, 2);
 }
 
@@ -138,7 +146,8 @@ static void elements_of_any_size(void **state)
 			memset(pasted, 0, sizeof(pasted));
 			for (int64_t d = 0; d < 6; d++) {
 				sw_layout_cut(&atoms, shape, &all.data[i], d, bytes, whole, part);
-				sw_layout_paste(&atoms, shape, &all.data[i], d, bytes, part, pasted);
+				sw_layout_paste(&atoms, shape, &all.data[i], d, bytes, part,
+				                pasted);
 			}
 			assert_memory_equal(pasted, whole, (size_t)(72 * bytes));
 		}
@@ -146,7 +155,7 @@ static void elements_of_any_size(void **state)
 	sw_vec_clear(&all);
 }
 
-/* ---- local data as digits ----------------------------------------------------------------------------------- */
+/* ---- local data as digits --------------------------------------------------------------- */
 
 static const struct {
 	const char *atoms, *shape, *layout, *with;
@@ -156,9 +165,11 @@ static const struct {
 	{"2,2", "8", "[B B]", "[S0 S0]", 3, "2:0 2:1 2:-"},
 	{"2,2", "8", "[B B]", "[S0/1 S0/2]", 3, "2:- 2:1 2:0"},
 	{"2,2", "8", "[S0 B]", "[S0 S0]", 2, "2:1 2:-"},
-	{"2,2", "8", "[B S0/2]", "[S0 S0]", 1, "2:0 2:-"},   /* the run spans the digit that is not there */
-	{"2,2", "12", "[S0 B]", "[S0/1 B]", 1, "3:- 2:0"},   /* all-to-all within a dimension, before ... */
-	{"2,2", "12", "[S0/1 B]", "[S0 B]", 1, "2:0 3:-"},   /* ... and after */
+	/* the run spans the digit that is not there */
+	{"2,2", "8", "[B S0/2]", "[S0 S0]", 1, "2:0 2:-"},
+	/* all-to-all within a dimension, before ... */
+	{"2,2", "12", "[S0 B]", "[S0/1 B]", 1, "3:- 2:0"},
+	{"2,2", "12", "[S0/1 B]", "[S0 B]", 1, "2:0 3:-"}, /* ... and after */
 	{"2,2", "8", "[S0 S0]", "[S0 S0]", 0, "2:-"},
 	{"2,2", "4", "[S0 S0]", "[S0 S0]", 0, ""},
 	{"2,3", "5", "[B B]", "[B B]", 3, "5:-"},
@@ -174,9 +185,13 @@ static void local_digits_lie_where_the_table_says(void **state)
 		sw_shape shape = parse_shape(factor_cases[i].shape, dims);
 		sw_layout layout, with;
 		sw_text text = {0};
-		assert_int_equal(sw_layout_parse(&atoms, shape, factor_cases[i].layout, &layout, NULL), SW_OK);
-		assert_int_equal(sw_layout_parse(&atoms, shape, factor_cases[i].with, &with, NULL), SW_OK);
-		int32_t n = sw_layout_local_digits(&atoms, shape, &layout, &with, factor_cases[i].extra, 0, extents, atom_of);
+		assert_int_equal(
+			sw_layout_parse(&atoms, shape, factor_cases[i].layout, &layout, NULL),
+			SW_OK);
+		assert_int_equal(sw_layout_parse(&atoms, shape, factor_cases[i].with, &with, NULL),
+		                 SW_OK);
+		int32_t n = sw_layout_local_digits(&atoms, shape, &layout, &with,
+		                                   factor_cases[i].extra, 0, extents, atom_of);
 		sw_text_add(&text, "");
 		for (int32_t k = 0; k < n; k++) {
 			sw_text_addf(&text, "%s%lld:", k ? " " : "", (long long)extents[k]);

@@ -1,4 +1,5 @@
-/* Moves and paths carried out on real data with the steps of the lowering: every device ends with its part. */
+/* Moves and paths carried out on real data with the steps of the lowering: every device ends with
+ * its part. */
 #include "layout/layouts.h"
 
 #include <string.h>
@@ -8,7 +9,8 @@
 static const struct {
 	const char *shape, *atoms;
 } cases[] = {
-	{"8", "2,2,2"}, {"12", "2,3,2"}, {"12,4", "2,2"}, {"4,6", "2,3"}, {"4,4", "2,2,2"}, {"2,6,4", "3,2,2"},
+	{"8", "2,2,2"},  {"12", "2,3,2"},   {"12,4", "2,2"},
+	{"4,6", "2,3"},  {"4,4", "2,2,2"},  {"2,6,4", "3,2,2"},
 	{"30", "2,3,5"}, {"6,10", "5,2,3"}, {"16,4", "2,2,2,2"},
 };
 
@@ -21,8 +23,8 @@ static double *make_whole(sw_shape shape, uint64_t seed)
 	return whole;
 }
 
-static void check_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *before, const sw_move *move,
-                       sw_monoid monoid, uint64_t seed)
+static void check_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *before,
+                       const sw_move *move, sw_monoid monoid, uint64_t seed)
 {
 	double *whole = make_whole(shape, seed);
 	parts p = make_parts(atoms, shape, before, whole, seed, monoid);
@@ -30,7 +32,8 @@ static void check_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *b
 	apply_move(atoms, shape, before, move, monoid, &p);
 	if (!parts_match(atoms, shape, &move->after, &p, whole, monoid)) {
 		char *text = describe(atoms, shape, before, &move->after);
-		fail_msg("seed %llu: %s of atoms %x: %s", (unsigned long long)seed, sw_move_name(move->kind), move->atoms, text);
+		fail_msg("seed %llu: %s of atoms %x: %s", (unsigned long long)seed,
+		         sw_move_name(move->kind), move->atoms, text);
 	}
 	free_parts(&p);
 	free(whole);
@@ -69,11 +72,12 @@ static void every_legal_move_delivers(void **state)
 static double random_seconds(void *context, sw_move_kind kind, uint32_t atoms, int64_t bytes)
 {
 	uint64_t seed = *(uint64_t *)context;
-	return sw_random_unit(seed, kind, 2 * atoms) + 0.01 * sw_random_unit(seed, kind, 2 * atoms + 1) * (double)bytes;
+	return sw_random_unit(seed, kind, 2 * atoms) +
+	       0.01 * sw_random_unit(seed, kind, 2 * atoms + 1) * (double)bytes;
 }
 
-static void check_path(const sw_redistribution *how, sw_shape shape, const sw_layout *from, const sw_layout *to,
-                       const sw_path *path, sw_monoid monoid, int *moves)
+static void check_path(const sw_redistribution *how, sw_shape shape, const sw_layout *from,
+                       const sw_layout *to, const sw_path *path, sw_monoid monoid, int *moves)
 {
 	double *whole = make_whole(shape, 7);
 	parts p = make_parts(how->atoms, shape, from, whole, 7, monoid);
@@ -108,7 +112,8 @@ static void every_path_delivers(void **state)
 			const sw_layout *to = &all.data[sw_rng_below(&rng, (int64_t)all.len)];
 			sw_path path;
 			seed = 1000 * c + (uint64_t)i;
-			assert_int_equal(sw_redistribute(&how, shape, from, to, &path, NULL), SW_OK);
+			assert_int_equal(sw_redistribute(&how, shape, from, to, &path, NULL),
+			                 SW_OK);
 			check_path(&how, shape, from, to, &path, monoid, moves);
 		}
 		sw_vec_clear(&all);
@@ -125,8 +130,10 @@ static sw_layout random_layout(sw_rng *rng, const sw_atoms *atoms, sw_shape shap
 		for (int32_t a = 0; a < atoms->n; a++) {
 			int64_t choice = sw_rng_below(rng, shape.rank + 2);
 			if (choice < shape.rank)
-				layout.state[a] = (sw_state){.kind = SW_STATE_S, .dim = (int8_t)choice,
-				                             .stride = (int64_t)1 << sw_rng_below(rng, 6)};
+				layout.state[a] =
+					(sw_state){.kind = SW_STATE_S,
+				                   .dim = (int8_t)choice,
+				                   .stride = (int64_t)1 << sw_rng_below(rng, 6)};
 			else if (choice == shape.rank)
 				layout.state[a].kind = SW_STATE_P;
 		}
@@ -155,13 +162,15 @@ static void paths_over_many_atoms_deliver(void **state)
 			sw_layout to = random_layout(&rng, &atoms, shape, SW_MONOID_SUM);
 			sw_path path;
 			seed = 1000 * c + (uint64_t)i;
-			assert_int_equal(sw_redistribute(&how, shape, &from, &to, &path, NULL), SW_OK);
+			assert_int_equal(sw_redistribute(&how, shape, &from, &to, &path, NULL),
+			                 SW_OK);
 			check_path(&how, shape, &from, &to, &path, SW_MONOID_SUM, moves);
 		}
 	}
 }
 
-/* The pairs of a permute: each device sends at most once and receives at most once, and none to itself. */
+/* The pairs of a permute: each device sends at most once and receives at most once, and none to
+ * itself. */
 static void permute_pairs_are_a_permutation(void **state)
 {
 	const int64_t dims[] = {16, 16};

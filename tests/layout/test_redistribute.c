@@ -1,4 +1,5 @@
-/* Redistribution: cheapest among all paths, right on real data, within memory, and always the same. */
+/* Redistribution: cheapest among all paths, right on real data, within memory, and always the same.
+ */
 #include "layout/exhaustive.h"
 #include "layout/references.h"
 #include "layout/together.h"
@@ -17,9 +18,10 @@ typedef struct random_model {
 static double random_seconds(void *context, sw_move_kind kind, uint32_t atoms, int64_t bytes)
 {
 	const random_model *model = context;
-	double alpha = 1e-6 * (1 + 19 * sw_random_unit(model->seed, kind, 2 * atoms)) * model->alpha_scale;
-	double beta =
-		1e-9 * (1 + 19 * sw_random_unit(model->seed, kind, 2 * atoms + 1)) * model->beta_scale;
+	double alpha =
+		1e-6 * (1 + 19 * sw_random_unit(model->seed, kind, 2 * atoms)) * model->alpha_scale;
+	double beta = 1e-9 * (1 + 19 * sw_random_unit(model->seed, kind, 2 * atoms + 1)) *
+	              model->beta_scale;
 	return alpha + beta * (double)bytes;
 }
 
@@ -35,23 +37,27 @@ static uint32_t partial_targets(const sw_layout *from, const sw_layout *to)
 	return sw_layout_partial_atoms(to) & ~sw_layout_partial_atoms(from);
 }
 
-/* ---- against all paths --------------------------------------------------------------------------------------- */
+/* ---- against all paths ------------------------------------------------------------------ */
 
-/* Small enough for all layouts to be listed, and every place of a digit to be tried: the path is the cheapest of all. */
+/* Small enough for all layouts to be listed, and every place of a digit to be tried: the path is
+ * the cheapest of all. */
 static const struct {
 	const char *shape, *atoms;
 	int pairs;
 } small_cases[] = {
-	{"4", "2,2", 60},       {"6", "2,3", 60},        {"12", "2,3", 60},        {"4,6", "2,3", 60},
-	{"4,4", "2,2", 60},     {"8,2", "2,2", 300},     {"2,3,4", "2,3", 60},     {"3,5", "3,5", 40},
-	{"5", "5", 20},         {"7", "2", 6},           {"6,6", "6,2", 60},       {"30", "5,6", 40},
-	{"8", "2,2,2", 200},    {"4,2", "2,2,2", 200},   {"4,4", "2,2,2", 200},    {"12", "2,3,2", 200},
-	{"6,2", "3,2,2", 200},  {"16", "2,2,2", 200},    {"2,2,2", "2,2,2", 200},  {"12,6", "2,3,3", 100},
-	{"36", "2,3,2", 100},   {"30,2", "5,2,3", 60},   {"8,8", "2,2,2", 60},     {"16", "2,2,2,2", 60},
-	{"4,4", "2,2,2,2", 60}, {"12,2", "2,3,2,2", 60}, {"2,2,2", "2,2,2,2", 60},
+	{"4", "2,2", 60},        {"6", "2,3", 60},        {"12", "2,3", 60},
+	{"4,6", "2,3", 60},      {"4,4", "2,2", 60},      {"8,2", "2,2", 300},
+	{"2,3,4", "2,3", 60},    {"3,5", "3,5", 40},      {"5", "5", 20},
+	{"7", "2", 6},           {"6,6", "6,2", 60},      {"30", "5,6", 40},
+	{"8", "2,2,2", 200},     {"4,2", "2,2,2", 200},   {"4,4", "2,2,2", 200},
+	{"12", "2,3,2", 200},    {"6,2", "3,2,2", 200},   {"16", "2,2,2", 200},
+	{"2,2,2", "2,2,2", 200}, {"12,6", "2,3,3", 100},  {"36", "2,3,2", 100},
+	{"30,2", "5,2,3", 60},   {"8,8", "2,2,2", 60},    {"16", "2,2,2,2", 60},
+	{"4,4", "2,2,2,2", 60},  {"12,2", "2,3,2,2", 60}, {"2,2,2", "2,2,2,2", 60},
 };
 
-/* Moves of a path must be moves by their definition, lead from one end to the other, and cost what the path says. */
+/* Moves of a path must be moves by their definition, lead from one end to the other, and cost what
+ * the path says. */
 static void check_path(const sw_redistribution *how, sw_shape shape, const sw_layout *from,
                        const sw_layout *to, const sw_path *path)
 {
@@ -75,19 +81,19 @@ static void check_path(const sw_redistribution *how, sw_shape shape, const sw_la
 	assert_true(fabs(path->seconds * 1e12 - ps) <= 3 * path->n + 1e-9 * ps);
 }
 
-static void compare_pair(const layout_graph *graph, const sw_redistribution *how, int32_t from, int32_t to,
-                         int *found)
+static void compare_pair(const layout_graph *graph, const sw_redistribution *how, int32_t from,
+                         int32_t to, int *found)
 {
 	const sw_layout *ends[] = {&graph->all.data[from], &graph->all.data[to]};
 	sw_path path;
 	sw_status status = sw_redistribute(how, graph->shape, ends[0], ends[1], &path, NULL);
 	double least = cheapest_ps(graph, how, from, to);
-	bool worse =
-		status == SW_OK ? path.seconds * 1e12 > least * (1 + 1e-9) + 3 * path.n : isfinite(least);
+	bool worse = status == SW_OK ? path.seconds * 1e12 > least * (1 + 1e-9) + 3 * path.n
+	                             : isfinite(least);
 	if (worse)
 		fail_msg("%s within %lld: %g ps, but a path takes %g",
-		         describe(how->atoms, graph->shape, ends[0], ends[1]), (long long)how->memory_bytes,
-		         path.seconds * 1e12, least);
+		         describe(how->atoms, graph->shape, ends[0], ends[1]),
+		         (long long)how->memory_bytes, path.seconds * 1e12, least);
 	if (status != SW_OK)
 		return;
 	check_path(how, graph->shape, ends[0], ends[1], &path);
@@ -111,7 +117,8 @@ static void compare_case(size_t number, int *found)
 		int32_t from = (int32_t)sw_rng_below(&rng, (int64_t)graph.all.len);
 		int32_t to = (int32_t)sw_rng_below(&rng, (int64_t)graph.all.len);
 		if (sw_rng_below(&rng, 3) == 0)
-			how.memory_bytes = 8 * (1 + sw_rng_below(&rng, 2 * sw_shape_elements(shape)));
+			how.memory_bytes =
+				8 * (1 + sw_rng_below(&rng, 2 * sw_shape_elements(shape)));
 		compare_pair(&graph, &how, from, to, found);
 	}
 	layout_graph_clear(&graph);
@@ -126,7 +133,7 @@ static void the_path_is_the_cheapest_of_all(void **state)
 	assert_true(found > 2000);
 }
 
-/* ---- known answers --------------------------------------------------------------------------------------------- */
+/* ---- known answers ---------------------------------------------------------------------- */
 
 /* Bytes over 1 GB/s and a latency of 1 us, whatever the atoms. */
 static double plain_seconds(void *context, sw_move_kind kind, uint32_t atoms, int64_t bytes)
@@ -158,7 +165,8 @@ static const struct {
 	{"2,2", "64,64", "[S0 S0]", "[S0/16 S0/32]", "permute/3", 8192},
 	{"2,2", "64,64", "[S0 B]", "[B S0]", "permute/3", 16384},
 	{"2,2", "64,64", "[S0 B]", "[P(sum) B]", "all-gather/1 to-partial/1", 16384},
-	{"2,3", "66", "[P(sum) B]", "[B B]", "all-reduce/1", 528}, /* slicing first would send as much */
+	/* slicing first would send as much */
+	{"2,3", "66", "[P(sum) B]", "[B B]", "all-reduce/1", 528},
 	{"2,2,2", "64,64", "[S0 P(sum) P(sum)]", "[S0 B B]", "all-reduce/6", 24576},
 };
 
@@ -194,7 +202,7 @@ static void common_redistributions_are_the_known_ones(void **state)
 	}
 }
 
-/* ---- many atoms ----------------------------------------------------------------------------------------------------- */
+/* ---- many atoms ------------------------------------------------------------------------- */
 
 /* Neighbouring atoms mostly in the same state, as plans have them. */
 static sw_layout random_layout(sw_rng *rng, const sw_atoms *atoms, sw_shape shape)
@@ -226,8 +234,8 @@ static sw_layout random_strided(sw_rng *rng, const sw_atoms *atoms, sw_shape sha
 		if (choice == shape.rank)
 			next.state[a].kind = SW_STATE_P;
 		else if (choice < shape.rank)
-			next.state[a] =
-				(sw_state){SW_STATE_S, (int8_t)choice, (int64_t)1 << sw_rng_below(rng, 10)};
+			next.state[a] = (sw_state){SW_STATE_S, (int8_t)choice,
+			                           (int64_t)1 << sw_rng_below(rng, 10)};
 		next.monoid = sw_layout_partial_atoms(&next) ? SW_MONOID_SUM : SW_MONOID_NONE;
 		if (sw_layout_valid(atoms, shape, &next))
 			layout = next;
@@ -249,8 +257,9 @@ static sw_layout permuted(sw_rng *rng, const sw_atoms *atoms, sw_layout layout)
 	return layout;
 }
 
-static void check_against_references(const sw_redistribution *how, sw_shape shape, const sw_layout *from,
-                                     const sw_layout *to, const sw_path *path, int *compared)
+static void check_against_references(const sw_redistribution *how, sw_shape shape,
+                                     const sw_layout *from, const sw_layout *to,
+                                     const sw_path *path, int *compared)
 {
 	for (int which = 0; which < SW_REFERENCES; which++) {
 		double ps = reference_ps(how, shape, from, to, which);
@@ -259,8 +268,8 @@ static void check_against_references(const sw_redistribution *how, sw_shape shap
 		++*compared;
 		if (!(path->seconds * 1e12 <= ps * (1 + 1e-9) + 100))
 			fail_msg("%s within %lld: %g ps, but reference %d takes %g",
-			         describe(how->atoms, shape, from, to), (long long)how->memory_bytes,
-			         path->seconds * 1e12, which, ps);
+			         describe(how->atoms, shape, from, to),
+			         (long long)how->memory_bytes, path->seconds * 1e12, which, ps);
 	}
 }
 
@@ -283,8 +292,8 @@ static void many_atoms_are_never_worse_than_the_references(void **state)
 		                         (double[]){0, 1e12, 1e10}[i % 3],
 		                         i % 2 ? 0 : 4e-6,
 		                         0};
-		sw_layout from =
-			i % 5 ? random_layout(&rng, &atoms, shape) : random_strided(&rng, &atoms, shape);
+		sw_layout from = i % 5 ? random_layout(&rng, &atoms, shape)
+		                       : random_strided(&rng, &atoms, shape);
 		sw_layout to = i % 5 == 1   ? permuted(&rng, &atoms, from)
 		               : i % 5 == 2 ? random_strided(&rng, &atoms, shape)
 		                            : random_layout(&rng, &atoms, shape);
@@ -298,7 +307,7 @@ static void many_atoms_are_never_worse_than_the_references(void **state)
 	assert_true(compared > 3000);
 }
 
-/* ---- memory, caching --------------------------------------------------------------------------------------------------- */
+/* ---- memory, caching -------------------------------------------------------------------- */
 
 /* [S0 B] to [B S0] by way of B needs the whole tensor twice; a permute only parts. */
 static void memory_bounds_every_move(void **state)
@@ -318,7 +327,8 @@ static void memory_bounds_every_move(void **state)
 	assert_int_equal(path.peak_bytes, how.memory_bytes);
 	how.memory_bytes--;
 	assert_int_equal(sw_redistribute(&how, shape, &from, &to, &path, &err), SW_NO);
-	assert_string_equal(err.message, "no path from [S0 S0] to [B B] within 40959 bytes of memory");
+	assert_string_equal(err.message,
+	                    "no path from [S0 S0] to [B B] within 40959 bytes of memory");
 	assert_int_equal(path.n, 0);
 	assert_true(isinf(path.seconds));
 	assert_int_equal(sw_redistribute(&how, shape, &to, &to, &path, &err), SW_OK);
@@ -334,7 +344,8 @@ static void same_path(const sw_path *a, const sw_path *b)
 		assert_int_equal(a->moves[i].kind, b->moves[i].kind);
 		assert_int_equal(a->moves[i].atoms, b->moves[i].atoms);
 		assert_true(sw_layout_equal(&a->moves[i].after, &b->moves[i].after));
-		assert_memory_equal(a->moves[i].to_atom, b->moves[i].to_atom, sizeof(a->moves[i].to_atom));
+		assert_memory_equal(a->moves[i].to_atom, b->moves[i].to_atom,
+		                    sizeof(a->moves[i].to_atom));
 	}
 }
 
@@ -362,14 +373,16 @@ static void the_cache_gives_the_path_that_a_fresh_search_gives(void **state)
 		const sw_path *first = sw_path_cache_get(forwards, shape, &ends[i][0], &ends[i][1]);
 		same_path(&path, first);
 		same_path(&path, sw_path_cache_get(backwards, shape, &ends[i][0], &ends[i][1]));
-		assert_ptr_equal(first, sw_path_cache_get(forwards, shape, &ends[i][0], &ends[i][1]));
+		assert_ptr_equal(first,
+		                 sw_path_cache_get(forwards, shape, &ends[i][0], &ends[i][1]));
 	}
 	sw_path_cache_free(forwards);
 	sw_path_cache_free(backwards);
 	sw_path_cache_free(NULL);
 }
 
-/* Paths over groups of atoms move real data, stay over groups, and are no better than paths over the atoms themselves. */
+/* Paths over groups of atoms move real data, stay over groups, and are no better than paths over
+ * the atoms themselves. */
 static void groups_of_atoms_move_together(void **state)
 {
 	const int64_t dims[] = {16, 8, 4};
@@ -397,8 +410,10 @@ static void groups_of_atoms_move_together(void **state)
 		}
 		const sw_path *path = sw_path_cache_get(grouped, shape, &ends[0], &ends[1]);
 		assert_true(path->seconds >=
-		            sw_path_cache_get(single, shape, &ends[0], &ends[1])->seconds * (1 - 1e-6));
-		check_against_references(&grouped_how, shape, &gathered[0], &gathered[1], path, &compared);
+		            sw_path_cache_get(single, shape, &ends[0], &ends[1])->seconds *
+		                    (1 - 1e-6));
+		check_against_references(&grouped_how, shape, &gathered[0], &gathered[1], path,
+		                         &compared);
 		sw_monoid monoid = ends[0].monoid ? ends[0].monoid : ends[1].monoid;
 		parts p = make_parts(&atoms, shape, &ends[0], whole, (uint64_t)i, monoid);
 		const sw_layout *before = &ends[0];
@@ -431,7 +446,8 @@ static void paths_over_groups_are_never_worse_than_the_references(void **state)
 	sw_rng rng = {6, 0};
 	(void)state;
 	grouping_init(&groups, &atoms, masks, SW_COUNT(masks));
-	sw_redistribution over_groups = {&groups.groups, plain_seconds, &groups.groups, 1e12, 4e-6, 0};
+	sw_redistribution over_groups = {&groups.groups, plain_seconds, &groups.groups,
+	                                 1e12,           4e-6,          0};
 	for (int i = 0; i < 200; i++) {
 		sw_layout gathered[2], ends[2];
 		for (int k = 0; k < 2; k++) {
@@ -440,14 +456,16 @@ static void paths_over_groups_are_never_worse_than_the_references(void **state)
 		}
 		const sw_path *path = sw_path_cache_get(cache, shape, &ends[0], &ends[1]);
 		check_path(&how, shape, &ends[0], &ends[1], path);
-		check_against_references(&over_groups, shape, &gathered[0], &gathered[1], path, &compared);
+		check_against_references(&over_groups, shape, &gathered[0], &gathered[1], path,
+		                         &compared);
 	}
 	assert_true(compared > 1000);
 	sw_path_cache_free(cache);
 }
 
 /* Asks a cache for all pairs of a list at once; seconds[i * n + j]. */
-static double *all_seconds(sw_path_cache *cache, sw_shape shape, const sw_layout *layouts, int32_t n)
+static double *all_seconds(sw_path_cache *cache, sw_shape shape, const sw_layout *layouts,
+                           int32_t n)
 {
 	uint32_t number = sw_path_cache_shape(cache, shape);
 	uint32_t *numbers = sw_alloc(sizeof(*numbers) * (size_t)n);
@@ -462,7 +480,8 @@ static double *all_seconds(sw_path_cache *cache, sw_shape shape, const sw_layout
 	return seconds;
 }
 
-/* What ways lead through is made of the layouts that are asked of together: others, asked of before, are none of theirs. */
+/* What ways lead through is made of the layouts that are asked of together: others, asked of
+ * before, are none of theirs. */
 static void what_ways_cost_does_not_depend_on_what_was_asked_before(void **state)
 {
 	const int64_t dims[] = {8, 4};
@@ -500,7 +519,8 @@ typedef struct counted_prices {
 	int64_t asked;
 } counted_prices;
 
-static double counted_seconds(void *context, sw_move_kind kind, uint32_t atoms, int64_t operand_bytes)
+static double counted_seconds(void *context, sw_move_kind kind, uint32_t atoms,
+                              int64_t operand_bytes)
 {
 	counted_prices *c = context;
 	c->asked++;
@@ -541,11 +561,12 @@ static void all_pairs_at_once_cost_what_each_costs(void **state)
 	assert_true(list.len > 20);
 	for (size_t i = 0; i < list.len; i++)
 		for (size_t j = 0; j < list.len; j++) {
-			double own = sw_path_cache_get(cache, shape, &list.data[i], &list.data[j])->seconds;
+			double own = sw_path_cache_get(cache, shape, &list.data[i], &list.data[j])
+			                     ->seconds;
 			if (fabs(seconds[i * list.len + j] - own) > 1e-9 * own) {
 				char *which = describe(&atoms, shape, &list.data[i], &list.data[j]);
-				printf("%s: %.9g at once, %.9g alone\n", which, seconds[i * list.len + j],
-				       own);
+				printf("%s: %.9g at once, %.9g alone\n", which,
+				       seconds[i * list.len + j], own);
 				free(which);
 			}
 		}
@@ -554,7 +575,8 @@ static void all_pairs_at_once_cost_what_each_costs(void **state)
 	sw_path_cache_free(cache);
 }
 
-/* So many that hardly anything has room between them: all can be reached, and in seconds, where pair by pair it would take half an hour. */
+/* So many that hardly anything has room between them: all can be reached, and in seconds, where
+ * pair by pair it would take half an hour. */
 static void a_thousand_layouts_at_once_cost_little_more(void **state)
 {
 	enum { N = 1400, SAMPLES = 400 };
@@ -569,7 +591,8 @@ static void a_thousand_layouts_at_once_cost_little_more(void **state)
 	(void)state;
 	for (int k = 0; k < N; k++) {
 		layouts[k] = random_layout(&rng, &atoms, shape);
-		layouts[k].monoid = sw_layout_partial_atoms(&layouts[k]) ? SW_MONOID_SUM : SW_MONOID_NONE;
+		layouts[k].monoid =
+			sw_layout_partial_atoms(&layouts[k]) ? SW_MONOID_SUM : SW_MONOID_NONE;
 	}
 	double *seconds = all_seconds(cache, shape, layouts, N);
 	for (int i = 0; i < N * N; i++)
@@ -587,7 +610,8 @@ static void a_thousand_layouts_at_once_cost_little_more(void **state)
 	sw_path_cache_free(cache);
 }
 
-/* Of few layouts what lies between is made of their states: now and then another way is a little cheaper. */
+/* Of few layouts what lies between is made of their states: now and then another way is a little
+ * cheaper. */
 static void few_layouts_at_once_cost_hardly_more(void **state)
 {
 	const int64_t dims[] = {64, 32, 8};
@@ -614,7 +638,8 @@ static void few_layouts_at_once_cost_hardly_more(void **state)
 		for (int i = 0; i < 10; i++)
 			for (int j = 0; j < 10; j++, pairs++) {
 				double own =
-					sw_path_cache_get(cache, shape, &layouts[i], &layouts[j])->seconds;
+					sw_path_cache_get(cache, shape, &layouts[i], &layouts[j])
+						->seconds;
 				equal += fabs(seconds[10 * i + j] - own) <= 1e-9 * own;
 				sum += seconds[10 * i + j];
 				own_sum += own;

@@ -12,7 +12,7 @@
 #include "partition/shrink.h"
 #include "rewrite/rewrite.h"
 
-/* ---- clusters ---------------------------------------------------------------------------------------------------- */
+/* ---- clusters --------------------------------------------------------------------------- */
 
 static const char *const counts[N_CLUSTERS] = {"2",   "3",   "4",   "6",     "8",  "2,2",
                                                "2,3", "3,2", "2,4", "2,2,2", "4,2"};
@@ -42,10 +42,12 @@ void workshop_clear(workshop *w)
 		sw_cluster_clear(&w->clusters[i]);
 }
 
-/* ---- one case ------------------------------------------------------------------------------------------------------ */
+/* ---- one case --------------------------------------------------------------------------- */
 
-/* The canonical program has the same inputs; the generated one does not outlive the case's making. */
-static sw_tensor *filled_inputs(const generated *g, uint64_t seed, const sw_program *program, uint32_t *n)
+/* The canonical program has the same inputs; the generated one does not outlive the case's making.
+ */
+static sw_tensor *filled_inputs(const generated *g, uint64_t seed, const sw_program *program,
+                                uint32_t *n)
 {
 	sw_arena arena;
 	const sw_id *values;
@@ -73,9 +75,11 @@ static sw_tensor *padded_inputs(const sw_program *program, const sw_tensor *smal
 		check(sw_tensor_new(shape, true, &inputs[i], &err), &err);
 		for (size_t a = 0; a < program->aliases.len; a++)
 			for (int64_t e = 0;
-			     program->aliases.data[a].input == i && e < sw_shape_elements(shape); e++)
+			     program->aliases.data[a].input == i && e < sw_shape_elements(shape);
+			     e++)
 				sw_element_set(shape.type, sw_tensor_data(inputs[i]), e, NAN);
-		sw_shape_embed(small[i].shape, sw_tensor_data(small[i]), shape, sw_tensor_data(inputs[i]));
+		sw_shape_embed(small[i].shape, sw_tensor_data(small[i]), shape,
+		               sw_tensor_data(inputs[i]));
 	}
 	sw_arena_clear(&arena);
 	return inputs;
@@ -99,8 +103,8 @@ static sw_status pad(const sw_program *program, int64_t multiple, sw_program **c
 	sw_padded_list list = {0};
 	sw_status status = sw_rewrite_canonical(program, canonical, err);
 	if (status == SW_OK)
-		status = sw_rewrite_pad(*canonical, (sw_pad_rule){.multiple = multiple, .share = 1}, padded,
-		                        &list, err);
+		status = sw_rewrite_pad(*canonical, (sw_pad_rule){.multiple = multiple, .share = 1},
+		                        padded, &list, err);
 	sw_vec_clear(&list);
 	return status;
 }
@@ -113,8 +117,8 @@ static sw_status plan_program(const sw_program *program, const sw_cluster *clust
 	if (sw_random_bits(seed, 3, 0) % PADDED_SHARE == 0)
 		status = pad(program, cluster->n_devices, &canonical, &padded, err);
 	if (status == SW_OK)
-		status = sw_plan_random(padded ? padded : program, "", cluster, sw_random_bits(seed, 2, 0),
-		                        plan, err);
+		status = sw_plan_random(padded ? padded : program, "", cluster,
+		                        sw_random_bits(seed, 2, 0), plan, err);
 	if (status == SW_OK && padded) {
 		(*plan)->original = canonical;
 		canonical = NULL;
@@ -146,7 +150,7 @@ void case_make(workshop *w, uint64_t seed, trial *t, outcome *o)
 	generated_clear(&g);
 }
 
-/* ---- many ------------------------------------------------------------------------------------------------------------ */
+/* ---- many ------------------------------------------------------------------------------- */
 
 static void report(uint64_t seed, const trial *t, const outcome *o)
 {
@@ -214,8 +218,8 @@ int cases_run(workshop *w, uint64_t first, int64_t n, int most, bool progress, c
 		running = first + (uint64_t)i;
 		failed += !run_case(w, first + (uint64_t)i, c);
 		if (progress && (i + 1) % 2000 == 0)
-			fprintf(stderr, "%lld of %lld cases, %.0f s, %d failed\n", (long long)(i + 1),
-			        (long long)n, sw_now_s() - begin_s, failed);
+			fprintf(stderr, "%lld of %lld cases, %.0f s, %d failed\n",
+			        (long long)(i + 1), (long long)n, sw_now_s() - begin_s, failed);
 	}
 	return failed;
 }

@@ -7,8 +7,8 @@
 #include "plan/internal.h"
 #include "rules/row.h"
 
-/* Opcodes with a row that no plan has to do with, beside those that the interpreter does not compute and those that communicate
- * (a program for one device has none). */
+/* Opcodes with a row that no plan has to do with, beside those that the interpreter does not
+ * compute and those that communicate (a program for one device has none). */
 static const struct {
 	sw_opcode opcode;
 	const char *why;
@@ -29,7 +29,7 @@ static const struct {
 	{SW_OP_COPY_DONE, "nothing is scheduled yet"},
 };
 
-/* ---- counting ------------------------------------------------------------------------------------------------- */
+/* ---- counting --------------------------------------------------------------------------- */
 
 static void add_choice(coverage *c, const sw_rule *rule, const sw_choice *choice)
 {
@@ -62,7 +62,8 @@ static void add_op(coverage *c, const sw_plan *plan, sw_id id)
 	c->shared[op->opcode] += shared;
 }
 
-/* The moves of one redistribution; equal ones of a value are counted once by the partitioner, and here each time. */
+/* The moves of one redistribution; equal ones of a value are counted once by the partitioner, and
+ * here each time. */
 static void add_path(coverage *c, const trial *t, sw_id value, uint32_t from, const sw_layout *to)
 {
 	const sw_path *path = sw_path_cache_get(t->paths, sw_value_shape(t->plan->program, value),
@@ -123,7 +124,7 @@ void coverage_sum(coverage *to, const coverage *from)
 		x[i] += y[i];
 }
 
-/* ---- reporting -------------------------------------------------------------------------------------------------- */
+/* ---- reporting -------------------------------------------------------------------------- */
 
 static void add_count(sw_text *text, const char *name, const char *more, int64_t n)
 {
@@ -212,8 +213,8 @@ static bool is_missed(const coverage *c, int exchange)
 
 static int missing_kinds(const coverage *c, sw_text *text)
 {
-	static const sw_monoid monoids[] = {SW_MONOID_SUM, SW_MONOID_MAX, SW_MONOID_MIN, SW_MONOID_AND,
-	                                    SW_MONOID_OR};
+	static const sw_monoid monoids[] = {SW_MONOID_SUM, SW_MONOID_MAX, SW_MONOID_MIN,
+	                                    SW_MONOID_AND, SW_MONOID_OR};
 	int missing = 0;
 	for (size_t i = 0; i < SW_COUNT(monoids); i++) {
 		if (!c->passed[monoids[i]] || !c->reduced[monoids[i]]) {

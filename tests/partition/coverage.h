@@ -5,12 +5,13 @@
 #include "partition/trial.h"
 
 typedef struct coverage {
-	int64_t cases, ops, padded;            /* padded: cases */
-	int64_t there[SW_OPCODE_COUNT];        /* ops of planned computations */
-	int64_t sharable[SW_OPCODE_COUNT];     /* those whose rule lets atoms do something */
-	int64_t shared[SW_OPCODE_COUNT];       /* those whose atoms do something */
-	int64_t offered[SW_EXCHANGE_COUNT];    /* factors, by what their local op exchanges */
-	int64_t factors[2][SW_EXCHANGE_COUNT]; /* atoms on factors, by sw_factor_kind and exchange */
+	int64_t cases, ops, padded;         /* padded: cases */
+	int64_t there[SW_OPCODE_COUNT];     /* ops of planned computations */
+	int64_t sharable[SW_OPCODE_COUNT];  /* those whose rule lets atoms do something */
+	int64_t shared[SW_OPCODE_COUNT];    /* those whose atoms do something */
+	int64_t offered[SW_EXCHANGE_COUNT]; /* factors, by what their local op exchanges */
+	/* atoms on factors, by sw_factor_kind and exchange */
+	int64_t factors[2][SW_EXCHANGE_COUNT];
 	int64_t reduced[SW_MONOID_OR + 1], passed[SW_MONOID_OR + 1], joined; /* atoms, by monoid */
 	int64_t streamed; /* atoms whose op gathers an operand panel by panel */
 	int64_t carried_partial;

@@ -21,9 +21,10 @@ void make_cluster(const char *counts, sw_cluster *cluster)
 	sw_text_add(&text, "version: 1\nname: test\nlevels:\n");
 	while (*counts) {
 		size_t n = *counts == '[' ? strcspn(counts, "]") + 1 : strcspn(counts, ",");
-		sw_text_addf(&text,
-		             "  - {name: level%d, count: %.*s, latency: %d us, bandwidth: %d GB/s}\n",
-		             level, (int)n, counts, 30 - 5 * level, 2 + level);
+		sw_text_addf(
+			&text,
+			"  - {name: level%d, count: %.*s, latency: %d us, bandwidth: %d GB/s}\n",
+			level, (int)n, counts, 30 - 5 * level, 2 + level);
 		counts += n;
 		counts += *counts == ',';
 		level++;
@@ -36,7 +37,8 @@ void make_cluster(const char *counts, sw_cluster *cluster)
 }
 
 static sw_status interpret_once(const sw_program *program, const sw_interpret_options *options,
-                                sw_tensor *inputs, uint32_t n_inputs, sw_tensor *outputs, sw_error *err)
+                                sw_tensor *inputs, uint32_t n_inputs, sw_tensor *outputs,
+                                sw_error *err)
 {
 	sw_interpreter *interpreter = NULL;
 	sw_status status = sw_interpreter_new(program, options, &interpreter, err);
@@ -47,7 +49,8 @@ static sw_status interpret_once(const sw_program *program, const sw_interpret_op
 	return status;
 }
 
-void execute_serial(const sw_program *program, sw_tensor *inputs, uint32_t n_inputs, sw_tensor *outputs)
+void execute_serial(const sw_program *program, sw_tensor *inputs, uint32_t n_inputs,
+                    sw_tensor *outputs)
 {
 	sw_error err = {0};
 	sw_interpret_options options = {.blas_threads = 1};
@@ -69,17 +72,19 @@ static sw_status run_rank(void *context, sw_transport *transport, sw_error *err)
 	                                .blas_threads = 1,
 	                                .collective = sw_transport_collective,
 	                                .collective_context = transport};
-	sw_status status =
-		interpret_once(c->program, &options, c->inputs + (size_t)transport->rank * c->n_inputs,
-	                       c->n_inputs, c->e->outputs + (size_t)transport->rank * c->e->n_outputs, err);
+	sw_status status = interpret_once(
+		c->program, &options, c->inputs + (size_t)transport->rank * c->n_inputs,
+		c->n_inputs, c->e->outputs + (size_t)transport->rank * c->e->n_outputs, err);
 	c->payload[transport->rank] = transport->traffic.payload_bytes;
 	return status;
 }
 
-void execute(const sw_program *local, int64_t n_devices, sw_tensor *inputs, uint32_t n_inputs, execution *e)
+void execute(const sw_program *local, int64_t n_devices, sw_tensor *inputs, uint32_t n_inputs,
+             execution *e)
 {
 	sw_error err = {0};
-	*e = (execution){.n_devices = n_devices, .n_outputs = (uint32_t)sw_entry(local)->results.len};
+	*e = (execution){.n_devices = n_devices,
+	                 .n_outputs = (uint32_t)sw_entry(local)->results.len};
 	e->outputs = sw_alloc(sizeof(sw_tensor) * ((size_t)n_devices * e->n_outputs + 1));
 	crew c = {local, inputs, n_inputs, e, sw_alloc(sizeof(int64_t) * (size_t)n_devices)};
 	check(sw_ranks_run((int32_t)n_devices, run_rank, &c, &err), &err);

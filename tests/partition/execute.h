@@ -10,11 +10,13 @@
 /* Fails the test with the error's place and words. */
 void check(sw_status status, const sw_error *err);
 
-/* Figures of a machine whose levels have these counts, outermost first ("2,3": atoms 2 and 3; "[1, 4]": unequal). */
+/* Figures of a machine whose levels have these counts, outermost first ("2,3": atoms 2 and 3; "[1,
+ * 4]": unequal). */
 void make_cluster(const char *counts, sw_cluster *cluster);
 
 /* The inputs are taken; outputs are new. */
-void execute_serial(const sw_program *program, sw_tensor *inputs, uint32_t n_inputs, sw_tensor *outputs);
+void execute_serial(const sw_program *program, sw_tensor *inputs, uint32_t n_inputs,
+                    sw_tensor *outputs);
 
 typedef struct execution {
 	int64_t n_devices, payload_bytes; /* payload: of the rank that sends most */

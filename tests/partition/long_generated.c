@@ -1,4 +1,5 @@
-/* As test_generated, many more: SW_CASES (100,000) from SW_SEED (1,000,000) on; progress on standard error. */
+/* As test_generated, many more: SW_CASES (100,000) from SW_SEED (1,000,000) on; progress on
+ * standard error. */
 #include "partition/cases.h"
 
 #include <stdlib.h>
@@ -12,8 +13,8 @@ static void random_programs_keep_their_results(void **state)
 	coverage c = {0};
 	sw_text text = {0};
 	(void)state;
-	int failed = cases_run_in_parallel(seed ? strtoull(seed, NULL, 10) : 1000000, n, MOST_FAILURES,
-	                                   sw_cpu_count(), &c);
+	int failed = cases_run_in_parallel(seed ? strtoull(seed, NULL, 10) : 1000000, n,
+	                                   MOST_FAILURES, sw_cpu_count(), &c);
 	coverage_print(&c, &text);
 	fputs(text.data, stdout);
 	sw_text_clear(&text);

@@ -3,8 +3,9 @@
 
 #include <stdlib.h>
 
-/* Adam divides a gradient by its own size, so that where it is rounding alone the update is rounding over rounding: parameters are
- * off by a part of the learning rate, 1e-3 of weights of about 0.1. */
+/* Adam divides a gradient by its own size, so that where it is rounding alone the update is
+ * rounding over rounding: parameters are off by a part of the learning rate, 1e-3 of weights of
+ * about 0.1. */
 #define TOLERANCE 1e-4
 
 static void each_random_plan(const char *fixture, int plans)
@@ -20,7 +21,8 @@ static void each_random_plan(const char *fixture, int plans)
 		make_cluster(clusters[i % 2], &cluster);
 		sw_plan *plan;
 		sw_error err = {0};
-		check(sw_plan_random(s.program, "", &cluster, seed * 1000 + (uint64_t)i, &plan, &err),
+		check(sw_plan_random(s.program, "", &cluster, seed * 1000 + (uint64_t)i, &plan,
+		                     &err),
 		      &err);
 		snprintf(what, sizeof(what), "random plan %llu on %s",
 		         (unsigned long long)(seed * 1000 + (uint64_t)i), clusters[i % 2]);
@@ -33,9 +35,9 @@ static void each_random_plan(const char *fixture, int plans)
 
 static void random_plans_of_fixtures_keep_the_results(void **state)
 {
-	static const char *const fixtures[] = {"mlp",           "mlp-clip",      "gpt-tiny",
-	                                       "gpt-tiny-clip", "gpt-tiny-scan", "gpt-tiny-scan-clip",
-	                                       "bert-tiny",     "t5-tiny-clip"};
+	static const char *const fixtures[] = {
+		"mlp",           "mlp-clip",           "gpt-tiny",  "gpt-tiny-clip",
+		"gpt-tiny-scan", "gpt-tiny-scan-clip", "bert-tiny", "t5-tiny-clip"};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(fixtures); i++)
 		each_random_plan(fixtures[i], 4);

@@ -4,7 +4,8 @@
 
 /* Two layers forward and backward, momentum: batch 12, 6 -> 8 -> 4. */
 static const char matmul_chain[] =
-	"HloModule matmul_chain, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias), "
+	"HloModule matmul_chain, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, "
+	"may-alias), "
 	"{2}: (2, {}, may-alias) }\n"
 	"add.f32 {\n"
 	"  a.1 = f32[] parameter(0)\n"
@@ -43,12 +44,15 @@ static const char matmul_chain[] =
 	"  rates2 = f32[8,4] broadcast(rate), dimensions={}\n"
 	"  step2 = f32[8,4] multiply(dw2, rates2)\n"
 	"  new_w2 = f32[8,4] subtract(w2, step2)\n"
-	"  ROOT result = (f32[6,8], f32[8,4], f32[6,8], f32[]) tuple(new_w1, new_w2, new_momentum, loss)\n"
+	"  ROOT result = (f32[6,8], f32[8,4], f32[6,8], f32[]) tuple(new_w1, new_w2, new_momentum, "
+	"loss)\n"
 	"}\n";
 
-/* Gather of rows (some ids out of range: clamped), softmax over the vocabulary, gradient by scatter-add (there dropped). */
+/* Gather of rows (some ids out of range: clamped), softmax over the vocabulary, gradient by
+ * scatter-add (there dropped). */
 static const char embedding[] =
-	"HloModule embedding, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }\n"
+	"HloModule embedding, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, "
+	"may-alias) }\n"
 	"add.f32 {\n"
 	"  a.1 = f32[] parameter(0)\n"
 	"  b.1 = f32[] parameter(1)\n"
@@ -67,7 +71,8 @@ static const char embedding[] =
 	"  rows = f32[4,3,8] gather(table, indices), offset_dims={2}, collapsed_slice_dims={0}, "
 	"start_index_map={0}, "
 	"index_vector_dim=2, slice_sizes={1,8}\n"
-	"  logits = f32[4,3,6] dot(rows, head), lhs_contracting_dims={2}, rhs_contracting_dims={0}\n"
+	"  logits = f32[4,3,6] dot(rows, head), lhs_contracting_dims={2}, "
+	"rhs_contracting_dims={0}\n"
 	"  minus_infinity = f32[] constant(-inf)\n"
 	"  largest = f32[4,3] reduce(logits, minus_infinity), dimensions={2}, to_apply=max.f32\n"
 	"  largests = f32[4,3,6] broadcast(largest), dimensions={0,1}\n"
@@ -87,8 +92,10 @@ static const char embedding[] =
 	"  dlogits = f32[4,3,6] subtract(softmax, target)\n"
 	"  logs = f32[4,3] log(sum)\n"
 	"  loss = f32[] reduce(logs, zero), dimensions={0,1}, to_apply=add.f32\n"
-	"  dhead = f32[8,6] dot(rows, dlogits), lhs_contracting_dims={0,1}, rhs_contracting_dims={0,1}\n"
-	"  drows = f32[4,3,8] dot(dlogits, head), lhs_contracting_dims={2}, rhs_contracting_dims={1}\n"
+	"  dhead = f32[8,6] dot(rows, dlogits), lhs_contracting_dims={0,1}, "
+	"rhs_contracting_dims={0,1}\n"
+	"  drows = f32[4,3,8] dot(dlogits, head), lhs_contracting_dims={2}, "
+	"rhs_contracting_dims={1}\n"
 	"  zeros = f32[6,8] broadcast(zero), dimensions={}\n"
 	"  dtable = f32[6,8] scatter(zeros, indices, drows), update_window_dims={2}, "
 	"inserted_window_dims={0}, "
@@ -98,7 +105,8 @@ static const char embedding[] =
 	"  ROOT result = (f32[6,8], f32[8,6], f32[]) tuple(new_table, new_head, loss)\n"
 	"}\n";
 
-/* Three layers of stacked weights in a loop; the activations of each are kept, and what is carried changes. */
+/* Three layers of stacked weights in a loop; the activations of each are kept, and what is carried
+ * changes. */
 static const char loop[] =
 	"HloModule loop, input_output_alias={ {0}: (0, {}, may-alias) }\n"
 	"add.f32 {\n"
@@ -121,9 +129,11 @@ static const char loop[] =
 	"  norms.2 = f32[8] get-tuple-element(p.2), index=4\n"
 	"  zero.2 = s32[] constant(0)\n"
 	"  zero_f.2 = f32[] constant(0)\n"
-	"  layer.2 = f32[1,6,6] dynamic-slice(w.2, i.2, zero.2, zero.2), dynamic_slice_sizes={1,6,6}\n"
+	"  layer.2 = f32[1,6,6] dynamic-slice(w.2, i.2, zero.2, zero.2), "
+	"dynamic_slice_sizes={1,6,6}\n"
 	"  matrix.2 = f32[6,6] reshape(layer.2)\n"
-	"  product.2 = f32[8,6] dot(x.2, matrix.2), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	"  product.2 = f32[8,6] dot(x.2, matrix.2), lhs_contracting_dims={1}, "
+	"rhs_contracting_dims={0}\n"
 	"  next.2 = f32[8,6] tanh(product.2)\n"
 	"  slab.2 = f32[1,8,6] reshape(next.2)\n"
 	"  stacked.2 = f32[3,8,6] dynamic-update-slice(kept.2, slab.2, i.2, zero.2, zero.2)\n"
@@ -131,7 +141,8 @@ static const char loop[] =
 	"  sum.2 = f32[8] add(norms.2, row.2)\n"
 	"  one.2 = s32[] constant(1)\n"
 	"  j.2 = s32[] add(i.2, one.2)\n"
-	"  ROOT t.2 = (f32[8,6], s32[], f32[3,6,6], f32[3,8,6], f32[8]) tuple(next.2, j.2, w.2, stacked.2, "
+	"  ROOT t.2 = (f32[8,6], s32[], f32[3,6,6], f32[3,8,6], f32[8]) tuple(next.2, j.2, w.2, "
+	"stacked.2, "
 	"sum.2)\n"
 	"}\n"
 	"ENTRY main {\n"
@@ -189,15 +200,18 @@ static const char conditional[] =
 	"  large = pred[] compare(norm, limit), direction=GT\n"
 	"  clipped = f32[6,4] conditional(large, gradient, gradient), true_computation=shrink, "
 	"false_computation=keep\n"
-	"  turned = f32[6,4] conditional(which, clipped, clipped, clipped), branch_computations={keep, "
+	"  turned = f32[6,4] conditional(which, clipped, clipped, clipped), "
+	"branch_computations={keep, "
 	"shrink, negate}\n"
 	"  new_w = f32[6,4] subtract(w, turned)\n"
 	"  ROOT result = (f32[6,4], f32[8,4], f32[]) tuple(new_w, out, norm)\n"
 	"}\n";
 
-/* Mixed precision's skip: where a gradient is not finite, weights and momentum stay and the scale is halved. */
+/* Mixed precision's skip: where a gradient is not finite, weights and momentum stay and the scale
+ * is halved. */
 static const char loss_scale_skip[] =
-	"HloModule loss_scale_skip, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias), "
+	"HloModule loss_scale_skip, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, "
+	"may-alias), "
 	"{2}: (2, {}, may-alias) }\n"
 	"and.pred {\n"
 	"  a.1 = pred[] parameter(0)\n"
@@ -250,7 +264,8 @@ static const char loss_scale_skip[] =
 	"  ROOT result = (f32[6,8], f32[6,8], f32[], f32[12,8]) tuple(new_w, new_m, new_scale, y)\n"
 	"}\n";
 
-/* Gradients of four microbatches are added up in a loop; odd ones go through a conditional within a conditional first. */
+/* Gradients of four microbatches are added up in a loop; odd ones go through a conditional within a
+ * conditional first. */
 static const char microbatches[] =
 	"HloModule microbatches, input_output_alias={ {0}: (0, {}, may-alias) }\n"
 	"twice {\n"
@@ -285,7 +300,8 @@ static const char microbatches[] =
 	"  w.6 = f32[6,8] get-tuple-element(p.6), index=2\n"
 	"  all.6 = f32[4,12,6] get-tuple-element(p.6), index=3\n"
 	"  zero.6 = s32[] constant(0)\n"
-	"  slab.6 = f32[1,12,6] dynamic-slice(all.6, i.6, zero.6, zero.6), dynamic_slice_sizes={1,12,6}\n"
+	"  slab.6 = f32[1,12,6] dynamic-slice(all.6, i.6, zero.6, zero.6), "
+	"dynamic_slice_sizes={1,12,6}\n"
 	"  x.6 = f32[12,6] reshape(slab.6)\n"
 	"  y.6 = f32[12,8] dot(x.6, w.6), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
 	"  t.6 = f32[12,8] tanh(y.6)\n"
@@ -306,7 +322,8 @@ static const char microbatches[] =
 	"  zero = f32[] constant(0)\n"
 	"  none = f32[6,8] broadcast(zero), dimensions={}\n"
 	"  t = (s32[], f32[6,8], f32[6,8], f32[4,12,6]) tuple(i, none, w, x)\n"
-	"  done = (s32[], f32[6,8], f32[6,8], f32[4,12,6]) while(t), condition=condition, body=body\n"
+	"  done = (s32[], f32[6,8], f32[6,8], f32[4,12,6]) while(t), condition=condition, "
+	"body=body\n"
 	"  g = f32[6,8] get-tuple-element(done), index=1\n"
 	"  new_w = f32[6,8] subtract(w, g)\n"
 	"  ROOT result = (f32[6,8]) tuple(new_w)\n"
@@ -352,19 +369,23 @@ static const char reductions[] =
 	"  numbers = s32[4,6] iota(), iota_dimension=1\n"
 	"  low = f32[] constant(-inf)\n"
 	"  first = s32[] constant(0)\n"
-	"  best = (f32[4], s32[4]) reduce(out, numbers, low, first), dimensions={1}, to_apply=argmax\n"
+	"  best = (f32[4], s32[4]) reduce(out, numbers, low, first), dimensions={1}, "
+	"to_apply=argmax\n"
 	"  best_value = f32[4] get-tuple-element(best), index=0\n"
 	"  best_index = s32[4] get-tuple-element(best), index=1\n"
 	"  opposite = f32[4] negate(most)\n"
 	"  spread = f32[8,6] broadcast(columns), dimensions={1}\n"
 	"  new_w = f32[8,6] subtract(w, spread)\n"
-	"  ROOT result = (f32[8,6], f32[], f32[4], f32[6], f32[4], s32[4]) tuple(new_w, total, opposite, "
+	"  ROOT result = (f32[8,6], f32[], f32[4], f32[6], f32[4], s32[4]) tuple(new_w, total, "
+	"opposite, "
 	"product, best_value, best_index)\n"
 	"}\n";
 
-/* One block of attention: a fused matrix for q, k, v, heads apart by reshape, causal mask, softmax. Batch 4, length 6, 4 heads of 2. */
+/* One block of attention: a fused matrix for q, k, v, heads apart by reshape, causal mask, softmax.
+ * Batch 4, length 6, 4 heads of 2. */
 static const char attention[] =
-	"HloModule attention, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }\n"
+	"HloModule attention, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, "
+	"may-alias) }\n"
 	"add.f32 {\n"
 	"  a.1 = f32[] parameter(0)\n"
 	"  b.1 = f32[] parameter(1)\n"
@@ -412,8 +433,10 @@ static const char attention[] =
 	"  joined = f32[4,6,8] reshape(turned)\n"
 	"  out = f32[4,6,8] dot(joined, wout), lhs_contracting_dims={2}, rhs_contracting_dims={0}\n"
 	"  dout = f32[4,6,8] add(out, x)\n"
-	"  dwout = f32[8,8] dot(joined, dout), lhs_contracting_dims={0,1}, rhs_contracting_dims={0,1}\n"
-	"  djoined = f32[4,6,8] dot(dout, wout), lhs_contracting_dims={2}, rhs_contracting_dims={1}\n"
+	"  dwout = f32[8,8] dot(joined, dout), lhs_contracting_dims={0,1}, "
+	"rhs_contracting_dims={0,1}\n"
+	"  djoined = f32[4,6,8] dot(dout, wout), lhs_contracting_dims={2}, "
+	"rhs_contracting_dims={1}\n"
 	"  dqkv = f32[4,6,24] concatenate(djoined, joined, djoined), dimensions={2}\n"
 	"  dwqkv = f32[8,24] dot(x, dqkv), lhs_contracting_dims={0,1}, rhs_contracting_dims={0,1}\n"
 	"  new_wqkv = f32[8,24] subtract(wqkv, dwqkv)\n"
@@ -439,7 +462,8 @@ static const char odds[] =
 	"  kernel = f32[3,4,8] parameter(0)\n"
 	"  x = f32[4,6,4] parameter(1)\n"
 	"  at = s32[] parameter(2)\n"
-	"  image = f32[4,6,8] convolution(x, kernel), window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f\n"
+	"  image = f32[4,6,8] convolution(x, kernel), window={size=3 pad=1_1}, "
+	"dim_labels=b0f_0io->b0f\n"
 	"  half = f32[] constant(0.5)\n"
 	"  padded = f32[4,8,8] pad(image, half), padding=0_0x1_1x0_0\n"
 	"  turned = f32[4,8,8] reverse(padded), dimensions={2}\n"
@@ -449,7 +473,8 @@ static const char odds[] =
 	"  running = f32[4,4,8] reduce-window(sorted, zero), window={size=1x4x1 pad=0_0x3_0x0_0}, "
 	"to_apply=add.f32\n"
 	"  first = s32[] constant(0)\n"
-	"  piece = f32[4,2,8] dynamic-slice(running, first, at, first), dynamic_slice_sizes={4,2,8}\n"
+	"  piece = f32[4,2,8] dynamic-slice(running, first, at, first), "
+	"dynamic_slice_sizes={4,2,8}\n"
 	"  whole = f32[4,4,8] dynamic-update-slice(every, piece, first, at, first)\n"
 	"  numbers = s32[4,4,8] iota(), iota_dimension=2\n"
 	"  reals = f32[4,4,8] convert(numbers)\n"
@@ -515,15 +540,17 @@ static const char sixteen_dimensions[] =
 	"  x = " FAR_APART " parameter(0)\n"
 	"  y = f32[12,12] parameter(1)\n"
 	"  wide = " FAR_APART " reshape(y)\n"
-	"  turned = " FAR_APART " transpose(wide), dimensions={15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}\n"
+	"  turned = " FAR_APART
+	" transpose(wide), dimensions={15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0}\n"
 	"  new_x = " FAR_APART " subtract(x, turned)\n"
 	"  flat = f32[12,12] reshape(new_x)\n"
-	"  square = f32[12,12] dot(flat, flat), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	"  square = f32[12,12] dot(flat, flat), lhs_contracting_dims={1}, "
+	"rhs_contracting_dims={0}\n"
 	"  ROOT result = (" FAR_APART ", f32[12,12]) tuple(new_x, square)\n"
 	"}\n";
 
-/* Images of 32 rows: a convolution with a stride, a pool, another such convolution, and the gradients of all three. Rows are what can be
- * divided by 4. */
+/* Images of 32 rows: a convolution with a stride, a pool, another such convolution, and the
+ * gradients of all three. Rows are what can be divided by 4. */
 const char CONVOLUTIONS[] =
 	"HloModule convolutions\n"
 	"add.f32 {\n"
@@ -551,18 +578,20 @@ const char CONVOLUTIONS[] =
 	"  pre = f32[3,16,5,7] convolution(x, w1), window={size=3x3 stride=2x2 pad=0_1x1_1}, "
 	"dim_labels=b01f_01io->b01f\n"
 	"  hidden = f32[3,16,5,7] maximum(pre, zeros)\n"
-	"  pool = f32[3,8,3,7] reduce-window(hidden, minus_infinity), window={size=1x3x3x1 stride=1x2x2x1 "
+	"  pool = f32[3,8,3,7] reduce-window(hidden, minus_infinity), window={size=1x3x3x1 "
+	"stride=1x2x2x1 "
 	"pad=0_0x0_1x1_1x0_0}, to_apply=max.f32\n"
 	"  out = f32[3,4,2,5] convolution(pool, w2), window={size=3x3 stride=2x2 pad=0_1x1_1}, "
 	"dim_labels=b01f_01io->b01f\n"
 	"  square = f32[3,4,2,5] multiply(out, out)\n"
 	"  loss = f32[] reduce(square, zero), dimensions={0,1,2,3}, to_apply=add.f32\n"
-	"  dw2 = f32[3,3,7,5] convolution(pool, out), window={size=4x2 pad=0_1x1_1 rhs_dilate=2x2}, "
+	"  dw2 = f32[3,3,7,5] convolution(pool, out), window={size=4x2 pad=0_1x1_1 "
+	"rhs_dilate=2x2}, "
 	"dim_labels=f01b_i01o->01bf\n"
 	"  dpool = f32[3,8,3,7] convolution(out, w2), window={size=3x3 pad=2_1x1_1 lhs_dilate=2x2 "
 	"rhs_reversal=1x1}, dim_labels=b01f_01oi->b01f\n"
 	"  dhidden = f32[3,16,5,7] select-and-scatter(hidden, dpool, zero), window={size=1x3x3x1 "
-        "stride=1x2x2x1 "
+	"stride=1x2x2x1 "
 	"pad=0_0x0_1x1_1x0_0}, select=ge.f32, scatter=add.f32\n"
 	"  positive = pred[3,16,5,7] compare(pre, zeros), direction=GT\n"
 	"  dpre = f32[3,16,5,7] select(positive, dhidden, zeros)\n"
@@ -572,8 +601,9 @@ const char CONVOLUTIONS[] =
 	"rhs_reversal=1x1}, dim_labels=b01f_01oi->b01f\n"
 	"  new_w1 = f32[3,3,5,7] subtract(w1, dw1)\n"
 	"  new_w2 = f32[3,3,7,5] subtract(w2, dw2)\n"
-	"  ROOT result = (f32[3,3,5,7], f32[3,3,7,5], f32[], f32[3,32,9,5]) tuple(new_w1, new_w2, loss, "
-        "dx)\n"
+	"  ROOT result = (f32[3,3,5,7], f32[3,3,7,5], f32[], f32[3,32,9,5]) tuple(new_w1, new_w2, "
+	"loss, "
+	"dx)\n"
 	"}\n";
 
 /* Rows that come from other blocks, or from all of them. */
@@ -608,7 +638,7 @@ static const char neighbours[] =
 	"  middle = f32[20,12] slice(shifted), slice={[2:22], [0:12]}\n"
 	"  row = s32[24,12] iota(), iota_dimension=0\n"
 	"  best = (f32[12], s32[12]) reduce(shifted, row, least, origin), dimensions={0}, "
-        "to_apply=arg_max\n"
+	"to_apply=arg_max\n"
 	"  value = f32[12] get-tuple-element(best), index=0\n"
 	"  index = s32[12] get-tuple-element(best), index=1\n"
 	"  product = f32[24] reduce(y, one), dimensions={1}, to_apply=multiply.f32\n"

@@ -13,7 +13,9 @@ typedef enum edit_kind {
 	CUT_INNER,   /* an op elsewhere: its results become zeros */
 	DROP_CHOICE, /* what an atom does in an op */
 	DROP_KEPT,   /* a value is kept as it is made */
-	DROP_STATE, /* an atom in the layout of an input, a carried value or (index: past the values) a result */
+	/* an atom in the layout of an input, a carried value or (index: past the values) a result
+	 */
+	DROP_STATE,
 	DROP_ATOM, /* everywhere: half as many devices, or fewer */
 	EDIT_KINDS
 } edit_kind;
@@ -37,7 +39,7 @@ typedef struct rebuilt {
 	SW_VEC(uint32_t) outputs;          /* per result of `out`: the result of `in` */
 } rebuilt;
 
-/* ---- the program ------------------------------------------------------------------------------------------------ */
+/* ---- the program ------------------------------------------------------------------------ */
 
 static bool is_cut(const rebuilt *r, sw_id op)
 {
@@ -60,8 +62,8 @@ static void mark_alive(rebuilt *r, int32_t c, const sw_id *results, size_t n)
 		bool used = false;
 		for (uint32_t k = 0; k < op->n_results; k++)
 			used |= r->alive[op->first_result + k];
-		for (uint32_t k = 0; used && !is_cut(r, computation->ops.data[i]) && k < op->n_operands;
-		     k++)
+		for (uint32_t k = 0;
+		     used && !is_cut(r, computation->ops.data[i]) && k < op->n_operands; k++)
 			r->alive[op->operands[k]] = true;
 	}
 }
@@ -179,7 +181,8 @@ static void turn_once(rebuilt *r, sw_id id, int32_t to)
 		r->value[op->first_result + k] = r->value[body->results.data[k]];
 }
 
-/* inner: ops of a body that stand in another computation, or of the entry: parameters are there already, or are inputs. */
+/* inner: ops of a body that stand in another computation, or of the entry: parameters are there
+ * already, or are inputs. */
 static void copy_ops(rebuilt *r, int32_t c, int32_t to, bool inner)
 {
 	const sw_computation *computation = &r->in->computations.data[c];
@@ -225,7 +228,8 @@ static void copy_entry(rebuilt *r)
 	copy_ops(r, r->in->entry, r->out->entry, false);
 	for (size_t i = 0; i < results.len; i++)
 		results.data[i] = r->value[results.data[i]];
-	sw_build_results(r->out, r->out->entry, results.data, (uint32_t)results.len, results.len != 1);
+	sw_build_results(r->out, r->out->entry, results.data, (uint32_t)results.len,
+	                 results.len != 1);
 	sw_vec_clear(&results);
 }
 
@@ -252,7 +256,7 @@ static void rebuilt_clear(rebuilt *r)
 	sw_vec_clear(&r->outputs);
 }
 
-/* ---- the decisions -------------------------------------------------------------------------------------------------- */
+/* ---- the decisions ---------------------------------------------------------------------- */
 
 static void drop_atom_of_layout(sw_layout *layout, int32_t atom)
 {
@@ -266,7 +270,8 @@ static uint32_t layout_after(const trial *t, const edit *e, uint32_t number, boo
 {
 	sw_layout layout = *sw_plan_layout(t->plan, number);
 	for (int32_t a = 0; a < layout.n; a++)
-		if ((dropped && a == e->atom) || (!may_be_partial && layout.state[a].kind == SW_STATE_P))
+		if ((dropped && a == e->atom) ||
+		    (!may_be_partial && layout.state[a].kind == SW_STATE_P))
 			layout.state[a] = (sw_state){.kind = SW_STATE_B};
 	if (e->kind == DROP_ATOM)
 		drop_atom_of_layout(&layout, e->atom);
@@ -336,7 +341,8 @@ static void decide_ports(sw_plan *plan)
 	sw_sidecar_clear(&sidecar);
 }
 
-static sw_plan *plan_after(const trial *t, const edit *e, const rebuilt *r, const sw_cluster *cluster)
+static sw_plan *plan_after(const trial *t, const edit *e, const rebuilt *r,
+                           const sw_cluster *cluster)
 {
 	sw_plan *plan = sw_plan_new(r->out, "", cluster);
 	bool *planned = sw_alloc(r->out->computations.len + 1);
@@ -363,7 +369,7 @@ static sw_plan *plan_after(const trial *t, const edit *e, const rebuilt *r, cons
 
 #define MOST_SECONDS 40 /* what is not small by then is shown as it is */
 
-/* ---- the trial ---------------------------------------------------------------------------------------------------------- */
+/* ---- the trial -------------------------------------------------------------------------- */
 
 typedef struct shrinker {
 	trial *trial;
@@ -529,8 +535,9 @@ static bool is_worth_trying(const shrinker *s, const edit *e)
 	if (e->kind == DROP_KEPT)
 		return plan->kept[e->index] != plan->produced[e->index];
 	if (e->kind == DROP_STATE) {
-		uint32_t layout = e->index < p->values.len ? plan->produced[e->index]
-		                                           : plan->outputs[e->index - p->values.len];
+		uint32_t layout = e->index < p->values.len
+		                          ? plan->produced[e->index]
+		                          : plan->outputs[e->index - p->values.len];
 		return sw_plan_layout(plan, layout)->state[e->atom].kind != SW_STATE_B;
 	}
 	return true;
@@ -551,7 +558,8 @@ static bool try_kind(shrinker *s, edit_kind kind)
 	return any;
 }
 
-/* A padded program that fails beside itself too is one like others; beside the unpadded one alone it stays as it is. */
+/* A padded program that fails beside itself too is one like others; beside the unpadded one alone
+ * it stays as it is. */
 static bool forget_padding(trial *t, outcome *o)
 {
 	outcome after;

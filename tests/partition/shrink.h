@@ -4,8 +4,8 @@
 
 #include "partition/trial.h"
 
-/* Outputs are dropped, ops become inputs (with the values they had), loops are turned once, decisions are taken back. The
- * trial is replaced; *o is its outcome. */
+/* Outputs are dropped, ops become inputs (with the values they had), loops are turned once,
+ * decisions are taken back. The trial is replaced; *o is its outcome. */
 void shrink(trial *t, outcome *o);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- inputs ------------------------------------------------------------------------------------------------- */
+/* ---- inputs ----------------------------------------------------------------------------- */
 
 static double draw(const sw_fill *fill, uint64_t input, uint64_t element)
 {
@@ -31,7 +31,8 @@ static sw_tensor filled(sw_shape shape, const sw_fill *fill, uint64_t input)
 	sw_error err = {0};
 	check(sw_tensor_new(shape, false, &tensor, &err), &err);
 	for (int64_t e = 0; e < sw_shape_elements(shape); e++)
-		sw_element_set(shape.type, sw_tensor_data(tensor), e, draw(fill, input, (uint64_t)e));
+		sw_element_set(shape.type, sw_tensor_data(tensor), e,
+		               draw(fill, input, (uint64_t)e));
 	return tensor;
 }
 
@@ -43,8 +44,8 @@ static void run_alone(subject *s)
 	s->outputs = SW_NEW_N(&s->arena, sw_tensor, s->n_outputs + 1);
 	sw_tensor *taken = SW_NEW_N(&s->arena, sw_tensor, s->n_inputs + 1);
 	for (uint32_t i = 0; i < s->n_inputs; i++) {
-		s->inputs[i] =
-			filled(sw_value_shape(s->program, s->values[i]), &s->sidecar.inputs[i].random, i);
+		s->inputs[i] = filled(sw_value_shape(s->program, s->values[i]),
+		                      &s->sidecar.inputs[i].random, i);
 		taken[i] = sw_tensor_keep(s->inputs[i]);
 	}
 	execute_serial(s->program, taken, s->n_inputs, s->outputs);
@@ -88,7 +89,7 @@ void subject_clear(subject *s)
 	sw_arena_clear(&s->arena);
 }
 
-/* ---- comparing ------------------------------------------------------------------------------------------------ */
+/* ---- comparing -------------------------------------------------------------------------- */
 
 /* A device's part of a tensor, with zeros where the plan pads it. */
 static sw_tensor cut(const sw_plan *plan, sw_tensor small, sw_id value, sw_shape local,
@@ -107,8 +108,8 @@ static sw_tensor cut(const sw_plan *plan, sw_tensor small, sw_id value, sw_shape
 }
 
 /* Zeros in the padding of a device's part of an output. */
-static void clear_padding(const sw_plan *plan, sw_tensor small, sw_id value, const sw_layout *layout,
-                          int64_t device, sw_tensor part)
+static void clear_padding(const sw_plan *plan, sw_tensor small, sw_id value,
+                          const sw_layout *layout, int64_t device, sw_tensor part)
 {
 	sw_tensor ones;
 	sw_error err = {0};
@@ -152,8 +153,9 @@ static void compare_output(const subject *s, const sw_plan *plan, const executio
 		sw_difference difference = sw_tensor_compare(got, wanted);
 		sw_tensor_drop(&wanted);
 		if (!(difference.relative <= tolerance))
-			fail_msg("%s, %s on %lld devices: output %u on device %lld is off by %g", s->name,
-			         what, (long long)e->n_devices, i, (long long)d, difference.relative);
+			fail_msg("%s, %s on %lld devices: output %u on device %lld is off by %g",
+			         s->name, what, (long long)e->n_devices, i, (long long)d,
+			         difference.relative);
 	}
 }
 

@@ -1,4 +1,5 @@
-/* A program with inputs and what it gives on one device: partitioned programs are compared with that. */
+/* A program with inputs and what it gives on one device: partitioned programs are compared with
+ * that. */
 #ifndef SW_TESTS_PARTITION_SUBJECT_H
 #define SW_TESTS_PARTITION_SUBJECT_H
 
@@ -20,8 +21,9 @@ void subject_from_text(const char *name, const char *hlo, subject *s);
 void subject_from_fixture(const char *name, subject *s);
 void subject_clear(subject *s);
 
-/* Partitions, runs on ranks, compares each device's part of each output in norm, and the payload that the ranks counted with the
- * one of the cost model (which has the dearest branch of a conditional). `what` names the plan in messages. */
+/* Partitions, runs on ranks, compares each device's part of each output in norm, and the payload
+ * that the ranks counted with the one of the cost model (which has the dearest branch of a
+ * conditional). `what` names the plan in messages. */
 void compare_with_serial(const subject *s, const sw_plan *plan, double tolerance, const char *what);
 
 #endif

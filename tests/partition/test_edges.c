@@ -1,6 +1,6 @@
 /*
- * Programs at the edges of what types and shapes can hold, which random programs seldom meet: under plans made by chance they give
- * what one device gives, to the bit.
+ * Programs at the edges of what types and shapes can hold, which random programs seldom meet: under
+ * plans made by chance they give what one device gives, to the bit.
  */
 #include "partition/subject.h"
 
@@ -92,15 +92,16 @@ static const struct {
          "  c = u4[24] reduce(y, five), dimensions={1}, to_apply=or.u4\n"
          "  ROOT t = (s4[12], u4[12], u4[24]) tuple(a, b, c)\n"
          "}\n"},
-	{"a start of each type", "HloModule m\n"
-                                 "ENTRY main {\n"
-                                 "  p = f32[24,12] parameter(0)\n"
-                                 "  a = s64[] constant(3)\n"
-                                 "  b = s32[] constant(100)\n"
-                                 "  d = f32[5,4] dynamic-slice(p, a, b), dynamic_slice_sizes={5,4}\n"
-                                 "  u = f32[24,12] dynamic-update-slice(p, d, b, a)\n"
-                                 "  ROOT t = (f32[5,4], f32[24,12]) tuple(d, u)\n"
-                                 "}\n"},
+	{"a start of each type",
+         "HloModule m\n"
+         "ENTRY main {\n"
+         "  p = f32[24,12] parameter(0)\n"
+         "  a = s64[] constant(3)\n"
+         "  b = s32[] constant(100)\n"
+         "  d = f32[5,4] dynamic-slice(p, a, b), dynamic_slice_sizes={5,4}\n"
+         "  u = f32[24,12] dynamic-update-slice(p, d, b, a)\n"
+         "  ROOT t = (f32[5,4], f32[24,12]) tuple(d, u)\n"
+         "}\n"},
 	{"the sign of zero, kept as partial sums and in gathered rows",
          "HloModule m\n"
          "ENTRY main {\n"
@@ -110,7 +111,8 @@ static const struct {
          "  sign = s32[24,12] shift-left(p, ks)\n"
          "  z = f32[24,12] bitcast-convert(sign)\n"
          "  i = s32[6,1] iota(), iota_dimension=0\n"
-         "  g = f32[6,12] gather(z, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, "
+         "  g = f32[6,12] gather(z, i), offset_dims={1}, collapsed_slice_dims={0}, "
+         "start_index_map={0}, "
          "index_vector_dim=1, slice_sizes={1,12}\n"
          "  a = s32[24,12] bitcast-convert(z)\n"
          "  b = s32[6,12] bitcast-convert(g)\n"
@@ -132,7 +134,8 @@ static void edges_are_met_alike_by_one_device_and_by_many(void **state)
 			for (uint64_t seed = 0; seed < SEEDS; seed++) {
 				sw_plan *plan;
 				sw_error err = {0};
-				check(sw_plan_random(s.program, "", &cluster, seed, &plan, &err), &err);
+				check(sw_plan_random(s.program, "", &cluster, seed, &plan, &err),
+				      &err);
 				compare_with_serial(&s, plan, 0, "a plan made by chance");
 				sw_plan_free(plan);
 			}

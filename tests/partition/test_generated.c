@@ -1,6 +1,7 @@
 /*
- * Random programs under random plans on random clusters give what one device gives, and send what is predicted; and they
- * make use of everything that there is. SW_CASES and SW_SEED choose others: a failing case is printed with its own.
+ * Random programs under random plans on random clusters give what one device gives, and send what
+ * is predicted; and they make use of everything that there is. SW_CASES and SW_SEED choose others:
+ * a failing case is printed with its own.
  */
 #include "partition/cases.h"
 
@@ -19,7 +20,8 @@ static void random_programs_keep_their_results(void **state)
 	coverage c = {0};
 	sw_text text = {0};
 	(void)state;
-	int failed = cases_run_in_parallel(seed ? strtoull(seed, NULL, 10) : 1, n, 3, n > 1 ? 2 : 1, &c);
+	int failed =
+		cases_run_in_parallel(seed ? strtoull(seed, NULL, 10) : 1, n, 3, n > 1 ? 2 : 1, &c);
 	coverage_print(&c, &text);
 	fputs(text.data, stdout);
 	sw_text_clear(&text);

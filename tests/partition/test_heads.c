@@ -1,20 +1,21 @@
-/* A fused projection split by heads: through slice and reshape, and attention itself, nothing moves. */
+/* A fused projection split by heads: through slice and reshape, and attention itself, nothing
+ * moves. */
 #include "partition/subject.h"
 
 #define TOLERANCE 2e-5
 
 /* 4 heads of 4, of 8 tokens. The columns of the weights are 3 x heads x 4, or heads x 3 x 4. */
-#define ATTENTION                                                                                          \
-	"  s = f32[4,8,8] dot(qh, kh), lhs_batch_dims={1}, rhs_batch_dims={1}, "                           \
-	"lhs_contracting_dims={2}, rhs_contracting_dims={2}\n"                                             \
-	"  o = f32[4,8,4] dot(s, vh), lhs_batch_dims={0}, rhs_batch_dims={1}, "                            \
-	"lhs_contracting_dims={2}, rhs_contracting_dims={0}\n"                                             \
-	"  t = f32[8,4,4] transpose(o), dimensions={1,0,2}\n"                                              \
-	"  f = f32[8,16] reshape(t)\n"                                                                     \
+#define ATTENTION                                                                                  \
+	"  s = f32[4,8,8] dot(qh, kh), lhs_batch_dims={1}, rhs_batch_dims={1}, "                   \
+	"lhs_contracting_dims={2}, rhs_contracting_dims={2}\n"                                     \
+	"  o = f32[4,8,4] dot(s, vh), lhs_batch_dims={0}, rhs_batch_dims={1}, "                    \
+	"lhs_contracting_dims={2}, rhs_contracting_dims={0}\n"                                     \
+	"  t = f32[8,4,4] transpose(o), dimensions={1,0,2}\n"                                      \
+	"  f = f32[8,16] reshape(t)\n"                                                             \
 	"  ROOT y = f32[8,16] dot(f, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n"
-#define PROJECTION                                                                                         \
-	"HloModule m\nENTRY e {\n  x = f32[8,16] parameter(0)\n  w = f32[16,48] parameter(1)\n"            \
-	"  p = f32[16,16] parameter(2)\n"                                                                  \
+#define PROJECTION                                                                                 \
+	"HloModule m\nENTRY e {\n  x = f32[8,16] parameter(0)\n  w = f32[16,48] parameter(1)\n"    \
+	"  p = f32[16,16] parameter(2)\n"                                                          \
 	"  a = f32[8,48] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
 
 typedef struct projection {
@@ -27,15 +28,17 @@ static const projection projections[] = {
          PROJECTION
          "  q = f32[8,16] slice(a), slice={[0:8], [0:16]}\n  qh = f32[8,4,4] reshape(q)\n"
          "  k = f32[8,16] slice(a), slice={[0:8], [16:32]}\n  kh = f32[8,4,4] reshape(k)\n"
-         "  v = f32[8,16] slice(a), slice={[0:8], [32:48]}\n  vh = f32[8,4,4] reshape(v)\n" ATTENTION,
+         "  v = f32[8,16] slice(a), slice={[0:8], [32:48]}\n  vh = f32[8,4,4] "
+         "reshape(v)\n" ATTENTION,
          16},
 	{"heads of parts",
-         PROJECTION
-         "  r = f32[8,4,3,4] reshape(a)\n"
-         "  q = f32[8,4,1,4] slice(r), slice={[0:8], [0:4], [0:1], [0:4]}\n  qh = f32[8,4,4] reshape(q)\n"
-         "  k = f32[8,4,1,4] slice(r), slice={[0:8], [0:4], [1:2], [0:4]}\n  kh = f32[8,4,4] reshape(k)\n"
-         "  v = f32[8,4,1,4] slice(r), slice={[0:8], [0:4], [2:3], [0:4]}\n"
-         "  vh = f32[8,4,4] reshape(v)\n" ATTENTION,
+         PROJECTION "  r = f32[8,4,3,4] reshape(a)\n"
+                    "  q = f32[8,4,1,4] slice(r), slice={[0:8], [0:4], [0:1], [0:4]}\n  qh = "
+                    "f32[8,4,4] reshape(q)\n"
+                    "  k = f32[8,4,1,4] slice(r), slice={[0:8], [0:4], [1:2], [0:4]}\n  kh = "
+                    "f32[8,4,4] reshape(k)\n"
+                    "  v = f32[8,4,1,4] slice(r), slice={[0:8], [0:4], [2:3], [0:4]}\n"
+                    "  vh = f32[8,4,4] reshape(v)\n" ATTENTION,
          48},
 };
 
@@ -54,7 +57,8 @@ static void place_weights(sw_plan *plan, const sw_atoms *atoms, int64_t top)
 }
 
 /* The strategy that takes the last operand that is split as it lies. */
-static sw_strategy follow(const sw_plan *plan, const sw_atoms *atoms, const sw_op *op, const sw_rule *rule)
+static sw_strategy follow(const sw_plan *plan, const sw_atoms *atoms, const sw_op *op,
+                          const sw_rule *rule)
 {
 	sw_strategy strategy = sw_strategy_none(atoms);
 
@@ -88,8 +92,9 @@ static sw_plan *plan_of_heads(const subject *s, const sw_cluster *cluster, int64
 		assert_true(sw_rule_layouts(plan->program, id, plan->rules[id], &cluster->atoms,
 		                            &plan->strategies[id], operands, &result));
 		for (uint32_t k = 0; k < op->n_operands; k++)
-			assert_true(sw_layout_equal(&operands[k],
-			                            sw_plan_layout(plan, plan->produced[op->operands[k]])));
+			assert_true(sw_layout_equal(
+				&operands[k],
+				sw_plan_layout(plan, plan->produced[op->operands[k]])));
 		plan->kept[op->first_result] = plan->produced[op->first_result] =
 			sw_layouts_id(&plan->layouts, &result);
 	}
@@ -110,7 +115,8 @@ static void assert_one_sum(const sw_plan *plan)
 			continue;
 		collectives++;
 		assert_int_equal(op->opcode, SW_OP_ALL_REDUCE);
-		assert_int_equal(sw_shape_bytes(sw_value_shape(local, op->operands[0])), 8 * 16 * 4);
+		assert_int_equal(sw_shape_bytes(sw_value_shape(local, op->operands[0])),
+		                 8 * 16 * 4);
 	}
 	assert_int_equal(collectives, 1);
 	sw_program_free(local);

@@ -1,6 +1,7 @@
 /*
- * Redistributions as programs, on ranks: random shapes, layouts and prices from a seed; what arrives is compared, element
- * by element, with the part that the target layout says. Many cases share one program, so that thousands run in seconds.
+ * Redistributions as programs, on ranks: random shapes, layouts and prices from a seed; what
+ * arrives is compared, element by element, with the part that the target layout says. Many cases
+ * share one program, so that thousands run in seconds.
  *
  *   SW_SEED=N runs other cases.
  */
@@ -45,7 +46,7 @@ static double random_seconds(void *seed, sw_move_kind kind, uint32_t atoms, int6
 	       1e-8 * (double)bytes * sw_random_unit(*(uint64_t *)seed, stream, 1);
 }
 
-/* ---- random cases ------------------------------------------------------------------------------------------- */
+/* ---- random cases ----------------------------------------------------------------------- */
 
 static double as_type(sw_type type, double number)
 {
@@ -71,7 +72,8 @@ static sw_type random_type(sw_rng *rng)
 
 static sw_monoid random_monoid(sw_rng *rng, sw_type type)
 {
-	static const sw_monoid numbers[] = {SW_MONOID_SUM, SW_MONOID_SUM, SW_MONOID_MAX, SW_MONOID_MIN};
+	static const sw_monoid numbers[] = {SW_MONOID_SUM, SW_MONOID_SUM, SW_MONOID_MAX,
+	                                    SW_MONOID_MIN};
 	if (sw_rng_below(rng, 5) < 2)
 		return SW_MONOID_NONE;
 	if (sw_type_kind_of(type) == SW_KIND_PRED)
@@ -87,7 +89,8 @@ static sw_shape random_shape(sw_rng *rng, sw_arena *arena)
 	int32_t rank = (int32_t)sw_rng_below(rng, 4);
 	int64_t *dims = SW_NEW_N(arena, int64_t, rank + 1);
 	for (int32_t d = 0; d < rank; d++)
-		dims[d] = sw_rng_below(rng, 24) == 0 ? 0 : sizes[sw_rng_below(rng, SW_COUNT(sizes))];
+		dims[d] =
+			sw_rng_below(rng, 24) == 0 ? 0 : sizes[sw_rng_below(rng, SW_COUNT(sizes))];
 	return (sw_shape){.type = random_type(rng), .rank = rank, .dims = rank ? dims : NULL};
 }
 
@@ -107,11 +110,13 @@ static sw_layout random_layout(sw_rng *rng, const sw_atoms *atoms, sw_shape shap
 		int64_t kind = sw_rng_below(rng, monoid ? 4 : 3);
 		if (kind == 3)
 			layout.state[a] = (sw_state){.kind = SW_STATE_P};
-		for (int attempt = 0; kind < 3 && kind > 0 && shape.rank > 0 && attempt < 8; attempt++) {
+		for (int attempt = 0; kind < 3 && kind > 0 && shape.rank > 0 && attempt < 8;
+		     attempt++) {
 			int32_t dim = (int32_t)sw_rng_below(rng, shape.rank);
-			int64_t stride = 1 + sw_rng_below(rng, SW_MAX(shape.dims[dim] / atoms->size[a], 1));
-			layout.state[a] =
-				(sw_state){.kind = SW_STATE_S, .dim = (int8_t)dim, .stride = stride};
+			int64_t stride =
+				1 + sw_rng_below(rng, SW_MAX(shape.dims[dim] / atoms->size[a], 1));
+			layout.state[a] = (sw_state){
+				.kind = SW_STATE_S, .dim = (int8_t)dim, .stride = stride};
 			if (fits(atoms, shape, &layout, monoid))
 				break;
 			layout.state[a] = (sw_state){.kind = SW_STATE_B};
@@ -135,7 +140,7 @@ static one_case random_case(sw_rng *rng, batch *b)
 	}
 }
 
-/* ---- numbers -------------------------------------------------------------------------------------------------- */
+/* ---- numbers ---------------------------------------------------------------------------- */
 
 /* A number that the type has exactly. */
 static double some_number(const one_case *c, uint64_t stream, int64_t element)
@@ -162,7 +167,8 @@ static double combine(sw_monoid monoid, double a, double b)
 	return monoid == SW_MONOID_MIN || monoid == SW_MONOID_AND ? fmin(a, b) : a + b;
 }
 
-/* Term k of n: all of them combined give the value exactly. Of sums in narrow types one term has all. */
+/* Term k of n: all of them combined give the value exactly. Of sums in narrow types one term has
+ * all. */
 static double term(const one_case *c, int64_t element, int64_t k, int64_t n)
 {
 	double value = whole_value(c, element), other = some_number(c, 2 + (uint64_t)k, element);
@@ -228,8 +234,8 @@ static sw_tensor device_part(const batch *b, const one_case *c, sw_shape shape, 
 	return part;
 }
 
-static double combined(const execution *e, const one_case *c, uint32_t number, const sw_groups *groups,
-                       int64_t group, int64_t element)
+static double combined(const execution *e, const one_case *c, uint32_t number,
+                       const sw_groups *groups, int64_t group, int64_t element)
 {
 	double sum = 0;
 	for (int64_t m = 0; m < groups->group_size; m++) {
@@ -241,8 +247,8 @@ static double combined(const execution *e, const one_case *c, uint32_t number, c
 	return sum;
 }
 
-static void fail_case(const batch *b, const one_case *c, uint32_t number, int64_t element, double got,
-                      double wanted)
+static void fail_case(const batch *b, const one_case *c, uint32_t number, int64_t element,
+                      double got, double wanted)
 {
 	const sw_atoms *atoms = &b->cluster.atoms;
 	sw_text text = {0};
@@ -277,7 +283,8 @@ static void compare_case(const batch *b, const execution *e, uint32_t number)
 		whole[i] = whole_value(c, i);
 	for (int64_t g = 0; g < groups.n_groups; g++) {
 		int64_t device = sw_groups_member(&groups, g, 0);
-		assert_int_equal(sw_shape_elements(e->outputs[device * e->n_outputs + number].shape), n);
+		assert_int_equal(
+			sw_shape_elements(e->outputs[device * e->n_outputs + number].shape), n);
 		sw_layout_cut(atoms, c->whole, &c->to, device, sizeof(double), whole, wanted);
 		for (int64_t i = 0; i < n; i++) {
 			double got = combined(e, c, number, &groups, g, i);
@@ -288,7 +295,7 @@ static void compare_case(const batch *b, const execution *e, uint32_t number)
 	sw_arena_clear(&arena);
 }
 
-/* ---- programs --------------------------------------------------------------------------------------------------- */
+/* ---- programs --------------------------------------------------------------------------- */
 
 static sw_id emit_case(batch *b, sw_program *p, sw_coordinates *at, const one_case *c)
 {
@@ -298,7 +305,8 @@ static sw_id emit_case(batch *b, sw_program *p, sw_coordinates *at, const one_ca
 	sw_layout_local_dims(&b->cluster.atoms, c->whole, &c->from, dims);
 	sw_id x = sw_emit_parameter(p, at->computation,
 	                            sw_build_shape(p, c->whole.type, dims, c->whole.rank), NULL);
-	check(sw_partition_redistribute(at, b->paths, c->whole, &c->from, &c->to, x, &result, &err), &err);
+	check(sw_partition_redistribute(at, b->paths, c->whole, &c->from, &c->to, x, &result, &err),
+	      &err);
 	return result;
 }
 
@@ -319,7 +327,8 @@ static sw_program *write_program(batch *b, const one_case *cases, uint32_t n)
 	return p;
 }
 
-/* What an op reads and writes at once; a reshape moves nothing, and what a select does not choose is made on the way. */
+/* What an op reads and writes at once; a reshape moves nothing, and what a select does not choose
+ * is made on the way. */
 static int64_t op_bytes(const sw_program *p, const sw_op *op)
 {
 	int64_t result = sw_shape_bytes(sw_value_shape(p, op->first_result));
@@ -343,8 +352,8 @@ static void check_memory(const batch *b, const sw_program *p, const sw_path *pat
 	}
 }
 
-/* The path's own figure against that of the program it leads to. With several permutes a path counts the rank that sends in each,
- * the program the rank that sends most in all. */
+/* The path's own figure against that of the program it leads to. With several permutes a path
+ * counts the rank that sends in each, the program the rank that sends most in all. */
 static void check_payload(batch *b, const one_case *c, counts *all)
 {
 	const sw_path *path = sw_path_cache_get(b->paths, c->whole, &c->from, &c->to);
@@ -380,8 +389,8 @@ static void run_batch(batch *b)
 	sw_tensor *inputs = sw_alloc(sizeof(*inputs) * (size_t)devices * n);
 	for (int64_t d = 0; d < devices; d++)
 		for (uint32_t i = 0; i < n; i++)
-			inputs[d * n + i] =
-				device_part(b, &b->cases[i], sw_value_shape(b->program, values[i]), d);
+			inputs[d * n + i] = device_part(b, &b->cases[i],
+			                                sw_value_shape(b->program, values[i]), d);
 	execute(b->program, devices, inputs, n, &e);
 	for (uint32_t i = 0; i < n; i++)
 		compare_case(b, &e, i);
@@ -450,7 +459,8 @@ static void random_moves_bring_every_part_where_it_belongs(void **state)
 	for (size_t c = 0; c < SW_COUNT(clusters); c++)
 		for (uint64_t i = 0; i < clusters[c].programs; i++)
 			try_batch(clusters[c].levels, sw_hash_u64(seed, 100 * c + i), &all);
-	print_message("%lld cases, %lld without elements, %lld within a memory bound, longest path %lld\n",
+	print_message("%lld cases, %lld without elements, %lld within a memory bound, longest path "
+	              "%lld\n",
 	              (long long)all.cases, (long long)all.empty, (long long)all.bounded,
 	              (long long)all.longest);
 	assert_true(all.empty >= 100 && all.bounded >= 1000);
@@ -491,7 +501,8 @@ static void which_device_is_the_first_is_asked_once(void **state)
 	move.after.monoid = SW_MONOID_SUM;
 	move.after.state[0].kind = move.after.state[1].kind = SW_STATE_P;
 	for (int i = 0; i < 3; i++)
-		sw_lower_move(&at, shape, &whole, &move, sw_emit_parameter(program, entry, shape, NULL));
+		sw_lower_move(&at, shape, &whole, &move,
+		              sw_emit_parameter(program, entry, shape, NULL));
 	assert_int_equal(count_ops(program, SW_OP_SELECT), 3);
 	assert_int_equal(count_ops(program, SW_OP_COMPARE), 2);
 	assert_int_equal(count_ops(program, SW_OP_AND), 1);

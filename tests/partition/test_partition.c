@@ -1,6 +1,6 @@
 /*
- * Partitioned programs give what the serial ones do: small programs and fixtures under every strategy, on clusters where
- * all, some and no dimensions divide; and under plans chosen at random.
+ * Partitioned programs give what the serial ones do: small programs and fixtures under every
+ * strategy, on clusters where all, some and no dimensions divide; and under plans chosen at random.
  */
 #include "partition/programs.h"
 #include "partition/subject.h"
@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sums in another order, in f32, over at most a few hundred terms; `product` chains four roundings more. */
+/* Sums in another order, in f32, over at most a few hundred terms; `product` chains four roundings
+ * more. */
 #define TOLERANCE 2e-5
 
 static void plan_and_compare(const subject *s, const sw_cluster *cluster, const char *strategy)
@@ -17,10 +18,11 @@ static void plan_and_compare(const subject *s, const sw_cluster *cluster, const 
 	sw_error err = {0};
 	sw_plan_options options = {.measure = sw_partition_measure, .quiet = true};
 	check(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
-	sw_status status = sw_plan_make(s->program, s->name, &s->sidecar, cluster, &options, &plan, &err);
+	sw_status status =
+		sw_plan_make(s->program, s->name, &s->sidecar, cluster, &options, &plan, &err);
 	if (status != SW_OK)
-		fail_msg("%s, %s on %lld devices: %s", s->name, strategy, (long long)cluster->n_devices,
-		         err.message);
+		fail_msg("%s, %s on %lld devices: %s", s->name, strategy,
+		         (long long)cluster->n_devices, err.message);
 	compare_with_serial(s, plan, TOLERANCE, strategy);
 	sw_plan_free(plan);
 }
@@ -76,8 +78,8 @@ static void try_random_plans(const subject *s)
 			char what[64];
 			sw_plan *plan;
 			sw_error err = {0};
-			snprintf(what, sizeof(what), "random plan %llu on %s", (unsigned long long)seed,
-			         clusters[c]);
+			snprintf(what, sizeof(what), "random plan %llu on %s",
+			         (unsigned long long)seed, clusters[c]);
 			check(sw_plan_random(s->program, "", &cluster, seed, &plan, &err), &err);
 			compare_with_serial(s, plan, TOLERANCE, what);
 			sw_plan_free(plan);

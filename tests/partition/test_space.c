@@ -1,4 +1,5 @@
-/* A training step of convolutions and a pool, whose images are split into blocks of rows in every op. */
+/* A training step of convolutions and a pool, whose images are split into blocks of rows in every
+ * op. */
 #include "partition/programs.h"
 #include "partition/subject.h"
 
@@ -12,8 +13,8 @@ static void split_rows(const sw_atoms *atoms, const sw_rule *rule, sw_strategy *
 
 	for (int32_t f = 0; f < rule->n_factors; f++)
 		if (rule->factors[f].size % devices == 0)
-			assert_true(sw_strategy_split(atoms, rule, strategy, (1u << atoms->n) - 1, f,
-			                              rule->factors[f].size));
+			assert_true(sw_strategy_split(atoms, rule, strategy, (1u << atoms->n) - 1,
+			                              f, rule->factors[f].size));
 }
 
 static sw_plan *plan_of_rows(const subject *s, const sw_cluster *cluster, int *exchanges)
@@ -29,8 +30,8 @@ static sw_plan *plan_of_rows(const subject *s, const sw_cluster *cluster, int *e
 		const sw_op *op = sw_op_at(plan->program, id);
 		const sw_rule *rule = plan->rules[id];
 		split_rows(&cluster->atoms, rule, &plan->strategies[id]);
-		assert_true(sw_rule_layouts(plan->program, id, rule, &cluster->atoms, &plan->strategies[id],
-		                            operands, results));
+		assert_true(sw_rule_layouts(plan->program, id, rule, &cluster->atoms,
+		                            &plan->strategies[id], operands, results));
 		for (uint32_t r = 0; r < op->n_results && op->opcode != SW_OP_PARAMETER; r++)
 			plan->kept[op->first_result + r] = plan->produced[op->first_result + r] =
 				sw_layouts_id(&plan->layouts, &results[r]);
@@ -39,7 +40,8 @@ static sw_plan *plan_of_rows(const subject *s, const sw_cluster *cluster, int *e
 	return plan;
 }
 
-/* Of the partitioned program; the gathers are those of the only output that is split: no op asks for a whole image. */
+/* Of the partitioned program; the gathers are those of the only output that is split: no op asks
+ * for a whole image. */
 static void count_collectives(const sw_plan *plan, int64_t *permutes, int64_t *gathers)
 {
 	sw_program *local;

@@ -39,7 +39,7 @@ const char *verdict_name(verdict v)
 	return names[v];
 }
 
-/* ---- an end to all that does not end -------------------------------------------------------------------------- */
+/* ---- an end to all that does not end ---------------------------------------------------- */
 
 #define LIMIT_S 10 /* a trial takes milliseconds; a wrong one may turn a loop for good */
 
@@ -63,7 +63,7 @@ static void end_watch(void)
 	alarm(0);
 }
 
-/* ---- one device ---------------------------------------------------------------------------------------------- */
+/* ---- one device ------------------------------------------------------------------------- */
 
 typedef struct recorder {
 	const sw_program *program;
@@ -77,7 +77,8 @@ static void record(void *context, sw_id op, const sw_tensor *results)
 	const sw_op *o = sw_op_at(r->program, op);
 	for (uint32_t k = 0; k < o->n_results; k++) {
 		sw_shape shape = sw_value_shape(r->program, o->first_result + k);
-		size_t bytes = (size_t)sw_shape_bytes(shape), element = (size_t)sw_type_bytes(shape.type);
+		size_t bytes = (size_t)sw_shape_bytes(shape),
+		       element = (size_t)sw_type_bytes(shape.type);
 		sw_tensor copy;
 		if (!results[k].buffer || sw_tensor_new(shape, false, &copy, NULL) != SW_OK)
 			continue;
@@ -118,11 +119,12 @@ sw_status trial_serial(const trial *t, sw_tensor *outputs, sw_tensor *values, sw
 /* What the ranks' outputs are compared with: where they are padded, without it. */
 static sw_status run_unpadded(const trial *t, sw_tensor *outputs, sw_error *err)
 {
-	return t->plan->original ? run_alone(t, t->plan->original, t->true_inputs, outputs, NULL, err)
-	                         : trial_serial(t, outputs, NULL, err);
+	return t->plan->original
+	               ? run_alone(t, t->plan->original, t->true_inputs, outputs, NULL, err)
+	               : trial_serial(t, outputs, NULL, err);
 }
 
-/* ---- ranks ------------------------------------------------------------------------------------------------------ */
+/* ---- ranks ------------------------------------------------------------------------------ */
 
 typedef struct crew {
 	sw_parts parts;
@@ -174,7 +176,7 @@ static sw_status run_rank(void *context, sw_transport *transport, sw_error *err)
 	return status;
 }
 
-/* ---- comparing ----------------------------------------------------------------------------------------------------- */
+/* ---- comparing -------------------------------------------------------------------------- */
 
 static double distance(double a, double b)
 {
@@ -184,8 +186,8 @@ static double distance(double a, double b)
 }
 
 /* Of elements that are true. A complex number is two real ones. */
-static double largest_distance(sw_type type, const void *got, const void *wanted, const uint8_t *is_true,
-                               int64_t n)
+static double largest_distance(sw_type type, const void *got, const void *wanted,
+                               const uint8_t *is_true, int64_t n)
 {
 	double most = 0;
 	int64_t parts = 1;
@@ -211,7 +213,8 @@ typedef struct wanted {
 
 static wanted wanted_init(const sw_plan *plan, sw_tensor serial, uint32_t output)
 {
-	wanted w = {.shape = sw_value_shape(plan->program, sw_entry(plan->program)->results.data[output])};
+	wanted w = {.shape = sw_value_shape(plan->program,
+	                                    sw_entry(plan->program)->results.data[output])};
 	sw_shape small = serial.shape, large = w.shape;
 	small.type = large.type = SW_PRED;
 	uint8_t *ones = sw_alloc((size_t)sw_shape_elements(small) + 1);
@@ -239,11 +242,12 @@ static void compare_output(const crew *c, const sw_tensor *serial, uint32_t i, o
 	wanted w = wanted_init(plan, serial[i], i);
 	for (int64_t d = 0; d < plan->cluster->n_devices && o->verdict == EQUAL; d++) {
 		sw_tensor got = c->outputs[d * c->parts.n_outputs + i];
-		sw_layout_cut(&plan->cluster->atoms, w.shape, layout, d, sw_type_bytes(w.shape.type),
-		              w.whole, w.part);
-		sw_layout_cut(&plan->cluster->atoms, w.shape, layout, d, 1, w.whole_true, w.part_true);
-		double off = largest_distance(w.shape.type, sw_tensor_data(got), w.part, w.part_true,
-		                              sw_shape_elements(got.shape));
+		sw_layout_cut(&plan->cluster->atoms, w.shape, layout, d,
+		              sw_type_bytes(w.shape.type), w.whole, w.part);
+		sw_layout_cut(&plan->cluster->atoms, w.shape, layout, d, 1, w.whole_true,
+		              w.part_true);
+		double off = largest_distance(w.shape.type, sw_tensor_data(got), w.part,
+		                              w.part_true, sw_shape_elements(got.shape));
 		if (off > c->trial->errors[i]) {
 			o->verdict = DIFFERENT;
 			o->output = i;
@@ -278,7 +282,7 @@ static void compare_payload(const crew *c, outcome *o)
 		o->verdict = OTHER_PAYLOAD;
 }
 
-/* ---- the driver ------------------------------------------------------------------------------------------------------ */
+/* ---- the driver ------------------------------------------------------------------------- */
 
 static void run_local(const trial *t, const sw_program *local, outcome *o)
 {
@@ -308,28 +312,35 @@ static void run_local(const trial *t, const sw_program *local, outcome *o)
 	sw_parts_clear(&c.parts);
 }
 
-/* In all computations: of branches the cost has the dearest alone, which may be another where collectives of one were combined. */
+/* In all computations: of branches the cost has the dearest alone, which may be another where
+ * collectives of one were combined. */
 static int count_collectives(const sw_program *program)
 {
 	int n = 0;
 	for (sw_id id = 0; id < program->ops.len; id++)
-		n += sw_opcode_class((sw_opcode)sw_op_at(program, id)->opcode) == SW_CLASS_COLLECTIVE;
+		n += sw_opcode_class((sw_opcode)sw_op_at(program, id)->opcode) ==
+		     SW_CLASS_COLLECTIVE;
 	return n;
 }
 
-/* It sends what it sent before; where collectives were combined they take less time together, else the same. */
-static bool costs_the_same(const sw_cluster *cluster, const sw_program *local, const sw_program *scheduled)
+/* It sends what it sent before; where collectives were combined they take less time together, else
+ * the same. */
+static bool costs_the_same(const sw_cluster *cluster, const sw_program *local,
+                           const sw_program *scheduled)
 {
 	sw_program_cost before, after;
 	sw_cost_program(cluster, local, &before);
 	sw_cost_program(cluster, scheduled, &after);
 	double more = after.step_time_s - before.step_time_s, least = 1e-9 * before.step_time_s;
 	bool combined = count_collectives(scheduled) < count_collectives(local);
-	return before.payload_bytes == after.payload_bytes && more <= least && (combined || more >= -least);
+	return before.payload_bytes == after.payload_bytes && more <= least &&
+	       (combined || more >= -least);
 }
 
-/* Collectives beside kernels: what is tried is what runs. It costs no more than the program before it, and is no slower. */
-static sw_status schedule(const trial *t, const sw_program *local, sw_program **scheduled, sw_error *err)
+/* Collectives beside kernels: what is tried is what runs. It costs no more than the program before
+ * it, and is no slower. */
+static sw_status schedule(const trial *t, const sw_program *local, sw_program **scheduled,
+                          sw_error *err)
 {
 	const sw_cluster *cluster = t->plan->cluster;
 	sw_schedule_options how = {.overlap = SW_OVERLAP_ALL};
@@ -338,7 +349,8 @@ static sw_status schedule(const trial *t, const sw_program *local, sw_program **
 		status = sw_program_verify(*scheduled, err);
 	if (status != SW_OK)
 		return status;
-	double slower = sw_schedule_seconds(cluster, *scheduled) / sw_schedule_seconds(cluster, local);
+	double slower =
+		sw_schedule_seconds(cluster, *scheduled) / sw_schedule_seconds(cluster, local);
 	if (!costs_the_same(cluster, local, *scheduled) || slower > 1 + 1e-9)
 		status = sw_fail(err, SW_ERR_INTERNAL,
 		                 "scheduled, it costs something else: %g times as long", slower);
@@ -370,9 +382,10 @@ void trial_run(const trial *t, outcome *o)
 	sw_program_free(local);
 }
 
-/* ---- printing ---------------------------------------------------------------------------------------------------------- */
+/* ---- printing --------------------------------------------------------------------------- */
 
-static void print_layout(const trial *t, const char *what, sw_id value, uint32_t layout, sw_text *text)
+static void print_layout(const trial *t, const char *what, sw_id value, uint32_t layout,
+                         sw_text *text)
 {
 	if (layout == 0)
 		return;
@@ -391,8 +404,8 @@ static void print_decisions(const trial *t, sw_text *text)
 		sw_strategy none = sw_strategy_none(&plan->cluster->atoms);
 		if (!sw_strategy_equal(&none, &plan->strategies[id])) {
 			sw_text_add(&line, "  ");
-			sw_strategy_print(&plan->cluster->atoms, plan->rules[id], &plan->strategies[id],
-			                  &line);
+			sw_strategy_print(&plan->cluster->atoms, plan->rules[id],
+			                  &plan->strategies[id], &line);
 		}
 		for (uint32_t k = 0; k < op->n_results; k++) {
 			sw_id v = op->first_result + k;
@@ -418,8 +431,8 @@ void trial_print(const trial *t, const outcome *o, sw_text *text)
 	const sw_atoms *atoms = &t->plan->cluster->atoms;
 	sw_text_addf(text, "%s", verdict_name(o->verdict));
 	if (o->verdict == DIFFERENT)
-		sw_text_addf(text, ": output %u on device %lld is off by %g where %g is allowed", o->output,
-		             (long long)o->device, o->off, t->errors[o->output]);
+		sw_text_addf(text, ": output %u on device %lld is off by %g where %g is allowed",
+		             o->output, (long long)o->device, o->off, t->errors[o->output]);
 	else if (o->verdict == OTHER_PAYLOAD)
 		sw_text_addf(text, ": %lld bytes, predicted %lld", (long long)o->payload_bytes,
 		             (long long)o->predicted_bytes);

@@ -1,6 +1,6 @@
 /*
- * trial: a plan on given inputs, run on in-process ranks and on one device, and compared. Nothing here fails a test: the
- * outcome says what happened, so that a failing trial can be made smaller.
+ * trial: a plan on given inputs, run on in-process ranks and on one device, and compared. Nothing
+ * here fails a test: the outcome says what happened, so that a failing trial can be made smaller.
  */
 #ifndef SW_TESTS_PARTITION_TRIAL_H
 #define SW_TESTS_PARTITION_TRIAL_H
@@ -14,18 +14,29 @@ typedef struct trial {
 	uint32_t n_inputs;
 	sw_tensor *inputs; /* owned; whole, and with padding */
 	double *errors;    /* per output: how far an element may be off; owned */
-	/* If plan->original is there: what it is run with, for what is true in the outputs; owned. */
+	/* If plan->original is there: what it is run with, for what is true in the outputs; owned.
+	 */
 	sw_tensor *true_inputs;
 } trial;
 void trial_clear(trial *t);
 
-typedef enum verdict { EQUAL, UNPLANNED, REFUSED, UNSCHEDULED, NOT_RUN, ENDLESS, DIFFERENT, OTHER_PAYLOAD } verdict;
+typedef enum verdict {
+	EQUAL,
+	UNPLANNED,
+	REFUSED,
+	UNSCHEDULED,
+	NOT_RUN,
+	ENDLESS,
+	DIFFERENT,
+	OTHER_PAYLOAD
+} verdict;
 const char *verdict_name(verdict v);
 
 typedef struct outcome {
 	verdict verdict;
 	uint32_t
-		output; /* DIFFERENT: the first output that is off, and by how much somewhere on a device */
+		/* DIFFERENT: the first output that is off, and by how much somewhere on a device */
+		output;
 	int64_t device;
 	double off;
 	sw_error err;
@@ -36,7 +47,8 @@ void trial_run(const trial *t, outcome *o);
 /* HLO text, strategies, layouts where they are not the whole tensor everywhere. */
 void trial_print(const trial *t, const outcome *o, sw_text *text);
 
-/* Runs the plan's program, with all its padding, on one device; outputs has room; with `values`, what each value of the entry was, [values.len] entries. */
+/* Runs the plan's program, with all its padding, on one device; outputs has room; with `values`,
+ * what each value of the entry was, [values.len] entries. */
 sw_status trial_serial(const trial *t, sw_tensor *outputs, sw_tensor *values, sw_error *err);
 
 #endif

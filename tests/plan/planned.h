@@ -17,11 +17,13 @@ typedef struct planned {
 	sw_plan *plan;
 } planned;
 
-/* Reads HLO text, or a fixture by name. No plan yet. `cluster` names a file of clusters/, "NAME.yaml"; else it is the number of devices
- * of one flat level whose memory is so fast that only links and FLOPs cost time: then the bytes are those of the books. */
+/* Reads HLO text, or a fixture by name. No plan yet. `cluster` names a file of clusters/,
+ * "NAME.yaml"; else it is the number of devices of one flat level whose memory is so fast that only
+ * links and FLOPs cost time: then the bytes are those of the books. */
 void open_text(const char *hlo, const char *cluster, planned *p);
 void open_fixture(const char *name, const char *cluster, planned *p);
-/* Plans (again) the program as it is, but for padding. memory_bytes 0: the cluster's. make_plan fails the test where there is no plan. */
+/* Plans (again) the program as it is, but for padding. memory_bytes 0: the cluster's. make_plan
+ * fails the test where there is no plan. */
 sw_status try_plan(planned *p, const char *strategy, int64_t memory_bytes, sw_error *err);
 void make_plan(planned *p, const char *strategy);
 void close_planned(planned *p);
@@ -36,8 +38,9 @@ sw_shape input_shape(const planned *p, uint32_t input);
 int64_t role_bytes(const planned *p, sw_role role);
 const sw_op *find_op(const sw_program *program, const char *name);
 
-/* A transformer's blocks without norms and softmax (attention is bilinear, so that its backward pass is short): residual
- * stream [batch, length, width], heads of width / heads, MLP of 4 * width. SGD on all weights. The text is the caller's. */
+/* A transformer's blocks without norms and softmax (attention is bilinear, so that its backward
+ * pass is short): residual stream [batch, length, width], heads of width / heads, MLP of 4 * width.
+ * SGD on all weights. The text is the caller's. */
 char *write_blocks(int layers, int batch, int length, int width, int heads);
 
 #endif

@@ -53,7 +53,7 @@ static sw_id value_of(const analysis *a, const char *name)
 	return find_op(a->program, name)->first_result;
 }
 
-/* ---- roles ------------------------------------------------------------------------------------------------------ */
+/* ---- roles ------------------------------------------------------------------------------ */
 
 static void roles_come_from_aliases_and_sidecar(void **state)
 {
@@ -114,7 +114,8 @@ static void check_port(const analysis *a, const sw_port *port)
 {
 	for (uint32_t k = 0; k < port->n_reads; k++) {
 		const sw_port_read *read = &port->reads[k];
-		assert_true(a->roles.moment[a->program->values.data[read->value].op] <= read->moment);
+		assert_true(a->roles.moment[a->program->values.data[read->value].op] <=
+		            read->moment);
 		assert_true(a->roles.last_use[read->value] > read->moment);
 		for (uint32_t i = 0; i < port->n_values; i++)
 			assert_true(sw_shape_equal(sw_value_shape(a->program, read->value),
@@ -144,7 +145,8 @@ static void loops_count_their_trips_and_moments(void **state)
 	clear(&a);
 }
 
-/* Ten turns of a loop with a conditional: a branch of two products and one that gives its parameter back. */
+/* Ten turns of a loop with a conditional: a branch of two products and one that gives its parameter
+ * back. */
 static const char branches[] =
 	"HloModule branches\n"
 	"work {\n"
@@ -190,7 +192,8 @@ static void branches_count_by_their_work(void **state)
 	assert_true(a.roles.moment[z] < a.roles.moment[rest]);
 	for (size_t i = 0; i < a.roles.ports.len; i++)
 		check_port(&a, &a.roles.ports.data[i]);
-	/* two leaves and the way of the loop; two parameters, a result and the way of the conditional */
+	/* two leaves and the way of the loop; two parameters, a result and the way of the
+	 * conditional */
 	assert_int_equal(a.roles.ports.len, 3 + 4);
 	clear(&a);
 }
@@ -210,7 +213,7 @@ static void classes_go_through_nested_regions(void **state)
 	clear(&a);
 }
 
-/* ---- classes ---------------------------------------------------------------------------------------------------- */
+/* ---- classes ---------------------------------------------------------------------------- */
 
 /* No other dimension has 24, so wherever it stands it must be the batch. */
 static void the_batch_is_one_class_through_the_program(void **state)
@@ -252,7 +255,8 @@ static void heads_reach_the_fused_matrix_as_an_inner_split(void **state)
 	assert_int_equal(class_of(&a, false, value_of(&a, "part0.0"), 2, 4), heads);
 	assert_int_equal(class_of(&a, false, value_of(&a, "mixed0"), 2, 16), heads);
 	assert_int_equal(class_of(&a, false, value_of(&a, "wout0"), 0, 16), heads);
-	/* just below 16 in 48: a digit that deals blocks of a head out within q, within k and within v */
+	/* just below 16 in 48: a digit that deals blocks of a head out within q, within k and
+	 * within v */
 	assert_int_equal(class_of(&a, false, value_of(&a, "qkv0"), 2, 16), heads);
 	assert_int_equal(class_of(&a, false, value_of(&a, "wqkv0"), 1, 16), heads);
 	assert_int_equal(class_of(&a, false, value_of(&a, "newqkv0"), 1, 16), heads);
@@ -265,8 +269,9 @@ static void heads_reach_the_fused_matrix_as_an_inner_split(void **state)
 	free(blocks);
 }
 
-/* What a class is, checked from the rules: an op's split and those of its operands and results that the rule derives have one
- * class, and each split of a value that a factor covers is one of the op's. */
+/* What a class is, checked from the rules: an op's split and those of its operands and results that
+ * the rule derives have one class, and each split of a value that a factor covers is one of the
+ * op's. */
 static void check_op_classes(const analysis *a, sw_id id)
 {
 	const sw_op *op = sw_op_at(a->program, id);
@@ -287,9 +292,11 @@ static void check_op_classes(const analysis *a, sw_id id)
 	}
 	for (int32_t i = 0; i < rule->n_operands; i++) {
 		sw_id v = op->operands[i];
-		for (uint32_t s = a->classes.value_start[v]; s < a->classes.value_start[v + 1]; s++) {
+		for (uint32_t s = a->classes.value_start[v]; s < a->classes.value_start[v + 1];
+		     s++) {
 			const sw_split *split = &a->classes.value_splits[s];
-			if (sw_rule_factor_at(rule, false, i, split->where, split->top, &where, &top))
+			if (sw_rule_factor_at(rule, false, i, split->where, split->top, &where,
+			                      &top))
 				assert_int_equal(class_of(a, true, id, where, top), split->class);
 		}
 	}
@@ -346,7 +353,8 @@ static void every_dot_has_the_batch(void **state)
 			const sw_op *op = &a.program->ops.data[i];
 			bool has = op->opcode != SW_OP_DOT || !a.roles.planned[op->computation];
 			for (uint32_t s = a.classes.op_start[i]; s < a.classes.op_start[i + 1]; s++)
-				has = has || a.classes.roles[a.classes.op_splits[s].class] & SW_CLASS_DATA;
+				has = has ||
+				      a.classes.roles[a.classes.op_splits[s].class] & SW_CLASS_DATA;
 			if (!has)
 				fail_msg("%s: '%s' has no batch", fixtures[f], op->name);
 		}

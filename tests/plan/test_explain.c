@@ -1,4 +1,5 @@
-/* Explain: words for plans that everybody knows, sums that must come out, avoided collectives against what the other plan measures. */
+/* Explain: words for plans that everybody knows, sums that must come out, avoided collectives
+ * against what the other plan measures. */
 #include "plan/explain.h"
 #include "plan/planned.h"
 
@@ -22,7 +23,8 @@ static void explain(explained *e)
 	e->json = sw_plan_explain(&e->what);
 }
 
-static void open_explained(const char *fixture, const char *cluster, const char *strategy, explained *e)
+static void open_explained(const char *fixture, const char *cluster, const char *strategy,
+                           explained *e)
 {
 	*e = (explained){0};
 	open_fixture(fixture, cluster, &e->p);
@@ -64,7 +66,7 @@ static const json_t *line(const explained *e, const char *in, const char *name)
 	return NULL;
 }
 
-/* ---- words ------------------------------------------------------------------------------------------------------ */
+/* ---- words ------------------------------------------------------------------------------ */
 
 static void known_strategies_are_called_by_their_names(void **state)
 {
@@ -75,7 +77,8 @@ static void known_strategies_are_called_by_their_names(void **state)
 	} cases[] = {
 		{"dp", 0, "as dp (batch split, parameters whole)"},
 		{"zero1", 0, "as ZeRO-1 (batch split; optimizer state split)"},
-		{"zero3", 0, "as ZeRO-3 (batch split; parameters and optimizer state split at rest)"},
+		{"zero3", 0,
+	         "as ZeRO-3 (batch split; parameters and optimizer state split at rest)"},
 		{"megatron:tp=2", 0, "as dp (batch split, parameters whole)"},
 		{"megatron:tp=2", 1, "as Megatron (output split, then contraction split)"},
 	};
@@ -83,11 +86,11 @@ static void known_strategies_are_called_by_their_names(void **state)
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		explained e;
 		open_explained("gpt-tiny", "local-2x2.yaml", cases[i].strategy, &e);
-		const json_t *all =
-			json_array_get(json_object_get(e.json, "parallelism"), (size_t)cases[i].axis);
+		const json_t *all = json_array_get(json_object_get(e.json, "parallelism"),
+		                                   (size_t)cases[i].axis);
 		assert_string_equal(text_at(all, "as"), cases[i].as);
-		const json_t *layers =
-			json_array_get(json_object_get(block(&e, "blocks.*"), "as"), (size_t)cases[i].axis);
+		const json_t *layers = json_array_get(json_object_get(block(&e, "blocks.*"), "as"),
+		                                      (size_t)cases[i].axis);
 		assert_string_equal(text_at(layers, "as"), cases[i].as);
 		close_explained(&e);
 	}
@@ -101,7 +104,8 @@ static void a_layer_says_what_is_split_summed_and_gathered(void **state)
 	} cases[] = {
 		{"dp", "blocks.*.mlp.up.w", "split", "batch split over x"},
 		{"dp", "blocks.*.mlp.up.w", "at_rest", "whole"},
-		{"dp", "blocks.*.mlp.up.w", "gradient", "partial sum over x, ended by all-reduce over x"},
+		{"dp", "blocks.*.mlp.up.w", "gradient",
+	         "partial sum over x, ended by all-reduce over x"},
 		{"dp", "blocks.*.mlp.up.w", "gathered_forward", ""},
 		{"zero1", "blocks.*.mlp.up.w", "at_rest", "whole"},
 		{"zero1", "blocks.*.mlp.up.w", "moments", "dimension 0 split over x"},
@@ -118,7 +122,8 @@ static void a_layer_says_what_is_split_summed_and_gathered(void **state)
 	         "batch split over x, contraction (heads) split over y"},
 		{"megatron:tp=2", "blocks.*.attn.out.w", "result",
 	         "partial sum over y, ended by all-reduce over y"},
-		{"megatron:tp=2", "blocks.*.attn.out.w", "at_rest", "dimension 0 (heads) split over y"},
+		{"megatron:tp=2", "blocks.*.attn.out.w", "at_rest",
+	         "dimension 0 (heads) split over y"},
 		{"megatron:tp=2", "blocks.*.mlp.up.w", "result", ""},
 		{"megatron:tp=2", "blocks.*.mlp.up.w", "backward_result",
 	         "partial sum over y, ended by all-reduce over y"},
@@ -144,7 +149,8 @@ static void a_scanned_layer_says_it_too(void **state)
 	const json_t *up = line(&e, "blocks", "blocks.mlp.up.w");
 	assert_non_null(strstr(text_at(up, "split"), "output split over y"));
 	assert_non_null(strstr(text_at(up, "backward_split"), "contraction split over y"));
-	assert_non_null(strstr(text_at(up, "gradient"), "partial sum over x, ended by all-reduce over x"));
+	assert_non_null(
+		strstr(text_at(up, "gradient"), "partial sum over x, ended by all-reduce over x"));
 	close_explained(&e);
 }
 
@@ -195,7 +201,8 @@ static void layers_without_names_are_found(void **state)
 	(void)state;
 	open_text(text, "local-2x2.yaml", &e.p);
 	for (uint32_t i = 0; i < e.p.sidecar.n_inputs; i++)
-		e.p.sidecar.inputs[i].name = sw_arena_printf(&e.p.sidecar.arena, "Arg_%u.%u", i, i + 1);
+		e.p.sidecar.inputs[i].name =
+			sw_arena_printf(&e.p.sidecar.arena, "Arg_%u.%u", i, i + 1);
 	make_plan(&e.p, "dp");
 	explain(&e);
 	const json_t *b;
@@ -218,7 +225,8 @@ static void scopes_name_what_has_no_parameter(void **state)
 		"  k = f32[8,16,32] parameter(1)\n"
 		"  ROOT s = f32[8,16,16] dot(q, k), lhs_batch_dims={0}, lhs_contracting_dims={2}, "
 		"rhs_batch_dims={0}, "
-		"rhs_contracting_dims={2}, metadata={op_name=\"jit(step)/jvp(net)/layer_0/attn/scores\"}\n"
+		"rhs_contracting_dims={2}, "
+		"metadata={op_name=\"jit(step)/jvp(net)/layer_0/attn/scores\"}\n"
 		"}\n";
 	explained e = {0};
 	sw_text label = {0};
@@ -235,14 +243,17 @@ static void scopes_name_what_has_no_parameter(void **state)
 	close_explained(&e);
 }
 
-/* ---- sums ------------------------------------------------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *fixture, *cluster, *strategy;
 } many[] = {
-	{"gpt-tiny", "local-2x2.yaml", "auto"},       {"gpt-tiny", "local-2x4.yaml", "zero1"},
-	{"gpt-tiny-scan", "local-2x2.yaml", "zero3"}, {"moe-gshard-tiny", "local-2x2.yaml", "auto"},
-	{"resnet-tiny", "local-1x4.yaml", "dp"},      {"t5-tiny", "local-2x2.yaml", "megatron:tp=2"},
+	{"gpt-tiny", "local-2x2.yaml", "auto"},
+	{"gpt-tiny", "local-2x4.yaml", "zero1"},
+	{"gpt-tiny-scan", "local-2x2.yaml", "zero3"},
+	{"moe-gshard-tiny", "local-2x2.yaml", "auto"},
+	{"resnet-tiny", "local-1x4.yaml", "dp"},
+	{"t5-tiny", "local-2x2.yaml", "megatron:tp=2"},
 	{"mlp-clip", "unequal-1-4.yaml", "auto"},
 };
 
@@ -301,12 +312,13 @@ static void collectives_add_up_to_what_is_predicted(void **state)
 		}
 		assert_int_equal(count, e.p.plan->predicted.collectives);
 		assert_int_equal(payload, e.p.plan->predicted.payload_bytes);
-		assert_true(fabs(seconds - e.p.plan->predicted.communication_s) <= 1e-9 + 1e-6 * seconds);
+		assert_true(fabs(seconds - e.p.plan->predicted.communication_s) <=
+		            1e-9 + 1e-6 * seconds);
 		close_explained(&e);
 	}
 }
 
-/* ---- avoiding --------------------------------------------------------------------------------------------------- */
+/* ---- avoiding --------------------------------------------------------------------------- */
 
 /* What sw_avoid says of each redistribution is what the plan measures that does it. */
 static void avoiding_costs_what_the_other_plan_measures(void **state)
@@ -341,9 +353,11 @@ static void avoiding_costs_what_the_other_plan_measures(void **state)
 			assert_true(sw_avoidance_apply(&best, other.plan));
 			check(sw_plan_verify(other.plan, &err), &err);
 			check(sw_partition_measure(other.plan, &cost, &err), &err);
-			assert_int_equal(cost.payload_bytes - before.payload_bytes, best.payload_bytes);
+			assert_int_equal(cost.payload_bytes - before.payload_bytes,
+			                 best.payload_bytes);
 			double seconds = cost.step_time_s - before.step_time_s;
-			/* a path is priced with the copies around its moves, which are no kernels where they vanish */
+			/* a path is priced with the copies around its moves, which are no kernels
+			 * where they vanish */
 			if (fabs(seconds - best.seconds) > 1e-5 + 0.05 * fabs(seconds))
 				fail_msg("%s, redistribution %zu: %g s predicted, %g s measured",
 				         strategies[s], i, best.seconds, seconds);
@@ -378,7 +392,7 @@ static void a_gathered_weight_could_rest_whole(void **state)
 	close_explained(&e);
 }
 
-/* ---- printed, and compared ---------------------------------------------------------------------------------------- */
+/* ---- printed, and compared -------------------------------------------------------------- */
 
 static void tables_end_unless_they_are_to_be_whole(void **state)
 {
@@ -411,8 +425,8 @@ static void a_plan_differs_from_itself_in_nothing(void **state)
 	close_explained(&e);
 }
 
-static const json_t *entry_with(const json_t *list, const char *key, const char *value, const char *key2,
-                                const char *value2)
+static const json_t *entry_with(const json_t *list, const char *key, const char *value,
+                                const char *key2, const char *value2)
 {
 	const json_t *entry;
 	size_t i;
@@ -433,8 +447,8 @@ static void two_plans_differ_where_they_do(void **state)
 	assert_true(json_is_false(json_object_get(diff, "same")));
 	const json_t *axis = entry_with(json_object_get(diff, "axes"), "axis", "x", "axis", "x");
 	assert_non_null(strstr(text_at(axis, "there"), "ZeRO-1"));
-	const json_t *change = entry_with(json_object_get(diff, "blocks"), "name", "blocks.*.mlp.up.w",
-	                                  "part", "gradient");
+	const json_t *change = entry_with(json_object_get(diff, "blocks"), "name",
+	                                  "blocks.*.mlp.up.w", "part", "gradient");
 	assert_int_equal(json_array_size(json_object_get(change, "members")), 2);
 	assert_non_null(strstr(text_at(change, "here"), "all-reduce"));
 	assert_non_null(strstr(text_at(change, "there"), "reduce-scatter"));

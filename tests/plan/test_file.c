@@ -1,4 +1,5 @@
-/* The plan file: written, read, written again; and damaged in every way that a file gets damaged. */
+/* The plan file: written, read, written again; and damaged in every way that a file gets damaged.
+ */
 #include "plan/planned.h"
 
 #include <stdlib.h>
@@ -141,7 +142,7 @@ static void planning_twice_gives_the_same_file(void **state)
 	}
 }
 
-/* ---- damage ----------------------------------------------------------------------------------------------------- */
+/* ---- damage ----------------------------------------------------------------------------- */
 
 static json_t *good_plan(void)
 {
@@ -237,11 +238,13 @@ static void a_value_of_the_wrong_type_is_refused(void **state)
 		for (size_t k = 0; k < SW_COUNT(wrong); k++) {
 			const char *key;
 			char what[96];
-			json_t *root = json_deep_copy(good), *holder = find_holder(root, NEEDED[i], &key);
+			json_t *root = json_deep_copy(good),
+			       *holder = find_holder(root, NEEDED[i], &key);
 			json_object_set(holder, key, wrong[k]);
 			snprintf(what, sizeof(what), "%s as %zu", NEEDED[i], k);
 			if (k != 3 ||
-			    strcmp(NEEDED[i], "program.path")) /* another path is no damage: see below */
+			    strcmp(NEEDED[i],
+			           "program.path")) /* another path is no damage: see below */
 				assert_refused(root, what);
 			json_decref(root);
 			json_decref(wrong[k]);
@@ -287,11 +290,13 @@ static void nonsense_in_decisions_is_refused(void **state)
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		char what[128];
 		json_t *root = json_deep_copy(good);
-		json_t *section = json_object_get(json_object_get(root, "decisions"), cases[i].section);
-		const char *name =
-			cases[i].name ? cases[i].name : json_object_iter_key(json_object_iter(section));
+		json_t *section =
+			json_object_get(json_object_get(root, "decisions"), cases[i].section);
+		const char *name = cases[i].name ? cases[i].name
+		                                 : json_object_iter_key(json_object_iter(section));
 		json_object_set_new(section, name, json_string(cases[i].value));
-		snprintf(what, sizeof(what), "%s '%s': '%s'", cases[i].section, name, cases[i].value);
+		snprintf(what, sizeof(what), "%s '%s': '%s'", cases[i].section, name,
+		         cases[i].value);
 		assert_refused(root, what);
 		json_object_set_new(section, name, json_integer(3));
 		assert_refused(root, what);
@@ -300,7 +305,8 @@ static void nonsense_in_decisions_is_refused(void **state)
 	json_decref(good);
 }
 
-/* By the mesh paths are found: with another one a program comes out that computes something else. */
+/* By the mesh paths are found: with another one a program comes out that computes something else.
+ */
 static void a_mesh_that_is_none_is_refused(void **state)
 {
 	json_t *good = good_plan(), *predicted = json_object_get(good, "predicted");
@@ -313,8 +319,8 @@ static void a_mesh_that_is_none_is_refused(void **state)
 		json_pack("[{s:s, s:i, s:i}]", "name", "x", "size", -5, "atoms", -1),
 		json_pack("[{s:s, s:i, s:i}]", "name", "x", "size", 8, "atoms", 7),
 		json_pack("[{s:s, s:i, s:i}]", "name", "too long a name", "size", 2, "atoms", 1),
-		json_pack("[{s:s, s:i, s:i}, {s:s, s:i, s:i}]", "name", "x", "size", 2, "atoms", 1, "name",
-	                  "y", "size", 4, "atoms", 3),
+		json_pack("[{s:s, s:i, s:i}, {s:s, s:i, s:i}]", "name", "x", "size", 2, "atoms", 1,
+	                  "name", "y", "size", 4, "atoms", 3),
 	};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(wrong); i++) {
@@ -347,7 +353,8 @@ static void long_figures_are_cut_between_characters(void **state)
 	check(sw_plan_read(scratch(2), &cluster, &plan, &err), &err);
 	json_t *summary = sw_plan_summary(plan);
 	assert_non_null(summary);
-	assert_int_equal(json_array_size(json_object_get(summary, "alternatives")), plan->alternatives.len);
+	assert_int_equal(json_array_size(json_object_get(summary, "alternatives")),
+	                 plan->alternatives.len);
 	json_decref(summary);
 	sw_plan_free(plan);
 	sw_cluster_clear(&cluster);
@@ -359,7 +366,8 @@ static void long_figures_are_cut_between_characters(void **state)
 static void nonsense_in_anew_is_refused(void **state)
 {
 	json_t *good = good_plan(), *decisions = json_object_get(good, "decisions");
-	const char *op = json_object_iter_key(json_object_iter(json_object_get(decisions, "strategies")));
+	const char *op =
+		json_object_iter_key(json_object_iter(json_object_get(decisions, "strategies")));
 	json_t *wrong[] = {
 		json_true(),
 		json_pack("{s:[]}", "no-such-value"),
@@ -450,7 +458,8 @@ static void a_changed_program_without_signatures_is_refused(void **state)
 	json_t *root = good_plan();
 	(void)state;
 	json_object_del(root, "ops");
-	json_object_set_new(json_object_get(root, "program"), "hash", json_string("0123456789abcdef"));
+	json_object_set_new(json_object_get(root, "program"), "hash",
+	                    json_string("0123456789abcdef"));
 	assert_refused(root, "hash");
 	json_decref(root);
 }
@@ -472,7 +481,7 @@ static void damaged_signatures_are_refused(void **state)
 	json_decref(good);
 }
 
-/* ---- a program that has changed since ------------------------------------------------------------------------------ */
+/* ---- a program that has changed since --------------------------------------------------- */
 
 /* All words of the text that are `from` become `to`. Freed by free(). */
 static char *replace(const char *text, const char *from, const char *to, int most)
@@ -582,7 +591,8 @@ static void other_names_are_the_same_program(void **state)
 	free(renamed);
 }
 
-/* Another activation: the plan stays as good as it was. With other names on top, structure alone is left to go by. */
+/* Another activation: the plan stays as good as it was. With other names on top, structure alone is
+ * left to go by. */
 static void a_changed_op_leaves_the_rest_as_it_was(void **state)
 {
 	char *text = tiny_text(), *changed = replace(text, " tanh(", " sine(", 1),
@@ -594,12 +604,13 @@ static void a_changed_op_leaves_the_rest_as_it_was(void **state)
 		sw_plan *again;
 		sw_error err = {0};
 		sw_text words = {0};
-		carry(text, i % 2 ? renamed : changed, all_kinds[i / 2], "local-2x2.yaml", &p, &cluster,
-		      &again);
+		carry(text, i % 2 ? renamed : changed, all_kinds[i / 2], "local-2x2.yaml", &p,
+		      &cluster, &again);
 		assert_non_null(again->changes);
 		assert_true(again->changes->program);
 		assert_int_equal(again->changes->changed + again->changes->added, 1);
-		assert_int_equal(again->changes->was.payload_bytes, p.plan->predicted.payload_bytes);
+		assert_int_equal(again->changes->was.payload_bytes,
+		                 p.plan->predicted.payload_bytes);
 		check(sw_plan_measure_again(again, sw_partition_measure, NULL, &err), &err);
 		assert_int_equal(again->predicted.payload_bytes, p.plan->predicted.payload_bytes);
 		assert_int_equal(again->predicted.peak_bytes, p.plan->predicted.peak_bytes);
@@ -634,7 +645,8 @@ static void layers_may_come_and_go(void **state)
 		check(sw_plan_measure_again(again, sw_partition_measure, NULL, &err), &err);
 		open_text(changed, "local-2x2.yaml", &fresh);
 		make_plan(&fresh, strategies[i / 2]);
-		assert_true(again->predicted.step_time_s <= 1.2 * fresh.plan->predicted.step_time_s);
+		assert_true(again->predicted.step_time_s <=
+		            1.2 * fresh.plan->predicted.step_time_s);
 		assert_true((after > before ? again->changes->added : again->changes->gone) > 0);
 		close_planned(&fresh);
 		sw_plan_free(again);
@@ -645,7 +657,8 @@ static void layers_may_come_and_go(void **state)
 	}
 }
 
-/* Splits are of sizes: of twice the batch they are twice as large. Of a batch that does not divide they can't be. */
+/* Splits are of sizes: of twice the batch they are twice as large. Of a batch that does not divide
+ * they can't be. */
 static void sizes_may_change(void **state)
 {
 	static const int batches[] = {16, 4, 7};
@@ -676,7 +689,7 @@ static void sizes_may_change(void **state)
 	}
 }
 
-/* ---- a cluster that has changed since ------------------------------------------------------------------------------- */
+/* ---- a cluster that has changed since --------------------------------------------------- */
 
 static void a_plan_moves_to_clusters_that_divide_alike(void **state)
 {
@@ -720,7 +733,8 @@ static void a_program_that_is_not_there_is_named(void **state)
 	sw_plan *plan;
 	sw_error err = {0};
 	(void)state;
-	json_object_set_new(json_object_get(root, "program"), "path", json_string("no-such-program.hlo"));
+	json_object_set_new(json_object_get(root, "program"), "path",
+	                    json_string("no-such-program.hlo"));
 	char *text = json_dumps(root, 0);
 	check(sw_file_write(scratch(2), text, strlen(text), &err), &err);
 	sw_status status = sw_plan_read(scratch(2), &cluster, &plan, &err);
@@ -744,7 +758,8 @@ static void what_is_no_json_is_refused(void **state)
 	assert_refused_text("HloModule x", 11, "a program");
 	assert_refused_text("[1, 2]", 6, "a list");
 	assert_refused_text("{}", 2, "an empty object");
-	assert_refused_text("{\"format\": \"shardwright-inputs\", \"version\": 1}", 47, "a sidecar");
+	assert_refused_text("{\"format\": \"shardwright-inputs\", \"version\": 1}", 47,
+	                    "a sidecar");
 	for (size_t cut = length - 3; cut > 0; cut = cut > 900 ? cut - 900 : 0)
 		assert_refused_text(text, cut, "a file that was cut short");
 	free(text);

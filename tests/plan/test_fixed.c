@@ -1,15 +1,16 @@
 /*
  * Fixed strategies are honoured, and move the bytes that the papers say.
  *
- * Closed forms, per rank and step, over p devices; an all-reduce of b bytes asks 2 (p-1)/p b of each. The loss is one f32 that is
- * all-reduced where the batch is split: 2 (p-1)/p * 4 bytes more.
+ * Closed forms, per rank and step, over p devices; an all-reduce of b bytes asks 2 (p-1)/p b of
+ * each. The loss is one f32 that is all-reduced where the batch is split: 2 (p-1)/p * 4 bytes more.
  */
 #include "plan/planned.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const RUNNABLE[] = {"mlp", "mlp-bf16", "gpt-tiny", "gpt-tiny-scan", "gpt-tiny-clip"};
+static const char *const RUNNABLE[] = {"mlp", "mlp-bf16", "gpt-tiny", "gpt-tiny-scan",
+                                       "gpt-tiny-clip"};
 
 static bool splits(const sw_layout *layout)
 {
@@ -21,9 +22,10 @@ static int64_t all_reduce_bytes(int64_t bytes, int64_t p)
 	return sw_collective_payload_bytes(SW_OP_ALL_REDUCE, bytes, p);
 }
 
-/* ---- layouts at rest --------------------------------------------------------------------------------------------- */
+/* ---- layouts at rest -------------------------------------------------------------------- */
 
-/* Every input of a role that has a dimension which the devices divide is split over all of them, or all are whole. */
+/* Every input of a role that has a dimension which the devices divide is split over all of them, or
+ * all are whole. */
 static void check_role(const planned *p, sw_role role, bool split)
 {
 	int64_t devices = p->cluster.n_devices, n = 0;
@@ -72,7 +74,8 @@ static void state_lies_as_the_strategy_says(void **state)
 	}
 }
 
-/* Everything in these programs that has a batch comes from it, so every dot is shared among all devices. */
+/* Everything in these programs that has a batch comes from it, so every dot is shared among all
+ * devices. */
 static void data_parallelism_splits_every_dot_by_the_batch(void **state)
 {
 	static const char *const strategies[] = {"dp", "zero1", "zero2", "zero3"};
@@ -90,14 +93,15 @@ static void data_parallelism_splits_every_dot_by_the_batch(void **state)
 			const sw_strategy *s = &p.plan->strategies[id];
 			for (int32_t a = 0; a < s->n; a++) {
 				assert_int_equal(s->atom[a].kind, SW_CHOICE_SPLIT);
-				assert_int_equal(p.plan->rules[id]->factors[s->atom[a].index].size, 24);
+				assert_int_equal(p.plan->rules[id]->factors[s->atom[a].index].size,
+				                 24);
 			}
 			dots++;
 		}
 	}
-	assert_int_equal(
-		dots,
-		4 * (2 * 18 - 1)); /* 18 a layer, forward and backward; the first input needs no gradient */
+	assert_int_equal(dots,
+	                 /* 18 a layer, forward and backward; the first input needs no gradient */
+	                 4 * (2 * 18 - 1));
 	close_planned(&p);
 	free(blocks);
 }
@@ -128,7 +132,8 @@ static bool holds(const sw_layout *layout, uint32_t atoms)
 	return (sw_layout_split_atoms(layout, -1) & atoms) == atoms;
 }
 
-/* Inner atoms split a dimension of the weight in each dot that has one, and never the batch; outer atoms split the batch. */
+/* Inner atoms split a dimension of the weight in each dot that has one, and never the batch; outer
+ * atoms split the batch. */
 static void megatron_splits_weights_inside_and_the_batch_outside(void **state)
 {
 	char *blocks = write_blocks(2, 24, 10, 16, 2);
@@ -173,14 +178,15 @@ static void heads_give_the_fused_matrix_a_strided_split(void **state)
 	const sw_layout *layout = sw_plan_layout(p.plan, p.plan->produced[qkv->first_result]);
 	assert_int_equal(layout->state[0].kind, SW_STATE_S);
 	assert_int_equal(layout->state[0].dim, 2);
-	assert_int_equal(layout->state[0].stride, 8); /* 48 columns: blocks of 8, dealt out in turn */
+	/* 48 columns: blocks of 8, dealt out in turn */
+	assert_int_equal(layout->state[0].stride, 8);
 	assert_int_equal(input_layout(&p, 0)->state[0].dim, 1);
 	assert_int_equal(input_layout(&p, 0)->state[0].stride, 8);
 	close_planned(&p);
 	free(blocks);
 }
 
-/* ---- bytes ------------------------------------------------------------------------------------------------------ */
+/* ---- bytes ------------------------------------------------------------------------------ */
 
 static const struct {
 	const char *devices, *megatron, *sequence;
@@ -201,21 +207,23 @@ static void data_parallelism_moves_the_gradients_once(void **state)
 			planned p;
 			open_fixture(RUNNABLE[f], clusters[c], &p);
 			make_plan(&p, "dp");
-			int64_t weights = role_bytes(&p, SW_ROLE_PARAMETER), devices = p.cluster.n_devices;
+			int64_t weights = role_bytes(&p, SW_ROLE_PARAMETER),
+				devices = p.cluster.n_devices;
 			int64_t gradients = all_reduce_bytes(
 				strstr(RUNNABLE[f], "bf16") ? weights / 2 : weights, devices);
 			int64_t loss = all_reduce_bytes(4, devices),
 				payload = p.plan->predicted.payload_bytes;
 			if (payload != gradients + loss)
-				fail_msg("%s on %s: %lld bytes, not %lld + %lld", RUNNABLE[f], clusters[c],
-				         (long long)payload, (long long)gradients, (long long)loss);
+				fail_msg("%s on %s: %lld bytes, not %lld + %lld", RUNNABLE[f],
+				         clusters[c], (long long)payload, (long long)gradients,
+				         (long long)loss);
 			close_planned(&p);
 		}
 	}
 }
 
-/* Each weight is gathered once and kept for the backward pass (memory is ample), each gradient reduced and scattered: 2 (p-1)/p of the
- * weights' bytes, as much as data parallelism. */
+/* Each weight is gathered once and kept for the backward pass (memory is ample), each gradient
+ * reduced and scattered: 2 (p-1)/p of the weights' bytes, as much as data parallelism. */
 static void sharded_state_moves_as_much_as_data_parallelism(void **state)
 {
 	static const char *const strategies[] = {"zero1", "zero2", "zero3"};
@@ -226,8 +234,9 @@ static void sharded_state_moves_as_much_as_data_parallelism(void **state)
 		open_text(blocks, FLAT[c].devices, &p);
 		for (size_t i = 0; i < SW_COUNT(strategies); i++) {
 			make_plan(&p, strategies[i]);
-			int64_t expected = all_reduce_bytes(role_bytes(&p, SW_ROLE_PARAMETER), FLAT[c].p) +
-			                   all_reduce_bytes(4, FLAT[c].p);
+			int64_t expected =
+				all_reduce_bytes(role_bytes(&p, SW_ROLE_PARAMETER), FLAT[c].p) +
+				all_reduce_bytes(4, FLAT[c].p);
 			assert_int_equal(p.plan->predicted.payload_bytes, expected);
 		}
 		close_planned(&p);
@@ -235,8 +244,8 @@ static void sharded_state_moves_as_much_as_data_parallelism(void **state)
 	free(blocks);
 }
 
-/* The gathers and reduce-scatters of zero3, one by one: each weight is an operand of one gather, each gradient of one
- * reduce-scatter, and nothing else moves but the loss. */
+/* The gathers and reduce-scatters of zero3, one by one: each weight is an operand of one gather,
+ * each gradient of one reduce-scatter, and nothing else moves but the loss. */
 static void sharded_weights_are_gathered_and_their_gradients_scattered(void **state)
 {
 	char *blocks = write_blocks(2, 64, 16, 64, 4);
@@ -268,8 +277,9 @@ static void sharded_weights_are_gathered_and_their_gradients_scattered(void **st
 	free(blocks);
 }
 
-/* Two all-reduces of the residual stream per layer and direction; the first block's input needs no gradient, so one fewer. An
- * all-reduce may be written as a reduce-scatter and a gather around the additions: the bytes are the same. */
+/* Two all-reduces of the residual stream per layer and direction; the first block's input needs no
+ * gradient, so one fewer. An all-reduce may be written as a reduce-scatter and a gather around the
+ * additions: the bytes are the same. */
 static void megatron_reduces_twice_per_layer_and_direction(void **state)
 {
 	(void)state;
@@ -282,18 +292,21 @@ static void megatron_reduces_twice_per_layer_and_direction(void **state)
 			int64_t stream = all_reduce_bytes((int64_t)16 * 96 * 768 * 4, FLAT[c].p);
 			int64_t payload = p.plan->predicted.payload_bytes,
 				expected = (4 * layers - 1) * stream;
-			if (payload < expected || payload > expected + all_reduce_bytes(4, FLAT[c].p))
-				fail_msg("%d layers on %s: %lld bytes, expected %lld (%d all-reduces of "
+			if (payload < expected ||
+			    payload > expected + all_reduce_bytes(4, FLAT[c].p))
+				fail_msg("%d layers on %s: %lld bytes, expected %lld (%d "
+				         "all-reduces of "
 				         "%lld)",
-				         layers, FLAT[c].devices, (long long)payload, (long long)expected,
-				         4 * layers - 1, (long long)stream);
+				         layers, FLAT[c].devices, (long long)payload,
+				         (long long)expected, 4 * layers - 1, (long long)stream);
 			close_planned(&p);
 			free(blocks);
 		}
 	}
 }
 
-/* With sequence parallelism each all-reduce is a reduce-scatter and an all-gather: as many bytes, and the residual stream is never whole. */
+/* With sequence parallelism each all-reduce is a reduce-scatter and an all-gather: as many bytes,
+ * and the residual stream is never whole. */
 static void sequence_parallelism_moves_the_same_and_splits_the_stream(void **state)
 {
 	(void)state;
@@ -309,7 +322,8 @@ static void sequence_parallelism_moves_the_same_and_splits_the_stream(void **sta
 			char name[8];
 			snprintf(name, sizeof(name), "r%d", r);
 			const sw_op *op = find_op(p.plan->program, name);
-			assert_true(splits(sw_plan_layout(p.plan, p.plan->produced[op->first_result])));
+			assert_true(
+				splits(sw_plan_layout(p.plan, p.plan->produced[op->first_result])));
 		}
 		close_planned(&p);
 		free(blocks);
@@ -322,28 +336,36 @@ static char *write_layers(int m, int n)
 	sw_text t = {0};
 	sw_text_addf(
 		&t,
-		"HloModule layers, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) "
-	        "}\n"
-		"ENTRY main {\n  v = f32[%2$d,%2$d] parameter(0)\n  w = f32[%2$d,%2$d] parameter(1)\n"
+		"HloModule layers, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, "
+		"may-alias) "
+		"}\n"
+		"ENTRY main {\n  v = f32[%2$d,%2$d] parameter(0)\n  w = f32[%2$d,%2$d] "
+		"parameter(1)\n"
 		"  x = f32[%1$d,%2$d] parameter(2)\n  zero = f32[] constant(0)\n"
 		"  none = f32[%1$d,%2$d] broadcast(zero), dimensions={}\n"
-		"  a = f32[%1$d,%2$d] dot(x, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		"  a = f32[%1$d,%2$d] dot(x, v), lhs_contracting_dims={1}, "
+		"rhs_contracting_dims={0}\n"
 		"  h = f32[%1$d,%2$d] maximum(a, none)\n"
-		"  b = f32[%1$d,%2$d] dot(h, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		"  b = f32[%1$d,%2$d] dot(h, w), lhs_contracting_dims={1}, "
+		"rhs_contracting_dims={0}\n"
 		"  d = f32[%1$d,%2$d] tanh(b)\n"
-		"  gw = f32[%2$d,%2$d] dot(h, d), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
-		"  dh = f32[%1$d,%2$d] dot(d, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
+		"  gw = f32[%2$d,%2$d] dot(h, d), lhs_contracting_dims={0}, "
+		"rhs_contracting_dims={0}\n"
+		"  dh = f32[%1$d,%2$d] dot(d, w), lhs_contracting_dims={1}, "
+		"rhs_contracting_dims={1}\n"
 		"  on = pred[%1$d,%2$d] compare(a, none), direction=GT\n"
 		"  da = f32[%1$d,%2$d] select(on, dh, none)\n"
-		"  gv = f32[%2$d,%2$d] dot(x, da), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+		"  gv = f32[%2$d,%2$d] dot(x, da), lhs_contracting_dims={0}, "
+		"rhs_contracting_dims={0}\n"
 		"  newv = f32[%2$d,%2$d] subtract(v, gv)\n  neww = f32[%2$d,%2$d] subtract(w, gw)\n"
 		"  ROOT out = (f32[%2$d,%2$d], f32[%2$d,%2$d]) tuple(newv, neww)\n}\n",
 		m, n);
 	return t.data;
 }
 
-/* On r by c devices: the panels of each weight are gathered over the rows, and its gradient reduced and scattered there; between the layers
- * activations of m / r rows are gathered, or scattered, once in each direction. (The data are given whole.) */
+/* On r by c devices: the panels of each weight are gathered over the rows, and its gradient reduced
+ * and scattered there; between the layers activations of m / r rows are gathered, or scattered,
+ * once in each direction. (The data are given whole.) */
 static void summa_moves_panels_of_weights_and_of_activations(void **state)
 {
 	static const struct {
@@ -373,7 +395,8 @@ static void summa_moves_panels_of_weights_and_of_activations(void **state)
 	free(layers);
 }
 
-/* AxoNN's equations 1 to 5; the first layer has no gradient of its input, so of (3) and (4) there are three. */
+/* AxoNN's equations 1 to 5; the first layer has no gradient of its input, so of (3) and (4) there
+ * are three. */
 static void axonn_moves_what_its_equations_say(void **state)
 {
 	static const struct {
@@ -392,7 +415,8 @@ static void axonn_moves_what_its_equations_say(void **state)
 		make_plan(&p, cases[i].strategy);
 		int64_t x = cases[i].x, z = cases[i].z, d = cases[i].d,
 			weight = n * n * 4 / (x * cases[i].y);
-		int64_t gathers = 2 * (z - 1) * (weight / z), sums = 2 * all_reduce_bytes(weight / z, d);
+		int64_t gathers = 2 * (z - 1) * (weight / z),
+			sums = 2 * all_reduce_bytes(weight / z, d);
 		int64_t activations = 3 * all_reduce_bytes(m * n * 4 / (z * d * x), x);
 		assert_int_equal(p.plan->predicted.payload_bytes, 2 * gathers + sums + activations);
 		close_planned(&p);
@@ -436,7 +460,8 @@ static int count_ops(const planned *p, sw_opcode opcode)
 	return n;
 }
 
-/* The experts' weights and moments lie by expert, all other parameters whole; tokens go to their experts and back. */
+/* The experts' weights and moments lie by expert, all other parameters whole; tokens go to their
+ * experts and back. */
 static void experts_are_split_and_the_rest_is_data_parallel(void **state)
 {
 	static const char *const clusters[] = {"local-1x4.yaml", "local-2x4.yaml"};
@@ -449,8 +474,8 @@ static void experts_are_split_and_the_rest_is_data_parallel(void **state)
 		for (uint32_t i = 0; i < p.sidecar.n_inputs; i++) {
 			const char *name = p.sidecar.inputs[i].name;
 			bool expert = strstr(name, "experts.up") || strstr(name, "experts.down");
-			int64_t parts = sw_atoms_group_size(&p.cluster.atoms,
-			                                    sw_layout_split_atoms(input_layout(&p, i), 0));
+			int64_t parts = sw_atoms_group_size(
+				&p.cluster.atoms, sw_layout_split_atoms(input_layout(&p, i), 0));
 			if (expert && parts != 4)
 				fail_msg("'%s' is split among %lld", name, (long long)parts);
 			if (p.sidecar.inputs[i].role == SW_ROLE_PARAMETER && !expert &&
@@ -464,13 +489,15 @@ static void experts_are_split_and_the_rest_is_data_parallel(void **state)
 	}
 }
 
-/* Where the gathered matrix does not fit, it comes in panels: as many bytes over the network, and no more than a panel at once. */
+/* Where the gathered matrix does not fit, it comes in panels: as many bytes over the network, and
+ * no more than a panel at once. */
 static void matrices_too_large_to_gather_are_streamed(void **state)
 {
 	static const char hlo[] =
 		"HloModule step, input_output_alias={ {0}: (0, {}, may-alias) }\n"
 		"ENTRY main { w = f32[1024,1024] parameter(0)\n x = f32[8,1024] parameter(1)\n"
-		"  half = f32[] constant(0.5)\n halves = f32[1024,1024] broadcast(half), dimensions={}\n"
+		"  half = f32[] constant(0.5)\n halves = f32[1024,1024] broadcast(half), "
+		"dimensions={}\n"
 		"  next = f32[1024,1024] multiply(w, halves)\n"
 		"  y = f32[8,1024] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
 		"  ROOT out = (f32[1024,1024], f32[8,1024]) tuple(next, y) }\n";

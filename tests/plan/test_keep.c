@@ -1,4 +1,5 @@
-/* What several readers share is kept for as many as fit in memory, and moved anew for the others. */
+/* What several readers share is kept for as many as fit in memory, and moved anew for the others.
+ */
 #include "plan/planned.h"
 
 #include <stdatomic.h>
@@ -27,8 +28,8 @@ static void measure_least(planned *p, sw_program_cost *cost)
 	check(sw_partition_measure(p->plan, cost, &err), &err);
 }
 
-/* From the memory of nothing shared to that of all: never exceeded, never a reader more that moves anew, never slower; between the ends it
- * is some. */
+/* From the memory of nothing shared to that of all: never exceeded, never a reader more that moves
+ * anew, never slower; between the ends it is some. */
 static void as_many_are_kept_as_fit(void **state)
 {
 	enum { STEPS = 6 };
@@ -54,7 +55,8 @@ static void as_many_are_kept_as_fit(void **state)
 		assert_true(cost->step_time_s <= step_s);
 		some += p.plan->anew.len > 0 && p.plan->anew.len < most;
 		if (p.plan->anew.len > 0 && p.plan->anew.len < most)
-			assert_true(cost->step_time_s > all.step_time_s && cost->step_time_s < slowest);
+			assert_true(cost->step_time_s > all.step_time_s &&
+			            cost->step_time_s < slowest);
 		before = p.plan->anew.len;
 		step_s = cost->step_time_s;
 	}
@@ -88,7 +90,8 @@ static void nothing_is_moved_anew_for_nothing(void **state)
 	close_planned(&p);
 }
 
-/* An activation that three dots read, two at once and one far behind a peak: only the last moves it anew. */
+/* An activation that three dots read, two at once and one far behind a peak: only the last moves it
+ * anew. */
 static void readers_side_by_side_share(void **state)
 {
 	static const char text[] =
@@ -114,7 +117,8 @@ static void readers_side_by_side_share(void **state)
 	sw_id w = find_op(p.plan->program, "w")->first_result;
 	for (size_t i = 0; i < p.plan->anew.len; i++)
 		if (p.plan->anew.data[i].value == w)
-			assert_string_equal(sw_op_at(p.plan->program, p.plan->anew.data[i].op)->name, "c");
+			assert_string_equal(
+				sw_op_at(p.plan->program, p.plan->anew.data[i].op)->name, "c");
 	close_planned(&p);
 }
 
@@ -134,10 +138,11 @@ static void open_readers(int n, planned *p)
 		             "rhs_contracting_dims={0}\n",
 		             i + 1, i);
 	}
-	sw_text_addf(&text,
-	             "  new = f32[1024,64] negate(w)\n  ROOT r = (f32[64,64], f32[1024,64]) tuple(h%d, "
-	             "new)\n}\n",
-	             n);
+	sw_text_addf(
+		&text,
+		"  new = f32[1024,64] negate(w)\n  ROOT r = (f32[64,64], f32[1024,64]) tuple(h%d, "
+		"new)\n}\n",
+		n);
 	open_text(text.data, "4", p);
 	sw_text_clear(&text);
 }
@@ -161,7 +166,8 @@ static int64_t area_of(sw_lives *lives, sw_id value)
 	return all.bytes;
 }
 
-/* However many readers a value has, one more or less that moves it anew changes a few lives; what is told of them is all that changes. */
+/* However many readers a value has, one more or less that moves it anew changes a few lives; what
+ * is told of them is all that changes. */
 static void one_reader_changes_few_lives(void **state)
 {
 	planned p;
@@ -173,7 +179,8 @@ static void one_reader_changes_few_lives(void **state)
 	make_plan(&p, "zero3");
 	sw_path_store *store = sw_path_store_new(&p.cluster);
 	sw_roles_init(&roles, p.plan->program, &p.sidecar);
-	sw_lives_init(&lives, p.plan, &roles, sw_path_store_get(store, p.plan->axes, p.plan->n_axes));
+	sw_lives_init(&lives, p.plan, &roles,
+	              sw_path_store_get(store, p.plan->axes, p.plan->n_axes));
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < lives.uses.len; i++) {
 			sw_use *use = &lives.uses.data[(i * 37) % lives.uses.len];
@@ -193,7 +200,7 @@ static void one_reader_changes_few_lives(void **state)
 	close_planned(&p);
 }
 
-/* ---- how much is measured --------------------------------------------------------------------------------------- */
+/* ---- how much is measured --------------------------------------------------------------- */
 
 static _Atomic int64_t programs_measured, ops_measured;
 
@@ -204,7 +211,8 @@ static sw_status count_and_measure(const sw_plan *plan, sw_program_cost *cost, s
 	return sw_partition_measure(plan, cost, err);
 }
 
-static sw_status plan_counted(planned *p, int64_t memory_bytes, const char *remat, int32_t microbatches)
+static sw_status plan_counted(planned *p, int64_t memory_bytes, const char *remat,
+                              int32_t microbatches)
 {
 	sw_error err = {0};
 	sw_plan_options options = {.measure = count_and_measure,
@@ -216,10 +224,12 @@ static sw_status plan_counted(planned *p, int64_t memory_bytes, const char *rema
 	sw_plan_free(p->plan);
 	p->plan = NULL;
 	check(sw_plan_strategy_parse("auto", &options.strategy, &err), &err);
-	return sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options, &p->plan, &err);
+	return sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options, &p->plan,
+	                    &err);
 }
 
-/* What is far from fitting is measured once, if it may be the quickest, and not in every way in which it might take less; only the plan that is nearest is. */
+/* What is far from fitting is measured once, if it may be the quickest, and not in every way in
+ * which it might take less; only the plan that is nearest is. */
 static void what_is_far_too_large_is_measured_once(void **state)
 {
 	planned p;
@@ -231,7 +241,8 @@ static void what_is_far_too_large_is_measured_once(void **state)
 	close_planned(&p);
 }
 
-/* Where some of what is shared is kept, as many programs are measured of twice the layers, each of twice the ops. */
+/* Where some of what is shared is kept, as many programs are measured of twice the layers, each of
+ * twice the ops. */
 static void what_is_measured_grows_as_layers_do(void **state)
 {
 	int64_t ops[2];

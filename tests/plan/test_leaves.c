@@ -1,4 +1,5 @@
-/* Leaves that save memory: what is asked for, what is chosen where memory is short, what the plan file keeps of it, and what is said where nothing fits. */
+/* Leaves that save memory: what is asked for, what is chosen where memory is short, what the plan
+ * file keeps of it, and what is said where nothing fits. */
 #include "planned.h"
 
 #include <stdlib.h>
@@ -53,9 +54,9 @@ static void assert_verified(const planned *p)
 static void rewritten_plans_compute_the_same(void **state)
 {
 	(void)state;
-	static const wish wishes[] = {{"none", 2, 0},        {"none", 8, 0},   {"elementwise", 1, 0},
-	                              {"blocks", 1, 0},      {"blocks", 2, 0}, {"blocks of 2", 4, 0},
-	                              {"memory-bound", 2, 0}};
+	static const wish wishes[] = {
+		{"none", 2, 0},   {"none", 8, 0},        {"elementwise", 1, 0}, {"blocks", 1, 0},
+		{"blocks", 2, 0}, {"blocks of 2", 4, 0}, {"memory-bound", 2, 0}};
 	planned p;
 	open_fixture("gpt-tiny", "local-1x4.yaml", &p);
 	for (size_t i = 0; i < SW_COUNT(wishes); i++) {
@@ -68,7 +69,8 @@ static void rewritten_plans_compute_the_same(void **state)
 	close_planned(&p);
 }
 
-/* Barriers keep what is computed again within the body of the loop: turns save memory, computing again saves more, at the price of FLOPs. */
+/* Barriers keep what is computed again within the body of the loop: turns save memory, computing
+ * again saves more, at the price of FLOPs. */
 static void turns_and_computing_again_save_memory_together(void **state)
 {
 	(void)state;
@@ -112,7 +114,8 @@ static void memory_decides(void **state)
 	close_planned(&p);
 }
 
-/* The share of what must be there is more than the memory, but for what is computed again, which takes longer. */
+/* The share of what must be there is more than the memory, but for what is computed again, which
+ * takes longer. */
 static void what_can_not_fit_bounds_nothing(void **state)
 {
 	(void)state;
@@ -193,16 +196,15 @@ static void damaged_rewrites_are_refused(void **state)
 {
 	(void)state;
 	static const char *const lists[] = {
-		"[{\"microbatches\": 2}, {\"rematerialise\": \"blocks\"}]", /* the wrong way round */
+		/* the wrong way round */
+		"[{\"microbatches\": 2}, {\"rematerialise\": \"blocks\"}]",
 		"[{\"rematerialise\": \"blocks\"}, {\"microbatches\": 4}]", /* another program */
-		"[{\"rematerialise\": \"blocks\"}, {\"microbatches\": 3}]", /* does not divide the batch */
+		/* does not divide the batch */
+		"[{\"rematerialise\": \"blocks\"}, {\"microbatches\": 3}]",
 		"[{\"rematerialise\": \"bricks\"}, {\"microbatches\": 2}]",
-		"[{\"rematerialise\": 1}]",
-		"[{\"microbatches\": 1}]",
+		"[{\"rematerialise\": 1}]", "[{\"microbatches\": 1}]",
 		"[{\"microbatches\": 2, \"rematerialise\": \"blocks\"}]",
-		"[{\"pad\": {\"multiple\": 1, \"share\": 1, \"classes\": []}}]",
-		"[]",
-		"[2]"};
+		"[{\"pad\": {\"multiple\": 1, \"share\": 1, \"classes\": []}}]", "[]", "[2]"};
 	planned p;
 	open_fixture("gpt-tiny", "local-1x4.yaml", &p);
 	plan_as(&p, (wish){"blocks", 2, 0});

@@ -32,7 +32,8 @@ static void open_counted(const char *hlo, const char *strategy, counted *c)
 	check(sw_meshes_of(&c->p.cluster, &parsed, &c->planner.roles, 1, &c->meshes, &err), &err);
 	assert_true(sw_model_init(&c->model, &c->planner, &c->meshes.data[0], 1));
 	c->model.problem.capacity = INT64_MAX;
-	check(sw_solve(&c->model.problem, &(sw_solve_options){.quiet = true}, &c->solution, &err), &err);
+	check(sw_solve(&c->model.problem, &(sw_solve_options){.quiet = true}, &c->solution, &err),
+	      &err);
 	sw_model_apply(&c->model, c->solution.assignment, c->plan);
 	check(sw_partition_measure(c->plan, &cost, &err), &err);
 	c->model.problem.capacity = c->arena_bytes = cost.peak_bytes;
@@ -71,7 +72,8 @@ static const char accumulation[] =
 	"  w.2 = f32[256,256] get-tuple-element(p.2), index=2\n"
 	"  all.2 = f32[4,8,256] get-tuple-element(p.2), index=3\n"
 	"  zero.2 = s32[] constant(0)\n"
-	"  slab.2 = f32[1,8,256] dynamic-slice(all.2, i.2, zero.2, zero.2), dynamic_slice_sizes={1,8,256}\n"
+	"  slab.2 = f32[1,8,256] dynamic-slice(all.2, i.2, zero.2, zero.2), "
+	"dynamic_slice_sizes={1,8,256}\n"
 	"  x.2 = f32[8,256] reshape(slab.2)\n"
 	"  y.2 = f32[8,256] dot(x.2, w.2), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
 	"  dy.2 = f32[8,256] tanh(y.2)\n"
@@ -81,7 +83,8 @@ static const char accumulation[] =
 	"  next.2 = f32[4,8,256] broadcast(late.2), dimensions={1,2}\n"
 	"  one.2 = s32[] constant(1)\n"
 	"  j.2 = s32[] add(i.2, one.2)\n"
-	"  ROOT r.2 = (s32[], f32[256,256], f32[256,256], f32[4,8,256]) tuple(j.2, more.2, w.2, next.2)\n"
+	"  ROOT r.2 = (s32[], f32[256,256], f32[256,256], f32[4,8,256]) tuple(j.2, more.2, w.2, "
+	"next.2)\n"
 	"}\n"
 	"ENTRY main {\n"
 	"  w = f32[256,256] parameter(0)\n"
@@ -98,7 +101,8 @@ static const char accumulation[] =
 	"  ROOT result = (f32[256,256]) tuple(new_w)\n"
 	"}\n";
 
-/* A weight, the sum of its gradients, and one turn's gradient: three matrices, not the sum once as it comes, once as it goes on. */
+/* A weight, the sum of its gradients, and one turn's gradient: three matrices, not the sum once as
+ * it comes, once as it goes on. */
 static void what_a_loop_carries_is_counted_once(void **state)
 {
 	counted c;
@@ -116,8 +120,9 @@ static void add_life(void *context, int32_t begin, int32_t end, int64_t bytes)
 	sw_demand_add(context, begin, end, bytes);
 }
 
-/* The same by the lives of values, from which it is chosen what readers share: neither what a loop carries nor what it shows of what its caller
- * keeps is there twice, nor are its results beside what they were carried in. */
+/* The same by the lives of values, from which it is chosen what readers share: neither what a loop
+ * carries nor what it shows of what its caller keeps is there twice, nor are its results beside
+ * what they were carried in. */
 static void lives_count_what_a_loop_carries_once(void **state)
 {
 	counted c;

@@ -7,8 +7,9 @@
 
 #define DEVICES "4"
 #define SIZE "f32[256,256]"
-#define DOT(NAME, A, B)                                                                                    \
-	"  " NAME " = " SIZE " dot(" A ", " B "), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+#define DOT(NAME, A, B)                                                                            \
+	"  " NAME " = " SIZE " dot(" A ", " B                                                      \
+	"), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
 
 typedef struct slack {
 	planned p;
@@ -47,7 +48,8 @@ static void close_slack(slack *s)
 /* Of so many dots. to: NULL for the computation's end. */
 static void assert_slack(const slack *s, const char *from, const char *to, double dots)
 {
-	double slack_s = sw_overlap_slack_s(s->overlap, op_named(s, from), to ? op_named(s, to) : SW_NO_ID);
+	double slack_s =
+		sw_overlap_slack_s(s->overlap, op_named(s, from), to ? op_named(s, to) : SW_NO_ID);
 	if (fabs(slack_s - dots * s->dot_s) > 0.01 * s->dot_s)
 		fail_msg("from %s to %s: %g dots, expected %g", from, to ? to : "the end",
 		         slack_s / s->dot_s, dots);
@@ -59,7 +61,8 @@ static void kernels_that_neither_end_waits_for_run_beside(void **state)
 	(void)state;
 	open_slack("HloModule chain\nENTRY main {\n  x = " SIZE " parameter(0)\n  w = " SIZE
 	           " parameter(1)\n" DOT("a", "x", "w") DOT("b", "a", "w") DOT("c", "b", "w")
-	                   DOT("side", "x", "x") "  ROOT r = (" SIZE ", " SIZE ") tuple(c, side)\n}\n",
+	                   DOT("side", "x", "x") "  ROOT r = (" SIZE ", " SIZE
+	                                         ") tuple(c, side)\n}\n",
 	           &s);
 	assert_slack(&s, "a", "b", 1); /* neighbours in the chain: the other dot alone */
 	assert_slack(&s, "a", "a", 1);
@@ -75,25 +78,26 @@ static void a_loop_counts_with_all_its_turns(void **state)
 {
 	slack s;
 	(void)state;
-	open_slack(
-		"HloModule loop\n"
-		"body {\n  p = (s32[], " SIZE ") parameter(0)\n  i = s32[] get-tuple-element(p), index=0\n"
-		"  y = " SIZE " get-tuple-element(p), index=1\n  one = s32[] constant(1)\n"
-		"  j = s32[] add(i, one)\n" DOT("inner", "y", "y")
-			DOT("next", "inner",
-	                    "inner") "  ROOT t = (s32[], " SIZE ") tuple(j, next)\n}\n"
-				     "until {\n  q = (s32[], " SIZE
-				     ") parameter(0)\n  k = s32[] get-tuple-element(q), index=0\n"
-				     "  n = s32[] constant(5)\n  ROOT l = pred[] compare(k, n), "
-	                             "direction=LT\n}\n"
-				     "ENTRY main {\n  x = " SIZE
-				     " parameter(0)\n  zero = s32[] constant(0)\n"
-				     "  begin = (s32[], " SIZE ") tuple(zero, x)\n"
-				     "  loop = (s32[], " SIZE ") while(begin), condition=until, body=body\n"
-				     "  out = " SIZE " get-tuple-element(loop), index=1\n" DOT(
-					     "side", "x", "x") "  ROOT r = (" SIZE ", " SIZE
-							       ") tuple(out, side)\n}\n",
-		&s);
+	open_slack("HloModule loop\n"
+	           "body {\n  p = (s32[], " SIZE
+	           ") parameter(0)\n  i = s32[] get-tuple-element(p), index=0\n"
+	           "  y = " SIZE " get-tuple-element(p), index=1\n  one = s32[] constant(1)\n"
+	           "  j = s32[] add(i, one)\n" DOT("inner", "y", "y") DOT(
+			   "next", "inner",
+			   "inner") "  ROOT t = (s32[], " SIZE ") tuple(j, next)\n}\n"
+	                            "until {\n  q = (s32[], " SIZE
+	                            ") parameter(0)\n  k = s32[] get-tuple-element(q), index=0\n"
+	                            "  n = s32[] constant(5)\n  ROOT l = pred[] compare(k, n), "
+	                            "direction=LT\n}\n"
+	                            "ENTRY main {\n  x = " SIZE
+	                            " parameter(0)\n  zero = s32[] constant(0)\n"
+	                            "  begin = (s32[], " SIZE ") tuple(zero, x)\n"
+	                            "  loop = (s32[], " SIZE
+	                            ") while(begin), condition=until, body=body\n"
+	                            "  out = " SIZE " get-tuple-element(loop), index=1\n" DOT(
+					    "side", "x", "x") "  ROOT r = (" SIZE ", " SIZE
+	                                                      ") tuple(out, side)\n}\n",
+	           &s);
 	assert_slack(&s, "side", NULL, 2 * 5);
 	assert_slack(&s, "inner", "next", 0);
 	close_slack(&s);

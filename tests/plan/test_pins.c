@@ -18,8 +18,8 @@ static sw_status plan_pinned(planned *p, const char *strategy, const char *text,
 	p->plan = NULL;
 	sw_status status = sw_pins_read(path, &pins, err);
 	if (status == SW_OK)
-		status = sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options, &p->plan,
-		                      err);
+		status = sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options,
+		                      &p->plan, err);
 	sw_pins_clear(&pins);
 	remove(path);
 	return status;
@@ -46,10 +46,11 @@ static uint32_t input_named(const planned *p, const char *name)
 
 static void tensors_lie_as_pinned_under_every_strategy(void **state)
 {
-	static const char pins[] = "- {tensor: 'params.blocks.*.attn.out.w', split: {1: 2}}\n"
-				   "- {tensor: 'params.blocks.1.attn.out.w', split: {1: 2, 0: 2}}\n"
-				   "- {tensor: 'opt.mu.blocks.0.attn.out.w', split: {0: 2}, on: outer}\n"
-				   "- {tensor: 'params.embed.tokens', whole: true}\n";
+	static const char pins[] =
+		"- {tensor: 'params.blocks.*.attn.out.w', split: {1: 2}}\n"
+		"- {tensor: 'params.blocks.1.attn.out.w', split: {1: 2, 0: 2}}\n"
+		"- {tensor: 'opt.mu.blocks.0.attn.out.w', split: {0: 2}, on: outer}\n"
+		"- {tensor: 'params.embed.tokens', whole: true}\n";
 	static const struct {
 		const char *name, *layout;
 	} lies[] = {{"params.blocks.0.attn.out.w", "[B S1]"},
@@ -75,8 +76,8 @@ static void tensors_lie_as_pinned_under_every_strategy(void **state)
 		check(sw_plan_verify(p.plan, &err), &err);
 		for (size_t i = 0; i < SW_COUNT(lies); i++) {
 			uint32_t input = input_named(&p, lies[i].name);
-			expect_layout(&p, input_shape(&p, input), input_layout(&p, input), lies[i].layout,
-			              lies[i].name);
+			expect_layout(&p, input_shape(&p, input), input_layout(&p, input),
+			              lies[i].layout, lies[i].name);
 		}
 	}
 	close_planned(&p);
@@ -90,7 +91,8 @@ static void ops_are_split_as_pinned(void **state)
 	sw_error err = {0};
 	(void)state;
 	open_text(blocks, "local-2x2.yaml", &p);
-	check(plan_pinned(&p, "auto", "- {op: attended0, contract: 4}\n- {op: up0, split: {1: 2, 0: 2}}\n",
+	check(plan_pinned(&p, "auto",
+	                  "- {op: attended0, contract: 4}\n- {op: up0, split: {1: 2, 0: 2}}\n",
 	                  &err),
 	      &err);
 	const sw_op *attended = find_op(p.plan->program, "attended0"),
@@ -98,8 +100,8 @@ static void ops_are_split_as_pinned(void **state)
 	sw_shape shape = sw_value_shape(p.plan->program, up->first_result);
 	expect_layout(&p, shape, sw_plan_layout(p.plan, p.plan->produced[attended->first_result]),
 	              "[P(sum) P(sum)]", "attended0");
-	expect_layout(&p, shape, sw_plan_layout(p.plan, p.plan->produced[up->first_result]), "[S0 S1]",
-	              "up0");
+	expect_layout(&p, shape, sw_plan_layout(p.plan, p.plan->produced[up->first_result]),
+	              "[S0 S1]", "up0");
 	close_planned(&p);
 	free(blocks);
 }
@@ -140,13 +142,15 @@ static void strategies_that_need_too_many_axes_are_refused(void **state)
 	sw_error err = {0};
 	(void)state;
 	open_text(blocks, "32", &p);
-	assert_int_equal(plan_pinned(&p, "dp", "- {tensor: wup0, split: {0: 2, 1: 4}}\n", &err), SW_OK);
+	assert_int_equal(plan_pinned(&p, "dp", "- {tensor: wup0, split: {0: 2, 1: 4}}\n", &err),
+	                 SW_OK);
 	assert_int_equal(p.plan->n_axes, 3);
-	assert_int_equal(plan_pinned(&p, "dp",
-	                             "- {tensor: wup0, split: {0: 2, 1: 4}}\n- {tensor: wdown0, split: {0: "
-	                             "4}}\n- {tensor: wout0, split: {0: 16}}\n",
-	                             &err),
-	                 SW_ERR_INPUT);
+	assert_int_equal(
+		plan_pinned(&p, "dp",
+	                    "- {tensor: wup0, split: {0: 2, 1: 4}}\n- {tensor: wdown0, split: {0: "
+	                    "4}}\n- {tensor: wout0, split: {0: 16}}\n",
+	                    &err),
+		SW_ERR_INPUT);
 	assert_non_null(strstr(err.message, "more than 4 axes"));
 	close_planned(&p);
 	free(blocks);

@@ -25,7 +25,8 @@ static sw_plan *random_plan(const planned *p, uint64_t seed)
 	return plan;
 }
 
-static bool same_layouts(const sw_plan *a, const sw_plan *b, const uint32_t *x, const uint32_t *y, size_t n)
+static bool same_layouts(const sw_plan *a, const sw_plan *b, const uint32_t *x, const uint32_t *y,
+                         size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!sw_layout_equal(sw_plan_layout(a, x[i]), sw_plan_layout(b, y[i])))
@@ -68,9 +69,12 @@ static void all_kinds_of_decisions_are_made(void **state)
 				choices[choice.kind]++;
 				finest += choice.kind == SW_CHOICE_SPLIT && choice.stride == 1;
 			}
-			for (uint32_t k = 0; input && k < plan->program->ops.data[i].n_results; k++) {
+			for (uint32_t k = 0; input && k < plan->program->ops.data[i].n_results;
+			     k++) {
 				const sw_layout *layout = sw_plan_layout(
-					plan, plan->produced[plan->program->ops.data[i].first_result + k]);
+					plan,
+					plan->produced[plan->program->ops.data[i].first_result +
+				                       k]);
 				partial_inside += sw_layout_partial_atoms(layout) != 0;
 				split_inputs += sw_layout_split_atoms(layout, -1) != 0;
 			}

@@ -1,14 +1,14 @@
 /*
- * Loops and conditionals: what they carry may be partial sums, what does not change in them is moved before them if there is room, and
- * branches work on shards. Bytes are per rank and step.
+ * Loops and conditionals: what they carry may be partial sums, what does not change in them is
+ * moved before them if there is room, and branches work on shards. Bytes are per rank and step.
  */
 #include "plan/planned.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define ADD                                                                                                \
-	"add.f32 {\n  a.0 = f32[] parameter(0)\n  b.0 = f32[] parameter(1)\n"                              \
+#define ADD                                                                                        \
+	"add.f32 {\n  a.0 = f32[] parameter(0)\n  b.0 = f32[] parameter(1)\n"                      \
 	"  ROOT s.0 = f32[] add(a.0, b.0)\n}\n"
 
 static int64_t scattered(int64_t bytes, int64_t p)
@@ -36,7 +36,7 @@ static void count_collectives(const planned *p, int *outside, int *inside)
 	sw_program_free(local);
 }
 
-/* ---- partial sums in loops ------------------------------------------------------------------------------------------ */
+/* ---- partial sums in loops -------------------------------------------------------------- */
 
 static const char accumulation[] =
 	"HloModule accumulation, input_output_alias={ {0}: (0, {}, may-alias) }\n"
@@ -53,7 +53,8 @@ static const char accumulation[] =
 	"  w.2 = f32[64,32] get-tuple-element(p.2), index=2\n"
 	"  all.2 = f32[4,48,64] get-tuple-element(p.2), index=3\n"
 	"  zero.2 = s32[] constant(0)\n"
-	"  slab.2 = f32[1,48,64] dynamic-slice(all.2, i.2, zero.2, zero.2), dynamic_slice_sizes={1,48,64}\n"
+	"  slab.2 = f32[1,48,64] dynamic-slice(all.2, i.2, zero.2, zero.2), "
+	"dynamic_slice_sizes={1,48,64}\n"
 	"  x.2 = f32[48,64] reshape(slab.2)\n"
 	"  y.2 = f32[48,32] dot(x.2, w.2), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
 	"  dy.2 = f32[48,32] tanh(y.2)\n"
@@ -61,7 +62,8 @@ static const char accumulation[] =
 	"  more.2 = f32[64,32] add(sum.2, g.2)\n"
 	"  one.2 = s32[] constant(1)\n"
 	"  j.2 = s32[] add(i.2, one.2)\n"
-	"  ROOT r.2 = (s32[], f32[64,32], f32[64,32], f32[4,48,64]) tuple(j.2, more.2, w.2, all.2)\n"
+	"  ROOT r.2 = (s32[], f32[64,32], f32[64,32], f32[4,48,64]) tuple(j.2, more.2, w.2, "
+	"all.2)\n"
 	"}\n"
 	"ENTRY main {\n"
 	"  w = f32[64,32] parameter(0)\n"
@@ -71,13 +73,15 @@ static const char accumulation[] =
 	"  zero = f32[] constant(0)\n"
 	"  none = f32[64,32] broadcast(zero), dimensions={}\n"
 	"  t = (s32[], f32[64,32], f32[64,32], f32[4,48,64]) tuple(i, none, w, x)\n"
-	"  done = (s32[], f32[64,32], f32[64,32], f32[4,48,64]) while(t), condition=condition, body=body\n"
+	"  done = (s32[], f32[64,32], f32[64,32], f32[4,48,64]) while(t), condition=condition, "
+	"body=body\n"
 	"  g = f32[64,32] get-tuple-element(done), index=1\n"
 	"  new_w = f32[64,32] subtract(w, g)\n"
 	"  ROOT result = (f32[64,32]) tuple(new_w)\n"
 	"}\n";
 
-/* The batch is split within each microbatch; the gradients add up as partial sums, and are reduced once, when the loop is done. */
+/* The batch is split within each microbatch; the gradients add up as partial sums, and are reduced
+ * once, when the loop is done. */
 static void gradients_of_microbatches_are_reduced_once(void **state)
 {
 	static const char *const devices[] = {"2", "3", "4"};
@@ -110,7 +114,7 @@ static void gradients_of_stacked_layers_are_reduced_after_the_loop(void **state)
 	close_planned(&p);
 }
 
-/* ---- what does not change in a loop ---------------------------------------------------------------------------------- */
+/* ---- what does not change in a loop ----------------------------------------------------- */
 
 #define LAYERS 4
 #define TRIPS 8
@@ -124,7 +128,8 @@ static char *write_turns(int n)
 	sw_text_add(&t, "HloModule turns, input_output_alias={");
 	for (int l = 0; l < LAYERS; l++)
 		sw_text_addf(&t, "%s {%d}: (%d, {}, may-alias)", l ? "," : "", l, l);
-	sw_text_addf(&t, " }\ncondition {\n  p.1 = (s32[], f32[32,%d]%s) parameter(0)\n", n, leaves.data);
+	sw_text_addf(&t, " }\ncondition {\n  p.1 = (s32[], f32[32,%d]%s) parameter(0)\n", n,
+	             leaves.data);
 	sw_text_add(&t, "  i.1 = s32[] get-tuple-element(p.1), index=0\n");
 	sw_text_addf(&t, "  n.1 = s32[] constant(%d)\n", TRIPS);
 	sw_text_add(&t, "  ROOT less.1 = pred[] compare(i.1, n.1), direction=LT\n}\nbody {\n");
@@ -132,7 +137,8 @@ static char *write_turns(int n)
 	sw_text_add(&t, "  i.2 = s32[] get-tuple-element(p.2), index=0\n");
 	sw_text_addf(&t, "  x0.2 = f32[32,%d] get-tuple-element(p.2), index=1\n", n);
 	for (int l = 0; l < LAYERS; l++) {
-		sw_text_addf(&t, "  w%d.2 = f32[%d,%d] get-tuple-element(p.2), index=%d\n", l, n, n, l + 2);
+		sw_text_addf(&t, "  w%d.2 = f32[%d,%d] get-tuple-element(p.2), index=%d\n", l, n, n,
+		             l + 2);
 		sw_text_addf(&t,
 		             "  y%d.2 = f32[32,%d] dot(x%d.2, w%d.2), lhs_contracting_dims={1}, "
 		             "rhs_contracting_dims={0}\n",
@@ -141,7 +147,8 @@ static char *write_turns(int n)
 		sw_text_addf(&names, ", w%d.2", l);
 	}
 	sw_text_add(&t, "  one.2 = s32[] constant(1)\n  j.2 = s32[] add(i.2, one.2)\n");
-	sw_text_addf(&t, "  ROOT r.2 = (s32[], f32[32,%d]%s) tuple(j.2, x%d.2%s)\n}\nENTRY main {\n", n,
+	sw_text_addf(&t,
+	             "  ROOT r.2 = (s32[], f32[32,%d]%s) tuple(j.2, x%d.2%s)\n}\nENTRY main {\n", n,
 	             leaves.data, LAYERS, names.data);
 	names.len = 0;
 	for (int l = 0; l < LAYERS; l++) {
@@ -150,7 +157,8 @@ static char *write_turns(int n)
 	}
 	sw_text_addf(&t, "  x = f32[32,%d] parameter(%d)\n  i = s32[] constant(0)\n", n, LAYERS);
 	sw_text_addf(&t, "  t = (s32[], f32[32,%d]%s) tuple(i, x%s)\n", n, leaves.data, names.data);
-	sw_text_addf(&t, "  done = (s32[], f32[32,%d]%s) while(t), condition=condition, body=body\n", n,
+	sw_text_addf(&t,
+	             "  done = (s32[], f32[32,%d]%s) while(t), condition=condition, body=body\n", n,
 	             leaves.data);
 	sw_text_addf(&t, "  y = f32[32,%d] get-tuple-element(done), index=1\n", n);
 	for (int l = 0; l < LAYERS; l++)
@@ -167,7 +175,8 @@ static char *write_turns(int n)
 	return t.data;
 }
 
-/* Sharded weights are gathered before the loop; where memory has no room for all of them at once, in each of its turns. */
+/* Sharded weights are gathered before the loop; where memory has no room for all of them at once,
+ * in each of its turns. */
 static void weights_are_gathered_before_the_loop_if_there_is_room(void **state)
 {
 	int n = 128;
@@ -184,7 +193,8 @@ static void weights_are_gathered_before_the_loop_if_there_is_room(void **state)
 	assert_int_equal(inside, 0);
 	assert_int_equal(p.plan->predicted.payload_bytes, once + result);
 	assert_true(p.plan->predicted.peak_bytes >= (LAYERS + LAYERS / 4) * bytes);
-	/* shards, which the loop hands on, and are written over after it; one matrix, and activations */
+	/* shards, which the loop hands on, and are written over after it; one matrix, and
+	 * activations */
 	check(try_plan(&p, "zero3", (LAYERS / 4 + 1) * bytes + bytes / 2, &err), &err);
 	count_collectives(&p, &outside, &inside);
 	assert_true(p.plan->predicted.peak_bytes >= (LAYERS / 4 + 1) * bytes);
@@ -202,7 +212,7 @@ static void weights_are_gathered_before_the_loop_if_there_is_room(void **state)
 	free(text);
 }
 
-/* ---- conditionals ------------------------------------------------------------------------------------------------------ */
+/* ---- conditionals ----------------------------------------------------------------------- */
 
 /* A gradient is scaled where its norm is too large. */
 static const char clipping[] =
@@ -242,7 +252,8 @@ static void a_branch_works_on_shards(void **state)
 	make_plan(&p, "zero3");
 	count_collectives(&p, &outside, &inside);
 	assert_int_equal(inside, 0);
-	assert_int_equal(p.plan->predicted.payload_bytes, 2 * scattered(64 * 32 * 4, 4) + reduced(4, 4));
+	assert_int_equal(p.plan->predicted.payload_bytes,
+	                 2 * scattered(64 * 32 * 4, 4) + reduced(4, 4));
 	sw_id shrunk = (sw_id)(find_op(p.plan->program, "shrunk.1") - p.plan->program->ops.data);
 	assert_int_equal(sw_strategy_share(&p.cluster.atoms, &p.plan->strategies[shrunk]), 4);
 	assert_int_equal(p.plan->warnings.len, 0);

@@ -1,4 +1,5 @@
-/* The search: never worse than a fixed strategy, within memory or a clear no; and what explain says of it. */
+/* The search: never worse than a fixed strategy, within memory or a clear no; and what explain says
+ * of it. */
 #include "plan/planned.h"
 
 #include "plan/internal.h"
@@ -31,11 +32,12 @@ static void auto_is_at_least_as_fast_as_every_fixed_strategy(void **state)
 	}
 }
 
-/* The additive model is what the solver minimises, the measured time what is reported: they are the same sum but for ops and moves that
- * several readers share. */
+/* The additive model is what the solver minimises, the measured time what is reported: they are the
+ * same sum but for ops and moves that several readers share. */
 static void the_model_agrees_with_the_partitioned_program(void **state)
 {
-	static const char *const strategies[] = {"dp", "zero1", "zero3", "megatron:tp=2", "megatron:tp=4"};
+	static const char *const strategies[] = {"dp", "zero1", "zero3", "megatron:tp=2",
+	                                         "megatron:tp=4"};
 	static const char *const fixtures[] = {"mlp", "mlp-bf16", "gpt-tiny-scan"};
 	(void)state;
 	for (size_t f = 0; f < SW_COUNT(fixtures); f++) {
@@ -45,14 +47,15 @@ static void the_model_agrees_with_the_partitioned_program(void **state)
 			make_plan(&p, strategies[i]);
 			double ratio = p.plan->predicted.step_time_s / p.plan->model_s;
 			if (ratio < 0.9 || ratio > 1.1)
-				fail_msg("%s, %s: model %g s, program %g s", fixtures[f], strategies[i],
-				         p.plan->model_s, p.plan->predicted.step_time_s);
+				fail_msg("%s, %s: model %g s, program %g s", fixtures[f],
+				         strategies[i], p.plan->model_s,
+				         p.plan->predicted.step_time_s);
 		}
 		close_planned(&p);
 	}
 }
 
-/* ---- memory ----------------------------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------- */
 
 static void a_limit_below_data_parallelism_leaves_other_plans(void **state)
 {
@@ -96,7 +99,8 @@ static void a_limit_at_the_peak_changes_nothing(void **state)
 
 static int64_t needed_bytes(const sw_error *err)
 {
-	const char *needs = strstr(err->message, "needs "), *bytes = needs ? strchr(needs, '(') : NULL;
+	const char *needs = strstr(err->message, "needs "),
+		   *bytes = needs ? strchr(needs, '(') : NULL;
 	assert_non_null(bytes);
 	return strtoll(bytes + 1, NULL, 10);
 }
@@ -124,7 +128,7 @@ static void an_impossible_limit_is_a_clear_no(void **state)
 	close_planned(&p);
 }
 
-/* ---- clusters --------------------------------------------------------------------------------------------------- */
+/* ---- clusters --------------------------------------------------------------------------- */
 
 static void one_device_moves_nothing(void **state)
 {
@@ -157,7 +161,7 @@ static void where_nothing_divides_there_still_is_a_plan(void **state)
 	close_planned(&p);
 }
 
-/* ---- explain ---------------------------------------------------------------------------------------------------- */
+/* ---- explain ---------------------------------------------------------------------------- */
 
 static void explain_names_what_matters(void **state)
 {
@@ -197,13 +201,13 @@ static void the_summary_has_the_keys_that_scripts_rely_on(void **state)
 
 static void a_plan_that_splits_nothing_says_so(void **state)
 {
-	static const char hlo[] =
-		"HloModule five\n"
-		"ENTRY e {\n"
-		"  w = f32[5,5] parameter(0)\n"
-		"  x = f32[5,5] parameter(1)\n"
-		"  ROOT y = f32[5,5] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
-		"}\n";
+	static const char hlo[] = "HloModule five\n"
+				  "ENTRY e {\n"
+				  "  w = f32[5,5] parameter(0)\n"
+				  "  x = f32[5,5] parameter(1)\n"
+				  "  ROOT y = f32[5,5] dot(x, w), lhs_contracting_dims={1}, "
+				  "rhs_contracting_dims={0}\n"
+				  "}\n";
 	static const char *const strategies[] = {"dp", "auto"};
 	planned p;
 	(void)state;
@@ -211,7 +215,8 @@ static void a_plan_that_splits_nothing_says_so(void **state)
 	for (size_t i = 0; i < SW_COUNT(strategies); i++) {
 		make_plan(&p, strategies[i]);
 		assert_int_equal(p.plan->warnings.len, 1);
-		assert_non_null(strstr(p.plan->warnings.data[0], "every device does the whole step"));
+		assert_non_null(
+			strstr(p.plan->warnings.data[0], "every device does the whole step"));
 	}
 	close_planned(&p);
 	open_fixture("mlp", "local-2x2.yaml", &p);
@@ -226,7 +231,8 @@ static void ops_whose_shapes_read_alike_but_end_elsewhere_are_told_apart(void **
 	static const char hlo[] =
 		"HloModule branches\n"
 		"one { p = f32[8] parameter(0)  ROOT r = (f32[8], f32[8]) tuple(p, p) }\n"
-		"two { p = f32[8] parameter(0)  q = f32[8] negate(p)  ROOT r = (f32[8], f32[8]) tuple(p, "
+		"two { p = f32[8] parameter(0)  q = f32[8] negate(p)  ROOT r = (f32[8], f32[8]) "
+		"tuple(p, "
 		"q) }\n"
 		"same { ROOT p = f32[8] parameter(0) }\n"
 		"sum {\n"
@@ -238,7 +244,8 @@ static void ops_whose_shapes_read_alike_but_end_elsewhere_are_told_apart(void **
 		"ENTRY e {\n"
 		"  i = s32[] parameter(0)\n"
 		"  x = f32[8] parameter(1)\n"
-		"  c = (f32[8], f32[8]) conditional(i, x, x, x), branch_computations={one, two, one}\n"
+		"  c = (f32[8], f32[8]) conditional(i, x, x, x), branch_computations={one, two, "
+		"one}\n"
 		"  a = f32[8] get-tuple-element(c), index=0\n"
 		"  b = f32[8] get-tuple-element(c), index=1\n"
 		"  t = (f32[8], f32[8]) tuple(a, b)\n"
@@ -252,7 +259,8 @@ static void ops_whose_shapes_read_alike_but_end_elsewhere_are_told_apart(void **
 	close_planned(&p);
 }
 
-/* A tensor of five dimensions, each read in every way that it divides in two: more ways to split than a site is given. */
+/* A tensor of five dimensions, each read in every way that it divides in two: more ways to split
+ * than a site is given. */
 static char *write_many_ways(void)
 {
 	int dims[] = {32, 32, 32, 32, 32};
@@ -268,7 +276,8 @@ static char *write_many_ways(void)
 					             dims[k] / major);
 				else
 					sw_text_addf(&type, "%s%d", k ? "," : "", dims[k]);
-			sw_text_addf(&text, "  r%zu.%d = f32[%s] reshape(t)\n", d, major, type.data);
+			sw_text_addf(&text, "  r%zu.%d = f32[%s] reshape(t)\n", d, major,
+			             type.data);
 			sw_text_addf(&types, "%sf32[%s]", types.len ? ", " : "", type.data);
 			sw_text_addf(&names, "%sr%zu.%d", names.len ? ", " : "", d, major);
 			sw_text_clear(&type);
@@ -296,7 +305,7 @@ static void the_scope_says_how_many_ways_were_left_out(void **state)
 	free(text);
 }
 
-/* ---- time ------------------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------- */
 
 static sw_status plan_at_once(planned *p, int64_t memory_bytes, sw_error *err)
 {
@@ -339,22 +348,26 @@ static double processor_s(void)
 	return (double)clock() / CLOCKS_PER_SEC;
 }
 
-/* A strategy that does not fit sends the planner through the rewrites that save memory: none is begun once the time is up. Where all are made
- * that takes seven seconds of a processor, else half of one. */
+/* A strategy that does not fit sends the planner through the rewrites that save memory: none is
+ * begun once the time is up. Where all are made that takes seven seconds of a processor, else half
+ * of one. */
 #define FAR_FROM_BOTH_S 3.5
 
 static void rewrites_end_with_the_time(void **state)
 {
 	planned p;
 	sw_error err = {0};
-	sw_plan_options options = {
-		.measure = sw_partition_measure, .quiet = true, .time_limit_s = 0.1, .memory_bytes = 1};
+	sw_plan_options options = {.measure = sw_partition_measure,
+	                           .quiet = true,
+	                           .time_limit_s = 0.1,
+	                           .memory_bytes = 1};
 	(void)state;
 	open_fixture("vit", "dgx-a100-2x8.yaml", &p);
 	double start_s = processor_s();
 	check(sw_plan_strategy_parse("axonn:2,2,1,4", &options.strategy, &err), &err);
-	assert_int_equal(sw_plan_make(p.program, p.path, &p.sidecar, &p.cluster, &options, &p.plan, &err),
-	                 SW_NO);
+	assert_int_equal(
+		sw_plan_make(p.program, p.path, &p.sidecar, &p.cluster, &options, &p.plan, &err),
+		SW_NO);
 	double planned_s = processor_s() - start_s;
 	assert_non_null(strstr(err.message, "within the time limit"));
 	assert_true(planned_s < FAR_FROM_BOTH_S);
@@ -386,9 +399,11 @@ static void layers_that_may_differ_are_no_slower_than_layers_alike(void **state)
 	sw_plan_free(p.plan);
 	p.plan = NULL;
 	check(sw_plan_strategy_parse("auto", &options.strategy, &err), &err);
-	check(sw_plan_make(p.program, p.path, &p.sidecar, &p.cluster, &options, &p.plan, &err), &err);
+	check(sw_plan_make(p.program, p.path, &p.sidecar, &p.cluster, &options, &p.plan, &err),
+	      &err);
 	assert_true(p.plan->predicted.step_time_s <= alike_s);
-	assert_true(considered(p.plan, "search x=2 y=2") && considered(p.plan, "search x=2 y=2, untied"));
+	assert_true(considered(p.plan, "search x=2 y=2") &&
+	            considered(p.plan, "search x=2 y=2, untied"));
 	close_planned(&p);
 	free(text);
 }
@@ -413,7 +428,8 @@ static void auto_is_no_slower_than_a_fixed_strategy_alone(void **state)
 	close_planned(&p);
 }
 
-/* What is given up takes no less than is said of it, planned alone; the rest is told as it was found, in the order of the strategies. */
+/* What is given up takes no less than is said of it, planned alone; the rest is told as it was
+ * found, in the order of the strategies. */
 static void what_is_given_up_takes_as_long_as_is_said(void **state)
 {
 	(void)state;
@@ -432,8 +448,8 @@ static void what_is_given_up_takes_as_long_as_is_said(void **state)
 			continue;
 		make_plan(&p, a->name);
 		if (p.plan->predicted.step_time_s < 0.98 * a->bound_s) /* by the model, see above */
-			fail_msg("%s: %g s, said to take %g s", a->name, p.plan->predicted.step_time_s,
-			         a->bound_s);
+			fail_msg("%s: %g s, said to take %g s", a->name,
+			         p.plan->predicted.step_time_s, a->bound_s);
 		given_up++;
 	}
 	assert_true(given_up > 0);
@@ -454,7 +470,8 @@ static void kernels_bound_the_plans_of_a_mesh(void **state)
 		make_plan(&p, names[i]);
 		sw_planner_init(&planner, p.plan, &p.sidecar);
 		sw_meshes meshes = {0};
-		check(sw_meshes_of(&p.cluster, &p.plan->strategy, &planner.roles, 1, &meshes, NULL), NULL);
+		check(sw_meshes_of(&p.cluster, &p.plan->strategy, &planner.roles, 1, &meshes, NULL),
+		      NULL);
 		assert_true(sw_model_begin(&model, &planner, &meshes.data[0]));
 		double kernels_s = sw_model_kernels_s(&model);
 		assert_true(kernels_s > 0 && kernels_s <= p.plan->predicted.compute_s * (1 + 1e-9));

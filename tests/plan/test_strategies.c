@@ -113,7 +113,8 @@ static void axes_are_products_of_adjacent_factors(void **state)
 		{"mlp", "local-2x4.yaml", "axonn:2,2,2,2", "X of the innermost"},
 		{"mlp", "local-2x4.yaml", "expert", "no dot with a weight per expert"},
 		{"moe-gshard-tiny", "local-2x4.yaml", "expert:ep=4", NULL},
-		{"moe-gshard-tiny", "local-2x4.yaml", "expert:ep=8", "divides the number of experts"},
+		{"moe-gshard-tiny", "local-2x4.yaml", "expert:ep=8",
+	         "divides the number of experts"},
 	};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {

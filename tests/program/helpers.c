@@ -33,7 +33,8 @@ uint32_t shapes_of(sw_program *program, const char *text, sw_shape *shapes, uint
 	return n;
 }
 
-uint32_t parameters_of(sw_program *program, int32_t c, const char *text, sw_id *values, uint32_t most)
+uint32_t parameters_of(sw_program *program, int32_t c, const char *text, sw_id *values,
+                       uint32_t most)
 {
 	sw_shape shapes[16];
 	uint32_t n = shapes_of(program, text, shapes, SW_MIN(most, 16));
@@ -57,7 +58,7 @@ void finish(sw_program *p, int32_t c, sw_id result)
 	p->entry = c;
 }
 
-/* ---- computations ---------------------------------------------------------------------------------------- */
+/* ---- computations ----------------------------------------------------------------------- */
 
 static sw_id tuple_parameter(sw_program *p, int32_t c, const char *shapes, uint32_t *n)
 {
@@ -150,7 +151,8 @@ int32_t computation_of(sw_program *program, const char *text)
 	return make_scalar_computation(program, text, length, rest);
 }
 
-uint32_t computations_of(sw_program *program, const char *text, int32_t *computations, uint32_t most)
+uint32_t computations_of(sw_program *program, const char *text, int32_t *computations,
+                         uint32_t most)
 {
 	uint32_t n = 0;
 	while (text && *text) {
@@ -166,7 +168,7 @@ uint32_t computations_of(sw_program *program, const char *text, int32_t *computa
 	return n;
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------- */
 
 char *op_text(const sw_program *program, sw_id value)
 {

@@ -5,12 +5,12 @@
 #include "program/program.h"
 
 /* A static list: .dims = LIST(0, 2). */
-#define LIST(...)                                                                                          \
-	{                                                                                                  \
-		(int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[])                 \
-		{                                                                                          \
-			__VA_ARGS__                                                                        \
-		}                                                                                          \
+#define LIST(...)                                                                                  \
+	{                                                                                          \
+		(int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[])         \
+		{                                                                                  \
+			__VA_ARGS__                                                                \
+		}                                                                                  \
 	}
 
 /* "f32[2,3]"; dims in the program's arena. */
@@ -18,7 +18,8 @@ sw_shape shape_of(sw_program *program, const char *text);
 /* "f32[2,3] s32[]": up to `most` shapes, parted by blanks; returns their number. */
 uint32_t shapes_of(sw_program *program, const char *text, sw_shape *shapes, uint32_t most);
 /* One parameter op per shape, added to computation c. */
-uint32_t parameters_of(sw_program *program, int32_t c, const char *text, sw_id *values, uint32_t most);
+uint32_t parameters_of(sw_program *program, int32_t c, const char *text, sw_id *values,
+                       uint32_t most);
 
 /* A computation by its description:
  *   "sum f32"              (x, y) -> x + y; any monoid's name
@@ -29,7 +30,8 @@ uint32_t parameters_of(sw_program *program, int32_t c, const char *text, sw_id *
  *   "negate f32"           x -> -x */
 int32_t computation_of(sw_program *program, const char *text);
 /* Several, parted by "; "; returns their number. */
-uint32_t computations_of(sw_program *program, const char *text, int32_t *computations, uint32_t most);
+uint32_t computations_of(sw_program *program, const char *text, int32_t *computations,
+                         uint32_t most);
 
 /* The text of an op, of a whole program; free() it. */
 char *op_text(const sw_program *program, sw_id value);

@@ -35,12 +35,16 @@ static void gives_inputs_by_parameter_number(void **state)
 	int32_t c = sw_build_computation(p, "main");
 	sw_shape pair[2] = {f32(p, 2), f32(p, 3)};
 	sw_attrs second = {.parameter = {1}}, first = {.parameter = {0}};
-	sw_id b = add_op(
-		p, c,
-		(sw_op_spec){.opcode = SW_OP_PARAMETER, .attrs = &second, .shapes = pair, .n_results = 2});
-	sw_id a = add_op(
-		p, c,
-		(sw_op_spec){.opcode = SW_OP_PARAMETER, .attrs = &first, .shapes = pair, .n_results = 1});
+	sw_id b = add_op(p, c,
+	                 (sw_op_spec){.opcode = SW_OP_PARAMETER,
+	                              .attrs = &second,
+	                              .shapes = pair,
+	                              .n_results = 2});
+	sw_id a = add_op(p, c,
+	                 (sw_op_spec){.opcode = SW_OP_PARAMETER,
+	                              .attrs = &first,
+	                              .shapes = pair,
+	                              .n_results = 1});
 	const sw_id *inputs;
 	assert_int_equal(sw_program_inputs(p, c, &p->arena, &inputs), 3);
 	assert_int_equal(inputs[0], a);
@@ -55,7 +59,8 @@ static void refuses_bad_specs(void **state)
 	(void)state;
 	sw_program *p = sw_program_new("test");
 	int32_t c = sw_build_computation(p, "main"), other = sw_build_computation(p, "other");
-	sw_id x = sw_emit_parameter(p, c, f32(p, 2), "x"), y = sw_emit_parameter(p, other, f32(p, 2), "y");
+	sw_id x = sw_emit_parameter(p, c, f32(p, 2), "x"),
+	      y = sw_emit_parameter(p, other, f32(p, 2), "y");
 	sw_id missing = 1000;
 	int32_t open = other, none = 77;
 	sw_shape shape = f32(p, 2), huge = {.type = SW_F32, .rank = 40};
@@ -69,7 +74,9 @@ static void refuses_bad_specs(void **state)
 		{c,
 	         {.opcode = SW_OP_NEGATE, .operands = &missing, .n_operands = 1},
 	         "an operand does not exist"},
-		{c, {.opcode = SW_OP_NEGATE, .operands = &y, .n_operands = 1}, "another computation"},
+		{c,
+	         {.opcode = SW_OP_NEGATE, .operands = &y, .n_operands = 1},
+	         "another computation"},
 		{99, {.opcode = SW_OP_NEGATE, .operands = &x, .n_operands = 1}, "does not exist"},
 		{-1, {.opcode = SW_OP_NEGATE, .operands = &x, .n_operands = 1}, "does not exist"},
 		{c, {.opcode = SW_OPCODE_COUNT}, "does not exist"},
@@ -95,7 +102,8 @@ static void refuses_bad_specs(void **state)
 	for (size_t i = 0; i < SW_COUNT(bad); i++) {
 		sw_error err = {0};
 		size_t ops = p->ops.len;
-		assert_int_not_equal(sw_build_op(p, bad[i].computation, &bad[i].spec, NULL, &err), SW_OK);
+		assert_int_not_equal(sw_build_op(p, bad[i].computation, &bad[i].spec, NULL, &err),
+		                     SW_OK);
 		assert_contains(err.message, bad[i].message);
 		assert_int_equal(p->ops.len, ops);
 	}
@@ -115,11 +123,12 @@ static void errors_carry_line_and_name(void **state)
 	assert_int_equal(sw_build_op(p, c, &spec, NULL, &err), SW_ERR_INPUT);
 	assert_int_equal(err.line, 12);
 	assert_string_equal(err.file, "step.hlo");
-	assert_string_equal(err.message, "not 'not.7': expected pred or integer operands, found f32[2]");
+	assert_string_equal(err.message,
+	                    "not 'not.7': expected pred or integer operands, found f32[2]");
 	sw_program_free(p);
 }
 
-/* ---- short forms ------------------------------------------------------------------------------------------ */
+/* ---- short forms ------------------------------------------------------------------------ */
 
 static void expect_op(sw_program *p, sw_id value, const char *expected)
 {
@@ -133,8 +142,8 @@ static void emits_short_forms(void **state)
 	(void)state;
 	sw_program *p = sw_program_new("test");
 	int32_t c = sw_build_computation(p, "main");
-	const int64_t dims[] = {4, 6}, flat[] = {24}, swap[] = {1, 0}, start[] = {1, 0}, limit[] = {3, 6},
-		      stride[] = {1, 2}, sizes[] = {2, 2}, one[] = {1};
+	const int64_t dims[] = {4, 6}, flat[] = {24}, swap[] = {1, 0}, start[] = {1, 0},
+		      limit[] = {3, 6}, stride[] = {1, 2}, sizes[] = {2, 2}, one[] = {1};
 	const int64_t pairs[] = {0, 1, 1, 0};
 	sw_id x = sw_emit_parameter(p, c, sw_build_shape(p, SW_F32, dims, 2), "x");
 	sw_id i = sw_emit_scalar(p, c, SW_S32, 1), starts[] = {i, i};
@@ -159,7 +168,8 @@ static void emits_short_forms(void **state)
 		{sw_emit_transpose(p, c, x, swap), "f32[6,4] transpose(%x), dimensions={1,0}"},
 		{sw_emit_slice(p, c, x, start, limit, stride),
 	         "f32[2,3] slice(%x), slice={[1:3], [0:6:2]}"},
-		{sw_emit_slice(p, c, x, start, limit, NULL), "f32[2,6] slice(%x), slice={[1:3], [0:6]}"},
+		{sw_emit_slice(p, c, x, start, limit, NULL),
+	         "f32[2,6] slice(%x), slice={[1:3], [0:6]}"},
 		{sw_emit_dynamic_slice(p, c, x, starts, sizes),
 	         "f32[2,2] dynamic-slice(%x, %constant, %constant), dynamic_slice_sizes={2,2}"},
 		{sw_emit_dot(p, c, x, x, dot),
@@ -171,7 +181,8 @@ static void emits_short_forms(void **state)
 	         "f32[4,6] all-reduce(%x), channel_id=1, replica_groups=[2,4]<=[8], "
 	         "use_global_device_ids=true, to_apply=%sum_f32"},
 		{sw_emit_collective(p, c, SW_OP_ALL_GATHER, SW_MONOID_NONE, x, 1, &groups),
-	         "f32[4,24] all-gather(%x), channel_id=2, replica_groups=[2,4]<=[8], dimensions={1}, "
+	         "f32[4,24] all-gather(%x), channel_id=2, replica_groups=[2,4]<=[8], "
+	         "dimensions={1}, "
 	         "use_global_device_ids=true"},
 		{sw_emit_collective(p, c, SW_OP_REDUCE_SCATTER, SW_MONOID_MAX, x, 0, &groups),
 	         "f32[1,6] reduce-scatter(%x), channel_id=3"},
@@ -198,7 +209,7 @@ static void makes_a_reducer_once(void **state)
 	sw_program_free(p);
 }
 
-/* ---- the verifier ------------------------------------------------------------------------------------------ */
+/* ---- the verifier ----------------------------------------------------------------------- */
 
 typedef struct broken_case {
 	const char *message;
@@ -210,8 +221,10 @@ static sw_program *make_small(void)
 {
 	sw_program *p = sw_program_new("test");
 	int32_t c = sw_build_computation(p, "main");
-	sw_id x = sw_emit_parameter(p, c, f32(p, 2), "x"), y = sw_emit_parameter(p, c, f32(p, 2), "y");
-	sw_id results[2] = {sw_emit_unary(p, c, SW_OP_NEGATE, x), sw_emit_binary(p, c, SW_OP_ADD, x, y)};
+	sw_id x = sw_emit_parameter(p, c, f32(p, 2), "x"),
+	      y = sw_emit_parameter(p, c, f32(p, 2), "y");
+	sw_id results[2] = {sw_emit_unary(p, c, SW_OP_NEGATE, x),
+	                    sw_emit_binary(p, c, SW_OP_ADD, x, y)};
 	sw_build_results(p, c, results, 2, true);
 	p->entry = c;
 	sw_alias alias = {0, 0, false};
@@ -332,10 +345,14 @@ static void verifier_finds_recursion(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(makes_names_unique),    cmocka_unit_test(gives_inputs_by_parameter_number),
-		cmocka_unit_test(refuses_bad_specs),     cmocka_unit_test(errors_carry_line_and_name),
-		cmocka_unit_test(emits_short_forms),     cmocka_unit_test(makes_a_reducer_once),
-		cmocka_unit_test(verifier_finds_damage), cmocka_unit_test(verifier_finds_recursion),
+		cmocka_unit_test(makes_names_unique),
+		cmocka_unit_test(gives_inputs_by_parameter_number),
+		cmocka_unit_test(refuses_bad_specs),
+		cmocka_unit_test(errors_carry_line_and_name),
+		cmocka_unit_test(emits_short_forms),
+		cmocka_unit_test(makes_a_reducer_once),
+		cmocka_unit_test(verifier_finds_damage),
+		cmocka_unit_test(verifier_finds_recursion),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

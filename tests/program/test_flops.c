@@ -11,15 +11,15 @@
 
 #define CASE(name, shapes) .opcode = SW_OP_##name, .operands = shapes
 #define DIMS(...) .attrs.dims.dims = LIST(__VA_ARGS__)
-#define WINDOW(...)                                                                                        \
-	{                                                                                                  \
-		sizeof((sw_window_dim[]){__VA_ARGS__}) / sizeof(sw_window_dim), (sw_window_dim[])          \
-		{                                                                                          \
-			__VA_ARGS__                                                                        \
-		}                                                                                          \
+#define WINDOW(...)                                                                                \
+	{                                                                                          \
+		sizeof((sw_window_dim[]){__VA_ARGS__}) / sizeof(sw_window_dim), (sw_window_dim[])  \
+		{                                                                                  \
+			__VA_ARGS__                                                                \
+		}                                                                                  \
 	}
-#define CONV_LABELS                                                                                        \
-	.output_feature = 2, .input_feature = 2, .kernel_input = 1, .kernel_output = 2,                    \
+#define CONV_LABELS                                                                                \
+	.output_feature = 2, .input_feature = 2, .kernel_input = 1, .kernel_output = 2,            \
 	.input_spatial = LIST(1), .kernel_spatial = LIST(0), .output_spatial = LIST(1)
 
 typedef struct flops_case {
@@ -40,13 +40,17 @@ static const flops_case cases[] = {
 	{CASE(TRANSPOSE, "f32[4,6]"), .flops = 0, .bytes = 192, DIMS(1, 0)},
 	{CASE(BROADCAST, "f32[]"), .flops = 0, .bytes = 4 + 96, .declared = "f32[4,6]"},
 	{CASE(BITCAST, "f32[4]"), .flops = 0, .bytes = 0, .declared = "f32[2,2]"},
-	{CASE(SLICE, "f32[100]"), .flops = 0, .bytes = 2 * 12, .attrs.slice = {LIST(5), LIST(8), LIST(1)}},
+	{CASE(SLICE, "f32[100]"), .flops = 0, .bytes = 2 * 12,
+         .attrs.slice = {LIST(5), LIST(8), LIST(1)}},
 	{CASE(DYNAMIC_UPDATE_SLICE, "f32[100] f32[3] s32[]"), .flops = 0, .bytes = 2 * 12},
-	{CASE(DOT, "f32[5,2,3] f32[5,3,7]"), .flops = 2. * 5 * 2 * 3 * 7, .bytes = 4. * (30 + 105 + 70),
-         .attrs.dot = {LIST(0), LIST(0), LIST(2), LIST(1)}},
-	{CASE(REDUCE, "f32[4,6] f32[]"), .flops = 24, .bytes = 96 + 4 + 16, DIMS(1), .called = "sum f32"},
-	{CASE(REDUCE, "s32[4,6] s32[]"), .flops = 0, .bytes = 96 + 4 + 16, DIMS(1), .called = "sum s32"},
-	{CASE(REDUCE_WINDOW, "f32[9] f32[]"), .flops = 45, .bytes = 36 + 4 + 36, /* 1 + 2 + ... + 9 */
+	{CASE(DOT, "f32[5,2,3] f32[5,3,7]"), .flops = 2. * 5 * 2 * 3 * 7,
+         .bytes = 4. * (30 + 105 + 70), .attrs.dot = {LIST(0), LIST(0), LIST(2), LIST(1)}},
+	{CASE(REDUCE, "f32[4,6] f32[]"), .flops = 24, .bytes = 96 + 4 + 16, DIMS(1),
+         .called = "sum f32"},
+	{CASE(REDUCE, "s32[4,6] s32[]"), .flops = 0, .bytes = 96 + 4 + 16, DIMS(1),
+         .called = "sum s32"},
+	/* 1 + 2 + ... + 9 */
+	{CASE(REDUCE_WINDOW, "f32[9] f32[]"), .flops = 45, .bytes = 36 + 4 + 36,
          .attrs.window.window = WINDOW({9, 1, 8, 0, 1, 1, false}), .called = "sum f32"},
 	{CASE(SCATTER, "f32[64,32] s32[8,1] f32[8,32]"), .flops = 256,
          .bytes = 4. * (2048 + 8 + 256 + 2048),
@@ -78,7 +82,8 @@ static const flops_case cases[] = {
                                CONV_LABELS,
                                .feature_groups = 1,
                                .batch_groups = 1}},
-	/* input dilated by 2 (a gradient): holes meet nothing; 4 elements, 7 places, padded by 2: each element meets 3 */
+	/* input dilated by 2 (a gradient): holes meet nothing; 4 elements, 7 places, padded by 2:
+           each element meets 3 */
 	{CASE(CONVOLUTION, "f32[1,4,1] f32[3,1,1]"), .flops = 2. * 12, .bytes = 4. * (4 + 3 + 9),
          .attrs.convolution = {.window = WINDOW({3, 1, 2, 2, 2, 1, false}),
                                CONV_LABELS,
@@ -96,8 +101,10 @@ static void counts_ops(void **state)
 		int32_t c = sw_build_computation(p, "main"), called[2];
 		sw_id operands[8];
 		sw_shape declared[4];
-		sw_op_spec spec = {
-			.opcode = k->opcode, .operands = operands, .called = called, .attrs = &k->attrs};
+		sw_op_spec spec = {.opcode = k->opcode,
+		                   .operands = operands,
+		                   .called = called,
+		                   .attrs = &k->attrs};
 		spec.n_operands = parameters_of(p, c, k->operands, operands, 8);
 		spec.n_called = computations_of(p, k->called, called, 2);
 		spec.n_results = shapes_of(p, k->declared, declared, 4);
@@ -106,7 +113,8 @@ static void counts_ops(void **state)
 		double flops = sw_op_flops(p, op), bytes = sw_op_bytes(p, op);
 		if (fabs(flops - k->flops) > 1e-9 || fabs(bytes - k->bytes) > 1e-9)
 			fail_msg("%s(%s): expected %g flops, %g bytes; found %g, %g",
-			         sw_opcode_name(k->opcode), k->operands, k->flops, k->bytes, flops, bytes);
+			         sw_opcode_name(k->opcode), k->operands, k->flops, k->bytes, flops,
+			         bytes);
 		sw_build_results(p, c, &first, 1, false);
 		p->entry = c;
 		assert_float_equal(sw_program_flops(p), k->flops, 1e-9);
@@ -122,7 +130,8 @@ static int64_t hits_by_hand(const sw_window_dim *w, int64_t input, int64_t outpu
 	for (int64_t o = 0; o < output; o++) {
 		for (int64_t k = 0; k < w->size; k++) {
 			int64_t at = o * w->stride + k * w->rhs_dilate - w->pad_low;
-			hits += at >= 0 && at <= (input - 1) * w->lhs_dilate && at % w->lhs_dilate == 0;
+			hits += at >= 0 && at <= (input - 1) * w->lhs_dilate &&
+			        at % w->lhs_dilate == 0;
 		}
 	}
 	return hits;
@@ -139,20 +148,24 @@ static void convolution_counts_what_meets(void **state)
 		                   .pad_high = sw_rng_below(&rng, 7) - 2,
 		                   .lhs_dilate = 1 + sw_rng_below(&rng, 4),
 		                   .rhs_dilate = 1 + sw_rng_below(&rng, 3)};
-		const int64_t input[] = {1, 1 + sw_rng_below(&rng, 9), 1}, kernel[] = {w.size, 1, 1};
+		const int64_t input[] = {1, 1 + sw_rng_below(&rng, 9), 1},
+			      kernel[] = {w.size, 1, 1};
 		sw_program *p = sw_program_new("test");
 		int32_t c = sw_build_computation(p, "main");
-		sw_attrs attrs = {
-			.convolution = {
-				.window = {1, &w}, CONV_LABELS, .feature_groups = 1, .batch_groups = 1}};
-		sw_id operands[2] = {sw_emit_parameter(p, c, sw_build_shape(p, SW_F32, input, 3), NULL),
-		                     sw_emit_parameter(p, c, sw_build_shape(p, SW_F32, kernel, 3), NULL)};
+		sw_attrs attrs = {.convolution = {.window = {1, &w},
+		                                  CONV_LABELS,
+		                                  .feature_groups = 1,
+		                                  .batch_groups = 1}};
+		sw_id operands[2] = {
+			sw_emit_parameter(p, c, sw_build_shape(p, SW_F32, input, 3), NULL),
+			sw_emit_parameter(p, c, sw_build_shape(p, SW_F32, kernel, 3), NULL)};
 		sw_id y = add_op(p, c,
 		                 (sw_op_spec){.opcode = SW_OP_CONVOLUTION,
 		                              .operands = operands,
 		                              .n_operands = 2,
 		                              .attrs = &attrs});
-		double expected = 2. * (double)hits_by_hand(&w, input[1], sw_value_shape(p, y).dims[1]);
+		double expected =
+			2. * (double)hits_by_hand(&w, input[1], sw_value_shape(p, y).dims[1]);
 		if (fabs(sw_op_flops(p, p->values.data[y].op) - expected) > 0)
 			fail_msg("seed 7, window %d: expected %g, found %g", i, expected,
 			         sw_op_flops(p, p->values.data[y].op));

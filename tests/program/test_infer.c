@@ -52,7 +52,8 @@ static const infer_case elementwise[] = {
 	{CASE(COMPARE, "s32[2] s32[2]", "pred[2]"), .attrs.compare.direction = SW_LT},
 	{CASE(COMPARE, "c64[2] c64[2]", "pred[2]"), .attrs.compare.direction = SW_EQ},
 	{CASE(COMPARE, "c64[2] c64[2]", "!no order"), .attrs.compare.direction = SW_LT},
-	{CASE(COMPARE, "s32[2] s32[3]", "!operand 1: expected s32[2]"), .attrs.compare.direction = SW_LT},
+	{CASE(COMPARE, "s32[2] s32[3]", "!operand 1: expected s32[2]"),
+         .attrs.compare.direction = SW_LT},
 	{CASE(SELECT, "pred[2] f32[2] f32[2]", "f32[2]")},
 	{CASE(SELECT, "pred[] f32[2] f32[2]", "f32[2]")},
 	{CASE(SELECT, "s32[2] f32[2] f32[2]", "!operand 0: expected pred")},
@@ -67,7 +68,8 @@ static const infer_case elementwise[] = {
 	{CASE(CONVERT, "f32[2]", "!can't be inferred")},
 	{CASE(COPY, "f32[2]", "f32[2]")},
 	{CASE(STOCHASTIC_CONVERT, "f32[2] u32[2]", "bf16[2]"), .declared = "bf16[2]"},
-	{CASE(STOCHASTIC_CONVERT, "f32[2] u16[2]", "!unsigned integers as wide"), .declared = "bf16[2]"},
+	{CASE(STOCHASTIC_CONVERT, "f32[2] u16[2]", "!unsigned integers as wide"),
+         .declared = "bf16[2]"},
 	{CASE(REDUCE_PRECISION, "f32[2]", "f32[2]"), .attrs.reduce_precision = {5, 10}},
 	{CASE(REDUCE_PRECISION, "f32[2]", "!exponent_bits"), .attrs.reduce_precision = {0, 10}},
 };
@@ -80,8 +82,10 @@ static const infer_case shaping[] = {
 	{CASE(PARTITION_ID, "", "u32[]")},
 	{CASE(RESHAPE, "f32[2,3]", "f32[6]"), .declared = "f32[6]"},
 	{CASE(RESHAPE, "f32[2,3]", "f32[1,6,1]"), .declared = "f32[1,6,1]"},
-	{CASE(RESHAPE, "f32[2,3]", "!as many elements as f32[2,3], found f32[5]"), .declared = "f32[5]"},
-	{CASE(RESHAPE, "f32[2,3]", "!expected a result of f32, found s32[6]"), .declared = "s32[6]"},
+	{CASE(RESHAPE, "f32[2,3]", "!as many elements as f32[2,3], found f32[5]"),
+         .declared = "f32[5]"},
+	{CASE(RESHAPE, "f32[2,3]", "!expected a result of f32, found s32[6]"),
+         .declared = "s32[6]"},
 	{CASE(BITCAST, "f32[2,3]", "u8[24]"), .declared = "u8[24]"},
 	{CASE(BITCAST, "f32[2,3]", "!as many elements"), .declared = "u8[6]"},
 	{CASE(BITCAST_CONVERT, "f32[2,3]", "u32[2,3]"), .declared = "u32[2,3]"},
@@ -93,7 +97,8 @@ static const infer_case shaping[] = {
 	{CASE(BROADCAST, "f32[]", "f32[4]"), .declared = "f32[4]"},
 	{CASE(BROADCAST, "f32[2,3]", "!dimensions: expected one per dimension"), DIMS(0),
          .declared = "f32[2,5,3]"},
-	{CASE(BROADCAST, "f32[2,3]", "!does not match dimension 1"), DIMS(0, 1), .declared = "f32[2,5,3]"},
+	{CASE(BROADCAST, "f32[2,3]", "!does not match dimension 1"), DIMS(0, 1),
+         .declared = "f32[2,5,3]"},
 	{CASE(BROADCAST, "f32[2,2]", "!stands twice"), DIMS(0, 0), .declared = "f32[2,2]"},
 	{CASE(BROADCAST, "f32[2]", "!expected a dimension in [0, 1), found 1"), DIMS(1),
          .declared = "f32[2]"},
@@ -108,22 +113,29 @@ static const infer_case shaping[] = {
          .attrs.slice = {LIST(0), LIST(9), LIST(1)}},
 	{CASE(SLICE, "f32[8]", "!does not lie"), .attrs.slice = {LIST(4), LIST(3), LIST(1)}},
 	{CASE(SLICE, "f32[8]", "!does not lie"), .attrs.slice = {LIST(0), LIST(3), LIST(0)}},
-	{CASE(SLICE, "f32[8,8]", "!slice: expected 2 numbers"), .attrs.slice = {LIST(0), LIST(3), LIST(1)}},
-	{CASE(PAD, "f32[2,3] f32[]", "f32[4,8]"), .attrs.pad = {LIST(1, 0), LIST(1, 1), LIST(0, 2)}},
+	{CASE(SLICE, "f32[8,8]", "!slice: expected 2 numbers"),
+         .attrs.slice = {LIST(0), LIST(3), LIST(1)}},
+	{CASE(PAD, "f32[2,3] f32[]", "f32[4,8]"),
+         .attrs.pad = {LIST(1, 0), LIST(1, 1), LIST(0, 2)}},
 	{CASE(PAD, "f32[5] f32[]", "f32[2]"), .attrs.pad = {LIST(-1), LIST(-2), LIST(0)}},
 	{CASE(PAD, "f32[5] f32[]", "!can't be put on"), .attrs.pad = {LIST(-3), LIST(-3), LIST(0)}},
-	{CASE(PAD, "f32[5] f32[]", "!can't be put on"), .attrs.pad = {LIST(0), LIST(0), LIST(INT64_MAX)}},
-	{CASE(PAD, "f32[5] s32[]", "!operand 1: expected f32[]"), .attrs.pad = {LIST(0), LIST(0), LIST(0)}},
+	{CASE(PAD, "f32[5] f32[]", "!can't be put on"),
+         .attrs.pad = {LIST(0), LIST(0), LIST(INT64_MAX)}},
+	{CASE(PAD, "f32[5] s32[]", "!operand 1: expected f32[]"),
+         .attrs.pad = {LIST(0), LIST(0), LIST(0)}},
 	{CASE(CONCATENATE, "f32[2,3] f32[2,4] f32[2,1]", "f32[2,8]"), DIMS(1)},
 	{CASE(CONCATENATE, "f32[2,3] f32[3,3]", "!can't be joined"), DIMS(1)},
 	{CASE(CONCATENATE, "f32[2,3] s32[2,3]", "!can't be joined"), DIMS(1)},
 	{CASE(CONCATENATE, "", "!at least one operand"), DIMS(1)},
 	{CASE(CONCATENATE, "f32[2,3]", "!dimensions: expected one, found 2"), DIMS(0, 1)},
-	{CASE(DYNAMIC_SLICE, "f32[8,9] s32[] s32[]", "f32[3,2]"), .attrs.dynamic_slice.sizes = LIST(3, 2)},
+	{CASE(DYNAMIC_SLICE, "f32[8,9] s32[] s32[]", "f32[3,2]"),
+         .attrs.dynamic_slice.sizes = LIST(3, 2)},
 	{CASE(DYNAMIC_SLICE, "f32[8,9] s32[]", "!expected 2 start indices"),
          .attrs.dynamic_slice.sizes = LIST(3, 2)},
-	{CASE(DYNAMIC_SLICE, "f32[8] f32[]", "!integer scalar"), .attrs.dynamic_slice.sizes = LIST(3)},
-	{CASE(DYNAMIC_SLICE, "f32[8] s32[]", "!does not fit"), .attrs.dynamic_slice.sizes = LIST(9)},
+	{CASE(DYNAMIC_SLICE, "f32[8] f32[]", "!integer scalar"),
+         .attrs.dynamic_slice.sizes = LIST(3)},
+	{CASE(DYNAMIC_SLICE, "f32[8] s32[]", "!does not fit"),
+         .attrs.dynamic_slice.sizes = LIST(9)},
 	{CASE(DYNAMIC_UPDATE_SLICE, "f32[8,9] f32[3,2] s32[] u32[]", "f32[8,9]")},
 	{CASE(DYNAMIC_UPDATE_SLICE, "f32[8] f32[9] s32[]", "!does not fit in f32[8]")},
 	{CASE(DYNAMIC_UPDATE_SLICE, "f32[8] s32[2] s32[]", "!does not fit in f32[8]")},
@@ -185,18 +197,20 @@ static const infer_case indexing[] = {
                          .start_index_map = LIST(0),
                          .index_vector_dim = 1,
                          .slice_sizes = LIST(1, 32)}},
-	{CASE(GATHER, "f32[64,32] s32[8,1]", "!offset_dims: expected a dimension in [0, 2), found 5"),
+	{CASE(GATHER, "f32[64,32] s32[8,1]",
+              "!offset_dims: expected a dimension in [0, 2), found 5"),
          .attrs.index = {.offset = LIST(5),
                          .collapsed = LIST(0),
                          .start_index_map = LIST(0),
                          .index_vector_dim = 1,
                          .slice_sizes = LIST(1, 32)}},
-	{CASE(GATHER, "f32[8,8] s32[7,1]", "!do not match"), .attrs.index = {.collapsed = LIST(1),
-                                                                             .start_index_map = LIST(1),
-                                                                             .operand_batch = LIST(0),
-                                                                             .index_batch = LIST(0),
-                                                                             .index_vector_dim = 1,
-                                                                             .slice_sizes = LIST(1, 1)}},
+	{CASE(GATHER, "f32[8,8] s32[7,1]", "!do not match"),
+         .attrs.index = {.collapsed = LIST(1),
+                         .start_index_map = LIST(1),
+                         .operand_batch = LIST(0),
+                         .index_batch = LIST(0),
+                         .index_vector_dim = 1,
+                         .slice_sizes = LIST(1, 1)}},
 	{CASE(GATHER, "f32[8] s32[8,1]", "!must have no other use"),
          .attrs.index = {.start_index_map = LIST(0),
                          .operand_batch = LIST(0),
@@ -234,20 +248,23 @@ static const infer_case indexing[] = {
                          .start_index_map = LIST(0),
                          .index_vector_dim = 1},
          .called = "sum f32"},
-	{CASE(SCATTER, "f32[64,32] s32[8,1] f32[8,32]", "!expected parameter 0 to be f32[], found s32[]"),
+	{CASE(SCATTER, "f32[64,32] s32[8,1] f32[8,32]",
+              "!expected parameter 0 to be f32[], found s32[]"),
          .attrs.index = {.offset = LIST(1),
                          .collapsed = LIST(0),
                          .start_index_map = LIST(0),
                          .index_vector_dim = 1},
          .called = "sum s32"},
-	{CASE(SCATTER, "f32[64,32] s32[8,1]", "!inputs, indices and as many updates"), .called = "sum f32"},
+	{CASE(SCATTER, "f32[64,32] s32[8,1]", "!inputs, indices and as many updates"),
+         .called = "sum f32"},
 };
 
 static const infer_case contracting[] = {
 	{CASE(DOT, "f32[2,3] f32[3,4]", "f32[2,4]"),
          .attrs.dot = {.lhs_contracting = LIST(1), .rhs_contracting = LIST(0)}},
 	{CASE(DOT, "bf16[2,3] bf16[3,4]", "f32[2,4]"),
-         .attrs.dot = {.lhs_contracting = LIST(1), .rhs_contracting = LIST(0)}, .declared = "f32[2,4]"},
+         .attrs.dot = {.lhs_contracting = LIST(1), .rhs_contracting = LIST(0)},
+         .declared = "f32[2,4]"},
 	{CASE(DOT, "f32[5,2,3] f32[4,5,3]", "f32[5,2,4]"),
          .attrs.dot = {LIST(0), LIST(1), LIST(2), LIST(2)}},
 	{CASE(DOT, "f32[2,3] f32[4,4]",
@@ -260,23 +277,24 @@ static const infer_case contracting[] = {
 	{CASE(DOT, "bf16[2,3] f32[3,4]", "!a result type must be given"),
          .attrs.dot = {.lhs_contracting = LIST(1), .rhs_contracting = LIST(0)}},
 	{CASE(DOT, "f32[2,3] f32[3,4]", "!its result 0 is f32[2,4], but f32[4,2] was declared"),
-         .attrs.dot = {.lhs_contracting = LIST(1), .rhs_contracting = LIST(0)}, .declared = "f32[4,2]"},
+         .attrs.dot = {.lhs_contracting = LIST(1), .rhs_contracting = LIST(0)},
+         .declared = "f32[4,2]"},
 	{CASE(DOT, "f32[1,1,1,1,1,1,1,1,1] f32[1,1,1,1,1,1,1,1]", "!rank 17; the largest is 16")},
 };
 
-#define WINDOW(...)                                                                                        \
-	{                                                                                                  \
-		sizeof((sw_window_dim[]){__VA_ARGS__}) / sizeof(sw_window_dim), (sw_window_dim[])          \
-		{                                                                                          \
-			__VA_ARGS__                                                                        \
-		}                                                                                          \
+#define WINDOW(...)                                                                                \
+	{                                                                                          \
+		sizeof((sw_window_dim[]){__VA_ARGS__}) / sizeof(sw_window_dim), (sw_window_dim[])  \
+		{                                                                                  \
+			__VA_ARGS__                                                                \
+		}                                                                                  \
 	}
-#define PLAIN(size)                                                                                        \
-	{                                                                                                  \
-		size, 1, 0, 0, 1, 1, false                                                                 \
+#define PLAIN(size)                                                                                \
+	{                                                                                          \
+		size, 1, 0, 0, 1, 1, false                                                         \
 	}
-#define CONV_LABELS                                                                                        \
-	.output_feature = 3, .input_feature = 3, .kernel_input = 2, .kernel_output = 3,                    \
+#define CONV_LABELS                                                                                \
+	.output_feature = 3, .input_feature = 3, .kernel_input = 2, .kernel_output = 3,            \
 	.input_spatial = LIST(1, 2), .kernel_spatial = LIST(0, 1), .output_spatial = LIST(1, 2)
 
 static const infer_case convolving[] = {
@@ -286,12 +304,14 @@ static const infer_case convolving[] = {
                                .feature_groups = 1,
                                .batch_groups = 1}},
 	{CASE(CONVOLUTION, "f32[2,9,9,4] f32[3,3,2,16]", "f32[2,5,17,16]"),
-         .attrs.convolution = {.window = WINDOW({3, 2, 1, 1, 1, 1, false}, {3, 1, 1, 1, 2, 1, false}),
+         .attrs.convolution = {.window =
+                                       WINDOW({3, 2, 1, 1, 1, 1, false}, {3, 1, 1, 1, 2, 1, false}),
                                CONV_LABELS,
                                .feature_groups = 2,
                                .batch_groups = 1}},
 	{CASE(CONVOLUTION, "f32[4,9,9,3] f32[3,3,3,16]", "f32[2,5,5,16]"),
-         .attrs.convolution = {.window = WINDOW({3, 1, 0, 0, 1, 2, false}, {3, 1, 0, 0, 1, 2, false}),
+         .attrs.convolution = {.window =
+                                       WINDOW({3, 1, 0, 0, 1, 2, false}, {3, 1, 0, 0, 1, 2, false}),
                                CONV_LABELS,
                                .feature_groups = 1,
                                .batch_groups = 2}},
@@ -330,9 +350,10 @@ static const infer_case convolving[] = {
          .attrs.window.window = WINDOW(PLAIN(1)), .called = "sum f32"},
 	{CASE(REDUCE_WINDOW, "f32[2] f32[]", "f32[0]"), .attrs.window.window = WINDOW(PLAIN(3)),
          .called = "sum f32"},
-	{CASE(SELECT_AND_SCATTER, "f32[9] f32[7] f32[]", "f32[9]"), .attrs.window.window = WINDOW(PLAIN(3)),
-         .called = "less f32; sum f32"},
-	{CASE(SELECT_AND_SCATTER, "f32[9] f32[6] f32[]", "!operand 1: expected f32[7], found f32[6]"),
+	{CASE(SELECT_AND_SCATTER, "f32[9] f32[7] f32[]", "f32[9]"),
+         .attrs.window.window = WINDOW(PLAIN(3)), .called = "less f32; sum f32"},
+	{CASE(SELECT_AND_SCATTER, "f32[9] f32[6] f32[]",
+              "!operand 1: expected f32[7], found f32[6]"),
          .attrs.window.window = WINDOW(PLAIN(3)), .called = "less f32; sum f32"},
 	{CASE(SELECT_AND_SCATTER, "f32[9] f32[7] f32[]", "!expected result 0 to be pred[]"),
          .attrs.window.window = WINDOW(PLAIN(3)), .called = "sum f32; sum f32"},
@@ -355,14 +376,17 @@ static const infer_case reducing[] = {
 	{CASE(REDUCE, "f32[2,3] f32[]", "!expected a dimension in [0, 2), found 2"), DIMS(2),
          .called = "sum f32"},
 	{CASE(REDUCE, "f32[2,3] f32[]", "!expected 1 called computation, found 0"), DIMS(1)},
-	{CASE(REDUCE, "f32[2,3]", "!arrays and as many initial values"), DIMS(1), .called = "sum f32"},
-	{CASE(REDUCE, "f32[2,3] s32[2,4] f32[] s32[]", "!operand 1: expected the dimensions of f32[2,3]"),
+	{CASE(REDUCE, "f32[2,3]", "!arrays and as many initial values"), DIMS(1),
+         .called = "sum f32"},
+	{CASE(REDUCE, "f32[2,3] s32[2,4] f32[] s32[]",
+              "!operand 1: expected the dimensions of f32[2,3]"),
          DIMS(1), .called = "sum f32"},
 	{CASE(SORT, "f32[2,3] s32[2,3]", "f32[2,3] s32[2,3]"), .attrs.sort.dimension = 1,
          .called = "less f32 s32"},
-	{CASE(SORT, "f32[2,3]", "!expected a dimension"), .attrs.sort.dimension = 2, .called = "less f32"},
-	{CASE(SORT, "f32[2,3] s32[2,3]", "!expected 4 parameters, found 2"), .attrs.sort.dimension = 1,
+	{CASE(SORT, "f32[2,3]", "!expected a dimension"), .attrs.sort.dimension = 2,
          .called = "less f32"},
+	{CASE(SORT, "f32[2,3] s32[2,3]", "!expected 4 parameters, found 2"),
+         .attrs.sort.dimension = 1, .called = "less f32"},
 	{CASE(SORT, "f32[2,3]", "!expected result 0 to be pred[]"), .attrs.sort.dimension = 1,
          .called = "sum f32"},
 	{CASE(TOPK, "f32[2,9]", "f32[2,3] s32[2,3]"), .attrs.topk = {3, true}},
@@ -384,25 +408,31 @@ static const infer_case reducing[] = {
 };
 
 static const infer_case regions[] = {
-	{CASE(WHILE, "f32[2] s32[]", "f32[2] s32[]"), .called = "true f32[2] s32[]; pass f32[2] s32[]"},
+	{CASE(WHILE, "f32[2] s32[]", "f32[2] s32[]"),
+         .called = "true f32[2] s32[]; pass f32[2] s32[]"},
 	{CASE(WHILE, "f32[2] s32[]", "!expected result 0 to be pred[]|expected 1 results"),
          .called = "pass f32[2] s32[]; pass f32[2] s32[]"},
 	{CASE(WHILE, "f32[2]", "!expected 1 parameters, found 2"),
          .called = "true f32[2] s32[]; pass f32[2] s32[]"},
 	{CASE(WHILE, "f32[2] s32[]", "!expected parameter 1 to be s32[], found u32[]"),
          .called = "true f32[2] s32[]; pass f32[2] u32[]"},
-	{CASE(WHILE, "f32[2]", "!expected 2 called computations, found 1"), .called = "true f32[2]"},
+	{CASE(WHILE, "f32[2]", "!expected 2 called computations, found 1"),
+         .called = "true f32[2]"},
 	{CASE(WHILE, "f32[2] s32[]", "!expected one parameter, found 2"),
          .called = "each f32[2] s32[]; pass f32[2] s32[]"},
-	{CASE(CONDITIONAL, "pred[] f32[2] f32[2] s32[]", "!expected 1 results, found 2|expected 2 results"),
+	{CASE(CONDITIONAL, "pred[] f32[2] f32[2] s32[]",
+              "!expected 1 results, found 2|expected 2 results"),
          .called = "pass f32[2]; pass f32[2] s32[]"},
 	{CASE(CONDITIONAL, "pred[] f32[2] f32[2]", "f32[2]"), .called = "pass f32[2]; pass f32[2]"},
 	{CASE(CONDITIONAL, "s32[] f32[2] f32[2] f32[2]", "f32[2]"),
          .called = "pass f32[2]; pass f32[2]; pass f32[2]"},
-	{CASE(CONDITIONAL, "pred[] f32[2] f32[2] f32[2]", "!operand 0: expected pred[] for two branches"),
+	{CASE(CONDITIONAL, "pred[] f32[2] f32[2] f32[2]",
+              "!operand 0: expected pred[] for two branches"),
          .called = "pass f32[2]; pass f32[2]; pass f32[2]"},
-	{CASE(CONDITIONAL, "pred[] f32[2]", "!too few operands"), .called = "pass f32[2]; pass f32[2]"},
-	{CASE(CONDITIONAL, "pred[] f32[2] f32[2] f32[2]", "!expected 2 operands for its branches, found 3"),
+	{CASE(CONDITIONAL, "pred[] f32[2]", "!too few operands"),
+         .called = "pass f32[2]; pass f32[2]"},
+	{CASE(CONDITIONAL, "pred[] f32[2] f32[2] f32[2]",
+              "!expected 2 operands for its branches, found 3"),
          .called = "pass f32[2]; pass f32[2]"},
 	{CASE(CALL, "f32[2] s32[]", "f32[2] s32[]"), .called = "each f32[2] s32[]"},
 	{CASE(CALL, "f32[2] s32[]", "f32[2] s32[]"), .called = "pass f32[2] s32[]"},
@@ -422,7 +452,8 @@ static const infer_case collectives[] = {
 	{CASE(ALL_GATHER, "f32[2,3]", "!2 groups of 4 are not 9 ranks"),
          .attrs.collective = {.groups = {2, 4, NULL, LIST(9), {0}}, .dimension = 1}},
 	{CASE(ALL_GATHER, "f32[2,3]", "!groups of equal size"),
-         .attrs.collective = {.groups = {2, 2, (int64_t[]){0, 1, 2, -1}, {0}, {0}}, .dimension = 1}},
+         .attrs.collective = {.groups = {2, 2, (int64_t[]){0, 1, 2, -1}, {0}, {0}},
+                              .dimension = 1}},
 	{CASE(REDUCE_SCATTER, "f32[2,8]", "f32[2,2]"), .called = "sum f32",
          .attrs.collective = {.groups = {2, 4, NULL, LIST(8), {0}}, .dimension = 1}},
 	{CASE(REDUCE_SCATTER, "f32[2,6]", "!does not divide by 4"), .called = "sum f32",
@@ -438,7 +469,8 @@ static const infer_case collectives[] = {
          .attrs.collective = {.groups = {4, 2, NULL, LIST(8), {0}}, .dimension = -1}},
 	{CASE(ALL_TO_ALL, "f32[2]", "!one operand for each of 2 ranks"),
          .attrs.collective = {.groups = {4, 2, NULL, LIST(8), {0}}, .dimension = -1}},
-	{CASE(COLLECTIVE_PERMUTE, "f32[2]", "f32[2]"), .attrs.collective = {.pairs = LIST(0, 1, 1, 0)}},
+	{CASE(COLLECTIVE_PERMUTE, "f32[2]", "f32[2]"),
+         .attrs.collective = {.pairs = LIST(0, 1, 1, 0)}},
 	{CASE(COLLECTIVE_PERMUTE, "f32[2]", "!1 is target twice"),
          .attrs.collective = {.pairs = LIST(0, 1, 2, 1)}},
 	{CASE(COLLECTIVE_PERMUTE, "f32[2]", "!expected pairs"),
@@ -460,9 +492,10 @@ static const infer_case collectives[] = {
 };
 
 static const infer_case others[] = {
-	{CASE(RNG, "f32[] f32[]", "f32[4]"), .attrs.rng_old = {"rng_uniform"}, .declared = "f32[4]"},
-	{CASE(RNG, "f32[] f32[2]", "!operand 1: expected a scalar"), .attrs.rng_old = {"rng_uniform"},
+	{CASE(RNG, "f32[] f32[]", "f32[4]"), .attrs.rng_old = {"rng_uniform"},
          .declared = "f32[4]"},
+	{CASE(RNG, "f32[] f32[2]", "!operand 1: expected a scalar"),
+         .attrs.rng_old = {"rng_uniform"}, .declared = "f32[4]"},
 	{CASE(RNG, "f32[] f32[]", "!expected the attribute distribution"), .declared = "f32[4]"},
 	{CASE(RNG_BIT_GENERATOR, "u64[2]", "u64[2] u32[8]"), .attrs.rng = {"rng_default"},
          .declared = "u64[2] u32[8]"},
@@ -484,9 +517,11 @@ static const infer_case others[] = {
 	{CASE(CUSTOM_CALL, "f32[2] s32[]", "f32[7] s8[]"), .attrs.custom = {.target = "Anything"},
          .declared = "f32[7] s8[]"},
 	{CASE(CUSTOM_CALL, "f32[2]", "!can't be inferred"), .attrs.custom = {.target = "Anything"}},
-	{CASE(UNKNOWN, "f32[2]", "f32[7]"), .attrs.unknown = {.spelling = "new-op"}, .declared = "f32[7]"},
+	{CASE(UNKNOWN, "f32[2]", "f32[7]"), .attrs.unknown = {.spelling = "new-op"},
+         .declared = "f32[7]"},
 	{CASE(TUPLE, "f32[2]", "!tuples exist only in the text")},
-	{CASE(NEGATE, "f32[2]", "!expected 1 results, found 2 declared"), .declared = "f32[2] f32[2]"},
+	{CASE(NEGATE, "f32[2]", "!expected 1 results, found 2 declared"),
+         .declared = "f32[2] f32[2]"},
 };
 
 /* "a|b": either. */
@@ -558,12 +593,12 @@ static void check_case(const infer_case *c)
 	sw_program_free(p);
 }
 
-#define TEST_OF(table)                                                                                     \
-	static void infers_##table(void **state)                                                           \
-	{                                                                                                  \
-		(void)state;                                                                               \
-		for (size_t i = 0; i < SW_COUNT(table); i++)                                               \
-			check_case(&table[i]);                                                             \
+#define TEST_OF(table)                                                                             \
+	static void infers_##table(void **state)                                                   \
+	{                                                                                          \
+		(void)state;                                                                       \
+		for (size_t i = 0; i < SW_COUNT(table); i++)                                       \
+			check_case(&table[i]);                                                     \
 	}
 TEST_OF(elementwise)
 TEST_OF(shaping)
@@ -591,7 +626,8 @@ static void refuses_sizes_that_overflow(void **state)
 	         .attrs.window.window = WINDOW({9, 1, INT64_MAX, INT64_MAX, 1, 1, false}),
 	         .called = "sum f32"},
 		{CASE(REDUCE_WINDOW, "f32[9] f32[]", "!overflow"),
-	         .attrs.window.window = WINDOW({9, 1, 0, 0, INT64_MAX, 1, false}), .called = "sum f32"},
+	         .attrs.window.window = WINDOW({9, 1, 0, 0, INT64_MAX, 1, false}),
+	         .called = "sum f32"},
 		{CASE(ALL_GATHER, "f32[1099511627776]", "!overflow|more bytes"),
 	         .attrs.collective = {.groups = {1, 1099511627776, NULL, LIST(1099511627776), {0}},
 	                              .dimension = 0}},

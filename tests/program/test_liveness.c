@@ -76,7 +76,8 @@ static void other_computations_are_left_out(void **state)
 	sw_program_free(p);
 }
 
-/* f(x) = -(x broadcast to 10 times its size) reduced again: its temporaries count where it is called. */
+/* f(x) = -(x broadcast to 10 times its size) reduced again: its temporaries count where it is
+ * called. */
 static void regions_bring_their_peak(void **state)
 {
 	(void)state;

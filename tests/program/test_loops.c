@@ -58,11 +58,12 @@ static void other_computations_have_no_monoid(void **state)
 	const char *others[] = {"negate f32", "less f32", "pass f32[]", "each f32[] f32[]"};
 	sw_program *p = sw_program_new("test");
 	for (size_t i = 0; i < SW_COUNT(others); i++)
-		assert_int_equal(sw_computation_monoid(p, computation_of(p, others[i])), SW_MONOID_NONE);
+		assert_int_equal(sw_computation_monoid(p, computation_of(p, others[i])),
+		                 SW_MONOID_NONE);
 	sw_program_free(p);
 }
 
-/* ---- trip counts ------------------------------------------------------------------------------------------- */
+/* ---- trip counts ------------------------------------------------------------------------ */
 
 typedef enum twist {
 	PLAIN,
@@ -143,7 +144,8 @@ static int32_t make_condition(sw_program *p, const trip_case *k)
 		bound = sw_emit_convert(p, c, sw_emit_unary(p, c, SW_OP_COPY, bound), SW_S64);
 	}
 	bool left = k->twist == BOUND_LEFT;
-	sw_id root = sw_emit_compare(p, c, k->direction, left ? bound : counter, left ? counter : bound);
+	sw_id root =
+		sw_emit_compare(p, c, k->direction, left ? bound : counter, left ? counter : bound);
 	sw_build_results(p, c, &root, 1, false);
 	return c;
 }

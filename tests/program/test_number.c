@@ -83,8 +83,9 @@ static void rounds_to_every_type(void **state)
 static void reads_back_every_narrow_float(void **state)
 {
 	(void)state;
-	const sw_type types[] = {SW_F8E5M2,     SW_F8E4M3,     SW_F8E4M3FN,  SW_F8E4M3B11FNUZ, SW_F8E3M4,
-	                         SW_F8E5M2FNUZ, SW_F8E4M3FNUZ, SW_F8E8M0FNU, SW_F16,           SW_BF16};
+	const sw_type types[] = {SW_F8E5M2, SW_F8E4M3,     SW_F8E4M3FN,   SW_F8E4M3B11FNUZ,
+	                         SW_F8E3M4, SW_F8E5M2FNUZ, SW_F8E4M3FNUZ, SW_F8E8M0FNU,
+	                         SW_F16,    SW_BF16};
 	for (size_t t = 0; t < SW_COUNT(types); t++) {
 		for (uint32_t code = 0; code < 1u << 8 * sw_type_bytes(types[t]); code++) {
 			uint32_t again = 0;
@@ -98,7 +99,7 @@ static void reads_back_every_narrow_float(void **state)
 	}
 }
 
-/* ---- literals --------------------------------------------------------------------------------------------- */
+/* ---- literals --------------------------------------------------------------------------- */
 
 static void expect_text(sw_type type, const void *data, const int64_t *dims, int32_t rank,
                         const char *expected)
@@ -106,7 +107,8 @@ static void expect_text(sw_type type, const void *data, const int64_t *dims, int
 	sw_program *p = sw_program_new("test");
 	int32_t c = sw_build_computation(p, "main");
 	sw_id x = sw_emit_literal(
-		p, c, (sw_literal){.shape = {.type = type, .rank = rank, .dims = dims}, .data = data});
+		p, c,
+		(sw_literal){.shape = {.type = type, .rank = rank, .dims = dims}, .data = data});
 	char *text = op_text(p, x);
 	const char *open = strstr(text, "constant(");
 	if (strcmp(open, expected) != 0)
@@ -170,7 +172,7 @@ static void prints_arrays(void **state)
 	expect_text(SW_C64, complex_data, two, 1, "constant({(1, -0.5), (inf, 0)})");
 }
 
-/* ---- neutral elements ------------------------------------------------------------------------------------- */
+/* ---- neutral elements ------------------------------------------------------------------- */
 
 static void emits_neutral_elements(void **state)
 {
@@ -202,7 +204,8 @@ static void emits_neutral_elements(void **state)
 	sw_program *p = sw_program_new("test");
 	int32_t c = sw_build_computation(p, "main");
 	for (size_t i = 0; i < SW_COUNT(identities); i++) {
-		char *text = op_text(p, sw_emit_identity(p, c, identities[i].type, identities[i].monoid));
+		char *text = op_text(
+			p, sw_emit_identity(p, c, identities[i].type, identities[i].monoid));
 		assert_contains(text, identities[i].expected);
 		free(text);
 	}
@@ -212,8 +215,10 @@ static void emits_neutral_elements(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rounds_to_every_type),   cmocka_unit_test(reads_back_every_narrow_float),
-		cmocka_unit_test(prints_scalars),         cmocka_unit_test(prints_arrays),
+		cmocka_unit_test(rounds_to_every_type),
+		cmocka_unit_test(reads_back_every_narrow_float),
+		cmocka_unit_test(prints_scalars),
+		cmocka_unit_test(prints_arrays),
 		cmocka_unit_test(emits_neutral_elements),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

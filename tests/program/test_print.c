@@ -35,21 +35,22 @@ static void prints_a_program(void **state)
 	p->ops.data[p->values.data[sum].op].op_name = "jit(f)/\"sum\"";
 	finish(p, c, sum);
 	p->num_partitions = 8;
-	expect_program(p,
-	               "HloModule step, entry_computation_layout={(f32[4,6])->f32[4]}, num_partitions=8\n"
-	               "\n"
-	               "%sum_f32 (x.1: f32[], y: f32[]) -> f32[] {\n"
-	               "  %x.1 = f32[] parameter(0)\n"
-	               "  %y = f32[] parameter(1)\n"
-	               "  ROOT %add = f32[] add(%x.1, %y)\n"
-	               "}\n"
-	               "\n"
-	               "ENTRY %main (x: f32[4,6]) -> f32[4] {\n"
-	               "  %x = f32[4,6] parameter(0)\n"
-	               "  %constant = f32[] constant(0)\n"
-	               "  ROOT %reduce = f32[4] reduce(%x, %constant), dimensions={1}, to_apply=%sum_f32, "
-	               "metadata={op_name=\"jit(f)/\\\"sum\\\"\"}\n"
-	               "}\n");
+	expect_program(
+		p,
+		"HloModule step, entry_computation_layout={(f32[4,6])->f32[4]}, num_partitions=8\n"
+		"\n"
+		"%sum_f32 (x.1: f32[], y: f32[]) -> f32[] {\n"
+		"  %x.1 = f32[] parameter(0)\n"
+		"  %y = f32[] parameter(1)\n"
+		"  ROOT %add = f32[] add(%x.1, %y)\n"
+		"}\n"
+		"\n"
+		"ENTRY %main (x: f32[4,6]) -> f32[4] {\n"
+		"  %x = f32[4,6] parameter(0)\n"
+		"  %constant = f32[] constant(0)\n"
+		"  ROOT %reduce = f32[4] reduce(%x, %constant), dimensions={1}, to_apply=%sum_f32, "
+		"metadata={op_name=\"jit(f)/\\\"sum\\\"\"}\n"
+		"}\n");
 }
 
 static void prints_state(void **state)
@@ -64,16 +65,18 @@ static void prints_state(void **state)
 	sw_alias alias = {1, 0, true};
 	sw_vec_push(&p->aliases, alias);
 	sw_vec_push(&p->donors, 1);
-	expect_program(p, "HloModule step, input_output_alias={ {1}: (0, {}, must-alias) }, buffer_donor={ "
-	                  "(1, {}) }, "
-	                  "entry_computation_layout={(f32[4], f32[4])->(f32[4], f32[4])}\n"
-	                  "\n"
-	                  "ENTRY %main (w: f32[4], g: f32[4]) -> (f32[4], f32[4]) {\n"
-	                  "  %w = f32[4] parameter(0)\n"
-	                  "  %g = f32[4] parameter(1)\n"
-	                  "  %add = f32[4] add(%w, %g)\n"
-	                  "  ROOT %tuple.1 = (f32[4], f32[4]) tuple(%g, %add)\n"
-	                  "}\n");
+	expect_program(
+		p,
+		"HloModule step, input_output_alias={ {1}: (0, {}, must-alias) }, buffer_donor={ "
+		"(1, {}) }, "
+		"entry_computation_layout={(f32[4], f32[4])->(f32[4], f32[4])}\n"
+		"\n"
+		"ENTRY %main (w: f32[4], g: f32[4]) -> (f32[4], f32[4]) {\n"
+		"  %w = f32[4] parameter(0)\n"
+		"  %g = f32[4] parameter(1)\n"
+		"  %add = f32[4] add(%w, %g)\n"
+		"  ROOT %tuple.1 = (f32[4], f32[4]) tuple(%g, %add)\n"
+		"}\n");
 }
 
 /* while: a tuple in, elements out, whole where nobody looks inside. */
@@ -99,25 +102,26 @@ static void prints_a_loop(void **state)
 	                            .called = called,
 	                            .n_called = 2});
 	finish(p, c, first + 1);
-	expect_program(p, "HloModule loop, entry_computation_layout={(s32[], f32[4])->f32[4]}\n"
-	                  "\n"
-	                  "%condition (parameter: (s32[], f32[4])) -> pred[] {\n"
-	                  "  %parameter = (s32[], f32[4]) parameter(0)\n"
-	                  "  ROOT %constant = pred[] constant(true)\n"
-	                  "}\n"
-	                  "\n"
-	                  "%pass (parameter.1: (s32[], f32[4])) -> (s32[], f32[4]) {\n"
-	                  "  ROOT %parameter.1 = (s32[], f32[4]) parameter(0)\n"
-	                  "}\n"
-	                  "\n"
-	                  "ENTRY %main (i: s32[], x: f32[4]) -> f32[4] {\n"
-	                  "  %i = s32[] parameter(0)\n"
-	                  "  %x = f32[4] parameter(1)\n"
-	                  "  %tuple.1 = (s32[], f32[4]) tuple(%i, %x)\n"
-	                  "  %while = (s32[], f32[4]) while(%tuple.1), condition=%condition, body=%pass\n"
-	                  "  %while.1 = (s32[], f32[4]) while(%while), condition=%condition, body=%pass\n"
-	                  "  ROOT %get-tuple-element.2 = f32[4] get-tuple-element(%while.1), index=1\n"
-	                  "}\n");
+	expect_program(
+		p, "HloModule loop, entry_computation_layout={(s32[], f32[4])->f32[4]}\n"
+		   "\n"
+		   "%condition (parameter: (s32[], f32[4])) -> pred[] {\n"
+		   "  %parameter = (s32[], f32[4]) parameter(0)\n"
+		   "  ROOT %constant = pred[] constant(true)\n"
+		   "}\n"
+		   "\n"
+		   "%pass (parameter.1: (s32[], f32[4])) -> (s32[], f32[4]) {\n"
+		   "  ROOT %parameter.1 = (s32[], f32[4]) parameter(0)\n"
+		   "}\n"
+		   "\n"
+		   "ENTRY %main (i: s32[], x: f32[4]) -> f32[4] {\n"
+		   "  %i = s32[] parameter(0)\n"
+		   "  %x = f32[4] parameter(1)\n"
+		   "  %tuple.1 = (s32[], f32[4]) tuple(%i, %x)\n"
+		   "  %while = (s32[], f32[4]) while(%tuple.1), condition=%condition, body=%pass\n"
+		   "  %while.1 = (s32[], f32[4]) while(%while), condition=%condition, body=%pass\n"
+		   "  ROOT %get-tuple-element.2 = f32[4] get-tuple-element(%while.1), index=1\n"
+		   "}\n");
 }
 
 static void prints_branches(void **state)
@@ -139,12 +143,15 @@ static void prints_branches(void **state)
 	sw_id b = add_op(p, c, spec);
 	finish(p, c, sw_emit_binary(p, c, SW_OP_ADD, a, b));
 	char *text = program_text(p);
-	assert_contains(text, "  %tuple.2 = (f32[4]) tuple(%x)\n"
-	                      "  %conditional = (f32[4]) conditional(%p, %tuple.2, %x), "
-	                      "true_computation=%pass, false_computation=%each\n"
-	                      "  %get-tuple-element.3 = f32[4] get-tuple-element(%conditional), index=0\n");
-	assert_contains(text, "conditional(%i, %tuple.4, %x), branch_computations={%pass, %each}\n");
-	assert_contains(text, "ROOT %add = f32[4] add(%get-tuple-element.3, %get-tuple-element.5)\n");
+	assert_contains(
+		text, "  %tuple.2 = (f32[4]) tuple(%x)\n"
+		      "  %conditional = (f32[4]) conditional(%p, %tuple.2, %x), "
+		      "true_computation=%pass, false_computation=%each\n"
+		      "  %get-tuple-element.3 = f32[4] get-tuple-element(%conditional), index=0\n");
+	assert_contains(text,
+	                "conditional(%i, %tuple.4, %x), branch_computations={%pass, %each}\n");
+	assert_contains(text,
+	                "ROOT %add = f32[4] add(%get-tuple-element.3, %get-tuple-element.5)\n");
 	free(text);
 	sw_program_free(p);
 }
@@ -179,7 +186,7 @@ static void made_names_are_unique(void **state)
 	sw_program_free(p);
 }
 
-/* ---- single lines ------------------------------------------------------------------------------------------ */
+/* ---- single lines ----------------------------------------------------------------------- */
 
 typedef struct line_case {
 	sw_opcode opcode;
@@ -189,24 +196,27 @@ typedef struct line_case {
 } line_case;
 
 #define CASE(name, shapes, text) .opcode = SW_OP_##name, .operands = shapes, .expected = text
-#define WINDOW(...)                                                                                        \
-	{                                                                                                  \
-		sizeof((sw_window_dim[]){__VA_ARGS__}) / sizeof(sw_window_dim), (sw_window_dim[])          \
-		{                                                                                          \
-			__VA_ARGS__                                                                        \
-		}                                                                                          \
+#define WINDOW(...)                                                                                \
+	{                                                                                          \
+		sizeof((sw_window_dim[]){__VA_ARGS__}) / sizeof(sw_window_dim), (sw_window_dim[])  \
+		{                                                                                  \
+			__VA_ARGS__                                                                \
+		}                                                                                  \
 	}
 
 static const line_case line_cases[] = {
 	{CASE(COMPARE, "f32[2] f32[2]",
               "%op = pred[2] compare(%parameter, %parameter.1), direction=GE, type=TOTALORDER"),
          .attrs.compare = {SW_GE, "TOTALORDER"}},
-	{CASE(PAD, "f32[2,3] f32[]", "%op = f32[4,4] pad(%parameter, %parameter.1), padding=1_1x-1_0_1"),
+	{CASE(PAD, "f32[2,3] f32[]",
+              "%op = f32[4,4] pad(%parameter, %parameter.1), padding=1_1x-1_0_1"),
          .attrs.pad = {LIST(1, -1), LIST(1, 0), LIST(0, 1)}},
 	{CASE(CONVOLUTION, "f32[2,9,9,3] f32[3,3,3,16]",
-              "window={size=3x3 stride=2x1 pad=1_0x0_0 lhs_dilate=1x2 rhs_dilate=1x3 rhs_reversal=0x1}, "
+              "window={size=3x3 stride=2x1 pad=1_0x0_0 lhs_dilate=1x2 rhs_dilate=1x3 "
+              "rhs_reversal=0x1}, "
               "dim_labels=b01f_01io->b01f"),
-         .attrs.convolution = {.window = WINDOW({3, 2, 1, 0, 1, 1, false}, {3, 1, 0, 0, 2, 3, true}),
+         .attrs.convolution = {.window =
+                                       WINDOW({3, 2, 1, 0, 1, 1, false}, {3, 1, 0, 0, 2, 3, true}),
                                .output_feature = 3,
                                .input_feature = 3,
                                .kernel_input = 2,
@@ -238,7 +248,8 @@ static const line_case line_cases[] = {
          .attrs.topk = {3, false}},
 	{CASE(ALL_REDUCE, "f32[2]", "all-reduce(%parameter), replica_groups={}, to_apply=%sum_f32"),
          .called = "sum f32"},
-	{CASE(ALL_GATHER, "f32[2]", "channel_id=3, replica_groups=[4,2]<=[2,4]T(1,0), dimensions={0}"),
+	{CASE(ALL_GATHER, "f32[2]",
+              "channel_id=3, replica_groups=[4,2]<=[2,4]T(1,0), dimensions={0}"),
          .attrs.collective = {.groups = {4, 2, NULL, LIST(2, 4), LIST(1, 0)}, .channel = 3}},
 	{CASE(COLLECTIVE_BROADCAST, "f32[2]", "replica_groups={{0,1,2},{3}}"),
          .attrs.collective = {.groups = {2, 3, (int64_t[]){0, 1, 2, 3, -1, -1}, {0}, {0}}}},
@@ -297,7 +308,8 @@ static void prints_extras_and_control(void **state)
 	sw_extra sharding = {"sharding", "{replicated}", NULL}, kind = {"kind", "kLoop", &sharding};
 	sw_id y = add_op(
 		p, c,
-		(sw_op_spec){.opcode = SW_OP_NEGATE, .operands = &x, .n_operands = 1, .extras = &kind});
+		(sw_op_spec){
+			.opcode = SW_OP_NEGATE, .operands = &x, .n_operands = 1, .extras = &kind});
 	const sw_id control[] = {p->values.data[x].op, SW_NO_ID};
 	p->ops.data[p->values.data[y].op].control = control;
 	char *text = op_text(p, y);

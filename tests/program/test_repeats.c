@@ -42,7 +42,8 @@ static void inner_layers_have_one_number_per_place(void **state)
 		assert_int_equal(number_of(p, &r, weights[l]), number_of(p, &r, weights[2]));
 	for (int k = 0; k < LAYER_OPS; k++)
 		for (int other = 0; other < k; other++)
-			assert_int_not_equal(number_of(p, &r, ops[2][k]), number_of(p, &r, ops[2][other]));
+			assert_int_not_equal(number_of(p, &r, ops[2][k]),
+			                     number_of(p, &r, ops[2][other]));
 	sw_program_free(p);
 }
 
@@ -52,7 +53,8 @@ static void ends_are_seen_within_the_radius(void **state)
 	(void)state;
 	sw_id ops[LAYERS][LAYER_OPS], weights[LAYERS];
 	sw_program *p = make_layers(ops, weights);
-	sw_repeats near = sw_program_repeats(p, 0, &p->arena), far = sw_program_repeats(p, 20, &p->arena);
+	sw_repeats near = sw_program_repeats(p, 0, &p->arena),
+		   far = sw_program_repeats(p, 20, &p->arena);
 	assert_int_equal(near.n, 4); /* parameter, product, tanh, sum */
 	assert_int_equal(number_of(p, &near, ops[0][2]), number_of(p, &near, ops[LAYERS - 1][2]));
 	assert_int_equal(far.n, p->ops.len);
@@ -74,9 +76,10 @@ static void places_of_operands_count(void **state)
 	sw_program_free(p);
 }
 
-/* ---- loops -------------------------------------------------------------------------------------------------- */
+/* ---- loops ------------------------------------------------------------------------------ */
 
-/* A loop carries x and the weights of some layers; the first of these in its condition, its body and the entry. */
+/* A loop carries x and the weights of some layers; the first of these in its condition, its body
+ * and the entry. */
 #define MOST_LAYERS 24
 typedef struct looped {
 	sw_program *program;
@@ -115,12 +118,14 @@ static sw_id emit_loop(sw_program *p, int32_t condition, int32_t body, uint32_t 
 	return loop;
 }
 
-/* The layers above in the body of a loop: weights are told apart by their place in its list alone. */
+/* The layers above in the body of a loop: weights are told apart by their place in its list alone.
+ */
 static looped make_loop(uint32_t layers)
 {
 	looped l = {.program = sw_program_new("test")};
 	sw_program *p = l.program;
-	int32_t condition = sw_build_computation(p, "condition"), body = sw_build_computation(p, "body");
+	int32_t condition = sw_build_computation(p, "condition"),
+		body = sw_build_computation(p, "body");
 	l.condition = carried_parameter(p, condition, layers + 1);
 	sw_id never = sw_emit_scalar(p, condition, SW_PRED, 0), next[MOST_LAYERS + 1];
 	sw_build_results(p, condition, &never, 1, false);

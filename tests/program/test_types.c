@@ -29,8 +29,9 @@ static void gives_bytes_of_types(void **state)
 		sw_type type;
 		int64_t bytes;
 	} cases[] = {
-		{SW_PRED, 1}, {SW_S4, 1},  {SW_U1, 1},  {SW_F4E2M1FN, 1}, {SW_F8E5M2, 1}, {SW_BF16, 2},
-		{SW_F32, 4},  {SW_S64, 8}, {SW_C64, 8}, {SW_C128, 16},    {SW_TOKEN, 0},
+		{SW_PRED, 1},   {SW_S4, 1},    {SW_U1, 1},    {SW_F4E2M1FN, 1},
+		{SW_F8E5M2, 1}, {SW_BF16, 2},  {SW_F32, 4},   {SW_S64, 8},
+		{SW_C64, 8},    {SW_C128, 16}, {SW_TOKEN, 0},
 	};
 	for (size_t i = 0; i < SW_COUNT(cases); i++)
 		assert_int_equal(sw_type_bytes(cases[i].type), cases[i].bytes);
@@ -61,7 +62,8 @@ static void prints_shapes(void **state)
 	sw_shape_print((sw_shape){.type = SW_BF16, .rank = 3, .bounded = 2, .dims = dims}, &text);
 	sw_shape_print((sw_shape){.type = SW_PRED}, &text);
 	assert_string_equal(text.data, "bf16[2,<=30,0]pred[]");
-	assert_int_equal(sw_shape_elements((sw_shape){.type = SW_BF16, .rank = 2, .dims = dims}), 60);
+	assert_int_equal(sw_shape_elements((sw_shape){.type = SW_BF16, .rank = 2, .dims = dims}),
+	                 60);
 	assert_int_equal(sw_shape_bytes((sw_shape){.type = SW_BF16, .rank = 2, .dims = dims}), 120);
 	assert_int_equal(sw_shape_bytes((sw_shape){.type = SW_F32}), 4);
 	sw_text_clear(&text);
@@ -71,7 +73,8 @@ static void compares_shapes(void **state)
 {
 	(void)state;
 	const int64_t a[] = {2, 3}, b[] = {2, 3}, c[] = {3, 2};
-	sw_shape x = {.type = SW_F32, .rank = 2, .dims = a}, y = {.type = SW_F32, .rank = 2, .dims = b};
+	sw_shape x = {.type = SW_F32, .rank = 2, .dims = a},
+		 y = {.type = SW_F32, .rank = 2, .dims = b};
 	assert_true(sw_shape_equal(x, y));
 	y.dims = c;
 	assert_false(sw_shape_equal(x, y));
@@ -122,9 +125,9 @@ static void counts_payload(void **state)
 		{SW_OP_ALL_REDUCE_DONE, 100, 4, 0},
 	};
 	for (size_t i = 0; i < SW_COUNT(cases); i++)
-		assert_int_equal(
-			sw_collective_payload_bytes(cases[i].opcode, cases[i].bytes, cases[i].group),
-			cases[i].expected);
+		assert_int_equal(sw_collective_payload_bytes(cases[i].opcode, cases[i].bytes,
+		                                             cases[i].group),
+		                 cases[i].expected);
 }
 
 static void has_a_table_of_attributes(void **state)

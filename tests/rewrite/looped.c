@@ -14,8 +14,8 @@ static void check(sw_status status, const sw_error *err, const looped *l)
 static void rewrite(looped *l, const sw_program *program, int32_t microbatches)
 {
 	l->before = canonical(program);
-	sw_status status =
-		sw_rewrite_microbatches(l->before, &l->sidecar, microbatches, &l->after, &l->refusal);
+	sw_status status = sw_rewrite_microbatches(l->before, &l->sidecar, microbatches, &l->after,
+	                                           &l->refusal);
 	assert_int_equal(status == SW_OK, l->after != NULL);
 	if (l->after) {
 		sw_program *again = canonical(l->after);
@@ -95,7 +95,8 @@ static sw_plan *planned(const looped *l, const sw_program *program, const sw_clu
 	sw_error err;
 	sw_plan_options options = {.quiet = true, .measure = sw_partition_measure};
 	check(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err, l);
-	check(sw_plan_make(program, "program.hlo", &l->sidecar, cluster, &options, &plan, &err), &err, l);
+	check(sw_plan_make(program, "program.hlo", &l->sidecar, cluster, &options, &plan, &err),
+	      &err, l);
 	return plan;
 }
 
@@ -110,8 +111,8 @@ void assert_equal_when_planned(const looped *l, const char *cluster_file, const 
 	int64_t before = original->predicted.payload_bytes, after = plan->predicted.payload_bytes;
 	assert_int_equal(plan->warnings.len, 0);
 	if ((double)after > factor * (double)before)
-		fail_msg("%s, %s: sends %lld bytes, the original %lld", l->name, strategy, (long long)after,
-		         (long long)before);
+		fail_msg("%s, %s: sends %lld bytes, the original %lld", l->name, strategy,
+		         (long long)after, (long long)before);
 	sw_plan_free(original);
 	verify(l, plan, strategy);
 	sw_cluster_clear(&cluster);

@@ -17,11 +17,14 @@ void looped_init(looped *l, const char *fixture, int32_t microbatches);
 void looped_init_text(looped *l, const char *hlo, int32_t microbatches);
 void looped_clear(looped *l);
 
-/* The looped program on one device gives what the original gives, on random inputs of the sidecar's domains, within the tolerances of `verify`. */
+/* The looped program on one device gives what the original gives, on random inputs of the sidecar's
+ * domains, within the tolerances of `verify`. */
 void assert_equal_results(const looped *l);
-/* The same of the looped program as planned for a cluster file and partitioned. It is planned without warnings, and sends at most `factor` times
- * the bytes that the original sends under the same strategy: gradients are reduced once, not once per turn. */
-void assert_equal_when_planned(const looped *l, const char *cluster, const char *strategy, double factor);
+/* The same of the looped program as planned for a cluster file and partitioned. It is planned
+ * without warnings, and sends at most `factor` times the bytes that the original sends under the
+ * same strategy: gradients are reduced once, not once per turn. */
+void assert_equal_when_planned(const looped *l, const char *cluster, const char *strategy,
+                               double factor);
 
 /* The same under any plan that is allowed, made by chance. */
 void assert_equal_under_random_plan(const looped *l, const char *cluster, uint64_t seed);

@@ -15,9 +15,10 @@ static void fill(sw_tensor tensor, uint64_t stream)
 	sw_type_kind kind = sw_type_kind_of(tensor.shape.type);
 	for (int64_t e = 0; e < sw_shape_elements(tensor.shape); e++) {
 		uint64_t at = (uint64_t)e;
-		double value = kind == SW_KIND_FLOAT  ? sw_random_normal(7, stream, at)
-		               : kind == SW_KIND_PRED ? (double)(sw_random_bits(7, stream, at) & 1)
-		                                      : floor(75 * sw_random_unit(7, stream, at)) - 5;
+		double value = kind == SW_KIND_FLOAT ? sw_random_normal(7, stream, at)
+		               : kind == SW_KIND_PRED
+		                       ? (double)(sw_random_bits(7, stream, at) & 1)
+		                       : floor(75 * sw_random_unit(7, stream, at)) - 5;
 		sw_element_set(tensor.shape.type, sw_tensor_data(tensor), e, value);
 	}
 }
@@ -42,7 +43,8 @@ static bool is_state(const sw_program *program, uint32_t input)
 }
 
 /* Numbers for the inputs of a program: recorded, or made up. */
-static sw_tensor *numbers_of(const sw_program *program, const sw_tensor_file *recording, uint32_t *n)
+static sw_tensor *numbers_of(const sw_program *program, const sw_tensor_file *recording,
+                             uint32_t *n)
 {
 	sw_error err;
 	sw_arena arena = {0};
@@ -57,8 +59,9 @@ static sw_tensor *numbers_of(const sw_program *program, const sw_tensor_file *re
 			numbers[i] = sw_tensor_keep(*recorded);
 			continue;
 		}
-		check_status(sw_tensor_new(sw_value_shape(program, values[i]), false, &numbers[i], &err), &err,
-		      program->name);
+		check_status(
+			sw_tensor_new(sw_value_shape(program, values[i]), false, &numbers[i], &err),
+			&err, program->name);
 		fill(numbers[i], i);
 	}
 	sw_arena_clear(&arena);
@@ -83,8 +86,9 @@ static sw_tensor *outputs_of(const sw_program *program, const sw_tensor *numbers
 	uint32_t n_outputs = (uint32_t)sw_entry(program)->results.len;
 	sw_tensor *outputs = sw_alloc(sizeof(*outputs) * (n_outputs + 1));
 	for (uint32_t i = 0; i < n; i++) {
-		check_status(sw_tensor_new(sw_value_shape(program, values[i]), true, &inputs[i], &err), &err,
-		      name);
+		check_status(
+			sw_tensor_new(sw_value_shape(program, values[i]), true, &inputs[i], &err),
+			&err, name);
 		if (is_state(program, i))
 			fill_garbage(inputs[i]);
 		sw_shape_embed(numbers[i].shape, sw_tensor_data(numbers[i]), inputs[i].shape,
@@ -100,7 +104,8 @@ static sw_tensor *outputs_of(const sw_program *program, const sw_tensor *numbers
 }
 
 /* The low corner of a result must be `wanted`. tolerance: of the largest number; 0: bit for bit. */
-static void compare(sw_tensor got, sw_tensor wanted, double tolerance, const char *name, size_t output)
+static void compare(sw_tensor got, sw_tensor wanted, double tolerance, const char *name,
+                    size_t output)
 {
 	sw_type type = wanted.shape.type;
 	sw_shape shape = got.shape;
@@ -125,13 +130,14 @@ static void compare(sw_tensor got, sw_tensor wanted, double tolerance, const cha
 	}
 }
 
-static void run_both(const sw_program *before, const sw_program *after, const sw_tensor_file *recording,
-                     double tolerance, const char *name)
+static void run_both(const sw_program *before, const sw_program *after,
+                     const sw_tensor_file *recording, double tolerance, const char *name)
 {
 	uint32_t n;
 	size_t n_outputs = sw_entry(before)->results.len;
 	sw_tensor *numbers = numbers_of(before, recording, &n);
-	sw_tensor *wanted = outputs_of(before, numbers, name), *got = outputs_of(after, numbers, name);
+	sw_tensor *wanted = outputs_of(before, numbers, name),
+		  *got = outputs_of(after, numbers, name);
 	for (size_t i = 0; i < n_outputs; i++)
 		compare(got[i], wanted[i], tolerance, name, i);
 	drop(numbers, n);
@@ -140,7 +146,7 @@ static void run_both(const sw_program *before, const sw_program *after, const sw
 }
 
 sw_program *pad_and_compare(const sw_program *program, sw_pad_rule rule,
-                                   const sw_tensor_file *recording, double tolerance, const char *name)
+                            const sw_tensor_file *recording, double tolerance, const char *name)
 {
 	sw_program *before = canonical(program), *after;
 	sw_padded_list list = {0};

@@ -55,7 +55,8 @@ static sw_tensor *interpret(const sw_program *program, const recorded *recorded_
 	return outputs;
 }
 
-void assert_same_bits(const sw_program *a, const sw_program *b, const recorded *inputs, const char *what)
+void assert_same_bits(const sw_program *a, const sw_program *b, const recorded *inputs,
+                      const char *what)
 {
 	sw_tensor *before = interpret(a, inputs), *after = interpret(b, inputs);
 	for (size_t i = 0; i < sw_entry(a)->results.len; i++) {

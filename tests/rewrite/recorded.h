@@ -14,7 +14,9 @@ typedef struct recorded {
 /* Of a program's file NAME.hlo.gz. */
 recorded read_recorded(const char *path);
 void recorded_clear(recorded *inputs);
-/* One step of both programs gives the same outputs, bit for bit; `what` stands in the message if not. */
-void assert_same_bits(const sw_program *a, const sw_program *b, const recorded *inputs, const char *what);
+/* One step of both programs gives the same outputs, bit for bit; `what` stands in the message if
+ * not. */
+void assert_same_bits(const sw_program *a, const sw_program *b, const recorded *inputs,
+                      const char *what);
 
 #endif

@@ -38,11 +38,12 @@ static sw_program *write_program(const norm_case *n, const norm_shape *s)
 	int at = snprintf(text, sizeof(text), "HloModule m\nENTRY e {\n");
 
 	for (int i = 0; i < n->n_operands; i++)
-		at += snprintf(text + at, sizeof(text) - (size_t)at, "  %c = %s parameter(%d)\n", 'a' + i,
-		               i == 0 || (i == 4 && grad) ? s->whole : s->vector, i);
+		at += snprintf(text + at, sizeof(text) - (size_t)at, "  %c = %s parameter(%d)\n",
+		               'a' + i, i == 0 || (i == 4 && grad) ? s->whole : s->vector, i);
 	snprintf(results, sizeof(results), n->results, s->whole, s->vector, s->vector);
 	snprintf(text + at, sizeof(text) - (size_t)at,
-	         "  ROOT r = %s %s, epsilon=0.25, feature_index=%d\n}\n", results, n->op, s->feature);
+	         "  ROOT r = %s %s, epsilon=0.25, feature_index=%d\n}\n", results, n->op,
+	         s->feature);
 	return read_text(text);
 }
 
@@ -71,7 +72,8 @@ static void run(const sw_program *program, uint64_t seed, sw_tensor *out, uint32
 
 	for (uint32_t i = 0; i < n; i++)
 		in[i] = random_tensor(
-			sw_value_shape(program, sw_op_at(program, entry->parameters.data[i])->first_result),
+			sw_value_shape(program,
+		                       sw_op_at(program, entry->parameters.data[i])->first_result),
 			&rng);
 	if (sw_interpreter_new(program, &options, &interpreter, &err) != SW_OK ||
 	    sw_interpret(interpreter, in, n, out, n_out, &err) != SW_OK)

@@ -7,194 +7,231 @@ typedef struct rewrite_case {
 	const char *name, *text, *expected;
 } rewrite_case;
 
-#define SUM "sum { sa = f32[] parameter(0)\n sb = f32[] parameter(1)\n ROOT ss = f32[] add(sa, sb) }\n"
+#define SUM                                                                                        \
+	"sum { sa = f32[] parameter(0)\n sb = f32[] parameter(1)\n ROOT ss = f32[] add(sa, sb) "   \
+	"}\n"
 
 static const rewrite_case cases[] = {
 	{"a call that calls another is written out, however often it is called",
-	 "HloModule m\n"
-	 "inner { ia = f32[4] parameter(0)\n ROOT ib = f32[4] negate(ia) }\n"
-	 "outer { oa = f32[4] parameter(0)\n ob = f32[4] parameter(1)\n oc = f32[4] call(oa), to_apply=inner\n"
-	 "  od = f32[4] call(ob), to_apply=inner\n ROOT oe = f32[4] multiply(oc, od) }\n"
-	 "ENTRY e { x = f32[4] parameter(0)\n y = f32[4] parameter(1)\n p = f32[4] call(x, y), to_apply=outer\n"
-	 "  q = f32[4] call(y, p), to_apply=outer\n ROOT r = f32[4] subtract(p, q) }\n",
-	 "HloModule m\n"
-	 "ENTRY e { x = f32[4] parameter(0)\n y = f32[4] parameter(1)\n nx = f32[4] negate(x)\n"
-	 "  ny = f32[4] negate(y)\n p = f32[4] multiply(nx, ny)\n np = f32[4] negate(p)\n q = f32[4] multiply(ny, np)\n"
-	 "  ROOT r = f32[4] subtract(p, q) }\n"},
+         "HloModule m\n"
+         "inner { ia = f32[4] parameter(0)\n ROOT ib = f32[4] negate(ia) }\n"
+         "outer { oa = f32[4] parameter(0)\n ob = f32[4] parameter(1)\n oc = f32[4] call(oa), "
+         "to_apply=inner\n"
+         "  od = f32[4] call(ob), to_apply=inner\n ROOT oe = f32[4] multiply(oc, od) }\n"
+         "ENTRY e { x = f32[4] parameter(0)\n y = f32[4] parameter(1)\n p = f32[4] call(x, y), "
+         "to_apply=outer\n"
+         "  q = f32[4] call(y, p), to_apply=outer\n ROOT r = f32[4] subtract(p, q) }\n",
+         "HloModule m\n"
+         "ENTRY e { x = f32[4] parameter(0)\n y = f32[4] parameter(1)\n nx = f32[4] negate(x)\n"
+         "  ny = f32[4] negate(y)\n p = f32[4] multiply(nx, ny)\n np = f32[4] negate(p)\n q = "
+         "f32[4] multiply(ny, np)\n"
+         "  ROOT r = f32[4] subtract(p, q) }\n"},
 
 	{"a call may take and return tuples, and return what it was given",
-	 "HloModule m\n"
-	 "swap { st = (f32[4], s32[]) parameter(0)\n s0 = f32[4] get-tuple-element(st), index=0\n"
-	 "  s1 = s32[] get-tuple-element(st), index=1\n sn = f32[4] negate(s0)\n"
-	 "  ROOT sr = (s32[], f32[4], f32[4]) tuple(s1, sn, s0) }\n"
-	 "ENTRY e { x = f32[4] parameter(0)\n i = s32[] parameter(1)\n t = (f32[4], s32[]) tuple(x, i)\n"
-	 "  c = (s32[], f32[4], f32[4]) call(t), to_apply=swap\n c0 = s32[] get-tuple-element(c), index=0\n"
-	 "  c1 = f32[4] get-tuple-element(c), index=1\n c2 = f32[4] get-tuple-element(c), index=2\n"
-	 "  s = f32[4] add(c1, c2)\n ROOT r = (f32[4], s32[]) tuple(s, c0) }\n",
-	 "HloModule m\n"
-	 "ENTRY e { x = f32[4] parameter(0)\n i = s32[] parameter(1)\n n = f32[4] negate(x)\n s = f32[4] add(n, x)\n"
-	 "  ROOT r = (f32[4], s32[]) tuple(s, i) }\n"},
+         "HloModule m\n"
+         "swap { st = (f32[4], s32[]) parameter(0)\n s0 = f32[4] get-tuple-element(st), index=0\n"
+         "  s1 = s32[] get-tuple-element(st), index=1\n sn = f32[4] negate(s0)\n"
+         "  ROOT sr = (s32[], f32[4], f32[4]) tuple(s1, sn, s0) }\n"
+         "ENTRY e { x = f32[4] parameter(0)\n i = s32[] parameter(1)\n t = (f32[4], s32[]) "
+         "tuple(x, i)\n"
+         "  c = (s32[], f32[4], f32[4]) call(t), to_apply=swap\n c0 = s32[] get-tuple-element(c), "
+         "index=0\n"
+         "  c1 = f32[4] get-tuple-element(c), index=1\n c2 = f32[4] get-tuple-element(c), index=2\n"
+         "  s = f32[4] add(c1, c2)\n ROOT r = (f32[4], s32[]) tuple(s, c0) }\n",
+         "HloModule m\n"
+         "ENTRY e { x = f32[4] parameter(0)\n i = s32[] parameter(1)\n n = f32[4] negate(x)\n s = "
+         "f32[4] add(n, x)\n"
+         "  ROOT r = (f32[4], s32[]) tuple(s, i) }\n"},
 
 	{"fusions are written out",
-	 "HloModule m\n"
-	 "fused { fa = f32[4] parameter(0)\n fb = f32[4] exponential(fa)\n ROOT fc = f32[4] add(fb, fa) }\n"
-	 "ENTRY e { x = f32[4] parameter(0)\n ROOT f = f32[4] fusion(x), kind=kLoop, calls=fused }\n",
-	 "HloModule m\n"
-	 "ENTRY e { x = f32[4] parameter(0)\n y = f32[4] exponential(x)\n ROOT z = f32[4] add(y, x) }\n"},
+         "HloModule m\n"
+         "fused { fa = f32[4] parameter(0)\n fb = f32[4] exponential(fa)\n ROOT fc = f32[4] "
+         "add(fb, fa) }\n"
+         "ENTRY e { x = f32[4] parameter(0)\n ROOT f = f32[4] fusion(x), kind=kLoop, calls=fused "
+         "}\n",
+         "HloModule m\n"
+         "ENTRY e { x = f32[4] parameter(0)\n y = f32[4] exponential(x)\n ROOT z = f32[4] add(y, "
+         "x) }\n"},
 
 	{"identities are forwarded",
-	 "HloModule m\n"
-	 "ENTRY e { x = f32[4,5] parameter(0)\n a = f32[4,5] broadcast(x), dimensions={0,1}\n"
-	 "  b = f32[4,5] transpose(a), dimensions={0,1}\n c = f32[4,5] copy(b)\n d = f32[4,5] convert(c)\n"
-	 "  f = f32[4,5] reshape(d)\n ROOT r = f32[4,5] add(f, x) }\n",
-	 "HloModule m\n"
-	 "ENTRY e { x = f32[4,5] parameter(0)\n ROOT r = f32[4,5] add(x, x) }\n"},
+         "HloModule m\n"
+         "ENTRY e { x = f32[4,5] parameter(0)\n a = f32[4,5] broadcast(x), dimensions={0,1}\n"
+         "  b = f32[4,5] transpose(a), dimensions={0,1}\n c = f32[4,5] copy(b)\n d = f32[4,5] "
+         "convert(c)\n"
+         "  f = f32[4,5] reshape(d)\n ROOT r = f32[4,5] add(f, x) }\n",
+         "HloModule m\n"
+         "ENTRY e { x = f32[4,5] parameter(0)\n ROOT r = f32[4,5] add(x, x) }\n"},
 
 	{"what only looks like an identity stays",
-	 "HloModule m\n"
-	 "ENTRY e { x = f32[4,4] parameter(0)\n a = f32[4,4] transpose(x), dimensions={1,0}\n"
-	 "  b = f32[4,4] broadcast(a), dimensions={1,0}\n c = bf16[4,4] convert(b)\n d = f32[4,4] convert(c)\n"
-	 "  ROOT r = f32[4,4] add(d, x) }\n",
-	 "HloModule m\n"
-	 "ENTRY e { x = f32[4,4] parameter(0)\n a = f32[4,4] transpose(x), dimensions={1,0}\n"
-	 "  b = f32[4,4] broadcast(a), dimensions={1,0}\n c = bf16[4,4] convert(b)\n d = f32[4,4] convert(c)\n"
-	 "  ROOT r = f32[4,4] add(d, x) }\n"},
+         "HloModule m\n"
+         "ENTRY e { x = f32[4,4] parameter(0)\n a = f32[4,4] transpose(x), dimensions={1,0}\n"
+         "  b = f32[4,4] broadcast(a), dimensions={1,0}\n c = bf16[4,4] convert(b)\n d = f32[4,4] "
+         "convert(c)\n"
+         "  ROOT r = f32[4,4] add(d, x) }\n",
+         "HloModule m\n"
+         "ENTRY e { x = f32[4,4] parameter(0)\n a = f32[4,4] transpose(x), dimensions={1,0}\n"
+         "  b = f32[4,4] broadcast(a), dimensions={1,0}\n c = bf16[4,4] convert(b)\n d = f32[4,4] "
+         "convert(c)\n"
+         "  ROOT r = f32[4,4] add(d, x) }\n"},
 
 	{"a chain of reshapes is one, or none",
-	 "HloModule m\n"
-	 "ENTRY e { x = f32[4,6] parameter(0)\n a = f32[24] reshape(x)\n b = f32[2,12] reshape(a)\n"
-	 "  c = f32[3,8] reshape(b)\n d = f32[4,6] reshape(b)\n f = f32[24] reshape(c)\n n = f32[24] negate(f)\n"
-	 "  ROOT r = (f32[3,8], f32[4,6], f32[24]) tuple(c, d, n) }\n",
-	 "HloModule m\n"
-	 "ENTRY e { x = f32[4,6] parameter(0)\n f = f32[24] reshape(x)\n c = f32[3,8] reshape(x)\n"
-	 "  n = f32[24] negate(f)\n ROOT r = (f32[3,8], f32[4,6], f32[24]) tuple(c, x, n) }\n"},
+         "HloModule m\n"
+         "ENTRY e { x = f32[4,6] parameter(0)\n a = f32[24] reshape(x)\n b = f32[2,12] reshape(a)\n"
+         "  c = f32[3,8] reshape(b)\n d = f32[4,6] reshape(b)\n f = f32[24] reshape(c)\n n = "
+         "f32[24] negate(f)\n"
+         "  ROOT r = (f32[3,8], f32[4,6], f32[24]) tuple(c, d, n) }\n",
+         "HloModule m\n"
+         "ENTRY e { x = f32[4,6] parameter(0)\n f = f32[24] reshape(x)\n c = f32[3,8] reshape(x)\n"
+         "  n = f32[24] negate(f)\n ROOT r = (f32[3,8], f32[4,6], f32[24]) tuple(c, x, n) }\n"},
 
 	{"equal ops are merged, those of equal reducers too",
-	 "HloModule m\n" SUM
-	 "sum2 { ta = f32[] parameter(0)\n tb = f32[] parameter(1)\n ROOT ts = f32[] add(tb, ta) }\n"
-	 "max { ma = f32[] parameter(0)\n mb = f32[] parameter(1)\n ROOT ms = f32[] maximum(ma, mb) }\n"
-	 "ENTRY e { x = f32[4,5] parameter(0)\n z1 = f32[] constant(0)\n z2 = f32[] constant(0)\n z3 = f32[] constant(-0)\n"
-	 "  a = f32[4] reduce(x, z1), dimensions={1}, to_apply=sum\n"
-	 "  b = f32[4] reduce(x, z2), dimensions={1}, to_apply=sum2\n"
-	 "  c = f32[4] reduce(x, z2), dimensions={1}, to_apply=max\n"
-	 "  d = f32[4] reduce(x, z3), dimensions={1}, to_apply=sum\n"
-	 "  ROOT r = (f32[4], f32[4], f32[4], f32[4]) tuple(a, b, c, d) }\n",
-	 "HloModule m\n" SUM
-	 "max { ma = f32[] parameter(0)\n mb = f32[] parameter(1)\n ROOT ms = f32[] maximum(ma, mb) }\n"
-	 "ENTRY e { x = f32[4,5] parameter(0)\n z1 = f32[] constant(0)\n z3 = f32[] constant(-0)\n"
-	 "  a = f32[4] reduce(x, z1), dimensions={1}, to_apply=sum\n"
-	 "  c = f32[4] reduce(x, z1), dimensions={1}, to_apply=max\n"
-	 "  d = f32[4] reduce(x, z3), dimensions={1}, to_apply=sum\n"
-	 "  ROOT r = (f32[4], f32[4], f32[4], f32[4]) tuple(a, a, c, d) }\n"},
+         "HloModule m\n" SUM "sum2 { ta = f32[] parameter(0)\n tb = f32[] parameter(1)\n ROOT ts = "
+         "f32[] add(tb, ta) }\n"
+         "max { ma = f32[] parameter(0)\n mb = f32[] parameter(1)\n ROOT ms = f32[] maximum(ma, "
+         "mb) }\n"
+         "ENTRY e { x = f32[4,5] parameter(0)\n z1 = f32[] constant(0)\n z2 = f32[] constant(0)\n "
+         "z3 = f32[] constant(-0)\n"
+         "  a = f32[4] reduce(x, z1), dimensions={1}, to_apply=sum\n"
+         "  b = f32[4] reduce(x, z2), dimensions={1}, to_apply=sum2\n"
+         "  c = f32[4] reduce(x, z2), dimensions={1}, to_apply=max\n"
+         "  d = f32[4] reduce(x, z3), dimensions={1}, to_apply=sum\n"
+         "  ROOT r = (f32[4], f32[4], f32[4], f32[4]) tuple(a, b, c, d) }\n",
+         "HloModule m\n" SUM "max { ma = f32[] parameter(0)\n mb = f32[] parameter(1)\n ROOT ms = "
+         "f32[] maximum(ma, mb) }\n"
+         "ENTRY e { x = f32[4,5] parameter(0)\n z1 = f32[] constant(0)\n z3 = f32[] constant(-0)\n"
+         "  a = f32[4] reduce(x, z1), dimensions={1}, to_apply=sum\n"
+         "  c = f32[4] reduce(x, z1), dimensions={1}, to_apply=max\n"
+         "  d = f32[4] reduce(x, z3), dimensions={1}, to_apply=sum\n"
+         "  ROOT r = (f32[4], f32[4], f32[4], f32[4]) tuple(a, a, c, d) }\n"},
 
 	{"ops that differ in an attribute or in their type are not",
-	 "HloModule m\n"
-	 "ENTRY e { x = f32[4,4] parameter(0)\n a = pred[4,4] compare(x, x), direction=LT\n"
-	 "  b = pred[4,4] compare(x, x), direction=LE\n c = f32[2,4] slice(x), slice={[0:2], [0:4]}\n"
-	 "  d = f32[2,4] slice(x), slice={[2:4], [0:4]}\n f = s32[4,4] convert(x)\n g = u32[4,4] convert(x)\n"
-	 "  ROOT r = (pred[4,4], pred[4,4], f32[2,4], f32[2,4], s32[4,4], u32[4,4]) tuple(a, b, c, d, f, g) }\n",
-	 "HloModule m\n"
-	 "ENTRY e { x = f32[4,4] parameter(0)\n a = pred[4,4] compare(x, x), direction=LT\n"
-	 "  b = pred[4,4] compare(x, x), direction=LE\n c = f32[2,4] slice(x), slice={[0:2], [0:4]}\n"
-	 "  d = f32[2,4] slice(x), slice={[2:4], [0:4]}\n f = s32[4,4] convert(x)\n g = u32[4,4] convert(x)\n"
-	 "  ROOT r = (pred[4,4], pred[4,4], f32[2,4], f32[2,4], s32[4,4], u32[4,4]) tuple(a, b, c, d, f, g) }\n"},
+         "HloModule m\n"
+         "ENTRY e { x = f32[4,4] parameter(0)\n a = pred[4,4] compare(x, x), direction=LT\n"
+         "  b = pred[4,4] compare(x, x), direction=LE\n c = f32[2,4] slice(x), slice={[0:2], "
+         "[0:4]}\n"
+         "  d = f32[2,4] slice(x), slice={[2:4], [0:4]}\n f = s32[4,4] convert(x)\n g = u32[4,4] "
+         "convert(x)\n"
+         "  ROOT r = (pred[4,4], pred[4,4], f32[2,4], f32[2,4], s32[4,4], u32[4,4]) tuple(a, b, c, "
+         "d, f, g) }\n",
+         "HloModule m\n"
+         "ENTRY e { x = f32[4,4] parameter(0)\n a = pred[4,4] compare(x, x), direction=LT\n"
+         "  b = pred[4,4] compare(x, x), direction=LE\n c = f32[2,4] slice(x), slice={[0:2], "
+         "[0:4]}\n"
+         "  d = f32[2,4] slice(x), slice={[2:4], [0:4]}\n f = s32[4,4] convert(x)\n g = u32[4,4] "
+         "convert(x)\n"
+         "  ROOT r = (pred[4,4], pred[4,4], f32[2,4], f32[2,4], s32[4,4], u32[4,4]) tuple(a, b, c, "
+         "d, f, g) }\n"},
 
 	{"random numbers and elided constants are each their own",
-	 "HloModule m\n"
-	 "ENTRY e { lo = f32[] constant(0)\n hi = f32[] constant(1)\n"
-	 "  a = f32[4] rng(lo, hi), distribution=rng_uniform\n b = f32[4] rng(lo, hi), distribution=rng_uniform\n"
-	 "  c = f32[4] constant({...})\n d = f32[4] constant({...})\n"
-	 "  ROOT r = (f32[4], f32[4], f32[4], f32[4]) tuple(a, b, c, d) }\n",
-	 "HloModule m\n"
-	 "ENTRY e { lo = f32[] constant(0)\n hi = f32[] constant(1)\n"
-	 "  a = f32[4] rng(lo, hi), distribution=rng_uniform\n b = f32[4] rng(lo, hi), distribution=rng_uniform\n"
-	 "  c = f32[4] constant({...})\n d = f32[4] constant({...})\n"
-	 "  ROOT r = (f32[4], f32[4], f32[4], f32[4]) tuple(a, b, c, d) }\n"},
+         "HloModule m\n"
+         "ENTRY e { lo = f32[] constant(0)\n hi = f32[] constant(1)\n"
+         "  a = f32[4] rng(lo, hi), distribution=rng_uniform\n b = f32[4] rng(lo, hi), "
+         "distribution=rng_uniform\n"
+         "  c = f32[4] constant({...})\n d = f32[4] constant({...})\n"
+         "  ROOT r = (f32[4], f32[4], f32[4], f32[4]) tuple(a, b, c, d) }\n",
+         "HloModule m\n"
+         "ENTRY e { lo = f32[] constant(0)\n hi = f32[] constant(1)\n"
+         "  a = f32[4] rng(lo, hi), distribution=rng_uniform\n b = f32[4] rng(lo, hi), "
+         "distribution=rng_uniform\n"
+         "  c = f32[4] constant({...})\n d = f32[4] constant({...})\n"
+         "  ROOT r = (f32[4], f32[4], f32[4], f32[4]) tuple(a, b, c, d) }\n"},
 
 	{"dead ops go, and the computations that only they called; parameters stay",
-	 "HloModule m\n" SUM
-	 "ENTRY e { x = f32[4] parameter(0)\n unused = f32[7] parameter(1)\n z = f32[] constant(0)\n"
-	 "  a = f32[] reduce(x, z), dimensions={0}, to_apply=sum\n b = f32[] negate(a)\n ROOT r = f32[4] negate(x) }\n",
-	 "HloModule m\n"
-	 "ENTRY e { x = f32[4] parameter(0)\n unused = f32[7] parameter(1)\n ROOT r = f32[4] negate(x) }\n"},
+         "HloModule m\n" SUM "ENTRY e { x = f32[4] parameter(0)\n unused = f32[7] parameter(1)\n z "
+         "= f32[] constant(0)\n"
+         "  a = f32[] reduce(x, z), dimensions={0}, to_apply=sum\n b = f32[] negate(a)\n ROOT r = "
+         "f32[4] negate(x) }\n",
+         "HloModule m\n"
+         "ENTRY e { x = f32[4] parameter(0)\n unused = f32[7] parameter(1)\n ROOT r = f32[4] "
+         "negate(x) }\n"},
 
 	{"a reducer that only a called computation uses stays",
-	 "HloModule m\n" SUM
-	 "total { ta = f32[4] parameter(0)\n tz = f32[] constant(0)\n"
-	 "  ROOT tr = f32[] reduce(ta, tz), dimensions={0}, to_apply=sum }\n"
-	 "ENTRY e { x = f32[4] parameter(0)\n ROOT r = f32[] call(x), to_apply=total }\n",
-	 "HloModule m\n" SUM
-	 "ENTRY e { x = f32[4] parameter(0)\n z = f32[] constant(0)\n"
-	 "  ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=sum }\n"},
+         "HloModule m\n" SUM "total { ta = f32[4] parameter(0)\n tz = f32[] constant(0)\n"
+         "  ROOT tr = f32[] reduce(ta, tz), dimensions={0}, to_apply=sum }\n"
+         "ENTRY e { x = f32[4] parameter(0)\n ROOT r = f32[] call(x), to_apply=total }\n",
+         "HloModule m\n" SUM "ENTRY e { x = f32[4] parameter(0)\n z = f32[] constant(0)\n"
+         "  ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=sum }\n"},
 
 	{"each conditional has branches of its own",
-	 "HloModule m\n"
-	 "b { bp = f32[] parameter(0)\n ROOT br = f32[] negate(bp) }\n"
-	 "ENTRY e { i = pred[] parameter(0)\n x = f32[] parameter(1)\n"
-	 "  a = f32[] conditional(i, x, x), true_computation=b, false_computation=b\n"
-	 "  ROOT r = f32[] conditional(i, a, x), true_computation=b, false_computation=b }\n",
-	 "HloModule m\n"
-	 "b { bp = f32[] parameter(0)\n ROOT br = f32[] negate(bp) }\n"
-	 "c { cp = f32[] parameter(0)\n ROOT cr = f32[] negate(cp) }\n"
-	 "d { dp = f32[] parameter(0)\n ROOT dr = f32[] negate(dp) }\n"
-	 "f { fp = f32[] parameter(0)\n ROOT fr = f32[] negate(fp) }\n"
-	 "ENTRY e { i = pred[] parameter(0)\n x = f32[] parameter(1)\n"
-	 "  a = f32[] conditional(i, x, x), true_computation=b, false_computation=c\n"
-	 "  ROOT r = f32[] conditional(i, a, x), true_computation=d, false_computation=f }\n"},
+         "HloModule m\n"
+         "b { bp = f32[] parameter(0)\n ROOT br = f32[] negate(bp) }\n"
+         "ENTRY e { i = pred[] parameter(0)\n x = f32[] parameter(1)\n"
+         "  a = f32[] conditional(i, x, x), true_computation=b, false_computation=b\n"
+         "  ROOT r = f32[] conditional(i, a, x), true_computation=b, false_computation=b }\n",
+         "HloModule m\n"
+         "b { bp = f32[] parameter(0)\n ROOT br = f32[] negate(bp) }\n"
+         "c { cp = f32[] parameter(0)\n ROOT cr = f32[] negate(cp) }\n"
+         "d { dp = f32[] parameter(0)\n ROOT dr = f32[] negate(dp) }\n"
+         "f { fp = f32[] parameter(0)\n ROOT fr = f32[] negate(fp) }\n"
+         "ENTRY e { i = pred[] parameter(0)\n x = f32[] parameter(1)\n"
+         "  a = f32[] conditional(i, x, x), true_computation=b, false_computation=c\n"
+         "  ROOT r = f32[] conditional(i, a, x), true_computation=d, false_computation=f }\n"},
 
 	{"bodies of loops and branches become canonical as well",
-	 "HloModule m\n"
-	 "step { pa = f32[4] parameter(0)\n pb = f32[4] negate(pa)\n pc = f32[4] negate(pa)\n"
-	 "  ROOT pd = f32[4] add(pb, pc) }\n"
-	 "cond { ct = (s32[], f32[4]) parameter(0)\n ci = s32[] get-tuple-element(ct), index=0\n"
-	 "  cn = s32[] constant(5)\n ROOT cl = pred[] compare(ci, cn), direction=LT }\n"
-	 "body { bt = (s32[], f32[4]) parameter(0)\n bi = s32[] get-tuple-element(bt), index=0\n"
-	 "  bx = f32[4] get-tuple-element(bt), index=1\n b1 = s32[] constant(1)\n bn = s32[] add(bi, b1)\n"
-	 "  by = f32[4] call(bx), to_apply=step\n bz = f32[4] reshape(by)\n"
-	 "  ROOT br = (s32[], f32[4]) tuple(bn, bz) }\n"
-	 "yes { ya = f32[4] parameter(0)\n ROOT yb = f32[4] call(ya), to_apply=step }\n"
-	 "no { na = f32[4] parameter(0)\n ROOT nb = f32[4] copy(na) }\n"
-	 "ENTRY e { x = f32[4] parameter(0)\n p = pred[] parameter(1)\n i = s32[] constant(0)\n"
-	 "  t = (s32[], f32[4]) tuple(i, x)\n w = (s32[], f32[4]) while(t), condition=cond, body=body\n"
-	 "  y = f32[4] get-tuple-element(w), index=1\n"
-	 "  ROOT c = f32[4] conditional(p, y, y), true_computation=yes, false_computation=no }\n",
-	 "HloModule m\n"
-	 "cond { ct = (s32[], f32[4]) parameter(0)\n ci = s32[] get-tuple-element(ct), index=0\n"
-	 "  cn = s32[] constant(5)\n ROOT cl = pred[] compare(ci, cn), direction=LT }\n"
-	 "body { bt = (s32[], f32[4]) parameter(0)\n bi = s32[] get-tuple-element(bt), index=0\n"
-	 "  bx = f32[4] get-tuple-element(bt), index=1\n b1 = s32[] constant(1)\n bn = s32[] add(bi, b1)\n"
-	 "  bg = f32[4] negate(bx)\n by = f32[4] add(bg, bg)\n ROOT br = (s32[], f32[4]) tuple(bn, by) }\n"
-	 "yes { ya = f32[4] parameter(0)\n yg = f32[4] negate(ya)\n ROOT yb = f32[4] add(yg, yg) }\n"
-	 "no { ROOT na = f32[4] parameter(0) }\n"
-	 "ENTRY e { x = f32[4] parameter(0)\n p = pred[] parameter(1)\n i = s32[] constant(0)\n"
-	 "  t = (s32[], f32[4]) tuple(i, x)\n w = (s32[], f32[4]) while(t), condition=cond, body=body\n"
-	 "  y = f32[4] get-tuple-element(w), index=1\n"
-	 "  ROOT c = f32[4] conditional(p, y, y), true_computation=yes, false_computation=no }\n"},
+         "HloModule m\n"
+         "step { pa = f32[4] parameter(0)\n pb = f32[4] negate(pa)\n pc = f32[4] negate(pa)\n"
+         "  ROOT pd = f32[4] add(pb, pc) }\n"
+         "cond { ct = (s32[], f32[4]) parameter(0)\n ci = s32[] get-tuple-element(ct), index=0\n"
+         "  cn = s32[] constant(5)\n ROOT cl = pred[] compare(ci, cn), direction=LT }\n"
+         "body { bt = (s32[], f32[4]) parameter(0)\n bi = s32[] get-tuple-element(bt), index=0\n"
+         "  bx = f32[4] get-tuple-element(bt), index=1\n b1 = s32[] constant(1)\n bn = s32[] "
+         "add(bi, b1)\n"
+         "  by = f32[4] call(bx), to_apply=step\n bz = f32[4] reshape(by)\n"
+         "  ROOT br = (s32[], f32[4]) tuple(bn, bz) }\n"
+         "yes { ya = f32[4] parameter(0)\n ROOT yb = f32[4] call(ya), to_apply=step }\n"
+         "no { na = f32[4] parameter(0)\n ROOT nb = f32[4] copy(na) }\n"
+         "ENTRY e { x = f32[4] parameter(0)\n p = pred[] parameter(1)\n i = s32[] constant(0)\n"
+         "  t = (s32[], f32[4]) tuple(i, x)\n w = (s32[], f32[4]) while(t), condition=cond, "
+         "body=body\n"
+         "  y = f32[4] get-tuple-element(w), index=1\n"
+         "  ROOT c = f32[4] conditional(p, y, y), true_computation=yes, false_computation=no }\n",
+         "HloModule m\n"
+         "cond { ct = (s32[], f32[4]) parameter(0)\n ci = s32[] get-tuple-element(ct), index=0\n"
+         "  cn = s32[] constant(5)\n ROOT cl = pred[] compare(ci, cn), direction=LT }\n"
+         "body { bt = (s32[], f32[4]) parameter(0)\n bi = s32[] get-tuple-element(bt), index=0\n"
+         "  bx = f32[4] get-tuple-element(bt), index=1\n b1 = s32[] constant(1)\n bn = s32[] "
+         "add(bi, b1)\n"
+         "  bg = f32[4] negate(bx)\n by = f32[4] add(bg, bg)\n ROOT br = (s32[], f32[4]) tuple(bn, "
+         "by) }\n"
+         "yes { ya = f32[4] parameter(0)\n yg = f32[4] negate(ya)\n ROOT yb = f32[4] add(yg, yg) "
+         "}\n"
+         "no { ROOT na = f32[4] parameter(0) }\n"
+         "ENTRY e { x = f32[4] parameter(0)\n p = pred[] parameter(1)\n i = s32[] constant(0)\n"
+         "  t = (s32[], f32[4]) tuple(i, x)\n w = (s32[], f32[4]) while(t), condition=cond, "
+         "body=body\n"
+         "  y = f32[4] get-tuple-element(w), index=1\n"
+         "  ROOT c = f32[4] conditional(p, y, y), true_computation=yes, false_computation=no }\n"},
 
 	{"a loop stays for what its body does to the outside",
-	 "HloModule m\n"
-	 "cond { ct = s32[] parameter(0)\n cn = s32[] constant(5)\n ROOT cl = pred[] compare(ct, cn), direction=LT }\n"
-	 "body { bi = s32[] parameter(0)\n b1 = s32[] constant(1)\n bn = s32[] add(bi, b1)\n bt = token[] after-all()\n"
-	 "  bo = token[] outfeed(bi, bt), outfeed_shape=s32[]\n ROOT br = s32[] negate(bn) }\n"
-	 "quiet { qi = s32[] parameter(0)\n q1 = s32[] constant(1)\n ROOT qn = s32[] add(qi, q1) }\n"
-	 "ENTRY e { x = s32[] parameter(0)\n w = s32[] while(x), condition=cond, body=body\n"
-	 "  v = s32[] while(x), condition=cond, body=quiet\n ROOT r = s32[] negate(x) }\n",
-	 "HloModule m\n"
-	 "cond { ct = s32[] parameter(0)\n cn = s32[] constant(5)\n ROOT cl = pred[] compare(ct, cn), direction=LT }\n"
-	 "body { bi = s32[] parameter(0)\n b1 = s32[] constant(1)\n bn = s32[] add(bi, b1)\n bt = token[] after-all()\n"
-	 "  bo = token[] outfeed(bi, bt), outfeed_shape=s32[]\n ROOT br = s32[] negate(bn) }\n"
-	 "ENTRY e { x = s32[] parameter(0)\n w = s32[] while(x), condition=cond, body=body\n"
-	 "  ROOT r = s32[] negate(x) }\n"},
+         "HloModule m\n"
+         "cond { ct = s32[] parameter(0)\n cn = s32[] constant(5)\n ROOT cl = pred[] compare(ct, "
+         "cn), direction=LT }\n"
+         "body { bi = s32[] parameter(0)\n b1 = s32[] constant(1)\n bn = s32[] add(bi, b1)\n bt = "
+         "token[] after-all()\n"
+         "  bo = token[] outfeed(bi, bt), outfeed_shape=s32[]\n ROOT br = s32[] negate(bn) }\n"
+         "quiet { qi = s32[] parameter(0)\n q1 = s32[] constant(1)\n ROOT qn = s32[] add(qi, q1) "
+         "}\n"
+         "ENTRY e { x = s32[] parameter(0)\n w = s32[] while(x), condition=cond, body=body\n"
+         "  v = s32[] while(x), condition=cond, body=quiet\n ROOT r = s32[] negate(x) }\n",
+         "HloModule m\n"
+         "cond { ct = s32[] parameter(0)\n cn = s32[] constant(5)\n ROOT cl = pred[] compare(ct, "
+         "cn), direction=LT }\n"
+         "body { bi = s32[] parameter(0)\n b1 = s32[] constant(1)\n bn = s32[] add(bi, b1)\n bt = "
+         "token[] after-all()\n"
+         "  bo = token[] outfeed(bi, bt), outfeed_shape=s32[]\n ROOT br = s32[] negate(bn) }\n"
+         "ENTRY e { x = s32[] parameter(0)\n w = s32[] while(x), condition=cond, body=body\n"
+         "  ROOT r = s32[] negate(x) }\n"},
 
 	{"aliases, donors, partitions and the order of results stay",
-	 "HloModule m, input_output_alias={ {0}: (1, {}, may-alias), {1}: (0, {}, must-alias) }, "
-	 "buffer_donor={ (2, {}) }, num_partitions=4\n"
-	 "ENTRY e { x = f32[4] parameter(0)\n y = f32[4] parameter(1)\n z = f32[2] parameter(2)\n a = f32[4] copy(y)\n"
-	 "  b = f32[4] negate(x)\n ROOT r = (f32[4], f32[4], f32[4]) tuple(a, b, a) }\n",
-	 "HloModule m, input_output_alias={ {0}: (1, {}, may-alias), {1}: (0, {}, must-alias) }, "
-	 "buffer_donor={ (2, {}) }, num_partitions=4\n"
-	 "ENTRY e { x = f32[4] parameter(0)\n y = f32[4] parameter(1)\n z = f32[2] parameter(2)\n"
-	 "  b = f32[4] negate(x)\n ROOT r = (f32[4], f32[4], f32[4]) tuple(y, b, y) }\n"},
+         "HloModule m, input_output_alias={ {0}: (1, {}, may-alias), {1}: (0, {}, must-alias) }, "
+         "buffer_donor={ (2, {}) }, num_partitions=4\n"
+         "ENTRY e { x = f32[4] parameter(0)\n y = f32[4] parameter(1)\n z = f32[2] parameter(2)\n "
+         "a = f32[4] copy(y)\n"
+         "  b = f32[4] negate(x)\n ROOT r = (f32[4], f32[4], f32[4]) tuple(a, b, a) }\n",
+         "HloModule m, input_output_alias={ {0}: (1, {}, may-alias), {1}: (0, {}, must-alias) }, "
+         "buffer_donor={ (2, {}) }, num_partitions=4\n"
+         "ENTRY e { x = f32[4] parameter(0)\n y = f32[4] parameter(1)\n z = f32[2] parameter(2)\n"
+         "  b = f32[4] negate(x)\n ROOT r = (f32[4], f32[4], f32[4]) tuple(y, b, y) }\n"},
 };
 
 static void small_programs_have_the_expected_form(void **state)
@@ -202,7 +239,8 @@ static void small_programs_have_the_expected_form(void **state)
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		print_message("%s\n", cases[i].name);
-		sw_program *program = read_text(cases[i].text), *expected = read_text(cases[i].expected);
+		sw_program *program = read_text(cases[i].text),
+			   *expected = read_text(cases[i].expected);
 		sw_program *actual = canonical(program);
 		assert_same_program(actual, expected);
 		assert_int_equal(actual->donors.len, expected->donors.len);
@@ -244,7 +282,8 @@ static void names_and_trip_counts_of_what_survives_are_kept(void **state)
 	sw_program_free(program);
 }
 
-/* sw_emit_reduce makes its reducer while the entry is open: the callee's index is the larger one. */
+/* sw_emit_reduce makes its reducer while the entry is open: the callee's index is the larger one.
+ */
 static void callees_may_stand_behind_their_callers(void **state)
 {
 	(void)state;
@@ -252,7 +291,8 @@ static void callees_may_stand_behind_their_callers(void **state)
 	const int64_t dims[] = {4}, all[] = {0};
 	int32_t e = sw_build_computation(p, "e");
 	sw_id x = sw_emit_parameter(p, e, sw_build_shape(p, SW_F32, dims, 1), "x");
-	sw_id sum = sw_emit_reduce(p, e, SW_MONOID_SUM, x, sw_emit_identity(p, e, SW_F32, SW_MONOID_SUM), all, 1);
+	sw_id sum = sw_emit_reduce(p, e, SW_MONOID_SUM, x,
+	                           sw_emit_identity(p, e, SW_F32, SW_MONOID_SUM), all, 1);
 	sw_build_results(p, e, &sum, 1, false);
 	p->entry = e;
 	sw_program *out = canonical(p);
@@ -265,12 +305,15 @@ static void callees_may_stand_behind_their_callers(void **state)
 static sw_program *chain(int depth, bool doubling)
 {
 	sw_text text = {0};
-	sw_text_add(&text, "HloModule m\nc0 { p0 = f32[] parameter(0)\n ROOT r0 = f32[] negate(p0) }\n");
+	sw_text_add(&text,
+	            "HloModule m\nc0 { p0 = f32[] parameter(0)\n ROOT r0 = f32[] negate(p0) }\n");
 	for (int k = 1; k <= depth; k++) {
-		sw_text_addf(&text, "%sc%d { p%d = f32[] parameter(0)\n", k == depth ? "ENTRY " : "", k, k);
+		sw_text_addf(&text, "%sc%d { p%d = f32[] parameter(0)\n",
+		             k == depth ? "ENTRY " : "", k, k);
 		if (doubling)
 			sw_text_addf(&text, "q%d = f32[] call(p%d), to_apply=c%d\n", k, k, k - 1);
-		sw_text_addf(&text, "ROOT r%d = f32[] call(%s%d), to_apply=c%d }\n", k, doubling ? "q" : "p", k, k - 1);
+		sw_text_addf(&text, "ROOT r%d = f32[] call(%s%d), to_apply=c%d }\n", k,
+		             doubling ? "q" : "p", k, k - 1);
 	}
 	sw_program *program = read_text(text.data);
 	sw_text_clear(&text);
@@ -281,13 +324,17 @@ static sw_program *chain(int depth, bool doubling)
 static sw_program *staircase(int depth)
 {
 	sw_text text = {0};
-	sw_text_add(&text, "HloModule m\nc0 { p0 = f32[] parameter(0)\n ROOT r0 = f32[] negate(p0) }\n");
+	sw_text_add(&text,
+	            "HloModule m\nc0 { p0 = f32[] parameter(0)\n ROOT r0 = f32[] negate(p0) }\n");
 	for (int k = 1; k <= depth; k++)
-		sw_text_addf(&text, "c%d { p%d = f32[] parameter(0)\n ROOT r%d = f32[] call(p%d), to_apply=c%d }\n", k, k, k,
-		             k, k - 1);
+		sw_text_addf(&text,
+		             "c%d { p%d = f32[] parameter(0)\n ROOT r%d = f32[] call(p%d), "
+		             "to_apply=c%d }\n",
+		             k, k, k, k, k - 1);
 	sw_text_add(&text, "ENTRY e { q0 = f32[] parameter(0)\n");
 	for (int k = 1; k <= depth; k++)
-		sw_text_addf(&text, "%sq%d = f32[] call(q%d), to_apply=c%d\n", k == depth ? "ROOT " : "", k, k - 1, k);
+		sw_text_addf(&text, "%sq%d = f32[] call(q%d), to_apply=c%d\n",
+		             k == depth ? "ROOT " : "", k, k - 1, k);
 	sw_text_add(&text, "}\n");
 	sw_program *program = read_text(text.data);
 	sw_text_clear(&text);
@@ -324,9 +371,11 @@ static void calls_that_nest_too_deep_or_explode_are_refused(void **state)
 static void collectives_are_refused(void **state)
 {
 	(void)state;
-	check_refused(read_text("HloModule m\n" SUM "ENTRY e { x = f32[] parameter(0)\n"
-	                        "  ROOT r = f32[] all-reduce(x), replica_groups={{0,1}}, to_apply=sum }\n"),
-	              "'r': all-reduce is for several devices");
+	check_refused(
+		read_text(
+			"HloModule m\n" SUM "ENTRY e { x = f32[] parameter(0)\n"
+			"  ROOT r = f32[] all-reduce(x), replica_groups={{0,1}}, to_apply=sum }\n"),
+		"'r': all-reduce is for several devices");
 }
 
 int main(void)

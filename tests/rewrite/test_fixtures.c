@@ -1,5 +1,6 @@
 /*
- * The canonical form of every fixture: it verifies, has fewer ops and no call, and gives the same results bit for bit.
+ * The canonical form of every fixture: it verifies, has fewer ops and no call, and gives the same
+ * results bit for bit.
  */
 #include "rewrite/programs.h"
 #include "rewrite/recorded.h"
@@ -17,7 +18,7 @@ static glob_t list(const char *pattern)
 	return found;
 }
 
-/* ---- form ---------------------------------------------------------------------------------------------- */
+/* ---- form ------------------------------------------------------------------------------- */
 
 static void check_frame(const sw_program *in, const sw_program *out)
 {
@@ -26,7 +27,8 @@ static void check_frame(const sw_program *in, const sw_program *out)
 	uint32_t n = sw_program_inputs(in, in->entry, &arena, &before);
 	assert_int_equal(sw_program_inputs(out, out->entry, &arena, &after), n);
 	for (uint32_t i = 0; i < n; i++) {
-		assert_true(sw_shape_equal(sw_value_shape(in, before[i]), sw_value_shape(out, after[i])));
+		assert_true(sw_shape_equal(sw_value_shape(in, before[i]),
+		                           sw_value_shape(out, after[i])));
 		assert_string_equal(sw_op_at(in, in->values.data[before[i]].op)->name,
 		                    sw_op_at(out, out->values.data[after[i]].op)->name);
 	}
@@ -59,10 +61,11 @@ static void check_form(const char *path)
 	assert_ok(sw_rewrite_canonical(program, &out, &err), &err);
 	double seconds = sw_now_s() - begin;
 	assert_ok(sw_program_verify(out, &err), &err);
-	print_message(
-		"%-24s %7zu ops in the text, %7lld written out, %7zu canonical (entry %7zu), %.3f s\n",
-		strrchr(path, '/') + 1, program->ops.len, (long long)written_out(program, program->entry),
-		out->ops.len, sw_entry(out)->ops.len, seconds);
+	print_message("%-24s %7zu ops in the text, %7lld written out, %7zu canonical (entry %7zu), "
+	              "%.3f s\n",
+	              strrchr(path, '/') + 1, program->ops.len,
+	              (long long)written_out(program, program->entry), out->ops.len,
+	              sw_entry(out)->ops.len, seconds);
 	assert_true(written_out(out, out->entry) < written_out(program, program->entry));
 	assert_true(out->ops.len < program->ops.len);
 	assert_int_equal(count_opcode(out, SW_OP_CALL), 0);
@@ -84,7 +87,7 @@ static void every_fixture_has_a_smaller_canonical_form(void **state)
 	globfree(&found);
 }
 
-/* ---- results ------------------------------------------------------------------------------------------- */
+/* ---- results ---------------------------------------------------------------------------- */
 
 static void check_results(const char *path)
 {

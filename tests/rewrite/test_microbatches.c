@@ -1,4 +1,5 @@
-/* Microbatches: the looped program computes what the original does; which ops loop, and why a program can't. */
+/* Microbatches: the looped program computes what the original does; which ops loop, and why a
+ * program can't. */
 #include "rewrite/looped.h"
 
 #include <string.h>
@@ -20,7 +21,7 @@ static int32_t loops_of(const sw_program *program, int64_t trips)
 	return n;
 }
 
-/* ---- results -------------------------------------------------------------------------------------------- */
+/* ---- results ---------------------------------------------------------------------------- */
 
 static void every_small_fixture_gives_the_same(void **state)
 {
@@ -67,13 +68,15 @@ static void every_small_fixture_gives_the_same(void **state)
 		}
 }
 
-/* ---- small programs ----------------------------------------------------------------------------------------- */
+/* ---- small programs --------------------------------------------------------------------- */
 
 #define STATE(outputs) "HloModule m, input_output_alias={ " outputs " }\n"
-#define REDUCERS                                                                                           \
-	"%add (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(0)\n  %b = f32[] parameter(1)\n"     \
-	"  ROOT %s = f32[] add(%a, %b)\n}\n"                                                               \
-	"%max (c: f32[], d: f32[]) -> f32[] {\n  %c = f32[] parameter(0)\n  %d = f32[] parameter(1)\n"     \
+#define REDUCERS                                                                                   \
+	"%add (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(0)\n  %b = f32[] "           \
+	"parameter(1)\n"                                                                           \
+	"  ROOT %s = f32[] add(%a, %b)\n}\n"                                                       \
+	"%max (c: f32[], d: f32[]) -> f32[] {\n  %c = f32[] parameter(0)\n  %d = f32[] "           \
+	"parameter(1)\n"                                                                           \
 	"  ROOT %t = f32[] maximum(%c, %d)\n}\n"
 
 /* The same numbers, in so many loops. */
@@ -90,13 +93,14 @@ static void assert_loops(const char *hlo, int32_t microbatches, int32_t loops)
 static void results_with_the_batch_are_stored_in_place(void **state)
 {
 	(void)state;
-	assert_loops("HloModule m\nENTRY %e (x: f32[12,5]) -> (f32[3,12], f32[24,5], f32[12,5]) {\n"
-	             "  %x = f32[12,5] parameter(0)\n  %d = f32[12,5] sine(%x)\n"
-	             "  %t = f32[5,12] transpose(%d), dimensions={1,0}\n"
-	             "  %s = f32[3,12] slice(%t), slice={[1:4], [0:12]}\n"
-	             "  %b = f32[12,2,5] broadcast(%d), dimensions={0,2}\n  %r = f32[24,5] reshape(%b)\n"
-	             "  ROOT %o = (f32[3,12], f32[24,5], f32[12,5]) tuple(%s, %r, %d)\n}\n",
-	             4, 1);
+	assert_loops(
+		"HloModule m\nENTRY %e (x: f32[12,5]) -> (f32[3,12], f32[24,5], f32[12,5]) {\n"
+		"  %x = f32[12,5] parameter(0)\n  %d = f32[12,5] sine(%x)\n"
+		"  %t = f32[5,12] transpose(%d), dimensions={1,0}\n"
+		"  %s = f32[3,12] slice(%t), slice={[1:4], [0:12]}\n"
+		"  %b = f32[12,2,5] broadcast(%d), dimensions={0,2}\n  %r = f32[24,5] reshape(%b)\n"
+		"  ROOT %o = (f32[3,12], f32[24,5], f32[12,5]) tuple(%s, %r, %d)\n}\n",
+		4, 1);
 }
 
 /* A sum, a maximum, and what is true of any: each by its own operation. */
@@ -109,26 +113,28 @@ static void each_monoid_is_accumulated_as_such(void **state)
 		"  ROOT %u = pred[] or(%e, %f)\n}\n"
 		"ENTRY %m (x: f32[12,5]) -> (f32[5], f32[5], pred[5], f32[5]) {\n  %x = f32[12,5] "
 		"parameter(0)\n"
-		"  %i = f32[] constant(1.5)\n  %l = f32[] constant(-inf)\n  %n = pred[] constant(false)\n"
+		"  %i = f32[] constant(1.5)\n  %l = f32[] constant(-inf)\n  %n = pred[] "
+		"constant(false)\n"
 		"  %k = f32[12,5] broadcast(%i), dimensions={}\n  %p = pred[12,5] compare(%x, %k), "
 		"direction=GT\n"
 		"  %a = f32[5] reduce(%x, %i), dimensions={0}, to_apply=%add\n"
 		"  %b = f32[5] reduce(%x, %l), dimensions={0}, to_apply=%max\n"
-		"  %c = pred[5] reduce(%p, %n), dimensions={0}, to_apply=%or\n  %d = f32[5] negate(%b)\n"
+		"  %c = pred[5] reduce(%p, %n), dimensions={0}, to_apply=%or\n  %d = f32[5] "
+		"negate(%b)\n"
 		"  ROOT %o = (f32[5], f32[5], pred[5], f32[5]) tuple(%a, %b, %c, %d)\n}\n",
 		6, 1);
 }
 
-#define CENTRED                                                                                            \
-	"ENTRY %e (x: f32[12,5], w: f32[5]) -> (f32[5]) {\n"                                               \
-	"  %x = f32[12,5] parameter(0)\n  %w = f32[5] parameter(1)\n"                                      \
-	"  %z = f32[] constant(0)\n  %n = f32[] constant(0.083333333)\n"                                   \
-	"  %y = f32[12,5] exponential(%x)\n"                                                               \
-	"  %a = f32[5] reduce(%y, %z), dimensions={0}, to_apply=%add\n"                                    \
-	"  %k = f32[5] broadcast(%n), dimensions={}\n  %mean = f32[5] multiply(%a, %k)\n"                  \
-	"  %m = f32[12,5] broadcast(%mean), dimensions={1}\n"                                              \
-	"  %c = f32[12,5] subtract(%y, %m)\n  %q = f32[12,5] multiply(%c, %c)\n"                           \
-	"  %v = f32[5] reduce(%q, %z), dimensions={0}, to_apply=%add\n"                                    \
+#define CENTRED                                                                                    \
+	"ENTRY %e (x: f32[12,5], w: f32[5]) -> (f32[5]) {\n"                                       \
+	"  %x = f32[12,5] parameter(0)\n  %w = f32[5] parameter(1)\n"                              \
+	"  %z = f32[] constant(0)\n  %n = f32[] constant(0.083333333)\n"                           \
+	"  %y = f32[12,5] exponential(%x)\n"                                                       \
+	"  %a = f32[5] reduce(%y, %z), dimensions={0}, to_apply=%add\n"                            \
+	"  %k = f32[5] broadcast(%n), dimensions={}\n  %mean = f32[5] multiply(%a, %k)\n"          \
+	"  %m = f32[12,5] broadcast(%mean), dimensions={1}\n"                                      \
+	"  %c = f32[12,5] subtract(%y, %m)\n  %q = f32[12,5] multiply(%c, %c)\n"                   \
+	"  %v = f32[5] reduce(%q, %z), dimensions={0}, to_apply=%add\n"                            \
 	"  %u = f32[5] add(%w, %v)\n  ROOT %o = (f32[5]) tuple(%u)\n}\n"
 
 /* A variance needs the mean of the whole batch: what is read twice is stored by the first loop. */
@@ -157,19 +163,22 @@ static void random_numbers_are_those_of_the_whole(void **state)
 	static const char *const algorithms[] = {"rng_three_fry", "rng_philox"};
 	for (size_t i = 0; i < SW_COUNT(algorithms); i++) {
 		char hlo[1024];
-		snprintf(hlo, sizeof(hlo),
-		         STATE("{1}: (1, {}, may-alias)") "ENTRY %%e (x: u32[12,5], s: u64[2]) -> "
-		                                          "(u32[12,5], u64[2]) {\n"
-		                                          "  %%x = u32[12,5] parameter(0)\n  %%s = u64[2] "
-		                                          "parameter(1)\n"
-		                                          "  %%g = (u64[2], u32[12,5]) "
-		                                          "rng-bit-generator(%%s), algorithm=%s\n"
-		                                          "  %%n = u64[2] get-tuple-element(%%g), "
-		                                          "index=0\n  %%b = u32[12,5] "
-		                                          "get-tuple-element(%%g), index=1\n"
-		                                          "  %%y = u32[12,5] xor(%%x, %%b)\n  ROOT %%o = "
-		                                          "(u32[12,5], u64[2]) tuple(%%y, %%n)\n}\n",
-		         algorithms[i]);
+		snprintf(
+			hlo, sizeof(hlo),
+			STATE("{1}: (1, {}, may-alias)") "ENTRY %%e (x: u32[12,5], s: u64[2]) -> "
+							 "(u32[12,5], u64[2]) {\n"
+							 "  %%x = u32[12,5] parameter(0)\n  %%s = "
+							 "u64[2] "
+							 "parameter(1)\n"
+							 "  %%g = (u64[2], u32[12,5]) "
+							 "rng-bit-generator(%%s), algorithm=%s\n"
+							 "  %%n = u64[2] get-tuple-element(%%g), "
+							 "index=0\n  %%b = u32[12,5] "
+							 "get-tuple-element(%%g), index=1\n"
+							 "  %%y = u32[12,5] xor(%%x, %%b)\n  ROOT "
+							 "%%o = "
+							 "(u32[12,5], u64[2]) tuple(%%y, %%n)\n}\n",
+			algorithms[i]);
 		assert_loops(hlo, 4, 1);
 	}
 }
@@ -178,34 +187,37 @@ static void random_numbers_are_those_of_the_whole(void **state)
 static void branches_and_barriers_are_in_the_loop(void **state)
 {
 	(void)state;
-	assert_loops(STATE("{1}: (1, {}, may-alias)") REDUCERS
-	             "%one (p: (f32[12,5], f32[5])) -> (f32[12,5], f32[5]) {\n  %p = (f32[12,5], f32[5]) "
-	             "parameter(0)\n"
-	             "  %x = f32[12,5] get-tuple-element(%p), index=0\n  %w = f32[5] "
-	             "get-tuple-element(%p), index=1\n"
-	             "  %z = f32[] constant(0)\n  %y = f32[12,5] sine(%x)\n"
-	             "  %g = f32[5] reduce(%y, %z), dimensions={0}, to_apply=%add\n"
-	             "  ROOT %r = (f32[12,5], f32[5]) tuple(%y, %g)\n}\n"
-	             "%two (q: (f32[12,5], f32[5])) -> (f32[12,5], f32[5]) {\n"
-	             "  ROOT %q = (f32[12,5], f32[5]) parameter(0)\n}\n"
-	             "ENTRY %e (x: f32[12,5], w: f32[5]) -> (f32[12,5], f32[5]) {\n"
-	             "  %x = f32[12,5] parameter(0)\n  %w = f32[5] parameter(1)\n"
-	             "  %b = (f32[12,5], f32[5]) opt-barrier(%x, %w)\n"
-	             "  %s = f32[1] slice(%w), slice={[0:1]}\n  %f = f32[] reshape(%s)\n  %z = f32[] "
-	             "constant(0)\n"
-	             "  %i = pred[] compare(%f, %z), direction=GT\n"
-	             "  %c = (f32[12,5], f32[5]) conditional(%i, %b, %b), true_computation=%one, "
-	             "false_computation=%two\n"
-	             "  %y = f32[12,5] get-tuple-element(%c), index=0\n  %g = f32[5] "
-	             "get-tuple-element(%c), index=1\n"
-	             "  %u = f32[5] add(%g, %w)\n"
-	             "  ROOT %o = (f32[12,5], f32[5]) tuple(%y, %u)\n}\n",
-	             4, 1);
+	assert_loops(
+		STATE("{1}: (1, {}, may-alias)") REDUCERS
+		"%one (p: (f32[12,5], f32[5])) -> (f32[12,5], f32[5]) {\n  %p = (f32[12,5], "
+		"f32[5]) "
+		"parameter(0)\n"
+		"  %x = f32[12,5] get-tuple-element(%p), index=0\n  %w = f32[5] "
+		"get-tuple-element(%p), index=1\n"
+		"  %z = f32[] constant(0)\n  %y = f32[12,5] sine(%x)\n"
+		"  %g = f32[5] reduce(%y, %z), dimensions={0}, to_apply=%add\n"
+		"  ROOT %r = (f32[12,5], f32[5]) tuple(%y, %g)\n}\n"
+		"%two (q: (f32[12,5], f32[5])) -> (f32[12,5], f32[5]) {\n"
+		"  ROOT %q = (f32[12,5], f32[5]) parameter(0)\n}\n"
+		"ENTRY %e (x: f32[12,5], w: f32[5]) -> (f32[12,5], f32[5]) {\n"
+		"  %x = f32[12,5] parameter(0)\n  %w = f32[5] parameter(1)\n"
+		"  %b = (f32[12,5], f32[5]) opt-barrier(%x, %w)\n"
+		"  %s = f32[1] slice(%w), slice={[0:1]}\n  %f = f32[] reshape(%s)\n  %z = f32[] "
+		"constant(0)\n"
+		"  %i = pred[] compare(%f, %z), direction=GT\n"
+		"  %c = (f32[12,5], f32[5]) conditional(%i, %b, %b), true_computation=%one, "
+		"false_computation=%two\n"
+		"  %y = f32[12,5] get-tuple-element(%c), index=0\n  %g = f32[5] "
+		"get-tuple-element(%c), index=1\n"
+		"  %u = f32[5] add(%g, %w)\n"
+		"  ROOT %o = (f32[12,5], f32[5]) tuple(%y, %u)\n}\n",
+		4, 1);
 }
 
-/* ---- what refuses -------------------------------------------------------------------------------------------- */
+/* ---- what refuses ----------------------------------------------------------------------- */
 
-static void assert_refused(const char *hlo, int32_t microbatches, sw_status code, const char *message)
+static void assert_refused(const char *hlo, int32_t microbatches, sw_status code,
+                           const char *message)
 {
 	looped l;
 	looped_init_text(&l, hlo, microbatches);
@@ -219,28 +231,31 @@ static void a_refusal_names_the_op_and_the_way_to_it(void **state)
 {
 	(void)state;
 	assert_refused(
-		"HloModule m\nENTRY %e (x: f32[12,5]) -> f32[12,5] {\n  %x = f32[12,5] parameter(0)\n"
+		"HloModule m\nENTRY %e (x: f32[12,5]) -> f32[12,5] {\n  %x = f32[12,5] "
+		"parameter(0)\n"
 		"  %y = f32[12,5] sine(%x)\n  ROOT %r = f32[12,5] reverse(%y), dimensions={0}\n}\n",
 		2, SW_NO,
 		"2 microbatches are not possible: reverse 'r': dimension 0 of operand 0 has the "
 		"microbatches, and each "
 		"needs others' elements (flip); the batch comes to it by x -> y -> r");
-	assert_refused("HloModule m\nENTRY %e (x: f32[12,5]) -> f32[5,5] {\n  %x = f32[12,5] parameter(0)\n"
-	               "  ROOT %r = f32[5,5] slice(%x), slice={[0:5], [0:5]}\n}\n",
-	               3, SW_NO,
-	               "3 microbatches are not possible: slice 'r': dimension 0 of operand 0 has the "
-	               "microbatches, and can't be "
-	               "split there: a slice or a padding between extents without a common divisor stays "
-	               "whole; the batch comes to "
-	               "it by x -> r");
+	assert_refused(
+		"HloModule m\nENTRY %e (x: f32[12,5]) -> f32[5,5] {\n  %x = f32[12,5] "
+		"parameter(0)\n"
+		"  ROOT %r = f32[5,5] slice(%x), slice={[0:5], [0:5]}\n}\n",
+		3, SW_NO,
+		"3 microbatches are not possible: slice 'r': dimension 0 of operand 0 has the "
+		"microbatches, and can't be "
+		"split there: a slice or a padding between extents without a common divisor stays "
+		"whole; the batch comes to "
+		"it by x -> r");
 }
 
 static void a_number_that_does_not_divide_the_batch_is_bad_input(void **state)
 {
 	(void)state;
-	const char *hlo =
-		"HloModule m\nENTRY %e (x: f32[12,5]) -> f32[12,5] {\n  %x = f32[12,5] parameter(0)\n"
-		"  ROOT %r = f32[12,5] sine(%x)\n}\n";
+	const char *hlo = "HloModule m\nENTRY %e (x: f32[12,5]) -> f32[12,5] {\n  %x = f32[12,5] "
+			  "parameter(0)\n"
+			  "  ROOT %r = f32[12,5] sine(%x)\n}\n";
 	assert_refused(hlo, 5, SW_ERR_INPUT,
 	               "5 microbatches: expected 2 or more that divide the batch, which is 12");
 	assert_refused(hlo, 1, SW_ERR_INPUT,
@@ -253,14 +268,14 @@ static void a_sort_of_all_tokens_refuses(void **state)
 	looped l;
 	looped_init(&l, "moe-mixtral-tiny", 2);
 	assert_null(l.after);
-	assert_non_null(
-		strstr(l.refusal.message,
-	               "2 microbatches are not possible: sort 'sort.11': dimension 1 of operand 0"));
+	assert_non_null(strstr(
+		l.refusal.message,
+		"2 microbatches are not possible: sort 'sort.11': dimension 1 of operand 0"));
 	assert_non_null(strstr(l.refusal.message, "the batch comes to it by data_0_"));
 	looped_clear(&l);
 }
 
-/* ---- structure -------------------------------------------------------------------------------------------------- */
+/* ---- structure -------------------------------------------------------------------------- */
 
 static sw_phases phases_of(const char *fixture, looped *l)
 {
@@ -293,7 +308,8 @@ static void clipping_is_applied_after_one_loop(void **state)
 	looped_clear(&l);
 }
 
-/* A mean over masked positions divides by a sum over the batch: two loops, of which the first has next to nothing to do. */
+/* A mean over masked positions divides by a sum over the batch: two loops, of which the first has
+ * next to nothing to do. */
 static void a_weighted_mean_counts_first(void **state)
 {
 	(void)state;
@@ -339,20 +355,21 @@ static void rows_are_added_to_the_carried_sum(void **state)
 		if (op->opcode != SW_OP_SCATTER)
 			continue;
 		scatters++;
-		assert_int_equal(sw_op_at(l.after, l.after->values.data[op->operands[0]].op)->opcode,
-		                 SW_OP_PARAMETER);
+		assert_int_equal(
+			sw_op_at(l.after, l.after->values.data[op->operands[0]].op)->opcode,
+			SW_OP_PARAMETER);
 	}
 	assert_int_equal(scatters, 4);
 	looped_clear(&l);
 }
 
-/* ---- planned ------------------------------------------------------------------------------------------------------ */
+/* ---- planned ---------------------------------------------------------------------------- */
 
 static void loops_are_planned_and_partitioned(void **state)
 {
 	(void)state;
-	static const char *const fixtures[] = {"mlp-clip", "gpt-tiny"}, *const strategies[] = {"dp",
-	                                                                                       "auto"};
+	static const char *const fixtures[] = {"mlp-clip", "gpt-tiny"}, *const strategies[] = {
+										"dp", "auto"};
 	for (size_t i = 0; i < SW_COUNT(fixtures); i++)
 		for (size_t k = 0; k < SW_COUNT(strategies); k++) {
 			looped l;
@@ -373,7 +390,8 @@ static void any_plan_of_a_looped_program_holds(void **state)
 		looped_init(&l, fixtures[i], 2);
 		assert_allowed(&l);
 		for (uint64_t seed = 0; seed < 2; seed++)
-			assert_equal_under_random_plan(&l, SW_SOURCE_DIR "/clusters/local-2x2.yaml", seed);
+			assert_equal_under_random_plan(&l, SW_SOURCE_DIR "/clusters/local-2x2.yaml",
+			                               seed);
 		looped_clear(&l);
 	}
 }

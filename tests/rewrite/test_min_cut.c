@@ -1,4 +1,5 @@
-/* The cheapest cut is no dearer than any set of nodes that holds the sink and not the source, and is one of them. */
+/* The cheapest cut is no dearer than any set of nodes that holds the sink and not the source, and
+ * is one of them. */
 #include "test.h"
 
 #include "rewrite/min_cut.h"
@@ -28,7 +29,8 @@ static uint32_t brute_force(const arc *arcs, int n)
 		if ((behind >> SW_CUT_SOURCE & 1) || !(behind >> SW_CUT_SINK & 1))
 			continue;
 		int64_t gain = cost_of(arcs, n, best) - cost_of(arcs, n, behind);
-		if (gain > 0 || (gain == 0 && __builtin_popcount(behind) < __builtin_popcount(best)))
+		if (gain > 0 ||
+		    (gain == 0 && __builtin_popcount(behind) < __builtin_popcount(best)))
 			best = behind;
 	}
 	return best;
@@ -59,7 +61,8 @@ static void cuts_are_the_cheapest(void **state)
 		int n = 1 + (int)sw_rng_below(&rng, ARCS);
 		for (int i = 0; i < n; i++)
 			arcs[i] = (arc){(int32_t)sw_rng_below(&rng, NODES),
-			                (int32_t)sw_rng_below(&rng, NODES), (int64_t)sw_rng_below(&rng, 6)};
+			                (int32_t)sw_rng_below(&rng, NODES),
+			                (int64_t)sw_rng_below(&rng, 6)};
 		uint32_t set = solve(arcs, n, &found);
 		assert_true(found);
 		if (set != brute_force(arcs, n))

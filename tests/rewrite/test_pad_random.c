@@ -1,7 +1,8 @@
 /* Random programs, padded, beside the unpadded ones. */
 #include "rewrite/padded.h"
 
-/* A program that grows by random ops on random values of it, all f32, of rank 3 at most and 400 elements at most. */
+/* A program that grows by random ops on random values of it, all f32, of rank 3 at most and 400
+ * elements at most. */
 typedef struct garden {
 	sw_program *p;
 	int32_t c;
@@ -48,14 +49,17 @@ static void shuffle_dims(garden *g, int64_t *dims, int32_t n)
 
 static sw_id grow_unary(garden *g, sw_id x)
 {
-	static const sw_opcode opcodes[] = {SW_OP_SINE, SW_OP_COSINE, SW_OP_TANH, SW_OP_NEGATE, SW_OP_LOGISTIC};
+	static const sw_opcode opcodes[] = {SW_OP_SINE, SW_OP_COSINE, SW_OP_TANH, SW_OP_NEGATE,
+	                                    SW_OP_LOGISTIC};
 	return sw_emit_unary(g->p, g->c, opcodes[below(g, SW_COUNT(opcodes))], x);
 }
 
 static sw_id grow_binary(garden *g, sw_id x)
 {
-	static const sw_opcode opcodes[] = {SW_OP_ADD, SW_OP_SUBTRACT, SW_OP_MAXIMUM, SW_OP_MINIMUM};
-	return sw_emit_binary(g->p, g->c, opcodes[below(g, SW_COUNT(opcodes))], x, another_like(g, x));
+	static const sw_opcode opcodes[] = {SW_OP_ADD, SW_OP_SUBTRACT, SW_OP_MAXIMUM,
+	                                    SW_OP_MINIMUM};
+	return sw_emit_binary(g->p, g->c, opcodes[below(g, SW_COUNT(opcodes))], x,
+	                      another_like(g, x));
 }
 
 /* The larger: where rounding decides, both are nearly the same. */
@@ -74,12 +78,13 @@ static sw_id grow_transpose(garden *g, sw_id x)
 
 static sw_id grow_reduce(garden *g, sw_id x)
 {
-	static const sw_monoid monoids[] = {SW_MONOID_SUM, SW_MONOID_MAX, SW_MONOID_MIN, SW_MONOID_PRODUCT};
+	static const sw_monoid monoids[] = {SW_MONOID_SUM, SW_MONOID_MAX, SW_MONOID_MIN,
+	                                    SW_MONOID_PRODUCT};
 	int64_t dims[3], n = below(g, shape_in(g, x).rank) + 1;
 	shuffle_dims(g, dims, shape_in(g, x).rank);
 	sw_id init = sw_emit_scalar(g->p, g->c, SW_F32, (double)below(g, 2));
-	return sw_emit_reduce(g->p, g->c, monoids[below(g, SW_COUNT(monoids))], sw_emit_unary(g->p, g->c, SW_OP_SINE, x),
-	                      init, dims, (int32_t)n);
+	return sw_emit_reduce(g->p, g->c, monoids[below(g, SW_COUNT(monoids))],
+	                      sw_emit_unary(g->p, g->c, SW_OP_SINE, x), init, dims, (int32_t)n);
 }
 
 static sw_id grow_broadcast(garden *g, sw_id x)
@@ -91,7 +96,8 @@ static sw_id grow_broadcast(garden *g, sw_id x)
 	for (int32_t d = 0; d < shape.rank; d++)
 		sizes[where[d] = d + (d >= position)] = shape.dims[d];
 	sizes[position] = 5 + below(g, 3);
-	return sw_emit_broadcast(g->p, g->c, x, sw_build_shape(g->p, SW_F32, sizes, shape.rank + 1), where);
+	return sw_emit_broadcast(g->p, g->c, x, sw_build_shape(g->p, SW_F32, sizes, shape.rank + 1),
+	                         where);
 }
 
 /* Contracts the first pair of equal dimensions, from random ones on. */
@@ -99,7 +105,8 @@ static sw_id grow_dot(garden *g, sw_id x)
 {
 	sw_id y = any(g);
 	sw_shape a = shape_in(g, x), b = shape_in(g, y);
-	for (int64_t i = 0, from = below(g, 9); i < (int64_t)a.rank * b.rank && a.rank + b.rank <= 5; i++) {
+	for (int64_t i = 0, from = below(g, 9);
+	     i < (int64_t)a.rank * b.rank && a.rank + b.rank <= 5; i++) {
 		int64_t k = (i + from) % (a.rank * b.rank), l = k / b.rank, r = k % b.rank;
 		if (a.dims[l] != b.dims[r])
 			continue;
@@ -134,7 +141,8 @@ static sw_id grow_dynamic_slice(garden *g, sw_id x)
 	return sw_emit_dynamic_slice(g->p, g->c, x, starts, sizes);
 }
 
-static sw_id grow_with(garden *g, sw_opcode opcode, sw_id x, sw_id y, uint32_t n, const sw_attrs *attrs)
+static sw_id grow_with(garden *g, sw_opcode opcode, sw_id x, sw_id y, uint32_t n,
+                       const sw_attrs *attrs)
 {
 	const sw_id operands[] = {x, y};
 	sw_op_spec spec = {.opcode = opcode, .operands = operands, .n_operands = n, .attrs = attrs};
@@ -165,8 +173,8 @@ static sw_id grow_along(garden *g, sw_id x)
 	int64_t dim = below(g, shape_in(g, x).rank);
 	bool joins = below(g, 2);
 	sw_attrs attrs = {.dims = {.dims = sw_build_ints(g->p, &dim, 1)}};
-	return grow_with(g, joins ? SW_OP_CONCATENATE : SW_OP_REVERSE, x, another_like(g, x), joins ? 2 : 1,
-	                 &attrs);
+	return grow_with(g, joins ? SW_OP_CONCATENATE : SW_OP_REVERSE, x, another_like(g, x),
+	                 joins ? 2 : 1, &attrs);
 }
 
 /* Merges two dimensions, or puts a 1 between. */
@@ -192,9 +200,10 @@ static sw_id grow_iota(garden *g, sw_id x)
 static void grow(garden *g)
 {
 	static sw_id (*const ways[])(garden *, sw_id) = {
-		grow_unary,  grow_binary,    grow_select, grow_transpose,     grow_reduce, grow_reduce, grow_broadcast,
-		grow_dot,    grow_dot,       grow_slice,  grow_dynamic_slice, grow_pad,    grow_along,  grow_reshape,
-		grow_iota,   grow_broadcast,
+		grow_unary,  grow_binary,  grow_select,        grow_transpose,
+		grow_reduce, grow_reduce,  grow_broadcast,     grow_dot,
+		grow_dot,    grow_slice,   grow_dynamic_slice, grow_pad,
+		grow_along,  grow_reshape, grow_iota,          grow_broadcast,
 	};
 	sw_id x = any(g);
 	if (shape_in(g, x).rank == 0)
@@ -204,14 +213,16 @@ static void grow(garden *g)
 		sw_vec_push(&g->values, y);
 }
 
-/* Three states and an input that is none; each state is replaced by itself, and all that grew is a result. */
+/* Three states and an input that is none; each state is replaced by itself, and all that grew is a
+ * result. */
 static sw_program *random_program(uint64_t seed)
 {
 	static const int64_t dims[][2] = {{6, 5}, {5, 7}, {6, 7}, {7, 5}};
 	garden g = {.p = sw_program_new("random"), .rng = {.seed = seed}};
 	g.c = sw_build_computation(g.p, "entry");
 	for (uint32_t i = 0; i < SW_COUNT(dims); i++) {
-		sw_id x = sw_emit_parameter(g.p, g.c, sw_build_shape(g.p, SW_F32, dims[i], 2), NULL);
+		sw_id x =
+			sw_emit_parameter(g.p, g.c, sw_build_shape(g.p, SW_F32, dims[i], 2), NULL);
 		sw_vec_push(&g.values, x);
 		if (i < 3)
 			sw_vec_push(&g.p->aliases, ((sw_alias){.output = i, .input = i}));
@@ -224,7 +235,8 @@ static sw_program *random_program(uint64_t seed)
 	return g.p;
 }
 
-/* Differences of what is nearly equal lose most of their digits; what leaks out of padding is never small. */
+/* Differences of what is nearly equal lose most of their digits; what leaks out of padding is never
+ * small. */
 static void random_programs_give_the_same_results(void **state)
 {
 	(void)state;
@@ -235,7 +247,8 @@ static void random_programs_give_the_same_results(void **state)
 		sw_program *program = random_program(seed);
 		for (int64_t multiple = 2; multiple <= 4; multiple++) {
 			sw_program *out = pad_and_compare(
-				program, (sw_pad_rule){.multiple = multiple, .share = 1}, NULL, 1e-2, name);
+				program, (sw_pad_rule){.multiple = multiple, .share = 1}, NULL,
+				1e-2, name);
 			padded += out != NULL;
 			sw_program_free(out);
 		}

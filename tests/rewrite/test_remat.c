@@ -1,4 +1,5 @@
-/* Rematerialisation: what is found in a training step, what every policy computes, and how much memory it saves. */
+/* Rematerialisation: what is found in a training step, what every policy computes, and how much
+ * memory it saves. */
 #include "rewrite/programs.h"
 #include "rewrite/recorded.h"
 
@@ -63,7 +64,7 @@ static sw_program *rematerialised(const fixture *f, const sw_remat_policy *polic
 	return out;
 }
 
-/* ---- results ------------------------------------------------------------------------------------------- */
+/* ---- results ---------------------------------------------------------------------------- */
 
 static void check_bits(const char *path)
 {
@@ -101,12 +102,14 @@ static void every_policy_gives_the_same_bits(void **state)
 static void copies_are_not_merged_again(void **state)
 {
 	(void)state;
-	static const char *const names[] = {"gpt-tiny", "gpt-124m", "unet-tiny", "gpt-dropout-tiny"};
+	static const char *const names[] = {"gpt-tiny", "gpt-124m", "unet-tiny",
+	                                    "gpt-dropout-tiny"};
 	for (size_t n = 0; n < SW_COUNT(names); n++) {
 		fixture f;
 		fixture_named(&f, names[n]);
 		for (size_t i = 1; i < f.policies.len; i++) {
-			sw_program *out = rematerialised(&f, &f.policies.data[i]), *again = canonical(out);
+			sw_program *out = rematerialised(&f, &f.policies.data[i]),
+				   *again = canonical(out);
 			assert_same_program(again, out);
 			sw_program_free(again);
 			sw_program_free(out);
@@ -115,16 +118,18 @@ static void copies_are_not_merged_again(void **state)
 	}
 }
 
-/* ---- what is found ------------------------------------------------------------------------------------- */
+/* ---- what is found ---------------------------------------------------------------------- */
 
-/* Of a decoder: behind each attention and each MLP the residual stream is all that goes on, and once more behind the last norm. */
+/* Of a decoder: behind each attention and each MLP the residual stream is all that goes on, and
+ * once more behind the last norm. */
 static void a_transformer_is_narrow_behind_attention_and_mlp(void **state)
 {
 	(void)state;
 	static const struct {
 		const char *name;
 		int layers;
-	} cases[] = {{"gpt-tiny", 2}, {"gpt", 2}, {"gpt-124m", 12}, {"llama3-8b", 32}, {"gpt-175b", 96}};
+	} cases[] = {
+		{"gpt-tiny", 2}, {"gpt", 2}, {"gpt-124m", 12}, {"llama3-8b", 32}, {"gpt-175b", 96}};
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		fixture f;
 		sw_program *program;
@@ -176,7 +181,7 @@ static void segments_repeat_as_layers_do(void **state)
 	fixture_clear(&f);
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------- */
 
 static int64_t largest_value(const fixture *f)
 {
@@ -187,7 +192,8 @@ static int64_t largest_value(const fixture *f)
 	return largest;
 }
 
-/* What is kept are the critical values. Side values, and what the head of the network reads, are little. */
+/* What is kept are the critical values. Side values, and what the head of the network reads, are
+ * little. */
 static void blocks_keep_the_critical_values(void **state)
 {
 	(void)state;
@@ -211,7 +217,8 @@ static void check_peak_falls(const char *name)
 	const sw_remat_policy *none = &f.policies.data[0];
 	assert_string_equal(none->name, "none");
 	assert_int_equal(none->peak_bytes, sw_program_peak_bytes(f.program, f.program->entry));
-	/* nothing but what is not kept any more can have gone; some of the largest values are there while one segment is at work */
+	/* nothing but what is not kept any more can have gone; some of the largest values are there
+	 * while one segment is at work */
 	const sw_remat_policy *cheap = policy(&f, "elementwise");
 	int64_t freed = none->kept_bytes - cheap->kept_bytes;
 	assert_true(cheap->peak_bytes <= none->peak_bytes - freed + 10 * largest_value(&f));
@@ -232,7 +239,7 @@ static void the_peak_falls_with_every_policy(void **state)
 	check_peak_falls("gpt-124m");
 }
 
-/* ---- small programs ------------------------------------------------------------------------------------ */
+/* ---- small programs --------------------------------------------------------------------- */
 
 static void check_nothing(const char *hlo)
 {
@@ -264,7 +271,8 @@ static void what_does_not_train_is_left_alone(void **state)
 
 #define LAYERS 4
 
-/* A step of LAYERS layers that choose between two values by `mask`, which is pred[8,8]; its backward pass is none, but has the form of one. */
+/* A step of LAYERS layers that choose between two values by `mask`, which is pred[8,8]; its
+ * backward pass is none, but has the form of one. */
 static sw_program *masked_step(const char *mask)
 {
 	sw_text t = {0};
@@ -276,38 +284,42 @@ static sw_program *masked_step(const char *mask)
 		sw_text_addf(&t, "w%d = f32[8,8] parameter(%d)\n", l, l);
 	sw_text_addf(&t, "h0 = f32[8,8] parameter(%d)\n", LAYERS);
 	for (int l = 0; l < LAYERS; l++)
-		sw_text_addf(
-			&t,
-			"a%d = f32[8,8] dot(h%d, w%d), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
-			"b%d = f32[8,8] tanh(a%d)\nc%d = f32[8,8] sine(b%d)\nd%d = f32[8,8] cosine(c%d)\n"
-			"h%d = f32[8,8] select(mask, d%d, a%d)\n",
-			l, l, l, l, l, l, l, l, l, l + 1, l, l);
+		sw_text_addf(&t,
+		             "a%d = f32[8,8] dot(h%d, w%d), lhs_contracting_dims={1}, "
+		             "rhs_contracting_dims={0}\n"
+		             "b%d = f32[8,8] tanh(a%d)\nc%d = f32[8,8] sine(b%d)\nd%d = f32[8,8] "
+		             "cosine(c%d)\n"
+		             "h%d = f32[8,8] select(mask, d%d, a%d)\n",
+		             l, l, l, l, l, l, l, l, l, l + 1, l, l);
 	sw_text_addf(&t, "g%d = f32[8,8] multiply(h%d, h%d)\n", LAYERS, LAYERS, LAYERS);
 	for (int l = LAYERS; l-- > 0;)
-		sw_text_addf(&t,
-		             "p%d = f32[8,8] multiply(g%d, d%d)\nq%d = f32[8,8] multiply(p%d, c%d)\n"
-		             "r%d = f32[8,8] multiply(q%d, b%d)\ns%d = f32[8,8] multiply(r%d, a%d)\n"
-		             "t%d = f32[8,8] select(mask, s%d, g%d)\n"
-		             "dw%d = f32[8,8] dot(h%d, t%d), lhs_contracting_dims={0}, "
-		             "rhs_contracting_dims={0}\n"
-		             "n%d = f32[8,8] subtract(w%d, dw%d)\n"
-		             "g%d = f32[8,8] dot(t%d, w%d), lhs_contracting_dims={1}, "
-		             "rhs_contracting_dims={1}\n",
-		             l, l + 1, l, l, l, l, l, l, l, l, l, l, l, l, l + 1, l, l, l, l, l, l, l, l,
-		             l);
-	sw_text_add(&t, "ROOT out = (f32[8,8], f32[8,8], f32[8,8], f32[8,8]) tuple(n0, n1, n2, n3) }\n");
+		sw_text_addf(
+			&t,
+			"p%d = f32[8,8] multiply(g%d, d%d)\nq%d = f32[8,8] multiply(p%d, c%d)\n"
+			"r%d = f32[8,8] multiply(q%d, b%d)\ns%d = f32[8,8] multiply(r%d, a%d)\n"
+			"t%d = f32[8,8] select(mask, s%d, g%d)\n"
+			"dw%d = f32[8,8] dot(h%d, t%d), lhs_contracting_dims={0}, "
+			"rhs_contracting_dims={0}\n"
+			"n%d = f32[8,8] subtract(w%d, dw%d)\n"
+			"g%d = f32[8,8] dot(t%d, w%d), lhs_contracting_dims={1}, "
+			"rhs_contracting_dims={1}\n",
+			l, l + 1, l, l, l, l, l, l, l, l, l, l, l, l, l + 1, l, l, l, l, l, l, l, l,
+			l);
+	sw_text_add(
+		&t,
+		"ROOT out = (f32[8,8], f32[8,8], f32[8,8], f32[8,8]) tuple(n0, n1, n2, n3) }\n");
 	sw_program *program = read_text(t.data);
 	sw_text_clear(&t);
 	return program;
 }
 
-#define IOTA_MASK                                                                                          \
-	"i = s32[8,8] iota(), iota_dimension=0\nj = s32[8,8] iota(), iota_dimension=1\n"                   \
+#define IOTA_MASK                                                                                  \
+	"i = s32[8,8] iota(), iota_dimension=0\nj = s32[8,8] iota(), iota_dimension=1\n"           \
 	"mask = pred[8,8] compare(i, j), direction=GE\n"
-#define RANDOM_MASK                                                                                        \
-	"zero = f32[] constant(0)\none = f32[] constant(1)\nhalf = f32[] constant(0.5)\n"                  \
-	"u = f32[8,8] rng(zero, one), distribution=rng_uniform\n"                                          \
-	"halves = f32[8,8] broadcast(half), dimensions={}\nmask = pred[8,8] compare(u, halves), "          \
+#define RANDOM_MASK                                                                                \
+	"zero = f32[] constant(0)\none = f32[] constant(1)\nhalf = f32[] constant(0.5)\n"          \
+	"u = f32[8,8] rng(zero, one), distribution=rng_uniform\n"                                  \
+	"halves = f32[8,8] broadcast(half), dimensions={}\nmask = pred[8,8] compare(u, halves), "  \
 	"direction=LT\n"
 
 static void fixture_text(fixture *f, sw_program *program)

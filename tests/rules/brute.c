@@ -10,7 +10,7 @@
 #include "frontend/frontend.h"
 #include "run/ranks.h"
 
-/* ---- writing a sample --------------------------------------------------------------------------------- */
+/* ---- writing a sample ------------------------------------------------------------------- */
 
 void brute_init(brute_sample *sample)
 {
@@ -71,14 +71,14 @@ void brute_constant(brute_sample *sample, const char *shape, double value)
 
 	assert_true(sample->n < BRUTE_MAX_VALUES);
 	sample->operands[sample->n] = sw_emit_broadcast(
-		sample->program, sample->c, sw_emit_scalar(sample->program, sample->c, whole.type, value),
-		whole, NULL);
+		sample->program, sample->c,
+		sw_emit_scalar(sample->program, sample->c, whole.type, value), whole, NULL);
 	sample->low[sample->n] = sample->high[sample->n] = value;
 	sample->fill[sample->n++] = BRUTE_CONSTANT;
 }
 
-void brute_op_calling(brute_sample *sample, sw_opcode opcode, const sw_attrs *attrs, const char *shapes,
-                      const int32_t *called, uint32_t n_called)
+void brute_op_calling(brute_sample *sample, sw_opcode opcode, const sw_attrs *attrs,
+                      const char *shapes, const int32_t *called, uint32_t n_called)
 {
 	sw_shape declared[4];
 	sw_error err = {0};
@@ -131,7 +131,7 @@ void brute_from_text(brute_sample *sample, const char *hlo)
 	sample->op = program->values.data[entry->results.data[0]].op;
 }
 
-/* ---- elements: complex numbers count as two ------------------------------------------------------------------ */
+/* ---- elements: complex numbers count as two --------------------------------------------- */
 
 static sw_type component_type(sw_type type)
 {
@@ -177,7 +177,9 @@ static double identity(sw_type type, sw_monoid monoid)
 		       : kind == SW_KIND_SIGNED ? ldexp(1, (int)bits - 1) - 1
 		                                : ldexp(1, (int)bits) - 1;
 	case SW_MONOID_AND:
-		return kind == SW_KIND_PRED ? 1 : kind == SW_KIND_SIGNED ? -1 : ldexp(1, (int)bits) - 1;
+		return kind == SW_KIND_PRED     ? 1
+		       : kind == SW_KIND_SIGNED ? -1
+		                                : ldexp(1, (int)bits) - 1;
 	default:
 		return 0;
 	}
@@ -241,8 +243,8 @@ static void split_element(sw_tensor *terms, int64_t q, int64_t i, double whole, 
 {
 	sw_type type = component_type(terms[0].shape.type);
 	int64_t owner = plain ? 0 : sw_rng_below(rng, q);
-	/* Exact in every product: quarters, which rounding ops notice, in f32 and f64; few integers in the short floats. Sums of
-	 * integers wrap. */
+	/* Exact in every product: quarters, which rounding ops notice, in f32 and f64; few integers
+	 * in the short floats. Sums of integers wrap. */
 	bool is_float = sw_type_kind_of(type) == SW_KIND_FLOAT,
 	     quarters = is_float && sw_type_bytes(type) >= 4;
 	int64_t reach = quarters ? 8 : is_float ? 2 : 100;
@@ -267,7 +269,7 @@ static void split_element(sw_tensor *terms, int64_t q, int64_t i, double whole, 
 	set(terms[owner], i, rest);
 }
 
-/* ---- one strategy ---------------------------------------------------------------------------------------------- */
+/* ---- one strategy ----------------------------------------------------------------------- */
 
 typedef struct trial {
 	brute_sample *sample;
@@ -310,7 +312,8 @@ static void random_operands(trial *t)
 	for (uint32_t i = 0; i < s->n; i++) {
 		t->whole[i] = new_tensor(sw_value_shape(s->program, s->operands[i]));
 		for (int64_t e = 0; e < component_count(t->whole[i].shape); e++)
-			set(t->whole[i], e, random_value(t->rng, s->fill[i], s->low[i], s->high[i]));
+			set(t->whole[i], e,
+			    random_value(t->rng, s->fill[i], s->low[i], s->high[i]));
 	}
 }
 
@@ -369,7 +372,8 @@ static sw_tensor *terms_of(const trial *t, uint32_t operand, bool plain)
 	return terms;
 }
 
-static sw_shape local_shape(sw_program *out, const sw_atoms *atoms, sw_shape whole, const sw_layout *layout)
+static sw_shape local_shape(sw_program *out, const sw_atoms *atoms, sw_shape whole,
+                            const sw_layout *layout)
 {
 	int64_t dims[SW_MAX_RANK];
 
@@ -392,10 +396,11 @@ static sw_program *write_local(const trial *t)
 		sw_build_copy_computation(out, in, op->called[i], map);
 	int32_t c = sw_build_computation(out, "main");
 	for (uint32_t i = 0; i < op->n_operands; i++)
-		operands[i] = sw_emit_parameter(
-			out, c,
-			local_shape(out, t->atoms, sw_value_shape(in, op->operands[i]), &t->operands[i]),
-			NULL);
+		operands[i] = sw_emit_parameter(out, c,
+		                                local_shape(out, t->atoms,
+		                                            sw_value_shape(in, op->operands[i]),
+		                                            &t->operands[i]),
+		                                NULL);
 	sw_coordinates_init(&coordinates, out, c, t->atoms);
 	sw_localize local = {.program = in,
 	                     .op = t->sample->op,
@@ -432,17 +437,19 @@ static void compare_result(const trial *t, uint32_t r, sw_tensor *const *got)
 	for (int64_t d = 0; d < devices; d++) {
 		if (member(t->atoms, d, partial) != 0)
 			continue;
-		sw_layout_cut(t->atoms, t->expected[r].shape, layout, d, sw_type_bytes(part.shape.type),
-		              sw_tensor_data(t->expected[r]), sw_tensor_data(part));
+		sw_layout_cut(t->atoms, t->expected[r].shape, layout, d,
+		              sw_type_bytes(part.shape.type), sw_tensor_data(t->expected[r]),
+		              sw_tensor_data(part));
 		for (int64_t e = 0; e < component_count(part.shape); e++) {
 			double value = get(got[d][r], e);
 			for (int64_t m = 0; m < devices; m++)
 				if (m != d &&
 				    member(t->atoms, m, ~partial) == member(t->atoms, d, ~partial))
-					value = wrap(part.shape.type,
-					             combine(layout->monoid, value, get(got[m][r], e)));
+					value = wrap(part.shape.type, combine(layout->monoid, value,
+					                                      get(got[m][r], e)));
 			if (!close_enough(value, get(part, e), t->sample->tolerance)) {
-				fprintf(stderr, "device %lld result %u element %lld: %g, expected %g\n",
+				fprintf(stderr,
+				        "device %lld result %u element %lld: %g, expected %g\n",
 				        (long long)d, r, (long long)e, value, get(part, e));
 				fail_trial(t, "the devices do not hold the result");
 			}
@@ -496,7 +503,8 @@ static sw_status run_rank(void *context, sw_transport *transport, sw_error *err)
 }
 
 /* One after the other, or, where the local op communicates, as ranks on threads. */
-static void run_devices(const trial *t, const sw_program *local, sw_tensor *const *terms, sw_tensor **got)
+static void run_devices(const trial *t, const sw_program *local, sw_tensor *const *terms,
+                        sw_tensor **got)
 {
 	const brute_sample *s = t->sample;
 	int64_t devices = sw_atoms_devices(t->atoms);
@@ -515,7 +523,8 @@ static void run_devices(const trial *t, const sw_program *local, sw_tensor *cons
 		status = sw_ranks_run((int32_t)devices, run_rank, &c, &err);
 	for (int64_t d = 0; d < devices && !sw_strategy_exchanges(t->rule, t->strategy); d++) {
 		sw_interpret_options options = {.partition_id = (uint32_t)d};
-		status = interpret_once(local, &options, &c.in[d * s->n], s->n, got[d], c.n_results, &err);
+		status = interpret_once(local, &options, &c.in[d * s->n], s->n, got[d], c.n_results,
+		                        &err);
 		if (status != SW_OK)
 			break;
 	}
@@ -568,8 +577,8 @@ static void check_match(const trial *t, bool result, int32_t index, const sw_lay
 	sw_strategy strategy;
 
 	sw_rule_match(t->rule, t->atoms, result, index, layout, &mask, &strategy);
-	if (!sw_rule_layouts(t->sample->program, t->sample->op, t->rule, t->atoms, &strategy, operands,
-	                     results))
+	if (!sw_rule_layouts(t->sample->program, t->sample->op, t->rule, t->atoms, &strategy,
+	                     operands, results))
 		fail_trial(t, "a matched strategy is impossible");
 	const sw_layout *again = result ? &results[index] : &operands[index];
 	for (int32_t a = 0; a < t->atoms->n; a++) {
@@ -596,7 +605,8 @@ static void check_layouts(const trial *t)
 		check_match(t, false, (int32_t)i, &t->operands[i]);
 	}
 	for (uint32_t i = 0; i < op->n_results; i++) {
-		if (!sw_layout_valid(t->atoms, sw_value_shape(t->sample->program, op->first_result + i),
+		if (!sw_layout_valid(t->atoms,
+		                     sw_value_shape(t->sample->program, op->first_result + i),
 		                     &t->results[i]))
 			fail_trial(t, "a result's layout is not valid");
 		check_match(t, true, (int32_t)i, &t->results[i]);
@@ -613,7 +623,8 @@ static bool digits_clash(const trial *t, const sw_strategy *strategy)
 			    x->index != y->index)
 				continue;
 			if (x->stride == y->stride ||
-			    (x->stride < y->stride && y->stride % (x->stride * t->atoms->size[a]) != 0))
+			    (x->stride < y->stride &&
+			     y->stride % (x->stride * t->atoms->size[a]) != 0))
 				return true;
 		}
 	return false;
@@ -626,7 +637,8 @@ static bool inside_blocks(const trial *t, const sw_strategy *strategy)
 		sw_exchange exchange = t->rule->factors[f].exchange;
 		int64_t divided = 1, lowest = t->rule->factors[f].size;
 		for (int32_t a = 0; a < strategy->n; a++)
-			if (strategy->atom[a].kind == SW_CHOICE_SPLIT && strategy->atom[a].index == f) {
+			if (strategy->atom[a].kind == SW_CHOICE_SPLIT &&
+			    strategy->atom[a].index == f) {
 				divided *= t->atoms->size[a];
 				lowest = SW_MIN(lowest, strategy->atom[a].stride);
 			}
@@ -670,10 +682,10 @@ static void check_strategy(trial *t, const sw_strategy *strategy)
 	bool streamed = false;
 	for (int32_t a = 0; a < strategy->n; a++)
 		streamed |= strategy->atom[a].stream_stride > 0;
-	bool possible =
-		!digits_clash(t, strategy) && !monoids_clash(t, strategy) && !inside_blocks(t, strategy);
-	bool accepted = sw_rule_layouts(t->sample->program, t->sample->op, t->rule, t->atoms, strategy,
-	                                t->operands, t->results);
+	bool possible = !digits_clash(t, strategy) && !monoids_clash(t, strategy) &&
+	                !inside_blocks(t, strategy);
+	bool accepted = sw_rule_layouts(t->sample->program, t->sample->op, t->rule, t->atoms,
+	                                strategy, t->operands, t->results);
 	if (possible != accepted && !(streamed && possible)) /* panels ask for more */
 		fail_trial(t, possible ? "a possible strategy is refused"
 		                       : "an impossible strategy is accepted");
@@ -692,7 +704,7 @@ static void check_strategy(trial *t, const sw_strategy *strategy)
 		check_execution(t, false);
 }
 
-/* ---- all strategies -------------------------------------------------------------------------------------------- */
+/* ---- all strategies --------------------------------------------------------------------- */
 
 typedef struct options {
 	int32_t n;
@@ -715,7 +727,8 @@ static void add_streamed(options *o, const sw_rule *rule, int64_t p)
 			}
 }
 
-/* NONE first, then each digit of each factor, these streamed, then each passage with each of its monoids. */
+/* NONE first, then each digit of each factor, these streamed, then each passage with each of its
+ * monoids. */
 static options options_of(const sw_rule *rule, int64_t p)
 {
 	options o = {.n = 1};
@@ -729,8 +742,9 @@ static options options_of(const sw_rule *rule, int64_t p)
 	for (int32_t k = 0; k < rule->n_passages; k++)
 		for (int32_t m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++)
 			if ((rule->passages[k].monoids >> m & 1) && o.n < 256)
-				o.choice[o.n++] = (sw_choice){
-					.kind = SW_CHOICE_PASS, .monoid = (uint8_t)m, .index = (int16_t)k};
+				o.choice[o.n++] = (sw_choice){.kind = SW_CHOICE_PASS,
+				                              .monoid = (uint8_t)m,
+				                              .index = (int16_t)k};
 	return o;
 }
 

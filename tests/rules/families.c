@@ -1,6 +1,7 @@
 /*
- * Every row of the table against brute force: what each device computes under each strategy is what the definition
- * demands. SW_RULES_BUDGET (strategies per sample and atoms), SW_RULES_SEED and SW_RULES_FAMILY come from the environment.
+ * Every row of the table against brute force: what each device computes under each strategy is what
+ * the definition demands. SW_RULES_BUDGET (strategies per sample and atoms), SW_RULES_SEED and
+ * SW_RULES_FAMILY come from the environment.
  */
 #include "rules/brute.h"
 
@@ -26,7 +27,8 @@ static const struct {
 	{"dots", brute_dots},
 };
 
-/* Rows with rules that the interpreter can't run: their layouts are checked, their default local op is not run. */
+/* Rows with rules that the interpreter can't run: their layouts are checked, their default local op
+ * is not run. */
 static const sw_opcode not_executable[] = {SW_OP_SET_DIMENSION_SIZE, SW_OP_DYNAMIC_RESHAPE};
 
 static brute_variant *variants_of(const char *family)
@@ -57,8 +59,8 @@ static void check_row(const sw_rule_row *row, brute_variant *variants, int64_t u
 		brute_init(&sample);
 		bool there = variants(&sample, row->opcode, variant);
 		for (size_t i = 0; there && i < SW_COUNT(clusters); i++)
-			brute_check(&sample, &clusters[i], budget, (uint64_t)(seed * 1000 + variant),
-			            &counts);
+			brute_check(&sample, &clusters[i], budget,
+			            (uint64_t)(seed * 1000 + variant), &counts);
 		brute_clear(&sample);
 		if (!there)
 			break;
@@ -80,7 +82,8 @@ static void check_row(const sw_rule_row *row, brute_variant *variants, int64_t u
 /* Nothing of a region is split. */
 static bool has_rule(const sw_rule_row *row)
 {
-	return row->describe != sw_rule_describe_nothing && row->describe != sw_rule_describe_replicated;
+	return row->describe != sw_rule_describe_nothing &&
+	       row->describe != sw_rule_describe_replicated;
 }
 
 typedef struct family_test {
@@ -103,9 +106,9 @@ static void test_family(void **state)
 		check_row(&family->rows[i], variants, test->budget, &total);
 		rows++;
 	}
-	printf("%s: %d rows, %lld strategies, %lld accepted, %lld runs, %lld devices\n", family->name, rows,
-	       (long long)total.strategies, (long long)total.accepted, (long long)total.executed,
-	       (long long)total.devices);
+	printf("%s: %d rows, %lld strategies, %lld accepted, %lld runs, %lld devices\n",
+	       family->name, rows, (long long)total.strategies, (long long)total.accepted,
+	       (long long)total.executed, (long long)total.devices);
 }
 
 int brute_run_families(int64_t budget)

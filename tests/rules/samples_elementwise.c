@@ -60,7 +60,8 @@ static void to_extremes(brute_sample *s)
 		s->fill[i] = BRUTE_EXTREMES;
 }
 
-/* The last variant of floats has infinities and NaN, but for products: a term may be a zero that meets an infinity. */
+/* The last variant of floats has infinities and NaN, but for products: a term may be a zero that
+ * meets an infinity. */
 static bool plain(brute_sample *s, sw_opcode opcode, int variant)
 {
 	domain d = domain_of(opcode);
@@ -73,7 +74,8 @@ static bool plain(brute_sample *s, sw_opcode opcode, int variant)
 	if (variant >= (int)SW_COUNT(dims) * types && !extremes)
 		return false;
 	for (int i = 0; i < sw_opcode_operands(opcode); i++)
-		operand(s, d.types[extremes ? 0 : variant / (int)SW_COUNT(dims)], shape, d.low, d.high);
+		operand(s, d.types[extremes ? 0 : variant / (int)SW_COUNT(dims)], shape, d.low,
+		        d.high);
 	if (extremes)
 		to_extremes(s);
 	brute_op(s, opcode, NULL, NULL);
@@ -83,9 +85,10 @@ static bool plain(brute_sample *s, sw_opcode opcode, int variant)
 static bool convert(brute_sample *s, int variant)
 {
 	static const char *const pairs[][2] = {
-		{"f32", "f64[4,6]"}, {"f32", "bf16[4,6]"}, {"bf16", "f32[4,6]"}, {"s32", "f32[4,6]"},
-		{"s32", "s8[4,6]"},  {"u8", "s32[4,6]"},   {"s8", "s32[4,6]"},   {"pred", "f32[4,6]"},
-		{"f32", "f32[4,6]"}, {"s32", "u32[4,6]"},  {"f32", "s32[4,6]"}};
+		{"f32", "f64[4,6]"}, {"f32", "bf16[4,6]"}, {"bf16", "f32[4,6]"},
+		{"s32", "f32[4,6]"}, {"s32", "s8[4,6]"},   {"u8", "s32[4,6]"},
+		{"s8", "s32[4,6]"},  {"pred", "f32[4,6]"}, {"f32", "f32[4,6]"},
+		{"s32", "u32[4,6]"}, {"f32", "s32[4,6]"}};
 
 	if (variant >= (int)SW_COUNT(pairs))
 		return false;
@@ -95,7 +98,8 @@ static bool convert(brute_sample *s, int variant)
 	return true;
 }
 
-/* With a constant on either side, an order passes through the other operand; the last has an infinity: none passes. */
+/* With a constant on either side, an order passes through the other operand; the last has an
+ * infinity: none passes. */
 static bool translation(brute_sample *s, sw_opcode opcode, int variant)
 {
 	static const double constants[] = {1.5, -2, INFINITY};
@@ -115,7 +119,8 @@ static bool sum(brute_sample *s, sw_opcode opcode, int variant)
 {
 	int shapes = 3 * (int)SW_COUNT(dims) + 1;
 
-	return variant < shapes ? plain(s, opcode, variant) : translation(s, opcode, variant - shapes);
+	return variant < shapes ? plain(s, opcode, variant)
+	                        : translation(s, opcode, variant - shapes);
 }
 
 static bool divide(brute_sample *s, int variant)
@@ -220,7 +225,8 @@ static bool map(brute_sample *s, int variant)
 	c = sw_build_computation(p, "scalars");
 	sw_id x = sw_emit_parameter(p, c, (sw_shape){.type = SW_F32}, NULL),
 	      y = sw_emit_parameter(p, c, (sw_shape){.type = SW_F32}, NULL);
-	sw_id root = sw_emit_binary(p, c, SW_OP_SUBTRACT, sw_emit_binary(p, c, SW_OP_MULTIPLY, x, y), x);
+	sw_id root =
+		sw_emit_binary(p, c, SW_OP_SUBTRACT, sw_emit_binary(p, c, SW_OP_MULTIPLY, x, y), x);
 	sw_build_results(p, c, &root, 1, false);
 	for (int i = 0; i < 2; i++)
 		operand(s, "f32", variant ? 4 : 1, -4, 4);

@@ -154,10 +154,38 @@ static bool scatter(brute_sample *s, int variant)
 	         SW_F32,
 	         -1,
 	         3},
-		{"pred[12]", "s32[6]", "pred[6]", {"", "0", "0", "", "", 1}, SW_MONOID_OR, SW_PRED, -2, 14},
-		{"s32[12]", "u32[8]", "s32[8]", {"", "0", "0", "", "", 1}, SW_MONOID_MIN, SW_S32, 0, 14},
-		{"s32[12]", "s64[8]", "s32[8]", {"", "0", "0", "", "", 1}, SW_MONOID_AND, SW_S32, -2, 14},
-		{"f32[12]", "u8[8]", "f32[8]", {"", "0", "0", "", "", 1}, SW_MONOID_SUM, SW_F32, 0, 20},
+		{"pred[12]",
+	         "s32[6]",
+	         "pred[6]",
+	         {"", "0", "0", "", "", 1},
+	         SW_MONOID_OR,
+	         SW_PRED,
+	         -2,
+	         14},
+		{"s32[12]",
+	         "u32[8]",
+	         "s32[8]",
+	         {"", "0", "0", "", "", 1},
+	         SW_MONOID_MIN,
+	         SW_S32,
+	         0,
+	         14},
+		{"s32[12]",
+	         "s64[8]",
+	         "s32[8]",
+	         {"", "0", "0", "", "", 1},
+	         SW_MONOID_AND,
+	         SW_S32,
+	         -2,
+	         14},
+		{"f32[12]",
+	         "u8[8]",
+	         "f32[8]",
+	         {"", "0", "0", "", "", 1},
+	         SW_MONOID_SUM,
+	         SW_F32,
+	         0,
+	         20},
 		{"f32[12]",
 	         "s32[6]",
 	         "f32[6]",
@@ -220,9 +248,9 @@ static bool scatter(brute_sample *s, int variant)
 		return false;
 	sw_attrs attrs = {.index = index_dims(s, &cases[variant].n)};
 	double high = cases[variant].type == SW_PRED ? 1 : 9;
-	int32_t called = cases[variant].monoid
-	                         ? sw_build_reducer(s->program, cases[variant].monoid, cases[variant].type)
-	                         : replace(s, cases[variant].type);
+	int32_t called = cases[variant].monoid ? sw_build_reducer(s->program, cases[variant].monoid,
+	                                                          cases[variant].type)
+	                                       : replace(s, cases[variant].type);
 	brute_operand(s, cases[variant].operand, 0, high);
 	brute_operand(s, cases[variant].indices, cases[variant].low, cases[variant].high);
 	brute_operand(s, cases[variant].updates, 0, high);
@@ -255,9 +283,10 @@ static bool scatter_pairs(brute_sample *s)
 
 static bool dynamic_slice(brute_sample *s, int variant)
 {
-	static const char *const cases[][2] = {
-		{"f32[8,6]", "1,6"},  {"f32[8,6]", "8,3"}, {"s32[4,6,2]", "4,2,2"}, {"f32[12]", "12"},
-		{"f32[12,6]", "5,2"}, {"pred[24]", "7"},   {"c64[12,2]", "1,2"}};
+	static const char *const cases[][2] = {{"f32[8,6]", "1,6"},     {"f32[8,6]", "8,3"},
+	                                       {"s32[4,6,2]", "4,2,2"}, {"f32[12]", "12"},
+	                                       {"f32[12,6]", "5,2"},    {"pred[24]", "7"},
+	                                       {"c64[12,2]", "1,2"}};
 
 	if (variant >= (int)SW_COUNT(cases))
 		return false;
@@ -271,9 +300,9 @@ static bool dynamic_slice(brute_sample *s, int variant)
 
 static bool dynamic_update_slice(brute_sample *s, int variant)
 {
-	static const char *const cases[][2] = {{"f32[8,6]", "f32[1,6]"},  {"f32[8,6]", "f32[8,3]"},
-	                                       {"s32[4,6]", "s32[4,6]"},  {"f32[12]", "f32[4]"},
-	                                       {"s32[12,8]", "s32[5,3]"}, {"f32[12,4]", "f32[1,4]"}};
+	static const char *const cases[][2] = {
+		{"f32[8,6]", "f32[1,6]"}, {"f32[8,6]", "f32[8,3]"},  {"s32[4,6]", "s32[4,6]"},
+		{"f32[12]", "f32[4]"},    {"s32[12,8]", "s32[5,3]"}, {"f32[12,4]", "f32[1,4]"}};
 
 	if (variant >= (int)SW_COUNT(cases))
 		return false;

@@ -1,7 +1,7 @@
 /* Samples of contractions, reductions and linear algebra. */
 #include "rules/samples_window.h"
 
-/* ---- dot ----------------------------------------------------------------------------------------------- */
+/* ---- dot -------------------------------------------------------------------------------- */
 
 static bool dot(brute_sample *s, int variant)
 {
@@ -44,7 +44,7 @@ bool brute_contract(brute_sample *s, sw_opcode opcode, int variant)
 	return opcode == SW_OP_DOT ? dot(s, variant) : brute_convolution(s, variant);
 }
 
-/* ---- computations that ops call ------------------------------------------------------------------------------ */
+/* ---- computations that ops call --------------------------------------------------------- */
 
 /* (x, y) -> opcode(x, y), or a comparison. */
 static int32_t scalars(brute_sample *s, sw_type type, sw_opcode opcode, sw_direction direction)
@@ -59,7 +59,8 @@ static int32_t scalars(brute_sample *s, sw_type type, sw_opcode opcode, sw_direc
 	return c;
 }
 
-/* (x, i, y, j) -> the larger of x and y with its index, the smaller index if they are equal: arg-max. */
+/* (x, i, y, j) -> the larger of x and y with its index, the smaller index if they are equal:
+ * arg-max. */
 static int32_t arg_max(brute_sample *s)
 {
 	sw_program *p = s->program;
@@ -71,14 +72,15 @@ static int32_t arg_max(brute_sample *s)
 	sw_id greater = sw_emit_compare(p, c, SW_GT, v[0], v[2]),
 	      equal = sw_emit_compare(p, c, SW_EQ, v[0], v[2]);
 	sw_id before = sw_emit_compare(p, c, SW_LT, v[1], v[3]);
-	sw_id first =
-		sw_emit_binary(p, c, SW_OP_OR, greater, sw_emit_binary(p, c, SW_OP_AND, equal, before));
-	sw_id root[2] = {sw_emit_select(p, c, first, v[0], v[2]), sw_emit_select(p, c, first, v[1], v[3])};
+	sw_id first = sw_emit_binary(p, c, SW_OP_OR, greater,
+	                             sw_emit_binary(p, c, SW_OP_AND, equal, before));
+	sw_id root[2] = {sw_emit_select(p, c, first, v[0], v[2]),
+	                 sw_emit_select(p, c, first, v[1], v[3])};
 	sw_build_results(p, c, root, 2, true);
 	return c;
 }
 
-/* ---- reduce, sort, topk, batch-norm ---------------------------------------------------------------------------- */
+/* ---- reduce, sort, topk, batch-norm ----------------------------------------------------- */
 
 /* (x, y) -> x, but where x is 99 y: associative, not commutative, 99 changes nothing. */
 static int32_t first_of(brute_sample *s)
@@ -248,7 +250,7 @@ bool brute_reduce(brute_sample *s, sw_opcode opcode, int variant)
 	}
 }
 
-/* ---- linear algebra ------------------------------------------------------------------------------------------- */
+/* ---- linear algebra --------------------------------------------------------------------- */
 
 bool brute_linalg(brute_sample *s, sw_opcode opcode, int variant)
 {
@@ -275,29 +277,33 @@ bool brute_linalg(brute_sample *s, sw_opcode opcode, int variant)
 	return true;
 }
 
-/* ---- ragged-dot, scaled-dot -------------------------------------------------------------------------------------- */
+/* ---- ragged-dot, scaled-dot ------------------------------------------------------------- */
 
 /* Sizes that leave rows over, and sizes that ask for more than there are. */
 static bool ragged_dot(brute_sample *s, int variant)
 {
 	static const char *const cases[] = {
 		/* rows in groups, each with a matrix of its own */
-		"x = f32[12,4] parameter(0)\n y = f32[3,4,6] parameter(1)\n s = s32[3] parameter(2)\n"
+		"x = f32[12,4] parameter(0)\n y = f32[3,4,6] parameter(1)\n s = s32[3] "
+		"parameter(2)\n"
 		"ROOT r = f32[12,6] ragged-dot(x, y, s), lhs_contracting_dims={1}, "
 		"rhs_contracting_dims={1}, "
 		"lhs_ragged_dims={0}, rhs_group_dims={0}",
 		/* contracted in groups, each with a result of its own */
-		"x = f32[4,12] parameter(0)\n y = f32[12,2] parameter(1)\n s = s32[3] parameter(2)\n"
+		"x = f32[4,12] parameter(0)\n y = f32[12,2] parameter(1)\n s = s32[3] "
+		"parameter(2)\n"
 		"ROOT r = f32[3,4,2] ragged-dot(x, y, s), lhs_contracting_dims={1}, "
 		"rhs_contracting_dims={0}, "
 		"lhs_ragged_dims={1}",
 		/* a list of sizes for each batch */
-		"x = f32[2,12,3] parameter(0)\n y = f32[2,3,3,4] parameter(1)\n s = s64[2,3] parameter(2)\n"
+		"x = f32[2,12,3] parameter(0)\n y = f32[2,3,3,4] parameter(1)\n s = s64[2,3] "
+		"parameter(2)\n"
 		"ROOT r = f32[2,12,4] ragged-dot(x, y, s), lhs_batch_dims={0}, rhs_batch_dims={0}, "
 		"lhs_contracting_dims={2}, rhs_contracting_dims={2}, lhs_ragged_dims={1}, "
 		"rhs_group_dims={1}",
 		/* batches in groups */
-		"x = f32[12,2,3] parameter(0)\n y = f32[12,3,2] parameter(1)\n s = u32[3] parameter(2)\n"
+		"x = f32[12,2,3] parameter(0)\n y = f32[12,3,2] parameter(1)\n s = u32[3] "
+		"parameter(2)\n"
 		"ROOT r = f32[12,2,2] ragged-dot(x, y, s), lhs_batch_dims={0}, rhs_batch_dims={0}, "
 		"lhs_contracting_dims={2}, rhs_contracting_dims={1}, lhs_ragged_dims={0}",
 	};
@@ -319,10 +325,12 @@ static bool scaled_dot(brute_sample *s, int variant)
 		"u = f32[4,3] parameter(2)\n v = f32[6,1] parameter(3)\n"
 		"ROOT r = f32[4,2] scaled-dot(x, y, u, v), lhs_contracting_dims={1}, "
 		"rhs_contracting_dims={0}",
-		"x = f32[2,8,6] parameter(0)\n y = f32[2,4,6] parameter(1)\n u = f32[1,2,3] parameter(2)\n"
+		"x = f32[2,8,6] parameter(0)\n y = f32[2,4,6] parameter(1)\n u = f32[1,2,3] "
+		"parameter(2)\n"
 		"ROOT r = f32[2,8,4] scaled-dot(x, y, u), lhs_batch_dims={0}, rhs_batch_dims={0}, "
 		"lhs_contracting_dims={2}, rhs_contracting_dims={2}",
-		"x = f32[4,6] parameter(0)\n y = f32[6,4] parameter(1)\n u = f32[4,2] parameter(2)\n"
+		"x = f32[4,6] parameter(0)\n y = f32[6,4] parameter(1)\n u = f32[4,2] "
+		"parameter(2)\n"
 		"v = f32[3,4] parameter(3)\n" /* blocks of 3 and of 2 do not nest */
 		"ROOT r = f32[4,4] scaled-dot(x, y, u, v), lhs_contracting_dims={1}, "
 		"rhs_contracting_dims={0}",

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- broadcast, transpose, reshape, ... ---------------------------------------------------------------------- */
+/* ---- broadcast, transpose, reshape, ... ------------------------------------------------- */
 
 static bool broadcast(brute_sample *s, int variant)
 {
@@ -23,8 +23,10 @@ static bool broadcast(brute_sample *s, int variant)
 
 static bool transpose(brute_sample *s, int variant)
 {
-	static const char *const cases[][2] = {
-		{"f32[4,6]", "1,0"}, {"f32[2,3,4]", "2,0,1"}, {"s32[8]", "0"}, {"f32[2,1,2,3]", "3,1,2,0"}};
+	static const char *const cases[][2] = {{"f32[4,6]", "1,0"},
+	                                       {"f32[2,3,4]", "2,0,1"},
+	                                       {"s32[8]", "0"},
+	                                       {"f32[2,1,2,3]", "3,1,2,0"}};
 
 	if (variant >= (int)SW_COUNT(cases))
 		return false;
@@ -48,8 +50,8 @@ static bool reshape(brute_sample *s, sw_opcode opcode, int variant)
 	if (variant >= (int)SW_COUNT(cases))
 		return false;
 	brute_operand(s, cases[variant][0], 0, 9);
-	for (int32_t i = 0; opcode == SW_OP_DYNAMIC_RESHAPE && i < brute_shape(s, cases[variant][1]).rank;
-	     i++)
+	for (int32_t i = 0;
+	     opcode == SW_OP_DYNAMIC_RESHAPE && i < brute_shape(s, cases[variant][1]).rank; i++)
 		brute_operand(s, "s32[]", 1, 9);
 	brute_op(s, opcode, NULL, cases[variant][1]);
 	return true;
@@ -133,7 +135,7 @@ bool brute_shapes(brute_sample *s, sw_opcode opcode, int variant)
 	}
 }
 
-/* ---- slice, pad, concatenate ----------------------------------------------------------------------------------- */
+/* ---- slice, pad, concatenate ------------------------------------------------------------ */
 
 static bool slice(brute_sample *s, int variant)
 {
@@ -164,21 +166,36 @@ static bool slice(brute_sample *s, int variant)
 static bool pad(brute_sample *s, int variant)
 {
 	static const char *const cases[][5] = {
-		{"f32[6]", "f32[]", "0", "6", "0"},     {"f32[6]", "f32[]", "6", "0", "0"},
-		{"f32[4]", "f32[]", "4", "4", "0"},     {"f32[6]", "f32[]", "0", "1", "1"},
-		{"f32[6]", "f32[]", "1", "0", "1"},     {"f32[12]", "f32[]", "-6", "0", "0"},
-		{"f32[12]", "f32[]", "-4", "4", "0"},   {"f32[12]", "f32[]", "-2", "-2", "0"},
-		{"f32[4]", "f32[]", "2", "0", "2"},     {"f32[4,6]", "f32[]", "0,0", "4,0", "0,0"},
-		{"f32[4]", "f32[]", "-1", "1", "1"},    {"s32[4,3]", "s32[]", "4,0", "0,3", "0,0"},
-		{"f32[8]", "f32[]", "0", "-4", "0"},    {"f32[4]", "f32[]", "4", "1", "1"},
-		{"f32[6]", "f32[]", "-4", "4", "2"},    {"f32[8]", "f32[]", "-5", "1", "1"},
-		{"pred[4]", "pred[]", "4", "0", "0"},   {"f32[12]", "f32[]", "1", "-1", "0"},
-		{"f32[12]", "f32[]", "-1", "1", "0"},   {"f32[12]", "f32[]", "2", "-2", "0"},
-		{"f32[12]", "f32[]", "1", "1", "0"},    {"f32[6]", "f32[]", "3", "4", "0"},
-		{"f32[12]", "f32[]", "5", "8", "1"},    {"f32[8]", "f32[]", "1", "1", "2"},
-		{"f32[12]", "f32[]", "-5", "-1", "0"},  {"f32[4,12]", "f32[]", "1,3", "-1,9", "0,0"},
-		{"pred[12]", "pred[]", "1", "-1", "0"}, {"f32[24]", "f32[]", "4", "-4", "0"},
-		{"f32[2]", "f32[]", "3", "3", "3"},     {"c64[6]", "c64[]", "1", "-1", "0"},
+		{"f32[6]", "f32[]", "0", "6", "0"},
+		{"f32[6]", "f32[]", "6", "0", "0"},
+		{"f32[4]", "f32[]", "4", "4", "0"},
+		{"f32[6]", "f32[]", "0", "1", "1"},
+		{"f32[6]", "f32[]", "1", "0", "1"},
+		{"f32[12]", "f32[]", "-6", "0", "0"},
+		{"f32[12]", "f32[]", "-4", "4", "0"},
+		{"f32[12]", "f32[]", "-2", "-2", "0"},
+		{"f32[4]", "f32[]", "2", "0", "2"},
+		{"f32[4,6]", "f32[]", "0,0", "4,0", "0,0"},
+		{"f32[4]", "f32[]", "-1", "1", "1"},
+		{"s32[4,3]", "s32[]", "4,0", "0,3", "0,0"},
+		{"f32[8]", "f32[]", "0", "-4", "0"},
+		{"f32[4]", "f32[]", "4", "1", "1"},
+		{"f32[6]", "f32[]", "-4", "4", "2"},
+		{"f32[8]", "f32[]", "-5", "1", "1"},
+		{"pred[4]", "pred[]", "4", "0", "0"},
+		{"f32[12]", "f32[]", "1", "-1", "0"},
+		{"f32[12]", "f32[]", "-1", "1", "0"},
+		{"f32[12]", "f32[]", "2", "-2", "0"},
+		{"f32[12]", "f32[]", "1", "1", "0"},
+		{"f32[6]", "f32[]", "3", "4", "0"},
+		{"f32[12]", "f32[]", "5", "8", "1"},
+		{"f32[8]", "f32[]", "1", "1", "2"},
+		{"f32[12]", "f32[]", "-5", "-1", "0"},
+		{"f32[4,12]", "f32[]", "1,3", "-1,9", "0,0"},
+		{"pred[12]", "pred[]", "1", "-1", "0"},
+		{"f32[24]", "f32[]", "4", "-4", "0"},
+		{"f32[2]", "f32[]", "3", "3", "3"},
+		{"c64[6]", "c64[]", "1", "-1", "0"},
 	};
 
 	if (variant >= (int)SW_COUNT(cases))
@@ -218,7 +235,7 @@ bool brute_affine(brute_sample *s, sw_opcode opcode, int variant)
 	                             : concatenate(s, variant);
 }
 
-/* ---- iota, constant ----------------------------------------------------------------------------------------------- */
+/* ---- iota, constant --------------------------------------------------------------------- */
 
 static bool iota(brute_sample *s, int variant)
 {
@@ -237,7 +254,8 @@ static bool iota(brute_sample *s, int variant)
 
 static bool constant(brute_sample *s, int variant)
 {
-	static const char *const cases[] = {"f32[12]", "f32[4,6]", "s32[]", "f32[2,12]", "f32[4,6]"};
+	static const char *const cases[] = {"f32[12]", "f32[4,6]", "s32[]", "f32[2,12]",
+	                                    "f32[4,6]"};
 
 	if (variant >= (int)SW_COUNT(cases))
 		return false;
@@ -245,7 +263,8 @@ static bool constant(brute_sample *s, int variant)
 	int64_t n = sw_shape_elements(shape);
 	void *data = sw_arena_alloc(&s->program->arena, (size_t)sw_shape_bytes(shape));
 	for (int64_t i = 0; i < n; i++)
-		sw_element_set(shape.type, data, i, variant == 4 ? 7 : (double)i); /* the last is a splat */
+		/* the last is a splat */
+		sw_element_set(shape.type, data, i, variant == 4 ? 7 : (double)i);
 	sw_attrs attrs = {.constant = {.shape = shape, .data = data}};
 	brute_op(s, SW_OP_CONSTANT, &attrs, cases[variant]);
 	return true;
@@ -258,7 +277,8 @@ bool brute_source(brute_sample *s, sw_opcode opcode, int variant)
 	                                  : false;
 }
 
-/* ---- random numbers: every generator, width and shape of a draw; counters of more than a word ---------------------------------------- */
+/* ---- random numbers: every generator, width and shape of a draw; counters of more than a word ---
+ */
 
 bool brute_random(brute_sample *s, sw_opcode opcode, int variant)
 {
@@ -266,7 +286,8 @@ bool brute_random(brute_sample *s, sw_opcode opcode, int variant)
 	static const char *const shapes[] = {"u32[12]",    "u32[3,4,2]", "u32[3,9]",  "u64[4,6]",
 	                                     "u8[9,2,12]", "s16[5,6]",   "s32[2,24]", "s64[12]"};
 
-	if (opcode != SW_OP_RNG_BIT_GENERATOR || variant >= (int)(SW_COUNT(algorithms) * SW_COUNT(shapes)))
+	if (opcode != SW_OP_RNG_BIT_GENERATOR ||
+	    variant >= (int)(SW_COUNT(algorithms) * SW_COUNT(shapes)))
 		return false;
 	sw_attrs attrs = {.rng = {.algorithm = algorithms[variant / (int)SW_COUNT(shapes)]}};
 	char results[64];

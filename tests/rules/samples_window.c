@@ -1,4 +1,5 @@
-/* Samples of windows: convolutions and their gradients, pools and their gradients, running totals. */
+/* Samples of windows: convolutions and their gradients, pools and their gradients, running totals.
+ */
 #include "rules/samples_window.h"
 
 #include <string.h>
@@ -25,8 +26,8 @@ static const struct {
 	{"ge_f64", "f64", "pred", "compare(x, y), direction=GE"},
 };
 
-/* last: associative, does not commute. not_lt: holds on to a NaN. arg_max: the larger value and its index, the smaller index
- * if they are equal. */
+/* last: associative, does not commute. not_lt: holds on to a NaN. arg_max: the larger value and its
+ * index, the smaller index if they are equal. */
 static const char computations[] = "last {\n"
 				   "  x = f32[] parameter(0)\n"
 				   "  y = f32[] parameter(1)\n"
@@ -61,7 +62,8 @@ static void range(brute_sample *s, uint32_t operand, double low, double high)
 	s->high[operand] = high;
 }
 
-/* Values for which results are exact, and inits that are neutral where the computation is not known to the rules. */
+/* Values for which results are exact, and inits that are neutral where the computation is not known
+ * to the rules. */
 static void choose_values(brute_sample *s, const char *op, const char *attributes)
 {
 	uint32_t arrays = s->n / 2; /* of a reduce-window */
@@ -93,10 +95,11 @@ void window_sample(brute_sample *sample, const char *result, const char *operand
 
 	sw_text_add(&text, "HloModule sample\n");
 	for (size_t i = 0; i < SW_COUNT(pairs); i++)
-		sw_text_addf(
-			&text,
-			"%s {\n  x = %s[] parameter(0)\n  y = %s[] parameter(1)\n  ROOT r = %s[] %s\n}\n",
-			pairs[i].name, pairs[i].type, pairs[i].type, pairs[i].result, pairs[i].op);
+		sw_text_addf(&text,
+		             "%s {\n  x = %s[] parameter(0)\n  y = %s[] parameter(1)\n  ROOT r = "
+		             "%s[] %s\n}\n",
+		             pairs[i].name, pairs[i].type, pairs[i].type, pairs[i].result,
+		             pairs[i].op);
 	sw_text_addf(&text, "%sENTRY main {\n", computations);
 	for (const char *at = operands; *at; n++) {
 		int length = (int)strcspn(at, " ");
@@ -124,7 +127,7 @@ static bool lines(brute_sample *s, const char *op, const line *all, size_t n, in
 	return true;
 }
 
-/* ---- convolution ------------------------------------------------------------------------------------------- */
+/* ---- convolution ------------------------------------------------------------------------ */
 
 #define LABELS_1 "dim_labels=b0f_0io->b0f"
 #define LABELS_2 "dim_labels=b01f_01io->b01f"
@@ -135,12 +138,15 @@ static const line convolutions[] = {
 	{"f32[2,4,4]", "f32[2,8,6] f32[2,6,4]", "window={size=2 stride=2}, " LABELS_1},
 	{"f32[2,6,8]", "f32[2,6,4] f32[3,1,8]",
          "window={size=3 pad=1_1}, " LABELS_1 ", feature_group_count=4"},
-	{"f32[2,4,4]", "f32[4,6,2] f32[3,2,4]", "window={size=3}, " LABELS_1 ", batch_group_count=2"},
-	{"f32[12,1,3]", "f32[12,12,1] f32[12,1,3]", "window={size=12}, " LABELS_1}, /* a contraction */
+	{"f32[2,4,4]", "f32[4,6,2] f32[3,2,4]",
+         "window={size=3}, " LABELS_1 ", batch_group_count=2"},
+	/* a contraction */
+	{"f32[12,1,3]", "f32[12,12,1] f32[12,1,3]", "window={size=12}, " LABELS_1},
 	/* other labels; dilated windows */
 	{"f32[4,2,8]", "f32[4,2,6] f32[4,3,8]",
          "window={size=3 pad=1_1 rhs_dilate=2}, dim_labels=fb0_i0o->0bf"},
-	/* a residual network, shrunk: stem, block, first of a stage, shortcut; then their gradients */
+	/* a residual network, shrunk: stem, block, first of a stage, shortcut; then their gradients
+         */
 	{"f32[1,4,4,2]", "f32[1,8,8,3] f32[7,7,3,2]",
          "window={size=7x7 stride=2x2 pad=3_3x3_3}, " LABELS_2},
 	{"f32[1,4,6,2]", "f32[1,4,6,2] f32[3,3,2,2]", "window={size=3x3 pad=1_1x1_1}, " LABELS_2},
@@ -148,7 +154,8 @@ static const line convolutions[] = {
          "window={size=3x3 stride=2x2 pad=0_1x1_1}, " LABELS_2},
 	{"f32[1,4,6,4]", "f32[1,8,12,2] f32[1,1,2,4]", "window={size=1x1 stride=2x2}, " LABELS_2},
 	{"f32[1,8,8,3]", "f32[1,4,4,2] f32[7,7,3,2]",
-         "window={size=7x7 pad=3_4x3_4 lhs_dilate=2x2 rhs_reversal=1x1}, dim_labels=b01f_01oi->b01f"},
+         "window={size=7x7 pad=3_4x3_4 lhs_dilate=2x2 rhs_reversal=1x1}, "
+         "dim_labels=b01f_01oi->b01f"},
 	{"f32[7,7,3,2]", "f32[2,8,8,3] f32[2,4,4,2]",
          "window={size=4x4 pad=3_2x3_2 rhs_dilate=2x2}, dim_labels=f01b_i01o->01bf"},
 	{"f32[3,3,2,2]", "f32[2,4,6,2] f32[2,4,6,2]",
@@ -168,21 +175,25 @@ static const line convolutions[] = {
          "window={size=6 pad=1_1}, dim_labels=b0f_0io->0bf, batch_group_count=8"},
 	{"f32[4,6,12]", "f32[8,6,3] f32[3,3,12]",
          "window={size=3 pad=1_1}, " LABELS_1 ", batch_group_count=2"},
-	/* patches; a transposed convolution; a causal one; reversal; negative padding; blocks smaller than the halo */
+	/* patches; a transposed convolution; a causal one; reversal; negative padding; blocks
+           smaller than the halo */
 	{"f32[1,4,2,5]", "f32[1,16,8,2] f32[4,4,2,5]", "window={size=4x4 stride=4x4}, " LABELS_2},
 	{"f32[1,12,2]", "f32[1,6,3] f32[3,3,2]", "window={size=3 pad=1_2 lhs_dilate=2}, " LABELS_1},
 	{"f32[1,18,2]", "f32[1,6,3] f32[4,3,2]", "window={size=4 pad=2_3 lhs_dilate=3}, " LABELS_1},
 	{"f32[1,8,2]", "f32[1,8,3] f32[3,3,2]", "window={size=3 pad=4_0 rhs_dilate=2}, " LABELS_1},
-	{"f32[1,8,2]", "f32[1,8,3] f32[4,3,2]", "window={size=4 pad=1_2 rhs_reversal=1}, " LABELS_1},
+	{"f32[1,8,2]", "f32[1,8,3] f32[4,3,2]",
+         "window={size=4 pad=1_2 rhs_reversal=1}, " LABELS_1},
 	{"f32[1,6,2]", "f32[1,12,3] f32[2,3,2]", "window={size=2 pad=-3_-2}, " LABELS_1},
 	{"f32[1,12,2]", "f32[1,12,1] f32[11,1,2]", "window={size=11 pad=5_5}, " LABELS_1},
 	{"f32[1,8,2]", "f32[1,12,1] f32[5,1,2]", "window={size=5}, " LABELS_1},
 	{"f32[1,8,2]", "f32[1,4,1] f32[3,1,2]",
          "window={size=3 pad=3_2 lhs_dilate=2 rhs_dilate=2}, " LABELS_1},
 	/* the kernel's space, reversed and not, drifting, dilated input */
-	{"f32[1,5,2]", "f32[1,12,1] f32[12,1,2]", "window={size=12 pad=2_2 rhs_reversal=1}, " LABELS_1},
+	{"f32[1,5,2]", "f32[1,12,1] f32[12,1,2]",
+         "window={size=12 pad=2_2 rhs_reversal=1}, " LABELS_1},
 	{"f32[1,4,2]", "f32[1,12,1] f32[9,1,2]", "window={size=9}, " LABELS_1},
-	{"f32[1,2,2]", "f32[1,6,1] f32[12,1,2]", "window={size=12 pad=1_1 lhs_dilate=2}, " LABELS_1},
+	{"f32[1,2,2]", "f32[1,6,1] f32[12,1,2]",
+         "window={size=12 pad=1_1 lhs_dilate=2}, " LABELS_1},
 	{"f32[1,3,2]", "f32[1,12,1] f32[4,1,2]",
          "window={size=4 rhs_dilate=3 pad=-1_1 rhs_reversal=1}, " LABELS_1},
 	/* other types, three dimensions, none */
@@ -198,7 +209,7 @@ bool brute_convolution(brute_sample *s, int variant)
 	return lines(s, "convolution", convolutions, SW_COUNT(convolutions), variant);
 }
 
-/* ---- reduce-window --------------------------------------------------------------------------------------------- */
+/* ---- reduce-window ---------------------------------------------------------------------- */
 
 static const line reductions[] = {
 	{"f32[4,6,2]", "f32[4,6,2] f32[]", "window={size=1x6x1 pad=0_0x5_0x0_0}, to_apply=add"},
@@ -208,7 +219,8 @@ static const line reductions[] = {
 	{"f32[4,6]", "f32[8,12] f32[]", "window={size=3x3 stride=2x2 pad=0_1x1_1}, to_apply=max"},
 	{"f32[4,6]", "f32[4,6] f32[]", "window={size=3x3 pad=1_1x1_1}, to_apply=add"},
 	{"f32[4,3]", "f32[12,7] f32[]", "window={size=2x2 stride=3x2}, to_apply=min"},
-	{"f32[6]", "f32[12] f32[]", "window={size=3 stride=2 pad=2_1 rhs_dilate=2}, to_apply=multiply"},
+	{"f32[6]", "f32[12] f32[]",
+         "window={size=3 stride=2 pad=2_1 rhs_dilate=2}, to_apply=multiply"},
 	{"f32[12]", "f32[6] f32[]", "window={size=3 pad=1_2 lhs_dilate=2}, to_apply=add"},
 	{"f32[12]", "f32[4] f32[]", "window={size=2 pad=2_1 lhs_dilate=3}, to_apply=max"},
 	{"f32[8]", "f32[12] f32[]", "window={size=5}, to_apply=add"},
@@ -220,7 +232,8 @@ static const line reductions[] = {
 	{"f32[1,1]", "f32[4,6] f32[]", "window={size=4x6 stride=4x6}, to_apply=max"},
 	{"f32[2]", "f32[4] f32[]", "window={size=3}, to_apply=add"},
 	{"f32[3]", "f32[12] f32[]", "window={size=12 pad=1_1}, to_apply=add"},
-	/* running totals: forwards, backwards, in two dimensions, beside a pool, wider than the dimension */
+	/* running totals: forwards, backwards, in two dimensions, beside a pool, wider than the
+           dimension */
 	{"f32[12]", "f32[12] f32[]", "window={size=12 pad=11_0}, to_apply=multiply"},
 	{"f32[8,3]", "f32[8,3] f32[]", "window={size=8x1 pad=0_7x0_0}, to_apply=max"},
 	{"f32[4,6]", "f32[4,6] f32[]", "window={size=4x6 pad=3_0x0_5}, to_apply=add"},
@@ -238,7 +251,7 @@ static const line reductions[] = {
          "window={size=1x6 pad=0_0x0_5}, to_apply=arg_max"},
 };
 
-/* ---- select-and-scatter ------------------------------------------------------------------------------------------ */
+/* ---- select-and-scatter ----------------------------------------------------------------- */
 
 static const line scatters[] = {
 	{"f32[4,6,2]", "f32[4,6,2] f32[4,3,2] f32[]",
@@ -247,15 +260,21 @@ static const line scatters[] = {
          "window={size=3x3 stride=2x2 pad=0_1x1_1}, select=ge, scatter=add"},
 	{"f32[8,6]", "f32[8,6] f32[4,6] f32[]",
          "window={size=3x3 stride=2x1 pad=1_1x1_1}, select=gt, scatter=add"},
-	{"f32[12]", "f32[12] f32[6] f32[]", "window={size=5 stride=2 pad=2_2}, select=le, scatter=add"},
+	{"f32[12]", "f32[12] f32[6] f32[]",
+         "window={size=5 stride=2 pad=2_2}, select=le, scatter=add"},
 	{"f32[12]", "f32[12] f32[8] f32[]", "window={size=5}, select=ge, scatter=add"},
-	{"f32[12]", "f32[12] f32[4] f32[]", "window={size=2 stride=3 pad=1_0}, select=ge, scatter=add"},
-	{"f32[12]", "f32[12] f32[4] f32[]", "window={size=2 stride=2 pad=-2_-2}, select=gt, scatter=max"},
-	{"f32[12]", "f32[12] f32[12] f32[]", "window={size=4 pad=1_2}, select=gt, scatter=multiply"},
-	{"f32[8]", "f32[8] f32[4] f32[]", "window={size=3 stride=2 pad=1_0}, select=not_lt, scatter=add"},
+	{"f32[12]", "f32[12] f32[4] f32[]",
+         "window={size=2 stride=3 pad=1_0}, select=ge, scatter=add"},
+	{"f32[12]", "f32[12] f32[4] f32[]",
+         "window={size=2 stride=2 pad=-2_-2}, select=gt, scatter=max"},
+	{"f32[12]", "f32[12] f32[12] f32[]",
+         "window={size=4 pad=1_2}, select=gt, scatter=multiply"},
+	{"f32[8]", "f32[8] f32[4] f32[]",
+         "window={size=3 stride=2 pad=1_0}, select=not_lt, scatter=add"},
 	{"f32[8]", "f32[8] f32[4] f32[]",
          "window={size=3 stride=2 pad=1_2 rhs_dilate=2}, select=ge, scatter=add"},
-	{"f32[4]", "f32[4] f32[8] f32[]", "window={size=3 pad=1_2 lhs_dilate=2}, select=ge, scatter=add"},
+	{"f32[4]", "f32[4] f32[8] f32[]",
+         "window={size=3 pad=1_2 lhs_dilate=2}, select=ge, scatter=add"},
 	{"bf16[8]", "bf16[8] bf16[4] bf16[]",
          "window={size=3 stride=2 pad=0_1}, select=ge_bf16, scatter=add_bf16"},
 	{"f16[8]", "f16[8] f16[4] f16[]",

@@ -1,4 +1,5 @@
-/* Ops as they stand in real training steps: each has a rule, and random strategies of it compute what the op does. */
+/* Ops as they stand in real training steps: each has a rule, and random strategies of it compute
+ * what the op does. */
 #include "frontend/frontend.h"
 #include "rules/brute.h"
 
@@ -44,7 +45,8 @@ static bool is_sampled(sw_opcode opcode)
 	return sw_opcode_class(opcode) != SW_CLASS_REGION && opcode != SW_OP_PARAMETER;
 }
 
-/* The op alone, on operands of integers; divisors are powers of two, so that sums of quotients are exact. */
+/* The op alone, on operands of integers; divisors are powers of two, so that sums of quotients are
+ * exact. */
 static void sample_of(brute_sample *sample, const sw_program *program, sw_id id)
 {
 	const sw_op *op = sw_op_at(program, id);
@@ -65,7 +67,8 @@ static void sample_of(brute_sample *sample, const sw_program *program, sw_id id)
 	for (uint32_t i = 0; i < op->n_called; i++)
 		called[i] = sw_build_copy_computation(sample->program, program, op->called[i], map);
 	sample->n = op->n_operands;
-	sw_id first = sw_build_copy_op(sample->program, sample->c, program, id, sample->operands, called);
+	sw_id first =
+		sw_build_copy_op(sample->program, sample->c, program, id, sample->operands, called);
 	sample->op = (sw_id)sample->program->ops.len - 1;
 	for (uint32_t i = 0; i < op->n_results; i++)
 		results[i] = first + i;

@@ -1,4 +1,5 @@
-/* What the rules offer: factor counts by op, reshape against brute force of digit survival, where digits lie, strategies, cuts. */
+/* What the rules offer: factor counts by op, reshape against brute force of digit survival, where
+ * digits lie, strategies, cuts. */
 #include "rules/brute.h"
 
 #include <setjmp.h>
@@ -6,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-/* ---- nothing less than expected ------------------------------------------------------------------------------ */
+/* ---- nothing less than expected --------------------------------------------------------- */
 
 typedef struct expectation {
 	brute_variant *variants;
@@ -24,34 +25,38 @@ static const expectation expectations[] = {
 	{brute_elementwise, SW_OP_DIVIDE, 6, 2, 0, 0},   /* s32 */
 	{brute_elementwise, SW_OP_TANH, 1, 2, 0, 1},
 	{brute_elementwise, SW_OP_SINE, 1, 2, 0, 0},
-	{brute_elementwise, SW_OP_NEGATE, 1, 2, 0, 2},      /* f32: sum; max and min become each other */
-	{brute_elementwise, SW_OP_NEGATE, 6, 2, 0, 1},      /* s32: the least is its own negative */
-	{brute_elementwise, SW_OP_ADD, 16, 2, 0, 2},        /* f32 + constant */
-	{brute_elementwise, SW_OP_ADD, 20, 2, 0, 1},        /* f32 + infinity */
-	{brute_elementwise, SW_OP_SUBTRACT, 17, 2, 0, 2},   /* constant - f32 */
-	{brute_elementwise, SW_OP_COMPARE, 2, 1, 0, 0},     /* f32: NaN */
-	{brute_elementwise, SW_OP_COMPARE, 8, 2, 0, 2},     /* s32 >= */
-	{brute_elementwise, SW_OP_COMPARE, 6, 1, 0, 0},     /* s32 == */
-	{brute_elementwise, SW_OP_MAXIMUM, 1, 2, 0, 3},     /* f32: both; either */
-	{brute_elementwise, SW_OP_AND, 1, 2, 0, 3},         /* pred: both; either */
-	{brute_elementwise, SW_OP_CLAMP, 4, 1, 0, 3},       /* each */
-	{brute_elementwise, SW_OP_CONVERT, 0, 2, 0, 1},     /* f32 -> f64 */
-	{brute_elementwise, SW_OP_CONVERT, 7, 2, 0, 1},     /* pred -> f32: or becomes max */
-	{brute_elementwise, SW_OP_SELECT, 8, 1, 0, 1},      /* scalar predicate */
-	{brute_elementwise, SW_OP_OPT_BARRIER, 1, 4, 0, 1}, /* f32[4,6], f32[4,3,2]: they share the 4 */
-	{brute_contract, SW_OP_DOT, 0, 2, 1, 2},            /* [4,6] x [6,8] */
-	{brute_contract, SW_OP_DOT, 2, 3, 1, 2},            /* with a batch */
-	{brute_contract, SW_OP_DOT, 8, 4, 1, 2},            /* two batches */
-	{brute_contract, SW_OP_DOT, 4, 0, 2, 2},            /* two contractions */
-	{brute_contract, SW_OP_CONVOLUTION, 0, 3, 1, 2},    /* batch, out, space, in */
-	{brute_contract, SW_OP_CONVOLUTION, 1, 3, 1, 2},    /* strided */
+	/* f32: sum; max and min become each other */
+	{brute_elementwise, SW_OP_NEGATE, 1, 2, 0, 2},
+	{brute_elementwise, SW_OP_NEGATE, 6, 2, 0, 1},    /* s32: the least is its own negative */
+	{brute_elementwise, SW_OP_ADD, 16, 2, 0, 2},      /* f32 + constant */
+	{brute_elementwise, SW_OP_ADD, 20, 2, 0, 1},      /* f32 + infinity */
+	{brute_elementwise, SW_OP_SUBTRACT, 17, 2, 0, 2}, /* constant - f32 */
+	{brute_elementwise, SW_OP_COMPARE, 2, 1, 0, 0},   /* f32: NaN */
+	{brute_elementwise, SW_OP_COMPARE, 8, 2, 0, 2},   /* s32 >= */
+	{brute_elementwise, SW_OP_COMPARE, 6, 1, 0, 0},   /* s32 == */
+	{brute_elementwise, SW_OP_MAXIMUM, 1, 2, 0, 3},   /* f32: both; either */
+	{brute_elementwise, SW_OP_AND, 1, 2, 0, 3},       /* pred: both; either */
+	{brute_elementwise, SW_OP_CLAMP, 4, 1, 0, 3},     /* each */
+	{brute_elementwise, SW_OP_CONVERT, 0, 2, 0, 1},   /* f32 -> f64 */
+	{brute_elementwise, SW_OP_CONVERT, 7, 2, 0, 1},   /* pred -> f32: or becomes max */
+	{brute_elementwise, SW_OP_SELECT, 8, 1, 0, 1},    /* scalar predicate */
+	/* f32[4,6], f32[4,3,2]: they share the 4 */
+	{brute_elementwise, SW_OP_OPT_BARRIER, 1, 4, 0, 1},
+	{brute_contract, SW_OP_DOT, 0, 2, 1, 2},         /* [4,6] x [6,8] */
+	{brute_contract, SW_OP_DOT, 2, 3, 1, 2},         /* with a batch */
+	{brute_contract, SW_OP_DOT, 8, 4, 1, 2},         /* two batches */
+	{brute_contract, SW_OP_DOT, 4, 0, 2, 2},         /* two contractions */
+	{brute_contract, SW_OP_CONVOLUTION, 0, 3, 1, 2}, /* batch, out, space, in */
+	{brute_contract, SW_OP_CONVOLUTION, 1, 3, 1, 2}, /* strided */
 	{brute_contract, SW_OP_CONVOLUTION, 2, 4, 0,
          2}, /* feature groups of one: batch, group, out, space */
 	{brute_contract, SW_OP_CONVOLUTION, 3, 4, 1, 2}, /* batch groups: the same, in */
 	{brute_contract, SW_OP_CONVOLUTION, 4, 2, 1,
          2}, /* a kernel as large as the input: batch, out, space */
-	{brute_contract, SW_OP_CONVOLUTION, 8, 3, 1, 2},  /* a batch of one: out, two of space, in */
-	{brute_contract, SW_OP_CONVOLUTION, 11, 2, 3, 2}, /* gradient of a kernel: out, in, two of space */
+	/* a batch of one: out, two of space, in */
+	{brute_contract, SW_OP_CONVOLUTION, 8, 3, 1, 2},
+	/* gradient of a kernel: out, in, two of space */
+	{brute_contract, SW_OP_CONVOLUTION, 11, 2, 3, 2},
 	{brute_reduce, SW_OP_REDUCE, 0, 1, 1, 1},
 	{brute_reduce, SW_OP_REDUCE, 2, 0, 2, 1},
 	{brute_reduce, SW_OP_REDUCE, 10, 2, 0, 0}, /* product */
@@ -66,8 +71,10 @@ static const expectation expectations[] = {
 	{brute_window, SW_OP_REDUCE_WINDOW, 1, 3, 0, 1},  /* a pool */
 	{brute_window, SW_OP_REDUCE_WINDOW, 13, 1, 1, 1}, /* a pool of everything */
 	{brute_window, SW_OP_REDUCE_WINDOW, 14, 0, 2, 1}, /* of everything, and strided */
-	{brute_window, SW_OP_REDUCE_WINDOW, 15, 1, 0, 1}, /* nearly everything, but by 3: its output */
-	{brute_window, SW_OP_REDUCE_WINDOW, 26, 1, 0, 0}, /* what may not commute, in two dimensions */
+	/* nearly everything, but by 3: its output */
+	{brute_window, SW_OP_REDUCE_WINDOW, 15, 1, 0, 1},
+	/* what may not commute, in two dimensions */
+	{brute_window, SW_OP_REDUCE_WINDOW, 26, 1, 0, 0},
 	{brute_window, SW_OP_SELECT_AND_SCATTER, 0, 3, 0, 1},
 	{brute_window, SW_OP_SELECT_AND_SCATTER, 1, 2, 0, 1},  /* padded */
 	{brute_window, SW_OP_SELECT_AND_SCATTER, 15, 0, 0, 1}, /* padded integers */
@@ -98,8 +105,9 @@ static const expectation expectations[] = {
 	{brute_index, SW_OP_SCATTER, 3, 3, 0, 1},      /* batching dims */
 	{brute_index, SW_OP_SCATTER, 6, 2, 0, 1},      /* overwrites */
 	{brute_index, SW_OP_SCATTER, 16, 2, 1, 1},     /* two parts; updates */
-	{brute_index, SW_OP_SCATTER, 18, 2, 0, 1},     /* windows that overwrite, after their updates */
-	{brute_index, SW_OP_SCATTER, 19, 1, 0, 1},     /* and before */
+	/* windows that overwrite, after their updates */
+	{brute_index, SW_OP_SCATTER, 18, 2, 0, 1},
+	{brute_index, SW_OP_SCATTER, 19, 1, 0, 1}, /* and before */
 	{brute_index, SW_OP_DYNAMIC_SLICE, 0, 1, 1, 1},
 	{brute_index, SW_OP_DYNAMIC_UPDATE_SLICE, 1, 2, 0, 1},
 	{brute_source, SW_OP_IOTA, 1, 2, 0, 0},
@@ -108,7 +116,8 @@ static const expectation expectations[] = {
 	{brute_dots, SW_OP_RAGGED_DOT, 0, 2, 1, 2}, /* rows in groups; columns; contraction */
 	{brute_dots, SW_OP_RAGGED_DOT, 2, 2, 1, 2}, /* contracted in groups */
 	{brute_dots, SW_OP_RAGGED_DOT, 4, 3, 1, 2}, /* sizes for each batch */
-	{brute_dots, SW_OP_SCALED_DOT, 0, 2, 3, 4}, /* contraction: below both blocks, between, above */
+	/* contraction: below both blocks, between, above */
+	{brute_dots, SW_OP_SCALED_DOT, 0, 2, 3, 4},
 	{brute_dots, SW_OP_SCALED_DOT, 2, 2, 0, 4}, /* blocks that do not nest */
 	{brute_random, SW_OP_RNG_BIT_GENERATOR, 1, 3, 0, 0},
 	{brute_elementwise, SW_OP_MAP, 0, 2, 0, 0},
@@ -144,7 +153,7 @@ static void rules_offer_what_the_definition_permits(void **state)
 	}
 }
 
-/* ---- reshape ----------------------------------------------------------------------------------------------------- */
+/* ---- reshape ---------------------------------------------------------------------------- */
 
 static int64_t index_along(sw_shape shape, int64_t flat, int32_t dim)
 {
@@ -153,8 +162,10 @@ static int64_t index_along(sw_shape shape, int64_t flat, int32_t dim)
 	return flat % shape.dims[dim];
 }
 
-/* Does the digit (t, p) of the left dimension mark the same elements, with the same numbers, as (u, p) of the right one? */
-static bool same_digit(sw_shape left, int32_t l, int64_t t, sw_shape right, int32_t r, int64_t u, int64_t p)
+/* Does the digit (t, p) of the left dimension mark the same elements, with the same numbers, as (u,
+ * p) of the right one? */
+static bool same_digit(sw_shape left, int32_t l, int64_t t, sw_shape right, int32_t r, int64_t u,
+                       int64_t p)
 {
 	for (int64_t flat = 0; flat < sw_shape_elements(left); flat++)
 		if (index_along(left, flat, l) / t % p != index_along(right, flat, r) / u % p)
@@ -185,22 +196,23 @@ static void check_reshape(sw_shape left, sw_shape right, const sw_rule *rule)
 						if (left.dims[l] % (t * p) != 0 ||
 						    right.dims[r] % (u * p) != 0)
 							continue;
-						assert_int_equal(rule_carries(rule, l, t, r, u, p),
-						                 same_digit(left, l, t, right, r, u, p));
+						assert_int_equal(
+							rule_carries(rule, l, t, r, u, p),
+							same_digit(left, l, t, right, r, u, p));
 					}
 }
 
 static void reshape_carries_exactly_the_digits_that_survive(void **state)
 {
 	static const char *const shapes[][8] = {
-		{"f32[12]", "f32[3,4]", "f32[4,3]", "f32[2,6]", "f32[6,2]", "f32[2,3,2]", "f32[1,12]",
-	         NULL},
-		{"f32[24]", "f32[4,6]", "f32[6,4]", "f32[8,3]", "f32[3,8]", "f32[2,3,4]", "f32[2,1,12]",
-	         NULL},
-		{"f32[36]", "f32[6,6]", "f32[4,9]", "f32[9,4]", "f32[12,3]", "f32[3,2,6]", "f32[2,18]",
-	         NULL},
-		{"f32[60]", "f32[5,12]", "f32[12,5]", "f32[10,6]", "f32[4,15]", "f32[2,5,6]", "f32[20,3]",
-	         NULL},
+		{"f32[12]", "f32[3,4]", "f32[4,3]", "f32[2,6]", "f32[6,2]", "f32[2,3,2]",
+	         "f32[1,12]", NULL},
+		{"f32[24]", "f32[4,6]", "f32[6,4]", "f32[8,3]", "f32[3,8]", "f32[2,3,4]",
+	         "f32[2,1,12]", NULL},
+		{"f32[36]", "f32[6,6]", "f32[4,9]", "f32[9,4]", "f32[12,3]", "f32[3,2,6]",
+	         "f32[2,18]", NULL},
+		{"f32[60]", "f32[5,12]", "f32[12,5]", "f32[10,6]", "f32[4,15]", "f32[2,5,6]",
+	         "f32[20,3]", NULL},
 	};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(shapes); i++)
@@ -220,9 +232,10 @@ static void reshape_carries_exactly_the_digits_that_survive(void **state)
 			}
 }
 
-/* ---- slice and pad ----------------------------------------------------------------------------------------------- */
+/* ---- slice and pad ---------------------------------------------------------------------- */
 
-/* j = a*i + b, 0 <= i < n, 0 <= j < m. Does the digit (t, p) of i stand at (a*t, p) of j, for every pair there is? */
+/* j = a*i + b, 0 <= i < n, 0 <= j < m. Does the digit (t, p) of i stand at (a*t, p) of j, for every
+ * pair there is? */
 static bool affine_same_digit(int64_t n, int64_t m, int64_t a, int64_t b, int64_t t, int64_t p)
 {
 	for (int64_t i = 0; i < n; i++) {
@@ -244,32 +257,35 @@ static bool enough_pairs(int64_t n, int64_t m, int64_t a, int64_t b, int64_t per
 }
 
 /* The rule's operand is the side of i (pad) or of j (slice). */
-static void check_affine(const sw_rule *rule, bool operand_is_i, int64_t n, int64_t m, int64_t a, int64_t b)
+static void check_affine(const sw_rule *rule, bool operand_is_i, int64_t n, int64_t m, int64_t a,
+                         int64_t b)
 {
 	for (int64_t p = 2; p <= 3; p++)
 		for (int64_t t = 1; t * p <= n; t++) {
 			int32_t factor;
 			int64_t top;
-			if (n % (t * p) != 0 || m % (a * t * p) != 0 || !enough_pairs(n, m, a, b, t * p))
+			if (n % (t * p) != 0 || m % (a * t * p) != 0 ||
+			    !enough_pairs(n, m, a, b, t * p))
 				continue;
-			bool carried = sw_rule_factor_at(rule, !operand_is_i, 0, 0, t * p, &factor, &top) &&
+			bool carried = sw_rule_factor_at(rule, !operand_is_i, 0, 0, t * p, &factor,
+			                                 &top) &&
 			               rule->factors[factor].exchange == SW_EXCHANGE_NONE;
 			assert_int_equal(carried, affine_same_digit(n, m, a, b, t, p));
 		}
 }
 
-static const sw_rule *affine_rule(brute_sample *sample, sw_arena *arena, sw_opcode opcode, int64_t n,
-                                  int64_t m, int64_t a, int64_t b)
+static const sw_rule *affine_rule(brute_sample *sample, sw_arena *arena, sw_opcode opcode,
+                                  int64_t n, int64_t m, int64_t a, int64_t b)
 {
 	char text[32];
 	sw_program *p = sample->program;
 	sw_attrs attrs;
 
 	if (opcode == SW_OP_PAD) {
-		attrs = (sw_attrs){
-			.pad = {.low = sw_build_ints(p, (int64_t[]){b}, 1),
-		                .interior = sw_build_ints(p, (int64_t[]){a - 1}, 1),
-		                .high = sw_build_ints(p, (int64_t[]){m - b - (a * (n - 1) + 1)}, 1)}};
+		attrs = (sw_attrs){.pad = {.low = sw_build_ints(p, (int64_t[]){b}, 1),
+		                           .interior = sw_build_ints(p, (int64_t[]){a - 1}, 1),
+		                           .high = sw_build_ints(
+						   p, (int64_t[]){m - b - (a * (n - 1) + 1)}, 1)}};
 		snprintf(text, sizeof(text), "f32[%lld]", (long long)n);
 		brute_operand(sample, text, 0, 9);
 		brute_operand(sample, "f32[]", 0, 9);
@@ -299,16 +315,17 @@ static void slice_and_pad_carry_exactly_the_digits_that_survive(void **state)
 							continue;
 						brute_init(&sample);
 						sw_arena_init(&arena);
-						check_affine(affine_rule(&sample, &arena,
-						                         pad ? SW_OP_PAD : SW_OP_SLICE, n,
-						                         m, a, b),
-						             pad, n, m, a, b);
+						check_affine(
+							affine_rule(&sample, &arena,
+						                    pad ? SW_OP_PAD : SW_OP_SLICE,
+						                    n, m, a, b),
+							pad, n, m, a, b);
 						sw_arena_clear(&arena);
 						brute_clear(&sample);
 					}
 }
 
-/* ---- where digits lie ---------------------------------------------------------------------------------------------- */
+/* ---- where digits lie ------------------------------------------------------------------- */
 
 static void factor_at_and_dim_of_are_inverse(void **state)
 {
@@ -338,11 +355,11 @@ static void factor_at_and_dim_of_are_inverse(void **state)
 					for (int64_t top = 1; top <= shape.dims[d]; top++) {
 						int32_t factor, dim;
 						int64_t inner, back;
-						if (!sw_rule_factor_at(rule, false, v, d, top, &factor,
-						                       &inner))
+						if (!sw_rule_factor_at(rule, false, v, d, top,
+						                       &factor, &inner))
 							continue;
-						assert_true(sw_rule_dim_of(rule, false, v, factor, inner,
-						                           &dim, &back));
+						assert_true(sw_rule_dim_of(rule, false, v, factor,
+						                           inner, &dim, &back));
 						assert_int_equal(dim, d);
 						assert_int_equal(back, top);
 						checked++;
@@ -379,8 +396,10 @@ static void a_block_split_of_a_dot_is_found_from_any_side(void **state)
 	uneven.atom[0] = (sw_choice){.kind = SW_CHOICE_SPLIT,
 	                             .index = (int16_t)contracted,
 	                             .stride = 2}; /* 4 does not divide 6 */
-	assert_false(sw_rule_layouts(sample.program, sample.op, rule, &atoms, &uneven, operands, &result));
-	assert_true(sw_rule_layouts(sample.program, sample.op, rule, &atoms, &strategy, operands, &result));
+	assert_false(sw_rule_layouts(sample.program, sample.op, rule, &atoms, &uneven, operands,
+	                             &result));
+	assert_true(sw_rule_layouts(sample.program, sample.op, rule, &atoms, &strategy, operands,
+	                            &result));
 	assert_int_equal(result.state[0].stride, 4);
 	assert_int_equal(result.state[1].stride, 2);
 	assert_int_equal(operands[0].state[0].kind, SW_STATE_B);
@@ -414,7 +433,8 @@ static void partial_results_match_the_reduced_factor(void **state)
 	assert_int_equal(strategy.atom[0].kind, SW_CHOICE_SPLIT);
 	assert_int_equal(strategy.atom[1].kind, SW_CHOICE_PASS); /* no room for a second 2 */
 	assert_int_equal(strategy.atom[2].kind, SW_CHOICE_SPLIT);
-	assert_true(sw_rule_layouts(sample.program, sample.op, rule, &atoms, &strategy, operands, &result));
+	assert_true(sw_rule_layouts(sample.program, sample.op, rule, &atoms, &strategy, operands,
+	                            &result));
 	assert_true(sw_layout_equal(&result, &layout));
 	sw_arena_clear(&arena);
 	brute_clear(&sample);
@@ -448,9 +468,10 @@ static void unknown_opcodes_are_replicated_and_reported(void **state)
 	brute_clear(&sample);
 }
 
-/* ---- cuts ------------------------------------------------------------------------------------------------------------ */
+/* ---- cuts ------------------------------------------------------------------------------- */
 
-/* Cuts what `layout` gives to the atoms of the mask out of what the other atoms left, on every device. */
+/* Cuts what `layout` gives to the atoms of the mask out of what the other atoms left, on every
+ * device. */
 static void check_cut(const sw_atoms *atoms, const sw_layout *layout, uint32_t mask)
 {
 	static const int64_t dims[2] = {24, 36};
@@ -466,7 +487,8 @@ static void check_cut(const sw_atoms *atoms, const sw_layout *layout, uint32_t m
 	sw_layout_local_dims(atoms, whole, layout, after_dims);
 	sw_program *program = sw_program_new("cut");
 	int32_t c = sw_build_computation(program, "main");
-	sw_id x = sw_emit_parameter(program, c, sw_build_shape(program, SW_S32, before_dims, 2), NULL);
+	sw_id x = sw_emit_parameter(program, c, sw_build_shape(program, SW_S32, before_dims, 2),
+	                            NULL);
 	sw_coordinates coordinates;
 	sw_coordinates_init(&coordinates, program, c, atoms);
 	x = sw_emit_cut(&coordinates, x, whole, layout, mask);
@@ -481,14 +503,17 @@ static void check_cut(const sw_atoms *atoms, const sw_layout *layout, uint32_t m
 	for (int64_t d = 0; d < sw_atoms_devices(atoms); d++) {
 		sw_interpret_options options = {.partition_id = (uint32_t)d};
 		sw_interpreter *interpreter;
-		assert_int_equal(sw_tensor_new((sw_shape){.type = SW_S32, .rank = 2, .dims = before_dims},
-		                               true, &in, &err),
-		                 SW_OK);
-		assert_int_equal(sw_tensor_new((sw_shape){.type = SW_S32, .rank = 2, .dims = after_dims},
-		                               true, &expected, &err),
-		                 SW_OK);
+		assert_int_equal(
+			sw_tensor_new((sw_shape){.type = SW_S32, .rank = 2, .dims = before_dims},
+		                      true, &in, &err),
+			SW_OK);
+		assert_int_equal(
+			sw_tensor_new((sw_shape){.type = SW_S32, .rank = 2, .dims = after_dims},
+		                      true, &expected, &err),
+			SW_OK);
 		sw_layout_cut(atoms, whole, &before, d, 4, sw_tensor_data(all), sw_tensor_data(in));
-		sw_layout_cut(atoms, whole, layout, d, 4, sw_tensor_data(all), sw_tensor_data(expected));
+		sw_layout_cut(atoms, whole, layout, d, 4, sw_tensor_data(all),
+		              sw_tensor_data(expected));
 		assert_int_equal(sw_interpreter_new(program, &options, &interpreter, &err), SW_OK);
 		assert_int_equal(sw_interpret(interpreter, &in, 1, &out, 1, &err), SW_OK);
 		assert_int_equal(sw_tensor_compare(out, expected).first_bad, -1);
@@ -512,7 +537,8 @@ static void cuts_agree_with_the_layout(void **state)
 	static const int64_t strides[2][5] = {{12, 8, 4, 2, 1}, {18, 12, 6, 3, 1}};
 	for (int8_t d = 0; d < 2; d++)
 		for (int i = 0; i < 5; i++)
-			states[n++] = (sw_state){.kind = SW_STATE_S, .dim = d, .stride = strides[d][i]};
+			states[n++] =
+				(sw_state){.kind = SW_STATE_S, .dim = d, .stride = strides[d][i]};
 	int64_t dims[2] = {24, 36};
 	sw_shape whole = {.type = SW_S32, .rank = 2, .dims = dims};
 	do {
@@ -529,7 +555,7 @@ static void cuts_agree_with_the_layout(void **state)
 	assert_true(checked > 500);
 }
 
-/* ---- texts ------------------------------------------------------------------------------------------------------------ */
+/* ---- texts ------------------------------------------------------------------------------ */
 
 static void rules_and_strategies_print(void **state)
 {

@@ -1,5 +1,6 @@
 /*
- * Windows split over space: random ones along one and two dimensions, under every strategy; and how much a halo moves.
+ * Windows split over space: random ones along one and two dimensions, under every strategy; and how
+ * much a halo moves.
  *
  *   SW_SEED=N runs other cases, SW_CASES=N so many in all.
  */
@@ -10,8 +11,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-static const sw_atoms clusters[] = {{1, {2}},    {1, {3}},       {1, {4}}, {2, {2, 2}},    {2, {2, 3}},
-                                    {2, {3, 2}}, {3, {2, 2, 2}}, {1, {6}}, {3, {2, 3, 2}}, {2, {4, 2}}};
+static const sw_atoms clusters[] = {{1, {2}},       {1, {3}},    {1, {4}},       {2, {2, 2}},
+                                    {2, {2, 3}},    {2, {3, 2}}, {3, {2, 2, 2}}, {1, {6}},
+                                    {3, {2, 3, 2}}, {2, {4, 2}}};
 
 static int64_t from_environment(const char *name, int64_t otherwise)
 {
@@ -19,7 +21,7 @@ static int64_t from_environment(const char *name, int64_t otherwise)
 	return text ? strtoll(text, NULL, 10) : otherwise;
 }
 
-/* ---- random windows -------------------------------------------------------------------------------------------- */
+/* ---- random windows --------------------------------------------------------------------- */
 
 static int64_t between(sw_rng *rng, int64_t low, int64_t high)
 {
@@ -29,8 +31,8 @@ static int64_t between(sw_rng *rng, int64_t low, int64_t high)
 /* A window over one or two dimensions. */
 typedef struct frame {
 	int n;
-	int64_t input[2], output[2], size[2], stride[2], low[2], high[2], lhs_dilate[2], rhs_dilate[2],
-		reversal[2];
+	int64_t input[2], output[2], size[2], stride[2], low[2], high[2], lhs_dilate[2],
+		rhs_dilate[2], reversal[2];
 } frame;
 
 typedef enum kind { FORWARD, KERNEL_GRADIENT, POOL, RUNNING, SCATTER, N_KINDS } kind;
@@ -89,8 +91,8 @@ static frame random_frame(sw_rng *rng, kind what)
 }
 
 /* "f32[1,4,6,1]": the sizes between the marks. */
-static void add_shape(sw_text *text, const char *type, const char *before, int n, const int64_t *sizes,
-                      const char *after)
+static void add_shape(sw_text *text, const char *type, const char *before, int n,
+                      const int64_t *sizes, const char *after)
 {
 	sw_text_addf(text, "%s[%s%lld", type, before, (long long)sizes[0]);
 	if (n > 1)
@@ -128,7 +130,8 @@ static const char *write_convolution(texts *t, const frame *f)
 	add_shape(&t->result, "f32", "1,", f->n, f->output, ",1");
 	add_shape(&t->operands, "f32", "1,", f->n, f->input, ",1");
 	add_shape(&t->operands, " f32", "", f->n, f->size, ",1,1");
-	sw_text_add(&t->attributes, f->n == 1 ? "dim_labels=b0f_0io->b0f" : "dim_labels=b01f_01io->b01f");
+	sw_text_add(&t->attributes,
+	            f->n == 1 ? "dim_labels=b0f_0io->b0f" : "dim_labels=b01f_01io->b01f");
 	return "convolution";
 }
 
@@ -153,7 +156,8 @@ static const char *write_reduction(texts *t, const frame *f, sw_rng *rng)
 static const char *write_scatter(texts *t, const frame *f, sw_rng *rng)
 {
 	static const char *const selects[] = {"ge", "gt", "le", "not_lt"}, *const scatters[] = {
-										   "add", "max", "min",
+										   "add", "max",
+										   "min",
 										   "multiply"};
 
 	add_shape(&t->result, "f32", "", f->n, f->input, "");
@@ -245,7 +249,7 @@ static void random_scatters(void **state)
 	random_windows(SCATTER, 100);
 }
 
-/* ---- what needs nothing of a neighbour ---------------------------------------------------------------------------- */
+/* ---- what needs nothing of a neighbour -------------------------------------------------- */
 
 static void windows_that_do_not_reach_out_split_without_an_exchange(void **state)
 {
@@ -271,12 +275,13 @@ static void windows_that_do_not_reach_out_split_without_an_exchange(void **state
 	         "window={size=1 pad=2_-1 lhs_dilate=2}, dim_labels=b0f_0io->b0f", true},
 		{"f32[1,1,2]", "f32[1,8,3] f32[8,3,2]", "convolution",
 	         "window={size=8 rhs_reversal=1}, dim_labels=b0f_0io->b0f", true},
-		{"f32[4]", "f32[8] f32[]", "reduce-window", "window={size=2 stride=2}, to_apply=max",
-	         false},
+		{"f32[4]", "f32[8] f32[]", "reduce-window",
+	         "window={size=2 stride=2}, to_apply=max", false},
 		{"f32[1]", "f32[8] f32[]", "reduce-window", "window={size=8}, to_apply=add", false},
 		{"f32[4]", "f32[8] f32[]", "reduce-window",
 	         "window={size=3 stride=2 pad=0_1}, to_apply=max", true},
-		{"f32[8]", "f32[8] f32[]", "reduce-window", "window={size=8 pad=7_0}, to_apply=max", true},
+		{"f32[8]", "f32[8] f32[]", "reduce-window", "window={size=8 pad=7_0}, to_apply=max",
+	         true},
 		{"f32[8]", "f32[8] f32[4] f32[]", "select-and-scatter",
 	         "window={size=2 stride=2}, select=ge, scatter=add", false},
 	};
@@ -285,7 +290,8 @@ static void windows_that_do_not_reach_out_split_without_an_exchange(void **state
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		brute_sample s;
 		brute_init(&s);
-		window_sample(&s, cases[i].result, cases[i].operands, cases[i].op, cases[i].attributes);
+		window_sample(&s, cases[i].result, cases[i].operands, cases[i].op,
+		              cases[i].attributes);
 		if (communicates(&s) != cases[i].communicates)
 			fail_msg("%s %s", cases[i].op, cases[i].attributes);
 		brute_clear(&s);
@@ -316,17 +322,18 @@ static void absurd_windows_stay_whole(void **state)
 			sw_arena_init(&arena);
 			snprintf(attributes, sizeof(attributes), "window={%s}, %s", cases[i].window,
 			         gradient ? "select=ge, scatter=add" : "to_apply=add");
-			snprintf(operands, sizeof(operands), gradient ? "f32[8] %s f32[]" : "f32[8] f32[]",
-			         cases[i].output);
+			snprintf(operands, sizeof(operands),
+			         gradient ? "f32[8] %s f32[]" : "f32[8] f32[]", cases[i].output);
 			window_sample(&s, gradient ? "f32[8]" : cases[i].output, operands,
-			              gradient ? "select-and-scatter" : "reduce-window", attributes);
+			              gradient ? "select-and-scatter" : "reduce-window",
+			              attributes);
 			assert_int_equal(sw_rule_make(s.program, s.op, &arena)->n_factors, 0);
 			sw_arena_clear(&arena);
 			brute_clear(&s);
 		}
 }
 
-/* ---- what is moved ---------------------------------------------------------------------------------------------- */
+/* ---- what is moved ---------------------------------------------------------------------- */
 
 #define LABELS "dim_labels=b01f_01io->b01f"
 
@@ -349,7 +356,8 @@ static void halos_move_the_rows_they_need_and_no_more(void **state)
 	         "window={size=1x1 stride=2x1}, " LABELS, 4, 0},
 		{"f32[1,8,5,3]", "f32[1,16,5,3] f32[]", "reduce-window",
 	         "window={size=1x2x1x1 stride=1x2x1x1}, to_apply=max", 4, 0},
-		/* the gradient with respect to the kernel: of the input, not of the far larger output gradient */
+		/* the gradient with respect to the kernel: of the input, not of the far larger
+	           output gradient */
 		{"f32[3,3,3,7]", "f32[1,16,5,3] f32[1,16,5,7]", "convolution",
 	         "window={size=16x5 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf", 4, 30},
 		/* one total per block and column: a gather of 4 */
@@ -363,7 +371,8 @@ static void halos_move_the_rows_they_need_and_no_more(void **state)
 		brute_counts counts = {0};
 		brute_sample s;
 		brute_init(&s);
-		window_sample(&s, cases[i].result, cases[i].operands, cases[i].op, cases[i].attributes);
+		window_sample(&s, cases[i].result, cases[i].operands, cases[i].op,
+		              cases[i].attributes);
 		brute_check(&s, &atoms, 100, 1, &counts);
 		assert_true(counts.executed > 1);
 		if (counts.payload_bytes != 4 * cases[i].elements)

@@ -31,13 +31,16 @@ void fixture_cluster(int devices, sw_cluster *cluster)
 	make_cluster(devices, "50 GFLOP/s", cluster);
 }
 
-static void make_plan(fixture *f, const char *path, int devices, const char *flops, const char *strategy)
+static void make_plan(fixture *f, const char *path, int devices, const char *flops,
+                      const char *strategy)
 {
 	sw_error err = {0};
 	sw_plan_options options = {.quiet = true, .measure = sw_partition_measure};
 	make_cluster(devices, flops, &f->cluster);
 	assert_ok(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
-	assert_ok(sw_plan_make(f->program, path, &f->sidecar, &f->cluster, &options, &f->plan, &err), &err);
+	assert_ok(
+		sw_plan_make(f->program, path, &f->sidecar, &f->cluster, &options, &f->plan, &err),
+		&err);
 }
 
 static void init_from_file(fixture *f, const char *path, int devices, const char *flops,
@@ -80,8 +83,8 @@ void fixture_clear(fixture *f)
 static const char *scratch_path(const char *name)
 {
 	static char path[256];
-	snprintf(path, sizeof(path), "/tmp/shardwright-test-run-%d%s%s", (int)getpid(), name ? "/" : "",
-	         name ? name : "");
+	snprintf(path, sizeof(path), "/tmp/shardwright-test-run-%d%s%s", (int)getpid(),
+	         name ? "/" : "", name ? name : "");
 	return path;
 }
 
@@ -111,7 +114,8 @@ bool is_at_kink(const sw_plan *plan, const sw_sidecar *sidecar, uint64_t seed)
 	for (uint64_t i = 1; i <= OTHER_DATA && equal; i++) {
 		sw_error err = {0};
 		sw_verify_result result = {0};
-		equal = sw_run_verify(plan, sidecar, seed + 1000 * i, &result, &err) == SW_OK && result.ok;
+		equal = sw_run_verify(plan, sidecar, seed + 1000 * i, &result, &err) == SW_OK &&
+		        result.ok;
 		sw_verify_result_clear(&result);
 	}
 	return equal;

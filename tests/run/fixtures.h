@@ -19,8 +19,9 @@ void fixture_init_text(fixture *f, const char *hlo, int devices, const char *str
 /* A file of HLO text on devices so slow that work must be spread. */
 void fixture_init_slow(fixture *f, const char *path, int devices, const char *strategy);
 void fixture_clear(fixture *f);
-/* A verified plan differs: is it the data of that seed, and not the plan? Where a value lies within rounding of a relu's kink, gradients before it jump
- * with the order of a sum: a rare thing that other data don't have. What a plan does wrong it does wrong with any. */
+/* A verified plan differs: is it the data of that seed, and not the plan? Where a value lies within
+ * rounding of a relu's kink, gradients before it jump with the order of a sum: a rare thing that
+ * other data don't have. What a plan does wrong it does wrong with any. */
 bool is_at_kink(const sw_plan *plan, const sw_sidecar *sidecar, uint64_t seed);
 /* Those devices alone. */
 void fixture_cluster(int devices, sw_cluster *cluster);

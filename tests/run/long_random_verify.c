@@ -1,7 +1,8 @@
 /*
- * Every recorded program under layouts chosen by chance, on 2, 4, 6 and 8 ranks: partitioned equals serial, bytes as predicted. The large
- * ones once, on 2 ranks: by chance most of the work is done on all ranks, and these are threads of one machine.
- * SW_SEED=N tries other assignments, SW_RANDOM=K more of them, SW_PROGRAM=NAME one program alone: a mismatch is printed with these.
+ * Every recorded program under layouts chosen by chance, on 2, 4, 6 and 8 ranks: partitioned equals
+ * serial, bytes as predicted. The large ones once, on 2 ranks: by chance most of the work is done
+ * on all ranks, and these are threads of one machine. SW_SEED=N tries other assignments,
+ * SW_RANDOM=K more of them, SW_PROGRAM=NAME one program alone: a mismatch is printed with these.
  */
 #include "fixtures.h"
 
@@ -52,17 +53,19 @@ static void verify(fixture *f, const char *path, int n_ranks, int64_t seed, tall
 {
 	sw_error err = {0};
 	sw_verify_result result = {0};
-	sw_status status = sw_plan_random(f->program, path, &f->cluster, (uint64_t)seed, &f->plan, &err);
+	sw_status status =
+		sw_plan_random(f->program, path, &f->cluster, (uint64_t)seed, &f->plan, &err);
 	if (status == SW_OK)
 		status = sw_partition_measure(f->plan, &f->plan->predicted, &err);
 	if (status == SW_OK)
 		status = sw_run_verify(f->plan, &f->sidecar, (uint64_t)seed, &result, &err);
 	if (status != SW_OK)
-		printf("%s on %d ranks, SW_SEED=%lld: %s\n", short_name(path), n_ranks, (long long)seed,
-		       err.message);
+		printf("%s on %d ranks, SW_SEED=%lld: %s\n", short_name(path), n_ranks,
+		       (long long)seed, err.message);
 	else if (!result.ok)
 		say_wrong(path, n_ranks, seed, &result);
-	bool kink = status == SW_OK && !result.ok && is_at_kink(f->plan, &f->sidecar, (uint64_t)seed);
+	bool kink =
+		status == SW_OK && !result.ok && is_at_kink(f->plan, &f->sidecar, (uint64_t)seed);
 	if (kink)
 		printf("  other data agree: a kink\n");
 	t->assignments++;
@@ -81,7 +84,8 @@ static void verify_program(const char *recording, int64_t first_seed, int64_t k,
 	char path[256];
 	snprintf(path, sizeof(path), "%.*s.hlo.gz",
 	         (int)(strlen(recording) - strlen(".recorded.safetensors.gz")), recording);
-	if (sw_read_program(path, &f.program, &err) || sw_sidecar_find(path, f.program, &f.sidecar, &err))
+	if (sw_read_program(path, &f.program, &err) ||
+	    sw_sidecar_find(path, f.program, &f.sidecar, &err))
 		fail_msg("%s: %s", path, err.message);
 	bool large = sw_program_flops(f.program) > LARGE_FLOPS;
 	t->max_rel_error = 0;
@@ -110,9 +114,11 @@ static void random_assignments_hold(void **state)
 	const char *only = getenv("SW_PROGRAM");
 	tally t = {0};
 	glob_t found;
-	printf("%-24s %6s  seconds on 2, 4, 6, 8 ranks      largest relative error\n", "program", "ops");
-	assert_int_equal(glob(SW_SOURCE_DIR "/tests/programs/*.recorded.safetensors.gz", 0, NULL, &found),
-	                 0);
+	printf("%-24s %6s  seconds on 2, 4, 6, 8 ranks      largest relative error\n", "program",
+	       "ops");
+	assert_int_equal(
+		glob(SW_SOURCE_DIR "/tests/programs/*.recorded.safetensors.gz", 0, NULL, &found),
+		0);
 	for (size_t i = 0; i < found.gl_pathc; i++)
 		if (!only || !strcmp(only, short_name(found.gl_pathv[i])))
 			verify_program(found.gl_pathv[i], seed, k, &t);

@@ -1,5 +1,5 @@
-/* Every recorded program, under every fixed strategy on every small cluster, and as searched on two of them: partitioned equals serial,
- * bytes as predicted. */
+/* Every recorded program, under every fixed strategy on every small cluster, and as searched on two
+ * of them: partitioned equals serial, bytes as predicted. */
 #include "fixtures.h"
 
 #include <glob.h>
@@ -16,7 +16,8 @@ static void open_subject(subject *s, const char *recording)
 	sw_error err = {0};
 	size_t stem = strlen(recording) - strlen(".recorded.safetensors.gz");
 	snprintf(s->path, sizeof(s->path), "%.*s.hlo.gz", (int)stem, recording);
-	if (sw_read_program(s->path, &s->program, &err) || sw_sidecar_find(s->path, s->program, &s->sidecar, &err))
+	if (sw_read_program(s->path, &s->program, &err) ||
+	    sw_sidecar_find(s->path, s->program, &s->sidecar, &err))
 		fail_msg("%s: %s", s->path, err.message);
 }
 
@@ -39,12 +40,14 @@ static void verify(const subject *s, const sw_cluster *cluster, const char *stra
 	bool fine = result.ok || is_at_kink(plan, &s->sidecar, 1);
 	for (size_t i = 0; i < result.rows.len && !fine; i++)
 		if (!result.rows.data[i].ok)
-			fail_msg("%s on %s, %s: %s differs by %g, allowed is %g", s->path, cluster->name, strategy, result.rows.data[i].name,
+			fail_msg("%s on %s, %s: %s differs by %g, allowed is %g", s->path,
+			         cluster->name, strategy, result.rows.data[i].name,
 			         result.rows.data[i].relative, result.rows.data[i].tolerance);
 	assert_true(fine);
 	assert_int_equal(result.payload_bytes, result.predicted_payload_bytes);
-	print_message("%-28s %-10s %-14s %-16s %10lld bytes  %.1e\n", strrchr(s->path, '/') + 1, cluster->name, strategy, plan->chosen,
-	              (long long)result.payload_bytes, result.max_rel_error);
+	print_message("%-28s %-10s %-14s %-16s %10lld bytes  %.1e\n", strrchr(s->path, '/') + 1,
+	              cluster->name, strategy, plan->chosen, (long long)result.payload_bytes,
+	              result.max_rel_error);
 	sw_verify_result_clear(&result);
 	sw_plan_free(plan);
 }
@@ -57,7 +60,9 @@ static void verify_on(const char *cluster_file, bool searched, int64_t largest_t
 	glob_t found;
 	if (sw_cluster_read(cluster_file, &cluster, &err))
 		fail_msg("%s: %s", cluster_file, err.message);
-	assert_int_equal(glob(SW_SOURCE_DIR "/tests/programs/*.recorded.safetensors.gz", 0, NULL, &found), 0);
+	assert_int_equal(
+		glob(SW_SOURCE_DIR "/tests/programs/*.recorded.safetensors.gz", 0, NULL, &found),
+		0);
 	for (size_t i = 0; i < found.gl_pathc; i++) {
 		subject s;
 		open_subject(&s, found.gl_pathv[i]);

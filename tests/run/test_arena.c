@@ -1,4 +1,5 @@
-/* What a plan says of memory is what its ranks hold: one number, in the plan, in the simulation and in the run. */
+/* What a plan says of memory is what its ranks hold: one number, in the plan, in the simulation and
+ * in the run. */
 #include "fixtures.h"
 
 #include <string.h>
@@ -15,13 +16,17 @@ static void compare_figures(const char *program, int devices, const char *strate
 	fixture_init(&f, program, devices, strategy);
 	assert_int_equal(sw_partition_measure(f.plan, &cost, &err), SW_OK);
 	for (size_t i = 0; i < SW_COUNT(overlaps); i++) {
-		sw_run_options options = {
-			.steps = 2, .seed = 5, .quiet = true, .blas_threads = 1, .overlap = overlaps[i]};
+		sw_run_options options = {.steps = 2,
+		                          .seed = 5,
+		                          .quiet = true,
+		                          .blas_threads = 1,
+		                          .overlap = overlaps[i]};
 		sw_run_result run;
 		sw_simulation simulation;
 		if (sw_run_train_local(f.plan, &f.sidecar, NULL, &options, &run, &err))
 			fail_msg("%s", err.message);
-		assert_int_equal(sw_simulate(&f.cluster, run.program, NULL, 0, &simulation, &err), SW_OK);
+		assert_int_equal(sw_simulate(&f.cluster, run.program, NULL, 0, &simulation, &err),
+		                 SW_OK);
 		assert_int_equal(run.peak_bytes, simulation.peak_bytes);
 		assert_int_equal(run.peak_bytes, sw_placement_bytes(run.program));
 		if (!overlaps[i])

@@ -7,9 +7,9 @@
 #include "run/ranks.h"
 #include "test.h"
 
-#define DEVICE                                                                                             \
-	"device: {name: cpu, memory: 1 GiB, memory_bandwidth: 8 GB/s, kernel_overhead: 1 us, "             \
-	"matmul_efficiency: 0.7, "                                                                         \
+#define DEVICE                                                                                     \
+	"device: {name: cpu, memory: 1 GiB, memory_bandwidth: 8 GB/s, kernel_overhead: 1 us, "     \
+	"matmul_efficiency: 0.7, "                                                                 \
 	"flops: {f32: 50 GFLOP/s, f64: 20 GFLOP/s}}\n"
 
 typedef struct trial {
@@ -38,7 +38,8 @@ static sw_status one_rank(void *context, sw_transport *transport, sw_error *err)
 	char text[1024];
 	sw_status status;
 	if (t->levels) {
-		snprintf(text, sizeof(text), "version: 1\nname: test\nlevels:\n%s" DEVICE, t->levels);
+		snprintf(text, sizeof(text), "version: 1\nname: test\nlevels:\n%s" DEVICE,
+		         t->levels);
 		status = sw_cluster_parse(text, strlen(text), "test.yaml", &shape, err);
 	} else {
 		status = sw_calibrate_shape(transport, &shape, err);
@@ -74,7 +75,8 @@ static void clear(trial *t)
 	sw_cluster_clear(&t->shape);
 }
 
-/* Every collective, over every set of atoms, at the smallest size; and a cluster that reads back. */
+/* Every collective, over every set of atoms, at the smallest size; and a cluster that reads back.
+ */
 static void check_result(const trial *t)
 {
 	const sw_calibrate_result *r = &t->result;
@@ -82,7 +84,8 @@ static void check_result(const trial *t)
 	bool seen[SW_COLLECTIVE_COUNT][1 << 3] = {{false}}, pair = false;
 	for (size_t i = 0; i < r->links.len; i++) {
 		const sw_link_point *p = &r->links.data[i];
-		assert_true(p->seconds > 0 && p->seconds < 60 && p->deviation_s >= 0 && p->fitted_s > 0);
+		assert_true(p->seconds > 0 && p->seconds < 60 && p->deviation_s >= 0 &&
+		            p->fitted_s > 0);
 		assert_true(p->atoms <= sets && p->bytes > 0);
 		seen[p->kind][p->atoms] = true;
 		pair = pair || !p->atoms;
@@ -121,7 +124,8 @@ static void links_are_measured_and_fitted(void **state)
 		{NULL, 2},
 	};
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
-		trial t = {.levels = cases[i].levels, .options = {.time_limit_s = 1, .links = true}};
+		trial t = {.levels = cases[i].levels,
+		           .options = {.time_limit_s = 1, .links = true}};
 		run_trial(&t, cases[i].ranks);
 		assert_true(t.result.seconds < 8);
 		assert_true(t.told > 0 && t.result.kernels.len == 0);
@@ -134,14 +138,16 @@ static void links_are_measured_and_fitted(void **state)
 static void parts_of_an_unequal_cluster_have_links_of_their_own(void **state)
 {
 	(void)state;
-	trial t = {.levels = "  - {name: node, count: 2, latency: 30 us, bandwidth: 2 GB/s}\n"
-	                     "  - {name: device, count: [1, 2], latency: 5 us, bandwidth: 6 GB/s}\n",
+	trial t = {.levels =
+	                   "  - {name: node, count: 2, latency: 30 us, bandwidth: 2 GB/s}\n"
+	                   "  - {name: device, count: [1, 2], latency: 5 us, bandwidth: 6 GB/s}\n",
 	           .options = {.time_limit_s = 0.5, .links = true}};
 	run_trial(&t, 3);
 	int links = 0;
 	for (int32_t i = 0; i < t.result.link_fit.n_parameters; i++) {
 		const char *name = t.result.link_fit.parameters[i].name;
-		links += strcmp(name, "node 0 bandwidth") == 0 || strcmp(name, "node 1 bandwidth") == 0;
+		links += strcmp(name, "node 0 bandwidth") == 0 ||
+		         strcmp(name, "node 1 bandwidth") == 0;
 	}
 	assert_int_equal(links, 2);
 	clear(&t);
@@ -154,7 +160,8 @@ static void the_share_of_the_device_is_measured_unless_paced(void **state)
 	for (int paced = 0; paced < 2; paced++) {
 		trial t = {.options = {.time_limit_s = 1, .links = true, .paced = paced}};
 		run_trial(&t, 2);
-		double share = t.result.transfer_share, kept = t.result.cluster.device.transfer_share;
+		double share = t.result.transfer_share,
+		       kept = t.result.cluster.device.transfer_share;
 		assert_true(share >= 0 && share < 1 && (!paced || share == 0));
 		assert_true(fabs(kept - share) <= 1e-3 * share);
 		clear(&t);
@@ -179,7 +186,8 @@ static void kernels_are_measured_and_fitted(void **state)
 	const sw_device *device = &t.result.cluster.device;
 	assert_true(device->flops[SW_F32] > 1e8 && device->matmul_efficiency > 0 &&
 	            device->matmul_efficiency <= 1);
-	assert_true(device->memory_bandwidth > 1e7 && device->memory_bytes == t.shape.device.memory_bytes);
+	assert_true(device->memory_bandwidth > 1e7 &&
+	            device->memory_bytes == t.shape.device.memory_bytes);
 	clear(&t);
 }
 
@@ -197,7 +205,8 @@ static void a_stop_ends_it_on_every_rank(void **state)
 {
 	(void)state;
 	const atomic_bool stop = true;
-	trial t = {.options = {.time_limit_s = 60, .links = true, .stop = &stop}, .expected = SW_NO};
+	trial t = {.options = {.time_limit_s = 60, .links = true, .stop = &stop},
+	           .expected = SW_NO};
 	double begin = sw_now_s();
 	run_trial(&t, 2);
 	assert_true(sw_now_s() - begin < 10);
@@ -212,13 +221,16 @@ static void atoms_are_named_by_their_levels(void **state)
 		uint32_t atoms;
 		const char *text;
 	} cases[] = {
-		{"  - {name: node, count: 2, latency: 0, bandwidth: 1}\n  - {name: gpu, count: 4, latency: "
+		{"  - {name: node, count: 2, latency: 0, bandwidth: 1}\n  - {name: gpu, count: 4, "
+	         "latency: "
 	         "0, bandwidth: 1}\n",
 	         1, "node"},
-		{"  - {name: node, count: 2, latency: 0, bandwidth: 1}\n  - {name: gpu, count: 4, latency: "
+		{"  - {name: node, count: 2, latency: 0, bandwidth: 1}\n  - {name: gpu, count: 4, "
+	         "latency: "
 	         "0, bandwidth: 1}\n",
 	         5, "node x gpu 2/2"},
-		{"  - {name: node, count: 2, latency: 0, bandwidth: 1}\n  - {name: gpu, count: [1, 4], "
+		{"  - {name: node, count: 2, latency: 0, bandwidth: 1}\n  - {name: gpu, count: [1, "
+	         "4], "
 	         "latency: 0, bandwidth: 1}\n",
 	         1, "devices 0/5"},
 	};
@@ -227,8 +239,10 @@ static void atoms_are_named_by_their_levels(void **state)
 		sw_cluster cluster;
 		sw_error err;
 		sw_text name = {0};
-		snprintf(text, sizeof(text), "version: 1\nname: test\nlevels:\n%s" DEVICE, cases[i].levels);
-		assert_int_equal(sw_cluster_parse(text, strlen(text), "test.yaml", &cluster, &err), SW_OK);
+		snprintf(text, sizeof(text), "version: 1\nname: test\nlevels:\n%s" DEVICE,
+		         cases[i].levels);
+		assert_int_equal(sw_cluster_parse(text, strlen(text), "test.yaml", &cluster, &err),
+		                 SW_OK);
 		sw_calibrate_print_atoms(&cluster, cases[i].atoms, &name);
 		assert_string_equal(name.data, cases[i].text);
 		sw_text_clear(&name);

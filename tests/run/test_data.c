@@ -16,7 +16,8 @@ static size_t write_npy(char *out, int version, const char *header, const void *
 	return fixed + length + bytes;
 }
 
-static sw_status open_file(const char *path, int64_t vocabulary, int64_t row, sw_data *data, sw_error *err)
+static sw_status open_file(const char *path, int64_t vocabulary, int64_t row, sw_data *data,
+                           sw_error *err)
 {
 	return sw_data_open(&path, 1, vocabulary, row, data, err);
 }
@@ -42,8 +43,8 @@ static void several_files_are_joined(void **state)
 	(void)state;
 	char a[128], b[128], npy[256];
 	static const uint16_t numbers[] = {300, 301};
-	size_t length =
-		write_npy(npy, 1, "{'descr': '<u2', 'fortran_order': False, 'shape': (2,), }", numbers, 4);
+	size_t length = write_npy(
+		npy, 1, "{'descr': '<u2', 'fortran_order': False, 'shape': (2,), }", numbers, 4);
 	snprintf(a, sizeof(a), "%s", scratch_file("a", "xyz", 3));
 	snprintf(b, sizeof(b), "%s", scratch_file("b", npy, length));
 	const char *paths[] = {a, b};
@@ -82,11 +83,13 @@ static void npy_of_every_kind_is_read(void **state)
 			snprintf(header, sizeof(header),
 			         "{'descr': '%s', 'fortran_order': False, 'shape': (3,), }\n",
 			         cases[i].kind);
-			size_t length = write_npy(npy, version, header, cases[i].data, cases[i].bytes);
+			size_t length =
+				write_npy(npy, version, header, cases[i].data, cases[i].bytes);
 			sw_data data;
 			sw_error err;
-			assert_int_equal(open_file(scratch_file("a", npy, length), 256, 1, &data, &err),
-			                 SW_OK);
+			assert_int_equal(
+				open_file(scratch_file("a", npy, length), 256, 1, &data, &err),
+				SW_OK);
 			assert_int_equal(data.tokens, 3);
 			assert_int_equal(data.values[0], 1);
 			assert_int_equal(data.values[2], 200);
@@ -118,8 +121,10 @@ static void bad_npy_is_refused(void **state)
 	         "must be little-endian integers"},
 		{"{'descr': '>i4', 'fortran_order': False, 'shape': (3,), }",
 	         "must be little-endian integers"},
-		{"{'descr': '<i4', 'fortran_order': False, 'shape': (3, 1), }", "must have one dimension"},
-		{"{'descr': '<i4', 'fortran_order': False, 'shape': (), }", "must have one dimension"},
+		{"{'descr': '<i4', 'fortran_order': False, 'shape': (3, 1), }",
+	         "must have one dimension"},
+		{"{'descr': '<i4', 'fortran_order': False, 'shape': (), }",
+	         "must have one dimension"},
 		{"{'descr': '<i4', 'fortran_order': False}", "must have one dimension"},
 		{"{}", "its items are unknown"},
 		{"{'descr': '<i4', 'fortran_order': False, 'shape': (4,), }",
@@ -143,13 +148,15 @@ static void bad_npy_is_refused(void **state)
 static void tokens_outside_the_vocabulary_are_named(void **state)
 {
 	(void)state;
-	assert_refused("ab\x7f", 3, 100, 1, "token 2 is 127, and the program's vocabulary is 0 to 99");
+	assert_refused("ab\x7f", 3, 100, 1,
+	               "token 2 is 127, and the program's vocabulary is 0 to 99");
 }
 
 static void data_shorter_than_a_row_is_refused(void **state)
 {
 	(void)state;
-	assert_refused("abc", 3, 256, 4, "3 tokens are too few: one row of the program's batch takes 4");
+	assert_refused("abc", 3, 256, 4,
+	               "3 tokens are too few: one row of the program's batch takes 4");
 	assert_refused("", 0, 256, 1, "0 tokens are too few");
 }
 
@@ -172,7 +179,8 @@ static void batches_are_windows_that_seed_step_and_row_decide(void **state)
 	sw_error err;
 	for (int i = 0; i < 1000; i++)
 		text[i] = (char)(i % 251);
-	assert_int_equal(open_file(scratch_file("a", text, sizeof(text)), 256, 10, &data, &err), SW_OK);
+	assert_int_equal(open_file(scratch_file("a", text, sizeof(text)), 256, 10, &data, &err),
+	                 SW_OK);
 	sw_data_batch(&data, 1, 2, 4, 10, a);
 	sw_data_batch(&data, 1, 2, 4, 10, b);
 	assert_memory_equal(a, b, sizeof(a));

@@ -11,16 +11,18 @@ static sw_shape make_shape(sw_type type, const int64_t *dims, int32_t rank)
 	return (sw_shape){.type = type, .rank = rank, .dims = dims};
 }
 
-static sw_tensor fill_part(sw_shape whole, const sw_layout *layout, int64_t device, const sw_fill *fill,
-                           int64_t *dims)
+static sw_tensor fill_part(sw_shape whole, const sw_layout *layout, int64_t device,
+                           const sw_fill *fill, int64_t *dims)
 {
 	sw_tensor tensor;
 	sw_error err;
 	sw_layout_local_dims(&atoms, whole, layout, dims);
-	assert_int_equal(sw_tensor_new(make_shape(whole.type, dims, whole.rank), false, &tensor, &err),
-	                 SW_OK);
-	assert_int_equal(sw_fill_local(&atoms, whole, NULL, layout, device, fill, 5, 9, &tensor, &err),
-	                 SW_OK);
+	assert_int_equal(
+		sw_tensor_new(make_shape(whole.type, dims, whole.rank), false, &tensor, &err),
+		SW_OK);
+	assert_int_equal(
+		sw_fill_local(&atoms, whole, NULL, layout, device, fill, 5, 9, &tensor, &err),
+		SW_OK);
 	return tensor;
 }
 
@@ -135,8 +137,9 @@ static void partial_sums_are_refused(void **state)
 	layout.state[0].kind = SW_STATE_P;
 	layout.monoid = SW_MONOID_SUM;
 	assert_int_equal(sw_tensor_new(make_shape(SW_F32, dims, 1), false, &tensor, &err), SW_OK);
-	assert_int_equal(sw_fill_local(&atoms, tensor.shape, NULL, &layout, 0, &zeros, 0, 0, &tensor, &err),
-	                 SW_ERR_INTERNAL);
+	assert_int_equal(
+		sw_fill_local(&atoms, tensor.shape, NULL, &layout, 0, &zeros, 0, 0, &tensor, &err),
+		SW_ERR_INTERNAL);
 	sw_tensor_drop(&tensor);
 }
 

@@ -1,4 +1,5 @@
-/* Collectives beside kernels compute the same; a paced run takes the time of the model and says nothing else; a trace has what every rank did. */
+/* Collectives beside kernels compute the same; a paced run takes the time of the model and says
+ * nothing else; a trace has what every rank did. */
 #include "fixtures.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@ static sw_run_result run(const fixture *f, sw_run_options options)
 	return result;
 }
 
-/* ---- overlap ----------------------------------------------------------------------------------------- */
+/* ---- overlap ---------------------------------------------------------------------------- */
 
 static int64_t count_starts(const sw_program *program)
 {
@@ -45,7 +46,8 @@ static void compare_overlap(const char *program, int devices, const char *strate
 	fixture f;
 	fixture_init(&f, program, devices, strategy);
 	sw_run_result apart = run(&f, (sw_run_options){.steps = 4, .seed = 3}),
-		      beside = run(&f, (sw_run_options){.steps = 4, .seed = 3, .overlap = SW_OVERLAP_ALL});
+		      beside = run(&f, (sw_run_options){
+					       .steps = 4, .seed = 3, .overlap = SW_OVERLAP_ALL});
 	assert_int_equal(count_starts(apart.program), 0);
 	assert_true(count_starts(beside.program) > 0);
 	assert_memory_equal(apart.losses, beside.losses, 4 * sizeof(double));
@@ -82,9 +84,10 @@ static void what_a_step_takes_is_computing_and_waiting(void **state)
 	fixture_clear(&f);
 }
 
-/* ---- paced --------------------------------------------------------------------------------------------- */
+/* ---- paced ------------------------------------------------------------------------------ */
 
-/* Where ranks compute alike: one with an overhead so large that what the machine adds is little beside it. */
+/* Where ranks compute alike: one with an overhead so large that what the machine adds is little
+ * beside it. */
 static void a_paced_step_takes_the_modelled_time(void **state)
 {
 	(void)state;
@@ -94,11 +97,12 @@ static void a_paced_step_takes_the_modelled_time(void **state)
 	f.cluster.device.kernel_overhead_s = 500e-6;
 	for (size_t i = 0; i < SW_COUNT(overlaps); i++) {
 		sw_program_cost cost;
-		sw_run_result result =
-			run(&f, (sw_run_options){.steps = 3, .overlap = overlaps[i], .paced = true});
+		sw_run_result result = run(
+			&f, (sw_run_options){.steps = 3, .overlap = overlaps[i], .paced = true});
 		sw_cost_program(f.plan->cluster, result.program, &cost);
 		assert_true(cost.compute_s > 0.1);
-		if (result.compute_s < 0.97 * cost.compute_s || result.compute_s > 1.25 * cost.compute_s)
+		if (result.compute_s < 0.97 * cost.compute_s ||
+		    result.compute_s > 1.25 * cost.compute_s)
 			fail_msg("%g s of compute, not %g s", result.compute_s, cost.compute_s);
 		for (int64_t step = 0; step < result.steps; step++)
 			assert_true(isnan(result.losses[step]));
@@ -136,18 +140,21 @@ static void a_paced_run_goes_through_loops_and_branches(void **state)
 	fixture_clear(&f);
 }
 
-/* ---- traces ---------------------------------------------------------------------------------------------- */
+/* ---- traces ----------------------------------------------------------------------------- */
 
 static bool names_op(const sw_program *program, const sw_trace_event *event)
 {
 	for (sw_id id = 0; id < program->ops.len; id++)
 		if (sw_op_at(program, id)->name == event->name)
-			return strcmp(sw_op_opcode_name(sw_op_at(program, id)), event->category) == 0;
+			return strcmp(sw_op_opcode_name(sw_op_at(program, id)), event->category) ==
+			       0;
 	return false;
 }
 
-/* Of each rank: as many collectives as the model counts, one after the other; at least one kernel and one wait. */
-static void check_rank(const sw_trace *trace, int32_t rank, const sw_program *program, int64_t collectives)
+/* Of each rank: as many collectives as the model counts, one after the other; at least one kernel
+ * and one wait. */
+static void check_rank(const sw_trace *trace, int32_t rank, const sw_program *program,
+                       int64_t collectives)
 {
 	int64_t counts[3] = {0};
 	double over = 0;

@@ -1,4 +1,5 @@
-/* Plans that pad: they hold, train as one device does, split what did not divide, and survive their file. */
+/* Plans that pad: they hold, train as one device does, split what did not divide, and survive their
+ * file. */
 #include "fixtures.h"
 
 #include <math.h>
@@ -15,8 +16,9 @@ static void verify(const fixture *f, const char *what)
 		fail_msg("%s: %s", what, err.message);
 	for (size_t i = 0; i < result.rows.len; i++)
 		if (!result.rows.data[i].ok)
-			fail_msg("%s: %s differs by %g, allowed is %g", what, result.rows.data[i].name,
-			         result.rows.data[i].relative, result.rows.data[i].tolerance);
+			fail_msg("%s: %s differs by %g, allowed is %g", what,
+			         result.rows.data[i].name, result.rows.data[i].relative,
+			         result.rows.data[i].tolerance);
 	assert_int_equal(result.rows.len, f->sidecar.n_outputs);
 	assert_int_equal(result.payload_bytes, result.predicted_payload_bytes);
 	assert_true(result.ok);
@@ -39,8 +41,8 @@ static bool splits(const sw_plan *plan, int64_t size)
 		sw_shape shape = sw_value_shape(plan->program, op->first_result);
 		for (int32_t d = 0; op->opcode == SW_OP_DOT && d < shape.rank; d++)
 			if (shape.dims[d] == size &&
-			    sw_layout_split_atoms(sw_plan_layout(plan, plan->produced[op->first_result]),
-			                          d))
+			    sw_layout_split_atoms(
+				    sw_plan_layout(plan, plan->produced[op->first_result]), d))
 				return true;
 	}
 	return false;
@@ -92,7 +94,8 @@ static void a_batch_of_six_is_split_over_four_as_one_of_eight(void **state)
 	fixture_clear(&f);
 }
 
-/* Only the vocabulary grows by so little: what the best plan of that program takes was considered, and is less than without. */
+/* Only the vocabulary grows by so little: what the best plan of that program takes was considered,
+ * and is less than without. */
 static void a_vocabulary_is_padded_where_it_pays(void **state)
 {
 	(void)state;
@@ -180,7 +183,7 @@ static void losses_equal_those_of_one_device(void **state)
 	scratch_clear();
 }
 
-/* ---- the file --------------------------------------------------------------------------------------------- */
+/* ---- the file --------------------------------------------------------------------------- */
 
 static void explain_fixture(const fixture *f, sw_text *text)
 {
@@ -230,7 +233,8 @@ static void a_padded_plan_is_read_back(void **state)
 	assert_true(f.plan->padded.len > 0);
 	for (size_t i = 0; i < f.plan->padded.len; i++) {
 		char line[64];
-		snprintf(line, sizeof(line), "%lld -> %lld in ", (long long)f.plan->padded.data[i].size,
+		snprintf(line, sizeof(line), "%lld -> %lld in ",
+		         (long long)f.plan->padded.data[i].size,
 		         (long long)f.plan->padded.data[i].padded);
 		assert_non_null(strstr(a.data, line));
 	}

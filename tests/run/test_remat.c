@@ -1,4 +1,5 @@
-/* Rematerialised programs are planned, partitioned and scheduled as others are, and what they save is saved on the devices, too. */
+/* Rematerialised programs are planned, partitioned and scheduled as others are, and what they save
+ * is saved on the devices, too. */
 #include "fixtures.h"
 
 #include <string.h>
@@ -26,10 +27,12 @@ static sw_program *rematerialised(const char *policy)
 	assert_ok(sw_rewrite_canonical(program, &canonical, &err), &err);
 	sw_program_free(program);
 	sw_remat_points_init(&points, canonical);
-	assert_ok(sw_remat_policies(&points, (sw_remat_device){100e12, 1e12}, &policies, &err), &err);
+	assert_ok(sw_remat_policies(&points, (sw_remat_device){100e12, 1e12}, &policies, &err),
+	          &err);
 	for (size_t i = 0; i < policies.len && !out; i++)
 		if (strcmp(policies.data[i].name, policy) == 0)
-			assert_ok(sw_rewrite_remat(canonical, &policies.data[i].what, &out, &err), &err);
+			assert_ok(sw_rewrite_remat(canonical, &policies.data[i].what, &out, &err),
+			          &err);
 	assert_int_equal(out == NULL, strcmp(policy, "none") == 0);
 	sw_vec_clear(&policies);
 	sw_remat_points_clear(&points);
@@ -47,7 +50,8 @@ static void make_plan(fixture *f, const char *policy, const char *strategy)
 	assert_ok(sw_sidecar_find(PROGRAM, f->program, &f->sidecar, &err), &err);
 	assert_ok(sw_cluster_read(CLUSTER, &f->cluster, &err), &err);
 	assert_ok(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
-	assert_ok(sw_plan_make(f->program, PROGRAM, &f->sidecar, &f->cluster, &options, &f->plan, &err),
+	assert_ok(sw_plan_make(f->program, PROGRAM, &f->sidecar, &f->cluster, &options, &f->plan,
+	                       &err),
 	          &err);
 }
 
@@ -107,8 +111,9 @@ static device_program on_device(const char *policy)
 	return d;
 }
 
-/* No stage takes a barrier away or brings copies back to their originals: the arena of a device falls, and stays so once collectives lie
- * beside kernels. Batch and sequence are small here, so that parameters and their moments are most of it. */
+/* No stage takes a barrier away or brings copies back to their originals: the arena of a device
+ * falls, and stays so once collectives lie beside kernels. Batch and sequence are small here, so
+ * that parameters and their moments are most of it. */
 static void no_stage_undoes_it(void **state)
 {
 	(void)state;

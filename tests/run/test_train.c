@@ -15,13 +15,15 @@ static sw_run_result train(const fixture *f, const sw_data *data, int64_t steps,
 	return result;
 }
 
-/* f32 sums in another order move a loss by some 1e-7 of it; AdamW's steps amplify that a little each time. */
+/* f32 sums in another order move a loss by some 1e-7 of it; AdamW's steps amplify that a little
+ * each time. */
 static void assert_same_losses(const sw_run_result *a, const sw_run_result *b)
 {
 	for (int64_t i = 0; i < a->steps; i++) {
 		assert_true(isfinite(a->losses[i]));
 		if (fabs(a->losses[i] - b->losses[i]) > 1e-5 * fabs(a->losses[i]))
-			fail_msg("step %d: loss %.9g, not %.9g", (int)i, b->losses[i], a->losses[i]);
+			fail_msg("step %d: loss %.9g, not %.9g", (int)i, b->losses[i],
+			         a->losses[i]);
 	}
 }
 
@@ -34,7 +36,8 @@ static void compare_with_serial(const char *program, int devices, const char *st
 	assert_same_losses(&a, &b);
 	assert_int_equal(a.payload_bytes, 0);
 	assert_int_equal(b.payload_bytes, parallel.plan->predicted.payload_bytes);
-	/* No wire without payload: 3 and 7 ranks can share nothing of these sizes as they are, and padding need not pay. */
+	/* No wire without payload: 3 and 7 ranks can share nothing of these sizes as they are, and
+	 * padding need not pay. */
 	assert_true((b.wire_bytes > 0) == (b.payload_bytes > 0));
 	assert_true(b.peak_bytes > 0 && b.peak_bytes <= a.peak_bytes);
 	sw_run_result_clear(&a);
@@ -85,7 +88,8 @@ static void the_seed_decides_the_run(void **state)
 	(void)state;
 	fixture f;
 	fixture_init(&f, "mlp", 2, "dp");
-	sw_run_result a = train(&f, NULL, 2, 1), b = train(&f, NULL, 2, 1), c = train(&f, NULL, 2, 2);
+	sw_run_result a = train(&f, NULL, 2, 1), b = train(&f, NULL, 2, 1),
+		      c = train(&f, NULL, 2, 2);
 	assert_memory_equal(a.losses, b.losses, 2 * sizeof(double));
 	assert_true(a.losses[0] != c.losses[0]);
 	assert_true(a.losses[0] != a.losses[1]);
@@ -115,10 +119,14 @@ static void a_stop_ends_the_run_after_the_same_step_everywhere(void **state)
 	stopper s = {0};
 	sw_run_result result;
 	sw_error err;
-	sw_run_options options = {
-		.steps = 50, .blas_threads = 1, .on_step = stop_at_third, .context = &s, .stop = &s.stop};
+	sw_run_options options = {.steps = 50,
+	                          .blas_threads = 1,
+	                          .on_step = stop_at_third,
+	                          .context = &s,
+	                          .stop = &s.stop};
 	fixture_init(&f, "mlp", 3, "dp");
-	assert_int_equal(sw_run_train_local(f.plan, &f.sidecar, NULL, &options, &result, &err), SW_OK);
+	assert_int_equal(sw_run_train_local(f.plan, &f.sidecar, NULL, &options, &result, &err),
+	                 SW_OK);
 	assert_int_equal(result.steps, 3);
 	assert_int_equal(s.calls, 3);
 	sw_run_result_clear(&result);

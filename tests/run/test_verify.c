@@ -113,7 +113,8 @@ static bool is_found(const char *hlo, const char *whole)
 	sw_verify_result result;
 	sw_error err;
 	fixture_init_text(&f, hlo, 2, "dp");
-	assert_int_equal(sw_read_hlo(whole, strlen(whole), "whole", &f.plan->original, &err), SW_OK);
+	assert_int_equal(sw_read_hlo(whole, strlen(whole), "whole", &f.plan->original, &err),
+	                 SW_OK);
 	assert_int_equal(sw_run_verify(f.plan, &f.sidecar, 1, &result, &err), SW_OK);
 	bool found = !result.ok;
 	sw_verify_result_clear(&result);
@@ -121,15 +122,17 @@ static bool is_found(const char *hlo, const char *whole)
 	return found;
 }
 
-#define COMPLEX(part)                                                                                      \
-	"HloModule m\nENTRY e { x = f32[8] parameter(0)\n z = f32[8] negate(x)\n"                          \
+#define COMPLEX(part)                                                                              \
+	"HloModule m\nENTRY e { x = f32[8] parameter(0)\n z = f32[8] negate(x)\n"                  \
 	" ROOT y = c64[8] complex(x, " part ") }\n"
 /* In norm that is half of what bf16 is allowed. */
-#define ONE_ELEMENT(value)                                                                                 \
-	"HloModule m\nENTRY e { x = bf16[16384] parameter(0)\n i = s32[16384] iota(), iota_dimension=0\n"  \
-	" k = s32[] constant(17)\n ks = s32[16384] broadcast(k), dimensions={}\n"                          \
-	" is = pred[16384] compare(i, ks), direction=EQ\n v = bf16[] constant(" value ")\n"                \
-	" vs = bf16[16384] broadcast(v), dimensions={}\n ROOT y = bf16[16384] select(is, vs, x) }\n"
+#define ONE_ELEMENT(value)                                                                         \
+	"HloModule m\nENTRY e { x = bf16[16384] parameter(0)\n i = s32[16384] iota(), "            \
+	"iota_dimension=0\n"                                                                       \
+	" k = s32[] constant(17)\n ks = s32[16384] broadcast(k), dimensions={}\n"                  \
+	" is = pred[16384] compare(i, ks), direction=EQ\n v = bf16[] constant(" value ")\n"        \
+	" vs = bf16[16384] broadcast(v), dimensions={}\n ROOT y = bf16[16384] select(is, vs, x) "  \
+	"}\n"
 
 static void wrong_imaginary_parts_and_single_elements_are_found(void **state)
 {
@@ -144,27 +147,28 @@ static void wrong_imaginary_parts_and_single_elements_are_found(void **state)
 static void a_branch_may_send_less_than_the_dearest(void **state)
 {
 	(void)state;
-	const char *hlo = "HloModule m\n"
-			  "add {\n"
-			  "  a = f32[] parameter(0)\n"
-			  "  b = f32[] parameter(1)\n"
-			  "  ROOT c = f32[] add(a, b)\n"
-			  "}\n"
-			  "sums {\n"
-			  "  x = f32[8,16] parameter(0)\n"
-			  "  zero = f32[] constant(0)\n"
-			  "  ROOT r = f32[16] reduce(x, zero), dimensions={0}, to_apply=add\n"
-			  "}\n"
-			  "nothing {\n"
-			  "  x = f32[8,16] parameter(0)\n"
-			  "  zero = f32[] constant(0)\n"
-			  "  ROOT r = f32[16] broadcast(zero), dimensions={}\n"
-			  "}\n"
-			  "ENTRY e {\n"
-			  "  x = f32[8,16] parameter(0)\n"
-			  "  way = s32[] constant(1)\n"
-			  "  ROOT y = f32[16] conditional(way, x, x), branch_computations={sums, nothing}\n"
-			  "}\n";
+	const char *hlo =
+		"HloModule m\n"
+		"add {\n"
+		"  a = f32[] parameter(0)\n"
+		"  b = f32[] parameter(1)\n"
+		"  ROOT c = f32[] add(a, b)\n"
+		"}\n"
+		"sums {\n"
+		"  x = f32[8,16] parameter(0)\n"
+		"  zero = f32[] constant(0)\n"
+		"  ROOT r = f32[16] reduce(x, zero), dimensions={0}, to_apply=add\n"
+		"}\n"
+		"nothing {\n"
+		"  x = f32[8,16] parameter(0)\n"
+		"  zero = f32[] constant(0)\n"
+		"  ROOT r = f32[16] broadcast(zero), dimensions={}\n"
+		"}\n"
+		"ENTRY e {\n"
+		"  x = f32[8,16] parameter(0)\n"
+		"  way = s32[] constant(1)\n"
+		"  ROOT y = f32[16] conditional(way, x, x), branch_computations={sums, nothing}\n"
+		"}\n";
 	fixture f;
 	sw_verify_result result;
 	sw_error err;
@@ -186,7 +190,8 @@ int main(void)
 		cmocka_unit_test(a_wrong_prediction_is_found),
 		cmocka_unit_test(wrong_imaginary_parts_and_single_elements_are_found),
 		cmocka_unit_test(a_branch_may_send_less_than_the_dearest),
-		cmocka_unit_test(the_bytes_of_a_loop_that_the_data_end_are_not_held_against_the_plan),
+		cmocka_unit_test(
+			the_bytes_of_a_loop_that_the_data_end_are_not_held_against_the_plan),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ void check(sw_status status, const sw_error *err)
 		         sw_status_name(status));
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------ */
+/* ---- opening ---------------------------------------------------------------------------- */
 
 void open_local(const char *hlo, scheduled *s)
 {
@@ -66,7 +66,7 @@ void close_scheduled(scheduled *s)
 	sw_cluster_clear(&s->cluster);
 }
 
-/* ---- what every schedule keeps ------------------------------------------------------------------------------ */
+/* ---- what every schedule keeps ---------------------------------------------------------- */
 
 static void check_reads_back(const sw_program *program)
 {
@@ -110,7 +110,7 @@ void schedule(scheduled *s, const char *overlap, int64_t memory_bytes)
 	check_costs(s, options.overlap);
 }
 
-/* ---- questions ---------------------------------------------------------------------------------------------- */
+/* ---- questions -------------------------------------------------------------------------- */
 
 void print_order(const sw_program *program, sw_text *text)
 {
@@ -142,8 +142,9 @@ void entry_clear(entry *e)
 static bool hands_on(const sw_op *op)
 {
 	return op->opcode == SW_OP_RESHAPE || op->opcode == SW_OP_TRANSPOSE ||
-	       op->opcode == SW_OP_CONVERT || op->opcode == SW_OP_COPY || op->opcode == SW_OP_ASYNC_DONE ||
-	       op->opcode == SW_OP_ASYNC_START || op->opcode == SW_OP_BITCAST;
+	       op->opcode == SW_OP_CONVERT || op->opcode == SW_OP_COPY ||
+	       op->opcode == SW_OP_ASYNC_DONE || op->opcode == SW_OP_ASYNC_START ||
+	       op->opcode == SW_OP_BITCAST;
 }
 
 sw_id maker_of(const entry *e, sw_id start)

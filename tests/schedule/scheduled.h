@@ -17,13 +17,16 @@ typedef struct scheduled {
 	sw_program *local, *scheduled;
 } scheduled;
 
-/* Four devices on links of 1 GB/s, no latency; each kernel takes 10 us and what its bytes take at 100 GB/s. */
+/* Four devices on links of 1 GB/s, no latency; each kernel takes 10 us and what its bytes take at
+ * 100 GB/s. */
 void open_local(const char *hlo, scheduled *s);
 /* A fixture by name on clusters/CLUSTER.yaml, planned and partitioned. False: no plan fits. */
 bool open_fixture(const char *name, const char *cluster, const char *strategy, scheduled *s);
 /* The same with activations computed again and in microbatches, as plan's options say it. */
-bool open_rewritten(const char *name, const char *cluster, const char *strategy, const char *remat, int32_t microbatches, scheduled *s);
-/* Schedules (again), and checks what every schedule keeps: it is valid, costs what it cost, is no slower, and reads back as it was. */
+bool open_rewritten(const char *name, const char *cluster, const char *strategy, const char *remat,
+                    int32_t microbatches, scheduled *s);
+/* Schedules (again), and checks what every schedule keeps: it is valid, costs what it cost, is no
+ * slower, and reads back as it was. */
 void schedule(scheduled *s, const char *overlap, int64_t memory_bytes);
 void close_scheduled(scheduled *s);
 
@@ -39,11 +42,13 @@ typedef struct entry {
 } entry;
 void entry_init(entry *e, const sw_program *program);
 void entry_clear(entry *e);
-/* The op that made what a start reads, looked for through reshapes, transposes, converts, copies and other collectives. */
+/* The op that made what a start reads, looked for through reshapes, transposes, converts, copies
+ * and other collectives. */
 sw_id maker_of(const entry *e, sw_id start);
 sw_id done_of(const entry *e, sw_id start);
 sw_opcode begun_by(const entry *e, sw_id op); /* the collective; SW_OP_UNKNOWN: nothing */
-/* Seconds of the kernels between two ops; does any op that needs this one's results, however indirectly, have this opcode? */
+/* Seconds of the kernels between two ops; does any op that needs this one's results, however
+ * indirectly, have this opcode? */
 double kernels_between_s(const scheduled *s, const entry *e, sw_id from, sw_id to);
 bool leads_to(const entry *e, sw_id op, sw_opcode opcode);
 

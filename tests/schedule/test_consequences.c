@@ -1,6 +1,6 @@
 /*
- * What AxoNN does on purpose (section IV) comes of itself: in programs as they are planned, collectives run beside the kernels that
- * its authors put there.
+ * What AxoNN does on purpose (section IV) comes of itself: in programs as they are planned,
+ * collectives run beside the kernels that its authors put there.
  */
 #include "schedule/scheduled.h"
 
@@ -15,8 +15,8 @@ static bool is_dot(const entry *e, sw_id op)
 	return sw_op_at(e->program, op)->opcode == SW_OP_DOT;
 }
 
-/* Sums of activations, and of their gradients: made by a dot, and needed by further dots. Hidden: a weight's gradient, a dot that no other
- * needs, is between start and done. */
+/* Sums of activations, and of their gradients: made by a dot, and needed by further dots. Hidden: a
+ * weight's gradient, a dot that no other needs, is between start and done. */
 static void look_at_sum(const scheduled *s, const entry *e, sw_id start, tally *t)
 {
 	const sw_computation *c = sw_entry(e->program);
@@ -26,7 +26,8 @@ static void look_at_sum(const scheduled *s, const entry *e, sw_id start, tally *
 	if (!is_dot(e, maker_of(e, start)) || !leads_to(e, done, SW_OP_DOT))
 		return;
 	for (int32_t i = e->place[start] + 1; i < e->place[done]; i++)
-		hidden = hidden || (is_dot(e, c->ops.data[i]) && !leads_to(e, c->ops.data[i], SW_OP_DOT));
+		hidden = hidden ||
+		         (is_dot(e, c->ops.data[i]) && !leads_to(e, c->ops.data[i], SW_OP_DOT));
 	t->of++;
 	t->hidden += hidden;
 }
@@ -74,7 +75,8 @@ static tally look_at_all(const scheduled *s, look_fn *look, bool sums)
 	return t;
 }
 
-/* At least `least` collectives are of the kind, and `share` of them hidden; none is if each is waited for where it stands. */
+/* At least `least` collectives are of the kind, and `share` of them hidden; none is if each is
+ * waited for where it stands. */
 static void check_hidden(const char *strategy, look_fn *look, bool sums, int least, double share)
 {
 	scheduled s;
@@ -119,7 +121,8 @@ static double part_left(const scheduled *s)
 	return (sw_schedule_seconds(&s->cluster, s->scheduled) - cost.compute_s) / before;
 }
 
-/* What is left of the waiting that there is without overlap, where kernels take longer than collectives. */
+/* What is left of the waiting that there is without overlap, where kernels take longer than
+ * collectives. */
 static void little_waiting_is_left(void **state)
 {
 	static const struct {
@@ -154,8 +157,9 @@ static void little_waiting_is_left(void **state)
 	}
 }
 
-/* Weights that are gathered in each turn, and sums that are scattered, hide where there is little more memory than a program needs in which all
- * waits: what makes ready for a collective, and what reads it, is small, and may move where nothing else may. */
+/* Weights that are gathered in each turn, and sums that are scattered, hide where there is little
+ * more memory than a program needs in which all waits: what makes ready for a collective, and what
+ * reads it, is small, and may move where nothing else may. */
 static void little_memory_is_enough(void **state)
 {
 	static const struct {
@@ -172,14 +176,16 @@ static void little_memory_is_enough(void **state)
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		scheduled s;
-		assert_true(open_rewritten(cases[i].name, "local-2x4", cases[i].strategy, cases[i].remat,
-		                           cases[i].microbatches, &s));
-		int64_t needed = sw_placement_bytes(s.local), room = needed + needed / cases[i].part;
+		assert_true(open_rewritten(cases[i].name, "local-2x4", cases[i].strategy,
+		                           cases[i].remat, cases[i].microbatches, &s));
+		int64_t needed = sw_placement_bytes(s.local),
+			room = needed + needed / cases[i].part;
 		schedule(&s, "all", room);
 		assert_true(sw_placement_bytes(s.scheduled) <= room);
 		double left = part_left(&s);
 		if (left > cases[i].share)
-			fail_msg("%s, %s: %.0f %% is left", cases[i].name, cases[i].strategy, 100 * left);
+			fail_msg("%s, %s: %.0f %% is left", cases[i].name, cases[i].strategy,
+			         100 * left);
 		close_scheduled(&s);
 	}
 }
@@ -194,7 +200,8 @@ static void make_links_late(sw_cluster *cluster)
 	}
 }
 
-/* What no schedule needs by its own figures: collectives that are late still hide, since few are begun and none in the last moment. */
+/* What no schedule needs by its own figures: collectives that are late still hide, since few are
+ * begun and none in the last moment. */
 static void little_waiting_is_left_if_collectives_are_late(void **state)
 {
 	static const struct {
@@ -209,7 +216,8 @@ static void little_waiting_is_left_if_collectives_are_late(void **state)
 		make_links_late(&s.cluster);
 		double left = part_left(&s);
 		if (left > cases[i].share)
-			fail_msg("%s, %s: %.0f %% is left", cases[i].name, cases[i].strategy, 100 * left);
+			fail_msg("%s, %s: %.0f %% is left", cases[i].name, cases[i].strategy,
+			         100 * left);
 		close_scheduled(&s);
 	}
 }

@@ -1,24 +1,27 @@
-/* Placements that come out alike are given, and so played, once; and what an order holds is what the arena does. */
+/* Placements that come out alike are given, and so played, once; and what an order holds is what
+ * the arena does. */
 #include "schedule/internal.h"
 #include "schedule/scheduled.h"
 
 #include <math.h>
 
-/* The gather's results take more than its operand, so that slack decides when it begins; those of the sum do not. */
-#define PROGRAM(collective, result)                                                                        \
-	"HloModule m, num_partitions=4\n"                                                                  \
-	"add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, b)\n}\n"       \
-	"ENTRY e {\n"                                                                                      \
-	"  p = f32[1024]{0} parameter(0)\n"                                                                \
-	"  q = f32[4096]{0} parameter(1)\n"                                                                \
-	"  n = f32[1024]{0} negate(p)\n"                                                                   \
-	"  k1 = f32[4096]{0} exponential(q)\n"                                                             \
-	"  k2 = f32[4096]{0} exponential(k1)\n"                                                            \
-	"  k3 = f32[4096]{0} exponential(k2)\n"                                                            \
-	"  k4 = f32[4096]{0} exponential(k3)\n"                                                            \
-	"  k5 = f32[4096]{0} exponential(k4)\n"                                                            \
-	"  c = " result "{0} " collective "\n"                                                             \
-	"  d = " result "{0} negate(c)\n"                                                                  \
+/* The gather's results take more than its operand, so that slack decides when it begins; those of
+ * the sum do not. */
+#define PROGRAM(collective, result)                                                                \
+	"HloModule m, num_partitions=4\n"                                                          \
+	"add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, "      \
+	"b)\n}\n"                                                                                  \
+	"ENTRY e {\n"                                                                              \
+	"  p = f32[1024]{0} parameter(0)\n"                                                        \
+	"  q = f32[4096]{0} parameter(1)\n"                                                        \
+	"  n = f32[1024]{0} negate(p)\n"                                                           \
+	"  k1 = f32[4096]{0} exponential(q)\n"                                                     \
+	"  k2 = f32[4096]{0} exponential(k1)\n"                                                    \
+	"  k3 = f32[4096]{0} exponential(k2)\n"                                                    \
+	"  k4 = f32[4096]{0} exponential(k3)\n"                                                    \
+	"  k5 = f32[4096]{0} exponential(k4)\n"                                                    \
+	"  c = " result "{0} " collective "\n"                                                     \
+	"  d = " result "{0} negate(c)\n"                                                          \
 	"  ROOT r = (f32[4096]{0}, " result "{0}) tuple(k5, d)\n}\n"
 
 static size_t count_placements(const char *hlo)
@@ -45,15 +48,16 @@ static size_t count_placements(const char *hlo)
 static void slack_is_tried_where_something_grows(void **state)
 {
 	(void)state;
-	assert_int_equal(count_placements(PROGRAM("all-reduce(n), replica_groups={{0,1,2,3}}, "
-	                                          "use_global_device_ids=true, channel_id=1, to_apply=add",
-	                                          "f32[1024]")),
-	                 1);
 	assert_int_equal(
-		count_placements(PROGRAM("all-gather(n), replica_groups={{0,1,2,3}}, dimensions={0}, "
-	                                 "use_global_device_ids=true, channel_id=1",
-	                                 "f32[4096]")),
-		2);
+		count_placements(PROGRAM("all-reduce(n), replica_groups={{0,1,2,3}}, "
+	                                 "use_global_device_ids=true, channel_id=1, to_apply=add",
+	                                 "f32[1024]")),
+		1);
+	assert_int_equal(count_placements(PROGRAM(
+				 "all-gather(n), replica_groups={{0,1,2,3}}, dimensions={0}, "
+				 "use_global_device_ids=true, channel_id=1",
+				 "f32[4096]")),
+	                 2);
 }
 
 /* Of the program's order, and of those that it calls, whose figures are noted. */
@@ -75,7 +79,8 @@ static double count_bytes(sw_task_source *source, int32_t computation, sw_arena 
 	return bytes;
 }
 
-/* Values that are handed on, results that are written over operands, state that is carried in place: each is there once. */
+/* Values that are handed on, results that are written over operands, state that is carried in
+ * place: each is there once. */
 static void bytes_are_counted_as_the_arena_has_them(void **state)
 {
 	static const struct {
@@ -90,8 +95,8 @@ static void bytes_are_counted_as_the_arena_has_them(void **state)
 		scheduled s;
 		sw_arena arena;
 		sw_task_source source;
-		assert_true(open_rewritten(cases[i].name, "local-2x4", cases[i].strategy, cases[i].remat,
-		                           cases[i].microbatches, &s));
+		assert_true(open_rewritten(cases[i].name, "local-2x4", cases[i].strategy,
+		                           cases[i].remat, cases[i].microbatches, &s));
 		sw_arena_init(&arena);
 		sw_task_source_init(&source, &s.cluster, s.local, SW_OVERLAP_ALL, &arena);
 		double bytes = count_bytes(&source, s.local->entry, &arena);
@@ -108,7 +113,8 @@ static void bytes_are_counted_as_the_arena_has_them(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(slack_is_tried_where_something_grows),
-	                                   cmocka_unit_test(bytes_are_counted_as_the_arena_has_them)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(slack_is_tried_where_something_grows),
+		cmocka_unit_test(bytes_are_counted_as_the_arena_has_them)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,8 @@ static void check_all_ranges(const sw_profile *profile, const double *bytes, int
 {
 	for (int32_t begin = 0; begin <= n; begin++)
 		for (int32_t end = begin; end <= n; end++)
-			assert_true(sw_profile_most(profile, begin, end) == most_of(bytes, begin, end));
+			assert_true(sw_profile_most(profile, begin, end) ==
+			            most_of(bytes, begin, end));
 }
 
 static void most_of_each_range_is_known(void **state)

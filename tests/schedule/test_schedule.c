@@ -16,10 +16,12 @@ static void overlap_is_read(void **state)
 		{"all", SW_OVERLAP_ALL},
 		{"none", 0},
 		{"all-reduce", 1u << SW_COLLECTIVE_ALL_REDUCE},
-		{"permute,all-gather", 1u << SW_COLLECTIVE_PERMUTE | 1u << SW_COLLECTIVE_ALL_GATHER},
+		{"permute,all-gather",
+	         1u << SW_COLLECTIVE_PERMUTE | 1u << SW_COLLECTIVE_ALL_GATHER},
 	};
-	static const char *const bad[] = {"",         "everything",           "all-reduce,", ",all-gather",
-	                                  "all,none", "all-reduce all-gather"};
+	static const char *const bad[] = {
+		"",         "everything",           "all-reduce,", ",all-gather",
+		"all,none", "all-reduce all-gather"};
 	(void)state;
 	uint32_t overlap;
 	for (size_t i = 0; i < SW_COUNT(good); i++) {
@@ -46,14 +48,15 @@ static void check_pairs(const scheduled *s)
 	int starts = count(s->scheduled, SW_OP_ASYNC_START);
 	int collectives = 0;
 	for (sw_id id = 0; id < s->local->ops.len; id++)
-		collectives +=
-			sw_opcode_class((sw_opcode)sw_op_at(s->local, id)->opcode) == SW_CLASS_COLLECTIVE;
+		collectives += sw_opcode_class((sw_opcode)sw_op_at(s->local, id)->opcode) ==
+		               SW_CLASS_COLLECTIVE;
 	assert_true(starts <= collectives && (starts > 0 || collectives == 0));
 	assert_int_equal(count(s->scheduled, SW_OP_ASYNC_DONE), starts);
 	for (sw_id id = 0; id < s->scheduled->ops.len; id++)
 		if (sw_op_at(s->scheduled, id)->opcode == SW_OP_ASYNC_START)
-			assert_int_not_equal(sw_async_collective(s->scheduled, sw_op_at(s->scheduled, id)),
-			                     SW_NO_ID);
+			assert_int_not_equal(
+				sw_async_collective(s->scheduled, sw_op_at(s->scheduled, id)),
+				SW_NO_ID);
 }
 
 static void check_again(scheduled *s)
@@ -69,9 +72,10 @@ static void check_again(scheduled *s)
 
 static void every_program_can_be_scheduled(void **state)
 {
-	static const char *const names[] = {"gpt-tiny",        "gpt-tiny-scan-clip", "gpt-dropout-tiny",
-	                                    "moe-gshard-tiny", "lstm-lm-tiny",       "resnet-tiny",
-	                                    "unet-tiny",       "mamba-tiny",         "odd-tiny"};
+	static const char *const names[] = {
+		"gpt-tiny",        "gpt-tiny-scan-clip", "gpt-dropout-tiny",
+		"moe-gshard-tiny", "lstm-lm-tiny",       "resnet-tiny",
+		"unet-tiny",       "mamba-tiny",         "odd-tiny"};
 	static const char *const strategies[] = {"dp", "zero1", "zero3", "megatron:tp=2"};
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(names) * SW_COUNT(strategies); i++) {
@@ -121,7 +125,8 @@ static void memory_bounds_what_is_held(void **state)
 	close_scheduled(&s);
 }
 
-/* An order that holds more than the program's hides what there is room for; an arena that is too large by a little is made a little smaller. */
+/* An order that holds more than the program's hides what there is room for; an arena that is too
+ * large by a little is made a little smaller. */
 static void memory_that_is_nearly_enough_hides_nearly_all(void **state)
 {
 	static const int64_t tenths[] = {5, 9};
@@ -143,13 +148,15 @@ static void memory_that_is_nearly_enough_hides_nearly_all(void **state)
 	close_scheduled(&s);
 }
 
-/* The stream of sums can't begin before the first kernel of 10 us is over; after the second sum a kernel has to run: 10 + 2 * 25 + 10. */
+/* The stream of sums can't begin before the first kernel of 10 us is over; after the second sum a
+ * kernel has to run: 10 + 2 * 25 + 10. */
 static void the_bound_counts_what_comes_before_and_after(void **state)
 {
 	(void)state;
 	scheduled s;
 	open_local("HloModule step, num_partitions=4\n"
-	           "sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n"
+	           "sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, "
+	           "b) }\n"
 	           "ENTRY main { x = f32[4096] parameter(0)\n"
 	           "  p = f32[4096] exponential(x)\n q = f32[4096] tanh(x)\n"
 	           "  r = f32[4096] all-reduce(p), replica_groups={{0,1,2,3}}, to_apply=sum\n"
@@ -158,7 +165,8 @@ static void the_bound_counts_what_comes_before_and_after(void **state)
 	           &s);
 	schedule(&s, "all", 0);
 	double best_s = sw_schedule_seconds(&s.cluster, s.scheduled);
-	assert_true(fabs(sw_schedule_bound_seconds(&s.cluster, s.local, SW_OVERLAP_ALL) - best_s) <= 1e-12);
+	assert_true(fabs(sw_schedule_bound_seconds(&s.cluster, s.local, SW_OVERLAP_ALL) - best_s) <=
+	            1e-12);
 	assert_true(fabs(sw_schedule_bound_seconds(&s.cluster, s.local, 0) -
 	                 sw_schedule_seconds(&s.cluster, s.local)) <= 1e-12);
 	close_scheduled(&s);
@@ -187,7 +195,8 @@ static void times_are_printed(void **state)
 	scheduled s;
 	sw_text text = {0};
 	open_local("HloModule step, num_partitions=4\n"
-	           "sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n"
+	           "sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, "
+	           "b) }\n"
 	           "ENTRY main { x = f32[1000000] parameter(0)\n"
 	           "  r = f32[1000000] all-reduce(x), replica_groups={{0,1,2,3}}, to_apply=sum\n"
 	           "  ROOT z = f32[1000000] negate(r) }",
@@ -211,19 +220,21 @@ static void add_kernels(sw_text *text, const char *name, int layer, const char *
 {
 	sw_text_addf(text, " %s%d.0 = " PART " tanh(%s)\n", name, layer, of);
 	for (int k = 1; k < n; k++)
-		sw_text_addf(text, " %s%d.%d = " PART " tanh(%s%d.%d)\n", name, layer, k, name, layer,
-		             k - 1);
+		sw_text_addf(text, " %s%d.%d = " PART " tanh(%s%d.%d)\n", name, layer, k, name,
+		             layer, k - 1);
 }
 
-/* A step with its weights gathered layer by layer, after a kernel that each needs, and its sums written where the results are: behind the whole
- * backward pass. Each layer has kernels enough to hide its collectives. */
+/* A step with its weights gathered layer by layer, after a kernel that each needs, and its sums
+ * written where the results are: behind the whole backward pass. Each layer has kernels enough to
+ * hide its collectives. */
 static char *write_step(void)
 {
 	sw_text text = {0};
-	sw_text_add(&text,
-	            "HloModule step, num_partitions=4\n"
-	            "sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) "
-	            "}\nENTRY main { h = " PART " parameter(0)\n w = " PART " parameter(1)\n");
+	sw_text_add(
+		&text,
+		"HloModule step, num_partitions=4\n"
+		"sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) "
+		"}\nENTRY main { h = " PART " parameter(0)\n w = " PART " parameter(1)\n");
 	for (int i = 0; i < LAYERS; i++) {
 		char of[32];
 		snprintf(of, sizeof(of), i ? "f%d.7" : "h", i - 1);
@@ -238,7 +249,8 @@ static char *write_step(void)
 	}
 	for (int i = LAYERS; i-- > 0;) {
 		char of[32];
-		snprintf(of, sizeof(of), i == LAYERS - 1 ? "f%d.7" : "b%d.3", i == LAYERS - 1 ? i : i + 1);
+		snprintf(of, sizeof(of), i == LAYERS - 1 ? "f%d.7" : "b%d.3",
+		         i == LAYERS - 1 ? i : i + 1);
 		add_kernels(&text, "b", i, of, 4);
 	}
 	for (int i = 0; i < LAYERS; i++)
@@ -256,7 +268,8 @@ static char *write_step(void)
 	return text.data;
 }
 
-/* What is written last does not hide behind what little is left then, nor do gathers stand in line with what is needed much later. */
+/* What is written last does not hide behind what little is left then, nor do gathers stand in line
+ * with what is needed much later. */
 static void a_long_step_hides_what_it_can(void **state)
 {
 	(void)state;

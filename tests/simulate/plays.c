@@ -3,9 +3,10 @@
 #include <math.h>
 #include <string.h>
 
-static const char device[] = "device: {name: test, memory: 1 GiB, memory_bandwidth: 8, kernel_overhead: 0, "
-			     "matmul_efficiency: 1,\n"
-			     "  flops: {f32: 1000}}\n";
+static const char device[] =
+	"device: {name: test, memory: 1 GiB, memory_bandwidth: 8, kernel_overhead: 0, "
+	"matmul_efficiency: 1,\n"
+	"  flops: {f32: 1000}}\n";
 
 void read_cluster(sw_cluster *cluster, const char *levels)
 {

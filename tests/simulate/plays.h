@@ -1,4 +1,5 @@
-/* Programs and clusters for the tests of simulate, with simple figures: a negate of f32[k] takes k seconds. */
+/* Programs and clusters for the tests of simulate, with simple figures: a negate of f32[k] takes k
+ * seconds. */
 #ifndef TEST_SIMULATE_PLAYS_H
 #define TEST_SIMULATE_PLAYS_H
 
@@ -27,6 +28,7 @@ double seconds_of(const scene *s, const char *op);
 
 /* Equal up to rounding. */
 void assert_seconds(double actual, double expected);
-void assert_breakdown(const sw_breakdown *actual, double compute_s, double exposed_s, double idle_s, double hidden_s);
+void assert_breakdown(const sw_breakdown *actual, double compute_s, double exposed_s, double idle_s,
+                      double hidden_s);
 
 #endif

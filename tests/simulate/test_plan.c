@@ -43,10 +43,12 @@ static sw_plan *make_plan(const subject *s, const char *strategy, bool plays)
 {
 	sw_error err = {0};
 	sw_plan *plan;
-	sw_plan_options options = {
-		.measure = sw_partition_measure, .play = plays ? sw_simulate_plan : NULL, .quiet = true};
+	sw_plan_options options = {.measure = sw_partition_measure,
+	                           .play = plays ? sw_simulate_plan : NULL,
+	                           .quiet = true};
 	check(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
-	check(sw_plan_make(s->program, s->path, &s->sidecar, &s->cluster, &options, &plan, &err), &err);
+	check(sw_plan_make(s->program, s->path, &s->sidecar, &s->cluster, &options, &plan, &err),
+	      &err);
 	return plan;
 }
 
@@ -75,14 +77,17 @@ static void a_plans_step_is_the_one_that_is_simulated(void **state)
 		sw_plan *plan = make_plan(&s, "auto", true);
 		const sw_program_cost *cost = &plan->predicted;
 		assert_seconds(cost->step_time_s, simulated_s(plan));
-		assert_true(cost->step_time_s <= (cost->compute_s + cost->communication_s) * (1 + 1e-9));
+		assert_true(cost->step_time_s <=
+		            (cost->compute_s + cost->communication_s) * (1 + 1e-9));
 		assert_true(cost->step_time_s >= cost->compute_s * (1 - 1e-9));
 		assert_true(plan->lower_bound_s > 0 && plan->lower_bound_s <= cost->step_time_s);
 		assert_true(plan->gap >= 0 && plan->gap < 1);
 		assert_true(plan->model_bound_s <= plan->model_best_s &&
 		            plan->model_best_s <= plan->model_s);
-		assert_true(fabs(plan->gap - (1 - plan->model_bound_s / plan->model_best_s)) < 1e-9);
-		assert_true(fabs(plan->step_gap - (1 - plan->lower_bound_s / cost->step_time_s)) < 1e-9);
+		assert_true(fabs(plan->gap - (1 - plan->model_bound_s / plan->model_best_s)) <
+		            1e-9);
+		assert_true(fabs(plan->step_gap - (1 - plan->lower_bound_s / cost->step_time_s)) <
+		            1e-9);
 		assert_true(plan->lower_bound_s >= roofline_s(&s) * (1 - 1e-9));
 		sw_plan_free(plan);
 		close_subject(&s);
@@ -91,7 +96,8 @@ static void a_plans_step_is_the_one_that_is_simulated(void **state)
 
 static void auto_is_at_least_as_fast_as_every_fixed_strategy_when_played(void **state)
 {
-	static const char *const strategies[] = {"dp", "zero1", "zero3", "megatron:tp=2", "megatron:tp=4"};
+	static const char *const strategies[] = {"dp", "zero1", "zero3", "megatron:tp=2",
+	                                         "megatron:tp=4"};
 	(void)state;
 	for (size_t f = 0; f < SW_COUNT(fixtures); f++)
 		for (size_t c = 0; c < SW_COUNT(clusters); c++) {
@@ -105,7 +111,8 @@ static void auto_is_at_least_as_fast_as_every_fixed_strategy_when_played(void **
 					fail_msg("%s on %s: %s takes %g s, auto %g s", fixtures[f],
 					         clusters[c], strategies[i], fixed_s, best_s);
 				if (fixed_s < best->lower_bound_s * (1 - 1e-9))
-					fail_msg("%s on %s: %s takes %g s, less than the bound of %g s",
+					fail_msg("%s on %s: %s takes %g s, less than the bound of "
+					         "%g s",
 					         fixtures[f], clusters[c], strategies[i], fixed_s,
 					         best->lower_bound_s);
 				sw_plan_free(fixed);
@@ -115,7 +122,8 @@ static void auto_is_at_least_as_fast_as_every_fixed_strategy_when_played(void **
 		}
 }
 
-/* One after the other, kernels and collectives of every parallel plan of this small program take longer than one device alone. */
+/* One after the other, kernels and collectives of every parallel plan of this small program take
+ * longer than one device alone. */
 static void what_hides_makes_another_plan_the_best(void **state)
 {
 	subject s;
@@ -142,12 +150,14 @@ static double step_within(const subject *s, int64_t memory_bytes)
 	                           .remat = "blocks",
 	                           .quiet = true};
 	check(sw_plan_strategy_parse("zero3", &options.strategy, &err), &err);
-	check(sw_plan_make(s->program, s->path, &s->sidecar, &s->cluster, &options, &plan, &err), &err);
+	check(sw_plan_make(s->program, s->path, &s->sidecar, &s->cluster, &options, &plan, &err),
+	      &err);
 	double step_s = plan->predicted.step_time_s;
 	assert_true(plan->predicted.peak_bytes <= memory_bytes);
 	assert_seconds(step_s, simulated_s(plan));
 	assert_true(plan->lower_bound_s <= step_s);
-	assert_true(plan->model_bound_s <= plan->model_best_s && plan->model_best_s <= plan->model_s);
+	assert_true(plan->model_bound_s <= plan->model_best_s &&
+	            plan->model_best_s <= plan->model_s);
 	sw_plan_free(plan);
 	return step_s;
 }
@@ -208,7 +218,8 @@ static char *plan_with_threads(const subject *s, int threads, int64_t memory_byt
 	                           .quiet = true,
 	                           .memory_bytes = memory_bytes,
 	                           .threads = threads};
-	check(sw_plan_make(s->program, s->path, &s->sidecar, &s->cluster, &options, &plan, &err), &err);
+	check(sw_plan_make(s->program, s->path, &s->sidecar, &s->cluster, &options, &plan, &err),
+	      &err);
 	assert_true(plan->alternatives.len > 4);
 	plan->planning_s = 0;
 	snprintf(path, sizeof(path), SW_BINARY_DIR "/test-threads-%ld.plan", (long)getpid());

@@ -1,4 +1,5 @@
-/* Random schedules: the step lies between its longest part and the sum of all, breakdowns add up, and the trace says the same. */
+/* Random schedules: the step lies between its longest part and the sum of all, breakdowns add up,
+ * and the trace says the same. */
 #include "simulate/plays.h"
 
 #include <math.h>
@@ -12,11 +13,13 @@ static const struct {
          "bandwidth: 40}",
          6,
          {"{}", "{{0,1,2},{3,4,5}}", "{{0,3},{1,4},{2,5}}", "{{0,4},{1,5},{2,3}}"}},
-	{"{name: node, count: 3, latency: 1, bandwidth: 4}, {name: device, count: [1, 2, 3], latency: 0.1, "
+	{"{name: node, count: 3, latency: 1, bandwidth: 4}, {name: device, count: [1, 2, 3], "
+         "latency: 0.1, "
          "bandwidth: 40}",
          6,
          {"{}", "{{0,1},{2,3},{4,5}}", "{{0,2,4},{1,3,5}}", "{{0,5},{1,3},{2,4}}"}},
-	{"{name: node, count: 3, latency: 1, bandwidth: 4, flow_bandwidth: 3}, {name: device, count: [2, "
+	{"{name: node, count: 3, latency: 1, bandwidth: 4, flow_bandwidth: 3}, {name: device, "
+         "count: [2, "
          "2, 1], latency: 0, bandwidth: 9}",
          5,
          {"{}", "{{0,1},{2,3},{4}}", "{{0,2},{1,3},{4}}", "{{0,4},{1},{2},{3}}"}},
@@ -24,17 +27,21 @@ static const struct {
 
 #define MOST 12
 
-/* A computation per collective, and an entry in which they start and end anywhere, kernels between. */
+/* A computation per collective, and an entry in which they start and end anywhere, kernels between.
+ */
 static void write_program(sw_text *text, sw_rng *rng, const char *const *groups, int n)
 {
-	sw_text_add(text, "HloModule m\nsum { sa = f32[] parameter(0)\n sb = f32[] parameter(1)\n ROOT sc "
-	                  "= f32[] add(sa, sb) }\n");
+	sw_text_add(
+		text,
+		"HloModule m\nsum { sa = f32[] parameter(0)\n sb = f32[] parameter(1)\n ROOT sc "
+		"= f32[] add(sa, sb) }\n");
 	for (int i = 0; i < n; i++)
-		sw_text_addf(text,
-		             "c%d { x%d = f32[%d] parameter(0)\n ROOT r%d = f32[%d] all-reduce(x%d), "
-		             "channel_id=%d, replica_groups=%s, "
-		             "use_global_device_ids=true, to_apply=sum }\n",
-		             i, i, i + 1, i, i + 1, i, i + 1, groups[sw_rng_below(rng, 4)]);
+		sw_text_addf(
+			text,
+			"c%d { x%d = f32[%d] parameter(0)\n ROOT r%d = f32[%d] all-reduce(x%d), "
+			"channel_id=%d, replica_groups=%s, "
+			"use_global_device_ids=true, to_apply=sum }\n",
+			i, i, i + 1, i, i + 1, i, i + 1, groups[sw_rng_below(rng, 4)]);
 	sw_text_add(text, "ENTRY main { p = f32[5] parameter(0)\n");
 	for (int i = 0; i < n; i++)
 		sw_text_addf(text, " p%d = f32[%d] parameter(%d)\n", i, i + 1, i + 1);
@@ -42,7 +49,8 @@ static void write_program(sw_text *text, sw_rng *rng, const char *const *groups,
 	while (begun < n || n_open > 0) {
 		int64_t what = sw_rng_below(rng, 3);
 		if (what == 0 && begun < n) {
-			sw_text_addf(text, " s%d = ((f32[%d]), f32[%d]) async-start(p%d), calls=c%d\n",
+			sw_text_addf(text,
+			             " s%d = ((f32[%d]), f32[%d]) async-start(p%d), calls=c%d\n",
 			             begun, begun + 1, begun + 1, begun, begun);
 			open[n_open++] = begun++;
 		} else if (what == 1 && n_open > 0) {
@@ -107,7 +115,8 @@ static void any_schedule_lies_between_its_parts_and_their_sum(void **state)
 		sw_text text = {0};
 		scene s;
 		sw_program_cost cost;
-		write_program(&text, &rng, clusters[which].groups, 1 + (int)sw_rng_below(&rng, MOST));
+		write_program(&text, &rng, clusters[which].groups,
+		              1 + (int)sw_rng_below(&rng, MOST));
 		play_scene(&s, clusters[which].levels, text.data);
 		assert_int_equal(s.played.n_ranks, clusters[which].ranks);
 		check_bounds(&s);

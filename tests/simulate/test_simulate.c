@@ -6,20 +6,21 @@
 
 #define TWO "{name: device, count: 2, latency: 0, bandwidth: 4}"
 /* Devices 0 | 1 2 | 3 4 5. */
-#define UNEQUAL                                                                                            \
-	"{name: node, count: 3, latency: 0, bandwidth: 4}, {name: device, count: [1, 2, 3], latency: 0, "  \
+#define UNEQUAL                                                                                    \
+	"{name: node, count: 3, latency: 0, bandwidth: 4}, {name: device, count: [1, 2, 3], "      \
+	"latency: 0, "                                                                             \
 	"bandwidth: 40}"
-#define GATHER(NAME, SIZE, WHOLE)                                                                          \
-	NAME " { " NAME ".x = f32[" SIZE "] parameter(0)\n ROOT " NAME ".g = f32[" WHOLE                   \
-	     "] all-gather(" NAME                                                                          \
-	     ".x), channel_id=1, replica_groups={}, dimensions={0}, use_global_device_ids=true }\n"
-#define COUNT_TO(NAME, TRIPS)                                                                              \
-	NAME " { " NAME ".s = (s64[], f32[10]) parameter(0)\n " NAME ".i = s64[] get-tuple-element(" NAME  \
-	     ".s), index=0\n"                                                                              \
-	     " " NAME ".n = s64[] constant(" TRIPS ")\n ROOT " NAME ".l = pred[] compare(" NAME            \
+#define GATHER(NAME, SIZE, WHOLE)                                                                  \
+	NAME " { " NAME ".x = f32[" SIZE "] parameter(0)\n ROOT " NAME ".g = f32[" WHOLE           \
+	     "] all-gather(" NAME ".x), channel_id=1, replica_groups={}, dimensions={0}, "         \
+	     "use_global_device_ids=true }\n"
+#define COUNT_TO(NAME, TRIPS)                                                                      \
+	NAME " { " NAME ".s = (s64[], f32[10]) parameter(0)\n " NAME                               \
+	     ".i = s64[] get-tuple-element(" NAME ".s), index=0\n"                                 \
+	     " " NAME ".n = s64[] constant(" TRIPS ")\n ROOT " NAME ".l = pred[] compare(" NAME    \
 	     ".i, " NAME ".n), direction=LT }\n"
 
-/* ---- one kernel, one collective --------------------------------------------------------------------------- */
+/* ---- one kernel, one collective --------------------------------------------------------- */
 
 static void what_runs_beside_kernels_is_hidden(void **state)
 {
@@ -32,7 +33,8 @@ static void what_runs_beside_kernels_is_hidden(void **state)
 			&text,
 			"HloModule m, num_partitions=2\n" GATHER(
 				"gather", "10",
-				"20") "ENTRY main { x = f32[10] parameter(0)\n y = f32[%d] parameter(1)\n"
+				"20") "ENTRY main { x = f32[10] parameter(0)\n y = f32[%d] "
+				      "parameter(1)\n"
 				      "  s = ((f32[10]), f32[20]) async-start(x), calls=gather\n"
 				      "  k = f32[%d] negate(y)\n  d = f32[20] async-done(s)\n"
 				      "  ROOT t = (f32[%d], f32[20]) tuple(k, d) }\n",
@@ -47,7 +49,8 @@ static void what_runs_beside_kernels_is_hidden(void **state)
 	}
 }
 
-/* A kernel that ends beside the collective, one that goes on after it, and two that share it; a second collective waits for the first, and has its share, too. */
+/* A kernel that ends beside the collective, one that goes on after it, and two that share it; a
+ * second collective waits for the first, and has its share, too. */
 static void what_runs_beside_collectives_is_slower(void **state)
 {
 	(void)state;
@@ -57,7 +60,8 @@ static void what_runs_beside_collectives_is_slower(void **state)
 	} cases[] = {
 		{"  k = f32[4] negate(y)\n", 4, 1},
 		{"  k = f32[4] negate(y)\n  k2 = f32[1000] negate(z)\n", 1004, 1},
-		{"  s2 = ((f32[10]), f32[60]) async-start(x), calls=again\n  k = f32[1000] negate(z)\n"
+		{"  s2 = ((f32[10]), f32[60]) async-start(x), calls=again\n  k = f32[1000] "
+	         "negate(z)\n"
 	         "  d2 = f32[60] async-done(s2)\n",
 	         1000, 2},
 	};
@@ -66,19 +70,21 @@ static void what_runs_beside_collectives_is_slower(void **state)
 		sw_text text = {0};
 		scene s;
 		sw_text_addf(&text,
-		             "HloModule m, num_partitions=6\n" GATHER("gather", "10", "60") GATHER(
-				     "again", "10", "60") "ENTRY main { x = f32[10] parameter(0)\n y = "
-		                                          "f32[4] parameter(1)\n z = f32[1000] "
-		                                          "parameter(2)\n"
-		                                          "  s = ((f32[10]), f32[60]) async-start(x), "
-		                                          "calls=gather\n%s  d = f32[60] "
-		                                          "async-done(s)\n"
-		                                          "  ROOT n = f32[60] negate(d) }\n",
+		             "HloModule m, num_partitions=6\n" GATHER("gather", "10", "60")
+		                     GATHER("again", "10",
+		                            "60") "ENTRY main { x = f32[10] parameter(0)\n y = "
+		                                  "f32[4] parameter(1)\n z = f32[1000] "
+		                                  "parameter(2)\n"
+		                                  "  s = ((f32[10]), f32[60]) async-start(x), "
+		                                  "calls=gather\n%s  d = f32[60] "
+		                                  "async-done(s)\n"
+		                                  "  ROOT n = f32[60] negate(d) }\n",
 		             cases[i / 2].kernels);
-		play_sharing_scene(&s,
-		                   i % 2 ? UNEQUAL : "{name: device, count: 6, latency: 0, bandwidth: 4}",
-		                   share, text.data);
-		double k = cases[i / 2].seconds, beside = cases[i / 2].collectives * seconds_of(&s, "s");
+		play_sharing_scene(
+			&s, i % 2 ? UNEQUAL : "{name: device, count: 6, latency: 0, bandwidth: 4}",
+			share, text.data);
+		double k = cases[i / 2].seconds,
+		       beside = cases[i / 2].collectives * seconds_of(&s, "s");
 		double together = fmin(k / (1 - share), k + share * beside);
 		assert_true(beside > 6 && beside < 500);
 		assert_seconds(s.played.step_time_s, fmax(together, beside) + 60);
@@ -92,12 +98,13 @@ static void a_blocking_collective_hides_nothing(void **state)
 {
 	(void)state;
 	scene s;
-	play_scene(&s, TWO,
-	           "HloModule m, num_partitions=2\nENTRY main { x = f32[10] parameter(0)\n y = f32[7] "
-	           "parameter(1)\n"
-	           "  g = f32[20] all-gather(x), channel_id=1, replica_groups={}, dimensions={0}, "
-	           "use_global_device_ids=true\n"
-	           "  k = f32[7] negate(y)\n  ROOT t = (f32[7], f32[20]) tuple(k, g) }\n");
+	play_scene(
+		&s, TWO,
+		"HloModule m, num_partitions=2\nENTRY main { x = f32[10] parameter(0)\n y = f32[7] "
+		"parameter(1)\n"
+		"  g = f32[20] all-gather(x), channel_id=1, replica_groups={}, dimensions={0}, "
+		"use_global_device_ids=true\n"
+		"  k = f32[7] negate(y)\n  ROOT t = (f32[7], f32[20]) tuple(k, g) }\n");
 	assert_seconds(s.played.step_time_s, 7 + seconds_of(&s, "g"));
 	assert_breakdown(&s.played.mean, 7, seconds_of(&s, "g"), 0, 0);
 	scene_clear(&s);
@@ -109,32 +116,34 @@ static void collectives_run_in_the_order_of_their_starts(void **state)
 	(void)state;
 	scene s;
 	play_scene(&s, TWO,
-	           "HloModule m, num_partitions=2\n" GATHER("gather", "10", "20")
-	                   GATHER("small", "3",
-	                          "6") "ENTRY main { x = f32[10] parameter(0)\n y = f32[3] parameter(1)\n"
-	                               "  s1 = ((f32[10]), f32[20]) async-start(x), calls=gather\n"
-	                               "  s2 = ((f32[3]), f32[6]) async-start(y), calls=small\n"
-	                               "  d2 = f32[6] async-done(s2)\n  k = f32[6] negate(d2)\n  d1 = "
-	                               "f32[20] async-done(s1)\n"
-	                               "  ROOT t = (f32[6], f32[20]) tuple(k, d1) }\n");
+	           "HloModule m, num_partitions=2\n" GATHER("gather", "10", "20") GATHER(
+			   "small", "3",
+			   "6") "ENTRY main { x = f32[10] parameter(0)\n y = f32[3] parameter(1)\n"
+	                        "  s1 = ((f32[10]), f32[20]) async-start(x), calls=gather\n"
+	                        "  s2 = ((f32[3]), f32[6]) async-start(y), calls=small\n"
+	                        "  d2 = f32[6] async-done(s2)\n  k = f32[6] negate(d2)\n  d1 = "
+	                        "f32[20] async-done(s1)\n"
+	                        "  ROOT t = (f32[6], f32[20]) tuple(k, d1) }\n");
 	double c = seconds_of(&s, "s1") + seconds_of(&s, "s2");
 	assert_seconds(s.played.step_time_s, c + 6);
 	assert_breakdown(&s.played.ranks[0], 6, c, 0, 0);
 	scene_clear(&s);
 }
 
-/* ---- unequal devices -------------------------------------------------------------------------------------- */
+/* ---- unequal devices -------------------------------------------------------------------- */
 
-/* Devices 4 and 5 share a node, and its links are ten times as fast. The link of the node of 1 and 2 carries two groups. */
+/* Devices 4 and 5 share a node, and its links are ten times as fast. The link of the node of 1 and
+ * 2 carries two groups. */
 static void groups_take_the_time_of_their_own_links(void **state)
 {
 	(void)state;
 	scene s;
-	play_scene(&s, UNEQUAL,
-	           "HloModule m, num_partitions=6\nENTRY main { x = f32[10] parameter(0)\n ROOT g = "
-	           "f32[20] all-gather(x), "
-	           "channel_id=1, replica_groups={{0,1},{2,3},{4,5}}, dimensions={0}, "
-	           "use_global_device_ids=true }\n");
+	play_scene(
+		&s, UNEQUAL,
+		"HloModule m, num_partitions=6\nENTRY main { x = f32[10] parameter(0)\n ROOT g = "
+		"f32[20] all-gather(x), "
+		"channel_id=1, replica_groups={{0,1},{2,3},{4,5}}, dimensions={0}, "
+		"use_global_device_ids=true }\n");
 	double c = seconds_of(&s, "g"), inside = c * (40.0 / 40) / (2 * 40.0 / 4);
 	assert_seconds(s.played.step_time_s, c);
 	for (int r = 0; r < 4; r++)
@@ -151,11 +160,13 @@ static void a_collective_begins_when_its_last_member_has_come(void **state)
 	(void)state;
 	scene s;
 	play_scene(&s, UNEQUAL,
-	           "HloModule m, num_partitions=6\nENTRY main { x = f32[10] parameter(0)\n g = f32[20] "
+	           "HloModule m, num_partitions=6\nENTRY main { x = f32[10] parameter(0)\n g = "
+	           "f32[20] "
 	           "all-gather(x), "
 	           "channel_id=1, replica_groups={{0,1},{2,3},{4,5}}, dimensions={0}, "
 	           "use_global_device_ids=true\n"
-	           "  ROOT h = f32[120] all-gather(g), channel_id=2, replica_groups={}, dimensions={0}, "
+	           "  ROOT h = f32[120] all-gather(g), channel_id=2, replica_groups={}, "
+	           "dimensions={0}, "
 	           "use_global_device_ids=true }\n");
 	double c = seconds_of(&s, "g"), inside = c / 20, last = seconds_of(&s, "h");
 	assert_seconds(s.played.step_time_s, c + last);
@@ -164,8 +175,8 @@ static void a_collective_begins_when_its_last_member_has_come(void **state)
 	scene_clear(&s);
 }
 
-#define NODES_2_2_1(BANDWIDTH)                                                                             \
-	"{name: node, count: 3, latency: 0, bandwidth: " BANDWIDTH "}, "                                   \
+#define NODES_2_2_1(BANDWIDTH)                                                                     \
+	"{name: node, count: 3, latency: 0, bandwidth: " BANDWIDTH "}, "                           \
 	"{name: device, count: [2, 2, 1], latency: 0, bandwidth: 4000}"
 
 /* f32[n] and f32[m] go from node 0 to node 1 at once. */
@@ -173,13 +184,15 @@ static void check_shared_link(const char *levels, int n, int m, double first, do
 {
 	sw_text text = {0};
 	scene s;
-	sw_text_addf(&text,
-	             "HloModule m, num_partitions=5\nENTRY main { x = f32[%d] parameter(0)\n y = f32[%d] "
-	             "parameter(1)\n"
-	             "  p = f32[%d] collective-permute(x), channel_id=1, source_target_pairs={{0,2}}\n"
-	             "  q = f32[%d] collective-permute(y), channel_id=2, source_target_pairs={{1,3}}\n"
-	             "  ROOT t = (f32[%d], f32[%d]) tuple(p, q) }\n",
-	             n, m, n, m, n, m);
+	sw_text_addf(
+		&text,
+		"HloModule m, num_partitions=5\nENTRY main { x = f32[%d] parameter(0)\n y = "
+		"f32[%d] "
+		"parameter(1)\n"
+		"  p = f32[%d] collective-permute(x), channel_id=1, source_target_pairs={{0,2}}\n"
+		"  q = f32[%d] collective-permute(y), channel_id=2, source_target_pairs={{1,3}}\n"
+		"  ROOT t = (f32[%d], f32[%d]) tuple(p, q) }\n",
+		n, m, n, m, n, m);
 	play_scene(&s, levels, text.data);
 	assert_seconds(s.played.ranks[0].exposed_comm_s, first);
 	assert_seconds(s.played.ranks[2].exposed_comm_s, first);
@@ -190,7 +203,8 @@ static void check_shared_link(const char *levels, int n, int m, double first, do
 	sw_text_clear(&text);
 }
 
-/* At 4 bytes a second. A permute on these atoms is said to take 1.5 times what its message alone would. */
+/* At 4 bytes a second. A permute on these atoms is said to take 1.5 times what its message alone
+ * would. */
 static void two_that_share_a_link_take_twice_as_long(void **state)
 {
 	(void)state;
@@ -207,20 +221,24 @@ static void the_slowest_link_on_the_way_is_what_is_shared(void **state)
 	                  16); /* cost thinks of node 2, which is not on the way */
 }
 
-/* ---- loops and branches ------------------------------------------------------------------------------------- */
+/* ---- loops and branches ----------------------------------------------------------------- */
 
-#define BODY(NAME, INSIDE)                                                                                 \
-	NAME " { " NAME ".s = (s64[], f32[10]) parameter(0)\n " NAME ".i = s64[] get-tuple-element(" NAME  \
-	     ".s), index=0\n " NAME ".x = f32[10] get-tuple-element(" NAME ".s), index=1\n " NAME          \
-	     ".one = s64[] constant(1)\n " NAME ".next = s64[] add(" NAME ".i, " NAME ".one)\n" INSIDE     \
-	     " ROOT " NAME ".t = (s64[], f32[10]) tuple(" NAME ".next, " NAME ".y) }\n"
-#define LOOP(NAME, X, BODY, COND)                                                                          \
-	NAME ".zero = s64[] constant(0)\n " NAME ".in = (s64[], f32[10]) tuple(" NAME ".zero, " X          \
-	     ")\n " NAME ".w = (s64[], f32[10]) while(" NAME ".in), condition=" COND ", body=" BODY        \
-	     "\n " NAME " = f32[10] get-tuple-element(" NAME ".w), index=1\n"
-#define SUM "sum { sa = f32[] parameter(0)\n sb = f32[] parameter(1)\n ROOT sc = f32[] add(sa, sb) }\n"
-#define REDUCE(NAME, X)                                                                                    \
-	NAME " = f32[10] all-reduce(" X                                                                    \
+#define BODY(NAME, INSIDE)                                                                         \
+	NAME " { " NAME ".s = (s64[], f32[10]) parameter(0)\n " NAME                               \
+	     ".i = s64[] get-tuple-element(" NAME ".s), index=0\n " NAME                           \
+	     ".x = f32[10] get-tuple-element(" NAME ".s), index=1\n " NAME                         \
+	     ".one = s64[] constant(1)\n " NAME ".next = s64[] add(" NAME ".i, " NAME              \
+	     ".one)\n" INSIDE " ROOT " NAME ".t = (s64[], f32[10]) tuple(" NAME ".next, " NAME     \
+	     ".y) }\n"
+#define LOOP(NAME, X, BODY, COND)                                                                  \
+	NAME ".zero = s64[] constant(0)\n " NAME ".in = (s64[], f32[10]) tuple(" NAME ".zero, " X  \
+	     ")\n " NAME ".w = (s64[], f32[10]) while(" NAME ".in), condition=" COND               \
+	     ", body=" BODY "\n " NAME " = f32[10] get-tuple-element(" NAME ".w), index=1\n"
+#define SUM                                                                                        \
+	"sum { sa = f32[] parameter(0)\n sb = f32[] parameter(1)\n ROOT sc = f32[] add(sa, sb) "   \
+	"}\n"
+#define REDUCE(NAME, X)                                                                            \
+	NAME " = f32[10] all-reduce(" X                                                            \
 	     "), channel_id=7, replica_groups={}, use_global_device_ids=true, to_apply=sum\n"
 
 /* Of counting, per turn: the body's add, and one compare more than turns. */
@@ -235,16 +253,16 @@ static void without_overlap_the_step_is_the_sum(void **state)
 		scene s;
 		sw_program_cost cost;
 		play_scene(&s, clusters[i],
-		           "HloModule m\n" SUM COUNT_TO("ic", "1000")
-		                   BODY("ib", "ib.k = f32[10] negate(ib.x)\n" REDUCE("ib.y", "ib.k"))
-		                           COUNT_TO("oc", "30")
-		                                   BODY("ob", LOOP("ob.y", "ob.x", "ib",
-		                                                   "ic")) "ENTRY main { x = f32[10] "
-		                                                          "parameter(0)\n" LOOP(
-										  "y", "x", "ob",
-										  "oc") " ROOT z = "
-		                                                                        "f32[10] "
-		                                                                        "negate(y) }\n");
+		           "HloModule m\n" SUM COUNT_TO("ic", "1000") BODY(
+				   "ib", "ib.k = f32[10] negate(ib.x)\n" REDUCE("ib.y", "ib.k"))
+		                   COUNT_TO("oc", "30")
+		                           BODY("ob", LOOP("ob.y", "ob.x", "ib",
+		                                           "ic")) "ENTRY main { x = f32[10] "
+		                                                  "parameter(0)\n" LOOP(
+									  "y", "x", "ob",
+									  "oc") " ROOT z = "
+		                                                                "f32[10] "
+		                                                                "negate(y) }\n");
 		sw_cost_program(&s.cluster, s.program, &cost);
 		assert_true(cost.compute_s > 30 * 1000 * (ADD_S + COMPARE_S) &&
 		            cost.communication_s > 30 * 1000);
@@ -255,7 +273,9 @@ static void without_overlap_the_step_is_the_sum(void **state)
 	}
 }
 
-#define REDUCED "reduced { reduced.x = f32[10] parameter(0)\n ROOT " REDUCE("reduced.y", "reduced.x") " }\n"
+#define REDUCED                                                                                    \
+	"reduced { reduced.x = f32[10] parameter(0)\n ROOT " REDUCE("reduced.y", "reduced.x") " }" \
+											      "\n"
 
 /* What was begun before the loop ends in its first turn, which so is longer than the others. */
 static void turns_overlap_as_they_do_one_by_one(void **state)
@@ -263,19 +283,19 @@ static void turns_overlap_as_they_do_one_by_one(void **state)
 	(void)state;
 	scene s;
 	play_scene(&s, TWO,
-	           "HloModule m, num_partitions=2\n" SUM GATHER("gather", "5000", "10000")
-	                   REDUCED COUNT_TO("c", "1000000")
-	                           BODY("b", "b.a = ((f32[10]), f32[10]) async-start(b.x), calls=reduced\n "
-	                                     "b.k = f32[10] negate(b.x)\n"
-	                                     " b.d = f32[10] async-done(b.a)\n b.y = f32[10] add(b.d, "
-	                                     "b.k)\n") "ENTRY main { x = f32[10] parameter(0)\n u = "
-	                                               "f32[5000] parameter(1)\n"
-	                                               "  a = ((f32[5000]), f32[10000]) async-start(u), "
-	                                               "calls=gather\n" LOOP(
-							       "y", "x", "b",
-							       "c") "  d = f32[10000] async-done(a)\n ROOT "
-	                                                            "t = (f32[10], f32[10000]) tuple(y, d) "
-	                                                            "}\n");
+	           "HloModule m, num_partitions=2\n" SUM GATHER(
+			   "gather", "5000", "10000") REDUCED COUNT_TO("c", "1000000")
+	                   BODY("b", "b.a = ((f32[10]), f32[10]) async-start(b.x), calls=reduced\n "
+	                             "b.k = f32[10] negate(b.x)\n"
+	                             " b.d = f32[10] async-done(b.a)\n b.y = f32[10] add(b.d, "
+	                             "b.k)\n") "ENTRY main { x = f32[10] parameter(0)\n u = "
+	                                       "f32[5000] parameter(1)\n"
+	                                       "  a = ((f32[5000]), f32[10000]) async-start(u), "
+	                                       "calls=gather\n" LOOP(
+						       "y", "x", "b",
+						       "c") "  d = f32[10000] async-done(a)\n ROOT "
+	                                                    "t = (f32[10], f32[10000]) tuple(y, d) "
+	                                                    "}\n");
 	double before = seconds_of(&s, "a"), c = seconds_of(&s, "b.a"), k = 10 + ADD_S, add = 15,
 	       trips = 1e6;
 	assert_true(before > COMPARE_S + k);
@@ -299,7 +319,8 @@ static void more_turns_than_can_be_counted_take_no_longer_to_play(void **state)
 									   "y", "x", "b",
 									   "c") " ROOT z = f32[10] "
 		                                                                "negate(y) }\n");
-		assert_seconds(s.played.step_time_s, 9e18 * (seconds_of(&s, "b.y") + ADD_S + COMPARE_S));
+		assert_seconds(s.played.step_time_s,
+		               9e18 * (seconds_of(&s, "b.y") + ADD_S + COMPARE_S));
 		scene_clear(&s);
 	}
 }
@@ -310,11 +331,12 @@ static void the_dearest_branch_is_taken(void **state)
 	scene s;
 	play_scene(&s, TWO,
 	           "HloModule m, num_partitions=2\n" SUM "yes { k = f32[10] parameter(0)\n " REDUCE(
-			   "kr", "k") " ROOT kn = f32[10] negate(kr) }\n"
-	                              "no { n = f32[10] parameter(0)\n ROOT nn = f32[10] negate(n) }\n"
-	                              "ENTRY main { p = pred[] parameter(0)\n x = f32[10] parameter(1)\n"
-	                              "  ROOT c = f32[10] conditional(p, x, x), true_computation=yes, "
-	                              "false_computation=no }\n");
+			   "kr",
+			   "k") " ROOT kn = f32[10] negate(kr) }\n"
+	                        "no { n = f32[10] parameter(0)\n ROOT nn = f32[10] negate(n) }\n"
+	                        "ENTRY main { p = pred[] parameter(0)\n x = f32[10] parameter(1)\n"
+	                        "  ROOT c = f32[10] conditional(p, x, x), true_computation=yes, "
+	                        "false_computation=no }\n");
 	assert_seconds(s.played.step_time_s, seconds_of(&s, "kr") + 10);
 	scene_clear(&s);
 }

@@ -1,4 +1,5 @@
-/* Trace files: valid JSON whatever names are, times in microseconds, processes and threads named. */
+/* Trace files: valid JSON whatever names are, times in microseconds, processes and threads named.
+ */
 #include "test.h"
 
 #include "simulate/trace.h"
@@ -27,9 +28,10 @@ static const json_t *event(const json_t *root, const char *phase, size_t i)
 {
 	size_t k;
 	const json_t *item, *events = json_object_get(root, "traceEvents");
-	json_array_foreach(events, k,
-	                   item) if (strcmp(json_string_value(json_object_get(item, "ph")), phase) == 0 &&
-	                             i-- == 0) return item;
+	json_array_foreach(
+		events, k,
+		item) if (strcmp(json_string_value(json_object_get(item, "ph")), phase) == 0 &&
+	                  i-- == 0) return item;
 	return NULL;
 }
 
@@ -47,8 +49,8 @@ static void an_event_has_its_place_time_and_bytes(void **state)
 {
 	(void)state;
 	sw_trace trace = {0};
-	sw_trace_add(&trace,
-	             &(sw_trace_event){3, SW_TRACK_COLLECTIVES, "ar", "all-reduce", 4096, 1.5e-3, 2.25e-3});
+	sw_trace_add(&trace, &(sw_trace_event){3, SW_TRACK_COLLECTIVES, "ar", "all-reduce", 4096,
+	                                       1.5e-3, 2.25e-3});
 	sw_trace_add(&trace, &(sw_trace_event){3, SW_TRACK_KERNELS, "k", "dot", -1, 0, 1.5e-3});
 	json_t *root = written(&trace);
 	const json_t *e = event(root, "X", 0);
@@ -60,7 +62,8 @@ static void an_event_has_its_place_time_and_bytes(void **state)
 	assert_null(json_object_get(event(root, "X", 1), "args"));
 	assert_null(event(root, "X", 2));
 	assert_string_equal(text(json_object_get(event(root, "M", 0), "args"), "name"), "rank 3");
-	assert_string_equal(text(json_object_get(event(root, "M", 3), "args"), "name"), "collectives");
+	assert_string_equal(text(json_object_get(event(root, "M", 3), "args"), "name"),
+	                    "collectives");
 	assert_null(event(root, "M", 5)); /* one rank: its name, its place and three threads */
 	assert_string_equal(text(json_object_get(root, "otherData"), "title"), "a \"title\"");
 	json_decref(root);
@@ -83,8 +86,8 @@ static void any_name_is_valid_json(void **state)
 	};
 	sw_trace trace = {0};
 	for (size_t i = 0; i < SW_COUNT(cases); i++)
-		sw_trace_add(&trace, &(sw_trace_event){0, SW_TRACK_KERNELS, cases[i].name, "add", -1,
-		                                       (double)i, (double)i + 1});
+		sw_trace_add(&trace, &(sw_trace_event){0, SW_TRACK_KERNELS, cases[i].name, "add",
+		                                       -1, (double)i, (double)i + 1});
 	json_t *root = written(&trace);
 	for (size_t i = 0; i < SW_COUNT(cases); i++)
 		assert_string_equal(text(event(root, "X", i), "name"), cases[i].read);
@@ -99,7 +102,8 @@ static void what_does_not_overlap_does_not_overlap_in_the_file(void **state)
 	double begin = 0;
 	for (int i = 0; i < 1000; i++) {
 		double end = begin + 1e-9 * sw_random_unit(1, 2, (uint64_t)i);
-		sw_trace_add(&trace, &(sw_trace_event){0, SW_TRACK_KERNELS, "k", "add", -1, begin, end});
+		sw_trace_add(&trace,
+		             &(sw_trace_event){0, SW_TRACK_KERNELS, "k", "add", -1, begin, end});
 		begin = end;
 	}
 	json_t *root = written(&trace);

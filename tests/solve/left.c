@@ -30,7 +30,8 @@ int64_t left_cost(const graph *g, const int32_t *x)
 		if (edge->table < 0)
 			continue;
 		const graph_table *table = &g->tables.data[edge->table];
-		cost = sw_cost_plus(cost, table->cost[x[edge->node[0]] * table->columns + x[edge->node[1]]]);
+		cost = sw_cost_plus(
+			cost, table->cost[x[edge->node[0]] * table->columns + x[edge->node[1]]]);
 	}
 	return cost;
 }
@@ -83,7 +84,7 @@ int64_t left_assignments(const graph *g)
 	return product;
 }
 
-/* ---- what is remembered ---------------------------------------------------------------------------------- */
+/* ---- what is remembered ----------------------------------------------------------------- */
 
 static double random_number(sw_rng *rng)
 {
@@ -122,7 +123,8 @@ double left_sum_memory(const graph *g)
 	for (size_t e = 0; e < g->edges.len; e++)
 		for (int side = 0; side < 2 && g->edges.data[e].table >= 0; side++) {
 			const graph_edge *edge = &g->edges.data[e];
-			for (int32_t i = 0; edge->message[side] && i < g->nodes[edge->node[side]].strategies; i++)
+			for (int32_t i = 0;
+			     edge->message[side] && i < g->nodes[edge->node[side]].strategies; i++)
 				sum += edge->message[side][i];
 		}
 	for (int32_t v = 0; v < g->n_nodes; v++)

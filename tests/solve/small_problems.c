@@ -19,7 +19,8 @@ static void add_random_edge(sw_problem *problem, sw_rng *rng, int forbidden_perc
 {
 	int64_t cost[16], n = (int64_t)problem->nodes.len;
 	int32_t a = (int32_t)sw_rng_below(rng, n), b = (int32_t)sw_rng_below(rng, n);
-	int32_t rows = problem->nodes.data[a].strategies, columns = problem->nodes.data[b].strategies;
+	int32_t rows = problem->nodes.data[a].strategies,
+		columns = problem->nodes.data[b].strategies;
 	fill(rng, cost, (int64_t)rows * columns, forbidden_percent);
 	if (rows == columns && sw_rng_below(rng, 6) == 0) /* one determines the other */
 		for (int32_t i = 0; i < rows * columns; i++)
@@ -99,7 +100,7 @@ void small_problem_solve(const sw_problem *problem, small_optimum *optimum)
 	}
 }
 
-/* ---- tight problems ------------------------------------------------------------------------------------ */
+/* ---- tight problems --------------------------------------------------------------------- */
 
 #define MOST_MOMENTS 16
 
@@ -117,15 +118,18 @@ static void add_tight_node(sw_problem *problem, sw_rng *rng, int64_t scale)
 		int64_t scaled[4];
 		int32_t begin = (int32_t)sw_rng_below(rng, 8);
 		for (int i = 0; i < 4; i++)
-			scaled[i] = (usage[i] + sw_rng_below(rng, 10)) * scale + sw_rng_below(rng, scale);
-		sw_problem_add_span(problem, node, begin, begin + (int32_t)sw_rng_below(rng, 7), scaled);
+			scaled[i] = (usage[i] + sw_rng_below(rng, 10)) * scale +
+			            sw_rng_below(rng, scale);
+		sw_problem_add_span(problem, node, begin, begin + (int32_t)sw_rng_below(rng, 7),
+		                    scaled);
 	}
 }
 
 static void add_tight_edge(sw_problem *problem, sw_rng *rng, int32_t a, int32_t b, int percent)
 {
 	int64_t cost[16];
-	int32_t rows = problem->nodes.data[a].strategies, columns = problem->nodes.data[b].strategies;
+	int32_t rows = problem->nodes.data[a].strategies,
+		columns = problem->nodes.data[b].strategies;
 	for (int i = 0; i < 16; i++)
 		cost[i] = sw_rng_below(rng, 100) < percent ? SW_FORBIDDEN : sw_rng_below(rng, 60);
 	sw_problem_add_edge(problem, a, b, sw_problem_add_table(problem, rows, columns, cost));
@@ -146,9 +150,11 @@ void tight_problem_make(sw_problem *problem, uint64_t seed)
 	for (int32_t v = isolated + 1; v < nodes; v++) {
 		int32_t other = isolated + (int32_t)sw_rng_below(&rng, v - isolated);
 		for (int64_t k = 1 + sw_rng_below(&rng, 2); k > 0; k--)
-			add_tight_edge(problem, &rng, sw_rng_below(&rng, 2) ? other : v, other, percent);
+			add_tight_edge(problem, &rng, sw_rng_below(&rng, 2) ? other : v, other,
+			               percent);
 		add_tight_edge(problem, &rng, other, v, percent);
-		add_tight_edge(problem, &rng, v, isolated + (int32_t)sw_rng_below(&rng, v - isolated), percent);
+		add_tight_edge(problem, &rng, v,
+		               isolated + (int32_t)sw_rng_below(&rng, v - isolated), percent);
 	}
 	if (sw_rng_below(&rng, 4) == 0)
 		tie_two(problem, &rng);
@@ -188,8 +194,10 @@ static void sum_rest(descent *d)
 		const sw_problem_node *node = &problem->nodes.data[v];
 		d->rest[v] = d->rest[v + 1] + least_entry(node->cost, node->strategies);
 		for (size_t e = 0; e < problem->edges.len; e++) {
-			const sw_cost_table *table = &problem->tables.data[problem->edges.data[e].table];
-			int64_t least = least_entry(table->cost, (int64_t)table->rows * table->columns);
+			const sw_cost_table *table =
+				&problem->tables.data[problem->edges.data[e].table];
+			int64_t least =
+				least_entry(table->cost, (int64_t)table->rows * table->columns);
 			d->rest[v] += later_end(&problem->edges.data[e]) == v ? least : 0;
 		}
 	}
@@ -264,7 +272,7 @@ void tight_problem_solve(const sw_problem *problem, small_optimum *optimum)
 	descend(&d, 0, 0);
 }
 
-/* ---- large problems ------------------------------------------------------------------------------------ */
+/* ---- large problems --------------------------------------------------------------------- */
 
 void large_problem_make(sw_problem *problem, uint64_t seed)
 {

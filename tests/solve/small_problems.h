@@ -25,9 +25,9 @@ void small_problem_make(sw_problem *problem, uint64_t seed);
 void small_problem_solve(const sw_problem *problem, small_optimum *optimum);
 int64_t product_of_strategies(const sw_problem *problem);
 
-/* 10 to 14 nodes of 2 to 4 strategies whose costs fall as their usages rise, under a capacity near what
- * a random assignment uses: the reductions leave much, and the bound alone rarely closes it. Several
- * and empty spans, isolated nodes, parallel edges, ties and huge usages occur. */
+/* 10 to 14 nodes of 2 to 4 strategies whose costs fall as their usages rise, under a capacity near
+ * what a random assignment uses: the reductions leave much, and the bound alone rarely closes it.
+ * Several and empty spans, isolated nodes, parallel edges, ties and huge usages occur. */
 void tight_problem_make(sw_problem *problem, uint64_t seed);
 /* The same as small_problem_solve, by depth-first search that gives up hopeless branches. */
 void tight_problem_solve(const sw_problem *problem, small_optimum *optimum);

@@ -1,4 +1,5 @@
-/* The bound against exhaustion: it never lies, never falls, and rules out nothing that it should not. */
+/* The bound against exhaustion: it never lies, never falls, and rules out nothing that it should
+ * not. */
 #include "test.h"
 
 #include <math.h>
@@ -12,7 +13,8 @@
 #define FIRST_SEED 20000
 #define PROBLEMS (2400 / FEWER)
 
-/* A random problem's graph, partly reduced (the bound needs supported strategies), and its optimum. */
+/* A random problem's graph, partly reduced (the bound needs supported strategies), and its optimum.
+ */
 typedef struct subject {
 	uint64_t seed;
 	sw_rng rng;
@@ -27,9 +29,13 @@ typedef struct subject {
 /* One in sixteen is tight; the others are small. */
 static void make_subject(subject *s, uint64_t seed)
 {
-	static const unsigned steps[] = {
-		REDUCE_SUPPORT, REDUCE_SUPPORT, REDUCE_SUPPORT | REDUCE_NORMAL, REDUCE_SUPPORT | REDUCE_MOMENTS,
-		REDUCE_SUPPORT | REDUCE_NORMAL | REDUCE_MERGE | REDUCE_LEAF | REDUCE_MOMENTS, REDUCE_ALL};
+	static const unsigned steps[] = {REDUCE_SUPPORT,
+	                                 REDUCE_SUPPORT,
+	                                 REDUCE_SUPPORT | REDUCE_NORMAL,
+	                                 REDUCE_SUPPORT | REDUCE_MOMENTS,
+	                                 REDUCE_SUPPORT | REDUCE_NORMAL | REDUCE_MERGE |
+	                                         REDUCE_LEAF | REDUCE_MOMENTS,
+	                                 REDUCE_ALL};
 	small_optimum optimum;
 	*s = (subject){.seed = seed, .rng = {seed, 2}};
 	if (seed % 16 == 0)
@@ -56,8 +62,9 @@ static void check_proof(const subject *s, const passing *b, const char *when)
 	certificate proof;
 	bound_certify(b, &proof);
 	if (s->feasible && proof.bound > s->optimum)
-		fail_msg("seed %llu, %s: bound %lld above the optimum %lld", (unsigned long long)s->seed, when,
-		         (long long)proof.bound, (long long)s->optimum);
+		fail_msg("seed %llu, %s: bound %lld above the optimum %lld",
+		         (unsigned long long)s->seed, when, (long long)proof.bound,
+		         (long long)s->optimum);
 }
 
 /* The whole capacity is worth about as much as a strategy costs. */
@@ -93,7 +100,7 @@ static void run_long(const subject *s, passing *b)
 	bound_run(b, reachable(s, b->c), INFINITY, 60 * bound_sweep_work(b), &never);
 }
 
-/* ---- the bound is one ------------------------------------------------------------------------------------ */
+/* ---- the bound is one ------------------------------------------------------------------- */
 
 /* As a round does: with knapsacks from the second run on, reductions before each. */
 static void check_run(subject *s, int round)
@@ -133,7 +140,8 @@ static void no_bound_is_above_the_optimum(void **state)
 			for (int32_t v = 0; v < s.g.n_nodes; v++)
 				graph_touch(&s.g, v);
 			s.g.usage_changed = true;
-			graph_reduce(&s.g, REDUCE_ALL & ~(seed % 3 ? 0u : (unsigned)REDUCE_DOMINANCE));
+			graph_reduce(&s.g,
+			             REDUCE_ALL & ~(seed % 3 ? 0u : (unsigned)REDUCE_DOMINANCE));
 		}
 		clear_subject(&s);
 	}
@@ -175,7 +183,7 @@ static void whatever_the_messages_the_bound_holds(void **state)
 	}
 }
 
-/* ---- sweeps never lose: as long as something fits, else knapsacks stop at `never` -------------------------- */
+/* ---- sweeps never lose: as long as something fits, else knapsacks stop at `never` ------- */
 
 static void a_sweep_never_lowers_the_estimate(void **state)
 {
@@ -194,9 +202,10 @@ static void a_sweep_never_lowers_the_estimate(void **state)
 			for (int k = 0; k < 12; k++) {
 				double before = b.estimate;
 				bound_sweep(&b);
-				if (k && s.feasible && !(b.estimate >= before - 1e-9 * (fabs(before) + 1)))
-					fail_msg("seed %llu, sweep %d: %.12g after %.12g", (unsigned long long)seed, k,
-					         b.estimate, before);
+				if (k && s.feasible &&
+				    !(b.estimate >= before - 1e-9 * (fabs(before) + 1)))
+					fail_msg("seed %llu, sweep %d: %.12g after %.12g",
+					         (unsigned long long)seed, k, b.estimate, before);
 			}
 			/* The estimate is what the certificate says, but for its rounding. */
 			certificate proof;
@@ -204,8 +213,8 @@ static void a_sweep_never_lowers_the_estimate(void **state)
 			double exact = ldexp((double)proof.total, -proof.bits) - (double)c.constant;
 			bool same = fabs(exact - b.best) <= 1e-3 + 1e-9 * fabs(exact);
 			if (s.feasible && seed % 16 && !same)
-				fail_msg("seed %llu: estimate %.12g, certified %.12g", (unsigned long long)seed,
-				         b.best, exact);
+				fail_msg("seed %llu: estimate %.12g, certified %.12g",
+				         (unsigned long long)seed, b.best, exact);
 			bound_clear(&b);
 			core_clear(&c);
 		}
@@ -238,8 +247,8 @@ static void reduced_costs_bound_every_assignment(void **state)
 				}
 				if (cost != SW_FORBIDDEN && left_within(&s.g, x) &&
 				    (double)cost < least - 1e-6 * (fabs(least) + 1))
-					fail_msg("seed %llu: cost %lld, at least %.12g", (unsigned long long)seed,
-					         (long long)cost, least);
+					fail_msg("seed %llu: cost %lld, at least %.12g",
+					         (unsigned long long)seed, (long long)cost, least);
 			} while (left_next(&s.g, x));
 			free(reduced);
 			bound_clear(&b);
@@ -249,7 +258,7 @@ static void reduced_costs_bound_every_assignment(void **state)
 	}
 }
 
-/* ---- probes --------------------------------------------------------------------------------------------- */
+/* ---- probes ----------------------------------------------------------------------------- */
 
 /* Of the assignments without barred strategies. */
 static int64_t best_unbarred(const subject *s, const core *c, const bool *barred)
@@ -288,9 +297,11 @@ static void a_probe_bounds_its_half_and_leaves_no_trace(void **state)
 				barred[i] = sw_rng_below(&s.rng, 4) == 0;
 			double found = bound_probe(&b, barred, INFINITY, 3, 12);
 			int64_t half = best_unbarred(&s, &c, barred);
-			if (half != SW_FORBIDDEN && found > (double)(half - c.constant) + 1e-6 * (fabs(found) + 1))
+			if (half != SW_FORBIDDEN &&
+			    found > (double)(half - c.constant) + 1e-6 * (fabs(found) + 1))
 				fail_msg("seed %llu: %.12g for a half whose optimum is %lld",
-				         (unsigned long long)seed, found, (long long)(half - c.constant));
+				         (unsigned long long)seed, found,
+				         (long long)(half - c.constant));
 			assert_true(b.best == best && !b.barred);
 			assert_memory_equal(messages, b.best_message, bytes);
 			assert_memory_equal(messages, b.message, bytes);
@@ -306,7 +317,7 @@ static void a_probe_bounds_its_half_and_leaves_no_trace(void **state)
 	}
 }
 
-/* ---- what the bound rules out --------------------------------------------------------------------------- */
+/* ---- what the bound rules out ----------------------------------------------------------- */
 
 static int64_t choose_upper(subject *s, int64_t bound)
 {
@@ -338,14 +349,16 @@ static void fixing_keeps_all_that_is_cheaper(void **state)
 				run_long(&s, &b);
 			bound_certify(&b, &proof);
 			bound_remember(&b, &s.g);
-			int64_t upper = choose_upper(&s, proof.bound), before = left_below(&s.g, upper);
+			int64_t upper = choose_upper(&s, proof.bound),
+				before = left_below(&s.g, upper);
 			int64_t count = bound_fix(&b, &proof, upper, sw_rng_below(&s.rng, 2), &s.g);
 			int64_t after = left_below(&s.g, upper);
 			fixed += count;
 			if (before != after)
-				fail_msg("seed %llu, upper %lld: %lld assignments, %lld after fixing %lld",
-				         (unsigned long long)seed, (long long)upper, (long long)before,
-				         (long long)after, (long long)count);
+				fail_msg("seed %llu, upper %lld: %lld assignments, %lld after "
+				         "fixing %lld",
+				         (unsigned long long)seed, (long long)upper,
+				         (long long)before, (long long)after, (long long)count);
 			assert_true(isfinite(left_sum_memory(&s.g)));
 			bound_clear(&b);
 			core_clear(&c);
@@ -356,7 +369,7 @@ static void fixing_keeps_all_that_is_cheaper(void **state)
 	assert_true(fixed > PROBLEMS);
 }
 
-/* ---- what the graph remembers ---------------------------------------------------------------------------- */
+/* ---- what the graph remembers ----------------------------------------------------------- */
 
 static void certify_memory(const graph *g, bool knapsacks, double *value)
 {
@@ -433,7 +446,9 @@ static void reductions_keep_what_the_bound_proved(void **state)
 	for (uint64_t seed = FIRST_SEED; seed < FIRST_SEED + PROBLEMS / 8; seed++)
 		for (unsigned k = 0; k < 4 * 10; k++) {
 			subject s;
-			unsigned step = k / 4 < 8 ? 1u << k / 4 : k / 4 == 8 ? REDUCE_ALL : REDUCE_ALL & ~4u;
+			unsigned step = k / 4 < 8    ? 1u << k / 4
+			                : k / 4 == 8 ? REDUCE_ALL
+			                             : REDUCE_ALL & ~4u;
 			make_subject(&s, seed);
 			if (s.usable && s.g.moments <= 12 && seed % 16)
 				compare_memory(&s, step, k & 1, k & 2);

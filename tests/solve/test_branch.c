@@ -65,11 +65,13 @@ static void clear_subject(subject *a)
 
 static void fail_with(const subject *a, const char *what)
 {
-	fail_msg("seed %llu: %s; cost %lld, bound %lld; the optimum is %lld", (unsigned long long)a->seed, what,
-	         (long long)a->s.best_value.cost, (long long)a->bound, (long long)a->optimum.cost);
+	fail_msg("seed %llu: %s; cost %lld, bound %lld; the optimum is %lld",
+	         (unsigned long long)a->seed, what, (long long)a->s.best_value.cost,
+	         (long long)a->bound, (long long)a->optimum.cost);
 }
 
-/* Nothing cheaper than the incumbent exists once closed; else the bound holds for what is cheaper. */
+/* Nothing cheaper than the incumbent exists once closed; else the bound holds for what is cheaper.
+ */
 static void check(const subject *a)
 {
 	bool feasible = solver_feasible(&a->s);
@@ -138,7 +140,8 @@ static void a_deadline_within_a_subproblem_proves_nothing(void **state)
 	}
 }
 
-/* The last fixing may leave one assignment: no node at all to branch on, but cheaper than the incumbent. */
+/* The last fixing may leave one assignment: no node at all to branch on, but cheaper than the
+ * incumbent. */
 static void what_fixing_leaves_alone_is_not_lost(void **state)
 {
 	(void)state;
@@ -199,7 +202,7 @@ static void rounds_close_or_leave_the_optimum(void **state)
 	assert_true(open > 0);
 }
 
-/* ---- threads ------------------------------------------------------------------------------------------------ */
+/* ---- threads ---------------------------------------------------------------------------- */
 
 /* Rounds until some work is done, then the tree until some more is: both for certain. */
 static void run_with_threads(subject *a, int threads)
@@ -230,7 +233,8 @@ static void threads_do_not_change_the_tree(void **state)
 		assert_int_equal(more.bound, one.bound);
 		assert_int_equal(more.s.bound, one.s.bound);
 		assert_int_equal(more.s.best_value.cost, one.s.best_value.cost);
-		assert_memory_equal(more.s.best, one.s.best, more.problem.nodes.len * sizeof *one.s.best);
+		assert_memory_equal(more.s.best, one.s.best,
+		                    more.problem.nodes.len * sizeof *one.s.best);
 		clear_subject(&more);
 	}
 	clear_subject(&one);

@@ -23,7 +23,7 @@ static void parse(sw_problem *problem, const char *text)
 		fail_msg("%d:%d: %s", err.line, err.column, err.message);
 }
 
-/* ---- good files --------------------------------------------------------------------------------- */
+/* ---- good files ------------------------------------------------------------------------- */
 
 static void assert_numbers(const int64_t *numbers, const int64_t *expected, size_t count)
 {
@@ -76,7 +76,8 @@ static void the_solver_finds_the_optimum_of_small_files(void **state)
 	}
 }
 
-/* Loops, parallel edges, empty intervals, forbidden entries in all spellings, no limit, unknown keys. */
+/* Loops, parallel edges, empty intervals, forbidden entries in all spellings, no limit, unknown
+ * keys. */
 static void what_the_format_allows_is_read(void **state)
 {
 	(void)state;
@@ -97,7 +98,8 @@ static void what_the_format_allows_is_read(void **state)
 	sw_problem_clear(&p);
 }
 
-/* Four edges with the same six numbers, of which two are 2 x 3 and two 3 x 2; two nodes with one list. */
+/* Four edges with the same six numbers, of which two are 2 x 3 and two 3 x 2; two nodes with one
+ * list. */
 static void equal_lists_are_stored_once(void **state)
 {
 	(void)state;
@@ -152,7 +154,8 @@ static const char *const edge_parts[] = {
 /* The parts in one of 6 x 2 x 6 orders. */
 static void write_in_order(sw_text *text, int order)
 {
-	static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+	static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+	                                 {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
 	const int *nodes = orders[order % 6], *top = orders[order / 12 % 6];
 	char parts[3][200];
 	snprintf(parts[0], sizeof(parts[0]), "\"nodes\": {%s, %s, %s}", node_parts[nodes[0]],
@@ -160,7 +163,8 @@ static void write_in_order(sw_text *text, int order)
 	snprintf(parts[1], sizeof(parts[1]), "\"edges\": {%s, %s}", edge_parts[order / 6 % 2],
 	         edge_parts[1 - order / 6 % 2]);
 	snprintf(parts[2], sizeof(parts[2]), "\"usage_limit\": 5");
-	sw_text_addf(text, "{\"problem\": {%s, %s, %s}}", parts[top[0]], parts[top[1]], parts[top[2]]);
+	sw_text_addf(text, "{\"problem\": {%s, %s, %s}}", parts[top[0]], parts[top[1]],
+	             parts[top[2]]);
 }
 
 static void keys_may_come_in_any_order(void **state)
@@ -199,7 +203,7 @@ static void the_instances_of_the_contest_have_their_sizes(void **state)
 	}
 }
 
-/* ---- bad files ---------------------------------------------------------------------------------- */
+/* ---- bad files -------------------------------------------------------------------------- */
 
 /* A good text, in which one thing is replaced. */
 static char *spoilt(const char *from, const char *to)
@@ -234,11 +238,14 @@ static void bad_files_are_one_clear_line(void **state)
 	} cases[] = {
 		/* no JSON */
 		{"{\"problem\"", "<html>", "expected an object, found '<'"},
-		{"[3, 4, 5]", "[3, 4 5]", "problem.nodes.costs[1][1]: expected ',' or ']', found a number"},
-		{"[3, 4, 5]", "[3, 4,, 5]", "problem.nodes.costs[1][2]: expected an integer, found ','"},
+		{"[3, 4, 5]", "[3, 4 5]",
+	         "problem.nodes.costs[1][1]: expected ',' or ']', found a number"},
+		{"[3, 4, 5]", "[3, 4,, 5]",
+	         "problem.nodes.costs[1][2]: expected an integer, found ','"},
 		{"5}}", "5}} {}", "expected the end of the text, found an object"},
 		{"5}}", "5}", "problem: expected ',' or '}', found the end of the text"},
-		{"5}}", "5, \"x\": [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
+		{"5}}",
+	         "5, \"x\": [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
 	         "nested more than"},
 		/* missing, twice, of another kind */
 		{"\"problem\"", "\"Problem\"", "its \"problem\" is missing"},
@@ -248,7 +255,8 @@ static void bad_files_are_one_clear_line(void **state)
 		{"\"usages\"", "\"costs2\"", "problem.nodes: its \"usages\" is missing"},
 		{"\"usages\"", "\"costs\"", "problem.nodes.costs: this key is there twice"},
 		{"\"usage_limit\"", "\"edges\"", "problem.edges: this key is there twice"},
-		{"[[0, 1], [1, 2]]", "{}", "problem.edges.nodes: expected an array, found an object"},
+		{"[[0, 1], [1, 2]]", "{}",
+	         "problem.edges.nodes: expected an array, found an object"},
 		{"[[0, 1], [1, 2]]", "[0, 1, 1, 2]",
 	         "problem.edges.nodes[0]: expected an array, found a number"},
 		{"[3, 4, 5]", "[3, \"4\", 5]",
@@ -259,15 +267,18 @@ static void bad_files_are_one_clear_line(void **state)
 		/* ragged */
 		{"[4, 4]]", "[4, 4], [5, 6]]", "problem.nodes: 4 intervals, 3 costs and 3 usages"},
 		{", [6]]", "]", "problem.nodes: 3 intervals, 2 costs and 3 usages"},
-		{"[[1, 2], [3, 3, 3], [0]]", "[]", "problem.nodes: 3 intervals, 3 costs and 0 usages"},
+		{"[[1, 2], [3, 3, 3], [0]]", "[]",
+	         "problem.nodes: 3 intervals, 3 costs and 0 usages"},
 		{", [1, 2]]", "]", "problem.edges: 1 nodes and 2 costs"},
 		{"[3, 3, 3]", "[3, 3]", "problem.nodes.usages[1]: 2 usages, expected 3"},
 		{"[7, 8, 9]", "[7, 8]",
-	         "problem.edges.costs[1]: 2 costs, expected 3: node 1 has 3 strategies, node 2 has 1"},
+	         "problem.edges.costs[1]: 2 costs, expected 3: node 1 has 3 strategies, node 2 has "
+	         "1"},
 		{"[7, 8, 9]", "[]", "problem.edges.costs[1]: 0 costs, expected 3"},
 		{"[4, 4]]", "[4, 4, 4]]",
 	         "problem.nodes.intervals[2]: 3 numbers, expected two: [begin, end]"},
-		{"[[0, 1]", "[[0]", "problem.edges.nodes[0]: 1 numbers, expected two: [node, node]"},
+		{"[[0, 1]", "[[0]",
+	         "problem.edges.nodes[0]: 1 numbers, expected two: [node, node]"},
 		{", [6]]", ", []]", "problem.nodes.costs[2]: 0 strategies, expected at least one"},
 		/* numbers */
 		{"[[0, 1]", "[[0, 3]",
@@ -276,16 +287,20 @@ static void bad_files_are_one_clear_line(void **state)
 		{"[3, 3, 3]", "[3, -3, 3]", "problem.nodes.usages[1]: usage -3 is negative"},
 		{"[3, 4, 5]", "[3, 4, 5.5]",
 	         "problem.nodes.costs[1][2]: expected an integer, found a number with a fraction"},
-		{"[3, 4, 5]", "[3, 4, 1e19]", "problem.nodes.costs[1][2]: this number is beyond 64 bits"},
+		{"[3, 4, 5]", "[3, 4, 1e19]",
+	         "problem.nodes.costs[1][2]: this number is beyond 64 bits"},
 		{"[3, 4, 5]", "[3, 9223372036854775808, 5]",
 	         "problem.nodes.costs[1][1]: this number is beyond 64 bits"},
 		{"[3, 4, 5]", "[3, -9e17, -1e18]",
 	         "problem.nodes.costs[1]: cost -1000000000000000000 is below -9e17"},
-		{"[3, 4, 5]", "[3, 4, NaN]", "problem.nodes.costs[1][2]: expected an integer, found 'N'"},
-		{"[0, 3]", "[-1, 3]", "problem.nodes.intervals[0]: [-1, 3], expected moments from 0"},
+		{"[3, 4, 5]", "[3, 4, NaN]",
+	         "problem.nodes.costs[1][2]: expected an integer, found 'N'"},
+		{"[0, 3]", "[-1, 3]",
+	         "problem.nodes.intervals[0]: [-1, 3], expected moments from 0"},
 		{"[0, 3]", "[0, 2147483648]",
 	         "problem.nodes.intervals[0]: [0, 2147483648], expected moments from 0"},
-		{"\"usage_limit\": 5", "\"usage_limit\": -5", "problem.usage_limit: -5 is negative"},
+		{"\"usage_limit\": 5", "\"usage_limit\": -5",
+	         "problem.usage_limit: -5 is negative"},
 	};
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		char *text = spoilt(cases[i].from, cases[i].to);
@@ -336,12 +351,13 @@ static void a_truncated_text_is_refused_at_every_length(void **state)
 	sw_text_clear(&text);
 }
 
-/* ---- gzip --------------------------------------------------------------------------------------- */
+/* ---- gzip ------------------------------------------------------------------------------- */
 
 static unsigned char *gzip(const char *text, size_t length, size_t *packed_length)
 {
 	z_stream stream = {.next_in = (Bytef *)text, .avail_in = (uInt)length};
-	assert_int_equal(deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	assert_int_equal(deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY),
+	                 Z_OK);
 	size_t room = deflateBound(&stream, length) + 64;
 	unsigned char *packed = malloc(room);
 	stream.next_out = packed;
@@ -366,8 +382,9 @@ static void gzip_is_known_by_its_bytes_and_may_have_several_members(void **state
 	memcpy(both + first, b, second);
 	parse(&plain, text.data);
 	for (size_t padding = 0; padding <= 20; padding += 20) {
-		assert_int_equal(sw_problem_parse(&packed, (char *)both, first + second + padding, NULL),
-		                 SW_OK);
+		assert_int_equal(
+			sw_problem_parse(&packed, (char *)both, first + second + padding, NULL),
+			SW_OK);
 		assert_equal_problems(&plain, &packed);
 		sw_problem_clear(&packed);
 	}
@@ -388,7 +405,8 @@ static void truncated_gzip_is_refused_at_every_length(void **state)
 	write_in_order(&text, 0);
 	unsigned char *packed = gzip(text.data, text.len, &length);
 	for (size_t cut = 0; cut < length; cut++)
-		expect_refusal((char *)packed, cut, cut < 2 ? "expected an object" : "truncated gzip data");
+		expect_refusal((char *)packed, cut,
+		               cut < 2 ? "expected an object" : "truncated gzip data");
 	for (size_t at = length - 8; at < length; at++) {
 		packed[at] ^= 1;
 		expect_refusal((char *)packed, length, "corrupt gzip data");

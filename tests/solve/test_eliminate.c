@@ -53,7 +53,8 @@ static void too_wide_a_core_is_refused(void **state)
 		sw_problem_add_node(&problem, 8, costs);
 	for (int a = 0; a < 30; a++)
 		for (int b = 0; b < a; b++)
-			sw_problem_add_edge(&problem, a, b, sw_problem_add_table(&problem, 8, 8, table));
+			sw_problem_add_edge(&problem, a, b,
+			                    sw_problem_add_table(&problem, 8, 8, table));
 	graph_build(&g, &problem);
 	core_init(&c, &g);
 	assert_false(core_eliminate(&c, (int64_t)1 << 40, x, &cost, &spent));

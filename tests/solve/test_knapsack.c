@@ -19,7 +19,8 @@ static void make_problem(sw_problem *problem, sw_rng *rng)
 	sw_problem_init(problem);
 	for (int32_t v = 0; v < nodes; v++) {
 		int64_t cost[5] = {0}, usage[5], table[25] = {0};
-		int32_t strategies = 1 + (int32_t)sw_rng_below(rng, 5), begin = (int32_t)sw_rng_below(rng, 3);
+		int32_t strategies = 1 + (int32_t)sw_rng_below(rng, 5),
+			begin = (int32_t)sw_rng_below(rng, 3);
 		int64_t most = 0;
 		for (int i = 0; i < 5; i++) {
 			usage[i] = sw_rng_below(rng, 3) ? sw_rng_below(rng, 30) * scale : 0;
@@ -29,14 +30,16 @@ static void make_problem(sw_problem *problem, sw_rng *rng)
 		}
 		all += most;
 		sw_problem_add_node(problem, strategies, cost);
-		sw_problem_add_span(problem, v, begin, begin + 1 + (int32_t)sw_rng_below(rng, 3), usage);
+		sw_problem_add_span(problem, v, begin, begin + 1 + (int32_t)sw_rng_below(rng, 3),
+		                    usage);
 		if (sw_rng_below(rng, 3) == 0)
 			sw_problem_add_span(problem, v, 1, 3, usage);
 		table[0] = 1;
 		if (other >= 0)
-			sw_problem_add_edge(problem, other, v,
-			                    sw_problem_add_table(problem, problem->nodes.data[other].strategies,
-			                                         strategies, table));
+			sw_problem_add_edge(
+				problem, other, v,
+				sw_problem_add_table(problem, problem->nodes.data[other].strategies,
+			                             strategies, table));
 		other = v;
 	}
 	problem->capacity = sw_rng_below(rng, all + 2);
@@ -127,7 +130,7 @@ static int64_t weight_of(const knapsack *sack, const int32_t *a)
 	return weight;
 }
 
-/* ---- how they are built --------------------------------------------------------------------------------- */
+/* ---- how they are built ----------------------------------------------------------------- */
 
 static void check_choices(const subject *s, const knapsack *sack)
 {
@@ -167,7 +170,8 @@ static void check_nothing_that_fits_is_ruled_out(const subject *s, const knapsac
 		}
 		some_do_not_fit |= weight > sack->units;
 		if (usage <= s->c.capacity[sack->moment] && weight > sack->units)
-			fail_msg("seed %llu: a combination that fits is ruled out", (unsigned long long)s->seed);
+			fail_msg("seed %llu: a combination that fits is ruled out",
+			         (unsigned long long)s->seed);
 		/* Small capacities are counted in ones: exactly. */
 		if (s->c.capacity[sack->moment] < 128 && weight <= sack->units)
 			assert_true(usage <= s->c.capacity[sack->moment]);
@@ -202,7 +206,8 @@ static void weights_rule_out_nothing_that_fits(void **state)
 			check_nothing_that_fits_is_ruled_out(&s, &s.knapsacks[k]);
 			check_memory(&s, &s.knapsacks[k]);
 			for (int other = 0; other < k; other++)
-				assert_int_not_equal(s.knapsacks[k].moment, s.knapsacks[other].moment);
+				assert_int_not_equal(s.knapsacks[k].moment,
+				                     s.knapsacks[other].moment);
 			checked++;
 		}
 		clear_subject(&s);
@@ -210,7 +215,7 @@ static void weights_rule_out_nothing_that_fits(void **state)
 	assert_true(checked > PROBLEMS / 4);
 }
 
-/* ---- minima over combinations --------------------------------------------------------------------------- */
+/* ---- minima over combinations ----------------------------------------------------------- */
 
 static double random_given(sw_rng *rng)
 {
@@ -241,7 +246,8 @@ static void check_pull(subject *s, knapsack *sack, int32_t k)
 	for (int32_t a = 0; a < choices_of(sack, k); a++)
 		if (sack->given[sack->first[k] + a] != expected[a])
 			fail_msg("seed %llu, member %d, choice %d: %.12g instead of %.12g",
-			         (unsigned long long)s->seed, k, a, sack->given[sack->first[k] + a], expected[a]);
+			         (unsigned long long)s->seed, k, a, sack->given[sack->first[k] + a],
+			         expected[a]);
 	for (int32_t a = 0; a < choices_of(sack, k) && sw_rng_below(&s->rng, 2); a++)
 		sack->given[sack->first[k] + a] = random_given(&s->rng);
 }
@@ -303,8 +309,8 @@ static void the_exact_minimum_is_that_of_all_combinations(void **state)
 			} while (next_combination(sack, a));
 			wide found = knapsack_least(sack, given);
 			if (SW_MIN(found, infinite) != least)
-				fail_msg("seed %llu: %.12g instead of %.12g", (unsigned long long)seed,
-				         (double)found, (double)least);
+				fail_msg("seed %llu: %.12g instead of %.12g",
+				         (unsigned long long)seed, (double)found, (double)least);
 		}
 		clear_subject(&s);
 	}
@@ -314,7 +320,8 @@ static void the_exact_minimum_is_that_of_all_combinations(void **state)
 static void a_knapsack_that_nothing_fits_is_never(void **state)
 {
 	(void)state;
-	const int64_t cost[2] = {0, 1}, usage[2] = {7, 9}, given[2] = {5, -5}, table[4] = {1, 0, 0, 1};
+	const int64_t cost[2] = {0, 1}, usage[2] = {7, 9}, given[2] = {5, -5},
+		      table[4] = {1, 0, 0, 1};
 	const double worth[1] = {1};
 	sw_problem problem;
 	graph g;
@@ -344,9 +351,10 @@ static void a_knapsack_that_nothing_fits_is_never(void **state)
 	sw_problem_clear(&problem);
 }
 
-/* ---- which are chosen ------------------------------------------------------------------------------------ */
+/* ---- which are chosen ------------------------------------------------------------------- */
 
-/* Sixty nodes at forty moments, of which the last count most and one in the middle is remembered. */
+/* Sixty nodes at forty moments, of which the last count most and one in the middle is remembered.
+ */
 #define REMEMBERED 20
 
 static void make_wide(sw_problem *problem, graph *g, double *worth)

@@ -15,8 +15,10 @@
 #define ILP_TIGHT_PROBLEMS (12 / FEWER)
 #define HEURISTIC_WORK 160000
 
-static const sw_method heuristics[] = {SW_METHOD_COORDINATE, SW_METHOD_METROPOLIS, SW_METHOD_RANDOM};
-/* Of a hundred small problems each finds so many optima at least: one that is stuck, or forgets what it saw, finds fewer. */
+static const sw_method heuristics[] = {SW_METHOD_COORDINATE, SW_METHOD_METROPOLIS,
+                                       SW_METHOD_RANDOM};
+/* Of a hundred small problems each finds so many optima at least: one that is stuck, or forgets
+ * what it saw, finds fewer. */
 static const int least_optima[] = {100, 95, 90};
 
 static bool found(const sw_solution *solution)
@@ -39,14 +41,15 @@ static void check_honest(uint64_t seed, sw_method method, const sw_problem *prob
 	else
 		ok = ok && !(value.allowed && value.within);
 	if (solution->answer == SW_SOLVED_OPTIMAL)
-		ok = ok && solution->cost == optimum->cost && solution->lower_bound == solution->cost;
+		ok = ok && solution->cost == optimum->cost &&
+		     solution->lower_bound == solution->cost;
 	if (solution->answer == SW_SOLVED_INFEASIBLE)
 		ok = ok && !optimum->feasible && !solution->assignment;
 	if (!ok)
 		fail_msg("seed %llu, %s: answer %d, cost %lld, bound %lld; the optimum is %d %lld",
 		         (unsigned long long)seed, sw_method_name(method), (int)solution->answer,
-		         (long long)solution->cost, (long long)solution->lower_bound, optimum->feasible,
-		         (long long)optimum->cost);
+		         (long long)solution->cost, (long long)solution->lower_bound,
+		         optimum->feasible, (long long)optimum->cost);
 }
 
 static sw_solution run(uint64_t seed, sw_method method, const sw_problem *problem,
@@ -61,7 +64,7 @@ static sw_solution run(uint64_t seed, sw_method method, const sw_problem *proble
 	return solution;
 }
 
-/* ---- those that prove -------------------------------------------------------------------------------------- */
+/* ---- those that prove ------------------------------------------------------------------- */
 
 static void check_solved(uint64_t seed, sw_method method, const sw_problem *problem,
                          const small_optimum *optimum)
@@ -69,8 +72,8 @@ static void check_solved(uint64_t seed, sw_method method, const sw_problem *prob
 	sw_solve_options options = {.quiet = true, .threads = 1};
 	sw_solution solution = run(seed, method, problem, &options, optimum);
 	if (solution.answer != (optimum->feasible ? SW_SOLVED_OPTIMAL : SW_SOLVED_INFEASIBLE))
-		fail_msg("seed %llu, %s: answer %d", (unsigned long long)seed, sw_method_name(method),
-		         (int)solution.answer);
+		fail_msg("seed %llu, %s: answer %d", (unsigned long long)seed,
+		         sw_method_name(method), (int)solution.answer);
 	sw_solution_clear(&solution);
 }
 
@@ -137,7 +140,8 @@ static void the_integer_program_stops_where_it_is_told(void **state)
 	sw_problem problem;
 	small_optimum optimum;
 	volatile bool stop = true;
-	sw_solve_options near = {.quiet = true, .gap = 0.5}, stopped = {.quiet = true, .stop = &stop};
+	sw_solve_options near = {.quiet = true, .gap = 0.5},
+			 stopped = {.quiet = true, .stop = &stop};
 	make_feasible(&problem, &optimum);
 	sw_solution solution = run(TIGHT_SEED, SW_METHOD_ILP, &problem, &near, &optimum);
 	assert_true(found(&solution));
@@ -167,7 +171,7 @@ static void without_cbc_the_package_is_named(void **state)
 	sw_problem_clear(&problem);
 }
 
-/* ---- those that do not ------------------------------------------------------------------------------------- */
+/* ---- those that do not ------------------------------------------------------------------ */
 
 static void heuristics_are_honest_and_mostly_right(void **state)
 {
@@ -181,7 +185,8 @@ static void heuristics_are_honest_and_mostly_right(void **state)
 				.quiet = true, .work_limit = HEURISTIC_WORK, .seed = seed};
 			small_problem_make(&problem, seed);
 			small_problem_solve(&problem, &optimum);
-			sw_solution solution = run(seed, heuristics[k], &problem, &options, &optimum);
+			sw_solution solution =
+				run(seed, heuristics[k], &problem, &options, &optimum);
 			assert_int_not_equal(solution.answer, SW_SOLVED_OPTIMAL);
 			assert_true(solution.lower_bound == INT64_MIN ||
 			            solution.answer == SW_SOLVED_INFEASIBLE);
@@ -190,7 +195,8 @@ static void heuristics_are_honest_and_mostly_right(void **state)
 			sw_solution_clear(&solution);
 			sw_problem_clear(&problem);
 		}
-		print_message("%s: %d of %d optima\n", sw_method_name(heuristics[k]), optimal, feasible);
+		print_message("%s: %d of %d optima\n", sw_method_name(heuristics[k]), optimal,
+		              feasible);
 		assert_true(feasible > 50 / FEWER);
 		assert_true(optimal * 100 >= feasible * least_optima[k]);
 	}
@@ -202,15 +208,18 @@ static void under_a_tight_capacity_nothing_that_exceeds_it_is_a_solution(void **
 	for (uint64_t seed = TIGHT_SEED; seed < TIGHT_SEED + TIGHT_PROBLEMS; seed++) {
 		sw_problem problem;
 		small_optimum optimum;
-		sw_solve_options options = {.quiet = true, .work_limit = HEURISTIC_WORK, .seed = seed};
+		sw_solve_options options = {
+			.quiet = true, .work_limit = HEURISTIC_WORK, .seed = seed};
 		tight_problem_make(&problem, seed);
 		tight_problem_solve(&problem, &optimum);
 		for (size_t k = 0; k < SW_COUNT(heuristics); k++) {
-			sw_solution solution = run(seed, heuristics[k], &problem, &options, &optimum);
+			sw_solution solution =
+				run(seed, heuristics[k], &problem, &options, &optimum);
 			sw_solution_clear(&solution);
 		}
 		options.work_limit = 1000; /* cut short: not all were seen */
-		sw_solution solution = run(seed, SW_METHOD_EXHAUSTIVE, &problem, &options, &optimum);
+		sw_solution solution =
+			run(seed, SW_METHOD_EXHAUSTIVE, &problem, &options, &optimum);
 		assert_int_not_equal(solution.answer, SW_SOLVED_OPTIMAL);
 		sw_solution_clear(&solution);
 		sw_problem_clear(&problem);
@@ -252,7 +261,8 @@ static void no_answer_is_worse_than_a_start(void **state)
 		sw_solve_options options = {
 			.quiet = true, .work_limit = 1, .n_starts = 1, .starts = starts};
 		for (size_t k = 0; optimum.feasible && k < SW_COUNT(heuristics); k++) {
-			sw_solution solution = run(seed, heuristics[k], &problem, &options, &optimum);
+			sw_solution solution =
+				run(seed, heuristics[k], &problem, &options, &optimum);
 			assert_true(found(&solution) && solution.cost == optimum.cost);
 			sw_solution_clear(&solution);
 		}
@@ -260,7 +270,7 @@ static void no_answer_is_worse_than_a_start(void **state)
 	}
 }
 
-/* ---- names and sizes ------------------------------------------------------------------------------------------ */
+/* ---- names and sizes -------------------------------------------------------------------- */
 
 static void exhaustive_search_without_an_end_is_refused(void **state)
 {
@@ -269,7 +279,8 @@ static void exhaustive_search_without_an_end_is_refused(void **state)
 	sw_solution solution;
 	sw_error err;
 	large_problem_make(&problem, 3); /* 6^120 */
-	assert_int_equal(sw_solve_by(SW_METHOD_EXHAUSTIVE, &problem, NULL, &solution, &err), SW_ERR_INPUT);
+	assert_int_equal(sw_solve_by(SW_METHOD_EXHAUSTIVE, &problem, NULL, &solution, &err),
+	                 SW_ERR_INPUT);
 	assert_non_null(strstr(err.message, "10^93.4 assignments"));
 	sw_problem_clear(&problem);
 }
@@ -280,7 +291,8 @@ static void names_are_read_back(void **state)
 	sw_method method;
 	sw_error err;
 	for (int m = 0; m < SW_METHOD_COUNT; m++) {
-		assert_int_equal(sw_method_parse(sw_method_name((sw_method)m), &method, &err), SW_OK);
+		assert_int_equal(sw_method_parse(sw_method_name((sw_method)m), &method, &err),
+		                 SW_OK);
 		assert_int_equal(method, m);
 	}
 	assert_int_equal(sw_method_parse("newton", &method, &err), SW_ERR_INPUT);

@@ -53,7 +53,8 @@ static void runs_are_those_that_a_look_at_every_moment_finds(void **state)
 		if (p.capacity != INT64_MAX)
 			p.capacity /= 2;
 		add_up(&p, x, excess);
-		int32_t n = list_runs(excess, expected), found = sw_problem_overuse(&p, x, runs, ROOM);
+		int32_t n = list_runs(excess, expected),
+			found = sw_problem_overuse(&p, x, runs, ROOM);
 		assert_int_equal(found, n);
 		assert_memory_equal(runs, expected, (size_t)SW_MIN(n, ROOM) * sizeof(*runs));
 		assert_int_equal(sw_problem_overuse(&p, x, NULL, 0), n);
@@ -63,7 +64,8 @@ static void runs_are_those_that_a_look_at_every_moment_finds(void **state)
 	assert_true(several > 100);
 }
 
-/* Ends come before begins: a span that follows another at once makes no dip, and two that meet make no peak. */
+/* Ends come before begins: a span that follows another at once makes no dip, and two that meet make
+ * no peak. */
 static void what_happens_within_a_moment_does_not_count(void **state)
 {
 	(void)state;

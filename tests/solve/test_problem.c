@@ -43,13 +43,27 @@ static void idle_spans_are_dropped(void **state)
 
 /* Two nodes, one edge, one span; then one thing is spoiled. */
 enum spoil {
-	NOTHING, NO_STRATEGIES, COST_OVERFLOWS, COST_UNDERFLOWS, TABLE_OVERFLOWS, TABLE_SHAPE, EDGE_NODE, EDGE_TABLE,
-	SPAN_NODE, SPAN_BEGIN, USAGE_NEGATIVE, USAGE_OVERFLOWS, CAPACITY_NEGATIVE, TIE_SHAPE, SPOILS
+	NOTHING,
+	NO_STRATEGIES,
+	COST_OVERFLOWS,
+	COST_UNDERFLOWS,
+	TABLE_OVERFLOWS,
+	TABLE_SHAPE,
+	EDGE_NODE,
+	EDGE_TABLE,
+	SPAN_NODE,
+	SPAN_BEGIN,
+	USAGE_NEGATIVE,
+	USAGE_OVERFLOWS,
+	CAPACITY_NEGATIVE,
+	TIE_SHAPE,
+	SPOILS
 };
 
 static void build_spoiled(sw_problem *problem, enum spoil spoil)
 {
-	int64_t cost[3] = {0, 1, SW_FORBIDDEN}, table[6] = {0, 1, 2, 3, SW_FORBIDDEN, 5}, usage[3] = {1, 2, 3};
+	int64_t cost[3] = {0, 1, SW_FORBIDDEN}, table[6] = {0, 1, 2, 3, SW_FORBIDDEN, 5},
+		usage[3] = {1, 2, 3};
 	sw_problem_init(problem);
 	problem->capacity = spoil == CAPACITY_NEGATIVE ? -1 : (int64_t)1 << 61;
 	if (spoil == COST_OVERFLOWS)
@@ -67,7 +81,8 @@ static void build_spoiled(sw_problem *problem, enum spoil spoil)
 	int32_t made = spoil == TABLE_SHAPE ? sw_problem_add_table(problem, 3, 2, table)
 	                                    : sw_problem_add_table(problem, 2, 3, table);
 	sw_problem_add_edge(problem, 0, spoil == EDGE_NODE ? 2 : 1, spoil == EDGE_TABLE ? 1 : made);
-	sw_problem_add_span(problem, spoil == SPAN_NODE ? 9 : 0, spoil == SPAN_BEGIN ? -2 : 0, 4, usage);
+	sw_problem_add_span(problem, spoil == SPAN_NODE ? 9 : 0, spoil == SPAN_BEGIN ? -2 : 0, 4,
+	                    usage);
 	sw_problem_add_span(problem, 0, 0, 4, usage);
 	if (spoil == TIE_SHAPE)
 		sw_problem_tie(problem, 0, 1);

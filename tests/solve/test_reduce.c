@@ -20,15 +20,17 @@ static void compare_steps(uint64_t seed, unsigned steps)
 	graph_reduce(&g, steps);
 	bool feasible = left_best(&g, x, &cost);
 	if (feasible != optimum.feasible || (feasible && cost != optimum.cost))
-		fail_msg("seed %llu, steps %u: %d %lld, expected %d %lld", (unsigned long long)seed, steps, feasible,
-		         (long long)cost, optimum.feasible, (long long)optimum.cost);
+		fail_msg("seed %llu, steps %u: %d %lld, expected %d %lld", (unsigned long long)seed,
+		         steps, feasible, (long long)cost, optimum.feasible,
+		         (long long)optimum.cost);
 	if (feasible) {
 		sw_evaluation evaluation;
 		graph_restore(&g, x);
 		sw_problem_evaluate(&problem, x, &evaluation);
 		if (!evaluation.allowed || !evaluation.within || evaluation.cost != optimum.cost)
-			fail_msg("seed %llu, steps %u: mapped back to %lld, expected %lld", (unsigned long long)seed,
-			         steps, (long long)evaluation.cost, (long long)optimum.cost);
+			fail_msg("seed %llu, steps %u: mapped back to %lld, expected %lld",
+			         (unsigned long long)seed, steps, (long long)evaluation.cost,
+			         (long long)optimum.cost);
 	}
 	graph_clear(&g);
 	sw_problem_clear(&problem);
@@ -61,15 +63,17 @@ static void all_steps_keep_the_optimum(void **state)
 		compare_steps(seed, REDUCE_ALL);
 }
 
-/* ---- every assignment, not only the best ------------------------------------------------------------------ */
+/* ---- every assignment, not only the best ------------------------------------------------ */
 
 static void fail_at(uint64_t seed, unsigned steps, const char *what)
 {
 	fail_msg("seed %llu, steps %u: %s", (unsigned long long)seed, steps, what);
 }
 
-/* Mapped back, an assignment of what is left costs what the graph says, and fits where the graph says. */
-static void check_every_restored(uint64_t seed, unsigned steps, const sw_problem *problem, const graph *g)
+/* Mapped back, an assignment of what is left costs what the graph says, and fits where the graph
+ * says. */
+static void check_every_restored(uint64_t seed, unsigned steps, const sw_problem *problem,
+                                 const graph *g)
 {
 	int32_t x[LEFT_NODES] = {0};
 	do {
@@ -89,7 +93,8 @@ static void check_every_restored(uint64_t seed, unsigned steps, const sw_problem
 }
 
 /* Projected and mapped back, an assignment that fits still fits and costs no more. */
-static void check_every_projected(uint64_t seed, unsigned steps, const sw_problem *problem, const graph *g)
+static void check_every_projected(uint64_t seed, unsigned steps, const sw_problem *problem,
+                                  const graph *g)
 {
 	int32_t x[LEFT_NODES] = {0};
 	for (int64_t number = product_of_strategies(problem); number-- > 0;) {
@@ -122,7 +127,8 @@ static void check_spans(uint64_t seed, unsigned steps, const graph *g)
 			int64_t most = 0;
 			for (int32_t i = 0; i < node->strategies; i++)
 				most = SW_MAX(most, span->usage[i]);
-			if (span->begin < 0 || span->begin >= span->end || span->end > g->moments || !most)
+			if (span->begin < 0 || span->begin >= span->end || span->end > g->moments ||
+			    !most)
 				fail_at(seed, steps, "an idle span is left");
 			if (s && span->begin < span[-1].end)
 				fail_at(seed, steps, "spans overlap");
@@ -131,7 +137,8 @@ static void check_spans(uint64_t seed, unsigned steps, const graph *g)
 			const graph_edge *edge = &g->edges.data[node->edges.data[e]];
 			const graph_table *table = &g->tables.data[edge->table];
 			int32_t side = edge_side(edge, v);
-			if (edge->node[side] != v || edge->place[side] != (int32_t)e || table->references < 1)
+			if (edge->node[side] != v || edge->place[side] != (int32_t)e ||
+			    table->references < 1)
 				fail_at(seed, steps, "the edges are not in order");
 			if ((side ? table->columns : table->rows) != node->strategies)
 				fail_at(seed, steps, "a table of another size");
@@ -139,7 +146,8 @@ static void check_spans(uint64_t seed, unsigned steps, const graph *g)
 	}
 }
 
-/* With messages everywhere: each reduction must keep them as long as their nodes have strategies. */
+/* With messages everywhere: each reduction must keep them as long as their nodes have strategies.
+ */
 static void check_everything(uint64_t seed, unsigned steps)
 {
 	sw_problem problem;

@@ -63,8 +63,8 @@ static void capacities_are_kept_and_bounds_hold(void **state)
 		if (found(&s) && (!value.allowed || !value.within || value.cost != s.cost ||
 		                  s.cost < optimum.cost || s.lower_bound > optimum.cost))
 			fail_msg("seed %llu: cost %lld, bound %lld; the optimum is %lld",
-			         (unsigned long long)seed, (long long)s.cost, (long long)s.lower_bound,
-			         (long long)optimum.cost);
+			         (unsigned long long)seed, (long long)s.cost,
+			         (long long)s.lower_bound, (long long)optimum.cost);
 		if (s.answer == SW_SOLVED_INFEASIBLE)
 			assert_false(optimum.feasible);
 		sw_solution_clear(&s);
@@ -74,7 +74,7 @@ static void capacities_are_kept_and_bounds_hold(void **state)
 	assert_true(feasible > 0 && solved * 10 >= feasible * 9);
 }
 
-/* ---- chains of layers ------------------------------------------------------------------------------------------ */
+/* ---- chains of layers ------------------------------------------------------------------- */
 
 #define STRATEGIES 6
 #define WIDTH 9 /* nodes of a layer: all of them together are more than a table */
@@ -87,7 +87,8 @@ static int32_t random_table(sw_problem *problem, sw_rng *rng)
 	return sw_problem_add_table(problem, STRATEGIES, STRATEGIES, cost);
 }
 
-/* Each node of a layer knows all others, and the first `ends` of them their counterparts in the next; all layers are alike. */
+/* Each node of a layer knows all others, and the first `ends` of them their counterparts in the
+ * next; all layers are alike. */
 static void make_layers(sw_problem *problem, int layers, int width, int ends)
 {
 	sw_rng rng = {12, 0};
@@ -140,7 +141,8 @@ static void wide_segments_are_bounded(void **state)
 	sw_solution quick = solve_layers(4, WIDTH, WIDTH, SW_METHOD_SEGMENTS),
 		    whole = solve_layers(4, WIDTH, WIDTH, SW_METHOD_EXACT);
 	print_message("cost %lld, bound %lld; effort 3: %lld, %lld\n", (long long)quick.cost,
-	              (long long)quick.lower_bound, (long long)whole.cost, (long long)whole.lower_bound);
+	              (long long)quick.lower_bound, (long long)whole.cost,
+	              (long long)whole.lower_bound);
 	assert_true(quick.cost >= whole.lower_bound);
 	assert_true(quick.lower_bound <= whole.cost);
 	assert_true(quick.lower_bound > whole.cost / 2);

@@ -21,8 +21,10 @@ static void check_consistent(uint64_t seed, const sw_problem *problem, const sw_
 	if (!solution->assignment)
 		return;
 	sw_problem_evaluate(problem, solution->assignment, &value);
-	bool feasible = solution->answer == SW_SOLVED_OPTIMAL || solution->answer == SW_SOLVED_FEASIBLE;
-	bool ok = value.peak_usage == solution->peak_usage && value.peak_moment == solution->peak_moment;
+	bool feasible =
+		solution->answer == SW_SOLVED_OPTIMAL || solution->answer == SW_SOLVED_FEASIBLE;
+	bool ok = value.peak_usage == solution->peak_usage &&
+	          value.peak_moment == solution->peak_moment;
 	if (feasible)
 		ok = ok && value.allowed && value.within && value.cost == solution->cost;
 	if (!ok)
@@ -42,7 +44,8 @@ static void check_solved(uint64_t seed, const sw_problem *problem, const small_o
 	assert_int_equal(sw_solve(problem, &quiet, &solution, NULL), SW_OK);
 	check_consistent(seed, problem, &solution);
 	bool solved = optimum->feasible
-	                      ? solution.answer == SW_SOLVED_OPTIMAL && solution.cost == optimum->cost &&
+	                      ? solution.answer == SW_SOLVED_OPTIMAL &&
+	                                solution.cost == optimum->cost &&
 	                                solution.lower_bound == optimum->cost
 	                      : solution.answer == SW_SOLVED_INFEASIBLE && !solution.assignment;
 	if (!solved)
@@ -62,7 +65,8 @@ static void check_honest(uint64_t seed, const sw_problem *problem, const small_o
 	                                          solution.lower_bound <= optimum->cost
 	                                : !found;
 	if (found)
-		honest = honest && solution.cost >= optimum->cost && solution.lower_bound <= solution.cost;
+		honest = honest && solution.cost >= optimum->cost &&
+		         solution.lower_bound <= solution.cost;
 	if (solution.answer == SW_SOLVED_OPTIMAL)
 		honest = honest && solution.cost == optimum->cost;
 	if (!honest)
@@ -114,7 +118,7 @@ static void the_descent_finds_what_exhaustion_finds(void **state)
 	}
 }
 
-/* ---- stopped anywhere -------------------------------------------------------------------------------------- */
+/* ---- stopped anywhere ------------------------------------------------------------------- */
 
 static void any_work_limit_leaves_a_valid_answer(void **state)
 {
@@ -135,7 +139,7 @@ static void any_work_limit_leaves_a_valid_answer(void **state)
 	}
 }
 
-/* ---- good enough --------------------------------------------------------------------------------------- */
+/* ---- good enough ------------------------------------------------------------------------ */
 
 #define ENOUGH 0.05
 
@@ -157,7 +161,8 @@ static void check_enough(uint64_t seed, const sw_problem *problem, const small_o
 	sw_solution_clear(&solution);
 }
 
-/* A gap and a cutoff save work, and promise what they say: the answer is as near to its bound, and what is cheaper than the cutoff is found. */
+/* A gap and a cutoff save work, and promise what they say: the answer is as near to its bound, and
+ * what is cheaper than the cutoff is found. */
 static void what_is_wanted_is_found_and_no_more(void **state)
 {
 	(void)state;
@@ -214,7 +219,8 @@ static void a_stop_flag_at_any_time_leaves_a_valid_answer(void **state)
 		pthread_t thread;
 		volatile bool stop = false;
 		stopper s = {&stop, sw_rng_below(&rng, 30000)};
-		sw_solve_options options = {.quiet = true, .threads = 1 + (int)(seed % 3), .stop = &stop};
+		sw_solve_options options = {
+			.quiet = true, .threads = 1 + (int)(seed % 3), .stop = &stop};
 		tight_problem_make(&problem, seed);
 		tight_problem_solve(&problem, &optimum);
 		assert_int_equal(pthread_create(&thread, NULL, stop_after, &s), 0);
@@ -236,14 +242,15 @@ static void a_deadline_proves_nothing(void **state)
 		large_problem_make(&problem, (uint64_t)k);
 		assert_int_equal(sw_solve(&problem, &options, &solution, NULL), SW_OK);
 		assert_true(solution.timed_out);
-		assert_true(solution.answer == SW_SOLVED_FEASIBLE || solution.answer == SW_SOLVED_UNKNOWN);
+		assert_true(solution.answer == SW_SOLVED_FEASIBLE ||
+		            solution.answer == SW_SOLVED_UNKNOWN);
 		check_consistent((uint64_t)k, &problem, &solution);
 		sw_solution_clear(&solution);
 		sw_problem_clear(&problem);
 	}
 }
 
-/* ---- instances of the contest that are closed ---------------------------------------------------------- */
+/* ---- instances of the contest that are closed ------------------------------------------- */
 
 static void contest_instances_are_solved_to_the_optimum(void **state)
 {
@@ -269,7 +276,7 @@ static void contest_instances_are_solved_to_the_optimum(void **state)
 	}
 }
 
-/* ---- a problem too large for the work allowed, with a capacity that binds ---------------------------- */
+/* ---- a problem too large for the work allowed, with a capacity that binds --------------- */
 
 static void threads_change_nothing(void **state)
 {
@@ -333,7 +340,7 @@ static void a_stop_flag_ends_it_at_once(void **state)
 	sw_problem_clear(&problem);
 }
 
-/* ---- the edges of the number range -------------------------------------------------------------------- */
+/* ---- the edges of the number range ------------------------------------------------------ */
 
 static void huge_costs_are_exact_or_saturate(void **state)
 {
@@ -368,7 +375,8 @@ static void huge_costs_are_exact_or_saturate(void **state)
 static void what_is_clamped_is_not_proved(void **state)
 {
 	(void)state;
-	const int64_t large = (int64_t)1 << 61, costs[2][2] = {{2 * large, large}, {-2 * large, -large}};
+	const int64_t large = (int64_t)1 << 61,
+		      costs[2][2] = {{2 * large, large}, {-2 * large, -large}};
 	for (int k = 0; k < 2; k++) {
 		const int64_t *cost = costs[k];
 		sw_problem problem;
@@ -384,13 +392,14 @@ static void what_is_clamped_is_not_proved(void **state)
 	}
 }
 
-/* Node i either uses moment i, or costs one and uses the next: each proves that the next must pay. A
- * reduction that gave up on the way forgot what the last node used. */
+/* Node i either uses moment i, or costs one and uses the next: each proves that the next must pay.
+ * A reduction that gave up on the way forgot what the last node used. */
 static void a_long_chain_of_consequences_is_followed(void **state)
 {
 	(void)state;
 	for (int32_t n = 100; n <= 1600; n *= 4) {
-		const int64_t nothing = 0, one = 1, cost[2] = {0, 1}, first[2] = {1, 0}, second[2] = {0, 1};
+		const int64_t nothing = 0, one = 1, cost[2] = {0, 1}, first[2] = {1, 0},
+			      second[2] = {0, 1};
 		sw_problem problem;
 		sw_solution solution;
 		sw_problem_init(&problem);

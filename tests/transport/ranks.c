@@ -68,7 +68,7 @@ void run_everywhere(rank_body *body, void *context)
 	}
 }
 
-/* ---- clusters and algorithms ------------------------------------------------------------------------- */
+/* ---- clusters and algorithms ------------------------------------------------------------ */
 
 typedef struct topology {
 	int32_t size;
@@ -101,11 +101,13 @@ static void read_topology(const topology *t, sw_cluster *cluster)
 	sw_error err;
 	sw_text_add(&text, "version: 1\nname: test\nlevels:\n");
 	for (int l = 0; l < 3 && t->counts[l]; l++)
-		sw_text_addf(&text, "  - {name: l%d, count: %s, latency: 1 us, bandwidth: %d GB/s}\n", l,
+		sw_text_addf(&text,
+		             "  - {name: l%d, count: %s, latency: 1 us, bandwidth: %d GB/s}\n", l,
 		             t->counts[l], l + 1);
-	sw_text_add(&text,
-	            "device: {name: d, memory: 1 GiB, memory_bandwidth: 1 GB/s, kernel_overhead: 1 us,"
-	            " matmul_efficiency: 0.5, flops: {f32: 1 GFLOP/s}}\n");
+	sw_text_add(
+		&text,
+		"device: {name: d, memory: 1 GiB, memory_bandwidth: 1 GB/s, kernel_overhead: 1 us,"
+		" matmul_efficiency: 0.5, flops: {f32: 1 GFLOP/s}}\n");
 	if (sw_cluster_parse(text.data, text.len, "test.yaml", cluster, &err) != SW_OK)
 		fail_msg("%s\n%s", err.message, text.data);
 	sw_text_clear(&text);
@@ -173,7 +175,10 @@ int end_ranks(void **state)
 
 static int32_t first_of(int kind, int32_t size, int32_t rank)
 {
-	return kind == 2 && rank >= size / 2 ? size / 2 : kind == 3 ? rank % 2 : kind == 4 ? rank : 0;
+	return kind == 2 && rank >= size / 2 ? size / 2
+	       : kind == 3                   ? rank % 2
+	       : kind == 4                   ? rank
+	                                     : 0;
 }
 
 bool make_group(int kind, int32_t size, int32_t rank, int32_t *ranks, int32_t *n, int32_t *position)

@@ -1,11 +1,12 @@
-/* Collectives in two halves: the same bits and bytes as in one piece, in every order, beside other work, and when ranks fail. */
+/* Collectives in two halves: the same bits and bytes as in one piece, in every order, beside other
+ * work, and when ranks fail. */
 #include "ranks.h"
 
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
-/* ---- a program of collectives ------------------------------------------------------------------------ */
+/* ---- a program of collectives ----------------------------------------------------------- */
 
 /* Op k works on an operand of its own; sizes on both sides of what is sent in one step. */
 #define KINDS 4
@@ -33,8 +34,8 @@ static sw_status fill(bench *b, int k, sw_id x, sw_id y, sw_error *err)
 
 static sw_status make_bench(bench *b, sw_transport *t, sw_error *err)
 {
-	static const sw_opcode opcodes[KINDS] = {SW_OP_ALL_REDUCE, SW_OP_ALL_GATHER, SW_OP_REDUCE_SCATTER,
-	                                         SW_OP_ALL_TO_ALL};
+	static const sw_opcode opcodes[KINDS] = {SW_OP_ALL_REDUCE, SW_OP_ALL_GATHER,
+	                                         SW_OP_REDUCE_SCATTER, SW_OP_ALL_TO_ALL};
 	static const int64_t lengths[] = {1, 40, 900};
 	*b = (bench){.t = t, .program = sw_program_new("test")};
 	sw_program *p = b->program;
@@ -45,7 +46,8 @@ static sw_status make_bench(bench *b, sw_transport *t, sw_error *err)
 	for (int k = 0; k < OPS && status == SW_OK; k++) {
 		int64_t dims[] = {lengths[k % 3], t->size * 8};
 		sw_id x = sw_emit_parameter(p, c, sw_build_shape(p, SW_F32, dims, 2), "x");
-		sw_id y = sw_emit_collective(p, c, opcodes[k % KINDS], SW_MONOID_SUM, x, 1, &everyone);
+		sw_id y = sw_emit_collective(p, c, opcodes[k % KINDS], SW_MONOID_SUM, x, 1,
+		                             &everyone);
 		b->ops[k] = p->values.data[y].op;
 		status = fill(b, k, x, y, err);
 	}
@@ -89,17 +91,19 @@ static sw_status finish(bench *b, int k, uint64_t ticket, sw_error *err)
 	return status;
 }
 
-/* ---- the same as in one piece -------------------------------------------------------------------------- */
+/* ---- the same as in one piece ----------------------------------------------------------- */
 
-static sw_status compare_traffic(const sw_traffic *a, const sw_traffic *b, int64_t times, sw_error *err)
+static sw_status compare_traffic(const sw_traffic *a, const sw_traffic *b, int64_t times,
+                                 sw_error *err)
 {
-	if (a->payload_bytes * times != b->payload_bytes || a->wire_bytes * times != b->wire_bytes ||
-	    a->collectives * times != b->collectives)
-		return sw_fail(err, SW_NO,
-		               "%lld, %lld bytes in %lld collectives, not %lld times %lld, %lld, %lld",
-		               (long long)b->payload_bytes, (long long)b->wire_bytes,
-		               (long long)b->collectives, (long long)times, (long long)a->payload_bytes,
-		               (long long)a->wire_bytes, (long long)a->collectives);
+	if (a->payload_bytes * times != b->payload_bytes ||
+	    a->wire_bytes * times != b->wire_bytes || a->collectives * times != b->collectives)
+		return sw_fail(
+			err, SW_NO,
+			"%lld, %lld bytes in %lld collectives, not %lld times %lld, %lld, %lld",
+			(long long)b->payload_bytes, (long long)b->wire_bytes,
+			(long long)b->collectives, (long long)times, (long long)a->payload_bytes,
+			(long long)a->wire_bytes, (long long)a->collectives);
 	return SW_OK;
 }
 
@@ -147,7 +151,8 @@ static void what_is_begun_has_the_same_bits_and_bytes(void **state)
 	run_everywhere(equal_bits, NULL);
 }
 
-/* What is called, in one piece or begun, is drawn alike on all ranks; when what is begun is finished, each rank draws for itself. */
+/* What is called, in one piece or begun, is drawn alike on all ranks; when what is begun is
+ * finished, each rank draws for itself. */
 static sw_status interleave(bench *b, uint64_t seed, sw_error *err)
 {
 	uint64_t tickets[OPS];
@@ -160,7 +165,8 @@ static sw_status interleave(bench *b, uint64_t seed, sw_error *err)
 		if (open[k])
 			status = finish(b, k, tickets[k], err);
 		if (status == SW_OK)
-			status = whole ? perform(b, k, &b->out[k], err) : begin(b, k, &tickets[k], err);
+			status = whole ? perform(b, k, &b->out[k], err)
+			               : begin(b, k, &tickets[k], err);
 		open[k] = !whole;
 		if (open[mine] && status == SW_OK) {
 			status = finish(b, mine, tickets[mine], err);
@@ -193,7 +199,7 @@ static void calls_in_one_piece_and_in_two_halves_mix(void **state)
 	run_everywhere(interleaved, NULL);
 }
 
-/* ---- beside other work ------------------------------------------------------------------------------------ */
+/* ---- beside other work ------------------------------------------------------------------ */
 
 static void sleep_s(double seconds)
 {
@@ -216,14 +222,15 @@ static void watch(void *context, const sw_program *program, sw_id op, double beg
 	atomic_fetch_add(&s->calls, 1);
 }
 
-/* This rank asks nothing of the transport until the watch was told of what it began: seconds at most. */
+/* This rank asks nothing of the transport until the watch was told of what it began: seconds at
+ * most. */
 static sw_status stay_away(seen *s, int calls, sw_error *err)
 {
 	double begin = sw_now_s();
 	while (atomic_load(&s->calls) < calls) {
 		if (sw_now_s() > begin + 20)
-			return sw_fail(err, SW_NO, "nothing goes on: %d of %d calls of the watch", s->calls,
-			               calls);
+			return sw_fail(err, SW_NO, "nothing goes on: %d of %d calls of the watch",
+			               s->calls, calls);
 		sleep_s(0.001);
 	}
 	return SW_OK;
@@ -246,7 +253,8 @@ static sw_status progress(sw_transport *t, void *context, sw_error *err)
 	double back = sw_now_s();
 	if (status == SW_OK)
 		status = finish(&b, 1, ticket, err);
-	if (status == SW_OK && (s.calls != 2 || s.op != b.ops[1] || s.begin_s > s.end_s || s.end_s > back))
+	if (status == SW_OK &&
+	    (s.calls != 2 || s.op != b.ops[1] || s.begin_s > s.end_s || s.end_s > back))
 		status = sw_fail(err, SW_NO, "%d calls of the watch, the last for op %d", s.calls,
 		                 (int)s.op);
 	sw_transport_drain(t);
@@ -261,7 +269,7 @@ static void what_is_begun_goes_on_while_the_rank_is_away(void **state)
 	run_everywhere(progress, NULL);
 }
 
-/* ---- failures ------------------------------------------------------------------------------------------------ */
+/* ---- failures --------------------------------------------------------------------------- */
 
 /* Once one has failed, those begun after it fail in the same words. */
 static sw_status finish_failing(bench *b, const uint64_t *tickets, int n, sw_error *err)
@@ -269,7 +277,8 @@ static sw_status finish_failing(bench *b, const uint64_t *tickets, int n, sw_err
 	sw_error first = {0}, later = {0};
 	for (int k = 0; k < n; k++) {
 		sw_status status = sw_transport_finish(b->t, tickets[k], &later);
-		if (first.code && (status != first.code || strcmp(later.message, first.message) != 0))
+		if (first.code &&
+		    (status != first.code || strcmp(later.message, first.message) != 0))
 			return sw_fail(err, SW_NO, "op %d ended otherwise: %s", k, later.message);
 		if (status)
 			first = later;
@@ -278,7 +287,8 @@ static sw_status finish_failing(bench *b, const uint64_t *tickets, int n, sw_err
 	return first.code;
 }
 
-/* The last rank fails while the others wait for it in what they have begun, and in a call in one piece. */
+/* The last rank fails while the others wait for it in what they have begun, and in a call in one
+ * piece. */
 static sw_status last_rank_fails(sw_transport *t, void *context, sw_error *err)
 {
 	bool whole = context != NULL;
@@ -308,7 +318,8 @@ static void assert_all_told(const outcome *result, const char *wanted)
 {
 	for (int32_t r = 0; r < result->size; r++)
 		if (result->status[r] < SW_ERR_INPUT || !strstr(result->error[r].message, wanted))
-			fail_msg("rank %d: \"%s\" lacks \"%s\"", r, result->error[r].message, wanted);
+			fail_msg("rank %d: \"%s\" lacks \"%s\"", r, result->error[r].message,
+			         wanted);
 }
 
 static void a_failure_comes_out_of_all_that_was_begun(void **state)
@@ -352,7 +363,8 @@ static void a_rank_that_leaves_is_named_by_finish(void **state)
 	}
 }
 
-/* An op that this rank can't perform: the others, who can, are told at once, though nobody finishes it. */
+/* An op that this rank can't perform: the others, who can, are told at once, though nobody finishes
+ * it. */
 static sw_status wrong_op(sw_transport *t, void *context, sw_error *err)
 {
 	(void)context;
@@ -415,7 +427,7 @@ static void what_nobody_finishes_is_done_before_a_rank_leaves(void **state)
 	}
 }
 
-/* ---- the same under mpirun: one case per process, named by the argument ------------------------------- */
+/* ---- the same under mpirun: one case per process, named by the argument ----------------- */
 
 static const struct {
 	const char *name;
@@ -456,5 +468,6 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		return run_one(argv[1]);
 	int failed = cmocka_run_group_tests(everywhere, NULL, end_ranks);
-	return failed || sw_transport_under_mpi() ? failed : cmocka_run_group_tests(on_threads, NULL, NULL);
+	return failed || sw_transport_under_mpi() ? failed
+	                                          : cmocka_run_group_tests(on_threads, NULL, NULL);
 }

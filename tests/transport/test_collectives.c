@@ -1,13 +1,14 @@
-/* The table of functions against what each is defined to do: all types, monoids, groups and numbers of ranks. */
+/* The table of functions against what each is defined to do: all types, monoids, groups and numbers
+ * of ranks. */
 #include "ranks.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- operands ---------------------------------------------------------------------------------------- */
+/* ---- operands --------------------------------------------------------------------------- */
 
-/* Small whole numbers, so that every type holds them: fewer where there are one or two bits, 0 and -1 in s1;
- * scales, which are powers of two, 1 and 2. */
+/* Small whole numbers, so that every type holds them: fewer where there are one or two bits, 0 and
+ * -1 in s1; scales, which are powers of two, 1 and 2. */
 static double sample(sw_type type, int32_t rank, int64_t e)
 {
 	bool few = type == SW_PRED || type == SW_U1 || type == SW_S2;
@@ -58,8 +59,10 @@ static bool has_operation(sw_monoid monoid, sw_type type)
 	return kind == SW_KIND_FLOAT ? !logic && wide : kind != SW_KIND_TOKEN && wide;
 }
 
-/* Element e of the operands of all ranks of the group, combined in their order, in the type's own bytes. */
-static void expect(sw_monoid monoid, sw_type type, const int32_t *ranks, int32_t n, int64_t e, void *bytes)
+/* Element e of the operands of all ranks of the group, combined in their order, in the type's own
+ * bytes. */
+static void expect(sw_monoid monoid, sw_type type, const int32_t *ranks, int32_t n, int64_t e,
+                   void *bytes)
 {
 	double value = sample(type, ranks[0], e);
 	for (int32_t i = 1; i < n; i++)
@@ -67,8 +70,8 @@ static void expect(sw_monoid monoid, sw_type type, const int32_t *ranks, int32_t
 	sw_element_set(type, bytes, 0, value);
 }
 
-static sw_status compare(const char *what, sw_monoid monoid, sw_type type, const int32_t *ranks, int32_t n,
-                         int64_t begin, int64_t elements, const void *got, sw_error *err)
+static sw_status compare(const char *what, sw_monoid monoid, sw_type type, const int32_t *ranks,
+                         int32_t n, int64_t begin, int64_t elements, const void *got, sw_error *err)
 {
 	int64_t width = sw_type_bytes(type);
 	char wanted[16];
@@ -76,15 +79,16 @@ static sw_status compare(const char *what, sw_monoid monoid, sw_type type, const
 		memset(wanted, 0, sizeof(wanted));
 		expect(monoid, type, ranks, n, begin + e, wanted);
 		if (memcmp(wanted, (const char *)got + e * width, (size_t)width))
-			return sw_fail(err, SW_NO, "%s %s %s: element %lld of %lld is %g, not %g", what,
-			               sw_type_name(type), sw_monoid_name(monoid), (long long)e,
-			               (long long)elements, sw_element_get(type, got, e),
+			return sw_fail(err, SW_NO, "%s %s %s: element %lld of %lld is %g, not %g",
+			               what, sw_type_name(type), sw_monoid_name(monoid),
+			               (long long)e, (long long)elements,
+			               sw_element_get(type, got, e),
 			               sw_element_get(type, wanted, 0));
 	}
 	return SW_OK;
 }
 
-/* ---- reductions ---------------------------------------------------------------------------------------- */
+/* ---- reductions ------------------------------------------------------------------------- */
 
 static sw_status all_reduce(sw_transport *t, const int32_t *ranks, int32_t n, sw_monoid monoid,
                             sw_type type, int64_t elements, sw_error *err)
@@ -102,10 +106,11 @@ static sw_status reduce_scatter(sw_transport *t, const int32_t *ranks, int32_t n
                                 sw_monoid monoid, sw_type type, int64_t elements, sw_error *err)
 {
 	void *in = fill(type, t->rank, 0, n * elements), *out = fill(type, 0, 0, elements);
-	sw_status status = t->ops->reduce_scatter(t, ranks, n, monoid, type, in, out, elements, err);
+	sw_status status =
+		t->ops->reduce_scatter(t, ranks, n, monoid, type, in, out, elements, err);
 	if (status == SW_OK)
-		status = compare("reduce-scatter", monoid, type, ranks, n, position * elements, elements,
-		                 out, err);
+		status = compare("reduce-scatter", monoid, type, ranks, n, position * elements,
+		                 elements, out, err);
 	free(in);
 	free(out);
 	return status;
@@ -131,7 +136,8 @@ static sw_status reduce_every_type(sw_transport *t, void *context, sw_error *err
 	(void)context;
 	sw_status status = SW_OK;
 	for (sw_type type = 0; type < SW_TYPE_COUNT; type++)
-		for (sw_monoid monoid = SW_MONOID_SUM; monoid <= SW_MONOID_OR && status == SW_OK; monoid++)
+		for (sw_monoid monoid = SW_MONOID_SUM; monoid <= SW_MONOID_OR && status == SW_OK;
+		     monoid++)
 			if (has_operation(monoid, type))
 				status = reduce_in_groups(t, monoid, type, 13, err);
 	return status;
@@ -156,7 +162,8 @@ static sw_status reduce_some_types(sw_transport *t, void *context, sw_error *err
 	(void)context;
 	sw_status status = SW_OK;
 	for (size_t i = 0; i < SW_COUNT(types); i++)
-		for (sw_monoid monoid = SW_MONOID_SUM; monoid <= SW_MONOID_OR && status == SW_OK; monoid++)
+		for (sw_monoid monoid = SW_MONOID_SUM; monoid <= SW_MONOID_OR && status == SW_OK;
+		     monoid++)
 			if (has_operation(monoid, types[i]))
 				status = reduce_in_groups(t, monoid, types[i], 13, err);
 	return status;
@@ -194,7 +201,8 @@ static sw_status sum_thirds(sw_transport *t, void *context, sw_error *err)
 		sw_element_set(type, in, e, 1.0 / 3);
 	make_group(0, t->size, t->rank, ranks, &n, &position);
 	int64_t width = sw_type_bytes(type), bytes = ELEMENTS * width;
-	sw_status status = t->ops->all_reduce(t, ranks, n, SW_MONOID_SUM, type, in, out, ELEMENTS, err);
+	sw_status status =
+		t->ops->all_reduce(t, ranks, n, SW_MONOID_SUM, type, in, out, ELEMENTS, err);
 	if (status == SW_OK)
 		status = t->ops->all_gather(t, ranks, n, out, all, bytes, err);
 	for (int64_t e = 0; e < n * ELEMENTS && status == SW_OK; e++)
@@ -215,7 +223,8 @@ static void sums_are_rounded_once_and_equal_everywhere(void **state)
 		run_everywhere(sum_thirds, &types[i]);
 }
 
-/* Sums of numbers that are not exact: every rank gets the same bits, near the true sum, whatever the algorithm. */
+/* Sums of numbers that are not exact: every rank gets the same bits, near the true sum, whatever
+ * the algorithm. */
 static sw_status sum_roughly(sw_transport *t, void *context, sw_error *err)
 {
 	/* more than one lane has to do; narrow types are slower */
@@ -228,18 +237,21 @@ static sw_status sum_roughly(sw_transport *t, void *context, sw_error *err)
 	for (int64_t e = 0; e < elements; e++)
 		sw_element_set(type, in, e, sw_random_unit(3, (uint64_t)t->rank, (uint64_t)e));
 	make_group(0, t->size, t->rank, ranks, &n, &position);
-	sw_status status = t->ops->all_reduce(t, ranks, n, SW_MONOID_SUM, type, in, out, elements, err);
+	sw_status status =
+		t->ops->all_reduce(t, ranks, n, SW_MONOID_SUM, type, in, out, elements, err);
 	if (status == SW_OK)
 		status = t->ops->all_gather(t, ranks, n, out, all, bytes, err);
 	for (int32_t r = 0; r < n && status == SW_OK; r++)
 		if (memcmp(all + r * bytes, out, (size_t)bytes))
-			status = sw_fail(err, SW_NO, "rank %d has other sums than rank %d", r, t->rank);
+			status = sw_fail(err, SW_NO, "rank %d has other sums than rank %d", r,
+			                 t->rank);
 	for (int64_t e = 0; e < elements && status == SW_OK; e += 97) {
 		double sum = 0, got = sw_element_get(type, out, e);
 		for (int32_t r = 0; r < n; r++)
 			sum += sw_random_unit(3, (uint64_t)r, (uint64_t)e);
 		if (fabs(got - sum) > n * sum * (type == SW_BF16 ? 1. / 128 : 1e-6))
-			status = sw_fail(err, SW_NO, "element %lld is %g, not %g", (long long)e, got, sum);
+			status = sw_fail(err, SW_NO, "element %lld is %g, not %g", (long long)e,
+			                 got, sum);
 	}
 	free(in);
 	free(out);
@@ -262,11 +274,13 @@ static sw_status reduce_nan(sw_transport *t, void *context, sw_error *err)
 	make_group(0, t->size, t->rank, ranks, &n, &position);
 	float in = t->rank == t->size - 1 ? NAN : (float)t->rank, out = 0;
 	for (sw_monoid monoid = SW_MONOID_SUM; monoid <= SW_MONOID_MIN; monoid++) {
-		sw_status status = t->ops->all_reduce(t, ranks, n, monoid, SW_F32, &in, &out, 1, err);
+		sw_status status =
+			t->ops->all_reduce(t, ranks, n, monoid, SW_F32, &in, &out, 1, err);
 		if (status)
 			return status;
 		if (!isnan(out))
-			return sw_fail(err, SW_NO, "%s of a NaN is %g", sw_monoid_name(monoid), out);
+			return sw_fail(err, SW_NO, "%s of a NaN is %g", sw_monoid_name(monoid),
+			               out);
 	}
 	return SW_OK;
 }
@@ -277,7 +291,7 @@ static void nan_goes_through_every_reduction(void **state)
 	run_by_every_algorithm(reduce_nan, NULL);
 }
 
-/* ---- moves ------------------------------------------------------------------------------------------------ */
+/* ---- moves ------------------------------------------------------------------------------ */
 
 /* Byte b of block i that rank r makes. */
 static char mark(int32_t r, int32_t i, int64_t b)
@@ -287,7 +301,8 @@ static char mark(int32_t r, int32_t i, int64_t b)
 	              56);
 }
 
-static sw_status gather(sw_transport *t, const int32_t *ranks, int32_t n, int64_t bytes, sw_error *err)
+static sw_status gather(sw_transport *t, const int32_t *ranks, int32_t n, int64_t bytes,
+                        sw_error *err)
 {
 	char *in = sw_alloc((size_t)bytes + 1), *out = sw_alloc((size_t)(n * bytes) + 1);
 	for (int64_t b = 0; b < bytes; b++)
@@ -295,8 +310,8 @@ static sw_status gather(sw_transport *t, const int32_t *ranks, int32_t n, int64_
 	sw_status status = t->ops->all_gather(t, ranks, n, in, out, bytes, err);
 	for (int64_t k = 0; k < n * bytes && status == SW_OK; k++)
 		if (out[k] != mark(ranks[k / bytes], 0, k % bytes))
-			status = sw_fail(err, SW_NO, "all-gather of %lld: byte %lld", (long long)bytes,
-			                 (long long)k);
+			status = sw_fail(err, SW_NO, "all-gather of %lld: byte %lld",
+			                 (long long)bytes, (long long)k);
 	free(in);
 	free(out);
 	return status;
@@ -311,8 +326,8 @@ static sw_status exchange_blocks(sw_transport *t, const int32_t *ranks, int32_t 
 	sw_status status = t->ops->all_to_all(t, ranks, n, in, out, bytes, err);
 	for (int64_t k = 0; k < n * bytes && status == SW_OK; k++)
 		if (out[k] != mark(ranks[k / bytes], position, k % bytes))
-			status = sw_fail(err, SW_NO, "all-to-all of %lld: byte %lld", (long long)bytes,
-			                 (long long)k);
+			status = sw_fail(err, SW_NO, "all-to-all of %lld: byte %lld",
+			                 (long long)bytes, (long long)k);
 	free(in);
 	free(out);
 	return status;
@@ -327,8 +342,8 @@ static sw_status broadcast_block(sw_transport *t, const int32_t *ranks, int32_t 
 	sw_status status = t->ops->group_broadcast(t, ranks, n, in, out, bytes, err);
 	for (int64_t b = 0; b < bytes && status == SW_OK; b++)
 		if (out[b] != mark(ranks[0], 3, b))
-			status = sw_fail(err, SW_NO, "broadcast of %lld: byte %lld", (long long)bytes,
-			                 (long long)b);
+			status = sw_fail(err, SW_NO, "broadcast of %lld: byte %lld",
+			                 (long long)bytes, (long long)b);
 	free(in);
 	free(out);
 	return status;
@@ -362,7 +377,8 @@ static void gathers_and_exchanges_of_every_size(void **state)
 	run_by_every_algorithm(move_in_groups, NULL);
 }
 
-/* The last rank receives from nobody, and the first sends to nobody, unless the circle is closed. */
+/* The last rank receives from nobody, and the first sends to nobody, unless the circle is closed.
+ */
 static sw_status shift(sw_transport *t, void *context, sw_error *err)
 {
 	enum { BYTES = 70001 };
@@ -396,7 +412,7 @@ static void a_permute_shifts_and_leaves_zeros(void **state)
 	run_everywhere(shift, &closed[1]);
 }
 
-/* ---- control and counts ----------------------------------------------------------------------------------- */
+/* ---- control and counts ----------------------------------------------------------------- */
 
 static sw_status broadcast(sw_transport *t, void *context, sw_error *err)
 {
@@ -455,8 +471,8 @@ static sw_status count_wire(sw_transport *t, void *context, sw_error *err)
 	float *in = sw_alloc(sizeof(*in) * EACH * MAX_RANKS),
 	      *out = sw_alloc(sizeof(*out) * EACH * MAX_RANKS);
 	int64_t before = t->traffic.wire_bytes, block = (int64_t)sizeof(*in) * EACH;
-	sw_status status =
-		t->ops->all_reduce(t, ranks, n, SW_MONOID_SUM, SW_F32, in, out, (int64_t)n * EACH, err);
+	sw_status status = t->ops->all_reduce(t, ranks, n, SW_MONOID_SUM, SW_F32, in, out,
+	                                      (int64_t)n * EACH, err);
 	int64_t reduced = t->traffic.wire_bytes - before;
 	if (status == SW_OK)
 		status = t->ops->all_gather(t, ranks, n, in, out, block, err);

@@ -1,4 +1,5 @@
-/* No call hangs for good: what each rank is told when another one fails, leaves, or does something else. */
+/* No call hangs for good: what each rank is told when another one fails, leaves, or does something
+ * else. */
 #include "ranks.h"
 
 #include <string.h>
@@ -135,7 +136,8 @@ static void ranks_that_wait_for_each_other_all_fail(void **state)
 	outcome result;
 	run_ranks(4, false, circle, NULL, &result);
 	for (int32_t r = 0; r < 4; r++)
-		assert_says(&result, r, SW_ERR_IO, "ranks wait for each other: rank 0 is in permute");
+		assert_says(&result, r, SW_ERR_IO,
+		            "ranks wait for each other: rank 0 is in permute");
 }
 
 static sw_status wrong_group(sw_transport *t, void *context, sw_error *err)
@@ -151,7 +153,8 @@ static void a_group_without_the_caller_is_refused(void **state)
 	(void)state;
 	outcome result;
 	run_ranks(2, false, wrong_group, NULL, &result);
-	assert_says(&result, 0, SW_ERR_INTERNAL, "rank 0 calls a collective of a group that it is not in");
+	assert_says(&result, 0, SW_ERR_INTERNAL,
+	            "rank 0 calls a collective of a group that it is not in");
 }
 
 static sw_status add_preds_of_tokens(sw_transport *t, void *context, sw_error *err)
@@ -177,7 +180,7 @@ static void no_ranks_are_refused(void **state)
 	assert_int_equal(sw_transport_local(0, NULL, &err), SW_ERR_INPUT);
 }
 
-/* ---- the same under mpirun: one case per process, named by the argument ------------------------------- */
+/* ---- the same under mpirun: one case per process, named by the argument ----------------- */
 
 static const struct {
 	const char *name;

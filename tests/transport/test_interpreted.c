@@ -1,4 +1,5 @@
-/* Programs that communicate, interpreted on ranks: broadcasts, ragged exchanges, and collectives in two halves. */
+/* Programs that communicate, interpreted on ranks: broadcasts, ragged exchanges, and collectives in
+ * two halves. */
 #include "ranks.h"
 
 #include <stdlib.h>
@@ -29,11 +30,11 @@ static sw_status expect(const char *what, const float *got, int64_t i, float wan
 {
 	if (got[i] == wanted)
 		return SW_OK;
-	return sw_fail(err, SW_NO, "%s: element %lld is %g, not %g", what, (long long)i, (double)got[i],
-	               (double)wanted);
+	return sw_fail(err, SW_NO, "%s: element %lld is %g, not %g", what, (long long)i,
+	               (double)got[i], (double)wanted);
 }
 
-/* ---- pairs ------------------------------------------------------------------------------------------------ */
+/* ---- pairs ------------------------------------------------------------------------------ */
 
 static const char pairs_text[] =
 	"HloModule m, num_partitions=%d\n"
@@ -46,7 +47,8 @@ static const char pairs_text[] =
 	"  mine = f32[] convert(id)\n"
 	"  x = f32[3] broadcast(mine), dimensions={}\n"
 	"  last = f32[3] collective-broadcast(x), channel_id=1, replica_groups={{%s}}\n"
-	"  g = (f32[3], f32[%d]) all-gather-start(x), channel_id=2, replica_groups={}, dimensions={0}\n"
+	"  g = (f32[3], f32[%d]) all-gather-start(x), channel_id=2, replica_groups={}, "
+	"dimensions={0}\n"
 	"  r = f32[3] all-reduce-start(x), channel_id=3, replica_groups={}, to_apply=add\n"
 	"  p = (f32[3], f32[3], u32[]) collective-permute-start(x), channel_id=4, "
 	"source_target_pairs={%s}\n"
@@ -55,7 +57,8 @@ static const char pairs_text[] =
 	"  reduced = f32[3] all-reduce-done(r)\n"
 	"  permuted = f32[3] collective-permute-done(p)\n"
 	"  summed = f32[3] async-done(a), calls=sum\n"
-	"  ROOT all = (f32[3], f32[%d], f32[3], f32[3], f32[3]) tuple(last, gathered, reduced, permuted, "
+	"  ROOT all = (f32[3], f32[%d], f32[3], f32[3], f32[3]) tuple(last, gathered, reduced, "
+	"permuted, "
 	"summed)\n"
 	"}\n";
 
@@ -75,8 +78,8 @@ static void write_pairs(int32_t size, sw_text *text)
 static sw_status run_pairs(sw_transport *t, void *context, sw_error *err)
 {
 	enum { OUTPUTS = 5 };
-	static const char *const names[] = {"collective-broadcast", "all-gather", "all-reduce", "permute",
-	                                    "async"};
+	static const char *const names[] = {"collective-broadcast", "all-gather", "all-reduce",
+	                                    "permute", "async"};
 	(void)context;
 	sw_text text = {0};
 	sw_tensor outputs[OUTPUTS];
@@ -88,7 +91,8 @@ static sw_status run_pairs(sw_transport *t, void *context, sw_error *err)
 	sw_text_clear(&text);
 	for (int o = 0; status == SW_OK && o < OUTPUTS; o++) {
 		for (int64_t i = 0;
-		     checked == SW_OK && i < (int64_t)(outputs[o].buffer->bytes / sizeof(float)); i++)
+		     checked == SW_OK && i < (int64_t)(outputs[o].buffer->bytes / sizeof(float));
+		     i++)
 			checked = expect(names[o], sw_tensor_data(outputs[o]), i,
 			                 o == 1 ? (float)(i / 3) : wanted[o], err);
 		sw_tensor_drop(&outputs[o]);
@@ -102,8 +106,8 @@ static void what_starts_is_done_in_the_end(void **state)
 	run_everywhere(run_pairs, NULL);
 }
 
-/* Collectives of several operands, which travel as one message, beside the same of each alone: along a dimension that is not the first, of sizes
- * that differ. */
+/* Collectives of several operands, which travel as one message, beside the same of each alone:
+ * along a dimension that is not the first, of sizes that differ. */
 /* Sizes are placeholders: N ranks; A and C along the dimension that is shared, G and H gathered. */
 static const char several_text[] =
 	"HloModule m, num_partitions=$N\n"
@@ -117,9 +121,12 @@ static const char several_text[] =
 	"  mj = f32[2,$C] broadcast(mine), dimensions={}\n"
 	"  x = f32[2,$A,3] add(i, mi)\n"
 	"  y = f32[2,$C] multiply(j, mj)\n"
-	"  s = (f32[2,$A,3], f32[2,$C]) all-reduce(x, y), replica_groups=[1,$N]<=[$N], to_apply=add\n"
-	"  g = (f32[2,$G,3], f32[2,$H]) all-gather(x, y), replica_groups=[1,$N]<=[$N], dimensions={1}\n"
-	"  r = (f32[2,2,3], f32[2,1]) reduce-scatter(x, y), replica_groups=[1,$N]<=[$N], dimensions={1}, "
+	"  s = (f32[2,$A,3], f32[2,$C]) all-reduce(x, y), replica_groups=[1,$N]<=[$N], "
+	"to_apply=add\n"
+	"  g = (f32[2,$G,3], f32[2,$H]) all-gather(x, y), replica_groups=[1,$N]<=[$N], "
+	"dimensions={1}\n"
+	"  r = (f32[2,2,3], f32[2,1]) reduce-scatter(x, y), replica_groups=[1,$N]<=[$N], "
+	"dimensions={1}, "
 	"to_apply=add\n"
 	"  s0 = f32[2,$A,3] get-tuple-element(s), index=0\n"
 	"  s1 = f32[2,$C] get-tuple-element(s), index=1\n"
@@ -131,12 +138,16 @@ static const char several_text[] =
 	"  t1 = f32[2,$C] all-reduce(y), replica_groups=[1,$N]<=[$N], to_apply=add\n"
 	"  h0 = f32[2,$G,3] all-gather(x), replica_groups=[1,$N]<=[$N], dimensions={1}\n"
 	"  h1 = f32[2,$H] all-gather(y), replica_groups=[1,$N]<=[$N], dimensions={1}\n"
-	"  q0 = f32[2,2,3] reduce-scatter(x), replica_groups=[1,$N]<=[$N], dimensions={1}, to_apply=add\n"
-	"  q1 = f32[2,1] reduce-scatter(y), replica_groups=[1,$N]<=[$N], dimensions={1}, to_apply=add\n"
-	"  ROOT all = (f32[2,$A,3], f32[2,$C], f32[2,$G,3], f32[2,$H], f32[2,2,3], f32[2,1], f32[2,$A,3], "
-        "f32[2,$C], "
-	"f32[2,$G,3], f32[2,$H], f32[2,2,3], f32[2,1]) tuple(s0, s1, g0, g1, r0, r1, t0, t1, h0, h1, q0, "
-        "q1)\n"
+	"  q0 = f32[2,2,3] reduce-scatter(x), replica_groups=[1,$N]<=[$N], dimensions={1}, "
+	"to_apply=add\n"
+	"  q1 = f32[2,1] reduce-scatter(y), replica_groups=[1,$N]<=[$N], dimensions={1}, "
+	"to_apply=add\n"
+	"  ROOT all = (f32[2,$A,3], f32[2,$C], f32[2,$G,3], f32[2,$H], f32[2,2,3], f32[2,1], "
+	"f32[2,$A,3], "
+	"f32[2,$C], "
+	"f32[2,$G,3], f32[2,$H], f32[2,2,3], f32[2,1]) tuple(s0, s1, g0, g1, r0, r1, t0, t1, h0, "
+	"h1, q0, "
+	"q1)\n"
 	"}\n";
 
 static void write_several(int32_t n, sw_text *text)
@@ -160,7 +171,8 @@ static sw_status run_several(sw_transport *t, void *context, sw_error *err)
 	enum { OUTPUTS = 12, PAIRS = OUTPUTS / 2 };
 	(void)context;
 	int64_t n = t->size;
-	const int64_t elements[PAIRS] = {12 * n, 2 * n, 12 * n * n, 2 * n * n, 12, 2}; /* shapes go with the program */
+	/* shapes go with the program */
+	const int64_t elements[PAIRS] = {12 * n, 2 * n, 12 * n * n, 2 * n * n, 12, 2};
 	sw_text text = {0};
 	sw_tensor outputs[OUTPUTS];
 	write_several(t->size, &text);
@@ -189,8 +201,9 @@ typedef struct stopped {
 	int drained;
 } stopped;
 
-static sw_status begin_and_stop(void *context, const sw_program *program, sw_id op, const sw_tensor *in,
-                                sw_tensor *out, uint64_t *ticket, sw_error *err)
+static sw_status begin_and_stop(void *context, const sw_program *program, sw_id op,
+                                const sw_tensor *in, sw_tensor *out, uint64_t *ticket,
+                                sw_error *err)
 {
 	stopped *s = context;
 	s->stop = true;
@@ -259,7 +272,7 @@ static void an_error_lets_buffers_go_when_all_that_was_begun_is_over(void **stat
 	run_everywhere(stop_with_open_pair, NULL);
 }
 
-/* ---- ragged ------------------------------------------------------------------------------------------------- */
+/* ---- ragged ----------------------------------------------------------------------------- */
 
 static const char ragged_text[] = "HloModule m, num_partitions=%d\n"
 				  "ENTRY e {\n"
@@ -273,7 +286,8 @@ static const char ragged_text[] = "HloModule m, num_partitions=%d\n"
 				  "received), channel_id=1, replica_groups={{%s}}\n"
 				  "}\n";
 
-/* Rank r has room for two rows for and from each rank, and sends (r + 2 q) mod 3 of them to rank q. */
+/* Rank r has room for two rows for and from each rank, and sends (r + 2 q) mod 3 of them to rank q.
+ */
 static int32_t rows_between(int32_t from, int32_t to)
 {
 	return (from + 2 * to) % 3;
@@ -285,18 +299,19 @@ static sw_status make_inputs(int32_t size, int32_t rank, const int64_t *dims, sw
 {
 	sw_status status = SW_OK;
 	for (int i = 0; i < 6 && status == SW_OK; i++)
-		status = sw_tensor_new(
-			(sw_shape){i < 2 ? SW_F32 : SW_S32, i < 2 ? 2 : 1, 0, i < 2 ? dims : dims + 2},
-			true, &inputs[i], err);
+		status = sw_tensor_new((sw_shape){i < 2 ? SW_F32 : SW_S32, i < 2 ? 2 : 1, 0,
+		                                  i < 2 ? dims : dims + 2},
+		                       true, &inputs[i], err);
 	for (int32_t q = 0; q < size && status == SW_OK; q++) {
-		int32_t *list[4],
-			numbers[4] = {2 * q, rows_between(rank, q), 2 * rank, rows_between(q, rank)};
+		int32_t *list[4], numbers[4] = {2 * q, rows_between(rank, q), 2 * rank,
+		                                rows_between(q, rank)};
 		for (int i = 0; i < 4; i++) {
 			list[i] = sw_tensor_data(inputs[2 + i]);
 			list[i][q] = numbers[i];
 		}
 		for (int32_t e = 0; e < 4; e++) {
-			((float *)sw_tensor_data(inputs[0]))[4 * q + e] = (float)(1000 * rank + 10 * q + e);
+			((float *)sw_tensor_data(inputs[0]))[4 * q + e] =
+				(float)(1000 * rank + 10 * q + e);
 			((float *)sw_tensor_data(inputs[1]))[4 * q + e] = -1;
 		}
 	}
@@ -356,7 +371,8 @@ static void rows_that_are_not_there_are_refused(void **state)
 		assert_int_not_equal(result.status[0], SW_OK);
 		if (!strstr(result.error[0].message, cases[i].says) &&
 		    !strstr(result.error[1].message, cases[i].says))
-			fail_msg("\"%s\" does not say \"%s\"", result.error[0].message, cases[i].says);
+			fail_msg("\"%s\" does not say \"%s\"", result.error[0].message,
+			         cases[i].says);
 	}
 }
 

@@ -1,11 +1,12 @@
-/* Collective ops of a program, on any dimension and with every form of group, against what each element should be. */
+/* Collective ops of a program, on any dimension and with every form of group, against what each
+ * element should be. */
 #include "ranks.h"
 
 #include <string.h>
 
 #define RANK 3
 
-/* ---- groups: every form that HLO has --------------------------------------------------------------- */
+/* ---- groups: every form that HLO has ---------------------------------------------------- */
 
 typedef enum group_form { EMPTY, IOTA, IOTA_TRANSPOSED, LIST, RAGGED, FORMS } group_form;
 
@@ -59,7 +60,7 @@ static bool make_groups(group_form form, int32_t size, int32_t rank, group *g)
 	return true;
 }
 
-/* ---- what each element should be ---------------------------------------------------------------------- */
+/* ---- what each element should be -------------------------------------------------------- */
 
 static float element(int32_t rank, const int64_t *index)
 {
@@ -102,15 +103,16 @@ static sw_status compare(const sw_program *p, sw_opcode opcode, const group *g, 
 			for (index[2] = 0; index[2] < dims[2]; index[2]++, k++) {
 				float wanted = expected(opcode, g, dimension, extent, index);
 				if (data[k] != wanted)
-					return sw_fail(
-						err, SW_NO, "%s along %lld: element %lld is %g, not %g",
-						sw_op_opcode_name(&p->ops.data[1]), (long long)dimension,
-						(long long)k, (double)data[k], (double)wanted);
+					return sw_fail(err, SW_NO,
+					               "%s along %lld: element %lld is %g, not %g",
+					               sw_op_opcode_name(&p->ops.data[1]),
+					               (long long)dimension, (long long)k,
+					               (double)data[k], (double)wanted);
 			}
 	return SW_OK;
 }
 
-/* ---- running one op -------------------------------------------------------------------------------------- */
+/* ---- running one op --------------------------------------------------------------------- */
 
 static void fill(sw_tensor tensor, int32_t rank)
 {
@@ -124,7 +126,8 @@ static void fill(sw_tensor tensor, int32_t rank)
 }
 
 /* The op that makes `result`, on this rank's operand; *out is the caller's. */
-static sw_status perform(sw_transport *t, const sw_program *p, sw_id result, sw_tensor *out, sw_error *err)
+static sw_status perform(sw_transport *t, const sw_program *p, sw_id result, sw_tensor *out,
+                         sw_error *err)
 {
 	const sw_op *op = sw_op_at(p, p->values.data[result].op);
 	sw_tensor in;
@@ -139,8 +142,8 @@ static sw_status perform(sw_transport *t, const sw_program *p, sw_id result, sw_
 	return status;
 }
 
-static sw_status check_payload(const sw_transport *t, sw_opcode opcode, int64_t before, int64_t bytes,
-                               int32_t n, sw_error *err)
+static sw_status check_payload(const sw_transport *t, sw_opcode opcode, int64_t before,
+                               int64_t bytes, int32_t n, sw_error *err)
 {
 	int64_t counted = t->traffic.payload_bytes - before,
 		wanted = sw_collective_payload_bytes(opcode, bytes, n);
@@ -150,7 +153,8 @@ static sw_status check_payload(const sw_transport *t, sw_opcode opcode, int64_t 
 	               (long long)counted, (long long)wanted);
 }
 
-static sw_status run_op(sw_transport *t, sw_opcode opcode, const group *g, int64_t dimension, sw_error *err)
+static sw_status run_op(sw_transport *t, sw_opcode opcode, const group *g, int64_t dimension,
+                        sw_error *err)
 {
 	sw_program *p = sw_program_new("test");
 	int32_t c = sw_build_computation(p, "main");
@@ -164,7 +168,8 @@ static sw_status run_op(sw_transport *t, sw_opcode opcode, const group *g, int64
 	if (status == SW_OK)
 		status = compare(p, opcode, g, dimension, dims[dimension], out, err);
 	if (status == SW_OK)
-		status = check_payload(t, opcode, before, sw_shape_bytes(sw_value_shape(p, x)), g->n, err);
+		status = check_payload(t, opcode, before, sw_shape_bytes(sw_value_shape(p, x)),
+		                       g->n, err);
 	if (out.buffer)
 		sw_tensor_drop(&out);
 	sw_program_free(p);
@@ -173,14 +178,16 @@ static sw_status run_op(sw_transport *t, sw_opcode opcode, const group *g, int64
 
 static sw_status run_all_ops(sw_transport *t, void *context, sw_error *err)
 {
-	static const sw_opcode opcodes[] = {SW_OP_ALL_REDUCE, SW_OP_ALL_GATHER, SW_OP_REDUCE_SCATTER,
-	                                    SW_OP_ALL_TO_ALL};
+	static const sw_opcode opcodes[] = {SW_OP_ALL_REDUCE, SW_OP_ALL_GATHER,
+	                                    SW_OP_REDUCE_SCATTER, SW_OP_ALL_TO_ALL};
 	(void)context;
 	group g;
 	sw_status status = SW_OK;
 	for (group_form form = 0; form < FORMS; form++)
-		for (size_t i = 0; i < SW_COUNT(opcodes) && make_groups(form, t->size, t->rank, &g); i++)
-			for (int64_t dimension = 0; dimension < RANK && status == SW_OK; dimension++)
+		for (size_t i = 0; i < SW_COUNT(opcodes) && make_groups(form, t->size, t->rank, &g);
+		     i++)
+			for (int64_t dimension = 0; dimension < RANK && status == SW_OK;
+			     dimension++)
 				if (form != RAGGED || opcodes[i] == SW_OP_ALL_REDUCE)
 					status = run_op(t, opcodes[i], &g, dimension, err);
 	return status;
@@ -228,7 +235,7 @@ static void a_permute_counts_only_who_sends(void **state)
 	run_everywhere(run_permute, NULL);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------------------- */
+/* ---- what is refused -------------------------------------------------------------------- */
 
 static sw_status groups_of_others(sw_transport *t, void *context, sw_error *err)
 {
