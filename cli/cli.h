@@ -7,6 +7,7 @@
 #define SW_CLI_H
 
 #include "run/run.h"
+#include "search/search.h"
 
 /* ---- options ---------------------------------------------------------------------------- */
 

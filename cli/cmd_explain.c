@@ -1,4 +1,5 @@
 #include "cli.h"
+#include "explain/explain.h"
 
 /* A plan and all that there is to say about it. */
 static sw_status explain_file(cli *c, const char *path, json_t **explained, sw_error *err)

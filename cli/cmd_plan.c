@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "search/search.h"
 
 /* ---- printing programs instead of planning ---------------------------------------------- */
 
@@ -192,8 +193,6 @@ static sw_status make_plan(cli *c, const sw_program *program, const sw_sidecar *
 		.seed = (uint64_t)c->values.seed,
 		.quiet = c->values.quiet,
 		.pins = &pins,
-		.measure = sw_partition_measure,
-		.play = sw_simulate_plan,
 		.remat = read_remat(c),
 		.least = &least,
 	};

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "partition/partition.h"
+#include "simulate/simulate.h"
 
 /* One device, for programs that are run as they are. Its figures matter to no one: nothing is
  * planned. */
@@ -49,7 +50,7 @@ static sw_status cost_again(cli *c, const char *path, cli_plan *loaded, sw_error
 {
 	sw_text text = {0};
 	sw_status status =
-		sw_plan_measure_again(loaded->plan, sw_partition_measure, sw_simulate_plan, err);
+		sw_simulate_recost(loaded->plan, true, err);
 	if (status == SW_OK) {
 		sw_plan_changes_print(loaded->plan, &text);
 		cli_note(c, "%s: %s", path, text.data);

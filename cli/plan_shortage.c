@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "search/search.h"
 
 /* Lines for people; in JSON more. */
 #define MOST_LINES 12

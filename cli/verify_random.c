@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <string.h>
+#include "model/model.h"
 
 #define MAX_RANKS 256 /* each is a thread */
 

@@ -5,10 +5,12 @@
 #   tests/FOLDER/*.c           anything else: helpers, linked into each program of that folder
 #   tests/FOLDER/write_NAME.c  a program that is no test: it writes what other tools read
 #   tests/generate/*.c         writes random programs: a library that every test may use
+#   tests/planned/*.c          programs, clusters and plans for them: another such library
 #   tests/fuzz/fuzz_NAME.c     a libFuzzer target, only with SW_FUZZ
 # Every test runs in the root of the source. Programs have SW_SOURCE_DIR and SW_BINARY_DIR as
 # macros, scripts have them, and SHARDWRIGHT (the command), in the environment.
 
+set(SW_TEST_LIBRARIES planned generate)
 set(SW_TEST_ENVIRONMENT
   SHARDWRIGHT=${PROJECT_BINARY_DIR}/shardwright
   SW_SOURCE_DIR=${PROJECT_SOURCE_DIR}
@@ -64,10 +66,13 @@ endfunction()
 
 function(sw_link_test target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  if(TARGET helpers_generate)
-    target_link_libraries(${target} PRIVATE helpers_generate)
-  endif()
-  sw_link_program(${target} ${ARGN} PkgConfig::CMOCKA)
+  set(libraries "")
+  foreach(folder IN LISTS SW_TEST_LIBRARIES)
+    if(TARGET helpers_${folder})
+      list(APPEND libraries helpers_${folder})
+    endif()
+  endforeach()
+  sw_link_program(${target} ${ARGN} ${libraries} PkgConfig::CMOCKA)
 endfunction()
 
 function(sw_add_test_program file)
@@ -75,7 +80,7 @@ function(sw_add_test_program file)
   list(GET labels 0 folder)
   add_executable(${name} ${file})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-  if(TARGET helpers_${folder} AND NOT folder STREQUAL "generate")
+  if(TARGET helpers_${folder} AND NOT folder IN_LIST SW_TEST_LIBRARIES)
     sw_link_test(${name} helpers_${folder})
   else()
     sw_link_test(${name})
@@ -99,7 +104,7 @@ endfunction()
 
 # All tests of tests/<folder>, and the target tests_<folder> that builds them.
 function(sw_add_test_folder folder)
-  if(NOT folder STREQUAL "generate")
+  if(NOT folder IN_LIST SW_TEST_LIBRARIES)
     sw_add_helpers(${folder} OBJECT)
   endif()
   file(GLOB programs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/test_*.c
@@ -139,7 +144,9 @@ function(sw_add_tests)
   file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true
        RELATIVE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/tests/*)
   if(NOT SW_UPTO)
-    sw_add_helpers(generate STATIC)
+    foreach(folder IN LISTS SW_TEST_LIBRARIES)
+      sw_add_helpers(${folder} STATIC)
+    endforeach()
   endif()
   foreach(folder IN LISTS folders)
     if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/tests/${folder} AND NOT folder STREQUAL "fuzz"

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "model/model.h"
 
 /* ---- the subject ------------------------------------------------------------------------ */
 

@@ -8,7 +8,7 @@
 #ifndef BENCH_HONESTY_H
 #define BENCH_HONESTY_H
 
-#include "plan/internal.h"
+#include "model/internal.h"
 
 /* Who says how long a step takes: the models that the solver can work on, by what hides in them,
  * the planner's first; formulas on what the partitioned program costs; and the simulator. */

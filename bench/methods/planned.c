@@ -1,6 +1,6 @@
 #include "bench_methods.h"
 
-#include "plan/internal.h"
+#include "model/internal.h"
 
 #include <math.h>
 #include <string.h>

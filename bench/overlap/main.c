@@ -22,6 +22,7 @@
  * runs, so that both tables are of the same cluster: needs --cluster FILE to be that of the lab.
  */
 #include "schedule/schedule.h"
+#include "search/search.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -196,7 +197,7 @@ static sw_status bench_strategy(sw_table *table, const subject *s, const sw_clus
 {
 	sw_plan *plan;
 	sw_plan_options options = {
-		.measure = sw_partition_measure, .quiet = true, .memory_bytes = how->memory_bytes};
+		.no_overlap = true, .quiet = true, .memory_bytes = how->memory_bytes};
 	sw_status status = sw_plan_strategy_parse(strategy, &options.strategy, err);
 	if (status == SW_OK)
 		status = sw_plan_make(s->program, s->path, &s->sidecar, cluster, &options, &plan,

@@ -3,6 +3,7 @@
 #include "papers.h"
 
 #include "simulate/simulate.h"
+#include "search/search.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -247,8 +248,7 @@ static sw_status plan_subject(const plan_task *t, const subject *s, FILE *to, sw
 {
 	sw_plan *plan;
 	bool decides = t->experiment->decides;
-	sw_plan_options options = {.measure = sw_partition_measure,
-	                           .play = t->experiment->waits ? NULL : sw_simulate_plan,
+	sw_plan_options options = {.no_overlap = t->experiment->waits,
 	                           .quiet = true,
 	                           .remat = decides ? NULL : "none", /* the row's program has it */
 	                           .microbatches = decides ? 0 : 1,

@@ -12,6 +12,7 @@
  * small to large, as `auto` plans them.
  */
 #include "simulate/simulate.h"
+#include "search/search.h"
 
 #include <glob.h>
 #include <math.h>
@@ -63,8 +64,6 @@ static void make_plan(const void *context, void *result)
 	sw_memory_keep();
 	sw_plan *plan = NULL;
 	sw_plan_options options = {.strategy = what->strategy,
-	                           .measure = sw_partition_measure,
-	                           .play = sw_simulate_plan,
 	                           .quiet = true,
 	                           .time_limit_s = how->time_limit_s,
 	                           .memory_bytes = how->memory_bytes};

@@ -7,7 +7,7 @@
 #include "bench.h"
 
 #include "frontend/frontend.h"
-#include "plan/internal.h"
+#include "model/internal.h"
 #include "rewrite/rewrite.h"
 
 #include <string.h>

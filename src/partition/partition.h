@@ -11,6 +11,20 @@
 
 #include "plan/plan.h"
 
+/* Where the ops of a partitioned program come from: those from `first` on, up to the next origin's,
+ * were written for `op` (SW_NO_ID: for the results of a computation): they are its local op, or,
+ * unless `value` is SW_NO_ID, move that value from one of `layouts` to another. */
+typedef struct sw_origin {
+	sw_id first, op, value;
+	uint32_t from, to;
+} sw_origin;
+typedef struct sw_origins {
+	SW_VEC(sw_origin) items; /* ascending */
+	sw_layouts layouts;      /* the plan's first, by the same numbers */
+} sw_origins;
+void sw_origins_clear(sw_origins *origins);
+const sw_origin *sw_origin_of(const sw_origins *origins, sw_id local_op);
+
 sw_status sw_partition(const sw_plan *plan, sw_program **local, sw_error *err);
 /* The same by paths that the caller keeps (sw_plan_paths of the plan's cluster and axes): many
  * plans, each path found once. */
@@ -20,7 +34,7 @@ sw_status sw_partition_by(const sw_plan *plan, sw_path_cache *paths, sw_program 
 sw_status sw_partition_with_origins(const sw_plan *plan, sw_program **local, sw_origins *origins,
                                     sw_error *err);
 /* Partition, then cost: the figures of the program that will run; peak_bytes is its arena
- * (sw_placement), all that a device holds. Matches sw_plan_measure_fn. */
+ * (sw_placement), all that a device holds. */
 sw_status sw_partition_measure(const sw_plan *plan, sw_program_cost *cost, sw_error *err);
 
 /* Writes the moves of one redistribution of local value x; returns the local value in layout `to`.

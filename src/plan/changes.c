@@ -52,20 +52,6 @@ sw_status sw_plan_move(sw_plan *plan, const sw_cluster *cluster, sw_error *err)
 	return status;
 }
 
-sw_status sw_plan_measure_again(sw_plan *plan, sw_plan_measure_fn *measure, sw_plan_play_fn *play,
-                                sw_error *err)
-{
-	sw_status status = measure(plan, &plan->predicted, err);
-	if (status == SW_OK && play)
-		status = play(plan, &plan->predicted, &plan->predicted.step_time_s, err);
-	plan->model_s = plan->model_best_s = plan->model_bound_s = plan->lower_bound_s = 0;
-	plan->gap = plan->step_gap = 0;
-	plan->alternatives.len = 0;
-	snprintf(plan->scope, sizeof(plan->scope),
-	         "not for what it is used for now: plan again for a bound and alternatives");
-	return status;
-}
-
 void sw_plan_changes_print(const sw_plan *plan, sw_text *text)
 {
 	const sw_plan_changes *x = plan->changes;

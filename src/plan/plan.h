@@ -26,7 +26,6 @@
 #include "cost/cost.h"
 #include "frontend/frontend.h"
 #include "rewrite/rewrite.h"
-#include "solve/methods.h"
 
 typedef enum sw_strategy_kind {
 	SW_PLAN_AUTO,
@@ -54,31 +53,11 @@ typedef struct sw_plan_strategy {
 	int64_t merge_bytes; /* HOROVOD: gradients are reduced together, so many bytes at once */
 	int64_t top;         /* AXONN without sizes: how many grids are planned */
 } sw_plan_strategy;
+#define SW_TOP_GRIDS 5 /* that are planned unless it is said how many */
 /* What may be written is listed in docs/commands.md; the message of a failure lists it, too. What
  * is printed parses back. */
 sw_status sw_plan_strategy_parse(const char *text, sw_plan_strategy *strategy, sw_error *err);
 void sw_plan_strategy_print(const sw_plan_strategy *strategy, sw_text *text);
-
-/* ---- pins: docs/pins.md ----------------------------------------------------------------- */
-
-typedef struct sw_pin {
-	const char *pattern; /* glob, of names of tensors or ops */
-	bool is_op, whole, outer;
-	int line;
-	/* dimensions that are split, in the order written, and among how many devices each */
-	int32_t n;
-	int32_t dims[SW_MAX_RANK];
-	/* contract: of an op, what it sums over; 1: not split */
-	int64_t parts[SW_MAX_RANK], contract;
-} sw_pin;
-typedef struct sw_pins {
-	sw_arena arena;
-	const char *file; /* borrowed */
-	size_t n;
-	sw_pin *list;
-} sw_pins;
-sw_status sw_pins_read(const char *path, sw_pins *pins, sw_error *err);
-void sw_pins_clear(sw_pins *pins);
 
 /* Atoms that move together: a run of adjacent atoms. */
 #define SW_MAX_AXES 4
@@ -185,51 +164,6 @@ static inline const sw_layout *sw_plan_layout(const sw_plan *plan, uint32_t numb
 	return &plan->layouts.items.data[number];
 }
 
-/* Costs the program that a plan leads to: `partition` provides it, which stands below this folder.
- */
-typedef sw_status sw_plan_measure_fn(const sw_plan *plan, sw_program_cost *cost, sw_error *err);
-/* Seconds of a step of that program as `run` runs it, collectives beside kernels: `simulate`
- * provides it. */
-typedef sw_status sw_plan_play_fn(const sw_plan *plan, const sw_program_cost *measured,
-                                  double *step_time_s, sw_error *err);
-
-typedef struct sw_plan_options {
-	sw_plan_strategy strategy;
-	int64_t memory_bytes; /* per device; 0: the cluster file's */
-	/* of the memory: what the search leaves to the schedule, to begin collectives ahead; the
-	 * planner's own choice */
-	int64_t spare_bytes;
-	/* 0: none. Of the whole search; what it cut short is a warning of the plan */
-	double time_limit_s;
-	bool untied; /* repeated layers of a large program may differ */
-	/* what solves the problems; none but `exact` is for use: they are there to be compared */
-	sw_method method;
-	uint64_t seed; /* of methods that draw by chance */
-	/* a rematerialisation policy, "none"; NULL: whichever is fastest */
-	const char *remat;
-	int32_t microbatches; /* 1: the batch is one; 0: whichever number is fastest */
-	bool quiet;
-	int threads;         /* 0: all processors. The plan is the same for any number */
-	const sw_pins *pins; /* NULL: none. What can't be pinned so is SW_ERR_INPUT */
-	sw_plan_measure_fn *measure;
-	sw_plan_play_fn *play; /* NULL: collectives are waited for where they stand */
-	/* NULL; or gets, where nothing fits in memory, the plan that needs least */
-	struct sw_plan **least;
-} sw_plan_options;
-
-/* `program` is as read; the plan makes its own canonical copy. `sidecar` gives roles. SW_NO when
- * nothing fits in memory (the message says by how much, and where). */
-sw_status sw_plan_make(const sw_program *program, const char *program_path,
-                       const sw_sidecar *sidecar, const sw_cluster *cluster,
-                       const sw_plan_options *options, sw_plan **plan, sw_error *err);
-/* Everything replicated: what a single device runs. */
-sw_status sw_plan_replicated(const sw_program *program, const sw_cluster *cluster, sw_plan **plan,
-                             sw_error *err);
-/* Any plan that is allowed, by chance: every op a strategy that its rule has, every input, result
- * and carried value a layout that it may have. What it costs is not looked at, nor written into the
- * plan. The same seed gives the same plan. */
-sw_status sw_plan_random(const sw_program *program, const char *program_path,
-                         const sw_cluster *cluster, uint64_t seed, sw_plan **plan, sw_error *err);
 void sw_plan_free(sw_plan *plan);
 /* Every decision is consistent: strategies possible, layouts valid, inputs and outputs no partial
  * sums, aliased ones equal. */
@@ -237,8 +171,6 @@ sw_status sw_plan_verify(const sw_plan *plan, sw_error *err);
 
 /* Is that one of `anew`? O(log of their number). */
 bool sw_plan_reads_anew(const sw_plan *plan, sw_id value, sw_id op);
-/* Every reader moves anew where that frees memory between it and the one before. */
-void sw_plan_share_nothing(sw_plan *plan);
 void sw_reads_sort(sw_reads *reads); /* ascending, each once */
 void sw_reads_copy(sw_reads *to, const sw_reads *from);
 
@@ -257,6 +189,9 @@ sw_path_cache *sw_plan_paths(const sw_cluster *cluster, const sw_axis *axes, int
 sw_path_store *sw_path_store_new(const sw_cluster *cluster);
 void sw_path_store_free(sw_path_store *store);
 sw_path_cache *sw_path_store_get(sw_path_store *store, const sw_axis *axes, int32_t n_axes);
+/* Everything replicated: what a single device runs. */
+sw_status sw_plan_replicated(const sw_program *program, const sw_cluster *cluster, sw_plan **plan,
+                             sw_error *err);
 
 /* ---- plan file (docs/plan-file.md) ------------------------------------------------------ */
 
@@ -265,7 +200,7 @@ sw_status sw_plan_write(const sw_plan *plan, const char *path, sw_error *err);
  * folder); the cluster is in the plan file. *cluster and *plan become the caller's. Where the
  * program is another than the plan was made for, its decisions are carried over to the ops that
  * correspond (carry.c), and `changes` says what became of them: the figures are those of the file
- * until sw_plan_measure_again. Refused, with one line that says why, where too little corresponds.
+ * until sw_simulate_recost. Refused, with one line that says why, where too little corresponds.
  */
 sw_status sw_plan_read(const char *path, sw_cluster *cluster, sw_plan **plan, sw_error *err);
 /* Where the program lies that a plan file names: there, else beside the plan. */
@@ -287,47 +222,30 @@ typedef struct sw_plan_changes {
 /* The same plan for another cluster, whose devices are divided by the same atoms: else refused. The
  * cluster is borrowed. Figures: as above. */
 sw_status sw_plan_move(sw_plan *plan, const sw_cluster *cluster, sw_error *err);
-/* What a plan that has changed costs now, without overlap if nothing plays it. Bounds and
- * alternatives are of what it was made for, and are dropped. */
-sw_status sw_plan_measure_again(sw_plan *plan, sw_plan_measure_fn *measure, sw_plan_play_fn *play,
-                                sw_error *err);
 /* One line: what changed, and the predicted step before and after. */
 void sw_plan_changes_print(const sw_plan *plan, sw_text *text);
 
-/* ---- explain ---------------------------------------------------------------------------- */
-
-/* Where the ops of a partitioned program come from: those from `first` on, up to the next origin's,
- * were written for `op` (SW_NO_ID: for the results of a computation): they are its local op, or,
- * unless `value` is SW_NO_ID, move that value from one of `layouts` to another. */
-typedef struct sw_origin {
-	sw_id first, op, value;
-	uint32_t from, to;
-} sw_origin;
-typedef struct sw_origins {
-	SW_VEC(sw_origin) items; /* ascending */
-	sw_layouts layouts;      /* the plan's first, by the same numbers */
-} sw_origins;
-void sw_origins_clear(sw_origins *origins);
-const sw_origin *sw_origin_of(const sw_origins *origins, sw_id local_op);
-
-/* What is explained. `local` and `origins` are what `partition` made of the plan; the sidecar names
- * the inputs. */
-typedef struct sw_explained {
-	const sw_plan *plan;
-	const sw_program *local;
-	const sw_origins *origins;
-	const sw_sidecar *sidecar;
-} sw_explained;
-/* All that there is to say about a plan, as data (docs/plan-file.md, "What explain says"): blocks
- * of the model with the layouts in words, collectives by what they cost and what it would cost to
- * avoid them, memory at its peak, what else was considered, the gap. */
-json_t *sw_plan_explain(const sw_explained *what);
-/* The same for people. Tables end after a dozen lines unless they are to be whole. */
-void sw_plan_explain_print(const json_t *explained, bool whole_tables, sw_text *text);
-/* What two explanations say differently: "same", or lists of what one has and the other has not. */
-json_t *sw_plan_diff(const json_t *explained, const json_t *other);
-void sw_plan_diff_print(const json_t *diff, bool whole_tables, sw_text *text);
-
 json_t *sw_plan_summary(const sw_plan *plan); /* the keys of design.md section 6 */
+
+/* ---- rewrites.c: what was done to a program before its layouts are chosen --------------- */
+
+/* By which the seconds of what is computed again are estimated. */
+sw_remat_device sw_plan_remat_device(const sw_cluster *cluster, const sw_program *program);
+/* To a plan's name: ", padded 1/16, remat blocks, 4 microbatches". */
+void sw_rewrites_add_words(const sw_rewrites *rewrites, sw_text *text);
+sw_rewrites sw_rewrites_copy(const sw_rewrites *rewrites, sw_arena *arena);
+/* Of the plan file; NULL: there are none. What is read lies in the arena. */
+json_t *sw_rewrites_json(const sw_rewrites *rewrites);
+sw_status sw_rewrites_read(const json_t *list, sw_arena *arena, sw_rewrites *rewrites,
+                           sw_error *err);
+
+/* ---- object.c --------------------------------------------------------------------------- */
+
+/* Everything whole; takes the program. */
+sw_plan *sw_plan_new(sw_program *canonical, const char *program_path, const sw_cluster *cluster);
+/* Decisions of its own about a plan's program, which it borrows with all else: to be tried beside
+ * others. */
+sw_plan *sw_plan_sketch(const sw_plan *plan);
+void sw_plan_sketch_free(sw_plan *sketch);
 
 #endif

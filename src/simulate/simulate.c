@@ -82,3 +82,17 @@ sw_status sw_simulate_plan(const sw_plan *plan, const sw_program_cost *measured,
 	}
 	return status;
 }
+
+sw_status sw_simulate_recost(sw_plan *plan, bool overlap, sw_error *err)
+{
+	sw_program_cost *cost = &plan->predicted;
+	sw_status status = sw_partition_measure(plan, cost, err);
+	if (status == SW_OK && overlap)
+		status = sw_simulate_plan(plan, cost, &cost->step_time_s, err);
+	plan->model_s = plan->model_best_s = plan->model_bound_s = plan->lower_bound_s = 0;
+	plan->gap = plan->step_gap = 0;
+	plan->alternatives.len = 0;
+	snprintf(plan->scope, sizeof(plan->scope),
+	         "not for what it is used for now: plan again for a bound and alternatives");
+	return status;
+}

@@ -34,8 +34,12 @@ sw_status sw_simulate(const sw_cluster *cluster, const sw_program *scheduled, sw
                       int32_t trace_ranks, sw_simulation *result, sw_error *err);
 void sw_simulation_clear(sw_simulation *result);
 /* Partition, schedule (within the plan's memory), simulate: the step that `run` is to take.
- * measured: what sw_partition_measure says of the plan, or NULL. Matches sw_plan_play_fn. */
+ * measured: what sw_partition_measure says of the plan, or NULL. */
 sw_status sw_simulate_plan(const sw_plan *plan, const sw_program_cost *measured,
                            double *step_time_s, sw_error *err);
+
+/* Costs a plan again that was made for another program or cluster. Without overlap, a step is
+ * computation plus communication. Bounds and alternatives held for the original and are dropped. */
+sw_status sw_simulate_recost(sw_plan *plan, bool overlap, sw_error *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* Pins, on any bytes: what the reader accepts, the planner holds to or refuses, for `mlp` on four
  * devices. */
 #include "partition/partition.h"
+#include "search/search.h"
 
 #include <stdlib.h>
 
@@ -31,7 +32,7 @@ static sw_status plan(const char *path, sw_error *err)
 	sw_status status = sw_pins_read(path, &pins, err);
 	if (status != SW_OK)
 		return status;
-	sw_plan_options options = {.measure = sw_partition_measure,
+	sw_plan_options options = {.no_overlap = true,
 	                           .quiet = true,
 	                           .threads = 1,
 	                           .pins = &pins,

@@ -11,6 +11,7 @@
 #include "generate/generate.h"
 #include "partition/shrink.h"
 #include "rewrite/rewrite.h"
+#include "model/model.h"
 
 /* ---- clusters --------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "generate/generate.h"
-#include "plan/internal.h"
+#include "model/internal.h"
 #include "rules/row.h"
 
 /* Opcodes with a row that no plan has to do with, beside those that the interpreter does not

@@ -1,5 +1,6 @@
 /* Fixtures under plans chosen at random, beside the serial program. SW_SEED=N tries others. */
 #include "partition/subject.h"
+#include "model/model.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/internal.h"
+#include "model/internal.h"
 
 /* One way to make a trial smaller. */
 typedef enum edit_kind {

@@ -5,6 +5,7 @@
 #include "partition/subject.h"
 
 #include "plan/plan.h"
+#include "model/model.h"
 
 #define SEEDS 30
 

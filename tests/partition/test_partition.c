@@ -4,6 +4,7 @@
  */
 #include "partition/programs.h"
 #include "partition/subject.h"
+#include "search/search.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@ static void plan_and_compare(const subject *s, const sw_cluster *cluster, const 
 {
 	sw_plan *plan;
 	sw_error err = {0};
-	sw_plan_options options = {.measure = sw_partition_measure, .quiet = true};
+	sw_plan_options options = {.no_overlap = true, .quiet = true};
 	check(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
 	sw_status status =
 		sw_plan_make(s->program, s->name, &s->sidecar, cluster, &options, &plan, &err);

@@ -1,6 +1,7 @@
 /* The plan file: written, read, written again; and damaged in every way that a file gets damaged.
  */
-#include "plan/planned.h"
+#include "planned/planned.h"
+#include "simulate/simulate.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -611,7 +612,7 @@ static void a_changed_op_leaves_the_rest_as_it_was(void **state)
 		assert_int_equal(again->changes->changed + again->changes->added, 1);
 		assert_int_equal(again->changes->was.payload_bytes,
 		                 p.plan->predicted.payload_bytes);
-		check(sw_plan_measure_again(again, sw_partition_measure, NULL, &err), &err);
+		check(sw_simulate_recost(again, false, &err), &err);
 		assert_int_equal(again->predicted.payload_bytes, p.plan->predicted.payload_bytes);
 		assert_int_equal(again->predicted.peak_bytes, p.plan->predicted.peak_bytes);
 		assert_true(again->lower_bound_s == 0);
@@ -642,7 +643,7 @@ static void layers_may_come_and_go(void **state)
 		sw_plan *again;
 		sw_error err = {0};
 		carry(text, changed, strategies[i / 2], "local-2x2.yaml", &p, &cluster, &again);
-		check(sw_plan_measure_again(again, sw_partition_measure, NULL, &err), &err);
+		check(sw_simulate_recost(again, false, &err), &err);
 		open_text(changed, "local-2x2.yaml", &fresh);
 		make_plan(&fresh, strategies[i / 2]);
 		assert_true(again->predicted.step_time_s <=
@@ -671,7 +672,7 @@ static void sizes_may_change(void **state)
 		sw_plan *again;
 		sw_error err = {0};
 		carry(text, changed, "megatron:tp=2", "local-2x2.yaml", &p, &cluster, &again);
-		check(sw_plan_measure_again(again, sw_partition_measure, NULL, &err), &err);
+		check(sw_simulate_recost(again, false, &err), &err);
 		open_text(changed, "local-2x2.yaml", &fresh);
 		make_plan(&fresh, batches[i] % 2 ? "megatron:tp=4" : "megatron:tp=2");
 		if (batches[i] % 2 == 0) {
@@ -707,7 +708,7 @@ static void a_plan_moves_to_clusters_that_divide_alike(void **state)
 	slow.cluster.hash++;
 	double before_s = p.plan->predicted.step_time_s;
 	check(sw_plan_move(p.plan, &slow.cluster, &err), &err);
-	check(sw_plan_measure_again(p.plan, sw_partition_measure, NULL, &err), &err);
+	check(sw_simulate_recost(p.plan, false, &err), &err);
 	assert_true(p.plan->changes->cluster);
 	assert_true(p.plan->changes->was.step_time_s == before_s);
 	assert_true(p.plan->predicted.step_time_s > before_s);

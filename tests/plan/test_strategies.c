@@ -1,5 +1,5 @@
 /* The names of strategies, and which of them a cluster can have. */
-#include "plan/planned.h"
+#include "planned/planned.h"
 
 #include <string.h>
 

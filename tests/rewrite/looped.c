@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "partition/partition.h"
+#include "search/search.h"
 #include "run/run.h"
 
 static void check(sw_status status, const sw_error *err, const looped *l)
@@ -93,7 +94,7 @@ static sw_plan *planned(const looped *l, const sw_program *program, const sw_clu
 {
 	sw_plan *plan;
 	sw_error err;
-	sw_plan_options options = {.quiet = true, .measure = sw_partition_measure};
+	sw_plan_options options = {.quiet = true, .no_overlap = true};
 	check(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err, l);
 	check(sw_plan_make(program, "program.hlo", &l->sidecar, cluster, &options, &plan, &err),
 	      &err, l);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "search/search.h"
 
 static void assert_ok(sw_status status, const sw_error *err)
 {
@@ -35,7 +36,7 @@ static void make_plan(fixture *f, const char *path, int devices, const char *flo
                       const char *strategy)
 {
 	sw_error err = {0};
-	sw_plan_options options = {.quiet = true, .measure = sw_partition_measure};
+	sw_plan_options options = {.quiet = true, .no_overlap = true};
 	make_cluster(devices, flops, &f->cluster);
 	assert_ok(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
 	assert_ok(

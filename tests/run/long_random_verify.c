@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "model/model.h"
 
 static const int ranks[] = {2, 4, 6, 8};
 

@@ -4,6 +4,7 @@
 
 #include <glob.h>
 #include <string.h>
+#include "search/search.h"
 
 typedef struct subject {
 	char path[256];
@@ -32,7 +33,7 @@ static void verify(const subject *s, const sw_cluster *cluster, const char *stra
 	sw_error err = {0};
 	sw_plan *plan;
 	sw_verify_result result;
-	sw_plan_options options = {.quiet = true, .measure = sw_partition_measure};
+	sw_plan_options options = {.quiet = true, .no_overlap = true};
 	assert_int_equal(sw_plan_strategy_parse(strategy, &options.strategy, &err), SW_OK);
 	if (sw_plan_make(s->program, s->path, &s->sidecar, cluster, &options, &plan, &err) ||
 	    sw_run_verify(plan, &s->sidecar, 1, &result, &err))

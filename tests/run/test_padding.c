@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <string.h>
+#include "explain/explain.h"
 
 /* Its dimensions divide hardly anything. */
 #define ODD SW_SOURCE_DIR "/tests/run/programs/odd.hlo"

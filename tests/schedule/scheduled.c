@@ -1,4 +1,5 @@
 #include "schedule/scheduled.h"
+#include "search/search.h"
 
 #include <math.h>
 #include <string.h>
@@ -35,7 +36,7 @@ bool open_rewritten(const char *name, const char *cluster, const char *strategy,
 {
 	char path[512];
 	sw_error err = {0};
-	sw_plan_options options = {.measure = sw_partition_measure,
+	sw_plan_options options = {.no_overlap = true,
 	                           .remat = remat,
 	                           .microbatches = microbatches,
 	                           .quiet = true};

@@ -1,5 +1,7 @@
 /* Plans are compared as they are scheduled and played. */
 #include "simulate/plays.h"
+#include "search/search.h"
+#include "simulate/simulate.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -43,8 +45,7 @@ static sw_plan *make_plan(const subject *s, const char *strategy, bool plays)
 {
 	sw_error err = {0};
 	sw_plan *plan;
-	sw_plan_options options = {.measure = sw_partition_measure,
-	                           .play = plays ? sw_simulate_plan : NULL,
+	sw_plan_options options = {.no_overlap = !plays,
 	                           .quiet = true};
 	check(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
 	check(sw_plan_make(s->program, s->path, &s->sidecar, &s->cluster, &options, &plan, &err),
@@ -143,9 +144,7 @@ static double step_within(const subject *s, int64_t memory_bytes)
 {
 	sw_error err = {0};
 	sw_plan *plan;
-	sw_plan_options options = {.measure = sw_partition_measure,
-	                           .play = sw_simulate_plan,
-	                           .memory_bytes = memory_bytes,
+	sw_plan_options options = {.memory_bytes = memory_bytes,
 	                           .microbatches = 4,
 	                           .remat = "blocks",
 	                           .quiet = true};
@@ -213,9 +212,7 @@ static char *plan_with_threads(const subject *s, int threads, int64_t memory_byt
 	char path[512], *text;
 	sw_error err = {0};
 	sw_plan *plan;
-	sw_plan_options options = {.measure = sw_partition_measure,
-	                           .play = sw_simulate_plan,
-	                           .quiet = true,
+	sw_plan_options options = {.quiet = true,
 	                           .memory_bytes = memory_bytes,
 	                           .threads = threads};
 	check(sw_plan_make(s->program, s->path, &s->sidecar, &s->cluster, &options, &plan, &err),

@@ -1,0 +1,162 @@
+/* Sites that are alike: whatever the mesh, they may do the same, at the same price. So layers that
+ * repeat are looked at once. */
+#include "model/internal.h"
+
+#include "program/attributes.h"
+
+/* ---- what decides what a site may do ---------------------------------------------------- */
+
+sw_split_list sw_op_splits(const sw_planner *p, sw_id op)
+{
+	uint32_t start = p->classes.op_start[op];
+	return (sw_split_list){p->classes.op_splits + start, p->classes.op_start[op + 1] - start};
+}
+
+sw_split_list sw_value_splits(const sw_planner *p, sw_id value)
+{
+	uint32_t start = p->classes.value_start[value];
+	return (sw_split_list){p->classes.value_splits + start,
+	                       p->classes.value_start[value + 1] - start};
+}
+
+sw_id sw_site_value(const sw_planner *p, sw_site_kind kind, uint32_t index)
+{
+	if (kind == SW_SITE_INPUT)
+		return p->roles.inputs[index];
+	if (kind == SW_SITE_PORT) {
+		const sw_port *port = &p->roles.ports.data[index];
+		return port->decides ? port->reads[0].value : port->values[0];
+	}
+	return sw_entry(p->program)->results.data[index];
+}
+
+const sw_option *sw_pinned(const sw_planner *p, sw_site_kind kind, uint32_t index)
+{
+	if (kind == SW_SITE_OP)
+		return p->pinned_ops[index];
+	if (kind == SW_SITE_OUTPUT && p->roles.output_input[index] >= 0)
+		return p->pinned_inputs[p->roles.output_input[index]];
+	return kind == SW_SITE_INPUT ? p->pinned_inputs[index] : NULL;
+}
+
+/* ---- keys ------------------------------------------------------------------------------- */
+
+static void key_number(sw_text *key, int64_t number)
+{
+	sw_text_add_n(key, (const char *)&number, sizeof(number));
+}
+
+void sw_key_shape(sw_text *key, sw_shape shape)
+{
+	sw_text_add_n(key, (const char *)&shape.type, sizeof(shape.type));
+	sw_text_add_n(key, (const char *)&shape.rank, sizeof(shape.rank));
+	if (shape.rank > 0)
+		sw_text_add_n(key, (const char *)shape.dims, sizeof(int64_t) * (size_t)shape.rank);
+}
+
+/* Computations that reduce alike are alike; any other is like itself alone, for it has its own
+ * price. */
+static void key_op(const sw_planner *p, sw_id op_id, sw_text *key)
+{
+	const sw_op *op = sw_op_at(p->program, op_id);
+	const uint32_t numbers[] = {op->opcode, op->n_operands, op->n_results, op->n_called};
+	sw_text_add_n(key, (const char *)numbers, sizeof(numbers));
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		sw_key_shape(key, sw_value_shape(p->program, op->operands[k]));
+	for (uint32_t k = 0; k < op->n_results; k++)
+		sw_key_shape(key, sw_value_shape(p->program, op->first_result + k));
+	for (uint32_t k = 0; k < op->n_called; k++) {
+		sw_monoid monoid = sw_computation_monoid(p->program, op->called[k]);
+		const int32_t like[] = {(int32_t)monoid,
+		                        monoid == SW_MONOID_NONE ? op->called[k] : 0};
+		sw_text_add_n(key, (const char *)like, sizeof(like));
+	}
+	if (op->opcode != SW_OP_CONSTANT) /* all constants of a shape are alike */
+		sw_attributes_key((sw_opcode)op->opcode, op->attrs, key);
+}
+
+static void key_splits(const sw_planner *p, sw_split_list splits, sw_text *key)
+{
+	key_number(key, splits.n);
+	for (uint32_t i = 0; i < splits.n; i++) {
+		const sw_split *s = &splits.first[i];
+		key_number(key, (int64_t)s->where << 8 | p->classes.roles[s->class]);
+		key_number(key, s->top);
+	}
+}
+
+static void key_op_site(sw_planner *p, sw_id id, sw_text *key)
+{
+	const sw_op *op = sw_op_at(p->program, id);
+	key_number(key, sw_op_like(p, id));
+	key_number(key, sw_roles_weight(&p->roles, id));
+	key_number(key, op->n_results > 0 && p->roles.from_parameter[op->first_result]);
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		key_number(key, p->classes.partial[op->operands[k]]);
+	key_splits(p, sw_op_splits(p, id), key);
+}
+
+static void key_port_site(const sw_planner *p, uint32_t index, sw_text *key)
+{
+	const sw_port *port = &p->roles.ports.data[index];
+	key_number(key, port->decides);
+	if (port->decides)
+		return;
+	key_number(key, p->classes.partial[port->values[0]]);
+	key_number(key, p->roles.from_parameter[port->values[0]]);
+	key_splits(p, sw_value_splits(p, port->values[0]), key);
+}
+
+/* Of an input, or of the output that takes its place; role -1: of any other output. */
+static void key_state_site(const sw_planner *p, int32_t role, sw_id value, sw_text *key)
+{
+	key_number(key, role);
+	key_splits(p, sw_value_splits(p, value), key);
+}
+
+/* All by which profiles differ in one mesh. */
+static void key_site(sw_planner *p, sw_site_kind kind, uint32_t index, sw_text *key)
+{
+	int32_t input = kind == SW_SITE_INPUT    ? (int32_t)index
+	                : kind == SW_SITE_OUTPUT ? p->roles.output_input[index]
+	                                         : -1;
+	key_number(key, (int64_t)(intptr_t)sw_pinned(p, kind, index));
+	key_number(key, kind == SW_SITE_OP ? 0 : kind == SW_SITE_PORT ? 1 : 2);
+	if (kind != SW_SITE_OP)
+		sw_key_shape(key, sw_value_shape(p->program, sw_site_value(p, kind, index)));
+	if (kind == SW_SITE_OP)
+		key_op_site(p, index, key);
+	else if (kind == SW_SITE_PORT)
+		key_port_site(p, index, key);
+	else if (input >= 0)
+		key_state_site(p, (int32_t)p->roles.input_role[input], p->roles.inputs[input], key);
+	else
+		key_state_site(p, -1, sw_site_value(p, kind, index), key);
+}
+
+/* ---- numbers ---------------------------------------------------------------------------- */
+
+uint32_t sw_op_like(sw_planner *p, sw_id op_id)
+{
+	if (p->like[op_id] == SW_ABSENT) {
+		sw_text key = {0};
+		key_op(p, op_id, &key);
+		p->like[op_id] = sw_map_intern(&p->like_index, key.data, key.len,
+		                               (uint32_t)p->like_index.len);
+		sw_text_clear(&key);
+	}
+	return p->like[op_id];
+}
+
+uint32_t sw_site_like(sw_planner *p, sw_site_kind kind, uint32_t index)
+{
+	uint32_t *like = &p->site_like[kind][index];
+	if (*like == SW_ABSENT) {
+		sw_text *key = &p->site_key;
+		key->len = 0;
+		key_site(p, kind, index, key);
+		*like = sw_map_intern(&p->site_like_index, key->data, key->len,
+		                      (uint32_t)p->site_like_index.len);
+	}
+	return *like;
+}

@@ -1,0 +1,390 @@
+/*
+ * Classes: splits (value, dim, top) that some rule carries into each other, found by flooding from
+ * every dimension as a whole (top = N). A split stands for all digits that lie just below `top`,
+ * whatever the axis' size.
+ */
+#include "model/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct flood {
+	const sw_roles *roles;
+	const sw_program *program;
+	const sw_rule *const *rules;
+	sw_users users;
+	/* per value, and per op: its split that was found last, -1: none */
+	int32_t *last[2];
+	SW_VEC(int32_t) before;  /* per split: the one of its owner that was found before */
+	SW_VEC(sw_split) splits; /* class: union-find parent */
+	SW_VEC(sw_id) owner;     /* value or op */
+	SW_VEC(bool) of_op;
+	SW_VEC(uint32_t) queue;     /* splits of values still to be carried on */
+	const uint32_t *port_start; /* per value: into port_list */
+	const uint32_t *port_list;
+	sw_id *alias; /* per value: the output that replaces an input, and back; SW_NO_ID */
+} flood;
+
+/* Those read, then those that come out. */
+static sw_id port_value(const sw_port *port, uint32_t k)
+{
+	return k < port->n_reads ? port->reads[k].value : port->values[k - port->n_reads];
+}
+
+static int32_t find(flood *f, int32_t x)
+{
+	sw_split *s = f->splits.data;
+	while (s[x].class != x) {
+		s[x].class = s[s[x].class].class;
+		x = s[x].class;
+	}
+	return x;
+}
+
+static void join(flood *f, uint32_t a, uint32_t b)
+{
+	int32_t x = find(f, (int32_t)a), y = find(f, (int32_t)b);
+	f->splits.data[SW_MAX(x, y)].class = SW_MIN(x, y);
+}
+
+/* Its owner's, which are few. */
+static uint32_t split_of(flood *f, bool of_op, sw_id id, int32_t where, int64_t top, bool *fresh)
+{
+	int32_t *last = &f->last[of_op][id], next = (int32_t)f->splits.len;
+	*fresh = false;
+	for (int32_t i = *last; i >= 0; i = f->before.data[i])
+		if (f->splits.data[i].where == where && f->splits.data[i].top == top)
+			return (uint32_t)i;
+	*fresh = true;
+	sw_split s = {.where = where, .class = next, .top = top};
+	sw_vec_push(&f->splits, s);
+	sw_vec_push(&f->before, *last);
+	sw_vec_push(&f->owner, id);
+	sw_vec_push(&f->of_op, of_op);
+	if (!of_op)
+		sw_vec_push(&f->queue, (uint32_t)next);
+	*last = next;
+	return (uint32_t)next;
+}
+
+/* The op's factor reaches all its operands and results. */
+static void spread(flood *f, sw_id op_id, uint32_t op_split)
+{
+	const sw_op *op = sw_op_at(f->program, op_id);
+	const sw_rule *rule = f->rules[op_id];
+	int32_t factor = f->splits.data[op_split].where, dim;
+	int64_t factor_top = f->splits.data[op_split].top, top;
+	bool fresh;
+	for (int32_t i = 0; i < rule->n_operands; i++)
+		if (sw_rule_dim_of(rule, false, i, factor, factor_top, &dim, &top))
+			join(f, op_split, split_of(f, false, op->operands[i], dim, top, &fresh));
+	for (int32_t i = 0; i < rule->n_results; i++)
+		if (sw_rule_dim_of(rule, true, i, factor, factor_top, &dim, &top))
+			join(f, op_split,
+			     split_of(f, false, op->first_result + (sw_id)i, dim, top, &fresh));
+}
+
+static void enter_op(flood *f, sw_id op_id, bool result, int32_t index, uint32_t from)
+{
+	const sw_rule *rule = f->rules[op_id];
+	int32_t factor;
+	int64_t top;
+	bool fresh;
+	if (index >= (result ? rule->n_results : rule->n_operands))
+		return;
+	if (!sw_rule_factor_at(rule, result, index, f->splits.data[from].where,
+	                       f->splits.data[from].top, &factor, &top))
+		return;
+	uint32_t split = split_of(f, true, op_id, factor, top, &fresh);
+	join(f, split, from);
+	if (fresh)
+		spread(f, op_id, split);
+}
+
+/* What a port is read into and what comes out of it lies alike. */
+static void enter_ports(flood *f, sw_id value, uint32_t from)
+{
+	bool fresh;
+	for (uint32_t i = f->port_start[value]; i < f->port_start[value + 1]; i++) {
+		const sw_port *port = &f->roles->ports.data[f->port_list[i]];
+		for (uint32_t k = 0; k < port->n_reads + port->n_values; k++) {
+			sw_split s = f->splits.data[from];
+			join(f, from,
+			     split_of(f, false, port_value(port, k), s.where, s.top, &fresh));
+		}
+	}
+}
+
+/* A state's input and output lie alike. */
+static void enter_alias(flood *f, sw_id value, uint32_t from)
+{
+	bool fresh;
+	if (f->alias[value] == SW_NO_ID)
+		return;
+	sw_split s = f->splits.data[from];
+	join(f, from, split_of(f, false, f->alias[value], s.where, s.top, &fresh));
+}
+
+static void carry_on(flood *f, uint32_t split)
+{
+	sw_id value = f->owner.data[split];
+	const sw_value *v = &f->program->values.data[value];
+	enter_op(f, v->op, true, (int32_t)v->index, split);
+	sw_id last = SW_NO_ID;
+	for (uint32_t u = f->users.start[value]; u < f->users.start[value + 1]; u++) {
+		sw_id user = f->users.ops[u];
+		if (user == last)
+			continue;
+		last = user;
+		const sw_op *op = sw_op_at(f->program, user);
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			if (op->operands[k] == value)
+				enter_op(f, user, false, (int32_t)k, split);
+	}
+	enter_ports(f, value, split);
+	enter_alias(f, value, split);
+}
+
+static void seed(flood *f)
+{
+	bool fresh;
+	for (size_t v = 0; v < f->program->values.len; v++) {
+		sw_shape shape = f->program->values.data[v].shape;
+		if (!f->roles->planned[sw_op_at(f->program, f->program->values.data[v].op)
+		                               ->computation])
+			continue;
+		for (int32_t d = 0; d < shape.rank; d++)
+			if (shape.dims[d] > 1)
+				split_of(f, false, (sw_id)v, d, shape.dims[d], &fresh);
+	}
+}
+
+static void index_ports(flood *f, sw_arena *arena)
+{
+	size_t n = f->program->values.len, total = 0;
+	uint32_t *start = SW_NEW_N(arena, uint32_t, n + 2), *list;
+	for (size_t i = 0; i < f->roles->ports.len; i++) {
+		const sw_port *port = &f->roles->ports.data[i];
+		for (uint32_t k = 0; k < port->n_reads + port->n_values; k++, total++)
+			start[port_value(port, k) + 2]++;
+	}
+	for (size_t v = 0; v < n; v++)
+		start[v + 2] += start[v + 1];
+	list = SW_NEW_N(arena, uint32_t, total + 1);
+	for (size_t i = 0; i < f->roles->ports.len; i++) {
+		const sw_port *port = &f->roles->ports.data[i];
+		for (uint32_t k = 0; k < port->n_reads + port->n_values; k++)
+			list[start[port_value(port, k) + 1]++] = (uint32_t)i;
+	}
+	f->port_start = start;
+	f->port_list = list;
+}
+
+static void index_aliases(flood *f, sw_arena *arena)
+{
+	const sw_computation *entry = sw_entry(f->program);
+	f->alias = SW_NEW_N(arena, sw_id, f->program->values.len + 1);
+	for (size_t v = 0; v < f->program->values.len; v++)
+		f->alias[v] = SW_NO_ID;
+	for (size_t i = 0; i < entry->results.len; i++) {
+		if (f->roles->output_input[i] < 0)
+			continue;
+		sw_id out = entry->results.data[i],
+		      in = f->roles->inputs[f->roles->output_input[i]];
+		f->alias[out] = in;
+		f->alias[in] = out;
+	}
+}
+
+/* ---- results ---------------------------------------------------------------------------- */
+
+static void number_classes(flood *f, sw_classes *classes)
+{
+	int32_t *number = SW_NEW_N(&classes->arena, int32_t, f->splits.len + 1);
+	for (size_t i = 0; i < f->splits.len; i++) {
+		int32_t root = find(f, (int32_t)i);
+		if ((size_t)root == i)
+			number[i] = classes->n++;
+	}
+	for (size_t i = 0; i < f->splits.len;
+	     i++) /* roots come first: a root is the least of its class */
+		number[i] = number[find(f, (int32_t)i)];
+	for (size_t i = 0; i < f->splits.len; i++)
+		f->splits.data[i].class = number[i];
+}
+
+static const sw_split *lists_of(flood *f, sw_classes *classes, bool of_op, size_t n,
+                                const uint32_t **starts)
+{
+	uint32_t *start = SW_NEW_N(&classes->arena, uint32_t, n + 2);
+	size_t count = 0;
+	for (size_t i = 0; i < f->splits.len; i++)
+		if (f->of_op.data[i] == of_op) {
+			start[f->owner.data[i] + 2]++;
+			count++;
+		}
+	for (size_t i = 0; i < n; i++)
+		start[i + 2] += start[i + 1];
+	sw_split *list = SW_NEW_N(&classes->arena, sw_split, count + 1);
+	for (size_t i = 0; i < f->splits.len; i++)
+		if (f->of_op.data[i] == of_op)
+			list[start[f->owner.data[i] + 1]++] = f->splits.data[i];
+	*starts = start;
+	return list;
+}
+
+static void mark_inputs(sw_classes *classes, const sw_roles *roles)
+{
+	for (uint32_t i = 0; i < roles->n_inputs; i++) {
+		sw_id value = roles->inputs[i];
+		bool data = roles->input_role[i] == SW_ROLE_DATA;
+		for (uint32_t k = classes->value_start[value]; k < classes->value_start[value + 1];
+		     k++) {
+			const sw_split *split = &classes->value_splits[k];
+			if (data && split->where == 0)
+				classes->roles[split->class] |= SW_CLASS_DATA;
+			classes->roles[split->class] |=
+				SW_CLASS_HEAVY | (data ? 0 : SW_CLASS_STATE);
+		}
+	}
+}
+
+static bool has_factor(const sw_rule *rule, bool result, int32_t index, int32_t factor)
+{
+	int64_t stride;
+	return sw_rule_dim_with(rule, result, index, factor, &stride) >= 0;
+}
+
+static void mark_dot(sw_classes *classes, const sw_roles *roles, const sw_rule *rule, sw_id op)
+{
+	int32_t parameter = sw_roles_weight(roles, op);
+	for (uint32_t k = classes->op_start[op]; k < classes->op_start[op + 1]; k++) {
+		int32_t factor = classes->op_splits[k].where;
+		uint8_t *bits = &classes->roles[classes->op_splits[k].class];
+		*bits |= SW_CLASS_HEAVY;
+		if (parameter < 0 || !has_factor(rule, true, 0, factor) ||
+		    !has_factor(rule, false, 1 - parameter, factor))
+			continue;
+		*bits |= has_factor(rule, false, parameter, factor) ? SW_CLASS_EXPERT
+		                                                    : SW_CLASS_ROWS;
+	}
+}
+
+static void mark_dots(sw_classes *classes, const sw_roles *roles, const sw_rule *const *rules)
+{
+	for (sw_id op = 0; op < roles->program->ops.len; op++)
+		if (sw_is_dot(sw_op_at(roles->program, op)))
+			mark_dot(classes, roles, rules[op], op);
+}
+
+/* ---- partial sums ----------------------------------------------------------------------- */
+
+typedef struct tide {
+	flood *flood;
+	uint8_t *partial;
+	SW_VEC(sw_id) queue; /* values whose monoids are to be carried on */
+} tide;
+
+static void raise_partial(tide *t, sw_id value, uint32_t monoids)
+{
+	if ((t->partial[value] | monoids) == t->partial[value])
+		return;
+	t->partial[value] |= (uint8_t)monoids;
+	sw_vec_push(&t->queue, value);
+}
+
+static void raise_results(tide *t, const sw_op *op, uint32_t monoids)
+{
+	for (uint32_t k = 0; k < op->n_results; k++)
+		raise_partial(t, op->first_result + k, monoids);
+}
+
+/* A reduced factor that is split leaves partial sums. */
+static void start_partial(tide *t, const sw_classes *classes)
+{
+	for (size_t i = 0; i < t->flood->program->ops.len; i++)
+		for (uint32_t k = classes->op_start[i]; k < classes->op_start[i + 1]; k++) {
+			const sw_factor *factor =
+				&t->flood->rules[i]->factors[classes->op_splits[k].where];
+			if (factor->kind == SW_FACTOR_REDUCED)
+				raise_results(t, &t->flood->program->ops.data[i],
+				              1u << factor->monoid);
+		}
+}
+
+static void pass_op(tide *t, sw_id id, sw_id value)
+{
+	const sw_op *op = sw_op_at(t->flood->program, id);
+	const sw_rule *rule = t->flood->rules[id];
+	for (int32_t s = 0; s < rule->n_passages; s++)
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			if (op->operands[k] == value && rule->passages[s].operands[k])
+				raise_results(
+					t, op,
+					sw_passage_becomes(&rule->passages[s], t->partial[value]));
+}
+
+static void pass_port(tide *t, const sw_port *port, sw_id value)
+{
+	for (uint32_t k = 0; k < port->n_reads; k++)
+		for (uint32_t i = 0; port->reads[k].value == value && i < port->n_values; i++)
+			raise_partial(t, port->values[i], t->partial[value]);
+}
+
+/* Where partial sums may arise and how far they may travel: through passages, and through ports. */
+static const uint8_t *find_partial(flood *f, sw_classes *classes)
+{
+	tide t = {.flood = f};
+	t.partial = SW_NEW_N(&classes->arena, uint8_t, f->program->values.len + 1);
+	start_partial(&t, classes);
+	while (t.queue.len > 0) {
+		sw_id value = t.queue.data[--t.queue.len];
+		for (uint32_t u = f->users.start[value]; u < f->users.start[value + 1]; u++)
+			pass_op(&t, f->users.ops[u], value);
+		for (uint32_t i = f->port_start[value]; i < f->port_start[value + 1]; i++)
+			pass_port(&t, &f->roles->ports.data[f->port_list[i]], value);
+	}
+	sw_vec_clear(&t.queue);
+	return t.partial;
+}
+
+static int32_t *none_of(size_t n, sw_arena *arena)
+{
+	int32_t *last = SW_NEW_N(arena, int32_t, n + 1);
+	memset(last, 0xff, sizeof(*last) * n);
+	return last;
+}
+
+void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *const *rules)
+{
+	*classes = (sw_classes){0};
+	sw_arena_init(&classes->arena);
+	flood f = {.roles = roles, .program = roles->program, .rules = rules};
+	f.users = sw_program_users(roles->program, &classes->arena);
+	f.last[false] = none_of(roles->program->values.len, &classes->arena);
+	f.last[true] = none_of(roles->program->ops.len, &classes->arena);
+	index_ports(&f, &classes->arena);
+	index_aliases(&f, &classes->arena);
+	seed(&f);
+	for (size_t i = 0; i < f.queue.len; i++)
+		carry_on(&f, f.queue.data[i]);
+	number_classes(&f, classes);
+	classes->value_splits =
+		lists_of(&f, classes, false, roles->program->values.len, &classes->value_start);
+	classes->op_splits =
+		lists_of(&f, classes, true, roles->program->ops.len, &classes->op_start);
+	classes->roles = SW_NEW_N(&classes->arena, uint8_t, classes->n + 1);
+	mark_inputs(classes, roles);
+	mark_dots(classes, roles, rules);
+	classes->partial = find_partial(&f, classes);
+	sw_vec_clear(&f.before);
+	sw_vec_clear(&f.splits);
+	sw_vec_clear(&f.owner);
+	sw_vec_clear(&f.of_op);
+	sw_vec_clear(&f.queue);
+}
+
+void sw_classes_clear(sw_classes *classes)
+{
+	sw_arena_clear(&classes->arena);
+}

@@ -1,0 +1,496 @@
+/*
+ * Strategies as meshes. A mesh groups the atoms into axes and says how each may be used; the uses
+ * of all fixed strategies are the table below, and the planner solves what they leave open.
+ */
+#include "model/internal.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Three axes have the cube of one's candidates: they are searched where there are few ways to group
+ * the atoms, and few ops. */
+#define MOST_ATOMS_OF_THREE 4
+#define MOST_OPS_OF_THREE 200
+
+/* AxoNN's first grids are among what `auto` tries where that takes little time: they have as many
+ * as four axes. Elsewhere some of two are. */
+#define MOST_OPS_OF_GRIDS 3000
+#define MOST_OPS_OF_HYBRIDS 40000
+
+/* ---- uses of axes ----------------------------------------------------------------------- */
+
+/* Sets of classes: any of these, none of those. */
+#define BATCH SW_CLASS_DATA, 0
+#define BATCH_OR_ROWS SW_CLASS_DATA | SW_CLASS_ROWS, 0
+#define SEQUENCE SW_CLASS_ROWS, SW_CLASS_DATA
+#define EXPERTS SW_CLASS_EXPERT, SW_CLASS_DATA
+#define NO_BATCH SW_CLASS_HEAVY, SW_CLASS_DATA
+#define FEATURES SW_CLASS_HEAVY, SW_CLASS_DATA | SW_CLASS_ROWS
+
+static const sw_axis_use SEARCHED = {.may = {SW_CLASS_HEAVY, 0}};
+static const sw_axis_use MEGATRON = {.weights = {NO_BATCH}, .may = {FEATURES}};
+static const sw_axis_use MEGATRON_SEQUENCE = {
+	.weights = {NO_BATCH}, .may = {NO_BATCH}, .cut = {SEQUENCE}};
+/* SUMMA's activations have rows over one axis and features over the other; weights, too, have each
+ * dimension over one. Which of a product's three matrices stays where it is, the planner chooses,
+ * dot by dot. */
+static const sw_axis_use SUMMA_COLUMNS = {
+	.weights = {NO_BATCH}, .may = {FEATURES}, .cut = {BATCH_OR_ROWS}};
+/* 2.5-D: each of the copies has all matrices, and adds up a part of every product. */
+static const sw_axis_use COPIES = {.contracts = true};
+static const sw_axis_use AXONN_X_Y = {.weights = {NO_BATCH}, .apart = true, .may = {FEATURES}};
+/* Rows of activations, and state at rest: the batch; also other rows, where the batch is too small.
+ */
+#define STATE_TOO .parameters = true, .moments = true, .gradients = true
+static const sw_axis_use SUMMA_ROWS[] = {{.must = {BATCH}, STATE_TOO},
+                                         {.must = {BATCH_OR_ROWS}, STATE_TOO}};
+static const sw_axis_use AXONN_Z[] = {{.must = {BATCH}, .below = true, STATE_TOO},
+                                      {.must = {BATCH_OR_ROWS}, .below = true, STATE_TOO}};
+static const sw_axis_use EXPERT = {.weights = {EXPERTS}, .must = {BATCH}, .may = {EXPERTS}};
+
+/* Data parallelism: whoever has the batch splits it; devices for which it is too small do as they
+ * please with state. */
+typedef struct data_use {
+	sw_strategy_kind kind;
+	sw_axis_use split, rest;
+} data_use;
+static const data_use DATA_PARALLEL[] = {
+	{SW_PLAN_DP, .split = {.must = {BATCH}}, .rest = {.must = {0}}},
+	{SW_PLAN_HOROVOD, .split = {.must = {BATCH}}, .rest = {.must = {0}}},
+	{SW_PLAN_ZERO1, .split = {.must = {BATCH}, .moments = true}, .rest = {.moments = true}},
+	{SW_PLAN_ZERO2, .split = {.must = {BATCH}, .moments = true, .gradients = true},
+         .rest = {.moments = true, .gradients = true}},
+	{SW_PLAN_ZERO3,
+         .split = {.must = {BATCH}, .moments = true, .gradients = true, .parameters = true},
+         .rest = {.moments = true, .gradients = true, .parameters = true}},
+};
+
+/* ---- axes ------------------------------------------------------------------------------- */
+
+/* Atoms [first, last) as an axis; name NULL: a letter. */
+static void add_axis(sw_mesh *mesh, const sw_atoms *atoms, int32_t first, int32_t last,
+                     const sw_axis_use *use, const char *name)
+{
+	static const char letters[] = "xyzw";
+	if (first >= last)
+		return;
+	sw_axis *axis = &mesh->axes[mesh->n_axes];
+	for (int32_t a = first; a < last; a++)
+		axis->atoms |= 1u << a;
+	axis->size = sw_atoms_group_size(atoms, axis->atoms);
+	if (name)
+		snprintf(axis->name, sizeof(axis->name), "%s", name);
+	else
+		snprintf(axis->name, sizeof(axis->name), "%c", letters[mesh->n_axes]);
+	mesh->use[mesh->n_axes++] = use;
+}
+
+/* The outer atoms [0, i) of [0, last) over which a batch can be split evenly. */
+static int32_t outermost(const sw_atoms *atoms, int32_t last, int64_t batch)
+{
+	int32_t i = 0;
+	for (int64_t product = 1; i < last && batch % (product * atoms->size[i]) == 0; i++)
+		product *= atoms->size[i];
+	return i;
+}
+
+/* Data parallelism over the atoms [0, last), as far as the batch goes. */
+static void add_data_axes(sw_mesh *mesh, const sw_atoms *atoms, int32_t last, int64_t batch,
+                          const data_use *use)
+{
+	int32_t split = outermost(atoms, last, batch);
+	add_axis(mesh, atoms, 0, split, &use->split, NULL);
+	add_axis(mesh, atoms, split, last, &use->rest, NULL);
+}
+
+static const data_use *data_parallel(sw_strategy_kind kind)
+{
+	for (size_t i = 0; i < SW_COUNT(DATA_PARALLEL); i++)
+		if (DATA_PARALLEL[i].kind == kind)
+			return &DATA_PARALLEL[i];
+	return NULL;
+}
+
+/* The innermost atoms [i, n) whose product is `size`; -1 if there are none. */
+static int32_t innermost(const sw_atoms *atoms, int64_t size)
+{
+	int64_t product = 1;
+	for (int32_t i = atoms->n; i >= 0; i--) {
+		if (product == size)
+			return i;
+		product *= i > 0 ? atoms->size[i - 1] : 1;
+	}
+	return -1;
+}
+
+/* Data parallelism without, `use` within: the innermost `size` devices. */
+static bool inner_mesh(const sw_atoms *atoms, int64_t batch, int64_t size, const sw_axis_use *use,
+                       sw_mesh *mesh)
+{
+	int32_t first_inner = innermost(atoms, size);
+	if (first_inner < 0)
+		return false;
+	add_data_axes(mesh, atoms, first_inner, batch, data_parallel(SW_PLAN_DP));
+	add_axis(mesh, atoms, first_inner, atoms->n, use, NULL);
+	return true;
+}
+
+typedef struct grid_axis {
+	const char *name;
+	int64_t size;
+	const sw_axis_use *use;
+} grid_axis;
+
+/* Axes of these sizes, from the outside inwards; false if the atoms have no such sizes. */
+static bool grid_mesh(const sw_atoms *atoms, const grid_axis *axes, int n, sw_mesh *mesh)
+{
+	int32_t first = 0;
+	for (int i = 0; i < n; i++) {
+		int32_t last = first;
+		int64_t size = 1;
+		while (last < atoms->n && size < axes[i].size)
+			size *= atoms->size[last++];
+		if (size != axes[i].size)
+			return false;
+		add_axis(mesh, atoms, first, last, axes[i].use, axes[i].name);
+		first = last;
+	}
+	return first == atoms->n;
+}
+
+/* ---- what there is to split ------------------------------------------------------------- */
+
+typedef struct request {
+	const sw_cluster *cluster;
+	const sw_atoms *atoms;
+	const sw_roles *roles;
+	int64_t batch;   /* what the leading dimensions of all data inputs have in common */
+	int64_t experts; /* what the numbers of experts have in common; 0: there are none */
+	sw_meshes *meshes;
+} request;
+
+static int64_t batch_of(const sw_roles *roles)
+{
+	int64_t batch = 0;
+	for (uint32_t i = 0; roles && i < roles->n_inputs; i++) {
+		sw_shape shape = sw_value_shape(roles->program, roles->inputs[i]);
+		if (roles->input_role[i] == SW_ROLE_DATA && shape.rank > 0)
+			batch = sw_gcd(shape.dims[0], batch);
+	}
+	return SW_MAX(batch, 1);
+}
+
+/* Dots in which each expert has a weight of its own. */
+static int64_t experts_of(const sw_roles *roles)
+{
+	int64_t experts = 0;
+	for (sw_id id = 0; roles && id < roles->program->ops.len; id++) {
+		const sw_op *op = sw_op_at(roles->program, id);
+		if (op->opcode != SW_OP_DOT || sw_roles_weight(roles, id) < 0)
+			continue;
+		sw_ints batch = op->attrs->dot.lhs_batch;
+		for (int32_t i = 0; i < batch.n; i++)
+			experts = sw_gcd(
+				sw_value_shape(roles->program, op->operands[0]).dims[batch.v[i]],
+				experts);
+	}
+	return experts;
+}
+
+/* ---- strategies ------------------------------------------------------------------------- */
+
+static void push(const request *r, const sw_plan_strategy *strategy, sw_mesh mesh)
+{
+	sw_text name = {0};
+	sw_plan_strategy_print(strategy, &name);
+	snprintf(mesh.name, sizeof(mesh.name), "%s", name.data);
+	sw_text_clear(&name);
+	sw_vec_push(r->meshes, mesh);
+}
+
+/* `what` sizes may be. */
+static sw_status does_not_fit(const request *r, const sw_plan_strategy *strategy, const char *what,
+                              sw_error *err)
+{
+	sw_text name = {0}, factors = {0};
+	sw_plan_strategy_print(strategy, &name);
+	for (int32_t a = 0; a < r->atoms->n; a++)
+		sw_text_addf(&factors, "%s%d", a ? " x " : "", r->atoms->size[a]);
+	sw_status status =
+		sw_fail(err, SW_ERR_INPUT, "%s does not fit cluster '%s' of %lld%s%s devices: %s",
+	                name.data, r->cluster->name, (long long)r->cluster->n_devices,
+	                r->atoms->n > 1 ? " = " : "", r->atoms->n > 1 ? factors.data : "", what);
+	sw_text_clear(&name);
+	sw_text_clear(&factors);
+	return status;
+}
+
+static sw_status add_data(const request *r, const sw_plan_strategy *strategy, sw_error *err)
+{
+	(void)err;
+	sw_mesh mesh = {0};
+	add_data_axes(&mesh, r->atoms, r->atoms->n, r->batch, data_parallel(strategy->kind));
+	push(r, strategy, mesh);
+	return SW_OK;
+}
+
+static sw_status add_megatron(const request *r, const sw_plan_strategy *strategy, sw_error *err)
+{
+	sw_mesh mesh = {0};
+	if (!inner_mesh(r->atoms, r->batch, strategy->size[0],
+	                strategy->sequence ? &MEGATRON_SEQUENCE : &MEGATRON, &mesh))
+		return does_not_fit(r, strategy, "K must be a product of its innermost factors",
+		                    err);
+	push(r, strategy, mesh);
+	return SW_OK;
+}
+
+/* How far from a square, or a cube, a grid is. */
+static double unevenness(const int64_t *sizes, int n)
+{
+	int64_t most = 1, least = INT64_MAX;
+	for (int i = 0; i < n; i++) {
+		most = SW_MAX(most, sizes[i]);
+		least = SW_MIN(least, sizes[i]);
+	}
+	return (double)most / (double)least;
+}
+
+/* The first of the most even grids whose sizes do not grow from the outside inwards; else of the
+ * most even ones. */
+static void choose_even(const sw_atoms *atoms, int n, int64_t *sizes)
+{
+	double best = INFINITY;
+	for (int32_t i = atoms->n; i >= 0; i--)
+		for (int32_t k = n > 2 ? atoms->n : i; k >= i; k--) {
+			const uint32_t all = (1u << atoms->n) - 1, outer = (1u << i) - 1,
+				       both = (1u << k) - 1;
+			const int64_t grid[] = {
+				sw_atoms_group_size(atoms, outer),
+				sw_atoms_group_size(atoms, n > 2 ? both & ~outer : all & ~outer),
+				sw_atoms_group_size(atoms, n > 2 ? all & ~both : 0)};
+			if (unevenness(grid, n) >= best)
+				continue;
+			best = unevenness(grid, n);
+			memcpy(sizes, grid, sizeof(*sizes) * (size_t)n);
+		}
+}
+
+/* Rows outside, as their traffic is of weights; the copies' sums inside. */
+static sw_status add_summa(const request *r, const sw_plan_strategy *strategy, sw_error *err)
+{
+	sw_plan_strategy sized = *strategy;
+	sw_mesh mesh = {0};
+	int n = strategy->kind == SW_PLAN_2_5D ? 3 : 2;
+	if (sized.size[0] == 0)
+		choose_even(r->atoms, n, sized.size);
+	const grid_axis axes[] = {
+		{"rows", sized.size[0], &SUMMA_ROWS[r->batch % sized.size[0] != 0]},
+		{"columns", sized.size[1], &SUMMA_COLUMNS},
+		{"copies", sized.size[2], &COPIES}};
+	if (!grid_mesh(r->atoms, axes, n, &mesh))
+		return does_not_fit(
+			r, strategy,
+			"sizes must be products of adjacent factors, R of the outermost", err);
+	push(r, &sized, mesh);
+	return SW_OK;
+}
+
+static sw_status add_grid(const request *r, const sw_plan_strategy *strategy, sw_error *err)
+{
+	const int64_t *n = strategy->size;
+	const grid_axis axes[] = {{"data", n[3], &data_parallel(SW_PLAN_DP)->split},
+	                          {"z", n[2], &AXONN_Z[r->batch % (n[2] * n[3]) != 0]},
+	                          {"y", n[1], &AXONN_X_Y},
+	                          {"x", n[0], &AXONN_X_Y}};
+	sw_mesh mesh = {0};
+	if (!grid_mesh(r->atoms, axes, 4, &mesh))
+		return does_not_fit(
+			r, strategy,
+			"X, Y, Z and D must be products of adjacent factors, X of the innermost",
+			err);
+	if (r->batch % n[3] != 0)
+		return does_not_fit(r, strategy, "D must divide the batch", err);
+	push(r, strategy, mesh);
+	return SW_OK;
+}
+
+/* The grids that AxoNN's communication model finds best. */
+static sw_status add_axonn(const request *r, const sw_plan_strategy *strategy, sw_error *err)
+{
+	if (strategy->size[0] > 0)
+		return add_grid(r, strategy, err);
+	sw_arena arena;
+	sw_arena_init(&arena);
+	sw_grids grids = sw_grids_rank(r->cluster, r->roles, r->batch, &arena);
+	for (int32_t i = 0; i < grids.n && i < strategy->top; i++)
+		add_grid(r, &grids.list[i].grid, err);
+	sw_arena_clear(&arena);
+	return SW_OK;
+}
+
+/* The largest group of neighbours among which the experts can be shared. */
+static int64_t most_experts(const request *r)
+{
+	int64_t most = 1, size = 1;
+	for (int32_t a = r->atoms->n - 1; a >= 0 && r->experts > 0; a--) {
+		size *= r->atoms->size[a];
+		if (r->experts % size == 0)
+			most = size;
+	}
+	return most;
+}
+
+static sw_status add_expert(const request *r, const sw_plan_strategy *strategy, sw_error *err)
+{
+	sw_plan_strategy sized = *strategy;
+	sw_mesh mesh = {0};
+	if (r->experts == 0)
+		return sw_fail(err, SW_ERR_INPUT,
+		               "expert: the program has no dot with a weight per expert");
+	if (sized.size[0] == 0)
+		sized.size[0] = most_experts(r);
+	if (sized.size[0] < 2 || r->experts % sized.size[0] != 0 ||
+	    !inner_mesh(r->atoms, r->batch, sized.size[0], &EXPERT, &mesh))
+		return does_not_fit(
+			r, strategy,
+			"K must be a product of its innermost factors, more than 1, that divides "
+			"the number of experts",
+			err);
+	push(r, &sized, mesh);
+	return SW_OK;
+}
+
+static sw_status add_serial(const request *r, const sw_plan_strategy *strategy, sw_error *err)
+{
+	(void)err;
+	push(r, strategy, (sw_mesh){0});
+	return SW_OK;
+}
+
+/* ---- auto ------------------------------------------------------------------------------- */
+
+/* Atoms [0, first), [first, second), [second, n) as axes; equal bounds: fewer. */
+static void add_free(const request *r, int32_t first, int32_t second)
+{
+	sw_mesh mesh = {.search = true};
+	sw_text name = {0};
+	add_axis(&mesh, r->atoms, 0, first, &SEARCHED, NULL);
+	add_axis(&mesh, r->atoms, first, second, &SEARCHED, NULL);
+	add_axis(&mesh, r->atoms, second, r->atoms->n, &SEARCHED, NULL);
+	sw_text_add(&name, mesh.n_axes > 0 ? "search" : "one device");
+	for (int32_t i = 0; i < mesh.n_axes; i++)
+		sw_text_addf(&name, " %s=%lld", mesh.axes[i].name, (long long)mesh.axes[i].size);
+	snprintf(mesh.name, sizeof(mesh.name), "%s", name.data);
+	sw_text_clear(&name);
+	sw_vec_push(r->meshes, mesh);
+}
+
+static void add_searches(const request *r)
+{
+	int32_t n = r->atoms->n;
+	for (int32_t i = 1; i < n; i++)
+		add_free(r, i, n);
+	for (int32_t i = 1; i < n && n <= MOST_ATOMS_OF_THREE; i++)
+		for (int32_t k = i + 1; k < n; k++)
+			add_free(r, i, k);
+	if (n < 2)
+		add_free(r, 0, n);
+}
+
+/* Those that are planned quickly, and often hard to beat. */
+static void add_fixed(const request *r)
+{
+	static const sw_strategy_kind data[] = {SW_PLAN_DP, SW_PLAN_ZERO1, SW_PLAN_ZERO2,
+	                                        SW_PLAN_ZERO3};
+	for (size_t i = 0; i < SW_COUNT(data) && r->atoms->n > 0; i++)
+		add_data(r, &(sw_plan_strategy){.kind = data[i]}, NULL);
+	int64_t size = 1;
+	for (int32_t a = r->atoms->n - 1; a >= 0; a--) {
+		size *= r->atoms->size[a];
+		for (int sequence = 0; sequence < 2; sequence++) {
+			sw_plan_strategy megatron = {SW_PLAN_MEGATRON, .size = {size},
+			                             .sequence = sequence};
+			add_megatron(r, &megatron, NULL);
+		}
+	}
+	if (most_experts(r) > 1)
+		add_expert(r, &(sw_plan_strategy){.kind = SW_PLAN_EXPERT}, NULL);
+}
+
+/* Megatron within nodes, ZeRO-3 around it: what is often chosen by hand where neither alone fits.
+ */
+static void add_hybrids(const request *r)
+{
+	int64_t size = 1;
+	size_t first = r->meshes->len;
+	for (int32_t a = r->atoms->n - 1; a > 0 && r->cluster->atom_level[a] > 0; a--) {
+		size *= r->atoms->size[a];
+		add_grid(r,
+		         &(sw_plan_strategy){.kind = SW_PLAN_AXONN,
+		                             .size = {size, 1, r->cluster->n_devices / size, 1}},
+		         NULL);
+	}
+	for (size_t i = first; i < r->meshes->len; i++)
+		r->meshes->data[i].tight = true;
+}
+
+/* They stand last: which there are depends on the program as it is rewritten, and the others keep
+ * their numbers. */
+static void add_grids(const request *r)
+{
+	if (!r->roles || r->atoms->n == 0)
+		return;
+	if (r->roles->program->ops.len <= MOST_OPS_OF_GRIDS)
+		add_axonn(r, &(sw_plan_strategy){.kind = SW_PLAN_AXONN, .top = SW_TOP_GRIDS}, NULL);
+	else if (r->roles->program->ops.len <= MOST_OPS_OF_HYBRIDS)
+		add_hybrids(r);
+}
+
+static sw_status add_auto(const request *r, const sw_plan_strategy *strategy, sw_error *err)
+{
+	(void)strategy;
+	(void)err;
+	add_fixed(r);
+	add_searches(r);
+	add_grids(r);
+	return SW_OK;
+}
+
+typedef sw_status add_fn(const request *r, const sw_plan_strategy *strategy, sw_error *err);
+static add_fn *const STRATEGIES[] = {
+	[SW_PLAN_AUTO] = add_auto,         [SW_PLAN_DP] = add_data,
+	[SW_PLAN_HOROVOD] = add_data,      [SW_PLAN_ZERO1] = add_data,
+	[SW_PLAN_ZERO2] = add_data,        [SW_PLAN_ZERO3] = add_data,
+	[SW_PLAN_MEGATRON] = add_megatron, [SW_PLAN_SUMMA] = add_summa,
+	[SW_PLAN_2_5D] = add_summa,        [SW_PLAN_AXONN] = add_axonn,
+	[SW_PLAN_EXPERT] = add_expert,     [SW_PLAN_SERIAL] = add_serial,
+};
+
+sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy,
+                       const sw_roles *roles, int32_t turns, sw_meshes *meshes, sw_error *err)
+{
+	const request r = {.cluster = cluster,
+	                   .atoms = &cluster->atoms,
+	                   .roles = roles,
+	                   .batch = SW_MAX(batch_of(roles) / SW_MAX(turns, 1), 1),
+	                   .experts = experts_of(roles),
+	                   .meshes = meshes};
+	return STRATEGIES[strategy->kind](&r, strategy, err);
+}
+
+void sw_meshes_limit(sw_meshes *meshes, const sw_program *program, char *scope, size_t room)
+{
+	size_t n = 0;
+	bool three = false;
+	for (size_t i = 0; i < meshes->len; i++) {
+		const sw_mesh mesh = meshes->data[i];
+		bool searches_three = mesh.n_axes > 2 && mesh.search;
+		if (searches_three && program->ops.len > MOST_OPS_OF_THREE)
+			continue;
+		three = three || searches_three;
+		meshes->data[n++] = mesh;
+	}
+	meshes->len = n;
+	snprintf(scope, room, "plans on a mesh of at most %s axes", three ? "three" : "two");
+}

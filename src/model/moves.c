@@ -1,0 +1,56 @@
+/*
+ * What readers hold beside what is kept. The spans of a problem count a value as it is kept; a
+ * reader that needs it in another layout has a copy of it while it runs, which is a matter of two
+ * nodes, and spans are one node's. Near a plan that is known it is nearly one: the value is likely
+ * to be kept as it was there.
+ */
+#include "model/internal.h"
+
+#include <stdlib.h>
+
+/* Copies that are smaller than this part of the capacity are not looked at. */
+#define SMALL_PART 1024
+
+static int64_t bytes_in(const sw_model *m, sw_shape shape, uint32_t layout)
+{
+	const sw_planner *p = m->planner;
+	return sw_layout_local_bytes(&p->cluster->atoms, shape, &p->layouts.items.data[layout]);
+}
+
+/* Of the op's operands together, per candidate, beyond what is kept; returns the most. */
+static int64_t count_copies(const sw_model *m, const sw_site *site, const sw_plan *near,
+                            int64_t *usage)
+{
+	const sw_program *program = m->planner->program;
+	const sw_profile *profile = &m->planner->profiles.data[site->profile];
+	const sw_op *op = sw_op_at(program, site->index);
+	int64_t most = 0;
+	for (int32_t i = 0; i < profile->n; i++) {
+		usage[i] = 0;
+		for (uint32_t k = 0; k < op->n_operands; k++) {
+			sw_shape shape = sw_value_shape(program, op->operands[k]);
+			int64_t read =
+				bytes_in(m, shape, profile->in[(uint32_t)i * profile->n_in + k]);
+			usage[i] +=
+				SW_MAX(read - bytes_in(m, shape, near->kept[op->operands[k]]), 0);
+		}
+		most = SW_MAX(most, usage[i]);
+	}
+	return most;
+}
+
+void sw_model_count_copies(sw_model *m, const sw_plan *near)
+{
+	const sw_roles *roles = &m->planner->roles;
+	for (size_t s = 0; s < m->sites.len; s++) {
+		const sw_site *site = &m->sites.data[s];
+		if (site->kind != SW_SITE_OP)
+			continue;
+		int64_t *usage = sw_alloc(sizeof(*usage) *
+		                          (size_t)m->planner->profiles.data[site->profile].n);
+		int32_t moment = roles->moment[site->index];
+		if (count_copies(m, site, near, usage) > m->problem.capacity / SMALL_PART)
+			sw_problem_add_span(&m->problem, site->node, moment, moment + 1, usage);
+		free(usage);
+	}
+}

@@ -1,0 +1,205 @@
+/*
+ * Slack: how long kernels can run beside the communication between an op and a reader of what it
+ * makes.
+ *
+ * While that is under way, what it waits for has run, and what waits for it has not. All other
+ * kernels of the computation may run beside it, in some order: what neither the op needs nor the
+ * reader leads to. So a collective between neighbours of a chain has next to none; that of a
+ * gradient has the rest of the backward pass; that of a weight all that runs before its first use.
+ *
+ * Kernels count by their seconds on one device, divided by all devices. Only the heaviest KERNELS
+ * of a computation count, each a bit of a row: O(ops * KERNELS + edges * KERNELS / 64), and O(1)
+ * for each question: what the op needs and what its reader leads to have nothing in common.
+ * Communication that hides behind the same kernels is not looked at here.
+ */
+#include "model/internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Weights that sw_overlap_weight gives. Less than the least, and plans that communicate for nothing
+ * look as good as others. */
+#define LEAST_WEIGHT 0.25
+#define KERNELS 1024
+#define WORDS (KERNELS / 64)
+
+typedef struct row {
+	uint64_t word[WORDS];
+} row;
+
+typedef struct heavy {
+	sw_id op;
+	double seconds;
+} heavy;
+
+struct sw_overlap {
+	sw_arena arena;
+	const sw_program *program;
+	double *all_s;                      /* per computation: of its heaviest kernels */
+	double *own_s, *before_s, *after_s; /* of these, per op: its own, of all that it needs, and
+	                                       of all that it leads to, with its own */
+};
+
+/* While it is filled. */
+typedef struct rows {
+	row *before, *after;     /* per op: what it needs, and what it leads to, itself in both */
+	double seconds[KERNELS]; /* of each bit, in the computation that is looked at */
+} rows;
+
+static double kernel_s(const sw_roles *roles, const sw_cluster *cluster, sw_id id)
+{
+	return sw_cost_op(cluster, roles->program, id) * roles->trips[id] /
+	       (double)cluster->n_devices;
+}
+
+static double computation_s(const sw_roles *roles, const sw_cluster *cluster, int32_t c);
+
+/* With all that a region runs. */
+static double op_s(const sw_roles *roles, const sw_cluster *cluster, sw_id id)
+{
+	const sw_op *op = sw_op_at(roles->program, id);
+	double seconds = kernel_s(roles, cluster, id);
+	for (uint32_t k = 0; sw_is_region(op) && k < op->n_called; k++)
+		seconds += computation_s(roles, cluster, op->called[k]);
+	return seconds;
+}
+
+static double computation_s(const sw_roles *roles, const sw_cluster *cluster, int32_t c)
+{
+	const sw_computation *computation = &roles->program->computations.data[c];
+	double seconds = 0;
+	for (size_t i = 0; i < computation->ops.len; i++)
+		seconds += op_s(roles, cluster, computation->ops.data[i]);
+	return seconds;
+}
+
+static int heaviest_first(const void *a, const void *b)
+{
+	const heavy *x = a, *y = b;
+	if (x->seconds != y->seconds)
+		return x->seconds > y->seconds ? -1 : 1;
+	return x->op < y->op ? -1 : x->op > y->op;
+}
+
+/* The heaviest kernels become bits of their own rows. */
+static void set_bits(sw_overlap *o, rows *r, const sw_roles *roles, const sw_cluster *cluster,
+                     int32_t c)
+{
+	const sw_computation *computation = &o->program->computations.data[c];
+	heavy *list = sw_alloc(sizeof(*list) * (computation->ops.len + 1));
+	for (size_t i = 0; i < computation->ops.len; i++)
+		list[i] = (heavy){computation->ops.data[i],
+		                  op_s(roles, cluster, computation->ops.data[i])};
+	qsort(list, computation->ops.len, sizeof(*list), heaviest_first);
+	memset(r->seconds, 0, sizeof(r->seconds));
+	for (size_t i = 0; i < computation->ops.len && i < KERNELS; i++) {
+		r->seconds[i] = o->own_s[list[i].op] = list[i].seconds;
+		o->all_s[c] += list[i].seconds;
+		r->before[list[i].op].word[i / 64] |= UINT64_C(1) << i % 64;
+		r->after[list[i].op].word[i / 64] |= UINT64_C(1) << i % 64;
+	}
+	free(list);
+}
+
+static void add_row(row *to, const row *from)
+{
+	for (int w = 0; w < WORDS; w++)
+		to->word[w] |= from->word[w];
+}
+
+/* Operands stand before their readers. */
+static void fill_rows(const sw_overlap *o, rows *r, int32_t c)
+{
+	const sw_computation *computation = &o->program->computations.data[c];
+	size_t n = computation->ops.len;
+	for (size_t i = 0; i < 2 * n; i++) {
+		sw_id id = computation->ops.data[i < n ? i : 2 * n - 1 - i];
+		const sw_op *op = sw_op_at(o->program, id);
+		for (uint32_t k = 0; k < op->n_operands; k++) {
+			sw_id maker = o->program->values.data[op->operands[k]].op;
+			if (i < n)
+				add_row(&r->before[id], &r->before[maker]);
+			else
+				add_row(&r->after[maker], &r->after[id]);
+		}
+	}
+}
+
+SW_VECTORISED
+static double sum_row(const row *bits, const double *seconds)
+{
+	double sums[64] = {0}, sum = 0;
+	for (int w = 0; w < WORDS; w++)
+		for (int i = 0; i < 64; i++)
+			sums[i] += bits->word[w] >> i & 1 ? seconds[w * 64 + i] : 0;
+	for (int i = 0; i < 64; i++)
+		sum += sums[i];
+	return sum;
+}
+
+static void sum_rows(sw_overlap *o, const rows *r, int32_t c)
+{
+	const sw_computation *computation = &o->program->computations.data[c];
+	for (size_t i = 0; i < computation->ops.len; i++) {
+		sw_id id = computation->ops.data[i];
+		o->before_s[id] = sum_row(&r->before[id], r->seconds);
+		o->after_s[id] = sum_row(&r->after[id], r->seconds);
+	}
+}
+
+sw_overlap *sw_overlap_new(const sw_roles *roles, const sw_cluster *cluster)
+{
+	const sw_program *program = roles->program;
+	size_t n = program->ops.len + 1;
+	sw_overlap *o = sw_alloc(sizeof(*o));
+	rows *r = sw_alloc(sizeof(*r));
+	o->program = program;
+	sw_arena_init(&o->arena);
+	o->all_s = SW_NEW_N(&o->arena, double, program->computations.len + 1);
+	o->own_s = SW_NEW_N(&o->arena, double, n);
+	o->before_s = SW_NEW_N(&o->arena, double, n);
+	o->after_s = SW_NEW_N(&o->arena, double, n);
+	r->before = sw_alloc(sizeof(row) * n);
+	r->after = sw_alloc(sizeof(row) * n);
+	for (size_t c = 0; c < program->computations.len; c++) {
+		if (!roles->planned[c])
+			continue;
+		set_bits(o, r, roles, cluster, (int32_t)c);
+		fill_rows(o, r, (int32_t)c);
+		sum_rows(o, r, (int32_t)c);
+	}
+	free(r->before);
+	free(r->after);
+	free(r);
+	return o;
+}
+
+void sw_overlap_free(sw_overlap *o)
+{
+	if (!o)
+		return;
+	sw_arena_clear(&o->arena);
+	free(o);
+}
+
+double sw_overlap_slack_s(const sw_overlap *o, sw_id from, sw_id to)
+{
+	double seconds = o->all_s[sw_op_at(o->program, from)->computation] - o->before_s[from];
+	if (to != SW_NO_ID)
+		seconds -= from == to ? o->after_s[to] - o->own_s[to] : o->after_s[to];
+	return SW_MAX(seconds, 0);
+}
+
+double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster)
+{
+	int64_t bytes = 0;
+	for (uint32_t i = 0; i < roles->n_inputs; i++)
+		if (roles->input_role[i] == SW_ROLE_PARAMETER)
+			bytes += sw_shape_bytes(sw_value_shape(roles->program, roles->inputs[i]));
+	uint32_t all = (1u << cluster->atoms.n) - 1;
+	double kernels_s = computation_s(roles, cluster, roles->program->entry);
+	double reduce_s = sw_cost_collective((void *)cluster, SW_MOVE_ALL_REDUCE, all, bytes);
+	double power = round(log2(reduce_s / kernels_s));
+	return isfinite(power) ? fmin(fmax(exp2(power), LEAST_WEIGHT), 1) : 1;
+}

@@ -1,0 +1,586 @@
+/*
+ * Profiles: what a site may do under a mesh. Every axis has OPTIONS at the site (a split of one of
+ * its classes, a passage of partial sums, or nothing); roles decide which. A CANDIDATE is an option
+ * per axis that the rule accepts. Sites that are alike (same op, shapes and options) share one
+ * profile.
+ */
+#include "model/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_OPTIONS 24
+
+typedef struct options {
+	int32_t n[SW_MAX_AXES];
+	sw_option list[SW_MAX_AXES][MAX_OPTIONS];
+	int64_t left_out; /* for want of room */
+} options;
+
+static void add_option(options *o, int32_t axis, sw_option option)
+{
+	if (o->n[axis] < MAX_OPTIONS)
+		o->list[axis][o->n[axis]++] = option;
+	else
+		o->left_out++;
+}
+
+static void add_none(options *o, int32_t axis)
+{
+	add_option(o, axis, (sw_option){.kind = SW_CHOICE_NONE});
+}
+
+static void add_partials(options *o, int32_t axis, int32_t passage, uint32_t monoids)
+{
+	for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++)
+		if (monoids >> m & 1)
+			add_option(o, axis,
+			           (sw_option){.kind = SW_CHOICE_PASS,
+			                       .monoid = (uint8_t)m,
+			                       .index = (int16_t)passage});
+}
+
+static const sw_class_set DATA = {.any = SW_CLASS_DATA};
+static const sw_class_set STATE = {.any = SW_CLASS_STATE, .none = SW_CLASS_DATA};
+
+static bool is_in(const sw_classes *classes, int32_t class, sw_class_set set)
+{
+	return (classes->roles[class] & set.any) && !(classes->roles[class] & set.none);
+}
+
+/* Adds those splits that are in the set and divide by the axis; returns how many. */
+static int32_t add_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis,
+                          sw_split_list splits, sw_class_set set)
+{
+	int32_t before = o->n[axis];
+	for (uint32_t i = 0; i < splits.n; i++) {
+		const sw_split *s = &splits.first[i];
+		if (is_in(&p->classes, s->class, set) && s->top % mesh->axes[axis].size == 0)
+			add_option(o, axis,
+			           (sw_option){.kind = SW_CHOICE_SPLIT,
+			                       .index = (int16_t)s->where,
+			                       .top = s->top});
+	}
+	return o->n[axis] - before;
+}
+
+/* Dimensions of state. A weight that is split over an inner axis for its dots may be split further
+ * over an outer one at rest: by the digit below, so that a gather gives back what the dot reads. */
+static int32_t add_state_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis,
+                                sw_split_list splits)
+{
+	int32_t n = add_splits(p, mesh, o, axis, splits, STATE), first = o->n[axis] - n;
+	for (int32_t inner = axis + 1; inner < mesh->n_axes; inner++)
+		for (int32_t i = first; i < first + n && mesh->use[axis]->below; i++) {
+			sw_option below = o->list[axis][i];
+			if (below.top % (mesh->axes[inner].size * mesh->axes[axis].size) != 0)
+				continue;
+			below.top /= mesh->axes[inner].size;
+			add_option(o, axis, below);
+		}
+	return n;
+}
+
+static bool has_class(const sw_planner *p, sw_split_list splits, sw_class_set set)
+{
+	for (uint32_t i = 0; i < splits.n; i++)
+		if (is_in(&p->classes, splits.first[i].class, set))
+			return true;
+	return false;
+}
+
+/* Partial sums may pass where some operand of a passage may be partial. */
+static void add_passages(const sw_planner *p, options *o, int32_t axis, sw_id op_id)
+{
+	const sw_op *op = sw_op_at(p->program, op_id);
+	const sw_rule *rule = p->rules[op_id];
+	for (int32_t s = 0; s < rule->n_passages; s++) {
+		uint32_t arriving = 0;
+		for (uint32_t k = 0; k < op->n_operands; k++)
+			if (rule->passages[s].operands[k])
+				arriving |= p->classes.partial[op->operands[k]];
+		add_partials(o, axis, s, arriving & rule->passages[s].monoids);
+	}
+}
+
+/* Those splits of a set for which `keep` holds of the factor; returns how many. */
+typedef bool keep_factor(const sw_rule *rule, int32_t factor, int32_t operand);
+static int32_t add_dot_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis,
+                              sw_id op, sw_class_set set, keep_factor *keep, int32_t operand)
+{
+	int32_t before = o->n[axis], n = before;
+	add_splits(p, mesh, o, axis, sw_op_splits(p, op), set);
+	for (int32_t i = before; i < o->n[axis]; i++)
+		if (keep(p->rules[op], o->list[axis][i].index, operand))
+			o->list[axis][n++] = o->list[axis][i];
+	o->n[axis] = n;
+	return n - before;
+}
+
+static bool in_operand(const sw_rule *rule, int32_t factor, int32_t operand)
+{
+	int64_t stride;
+	return sw_rule_dim_with(rule, false, operand, factor, &stride) >= 0;
+}
+
+static bool is_contracted(const sw_rule *rule, int32_t factor, int32_t operand)
+{
+	(void)operand;
+	return rule->factors[factor].kind == SW_FACTOR_REDUCED;
+}
+
+/* What is demanded of dots; true if it divides. */
+static bool add_dot_demands(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id op,
+                            options *o)
+{
+	static const sw_class_set any = {.any = SW_CLASS_HEAVY};
+	const sw_axis_use *use = mesh->use[axis];
+	int32_t weight = sw_roles_weight(&p->roles, op);
+	if (use->contracts && sw_is_dot(sw_op_at(p->program, op)))
+		return add_dot_splits(p, mesh, o, axis, op, any, is_contracted, 0) > 0;
+	return weight >= 0 &&
+	       add_dot_splits(p, mesh, o, axis, op, use->weights, in_operand, weight) > 0;
+}
+
+/* Are updates and gradients split, so that what has no batch may be? */
+static bool shares_state(const sw_axis_use *use)
+{
+	return use->parameters || use->moments || use->gradients;
+}
+
+/* Gradients and what becomes of them: no batch, and no parameter seen through a convert. */
+static bool is_update(const sw_planner *p, sw_id value, sw_split_list splits)
+{
+	return !has_class(p, splits, DATA) && !p->roles.from_parameter[value];
+}
+
+static void op_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id op, options *o)
+{
+	const sw_axis_use *use = mesh->use[axis];
+	sw_split_list splits = sw_op_splits(p, op);
+	if (add_dot_demands(p, mesh, axis, op, o))
+		return;
+	if (add_splits(p, mesh, o, axis, splits, use->must) > 0) {
+		add_splits(p, mesh, o, axis, splits, use->may);
+		return;
+	}
+	if (use->gradients && is_update(p, sw_op_at(p->program, op)->first_result, splits) &&
+	    add_state_splits(p, mesh, o, axis, splits) > 0)
+		return;
+	if (has_class(p, splits, use->cut) && add_splits(p, mesh, o, axis, splits, use->may) > 0)
+		return;
+	add_none(o, axis);
+	add_passages(p, o, axis, op);
+	add_splits(p, mesh, o, axis, splits, use->may);
+	if (shares_state(use) && !has_class(p, splits, DATA))
+		add_state_splits(p, mesh, o, axis, splits);
+}
+
+static void state_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id value,
+                          sw_role role, options *o)
+{
+	const sw_axis_use *use = mesh->use[axis];
+	sw_split_list splits = sw_value_splits(p, value);
+	bool split = (role == SW_ROLE_PARAMETER && use->parameters) ||
+	             (role == SW_ROLE_MOMENT && use->moments);
+	if (split && add_state_splits(p, mesh, o, axis, splits) > 0)
+		return;
+	add_none(o, axis);
+	add_splits(p, mesh, o, axis, splits, use->may);
+}
+
+/* Data inputs: where axes are for weights they are whole, since a slice costs next to nothing. */
+static void data_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id value,
+                         options *o)
+{
+	const sw_axis_use *use = mesh->use[axis];
+	sw_split_list splits = sw_value_splits(p, value);
+	if (add_splits(p, mesh, o, axis, splits, use->must) > 0)
+		return;
+	add_none(o, axis);
+	if (!use->weights.any)
+		add_splits(p, mesh, o, axis, splits, use->may);
+	if (shares_state(use))
+		add_state_splits(p, mesh, o, axis, splits);
+}
+
+static void port_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis,
+                         const sw_port *port, options *o)
+{
+	const sw_axis_use *use = mesh->use[axis];
+	if (port->decides) {
+		add_none(o, axis);
+		return;
+	}
+	sw_id value = port->values[0];
+	sw_split_list splits = sw_value_splits(p, value);
+	if (add_splits(p, mesh, o, axis, splits, use->must) > 0)
+		return;
+	if (use->gradients && is_update(p, value, splits) &&
+	    add_state_splits(p, mesh, o, axis, splits) > 0)
+		return;
+	add_none(o, axis);
+	add_partials(o, axis, 0, p->classes.partial[value]);
+	add_splits(p, mesh, o, axis, splits, use->may);
+	if (shares_state(use))
+		add_state_splits(p, mesh, o, axis, splits);
+}
+
+static void input_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, uint32_t input,
+                          options *o)
+{
+	sw_role role = p->roles.input_role[input];
+	if (role == SW_ROLE_DATA)
+		data_options(p, mesh, axis, p->roles.inputs[input], o);
+	else
+		state_options(p, mesh, axis, p->roles.inputs[input], role, o);
+}
+
+static void output_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, uint32_t output,
+                           options *o)
+{
+	int32_t input = p->roles.output_input[output];
+	if (input >= 0) {
+		input_options(p, mesh, axis, (uint32_t)input, o);
+		return;
+	}
+	add_none(o, axis);
+	add_splits(p, mesh, o, axis, sw_value_splits(p, sw_entry(p->program)->results.data[output]),
+	           mesh->use[axis]->may);
+}
+
+static void axis_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_site_kind kind,
+                         uint32_t index, options *o)
+{
+	switch (kind) {
+	case SW_SITE_OP:
+		op_options(p, mesh, axis, index, o);
+		return;
+	case SW_SITE_INPUT:
+		input_options(p, mesh, axis, index, o);
+		return;
+	case SW_SITE_PORT:
+		port_options(p, mesh, axis, &p->roles.ports.data[index], o);
+		return;
+	case SW_SITE_OUTPUT:
+		output_options(p, mesh, axis, index, o);
+		return;
+	}
+}
+
+static void site_options(const sw_planner *p, const sw_mesh *mesh, sw_site_kind kind,
+                         uint32_t index, options *o)
+{
+	const sw_option *decided = sw_pinned(p, kind, index);
+	for (int32_t axis = 0; axis < mesh->n_axes; axis++)
+		if (decided)
+			add_option(o, axis, decided[__builtin_ctz(mesh->axes[axis].atoms)]);
+		else
+			axis_options(p, mesh, axis, kind, index, o);
+	for (int32_t axis = mesh->n_axes; axis < SW_MAX_AXES; axis++) /* an axis of one device */
+		add_none(o, axis);
+}
+
+/* ---- candidates ------------------------------------------------------------------------- */
+
+/* The axes of a site as atoms: those that take the same split share adjacent digits. place() puts a
+ * mask of atoms there. */
+typedef bool place_split(void *what, uint32_t mask, int32_t index, int64_t top);
+static bool place_axes(const sw_mesh *mesh, const sw_candidate *c, place_split *place, void *what)
+{
+	uint32_t placed = 0;
+	for (int32_t i = 0; i < mesh->n_axes; i++) {
+		const sw_option *option = &c->axis[i];
+		uint32_t mask = 0;
+		if (option->kind != SW_CHOICE_SPLIT || (placed & mesh->axes[i].atoms))
+			continue;
+		for (int32_t j = i; j < mesh->n_axes; j++)
+			if (c->axis[j].kind == SW_CHOICE_SPLIT &&
+			    c->axis[j].index == option->index && c->axis[j].top == option->top)
+				mask |= mesh->axes[j].atoms;
+		if (!place(what, mask, option->index, option->top))
+			return false;
+		placed |= mask;
+	}
+	return true;
+}
+
+typedef struct strategy_place {
+	const sw_atoms *atoms;
+	const sw_rule *rule;
+	sw_strategy *strategy;
+} strategy_place;
+static bool place_in_strategy(void *what, uint32_t mask, int32_t factor, int64_t top)
+{
+	strategy_place *p = what;
+	return sw_strategy_split(p->atoms, p->rule, p->strategy, mask, factor, top);
+}
+
+typedef struct layout_place {
+	const sw_atoms *atoms;
+	sw_layout *layout;
+} layout_place;
+static bool place_in_layout(void *what, uint32_t mask, int32_t dim, int64_t top)
+{
+	layout_place *p = what;
+	return sw_layout_split(p->atoms, p->layout, mask, dim, top);
+}
+
+bool sw_candidate_strategy(const sw_atoms *atoms, const sw_mesh *mesh, const sw_rule *rule,
+                           const sw_candidate *candidate, sw_strategy *strategy)
+{
+	*strategy = sw_strategy_none(atoms);
+	for (int32_t axis = 0; axis < mesh->n_axes; axis++)
+		for (int32_t a = 0; a < atoms->n && candidate->axis[axis].kind == SW_CHOICE_PASS;
+		     a++)
+			if (mesh->axes[axis].atoms >> a & 1)
+				strategy->atom[a] =
+					(sw_choice){.kind = SW_CHOICE_PASS,
+				                    .monoid = candidate->axis[axis].monoid,
+				                    .index = candidate->axis[axis].index};
+	strategy_place place = {atoms, rule, strategy};
+	return place_axes(mesh, candidate, place_in_strategy, &place);
+}
+
+typedef struct growing {
+	SW_VEC(sw_candidate) candidates;
+	SW_VEC(uint32_t) in, out;
+	SW_VEC(double) seconds;
+	SW_VEC(int64_t) temporary_bytes;
+	sw_layout *layouts;
+} growing;
+
+/* Local bytes of operands and results. */
+static int64_t held_bytes(const sw_planner *p, const sw_op *op, const sw_layout *layouts)
+{
+	const sw_atoms *atoms = &p->cluster->atoms;
+	int64_t bytes = 0;
+	for (uint32_t k = 0; k < op->n_operands + op->n_results; k++) {
+		sw_id value = k < op->n_operands ? op->operands[k]
+		                                 : op->first_result + (k - op->n_operands);
+		bytes += sw_layout_local_bytes(atoms, sw_value_shape(p->program, value),
+		                               &layouts[k]);
+	}
+	return bytes;
+}
+
+static sw_priced price_op(sw_planner *p, sw_id op_id, const sw_strategy *strategy,
+                          sw_layout *layouts)
+{
+	const sw_op *op = sw_op_at(p->program, op_id);
+	const uint32_t n = op->n_operands + op->n_results;
+	sw_program_cost cost;
+	if (!sw_rule_layouts(p->program, op_id, p->rules[op_id], &p->cluster->atoms, strategy,
+	                     layouts, layouts + op->n_operands) ||
+	    !sw_price_local(p, op_id, strategy, layouts, &cost))
+		return (sw_priced){.possible = false};
+	uint32_t *numbers = SW_NEW_N(&p->arena, uint32_t, n);
+	for (uint32_t k = 0; k < n; k++)
+		numbers[k] = sw_layouts_id(&p->layouts, &layouts[k]);
+	return (sw_priced){.possible = true,
+	                   .seconds = cost.step_time_s,
+	                   .temporary_bytes =
+	                           SW_MAX(cost.peak_bytes - held_bytes(p, op, layouts), INT64_C(0)),
+	                   .layouts = numbers};
+}
+
+/* What is alike is priced once. */
+static sw_priced price_once(sw_planner *p, sw_id op_id, const sw_strategy *strategy,
+                            sw_layout *layouts)
+{
+	int64_t key[1 + 2 * SW_MAX_ATOMS];
+	size_t n = 0;
+	key[n++] = sw_op_like(p, op_id);
+	for (int32_t a = 0; a < strategy->n; a++) { /* which streams nothing */
+		const sw_choice *c = &strategy->atom[a];
+		key[n++] = (int64_t)c->kind << 32 | (int64_t)c->monoid << 16 | (uint16_t)c->index;
+		key[n++] = c->stride;
+	}
+	uint32_t fresh = (uint32_t)p->priced.len;
+	uint32_t number = sw_map_intern(&p->priced_index, key, n * sizeof(*key), fresh);
+	if (number == fresh)
+		sw_vec_push(&p->priced, price_op(p, op_id, strategy, layouts));
+	return p->priced.data[number];
+}
+
+static bool try_op(sw_planner *p, const sw_mesh *mesh, sw_id op_id, const sw_candidate *c,
+                   growing *g)
+{
+	const sw_op *op = sw_op_at(p->program, op_id);
+	sw_strategy strategy;
+	if (!sw_candidate_strategy(&p->cluster->atoms, mesh, p->rules[op_id], c, &strategy))
+		return false;
+	sw_priced priced = price_once(p, op_id, &strategy, g->layouts);
+	if (!priced.possible)
+		return false;
+	for (uint32_t k = 0; k < op->n_operands; k++)
+		sw_vec_push(&g->in, priced.layouts[k]);
+	for (uint32_t k = 0; k < op->n_results; k++)
+		sw_vec_push(&g->out, priced.layouts[op->n_operands + k]);
+	sw_vec_push(&g->seconds, priced.seconds);
+	sw_vec_push(&g->temporary_bytes, priced.temporary_bytes);
+	return true;
+}
+
+/* False where axes are partial in two ways. */
+static bool place_partial(const sw_mesh *mesh, const sw_candidate *c, sw_layout *layout)
+{
+	for (int32_t axis = 0; axis < mesh->n_axes; axis++) {
+		if (c->axis[axis].kind != SW_CHOICE_PASS)
+			continue;
+		if (layout->monoid != SW_MONOID_NONE && layout->monoid != c->axis[axis].monoid)
+			return false;
+		layout->monoid = c->axis[axis].monoid;
+		for (int32_t a = 0; a < layout->n; a++)
+			if (mesh->axes[axis].atoms >> a & 1)
+				layout->state[a].kind = SW_STATE_P;
+	}
+	return true;
+}
+
+static bool try_layout(sw_planner *p, const sw_mesh *mesh, sw_shape shape, const sw_candidate *c,
+                       growing *g)
+{
+	sw_layout layout = sw_layout_replicated(&p->cluster->atoms);
+	layout_place place = {&p->cluster->atoms, &layout};
+	if (!place_partial(mesh, c, &layout) || !place_axes(mesh, c, place_in_layout, &place) ||
+	    !sw_layout_valid(&p->cluster->atoms, shape, &layout))
+		return false;
+	uint32_t id = sw_layouts_id(&p->layouts, &layout);
+	sw_vec_push(&g->in, id);
+	sw_vec_push(&g->out, id);
+	sw_vec_push(&g->seconds, 0.0);
+	return true;
+}
+
+static void try_candidate(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index,
+                          sw_candidate c, growing *g)
+{
+	bool ok = kind == SW_SITE_OP
+	                  ? try_op(p, mesh, index, &c, g)
+	                  : try_layout(p, mesh,
+	                               sw_value_shape(p->program, sw_site_value(p, kind, index)),
+	                               &c, g);
+	if (ok)
+		sw_vec_push(&g->candidates, c);
+}
+
+/* Do two of the axes that are to be apart split one factor? */
+static bool is_crowded(const sw_mesh *mesh, const sw_candidate *c)
+{
+	for (int32_t i = 0; i < mesh->n_axes; i++)
+		for (int32_t k = 0; k < i; k++)
+			if (mesh->use[i]->apart && mesh->use[k]->apart &&
+			    c->axis[i].kind == SW_CHOICE_SPLIT &&
+			    c->axis[k].kind == SW_CHOICE_SPLIT &&
+			    c->axis[i].index == c->axis[k].index)
+				return true;
+	return false;
+}
+
+/* Must the axes that say so be apart here? */
+static bool keeps_apart(const sw_planner *p, sw_site_kind kind, uint32_t index)
+{
+	return kind == SW_SITE_OP && !p->pinned_ops[index] &&
+	       sw_roles_weight(&p->roles, index) >= 0;
+}
+
+/* An option of each axis, the last one's changing quickest. */
+static void try_all(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index,
+                    const options *o, growing *g)
+{
+	bool apart = keeps_apart(p, kind, index);
+	int64_t n = 1;
+	for (int32_t axis = 0; axis < SW_MAX_AXES; axis++)
+		n *= o->n[axis];
+	for (int64_t i = 0; i < n; i++) {
+		sw_candidate c;
+		int64_t rest = i;
+		for (int32_t axis = SW_MAX_AXES - 1; axis >= 0; axis--) {
+			c.axis[axis] = o->list[axis][rest % o->n[axis]];
+			rest /= o->n[axis];
+		}
+		if (!apart || !is_crowded(mesh, &c))
+			try_candidate(p, mesh, kind, index, c, g);
+	}
+}
+
+/* What is asked for divides on each axis, but not on all together: then an axis may do nothing. */
+static options or_none(const options *o)
+{
+	options looser = *o;
+	for (int32_t axis = 0; axis < SW_MAX_AXES; axis++)
+		if (looser.n[axis] == 0 || looser.list[axis][0].kind != SW_CHOICE_NONE)
+			add_none(&looser, axis);
+	return looser;
+}
+
+static sw_profile profile_make(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind,
+                               uint32_t index, const options *o)
+{
+	growing g = {0};
+	sw_profile profile = {.n_in = 1, .n_out = 1};
+	if (kind == SW_SITE_OP) {
+		profile.n_in = sw_op_at(p->program, index)->n_operands;
+		profile.n_out = sw_op_at(p->program, index)->n_results;
+		g.layouts = sw_alloc(sizeof(sw_layout) * (profile.n_in + profile.n_out + 1));
+	}
+	try_all(p, mesh, kind, index, o, &g);
+	if (g.candidates.len == 0) {
+		options looser = or_none(o);
+		try_all(p, mesh, kind, index, &looser, &g);
+	}
+	profile.n = (int32_t)g.candidates.len;
+	profile.candidates = sw_arena_copy(&p->arena, g.candidates.data,
+	                                   sizeof(sw_candidate) * g.candidates.len);
+	profile.in = sw_arena_copy(&p->arena, g.in.data, sizeof(uint32_t) * g.in.len);
+	profile.out = sw_arena_copy(&p->arena, g.out.data, sizeof(uint32_t) * g.out.len);
+	profile.seconds = sw_arena_copy(&p->arena, g.seconds.data, sizeof(double) * g.seconds.len);
+	if (kind == SW_SITE_OP)
+		profile.temporary_bytes = sw_arena_copy(&p->arena, g.temporary_bytes.data,
+		                                        sizeof(int64_t) * g.temporary_bytes.len);
+	sw_vec_clear(&g.candidates);
+	sw_vec_clear(&g.in);
+	sw_vec_clear(&g.out);
+	sw_vec_clear(&g.seconds);
+	sw_vec_clear(&g.temporary_bytes);
+	free(g.layouts);
+	return profile;
+}
+
+int32_t sw_profile_of(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index)
+{
+	options o = {0};
+	sw_text key = {0};
+	site_options(p, mesh, kind, index, &o);
+	char first[] = {kind == SW_SITE_OP ? 'o' : 'v', (char)mesh->n_axes,
+	                keeps_apart(p, kind, index)};
+	sw_text_add_n(&key, first, sizeof(first));
+	for (int32_t axis = 0; axis < SW_MAX_AXES; axis++) {
+		bool apart = axis < mesh->n_axes && mesh->use[axis]->apart;
+		sw_text_add_n(&key, (const char *)&apart, sizeof(apart));
+		sw_text_add_n(&key, (const char *)&mesh->axes[axis].atoms,
+		              sizeof(mesh->axes[axis].atoms));
+		sw_text_add_n(&key, (const char *)&o.n[axis], sizeof(o.n[axis]));
+		for (int32_t i = 0; i < o.n[axis]; i++) {
+			const int64_t numbers[] = {o.list[axis][i].kind, o.list[axis][i].monoid,
+			                           o.list[axis][i].index, o.list[axis][i].top};
+			sw_text_add_n(&key, (const char *)numbers, sizeof(numbers));
+		}
+	}
+	if (kind == SW_SITE_OP) {
+		const uint32_t like = sw_op_like(p, index);
+		sw_text_add_n(&key, (const char *)&like, sizeof(like));
+	} else {
+		sw_key_shape(&key, sw_value_shape(p->program, sw_site_value(p, kind, index)));
+	}
+	uint32_t next = (uint32_t)p->profiles.len;
+	uint32_t number = sw_map_intern(&p->profile_index, key.data, key.len, next);
+	if (number == next) {
+		sw_profile profile = profile_make(p, mesh, kind, index, &o);
+		p->left_out += o.left_out;
+		sw_vec_push(&p->profiles, profile);
+	}
+	sw_text_clear(&key);
+	return (int32_t)number;
+}

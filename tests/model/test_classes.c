@@ -1,0 +1,379 @@
+/* Roles of inputs and values, and the classes of splits that the rules carry into each other. */
+#include "planned/planned.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/internal.h"
+
+typedef struct analysis {
+	planned p;
+	sw_program *program; /* canonical */
+	sw_arena arena;
+	const sw_rule **rules;
+	sw_roles roles;
+	sw_classes classes;
+} analysis;
+
+static void analyse(analysis *a)
+{
+	sw_error err = {0};
+	check(sw_rewrite_canonical(a->p.program, &a->program, &err), &err);
+	sw_arena_init(&a->arena);
+	a->rules = SW_NEW_N(&a->arena, const sw_rule *, a->program->ops.len);
+	for (size_t i = 0; i < a->program->ops.len; i++)
+		a->rules[i] = sw_rule_make(a->program, (sw_id)i, &a->arena);
+	sw_roles_init(&a->roles, a->program, &a->p.sidecar);
+	sw_classes_init(&a->classes, &a->roles, a->rules);
+}
+
+static void clear(analysis *a)
+{
+	sw_classes_clear(&a->classes);
+	sw_roles_clear(&a->roles);
+	sw_arena_clear(&a->arena);
+	sw_program_free(a->program);
+	close_planned(&a->p);
+}
+
+/* The class of a split of a value (dim, top) or an op (factor, top); -1 if there is none. */
+static int32_t class_of(const analysis *a, bool of_op, sw_id id, int32_t where, int64_t top)
+{
+	const uint32_t *start = of_op ? a->classes.op_start : a->classes.value_start;
+	const sw_split *splits = of_op ? a->classes.op_splits : a->classes.value_splits;
+	for (uint32_t i = start[id]; i < start[id + 1]; i++)
+		if (splits[i].where == where && splits[i].top == top)
+			return splits[i].class;
+	return -1;
+}
+
+static sw_id value_of(const analysis *a, const char *name)
+{
+	return find_op(a->program, name)->first_result;
+}
+
+/* ---- roles ------------------------------------------------------------------------------ */
+
+static void roles_come_from_aliases_and_sidecar(void **state)
+{
+	analysis a = {0};
+	int64_t counts[SW_ROLE_OTHER + 1] = {0};
+	(void)state;
+	open_fixture("gpt-tiny", "local-2x2.yaml", &a.p);
+	analyse(&a);
+	assert_int_equal(a.roles.n_inputs, 89);
+	for (uint32_t i = 0; i < a.roles.n_inputs; i++)
+		counts[a.roles.input_role[i]]++;
+	assert_int_equal(counts[SW_ROLE_PARAMETER], 29);
+	assert_int_equal(counts[SW_ROLE_MOMENT], 58);
+	assert_int_equal(counts[SW_ROLE_COUNTER], 1);
+	assert_int_equal(counts[SW_ROLE_DATA], 1);
+	for (size_t i = 0; i < a.program->aliases.len; i++)
+		assert_int_equal(a.roles.output_input[a.program->aliases.data[i].output],
+		                 a.program->aliases.data[i].input);
+	assert_int_equal(a.roles.output_input[88], -1);
+	clear(&a);
+}
+
+static void parameters_show_through_converts_and_loops(void **state)
+{
+	static const char *const fixtures[] = {"mlp-bf16", "gpt-tiny-scan"};
+	(void)state;
+	for (size_t f = 0; f < SW_COUNT(fixtures); f++) {
+		analysis a = {0};
+		int with_parameter = 0;
+		open_fixture(fixtures[f], "local-2x2.yaml", &a.p);
+		analyse(&a);
+		for (size_t i = 0; i < a.program->ops.len; i++) {
+			const sw_op *op = &a.program->ops.data[i];
+			if (op->opcode != SW_OP_DOT || !a.roles.planned[op->computation])
+				continue;
+			with_parameter += a.roles.from_parameter[op->operands[0]] ||
+			                  a.roles.from_parameter[op->operands[1]];
+		}
+		assert_true(with_parameter >= 5);
+		clear(&a);
+	}
+}
+
+/* Ports list what regions read. */
+static void check_reader(const analysis *a, sw_id id)
+{
+	const sw_op *op = sw_op_at(a->program, id);
+	for (uint32_t k = 0; k < op->n_operands; k++) {
+		sw_id by = a->program->values.data[op->operands[k]].op;
+		assert_true(a->roles.moment[by] < a->roles.moment[id]);
+		if (!sw_is_region(op))
+			assert_true(a->roles.last_use[op->operands[k]] > a->roles.moment[id]);
+	}
+}
+
+/* All values of a port have one shape, and those that are read stay until they are. */
+static void check_port(const analysis *a, const sw_port *port)
+{
+	for (uint32_t k = 0; k < port->n_reads; k++) {
+		const sw_port_read *read = &port->reads[k];
+		assert_true(a->roles.moment[a->program->values.data[read->value].op] <=
+		            read->moment);
+		assert_true(a->roles.last_use[read->value] > read->moment);
+		for (uint32_t i = 0; i < port->n_values; i++)
+			assert_true(sw_shape_equal(sw_value_shape(a->program, read->value),
+			                           sw_value_shape(a->program, port->values[i])));
+	}
+	assert_int_equal(port->decides, port->n_values == 0);
+}
+
+static void loops_count_their_trips_and_moments(void **state)
+{
+	analysis a = {0};
+	int64_t twice = 0;
+	(void)state;
+	open_fixture("gpt-tiny-scan", "local-2x2.yaml", &a.p);
+	analyse(&a);
+	for (size_t i = 0; i < a.program->ops.len; i++) {
+		if (!a.roles.planned[a.program->ops.data[i].computation])
+			continue;
+		assert_true(a.roles.moment[i] >= 0 && a.roles.moment[i] < a.roles.n_moments);
+		twice += a.roles.trips[i] == 2;
+		check_reader(&a, (sw_id)i);
+	}
+	assert_true(twice > 50);
+	assert_true(a.roles.ports.len > 20);
+	for (size_t i = 0; i < a.roles.ports.len; i++)
+		check_port(&a, &a.roles.ports.data[i]);
+	clear(&a);
+}
+
+/* Ten turns of a loop with a conditional: a branch of two products and one that gives its parameter
+ * back. */
+static const char branches[] =
+	"HloModule branches\n"
+	"work {\n"
+	"  x.1 = f32[8,8] parameter(0)\n"
+	"  y.1 = f32[8,8] dot(x.1, x.1), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	"  ROOT z.1 = f32[8,8] dot(y.1, x.1), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+	"}\n"
+	"rest { ROOT x.2 = f32[8,8] parameter(0) }\n"
+	"condition {\n"
+	"  p.3 = (s32[], f32[8,8]) parameter(0)\n"
+	"  i.3 = s32[] get-tuple-element(p.3), index=0\n"
+	"  n.3 = s32[] constant(10)\n"
+	"  ROOT less.3 = pred[] compare(i.3, n.3), direction=LT\n"
+	"}\n"
+	"body {\n"
+	"  p.4 = (s32[], f32[8,8]) parameter(0)\n"
+	"  i.4 = s32[] get-tuple-element(p.4), index=0\n"
+	"  x.4 = f32[8,8] get-tuple-element(p.4), index=1\n"
+	"  one.4 = s32[] constant(1)\n"
+	"  j.4 = s32[] add(i.4, one.4)\n"
+	"  odd.4 = s32[] and(i.4, one.4)\n"
+	"  y.4 = f32[8,8] conditional(odd.4, x.4, x.4), branch_computations={work, rest}\n"
+	"  ROOT t.4 = (s32[], f32[8,8]) tuple(j.4, y.4)\n"
+	"}\n"
+	"ENTRY e {\n"
+	"  x = f32[8,8] parameter(0)\n"
+	"  i = s32[] constant(0)\n"
+	"  t = (s32[], f32[8,8]) tuple(i, x)\n"
+	"  done = (s32[], f32[8,8]) while(t), condition=condition, body=body\n"
+	"  ROOT y = f32[8,8] get-tuple-element(done), index=1\n"
+	"}\n";
+
+static void branches_count_by_their_work(void **state)
+{
+	analysis a = {0};
+	(void)state;
+	open_text(branches, "local-2x2.yaml", &a.p);
+	analyse(&a);
+	sw_id z = (sw_id)(find_op(a.program, "z.1") - a.program->ops.data);
+	sw_id rest = (sw_id)(find_op(a.program, "x.2") - a.program->ops.data);
+	assert_true(a.roles.trips[z] > 9.9 && a.roles.trips[z] < 10);
+	assert_true(fabs(a.roles.trips[z] + a.roles.trips[rest] - 10) < 1e-9);
+	assert_true(a.roles.moment[z] < a.roles.moment[rest]);
+	for (size_t i = 0; i < a.roles.ports.len; i++)
+		check_port(&a, &a.roles.ports.data[i]);
+	/* two leaves and the way of the loop; two parameters, a result and the way of the
+	 * conditional */
+	assert_int_equal(a.roles.ports.len, 3 + 4);
+	clear(&a);
+}
+
+/* One class from the entry's input through the loop, the conditional, the branch and back. */
+static void classes_go_through_nested_regions(void **state)
+{
+	static const char *const names[] = {"x", "x.1", "x.2"};
+	analysis a = {0};
+	(void)state;
+	open_text(branches, "local-2x2.yaml", &a.p);
+	analyse(&a);
+	int32_t rows = class_of(&a, false, value_of(&a, "z.1"), 0, 8);
+	assert_true(rows >= 0);
+	for (size_t i = 0; i < SW_COUNT(names); i++)
+		assert_int_equal(class_of(&a, false, value_of(&a, names[i]), 0, 8), rows);
+	clear(&a);
+}
+
+/* ---- classes ---------------------------------------------------------------------------- */
+
+/* No other dimension has 24, so wherever it stands it must be the batch. */
+static void the_batch_is_one_class_through_the_program(void **state)
+{
+	analysis a = {0};
+	char *blocks = write_blocks(2, 24, 10, 16, 2);
+	int32_t batch = -1;
+	(void)state;
+	open_text(blocks, "local-2x2.yaml", &a.p);
+	analyse(&a);
+	for (size_t v = 0; v < a.program->values.len; v++) {
+		sw_shape shape = a.program->values.data[v].shape;
+		for (int32_t d = 0; d < shape.rank; d++) {
+			if (shape.dims[d] != 24)
+				continue;
+			int32_t class = class_of(&a, false, (sw_id)v, d, 24);
+			assert_true(class >= 0 && (batch < 0 || class == batch));
+			batch = class;
+		}
+	}
+	assert_true(a.classes.roles[batch] & SW_CLASS_DATA);
+	assert_true(a.classes.roles[batch] & SW_CLASS_HEAVY);
+	assert_false(a.classes.roles[batch] & SW_CLASS_STATE);
+	for (int32_t c = 0; c < a.classes.n; c++)
+		assert_int_equal((a.classes.roles[c] & SW_CLASS_DATA) != 0, c == batch);
+	clear(&a);
+	free(blocks);
+}
+
+static void heads_reach_the_fused_matrix_as_an_inner_split(void **state)
+{
+	analysis a = {0};
+	char *blocks = write_blocks(2, 24, 10, 16, 4);
+	(void)state;
+	open_text(blocks, "local-2x2.yaml", &a.p);
+	analyse(&a);
+	int32_t heads = class_of(&a, false, value_of(&a, "scores0"), 1, 4);
+	assert_true(heads >= 0);
+	assert_int_equal(class_of(&a, false, value_of(&a, "part0.0"), 2, 4), heads);
+	assert_int_equal(class_of(&a, false, value_of(&a, "mixed0"), 2, 16), heads);
+	assert_int_equal(class_of(&a, false, value_of(&a, "wout0"), 0, 16), heads);
+	/* just below 16 in 48: a digit that deals blocks of a head out within q, within k and
+	 * within v */
+	assert_int_equal(class_of(&a, false, value_of(&a, "qkv0"), 2, 16), heads);
+	assert_int_equal(class_of(&a, false, value_of(&a, "wqkv0"), 1, 16), heads);
+	assert_int_equal(class_of(&a, false, value_of(&a, "newqkv0"), 1, 16), heads);
+	/* the next layer's heads are others, and so is the matrix by blocks */
+	assert_int_not_equal(class_of(&a, false, value_of(&a, "scores1"), 1, 4), heads);
+	assert_int_not_equal(class_of(&a, false, value_of(&a, "wqkv0"), 1, 48), heads);
+	assert_int_equal(a.classes.roles[heads] & (SW_CLASS_STATE | SW_CLASS_HEAVY | SW_CLASS_DATA),
+	                 SW_CLASS_STATE | SW_CLASS_HEAVY);
+	clear(&a);
+	free(blocks);
+}
+
+/* What a class is, checked from the rules: an op's split and those of its operands and results that
+ * the rule derives have one class, and each split of a value that a factor covers is one of the
+ * op's. */
+static void check_op_classes(const analysis *a, sw_id id)
+{
+	const sw_op *op = sw_op_at(a->program, id);
+	const sw_rule *rule = a->rules[id];
+	int32_t where;
+	int64_t top;
+	for (uint32_t s = a->classes.op_start[id]; s < a->classes.op_start[id + 1]; s++) {
+		const sw_split *split = &a->classes.op_splits[s];
+		for (int32_t i = 0; i < rule->n_operands; i++)
+			if (sw_rule_dim_of(rule, false, i, split->where, split->top, &where, &top))
+				assert_int_equal(class_of(a, false, op->operands[i], where, top),
+				                 split->class);
+		for (int32_t i = 0; i < rule->n_results; i++)
+			if (sw_rule_dim_of(rule, true, i, split->where, split->top, &where, &top))
+				assert_int_equal(
+					class_of(a, false, op->first_result + (sw_id)i, where, top),
+					split->class);
+	}
+	for (int32_t i = 0; i < rule->n_operands; i++) {
+		sw_id v = op->operands[i];
+		for (uint32_t s = a->classes.value_start[v]; s < a->classes.value_start[v + 1];
+		     s++) {
+			const sw_split *split = &a->classes.value_splits[s];
+			if (sw_rule_factor_at(rule, false, i, split->where, split->top, &where,
+			                      &top))
+				assert_int_equal(class_of(a, true, id, where, top), split->class);
+		}
+	}
+}
+
+static void check_same(const analysis *a, sw_id x, sw_id y)
+{
+	for (uint32_t s = a->classes.value_start[x]; s < a->classes.value_start[x + 1]; s++) {
+		const sw_split *split = &a->classes.value_splits[s];
+		assert_int_equal(class_of(a, false, y, split->where, split->top), split->class);
+	}
+}
+
+static void rules_aliases_and_loops_keep_classes(void **state)
+{
+	static const char *const fixtures[] = {"gpt-tiny", "gpt-tiny-scan", "bert-tiny"};
+	(void)state;
+	for (size_t f = 0; f < SW_COUNT(fixtures); f++) {
+		analysis a = {0};
+		open_fixture(fixtures[f], "local-2x2.yaml", &a.p);
+		analyse(&a);
+		for (sw_id id = 0; id < a.program->ops.len; id++)
+			if (a.roles.planned[sw_op_at(a.program, id)->computation])
+				check_op_classes(&a, id);
+		for (size_t i = 0; i < a.program->aliases.len; i++) {
+			sw_alias alias = a.program->aliases.data[i];
+			check_same(&a, a.roles.inputs[alias.input],
+			           sw_entry(a.program)->results.data[alias.output]);
+			check_same(&a, sw_entry(a.program)->results.data[alias.output],
+			           a.roles.inputs[alias.input]);
+		}
+		for (size_t i = 0; i < a.roles.ports.len; i++) {
+			const sw_port *port = &a.roles.ports.data[i];
+			for (uint32_t k = 0; k < port->n_values; k++)
+				for (uint32_t r = 0; r < port->n_reads; r++) {
+					check_same(&a, port->values[k], port->reads[r].value);
+					check_same(&a, port->reads[r].value, port->values[k]);
+				}
+		}
+		clear(&a);
+	}
+}
+
+/* Every dot of gpt-tiny has a batch, its own or the one that a weight's gradient sums over. */
+static void every_dot_has_the_batch(void **state)
+{
+	static const char *const fixtures[] = {"gpt-tiny", "gpt-tiny-scan", "bert-tiny", "t5-tiny"};
+	(void)state;
+	for (size_t f = 0; f < SW_COUNT(fixtures); f++) {
+		analysis a = {0};
+		open_fixture(fixtures[f], "local-2x2.yaml", &a.p);
+		analyse(&a);
+		for (size_t i = 0; i < a.program->ops.len; i++) {
+			const sw_op *op = &a.program->ops.data[i];
+			bool has = op->opcode != SW_OP_DOT || !a.roles.planned[op->computation];
+			for (uint32_t s = a.classes.op_start[i]; s < a.classes.op_start[i + 1]; s++)
+				has = has ||
+				      a.classes.roles[a.classes.op_splits[s].class] & SW_CLASS_DATA;
+			if (!has)
+				fail_msg("%s: '%s' has no batch", fixtures[f], op->name);
+		}
+		clear(&a);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(roles_come_from_aliases_and_sidecar),
+		cmocka_unit_test(parameters_show_through_converts_and_loops),
+		cmocka_unit_test(loops_count_their_trips_and_moments),
+		cmocka_unit_test(branches_count_by_their_work),
+		cmocka_unit_test(classes_go_through_nested_regions),
+		cmocka_unit_test(the_batch_is_one_class_through_the_program),
+		cmocka_unit_test(heads_reach_the_fused_matrix_as_an_inner_split),
+		cmocka_unit_test(rules_aliases_and_loops_keep_classes),
+		cmocka_unit_test(every_dot_has_the_batch),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

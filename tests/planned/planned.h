@@ -1,0 +1,46 @@
+/* Programs, clusters and plans for the tests of plan. */
+#ifndef SW_TESTS_PLANNED_PLANNED_H
+#define SW_TESTS_PLANNED_PLANNED_H
+
+#include "test.h"
+
+#include "partition/partition.h"
+
+void check(sw_status status, const sw_error *err);
+
+/* A program, where it is to run, and what was planned. */
+typedef struct planned {
+	char path[512];
+	sw_program *program;
+	sw_sidecar sidecar;
+	sw_cluster cluster;
+	sw_plan *plan;
+} planned;
+
+/* Reads HLO text, or a fixture by name. No plan yet. `cluster` names a file of clusters/,
+ * "NAME.yaml"; else it is the number of devices of one flat level whose memory is so fast that only
+ * links and FLOPs cost time: then the bytes are those of the books. */
+void open_text(const char *hlo, const char *cluster, planned *p);
+void open_fixture(const char *name, const char *cluster, planned *p);
+/* Plans (again) the program as it is, but for padding. memory_bytes 0: the cluster's. make_plan
+ * fails the test where there is no plan. */
+sw_status try_plan(planned *p, const char *strategy, int64_t memory_bytes, sw_error *err);
+void make_plan(planned *p, const char *strategy);
+void close_planned(planned *p);
+
+/* What explain prints of the plan, tables whole if wanted. To be cleared. */
+void explain_plan(const planned *p, bool whole, sw_text *text);
+
+/* Layout at rest of entry input i, and its bytes as a whole. */
+const sw_layout *input_layout(const planned *p, uint32_t input);
+sw_shape input_shape(const planned *p, uint32_t input);
+/* Bytes of all entry inputs of a role, as a whole. */
+int64_t role_bytes(const planned *p, sw_role role);
+const sw_op *find_op(const sw_program *program, const char *name);
+
+/* A transformer's blocks without norms and softmax (attention is bilinear, so that its backward
+ * pass is short): residual stream [batch, length, width], heads of width / heads, MLP of 4 * width.
+ * SGD on all weights. The text is the caller's. */
+char *write_blocks(int layers, int batch, int length, int width, int heads);
+
+#endif

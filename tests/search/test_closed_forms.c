@@ -1,0 +1,562 @@
+/*
+ * What the search finds for blocks whose best way to run is known moves as many bytes as the books
+ * say.
+ *
+ * The cluster is flat and its memory so fast that only FLOPs and links cost time; sizes are such
+ * that the known way is the best. Bytes are per rank and step. An all-gather or reduce-scatter of a
+ * tensor of b bytes over p devices moves (p-1)/p b, an all-reduce twice that, an all-to-all (p-1)/p
+ * of the bytes that a device has.
+ */
+#include "planned/planned.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define F32 4
+
+static int64_t gathered(int64_t bytes, int64_t p)
+{
+	return sw_collective_payload_bytes(SW_OP_REDUCE_SCATTER, bytes, p);
+}
+
+static int64_t reduced(int64_t bytes, int64_t p)
+{
+	return sw_collective_payload_bytes(SW_OP_ALL_REDUCE, bytes, p);
+}
+
+static int64_t exchanged(int64_t local_bytes, int64_t p)
+{
+	return sw_collective_payload_bytes(SW_OP_ALL_TO_ALL, local_bytes, p);
+}
+
+/* ---- what a plan moves ------------------------------------------------------------------ */
+
+typedef struct moved { /* by the partitioned program, loops not counted */
+	int64_t count[SW_OPCODE_COUNT];
+	int64_t payload[SW_OPCODE_COUNT];
+} moved;
+
+static moved moved_by(const planned *p)
+{
+	moved m = {0};
+	sw_program *local;
+	sw_error err = {0};
+	check(sw_partition(p->plan, &local, &err), &err);
+	for (size_t i = 0; i < local->ops.len; i++) {
+		const sw_op *op = &local->ops.data[i];
+		if (sw_opcode_class((sw_opcode)op->opcode) != SW_CLASS_COLLECTIVE)
+			continue;
+		const sw_groups *groups = &op->attrs->collective.groups;
+		int64_t members = groups->n_groups ? groups->group_size : p->cluster.n_devices;
+		m.count[op->opcode]++;
+		m.payload[op->opcode] += sw_collective_payload_bytes(
+			(sw_opcode)op->opcode,
+			sw_shape_bytes(sw_value_shape(local, op->operands[0])), members);
+	}
+	sw_program_free(local);
+	return m;
+}
+
+static void print_moved(const planned *p)
+{
+	moved m = moved_by(p);
+	for (int o = 0; o < SW_OPCODE_COUNT; o++)
+		if (m.count[o] > 0)
+			print_message("  %lld %s: %lld bytes\n", (long long)m.count[o],
+			              sw_opcode_name((sw_opcode)o), (long long)m.payload[o]);
+}
+
+static void expect_payload(const planned *p, const char *what, int64_t expected)
+{
+	int64_t payload = p->plan->predicted.payload_bytes;
+	print_message("%s: %lld bytes, planned by '%s' in %.2f s\n", what, (long long)payload,
+	              p->plan->chosen, p->plan->planning_s);
+	if (payload == expected)
+		return;
+	print_moved(p);
+	fail_msg("%s: %lld bytes, not %lld", what, (long long)payload, (long long)expected);
+}
+
+/* ---- transformer blocks ----------------------------------------------------------------- */
+
+/* Few tokens, large weights: two all-reduces of the residual stream per layer and direction, one
+ * for attention and one for the MLP; the first block's input needs no gradient. The fused QKV
+ * matrix, split by heads, moves nothing. Over four devices there is better: each weight split both
+ * ways, over two and two. */
+static void blocks_with_few_tokens_are_split_as_megatron_does(void **state)
+{
+	static const char *const devices[] = {"2", "4"};
+	int batch = 1, length = 16, width = 8192, layers = 2;
+	char *blocks = write_blocks(layers, batch, length, width, 8);
+	(void)state;
+	for (size_t i = 0; i < SW_COUNT(devices); i++) {
+		planned p;
+		open_text(blocks, devices[i], &p);
+		make_plan(&p, "auto");
+		int64_t megatron = (4 * layers - 1) * reduced((int64_t)batch * length * width * F32,
+		                                              p.cluster.n_devices);
+		if (i == 0)
+			expect_payload(&p, "megatron", megatron);
+		assert_true(p.plan->predicted.payload_bytes <= megatron);
+		close_planned(&p);
+	}
+	free(blocks);
+}
+
+/* Layers with work per element of the residual stream between them, forward. */
+static char *write_residual_layers(int layers, int tokens, int width)
+{
+	int n = tokens, w = width;
+	sw_text t = {0};
+	sw_text_add(&t, "HloModule layers\nENTRY main {\n");
+	sw_text_addf(&t, "  r0 = f32[%d,%d] parameter(0)\n", n, w);
+	for (int l = 0; l < layers; l++) {
+		sw_text_addf(&t, "  up%d = f32[%d,%d] parameter(%d)\n", l, w, 4 * w, 2 * l + 1);
+		sw_text_addf(&t, "  down%d = f32[%d,%d] parameter(%d)\n", l, 4 * w, w, 2 * l + 2);
+	}
+	for (int l = 0; l < layers; l++) {
+		sw_text_addf(&t, "  s%d = f32[%d,%d] sine(r%d)\n  t%d = f32[%d,%d] tanh(s%d)\n", l,
+		             n, w, l, l, n, w, l);
+		sw_text_addf(&t, "  in%d = f32[%d,%d] multiply(s%d, t%d)\n", l, n, w, l, l);
+		sw_text_addf(&t,
+		             "  h%d = f32[%d,%d] dot(in%d, up%d), lhs_contracting_dims={1}, "
+		             "rhs_contracting_dims={0}\n",
+		             l, n, 4 * w, l, l);
+		sw_text_addf(&t, "  a%d = f32[%d,%d] tanh(h%d)\n", l, n, 4 * w, l);
+		sw_text_addf(&t,
+		             "  o%d = f32[%d,%d] dot(a%d, down%d), lhs_contracting_dims={1}, "
+		             "rhs_contracting_dims={0}\n",
+		             l, n, w, l, l);
+		sw_text_addf(&t, "  %sr%d = f32[%d,%d] add(r%d, o%d)\n",
+		             l + 1 == layers ? "ROOT " : "", l + 1, n, w, l, l);
+	}
+	sw_text_add(&t, "}\n");
+	return t.data;
+}
+
+/* Sequence parallelism: in place of each all-reduce a reduce-scatter, work per element on a part of
+ * the tokens, and an all-gather: as many bytes. */
+static void work_between_layers_is_split_by_tokens(void **state)
+{
+	int layers = 3, tokens = 64, width = 2048;
+	char *text = write_residual_layers(layers, tokens, width);
+	int64_t stream = (int64_t)tokens * width * F32;
+	planned p;
+	(void)state;
+	open_text(text, "2", &p);
+	p.cluster.device.memory_bandwidth = 1e9;
+	make_plan(&p, "auto");
+	expect_payload(&p, "sequence", layers * reduced(stream, 2));
+	moved m = moved_by(&p);
+	assert_int_equal(m.count[SW_OP_REDUCE_SCATTER], layers);
+	assert_int_equal(m.count[SW_OP_ALL_GATHER], layers);
+	assert_int_equal(m.count[SW_OP_ALL_REDUCE], 0);
+	for (int l = 1; l < layers; l++) {
+		char name[8];
+		snprintf(name, sizeof(name), "r%d", l);
+		sw_id value = find_op(p.plan->program, name)->first_result;
+		assert_int_equal(sw_layout_local_bytes(&p.cluster.atoms,
+		                                       sw_value_shape(p.plan->program, value),
+		                                       sw_plan_layout(p.plan, p.plan->kept[value])),
+		                 stream / 2);
+	}
+	close_planned(&p);
+	free(text);
+}
+
+/* Many tokens, small weights: the gradients, and the loss. */
+static void blocks_with_many_tokens_are_split_by_the_batch(void **state)
+{
+	char *blocks = write_blocks(2, 64, 64, 32, 4);
+	planned p;
+	(void)state;
+	open_text(blocks, "4", &p);
+	make_plan(&p, "auto");
+	expect_payload(&p, "data parallelism",
+	               reduced(role_bytes(&p, SW_ROLE_PARAMETER), 4) + reduced(F32, 4));
+	close_planned(&p);
+	free(blocks);
+}
+
+/* ZeRO-3: where memory is ample, two passes over the parameters, gathered once and their gradients
+ * scattered. Where there is half of it, up to three: gathered forward, and again backward. The
+ * first matrix has no backward pass to its input, and what the last block reads last and first may
+ * stay. */
+static void sharded_weights_are_gathered_again_where_memory_is_short(void **state)
+{
+	int layers = 6, width = 128;
+	char *blocks = write_blocks(layers, 16, 2, width, 4);
+	planned p;
+	sw_error err = {0};
+	(void)state;
+	open_text(blocks, "4", &p);
+	make_plan(&p, "zero3");
+	int64_t weights = role_bytes(&p, SW_ROLE_PARAMETER), peak = p.plan->predicted.peak_bytes;
+	int64_t first = (int64_t)3 * width * width * F32, block = weights / layers;
+	expect_payload(&p, "zero3", 2 * gathered(weights, 4) + reduced(F32, 4));
+	assert_int_equal(p.plan->anew.len, 0);
+	check(try_plan(&p, "zero3", peak / 2, &err), &err);
+	sw_program_cost cost;
+	assert_true(p.plan->anew.len > 0);
+	assert_true(p.plan->predicted.peak_bytes <= peak / 2);
+	sw_plan_share_nothing(p.plan);
+	check(sw_partition_measure(p.plan, &cost, &err), &err);
+	int64_t payload = cost.payload_bytes;
+	assert_true(payload >= p.plan->predicted.payload_bytes);
+	assert_true(payload <= 3 * gathered(weights, 4) - gathered(first, 4) + reduced(F32, 4));
+	assert_true(payload >= 3 * gathered(weights, 4) - gathered(first + block, 4));
+	close_planned(&p);
+	free(blocks);
+}
+
+/* ---- matmuls ---------------------------------------------------------------------------- */
+
+/* Two square matrices, both state, a loss of their product, and SGD: over 2x2x2 devices each of six
+ * matrices moves along one axis in which its other two dimensions' quarters are whole: both
+ * operands are gathered, the product is scattered; its gradient is gathered, and both gradients are
+ * scattered. In all 6 (1/2) n^2/4 numbers, with n^2/p^(2/3) for the faces of the cube. */
+static void matmuls_have_three_dimensions(void **state)
+{
+	int64_t n = 1024;
+	sw_text t = {0};
+	planned p;
+	(void)state;
+	sw_text_add(&t, "HloModule cube, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, "
+	                "{}, may-alias) }\n"
+	                "add.f32 {\n  a.1 = f32[] parameter(0)\n  b.1 = f32[] parameter(1)\n"
+	                "  ROOT s.1 = f32[] add(a.1, b.1)\n}\nENTRY main {\n");
+	const char *const lines[] = {
+		"a = f32[N,N] parameter(0)",
+		"b = f32[N,N] parameter(1)",
+		"c = f32[N,N] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+		"dc = f32[N,N] tanh(c)",
+		"zero = f32[] constant(0)",
+		"loss = f32[] reduce(dc, zero), dimensions={0,1}, to_apply=add.f32",
+		"da = f32[N,N] dot(dc, b), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
+		"db = f32[N,N] dot(a, dc), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+		"new_a = f32[N,N] subtract(a, da)",
+		"new_b = f32[N,N] subtract(b, db)",
+		"ROOT result = (f32[N,N], f32[N,N], f32[]) tuple(new_a, new_b, loss)"};
+	for (size_t i = 0; i < SW_COUNT(lines); i++) {
+		for (const char *c = lines[i]; *c; c++)
+			if (*c == 'N')
+				sw_text_addf(&t, "%d", (int)n);
+			else
+				sw_text_add_n(&t, c, 1);
+		sw_text_add(&t, "\n");
+	}
+	sw_text_add(&t, "}\n");
+	open_text(t.data, "8", &p);
+	make_plan(&p, "auto");
+	/* where a matrix is whole along its axis at rest, scattering and gathering are one
+	 * all-reduce; each device sums its own part of the loss */
+	expect_payload(&p, "cube", 6 * gathered(n * n / 4 * F32, 2) + reduced(F32, 8));
+	assert_int_equal(p.plan->n_axes, 3);
+	assert_non_null(strstr(p.plan->scope, "three axes"));
+	close_planned(&p);
+	sw_text_clear(&t);
+}
+
+/* ---- experts ---------------------------------------------------------------------------- */
+
+/* GShard's layer, forward and backward: groups of tokens, each sent to two of the experts (capacity
+ * 2 tokens / experts); dispatch and combine are data. Before it an attention within groups, so that
+ * no device computes the tokens of all, and a scale per feature, whose gradient asks for that of
+ * the tokens. */
+static char *write_experts(int groups, int tokens, int experts, int width, int hidden)
+{
+	int g = groups, s = tokens, e = experts, c = 2 * tokens / experts, d = width, f = hidden;
+	sw_text t = {0};
+	sw_text_add(&t, "HloModule experts, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, "
+	                "{}, may-alias), "
+	                "{2}: (2, {}, may-alias) }\n"
+	                "add.f32 {\n  a.1 = f32[] parameter(0)\n  b.1 = f32[] parameter(1)\n"
+	                "  ROOT s.1 = f32[] add(a.1, b.1)\n}\nENTRY main {\n");
+	sw_text_addf(&t, "  scale = f32[%d] parameter(0)\n  w1 = f32[%d,%d,%d] parameter(1)\n", d,
+	             e, d, f);
+	sw_text_addf(&t, "  w2 = f32[%d,%d,%d] parameter(2)\n  x0 = f32[%d,%d,%d] parameter(3)\n",
+	             e, f, d, g, s, d);
+	sw_text_addf(&t, "  dispatch = f32[%d,%d,%d,%d] parameter(4)\n", g, s, e, c);
+	sw_text_addf(&t, "  combine = f32[%d,%d,%d,%d] parameter(5)\n  zero = f32[] constant(0)\n",
+	             g, s, e, c);
+	sw_text_addf(
+		&t,
+		"  scores = f32[%d,%d,%d] dot(x0, x0), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+		"lhs_contracting_dims={2}, rhs_contracting_dims={2}\n",
+		g, s, s);
+	sw_text_addf(&t,
+	             "  attended = f32[%d,%d,%d] dot(scores, x0), lhs_batch_dims={0}, "
+	             "rhs_batch_dims={0}, "
+	             "lhs_contracting_dims={2}, rhs_contracting_dims={1}\n",
+	             g, s, d);
+	sw_text_addf(&t, "  scales = f32[%d,%d,%d] broadcast(scale), dimensions={2}\n", g, s, d);
+	sw_text_addf(&t, "  x = f32[%d,%d,%d] multiply(attended, scales)\n", g, s, d);
+	sw_text_addf(
+		&t,
+		"  in = f32[%d,%d,%d,%d] dot(dispatch, x), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+		"lhs_contracting_dims={1}, rhs_contracting_dims={1}\n",
+		g, e, c, d);
+	sw_text_addf(&t,
+	             "  h = f32[%d,%d,%d,%d] dot(in, w1), lhs_batch_dims={1}, rhs_batch_dims={0}, "
+	             "lhs_contracting_dims={3}, rhs_contracting_dims={1}\n",
+	             e, g, c, f);
+	sw_text_addf(&t, "  none = f32[%d,%d,%d,%d] broadcast(zero), dimensions={}\n", e, g, c, f);
+	sw_text_addf(&t, "  r = f32[%d,%d,%d,%d] maximum(h, none)\n", e, g, c, f);
+	sw_text_addf(&t,
+	             "  o = f32[%d,%d,%d,%d] dot(r, w2), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+	             "lhs_contracting_dims={3}, rhs_contracting_dims={1}\n",
+	             e, g, c, d);
+	sw_text_addf(&t,
+	             "  y = f32[%d,%d,%d] dot(combine, o), lhs_batch_dims={0}, rhs_batch_dims={1}, "
+	             "lhs_contracting_dims={2,3}, rhs_contracting_dims={0,2}\n",
+	             g, s, d);
+	sw_text_addf(&t, "  dy = f32[%d,%d,%d] tanh(y)\n", g, s, d);
+	sw_text_add(&t, "  loss = f32[] reduce(dy, zero), dimensions={0,1,2}, to_apply=add.f32\n");
+	sw_text_addf(
+		&t,
+		"  do = f32[%d,%d,%d,%d] dot(combine, dy), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+		"lhs_contracting_dims={1}, rhs_contracting_dims={1}\n",
+		g, e, c, d);
+	sw_text_addf(&t,
+	             "  g2 = f32[%d,%d,%d] dot(r, do), lhs_batch_dims={0}, rhs_batch_dims={1}, "
+	             "lhs_contracting_dims={1,2}, rhs_contracting_dims={0,2}\n",
+	             e, f, d);
+	sw_text_addf(&t,
+	             "  dr = f32[%d,%d,%d,%d] dot(do, w2), lhs_batch_dims={1}, rhs_batch_dims={0}, "
+	             "lhs_contracting_dims={3}, rhs_contracting_dims={2}\n",
+	             e, g, c, f);
+	sw_text_addf(&t, "  on = pred[%d,%d,%d,%d] compare(h, none), direction=GT\n", e, g, c, f);
+	sw_text_addf(&t, "  dh = f32[%d,%d,%d,%d] select(on, dr, none)\n", e, g, c, f);
+	sw_text_addf(&t,
+	             "  g1 = f32[%d,%d,%d] dot(in, dh), lhs_batch_dims={1}, rhs_batch_dims={0}, "
+	             "lhs_contracting_dims={0,2}, rhs_contracting_dims={1,2}\n",
+	             e, d, f);
+	sw_text_addf(
+		&t,
+		"  din = f32[%d,%d,%d,%d] dot(dh, w1), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+		"lhs_contracting_dims={3}, rhs_contracting_dims={2}\n",
+		e, g, c, d);
+	sw_text_addf(
+		&t,
+		"  dx = f32[%d,%d,%d] dot(dispatch, din), lhs_batch_dims={0}, rhs_batch_dims={1}, "
+		"lhs_contracting_dims={2,3}, rhs_contracting_dims={0,2}\n",
+		g, s, d);
+	sw_text_addf(&t, "  dscales = f32[%d,%d,%d] multiply(dx, attended)\n", g, s, d);
+	sw_text_addf(&t,
+	             "  g0 = f32[%d] reduce(dscales, zero), dimensions={0,1}, to_apply=add.f32\n",
+	             d);
+	sw_text_addf(
+		&t,
+		"  new0 = f32[%d] subtract(scale, g0)\n  new1 = f32[%d,%d,%d] subtract(w1, g1)\n",
+		d, e, d, f);
+	sw_text_addf(&t, "  new2 = f32[%d,%d,%d] subtract(w2, g2)\n", e, f, d);
+	sw_text_addf(
+		&t,
+		"  ROOT result = (f32[%d], f32[%d,%d,%d], f32[%d,%d,%d], f32[]) tuple(new0, new1, "
+		"new2, loss)\n}\n",
+		d, e, d, f, e, f, d);
+	return t.data;
+}
+
+/* Four all-to-alls of what is sent to experts (twice the tokens), none of which is gathered; the
+ * scale's gradient and the loss. */
+static void tokens_go_to_experts_and_back_in_all_to_alls(void **state)
+{
+	int groups = 8, tokens = 2048, experts = 8, width = 256;
+	char *text = write_experts(groups, tokens, experts, width, 4096);
+	planned p;
+	(void)state;
+	open_text(text, "4", &p);
+	make_plan(&p, "auto");
+	int64_t sent = (int64_t)2 * groups * tokens * width * F32;
+	expect_payload(&p, "experts",
+	               4 * exchanged(sent / 4, 4) + reduced(width * F32, 4) + reduced(F32, 4));
+	moved m = moved_by(&p);
+	assert_int_equal(m.count[SW_OP_ALL_TO_ALL], 4);
+	/* no tokens are gathered; the scale may be, after each device has updated a part of it */
+	assert_true(m.payload[SW_OP_ALL_GATHER] <= gathered(width * F32, 4));
+	close_planned(&p);
+	free(text);
+}
+
+/* ---- vocabulary ------------------------------------------------------------------------- */
+
+/* One table is embedding and head: rows by id, logits, softmax, the target's logit by index, and
+ * the table's gradient from both. */
+static char *write_vocabulary(int tokens, int words, int width)
+{
+	int n = tokens, v = words, d = width;
+	sw_text t = {0};
+	sw_text_add(&t, "HloModule vocabulary, input_output_alias={ {0}: (0, {}, may-alias) }\n"
+	                "add.f32 {\n  a.1 = f32[] parameter(0)\n  b.1 = f32[] parameter(1)\n"
+	                "  ROOT s.1 = f32[] add(a.1, b.1)\n}\n"
+	                "max.f32 {\n  a.2 = f32[] parameter(0)\n  b.2 = f32[] parameter(1)\n"
+	                "  ROOT s.2 = f32[] maximum(a.2, b.2)\n}\nENTRY main {\n");
+	sw_text_addf(&t, "  table = f32[%d,%d] parameter(0)\n  ids = s32[%d,1] parameter(1)\n", v,
+	             d, n);
+	sw_text_addf(&t, "  targets = s32[%d,1] parameter(2)\n  zero = f32[] constant(0)\n", n);
+	sw_text_addf(&t,
+	             "  rows = f32[%d,%d] gather(table, ids), offset_dims={1}, "
+	             "collapsed_slice_dims={0}, "
+	             "start_index_map={0}, index_vector_dim=1, slice_sizes={1,%d}\n",
+	             n, d, d);
+	sw_text_addf(&t,
+	             "  logits = f32[%d,%d] dot(rows, table), lhs_contracting_dims={1}, "
+	             "rhs_contracting_dims={1}\n",
+	             n, v);
+	sw_text_add(&t, "  low = f32[] constant(-inf)\n");
+	sw_text_addf(&t,
+	             "  largest = f32[%d] reduce(logits, low), dimensions={1}, to_apply=max.f32\n",
+	             n);
+	sw_text_addf(&t, "  largests = f32[%d,%d] broadcast(largest), dimensions={0}\n", n, v);
+	sw_text_addf(&t, "  shifted = f32[%d,%d] subtract(logits, largests)\n", n, v);
+	sw_text_addf(&t, "  exps = f32[%d,%d] exponential(shifted)\n", n, v);
+	sw_text_addf(&t, "  sum = f32[%d] reduce(exps, zero), dimensions={1}, to_apply=add.f32\n",
+	             n);
+	sw_text_addf(
+		&t,
+		"  target = f32[%d] gather(shifted, targets), offset_dims={}, "
+		"collapsed_slice_dims={1}, "
+		"start_index_map={1}, operand_batching_dims={0}, start_indices_batching_dims={0}, "
+		"index_vector_dim=1, slice_sizes={1,1}\n",
+		n);
+	sw_text_addf(&t, "  logs = f32[%d] log(sum)\n  losses = f32[%d] subtract(logs, target)\n",
+	             n, n);
+	sw_text_add(&t, "  loss = f32[] reduce(losses, zero), dimensions={0}, to_apply=add.f32\n");
+	sw_text_addf(&t, "  sums = f32[%d,%d] broadcast(sum), dimensions={0}\n", n, v);
+	sw_text_addf(&t, "  softmax = f32[%d,%d] divide(exps, sums)\n", n, v);
+	sw_text_addf(&t,
+	             "  words = s32[%d,%d] iota(), iota_dimension=1\n  target1 = s32[%d] "
+	             "reshape(targets)\n",
+	             n, v, n);
+	sw_text_addf(&t, "  target2 = s32[%d,%d] broadcast(target1), dimensions={0}\n", n, v);
+	sw_text_addf(&t, "  hit = pred[%d,%d] compare(words, target2), direction=EQ\n", n, v);
+	sw_text_addf(&t,
+	             "  hits = f32[%d,%d] convert(hit)\n  dlogits = f32[%d,%d] subtract(softmax, "
+	             "hits)\n",
+	             n, v, n, v);
+	sw_text_addf(&t,
+	             "  ghead = f32[%d,%d] dot(dlogits, rows), lhs_contracting_dims={0}, "
+	             "rhs_contracting_dims={0}\n",
+	             v, d);
+	sw_text_addf(&t,
+	             "  drows = f32[%d,%d] dot(dlogits, table), lhs_contracting_dims={1}, "
+	             "rhs_contracting_dims={0}\n",
+	             n, d);
+	sw_text_addf(
+		&t,
+		"  gtable = f32[%d,%d] scatter(ghead, ids, drows), update_window_dims={1}, "
+		"inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, "
+		"to_apply=add.f32\n",
+		v, d);
+	sw_text_addf(&t, "  new = f32[%d,%d] subtract(table, gtable)\n", v, d);
+	sw_text_addf(&t, "  ROOT result = (f32[%d,%d], f32[]) tuple(new, loss)\n}\n", v, d);
+	return t.data;
+}
+
+/* The table is split by words: what a device lacks of the rows is masked and added up, forward and
+ * backward; of the softmax the maxima and sums are combined, and of the targets' logits only the
+ * loss. */
+static void logits_are_never_gathered(void **state)
+{
+	int tokens = 64, words = 16384, width = 256;
+	char *text = write_vocabulary(tokens, words, width);
+	planned p;
+	(void)state;
+	open_text(text, "2", &p);
+	make_plan(&p, "auto");
+	expect_payload(&p, "vocabulary",
+	               2 * reduced((int64_t)tokens * width * F32, 2) +
+	                       2 * reduced(tokens * F32, 2) + reduced(F32, 2));
+	assert_int_equal(sw_layout_split_atoms(input_layout(&p, 0), 0), 1);
+	close_planned(&p);
+	free(text);
+}
+
+/* ---- convolutions ----------------------------------------------------------------------- */
+
+/* Many small images: the batch is split, and only the kernel's gradient moves. */
+static void images_are_split_by_the_batch(void **state)
+{
+	static const char text[] =
+		"HloModule images, input_output_alias={ {0}: (0, {}, may-alias) }\n"
+		"add.f32 {\n  a.1 = f32[] parameter(0)\n  b.1 = f32[] parameter(1)\n"
+		"  ROOT s.1 = f32[] add(a.1, b.1)\n}\n"
+		"ENTRY main {\n"
+		"  kernel = f32[3,3,3,5] parameter(0)\n"
+		"  x = f32[64,32,32,3] parameter(1)\n"
+		"  y = f32[64,32,32,5] convolution(x, kernel), window={size=3x3 pad=1_1x1_1}, "
+		"dim_labels=b01f_01io->b01f\n"
+		"  dy = f32[64,32,32,5] tanh(y)\n"
+		"  zero = f32[] constant(0)\n"
+		"  loss = f32[] reduce(dy, zero), dimensions={0,1,2,3}, to_apply=add.f32\n"
+		"  g = f32[3,3,3,5] convolution(x, dy), window={size=32x32 pad=1_1x1_1}, "
+		"dim_labels=f01b_i01o->01bf\n"
+		"  new = f32[3,3,3,5] subtract(kernel, g)\n"
+		"  ROOT result = (f32[3,3,3,5], f32[]) tuple(new, loss)\n"
+		"}\n";
+	planned p;
+	(void)state;
+	open_text(text, "4", &p);
+	make_plan(&p, "auto");
+	expect_payload(&p, "images", reduced(3 * 3 * 3 * 5 * F32, 4) + reduced(F32, 4));
+	close_planned(&p);
+}
+
+static bool has_halos(const sw_plan *plan)
+{
+	for (size_t i = 0; i < plan->program->ops.len; i++)
+		for (int32_t f = 0; f < plan->rules[i]->n_factors; f++)
+			if (plan->rules[i]->factors[f].exchange == SW_EXCHANGE_HALO)
+				return true;
+	return false;
+}
+
+/* One large image: it is split by rows, and each convolution asks a neighbour on each side for one.
+ */
+static void an_image_is_split_by_rows(void **state)
+{
+	static const char text[] =
+		"HloModule image\n"
+		"ENTRY main {\n"
+		"  kernel = f32[3,3,3,3] parameter(0)\n"
+		"  x = f32[1,1024,1024,3] parameter(1)\n"
+		"  y = f32[1,1024,1024,3] convolution(x, kernel), window={size=3x3 pad=1_1x1_1}, "
+		"dim_labels=b01f_01io->b01f\n"
+		"  t = f32[1,1024,1024,3] tanh(y)\n"
+		"  ROOT z = f32[1,1024,1024,3] convolution(t, kernel), window={size=3x3 "
+		"pad=1_1x1_1}, "
+		"dim_labels=b01f_01io->b01f\n"
+		"}\n";
+	planned p;
+	sw_text words = {0};
+	(void)state;
+	open_text(text, "2", &p);
+	make_plan(&p, "auto");
+	if (!has_halos(p.plan)) {
+		close_planned(&p);
+		skip(); /* rules of windows know no halos */
+	}
+	expect_payload(&p, "image", 2 * 1024 * 3 * F32);
+	explain_plan(&p, true, &words);
+	assert_non_null(strstr(words.data, "collective-permute"));
+	assert_non_null(strstr(words.data, "exchanged inside the op: halo"));
+	sw_text_clear(&words);
+	close_planned(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(blocks_with_few_tokens_are_split_as_megatron_does),
+		cmocka_unit_test(work_between_layers_is_split_by_tokens),
+		cmocka_unit_test(blocks_with_many_tokens_are_split_by_the_batch),
+		cmocka_unit_test(sharded_weights_are_gathered_again_where_memory_is_short),
+		cmocka_unit_test(matmuls_have_three_dimensions),
+		cmocka_unit_test(tokens_go_to_experts_and_back_in_all_to_alls),
+		cmocka_unit_test(logits_are_never_gathered),
+		cmocka_unit_test(images_are_split_by_the_batch),
+		cmocka_unit_test(an_image_is_split_by_rows),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,311 @@
+/* What several readers share is kept for as many as fit in memory, and moved anew for the others.
+ */
+#include "planned/planned.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "search/keep_lives.h"
+#include "search/search.h"
+#include "explain/explain.h"
+
+#define LAYERS 6
+
+/* Sharded weights, few tokens: what is gathered is most of the memory. */
+static void open_sharded(planned *p)
+{
+	char *blocks = write_blocks(LAYERS, 16, 2, 128, 4);
+	open_text(blocks, "4", p);
+	free(blocks);
+}
+
+/* The plan as it was made, and if nothing were shared. */
+static void measure_least(planned *p, sw_program_cost *cost)
+{
+	sw_error err = {0};
+	sw_plan_share_nothing(p->plan);
+	assert_true(p->plan->anew.len > 0);
+	check(sw_plan_verify(p->plan, &err), &err);
+	check(sw_partition_measure(p->plan, cost, &err), &err);
+}
+
+/* From the memory of nothing shared to that of all: never exceeded, never a reader more that moves
+ * anew, never slower; between the ends it is some. */
+static void as_many_are_kept_as_fit(void **state)
+{
+	enum { STEPS = 6 };
+	planned p;
+	sw_program_cost least, all;
+	sw_error err = {0};
+	int some = 0;
+	(void)state;
+	open_sharded(&p);
+	make_plan(&p, "zero3");
+	assert_int_equal(p.plan->anew.len, 0);
+	all = p.plan->predicted;
+	measure_least(&p, &least);
+	size_t most = p.plan->anew.len, before = most;
+	double slowest = least.step_time_s, step_s = slowest * 1.0001;
+	assert_true(least.peak_bytes < all.peak_bytes && slowest > all.step_time_s);
+	for (int i = 0; i <= STEPS; i++) {
+		int64_t memory = least.peak_bytes + (all.peak_bytes - least.peak_bytes) * i / STEPS;
+		check(try_plan(&p, "zero3", memory, &err), &err);
+		const sw_program_cost *cost = &p.plan->predicted;
+		assert_true(cost->peak_bytes <= memory);
+		assert_true(p.plan->anew.len <= before);
+		assert_true(cost->step_time_s <= step_s);
+		some += p.plan->anew.len > 0 && p.plan->anew.len < most;
+		if (p.plan->anew.len > 0 && p.plan->anew.len < most)
+			assert_true(cost->step_time_s > all.step_time_s &&
+			            cost->step_time_s < slowest);
+		before = p.plan->anew.len;
+		step_s = cost->step_time_s;
+	}
+	assert_int_equal(before, 0);
+	assert_true(some >= STEPS - 2);
+	close_planned(&p);
+}
+
+/* What is dropped frees memory right then: with one reader more that shares, it would not fit. */
+static void nothing_is_moved_anew_for_nothing(void **state)
+{
+	planned p;
+	sw_program_cost cost;
+	sw_error err = {0};
+	(void)state;
+	open_sharded(&p);
+	make_plan(&p, "zero3");
+	int64_t memory = p.plan->predicted.peak_bytes * 3 / 4;
+	check(try_plan(&p, "zero3", memory, &err), &err);
+	sw_reads made = {0};
+	sw_reads_copy(&made, &p.plan->anew);
+	assert_true(made.len > 1);
+	for (size_t i = 0; i < made.len; i++) {
+		sw_reads_copy(&p.plan->anew, &made);
+		p.plan->anew.data[i] = p.plan->anew.data[--p.plan->anew.len];
+		sw_reads_sort(&p.plan->anew);
+		check(sw_partition_measure(p.plan, &cost, &err), &err);
+		assert_true(cost.peak_bytes > memory);
+	}
+	sw_vec_clear(&made);
+	close_planned(&p);
+}
+
+/* An activation that three dots read, two at once and one far behind a peak: only the last moves it
+ * anew. */
+static void readers_side_by_side_share(void **state)
+{
+	static const char text[] =
+		"HloModule shared\n"
+		"ENTRY main {\n"
+		"  x = f32[64,1024] parameter(0)\n"
+		"  w = f32[1024,64] parameter(1)\n"
+		"  a = f32[64,64] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+		"  b = f32[64,64] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, "
+		"metadata={op_name=\"b\"}\n"
+		"  t = f32[64,64] tanh(a)\n"
+		"  s = f32[64,64] add(t, b)\n"
+		"  u = f32[64,64] exponential(s)\n"
+		"  v = f32[64,64] tanh(u)\n"
+		"  c = f32[64,1024] dot(v, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
+		"  ROOT r = (f32[64,64], f32[64,1024]) tuple(v, c)\n"
+		"}\n";
+	planned p;
+	(void)state;
+	open_text(text, "4", &p);
+	make_plan(&p, "zero3");
+	sw_plan_share_nothing(p.plan);
+	sw_id w = find_op(p.plan->program, "w")->first_result;
+	for (size_t i = 0; i < p.plan->anew.len; i++)
+		if (p.plan->anew.data[i].value == w)
+			assert_string_equal(
+				sw_op_at(p.plan->program, p.plan->anew.data[i].op)->name, "c");
+	close_planned(&p);
+}
+
+/* A weight that 2n dots read one after the other, split at rest. */
+static void open_readers(int n, planned *p)
+{
+	sw_text text = {0};
+	sw_text_add(&text, "HloModule readers\nENTRY main {\n  w = f32[1024,64] parameter(0)\n"
+	                   "  h0 = f32[64,64] parameter(1)\n");
+	for (int i = 0; i < n; i++) {
+		sw_text_addf(&text,
+		             "  c%d = f32[64,1024] dot(h%d, w), lhs_contracting_dims={1}, "
+		             "rhs_contracting_dims={1}\n  t%d = f32[64,1024] tanh(c%d)\n",
+		             i, i, i, i);
+		sw_text_addf(&text,
+		             "  h%d = f32[64,64] dot(t%d, w), lhs_contracting_dims={1}, "
+		             "rhs_contracting_dims={0}\n",
+		             i + 1, i);
+	}
+	sw_text_addf(
+		&text,
+		"  new = f32[1024,64] negate(w)\n  ROOT r = (f32[64,64], f32[1024,64]) tuple(h%d, "
+		"new)\n}\n",
+		n);
+	open_text(text.data, "4", p);
+	sw_text_clear(&text);
+}
+
+typedef struct told {
+	int64_t bytes; /* times moments */
+	int lives;
+} told;
+
+static void add_told(void *context, int32_t begin, int32_t end, int64_t bytes)
+{
+	told *t = context;
+	t->bytes += bytes * (end - begin);
+	t->lives++;
+}
+
+static int64_t area_of(sw_lives *lives, sw_id value)
+{
+	told all = {0};
+	sw_lives_walk(lives, value, add_told, &all);
+	return all.bytes;
+}
+
+/* However many readers a value has, one more or less that moves it anew changes a few lives; what
+ * is told of them is all that changes. */
+static void one_reader_changes_few_lives(void **state)
+{
+	planned p;
+	sw_roles roles;
+	sw_lives lives;
+	int changes = 0;
+	(void)state;
+	open_readers(40, &p);
+	make_plan(&p, "zero3");
+	sw_path_store *store = sw_path_store_new(&p.cluster);
+	sw_roles_init(&roles, p.plan->program, &p.sidecar);
+	sw_lives_init(&lives, p.plan, &roles,
+	              sw_path_store_get(store, p.plan->axes, p.plan->n_axes));
+	for (int pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < lives.uses.len; i++) {
+			sw_use *use = &lives.uses.data[(i * 37) % lives.uses.len];
+			told changed = {0};
+			int64_t before = area_of(&lives, use->value);
+			if (!use->may)
+				continue;
+			sw_lives_set(&lives, use, !use->anew, add_told, &changed);
+			assert_int_equal(before + changed.bytes, area_of(&lives, use->value));
+			assert_true(changed.lives <= 4);
+			changes++;
+		}
+	assert_true(changes > 60);
+	sw_lives_clear(&lives);
+	sw_roles_clear(&roles);
+	sw_path_store_free(store);
+	close_planned(&p);
+}
+
+/* ---- how much is measured --------------------------------------------------------------- */
+
+static sw_search_effort effort;
+
+static sw_status plan_counted(planned *p, int64_t memory_bytes, const char *remat,
+                              int32_t microbatches)
+{
+	sw_error err = {0};
+	sw_plan_options options = {.no_overlap = true,
+	                           .effort = &effort,
+	                           .quiet = true,
+	                           .memory_bytes = memory_bytes,
+	                           .remat = remat,
+	                           .microbatches = microbatches};
+	effort.programs = effort.ops = 0;
+	sw_plan_free(p->plan);
+	p->plan = NULL;
+	check(sw_plan_strategy_parse("auto", &options.strategy, &err), &err);
+	return sw_plan_make(p->program, p->path, &p->sidecar, &p->cluster, &options, &p->plan,
+	                    &err);
+}
+
+/* What is far from fitting is measured once, if it may be the quickest, and not in every way in
+ * which it might take less; only the plan that is nearest is. */
+static void what_is_far_too_large_is_measured_once(void **state)
+{
+	planned p;
+	(void)state;
+	open_fixture("gpt-tiny", "local-2x2.yaml", &p);
+	assert_int_equal(plan_counted(&p, 50000, "none", 1), SW_NO);
+	assert_true(effort.programs > 0);
+	assert_true(effort.programs <= 10);
+	close_planned(&p);
+}
+
+/* Where some of what is shared is kept, as many programs are measured of twice the layers, each of
+ * twice the ops. */
+static void what_is_measured_grows_as_layers_do(void **state)
+{
+	int64_t ops[2];
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		planned p;
+		char *blocks = write_blocks(24 << i, 16, 2, 128, 4);
+		open_text(blocks, "4", &p);
+		free(blocks);
+		make_plan(&p, "zero3");
+		int64_t memory = p.plan->predicted.peak_bytes * 3 / 4;
+		assert_int_equal(plan_counted(&p, memory, "none", 1), SW_OK);
+		assert_true(p.plan->predicted.peak_bytes <= memory);
+		ops[i] = effort.ops;
+		close_planned(&p);
+	}
+	assert_true((double)ops[1] <= 2.2 * (double)ops[0]);
+}
+
+/* "layers" and the like, of the model's blocks. */
+static int64_t count_of(const planned *p, const char *key)
+{
+	sw_program *local;
+	sw_origins origins = {0};
+	sw_error err = {0};
+	check(sw_partition_with_origins(p->plan, &local, &origins, &err), &err);
+	json_t *explained = sw_plan_explain(&(sw_explained){p->plan, local, &origins, &p->sidecar});
+	const json_t *blocks = json_object_get(json_object_get(explained, "gathers"), "blocks.*");
+	int64_t count = json_integer_value(json_object_get(blocks, key));
+	json_decref(explained);
+	sw_origins_clear(&origins);
+	sw_program_free(local);
+	return count;
+}
+
+/* How many layers, and how many weights, are kept. */
+static void explain_counts_layers(void **state)
+{
+	planned p;
+	sw_text words = {0};
+	(void)state;
+	open_fixture("gpt-tiny", "local-2x2.yaml", &p);
+	make_plan(&p, "zero3");
+	int64_t layers = count_of(&p, "layers"), weights = count_of(&p, "weights");
+	assert_int_equal(layers, 2);
+	assert_int_equal(count_of(&p, "layers_kept"), layers);
+	assert_int_equal(count_of(&p, "weights_kept"), weights);
+	sw_plan_share_nothing(p.plan);
+	assert_int_equal(count_of(&p, "weights"), weights);
+	assert_true(count_of(&p, "weights_kept") < weights);
+	explain_plan(&p, true, &words);
+	assert_non_null(strstr(words.data, "blocks.*: gathered once and kept for 0 of 2 layers"));
+	assert_non_null(strstr(words.data, "the others gathered again"));
+	sw_text_clear(&words);
+	close_planned(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(as_many_are_kept_as_fit),
+		cmocka_unit_test(nothing_is_moved_anew_for_nothing),
+		cmocka_unit_test(readers_side_by_side_share),
+		cmocka_unit_test(one_reader_changes_few_lives),
+		cmocka_unit_test(what_is_far_too_large_is_measured_once),
+		cmocka_unit_test(what_is_measured_grows_as_layers_do),
+		cmocka_unit_test(explain_counts_layers),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
