@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define SHORT_ASSIGNMENT 64 /* so many numbers are printed */
-#define RUNS_SHOWN 8        /* of moments above the limit */
+#define RUNS_SHOWN 8        /* of points above the limit */
 
 /* What there is to say. */
 typedef struct answer {
@@ -17,7 +17,7 @@ typedef struct answer {
 	const sw_problem *problem;
 	const sw_solution *solution;
 	bool feasible, stopped;
-	int32_t n_runs; /* of moments above the limit, if nothing was found */
+	int32_t n_runs; /* of points above the limit, if nothing was found */
 	sw_overuse runs[RUNS_SHOWN];
 } answer;
 
@@ -104,7 +104,7 @@ static void set_answer(json_t *json, const answer *a)
 	set_int(json, "lower_bound", has_bound(a), s->lower_bound);
 	json_object_set_new(json, "gap", has_gap ? json_real(gap) : json_null());
 	set_int(json, "peak_usage", assigned, s->peak_usage);
-	set_int(json, "peak_moment", assigned, s->peak_moment);
+	set_int(json, "peak_point", assigned, s->peak_point);
 	if (s->answer == SW_SOLVED_UNKNOWN)
 		json_object_set_new(json, "overuse", runs_json(a));
 }
@@ -131,7 +131,7 @@ static json_t *answer_json(const answer *a)
 	set_int(json, "nodes", true, (int64_t)p->nodes.len);
 	set_int(json, "edges", true, (int64_t)p->edges.len);
 	set_int(json, "tables", true, (int64_t)p->tables.len);
-	set_int(json, "moments", true, p->moments);
+	set_int(json, "moments", true, p->points);
 	set_int(json, "usage_limit", p->capacity != INT64_MAX, p->capacity);
 	json_object_set_new(json, "assignment", assignment_json(a));
 	return json;
@@ -153,14 +153,14 @@ static void add_size(const answer *a, sw_text *text)
 	if (p->capacity == INT64_MAX)
 		sw_text_add(text, "limit      none\n");
 	else
-		sw_text_addf(text, "limit      %" PRId64 " at each of %d moments\n", p->capacity,
-		             p->moments);
+		sw_text_addf(text, "limit      %" PRId64 " at each of %d points\n", p->capacity,
+		             p->points);
 }
 
 static void add_overuse(const answer *a, sw_text *text)
 {
 	for (int32_t i = 0; i < SW_MIN(a->n_runs, RUNS_SHOWN); i++)
-		sw_text_addf(text, "%s %" PRId64 " above the limit in moments %d to %d\n",
+		sw_text_addf(text, "%s %" PRId64 " above the limit in points %d to %d\n",
 		             i ? "          " : "nearest   ", a->runs[i].excess, a->runs[i].begin,
 		             a->runs[i].end - 1);
 	if (a->n_runs > RUNS_SHOWN)
@@ -197,7 +197,7 @@ static void add_usage(const answer *a, sw_text *text)
 	if (a->problem->capacity != INT64_MAX && a->problem->capacity > 0)
 		sw_text_addf(text, " (%.2f %% of the limit)",
 		             100 * (double)a->solution->peak_usage / (double)a->problem->capacity);
-	sw_text_addf(text, " at moment %d\n", a->solution->peak_moment);
+	sw_text_addf(text, " at point %d\n", a->solution->peak_point);
 	add_overuse(a, text);
 }
 
@@ -268,7 +268,7 @@ static sw_status check_answer(const answer *a, sw_error *err)
 	if (!s->assignment)
 		return SW_OK;
 	sw_problem_evaluate(a->problem, s->assignment, &e);
-	bool same = e.peak_usage == s->peak_usage && e.peak_moment == s->peak_moment;
+	bool same = e.peak_usage == s->peak_usage && e.peak_point == s->peak_point;
 	if (a->feasible &&
 	    !(e.allowed && e.within && same && e.cost == s->cost && s->lower_bound <= s->cost))
 		return sw_fail(err, SW_ERR_INTERNAL,

@@ -93,7 +93,7 @@ static const char *const rest_names[] = {"whole", "moments split", "all split"};
 
 typedef struct weight {
 	uint32_t input;
-	SW_VEC(uint32_t) dots; /* sites */
+	SW_VEC(uint32_t) dots; /* decisions */
 } weight;
 typedef struct weights {
 	weight *data;
@@ -117,15 +117,15 @@ static uint32_t input_of(const sw_roles *roles, sw_id value)
 	return SW_NO_ID;
 }
 
-static void add_dot(weights *list, uint32_t input, uint32_t site)
+static void add_dot(weights *list, uint32_t input, uint32_t decision)
 {
 	for (size_t i = 0; i < list->len; i++)
 		if (list->data[i].input == input) {
-			sw_vec_push(&list->data[i].dots, site);
+			sw_vec_push(&list->data[i].dots, decision);
 			return;
 		}
 	weight fresh = {.input = input};
-	sw_vec_push(&fresh.dots, site);
+	sw_vec_push(&fresh.dots, decision);
 	sw_vec_push(list, fresh);
 }
 
@@ -133,10 +133,11 @@ static weights find_weights(const subject *s)
 {
 	const sw_roles *roles = &s->planner.roles;
 	weights list = {0};
-	for (uint32_t i = 0; i < s->models[0].sites.len; i++) {
-		const sw_site *site = &s->models[0].sites.data[i];
-		const sw_op *op =
-			site->kind == SW_SITE_OP ? sw_op_at(roles->program, site->index) : NULL;
+	for (uint32_t i = 0; i < s->models[0].decisions.len; i++) {
+		const sw_decision *decision = &s->models[0].decisions.data[i];
+		const sw_op *op = decision->kind == SW_DECISION_OP
+		                          ? sw_op_at(roles->program, decision->index)
+		                          : NULL;
 		for (uint32_t k = 0; op && op->opcode == SW_OP_DOT && k < 2; k++) {
 			uint32_t input = input_of(roles, op->operands[k]);
 			if (input != SW_NO_ID)
@@ -184,19 +185,21 @@ static int way_of(const subject *s, const weight *w, sw_id dot, const sw_option 
 
 /* ---- choosing: what is not chosen is forbidden ------------------------------------------ */
 
-typedef bool allows_fn(const subject *s, const void *what, const sw_site *site,
+typedef bool allows_fn(const subject *s, const void *what, const sw_decision *decision,
                        const sw_option *option, int way);
 
-/* The site keeps the candidates that are allowed; all, if none is. */
-static void restrict_site(const subject *s, sw_model *m, const sw_site *site, allows_fn *allows,
-                          const void *what, int way)
+/* The decision keeps the candidates that are allowed; all, if none is. */
+static void restrict_decision(const subject *s, sw_model *m, const sw_decision *decision,
+                              allows_fn *allows, const void *what, int way)
 {
-	const sw_profile *profile = &s->planner.profiles.data[site->profile];
-	sw_problem_node *node = &m->problem.nodes.data[site->node];
-	int64_t *cost = SW_NEW_N(&m->arena, int64_t, profile->n);
+	const sw_strategy_table *strategy_table =
+		&s->planner.strategy_tables.data[decision->strategy_table];
+	sw_problem_node *node = &m->problem.nodes.data[decision->node];
+	int64_t *cost = SW_NEW_N(&m->arena, int64_t, strategy_table->n);
 	bool any = false;
-	for (int32_t i = 0; i < profile->n; i++) {
-		bool allowed = allows(s, what, site, &profile->candidates[i].axis[0], way);
+	for (int32_t i = 0; i < strategy_table->n; i++) {
+		bool allowed =
+			allows(s, what, decision, &strategy_table->candidates[i].axis[0], way);
 		cost[i] = allowed ? node->cost[i] : SW_FORBIDDEN;
 		any = any || allowed;
 	}
@@ -204,24 +207,24 @@ static void restrict_site(const subject *s, sw_model *m, const sw_site *site, al
 		node->cost = cost;
 }
 
-static bool allows_way(const subject *s, const void *what, const sw_site *site,
+static bool allows_way(const subject *s, const void *what, const sw_decision *decision,
                        const sw_option *option, int way)
 {
-	return way_of(s, what, site->index, option) == way;
+	return way_of(s, what, decision->index, option) == way;
 }
 
-static bool allows_rest(const subject *s, const void *what, const sw_site *site,
+static bool allows_rest(const subject *s, const void *what, const sw_decision *decision,
                         const sw_option *option, int rest)
 {
 	(void)what;
-	bool moment = s->planner.roles.input_role[site->index] == SW_ROLE_MOMENT;
+	bool moment = s->planner.roles.input_role[decision->index] == SW_ROLE_MOMENT;
 	bool split = rest == ALL_SPLIT || (rest == MOMENTS_SPLIT && moment);
 	return (option->kind == SW_CHOICE_SPLIT) == split;
 }
 
-static bool is_state(const subject *s, const sw_site *site)
+static bool is_state(const subject *s, const sw_decision *decision)
 {
-	sw_role role = s->planner.roles.input_role[site->index];
+	sw_role role = s->planner.roles.input_role[decision->index];
 	return role == SW_ROLE_PARAMETER || role == SW_ROLE_MOMENT;
 }
 
@@ -243,14 +246,15 @@ static void choose(const subject *s, sw_model *m, const weights *list, int64_t n
 		const weight *w = &list->data[i];
 		int way = (int)(number % WAYS);
 		for (size_t k = 0; k < w->dots.len; k++)
-			restrict_site(s, m, &m->sites.data[w->dots.data[k]], allows_way, w, way);
+			restrict_decision(s, m, &m->decisions.data[w->dots.data[k]], allows_way, w,
+			                  way);
 		add_name(words, s->sidecar.inputs[w->input].name);
 		sw_text_addf(words, " %s, ", way_names[way]);
 	}
-	for (size_t i = 0; i < m->sites.len; i++) {
-		const sw_site *site = &m->sites.data[i];
-		if (site->kind == SW_SITE_INPUT && is_state(s, site))
-			restrict_site(s, m, site, allows_rest, NULL, (int)number);
+	for (size_t i = 0; i < m->decisions.len; i++) {
+		const sw_decision *decision = &m->decisions.data[i];
+		if (decision->kind == SW_DECISION_INPUT && is_state(s, decision))
+			restrict_decision(s, m, decision, allows_rest, NULL, (int)number);
 	}
 	sw_text_addf(words, "state %s", rest_names[number]);
 }

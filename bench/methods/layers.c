@@ -74,7 +74,7 @@ static void list_factors(space *s)
 
 /* A value between two layers, forwards and backwards. NULL: lies split over the batch, before the
  * first or after the last. */
-static int64_t passage(const space *s, int64_t width, const factors *from, const factors *to)
+static int64_t linearity(const space *s, int64_t width, const factors *from, const factors *to)
 {
 	const factors whole = {.batch = (UINT32_C(1) << s->atoms->n) - 1};
 	const int64_t dims[] = {s->batch, width};
@@ -104,19 +104,19 @@ static void add_layer(const space *s, const int64_t *widths, int layer, bool las
 	for (int k = 0; k < s->n; k++) {
 		const factors *f = &s->list[k];
 		cost[k] = synchronisation(s, widths[layer], widths[layer + 1], f);
-		cost[k] += layer == 0 ? passage(s, widths[0], NULL, f) : 0;
-		cost[k] += last ? passage(s, widths[layer + 1], f, NULL) : 0;
+		cost[k] += layer == 0 ? linearity(s, widths[0], NULL, f) : 0;
+		cost[k] += last ? linearity(s, widths[layer + 1], f, NULL) : 0;
 	}
 	sw_problem_add_node(problem, s->n, cost);
 	free(cost);
 }
 
-static void add_passages(const space *s, int64_t width, int layer, sw_problem *problem)
+static void add_linearities(const space *s, int64_t width, int layer, sw_problem *problem)
 {
 	int64_t *cost = sw_alloc((size_t)s->n * (size_t)s->n * sizeof *cost);
 	for (int i = 0; i < s->n; i++)
 		for (int k = 0; k < s->n; k++)
-			cost[i * s->n + k] = passage(s, width, &s->list[i], &s->list[k]);
+			cost[i * s->n + k] = linearity(s, width, &s->list[i], &s->list[k]);
 	sw_problem_add_edge(problem, layer - 1, layer,
 	                    sw_problem_add_table(problem, s->n, s->n, cost));
 	free(cost);
@@ -132,7 +132,7 @@ void layers_problem(const sw_cluster *cluster, const int64_t *widths, int n_widt
 	for (int layer = 0; layer + 1 < n_widths; layer++)
 		add_layer(&s, widths, layer, layer + 2 == n_widths, problem);
 	for (int layer = 1; layer + 1 < n_widths; layer++)
-		add_passages(&s, widths[layer], layer, problem);
+		add_linearities(&s, widths[layer], layer, problem);
 	free(s.list);
 	sw_path_cache_free(s.paths);
 }

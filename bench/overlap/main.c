@@ -122,7 +122,7 @@ static sw_status add_rows(sw_table *table, const char *program, const char *stra
 	stage_time predicted[STAGES] = {{0}}, measured[STAGES];
 	figures beside = {0};
 	sw_reads made = {0};
-	sw_reads_copy(&made, &plan->anew);
+	sw_reads_copy(&made, &plan->regathered);
 	sw_status status = predict(plan, how, &made, predicted, &beside, err);
 	if (status == SW_OK && how->measure)
 		status = measure_stages(plan, &made, all_stages, how->steps, how->quiet, measured,

@@ -13,7 +13,7 @@ const stage all_stages[STAGES] = {
 void keep_or_regather(sw_plan *plan, const sw_reads *made, const stage *how)
 {
 	if (how->kept)
-		sw_reads_copy(&plan->anew, made);
+		sw_reads_copy(&plan->regathered, made);
 	else
 		sw_plan_share_nothing(plan);
 }

@@ -45,7 +45,7 @@ typedef struct outcome {
 	sw_program_cost predicted;
 	double planning_s, cpu_s, gap;
 	size_t held_bytes;
-	char chosen[SW_NAME_ROOM];
+	char chosen[SW_NAME_BYTES];
 } outcome;
 
 typedef struct job {

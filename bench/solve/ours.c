@@ -18,10 +18,10 @@ double time_for(const instance *what, const settings *how)
 	return what->known ? what->known->limit_s : DEFAULT_TIME_S;
 }
 
-/* The largest total over moments if each span took its least: no assignment uses less. */
+/* The largest total over points if each span took its least: no assignment uses less. */
 static int64_t least_usage(const sw_problem *problem)
 {
-	int64_t *change = sw_alloc(((size_t)problem->moments + 1) * sizeof *change), now = 0,
+	int64_t *change = sw_alloc(((size_t)problem->points + 1) * sizeof *change), now = 0,
 		most = 0;
 	for (size_t s = 0; s < problem->spans.len; s++) {
 		const sw_span *span = &problem->spans.data[s];
@@ -31,7 +31,7 @@ static int64_t least_usage(const sw_problem *problem)
 		change[span->begin] += least;
 		change[span->end] -= least;
 	}
-	for (int32_t t = 0; t < problem->moments; t++) {
+	for (int32_t t = 0; t < problem->points; t++) {
 		now += change[t];
 		most = SW_MAX(most, now);
 	}

@@ -104,7 +104,7 @@ static void find_order(sw_anatomy *a)
 		const sw_op *op = sw_op_at(p, id);
 		if (!a->roles.planned[op->computation])
 			continue;
-		a->order[a->roles.moment[id]] = id;
+		a->order[a->roles.point[id]] = id;
 		for (uint32_t k = 0; sw_is_region(op) && k < op->n_called; k++)
 			a->region[op->called[k]] = id;
 	}
@@ -492,7 +492,7 @@ static repetition find_repetition(const uint32_t *kinds, size_t n)
 static void find_layers(sw_anatomy *a, int32_t *of_input)
 {
 	const sw_program *p = a->program;
-	sw_repeats repeats = sw_program_repeats(p, 0, &a->arena);
+	sw_equivalence repeats = sw_program_equivalence(p, 0, &a->arena);
 	values ops = {0};
 	SW_VEC(uint32_t) kinds = {0};
 	uint32_t operand;

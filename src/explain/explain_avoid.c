@@ -44,8 +44,8 @@ sw_avoider *sw_avoider_new(const sw_explained *what, sw_anatomy *anatomy)
 	                                     sizeof(sw_strategy) * (p->ops.len + 1));
 	v->shadow.produced =
 		sw_arena_copy(&v->shadow.arena, what->plan->produced, sizeof(uint32_t) * values);
-	v->shadow.kept =
-		sw_arena_copy(&v->shadow.arena, what->plan->kept, sizeof(uint32_t) * values);
+	v->shadow.materialised = sw_arena_copy(&v->shadow.arena, what->plan->materialised,
+	                               sizeof(uint32_t) * values);
 	v->shadow.outputs = sw_arena_copy(&v->shadow.arena, what->plan->outputs,
 	                                  sizeof(uint32_t) * (what->plan->n_outputs + 1));
 	v->planner = (sw_planner){
@@ -111,8 +111,8 @@ static void convert(sw_avoider *v, sw_id value, uint32_t from, uint32_t to, vers
 /* As the partitioner's read_value. */
 static void read_as(sw_avoider *v, sw_id value, uint32_t layout, sw_id reader, versions *have)
 {
-	uint32_t kept = v->shadow.kept[value], produced = v->shadow.produced[value];
-	bool anew = layout != produced && sw_plan_reads_anew(&v->shadow, value, reader);
+	uint32_t kept = v->shadow.materialised[value], produced = v->shadow.produced[value];
+	bool anew = layout != produced && sw_plan_regathers(&v->shadow, value, reader);
 	if (has(have, layout) && !anew)
 		return;
 	if (layout == kept || !has(have, kept))
@@ -169,7 +169,7 @@ static price price_value(sw_avoider *v, sw_id value)
 	sw_vec_push(&have.layouts, v->shadow.produced[value]);
 	have.cost.memory_bytes = local_bytes(v, value, v->shadow.produced[value]);
 	if (!given)
-		read_as(v, value, v->shadow.kept[value], producer, &have);
+		read_as(v, value, v->shadow.materialised[value], producer, &have);
 	for (uint32_t u = v->a->users.start[value]; u < v->a->users.start[value + 1]; u++) {
 		if (v->a->users.ops[u] != last)
 			read_by(v, value, v->a->users.ops[u], &have);
@@ -277,15 +277,17 @@ static bool apply_rest(const sw_avoidance *x, sw_plan *plan)
 	sw_arena_init(&arena);
 	sw_program_inputs(p, p->entry, &arena, &inputs);
 	plan->produced[value] = after;
-	plan->kept[value] = plan->kept[value] == before ? after : plan->kept[value];
+	plan->materialised[value] =
+		plan->materialised[value] == before ? after : plan->materialised[value];
 	for (size_t i = 0; i < p->aliases.len; i++) {
 		sw_alias alias = p->aliases.data[i];
 		sw_id next = sw_entry(p)->results.data[alias.output];
 		if (inputs[alias.input] != value)
 			continue;
 		plan->outputs[alias.output] = after;
-		plan->kept[next] =
-			plan->kept[next] == before ? plan->produced[next] : plan->kept[next];
+		plan->materialised[next] = plan->materialised[next] == before
+		                                   ? plan->produced[next]
+		                                   : plan->materialised[next];
 	}
 	sw_arena_clear(&arena);
 	return op->n_results == 1;
@@ -301,8 +303,8 @@ static bool apply_strategy(sw_id id, const sw_strategy *strategy, bool at_once, 
 		sw_id value = op->first_result + k;
 		uint32_t before = plan->produced[value];
 		plan->produced[value] = sw_layouts_id(&plan->layouts, &layouts[op->n_operands + k]);
-		if (!at_once && plan->kept[value] == before)
-			plan->kept[value] = plan->produced[value];
+		if (!at_once && plan->materialised[value] == before)
+			plan->materialised[value] = plan->produced[value];
 	}
 	free(layouts);
 	return possible;
@@ -335,7 +337,7 @@ static undo remember(const sw_avoider *v, const sw_avoidance *x)
 		u.strategy[i] = v->shadow.strategies[x->op[i]];
 	for (size_t i = 0; i < n; i++) {
 		u.numbers[2 * i] = v->shadow.produced[u.values.data[i]];
-		u.numbers[2 * i + 1] = v->shadow.kept[u.values.data[i]];
+		u.numbers[2 * i + 1] = v->shadow.materialised[u.values.data[i]];
 	}
 	memcpy(u.numbers + 2 * n, v->shadow.outputs, sizeof(uint32_t) * v->shadow.n_outputs);
 	return u;
@@ -348,7 +350,7 @@ static void put_back(sw_avoider *v, const sw_avoidance *x, undo *u)
 		v->shadow.strategies[x->op[i]] = u->strategy[i];
 	for (size_t i = 0; i < n; i++) {
 		v->shadow.produced[u->values.data[i]] = u->numbers[2 * i];
-		v->shadow.kept[u->values.data[i]] = u->numbers[2 * i + 1];
+		v->shadow.materialised[u->values.data[i]] = u->numbers[2 * i + 1];
 	}
 	memcpy(v->shadow.outputs, u->numbers + 2 * n, sizeof(uint32_t) * v->shadow.n_outputs);
 	sw_vec_clear(&u->values);
@@ -501,9 +503,9 @@ static void try_axes(sw_avoider *v, const attempt *at, sw_id op, int32_t axis,
 		                      top_below(v, &s, split->where, split->top)))
 			try_axes(v, at, op, axis + 1, &s, best);
 	}
-	for (int16_t k = 0; k < rule->n_passages; k++) {
+	for (int16_t k = 0; k < rule->n_linearities; k++) {
 		sw_strategy s = *so_far;
-		if (!(rule->passages[k].monoids >> SW_MONOID_SUM & 1))
+		if (!(rule->linearities[k].monoids >> SW_MONOID_SUM & 1))
 			continue;
 		for (int32_t a = 0; a < s.n; a++)
 			if (atoms >> a & 1)

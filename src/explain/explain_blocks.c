@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* How far a partial sum is followed through ops that pass it on. */
-#define LONGEST_PASSAGE 30
+#define LONGEST_LINEARITY 30
 
 typedef SW_VEC(uint32_t) numbers;
 
@@ -111,7 +111,7 @@ static void tell_result(const teller *t, sw_id value, sw_text *text)
 	sw_text_addf(text, "partial %s over ", sw_monoid_name(layout_of(t, value)->monoid));
 	sw_words_axes(t->plan, partial, text);
 	sw_text end = {0};
-	for (int steps = 0; value != SW_NO_ID && steps < LONGEST_PASSAGE; steps++) {
+	for (int steps = 0; value != SW_NO_ID && steps < LONGEST_LINEARITY; steps++) {
 		if (add_move(t, value, &end)) {
 			sw_text_addf(text, ", ended by %s%s", end.data,
 			             steps > 0 ? " after other ops passed it on" : "");

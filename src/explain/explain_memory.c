@@ -1,4 +1,4 @@
-/* Who fills a device's memory at its peak: the moment, and the tensors that are there, by what they
+/* Who fills a device's memory at its peak: the point, and the tensors that are there, by what they
  * are for. */
 #include "explain/internal.h"
 

@@ -71,9 +71,9 @@ sw_status sw_kernel_conditional(sw_call *call, sw_error *err)
 	return run_with(call, call->op->called[chosen], first, err);
 }
 
-/* `turn` counts from 0. */
-static sw_status condition_holds(sw_call *call, const sw_tensor *carried, int64_t turn, bool *holds,
-                                 sw_error *err)
+/* `iteration` counts from 0. */
+static sw_status condition_holds(sw_call *call, const sw_tensor *carried, int64_t iteration,
+                                 bool *holds, sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
 	const sw_plan *plan = &it->plans[call->op->called[0]];
@@ -82,7 +82,7 @@ static sw_status condition_holds(sw_call *call, const sw_tensor *carried, int64_
 		it->values[plan->inputs[i]] = sw_tensor_keep(carried[i]);
 	sw_status status = sw_interpret_computation(it, call->op->called[0], NULL, &answer, err);
 	if (it->options.pace)
-		*holds = turn < sw_op_trips(call->op);
+		*holds = iteration < sw_op_trips(call->op);
 	else
 		*holds = status == SW_OK && read_pred(answer);
 	sw_pool_drop(&it->pool, &answer);
@@ -96,10 +96,10 @@ static sw_status run_loop(sw_call *call, sw_error *err)
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; i < call->op->n_results && status == SW_OK; i++)
 		status = sw_result_copy(call, i, i, err);
-	for (int64_t turn = 0; status == SW_OK; turn++) {
+	for (int64_t iteration = 0; status == SW_OK; iteration++) {
 		uint8_t holds = 0;
 		status = sw_frame_run(call, call->op->called[0], call->out, NULL, &holds, err);
-		if (status || !(pace ? turn < sw_op_trips(call->op) : holds))
+		if (status || !(pace ? iteration < sw_op_trips(call->op) : holds))
 			break;
 		status = sw_frame_run(call, call->op->called[1], call->out, call->out, NULL, err);
 	}
@@ -120,9 +120,9 @@ sw_status sw_kernel_while(sw_call *call, sw_error *err)
 		if (call->plan->dies[i])
 			sw_pool_drop(&it->pool, &it->values[call->op->operands[i]]);
 	}
-	for (int64_t turn = 0;; turn++) {
+	for (int64_t iteration = 0;; iteration++) {
 		bool holds;
-		sw_status status = condition_holds(call, carried, turn, &holds, err);
+		sw_status status = condition_holds(call, carried, iteration, &holds, err);
 		if (status == SW_OK && !holds) {
 			take_shapes(call);
 			return SW_OK;
@@ -139,11 +139,11 @@ sw_status sw_kernel_while(sw_call *call, sw_error *err)
 	}
 }
 
-int64_t sw_room_map(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+int64_t sw_workspace_map(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	(void)plan;
-	return sw_room_lanes(program, op->called[0],
-	                     sw_shape_elements(sw_value_shape(program, op->first_result)));
+	return sw_workspace_lanes(program, op->called[0],
+	                          sw_shape_elements(sw_value_shape(program, op->first_result)));
 }
 
 sw_status sw_kernel_map(sw_call *call, sw_error *err)
@@ -170,7 +170,7 @@ bool sw_prepare_custom_call(const sw_program *program, const sw_op *op, sw_plan_
 	plan->refused = op->attrs->custom.target;
 	if (is_mark(program, op))
 		return true;
-	plan->kernel = (sw_kernel){.run = sw_kernel_lapack, .room = sw_room_lapack};
+	plan->kernel = (sw_kernel){.run = sw_kernel_lapack, .room = sw_workspace_lapack};
 	return sw_prepare_lapack(program, op, plan);
 }
 

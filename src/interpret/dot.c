@@ -314,22 +314,23 @@ static int64_t room_of_side(const sw_program *program, const sw_op *op, uint32_t
 	sw_ints batch = i ? op->attrs->dot.rhs_batch : op->attrs->dot.lhs_batch,
 		contracting = i ? op->attrs->dot.rhs_contracting : op->attrs->dot.lhs_contracting;
 	sw_shape shape = sw_value_shape(program, op->operands[i]);
-	int64_t outer[SW_MAX_RANK], room = sw_room_convert(shape, type);
+	int64_t outer[SW_MAX_RANK], room = sw_workspace_convert(shape, type);
 	side s;
 	if (!lies_well(&s, shape, batch, outer, free_dims(shape.rank, batch, contracting, outer),
 	               contracting))
-		room = sw_room_add(room, sw_room_elements(sw_shape_elements(shape), type));
+		room = sw_workspace_add(room,
+		                        sw_workspace_elements(sw_shape_elements(shape), type));
 	return room;
 }
 
-int64_t sw_room_dot(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+int64_t sw_workspace_dot(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	(void)plan;
 	sw_shape shape = sw_value_shape(program, op->first_result);
 	sw_type type = sw_type_to_multiply_in(shape.type);
-	int64_t room = sw_room_convert(shape, type);
+	int64_t room = sw_workspace_convert(shape, type);
 	for (uint32_t i = 0; i < 2; i++)
-		room = sw_room_add(room, room_of_side(program, op, i, type));
+		room = sw_workspace_add(room, room_of_side(program, op, i, type));
 	return room;
 }
 

@@ -193,21 +193,21 @@ static sw_status transform_others(sw_call *call, int sign, sw_tensor x, sw_error
 }
 
 /* The operand, the result in f64 and as it is; a transform and a row for each dimension. */
-int64_t sw_room_fft(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+int64_t sw_workspace_fft(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	(void)plan;
 	sw_shape from = sw_value_shape(program, op->operands[0]),
 		 to = sw_value_shape(program, op->first_result);
 	sw_ints length = op->attrs->fft.length;
-	int64_t room = sw_room_elements(sw_shape_elements(from), SW_C128), size;
-	room = sw_room_add(room, sw_room_elements(sw_shape_elements(to), SW_C128));
-	room = sw_room_add(room, sw_room_of(to));
+	int64_t room = sw_workspace_elements(sw_shape_elements(from), SW_C128), size;
+	room = sw_workspace_add(room, sw_workspace_elements(sw_shape_elements(to), SW_C128));
+	room = sw_workspace_add(room, sw_workspace_of(to));
 	for (int32_t i = 0; i < length.n; i++) {
 		int64_t n = length.v[i];
 		if (n <= 0)
 			continue;
-		room = sw_room_add(room, sw_room_elements(numbers_of(n, &size), SW_C128));
-		room = sw_room_add(room, sw_room_elements(n, SW_C128));
+		room = sw_workspace_add(room, sw_workspace_elements(numbers_of(n, &size), SW_C128));
+		room = sw_workspace_add(room, sw_workspace_elements(n, SW_C128));
 	}
 	return room;
 }

@@ -23,7 +23,8 @@ static void point(sw_buffer *buffer, void *data, int64_t bytes)
 	*buffer = (sw_buffer){.references = IMMORTAL, .bytes = (size_t)bytes, .data = data};
 }
 
-static char *address(const sw_interpreter *it, const sw_frame *frame, const sw_place *place)
+static char *address(const sw_interpreter *it, const sw_frame *frame,
+                     const sw_equivalence_key *place)
 {
 	switch (place->kind) {
 	case SW_PLACE_INPUT:
@@ -40,7 +41,7 @@ static char *address(const sw_interpreter *it, const sw_frame *frame, const sw_p
 /* The value's own buffer, at its place. */
 sw_buffer *sw_frame_place(sw_interpreter *it, sw_id value)
 {
-	const sw_place *place = &it->options.placement->places->values[value];
+	const sw_equivalence_key *place = &it->options.placement->places->values[value];
 	const sw_op *op = sw_op_at(it->program, it->program->values.data[value].op);
 	point(&it->headers[value], address(it, &it->frames[op->computation], place), place->bytes);
 	return &it->headers[value];
@@ -96,7 +97,7 @@ void sw_frame_leave(sw_interpreter *it, int32_t computation)
 /* Results lie at their places before the kernel looks for them, and it has its working space. */
 void sw_frame_begin_op(sw_interpreter *it, const sw_op *op, sw_id id)
 {
-	const sw_room *room = &it->options.placement->places->rooms[id];
+	const sw_workspace *room = &it->options.placement->places->rooms[id];
 	for (uint32_t i = 0; i < op->n_results; i++)
 		sw_frame_place(it, op->first_result + i);
 	sw_pool_bound(&it->pool, it->frames[op->computation].base + room->at, (size_t)room->bytes);
@@ -109,7 +110,7 @@ void sw_frame_end_op(sw_interpreter *it, const sw_op *op, sw_id id, sw_tensor *o
 {
 	for (uint32_t i = 0; i < op->n_results; i++) {
 		sw_buffer *here = &it->headers[op->first_result + i];
-		const sw_place *place =
+		const sw_equivalence_key *place =
 			&it->options.placement->places->values[op->first_result + i];
 		sw_buffer *there = out[i].buffer;
 		if (!there)
@@ -186,7 +187,7 @@ sw_status sw_frame_run(sw_call *call, int32_t computation, const sw_tensor *in, 
 	sw_interpreter *it = call->interpreter;
 	sw_frame *frame = &it->frames[computation];
 	const sw_computation *c = &it->program->computations.data[computation];
-	const sw_room *room = &it->options.placement->places->rooms[call->plan->op];
+	const sw_workspace *room = &it->options.placement->places->rooms[call->plan->op];
 	frame->base = it->frames[call->op->computation].base + room->at;
 	for (size_t i = 0; i < c->results.len; i++)
 		frame->results[i] = out ? sw_tensor_data(out[i]) : answer;

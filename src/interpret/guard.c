@@ -39,7 +39,7 @@ void sw_guard_leave(sw_interpreter *it, int32_t computation, const char *frame)
 /* In its own computation's frame. */
 static bool lies_here(const sw_interpreter *it, sw_id value)
 {
-	const sw_place *place = &it->options.placement->places->values[value];
+	const sw_equivalence_key *place = &it->options.placement->places->values[value];
 	return place->kind == SW_PLACE_FRAME && place->bytes > 0;
 }
 
@@ -87,7 +87,7 @@ void sw_guard_begin_op(sw_interpreter *it, const sw_op *op)
 void sw_guard_end_op(sw_interpreter *it, sw_id id, const char *frame)
 {
 	const sw_op *op = sw_op_at(it->program, id);
-	const sw_room *room = &it->options.placement->places->rooms[id];
+	const sw_workspace *room = &it->options.placement->places->rooms[id];
 	if (op->opcode == SW_OP_ASYNC_START)
 		sw_vec_push(&it->begun, id);
 	if (op->opcode == SW_OP_ASYNC_DONE)

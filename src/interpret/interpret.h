@@ -97,7 +97,7 @@ int64_t sw_placement_bytes(const sw_program *program); /* arena_bytes alone */
  * below. */
 int64_t sw_placement_bytes_near(const sw_program *program, int64_t enough_bytes);
 
-/* Bytes that each of `n_devices` has to hold at least, at the moment when most is held, however a
+/* Bytes that each of `n_devices` has to hold at least, at the point when most is held, however a
  * program of one device is split over them with its ops in this order: no layout gives a device
  * less than an even share (share.c). INT64_MAX: more than can be counted. O(values log values). */
 int64_t sw_least_share_bytes(const sw_program *program, int64_t n_devices);
@@ -119,7 +119,7 @@ typedef struct sw_buffers {
 /* Lies in the arena. O(values + ops). */
 sw_buffers sw_buffers_of(const sw_program *program, sw_arena *arena);
 
-/* What lies in the arena at the moment when most is needed: their bytes, and what is `unused`
+/* What lies in the arena at the point when most is needed: their bytes, and what is `unused`
  * between them, are the arena's. */
 typedef enum sw_resident_kind {
 	SW_RESIDENT_VALUE,

@@ -88,22 +88,22 @@ typedef struct sw_plan_op sw_plan_op;
 typedef bool sw_prepare_fn(const sw_program *program, const sw_op *op, sw_plan_op *plan);
 
 /* Where a kernel's results may lie: what both the kernel and the placement (sharing.c) go by. */
-typedef enum sw_lies {
-	SW_LIES_APART, /* in buffers of their own */
+typedef enum sw_aliasing {
+	SW_ALIASING_APART, /* in buffers of their own */
 	/* or over an operand of that type and size that dies; of single elements comes a single one
 	 */
-	SW_LIES_POINTWISE,
+	SW_ALIASING_POINTWISE,
 	/* in a buffer of its own; or it is operand 0: a single element, or none that changes its
 	   place */
-	SW_LIES_MOVED,
-	SW_LIES_ON,      /* result i is operand sw_shared_from + i */
-	SW_LIES_UPDATED, /* result i is operand i if that dies, else starts as a copy of it */
-	SW_LIES_BEGUN,   /* the first results are the operands, the rest apart */
-	SW_LIES_CALLED,  /* over an operand that dies, where all that is called allows it */
-} sw_lies;
+	SW_ALIASING_MOVED,
+	SW_ALIASING_ON,      /* result i is operand sw_shared_from + i */
+	SW_ALIASING_UPDATED, /* result i is operand i if that dies, else starts as a copy of it */
+	SW_ALIASING_BEGUN,   /* the first results are the operands, the rest apart */
+	SW_ALIASING_CALLED,  /* over an operand that dies, where all that is called allows it */
+} sw_aliasing;
 /* Working space of one run, an upper bound: every tensor that the kernel takes for itself, as if
  * none were given back. */
-typedef int64_t sw_room_fn(const sw_program *program, const sw_op *op, const sw_plan_op *plan);
+typedef int64_t sw_workspace_fn(const sw_program *program, const sw_op *op, const sw_plan_op *plan);
 
 /* calls and rows of an op; bytes: those of copies, beside what it reads and writes. */
 typedef sw_loops sw_loops_fn(const sw_program *program, const sw_op *op);
@@ -113,9 +113,9 @@ typedef struct sw_kernel {
 	sw_prepare_fn *prepare; /* NULL: any types */
 	bool splats;
 	bool widens; /* narrow types are computed in wider ones, see below */
-	sw_lies lies;
-	sw_room_fn *room;   /* NULL: none, beyond what its called computation wants */
-	sw_loops_fn *loops; /* NULL: one loop over all */
+	sw_aliasing aliasing;
+	sw_workspace_fn *room; /* NULL: none, beyond what its called computation wants */
+	sw_loops_fn *loops;    /* NULL: one loop over all */
 } sw_kernel;
 extern const sw_kernel sw_kernels[SW_OPCODE_COUNT];
 
@@ -220,7 +220,7 @@ sw_status sw_interpret_applied(sw_interpreter *interpreter, int32_t computation,
 sw_status sw_interpret_lanes(sw_interpreter *interpreter, int32_t computation, int64_t lanes,
                              const sw_tensor *in, sw_tensor *out, sw_error *err);
 /* Paced: instead of the op its time (pace.c); to wait until what was owed has passed, before anyone
- * else is asked for anything, which gives the moment of asking; and to go on afterwards. */
+ * else is asked for anything, which gives the point of asking; and to go on afterwards. */
 sw_status sw_pace_op(sw_call *call, sw_error *err);
 double sw_pace_settle(sw_interpreter *interpreter);
 void sw_pace_resume(sw_interpreter *interpreter, double asked_s);
@@ -241,31 +241,31 @@ bool sw_transpose_is_view(const sw_program *program, const sw_op *op);
 /* A loop that leaves what it carries there as it is: its result is its operand. */
 bool sw_loop_hands_on(const sw_program *program, const sw_op *op, uint32_t leaf);
 /* The operand whose buffer result i has whatever comes between; SW_NO_ID: none. stays: does what is
- * moved (SW_LIES_MOVED) stay where it is? */
-sw_id sw_operand_under(const sw_program *program, const sw_op *op, sw_lies lies, uint32_t i,
+ * moved (SW_ALIASING_MOVED) stay where it is? */
+sw_id sw_operand_under(const sw_program *program, const sw_op *op, sw_aliasing aliasing, uint32_t i,
                        bool stays);
 /* Does the op's own kernel make a single element, which stands for all, of such? What hands on does
  * so whatever its kernel. */
-bool sw_kernel_keeps_single(const sw_op *op, sw_lies lies);
+bool sw_kernel_keeps_single(const sw_op *op, sw_aliasing aliasing);
 /* Does the op's own kernel write result i over operand k, which has as many bytes and is not read
  * any more? class: per value, those that are one buffer. */
-bool sw_kernel_lies_over(const sw_program *program, const sw_op *op, sw_lies lies, uint32_t i,
-                         uint32_t k, const sw_id *class);
+bool sw_kernel_may_overwrite(const sw_program *program, const sw_op *op, sw_aliasing aliasing,
+                             uint32_t i, uint32_t k, const sw_id *class);
 /* Ops that run computations as a whole, in frames of their own. */
 bool sw_is_region(const sw_op *op);
 /* Bytes that a tensor takes in an arena; of n elements; and sums of such. What no int64_t holds is
  * INT64_MAX. */
-int64_t sw_room_of(sw_shape shape);
-int64_t sw_room_elements(int64_t n, sw_type type);
-int64_t sw_room_add(int64_t a, int64_t b);
+int64_t sw_workspace_of(sw_shape shape);
+int64_t sw_workspace_elements(int64_t n, sw_type type);
+int64_t sw_workspace_add(int64_t a, int64_t b);
 /* Of the tensor that sw_convert_tensor makes; and of the operands and results around a matrix
  * product of that size. */
-int64_t sw_room_convert(sw_shape shape, sw_type to);
-int64_t sw_room_of_dot(int64_t lhs, int64_t rhs, int64_t result, sw_type type);
+int64_t sw_workspace_convert(sw_shape shape, sw_type to);
+int64_t sw_workspace_of_dot(int64_t lhs, int64_t rhs, int64_t result, sw_type type);
 /* Of a computation that kernels run, with so many lanes. */
-int64_t sw_room_lanes(const sw_program *program, int32_t computation, int64_t lanes);
+int64_t sw_workspace_lanes(const sw_program *program, int32_t computation, int64_t lanes);
 /* Of an op that is no region. */
-int64_t sw_op_room(const sw_program *program, const sw_op *op, const sw_plan_op *plan);
+int64_t sw_op_workspace(const sw_program *program, const sw_op *op, const sw_plan_op *plan);
 
 /* ---- narrow types (narrow.c) ------------------------------------------------------------ */
 
@@ -362,10 +362,11 @@ sw_prepare_fn sw_prepare_unary, sw_prepare_binary, sw_prepare_clamp, sw_prepare_
 	sw_prepare_complex, sw_prepare_batch_norm, sw_prepare_stochastic_convert, sw_prepare_lapack,
 	sw_prepare_rng, sw_prepare_rng_state, sw_prepare_scaled_dot, sw_prepare_async_done,
 	sw_prepare_dynamic_reshape, sw_prepare_set_dimension_size, sw_prepare_never;
-sw_room_fn sw_room_iota, sw_room_convolution, sw_room_dot, sw_room_ragged_dot, sw_room_scaled_dot,
-	sw_room_reduce, sw_room_reduce_window, sw_room_scatter, sw_room_select_and_scatter,
-	sw_room_sort, sw_room_topk, sw_room_map, sw_room_scan, sw_room_cholesky, sw_room_fft,
-	sw_room_triangular_solve, sw_room_lapack;
+sw_workspace_fn sw_workspace_iota, sw_workspace_convolution, sw_workspace_dot,
+	sw_workspace_ragged_dot, sw_workspace_scaled_dot, sw_workspace_reduce,
+	sw_workspace_reduce_window, sw_workspace_scatter, sw_workspace_select_and_scatter,
+	sw_workspace_sort, sw_workspace_topk, sw_workspace_map, sw_workspace_scan,
+	sw_workspace_cholesky, sw_workspace_fft, sw_workspace_triangular_solve, sw_workspace_lapack;
 sw_loops_fn sw_loops_broadcast, sw_loops_transpose, sw_loops_slice, sw_loops_update_slice,
 	sw_loops_concatenate, sw_loops_pad, sw_loops_reverse, sw_loops_gather, sw_loops_scatter,
 	sw_loops_sort, sw_loops_select_and_scatter, sw_loops_reduce, sw_loops_reduce_window,

@@ -120,12 +120,13 @@ sw_status sw_kernel_cholesky(sw_call *call, sw_error *err)
 	return status;
 }
 
-int64_t sw_room_cholesky(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+int64_t sw_workspace_cholesky(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	(void)plan;
 	sw_shape shape = sw_value_shape(program, op->first_result);
-	return sw_room_add(sw_room_elements(sw_shape_elements(shape), type_to_solve_in(shape.type)),
-	                   sw_room_of(shape));
+	return sw_workspace_add(
+		sw_workspace_elements(sw_shape_elements(shape), type_to_solve_in(shape.type)),
+		sw_workspace_of(shape));
 }
 
 /* ---- triangular-solve ------------------------------------------------------------------- */
@@ -182,14 +183,15 @@ static sw_status solve_all(sw_call *call, const triangle *t, sw_error *err)
 	return status;
 }
 
-int64_t sw_room_triangular_solve(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+int64_t sw_workspace_triangular_solve(const sw_program *program, const sw_op *op,
+                                      const sw_plan_op *plan)
 {
 	(void)plan;
 	sw_shape a = sw_value_shape(program, op->operands[0]),
 		 b = sw_value_shape(program, op->first_result);
 	sw_type type = type_to_solve_in(b.type);
-	int64_t room = sw_room_add(sw_room_convert(a, type), sw_room_of(b));
-	return sw_room_add(room, sw_room_elements(sw_shape_elements(b), type));
+	int64_t room = sw_workspace_add(sw_workspace_convert(a, type), sw_workspace_of(b));
+	return sw_workspace_add(room, sw_workspace_elements(sw_shape_elements(b), type));
 }
 
 sw_status sw_kernel_triangular_solve(sw_call *call, sw_error *err)
@@ -345,10 +347,10 @@ static sw_status getrf(sw_call *call, sw_error *err)
 }
 
 /* A copy in LAPACK's order, or in the place of the result. */
-int64_t sw_room_lapack(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+int64_t sw_workspace_lapack(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
-	return op->n_operands == 2 ? sw_room_triangular_solve(program, op, plan)
-	                           : sw_room_of(sw_value_shape(program, op->first_result));
+	return op->n_operands == 2 ? sw_workspace_triangular_solve(program, op, plan)
+	                           : sw_workspace_of(sw_value_shape(program, op->first_result));
 }
 
 sw_status sw_kernel_lapack(sw_call *call, sw_error *err)

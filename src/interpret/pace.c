@@ -19,14 +19,14 @@
  * whatever the worst are. */
 #define LATE_STEP_S 1e-6
 
-/* Ends as near to the moment as a sleep can, before it or after. */
-static void sleep_towards(sw_interpreter *it, double moment_s)
+/* Ends as near to the point as a sleep can, before it or after. */
+static void sleep_towards(sw_interpreter *it, double point_s)
 {
-	double now = sw_now_s(), until = moment_s - it->late_s;
-	if (moment_s - now < it->late_s / 2)
+	double now = sw_now_s(), until = point_s - it->late_s;
+	if (point_s - now < it->late_s / 2)
 		return;
 	sw_sleep_until(fmax(until, now));
-	it->late_s += sw_now_s() > moment_s ? LATE_STEP_S : -LATE_STEP_S;
+	it->late_s += sw_now_s() > point_s ? LATE_STEP_S : -LATE_STEP_S;
 }
 
 double sw_pace_settle(sw_interpreter *it)

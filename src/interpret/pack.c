@@ -46,7 +46,7 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /* What comes first: the largest; of those that are about as large (by powers of two) the longest;
- * bytes times moments. */
+ * bytes times points. */
 typedef enum order_key { BY_BYTES, BY_MAGNITUDE, BY_AREA } order_key;
 
 static double weight(const sw_packed *b, order_key by)
@@ -336,15 +336,15 @@ int64_t sw_pack(sw_packed *buffers, size_t n, int64_t enough)
 
 int64_t sw_packed_live(const sw_packed *buffers, size_t n)
 {
-	int32_t moments = 0;
+	int32_t points = 0;
 	for (size_t i = 0; i < n; i++)
-		moments = SW_MAX(moments, buffers[i].end + 1);
-	double *changes = sw_alloc(((size_t)moments + 1) * sizeof *changes), live = 0, most = 0;
+		points = SW_MAX(points, buffers[i].end + 1);
+	double *changes = sw_alloc(((size_t)points + 1) * sizeof *changes), live = 0, most = 0;
 	for (size_t i = 0; i < n; i++) {
 		changes[buffers[i].begin] += (double)buffers[i].bytes;
 		changes[buffers[i].end + 1] -= (double)buffers[i].bytes;
 	}
-	for (int32_t m = 0; m < moments; m++) {
+	for (int32_t m = 0; m < points; m++) {
 		live += changes[m];
 		most = SW_MAX(most, live);
 	}

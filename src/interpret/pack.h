@@ -4,7 +4,7 @@
  * The problem is NP-hard (Garey and Johnson, SR2). Greedy by size: the largest buffer first, each
  * into the tightest gap between those that live at the same time (Pisarchyk and Lee, "Efficient
  * memory management for deep neural net inference", 2020); instead, where that ends lower, of those
- * about as large the longest first, or by bytes times moments; again below what is best so far,
+ * about as large the longest first, or by bytes times points; again below what is best so far,
  * with the one in front that did not fit, as long as that takes little time and some packing may be
  * lower. Beyond the MOST_EXACT largest, which take O(n^2), buffers of one size share slots, one
  * slot after the other, in a region of their own: O(n log n).
@@ -14,7 +14,7 @@
 
 #include "base/base.h"
 
-/* Bytes are multiples of SW_ALIGNMENT; live at the moments begin .. end, both included. */
+/* Bytes are multiples of SW_ALIGNMENT; live at the points begin .. end, both included. */
 typedef struct sw_packed {
 	int64_t bytes, offset;
 	int32_t begin, end;

@@ -22,7 +22,7 @@
 
 /* Holds one class at a time. */
 typedef struct buffer {
-	sw_place place;
+	sw_equivalence_key place;
 	int64_t bytes;
 	int32_t begin, end;
 	/* from here on it is taken: whoever moves in before must be gone by then */
@@ -42,18 +42,18 @@ typedef struct placer {
 	int64_t enough_bytes;
 	struct sw_places *places;
 	sw_arena arena;
-	bool *dense;    /* per value: somebody wants all of its elements */
-	sw_id *class;   /* per value: the first that has the buffer */
-	int32_t *first; /* per class: the moment it is written */
-	int32_t *last;  /* per class: the last moment it is read; HELD: always */
-	int32_t *read;  /* per input: the last moment it is read, whether it is held or not */
-	uint32_t *home; /* per class: its buffer, or NOBODY */
-	sw_lies *lies;  /* per op */
-	bool *aimed_at; /* per value: an input that a result must end up in */
+	bool *dense;       /* per value: somebody wants all of its elements */
+	sw_id *class;      /* per value: the first that has the buffer */
+	int32_t *first;    /* per class: the point it is written */
+	int32_t *last;     /* per class: the last point it is read; HELD: always */
+	int32_t *read;     /* per input: the last point it is read, whether it is held or not */
+	uint32_t *home;    /* per class: its buffer, or NOBODY */
+	sw_aliasing *aliasing; /* per op */
+	bool *aimed_at;    /* per value: an input that a result must end up in */
 	/* Of the computation at hand: */
 	SW_VEC(buffer) buffers;
 	SW_VEC(homing) late;
-	int32_t end; /* the moment after the last op */
+	int32_t end; /* the point after the last op */
 	sw_map constants;
 } placer;
 
@@ -98,41 +98,42 @@ static bool all_single(placer *p, const sw_op *op)
 }
 
 /* The operand that result i is, without being asked for; SW_NO_ID: none. */
-static sw_id handed_on(placer *p, const sw_op *op, sw_lies lies, uint32_t i)
+static sw_id handed_on(placer *p, const sw_op *op, sw_aliasing aliasing, uint32_t i)
 {
-	bool stays = lies == SW_LIES_MOVED &&
+	bool stays = aliasing == SW_ALIASING_MOVED &&
 	             (is_single(p, op->operands[0]) ||
 	              (op->opcode == SW_OP_TRANSPOSE && sw_transpose_is_view(p->program, op)));
-	return sw_operand_under(p->program, op, lies, i, stays);
+	return sw_operand_under(p->program, op, aliasing, i, stays);
 }
 
 /* Single elements make a single element, as far as the kernel says so. */
-static bool makes_splat(placer *p, const sw_op *op, sw_lies lies, uint32_t i)
+static bool makes_splat(placer *p, const sw_op *op, sw_aliasing aliasing, uint32_t i)
 {
-	sw_id handed = handed_on(p, op, lies, i);
+	sw_id handed = handed_on(p, op, aliasing, i);
 	if (sw_shape_elements(sw_value_shape(p->program, op->first_result + i)) <= 1 ||
 	    p->dense[op->first_result + i])
 		return false;
-	if (lies == SW_LIES_ON && op->opcode != SW_OP_BITCAST &&
+	if (aliasing == SW_ALIASING_ON && op->opcode != SW_OP_BITCAST &&
 	    op->opcode != SW_OP_BITCAST_CONVERT)
 		return handed != SW_NO_ID && is_single(p, handed);
-	return sw_kernel_keeps_single(op, lies) && all_single(p, op);
+	return sw_kernel_keeps_single(op, aliasing) && all_single(p, op);
 }
 
-static void trace_result(placer *p, const sw_op *op, sw_lies lies, uint32_t i, int32_t moment)
+static void trace_result(placer *p, const sw_op *op, sw_aliasing aliasing, uint32_t i,
+                         int32_t point)
 {
 	sw_id value = op->first_result + i;
 	sw_shape shape = sw_value_shape(p->program, value);
 	*bytes_of(p, value) =
-		makes_splat(p, op, lies, i) ? sw_type_bytes(shape.type) : sw_shape_bytes(shape);
-	sw_id handed = handed_on(p, op, lies, i);
+		makes_splat(p, op, aliasing, i) ? sw_type_bytes(shape.type) : sw_shape_bytes(shape);
+	sw_id handed = handed_on(p, op, aliasing, i);
 	bool shares = handed != SW_NO_ID && *bytes_of(p, handed) == *bytes_of(p, value);
 	p->class[value] = shares ? p->class[handed] : value;
 	if (shares) {
-		p->last[p->class[value]] = SW_MAX(p->last[p->class[value]], moment);
+		p->last[p->class[value]] = SW_MAX(p->last[p->class[value]], point);
 		return;
 	}
-	p->first[value] = op->opcode == SW_OP_PARAMETER ? 0 : moment;
+	p->first[value] = op->opcode == SW_OP_PARAMETER ? 0 : point;
 	p->last[value] = op->opcode == SW_OP_CONSTANT ? HELD : p->first[value];
 	p->home[value] = NOBODY;
 }
@@ -147,7 +148,7 @@ static void trace(placer *p, const sw_computation *c)
 			p->last[class] = SW_MAX(p->last[class], (int32_t)k);
 		}
 		for (uint32_t i = 0; i < op->n_results; i++)
-			trace_result(p, op, p->lies[c->ops.data[k]], i, (int32_t)k);
+			trace_result(p, op, p->aliasing[c->ops.data[k]], i, (int32_t)k);
 	}
 	for (size_t i = 0; i < c->results.len; i++) {
 		sw_id class = p->class[c->results.data[i]];
@@ -165,7 +166,7 @@ static void move_in(placer *p, sw_id class, uint32_t home)
 	b->end = SW_MAX(b->end, SW_MIN(p->last[class], p->end));
 }
 
-static void build(placer *p, sw_id class, sw_place place)
+static void build(placer *p, sw_id class, sw_equivalence_key place)
 {
 	int64_t bytes = *bytes_of(p, class);
 	place.bytes = bytes;
@@ -189,7 +190,7 @@ static int64_t place_constant(placer *p, const sw_op *op)
 	if (same != op && bytes && memcmp(same->attrs->constant.data, literal.data, bytes) == 0)
 		return p->places->values[same->first_result].at;
 	int64_t at = p->places->constant_bytes;
-	p->places->constant_bytes = sw_room_add(at, aligned(sw_shape_bytes(literal.shape)));
+	p->places->constant_bytes = sw_workspace_add(at, aligned(sw_shape_bytes(literal.shape)));
 	return at;
 }
 
@@ -212,8 +213,8 @@ static void build_given(placer *p, const sw_computation *c)
 		const sw_op *op = sw_op_at(p->program, c->parameters.data[k]);
 		for (uint32_t i = 0; i < op->n_results; i++, input++) {
 			build(p, op->first_result + i,
-			      is_entry(p, c) ? (sw_place){0}
-			                     : (sw_place){SW_PLACE_INPUT, input, 0});
+			      is_entry(p, c) ? (sw_equivalence_key){0}
+			                     : (sw_equivalence_key){SW_PLACE_INPUT, input, 0});
 			p->buffers.data[p->buffers.len - 1].end = p->end;
 		}
 	}
@@ -250,14 +251,14 @@ static bool called_lies_over(placer *p, const sw_op *op, uint32_t i, sw_id class
 }
 
 /* Result i of op may be written over operand k, of which nothing is needed afterwards. */
-static bool lies_over(placer *p, const sw_op *op, sw_lies lies, uint32_t i, uint32_t k)
+static bool lies_over(placer *p, const sw_op *op, sw_aliasing aliasing, uint32_t i, uint32_t k)
 {
 	sw_id value = op->first_result + i, operand = op->operands[k];
 	if (*bytes_of(p, value) != *bytes_of(p, operand))
 		return false;
-	if (lies == SW_LIES_CALLED)
+	if (aliasing == SW_ALIASING_CALLED)
 		return called_lies_over(p, op, i, p->class[operand]);
-	return sw_kernel_lies_over(p->program, op, lies, i, k, p->class);
+	return sw_kernel_may_overwrite(p->program, op, aliasing, i, k, p->class);
 }
 
 /* Class `next` can have the buffer of class `before` after that was read for the last time. */
@@ -269,7 +270,7 @@ static bool follows(placer *p, sw_id next, sw_id before, int32_t last)
 		return p->first[next] > last;
 	for (uint32_t k = 0; k < op->n_operands; k++)
 		if (p->class[op->operands[k]] == before &&
-		    lies_over(p, op, p->lies[value->op], value->index, k))
+		    lies_over(p, op, p->aliasing[value->op], value->index, k))
 			return true;
 	return false;
 }
@@ -326,7 +327,7 @@ static void aim_at_input(placer *p, uint32_t result, sw_id class, sw_id target)
 /* To where the caller wants it. */
 static void aim_at_result(placer *p, uint32_t result, sw_id class)
 {
-	sw_place place = {SW_PLACE_RESULT, result, 0};
+	sw_equivalence_key place = {SW_PLACE_RESULT, result, 0};
 	if (p->home[class] == NOBODY) {
 		build(p, class, place);
 		return;
@@ -355,14 +356,14 @@ static void aim(placer *p, const sw_computation *c, const sw_id *targets)
 
 /* ---- 3. overlay ------------------------------------------------------------------------- */
 
-static bool overlay(placer *p, const sw_op *op, sw_lies lies, uint32_t i, int32_t moment)
+static bool overlay(placer *p, const sw_op *op, sw_aliasing aliasing, uint32_t i, int32_t point)
 {
 	sw_id value = op->first_result + i;
 	for (uint32_t k = 0; k < op->n_operands; k++) {
 		sw_id class = p->class[op->operands[k]];
 		const buffer *b = &p->buffers.data[p->home[class]];
-		if (p->last[class] == moment && b->tenant == class &&
-		    p->last[value] < b->reserved && lies_over(p, op, lies, i, k)) {
+		if (p->last[class] == point && b->tenant == class && p->last[value] < b->reserved &&
+		    lies_over(p, op, aliasing, i, k)) {
 			move_in(p, value, p->home[class]);
 			return true;
 		}
@@ -381,9 +382,9 @@ static void overlay_all(placer *p, const sw_computation *c)
 				continue;
 			if (p->home[v] != NOBODY)
 				p->buffers.data[p->home[v]].tenant = v;
-			else if (!overlay(p, op, p->lies[c->ops.data[k]], v - op->first_result,
+			else if (!overlay(p, op, p->aliasing[c->ops.data[k]], v - op->first_result,
 			                  (int32_t)k))
-				build(p, v, (sw_place){0});
+				build(p, v, (sw_equivalence_key){0});
 		}
 	}
 }
@@ -395,7 +396,7 @@ static void overlay_all(placer *p, const sw_computation *c)
 static bool may_be_over(placer *p, sw_id value, uint32_t result, sw_id input)
 {
 	sw_id class = p->class[value];
-	const sw_place *place = &p->buffers.data[p->home[class]].place;
+	const sw_equivalence_key *place = &p->buffers.data[p->home[class]].place;
 	if (class == input)
 		return true;
 	return *bytes_of(p, value) == *bytes_of(p, input) && place->kind == SW_PLACE_RESULT &&
@@ -458,7 +459,7 @@ static bool is_packed(const buffer *b)
 	return b->place.kind == SW_PLACE_FRAME && b->bytes > 0;
 }
 
-static int32_t fullest_moment(placer *p, const sw_packed *packed, size_t n)
+static int32_t fullest_point(placer *p, const sw_packed *packed, size_t n)
 {
 	int64_t *change = SW_NEW_N(&p->arena, int64_t, p->end + 2), live = 0, most = -1;
 	int32_t fullest = 0;
@@ -476,8 +477,8 @@ static int32_t fullest_moment(placer *p, const sw_packed *packed, size_t n)
 	return fullest;
 }
 
-/* Per buffer the class that moved in last, at this moment. */
-static sw_id *tenants_at(placer *p, const sw_computation *c, int32_t moment)
+/* Per buffer the class that moved in last, at this point. */
+static sw_id *tenants_at(placer *p, const sw_computation *c, int32_t point)
 {
 	sw_id *tenants = SW_NEW_N(&p->arena, sw_id, p->buffers.len + 1);
 	for (size_t b = 0; b < p->buffers.len; b++)
@@ -486,7 +487,7 @@ static sw_id *tenants_at(placer *p, const sw_computation *c, int32_t moment)
 		const sw_op *op = sw_op_at(p->program, c->ops.data[k]);
 		for (sw_id v = op->first_result; v < op->first_result + op->n_results; v++) {
 			bool there =
-				p->class[v] == v && p->home[v] != NOBODY && p->first[v] <= moment;
+				p->class[v] == v && p->home[v] != NOBODY && p->first[v] <= point;
 			sw_id *tenant = there ? &tenants[p->home[v]] : NULL;
 			if (there && (*tenant == SW_NO_ID || p->first[v] >= p->first[*tenant]))
 				*tenant = v;
@@ -495,27 +496,26 @@ static sw_id *tenants_at(placer *p, const sw_computation *c, int32_t moment)
 	return tenants;
 }
 
-static bool is_at(const sw_packed *packed, int32_t moment)
+static bool is_at(const sw_packed *packed, int32_t point)
 {
-	return packed->begin <= moment && moment <= packed->end;
+	return packed->begin <= point && point <= packed->end;
 }
 
 /* `packed`: buffers, then working spaces, in the order of pack(). */
 static void note_residents(placer *p, const sw_computation *c, const sw_packed *packed, size_t n,
                            sw_frame_plan *frame)
 {
-	int32_t moment = fullest_moment(p, packed, n);
-	const sw_id *tenants = tenants_at(p, c, moment);
+	int32_t point = fullest_point(p, packed, n);
+	const sw_id *tenants = tenants_at(p, c, point);
 	size_t i = 0;
-	frame->fullest =
-		c->ops.len ? c->ops.data[SW_MIN((size_t)moment, c->ops.len - 1)] : SW_NO_ID;
+	frame->fullest = c->ops.len ? c->ops.data[SW_MIN((size_t)point, c->ops.len - 1)] : SW_NO_ID;
 	frame->residents = SW_NEW_N(&p->places->arena, sw_frame_resident, n + 1);
 	for (size_t b = 0; b < p->buffers.len; b++)
-		if (is_packed(&p->buffers.data[b]) && is_at(&packed[i++], moment))
+		if (is_packed(&p->buffers.data[b]) && is_at(&packed[i++], point))
 			frame->residents[frame->n_residents++] =
 				(sw_frame_resident){tenants[b], false, p->buffers.data[b].bytes};
 	for (size_t k = 0; k < c->ops.len; k++)
-		if (p->places->rooms[c->ops.data[k]].bytes && is_at(&packed[i++], moment))
+		if (p->places->rooms[c->ops.data[k]].bytes && is_at(&packed[i++], point))
 			frame->residents[frame->n_residents++] = (sw_frame_resident){
 				c->ops.data[k], true, p->places->rooms[c->ops.data[k]].bytes};
 }
@@ -551,7 +551,7 @@ static void note_places(placer *p, const sw_computation *c, sw_frame_plan *frame
 	for (size_t k = 0; k < c->ops.len; k++) {
 		const sw_op *op = sw_op_at(p->program, c->ops.data[k]);
 		for (sw_id v = op->first_result; v < op->first_result + op->n_results; v++) {
-			sw_place *place = &p->places->values[v];
+			sw_equivalence_key *place = &p->places->values[v];
 			int64_t bytes = place->bytes;
 			*place = p->buffers.data[p->home[p->class[v]]].place;
 			place->bytes = bytes;
@@ -578,8 +578,8 @@ static int64_t look_at_kernel(placer *p, sw_id id)
 	const sw_op *op = sw_op_at(p->program, id);
 	sw_plan_op plan = {0};
 	bool computed = sw_choose_kernel(p->program, op, &plan);
-	p->lies[id] = computed ? plan.kernel.lies : SW_LIES_APART;
-	return computed && !sw_is_region(op) ? sw_op_room(p->program, op, &plan) : 0;
+	p->aliasing[id] = computed ? plan.kernel.aliasing : SW_ALIASING_APART;
+	return computed && !sw_is_region(op) ? sw_op_workspace(p->program, op, &plan) : 0;
 }
 
 /* What an op does with its operands, and what it needs for itself: working space, or the frame of
@@ -587,7 +587,7 @@ static int64_t look_at_kernel(placer *p, sw_id id)
 static void look_at_op(placer *p, sw_id id)
 {
 	const sw_op *op = sw_op_at(p->program, id);
-	sw_room *room = &p->places->rooms[id];
+	sw_workspace *room = &p->places->rooms[id];
 	room->bytes = look_at_kernel(p, id);
 	for (uint32_t k = 0; sw_is_region(op) && k < op->n_called; k++) {
 		place_computation(p, op->called[k]);
@@ -634,8 +634,8 @@ static void place_constants(placer *p)
 		const sw_op *op = &p->program->ops.data[i];
 		if (op->opcode == SW_OP_CONSTANT)
 			p->places->values[op->first_result] =
-				(sw_place){SW_PLACE_CONSTANT, place_constant(p, op),
-			                   sw_shape_bytes(op->attrs->constant.shape)};
+				(sw_equivalence_key){SW_PLACE_CONSTANT, place_constant(p, op),
+			                             sw_shape_bytes(op->attrs->constant.shape)};
 	}
 }
 
@@ -651,7 +651,7 @@ static void placer_init(placer *p, const sw_program *program, struct sw_places *
 	p->last = SW_NEW_N(&p->arena, int32_t, n);
 	p->read = SW_NEW_N(&p->arena, int32_t, n);
 	p->home = SW_NEW_N(&p->arena, uint32_t, n);
-	p->lies = SW_NEW_N(&p->arena, sw_lies, program->ops.len + 1);
+	p->aliasing = SW_NEW_N(&p->arena, sw_aliasing, program->ops.len + 1);
 }
 
 static void placer_clear(placer *p)
@@ -670,8 +670,8 @@ static sw_placement *place(const sw_program *program, int64_t limit_bytes)
 	placement->places = sw_alloc(sizeof *placement->places);
 	struct sw_places *s = placement->places;
 	sw_arena_init(&s->arena);
-	s->values = SW_NEW_N(&s->arena, sw_place, n);
-	s->rooms = SW_NEW_N(&s->arena, sw_room, n_ops);
+	s->values = SW_NEW_N(&s->arena, sw_equivalence_key, n);
+	s->rooms = SW_NEW_N(&s->arena, sw_workspace, n_ops);
 	s->frames = SW_NEW_N(&s->arena, sw_frame_plan, program->computations.len);
 	placer p;
 	placer_init(&p, program, s);
@@ -680,8 +680,8 @@ static sw_placement *place(const sw_program *program, int64_t limit_bytes)
 	p.enough_bytes = SW_MAX(limit_bytes - s->constant_bytes, 0);
 	place_computation(&p, program->entry);
 	const sw_frame_plan *entry = &s->frames[program->entry];
-	placement->arena_bytes = sw_room_add(s->constant_bytes, entry->bytes);
-	placement->live_bytes = sw_room_add(s->constant_bytes, entry->live_bytes);
+	placement->arena_bytes = sw_workspace_add(s->constant_bytes, entry->bytes);
+	placement->live_bytes = sw_workspace_add(s->constant_bytes, entry->live_bytes);
 	placer_clear(&p);
 	return placement;
 }
@@ -718,13 +718,14 @@ int64_t sw_placement_bytes_near(const sw_program *program, int64_t enough_bytes)
 
 /* ---- what does not depend on the order -------------------------------------------------- */
 
-static uint64_t operands_under(const sw_buffers *b, const sw_op *op, sw_lies lies, uint32_t i)
+static uint64_t operands_under(const sw_buffers *b, const sw_op *op, sw_aliasing aliasing,
+                               uint32_t i)
 {
 	int64_t bytes = b->bytes[op->first_result + i];
 	uint64_t under = 0;
 	for (uint32_t k = 0; bytes > 0 && k < SW_MIN(op->n_operands, 64); k++)
 		if (b->bytes[b->buffer[op->operands[k]]] == bytes &&
-		    sw_kernel_lies_over(b->program, op, lies, i, k, b->buffer))
+		    sw_kernel_may_overwrite(b->program, op, aliasing, i, k, b->buffer))
 			under |= UINT64_C(1) << k;
 	return under;
 }
@@ -732,7 +733,7 @@ static uint64_t operands_under(const sw_buffers *b, const sw_op *op, sw_lies lie
 sw_buffers sw_buffers_of(const sw_program *program, sw_arena *arena)
 {
 	size_t n = program->values.len + 1, n_ops = program->ops.len + 1;
-	struct sw_places places = {.values = SW_NEW_N(arena, sw_place, n)};
+	struct sw_places places = {.values = SW_NEW_N(arena, sw_equivalence_key, n)};
 	sw_buffers b = {program, SW_NEW_N(arena, sw_id, n), SW_NEW_N(arena, int64_t, n),
 	                SW_NEW_N(arena, int64_t, n_ops), SW_NEW_N(arena, uint64_t, n)};
 	placer p;
@@ -749,7 +750,7 @@ sw_buffers sw_buffers_of(const sw_program *program, sw_arena *arena)
 		const sw_op *op = sw_op_at(program, id);
 		for (uint32_t i = 0; i < op->n_results; i++)
 			b.over[op->first_result + i] =
-				operands_under(&b, op, (sw_lies)p.lies[id], i);
+				operands_under(&b, op, (sw_aliasing)p.aliasing[id], i);
 	}
 	placer_clear(&p);
 	return b;

@@ -21,21 +21,21 @@ typedef enum sw_place_kind {
 	SW_PLACE_CONSTANT, /* at .. of the arena, all the time */
 } sw_place_kind;
 
-typedef struct sw_place {
+typedef struct sw_equivalence_key {
 	sw_place_kind kind;
 	int64_t at;
 	int64_t bytes; /* of one element where it is a splat */
-} sw_place;
+} sw_equivalence_key;
 
 /* Copied at the end of a computation, by way of `stage` (an offset in the frame) if that isn't -1.
  */
 typedef struct sw_homing {
 	uint32_t result;
 	int64_t stage;
-	sw_place to;
+	sw_equivalence_key to;
 } sw_homing;
 
-/* What fills a frame at the moment when most of it is in use. */
+/* What fills a frame at the point when most of it is in use. */
 typedef struct sw_frame_resident {
 	sw_id id; /* value; of working space the op; SW_NO_ID: an output on its way home */
 	bool working;
@@ -49,20 +49,20 @@ typedef struct sw_frame_plan {
 	int64_t bytes, live_bytes;
 	sw_homing *homings;
 	uint32_t n_homings;
-	sw_id fullest; /* the op at that moment; SW_NO_ID: there is none at all */
+	sw_id fullest; /* the op at that point; SW_NO_ID: there is none at all */
 	sw_frame_resident *residents;
 	uint32_t n_residents;
 } sw_frame_plan;
 
-typedef struct sw_room {
+typedef struct sw_workspace {
 	int64_t at, bytes;
-} sw_room;
+} sw_workspace;
 
 struct sw_places {
 	sw_arena arena;
-	sw_place *values;      /* per value; those of computations without a frame are zero */
-	sw_room *rooms;        /* per op: working space, in its computation's frame */
-	sw_frame_plan *frames; /* per computation */
+	sw_equivalence_key *values; /* per value; those of computations without a frame are zero */
+	sw_workspace *rooms;        /* per op: working space, in its computation's frame */
+	sw_frame_plan *frames;      /* per computation */
 	int64_t constant_bytes;
 };
 

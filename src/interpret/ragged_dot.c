@@ -157,7 +157,7 @@ static sw_status multiply_groups(sw_call *call, const ragged *r, bool apart, sw_
 }
 
 /* The total, and of a group: both sides, their product and its place. */
-int64_t sw_room_ragged_dot(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+int64_t sw_workspace_ragged_dot(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	(void)plan;
 	sw_shape lhs = sw_value_shape(program, op->operands[0]),
@@ -165,9 +165,10 @@ int64_t sw_room_ragged_dot(const sw_program *program, const sw_op *op, const sw_
 		 shape = sw_value_shape(program, op->first_result);
 	sw_type type = sw_type_to_multiply_in(shape.type);
 	int64_t n[3] = {sw_shape_elements(lhs), sw_shape_elements(rhs), sw_shape_elements(shape)};
-	int64_t room = sw_room_of_dot(n[0], n[1], n[2], type);
-	room = sw_room_add(room, sw_room_add(sw_room_of(lhs), sw_room_of(rhs)));
-	return sw_room_add(room, sw_room_add(sw_room_elements(n[2], type), sw_room_of(shape)));
+	int64_t room = sw_workspace_of_dot(n[0], n[1], n[2], type);
+	room = sw_workspace_add(room, sw_workspace_add(sw_workspace_of(lhs), sw_workspace_of(rhs)));
+	return sw_workspace_add(
+		room, sw_workspace_add(sw_workspace_elements(n[2], type), sw_workspace_of(shape)));
 }
 
 sw_status sw_kernel_ragged_dot(sw_call *call, sw_error *err)

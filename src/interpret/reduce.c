@@ -197,20 +197,20 @@ static sw_status reduce_any(sw_call *call, sw_error *err)
 
 /* The arrays with what is reduced in front, a row of each, what the computation wants, and the
  * results if they are splats. */
-int64_t sw_room_reduce(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+int64_t sw_workspace_reduce(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	sw_shape shape = sw_value_shape(program, op->first_result);
 	int64_t lanes = sw_shape_elements(shape), bytes, room;
 	if (plan->impl.reduce)
 		return sw_mul_i64(lanes, (int64_t)plan->impl.reduce->accumulator_bytes, &bytes)
-		               ? sw_room_elements(bytes, SW_U8)
+		               ? sw_workspace_elements(bytes, SW_U8)
 		               : INT64_MAX;
-	room = sw_room_lanes(program, op->called[0], lanes);
+	room = sw_workspace_lanes(program, op->called[0], lanes);
 	for (uint32_t i = 0; i < op->n_operands / 2; i++) {
 		sw_shape array = sw_value_shape(program, op->operands[i]);
-		room = sw_room_add(room, sw_room_of(array));
-		room = sw_room_add(room, sw_room_elements(lanes, array.type));
-		room = sw_room_add(room, sw_room_elements(lanes, array.type));
+		room = sw_workspace_add(room, sw_workspace_of(array));
+		room = sw_workspace_add(room, sw_workspace_elements(lanes, array.type));
+		room = sw_workspace_add(room, sw_workspace_elements(lanes, array.type));
 	}
 	return room;
 }

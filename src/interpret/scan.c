@@ -61,10 +61,10 @@ static sw_status step(sw_call *call, uint32_t n_inputs, uint32_t n_slices, int64
 }
 
 /* The computation keeps its parameters where it keeps its other values. */
-int64_t sw_room_scan(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+int64_t sw_workspace_scan(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	(void)plan;
-	return sw_room_lanes(program, op->called[0], 1);
+	return sw_workspace_lanes(program, op->called[0], 1);
 }
 
 sw_status sw_kernel_scan(sw_call *call, sw_error *err)

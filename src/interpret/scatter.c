@@ -153,7 +153,7 @@ static bool overwrites(const sw_program *program, const sw_op *op)
 
 /* A window of each operand, of each update and of each result, beside what the computation wants.
  */
-int64_t sw_room_scatter(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+int64_t sw_workspace_scatter(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	uint32_t k = op->n_results;
 	sw_shape updates = sw_value_shape(program, op->operands[k + 1]);
@@ -165,10 +165,10 @@ int64_t sw_room_scatter(const sw_program *program, const sw_op *op, const sw_pla
 	int64_t n = 1;
 	for (int d = 0; d < w.window.rank; d++)
 		n *= w.window.dims[d];
-	int64_t room = sw_room_lanes(program, op->called[0], n);
+	int64_t room = sw_workspace_lanes(program, op->called[0], n);
 	for (uint32_t i = 0; i < 3 * k; i++)
-		room = sw_room_add(
-			room, sw_room_elements(
+		room = sw_workspace_add(
+			room, sw_workspace_elements(
 				      n, sw_value_shape(program, op->first_result + i % k).type));
 	return room;
 }

@@ -208,12 +208,13 @@ bool sw_prepare_iota(const sw_program *program, const sw_op *op, sw_plan_op *pla
 	return sw_can_convert(SW_S64, sw_value_shape(program, op->first_result).type);
 }
 
-int64_t sw_room_iota(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+int64_t sw_workspace_iota(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	(void)plan;
 	sw_shape shape = sw_value_shape(program, op->first_result);
 	int64_t n = shape.dims[op->attrs->iota.dimension];
-	return sw_room_add(sw_room_elements(n, SW_S64), sw_room_elements(n, shape.type));
+	return sw_workspace_add(sw_workspace_elements(n, SW_S64),
+	                        sw_workspace_elements(n, shape.type));
 }
 
 /* The numbers 0 .. n - 1 once, converted, then broadcast. */

@@ -42,8 +42,8 @@ static bool may_stay(const sw_op *op)
 
 static bool makes_single(const sharer *s, const sw_op *op)
 {
-	sw_lies lies = sw_kernels[op->opcode].lies;
-	bool may = lies == SW_LIES_ON || sw_kernel_keeps_single(op, lies);
+	sw_aliasing aliasing = sw_kernels[op->opcode].aliasing;
+	bool may = aliasing == SW_ALIASING_ON || sw_kernel_keeps_single(op, aliasing);
 	for (uint32_t k = 0; may && k < op->n_operands; k++)
 		may = s->apart[op->operands[k]];
 	return may && op->n_operands > 0;
@@ -54,7 +54,7 @@ static void look_at_values(sharer *s, const sw_op *op)
 	bool single = makes_single(s, op);
 	for (uint32_t i = 0; i < op->n_results; i++) {
 		sw_id value = op->first_result + i;
-		sw_id operand = sw_operand_under(s->program, op, sw_kernels[op->opcode].lies, i,
+		sw_id operand = sw_operand_under(s->program, op, sw_kernels[op->opcode].aliasing, i,
 		                                 may_stay(op));
 		s->class[value] = operand == SW_NO_ID ? value : s->class[operand];
 		s->apart[value] = single || sw_shape_elements(sw_value_shape(s->program, value)) <=

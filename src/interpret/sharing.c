@@ -1,6 +1,7 @@
 /*
  * Which results are, or may be, an operand's buffer: the part of a kernel that a placement must
- * know. A row of the table says the kind (sw_lies); here is what the kinds need beyond their name.
+ * know. A row of the table says the kind (sw_aliasing); here is what the kinds need beyond their
+ * name.
  */
 #include "interpret/kernel.h"
 
@@ -51,22 +52,22 @@ bool sw_loop_hands_on(const sw_program *program, const sw_op *op, uint32_t leaf)
 	       sw_op_at(program, body->parameters.data[0])->first_result + leaf;
 }
 
-sw_id sw_operand_under(const sw_program *program, const sw_op *op, sw_lies lies, uint32_t i,
+sw_id sw_operand_under(const sw_program *program, const sw_op *op, sw_aliasing aliasing, uint32_t i,
                        bool stays)
 {
 	uint32_t from = i;
-	switch (lies) {
-	case SW_LIES_ON:
+	switch (aliasing) {
+	case SW_ALIASING_ON:
 		from += sw_shared_from(program, op);
 		break;
-	case SW_LIES_BEGUN:
+	case SW_ALIASING_BEGUN:
 		from = op->opcode == SW_OP_COPY_START && i < 2 ? 0 : i;
 		break;
-	case SW_LIES_MOVED:
+	case SW_ALIASING_MOVED:
 		if (!stays)
 			return SW_NO_ID;
 		break;
-	case SW_LIES_UPDATED:
+	case SW_ALIASING_UPDATED:
 		if (!sw_loop_hands_on(program, op, i))
 			return SW_NO_ID;
 		break;
@@ -76,19 +77,20 @@ sw_id sw_operand_under(const sw_program *program, const sw_op *op, sw_lies lies,
 	return from < op->n_operands ? op->operands[from] : SW_NO_ID;
 }
 
-bool sw_kernel_keeps_single(const sw_op *op, sw_lies lies)
+bool sw_kernel_keeps_single(const sw_op *op, sw_aliasing aliasing)
 {
-	return lies == SW_LIES_POINTWISE || lies == SW_LIES_MOVED || op->opcode == SW_OP_CLAMP;
+	return aliasing == SW_ALIASING_POINTWISE || aliasing == SW_ALIASING_MOVED ||
+	       op->opcode == SW_OP_CLAMP;
 }
 
-bool sw_kernel_lies_over(const sw_program *program, const sw_op *op, sw_lies lies, uint32_t i,
-                         uint32_t k, const sw_id *class)
+bool sw_kernel_may_overwrite(const sw_program *program, const sw_op *op, sw_aliasing aliasing,
+                             uint32_t i, uint32_t k, const sw_id *class)
 {
 	sw_id operand = op->operands[k];
-	if (lies == SW_LIES_POINTWISE)
+	if (aliasing == SW_ALIASING_POINTWISE)
 		return sw_value_shape(program, op->first_result + i).type ==
 		       sw_value_shape(program, operand).type;
-	if (lies != SW_LIES_UPDATED || i != k)
+	if (aliasing != SW_ALIASING_UPDATED || i != k)
 		return false;
 	for (uint32_t j = 0; j < op->n_operands; j++)
 		if (j != k && class[op->operands[j]] == class[operand])

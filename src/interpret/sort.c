@@ -137,16 +137,17 @@ static sw_status make_pairs(sorter *s)
 	return s->status;
 }
 
-int64_t sw_room_sort(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+int64_t sw_workspace_sort(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	(void)plan;
 	int64_t n = sw_value_shape(program, op->first_result).dims[op->attrs->sort.dimension],
 		twice;
-	int64_t room = sw_room_lanes(program, op->called[0], 1);
+	int64_t room = sw_workspace_lanes(program, op->called[0], 1);
 	for (uint32_t i = 0; i < op->n_operands; i++)
-		room = sw_room_add(room, 2 * SW_ALIGNMENT);
-	return sw_mul_i64(n, 2, &twice) ? sw_room_add(room, sw_room_elements(twice, SW_S64))
-	                                : INT64_MAX;
+		room = sw_workspace_add(room, 2 * SW_ALIGNMENT);
+	return sw_mul_i64(n, 2, &twice)
+	               ? sw_workspace_add(room, sw_workspace_elements(twice, SW_S64))
+	               : INT64_MAX;
 }
 
 sw_status sw_kernel_sort(sw_call *call, sw_error *err)
@@ -180,13 +181,14 @@ bool sw_prepare_topk(const sw_program *program, const sw_op *op, sw_plan_op *pla
 	return plan->impl.binary != NULL && op->n_results == 2;
 }
 
-int64_t sw_room_topk(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+int64_t sw_workspace_topk(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	(void)plan;
 	sw_shape shape = sw_value_shape(program, op->operands[0]);
 	int64_t twice;
-	return sw_mul_i64(shape.dims[shape.rank - 1], 2, &twice) ? sw_room_elements(twice, SW_S64)
-	                                                         : INT64_MAX;
+	return sw_mul_i64(shape.dims[shape.rank - 1], 2, &twice)
+	               ? sw_workspace_elements(twice, SW_S64)
+	               : INT64_MAX;
 }
 
 /* The k first of each row in the total order, ties by index: values and s32 positions. */

@@ -283,33 +283,35 @@ static int64_t room_of_known(const sw_program *program, const sw_op *op, sw_type
 {
 	sw_shape from = sw_value_shape(program, op->operands[0]),
 		 to = sw_value_shape(program, op->first_result);
-	int64_t n = sw_shape_elements(from), room = sw_room_convert(from, type);
+	int64_t n = sw_shape_elements(from), room = sw_workspace_convert(from, type);
 	for (int d = 0; d < from.rank; d++) {
 		sw_window_dim w = window_at(op, d);
 		if (is_trivial(&w))
 			continue;
-		room = sw_room_add(room, sw_room_elements(n, type));
+		room = sw_workspace_add(room, sw_workspace_elements(n, type));
 		n = from.dims[d] ? n / from.dims[d] : 0;
 		if (!sw_mul_i64(n, to.dims[d], &n))
 			return INT64_MAX;
-		room = sw_room_add(
-			room, sw_room_add(sw_room_elements(n, type), sw_room_elements(n, type)));
+		room = sw_workspace_add(room, sw_workspace_add(sw_workspace_elements(n, type),
+		                                               sw_workspace_elements(n, type)));
 	}
-	room = sw_room_add(room, sw_room_add(sw_room_elements(1, type), sw_room_of(to)));
-	return sw_room_add(room, sw_room_elements(sw_shape_elements(to), type));
+	room = sw_workspace_add(
+		room, sw_workspace_add(sw_workspace_elements(1, type), sw_workspace_of(to)));
+	return sw_workspace_add(room, sw_workspace_elements(sw_shape_elements(to), type));
 }
 
-int64_t sw_room_reduce_window(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
+int64_t sw_workspace_reduce_window(const sw_program *program, const sw_op *op,
+                                   const sw_plan_op *plan)
 {
 	sw_shape shape = sw_value_shape(program, op->first_result);
 	if (plan->impl.binary)
 		return room_of_known(program, op, accumulator_type(shape.type, plan->monoid));
 	int64_t lanes = sw_shape_elements(shape),
-		room = sw_room_lanes(program, op->called[0], lanes);
+		room = sw_workspace_lanes(program, op->called[0], lanes);
 	for (uint32_t i = 0; i < op->n_operands / 2; i++) {
 		int64_t row =
-			sw_room_elements(lanes, sw_value_shape(program, op->operands[i]).type);
-		room = sw_room_add(room, sw_room_add(row, row));
+			sw_workspace_elements(lanes, sw_value_shape(program, op->operands[i]).type);
+		room = sw_workspace_add(room, sw_workspace_add(row, row));
 	}
 	return room;
 }
@@ -426,13 +428,14 @@ static sw_status select_in_window(sw_call *call, const sw_window_dim *windows, c
 	return SW_OK;
 }
 
-int64_t sw_room_select_and_scatter(const sw_program *program, const sw_op *op,
-                                   const sw_plan_op *plan)
+int64_t sw_workspace_select_and_scatter(const sw_program *program, const sw_op *op,
+                                        const sw_plan_op *plan)
 {
 	(void)plan;
-	int64_t pair = 2 * sw_room_elements(1, sw_value_shape(program, op->operands[0]).type);
-	return sw_room_add(pair, sw_room_add(sw_room_lanes(program, op->called[0], 1),
-	                                     sw_room_lanes(program, op->called[1], 1)));
+	int64_t pair = 2 * sw_workspace_elements(1, sw_value_shape(program, op->operands[0]).type);
+	return sw_workspace_add(pair,
+	                        sw_workspace_add(sw_workspace_lanes(program, op->called[0], 1),
+	                                         sw_workspace_lanes(program, op->called[1], 1)));
 }
 
 sw_status sw_kernel_select_and_scatter(sw_call *call, sw_error *err)

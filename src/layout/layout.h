@@ -177,7 +177,7 @@ const sw_path *sw_path_cache_get(sw_path_cache *cache, sw_shape shape, const sw_
                                  const sw_layout *to);
 /* For those who ask of many pairs only what they cost: shapes and layouts by number. First they say
  * which layouts of a shape they will ask of (begin, expect); all ways between these are then found
- * at once, through layouts that are made of their states (closure.c), so that what
+ * at once, through layouts that are made of their states (all_pairs.c), so that what
  * sw_path_cache_get finds for a pair may be a little cheaper. What was asked before changes nothing
  * but how long it takes. */
 void sw_path_cache_begin(sw_path_cache *cache); /* nothing is expected */

@@ -1,5 +1,5 @@
 /* Redistribution: the steps in order, the path written out, and the cache of paths. */
-#include "layout/closure.h"
+#include "layout/all_pairs.h"
 #include "layout/together.h"
 
 #include <assert.h>
@@ -266,7 +266,7 @@ typedef struct asked {
 	uint32_t shape, n;
 	const uint32_t *layouts; /* by number, ascending */
 	int32_t *row;            /* of each of them in `ways`, -1: not in it */
-	closure ways;            /* of those that keep groups together */
+	all_pairs ways;            /* of those that keep groups together */
 	bool found;
 } asked;
 
@@ -289,7 +289,7 @@ struct sw_path_cache {
 	SW_VEC(known_shape) shapes;
 	SW_VEC(asked) asked;
 	SW_VEC(sw_layout) layouts;
-	SW_VEC(double) seconds; /* of pairs that are not in a closure */
+	SW_VEC(double) seconds; /* of pairs that are not in an all-pairs table */
 };
 
 sw_path_cache *sw_path_cache_new(const sw_redistribution *how)
@@ -354,7 +354,7 @@ void sw_path_cache_free(sw_path_cache *cache)
 	for (size_t i = 0; i < cache->shapes.len; i++)
 		sw_vec_clear(&cache->shapes.data[i].expected);
 	for (size_t i = 0; i < cache->asked.len; i++)
-		closure_clear(&cache->asked.data[i].ways);
+		all_pairs_clear(&cache->asked.data[i].ways);
 	sw_vec_clear(&cache->shapes);
 	sw_vec_clear(&cache->asked);
 	sw_vec_clear(&cache->layouts);
@@ -486,8 +486,8 @@ static asked *ask(sw_path_cache *cache, uint32_t shape)
 }
 
 /* Puts the layouts that keep the groups together (or all, where there are no groups and few atoms)
- * into one closure. */
-static void find_closure(const sw_path_cache *cache, asked *a)
+ * into one table. */
+static void find_all_pairs(const sw_path_cache *cache, asked *a)
 {
 	bool grouped = cache->together.groups.n > 0;
 	const path_planner *planner = grouped ? &cache->by_groups : &cache->planner;
@@ -501,7 +501,7 @@ static void find_closure(const sw_path_cache *cache, asked *a)
 			sw_vec_push(&list, layout);
 	}
 	if (list.len > 0 &&
-	    !closure_init(&a->ways, &planner->how, cache->shapes.data[a->shape].shape, list.data,
+	    !all_pairs_init(&a->ways, &planner->how, cache->shapes.data[a->shape].shape, list.data,
 	                  (int32_t)list.len))
 		for (size_t i = 0; i < a->n; i++)
 			a->row[i] = -1;
@@ -519,7 +519,7 @@ typedef struct finding {
 static void find_one(void *context, int64_t i)
 {
 	const finding *f = context;
-	find_closure(f->cache, &f->cache->asked.data[f->asked[i]]);
+	find_all_pairs(f->cache, &f->cache->asked.data[f->asked[i]]);
 }
 
 bool sw_path_cache_find(sw_path_cache *cache, int threads)
@@ -533,7 +533,7 @@ bool sw_path_cache_find(sw_path_cache *cache, int threads)
 	return n > 0;
 }
 
-/* Of a pair that is in no closure. */
+/* Of a pair that is in no table. */
 static double pair_seconds(sw_path_cache *cache, uint32_t shape, uint32_t from, uint32_t to)
 {
 	const uint32_t key[] = {shape, from, to};
@@ -563,7 +563,7 @@ static double seconds_between(sw_path_cache *cache, const asked *among, uint32_t
 	return among->ways.ps[row * among->ways.n + column] * 1e-12;
 }
 
-/* Rows of the layouts in the closure. */
+/* Rows of the layouts in the table. */
 static int32_t *find_rows(const asked *a, const uint32_t *layouts, int32_t n)
 {
 	int32_t *rows = sw_alloc(sizeof(*rows) * ((size_t)n + 1));
@@ -581,7 +581,7 @@ void sw_path_cache_seconds(sw_path_cache *cache, uint32_t shape, const uint32_t 
 {
 	asked *a = ask(cache, shape);
 	if (!a->found)
-		find_closure(cache, a);
+		find_all_pairs(cache, a);
 	int32_t *rows = find_rows(a, from, n), *columns = find_rows(a, to, m);
 	for (int32_t i = 0; i < n; i++)
 		for (int32_t j = 0; j < m; j++)

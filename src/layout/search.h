@@ -6,7 +6,7 @@
  * searches share bound.c     how far a layout is from the target at least, digits' places ignored:
  * exact distances in the graph of kinds (B, P, split at home, split elsewhere), shared like the
  * prices plain_paths.c   paths that are there without a search, over atoms search.c    A* over the
- * layouts, guided by that bound closure.c   the same for all pairs of many layouts at once, in
+ * layouts, guided by that bound all_pairs.c   the same for all pairs of many layouts at once, in
  * seconds only redistribute.c  the steps in order, the path written out, and the cache
  *
  * A unit's state is a byte: 0 is B, 1 is P, 2 + i is tuple i of the unit's class. A class holds the

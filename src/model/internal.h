@@ -4,7 +4,7 @@
 
 #include "model/model.h"
 
-/* ---- alike.c: sites that may do the same, whatever the mesh ----------------------------- */
+/* ---- equivalence.c: decisions that may do the same, whatever the mesh ----------------------------- */
 
 typedef struct sw_split_list {
 	const sw_split *first;
@@ -12,32 +12,35 @@ typedef struct sw_split_list {
 } sw_split_list;
 sw_split_list sw_op_splits(const sw_planner *planner, sw_id op);
 sw_split_list sw_value_splits(const sw_planner *planner, sw_id value);
-/* The value whose layout a site that is not an op decides. */
-sw_id sw_site_value(const sw_planner *planner, sw_site_kind kind, uint32_t index);
-/* What the user has decided of the site, per atom; NULL: nothing. */
-const sw_option *sw_pinned(const sw_planner *planner, sw_site_kind kind, uint32_t index);
+/* The value whose layout a decision that is not an op decides. */
+sw_id sw_decision_value(const sw_planner *planner, sw_decision_kind kind, uint32_t index);
+/* What the user has decided of the decision, per atom; NULL: nothing. */
+const sw_option *sw_pinned(const sw_planner *planner, sw_decision_kind kind, uint32_t index);
 /* Bytes that are equal iff the shapes are. */
 void sw_key_shape(sw_text *key, sw_shape shape);
 /* The number of ops like this one, whose strategies cost the same. */
-uint32_t sw_op_like(sw_planner *planner, sw_id op);
-/* The number of sites like this one, whose profiles are the same in every mesh; all pins are
- * resolved. */
-uint32_t sw_site_like(sw_planner *planner, sw_site_kind kind, uint32_t index);
+uint32_t sw_op_equivalence(sw_planner *planner, sw_id op);
+/* The number of decisions like this one, whose strategy_tables are the same in every mesh; all pins
+ * are resolved. */
+uint32_t sw_decision_equivalence(sw_planner *planner, sw_decision_kind kind, uint32_t index);
 
-/* Number of the site's profile under the mesh (profiles.c). */
-int32_t sw_profile_of(sw_planner *planner, const sw_mesh *mesh, sw_site_kind kind, uint32_t index);
+/* Number of the decision's strategy_table under the mesh (strategy_tables.c). */
+int32_t sw_strategy_table_of(sw_planner *planner, const sw_mesh *mesh, sw_decision_kind kind,
+                             uint32_t index);
 bool sw_candidate_strategy(const sw_atoms *atoms, const sw_mesh *mesh, const sw_rule *rule,
                            const sw_candidate *candidate, sw_strategy *strategy);
 
-/* ---- repeats.c: layers that are alike do alike ------------------------------------------ */
+/* ---- repeated_layers.c: layers that are alike do alike ------------------------------------------ */
 
-/* What sites, or hubs, have in common that are one node. */
+/* What decisions, or materialised_values, have in common that are one node. */
 #define SW_PLACE_ALONE UINT32_MAX /* kind: a node of its own */
-typedef struct sw_place {
+typedef struct sw_equivalence_key {
 	uint32_t kind, repeat;
-	int32_t profile;
-} sw_place;
-sw_place sw_place_of_site(sw_planner *planner, const sw_mesh *mesh, const sw_site *site);
-sw_place sw_place_of_hub(sw_planner *planner, const sw_mesh *mesh, const sw_hub *hub);
+	int32_t strategy_table;
+} sw_equivalence_key;
+sw_equivalence_key sw_place_of_decision(sw_planner *planner, const sw_mesh *mesh,
+                                        const sw_decision *decision);
+sw_equivalence_key sw_class_of_materialised(sw_planner *planner, const sw_mesh *mesh,
+                                            const sw_materialised *materialised);
 
 #endif

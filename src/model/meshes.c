@@ -468,12 +468,12 @@ static add_fn *const STRATEGIES[] = {
 };
 
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy,
-                       const sw_roles *roles, int32_t turns, sw_meshes *meshes, sw_error *err)
+                       const sw_roles *roles, int32_t iterations, sw_meshes *meshes, sw_error *err)
 {
 	const request r = {.cluster = cluster,
 	                   .atoms = &cluster->atoms,
 	                   .roles = roles,
-	                   .batch = SW_MAX(batch_of(roles) / SW_MAX(turns, 1), 1),
+	                   .batch = SW_MAX(batch_of(roles) / SW_MAX(iterations, 1), 1),
 	                   .experts = experts_of(roles),
 	                   .meshes = meshes};
 	return STRATEGIES[strategy->kind](&r, strategy, err);

@@ -9,24 +9,24 @@
 
 /* ---- roles.c: what the entry's inputs are, and what follows from them ------------------- */
 
-/* A PORT: one layout where values go into a region, around it, or out of it. Some values are
+/* A BOUNDARY: one layout where values go into a region, around it, or out of it. Some values are
  * converted into it (reads), others come out of it (values): what a loop carries       reads:
  * initial, next; values: the leaf in the condition, in the body, and the result a branch's
  * parameter      reads: the operand; values: the leaf in the branch a conditional's result reads:
  * each branch's result; values: the result what decides the way      reads: a loop's condition, a
  * conditional's predicate or index; every device needs the whole */
-typedef struct sw_port_read {
+typedef struct sw_boundary_read {
 	sw_id value;
 	double trips; /* how often, in a step */
-	int32_t moment;
-} sw_port_read;
-typedef struct sw_port {
+	int32_t point;
+} sw_boundary_read;
+typedef struct sw_boundary {
 	sw_id region; /* op */
 	bool decides; /* the way: whole, and no values */
 	uint32_t n_reads, n_values;
-	const sw_port_read *reads;
+	const sw_boundary_read *reads;
 	const sw_id *values;
-} sw_port;
+} sw_boundary;
 
 typedef struct sw_roles {
 	sw_arena arena;
@@ -40,8 +40,8 @@ typedef struct sw_roles {
 	/* per op: how often it runs in a step; a branch's are weighted, see lay_out_branches */
 	double *trips;
 	/* per op: position in the flattened order; ops of regions stand before their region */
-	int32_t *moment;
-	/* per value: one past the moment of its last reader; a region reads just before its first
+	int32_t *point;
+	/* per value: one past the point of its last reader; a region reads just before its first
 	 * op */
 	int32_t *last_use;
 	/* per value: the next of what a loop carries, which lies where that lay */
@@ -49,10 +49,10 @@ typedef struct sw_roles {
 	/* per value: what a region shows there, unchanged, and its caller keeps: it may be the same
 	 * bytes; SW_NO_ID: nothing */
 	sw_id *shown;
-	int32_t n_moments;
-	SW_VEC(sw_port) ports; /* those of a region stand together, regions by number */
-	uint32_t *first_port;  /* per op, and one more: into ports */
-	bool *planned;         /* per computation: entry, and what its regions call */
+	int32_t n_points;
+	SW_VEC(sw_boundary) boundaries; /* those of a region stand together, regions by number */
+	uint32_t *first_boundary;       /* per op, and one more: into boundaries */
+	bool *planned;                  /* per computation: entry, and what its regions call */
 } sw_roles;
 void sw_roles_init(sw_roles *roles, const sw_program *program, const sw_sidecar *sidecar);
 void sw_roles_clear(sw_roles *roles);
@@ -60,7 +60,7 @@ bool sw_is_dot(const sw_op *op); /* or convolution */
 /* The operand of a dot that is a parameter where the other is none; -1: not so. */
 int32_t sw_roles_weight(const sw_roles *roles, sw_id op);
 
-/* ---- classes.c: splits that the rules carry into each other ----------------------------- */
+/* ---- split_classes.c: splits that the rules carry into each other ----------------------------- */
 
 typedef struct sw_split { /* of a value: (dim, top); of an op: (factor, top) */
 	int32_t where;
@@ -95,7 +95,7 @@ typedef struct sw_classes {
 void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *const *rules);
 void sw_classes_clear(sw_classes *classes);
 
-/* ---- price.c: what an op's strategy costs ----------------------------------------------- */
+/* ---- op_price.c: what an op's strategy costs ----------------------------------------------- */
 
 typedef struct sw_planner sw_planner;
 /* One execution of the local op, with operands that lie so (as sw_rule_layouts says) and the
@@ -103,7 +103,7 @@ typedef struct sw_planner sw_planner;
 bool sw_price_local(const sw_planner *planner, sw_id op, const sw_strategy *strategy,
                     const sw_layout *operands, sw_program_cost *cost);
 
-/* ---- overlap.c: how much communication kernels can run beside --------------------------- */
+/* ---- overlap_window.c: how much communication kernels can run beside --------------------------- */
 
 typedef struct sw_overlap sw_overlap;
 /* Of the planned computations. The roles must outlive it. */
@@ -112,23 +112,24 @@ void sw_overlap_free(sw_overlap *overlap);
 /* Seconds per step of the kernels that may run between the op `from` and the op `to` of its
  * computation, in some order; SW_NO_ID: the computation's end. from == to: between it and all that
  * reads it. O(1). */
-double sw_overlap_slack_s(const sw_overlap *overlap, sw_id from, sw_id to);
+double sw_overlap_window_s(const sw_overlap *overlap, sw_id from, sw_id to);
 /* What a second of communication should count that kernels may run beside. Where data parallelism
  * communicates for as long as its kernels take, all of it: a second more is a second of the step.
  * Where it communicates for less, in proportion, for most will hide; a power of two. */
 double sw_overlap_weight(const sw_roles *roles, const sw_cluster *cluster);
 
-/* ---- profiles.c: what a site may do, shared by all sites that are alike ----------------- */
+/* ---- strategy_tables.c: what a decision may do, shared by all decisions that are alike
+ * ----------------- */
 
-/* How an axis may be used: what the sites of each kind split over it. Where nothing that is
- * demanded divides, a site is as free as one of which nothing is demanded: it may be whole, pass
- * partial sums on, or split what `may` says. */
+/* How an axis may be used: what the decisions of each kind split over it. Where nothing that is
+ * demanded divides, a decision is as free as one of which nothing is demanded: it may be whole,
+ * pass partial sums on, or split what `may` says. */
 typedef struct sw_axis_use {
 	/* a weight dot splits one of these dimensions of its parameter; */
 	sw_class_set weights;
 	bool apart;     /* on each of the axes that say so another one */
 	bool contracts; /* a dot splits what it contracts */
-	/* who has one of these splits it, or what it may; data inputs and ports, too */
+	/* who has one of these splits it, or what it may; data inputs and boundaries, too */
 	sw_class_set must;
 	sw_class_set may;
 	sw_class_set cut; /* who has one of these is not whole: it splits what it may */
@@ -144,27 +145,27 @@ typedef struct sw_mesh {
 	int32_t n_axes;
 	sw_axis axes[SW_MAX_AXES];
 	const sw_axis_use *use[SW_MAX_AXES];
-	bool search; /* axes are free: nothing is demanded, and a site may do anything */
+	bool search; /* axes are free: nothing is demanded, and a decision may do anything */
 	/* saves memory at the price of time: is looked at where there is too little. Such stand
 	 * last */
 	bool tight;
 	/* comes after the same mesh with repeated layers alike, and begins where that ended: if so
 	 * planned, they may differ */
 	bool freed;
-	char name[SW_NAME_ROOM];
+	char name[SW_NAME_BYTES];
 } sw_mesh;
 
-typedef struct sw_option { /* of one axis at one site */
+typedef struct sw_option { /* of one axis at one decision */
 	uint8_t kind;      /* sw_choice_kind */
 	uint8_t monoid;
-	int16_t index; /* factor, or dim for sites that are not ops; passage */
+	int16_t index; /* factor, or dim for decisions that are not ops; linearity */
 	int64_t top;
 } sw_option;
 typedef struct sw_candidate {
 	sw_option axis[SW_MAX_AXES];
 } sw_candidate;
 
-typedef struct sw_profile {
+typedef struct sw_strategy_table {
 	int32_t n; /* candidates */
 	uint32_t n_in, n_out;
 	const sw_candidate *candidates;
@@ -172,7 +173,7 @@ typedef struct sw_profile {
 	const double *seconds;    /* of one execution, per candidate */
 	/* what the local op takes besides operands and results; NULL: nothing */
 	const int64_t *temporary_bytes;
-} sw_profile;
+} sw_strategy_table;
 
 /* A strategy of an op, once written and priced. */
 typedef struct sw_priced {
@@ -182,20 +183,25 @@ typedef struct sw_priced {
 	const uint32_t *layouts; /* by number: of operands, then of results */
 } sw_priced;
 
-typedef enum sw_site_kind { SW_SITE_OP, SW_SITE_INPUT, SW_SITE_PORT, SW_SITE_OUTPUT } sw_site_kind;
-typedef struct sw_site {
+typedef enum sw_decision_kind {
+	SW_DECISION_OP,
+	SW_DECISION_INPUT,
+	SW_DECISION_BOUNDARY,
+	SW_DECISION_OUTPUT
+} sw_decision_kind;
+typedef struct sw_decision {
 	uint8_t kind;
-	uint32_t index; /* op id; input leaf; port; entry result */
-	int32_t profile;
+	uint32_t index; /* op id; input leaf; boundary; entry result */
+	int32_t strategy_table;
 	int32_t node; /* in the problem */
-} sw_site;
+} sw_decision;
 
 /* A solution of one mesh, as layouts: where the searches of later meshes begin. */
 typedef struct sw_start {
-	size_t n_sites, n_hubs;
+	size_t n_decisions, n_materialised_values;
 	int32_t n_axes;
-	int32_t *profile, *choice; /* per site */
-	uint32_t *kept;            /* per hub: layout */
+	int32_t *strategy_table, *choice; /* per decision */
+	uint32_t *kept;                   /* per materialised: layout */
 } sw_start;
 
 /* What is looked at while a model is built: the clock, and the terminal. */
@@ -225,15 +231,16 @@ struct sw_planner {
 	sw_roles roles;
 	sw_classes classes;
 	sw_layouts layouts;
-	SW_VEC(sw_profile) profiles;
-	sw_map profile_index;
+	SW_VEC(sw_strategy_table) strategy_tables;
+	sw_map strategy_table_index;
 	/* per op: a number that those have in common which are alike; SW_ABSENT: not asked for yet
 	 */
 	uint32_t *like;
 	sw_map like_index;
-	uint32_t *site_like[SW_SITE_OUTPUT + 1]; /* per kind of site, and index: the same */
-	sw_map site_like_index;
-	sw_text site_key;                 /* room for one */
+	uint32_t *decision_like[SW_DECISION_OUTPUT +
+	                        1]; /* per kind of decision, and index: the same */
+	sw_map decision_like_index;
+	sw_text decision_key;             /* room for one */
 	SW_VEC(sw_priced) priced;         /* strategies of ops, which other meshes may have, too */
 	sw_map priced_index;              /* (like, strategy) -> priced */
 	sw_path_store *paths, *own_paths; /* own: where the plan has none */
@@ -242,15 +249,15 @@ struct sw_planner {
 	/* what a second of communication counts that kernels may run beside, <= 1; 1 if plans are
 	 * not played */
 	double hidden_weight;
-	int64_t left_out; /* options of axes at sites, for want of room */
+	int64_t left_out; /* options of axes at decisions, for want of room */
 	/* a step that is had anyway; INFINITY: none. What can't be less is not measured, nor played
 	 */
 	double known_step_s;
 	double known_s; /* the same by the model. A search whose bound exceeds it, */
-	double slack;   /* or the best so far, by this factor is given up */
+	double tolerance;  /* or the best so far, by this factor is given up */
 	bool untied;    /* layers that are alike may differ, in meshes that are freed */
 	int threads;
-	sw_repeats repeats; /* number NULL: not found yet, or not wanted */
+	sw_equivalence repeats; /* number NULL: not found yet, or not wanted */
 	/* per input leaf, per op: options per atom; NULL: not pinned */
 	const sw_option **pinned_inputs, **pinned_ops;
 	/* of sw_now_s: when the whole search is to end, whatever has been found; 0: never */
@@ -271,26 +278,27 @@ struct sw_planner {
 void sw_planner_init(sw_planner *planner, const sw_plan *plan, const sw_sidecar *sidecar);
 void sw_planner_clear(sw_planner *planner);
 
-/* ---- problem.c: sites and hubs as a pairwise problem ------------------------------------ */
+/* ---- pairwise_problem.c: decisions and materialised_values as a pairwise problem
+ * ------------------------------------ */
 
-typedef struct sw_hub {
+typedef struct sw_materialised {
 	sw_id value;
-	int32_t node, profile;
-} sw_hub;
-typedef struct sw_model_node { /* one or more sites, or hubs, that do alike */
-	int32_t profile;
-	double trips; /* of all sites, in a step */
+	int32_t node, strategy_table;
+} sw_materialised;
+typedef struct sw_model_node { /* one or more decisions, or materialised_values, that do alike */
+	int32_t strategy_table;
+	double trips; /* of all decisions, in a step */
 } sw_model_node;
-/* What is moved along a way: so often, while kernels can run beside it for so long; and so many
- * times alike, in as many layers. To make a term of a sum of it takes so much longer than the way
- * itself: what is none on some devices is selected, but a constant that is the sum's neutral
- * element. */
+/* What is moved along a conversion: so often, while kernels can run beside it for so long; and so
+ * many times alike, in as many layers. To make a term of a sum of it takes so much longer than the
+ * conversion itself: what is none on some devices is selected, but a constant that is the sum's
+ * neutral element. */
 typedef struct sw_movement {
-	double trips, slack_s, count, term_s;
+	double trips, window_s, count, term_s;
 } sw_movement;
 typedef struct sw_model_edge {
 	int32_t from, to;
-	uint32_t way;
+	uint32_t conversion;
 	sw_movement what;
 } sw_model_edge;
 typedef struct sw_model {
@@ -299,36 +307,39 @@ typedef struct sw_model {
 	const sw_mesh *mesh;
 	sw_path_cache *paths; /* the planner's */
 	sw_problem problem;
-	SW_VEC(int32_t) profile_of; /* per number of sites that are alike; -1: not asked for yet */
-	SW_VEC(sw_site) sites;
-	SW_VEC(sw_hub) hubs;
-	uint32_t *producer;          /* per value: its site */
-	uint32_t *result_of;         /* per value: which of the site's results */
-	uint32_t *hub_of;            /* per value: number of its hub, SW_NO_ID: none */
+	SW_VEC(int32_t)
+	strategy_table_of; /* per number of decisions that are alike; -1: not asked for yet */
+	SW_VEC(sw_decision) decisions;
+	SW_VEC(sw_materialised) materialised_values;
+	uint32_t *producer;          /* per value: its decision */
+	uint32_t *result_of;         /* per value: which of the decision's results */
+	uint32_t *materialised_of;   /* per value: number of its materialised, SW_NO_ID: none */
 	SW_VEC(sw_model_node) nodes; /* of the problem, by number */
 	SW_VEC(sw_model_edge) edges;
-	SW_VEC(struct sw_model_way) ways; /* from which layouts to which, and how long that takes */
-	sw_map places;                    /* sw_place -> node */
-	sw_map expected, hub_profiles, way_of_lists, way_of_ends, edge_index;
-	sw_map tables; /* (way, trips) -> table of the problem */
+	SW_VEC(struct sw_conversion)
+	conversions;   /* from which layouts to which, and how long that takes */
+	sw_map places; /* sw_equivalence_key -> node */
+	sw_map expected, materialised_strategy_tables, conversion_of_lists, conversion_of_ends,
+		edge_index;
+	sw_map tables; /* (conversion, trips) -> table of the problem */
 	/* once it is built: the planner's, as they were then; NULL: it is not yet */
-	const sw_profile *profiles;
+	const sw_strategy_table *strategy_tables;
 	const sw_layout *layouts;
 	size_t n_layouts;
 	bool late; /* the planner's deadline passed before it was built */
 } sw_model;
 #define SW_COST_UNIT_S 1e-12 /* the problem's costs are whole picoseconds */
-/* Sites, and their profiles. False if the planner's deadline passes first: then, and from any of
- * these, the model can only be cleared. */
+/* Decisions, and their strategy_tables. False if the planner's deadline passes first: then, and
+ * from any of these, the model can only be cleared. */
 bool sw_model_begin(sw_model *model, sw_planner *planner, const sw_mesh *mesh);
-/* Seconds of the cheapest candidates of all sites, of a model that was begun: kernels run one after
- * the other, so no plan of the mesh takes less. */
+/* Seconds of the cheapest candidates of all decisions, of a model that was begun: kernels run one
+ * after the other, so no plan of the mesh takes less. */
 double sw_model_kernels_s(const sw_model *model);
 /* The rest; from then on the model may be applied while the planner builds others. */
 bool sw_model_finish(sw_model *model, int64_t memory_bytes);
 /* Both. */
 bool sw_model_init(sw_model *model, sw_planner *planner, const sw_mesh *mesh, int64_t memory_bytes);
-const sw_profile *sw_model_profile(const sw_model *model, int32_t number);
+const sw_strategy_table *sw_model_strategy_table(const sw_model *model, int32_t number);
 void sw_model_clear(sw_model *model);
 /* The problem alone, for those who solve it otherwise; the model is cleared. */
 sw_problem sw_model_take_problem(sw_model *model);
@@ -336,16 +347,16 @@ sw_problem sw_model_take_problem(sw_model *model);
 void sw_model_apply(const sw_model *model, const int32_t *assignment, sw_plan *plan);
 
 /* In a large program, unless it is wanted otherwise. */
-bool sw_repeats_are_tied(const sw_program *program, bool untied);
+bool sw_equivalence_is_tied(const sw_program *program, bool untied);
 
-/* ---- moves.c: what readers hold beside what is kept ------------------------------------- */
+/* ---- reader_copies.c: what readers hold beside what is kept ------------------------------------- */
 
 /* Adds spans for the copies that ops read of values in other layouts than the plan keeps them in:
  * beyond that one's bytes, while the op runs. The plan is of the same mesh. What differs from it
  * may be counted twice, so that a bound no longer holds. */
 void sw_model_count_copies(sw_model *model, const sw_plan *near);
 
-/* ---- starts.c: solutions carried from one mesh to another ------------------------------- */
+/* ---- warm_starts.c: solutions carried from one mesh to another ------------------------------- */
 
 void sw_start_save(sw_start *start, const sw_model *model, const int32_t *assignment);
 /* The same solution in another mesh's model, or what does the same on each of its axes; false if
@@ -358,11 +369,11 @@ void sw_start_clear(sw_start *start);
 /* The meshes that a strategy searches; auto: the fixed strategies, then every grouping of the atoms
  * into at most two axes, or three where the atoms are few, and AxoNN's first grids where the ops
  * are, else those of its grids that are Megatron within ZeRO-3. Roles say what the program has to
- * split: the batch, done in so many turns, experts (NULL: nothing is known of it). */
+ * split: the batch, done in so many iterations, experts (NULL: nothing is known of it). */
 typedef SW_VEC(sw_mesh) sw_meshes;
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy,
-                       const sw_roles *roles, int32_t turns, sw_meshes *meshes, sw_error *err);
-/* AxoNN's grids (grids.c), those first whose communication takes least by its model. O(grids *
+                       const sw_roles *roles, int32_t iterations, sw_meshes *meshes, sw_error *err);
+/* AxoNN's grids (axonn_grids.c), those first whose communication takes least by its model. O(grids *
  * ops). */
 typedef struct sw_grid {
 	sw_plan_strategy grid;
@@ -402,8 +413,8 @@ void sw_pins_clear(sw_pins *pins);
 
 /* ---- pins.c: what users have decided ---------------------------------------------------- */
 
-/* Finds the sites of all pins (NULL: none) and decides their options; the planner is to have all
- * else. */
+/* Finds the decisions of all pins (NULL: none) and decides their options; the planner is to have
+ * all else. */
 sw_status sw_pins_resolve(const sw_pins *pins, sw_planner *planner, const sw_sidecar *sidecar,
                           sw_error *err);
 /* Cuts axes where a pin's devices begin or end; meshes that would have too many axes are left out.
@@ -413,7 +424,7 @@ sw_status sw_pins_cut(const sw_pins *pins, const sw_cluster *cluster, sw_meshes 
 /* Has the plan what was pinned? */
 sw_status sw_pins_check(const sw_planner *planner, const sw_plan *plan, sw_error *err);
 
-/* ---- random.c: plans by chance ------------------------------------------------------- */
+/* ---- random_plan.c: plans by chance ------------------------------------------------------- */
 
 /* Any plan that is allowed, by chance: every op a strategy that its rule has, every input, result
  * and carried value a layout that it may have. What it costs is not looked at, nor written into the

@@ -2,9 +2,9 @@
  * Pins: users say how a tensor lies or an op is split (docs/pins.md), and the planner decides the
  * rest.
  *
- * A pin decides the options of a site before any mesh is looked at; meshes are cut where a pin's
- * devices begin or end, so that pins go with any strategy. What can't be is refused when pins are
- * resolved, with the reason.
+ * A pin decides the options of a decision before any mesh is looked at; meshes are cut where a
+ * pin's devices begin or end, so that pins go with any strategy. What can't be is refused when pins
+ * are resolved, with the reason.
  */
 #include "model/internal.h"
 
@@ -141,7 +141,7 @@ static bool take_atoms(const sw_atoms *atoms, const sw_pin *pin, int64_t parts, 
 	return size == parts;
 }
 
-/* Of one site: where each dimension's devices are, and the contraction's behind them. */
+/* Of one decision: where each dimension's devices are, and the contraction's behind them. */
 typedef struct placed {
 	uint32_t dims[SW_MAX_RANK], contract;
 } placed;
@@ -167,7 +167,7 @@ static sw_status place(const sw_pins *pins, const sw_pin *pin, const sw_cluster 
 	return status;
 }
 
-/* ---- sites ------------------------------------------------------------------------------ */
+/* ---- decisions ------------------------------------------------------------------------------ */
 
 typedef struct resolving {
 	const sw_pins *pins;

@@ -1,7 +1,7 @@
 /*
  * Roles: what the entry's inputs are for, which values are parameters in another guise, how often
- * each op runs, and when (one line of moments through the entry and its regions); and the ports of
- * regions.
+ * each op runs, and when (one line of points through the entry and its regions); and the boundaries
+ * of regions.
  */
 #include "model/internal.h"
 
@@ -21,33 +21,33 @@ static double work_of(const sw_program *p, int32_t c)
 	return work;
 }
 
-static int32_t lay_out(sw_roles *roles, int32_t c, int32_t moment, double trips);
+static int32_t lay_out(sw_roles *roles, int32_t c, int32_t point, double trips);
 
 /* One branch runs, and which is not known. Each counts by its share of the work of all, so that the
  * dearest counts most and none is planned without care; and a mean is never more than the dearest
  * branch, which is what a partitioned program is said to take. */
-static int32_t lay_out_branches(sw_roles *roles, const sw_op *op, int32_t moment, double trips)
+static int32_t lay_out_branches(sw_roles *roles, const sw_op *op, int32_t point, double trips)
 {
 	double all = 0;
 	for (uint32_t k = 0; k < op->n_called; k++)
 		all += work_of(roles->program, op->called[k]);
 	for (uint32_t k = 0; k < op->n_called; k++) {
 		double share = work_of(roles->program, op->called[k]) / all;
-		moment = lay_out(roles, op->called[k], moment,
-		                 trips * (isfinite(share) ? share : 1.0 / op->n_called));
+		point = lay_out(roles, op->called[k], point,
+		                trips * (isfinite(share) ? share : 1.0 / op->n_called));
 	}
-	return moment;
+	return point;
 }
 
-static int32_t lay_out_loop(sw_roles *roles, const sw_op *op, int32_t moment, double trips)
+static int32_t lay_out_loop(sw_roles *roles, const sw_op *op, int32_t point, double trips)
 {
 	double inner = trips * (double)SW_MAX(op->attrs->loop.trip_count, 1);
-	moment = lay_out(roles, op->called[0], moment, inner);
-	return lay_out(roles, op->called[1], moment, inner);
+	point = lay_out(roles, op->called[0], point, inner);
+	return lay_out(roles, op->called[1], point, inner);
 }
 
-/* Numbers the ops of c from `moment` on; the ops of a region stand before the region itself. */
-static int32_t lay_out(sw_roles *roles, int32_t c, int32_t moment, double trips)
+/* Numbers the ops of c from `point` on; the ops of a region stand before the region itself. */
+static int32_t lay_out(sw_roles *roles, int32_t c, int32_t point, double trips)
 {
 	const sw_program *p = roles->program;
 	const sw_computation *computation = &p->computations.data[c];
@@ -56,12 +56,12 @@ static int32_t lay_out(sw_roles *roles, int32_t c, int32_t moment, double trips)
 		const sw_op *op = sw_op_at(p, id);
 		roles->trips[id] = trips;
 		if (op->opcode == SW_OP_WHILE)
-			moment = lay_out_loop(roles, op, moment, trips);
+			point = lay_out_loop(roles, op, point, trips);
 		else if (op->opcode == SW_OP_CONDITIONAL)
-			moment = lay_out_branches(roles, op, moment, trips);
-		roles->moment[id] = moment++;
+			point = lay_out_branches(roles, op, point, trips);
+		roles->point[id] = point++;
 	}
-	return moment;
+	return point;
 }
 
 static sw_id last_op(const sw_program *p, int32_t c)
@@ -70,7 +70,7 @@ static sw_id last_op(const sw_program *p, int32_t c)
 	return computation->ops.data[computation->ops.len - 1];
 }
 
-/* ---- ports ------------------------------------------------------------------------------ */
+/* ---- boundaries ------------------------------------------------------------------------------ */
 
 static sw_id leaf_of(const sw_program *p, int32_t c, uint32_t leaf)
 {
@@ -78,28 +78,28 @@ static sw_id leaf_of(const sw_program *p, int32_t c, uint32_t leaf)
 }
 
 /* Just before the first op of c, which takes what is read in its place. */
-static sw_port_read read_before(const sw_roles *roles, const sw_op *region, uint32_t operand,
-                                int32_t c)
+static sw_boundary_read read_before(const sw_roles *roles, const sw_op *region, uint32_t operand,
+                                    int32_t c)
 {
 	sw_id id = (sw_id)(region - roles->program->ops.data);
 	sw_id first = roles->program->computations.data[c].ops.data[0];
-	return (sw_port_read){region->operands[operand], roles->trips[id],
-	                      SW_MAX(roles->moment[first] - 1, 0)};
+	return (sw_boundary_read){region->operands[operand], roles->trips[id],
+	                          SW_MAX(roles->point[first] - 1, 0)};
 }
 
 /* A result of c, when c ends. */
-static sw_port_read read_after(const sw_roles *roles, int32_t c, uint32_t result)
+static sw_boundary_read read_after(const sw_roles *roles, int32_t c, uint32_t result)
 {
 	sw_id last = last_op(roles->program, c);
-	return (sw_port_read){roles->program->computations.data[c].results.data[result],
-	                      roles->trips[last], roles->moment[last]};
+	return (sw_boundary_read){roles->program->computations.data[c].results.data[result],
+	                          roles->trips[last], roles->point[last]};
 }
 
 /* Copies the lists. */
-static void add_port(sw_roles *roles, const sw_op *region, const sw_port_read *reads,
-                     uint32_t n_reads, const sw_id *values, uint32_t n_values)
+static void add_boundary(sw_roles *roles, const sw_op *region, const sw_boundary_read *reads,
+                         uint32_t n_reads, const sw_id *values, uint32_t n_values)
 {
-	sw_port port = {
+	sw_boundary boundary = {
 		.region = (sw_id)(region - roles->program->ops.data),
 		.decides = n_values == 0,
 		.n_reads = n_reads,
@@ -107,124 +107,127 @@ static void add_port(sw_roles *roles, const sw_op *region, const sw_port_read *r
 		.reads = sw_arena_copy(&roles->arena, reads, sizeof(*reads) * n_reads),
 		.values = sw_arena_copy(&roles->arena, values, sizeof(*values) * n_values),
 	};
-	sw_vec_push(&roles->ports, port);
+	sw_vec_push(&roles->boundaries, boundary);
 }
 
-static void add_loop_ports(sw_roles *roles, const sw_op *op)
+static void add_loop_boundaries(sw_roles *roles, const sw_op *op)
 {
 	const sw_program *p = roles->program;
 	int32_t condition = op->called[0], body = op->called[1];
 	for (uint32_t k = 0; k < op->n_operands; k++) {
-		const sw_port_read reads[] = {read_before(roles, op, k, condition),
-		                              read_after(roles, body, k)};
+		const sw_boundary_read reads[] = {read_before(roles, op, k, condition),
+		                                  read_after(roles, body, k)};
 		const sw_id values[] = {leaf_of(p, body, k), leaf_of(p, condition, k),
 		                        op->first_result + k};
-		add_port(roles, op, reads, 2, values, 3);
+		add_boundary(roles, op, reads, 2, values, 3);
 	}
-	const sw_port_read way = read_after(roles, condition, 0);
-	add_port(roles, op, &way, 1, NULL, 0);
+	const sw_boundary_read way = read_after(roles, condition, 0);
+	add_boundary(roles, op, &way, 1, NULL, 0);
 }
 
-static void add_conditional_ports(sw_roles *roles, const sw_op *op)
+static void add_conditional_boundaries(sw_roles *roles, const sw_op *op)
 {
 	const sw_program *p = roles->program;
-	sw_port_read *reads = SW_NEW_N(&roles->arena, sw_port_read, op->n_called);
+	sw_boundary_read *reads = SW_NEW_N(&roles->arena, sw_boundary_read, op->n_called);
 	uint32_t operand = 1;
 	for (uint32_t k = 0; k < op->n_called; k++) {
 		const sw_computation *branch = &p->computations.data[op->called[k]];
 		uint32_t leaves = sw_op_at(p, branch->parameters.data[0])->n_results;
 		for (uint32_t i = 0; i < leaves; i++, operand++) {
-			const sw_port_read read = read_before(roles, op, operand, op->called[k]);
+			const sw_boundary_read read =
+				read_before(roles, op, operand, op->called[k]);
 			const sw_id leaf = leaf_of(p, op->called[k], i);
-			add_port(roles, op, &read, 1, &leaf, 1);
+			add_boundary(roles, op, &read, 1, &leaf, 1);
 		}
 	}
 	for (uint32_t i = 0; i < op->n_results; i++) {
 		const sw_id result = op->first_result + i;
 		for (uint32_t k = 0; k < op->n_called; k++)
 			reads[k] = read_after(roles, op->called[k], i);
-		add_port(roles, op, reads, op->n_called, &result, 1);
+		add_boundary(roles, op, reads, op->n_called, &result, 1);
 	}
-	const sw_port_read way = read_before(roles, op, 0, op->called[0]);
-	add_port(roles, op, &way, 1, NULL, 0);
+	const sw_boundary_read way = read_before(roles, op, 0, op->called[0]);
+	add_boundary(roles, op, &way, 1, NULL, 0);
 }
 
-static void find_ports(sw_roles *roles)
+static void find_boundaries(sw_roles *roles)
 {
 	const sw_program *p = roles->program;
 	for (size_t i = 0; i < p->ops.len; i++) {
 		const sw_op *op = &p->ops.data[i];
-		roles->first_port[i] = (uint32_t)roles->ports.len;
+		roles->first_boundary[i] = (uint32_t)roles->boundaries.len;
 		if (!roles->planned[op->computation])
 			continue;
 		if (op->opcode == SW_OP_WHILE)
-			add_loop_ports(roles, op);
+			add_loop_boundaries(roles, op);
 		else if (op->opcode == SW_OP_CONDITIONAL)
-			add_conditional_ports(roles, op);
+			add_conditional_boundaries(roles, op);
 	}
-	roles->first_port[p->ops.len] = (uint32_t)roles->ports.len;
+	roles->first_boundary[p->ops.len] = (uint32_t)roles->boundaries.len;
 }
 
 /* ---- last uses -------------------------------------------------------------------------- */
 
-static void use(sw_roles *roles, sw_id value, int32_t moment)
+static void use(sw_roles *roles, sw_id value, int32_t point)
 {
-	roles->last_use[value] = SW_MAX(roles->last_use[value], moment + 1);
+	roles->last_use[value] = SW_MAX(roles->last_use[value], point + 1);
 }
 
 /* When a region lets go of a parameter: a loop when it ends, for its results lie where it carried
  * them; a branch when it ends itself, for others are often given the same. */
-static int32_t held_until(const sw_roles *roles, const sw_port *port, const sw_op *parameter)
+static int32_t held_until(const sw_roles *roles, const sw_boundary *boundary,
+                          const sw_op *parameter)
 {
-	const sw_op *region = sw_op_at(roles->program, port->region);
+	const sw_op *region = sw_op_at(roles->program, boundary->region);
 	bool body = region->opcode == SW_OP_WHILE && region->called[1] == parameter->computation;
-	return body ? roles->moment[port->region] - 1
-	            : roles->moment[last_op(roles->program, parameter->computation)];
+	return body ? roles->point[boundary->region] - 1
+	            : roles->point[last_op(roles->program, parameter->computation)];
 }
 
 /* What the body of a loop makes of what it carries lies in the same place if nobody reads that any
  * more by then. */
-static void find_carried_over(sw_roles *roles, const sw_port *port)
+static void find_carried_over(sw_roles *roles, const sw_boundary *boundary)
 {
 	const sw_program *p = roles->program;
-	if (port->decides || sw_op_at(p, port->region)->opcode != SW_OP_WHILE)
+	if (boundary->decides || sw_op_at(p, boundary->region)->opcode != SW_OP_WHILE)
 		return;
-	sw_id leaf = port->values[0], next = port->reads[1].value, by = p->values.data[next].op;
+	sw_id leaf = boundary->values[0], next = boundary->reads[1].value,
+	      by = p->values.data[next].op;
 	if (sw_op_at(p, by)->opcode != SW_OP_PARAMETER &&
-	    roles->last_use[leaf] <= roles->moment[by] + 1)
+	    roles->last_use[leaf] <= roles->point[by] + 1)
 		roles->carried_over[next] = true;
 }
 
 /* Does a region show there, unchanged, what its caller keeps for others too? So does what comes out
  * of a loop as it went in, if nobody reads it. */
-static bool shows_what_stays(const sw_roles *roles, const sw_port *port, sw_id value)
+static bool shows_what_stays(const sw_roles *roles, const sw_boundary *boundary, sw_id value)
 {
 	sw_id by = roles->program->values.data[value].op;
 	uint8_t opcode = sw_op_at(roles->program, by)->opcode;
-	bool changes = port->n_reads > 1 && port->reads[1].value != port->values[0];
-	int32_t kept_until = roles->last_use[port->reads[0].value];
+	bool changes = boundary->n_reads > 1 && boundary->reads[1].value != boundary->values[0];
+	int32_t kept_until = roles->last_use[boundary->reads[0].value];
 	if (changes || (opcode != SW_OP_PARAMETER && opcode != SW_OP_WHILE))
 		return false;
 	if (opcode == SW_OP_WHILE)
-		return kept_until > roles->moment[by] ||
-		       roles->last_use[value] <= roles->moment[by] + 1;
-	return kept_until > port->reads[0].moment + 1;
+		return kept_until > roles->point[by] ||
+		       roles->last_use[value] <= roles->point[by] + 1;
+	return kept_until > boundary->reads[0].point + 1;
 }
 
-static void find_shown(sw_roles *roles, const sw_port *port)
+static void find_shown(sw_roles *roles, const sw_boundary *boundary)
 {
-	for (uint32_t k = 0; k < port->n_values; k++)
-		if (shows_what_stays(roles, port, port->values[k]))
-			roles->shown[port->values[k]] = port->reads[0].value;
+	for (uint32_t k = 0; k < boundary->n_values; k++)
+		if (shows_what_stays(roles, boundary, boundary->values[k]))
+			roles->shown[boundary->values[k]] = boundary->reads[0].value;
 }
 
-static void use_parameters(sw_roles *roles, const sw_port *port)
+static void use_parameters(sw_roles *roles, const sw_boundary *boundary)
 {
 	const sw_program *p = roles->program;
-	for (uint32_t k = 0; k < port->n_values; k++) {
-		const sw_op *op = sw_op_at(p, p->values.data[port->values[k]].op);
+	for (uint32_t k = 0; k < boundary->n_values; k++) {
+		const sw_op *op = sw_op_at(p, p->values.data[boundary->values[k]].op);
 		if (op->opcode == SW_OP_PARAMETER)
-			use(roles, port->values[k], held_until(roles, port, op));
+			use(roles, boundary->values[k], held_until(roles, boundary, op));
 	}
 }
 
@@ -233,26 +236,26 @@ static void find_last_uses(sw_roles *roles)
 	const sw_program *p = roles->program;
 	const sw_computation *entry = sw_entry(p);
 	for (size_t v = 0; v < p->values.len; v++)
-		roles->last_use[v] = roles->moment[p->values.data[v].op] + 1;
+		roles->last_use[v] = roles->point[p->values.data[v].op] + 1;
 	for (size_t i = 0; i < p->ops.len; i++) {
 		const sw_op *op = &p->ops.data[i];
 		bool reads = roles->planned[op->computation] && !sw_is_region(op);
 		for (uint32_t k = 0; reads && k < op->n_operands; k++)
-			use(roles, op->operands[k], roles->moment[i]);
+			use(roles, op->operands[k], roles->point[i]);
 	}
 	for (size_t i = 0; i < entry->results.len; i++)
-		use(roles, entry->results.data[i], roles->n_moments - 1);
-	for (size_t i = 0; i < roles->ports.len; i++) {
-		const sw_port *port = &roles->ports.data[i];
-		for (uint32_t k = 0; k < port->n_reads; k++)
-			use(roles, port->reads[k].value, port->reads[k].moment);
+		use(roles, entry->results.data[i], roles->n_points - 1);
+	for (size_t i = 0; i < roles->boundaries.len; i++) {
+		const sw_boundary *boundary = &roles->boundaries.data[i];
+		for (uint32_t k = 0; k < boundary->n_reads; k++)
+			use(roles, boundary->reads[k].value, boundary->reads[k].point);
 	}
-	for (size_t i = 0; i < roles->ports.len; i++)
-		find_carried_over(roles, &roles->ports.data[i]);
-	for (size_t i = 0; i < roles->ports.len; i++)
-		use_parameters(roles, &roles->ports.data[i]);
-	for (size_t i = 0; i < roles->ports.len; i++)
-		find_shown(roles, &roles->ports.data[i]);
+	for (size_t i = 0; i < roles->boundaries.len; i++)
+		find_carried_over(roles, &roles->boundaries.data[i]);
+	for (size_t i = 0; i < roles->boundaries.len; i++)
+		use_parameters(roles, &roles->boundaries.data[i]);
+	for (size_t i = 0; i < roles->boundaries.len; i++)
+		find_shown(roles, &roles->boundaries.data[i]);
 }
 
 /* ---- parameters ------------------------------------------------------------------------- */
@@ -269,22 +272,22 @@ static bool shows_operand(uint8_t opcode)
 	return false;
 }
 
-/* A port shows a parameter if all that comes into it from elsewhere does: a loop carries it
+/* A boundary shows a parameter if all that comes into it from elsewhere does: a loop carries it
  * unchanged. */
-static void show_through_port(sw_roles *roles, const sw_port *port)
+static void show_through_boundary(sw_roles *roles, const sw_boundary *boundary)
 {
-	bool shows = port->n_values > 0;
-	for (uint32_t k = 0; k < port->n_reads; k++)
-		shows = shows && (roles->from_parameter[port->reads[k].value] ||
-		                  port->reads[k].value == port->values[0]);
-	for (uint32_t k = 0; k < port->n_values && shows; k++)
-		roles->from_parameter[port->values[k]] = true;
+	bool shows = boundary->n_values > 0;
+	for (uint32_t k = 0; k < boundary->n_reads; k++)
+		shows = shows && (roles->from_parameter[boundary->reads[k].value] ||
+		                  boundary->reads[k].value == boundary->values[0]);
+	for (uint32_t k = 0; k < boundary->n_values && shows; k++)
+		roles->from_parameter[boundary->values[k]] = true;
 }
 
-static void show_through_ports(sw_roles *roles, sw_id region)
+static void show_through_boundaries(sw_roles *roles, sw_id region)
 {
-	for (uint32_t i = roles->first_port[region]; i < roles->first_port[region + 1]; i++)
-		show_through_port(roles, &roles->ports.data[i]);
+	for (uint32_t i = roles->first_boundary[region]; i < roles->first_boundary[region + 1]; i++)
+		show_through_boundary(roles, &roles->boundaries.data[i]);
 }
 
 static void find_parameters(sw_roles *roles, int32_t c)
@@ -299,10 +302,10 @@ static void find_parameters(sw_roles *roles, int32_t c)
 				roles->from_parameter[op->operands[0]];
 		if (!sw_is_region(op))
 			continue;
-		show_through_ports(roles, id); /* what goes in */
+		show_through_boundaries(roles, id); /* what goes in */
 		for (uint32_t k = 0; k < op->n_called; k++)
 			find_parameters(roles, op->called[k]);
-		show_through_ports(roles, id); /* what comes out */
+		show_through_boundaries(roles, id); /* what comes out */
 	}
 }
 
@@ -353,16 +356,16 @@ void sw_roles_init(sw_roles *roles, const sw_program *program, const sw_sidecar 
 	roles->planned = SW_NEW_N(&roles->arena, bool, program->computations.len + 1);
 	roles->from_parameter = SW_NEW_N(&roles->arena, bool, program->values.len + 1);
 	roles->trips = SW_NEW_N(&roles->arena, double, program->ops.len + 1);
-	roles->moment = SW_NEW_N(&roles->arena, int32_t, program->ops.len + 1);
+	roles->point = SW_NEW_N(&roles->arena, int32_t, program->ops.len + 1);
 	roles->last_use = SW_NEW_N(&roles->arena, int32_t, program->values.len + 1);
 	roles->carried_over = SW_NEW_N(&roles->arena, bool, program->values.len + 1);
 	roles->shown = SW_NEW_N(&roles->arena, sw_id, program->values.len + 1);
 	for (size_t v = 0; v < program->values.len; v++)
 		roles->shown[v] = SW_NO_ID;
-	roles->first_port = SW_NEW_N(&roles->arena, uint32_t, program->ops.len + 1);
+	roles->first_boundary = SW_NEW_N(&roles->arena, uint32_t, program->ops.len + 1);
 	sw_mark_planned(program, program->entry, roles->planned);
-	roles->n_moments = lay_out(roles, program->entry, 0, 1.0);
-	find_ports(roles);
+	roles->n_points = lay_out(roles, program->entry, 0, 1.0);
+	find_boundaries(roles);
 	find_last_uses(roles);
 	find_input_roles(roles, sidecar);
 	find_parameters(roles, program->entry);
@@ -370,6 +373,6 @@ void sw_roles_init(sw_roles *roles, const sw_program *program, const sw_sidecar 
 
 void sw_roles_clear(sw_roles *roles)
 {
-	sw_vec_clear(&roles->ports);
+	sw_vec_clear(&roles->boundaries);
 	sw_arena_clear(&roles->arena);
 }

@@ -93,8 +93,8 @@ static sw_status convert(partitioner *p, sw_coordinates *at, sw_id value, uint32
 static sw_status read_value(partitioner *p, sw_coordinates *at, sw_id value, uint32_t layout,
                             sw_id *local)
 {
-	uint32_t kept = p->plan->kept[value], produced = p->plan->produced[value];
-	bool anew = layout != produced && sw_plan_reads_anew(p->plan, value, p->reader);
+	uint32_t kept = p->plan->materialised[value], produced = p->plan->produced[value];
+	bool anew = layout != produced && sw_plan_regathers(p->plan, value, p->reader);
 	*local = version_get(p, value, layout);
 	if (*local != SW_ABSENT && !anew)
 		return SW_OK;
@@ -180,7 +180,7 @@ static sw_status localize(partitioner *p, sw_coordinates *at, sw_id op_id, const
 	for (uint32_t k = 0; status == SW_OK && k < op->n_results; k++) {
 		sw_id value = op->first_result + k, kept;
 		version_put(p, value, p->plan->produced[value], results[k]);
-		status = read_value(p, at, value, p->plan->kept[value], &kept);
+		status = read_value(p, at, value, p->plan->materialised[value], &kept);
 	}
 	return status;
 }

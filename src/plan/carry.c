@@ -5,7 +5,7 @@
  * refused.
  */
 #include "plan/carry.h"
-#include "plan/file.h"
+#include "plan/plan_file.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -145,7 +145,7 @@ static bool take_layout(carrier *c, const char *section, sw_id value, uint32_t *
 	return true;
 }
 
-static void take_ports(carrier *c, sw_id id)
+static void take_boundaries(carrier *c, sw_id id)
 {
 	const sw_op *op = sw_op_at(c->program, id);
 	bool all = true;
@@ -164,7 +164,7 @@ static void take_ops(carrier *c)
 		const sw_op *op = sw_op_at(c->program, id);
 		sw_strategy *s = &c->plan->strategies[id];
 		if (op->opcode == SW_OP_PARAMETER || sw_is_region(op)) {
-			take_ports(c, id);
+			take_boundaries(c, id);
 			continue;
 		}
 		bool taken = c->alike[id] != SW_ABSENT &&
@@ -197,13 +197,13 @@ static void agree_loops(carrier *c)
 static void take_kept(carrier *c)
 {
 	sw_plan *plan = c->plan;
-	memcpy(plan->kept, plan->produced, sizeof(uint32_t) * c->program->values.len);
+	memcpy(plan->materialised, plan->produced, sizeof(uint32_t) * c->program->values.len);
 	for (sw_id v = 0; v < c->program->values.len; v++) {
 		uint32_t kept = plan->produced[v];
 		if (take_layout(c, "kept", v, &kept) &&
 		    sw_plan_can_become(plan, v, sw_plan_layout(plan, plan->produced[v]),
 		                       sw_plan_layout(plan, kept)))
-			plan->kept[v] = kept;
+			plan->materialised[v] = kept;
 	}
 }
 
@@ -237,9 +237,9 @@ static void take_anew(carrier *c)
 		for (uint32_t k = 0; k < op->n_operands; k++)
 			if (old_name(c, op->operands[k], &name) &&
 			    json_object_get(values, name.data))
-				sw_vec_push(&c->plan->anew, ((sw_read){op->operands[k], id}));
+				sw_vec_push(&c->plan->regathered, ((sw_read){op->operands[k], id}));
 	}
-	sw_reads_sort(&c->plan->anew);
+	sw_reads_sort(&c->plan->regathered);
 	sw_map_clear(&readers);
 	sw_text_clear(&name);
 }
@@ -273,7 +273,8 @@ static void make_whole(carrier *c, sw_id id)
 	const sw_op *op = sw_op_at(c->program, id);
 	c->plan->strategies[id] = sw_strategy_none(&c->plan->cluster->atoms);
 	for (uint32_t k = 0; k < op->n_results; k++)
-		c->plan->produced[op->first_result + k] = c->plan->kept[op->first_result + k] = 0;
+		c->plan->produced[op->first_result + k] =
+			c->plan->materialised[op->first_result + k] = 0;
 	replaced(c, id);
 }
 

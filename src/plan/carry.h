@@ -4,9 +4,9 @@
 #ifndef SW_PLAN_CARRY_H
 #define SW_PLAN_CARRY_H
 
-#include "plan/internal.h"
+#include "plan/plan.h"
 
-/* ---- object.c --------------------------------------------------------------------------- */
+/* ---- plan.c --------------------------------------------------------------------------- */
 /* Can a value that lies one way be moved to another: what is partial in one way can't become
  * partial in another, and not every type has every way. */
 bool sw_plan_can_become(const sw_plan *plan, sw_id value, const sw_layout *from,

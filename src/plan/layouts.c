@@ -1,5 +1,5 @@
 /* Layouts by number: equal layouts have equal numbers. */
-#include "plan/internal.h"
+#include "plan/plan.h"
 
 #include <stdlib.h>
 

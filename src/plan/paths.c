@@ -2,7 +2,7 @@
  * The redistribution paths that planner and partitioner share: one cache for all meshes, attempts
  * and programs that group the atoms of a cluster alike.
  */
-#include "plan/internal.h"
+#include "plan/plan.h"
 
 #include <pthread.h>
 #include <stdlib.h>

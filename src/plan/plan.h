@@ -3,22 +3,22 @@
  *
  * Takes a canonical program (rewrite), a cluster and options, gives a PLAN: for every op a
  * strategy, for every value the layout in which it is produced and the one in which it is kept for
- * its consumers (its HUB), for every entry input and result the layout at rest; and what it will
- * cost, with a lower bound.
+ * its consumers (its MATERIALISED), for every entry input and result the layout at rest; and what
+ * it will cost, with a lower bound.
  *
  * How. (1) Rules of all ops. (2) CLASSES: splits (dimension, top) of all values that the rules
  * carry into each other form equivalence classes (flooding, Rhino 4.3.3): the batch is one, the
  * heads of a layer another. (3) Atoms are grouped in AXES of adjacent atoms (two are searched
  * freely, three where atoms and ops are few); each grouping is a leaf of the search. (4) A site's
- * CANDIDATES give each axis to one class that the op has, to a passage of partial sums, or to none.
- * (5) The pairwise problem: a node per SITE (an op; an entry input or result; a PORT, where values
- * go into a loop or conditional or come out of it) and a hub per value with several readers; node
- * cost: what the local op costs; edge cost: redistribution seconds; spans: local bytes over live
- * moments. (6) solve. (7) The cheapest assignment of all leaves and of the fixed strategies,
- * measured on the partitioned program and played as it is scheduled, is the plan. Fixed strategies
- * are constraints on the same problem. All this for the program as it is, and rewritten: padded
- * where dimensions do not divide, and where memory is short with activations computed again and in
- * microbatches.
+ * CANDIDATES give each axis to one class that the op has, to a linearity of partial sums, or to
+ * none. (5) The pairwise problem: a node per SITE (an op; an entry input or result; a BOUNDARY,
+ * where values go into a loop or conditional or come out of it) and a materialised per value with
+ * several readers; node cost: what the local op costs; edge cost: redistribution seconds; spans:
+ * local bytes over live moments. (6) solve. (7) The cheapest assignment of all leaves and of the
+ * fixed strategies, measured on the partitioned program and played as it is scheduled, is the plan.
+ * Fixed strategies are constraints on the same problem. All this for the program as it is, and
+ * rewritten: padded where dimensions do not divide, and where memory is short with activations
+ * computed again and in microbatches.
  */
 #ifndef SW_PLAN_H
 #define SW_PLAN_H
@@ -68,9 +68,9 @@ typedef struct sw_axis {
 } sw_axis;
 
 /* One line of "what else was considered". */
-#define SW_NAME_ROOM 96
+#define SW_NAME_BYTES 96
 typedef struct sw_alternative {
-	char name[SW_NAME_ROOM];
+	char name[SW_NAME_BYTES];
 	bool feasible;
 	double bound_s; /* > 0: was given up, since it can't be faster than this */
 	/* step: with overlap, if it was played; else the sum */
@@ -109,9 +109,9 @@ typedef struct sw_plan {
 	 */
 	sw_path_store *paths;
 	const char *program_path;
-	uint64_t program_hash;     /* of the canonical program before rewrites */
-	sw_plan_strategy strategy; /* as asked */
-	char chosen[SW_NAME_ROOM]; /* which contender won: "dp", "search x=2 y=2", ... */
+	uint64_t program_hash;      /* of the canonical program before rewrites */
+	sw_plan_strategy strategy;  /* as asked */
+	char chosen[SW_NAME_BYTES]; /* which contender won: "dp", "search x=2 y=2", ... */
 	int32_t n_axes;
 	sw_axis axes[SW_MAX_AXES];
 
@@ -122,12 +122,12 @@ typedef struct sw_plan {
 	/* per value: how its op leaves it (of regions, and of parameters in them: as the planner
 	 * decided) */
 	uint32_t *produced;
-	/* per value: its hub; == produced where nothing is redistributed for all */
-	uint32_t *kept;
+	/* per value: its materialised; == produced where nothing is redistributed for all */
+	uint32_t *materialised;
 	uint32_t *outputs; /* per entry result: the layout at rest */
 	/* ascending, by value and op: these move the value for themselves and the next; what one
 	 * moved serves all others behind it */
-	sw_reads anew;
+	sw_reads regathered;
 	uint32_t n_outputs;
 	/* of all-reduces that the schedule is to begin as one; 0: as is quickest */
 	int64_t merge_bytes;
@@ -169,8 +169,8 @@ void sw_plan_free(sw_plan *plan);
  * sums, aliased ones equal. */
 sw_status sw_plan_verify(const sw_plan *plan, sw_error *err);
 
-/* Is that one of `anew`? O(log of their number). */
-bool sw_plan_reads_anew(const sw_plan *plan, sw_id value, sw_id op);
+/* Is that one of `regathered`? O(log of their number). */
+bool sw_plan_regathers(const sw_plan *plan, sw_id value, sw_id op);
 void sw_reads_sort(sw_reads *reads); /* ascending, each once */
 void sw_reads_copy(sw_reads *to, const sw_reads *from);
 
@@ -227,7 +227,7 @@ void sw_plan_changes_print(const sw_plan *plan, sw_text *text);
 
 json_t *sw_plan_summary(const sw_plan *plan); /* the keys of design.md section 6 */
 
-/* ---- rewrites.c: what was done to a program before its layouts are chosen --------------- */
+/* ---- plan_rewrites.c: what was done to a program before its layouts are chosen --------------- */
 
 /* By which the seconds of what is computed again are estimated. */
 sw_remat_device sw_plan_remat_device(const sw_cluster *cluster, const sw_program *program);
@@ -239,7 +239,7 @@ json_t *sw_rewrites_json(const sw_rewrites *rewrites);
 sw_status sw_rewrites_read(const json_t *list, sw_arena *arena, sw_rewrites *rewrites,
                            sw_error *err);
 
-/* ---- object.c --------------------------------------------------------------------------- */
+/* ---- plan.c --------------------------------------------------------------------------- */
 
 /* Everything whole; takes the program. */
 sw_plan *sw_plan_new(sw_program *canonical, const char *program_path, const sw_cluster *cluster);

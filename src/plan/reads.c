@@ -11,11 +11,12 @@ static int by_value(const void *a, const void *b)
 	return x->op < y->op ? -1 : x->op > y->op;
 }
 
-bool sw_plan_reads_anew(const sw_plan *plan, sw_id value, sw_id op)
+bool sw_plan_regathers(const sw_plan *plan, sw_id value, sw_id op)
 {
 	sw_read key = {value, op};
-	return plan->anew.len > 0 &&
-	       bsearch(&key, plan->anew.data, plan->anew.len, sizeof(key), by_value) != NULL;
+	return plan->regathered.len > 0 &&
+	       bsearch(&key, plan->regathered.data, plan->regathered.len, sizeof(key), by_value) !=
+	               NULL;
 }
 
 void sw_reads_sort(sw_reads *reads)

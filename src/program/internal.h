@@ -22,7 +22,7 @@ bool sw_program_order(const sw_program *program, sw_arena *arena, int32_t **orde
  * 2^53, and the sum of many large shapes overflows nothing. */
 double sw_op_result_bytes(const sw_program *program, const sw_op *op);
 double sw_computation_parameter_bytes(const sw_program *program, int32_t computation);
-/* Adds the bytes that come into being, less those that vanish, at each moment; changes has ops.len
+/* Adds the bytes that come into being, less those that vanish, at each point; changes has ops.len
  * + 1 entries. */
 void sw_live_changes(const sw_program *program, const sw_computation *c,
                      const sw_live_range *ranges, double *changes);

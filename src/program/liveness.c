@@ -61,7 +61,7 @@ static bool hands_on(const sw_program *program, const sw_op *op, uint32_t leaf)
 /* What the caller holds of what computation k of the region counts as well: operands that nobody
  * reads afterwards, which it takes over, and those that a loop hands on. */
 static double shared_bytes(const sw_program *program, const sw_op *op, uint16_t k,
-                           const sw_live_range *ranges, int32_t moment)
+                           const sw_live_range *ranges, int32_t point)
 {
 	uint32_t n;
 	const sw_id *operands = operands_of(program, op, k, &n);
@@ -70,7 +70,7 @@ static double shared_bytes(const sw_program *program, const sw_op *op, uint16_t 
 		bool again = false;
 		for (uint32_t j = 0; j < i && !again; j++)
 			again = operands[j] == operands[i];
-		if (!again && (ranges[operands[i]].end == moment + 1 || hands_on(program, op, i)))
+		if (!again && (ranges[operands[i]].end == point + 1 || hands_on(program, op, i)))
 			bytes += value_bytes(program, operands[i]);
 	}
 	return bytes;
@@ -80,7 +80,7 @@ static double shared_bytes(const sw_program *program, const sw_op *op, uint16_t 
  * sees all that is carried. Computations that are no regions work on scalars, and a fusion keeps
  * nothing. */
 static double region_bytes(const sw_program *program, const sw_op *op, const sw_live_range *ranges,
-                           int32_t moment, const double *peaks)
+                           int32_t point, const double *peaks)
 {
 	double most = -INFINITY;
 	if (op->opcode == SW_OP_SCAN) /* slices of the operands, which stay */
@@ -91,7 +91,7 @@ static double region_bytes(const sw_program *program, const sw_op *op, const sw_
 	for (uint16_t k = 0; k < op->n_called; k++) {
 		double inside = fmax(peaks[op->called[k]],
 		                     sw_computation_parameter_bytes(program, op->called[k]));
-		most = fmax(most, inside - shared_bytes(program, op, k, ranges, moment));
+		most = fmax(most, inside - shared_bytes(program, op, k, ranges, point));
 	}
 	return most - sw_op_result_bytes(program, op);
 }

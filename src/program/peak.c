@@ -1,4 +1,4 @@
-/* What lies in memory at the moment of a computation at which that is most. */
+/* What lies in memory at the point of a computation at which that is most. */
 #include "program/internal.h"
 
 #include <stdlib.h>
@@ -35,12 +35,12 @@ static int32_t largest_called(const finder *f, const sw_op *op, int64_t *bytes)
 	return largest;
 }
 
-/* The moment, as an op's place; *called: the computation that runs then and has its own part in it,
+/* The point, as an op's place; *called: the computation that runs then and has its own part in it,
  * -1: none. */
-static int32_t find_moment(const finder *f, const sw_computation *c, int32_t *called)
+static int32_t find_point(const finder *f, const sw_computation *c, int32_t *called)
 {
 	double *changes = sw_alloc(sizeof(*changes) * (c->ops.len + 1)), live = 0, most = -1;
-	int32_t moment = 0;
+	int32_t point = 0;
 	*called = -1;
 	sw_live_changes(f->program, c, f->ranges, changes);
 	for (size_t i = 0; i < c->ops.len; i++) {
@@ -49,23 +49,23 @@ static int32_t find_moment(const finder *f, const sw_computation *c, int32_t *ca
 		live += changes[i];
 		if (live + (double)inside > most) {
 			most = live + (double)inside;
-			moment = (int32_t)i;
+			point = (int32_t)i;
 			*called = runs;
 		}
 	}
 	free(changes);
-	return moment;
+	return point;
 }
 
 /* Parameters of what is called are the caller's. */
-static void list_live(finder *f, const sw_computation *c, int32_t moment, bool called)
+static void list_live(finder *f, const sw_computation *c, int32_t point, bool called)
 {
 	for (size_t i = 0; i < c->ops.len; i++) {
 		const sw_op *op = sw_op_at(f->program, c->ops.data[i]);
 		bool handed = called && op->opcode == SW_OP_PARAMETER;
 		for (uint32_t r = 0; r < op->n_results && !handed; r++) {
 			sw_live_range range = f->ranges[op->first_result + r];
-			if (range.begin <= moment && moment < range.end &&
+			if (range.begin <= point && point < range.end &&
 			    bytes_of(f, op->first_result + r) > 0)
 				sw_vec_push(&f->peak->values, op->first_result + r);
 		}
@@ -81,10 +81,10 @@ void sw_peak_init(sw_peak *peak, const sw_program *program)
 	while (c >= 0) {
 		const sw_computation *computation = &program->computations.data[c];
 		f.ranges = sw_program_liveness(program, c, &f.arena);
-		int32_t moment = find_moment(&f, computation, &called);
-		list_live(&f, computation, moment, c != program->entry);
+		int32_t point = find_point(&f, computation, &called);
+		list_live(&f, computation, point, c != program->entry);
 		if (computation->ops.len > 0)
-			peak->op = computation->ops.data[moment];
+			peak->op = computation->ops.data[point];
 		c = called;
 	}
 	sw_arena_clear(&f.arena);

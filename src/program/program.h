@@ -24,20 +24,20 @@
 	X(PRED, "pred", 8, PRED)                                                                   \
 	X(S1, "s1", 1, SIGNED)                                                                     \
 	X(S2, "s2", 2, SIGNED)                                                                     \
-	X(S4, "s4", 4, SIGNED) X(S8, "s8", 8, SIGNED) X(S16, "s16", 16, SIGNED) X(                 \
-		S32, "s32", 32, SIGNED) X(S64, "s64", 64, SIGNED) X(U1, "u1", 1, UNSIGNED)         \
-		X(U2, "u2", 2, UNSIGNED) X(U4, "u4", 4, UNSIGNED) X(U8, "u8", 8, UNSIGNED) X(      \
-			U16, "u16", 16, UNSIGNED) X(U32, "u32", 32, UNSIGNED) X(U64, "u64", 64,    \
-	                                                                        UNSIGNED)          \
+	X(S4, "s4", 4, SIGNED)                                                                     \
+	X(S8, "s8", 8, SIGNED) X(S16, "s16", 16, SIGNED) X(S32, "s32", 32, SIGNED) X(              \
+		S64, "s64", 64, SIGNED) X(U1, "u1", 1, UNSIGNED) X(U2, "u2", 2, UNSIGNED)          \
+		X(U4, "u4", 4, UNSIGNED) X(U8, "u8", 8, UNSIGNED) X(U16, "u16", 16, UNSIGNED) X(   \
+			U32, "u32", 32, UNSIGNED) X(U64, "u64", 64, UNSIGNED)                      \
 			X(F4E2M1FN, "f4e2m1fn", 4, FLOAT) X(F8E5M2, "f8e5m2", 8, FLOAT) X(         \
-				F8E4M3, "f8e4m3",                                                  \
-				8, FLOAT) X(F8E4M3FN, "f8e4m3fn", 8,                               \
-	                                    FLOAT) X(F8E4M3B11FNUZ, "f8e4m3b11fnuz", 8, FLOAT)     \
-				X(F8E3M4, "f8e3m4", 8,                                             \
-	                          FLOAT) X(F8E5M2FNUZ, "f8e5m2fnuz", 8,                            \
-	                                   FLOAT) X(F8E4M3FNUZ, "f8e4m3fnuz", 8,                   \
-	                                            FLOAT) X(F8E8M0FNU, "f8e8m0fnu", 8, FLOAT)     \
-					X(F16, "f16", 16, FLOAT) X(BF16, "bf16", 16, FLOAT)        \
+				F8E4M3, "f8e4m3", 8, FLOAT) X(F8E4M3FN, "f8e4m3fn", 8, FLOAT)      \
+				X(F8E4M3B11FNUZ, "f8e4m3b11fnuz", 8,                               \
+	                          FLOAT) X(F8E3M4, "f8e3m4", 8,                                    \
+	                                   FLOAT) X(F8E5M2FNUZ, "f8e5m2fnuz", 8,                   \
+	                                            FLOAT) X(F8E4M3FNUZ, "f8e4m3fnuz", 8, FLOAT)   \
+					X(F8E8M0FNU, "f8e8m0fnu", 8,                               \
+	                                  FLOAT) X(F16, "f16", 16,                                 \
+	                                           FLOAT) X(BF16, "bf16", 16, FLOAT)               \
 						X(F32, "f32", 32, FLOAT) X(F64, "f64", 64, FLOAT)  \
 							X(C64, "c64", 64, COMPLEX) X(C128, "c128", \
 	                                                                             128, COMPLEX) \
@@ -491,9 +491,9 @@ double sw_op_bytes(const sw_program *program, sw_id op);
 double sw_program_flops(const sw_program *program);
 double sw_program_bytes(const sw_program *program);
 
-/* When each value of a computation must exist: moments are positions in computation->ops; a value
+/* When each value of a computation must exist: points are positions in computation->ops; a value
  * is live on [begin, end): from its op to just after its last use; results to the end; parameters
- * from 0. Values of an op without uses live for one moment. SHARED buffers: reshape/bitcast/tuple
+ * from 0. Values of an op without uses live for one point. SHARED buffers: reshape/bitcast/tuple
  * do not alias here. */
 typedef struct sw_live_range {
 	int32_t begin, end;
@@ -503,7 +503,7 @@ sw_live_range *sw_program_liveness(const sw_program *program, int32_t computatio
 /* Largest sum of live bytes in the computation, called regions' own peaks included. */
 int64_t sw_program_peak_bytes(const sw_program *program, int32_t computation);
 /* Which values those are, in the order of the program: of the entry, and of the loops and branches
- * that run at that moment, whose carried values are counted once, as the entry's. op: the innermost
+ * that run at that point, whose carried values are counted once, as the entry's. op: the innermost
  * op that runs then. O(ops of regions within regions). */
 typedef struct sw_peak {
 	sw_id op;
@@ -524,15 +524,15 @@ sw_users sw_program_users(const sw_program *program, sw_arena *arena);
  * stands in the same place of each has one number, but for those near the ends. What a constant
  * holds, which input of the entry is taken and where a slice lies are not looked at. O(radius *
  * uses). */
-typedef struct sw_repeats {
+typedef struct sw_equivalence {
 	int32_t n;          /* numbers */
 	uint32_t *number;   /* per op */
 	uint32_t *of_value; /* per value: one number iff what it comes out of has one, and it is the
 	                     * same result of it. What goes into a region or comes out of it is
 	                     * known by its surroundings on both sides, not by its place in the
 	                     * region's list */
-} sw_repeats;
-sw_repeats sw_program_repeats(const sw_program *program, int32_t radius, sw_arena *arena);
+} sw_equivalence;
+sw_equivalence sw_program_equivalence(const sw_program *program, int32_t radius, sw_arena *arena);
 
 /* The same as hashes, which are those of other programs' ops that are alike, too. Without `sizes`
  * neither sizes of dimensions nor attributes are looked at: what is left is the kinds of ops and

@@ -225,7 +225,7 @@ static void pair_ends(matcher *m, int32_t n_numbers)
 	free(seen);
 }
 
-static void extend_to_ends(const painter *first, sw_repeats *repeats)
+static void extend_to_ends(const painter *first, sw_equivalence *repeats)
 {
 	matcher m = {.p = *first, .number = repeats->number};
 	m.members = sw_alloc(sizeof(*m.members) * ((size_t)repeats->n + 1));
@@ -245,7 +245,7 @@ static void extend_to_ends(const painter *first, sw_repeats *repeats)
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
-static void number_colours(const painter *p, sw_repeats *repeats)
+static void number_colours(const painter *p, sw_equivalence *repeats)
 {
 	sw_map seen = {0};
 	for (uint32_t node = 0; node < p->flow.n; node++) {
@@ -257,7 +257,7 @@ static void number_colours(const painter *p, sw_repeats *repeats)
 	sw_map_clear(&seen);
 }
 
-static void number_values(const painter *p, sw_repeats *repeats)
+static void number_values(const painter *p, sw_equivalence *repeats)
 {
 	sw_map seen = {0};
 	uint32_t n = 0;
@@ -269,14 +269,14 @@ static void number_values(const painter *p, sw_repeats *repeats)
 	sw_map_clear(&seen);
 }
 
-sw_repeats sw_program_repeats(const sw_program *program, int32_t radius, sw_arena *arena)
+sw_equivalence sw_program_equivalence(const sw_program *program, int32_t radius, sw_arena *arena)
 {
 	painter p = begin(program, true, arena), first = p;
 	first.colour = sw_arena_copy(arena, p.colour, sizeof(uint64_t) * (p.flow.n + 1));
 	for (int32_t r = 0; r < radius; r++)
 		paint_again(&p);
-	sw_repeats repeats = {.number = SW_NEW_N(arena, uint32_t, p.flow.n + 1),
-	                      .of_value = SW_NEW_N(arena, uint32_t, program->values.len + 1)};
+	sw_equivalence repeats = {.number = SW_NEW_N(arena, uint32_t, p.flow.n + 1),
+	                          .of_value = SW_NEW_N(arena, uint32_t, program->values.len + 1)};
 	number_colours(&p, &repeats);
 	extend_to_ends(&first, &repeats);
 	number_values(&p, &repeats);

@@ -1,10 +1,10 @@
 /*
- * The looped program. Each phase becomes a `while` that counts turns; its body is the phase's ops
- * as one device of the time atom would run them (sw_rule_localize, with the turn as coordinate), so
- * that slices, positions and numbers drawn by position come from the rules. A loop carries the
- * turn; IMPORTS: what the body reads of outside, whole; EXPORTS: sums, and whole values that are
- * filled turn by turn. Loops and branches within a body carry the turn as one value more. The
- * canonical form, taken at the end, drops what nobody reads.
+ * The looped program. Each phase becomes a `while` that counts iterations; its body is the phase's
+ * ops as one device of the time atom would run them (sw_rule_localize, with the iteration as
+ * coordinate), so that slices, positions and numbers drawn by position come from the rules. A loop
+ * carries the iteration; IMPORTS: what the body reads of outside, whole; EXPORTS: sums, and whole
+ * values that are filled iteration by iteration. Loops and branches within a body carry the
+ * iteration as one value more. The canonical form, taken at the end, drops what nobody reads.
  */
 #include "rewrite/phasing.h"
 
@@ -21,7 +21,7 @@ typedef struct looper {
 	sw_error *err;
 } looper;
 
-/* A computation being written, in which each turn does its part. */
+/* A computation being written, in which each iteration does its part. */
 typedef struct writer {
 	looper *l;
 	int32_t phase; /* -1: what a region runs */
@@ -74,7 +74,7 @@ static sw_shape part_shape(const looper *l, sw_id value, sw_time time)
 	return sw_build_shape(l->out, whole.type, dims, whole.rank);
 }
 
-/* The turn's part, or term, of what is the same in all turns. */
+/* The iteration's part, or term, of what is the same in all iterations. */
 static sw_id part_of(writer *w, sw_id value, sw_id x, sw_time need)
 {
 	sw_layout before = sw_time_layout(w->l->t, same);
@@ -128,7 +128,7 @@ static bool is_turned(const looper *l, sw_id id)
 	return l->t->touched[id] || l->t->drawn[id];
 }
 
-/* No time in it: once per turn, as it is. */
+/* No time in it: once per iteration, as it is. */
 static sw_status copy_op(writer *w, sw_id id, const sw_id *operands, sw_id *results)
 {
 	const sw_op *op = sw_op_at(w->l->in, id);
@@ -184,7 +184,7 @@ static sw_status write_barrier(writer *w, sw_id id, const sw_id *operands, sw_id
 
 /* ---- loops and branches within a body --------------------------------------------------- */
 
-/* A parameter of the values, and the turn after them. */
+/* A parameter of the values, and the iteration after them. */
 static sw_status write_parameter(writer *w, sw_id first, uint32_t n)
 {
 	looper *l = w->l;
@@ -206,9 +206,10 @@ static sw_status write_parameter(writer *w, sw_id first, uint32_t n)
 	return status;
 }
 
-/* wanted: of the results, NULL: all the same in all turns. A loop's body gives the turn, too. */
+/* wanted: of the results, NULL: all the same in all iterations. A loop's body gives the iteration,
+ * too. */
 static sw_status write_computation(looper *l, const sw_op *region, uint32_t which,
-                                   const sw_time *wanted, bool gives_turn, int32_t *to)
+                                   const sw_time *wanted, bool gives_iteration, int32_t *to)
 {
 	const sw_computation *computation = &l->in->computations.data[region->called[which]];
 	uint32_t n;
@@ -226,11 +227,11 @@ static sw_status write_computation(looper *l, const sw_op *region, uint32_t whic
 		status = take(&w, computation->results.data[i], wanted ? wanted[i] : same,
 		              &results[i]);
 	size_t given = computation->results.len;
-	if (gives_turn)
+	if (gives_iteration)
 		results[given++] = w.at.atom[0];
 	if (status == SW_OK)
 		sw_build_results(l->out, w.at.computation, results, (uint32_t)given,
-		                 gives_turn || computation->root_tuple);
+		                 gives_iteration || computation->root_tuple);
 	*to = w.at.computation;
 	sw_map_clear(&w.versions);
 	free(results);
@@ -279,7 +280,7 @@ static sw_status write_branches(writer *w, sw_id id, const sw_id *operands, sw_i
 	return status == SW_OK ? build(w, id, &spec, results) : status;
 }
 
-/* ---- the op of a turn ------------------------------------------------------------------- */
+/* ---- the op of a iteration ------------------------------------------------------------------- */
 
 static sw_status write_by_kind(writer *w, sw_id id, const sw_id *operands, sw_id *results)
 {
@@ -318,14 +319,14 @@ static sw_status write_op(writer *w, sw_id id)
 
 /* ---- what a loop carries ---------------------------------------------------------------- */
 
-typedef struct ports {
+typedef struct boundaries {
 	SW_VEC(sw_id) imports, exports; /* values of `in` */
 	bool *seen;                     /* per value: imported, or by a drawn op looked at */
-} ports;
+} boundaries;
 
-static void import_for(const looper *l, int32_t phase, ports *x, sw_id id);
+static void import_for(const looper *l, int32_t phase, boundaries *x, sw_id id);
 
-static void import(const looper *l, int32_t phase, ports *x, sw_id value, sw_time need)
+static void import(const looper *l, int32_t phase, boundaries *x, sw_id value, sw_time need)
 {
 	sw_id from = l->in->values.data[value].op;
 	bool inside = l->t->touched[from] && l->p->phase[from] == phase;
@@ -339,7 +340,7 @@ static void import(const looper *l, int32_t phase, ports *x, sw_id value, sw_tim
 	}
 }
 
-static void import_for(const looper *l, int32_t phase, ports *x, sw_id id)
+static void import_for(const looper *l, int32_t phase, boundaries *x, sw_id id)
 {
 	const sw_op *op = sw_op_at(l->in, id);
 	sw_time *needs = sw_alloc(sizeof(*needs) * (op->n_operands + 1));
@@ -354,10 +355,10 @@ static bool in_phase(const looper *l, int32_t phase, sw_id id)
 	return l->t->touched[id] && l->p->phase[id] == phase;
 }
 
-static void find_ports(const looper *l, int32_t phase, ports *x)
+static void find_boundaries(const looper *l, int32_t phase, boundaries *x)
 {
 	const sw_computation *entry = sw_entry(l->in);
-	*x = (ports){.seen = sw_alloc(l->in->values.len + 1)};
+	*x = (boundaries){.seen = sw_alloc(l->in->values.len + 1)};
 	for (size_t i = 0; i < entry->ops.len; i++) {
 		sw_id id = entry->ops.data[i];
 		const sw_op *op = sw_op_at(l->in, id);
@@ -370,7 +371,7 @@ static void find_ports(const looper *l, int32_t phase, ports *x)
 	}
 }
 
-static void clear_ports(ports *x)
+static void clear_boundaries(boundaries *x)
 {
 	sw_vec_clear(&x->imports);
 	sw_vec_clear(&x->exports);
@@ -379,22 +380,22 @@ static void clear_ports(ports *x)
 
 /* ---- exports ---------------------------------------------------------------------------- */
 
-/* How a stored value is carried: the turn's digit as a dimension of its own, at *place. rest: 1
- * there, as a turn writes it. */
+/* How a stored value is carried: the iteration's digit as a dimension of its own, at *place. rest:
+ * 1 there, as a iteration writes it. */
 static sw_shape stored_shape(const looper *l, sw_id value, bool rest, int32_t *place)
 {
 	sw_shape whole = sw_value_shape(l->in, value);
 	sw_state state = l->t->value[value].state;
-	int64_t dims[SW_MAX_RANK + 2], turns = l->t->atoms.size[0];
+	int64_t dims[SW_MAX_RANK + 2], iterations = l->t->atoms.size[0];
 	int32_t n = 0;
 	for (int32_t d = 0; d < whole.rank; d++) {
 		if (d != state.dim) {
 			dims[n++] = whole.dims[d];
 			continue;
 		}
-		dims[n++] = whole.dims[d] / (state.stride * turns);
+		dims[n++] = whole.dims[d] / (state.stride * iterations);
 		*place = n;
-		dims[n++] = rest ? 1 : turns;
+		dims[n++] = rest ? 1 : iterations;
 		if (state.stride > 1)
 			dims[n++] = state.stride;
 	}
@@ -431,7 +432,7 @@ static sw_id as_type(const looper *l, int32_t c, sw_id x, sw_type type)
 	return sw_value_shape(l->out, x).type == type ? x : sw_emit_convert(l->out, c, x, type);
 }
 
-/* The turn's part to its place in the whole. */
+/* The iteration's part to its place in the whole. */
 static sw_status store(writer *w, sw_id value, sw_id whole, sw_id part, sw_id *result)
 {
 	const looper *l = w->l;
@@ -488,7 +489,7 @@ static sw_status add_rows(const writer *w, sw_id before, sw_id part, sw_id *afte
 	return sw_build_op(out, w->at.computation, &spec, after, w->l->err);
 }
 
-/* What a loop carries of an export, after the turn. */
+/* What a loop carries of an export, after the iteration. */
 static sw_status export(writer *w, sw_id value, sw_id before, sw_id *after)
 {
 	static const sw_opcode combine[] = {[SW_MONOID_SUM] = SW_OP_ADD,
@@ -522,8 +523,8 @@ static sw_id finished(const looper *l, sw_id value, sw_id carried)
 
 /* ---- a phase ---------------------------------------------------------------------------- */
 
-/* Parameters: the turn, imports, exports. */
-static sw_status write_ports(writer *w, const ports *x, sw_id *first)
+/* Parameters: the iteration, imports, exports. */
+static sw_status write_boundaries(writer *w, const boundaries *x, sw_id *first)
 {
 	looper *l = w->l;
 	uint32_t n = 1 + (uint32_t)(x->imports.len + x->exports.len);
@@ -546,15 +547,16 @@ static sw_status write_ports(writer *w, const ports *x, sw_id *first)
 	return status;
 }
 
-static sw_status write_condition(looper *l, const ports *x, int32_t *to)
+static sw_status write_condition(looper *l, const boundaries *x, int32_t *to)
 {
 	writer w;
 	sw_id first;
 	writer_init(&w, l, -1, "more_microbatches");
-	sw_status status = write_ports(&w, x, &first);
+	sw_status status = write_boundaries(&w, x, &first);
 	if (status == SW_OK) {
-		sw_id turns = sw_emit_scalar(l->out, w.at.computation, SW_S32, l->t->atoms.size[0]);
-		sw_id more = sw_emit_compare(l->out, w.at.computation, SW_LT, first, turns);
+		sw_id iterations =
+			sw_emit_scalar(l->out, w.at.computation, SW_S32, l->t->atoms.size[0]);
+		sw_id more = sw_emit_compare(l->out, w.at.computation, SW_LT, first, iterations);
 		sw_build_results(l->out, w.at.computation, &more, 1, false);
 	}
 	*to = w.at.computation;
@@ -563,8 +565,9 @@ static sw_status write_condition(looper *l, const ports *x, int32_t *to)
 }
 
 /* Exports stand in the order of their ops; each is combined with what is carried as soon as it is
- * there, so that no two gradients wait for it. `carried` becomes what they are after the turn. */
-static sw_status write_ops(writer *w, const ports *x, sw_id *carried)
+ * there, so that no two gradients wait for it. `carried` becomes what they are after the iteration.
+ */
+static sw_status write_ops(writer *w, const boundaries *x, sw_id *carried)
 {
 	const sw_program *in = w->l->in;
 	const sw_computation *entry = sw_entry(in);
@@ -583,13 +586,13 @@ static sw_status write_ops(writer *w, const ports *x, sw_id *carried)
 	return status;
 }
 
-static sw_status write_body(looper *l, int32_t phase, const ports *x, int32_t *to)
+static sw_status write_body(looper *l, int32_t phase, const boundaries *x, int32_t *to)
 {
 	writer w;
 	size_t at = 1 + x->imports.len, n = at + x->exports.len;
 	sw_id first = 0, *results = sw_alloc(sizeof(sw_id) * n);
 	writer_init(&w, l, phase, "microbatch");
-	sw_status status = write_ports(&w, x, &first);
+	sw_status status = write_boundaries(&w, x, &first);
 	for (size_t i = 0; i < n; i++)
 		results[i] = first + (sw_id)i;
 	if (status == SW_OK)
@@ -607,10 +610,10 @@ static sw_status write_body(looper *l, int32_t phase, const ports *x, int32_t *t
 
 static sw_status write_phase(looper *l, int32_t phase)
 {
-	ports x;
+	boundaries x;
 	int32_t called[2];
 	sw_id first;
-	find_ports(l, phase, &x);
+	find_boundaries(l, phase, &x);
 	size_t at = 1 + x.imports.len, n = at + x.exports.len;
 	sw_id *operands = sw_alloc(sizeof(sw_id) * n);
 	sw_status status = write_condition(l, &x, &called[0]);
@@ -636,7 +639,7 @@ static sw_status write_phase(looper *l, int32_t phase)
 		l->whole[x.exports.data[i]] =
 			finished(l, x.exports.data[i], first + (sw_id)(at + i));
 	free(operands);
-	clear_ports(&x);
+	clear_boundaries(&x);
 	return status;
 }
 

@@ -203,7 +203,7 @@ static int64_t bytes_instead(const sw_phasing *p, sw_id id)
 }
 
 /* All readers wait for its sum, which is no smaller than what it is made of: done once, it is done
- * for all turns. */
+ * for all iterations. */
 static bool can_wait(const sw_phasing *p, sw_id id)
 {
 	const sw_op *op = op_at(p, id);

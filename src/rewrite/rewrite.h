@@ -171,7 +171,7 @@ sw_status sw_rewrite_remat_policy(const sw_program *in, const char *policy, sw_r
 
 /* ---- microbatches ----------------------------------------------------------------------- */
 
-/* The batch (the leading dimension of every data input) is split over TIME: m turns, each with
+/* The batch (the leading dimension of every data input) is split over TIME: m iterations, each with
  * every m-th sample, so that any split of the batch over devices leaves each device its part of
  * every microbatch. Where the rules carry that split, an op is the BODY of a loop. Sums over the
  * batch are partial sums over time; they pass what is linear in them, and where the next op is not,
@@ -223,10 +223,10 @@ void sw_phases_init(sw_phases *phases, const sw_program *program, const sw_sidec
 void sw_phases_clear(sw_phases *phases);
 
 /* Takes a canonical program; gives one, canonical too, that computes the step in `microbatches`
- * turns: a `while` with that trip count per phase, sums in accumulators (those of short floats in
- * f32). Inputs, results and aliases are as they were; sums are reassociated, all else is the same,
- * random numbers included. SW_ERR_INPUT if the number is below 2 or does not divide the batch;
- * SW_NO if an op refuses: the message names it and the path from an input. */
+ * iterations: a `while` with that trip count per phase, sums in accumulators (those of short floats
+ * in f32). Inputs, results and aliases are as they were; sums are reassociated, all else is the
+ * same, random numbers included. SW_ERR_INPUT if the number is below 2 or does not divide the
+ * batch; SW_NO if an op refuses: the message names it and the path from an input. */
 sw_status sw_rewrite_microbatches(const sw_program *in, const sw_sidecar *sidecar,
                                   int32_t microbatches, sw_program **out, sw_error *err);
 

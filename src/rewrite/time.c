@@ -3,7 +3,7 @@
  *
  * An op with an operand that is split over time must find a strategy that takes that operand as it
  * is; one with partial sums may pass them on, or else reads their sum, once the loop is over. What
- * is the same in all turns can be had in parts and as a term at no cost. In what a loop or a
+ * is the same in all iterations can be had in parts and as a term at no cost. In what a loop or a
  * conditional of the program runs nothing can wait for a sum: there terms must pass, or the op
  * refuses. The states of what a loop carries are found by going round until they hold: each rises
  * once, from B, so O(carried values) rounds, and two or three in practice.
@@ -183,16 +183,16 @@ static bool split(attempt *a)
 	return refuse(a->t, a->id, through, why);
 }
 
-/* Does the passage take the operands' partial sums as they are? Inside regions others may become
+/* Does the linearity take the operands' partial sums as they are? Inside regions others may become
  * terms of a sum, too. */
-static bool passes(const attempt *a, const sw_passage *passage, sw_monoid monoid)
+static bool passes(const attempt *a, const sw_linearity *linearity, sw_monoid monoid)
 {
 	for (uint32_t k = 0; k < a->op->n_operands; k++) {
 		sw_time time = a->t->value[a->op->operands[k]];
 		bool term = is_partial(time) && time.monoid == monoid;
 		if (is_partial(time) && !term)
 			return false;
-		if (passage->operands[k] != term && !(a->nested && is_same(time)))
+		if (linearity->operands[k] != term && !(a->nested && is_same(time)))
 			return false;
 	}
 	return true;
@@ -200,10 +200,10 @@ static bool passes(const attempt *a, const sw_passage *passage, sw_monoid monoid
 
 static bool pass(attempt *a, sw_monoid monoid)
 {
-	for (int32_t i = 0; i < a->rule->n_passages; i++) {
+	for (int32_t i = 0; i < a->rule->n_linearities; i++) {
 		sw_strategy strategy = sw_strategy_none(&a->t->atoms);
-		if (!(a->rule->passages[i].monoids >> monoid & 1) ||
-		    !passes(a, &a->rule->passages[i], monoid))
+		if (!(a->rule->linearities[i].monoids >> monoid & 1) ||
+		    !passes(a, &a->rule->linearities[i], monoid))
 			continue;
 		strategy.atom[0] = (sw_choice){
 			.kind = SW_CHOICE_PASS, .monoid = (uint8_t)monoid, .index = (int16_t)i};
@@ -293,10 +293,11 @@ static bool loop(sw_timing *t, sw_id id, bool sums)
 			if (!join(&t->value[body + k], t->value[results_of(t, op, 1, k)]))
 				return refuse(
 					t, id, k,
-					sw_arena_printf(&t->arena,
-				                        "what it carries as %u changes how it has "
-				                        "the microbatches from turn to turn",
-				                        k));
+					sw_arena_printf(
+						&t->arena,
+						"what it carries as %u changes how it has "
+						"the microbatches from iteration to iteration",
+						k));
 			changed |= !sw_time_equal(before, t->value[body + k]);
 		}
 	}
@@ -431,11 +432,11 @@ void sw_timing_clear(sw_timing *t)
 	sw_arena_clear(&t->arena);
 }
 
-bool sw_timing_find(sw_timing *t, const bool *inputs, int32_t turns)
+bool sw_timing_find(sw_timing *t, const bool *inputs, int32_t iterations)
 {
 	const sw_id *values;
 	uint32_t n = sw_program_inputs(t->program, t->program->entry, &t->arena, &values);
-	t->atoms = (sw_atoms){.n = 1, .size = {turns}};
+	t->atoms = (sw_atoms){.n = 1, .size = {iterations}};
 	t->refuses = SW_NO_ID;
 	memset(t->value, 0, sizeof(*t->value) * t->program->values.len);
 	memset(t->touched, 0, sizeof(*t->touched) * t->program->ops.len);

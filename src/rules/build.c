@@ -1,4 +1,4 @@
-/* Building one rule: factors, where they stand, passages. */
+/* Building one rule: factors, where they stand, linearities. */
 #include "rules/row.h"
 
 #include <assert.h>
@@ -140,7 +140,7 @@ void sw_rule_whole(sw_rule_builder *builder, const char *why)
 		builder->rule->whole = why;
 }
 
-/* ---- passages --------------------------------------------------------------------------- */
+/* ---- linearities --------------------------------------------------------------------------- */
 
 static bool holds(sw_type type, double value)
 {
@@ -254,66 +254,66 @@ sw_monoid sw_monoid_dual(sw_monoid monoid)
 	return duals[monoid];
 }
 
-static void append_passage(sw_rule_builder *builder, sw_passage passage)
+static void append_linearity(sw_rule_builder *builder, sw_linearity linearity)
 {
 	sw_rule *rule = builder->rule;
 
-	if (rule->n_passages == builder->passage_room) {
-		int32_t room = SW_MAX(2, 2 * builder->passage_room);
-		sw_passage *grown = SW_NEW_N(builder->arena, sw_passage, room);
-		if (builder->passage_room)
-			memcpy(grown, builder->passages,
-			       sizeof(*grown) * (size_t)builder->passage_room);
-		builder->passages = grown;
-		builder->passage_room = room;
+	if (rule->n_linearities == builder->linearity_room) {
+		int32_t room = SW_MAX(2, 2 * builder->linearity_room);
+		sw_linearity *grown = SW_NEW_N(builder->arena, sw_linearity, room);
+		if (builder->linearity_room)
+			memcpy(grown, builder->linearities,
+			       sizeof(*grown) * (size_t)builder->linearity_room);
+		builder->linearities = grown;
+		builder->linearity_room = room;
 	}
-	builder->passages[rule->n_passages++] = passage;
+	builder->linearities[rule->n_linearities++] = linearity;
 }
 
-void sw_rule_add_passage_as(sw_rule_builder *builder, const bool *operands,
-                            const sw_monoid becomes[SW_MONOID_OR + 1])
+void sw_rule_add_linearity_as(sw_rule_builder *builder, const bool *operands,
+                              const sw_monoid becomes[SW_MONOID_OR + 1])
 {
-	sw_passage passage = {.operands = operands};
+	sw_linearity linearity = {.operands = operands};
 
 	for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++) {
 		if (!becomes[m] || !types_bear(builder, operands, (sw_monoid)m, becomes[m]))
 			continue;
-		passage.monoids |= SW_MONOID_BIT(m);
-		passage.becomes[m] = (uint8_t)becomes[m];
+		linearity.monoids |= SW_MONOID_BIT(m);
+		linearity.becomes[m] = (uint8_t)becomes[m];
 	}
-	if (!passage.monoids)
+	if (!linearity.monoids)
 		return;
-	passage.operands = sw_arena_copy(builder->arena, operands,
-	                                 sizeof(bool) * (size_t)builder->rule->n_operands);
-	append_passage(builder, passage);
+	linearity.operands = sw_arena_copy(builder->arena, operands,
+	                                   sizeof(bool) * (size_t)builder->rule->n_operands);
+	append_linearity(builder, linearity);
 }
 
-void sw_rule_add_passage(sw_rule_builder *builder, const bool *operands, uint32_t monoids)
+void sw_rule_add_linearity(sw_rule_builder *builder, const bool *operands, uint32_t monoids)
 {
 	sw_monoid becomes[SW_MONOID_OR + 1] = {SW_MONOID_NONE};
 
 	for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++)
 		becomes[m] = monoids >> m & 1 ? (sw_monoid)m : SW_MONOID_NONE;
-	sw_rule_add_passage_as(builder, operands, becomes);
+	sw_rule_add_linearity_as(builder, operands, becomes);
 }
 
-void sw_rule_add_passage_all(sw_rule_builder *builder, uint32_t monoids)
+void sw_rule_add_linearity_all(sw_rule_builder *builder, uint32_t monoids)
 {
 	bool *all = SW_NEW_N(builder->arena, bool, builder->rule->n_operands);
 
 	for (int32_t i = 0; i < builder->rule->n_operands; i++)
 		all[i] = true;
-	sw_rule_add_passage(builder, all, monoids);
+	sw_rule_add_linearity(builder, all, monoids);
 }
 
-void sw_rule_add_passage_text(sw_rule_builder *builder, const char *pattern, uint32_t monoids)
+void sw_rule_add_linearity_text(sw_rule_builder *builder, const char *pattern, uint32_t monoids)
 {
 	bool *operands = SW_NEW_N(builder->arena, bool, builder->rule->n_operands);
 
 	assert(strlen(pattern) <= (size_t)builder->rule->n_operands);
 	for (int32_t i = 0; pattern[i]; i++)
 		operands[i] = pattern[i] == '1';
-	sw_rule_add_passage(builder, operands, monoids);
+	sw_rule_add_linearity(builder, operands, monoids);
 }
 
 sw_monoid sw_rule_splittable(sw_type type, sw_monoid monoid)
@@ -367,7 +367,7 @@ const sw_rule *sw_rule_builder_finish(sw_rule_builder *builder)
 	for (int32_t i = 0; i < rule->n_results; i++)
 		assert(maps_nest(builder, builder->results[i], sw_rule_result_shape(builder, i)));
 	rule->factors = builder->factors;
-	rule->passages = builder->passages;
+	rule->linearities = builder->linearities;
 	rule->operands = (const sw_dim_map *const *)builder->operands;
 	rule->results = (const sw_dim_map *const *)builder->results;
 	return rule;

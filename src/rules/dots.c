@@ -76,7 +76,7 @@ static void pass_sum(sw_rule_builder *b, int32_t operand)
 	bool *operands = SW_NEW_N(b->arena, bool, b->rule->n_operands);
 
 	operands[operand] = true;
-	sw_rule_add_passage(b, operands, SW_PASS_SUM);
+	sw_rule_add_linearity(b, operands, SW_PASS_SUM);
 }
 
 /* ---- scaled-dot ------------------------------------------------------------------------- */

@@ -56,7 +56,7 @@ static void dependency(sw_rule_builder *b)
 	}
 }
 
-/* ---- passages that hang on more than the opcode ----------------------------------------- */
+/* ---- linearities that hang on more than the opcode ----------------------------------------- */
 
 static bool literal_is_finite(sw_literal literal)
 {
@@ -79,16 +79,16 @@ static bool is_finite_constant(const sw_rule_builder *b, int32_t operand)
 	return op->opcode == SW_OP_CONSTANT && literal_is_finite(op->attrs->constant);
 }
 
-static void pass_order(sw_rule_builder *b, int32_t operand, bool turns)
+static void pass_order(sw_rule_builder *b, int32_t operand, bool iterations)
 {
 	bool *operands = SW_NEW_N(b->arena, bool, b->rule->n_operands);
 	sw_monoid becomes[SW_MONOID_OR + 1] = {
-		[SW_MONOID_MAX] = turns ? SW_MONOID_MIN : SW_MONOID_MAX,
-		[SW_MONOID_MIN] = turns ? SW_MONOID_MAX : SW_MONOID_MIN,
+		[SW_MONOID_MAX] = iterations ? SW_MONOID_MIN : SW_MONOID_MAX,
+		[SW_MONOID_MIN] = iterations ? SW_MONOID_MAX : SW_MONOID_MIN,
 	};
 
 	operands[operand] = true;
-	sw_rule_add_passage_as(b, operands, becomes);
+	sw_rule_add_linearity_as(b, operands, becomes);
 }
 
 /* Adding c keeps an order where c is a finite float. An integer sum may wrap, and inf may meet the
@@ -127,7 +127,7 @@ static void compare(sw_rule_builder *b)
 			[SW_MONOID_MAX] = grows ? SW_MONOID_OR : SW_MONOID_AND,
 			[SW_MONOID_MIN] = grows ? SW_MONOID_AND : SW_MONOID_OR,
 		};
-		sw_rule_add_passage_as(b, operands, becomes);
+		sw_rule_add_linearity_as(b, operands, becomes);
 	}
 }
 
@@ -142,7 +142,7 @@ static void convert(sw_rule_builder *b)
 
 	elementwise(b);
 	if (sw_rule_operand_shape(b, 0).type == SW_PRED)
-		sw_rule_add_passage_as(b, &operand, becomes);
+		sw_rule_add_linearity_as(b, &operand, becomes);
 }
 
 /* ---- rows ------------------------------------------------------------------------------- */
@@ -196,14 +196,14 @@ static const sw_rule_row rows[] = {
 	{ROW(NEGATE, elementwise),
          PASSES({"1", SW_PASS_SUM, SW_WHEN_ALWAYS}, {"1", SW_PASS_ORDER, SW_WHEN_FLOAT,
                                                      /* the least integer is its own negative */
-                                                     .turns = true})},
-	{ROW(NOT, elementwise), PASSES({"1", SW_PASS_LATTICE, SW_WHEN_ALWAYS, .turns = true})},
+                                                     .iterations = true})},
+	{ROW(NOT, elementwise), PASSES({"1", SW_PASS_LATTICE, SW_WHEN_ALWAYS, .iterations = true})},
 	{ROW(POPCNT, elementwise)},
 	{ROW(REAL, elementwise), LINEAR},
 	{ROW(REDUCE_PRECISION, elementwise), MONOTONE},
 	{ROW(ROUND_NEAREST_AFZ, elementwise), MONOTONE},
 	{ROW(ROUND_NEAREST_EVEN, elementwise), MONOTONE},
-	{ROW(RSQRT, elementwise), PASSES({"1", SW_PASS_MIN, SW_WHEN_ALWAYS, .turns = true})},
+	{ROW(RSQRT, elementwise), PASSES({"1", SW_PASS_MIN, SW_WHEN_ALWAYS, .iterations = true})},
 	{ROW(SIGN, elementwise), MONOTONE},
 	{ROW(SINE, elementwise)},
 	{ROW(SINH, elementwise), MONOTONE},

@@ -159,16 +159,16 @@ static bool overwrites(const sw_rule_builder *b)
 
 /* Operands and updates together: for the monoid of the update, or for any where the update
  * replaces. */
-static void scatter_passage(sw_rule_builder *b, sw_monoid monoid)
+static void scatter_linearity(sw_rule_builder *b, sw_monoid monoid)
 {
 	bool *all_but_indices = SW_NEW_N(b->arena, bool, b->rule->n_operands);
 
 	for (int32_t i = 0; i < b->rule->n_operands; i++)
 		all_but_indices[i] = i != scatter_inputs(b);
 	if (monoid)
-		sw_rule_add_passage(b, all_but_indices, SW_MONOID_BIT(monoid));
+		sw_rule_add_linearity(b, all_but_indices, SW_MONOID_BIT(monoid));
 	else if (overwrites(b))
-		sw_rule_add_passage(b, all_but_indices, SW_PASS_ANY);
+		sw_rule_add_linearity(b, all_but_indices, SW_PASS_ANY);
 }
 
 /* Updates may be split when they combine by a monoid: each part goes into a term, the operand
@@ -241,7 +241,7 @@ static void scatter(sw_rule_builder *b)
 			scatter_index_dim(b, &c, d, monoid);
 	for (int32_t d = 0; d < c.operand_rank; d++)
 		scatter_operand_dim(b, &c, d, monoid != SW_MONOID_NONE);
-	scatter_passage(b, monoid);
+	scatter_linearity(b, monoid);
 }
 
 /* ---- rebasing: global indices -> local indices and ownership ---------------------------- */
@@ -634,7 +634,7 @@ static void dynamic_slice(sw_rule_builder *b)
 	}
 	bool *passes = SW_NEW_N(b->arena, bool, b->rule->n_operands);
 	passes[0] = true;
-	sw_rule_add_passage(b, passes, SW_PASS_ANY);
+	sw_rule_add_linearity(b, passes, SW_PASS_ANY);
 }
 
 /* As one index vector: every dimension is indexed, none collapsed. */
@@ -711,7 +711,7 @@ static void dynamic_update_slice(sw_rule_builder *b)
 	}
 	bool *passes = SW_NEW_N(b->arena, bool, b->rule->n_operands);
 	passes[0] = passes[1] = true;
-	sw_rule_add_passage(b, passes, SW_PASS_ANY);
+	sw_rule_add_linearity(b, passes, SW_PASS_ANY);
 }
 
 /* (x, y) -> y */

@@ -190,7 +190,7 @@ static void append_factor(dim_cut *all, int64_t extent, sw_id start)
 	all->start[all->n++] = start;
 }
 
-/* Digits inside dimensions: the factors of all dimensions become dimensions for a moment. One
+/* Digits inside dimensions: the factors of all dimensions become dimensions for a point. One
  * dynamic-slice, so that no part of the way needs more memory than operand and result. */
 static sw_id cut_strided(sw_coordinates *at, sw_id x, const dim_cut *cuts)
 {
@@ -232,8 +232,8 @@ static bool too_many_factors(const sw_atoms *atoms, sw_shape whole, const sw_lay
 }
 
 /* The innermost atom of the mask after the others. */
-static sw_id cut_in_turns(sw_coordinates *at, sw_id x, sw_shape whole, const sw_layout *layout,
-                          uint32_t mask)
+static sw_id cut_in_iterations(sw_coordinates *at, sw_id x, sw_shape whole, const sw_layout *layout,
+                               uint32_t mask)
 {
 	sw_layout first = *layout;
 	int32_t last = 0;
@@ -251,7 +251,7 @@ sw_id sw_emit_cut(sw_coordinates *coordinates, sw_id x, sw_shape whole, const sw
 	dim_cut cuts[SW_MAX_RANK];
 
 	if (too_many_factors(coordinates->atoms, whole, layout, mask))
-		return cut_in_turns(coordinates, x, whole, layout, mask);
+		return cut_in_iterations(coordinates, x, whole, layout, mask);
 	for (int32_t d = 0; d < whole.rank; d++)
 		cuts[d] = sw_layout_split_atoms(layout, d) & mask
 		                  ? plan_cut(coordinates, whole, layout, mask, d)

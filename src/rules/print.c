@@ -33,34 +33,34 @@ static void print_factors(const sw_rule *rule, sw_text *text)
 }
 
 /* "sum"; "max>min" where it becomes another. */
-static void print_passing(const sw_passage *passage, sw_monoid m, sw_text *text)
+static void print_passing(const sw_linearity *linearity, sw_monoid m, sw_text *text)
 {
-	if (!(passage->monoids >> m & 1))
+	if (!(linearity->monoids >> m & 1))
 		return;
 	sw_text_addf(text, " %s", sw_monoid_name(m));
-	if (passage->becomes[m] != m)
-		sw_text_addf(text, ">%s", sw_monoid_name((sw_monoid)passage->becomes[m]));
+	if (linearity->becomes[m] != m)
+		sw_text_addf(text, ">%s", sw_monoid_name((sw_monoid)linearity->becomes[m]));
 }
 
-static void print_passages(const sw_rule *rule, sw_text *text)
+static void print_linearities(const sw_rule *rule, sw_text *text)
 {
-	for (int32_t i = 0; i < rule->n_passages; i++) {
+	for (int32_t i = 0; i < rule->n_linearities; i++) {
 		const char *comma = "";
 		sw_text_add(text, "  passes {");
 		for (int32_t k = 0; k < rule->n_operands; k++) {
-			if (!rule->passages[i].operands[k])
+			if (!rule->linearities[i].operands[k])
 				continue;
 			sw_text_addf(text, "%s%d", comma, k);
 			comma = ",";
 		}
 		sw_text_add(text, "}");
 		for (int32_t m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++)
-			print_passing(&rule->passages[i], (sw_monoid)m, text);
+			print_passing(&rule->linearities[i], (sw_monoid)m, text);
 		sw_text_add(text, "\n");
 	}
 }
 
-/* One line for the op, one per factor, value and passage: "operand 0 f32[8,6] [f0] [f1*2]". */
+/* One line for the op, one per factor, value and linearity: "operand 0 f32[8,6] [f0] [f1*2]". */
 void sw_rule_print(const sw_program *program, sw_id op, const sw_rule *rule, sw_text *text)
 {
 	const sw_op *o = sw_op_at(program, op);
@@ -79,18 +79,18 @@ void sw_rule_print(const sw_program *program, sw_id op, const sw_rule *rule, sw_
 		print_maps(rule->results[i], rule->result_ranks[i], text);
 		sw_text_add(text, "\n");
 	}
-	print_passages(rule, text);
+	print_linearities(rule, text);
 	if (rule->whole)
 		sw_text_addf(text, "  whole: %s\n", rule->whole);
 }
 
-static void print_passage_choice(const sw_rule *rule, const sw_choice *choice, sw_text *text)
+static void print_linearity_choice(const sw_rule *rule, const sw_choice *choice, sw_text *text)
 {
 	const char *comma = "";
 
 	sw_text_addf(text, "pass-%s{", sw_monoid_name((sw_monoid)choice->monoid));
 	for (int32_t k = 0; k < rule->n_operands; k++) {
-		if (!rule->passages[choice->index].operands[k])
+		if (!rule->linearities[choice->index].operands[k])
 			continue;
 		sw_text_addf(text, "%s%d", comma, k);
 		comma = ",";
@@ -115,7 +115,7 @@ void sw_strategy_print(const sw_atoms *atoms, const sw_rule *rule, const sw_stra
 		if (choice->kind == SW_CHOICE_NONE)
 			sw_text_add(text, "-");
 		else if (choice->kind == SW_CHOICE_PASS)
-			print_passage_choice(rule, choice, text);
+			print_linearity_choice(rule, choice, text);
 		else
 			print_digit(choice->index, choice->stride, text);
 		if (choice->kind == SW_CHOICE_SPLIT && choice->stream_stride > 0) {

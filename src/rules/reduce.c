@@ -31,7 +31,7 @@ static void reduce(sw_rule_builder *b)
 			sw_rule_place_operand(b, factor, i, d, 1);
 	}
 	if (monoid)
-		sw_rule_add_passage_all(b, SW_MONOID_BIT(monoid));
+		sw_rule_add_linearity_all(b, SW_MONOID_BIT(monoid));
 }
 
 /* The blocks of all dimensions whose factors merge. */

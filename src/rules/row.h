@@ -22,9 +22,9 @@ typedef struct sw_rule_builder {
 	sw_arena *arena;
 	sw_rule *rule;
 	sw_factor *factors;
-	sw_passage *passages;
+	sw_linearity *linearities;
 	sw_dim_map **operands, **results;
-	int32_t factor_room, passage_room;
+	int32_t factor_room, linearity_room;
 } sw_rule_builder;
 
 void sw_rule_builder_init(sw_rule_builder *builder, const sw_program *program, sw_id op,
@@ -66,16 +66,16 @@ void sw_rule_whole(sw_rule_builder *builder, const char *why);
 #define SW_PASS_ORDER (SW_PASS_MAX | SW_PASS_MIN)
 #define SW_PASS_ANY (SW_PASS_SUM | SW_PASS_ORDER | SW_PASS_AND | SW_PASS_OR)
 
-/* Adds a passage of the operands marked true, for those monoids that the types bear: a sum is not
+/* Adds a linearity of the operands marked true, for those monoids that the types bear: a sum is not
  * narrowed to a shorter float (it would round each term), nor widened from an integer (its terms
  * may wrap); an order survives where every value does. */
-void sw_rule_add_passage(sw_rule_builder *builder, const bool *operands, uint32_t monoids);
+void sw_rule_add_linearity(sw_rule_builder *builder, const bool *operands, uint32_t monoids);
 /* P(m) becomes P(becomes[m]), for each m that becomes something. */
-void sw_rule_add_passage_as(sw_rule_builder *builder, const bool *operands,
-                            const sw_monoid becomes[SW_MONOID_OR + 1]);
-void sw_rule_add_passage_all(sw_rule_builder *builder, uint32_t monoids);
+void sw_rule_add_linearity_as(sw_rule_builder *builder, const bool *operands,
+                              const sw_monoid becomes[SW_MONOID_OR + 1]);
+void sw_rule_add_linearity_all(sw_rule_builder *builder, uint32_t monoids);
 /* By a pattern of '1' (P) and '0' (B), one per operand. */
-void sw_rule_add_passage_text(sw_rule_builder *builder, const char *pattern, uint32_t monoids);
+void sw_rule_add_linearity_text(sw_rule_builder *builder, const char *pattern, uint32_t monoids);
 /* The monoid by which a computation of n pairs combines each of them, which a layout can hold for
  * their types, those of the first n operands; NONE if there is none, or several. */
 sw_monoid sw_rule_combines(const sw_rule_builder *builder, int32_t computation, int32_t n);
@@ -167,7 +167,7 @@ sw_id sw_blocks_fetch(sw_local_op *local, const sw_blocks *blocks, sw_id x, int3
 
 /* ---- looped local ops (stream.c) -------------------------------------------------------- */
 
-/* The digit of a factor that counts the turns of the loop: below all that devices hold. */
+/* The digit of a factor that counts the iterations of the loop: below all that devices hold. */
 typedef struct sw_panels {
 	int32_t factor;
 	int64_t stride, count;
@@ -204,7 +204,7 @@ typedef struct sw_pass_row {
 	const char *operands; /* pattern; "*": all; NULL: no more */
 	uint32_t monoids;
 	sw_pass_when when;
-	bool turns; /* the op decreases: each monoid becomes its dual */
+	bool iterations; /* the op decreases: each monoid becomes its dual */
 } sw_pass_row;
 
 typedef struct sw_rule_row {

@@ -44,7 +44,7 @@ void sw_rule_describe_replicated(sw_rule_builder *builder)
 	                                       sw_op_opcode_name(builder->op)));
 }
 
-static bool passage_applies(const sw_rule_builder *builder, const sw_pass_row *pass)
+static bool linearity_applies(const sw_rule_builder *builder, const sw_pass_row *pass)
 {
 	if (pass->when == SW_WHEN_ALWAYS)
 		return true;
@@ -64,18 +64,19 @@ static bool *pattern_operands(const sw_rule_builder *builder, const char *patter
 	return operands;
 }
 
-static void add_passages(sw_rule_builder *builder, const sw_rule_row *row)
+static void add_linearities(sw_rule_builder *builder, const sw_rule_row *row)
 {
 	for (size_t i = 0; i < SW_COUNT(row->passes) && row->passes[i].operands; i++) {
 		const sw_pass_row *pass = &row->passes[i];
 		sw_monoid becomes[SW_MONOID_OR + 1] = {SW_MONOID_NONE};
-		if (!passage_applies(builder, pass))
+		if (!linearity_applies(builder, pass))
 			continue;
 		for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++)
 			if (pass->monoids >> m & 1)
-				becomes[m] =
-					pass->turns ? sw_monoid_dual((sw_monoid)m) : (sw_monoid)m;
-		sw_rule_add_passage_as(builder, pattern_operands(builder, pass->operands), becomes);
+				becomes[m] = pass->iterations ? sw_monoid_dual((sw_monoid)m)
+				                              : (sw_monoid)m;
+		sw_rule_add_linearity_as(builder, pattern_operands(builder, pass->operands),
+		                         becomes);
 	}
 }
 
@@ -87,7 +88,7 @@ const sw_rule *sw_rule_make(const sw_program *program, sw_id op, sw_arena *arena
 	sw_rule_builder_init(&builder, program, op, arena);
 	if (row) {
 		row->describe(&builder);
-		add_passages(&builder, row);
+		add_linearities(&builder, row);
 	} else {
 		builder.rule->missing = true;
 		sw_rule_whole(&builder, sw_arena_printf(arena, "no rule for %s",
@@ -96,13 +97,13 @@ const sw_rule *sw_rule_make(const sw_program *program, sw_id op, sw_arena *arena
 	return sw_rule_builder_finish(&builder);
 }
 
-uint32_t sw_passage_becomes(const sw_passage *passage, uint32_t monoids)
+uint32_t sw_linearity_becomes(const sw_linearity *linearity, uint32_t monoids)
 {
 	uint32_t mask = 0;
 
 	for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++)
-		if (passage->monoids & monoids & SW_MONOID_BIT(m))
-			mask |= SW_MONOID_BIT(passage->becomes[m]);
+		if (linearity->monoids & monoids & SW_MONOID_BIT(m))
+			mask |= SW_MONOID_BIT(linearity->becomes[m]);
 	return mask;
 }
 

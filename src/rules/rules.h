@@ -3,9 +3,9 @@
  *
  * Takes an op, gives its RULE: FACTORS in the sense of an einsum, and for every dimension of every
  * operand and result which factors it is made of. Everything else follows: an op STRATEGY assigns
- * each atom to a digit of one factor, or to a passage of partial sums, or to nothing; from it come
- * the layouts that the operands must have, the layouts of the results, the share of the work, and
- * the local op. Planner, partitioner, cost and simulator ask here and hold no second copy.
+ * each atom to a digit of one factor, or to a linearity of partial sums, or to nothing; from it
+ * come the layouts that the operands must have, the layouts of the results, the share of the work,
+ * and the local op. Planner, partitioner, cost and simulator ask here and hold no second copy.
  *
  * The one law. A factor of size s stands in a dimension at stride m (a sw_ref): the factor's digit
  * (t, p) is the dimension's digit (t*m, p). An atom on a factor's digit makes every dimension that
@@ -63,20 +63,20 @@ typedef struct sw_dim_map {
 
 /* A jointly linear (monotone) set: if exactly these operands are P(m) on an atom and the others B,
  * all results are P(becomes[m]) on it, for every monoid m in the mask (bit = sw_monoid). becomes[m]
- * is m but where the order turns: negation makes min of max, `not` or of and; and where it is seen
- * as a predicate: x > c makes or of max. */
-typedef struct sw_passage {
+ * is m but where the order iterations: negation makes min of max, `not` or of and; and where it is
+ * seen as a predicate: x > c makes or of max. */
+typedef struct sw_linearity {
 	const bool *operands; /* [n_operands] */
 	uint32_t monoids;
 	uint8_t becomes[SW_MONOID_OR + 1]; /* sw_monoid */
-} sw_passage;
+} sw_linearity;
 /* What the results may be P of (a mask) where the operands are P of some of these. */
-uint32_t sw_passage_becomes(const sw_passage *passage, uint32_t monoids);
+uint32_t sw_linearity_becomes(const sw_linearity *linearity, uint32_t monoids);
 
 typedef struct sw_rule {
-	int32_t n_factors, n_passages, n_operands, n_results;
+	int32_t n_factors, n_linearities, n_operands, n_results;
 	const sw_factor *factors;
-	const sw_passage *passages;
+	const sw_linearity *linearities;
 	const sw_dim_map *const *operands; /* [operand][dim] */
 	const sw_dim_map *const *results;  /* [result][dim] */
 	const int32_t *operand_ranks, *result_ranks;
@@ -109,7 +109,7 @@ typedef enum sw_choice_kind { SW_CHOICE_NONE, SW_CHOICE_SPLIT, SW_CHOICE_PASS } 
 typedef struct sw_choice {
 	uint8_t kind;   /* sw_choice_kind */
 	uint8_t monoid; /* PASS */
-	int16_t index;  /* SPLIT: factor; PASS: passage */
+	int16_t index;  /* SPLIT: factor; PASS: linearity */
 	int16_t stream; /* SPLIT: factor, if stream_stride > 0 */
 	int64_t stride; /* SPLIT: of the digit within the factor */
 	int64_t stream_stride;
@@ -142,8 +142,8 @@ bool sw_rule_layouts(const sw_program *program, sw_id op, const sw_rule *rule,
 
 /* The strategy under which operand (result) `index` has this layout on the atoms of *mask; an atom
  * whose state can't be had is taken out of *mask and gets NONE. B gives NONE. P of an operand gives
- * PASS (first passage that has the operand and monoid); P of a result gives the only REDUCED factor
- * if there is one with room, else a passage. */
+ * PASS (first linearity that has the operand and monoid); P of a result gives the only REDUCED
+ * factor if there is one with room, else a linearity. */
 void sw_rule_match(const sw_rule *rule, const sw_atoms *atoms, bool result, int32_t index,
                    const sw_layout *layout, uint32_t *mask, sw_strategy *strategy);
 

@@ -99,7 +99,7 @@ static void bitcast(sw_rule_builder *b)
 	}
 	reshape(b);
 	if (left == right)
-		sw_rule_add_passage_all(b, SW_PASS_ANY);
+		sw_rule_add_linearity_all(b, SW_PASS_ANY);
 }
 
 /* Sizes that are known only at run time decide which elements there are, and so where each goes. */
@@ -113,7 +113,7 @@ static void dynamic_reshape(sw_rule_builder *b)
 	}
 	reshape(b);
 	array[0] = true;
-	sw_rule_add_passage(b, array, SW_PASS_ANY);
+	sw_rule_add_linearity(b, array, SW_PASS_ANY);
 }
 
 /* The sizes are those of the shape, or nothing would be split: what is left is a reshape. */
@@ -138,7 +138,7 @@ static void same_dim(sw_rule_builder *b, int32_t d, sw_exchange exchange)
 	sw_rule_place_result(b, factor, 0, d, 1);
 }
 
-/* ---- reverse: i -> N-1-i turns each digit c into p-1-c, whatever its stride ------------- */
+/* ---- reverse: i -> N-1-i iterations each digit c into p-1-c, whatever its stride ------------- */
 
 static void reverse(sw_rule_builder *b)
 {

@@ -90,8 +90,8 @@ static bool choice_possible(const sw_rule *rule, const sw_atoms *atoms, const sw
 	int64_t p = atoms->size[a];
 
 	if (choice->kind == SW_CHOICE_PASS)
-		return choice->index >= 0 && choice->index < rule->n_passages &&
-		       (rule->passages[choice->index].monoids >> choice->monoid & 1);
+		return choice->index >= 0 && choice->index < rule->n_linearities &&
+		       (rule->linearities[choice->index].monoids >> choice->monoid & 1);
 	if (choice->kind == SW_CHOICE_NONE)
 		return true;
 	if (choice->index < 0 || choice->index >= rule->n_factors || choice->stride < 1 ||
@@ -181,7 +181,7 @@ static bool operand_layout(const sw_rule *rule, const sw_strategy *strategy, int
 		    !split_operand(rule, operand, choice, a, layout))
 			return false;
 		if (choice->kind == SW_CHOICE_PASS &&
-		    rule->passages[choice->index].operands[operand] &&
+		    rule->linearities[choice->index].operands[operand] &&
 		    !make_partial(layout, a, (sw_monoid)choice->monoid))
 			return false;
 	}
@@ -197,8 +197,9 @@ static bool result_layout(const sw_rule *rule, const sw_strategy *strategy, int3
 		    !split_result(rule, result, choice, a, layout))
 			return false;
 		if (choice->kind == SW_CHOICE_PASS &&
-		    !make_partial(layout, a,
-		                  (sw_monoid)rule->passages[choice->index].becomes[choice->monoid]))
+		    !make_partial(
+			    layout, a,
+			    (sw_monoid)rule->linearities[choice->index].becomes[choice->monoid]))
 			return false;
 	}
 	return true;
@@ -315,17 +316,18 @@ static bool match_split(const sw_rule *rule, const sw_dim_map *map, sw_state sta
 	return false;
 }
 
-/* The first passage that makes the results P(monoid); operand >= 0: the first that has the operand
- * where that is P(monoid). */
-static bool match_passage(const sw_rule *rule, int32_t operand, sw_monoid monoid, sw_choice *choice)
+/* The first linearity that makes the results P(monoid); operand >= 0: the first that has the
+ * operand where that is P(monoid). */
+static bool match_linearity(const sw_rule *rule, int32_t operand, sw_monoid monoid,
+                            sw_choice *choice)
 {
-	for (int32_t i = 0; i < rule->n_passages; i++) {
-		const sw_passage *passage = &rule->passages[i];
+	for (int32_t i = 0; i < rule->n_linearities; i++) {
+		const sw_linearity *linearity = &rule->linearities[i];
 		for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++) {
-			if (!(passage->monoids >> m & 1))
+			if (!(linearity->monoids >> m & 1))
 				continue;
-			if (operand < 0 ? passage->becomes[m] != monoid
-			                : (sw_monoid)m != monoid || !passage->operands[operand])
+			if (operand < 0 ? linearity->becomes[m] != monoid
+			                : (sw_monoid)m != monoid || !linearity->operands[operand])
 				continue;
 			*choice = (sw_choice){
 				.kind = SW_CHOICE_PASS, .monoid = (uint8_t)m, .index = (int16_t)i};
@@ -372,8 +374,8 @@ void sw_rule_match(const sw_rule *rule, const sw_atoms *atoms, bool result, int3
 			strategy->atom[a] = (sw_choice){
 				.kind = SW_CHOICE_SPLIT, .index = (int16_t)reduced, .stride = room};
 		} else if (state.kind == SW_STATE_P) {
-			had = match_passage(rule, result ? -1 : index, layout->monoid,
-			                    &strategy->atom[a]);
+			had = match_linearity(rule, result ? -1 : index, layout->monoid,
+			                      &strategy->atom[a]);
 		}
 		if (!had)
 			*mask &= ~(1u << a);

@@ -1,8 +1,8 @@
 /*
  * Local ops as loops over panels (looped SUMMA). A factor over which an op sums is cut by one more
- * digit, below all that devices hold: the turn. Turn t takes the operands' elements whose digit is
- * t, gathers those that are streamed, and adds the op's result to what there is. It is the time
- * atom of the design, on a contraction: partial sums over time, summed as they come.
+ * digit, below all that devices hold: the iteration. Iteration t takes the operands' elements whose
+ * digit is t, gathers those that are streamed, and adds the op's result to what there is. It is the
+ * time atom of the design, on a contraction: partial sums over time, summed as they come.
  */
 #include "rules/row.h"
 
@@ -23,8 +23,8 @@ static uint32_t streamed_atoms(const stream *s, int32_t operand, int32_t dim)
 	return mask;
 }
 
-/* The elements whose digit is `turn`: of [before, turns, after] one. */
-static sw_id take_turn(const stream *s, int32_t body, sw_id x, int32_t dim, sw_id turn)
+/* The elements whose digit is `iteration`: of [before, iterations, after] one. */
+static sw_id take_iteration(const stream *s, int32_t body, sw_id x, int32_t dim, sw_id iteration)
 {
 	sw_program *out = s->local->out;
 	sw_shape shape = sw_value_shape(out, x);
@@ -38,13 +38,13 @@ static sw_id take_turn(const stream *s, int32_t body, sw_id x, int32_t dim, sw_i
 	dims[0] *= left[dim] / s->panels.stride;
 	int64_t sizes[3] = {dims[0], 1, dims[2]};
 	sw_id zero = sw_emit_scalar(out, body, SW_S32, 0);
-	sw_id starts[3] = {zero, turn, zero};
+	sw_id starts[3] = {zero, iteration, zero};
 	x = sw_emit_reshape(out, body, x, dims, 3);
 	x = sw_emit_dynamic_slice(out, body, x, starts, sizes);
 	return sw_emit_reshape(out, body, x, left, shape.rank);
 }
 
-/* With the turn's digit gone, the digits above it have a smaller stride. */
+/* With the iteration's digit gone, the digits above it have a smaller stride. */
 static sw_id gather_panel(const stream *s, sw_coordinates *body, int32_t operand, sw_id x,
                           int32_t dim)
 {
@@ -68,7 +68,7 @@ static sw_id gather_panel(const stream *s, sw_coordinates *body, int32_t operand
 	return sw_lower_move(body, whole, &layout, &gather, x);
 }
 
-/* Sums of halves are taken in f32: a turn more must not be a rounding more. */
+/* Sums of halves are taken in f32: a iteration more must not be a rounding more. */
 static sw_type sum_type(sw_type type)
 {
 	return sw_type_kind_of(type) == SW_KIND_FLOAT && sw_type_bytes(type) < 4 ? SW_F32 : type;
@@ -79,7 +79,7 @@ static sw_id converted(sw_program *out, int32_t c, sw_id x, sw_type type)
 	return sw_value_shape(out, x).type == type ? x : sw_emit_convert(out, c, x, type);
 }
 
-/* Parameters: the turn, the operands, the sum. */
+/* Parameters: the iteration, the operands, the sum. */
 static sw_id *loop_parameters(const stream *s, int32_t c, sw_shape sum)
 {
 	sw_program *out = s->local->out;
@@ -134,7 +134,7 @@ static sw_status write_body(stream *s, sw_shape sum, int32_t *computation, sw_er
 		panel[i] = in[i + 1];
 		if (dim < 0)
 			continue;
-		panel[i] = take_turn(s, c, panel[i], dim, in[0]);
+		panel[i] = take_iteration(s, c, panel[i], dim, in[0]);
 		panel[i] = gather_panel(s, &coordinates, (int32_t)i, panel[i], dim);
 	}
 	local->computation = c;

@@ -86,7 +86,7 @@ static void reduce_window(sw_rule_builder *b)
 		}
 	}
 	if (monoid)
-		sw_rule_add_passage_all(b, SW_MONOID_BIT(monoid));
+		sw_rule_add_linearity_all(b, SW_MONOID_BIT(monoid));
 }
 
 /* ---- reduce-window: the local op -------------------------------------------------------- */
@@ -312,7 +312,7 @@ static void select_and_scatter(sw_rule_builder *b)
 		sw_rule_place_result(b, factor, 0, d, input.dims[d] / size);
 	}
 	if (sw_computation_monoid(b->program, b->op->called[1]) == SW_MONOID_SUM)
-		sw_rule_add_passage_text(b, "011", SW_PASS_SUM);
+		sw_rule_add_linearity_text(b, "011", SW_PASS_SUM);
 }
 
 /* ---- select-and-scatter: the local op --------------------------------------------------- */

@@ -26,7 +26,7 @@ typedef struct bench {
 	sw_program *program;
 	sw_id op;
 	sw_tensor in, out;
-	int64_t turns; /* of the kernel beside it */
+	int64_t iterations; /* of the kernel beside it */
 } bench;
 
 /* ---- the op ----------------------------------------------------------------------------- */
@@ -152,15 +152,15 @@ sw_status calibrate_point(sampler *s, const sw_cluster *shape, const sw_link_poi
 
 /* ---- beside kernels --------------------------------------------------------------------- */
 
-/* Each turn needs the last one's result, so that none is done at once with another. */
-static void multiply(int64_t turns)
+/* Each iteration needs the last one's result, so that none is done at once with another. */
+static void multiply(int64_t iterations)
 {
 	volatile double product = 1;
-	for (int64_t i = 0; i < turns; i++)
+	for (int64_t i = 0; i < iterations; i++)
 		product = product * 0.999;
 }
 
-static int64_t turns_for(double seconds)
+static int64_t iterations_for(double seconds)
 {
 	const int64_t some = 200000;
 	double begin = sw_now_s();
@@ -171,7 +171,7 @@ static int64_t turns_for(double seconds)
 static sw_status compute(void *context, sw_error *err)
 {
 	(void)err;
-	multiply(((const bench *)context)->turns);
+	multiply(((const bench *)context)->iterations);
 	return SW_OK;
 }
 
@@ -183,7 +183,7 @@ static sw_status compute_beside(void *context, sw_error *err)
 	                                      &ticket, err);
 	if (status)
 		return status;
-	multiply(b->turns);
+	multiply(b->iterations);
 	return sw_transport_finish(b->s->transport, ticket, err);
 }
 
@@ -208,7 +208,7 @@ sw_status calibrate_share(sampler *s, const sw_cluster *shape, const sw_link_poi
 	bench b = {.s = s,
 	           .shape = shape,
 	           .what = what,
-	           .turns = turns_for(KERNEL_LENGTH * what->seconds)};
+	           .iterations = iterations_for(KERNEL_LENGTH * what->seconds)};
 	sampler_tell(s, "a kernel beside a collective");
 	sw_status status = prepare(&b, err);
 	if (status == SW_OK)

@@ -303,10 +303,10 @@ static sw_status compare(const verification *v, sw_verify_result *result, sw_err
 }
 
 /* What the data decide of the bytes. A loop that they end sends as often as they say, and the
- * prediction counts one turn of it; of a conditional they take a branch, and the prediction is that
- * of the dearest. */
+ * prediction counts one iteration of it; of a conditional they take a branch, and the prediction is
+ * that of the dearest. */
 typedef struct decided {
-	bool turns, branches;
+	bool iterations, branches;
 } decided;
 
 static decided decided_by_data(const sw_program *local)
@@ -314,7 +314,7 @@ static decided decided_by_data(const sw_program *local)
 	decided by_data = {0};
 	for (sw_id id = 0; id < local->ops.len; id++) {
 		const sw_op *op = sw_op_at(local, id);
-		by_data.turns |= op->opcode == SW_OP_WHILE && op->attrs->loop.trip_count < 0;
+		by_data.iterations |= op->opcode == SW_OP_WHILE && op->attrs->loop.trip_count < 0;
 		by_data.branches |= op->opcode == SW_OP_CONDITIONAL;
 	}
 	return by_data;
@@ -327,9 +327,9 @@ static void compare_payload(const verification *v, sw_verify_result *result)
 	result->predicted_payload_bytes = v->parts.plan->predicted.payload_bytes;
 	decided by_data = decided_by_data(v->parts.local);
 	int64_t unsent = result->predicted_payload_bytes - result->payload_bytes;
-	result->payload_by_data = by_data.turns || by_data.branches;
-	result->ok =
-		result->ok && (by_data.turns || unsent == 0 || (by_data.branches && unsent > 0));
+	result->payload_by_data = by_data.iterations || by_data.branches;
+	result->ok = result->ok &&
+	             (by_data.iterations || unsent == 0 || (by_data.branches && unsent > 0));
 }
 
 /* ---- the driver ------------------------------------------------------------------------- */

@@ -194,7 +194,7 @@ sw_order sw_order_choose(const sw_cluster *cluster, const sw_tasks *graph, doubl
 /* Seconds that no order of the tasks is under. O(n (n + edges)). */
 double sw_order_bound(const sw_tasks *graph, sw_arena *arena);
 
-/* Bytes at each moment: adds to ranges, asks for the most in one. [begin, end). O(log n) each. */
+/* Bytes at each point: adds to ranges, asks for the most in one. [begin, end). O(log n) each. */
 typedef struct sw_profile {
 	int32_t n, width;
 	double *most, *added;

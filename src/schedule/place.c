@@ -152,14 +152,14 @@ static double value_bytes(const placer *p, sw_id value)
 	return sw_task_value_bytes(p->graph, value);
 }
 
-/* The last moment at which a task holds its operands, the first at which it has results. */
-static int32_t last_moment(const placer *p, uint32_t t)
+/* The last point at which a task holds its operands, the first at which it has results. */
+static int32_t last_point(const placer *p, uint32_t t)
 {
 	bool half = task_at(p, t)->kind == SW_TASK_START || task_at(p, t)->kind == SW_TASK_DONE;
 	return half ? p->all[p->number[t]].stands : p->slot[t];
 }
 
-/* Per buffer of the computation the last moment of its kernels, 0 if there is none; results of the
+/* Per buffer of the computation the last point of its kernels, 0 if there is none; results of the
  * computation live to the end. */
 static int32_t *find_last_reads(const placer *p, sw_arena *arena)
 {
@@ -195,7 +195,7 @@ static void add_value(const placer *p, sw_id value, int32_t begin, int32_t end, 
 	changes[SW_MAX(end, begin) + 1] -= value_bytes(p, value);
 }
 
-/* Bytes of all values at each moment; those of a start that is given are its collective's alone. */
+/* Bytes of all values at each point; those of a start that is given are its collective's alone. */
 static void add_values(const placer *p, int32_t *last, double *changes)
 {
 	for (int32_t i = 0; i < p->n; i++) {
@@ -211,7 +211,7 @@ static void add_values(const placer *p, int32_t *last, double *changes)
 		bool parameter = op->opcode == SW_OP_PARAMETER;
 		for (uint32_t r = 0; sw_task_yields(p->graph, t) && r < op->n_results; r++) {
 			sw_id value = op->first_result + r;
-			int32_t begin = parameter ? 0 : last_moment(p, t);
+			int32_t begin = parameter ? 0 : last_point(p, t);
 			if (value_bytes(p, value) > 0)
 				begin += sw_task_takes_place(p->graph, t, r, last, begin);
 			add_value(p, value, begin, last[value], changes);

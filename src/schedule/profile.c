@@ -1,4 +1,4 @@
-/* A segment tree over moments: what was added to a whole node stays in it. */
+/* A segment tree over points: what was added to a whole node stays in it. */
 #include <math.h>
 
 #include "schedule/internal.h"

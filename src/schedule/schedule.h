@@ -12,7 +12,7 @@
  * (all-reduce behind the weight gradient; reduce-scatters until the end of the backward pass;
  * all-gathers prefetched) are consequences.
  *
- * A collective is over in the turn of a loop, and in the step, in which it was begun: what is
+ * A collective is over in the iteration of a loop, and in the step, in which it was begun: what is
  * gathered last (parameters that ZeRO-1 has updated) does not hide behind the next step's kernels.
  */
 #ifndef SW_SCHEDULE_H

@@ -35,10 +35,10 @@ bool sw_search_is_early(const search *s, const tally *all, double model_s)
  * by the model, too. */
 void sw_search_drop(const search *s, trial *t, const tally *all)
 {
-	double slack = s->planner->slack;
-	bool counts = t->c.each.bounds || slack > 1;
+	double tolerance = s->planner->tolerance;
+	bool counts = t->c.each.bounds || tolerance > 1;
 	double best_s = counts ? fmax(all->step_s, all->model_s) : all->step_s;
-	bool hopeless = t->least_s >= slack * best_s;
+	bool hopeless = t->least_s >= tolerance * best_s;
 	if (!t->again || t->attempt != t->first_attempt)
 		return;
 	t->put_off = !hopeless && !counts && sw_search_is_early(s, all, t->least_s);

@@ -23,9 +23,9 @@ void sw_decisions_clear(decisions *d)
 {
 	free(d->strategies);
 	free(d->produced);
-	free(d->kept);
+	free(d->materialised);
 	free(d->outputs);
-	sw_vec_clear(&d->anew);
+	sw_vec_clear(&d->regathered);
 	sw_layouts_clear(&d->layouts);
 	*d = (decisions){0};
 }
@@ -43,9 +43,9 @@ void sw_decisions_save(const sw_plan *plan, decisions *d, strategies *known)
 			sw_vec_push(&known->items, plan->strategies[i]);
 	}
 	d->produced = copy_numbers(plan->produced, values);
-	d->kept = copy_numbers(plan->kept, values);
+	d->materialised = copy_numbers(plan->materialised, values);
 	d->outputs = copy_numbers(plan->outputs, plan->n_outputs);
-	sw_reads_copy(&d->anew, &plan->anew);
+	sw_reads_copy(&d->regathered, &plan->regathered);
 	sw_layouts_copy(&d->layouts, &plan->layouts);
 	d->n_axes = plan->n_axes;
 	memcpy(d->axes, plan->axes, sizeof(d->axes));
@@ -56,9 +56,9 @@ void sw_decisions_restore(const decisions *d, const strategies *known, sw_plan *
 	for (size_t i = 0; i < plan->program->ops.len; i++)
 		plan->strategies[i] = known->items.data[d->strategies[i]];
 	memcpy(plan->produced, d->produced, sizeof(uint32_t) * plan->program->values.len);
-	memcpy(plan->kept, d->kept, sizeof(uint32_t) * plan->program->values.len);
+	memcpy(plan->materialised, d->materialised, sizeof(uint32_t) * plan->program->values.len);
 	memcpy(plan->outputs, d->outputs, sizeof(uint32_t) * plan->n_outputs);
-	sw_reads_copy(&plan->anew, &d->anew);
+	sw_reads_copy(&plan->regathered, &d->regathered);
 	sw_layouts_copy(&plan->layouts, &d->layouts);
 	plan->n_axes = d->n_axes;
 	memcpy(plan->axes, d->axes, sizeof(d->axes));
@@ -130,8 +130,7 @@ static void play(void *context, int64_t i)
 	stage *s = context;
 	player *p = &s->players[i];
 	sw_decisions_restore(&p->x->decisions, &s->contest->known, p->plan);
-	p->status = sw_simulate_plan(p->plan, &p->x->c.cost, &p->x->c.cost.step_time_s,
-	                                      &p->err);
+	p->status = sw_simulate_plan(p->plan, &p->x->c.cost, &p->x->c.cost.step_time_s, &p->err);
 }
 
 /* The next that may be quicker than the best so far; returns where to go on. */

@@ -46,8 +46,8 @@ typedef struct strategies {
 /* The decisions of a contender. */
 typedef struct decisions {
 	uint32_t *strategies; /* by number; NULL: nothing is saved */
-	uint32_t *produced, *kept, *outputs;
-	sw_reads anew;
+	uint32_t *produced, *materialised, *outputs;
+	sw_reads regathered;
 	sw_layouts layouts;
 	int32_t n_axes;
 	sw_axis axes[SW_MAX_AXES];
@@ -67,7 +67,7 @@ typedef struct least {
 } least;
 void sw_least_note(least *l, const sw_plan *plan, const sw_mesh *mesh, const sw_program_cost *cost);
 
-/* A contender that may turn out to be the quickest. */
+/* A contender that may iteration out to be the quickest. */
 typedef struct candidate {
 	contender c;
 	decisions decisions;

@@ -1,10 +1,10 @@
 /*
  * What is moved once for several readers (a weight gathered for the forward pass and the backward,
  * an activation for three dots) is kept from the first to the last. Where memory is too small for
- * that, some readers move it anew (plan->anew): it is dropped in the GAP between the reader before
- * and this one. Which gaps is chosen here: of those over a moment that exceeds a target, first
- * those that free most bytes x moments for the least seconds of moving again; then, dearest first,
- * all are closed again that the target leaves room for. The target is found by measuring
+ * that, some readers move it anew (plan->regathered): it is dropped in the GAP between the reader
+ * before and this one. Which gaps is chosen here: of those over a point that exceeds a target,
+ * first those that free most bytes x points for the least seconds of moving again; then, dearest
+ * first, all are closed again that the target leaves room for. The target is found by measuring
  * partitioned programs, whose arena decides: bytes are counted here by the lives of values, which
  * is near it but not the same. AxoNN (section IV-D) keeps the gathered weights of as many layers as
  * fit; here that follows, for whatever is moved for several.
@@ -23,8 +23,8 @@ typedef struct keeper {
 	sw_lives lives;
 	const sw_plan *plan;
 	sw_demand demand;  /* as chosen */
-	int64_t *all_kept; /* [moments] */
-	/* [moments + 1] how many moments before exceed the target with all kept */
+	int64_t *all_kept; /* [points] */
+	/* [points + 1] how many points before exceed the target with all kept */
 	int32_t *above;
 	sw_use **choices; /* whose gap may be opened, the worthiest first */
 	size_t n_choices;
@@ -53,14 +53,14 @@ static double freed_bytes(keeper *k, sw_use *use)
 	use->anew = true;
 	sw_lives_walk(&k->lives, use->value, add_area, &open);
 	use->anew = false;
-	return (closed - open) / (use->moment - use->since - 1);
+	return (closed - open) / (use->point - use->since - 1);
 }
 
 static void keeper_init(keeper *k, const sw_plan *plan, const sw_roles *roles, sw_path_cache *paths)
 {
 	*k = (keeper){.plan = plan};
 	sw_lives_init(&k->lives, plan, roles, paths);
-	int32_t n = roles->n_moments;
+	int32_t n = roles->n_points;
 	sw_arena *arena = &k->lives.arena;
 	k->all_kept = SW_NEW_N(arena, int64_t, n + 1);
 	k->above = SW_NEW_N(arena, int32_t, n + 1);
@@ -101,8 +101,8 @@ static void rank(keeper *k, double target_bytes)
 		k->above[m + 1] = k->above[m] + ((double)k->all_kept[m] > target_bytes);
 	for (size_t i = 0; i < k->n_choices; i++) {
 		sw_use *use = k->choices[i];
-		int32_t moments = k->above[use->moment] - k->above[use->since + 1];
-		use->worth = use->freed * moments / fmax(use->seconds, NO_SECONDS);
+		int32_t points = k->above[use->point] - k->above[use->since + 1];
+		use->worth = use->freed * points / fmax(use->seconds, NO_SECONDS);
 	}
 	if (k->n_choices > 0)
 		qsort(k->choices, k->n_choices, sizeof(*k->choices), by_worth);
@@ -110,10 +110,10 @@ static void rank(keeper *k, double target_bytes)
 
 static bool exceeds(const keeper *k, const sw_use *use, double target_bytes)
 {
-	return (double)sw_demand_most(&k->demand, use->since + 1, use->moment) > target_bytes;
+	return (double)sw_demand_most(&k->demand, use->since + 1, use->point) > target_bytes;
 }
 
-/* O(choices (readers of a value + log moments) + moments). */
+/* O(choices (readers of a value + log points) + points). */
 static void choose(keeper *k, double target_bytes)
 {
 	rank(k, target_bytes);
@@ -171,7 +171,7 @@ void sw_plan_share_nothing(sw_plan *plan)
 	sw_roles_init(&roles, plan->program, &sidecar);
 	keeper_init(&k, plan, &roles, sw_path_store_get(store, plan->axes, plan->n_axes));
 	choose(&k, 0);
-	write_reads(&k, &plan->anew);
+	write_reads(&k, &plan->regathered);
 	keeper_clear(&k);
 	sw_roles_clear(&roles);
 	sw_sidecar_clear(&sidecar);
@@ -221,7 +221,7 @@ static void note(trials *t, trial *nearest, double target_bytes, const sw_progra
 {
 	nearest->target_bytes = target_bytes;
 	nearest->cost = *cost;
-	sw_reads_copy(&nearest->anew, &t->plan->anew);
+	sw_reads_copy(&nearest->anew, &t->plan->regathered);
 	if (nearest == &t->fits)
 		t->spare_bytes = least_freed(t->k);
 }
@@ -231,10 +231,10 @@ static sw_status try_target(trials *t, int *measured, sw_error *err)
 	sw_program_cost cost;
 	double target_bytes = next_target(t);
 	choose(t->k, target_bytes);
-	write_reads(t->k, &t->plan->anew);
-	trial *same = same_reads(&t->plan->anew, &t->fits.anew)      ? &t->fits
-	              : same_reads(&t->plan->anew, &t->exceeds.anew) ? &t->exceeds
-	                                                             : NULL;
+	write_reads(t->k, &t->plan->regathered);
+	trial *same = same_reads(&t->plan->regathered, &t->fits.anew)      ? &t->fits
+	              : same_reads(&t->plan->regathered, &t->exceeds.anew) ? &t->exceeds
+	                                                                   : NULL;
 	t->halve = same || !t->halve;
 	if (same) {
 		same->target_bytes = target_bytes;
@@ -259,7 +259,7 @@ static sw_status keep_what_fits(trials *t, sw_error *err)
 			break;
 		status = try_target(t, &measured, err);
 	}
-	sw_reads_copy(&t->plan->anew, &t->fits.anew);
+	sw_reads_copy(&t->plan->regathered, &t->fits.anew);
 	return status;
 }
 
@@ -278,7 +278,7 @@ static int64_t counted(const keeper *k, int64_t kept_bytes)
 static sw_status measure_all_anew(trials *t, sw_error *err)
 {
 	sw_program_cost cost;
-	write_reads(t->k, &t->plan->anew);
+	write_reads(t->k, &t->plan->regathered);
 	sw_status status = sw_search_measure(t->options, t->plan, &cost, err);
 	if (status == SW_OK)
 		note(t, &t->fits, (double)sw_demand_most(&t->k->demand, 0, t->k->demand.n), &cost);
@@ -299,7 +299,7 @@ static sw_status keep(trials *t, double doubt, sw_program_cost *cost, int64_t *l
 		return status;
 	*least_bytes = SW_MIN(t->fits.cost.peak_bytes, cost->peak_bytes);
 	if (t->fits.cost.peak_bytes >= cost->peak_bytes) {
-		sw_reads_copy(&t->plan->anew, &t->exceeds.anew);
+		sw_reads_copy(&t->plan->regathered, &t->exceeds.anew);
 		return SW_OK;
 	}
 	if (t->fits.cost.peak_bytes <= t->memory_bytes)

@@ -7,19 +7,19 @@
 /* ---- uses ------------------------------------------------------------------------------- */
 
 /* A region takes what it reads before its first op. */
-static int32_t reading_moment(const sw_lives *l, sw_id id)
+static int32_t reading_point(const sw_lives *l, sw_id id)
 {
 	const sw_op *op = sw_op_at(l->plan->program, id);
 	if (!sw_is_region(op))
-		return l->roles->moment[id];
+		return l->roles->point[id];
 	sw_id inside = l->plan->program->computations.data[op->called[0]].ops.data[0];
-	return SW_MAX(l->roles->moment[inside] - 1, 0);
+	return SW_MAX(l->roles->point[inside] - 1, 0);
 }
 
-static void add_use(sw_lives *l, sw_id value, sw_id op, uint32_t layout, int32_t moment)
+static void add_use(sw_lives *l, sw_id value, sw_id op, uint32_t layout, int32_t point)
 {
 	sw_vec_push(&l->uses,
-	            ((sw_use){.value = value, .op = op, .layout = layout, .moment = moment}));
+	            ((sw_use){.value = value, .op = op, .layout = layout, .point = point}));
 }
 
 static void add_uses_of_op(sw_lives *l, sw_id id)
@@ -29,7 +29,7 @@ static void add_uses_of_op(sw_lives *l, sw_id id)
 	if (sw_plan_op_layouts(l->plan, id, layouts, layouts + op->n_operands))
 		for (uint32_t k = 0; k < op->n_operands; k++)
 			add_use(l, op->operands[k], id, sw_layouts_id(&l->layouts, &layouts[k]),
-			        reading_moment(l, id));
+			        reading_point(l, id));
 	free(layouts);
 }
 
@@ -38,7 +38,7 @@ static void add_uses_of_op(sw_lives *l, sw_id id)
 static void add_uses_of_end(sw_lives *l, int32_t c, const uint32_t *layouts)
 {
 	const sw_computation *computation = &l->plan->program->computations.data[c];
-	int32_t last = l->roles->moment[computation->ops.data[computation->ops.len - 1]];
+	int32_t last = l->roles->point[computation->ops.data[computation->ops.len - 1]];
 	int32_t end = c == (int32_t)l->plan->program->entry ? last + 1 : last;
 	for (size_t i = 0; i < computation->results.len; i++)
 		add_use(l, computation->results.data[i], SW_NO_ID, layouts[i], end);
@@ -49,8 +49,8 @@ static int by_value(const void *a, const void *b)
 	const sw_use *x = a, *y = b;
 	if (x->value != y->value)
 		return x->value < y->value ? -1 : 1;
-	if (x->moment != y->moment)
-		return x->moment < y->moment ? -1 : 1;
+	if (x->point != y->point)
+		return x->point < y->point ? -1 : 1;
 	return x->layout < y->layout ? -1 : x->layout > y->layout;
 }
 
@@ -100,13 +100,13 @@ static sw_life *latest(const life_list *list, uint32_t layout)
 	return NULL;
 }
 
-static void touch(life_list *list, uint32_t layout, int32_t moment)
+static void touch(life_list *list, uint32_t layout, int32_t point)
 {
 	sw_life *l = latest(list, layout);
-	l->end = SW_MAX(l->end, moment + 1);
+	l->end = SW_MAX(l->end, point + 1);
 }
 
-static void begin_life(life_list *list, uint32_t layout, int32_t moment)
+static void begin_life(life_list *list, uint32_t layout, int32_t point)
 {
 	uint32_t number = (uint32_t)list->all.len;
 	size_t i = 0;
@@ -116,7 +116,7 @@ static void begin_life(life_list *list, uint32_t layout, int32_t moment)
 		list->now.data[i] = number;
 	else
 		sw_vec_push(&list->now, number);
-	sw_vec_push(&list->all, ((sw_life){layout, moment, moment + 1}));
+	sw_vec_push(&list->all, ((sw_life){layout, point, point + 1}));
 }
 
 static bool is_entry_input(const sw_program *program, const sw_op *op)
@@ -130,32 +130,32 @@ static void begin_value(const sw_lives *l, sw_id value, life_list *list)
 	const sw_program *program = l->plan->program;
 	sw_id id = program->values.data[value].op;
 	const sw_op *op = sw_op_at(program, id);
-	uint32_t produced = l->plan->produced[value], kept = l->plan->kept[value];
-	int32_t moment = l->roles->moment[id];
+	uint32_t produced = l->plan->produced[value], kept = l->plan->materialised[value];
+	int32_t point = l->roles->point[id];
 	bool given = op->opcode == SW_OP_PARAMETER || sw_is_region(op);
-	begin_life(list, produced, is_entry_input(program, op) ? 0 : moment);
+	begin_life(list, produced, is_entry_input(program, op) ? 0 : point);
 	if (is_entry_input(program, op))
-		touch(list, produced, l->roles->n_moments - 1);
+		touch(list, produced, l->roles->n_points - 1);
 	if (!given && kept != produced)
-		begin_life(list, kept, moment);
+		begin_life(list, kept, point);
 }
 
 /* As partition's read_value. True if what was there already is taken. */
 static bool read_use(const sw_lives *l, const sw_use *use, life_list *list)
 {
-	uint32_t produced = l->plan->produced[use->value], kept = l->plan->kept[use->value];
+	uint32_t produced = l->plan->produced[use->value], kept = l->plan->materialised[use->value];
 	bool there = latest(list, use->layout) && (!use->anew || use->layout == produced);
 	if (there) {
-		touch(list, use->layout, use->moment);
+		touch(list, use->layout, use->point);
 		return true;
 	}
 	uint32_t from = use->layout == kept ? produced : kept;
 	if (!latest(list, from)) {
-		touch(list, produced, use->moment);
-		begin_life(list, kept, use->moment);
+		touch(list, produced, use->point);
+		begin_life(list, kept, use->point);
 	}
-	touch(list, from, use->moment);
-	begin_life(list, use->layout, use->moment);
+	touch(list, from, use->point);
+	begin_life(list, use->layout, use->point);
 	return false;
 }
 
@@ -167,7 +167,7 @@ static bool is_there_anyhow(const sw_lives *l, sw_id value, uint32_t layout)
 		return false;
 	return l->roles->carried_over[value] ||
 	       (shown != SW_NO_ID &&
-	        (l->plan->produced[shown] == layout || l->plan->kept[shown] == layout));
+	        (l->plan->produced[shown] == layout || l->plan->materialised[shown] == layout));
 }
 
 static int64_t bytes_of(const sw_lives *l, sw_id value, uint32_t layout)
@@ -189,7 +189,7 @@ static void live(const sw_lives *l, sw_id value, life_list *list)
 	for (uint32_t i = l->first[value]; i < l->first[value + 1]; i++)
 		read_use(l, &l->uses.data[i], list);
 	for (size_t i = 0; i < list->all.len; i++)
-		list->all.data[i].end = SW_MIN(list->all.data[i].end, l->roles->n_moments);
+		list->all.data[i].end = SW_MIN(list->all.data[i].end, l->roles->n_points);
 }
 
 void sw_lives_walk(sw_lives *l, sw_id value, sw_see_life *see, void *context)
@@ -239,7 +239,7 @@ void sw_lives_set(sw_lives *l, sw_use *use, bool anew, sw_see_life *see, void *c
 
 static double moving_s(const sw_lives *l, const sw_use *use)
 {
-	uint32_t produced = l->plan->produced[use->value], kept = l->plan->kept[use->value];
+	uint32_t produced = l->plan->produced[use->value], kept = l->plan->materialised[use->value];
 	uint32_t from = use->layout == kept ? produced : kept;
 	const sw_path *path = sw_path_cache_get(
 		l->paths, sw_value_shape(l->plan->program, use->value),
@@ -255,9 +255,9 @@ static void find_gaps(sw_lives *l, sw_id value)
 	for (uint32_t i = l->first[value]; i < l->first[value + 1]; i++) {
 		sw_use *use = &l->uses.data[i];
 		const sw_life *had = latest(&list, use->layout);
-		use->since = had ? had->end - 1 : use->moment;
+		use->since = had ? had->end - 1 : use->point;
 		bool moved = use->layout != l->plan->produced[value];
-		bool gap = read_use(l, use, &list) && moved && use->since + 1 < use->moment;
+		bool gap = read_use(l, use, &list) && moved && use->since + 1 < use->point;
 		if (!gap || use->op == SW_NO_ID)
 			continue;
 		use->seconds = moving_s(l, use);
@@ -284,12 +284,12 @@ void sw_lives_clear(sw_lives *l)
 	sw_arena_clear(&l->arena);
 }
 
-/* ---- bytes per moment ------------------------------------------------------------------- */
+/* ---- bytes per point ------------------------------------------------------------------- */
 
-void sw_demand_init(sw_demand *d, int32_t moments, sw_arena *arena)
+void sw_demand_init(sw_demand *d, int32_t points, sw_arena *arena)
 {
-	*d = (sw_demand){.n = moments, .leaves = 1};
-	while (d->leaves < moments)
+	*d = (sw_demand){.n = points, .leaves = 1};
+	while (d->leaves < points)
 		d->leaves *= 2;
 	d->most = SW_NEW_N(arena, int64_t, 2 * d->leaves);
 	d->all = SW_NEW_N(arena, int64_t, 2 * d->leaves);

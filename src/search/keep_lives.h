@@ -1,16 +1,16 @@
 /* keep_lives.c: from when to when the versions of each value are there, under a plan; and how many
- * bytes that is at each moment. Private to keep.c. */
+ * bytes that is at each point. Private to keep.c. */
 #ifndef SW_PLAN_KEEP_LIVES_H
 #define SW_PLAN_KEEP_LIVES_H
 
 #include "search/internal.h"
 
-/* A value that is read in some layout; moments are those of roles. */
+/* A value that is read in some layout; points are those of roles. */
 typedef struct sw_use {
 	sw_id value, op; /* SW_NO_ID: a computation's results */
 	uint32_t layout;
 	/* since: of what there is in that layout with all kept, the use before */
-	int32_t moment, since;
+	int32_t point, since;
 	bool may; /* be anew: something else happens in between, and there is a way */
 	bool anew;
 	double seconds; /* of moving it again, in a step */
@@ -29,7 +29,7 @@ typedef struct sw_lives {
 	const sw_roles *roles;
 	sw_path_cache *paths;
 	sw_layouts layouts;  /* the plan's first, by the same numbers */
-	SW_VEC(sw_use) uses; /* by value, then moment */
+	SW_VEC(sw_use) uses; /* by value, then point */
 	uint32_t *first;     /* [values + 1] into uses */
 } sw_lives;
 /* All kept. O(ops). */
@@ -43,13 +43,13 @@ void sw_lives_walk(sw_lives *lives, sw_id value, sw_see_life *see, void *context
  * with negative bytes for those that go. */
 void sw_lives_set(sw_lives *lives, sw_use *use, bool anew, sw_see_life *see, void *context);
 
-/* Bytes per moment: added over ranges, asked for the most in a range. O(log moments) each. */
+/* Bytes per point: added over ranges, asked for the most in a range. O(log points) each. */
 typedef struct sw_demand {
 	int32_t n, leaves;
 	/* per node of a binary tree: the most below it; what was added to all of it */
 	int64_t *most, *all;
 } sw_demand;
-void sw_demand_init(sw_demand *demand, int32_t moments, sw_arena *arena);
+void sw_demand_init(sw_demand *demand, int32_t points, sw_arena *arena);
 void sw_demand_add(sw_demand *demand, int32_t begin, int32_t end, int64_t bytes);
 /* 0 of an empty range */
 int64_t sw_demand_most(const sw_demand *demand, int32_t begin, int32_t end);

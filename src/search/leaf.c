@@ -254,7 +254,7 @@ static sw_status search_meshes(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 	planner.far = leaf->far && !leaf->unlimited;
 	planner.tried = tried_of(leaf, meshes, numbers);
 	if (has_parts)
-		planner.slack = SW_FAR_BEHIND;
+		planner.tolerance = SW_FAR_BEHIND;
 	sw_status status = sw_pins_resolve(options->pins, &planner, list->sidecar, err);
 	if (status != SW_OK && leaf != list->items.data)
 		status = SW_NO; /* a rewrite has left nothing of what is pinned */
@@ -369,7 +369,7 @@ static sw_status search_chosen(sw_leaves *list, sw_leaf *leaf, const sw_meshes *
 {
 	sw_meshes chosen = {0};
 	size_t *numbers = sw_alloc((2 * all->len + 1) * sizeof(*numbers));
-	bool untied = options->untied && sw_repeats_are_tied(leaf->program, false);
+	bool untied = options->untied && sw_equivalence_is_tied(leaf->program, false);
 	for (size_t i = 0; i < all->len; i++)
 		sw_vec_push(&chosen, all->data[i]);
 	choose_meshes(leaf, untied, &chosen, numbers);

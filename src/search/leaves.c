@@ -189,10 +189,11 @@ static void say_scope(const sw_leaves *list, sw_plan *plan)
 		left_out = SW_MAX(left_out, list->items.data[i].left_out);
 	sw_text_add(&text, list->scope);
 	sw_text_addf(&text, " in which communication %s",
-	             !list->options->no_overlap ? "hides behind its devices' even share of the kernels "
-	                                   "that it does not wait for"
-	                                 : "does not hide behind kernels");
-	if (sw_repeats_are_tied(plan->program, list->options->untied))
+	             !list->options->no_overlap
+	                     ? "hides behind its devices' even share of the kernels "
+	                       "that it does not wait for"
+	                     : "does not hide behind kernels");
+	if (sw_equivalence_is_tied(plan->program, list->options->untied))
 		sw_text_add(&text, ", repeated layers alike");
 	if (tries_padding(list))
 		sw_text_add(&text, ", with and without padding to a multiple of the devices");

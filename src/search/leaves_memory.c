@@ -1,16 +1,16 @@
 /*
  * Leaves that take less memory, for more time: activations computed again (remat), the batch in
- * turns (microbatches), both.
+ * iterations (microbatches), both.
  *
  * They are tried only where memory is in the way: where the quickest plan of the program as it is
  * would need more than there is. The choices are a grid of policies and numbers of microbatches.
  * Predictions order them: the peak is taken to be in proportion to that of one device by liveness,
  * of which m microbatches have the activations of one and the sums of gradients besides; the time
  * is that of the quickest plan, with what is computed again and the overhead of the kernels of each
- * turn. The search begins at the quickest choice that should fit. If it does not, its peak corrects
- * the predictions; once one fits, its neighbours in the grid are tried as long as that makes plans
- * faster: what takes more memory must split more, what takes less may split less. So a handful of
- * searches is made; meshes that were slow in the best of them are left out of the next.
+ * iteration. The search begins at the quickest choice that should fit. If it does not, its peak
+ * corrects the predictions; once one fits, its neighbours in the grid are tried as long as that
+ * makes plans faster: what takes more memory must split more, what takes less may split less. So a
+ * handful of searches is made; meshes that were slow in the best of them are left out of the next.
  */
 #include "search/leaves.h"
 
@@ -42,7 +42,7 @@ typedef struct grid {
 	choice *items; /* [row][column] */
 	size_t n;
 	double state_bytes, sum_bytes; /* inputs that stay; the trained ones among them */
-	double turn_s;                 /* what a turn more takes */
+	double iteration_s;            /* what a iteration more takes */
 	int32_t searches;
 	sw_error *err;
 } grid;
@@ -115,12 +115,12 @@ static void choose_columns(grid *x)
 static choice choice_of(const grid *x, const sw_remat_policy *policy, int32_t microbatches)
 {
 	const sw_leaf *first = &x->list->items.data[0];
-	double devices = (double)x->list->cluster->n_devices, turns_more = microbatches - 1;
+	double devices = (double)x->list->cluster->n_devices, iterations_more = microbatches - 1;
 	return (choice){.rewrites = {.remat = policy->what.again ? policy->name : NULL,
 	                             .microbatches = microbatches < 2 ? 0 : microbatches},
 	                .bytes = peak_of(x, policy, microbatches),
 	                .seconds = first->free.step_time_s + policy->added_s / devices +
-	                           turns_more * x->turn_s};
+	                           iterations_more * x->iteration_s};
 }
 
 /* From one device that does everything to one of the cluster: in the proportion of the first leaf.
@@ -163,7 +163,8 @@ static sw_status grid_init(grid *x, sw_leaves *list, sw_error *err)
 	const sw_program *program = list->canonical;
 	*x = (grid){.list = list, .err = err};
 	sw_arena_init(&x->arena);
-	x->turn_s = list->cluster->device.kernel_overhead_s * (double)sw_entry(program)->ops.len;
+	x->iteration_s =
+		list->cluster->device.kernel_overhead_s * (double)sw_entry(program)->ops.len;
 	count_state(x);
 	sw_phases_init(&x->phases, program, list->sidecar);
 	sw_remat_points_init(&x->points, program);
@@ -332,7 +333,7 @@ static bool cannot_fit(const grid *x, size_t row, size_t column)
 }
 
 /* The next neighbour to be tried: first what does the same with more computed again and fewer
- * turns. The number of choices: none. */
+ * iterations. The number of choices: none. */
 static size_t next_neighbour(const grid *x, size_t at)
 {
 	static const int moves[][2] = {{1, -1}, {1, 0}, {0, -1}, {-1, 0}, {0, 1}, {-1, 1}};

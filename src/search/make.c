@@ -56,7 +56,7 @@ void sw_planner_init(sw_planner *p, const sw_plan *plan, const sw_sidecar *sidec
 	                  .known_s = INFINITY,
 	                  .hidden_weight = 1,
 	                  .threads = sw_cpu_count(),
-	                  .slack = 1};
+	                  .tolerance = 1};
 	p->own_paths = plan->paths ? NULL : sw_path_store_new(plan->cluster);
 	p->paths = plan->paths ? plan->paths : p->own_paths;
 	sw_arena_init(&p->arena);
@@ -66,10 +66,10 @@ void sw_planner_init(sw_planner *p, const sw_plan *plan, const sw_sidecar *sidec
 	p->pinned_inputs = SW_NEW_N(&p->arena, const sw_option *, p->roles.n_inputs + 1);
 	p->pinned_ops = SW_NEW_N(&p->arena, const sw_option *, p->program->ops.len + 1);
 	p->like = absent(p, p->program->ops.len);
-	p->site_like[SW_SITE_OP] = absent(p, p->program->ops.len);
-	p->site_like[SW_SITE_INPUT] = absent(p, p->roles.n_inputs);
-	p->site_like[SW_SITE_PORT] = absent(p, p->roles.ports.len);
-	p->site_like[SW_SITE_OUTPUT] = absent(p, sw_entry(p->program)->results.len);
+	p->decision_like[SW_DECISION_OP] = absent(p, p->program->ops.len);
+	p->decision_like[SW_DECISION_INPUT] = absent(p, p->roles.n_inputs);
+	p->decision_like[SW_DECISION_BOUNDARY] = absent(p, p->roles.boundaries.len);
+	p->decision_like[SW_DECISION_OUTPUT] = absent(p, sw_entry(p->program)->results.len);
 }
 
 void sw_planner_clear(sw_planner *p)
@@ -82,11 +82,11 @@ void sw_planner_clear(sw_planner *p)
 		sw_start_clear(&p->starts.data[i]);
 	sw_vec_clear(&p->starts);
 	sw_path_store_free(p->own_paths);
-	sw_vec_clear(&p->profiles);
-	sw_map_clear(&p->profile_index);
+	sw_vec_clear(&p->strategy_tables);
+	sw_map_clear(&p->strategy_table_index);
 	sw_map_clear(&p->like_index);
-	sw_map_clear(&p->site_like_index);
-	sw_text_clear(&p->site_key);
+	sw_map_clear(&p->decision_like_index);
+	sw_text_clear(&p->decision_key);
 	sw_vec_clear(&p->priced);
 	sw_map_clear(&p->priced_index);
 	sw_arena_clear(&p->arena);

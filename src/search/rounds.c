@@ -66,7 +66,7 @@ static limits limits_of(const search *s, size_t position)
 		each.work = SW_MIN(SW_MAX(share, LEAST_SEARCH_WORK), MOST_SEARCH_WORK);
 		each.worth_s = s->all.model_s;
 	}
-	each.below_s = planner->slack * each.worth_s;
+	each.below_s = planner->tolerance * each.worth_s;
 	double left_s = s->options->time_limit_s - (sw_now_s() - s->start_s);
 	if (s->options->time_limit_s > 0)
 		each.seconds = SW_MAX(1e-3, left_s / (double)(s->meshes->len - position));
@@ -216,7 +216,7 @@ static void lower_worth(search *s)
 		trial *t = sw_search_at(s, s->first + i);
 		double found_s = sw_is_search(t->mesh) ? all_s : t->found_s;
 		t->c.each.worth_s = fmin(t->c.each.worth_s, found_s);
-		t->c.each.below_s = s->planner->slack * t->c.each.worth_s;
+		t->c.each.below_s = s->planner->tolerance * t->c.each.worth_s;
 	}
 }
 

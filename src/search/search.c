@@ -92,8 +92,8 @@ int64_t sw_memory_of(const sw_plan *plan, const sw_plan_options *options)
  * calibrated by is not. */
 #define DOUBT 1.25
 
-sw_status sw_search_measure(const sw_plan_options *options, const sw_plan *plan, sw_program_cost *cost,
-                            sw_error *err)
+sw_status sw_search_measure(const sw_plan_options *options, const sw_plan *plan,
+                            sw_program_cost *cost, sw_error *err)
 {
 	if (options->effort) {
 		options->effort->programs++;
@@ -118,7 +118,7 @@ static sw_status measure_shared(measuring *m, sw_program_cost *shared, sw_progra
                                 sw_error *err)
 {
 	int64_t memory = sw_memory_of(m->plan, m->options);
-	m->plan->anew.len = 0;
+	m->plan->regathered.len = 0;
 	sw_status status = sw_search_measure(m->options, m->plan, shared, err);
 	*cost = *shared;
 	m->least_bytes = cost->peak_bytes;
@@ -149,14 +149,14 @@ static sw_status measure_streams(measuring *m, sw_program_cost *cost, sw_error *
 	sw_program_cost shared, again = {.peak_bytes = INT64_MAX};
 	sw_status status = SW_OK;
 	memcpy(before, plan->strategies, bytes);
-	sw_reads_copy(&anew, &plan->anew);
+	sw_reads_copy(&anew, &plan->regathered);
 	if (may_fit(m, sw_plan_stream(plan, SW_MAX(missing / PARTS_OF_MISSING, 1))))
 		status = measure_shared(m, &shared, &again, err);
 	if (status == SW_OK && again.peak_bytes < cost->peak_bytes)
 		*cost = again;
 	else {
 		memcpy(plan->strategies, before, bytes);
-		sw_reads_copy(&plan->anew, &anew);
+		sw_reads_copy(&plan->regathered, &anew);
 	}
 	sw_vec_clear(&anew);
 	free(before);
@@ -281,7 +281,7 @@ static double counted_per_byte(const trial *t, int64_t measured_bytes)
 static void set_capacity(trial *t)
 {
 	bool known = t->starts.len > 0, first = t->attempt == 1 || !t->calibrated;
-	bool anew = t->attempt > 0 && t->c.feasible && t->plan->anew.len > 0;
+	bool anew = t->attempt > 0 && t->c.feasible && t->plan->regathered.len > 0;
 	double room = (double)t->memory;
 	t->loose = t->attempt == 0 || (first && !anew);
 	t->calibrated = t->attempt > 0 && known;
@@ -455,7 +455,7 @@ static bool is_to_be_had_quicker(const trial *t)
 {
 	const contender *c = &t->c;
 	double before_s = t->best.feasible ? t->best.model_s : INFINITY;
-	bool guess = t->attempt == 1 && !t->calibrated, anew = t->plan->anew.len > 0;
+	bool guess = t->attempt == 1 && !t->calibrated, anew = t->plan->regathered.len > 0;
 	if (!c->feasible || t->attempt == 0)
 		return c->feasible && anew;
 	return (anew || guess) && c->model_s * (1 - LITTLE_GAIN) > t->bound_s &&

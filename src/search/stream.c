@@ -2,7 +2,7 @@
  * Streaming what is too large to be gathered. A dot that splits a factor which one operand lacks
  * needs that operand whole on those atoms. Where it is kept split there along what the dot
  * contracts, the local op can gather it panel by panel instead (rules/stream.c). That takes no more
- * bytes over the network, but a turn of a loop per panel: worth it when memory asks for it.
+ * bytes over the network, but a iteration of a loop per panel: worth it when memory asks for it.
  */
 #include "search/internal.h"
 
@@ -54,7 +54,7 @@ static int64_t stream_op(sw_plan *plan, sw_id id, int64_t least_bytes, sw_layout
 	sw_strategy best = plan->strategies[id];
 	for (uint32_t k = 0; k < op->n_operands; k++) {
 		sw_strategy streamed = plan->strategies[id];
-		const sw_layout *kept = sw_plan_layout(plan, plan->kept[op->operands[k]]);
+		const sw_layout *kept = sw_plan_layout(plan, plan->materialised[op->operands[k]]);
 		bool any = false;
 		for (int32_t a = 0; a < streamed.n; a++)
 			any |= find_stream(plan->rules[id], (int32_t)k, kept, a, &streamed.atom[a]);

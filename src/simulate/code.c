@@ -13,7 +13,7 @@
 
 /* More than a minute's worth: no program that a partitioner writes comes near. */
 #define LONGEST_PLAY 1e9
-/* A loop with more instructions than this is shown in a trace by its first turns. */
+/* A loop with more instructions than this is shown in a trace by its first iterations. */
 #define LONGEST_TRACED 1e5
 
 /* Of one block in the making; the lists are shared by all. */
@@ -133,8 +133,8 @@ static const block *finish_block(compiler *c)
 	return made;
 }
 
-/* A turn is the body, and the condition after it. */
-static const block *make_turn(const compiler *c, sw_id id)
+/* A iteration is the body, and the condition after it. */
+static const block *make_iteration(const compiler *c, sw_id id)
 {
 	const sw_op *op = sw_op_at(c->program, id);
 	compiler inner = inner_compiler(c);
@@ -143,32 +143,33 @@ static const block *make_turn(const compiler *c, sw_id id)
 	return finish_block(&inner);
 }
 
-/* With a trace all turns are played, where they are few. */
-static int64_t turns_to_play(const code *c, const block *turn, int64_t turns)
+/* With a trace all iterations are played, where they are few. */
+static int64_t iterations_to_play(const code *c, const block *iteration, int64_t iterations)
 {
-	if (c->detailed && (double)turns * (1 + turn->length) <= LONGEST_TRACED)
-		return turns;
-	return SW_MIN(turns, c->played_turns);
+	if (c->detailed && (double)iterations * (1 + iteration->length) <= LONGEST_TRACED)
+		return iterations;
+	return SW_MIN(iterations, c->played_iterations);
 }
 
 static void add_loop(compiler *c, sw_id id)
 {
 	const sw_op *op = sw_op_at(c->program, id);
-	const block *turn = make_turn(c, id);
-	int64_t turns = sw_op_trips(op);
+	const block *iteration = make_iteration(c, id);
+	int64_t iterations = sw_op_trips(op);
 	add_call(c, id, block_of(c, op->called[0]));
-	int64_t played = turns_to_play(c->code, turn, turns);
-	if (!turn->communicates && (!c->code->detailed || played < turns)) {
-		add_kernel(c, id, turn->compute_s * (double)turns);
+	int64_t played = iterations_to_play(c->code, iteration, iterations);
+	if (!iteration->communicates && (!c->code->detailed || played < iterations)) {
+		add_kernel(c, id, iteration->compute_s * (double)iterations);
 		return;
 	}
-	sw_vec_push(
-		&c->body,
-		((instruction){
-			.kind = LOOP, .op = id, .block = turn, .turns = turns, .played = played}));
-	c->sum.communicates |= turn->communicates;
-	c->sum.compute_s += turn->compute_s * (double)turns;
-	c->sum.length += 1 + (double)played * (1 + turn->length);
+	sw_vec_push(&c->body, ((instruction){.kind = LOOP,
+	                                     .op = id,
+	                                     .block = iteration,
+	                                     .iterations = iterations,
+	                                     .played = played}));
+	c->sum.communicates |= iteration->communicates;
+	c->sum.compute_s += iteration->compute_s * (double)iterations;
+	c->sum.length += 1 + (double)played * (1 + iteration->length);
 }
 
 static void add_conditional(compiler *c, sw_id id)
@@ -219,12 +220,12 @@ static const block *block_of(const compiler *c, int32_t number)
 }
 
 sw_status code_compile(code *c, const sw_cluster *cluster, const sw_program *program, bool detailed,
-                       int64_t played_turns, sw_error *err)
+                       int64_t played_iterations, sw_error *err)
 {
 	*c = (code){.cluster = cluster,
 	            .program = program,
 	            .detailed = detailed,
-	            .played_turns = played_turns};
+	            .played_iterations = played_iterations};
 	sw_arena_init(&c->arena);
 	compiler first = {.code = c, .program = program};
 	first.blocks = SW_NEW_N(&c->arena, const block *, program->computations.len);

@@ -19,18 +19,18 @@ typedef struct instruction {
 	uint32_t collective; /* of a start and of its done */
 	sw_id op;
 	double seconds;            /* of a kernel */
-	const struct block *block; /* called, or a turn of the loop */
+	const struct block *block; /* called, or a iteration of the loop */
 	/* of a loop: all of them, and those that are played one by one */
-	int64_t turns, played;
+	int64_t iterations, played;
 } instruction;
 
-/* What one execution of a computation, or one turn of a loop, consists of. */
+/* What one execution of a computation, or one iteration of a loop, consists of. */
 typedef struct block {
 	const instruction *at;
 	size_t n;
 	bool communicates;
 	double compute_s; /* of kernels */
-	double length;    /* instructions to be played, of the loops in it their played turns */
+	double length; /* instructions to be played, of the loops in it their played iterations */
 } block;
 
 typedef struct collective {
@@ -44,15 +44,15 @@ typedef struct code {
 	sw_arena arena;
 	const sw_cluster *cluster;
 	const sw_program *program;
-	bool detailed;        /* kernels one by one: somebody wants a trace */
-	int64_t played_turns; /* of a loop; the others are taken to be like the last of them */
+	bool detailed;             /* kernels one by one: somebody wants a trace */
+	int64_t played_iterations; /* of a loop; the others are taken to be like the last of them */
 	const block *entry;
 	SW_VEC(collective) collectives;
 } code;
 
 /* SW_ERR_INPUT if loops are nested so deep that this would take too long. */
 sw_status code_compile(code *c, const sw_cluster *cluster, const sw_program *program, bool detailed,
-                       int64_t played_turns, sw_error *err);
+                       int64_t played_iterations, sw_error *err);
 void code_clear(code *c);
 
 /* ---- groups ----------------------------------------------------------------------------- */

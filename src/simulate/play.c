@@ -8,10 +8,10 @@
  * The next thing to happen is the earliest begin or end of a meeting; an end lets its members go
  * on. So no device acts in the past of another.
  *
- * Of a loop the first turns are played. Then every device goes on to the end at the pace of the
- * latter half of them: exactly, where turns have settled into a rhythm (at once where all devices
- * are one: what was under way when the loop began is over after a turn); all devices skip the same
- * turns, so that waves stay the same everywhere.
+ * Of a loop the first iterations are played. Then every device goes on to the end at the pace of
+ * the latter half of them: exactly, where iterations have settled into a rhythm (at once where all
+ * devices are one: what was under way when the loop began is over after a iteration); all devices
+ * skip the same iterations, so that waves stay the same everywhere.
  *
  * Where a collective under way takes a share of its devices, a kernel that one may meet is an
  * event, too: it goes slower for as long as one does.
@@ -33,9 +33,9 @@ typedef struct account {
 typedef struct frame {
 	const block *block;
 	size_t at;
-	const instruction *loop; /* whose turn this is; NULL: a call */
-	int64_t turn;
-	account middle; /* when the latter half of the played turns began */
+	const instruction *loop; /* whose iteration this is; NULL: a call */
+	int64_t iteration;
+	account middle; /* when the latter half of the played iterations began */
 } frame;
 
 typedef struct interval {
@@ -192,15 +192,15 @@ static double onward(double now, double then, double times)
 	return now + times * (now - then);
 }
 
-/* The turns that are not played. */
-static void skip_turns(player *p, int32_t number, const frame *f)
+/* The iterations that are not played. */
+static void skip_iterations(player *p, int32_t number, const frame *f)
 {
 	account *sum = &p->devices[number].sum;
 	const account *middle = &f->middle;
 	const instruction *loop = f->loop;
 	double begin = sum->now;
-	double times =
-		(double)(loop->turns - loop->played) / (double)(loop->played - loop->played / 2);
+	double times = (double)(loop->iterations - loop->played) /
+	               (double)(loop->played - loop->played / 2);
 	*sum = (account){onward(sum->now, middle->now, times),
 	                 onward(sum->compute_s, middle->compute_s, times),
 	                 onward(sum->exposed_s, middle->exposed_s, times),
@@ -214,13 +214,13 @@ static void leave(player *p, int32_t number)
 	device *d = &p->devices[number];
 	frame *f = &d->frames.data[d->frames.len - 1];
 	f->at = 0;
-	f->turn++;
-	if (f->loop && f->turn == f->loop->played / 2)
+	f->iteration++;
+	if (f->loop && f->iteration == f->loop->played / 2)
 		f->middle = d->sum;
-	if (f->loop && f->turn < f->loop->played)
+	if (f->loop && f->iteration < f->loop->played)
 		return;
-	if (f->loop && f->turn < f->loop->turns)
-		skip_turns(p, number, f);
+	if (f->loop && f->iteration < f->loop->iterations)
+		skip_iterations(p, number, f);
 	d->frames.len--;
 }
 
@@ -275,7 +275,7 @@ static bool step(player *p, int32_t number, const instruction *i)
 		enter(d, i->block, NULL);
 		break;
 	case LOOP:
-		if (i->turns > 0)
+		if (i->iterations > 0)
 			enter(d, i->block, i);
 		break;
 	}

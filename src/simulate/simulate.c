@@ -5,10 +5,10 @@
 
 #include "interpret/interpret.h"
 
-/* Of a loop: where devices are one, a turn to clear what went before and one to measure; else
+/* Of a loop: where devices are one, a iteration to clear what went before and one to measure; else
  * enough for theirs to fall into a rhythm. */
-#define TURNS_OF_ONE 2
-#define TURNS_OF_MANY 16
+#define ITERATIONS_OF_ONE 2
+#define ITERATIONS_OF_MANY 16
 
 static sw_breakdown mean_of(const sw_breakdown *ranks, int64_t n)
 {
@@ -32,7 +32,7 @@ static sw_status simulate(const sw_cluster *cluster, const sw_program *scheduled
 	*result = (sw_simulation){.n_ranks = cluster->n_devices};
 	result->ranks = sw_alloc((size_t)cluster->n_devices * sizeof(*result->ranks));
 	sw_status status = code_compile(&c, cluster, scheduled, trace != NULL,
-	                                differ ? TURNS_OF_MANY : TURNS_OF_ONE, err);
+	                                differ ? ITERATIONS_OF_MANY : ITERATIONS_OF_ONE, err);
 	if (status == SW_OK)
 		status = play(&c, n_played, trace, (int32_t)SW_MIN(trace_ranks, cluster->n_devices),
 		              result->ranks, &result->step_time_s, err);

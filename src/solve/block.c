@@ -105,12 +105,12 @@ void block_range(search *s, int32_t seed, int32_t size)
 	s->work += size;
 }
 
-/* What the choice of v makes of a difference at a watched moment. */
-static int64_t stake(const search *s, int32_t v, int32_t moment)
+/* What the choice of v makes of a difference at a watched point. */
+static int64_t stake(const search *s, int32_t v, int32_t point)
 {
 	const watching *w = &s->watch;
 	for (int32_t k = w->first[v]; k < w->first[v + 1]; k++) {
-		if (moment < w->spans[k].begin || moment >= w->spans[k].end)
+		if (point < w->spans[k].begin || point >= w->spans[k].end)
 			continue;
 		const int64_t *usage = w->spans[k].usage;
 		int64_t least = usage[0], most = usage[0];
@@ -123,16 +123,16 @@ static int64_t stake(const search *s, int32_t v, int32_t moment)
 	return 0;
 }
 
-void block_users(search *s, int32_t moment, int32_t size)
+void block_users(search *s, int32_t point, int32_t size)
 {
 	const core *c = s->c;
 	block *b = s->block;
 	double most = 1, share = 0.3 * sw_rng_unit(&s->rng);
 	forget_region(b);
 	for (int32_t v = 0; v < c->n_nodes; v++)
-		most = SW_MAX(most, (double)stake(s, v, moment));
+		most = SW_MAX(most, (double)stake(s, v, point));
 	for (int32_t v = 0; v < c->n_nodes && b->nodes.len < (size_t)size; v++)
-		if ((double)stake(s, v, moment) >= most * share)
+		if ((double)stake(s, v, point) >= most * share)
 			take(b, v);
 	s->work += 2 * c->n_strategies;
 	spread(s, size);
@@ -285,8 +285,8 @@ static void raise_extra(search *s, double worth)
 		count += w->room[k] < 0;
 	for (int32_t k = 0; k < w->count; k++)
 		if (w->room[k] < 0)
-			s->extra[w->moment[k]] +=
-				worth / count / ((double)s->c->capacity[w->moment[k]] + 1);
+			s->extra[w->point[k]] +=
+				worth / count / ((double)s->c->capacity[w->point[k]] + 1);
 	search_sum_extra(s);
 }
 

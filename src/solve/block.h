@@ -71,11 +71,11 @@ static inline int64_t block_entries(const block *b, int32_t node)
 
 /* ---- block.c: what a move consists of, in the order of calls ---------------------------- */
 
-/* The region: nodes around `seed`; those numbered on from it; or large users of a watched moment.
+/* The region: nodes around `seed`; those numbered on from it; or large users of a watched point.
  */
 void block_around(search *s, int32_t seed, int32_t size);
 void block_range(search *s, int32_t seed, int32_t size);
-void block_users(search *s, int32_t moment, int32_t size);
+void block_users(search *s, int32_t point, int32_t size);
 /* What the region's nodes may choose: the present strategy and up to `most` - 1 others whose
  * reduced cost is at most `slack`; or the present one and another assignment's. */
 void block_offer(search *s, int32_t most, double slack);
@@ -88,7 +88,7 @@ void block_prepare(search *s, double gap);
 /* Minimises with prices times `scale`, and moves there. */
 void block_optimise(search *s, double scale);
 /* Back to `mark`, where the plan was made, and again, with what is exceeded at extra prices, until
- * nothing is. They are such that all capacity of the moments exceeded costs `worth` more the first
+ * nothing is. They are such that all capacity of the points exceeded costs `worth` more the first
  * time, and twice as much each time. */
 void block_settle(search *s, size_t mark, double scale, double worth);
 void block_descend(search *s);

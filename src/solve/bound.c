@@ -33,11 +33,11 @@ void bound_init(passing *b, const core *c, const graph *g)
 	sw_arena_init(&b->arena);
 	b->message = sw_alloc((size_t)(c->n_messages + 1) * sizeof(double));
 	b->best_message = sw_alloc((size_t)(c->n_messages + 1) * sizeof(double));
-	b->price = sw_alloc((size_t)(c->moments + 1) * sizeof(double));
-	b->best_price = sw_alloc((size_t)(c->moments + 1) * sizeof(double));
-	b->drift = sw_alloc((size_t)(c->moments + 1) * sizeof(double));
+	b->price = sw_alloc((size_t)(c->points + 1) * sizeof(double));
+	b->best_price = sw_alloc((size_t)(c->points + 1) * sizeof(double));
+	b->drift = sw_alloc((size_t)(c->points + 1) * sizeof(double));
 	b->place_message = sw_alloc((size_t)(c->n_messages + 1) * sizeof(double));
-	b->place_price = sw_alloc((size_t)(c->moments + 1) * sizeof(double));
+	b->place_price = sw_alloc((size_t)(c->points + 1) * sizeof(double));
 	b->priced = sw_alloc((size_t)(c->n_strategies + 1) * sizeof(double));
 	b->share = sw_alloc((size_t)(c->n_strategies + 1) * sizeof(double));
 	b->decoded = sw_alloc((size_t)(c->n_nodes + 1) * sizeof(int32_t));
@@ -45,8 +45,8 @@ void bound_init(passing *b, const core *c, const graph *g)
 	b->shared = sw_alloc((size_t)c->widest * sizeof(double));
 	b->least_of = sw_alloc((size_t)c->widest * sizeof(double));
 	recall_messages(b, g);
-	memcpy(b->price, g->price, (size_t)c->moments * sizeof(double));
-	memcpy(b->drift, g->drift, (size_t)c->moments * sizeof(double));
+	memcpy(b->price, g->price, (size_t)c->points * sizeof(double));
+	memcpy(b->drift, g->drift, (size_t)c->points * sizeof(double));
 	b->drifting = b->warm;
 }
 
@@ -62,7 +62,7 @@ static void remember_given(const passing *b, graph *g)
 		for (int32_t k = 0; k < sack->members; k++) {
 			for (int32_t i = 0; i < core_strategies(c, sack->node[k]); i++)
 				given[i] = best[sack->first[k] + sack->choice[k][i]];
-			graph_add_given(g, c->graph_node[sack->node[k]], sack->moment, given);
+			graph_add_given(g, c->graph_node[sack->node[k]], sack->point, given);
 		}
 		best += sack->first[sack->members];
 	}
@@ -82,8 +82,8 @@ void bound_remember(const passing *b, graph *g)
 		                   from->turned ? to_a : to_b);
 	}
 	remember_given(b, g);
-	memcpy(g->price, b->best_price, (size_t)c->moments * sizeof(double));
-	memcpy(g->drift, b->drift, (size_t)c->moments * sizeof(double));
+	memcpy(g->price, b->best_price, (size_t)c->points * sizeof(double));
+	memcpy(g->drift, b->drift, (size_t)c->points * sizeof(double));
 	g->level = b->level;
 	g->stride = b->stride;
 }
@@ -133,24 +133,24 @@ static void list_members(passing *b)
 			b->memberships[next[b->knapsacks[s].node[k]]++] = (membership){s, k};
 }
 
-/* A moment whose knapsack gave something before often costs nothing now, but counts. */
-static double *worth_of_moments(const passing *b, const graph *g)
+/* A point whose knapsack gave something before often costs nothing now, but counts. */
+static double *worth_of_points(const passing *b, const graph *g)
 {
 	const core *c = b->c;
-	double *worth = sw_alloc((size_t)(c->moments + 1) * sizeof *worth);
-	for (int32_t t = 0; t < c->moments; t++)
+	double *worth = sw_alloc((size_t)(c->points + 1) * sizeof *worth);
+	for (int32_t t = 0; t < c->points; t++)
 		worth[t] = b->price[t] * (double)c->capacity[t];
 	for (int32_t v = 0; v < c->n_nodes; v++) {
 		const graph_node *node = &g->nodes[c->graph_node[v]];
 		for (size_t m = 0; m < node->given.len; m++)
-			worth[node->given.data[m].moment] = INFINITY;
+			worth[node->given.data[m].point] = INFINITY;
 	}
 	return worth;
 }
 
 void bound_add_knapsacks(passing *b, const graph *g)
 {
-	double *worth = worth_of_moments(b, g);
+	double *worth = worth_of_points(b, g);
 	b->n_knapsacks = knapsacks_choose(b->c, g, worth, &b->arena, &b->knapsacks);
 	free(worth);
 	if (!b->n_knapsacks)
@@ -258,7 +258,7 @@ static void add_prices(passing *b)
 static double price_of_capacity(const passing *b)
 {
 	double total = 0;
-	for (int32_t t = 0; t < b->c->moments; t++)
+	for (int32_t t = 0; t < b->c->points; t++)
 		total += b->price[t] * (double)b->c->capacity[t];
 	return total;
 }
@@ -435,7 +435,7 @@ int64_t bound_sweep_work(const passing *b)
 {
 	const core *c = b->c;
 	return b->knapsack_work + c->entries + 2 * c->n_messages +
-	       2 * ((int64_t)c->moments + c->span_first[c->n_nodes]) + 8 * c->n_nodes;
+	       2 * ((int64_t)c->points + c->span_first[c->n_nodes]) + 8 * c->n_nodes;
 }
 
 void bound_sweep(passing *b)
@@ -449,14 +449,14 @@ void bound_sweep(passing *b)
 		return;
 	b->best = b->estimate;
 	memcpy(b->best_message, b->message, (size_t)b->c->n_messages * sizeof(double));
-	memcpy(b->best_price, b->price, (size_t)b->c->moments * sizeof(double));
+	memcpy(b->best_price, b->price, (size_t)b->c->points * sizeof(double));
 	copy_given(b, false);
 }
 
 void bound_return(passing *b)
 {
 	memcpy(b->message, b->best_message, (size_t)b->c->n_messages * sizeof(double));
-	memcpy(b->price, b->best_price, (size_t)b->c->moments * sizeof(double));
+	memcpy(b->price, b->best_price, (size_t)b->c->points * sizeof(double));
 	copy_given(b, true);
 	b->priced_stale = true;
 }

@@ -2,7 +2,7 @@
  * The lower bound on a core. Private to solve.
  *
  * Sequential reweighted message passing (Kolmogorov, "A new look at reweighted message passing",
- * PAMI 2015, for pairs: TRW-S) on costs to which prices of the moments are added (Lagrangian
+ * PAMI 2015, for pairs: TRW-S) on costs to which prices of the points are added (Lagrangian
  * relaxation of the capacity). The messages say how much of an edge's cost each end has been given;
  * whatever their values and the prices', the nodes' minima plus the edges' minima less the prices'
  * worth of the capacity bound every assignment within the capacity from below. In double here;
@@ -30,8 +30,8 @@ typedef struct passing {
 	int64_t n_choices;  /* its length */
 	int64_t knapsack_work;
 	double *message;    /* c->n_messages */
-	double *price;      /* per moment, >= 0 */
-	double *drift;      /* per moment: smoothed excess of the decoded assignments */
+	double *price;      /* per point, >= 0 */
+	double *drift;      /* per point: smoothed excess of the decoded assignments */
 	double *priced;     /* per strategy: cost with prices */
 	double *share;      /* per strategy: how often it was decoded, smoothed */
 	const bool *barred; /* NULL, or per strategy: may not be chosen */
@@ -55,10 +55,10 @@ typedef struct passing {
 	int64_t work;
 } passing;
 
-/* Begins with what the graph's edges and moments remember. */
+/* Begins with what the graph's edges and points remember. */
 void bound_init(passing *b, const core *c, const graph *g);
 void bound_clear(passing *b);
-/* From now on the moments that cost most take part as knapsacks, and begin with what the graph
+/* From now on the points that cost most take part as knapsacks, and begin with what the graph
  * remembers. */
 void bound_add_knapsacks(passing *b, const graph *g);
 /* The graph remembers the best messages and prices. */

@@ -290,13 +290,13 @@ static void choose_branch(leaf *l, const core *c, passing *b, const halt *h)
 	free(barred);
 }
 
-/* Without moments, and of small treewidth: the optimum itself. */
+/* Without points, and of small treewidth: the optimum itself. */
 static bool solve_exactly(leaf *l, const core *c)
 {
 	int64_t cost, spent = 0;
 	int32_t *x = sw_alloc((size_t)(c->n_nodes + 1) * sizeof *x);
 	bool done =
-		!c->moments && core_eliminate(c, EXACT_WORK * (c->entries + 1), x, &cost, &spent);
+		!c->points && core_eliminate(c, EXACT_WORK * (c->entries + 1), x, &cost, &spent);
 	l->work += spent;
 	if (done && cost != SW_FORBIDDEN && cost + c->constant < l->upper)
 		take_assignment(l, c, x);

@@ -116,56 +116,56 @@ static void build_edges(graph *g, const sw_problem *problem)
 	sw_vec_clear(&moved);
 }
 
-/* ---- moments: only where something begins or ends matters ------------------------------- */
+/* ---- points: only where something begins or ends matters ------------------------------- */
 
-static int compare_moments(const void *a, const void *b)
+static int compare_points(const void *a, const void *b)
 {
 	int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
 	return (x > y) - (x < y);
 }
 
-static int32_t collect_moments(const sw_problem *problem, int32_t *moments)
+static int32_t collect_points(const sw_problem *problem, int32_t *points)
 {
 	size_t n = 0;
 	for (size_t s = 0; s < problem->spans.len; s++) {
-		moments[n++] = problem->spans.data[s].begin;
-		moments[n++] = problem->spans.data[s].end;
+		points[n++] = problem->spans.data[s].begin;
+		points[n++] = problem->spans.data[s].end;
 	}
-	qsort(moments, n, sizeof *moments, compare_moments);
+	qsort(points, n, sizeof *points, compare_points);
 	int32_t distinct = 0;
 	for (size_t i = 0; i < n; i++)
-		if (!i || moments[i] != moments[i - 1])
-			moments[distinct++] = moments[i];
+		if (!i || points[i] != points[i - 1])
+			points[distinct++] = points[i];
 	return distinct;
 }
 
-static int32_t rank_of(const int32_t *moments, int32_t count, int32_t moment)
+static int32_t rank_of(const int32_t *points, int32_t count, int32_t point)
 {
 	const int32_t *at =
-		bsearch(&moment, moments, (size_t)count, sizeof *moments, compare_moments);
-	return (int32_t)(at - moments);
+		bsearch(&point, points, (size_t)count, sizeof *points, compare_points);
+	return (int32_t)(at - points);
 }
 
 static void build_spans(graph *g, const sw_problem *problem)
 {
 	int32_t count = 0;
-	int32_t *moments = sw_alloc((problem->spans.len * 2 + 1) * sizeof *moments);
+	int32_t *points = sw_alloc((problem->spans.len * 2 + 1) * sizeof *points);
 	if (problem->capacity != INT64_MAX)
-		count = collect_moments(problem, moments);
-	g->moments = SW_MAX(count - 1, 0);
-	g->capacity = SW_NEW_N(&g->arena, int64_t, g->moments + 1);
-	g->capacity_left = SW_NEW_N(&g->arena, int64_t, g->moments + 1);
-	g->price = SW_NEW_N(&g->arena, double, g->moments + 1);
-	g->drift = SW_NEW_N(&g->arena, double, g->moments + 1);
-	for (int32_t t = 0; t < g->moments; t++)
+		count = collect_points(problem, points);
+	g->points = SW_MAX(count - 1, 0);
+	g->capacity = SW_NEW_N(&g->arena, int64_t, g->points + 1);
+	g->capacity_left = SW_NEW_N(&g->arena, int64_t, g->points + 1);
+	g->price = SW_NEW_N(&g->arena, double, g->points + 1);
+	g->drift = SW_NEW_N(&g->arena, double, g->points + 1);
+	for (int32_t t = 0; t < g->points; t++)
 		g->capacity[t] = problem->capacity;
 	for (size_t s = 0; count && s < problem->spans.len; s++) {
 		const sw_span *span = &problem->spans.data[s];
 		graph_add_span(g, root_of(problem, span->node),
-		               rank_of(moments, count, span->begin),
-		               rank_of(moments, count, span->end), span->usage);
+		               rank_of(points, count, span->begin),
+		               rank_of(points, count, span->end), span->usage);
 	}
-	free(moments);
+	free(points);
 }
 
 /* Strategies forbidden by themselves, or too large for any surroundings, go at once; so every cost

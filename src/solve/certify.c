@@ -37,20 +37,20 @@ typedef struct exact {
 	double scale;
 	int64_t *message, *given; /* of edges, and of knapsacks */
 	const passing *b;
-	wide *price_sum; /* of moments before each */
+	wide *price_sum; /* of points before each */
 	wide *row;       /* one node's strategies */
 } exact;
 
-/* So that the prices of all moments times all that may be used fit in 120 bits. */
+/* So that the prices of all points times all that may be used fit in 120 bits. */
 static wide largest_price(const core *c)
 {
 	wide usage = 1;
-	for (int32_t t = 0; t < c->moments; t++)
+	for (int32_t t = 0; t < c->points; t++)
 		usage = SW_MAX(usage, (wide)c->capacity[t]);
 	for (int32_t v = 0; v < c->n_nodes; v++)
 		for (int32_t k = c->span_first[v]; k < c->span_first[v + 1]; k++)
 			usage += most_of(c->spans[k].usage, core_strategies(c, v));
-	return ((wide)1 << 120) / usage / (c->moments + 1);
+	return ((wide)1 << 120) / usage / (c->points + 1);
 }
 
 static void exact_init(exact *x, const passing *b)
@@ -60,7 +60,7 @@ static void exact_init(exact *x, const passing *b)
 	x->bits = choose_bits(c);
 	x->scale = ldexp(1, x->bits);
 	x->message = sw_alloc((size_t)(c->n_messages + 1) * sizeof *x->message);
-	x->price_sum = sw_alloc((size_t)(c->moments + 1) * sizeof *x->price_sum);
+	x->price_sum = sw_alloc((size_t)(c->points + 1) * sizeof *x->price_sum);
 	x->row = sw_alloc((size_t)c->widest * sizeof *x->row);
 	x->given = sw_alloc((size_t)(b->n_choices + 1) * sizeof *x->given);
 	for (int64_t a = 0; a < b->n_choices; a++)
@@ -68,7 +68,7 @@ static void exact_init(exact *x, const passing *b)
 	for (int64_t m = 0; m < c->n_messages; m++)
 		x->message[m] = round_message(b->best_message[m], x->scale);
 	wide most = largest_price(c);
-	for (int32_t t = 0; t < c->moments; t++) {
+	for (int32_t t = 0; t < c->points; t++) {
 		wide price = round_message(b->best_price[t], x->scale);
 		x->price_sum[t + 1] = x->price_sum[t] + SW_MAX(0, SW_MIN(price, most));
 	}
@@ -162,7 +162,7 @@ static wide least_wide(const wide *values, int32_t n)
 static wide exact_capacity(const exact *x, const core *c)
 {
 	wide total = 0;
-	for (int32_t t = 0; t < c->moments; t++)
+	for (int32_t t = 0; t < c->points; t++)
 		total += (x->price_sum[t + 1] - x->price_sum[t]) * c->capacity[t];
 	return total;
 }

@@ -266,7 +266,7 @@ static bool add_node(reader *r, size_t n)
 	return true;
 }
 
-/* Moments of an empty interval mean nothing. */
+/* Points of an empty interval mean nothing. */
 static bool add_interval(reader *r, size_t n)
 {
 	const pair *interval = &r->intervals.data[n];
@@ -275,7 +275,7 @@ static bool add_interval(reader *r, size_t n)
 	if (interval->first < 0 || interval->second > INT32_MAX)
 		return sw_json_stream_fail(
 			r->json, &interval->place,
-			"problem.nodes.intervals[%zu]: [%lld, %lld], expected moments from 0 to "
+			"problem.nodes.intervals[%zu]: [%lld, %lld], expected points from 0 to "
 			"2147483647",
 			n, (long long)interval->first, (long long)interval->second);
 	problem_adopt_span(r->problem, (int32_t)n, (int32_t)interval->first,

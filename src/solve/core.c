@@ -38,8 +38,8 @@ static void pack_costs(core *c, const graph *g)
 		for (size_t s = 0; s < node->spans.len; s++)
 			c->spans[(size_t)c->span_first[v] + s] = node->spans.data[s];
 	}
-	assert(!g->moments || !g->capacity_left[0]); /* graph_reduce settles it */
-	c->moments = g->moments;
+	assert(!g->points || !g->capacity_left[0]); /* graph_reduce settles it */
+	c->points = g->points;
 	c->capacity = g->capacity;
 	c->constant = g->constant;
 }
@@ -154,8 +154,8 @@ void core_clear(core *c)
 
 void core_price_usage(const core *c, const double *price, double *sum)
 {
-	double *before = sw_alloc((size_t)(c->moments + 1) * sizeof *before);
-	for (int32_t t = 0; t < c->moments; t++)
+	double *before = sw_alloc((size_t)(c->points + 1) * sizeof *before);
+	for (int32_t t = 0; t < c->points; t++)
 		before[t + 1] = before[t] + price[t];
 	for (int32_t v = 0; v < c->n_nodes; v++)
 		for (int32_t k = c->span_first[v]; k < c->span_first[v + 1]; k++) {

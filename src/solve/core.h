@@ -27,7 +27,7 @@ typedef struct core_table {
 
 typedef struct core {
 	sw_arena arena;
-	int32_t n_nodes, n_edges, n_strategies, moments;
+	int32_t n_nodes, n_edges, n_strategies, points;
 	int32_t widest;                   /* the most strategies of any node, or 1 */
 	int32_t *graph_node, *graph_edge; /* their numbers in the graph */
 	int32_t *first;
@@ -48,7 +48,7 @@ typedef struct core {
 void core_init(core *c, const graph *g);
 void core_clear(core *c);
 
-/* Adds to `sum`, per strategy, what its usage costs at `price` per moment. */
+/* Adds to `sum`, per strategy, what its usage costs at `price` per point. */
 void core_price_usage(const core *c, const double *price, double *sum);
 
 /* The table of an edge seen from node v of it (0: a, 1: b). */

@@ -5,9 +5,9 @@
 
 typedef __int128 wide;
 
-/* A change of the total usage at a moment. */
+/* A change of the total usage at a point. */
 typedef struct change {
-	int32_t moment;
+	int32_t point;
 	wide by;
 } change;
 
@@ -44,16 +44,16 @@ static bool total_cost(const sw_problem *problem, const int32_t *assignment, wid
 	return true;
 }
 
-/* At one moment ends come before begins: spans are half-open. */
+/* At one point ends come before begins: spans are half-open. */
 static int compare_changes(const void *a, const void *b)
 {
 	const change *x = a, *y = b;
-	if (x->moment != y->moment)
-		return x->moment < y->moment ? -1 : 1;
+	if (x->point != y->point)
+		return x->point < y->point ? -1 : 1;
 	return (x->by > y->by) - (x->by < y->by);
 }
 
-/* In the order of moments; *count of them. Freed by the caller. */
+/* In the order of points; *count of them. Freed by the caller. */
 static change *list_changes(const sw_problem *problem, const int32_t *assignment, size_t *count)
 {
 	change *changes = sw_alloc((problem->spans.len * 2 + 1) * sizeof *changes);
@@ -70,17 +70,17 @@ static change *list_changes(const sw_problem *problem, const int32_t *assignment
 	return changes;
 }
 
-static wide find_peak(const sw_problem *problem, const int32_t *assignment, int32_t *peak_moment)
+static wide find_peak(const sw_problem *problem, const int32_t *assignment, int32_t *peak_point)
 {
 	size_t count;
 	change *changes = list_changes(problem, assignment, &count);
 	wide now = 0, peak = 0;
-	*peak_moment = 0;
+	*peak_point = 0;
 	for (size_t i = 0; i < count; i++) {
 		now += changes[i].by;
 		if (now > peak) {
 			peak = now;
-			*peak_moment = changes[i].moment;
+			*peak_point = changes[i].point;
 		}
 	}
 	free(changes);
@@ -90,7 +90,7 @@ static wide find_peak(const sw_problem *problem, const int32_t *assignment, int3
 void sw_problem_evaluate(const sw_problem *problem, const int32_t *assignment,
                          sw_evaluation *evaluation)
 {
-	wide cost, peak = find_peak(problem, assignment, &evaluation->peak_moment);
+	wide cost, peak = find_peak(problem, assignment, &evaluation->peak_point);
 	evaluation->allowed =
 		ties_kept(problem, assignment) && total_cost(problem, assignment, &cost);
 	evaluation->cost = 0;
@@ -119,7 +119,7 @@ static void insert_run(sw_overuse *runs, int32_t room, int32_t found, sw_overuse
 		runs[at] = run;
 }
 
-/* Between the changes of one moment the total means nothing: only after the last of them is it the
+/* Between the changes of one point the total means nothing: only after the last of them is it the
  * usage. */
 int32_t sw_problem_overuse(const sw_problem *problem, const int32_t *assignment, sw_overuse *runs,
                            int32_t room)
@@ -133,13 +133,13 @@ int32_t sw_problem_overuse(const sw_problem *problem, const int32_t *assignment,
 	change *changes = list_changes(problem, assignment, &count);
 	for (size_t i = 0; i < count; i++) {
 		now += changes[i].by;
-		if (i + 1 < count && changes[i + 1].moment == changes[i].moment)
+		if (i + 1 < count && changes[i + 1].point == changes[i].point)
 			continue;
 		wide over = now - problem->capacity;
 		if (over > 0 && excess <= 0)
-			run.begin = changes[i].moment;
+			run.begin = changes[i].point;
 		if (over <= 0 && excess > 0) {
-			run.end = changes[i].moment;
+			run.end = changes[i].point;
 			run.excess = (int64_t)SW_MIN(excess, (wide)INT64_MAX);
 			insert_run(runs, room, found++, run);
 		}

@@ -199,14 +199,14 @@ void graph_add_span(graph *g, int32_t node, int32_t begin, int32_t end, const in
 	g->usage_changed = true;
 }
 
-void graph_add_given(graph *g, int32_t node, int32_t moment, const double *given)
+void graph_add_given(graph *g, int32_t node, int32_t point, const double *given)
 {
 	graph_node *v = &g->nodes[node];
 	size_t k = 0;
-	while (k < v->given.len && v->given.data[k].moment != moment)
+	while (k < v->given.len && v->given.data[k].point != point)
 		k++;
 	if (k == v->given.len) {
-		graph_given added = {moment, SW_NEW_N(&g->arena, double, v->strategies)};
+		graph_given added = {point, SW_NEW_N(&g->arena, double, v->strategies)};
 		sw_vec_push(&v->given, added);
 	}
 	for (int32_t i = 0; i < v->strategies; i++)
@@ -401,10 +401,10 @@ static void copy_nodes(graph *g, const graph *from, int32_t *rank)
 	}
 }
 
-static void copy_moments(graph *g, const graph *from)
+static void copy_points(graph *g, const graph *from)
 {
-	size_t size = (size_t)from->moments + 1;
-	g->moments = from->moments;
+	size_t size = (size_t)from->points + 1;
+	g->points = from->points;
 	g->usage_changed = from->usage_changed;
 	g->capacity = sw_arena_copy(&g->arena, from->capacity, size * sizeof *g->capacity);
 	g->capacity_left =
@@ -423,7 +423,7 @@ void graph_copy(graph *g, const graph *from)
 	g->shift = from->shift;
 	g->infeasible = from->infeasible;
 	copy_nodes(g, from, rank);
-	copy_moments(g, from);
+	copy_points(g, from);
 	g->lent = true;
 	for (size_t e = 0; e < from->edges.len; e++) {
 		const graph_edge *edge = &from->edges.data[e];

@@ -3,7 +3,7 @@
  *
  * Tables are immutable, counted and interned: an edge that changes gets another table. Whatever is
  * removed leaves a record on the undo stack; graph_restore plays the stack backwards and turns an
- * assignment of what is left into one of everything, at the cost the reduced graph says. Moments
+ * assignment of what is left into one of everything, at the cost the reduced graph says. Points
  * are renumbered as they prove redundant; each has its own capacity, because usages that no choice
  * can change are subtracted from it. Edges remember the messages of the last bound (bound.c), and
  * every reduction keeps them as true as it can, so that the next bound begins where the last one
@@ -41,9 +41,9 @@ typedef struct graph_span {
 	int64_t *usage; /* per strategy, in the graph's arena */
 } graph_span;
 
-/* What the last bound's knapsack of a moment gave to a node's strategies. */
+/* What the last bound's knapsack of a point gave to a node's strategies. */
 typedef struct graph_given {
-	int32_t moment;
+	int32_t point;
 	double *given; /* per strategy, in the graph's arena */
 } graph_given;
 
@@ -90,14 +90,14 @@ typedef struct graph {
 	int32_t *buckets;
 	int32_t n_buckets, n_tables, free_table;
 	bool lent; /* what graph_add_edge is given now outlives the graph, and is not copied */
-	int32_t moments;
-	int64_t *capacity;      /* per moment */
-	int64_t *capacity_left; /* differences not yet taken off: per moment, one more at the end */
-	double *price;          /* per moment: what earlier bounds found a unit of usage worth */
-	double *drift;          /* per moment: the smoothed excess that its prices followed last */
+	int32_t points;
+	int64_t *capacity;      /* per point */
+	int64_t *capacity_left; /* differences not yet taken off: per point, one more at the end */
+	double *price;          /* per point: what earlier bounds found a unit of usage worth */
+	double *drift;          /* per point: the smoothed excess that its prices followed last */
 	double stride;          /* of those steps */
 	double level;           /* how far above it the prices aimed last; 0: there was none */
-	bool usage_changed;     /* since the moments were last looked at */
+	bool usage_changed;     /* since the points were last looked at */
 	int64_t constant;       /* cost of what is gone */
 	/* no assignment's cost leaves 62 bits: else costs are clamped, and nothing is proved */
 	bool exact;
@@ -130,7 +130,7 @@ void graph_remove_edge(graph *g, int32_t edge);
 /* Replaces the table; rows and columns as the edge's nodes now have strategies. */
 void graph_set_table(graph *g, int32_t edge, const int64_t *cost);
 /* Remembers what a knapsack gave, one number per strategy; adds to what it gave before. */
-void graph_add_given(graph *g, int32_t node, int32_t moment, const double *given);
+void graph_add_given(graph *g, int32_t node, int32_t point, const double *given);
 void graph_add_span(graph *g, int32_t node, int32_t begin, int32_t end, const int64_t *usage);
 void graph_touch(graph *g, int32_t node); /* queue it */
 /* Keeps the strategies whose flag is set, and queues node and neighbours. `instead` is NULL, or
@@ -167,7 +167,7 @@ typedef enum graph_step {
 	REDUCE_DOMINANCE = 16, /* a strategy that another beats in any surroundings goes */
 	REDUCE_LEAF = 32,      /* a leaf with spans whose best strategy its neighbour determines */
 	REDUCE_MERGE = 64,     /* a node determined by a neighbour joins it */
-	REDUCE_MOMENTS = 128,  /* moments that can't bind go; strategies that can't fit go */
+	REDUCE_POINTS = 128,   /* points that can't bind go; strategies that can't fit go */
 	REDUCE_ALL = 255,
 } graph_step;
 
@@ -182,7 +182,7 @@ bool reduce_support(graph *g, int32_t node);
 bool reduce_dominance(graph *g, int32_t node);
 bool reduce_leaf(graph *g, int32_t node);
 bool reduce_merge(graph *g, int32_t node);
-void reduce_moments(graph *g);
+void reduce_points(graph *g);
 void reduce_settle(graph *g); /* takes capacity_left off the capacity */
 
 /* ---- small helpers ---------------------------------------------------------------------- */

@@ -88,7 +88,7 @@ void solver_conclude(solver *s, sw_solve_answer answer, sw_solution *solution)
 	solution->cost = s->best_value.cost;
 	solution->lower_bound = s->bound;
 	solution->peak_usage = s->best_value.peak_usage;
-	solution->peak_moment = s->best_value.peak_moment;
+	solution->peak_point = s->best_value.peak_point;
 	solution->work = s->work;
 	solution->seconds = sw_now_s() - s->started_s;
 	solution->timed_out = s->timed_out;

@@ -18,19 +18,19 @@
 #define LIGHT (1.0 / 64)
 /* A knapsack takes part if its price is this share of all. */
 #define CHEAP 1e-3
-/* Share of common members above which two moments are taken for one. */
+/* Share of common members above which two points are taken for one. */
 #define ALIKE 0.75
 
 /* ---- choosing --------------------------------------------------------------------------- */
 
-/* What node v's strategies use at a moment. False: nothing at all. */
-static bool usage_at(const core *c, int32_t v, int32_t moment, int64_t *usage)
+/* What node v's strategies use at a point. False: nothing at all. */
+static bool usage_at(const core *c, int32_t v, int32_t point, int64_t *usage)
 {
 	bool any = false;
 	memset(usage, 0, (size_t)core_strategies(c, v) * sizeof *usage);
 	for (int32_t k = c->span_first[v]; k < c->span_first[v + 1]; k++) {
 		const graph_span *span = &c->spans[k];
-		if (moment < span->begin || moment >= span->end)
+		if (point < span->begin || point >= span->end)
 			continue;
 		any = true;
 		for (int32_t i = 0; i < core_strategies(c, v); i++)
@@ -59,11 +59,11 @@ static int by_node(const void *a, const void *b)
 	return (x->node > y->node) - (x->node < y->node);
 }
 
-/* What a node remembers being given at a moment, or NULL. */
-static const double *remembered(const graph_node *v, int32_t moment)
+/* What a node remembers being given at a point, or NULL. */
+static const double *remembered(const graph_node *v, int32_t point)
 {
 	for (size_t k = 0; k < v->given.len; k++)
-		if (v->given.data[k].moment == moment)
+		if (v->given.data[k].point == point)
 			return v->given.data[k].given;
 	return NULL;
 }
@@ -76,21 +76,21 @@ static bool varies(const double *given, int32_t n)
 	return false;
 }
 
-/* The heaviest nodes at a moment, and those that remember being given something at it, in order of
+/* The heaviest nodes at a point, and those that remember being given something at it, in order of
  * their numbers; their usages go to the arena. */
-static int32_t find_heavy(const core *c, const graph *g, int32_t moment, sw_arena *arena,
+static int32_t find_heavy(const core *c, const graph *g, int32_t point, sw_arena *arena,
                           heavy *found, int64_t *usage)
 {
 	int32_t count = 0;
 	heavy *all = sw_alloc((size_t)(c->n_nodes + 1) * sizeof *all);
 	for (int32_t v = 0; v < c->n_nodes; v++) {
-		const double *given = remembered(&g->nodes[c->graph_node[v]], moment);
-		if (!usage_at(c, v, moment, usage) && !given)
+		const double *given = remembered(&g->nodes[c->graph_node[v]], point);
+		if (!usage_at(c, v, point, usage) && !given)
 			continue;
 		int64_t most = most_of(usage, core_strategies(c, v));
 		if (varies(given, core_strategies(c, v)))
 			all[count++] = (heavy){v, INT64_MAX, NULL, given};
-		else if ((double)most >= LIGHT * (double)c->capacity[moment])
+		else if ((double)most >= LIGHT * (double)c->capacity[point])
 			all[count++] = (heavy){v, most, NULL, given};
 	}
 	qsort(all, (size_t)count, sizeof *all, by_usage);
@@ -99,7 +99,7 @@ static int32_t find_heavy(const core *c, const graph *g, int32_t moment, sw_aren
 	free(all);
 	qsort(found, (size_t)count, sizeof *found, by_node);
 	for (int32_t k = 0; k < count; k++) {
-		usage_at(c, found[k].node, moment, usage);
+		usage_at(c, found[k].node, point, usage);
 		size_t bytes = (size_t)core_strategies(c, found[k].node) * sizeof *usage;
 		found[k].usage = sw_arena_copy(arena, usage, bytes);
 	}
@@ -180,14 +180,14 @@ static void add_member(const core *c, knapsack *s, sw_arena *arena, const heavy 
 	free(order);
 }
 
-static void build(const core *c, knapsack *s, sw_arena *arena, int32_t moment, const heavy *members,
+static void build(const core *c, knapsack *s, sw_arena *arena, int32_t point, const heavy *members,
                   int32_t count)
 {
-	int64_t capacity = c->capacity[moment], unit = choose_unit(c, members, count, capacity),
+	int64_t capacity = c->capacity[point], unit = choose_unit(c, members, count, capacity),
 		strategies = 0;
 	for (int32_t k = 0; k < count; k++)
 		strategies += core_strategies(c, members[k].node);
-	*s = (knapsack){.moment = moment,
+	*s = (knapsack){.point = point,
 	                .units = (int32_t)(capacity / unit),
 	                .never = 4 * (double)c->magnitude + 4};
 	s->node = SW_NEW_N(arena, int32_t, count);
@@ -228,17 +228,17 @@ int knapsacks_choose(const core *c, const graph *g, const double *worth, sw_aren
 {
 	int count = 0;
 	double all = 0, limit = INFINITY;
-	int32_t limit_moment = -1;
+	int32_t limit_point = -1;
 	heavy members[MOST_MEMBERS];
 	*chosen = SW_NEW_N(arena, knapsack, MOST_KNAPSACKS);
 	int64_t *usage = sw_alloc((size_t)c->widest * sizeof *usage);
-	for (int32_t t = 0; t < c->moments; t++)
+	for (int32_t t = 0; t < c->points; t++)
 		all += worth[t] < INFINITY ? worth[t] : 0;
 	for (int tried = 0; tried < 4 * MOST_KNAPSACKS && count < MOST_KNAPSACKS; tried++) {
 		int32_t best = -1; /* the dearest below the last one */
 		double most = CHEAP * all;
-		for (int32_t t = 0; t < c->moments; t++) {
-			bool below = worth[t] < limit || (worth[t] == limit && t > limit_moment);
+		for (int32_t t = 0; t < c->points; t++) {
+			bool below = worth[t] < limit || (worth[t] == limit && t > limit_point);
 			if (below && worth[t] > most) {
 				best = t;
 				most = worth[t];
@@ -247,7 +247,7 @@ int knapsacks_choose(const core *c, const graph *g, const double *worth, sw_aren
 		if (best < 0)
 			break;
 		limit = most;
-		limit_moment = best;
+		limit_point = best;
 		int32_t n = find_heavy(c, g, best, arena, members, usage);
 		if (!n)
 			continue;

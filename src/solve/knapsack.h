@@ -1,9 +1,9 @@
 /*
- * The capacity at one moment as a factor of its own. Private to solve.
+ * The capacity at one point as a factor of its own. Private to solve.
  *
- * Prices see a moment's capacity only as a linear inequality: half of a strategy that does not fit
+ * Prices see a point's capacity only as a linear inequality: half of a strategy that does not fit
  * is as good as a smaller one that does. A knapsack sees which combinations of strategies of the
- * nodes that use much at that moment fit together, and takes part in message passing as edges do:
+ * nodes that use much at that point fit together, and takes part in message passing as edges do:
  * its cost is 0 for a combination that fits and infinite for others, less what it has given to its
  * nodes. Usages are rounded down to units; so is the capacity: nothing that fits is ruled out.
  * Minima over combinations are by dynamic programming over the units used: what the members before
@@ -16,7 +16,7 @@
 #include "solve/core.h"
 
 typedef struct knapsack {
-	int32_t moment, members, units;
+	int32_t point, members, units;
 	/* what a choice that fits with nothing is given: beyond all costs, but finite */
 	double never;
 	int32_t *node;    /* per member, ascending */
@@ -29,7 +29,7 @@ typedef struct knapsack {
 	double *after; /* per member: of those after it; in reverse order of units */
 } knapsack;
 
-/* Those of the few moments that are worth most (per moment; say price times capacity) at which
+/* Those of the few points that are worth most (per point; say price times capacity) at which
  * whole strategies do not fill the capacity. Those of infinite worth, which the graph remembers,
  * come first, however alike; `given` begins with what is remembered. Returns how many. */
 int knapsacks_choose(const core *c, const graph *g, const double *worth, sw_arena *arena,

@@ -2,14 +2,14 @@
  * CBC 2.10: branch and cut for linear programs with integers (https://github.com/coin-or/Cbc), told
  * the integer program of Rhino's section 4.2 (and Alpa's) as an MPS file: x[n][s] = 1 if node n
  * takes strategy s, exactly one per node; the cost of an edge on variables e[i][j]; a row per
- * moment that can bind.
+ * point that can bind.
  *
  * Rhino says e[i][j] >= x[i] + x[j] - 1. Here the e of a row sum to its x, and those of a column to
  * its, which means the same for integers and is the tighter of the two for fractions: fairer to the
  * peer. The e may then be continuous, and forbidden pairs have none.
  *
  * Columns: the x, node by node; then the e, edge by edge. Rows: one per node; per edge its rows,
- * then its columns; one per moment. It calculates in floating point: its bound is what it prints,
+ * then its columns; one per point. It calculates in floating point: its bound is what it prints,
  * less a little, rounded up.
  */
 #include "solve/method_foreign.h"

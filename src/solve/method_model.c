@@ -3,17 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- moments that can bind -------------------------------------------------------------- */
+/* ---- points that can bind -------------------------------------------------------------- */
 
-typedef struct moment_facts {
+typedef struct point_facts {
 	int64_t *most;       /* usage if each span took its largest */
 	bool *begins, *ends; /* does a span begin, or end, there? */
-	int32_t *row;        /* the number of candidates for rows before this moment */
+	int32_t *row;        /* the number of candidates for rows before this point */
 	int32_t n_rows;
 	int64_t *capacity; /* per candidate */
-} moment_facts;
+} point_facts;
 
-static void gather_facts(moment_facts *f, const graph *g)
+static void gather_facts(point_facts *f, const graph *g)
 {
 	for (int32_t v = 0; v < g->n_nodes; v++) {
 		const graph_node *node = &g->nodes[v];
@@ -25,42 +25,42 @@ static void gather_facts(moment_facts *f, const graph *g)
 			f->most[span->end] -= most;
 		}
 	}
-	for (int32_t t = 1; t < g->moments; t++)
+	for (int32_t t = 1; t < g->points; t++)
 		f->most[t] += f->most[t - 1];
 }
 
 /* All that lives at t lives at t + 1, where there is no more room. */
-static bool next_implies(const graph *g, const moment_facts *f, int32_t t)
+static bool next_implies(const graph *g, const point_facts *f, int32_t t)
 {
-	return t >= 0 && t + 1 < g->moments && !f->ends[t + 1] &&
+	return t >= 0 && t + 1 < g->points && !f->ends[t + 1] &&
 	       g->capacity[t + 1] <= g->capacity[t];
 }
 
-static bool previous_implies(const graph *g, const moment_facts *f, int32_t t)
+static bool previous_implies(const graph *g, const point_facts *f, int32_t t)
 {
 	return t > 0 && !f->begins[t] && g->capacity[t - 1] <= g->capacity[t] &&
 	       !next_implies(g, f, t - 1);
 }
 
-static void facts_init(moment_facts *f, const graph *g)
+static void facts_init(point_facts *f, const graph *g)
 {
-	size_t n = (size_t)g->moments + 1;
-	*f = (moment_facts){.most = sw_alloc(n * sizeof *f->most),
-	                    .begins = sw_alloc(n * sizeof *f->begins),
-	                    .ends = sw_alloc(n * sizeof *f->ends),
-	                    .row = sw_alloc(n * sizeof *f->row),
-	                    .capacity = sw_alloc(n * sizeof *f->capacity)};
+	size_t n = (size_t)g->points + 1;
+	*f = (point_facts){.most = sw_alloc(n * sizeof *f->most),
+	                   .begins = sw_alloc(n * sizeof *f->begins),
+	                   .ends = sw_alloc(n * sizeof *f->ends),
+	                   .row = sw_alloc(n * sizeof *f->row),
+	                   .capacity = sw_alloc(n * sizeof *f->capacity)};
 	gather_facts(f, g);
-	for (int32_t t = 0; t < g->moments; t++) {
+	for (int32_t t = 0; t < g->points; t++) {
 		f->row[t] = f->n_rows;
 		if (f->most[t] > g->capacity[t] && !next_implies(g, f, t) &&
 		    !previous_implies(g, f, t))
 			f->capacity[f->n_rows++] = g->capacity[t];
 	}
-	f->row[g->moments] = f->n_rows;
+	f->row[g->points] = f->n_rows;
 }
 
-static void facts_clear(moment_facts *f)
+static void facts_clear(point_facts *f)
 {
 	free(f->most);
 	free(f->begins);
@@ -79,7 +79,7 @@ typedef struct usage_change { /* from this row on, so much more or less */
 
 typedef struct sweep {
 	model *m;
-	moment_facts *f;
+	point_facts *f;
 	sw_map index; /* (node, usage) -> number in the model */
 	SW_VEC(usage_change) changes;
 	int64_t *sum;
@@ -161,7 +161,7 @@ static int64_t most_used(const model *m, int32_t usage)
 	return most_of(u->usage, m->nodes.data[u->node].strategies);
 }
 
-static void fill_rows(model *m, const moment_facts *f)
+static void fill_rows(model *m, const point_facts *f)
 {
 	for (int32_t r = 0; r < f->n_rows; r++)
 		sw_vec_push(&m->rows, ((model_row){.capacity = f->capacity[r]}));
@@ -220,7 +220,7 @@ static void list_rows(model *m)
 
 static void add_rows(model *m)
 {
-	moment_facts f;
+	point_facts f;
 	sweep w = {.m = m, .f = &f};
 	facts_init(&f, &m->g);
 	for (size_t n = 0; n < m->nodes.len; n++)

@@ -1,5 +1,5 @@
 /*
- * A problem as another solver is told it: nodes, pairwise tables, and per moment that can bind the
+ * A problem as another solver is told it: nodes, pairwise tables, and per point that can bind the
  * spans that count.
  *
  * Made from the solver's own graph, so that ties are contracted, forbidden strategies dropped and

@@ -42,7 +42,7 @@ void walk_init(walk *w, const graph *g)
 	*w = (walk){.g = g,
 	            .nodes = sw_alloc(n * sizeof *w->nodes),
 	            .links = sw_alloc((2 * g->edges.len + 1) * sizeof *w->links),
-	            .used = sw_alloc(((size_t)g->moments + 1) * sizeof *w->used)};
+	            .used = sw_alloc(((size_t)g->points + 1) * sizeof *w->used)};
 	list_nodes(w, number);
 	list_links(w, number);
 	free(number);
@@ -77,9 +77,9 @@ static void add_cost(walk *w, const walk_node *node, int32_t strategy, int sign)
 	w->work += WORK_PER_LINK * (1 + node->n_links);
 }
 
-static int64_t excess_at(const walk *w, int32_t moment)
+static int64_t excess_at(const walk *w, int32_t point)
 {
-	return SW_MAX(w->used[moment] - w->g->capacity[moment], 0);
+	return SW_MAX(w->used[point] - w->g->capacity[point], 0);
 }
 
 static void add_usage(walk *w, const walk_node *node, int32_t strategy, int sign)

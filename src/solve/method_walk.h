@@ -8,7 +8,7 @@
 /* Less of the first thing that differs is better. */
 typedef struct walk_value {
 	int64_t forbidden; /* pairs that are chosen and must not be */
-	__int128 over;     /* sum over the moments of what exceeds the capacity */
+	__int128 over;     /* sum over the points of what exceeds the capacity */
 	int64_t cost;      /* of what is allowed, without the graph's constant */
 } walk_value;
 
@@ -29,15 +29,15 @@ typedef struct walk {
 	int32_t n;
 	walk_node *nodes; /* those of the graph that are alive */
 	walk_link *links;
-	int64_t *used; /* per moment */
+	int64_t *used; /* per point */
 	walk_value value;
-	int64_t work; /* table entries and moments looked at */
+	int64_t work; /* table entries and points looked at */
 } walk;
 
 /* With nothing chosen. The graph must outlive it unchanged. */
 void walk_init(walk *w, const graph *g);
 void walk_clear(walk *w);
-/* -1: takes the choice back. O(degree + moments of the node's spans). */
+/* -1: takes the choice back. O(degree + points of the node's spans). */
 void walk_move(walk *w, int32_t node, int32_t strategy);
 /* Chooses for all nodes by chance, in their order, among the strategies that are not forbidden
  * beside what is chosen. */

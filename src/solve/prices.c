@@ -1,4 +1,4 @@
-/* The prices of the moments: a subgradient method along the smoothed excess of the decoded
+/* The prices of the points: a subgradient method along the smoothed excess of the decoded
  * assignments, one step per sweep, so that messages and prices settle together. */
 #include "solve/bound.h"
 
@@ -29,7 +29,7 @@
 static void update_drift(passing *b)
 {
 	const core *c = b->c;
-	double *used = sw_alloc((size_t)(c->moments + 1) * sizeof *used);
+	double *used = sw_alloc((size_t)(c->points + 1) * sizeof *used);
 	for (int32_t v = 0; v < c->n_nodes; v++)
 		for (int32_t s = c->span_first[v]; s < c->span_first[v + 1]; s++) {
 			const graph_span *span = &c->spans[s];
@@ -37,7 +37,7 @@ static void update_drift(passing *b)
 			used[span->end] -= (double)span->usage[b->decoded[v]];
 		}
 	double now = 0, kept = b->drifting ? DRIFT_KEPT : 0;
-	for (int32_t t = 0; t < c->moments; t++) {
+	for (int32_t t = 0; t < c->points; t++) {
 		now += used[t];
 		b->drift[t] = kept * b->drift[t] + (1 - kept) * (now - (double)c->capacity[t]);
 	}
@@ -62,13 +62,13 @@ static void reprice(passing *b)
 	const core *c = b->c;
 	double square = 0, missing = b->best + b->level - b->estimate;
 	update_drift(b);
-	for (int32_t t = 0; t < c->moments; t++)
+	for (int32_t t = 0; t < c->points; t++)
 		if (b->drift[t] > 0 || b->price[t] > 0)
 			square += b->drift[t] * b->drift[t];
 	if (square <= 0)
 		return;
 	double step = b->stride * missing / square;
-	for (int32_t t = 0; t < c->moments; t++)
+	for (int32_t t = 0; t < c->points; t++)
 		b->price[t] = SW_MAX(0, b->price[t] + step * b->drift[t]);
 	b->priced_stale = true;
 }
@@ -97,7 +97,7 @@ static bool fell_back(passing *b, double upper)
 		return false;
 	b->idle = 0;
 	b->level *= LOWER;
-	b->settled = !b->c->moments || b->level < LOWEST * SW_MIN(most, fabs(b->best));
+	b->settled = !b->c->points || b->level < LOWEST * SW_MIN(most, fabs(b->best));
 	bound_return(b);
 	return true;
 }
@@ -116,7 +116,7 @@ static bool fell_back(passing *b, double upper)
 static void mark_place(passing *b)
 {
 	memcpy(b->place_message, b->message, (size_t)b->c->n_messages * sizeof(double));
-	memcpy(b->place_price, b->price, (size_t)b->c->moments * sizeof(double));
+	memcpy(b->place_price, b->price, (size_t)b->c->points * sizeof(double));
 	b->since_leap = 0;
 }
 
@@ -127,7 +127,7 @@ static void leap(passing *b)
 	bound_return(b);
 	for (int64_t m = 0; m < c->n_messages; m++)
 		b->message[m] += b->reach * (b->message[m] - b->place_message[m]);
-	for (int32_t t = 0; t < c->moments; t++)
+	for (int32_t t = 0; t < c->points; t++)
 		b->price[t] = SW_MAX(0, b->price[t] + b->reach * (b->price[t] - b->place_price[t]));
 	bound_sweep(b);
 	b->sweeps++;
@@ -163,7 +163,7 @@ void bound_run(passing *b, double upper, double target, int64_t work, const halt
 		if (h->tell)
 			h->tell(h->context, b->best);
 		update_share(b);
-		if (++b->sweeps > first && !fell_back(b, upper) && b->c->moments)
+		if (++b->sweeps > first && !fell_back(b, upper) && b->c->points)
 			reprice(b);
 		if (b->sweeps > 2 * first)
 			leap_at_times(b);
@@ -175,7 +175,7 @@ double bound_probe(passing *b, const bool *barred, double upper, double level, i
 	const core *c = b->c;
 	passing saved = *b;
 	size_t messages = (size_t)c->n_messages * sizeof(double),
-	       prices = (size_t)c->moments * sizeof(double);
+	       prices = (size_t)c->points * sizeof(double);
 	b->best_message = sw_alloc(messages + sizeof(double));
 	b->best_price = sw_alloc(prices + sizeof(double));
 	b->best_given = sw_alloc((size_t)(b->n_choices + 1) * sizeof(double));
@@ -187,7 +187,7 @@ double bound_probe(passing *b, const bool *barred, double upper, double level, i
 	b->drifting = false;
 	for (int k = 0; k < sweeps && b->best < upper; k++) {
 		bound_sweep(b);
-		if (!fell_back(b, upper) && c->moments)
+		if (!fell_back(b, upper) && c->points)
 			reprice(b);
 	}
 	double found = b->best;

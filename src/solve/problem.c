@@ -73,7 +73,7 @@ void problem_adopt_span(sw_problem *problem, int32_t node, int32_t begin, int32_
 	    (begin >= end || all_zero(usage, problem->nodes.data[node].strategies)))
 		return;
 	sw_vec_push(&problem->spans, span);
-	problem->moments = SW_MAX(problem->moments, end);
+	problem->points = SW_MAX(problem->points, end);
 }
 
 void sw_problem_add_span(sw_problem *problem, int32_t node, int32_t begin, int32_t end,
@@ -272,7 +272,7 @@ static sw_status check_spans(const sw_problem *problem, sw_error *err)
 			               span->node, problem->nodes.len);
 		if (span->begin < 0)
 			return sw_fail(err, SW_ERR_INPUT,
-			               "span %zu begins at moment %d; moments count from 0", s,
+			               "span %zu begins at point %d; points count from 0", s,
 			               span->begin);
 		sw_status status = largest_usage(problem, s, &largest, err);
 		if (status)

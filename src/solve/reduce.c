@@ -51,8 +51,8 @@ static void drain_queue(graph *g, unsigned steps)
 void graph_reduce(graph *g, unsigned steps)
 {
 	for (int round = 0; round < MOST_ROUNDS && !g->infeasible; round++) {
-		if ((steps & REDUCE_MOMENTS) && g->usage_changed)
-			reduce_moments(g);
+		if ((steps & REDUCE_POINTS) && g->usage_changed)
+			reduce_points(g);
 		if (g->queue_head == g->queue.len)
 			break;
 		drain_queue(g, steps);

@@ -1,4 +1,4 @@
-/* Reductions on capacity: what every choice uses is subtracted from it, moments that cannot bind or
+/* Reductions on capacity: what every choice uses is subtracted from it, points that cannot bind or
  * that another implies go, and strategies that cannot fit are dropped. */
 #include "solve/graph.h"
 
@@ -17,14 +17,14 @@ static void subtract_least(graph *g, const graph_span *span, int32_t strategies)
 }
 
 typedef struct span_end {
-	int32_t moment, span;
+	int32_t point, span;
 	int sign; /* 1: begins */
 } span_end;
 
-static int by_moment(const void *a, const void *b)
+static int by_point(const void *a, const void *b)
 {
 	const span_end *x = a, *y = b;
-	return (x->moment > y->moment) - (x->moment < y->moment);
+	return (x->point > y->point) - (x->point < y->point);
 }
 
 /* Whether the spans are disjoint already, in order, none continuing another. */
@@ -71,13 +71,13 @@ static void make_disjoint(graph *g, graph_node *v)
 		ends[2 * s] = (span_end){old[s].begin, (int32_t)s, 1};
 		ends[2 * s + 1] = (span_end){old[s].end, (int32_t)s, -1};
 	}
-	qsort(ends, 2 * count, sizeof *ends, by_moment);
+	qsort(ends, 2 * count, sizeof *ends, by_point);
 	v->spans.len = 0;
 	for (size_t e = 0; e < 2 * count; e++) {
 		for (int32_t i = 0; i < v->strategies; i++)
 			now[i] += ends[e].sign * old[ends[e].span].usage[i];
-		if (e + 1 < 2 * count && ends[e].moment < ends[e + 1].moment)
-			append_span(g, v, ends[e].moment, ends[e + 1].moment, now);
+		if (e + 1 < 2 * count && ends[e].point < ends[e + 1].point)
+			append_span(g, v, ends[e].point, ends[e + 1].point, now);
 	}
 	free(now);
 	free(ends);
@@ -101,12 +101,12 @@ static void drop_idle_spans(graph *g, int32_t node)
 void reduce_settle(graph *g)
 {
 	int64_t taken = 0;
-	for (int32_t t = 0; t < g->moments; t++) {
+	for (int32_t t = 0; t < g->points; t++) {
 		taken += g->capacity_left[t];
 		g->capacity[t] += taken;
 		g->infeasible |= g->capacity[t] < 0;
 	}
-	memset(g->capacity_left, 0, ((size_t)g->moments + 1) * sizeof *g->capacity_left);
+	memset(g->capacity_left, 0, ((size_t)g->points + 1) * sizeof *g->capacity_left);
 }
 
 static void subtract_fixed_usage(graph *g)
@@ -123,15 +123,15 @@ static void subtract_fixed_usage(graph *g)
 	reduce_settle(g);
 }
 
-/* ---- moments ---------------------------------------------------------------------------- */
+/* ---- points ---------------------------------------------------------------------------- */
 
-/* Per moment: the usage if every node took its largest; how many spans begin, and end, there. */
-typedef struct moment_facts {
+/* Per point: the usage if every node took its largest; how many spans begin, and end, there. */
+typedef struct point_facts {
 	int64_t *most;
-	int32_t *begins, *ends; /* before and at this moment: cumulative */
-} moment_facts;
+	int32_t *begins, *ends; /* before and at this point: cumulative */
+} point_facts;
 
-static void gather_facts(const graph *g, moment_facts *facts)
+static void gather_facts(const graph *g, point_facts *facts)
 {
 	for (int32_t n = 0; n < g->n_nodes; n++) {
 		const graph_node *v = &g->nodes[n];
@@ -144,7 +144,7 @@ static void gather_facts(const graph *g, moment_facts *facts)
 			facts->ends[span->end]++;
 		}
 	}
-	for (int32_t t = 1; t <= g->moments; t++) {
+	for (int32_t t = 1; t <= g->points; t++) {
 		facts->most[t] += facts->most[t - 1];
 		facts->begins[t] += facts->begins[t - 1];
 		facts->ends[t] += facts->ends[t - 1];
@@ -160,11 +160,10 @@ static void leave_to(const graph *g, int32_t *heir, int32_t implied, int32_t by)
 /* If no span ends after p, up to q, all that live at p live at q: with no more capacity at q, p is
  * implied. Likewise backwards. kept[] gets the others, ascending; heir[] what
  * implies each, -1 if it can't bind. */
-static int32_t choose_moments(const graph *g, const moment_facts *facts, int32_t *kept,
-                              int32_t *heir)
+static int32_t choose_points(const graph *g, const point_facts *facts, int32_t *kept, int32_t *heir)
 {
 	int32_t count = 0;
-	for (int32_t q = 0; q < g->moments; q++) {
+	for (int32_t q = 0; q < g->points; q++) {
 		heir[q] = facts->most[q] <= g->capacity[q] ? -1 : q;
 		if (heir[q] < 0)
 			continue;
@@ -181,7 +180,7 @@ static int32_t choose_moments(const graph *g, const moment_facts *facts, int32_t
 	return count;
 }
 
-/* What is remembered of a moment goes to the one that implies it. */
+/* What is remembered of a point goes to the one that implies it. */
 static void renumber_given(graph *g, int32_t node, const int32_t *heir, const int32_t *rank)
 {
 	graph_node *v = &g->nodes[node];
@@ -190,19 +189,19 @@ static void renumber_given(graph *g, int32_t node, const int32_t *heir, const in
 	memcpy(old, v->given.data, count * sizeof *old);
 	v->given.len = 0;
 	for (size_t k = 0; k < count; k++) {
-		int32_t moment = old[k].moment;
-		while (moment >= 0 && heir[moment] != moment)
-			moment = heir[moment];
-		if (moment >= 0)
-			graph_add_given(g, node, rank[moment], old[k].given);
+		int32_t point = old[k].point;
+		while (point >= 0 && heir[point] != point)
+			point = heir[point];
+		if (point >= 0)
+			graph_add_given(g, node, rank[point], old[k].given);
 	}
 	free(old);
 }
 
 static void renumber(graph *g, const int32_t *kept, int32_t count, const int32_t *heir)
 {
-	int32_t *rank = sw_alloc(((size_t)g->moments + 1) * sizeof *rank);
-	for (int32_t t = 0, r = 0; t <= g->moments; t++) {
+	int32_t *rank = sw_alloc(((size_t)g->points + 1) * sizeof *rank);
+	for (int32_t t = 0, r = 0; t <= g->points; t++) {
 		rank[t] = r;
 		r += r < count && kept[r] == t;
 	}
@@ -222,19 +221,19 @@ static void renumber(graph *g, const int32_t *kept, int32_t count, const int32_t
 		g->price[r] = g->price[kept[r]];
 		g->drift[r] = g->drift[kept[r]];
 	}
-	g->moments = count;
+	g->points = count;
 	free(rank);
 }
 
-static void drop_slack_moments(graph *g)
+static void drop_slack_points(graph *g)
 {
-	size_t size = (size_t)g->moments + 1;
-	moment_facts facts = {sw_alloc(size * sizeof(int64_t)), sw_alloc(size * sizeof(int32_t)),
-	                      sw_alloc(size * sizeof(int32_t))};
+	size_t size = (size_t)g->points + 1;
+	point_facts facts = {sw_alloc(size * sizeof(int64_t)), sw_alloc(size * sizeof(int32_t)),
+	                     sw_alloc(size * sizeof(int32_t))};
 	int32_t *kept = sw_alloc(size * sizeof *kept), *heir = sw_alloc(size * sizeof *heir);
 	gather_facts(g, &facts);
-	int32_t count = choose_moments(g, &facts, kept, heir);
-	if (count < g->moments)
+	int32_t count = choose_points(g, &facts, kept, heir);
+	if (count < g->points)
 		renumber(g, kept, count, heir);
 	free(heir);
 	free(kept);
@@ -245,23 +244,23 @@ static void drop_slack_moments(graph *g)
 
 /* ---- strategies that cannot fit --------------------------------------------------------- */
 
-/* least[k][t]: the smallest capacity of the 2^k moments from t. */
+/* least[k][t]: the smallest capacity of the 2^k points from t. */
 typedef struct range_least {
 	int levels;
-	int32_t moments;
+	int32_t points;
 	int64_t *least;
 } range_least;
 
 static range_least build_range(const graph *g)
 {
-	range_least range = {1, g->moments, NULL};
-	while (((int64_t)1 << range.levels) <= g->moments)
+	range_least range = {1, g->points, NULL};
+	while (((int64_t)1 << range.levels) <= g->points)
 		range.levels++;
-	range.least = sw_alloc((size_t)range.levels * (size_t)g->moments * sizeof(int64_t));
-	memcpy(range.least, g->capacity, (size_t)g->moments * sizeof(int64_t));
+	range.least = sw_alloc((size_t)range.levels * (size_t)g->points * sizeof(int64_t));
+	memcpy(range.least, g->capacity, (size_t)g->points * sizeof(int64_t));
 	for (int k = 1; k < range.levels; k++) {
-		int64_t *row = range.least + (int64_t)k * g->moments, *half = row - g->moments;
-		for (int32_t t = 0; t + (1 << k) <= g->moments; t++)
+		int64_t *row = range.least + (int64_t)k * g->points, *half = row - g->points;
+		for (int32_t t = 0; t + (1 << k) <= g->points; t++)
 			row[t] = SW_MIN(half[t], half[t + (1 << (k - 1))]);
 	}
 	return range;
@@ -272,13 +271,13 @@ static int64_t least_capacity(const range_least *range, int32_t begin, int32_t e
 	int k = 0;
 	while (((int64_t)2 << k) <= end - begin)
 		k++;
-	const int64_t *row = range->least + (int64_t)k * range->moments;
+	const int64_t *row = range->least + (int64_t)k * range->points;
 	return SW_MIN(row[begin], row[end - (1 << k)]);
 }
 
 static void drop_unfitting(graph *g)
 {
-	if (!g->moments)
+	if (!g->points)
 		return;
 	range_least range = build_range(g);
 	for (int32_t n = 0; n < g->n_nodes && !g->infeasible; n++) {
@@ -299,12 +298,12 @@ static void drop_unfitting(graph *g)
 	free(range.least);
 }
 
-void reduce_moments(graph *g)
+void reduce_points(graph *g)
 {
 	g->usage_changed = false;
 	subtract_fixed_usage(g);
 	if (g->infeasible)
 		return;
-	drop_slack_moments(g);
+	drop_slack_points(g);
 	drop_unfitting(g);
 }

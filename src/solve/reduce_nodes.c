@@ -197,7 +197,7 @@ static void give_spans(graph *g, int32_t node, int32_t leader, const int32_t *ma
 	for (size_t k = 0; k < v->given.len; k++) {
 		for (int32_t j = 0; j < count; j++)
 			given[j] = v->given.data[k].given[map[j]];
-		graph_add_given(g, leader, v->given.data[k].moment, given);
+		graph_add_given(g, leader, v->given.data[k].point, given);
 	}
 	free(given);
 }

@@ -1,5 +1,5 @@
 /* From any assignment towards a valid one. First usage is paid for but not limited, which makes the
- * assignment cheap; then what exceeds the capacity is mended, the worst moment first, where its
+ * assignment cheap; then what exceeds the capacity is mended, the worst point first, where its
  * users are; if that fails, by prices that grow everywhere; if that fails, by single nodes. */
 #include "solve/block.h"
 
@@ -12,7 +12,7 @@
 /* Rounds over everything, at least; then each is followed by another if it gains so much. */
 #define RELAXED_ROUNDS 3
 #define WORTHWHILE 0.001
-/* Mendings of the worst moment, and attempts at each, of which the best is taken. */
+/* Mendings of the worst point, and attempts at each, of which the best is taken. */
 #define MOST_MENDINGS 64
 #define ATTEMPTS 8
 /* Prices grow by 2^32 in all, in as many rounds as the work allows. */
@@ -56,9 +56,9 @@ static void relax(search *s, int64_t work_limit)
 	}
 }
 
-/* ---- mending the worst moment ----------------------------------------------------------- */
+/* ---- mending the worst point ----------------------------------------------------------- */
 
-static int32_t worst_moment(const search *s)
+static int32_t worst_point(const search *s)
 {
 	int32_t worst = 0;
 	for (int32_t k = 1; k < s->watch.count; k++)
@@ -89,7 +89,7 @@ static void attempt_mending(search *s, attempt *best)
 	int64_t size = (int64_t)16 << sw_rng_below(&s->rng, 8), forbidden = s->forbidden;
 	double cost = cost_with_prices(s), gap = typical_gap(s);
 	wide over = s->over;
-	block_users(s, worst_moment(s), (int32_t)SW_MIN(size, (int64_t)s->c->n_nodes));
+	block_users(s, worst_point(s), (int32_t)SW_MIN(size, (int64_t)s->c->n_nodes));
 	block_prepare(s, 16 * gap);
 	block_settle(s, 0, 1, gap / 256);
 	double ratio = (cost_with_prices(s) - cost) / SW_MAX(1, (double)(over - s->over));
@@ -118,7 +118,7 @@ static bool repair_by_mending(search *s, int64_t work_limit)
 
 /* ---- by prices -------------------------------------------------------------------------- */
 
-/* About what a unit of usage at one moment may be worth: all cost that is to be lost over all
+/* About what a unit of usage at one point may be worth: all cost that is to be lost over all
  * usage. */
 static double unit_price(const search *s)
 {
@@ -134,7 +134,7 @@ static void raise_prices(search *s, double unit, double growth)
 {
 	for (int32_t k = 0; k < s->watch.count; k++)
 		if (s->watch.room[k] < 0) {
-			double *extra = &s->extra[s->watch.moment[k]];
+			double *extra = &s->extra[s->watch.point[k]];
 			*extra = SW_MAX(*extra * growth, unit);
 		}
 	search_sum_extra(s);
@@ -160,12 +160,12 @@ static bool repair_by_prices(search *s, int64_t work_limit)
 
 /* ---- greedily --------------------------------------------------------------------------- */
 
-/* What node v uses at a watched moment; NULL if that is the same whatever it chooses. */
-static const int64_t *usage_at(const search *s, int32_t v, int32_t moment)
+/* What node v uses at a watched point; NULL if that is the same whatever it chooses. */
+static const int64_t *usage_at(const search *s, int32_t v, int32_t point)
 {
 	const watching *w = &s->watch;
 	for (int32_t k = w->first[v]; k < w->first[v + 1]; k++)
-		if (w->spans[k].begin <= moment && moment < w->spans[k].end)
+		if (w->spans[k].begin <= point && point < w->spans[k].end)
 			return w->spans[k].usage;
 	return NULL;
 }
@@ -173,10 +173,10 @@ static const int64_t *usage_at(const search *s, int32_t v, int32_t moment)
 static bool lower_worst(search *s)
 {
 	const core *c = s->c;
-	int32_t moment = worst_moment(s), best = -1, strategy = 0;
+	int32_t point = worst_point(s), best = -1, strategy = 0;
 	double best_ratio = 0;
 	for (int32_t v = 0; v < c->n_nodes; v++) {
-		const int64_t *usage = usage_at(s, v, moment), *field = s->field + c->first[v];
+		const int64_t *usage = usage_at(s, v, point), *field = s->field + c->first[v];
 		for (int32_t i = 0; usage && i < core_strategies(c, v); i++) {
 			int64_t less = usage[s->x[v]] - usage[i];
 			if (less <= 0)

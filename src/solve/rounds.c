@@ -18,7 +18,7 @@
 #define PATIENCE 2
 #define LITTLE_LOST 0.02
 #define LITTLE_GAINED 0.1
-/* Knapsacks need prices that tell which moments matter: that aim at most this share of the gap
+/* Knapsacks need prices that tell which points matter: that aim at most this share of the gap
  * above the bound. Before, they slow the prices down. */
 #define KNAPSACK_LEVEL 0.05
 /* Pairs are ruled out, too, in graphs of at most so many table entries: their tables are no longer
@@ -70,8 +70,8 @@ static void begin(one_round *r, solver *s, const lineage *at, int64_t bound)
 	bound_init(&r->b, &r->c, at->g);
 	if (knapsacks_help(r))
 		bound_add_knapsacks(&r->b, at->g);
-	r->price = sw_alloc((size_t)(r->c.moments + 1) * sizeof *r->price);
-	memcpy(r->price, at->g->price, (size_t)r->c.moments * sizeof *r->price);
+	r->price = sw_alloc((size_t)(r->c.points + 1) * sizeof *r->price);
+	memcpy(r->price, at->g->price, (size_t)r->c.points * sizeof *r->price);
 	r->reduced = sw_alloc((size_t)(r->c.n_strategies + 1) * sizeof *r->reduced);
 	if (r->b.warm)
 		bound_reduced_costs(&r->b, r->reduced);

@@ -38,7 +38,7 @@ void search_init(search *s, const core *c, const int32_t *start, const double *p
 	memcpy(s->x, start, (size_t)c->n_nodes * sizeof *s->x);
 	s->field = sw_alloc((size_t)(c->n_strategies + 1) * sizeof *s->field);
 	s->priced = sw_alloc((size_t)(c->n_strategies + 1) * sizeof *s->priced);
-	s->extra = sw_alloc((size_t)(c->moments + 1) * sizeof *s->extra);
+	s->extra = sw_alloc((size_t)(c->points + 1) * sizeof *s->extra);
 	s->penalty = choose_penalty(c);
 	s->forest = forest_new(c);
 	s->block = block_new(c);
@@ -133,7 +133,7 @@ void search_undo(search *s, size_t journal_length)
 	}
 }
 
-/* Whether the change keeps every watched moment that it raises within the capacity. */
+/* Whether the change keeps every watched point that it raises within the capacity. */
 static bool fits(const search *s, int32_t node, int32_t strategy)
 {
 	const watching *w = &s->watch;

@@ -2,7 +2,7 @@
  * Local search on a core: an assignment with, per strategy, its cost given all neighbours; moves
  * are exact and can be taken back. Private to solve.
  *
- * Only the moments that proved binding are WATCHED from move to move: usually some hundred out of
+ * Only the points that proved binding are WATCHED from move to move: usually some hundred out of
  * thousands, which makes a move that much cheaper. search_verify looks at all of them, and watches
  * those from then on at which the assignment turned out to exceed the capacity; nothing is taken
  * for valid without it.
@@ -17,18 +17,18 @@ typedef struct search_change {
 	int32_t node, before;
 } search_change;
 
-/* What a node uses at a run of watched moments. Those of one node are disjoint and ascending. */
+/* What a node uses at a run of watched points. Those of one node are disjoint and ascending. */
 typedef struct watch_span {
-	int32_t begin, end;   /* places among the watched moments */
+	int32_t begin, end;   /* places among the watched points */
 	const int64_t *usage; /* per strategy */
 } watch_span;
 
 typedef struct watching {
 	sw_arena arena;
 	int32_t count;
-	int32_t *moment; /* ascending */
-	int64_t *room;   /* capacity less usage; negative where it is exceeded */
-	/* sum of search.extra over the watched moments before it; one more at the end */
+	int32_t *point; /* ascending */
+	int64_t *room;  /* capacity less usage; negative where it is exceeded */
+	/* sum of search.extra over the watched points before it; one more at the end */
 	double *extra_before;
 	int32_t *first; /* per node: its spans */
 	watch_span *spans;
@@ -45,11 +45,11 @@ typedef struct search {
 	int64_t penalty;
 	int64_t forbidden; /* pairs chosen now */
 	watching watch;
-	wide over;     /* sum over the watched moments of what exceeds the capacity */
+	wide over;     /* sum over the watched points of what exceeds the capacity */
 	bool verified; /* no usage has changed since search_verify found none exceeded */
 	SW_VEC(search_change) journal;
 	double *priced;        /* per strategy: its usage at the prices of the bound */
-	double *extra;         /* per moment: prices on top of those, for repairs */
+	double *extra;         /* per point: prices on top of those, for repairs */
 	const double *reduced; /* NULL, or per strategy: its reduced cost by the bound. Set after
 	                          search_init */
 	struct forest *forest;
@@ -59,7 +59,7 @@ typedef struct search {
 	halt halt;
 } search;
 
-/* `price` per moment, or NULL for none. */
+/* `price` per point, or NULL for none. */
 void search_init(search *s, const core *c, const int32_t *start, const double *price,
                  uint64_t seed);
 void search_clear(search *s);
@@ -73,7 +73,7 @@ static inline int64_t search_penalised(const search *s, int64_t cost)
 {
 	return cost == SW_FORBIDDEN ? s->penalty : cost;
 }
-/* As far as the watched moments tell. After search_repair and search_improve they tell all. */
+/* As far as the watched points tell. After search_repair and search_improve they tell all. */
 static inline bool search_valid(const search *s)
 {
 	return s->over == 0 && s->forbidden == 0;
@@ -82,7 +82,7 @@ bool search_done(const search *s);
 
 /* ---- watch.c ---------------------------------------------------------------------------- */
 
-/* True if no moment at all is above its capacity; else the worst of them are watched from now on.
+/* True if no point at all is above its capacity; else the worst of them are watched from now on.
  */
 bool search_verify(search *s);
 void search_watch_clear(search *s);

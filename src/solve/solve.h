@@ -3,8 +3,8 @@
  *
  * Takes a pairwise problem: nodes with strategies; a cost per strategy; a table of costs per edge
  * (row = strategy of the first node, column = strategy of the second); per node any number of SPANS
- * (half-open intervals of moments with a usage per strategy); one capacity that the sum of the
- * usages of all spans containing a moment must not exceed, at any moment. Gives the assignment of
+ * (half-open intervals of points with a usage per strategy); one capacity that the sum of the
+ * usages of all spans containing a point must not exceed, at any point. Gives the assignment of
  * least total cost that it found, and a LOWER BOUND on the cost of every feasible assignment. It
  * knows nothing of tensors. A superset of the ASPLOS 2025 IOPDDL contest's problem.
  *
@@ -31,7 +31,7 @@ static inline int64_t sw_cost_plus(int64_t a, int64_t b)
 
 typedef struct sw_span {
 	int32_t node;
-	int32_t begin, end;   /* moments [begin, end) */
+	int32_t begin, end;   /* points [begin, end) */
 	const int64_t *usage; /* per strategy of the node; borrowed from the problem's arena */
 } sw_span;
 
@@ -58,7 +58,7 @@ typedef struct sw_problem {
 	SW_VEC(sw_cost_table) tables;
 	SW_VEC(sw_edge) edges;
 	SW_VEC(int32_t) tied_to; /* per node: the node whose strategy index it shares, or itself */
-	int32_t moments;         /* 1 + the largest moment of any span */
+	int32_t points;          /* 1 + the largest point of any span */
 	int64_t capacity;        /* INT64_MAX: none */
 	sw_map table_index;
 } sw_problem;
@@ -82,14 +82,14 @@ sw_status sw_problem_check(const sw_problem *problem, sw_error *err);
  */
 typedef struct sw_evaluation {
 	bool allowed;       /* no forbidden strategy or pair, ties kept */
-	bool within;        /* no moment above the capacity */
+	bool within;        /* no point above the capacity */
 	int64_t cost;       /* meaningful when allowed; saturates at INT64_MAX - 1 */
-	int64_t peak_usage; /* largest total over moments, and the first moment that has it */
-	int32_t peak_moment;
+	int64_t peak_usage; /* largest total over points, and the first point that has it */
+	int32_t peak_point;
 } sw_evaluation;
 void sw_problem_evaluate(const sw_problem *problem, const int32_t *assignment,
                          sw_evaluation *evaluation);
-/* A maximal run of moments at which an assignment uses more than the capacity; `excess` is the
+/* A maximal run of points at which an assignment uses more than the capacity; `excess` is the
  * largest in it. */
 typedef struct sw_overuse {
 	int32_t begin, end;
@@ -132,7 +132,7 @@ typedef struct sw_solution {
 	int32_t *assignment;
 	int64_t cost, lower_bound; /* bound valid in every case but INFEASIBLE */
 	int64_t peak_usage;
-	int32_t peak_moment;
+	int32_t peak_point;
 	int64_t work; /* units spent */
 	/* assignments whose cost was looked at, by methods that do that one by one (methods.h) */
 	int64_t tried;
@@ -142,7 +142,7 @@ typedef struct sw_solution {
 } sw_solution;
 
 /* Steps: contract ties -> exact reductions to a fixed point (parallel edges, row and column minima,
- * arc consistency, dominance, nodes of degree 0, 1 and 2, nodes determined by a neighbour, moments
+ * arc consistency, dominance, nodes of degree 0, 1 and 2, nodes determined by a neighbour, points
  * that can't bind) -> exact elimination without the capacity if the treewidth is small, which often
  * is the answer -> rounds of bound (reweighted message passing with prices and knapsacks for the
  * capacity), searches and fixing -> branch and bound -> map back -> evaluate. SW_OK for every

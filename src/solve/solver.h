@@ -89,7 +89,7 @@ void solver_dive(dive *d);
 
 /* ---- eliminate.c: exact elimination when the treewidth is small ------------------------- */
 
-/* Solves a core without moments exactly if that takes at most `work` table entries. x gets the
+/* Solves a core without points exactly if that takes at most `work` table entries. x gets the
  * assignment, *cost its cost without the core's constant (SW_FORBIDDEN if every assignment is). */
 bool core_eliminate(const core *c, int64_t work, int32_t *x, int64_t *cost, int64_t *spent);
 

@@ -1,10 +1,10 @@
-/* Which moments the search watches, and what each node uses at them. */
+/* Which points the search watches, and what each node uses at them. */
 #include "solve/search.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* One call of search_verify adds the worst moment of each of so many stretches. */
+/* One call of search_verify adds the worst point of each of so many stretches. */
 #define STRETCHES 64
 
 static int compare_places(const void *a, const void *b)
@@ -13,35 +13,35 @@ static int compare_places(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* ---- usage at all moments --------------------------------------------------------------- */
+/* ---- usage at all points --------------------------------------------------------------- */
 
 static int64_t *count_usage(search *s)
 {
 	const core *c = s->c;
-	int64_t *used = sw_alloc((size_t)(c->moments + 1) * sizeof *used);
+	int64_t *used = sw_alloc((size_t)(c->points + 1) * sizeof *used);
 	for (int32_t v = 0; v < c->n_nodes; v++)
 		for (int32_t k = c->span_first[v]; k < c->span_first[v + 1]; k++) {
 			used[c->spans[k].begin] += c->spans[k].usage[s->x[v]];
 			used[c->spans[k].end] -= c->spans[k].usage[s->x[v]];
 		}
-	for (int32_t t = 1; t < c->moments; t++)
+	for (int32_t t = 1; t < c->points; t++)
 		used[t] += used[t - 1];
-	s->work += 4 * (int64_t)c->span_first[c->n_nodes] + c->moments;
+	s->work += 4 * (int64_t)c->span_first[c->n_nodes] + c->points;
 	return used;
 }
 
-/* ---- the nodes' spans at the watched moments -------------------------------------------- */
+/* ---- the nodes' spans at the watched points -------------------------------------------- */
 
 typedef struct packing {
 	search *s;
-	int32_t *rank;  /* per moment: watched ones before it */
-	int32_t *place; /* per watched moment: the piece of the node that begins there */
+	int32_t *rank;  /* per point: watched ones before it */
+	int32_t *place; /* per watched point: the piece of the node that begins there */
 	SW_VEC(int32_t) cuts;
 	SW_VEC(int64_t) usage; /* piece after piece, per strategy */
 	SW_VEC(watch_span) spans;
 } packing;
 
-/* Where any span of the node begins or ends, in terms of watched moments. */
+/* Where any span of the node begins or ends, in terms of watched points. */
 static void list_cuts(packing *p, int32_t v)
 {
 	const core *c = p->s->c;
@@ -124,11 +124,11 @@ static void pack_spans(search *s)
 	const core *c = s->c;
 	watching *w = &s->watch;
 	packing p = {.s = s,
-	             .rank = sw_alloc((size_t)(c->moments + 1) * sizeof(int32_t)),
+	             .rank = sw_alloc((size_t)(c->points + 1) * sizeof(int32_t)),
 	             .place = sw_alloc((size_t)(w->count + 1) * sizeof(int32_t))};
-	for (int32_t t = 0, k = 0; t <= c->moments; t++) {
+	for (int32_t t = 0, k = 0; t <= c->points; t++) {
 		p.rank[t] = k;
-		k += k < w->count && w->moment[k] == t;
+		k += k < w->count && w->point[k] == t;
 	}
 	w->first = SW_NEW_N(&w->arena, int32_t, c->n_nodes + 1);
 	for (int32_t v = 0; v < c->n_nodes; v++) {
@@ -136,7 +136,7 @@ static void pack_spans(search *s)
 		w->first[v + 1] = (int32_t)p.spans.len;
 	}
 	w->spans = sw_arena_copy(&w->arena, p.spans.data, p.spans.len * sizeof *p.spans.data);
-	s->work += 4 * (int64_t)c->span_first[c->n_nodes] + c->moments;
+	s->work += 4 * (int64_t)c->span_first[c->n_nodes] + c->points;
 	free(p.rank);
 	free(p.place);
 	sw_vec_clear(&p.cuts);
@@ -146,45 +146,45 @@ static void pack_spans(search *s)
 
 /* ---- verification ----------------------------------------------------------------------- */
 
-/* The old moments and the new ones (both ascending, none in both) in one list. */
-static void merge_moments(search *s, const int32_t *added, int32_t count, const int64_t *used)
+/* The old points and the new ones (both ascending, none in both) in one list. */
+static void merge_points(search *s, const int32_t *added, int32_t count, const int64_t *used)
 {
 	watching old = s->watch, *w = &s->watch;
 	*w = (watching){.count = old.count + count};
 	sw_arena_init(&w->arena);
-	w->moment = SW_NEW_N(&w->arena, int32_t, w->count + 1);
+	w->point = SW_NEW_N(&w->arena, int32_t, w->count + 1);
 	w->room = SW_NEW_N(&w->arena, int64_t, w->count + 1);
 	w->extra_before = SW_NEW_N(&w->arena, double, w->count + 1);
 	for (int32_t k = 0, a = 0, b = 0; k < w->count; k++) {
-		bool from_old = b == count || (a < old.count && old.moment[a] < added[b]);
-		w->moment[k] = from_old ? old.moment[a++] : added[b++];
+		bool from_old = b == count || (a < old.count && old.point[a] < added[b]);
+		w->point[k] = from_old ? old.point[a++] : added[b++];
 	}
 	sw_arena_clear(&old.arena);
 	pack_spans(s);
 	s->over = 0;
 	for (int32_t k = 0; k < w->count; k++) {
-		w->room[k] = s->c->capacity[w->moment[k]] - used[w->moment[k]];
+		w->room[k] = s->c->capacity[w->point[k]] - used[w->point[k]];
 		s->over += SW_MAX(0, -w->room[k]);
 	}
 	search_sum_extra(s);
 }
 
-/* The worst moment of each stretch, if it is above its capacity and not watched. */
+/* The worst point of each stretch, if it is above its capacity and not watched. */
 static int32_t list_worst(const search *s, const int64_t *used, int32_t *worst)
 {
 	const core *c = s->c;
-	int32_t length = c->moments / STRETCHES + 1, count = 0, k = 0;
-	for (int32_t begin = 0; begin < c->moments; begin += length) {
+	int32_t length = c->points / STRETCHES + 1, count = 0, k = 0;
+	for (int32_t begin = 0; begin < c->points; begin += length) {
 		int32_t found = -1;
 		int64_t most = 0;
-		for (int32_t t = begin; t < SW_MIN(begin + length, c->moments); t++)
+		for (int32_t t = begin; t < SW_MIN(begin + length, c->points); t++)
 			if (used[t] - c->capacity[t] > most) {
 				most = used[t] - c->capacity[t];
 				found = t;
 			}
-		while (k < s->watch.count && s->watch.moment[k] < found)
+		while (k < s->watch.count && s->watch.point[k] < found)
 			k++;
-		if (found >= 0 && (k == s->watch.count || s->watch.moment[k] != found))
+		if (found >= 0 && (k == s->watch.count || s->watch.point[k] != found))
 			worst[count++] = found;
 	}
 	return count;
@@ -198,7 +198,7 @@ bool search_verify(search *s)
 	int64_t *used = count_usage(s);
 	int32_t count = list_worst(s, used, worst);
 	if (count || !s->watch.first)
-		merge_moments(s, worst, count, used);
+		merge_points(s, worst, count, used);
 	free(used);
 	s->verified = s->over == 0;
 	return s->verified;
@@ -208,12 +208,12 @@ void search_sum_extra(search *s)
 {
 	watching *w = &s->watch;
 	for (int32_t k = 0; k < w->count; k++)
-		w->extra_before[k + 1] = w->extra_before[k] + s->extra[w->moment[k]];
+		w->extra_before[k + 1] = w->extra_before[k] + s->extra[w->point[k]];
 }
 
 void search_clear_extra(search *s)
 {
-	memset(s->extra, 0, (size_t)(s->c->moments + 1) * sizeof *s->extra);
+	memset(s->extra, 0, (size_t)(s->c->points + 1) * sizeof *s->extra);
 	search_sum_extra(s);
 }
 

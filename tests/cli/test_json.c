@@ -81,7 +81,7 @@ static void every_command_has_its_keys(void **state)
 	assert_keys(run_json(0, "solve tests/problems/example.json --json"),
 	            "answer feasible cost lower_bound gap seconds work stopped timed_out nodes "
 	            "edges tables "
-	            "nodes_left edges_left usage_limit peak_usage peak_moment assignment");
+	            "nodes_left edges_left usage_limit peak_usage peak_point assignment");
 }
 
 static void assert_is(const json_t *json, const char *key, const char *expected)
@@ -100,7 +100,7 @@ static void a_solved_problem_has_its_figures(void **state)
 	assert_is(json, "cost", "445");
 	assert_is(json, "lower_bound", "445");
 	assert_is(json, "peak_usage", "50");
-	assert_is(json, "peak_moment", "50");
+	assert_is(json, "peak_point", "50");
 	assert_is(json, "usage_limit", "50");
 	assert_is(json, "assignment", "[0,0,2,1,0]");
 	json_decref(json);

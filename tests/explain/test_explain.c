@@ -163,7 +163,7 @@ static void gathering_again_is_said(void **state)
 	open_fixture("gpt-tiny", "local-2x2.yaml", &e.p);
 	make_plan(&e.p, "zero3");
 	check(try_plan(&e.p, "zero3", e.p.plan->predicted.peak_bytes * 9 / 10, &err), &err);
-	assert_true(e.p.plan->anew.len > 0);
+	assert_true(e.p.plan->regathered.len > 0);
 	explain(&e);
 	assert_string_equal(text_at(line(&e, "blocks.*", "blocks.*.mlp.up.w"), "gathered_forward"),
 	                    "all-gather over x");

@@ -72,13 +72,13 @@ static void what_is_enough_is_not_packed_better(void **state)
 }
 
 /* A pass there and back: what is saved on the way stays until its turn comes, beside what is there
- * for a few moments and about as large. */
+ * for a few points and about as large. */
 static size_t list_saved_and_brief(sw_rng *rng, sw_packed *b)
 {
-	enum { LAYERS = 12, MOMENTS = 8, SAVED = 3, END = 2 * LAYERS * MOMENTS };
+	enum { LAYERS = 12, POINTS = 8, SAVED = 3, END = 2 * LAYERS * POINTS };
 	size_t n = 0;
 	for (int32_t l = 0; l < LAYERS; l++)
-		for (int32_t at = l * MOMENTS; at < l * MOMENTS + SAVED; at++)
+		for (int32_t at = l * POINTS; at < l * POINTS + SAVED; at++)
 			b[n++] = (sw_packed){64 * (33 + sw_rng_below(rng, 8)), -1, at, END - at};
 	for (int32_t at = 0; at + 3 < END; at++)
 		b[n++] = (sw_packed){64 * (40 + sw_rng_below(rng, 60)), -1, at,

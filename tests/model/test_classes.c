@@ -97,34 +97,34 @@ static void parameters_show_through_converts_and_loops(void **state)
 	}
 }
 
-/* Ports list what regions read. */
+/* Boundaries list what regions read. */
 static void check_reader(const analysis *a, sw_id id)
 {
 	const sw_op *op = sw_op_at(a->program, id);
 	for (uint32_t k = 0; k < op->n_operands; k++) {
 		sw_id by = a->program->values.data[op->operands[k]].op;
-		assert_true(a->roles.moment[by] < a->roles.moment[id]);
+		assert_true(a->roles.point[by] < a->roles.point[id]);
 		if (!sw_is_region(op))
-			assert_true(a->roles.last_use[op->operands[k]] > a->roles.moment[id]);
+			assert_true(a->roles.last_use[op->operands[k]] > a->roles.point[id]);
 	}
 }
 
-/* All values of a port have one shape, and those that are read stay until they are. */
-static void check_port(const analysis *a, const sw_port *port)
+/* All values of a boundary have one shape, and those that are read stay until they are. */
+static void check_boundary(const analysis *a, const sw_boundary *boundary)
 {
-	for (uint32_t k = 0; k < port->n_reads; k++) {
-		const sw_port_read *read = &port->reads[k];
-		assert_true(a->roles.moment[a->program->values.data[read->value].op] <=
-		            read->moment);
-		assert_true(a->roles.last_use[read->value] > read->moment);
-		for (uint32_t i = 0; i < port->n_values; i++)
-			assert_true(sw_shape_equal(sw_value_shape(a->program, read->value),
-			                           sw_value_shape(a->program, port->values[i])));
+	for (uint32_t k = 0; k < boundary->n_reads; k++) {
+		const sw_boundary_read *read = &boundary->reads[k];
+		assert_true(a->roles.point[a->program->values.data[read->value].op] <= read->point);
+		assert_true(a->roles.last_use[read->value] > read->point);
+		for (uint32_t i = 0; i < boundary->n_values; i++)
+			assert_true(
+				sw_shape_equal(sw_value_shape(a->program, read->value),
+			                       sw_value_shape(a->program, boundary->values[i])));
 	}
-	assert_int_equal(port->decides, port->n_values == 0);
+	assert_int_equal(boundary->decides, boundary->n_values == 0);
 }
 
-static void loops_count_their_trips_and_moments(void **state)
+static void loops_count_their_trips_and_points(void **state)
 {
 	analysis a = {0};
 	int64_t twice = 0;
@@ -134,14 +134,14 @@ static void loops_count_their_trips_and_moments(void **state)
 	for (size_t i = 0; i < a.program->ops.len; i++) {
 		if (!a.roles.planned[a.program->ops.data[i].computation])
 			continue;
-		assert_true(a.roles.moment[i] >= 0 && a.roles.moment[i] < a.roles.n_moments);
+		assert_true(a.roles.point[i] >= 0 && a.roles.point[i] < a.roles.n_points);
 		twice += a.roles.trips[i] == 2;
 		check_reader(&a, (sw_id)i);
 	}
 	assert_true(twice > 50);
-	assert_true(a.roles.ports.len > 20);
-	for (size_t i = 0; i < a.roles.ports.len; i++)
-		check_port(&a, &a.roles.ports.data[i]);
+	assert_true(a.roles.boundaries.len > 20);
+	for (size_t i = 0; i < a.roles.boundaries.len; i++)
+		check_boundary(&a, &a.roles.boundaries.data[i]);
 	clear(&a);
 }
 
@@ -189,12 +189,12 @@ static void branches_count_by_their_work(void **state)
 	sw_id rest = (sw_id)(find_op(a.program, "x.2") - a.program->ops.data);
 	assert_true(a.roles.trips[z] > 9.9 && a.roles.trips[z] < 10);
 	assert_true(fabs(a.roles.trips[z] + a.roles.trips[rest] - 10) < 1e-9);
-	assert_true(a.roles.moment[z] < a.roles.moment[rest]);
-	for (size_t i = 0; i < a.roles.ports.len; i++)
-		check_port(&a, &a.roles.ports.data[i]);
+	assert_true(a.roles.point[z] < a.roles.point[rest]);
+	for (size_t i = 0; i < a.roles.boundaries.len; i++)
+		check_boundary(&a, &a.roles.boundaries.data[i]);
 	/* two leaves and the way of the loop; two parameters, a result and the way of the
 	 * conditional */
-	assert_int_equal(a.roles.ports.len, 3 + 4);
+	assert_int_equal(a.roles.boundaries.len, 3 + 4);
 	clear(&a);
 }
 
@@ -328,12 +328,14 @@ static void rules_aliases_and_loops_keep_classes(void **state)
 			check_same(&a, sw_entry(a.program)->results.data[alias.output],
 			           a.roles.inputs[alias.input]);
 		}
-		for (size_t i = 0; i < a.roles.ports.len; i++) {
-			const sw_port *port = &a.roles.ports.data[i];
-			for (uint32_t k = 0; k < port->n_values; k++)
-				for (uint32_t r = 0; r < port->n_reads; r++) {
-					check_same(&a, port->values[k], port->reads[r].value);
-					check_same(&a, port->reads[r].value, port->values[k]);
+		for (size_t i = 0; i < a.roles.boundaries.len; i++) {
+			const sw_boundary *boundary = &a.roles.boundaries.data[i];
+			for (uint32_t k = 0; k < boundary->n_values; k++)
+				for (uint32_t r = 0; r < boundary->n_reads; r++) {
+					check_same(&a, boundary->values[k],
+					           boundary->reads[r].value);
+					check_same(&a, boundary->reads[r].value,
+					           boundary->values[k]);
 				}
 		}
 		clear(&a);
@@ -367,7 +369,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(roles_come_from_aliases_and_sidecar),
 		cmocka_unit_test(parameters_show_through_converts_and_loops),
-		cmocka_unit_test(loops_count_their_trips_and_moments),
+		cmocka_unit_test(loops_count_their_trips_and_points),
 		cmocka_unit_test(branches_count_by_their_work),
 		cmocka_unit_test(classes_go_through_nested_regions),
 		cmocka_unit_test(the_batch_is_one_class_through_the_program),

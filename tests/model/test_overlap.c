@@ -1,4 +1,4 @@
-/* Slack: which kernels may run beside a redistribution; and what its communication counts. */
+/* Window: which kernels may run beside a redistribution; and what its communication counts. */
 #include "planned/planned.h"
 
 #include "model/internal.h"
@@ -11,21 +11,21 @@
 	"  " NAME " = " SIZE " dot(" A ", " B                                                      \
 	"), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
 
-typedef struct slack {
+typedef struct window {
 	planned p;
 	sw_program *program; /* canonical */
 	sw_roles roles;
 	sw_sidecar sidecar;
 	sw_overlap *overlap;
 	double dot_s; /* of any of them, its part of a device */
-} slack;
+} window;
 
-static sw_id op_named(const slack *s, const char *name)
+static sw_id op_named(const window *s, const char *name)
 {
 	return (sw_id)(find_op(s->program, name) - s->program->ops.data);
 }
 
-static void open_slack(const char *hlo, slack *s)
+static void open_window(const char *hlo, window *s)
 {
 	sw_error err = {0};
 	open_text(hlo, DEVICES, &s->p);
@@ -36,7 +36,7 @@ static void open_slack(const char *hlo, slack *s)
 	s->dot_s = sw_cost_op(&s->p.cluster, s->program, op_named(s, "side")) / 4;
 }
 
-static void close_slack(slack *s)
+static void close_window(window *s)
 {
 	sw_overlap_free(s->overlap);
 	sw_roles_clear(&s->roles);
@@ -46,61 +46,61 @@ static void close_slack(slack *s)
 }
 
 /* Of so many dots. to: NULL for the computation's end. */
-static void assert_slack(const slack *s, const char *from, const char *to, double dots)
+static void assert_window(const window *s, const char *from, const char *to, double dots)
 {
-	double slack_s =
-		sw_overlap_slack_s(s->overlap, op_named(s, from), to ? op_named(s, to) : SW_NO_ID);
-	if (fabs(slack_s - dots * s->dot_s) > 0.01 * s->dot_s)
+	double window_s =
+		sw_overlap_window_s(s->overlap, op_named(s, from), to ? op_named(s, to) : SW_NO_ID);
+	if (fabs(window_s - dots * s->dot_s) > 0.01 * s->dot_s)
 		fail_msg("from %s to %s: %g dots, expected %g", from, to ? to : "the end",
-		         slack_s / s->dot_s, dots);
+		         window_s / s->dot_s, dots);
 }
 
 static void kernels_that_neither_end_waits_for_run_beside(void **state)
 {
-	slack s;
+	window s;
 	(void)state;
-	open_slack("HloModule chain\nENTRY main {\n  x = " SIZE " parameter(0)\n  w = " SIZE
-	           " parameter(1)\n" DOT("a", "x", "w") DOT("b", "a", "w") DOT("c", "b", "w")
-	                   DOT("side", "x", "x") "  ROOT r = (" SIZE ", " SIZE
-	                                         ") tuple(c, side)\n}\n",
-	           &s);
-	assert_slack(&s, "a", "b", 1); /* neighbours in the chain: the other dot alone */
-	assert_slack(&s, "a", "a", 1);
-	assert_slack(&s, "x", "c", 3); /* an input that is read late */
-	assert_slack(&s, "x", "a", 1); /* and at once */
-	assert_slack(&s, "a", "c", 2); /* b is not before a, nor does c lead to it */
-	assert_slack(&s, "c", NULL, 1);
-	assert_slack(&s, "side", NULL, 3);
-	close_slack(&s);
+	open_window("HloModule chain\nENTRY main {\n  x = " SIZE " parameter(0)\n  w = " SIZE
+	            " parameter(1)\n" DOT("a", "x", "w") DOT("b", "a", "w") DOT("c", "b", "w")
+	                    DOT("side", "x", "x") "  ROOT r = (" SIZE ", " SIZE
+	                                          ") tuple(c, side)\n}\n",
+	            &s);
+	assert_window(&s, "a", "b", 1); /* neighbours in the chain: the other dot alone */
+	assert_window(&s, "a", "a", 1);
+	assert_window(&s, "x", "c", 3); /* an input that is read late */
+	assert_window(&s, "x", "a", 1); /* and at once */
+	assert_window(&s, "a", "c", 2); /* b is not before a, nor does c lead to it */
+	assert_window(&s, "c", NULL, 1);
+	assert_window(&s, "side", NULL, 3);
+	close_window(&s);
 }
 
 static void a_loop_counts_with_all_its_turns(void **state)
 {
-	slack s;
+	window s;
 	(void)state;
-	open_slack("HloModule loop\n"
-	           "body {\n  p = (s32[], " SIZE
-	           ") parameter(0)\n  i = s32[] get-tuple-element(p), index=0\n"
-	           "  y = " SIZE " get-tuple-element(p), index=1\n  one = s32[] constant(1)\n"
-	           "  j = s32[] add(i, one)\n" DOT("inner", "y", "y") DOT(
-			   "next", "inner",
-			   "inner") "  ROOT t = (s32[], " SIZE ") tuple(j, next)\n}\n"
-	                            "until {\n  q = (s32[], " SIZE
-	                            ") parameter(0)\n  k = s32[] get-tuple-element(q), index=0\n"
-	                            "  n = s32[] constant(5)\n  ROOT l = pred[] compare(k, n), "
-	                            "direction=LT\n}\n"
-	                            "ENTRY main {\n  x = " SIZE
-	                            " parameter(0)\n  zero = s32[] constant(0)\n"
-	                            "  begin = (s32[], " SIZE ") tuple(zero, x)\n"
-	                            "  loop = (s32[], " SIZE
-	                            ") while(begin), condition=until, body=body\n"
-	                            "  out = " SIZE " get-tuple-element(loop), index=1\n" DOT(
-					    "side", "x", "x") "  ROOT r = (" SIZE ", " SIZE
-	                                                      ") tuple(out, side)\n}\n",
-	           &s);
-	assert_slack(&s, "side", NULL, 2 * 5);
-	assert_slack(&s, "inner", "next", 0);
-	close_slack(&s);
+	open_window("HloModule loop\n"
+	            "body {\n  p = (s32[], " SIZE
+	            ") parameter(0)\n  i = s32[] get-tuple-element(p), index=0\n"
+	            "  y = " SIZE " get-tuple-element(p), index=1\n  one = s32[] constant(1)\n"
+	            "  j = s32[] add(i, one)\n" DOT("inner", "y", "y") DOT(
+			    "next", "inner",
+			    "inner") "  ROOT t = (s32[], " SIZE ") tuple(j, next)\n}\n"
+	                             "until {\n  q = (s32[], " SIZE
+	                             ") parameter(0)\n  k = s32[] get-tuple-element(q), index=0\n"
+	                             "  n = s32[] constant(5)\n  ROOT l = pred[] compare(k, n), "
+	                             "direction=LT\n}\n"
+	                             "ENTRY main {\n  x = " SIZE
+	                             " parameter(0)\n  zero = s32[] constant(0)\n"
+	                             "  begin = (s32[], " SIZE ") tuple(zero, x)\n"
+	                             "  loop = (s32[], " SIZE
+	                             ") while(begin), condition=until, body=body\n"
+	                             "  out = " SIZE " get-tuple-element(loop), index=1\n" DOT(
+					     "side", "x", "x") "  ROOT r = (" SIZE ", " SIZE
+	                                                       ") tuple(out, side)\n}\n",
+	            &s);
+	assert_window(&s, "side", NULL, 2 * 5);
+	assert_window(&s, "inner", "next", 0);
+	close_window(&s);
 }
 
 static double weight_with_batch(int batch)

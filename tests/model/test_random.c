@@ -42,7 +42,7 @@ static bool same_plan(const sw_plan *a, const sw_plan *b)
 		if (!sw_strategy_equal(&a->strategies[i], &b->strategies[i]))
 			return false;
 	return same_layouts(a, b, a->produced, b->produced, values) &&
-	       same_layouts(a, b, a->kept, b->kept, values) &&
+	       same_layouts(a, b, a->materialised, b->materialised, values) &&
 	       same_layouts(a, b, a->outputs, b->outputs, a->n_outputs);
 }
 
@@ -81,7 +81,7 @@ static void all_kinds_of_decisions_are_made(void **state)
 			}
 		}
 		for (size_t v = 0; v < plan->program->values.len; v++)
-			moved += plan->kept[v] != plan->produced[v];
+			moved += plan->materialised[v] != plan->produced[v];
 		sw_plan_free(plan);
 	}
 	for (int k = 0; k < 3; k++)

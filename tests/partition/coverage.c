@@ -58,7 +58,7 @@ static void add_op(coverage *c, const sw_plan *plan, sw_id id)
 		c->offered[plan->rules[id]->factors[f].exchange]++;
 	c->ops++;
 	c->there[op->opcode]++;
-	c->sharable[op->opcode] += plan->rules[id]->n_factors + plan->rules[id]->n_passages > 0;
+	c->sharable[op->opcode] += plan->rules[id]->n_factors + plan->rules[id]->n_linearities > 0;
 	c->shared[op->opcode] += shared;
 }
 
@@ -75,7 +75,7 @@ static void add_path(coverage *c, const trial *t, sw_id value, uint32_t from, co
 
 static void add_reading(coverage *c, const trial *t, sw_id value, const sw_layout *layout)
 {
-	uint32_t kept = t->plan->kept[value];
+	uint32_t kept = t->plan->materialised[value];
 	if (kept != t->plan->produced[value])
 		add_path(c, t, value, t->plan->produced[value], sw_plan_layout(t->plan, kept));
 	if (!sw_layout_equal(sw_plan_layout(t->plan, kept), layout))

@@ -317,25 +317,25 @@ static bool decide_op(const trial *t, const edit *e, const rebuilt *r, sw_id id,
 static void decide_kept(const trial *t, const edit *e, const rebuilt *r, sw_id v, sw_plan *plan)
 {
 	sw_id from = r->value_from.data[v];
-	plan->kept[v] = plan->produced[v];
-	if (from == SW_NO_ID || t->plan->kept[from] == t->plan->produced[from] ||
+	plan->materialised[v] = plan->produced[v];
+	if (from == SW_NO_ID || t->plan->materialised[from] == t->plan->produced[from] ||
 	    (e->kind == DROP_KEPT && e->index == from))
 		return;
-	plan->kept[v] = layout_after(t, e, t->plan->kept[from], false, true, plan);
+	plan->materialised[v] = layout_after(t, e, t->plan->materialised[from], false, true, plan);
 }
 
-/* A port's values lie alike, whichever of them the edit named. */
-static void decide_ports(sw_plan *plan)
+/* A boundary's values lie alike, whichever of them the edit named. */
+static void decide_boundaries(sw_plan *plan)
 {
 	sw_sidecar sidecar;
 	sw_roles roles;
 	sw_sidecar_default(plan->program, &sidecar);
 	sw_roles_init(&roles, plan->program, &sidecar);
-	for (size_t i = 0; i < roles.ports.len; i++) {
-		const sw_port *port = &roles.ports.data[i];
-		for (uint32_t k = 0; k + 1 < port->n_values; k++) /* the result stands last */
-			plan->produced[port->values[k]] =
-				plan->produced[port->values[port->n_values - 1]];
+	for (size_t i = 0; i < roles.boundaries.len; i++) {
+		const sw_boundary *boundary = &roles.boundaries.data[i];
+		for (uint32_t k = 0; k + 1 < boundary->n_values; k++) /* the result stands last */
+			plan->produced[boundary->values[k]] =
+				plan->produced[boundary->values[boundary->n_values - 1]];
 	}
 	sw_roles_clear(&roles);
 	sw_sidecar_clear(&sidecar);
@@ -351,7 +351,7 @@ static sw_plan *plan_after(const trial *t, const edit *e, const rebuilt *r,
 	for (sw_id id = 0; id < r->out->ops.len && ok; id++)
 		if (planned[sw_op_at(r->out, id)->computation])
 			ok = decide_op(t, e, r, id, plan);
-	decide_ports(plan);
+	decide_boundaries(plan);
 	for (sw_id v = 0; v < r->out->values.len && ok; v++)
 		if (planned[sw_op_at(r->out, r->out->values.data[v].op)->computation])
 			decide_kept(t, e, r, v, plan);
@@ -533,7 +533,7 @@ static bool is_worth_trying(const shrinker *s, const edit *e)
 	if (e->kind == DROP_CHOICE)
 		return plan->strategies[e->index].atom[e->atom].kind != SW_CHOICE_NONE;
 	if (e->kind == DROP_KEPT)
-		return plan->kept[e->index] != plan->produced[e->index];
+		return plan->materialised[e->index] != plan->produced[e->index];
 	if (e->kind == DROP_STATE) {
 		uint32_t layout = e->index < p->values.len
 		                          ? plan->produced[e->index]

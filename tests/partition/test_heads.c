@@ -52,7 +52,8 @@ static void place_weights(sw_plan *plan, const sw_atoms *atoms, int64_t top)
 		sw_id value = sw_op_at(plan->program, entry->parameters.data[i])->first_result;
 		sw_layout layout = sw_layout_replicated(atoms);
 		assert_true(sw_layout_split(atoms, &layout, all, i == 1, i == 1 ? top : 16));
-		plan->kept[value] = plan->produced[value] = sw_layouts_id(&plan->layouts, &layout);
+		plan->materialised[value] = plan->produced[value] =
+			sw_layouts_id(&plan->layouts, &layout);
 	}
 }
 
@@ -95,7 +96,7 @@ static sw_plan *plan_of_heads(const subject *s, const sw_cluster *cluster, int64
 			assert_true(sw_layout_equal(
 				&operands[k],
 				sw_plan_layout(plan, plan->produced[op->operands[k]])));
-		plan->kept[op->first_result] = plan->produced[op->first_result] =
+		plan->materialised[op->first_result] = plan->produced[op->first_result] =
 			sw_layouts_id(&plan->layouts, &result);
 	}
 	return plan;

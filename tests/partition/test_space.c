@@ -33,8 +33,9 @@ static sw_plan *plan_of_rows(const subject *s, const sw_cluster *cluster, int *e
 		assert_true(sw_rule_layouts(plan->program, id, rule, &cluster->atoms,
 		                            &plan->strategies[id], operands, results));
 		for (uint32_t r = 0; r < op->n_results && op->opcode != SW_OP_PARAMETER; r++)
-			plan->kept[op->first_result + r] = plan->produced[op->first_result + r] =
-				sw_layouts_id(&plan->layouts, &results[r]);
+			plan->materialised[op->first_result + r] =
+				plan->produced[op->first_result + r] =
+					sw_layouts_id(&plan->layouts, &results[r]);
 		*exchanges += sw_strategy_exchanges(rule, &plan->strategies[id]);
 	}
 	return plan;

@@ -410,8 +410,8 @@ static void print_decisions(const trial *t, sw_text *text)
 		for (uint32_t k = 0; k < op->n_results; k++) {
 			sw_id v = op->first_result + k;
 			print_layout(t, "made", v, plan->produced[v], &line);
-			if (plan->kept[v] != plan->produced[v])
-				print_layout(t, "kept", v, plan->kept[v], &line);
+			if (plan->materialised[v] != plan->produced[v])
+				print_layout(t, "kept", v, plan->materialised[v], &line);
 		}
 		if (line.len)
 			sw_text_addf(text, "  %s:%s\n", op->name, line.data);

@@ -50,13 +50,13 @@ static void assert_same_decisions(const sw_plan *a, const sw_plan *b)
 		assert_true(sw_strategy_equal(&a->strategies[i], &b->strategies[i]));
 	for (size_t v = 0; v < a->program->values.len; v++) {
 		assert_same_layout(a, a->produced[v], b, b->produced[v]);
-		assert_same_layout(a, a->kept[v], b, b->kept[v]);
+		assert_same_layout(a, a->materialised[v], b, b->materialised[v]);
 	}
 	for (uint32_t i = 0; i < a->n_outputs; i++)
 		assert_same_layout(a, a->outputs[i], b, b->outputs[i]);
-	assert_int_equal(a->anew.len, b->anew.len);
-	for (size_t i = 0; i < a->anew.len; i++)
-		assert_memory_equal(&a->anew.data[i], &b->anew.data[i], sizeof(sw_read));
+	assert_int_equal(a->regathered.len, b->regathered.len);
+	for (size_t i = 0; i < a->regathered.len; i++)
+		assert_memory_equal(&a->regathered.data[i], &b->regathered.data[i], sizeof(sw_read));
 	assert_int_equal(a->n_axes, b->n_axes);
 	for (int32_t i = 0; i < a->n_axes; i++)
 		assert_memory_equal(&a->axes[i], &b->axes[i], sizeof(sw_axis));
@@ -114,7 +114,7 @@ static void gathering_again_survives_the_file(void **state)
 	make_plan(&p, "zero3");
 	int64_t limit = p.plan->predicted.peak_bytes * 9 / 10;
 	check(try_plan(&p, "zero3", limit, &err), &err);
-	assert_true(p.plan->anew.len > 0);
+	assert_true(p.plan->regathered.len > 0);
 	check(sw_plan_write(p.plan, scratch(0), &err), &err);
 	check(sw_plan_read(scratch(0), &cluster, &again, &err), &err);
 	assert_same_decisions(p.plan, again);
@@ -547,11 +547,11 @@ static void moving_anew_is_carried_over(void **state)
 		snprintf(p.path, sizeof(p.path), "%s", scratch(1));
 		make_plan(&p, "zero3");
 		sw_plan_share_nothing(p.plan);
-		assert_true(p.plan->anew.len > 1);
+		assert_true(p.plan->regathered.len > 1);
 		check(sw_plan_write(p.plan, scratch(0), &err), &err);
 		check(sw_file_write(scratch(1), after[i], strlen(after[i]), &err), &err);
 		check(sw_plan_read(scratch(0), &cluster, &again, &err), &err);
-		assert_true(again->anew.len > p.plan->anew.len / 2);
+		assert_true(again->regathered.len > p.plan->regathered.len / 2);
 		if (after[i] == renamed)
 			assert_same_decisions(p.plan, again);
 		sw_plan_free(again);

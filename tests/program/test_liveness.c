@@ -45,7 +45,7 @@ static void gives_the_peak(void **state)
 	sw_program_free(p);
 }
 
-static void unused_parameters_live_for_a_moment(void **state)
+static void unused_parameters_live_for_a_point(void **state)
 {
 	(void)state;
 	sw_program *p = sw_program_new("test");
@@ -128,7 +128,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gives_live_ranges),
 		cmocka_unit_test(gives_the_peak),
-		cmocka_unit_test(unused_parameters_live_for_a_moment),
+		cmocka_unit_test(unused_parameters_live_for_a_point),
 		cmocka_unit_test(other_computations_are_left_out),
 		cmocka_unit_test(regions_bring_their_peak),
 		cmocka_unit_test(lists_users),

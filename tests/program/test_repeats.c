@@ -24,7 +24,7 @@ static sw_program *make_layers(sw_id ops[LAYERS][LAYER_OPS], sw_id *weights)
 	return p;
 }
 
-static uint32_t number_of(const sw_program *p, const sw_repeats *r, sw_id value)
+static uint32_t number_of(const sw_program *p, const sw_equivalence *r, sw_id value)
 {
 	return r->number[p->values.data[value].op];
 }
@@ -34,7 +34,7 @@ static void inner_layers_have_one_number_per_place(void **state)
 	(void)state;
 	sw_id ops[LAYERS][LAYER_OPS], weights[LAYERS];
 	sw_program *p = make_layers(ops, weights);
-	sw_repeats r = sw_program_repeats(p, 2, &p->arena);
+	sw_equivalence r = sw_program_equivalence(p, 2, &p->arena);
 	for (int k = 0; k < LAYER_OPS; k++)
 		for (int l = 2; l < LAYERS - 2; l++)
 			assert_int_equal(number_of(p, &r, ops[l][k]), number_of(p, &r, ops[2][k]));
@@ -53,8 +53,8 @@ static void ends_are_seen_within_the_radius(void **state)
 	(void)state;
 	sw_id ops[LAYERS][LAYER_OPS], weights[LAYERS];
 	sw_program *p = make_layers(ops, weights);
-	sw_repeats near = sw_program_repeats(p, 0, &p->arena),
-		   far = sw_program_repeats(p, 20, &p->arena);
+	sw_equivalence near = sw_program_equivalence(p, 0, &p->arena),
+		       far = sw_program_equivalence(p, 20, &p->arena);
 	assert_int_equal(near.n, 4); /* parameter, product, tanh, sum */
 	assert_int_equal(number_of(p, &near, ops[0][2]), number_of(p, &near, ops[LAYERS - 1][2]));
 	assert_int_equal(far.n, p->ops.len);
@@ -71,7 +71,7 @@ static void places_of_operands_count(void **state)
 	sw_id b = sw_emit_parameter(p, c, shape_of(p, "f32[8]"), "b");
 	sw_id difference = sw_emit_binary(p, c, SW_OP_SUBTRACT, a, b);
 	finish(p, c, difference);
-	sw_repeats r = sw_program_repeats(p, 1, &p->arena);
+	sw_equivalence r = sw_program_equivalence(p, 1, &p->arena);
 	assert_int_not_equal(number_of(p, &r, a), number_of(p, &r, b));
 	sw_program_free(p);
 }
@@ -145,7 +145,7 @@ static void what_a_loop_carries_is_known_by_its_use(void **state)
 {
 	(void)state;
 	looped l = make_loop(LAYERS);
-	sw_repeats r = sw_program_repeats(l.program, 2, &l.program->arena);
+	sw_equivalence r = sw_program_equivalence(l.program, 2, &l.program->arena);
 	for (int i = 3; i < LAYERS - 2; i++) {
 		assert_int_equal(r.of_value[l.body + 1 + i], r.of_value[l.body + 3]);
 		assert_int_equal(r.of_value[l.condition + 1 + i], r.of_value[l.condition + 3]);
@@ -161,8 +161,8 @@ static void more_layers_have_no_more_numbers(void **state)
 {
 	(void)state;
 	looped some = make_loop(MOST_LAYERS / 2), twice = make_loop(MOST_LAYERS);
-	sw_repeats a = sw_program_repeats(some.program, 3, &some.program->arena),
-		   b = sw_program_repeats(twice.program, 3, &twice.program->arena);
+	sw_equivalence a = sw_program_equivalence(some.program, 3, &some.program->arena),
+		       b = sw_program_equivalence(twice.program, 3, &twice.program->arena);
 	assert_int_equal(a.n, b.n);
 	sw_program_free(some.program);
 	sw_program_free(twice.program);
@@ -173,7 +173,7 @@ static void within_a_loop_is_not_after_it(void **state)
 {
 	(void)state;
 	looped l = make_loop(LAYERS);
-	sw_repeats r = sw_program_repeats(l.program, 2, &l.program->arena);
+	sw_equivalence r = sw_program_equivalence(l.program, 2, &l.program->arena);
 	assert_int_not_equal(r.of_value[l.body], r.of_value[l.result]);
 	assert_int_not_equal(r.of_value[l.body], r.of_value[l.condition]);
 	sw_program_free(l.program);

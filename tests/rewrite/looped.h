@@ -22,7 +22,7 @@ void looped_clear(looped *l);
 void assert_equal_results(const looped *l);
 /* The same of the looped program as planned for a cluster file and partitioned. It is planned
  * without warnings, and sends at most `factor` times the bytes that the original sends under the
- * same strategy: gradients are reduced once, not once per turn. */
+ * same strategy: gradients are reduced once, not once per iteration. */
 void assert_equal_when_planned(const looped *l, const char *cluster, const char *strategy,
                                double factor);
 

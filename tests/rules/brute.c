@@ -653,9 +653,9 @@ static bool inside_blocks(const trial *t, const sw_strategy *strategy)
 static uint32_t monoids_brought(const sw_rule *rule, const sw_choice *c, int32_t operand)
 {
 	if (c->kind == SW_CHOICE_PASS && operand < 0)
-		return 1u << rule->passages[c->index].becomes[c->monoid];
+		return 1u << rule->linearities[c->index].becomes[c->monoid];
 	if (c->kind == SW_CHOICE_PASS)
-		return rule->passages[c->index].operands[operand] ? 1u << c->monoid : 0;
+		return rule->linearities[c->index].operands[operand] ? 1u << c->monoid : 0;
 	if (c->kind != SW_CHOICE_SPLIT || rule->factors[c->index].kind != SW_FACTOR_REDUCED)
 		return 0;
 	const sw_factor *factor = &rule->factors[c->index];
@@ -727,7 +727,7 @@ static void add_streamed(options *o, const sw_rule *rule, int64_t p)
 			}
 }
 
-/* NONE first, then each digit of each factor, these streamed, then each passage with each of its
+/* NONE first, then each digit of each factor, these streamed, then each linearity with each of its
  * monoids. */
 static options options_of(const sw_rule *rule, int64_t p)
 {
@@ -739,9 +739,9 @@ static options options_of(const sw_rule *rule, int64_t p)
 				o.choice[o.n++] = (sw_choice){
 					.kind = SW_CHOICE_SPLIT, .index = (int16_t)f, .stride = t};
 	add_streamed(&o, rule, p);
-	for (int32_t k = 0; k < rule->n_passages; k++)
+	for (int32_t k = 0; k < rule->n_linearities; k++)
 		for (int32_t m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++)
-			if ((rule->passages[k].monoids >> m & 1) && o.n < 256)
+			if ((rule->linearities[k].monoids >> m & 1) && o.n < 256)
 				o.choice[o.n++] = (sw_choice){.kind = SW_CHOICE_PASS,
 				                              .monoid = (uint8_t)m,
 				                              .index = (int16_t)k};

@@ -13,7 +13,7 @@ typedef struct expectation {
 	brute_variant *variants;
 	sw_opcode opcode;
 	int variant;
-	int32_t parallel, reduced, passages;
+	int32_t parallel, reduced, linearities;
 } expectation;
 
 /* Variants are those of the samples; the comment says which op it is. */
@@ -138,15 +138,15 @@ static void rules_offer_what_the_definition_permits(void **state)
 		const sw_rule *rule = sw_rule_make(sample.program, sample.op, &arena);
 		for (int32_t f = 0; f < rule->n_factors; f++)
 			n[rule->factors[f].kind == SW_FACTOR_REDUCED]++;
-		if (n[0] != e->parallel || n[1] != e->reduced || rule->n_passages != e->passages ||
-		    rule->missing) {
+		if (n[0] != e->parallel || n[1] != e->reduced ||
+		    rule->n_linearities != e->linearities || rule->missing) {
 			sw_text text = {0};
 			sw_rule_print(sample.program, sample.op, rule, &text);
 			fprintf(stderr, "%s", text.data);
 			sw_text_clear(&text);
-			fail_msg("%s variant %d: expected %d parallel, %d reduced, %d passages",
+			fail_msg("%s variant %d: expected %d parallel, %d reduced, %d linearities",
 			         sw_opcode_name(e->opcode), e->variant, e->parallel, e->reduced,
-			         e->passages);
+			         e->linearities);
 		}
 		sw_arena_clear(&arena);
 		brute_clear(&sample);

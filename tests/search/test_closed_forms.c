@@ -155,9 +155,9 @@ static void work_between_layers_is_split_by_tokens(void **state)
 		char name[8];
 		snprintf(name, sizeof(name), "r%d", l);
 		sw_id value = find_op(p.plan->program, name)->first_result;
-		assert_int_equal(sw_layout_local_bytes(&p.cluster.atoms,
-		                                       sw_value_shape(p.plan->program, value),
-		                                       sw_plan_layout(p.plan, p.plan->kept[value])),
+		assert_int_equal(sw_layout_local_bytes(
+					 &p.cluster.atoms, sw_value_shape(p.plan->program, value),
+					 sw_plan_layout(p.plan, p.plan->materialised[value])),
 		                 stream / 2);
 	}
 	close_planned(&p);
@@ -194,10 +194,10 @@ static void sharded_weights_are_gathered_again_where_memory_is_short(void **stat
 	int64_t weights = role_bytes(&p, SW_ROLE_PARAMETER), peak = p.plan->predicted.peak_bytes;
 	int64_t first = (int64_t)3 * width * width * F32, block = weights / layers;
 	expect_payload(&p, "zero3", 2 * gathered(weights, 4) + reduced(F32, 4));
-	assert_int_equal(p.plan->anew.len, 0);
+	assert_int_equal(p.plan->regathered.len, 0);
 	check(try_plan(&p, "zero3", peak / 2, &err), &err);
 	sw_program_cost cost;
-	assert_true(p.plan->anew.len > 0);
+	assert_true(p.plan->regathered.len > 0);
 	assert_true(p.plan->predicted.peak_bytes <= peak / 2);
 	sw_plan_share_nothing(p.plan);
 	check(sw_partition_measure(p.plan, &cost, &err), &err);

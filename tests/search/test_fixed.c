@@ -460,7 +460,7 @@ static int count_ops(const planned *p, sw_opcode opcode)
 	return n;
 }
 
-/* The experts' weights and moments lie by expert, all other parameters whole; tokens go to their
+/* The experts' weights and points lie by expert, all other parameters whole; tokens go to their
  * experts and back. */
 static void experts_are_split_and_the_rest_is_data_parallel(void **state)
 {

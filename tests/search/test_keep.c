@@ -25,7 +25,7 @@ static void measure_least(planned *p, sw_program_cost *cost)
 {
 	sw_error err = {0};
 	sw_plan_share_nothing(p->plan);
-	assert_true(p->plan->anew.len > 0);
+	assert_true(p->plan->regathered.len > 0);
 	check(sw_plan_verify(p->plan, &err), &err);
 	check(sw_partition_measure(p->plan, cost, &err), &err);
 }
@@ -42,10 +42,10 @@ static void as_many_are_kept_as_fit(void **state)
 	(void)state;
 	open_sharded(&p);
 	make_plan(&p, "zero3");
-	assert_int_equal(p.plan->anew.len, 0);
+	assert_int_equal(p.plan->regathered.len, 0);
 	all = p.plan->predicted;
 	measure_least(&p, &least);
-	size_t most = p.plan->anew.len, before = most;
+	size_t most = p.plan->regathered.len, before = most;
 	double slowest = least.step_time_s, step_s = slowest * 1.0001;
 	assert_true(least.peak_bytes < all.peak_bytes && slowest > all.step_time_s);
 	for (int i = 0; i <= STEPS; i++) {
@@ -53,13 +53,13 @@ static void as_many_are_kept_as_fit(void **state)
 		check(try_plan(&p, "zero3", memory, &err), &err);
 		const sw_program_cost *cost = &p.plan->predicted;
 		assert_true(cost->peak_bytes <= memory);
-		assert_true(p.plan->anew.len <= before);
+		assert_true(p.plan->regathered.len <= before);
 		assert_true(cost->step_time_s <= step_s);
-		some += p.plan->anew.len > 0 && p.plan->anew.len < most;
-		if (p.plan->anew.len > 0 && p.plan->anew.len < most)
+		some += p.plan->regathered.len > 0 && p.plan->regathered.len < most;
+		if (p.plan->regathered.len > 0 && p.plan->regathered.len < most)
 			assert_true(cost->step_time_s > all.step_time_s &&
 			            cost->step_time_s < slowest);
-		before = p.plan->anew.len;
+		before = p.plan->regathered.len;
 		step_s = cost->step_time_s;
 	}
 	assert_int_equal(before, 0);
@@ -79,12 +79,12 @@ static void nothing_is_moved_anew_for_nothing(void **state)
 	int64_t memory = p.plan->predicted.peak_bytes * 3 / 4;
 	check(try_plan(&p, "zero3", memory, &err), &err);
 	sw_reads made = {0};
-	sw_reads_copy(&made, &p.plan->anew);
+	sw_reads_copy(&made, &p.plan->regathered);
 	assert_true(made.len > 1);
 	for (size_t i = 0; i < made.len; i++) {
-		sw_reads_copy(&p.plan->anew, &made);
-		p.plan->anew.data[i] = p.plan->anew.data[--p.plan->anew.len];
-		sw_reads_sort(&p.plan->anew);
+		sw_reads_copy(&p.plan->regathered, &made);
+		p.plan->regathered.data[i] = p.plan->regathered.data[--p.plan->regathered.len];
+		sw_reads_sort(&p.plan->regathered);
 		check(sw_partition_measure(p.plan, &cost, &err), &err);
 		assert_true(cost.peak_bytes > memory);
 	}
@@ -117,10 +117,11 @@ static void readers_side_by_side_share(void **state)
 	make_plan(&p, "zero3");
 	sw_plan_share_nothing(p.plan);
 	sw_id w = find_op(p.plan->program, "w")->first_result;
-	for (size_t i = 0; i < p.plan->anew.len; i++)
-		if (p.plan->anew.data[i].value == w)
+	for (size_t i = 0; i < p.plan->regathered.len; i++)
+		if (p.plan->regathered.data[i].value == w)
 			assert_string_equal(
-				sw_op_at(p.plan->program, p.plan->anew.data[i].op)->name, "c");
+				sw_op_at(p.plan->program, p.plan->regathered.data[i].op)->name,
+				"c");
 	close_planned(&p);
 }
 
@@ -150,7 +151,7 @@ static void open_readers(int n, planned *p)
 }
 
 typedef struct told {
-	int64_t bytes; /* times moments */
+	int64_t bytes; /* times points */
 	int lives;
 } told;
 

@@ -70,9 +70,9 @@ static void rewritten_plans_compute_the_same(void **state)
 	close_planned(&p);
 }
 
-/* Barriers keep what is computed again within the body of the loop: turns save memory, computing
- * again saves more, at the price of FLOPs. */
-static void turns_and_computing_again_save_memory_together(void **state)
+/* Barriers keep what is computed again within the body of the loop: iterations save memory,
+ * computing again saves more, at the price of FLOPs. */
+static void iterations_and_computing_again_save_memory_together(void **state)
 {
 	(void)state;
 	static const wish wishes[] = {{"none", 1, 0}, {"none", 4, 0}, {"blocks", 4, 0}};
@@ -258,7 +258,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rewritten_plans_compute_the_same),
-		cmocka_unit_test(turns_and_computing_again_save_memory_together),
+		cmocka_unit_test(iterations_and_computing_again_save_memory_together),
 		cmocka_unit_test(memory_decides),
 		cmocka_unit_test(what_can_not_fit_bounds_nothing),
 		cmocka_unit_test(what_is_ruled_out_is_not_used),

@@ -101,8 +101,8 @@ static const char accumulation[] =
 	"  ROOT result = (f32[256,256]) tuple(new_w)\n"
 	"}\n";
 
-/* A weight, the sum of its gradients, and one turn's gradient: three matrices, not the sum once as
- * it comes, once as it goes on. */
+/* A weight, the sum of its gradients, and one iteration's gradient: three matrices, not the sum
+ * once as it comes, once as it goes on. */
 static void what_a_loop_carries_is_counted_once(void **state)
 {
 	counted c;
@@ -133,11 +133,11 @@ static void lives_count_what_a_loop_carries_once(void **state)
 	sw_path_store *store = sw_path_store_new(&c.p.cluster);
 	sw_lives_init(&lives, c.plan, &c.planner.roles,
 	              sw_path_store_get(store, c.plan->axes, c.plan->n_axes));
-	sw_demand_init(&demand, c.planner.roles.n_moments, &lives.arena);
+	sw_demand_init(&demand, c.planner.roles.n_points, &lives.arena);
 	for (sw_id v = 0; v < c.plan->program->values.len; v++)
 		sw_lives_walk(&lives, v, add_life, &demand);
 	const sw_op *loop = find_op(c.plan->program, "done");
-	int32_t done = c.planner.roles.moment[loop - c.plan->program->ops.data];
+	int32_t done = c.planner.roles.point[loop - c.plan->program->ops.data];
 	double most = (double)sw_demand_most(&demand, 0, done + 1);
 	assert_true(most > 0.9 * (double)c.arena_bytes);
 	assert_true(most < 1.1 * (double)c.arena_bytes);

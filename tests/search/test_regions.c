@@ -119,13 +119,13 @@ static void gradients_of_stacked_layers_are_reduced_after_the_loop(void **state)
 #define LAYERS 4
 #define TRIPS 8
 
-/* A loop that applies the same layers, each of n x n, in each turn. */
-static char *write_turns(int n)
+/* A loop that applies the same layers, each of n x n, in each iteration. */
+static char *write_iterations(int n)
 {
 	sw_text t = {0}, leaves = {0}, names = {0};
 	for (int l = 0; l < LAYERS; l++)
 		sw_text_addf(&leaves, ", f32[%d,%d]", n, n);
-	sw_text_add(&t, "HloModule turns, input_output_alias={");
+	sw_text_add(&t, "HloModule iterations, input_output_alias={");
 	for (int l = 0; l < LAYERS; l++)
 		sw_text_addf(&t, "%s {%d}: (%d, {}, may-alias)", l ? "," : "", l, l);
 	sw_text_addf(&t, " }\ncondition {\n  p.1 = (s32[], f32[32,%d]%s) parameter(0)\n", n,
@@ -176,11 +176,11 @@ static char *write_turns(int n)
 }
 
 /* Sharded weights are gathered before the loop; where memory has no room for all of them at once,
- * in each of its turns. */
+ * in each of its iterations. */
 static void weights_are_gathered_before_the_loop_if_there_is_room(void **state)
 {
 	int n = 128;
-	char *text = write_turns(n);
+	char *text = write_iterations(n);
 	planned p;
 	sw_error err = {0};
 	int outside, inside;

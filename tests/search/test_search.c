@@ -261,7 +261,7 @@ static void ops_whose_shapes_read_alike_but_end_elsewhere_are_told_apart(void **
 }
 
 /* A tensor of five dimensions, each read in every way that it divides in two: more ways to split
- * than a site is given. */
+ * than a decision is given. */
 static char *write_many_ways(void)
 {
 	int dims[] = {32, 32, 32, 32, 32};
@@ -358,10 +358,8 @@ static void rewrites_end_with_the_time(void **state)
 {
 	planned p;
 	sw_error err = {0};
-	sw_plan_options options = {.no_overlap = true,
-	                           .quiet = true,
-	                           .time_limit_s = 0.1,
-	                           .memory_bytes = 1};
+	sw_plan_options options = {
+		.no_overlap = true, .quiet = true, .time_limit_s = 0.1, .memory_bytes = 1};
 	(void)state;
 	open_fixture("vit", "dgx-a100-2x8.yaml", &p);
 	double start_s = processor_s();
@@ -458,7 +456,7 @@ static void what_is_given_up_takes_as_long_as_is_said(void **state)
 	close_planned(&p);
 }
 
-/* No plan of a mesh takes less than the cheapest kernels of all its sites. */
+/* No plan of a mesh takes less than the cheapest kernels of all its decisions. */
 static void kernels_bound_the_plans_of_a_mesh(void **state)
 {
 	static const char *const names[] = {"dp", "zero3", "megatron:tp=4"};

@@ -241,7 +241,7 @@ static void the_slowest_link_on_the_way_is_what_is_shared(void **state)
 	NAME " = f32[10] all-reduce(" X                                                            \
 	     "), channel_id=7, replica_groups={}, use_global_device_ids=true, to_apply=sum\n"
 
-/* Of counting, per turn: the body's add, and one compare more than turns. */
+/* Of counting, per iteration: the body's add, and one compare more than iterations. */
 #define ADD_S (24 / 8.0)
 #define COMPARE_S (17 / 8.0)
 
@@ -277,8 +277,9 @@ static void without_overlap_the_step_is_the_sum(void **state)
 	"reduced { reduced.x = f32[10] parameter(0)\n ROOT " REDUCE("reduced.y", "reduced.x") " }" \
 											      "\n"
 
-/* What was begun before the loop ends in its first turn, which so is longer than the others. */
-static void turns_overlap_as_they_do_one_by_one(void **state)
+/* What was begun before the loop ends in its first iteration, which so is longer than the others.
+ */
+static void iterations_overlap_as_they_do_one_by_one(void **state)
 {
 	(void)state;
 	scene s;
@@ -300,13 +301,14 @@ static void turns_overlap_as_they_do_one_by_one(void **state)
 	       trips = 1e6;
 	assert_true(before > COMPARE_S + k);
 	/* The list has the body's add where it stands: before its start. */
-	double turn = ADD_S + fmax(c, 10) + add + COMPARE_S;
-	assert_seconds(s.played.step_time_s, before + c + add + COMPARE_S + (trips - 1) * turn);
+	double iteration = ADD_S + fmax(c, 10) + add + COMPARE_S;
+	assert_seconds(s.played.step_time_s,
+	               before + c + add + COMPARE_S + (trips - 1) * iteration);
 	assert_seconds(s.played.mean.compute_s, COMPARE_S + trips * (k + add + COMPARE_S));
 	scene_clear(&s);
 }
 
-static void more_turns_than_can_be_counted_take_no_longer_to_play(void **state)
+static void more_iterations_than_can_be_counted_take_no_longer_to_play(void **state)
 {
 	(void)state;
 	static const char *const clusters[] = {TWO, UNEQUAL};
@@ -353,8 +355,8 @@ int main(void)
 		cmocka_unit_test(two_that_share_a_link_take_twice_as_long),
 		cmocka_unit_test(the_slowest_link_on_the_way_is_what_is_shared),
 		cmocka_unit_test(without_overlap_the_step_is_the_sum),
-		cmocka_unit_test(turns_overlap_as_they_do_one_by_one),
-		cmocka_unit_test(more_turns_than_can_be_counted_take_no_longer_to_play),
+		cmocka_unit_test(iterations_overlap_as_they_do_one_by_one),
+		cmocka_unit_test(more_iterations_than_can_be_counted_take_no_longer_to_play),
 		cmocka_unit_test(the_dearest_branch_is_taken),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

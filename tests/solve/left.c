@@ -4,7 +4,7 @@
 
 bool left_within(const graph *g, const int32_t *x)
 {
-	for (int64_t t = 0, taken = 0; t < g->moments; t++) {
+	for (int64_t t = 0, taken = 0; t < g->points; t++) {
 		__int128 used = 0;
 		for (int32_t v = 0; v < g->n_nodes; v++)
 			for (size_t s = 0; s < g->nodes[v].spans.len; s++) {
@@ -107,10 +107,10 @@ void left_fill_memory(graph *g, sw_rng *rng, bool knapsacks)
 		fill(rng, b, 16);
 		graph_set_messages(g, (int32_t)e, a, b);
 	}
-	for (int32_t t = 0; t < g->moments; t++)
+	for (int32_t t = 0; t < g->points; t++)
 		g->price[t] = SW_MAX(0, random_number(rng));
 	for (int32_t v = 0; knapsacks && v < g->n_nodes; v++)
-		for (int32_t t = 0; t < SW_MIN(g->moments, 10) && g->nodes[v].alive; t++) {
+		for (int32_t t = 0; t < SW_MIN(g->points, 10) && g->nodes[v].alive; t++) {
 			fill(rng, a, 16);
 			if (sw_rng_below(rng, 3))
 				graph_add_given(g, v, t, a);
@@ -131,7 +131,7 @@ double left_sum_memory(const graph *g)
 		for (size_t k = 0; k < g->nodes[v].given.len; k++)
 			for (int32_t i = 0; i < g->nodes[v].strategies; i++)
 				sum += g->nodes[v].given.data[k].given[i];
-	for (int32_t t = 0; t < g->moments; t++)
+	for (int32_t t = 0; t < g->points; t++)
 		sum += g->price[t];
 	return sum;
 }

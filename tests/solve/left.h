@@ -16,7 +16,7 @@ bool left_best(const graph *g, int32_t *best, int64_t *cost);
 /* How many within the capacity cost less than `upper`. */
 int64_t left_below(const graph *g, int64_t upper);
 int64_t left_assignments(const graph *g);
-/* Per strategy of each node and per moment: random messages, prices and, with `knapsacks`, gifts.
+/* Per strategy of each node and per point: random messages, prices and, with `knapsacks`, gifts.
  */
 void left_fill_memory(graph *g, sw_rng *rng, bool knapsacks);
 /* The sum of all that is remembered, which reads every entry; not finite if one is not. */

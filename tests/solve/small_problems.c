@@ -102,7 +102,7 @@ void small_problem_solve(const sw_problem *problem, small_optimum *optimum)
 
 /* ---- tight problems --------------------------------------------------------------------- */
 
-#define MOST_MOMENTS 16
+#define MOST_POINTS 16
 
 static void add_tight_node(sw_problem *problem, sw_rng *rng, int64_t scale)
 {
@@ -170,7 +170,7 @@ typedef struct descent {
 	small_optimum *optimum;
 	int32_t x[16];
 	int64_t rest[17]; /* least cost of what the nodes from here on add */
-	int64_t used[MOST_MOMENTS];
+	int64_t used[MOST_POINTS];
 } descent;
 
 static int32_t later_end(const sw_edge *edge)

@@ -32,9 +32,9 @@ static void make_subject(subject *s, uint64_t seed)
 	static const unsigned steps[] = {REDUCE_SUPPORT,
 	                                 REDUCE_SUPPORT,
 	                                 REDUCE_SUPPORT | REDUCE_NORMAL,
-	                                 REDUCE_SUPPORT | REDUCE_MOMENTS,
+	                                 REDUCE_SUPPORT | REDUCE_POINTS,
 	                                 REDUCE_SUPPORT | REDUCE_NORMAL | REDUCE_MERGE |
-	                                         REDUCE_LEAF | REDUCE_MOMENTS,
+	                                         REDUCE_LEAF | REDUCE_POINTS,
 	                                 REDUCE_ALL};
 	small_optimum optimum;
 	*s = (subject){.seed = seed, .rng = {seed, 2}};
@@ -70,7 +70,7 @@ static void check_proof(const subject *s, const passing *b, const char *when)
 /* The whole capacity is worth about as much as a strategy costs. */
 static void random_prices(subject *s)
 {
-	for (int32_t t = 0; t < s->g.moments; t++) {
+	for (int32_t t = 0; t < s->g.points; t++) {
 		double most = 60 / ((double)s->g.capacity[t] + 1);
 		s->g.price[t] = sw_rng_below(&s->rng, 3) ? most * sw_rng_unit(&s->rng) : 0;
 	}
@@ -81,7 +81,7 @@ static void recall(passing *b)
 {
 	double *given = b->best_given;
 	memcpy(b->best_message, b->message, (size_t)b->c->n_messages * sizeof(double));
-	memcpy(b->best_price, b->price, (size_t)b->c->moments * sizeof(double));
+	memcpy(b->best_price, b->price, (size_t)b->c->points * sizeof(double));
 	for (int s = 0; s < b->n_knapsacks; s++) {
 		const knapsack *sack = &b->knapsacks[s];
 		memcpy(given, sack->given, (size_t)sack->first[sack->members] * sizeof *given);
@@ -171,7 +171,7 @@ static void whatever_the_messages_the_bound_holds(void **state)
 			bound_add_knapsacks(&b, &s.g);
 			for (int64_t m = 0; m < c.n_messages; m++)
 				b.best_message[m] = wild_number(&s.rng);
-			for (int32_t t = 0; t < c.moments; t++)
+			for (int32_t t = 0; t < c.points; t++)
 				b.best_price[t] = seed % 2 ? wild_number(&s.rng) : b.price[t];
 			for (int64_t a = 0; a < b.n_choices; a++)
 				b.best_given[a] = wild_number(&s.rng);
@@ -430,7 +430,7 @@ static void compare_memory(subject *s, unsigned steps, bool knapsacks, bool boun
 		graph_touch(&s->g, v);
 	s->g.usage_changed = true;
 	graph_reduce(&s->g, steps);
-	graph_reduce(&s->g, REDUCE_MOMENTS); /* what a step left to be taken off the capacity */
+	graph_reduce(&s->g, REDUCE_POINTS); /* what a step left to be taken off the capacity */
 	if (s->g.infeasible)
 		return;
 	assert_true(isfinite(left_sum_memory(&s->g)));
@@ -450,7 +450,7 @@ static void reductions_keep_what_the_bound_proved(void **state)
 			                : k / 4 == 8 ? REDUCE_ALL
 			                             : REDUCE_ALL & ~4u;
 			make_subject(&s, seed);
-			if (s.usable && s.g.moments <= 12 && seed % 16)
+			if (s.usable && s.g.points <= 12 && seed % 16)
 				compare_memory(&s, step, k & 1, k & 2);
 			clear_subject(&s);
 		}

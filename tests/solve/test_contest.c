@@ -40,7 +40,7 @@ static void the_example_is_read_as_it_stands(void **state)
 	assert_int_equal(p.edges.len, 5);
 	assert_int_equal(p.spans.len, 5);
 	assert_int_equal(p.capacity, 50);
-	assert_int_equal(p.moments, 150);
+	assert_int_equal(p.points, 150);
 	assert_int_equal(p.nodes.data[2].strategies, 3);
 	assert_numbers(p.nodes.data[2].cost, (const int64_t[]){25, 45, 35}, 3);
 	const sw_span *span = &p.spans.data[3];
@@ -86,7 +86,7 @@ static void what_the_format_allows_is_read(void **state)
 	assert_int_equal(p.nodes.len, 3);
 	assert_int_equal(p.capacity, INT64_MAX);
 	assert_int_equal(p.spans.len, 1); /* the second has no usage, the third is empty */
-	assert_int_equal(p.moments, 9);
+	assert_int_equal(p.points, 9);
 	assert_numbers(p.nodes.data[1].cost, (const int64_t[]){3, SW_FORBIDDEN, 0}, 3);
 	assert_int_equal(p.edges.data[0].from, p.edges.data[0].to);
 	const int64_t *loop = p.tables.data[p.edges.data[0].table].cost,
@@ -296,9 +296,9 @@ static void bad_files_are_one_clear_line(void **state)
 		{"[3, 4, 5]", "[3, 4, NaN]",
 	         "problem.nodes.costs[1][2]: expected an integer, found 'N'"},
 		{"[0, 3]", "[-1, 3]",
-	         "problem.nodes.intervals[0]: [-1, 3], expected moments from 0"},
+	         "problem.nodes.intervals[0]: [-1, 3], expected points from 0"},
 		{"[0, 3]", "[0, 2147483648]",
-	         "problem.nodes.intervals[0]: [0, 2147483648], expected moments from 0"},
+	         "problem.nodes.intervals[0]: [0, 2147483648], expected points from 0"},
 		{"\"usage_limit\": 5", "\"usage_limit\": -5",
 	         "problem.usage_limit: -5 is negative"},
 	};

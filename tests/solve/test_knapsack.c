@@ -10,7 +10,7 @@
 #define PROBLEMS 3000
 #define MOST_MEMBERS_TRIED 6
 
-/* Some nodes around one moment, of sizes that fill units exactly, just not, and not at all. */
+/* Some nodes around one point, of sizes that fill units exactly, just not, and not at all. */
 static void make_problem(sw_problem *problem, sw_rng *rng)
 {
 	static const int64_t scales[] = {1, 1, 7, 1000, (int64_t)1 << 40, ((int64_t)1 << 55) - 1};
@@ -63,18 +63,18 @@ static void make_subject(subject *s, uint64_t seed)
 	make_problem(&s->problem, &s->rng);
 	graph_build(&s->g, &s->problem);
 	if (sw_rng_below(&s->rng, 2))
-		graph_reduce(&s->g, REDUCE_MOMENTS);
+		graph_reduce(&s->g, REDUCE_POINTS);
 	sw_arena_init(&s->arena);
 	if (s->g.infeasible)
 		return;
-	for (int32_t t = 0; t < s->g.moments; t++)
+	for (int32_t t = 0; t < s->g.points; t++)
 		worth[t] = sw_rng_below(&s->rng, 4) ? sw_rng_unit(&s->rng) : 0;
 	for (int32_t v = 0; v < s->g.n_nodes; v++) {
 		double given[5];
 		for (int i = 0; i < 5; i++)
 			given[i] = (double)sw_rng_below(&s->rng, 4);
-		if (s->g.nodes[v].alive && s->g.moments && sw_rng_below(&s->rng, 3) == 0) {
-			int32_t t = (int32_t)sw_rng_below(&s->rng, s->g.moments);
+		if (s->g.nodes[v].alive && s->g.points && sw_rng_below(&s->rng, 3) == 0) {
+			int32_t t = (int32_t)sw_rng_below(&s->rng, s->g.points);
 			graph_add_given(&s->g, v, t, given);
 			worth[t] = INFINITY;
 		}
@@ -101,7 +101,7 @@ static int64_t usage_of(const subject *s, const knapsack *sack, int32_t member, 
 	int64_t usage = 0;
 	int32_t v = sack->node[member];
 	for (int32_t k = s->c.span_first[v]; k < s->c.span_first[v + 1]; k++)
-		if (s->c.spans[k].begin <= sack->moment && sack->moment < s->c.spans[k].end)
+		if (s->c.spans[k].begin <= sack->point && sack->point < s->c.spans[k].end)
 			usage += s->c.spans[k].usage[strategy];
 	return usage;
 }
@@ -142,7 +142,7 @@ static void check_choices(const subject *s, const knapsack *sack)
 			assert_in_range(a, 0, choices_of(sack, k) - 1);
 			used[a] = true;
 			if (sack->weight[sack->first[k] + a] > sack->units)
-				assert_true(usage_of(s, sack, k, i) > s->c.capacity[sack->moment]);
+				assert_true(usage_of(s, sack, k, i) > s->c.capacity[sack->point]);
 		}
 		for (int32_t a = 0; a < choices_of(sack, k); a++) {
 			const int32_t *weight = &sack->weight[sack->first[k]];
@@ -169,12 +169,12 @@ static void check_nothing_that_fits_is_ruled_out(const subject *s, const knapsac
 			weight += sack->weight[sack->first[k] + sack->choice[k][i]];
 		}
 		some_do_not_fit |= weight > sack->units;
-		if (usage <= s->c.capacity[sack->moment] && weight > sack->units)
+		if (usage <= s->c.capacity[sack->point] && weight > sack->units)
 			fail_msg("seed %llu: a combination that fits is ruled out",
 			         (unsigned long long)s->seed);
 		/* Small capacities are counted in ones: exactly. */
-		if (s->c.capacity[sack->moment] < 128 && weight <= sack->units)
-			assert_true(usage <= s->c.capacity[sack->moment]);
+		if (s->c.capacity[sack->point] < 128 && weight <= sack->units)
+			assert_true(usage <= s->c.capacity[sack->point]);
 	}
 	assert_true(some_do_not_fit && sack->members > 1);
 }
@@ -186,7 +186,7 @@ static void check_memory(const subject *s, const knapsack *sack)
 		for (int32_t i = 0; i < node->strategies; i++) {
 			double expected = 0;
 			for (size_t m = 0; m < node->given.len; m++)
-				if (node->given.data[m].moment == sack->moment)
+				if (node->given.data[m].point == sack->point)
 					expected = node->given.data[m].given[i];
 			assert_true(sack->given[sack->first[k] + sack->choice[k][i]] == expected);
 		}
@@ -206,8 +206,8 @@ static void weights_rule_out_nothing_that_fits(void **state)
 			check_nothing_that_fits_is_ruled_out(&s, &s.knapsacks[k]);
 			check_memory(&s, &s.knapsacks[k]);
 			for (int other = 0; other < k; other++)
-				assert_int_not_equal(s.knapsacks[k].moment,
-				                     s.knapsacks[other].moment);
+				assert_int_not_equal(s.knapsacks[k].point,
+				                     s.knapsacks[other].point);
 			checked++;
 		}
 		clear_subject(&s);
@@ -353,7 +353,7 @@ static void a_knapsack_that_nothing_fits_is_never(void **state)
 
 /* ---- which are chosen ------------------------------------------------------------------- */
 
-/* Sixty nodes at forty moments, of which the last count most and one in the middle is remembered.
+/* Sixty nodes at forty points, of which the last count most and one in the middle is remembered.
  */
 #define REMEMBERED 20
 
@@ -367,14 +367,14 @@ static void make_wide(sw_problem *problem, graph *g, double *worth)
 	}
 	problem->capacity = 300;
 	graph_build(g, problem);
-	for (int32_t t = 0; t < g->moments; t++)
+	for (int32_t t = 0; t < g->points; t++)
 		worth[t] = t;
 	const double given[3] = {1, 2, 4};
 	graph_add_given(g, 40, REMEMBERED, given);
 	worth[REMEMBERED] = INFINITY;
 }
 
-static void the_dearest_moments_that_differ_are_chosen(void **state)
+static void the_dearest_points_that_differ_are_chosen(void **state)
 {
 	(void)state;
 	double worth[64];
@@ -388,9 +388,9 @@ static void the_dearest_moments_that_differ_are_chosen(void **state)
 	sw_arena_init(&arena);
 	int count = knapsacks_choose(&c, &g, worth, &arena, &sacks);
 	assert_in_range(count, 2, 12);
-	assert_int_equal(sacks[0].moment, REMEMBERED);
+	assert_int_equal(sacks[0].point, REMEMBERED);
 	for (int k = 2; k < count; k++)
-		assert_true(worth[sacks[k].moment] < worth[sacks[k - 1].moment]);
+		assert_true(worth[sacks[k].point] < worth[sacks[k - 1].point]);
 	for (int k = 0; k < count; k++)
 		assert_in_range(sacks[k].members, 2, 32);
 	sw_arena_clear(&arena);
@@ -406,7 +406,7 @@ int main(void)
 		cmocka_unit_test(what_a_member_is_given_is_the_least_of_the_others),
 		cmocka_unit_test(the_exact_minimum_is_that_of_all_combinations),
 		cmocka_unit_test(a_knapsack_that_nothing_fits_is_never),
-		cmocka_unit_test(the_dearest_moments_that_differ_are_chosen),
+		cmocka_unit_test(the_dearest_points_that_differ_are_chosen),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,15 @@
-/* Where an assignment exceeds the capacity, against a look at every moment. */
+/* Where an assignment exceeds the capacity, against a look at every point. */
 #include "small_problems.h"
 #include "test.h"
 
 #include <string.h>
 
-#define MOMENTS 24 /* small problems end before */
+#define POINTS 24 /* small problems end before */
 #define ROOM 4
 
 static void add_up(const sw_problem *p, const int32_t *x, int64_t *excess)
 {
-	for (int32_t t = 0; t < MOMENTS; t++)
+	for (int32_t t = 0; t < POINTS; t++)
 		excess[t] = -p->capacity;
 	for (size_t s = 0; s < p->spans.len; s++)
 		for (int32_t t = p->spans.data[s].begin; t < p->spans.data[s].end; t++)
@@ -27,7 +27,7 @@ static int compare_runs(const void *a, const void *b)
 static int32_t list_runs(const int64_t *excess, sw_overuse *runs)
 {
 	int32_t n = 0;
-	for (int32_t t = 0; t < MOMENTS; t++) {
+	for (int32_t t = 0; t < POINTS; t++) {
 		if (excess[t] <= 0)
 			continue;
 		if (!n || runs[n - 1].end < t)
@@ -40,15 +40,15 @@ static int32_t list_runs(const int64_t *excess, sw_overuse *runs)
 	return n;
 }
 
-static void runs_are_those_that_a_look_at_every_moment_finds(void **state)
+static void runs_are_those_that_a_look_at_every_point_finds(void **state)
 {
 	(void)state;
 	int several = 0;
 	for (uint64_t seed = 0; seed < 3000; seed++) {
 		sw_problem p;
 		int32_t x[16] = {0};
-		int64_t excess[MOMENTS];
-		sw_overuse expected[MOMENTS], runs[ROOM];
+		int64_t excess[POINTS];
+		sw_overuse expected[POINTS], runs[ROOM];
 		small_problem_make(&p, seed);
 		if (p.capacity != INT64_MAX)
 			p.capacity /= 2;
@@ -66,7 +66,7 @@ static void runs_are_those_that_a_look_at_every_moment_finds(void **state)
 
 /* Ends come before begins: a span that follows another at once makes no dip, and two that meet make
  * no peak. */
-static void what_happens_within_a_moment_does_not_count(void **state)
+static void what_happens_within_a_point_does_not_count(void **state)
 {
 	(void)state;
 	sw_problem p;
@@ -110,8 +110,8 @@ static void the_worst_are_kept(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(runs_are_those_that_a_look_at_every_moment_finds),
-		cmocka_unit_test(what_happens_within_a_moment_does_not_count),
+		cmocka_unit_test(runs_are_those_that_a_look_at_every_point_finds),
+		cmocka_unit_test(what_happens_within_a_point_does_not_count),
 		cmocka_unit_test(the_worst_are_kept),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,10 +34,10 @@ static void idle_spans_are_dropped(void **state)
 	sw_problem_add_span(&problem, 0, 3, 3, some);
 	sw_problem_add_span(&problem, 0, 1, 9, none);
 	assert_int_equal(problem.spans.len, 0);
-	assert_int_equal(problem.moments, 0);
+	assert_int_equal(problem.points, 0);
 	sw_problem_add_span(&problem, 0, 1, 9, some);
 	assert_int_equal(problem.spans.len, 1);
-	assert_int_equal(problem.moments, 9);
+	assert_int_equal(problem.points, 9);
 	sw_problem_clear(&problem);
 }
 
@@ -130,7 +130,7 @@ static void ties_are_kept_in_any_order(void **state)
 	sw_problem_clear(&problem);
 }
 
-static void the_peak_is_the_first_largest_moment(void **state)
+static void the_peak_is_the_first_largest_point(void **state)
 {
 	(void)state;
 	sw_problem problem;
@@ -145,7 +145,7 @@ static void the_peak_is_the_first_largest_moment(void **state)
 	sw_problem_add_span(&problem, 0, 7, 8, four);
 	sw_problem_evaluate(&problem, x, &value);
 	assert_int_equal(value.peak_usage, 7);
-	assert_int_equal(value.peak_moment, 3);
+	assert_int_equal(value.peak_point, 3);
 	assert_true(value.within);
 	problem.capacity = 6;
 	sw_problem_evaluate(&problem, x, &value);
@@ -163,7 +163,7 @@ int main(void)
 		cmocka_unit_test(idle_spans_are_dropped),
 		cmocka_unit_test(bad_problems_are_refused),
 		cmocka_unit_test(ties_are_kept_in_any_order),
-		cmocka_unit_test(the_peak_is_the_first_largest_moment),
+		cmocka_unit_test(the_peak_is_the_first_largest_point),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,12 +122,12 @@ static void check_spans(uint64_t seed, unsigned steps, const graph *g)
 {
 	for (int32_t v = 0; v < g->n_nodes; v++) {
 		const graph_node *node = &g->nodes[v];
-		for (size_t s = 0; s < node->spans.len && (steps & REDUCE_MOMENTS); s++) {
+		for (size_t s = 0; s < node->spans.len && (steps & REDUCE_POINTS); s++) {
 			const graph_span *span = &node->spans.data[s];
 			int64_t most = 0;
 			for (int32_t i = 0; i < node->strategies; i++)
 				most = SW_MAX(most, span->usage[i]);
-			if (span->begin < 0 || span->begin >= span->end || span->end > g->moments ||
+			if (span->begin < 0 || span->begin >= span->end || span->end > g->points ||
 			    !most)
 				fail_at(seed, steps, "an idle span is left");
 			if (s && span->begin < span[-1].end)
@@ -179,7 +179,7 @@ static void every_assignment_keeps_cost_and_usage(void **state)
 	for (uint64_t seed = FIRST_SEED; seed < FIRST_SEED + 4 * PROBLEMS; seed++) {
 		for (unsigned step = 1; step <= REDUCE_ALL; step *= 2)
 			check_everything(seed, step);
-		check_everything(seed, REDUCE_MERGE | REDUCE_LEAF | REDUCE_MOMENTS);
+		check_everything(seed, REDUCE_MERGE | REDUCE_LEAF | REDUCE_POINTS);
 		check_everything(seed, REDUCE_ALL & ~(unsigned)REDUCE_DEGREE);
 		check_everything(seed, REDUCE_ALL);
 	}

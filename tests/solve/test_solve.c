@@ -24,7 +24,7 @@ static void check_consistent(uint64_t seed, const sw_problem *problem, const sw_
 	bool feasible =
 		solution->answer == SW_SOLVED_OPTIMAL || solution->answer == SW_SOLVED_FEASIBLE;
 	bool ok = value.peak_usage == solution->peak_usage &&
-	          value.peak_moment == solution->peak_moment;
+	          value.peak_point == solution->peak_point;
 	if (feasible)
 		ok = ok && value.allowed && value.within && value.cost == solution->cost;
 	if (!ok)
@@ -392,7 +392,7 @@ static void what_is_clamped_is_not_proved(void **state)
 	}
 }
 
-/* Node i either uses moment i, or costs one and uses the next: each proves that the next must pay.
+/* Node i either uses point i, or costs one and uses the next: each proves that the next must pay.
  * A reduction that gave up on the way forgot what the last node used. */
 static void a_long_chain_of_consequences_is_followed(void **state)
 {

@@ -1,10 +1,10 @@
-/* Sites that are alike: whatever the mesh, they may do the same, at the same price. So layers that
- * repeat are looked at once. */
+/* Decisions that are alike: whatever the mesh, they may do the same, at the same price. So layers
+ * that repeat are looked at once. */
 #include "model/internal.h"
 
 #include "program/attributes.h"
 
-/* ---- what decides what a site may do ---------------------------------------------------- */
+/* ---- what decides what a decision may do ---------------------------------------------------- */
 
 sw_split_list sw_op_splits(const sw_planner *p, sw_id op)
 {
@@ -19,24 +19,24 @@ sw_split_list sw_value_splits(const sw_planner *p, sw_id value)
 	                       p->classes.value_start[value + 1] - start};
 }
 
-sw_id sw_site_value(const sw_planner *p, sw_site_kind kind, uint32_t index)
+sw_id sw_decision_value(const sw_planner *p, sw_decision_kind kind, uint32_t index)
 {
-	if (kind == SW_SITE_INPUT)
+	if (kind == SW_DECISION_INPUT)
 		return p->roles.inputs[index];
-	if (kind == SW_SITE_PORT) {
-		const sw_port *port = &p->roles.ports.data[index];
-		return port->decides ? port->reads[0].value : port->values[0];
+	if (kind == SW_DECISION_BOUNDARY) {
+		const sw_boundary *boundary = &p->roles.boundaries.data[index];
+		return boundary->decides ? boundary->reads[0].value : boundary->values[0];
 	}
 	return sw_entry(p->program)->results.data[index];
 }
 
-const sw_option *sw_pinned(const sw_planner *p, sw_site_kind kind, uint32_t index)
+const sw_option *sw_pinned(const sw_planner *p, sw_decision_kind kind, uint32_t index)
 {
-	if (kind == SW_SITE_OP)
+	if (kind == SW_DECISION_OP)
 		return p->pinned_ops[index];
-	if (kind == SW_SITE_OUTPUT && p->roles.output_input[index] >= 0)
+	if (kind == SW_DECISION_OUTPUT && p->roles.output_input[index] >= 0)
 		return p->pinned_inputs[p->roles.output_input[index]];
-	return kind == SW_SITE_INPUT ? p->pinned_inputs[index] : NULL;
+	return kind == SW_DECISION_INPUT ? p->pinned_inputs[index] : NULL;
 }
 
 /* ---- keys ------------------------------------------------------------------------------- */
@@ -85,10 +85,10 @@ static void key_splits(const sw_planner *p, sw_split_list splits, sw_text *key)
 	}
 }
 
-static void key_op_site(sw_planner *p, sw_id id, sw_text *key)
+static void key_op_decision(sw_planner *p, sw_id id, sw_text *key)
 {
 	const sw_op *op = sw_op_at(p->program, id);
-	key_number(key, sw_op_like(p, id));
+	key_number(key, sw_op_equivalence(p, id));
 	key_number(key, sw_roles_weight(&p->roles, id));
 	key_number(key, op->n_results > 0 && p->roles.from_parameter[op->first_result]);
 	for (uint32_t k = 0; k < op->n_operands; k++)
@@ -96,47 +96,48 @@ static void key_op_site(sw_planner *p, sw_id id, sw_text *key)
 	key_splits(p, sw_op_splits(p, id), key);
 }
 
-static void key_port_site(const sw_planner *p, uint32_t index, sw_text *key)
+static void key_boundary_decision(const sw_planner *p, uint32_t index, sw_text *key)
 {
-	const sw_port *port = &p->roles.ports.data[index];
-	key_number(key, port->decides);
-	if (port->decides)
+	const sw_boundary *boundary = &p->roles.boundaries.data[index];
+	key_number(key, boundary->decides);
+	if (boundary->decides)
 		return;
-	key_number(key, p->classes.partial[port->values[0]]);
-	key_number(key, p->roles.from_parameter[port->values[0]]);
-	key_splits(p, sw_value_splits(p, port->values[0]), key);
+	key_number(key, p->classes.partial[boundary->values[0]]);
+	key_number(key, p->roles.from_parameter[boundary->values[0]]);
+	key_splits(p, sw_value_splits(p, boundary->values[0]), key);
 }
 
 /* Of an input, or of the output that takes its place; role -1: of any other output. */
-static void key_state_site(const sw_planner *p, int32_t role, sw_id value, sw_text *key)
+static void key_state_decision(const sw_planner *p, int32_t role, sw_id value, sw_text *key)
 {
 	key_number(key, role);
 	key_splits(p, sw_value_splits(p, value), key);
 }
 
-/* All by which profiles differ in one mesh. */
-static void key_site(sw_planner *p, sw_site_kind kind, uint32_t index, sw_text *key)
+/* All by which strategy_tables differ in one mesh. */
+static void key_decision(sw_planner *p, sw_decision_kind kind, uint32_t index, sw_text *key)
 {
-	int32_t input = kind == SW_SITE_INPUT    ? (int32_t)index
-	                : kind == SW_SITE_OUTPUT ? p->roles.output_input[index]
-	                                         : -1;
+	int32_t input = kind == SW_DECISION_INPUT    ? (int32_t)index
+	                : kind == SW_DECISION_OUTPUT ? p->roles.output_input[index]
+	                                             : -1;
 	key_number(key, (int64_t)(intptr_t)sw_pinned(p, kind, index));
-	key_number(key, kind == SW_SITE_OP ? 0 : kind == SW_SITE_PORT ? 1 : 2);
-	if (kind != SW_SITE_OP)
-		sw_key_shape(key, sw_value_shape(p->program, sw_site_value(p, kind, index)));
-	if (kind == SW_SITE_OP)
-		key_op_site(p, index, key);
-	else if (kind == SW_SITE_PORT)
-		key_port_site(p, index, key);
+	key_number(key, kind == SW_DECISION_OP ? 0 : kind == SW_DECISION_BOUNDARY ? 1 : 2);
+	if (kind != SW_DECISION_OP)
+		sw_key_shape(key, sw_value_shape(p->program, sw_decision_value(p, kind, index)));
+	if (kind == SW_DECISION_OP)
+		key_op_decision(p, index, key);
+	else if (kind == SW_DECISION_BOUNDARY)
+		key_boundary_decision(p, index, key);
 	else if (input >= 0)
-		key_state_site(p, (int32_t)p->roles.input_role[input], p->roles.inputs[input], key);
+		key_state_decision(p, (int32_t)p->roles.input_role[input], p->roles.inputs[input],
+		                   key);
 	else
-		key_state_site(p, -1, sw_site_value(p, kind, index), key);
+		key_state_decision(p, -1, sw_decision_value(p, kind, index), key);
 }
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
-uint32_t sw_op_like(sw_planner *p, sw_id op_id)
+uint32_t sw_op_equivalence(sw_planner *p, sw_id op_id)
 {
 	if (p->like[op_id] == SW_ABSENT) {
 		sw_text key = {0};
@@ -148,15 +149,15 @@ uint32_t sw_op_like(sw_planner *p, sw_id op_id)
 	return p->like[op_id];
 }
 
-uint32_t sw_site_like(sw_planner *p, sw_site_kind kind, uint32_t index)
+uint32_t sw_decision_equivalence(sw_planner *p, sw_decision_kind kind, uint32_t index)
 {
-	uint32_t *like = &p->site_like[kind][index];
+	uint32_t *like = &p->decision_like[kind][index];
 	if (*like == SW_ABSENT) {
-		sw_text *key = &p->site_key;
+		sw_text *key = &p->decision_key;
 		key->len = 0;
-		key_site(p, kind, index, key);
-		*like = sw_map_intern(&p->site_like_index, key->data, key->len,
-		                      (uint32_t)p->site_like_index.len);
+		key_decision(p, kind, index, key);
+		*like = sw_map_intern(&p->decision_like_index, key->data, key->len,
+		                      (uint32_t)p->decision_like_index.len);
 	}
 	return *like;
 }

@@ -1,10 +1,10 @@
 /*
- * Slack: how long kernels can run beside the communication between an op and a reader of what it
+ * Window: how long kernels can run beside the communication between an op and a reader of what it
  * makes.
  *
- * While that is under way, what it waits for has run, and what waits for it has not. All other
- * kernels of the computation may run beside it, in some order: what neither the op needs nor the
- * reader leads to. So a collective between neighbours of a chain has next to none; that of a
+ * While that is under conversion, what it waits for has run, and what waits for it has not. All
+ * other kernels of the computation may run beside it, in some order: what neither the op needs nor
+ * the reader leads to. So a collective between neighbours of a chain has next to none; that of a
  * gradient has the rest of the backward pass; that of a weight all that runs before its first use.
  *
  * Kernels count by their seconds on one device, divided by all devices. Only the heaviest KERNELS
@@ -183,7 +183,7 @@ void sw_overlap_free(sw_overlap *o)
 	free(o);
 }
 
-double sw_overlap_slack_s(const sw_overlap *o, sw_id from, sw_id to)
+double sw_overlap_window_s(const sw_overlap *o, sw_id from, sw_id to)
 {
 	double seconds = o->all_s[sw_op_at(o->program, from)->computation] - o->before_s[from];
 	if (to != SW_NO_ID)

@@ -1,7 +1,7 @@
 /*
  * Rewrites of a plan's program: in words, in the plan file (docs/plan-file.md), in `explain`.
  */
-#include "plan/internal.h"
+#include "plan/plan.h"
 
 #include <string.h>
 

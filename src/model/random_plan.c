@@ -2,10 +2,10 @@
  * A plan by chance: nothing that a planner would choose, all of it allowed. What partitions every
  * such plan rightly partitions every plan.
  *
- * Each op draws for each atom a digit of a factor at any legal stride, a passage, or nothing; what
- * sw_rule_layouts refuses is taken back. Inputs and ports (what loops carry, what branches take and
- * give) draw any layout. A value is kept in any layout that all its readers can be served from:
- * partial sums of one kind never become those of another.
+ * Each op draws for each atom a digit of a factor at any legal stride, a linearity, or nothing;
+ * what sw_rule_layouts refuses is taken back. Inputs and boundaries (what loops carry, what
+ * branches take and give) draw any layout. A value is kept in any layout that all its readers can
+ * be served from: partial sums of one kind never become those of another.
  */
 #include "model/internal.h"
 
@@ -88,11 +88,11 @@ static uint32_t draw_layout(dice *d, sw_plan *plan, sw_id value, sw_monoid monoi
 static sw_choice random_choice(dice *d, const sw_rule *rule, int64_t p)
 {
 	sw_choice none = {.kind = SW_CHOICE_NONE};
-	bool pass = rule->n_passages > 0 && chance(d, rule->n_factors > 0 ? 25 : 100);
+	bool pass = rule->n_linearities > 0 && chance(d, rule->n_factors > 0 ? 25 : 100);
 	if (pass) {
-		int32_t index = (int32_t)sw_rng_below(&d->rng, rule->n_passages);
+		int32_t index = (int32_t)sw_rng_below(&d->rng, rule->n_linearities);
 		uint32_t monoid = (uint32_t)sw_rng_below(&d->rng, SW_MONOID_OR + 1);
-		while (!(rule->passages[index].monoids >> monoid & 1))
+		while (!(rule->linearities[index].monoids >> monoid & 1))
 			monoid = (monoid + 1) % (SW_MONOID_OR + 1);
 		return (sw_choice){
 			.kind = SW_CHOICE_PASS, .index = (int16_t)index, .monoid = (uint8_t)monoid};
@@ -151,18 +151,18 @@ static void draw_inputs(walk *w)
 			draw_layout(&w->dice, w->plan, w->roles->inputs[i], SW_MONOID_NONE);
 }
 
-/* The values of a port lie in one way. */
-static void draw_ports(walk *w)
+/* The values of a boundary lie in one way. */
+static void draw_boundaries(walk *w)
 {
-	for (size_t i = 0; i < w->roles->ports.len; i++) {
-		const sw_port *port = &w->roles->ports.data[i];
-		if (port->n_values == 0)
+	for (size_t i = 0; i < w->roles->boundaries.len; i++) {
+		const sw_boundary *boundary = &w->roles->boundaries.data[i];
+		if (boundary->n_values == 0)
 			continue;
-		sw_type type = sw_value_shape(w->plan->program, port->values[0]).type;
-		uint32_t layout = draw_layout(&w->dice, w->plan, port->values[0],
+		sw_type type = sw_value_shape(w->plan->program, boundary->values[0]).type;
+		uint32_t layout = draw_layout(&w->dice, w->plan, boundary->values[0],
 		                              random_monoid(&w->dice, type));
-		for (uint32_t k = 0; k < port->n_values; k++)
-			w->plan->produced[port->values[k]] = layout;
+		for (uint32_t k = 0; k < boundary->n_values; k++)
+			w->plan->produced[boundary->values[k]] = layout;
 	}
 }
 
@@ -198,11 +198,11 @@ static void find_needed(walk *w)
 		for (uint32_t k = 0; k < op->n_operands; k++)
 			need(w, op->operands[k], &w->layouts[k]);
 	}
-	for (size_t i = 0; i < w->roles->ports.len; i++) {
-		const sw_port *port = &w->roles->ports.data[i];
-		for (uint32_t k = 0; k < port->n_reads && port->n_values > 0; k++)
-			need(w, port->reads[k].value,
-			     sw_plan_layout(w->plan, w->plan->produced[port->values[0]]));
+	for (size_t i = 0; i < w->roles->boundaries.len; i++) {
+		const sw_boundary *boundary = &w->roles->boundaries.data[i];
+		for (uint32_t k = 0; k < boundary->n_reads && boundary->n_values > 0; k++)
+			need(w, boundary->reads[k].value,
+			     sw_plan_layout(w->plan, w->plan->produced[boundary->values[0]]));
 	}
 }
 
@@ -217,12 +217,12 @@ static void draw_kept(walk *w)
 		bool planned = w->roles->planned[sw_op_at(w->plan->program,
 		                                          w->plan->program->values.data[v].op)
 		                                         ->computation];
-		w->plan->kept[v] = produced;
+		w->plan->materialised[v] = produced;
 		if (!planned || ((wanted & ~(1u << made)) == 0 && chance(&w->dice, 60)))
 			continue;
 		sw_monoid monoid = made != SW_MONOID_NONE ? made : random_monoid(&w->dice, type);
 		bool fits = (wanted & ~(1u << monoid)) == 0;
-		w->plan->kept[v] =
+		w->plan->materialised[v] =
 			draw_layout(&w->dice, w->plan, v, fits ? monoid : SW_MONOID_NONE);
 	}
 }
@@ -257,9 +257,9 @@ static void draw_anew(walk *w)
 		for (uint32_t k = 0;
 		     some && w->roles->planned[op->computation] && k < op->n_operands; k++)
 			if (chance(&w->dice, 50))
-				sw_vec_push(&w->plan->anew, ((sw_read){op->operands[k], id}));
+				sw_vec_push(&w->plan->regathered, ((sw_read){op->operands[k], id}));
 	}
-	sw_reads_sort(&w->plan->anew);
+	sw_reads_sort(&w->plan->regathered);
 }
 
 sw_status sw_plan_random(const sw_program *program, const char *program_path,
@@ -282,7 +282,7 @@ sw_status sw_plan_random(const sw_program *program, const char *program_path,
 	w.needed = sw_alloc(sizeof(*w.needed) * (canonical->values.len + 1));
 	w.layouts = sw_alloc(sizeof(*w.layouts) * (most_values(canonical) + 1));
 	draw_inputs(&w);
-	draw_ports(&w);
+	draw_boundaries(&w);
 	draw_ops(&w);
 	find_needed(&w);
 	draw_kept(&w);

@@ -16,7 +16,7 @@ sw_plan *sw_plan_new(sw_program *canonical, const char *program_path, const sw_c
 	plan->rules = SW_NEW_N(&plan->arena, const sw_rule *, ops + 1);
 	plan->strategies = SW_NEW_N(&plan->arena, sw_strategy, ops + 1);
 	plan->produced = SW_NEW_N(&plan->arena, uint32_t, values + 1);
-	plan->kept = SW_NEW_N(&plan->arena, uint32_t, values + 1);
+	plan->materialised = SW_NEW_N(&plan->arena, uint32_t, values + 1);
 	plan->n_outputs = (uint32_t)sw_entry(canonical)->results.len;
 	plan->outputs = SW_NEW_N(&plan->arena, uint32_t, plan->n_outputs + 1);
 	for (size_t i = 0; i < ops; i++) {
@@ -35,7 +35,7 @@ void sw_plan_free(sw_plan *plan)
 	sw_program_free(plan->program);
 	sw_program_free(plan->original);
 	sw_vec_clear(&plan->padded);
-	sw_vec_clear(&plan->anew);
+	sw_vec_clear(&plan->regathered);
 	sw_layouts_clear(&plan->layouts);
 	sw_vec_clear(&plan->alternatives);
 	sw_vec_clear(&plan->warnings);
@@ -60,7 +60,8 @@ sw_plan *sw_plan_sketch(const sw_plan *plan)
 		sw_arena_copy(&sketch->arena, plan->strategies, sizeof(sw_strategy) * (ops + 1));
 	sketch->produced =
 		sw_arena_copy(&sketch->arena, plan->produced, sizeof(uint32_t) * (values + 1));
-	sketch->kept = sw_arena_copy(&sketch->arena, plan->kept, sizeof(uint32_t) * (values + 1));
+	sketch->materialised =
+		sw_arena_copy(&sketch->arena, plan->materialised, sizeof(uint32_t) * (values + 1));
 	sketch->outputs = sw_arena_copy(&sketch->arena, plan->outputs,
 	                                sizeof(uint32_t) * (plan->n_outputs + 1));
 	sw_layouts_copy(&sketch->layouts, &plan->layouts);
@@ -72,7 +73,7 @@ void sw_plan_sketch_free(sw_plan *sketch)
 	if (!sketch)
 		return;
 	sw_layouts_clear(&sketch->layouts);
-	sw_vec_clear(&sketch->anew);
+	sw_vec_clear(&sketch->regathered);
 	sw_arena_clear(&sketch->arena);
 	free(sketch);
 }
@@ -138,7 +139,7 @@ bool sw_plan_can_become(const sw_plan *plan, sw_id value, const sw_layout *from,
 
 static bool can_read(const sw_plan *plan, sw_id value, const sw_layout *as)
 {
-	return sw_plan_can_become(plan, value, sw_plan_layout(plan, plan->kept[value]), as);
+	return sw_plan_can_become(plan, value, sw_plan_layout(plan, plan->materialised[value]), as);
 }
 
 static bool fits_op(const sw_plan *plan, sw_id op_id, sw_layout *operands, sw_layout *results)
@@ -207,7 +208,7 @@ static sw_status check_kept(const sw_plan *plan, sw_error *err)
 	const sw_program *program = plan->program;
 	for (sw_id v = 0; v < program->values.len; v++)
 		if (!sw_plan_can_become(plan, v, sw_plan_layout(plan, plan->produced[v]),
-		                        sw_plan_layout(plan, plan->kept[v])))
+		                        sw_plan_layout(plan, plan->materialised[v])))
 			return sw_fail(err, SW_ERR_INTERNAL,
 			               "plan: a result of '%s' can't be kept that way",
 			               sw_op_at(program, program->values.data[v].op)->name);

@@ -1,7 +1,7 @@
 /*
- * The pairwise problem: a node per site, a hub per value with several readers or one that is far.
- * Edges carry redistribution time, nodes kernel time, spans the bytes that a value occupies from
- * its op to its last reader.
+ * The pairwise problem: a node per decision, a materialised per value with several readers or one
+ * that is far. Edges carry redistribution time, nodes kernel time, spans the bytes that a value
+ * occupies from its op to its last reader.
  */
 #include "model/internal.h"
 
@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One use of a value: an operand of a site, so many times per step. */
+/* One use of a value: an operand of a decision, so many times per step. */
 typedef struct reader {
-	uint32_t site, operand;
+	uint32_t decision, operand;
 	double trips;
-	int32_t moment;
+	int32_t point;
 } reader;
 
 typedef struct readers { /* per value: list[start[v] .. start[v + 1]) */
@@ -40,133 +40,137 @@ static bool is_late(sw_model *m, double done)
 	return m->late;
 }
 
-/* ---- sites ------------------------------------------------------------------------------ */
+/* ---- decisions ------------------------------------------------------------------------------ */
 
-static void produce(sw_model *m, sw_id value, uint32_t site, uint32_t result)
+static void produce(sw_model *m, sw_id value, uint32_t decision, uint32_t result)
 {
-	m->producer[value] = site;
+	m->producer[value] = decision;
 	m->result_of[value] = result;
 }
 
 /* The node of what stands in this place: a new one unless something that does alike has been there
  * before. */
-static int32_t node_of(sw_model *m, const sw_place *place)
+static int32_t node_of(sw_model *m, const sw_equivalence_key *place)
 {
 	uint32_t fresh = (uint32_t)m->nodes.len;
 	uint32_t number = place->kind == SW_PLACE_ALONE
 	                          ? fresh
 	                          : sw_map_intern(&m->places, place, sizeof(*place), fresh);
 	if (number == fresh)
-		sw_vec_push(&m->nodes, ((sw_model_node){.profile = place->profile}));
+		sw_vec_push(&m->nodes, ((sw_model_node){.strategy_table = place->strategy_table}));
 	return (int32_t)number;
 }
 
 /* What is alike has one. */
-static int32_t profile_of(sw_model *m, sw_site_kind kind, uint32_t index)
+static int32_t strategy_table_of(sw_model *m, sw_decision_kind kind, uint32_t index)
 {
-	uint32_t like = sw_site_like(m->planner, kind, index);
-	while (m->profile_of.len <= like)
-		sw_vec_push(&m->profile_of, -1);
-	if (m->profile_of.data[like] < 0)
-		m->profile_of.data[like] = sw_profile_of(m->planner, m->mesh, kind, index);
-	return m->profile_of.data[like];
+	uint32_t like = sw_decision_equivalence(m->planner, kind, index);
+	while (m->strategy_table_of.len <= like)
+		sw_vec_push(&m->strategy_table_of, -1);
+	if (m->strategy_table_of.data[like] < 0)
+		m->strategy_table_of.data[like] =
+			sw_strategy_table_of(m->planner, m->mesh, kind, index);
+	return m->strategy_table_of.data[like];
 }
 
-static uint32_t add_site(sw_model *m, sw_site_kind kind, uint32_t index)
+static uint32_t add_decision(sw_model *m, sw_decision_kind kind, uint32_t index)
 {
 	sw_planner *p = m->planner;
-	sw_site site = {
-		.kind = (uint8_t)kind, .index = index, .profile = profile_of(m, kind, index)};
-	sw_place place = sw_place_of_site(p, m->mesh, &site);
-	site.node = node_of(m, &place);
-	m->nodes.data[site.node].trips += kind == SW_SITE_OP ? p->roles.trips[index] : 1;
-	sw_vec_push(&m->sites, site);
-	return (uint32_t)m->sites.len - 1;
+	sw_decision decision = {.kind = (uint8_t)kind,
+	                        .index = index,
+	                        .strategy_table = strategy_table_of(m, kind, index)};
+	sw_equivalence_key place = sw_place_of_decision(p, m->mesh, &decision);
+	decision.node = node_of(m, &place);
+	m->nodes.data[decision.node].trips += kind == SW_DECISION_OP ? p->roles.trips[index] : 1;
+	sw_vec_push(&m->decisions, decision);
+	return (uint32_t)m->decisions.len - 1;
 }
 
 /* A state's input and output lie alike: they are one node. */
 static void add_output(sw_model *m, uint32_t index)
 {
 	const sw_roles *roles = &m->planner->roles;
-	uint32_t site = add_site(m, SW_SITE_OUTPUT, index);
+	uint32_t decision = add_decision(m, SW_DECISION_OUTPUT, index);
 	if (roles->output_input[index] < 0)
 		return;
-	const sw_site *input =
-		&m->sites.data[m->producer[roles->inputs[roles->output_input[index]]]];
-	assert(input->profile == m->sites.data[site].profile);
-	m->sites.data[site].node = input->node;
+	const sw_decision *input =
+		&m->decisions.data[m->producer[roles->inputs[roles->output_input[index]]]];
+	assert(input->strategy_table == m->decisions.data[decision].strategy_table);
+	m->decisions.data[decision].node = input->node;
 	m->nodes.len--; /* its own, which was the last */
 }
 
-#define SITES_SHARE                                                                                \
+#define DECISIONS_SHARE                                                                            \
 	0.3 /* of the time that a model and its solution take; the edges' is as much               \
 	     */
 
-static void add_sites(sw_model *m)
+static void add_decisions(sw_model *m)
 {
 	const sw_roles *roles = &m->planner->roles;
 	const sw_program *program = roles->program;
 	for (uint32_t i = 0; i < roles->n_inputs; i++)
-		produce(m, roles->inputs[i], add_site(m, SW_SITE_INPUT, i), 0);
-	for (uint32_t i = 0; i < roles->ports.len; i++) {
-		uint32_t site = add_site(m, SW_SITE_PORT, i);
-		for (uint32_t k = 0; k < roles->ports.data[i].n_values; k++)
-			produce(m, roles->ports.data[i].values[k], site, 0);
+		produce(m, roles->inputs[i], add_decision(m, SW_DECISION_INPUT, i), 0);
+	for (uint32_t i = 0; i < roles->boundaries.len; i++) {
+		uint32_t decision = add_decision(m, SW_DECISION_BOUNDARY, i);
+		for (uint32_t k = 0; k < roles->boundaries.data[i].n_values; k++)
+			produce(m, roles->boundaries.data[i].values[k], decision, 0);
 	}
 	for (uint32_t id = 0; id < program->ops.len; id++) {
 		const sw_op *op = sw_op_at(program, id);
-		if (is_late(m, SITES_SHARE * id / (double)program->ops.len))
+		if (is_late(m, DECISIONS_SHARE * id / (double)program->ops.len))
 			return;
 		if (!roles->planned[op->computation] || op->opcode == SW_OP_PARAMETER ||
 		    sw_is_region(op))
 			continue;
-		uint32_t site = add_site(m, SW_SITE_OP, id);
+		uint32_t decision = add_decision(m, SW_DECISION_OP, id);
 		for (uint32_t k = 0; k < op->n_results; k++)
-			produce(m, op->first_result + k, site, k);
+			produce(m, op->first_result + k, decision, k);
 	}
 	for (uint32_t i = 0; i < sw_entry(program)->results.len; i++)
 		add_output(m, i);
 }
 
-/* Those of sites; hubs cost nothing. */
+/* Those of decisions; materialised_values cost nothing. */
 static void add_nodes(sw_model *m)
 {
 	for (size_t i = 0; i < m->nodes.len; i++) {
-		const sw_profile *profile = &m->planner->profiles.data[m->nodes.data[i].profile];
-		int64_t *cost = sw_alloc(sizeof(int64_t) * (size_t)profile->n);
-		for (int32_t k = 0; k < profile->n; k++)
-			cost[k] = profile->seconds
-			                  ? to_cost(profile->seconds[k] * m->nodes.data[i].trips)
-			                  : 0;
-		sw_problem_add_node(&m->problem, profile->n, cost);
+		const sw_strategy_table *strategy_table =
+			&m->planner->strategy_tables.data[m->nodes.data[i].strategy_table];
+		int64_t *cost = sw_alloc(sizeof(int64_t) * (size_t)strategy_table->n);
+		for (int32_t k = 0; k < strategy_table->n; k++)
+			cost[k] = strategy_table->seconds ? to_cost(strategy_table->seconds[k] *
+			                                            m->nodes.data[i].trips)
+			                                  : 0;
+		sw_problem_add_node(&m->problem, strategy_table->n, cost);
 		free(cost);
 	}
 }
 
 /* ---- readers ---------------------------------------------------------------------------- */
 
-/* Calls `see` for every use of a value by a site. */
+/* Calls `see` for every use of a value by a decision. */
 typedef void see_reader(readers *r, sw_id value, reader use);
 static void each_reader(const sw_model *m, readers *r, see_reader *see)
 {
 	const sw_roles *roles = &m->planner->roles;
 	const sw_program *program = roles->program;
-	for (uint32_t s = 0; s < m->sites.len; s++) {
-		const sw_site *site = &m->sites.data[s];
-		if (site->kind == SW_SITE_OP) {
-			const sw_op *op = sw_op_at(program, site->index);
+	for (uint32_t s = 0; s < m->decisions.len; s++) {
+		const sw_decision *decision = &m->decisions.data[s];
+		if (decision->kind == SW_DECISION_OP) {
+			const sw_op *op = sw_op_at(program, decision->index);
 			for (uint32_t k = 0; k < op->n_operands; k++)
 				see(r, op->operands[k],
-				    (reader){s, k, roles->trips[site->index],
-				             roles->moment[site->index]});
-		} else if (site->kind == SW_SITE_PORT) {
-			const sw_port *port = &roles->ports.data[site->index];
-			for (uint32_t k = 0; k < port->n_reads; k++)
-				see(r, port->reads[k].value,
-				    (reader){s, 0, port->reads[k].trips, port->reads[k].moment});
-		} else if (site->kind == SW_SITE_OUTPUT) {
-			see(r, sw_entry(program)->results.data[site->index],
-			    (reader){s, 0, 1, roles->n_moments - 1});
+				    (reader){s, k, roles->trips[decision->index],
+				             roles->point[decision->index]});
+		} else if (decision->kind == SW_DECISION_BOUNDARY) {
+			const sw_boundary *boundary = &roles->boundaries.data[decision->index];
+			for (uint32_t k = 0; k < boundary->n_reads; k++)
+				see(r, boundary->reads[k].value,
+				    (reader){s, 0, boundary->reads[k].trips,
+				             boundary->reads[k].point});
+		} else if (decision->kind == SW_DECISION_OUTPUT) {
+			see(r, sw_entry(program)->results.data[decision->index],
+			    (reader){s, 0, 1, roles->n_points - 1});
 		}
 	}
 }
@@ -201,9 +205,9 @@ static void readers_clear(readers *r)
 
 /* ---- layouts of one end of an edge ------------------------------------------------------ */
 
-/* One end of an edge: an operand or a result of whatever has this profile. */
+/* One end of an edge: an operand or a result of whatever has this strategy_table. */
 typedef struct edge_end {
-	int32_t profile;
+	int32_t strategy_table;
 	uint32_t which;
 	bool out;
 } edge_end;
@@ -217,7 +221,7 @@ typedef struct layout_list {
 
 static layout_list layouts_of(const sw_model *m, edge_end e)
 {
-	const sw_profile *p = sw_model_profile(m, e.profile);
+	const sw_strategy_table *p = sw_model_strategy_table(m, e.strategy_table);
 	if (e.out)
 		return (layout_list){p->out + e.which, p->n_out, p->n};
 	return (layout_list){p->in + e.which, p->n_in, p->n};
@@ -225,12 +229,13 @@ static layout_list layouts_of(const sw_model *m, edge_end e)
 
 static edge_end produced_by(const sw_model *m, sw_id value)
 {
-	return (edge_end){m->sites.data[m->producer[value]].profile, m->result_of[value], true};
+	return (edge_end){m->decisions.data[m->producer[value]].strategy_table, m->result_of[value],
+	                  true};
 }
 
 static edge_end read_by(const sw_model *m, const reader *use)
 {
-	return (edge_end){m->sites.data[use->site].profile, use->operand, false};
+	return (edge_end){m->decisions.data[use->decision].strategy_table, use->operand, false};
 }
 
 static layout_list produced_layouts(const sw_model *m, sw_id value)
@@ -249,10 +254,10 @@ static uint32_t *number_layouts(const sw_model *m, layout_list l)
 }
 
 /* Tells the cache of paths which layouts of a shape will be asked of: this mesh's alone, so that
- * what a way costs does not depend on the meshes before it. */
+ * what a conversion costs does not depend on the meshes before it. */
 static void expect(sw_model *m, uint32_t shape, edge_end e)
 {
-	const uint32_t key[] = {shape, (uint32_t)e.profile, e.which, e.out};
+	const uint32_t key[] = {shape, (uint32_t)e.strategy_table, e.which, e.out};
 	if (sw_map_put(&m->expected, key, sizeof(key), 0) != SW_ABSENT)
 		return;
 	layout_list l = layouts_of(m, e);
@@ -279,11 +284,11 @@ static void expect_layouts(sw_model *m, const readers *r)
 /* ---- tables ----------------------------------------------------------------------------- */
 
 /* Seconds from each layout of one list to each of another. */
-typedef struct sw_model_way {
+typedef struct sw_conversion {
 	uint32_t shape; /* as the cache of paths has it */
 	layout_list from, to;
 	double *seconds; /* NULL: nobody has asked yet */
-} sw_model_way;
+} sw_conversion;
 
 static void key_list(sw_text *key, layout_list l)
 {
@@ -292,53 +297,57 @@ static void key_list(sw_text *key, layout_list l)
 		sw_text_add_n(key, (const char *)&l.list[(uint32_t)i * l.step], sizeof(uint32_t));
 }
 
-/* The number of the way between these lists: profiles that differ may have the same. */
-static uint32_t find_way(sw_model *m, uint32_t shape, layout_list from, layout_list to)
+/* The number of the conversion between these lists: strategy_tables that differ may have the same.
+ */
+static uint32_t find_conversion(sw_model *m, uint32_t shape, layout_list from, layout_list to)
 {
 	sw_text key = {0};
 	sw_text_add_n(&key, (const char *)&shape, sizeof(shape));
 	key_list(&key, from);
 	key_list(&key, to);
-	uint32_t fresh = (uint32_t)m->ways.len;
-	uint32_t number = sw_map_intern(&m->way_of_lists, key.data, key.len, fresh);
+	uint32_t fresh = (uint32_t)m->conversions.len;
+	uint32_t number = sw_map_intern(&m->conversion_of_lists, key.data, key.len, fresh);
 	if (number == fresh)
-		sw_vec_push(&m->ways, ((sw_model_way){.shape = shape, .from = from, .to = to}));
+		sw_vec_push(&m->conversions,
+		            ((sw_conversion){.shape = shape, .from = from, .to = to}));
 	sw_text_clear(&key);
 	return number;
 }
 
-static uint32_t way_between(sw_model *m, sw_shape shape, edge_end from, edge_end to)
+static uint32_t conversion_between(sw_model *m, sw_shape shape, edge_end from, edge_end to)
 {
 	uint32_t number = sw_path_cache_shape(m->paths, shape);
-	const uint32_t key[] = {number,   (uint32_t)from.profile, from.which,
-	                        from.out, (uint32_t)to.profile,   to.which,
+	const uint32_t key[] = {number,   (uint32_t)from.strategy_table, from.which,
+	                        from.out, (uint32_t)to.strategy_table,   to.which,
 	                        to.out};
-	uint32_t way = sw_map_get(&m->way_of_ends, key, sizeof(key));
-	if (way == SW_ABSENT) {
-		way = find_way(m, number, layouts_of(m, from), layouts_of(m, to));
-		sw_map_put(&m->way_of_ends, key, sizeof(key), way);
+	uint32_t conversion = sw_map_get(&m->conversion_of_ends, key, sizeof(key));
+	if (conversion == SW_ABSENT) {
+		conversion = find_conversion(m, number, layouts_of(m, from), layouts_of(m, to));
+		sw_map_put(&m->conversion_of_ends, key, sizeof(key), conversion);
 	}
-	return way;
+	return conversion;
 }
 
-static void time_way(sw_model *m, sw_model_way *way)
+static void time_conversion(sw_model *m, sw_conversion *conversion)
 {
-	uint32_t *rows = number_layouts(m, way->from), *columns = number_layouts(m, way->to);
-	way->seconds = SW_NEW_N(&m->arena, double, (size_t)way->from.n *(size_t)way->to.n);
-	sw_path_cache_seconds(m->paths, way->shape, rows, way->from.n, columns, way->to.n,
-	                      way->seconds);
+	uint32_t *rows = number_layouts(m, conversion->from),
+		 *columns = number_layouts(m, conversion->to);
+	conversion->seconds =
+		SW_NEW_N(&m->arena, double, (size_t)conversion->from.n *(size_t)conversion->to.n);
+	sw_path_cache_seconds(m->paths, conversion->shape, rows, conversion->from.n, columns,
+	                      conversion->to.n, conversion->seconds);
 	free(rows);
 	free(columns);
 }
 
-/* Slacks are told apart by powers of two only, rounded down, so that there are few tables. */
-static double round_slack(double seconds)
+/* Windows are told apart by powers of two only, rounded down, so that there are few tables. */
+static double round_window(double seconds)
 {
 	int exponent;
 	return seconds > 0 && frexp(seconds, &exponent) > 0 ? ldexp(0.5, exponent) : 0;
 }
 
-/* Does the way lead to a sum's terms from what is none on some atom? */
+/* Does the conversion lead to a sum's terms from what is none on some atom? */
 static bool makes_term(const sw_model *m, uint32_t from, uint32_t to)
 {
 	const sw_layout *a = &m->planner->layouts.items.data[from],
@@ -354,7 +363,7 @@ static double movement_cost_s(const sw_model *m, sw_movement what, double path_s
 {
 	const sw_planner *p = m->planner;
 	double collectives_s = fmax(path_s - p->cluster->device.kernel_overhead_s, 0);
-	double hidden_s = fmin(what.trips * collectives_s, what.slack_s);
+	double hidden_s = fmin(what.trips * collectives_s, what.window_s);
 	return isfinite(path_s)
 	               ? what.count * (what.trips * path_s - (1 - p->hidden_weight) * hidden_s)
 	               : path_s;
@@ -364,31 +373,35 @@ static int32_t table_of(sw_model *m, uint32_t number, sw_movement what)
 {
 	struct {
 		sw_movement what;
-		uint64_t way;
+		uint64_t conversion;
 	} key = {what, number};
 	uint32_t table = sw_map_get(&m->tables, &key, sizeof(key));
 	if (table != SW_ABSENT)
 		return (int32_t)table;
-	sw_model_way *way = &m->ways.data[number];
-	if (!way->seconds)
-		time_way(m, way);
-	size_t n = (size_t)way->from.n * (size_t)way->to.n;
+	sw_conversion *conversion = &m->conversions.data[number];
+	if (!conversion->seconds)
+		time_conversion(m, conversion);
+	size_t n = (size_t)conversion->from.n * (size_t)conversion->to.n;
 	int64_t *cost = sw_alloc(sizeof(int64_t) * n);
 	for (size_t i = 0; i < n; i++) {
-		uint32_t from = way->from.list[i / (size_t)way->to.n * way->from.step],
-			 to = way->to.list[i % (size_t)way->to.n * way->to.step];
+		uint32_t from = conversion->from
+		                        .list[i / (size_t)conversion->to.n * conversion->from.step],
+			 to = conversion->to
+		                      .list[i % (size_t)conversion->to.n * conversion->to.step];
 		double term_s = what.term_s > 0 && makes_term(m, from, to)
 		                        ? what.count * what.trips * what.term_s
 		                        : 0;
-		cost[i] = to_cost(movement_cost_s(m, what, way->seconds[i]) + term_s);
+		cost[i] = to_cost(movement_cost_s(m, what, conversion->seconds[i]) + term_s);
 	}
-	table = (uint32_t)sw_problem_add_table(&m->problem, way->from.n, way->to.n, cost);
+	table = (uint32_t)sw_problem_add_table(&m->problem, conversion->from.n, conversion->to.n,
+	                                       cost);
 	sw_map_put(&m->tables, &key, sizeof(key), table);
 	free(cost);
 	return (int32_t)table;
 }
 
-/* ---- hubs and edges --------------------------------------------------------------------- */
+/* ---- materialised_values and edges
+ * --------------------------------------------------------------------- */
 
 static void add_distinct(uint32_t *list, int32_t *n, layout_list from)
 {
@@ -402,8 +415,8 @@ static void add_distinct(uint32_t *list, int32_t *n, layout_list from)
 	}
 }
 
-/* A hub may be in any layout in which its value is made or read. */
-static int32_t make_hub_profile(sw_model *m, const edge_end *ends, size_t n_ends)
+/* A materialised may be in any layout in which its value is made or read. */
+static int32_t make_materialised_strategy_table(sw_model *m, const edge_end *ends, size_t n_ends)
 {
 	size_t most = 0;
 	for (size_t i = 0; i < n_ends; i++)
@@ -416,19 +429,21 @@ static int32_t make_hub_profile(sw_model *m, const edge_end *ends, size_t n_ends
 	sw_text key = {0};
 	sw_text_add(&key, "h");
 	key_list(&key, (layout_list){list, 1, n});
-	uint32_t next = (uint32_t)p->profiles.len;
-	uint32_t number = sw_map_intern(&p->profile_index, key.data, key.len, next);
+	uint32_t next = (uint32_t)p->strategy_tables.len;
+	uint32_t number = sw_map_intern(&p->strategy_table_index, key.data, key.len, next);
 	if (number == next) {
 		const uint32_t *copy = sw_arena_copy(&p->arena, list, sizeof(uint32_t) * (size_t)n);
-		sw_profile profile = {.n = n, .n_in = 1, .n_out = 1, .in = copy, .out = copy};
-		sw_vec_push(&p->profiles, profile);
+		sw_strategy_table strategy_table = {
+			.n = n, .n_in = 1, .n_out = 1, .in = copy, .out = copy};
+		sw_vec_push(&p->strategy_tables, strategy_table);
 	}
 	sw_text_clear(&key);
 	free(list);
 	return (int32_t)number;
 }
 
-static int32_t hub_profile(sw_model *m, sw_id value, const reader *uses, uint32_t n_uses)
+static int32_t materialised_strategy_table(sw_model *m, sw_id value, const reader *uses,
+                                           uint32_t n_uses)
 {
 	edge_end *ends = sw_alloc(sizeof(*ends) * (n_uses + 1));
 	ends[0] = produced_by(m, value);
@@ -436,17 +451,18 @@ static int32_t hub_profile(sw_model *m, sw_id value, const reader *uses, uint32_
 		ends[i + 1] = read_by(m, &uses[i]);
 	sw_text key = {0};
 	for (uint32_t i = 0; i <= n_uses; i++) {
-		const uint32_t numbers[] = {(uint32_t)ends[i].profile, ends[i].which, ends[i].out};
+		const uint32_t numbers[] = {(uint32_t)ends[i].strategy_table, ends[i].which,
+		                            ends[i].out};
 		sw_text_add_n(&key, (const char *)numbers, sizeof(numbers));
 	}
-	uint32_t profile = sw_map_get(&m->hub_profiles, key.data, key.len);
-	if (profile == SW_ABSENT) {
-		profile = (uint32_t)make_hub_profile(m, ends, n_uses + 1);
-		sw_map_put(&m->hub_profiles, key.data, key.len, profile);
+	uint32_t strategy_table = sw_map_get(&m->materialised_strategy_tables, key.data, key.len);
+	if (strategy_table == SW_ABSENT) {
+		strategy_table = (uint32_t)make_materialised_strategy_table(m, ends, n_uses + 1);
+		sw_map_put(&m->materialised_strategy_tables, key.data, key.len, strategy_table);
 	}
 	sw_text_clear(&key);
 	free(ends);
-	return (int32_t)profile;
+	return (int32_t)strategy_table;
 }
 
 /* The op before which a reader needs a value that is made in this computation; SW_NO_ID: its end.
@@ -454,10 +470,11 @@ static int32_t hub_profile(sw_model *m, sw_id value, const reader *uses, uint32_
 static sw_id reading_op(const sw_model *m, int32_t computation, const reader *use)
 {
 	const sw_roles *roles = &m->planner->roles;
-	const sw_site *site = &m->sites.data[use->site];
-	sw_id op = site->kind == SW_SITE_OP     ? site->index
-	           : site->kind == SW_SITE_PORT ? roles->ports.data[site->index].region
-	                                        : SW_NO_ID;
+	const sw_decision *decision = &m->decisions.data[use->decision];
+	sw_id op = decision->kind == SW_DECISION_OP ? decision->index
+	           : decision->kind == SW_DECISION_BOUNDARY
+	                   ? roles->boundaries.data[decision->index].region
+	                   : SW_NO_ID;
 	bool here = op != SW_NO_ID && sw_op_at(roles->program, op)->computation == computation;
 	return here ? op : SW_NO_ID;
 }
@@ -477,50 +494,54 @@ static sw_movement move_value(const sw_model *m, sw_id value, double trips, cons
 	const sw_planner *p = m->planner;
 	sw_id from = p->program->values.data[value].op;
 	sw_id to = use ? reading_op(m, sw_op_at(p->program, from)->computation, use) : from;
-	double slack_s = p->overlap ? sw_overlap_slack_s(p->overlap, from, to) : 0;
+	double window_s = p->overlap ? sw_overlap_window_s(p->overlap, from, to) : 0;
 	double term_s = is_constant(p->program, value) ? 0 : p->cluster->device.kernel_overhead_s;
-	return (sw_movement){trips, round_slack(slack_s), 1, term_s};
+	return (sw_movement){trips, round_window(window_s), 1, term_s};
 }
 
-/* Edges between the same nodes along the same way are one, where what is moved is alike. */
+/* Edges between the same nodes along the same conversion are one, where what is moved is alike. */
 static void add_edge(sw_model *m, int32_t from, int32_t to, sw_shape shape, sw_movement what,
                      edge_end a, edge_end b)
 {
 	struct {
-		uint64_t from, to, way;
+		uint64_t from, to, conversion;
 		sw_movement what;
-	} key = {(uint64_t)from, (uint64_t)to, way_between(m, shape, a, b), what};
+	} key = {(uint64_t)from, (uint64_t)to, conversion_between(m, shape, a, b), what};
 	uint32_t fresh = (uint32_t)m->edges.len;
 	uint32_t number = sw_map_intern(&m->edge_index, &key, sizeof(key), fresh);
 	if (number == fresh)
-		sw_vec_push(&m->edges, ((sw_model_edge){from, to, (uint32_t)key.way, what}));
+		sw_vec_push(&m->edges, ((sw_model_edge){from, to, (uint32_t)key.conversion, what}));
 	else
 		m->edges.data[number].what.count++;
 }
 
-static void add_hub(sw_model *m, sw_id value, const reader *uses, uint32_t n_uses, double trips)
+static void add_materialised(sw_model *m, sw_id value, const reader *uses, uint32_t n_uses,
+                             double trips)
 {
 	sw_shape shape = sw_value_shape(m->planner->program, value);
-	sw_hub hub = {.value = value, .profile = hub_profile(m, value, uses, n_uses)};
-	sw_place place = sw_place_of_hub(m->planner, m->mesh, &hub);
-	hub.node = node_of(m, &place);
-	edge_end enters = {hub.profile, 0, false}, leaves = {hub.profile, 0, true};
-	add_edge(m, m->sites.data[m->producer[value]].node, hub.node, shape,
+	sw_materialised materialised = {
+		.value = value,
+		.strategy_table = materialised_strategy_table(m, value, uses, n_uses)};
+	sw_equivalence_key place = sw_class_of_materialised(m->planner, m->mesh, &materialised);
+	materialised.node = node_of(m, &place);
+	edge_end enters = {materialised.strategy_table, 0, false},
+		 leaves = {materialised.strategy_table, 0, true};
+	add_edge(m, m->decisions.data[m->producer[value]].node, materialised.node, shape,
 	         move_value(m, value, trips, NULL), produced_by(m, value), enters);
 	for (uint32_t i = 0; i < n_uses; i++)
-		add_edge(m, hub.node, m->sites.data[uses[i].site].node, shape,
+		add_edge(m, materialised.node, m->decisions.data[uses[i].decision].node, shape,
 		         move_value(m, value, uses[i].trips, &uses[i]), leaves,
 		         read_by(m, &uses[i]));
-	m->hub_of[value] = (uint32_t)m->hubs.len;
-	sw_vec_push(&m->hubs, hub);
+	m->materialised_of[value] = (uint32_t)m->materialised_values.len;
+	sw_vec_push(&m->materialised_values, materialised);
 }
 
-/* A value has a hub where it may be kept otherwise than it is produced: several read it, or it may
- * come as partial sums, which a reader far away would have wait whole. */
-static bool wants_hub(const sw_model *m, sw_id value, const reader *uses, uint32_t n_uses)
+/* A value has a materialised where it may be kept otherwise than it is produced: several read it,
+ * or it may come as partial sums, which a reader far away would have wait whole. */
+static bool wants_materialised(const sw_model *m, sw_id value, const reader *uses, uint32_t n_uses)
 {
 	const sw_planner *p = m->planner;
-	bool waits = uses->moment > p->roles.moment[p->program->values.data[value].op] + 1;
+	bool waits = uses->point > p->roles.point[p->program->values.data[value].op] + 1;
 	return n_uses > 1 || (waits && p->classes.partial[value] != 0);
 }
 
@@ -533,13 +554,13 @@ static void find_edges(sw_model *m, const readers *r)
 		const reader *uses = r->list + r->start[v];
 		if (n == 0)
 			continue;
-		if (!wants_hub(m, v, uses, n))
-			add_edge(m, m->sites.data[m->producer[v]].node,
-			         m->sites.data[uses->site].node, sw_value_shape(program, v),
+		if (!wants_materialised(m, v, uses, n))
+			add_edge(m, m->decisions.data[m->producer[v]].node,
+			         m->decisions.data[uses->decision].node, sw_value_shape(program, v),
 			         move_value(m, v, uses->trips, uses), produced_by(m, v),
 			         read_by(m, uses));
 		else
-			add_hub(m, v, uses, n, roles->trips[program->values.data[v].op]);
+			add_materialised(m, v, uses, n, roles->trips[program->values.data[v].op]);
 	}
 }
 
@@ -547,10 +568,10 @@ static void add_edges(sw_model *m)
 {
 	for (size_t i = 0; i < m->edges.len; i++) {
 		const sw_model_edge *edge = &m->edges.data[i];
-		if (is_late(m, SITES_SHARE * (1 + (double)i / (double)m->edges.len)))
+		if (is_late(m, DECISIONS_SHARE * (1 + (double)i / (double)m->edges.len)))
 			return;
 		sw_problem_add_edge(&m->problem, edge->from, edge->to,
-		                    table_of(m, edge->way, edge->what));
+		                    table_of(m, edge->conversion, edge->what));
 	}
 }
 
@@ -577,26 +598,26 @@ static void add_span(sw_model *m, int32_t node, sw_id value, layout_list layouts
 }
 
 /* When a value begins to be there: entry inputs from the start. */
-static int32_t first_moment(const sw_roles *roles, sw_id value)
+static int32_t first_point(const sw_roles *roles, sw_id value)
 {
 	const sw_program *program = roles->program;
 	sw_id id = program->values.data[value].op;
 	const sw_op *op = sw_op_at(program, id);
 	return op->opcode == SW_OP_PARAMETER && op->computation == program->entry
 	               ? 0
-	               : roles->moment[id];
+	               : roles->point[id];
 }
 
 /* When a value is moved to what is kept of it: results of ops at once, what is at rest or comes
- * through a port when it is first read. */
-static int32_t moving_moment(const sw_model *m, sw_id value, const readers *r, int32_t begin,
-                             int32_t end)
+ * through a boundary when it is first read. */
+static int32_t moving_point(const sw_model *m, sw_id value, const readers *r, int32_t begin,
+                            int32_t end)
 {
 	int32_t first = end;
-	if (m->sites.data[m->producer[value]].kind == SW_SITE_OP)
+	if (m->decisions.data[m->producer[value]].kind == SW_DECISION_OP)
 		return begin;
 	for (uint32_t i = r->start[value]; i < r->start[value + 1]; i++)
-		first = SW_MIN(first, SW_MAX(r->list[i].moment, begin));
+		first = SW_MIN(first, SW_MAX(r->list[i].point, begin));
 	return first;
 }
 
@@ -606,16 +627,17 @@ static int32_t moving_moment(const sw_model *m, sw_id value, const readers *r, i
 static void add_temporary_spans(sw_model *m)
 {
 	const sw_roles *roles = &m->planner->roles;
-	for (size_t s = 0; s < m->sites.len; s++) {
-		const sw_site *site = &m->sites.data[s];
-		const sw_profile *profile = &m->planner->profiles.data[site->profile];
+	for (size_t s = 0; s < m->decisions.len; s++) {
+		const sw_decision *decision = &m->decisions.data[s];
+		const sw_strategy_table *strategy_table =
+			&m->planner->strategy_tables.data[decision->strategy_table];
 		int64_t most = 0;
-		for (int32_t i = 0; profile->temporary_bytes && i < profile->n; i++)
-			most = SW_MAX(most, profile->temporary_bytes[i]);
+		for (int32_t i = 0; strategy_table->temporary_bytes && i < strategy_table->n; i++)
+			most = SW_MAX(most, strategy_table->temporary_bytes[i]);
 		if (most > FEW_BYTES)
-			sw_problem_add_span(&m->problem, site->node, roles->moment[site->index],
-			                    roles->moment[site->index] + 1,
-			                    profile->temporary_bytes);
+			sw_problem_add_span(
+				&m->problem, decision->node, roles->point[decision->index],
+				roles->point[decision->index] + 1, strategy_table->temporary_bytes);
 	}
 }
 
@@ -627,15 +649,15 @@ static void add_spans(sw_model *m, const readers *r)
 		if (m->producer[v] == SW_NO_ID || roles->carried_over[v] ||
 		    sw_shape_bytes(sw_value_shape(program, v)) <= FEW_BYTES)
 			continue;
-		int32_t begin = first_moment(roles, v), end = roles->last_use[v];
-		int32_t first = moving_moment(m, v, r, begin, end);
-		bool hub = m->hub_of[v] != SW_NO_ID;
-		add_span(m, m->sites.data[m->producer[v]].node, v, produced_layouts(m, v), begin,
-		         hub ? SW_MIN(first + 1, end) : end);
-		if (!hub)
+		int32_t begin = first_point(roles, v), end = roles->last_use[v];
+		int32_t first = moving_point(m, v, r, begin, end);
+		bool materialised = m->materialised_of[v] != SW_NO_ID;
+		add_span(m, m->decisions.data[m->producer[v]].node, v, produced_layouts(m, v),
+		         begin, materialised ? SW_MIN(first + 1, end) : end);
+		if (!materialised)
 			continue;
-		const sw_hub *h = &m->hubs.data[m->hub_of[v]];
-		add_span(m, h->node, v, layouts_of(m, (edge_end){h->profile, 0, false}),
+		const sw_materialised *h = &m->materialised_values.data[m->materialised_of[v]];
+		add_span(m, h->node, v, layouts_of(m, (edge_end){h->strategy_table, 0, false}),
 		         SW_MIN(first + 1, end), end);
 	}
 }
@@ -651,17 +673,18 @@ static bool memory_matters(const sw_program *program, int64_t capacity)
 
 /* ---- the whole -------------------------------------------------------------------------- */
 
-const sw_profile *sw_model_profile(const sw_model *m, int32_t number)
+const sw_strategy_table *sw_model_strategy_table(const sw_model *m, int32_t number)
 {
-	return m->profiles ? &m->profiles[number] : &m->planner->profiles.data[number];
+	return m->strategy_tables ? &m->strategy_tables[number]
+	                          : &m->planner->strategy_tables.data[number];
 }
 
 /* What was found so far, as the model's own: the planner's may move when others are built. */
-static void keep_profiles(sw_model *m)
+static void keep_strategy_tables(sw_model *m)
 {
 	const sw_planner *p = m->planner;
-	m->profiles =
-		sw_arena_copy(&m->arena, p->profiles.data, sizeof(sw_profile) * p->profiles.len);
+	m->strategy_tables = sw_arena_copy(&m->arena, p->strategy_tables.data,
+	                                   sizeof(sw_strategy_table) * p->strategy_tables.len);
 	m->n_layouts = p->layouts.items.len;
 	m->layouts =
 		sw_arena_copy(&m->arena, p->layouts.items.data, sizeof(sw_layout) * m->n_layouts);
@@ -675,10 +698,10 @@ bool sw_model_begin(sw_model *m, sw_planner *planner, const sw_mesh *mesh)
 	size_t n = planner->program->values.len;
 	m->producer = SW_NEW_N(&m->arena, uint32_t, n + 1);
 	m->result_of = SW_NEW_N(&m->arena, uint32_t, n + 1);
-	m->hub_of = SW_NEW_N(&m->arena, uint32_t, n + 1);
+	m->materialised_of = SW_NEW_N(&m->arena, uint32_t, n + 1);
 	for (size_t v = 0; v < n; v++)
-		m->producer[v] = m->hub_of[v] = SW_NO_ID;
-	add_sites(m);
+		m->producer[v] = m->materialised_of[v] = SW_NO_ID;
+	add_decisions(m);
 	return !m->late;
 }
 
@@ -686,10 +709,11 @@ double sw_model_kernels_s(const sw_model *m)
 {
 	double sum = 0;
 	for (size_t i = 0; i < m->nodes.len; i++) {
-		const sw_profile *profile = sw_model_profile(m, m->nodes.data[i].profile);
-		double cheapest = profile->seconds ? profile->seconds[0] : 0;
-		for (int32_t k = 1; profile->seconds && k < profile->n; k++)
-			cheapest = fmin(cheapest, profile->seconds[k]);
+		const sw_strategy_table *strategy_table =
+			sw_model_strategy_table(m, m->nodes.data[i].strategy_table);
+		double cheapest = strategy_table->seconds ? strategy_table->seconds[0] : 0;
+		for (int32_t k = 1; strategy_table->seconds && k < strategy_table->n; k++)
+			cheapest = fmin(cheapest, strategy_table->seconds[k]);
 		sum += cheapest * m->nodes.data[i].trips;
 	}
 	return sum;
@@ -703,7 +727,7 @@ bool sw_model_finish(sw_model *m, int64_t memory_bytes)
 	m->problem.capacity = memory_bytes;
 	readers_init(&r, m);
 	expect_layouts(m, &r);
-	while (!is_late(m, SITES_SHARE) && sw_path_cache_find(m->paths, planner->threads))
+	while (!is_late(m, DECISIONS_SHARE) && sw_path_cache_find(m->paths, planner->threads))
 		;
 	find_edges(m, &r);
 	add_nodes(m);
@@ -713,7 +737,7 @@ bool sw_model_finish(sw_model *m, int64_t memory_bytes)
 		add_temporary_spans(m);
 	}
 	readers_clear(&r);
-	keep_profiles(m);
+	keep_strategy_tables(m);
 	return !m->late;
 }
 
@@ -725,17 +749,17 @@ bool sw_model_init(sw_model *m, sw_planner *planner, const sw_mesh *mesh, int64_
 void sw_model_clear(sw_model *m)
 {
 	sw_problem_clear(&m->problem);
-	sw_vec_clear(&m->profile_of);
-	sw_vec_clear(&m->sites);
-	sw_vec_clear(&m->hubs);
+	sw_vec_clear(&m->strategy_table_of);
+	sw_vec_clear(&m->decisions);
+	sw_vec_clear(&m->materialised_values);
 	sw_vec_clear(&m->nodes);
 	sw_vec_clear(&m->edges);
-	sw_vec_clear(&m->ways);
+	sw_vec_clear(&m->conversions);
 	sw_map_clear(&m->places);
 	sw_map_clear(&m->expected);
-	sw_map_clear(&m->hub_profiles);
-	sw_map_clear(&m->way_of_lists);
-	sw_map_clear(&m->way_of_ends);
+	sw_map_clear(&m->materialised_strategy_tables);
+	sw_map_clear(&m->conversion_of_lists);
+	sw_map_clear(&m->conversion_of_ends);
 	sw_map_clear(&m->edge_index);
 	sw_map_clear(&m->tables);
 	sw_arena_clear(&m->arena);
@@ -756,30 +780,34 @@ void sw_model_apply(const sw_model *m, const int32_t *assignment, sw_plan *plan)
 	sw_layouts_set(&plan->layouts, m->layouts, m->n_layouts);
 	for (size_t i = 0; i < program->ops.len; i++)
 		plan->strategies[i] = sw_strategy_none(&p->cluster->atoms);
-	for (size_t s = 0; s < m->sites.len; s++) {
-		const sw_site *site = &m->sites.data[s];
-		const sw_profile *profile = sw_model_profile(m, site->profile);
-		int32_t choice = assignment[site->node];
-		if (site->kind == SW_SITE_OP)
-			sw_candidate_strategy(&p->cluster->atoms, m->mesh, p->rules[site->index],
-			                      &profile->candidates[choice],
-			                      &plan->strategies[site->index]);
-		else if (site->kind == SW_SITE_OUTPUT)
-			plan->outputs[site->index] = profile->in[choice];
+	for (size_t s = 0; s < m->decisions.len; s++) {
+		const sw_decision *decision = &m->decisions.data[s];
+		const sw_strategy_table *strategy_table =
+			sw_model_strategy_table(m, decision->strategy_table);
+		int32_t choice = assignment[decision->node];
+		if (decision->kind == SW_DECISION_OP)
+			sw_candidate_strategy(&p->cluster->atoms, m->mesh,
+			                      p->rules[decision->index],
+			                      &strategy_table->candidates[choice],
+			                      &plan->strategies[decision->index]);
+		else if (decision->kind == SW_DECISION_OUTPUT)
+			plan->outputs[decision->index] = strategy_table->in[choice];
 	}
 	for (size_t v = 0; v < program->values.len; v++) {
-		plan->produced[v] = plan->kept[v] = 0;
+		plan->produced[v] = plan->materialised[v] = 0;
 		if (m->producer[v] == SW_NO_ID)
 			continue;
 		layout_list made = produced_layouts(m, (sw_id)v);
 		plan->produced[v] =
-			made.list[(uint32_t)assignment[m->sites.data[m->producer[v]].node] *
+			made.list[(uint32_t)assignment[m->decisions.data[m->producer[v]].node] *
 		                  made.step];
-		plan->kept[v] = plan->produced[v];
-		if (m->hub_of[v] != SW_NO_ID) {
-			const sw_hub *hub = &m->hubs.data[m->hub_of[v]];
-			plan->kept[v] =
-				sw_model_profile(m, hub->profile)->in[assignment[hub->node]];
+		plan->materialised[v] = plan->produced[v];
+		if (m->materialised_of[v] != SW_NO_ID) {
+			const sw_materialised *materialised =
+				&m->materialised_values.data[m->materialised_of[v]];
+			plan->materialised[v] =
+				sw_model_strategy_table(m, materialised->strategy_table)
+					->in[assignment[materialised->node]];
 		}
 	}
 	plan->n_axes = m->mesh->n_axes;

@@ -1,22 +1,22 @@
 /*
  * The plan file: what its parts share.
  */
-#ifndef SW_PLAN_FILE_H
-#define SW_PLAN_FILE_H
+#ifndef SW_PLAN_PLAN_FILE_H
+#define SW_PLAN_PLAN_FILE_H
 
-#include "plan/internal.h"
+#include "plan/plan.h"
 
-/* ---- file_text.c ------------------------------------------------------------------------ */
+/* ---- plan_file_text.c ------------------------------------------------------------------------ */
 /* One word per atom: "." nothing; "F@T" the digit of stride T of factor F, "F@T<G@U" with the other
  * operand streamed by that of G;
- * "~K:sum" passage K of partial sums. Adds to text. */
+ * "~K:sum" linearity K of partial sums. Adds to text. */
 void sw_plan_strategy_text(const sw_strategy *strategy, sw_text *text);
 /* The same read. False: it is none, or not of this rule. */
 bool sw_plan_strategy_words(const char *text, const sw_rule *rule, sw_strategy *strategy);
 /* "name" of the first result of an op, "name:k" of the others; in text. */
 const char *sw_plan_value_name(const sw_program *program, sw_id value, sw_text *text);
 
-/* ---- file_decisions.c ------------------------------------------------------------------- */
+/* ---- plan_file_decisions.c ------------------------------------------------------------------- */
 typedef struct sw_plan_reading {
 	const char *path;
 	json_t *root, *decisions; /* decisions: borrowed from root */

@@ -1,7 +1,7 @@
 /*
  * Strategies by name: NAME, or NAME:ARGUMENTS. What they mean is in meshes.c.
  */
-#include "plan/internal.h"
+#include "plan/plan.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Solutions carried from one mesh to another. Meshes differ in what sites may do, not in which
- * sites there are: a solution is remembered as layouts, and found again among another mesh's
+ * Solutions carried from one mesh to another. Meshes differ in what decisions may do, not in which
+ * decisions there are: a solution is remembered as layouts, and found again among another mesh's
  * candidates. Where the axes are of other sizes, each does there what it did here.
  */
 #include "model/internal.h"
@@ -9,30 +9,32 @@
 
 void sw_start_save(sw_start *start, const sw_model *model, const int32_t *assignment)
 {
-	*start = (sw_start){.n_sites = model->sites.len,
-	                    .n_hubs = model->hubs.len,
+	*start = (sw_start){.n_decisions = model->decisions.len,
+	                    .n_materialised_values = model->materialised_values.len,
 	                    .n_axes = model->mesh->n_axes};
-	start->profile = sw_alloc(sizeof(int32_t) * (start->n_sites + 1));
-	start->choice = sw_alloc(sizeof(int32_t) * (start->n_sites + 1));
-	start->kept = sw_alloc(sizeof(uint32_t) * (start->n_hubs + 1));
-	for (size_t s = 0; s < start->n_sites; s++) {
-		start->profile[s] = model->sites.data[s].profile;
-		start->choice[s] = assignment[model->sites.data[s].node];
+	start->strategy_table = sw_alloc(sizeof(int32_t) * (start->n_decisions + 1));
+	start->choice = sw_alloc(sizeof(int32_t) * (start->n_decisions + 1));
+	start->kept = sw_alloc(sizeof(uint32_t) * (start->n_materialised_values + 1));
+	for (size_t s = 0; s < start->n_decisions; s++) {
+		start->strategy_table[s] = model->decisions.data[s].strategy_table;
+		start->choice[s] = assignment[model->decisions.data[s].node];
 	}
-	for (size_t h = 0; h < start->n_hubs; h++)
-		start->kept[h] = sw_model_profile(model, model->hubs.data[h].profile)
-		                         ->in[assignment[model->hubs.data[h].node]];
+	for (size_t h = 0; h < start->n_materialised_values; h++)
+		start->kept[h] = sw_model_strategy_table(
+					 model, model->materialised_values.data[h].strategy_table)
+		                         ->in[assignment[model->materialised_values.data[h].node]];
 }
 
 void sw_start_clear(sw_start *start)
 {
-	free(start->profile);
+	free(start->strategy_table);
 	free(start->choice);
 	free(start->kept);
 	*start = (sw_start){0};
 }
 
-static bool same_layouts(const sw_profile *a, int32_t i, const sw_profile *b, int32_t j)
+static bool same_layouts(const sw_strategy_table *a, int32_t i, const sw_strategy_table *b,
+                         int32_t j)
 {
 	if (a->n_in != b->n_in || a->n_out != b->n_out)
 		return false;
@@ -46,7 +48,7 @@ static bool same_layouts(const sw_profile *a, int32_t i, const sw_profile *b, in
 }
 
 /* The least candidate of b with the layouts of candidate i of a; -1: none. */
-static int32_t find_candidate(const sw_profile *a, int32_t i, const sw_profile *b)
+static int32_t find_candidate(const sw_strategy_table *a, int32_t i, const sw_strategy_table *b)
 {
 	for (int32_t j = 0; j < b->n; j++)
 		if (same_layouts(a, i, b, j))
@@ -54,10 +56,10 @@ static int32_t find_candidate(const sw_profile *a, int32_t i, const sw_profile *
 	return -1;
 }
 
-static int32_t find_layout(const sw_profile *profile, uint32_t layout)
+static int32_t find_layout(const sw_strategy_table *strategy_table, uint32_t layout)
 {
-	for (int32_t j = 0; j < profile->n; j++)
-		if (profile->in[j] == layout)
+	for (int32_t j = 0; j < strategy_table->n; j++)
+		if (strategy_table->in[j] == layout)
 			return j;
 	return -1;
 }
@@ -74,7 +76,7 @@ static int32_t count_alike(const sw_candidate *a, const sw_candidate *b)
 }
 
 /* The least candidate of b that does most like candidate i of a, axis by axis. */
-static int32_t find_similar(const sw_profile *a, int32_t i, const sw_profile *b)
+static int32_t find_similar(const sw_strategy_table *a, int32_t i, const sw_strategy_table *b)
 {
 	int32_t best = 0, most = -1;
 	for (int32_t j = 0; j < b->n; j++) {
@@ -87,8 +89,8 @@ static int32_t find_similar(const sw_profile *a, int32_t i, const sw_profile *b)
 	return best;
 }
 
-/* Hubs as their neighbours would have them. */
-static void choose_hubs(const sw_model *model, int32_t *assignment)
+/* Materialised_values as their neighbours would have them. */
+static void choose_materialised_values(const sw_model *model, int32_t *assignment)
 {
 	const sw_problem *problem = &model->problem;
 	int64_t **cost = sw_alloc(sizeof(*cost) * (model->nodes.len + 1));
@@ -121,44 +123,46 @@ static void choose_hubs(const sw_model *model, int32_t *assignment)
 /* The same on each axis as there, where both have as many. */
 static bool place_similar(const sw_start *start, const sw_model *model, int32_t *assignment)
 {
-	const sw_profile *profiles = model->planner->profiles.data;
+	const sw_strategy_table *strategy_tables = model->planner->strategy_tables.data;
 	if (start->n_axes != model->mesh->n_axes)
 		return false;
 	for (size_t n = 0; n < model->nodes.len; n++)
 		assignment[n] = -1;
-	for (size_t s = 0; s < start->n_sites; s++) {
-		const sw_site *site = &model->sites.data[s];
-		if (assignment[site->node] < 0)
-			assignment[site->node] =
-				find_similar(&profiles[start->profile[s]], start->choice[s],
-			                     &profiles[site->profile]);
+	for (size_t s = 0; s < start->n_decisions; s++) {
+		const sw_decision *decision = &model->decisions.data[s];
+		if (assignment[decision->node] < 0)
+			assignment[decision->node] = find_similar(
+				&strategy_tables[start->strategy_table[s]], start->choice[s],
+				&strategy_tables[decision->strategy_table]);
 	}
-	choose_hubs(model, assignment);
+	choose_materialised_values(model, assignment);
 	return true;
 }
 
 static bool place_same(const sw_start *start, const sw_model *model, int32_t *assignment)
 {
-	const sw_profile *profiles = model->planner->profiles.data;
-	if (start->n_hubs != model->hubs.len)
+	const sw_strategy_table *strategy_tables = model->planner->strategy_tables.data;
+	if (start->n_materialised_values != model->materialised_values.len)
 		return false;
 	for (size_t n = 0; n < model->nodes.len; n++)
 		assignment[n] = -1;
-	for (size_t s = 0; s < start->n_sites; s++) {
-		const sw_site *site = &model->sites.data[s];
-		if (assignment[site->node] >= 0)
+	for (size_t s = 0; s < start->n_decisions; s++) {
+		const sw_decision *decision = &model->decisions.data[s];
+		if (assignment[decision->node] >= 0)
 			continue; /* as another layer's */
-		assignment[site->node] = find_candidate(&profiles[start->profile[s]],
-		                                        start->choice[s], &profiles[site->profile]);
-		if (assignment[site->node] < 0)
+		assignment[decision->node] =
+			find_candidate(&strategy_tables[start->strategy_table[s]], start->choice[s],
+		                       &strategy_tables[decision->strategy_table]);
+		if (assignment[decision->node] < 0)
 			return false;
 	}
-	for (size_t h = 0; h < start->n_hubs; h++) {
-		const sw_hub *hub = &model->hubs.data[h];
-		if (assignment[hub->node] >= 0)
+	for (size_t h = 0; h < start->n_materialised_values; h++) {
+		const sw_materialised *materialised = &model->materialised_values.data[h];
+		if (assignment[materialised->node] >= 0)
 			continue;
-		assignment[hub->node] = find_layout(&profiles[hub->profile], start->kept[h]);
-		if (assignment[hub->node] < 0)
+		assignment[materialised->node] =
+			find_layout(&strategy_tables[materialised->strategy_table], start->kept[h]);
+		if (assignment[materialised->node] < 0)
 			return false;
 	}
 	return true;
@@ -166,7 +170,7 @@ static bool place_same(const sw_start *start, const sw_model *model, int32_t *as
 
 bool sw_start_place(const sw_start *start, const sw_model *model, int32_t *assignment)
 {
-	if (start->n_sites != model->sites.len)
+	if (start->n_decisions != model->decisions.len)
 		return false;
 	return place_same(start, model, assignment) || place_similar(start, model, assignment);
 }

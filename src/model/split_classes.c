@@ -19,16 +19,17 @@ typedef struct flood {
 	SW_VEC(sw_split) splits; /* class: union-find parent */
 	SW_VEC(sw_id) owner;     /* value or op */
 	SW_VEC(bool) of_op;
-	SW_VEC(uint32_t) queue;     /* splits of values still to be carried on */
-	const uint32_t *port_start; /* per value: into port_list */
-	const uint32_t *port_list;
+	SW_VEC(uint32_t) queue;         /* splits of values still to be carried on */
+	const uint32_t *boundary_start; /* per value: into boundary_list */
+	const uint32_t *boundary_list;
 	sw_id *alias; /* per value: the output that replaces an input, and back; SW_NO_ID */
 } flood;
 
 /* Those read, then those that come out. */
-static sw_id port_value(const sw_port *port, uint32_t k)
+static sw_id boundary_value(const sw_boundary *boundary, uint32_t k)
 {
-	return k < port->n_reads ? port->reads[k].value : port->values[k - port->n_reads];
+	return k < boundary->n_reads ? boundary->reads[k].value
+	                             : boundary->values[k - boundary->n_reads];
 }
 
 static int32_t find(flood *f, int32_t x)
@@ -101,16 +102,17 @@ static void enter_op(flood *f, sw_id op_id, bool result, int32_t index, uint32_t
 		spread(f, op_id, split);
 }
 
-/* What a port is read into and what comes out of it lies alike. */
-static void enter_ports(flood *f, sw_id value, uint32_t from)
+/* What a boundary is read into and what comes out of it lies alike. */
+static void enter_boundaries(flood *f, sw_id value, uint32_t from)
 {
 	bool fresh;
-	for (uint32_t i = f->port_start[value]; i < f->port_start[value + 1]; i++) {
-		const sw_port *port = &f->roles->ports.data[f->port_list[i]];
-		for (uint32_t k = 0; k < port->n_reads + port->n_values; k++) {
+	for (uint32_t i = f->boundary_start[value]; i < f->boundary_start[value + 1]; i++) {
+		const sw_boundary *boundary = &f->roles->boundaries.data[f->boundary_list[i]];
+		for (uint32_t k = 0; k < boundary->n_reads + boundary->n_values; k++) {
 			sw_split s = f->splits.data[from];
 			join(f, from,
-			     split_of(f, false, port_value(port, k), s.where, s.top, &fresh));
+			     split_of(f, false, boundary_value(boundary, k), s.where, s.top,
+			              &fresh));
 		}
 	}
 }
@@ -141,7 +143,7 @@ static void carry_on(flood *f, uint32_t split)
 			if (op->operands[k] == value)
 				enter_op(f, user, false, (int32_t)k, split);
 	}
-	enter_ports(f, value, split);
+	enter_boundaries(f, value, split);
 	enter_alias(f, value, split);
 }
 
@@ -159,25 +161,25 @@ static void seed(flood *f)
 	}
 }
 
-static void index_ports(flood *f, sw_arena *arena)
+static void index_boundaries(flood *f, sw_arena *arena)
 {
 	size_t n = f->program->values.len, total = 0;
 	uint32_t *start = SW_NEW_N(arena, uint32_t, n + 2), *list;
-	for (size_t i = 0; i < f->roles->ports.len; i++) {
-		const sw_port *port = &f->roles->ports.data[i];
-		for (uint32_t k = 0; k < port->n_reads + port->n_values; k++, total++)
-			start[port_value(port, k) + 2]++;
+	for (size_t i = 0; i < f->roles->boundaries.len; i++) {
+		const sw_boundary *boundary = &f->roles->boundaries.data[i];
+		for (uint32_t k = 0; k < boundary->n_reads + boundary->n_values; k++, total++)
+			start[boundary_value(boundary, k) + 2]++;
 	}
 	for (size_t v = 0; v < n; v++)
 		start[v + 2] += start[v + 1];
 	list = SW_NEW_N(arena, uint32_t, total + 1);
-	for (size_t i = 0; i < f->roles->ports.len; i++) {
-		const sw_port *port = &f->roles->ports.data[i];
-		for (uint32_t k = 0; k < port->n_reads + port->n_values; k++)
-			list[start[port_value(port, k) + 1]++] = (uint32_t)i;
+	for (size_t i = 0; i < f->roles->boundaries.len; i++) {
+		const sw_boundary *boundary = &f->roles->boundaries.data[i];
+		for (uint32_t k = 0; k < boundary->n_reads + boundary->n_values; k++)
+			list[start[boundary_value(boundary, k) + 1]++] = (uint32_t)i;
 	}
-	f->port_start = start;
-	f->port_list = list;
+	f->boundary_start = start;
+	f->boundary_list = list;
 }
 
 static void index_aliases(flood *f, sw_arena *arena)
@@ -316,22 +318,24 @@ static void pass_op(tide *t, sw_id id, sw_id value)
 {
 	const sw_op *op = sw_op_at(t->flood->program, id);
 	const sw_rule *rule = t->flood->rules[id];
-	for (int32_t s = 0; s < rule->n_passages; s++)
+	for (int32_t s = 0; s < rule->n_linearities; s++)
 		for (uint32_t k = 0; k < op->n_operands; k++)
-			if (op->operands[k] == value && rule->passages[s].operands[k])
-				raise_results(
-					t, op,
-					sw_passage_becomes(&rule->passages[s], t->partial[value]));
+			if (op->operands[k] == value && rule->linearities[s].operands[k])
+				raise_results(t, op,
+				              sw_linearity_becomes(&rule->linearities[s],
+				                                   t->partial[value]));
 }
 
-static void pass_port(tide *t, const sw_port *port, sw_id value)
+static void pass_boundary(tide *t, const sw_boundary *boundary, sw_id value)
 {
-	for (uint32_t k = 0; k < port->n_reads; k++)
-		for (uint32_t i = 0; port->reads[k].value == value && i < port->n_values; i++)
-			raise_partial(t, port->values[i], t->partial[value]);
+	for (uint32_t k = 0; k < boundary->n_reads; k++)
+		for (uint32_t i = 0; boundary->reads[k].value == value && i < boundary->n_values;
+		     i++)
+			raise_partial(t, boundary->values[i], t->partial[value]);
 }
 
-/* Where partial sums may arise and how far they may travel: through passages, and through ports. */
+/* Where partial sums may arise and how far they may travel: through linearities, and through
+ * boundaries. */
 static const uint8_t *find_partial(flood *f, sw_classes *classes)
 {
 	tide t = {.flood = f};
@@ -341,8 +345,8 @@ static const uint8_t *find_partial(flood *f, sw_classes *classes)
 		sw_id value = t.queue.data[--t.queue.len];
 		for (uint32_t u = f->users.start[value]; u < f->users.start[value + 1]; u++)
 			pass_op(&t, f->users.ops[u], value);
-		for (uint32_t i = f->port_start[value]; i < f->port_start[value + 1]; i++)
-			pass_port(&t, &f->roles->ports.data[f->port_list[i]], value);
+		for (uint32_t i = f->boundary_start[value]; i < f->boundary_start[value + 1]; i++)
+			pass_boundary(&t, &f->roles->boundaries.data[f->boundary_list[i]], value);
 	}
 	sw_vec_clear(&t.queue);
 	return t.partial;
@@ -363,7 +367,7 @@ void sw_classes_init(sw_classes *classes, const sw_roles *roles, const sw_rule *
 	f.users = sw_program_users(roles->program, &classes->arena);
 	f.last[false] = none_of(roles->program->values.len, &classes->arena);
 	f.last[true] = none_of(roles->program->ops.len, &classes->arena);
-	index_ports(&f, &classes->arena);
+	index_boundaries(&f, &classes->arena);
 	index_aliases(&f, &classes->arena);
 	seed(&f);
 	for (size_t i = 0; i < f.queue.len; i++)

@@ -4,7 +4,7 @@
  * produced layouts follow from strategies.
  */
 #include "plan/carry.h"
-#include "plan/file.h"
+#include "plan/plan_file.h"
 
 #include <string.h>
 
@@ -24,8 +24,8 @@ static json_t *anew_json(const sw_plan *plan)
 {
 	json_t *values = json_object();
 	sw_text text = {0};
-	for (size_t i = 0; i < plan->anew.len; i++) {
-		const sw_read *read = &plan->anew.data[i];
+	for (size_t i = 0; i < plan->regathered.len; i++) {
+		const sw_read *read = &plan->regathered.data[i];
 		const char *name = sw_plan_value_name(plan->program, read->value, &text);
 		if (!json_object_get(values, name))
 			json_object_set_new(values, name, json_array());
@@ -57,9 +57,9 @@ json_t *sw_plan_decisions_json(const sw_plan *plan)
 		if (decided && plan->produced[v] != 0)
 			json_object_set_new(produced, sw_plan_value_name(program, v, &text),
 			                    layout_json(plan, shape, plan->produced[v]));
-		if (plan->kept[v] != plan->produced[v])
+		if (plan->materialised[v] != plan->produced[v])
 			json_object_set_new(kept, sw_plan_value_name(program, v, &text),
-			                    layout_json(plan, shape, plan->kept[v]));
+			                    layout_json(plan, shape, plan->materialised[v]));
 	}
 	const sw_computation *entry = sw_entry(program);
 	for (uint32_t i = 0; i < plan->n_outputs; i++)
@@ -69,7 +69,7 @@ json_t *sw_plan_decisions_json(const sw_plan *plan)
 	sw_text_clear(&text);
 	json_t *json = json_pack("{s:o, s:o, s:o, s:o}", "strategies", strategies, "layouts",
 	                         produced, "kept", kept, "outputs", outputs);
-	if (plan->anew.len > 0)
+	if (plan->regathered.len > 0)
 		json_object_set_new(json, "anew", anew_json(plan));
 	if (plan->memory_bytes)
 		json_object_set_new(json, "memory_bytes", json_integer(plan->memory_bytes));
@@ -170,7 +170,7 @@ static sw_status read_reader(const reading *r, const sw_map *values, sw_id value
 	const sw_op *op = sw_op_at(program, id);
 	for (uint32_t k = 0; k < op->n_operands; k++)
 		if (op->operands[k] == value) {
-			sw_vec_push(&r->plan->anew, ((sw_read){value, id}));
+			sw_vec_push(&r->plan->regathered, ((sw_read){value, id}));
 			return SW_OK;
 		}
 	return bad(r, "reader", name);
@@ -194,7 +194,7 @@ static sw_status read_anew(const reading *r, const sw_map *values)
 		json_array_foreach(readers, i, reader) if (status == SW_OK) status =
 			read_reader(r, values, value, reader);
 	}
-	sw_reads_sort(&r->plan->anew);
+	sw_reads_sort(&r->plan->regathered);
 	return status;
 }
 
@@ -267,8 +267,9 @@ static sw_status read_named(reading *r)
 	if (status == SW_OK)
 		status = derive_produced(r);
 	if (status == SW_OK) {
-		memcpy(plan->kept, plan->produced, sizeof(uint32_t) * plan->program->values.len);
-		status = read_layouts(r, &values, "kept", plan->kept);
+		memcpy(plan->materialised, plan->produced,
+		       sizeof(uint32_t) * plan->program->values.len);
+		status = read_layouts(r, &values, "kept", plan->materialised);
 	}
 	if (status == SW_OK)
 		status = read_outputs(r);

@@ -1,9 +1,9 @@
 /*
  * The plan file (docs/plan-file.md): JSON, keyed by names of ops of the canonical program.
- * file_decisions.c has the decisions, file_text.c the words, summary.c the figures.
+ * plan_file_decisions.c has the decisions, plan_file_text.c the words, summary.c the figures.
  */
 #include "plan/carry.h"
-#include "plan/file.h"
+#include "plan/plan_file.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

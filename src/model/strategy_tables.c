@@ -1,8 +1,8 @@
 /*
- * Profiles: what a site may do under a mesh. Every axis has OPTIONS at the site (a split of one of
- * its classes, a passage of partial sums, or nothing); roles decide which. A CANDIDATE is an option
- * per axis that the rule accepts. Sites that are alike (same op, shapes and options) share one
- * profile.
+ * Strategy_tables: what a decision may do under a mesh. Every axis has OPTIONS at the decision (a
+ * split of one of its classes, a linearity of partial sums, or nothing); roles decide which. A
+ * CANDIDATE is an option per axis that the rule accepts. Decisions that are alike (same op, shapes
+ * and options) share one strategy_table.
  */
 #include "model/internal.h"
 
@@ -30,14 +30,14 @@ static void add_none(options *o, int32_t axis)
 	add_option(o, axis, (sw_option){.kind = SW_CHOICE_NONE});
 }
 
-static void add_partials(options *o, int32_t axis, int32_t passage, uint32_t monoids)
+static void add_partials(options *o, int32_t axis, int32_t linearity, uint32_t monoids)
 {
 	for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++)
 		if (monoids >> m & 1)
 			add_option(o, axis,
 			           (sw_option){.kind = SW_CHOICE_PASS,
 			                       .monoid = (uint8_t)m,
-			                       .index = (int16_t)passage});
+			                       .index = (int16_t)linearity});
 }
 
 static const sw_class_set DATA = {.any = SW_CLASS_DATA};
@@ -89,17 +89,17 @@ static bool has_class(const sw_planner *p, sw_split_list splits, sw_class_set se
 	return false;
 }
 
-/* Partial sums may pass where some operand of a passage may be partial. */
-static void add_passages(const sw_planner *p, options *o, int32_t axis, sw_id op_id)
+/* Partial sums may pass where some operand of a linearity may be partial. */
+static void add_linearities(const sw_planner *p, options *o, int32_t axis, sw_id op_id)
 {
 	const sw_op *op = sw_op_at(p->program, op_id);
 	const sw_rule *rule = p->rules[op_id];
-	for (int32_t s = 0; s < rule->n_passages; s++) {
+	for (int32_t s = 0; s < rule->n_linearities; s++) {
 		uint32_t arriving = 0;
 		for (uint32_t k = 0; k < op->n_operands; k++)
-			if (rule->passages[s].operands[k])
+			if (rule->linearities[s].operands[k])
 				arriving |= p->classes.partial[op->operands[k]];
-		add_partials(o, axis, s, arriving & rule->passages[s].monoids);
+		add_partials(o, axis, s, arriving & rule->linearities[s].monoids);
 	}
 }
 
@@ -170,7 +170,7 @@ static void op_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, s
 	if (has_class(p, splits, use->cut) && add_splits(p, mesh, o, axis, splits, use->may) > 0)
 		return;
 	add_none(o, axis);
-	add_passages(p, o, axis, op);
+	add_linearities(p, o, axis, op);
 	add_splits(p, mesh, o, axis, splits, use->may);
 	if (shares_state(use) && !has_class(p, splits, DATA))
 		add_state_splits(p, mesh, o, axis, splits);
@@ -204,15 +204,15 @@ static void data_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis,
 		add_state_splits(p, mesh, o, axis, splits);
 }
 
-static void port_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis,
-                         const sw_port *port, options *o)
+static void boundary_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis,
+                             const sw_boundary *boundary, options *o)
 {
 	const sw_axis_use *use = mesh->use[axis];
-	if (port->decides) {
+	if (boundary->decides) {
 		add_none(o, axis);
 		return;
 	}
-	sw_id value = port->values[0];
+	sw_id value = boundary->values[0];
 	sw_split_list splits = sw_value_splits(p, value);
 	if (add_splits(p, mesh, o, axis, splits, use->must) > 0)
 		return;
@@ -249,27 +249,27 @@ static void output_options(const sw_planner *p, const sw_mesh *mesh, int32_t axi
 	           mesh->use[axis]->may);
 }
 
-static void axis_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_site_kind kind,
-                         uint32_t index, options *o)
+static void axis_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis,
+                         sw_decision_kind kind, uint32_t index, options *o)
 {
 	switch (kind) {
-	case SW_SITE_OP:
+	case SW_DECISION_OP:
 		op_options(p, mesh, axis, index, o);
 		return;
-	case SW_SITE_INPUT:
+	case SW_DECISION_INPUT:
 		input_options(p, mesh, axis, index, o);
 		return;
-	case SW_SITE_PORT:
-		port_options(p, mesh, axis, &p->roles.ports.data[index], o);
+	case SW_DECISION_BOUNDARY:
+		boundary_options(p, mesh, axis, &p->roles.boundaries.data[index], o);
 		return;
-	case SW_SITE_OUTPUT:
+	case SW_DECISION_OUTPUT:
 		output_options(p, mesh, axis, index, o);
 		return;
 	}
 }
 
-static void site_options(const sw_planner *p, const sw_mesh *mesh, sw_site_kind kind,
-                         uint32_t index, options *o)
+static void decision_options(const sw_planner *p, const sw_mesh *mesh, sw_decision_kind kind,
+                             uint32_t index, options *o)
 {
 	const sw_option *decided = sw_pinned(p, kind, index);
 	for (int32_t axis = 0; axis < mesh->n_axes; axis++)
@@ -283,8 +283,8 @@ static void site_options(const sw_planner *p, const sw_mesh *mesh, sw_site_kind 
 
 /* ---- candidates ------------------------------------------------------------------------- */
 
-/* The axes of a site as atoms: those that take the same split share adjacent digits. place() puts a
- * mask of atoms there. */
+/* The axes of a decision as atoms: those that take the same split share adjacent digits. place()
+ * puts a mask of atoms there. */
 typedef bool place_split(void *what, uint32_t mask, int32_t index, int64_t top);
 static bool place_axes(const sw_mesh *mesh, const sw_candidate *c, place_split *place, void *what)
 {
@@ -390,7 +390,7 @@ static sw_priced price_once(sw_planner *p, sw_id op_id, const sw_strategy *strat
 {
 	int64_t key[1 + 2 * SW_MAX_ATOMS];
 	size_t n = 0;
-	key[n++] = sw_op_like(p, op_id);
+	key[n++] = sw_op_equivalence(p, op_id);
 	for (int32_t a = 0; a < strategy->n; a++) { /* which streams nothing */
 		const sw_choice *c = &strategy->atom[a];
 		key[n++] = (int64_t)c->kind << 32 | (int64_t)c->monoid << 16 | (uint16_t)c->index;
@@ -453,14 +453,15 @@ static bool try_layout(sw_planner *p, const sw_mesh *mesh, sw_shape shape, const
 	return true;
 }
 
-static void try_candidate(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index,
+static void try_candidate(sw_planner *p, const sw_mesh *mesh, sw_decision_kind kind, uint32_t index,
                           sw_candidate c, growing *g)
 {
-	bool ok = kind == SW_SITE_OP
-	                  ? try_op(p, mesh, index, &c, g)
-	                  : try_layout(p, mesh,
-	                               sw_value_shape(p->program, sw_site_value(p, kind, index)),
-	                               &c, g);
+	bool ok =
+		kind == SW_DECISION_OP
+			? try_op(p, mesh, index, &c, g)
+			: try_layout(p, mesh,
+	                             sw_value_shape(p->program, sw_decision_value(p, kind, index)),
+	                             &c, g);
 	if (ok)
 		sw_vec_push(&g->candidates, c);
 }
@@ -479,14 +480,14 @@ static bool is_crowded(const sw_mesh *mesh, const sw_candidate *c)
 }
 
 /* Must the axes that say so be apart here? */
-static bool keeps_apart(const sw_planner *p, sw_site_kind kind, uint32_t index)
+static bool keeps_apart(const sw_planner *p, sw_decision_kind kind, uint32_t index)
 {
-	return kind == SW_SITE_OP && !p->pinned_ops[index] &&
+	return kind == SW_DECISION_OP && !p->pinned_ops[index] &&
 	       sw_roles_weight(&p->roles, index) >= 0;
 }
 
 /* An option of each axis, the last one's changing quickest. */
-static void try_all(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index,
+static void try_all(sw_planner *p, const sw_mesh *mesh, sw_decision_kind kind, uint32_t index,
                     const options *o, growing *g)
 {
 	bool apart = keeps_apart(p, kind, index);
@@ -515,45 +516,49 @@ static options or_none(const options *o)
 	return looser;
 }
 
-static sw_profile profile_make(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind,
-                               uint32_t index, const options *o)
+static sw_strategy_table strategy_table_make(sw_planner *p, const sw_mesh *mesh,
+                                             sw_decision_kind kind, uint32_t index,
+                                             const options *o)
 {
 	growing g = {0};
-	sw_profile profile = {.n_in = 1, .n_out = 1};
-	if (kind == SW_SITE_OP) {
-		profile.n_in = sw_op_at(p->program, index)->n_operands;
-		profile.n_out = sw_op_at(p->program, index)->n_results;
-		g.layouts = sw_alloc(sizeof(sw_layout) * (profile.n_in + profile.n_out + 1));
+	sw_strategy_table strategy_table = {.n_in = 1, .n_out = 1};
+	if (kind == SW_DECISION_OP) {
+		strategy_table.n_in = sw_op_at(p->program, index)->n_operands;
+		strategy_table.n_out = sw_op_at(p->program, index)->n_results;
+		g.layouts = sw_alloc(sizeof(sw_layout) *
+		                     (strategy_table.n_in + strategy_table.n_out + 1));
 	}
 	try_all(p, mesh, kind, index, o, &g);
 	if (g.candidates.len == 0) {
 		options looser = or_none(o);
 		try_all(p, mesh, kind, index, &looser, &g);
 	}
-	profile.n = (int32_t)g.candidates.len;
-	profile.candidates = sw_arena_copy(&p->arena, g.candidates.data,
-	                                   sizeof(sw_candidate) * g.candidates.len);
-	profile.in = sw_arena_copy(&p->arena, g.in.data, sizeof(uint32_t) * g.in.len);
-	profile.out = sw_arena_copy(&p->arena, g.out.data, sizeof(uint32_t) * g.out.len);
-	profile.seconds = sw_arena_copy(&p->arena, g.seconds.data, sizeof(double) * g.seconds.len);
-	if (kind == SW_SITE_OP)
-		profile.temporary_bytes = sw_arena_copy(&p->arena, g.temporary_bytes.data,
-		                                        sizeof(int64_t) * g.temporary_bytes.len);
+	strategy_table.n = (int32_t)g.candidates.len;
+	strategy_table.candidates = sw_arena_copy(&p->arena, g.candidates.data,
+	                                          sizeof(sw_candidate) * g.candidates.len);
+	strategy_table.in = sw_arena_copy(&p->arena, g.in.data, sizeof(uint32_t) * g.in.len);
+	strategy_table.out = sw_arena_copy(&p->arena, g.out.data, sizeof(uint32_t) * g.out.len);
+	strategy_table.seconds =
+		sw_arena_copy(&p->arena, g.seconds.data, sizeof(double) * g.seconds.len);
+	if (kind == SW_DECISION_OP)
+		strategy_table.temporary_bytes = sw_arena_copy(
+			&p->arena, g.temporary_bytes.data, sizeof(int64_t) * g.temporary_bytes.len);
 	sw_vec_clear(&g.candidates);
 	sw_vec_clear(&g.in);
 	sw_vec_clear(&g.out);
 	sw_vec_clear(&g.seconds);
 	sw_vec_clear(&g.temporary_bytes);
 	free(g.layouts);
-	return profile;
+	return strategy_table;
 }
 
-int32_t sw_profile_of(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uint32_t index)
+int32_t sw_strategy_table_of(sw_planner *p, const sw_mesh *mesh, sw_decision_kind kind,
+                             uint32_t index)
 {
 	options o = {0};
 	sw_text key = {0};
-	site_options(p, mesh, kind, index, &o);
-	char first[] = {kind == SW_SITE_OP ? 'o' : 'v', (char)mesh->n_axes,
+	decision_options(p, mesh, kind, index, &o);
+	char first[] = {kind == SW_DECISION_OP ? 'o' : 'v', (char)mesh->n_axes,
 	                keeps_apart(p, kind, index)};
 	sw_text_add_n(&key, first, sizeof(first));
 	for (int32_t axis = 0; axis < SW_MAX_AXES; axis++) {
@@ -568,18 +573,18 @@ int32_t sw_profile_of(sw_planner *p, const sw_mesh *mesh, sw_site_kind kind, uin
 			sw_text_add_n(&key, (const char *)numbers, sizeof(numbers));
 		}
 	}
-	if (kind == SW_SITE_OP) {
-		const uint32_t like = sw_op_like(p, index);
+	if (kind == SW_DECISION_OP) {
+		const uint32_t like = sw_op_equivalence(p, index);
 		sw_text_add_n(&key, (const char *)&like, sizeof(like));
 	} else {
-		sw_key_shape(&key, sw_value_shape(p->program, sw_site_value(p, kind, index)));
+		sw_key_shape(&key, sw_value_shape(p->program, sw_decision_value(p, kind, index)));
 	}
-	uint32_t next = (uint32_t)p->profiles.len;
-	uint32_t number = sw_map_intern(&p->profile_index, key.data, key.len, next);
+	uint32_t next = (uint32_t)p->strategy_tables.len;
+	uint32_t number = sw_map_intern(&p->strategy_table_index, key.data, key.len, next);
 	if (number == next) {
-		sw_profile profile = profile_make(p, mesh, kind, index, &o);
+		sw_strategy_table strategy_table = strategy_table_make(p, mesh, kind, index, &o);
 		p->left_out += o.left_out;
-		sw_vec_push(&p->profiles, profile);
+		sw_vec_push(&p->strategy_tables, strategy_table);
 	}
 	sw_text_clear(&key);
 	return (int32_t)number;

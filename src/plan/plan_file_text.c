@@ -1,7 +1,7 @@
 /*
  * The words of a plan file (docs/plan-file.md): strategies, and names of values.
  */
-#include "plan/file.h"
+#include "plan/plan_file.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static bool pass_parse(const char *word, size_t length, const sw_rule *rule, sw_
 {
 	char *end;
 	long index = strtol(word + 1, &end, 10);
-	if (end == word + 1 || index < 0 || index >= rule->n_passages || *end != ':')
+	if (end == word + 1 || index < 0 || index >= rule->n_linearities || *end != ':')
 		return false;
 	c->kind = SW_CHOICE_PASS;
 	c->index = (int16_t)index;

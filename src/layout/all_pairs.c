@@ -1,5 +1,5 @@
 /* The cheapest ways between many layouts of one shape. */
-#include "layout/closure.h"
+#include "layout/all_pairs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -268,7 +268,7 @@ static bool needs_terms(const ways *w, uint32_t from, uint32_t to)
 
 /* How far the farthest of the layouts is, by what is known, of those that ways with, or without,
  * terms made of the whole are asked for. */
-static double farthest(const closure *c, const ways *w, const double *row, const uint32_t *place,
+static double farthest(const all_pairs *c, const ways *w, const double *row, const uint32_t *place,
                        uint32_t from)
 {
 	double far = 0;
@@ -281,7 +281,7 @@ static double farthest(const closure *c, const ways *w, const double *row, const
 /* From one point to the others (Bellman and Ford's: the graph is dense, and most ways are a move or
  * two): what has come nearer since its moves were last tried is tried again. `tried` is how far it
  * was then. */
-static void travel(const closure *c, ways *w, double *row, double *tried, const uint32_t *place,
+static void travel(const all_pairs *c, ways *w, double *row, double *tried, const uint32_t *place,
                    uint32_t from)
 {
 	size_t n = w->points.len;
@@ -303,7 +303,7 @@ static void travel(const closure *c, ways *w, double *row, double *tried, const 
 
 /* ---- the whole -------------------------------------------------------------------------- */
 
-static void find_ways(closure *c, ways *w, const uint32_t *place)
+static void find_ways(all_pairs *c, ways *w, const uint32_t *place)
 {
 	size_t n = w->points.len;
 	c->ps = sw_alloc(sizeof(double) * (size_t)c->n * (size_t)c->n);
@@ -325,11 +325,11 @@ static void find_ways(closure *c, ways *w, const uint32_t *place)
 	free(row);
 }
 
-bool closure_init(closure *c, const sw_redistribution *how, sw_shape shape,
-                  const sw_layout *layouts, int32_t n)
+bool all_pairs_init(all_pairs *c, const sw_redistribution *how, sw_shape shape,
+                    const sw_layout *layouts, int32_t n)
 {
 	problem p;
-	*c = (closure){.n = n};
+	*c = (all_pairs){.n = n};
 	uint8_t(*states)[8] = sw_alloc(sizeof(*states) * ((size_t)n + 1));
 	uint32_t *place = sw_alloc(sizeof(uint32_t) * ((size_t)n + 1));
 	bool possible = problem_init_among(&p, how->atoms, shape, layouts, n, states);
@@ -352,8 +352,8 @@ bool closure_init(closure *c, const sw_redistribution *how, sw_shape shape,
 	return possible;
 }
 
-void closure_clear(closure *c)
+void all_pairs_clear(all_pairs *c)
 {
 	free(c->ps);
-	*c = (closure){0};
+	*c = (all_pairs){0};
 }

@@ -18,21 +18,23 @@ static int64_t bytes_in(const sw_model *m, sw_shape shape, uint32_t layout)
 }
 
 /* Of the op's operands together, per candidate, beyond what is kept; returns the most. */
-static int64_t count_copies(const sw_model *m, const sw_site *site, const sw_plan *near,
+static int64_t count_copies(const sw_model *m, const sw_decision *decision, const sw_plan *near,
                             int64_t *usage)
 {
 	const sw_program *program = m->planner->program;
-	const sw_profile *profile = &m->planner->profiles.data[site->profile];
-	const sw_op *op = sw_op_at(program, site->index);
+	const sw_strategy_table *strategy_table =
+		&m->planner->strategy_tables.data[decision->strategy_table];
+	const sw_op *op = sw_op_at(program, decision->index);
 	int64_t most = 0;
-	for (int32_t i = 0; i < profile->n; i++) {
+	for (int32_t i = 0; i < strategy_table->n; i++) {
 		usage[i] = 0;
 		for (uint32_t k = 0; k < op->n_operands; k++) {
 			sw_shape shape = sw_value_shape(program, op->operands[k]);
-			int64_t read =
-				bytes_in(m, shape, profile->in[(uint32_t)i * profile->n_in + k]);
-			usage[i] +=
-				SW_MAX(read - bytes_in(m, shape, near->kept[op->operands[k]]), 0);
+			int64_t read = bytes_in(
+				m, shape,
+				strategy_table->in[(uint32_t)i * strategy_table->n_in + k]);
+			usage[i] += SW_MAX(
+				read - bytes_in(m, shape, near->materialised[op->operands[k]]), 0);
 		}
 		most = SW_MAX(most, usage[i]);
 	}
@@ -42,15 +44,16 @@ static int64_t count_copies(const sw_model *m, const sw_site *site, const sw_pla
 void sw_model_count_copies(sw_model *m, const sw_plan *near)
 {
 	const sw_roles *roles = &m->planner->roles;
-	for (size_t s = 0; s < m->sites.len; s++) {
-		const sw_site *site = &m->sites.data[s];
-		if (site->kind != SW_SITE_OP)
+	for (size_t s = 0; s < m->decisions.len; s++) {
+		const sw_decision *decision = &m->decisions.data[s];
+		if (decision->kind != SW_DECISION_OP)
 			continue;
-		int64_t *usage = sw_alloc(sizeof(*usage) *
-		                          (size_t)m->planner->profiles.data[site->profile].n);
-		int32_t moment = roles->moment[site->index];
-		if (count_copies(m, site, near, usage) > m->problem.capacity / SMALL_PART)
-			sw_problem_add_span(&m->problem, site->node, moment, moment + 1, usage);
+		int64_t *usage = sw_alloc(
+			sizeof(*usage) *
+			(size_t)m->planner->strategy_tables.data[decision->strategy_table].n);
+		int32_t point = roles->point[decision->index];
+		if (count_copies(m, decision, near, usage) > m->problem.capacity / SMALL_PART)
+			sw_problem_add_span(&m->problem, decision->node, point, point + 1, usage);
 		free(usage);
 	}
 }

@@ -1,0 +1,76 @@
+/*
+ * Repeated layers do alike: decisions that stand in the same place of each are one node of the
+ * problem, and so are their materialised_values. It makes large problems small. Where they are
+ * wanted untied, a mesh is searched so first, and once more from there with them free.
+ */
+#include "model/internal.h"
+
+/* Uses that a layer's ends may be away and still be told: more tell layers apart that are alike,
+ * fewer tie what is not. */
+#define RADIUS 6
+/* Ops of a program that is large. */
+#define MANY_OPS 1000
+
+enum { OF_MATERIALISED = SW_DECISION_OUTPUT + 1 };
+
+bool sw_equivalence_is_tied(const sw_program *program, bool untied)
+{
+	return !untied && program->ops.len >= MANY_OPS;
+}
+
+static bool are_tied(const sw_planner *p, const sw_mesh *mesh)
+{
+	return sw_equivalence_is_tied(p->program, p->untied && mesh->freed);
+}
+
+static const sw_equivalence *repeats_of(sw_planner *p)
+{
+	if (!p->repeats.number)
+		p->repeats = sw_program_equivalence(p->program, RADIUS, &p->arena);
+	return &p->repeats;
+}
+
+static sw_equivalence_key alone(int32_t strategy_table)
+{
+	return (sw_equivalence_key){.kind = SW_PLACE_ALONE, .strategy_table = strategy_table};
+}
+
+static sw_equivalence_key place_of_value(sw_planner *p, uint32_t kind, sw_id value,
+                                         int32_t strategy_table)
+{
+	return (sw_equivalence_key){kind, repeats_of(p)->of_value[value], strategy_table};
+}
+
+sw_equivalence_key sw_place_of_decision(sw_planner *p, const sw_mesh *mesh,
+                                        const sw_decision *decision)
+{
+	const sw_boundary *boundary;
+	if (!are_tied(p, mesh))
+		return alone(decision->strategy_table);
+	switch ((sw_decision_kind)decision->kind) {
+	case SW_DECISION_OP:
+		return (sw_equivalence_key){SW_DECISION_OP, repeats_of(p)->number[decision->index],
+		                            decision->strategy_table};
+	case SW_DECISION_INPUT:
+		return place_of_value(p, SW_DECISION_INPUT, p->roles.inputs[decision->index],
+		                      decision->strategy_table);
+	case SW_DECISION_BOUNDARY:
+		boundary = &p->roles.boundaries.data[decision->index];
+		return boundary->decides
+		               ? alone(decision->strategy_table)
+		               : place_of_value(p, SW_DECISION_BOUNDARY, boundary->values[0],
+		                                decision->strategy_table);
+	case SW_DECISION_OUTPUT:
+		break; /* a state's lies as its input; others are few */
+	}
+	return alone(decision->strategy_table);
+}
+
+sw_equivalence_key sw_class_of_materialised(sw_planner *p, const sw_mesh *mesh,
+                                            const sw_materialised *materialised)
+{
+	if (!are_tied(p, mesh))
+		return alone(materialised->strategy_table);
+	return place_of_value(p, OF_MATERIALISED, materialised->value,
+	                      materialised->strategy_table);
+}
