@@ -58,13 +58,13 @@ sw_status subject_open(subject *s, const char *program, const char *cluster, con
 	s->plan = sw_plan_new(canonical, program, &s->cluster);
 	s->plan->paths = s->paths = sw_path_store_new(&s->cluster);
 	s->mesh = one_axis(&s->cluster);
-	sw_planner_init(&s->planner, s->plan, &s->sidecar);
-	s->planner.overlap = sw_overlap_new(&s->planner.roles, &s->cluster);
+	sw_analysis_init(&s->analysis, s->plan, &s->sidecar, (sw_analysis_options){0});
+	sw_memo_init(&s->memo, &s->analysis, s->plan, 0);
 	for (int m = 0; m < N_MODELS; m++) {
-		s->planner.hidden_weight =
-			m == PLANNED ? sw_overlap_weight(&s->planner.roles, &s->cluster)
+		s->analysis.overlap_weight =
+			m == PLANNED ? sw_overlap_weight(&s->analysis.roles, &s->cluster)
 				     : hidden_weights[m];
-		sw_model_init(&s->models[m], &s->planner, &s->mesh, INT64_MAX);
+		sw_model_init(&s->models[m], &s->memo, &s->mesh, INT64_MAX);
 	}
 	return SW_OK;
 }
@@ -74,7 +74,8 @@ void subject_close(subject *s)
 	if (s->plan) {
 		for (int m = 0; m < N_MODELS; m++)
 			sw_model_clear(&s->models[m]);
-		sw_planner_clear(&s->planner);
+		sw_memo_clear(&s->memo);
+		sw_analysis_clear(&s->analysis);
 		sw_path_store_free(s->paths);
 		sw_plan_free(s->plan);
 	}
@@ -131,7 +132,7 @@ static void add_dot(weights *list, uint32_t input, uint32_t decision)
 
 static weights find_weights(const subject *s)
 {
-	const sw_roles *roles = &s->planner.roles;
+	const sw_roles *roles = &s->analysis.roles;
 	weights list = {0};
 	for (uint32_t i = 0; i < s->models[0].decisions.len; i++) {
 		const sw_decision *decision = &s->models[0].decisions.data[i];
@@ -157,8 +158,8 @@ static void weights_clear(weights *list)
 /* Does some digit of this dimension of the weight belong to the class? */
 static bool dim_has_class(const subject *s, const weight *w, int32_t dim, int32_t class)
 {
-	const sw_classes *c = &s->planner.classes;
-	sw_id value = s->planner.roles.inputs[w->input];
+	const sw_classes *c = &s->analysis.classes;
+	sw_id value = s->analysis.roles.inputs[w->input];
 	for (uint32_t i = c->value_start[value]; i < c->value_start[value + 1]; i++)
 		if (c->value_splits[i].where == dim && c->value_splits[i].class == class)
 			return true;
@@ -168,7 +169,7 @@ static bool dim_has_class(const subject *s, const weight *w, int32_t dim, int32_
 /* Which way of the weight a candidate of one of its dots is; WAYS: none of them. */
 static int way_of(const subject *s, const weight *w, sw_id dot, const sw_option *option)
 {
-	const sw_classes *c = &s->planner.classes;
+	const sw_classes *c = &s->analysis.classes;
 	if (option->kind != SW_CHOICE_SPLIT)
 		return option->kind == SW_CHOICE_NONE ? WHOLE : WAYS;
 	for (uint32_t i = c->op_start[dot]; i < c->op_start[dot + 1]; i++) {
@@ -193,7 +194,7 @@ static void restrict_decision(const subject *s, sw_model *m, const sw_decision *
                               allows_fn *allows, const void *what, int way)
 {
 	const sw_strategy_table *strategy_table =
-		&s->planner.strategy_tables.data[decision->strategy_table];
+		&s->memo.strategy_tables.data[decision->strategy_table];
 	sw_problem_node *node = &m->problem.nodes.data[decision->node];
 	int64_t *cost = SW_NEW_N(&m->arena, int64_t, strategy_table->n);
 	bool any = false;
@@ -217,14 +218,14 @@ static bool allows_rest(const subject *s, const void *what, const sw_decision *d
                         const sw_option *option, int rest)
 {
 	(void)what;
-	bool moment = s->planner.roles.input_role[decision->index] == SW_ROLE_MOMENT;
+	bool moment = s->analysis.roles.input_role[decision->index] == SW_ROLE_MOMENT;
 	bool split = rest == ALL_SPLIT || (rest == MOMENTS_SPLIT && moment);
 	return (option->kind == SW_CHOICE_SPLIT) == split;
 }
 
 static bool is_state(const subject *s, const sw_decision *decision)
 {
-	sw_role role = s->planner.roles.input_role[decision->index];
+	sw_role role = s->analysis.roles.input_role[decision->index];
 	return role == SW_ROLE_PARAMETER || role == SW_ROLE_MOMENT;
 }
 

@@ -27,7 +27,8 @@ typedef struct subject {
 	sw_cluster cluster;
 	sw_plan *plan; /* of its canonical program: holds one set of decisions after the other */
 	sw_path_store *paths;
-	sw_planner planner;
+	sw_analysis analysis;
+	sw_memo memo;
 	sw_mesh mesh;
 	sw_model models[N_MODELS]; /* the same nodes and edges, and other costs */
 } subject;

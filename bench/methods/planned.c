@@ -30,12 +30,15 @@ static sw_status choose_mesh(const sw_cluster *cluster, sw_mesh *mesh, sw_error 
 static void build(const sw_plan *plan, const sw_sidecar *sidecar, const sw_mesh *mesh,
                   sw_problem *problem)
 {
-	sw_planner planner;
+	sw_analysis analysis;
+	sw_memo memo;
 	sw_model model;
-	sw_planner_init(&planner, plan, sidecar);
-	sw_model_init(&model, &planner, mesh, INT64_MAX);
+	sw_analysis_init(&analysis, plan, sidecar, (sw_analysis_options){.no_overlap = true});
+	sw_memo_init(&memo, &analysis, plan, 0);
+	sw_model_init(&model, &memo, mesh, INT64_MAX);
 	*problem = sw_model_take_problem(&model);
-	sw_planner_clear(&planner);
+	sw_memo_clear(&memo);
+	sw_analysis_clear(&analysis);
 }
 
 sw_status planned_problem(const char *path, const sw_cluster *cluster, sw_problem *problem,

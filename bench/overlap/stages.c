@@ -15,5 +15,5 @@ void keep_or_regather(sw_plan *plan, const sw_reads *made, const stage *how)
 	if (how->kept)
 		sw_reads_copy(&plan->regathered, made);
 	else
-		sw_plan_share_nothing(plan);
+		sw_plan_regather_all(plan);
 }

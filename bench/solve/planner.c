@@ -26,12 +26,15 @@ static sw_status meshes_of(const sw_cluster *cluster, sw_meshes *meshes, sw_erro
 static void take_problem(const sw_plan *plan, const sw_sidecar *sidecar, const sw_mesh *mesh,
                          sw_problem *problem)
 {
-	sw_planner planner;
+	sw_analysis analysis;
+	sw_memo memo;
 	sw_model model;
-	sw_planner_init(&planner, plan, sidecar);
-	sw_model_init(&model, &planner, mesh, 0);
+	sw_analysis_init(&analysis, plan, sidecar, (sw_analysis_options){.no_overlap = true});
+	sw_memo_init(&memo, &analysis, plan, 0);
+	sw_model_init(&model, &memo, mesh, 0);
 	*problem = sw_model_take_problem(&model);
-	sw_planner_clear(&planner);
+	sw_memo_clear(&memo);
+	sw_analysis_clear(&analysis);
 }
 
 static sw_status make_problem(const instance *what, const sw_program *program,

@@ -413,7 +413,9 @@ static void print_alternative(sw_table *table, const json_t *a, const char *chos
 	if (sw_said_number(a, "bound_s") > 0) {
 		sw_text_add(&remark, "given up: at least ");
 		sw_text_add_seconds(&remark, sw_said_number(a, "bound_s"));
-	} else if (!feasible)
+	} else if (sw_said(a, "untried")[0])
+		sw_text_addf(&remark, "not tried: %s", sw_said(a, "untried"));
+	else if (!feasible)
 		sw_text_add(&remark, "does not fit in memory");
 	else if (strcmp(sw_said(a, "name"), chosen) == 0)
 		sw_text_add(&remark, "chosen");

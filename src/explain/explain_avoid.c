@@ -24,8 +24,8 @@ typedef struct price {
 struct sw_avoider {
 	sw_anatomy *a;
 	const sw_origins *origins;
-	sw_plan shadow;     /* decisions of its own, the rest is the plan's */
-	sw_planner planner; /* as much of one as prices an op */
+	sw_plan shadow;       /* decisions of its own, the rest is the plan's */
+	sw_analysis analysis; /* only the fields that pricing an op reads */
 	sw_path_cache *paths;
 };
 
@@ -45,10 +45,10 @@ sw_avoider *sw_avoider_new(const sw_explained *what, sw_anatomy *anatomy)
 	v->shadow.produced =
 		sw_arena_copy(&v->shadow.arena, what->plan->produced, sizeof(uint32_t) * values);
 	v->shadow.materialised = sw_arena_copy(&v->shadow.arena, what->plan->materialised,
-	                               sizeof(uint32_t) * values);
+	                                       sizeof(uint32_t) * values);
 	v->shadow.outputs = sw_arena_copy(&v->shadow.arena, what->plan->outputs,
 	                                  sizeof(uint32_t) * (what->plan->n_outputs + 1));
-	v->planner = (sw_planner){
+	v->analysis = (sw_analysis){
 		.program = p, .cluster = what->plan->cluster, .rules = what->plan->rules};
 	v->paths = sw_plan_paths(what->plan->cluster, what->plan->axes, what->plan->n_axes);
 	return v;
@@ -201,7 +201,7 @@ static price price_op(sw_avoider *v, sw_id id)
 	sw_layout *layouts = sw_alloc(sizeof(*layouts) * (op->n_operands + op->n_results + 1));
 	result.possible =
 		sw_plan_op_layouts(&v->shadow, id, layouts, layouts + op->n_operands) &&
-		sw_price_local(&v->planner, id, &v->shadow.strategies[id], layouts, &cost);
+		sw_price_local(&v->analysis, id, &v->shadow.strategies[id], layouts, &cost);
 	free(layouts);
 	double trips = v->a->roles.trips[id];
 	result.compute_s = trips * cost.compute_s;

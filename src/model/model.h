@@ -60,7 +60,8 @@ bool sw_is_dot(const sw_op *op); /* or convolution */
 /* The operand of a dot that is a parameter where the other is none; -1: not so. */
 int32_t sw_roles_weight(const sw_roles *roles, sw_id op);
 
-/* ---- split_classes.c: splits that the rules carry into each other ----------------------------- */
+/* ---- split_classes.c: splits that the rules carry into each other -----------------------------
+ */
 
 typedef struct sw_split { /* of a value: (dim, top); of an op: (factor, top) */
 	int32_t where;
@@ -97,13 +98,14 @@ void sw_classes_clear(sw_classes *classes);
 
 /* ---- op_price.c: what an op's strategy costs ----------------------------------------------- */
 
-typedef struct sw_planner sw_planner;
+typedef struct sw_analysis sw_analysis;
 /* One execution of the local op, with operands that lie so (as sw_rule_layouts says) and the
  * collectives that it has inside. False if it can't be written. */
-bool sw_price_local(const sw_planner *planner, sw_id op, const sw_strategy *strategy,
+bool sw_price_local(const sw_analysis *analysis, sw_id op, const sw_strategy *strategy,
                     const sw_layout *operands, sw_program_cost *cost);
 
-/* ---- overlap_window.c: how much communication kernels can run beside --------------------------- */
+/* ---- overlap_window.c: how much communication kernels can run beside ---------------------------
+ */
 
 typedef struct sw_overlap sw_overlap;
 /* Of the planned computations. The roles must outlive it. */
@@ -204,79 +206,64 @@ typedef struct sw_start {
 	uint32_t *kept;                   /* per materialised: layout */
 } sw_start;
 
-/* What is looked at while a model is built: the clock, and the terminal. */
-typedef struct sw_watch {
-	double deadline_s;     /* of sw_now_s; 0: none */
-	sw_progress *progress; /* NULL: none */
-	const char *mesh;
-	double done, share; /* of the search: before this mesh, and its own part */
-} sw_watch;
+/* ---- analysis.c: what is known before any mesh is looked at ------------------------------ */
 
-/* What a search as if memory were no matter has found of a mesh. */
-typedef struct sw_tried {
-	/* by the model, INFINITY: nothing; what bounds that, and what bounds steps */
-	double model_s, bound_s, least_s;
-	bool exceeds; /* it was measured, and does not fit */
-	bool put_off; /* or it was not, since what is quicker does not */
-	/* then: before any reader moves anew what others share, and after */
-	sw_program_cost shared, cost;
-} sw_tried;
-
-struct sw_planner {
+/* What a program, its cluster and its user determine. Const once its pins are resolved. */
+struct sw_analysis {
 	sw_arena arena;
-	sw_watch watch;
-	const sw_program *program;
+	const sw_program *program; /* borrowed, as are the cluster and the rules */
 	const sw_cluster *cluster;
 	const sw_rule **rules;
 	sw_roles roles;
 	sw_classes classes;
+	sw_overlap *overlap; /* NULL: a kernel and a collective never run side by side */
+	/* What a second of communication counts during which kernels may run, in (0, 1]; 1 without
+	 * overlap. */
+	double overlap_weight;
+	bool untied;           /* repeated layers may differ on the meshes that ask for it */
+	sw_equivalence layers; /* number NULL: the program is too small for its layers to be tied */
+	/* Per input leaf, per op: the options per atom that the user has pinned; NULL: none. */
+	const sw_option **pinned_inputs, **pinned_ops;
+};
+typedef struct sw_analysis_options {
+	bool no_overlap, untied;
+} sw_analysis_options;
+/* The plan and its program must outlive the analysis. O(ops). */
+void sw_analysis_init(sw_analysis *analysis, const sw_plan *plan, const sw_sidecar *sidecar,
+                      sw_analysis_options options);
+void sw_analysis_clear(sw_analysis *analysis);
+
+/* ---- memo.c: what the models of several meshes share -------------------------------------- */
+
+/* Caches. All entries are pure functions of the analysis, so that the order in which meshes are
+ * modelled changes numbers, and nothing else. Not thread-safe: models are built one by one. */
+typedef struct sw_memo {
+	sw_arena arena;
+	const sw_analysis *analysis;
 	sw_layouts layouts;
 	SW_VEC(sw_strategy_table) strategy_tables;
 	sw_map strategy_table_index;
-	/* per op: a number that those have in common which are alike; SW_ABSENT: not asked for yet
-	 */
-	uint32_t *like;
-	sw_map like_index;
-	uint32_t *decision_like[SW_DECISION_OUTPUT +
-	                        1]; /* per kind of decision, and index: the same */
-	sw_map decision_like_index;
-	sw_text decision_key;             /* room for one */
-	SW_VEC(sw_priced) priced;         /* strategies of ops, which other meshes may have, too */
-	sw_map priced_index;              /* (like, strategy) -> priced */
+	uint32_t *op_class; /* per op: its equivalence class; SW_ABSENT: not found yet */
+	sw_map op_class_index;
+	uint32_t *decision_class[SW_DECISION_OUTPUT + 1]; /* per kind, and index: likewise */
+	sw_map decision_class_index;
+	sw_text key;                      /* scratch */
+	SW_VEC(sw_priced) priced;         /* strategies of ops */
+	sw_map priced_index;              /* (op class, strategy) -> priced */
 	sw_path_store *paths, *own_paths; /* own: where the plan has none */
-	/* of plans that are played; NULL: kernels and communication take turns */
-	sw_overlap *overlap;
-	/* what a second of communication counts that kernels may run beside, <= 1; 1 if plans are
-	 * not played */
-	double hidden_weight;
-	int64_t left_out; /* options of axes at decisions, for want of room */
-	/* a step that is had anyway; INFINITY: none. What can't be less is not measured, nor played
-	 */
-	double known_step_s;
-	double known_s; /* the same by the model. A search whose bound exceeds it, */
-	double tolerance;  /* or the best so far, by this factor is given up */
-	bool untied;    /* layers that are alike may differ, in meshes that are freed */
-	int threads;
-	sw_equivalence repeats; /* number NULL: not found yet, or not wanted */
-	/* per input leaf, per op: options per atom; NULL: not pinned */
-	const sw_option **pinned_inputs, **pinned_ops;
-	/* of sw_now_s: when the whole search is to end, whatever has been found; 0: never */
-	double last_s;
-	bool unlimited; /* plans are made as if memory were no matter, and may fit */
-	/* what is quickest if memory were no matter needs far more than there is */
-	bool far;
-	/* per mesh of the search; NULL: nobody asks. Written if unlimited, else what is known of
-	 * the same program */
-	sw_tried *tried;
-	/* of the quickest contender by the model if memory were no matter; step_time_s 0: none was
-	 * found */
-	sw_program_cost free;
-	double free_s; /* and that by the model */
-	SW_VEC(sw_start) starts;
-};
-/* What does not depend on the mesh (make.c). The plan and its program must outlive the planner. */
-void sw_planner_init(sw_planner *planner, const sw_plan *plan, const sw_sidecar *sidecar);
-void sw_planner_clear(sw_planner *planner);
+	int threads;                      /* that find paths */
+	int64_t left_out; /* options of axes at decisions that exceeded the limits */
+} sw_memo;
+void sw_memo_init(sw_memo *memo, const sw_analysis *analysis, const sw_plan *plan, int threads);
+void sw_memo_clear(sw_memo *memo);
+
+/* The clock that bounds the building of a model, and the terminal that shows it. */
+typedef struct sw_watch {
+	double deadline_s;     /* of sw_now_s; 0: none */
+	sw_progress *progress; /* NULL: none */
+	const char *mesh;
+	double done, share; /* of the search, in [0, 1]: before this mesh, and of this mesh */
+} sw_watch;
 
 /* ---- pairwise_problem.c: decisions and materialised_values as a pairwise problem
  * ------------------------------------ */
@@ -303,7 +290,9 @@ typedef struct sw_model_edge {
 } sw_model_edge;
 typedef struct sw_model {
 	sw_arena arena;
-	sw_planner *planner;
+	const sw_analysis *analysis;
+	sw_memo *memo;
+	sw_watch watch;
 	const sw_mesh *mesh;
 	sw_path_cache *paths; /* the planner's */
 	sw_problem problem;
@@ -331,14 +320,14 @@ typedef struct sw_model {
 #define SW_COST_UNIT_S 1e-12 /* the problem's costs are whole picoseconds */
 /* Decisions, and their strategy_tables. False if the planner's deadline passes first: then, and
  * from any of these, the model can only be cleared. */
-bool sw_model_begin(sw_model *model, sw_planner *planner, const sw_mesh *mesh);
+bool sw_model_begin(sw_model *model, sw_memo *memo, const sw_watch *watch, const sw_mesh *mesh);
 /* Seconds of the cheapest candidates of all decisions, of a model that was begun: kernels run one
  * after the other, so no plan of the mesh takes less. */
 double sw_model_kernels_s(const sw_model *model);
 /* The rest; from then on the model may be applied while the planner builds others. */
 bool sw_model_finish(sw_model *model, int64_t memory_bytes);
 /* Both. */
-bool sw_model_init(sw_model *model, sw_planner *planner, const sw_mesh *mesh, int64_t memory_bytes);
+bool sw_model_init(sw_model *model, sw_memo *memo, const sw_mesh *mesh, int64_t memory_bytes);
 const sw_strategy_table *sw_model_strategy_table(const sw_model *model, int32_t number);
 void sw_model_clear(sw_model *model);
 /* The problem alone, for those who solve it otherwise; the model is cleared. */
@@ -349,7 +338,8 @@ void sw_model_apply(const sw_model *model, const int32_t *assignment, sw_plan *p
 /* In a large program, unless it is wanted otherwise. */
 bool sw_equivalence_is_tied(const sw_program *program, bool untied);
 
-/* ---- reader_copies.c: what readers hold beside what is kept ------------------------------------- */
+/* ---- reader_copies.c: what readers hold beside what is kept -------------------------------------
+ */
 
 /* Adds spans for the copies that ops read of values in other layouts than the plan keeps them in:
  * beyond that one's bytes, while the op runs. The plan is of the same mesh. What differs from it
@@ -373,8 +363,8 @@ void sw_start_clear(sw_start *start);
 typedef SW_VEC(sw_mesh) sw_meshes;
 sw_status sw_meshes_of(const sw_cluster *cluster, const sw_plan_strategy *strategy,
                        const sw_roles *roles, int32_t iterations, sw_meshes *meshes, sw_error *err);
-/* AxoNN's grids (axonn_grids.c), those first whose communication takes least by its model. O(grids *
- * ops). */
+/* AxoNN's grids (axonn_grids.c), those first whose communication takes least by its model. O(grids
+ * * ops). */
 typedef struct sw_grid {
 	sw_plan_strategy grid;
 	double seconds;
@@ -415,14 +405,14 @@ void sw_pins_clear(sw_pins *pins);
 
 /* Finds the decisions of all pins (NULL: none) and decides their options; the planner is to have
  * all else. */
-sw_status sw_pins_resolve(const sw_pins *pins, sw_planner *planner, const sw_sidecar *sidecar,
+sw_status sw_pins_resolve(const sw_pins *pins, sw_analysis *analysis, const sw_sidecar *sidecar,
                           sw_error *err);
 /* Cuts axes where a pin's devices begin or end; meshes that would have too many axes are left out.
  */
 sw_status sw_pins_cut(const sw_pins *pins, const sw_cluster *cluster, sw_meshes *meshes,
                       sw_error *err);
 /* Has the plan what was pinned? */
-sw_status sw_pins_check(const sw_planner *planner, const sw_plan *plan, sw_error *err);
+sw_status sw_pins_check(const sw_analysis *analysis, const sw_plan *plan, sw_error *err);
 
 /* ---- random_plan.c: plans by chance ------------------------------------------------------- */
 

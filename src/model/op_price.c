@@ -34,7 +34,7 @@ static void copy_called(scratch *s, const sw_program *program, const sw_op *op)
 
 /* Operands come from elsewhere, and so do the device's coordinates, which all ops of a computation
  * share. */
-static void scratch_init(scratch *s, const sw_planner *p, const sw_op *op,
+static void scratch_init(scratch *s, const sw_analysis *p, const sw_op *op,
                          const sw_layout *operands)
 {
 	const sw_atoms *atoms = &p->cluster->atoms;
@@ -72,7 +72,7 @@ static int64_t peak_bytes(const sw_program *program)
 	return bytes;
 }
 
-bool sw_price_local(const sw_planner *p, sw_id op_id, const sw_strategy *strategy,
+bool sw_price_local(const sw_analysis *p, sw_id op_id, const sw_strategy *strategy,
                     const sw_layout *operands, sw_program_cost *cost)
 {
 	const sw_op *op = sw_op_at(p->program, op_id);

@@ -32,7 +32,7 @@ static int64_t to_cost(double seconds)
  * the model is built. */
 static bool is_late(sw_model *m, double done)
 {
-	const sw_watch *watch = &m->planner->watch;
+	const sw_watch *watch = &m->watch;
 	if (watch->progress)
 		sw_progress_update(watch->progress, watch->done + watch->share * done, "%s",
 		                   watch->mesh);
@@ -64,22 +64,22 @@ static int32_t node_of(sw_model *m, const sw_equivalence_key *place)
 /* What is alike has one. */
 static int32_t strategy_table_of(sw_model *m, sw_decision_kind kind, uint32_t index)
 {
-	uint32_t like = sw_decision_equivalence(m->planner, kind, index);
+	uint32_t like = sw_decision_equivalence(m->memo, kind, index);
 	while (m->strategy_table_of.len <= like)
 		sw_vec_push(&m->strategy_table_of, -1);
 	if (m->strategy_table_of.data[like] < 0)
 		m->strategy_table_of.data[like] =
-			sw_strategy_table_of(m->planner, m->mesh, kind, index);
+			sw_strategy_table_of(m->memo, m->mesh, kind, index);
 	return m->strategy_table_of.data[like];
 }
 
 static uint32_t add_decision(sw_model *m, sw_decision_kind kind, uint32_t index)
 {
-	sw_planner *p = m->planner;
+	const sw_analysis *p = m->analysis;
 	sw_decision decision = {.kind = (uint8_t)kind,
 	                        .index = index,
 	                        .strategy_table = strategy_table_of(m, kind, index)};
-	sw_equivalence_key place = sw_place_of_decision(p, m->mesh, &decision);
+	sw_equivalence_key place = sw_class_of_decision(p, m->mesh, &decision);
 	decision.node = node_of(m, &place);
 	m->nodes.data[decision.node].trips += kind == SW_DECISION_OP ? p->roles.trips[index] : 1;
 	sw_vec_push(&m->decisions, decision);
@@ -89,7 +89,7 @@ static uint32_t add_decision(sw_model *m, sw_decision_kind kind, uint32_t index)
 /* A state's input and output lie alike: they are one node. */
 static void add_output(sw_model *m, uint32_t index)
 {
-	const sw_roles *roles = &m->planner->roles;
+	const sw_roles *roles = &m->analysis->roles;
 	uint32_t decision = add_decision(m, SW_DECISION_OUTPUT, index);
 	if (roles->output_input[index] < 0)
 		return;
@@ -106,7 +106,7 @@ static void add_output(sw_model *m, uint32_t index)
 
 static void add_decisions(sw_model *m)
 {
-	const sw_roles *roles = &m->planner->roles;
+	const sw_roles *roles = &m->analysis->roles;
 	const sw_program *program = roles->program;
 	for (uint32_t i = 0; i < roles->n_inputs; i++)
 		produce(m, roles->inputs[i], add_decision(m, SW_DECISION_INPUT, i), 0);
@@ -135,7 +135,7 @@ static void add_nodes(sw_model *m)
 {
 	for (size_t i = 0; i < m->nodes.len; i++) {
 		const sw_strategy_table *strategy_table =
-			&m->planner->strategy_tables.data[m->nodes.data[i].strategy_table];
+			&m->memo->strategy_tables.data[m->nodes.data[i].strategy_table];
 		int64_t *cost = sw_alloc(sizeof(int64_t) * (size_t)strategy_table->n);
 		for (int32_t k = 0; k < strategy_table->n; k++)
 			cost[k] = strategy_table->seconds ? to_cost(strategy_table->seconds[k] *
@@ -152,7 +152,7 @@ static void add_nodes(sw_model *m)
 typedef void see_reader(readers *r, sw_id value, reader use);
 static void each_reader(const sw_model *m, readers *r, see_reader *see)
 {
-	const sw_roles *roles = &m->planner->roles;
+	const sw_roles *roles = &m->analysis->roles;
 	const sw_program *program = roles->program;
 	for (uint32_t s = 0; s < m->decisions.len; s++) {
 		const sw_decision *decision = &m->decisions.data[s];
@@ -188,7 +188,7 @@ static void list_reader(readers *r, sw_id value, reader use)
 
 static void readers_init(readers *r, const sw_model *m)
 {
-	size_t n = m->planner->program->values.len;
+	size_t n = m->analysis->program->values.len;
 	r->start = sw_alloc(sizeof(uint32_t) * (n + 2));
 	each_reader(m, r, count_reader);
 	for (size_t v = 0; v < n; v++)
@@ -246,7 +246,7 @@ static layout_list produced_layouts(const sw_model *m, sw_id value)
 /* Their numbers in the cache of paths. */
 static uint32_t *number_layouts(const sw_model *m, layout_list l)
 {
-	const sw_layout *layouts = m->planner->layouts.items.data;
+	const sw_layout *layouts = m->memo->layouts.items.data;
 	uint32_t *numbers = sw_alloc(sizeof(*numbers) * ((size_t)l.n + 1));
 	for (int32_t i = 0; i < l.n; i++)
 		numbers[i] = sw_path_cache_layout(m->paths, &layouts[l.list[(uint32_t)i * l.step]]);
@@ -269,7 +269,7 @@ static void expect(sw_model *m, uint32_t shape, edge_end e)
 
 static void expect_layouts(sw_model *m, const readers *r)
 {
-	const sw_program *program = m->planner->program;
+	const sw_program *program = m->analysis->program;
 	sw_path_cache_begin(m->paths);
 	for (sw_id v = 0; v < program->values.len; v++) {
 		if (r->start[v] == r->start[v + 1])
@@ -350,8 +350,8 @@ static double round_window(double seconds)
 /* Does the conversion lead to a sum's terms from what is none on some atom? */
 static bool makes_term(const sw_model *m, uint32_t from, uint32_t to)
 {
-	const sw_layout *a = &m->planner->layouts.items.data[from],
-			*b = &m->planner->layouts.items.data[to];
+	const sw_layout *a = &m->memo->layouts.items.data[from],
+			*b = &m->memo->layouts.items.data[to];
 	for (int32_t i = 0; b->monoid != SW_MONOID_NONE && i < b->n; i++)
 		if (b->state[i].kind == SW_STATE_P && a->state[i].kind != SW_STATE_P)
 			return true;
@@ -361,11 +361,11 @@ static bool makes_term(const sw_model *m, uint32_t from, uint32_t to)
 /* A path is a kernel or two as well, around its collectives: one overhead of it never hides. */
 static double movement_cost_s(const sw_model *m, sw_movement what, double path_s)
 {
-	const sw_planner *p = m->planner;
+	const sw_analysis *p = m->analysis;
 	double collectives_s = fmax(path_s - p->cluster->device.kernel_overhead_s, 0);
 	double hidden_s = fmin(what.trips * collectives_s, what.window_s);
 	return isfinite(path_s)
-	               ? what.count * (what.trips * path_s - (1 - p->hidden_weight) * hidden_s)
+	               ? what.count * (what.trips * path_s - (1 - p->overlap_weight) * hidden_s)
 	               : path_s;
 }
 
@@ -425,7 +425,7 @@ static int32_t make_materialised_strategy_table(sw_model *m, const edge_end *end
 	int32_t n = 0;
 	for (size_t i = 0; i < n_ends; i++)
 		add_distinct(list, &n, layouts_of(m, ends[i]));
-	sw_planner *p = m->planner;
+	sw_memo *p = m->memo;
 	sw_text key = {0};
 	sw_text_add(&key, "h");
 	key_list(&key, (layout_list){list, 1, n});
@@ -469,7 +469,7 @@ static int32_t materialised_strategy_table(sw_model *m, sw_id value, const reade
  */
 static sw_id reading_op(const sw_model *m, int32_t computation, const reader *use)
 {
-	const sw_roles *roles = &m->planner->roles;
+	const sw_roles *roles = &m->analysis->roles;
 	const sw_decision *decision = &m->decisions.data[use->decision];
 	sw_id op = decision->kind == SW_DECISION_OP ? decision->index
 	           : decision->kind == SW_DECISION_BOUNDARY
@@ -491,7 +491,7 @@ static bool is_constant(const sw_program *program, sw_id value)
 /* Of a value to this reader; NULL: to all. */
 static sw_movement move_value(const sw_model *m, sw_id value, double trips, const reader *use)
 {
-	const sw_planner *p = m->planner;
+	const sw_analysis *p = m->analysis;
 	sw_id from = p->program->values.data[value].op;
 	sw_id to = use ? reading_op(m, sw_op_at(p->program, from)->computation, use) : from;
 	double window_s = p->overlap ? sw_overlap_window_s(p->overlap, from, to) : 0;
@@ -518,11 +518,11 @@ static void add_edge(sw_model *m, int32_t from, int32_t to, sw_shape shape, sw_m
 static void add_materialised(sw_model *m, sw_id value, const reader *uses, uint32_t n_uses,
                              double trips)
 {
-	sw_shape shape = sw_value_shape(m->planner->program, value);
+	sw_shape shape = sw_value_shape(m->analysis->program, value);
 	sw_materialised materialised = {
 		.value = value,
 		.strategy_table = materialised_strategy_table(m, value, uses, n_uses)};
-	sw_equivalence_key place = sw_class_of_materialised(m->planner, m->mesh, &materialised);
+	sw_equivalence_key place = sw_class_of_materialised(m->analysis, m->mesh, &materialised);
 	materialised.node = node_of(m, &place);
 	edge_end enters = {materialised.strategy_table, 0, false},
 		 leaves = {materialised.strategy_table, 0, true};
@@ -540,15 +540,15 @@ static void add_materialised(sw_model *m, sw_id value, const reader *uses, uint3
  * or it may come as partial sums, which a reader far away would have wait whole. */
 static bool wants_materialised(const sw_model *m, sw_id value, const reader *uses, uint32_t n_uses)
 {
-	const sw_planner *p = m->planner;
+	const sw_analysis *p = m->analysis;
 	bool waits = uses->point > p->roles.point[p->program->values.data[value].op] + 1;
 	return n_uses > 1 || (waits && p->classes.partial[value] != 0);
 }
 
 static void find_edges(sw_model *m, const readers *r)
 {
-	const sw_roles *roles = &m->planner->roles;
-	const sw_program *program = m->planner->program;
+	const sw_roles *roles = &m->analysis->roles;
+	const sw_program *program = m->analysis->program;
 	for (sw_id v = 0; v < program->values.len; v++) {
 		uint32_t n = r->start[v + 1] - r->start[v];
 		const reader *uses = r->list + r->start[v];
@@ -582,15 +582,15 @@ static void add_edges(sw_model *m)
 static void add_span(sw_model *m, int32_t node, sw_id value, layout_list layouts, int32_t begin,
                      int32_t end)
 {
-	sw_shape shape = sw_value_shape(m->planner->program, value);
+	sw_shape shape = sw_value_shape(m->analysis->program, value);
 	int64_t *usage = sw_alloc(sizeof(int64_t) * (size_t)layouts.n), least = INT64_MAX;
 	for (int32_t i = 0; i < layouts.n; i++) {
 		usage[i] = sw_layout_local_bytes(
-			&m->planner->cluster->atoms, shape,
-			&m->planner->layouts.items.data[layouts.list[(uint32_t)i * layouts.step]]);
+			&m->analysis->cluster->atoms, shape,
+			&m->memo->layouts.items.data[layouts.list[(uint32_t)i * layouts.step]]);
 		least = SW_MIN(least, usage[i]);
 	}
-	bool shared = m->planner->roles.shown[value] != SW_NO_ID;
+	bool shared = m->analysis->roles.shown[value] != SW_NO_ID;
 	for (int32_t i = 0; shared && i < layouts.n; i++)
 		usage[i] -= least;
 	sw_problem_add_span(&m->problem, node, begin, end, usage);
@@ -626,11 +626,11 @@ static int32_t moving_point(const sw_model *m, sw_id value, const readers *r, in
 /* What local ops need while they run. */
 static void add_temporary_spans(sw_model *m)
 {
-	const sw_roles *roles = &m->planner->roles;
+	const sw_roles *roles = &m->analysis->roles;
 	for (size_t s = 0; s < m->decisions.len; s++) {
 		const sw_decision *decision = &m->decisions.data[s];
 		const sw_strategy_table *strategy_table =
-			&m->planner->strategy_tables.data[decision->strategy_table];
+			&m->memo->strategy_tables.data[decision->strategy_table];
 		int64_t most = 0;
 		for (int32_t i = 0; strategy_table->temporary_bytes && i < strategy_table->n; i++)
 			most = SW_MAX(most, strategy_table->temporary_bytes[i]);
@@ -643,8 +643,8 @@ static void add_temporary_spans(sw_model *m)
 
 static void add_spans(sw_model *m, const readers *r)
 {
-	const sw_roles *roles = &m->planner->roles;
-	const sw_program *program = m->planner->program;
+	const sw_roles *roles = &m->analysis->roles;
+	const sw_program *program = m->analysis->program;
 	for (sw_id v = 0; v < program->values.len; v++) {
 		if (m->producer[v] == SW_NO_ID || roles->carried_over[v] ||
 		    sw_shape_bytes(sw_value_shape(program, v)) <= FEW_BYTES)
@@ -676,13 +676,13 @@ static bool memory_matters(const sw_program *program, int64_t capacity)
 const sw_strategy_table *sw_model_strategy_table(const sw_model *m, int32_t number)
 {
 	return m->strategy_tables ? &m->strategy_tables[number]
-	                          : &m->planner->strategy_tables.data[number];
+	                          : &m->memo->strategy_tables.data[number];
 }
 
 /* What was found so far, as the model's own: the planner's may move when others are built. */
 static void keep_strategy_tables(sw_model *m)
 {
-	const sw_planner *p = m->planner;
+	const sw_memo *p = m->memo;
 	m->strategy_tables = sw_arena_copy(&m->arena, p->strategy_tables.data,
 	                                   sizeof(sw_strategy_table) * p->strategy_tables.len);
 	m->n_layouts = p->layouts.items.len;
@@ -690,12 +690,14 @@ static void keep_strategy_tables(sw_model *m)
 		sw_arena_copy(&m->arena, p->layouts.items.data, sizeof(sw_layout) * m->n_layouts);
 }
 
-bool sw_model_begin(sw_model *m, sw_planner *planner, const sw_mesh *mesh)
+bool sw_model_begin(sw_model *m, sw_memo *memo, const sw_watch *watch, const sw_mesh *mesh)
 {
-	*m = (sw_model){.planner = planner, .mesh = mesh};
+	*m = (sw_model){.analysis = memo->analysis, .memo = memo, .mesh = mesh};
+	if (watch)
+		m->watch = *watch;
 	sw_arena_init(&m->arena);
 	sw_problem_init(&m->problem);
-	size_t n = planner->program->values.len;
+	size_t n = memo->analysis->program->values.len;
 	m->producer = SW_NEW_N(&m->arena, uint32_t, n + 1);
 	m->result_of = SW_NEW_N(&m->arena, uint32_t, n + 1);
 	m->materialised_of = SW_NEW_N(&m->arena, uint32_t, n + 1);
@@ -721,18 +723,17 @@ double sw_model_kernels_s(const sw_model *m)
 
 bool sw_model_finish(sw_model *m, int64_t memory_bytes)
 {
-	sw_planner *planner = m->planner;
 	readers r;
-	m->paths = sw_path_store_get(planner->paths, m->mesh->axes, m->mesh->n_axes);
+	m->paths = sw_path_store_get(m->memo->paths, m->mesh->axes, m->mesh->n_axes);
 	m->problem.capacity = memory_bytes;
 	readers_init(&r, m);
 	expect_layouts(m, &r);
-	while (!is_late(m, DECISIONS_SHARE) && sw_path_cache_find(m->paths, planner->threads))
+	while (!is_late(m, DECISIONS_SHARE) && sw_path_cache_find(m->paths, m->memo->threads))
 		;
 	find_edges(m, &r);
 	add_nodes(m);
 	add_edges(m);
-	if (!m->late && memory_matters(planner->program, memory_bytes)) {
+	if (!m->late && memory_matters(m->analysis->program, memory_bytes)) {
 		add_spans(m, &r);
 		add_temporary_spans(m);
 	}
@@ -741,9 +742,9 @@ bool sw_model_finish(sw_model *m, int64_t memory_bytes)
 	return !m->late;
 }
 
-bool sw_model_init(sw_model *m, sw_planner *planner, const sw_mesh *mesh, int64_t memory_bytes)
+bool sw_model_init(sw_model *m, sw_memo *memo, const sw_mesh *mesh, int64_t memory_bytes)
 {
-	return sw_model_begin(m, planner, mesh) && sw_model_finish(m, memory_bytes);
+	return sw_model_begin(m, memo, NULL, mesh) && sw_model_finish(m, memory_bytes);
 }
 
 void sw_model_clear(sw_model *m)
@@ -775,7 +776,7 @@ sw_problem sw_model_take_problem(sw_model *m)
 
 void sw_model_apply(const sw_model *m, const int32_t *assignment, sw_plan *plan)
 {
-	const sw_planner *p = m->planner;
+	const sw_analysis *p = m->analysis;
 	const sw_program *program = p->program;
 	sw_layouts_set(&plan->layouts, m->layouts, m->n_layouts);
 	for (size_t i = 0; i < program->ops.len; i++)

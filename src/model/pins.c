@@ -1,5 +1,5 @@
 /*
- * Pins: users say how a tensor lies or an op is split (docs/pins.md), and the planner decides the
+ * Pins: users say how a tensor lies or an op is split (docs/pins.md), and the analysis decides the
  * rest.
  *
  * A pin decides the options of a decision before any mesh is looked at; meshes are cut where a
@@ -172,7 +172,7 @@ static sw_status place(const sw_pins *pins, const sw_pin *pin, const sw_cluster 
 typedef struct resolving {
 	const sw_pins *pins;
 	const sw_pin *pin;
-	sw_planner *planner;
+	sw_analysis *analysis;
 	placed at;
 	sw_error *err;
 } resolving;
@@ -188,7 +188,7 @@ static sw_status refuse(const resolving *r, const char *name, const char *why, i
 static void set_options(const resolving *r, uint32_t mask, int32_t index, int64_t top,
                         sw_option *options)
 {
-	for (int32_t a = 0; a < r->planner->cluster->atoms.n; a++)
+	for (int32_t a = 0; a < r->analysis->cluster->atoms.n; a++)
 		if (mask >> a & 1)
 			options[a] = (sw_option){
 				.kind = SW_CHOICE_SPLIT, .index = (int16_t)index, .top = top};
@@ -208,7 +208,7 @@ static sw_status check_dim(const resolving *r, const char *name, sw_shape shape,
 
 static sw_status pin_input(const resolving *r, uint32_t input, const char *name)
 {
-	sw_planner *p = r->planner;
+	sw_analysis *p = r->analysis;
 	sw_shape shape = sw_value_shape(p->program, p->roles.inputs[input]);
 	sw_option *options = SW_NEW_N(&p->arena, sw_option, SW_MAX_ATOMS);
 	sw_layout layout = sw_layout_replicated(&p->cluster->atoms);
@@ -240,16 +240,16 @@ static int32_t contracted(const sw_rule *rule, int64_t parts)
 static sw_status split_result(const resolving *r, sw_id id, int32_t i, sw_strategy *strategy,
                               sw_option *options)
 {
-	const sw_op *op = sw_op_at(r->planner->program, id);
-	const sw_rule *rule = r->planner->rules[id];
-	sw_shape shape = sw_value_shape(r->planner->program, op->first_result);
+	const sw_op *op = sw_op_at(r->analysis->program, id);
+	const sw_rule *rule = r->analysis->rules[id];
+	sw_shape shape = sw_value_shape(r->analysis->program, op->first_result);
 	int32_t factor, dim = r->pin->dims[i];
 	int64_t top;
 	sw_status status = check_dim(r, op->name, shape, i);
 	if (status != SW_OK || r->pin->parts[i] == 1)
 		return status;
 	if (!sw_rule_factor_at(rule, true, 0, dim, shape.dims[dim], &factor, &top) ||
-	    !sw_strategy_split(&r->planner->cluster->atoms, rule, strategy, r->at.dims[i], factor,
+	    !sw_strategy_split(&r->analysis->cluster->atoms, rule, strategy, r->at.dims[i], factor,
 	                       top))
 		return refuse(r, op->name,
 		              "the op can't be split along dimension %lld of its result", dim);
@@ -260,12 +260,12 @@ static sw_status split_result(const resolving *r, sw_id id, int32_t i, sw_strate
 static sw_status split_contraction(const resolving *r, sw_id id, sw_strategy *strategy,
                                    sw_option *options)
 {
-	const sw_op *op = sw_op_at(r->planner->program, id);
-	const sw_rule *rule = r->planner->rules[id];
+	const sw_op *op = sw_op_at(r->analysis->program, id);
+	const sw_rule *rule = r->analysis->rules[id];
 	int32_t factor = contracted(rule, r->pin->contract);
 	if (r->pin->contract == 1)
 		return SW_OK;
-	if (factor < 0 || !sw_strategy_split(&r->planner->cluster->atoms, rule, strategy,
+	if (factor < 0 || !sw_strategy_split(&r->analysis->cluster->atoms, rule, strategy,
 	                                     r->at.contract, factor, rule->factors[factor].size))
 		return refuse(r, op->name, "the op sums over nothing that %lld devices divide",
 		              r->pin->contract);
@@ -274,7 +274,7 @@ static sw_status split_contraction(const resolving *r, sw_id id, sw_strategy *st
 }
 
 /* Some ops can be split along each of two dimensions, and not along both. */
-static bool is_possible(sw_planner *p, sw_id id, const sw_strategy *strategy)
+static bool is_possible(sw_analysis *p, sw_id id, const sw_strategy *strategy)
 {
 	const sw_op *op = sw_op_at(p->program, id);
 	sw_program_cost cost;
@@ -288,7 +288,7 @@ static bool is_possible(sw_planner *p, sw_id id, const sw_strategy *strategy)
 
 static sw_status pin_op(const resolving *r, sw_id id)
 {
-	sw_planner *p = r->planner;
+	sw_analysis *p = r->analysis;
 	sw_option *options = SW_NEW_N(&p->arena, sw_option, SW_MAX_ATOMS);
 	sw_strategy strategy = sw_strategy_none(&p->cluster->atoms);
 	sw_status status = SW_OK;
@@ -311,7 +311,7 @@ static bool matches(const sw_pin *pin, const char *name)
 
 static sw_status pin_inputs(const resolving *r, const sw_sidecar *sidecar, int64_t *found)
 {
-	const sw_roles *roles = &r->planner->roles;
+	const sw_roles *roles = &r->analysis->roles;
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; i < roles->n_inputs && status == SW_OK; i++) {
 		const char *name = sidecar->inputs[i].name;
@@ -327,7 +327,7 @@ static sw_status pin_inputs(const resolving *r, const sw_sidecar *sidecar, int64
 
 static sw_status pin_ops(const resolving *r, int64_t *found)
 {
-	const sw_planner *p = r->planner;
+	const sw_analysis *p = r->analysis;
 	sw_status status = SW_OK;
 	for (sw_id id = 0; id < p->program->ops.len && status == SW_OK; id++) {
 		const sw_op *op = sw_op_at(p->program, id);
@@ -342,14 +342,15 @@ static sw_status pin_ops(const resolving *r, int64_t *found)
 	return status;
 }
 
-sw_status sw_pins_resolve(const sw_pins *pins, sw_planner *planner, const sw_sidecar *sidecar,
+sw_status sw_pins_resolve(const sw_pins *pins, sw_analysis *analysis, const sw_sidecar *sidecar,
                           sw_error *err)
 {
 	sw_status status = SW_OK;
 	for (size_t i = 0; pins && i < pins->n && status == SW_OK; i++) {
-		resolving r = {.pins = pins, .pin = &pins->list[i], .planner = planner, .err = err};
+		resolving r = {
+			.pins = pins, .pin = &pins->list[i], .analysis = analysis, .err = err};
 		int64_t found = 0;
-		status = place(pins, r.pin, planner->cluster, &r.at, err);
+		status = place(pins, r.pin, analysis->cluster, &r.at, err);
 		if (status == SW_OK && !r.pin->is_op)
 			status = pin_inputs(&r, sidecar, &found);
 		if (status == SW_OK)
@@ -431,7 +432,7 @@ sw_status sw_pins_cut(const sw_pins *pins, const sw_cluster *cluster, sw_meshes 
 
 /* ---- checking --------------------------------------------------------------------------- */
 
-static bool input_holds(const sw_planner *p, const sw_plan *plan, uint32_t input)
+static bool input_holds(const sw_analysis *p, const sw_plan *plan, uint32_t input)
 {
 	const sw_layout *layout = sw_plan_layout(plan, plan->produced[p->roles.inputs[input]]);
 	for (int32_t a = 0; a < layout->n; a++) {
@@ -444,7 +445,7 @@ static bool input_holds(const sw_planner *p, const sw_plan *plan, uint32_t input
 	return true;
 }
 
-static bool op_holds(const sw_planner *p, const sw_plan *plan, sw_id op)
+static bool op_holds(const sw_analysis *p, const sw_plan *plan, sw_id op)
 {
 	for (int32_t a = 0; a < p->cluster->atoms.n; a++) {
 		const sw_choice *choice = &plan->strategies[op].atom[a];
@@ -456,7 +457,7 @@ static bool op_holds(const sw_planner *p, const sw_plan *plan, sw_id op)
 	return true;
 }
 
-sw_status sw_pins_check(const sw_planner *p, const sw_plan *plan, sw_error *err)
+sw_status sw_pins_check(const sw_analysis *p, const sw_plan *plan, sw_error *err)
 {
 	for (uint32_t i = 0; i < p->roles.n_inputs; i++)
 		if (p->pinned_inputs[i] && !input_holds(p, plan, i))

@@ -13,17 +13,18 @@
 
 static int64_t bytes_in(const sw_model *m, sw_shape shape, uint32_t layout)
 {
-	const sw_planner *p = m->planner;
-	return sw_layout_local_bytes(&p->cluster->atoms, shape, &p->layouts.items.data[layout]);
+	const sw_memo *p = m->memo;
+	return sw_layout_local_bytes(&p->analysis->cluster->atoms, shape,
+	                             &p->layouts.items.data[layout]);
 }
 
 /* Of the op's operands together, per candidate, beyond what is kept; returns the most. */
 static int64_t count_copies(const sw_model *m, const sw_decision *decision, const sw_plan *near,
                             int64_t *usage)
 {
-	const sw_program *program = m->planner->program;
+	const sw_program *program = m->analysis->program;
 	const sw_strategy_table *strategy_table =
-		&m->planner->strategy_tables.data[decision->strategy_table];
+		&m->memo->strategy_tables.data[decision->strategy_table];
 	const sw_op *op = sw_op_at(program, decision->index);
 	int64_t most = 0;
 	for (int32_t i = 0; i < strategy_table->n; i++) {
@@ -43,14 +44,14 @@ static int64_t count_copies(const sw_model *m, const sw_decision *decision, cons
 
 void sw_model_count_copies(sw_model *m, const sw_plan *near)
 {
-	const sw_roles *roles = &m->planner->roles;
+	const sw_roles *roles = &m->analysis->roles;
 	for (size_t s = 0; s < m->decisions.len; s++) {
 		const sw_decision *decision = &m->decisions.data[s];
 		if (decision->kind != SW_DECISION_OP)
 			continue;
-		int64_t *usage = sw_alloc(
-			sizeof(*usage) *
-			(size_t)m->planner->strategy_tables.data[decision->strategy_table].n);
+		int64_t *usage =
+			sw_alloc(sizeof(*usage) *
+		                 (size_t)m->memo->strategy_tables.data[decision->strategy_table].n);
 		int32_t point = roles->point[decision->index];
 		if (count_copies(m, decision, near, usage) > m->problem.capacity / SMALL_PART)
 			sw_problem_add_span(&m->problem, decision->node, point, point + 1, usage);

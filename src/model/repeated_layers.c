@@ -18,16 +18,16 @@ bool sw_equivalence_is_tied(const sw_program *program, bool untied)
 	return !untied && program->ops.len >= MANY_OPS;
 }
 
-static bool are_tied(const sw_planner *p, const sw_mesh *mesh)
+sw_equivalence sw_equivalent_layers(const sw_program *program, sw_arena *arena)
 {
-	return sw_equivalence_is_tied(p->program, p->untied && mesh->freed);
+	return sw_equivalence_is_tied(program, false)
+	               ? sw_program_equivalence(program, RADIUS, arena)
+	               : (sw_equivalence){0};
 }
 
-static const sw_equivalence *repeats_of(sw_planner *p)
+static bool are_tied(const sw_analysis *analysis, const sw_mesh *mesh)
 {
-	if (!p->repeats.number)
-		p->repeats = sw_program_equivalence(p->program, RADIUS, &p->arena);
-	return &p->repeats;
+	return sw_equivalence_is_tied(analysis->program, analysis->untied && mesh->freed);
 }
 
 static sw_equivalence_key alone(int32_t strategy_table)
@@ -35,13 +35,13 @@ static sw_equivalence_key alone(int32_t strategy_table)
 	return (sw_equivalence_key){.kind = SW_PLACE_ALONE, .strategy_table = strategy_table};
 }
 
-static sw_equivalence_key place_of_value(sw_planner *p, uint32_t kind, sw_id value,
+static sw_equivalence_key class_of_value(const sw_analysis *p, uint32_t kind, sw_id value,
                                          int32_t strategy_table)
 {
-	return (sw_equivalence_key){kind, repeats_of(p)->of_value[value], strategy_table};
+	return (sw_equivalence_key){kind, p->layers.of_value[value], strategy_table};
 }
 
-sw_equivalence_key sw_place_of_decision(sw_planner *p, const sw_mesh *mesh,
+sw_equivalence_key sw_class_of_decision(const sw_analysis *p, const sw_mesh *mesh,
                                         const sw_decision *decision)
 {
 	const sw_boundary *boundary;
@@ -49,16 +49,16 @@ sw_equivalence_key sw_place_of_decision(sw_planner *p, const sw_mesh *mesh,
 		return alone(decision->strategy_table);
 	switch ((sw_decision_kind)decision->kind) {
 	case SW_DECISION_OP:
-		return (sw_equivalence_key){SW_DECISION_OP, repeats_of(p)->number[decision->index],
+		return (sw_equivalence_key){SW_DECISION_OP, p->layers.number[decision->index],
 		                            decision->strategy_table};
 	case SW_DECISION_INPUT:
-		return place_of_value(p, SW_DECISION_INPUT, p->roles.inputs[decision->index],
+		return class_of_value(p, SW_DECISION_INPUT, p->roles.inputs[decision->index],
 		                      decision->strategy_table);
 	case SW_DECISION_BOUNDARY:
 		boundary = &p->roles.boundaries.data[decision->index];
 		return boundary->decides
 		               ? alone(decision->strategy_table)
-		               : place_of_value(p, SW_DECISION_BOUNDARY, boundary->values[0],
+		               : class_of_value(p, SW_DECISION_BOUNDARY, boundary->values[0],
 		                                decision->strategy_table);
 	case SW_DECISION_OUTPUT:
 		break; /* a state's lies as its input; others are few */
@@ -66,11 +66,11 @@ sw_equivalence_key sw_place_of_decision(sw_planner *p, const sw_mesh *mesh,
 	return alone(decision->strategy_table);
 }
 
-sw_equivalence_key sw_class_of_materialised(sw_planner *p, const sw_mesh *mesh,
+sw_equivalence_key sw_class_of_materialised(const sw_analysis *p, const sw_mesh *mesh,
                                             const sw_materialised *materialised)
 {
 	if (!are_tied(p, mesh))
 		return alone(materialised->strategy_table);
-	return place_of_value(p, OF_MATERIALISED, materialised->value,
+	return class_of_value(p, OF_MATERIALISED, materialised->value,
 	                      materialised->strategy_table);
 }

@@ -49,7 +49,7 @@ static bool is_in(const sw_classes *classes, int32_t class, sw_class_set set)
 }
 
 /* Adds those splits that are in the set and divide by the axis; returns how many. */
-static int32_t add_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis,
+static int32_t add_splits(const sw_analysis *p, const sw_mesh *mesh, options *o, int32_t axis,
                           sw_split_list splits, sw_class_set set)
 {
 	int32_t before = o->n[axis];
@@ -66,7 +66,7 @@ static int32_t add_splits(const sw_planner *p, const sw_mesh *mesh, options *o, 
 
 /* Dimensions of state. A weight that is split over an inner axis for its dots may be split further
  * over an outer one at rest: by the digit below, so that a gather gives back what the dot reads. */
-static int32_t add_state_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis,
+static int32_t add_state_splits(const sw_analysis *p, const sw_mesh *mesh, options *o, int32_t axis,
                                 sw_split_list splits)
 {
 	int32_t n = add_splits(p, mesh, o, axis, splits, STATE), first = o->n[axis] - n;
@@ -81,7 +81,7 @@ static int32_t add_state_splits(const sw_planner *p, const sw_mesh *mesh, option
 	return n;
 }
 
-static bool has_class(const sw_planner *p, sw_split_list splits, sw_class_set set)
+static bool has_class(const sw_analysis *p, sw_split_list splits, sw_class_set set)
 {
 	for (uint32_t i = 0; i < splits.n; i++)
 		if (is_in(&p->classes, splits.first[i].class, set))
@@ -90,7 +90,7 @@ static bool has_class(const sw_planner *p, sw_split_list splits, sw_class_set se
 }
 
 /* Partial sums may pass where some operand of a linearity may be partial. */
-static void add_linearities(const sw_planner *p, options *o, int32_t axis, sw_id op_id)
+static void add_linearities(const sw_analysis *p, options *o, int32_t axis, sw_id op_id)
 {
 	const sw_op *op = sw_op_at(p->program, op_id);
 	const sw_rule *rule = p->rules[op_id];
@@ -105,7 +105,7 @@ static void add_linearities(const sw_planner *p, options *o, int32_t axis, sw_id
 
 /* Those splits of a set for which `keep` holds of the factor; returns how many. */
 typedef bool keep_factor(const sw_rule *rule, int32_t factor, int32_t operand);
-static int32_t add_dot_splits(const sw_planner *p, const sw_mesh *mesh, options *o, int32_t axis,
+static int32_t add_dot_splits(const sw_analysis *p, const sw_mesh *mesh, options *o, int32_t axis,
                               sw_id op, sw_class_set set, keep_factor *keep, int32_t operand)
 {
 	int32_t before = o->n[axis], n = before;
@@ -130,7 +130,7 @@ static bool is_contracted(const sw_rule *rule, int32_t factor, int32_t operand)
 }
 
 /* What is demanded of dots; true if it divides. */
-static bool add_dot_demands(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id op,
+static bool add_dot_demands(const sw_analysis *p, const sw_mesh *mesh, int32_t axis, sw_id op,
                             options *o)
 {
 	static const sw_class_set any = {.any = SW_CLASS_HEAVY};
@@ -149,12 +149,13 @@ static bool shares_state(const sw_axis_use *use)
 }
 
 /* Gradients and what becomes of them: no batch, and no parameter seen through a convert. */
-static bool is_update(const sw_planner *p, sw_id value, sw_split_list splits)
+static bool is_update(const sw_analysis *p, sw_id value, sw_split_list splits)
 {
 	return !has_class(p, splits, DATA) && !p->roles.from_parameter[value];
 }
 
-static void op_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id op, options *o)
+static void op_options(const sw_analysis *p, const sw_mesh *mesh, int32_t axis, sw_id op,
+                       options *o)
 {
 	const sw_axis_use *use = mesh->use[axis];
 	sw_split_list splits = sw_op_splits(p, op);
@@ -176,7 +177,7 @@ static void op_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, s
 		add_state_splits(p, mesh, o, axis, splits);
 }
 
-static void state_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id value,
+static void state_options(const sw_analysis *p, const sw_mesh *mesh, int32_t axis, sw_id value,
                           sw_role role, options *o)
 {
 	const sw_axis_use *use = mesh->use[axis];
@@ -190,7 +191,7 @@ static void state_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis
 }
 
 /* Data inputs: where axes are for weights they are whole, since a slice costs next to nothing. */
-static void data_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, sw_id value,
+static void data_options(const sw_analysis *p, const sw_mesh *mesh, int32_t axis, sw_id value,
                          options *o)
 {
 	const sw_axis_use *use = mesh->use[axis];
@@ -204,7 +205,7 @@ static void data_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis,
 		add_state_splits(p, mesh, o, axis, splits);
 }
 
-static void boundary_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis,
+static void boundary_options(const sw_analysis *p, const sw_mesh *mesh, int32_t axis,
                              const sw_boundary *boundary, options *o)
 {
 	const sw_axis_use *use = mesh->use[axis];
@@ -226,7 +227,7 @@ static void boundary_options(const sw_planner *p, const sw_mesh *mesh, int32_t a
 		add_state_splits(p, mesh, o, axis, splits);
 }
 
-static void input_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, uint32_t input,
+static void input_options(const sw_analysis *p, const sw_mesh *mesh, int32_t axis, uint32_t input,
                           options *o)
 {
 	sw_role role = p->roles.input_role[input];
@@ -236,7 +237,7 @@ static void input_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis
 		state_options(p, mesh, axis, p->roles.inputs[input], role, o);
 }
 
-static void output_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis, uint32_t output,
+static void output_options(const sw_analysis *p, const sw_mesh *mesh, int32_t axis, uint32_t output,
                            options *o)
 {
 	int32_t input = p->roles.output_input[output];
@@ -249,7 +250,7 @@ static void output_options(const sw_planner *p, const sw_mesh *mesh, int32_t axi
 	           mesh->use[axis]->may);
 }
 
-static void axis_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis,
+static void axis_options(const sw_analysis *p, const sw_mesh *mesh, int32_t axis,
                          sw_decision_kind kind, uint32_t index, options *o)
 {
 	switch (kind) {
@@ -268,7 +269,7 @@ static void axis_options(const sw_planner *p, const sw_mesh *mesh, int32_t axis,
 	}
 }
 
-static void decision_options(const sw_planner *p, const sw_mesh *mesh, sw_decision_kind kind,
+static void decision_options(const sw_analysis *p, const sw_mesh *mesh, sw_decision_kind kind,
                              uint32_t index, options *o)
 {
 	const sw_option *decided = sw_pinned(p, kind, index);
@@ -351,7 +352,7 @@ typedef struct growing {
 } growing;
 
 /* Local bytes of operands and results. */
-static int64_t held_bytes(const sw_planner *p, const sw_op *op, const sw_layout *layouts)
+static int64_t held_bytes(const sw_analysis *p, const sw_op *op, const sw_layout *layouts)
 {
 	const sw_atoms *atoms = &p->cluster->atoms;
 	int64_t bytes = 0;
@@ -364,28 +365,29 @@ static int64_t held_bytes(const sw_planner *p, const sw_op *op, const sw_layout 
 	return bytes;
 }
 
-static sw_priced price_op(sw_planner *p, sw_id op_id, const sw_strategy *strategy,
-                          sw_layout *layouts)
+static sw_priced price_op(sw_memo *p, sw_id op_id, const sw_strategy *strategy, sw_layout *layouts)
 {
-	const sw_op *op = sw_op_at(p->program, op_id);
+	const sw_op *op = sw_op_at(p->analysis->program, op_id);
 	const uint32_t n = op->n_operands + op->n_results;
 	sw_program_cost cost;
-	if (!sw_rule_layouts(p->program, op_id, p->rules[op_id], &p->cluster->atoms, strategy,
-	                     layouts, layouts + op->n_operands) ||
-	    !sw_price_local(p, op_id, strategy, layouts, &cost))
+	if (!sw_rule_layouts(p->analysis->program, op_id, p->analysis->rules[op_id],
+	                     &p->analysis->cluster->atoms, strategy, layouts,
+	                     layouts + op->n_operands) ||
+	    !sw_price_local(p->analysis, op_id, strategy, layouts, &cost))
 		return (sw_priced){.possible = false};
 	uint32_t *numbers = SW_NEW_N(&p->arena, uint32_t, n);
 	for (uint32_t k = 0; k < n; k++)
 		numbers[k] = sw_layouts_id(&p->layouts, &layouts[k]);
-	return (sw_priced){.possible = true,
-	                   .seconds = cost.step_time_s,
-	                   .temporary_bytes =
-	                           SW_MAX(cost.peak_bytes - held_bytes(p, op, layouts), INT64_C(0)),
-	                   .layouts = numbers};
+	return (sw_priced){
+		.possible = true,
+		.seconds = cost.step_time_s,
+		.temporary_bytes =
+			SW_MAX(cost.peak_bytes - held_bytes(p->analysis, op, layouts), INT64_C(0)),
+		.layouts = numbers};
 }
 
 /* What is alike is priced once. */
-static sw_priced price_once(sw_planner *p, sw_id op_id, const sw_strategy *strategy,
+static sw_priced price_once(sw_memo *p, sw_id op_id, const sw_strategy *strategy,
                             sw_layout *layouts)
 {
 	int64_t key[1 + 2 * SW_MAX_ATOMS];
@@ -403,12 +405,12 @@ static sw_priced price_once(sw_planner *p, sw_id op_id, const sw_strategy *strat
 	return p->priced.data[number];
 }
 
-static bool try_op(sw_planner *p, const sw_mesh *mesh, sw_id op_id, const sw_candidate *c,
-                   growing *g)
+static bool try_op(sw_memo *p, const sw_mesh *mesh, sw_id op_id, const sw_candidate *c, growing *g)
 {
-	const sw_op *op = sw_op_at(p->program, op_id);
+	const sw_op *op = sw_op_at(p->analysis->program, op_id);
 	sw_strategy strategy;
-	if (!sw_candidate_strategy(&p->cluster->atoms, mesh, p->rules[op_id], c, &strategy))
+	if (!sw_candidate_strategy(&p->analysis->cluster->atoms, mesh, p->analysis->rules[op_id], c,
+	                           &strategy))
 		return false;
 	sw_priced priced = price_once(p, op_id, &strategy, g->layouts);
 	if (!priced.possible)
@@ -438,13 +440,13 @@ static bool place_partial(const sw_mesh *mesh, const sw_candidate *c, sw_layout 
 	return true;
 }
 
-static bool try_layout(sw_planner *p, const sw_mesh *mesh, sw_shape shape, const sw_candidate *c,
+static bool try_layout(sw_memo *p, const sw_mesh *mesh, sw_shape shape, const sw_candidate *c,
                        growing *g)
 {
-	sw_layout layout = sw_layout_replicated(&p->cluster->atoms);
-	layout_place place = {&p->cluster->atoms, &layout};
+	sw_layout layout = sw_layout_replicated(&p->analysis->cluster->atoms);
+	layout_place place = {&p->analysis->cluster->atoms, &layout};
 	if (!place_partial(mesh, c, &layout) || !place_axes(mesh, c, place_in_layout, &place) ||
-	    !sw_layout_valid(&p->cluster->atoms, shape, &layout))
+	    !sw_layout_valid(&p->analysis->cluster->atoms, shape, &layout))
 		return false;
 	uint32_t id = sw_layouts_id(&p->layouts, &layout);
 	sw_vec_push(&g->in, id);
@@ -453,15 +455,15 @@ static bool try_layout(sw_planner *p, const sw_mesh *mesh, sw_shape shape, const
 	return true;
 }
 
-static void try_candidate(sw_planner *p, const sw_mesh *mesh, sw_decision_kind kind, uint32_t index,
+static void try_candidate(sw_memo *p, const sw_mesh *mesh, sw_decision_kind kind, uint32_t index,
                           sw_candidate c, growing *g)
 {
-	bool ok =
-		kind == SW_DECISION_OP
-			? try_op(p, mesh, index, &c, g)
-			: try_layout(p, mesh,
-	                             sw_value_shape(p->program, sw_decision_value(p, kind, index)),
-	                             &c, g);
+	bool ok = kind == SW_DECISION_OP
+	                  ? try_op(p, mesh, index, &c, g)
+	                  : try_layout(p, mesh,
+	                               sw_value_shape(p->analysis->program,
+	                                              sw_decision_value(p->analysis, kind, index)),
+	                               &c, g);
 	if (ok)
 		sw_vec_push(&g->candidates, c);
 }
@@ -480,17 +482,17 @@ static bool is_crowded(const sw_mesh *mesh, const sw_candidate *c)
 }
 
 /* Must the axes that say so be apart here? */
-static bool keeps_apart(const sw_planner *p, sw_decision_kind kind, uint32_t index)
+static bool keeps_apart(const sw_analysis *p, sw_decision_kind kind, uint32_t index)
 {
 	return kind == SW_DECISION_OP && !p->pinned_ops[index] &&
 	       sw_roles_weight(&p->roles, index) >= 0;
 }
 
 /* An option of each axis, the last one's changing quickest. */
-static void try_all(sw_planner *p, const sw_mesh *mesh, sw_decision_kind kind, uint32_t index,
+static void try_all(sw_memo *p, const sw_mesh *mesh, sw_decision_kind kind, uint32_t index,
                     const options *o, growing *g)
 {
-	bool apart = keeps_apart(p, kind, index);
+	bool apart = keeps_apart(p->analysis, kind, index);
 	int64_t n = 1;
 	for (int32_t axis = 0; axis < SW_MAX_AXES; axis++)
 		n *= o->n[axis];
@@ -516,15 +518,14 @@ static options or_none(const options *o)
 	return looser;
 }
 
-static sw_strategy_table strategy_table_make(sw_planner *p, const sw_mesh *mesh,
-                                             sw_decision_kind kind, uint32_t index,
-                                             const options *o)
+static sw_strategy_table strategy_table_make(sw_memo *p, const sw_mesh *mesh, sw_decision_kind kind,
+                                             uint32_t index, const options *o)
 {
 	growing g = {0};
 	sw_strategy_table strategy_table = {.n_in = 1, .n_out = 1};
 	if (kind == SW_DECISION_OP) {
-		strategy_table.n_in = sw_op_at(p->program, index)->n_operands;
-		strategy_table.n_out = sw_op_at(p->program, index)->n_results;
+		strategy_table.n_in = sw_op_at(p->analysis->program, index)->n_operands;
+		strategy_table.n_out = sw_op_at(p->analysis->program, index)->n_results;
 		g.layouts = sw_alloc(sizeof(sw_layout) *
 		                     (strategy_table.n_in + strategy_table.n_out + 1));
 	}
@@ -552,14 +553,13 @@ static sw_strategy_table strategy_table_make(sw_planner *p, const sw_mesh *mesh,
 	return strategy_table;
 }
 
-int32_t sw_strategy_table_of(sw_planner *p, const sw_mesh *mesh, sw_decision_kind kind,
-                             uint32_t index)
+int32_t sw_strategy_table_of(sw_memo *p, const sw_mesh *mesh, sw_decision_kind kind, uint32_t index)
 {
 	options o = {0};
 	sw_text key = {0};
-	decision_options(p, mesh, kind, index, &o);
+	decision_options(p->analysis, mesh, kind, index, &o);
 	char first[] = {kind == SW_DECISION_OP ? 'o' : 'v', (char)mesh->n_axes,
-	                keeps_apart(p, kind, index)};
+	                keeps_apart(p->analysis, kind, index)};
 	sw_text_add_n(&key, first, sizeof(first));
 	for (int32_t axis = 0; axis < SW_MAX_AXES; axis++) {
 		bool apart = axis < mesh->n_axes && mesh->use[axis]->apart;
@@ -577,7 +577,8 @@ int32_t sw_strategy_table_of(sw_planner *p, const sw_mesh *mesh, sw_decision_kin
 		const uint32_t like = sw_op_equivalence(p, index);
 		sw_text_add_n(&key, (const char *)&like, sizeof(like));
 	} else {
-		sw_key_shape(&key, sw_value_shape(p->program, sw_decision_value(p, kind, index)));
+		sw_key_shape(&key, sw_value_shape(p->analysis->program,
+		                                  sw_decision_value(p->analysis, kind, index)));
 	}
 	uint32_t next = (uint32_t)p->strategy_tables.len;
 	uint32_t number = sw_map_intern(&p->strategy_table_index, key.data, key.len, next);

@@ -123,7 +123,7 @@ static void choose_materialised_values(const sw_model *model, int32_t *assignmen
 /* The same on each axis as there, where both have as many. */
 static bool place_similar(const sw_start *start, const sw_model *model, int32_t *assignment)
 {
-	const sw_strategy_table *strategy_tables = model->planner->strategy_tables.data;
+	const sw_strategy_table *strategy_tables = model->memo->strategy_tables.data;
 	if (start->n_axes != model->mesh->n_axes)
 		return false;
 	for (size_t n = 0; n < model->nodes.len; n++)
@@ -141,7 +141,7 @@ static bool place_similar(const sw_start *start, const sw_model *model, int32_t 
 
 static bool place_same(const sw_start *start, const sw_model *model, int32_t *assignment)
 {
-	const sw_strategy_table *strategy_tables = model->planner->strategy_tables.data;
+	const sw_strategy_table *strategy_tables = model->memo->strategy_tables.data;
 	if (start->n_materialised_values != model->materialised_values.len)
 		return false;
 	for (size_t n = 0; n < model->nodes.len; n++)

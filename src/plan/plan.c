@@ -3,6 +3,7 @@
  */
 #include "plan/carry.h"
 
+#include <string.h>
 #include <stdlib.h>
 
 sw_plan *sw_plan_new(sw_program *canonical, const char *program_path, const sw_cluster *cluster)
@@ -260,4 +261,36 @@ sw_status sw_plan_verify(const sw_plan *plan, sw_error *err)
 	if (status == SW_OK)
 		status = check_kept(plan, err);
 	return status == SW_OK ? check_states(plan, err) : status;
+}
+
+sw_status sw_plan_replicated(const sw_program *program, const sw_cluster *cluster, sw_plan **result,
+                             sw_error *err)
+{
+	sw_program *canonical;
+	*result = NULL;
+	sw_status status = sw_rewrite_canonical(program, &canonical, err);
+	if (status != SW_OK)
+		return status;
+	sw_plan *plan = sw_plan_new(canonical, program->source, cluster);
+	plan->program_hash = sw_program_hash(canonical);
+	plan->strategy.kind = SW_PLAN_SERIAL;
+	snprintf(plan->chosen, sizeof(plan->chosen), "serial");
+	*result = plan;
+	return SW_OK;
+}
+
+static const char *const untried_words[SW_UNTRIED_COUNT] = {"",       "slower",    "deferred",
+                                                            "behind", "too large", "out of time"};
+
+const char *sw_untried_word(sw_untried untried)
+{
+	return untried_words[untried];
+}
+
+sw_untried sw_untried_of(const char *word)
+{
+	for (int u = 0; word && u < SW_UNTRIED_COUNT; u++)
+		if (!strcmp(word, untried_words[u]))
+			return (sw_untried)u;
+	return SW_UNTRIED_NOT;
 }

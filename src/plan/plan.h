@@ -67,12 +67,29 @@ typedef struct sw_axis {
 	char name[8]; /* "x", "y", "z", "w", or as a strategy calls it */
 } sw_axis;
 
+/* Why no plan of a mesh, or of a program variant, was carried to the end. */
+typedef enum sw_untried {
+	SW_UNTRIED_NOT,      /* it was */
+	SW_UNTRIED_SLOWER,   /* its bound exceeds the incumbent */
+	SW_UNTRIED_DEFERRED, /* a quicker one does not fit in memory, so this one was left for later
+	                      */
+	SW_UNTRIED_BEHIND,   /* its mesh was far behind in another variant of the program */
+	SW_UNTRIED_TOO_LARGE, /* no plan of the program fits in memory */
+	SW_UNTRIED_TIME,      /* the time limit came first */
+	SW_UNTRIED_COUNT
+} sw_untried;
+/* "slower", "deferred", ...; "" for SW_UNTRIED_NOT. */
+const char *sw_untried_word(sw_untried untried);
+/* The reverse; SW_UNTRIED_NOT for NULL and for words that are none. */
+sw_untried sw_untried_of(const char *word);
+
 /* One line of "what else was considered". */
 #define SW_NAME_BYTES 96
 typedef struct sw_alternative {
 	char name[SW_NAME_BYTES];
 	bool feasible;
 	double bound_s; /* > 0: was given up, since it can't be faster than this */
+	sw_untried untried;
 	/* step: with overlap, if it was played; else the sum */
 	double step_time_s, compute_s, communication_s;
 	int64_t payload_bytes, peak_bytes;
@@ -247,5 +264,28 @@ sw_plan *sw_plan_new(sw_program *canonical, const char *program_path, const sw_c
  * others. */
 sw_plan *sw_plan_sketch(const sw_plan *plan);
 void sw_plan_sketch_free(sw_plan *sketch);
+
+/* ---- snapshot.c: the decisions of a plan, saved apart from it ---------------------------- */
+
+/* Strategies by number: those of a plan's ops differ little. */
+typedef struct sw_strategy_set {
+	sw_map index;
+	SW_VEC(sw_strategy) items;
+} sw_strategy_set;
+void sw_strategy_set_clear(sw_strategy_set *set);
+
+typedef struct sw_snapshot {
+	uint32_t *strategies; /* per op: a number of the set; NULL: nothing is saved */
+	uint32_t *produced, *materialised, *outputs;
+	sw_reads regathered;
+	sw_layouts layouts;
+	int32_t n_axes;
+	sw_axis axes[SW_MAX_AXES];
+} sw_snapshot;
+/* Replaces what the snapshot had; its strategies are added to the set. O(ops + values). */
+void sw_snapshot_take(sw_snapshot *snapshot, const sw_plan *plan, sw_strategy_set *set);
+/* Writes the decisions into a plan of the same program. O(ops + values). */
+void sw_snapshot_restore(const sw_snapshot *snapshot, const sw_strategy_set *set, sw_plan *plan);
+void sw_snapshot_clear(sw_snapshot *snapshot);
 
 #endif

@@ -270,6 +270,8 @@ static void read_alternatives(const json_t *predicted, sw_plan *plan)
 		const json_t *from = json_array_get(list, i);
 		const char *name = json_string_value(json_object_get(from, "name"));
 		sw_alternative a = {
+			.untried =
+				sw_untried_of(json_string_value(json_object_get(from, "untried"))),
 			.feasible = json_is_true(json_object_get(from, "feasible")),
 			.bound_s = json_number_value(json_object_get(from, "bound_s")),
 			.step_time_s = json_number_value(json_object_get(from, "step_time_s")),

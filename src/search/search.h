@@ -5,19 +5,21 @@
 #define SW_SEARCH_SEARCH_H
 
 #include "model/model.h"
+#include "search/limits.h"
 #include "simulate/simulate.h"
 
-/* How much was done, for benchmarks and tests: partitioned programs that were costed, and their ops. */
+/* How much was done, for benchmarks and tests: partitioned programs that were costed, and their
+ * ops. */
 typedef struct sw_search_effort {
 	_Atomic int64_t programs, ops;
 } sw_search_effort;
 
+#define SW_TIME_LIMIT_WARNING                                                                      \
+	"the time limit cut the search short: another run may plan differently"
+
 typedef struct sw_plan_options {
 	sw_plan_strategy strategy;
 	int64_t memory_bytes; /* per device; 0: the cluster file's */
-	/* of the memory: what the search leaves to the schedule, to begin collectives ahead; the
-	 * planner's own choice */
-	int64_t spare_bytes;
 	/* 0: none. Of the whole search; what it cut short is a warning of the plan */
 	double time_limit_s;
 	bool untied; /* repeated layers of a large program may differ */
@@ -28,10 +30,11 @@ typedef struct sw_plan_options {
 	const char *remat;
 	int32_t microbatches; /* 1: the batch is one; 0: whichever number is fastest */
 	bool quiet;
-	int threads;         /* 0: all processors. The plan is the same for any number */
-	const sw_pins *pins; /* NULL: none. What can't be pinned so is SW_ERR_INPUT */
-	bool no_overlap;     /* collectives are waited for where they stand */
-	sw_search_effort *effort; /* NULL; or is added to */
+	int threads;                    /* 0: all processors. The plan is the same for any number */
+	const sw_pins *pins;            /* NULL: none. What can't be pinned so is SW_ERR_INPUT */
+	bool no_overlap;                /* collectives are waited for where they stand */
+	sw_search_effort *effort;       /* NULL; or is added to */
+	const sw_search_limits *limits; /* NULL: the default ones */
 	/* NULL; or gets, where nothing fits in memory, the plan that needs least */
 	struct sw_plan **least;
 } sw_plan_options;
@@ -41,7 +44,7 @@ typedef struct sw_plan_options {
 sw_status sw_plan_make(const sw_program *program, const char *program_path,
                        const sw_sidecar *sidecar, const sw_cluster *cluster,
                        const sw_plan_options *options, sw_plan **plan, sw_error *err);
-/* Every reader moves anew where that frees memory between it and the one before. */
-void sw_plan_share_nothing(sw_plan *plan);
+/* Lets every reader re-gather where that frees memory between it and the one before. */
+void sw_plan_regather_all(sw_plan *plan);
 
 #endif

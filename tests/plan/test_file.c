@@ -1,6 +1,7 @@
 /* The plan file: written, read, written again; and damaged in every way that a file gets damaged.
  */
 #include "planned/planned.h"
+#include "search/search.h"
 #include "simulate/simulate.h"
 
 #include <stdlib.h>
@@ -56,7 +57,8 @@ static void assert_same_decisions(const sw_plan *a, const sw_plan *b)
 		assert_same_layout(a, a->outputs[i], b, b->outputs[i]);
 	assert_int_equal(a->regathered.len, b->regathered.len);
 	for (size_t i = 0; i < a->regathered.len; i++)
-		assert_memory_equal(&a->regathered.data[i], &b->regathered.data[i], sizeof(sw_read));
+		assert_memory_equal(&a->regathered.data[i], &b->regathered.data[i],
+		                    sizeof(sw_read));
 	assert_int_equal(a->n_axes, b->n_axes);
 	for (int32_t i = 0; i < a->n_axes; i++)
 		assert_memory_equal(&a->axes[i], &b->axes[i], sizeof(sw_axis));
@@ -546,7 +548,7 @@ static void moving_anew_is_carried_over(void **state)
 		open_text(before[i], "local-2x2.yaml", &p);
 		snprintf(p.path, sizeof(p.path), "%s", scratch(1));
 		make_plan(&p, "zero3");
-		sw_plan_share_nothing(p.plan);
+		sw_plan_regather_all(p.plan);
 		assert_true(p.plan->regathered.len > 1);
 		check(sw_plan_write(p.plan, scratch(0), &err), &err);
 		check(sw_file_write(scratch(1), after[i], strlen(after[i]), &err), &err);

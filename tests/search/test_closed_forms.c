@@ -8,6 +8,7 @@
  * of the bytes that a device has.
  */
 #include "planned/planned.h"
+#include "search/search.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -199,7 +200,7 @@ static void sharded_weights_are_gathered_again_where_memory_is_short(void **stat
 	sw_program_cost cost;
 	assert_true(p.plan->regathered.len > 0);
 	assert_true(p.plan->predicted.peak_bytes <= peak / 2);
-	sw_plan_share_nothing(p.plan);
+	sw_plan_regather_all(p.plan);
 	check(sw_partition_measure(p.plan, &cost, &err), &err);
 	int64_t payload = cost.payload_bytes;
 	assert_true(payload >= p.plan->predicted.payload_bytes);

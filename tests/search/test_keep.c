@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "search/keep_lives.h"
+#include "search/live_versions.h"
 #include "search/search.h"
 #include "explain/explain.h"
 
@@ -24,7 +24,7 @@ static void open_sharded(planned *p)
 static void measure_least(planned *p, sw_program_cost *cost)
 {
 	sw_error err = {0};
-	sw_plan_share_nothing(p->plan);
+	sw_plan_regather_all(p->plan);
 	assert_true(p->plan->regathered.len > 0);
 	check(sw_plan_verify(p->plan, &err), &err);
 	check(sw_partition_measure(p->plan, cost, &err), &err);
@@ -115,7 +115,7 @@ static void readers_side_by_side_share(void **state)
 	(void)state;
 	open_text(text, "4", &p);
 	make_plan(&p, "zero3");
-	sw_plan_share_nothing(p.plan);
+	sw_plan_regather_all(p.plan);
 	sw_id w = find_op(p.plan->program, "w")->first_result;
 	for (size_t i = 0; i < p.plan->regathered.len; i++)
 		if (p.plan->regathered.data[i].value == w)
@@ -191,7 +191,7 @@ static void one_reader_changes_few_lives(void **state)
 			int64_t before = area_of(&lives, use->value);
 			if (!use->may)
 				continue;
-			sw_lives_set(&lives, use, !use->anew, add_told, &changed);
+			sw_lives_set(&lives, use, !use->regathers, add_told, &changed);
 			assert_int_equal(before + changed.bytes, area_of(&lives, use->value));
 			assert_true(changed.lives <= 4);
 			changes++;
@@ -287,7 +287,7 @@ static void explain_counts_layers(void **state)
 	assert_int_equal(layers, 2);
 	assert_int_equal(count_of(&p, "layers_kept"), layers);
 	assert_int_equal(count_of(&p, "weights_kept"), weights);
-	sw_plan_share_nothing(p.plan);
+	sw_plan_regather_all(p.plan);
 	assert_int_equal(count_of(&p, "weights"), weights);
 	assert_true(count_of(&p, "weights_kept") < weights);
 	explain_plan(&p, true, &words);

@@ -2,7 +2,7 @@
 #include "planned/planned.h"
 
 #include "model/internal.h"
-#include "search/keep_lives.h"
+#include "search/live_versions.h"
 
 #define DEVICES "4"
 
@@ -10,7 +10,8 @@
 typedef struct counted {
 	planned p;
 	sw_plan *plan;
-	sw_planner planner;
+	sw_analysis analysis;
+	sw_memo memo;
 	sw_meshes meshes;
 	sw_model model;
 	sw_solution solution;
@@ -28,9 +29,11 @@ static void open_counted(const char *hlo, const char *strategy, counted *c)
 	check(sw_rewrite_canonical(c->p.program, &program, &err), &err);
 	check(sw_plan_strategy_parse(strategy, &parsed, &err), &err);
 	c->plan = sw_plan_new(program, c->p.path, &c->p.cluster);
-	sw_planner_init(&c->planner, c->plan, &c->p.sidecar);
-	check(sw_meshes_of(&c->p.cluster, &parsed, &c->planner.roles, 1, &c->meshes, &err), &err);
-	assert_true(sw_model_init(&c->model, &c->planner, &c->meshes.data[0], 1));
+	sw_analysis_init(&c->analysis, c->plan, &c->p.sidecar,
+	                 (sw_analysis_options){.no_overlap = true});
+	sw_memo_init(&c->memo, &c->analysis, c->plan, 0);
+	check(sw_meshes_of(&c->p.cluster, &parsed, &c->analysis.roles, 1, &c->meshes, &err), &err);
+	assert_true(sw_model_init(&c->model, &c->memo, &c->meshes.data[0], 1));
 	c->model.problem.capacity = INT64_MAX;
 	check(sw_solve(&c->model.problem, &(sw_solve_options){.quiet = true}, &c->solution, &err),
 	      &err);
@@ -44,7 +47,8 @@ static void close_counted(counted *c)
 	sw_solution_clear(&c->solution);
 	sw_model_clear(&c->model);
 	sw_vec_clear(&c->meshes);
-	sw_planner_clear(&c->planner);
+	sw_memo_clear(&c->memo);
+	sw_analysis_clear(&c->analysis);
 	sw_plan_free(c->plan);
 	close_planned(&c->p);
 }
@@ -131,13 +135,13 @@ static void lives_count_what_a_loop_carries_once(void **state)
 	(void)state;
 	open_counted(accumulation, "dp", &c);
 	sw_path_store *store = sw_path_store_new(&c.p.cluster);
-	sw_lives_init(&lives, c.plan, &c.planner.roles,
+	sw_lives_init(&lives, c.plan, &c.analysis.roles,
 	              sw_path_store_get(store, c.plan->axes, c.plan->n_axes));
-	sw_demand_init(&demand, c.planner.roles.n_points, &lives.arena);
+	sw_demand_init(&demand, c.analysis.roles.n_points, &lives.arena);
 	for (sw_id v = 0; v < c.plan->program->values.len; v++)
 		sw_lives_walk(&lives, v, add_life, &demand);
 	const sw_op *loop = find_op(c.plan->program, "done");
-	int32_t done = c.planner.roles.point[loop - c.plan->program->ops.data];
+	int32_t done = c.analysis.roles.point[loop - c.plan->program->ops.data];
 	double most = (double)sw_demand_most(&demand, 0, done + 1);
 	assert_true(most > 0.9 * (double)c.arena_bytes);
 	assert_true(most < 1.1 * (double)c.arena_bytes);

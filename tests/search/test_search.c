@@ -463,21 +463,26 @@ static void kernels_bound_the_plans_of_a_mesh(void **state)
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(names); i++) {
 		planned p;
-		sw_planner planner;
+		sw_analysis analysis;
+		sw_memo memo;
 		sw_model model;
 		open_fixture("mlp", "lab-2x4.yaml", &p);
 		make_plan(&p, names[i]);
-		sw_planner_init(&planner, p.plan, &p.sidecar);
+		sw_analysis_init(&analysis, p.plan, &p.sidecar,
+		                 (sw_analysis_options){.no_overlap = true});
+		sw_memo_init(&memo, &analysis, p.plan, 0);
 		sw_meshes meshes = {0};
-		check(sw_meshes_of(&p.cluster, &p.plan->strategy, &planner.roles, 1, &meshes, NULL),
+		check(sw_meshes_of(&p.cluster, &p.plan->strategy, &analysis.roles, 1, &meshes,
+		                   NULL),
 		      NULL);
-		assert_true(sw_model_begin(&model, &planner, &meshes.data[0]));
+		assert_true(sw_model_begin(&model, &memo, NULL, &meshes.data[0]));
 		double kernels_s = sw_model_kernels_s(&model);
 		assert_true(kernels_s > 0 && kernels_s <= p.plan->predicted.compute_s * (1 + 1e-9));
 		assert_true(sw_model_finish(&model, INT64_MAX));
 		assert_true(sw_model_kernels_s(&model) == kernels_s);
 		sw_model_clear(&model);
-		sw_planner_clear(&planner);
+		sw_memo_clear(&memo);
+		sw_analysis_clear(&analysis);
 		sw_vec_clear(&meshes);
 		close_planned(&p);
 	}

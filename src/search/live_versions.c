@@ -1,5 +1,5 @@
 /* From when to when the versions of each value are there. */
-#include "search/keep_lives.h"
+#include "search/live_versions.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -144,7 +144,7 @@ static void begin_value(const sw_lives *l, sw_id value, life_list *list)
 static bool read_use(const sw_lives *l, const sw_use *use, life_list *list)
 {
 	uint32_t produced = l->plan->produced[use->value], kept = l->plan->materialised[use->value];
-	bool there = latest(list, use->layout) && (!use->anew || use->layout == produced);
+	bool there = latest(list, use->layout) && (!use->regathers || use->layout == produced);
 	if (there) {
 		touch(list, use->layout, use->point);
 		return true;
@@ -210,11 +210,11 @@ static bool same_life(const sw_life *a, const sw_life *b)
 
 /* What is alike in front of the first difference and behind the last is left as it is: all but a
  * life or two. */
-void sw_lives_set(sw_lives *l, sw_use *use, bool anew, sw_see_life *see, void *context)
+void sw_lives_set(sw_lives *l, sw_use *use, bool regathers, sw_see_life *see, void *context)
 {
 	life_list before = {0}, after = {0};
 	live(l, use->value, &before);
-	use->anew = anew;
+	use->regathers = regathers;
 	live(l, use->value, &after);
 	size_t n = before.all.len, m = after.all.len, i = 0;
 	while (i < n && i < m && same_life(&before.all.data[i], &after.all.data[i]))

@@ -1,7 +1,7 @@
-/* keep_lives.c: from when to when the versions of each value are there, under a plan; and how many
- * bytes that is at each point. Private to keep.c. */
-#ifndef SW_PLAN_KEEP_LIVES_H
-#define SW_PLAN_KEEP_LIVES_H
+/* live_versions.c: from when to when the versions of each value are there, under a plan; and how
+ * many bytes that is at each point. Private to regather.c. */
+#ifndef SW_SEARCH_LIVE_VERSIONS_H
+#define SW_SEARCH_LIVE_VERSIONS_H
 
 #include "search/internal.h"
 
@@ -12,7 +12,7 @@ typedef struct sw_use {
 	/* since: of what there is in that layout with all kept, the use before */
 	int32_t point, since;
 	bool may; /* be anew: something else happens in between, and there is a way */
-	bool anew;
+	bool regathers;
 	double seconds; /* of moving it again, in a step */
 	/* bytes, over the gap, if it is anew and nothing else; for whoever ranks uses */
 	double freed, worth;
@@ -41,7 +41,7 @@ typedef void sw_see_life(void *context, int32_t begin, int32_t end, int64_t byte
 void sw_lives_walk(sw_lives *lives, sw_id value, sw_see_life *see, void *context);
 /* Has this use moved anew, or no more, and calls `see` for what of its value's lives that changes:
  * with negative bytes for those that go. */
-void sw_lives_set(sw_lives *lives, sw_use *use, bool anew, sw_see_life *see, void *context);
+void sw_lives_set(sw_lives *lives, sw_use *use, bool regathers, sw_see_life *see, void *context);
 
 /* Bytes per point: added over ranges, asked for the most in a range. O(log points) each. */
 typedef struct sw_demand {

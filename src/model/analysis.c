@@ -1,0 +1,30 @@
+/* What a program, its cluster and its user determine before any mesh is looked at. */
+#include "model/internal.h"
+
+void sw_analysis_init(sw_analysis *a, const sw_plan *plan, const sw_sidecar *sidecar,
+                      sw_analysis_options options)
+{
+	*a = (sw_analysis){.program = plan->program,
+	                   .cluster = plan->cluster,
+	                   .rules = plan->rules,
+	                   .overlap_weight = 1,
+	                   .untied = options.untied};
+	sw_arena_init(&a->arena);
+	sw_roles_init(&a->roles, plan->program, sidecar);
+	sw_classes_init(&a->classes, &a->roles, plan->rules);
+	if (!options.no_overlap) {
+		a->overlap = sw_overlap_new(&a->roles, plan->cluster);
+		a->overlap_weight = sw_overlap_weight(&a->roles, plan->cluster);
+	}
+	a->layers = sw_equivalent_layers(plan->program, &a->arena);
+	a->pinned_inputs = SW_NEW_N(&a->arena, const sw_option *, a->roles.n_inputs + 1);
+	a->pinned_ops = SW_NEW_N(&a->arena, const sw_option *, plan->program->ops.len + 1);
+}
+
+void sw_analysis_clear(sw_analysis *a)
+{
+	sw_overlap_free(a->overlap);
+	sw_classes_clear(&a->classes);
+	sw_roles_clear(&a->roles);
+	sw_arena_clear(&a->arena);
+}

@@ -1,0 +1,295 @@
+/* The answer of a search: the incumbent with its alternatives and bounds, or why there is none. */
+#include "search/internal.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- what else was considered ------------------------------------------------------------- */
+
+/* Gathers the lines of all variants: those of the plan's own, and of the program as it is, first.
+ */
+static void gather_alternatives(const sw_search *s, size_t own, sw_plan *plan)
+{
+	plan->alternatives.len = 0;
+	for (int others = 0; others < 2; others++)
+		for (size_t i = 0; i < s->variants.len; i++) {
+			const sw_variant *v = &s->variants.data[i];
+			if ((i != 0 && i != own) != (others > 0))
+				continue;
+			for (size_t k = 0; k < v->entries.len; k++)
+				sw_vec_push(&plan->alternatives, v->entries.data[k].line);
+			if (v->untried.name[0])
+				sw_vec_push(&plan->alternatives, v->untried);
+		}
+}
+
+static void add_warnings(const sw_search *s, sw_plan *plan)
+{
+	bool splits = false;
+	int32_t missing[SW_OPCODE_COUNT] = {0};
+	if (s->timed_out)
+		sw_vec_push(&plan->warnings, SW_TIME_LIMIT_WARNING);
+	for (size_t i = 0; i < plan->program->ops.len; i++) {
+		for (int32_t a = 0; a < plan->strategies[i].n; a++)
+			splits = splits || plan->strategies[i].atom[a].kind == SW_CHOICE_SPLIT;
+		if (plan->rules[i]->missing)
+			missing[plan->program->ops.data[i].opcode]++;
+	}
+	if (plan->cluster->n_devices > 1 && !splits)
+		sw_vec_push(&plan->warnings,
+		            sw_arena_printf(&plan->arena, "every device does the whole step: %s",
+		                            plan->strategy.kind == SW_PLAN_AUTO
+		                                    ? "nothing faster was found"
+		                                    : "the devices divide nothing that this "
+		                                      "strategy splits"));
+	for (int o = 0; o < SW_OPCODE_COUNT; o++)
+		if (missing[o] > 0)
+			sw_vec_push(
+				&plan->warnings,
+				sw_arena_printf(
+					&plan->arena,
+					"%d '%s' ops run replicated: there is no rule for them yet",
+					missing[o], sw_opcode_name((sw_opcode)o)));
+}
+
+/* ---- bounds ------------------------------------------------------------------------------- */
+
+static bool tries_memory(const sw_search *s)
+{
+	const sw_rewrites *first = &s->variants.data[0].rewrites;
+	for (size_t i = 1; i < s->variants.len; i++) {
+		const sw_rewrites *r = &s->variants.data[i].rewrites;
+		if (r->padding.multiple == 0 &&
+		    (r->microbatches != first->microbatches || (r->remat && !first->remat)))
+			return true;
+	}
+	return false;
+}
+
+static bool tries_padding(const sw_search *s)
+{
+	for (size_t i = 1; i < s->variants.len; i++)
+		if (s->variants.data[i].rewrites.padding.multiple > 0)
+			return true;
+	return false;
+}
+
+static void say_method(const sw_plan_options *options, sw_text *text)
+{
+	sw_method method = options->method;
+	if (method == SW_METHOD_EXACT)
+		return;
+	sw_text_addf(text, "; solved by the method %s%s%s", sw_method_name(method),
+	             method == SW_METHOD_SEGMENTS ? " (effort 2), whose bound is of one pass" : "",
+	             sw_method_has_bound(method) ? "" : ", which proves no bound");
+}
+
+/* Says of which plans the bound holds: those of all variants, but for the splits that the variant
+ * leaves out which leaves out most. */
+static void say_scope(const sw_search *s, sw_plan *plan)
+{
+	int64_t left_out = 0;
+	sw_text text = {0};
+	for (size_t i = 0; i < s->variants.len; i++)
+		left_out = SW_MAX(left_out, s->variants.data[i].left_out);
+	sw_text_add(&text, s->scope);
+	sw_text_addf(&text, " in which communication %s",
+	             s->options->no_overlap ? "does not hide behind kernels"
+	                                    : "hides behind its devices' even share of the kernels "
+	                                      "that it does not wait for");
+	if (sw_equivalence_is_tied(plan->program, s->options->untied))
+		sw_text_add(&text, ", repeated layers alike");
+	if (tries_padding(s))
+		sw_text_add(&text, ", with and without padding to a multiple of the devices");
+	if (tries_memory(s))
+		sw_text_add(&text, ", with the rematerialisation and microbatches that are listed");
+	if (left_out > 0)
+		sw_text_addf(&text, "; %lld ways to split some op were left out",
+		             (long long)left_out);
+	say_method(s->options, &text);
+	snprintf(plan->scope, sizeof(plan->scope), "%s", text.data);
+	sw_text_clear(&text);
+}
+
+static double gap_of(double bound_s, double seconds)
+{
+	return seconds > 0 ? fmax(0, 1 - bound_s / seconds) : 0;
+}
+
+/* Bounds that hold for all variants. The plan's own step may be a little below the model's bound.
+ */
+static void gather_bounds(const sw_search *s, sw_plan *plan)
+{
+	plan->lower_bound_s = plan->predicted.step_time_s;
+	plan->model_bound_s = plan->model_best_s = INFINITY;
+	for (size_t i = 0; i < s->variants.len; i++) {
+		const sw_variant *v = &s->variants.data[i];
+		if (sw_variant_is_too_large(s, v))
+			continue;
+		plan->lower_bound_s = SW_MIN(plan->lower_bound_s, sw_variant_bound_s(v));
+		plan->model_bound_s = SW_MIN(plan->model_bound_s, sw_variant_model_bound_s(v));
+		for (size_t k = 0; k < v->entries.len; k++)
+			plan->model_best_s = SW_MIN(plan->model_best_s, v->entries.data[k].best_s);
+	}
+	if (sw_search_has_incumbent(s))
+		plan->model_best_s = SW_MIN(plan->model_best_s, s->incumbent.model_s);
+	if (isinf(plan->model_bound_s)) /* nothing fits */
+		plan->model_bound_s = 0;
+	if (isinf(plan->model_best_s))
+		plan->model_best_s = 0;
+	plan->gap = gap_of(plan->model_bound_s, plan->model_best_s);
+	plan->step_gap = gap_of(plan->lower_bound_s, plan->predicted.step_time_s);
+	say_scope(s, plan);
+}
+
+/* ---- the plan ----------------------------------------------------------------------------- */
+
+/* The plan keeps the program as it was before rewrites. */
+static void take_program(sw_search *s, sw_variant *from, sw_plan *plan)
+{
+	if (plan->program != s->canonical)
+		plan->original = s->canonical;
+	for (size_t i = 0; i < s->variants.len; i++) {
+		sw_plan *other = s->variants.data[i].plan;
+		if (other != plan && other->program == s->canonical)
+			other->program = NULL;
+	}
+	plan->program_hash = sw_program_hash(s->canonical);
+	s->canonical = NULL;
+	plan->rewrites = sw_rewrites_copy(&from->rewrites, &plan->arena);
+	plan->padded = from->padded;
+	from->padded = (sw_padded_list){0};
+}
+
+static void restore(const sw_search *s, const sw_candidate_plan *c, sw_plan *plan)
+{
+	sw_snapshot_restore(&c->snapshot, &s->strategies, plan);
+	snprintf(plan->chosen, sizeof(plan->chosen), "%s", c->name);
+	plan->predicted = c->cost;
+	plan->model_s = c->model_s;
+}
+
+/* The plan of a variant, with all that is known of the search. */
+static sw_plan *take_plan(sw_search *s, size_t number)
+{
+	sw_variant *v = sw_search_variant(s, number);
+	sw_plan *plan = v->plan;
+	gather_alternatives(s, number, plan);
+	gather_bounds(s, plan);
+	add_warnings(s, plan);
+	take_program(s, v, plan);
+	plan->paths = NULL;
+	v->plan = NULL;
+	return plan;
+}
+
+static sw_status check_pins(const sw_search *s, const sw_plan *plan)
+{
+	sw_analysis analysis;
+	sw_analysis_options how = {.no_overlap = true, .untied = true};
+	if (!s->options->pins)
+		return SW_OK;
+	sw_analysis_init(&analysis, plan, s->sidecar, how);
+	sw_status status = sw_pins_resolve(s->options->pins, &analysis, s->sidecar, s->err);
+	if (status == SW_OK)
+		status = sw_pins_check(&analysis, plan, s->err);
+	sw_analysis_clear(&analysis);
+	return status;
+}
+
+/* ---- none --------------------------------------------------------------------------------- */
+
+static sw_status nothing_found(const sw_search *s)
+{
+	sw_text have = {0};
+	int64_t memory = sw_search_memory(s);
+	sw_text_add_bytes(&have, (double)memory);
+	sw_status status = sw_fail(
+		s->err, SW_NO, "no plan that fits in %s (%lld bytes) per device was found%s",
+		have.data, (long long)memory,
+		s->timed_out ? " within the time limit: give it more time, or memory"
+			     : ": use more devices, devices with more memory, or a smaller batch");
+	sw_text_clear(&have);
+	return status;
+}
+
+/* Says how much any plan needs, if it is known that no variant can fit. */
+static void say_share(const sw_search *s, sw_text *text)
+{
+	int64_t share = INT64_MAX;
+	for (size_t i = 0; i < s->variants.len; i++)
+		share = SW_MIN(share, s->variants.data[i].share_bytes);
+	if (share <= sw_search_memory(s))
+		return;
+	sw_text_add(text, "; however it is split it takes ");
+	sw_text_add_bytes(text, (double)share);
+	sw_text_addf(text, " (%lld bytes) at least", (long long)share);
+}
+
+static sw_status nothing_fits(const sw_search *s, const sw_plan *least)
+{
+	int64_t memory = sw_search_memory(s), needs = least->predicted.peak_bytes;
+	sw_text have = {0}, need = {0}, more = {0}, share = {0};
+	say_share(s, &share);
+	sw_text_add_bytes(&have, (double)memory);
+	sw_text_add_bytes(&need, (double)needs);
+	sw_text_add_bytes(&more, (double)(needs - memory));
+	sw_status status =
+		sw_fail(s->err, SW_NO,
+	                "no plan fits in %s (%lld bytes) per device; the least that was found "
+	                "needs %s (%lld bytes), %s more (%s)%s: "
+	                "use more devices, devices with more memory, or a smaller batch",
+	                have.data, (long long)memory, need.data, (long long)needs, more.data,
+	                least->chosen, share.data ? share.data : "");
+	sw_text_clear(&have);
+	sw_text_clear(&need);
+	sw_text_clear(&more);
+	sw_text_clear(&share);
+	return status;
+}
+
+/* Makes a plan as small as it can be: while plans were sought that fit, those far from that were
+ * not costed in every way. */
+static sw_status shrink(const sw_search *s, sw_plan *plan)
+{
+	sw_program_cost cached;
+	sw_roles roles;
+	sw_roles_init(&roles, plan->program, s->sidecar);
+	sw_costing c = {.options = s->options,
+	                .limits = s->limits,
+	                .roles = &roles,
+	                .paths = s->paths,
+	                .plan = plan,
+	                .memory_bytes = sw_search_memory(s),
+	                .deadline_s = sw_search_last_s(s),
+	                .doubt = INFINITY};
+	sw_status status = sw_costing_fit(&c, &cached, &plan->predicted, s->err);
+	sw_roles_clear(&roles);
+	return status;
+}
+
+static sw_status answer_none(sw_search *s, const sw_variant *least)
+{
+	if (s->timed_out || !least)
+		return nothing_found(s);
+	restore(s, &least->least, least->plan);
+	sw_status status = shrink(s, least->plan);
+	if (status != SW_OK)
+		return status;
+	status = nothing_fits(s, least->plan);
+	if (s->options->least)
+		*s->options->least = take_plan(s, (size_t)(least - s->variants.data));
+	return status;
+}
+
+sw_status sw_search_answer(sw_search *s, sw_plan **plan)
+{
+	if (!sw_search_has_incumbent(s))
+		return answer_none(s, sw_variant_least(s));
+	size_t number = s->incumbent.variant;
+	restore(s, &s->incumbent, sw_search_variant(s, number)->plan);
+	sw_status status = check_pins(s, sw_search_variant(s, number)->plan);
+	if (status == SW_OK)
+		*plan = take_plan(s, number);
+	return status;
+}

@@ -1,0 +1,318 @@
+/*
+ * A few meshes searched side by side.
+ *
+ * Models are built one after the other, for they share caches; each is solved while the next is
+ * built. Then plans are costed, those first that are quickest by the model: of which no step can
+ * beat the incumbent need not be. How many run side by side is the same on every machine.
+ */
+#include "search/internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define COSTED_AT_ONCE 2
+#define MAX_BATCH 8
+
+typedef struct batch_run {
+	sw_search *search;
+	sw_mesh_search **meshes; /* [n] of the wave */
+	size_t first, n;
+	bool first_attempt;
+	sw_beside *prefetching; /* NULL: nothing is built ahead */
+	sw_mesh_search *open[MAX_BATCH];
+	sw_mesh_search *costed[COSTED_AT_ONCE];
+} batch_run;
+
+static sw_mesh_entry *entry_of(const sw_search *s, const sw_mesh_search *m)
+{
+	return &sw_search_variant(s, s->wave->variant)->entries.data[m->entry];
+}
+
+/* ---- budgets ------------------------------------------------------------------------------ */
+
+/* A fixed strategy gets the same work alone and as a part of `auto`, and begins from nothing, so
+ * that `auto` is never worse than any of them. It is cut off only where no step of it can beat what
+ * another variant has. Free meshes share their work, and are cut off at the best of this wave. */
+static sw_budget budget_of(const sw_search *s, const sw_mesh_search *m, size_t position)
+{
+	const sw_wave *w = s->wave;
+	const sw_search_limits *l = s->limits;
+	double other_s = w->mode == SW_MEMORY_RESERVED ? INFINITY : s->incumbent.model_s,
+	       steps = 1 / sw_model_step_bound_s(&w->analysis, 1);
+	sw_budget b = {.work = (int64_t)l->fixed_work, .accept_s = other_s * steps};
+	if (!sw_search_has_incumbent(s))
+		b.accept_s = INFINITY;
+	if (sw_mesh_is_free(m->mesh)) {
+		double share = l->search_work / (double)w->n;
+		b.work = (int64_t)fmin(fmax(share, l->min_search_work), l->max_search_work);
+		b.accept_s = w->tally.model_s;
+	}
+	b.cutoff_s = w->tolerance * b.accept_s;
+	double left_s = w->time_limit_s - (sw_now_s() - w->start_s);
+	if (w->time_limit_s > 0)
+		b.seconds = fmax(1e-3, left_s / (double)(w->n - position));
+	return b;
+}
+
+/* Nothing slower by the model than the best so far is sought: that of the mesh itself, and of the
+ * other free meshes of its batch. */
+static void lower_budgets(batch_run *b)
+{
+	double all_s = INFINITY;
+	for (size_t i = 0; i < b->n; i++)
+		all_s = fmin(all_s, b->meshes[i]->bounds.best_s);
+	for (size_t i = 0; i < b->n; i++) {
+		sw_mesh_search *m = b->meshes[i];
+		double best_s = sw_mesh_is_free(m->mesh) ? all_s : m->bounds.best_s;
+		m->budget.accept_s = fmin(m->budget.accept_s, best_s);
+		m->budget.cutoff_s = b->search->wave->tolerance * m->budget.accept_s;
+	}
+}
+
+/* ---- modelling and solving ---------------------------------------------------------------- */
+
+static void build_one(void *context, int64_t i)
+{
+	batch_run *b = context;
+	sw_search *s = b->search;
+	sw_queue_build(s, b->first + (size_t)i); /* which may sort the meshes */
+	sw_mesh_search *m = b->meshes[i];
+	sw_queue_prune(s, &s->wave->tally, m);
+	if (m->pending) {
+		if (!m->sketch)
+			m->sketch = sw_plan_sketch(sw_search_variant(s, s->wave->variant)->plan);
+		if (m->attempt == m->first_attempt)
+			m->budget = budget_of(s, m, b->first + (size_t)i);
+		sw_mesh_search_warm_start(m, s->wave);
+	}
+	if ((size_t)i + 1 == b->n && b->first_attempt)
+		b->prefetching = sw_beside_start(s->wave->memo.threads, sw_queue_prefetch, s);
+}
+
+static void solve_one(void *context, int64_t i)
+{
+	batch_run *b = context;
+	if (b->meshes[i]->pending)
+		sw_mesh_search_solve(b->meshes[i], b->search);
+}
+
+/* ---- costing ------------------------------------------------------------------------------ */
+
+static void apply_one(void *context, int64_t i)
+{
+	batch_run *b = context;
+	sw_mesh_search_apply(b->open[i]);
+}
+
+static void cost_one(void *context, int64_t i)
+{
+	batch_run *b = context;
+	sw_mesh_search_cost(b->costed[i], b->search);
+}
+
+static int by_model(const void *a, const void *b)
+{
+	const sw_mesh_search *x = *(sw_mesh_search *const *)a, *y = *(sw_mesh_search *const *)b;
+	if (x->found.model_s != y->found.model_s)
+		return x->found.model_s < y->found.model_s ? -1 : 1;
+	return (x > y) - (x < y);
+}
+
+/* Collectives that begin as one may take less than the model says: as much less as any that was
+ * costed. */
+static double step_bound_s(const sw_search *s, const sw_found *f)
+{
+	const sw_wave *w = s->wave;
+	return fmax(f->kernels_s,
+	            w->tally.merged_share * sw_model_step_bound_s(&w->analysis, f->bound_s));
+}
+
+static void note_cost(sw_wave *w, const sw_found *f)
+{
+	sw_tally *t = &w->tally;
+	if (!f->feasible)
+		return;
+	if (f->cost.peak_bytes <= w->memory_bytes)
+		t->step_s = fmin(t->step_s, f->cost.step_time_s);
+	else
+		t->exceeding_s = fmin(t->exceeding_s, f->model_s);
+	if (f->cost.communication_s > 0) {
+		double share = f->cost.least_communication_s / f->cost.communication_s;
+		t->merged_share = t->merged_share > 0 ? fmin(t->merged_share, share) : share;
+	}
+}
+
+/* Is a solved mesh given up before it is costed? */
+static bool is_pruned(sw_search *s, sw_mesh_search *m)
+{
+	const sw_wave *w = s->wave;
+	double bound_s = step_bound_s(s, &m->found);
+	sw_estimate estimate = {.step_s = bound_s, .model_s = m->found.model_s, .deferrable = true};
+	sw_wave strict = *w;
+	strict.tolerance = 1;
+	sw_untried untried = sw_prune(&strict, &w->tally, &estimate);
+	if (m->found.feasible && untried != SW_UNTRIED_NOT)
+		sw_mesh_search_reject(m, untried, bound_s);
+	return !m->found.feasible && m->found.untried != SW_UNTRIED_NOT;
+}
+
+static void cost_all(batch_run *b, int64_t n_open)
+{
+	sw_search *s = b->search;
+	qsort(b->open, (size_t)n_open, sizeof(sw_mesh_search *), by_model);
+	for (int64_t i = 0; i < n_open;) {
+		int64_t n = 0;
+		for (; i < n_open && n < COSTED_AT_ONCE; i++)
+			if (!is_pruned(s, b->open[i]))
+				b->costed[n++] = b->open[i];
+		sw_parallel_for(n, s->wave->memo.threads, cost_one, b);
+		for (int64_t k = 0; k < n; k++)
+			note_cost(s->wave, &b->costed[k]->found);
+	}
+}
+
+static int64_t list_open(batch_run *b)
+{
+	int64_t n_open = 0;
+	for (size_t i = 0; i < b->n; i++)
+		if (b->meshes[i]->pending)
+			b->open[n_open++] = b->meshes[i];
+	return n_open;
+}
+
+/* ---- attempts ----------------------------------------------------------------------------- */
+
+static void attempt(batch_run *b)
+{
+	int threads = b->search->wave->memo.threads;
+	sw_pipeline((int64_t)b->n, threads, build_one, solve_one, b);
+	int64_t n_open = list_open(b);
+	sw_parallel_for(n_open, threads, apply_one, b);
+	cost_all(b, n_open);
+	if (b->prefetching)
+		sw_beside_join(b->prefetching);
+	b->prefetching = NULL;
+	b->first_attempt = false;
+}
+
+/* Judges the attempts; *again: does another one follow? */
+static sw_status judge(batch_run *b, bool *again)
+{
+	sw_status status = SW_OK;
+	*again = false;
+	for (size_t i = 0; i < b->n; i++) {
+		sw_mesh_search *m = b->meshes[i];
+		if (!m->pending)
+			continue;
+		sw_mesh_search_judge(m, b->search);
+		*again = *again || m->pending;
+		if (status == SW_OK && m->status != SW_OK) {
+			status = m->status;
+			if (b->search->err)
+				*b->search->err = m->err;
+		}
+	}
+	lower_budgets(b);
+	return status;
+}
+
+/* ---- results ------------------------------------------------------------------------------ */
+
+static sw_alternative line_of(const sw_search *s, const sw_mesh_search *m)
+{
+	const sw_found *f = &m->found;
+	const sw_program_cost *c = &f->cost;
+	int64_t least = m->bounds.least_bytes;
+	sw_alternative a = {.feasible = f->feasible, .untried = f->untried};
+	snprintf(a.name, sizeof(a.name), "%s", m->mesh->name);
+	if (f->feasible) {
+		a.step_time_s = c->step_time_s;
+		a.compute_s = c->compute_s;
+		a.communication_s = c->communication_s;
+		a.payload_bytes = c->payload_bytes;
+	}
+	a.peak_bytes = f->feasible ? c->peak_bytes : least == INT64_MAX ? 0 : least;
+	if (f->untried != SW_UNTRIED_NOT)
+		a.bound_s = f->untried_s;
+	else if (m->timed_out && !f->applied)
+		a.untried = SW_UNTRIED_TIME;
+	else if (f->feasible && !s->options->no_overlap) /* until it is played */
+		a.bound_s = sw_cost_step_bound_s(c);
+	return a;
+}
+
+/* A mesh that was dropped takes no less than its kernels by the model. */
+static void note_unconstrained(const sw_search *s, sw_mesh_entry *e, const sw_mesh_search *m)
+{
+	const sw_found *f = &m->found;
+	bool dropped = f->untried != SW_UNTRIED_NOT && !f->applied && f->cached_s == 0;
+	if (s->wave->mode == SW_MEMORY_UNCONSTRAINED)
+		e->unconstrained =
+			(sw_unconstrained){.model_s = f->applied ? f->cached_s
+		                                      : dropped  ? m->bounds.kernels_s
+		                                                 : INFINITY,
+		                           .kernels_s = e->step_bound_s,
+		                           .exceeds = f->cost.peak_bytes > s->wave->memory_bytes,
+		                           .deferred = f->untried == SW_UNTRIED_DEFERRED,
+		                           .cached = f->cached,
+		                           .cost = f->cost};
+}
+
+static void note_bounds(sw_search *s, sw_mesh_entry *e, const sw_mesh_search *m)
+{
+	const sw_analysis *a = &s->wave->analysis;
+	const sw_found *f = &m->found;
+	e->step_bound_s = SW_MAX(m->bounds.kernels_s, sw_model_step_bound_s(a, m->bounds.model_s));
+	e->model_bound_s = m->bounds.model_s;
+	e->best_s = f->feasible ? m->bounds.best_s : INFINITY;
+	note_unconstrained(s, e, m);
+	if (!e->in_bound)
+		e->step_bound_s = e->model_bound_s = INFINITY;
+	if (f->feasible) {
+		double step_s =
+			fmax(sw_cost_step_bound_s(&f->cost), sw_model_step_bound_s(a, f->model_s));
+		e->step_bound_s = fmin(e->step_bound_s, step_s);
+		e->model_bound_s = fmin(e->model_bound_s, m->bounds.best_s);
+	}
+}
+
+static void enter(sw_search *s, sw_mesh_search *m)
+{
+	sw_mesh_entry *e = entry_of(s, m);
+	const sw_found *f = &m->found;
+	s->timed_out = s->timed_out || m->timed_out;
+	if (s->wave->mode != SW_MEMORY_RESERVED) {
+		note_bounds(s, e, m);
+		e->line = line_of(s, m);
+	}
+	sw_candidates_enter(s, m);
+	if (f->applied && (f->feasible || f->untried != SW_UNTRIED_NOT))
+		sw_padding_note_need(s, m);
+	if (f->feasible)
+		s->wave->tally.model_s = fmin(s->wave->tally.model_s, m->bounds.best_s);
+}
+
+sw_status sw_batch_search(sw_search *s)
+{
+	sw_wave *w = s->wave;
+	batch_run b = {.search = s,
+	               .first = w->next - w->batch,
+	               .n = w->batch,
+	               .meshes = w->meshes + w->next - w->batch,
+	               .first_attempt = true};
+	bool again = true;
+	sw_status status = SW_OK;
+	w->before = w->tally;
+	while (again && status == SW_OK) {
+		attempt(&b);
+		status = judge(&b, &again);
+	}
+	for (size_t i = 0; i < b.n; i++) {
+		sw_mesh_search_end(b.meshes[i], s);
+		if (status == SW_OK)
+			enter(s, b.meshes[i]);
+		sw_plan_sketch_free(b.meshes[i]->sketch);
+		b.meshes[i]->sketch = NULL;
+	}
+	return status;
+}

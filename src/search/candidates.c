@@ -1,0 +1,179 @@
+/* Candidate plans: which may be the quickest, and which is, as it is scheduled. */
+#include "search/internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* How many are played side by side: the same on every machine, so that the answer is, too. */
+#define PLAYED_AT_ONCE 2
+
+double sw_cost_step_bound_s(const sw_program_cost *cost)
+{
+	return fmax(cost->compute_s, cost->least_communication_s);
+}
+
+void sw_candidate_clear(sw_candidate_plan *c)
+{
+	sw_snapshot_clear(&c->snapshot);
+}
+
+static sw_candidate_plan candidate_of(sw_search *s, const sw_mesh_search *m)
+{
+	sw_candidate_plan c = {.variant = s->wave->variant,
+	                       .entry = m->entry,
+	                       .model_s = m->found.model_s,
+	                       .cost = m->found.cost};
+	snprintf(c.name, sizeof(c.name), "%s", m->mesh->name);
+	sw_snapshot_take(&c.snapshot, m->sketch, &s->strategies);
+	return c;
+}
+
+/* The quickest step that some plan surely has: no schedule is slower than no overlap. */
+static double sure_step_s(const sw_search *s)
+{
+	double step_s = sw_search_has_incumbent(s) ? s->incumbent.cost.step_time_s : INFINITY;
+	for (size_t i = 0; i < s->wave->candidates.len; i++)
+		step_s = fmin(step_s, s->wave->candidates.data[i].cost.step_time_s);
+	return step_s;
+}
+
+void sw_candidates_enter(sw_search *s, const sw_mesh_search *m)
+{
+	const sw_program_cost *cost = &m->found.cost;
+	double bound_s = s->options->no_overlap ? cost->step_time_s : sw_cost_step_bound_s(cost);
+	if (m->found.feasible && bound_s < sure_step_s(s))
+		sw_vec_push(&s->wave->candidates, candidate_of(s, m));
+}
+
+void sw_candidates_note_least(sw_search *s, const sw_mesh_search *m)
+{
+	sw_variant *v = sw_search_variant(s, s->wave->variant);
+	const sw_program_cost *cost = &m->found.cost;
+	if (v->least.snapshot.strategies && v->least.cost.peak_bytes <= cost->peak_bytes)
+		return;
+	sw_candidate_clear(&v->least);
+	v->least = candidate_of(s, m);
+}
+
+/* ---- playing ------------------------------------------------------------------------------ */
+
+typedef struct play_job {
+	sw_candidate_plan *candidate;
+	sw_plan *sketch;
+	sw_status status;
+	sw_error err;
+} play_job;
+
+typedef struct play_stage {
+	const sw_search *search;
+	play_job jobs[PLAYED_AT_ONCE];
+	int64_t n;
+} play_stage;
+
+static void play(void *context, int64_t i)
+{
+	play_stage *stage = context;
+	play_job *j = &stage->jobs[i];
+	sw_program_cost *cost = &j->candidate->cost;
+	sw_snapshot_restore(&j->candidate->snapshot, &stage->search->strategies, j->sketch);
+	j->status = sw_simulate_plan(j->sketch, cost, &cost->step_time_s, &j->err);
+}
+
+static int by_model(const void *a, const void *b)
+{
+	const sw_candidate_plan *x = a, *y = b;
+	if (x->model_s != y->model_s)
+		return x->model_s < y->model_s ? -1 : 1;
+	return (x->entry > y->entry) - (x->entry < y->entry);
+}
+
+/* Makes a candidate the incumbent if it is quicker. */
+static void offer(sw_search *s, sw_candidate_plan *c)
+{
+	if (sw_search_has_incumbent(s) && s->incumbent.cost.step_time_s <= c->cost.step_time_s)
+		return;
+	sw_candidate_clear(&s->incumbent);
+	s->incumbent = *c;
+	c->snapshot = (sw_snapshot){0};
+}
+
+/* The next that may be quicker than the incumbent; returns where to go on. */
+static size_t fill_stage(play_stage *stage, sw_wave *w, size_t from)
+{
+	stage->n = 0;
+	for (; from < w->candidates.len && stage->n < PLAYED_AT_ONCE; from++) {
+		sw_candidate_plan *c = &w->candidates.data[from];
+		sw_estimate estimate = {.step_s = sw_cost_step_bound_s(&c->cost)};
+		sw_wave strict = {.tolerance = 1, .mode = SW_MEMORY_LIMITED};
+		if (sw_prune(&strict, &w->tally, &estimate) == SW_UNTRIED_NOT)
+			stage->jobs[stage->n++].candidate = c;
+	}
+	return from;
+}
+
+static sw_status take_played(sw_search *s, play_job *j)
+{
+	sw_candidate_plan *c = j->candidate;
+	sw_mesh_entry *e = &sw_search_variant(s, c->variant)->entries.data[c->entry];
+	if (j->status != SW_OK && s->err)
+		*s->err = j->err;
+	if (j->status != SW_OK)
+		return j->status;
+	bool is_better =
+		!sw_search_has_incumbent(s) || c->cost.step_time_s < s->incumbent.cost.step_time_s;
+	if (s->wave->mode != SW_MEMORY_RESERVED || is_better) {
+		e->line.step_time_s = c->cost.step_time_s;
+		e->line.bound_s = 0;
+	}
+	s->wave->tally.step_s = fmin(s->wave->tally.step_s, c->cost.step_time_s);
+	offer(s, c);
+	return SW_OK;
+}
+
+static sw_status play_all(sw_search *s, play_stage *stage)
+{
+	sw_wave *w = s->wave;
+	double last_s = sw_search_last_s(s);
+	bool any = false;
+	for (size_t next = 0; next < w->candidates.len;) {
+		if (any && last_s > 0 && sw_now_s() > last_s) {
+			s->timed_out = true;
+			break;
+		}
+		next = fill_stage(stage, w, next);
+		sw_parallel_for(stage->n, w->memo.threads, play, stage);
+		for (int64_t i = 0; i < stage->n; i++) {
+			sw_status status = take_played(s, &stage->jobs[i]);
+			if (status != SW_OK)
+				return status;
+			any = true;
+		}
+	}
+	return SW_OK;
+}
+
+sw_status sw_candidates_select(sw_search *s)
+{
+	sw_wave *w = s->wave;
+	play_stage stage = {.search = s};
+	sw_plan *base = sw_search_variant(s, w->variant)->plan;
+	sw_status status = SW_OK;
+	if (w->candidates.len == 0)
+		return SW_OK;
+	qsort(w->candidates.data, w->candidates.len, sizeof(sw_candidate_plan), by_model);
+	for (size_t i = 0; s->options->no_overlap && i < w->candidates.len; i++)
+		offer(s, &w->candidates.data[i]);
+	if (!s->options->no_overlap) {
+		w->tally.step_s =
+			sw_search_has_incumbent(s) ? s->incumbent.cost.step_time_s : INFINITY;
+		for (size_t i = 0; i < PLAYED_AT_ONCE; i++)
+			stage.jobs[i].sketch = sw_plan_sketch(base);
+		status = play_all(s, &stage);
+		for (size_t i = 0; i < PLAYED_AT_ONCE; i++)
+			sw_plan_sketch_free(stage.jobs[i].sketch);
+	}
+	for (size_t i = 0; i < w->candidates.len; i++)
+		sw_candidate_clear(&w->candidates.data[i]);
+	w->candidates.len = 0;
+	return status;
+}

@@ -1,0 +1,76 @@
+/* The cost of a plan, as its partitioned program has it; and ways to make that fit in memory. */
+#include "search/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+sw_status sw_cost_plan(const sw_plan_options *options, const sw_plan *plan, sw_program_cost *cost,
+                       sw_error *err)
+{
+	if (options->effort) {
+		options->effort->programs++;
+		options->effort->ops += (int64_t)plan->program->ops.len;
+	}
+	return sw_partition_measure(plan, cost, err);
+}
+
+static bool is_late(const sw_costing *c)
+{
+	return c->deadline_s > 0 && sw_now_s() > c->deadline_s;
+}
+
+/* First everything is cached: a value that one reader has gathered serves the next. */
+static sw_status fit_cached(sw_costing *c, sw_program_cost *cached, sw_program_cost *cost,
+                            sw_error *err)
+{
+	c->plan->regathered.len = 0;
+	sw_status status = sw_cost_plan(c->options, c->plan, cached, err);
+	*cost = *cached;
+	c->least_bytes = cost->peak_bytes;
+	if (status == SW_OK && cost->peak_bytes > c->memory_bytes)
+		status = sw_regather(c, cost, err);
+	return status;
+}
+
+/* While one op runs, the streams of others save nothing: the best saves all that is saved. */
+static bool may_fit(const sw_costing *c, int64_t saved_bytes)
+{
+	return saved_bytes > 0 &&
+	       (double)(c->least_bytes - saved_bytes) <= c->doubt * (double)c->memory_bytes;
+}
+
+/* Streams operands if the plan then needs less memory. A stream is a loop: it must save a good part
+ * of the missing bytes to be worth one. */
+static sw_status fit_streamed(sw_costing *c, sw_program_cost *cost, sw_error *err)
+{
+	sw_plan *plan = c->plan;
+	int64_t missing = (c->least_bytes - c->memory_bytes) / (int64_t)c->limits->stream_parts;
+	size_t bytes = sizeof(sw_strategy) * plan->program->ops.len;
+	sw_strategy *before = sw_alloc(bytes);
+	sw_reads regathered = {0};
+	sw_program_cost cached, again = {.peak_bytes = INT64_MAX};
+	sw_status status = SW_OK;
+	memcpy(before, plan->strategies, bytes);
+	sw_reads_copy(&regathered, &plan->regathered);
+	if (may_fit(c, sw_plan_stream(plan, SW_MAX(missing, 1))))
+		status = fit_cached(c, &cached, &again, err);
+	if (status == SW_OK && again.peak_bytes < cost->peak_bytes) {
+		*cost = again;
+	} else {
+		memcpy(plan->strategies, before, bytes);
+		sw_reads_copy(&plan->regathered, &regathered);
+	}
+	sw_vec_clear(&regathered);
+	free(before);
+	return status;
+}
+
+sw_status sw_costing_fit(sw_costing *c, sw_program_cost *cached, sw_program_cost *cost,
+                         sw_error *err)
+{
+	sw_status status = fit_cached(c, cached, cost, err);
+	bool late = is_late(c);
+	if (status == SW_OK && cost->peak_bytes > c->memory_bytes && !late)
+		status = fit_streamed(c, cost, err);
+	return status;
+}

@@ -1,0 +1,61 @@
+/*
+ * The constants of the search that change its results: their values, units and meaning.
+ *
+ * bench/limits halves and doubles each of them over a set of programs and clusters, and prints what
+ * that does to the step and to the time that planning takes.
+ */
+#ifndef SW_SEARCH_LIMITS_H
+#define SW_SEARCH_LIMITS_H
+
+#include <stddef.h>
+
+/* X(name, value, unit, meaning) */
+#define SW_SEARCH_LIMITS(X)                                                                        \
+	X(fixed_work, 6e8, "solver work",                                                          \
+	  "for each attempt of a fixed strategy; 5e8 take about a second")                         \
+	X(search_work, 6e9, "solver work", "for all meshes whose axes are free, shared equally")   \
+	X(min_search_work, 4e8, "solver work", "for each attempt on such a mesh, at least")        \
+	X(max_search_work, 1.5e9, "solver work", "and at most")                                    \
+	X(solver_gap, 0.001, "of the cost", "within which of its bound the solver stops")          \
+	X(max_attempts, 5, "attempts", "on one mesh, each with another memory limit of the model") \
+	X(memory_doubt, 1.25, "ratio", "by which the model's memory may differ from the arena's")  \
+	X(tightening, 0.98, "ratio", "by which the limit falls below a plan that did not fit")     \
+	X(min_gain, 0.01, "of the model's seconds", "of an attempt for another one to follow")     \
+	X(stream_parts, 8, "parts", "of the missing bytes, one of which a streamed dot must save") \
+	X(behind, 1.5, "ratio",                                                                    \
+	  "of the best step beyond which a mesh is left out of other variants")                    \
+	X(far_too_large, 2, "ratio", "of the memory beyond which splitting more is hopeless")      \
+	X(near_optimum, 1.005, "ratio", "to the memory-unconstrained optimum that is accepted")    \
+	X(full_memory, 0.9, "of the memory", "used from which on the schedule may lack workspace") \
+	X(reserve_gain, 1.02, "ratio", "of steps for which memory is reserved for the schedule")   \
+	X(reserve_parts, 16, "parts", "of the memory, one of which is reserved for the schedule")  \
+	X(max_variants, 8, "variants", "that save memory and are searched")                        \
+	X(max_microbatches, 256, "microbatches", "that are tried")                                 \
+	X(near_memory, 1.25, "ratio",                                                              \
+	  "of bytes within which a variant that did not fit still might")                          \
+	X(pad_little, 16, "parts",                                                                 \
+	  "of a dimension, one of which padding may add in the first variant")                     \
+	X(pad_much, 2, "parts", "and in the second")                                               \
+	X(close_to_roofline, 1.05, "ratio", "to the roofline at which no padding is tried")        \
+	X(pad_behind, 2, "ratio", "of the best step up to which a padded plan is padded in part")  \
+	X(max_regather_costings, 6, "programs", "costed to find which values stay cached")         \
+	X(max_regather_targets, 16, "targets", "of memory tried for the same")                     \
+	X(grace_s, 1, "s", "beyond the time limit that the first mesh may take")
+
+typedef struct sw_search_limits {
+#define SW_FIELD(name, value, unit, meaning) double name; /* unit: meaning, see the table */
+	SW_SEARCH_LIMITS(SW_FIELD)
+#undef SW_FIELD
+} sw_search_limits;
+
+/* The table, for benchmarks and for people. */
+typedef struct sw_limit_row {
+	const char *name, *unit, *meaning;
+	size_t offset; /* of a double, in the struct */
+	double value;
+} sw_limit_row;
+extern const sw_search_limits sw_search_default_limits;
+extern const sw_limit_row sw_search_limit_rows[];
+extern const size_t sw_search_n_limits;
+
+#endif

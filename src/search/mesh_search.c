@@ -1,0 +1,421 @@
+/*
+ * The search of one mesh: model, solve, cost; and again within memory if what was found does not
+ * fit.
+ *
+ * The first attempt has no memory limit, unless its result is known to be far too large: what then
+ * fits needs no memory model. In later ones the model's live ranges limit the search. Where the
+ * partitioned program still exceeds the memory (live ranges are not its arena to the byte), the
+ * limit is tightened in proportion, with the copies counted that readers held. A plan that fits
+ * only since some readers re-gather may be slower than one that the solver finds within less
+ * memory: attempts go on as long as they gain. A mesh whose bound is asked for has the greatest
+ * bound of the attempts whose limit was no tighter than the memory.
+ */
+#include "search/internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool sw_mesh_is_free(const sw_mesh *mesh)
+{
+	return mesh->n_axes == 0 || mesh->search;
+}
+
+double sw_model_step_bound_s(const sw_analysis *analysis, double model_s)
+{
+	return model_s / (analysis->overlap ? 1 + analysis->overlap_weight : 1);
+}
+
+static sw_mesh_entry *entry_of(const sw_mesh_search *m, const sw_search *s)
+{
+	return &sw_search_variant(s, s->wave->variant)->entries.data[m->entry];
+}
+
+/* The result without a memory limit, where that is known; NULL: it is not. */
+static const sw_unconstrained *known_of(const sw_mesh_search *m, const sw_search *s)
+{
+	return s->wave->mode == SW_MEMORY_UNCONSTRAINED ? NULL : &entry_of(m, s)->unconstrained;
+}
+
+/* Is the result without a limit known to need far more than there is? */
+static bool is_far(const sw_mesh_search *m, const sw_search *s)
+{
+	const sw_unconstrained *known = known_of(m, s);
+	double limit = s->limits->memory_doubt * (double)s->wave->memory_bytes;
+	return known && (sw_search_variant(s, s->wave->variant)->far ||
+	                 (known->exceeds && (double)known->cost.peak_bytes > limit));
+}
+
+void sw_mesh_search_init(sw_mesh_search *m, const sw_search *s, size_t entry)
+{
+	*m = (sw_mesh_search){.entry = entry, .pending = true};
+	m->mesh = &entry_of(m, s)->mesh;
+	m->attempt = m->first_attempt = is_far(m, s) ? 1 : 0;
+	m->bounds.least_bytes = m->found.costed_bytes = INT64_MAX;
+	m->bounds.best_s = INFINITY;
+}
+
+/* ---- the model ---------------------------------------------------------------------------- */
+
+static void end_late(sw_mesh_search *m)
+{
+	sw_model_clear(&m->work.model);
+	m->timed_out = true;
+	m->pending = m->listed = m->built = false;
+}
+
+void sw_mesh_search_list(sw_mesh_search *m, sw_wave *wave, const sw_watch *watch)
+{
+	m->listed = true;
+	if (!sw_model_begin(&m->work.model, &wave->memo, watch, m->mesh))
+		end_late(m);
+	else
+		m->bounds.kernels_s = sw_model_kernels_s(&m->work.model);
+}
+
+/* Bytes that the model counts, for each that the program takes, of the plan that was found last. */
+static double counted_per_byte(const sw_mesh_search *m, int64_t costed_bytes)
+{
+	const sw_model *model = &m->work.model;
+	int32_t *assignment = sw_alloc(sizeof(int32_t) * (model->problem.nodes.len + 1));
+	const sw_start *last = &m->work.starts.data[m->work.starts.len - 1];
+	sw_evaluation counted = {0};
+	if (sw_start_place(last, model, assignment))
+		sw_problem_evaluate(&model->problem, assignment, &counted);
+	free(assignment);
+	return counted.peak_usage > 0 ? (double)counted.peak_usage / (double)costed_bytes : 1;
+}
+
+static bool is_calibrated(const sw_mesh_search *m)
+{
+	return m->capacity == SW_CAPACITY_CALIBRATED || m->capacity == SW_CAPACITY_TIGHTENED;
+}
+
+/* The first limit is no tighter than the memory, and looser where the model counts more than the
+ * arena has: so it still bounds, unless a plan is known that fits though it exceeds that limit,
+ * since some of its readers re-gather, of which the model knows nothing. */
+static double first_limit(sw_mesh_search *m, const sw_search *s, double memory)
+{
+	bool regathers = m->found.feasible && m->sketch && m->sketch->regathered.len > 0;
+	if (m->work.starts.len == 0) {
+		m->capacity = SW_CAPACITY_GUESSED;
+		return memory * s->limits->memory_doubt;
+	}
+	m->capacity = regathers ? SW_CAPACITY_TIGHTENED : SW_CAPACITY_CALIBRATED;
+	return memory * SW_MAX(counted_per_byte(m, m->found.cached.peak_bytes), 1);
+}
+
+/* Later limits exclude the plan that was found last, and its neighbours, which mostly exceed the
+ * memory, too. */
+static double next_limit(sw_mesh_search *m, const sw_search *s, double memory)
+{
+	const sw_found *f = &m->found;
+	m->capacity = SW_CAPACITY_TIGHTENED;
+	sw_model_count_copies(&m->work.model, m->sketch);
+	return memory * (f->feasible
+	                         ? counted_per_byte(m, f->cached.peak_bytes)
+	                         : s->limits->tightening * counted_per_byte(m, f->cost.peak_bytes));
+}
+
+static void set_limit(sw_mesh_search *m, const sw_search *s)
+{
+	double memory = (double)s->wave->memory_bytes;
+	if (m->attempt == 0)
+		m->capacity = SW_CAPACITY_NONE;
+	else
+		m->work.model.problem.capacity =
+			(int64_t)(m->attempt == 1 || !is_calibrated(m) ? first_limit(m, s, memory)
+		                                                       : next_limit(m, s, memory));
+}
+
+void sw_mesh_search_build(sw_mesh_search *m, sw_search *s, const sw_watch *watch)
+{
+	int64_t memory = m->attempt > 0 ? s->wave->memory_bytes : INT64_MAX;
+	m->work.deadline_s = watch->deadline_s;
+	if (!m->listed)
+		sw_mesh_search_list(m, s->wave, watch);
+	m->work.model.watch = *watch;
+	if (m->pending && !sw_model_finish(&m->work.model, memory))
+		end_late(m);
+	if (!m->pending)
+		return;
+	m->built = true;
+	set_limit(m, s);
+	m->found = (sw_found){.costed_bytes = INT64_MAX};
+}
+
+/* ---- solving ------------------------------------------------------------------------------ */
+
+void sw_mesh_search_warm_start(sw_mesh_search *m, const sw_wave *wave)
+{
+	const sw_model *model = &m->work.model;
+	bool begins = sw_mesh_is_free(m->mesh) || m->mesh->freed;
+	for (size_t i = 0; begins && i < wave->starts.len; i++) {
+		int32_t *place = sw_alloc(sizeof(int32_t) * model->problem.nodes.len);
+		if (sw_start_place(&wave->starts.data[i], model, place))
+			sw_vec_push(&m->work.places, place);
+		else
+			free(place);
+	}
+}
+
+static void clear_places(sw_mesh_search *m)
+{
+	for (size_t i = 0; i < m->work.places.len; i++)
+		free(m->work.places.data[i]);
+	sw_vec_clear(&m->work.places);
+}
+
+/* The first limit may be a guess, and its result tells the next one; later attempts begin near the
+ * answer. Both get a part of the work. */
+static int64_t work_of(const sw_mesh_search *m, const sw_search *s)
+{
+	int64_t work = m->budget.work;
+	bool guessed = m->attempt == 1 && m->capacity == SW_CAPACITY_GUESSED;
+	int64_t part = guessed ? work / 4 : m->attempt > 2 ? work / 2 : work;
+	return SW_MIN(work, SW_MAX(part, (int64_t)s->limits->min_search_work));
+}
+
+/* In the problem's units; 0: there is no such limit. */
+static int64_t to_units(double seconds)
+{
+	double units = seconds / SW_COST_UNIT_S;
+	return units < 4e18 ? llround(units) : 0;
+}
+
+static sw_status solve(sw_mesh_search *m, const sw_search *s, sw_solution *solution)
+{
+	sw_solve_options how = {.work_limit = work_of(m, s),
+	                        .time_limit_s = m->budget.seconds,
+	                        .gap = s->limits->solver_gap,
+	                        .cutoff = to_units(m->budget.cutoff_s),
+	                        .seed = s->options->seed,
+	                        .threads = s->wave->memo.threads,
+	                        .quiet = true,
+	                        .n_starts = (int)m->work.places.len,
+	                        .starts = (const int32_t *const *)m->work.places.data};
+	return sw_solve_by(s->options->method, &m->work.model.problem, &how, solution, &m->err);
+}
+
+static double bound_of(const sw_solution *solution)
+{
+	return solution->answer == SW_SOLVED_INFEASIBLE
+	               ? INFINITY
+	               : (double)solution->lower_bound * SW_COST_UNIT_S;
+}
+
+static double kernels_s(const sw_problem *problem, const int32_t *assignment)
+{
+	double sum = 0;
+	for (size_t i = 0; i < problem->nodes.len; i++)
+		sum += (double)problem->nodes.data[i].cost[assignment[i]] * SW_COST_UNIT_S;
+	return sum;
+}
+
+void sw_mesh_search_drop(sw_mesh_search *m, sw_untried untried)
+{
+	sw_model_clear(&m->work.model);
+	m->pending = m->listed = m->built = false;
+	m->bounds.model_s = m->bounds.kernels_s;
+	sw_mesh_search_reject(m, untried, m->bounds.kernels_s);
+}
+
+void sw_mesh_search_reject(sw_mesh_search *m, sw_untried untried, double bound_s)
+{
+	m->found.feasible = false;
+	m->found.untried = untried;
+	m->found.untried_s = bound_s;
+}
+
+/* Solves under the model's capacity. Infeasible is an answer, not an error. */
+static sw_status solve_attempt(sw_mesh_search *m, const sw_search *s)
+{
+	const sw_solution *solution = &m->work.solution;
+	sw_found *f = &m->found;
+	sw_status status = solve(m, s, &m->work.solution);
+	if (status != SW_OK)
+		return status;
+	f->feasible =
+		solution->answer == SW_SOLVED_OPTIMAL || solution->answer == SW_SOLVED_FEASIBLE;
+	f->bound_s = bound_of(solution);
+	f->cached_s = f->model_s = (double)solution->cost * SW_COST_UNIT_S;
+	f->kernels_s = f->feasible ? kernels_s(&m->work.model.problem, solution->assignment) : 0;
+	f->applied = f->feasible && f->bound_s < m->budget.cutoff_s;
+	m->timed_out = m->timed_out || solution->timed_out;
+	if (f->feasible && f->bound_s >= m->budget.accept_s)
+		sw_mesh_search_reject(m, SW_UNTRIED_SLOWER, f->bound_s);
+	return SW_OK;
+}
+
+/* That nothing fits is believed where nothing fits in so much more, either; else plans within that
+ * bound it. */
+static sw_status bound_with_doubt(sw_mesh_search *m, const sw_search *s)
+{
+	sw_solution solution;
+	sw_problem *problem = &m->work.model.problem;
+	problem->capacity = (int64_t)(s->limits->memory_doubt * (double)problem->capacity);
+	sw_status status = solve(m, s, &solution);
+	if (status != SW_OK)
+		return status;
+	m->found.bound_s = bound_of(&solution);
+	sw_solution_clear(&solution);
+	return status;
+}
+
+void sw_mesh_search_solve(sw_mesh_search *m, const sw_search *s)
+{
+	m->status = solve_attempt(m, s);
+	if (m->status == SW_OK && m->attempt == 1 && is_calibrated(m) && isinf(m->found.bound_s) &&
+	    entry_of(m, s)->in_bound)
+		m->status = bound_with_doubt(m, s);
+	clear_places(m);
+}
+
+void sw_mesh_search_apply(sw_mesh_search *m)
+{
+	if (m->status == SW_OK && m->found.applied) {
+		sw_start start;
+		sw_start_save(&start, &m->work.model, m->work.solution.assignment);
+		sw_vec_push(&m->work.starts, start);
+		sw_model_apply(&m->work.model, m->work.solution.assignment, m->sketch);
+	}
+	sw_solution_clear(&m->work.solution);
+}
+
+/* ---- costing ------------------------------------------------------------------------------ */
+
+static sw_status cost(sw_mesh_search *m, const sw_search *s)
+{
+	const sw_wave *w = s->wave;
+	sw_found *f = &m->found;
+	sw_costing c = {.options = s->options,
+	                .limits = s->limits,
+	                .roles = &w->analysis.roles,
+	                .paths = w->memo.paths,
+	                .plan = m->sketch,
+	                .memory_bytes = w->memory_bytes,
+	                .deadline_s = m->work.deadline_s,
+	                .doubt = s->limits->memory_doubt};
+	sw_status status = sw_costing_fit(&c, &f->cached, &f->cost, &m->err);
+	if (status == SW_OK)
+		f->model_s += w->analysis.overlap_weight *
+		              (f->cost.communication_s - f->cached.communication_s);
+	return status;
+}
+
+/* Was the same plan found without a limit, and does not fit? */
+static bool is_known(const sw_mesh_search *m, const sw_unconstrained *known)
+{
+	return m->attempt == 0 && known && known->exceeds && known->model_s == m->found.cached_s;
+}
+
+void sw_mesh_search_cost(sw_mesh_search *m, const sw_search *s)
+{
+	const sw_unconstrained *known = known_of(m, s);
+	sw_found *f = &m->found;
+	if (m->status != SW_OK || !f->feasible)
+		return;
+	m->status = sw_plan_verify(m->sketch, &m->err);
+	if (m->status == SW_OK && is_known(m, known)) {
+		f->cached = known->cached;
+		f->cost = known->cost;
+	} else if (m->status == SW_OK) {
+		m->status = cost(m, s);
+	}
+	f->costed_bytes = f->cost.peak_bytes;
+}
+
+/* ---- judging ------------------------------------------------------------------------------ */
+
+/* Another attempt gets the time that is left; false: there is none. */
+static bool has_time(sw_mesh_search *m)
+{
+	double deadline_s = m->work.deadline_s, now_s = sw_now_s();
+	bool late = deadline_s > 0 && now_s > deadline_s;
+	m->timed_out = m->timed_out || late;
+	if (deadline_s > 0)
+		m->budget.seconds = fmin(m->budget.seconds, fmax(deadline_s - now_s, 1e-3));
+	return !late;
+}
+
+static void keep_best(sw_mesh_search *m, sw_strategy_set *strategies)
+{
+	if (m->best.feasible && m->best.cost.step_time_s <= m->found.cost.step_time_s)
+		return;
+	m->best = m->found;
+	sw_snapshot_take(&m->best_snapshot, m->sketch, strategies);
+}
+
+/* A plan that fits only since readers re-gather, or that was found within a guessed limit, may be
+ * slower than one within another limit; unless the bound leaves little to gain, or the last attempt
+ * gained little. */
+static bool may_gain(const sw_mesh_search *m, const sw_search *s)
+{
+	const sw_found *f = &m->found;
+	double before_s = m->best.feasible ? m->best.model_s : INFINITY,
+	       rest = 1 - s->limits->min_gain;
+	bool guessed = m->attempt == 1 && m->capacity == SW_CAPACITY_GUESSED,
+	     regathers = m->sketch->regathered.len > 0;
+	if (!f->feasible || m->attempt == 0)
+		return f->feasible && regathers;
+	return (regathers || guessed) && f->model_s * rest > m->bounds.model_s &&
+	       f->model_s < rest * before_s;
+}
+
+static void note_unconstrained(sw_mesh_search *m, sw_search *s)
+{
+	sw_variant *v = sw_search_variant(s, s->wave->variant);
+	const sw_found *f = &m->found;
+	if (m->attempt > 0 || m->status != SW_OK || !f->feasible)
+		return;
+	if (v->unconstrained.step_time_s > 0 && v->unconstrained_s <= f->cached_s)
+		return;
+	v->unconstrained = f->cached;
+	v->unconstrained_s = f->cached_s;
+}
+
+void sw_mesh_search_judge(sw_mesh_search *m, sw_search *s)
+{
+	const sw_wave *w = s->wave;
+	sw_found *f = &m->found;
+	sw_model_clear(&m->work.model);
+	m->listed = m->built = false;
+	if (m->capacity != SW_CAPACITY_TIGHTENED)
+		m->bounds.model_s = SW_MAX(m->bounds.model_s, f->bound_s);
+	m->bounds.least_bytes = SW_MIN(m->bounds.least_bytes, f->costed_bytes);
+	note_unconstrained(m, s);
+	bool exceeds = m->status == SW_OK && f->feasible && f->cost.peak_bytes > w->memory_bytes;
+	if (exceeds)
+		sw_candidates_note_least(s, m);
+	f->feasible = f->feasible && !exceeds;
+	bool wanted = (exceeds || may_gain(m, s)) && w->mode != SW_MEMORY_UNCONSTRAINED &&
+	              m->attempt + 1 < (int)s->limits->max_attempts;
+	m->pending = has_time(m) && wanted;
+	if (f->feasible)
+		m->bounds.best_s = fmin(m->bounds.best_s, f->model_s);
+	if (m->status == SW_OK && f->feasible && (m->pending || m->best.feasible))
+		keep_best(m, &s->strategies);
+	m->attempt++;
+}
+
+void sw_mesh_search_end(sw_mesh_search *m, sw_search *s)
+{
+	if (m->best.feasible) {
+		m->found = m->best;
+		sw_snapshot_restore(&m->best_snapshot, &s->strategies, m->sketch);
+	}
+	sw_snapshot_clear(&m->best_snapshot);
+	for (size_t i = 0; i < m->work.starts.len; i++)
+		sw_vec_push(&s->wave->starts, m->work.starts.data[i]);
+	m->work.starts.len = 0;
+}
+
+void sw_mesh_search_clear(sw_mesh_search *m)
+{
+	if (m->listed)
+		sw_model_clear(&m->work.model);
+	for (size_t i = 0; i < m->work.starts.len; i++)
+		sw_start_clear(&m->work.starts.data[i]);
+	sw_vec_clear(&m->work.starts);
+	sw_snapshot_clear(&m->best_snapshot);
+}

@@ -1,0 +1,137 @@
+/* Which variants are searched next, and on which meshes. */
+#include "search/internal.h"
+
+#include <math.h>
+
+/* Is the quickest plan of the program as it is one that memory is too small for, and no other near
+ * it? */
+static bool is_memory_in_the_way(const sw_search *s)
+{
+	const sw_variant *first = sw_search_variant(s, 0);
+	return first->unconstrained.peak_bytes > sw_search_memory(s) &&
+	       (!sw_search_has_incumbent(s) ||
+	        s->incumbent.model_s > s->limits->near_optimum * first->unconstrained_s);
+}
+
+/* Is that plan near to fitting? Then the program as it is comes before what saves memory. */
+static bool is_near(const sw_search *s)
+{
+	const sw_variant *first = sw_search_variant(s, 0);
+	return (double)first->unconstrained.peak_bytes <
+	               s->limits->far_too_large * (double)sw_search_memory(s) &&
+	       !sw_variant_is_too_large(s, first);
+}
+
+/* ---- the program as it is, within memory -------------------------------------------------- */
+
+static void want_open(sw_variant *v)
+{
+	size_t n = SW_MAX(v->open.has.len, v->behind.has.len);
+	for (size_t i = 0; i < n; i++)
+		sw_mesh_set_put(&v->wanted, i,
+		                sw_mesh_set_has(&v->wanted, i) && sw_mesh_set_has(&v->open, i) &&
+		                        !sw_mesh_set_has(&v->behind, i));
+	v->wanted.rest = false;
+}
+
+static bool wants_any(const sw_mesh_set *set)
+{
+	bool any = set->rest;
+	for (size_t i = 0; i < set->has.len; i++)
+		any = any || set->has.data[i];
+	return any;
+}
+
+static sw_status propose_within_memory(sw_search *s)
+{
+	sw_variant *first = sw_search_variant(s, 0);
+	double left_s = sw_search_left_s(s);
+	want_open(first);
+	if (!wants_any(&first->wanted) || left_s <= 0 ||
+	    (sw_variant_is_too_large(s, first) && sw_search_has_incumbent(s)))
+		return SW_OK;
+	return sw_wave_open(s, 0, SW_MEMORY_LIMITED, left_s / 2);
+}
+
+static sw_status propose_near(sw_search *s)
+{
+	s->step++;
+	s->was_near = is_near(s);
+	return s->was_near ? propose_within_memory(s) : SW_OK;
+}
+
+static sw_status propose_far(sw_search *s)
+{
+	s->step++;
+	return s->was_near ? SW_OK : propose_within_memory(s);
+}
+
+/* ---- less memory -------------------------------------------------------------------------- */
+
+static sw_status propose_less_memory(sw_search *s)
+{
+	sw_status status = s->grid || is_memory_in_the_way(s) ? sw_propose_saving(s) : SW_OK;
+	s->step += !s->wave;
+	return status;
+}
+
+/* ---- memory for the schedule -------------------------------------------------------------- */
+
+/* Restores the incumbent into its variant's plan. */
+static sw_plan *plan_of_incumbent(const sw_search *s)
+{
+	sw_plan *plan = sw_search_variant(s, s->incumbent.variant)->plan;
+	sw_snapshot_restore(&s->incumbent.snapshot, &s->strategies, plan);
+	return plan;
+}
+
+/* Would the incumbent be quicker if its schedule had all the memory that it asks for? */
+static bool lacks_memory(const sw_search *s)
+{
+	const sw_program_cost *cost = &s->incumbent.cost;
+	const sw_search_limits *l = s->limits;
+	double least_s = fmax(cost->compute_s, cost->communication_s), step_s;
+	if (s->options->no_overlap || cost->step_time_s < l->reserve_gain * least_s ||
+	    (double)cost->peak_bytes < l->full_memory * (double)sw_search_memory(s))
+		return false;
+	sw_plan *plan = plan_of_incumbent(s);
+	sw_error err;
+	plan->memory_bytes = INT64_MAX;
+	sw_status status = sw_simulate_plan(plan, cost, &step_s, &err);
+	plan->memory_bytes = s->options->memory_bytes;
+	return status == SW_OK && cost->step_time_s > l->reserve_gain * step_s;
+}
+
+/* The model counts nothing that is under way while kernels run, and fills the memory with cached
+ * values. Where collectives then wait for want of memory, the mesh is searched again within less,
+ * and scheduled within all. */
+static sw_status propose_reserve(sw_search *s)
+{
+	double left_s = sw_search_left_s(s);
+	s->step++;
+	if (!sw_search_has_incumbent(s) || left_s <= 0 || !lacks_memory(s))
+		return SW_OK;
+	sw_variant *v = sw_search_variant(s, s->incumbent.variant);
+	size_t number = v->entries.data[s->incumbent.entry].number;
+	v->wanted.rest = false;
+	v->wanted.has.len = 0;
+	sw_mesh_set_put(&v->wanted, number, true);
+	return sw_wave_open(s, s->incumbent.variant, SW_MEMORY_RESERVED, left_s);
+}
+
+/* ---- all ---------------------------------------------------------------------------------- */
+
+typedef sw_status propose_fn(sw_search *s);
+
+/* In this order; each is asked until it moves on. */
+static propose_fn *const PROPOSERS[] = {propose_near,       propose_less_memory,
+                                        propose_far,        propose_reserve,
+                                        sw_propose_padding, sw_propose_part_padding};
+
+sw_status sw_propose(sw_search *s)
+{
+	sw_status status = SW_OK;
+	while (status == SW_OK && !s->wave && s->step < (int)SW_COUNT(PROPOSERS))
+		status = PROPOSERS[s->step](s);
+	return status;
+}

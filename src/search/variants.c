@@ -1,0 +1,185 @@
+/* Program variants: the program as it is, and rewritten. */
+#include "search/internal.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "interpret/interpret.h"
+
+/* ---- sets of meshes ----------------------------------------------------------------------- */
+
+bool sw_mesh_set_has(const sw_mesh_set *set, size_t mesh)
+{
+	return mesh < set->has.len ? set->has.data[mesh] : set->rest;
+}
+
+void sw_mesh_set_put(sw_mesh_set *set, size_t mesh, bool has)
+{
+	while (set->has.len <= mesh)
+		sw_vec_push(&set->has, set->rest);
+	set->has.data[mesh] = has;
+}
+
+void sw_mesh_set_add(sw_mesh_set *set, const sw_mesh_set *more)
+{
+	size_t n = SW_MAX(set->has.len, more->has.len);
+	for (size_t i = 0; i < n; i++)
+		sw_mesh_set_put(set, i, sw_mesh_set_has(set, i) || sw_mesh_set_has(more, i));
+	set->rest = set->rest || more->rest;
+}
+
+/* ---- variants ----------------------------------------------------------------------------- */
+
+static bool rewrites_nothing(const sw_rewrites *rewrites)
+{
+	return rewrites->padding.multiple == 0 && !rewrites->remat && rewrites->microbatches < 2;
+}
+
+static double roofline_s(const sw_search *s, const sw_program *program)
+{
+	sw_program_cost cost;
+	const sw_cluster *cluster = s->cluster;
+	sw_cost_program(cluster, program, &cost);
+	return cost.compute_s / (double)cluster->n_devices;
+}
+
+static sw_status rewrite(const sw_search *s, sw_variant *v, sw_program **program, sw_error *err)
+{
+	sw_remat_device device = sw_plan_remat_device(s->cluster, s->canonical);
+	sw_status status = sw_rewrite_in_order(s->canonical, s->sidecar, &v->rewrites, device,
+	                                       program, &v->padded, err);
+	if (rewrites_nothing(&v->rewrites))
+		*program = s->canonical;
+	return status;
+}
+
+static size_t same_program(const sw_search *s, uint64_t hash)
+{
+	size_t i = 0;
+	while (i < s->variants.len && s->variants.data[i].hash != hash)
+		i++;
+	return i;
+}
+
+static sw_plan *base_plan(const sw_search *s, sw_program *program)
+{
+	sw_plan *plan = sw_plan_new(program, s->program_path, s->cluster);
+	plan->strategy = s->options->strategy;
+	plan->merge_bytes = s->options->strategy.merge_bytes;
+	plan->memory_bytes = s->options->memory_bytes;
+	plan->paths = s->paths;
+	return plan;
+}
+
+static void drop_program(const sw_search *s, sw_program *program)
+{
+	if (program != s->canonical)
+		sw_program_free(program);
+}
+
+sw_status sw_variant_add(sw_search *s, const sw_rewrites *rewrites, const sw_mesh_set *wanted,
+                         size_t *number, sw_error *err)
+{
+	sw_variant v = {.rewrites = sw_rewrites_copy(rewrites, &s->arena)};
+	sw_program *program = NULL;
+	if (s->variants.len > 0 && sw_search_left_s(s) <= 0) {
+		s->timed_out = true;
+		return SW_NO;
+	}
+	sw_status status = rewrite(s, &v, &program, err);
+	if (status != SW_OK) {
+		sw_vec_clear(&v.padded);
+		return status;
+	}
+	v.hash = sw_program_hash(program);
+	*number = same_program(s, v.hash);
+	if (*number < s->variants.len) {
+		sw_mesh_set_add(&s->variants.data[*number].wanted, wanted);
+		drop_program(s, program);
+		sw_vec_clear(&v.padded);
+		return SW_OK;
+	}
+	v.share_bytes = sw_least_share_bytes(program, s->cluster->n_devices);
+	v.roofline_s = roofline_s(s, program);
+	sw_mesh_set_add(&v.wanted, wanted);
+	if (rewrites->padding.multiple > 0 && wanted->rest)
+		v.pad_map = sw_rewrite_pad_map(s->canonical, rewrites->padding, program, &s->arena);
+	v.plan = base_plan(s, program);
+	sw_vec_push(&s->variants, v);
+	return SW_OK;
+}
+
+void sw_variant_clear(const sw_search *s, sw_variant *v)
+{
+	if (v->plan && v->plan->program == s->canonical)
+		v->plan->program = NULL;
+	if (v->plan)
+		v->plan->paths = NULL;
+	sw_plan_free(v->plan);
+	sw_vec_clear(&v->padded);
+	sw_vec_clear(&v->wanted.has);
+	sw_vec_clear(&v->behind.has);
+	sw_vec_clear(&v->open.has);
+	sw_vec_clear(&v->entries);
+	sw_candidate_clear(&v->least);
+}
+
+bool sw_variant_is_too_large(const sw_search *s, const sw_variant *v)
+{
+	return v->share_bytes > sw_search_memory(s);
+}
+
+bool sw_variant_was_searched(const sw_variant *v)
+{
+	return v->entries.len > 0;
+}
+
+bool sw_variant_fits(const sw_variant *v)
+{
+	for (size_t i = 0; i < v->entries.len; i++)
+		if (v->entries.data[i].line.feasible)
+			return true;
+	return false;
+}
+
+const sw_variant *sw_variant_least(const sw_search *s)
+{
+	const sw_variant *least = NULL;
+	for (size_t i = 0; i < s->variants.len; i++) {
+		const sw_variant *v = &s->variants.data[i];
+		if (v->least.snapshot.strategies &&
+		    (!least || v->least.cost.peak_bytes < least->least.cost.peak_bytes))
+			least = v;
+	}
+	return least;
+}
+
+static double bound_s(const sw_variant *v, bool by_model)
+{
+	double bound = INFINITY;
+	for (size_t i = 0; i < v->entries.len; i++) {
+		const sw_mesh_entry *e = &v->entries.data[i];
+		bound = fmin(bound, by_model ? e->model_bound_s : e->step_bound_s);
+	}
+	return sw_variant_was_searched(v) ? fmax(0, bound) : v->roofline_s;
+}
+
+double sw_variant_bound_s(const sw_variant *v)
+{
+	return bound_s(v, false);
+}
+
+double sw_variant_model_bound_s(const sw_variant *v)
+{
+	return bound_s(v, true);
+}
+
+void sw_variant_note_untried(sw_variant *v, sw_untried untried, double bound_s)
+{
+	sw_text words = {0};
+	sw_alternative line = {.untried = untried, .bound_s = bound_s};
+	sw_rewrites_add_words(&v->rewrites, &words);
+	snprintf(line.name, sizeof(line.name), "any%s", words.data ? words.data : "");
+	v->untried = line;
+	sw_text_clear(&words);
+}
