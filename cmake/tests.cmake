@@ -67,9 +67,10 @@ function(sw_describe_test file name labels)
   set(${labels} "${folder};${extra}" PARENT_SCOPE)
 endfunction()
 
-# A test that hangs ends after ten minutes, a long one after twenty: continuous integration may be half as fast as a developer's machine.
+# A test that hangs ends after ten minutes, a long or slow one after twenty: continuous integration may
+# be half as fast as a machine of a developer.
 function(sw_register_test name labels)
-  if("long" IN_LIST labels)
+  if("long" IN_LIST labels OR "slow" IN_LIST labels)
     set(limit 1200)
   else()
     set(limit 600)
