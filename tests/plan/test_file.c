@@ -1,6 +1,7 @@
 /* The plan file: written, read, written again; and damaged in every way that a file gets damaged.
  */
 #include "planned/planned.h"
+#include "search/search.h"
 #include "simulate/simulate.h"
 
 #include <stdlib.h>

@@ -8,6 +8,7 @@
  * of the bytes that a device has.
  */
 #include "planned/planned.h"
+#include "search/search.h"
 
 #include <stdlib.h>
 #include <string.h>
