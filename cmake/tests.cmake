@@ -23,7 +23,7 @@ set(SW_TEST_ENVIRONMENT
   OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
   PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
   ASAN_OPTIONS=detect_stack_use_after_return=1:allocator_may_return_null=1
-  TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp:allocator_may_return_null=1
+  TSAN_OPTIONS=allocator_may_return_null=1
   UBSAN_OPTIONS=print_stacktrace=1
   LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0)
 
