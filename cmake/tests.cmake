@@ -7,8 +7,8 @@
 #   tests/generate/*.c         writes random programs: a library that every test may use
 #   tests/planned/*.c          programs, clusters and plans for them: another such library
 #   tests/fuzz/fuzz_NAME.c     a libFuzzer target, only with SW_FUZZ
-# tests/LABELS gives tests more labels. Targets: tests_all builds what any test needs, tests_FOLDER and
-# tests_LABEL the programs of one folder or label.
+# tests/LABELS gives tests more labels. Targets: tests_all builds what any test needs, tests_FOLDER
+# and tests_LABEL the programs of one folder or label.
 # Every test runs in the root of the source. Programs have SW_SOURCE_DIR and SW_BINARY_DIR as
 # macros, scripts have them, and SHARDWRIGHT (the command), in the environment.
 
@@ -67,8 +67,8 @@ function(sw_describe_test file name labels)
   set(${labels} "${folder};${extra}" PARENT_SCOPE)
 endfunction()
 
-# A test that hangs ends after ten minutes, a long or slow one after twenty: continuous integration may
-# be half as fast as a machine of a developer.
+# A test that hangs ends after ten minutes, a long or slow one after twenty: continuous integration
+# may be half as fast as a machine of a developer.
 function(sw_register_test name labels)
   if("long" IN_LIST labels OR "slow" IN_LIST labels)
     set(limit 1200)
@@ -170,8 +170,8 @@ function(sw_add_test_folder folder)
   sw_add_to_target(tests_all tests_${folder})
 endfunction()
 
-# Sets <library> to that of the lowest folder that a fuzz target includes: it brings those above it, and
-# all else needn't be built.
+# Sets <library> to that of the lowest folder that a fuzz target includes: it brings those above it,
+# and all else needn't be built.
 function(sw_lowest_library file library)
   file(STRINGS ${file} includes REGEX "^#include \"[a-z_]+/")
   set(lowest -1)
