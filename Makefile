@@ -23,7 +23,7 @@ test:
 sanitize:
 	$(CMAKE) -S . -B build-sanitize $(GENERATOR) -DSW_SANITIZE=address,undefined -DSW_TESTS=ON
 	$(CMAKE) --build build-sanitize -j $(JOBS)
-	$(CTEST) --test-dir build-sanitize -LE long
+	$(CTEST) --test-dir build-sanitize -LE '^(long|slow)$$'
 
 fuzz:
 	tools/fuzz
@@ -32,7 +32,7 @@ format:
 	find src cli tests bench -name '*.[ch]' | xargs clang-format -i
 
 clean:
-	rm -rf build build-sanitize build-fuzz
+	rm -rf build build-*
 
 configure:
 	@test -f $(BUILD)/build.ninja -o -f $(BUILD)/Makefile || $(CMAKE) -S . -B $(BUILD) $(GENERATOR)

@@ -7,6 +7,8 @@
 #   tests/generate/*.c         writes random programs: a library that every test may use
 #   tests/planned/*.c          programs, clusters and plans for them: another such library
 #   tests/fuzz/fuzz_NAME.c     a libFuzzer target, only with SW_FUZZ
+# tests/LABELS gives tests more labels. Targets: tests_all builds what any test needs, tests_FOLDER
+# and tests_LABEL the programs of one folder or label.
 # Every test runs in the root of the source. Programs have SW_SOURCE_DIR and SW_BINARY_DIR as
 # macros, scripts have them, and SHARDWRIGHT (the command), in the environment.
 
@@ -25,6 +27,32 @@ set(SW_TEST_ENVIRONMENT
   UBSAN_OPTIONS=print_stacktrace=1
   LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0)
 
+file(STRINGS ${PROJECT_SOURCE_DIR}/tests/LABELS SW_LABEL_LINES REGEX "^[a-z]")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/LABELS)
+
+# Sets <labels> to those that tests/LABELS gives the test <name>.
+function(sw_extra_labels name labels)
+  set(found "")
+  foreach(line IN LISTS SW_LABEL_LINES)
+    string(REGEX REPLACE " +" ";" words "${line}")
+    list(POP_FRONT words test)
+    if(test STREQUAL name)
+      list(APPEND found ${words})
+    endif()
+  endforeach()
+  set(${labels} "${found}" PARENT_SCOPE)
+endfunction()
+
+# Every line of tests/LABELS names a test that exists.
+function(sw_check_labels)
+  foreach(line IN LISTS SW_LABEL_LINES)
+    string(REGEX MATCH "^[a-z0-9_]+" name "${line}")
+    if(NOT TEST ${name})
+      message(FATAL_ERROR "tests/LABELS: there is no test ${name}")
+    endif()
+  endforeach()
+endfunction()
+
 # Sets <name> to FOLDER_NAME or FOLDER_long_NAME, and <labels> to its labels.
 function(sw_describe_test file name labels)
   get_filename_component(path ${file} DIRECTORY)
@@ -32,16 +60,17 @@ function(sw_describe_test file name labels)
   get_filename_component(stem ${file} NAME_WE)
   string(REGEX REPLACE "^test_" "" stem ${stem})
   set(${name} ${folder}_${stem} PARENT_SCOPE)
+  sw_extra_labels(${folder}_${stem} extra)
   if(stem MATCHES "^long_")
-    set(${labels} "${folder};long" PARENT_SCOPE)
-  else()
-    set(${labels} ${folder} PARENT_SCOPE)
+    list(PREPEND extra long)
   endif()
+  set(${labels} "${folder};${extra}" PARENT_SCOPE)
 endfunction()
 
-# A test that hangs ends after ten minutes, a long one after twenty: continuous integration may be half as fast as a developer's machine.
+# A test that hangs ends after ten minutes, a long or slow one after twenty: continuous integration
+# may be half as fast as a machine of a developer.
 function(sw_register_test name labels)
-  if("long" IN_LIST labels)
+  if("long" IN_LIST labels OR "slow" IN_LIST labels)
     set(limit 1200)
   else()
     set(limit 600)
@@ -86,6 +115,19 @@ function(sw_add_test_program file)
     sw_link_test(${name})
   endif()
   sw_register_test(${name} "${labels}" ${name})
+  foreach(label IN LISTS labels)
+    sw_add_to_target(tests_${label} ${name})
+  endforeach()
+endfunction()
+
+# Makes the target <whole> build <part>, too.
+function(sw_add_to_target whole part)
+  if(NOT TARGET ${whole})
+    add_custom_target(${whole})
+  endif()
+  if(TARGET ${part})
+    add_dependencies(${whole} ${part})
+  endif()
 endfunction()
 
 function(sw_add_test_script file)
@@ -110,11 +152,9 @@ function(sw_add_test_folder folder)
   file(GLOB programs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/test_*.c
                                        ${PROJECT_SOURCE_DIR}/tests/${folder}/long_*.c)
   file(GLOB scripts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.sh)
-  add_custom_target(tests_${folder})
+  sw_add_to_target(tests_${folder} shardwright)
   foreach(file IN LISTS programs)
     sw_add_test_program(${file})
-    sw_describe_test(${file} name labels)
-    add_dependencies(tests_${folder} ${name})
   endforeach()
   foreach(file IN LISTS scripts)
     sw_add_test_script(${file})
@@ -125,7 +165,23 @@ function(sw_add_test_folder folder)
     add_executable(${name} ${file})
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
     sw_link_test(${name})
-    add_dependencies(tests_${folder} ${name})
+    sw_add_to_target(tests_${folder} ${name})
+  endforeach()
+  sw_add_to_target(tests_all tests_${folder})
+endfunction()
+
+# Sets <library> to that of the lowest folder that a fuzz target includes: it brings those above it,
+# and all else needn't be built.
+function(sw_lowest_library file library)
+  file(STRINGS ${file} includes REGEX "^#include \"[a-z_]+/")
+  set(lowest -1)
+  foreach(line IN LISTS includes)
+    string(REGEX REPLACE "^#include \"([a-z_]+)/.*" "\\1" folder "${line}")
+    list(FIND SW_FOLDERS ${folder} place)
+    if(place GREATER lowest)
+      set(lowest ${place})
+      set(${library} sw_${folder} PARENT_SCOPE)
+    endif()
   endforeach()
 endfunction()
 
@@ -136,7 +192,8 @@ function(sw_add_fuzz_targets)
     add_executable(${name} ${file})
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-    target_link_libraries(${name} PRIVATE sw_flags ${SW_LIBRARIES})
+    sw_lowest_library(${file} library)
+    target_link_libraries(${name} PRIVATE sw_flags ${library})
   endforeach()
 endfunction()
 
@@ -156,6 +213,10 @@ function(sw_add_tests)
   endforeach()
   if(NOT SW_UPTO)
     sw_register_test(build_layers build ${PROJECT_SOURCE_DIR}/tools/check_layers ${PROJECT_SOURCE_DIR})
+    sw_check_labels()
+    foreach(bench IN ITEMS bench_honesty bench_papers) # tests/search/*.sh run these
+      sw_add_to_target(tests_all ${bench})
+    endforeach()
   endif()
 endfunction()
 

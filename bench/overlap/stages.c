@@ -1,5 +1,7 @@
 #include "overlap.h"
 
+#include "search/search.h"
+
 const stage all_stages[STAGES] = {
 	{"none", "none", false, 0},
 	{"+all-reduce", "all-reduce", false, 5},

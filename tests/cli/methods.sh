@@ -17,6 +17,7 @@ methods="segments coordinate metropolis random exhaustive"
 if command -v cbc >/dev/null; then
 	methods="$methods ilp"
 else
+	echo "[  SKIPPED ] method_ilp"
 	expect 2 "ilp needs the program cbc, which is not installed: .*coinor-cbc" "$sw" solve $example --method ilp
 fi
 

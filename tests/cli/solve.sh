@@ -12,12 +12,12 @@ says() {
 # The report.
 expect 0 "" "$sw" solve $example
 says "^problem  *5 nodes with 1.8 strategies each, 5 edges with 5 different tables"
-says "^limit  *50 at each of 150 moments"
+says "^limit  *50 at each of 150 points"
 says "^answer  *optimal"
 says "^cost  *445"
 says "^bound  *445"
 says "^gap  *0.0000 %"
-says "^peak  *50 (100.00 % of the limit) at moment 50"
+says "^peak  *50 (100.00 % of the limit) at point 50"
 says "^choice  *\[0,0,2,1,0\]"
 expect 0 "" "$sw" solve $problems/unordered.json
 says "^limit  *none"
@@ -43,7 +43,7 @@ for problem in infeasible:"raise usage_limit" forbidden:"proved that nothing fit
 done
 [ ! -e "$scratch/none" ] || complain "a file was written for no answer"
 
-# Hard problems: 60 nodes, all pairs joined, pseudo-random costs, one moment. LIMIT: of usage.
+# Hard problems: 60 nodes, all pairs joined, pseudo-random costs, one point. LIMIT: of usage.
 hard() {
 	awk -v limit="$1" 'function draw(n) { seed = (seed * 16807) % 2147483647; return seed % n }
 	function row(n, range, i, text) { for (i = 0; i < n; i++) text = text (i ? "," : "") draw(range); return "[" text "]" }
@@ -74,7 +74,7 @@ for signal in INT TERM; do
 	says "^bound  *-*[0-9]"
 done
 
-# Number partitioning: each of 60 large numbers goes to one of two moments, and the limit is half their sum, which cannot
+# Number partitioning: each of 60 large numbers goes to one of two points, and the limit is half their sum, which cannot
 # be met by trying. None found: said with how far it is from one.
 awk 'function draw() { seed = (seed * 16807) % 2147483647; return seed }
 	BEGIN {
@@ -91,7 +91,7 @@ awk 'function draw() { seed = (seed * 16807) % 2147483647; return seed }
 expect 1 "parts.json: no assignment was found that fits, .* above the limit" \
 	"$sw" solve "$scratch/parts.json" --work-limit 100000 -o "$scratch/none"
 says "^answer  *none found that fits, and not proved that there is none"
-says "^nearest  *[0-9]* above the limit in moments [01] to [01]"
+says "^nearest  *[0-9]* above the limit in points [01] to [01]"
 [ ! -e "$scratch/none" ] || complain "a file was written for no answer"
 expect 1 "parts.json: no assignment was found that fits" "$sw" solve "$scratch/parts.json" --work-limit 100000 --json
 says '"answer": "unknown"'
