@@ -18,7 +18,8 @@ void sw_progress_start(sw_progress *progress, const char *label, bool quiet)
 	};
 }
 
-/* A line that is wider than the terminal would wrap, and could not be wiped. */
+/* Return the number of columns to print. A line wider than the terminal would wrap, and could not
+ * be wiped. */
 static int terminal_width(void)
 {
 	struct winsize size;
