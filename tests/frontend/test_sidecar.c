@@ -1,4 +1,4 @@
-/* Sidecars: good ones, every deviation, and what is known without one. */
+/* Sidecars: good ones, every deviation, and the defaults without one. */
 #include "frontend/helpers.h"
 
 #include <string.h>
@@ -81,7 +81,7 @@ static void a_good_sidecar_is_read(void **state)
 	sw_sidecar_clear(&s);
 }
 
-/* The good one with a part replaced. */
+/* The good sidecar with a part replaced. */
 typedef struct deviation {
 	const char *from, *to, *message;
 } deviation;
@@ -179,7 +179,7 @@ static void every_deviation_is_named(void **state)
 		check_deviation(&deviations[i]);
 }
 
-static void without_a_file_the_program_says_what_it_can(void **state)
+static void without_a_file_defaults_come_from_the_program(void **state)
 {
 	(void)state;
 	sw_program *program =
@@ -256,7 +256,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_good_sidecar_is_read),
 		cmocka_unit_test(every_deviation_is_named),
-		cmocka_unit_test(without_a_file_the_program_says_what_it_can),
+		cmocka_unit_test(without_a_file_defaults_come_from_the_program),
 		cmocka_unit_test(the_file_beside_the_program_is_found),
 		cmocka_unit_test(a_missing_file_is_an_error),
 	};
