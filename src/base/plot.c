@@ -13,7 +13,7 @@
 #define PANEL (LEFT + SIDE + LEGEND)
 #define RADIUS 3.6
 
-/* Colours that can be told apart also by people who see few colours (Okabe and Ito, 2008); marks
+/* Colours that are distinct also with a colour vision deficiency (Okabe and Ito, 2008); marks
  * repeat with another period. */
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                       "#e69f00", "#56b4e9", "#555555"};

@@ -23,7 +23,7 @@
 #define STARTS 4                   /* number of starts, the guess included */
 /* No other start is tried once the scale of the residuals (ln) is at most this. */
 #define GOOD_SCALE 0.04
-#define MAX_START_DISTANCE 3 /* distance of a start from the guess, in ln: a factor of 20 */
+#define MAX_START_DISTANCE 3 /* of a start from the guess, in ln: a factor of 20 */
 #define MAX_STEPS 25         /* Gauss-Newton steps in a round */
 /* A figure counts as seen if the fit becomes clearly worse when the figure is held this far away.
  */

@@ -50,8 +50,8 @@ static sw_status check_text(sw_hlo *reader)
 	            : SW_OK;
 }
 
-/* Bytes that all values may take together. Sums of sizes, with padding and workspace, then fit 63
- * bits. */
+/* Bytes that all values may take together. Sums of sizes then fit 63 bits, with everything that is
+ * added between and around the values. */
 #define MAX_TOTAL_BYTES (INT64_C(1) << 60)
 
 static sw_status check_bytes(sw_hlo *reader, sw_error *err)

@@ -334,8 +334,8 @@ static bool calls_nothing(const sw_program *program, const sw_op *op)
 	return true;
 }
 
-/* Count the op's own computations only, so that a query for each op in turn stays cheap; count the
- * whole program only for an op that calls computations which call others. */
+/* Count the op's own computations only, so that a query for each op one by one stays cheap; count
+ * the whole program only for an op that calls computations which call others. */
 static const counts *count_called(const sw_program *program, const sw_op *op, sw_arena *arena)
 {
 	if (!calls_nothing(program, op))
