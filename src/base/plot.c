@@ -33,19 +33,19 @@ static bool is_shown(const sw_plot_point *p)
 /* Find the range of all points. Return false if there are none. */
 static bool find_range(const sw_plot_panel *panel, axes *a)
 {
-	double least = INFINITY, most = 0;
+	double min = INFINITY, max = 0;
 	for (int s = 0; s < panel->n_series; s++)
 		for (int64_t i = 0; i < panel->series[s].n; i++) {
 			const sw_plot_point *p = &panel->series[s].points[i];
 			if (!is_shown(p))
 				continue;
-			least = fmin(least, fmin(p->x, p->y));
-			most = fmax(most, fmax(p->x, p->y));
+			min = fmin(min, fmin(p->x, p->y));
+			max = fmax(max, fmax(p->x, p->y));
 		}
-	if (!(most > 0))
+	if (!(max > 0))
 		return false;
-	a->first = (int)floor(log10(least) - 0.02);
-	a->last = SW_MAX((int)ceil(log10(most) + 0.02), a->first + 1);
+	a->first = (int)floor(log10(min) - 0.02);
+	a->last = SW_MAX((int)ceil(log10(max) + 0.02), a->first + 1);
 	return true;
 }
 

@@ -75,7 +75,8 @@ static sw_status read_numbers(sw_lexer *lexer, char open, char close, int64_t v[
 			return sw_lex_fail(lexer, place, "more than %d numbers", SW_MAX_RANK);
 		SW_TRY(sw_lex_int(lexer, &v[*n]));
 		if (v[*n] < 0)
-			return sw_lex_fail(lexer, place, "%lld: a negative number can't stand here",
+			return sw_lex_fail(lexer, place,
+			                   "%lld: expected a number that is not negative",
 			                   (long long)v[*n]);
 		(*n)++;
 	} while (sw_lex_take(lexer, ','));

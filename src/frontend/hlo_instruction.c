@@ -36,12 +36,12 @@ static sw_status define(sw_hlo *reader, sw_span name, sw_hlo_node node)
 
 /* ---- shapes that are given twice -------------------------------------------------------- */
 
-static sw_status wrong_shape(sw_hlo *reader, const char *place, const char *what, sw_shape said,
-                             sw_shape is)
+static sw_status wrong_shape(sw_hlo *reader, const char *place, const char *what, sw_shape declared,
+                             sw_shape actual)
 {
 	sw_text a = {0}, b = {0};
-	sw_shape_print(said, &a);
-	sw_shape_print(is, &b);
+	sw_shape_print(declared, &a);
+	sw_shape_print(actual, &b);
 	sw_status status = sw_lex_fail(&reader->lexer, place, "%s is %s, the text says %s", what,
 	                               b.data, a.data);
 	sw_text_clear(&a);
@@ -49,17 +49,17 @@ static sw_status wrong_shape(sw_hlo *reader, const char *place, const char *what
 	return status;
 }
 
-static sw_status check_node(sw_hlo *reader, const char *place, const char *what, sw_hlo_shape said,
-                            const sw_hlo_node *node)
+static sw_status check_node(sw_hlo *reader, const char *place, const char *what,
+                            sw_hlo_shape declared, const sw_hlo_node *node)
 {
-	if (said.n != node->n || !said.tree != !node->tree)
+	if (declared.n != node->n || !declared.tree != !node->tree)
 		return sw_lex_fail(&reader->lexer, place, "%s has %u %s, the text says %u", what,
-		                   node->n, node->tree ? "leaves" : "leaf, an array", said.n);
+		                   node->n, node->tree ? "leaves" : "leaf, an array", declared.n);
 	for (uint32_t i = 0; i < node->n; i++) {
-		sw_shape is = sw_value_shape(reader->program, sw_hlo_leaf(node, i));
-		sw_shape says = reader->leaves.data[said.first + i];
-		if (!sw_shape_equal(is, says))
-			return wrong_shape(reader, place, what, says, is);
+		sw_shape actual = sw_value_shape(reader->program, sw_hlo_leaf(node, i));
+		sw_shape wanted = reader->leaves.data[declared.first + i];
+		if (!sw_shape_equal(actual, wanted))
+			return wrong_shape(reader, place, what, wanted, actual);
 	}
 	return SW_OK;
 }
@@ -316,7 +316,7 @@ static sw_status make_tuple(sw_hlo *reader, sw_hlo_op *op, sw_hlo_node *node)
 		node->tree = op->shape.tree;
 		if (!node->tree)
 			return sw_lex_fail(&reader->lexer, op->place,
-			                   "a tuple is made here, the text says it is an array");
+			                   "this op makes a tuple, the text says it is an array");
 		return check_node(reader, op->place, "this tuple", op->shape, node);
 	}
 	for (size_t i = 0; i < op->n_operands; i++) {

@@ -86,8 +86,8 @@ static sw_status check_keys(const context *x, json_t *object, const char *where,
 		for (size_t i = 0; i < n; i++)
 			known = known || (keys[i] && strcmp(keys[i], key) == 0);
 		if (!known)
-			return sw_fail(x->err, SW_ERR_INPUT, "%s%s%.60s: no such key is known here",
-			               where, where[0] ? "." : "", key);
+			return sw_fail(x->err, SW_ERR_INPUT, "%s%s%.60s: unknown key", where,
+			               where[0] ? "." : "", key);
 	}
 	return SW_OK;
 }
