@@ -11,9 +11,9 @@
 #include <stdalign.h>
 #include <string.h>
 
-#define ALIGNMENT 16u
-#define FIRST_BLOCK ((size_t)4 << 10)
-#define LAST_BLOCK ((size_t)1 << 20)
+#define ALIGNMENT 16u                 /* bytes; of every object */
+#define FIRST_BLOCK ((size_t)4 << 10) /* bytes of the first block */
+#define LAST_BLOCK ((size_t)1 << 20)  /* bytes at which blocks stop doubling */
 
 typedef struct sw_arena_block {
 	alignas(ALIGNMENT) struct sw_arena_block *next;

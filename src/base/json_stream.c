@@ -5,11 +5,11 @@
 #include <limits.h>
 #include <string.h>
 
-#define WINDOW ((size_t)64 << 10)
+#define WINDOW ((size_t)64 << 10) /* bytes */
 /* Bytes that can be looked at from the start of a token; zeros follow the end of the text. */
 #define AHEAD 32
-#define MAX_DEPTH 64
-#define KEY_CAPACITY 40
+#define MAX_DEPTH 64    /* of nested objects and arrays */
+#define KEY_CAPACITY 40 /* bytes of a key, with its zero */
 
 typedef struct level {
 	char close; /* the character that ends it: ']' or '}' */

@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define REDRAW_S 0.1
+#define REDRAW_S 0.1 /* least time between two drawings */
 #define WIPE "\r\033[K"
 
 void sw_progress_start(sw_progress *progress, const char *label, bool quiet)

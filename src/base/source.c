@@ -10,7 +10,7 @@
 #include <zlib.h>
 
 #define GZIP_WINDOW (15 + 16) /* 15: the largest window; 16: require a gzip header and check it */
-#define PIECE ((size_t)64 << 10)
+#define PIECE ((size_t)64 << 10)   /* bytes per read */
 #define MAX_STEP ((size_t)1 << 30) /* bytes per call of zlib, which counts in unsigned int */
 
 typedef enum place { IN_MEMBER, AFTER_MEMBER, IN_PADDING } place;

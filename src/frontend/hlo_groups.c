@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#define MAX_RANKS ((int64_t)1 << 20)
+#define MAX_RANKS ((int64_t)1 << 20) /* of a mesh or an iota form */
 
 /* ---- lists ------------------------------------------------------------------------------ */
 

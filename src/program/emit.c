@@ -251,9 +251,9 @@ int32_t sw_build_reducer(sw_program *program, sw_monoid monoid, sw_type type)
 	char key[64], name[64];
 	int length = snprintf(key, sizeof(key), "reducer %s %s", sw_monoid_name(monoid),
 	                      sw_type_name(type));
-	uint32_t known = sw_map_get(&program->names, key, (size_t)length);
-	if (known != SW_ABSENT)
-		return (int32_t)known;
+	uint32_t cached = sw_map_get(&program->names, key, (size_t)length);
+	if (cached != SW_ABSENT)
+		return (int32_t)cached;
 	assert(monoid > SW_MONOID_NONE && monoid <= SW_MONOID_OR);
 	snprintf(name, sizeof(name), "%s_%s", sw_monoid_name(monoid), sw_type_name(type));
 	int32_t c = sw_build_computation(program, name);

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST = 10000 };
+enum { MAX = 10000 };
 
 typedef struct visits {
-	atomic_int count[MOST];
+	atomic_int count[MAX];
 } visits;
 
 static void visit(void *context, int64_t i)
@@ -21,12 +21,12 @@ static void every_index_is_visited_once(void **state)
 	static const struct {
 		int64_t n;
 		int threads;
-	} cases[] = {{0, 4},  {1, 1},   {1, 8},    {3, 8},    {7, 0},
-	             {7, -1}, {100, 2}, {MOST, 1}, {MOST, 3}, {MOST, 16}};
+	} cases[] = {{0, 4},  {1, 1},   {1, 8},   {3, 8},   {7, 0},
+	             {7, -1}, {100, 2}, {MAX, 1}, {MAX, 3}, {MAX, 16}};
 	for (size_t k = 0; k < SW_COUNT(cases); k++) {
 		visits *seen = sw_alloc(sizeof(*seen));
 		sw_parallel_for(cases[k].n, cases[k].threads, visit, seen);
-		for (int64_t i = 0; i < MOST; i++)
+		for (int64_t i = 0; i < MAX; i++)
 			assert_int_equal(atomic_load(&seen->count[i]), i < cases[k].n);
 		free(seen);
 	}

@@ -10,11 +10,11 @@
 #define NOISE 0.02    /* relative standard deviation of measured seconds */
 #define OUTLIERS 0.08 /* fraction of outliers among the points */
 #define LATE 2.5      /* factor on the seconds of an outlier */
-#define MOST_POINTS 4000
+#define MAX_POINTS 4000
 
 typedef struct point_list {
-	sw_link_point at[MOST_POINTS];
-	double exact[MOST_POINTS];
+	sw_link_point at[MAX_POINTS];
+	double exact[MAX_POINTS];
 	int32_t n;
 } point_list;
 
@@ -25,7 +25,7 @@ static void add_point(point_list *p, const sw_cluster *truth, sw_link_point poin
 	                            : sw_cost_pair(truth, point.from, point.to, point.bytes);
 	if (!isfinite(point.seconds) || point.seconds <= 0)
 		return;
-	assert_true(p->n < MOST_POINTS);
+	assert_true(p->n < MAX_POINTS);
 	p->exact[p->n] = point.seconds;
 	uint64_t i = (uint64_t)p->n;
 	point.seconds *= exp(NOISE * sw_random_normal(1, 0, i));
