@@ -1,9 +1,9 @@
 /*
- * Arenas: objects that live and die together.
+ * Arenas: objects that are freed together.
  *
  * Objects are cut one after the other from blocks that double in size. A block comes zeroed from
- * calloc, and nothing is handed out twice, so no object needs to be zeroed by itself. With
- * SW_ARENA_SEPARATE each object is a block of its own, with its end at the block's end.
+ * calloc, and no part of it is handed out twice, so no object needs to be zeroed by itself. With
+ * SW_ARENA_SEPARATE each object is a block of its own, and its end is the end of the block.
  */
 #include "base/base.h"
 #include "base/memory.h"
@@ -11,13 +11,13 @@
 #include <stdalign.h>
 #include <string.h>
 
-#define ALIGNMENT 16u
-#define FIRST_BLOCK ((size_t)4 << 10)
-#define LAST_BLOCK ((size_t)1 << 20)
+#define ALIGNMENT 16u                 /* bytes; of every object */
+#define FIRST_BLOCK ((size_t)4 << 10) /* bytes of the first block */
+#define LAST_BLOCK ((size_t)1 << 20)  /* bytes at which blocks stop doubling */
 
 typedef struct sw_arena_block {
 	alignas(ALIGNMENT) struct sw_arena_block *next;
-	size_t size, used; /* of data */
+	size_t size, used; /* bytes of data */
 	alignas(ALIGNMENT) unsigned char data[];
 } block;
 
@@ -56,8 +56,8 @@ static void *take(sw_arena *arena, size_t bytes)
 
 #else
 
-/* What is left of the current block is given up, unless the object is so large that it gets a
- * block of its own behind the current one. */
+/* Add a block for an object. The rest of the current block is given up, unless the object is so
+ * large that it gets a block of its own, which is inserted behind the current one. */
 static block *add_block(sw_arena *arena, size_t bytes)
 {
 	block *current = arena->blocks;
@@ -88,7 +88,8 @@ static void *take(sw_arena *arena, size_t bytes)
 
 #endif
 
-/* An object of no bytes still gets an address of its own, so that it can stand for a key. */
+/* Allocate an object. An object of no bytes still gets an address of its own, so that its address
+ * can serve as a key. */
 void *sw_arena_alloc(sw_arena *arena, size_t bytes)
 {
 	void *object = take(arena, SW_MAX(bytes, 1));
@@ -121,10 +122,10 @@ char *sw_arena_printf(sw_arena *arena, const char *format, ...)
 	va_start(args, format);
 	int length = vsnprintf(NULL, 0, format, args);
 	va_end(args);
-	size_t room = length > 0 ? (size_t)length + 1 : 1;
-	char *text = sw_arena_alloc(arena, room);
+	size_t capacity = length > 0 ? (size_t)length + 1 : 1;
+	char *text = sw_arena_alloc(arena, capacity);
 	va_start(args, format);
-	vsnprintf(text, room, format, args);
+	vsnprintf(text, capacity, format, args);
 	va_end(args);
 	return text;
 }

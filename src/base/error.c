@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* An error is one line, also when it quotes a key or a name that holds a line break. */
+/* Replace line breaks, because an error is one line even when it quotes a key or a name that holds
+ * a line break. */
 static void keep_to_one_line(char *message)
 {
 	for (; *message; message++)
@@ -11,8 +12,8 @@ static void keep_to_one_line(char *message)
 			*message = ' ';
 }
 
-/* The arguments may lie inside *err (an error that is being reworded), so they are read in full
- * before anything is overwritten. */
+/* Fill *err. The arguments may point into *err (an error that is being reworded), so they are read
+ * in full before anything is overwritten. */
 static sw_status fill(sw_error *err, sw_status code, const char *file, int line, int column,
                       const char *format, va_list args)
 {

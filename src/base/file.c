@@ -1,4 +1,4 @@
-/* Whole files are read (gzip too). */
+/* Reading whole files (gzip too). */
 #include "base/base.h"
 #include "base/gunzip.h"
 
@@ -13,9 +13,9 @@ static sw_status system_error(sw_error *err, const char *path, const char *what)
 	return sw_fail_at(err, SW_ERR_IO, path, 0, 0, "%s: %s", what, strerror(errno));
 }
 
-/* How much to make room for at first: a file's size says it, a pipe's does not. One byte for the
- * zero, one so that the end of the file is seen without growing. */
-static size_t first_room(int fd)
+/* Return how many bytes to allocate at first. The size of a file tells it, that of a pipe does not.
+ * One extra byte is for the zero, and one so that the end of the file is seen without growing. */
+static size_t first_capacity(int fd)
 {
 	struct stat info;
 	if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size < 0)
@@ -25,10 +25,10 @@ static size_t first_room(int fd)
 
 static sw_status read_all(int fd, const char *path, char **data, size_t *length, sw_error *err)
 {
-	size_t room = first_room(fd), used = 0;
-	char *buffer = malloc(room);
+	size_t capacity = first_capacity(fd), used = 0;
+	char *buffer = malloc(capacity);
 	while (buffer) {
-		ssize_t got = read(fd, buffer + used, room - used - 1);
+		ssize_t got = read(fd, buffer + used, capacity - used - 1);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0) {
@@ -43,8 +43,8 @@ static sw_status read_all(int fd, const char *path, char **data, size_t *length,
 			return SW_OK;
 		}
 		used += (size_t)got;
-		if (room - used < 2)
-			sw_try_double(&buffer, &room);
+		if (capacity - used < 2)
+			sw_try_double(&buffer, &capacity);
 	}
 	return sw_fail_at(err, SW_ERR_IO, path, 0, 0,
 	                  "cannot read: not enough memory for the file");

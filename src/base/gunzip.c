@@ -1,4 +1,4 @@
-/* gzip in memory, unpacked at once. */
+/* Unpacking gzip in memory, in one call. */
 #include "base/gunzip.h"
 
 #include <string.h>
@@ -8,11 +8,11 @@ bool sw_is_gzip(const char *data, size_t length)
 	return length >= 2 && (unsigned char)data[0] == 0x1f && (unsigned char)data[1] == 0x8b;
 }
 
-void sw_try_double(char **buffer, size_t *room)
+void sw_try_double(char **buffer, size_t *capacity)
 {
-	char *grown = *room <= SIZE_MAX / 2 ? realloc(*buffer, *room * 2) : NULL;
+	char *grown = *capacity <= SIZE_MAX / 2 ? realloc(*buffer, *capacity * 2) : NULL;
 	if (grown)
-		*room *= 2;
+		*capacity *= 2;
 	else
 		free(*buffer);
 	*buffer = grown;
@@ -20,7 +20,7 @@ void sw_try_double(char **buffer, size_t *room)
 
 typedef struct unpacked {
 	char *out;
-	size_t room, used;
+	size_t capacity, used;
 } unpacked;
 
 static sw_status no_memory(sw_error *err)
@@ -28,17 +28,18 @@ static sw_status no_memory(sw_error *err)
 	return sw_fail(err, SW_ERR_IO, "cannot read: not enough memory to unpack the gzip data");
 }
 
-/* One byte stays free for the closing zero. */
+/* Unpack the source. One byte stays free for the closing zero. */
 static sw_status unpack(sw_source *source, unpacked *u, sw_error *err)
 {
 	size_t got = 1;
 	sw_status status = SW_OK;
 	while (status == SW_OK && got) {
-		if (u->room - u->used < 2)
-			sw_try_double(&u->out, &u->room);
+		if (u->capacity - u->used < 2)
+			sw_try_double(&u->out, &u->capacity);
 		if (!u->out)
 			return no_memory(err);
-		status = sw_source_read(source, u->out + u->used, u->room - u->used - 1, &got, err);
+		status = sw_source_read(source, u->out + u->used, u->capacity - u->used - 1, &got,
+		                        err);
 		u->used += got;
 	}
 	return status;
@@ -46,9 +47,9 @@ static sw_status unpack(sw_source *source, unpacked *u, sw_error *err)
 
 sw_status sw_gunzip(const char *data, size_t length, char **out, size_t *out_length, sw_error *err)
 {
-	unpacked u = {.room = length < SIZE_MAX / 4 ? 4 * length + 4096 : 4096};
+	unpacked u = {.capacity = length < SIZE_MAX / 4 ? 4 * length + 4096 : 4096};
 	sw_source *source = sw_source_memory(data, length);
-	u.out = malloc(u.room);
+	u.out = malloc(u.capacity);
 	sw_status status = source && u.out ? unpack(source, &u, err) : no_memory(err);
 	sw_source_close(source);
 	if (status != SW_OK) {

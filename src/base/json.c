@@ -46,7 +46,7 @@ static const char *kind_name(const json_t *value)
 	return "an unknown kind";
 }
 
-/* The member, or NULL with the error "WHERE.KEY: missing, expected KIND". */
+/* Return the member, or NULL with the error "WHERE.KEY: missing, expected KIND". */
 static json_t *member(const json_t *object, const char *key, const char *where, const char *kind,
                       sw_error *err)
 {

@@ -1,22 +1,21 @@
-/* JSON in one pass through a window of 64 KiB. Numbers of lists are most of such texts: plain ones
- * take a short way. */
+/* JSON in one pass through a window of 64 KiB. Such texts are mostly lists of numbers, so plain
+ * integers have a fast path. */
 #include "base/base.h"
 
 #include <limits.h>
 #include <string.h>
 
-#define WINDOW ((size_t)64 << 10)
-#define AHEAD                                                                                      \
-	32 /* so many bytes can be looked at from a token's start on, zeros after the end of the   \
-	      text */
-#define DEEPEST 64
-#define KEY_ROOM 40
+#define WINDOW ((size_t)64 << 10) /* bytes */
+/* Bytes that can be looked at from the start of a token; zeros follow the end of the text. */
+#define AHEAD 32
+#define MAX_DEPTH 64    /* of nested objects and arrays */
+#define KEY_CAPACITY 40 /* bytes of a key, with its zero */
 
 typedef struct level {
-	char close; /* what ends it: ']' or '}' */
+	char close; /* the character that ends it: ']' or '}' */
 	bool fresh; /* nothing was read from it yet */
 	int64_t item;
-	char key[KEY_ROOM];
+	char key[KEY_CAPACITY];
 } level;
 
 struct sw_json_stream {
@@ -24,10 +23,10 @@ struct sw_json_stream {
 	sw_error *err;
 	sw_status status;
 	bool all_read;
-	const char *at, *end;       /* in the window: not read yet; *end is a zero */
-	int64_t before, line_start; /* offsets in the text: of the window, of the line */
+	const char *at, *end;       /* the unread part of the window; *end is a zero */
+	int64_t before, line_start; /* offsets in the text of the window and of the current line */
 	int line, depth;
-	level levels[DEEPEST];
+	level levels[MAX_DEPTH];
 	char window[WINDOW + AHEAD];
 };
 
@@ -50,7 +49,7 @@ static void add_key(sw_text *text, const char *key)
 		sw_text_addf(text, "%c", *key > ' ' && *key <= '~' ? *key : '?');
 }
 
-/* "problem.edges.costs[17][3]: ", nothing at the top. */
+/* Add the path of the current value, "problem.edges.costs[17][3]: "; nothing at the top. */
 static void add_path(const sw_json_stream *s, sw_text *text)
 {
 	for (int i = 0; i < s->depth; i++) {
@@ -66,8 +65,8 @@ static void add_path(const sw_json_stream *s, sw_text *text)
 		sw_text_add(text, ": ");
 }
 
-/* Bytes that were damaged in the packed file make strange texts: what breaks the packing explains
- * it better. */
+/* Return whether the gzip data are damaged. Damaged gzip data unpack to strange texts, and the
+ * error about the gzip data explains those better. */
 static bool packing_is_broken(sw_json_stream *s)
 {
 	size_t got = 1;
@@ -118,7 +117,7 @@ bool sw_json_stream_fail(sw_json_stream *s, const sw_json_place *place, const ch
 
 /* ---- the window ------------------------------------------------------------------------- */
 
-/* More of the text behind what is left in the window. */
+/* Move the unread rest to the start of the window and read more of the text behind it. */
 static void fill(sw_json_stream *s)
 {
 	size_t left = (size_t)(s->end - s->at), got = 1;
@@ -141,7 +140,7 @@ static void look_ahead(sw_json_stream *s)
 		fill(s);
 }
 
-/* The next byte, 0 at the end of the text. */
+/* Return the next byte, 0 at the end of the text. */
 static char peek(sw_json_stream *s)
 {
 	if (s->at == s->end && !s->all_read)
@@ -160,7 +159,7 @@ static void end_line(sw_json_stream *s)
 	s->line_start = offset(s) + 1;
 }
 
-/* Passes white space; the next byte, 0 at the end of the text. */
+/* Skip white space and return the next byte, 0 at the end of the text. */
 static char pass_space(sw_json_stream *s)
 {
 	for (;; s->at++) {
@@ -172,8 +171,8 @@ static char pass_space(sw_json_stream *s)
 	}
 }
 
-/* What stands here, in words. */
-static const char *found(sw_json_stream *s, char room[16])
+/* Describe what stands at the current place, in words. */
+static const char *found(sw_json_stream *s, char text[16])
 {
 	static const struct {
 		char first;
@@ -188,14 +187,14 @@ static const char *found(sw_json_stream *s, char room[16])
 		return "the end of the text";
 	if ((c >= '0' && c <= '9') || c == '-')
 		return "a number";
-	snprintf(room, 16, c > ' ' && c <= '~' ? "'%c'" : "byte 0x%02x", (unsigned char)c);
-	return room;
+	snprintf(text, 16, c > ' ' && c <= '~' ? "'%c'" : "byte 0x%02x", (unsigned char)c);
+	return text;
 }
 
 static bool expected(sw_json_stream *s, const char *what)
 {
-	char room[16];
-	return fail(s, "expected %s, found %s", what, found(s, room));
+	char text[16];
+	return fail(s, "expected %s, found %s", what, found(s, text));
 }
 
 /* ---- strings ---------------------------------------------------------------------------- */
@@ -215,16 +214,16 @@ static const char *hex_digits(const char *at, unsigned *value)
 	return at;
 }
 
-/* Keys are only compared with names in ASCII: any other character will do for what can't be in one.
- */
+/* Read an escape. Keys are only compared with names in ASCII, so every other character is replaced
+ * by one that cannot be in such a name. */
 static bool take_escape(sw_json_stream *s, char *c)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
 	unsigned code;
 	look_ahead(s);
-	const char *at = s->at + 1, *known = *at ? strchr(from, *at) : NULL;
-	if (known) {
-		*c = to[known - from];
+	const char *at = s->at + 1, *name = *at ? strchr(from, *at) : NULL;
+	if (name) {
+		*c = to[name - from];
 		s->at = at + 1;
 		return true;
 	}
@@ -238,8 +237,8 @@ static bool take_escape(sw_json_stream *s, char *c)
 	return true;
 }
 
-/* Cut if it does not fit. */
-static bool take_string(sw_json_stream *s, char *out, size_t room)
+/* Read a string; it is cut if it does not fit. */
+static bool take_string(sw_json_stream *s, char *out, size_t capacity)
 {
 	size_t length = 0;
 	out[0] = '\0';
@@ -254,7 +253,7 @@ static bool take_string(sw_json_stream *s, char *out, size_t room)
 			                    : "control character in a string: write it as \\u00XX");
 		if (c == '\\' ? !take_escape(s, &c) : (s->at++, false))
 			return false;
-		if (length + 1 < room)
+		if (length + 1 < capacity)
 			out[length++] = c;
 		out[length] = '\0';
 	}
@@ -264,13 +263,13 @@ static bool take_string(sw_json_stream *s, char *out, size_t room)
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
-#define KEPT 24 /* significant digits: more than 64 bits can have */
+#define MAX_DIGITS 24 /* significant digits: more than a 64-bit integer can have */
 
-/* digits x 10^scale, with neither leading nor trailing zeros. */
+/* A number is digits x 10^scale, with neither leading nor trailing zeros. */
 typedef struct number {
-	bool negative, cut; /* cut: there are digits beyond those kept */
-	int kept;
-	char digits[KEPT];
+	bool negative, cut; /* cut: further non-zero digits were dropped */
+	int n_digits;
+	char digits[MAX_DIGITS];
 	int64_t scale;
 } number;
 
@@ -279,17 +278,17 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* One or more digits; those behind the point count a power of ten each. */
+/* Read one or more digits; each digit behind the point lowers the scale by one. */
 static bool take_digits(sw_json_stream *s, number *n, bool behind_point)
 {
 	if (!is_digit(peek(s)))
 		return expected(s, "a digit");
 	for (; is_digit(peek(s)); s->at++) {
-		bool room = n->kept < KEPT, zero = *s->at == '0';
-		if (room && (n->kept || !zero))
-			n->digits[n->kept++] = *s->at;
-		n->cut |= !room && !zero;
-		n->scale += (room ? 0 : 1) - (behind_point ? 1 : 0);
+		bool fits = n->n_digits < MAX_DIGITS, zero = *s->at == '0';
+		if (fits && (n->n_digits || !zero))
+			n->digits[n->n_digits++] = *s->at;
+		n->cut |= !fits && !zero;
+		n->scale += (fits ? 0 : 1) - (behind_point ? 1 : 0);
 	}
 	return true;
 }
@@ -327,28 +326,28 @@ static bool take_number(sw_json_stream *s, number *n)
 	}
 	if ((peek(s) | 0x20) == 'e' && !take_exponent(s, n))
 		return false;
-	while (n->kept && n->digits[n->kept - 1] == '0' && !n->cut) {
-		n->kept--;
+	while (n->n_digits && n->digits[n->n_digits - 1] == '0' && !n->cut) {
+		n->n_digits--;
 		n->scale++;
 	}
 	return true;
 }
 
-/* False if it is no integer, or (*large) none of 64 bits. */
+/* Set *value. Return false if the number is not an integer, or (*large) not one of 64 bits. */
 static bool number_value(const number *n, int64_t *value, bool *large)
 {
 	uint64_t magnitude = 0, most = (uint64_t)INT64_MAX + n->negative;
 	*large = false;
 	*value = 0;
-	if (!n->kept)
+	if (!n->n_digits)
 		return true;
 	if (n->scale < 0)
 		return false;
 	*large = true;
-	if (n->kept + n->scale > 19)
+	if (n->n_digits + n->scale > 19)
 		return false;
-	for (int64_t i = 0; i < n->kept + n->scale; i++)
-		magnitude = magnitude * 10 + (uint64_t)(i < n->kept ? n->digits[i] - '0' : 0);
+	for (int64_t i = 0; i < n->n_digits + n->scale; i++)
+		magnitude = magnitude * 10 + (uint64_t)(i < n->n_digits ? n->digits[i] - '0' : 0);
 	*value = n->negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
 	return magnitude <= most;
 }
@@ -370,7 +369,7 @@ static bool take_any_int(sw_json_stream *s, int64_t *value)
 	                       "smaller unit");
 }
 
-/* The first byte in the lowest place, on any machine. */
+/* Load eight bytes, the first in the lowest place, on a machine of any byte order. */
 static inline uint64_t load_eight(const char *at)
 {
 	const unsigned char *b = (const unsigned char *)at;
@@ -379,8 +378,8 @@ static inline uint64_t load_eight(const char *at)
 	       (uint64_t)b[7] << 56;
 }
 
-/* Eight digits 0 to 9, one per byte, the first in the lowest place: pairs, then fours, then eight
- * at once (Lemire, "Number parsing at a gigabyte per second", 2021, section 3). */
+/* Combine eight digits 0 to 9, one per byte, the first in the lowest place: pairs, then fours, then
+ * all eight (Lemire, "Number parsing at a gigabyte per second", 2021, section 3). */
 static inline uint64_t join_eight(uint64_t digits)
 {
 	const uint64_t pair = UINT64_C(0x000000ff000000ff);
@@ -390,15 +389,16 @@ static inline uint64_t join_eight(uint64_t digits)
 	       32;
 }
 
-/* Bits in the bytes that are more than 9. Those above the first such byte may be wrong. */
+/* Set the top bit of each byte that is more than 9. The bits above the first such byte may be
+ * wrong. */
 static inline uint64_t mark_others(uint64_t digits)
 {
 	return ((digits + UINT64_C(0x7676767676767676)) | digits) & UINT64_C(0x8080808080808080);
 }
 
-/* An integer without sign, fraction or exponent, followed by a comma or bracket: its end, or NULL
- * if it is not as plain as that. At least AHEAD bytes can be read. Without branches that depend on
- * the number of digits up to 7. */
+/* Read an integer without sign, fraction or exponent that is followed by a comma or bracket. Return
+ * its end, or NULL if it has another form. At least AHEAD bytes must be readable. There are no
+ * branches that depend on the number of digits up to 7. */
 static inline const char *plain_int(const char *at, int64_t *value)
 {
 	static const uint32_t power[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
@@ -432,7 +432,7 @@ bool sw_json_take_int(sw_json_stream *s, int64_t *value)
 	return true;
 }
 
-/* As many ",17" as the window holds and are plain; the rest is for the careful way. */
+/* Read plain ",17" items as long as the window holds them; take_any_int reads the rest. */
 static void take_plain_ints(sw_json_stream *s, sw_numbers *list)
 {
 	const char *at = s->at, *after;
@@ -469,8 +469,8 @@ static bool enter(sw_json_stream *s, char open, char close, const char *what)
 		return false;
 	if (pass_space(s) != open)
 		return expected(s, what);
-	if (s->depth == DEEPEST)
-		return fail(s, "nested more than %d deep", DEEPEST);
+	if (s->depth == MAX_DEPTH)
+		return fail(s, "nested more than %d deep", MAX_DEPTH);
 	level *l = &s->levels[s->depth++];
 	l->close = close;
 	l->fresh = true;
@@ -518,7 +518,7 @@ bool sw_json_next_key(sw_json_stream *s, const char **key)
 	*key = l->key;
 	if (pass_space(s) != '"')
 		return expected(s, "a key in quotes");
-	if (!take_string(s, l->key, KEY_ROOM))
+	if (!take_string(s, l->key, KEY_CAPACITY))
 		return false;
 	if (pass_space(s) != ':')
 		return expected(s, "':' after the key");
@@ -559,10 +559,10 @@ static bool skip_array(sw_json_stream *s)
 	return s->status == SW_OK;
 }
 
-/* Calls itself through objects and arrays, at most DEEPEST times. */
+/* Skip a value. Recursive through objects and arrays, at most MAX_DEPTH deep. */
 bool sw_json_skip(sw_json_stream *s)
 {
-	char room[1];
+	char nothing[1];
 	number n;
 	if (s->status)
 		return false;
@@ -573,7 +573,7 @@ bool sw_json_skip(sw_json_stream *s)
 	case '[':
 		return skip_array(s);
 	case '"':
-		return take_string(s, room, sizeof(room));
+		return take_string(s, nothing, sizeof(nothing));
 	case 't':
 		return take_word(s, "true");
 	case 'f':

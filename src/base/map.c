@@ -18,7 +18,8 @@ void sw_map_clear(sw_map *map)
 	*map = (sw_map){0};
 }
 
-/* The slot that holds the key, or the free one where it would go. cap is a power of two. */
+/* Return the slot that holds the key, or the free one where it would be inserted. cap is a power of
+ * two. */
 static sw_map_slot *find(const sw_map *map, const void *key, size_t key_bytes, uint64_t hash)
 {
 	size_t mask = map->cap - 1;
@@ -45,7 +46,7 @@ static void grow(sw_map *map)
 	free(old.slots);
 }
 
-/* The slot of the key, which is entered with no value if it was not there. */
+/* Return the slot of the key, which is inserted without a value if it was absent. */
 static sw_map_slot *enter(sw_map *map, const void *key, size_t key_bytes)
 {
 	if (4 * (map->len + 1) > 3 * map->cap)

@@ -1,4 +1,5 @@
-/* Single allocations, growing arrays, and what happens when the system refuses. */
+/* Single allocations, growing arrays, and the handler that is called when the system refuses
+ * memory. */
 #include "base/base.h"
 #include "base/memory.h"
 
@@ -16,8 +17,8 @@ static void report_and_exit(size_t bytes)
 	exit(2);
 }
 
-/* The one mutable variable at file scope: refusal can happen under any call, so its handler cannot
- * be passed along. Set once, at the start of the process. */
+/* The handler. It is the one mutable variable at file scope: any call may run out of memory, so the
+ * handler cannot be passed along. It is set once, at the start of the process. */
 static _Atomic(sw_out_of_memory_handler *) out_of_memory = report_and_exit;
 
 void sw_set_out_of_memory(sw_out_of_memory_handler *handler)
@@ -47,15 +48,17 @@ void *sw_alloc(size_t bytes)
 	return data;
 }
 
-#define MOST_KEPT (1 << 30) /* bytes at the end of the heap */
-#define LEAST_APART                                                                                \
-	(32 << 20) /* bytes of what is a mapping of its own, and goes back when it is freed */
+/* Free bytes at the end of the heap that are kept for later allocations. */
+#define MAX_RETAINED_BYTES (1 << 30)
+/* Bytes from which on an allocation is a mapping of its own, which goes back to the system when
+ * freed. */
+#define MIN_MAPPING_BYTES (32 << 20)
 
 void sw_memory_keep(void)
 {
 #ifdef __GLIBC__
-	mallopt(M_TRIM_THRESHOLD, MOST_KEPT);
-	mallopt(M_MMAP_THRESHOLD, LEAST_APART);
+	mallopt(M_TRIM_THRESHOLD, MAX_RETAINED_BYTES);
+	mallopt(M_MMAP_THRESHOLD, MIN_MAPPING_BYTES);
 #endif
 }
 
@@ -74,7 +77,7 @@ int sw_compare_u32(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Doubles, so that n pushes cost O(n) copies. */
+/* Grow at least by doubling, so that n pushes cost O(n) copies. */
 void *sw_vec_grow(void *data, size_t *cap, size_t need, size_t item_bytes)
 {
 	size_t doubled = *cap <= SIZE_MAX / 2 ? *cap * 2 : SIZE_MAX;

@@ -5,23 +5,23 @@
 
 #include "base/svg.h"
 
-#define SIDE 440.0 /* of a panel's square */
+#define SIDE 440.0 /* pixels, the side of a panel's square */
 #define LEFT 84.0
 #define TOP 96.0
-#define LEGEND 118.0 /* right of the square */
+#define LEGEND 118.0 /* pixels, the width of the legend right of the square */
 #define BOTTOM 62.0
 #define PANEL (LEFT + SIDE + LEGEND)
 #define RADIUS 3.6
 
-/* Distinct also for eyes that tell few colours apart (Okabe and Ito, 2008); marks repeat with
- * another period. */
+/* Colours that are distinct also with a colour vision deficiency (Okabe and Ito, 2008); marks
+ * repeat with another period. */
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                       "#e69f00", "#56b4e9", "#555555"};
 
-/* Decades, the same for both axes. */
+/* The decades of the axes, the same for both. */
 typedef struct axes {
-	double left, top; /* of the square */
-	int first, last;  /* powers of ten at its ends */
+	double left, top; /* corner of the square */
+	int first, last;  /* powers of ten at the ends of the axes */
 	sw_plot_unit unit;
 } axes;
 
@@ -30,22 +30,22 @@ static bool is_shown(const sw_plot_point *p)
 	return p->x > 0 && p->y > 0 && isfinite(p->x) && isfinite(p->y);
 }
 
-/* False: there is nothing to show. */
+/* Find the range of all points. Return false if there are none. */
 static bool find_range(const sw_plot_panel *panel, axes *a)
 {
-	double least = INFINITY, most = 0;
+	double min = INFINITY, max = 0;
 	for (int s = 0; s < panel->n_series; s++)
 		for (int64_t i = 0; i < panel->series[s].n; i++) {
 			const sw_plot_point *p = &panel->series[s].points[i];
 			if (!is_shown(p))
 				continue;
-			least = fmin(least, fmin(p->x, p->y));
-			most = fmax(most, fmax(p->x, p->y));
+			min = fmin(min, fmin(p->x, p->y));
+			max = fmax(max, fmax(p->x, p->y));
 		}
-	if (!(most > 0))
+	if (!(max > 0))
 		return false;
-	a->first = (int)floor(log10(least) - 0.02);
-	a->last = SW_MAX((int)ceil(log10(most) + 0.02), a->first + 1);
+	a->first = (int)floor(log10(min) - 0.02);
+	a->last = SW_MAX((int)ceil(log10(max) + 0.02), a->first + 1);
 	return true;
 }
 
@@ -59,7 +59,7 @@ static sw_svg_point place(const axes *a, double x, double y)
 	return (sw_svg_point){a->left + along(a, x), a->top + SIDE - along(a, y)};
 }
 
-/* "10 us", "1 s", "100 kB", "1e3". */
+/* Print the label of a tick: "10 us", "1 s", "100 kB", "1e3". */
 static void print_tick(int power, sw_plot_unit unit, char text[32])
 {
 	static const char *const seconds[] = {"ns", "µs", "ms", "s", "ks"}, *const bytes[] = {
@@ -96,7 +96,7 @@ static void draw_grid(const axes *a, sw_text *svg)
 	}
 }
 
-/* Between y = x (1 - band) and y = x (1 + band), cut at the square's edges. */
+/* Shade the area between y = x (1 - band) and y = x (1 + band), cut at the square's edges. */
 static void draw_band(const axes *a, double band, sw_text *svg)
 {
 	double low = pow(10, a->first), high = pow(10, a->last);
@@ -127,7 +127,7 @@ static void draw_labels(const sw_plot_panel *panel, const axes *a, sw_text *svg)
 	sw_svg_label(svg, (sw_svg_point){left, middle}, turned, "%s", panel->y_label);
 }
 
-/* The legend's next row, right of the square. */
+/* Return the place of the legend's next row, right of the square. */
 static sw_svg_point next_row(const axes *a, int *row)
 {
 	return (sw_svg_point){a->left + SIDE + 16, a->top + 10 + 20 * (*row)++};

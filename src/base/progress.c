@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define REDRAW_S 0.1
+#define REDRAW_S 0.1 /* least time between two drawings */
 #define WIPE "\r\033[K"
 
 void sw_progress_start(sw_progress *progress, const char *label, bool quiet)
@@ -18,7 +18,8 @@ void sw_progress_start(sw_progress *progress, const char *label, bool quiet)
 	};
 }
 
-/* A line that is wider than the terminal would wrap, and could not be wiped. */
+/* Return the number of columns to print. A line wider than the terminal would wrap, and could not
+ * be wiped. */
 static int terminal_width(void)
 {
 	struct winsize size;

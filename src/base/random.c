@@ -1,5 +1,5 @@
 /* Random numbers by position, and a sequence. Each level of the triple (seed, stream, index) is one
- * splitmix64 generator that is jumped to its n-th output, which seeds the level below. */
+ * splitmix64 generator; its n-th output seeds the generator of the level below. */
 #include "base/base.h"
 #include "base/mix.h"
 
@@ -10,7 +10,7 @@ static uint64_t nth_output(uint64_t seed, uint64_t n)
 	return mix64(seed + (n + 1) * GOLDEN_GAMMA);
 }
 
-/* The upper 53 bits: a double's mantissa holds no more. */
+/* Convert the upper 53 bits: a double's mantissa holds no more. */
 static double to_unit(uint64_t bits)
 {
 	return (double)(bits >> 11) * 0x1p-53;
@@ -26,8 +26,8 @@ double sw_random_unit(uint64_t seed, uint64_t stream, uint64_t index)
 	return to_unit(sw_random_bits(seed, stream, index));
 }
 
-/* Only one of Box and Muller's two numbers is used, so that an index needs nothing of its
- * neighbour. 1 - u lies in (0, 1], so the logarithm is finite. */
+/* Return a normal random number. Only one of the two numbers of a Box-Muller pair is used, so that
+ * an index does not depend on its neighbour. 1 - u is in (0, 1], so the logarithm is finite. */
 double sw_random_normal(uint64_t seed, uint64_t stream, uint64_t index)
 {
 	static const double two_pi = 6.283185307179586;
@@ -41,7 +41,8 @@ uint64_t sw_rng_bits(sw_rng *rng)
 	return nth_output(rng->seed, rng->next++);
 }
 
-/* Numbers from the incomplete last multiple of the bound are drawn again: no bias. */
+/* Numbers from the incomplete last multiple of the bound are drawn again, so that there is no
+ * bias. */
 int64_t sw_rng_below(sw_rng *rng, int64_t bound)
 {
 	uint64_t range = (uint64_t)bound, limit = UINT64_MAX - UINT64_MAX % range, bits;

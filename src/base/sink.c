@@ -1,4 +1,4 @@
-/* Files written all or nothing, whole or piece by piece. */
+/* Writing files all or nothing, whole or piece by piece. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -9,9 +9,9 @@
 
 struct sw_sink {
 	int fd;
-	int failure;  /* errno of the first piece that could not be written; 0: none */
-	char *path;   /* as the caller says it */
-	char *target; /* what the new file becomes; NULL: written in place */
+	int failure;  /* errno of the first failed write; 0: none */
+	char *path;   /* as given by the caller */
+	char *target; /* the file that the temporary becomes; NULL: written in place */
 	sw_text beside;
 };
 
@@ -25,14 +25,14 @@ static bool is_standard_output(const char *path)
 	return !path || !path[0] || strcmp(path, "-") == 0;
 }
 
-/* A device or a pipe can't be replaced by a rename. */
+/* Return whether the path is a device or a pipe, which cannot be replaced by a rename. */
 static bool is_special(const char *path)
 {
 	struct stat info;
 	return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
 }
 
-/* Opens a new file beside the target, with the permissions that the user's mask gives. */
+/* Open a new file beside the target, with the permissions that the user's mask gives. */
 static int open_beside(const char *target, sw_text *name)
 {
 	for (int attempt = 0; attempt < 100; attempt++) {
@@ -51,7 +51,7 @@ static void open_file(sw_sink *sink)
 		sink->fd = open(sink->path, O_WRONLY | O_CLOEXEC);
 		return;
 	}
-	char *real = realpath(sink->path, NULL); /* through a link to the file that it names */
+	char *real = realpath(sink->path, NULL); /* follows a link to the file that it names */
 	sink->target = real ? real : strdup(sink->path);
 	sink->fd = sink->target ? open_beside(sink->target, &sink->beside) : -1;
 }
@@ -99,8 +99,8 @@ void sw_sink_put(sw_sink *sink, const char *data, size_t length)
 	}
 }
 
-/* The data reach the disk before the name does: after a crash the file is the old one or the new.
- */
+/* Put the file in place. The data reach the disk before the name does, so that after a crash the
+ * file is either the old one or the new one. */
 static void settle(sw_sink *sink)
 {
 	if (!sink->failure && sink->target && fsync(sink->fd) != 0 && errno != EINVAL)

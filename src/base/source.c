@@ -9,22 +9,22 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#define GZIP_WINDOW (15 + 16) /* the largest window; 16 asks for a gzip header, checked */
-#define PIECE ((size_t)64 << 10)
-#define LARGEST_STEP ((size_t)1 << 30) /* zlib counts in unsigned int */
+#define GZIP_WINDOW (15 + 16) /* 15: the largest window; 16: require a gzip header and check it */
+#define PIECE ((size_t)64 << 10)   /* bytes per read */
+#define MAX_STEP ((size_t)1 << 30) /* bytes per call of zlib, which counts in unsigned int */
 
 typedef enum place { IN_MEMBER, AFTER_MEMBER, IN_PADDING } place;
 
 struct sw_source {
-	int fd;           /* -1: memory */
-	char *piece;      /* of a file */
-	const char *next; /* what was taken from the file and was not used yet */
+	int fd;           /* -1: the source is in memory */
+	char *piece;      /* buffer for a file's bytes */
+	const char *next; /* bytes that were read and not used yet */
 	size_t left;
-	bool at_end; /* nothing follows what is left */
+	bool at_end; /* nothing follows the `left` bytes */
 	bool packed;
 	place place;
 	z_stream stream;
-	double size, taken; /* of the file; size 0: unknown */
+	double size, taken; /* bytes of the file; size 0: unknown */
 };
 
 /* ---- raw bytes -------------------------------------------------------------------------- */
@@ -46,7 +46,7 @@ static sw_status take_piece(sw_source *s, sw_error *err)
 	return SW_OK;
 }
 
-/* A pipe may give the two bytes one by one. */
+/* Read the two bytes that identify gzip. A pipe may deliver them one by one. */
 static sw_status take_magic(sw_source *s, sw_error *err)
 {
 	sw_status status = take_piece(s, err);
@@ -153,8 +153,8 @@ static sw_status explain(const sw_source *s, int answer, sw_error *err)
 	               s->stream.msg ? s->stream.msg : "unknown trouble");
 }
 
-/* Between members: another one may follow at once, or zeros up to the end (tape padding). *done: at
- * the end. */
+/* Skip what stands between members: another one may follow at once, or zeros up to the end (tape
+ * padding). *done: the end was reached. */
 static sw_status pass_gap(sw_source *s, bool *done, sw_error *err)
 {
 	*done = s->left == 0;
@@ -171,10 +171,11 @@ static sw_status pass_gap(sw_source *s, bool *done, sw_error *err)
 	               : SW_OK;
 }
 
-/* One call of inflate. No progress at the end of the input: what should follow is missing. */
-static sw_status inflate_some(sw_source *s, char *buffer, size_t room, size_t *got, sw_error *err)
+/* Call inflate once. If it makes no progress at the end of the input, the data are incomplete. */
+static sw_status inflate_some(sw_source *s, char *buffer, size_t capacity, size_t *got,
+                              sw_error *err)
 {
-	uInt shown = (uInt)SW_MIN(s->left, LARGEST_STEP), space = (uInt)SW_MIN(room, LARGEST_STEP);
+	uInt shown = (uInt)SW_MIN(s->left, MAX_STEP), space = (uInt)SW_MIN(capacity, MAX_STEP);
 	s->stream.next_in = (Bytef *)s->next;
 	s->stream.avail_in = shown;
 	s->stream.next_out = (Bytef *)buffer;
@@ -189,23 +190,24 @@ static sw_status inflate_some(sw_source *s, char *buffer, size_t room, size_t *g
 	return SW_OK;
 }
 
-static sw_status read_packed(sw_source *s, char *buffer, size_t room, size_t *got, sw_error *err)
+static sw_status read_packed(sw_source *s, char *buffer, size_t capacity, size_t *got,
+                             sw_error *err)
 {
 	bool done = false;
 	sw_status status = SW_OK;
 	while (status == SW_OK && !*got && !done) {
 		status = take_piece(s, err);
 		if (status == SW_OK)
-			status = s->place == IN_MEMBER ? inflate_some(s, buffer, room, got, err)
+			status = s->place == IN_MEMBER ? inflate_some(s, buffer, capacity, got, err)
 			                               : pass_gap(s, &done, err);
 	}
 	return status;
 }
 
-static sw_status read_plain(sw_source *s, char *buffer, size_t room, size_t *got, sw_error *err)
+static sw_status read_plain(sw_source *s, char *buffer, size_t capacity, size_t *got, sw_error *err)
 {
 	sw_status status = take_piece(s, err);
-	*got = SW_MIN(room, s->left);
+	*got = SW_MIN(capacity, s->left);
 	if (status == SW_OK && *got) {
 		memcpy(buffer, s->next, *got);
 		use(s, *got);
@@ -213,9 +215,10 @@ static sw_status read_plain(sw_source *s, char *buffer, size_t room, size_t *got
 	return status;
 }
 
-sw_status sw_source_read(sw_source *source, char *buffer, size_t room, size_t *got, sw_error *err)
+sw_status sw_source_read(sw_source *source, char *buffer, size_t capacity, size_t *got,
+                         sw_error *err)
 {
 	*got = 0;
-	return source->packed ? read_packed(source, buffer, room, got, err)
-	                      : read_plain(source, buffer, room, got, err);
+	return source->packed ? read_packed(source, buffer, capacity, got, err)
+	                      : read_plain(source, buffer, capacity, got, err);
 }

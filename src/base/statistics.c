@@ -28,7 +28,8 @@ void sw_ranks(const double *values, size_t n, double *ranks)
 
 static double correlation(const double *x, const double *y, size_t n)
 {
-	double mean = ((double)n - 1) / 2, xx = 0, yy = 0, xy = 0; /* of ranks */
+	/* The mean of n ranks, also with ties. */
+	double mean = ((double)n - 1) / 2, xx = 0, yy = 0, xy = 0;
 	for (size_t i = 0; i < n; i++) {
 		xx += (x[i] - mean) * (x[i] - mean);
 		yy += (y[i] - mean) * (y[i] - mean);

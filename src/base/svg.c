@@ -54,7 +54,8 @@ void sw_svg_polygon(sw_text *svg, const sw_svg_point *points, int n, const char 
 	sw_text_addf(svg, "' %s/>\n", style);
 }
 
-/* Each around the origin with radius 1; strokes have no inside. */
+/* Each mark is drawn around the origin with radius 1; a mark made of strokes has no inside to
+ * fill. */
 static const struct {
 	const char *path;
 	bool stroke;

@@ -1,5 +1,5 @@
-/* Tables for people. A column is right-aligned if every cell below its heading is a number (with
- * a unit perhaps) or empty. */
+/* Tables for people. A column is right-aligned if every cell below its heading is a number
+ * (possibly with a unit) or empty. */
 #include "base/base.h"
 
 #include <ctype.h>
@@ -25,10 +25,10 @@ void sw_table_cell(sw_table *table, const char *format, ...)
 	va_start(args, format);
 	int length = vsnprintf(NULL, 0, format, args);
 	va_end(args);
-	size_t room = length > 0 ? (size_t)length + 1 : 1;
-	char *cell = sw_alloc(room);
+	size_t capacity = length > 0 ? (size_t)length + 1 : 1;
+	char *cell = sw_alloc(capacity);
 	va_start(args, format);
-	vsnprintf(cell, room, format, args);
+	vsnprintf(cell, capacity, format, args);
 	va_end(args);
 	sw_vec_push(&table->cells, cell);
 }
@@ -48,7 +48,7 @@ void sw_table_clear(sw_table *table)
 	sw_vec_clear(&table->cells);
 }
 
-/* Characters, not bytes: the continuation bytes of UTF-8 take no room. */
+/* Return the number of characters, not bytes: the continuation bytes of UTF-8 have no width. */
 static size_t width_of(const char *cell)
 {
 	size_t width = 0;
@@ -57,7 +57,8 @@ static size_t width_of(const char *cell)
 	return width;
 }
 
-/* "12", "-1.5e3", "3.4 MiB", "7%", "2.1x", "inf"; not "8x4", not "2nd". */
+/* Return whether a cell is a number: "12", "-1.5e3", "3.4 MiB", "7%", "2.1x", "inf"; not "8x4", not
+ * "2nd". */
 static bool is_number(const char *cell)
 {
 	char *rest;

@@ -1,4 +1,4 @@
-/* Growing strings, and numbers as people write them. */
+/* Growing strings, and numbers in the form that people read. */
 #include "base/base.h"
 
 #include <math.h>
@@ -39,8 +39,8 @@ void sw_text_addf(sw_text *text, const char *format, ...)
 	text->len += (size_t)length;
 }
 
-/* Bytes of the character that begins here, 0: none does. Neither surrogates nor what could be
- * written shorter. */
+/* Return the bytes of the UTF-8 character that begins here, 0 if none does. Surrogates and overlong
+ * forms are not characters. */
 static size_t character_bytes(const unsigned char *c, size_t left)
 {
 	static const struct {
@@ -71,15 +71,16 @@ size_t sw_utf8_length(const char *string, size_t length)
 	return at;
 }
 
-void sw_text_cut(const char *string, char *to, size_t room)
+void sw_text_cut(const char *string, char *to, size_t capacity)
 {
-	size_t length = sw_utf8_length(string, strnlen(string, room - 1));
+	size_t length = sw_utf8_length(string, strnlen(string, capacity - 1));
 	memcpy(to, string, length);
 	to[length] = '\0';
 }
 
-/* One decimal, in the largest unit that leaves at least 1.0 before it; units[0] has none, if the
- * value is whole. The bound lies where one decimal would round up to the next unit. */
+/* Add the value with one decimal, in the largest unit that leaves at least 1.0 before it; whole
+ * values in units[0] have no decimal. The threshold is where one decimal would round up to the next
+ * unit. */
 static void add_scaled(sw_text *text, double value, double base, const char *const units[],
                        size_t count)
 {

@@ -28,10 +28,10 @@ void sw_sleep_until(double moment_s)
 		continue;
 }
 
-/* The kernel's least. */
+/* nanoseconds; the shortest time slice that the kernel gives */
 #define SHORT_SLICE_NS 100000
 
-/* Of struct sched_attr, which C libraries have only lately. */
+/* The fields of struct sched_attr that are used here: older C libraries do not declare it. */
 struct scheduling {
 	uint32_t size, policy;
 	uint64_t flags;
@@ -68,7 +68,8 @@ sw_thread_times sw_thread_times_of(int number)
 	return (sw_thread_times){1e-9 * (double)cpu_ns, 1e-9 * (double)delayed_ns};
 }
 
-/* Not getrusage: its maximum begins with that of the process that started this one. */
+/* Read VmHWM rather than getrusage, whose maximum starts at that of the process that started this
+ * one. */
 size_t sw_peak_memory_bytes(void)
 {
 	unsigned long long kib = 0;
@@ -82,7 +83,8 @@ size_t sw_peak_memory_bytes(void)
 	return (size_t)kib * 1024;
 }
 
-/* The processors that this process may use: fewer than the machine has under taskset or mpirun. */
+/* Return the number of processors that this process may use: fewer than the machine has under
+ * taskset or mpirun. */
 int sw_cpu_count(void)
 {
 	cpu_set_t allowed;
@@ -107,7 +109,7 @@ static void *take_indices(void *argument)
 	return NULL;
 }
 
-/* The calling thread works too, so a thread that the system refuses costs time and nothing else. */
+/* The calling thread works too, so a thread that the system refuses only costs time. */
 void sw_parallel_for(int64_t n, int threads, void (*work)(void *context, int64_t i), void *context)
 {
 	loop l = {.n = n, .work = work, .context = context};
@@ -122,7 +124,7 @@ void sw_parallel_for(int64_t n, int threads, void (*work)(void *context, int64_t
 }
 
 typedef struct pipeline {
-	int64_t n, made; /* made: of the first half; under the lock */
+	int64_t n, made; /* made: calls of `first` that are done; guarded by the lock */
 	pthread_mutex_t lock;
 	pthread_cond_t more;
 	atomic_llong next;

@@ -1,21 +1,22 @@
 /*
  * YAML: libyaml's events made into a tree with places.
  *
- * What configuration files need, and no more: one document of scalars, sequences and mappings with
- * scalar keys. Anchors, aliases and tags are refused by name rather than half understood.
+ * The reader takes what configuration files need: one document of scalars, sequences and mappings
+ * with scalar keys. Anchors, aliases and tags are refused with a message that names them, rather
+ * than half understood.
  */
 #include "base/base.h"
 
 #include <string.h>
 #include <yaml.h>
 
-#define MAX_DEPTH 64 /* recursion of the reader; real files nest five deep */
+#define MAX_DEPTH 64 /* recursion limit of the reader; real files nest five deep */
 
 typedef SW_VEC(const sw_yaml *) node_list;
 
 typedef struct reader {
 	yaml_parser_t parser;
-	const char *text; /* for the line of a bad byte */
+	const char *text; /* finds the line of a bad byte */
 	sw_arena *arena;
 	sw_error *err;
 } reader;
@@ -30,7 +31,7 @@ static sw_status fail_here(const reader *r, yaml_mark_t mark, const char *messag
 	                  message);
 }
 
-/* Bytes that are no characters have an offset and no line. */
+/* Report bytes that are not characters, for which libyaml gives an offset and no line. */
 static sw_status bad_byte(const reader *r)
 {
 	int line = 1;
@@ -137,7 +138,7 @@ static sw_status read_sequence(reader *r, const yaml_event_t *event, int depth,
 	return status;
 }
 
-/* Keys are numbered by their line, which the error about a second one names. */
+/* Refuse a key that stands twice. The map gives each key its line, which the message names. */
 static sw_status check_key(const reader *r, const sw_yaml *key, sw_map *lines)
 {
 	if (key->kind != SW_YAML_SCALAR)
@@ -202,7 +203,7 @@ static sw_status read_mapping(reader *r, const yaml_event_t *event, int depth, c
 	return status;
 }
 
-/* Takes the event over. */
+/* Read a node. Takes over the event. */
 static sw_status read_node(reader *r, yaml_event_t *event, int depth, const sw_yaml **node)
 {
 	sw_status status;
@@ -223,7 +224,7 @@ static sw_status read_node(reader *r, yaml_event_t *event, int depth, const sw_y
 
 /* ---- the document ----------------------------------------------------------------------- */
 
-/* Reads one event that must be of this type; `message` says what is wrong otherwise. */
+/* Read one event, which must be of this type; `message` is the error otherwise. */
 static sw_status expect(reader *r, yaml_event_type_t type, const char *message)
 {
 	yaml_event_t event;

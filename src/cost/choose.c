@@ -1,4 +1,4 @@
-/* Which algorithm a collective is done by, and its seconds: as measured, else by formula. */
+/* The algorithm and the seconds of a collective: as measured, else by formula. */
 #include "cost/forms.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ static sw_collective_choice fastest(const collective *c)
 
 /* ---- measured points -------------------------------------------------------------------- */
 
-/* Before (collective, atoms, bytes) in the order of the points? */
+/* Return whether the point comes before (collective, atoms, bytes) in the order of the points. */
 static bool is_before(const sw_measurement *point, sw_collective_kind kind, uint32_t atoms,
                       int64_t bytes)
 {
@@ -41,7 +41,7 @@ static bool is_before(const sw_measurement *point, sw_collective_kind kind, uint
 	return point->atoms != atoms ? point->atoms < atoms : point->bytes < bytes;
 }
 
-/* The first point that isn't before. */
+/* Return the first point that does not come before (kind, atoms, bytes). */
 static int32_t find_point(const sw_calibration *calibration, sw_collective_kind kind,
                           uint32_t atoms, int64_t bytes)
 {
@@ -64,22 +64,22 @@ static const sw_measurement *point_of(const sw_calibration *calibration, int32_t
 	return point && point->collective == kind && point->atoms == atoms ? point : NULL;
 }
 
-/* Outside what was measured: in proportion to the formula. */
-static double scaled(const sw_cluster *cluster, const sw_measurement *point, int64_t bytes)
+/* Extrapolate from a point, in proportion to the formula. */
+static double extrapolate(const sw_cluster *cluster, const sw_measurement *point, int64_t bytes)
 {
-	double there = sw_cost_algorithm(cluster, point->algorithm, point->collective, point->atoms,
-	                                 point->bytes);
-	double here = sw_cost_algorithm(cluster, point->algorithm, point->collective, point->atoms,
-	                                bytes);
-	return there > 0 ? point->seconds * here / there : point->seconds;
+	double at_point = sw_cost_algorithm(cluster, point->algorithm, point->collective,
+	                                    point->atoms, point->bytes);
+	double at_bytes = sw_cost_algorithm(cluster, point->algorithm, point->collective,
+	                                    point->atoms, bytes);
+	return at_point > 0 ? point->seconds * at_bytes / at_point : point->seconds;
 }
 
 static double between(const sw_measurement *low, const sw_measurement *high, int64_t bytes,
-                      double *way)
+                      double *position)
 {
-	*way = log((double)bytes / (double)low->bytes) /
-	       log((double)high->bytes / (double)low->bytes);
-	return low->seconds * pow(high->seconds / low->seconds, *way);
+	*position = log((double)bytes / (double)low->bytes) /
+	            log((double)high->bytes / (double)low->bytes);
+	return low->seconds * pow(high->seconds / low->seconds, *position);
 }
 
 static bool measured(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms,
@@ -96,13 +96,13 @@ static bool measured(const sw_cluster *cluster, sw_collective_kind kind, uint32_
 	choice->measured = true;
 	if (!low || !high) {
 		const sw_measurement *only = low ? low : high;
-		*choice =
-			(sw_collective_choice){only->algorithm, scaled(cluster, only, bytes), true};
+		*choice = (sw_collective_choice){only->algorithm, extrapolate(cluster, only, bytes),
+		                                 true};
 		return true;
 	}
-	double way;
-	choice->seconds = between(low, high, bytes, &way);
-	choice->algorithm = way < 0.5 ? low->algorithm : high->algorithm;
+	double position;
+	choice->seconds = between(low, high, bytes, &position);
+	choice->algorithm = position < 0.5 ? low->algorithm : high->algorithm;
 	return true;
 }
 
@@ -124,8 +124,8 @@ bool sw_collective_combines(sw_collective_kind kind)
 	       kind == SW_COLLECTIVE_REDUCE_SCATTER;
 }
 
-/* So large that its latency is nothing. */
-#define VERY_LARGE (INT64_C(1) << 50)
+/* Bytes of a collective so large that its latency is negligible. */
+#define ASYMPTOTIC_BYTES (INT64_C(1) << 50)
 
 static double rate_of(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms,
                       int64_t bytes)
@@ -133,7 +133,8 @@ static double rate_of(const sw_cluster *cluster, sw_collective_kind kind, uint32
 	return sw_cost_choose(cluster, kind, atoms, bytes).seconds / (double)bytes;
 }
 
-/* By formula the larger are the more efficient; what was measured may be otherwise. */
+/* By formula, larger collectives are more efficient; the measured points may say otherwise, so each
+ * of them is tried. */
 double sw_cost_share(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms,
                      int64_t operand_bytes)
 {
@@ -141,7 +142,7 @@ double sw_cost_share(const sw_cluster *cluster, sw_collective_kind kind, uint32_
 	if (operand_bytes <= 0 || !sw_collective_combines(kind))
 		return sw_cost_choose(cluster, kind, atoms, operand_bytes).seconds;
 	double least = fmin(rate_of(cluster, kind, atoms, operand_bytes),
-	                    rate_of(cluster, kind, atoms, VERY_LARGE));
+	                    rate_of(cluster, kind, atoms, ASYMPTOTIC_BYTES));
 	for (int32_t i = find_point(calibration, kind, atoms, operand_bytes);
 	     point_of(calibration, i, kind, atoms); i++)
 		least = fmin(least,

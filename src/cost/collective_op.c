@@ -1,4 +1,4 @@
-/* Collective ops of a program: what they are, over which atoms, and how long they take. */
+/* Collective ops of a program: their kinds, atoms and seconds. */
 #include "cost/cost.h"
 
 typedef struct kind_row {
@@ -6,8 +6,8 @@ typedef struct kind_row {
 	sw_collective_kind kind;
 } kind_row;
 
-/* What a -done waits for belongs to its -start. Sends and receives between programs are no part of
- * a partitioned program. */
+/* The seconds of a -done op belong to its -start. Sends and receives between programs do not occur
+ * in a partitioned program. */
 static const kind_row kinds[SW_OPCODE_COUNT] = {
 	[SW_OP_ALL_GATHER] = {true, SW_COLLECTIVE_ALL_GATHER},
 	[SW_OP_ALL_GATHER_START] = {true, SW_COLLECTIVE_ALL_GATHER},
@@ -29,7 +29,7 @@ static int64_t operands_bytes(const sw_program *program, const sw_op *op)
 	return bytes;
 }
 
-/* The atoms in which any pair differs. */
+/* Return the atoms in which any pair differs. */
 static uint32_t permuted_atoms(const sw_atoms *atoms, sw_ints pairs)
 {
 	uint32_t mask = 0;

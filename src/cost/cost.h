@@ -1,36 +1,38 @@
 /*
  * cost: seconds and bytes.
  *
- * Takes a cluster and what is to be done (a collective over a set of atoms, an op, a
- * whole partitioned program), gives seconds, bytes and their breakdown. Units: seconds, bytes per
- * rank.
+ * The functions take a cluster and a piece of work (a collective over a set of atoms, an op, a
+ * whole partitioned program), and give its seconds and bytes and their breakdown. Units: seconds,
+ * bytes per rank.
  *
- * Collectives (alpha-beta, per level of the topology) are done by one of several algorithms; what
- * each sends over each level's links is in forms.c, with the sources. A group over a set of atoms
- * has, at each level, m_l members per part. Where each part of a level holds D_l devices and the
- * group m_l of them, r_l = D_l / m_l groups leave the part at once and share its link: bandwidth_l
- * = min(flow_bandwidth_l, bandwidth_l / (r_l (1 + contention_l (r_l - 1)))) for one stream of each
- * group (AxoNN's equation 10 is the two-level case); the levels work side by side, and a round of
- * messages takes the largest alpha_l of the levels that it crosses. Where parts, or their links,
- * are unequal, the part that is last to be done decides. The seconds of a collective are those of
- * the algorithm that the transport takes: the fastest, as measured or by formula. By formula more
- * bytes are never cheaper. Kernels: what is fitted for the op's family where the cluster file has
- * it (sw_kernel_fit); else the roofline, max(flops / (peak * efficiency), bytes / memory bandwidth)
- * + overhead.
+ * Collectives follow the alpha-beta model per level of the topology, and one of several algorithms
+ * does them; forms.c has the formulas of the algorithms, with their sources. A group over a set of
+ * atoms has, at each level l, m_l members per part. Where each part of a level holds D_l devices
+ * and the group m_l of them, r_l = D_l / m_l groups leave the part at once and share its link: for
+ * one stream of each group bandwidth_l = min(flow_bandwidth_l, bandwidth_l / (r_l (1 + contention_l
+ * (r_l - 1)))) (AxoNN's equation 10 is the two-level case). The levels work in parallel, and a
+ * round of messages takes the largest alpha_l of the levels that it crosses. Where parts, or their
+ * links, are unequal, the part that finishes last decides. The seconds of a collective are those of
+ * the algorithm that the transport uses: the fastest, as measured or by formula. By formula, more
+ * bytes are never cheaper.
+ *
+ * Kernels follow the fit of the op's family where the cluster file has one (sw_kernel_fit); else
+ * the roofline, max(flops / (peak * efficiency), bytes / memory bandwidth) + overhead.
  */
 #ifndef SW_COST_H
 #define SW_COST_H
 
 #include "rules/rules.h"
 
-/* Matches sw_collective_seconds of layout.h; context is a `const sw_cluster *`. SLICE and
- * TO_PARTIAL cost 0. */
+/* Return the seconds of a layout move. The type is sw_collective_seconds of layout.h; context is a
+ * `const sw_cluster *`. SLICE and TO_PARTIAL cost 0. */
 double sw_cost_collective(void *cluster, sw_move_kind kind, uint32_t atoms, int64_t operand_bytes);
 
-/* The same by one algorithm, from the levels' figures alone; and what the transport does: where
- * these atoms were measured, the fastest there (seconds between points are interpolated, in
- * logarithms; beyond the last one in proportion to what the algorithm's formula says), elsewhere
- * the fastest by formula. sw_cost_collective is the seconds of that. */
+/* sw_cost_algorithm gives the seconds of a collective by one algorithm, by formula. sw_cost_choose
+ * gives the algorithm that the transport uses: if the collective was measured over these atoms, the
+ * one that was fastest there (seconds between two points are interpolated in logarithms; outside
+ * the measured range they are in proportion to the algorithm's formula), elsewhere the fastest by
+ * formula. sw_cost_collective returns the seconds of that choice. */
 typedef struct sw_collective_choice {
 	sw_algorithm algorithm;
 	double seconds;
@@ -40,69 +42,76 @@ double sw_cost_algorithm(const sw_cluster *cluster, sw_algorithm algorithm, sw_c
                          uint32_t atoms, int64_t operand_bytes);
 sw_collective_choice sw_cost_choose(const sw_cluster *cluster, sw_collective_kind kind,
                                     uint32_t atoms, int64_t operand_bytes);
-/* Several of this kind may be begun as one, which then takes the latency of one. */
+/* Return whether several collectives of this kind may be started as one, which then takes the
+ * latency of one. */
 bool sw_collective_combines(sw_collective_kind kind);
-/* The least that the bytes take as part of one, with whichever others: by the rate of the most
- * efficient larger one. What can't be combined takes its own. */
+/* Return the least seconds that the bytes may take as part of a combined collective: their share at
+ * the rate of the most efficient collective that is at least as large. A kind that cannot be
+ * combined takes its own seconds. */
 double sw_cost_share(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms,
                      int64_t operand_bytes);
-/* What the transport does and the formulas count: data is cut into at most SW_LANES parts, of
- * pieces of at least SW_PIECE_BYTES (such a piece takes longer to send than to begin, on links from
- * 0.1 to 10 GB/s), which overlap; a direct or hierarchical all-reduce exchanges whole operands, in
- * one round (per level) instead of two, where that is quicker by formula. */
+/* Constants that the transport and the formulas share. Data is cut into at most SW_LANES parts that
+ * overlap, of pieces of at least SW_PIECE_BYTES; a piece of that size takes longer to send than to
+ * start, on links from 0.1 to 10 GB/s. sw_cost_goes_whole returns whether a direct or hierarchical
+ * all-reduce exchanges whole operands, in one round (per level) instead of two, because that is
+ * quicker by formula. */
 #define SW_LANES 16
 #define SW_PIECE_BYTES 131072
 bool sw_cost_goes_whole(const sw_cluster *cluster, sw_algorithm algorithm, uint32_t atoms,
                         int64_t operand_bytes);
-/* How k parts whose links have these bandwidths share the combining of an all-reduce, directly
- * among them, so that it is done soonest. Sums to 1. */
+/* Divide the combining of an all-reduce among k parts whose links have these bandwidths, and which
+ * exchange data directly, so that it finishes soonest. The shares sum to 1. */
 void sw_cost_link_shares(const double *bandwidths, int32_t k, double *shares);
-/* One message of `bytes` each way between two devices, while nothing else is under way: alpha of
- * the level at which they meet, and the bytes over what one flow can use of the narrower of both
- * parts' links: the share flow_bandwidth / bandwidth of it. 0 for a device and itself. */
+/* Return the seconds of one message of `bytes` each way between two devices on an otherwise idle
+ * cluster: alpha of the level at which they meet, plus the bytes over the bandwidth of one flow
+ * through the narrower of both parts' links, which is the fraction flow_bandwidth / bandwidth of
+ * it. 0 if both are the same device. */
 double sw_cost_pair(const sw_cluster *cluster, int64_t a, int64_t b, int64_t bytes);
-/* Of a collective op: what it is, the atoms it works over, and its operands' bytes. An async-start
- * is what it begins. False: none. */
+/* Describe a collective op: its kind, the atoms that it works over, and its operands' bytes. An
+ * async-start is described as the collective that it starts. Return false if the op is not a
+ * collective. */
 bool sw_cost_collective_op(const sw_cluster *cluster, const sw_program *program, sw_id op,
                            sw_collective_kind *kind, uint32_t *atoms, int64_t *operand_bytes);
 double sw_cost_collective_op_seconds(const sw_cluster *cluster, const sw_program *program,
                                      sw_id op);
 
-/* Which family an op's kernel is of; SW_FAMILY_COUNT: it costs nothing, or is a region or
+/* Return the family of an op's kernel; SW_FAMILY_COUNT if it costs nothing, or is a region or a
  * collective. */
 sw_family sw_cost_family(const sw_program *program, sw_id op);
-/* What an op asks of a kernel of the executor: operations (sw_op_flops, functions that take longer
- * counting as more), and its calls, rows and bytes (sw_op_loops). */
+/* The work of an op for a kernel of the executor: its operations (sw_op_flops, with a higher count
+ * for slower functions), and its calls, rows and bytes (sw_op_loops). */
 typedef struct sw_kernel_work {
 	double flops, bytes, calls, rows;
 } sw_kernel_work;
 sw_kernel_work sw_cost_work(const sw_program *program, sw_id op);
-/* Seconds of that by what is fitted for the family (sw_kernel_fit). */
+/* Return the seconds of that work by the fit of the family (sw_kernel_fit). */
 double sw_cost_fitted(const sw_device *device, sw_family family, sw_type type,
                       const sw_kernel_work *work);
-/* One execution of an op on one device. Moves of data that the executor does not perform (reshape,
- * parameter, constant) cost 0. Regions cost 0: their bodies' ops are counted by themselves. */
+/* Return the seconds of one execution of an op on one device. Moves of data that the executor does
+ * not perform (reshape, parameter, constant) cost 0. Regions cost 0, because the ops of their
+ * bodies are counted by themselves. */
 double sw_cost_op(const sw_cluster *cluster, const sw_program *program, sw_id op);
 
-/* A program with collectives, as `partition` writes it: per rank. While bodies count times their
- * trips. */
+/* The cost per rank of a program with collectives, as `partition` writes it. The bodies of while
+ * loops count as often as their trip count. */
 typedef struct sw_program_cost {
-	double compute_s, communication_s, step_time_s; /* step: one after the other, no overlap */
-	/* however many collectives are begun as one: the sum of their shares */
+	double compute_s, communication_s, step_time_s; /* step: the sum of both, without overlap */
+	/* sum of the collectives' shares (sw_cost_share): a lower bound for any combining */
 	double least_communication_s;
-	/* of the rank that sends most: exact, as the transport counts */
+	/* of the rank that sends most; exact, as the transport counts */
 	int64_t payload_bytes;
-	/* by liveness: a quick figure; what is held is the arena (sw_placement_bytes) */
+	/* by liveness, a quick figure; the memory that is allocated is the arena
+	 * (sw_placement_bytes) */
 	int64_t peak_bytes;
-	int64_t collectives; /* executed, loops times trips */
+	int64_t collectives; /* number executed, with loops counted by trip count */
 } sw_program_cost;
 void sw_cost_program(const sw_cluster *cluster, const sw_program *local, sw_program_cost *cost);
-/* The branch of a conditional that takes longest, kernels and collectives one after the other; the
- * first of equals. O(ops in branches). */
+/* Return the branch of a conditional that takes longest, with kernels and collectives one after the
+ * other; the first of several equal ones. O(ops in branches). */
 uint32_t sw_cost_dearest_branch(const sw_cluster *cluster, const sw_program *program, sw_id op);
 
-/* Which atoms a replica-group list varies over, and true if it is such a set (else *atoms is the
- * mask of all). */
+/* Set *atoms to the atoms over which replica groups vary. Return false if the groups are not such a
+ * set; *atoms is then the mask of all atoms. */
 bool sw_cost_group_atoms(const sw_atoms *atoms, const sw_groups *groups, uint32_t *mask);
 
 #endif

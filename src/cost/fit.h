@@ -1,15 +1,15 @@
 /*
  * fit: a cluster's figures from measured seconds.
  *
- * Takes a cluster whose figures may be guesses, and points: what was done, and how long it took.
- * Gives the figures under which the formulas of `cost` come nearest. Those formulas stand in one
- * place: the fit of links calls sw_cost_algorithm and sw_cost_pair on trial clusters, and knows
- * nothing of what is in them.
+ * The functions take a cluster whose figures may be guesses, and measured points: some work and the
+ * time that it took. They give the figures under which the formulas of `cost` come nearest to the
+ * points. The formulas stand in one place: the fit of links calls sw_cost_algorithm and
+ * sw_cost_pair on trial clusters, and does not depend on their contents.
  *
- * What is made small is the relative error: least squares of ln(fitted / measured), after AutoDDL
- * section 3.2, which fits alpha and beta by least squares. Weights hold outliers off (Cauchy's, of
- * residuals over their median), and a point counts less the less sure it is. A figure that no point
- * depends on stays what it was, and its standard error says so.
+ * The fit minimises the relative error: least squares of ln(fitted / measured), after AutoDDL
+ * section 3.2, which fits alpha and beta by least squares. Weights limit the influence of outliers
+ * (Cauchy's weights, of residuals over their median), and a point with a larger deviation counts
+ * less. A figure that no point depends on keeps its value, and its standard error says so.
  */
 #ifndef SW_FIT_H
 #define SW_FIT_H
@@ -17,15 +17,15 @@
 #include "cost/cost.h"
 
 /* A collective over a set of atoms in all its groups at once; or (atoms 0) one message each way
- * between two devices, alone. */
+ * between two devices, with no other traffic. */
 typedef struct sw_link_point {
 	sw_collective_kind kind;
 	sw_algorithm algorithm;
 	uint32_t atoms;
 	int32_t from, to;
-	int64_t bytes;               /* of operand per rank; of each message */
+	int64_t bytes;               /* operand bytes per rank; or bytes of each message */
 	double seconds, deviation_s; /* median; half the width of its 95 % confidence interval */
-	double fitted_s;             /* filled in */
+	double fitted_s;             /* set by the fit */
 } sw_link_point;
 
 typedef struct sw_kernel_point {
@@ -47,8 +47,8 @@ typedef struct sw_fit_parameter {
 	const char *name; /* "node latency", "matmul flops" */
 	sw_fit_unit unit;
 	double value;
-	double error; /* standard error: relative, of a SW_FIT_NUMBER absolute */
-	bool seen;    /* false: the points hardly depend on it; the value is the guess */
+	double error; /* standard error: relative; of a SW_FIT_NUMBER absolute */
+	bool seen;    /* false: the points hardly depend on the figure; the value is the guess */
 } sw_fit_parameter;
 typedef struct sw_fit {
 	int32_t n_parameters, n_points;
@@ -57,14 +57,14 @@ typedef struct sw_fit {
 	double median_error, worst_error;
 } sw_fit;
 
-/* levels[l], l < n_levels: the shape's with fitted figures. A level has one bandwidth, or one per
- * part where the shape has them. Everything is in the arena. Deterministic. O(evaluations of a
- * point * points * parameters * rounds). */
+/* Fit the links. levels[l], l < n_levels, are the shape's levels with fitted figures. A level has
+ * one bandwidth, or one per part where the shape has them. Results are allocated in the arena.
+ * Deterministic. O(evaluations of a point * points * parameters * rounds). */
 void sw_fit_links(const sw_cluster *shape, sw_link_point *points, int32_t n, sw_arena *arena,
                   sw_level *levels, sw_fit *fit);
-/* The device's kernels of each family that has an f32 point, by nonnegative least squares, and its
- * cache. Points of other types are only fitted_s: at the rates of f32, but operations at
- * flops[type] / flops[f32] of its rate. */
+/* Fit the device's kernels of each family that has an f32 point, by nonnegative least squares, and
+ * the size of its cache. Points of other types only get their fitted_s: at the rates of f32, except
+ * that operations run at flops[type] / flops[f32] of its rate. */
 void sw_fit_kernels(sw_device *device, sw_kernel_point *points, int32_t n, sw_arena *arena,
                     sw_fit *fit);
 

@@ -1,16 +1,15 @@
 /*
- * The fit of kernels, by family: the terms of sw_kernel_fit are linear in overhead, seconds per
+ * The fit of kernels, by family. The terms of sw_kernel_fit are linear in overhead, seconds per
  * call and per row, and the inverse rates, so that least squares of the relative error is a system
- * of six equations. None of the six may be negative: every set of them is tried with the others
- * zero (nonnegative least squares, Lawson and Hanson, 1974; of six unknowns there are 63 sets). Of
- * those whose solution is positive the one is taken that explains most with least: a term more must
- * be worth it by the Bayesian information criterion (Schwarz, 1978), n ln(sum of squares) + ln(n)
- * per term. The rounds weigh points against outliers, and so that it is ln(fitted / measured) that
- * is made small: what is predicted to take half as long counts like what is predicted to take twice
- * as long.
+ * of six equations. None of the six may be negative: every subset of them is tried with the others
+ * zero (nonnegative least squares, Lawson and Hanson, 1974; of six unknowns there are 63 subsets).
+ * Among the subsets with a positive solution, the Bayesian information criterion (Schwarz, 1978), n
+ * ln(sum of squares) + ln(n) per term, selects the one that explains most with the fewest terms.
+ * The rounds reweight the points, against outliers, and so that the loss is that of ln(fitted /
+ * measured): a prediction of half the time counts like one of twice the time.
  *
- * The size of the cache is the device's, one for all families: of the powers of two from none to 64
- * MiB the one under which all are fitted best.
+ * The cache size is the device's, one for all families: among 0 and the powers of two up to 64 MiB,
+ * the size under which all families together are fitted best.
  */
 #include "cost/fit.h"
 #include "cost/least_squares.h"
@@ -18,20 +17,20 @@
 #include <math.h>
 
 enum { OVERHEAD, CALLS, ROWS, FLOPS, CACHED, BYTES, TERMS };
-#define ROUNDS 6
-#define LEAST_SCALE 5e-3
-#define MODEL_SCALE                                                                                \
-	0.1 /* kernels of a family are alike within about so much: no less is an outlier */
-#define LEAST_CACHE 16384.0
-#define MOST_CACHE 67108864.0
+#define ROUNDS 6       /* rounds of solving and reweighting */
+#define MIN_SCALE 5e-3 /* relative residuals below this count as equal */
+/* Relative residuals within which the kernels of a family differ; smaller ones are no outliers. */
+#define MODEL_SCALE 0.1
+#define MIN_CACHE_BYTES 16384.0    /* smallest cache size above 0 that is tried */
+#define MAX_CACHE_BYTES 67108864.0 /* largest cache size that is tried */
 
 typedef struct kernel_fit {
 	int32_t n;
-	double (*rows)[TERMS]; /* each over the measured seconds: their sum should be 1 */
+	/* each divided by the measured seconds, so that the fitted sum should be 1 */
+	double (*rows)[TERMS];
 	double *residuals, *weights, *scratch;
-	double terms[TERMS],
-		/* seconds, each or per unit; relative standard errors, 0 where the term is 0 */
-		errors[TERMS];
+	double terms[TERMS];  /* seconds, in total or per unit */
+	double errors[TERMS]; /* relative standard errors, 0 where the term is 0 */
 } kernel_fit;
 
 static double residual(const kernel_fit *f, int32_t i, const double *terms)
@@ -42,8 +41,8 @@ static double residual(const kernel_fit *f, int32_t i, const double *terms)
 	return sum;
 }
 
-/* The weighted normal equations in the terms of `set`, in units of which every diagonal entry is 1.
- */
+/* Solve the weighted normal equations in the terms of `set`, scaled so that every diagonal entry is
+ * 1. */
 static bool solve_set(const kernel_fit *f, unsigned set, double *terms, double *inverse)
 {
 	double matrix[TERMS * TERMS] = {0}, right[TERMS] = {0}, scale[TERMS], diagonal[TERMS];
@@ -92,11 +91,12 @@ static double sum_of_squares(const kernel_fit *f, const double *terms)
 	return sum;
 }
 
-/* The smaller the better; residuals far below what is told apart are as good as none. */
+/* Return the information criterion, which is to be minimised. Residuals far below MIN_SCALE count
+ * as zero. */
 static double criterion(const kernel_fit *f, unsigned set, double sum)
 {
 	double n = f->n;
-	return n * log(sum + n * LEAST_SCALE * LEAST_SCALE) + log(n) * __builtin_popcount(set);
+	return n * log(sum + n * MIN_SCALE * MIN_SCALE) + log(n) * __builtin_popcount(set);
 }
 
 static void solve(kernel_fit *f)
@@ -122,7 +122,7 @@ static void solve(kernel_fit *f)
 	}
 }
 
-/* (ln x / (x - 1))^2: what makes the square of x - 1 that of ln x. */
+/* Return (ln x / (x - 1))^2, the weight that turns the square of x - 1 into that of ln x. */
 static double logarithmic(double x)
 {
 	double ratio = fabs(x - 1) < 1e-3 ? 1 : log(fmax(x, 1e-3)) / (fmax(x, 1e-3) - 1);
@@ -153,7 +153,7 @@ static void take_point(kernel_fit *f, const sw_kernel_point *p, double cache)
 	f->weights[f->n++] = 1;
 }
 
-/* Gives the loss. */
+/* Fit one family and return the loss. */
 static double fit_family(sw_family family, double cache, const sw_kernel_point *points, int32_t n,
                          kernel_fit *f)
 {
@@ -174,7 +174,7 @@ static double fit_family(sw_family family, double cache, const sw_kernel_point *
 static double find_cache(const sw_kernel_point *points, int32_t n, kernel_fit *f)
 {
 	double best = INFINITY, found = 0;
-	for (double cache = 0; cache <= MOST_CACHE; cache = fmax(2 * cache, LEAST_CACHE)) {
+	for (double cache = 0; cache <= MAX_CACHE_BYTES; cache = fmax(2 * cache, MIN_CACHE_BYTES)) {
 		double loss = 0;
 		for (int family = 0; family < SW_FAMILY_COUNT; family++)
 			loss += fit_family((sw_family)family, cache, points, n, f);

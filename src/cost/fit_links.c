@@ -1,12 +1,13 @@
 /*
  * The fit of links: numerical, on the formulas themselves.
  *
- * Unknowns are ln latency, ln bandwidth (of a level, or of each of its parts), ln (flow_bandwidth /
- * least bandwidth) <= 0, and contention >= 0, of each level that anything crosses. First each is
- * searched alone by factors, from far (the guess may be wrong by orders of magnitude, and the
- * formulas have kinks where no derivative shows the way), then all together by Gauss-Newton steps
- * with Levenberg and Marquardt's damping. Derivatives are central differences. A weak pull towards
- * the guess keeps what no point depends on where it is.
+ * The unknowns are ln latency, ln bandwidth (of a level, or of each of its parts), ln
+ * (flow_bandwidth / least bandwidth) <= 0, and contention >= 0, of each level that anything
+ * crosses. First each unknown is searched alone by factors, with large steps at first (the guess
+ * may be wrong by orders of magnitude, and the formulas have kinks, where no derivative shows the
+ * direction); then all together by Gauss-Newton steps with Levenberg and Marquardt's damping.
+ * Derivatives are central differences. A weak prior at the guess keeps the unknowns that no point
+ * depends on in place.
  */
 #include "cost/fit.h"
 #include "cost/least_squares.h"
@@ -14,24 +15,27 @@
 #include <math.h>
 #include <string.h>
 
-#define AT_BOUND 1e-2    /* a coordinate as near as that to its bound is held there */
-#define LEAST_SCALE 2e-3 /* residuals below this are not told apart */
-#define TRUSTED 0.05     /* a point whose deviation is that share of it has half the weight */
-#define DIFFERENCE 1e-4  /* step of a central difference */
-#define ROUNDS 6         /* of search, weights and steps */
-#define STARTS 4
-#define GOOD 0.04  /* residuals that small: no other start is needed */
-#define FARTHEST 3 /* of a start from the guess, in ln: a factor of 20 */
-#define STEPS 25   /* of Gauss and Newton in a round */
-#define FAR 0.5    /* so far from the fit, it must be clearly worse for a figure to count as seen */
-#define SEEN 0.5   /* a larger relative standard error: not seen */
+#define AT_BOUND 1e-2              /* a coordinate this near to its bound is held there */
+#define MIN_SCALE 2e-3             /* residuals (ln) below this count as equal */
+#define HALF_WEIGHT_DEVIATION 0.05 /* a point with this relative deviation has half the weight */
+#define DIFFERENCE_STEP 1e-4       /* step of a central difference */
+#define ROUNDS 6                   /* rounds of search, weights and steps */
+#define STARTS 4                   /* number of starts, the guess included */
+/* No other start is tried once the scale of the residuals (ln) is at most this. */
+#define GOOD_SCALE 0.04
+#define MAX_START_DISTANCE 3 /* of a start from the guess, in ln: a factor of 20 */
+#define MAX_STEPS 25         /* Gauss-Newton steps in a round */
+/* A figure counts as seen if the fit becomes clearly worse when the figure is held this far away.
+ */
+#define HELD_DISTANCE 0.5
+#define MAX_SEEN_ERROR 0.5 /* a figure with a larger relative standard error is not seen */
 
 typedef enum figure_kind { LATENCY, BANDWIDTH, FLOW, CONTENTION } figure_kind;
 
 typedef struct unknown {
-	int32_t level, part; /* part -1: of all */
+	int32_t level, part; /* part -1: the whole level */
 	figure_kind figure;
-	double least, most, guess, pull; /* of the coordinate */
+	double min, max, guess, prior; /* bounds, guess and prior weight of the coordinate */
 } unknown;
 
 typedef struct link_fit {
@@ -41,7 +45,7 @@ typedef struct link_fit {
 	int n;
 	unknown *unknowns;
 	double *x;        /* [n] */
-	sw_cluster trial; /* borrows all but the levels' figures */
+	sw_cluster trial; /* borrows everything but the levels' figures */
 	double *part_bandwidth[SW_MAX_LEVELS];
 	double *trust, *residuals, *weights, *scratch; /* [n_points] */
 	double *jacobian;                              /* [n_points][n] */
@@ -57,14 +61,15 @@ static int64_t count_parts(const sw_cluster *cluster, int32_t level)
 
 static void add_unknown(link_fit *f, int32_t level, int32_t part, figure_kind figure, double guess)
 {
-	/* One flow is said to fill the link, and groups to share it fairly, as long as no point
-	 * says otherwise. */
-	static const double pulls[] = {1e-6, 1e-6, 1e-2, 1e-3};
-	static const double least[] = {-23, 7, -10, 0},
-			    most[] = {5, 35, 0, 10}; /* 1e-10 s to 150 s; 1e3 to 1e15 B/s */
+	/* The priors of flow and contention are stronger: one flow fills the link, and groups share
+	 * it fairly, unless points say otherwise. */
+	static const double priors[] = {1e-6, 1e-6, 1e-2, 1e-3};
+	static const double min[] = {-23, 7, -10, 0},
+			    /* latency 1e-10 s to 150 s; bandwidth 1e3 to 1e15 B/s */
+		max[] = {5, 35, 0, 10};
 	f->unknowns[f->n] =
-		(unknown){level, part, figure, least[figure], most[figure], 0, pulls[figure]};
-	f->unknowns[f->n++].guess = fmin(fmax(guess, least[figure]), most[figure]);
+		(unknown){level, part, figure, min[figure], max[figure], 0, priors[figure]};
+	f->unknowns[f->n++].guess = fmin(fmax(guess, min[figure]), max[figure]);
 }
 
 static void list_level(link_fit *f, int32_t l)
@@ -79,14 +84,15 @@ static void list_level(link_fit *f, int32_t l)
 	add_unknown(f, l, -1, CONTENTION, level->contention);
 }
 
-/* Levels whose units have but one part each are crossed by nothing. */
+/* List the unknowns of the levels that can be crossed: those that divide some part of the level
+ * above. */
 static void list_unknowns(link_fit *f, sw_arena *arena)
 {
-	int64_t room = 0;
+	int64_t capacity = 0;
 	for (int32_t l = 0; l < f->shape->n_levels; l++)
-		room += 3 + (f->shape->levels[l].part_bandwidth ? count_parts(f->shape, l) : 1);
-	f->unknowns = SW_NEW_N(arena, unknown, room);
-	f->x = SW_NEW_N(arena, double, room);
+		capacity += 3 + (f->shape->levels[l].part_bandwidth ? count_parts(f->shape, l) : 1);
+	f->unknowns = SW_NEW_N(arena, unknown, capacity);
+	f->x = SW_NEW_N(arena, double, capacity);
 	for (int32_t l = 0; l < f->shape->n_levels; l++)
 		if (count_parts(f->shape, l) > count_parts(f->shape, l - 1))
 			list_level(f, l);
@@ -116,14 +122,15 @@ static void set_figure(link_fit *f, const unknown *u, double x)
 	}
 }
 
-/* A level's bandwidth comes before its flow_bandwidth in the list, its parts in order. */
+/* Set all figures. A level's bandwidths come before its flow_bandwidth in the list, its parts in
+ * order. */
 static void set_figures(link_fit *f)
 {
 	for (int i = 0; i < f->n; i++)
 		set_figure(f, &f->unknowns[i], f->x[i]);
 }
 
-static double price(const sw_cluster *cluster, const sw_link_point *point)
+static double predict(const sw_cluster *cluster, const sw_link_point *point)
 {
 	if (point->atoms)
 		return sw_cost_algorithm(cluster, point->algorithm, point->kind, point->atoms,
@@ -136,10 +143,10 @@ static void fill_residuals(link_fit *f, double *residuals)
 	set_figures(f);
 	for (int32_t i = 0; i < f->n_points; i++)
 		residuals[i] =
-			log(fmax(price(&f->trial, &f->points[i]), 1e-12) / f->points[i].seconds);
+			log(fmax(predict(&f->trial, &f->points[i]), 1e-12) / f->points[i].seconds);
 }
 
-/* ---- what is made small ----------------------------------------------------------------- */
+/* ---- the loss -------------------------------------------------------------------------- */
 
 static double data_loss(link_fit *f, double scale)
 {
@@ -155,7 +162,7 @@ static double loss(link_fit *f, double scale)
 	double sum = data_loss(f, scale);
 	for (int i = 0; i < f->n; i++) {
 		double away = f->x[i] - f->unknowns[i].guess;
-		sum += f->unknowns[i].pull * away * away;
+		sum += f->unknowns[i].prior * away * away;
 	}
 	return sum;
 }
@@ -163,17 +170,17 @@ static double loss(link_fit *f, double scale)
 static double present_scale(link_fit *f)
 {
 	fill_residuals(f, f->residuals);
-	return robust_scale(f->residuals, f->n_points, LEAST_SCALE, f->scratch);
+	return robust_scale(f->residuals, f->n_points, MIN_SCALE, f->scratch);
 }
 
-/* One unknown by `step` up or down, as long as that helps. */
+/* Move one unknown up or down by `step`, as long as the loss decreases. */
 static double search_along(link_fit *f, int i, double step, double scale, double best)
 {
 	for (int sign = -1; sign <= 1; sign += 2) {
 		for (int tries = 0; tries < 40; tries++) {
 			double before = f->x[i],
-			       x = fmin(fmax(before + sign * step, f->unknowns[i].least),
-			                f->unknowns[i].most);
+			       x = fmin(fmax(before + sign * step, f->unknowns[i].min),
+			                f->unknowns[i].max);
 			f->x[i] = x;
 			double now = x != before ? loss(f, scale) : INFINITY;
 			if (!(now < best)) {
@@ -193,14 +200,14 @@ static void search(link_fit *f, double step)
 		best = search_along(f, i, step, scale, best);
 }
 
-/* ---- Gauss and Newton ------------------------------------------------------------------- */
+/* ---- Gauss-Newton ---------------------------------------------------------------------- */
 
 static void fill_jacobian(link_fit *f)
 {
 	for (int j = 0; j < f->n; j++) {
 		const unknown *u = &f->unknowns[j];
-		double x = f->x[j], high = fmin(x + DIFFERENCE, u->most),
-		       low = fmax(x - DIFFERENCE, u->least);
+		double x = f->x[j], high = fmin(x + DIFFERENCE_STEP, u->max),
+		       low = fmax(x - DIFFERENCE_STEP, u->min);
 		f->x[j] = high;
 		fill_residuals(f, f->scratch);
 		for (int32_t i = 0; i < f->n_points; i++)
@@ -209,19 +216,20 @@ static void fill_jacobian(link_fit *f)
 		fill_residuals(f, f->scratch);
 		for (int32_t i = 0; i < f->n_points; i++) {
 			double *d = &f->jacobian[(int64_t)i * f->n + j];
-			*d = high > low ? (*d - f->scratch[i]) / (high - low) : 0; /* held */
+			/* 0: held at a bound */
+			*d = high > low ? (*d - f->scratch[i]) / (high - low) : 0;
 		}
 		f->x[j] = x;
 	}
 }
 
-/* J' W J and J' W r; the pull counts `share` times. */
+/* Compute J' W J and J' W r, with the priors scaled by `share`. */
 static void fill_normal(const link_fit *f, double share, double *hessian, double *gradient)
 {
 	int n = f->n;
 	memset(hessian, 0, (size_t)(n * n) * sizeof(*hessian));
 	for (int j = 0; j < n; j++) {
-		hessian[j * n + j] = share * f->unknowns[j].pull;
+		hessian[j * n + j] = share * f->unknowns[j].prior;
 		gradient[j] = hessian[j * n + j] * (f->x[j] - f->unknowns[j].guess);
 	}
 	for (int32_t i = 0; i < f->n_points; i++) {
@@ -234,7 +242,7 @@ static void fill_normal(const link_fit *f, double share, double *hessian, double
 	}
 }
 
-/* Tries steps, the more damped the less they help; false: none does. */
+/* Try steps with increasing damping until one decreases the loss. Return false if none does. */
 static bool take_step(link_fit *f, const double *hessian, const double *gradient, double scale,
                       double *damping, double *best)
 {
@@ -253,8 +261,8 @@ static bool take_step(link_fit *f, const double *hessian, const double *gradient
 			symmetric_solve(work, n, step);
 		for (int j = 0; j < n; j++)
 			f->x[j] = fmin(
-				fmax(before[j] + fmin(fmax(step[j], -1), 1), f->unknowns[j].least),
-				f->unknowns[j].most);
+				fmax(before[j] + fmin(fmax(step[j], -1), 1), f->unknowns[j].min),
+				f->unknowns[j].max);
 		double now = loss(f, scale);
 		helped = now < *best - 1e-12 * fabs(*best);
 		*best = helped ? now : *best;
@@ -270,7 +278,7 @@ static void descend(link_fit *f, double *hessian, double *gradient)
 {
 	double scale = present_scale(f), damping = 1e-3, best = loss(f, scale);
 	bool helped = true;
-	for (int s = 0; s < STEPS && helped; s++) {
+	for (int s = 0; s < MAX_STEPS && helped; s++) {
 		fill_residuals(f, f->residuals);
 		for (int32_t i = 0; i < f->n_points; i++)
 			f->weights[i] = f->trust[i] * robust_weight(f->residuals[i], scale);
@@ -282,17 +290,18 @@ static void descend(link_fit *f, double *hessian, double *gradient)
 
 /* ---- starts ----------------------------------------------------------------------------- */
 
-/* The guess itself, then others around it: the descent from one may end in a valley that is not the
- * deepest. */
+/* Start at the guess, and later at other places around it, because the descent from one start may
+ * end in a local minimum. */
 static void start_at(link_fit *f, int start)
 {
 	for (int j = 0; j < f->n; j++) {
 		const unknown *u = &f->unknowns[j];
 		double away =
-			start ? FARTHEST * (2 * sw_random_unit(0, (uint64_t)start, (uint64_t)j) - 1)
+			start ? MAX_START_DISTANCE *
+					(2 * sw_random_unit(0, (uint64_t)start, (uint64_t)j) - 1)
 			      : 0;
 		bool shared = u->figure == FLOW || u->figure == CONTENTION;
-		f->x[j] = shared ? u->guess : fmin(fmax(u->guess + away, u->least), u->most);
+		f->x[j] = shared ? u->guess : fmin(fmax(u->guess + away, u->min), u->max);
 	}
 }
 
@@ -318,7 +327,8 @@ static void fit_from(link_fit *f, int start, double *hessian, double *gradient)
 static void fit_from_all(link_fit *f, double *hessian, double *gradient)
 {
 	double best = INFINITY, *x = sw_alloc((size_t)f->n * sizeof(*x));
-	for (int start = 0; start < STARTS && (start == 0 || present_scale(f) > GOOD); start++) {
+	for (int start = 0; start < STARTS && (start == 0 || present_scale(f) > GOOD_SCALE);
+	     start++) {
 		fit_from(f, start, hessian, gradient);
 		double now = absolute_loss(f);
 		if (!(now < best))
@@ -331,7 +341,7 @@ static void fit_from_all(link_fit *f, double *hessian, double *gradient)
 	free(x);
 }
 
-/* ---- the answer ------------------------------------------------------------------------- */
+/* ---- the result ------------------------------------------------------------------------ */
 
 static int flow_of(const link_fit *f, int32_t level)
 {
@@ -341,39 +351,43 @@ static int flow_of(const link_fit *f, int32_t level)
 	return -1;
 }
 
-/* The loss with one figure held elsewhere and all others fitted again. It starts where what a
- * single flow can use is as before, not its share. */
-static double loss_away(link_fit *f, int j, double step, double scale, double *hessian,
-                        double *gradient)
+/* Return the loss with one figure held at a distance `step` and all others fitted again. The start
+ * keeps the bandwidth of a single flow, not its fraction of the link's. */
+static double loss_when_held(link_fit *f, int j, double step, double scale, double *hessian,
+                             double *gradient)
 {
-	unknown kept = f->unknowns[j];
-	int flow = kept.figure == BANDWIDTH && kept.part < 0 ? flow_of(f, kept.level) : -1;
+	unknown saved = f->unknowns[j];
+	int flow = saved.figure == BANDWIDTH && saved.part < 0 ? flow_of(f, saved.level) : -1;
 	double *before = sw_alloc((size_t)f->n * sizeof(double));
 	memcpy(before, f->x, (size_t)f->n * sizeof(double));
 	f->x[j] += step;
-	f->unknowns[j].least = f->unknowns[j].most = f->x[j];
+	f->unknowns[j].min = f->unknowns[j].max = f->x[j];
 	if (flow >= 0)
 		f->x[flow] = fmin(f->x[flow] - step, 0);
 	descend(f, hessian, gradient);
 	double away = data_loss(f, scale);
-	f->unknowns[j] = kept;
+	f->unknowns[j] = saved;
 	memcpy(f->x, before, (size_t)f->n * sizeof(double));
 	free(before);
 	return away;
 }
 
-/* Held away from its value on either side, it makes the fit clearly worse: a derivative does not
- * say so where the formulas have a kink. A figure that is at its bound is asked inwards alone. */
+/* Return whether the fit becomes clearly worse when the figure is moved to either side and held
+ * there. A derivative does not show this where the formulas have a kink. A figure at its bound is
+ * moved inwards only. */
 static bool is_seen(link_fit *f, int j, double variance, double deviation, double *hessian,
                     double *gradient)
 {
-	double x = f->x[j], scale = present_scale(f), here = data_loss(f, scale), worse = INFINITY;
-	if (!(deviation < SEEN))
+	double x = f->x[j], scale = present_scale(f), fitted = data_loss(f, scale),
+	       worse = INFINITY;
+	if (!(deviation < MAX_SEEN_ERROR))
 		return false;
 	for (int sign = -1; sign <= 1; sign += 2)
-		if (x + sign * FAR >= f->unknowns[j].least && x + sign * FAR <= f->unknowns[j].most)
-			worse = fmin(worse,
-			             loss_away(f, j, sign * FAR, scale, hessian, gradient) - here);
+		if (x + sign * HELD_DISTANCE >= f->unknowns[j].min &&
+		    x + sign * HELD_DISTANCE <= f->unknowns[j].max)
+			worse = fmin(worse, loss_when_held(f, j, sign * HELD_DISTANCE, scale,
+			                                   hessian, gradient) -
+			                            fitted);
 	return worse > 4 * variance && isfinite(worse);
 }
 
@@ -404,12 +418,12 @@ static double residual_variance(const link_fit *f)
 		sum += f->weights[i] * f->residuals[i] * f->residuals[i];
 		weight += f->weights[i];
 	}
-	return fmax(sum / fmax(weight - f->n, 1), LEAST_SCALE * LEAST_SCALE);
+	return fmax(sum / fmax(weight - f->n, 1), MIN_SCALE * MIN_SCALE);
 }
 
-/* The residuals' variance times the inverse of J' W J, to which the guess adds next to nothing
- * here. A figure at its bound is held there: it has the variance that it would have with all others
- * known, and takes no part in theirs. */
+/* Compute the variances: the residuals' variance times the inverse of J' W J, in which the prior
+ * has almost no weight here. A figure at its bound is held there: its variance is computed as if
+ * all others were known, and it is left out of theirs. */
 static void fill_variances(link_fit *f, double *hessian, double *gradient, double variance,
                            double *variances)
 {
@@ -417,8 +431,8 @@ static void fill_variances(link_fit *f, double *hessian, double *gradient, doubl
 	fill_jacobian(f);
 	fill_normal(f, 1e-6, hessian, gradient);
 	for (int j = 0; j < n; j++) {
-		if (f->x[j] > f->unknowns[j].least + AT_BOUND &&
-		    f->x[j] < f->unknowns[j].most - AT_BOUND)
+		if (f->x[j] > f->unknowns[j].min + AT_BOUND &&
+		    f->x[j] < f->unknowns[j].max - AT_BOUND)
 			continue;
 		for (int k = 0; k < n; k++)
 			if (k != j)
@@ -451,11 +465,12 @@ static void fill_errors(link_fit *f, sw_fit *fit)
 	fit->n_points = f->n_points;
 	for (int32_t i = 0; i < f->n_points; i++) {
 		sw_link_point *point = &f->points[i];
-		point->fitted_s = price(&f->trial, point);
+		point->fitted_s = predict(&f->trial, point);
 		f->scratch[i] = fabs(point->fitted_s - point->seconds) / point->seconds;
 	}
 	fit->median_error = median_of(f->scratch, f->n_points);
-	fit->worst_error = f->n_points ? f->scratch[f->n_points - 1] : 0; /* they are sorted now */
+	/* median_of has sorted them */
+	fit->worst_error = f->n_points ? f->scratch[f->n_points - 1] : 0;
 }
 
 static void init(link_fit *f, sw_arena *arena)
@@ -477,7 +492,8 @@ static void init(link_fit *f, sw_arena *arena)
 	f->scratch = SW_NEW_N(arena, double, n);
 	f->jacobian = SW_NEW_N(arena, double, (int64_t)n * f->n);
 	for (int32_t i = 0; i < n; i++) {
-		double unsure = f->points[i].deviation_s / (TRUSTED * f->points[i].seconds);
+		double unsure =
+			f->points[i].deviation_s / (HALF_WEIGHT_DEVIATION * f->points[i].seconds);
 		f->trust[i] = 1 / (1 + unsure * unsure);
 	}
 }

@@ -1,32 +1,41 @@
 /*
- * Seconds of one collective by one algorithm, alpha-beta per level of the topology.
+ * Seconds of one collective by one algorithm, in the alpha-beta model per level of the topology.
  *
- * A group has g members; at level l, M are in the part of the level above, m in each of its k = M /
- * m parts (usage.h, which also has what unequal parts change). V is the whole, in bytes: the
- * operand, of an all-gather g of them. Per crossed level, byte_l is the time of a byte through a
- * part's link with all groups at work, and flow that of a byte of one flow. Levels work side by
- * side: the slowest decides.
+ * A group has g members; at level l, a part has m of them and its parent (the part of the level
+ * above) has M, in k = M / m parts (usage.h; it also says what changes with unequal parts). V is
+ * the bytes of the whole data: of the operand, or of an all-gather's result. Per crossed level,
+ * byte_l is the seconds of a byte through a part's link with all groups active, and flow_l those of
+ * a byte of one flow. The levels work in parallel, so that the slowest decides. X bytes per group
+ * and part in F flows take max(X byte_l, X / F flow_l).
  *
- *     transfer of X bytes per group and part in F flows    max(X byte_l, X / F flow_l)
- *     direct        all-gather, reduce-scatter, all-to-all: max_l of m (M - m) V / g in m (M - m)
- * flows; an all-reduce twice, or m (M - m) V once; a broadcast (M - m) V in as many flows ring
- * all-gather, reduce-scatter: max_l of (g - 1) / g V in one flow; an all-reduce twice; all-to-all:
- * as direct, but what one rank sends over a level goes one after the other halving       sum over
- * distances d = 1, 2, 4, ... < g of max_l of min(d, m) ranks that cross with min(d, g - d) V / g
- * each; an all-reduce twice; a broadcast: as many ranks with V each hierarchical  per level (k - 1)
- * / k V in M (k - 1) / k flows, an all-reduce twice; the slowest level, and of the others a share
- *                   1 / lanes; all-to-all: max over inner levels of m (M - m) V / s, s members in
- * an outermost part, then the outermost level as direct; broadcast: sum over levels of ceil(log2 k)
- * V; an all-reduce also: sum over levels of m (k - 1) V, once chain         max_l of V, and g - 2
- * times a piece permute       max_l of n, all ranks of a shift along one atom, (M - m) / g of them
- * where two atoms' digits are exchanged
+ * Bytes of the algorithms:
  *
- * Latency: a round costs the largest alpha of the levels that it crosses; rounds are 1 (direct), g
- * - 1 (ring), ceil(log2 g) (halving), one per level (hierarchical; in an all-reduce two, but one
- * between two outermost parts or ranks), one per hop (chain). Every message that a rank posts in a
- * round beyond the first adds POSTING of an alpha (LogP's o / L: Culler et al. 1993). direct,
- * halving and the hierarchical all-to-all take WHOLE times as long per byte. Where messages of k
- * parts come into one at once (direct, hierarchical), byte_l is 1 + CROWDING (k - 2) of itself.
+ *     direct        all-gather, reduce-scatter, all-to-all: max_l of m (M - m) V / g
+ *                   in m (M - m) flows; all-reduce: twice that, or m (M - m) V once;
+ *                   broadcast: (M - m) V in as many flows
+ *     ring          all-gather, reduce-scatter: max_l of (g - 1) / g V in one flow;
+ *                   all-reduce: twice that; all-to-all: as direct, but a rank sends its
+ *                   blocks over a level one after the other
+ *     halving       sum over distances d = 1, 2, 4, ... < g of max_l of
+ *                   min(d, m) ranks that cross with min(d, g - d) V / g each;
+ *                   all-reduce: twice that; broadcast: the same ranks with V each
+ *     hierarchical  per level (k - 1) / k V in M (k - 1) / k flows, twice in an
+ *                   all-reduce; the slowest level, and 1 / lanes of the others;
+ *                   all-reduce also: sum over levels of m (k - 1) V, once;
+ *                   all-to-all: max over inner levels of m (M - m) V / s, with s members
+ *                   in an outermost part, then the outermost level as direct;
+ *                   broadcast: sum over levels of ceil(log2 k) V
+ *     chain         max_l of V, and g - 2 times a piece
+ *     permute       max_l of the bytes of all ranks in a shift along one atom, of
+ *                   (M - m) / g of them where two atoms' digits are exchanged
+ *
+ * Latency: a round costs the largest alpha of the levels that it crosses. The number of rounds is 1
+ * (direct), g - 1 (ring), ceil(log2 g) (halving), one per level (hierarchical; an all-reduce has
+ * two, but one between two outermost parts or ranks), one per hop (chain). Every message beyond the
+ * first that a rank posts in a round adds MESSAGE_OVERHEAD of an alpha (LogP's o / L: Culler et al.
+ * 1993). direct, halving and the hierarchical all-to-all take UNPIPELINED times as long per byte.
+ * Where messages of k parts enter one part at once (direct, hierarchical), byte_l is multiplied by
+ * 1 + INCAST (k - 2).
  *
  * Sources: ring volumes and alpha-beta: AutoDDL sections 3.1 and 3.2 (table 2), AxoNN equations 1
  * to 3. Sharing of a node's link by the rings that cross it: AxoNN equation 10, where D_0 / m_0 =
@@ -38,27 +47,30 @@
 #include <math.h>
 
 /*
- * Constants, not figures of a cluster: points hardly tell the first two from the figures that are
- * fitted. Three calibrations of emulated clusters (twice 4 nodes of one rank, 190 and 196 points; 2
- * nodes of 4 ranks, 312), each refitted with other constants, gave these median errors:
+ * These are constants rather than fitted figures of a cluster, because measured points hardly
+ * distinguish the first two from the figures that are fitted. Three calibrations of emulated
+ * clusters (twice 4 nodes of one rank, 190 and 196 points; 2 nodes of 4 ranks, 312), each refitted
+ * with other constants, gave these median errors:
  *
- *     POSTING   0, 0.02, 0.2     23.7  23.6  22.7 %     21.5  20.9  18.5 %     22.6  22.0  21.6 %
- *     CROWDING  0, 0.1, 0.5      23.2  23.6  23.6 %     20.9  20.9  20.7 %     23.0  22.0  23.1 %
- *     WHOLE     1, 1.5, 2        17.6  23.6  28.3 %     14.4  20.9  27.6 %     22.6  22.0  22.2 %
+ *     MESSAGE_OVERHEAD  0, 0.02, 0.2  23.7  23.6  22.7 %   21.5  20.9  18.5 %   22.6  22.0  21.6 %
+ *     INCAST            0, 0.1, 0.5   23.2  23.6  23.6 %   20.9  20.9  20.7 %   23.0  22.0  23.1 %
+ *     UNPIPELINED       1, 1.5, 2     17.6  23.6  28.3 %   14.4  20.9  27.6 %   22.6  22.0  22.2 %
  *
- * POSTING and CROWDING move them by about as much as two calibrations of one cluster differ, or
- * less. WHOLE is seen where nodes have one rank, and less than 1.5 would be nearer there; where
- * links are shared it is not seen.
+ * MESSAGE_OVERHEAD and INCAST change the errors by about as much as two calibrations of one cluster
+ * differ, or less. UNPIPELINED has an effect where nodes have one rank, and less than 1.5 would be
+ * nearer there; where links are shared it has none.
+ *
+ * MESSAGE_OVERHEAD is a fraction of alpha per further message of a round.
  */
-#define POSTING 0.02
-/* Messages in one piece, as direct and halving send them, don't fill a link: sending, receiving and
- * combining wait for each other. Measured on the emulated cluster: 0.55 of a link of 100 Mb/s,
- * where pieces in lanes reach 0.9. */
-#define WHOLE 1.5
-/* Streams from different parts that come into one at once: each beyond the first slows all by this.
- * Measured on the emulated cluster of 4 nodes, where a ring gathers 16 MiB in 0.7 to 0.8 of the
- * time that three streams at once take. */
-#define CROWDING 0.1
+#define MESSAGE_OVERHEAD 0.02
+/* Factor on the seconds per byte of messages in one piece, as direct and halving send them: they do
+ * not fill a link, because sending, receiving and combining wait for each other. Measured on the
+ * emulated cluster: 0.55 of a link of 100 Mb/s, where pieces in lanes reach 0.9. */
+#define UNPIPELINED 1.5
+/* Fraction by which each further stream slows all streams from different parts that enter one part
+ * at once. Measured on the emulated cluster of 4 nodes, where a ring gathers 16 MiB in 0.7 to 0.8
+ * of the time that three simultaneous streams take. */
+#define INCAST 0.1
 
 collective collective_of(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms,
                          int64_t operand_bytes)
@@ -95,7 +107,7 @@ static double flow_s(const collective *c, int32_t l)
 	return 1 / c->cluster->levels[l].flow_bandwidth;
 }
 
-/* Of a round that crosses all levels. */
+/* Return the alpha of a round that crosses all crossed levels. */
 static double alpha(const collective *c)
 {
 	double latency = 0;
@@ -105,14 +117,14 @@ static double alpha(const collective *c)
 	return latency;
 }
 
-static double posting(int64_t messages)
+static double latency_factor(int64_t messages)
 {
-	return 1 + POSTING * (double)SW_MAX(messages - 1, 0);
+	return 1 + MESSAGE_OVERHEAD * (double)SW_MAX(messages - 1, 0);
 }
 
-static double crowd(const usage *u)
+static double incast_factor(const usage *u)
 {
-	return 1 + CROWDING * (double)SW_MAX(u->peers - 2, 0);
+	return 1 + INCAST * (double)SW_MAX(u->peers - 2, 0);
 }
 
 static int ceil_log2(int64_t n)
@@ -135,16 +147,16 @@ static double permute(const collective *c)
 	return alpha(c) + c->bytes * slowest;
 }
 
-/* A block from each member to each of the other parts: all at once, or (turns) what one rank sends
- * one after the other. */
-static double pairs(const collective *c, double block_bytes, bool turns)
+/* Return the seconds of exchanging a block between each member and each member of the other parts:
+ * all blocks at once, or (serial) one block of each rank after the other. */
+static double exchange_blocks(const collective *c, double block_bytes, bool serial)
 {
 	double slowest = 0;
 	for (int32_t l = 0; l < c->cluster->n_levels; l++) {
 		const usage *u = &c->levels[l];
-		double flows = turns ? (double)(u->around - u->here) : 1;
+		double flows = serial ? (double)(u->parent_members - u->part_members) : 1;
 		if (crossed(c, l))
-			slowest = fmax(slowest, fmax(u->pair_s * (turns ? 1 : crowd(u)),
+			slowest = fmax(slowest, fmax(u->pair_s * (serial ? 1 : incast_factor(u)),
 			                             flows * flow_s(c, l)));
 	}
 	return block_bytes * slowest;
@@ -156,15 +168,17 @@ static double direct_broadcast(const collective *c)
 	for (int32_t l = 0; l < c->cluster->n_levels; l++) {
 		const usage *u = &c->levels[l];
 		if (crossed(c, l))
-			slowest = fmax(slowest, fmax((double)(u->around - u->here) * u->ring_s,
+			slowest = fmax(slowest, fmax((double)(u->parent_members - u->part_members) *
+			                                     u->ring_s,
 			                             flow_s(c, l)));
 	}
-	return alpha(c) * posting(c->members - 1) + c->bytes * WHOLE * slowest;
+	return alpha(c) * latency_factor(c->members - 1) + c->bytes * UNPIPELINED * slowest;
 }
 
 static double direct_round(const collective *c, double block_bytes)
 {
-	return alpha(c) * posting(c->members - 1) + WHOLE * pairs(c, block_bytes, false);
+	return alpha(c) * latency_factor(c->members - 1) +
+	       UNPIPELINED * exchange_blocks(c, block_bytes, false);
 }
 
 static double direct(const collective *c)
@@ -184,24 +198,25 @@ static double ring(const collective *c)
 	double slowest = 0, rounds = (double)(c->members - 1),
 	       block = whole(c) / (double)c->members;
 	if (c->kind == SW_COLLECTIVE_ALL_TO_ALL)
-		return rounds * alpha(c) + pairs(c, block, true);
+		return rounds * alpha(c) + exchange_blocks(c, block, true);
 	for (int32_t l = 0; l < c->cluster->n_levels; l++)
 		if (crossed(c, l))
 			slowest = fmax(slowest, fmax(c->levels[l].ring_s, flow_s(c, l)));
 	return passes(c) * rounds * (alpha(c) + block * slowest);
 }
 
-/* Ranks by place send `bytes` each to the one `distance` further on. */
+/* Return the seconds in which each rank sends `bytes` to the rank `distance` further on in the
+ * group. */
 static double shift(const collective *c, int64_t distance, double bytes)
 {
 	double slowest = 0;
 	for (int32_t l = 0; l < c->cluster->n_levels; l++) {
 		const usage *u = &c->levels[l];
-		double crossing = (double)SW_MIN(distance, u->here);
+		double crossing = (double)SW_MIN(distance, u->part_members);
 		if (crossed(c, l))
 			slowest = fmax(slowest, fmax(crossing * u->ring_s, flow_s(c, l)));
 	}
-	return alpha(c) + bytes * WHOLE * slowest;
+	return alpha(c) + bytes * UNPIPELINED * slowest;
 }
 
 static double halving(const collective *c)
@@ -215,7 +230,7 @@ static double halving(const collective *c)
 	return passes(c) * seconds;
 }
 
-static double tree(const collective *c)
+static double broadcast_tree(const collective *c)
 {
 	double seconds = 0;
 	for (int32_t l = 0; l < c->cluster->n_levels; l++)
@@ -226,8 +241,8 @@ static double tree(const collective *c)
 	return seconds;
 }
 
-/* Inside the outermost parts, then between them. */
-static double mail(const collective *c)
+/* An all-to-all inside the outermost parts, then between them. */
+static double hierarchical_all_to_all(const collective *c)
 {
 	double inner = 0, latency = 0, outer = 0;
 	int64_t size = 0;
@@ -237,34 +252,36 @@ static double mail(const collective *c)
 		if (!crossed(c, l))
 			continue;
 		if (!size) {
-			size = u->here;
-			outer = alpha_s * posting((c->members - size) / size) +
-			        WHOLE * c->bytes / (double)c->members *
-			                fmax(u->pair_s * crowd(u), (double)size * flow_s(c, l));
+			size = u->part_members;
+			outer = alpha_s * latency_factor((c->members - size) / size) +
+			        UNPIPELINED * c->bytes / (double)c->members *
+			                fmax(u->pair_s * incast_factor(u),
+			                     (double)size * flow_s(c, l));
 			continue;
 		}
-		latency = fmax(latency, alpha_s * posting(size - 1));
-		inner = fmax(inner, WHOLE * c->bytes / (double)size *
-		                            fmax(u->pair_s * crowd(u), flow_s(c, l)));
+		latency = fmax(latency, alpha_s * latency_factor(size - 1));
+		inner = fmax(inner, UNPIPELINED * c->bytes / (double)size *
+		                            fmax(u->pair_s * incast_factor(u), flow_s(c, l)));
 	}
 	return outer + latency + inner;
 }
 
-/* Whole operands of an all-reduce, level by level. */
-static double levels_once(const collective *c)
+/* An all-reduce that exchanges whole operands, level by level. */
+static double hierarchical_one_round(const collective *c)
 {
 	double seconds = 0;
 	for (int32_t l = 0; l < c->cluster->n_levels; l++) {
 		const usage *u = &c->levels[l];
-		double sums = (double)(u->here * (u->peers - 1));
+		double sums = (double)(u->part_members * (u->peers - 1));
 		if (crossed(c, l))
-			seconds += c->cluster->levels[l].latency_s * posting(u->peers - 1) +
-			           c->bytes * fmax(sums * u->ring_s * crowd(u), flow_s(c, l));
+			seconds +=
+				c->cluster->levels[l].latency_s * latency_factor(u->peers - 1) +
+				c->bytes * fmax(sums * u->ring_s * incast_factor(u), flow_s(c, l));
 	}
 	return seconds;
 }
 
-static double levels(const collective *c)
+static double hierarchical_rounds(const collective *c)
 {
 	double latency = 0, slowest = 0, all = 0, v = whole(c);
 	bool outermost = true;
@@ -273,10 +290,10 @@ static double levels(const collective *c)
 		if (!crossed(c, l))
 			continue;
 		double byte_s = c->kind == SW_COLLECTIVE_ALL_REDUCE ? u->reduce_s : u->spread_s;
-		double seconds =
-			v * fmax(byte_s * crowd(u), passes(c) * flow_s(c, l) / (double)u->around);
+		double seconds = v * fmax(byte_s * incast_factor(u),
+		                          passes(c) * flow_s(c, l) / (double)u->parent_members);
 		int rounds = outermost && u->peers == 2 ? 1 : passes(c);
-		latency += rounds * c->cluster->levels[l].latency_s * posting(u->peers - 1);
+		latency += rounds * c->cluster->levels[l].latency_s * latency_factor(u->peers - 1);
 		outermost = false;
 		slowest = fmax(slowest, seconds);
 		all += seconds;
@@ -288,12 +305,12 @@ static double levels(const collective *c)
 static double hierarchical(const collective *c)
 {
 	if (c->kind == SW_COLLECTIVE_ALL_TO_ALL)
-		return mail(c);
+		return hierarchical_all_to_all(c);
 	if (c->kind == SW_COLLECTIVE_BROADCAST)
-		return tree(c);
+		return broadcast_tree(c);
 	if (c->kind != SW_COLLECTIVE_ALL_REDUCE)
-		return levels(c);
-	return fmin(levels_once(c), levels(c));
+		return hierarchical_rounds(c);
+	return fmin(hierarchical_one_round(c), hierarchical_rounds(c));
 }
 
 static double chain(const collective *c)
@@ -303,7 +320,7 @@ static double chain(const collective *c)
 		const usage *u = &c->levels[l];
 		if (!crossed(c, l))
 			continue;
-		latency += (double)(c->members / u->around * (u->peers - 1)) *
+		latency += (double)(c->members / u->parent_members * (u->peers - 1)) *
 		           c->cluster->levels[l].latency_s;
 		slowest = fmax(slowest, fmax(u->ring_s, flow_s(c, l)));
 	}
@@ -315,7 +332,7 @@ bool collective_goes_whole(const collective *c, sw_algorithm algorithm)
 {
 	double block = whole(c) / (double)c->members;
 	if (algorithm == SW_ALGORITHM_HIERARCHICAL)
-		return levels_once(c) <= levels(c);
+		return hierarchical_one_round(c) <= hierarchical_rounds(c);
 	return direct_round(c, c->bytes) <= 2 * direct_round(c, block);
 }
 

@@ -1,4 +1,5 @@
-/* forms: seconds of one algorithm, from what groups ask of links. Private to src/cost. */
+/* forms: seconds of one collective by one algorithm, from the load on the links. Private to
+ * src/cost. */
 #ifndef SW_COST_FORMS_H
 #define SW_COST_FORMS_H
 
@@ -9,17 +10,18 @@ typedef struct collective {
 	sw_collective_kind kind;
 	uint32_t atoms;
 	int64_t members;
-	double bytes; /* of operand */
+	double bytes; /* bytes of the operand */
 	usage levels[SW_MAX_LEVELS];
 } collective;
 
 collective collective_of(const sw_cluster *cluster, sw_collective_kind kind, uint32_t atoms,
                          int64_t operand_bytes);
-/* Requires members > 1 and an algorithm that serves the kind. */
+/* Return the seconds of the collective. Requires members > 1 and an algorithm that serves the
+ * kind. */
 double collective_seconds(const collective *c, sw_algorithm algorithm);
 
-/* Of a direct or hierarchical all-reduce: whether exchanging whole operands, in one round (per
- * level), is quicker. */
+/* Return whether a direct or hierarchical all-reduce is quicker when it exchanges whole operands,
+ * in one round (per level). */
 bool collective_goes_whole(const collective *c, sw_algorithm algorithm);
 
 #endif

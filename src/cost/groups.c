@@ -17,8 +17,8 @@ static uint32_t differing_atoms(const sw_atoms *atoms, int64_t a, int64_t b)
 	return mask;
 }
 
-/* Are the members of this group devices, none of which was seen before, that agree outside the
- * mask? */
+/* Return whether the members of this group are devices, were not seen in an earlier group, and
+ * agree in all atoms outside the mask. */
 static bool is_group(const sw_atoms *atoms, const sw_groups *groups, int64_t group, uint32_t mask,
                      bool *seen)
 {
@@ -34,7 +34,7 @@ static bool is_group(const sw_atoms *atoms, const sw_groups *groups, int64_t gro
 	return true;
 }
 
-/* Of the first group; later ones are held against it. */
+/* Return the atoms that vary in the first group; the later groups are compared with it. */
 static uint32_t varying_atoms(const sw_atoms *atoms, const sw_groups *groups)
 {
 	uint32_t mask = 0;
@@ -44,8 +44,8 @@ static uint32_t varying_atoms(const sw_atoms *atoms, const sw_groups *groups)
 	return mask;
 }
 
-/* The atoms that make up the digit [stride, stride * extent) of a device's number; false: it cuts
- * one. */
+/* Add the atoms of the digit [stride, stride * extent) of a device's number. Return false if a
+ * boundary of the digit divides an atom. */
 static bool digit_atoms(const sw_atoms *atoms, int64_t stride, int64_t extent, uint32_t *mask)
 {
 	int64_t below = 1, covered = 1;
@@ -58,8 +58,8 @@ static bool digit_atoms(const sw_atoms *atoms, int64_t stride, int64_t extent, u
 	return covered == extent;
 }
 
-/* Of the iota form, whose members count through its last digits; false: these are not atoms, or not
- * all devices. */
+/* Find the atoms of the iota form, whose members count through its last digits. Return false if
+ * these are not atoms, or the form does not have all devices. */
 static bool iota_atoms(const sw_atoms *atoms, const sw_groups *groups, uint32_t *mask)
 {
 	int64_t strides[SW_MAX_ATOMS], devices = 1, members = 1;
@@ -83,8 +83,8 @@ static bool iota_atoms(const sw_atoms *atoms, const sw_groups *groups, uint32_t 
 	return true;
 }
 
-/* A group whose members agree outside the mask, and are as many as the mask has coordinates, has
- * them all. The order of members does not count. */
+/* The members of a group agree outside the mask; if they are as many as the mask has coordinates,
+ * the group has all of them. The order of members does not matter. */
 bool sw_cost_group_atoms(const sw_atoms *atoms, const sw_groups *groups, uint32_t *mask)
 {
 	*mask = all_atoms(atoms);

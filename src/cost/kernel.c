@@ -1,33 +1,34 @@
 /*
- * Seconds of one op on one device: where the cluster file has what was fitted for the op's family,
- * the sum of its terms (sw_kernel_fit) over what the op asks of the executor's kernel; else the
- * roofline (Williams, Waterman, Patterson, 2009).
+ * Seconds of one op on one device. Where the cluster file has a fit of the op's family, they are
+ * the sum of its terms (sw_kernel_fit) over the work of the executor's kernel; else the roofline
+ * (Williams, Waterman, Patterson, 2009):
  *
  *     max(flops / rate, bytes / memory bandwidth) + overhead
  *
  * Contractions and dense solves run at the device's matmul peak for their operands' type (f32's,
- * where the file gives none) times its efficiency. Everything else runs at FLOPS_PER_BYTE
- * operations per byte of memory bandwidth, but no faster than that peak: a compute-bound
- * elementwise op is rare, a cumulative sum written as a window is not. Bytes are those of
- * sw_op_bytes; a scatter's are those it touches. A device of which only such figures are known is
- * one whose kernels are its vendor's: short rows and copies before a product are their business,
- * and no term here.
+ * where the file gives none) times its efficiency. All other ops run at FLOPS_PER_BYTE operations
+ * per byte of memory bandwidth, but no faster than that peak: a compute-bound elementwise op is
+ * rare, but a cumulative sum written as a window is compute-bound. Bytes are those of sw_op_bytes;
+ * a scatter's are those that it touches. A device of which only these figures are known runs its
+ * vendor's kernels: the costs of short rows and of copies before a product are internal to them,
+ * and there is no term for them here.
  */
 #include "cost/cost.h"
 #include "interpret/interpret.h"
 
 #include <math.h>
 
-/* Vector peak over memory bandwidth: of the processors that cluster files describe the lowest, a
- * server's core with 50 / 8; an A100 has 19.5 / 2.0, an H100 67 / 3.35. */
+/* Vector peak (flop/s) over memory bandwidth (bytes/s). This is the lowest of the processors that
+ * cluster files describe, a server's core with 50 / 8; an A100 has 19.5 / 2.0, an H100 67 /
+ * 3.35. */
 #define FLOPS_PER_BYTE 6
 
-/* Rows of the tables: a family, or none: no data is moved, or it is counted elsewhere (a region's
- * ops, a collective's communication). */
+/* Entries of the tables: a family, or NONE for ops that move no data, or are counted elsewhere (a
+ * region's ops, a collective's communication). */
 #define IS(family) (SW_FAMILY_##family + 1)
 #define NONE (SW_FAMILY_COUNT + 1)
 
-/* Those that are not of the family of their class. */
+/* Opcodes that are not in the family of their class. */
 static const uint8_t of_opcode[SW_OPCODE_COUNT] = {
 	[SW_OP_PARAMETER] = NONE,
 	[SW_OP_CONSTANT] = NONE,
@@ -111,14 +112,15 @@ static double value_bytes(const sw_program *program, sw_id value)
 	return (double)sw_shape_bytes(sw_value_shape(program, value));
 }
 
-/* A scatter reads its updates and adds them to what is there, in place, as the executor does where
- * the old value has no other use. */
+/* Return the bytes that an op touches. A scatter reads its updates and adds them in place, as the
+ * executor does where the old value has no other use. */
 static double touched_bytes(const sw_program *program, sw_id id)
 {
 	const sw_op *op = sw_op_at(program, id);
 	if (op->opcode != SW_OP_SCATTER)
 		return sw_op_bytes(program, id);
-	uint32_t targets = (op->n_operands - 1) / 2; /* then the indices, then as many updates */
+	/* then the indices, then one update per target */
+	uint32_t targets = (op->n_operands - 1) / 2;
 	double bytes = value_bytes(program, op->operands[targets]);
 	for (uint32_t i = targets + 1; i < op->n_operands; i++)
 		bytes += 3 * value_bytes(program, op->operands[i]);
@@ -130,7 +132,7 @@ static double peak_flops(const sw_device *device, sw_type type)
 	return device->flops[type] > 0 ? device->flops[type] : device->flops[SW_F32];
 }
 
-/* The type that an op computes in, for rates: that of its first operand. */
+/* Return the type that an op computes in, for its rate: that of its first operand. */
 static sw_type type_of(const sw_program *program, const sw_op *op)
 {
 	sw_id typed = op->n_operands ? op->operands[0] : op->first_result;
@@ -147,9 +149,10 @@ static double flop_rate(const sw_device *device, sw_type type, sw_family family)
 
 /* ---- fitted kernels --------------------------------------------------------------------- */
 
-/* Operations per element, in units of an exponential, of functions that take more or less: the
- * length of their polynomials, or, where they are the C library's, a call for each element. */
-#define SCALAR 12
+/* Operations per element, relative to an exponential, of functions that are faster or slower than
+ * it: this follows the length of their polynomials, or is SCALAR_EFFORT where the C library is
+ * called for each element. */
+#define SCALAR_EFFORT 12
 static const float effort[SW_OPCODE_COUNT] = {
 	[SW_OP_SQRT] = 0.3F,
 	[SW_OP_DIVIDE] = 0.35F,
@@ -157,23 +160,23 @@ static const float effort[SW_OPCODE_COUNT] = {
 	[SW_OP_LOG] = 0.85F,
 	[SW_OP_LOGISTIC] = 1.2F,
 	[SW_OP_TANH] = 1.5F,
-	[SW_OP_ACOS] = SCALAR,
-	[SW_OP_ACOSH] = SCALAR,
-	[SW_OP_ASIN] = SCALAR,
-	[SW_OP_ASINH] = SCALAR,
-	[SW_OP_ATANH] = SCALAR,
-	[SW_OP_CBRT] = SCALAR,
-	[SW_OP_COSINE] = SCALAR,
-	[SW_OP_COSH] = SCALAR,
-	[SW_OP_ERF] = SCALAR,
-	[SW_OP_EXPONENTIAL_MINUS_ONE] = SCALAR,
-	[SW_OP_LOG_PLUS_ONE] = SCALAR,
-	[SW_OP_SINE] = SCALAR,
-	[SW_OP_SINH] = SCALAR,
-	[SW_OP_TAN] = SCALAR,
-	[SW_OP_ATAN2] = SCALAR,
-	[SW_OP_POWER] = 2 * SCALAR,
-	[SW_OP_RNG_BIT_GENERATOR] = SCALAR,
+	[SW_OP_ACOS] = SCALAR_EFFORT,
+	[SW_OP_ACOSH] = SCALAR_EFFORT,
+	[SW_OP_ASIN] = SCALAR_EFFORT,
+	[SW_OP_ASINH] = SCALAR_EFFORT,
+	[SW_OP_ATANH] = SCALAR_EFFORT,
+	[SW_OP_CBRT] = SCALAR_EFFORT,
+	[SW_OP_COSINE] = SCALAR_EFFORT,
+	[SW_OP_COSH] = SCALAR_EFFORT,
+	[SW_OP_ERF] = SCALAR_EFFORT,
+	[SW_OP_EXPONENTIAL_MINUS_ONE] = SCALAR_EFFORT,
+	[SW_OP_LOG_PLUS_ONE] = SCALAR_EFFORT,
+	[SW_OP_SINE] = SCALAR_EFFORT,
+	[SW_OP_SINH] = SCALAR_EFFORT,
+	[SW_OP_TAN] = SCALAR_EFFORT,
+	[SW_OP_ATAN2] = SCALAR_EFFORT,
+	[SW_OP_POWER] = 2 * SCALAR_EFFORT,
+	[SW_OP_RNG_BIT_GENERATOR] = SCALAR_EFFORT,
 };
 
 sw_kernel_work sw_cost_work(const sw_program *program, sw_id id)

@@ -1,9 +1,9 @@
-/* Seconds of one message each way between two devices that have the links for themselves. */
+/* Seconds of one message each way between two devices, with no other traffic on the links. */
 #include "cost/cost.h"
 
 #include <math.h>
 
-/* What one flow can use of a part's link: the same share of each. */
+/* Return the bandwidth of one flow through a part's link: the same fraction of every link. */
 static double flow(const sw_cluster *cluster, int32_t level, int64_t device)
 {
 	const sw_level *l = &cluster->levels[level];

@@ -1,8 +1,9 @@
 /*
  * Seconds and bytes of a program with collectives, per rank.
  *
- * One tally per computation, made when its first caller asks: a body is looked at once, however
- * often it runs. O(ops + pairs of permutes), and O(devices) for each computation with a permute.
+ * Each computation has one tally, made when its first caller needs it, so that a body is visited
+ * once, however often it runs. O(ops + pairs of permutes), and O(devices) for each computation with
+ * a permute.
  */
 #include "cost/cost.h"
 
@@ -12,8 +13,9 @@ typedef struct tally {
 	bool done;
 	double compute_s, communication_s, least_communication_s;
 	int64_t collectives;
-	int64_t everyone; /* payload bytes that each rank sends */
-	int64_t *some;    /* [rank]: what it sends besides, in permutes; NULL: nothing */
+	int64_t all_ranks; /* payload bytes that every rank sends */
+	/* [rank]: payload bytes that it sends in permutes, in addition; NULL: none */
+	int64_t *permuted;
 } tally;
 
 typedef struct walker {
@@ -26,7 +28,8 @@ typedef struct walker {
 
 /* ---- tallies ---------------------------------------------------------------------------- */
 
-/* Trip counts come from input: a count too large to hold stays the largest. */
+/* Return sum + a * times. Trip counts come from input: a sum too large to hold becomes
+ * INT64_MAX. */
 static int64_t add_times(int64_t sum, int64_t a, int64_t times)
 {
 	int64_t product;
@@ -37,9 +40,9 @@ static int64_t add_times(int64_t sum, int64_t a, int64_t times)
 
 static int64_t *payload_by_rank(walker *w, tally *t)
 {
-	if (!t->some)
-		t->some = SW_NEW_N(&w->arena, int64_t, w->ranks);
-	return t->some;
+	if (!t->permuted)
+		t->permuted = SW_NEW_N(&w->arena, int64_t, w->ranks);
+	return t->permuted;
 }
 
 static void add_tally(walker *w, tally *to, const tally *from, int64_t times)
@@ -48,35 +51,35 @@ static void add_tally(walker *w, tally *to, const tally *from, int64_t times)
 	to->communication_s += from->communication_s * (double)times;
 	to->least_communication_s += from->least_communication_s * (double)times;
 	to->collectives = add_times(to->collectives, from->collectives, times);
-	to->everyone = add_times(to->everyone, from->everyone, times);
-	if (!from->some)
+	to->all_ranks = add_times(to->all_ranks, from->all_ranks, times);
+	if (!from->permuted)
 		return;
-	int64_t *some = payload_by_rank(w, to);
+	int64_t *permuted = payload_by_rank(w, to);
 	for (int64_t r = 0; r < w->ranks; r++)
-		some[r] = add_times(some[r], from->some[r], times);
+		permuted[r] = add_times(permuted[r], from->permuted[r], times);
 }
 
-/* The dearest of both in each figure: any branch may be taken. */
+/* Raise each figure to the maximum of both tallies, because any branch may be taken. */
 static void raise_tally(walker *w, tally *to, const tally *from)
 {
 	to->compute_s = fmax(to->compute_s, from->compute_s);
 	to->communication_s = fmax(to->communication_s, from->communication_s);
 	to->least_communication_s = fmax(to->least_communication_s, from->least_communication_s);
 	to->collectives = SW_MAX(to->collectives, from->collectives);
-	to->everyone = SW_MAX(to->everyone, from->everyone);
-	if (!from->some)
+	to->all_ranks = SW_MAX(to->all_ranks, from->all_ranks);
+	if (!from->permuted)
 		return;
-	int64_t *some = payload_by_rank(w, to);
+	int64_t *permuted = payload_by_rank(w, to);
 	for (int64_t r = 0; r < w->ranks; r++)
-		some[r] = SW_MAX(some[r], from->some[r]);
+		permuted[r] = SW_MAX(permuted[r], from->permuted[r]);
 }
 
-static int64_t most_payload(const walker *w, const tally *t)
+static int64_t max_payload(const walker *w, const tally *t)
 {
-	int64_t most = 0;
-	for (int64_t r = 0; t->some && r < w->ranks; r++)
-		most = SW_MAX(most, t->some[r]);
-	return add_times(t->everyone, most, 1);
+	int64_t max = 0;
+	for (int64_t r = 0; t->permuted && r < w->ranks; r++)
+		max = SW_MAX(max, t->permuted[r]);
+	return add_times(t->all_ranks, max, 1);
 }
 
 /* ---- collectives ------------------------------------------------------------------------ */
@@ -84,15 +87,15 @@ static int64_t most_payload(const walker *w, const tally *t)
 static void tally_permute(walker *w, tally *t, const sw_op *op)
 {
 	sw_ints pairs = op->attrs->collective.pairs;
-	int64_t bytes = 0, *some = payload_by_rank(w, t);
+	int64_t bytes = 0, *permuted = payload_by_rank(w, t);
 	for (uint32_t i = 0; i < op->n_operands; i++)
 		bytes += sw_shape_bytes(sw_value_shape(w->program, op->operands[i]));
 	for (int32_t i = 0; i + 1 < pairs.n; i += 2)
 		if (pairs.v[i] != pairs.v[i + 1] && pairs.v[i] >= 0 && pairs.v[i] < w->ranks)
-			some[pairs.v[i]] = add_times(some[pairs.v[i]], bytes, 1);
+			permuted[pairs.v[i]] = add_times(permuted[pairs.v[i]], bytes, 1);
 }
 
-/* Payload is counted operand by operand, as the transport counts it. */
+/* Count the payload operand by operand, as the transport does. */
 static void tally_grouped(walker *w, tally *t, const sw_op *op)
 {
 	const sw_groups *groups = &op->attrs->collective.groups;
@@ -101,7 +104,7 @@ static void tally_grouped(walker *w, tally *t, const sw_op *op)
 		int64_t bytes = sw_shape_bytes(sw_value_shape(w->program, op->operands[i]));
 		int64_t payload =
 			sw_collective_payload_bytes((sw_opcode)op->opcode, bytes, members);
-		t->everyone = add_times(t->everyone, payload, 1);
+		t->all_ranks = add_times(t->all_ranks, payload, 1);
 	}
 }
 
@@ -141,7 +144,8 @@ static void tally_conditional(walker *w, tally *t, const sw_op *op)
 	add_tally(w, t, &dearest, 1);
 }
 
-/* Reducers, comparators and the like are counted with the op that calls them. */
+/* Add the tallies of called computations. Reducers, comparators and similar computations are
+ * counted with the op that calls them. */
 static void tally_called(walker *w, tally *t, const sw_op *op)
 {
 	switch (op->opcode) {
@@ -189,11 +193,11 @@ uint32_t sw_cost_dearest_branch(const sw_cluster *cluster, const sw_program *pro
 	walker w = new_walker(cluster, program);
 	const sw_op *op = sw_op_at(program, id);
 	uint32_t dearest = 0;
-	double most = -1;
+	double max_s = -1;
 	for (uint32_t k = 0; k < op->n_called; k++) {
 		const tally *t = tally_of(&w, op->called[k]);
-		if (t->compute_s + t->communication_s > most) {
-			most = t->compute_s + t->communication_s;
+		if (t->compute_s + t->communication_s > max_s) {
+			max_s = t->compute_s + t->communication_s;
 			dearest = k;
 		}
 	}
@@ -210,7 +214,7 @@ void sw_cost_program(const sw_cluster *cluster, const sw_program *local, sw_prog
 		.communication_s = entry->communication_s,
 		.least_communication_s = entry->least_communication_s,
 		.step_time_s = entry->compute_s + entry->communication_s,
-		.payload_bytes = most_payload(&w, entry),
+		.payload_bytes = max_payload(&w, entry),
 		.peak_bytes = sw_program_peak_bytes(local, local->entry),
 		.collectives = entry->collectives,
 	};

@@ -1,13 +1,14 @@
-/* What groups ask of links: from the atoms where all parts are alike, else from the places. */
+/* The load of groups on links: computed from the atoms where all parts are alike, else from the
+ * places of the devices. */
 #include "cost/usage.h"
 
 #include <math.h>
 
 /* ---- shares by links -------------------------------------------------------------------- */
 
-/* Part i sends B - x_i of what others combine, and then x_i to each of the k - 1 others: (B + (k -
- * 2) x_i) / w_i seconds, the same for all that have a share; whose link is too slow for that has
- * none. Two parts have no choice. */
+/* Part i sends the data that others combine, B - x_i, and then x_i to each of the k - 1 others: (B
+ * + (k - 2) x_i) / w_i seconds. These are equal for all parts with a share; a part whose link is
+ * too slow for that has none. Two parts always have half each. */
 void sw_cost_link_shares(const double *bandwidths, int32_t k, double *shares)
 {
 	int32_t left = k;
@@ -35,7 +36,7 @@ void sw_cost_link_shares(const double *bandwidths, int32_t k, double *shares)
 
 /* ---- equal parts: from the atoms -------------------------------------------------------- */
 
-/* Devices (members, given a mask) inside one part of `level`. */
+/* Return the number of devices (of members, given a mask) inside one part of `level`. */
 static int64_t inside(const sw_cluster *cluster, int32_t level, uint32_t mask)
 {
 	int64_t n = 1;
@@ -45,16 +46,19 @@ static int64_t inside(const sw_cluster *cluster, int32_t level, uint32_t mask)
 	return n;
 }
 
-static usage of_equal_parts(const sw_level *level, int64_t here, int64_t around, int64_t groups)
+static usage of_equal_parts(const sw_level *level, int64_t part_members, int64_t parent_members,
+                            int64_t groups)
 {
-	usage u = {.peers = around / here, .here = here, .around = around};
+	usage u = {.peers = parent_members / part_members,
+	           .part_members = part_members,
+	           .parent_members = parent_members};
 	if (u.peers == 1)
 		return u;
 	double share =
 		(double)groups * (1 + level->contention * (double)(groups - 1)) / level->bandwidth;
 	double outside = 1 - 1 / (double)u.peers;
 	u.ring_s = share;
-	u.pair_s = (double)(here * (around - here)) * share;
+	u.pair_s = (double)(part_members * (parent_members - part_members)) * share;
 	u.spread_s = outside * share;
 	u.reduce_s = 2 * outside * share;
 	return u;
@@ -62,25 +66,25 @@ static usage of_equal_parts(const sw_level *level, int64_t here, int64_t around,
 
 static void use_equal_parts(const sw_cluster *cluster, uint32_t mask, usage *levels)
 {
-	int64_t around = sw_atoms_group_size(&cluster->atoms, mask);
+	int64_t parent_members = sw_atoms_group_size(&cluster->atoms, mask);
 	for (int32_t l = 0; l < cluster->n_levels; l++) {
-		int64_t here = inside(cluster, l, mask);
-		levels[l] = of_equal_parts(&cluster->levels[l], here, around,
-		                           inside(cluster, l, UINT32_MAX) / here);
-		around = here;
+		int64_t part_members = inside(cluster, l, mask);
+		levels[l] = of_equal_parts(&cluster->levels[l], part_members, parent_members,
+		                           inside(cluster, l, UINT32_MAX) / part_members);
+		parent_members = part_members;
 	}
 }
 
 /* ---- parts that differ: from the places ------------------------------------------------- */
 
-/* Devices of one part are numbered one after the other: a part is a range. Arrays are per group,
- * but the first. */
+/* Counts of members. The devices of one part have consecutive numbers, so that a part is a range.
+ * All arrays are per group, except `group`. */
 typedef struct census {
 	const sw_cluster *cluster;
-	int32_t *group;  /* per device */
-	int32_t *around; /* members in the part of the level above */
-	int32_t *here;   /* members in the part */
-	int32_t *parts;  /* parts with members */
+	int32_t *group;          /* per device */
+	int32_t *parent_members; /* members in the parent */
+	int32_t *part_members;   /* members in the part */
+	int32_t *parts;          /* parts of the parent that have members */
 } census;
 
 static int32_t group_of(const sw_atoms *atoms, uint32_t mask, int64_t device)
@@ -97,15 +101,14 @@ static void census_init(census *c, const sw_cluster *cluster, uint32_t mask)
 	size_t n = (size_t)cluster->n_devices;
 	*c = (census){.cluster = cluster};
 	c->group = sw_alloc(4 * n * sizeof(*c->group));
-	c->around = c->group + n;
-	c->here = c->around + n;
-	c->parts = c->here + n;
+	c->parent_members = c->group + n;
+	c->part_members = c->parent_members + n;
+	c->parts = c->part_members + n;
 	for (int64_t d = 0; d < cluster->n_devices; d++)
 		c->group[d] = group_of(&cluster->atoms, mask, d);
 }
 
-/* One past the last device of the part of `level` that begins with `device`; level -1: all devices.
- */
+/* Return the end of the part of `level` that begins with `device`; level -1: of all devices. */
 static int64_t part_end(const sw_cluster *cluster, int32_t level, int64_t device)
 {
 	int32_t n = cluster->n_levels;
@@ -126,34 +129,35 @@ static double link_of(const sw_cluster *cluster, int32_t level, int64_t device)
 	               : l->bandwidth;
 }
 
-/* Adds to per-group counts, and takes back what was added by devices [begin, end). */
+/* Add `by` to the count of the group of each device in [begin, end). */
 static void count_members(const census *c, int32_t *counts, int64_t begin, int64_t end, int32_t by)
 {
 	for (int64_t d = begin; d < end; d++)
 		counts[c->group[d]] += by;
 }
 
-/* What one part's link has to do, as a part with this share of what is combined. */
+/* Raise the level's figures to the load of one part's link; part_share is the fraction of the data
+ * that the part combines. */
 static void use_part(const census *c, int32_t l, int64_t begin, int64_t end, double part_share,
                      usage *level)
 {
 	int64_t groups = 0;
 	double pairs = 0, spread = 0, reduced = 0;
-	count_members(c, c->here, begin, end, 1);
+	count_members(c, c->part_members, begin, end, 1);
 	for (int64_t d = begin; d < end; d++) {
-		int32_t g = c->group[d], here = c->here[g], around = c->around[g],
-			peers = c->parts[g];
-		if (here <= 0) /* seen before */
+		int32_t g = c->group[d], part_members = c->part_members[g],
+			parent_members = c->parent_members[g], peers = c->parts[g];
+		if (part_members <= 0) /* the group was counted before */
 			continue;
-		c->here[g] = 0;
-		level->here = SW_MAX(level->here, here);
-		level->around = SW_MAX(level->around, around);
+		c->part_members[g] = 0;
+		level->part_members = SW_MAX(level->part_members, part_members);
+		level->parent_members = SW_MAX(level->parent_members, parent_members);
 		level->peers = SW_MAX(level->peers, peers);
 		if (peers == 1)
 			continue;
-		double part = (double)here / around;
+		double part = (double)part_members / parent_members;
 		groups++;
-		pairs += (double)here * (around - here);
+		pairs += (double)part_members * (parent_members - part_members);
 		spread += fmax(part * (peers - 1), 1 - part);
 		reduced += 1 + (peers - 2) * part_share;
 	}
@@ -167,20 +171,20 @@ static void use_part(const census *c, int32_t l, int64_t begin, int64_t end, dou
 
 static void count_parts_with_members(const census *c, int64_t begin, int64_t end)
 {
-	count_members(c, c->here, begin, end, 1);
+	count_members(c, c->part_members, begin, end, 1);
 	for (int64_t d = begin; d < end; d++) {
-		c->parts[c->group[d]] += c->here[c->group[d]] > 0;
-		c->here[c->group[d]] = 0;
+		c->parts[c->group[d]] += c->part_members[c->group[d]] > 0;
+		c->part_members[c->group[d]] = 0;
 	}
 }
 
-/* The parts of level l that lie in devices [begin, end), one part of the level above. */
+/* Measure the parts of level l in devices [begin, end), which are one part of the level above. */
 static void use_parts(const census *c, int32_t l, int64_t begin, int64_t end, usage *level)
 {
 	double *links = sw_alloc(2 * (size_t)(end - begin) * sizeof(*links)),
 	       *shares = links + (end - begin);
 	int32_t k = 0, i = 0;
-	count_members(c, c->around, begin, end, 1);
+	count_members(c, c->parent_members, begin, end, 1);
 	for (int64_t d = begin, next; d < end; d = next) {
 		next = part_end(c->cluster, l, d);
 		count_parts_with_members(c, d, next);
@@ -192,7 +196,7 @@ static void use_parts(const census *c, int32_t l, int64_t begin, int64_t end, us
 		use_part(c, l, d, next, shares[i++], level);
 	}
 	for (int64_t d = begin; d < end; d++)
-		c->around[c->group[d]] = c->parts[c->group[d]] = 0;
+		c->parent_members[c->group[d]] = c->parts[c->group[d]] = 0;
 	free(links);
 }
 
@@ -201,7 +205,7 @@ static void use_places(const sw_cluster *cluster, uint32_t mask, usage *levels)
 	census c;
 	census_init(&c, cluster, mask);
 	for (int32_t l = 0; l < cluster->n_levels; l++) {
-		levels[l] = (usage){.peers = 1, .here = 1, .around = 1};
+		levels[l] = (usage){.peers = 1, .part_members = 1, .parent_members = 1};
 		for (int64_t d = 0, next; d < cluster->n_devices; d = next) {
 			next = part_end(cluster, l - 1, d);
 			use_parts(&c, l, d, next, &levels[l]);

@@ -1,7 +1,7 @@
 /*
- * Numbers in base ten. Most have so few digits that mantissa and power of ten are both exact
- * doubles, and one multiplication or division rounds correctly (Clinger, "How to read floating
- * point numbers accurately", 1990, the fast case); the others go through strtod.
+ * Decimal numbers. Most have so few digits that mantissa and power of ten are both exact doubles,
+ * and one multiplication or division rounds correctly (Clinger, "How to read floating point numbers
+ * accurately", 1990, the fast case); the others go through strtod.
  */
 #include "frontend/decimal.h"
 
@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LONGEST 1024 /* digits and all; what is longer is cut where it can't matter any more */
+#define MAX_LENGTH 1024 /* bytes; a longer number is shortened before strtod reads it */
 
 typedef struct decimal {
-	uint64_t mantissa;  /* of the first 19 significant digits */
-	int64_t exponent;   /* of ten */
-	int digits;         /* significant ones */
+	uint64_t mantissa;  /* the first 19 significant digits */
+	int64_t exponent;   /* power of ten */
+	int digits;         /* number of significant digits in the mantissa */
 	bool negative, cut; /* cut: there are more digits than the mantissa holds */
 } decimal;
 
@@ -38,7 +38,8 @@ static const char *read_digits(const char *at, const char *end, bool fraction, d
 	return at;
 }
 
-/* `at` is at the 'e'; returned unmoved if no digits follow, since it is then no exponent. */
+/* Read an exponent; `at` is at the 'e'. Return `at` unmoved if no digits follow, since it is not an
+ * exponent then. */
 static const char *read_exponent(const char *at, const char *end, decimal *d)
 {
 	const char *digit = at + 1;
@@ -83,12 +84,12 @@ static bool exact(const decimal *d, double *value)
 	return true;
 }
 
-/* strtod wants a zero at the end, and may take more than our grammar does ("0x", locale aside), so
- * it is shown just the number. */
+/* Convert by strtod. It needs a zero at the end, and may accept more than our grammar does ("0x",
+ * other locales), so it is given a copy of just the number. */
 static double by_library(const char *start, size_t length, const decimal *d)
 {
-	char text[LONGEST + 1];
-	if (length > LONGEST) /* absurdly long: the first 19 digits and the exponent decide */
+	char text[MAX_LENGTH + 1];
+	if (length > MAX_LENGTH) /* beyond MAX_LENGTH the first 19 digits and the exponent decide */
 		length = (size_t)snprintf(text, sizeof(text), "%llue%lld",
 		                          (unsigned long long)d->mantissa, (long long)d->exponent);
 	else

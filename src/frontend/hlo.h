@@ -1,12 +1,12 @@
 /*
- * hlo: what the files of the HLO text reader share. Private to this folder.
+ * hlo: declarations shared by the files of the HLO text reader. Private to this folder.
  *
  * hlo_read.c is the driver. hlo_module.c reads the header, the tables and the frames of
  * computations; hlo_instruction.c one instruction; hlo_shape.c, hlo_literal.c, hlo_attributes.c,
- * hlo_window.c and hlo_groups.c the parts of it; hlo_names.c knows which names mean what.
+ * hlo_window.c and hlo_groups.c the parts of it; hlo_names.c maps names to their meanings.
  *
- * Tuples exist only here. A name stands for a NODE: the values that its leaves are, and the tree
- * that says how they nest. tuple() and get-tuple-element() make nodes of values that exist already.
+ * Tuples exist only here. A name refers to a NODE: the values of its leaves, and the tree of their
+ * nesting. tuple() and get-tuple-element() make nodes of existing values.
  *
  * All functions that return sw_status report through the lexer's error.
  */
@@ -20,7 +20,7 @@
 #define SW_HLO_MAX_PARAMETERS 100000 /* of one computation */
 #define SW_HLO_MAX_NESTING 100       /* of tuples in tuples, and of operands in operands */
 
-/* How a tuple nests. flat: its children are arrays, and `branches` is NULL. */
+/* The nesting of a tuple. flat: all children are arrays, and `branches` is NULL. */
 typedef struct sw_hlo_tree {
 	uint32_t children, leaves;
 	bool flat;
@@ -54,7 +54,7 @@ typedef struct sw_hlo_symbol {
 	sw_span name;
 	uint32_t node;
 	int32_t defined_in;  /* the computation in which it means `node`; -1: none */
-	int32_t computation; /* -1: no computation has this name */
+	int32_t computation; /* -1: there is no computation of this name */
 } sw_hlo_symbol;
 
 typedef struct sw_hlo_names {
@@ -63,7 +63,8 @@ typedef struct sw_hlo_names {
 	size_t cap;
 } sw_hlo_names;
 
-/* A pair of input_output_alias, or a donor, whose leaves are known only when the entry was read. */
+/* A pair of input_output_alias, or a donor. Its leaves can be found only after the entry was
+ * read. */
 typedef struct sw_hlo_binding {
 	const char *place;
 	bool donor, must;
@@ -76,20 +77,21 @@ typedef struct sw_hlo_binding {
 typedef struct sw_hlo {
 	sw_lexer lexer;
 	sw_program *program;
-	sw_arena scratch; /* trees and lists of values, until the text is read */
+	sw_arena scratch; /* trees and lists of values; freed when the text is read */
 	sw_hlo_names names;
 
 	int32_t computation; /* being read */
 	bool entry_known;
-	SW_VEC(sw_hlo_node) nodes;      /* of the computation being read */
-	SW_VEC(sw_hlo_node) parameters; /* of it, by number; n == UINT32_MAX: not seen */
+	SW_VEC(sw_hlo_node) nodes;      /* nodes of the computation being read */
+	SW_VEC(sw_hlo_node) parameters; /* its parameters by number; n == UINT32_MAX: not seen */
 	SW_VEC(sw_hlo_node) inputs;     /* parameters of the entry */
-	sw_hlo_node root, output;       /* of the computation, of the entry */
+	/* root: of the computation being read; output: of the entry */
+	sw_hlo_node root, output;
 
 	SW_VEC(sw_hlo_binding) bindings;
 	SW_VEC(int64_t) paths;
 
-	/* stacks: who pushes pops */
+	/* stacks: a function pops what it pushed */
 	SW_VEC(sw_shape) leaves;
 	SW_VEC(sw_hlo_branch) branches;
 	SW_VEC(sw_hlo_operand) operands;
@@ -98,14 +100,14 @@ typedef struct sw_hlo {
 	SW_VEC(int32_t) called;
 	SW_VEC(sw_literal) literals;
 
-	sw_text name, op_name; /* of the op being built, ended by a zero */
-	size_t expanded;       /* leaves that operands stood for so far */
+	sw_text name, op_name; /* names of the op being built, ended by a zero */
+	size_t expanded;       /* number of leaves of all operands so far */
 	sw_ints dims_cache[SW_HLO_DIMS_CACHE];
 } sw_hlo;
 
-/* An instruction, or an operand that is one, while it is read. */
+/* An instruction, or an operand that is a nested instruction, while it is read. */
 typedef struct sw_hlo_op {
-	const char *place; /* of the opcode */
+	const char *place; /* place of the opcode */
 	sw_span name;      /* length 0: nested */
 	sw_span spelling;
 	sw_opcode opcode;
@@ -114,7 +116,7 @@ typedef struct sw_hlo_op {
 	size_t first_operand, n_operands; /* in reader->operands */
 	sw_attrs attrs;
 	uint64_t seen;       /* bit i: sw_attributes_of(opcode)[i] was given */
-	int64_t tuple_index; /* get-tuple-element; -1: not given */
+	int64_t tuple_index; /* index of a get-tuple-element; -1: not given */
 	sw_span op_name;     /* as written; length 0: none */
 	sw_extra *extras, **last_extra;
 	const sw_id *control;
@@ -123,37 +125,38 @@ typedef struct sw_hlo_op {
 /* ---- hlo_names.c ------------------------------------------------------------------------ */
 
 void sw_hlo_names_clear(sw_hlo_names *names);
-/* The symbol of a name, made if it is new. Pointers into symbols live until the next call. */
+/* Return the symbol of a name, which is made if it is new. The pointer is valid until the next
+ * call. */
 sw_hlo_symbol *sw_hlo_symbol_of(sw_hlo_names *names, sw_span name);
 
 /* ---- hlo_shape.c ------------------------------------------------------------------------ */
 
-/* before_body: a '{' behind the shape may open a computation rather than a layout. */
+/* Read a shape. before_body: a '{' behind the shape may open a computation rather than a layout. */
 sw_status sw_hlo_read_shape(sw_hlo *reader, bool before_body, sw_hlo_shape *shape);
-/* Forgets the shape; it must be the last one that was read. */
+/* Pop the shape's leaves; it must be the last shape that was read. */
 void sw_hlo_drop_shape(sw_hlo *reader, sw_hlo_shape shape);
-/* A tree of `n` children that are on top of reader->branches, which are popped. */
+/* Make a tree of the children on top of reader->branches, from first_branch on, and pop them. */
 const sw_hlo_tree *sw_hlo_make_tree(sw_hlo *reader, size_t first_branch, uint32_t leaves);
-/* An equal list in the program's arena, shared with earlier ones. */
+/* Return an equal list in the program's arena, which may be shared with earlier ones. */
 sw_ints sw_hlo_keep_dims(sw_hlo *reader, const int64_t *dims, int32_t n);
-/* Child `index` of a tuple's node; false if there is none. */
+/* Set *child to child `index` of a tuple's node. Return false if there is none. */
 bool sw_hlo_child(sw_hlo_node node, int64_t index, sw_hlo_node *child);
 sw_id sw_hlo_leaf(const sw_hlo_node *node, uint32_t leaf);
 
 /* ---- hlo_literal.c ---------------------------------------------------------------------- */
 
-/* A literal of this array shape, up to what follows it. */
+/* Read a literal of this array shape. */
 sw_status sw_hlo_read_literal(sw_hlo *reader, sw_shape shape, sw_literal *literal);
 
 /* ---- hlo_attributes.c, hlo_window.c, hlo_groups.c --------------------------------------- */
 
-/* `, name=value` until no comma follows; then looks whether a required one is missing. */
+/* Read `, name=value` until no comma follows; then check that no required attribute is missing. */
 sw_status sw_hlo_read_attributes(sw_hlo *reader, sw_hlo_op *op);
-/* Appends to a list of extras. *last is where the next one is hung. */
+/* Append to a list of extras. *last points to the link that the next one is stored in. */
 void sw_hlo_add_extra(sw_hlo *reader, sw_span name, sw_span text, sw_extra ***last);
-/* `{1,2,3}` pushed onto reader->ints. */
+/* Push `{1,2,3}` onto reader->ints. */
 sw_status sw_hlo_push_ints(sw_hlo *reader);
-/* Pops reader->ints down to `first` into a list of the program's arena. */
+/* Pop reader->ints down to `first` into a list of the program's arena. */
 sw_ints sw_hlo_pop_ints(sw_hlo *reader, size_t first);
 sw_status sw_hlo_read_ints(sw_hlo *reader, sw_ints *list);
 
@@ -165,7 +168,7 @@ sw_status sw_hlo_read_groups(sw_hlo *reader, sw_groups *groups);
 
 /* ---- hlo_instruction.c ------------------------------------------------------------------ */
 
-/* [ROOT] name = shape opcode(operands), attributes. *root: whether it said so. */
+/* Read `[ROOT] name = shape opcode(operands), attributes`. *root: whether ROOT was given. */
 sw_status sw_hlo_read_instruction(sw_hlo *reader, sw_hlo_node *node, bool *root);
 
 /* ---- hlo_module.c ----------------------------------------------------------------------- */
@@ -173,7 +176,7 @@ sw_status sw_hlo_read_instruction(sw_hlo *reader, sw_hlo_node *node, bool *root)
 sw_status sw_hlo_read_header(sw_hlo *reader);
 sw_status sw_hlo_skip_tables(sw_hlo *reader);
 sw_status sw_hlo_read_computation(sw_hlo *reader);
-/* Turns the header's aliases and donors into leaves of the entry. */
+/* Turn the header's aliases and donors into leaves of the entry. */
 sw_status sw_hlo_bind_aliases(sw_hlo *reader);
 
 #endif

@@ -1,5 +1,5 @@
-/* `, name=value`: what the table of attributes.h says, metadata, and everything else as it stands.
- */
+/* Attributes `, name=value`: those of the table in attributes.h, metadata, and all others as
+ * text. */
 #include "frontend/hlo.h"
 
 #include <string.h>
@@ -46,7 +46,7 @@ static sw_status read_only_int(sw_hlo *reader, int64_t *value)
 	return sw_lex_expect(&reader->lexer, '}', "'}' behind a single dimension");
 }
 
-/* {{0,1},{1,0}} */
+/* Read {{0,1},{1,0}}. */
 static sw_status read_pairs(sw_hlo *reader, sw_ints *pairs)
 {
 	sw_lexer *lexer = &reader->lexer;
@@ -192,7 +192,7 @@ static sw_status read_known(sw_hlo *reader, sw_hlo_op *op, const sw_attribute *r
 	return SW_OK;
 }
 
-/* A required attribute, and each computation up to the last one that was given. */
+/* Check that every required attribute was given, and each computation up to the last one given. */
 static sw_status check_complete(sw_hlo *reader, const sw_hlo_op *op)
 {
 	size_t n;
@@ -222,7 +222,7 @@ void sw_hlo_add_extra(sw_hlo *reader, sw_span name, sw_span text, sw_extra ***la
 	*last = (sw_extra **)&extra->next;
 }
 
-/* metadata={op_type="t" op_name="n" source_line=3 profile_type={1}}: op_name is kept. */
+/* Read metadata={op_type="t" op_name="n" source_line=3 profile_type={1}} and keep op_name. */
 static sw_status read_metadata(sw_hlo *reader, sw_hlo_op *op)
 {
 	sw_lexer *lexer = &reader->lexer;
@@ -244,7 +244,7 @@ static sw_status read_metadata(sw_hlo *reader, sw_hlo_op *op)
 	return SW_OK;
 }
 
-/* {%a, %b}: the ops that these names stand for; a tuple is no op. */
+/* Read {%a, %b}: the ops that these names refer to. A tuple is not an op. */
 static sw_status read_control(sw_hlo *reader, sw_hlo_op *op)
 {
 	sw_lexer *lexer = &reader->lexer;

@@ -1,20 +1,21 @@
 /*
- * Which ranks work together, in all the ways it is written:
+ * Replica groups, in all the notations of HLO text:
  *
- *   {{0,1},{2,3}}   {}   [2,4]<=[8]   [4,2]<=[2,4]T(1,0)   mesh['x'=2,'y'=4] {'y'}
+ *     {{0,1},{2,3}}   {}   [2,4]<=[8]   [4,2]<=[2,4]T(1,0)   mesh['x'=2,'y'=4] {'y'}
  *
- * The last becomes the iota form: the axes not named in the braces count the groups, those that are
- * count the members. A sub-axis 'x':(2)4 is the digit of size 4 of axis x below a digit of size 2.
+ * The last becomes the iota form: the axes that are not named in the braces enumerate the groups,
+ * those that are named enumerate the members. A sub-axis 'x':(2)4 is the digit of size 4 of axis x
+ * below a digit of size 2.
  */
 #include "frontend/hlo.h"
 
 #include <string.h>
 
-#define MAX_RANKS ((int64_t)1 << 20)
+#define MAX_RANKS ((int64_t)1 << 20) /* of a mesh or an iota form */
 
 /* ---- lists ------------------------------------------------------------------------------ */
 
-/* The ids of all groups one after the other, each group ended by -1, on reader->ints. */
+/* Push the ids of all groups onto reader->ints, each group ended by -1. */
 static sw_status push_list(sw_hlo *reader, int64_t *n_groups, int64_t *largest)
 {
 	sw_lexer *lexer = &reader->lexer;
@@ -35,7 +36,8 @@ static sw_status push_list(sw_hlo *reader, int64_t *n_groups, int64_t *largest)
 	return sw_lex_expect(lexer, '}', "',' or '}'");
 }
 
-/* Short groups are filled up with -1; the room that this takes is bounded by the text's length. */
+/* Read a list of groups. Short groups are filled up with -1; the memory for this is bounded by the
+ * text's length. */
 static sw_status read_list(sw_hlo *reader, sw_groups *groups)
 {
 	sw_lexer *lexer = &reader->lexer;
@@ -61,7 +63,7 @@ static sw_status read_list(sw_hlo *reader, sw_groups *groups)
 
 /* ---- iota ------------------------------------------------------------------------------- */
 
-/* Numbers between brackets: `[2,4]` or `(1,0)`. */
+/* Read numbers between brackets: `[2,4]` or `(1,0)`. */
 static sw_status read_numbers(sw_lexer *lexer, char open, char close, int64_t v[SW_MAX_RANK],
                               int32_t *n)
 {
@@ -73,7 +75,8 @@ static sw_status read_numbers(sw_lexer *lexer, char open, char close, int64_t v[
 			return sw_lex_fail(lexer, place, "more than %d numbers", SW_MAX_RANK);
 		SW_TRY(sw_lex_int(lexer, &v[*n]));
 		if (v[*n] < 0)
-			return sw_lex_fail(lexer, place, "%lld: a negative number can't stand here",
+			return sw_lex_fail(lexer, place,
+			                   "%lld: expected a number that is not negative",
 			                   (long long)v[*n]);
 		(*n)++;
 	} while (sw_lex_take(lexer, ','));
@@ -91,7 +94,7 @@ static bool is_permutation(const int64_t *v, int32_t n)
 	return true;
 }
 
-/* Product of all, or -1 if it is 0 or too large. */
+/* Return the product of all numbers, or -1 if it is 0 or too large. */
 static int64_t rank_count(const int64_t *v, int32_t n)
 {
 	int64_t product = 1;
@@ -146,7 +149,7 @@ static sw_status read_iota_groups(sw_hlo *reader, sw_groups *groups)
 
 /* ---- meshes ----------------------------------------------------------------------------- */
 
-/* Digits of the ranks, major first: an axis, or a part of one. */
+/* A digit of the rank numbers, which are written major first: an axis, or a part of one. */
 typedef struct mesh_digit {
 	int axis;
 	int64_t size, before; /* before: product of the more major digits of this axis */
@@ -156,7 +159,7 @@ typedef struct mesh {
 	sw_span names[SW_MAX_RANK];
 	int axes, n_digits;
 	mesh_digit digits[SW_MAX_RANK];
-	int64_t members[SW_MAX_RANK]; /* digits that count the members, in order */
+	int64_t members[SW_MAX_RANK]; /* digits that enumerate the members, in order */
 	int n_members;
 	const int64_t *ids; /* NULL: 0, 1, 2, ... */
 } mesh;
@@ -216,7 +219,7 @@ static int64_t mesh_size(const mesh *m)
 	return rank_count(sizes, m->n_digits);
 }
 
-/* The id at each place of a mesh that is written as an iota. */
+/* Compute the id at each place of a mesh that is written as an iota. */
 static void fill_ids(const iota *t, int64_t n, int64_t *ids)
 {
 	int64_t stride[SW_MAX_RANK], step = 1;
@@ -233,7 +236,7 @@ static void fill_ids(const iota *t, int64_t n, int64_t *ids)
 	}
 }
 
-/* `, device_ids=(...)`: numbers with brackets anywhere between them, or an iota. */
+/* Read `, device_ids=(...)`: numbers with brackets anywhere between them, or an iota. */
 static sw_status read_device_ids(sw_hlo *reader, mesh *m, int64_t n)
 {
 	sw_lexer *lexer = &reader->lexer;
@@ -273,7 +276,8 @@ static sw_status read_device_ids(sw_hlo *reader, mesh *m, int64_t n)
 	return sw_lex_expect(lexer, ')', NULL);
 }
 
-/* Cuts digit i into one of size `major` and the rest below it; nothing to do where one is 1. */
+/* Split digit i into one of size `major` and the rest below it; no split is needed where one of
+ * them is 1. */
 static bool cut_digit(mesh *m, int i, int64_t major)
 {
 	mesh_digit *digit = &m->digits[i];
@@ -300,8 +304,8 @@ static bool is_member(const mesh *m, int digit)
 	return false;
 }
 
-/* The digit of `axis` that starts below `before` and has `size`, cut out where it is part of
- * another; -1 where there is none, or a part of it is a member already. */
+/* Return the digit of `axis` that starts below `before` and has `size`, split off where it is part
+ * of a larger digit; -1 if there is none, or a part of it is a member already. */
 static int cut_out(mesh *m, int axis, int64_t before, int64_t size)
 {
 	for (int i = 0; i < m->n_digits; i++) {

@@ -1,6 +1,6 @@
 /*
- * One instruction: shape, opcode, operands, attributes; then the op that it becomes. An operand may
- * be an instruction itself, `add(f32[2] multiply(a, b), c)`, without name and attributes.
+ * Read one instruction (shape, opcode, operands, attributes) and build its op. An operand may be an
+ * instruction itself, `add(f32[2] multiply(a, b), c)`, without name and attributes.
  */
 #include "frontend/hlo.h"
 
@@ -34,14 +34,14 @@ static sw_status define(sw_hlo *reader, sw_span name, sw_hlo_node node)
 	return SW_OK;
 }
 
-/* ---- shapes that are said twice --------------------------------------------------------- */
+/* ---- shapes that are given twice -------------------------------------------------------- */
 
-static sw_status wrong_shape(sw_hlo *reader, const char *place, const char *what, sw_shape said,
-                             sw_shape is)
+static sw_status wrong_shape(sw_hlo *reader, const char *place, const char *what, sw_shape declared,
+                             sw_shape actual)
 {
 	sw_text a = {0}, b = {0};
-	sw_shape_print(said, &a);
-	sw_shape_print(is, &b);
+	sw_shape_print(declared, &a);
+	sw_shape_print(actual, &b);
 	sw_status status = sw_lex_fail(&reader->lexer, place, "%s is %s, the text says %s", what,
 	                               b.data, a.data);
 	sw_text_clear(&a);
@@ -49,24 +49,24 @@ static sw_status wrong_shape(sw_hlo *reader, const char *place, const char *what
 	return status;
 }
 
-static sw_status check_node(sw_hlo *reader, const char *place, const char *what, sw_hlo_shape said,
-                            const sw_hlo_node *node)
+static sw_status check_node(sw_hlo *reader, const char *place, const char *what,
+                            sw_hlo_shape declared, const sw_hlo_node *node)
 {
-	if (said.n != node->n || !said.tree != !node->tree)
+	if (declared.n != node->n || !declared.tree != !node->tree)
 		return sw_lex_fail(&reader->lexer, place, "%s has %u %s, the text says %u", what,
-		                   node->n, node->tree ? "leaves" : "leaf, an array", said.n);
+		                   node->n, node->tree ? "leaves" : "leaf, an array", declared.n);
 	for (uint32_t i = 0; i < node->n; i++) {
-		sw_shape is = sw_value_shape(reader->program, sw_hlo_leaf(node, i));
-		sw_shape says = reader->leaves.data[said.first + i];
-		if (!sw_shape_equal(is, says))
-			return wrong_shape(reader, place, what, says, is);
+		sw_shape actual = sw_value_shape(reader->program, sw_hlo_leaf(node, i));
+		sw_shape wanted = reader->leaves.data[declared.first + i];
+		if (!sw_shape_equal(actual, wanted))
+			return wrong_shape(reader, place, what, wanted, actual);
 	}
 	return SW_OK;
 }
 
 /* ---- operands --------------------------------------------------------------------------- */
 
-/* A shape begins with '(' or with a word that a '[' follows. */
+/* Return whether a shape is next: '(' or a word that is followed by a '['. */
 static bool shape_is_next(sw_lexer *lexer)
 {
 	char c = sw_lex_peek(lexer);
@@ -144,8 +144,8 @@ static sw_status check_operand_count(sw_hlo *reader, const sw_hlo_op *op)
 	                   expected == 1 ? "" : "s", op->n_operands);
 }
 
-/* Leaves of all operands pushed onto reader->ids. A tuple may stand for many values each time it is
- * named, so that the sum is bounded by the length of the text. */
+/* Push the leaves of all operands onto reader->ids. A tuple may stand for many values each time it
+ * is named, so their total number is bounded by the length of the text. */
 static sw_status push_leaves(sw_hlo *reader, const sw_hlo_op *op)
 {
 	size_t limit = ((size_t)1 << 20) + 16 * (size_t)(reader->lexer.end - reader->lexer.begin);
@@ -163,7 +163,7 @@ static sw_status push_leaves(sw_hlo *reader, const sw_hlo_op *op)
 
 /* ---- making ops ------------------------------------------------------------------------- */
 
-/* How the operands of an op that we do not understand group the values. */
+/* Return how the operands of an op of unknown meaning group the values. */
 static sw_ints operand_arity(sw_hlo *reader, const sw_hlo_op *op)
 {
 	size_t first = reader->ints.len;
@@ -178,8 +178,8 @@ static sw_ints operand_arity(sw_hlo *reader, const sw_hlo_op *op)
 	return sw_hlo_pop_ints(reader, first);
 }
 
-/* The builder takes names that end with a zero, and copies them. An op_name is a remark: if it is
- * no UTF-8, which JSON needs, there is none. */
+/* Copy a name to a text that ends with a zero, as the builder expects. An op_name that is not
+ * UTF-8, which JSON needs, is dropped, since it is only a remark. */
 static const char *name_of(sw_text *text, sw_span raw, bool escaped)
 {
 	if (!raw.length)
@@ -192,7 +192,7 @@ static const char *name_of(sw_text *text, sw_span raw, bool escaped)
 	return sw_utf8_length(text->data, text->len) == text->len ? text->data : NULL;
 }
 
-/* One op of the program, with these operands and (if shapes is not NULL) result shapes. */
+/* Build one op with these operands and (if shapes is not NULL) result shapes. */
 static sw_status build(sw_hlo *reader, const sw_hlo_op *op, const sw_id *operands,
                        size_t n_operands, const sw_shape *shapes, uint32_t n_results,
                        sw_id *first_result)
@@ -222,7 +222,7 @@ static sw_status build(sw_hlo *reader, const sw_hlo_op *op, const sw_id *operand
 static sw_status make_plain(sw_hlo *reader, sw_hlo_op *op, sw_hlo_node *node)
 {
 	sw_program *program = reader->program;
-	static const sw_shape none; /* a list of no shapes is not the same as no list */
+	static const sw_shape none; /* an empty list of shapes differs from no list */
 	const sw_shape *shapes = !op->has_shape ? NULL
 	                         : op->shape.n  ? &reader->leaves.data[op->shape.first]
 	                                        : &none;
@@ -260,7 +260,8 @@ static sw_status make_parameter(sw_hlo *reader, sw_hlo_op *op, sw_hlo_node *node
 	return SW_OK;
 }
 
-/* A constant of tuple shape becomes one constant per leaf; a copy of a tuple one copy per leaf. */
+/* Build one op per leaf: a constant of tuple shape becomes one constant per leaf, a copy of a tuple
+ * one copy per leaf. */
 static sw_status make_per_leaf(sw_hlo *reader, sw_hlo_op *op, const sw_hlo_node *from,
                                sw_hlo_node *node)
 {
@@ -300,8 +301,8 @@ static sw_status make_copy(sw_hlo *reader, sw_hlo_op *op, sw_hlo_node *node)
 	return make_per_leaf(reader, op, &from, node);
 }
 
-/* The children that the text says are the operands; it may nest them less or more, as long as the
- * leaves are the same. */
+/* Make a node whose children are the operands. The written shape may nest them less or more, as
+ * long as the leaves are the same. */
 static sw_status make_tuple(sw_hlo *reader, sw_hlo_op *op, sw_hlo_node *node)
 {
 	size_t first = reader->ids.len;
@@ -315,7 +316,7 @@ static sw_status make_tuple(sw_hlo *reader, sw_hlo_op *op, sw_hlo_node *node)
 		node->tree = op->shape.tree;
 		if (!node->tree)
 			return sw_lex_fail(&reader->lexer, op->place,
-			                   "a tuple is made here, the text says it is an array");
+			                   "this op makes a tuple, the text says it is an array");
 		return check_node(reader, op->place, "this tuple", op->shape, node);
 	}
 	for (size_t i = 0; i < op->n_operands; i++) {
@@ -424,7 +425,7 @@ static sw_status read_parentheses(sw_hlo *reader, sw_hlo_op *op, int depth)
 	return read_operands(reader, op, depth);
 }
 
-/* From the parenthesis on; the spelling of the opcode was read. */
+/* Read an op from the parenthesis on; the spelling of the opcode was read before. */
 static sw_status read_op(sw_hlo *reader, sw_hlo_op *op, int depth, sw_hlo_node *node)
 {
 	if (!sw_opcode_find(op->spelling.start, op->spelling.length, &op->opcode))
@@ -439,7 +440,7 @@ static sw_status read_op(sw_hlo *reader, sw_hlo_op *op, int depth, sw_hlo_node *
 	reader->called.len = 0;
 	sw_lexer behind = reader->lexer;
 	if (depth > 0)
-		reader->lexer.end = reader->lexer.at; /* a nested one has no attributes */
+		reader->lexer.end = reader->lexer.at; /* a nested instruction has no attributes */
 	sw_status status = sw_hlo_read_attributes(reader, op);
 	reader->lexer.end = behind.end;
 	SW_TRY(status);
@@ -448,7 +449,7 @@ static sw_status read_op(sw_hlo *reader, sw_hlo_op *op, int depth, sw_hlo_node *
 	return SW_OK;
 }
 
-/* "ROOT" is a name where '=' follows it. */
+/* Take "ROOT", unless '=' follows it, which makes it a name. */
 static bool take_root(sw_lexer *lexer)
 {
 	if (!sw_span_is(sw_lex_peek_word(lexer), "ROOT"))

@@ -1,8 +1,9 @@
 /*
  * Literals: `3`, `{ {1, 2}, {3, 4} }`, `(1, -0.5)`, `nan(0x7f)`, `{...}`.
  *
- * A writer per element kind is chosen once per literal; the loop over the innermost dimension calls
- * it for each element. Room is taken only if the text that is left could hold so many elements.
+ * A reader per element kind is chosen once per literal; the loop over the innermost dimension calls
+ * it for each element. Memory is allocated only if the rest of the text could hold that many
+ * elements.
  */
 #include "frontend/hlo.h"
 
@@ -74,8 +75,8 @@ static sw_status read_integer(sw_lexer *lexer, sw_type type, void *out)
 	SW_TRY(read_magnitude(lexer, &magnitude));
 	int bits = type_bits(type);
 	bool is_signed = sw_type_kind_of(type) == SW_KIND_SIGNED;
-	uint64_t most = is_signed ? ((uint64_t)1 << (bits - 1)) - 1 : UINT64_MAX >> (64 - bits);
-	uint64_t limit = !negative ? most : is_signed ? most + 1 : 0;
+	uint64_t max = is_signed ? ((uint64_t)1 << (bits - 1)) - 1 : UINT64_MAX >> (64 - bits);
+	uint64_t limit = !negative ? max : is_signed ? max + 1 : 0;
 	if (magnitude > limit)
 		return sw_lex_fail(lexer, start, "%.*s does not fit %s",
 		                   (int)SW_MIN(lexer->at - start, 60), start, sw_type_name(type));
@@ -83,7 +84,7 @@ static sw_status read_integer(sw_lexer *lexer, sw_type type, void *out)
 	return SW_OK;
 }
 
-/* The hexadecimal digits of nan(0x...), the lexer being at the parenthesis. */
+/* Read the hexadecimal digits of nan(0x...); the lexer is at the parenthesis. */
 static sw_status read_payload(sw_lexer *lexer, uint64_t *payload)
 {
 	SW_TRY(sw_lex_expect_text(lexer, "(0x"));
@@ -107,7 +108,7 @@ static sw_status read_payload(sw_lexer *lexer, uint64_t *payload)
 	return sw_lex_expect(lexer, ')', NULL);
 }
 
-/* The NaN of an IEEE type whose mantissa bits are `payload`; false if there is none. */
+/* Store the NaN of an IEEE type whose mantissa bits are `payload`; false if there is none. */
 static bool store_nan(sw_type type, bool negative, uint64_t payload, void *out)
 {
 	sw_number_set(type, out, 0, negative ? -INFINITY : INFINITY);
@@ -119,7 +120,7 @@ static bool store_nan(sw_type type, bool negative, uint64_t payload, void *out)
 	return true;
 }
 
-/* false: the type has no such number, infinity or NaN. */
+/* Store a float; false if the type does not have this number, infinity or NaN. */
 static bool store_float(sw_type type, double value, void *out)
 {
 	sw_number_set(type, out, 0, value);
@@ -159,13 +160,13 @@ static sw_status read_float(sw_lexer *lexer, sw_type type, void *out)
 	return SW_OK;
 }
 
-/* `(re, im)`, or a real number alone. */
+/* Read `(re, im)`, or a real number alone. */
 static sw_status read_complex(sw_lexer *lexer, sw_type type, void *out)
 {
 	sw_type part = type == SW_C64 ? SW_F32 : SW_F64;
 	char *imaginary = (char *)out + sw_type_bytes(part);
 	if (!sw_lex_take(lexer, '('))
-		return read_float(lexer, part, out); /* the room is zeroed */
+		return read_float(lexer, part, out); /* `out` is zeroed */
 	SW_TRY(read_float(lexer, part, out));
 	SW_TRY(sw_lex_expect(lexer, ',', NULL));
 	SW_TRY(read_float(lexer, part, imaginary));
@@ -212,7 +213,7 @@ static sw_status read_row(array *a, int64_t n)
 	return SW_OK;
 }
 
-/* Rank bounds the depth. */
+/* Read one dimension. The rank bounds the recursion depth. */
 static sw_status read_dimension(array *a, int32_t dimension)
 {
 	sw_lexer *lexer = a->lexer;
@@ -241,7 +242,7 @@ static bool take_elided(sw_lexer *lexer)
 	return false;
 }
 
-/* No elements: whatever braces there are. */
+/* Read a literal without elements, with any braces. */
 static sw_status read_empty(sw_lexer *lexer)
 {
 	sw_span braces;

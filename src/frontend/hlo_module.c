@@ -6,7 +6,7 @@
 
 /* ---- header ----------------------------------------------------------------------------- */
 
-/* `{0,1}` as a part of reader->paths. */
+/* Read `{0,1}` as a part of reader->paths. */
 static sw_status read_path(sw_hlo *reader, size_t *first, size_t *n)
 {
 	size_t before = reader->ints.len;
@@ -19,7 +19,7 @@ static sw_status read_path(sw_hlo *reader, size_t *first, size_t *n)
 	return SW_OK;
 }
 
-/* `(3, {}, may-alias)`, or the parameter's number alone. */
+/* Read `(3, {}, may-alias)`, or the parameter's number alone. */
 static sw_status read_bound_input(sw_hlo *reader, sw_hlo_binding *binding)
 {
 	sw_lexer *lexer = &reader->lexer;
@@ -38,7 +38,7 @@ static sw_status read_bound_input(sw_hlo *reader, sw_hlo_binding *binding)
 	return sw_lex_expect(lexer, ')', NULL);
 }
 
-/* `{ {0}: (3, {}, may-alias), {1}: (2, {}) }`; donors are `{ (0, {}), (1, {}) }`. */
+/* Read `{ {0}: (3, {}, may-alias), {1}: (2, {}) }`; donors are `{ (0, {}), (1, {}) }`. */
 static sw_status read_bindings(sw_hlo *reader, bool donors)
 {
 	sw_lexer *lexer = &reader->lexer;
@@ -68,7 +68,8 @@ static sw_status read_count(sw_hlo *reader, int64_t *count)
 	return SW_OK;
 }
 
-/* The layout of the entry follows from it, and its layouts are dropped. */
+/* Read one attribute of the header. entry_computation_layout is dropped: the entry itself gives the
+ * shapes, and memory layouts are dropped everywhere. */
 static sw_status read_header_attribute(sw_hlo *reader, sw_extra ***last)
 {
 	sw_lexer *lexer = &reader->lexer;
@@ -115,7 +116,8 @@ static bool is_table(sw_span word)
 	       sw_span_is(word, "FileLocations") || sw_span_is(word, "StackFrames");
 }
 
-/* Rows are `1 "text"` or `1 {file_name_id=1 line=2}`. Nothing here needs source places. */
+/* Skip the tables of source places, which nothing uses. Rows are `1 "text"` or `1 {file_name_id=1
+ * line=2}`. */
 sw_status sw_hlo_skip_tables(sw_hlo *reader)
 {
 	sw_lexer *lexer = &reader->lexer;
@@ -124,7 +126,7 @@ sw_status sw_hlo_skip_tables(sw_hlo *reader)
 		const char *start = lexer->at;
 		sw_lex_word(lexer);
 		char c = sw_lex_peek(lexer);
-		if (c == '{' || c == '(') { /* a computation of this name */
+		if (c == '{' || c == '(') { /* not a table but a computation of this name */
 			lexer->at = start;
 			return SW_OK;
 		}
@@ -151,7 +153,7 @@ typedef struct frame {
 	sw_hlo_shape result; /* `-> shape` */
 } frame;
 
-/* `(p: f32[2], q: (f32[], s32[]))`: said again by the parameters themselves. */
+/* Skip `(p: f32[2], q: (f32[], s32[]))`: the parameter ops repeat it. */
 static sw_status skip_parameter_list(sw_hlo *reader)
 {
 	sw_lexer *lexer = &reader->lexer;
@@ -229,7 +231,7 @@ static sw_status read_body(sw_hlo *reader)
 	return SW_OK;
 }
 
-/* , execution_thread="host" */
+/* Read `, execution_thread="host"`. */
 static sw_status read_computation_attributes(sw_hlo *reader)
 {
 	sw_extra *extras = NULL, **last = &extras;
@@ -281,7 +283,8 @@ static void build_results(sw_hlo *reader)
 	reader->ids.len = first;
 }
 
-/* Without an ENTRY the last computation is it, so each could be. */
+/* Take this computation as the entry, unless ENTRY marked an earlier one: without an ENTRY the last
+ * computation is the entry. */
 static void keep_entry(sw_hlo *reader, const frame *f)
 {
 	if (reader->entry_known)
@@ -313,7 +316,7 @@ sw_status sw_hlo_read_computation(sw_hlo *reader)
 
 /* ---- aliases ---------------------------------------------------------------------------- */
 
-/* The leaf of a node that a path of tuple indices leads to. */
+/* Set *leaf to the leaf of a node that a path of tuple indices leads to. */
 static bool follow(const sw_hlo *reader, sw_hlo_node node, size_t path, size_t n, uint32_t *leaf)
 {
 	sw_id first = node.values ? 0 : node.first;

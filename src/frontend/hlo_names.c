@@ -1,4 +1,4 @@
-/* Which names mean what: one hash table over the text's own bytes, nothing is copied. */
+/* The meanings of names: one hash table over the text's own bytes; nothing is copied. */
 #include "frontend/hlo.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The driver: text in, verified program out. */
+/* The driver: it reads text and gives a verified program. */
 #include "frontend/frontend.h"
 
 #include "frontend/hlo.h"
@@ -34,14 +34,14 @@ static sw_status read_computations(sw_hlo *reader)
 	return SW_OK;
 }
 
-/* The verifier names the line of the op; what else it needs is the file. */
+/* Verify the program. The verifier names the op and its line; the file is added here. */
 static sw_status verify(sw_hlo *reader, sw_error *err)
 {
 	sw_status status = sw_program_verify(reader->program, err);
 	return sw_error_in_file(err, status, reader->lexer.file);
 }
 
-/* Strings of the program end at a zero, so none may stand in the text. */
+/* Check that the text has no zero byte, because strings of the program end at a zero. */
 static sw_status check_text(sw_hlo *reader)
 {
 	const sw_lexer *lexer = &reader->lexer;
@@ -50,13 +50,14 @@ static sw_status check_text(sw_hlo *reader)
 	            : SW_OK;
 }
 
-/* Sums of sizes, with all that is put between and around them, are then sums of 63 bits. */
-#define MOST_BYTES (INT64_C(1) << 60)
+/* Bytes that all values may take together. Sums of sizes then fit 63 bits, with everything that is
+ * added between and around the values. */
+#define MAX_TOTAL_BYTES (INT64_C(1) << 60)
 
 static sw_status check_bytes(sw_hlo *reader, sw_error *err)
 {
 	const sw_program *program = reader->program;
-	int64_t left = MOST_BYTES;
+	int64_t left = MAX_TOTAL_BYTES;
 	for (sw_id v = 0; v < program->values.len; v++) {
 		int64_t bytes = sw_shape_bytes(sw_value_shape(program, v));
 		const sw_op *op = sw_op_at(program, program->values.data[v].op);

@@ -1,4 +1,4 @@
-/* Shapes: arrays, tuples, and the trees that tuples are. Layouts are read and dropped. */
+/* Shapes: arrays, tuples, and the trees of tuples. Memory layouts are read and dropped. */
 #include "frontend/hlo.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ bool sw_hlo_child(sw_hlo_node node, int64_t index, sw_hlo_node *child)
 
 /* ---- arrays ----------------------------------------------------------------------------- */
 
-/* Most shapes of a program have been seen before, so that one look finds them. */
+/* Most shapes of a program have been seen before, so that one look at the cache finds them. */
 sw_ints sw_hlo_keep_dims(sw_hlo *reader, const int64_t *dims, int32_t n)
 {
 	if (n == 0)
@@ -80,7 +80,8 @@ static sw_status read_dims(sw_hlo *reader, int64_t dims[SW_MAX_RANK], sw_shape *
 	return sw_lex_expect(lexer, ']', "',' or ']'");
 }
 
-/* Bytes fit 63 bits, even where a dimension of size 0 makes them none. */
+/* Return whether the bytes fit 63 bits. Dimensions of size 0 are left out, because the other sizes
+ * must fit by themselves. */
 static bool fits(const int64_t *dims, int32_t rank, int64_t element_bytes)
 {
 	int64_t bytes = SW_MAX(element_bytes, 1);
@@ -90,7 +91,7 @@ static bool fits(const int64_t *dims, int32_t rank, int64_t element_bytes)
 	return true;
 }
 
-/* `{1,0:T(8,128)S(1)}`. A '{' that opens a computation is followed by a name. */
+/* Skip `{1,0:T(8,128)S(1)}`. A '{' that opens a computation is followed by a name. */
 static sw_status skip_layout(sw_lexer *lexer, bool before_body)
 {
 	if (sw_lex_peek(lexer) != '{')

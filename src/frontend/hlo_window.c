@@ -8,7 +8,7 @@
 
 typedef struct window_field {
 	const char *name;
-	size_t offset; /* in sw_window_dim */
+	size_t offset; /* offset in sw_window_dim */
 	int parts;     /* numbers per dimension */
 	int64_t least;
 } window_field;
@@ -55,7 +55,7 @@ static sw_status read_field_item(sw_lexer *lexer, const window_field *field, sw_
 	return SW_OK;
 }
 
-/* The first field says how many dimensions there are, the others must agree. */
+/* Read a field. The first field gives the number of dimensions, and the others must agree. */
 static sw_status read_field(sw_lexer *lexer, const window_field *field,
                             sw_window_dim dims[SW_MAX_RANK], int32_t *rank)
 {
@@ -103,7 +103,7 @@ sw_status sw_hlo_read_window(sw_hlo *reader, sw_window *window)
 
 /* ---- dim_labels=b01f_01io->b01f --------------------------------------------------------- */
 
-/* One of the three groups: the positions of two letters, and of the digits. */
+/* Read one of the three groups: the positions of its two letters, and of the digits. */
 static sw_status read_labels(sw_hlo *reader, const char letters[2], int64_t places[2],
                              sw_ints *spatial)
 {
@@ -218,7 +218,7 @@ static sw_status read_padding_item(sw_lexer *lexer, triples *t)
 	return SW_OK;
 }
 
-/* The padding of a scalar is no text at all. */
+/* Read a padding; that of a scalar is an empty text. */
 sw_status sw_hlo_read_padding(sw_hlo *reader, sw_attrs *attrs)
 {
 	sw_lexer *lexer = &reader->lexer;

@@ -1,4 +1,4 @@
-/* The cursor: see lexer.h. */
+/* The cursor; lexer.h describes it. */
 #include "frontend/lexer.h"
 
 #include "frontend/decimal.h"
@@ -166,7 +166,7 @@ sw_status sw_lex_bool(sw_lexer *lexer, bool *value)
 
 /* ---- values ----------------------------------------------------------------------------- */
 
-/* From a quote to behind the one that closes it; NULL if none does. */
+/* Return the place behind the quote that closes the string at `at`; NULL if none does. */
 static const char *skip_string(const char *at, const char *end)
 {
 	char quote = *at;
@@ -197,7 +197,7 @@ static char closing(char c)
 	return c == '(' ? ')' : c == '[' ? ']' : c == '{' ? '}' : '\0';
 }
 
-/* One step inside of brackets: over a string, a comment or a character. */
+/* Move over a string, a comment or a character inside of brackets. */
 static sw_status skip_step(sw_lexer *lexer)
 {
 	char c = *lexer->at;
@@ -245,7 +245,7 @@ sw_status sw_lex_balanced(sw_lexer *lexer, sw_span *raw)
 	                   closing(*start));
 }
 
-/* Whether a value goes on at this place, which is right behind a part of it. */
+/* Return whether a value continues with c, right behind a part of it. */
 static bool value_goes_on(char c)
 {
 	return sw_char_is(c, SW_CHAR_WORD) || closing(c) || strchr("<>=\"':|+*@#$%&!?~^", c);
@@ -271,11 +271,11 @@ sw_status sw_lex_value(sw_lexer *lexer, sw_span *raw)
 	return SW_OK;
 }
 
-/* Reads up to `most` digits of a base. */
-static size_t escaped_digits(const char *at, const char *end, int base, int most, unsigned *value)
+/* Read up to `max` digits of a base. */
+static size_t escaped_digits(const char *at, const char *end, int base, int max, unsigned *value)
 {
 	size_t used = 0;
-	for (*value = 0; at + used < end && used < (size_t)most; used++) {
+	for (*value = 0; at + used < end && used < (size_t)max; used++) {
 		char c = at[used];
 		int digit = c >= '0' && c <= '9'   ? c - '0'
 		            : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -288,15 +288,15 @@ static size_t escaped_digits(const char *at, const char *end, int base, int most
 	return used;
 }
 
-/* One escape, `at` being behind the backslash. A zero byte, which C strings can't hold, is left as
- * it was written. */
+/* Append one escape; `at` is behind the backslash. A zero byte, which C strings cannot hold, is
+ * left as it was written. */
 static const char *unescape_one(const char *at, const char *end, sw_text *text)
 {
 	static const char names[] = "nrtabfv", bytes[] = "\n\r\t\a\b\f\v";
-	const char *known = *at ? strchr(names, *at) : NULL;
+	const char *name = *at ? strchr(names, *at) : NULL;
 	unsigned value;
-	if (known) {
-		sw_text_add_n(text, bytes + (known - names), 1);
+	if (name) {
+		sw_text_add_n(text, bytes + (name - names), 1);
 		return at + 1;
 	}
 	bool hex = *at == 'x';

@@ -1,10 +1,10 @@
 /*
  * lexer: a cursor over the bytes of a program's text, without tokens made ahead of time.
  *
- * The grammar is regular enough that each rule knows what may follow, so the cursor is asked for
- * it: a word, a number, a given character. White space and comments stand between any two of those
- * and are skipped by whoever asks. The text need not end with a zero. Errors say "expected WHAT,
- * found WHAT IS THERE" with line and column, which are counted only then.
+ * The grammar is regular enough that each rule knows what may follow, so a rule asks the cursor for
+ * it: a word, a number, a given character. White space and comments may stand between any two of
+ * those, and each of these functions skips them first. The text need not end with a zero. Errors
+ * say "expected WHAT, found WHAT IS THERE" with line and column, which are counted only then.
  */
 #ifndef SW_FRONTEND_LEXER_H
 #define SW_FRONTEND_LEXER_H
@@ -19,12 +19,12 @@ typedef struct sw_span {
 typedef struct sw_lexer {
 	const char *begin, *end, *at;
 	const char *file;
-	const char *counted; /* `line` is that of this place */
+	const char *counted; /* the place that `line` belongs to */
 	int line;
 	sw_error *err;
 } sw_lexer;
 
-/* Ends a function that returns sw_status when a step of it fails. */
+/* Return from a function that returns sw_status when a step of it fails. */
 #define SW_TRY(step)                                                                               \
 	do {                                                                                       \
 		sw_status try_ = (step);                                                           \
@@ -32,7 +32,7 @@ typedef struct sw_lexer {
 			return try_;                                                               \
 	} while (0)
 
-#define SW_LEX_MAX_DEPTH 256 /* of brackets in a value that is only skipped */
+#define SW_LEX_MAX_DEPTH 256 /* of brackets in a value that is skipped */
 
 enum { SW_CHAR_SPACE = 1, SW_CHAR_WORD = 2, SW_CHAR_DIGIT = 4 };
 extern const unsigned char sw_char_classes[256];
@@ -54,7 +54,7 @@ void sw_lex_init(sw_lexer *lexer, const char *text, size_t length, const char *f
 
 /* ---- white space, comments and single characters ---------------------------------------- */
 
-/* A comment that is not closed ends the text. */
+/* Skip white space and comments. A comment that is not closed ends the text. */
 void sw_lex_skip_comments(sw_lexer *lexer);
 
 static inline void sw_lex_skip(sw_lexer *lexer)
@@ -65,13 +65,13 @@ static inline void sw_lex_skip(sw_lexer *lexer)
 		sw_lex_skip_comments(lexer);
 }
 
-/* The next character as it stands; 0 at the end. */
+/* Return the next byte, 0 at the end. */
 static inline char sw_lex_here(const sw_lexer *lexer)
 {
 	return lexer->at < lexer->end ? *lexer->at : '\0';
 }
 
-/* The next character that is not skipped; 0 at the end. */
+/* Skip white space and comments and return the next character, 0 at the end. */
 static inline char sw_lex_peek(sw_lexer *lexer)
 {
 	sw_lex_skip(lexer);
@@ -86,42 +86,49 @@ static inline bool sw_lex_take(sw_lexer *lexer, char c)
 	return true;
 }
 
-/* Takes "->", "<=" and the like. */
+/* Take "->", "<=" and similar texts. */
 bool sw_lex_take_text(sw_lexer *lexer, const char *text);
-/* what: for the message, NULL for the character itself. */
+/* Take a character, which must be next. what: its description in the message, NULL for the
+ * character itself. */
 sw_status sw_lex_expect(sw_lexer *lexer, char c, const char *what);
 sw_status sw_lex_expect_text(sw_lexer *lexer, const char *text);
 
 /* ---- words, numbers, values ------------------------------------------------------------- */
 
-/* Letters, digits, '_', '.' and '-', but not the '-' of "->". Length 0 if there is none. */
+/* Take a word of letters, digits, '_', '.' and '-', but not the '-' of "->". Its length is 0 if
+ * there is none. */
 sw_span sw_lex_word(sw_lexer *lexer);
-/* As sw_lex_word, without moving. */
+/* Return the next word like sw_lex_word, without moving past it. */
 sw_span sw_lex_peek_word(sw_lexer *lexer);
-/* A word with a '%' before it or not. */
+/* Take a word with or without a '%' before it. */
 sw_status sw_lex_name(sw_lexer *lexer, const char *what, sw_span *name);
 sw_status sw_lex_int(sw_lexer *lexer, int64_t *value);
-/* An int that stands right here: no white space before it (inside of `3x3` and `0_1`). */
+/* Take an int that begins at the cursor, without white space before it (inside of `3x3` and
+ * `0_1`). */
 sw_status sw_lex_int_here(sw_lexer *lexer, int64_t *value);
 sw_status sw_lex_real(sw_lexer *lexer, double *value);
 sw_status sw_lex_bool(sw_lexer *lexer, bool *value);
-/* What stands between the quotes, escapes as they are. */
+/* Take a string and return the text between the quotes, with its escapes unchanged. */
 sw_status sw_lex_string(sw_lexer *lexer, sw_span *raw);
-/* From an opening bracket, which must be next, to the one that closes it, both included. */
+/* Take the text from an opening bracket, which must be next, to the one that closes it, both
+ * included. */
 sw_status sw_lex_balanced(sw_lexer *lexer, sw_span *raw);
-/* Any value: words, strings and bracketed parts, up to a comma or whatever else ends it. */
+/* Take any value: words, strings and bracketed parts, up to a comma or another character that ends
+ * it. */
 sw_status sw_lex_value(sw_lexer *lexer, sw_span *raw);
 
-/* Appends to text; \" \\ \' \n \r \t, \ooo and \xhh become the bytes they stand for. */
+/* Append a string to text with \" \\ \' \n \r \t, \ooo and \xhh replaced by the bytes they stand
+ * for. */
 void sw_lex_unescape(sw_span raw, sw_text *text);
 
 /* ---- places and errors ------------------------------------------------------------------ */
 
-/* Line of a place that lies behind all places asked for before. Linear over the whole text. */
+/* Return the line of a place, which must be behind all places of earlier calls. All calls together
+ * are linear in the text. */
 int sw_lex_line(sw_lexer *lexer, const char *place);
-/* Fails with SW_ERR_INPUT at `place`. */
+/* Fail with SW_ERR_INPUT at `place`. */
 sw_status sw_lex_fail(sw_lexer *lexer, const char *place, const char *format, ...) SW_PRINTF(3, 4);
-/* "expected WHAT, found ..." at the next thing that is not skipped. */
+/* Fail with "expected WHAT, found ..." at the next character that is not skipped. */
 sw_status sw_lex_expected(sw_lexer *lexer, const char *what);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which format a file is in, by its content; then the reader of that format. */
+/* Recognise the format of a file by its content, and call the reader of that format. */
 #include "frontend/frontend.h"
 
 #include "frontend/lexer.h"
@@ -17,7 +17,7 @@ typedef enum format {
 	FORMAT_OTHER
 } format;
 
-/* Text has no control characters but white space. */
+/* Return whether there are control characters other than white space, which text does not have. */
 static bool is_binary(const char *text, size_t length)
 {
 	for (size_t i = 0; i < SW_MIN(length, 512); i++)
@@ -27,8 +27,8 @@ static bool is_binary(const char *text, size_t length)
 	return false;
 }
 
-/* A serialised HloModuleProto begins with field 1, its name: a tag, a length, that many characters.
- */
+/* Return whether the content is a serialised HloModuleProto, which begins with field 1, its name: a
+ * tag, a length, and that many characters. */
 static bool is_protobuf(const char *text, size_t length)
 {
 	return length >= 2 && text[0] == '\n' && is_binary(text, length);
@@ -43,9 +43,10 @@ static bool begins_mlir(sw_lexer *lexer)
 	for (size_t i = 0; i < SW_COUNT(words); i++)
 		if (sw_span_is(word, words[i]))
 			return true;
-	if (c == '#' || c == '!') /* #loc = ..., !alias = ...; but not "# heading" or "#!/bin/sh" */
+	/* MLIR's #loc = ..., !alias = ...; but not "# heading" or "#!/bin/sh" */
+	if (c == '#' || c == '!')
 		return lexer->at + 1 < lexer->end && isalpha((unsigned char)lexer->at[1]);
-	return c == '"'; /* "builtin.module"() */
+	return c == '"'; /* MLIR's generic form, "builtin.module"() */
 }
 
 static format recognise(const char *text, size_t length)

@@ -1,5 +1,4 @@
-/* Sidecars: what a program's inputs and outputs are called, and how to fill them
- * (docs/programs.md). */
+/* Sidecars: names of a program's inputs and outputs, and how to fill inputs (docs/programs.md). */
 #include "frontend/frontend.h"
 
 #include "frontend/lexer.h"
@@ -9,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define EXACT ((int64_t)1 << 53) /* integers up to this are doubles */
+#define EXACT ((int64_t)1 << 53) /* integers up to this are exact doubles */
 
-/* What the checks need: the program's leaves in order. */
+/* The data of the checks: the program's leaves in order. */
 typedef struct context {
 	const sw_program *program;
 	sw_sidecar *sidecar;
@@ -35,7 +34,7 @@ static const word_row roles[] = {
 typedef struct fill_row {
 	const char *word;
 	sw_fill_kind kind;
-	const char *a, *b; /* keys of the two numbers, NULL: none */
+	const char *a, *b; /* keys of the fill's two numbers, NULL: none */
 } fill_row;
 
 static const fill_row fills[] = {
@@ -87,8 +86,8 @@ static sw_status check_keys(const context *x, json_t *object, const char *where,
 		for (size_t i = 0; i < n; i++)
 			known = known || (keys[i] && strcmp(keys[i], key) == 0);
 		if (!known)
-			return sw_fail(x->err, SW_ERR_INPUT, "%s%s%.60s: no such key is known here",
-			               where, where[0] ? "." : "", key);
+			return sw_fail(x->err, SW_ERR_INPUT, "%s%s%.60s: unknown key", where,
+			               where[0] ? "." : "", key);
 	}
 	return SW_OK;
 }
@@ -137,7 +136,7 @@ static sw_status read_role(const context *x, json_t *item, const char *where, sw
 
 /* ---- how an input is filled ------------------------------------------------------------- */
 
-/* Whether every integer of [low, high) is an element of the type. */
+/* Return whether every integer of [low, high) is an element of the type. */
 static bool integers_fit(sw_type type, double low, double high)
 {
 	sw_type_kind kind = sw_type_kind_of(type);
@@ -267,7 +266,7 @@ static sw_status read_input(const context *x, json_t *item, uint32_t i)
 	return read_fill(x, item, "random", where, shape.type, &input->random);
 }
 
-/* null, or the input that the program aliases with this output. */
+/* Read the aliased input of an output: null, or the input that the program aliases with it. */
 static sw_status read_output_input(const context *x, json_t *item, const char *where, uint32_t i)
 {
 	const json_t *value = json_object_get(item, "input");
@@ -403,8 +402,8 @@ void sw_sidecar_clear(sw_sidecar *sidecar)
 
 /* ---- without a file --------------------------------------------------------------------- */
 
-/* Whether one of the words of the name, between other characters than letters, is that of a moment.
- */
+/* Return whether one of the words of the name, separated by characters other than letters, is that
+ * of a moment. */
 static bool names_moment(const char *name)
 {
 	static const char *const words[] = {"mu", "nu", "momentum"};
@@ -449,7 +448,7 @@ static void default_input(const context *x, uint32_t i, bool aliased)
 	}
 }
 
-/* The only real scalar that is no state is taken for the loss. */
+/* Set the default outputs. The only real scalar that is not state is taken for the loss. */
 static void default_outputs(const context *x)
 {
 	uint32_t scalars = 0;

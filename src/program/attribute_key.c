@@ -96,7 +96,7 @@ static void add_member(sw_text *key, const sw_attribute *attribute, sw_attrs *at
 	case SW_ATTRIBUTE_DIM_LABELS:
 		add_dim_labels(key, attrs);
 		break;
-	case SW_ATTRIBUTE_COMPUTATION: /* the op's, not in attrs */
+	case SW_ATTRIBUTE_COMPUTATION: /* belongs to the op, not to attrs */
 	case SW_ATTRIBUTE_COMPUTATIONS:
 		break;
 	}

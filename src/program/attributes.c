@@ -1,4 +1,4 @@
-/* The table of attributes, and what follows from it. */
+/* The table of attributes, and functions that read it. */
 #include "program/attributes.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 	{                                                                                          \
 		name, SW_ATTRIBUTE_##kind, use, offset, fallback                                   \
 	}
-/* A called computation, by its place in op->called. */
+/* A called computation, at `index` of op->called. */
 #define CALL(name, use, index)                                                                     \
 	{                                                                                          \
 		name, SW_ATTRIBUTE_COMPUTATION, use, index, 0                                      \

@@ -1,4 +1,4 @@
-/* Building a program: computations, ops, their results. What is built is checked as it is built. */
+/* Building a program: computations, ops, their results. Each part is checked when it is added. */
 #include "program/program.h"
 
 #include <assert.h>
@@ -8,7 +8,8 @@
 #include "program/attributes.h"
 #include "program/internal.h"
 
-/* A parameter's number comes from the text and sizes a list: more than any program has. */
+/* A parameter's number comes from the text and sizes a list. This limit is beyond any real
+ * program. */
 #define MAX_PARAMETERS 1000000
 
 /* ---- the program ------------------------------------------------------------------------ */
@@ -57,7 +58,7 @@ static bool is_name_character(char c)
 	return is_name_start(c) || (c >= '0' && c <= '9') || c == '.' || c == '-';
 }
 
-/* A copy that can stand in the text: other characters become underscores. */
+/* Return a copy that can stand in the text: other characters become underscores. */
 static char *clean_name(sw_arena *arena, const char *name)
 {
 	bool prefix = !is_name_start(name[0]);
@@ -87,8 +88,8 @@ static char *with_suffix(sw_arena *arena, const char *base, size_t length, uint3
 	return name;
 }
 
-/* The map's value of a name is the next suffix to try, so that a thousand equal names take a
- * thousand steps. */
+/* Return a name that is not in use. The map holds the next suffix to try for each name, so that a
+ * thousand equal names take a thousand steps. */
 static const char *unique_name(sw_program *program, const char *wanted)
 {
 	char *base = clean_name(&program->arena, wanted);
@@ -179,7 +180,7 @@ static sw_status fail(const sw_program *program, const sw_op_spec *spec, sw_erro
 	                  spec->name ? spec->name : "", spec->name ? "'" : "", message);
 }
 
-/* What must hold before anything is looked up by the spec's indices. */
+/* Check what must hold before anything is looked up by the spec's indices. */
 static sw_status check_references(const sw_program *program, int32_t computation,
                                   const sw_op_spec *spec, sw_error *err)
 {
@@ -250,7 +251,8 @@ static void *copy_list(sw_program *program, const void *list, size_t n, size_t i
 	return n ? sw_arena_copy(&program->arena, list, n * item) : NULL;
 }
 
-/* A region yields a tuple, even of one, when what it runs does: its last called computation. */
+/* Return whether the op yields a tuple, even of one element. A region does if its last called
+ * computation does. */
 static bool yields_tuple(const sw_program *program, const sw_op_spec *spec, uint32_t n_results)
 {
 	bool region = sw_opcode_class(spec->opcode) == SW_CLASS_REGION && spec->opcode != SW_OP_MAP;

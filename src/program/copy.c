@@ -26,7 +26,8 @@ static void copy_groups(sw_program *out, sw_groups *groups)
 	groups->transpose = copy_ints(out, groups->transpose);
 }
 
-/* `first` and what follows it: kinds whose member is a struct of several lists. */
+/* Copy `first` and the n - 1 lists behind it, for kinds whose member is a struct of several
+ * lists. */
 static void copy_lists(sw_program *out, sw_ints *first, int n)
 {
 	for (int i = 0; i < n; i++)
@@ -61,7 +62,7 @@ static void copy_member(sw_program *out, const sw_attribute *attribute, sw_attrs
 	case SW_ATTRIBUTE_DIM_LABELS:
 		copy_lists(out, &attrs->convolution.input_spatial, 3);
 		break;
-	default: /* numbers, flags; computations are the op's */
+	default: /* numbers and flags need no copy; computations belong to the op */
 		break;
 	}
 }
@@ -145,7 +146,8 @@ sw_id sw_build_copy_op(sw_program *out, int32_t c, const sw_program *in, sw_id o
 	return first;
 }
 
-/* The value ids of a computation lie in [*low, *high); others may lie between. */
+/* Find the range [*low, *high) of the computation's value ids; ids of other computations may be in
+ * between. */
 static void value_range(const sw_program *program, const sw_computation *computation, sw_id *low,
                         sw_id *high)
 {
@@ -169,7 +171,7 @@ int32_t sw_build_copy_computation(sw_program *out, const sw_program *in, int32_t
 	sw_id *value = high > low ? sw_alloc(sizeof(sw_id) * (high - low)) : NULL;
 	SW_VEC(sw_id) operands = {0};
 	SW_VEC(int32_t) called = {0};
-	for (size_t i = 0; i < from->ops.len; i++) /* callees first */
+	for (size_t i = 0; i < from->ops.len; i++) /* copy callees first */
 		for (uint32_t k = 0; k < sw_op_at(in, from->ops.data[i])->n_called; k++)
 			sw_build_copy_computation(out, in,
 			                          sw_op_at(in, from->ops.data[i])->called[k], map);

@@ -1,4 +1,4 @@
-/* Short forms for passes that write programs. A shape that does not fit is the caller's bug. */
+/* Short forms for passes that write programs. A shape that does not fit is a bug of the caller. */
 #include "program/program.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@ static sw_id emit(sw_program *p, int32_t c, const sw_op_spec *spec)
 	return result;
 }
 
-/* An op of one declared or inferred (shape NULL) result. */
+/* Append an op with one result, whose shape is declared or (shape NULL) inferred. */
 static sw_id emit_op(sw_program *p, int32_t c, sw_opcode opcode, const sw_id *operands, uint32_t n,
                      const sw_attrs *attrs, const sw_shape *shape)
 {
@@ -71,8 +71,8 @@ sw_id sw_emit_scalar(sw_program *p, int32_t c, sw_type type, double value)
 	return sw_emit_literal(p, c, (sw_literal){.shape = {.type = type}, .data = data});
 }
 
-/* Infinity; an f8 without one: the largest number. Without a sign the lowest number is that of code
- * 0. */
+/* Store infinity or, in an f8 type without infinity, the largest number. The lowest number of a
+ * type without a sign is that of code 0. */
 static void set_float_extreme(sw_type type, bool lowest, void *data)
 {
 	sw_number_set(type, data, 0, INFINITY);
@@ -84,7 +84,7 @@ static void set_float_extreme(sw_type type, bool lowest, void *data)
 		sw_integer_set(type, data, 0, 0);
 }
 
-/* The end of a type's range. */
+/* Store the lowest or the highest value of a type. */
 static void set_extreme(sw_type type, bool lowest, void *data)
 {
 	int64_t low, high;
@@ -181,7 +181,7 @@ sw_id sw_emit_transpose(sw_program *p, int32_t c, sw_id x, const int64_t *permut
 	return emit_op(p, c, SW_OP_TRANSPOSE, &x, 1, &attrs, NULL);
 }
 
-/* stride NULL: all ones. */
+/* stride NULL: all strides are 1 */
 sw_id sw_emit_slice(sw_program *p, int32_t c, sw_id x, const int64_t *start, const int64_t *limit,
                     const int64_t *stride)
 {
@@ -245,15 +245,15 @@ static const sw_opcode monoid_opcodes[] = {
 	[SW_MONOID_AND] = SW_OP_AND,     [SW_MONOID_OR] = SW_OP_OR,
 };
 
-/* Remembered in the map of names, under a key with blanks, which no name has. */
+/* The map of names caches the reducer, under a key with blanks, which no name contains. */
 int32_t sw_build_reducer(sw_program *program, sw_monoid monoid, sw_type type)
 {
 	char key[64], name[64];
 	int length = snprintf(key, sizeof(key), "reducer %s %s", sw_monoid_name(monoid),
 	                      sw_type_name(type));
-	uint32_t known = sw_map_get(&program->names, key, (size_t)length);
-	if (known != SW_ABSENT)
-		return (int32_t)known;
+	uint32_t cached = sw_map_get(&program->names, key, (size_t)length);
+	if (cached != SW_ABSENT)
+		return (int32_t)cached;
 	assert(monoid > SW_MONOID_NONE && monoid <= SW_MONOID_OR);
 	snprintf(name, sizeof(name), "%s_%s", sw_monoid_name(monoid), sw_type_name(type));
 	int32_t c = sw_build_computation(program, name);

@@ -1,15 +1,15 @@
 /*
- * Equality of two programs, and the hash that goes with it.
+ * Equality of two programs, and the hash of what it compares.
  *
- * Computations are compared in pairs, from the entries on; ops by their place in the list, operands
- * by the place of their op. Attributes are compared by the key that the table gives them.
+ * Computations are compared in pairs, starting at the entries; ops by their place in the list,
+ * operands by the place of their op. Attributes are compared by the key that the table gives them.
  */
 #include <string.h>
 
 #include "program/attributes.h"
 #include "program/internal.h"
 
-/* The place of each op in its computation's list. */
+/* Return the place of each op in its computation's list. */
 static uint32_t *op_places(const sw_program *program, sw_arena *arena)
 {
 	uint32_t *places = SW_NEW_N(arena, uint32_t, program->ops.len + 1);
@@ -32,7 +32,7 @@ typedef struct comparison {
 	const uint32_t *places_a, *places_b;
 	sw_error *difference;
 	sw_arena arena;
-	sw_map seen; /* pairs of computations that are, or will be, compared */
+	sw_map seen; /* pairs of computations that were or will be compared */
 	SW_VEC(pair) todo;
 	sw_text key_a, key_b;
 } comparison;
@@ -210,7 +210,7 @@ bool sw_program_equal(const sw_program *a, const sw_program *b, sw_error *differ
 typedef struct hasher {
 	const sw_program *program;
 	const uint32_t *places;
-	uint64_t *computations; /* hashes of those that came already */
+	uint64_t *computations; /* hashes of the computations that were visited */
 	sw_text key;
 } hasher;
 

@@ -6,7 +6,7 @@
  * floats; comparisons, selections, conversions and moves 0. A reduction applies its computation
  * once per input element. Decompositions: batch norm as the sums and products it stands for; FFT 5
  * n log2 n; Cholesky n^3 / 3; triangular solve n^2 per right-hand side (Golub and Van Loan).
- * Collectives take 0: what they cost is known to `cost`.
+ * Collectives take 0: `cost` knows their seconds.
  */
 #include <math.h>
 
@@ -16,7 +16,7 @@ typedef struct counts {
 	double flops, bytes;
 } counts;
 
-/* Of each computation, once: filled callees first. */
+/* The counts of each computation, filled once, callees first. */
 typedef struct accountant {
 	const sw_program *program;
 	const counts *computations;
@@ -56,14 +56,13 @@ static double dot_flops(const sw_program *p, const sw_op *op)
 	return flops;
 }
 
-/* How many outputs o in [0, n) have o * stride + shift in [0, size) and on a multiple of `dilate`.
- */
+/* Return how many outputs o in [0, n) have o * stride + shift in [0, size) and on a multiple of
+ * `dilate`. */
 static int64_t count_hits(int64_t n, int64_t stride, int64_t shift, int64_t size, int64_t dilate)
 {
-	int64_t first = SW_MAX(0, -sw_floor_div(shift, stride)); /* o * stride >= -shift */
-	int64_t end =
-		/* o * stride <= size - 1 - shift */
-		SW_MIN(n, sw_floor_div(size - 1 - shift, stride) + 1);
+	/* first: o * stride >= -shift; end: o * stride <= size - 1 - shift */
+	int64_t first = SW_MAX(0, -sw_floor_div(shift, stride));
+	int64_t end = SW_MIN(n, sw_floor_div(size - 1 - shift, stride) + 1);
 	int64_t period = 1;
 	while (period * stride % dilate != 0)
 		period++;
@@ -74,7 +73,8 @@ static int64_t count_hits(int64_t n, int64_t stride, int64_t shift, int64_t size
 	return 0;
 }
 
-/* Pairs of output and window position that meet an input element, along one dimension. */
+/* Return the number of pairs of output and window position that meet an input element, along one
+ * dimension. */
 static double window_hits(const sw_window_dim *w, int64_t input, int64_t output)
 {
 	double hits = 0;
@@ -177,7 +177,7 @@ static double computing_flops(const accountant *a, const sw_op *op)
 	switch (op->opcode) {
 	case SW_OP_DOT:
 	case SW_OP_SCALED_DOT:
-	case SW_OP_RAGGED_DOT: /* each row meets the matrix of its group alone */
+	case SW_OP_RAGGED_DOT: /* each row is multiplied by the matrix of its own group only */
 		return dot_flops(p, op);
 	case SW_OP_CONVOLUTION:
 		return convolution_flops(p, op);
@@ -190,10 +190,8 @@ static double computing_flops(const accountant *a, const sw_op *op)
 	case SW_OP_SCATTER:
 		return elements(operand(p, op, op->n_operands / 2 + 1)) * called_flops(a, op, 0);
 	case SW_OP_BATCH_NORM_TRAINING:
-		return 8 *
-		       elements(operand(p, op,
-		                        /* two sums, square, subtract, scale twice, shift, mean */
-		                        0));
+		/* two sums, square, subtract, scale twice, shift, mean */
+		return 8 * elements(operand(p, op, 0));
 	case SW_OP_BATCH_NORM_INFERENCE:
 		return 4 * elements(operand(p, op, 0));
 	case SW_OP_BATCH_NORM_GRAD:
@@ -227,8 +225,8 @@ static double result_bytes(const sw_program *p, const sw_op *op)
 	return bytes;
 }
 
-/* Ops that touch only a part of an operand read and write just that; those that only rename read
- * none. */
+/* Return bytes read plus written. Ops that access only a part of an operand count just that part;
+ * ops that only rename count none. */
 static double plain_bytes(const sw_program *p, const sw_op *op)
 {
 	switch (op->opcode) {
@@ -269,13 +267,13 @@ static counts region_counts(const accountant *a, const sw_op *op)
 		trips = op->attrs->loop.trip_count < 0 ? 1 : (double)op->attrs->loop.trip_count;
 		total = times(trips, a->computations[op->called[1]], total);
 		return times(trips, a->computations[op->called[0]], total);
-	case SW_OP_CONDITIONAL: /* the dearest branch */
+	case SW_OP_CONDITIONAL: /* the branch with the largest counts */
 		for (uint16_t k = 0; k < op->n_called; k++) {
 			total.flops = fmax(total.flops, called_flops(a, op, k));
 			total.bytes = fmax(total.bytes, a->computations[op->called[k]].bytes);
 		}
 		return total;
-	case SW_OP_FUSION: /* what is inside never reaches memory */
+	case SW_OP_FUSION: /* values inside a fusion never reach memory */
 		total.flops = called_flops(a, op, 0);
 		total.bytes = plain_bytes(a->program, op);
 		return total;
@@ -336,8 +334,8 @@ static bool calls_nothing(const sw_program *program, const sw_op *op)
 	return true;
 }
 
-/* The op's own computations alone, so that asking for all ops one by one stays cheap; the whole
- * program only for those that call computations that call others. */
+/* Count the op's own computations only, so that a query for each op one by one stays cheap; count
+ * the whole program only for an op that calls computations which call others. */
 static const counts *count_called(const sw_program *program, const sw_op *op, sw_arena *arena)
 {
 	if (!calls_nothing(program, op))

@@ -1,15 +1,16 @@
 /*
- * Flow: who reads what, through regions too. What goes into a loop or a branch, around it, or out
- * of it crosses its edge in a node of its own, so that the many values that one loop carries are
- * told apart by what they are, not by where they stand in its list.
+ * Dataflow: which node reads which value, across regions too. A value that enters a loop or a
+ * branch, is carried around a loop, or leaves a region passes through a node of its own, its region
+ * boundary value. The many values that one loop carries are thus identified by their uses, not by
+ * their positions in the loop's list.
  */
 #include "program/internal.h"
 
 typedef struct flow_builder {
 	const sw_program *program;
 	sw_flow *flow;
-	SW_VEC(sw_flow_edge) edges; /* into crossings, by crossing */
-	SW_VEC(sw_crossing) crossings;
+	SW_VEC(sw_flow_edge) edges; /* edges into boundary values, in their order */
+	SW_VEC(sw_flow_boundary) boundaries;
 } flow_builder;
 
 static bool is_region(const sw_op *op)
@@ -27,41 +28,41 @@ static sw_id result_of(const sw_program *p, int32_t c, uint32_t result)
 	return p->computations.data[c].results.data[result];
 }
 
-/* The next crossing, in which this value comes out. */
-static uint32_t cross(flow_builder *b, sw_id region, sw_id value)
+/* Append the boundary value that defines `value`. */
+static uint32_t add_boundary(flow_builder *b, sw_id region, sw_id value)
 {
-	sw_vec_push(&b->crossings, ((sw_crossing){region, value}));
-	return b->flow->n_ops + (uint32_t)b->crossings.len - 1;
+	sw_vec_push(&b->boundaries, ((sw_flow_boundary){region, value}));
+	return b->flow->n_ops + (uint32_t)b->boundaries.len - 1;
 }
 
-static void come_out(flow_builder *b, sw_id value, uint32_t crossing, uint32_t which)
+static void set_definition(flow_builder *b, sw_id value, uint32_t boundary, uint32_t which)
 {
-	b->flow->node[value] = crossing;
+	b->flow->node[value] = boundary;
 	b->flow->which[value] = which;
 }
 
-/* Where it comes from is found later, when all crossings are known. */
-static void go_in(flow_builder *b, sw_id value, uint32_t crossing, uint32_t place)
+/* Append an edge from `value`. Its node is resolved later, when all boundary values are known. */
+static void add_read(flow_builder *b, sw_id value, uint32_t boundary, uint32_t place)
 {
-	sw_vec_push(&b->edges, ((sw_flow_edge){value, 0, crossing, place}));
+	sw_vec_push(&b->edges, ((sw_flow_edge){value, 0, boundary, place}));
 }
 
-static void cross_loop(flow_builder *b, sw_id id)
+static void add_loop_boundaries(flow_builder *b, sw_id id)
 {
 	const sw_program *p = b->program;
 	const sw_op *op = sw_op_at(p, id);
 	int32_t condition = op->called[0], body = op->called[1];
 	for (uint32_t k = 0; k < op->n_operands; k++) {
-		uint32_t crossing = cross(b, id, op->first_result + k);
-		go_in(b, op->operands[k], crossing, 0);
-		go_in(b, result_of(p, body, k), crossing, 1);
-		come_out(b, leaf_of(p, condition, k), crossing, 0);
-		come_out(b, leaf_of(p, body, k), crossing, 1);
-		come_out(b, op->first_result + k, crossing, 2);
+		uint32_t boundary = add_boundary(b, id, op->first_result + k);
+		add_read(b, op->operands[k], boundary, 0);
+		add_read(b, result_of(p, body, k), boundary, 1);
+		set_definition(b, leaf_of(p, condition, k), boundary, 0);
+		set_definition(b, leaf_of(p, body, k), boundary, 1);
+		set_definition(b, op->first_result + k, boundary, 2);
 	}
 }
 
-static void cross_branches(flow_builder *b, sw_id id)
+static void add_branch_boundaries(flow_builder *b, sw_id id)
 {
 	const sw_program *p = b->program;
 	const sw_op *op = sw_op_at(p, id);
@@ -71,20 +72,20 @@ static void cross_branches(flow_builder *b, sw_id id)
 		uint32_t leaves = sw_op_at(p, branch->parameters.data[0])->n_results;
 		for (uint32_t i = 0; i < leaves; i++, operand++) {
 			sw_id leaf = leaf_of(p, op->called[k], i);
-			uint32_t crossing = cross(b, id, leaf);
-			go_in(b, op->operands[operand], crossing, k);
-			come_out(b, leaf, crossing, 0);
+			uint32_t boundary = add_boundary(b, id, leaf);
+			add_read(b, op->operands[operand], boundary, k);
+			set_definition(b, leaf, boundary, 0);
 		}
 	}
 	for (uint32_t i = 0; i < op->n_results; i++) {
-		uint32_t crossing = cross(b, id, op->first_result + i);
+		uint32_t boundary = add_boundary(b, id, op->first_result + i);
 		for (uint32_t k = 0; k < op->n_called; k++)
-			go_in(b, result_of(p, op->called[k], i), crossing, k);
-		come_out(b, op->first_result + i, crossing, 0);
+			add_read(b, result_of(p, op->called[k], i), boundary, k);
+		set_definition(b, op->first_result + i, boundary, 0);
 	}
 }
 
-static void find_crossings(flow_builder *b)
+static void find_boundaries(flow_builder *b)
 {
 	for (sw_id id = 0; id < b->program->ops.len; id++) {
 		const sw_op *op = sw_op_at(b->program, id);
@@ -96,9 +97,9 @@ static void find_crossings(flow_builder *b)
 	for (sw_id id = 0; id < b->program->ops.len; id++) {
 		const sw_op *op = sw_op_at(b->program, id);
 		if (op->opcode == SW_OP_WHILE)
-			cross_loop(b, id);
+			add_loop_boundaries(b, id);
 		else if (op->opcode == SW_OP_CONDITIONAL)
-			cross_branches(b, id);
+			add_branch_boundaries(b, id);
 	}
 }
 
@@ -108,15 +109,16 @@ static void add_edge(sw_flow *flow, sw_id value, uint32_t to, uint32_t place)
 		(sw_flow_edge){flow->node[value], flow->which[value], to, place};
 }
 
-/* By the node that they lead to: ops first. What a region reads goes in by its crossings. */
+/* Sort the edges by the node that they lead to, ops first. The operands of a region op are read by
+ * its boundary values. */
 static void list_edges(flow_builder *b, sw_arena *arena)
 {
 	const sw_program *p = b->program;
 	sw_flow *flow = b->flow;
-	size_t room = b->edges.len, next = 0;
+	size_t capacity = b->edges.len, next = 0;
 	for (size_t i = 0; i < p->ops.len; i++)
-		room += p->ops.data[i].n_operands;
-	flow->edges = SW_NEW_N(arena, sw_flow_edge, room + 1);
+		capacity += p->ops.data[i].n_operands;
+	flow->edges = SW_NEW_N(arena, sw_flow_edge, capacity + 1);
 	flow->in = SW_NEW_N(arena, uint32_t, flow->n + 1);
 	for (uint32_t to = 0; to < flow->n; to++) {
 		const sw_op *op = to < flow->n_ops ? sw_op_at(p, to) : NULL;
@@ -148,13 +150,13 @@ sw_flow sw_flow_of(const sw_program *program, sw_arena *arena)
 	flow_builder b = {.program = program, .flow = &flow};
 	flow.node = SW_NEW_N(arena, uint32_t, program->values.len + 1);
 	flow.which = SW_NEW_N(arena, uint32_t, program->values.len + 1);
-	find_crossings(&b);
-	flow.n = flow.n_ops + (uint32_t)b.crossings.len;
-	flow.crossings =
-		sw_arena_copy(arena, b.crossings.data, sizeof(sw_crossing) * b.crossings.len);
+	find_boundaries(&b);
+	flow.n = flow.n_ops + (uint32_t)b.boundaries.len;
+	flow.boundaries = sw_arena_copy(arena, b.boundaries.data,
+	                                sizeof(sw_flow_boundary) * b.boundaries.len);
 	list_edges(&b, arena);
 	list_readers(&flow, arena);
 	sw_vec_clear(&b.edges);
-	sw_vec_clear(&b.crossings);
+	sw_vec_clear(&b.boundaries);
 	return flow;
 }

@@ -1,4 +1,4 @@
-/* Shape inference: the table of rules, what all ops have in common, and what the rules share. */
+/* Shape inference: the table of rules, the checks of every op, and helpers that the rules share. */
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -311,7 +311,8 @@ sw_status sw_infer_reducer(const sw_inference *x, uint32_t k, const sw_type *typ
 
 /* ---- one op ----------------------------------------------------------------------------- */
 
-/* Opcodes whose text form has a fixed number of operands, but one of them may be a tuple. */
+/* Return whether the opcode may take a tuple for an operand although its text form has a fixed
+ * number of operands. */
 static bool takes_tuple(sw_opcode opcode)
 {
 	return opcode == SW_OP_COPY || opcode == SW_OP_DOMAIN || opcode == SW_OP_ADD_DEPENDENCY;
@@ -363,7 +364,7 @@ static sw_status check_words(const sw_inference *x)
 	return SW_OK;
 }
 
-/* Only these may touch a token or an opaque value. */
+/* Return whether the opcode may take or yield a token or an opaque value. */
 static bool takes_tokens(sw_opcode opcode)
 {
 	sw_op_class class = sw_opcode_class(opcode);
@@ -451,7 +452,7 @@ sw_status sw_infer(sw_program *program, const sw_op_spec *spec, const sw_shape *
 	return sw_infer_in(program, &program->arena, spec, shapes, n, err);
 }
 
-/* The declared shapes, copied; dims in the arena. */
+/* Return a copy of the declared shapes, with dims in the arena. */
 static const sw_shape *copy_declared(sw_arena *arena, const sw_op_spec *spec)
 {
 	sw_shape *copy = SW_NEW_N(arena, sw_shape, SW_MAX(spec->n_results, 1));
@@ -463,7 +464,8 @@ static const sw_shape *copy_declared(sw_arena *arena, const sw_op_spec *spec)
 	return copy;
 }
 
-/* Inferred and declared shapes must agree. Bounds are not inferred, but taken as declared. */
+/* Check that inferred and declared shapes agree. Bounds are not inferred, but taken from the
+ * declared shapes. */
 static sw_status compare_declared(const sw_inference *x)
 {
 	const sw_op_spec *spec = x->spec;
@@ -480,7 +482,8 @@ static sw_status compare_declared(const sw_inference *x)
 	return SW_OK;
 }
 
-/* An op of no results has an inferred list of none; one that can't be inferred has no list. */
+/* An op without results has an inferred list of length 0; an op that cannot be inferred has no
+ * list. */
 sw_status sw_op_check(const sw_program *program, sw_arena *arena, const sw_op_spec *spec,
                       const sw_shape **shapes, uint32_t *n, sw_error *err)
 {

@@ -1,4 +1,4 @@
-/* Rules of collectives, of asynchronous pairs, and of what passes values through. */
+/* Rules of collectives, of asynchronous pairs, and of ops that pass values through. */
 #include "program/internal.h"
 
 /* ---- groups ----------------------------------------------------------------------------- */
@@ -43,7 +43,8 @@ static sw_status check_groups(const sw_inference *x, bool equal)
 	return SW_OK;
 }
 
-/* Members of a group; for the group of all ranks what the program says of their number. */
+/* Set *size to the number of members of a group; the group of all ranks has as many as the program
+ * declares. */
 static sw_status group_size(const sw_inference *x, int64_t *size)
 {
 	const sw_groups *g = &x->attrs->collective.groups;
@@ -95,7 +96,7 @@ static sw_status gathered(const sw_inference *x, uint32_t i, int64_t size, sw_sh
 	return SW_OK;
 }
 
-/* Results from `first` on; a start yields its operands before them. */
+/* Infer the results from index `first` on; a start yields its operands before them. */
 static sw_status all_gather(sw_inference *x, uint32_t first)
 {
 	int64_t size = 0;
@@ -139,8 +140,8 @@ sw_status sw_infer_all_gather_done(sw_inference *x)
 
 /* ---- reductions ------------------------------------------------------------------------- */
 
-/* The computation combines scalars of one type; which one is only certain for a single operand,
- * because combined collectives may mix types under one computation. */
+/* Check that the computation combines scalars of one type. The type itself is only certain for a
+ * single operand, because combined collectives may mix types under one computation. */
 static sw_status check_reducer(const sw_inference *x)
 {
 	const sw_computation *callee = sw_infer_callee(x, 0);
@@ -193,7 +194,8 @@ sw_status sw_infer_reduce_scatter(sw_inference *x)
 
 /* ---- all-to-all ------------------------------------------------------------------------- */
 
-/* One array: cut and joined along the dimension. Several: operand i goes to member i. */
+/* A single array is split and joined along the dimension. Of several operands, operand i goes to
+ * member i. */
 sw_status sw_infer_all_to_all(sw_inference *x)
 {
 	int64_t size = 0;
@@ -258,7 +260,7 @@ sw_status sw_infer_permute(sw_inference *x)
 	return status == SW_OK ? sw_infer_pass_through(x) : status;
 }
 
-/* (operand, result), and contexts that differ between versions. */
+/* Results: (operand, result), then contexts, which differ between versions of XLA. */
 sw_status sw_infer_permute_start(sw_inference *x)
 {
 	sw_status status = check_some(x);
@@ -310,7 +312,7 @@ sw_status sw_infer_recv(sw_inference *x)
 	return check_last_token(x);
 }
 
-/* The results of recv without its context. */
+/* Results: those of recv without its context. */
 sw_status sw_infer_recv_done(sw_inference *x)
 {
 	uint32_t n = x->spec->n_operands;
@@ -357,7 +359,7 @@ sw_id sw_async_collective(const sw_program *program, const sw_op *op)
 	return id;
 }
 
-/* Operands, the results of the computation, and contexts as they were declared. */
+/* Results: the operands, the results of the computation, and contexts as declared. */
 sw_status sw_infer_async_start(sw_inference *x)
 {
 	uint32_t n = x->spec->n_operands;
@@ -419,7 +421,7 @@ sw_status sw_infer_copy_done(sw_inference *x)
 	return status == SW_OK ? sw_infer_one(x, sw_infer_operand(x, 0)) : status;
 }
 
-/* Everything but the last operand, which is waited for. */
+/* Results: all operands but the last, which is only waited for. */
 sw_status sw_infer_add_dependency(sw_inference *x)
 {
 	sw_status status = sw_infer_count(x, x->spec->n_operands >= 2, "a value and a token");

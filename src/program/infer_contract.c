@@ -59,8 +59,8 @@ static sw_status check_dot(const sw_inference *x)
 	return SW_OK;
 }
 
-/* `groups` (or none) first; batch dimensions, then the free ones of the left, then those of the
- * right. */
+/* Infer the dimensions of the result: *groups unless `groups` is NULL, then the batch dimensions,
+ * the free dimensions of the left operand, and those of the right. */
 static sw_status dot_result(sw_inference *x, const int64_t *groups)
 {
 	sw_shape lhs = sw_infer_operand(x, 0), rhs = sw_infer_operand(x, 1);
@@ -85,7 +85,7 @@ static sw_status dot(sw_inference *x)
 	return status == SW_OK ? dot_result(x, NULL) : status;
 }
 
-/* Without a declared result the operands must agree on its type. */
+/* Check that the operands agree on the result type, unless a result is declared. */
 static sw_status check_result_type(const sw_inference *x)
 {
 	sw_shape lhs = sw_infer_operand(x, 0), rhs = sw_infer_operand(x, 1);
@@ -103,8 +103,8 @@ sw_status sw_infer_dot(sw_inference *x)
 	return status == SW_OK ? dot(x) : status;
 }
 
-/* Sizes of the groups: one list for all, or one for each index of the dimensions before the ragged
- * one. */
+/* Check the sizes of the groups: one list for all, or one for each index of the dimensions before
+ * the ragged one. */
 static sw_status check_group_sizes(const sw_inference *x, int64_t ragged)
 {
 	sw_shape lhs = sw_infer_operand(x, 0), sizes = sw_infer_operand(x, 2);
@@ -132,7 +132,7 @@ static sw_status check_group_sizes(const sw_inference *x, int64_t ragged)
 	                            sw_infer_text(x, lhs), sw_infer_text(x, sizes));
 }
 
-/* A group dimension of rhs is there exactly where a free dimension is ragged. */
+/* Check that rhs has a group dimension exactly where a free dimension is ragged. */
 static sw_status check_ragged(const sw_inference *x)
 {
 	sw_shape lhs = sw_infer_operand(x, 0), rhs = sw_infer_operand(x, 1),
@@ -175,7 +175,8 @@ sw_status sw_infer_ragged_dot(sw_inference *x)
 	return dot_result(x, apart ? &sizes.dims[sizes.rank - 1] : NULL);
 }
 
-/* A scale is a scalar, or each of its dimensions divides that of what it scales. */
+/* Check that a scale is a scalar, or that each of its dimensions divides that of the array that it
+ * scales. */
 static sw_status check_scale(const sw_inference *x, uint32_t i)
 {
 	sw_shape scaled = sw_infer_operand(x, i - 2), scale = sw_infer_operand(x, i);
@@ -201,7 +202,7 @@ sw_status sw_infer_scaled_dot(sw_inference *x)
 
 /* ---- convolution ------------------------------------------------------------------------ */
 
-/* batch, feature and spatial positions are a permutation of [0, rank). */
+/* Check that the batch, feature and spatial positions are a permutation of [0, rank). */
 static sw_status check_labels(const sw_inference *x, const char *what, int64_t first,
                               int64_t second, sw_ints spatial, int32_t rank)
 {

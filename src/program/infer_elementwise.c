@@ -1,7 +1,7 @@
-/* Rules of elementwise ops: which element types each takes, and what it yields. */
+/* Rules of elementwise ops: the element types that each takes and yields. */
 #include "program/internal.h"
 
-/* Kinds of element types, as a set. */
+/* Kinds of element types, as bits of a set. */
 enum {
 	P = 1 << SW_KIND_PRED,
 	S = 1 << SW_KIND_SIGNED,
@@ -139,7 +139,7 @@ sw_status sw_infer_complex(sw_inference *x)
 	return status == SW_OK ? sw_infer_one(x, shape) : status;
 }
 
-/* The bounds of a clamp may be scalars. */
+/* Check a bound of a clamp, which may be a scalar. */
 static sw_status check_bound(const sw_inference *x, uint32_t i)
 {
 	sw_shape value = sw_infer_operand(x, 1);
@@ -218,7 +218,7 @@ sw_status sw_infer_reduce_precision(sw_inference *x)
 	return sw_infer_elementwise(x);
 }
 
-/* copy and domain: an array, or the leaves of a tuple, as they are. */
+/* copy and domain: an array, or the leaves of a tuple, with unchanged shapes. */
 sw_status sw_infer_copy(sw_inference *x)
 {
 	return sw_infer_pass_through(x);

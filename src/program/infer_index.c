@@ -1,8 +1,8 @@
-/* Rules of gather and scatter. The source of the rules is XLA's operation semantics: gather,
- * scatter. */
+/* Rules of gather and scatter, after XLA's operation semantics of gather and scatter. */
 #include "program/internal.h"
 
-/* Size of one index vector; an index_vector_dim just past the end means that each is a scalar. */
+/* Return the size of one index vector; an index_vector_dim just past the end means that each index
+ * is a scalar. */
 static int64_t vector_size(sw_shape indices, int64_t vector_dim)
 {
 	return vector_dim == indices.rank ? 1 : indices.dims[vector_dim];
@@ -28,7 +28,7 @@ static sw_status check_indices(const sw_inference *x, uint32_t operand)
 	return SW_OK;
 }
 
-/* Pairs of dimensions that operand and indices run through together. */
+/* Check the pairs of batching dimensions of operand and indices, which advance together. */
 static sw_status check_batch(const sw_inference *x, sw_shape operand, sw_shape indices)
 {
 	const sw_index_dims *a = &x->attrs->index;
@@ -58,7 +58,7 @@ static sw_status check_batch(const sw_inference *x, sw_shape operand, sw_shape i
 	return SW_OK;
 }
 
-/* Every operand dimension is a window dimension, is collapsed, or is a batching dimension. */
+/* Check that every operand dimension is a window dimension, a collapsed one or a batching one. */
 static sw_status check_operand_dims(const sw_inference *x, sw_shape operand)
 {
 	const sw_index_dims *a = &x->attrs->index;
@@ -124,7 +124,8 @@ static sw_status check_slice_sizes(const sw_inference *x, sw_shape operand)
 	return SW_OK;
 }
 
-/* Next dimension at or after d that is a window dimension / that is not the index vector. */
+/* Return the next dimension at or after d that is a window dimension / that is not the index
+ * vector. */
 static int32_t next_window(const sw_index_dims *a, int32_t d)
 {
 	while (!is_window_dim(a, d))

@@ -1,7 +1,8 @@
 /* Rules of ops that combine elements by a computation, and of batch normalisation. */
 #include "program/internal.h"
 
-/* N arrays of equal dimensions, then N scalars of their types; types[N] is filled. */
+/* Check that the operands are n arrays of equal dimensions, then n scalars of their types; fill
+ * types[n]. */
 static sw_status check_arrays_and_inits(const sw_inference *x, uint32_t n, sw_type *types)
 {
 	sw_shape first = sw_infer_operand(x, 0);
@@ -163,7 +164,8 @@ sw_status sw_infer_topk(sw_inference *x)
 
 /* ---- batch normalisation ---------------------------------------------------------------- */
 
-/* Operands [first, n) are vectors over the feature dimension; yields that shape. */
+/* Check that operands [first, n) are vectors over the feature dimension; set *vector to their
+ * shape. */
 static sw_status check_features(const sw_inference *x, uint32_t n, sw_shape *vector)
 {
 	sw_shape shape = sw_infer_operand(x, 0);

@@ -147,7 +147,7 @@ sw_status sw_infer_map(sw_inference *x)
 	return sw_infer_one(x, first);
 }
 
-/* A slice of the inputs, without the dimension that is scanned. */
+/* Return the shape of a slice of an input, which lacks the scanned dimension. */
 static sw_shape without_dimension(const sw_inference *x, sw_shape shape, int64_t dimension)
 {
 	int64_t *dims = sw_infer_dims(x, shape.rank);
@@ -184,8 +184,8 @@ static sw_status check_scan(const sw_inference *x)
 	return sw_infer_callee_takes(x, 0, taken, n);
 }
 
-/* Results: a slice of each per step, joined along the dimension; then what was carried to the end.
- */
+/* Results: the slices that the iterations yield, joined along the dimension; then the final carried
+ * values. */
 sw_status sw_infer_scan(sw_inference *x)
 {
 	sw_status status = check_scan(x);
@@ -238,7 +238,7 @@ sw_status sw_infer_rng(sw_inference *x)
 	return status;
 }
 
-/* The new state has the shape of the old; the bits are as declared. */
+/* The new state has the shape of the old one; the bits have the declared shape. */
 sw_status sw_infer_rng_bit_generator(sw_inference *x)
 {
 	sw_shape state = sw_infer_operand(x, 0);
@@ -257,7 +257,7 @@ sw_status sw_infer_rng_bit_generator(sw_inference *x)
 	return SW_OK;
 }
 
-/* A counter of 128 bits. */
+/* The state is a counter of 128 bits. */
 sw_status sw_infer_rng_state(sw_inference *x)
 {
 	int64_t *dims = sw_infer_dims(x, 1);
@@ -334,7 +334,8 @@ static sw_type fft_type(sw_type type, const fft_row *row)
 	return wide ? SW_C128 : SW_C64;
 }
 
-/* The last dimension of a real transform is halved, or made whole again. */
+/* Check the dimensions of a transform. The last dimension of a real transform is halved, or
+ * restored to full size. */
 static sw_status check_fft_dims(const sw_inference *x, const fft_row *row, sw_shape shape)
 {
 	sw_ints length = x->attrs->fft.length;

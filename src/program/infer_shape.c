@@ -78,7 +78,8 @@ sw_status sw_infer_reshape(sw_inference *x)
 	return SW_OK;
 }
 
-/* Bits of the whole as elements and a width, compared without the overflow that bits may bring. */
+/* Return whether both shapes have the same number of bits. Elements and widths are compared
+ * separately, because the number of bits may overflow. */
 static bool same_bits(sw_shape a, sw_shape b)
 {
 	int64_t m = sw_shape_elements(a), n = sw_shape_elements(b);
@@ -303,7 +304,7 @@ sw_status sw_infer_concatenate(sw_inference *x)
 	return sw_infer_one(x, (sw_shape){.type = first.type, .rank = first.rank, .dims = sizes});
 }
 
-/* low + size + (size - 1) * interior + high, where low and high may take away. */
+/* Set *padded to low + size + (size - 1) * interior + high, where low and high may be negative. */
 static bool padded_size(int64_t size, int64_t low, int64_t high, int64_t interior, int64_t *padded)
 {
 	int64_t between;

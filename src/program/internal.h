@@ -1,6 +1,6 @@
 /*
- * What the files of this folder share and no other folder sees: the state of an inference, the
- * order of computations, small questions about shapes.
+ * Declarations that the files of this folder share and no other folder sees: the state of an
+ * inference, the order of computations, small questions about shapes.
  */
 #ifndef SW_PROGRAM_INTERNAL_H
 #define SW_PROGRAM_INTERNAL_H
@@ -9,28 +9,29 @@
 
 /* ---- shapes ----------------------------------------------------------------------------- */
 
-bool sw_shape_same_dims(sw_shape a, sw_shape b); /* bounds aside */
-bool sw_shape_same(sw_shape a, sw_shape b);      /* type too; bounds aside */
-/* No negative size, and the bytes of the whole fit an int64_t. */
+bool sw_shape_same_dims(sw_shape a, sw_shape b); /* ignores bounds */
+bool sw_shape_same(sw_shape a, sw_shape b);      /* compares types too; ignores bounds */
+/* Return whether no size is negative and the bytes of the whole shape fit an int64_t. */
 bool sw_shape_fits(sw_shape shape);
 
 /* ---- computations ----------------------------------------------------------------------- */
 
-/* All computations, callees before callers; false when one calls itself, however indirectly. */
+/* Set *order to all computations, callees before callers. Return false if a computation calls
+ * itself, directly or indirectly. */
 bool sw_program_order(const sw_program *program, sw_arena *arena, int32_t **order);
-/* Bytes of the results of an op, of the leaves of a computation's parameters. Doubles: exact to
- * 2^53, and the sum of many large shapes overflows nothing. */
+/* Return the bytes of an op's results, and of the leaves of a computation's parameters. Doubles are
+ * exact to 2^53, and the sum of many large shapes does not overflow. */
 double sw_op_result_bytes(const sw_program *program, const sw_op *op);
 double sw_computation_parameter_bytes(const sw_program *program, int32_t computation);
-/* Adds the bytes that come into being, less those that vanish, at each point; changes has ops.len
- * + 1 entries. */
+/* Add to changes[point] the bytes of the values whose live range begins there, minus those whose
+ * range ended; changes has ops.len + 1 entries. */
 void sw_live_changes(const sw_program *program, const sw_computation *c,
                      const sw_live_range *ranges, double *changes);
 
 /* ---- inference -------------------------------------------------------------------------- */
 
-/* One inference: what is asked, and what was found. A rule fills out and n_out, or leaves n_out 0
- * and checks spec->shapes, which may be NULL. */
+/* The input and the result of one inference. A rule fills out and n_out, or leaves n_out 0 and
+ * checks spec->shapes, which may be NULL. */
 typedef struct sw_inference {
 	const sw_program *program;
 	sw_arena *arena;
@@ -43,43 +44,46 @@ typedef struct sw_inference {
 
 typedef sw_status sw_infer_rule(sw_inference *x);
 
-/* Checks an op and finds its result shapes: those that were inferred, otherwise the declared ones,
- * copied. Everything new is taken from arena. */
+/* Check an op and find its result shapes: the inferred ones, otherwise a copy of the declared ones.
+ * New data is allocated in the arena. */
 sw_status sw_op_check(const sw_program *program, sw_arena *arena, const sw_op_spec *spec,
                       const sw_shape **shapes, uint32_t *n, sw_error *err);
 sw_status sw_infer_in(const sw_program *program, sw_arena *arena, const sw_op_spec *spec,
                       const sw_shape **shapes, uint32_t *n, sw_error *err);
 
-/* "line 3: dot 'd.1': <message>" */
+/* Fail with "line 3: dot 'd.1': <message>". */
 sw_status sw_infer_fail(const sw_inference *x, const char *format, ...) SW_PRINTF(2, 3);
 const char *sw_infer_text(const sw_inference *x, sw_shape shape); /* for a message */
 sw_shape sw_infer_operand(const sw_inference *x, uint32_t i);
-/* Declared shape i, or NULL if none was declared. */
+/* Return declared shape i, or NULL if none was declared. */
 const sw_shape *sw_infer_declared(const sw_inference *x, uint32_t i);
-sw_shape *sw_infer_results(sw_inference *x, uint32_t n); /* n shapes to be filled */
+sw_shape *sw_infer_results(sw_inference *x, uint32_t n); /* returns n shapes for the rule to fill */
 sw_status sw_infer_one(sw_inference *x, sw_shape shape);
 int64_t *sw_infer_dims(const sw_inference *x, int32_t rank);
-/* The type of operand 0, unless a result type is declared: dot and convolution may widen. */
+/* Return the declared result type, or the type of operand 0 if none is declared: dot and
+ * convolution may widen. */
 sw_type sw_infer_result_type(const sw_inference *x);
 
-/* Each entry of the list is in [0, rank) and none stands twice; `what` names the attribute. */
+/* Check that each entry of the list is in [0, rank) and that none stands twice; `what` is the name
+ * of the attribute. */
 sw_status sw_infer_dim_list(const sw_inference *x, const char *what, sw_ints list, int64_t rank);
 sw_status sw_infer_dim(const sw_inference *x, const char *what, int64_t dimension, int64_t rank);
 sw_status sw_infer_count(const sw_inference *x, bool enough, const char *expected);
 sw_status sw_infer_same_shape(const sw_inference *x, uint32_t i, sw_shape expected);
 sw_status sw_infer_integer_scalar(const sw_inference *x, uint32_t i);
 sw_status sw_infer_scalar_like(const sw_inference *x, uint32_t i, sw_type type);
-/* Sizes of a windowed dimension: input size under the window gives the output's. */
+/* Set *out to the output size of a windowed dimension whose input has `size` elements. */
 sw_status sw_infer_window_dim(const sw_inference *x, const sw_window_dim *w, int64_t size,
                               int64_t *out);
 
-/* The parameters of called[k], leaf by leaf, must have these shapes. */
+/* Check that the parameters of called[k], leaf by leaf, have these shapes (takes), and its results
+ * (gives). */
 sw_status sw_infer_callee_takes(const sw_inference *x, uint32_t k, const sw_shape *shapes,
                                 uint32_t n);
 sw_status sw_infer_callee_gives(const sw_inference *x, uint32_t k, const sw_shape *shapes,
                                 uint32_t n);
 const sw_computation *sw_infer_callee(const sw_inference *x, uint32_t k);
-/* called[k] is (scalars of types, scalars of types) -> scalars of types. */
+/* Check that called[k] is (scalars of types, scalars of types) -> scalars of types. */
 sw_status sw_infer_reducer(const sw_inference *x, uint32_t k, const sw_type *types, uint32_t n);
 
 /* The rules by family; infer.c has the table. */
@@ -114,54 +118,56 @@ sw_infer_rule sw_infer_add_dependency, sw_infer_after_all, sw_infer_token, sw_in
 
 /* ---- printing --------------------------------------------------------------------------- */
 
-/* A literal as in `constant(...)`; only the parentheses are the caller's. */
+/* Print a literal as in `constant(...)`; the caller prints the parentheses. */
 void sw_literal_print(sw_literal literal, sw_text *text);
-/* A string in quotes, escaped as C does: \n \r \t \" \\ and three octal digits. */
+/* Print a string in quotes, escaped as in C: \n \r \t \" \\ and three octal digits. */
 void sw_string_print(const char *string, sw_text *text);
-/* `, name=value` for each attribute of the table. */
+/* Print `, name=value` for each attribute of the table. */
 void sw_attributes_print(const sw_program *program, const sw_op *op, sw_text *text);
 
-/* How operands stand in the text: one array, or a tuple of n leaves. */
+/* An operand as it stands in the text: one array, or a tuple of n leaves. */
 typedef struct sw_operand_group {
 	uint32_t first, n;
 	bool tuple;
 } sw_operand_group;
-/* Writes the groups of an op in order to `groups` (room for n_operands + n_called + 1 and, for a
- * call, one per parameter: see sw_operand_groups_limit) and returns their number. */
+/* Write the groups of an op in order to `groups` and return their number. The array needs
+ * sw_operand_groups_limit entries. */
 uint32_t sw_operand_groups(const sw_program *program, const sw_op *op, sw_operand_group *groups);
 size_t sw_operand_groups_limit(const sw_program *program, const sw_op *op);
-/* In the text a tuple, even of one. */
+/* Return whether the op yields a tuple in the text, even of one element. */
 static inline bool sw_op_is_tuple(const sw_op *op)
 {
 	return op->tuple || op->n_results != 1;
 }
 
-/* ---- flow.c: who reads what ------------------------------------------------------------- */
+/* ---- flow.c: dataflow across regions ---------------------------------------------------- */
 
-/* NODES are the ops, and after them CROSSINGS, where values go into a region, around it, or out of
- * it: what a loop carries is one (it reads the initial and the next value), a branch's parameter, a
- * conditional's result. Regions themselves read nothing. */
+/* The nodes of the dataflow are the ops and, after them, the REGION BOUNDARY VALUES: a loop-carried
+ * value is one (it reads the initial and the next value), and so are a parameter of a branch and a
+ * result of a conditional. Region ops themselves read nothing. An edge leads from a result of a
+ * node to an operand of a node. */
 typedef struct sw_flow_edge {
-	/* node, and which of its results: of what a loop carries in its condition, in its body,
-	 * after it */
+	/* node, and which of its results; the results of a loop-carried value are 0: its value in
+	 * the condition, 1: in the body, 2: after the loop */
 	uint32_t from, which;
 	uint32_t to, place; /* node, and which of its operands */
 } sw_flow_edge;
-typedef struct sw_crossing {
+typedef struct sw_flow_boundary {
 	sw_id region; /* op */
-	sw_id value;  /* one that comes out of it: its shape is that of all */
-} sw_crossing;
+	sw_id value;  /* one of the values that it defines; all of them have the same shape */
+} sw_flow_boundary;
 typedef struct sw_flow {
-	uint32_t n_ops, n; /* nodes */
+	uint32_t n_ops, n; /* n: number of nodes */
 	uint32_t n_edges;
-	const sw_crossing *crossings; /* of nodes from n_ops on */
-	uint32_t *node, *which;       /* per value: what it comes out of */
-	/* by `to`, in the order of places: those of n are [in[n], in[n + 1]) */
+	const sw_flow_boundary *boundaries; /* of the nodes from n_ops on */
+	/* per value: the node that defines it, and which of its results it is */
+	uint32_t *node, *which;
+	/* sorted by `to`, and by operand: those of node n are [in[n], in[n + 1]) */
 	sw_flow_edge *edges;
 	uint32_t *in;
-	uint32_t *out_start, *out; /* per node: numbers of the edges from it */
+	uint32_t *out_start, *out; /* per node: the indices of the edges that leave it */
 } sw_flow;
-/* O(ops + uses). */
+/* Build the dataflow of a program. O(ops + uses). */
 sw_flow sw_flow_of(const sw_program *program, sw_arena *arena);
 
 #endif

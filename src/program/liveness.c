@@ -1,4 +1,4 @@
-/* When values exist, and how much memory that takes at most. */
+/* Live ranges of values, and the peak of the memory that they take. */
 #include <math.h>
 
 #include "program/internal.h"
@@ -33,7 +33,7 @@ static double value_bytes(const sw_program *program, sw_id value)
 	return (double)sw_shape_bytes(sw_value_shape(program, value));
 }
 
-/* The operands that are the parameters of called computation k. */
+/* Return the operands that become the parameters of called computation k. */
 static const sw_id *operands_of(const sw_program *program, const sw_op *op, uint16_t k, uint32_t *n)
 {
 	uint32_t first = op->opcode == SW_OP_CONDITIONAL;
@@ -48,8 +48,8 @@ static const sw_id *operands_of(const sw_program *program, const sw_op *op, uint
 	return op->operands + first;
 }
 
-/* A leaf that a loop hands on unchanged is the caller's buffer. */
-static bool hands_on(const sw_program *program, const sw_op *op, uint32_t leaf)
+/* Return whether a loop passes the leaf on unchanged, so that it stays in the caller's buffer. */
+static bool passes_unchanged(const sw_program *program, const sw_op *op, uint32_t leaf)
 {
 	if (op->opcode != SW_OP_WHILE)
 		return false;
@@ -58,8 +58,8 @@ static bool hands_on(const sw_program *program, const sw_op *op, uint32_t leaf)
 	return body->results.data[leaf] == inside;
 }
 
-/* What the caller holds of what computation k of the region counts as well: operands that nobody
- * reads afterwards, which it takes over, and those that a loop hands on. */
+/* Return the bytes that both the caller and computation k of the region count: operands without
+ * later uses, whose buffers the region takes over, and those that a loop passes on unchanged. */
 static double shared_bytes(const sw_program *program, const sw_op *op, uint16_t k,
                            const sw_live_range *ranges, int32_t point)
 {
@@ -70,20 +70,21 @@ static double shared_bytes(const sw_program *program, const sw_op *op, uint16_t 
 		bool again = false;
 		for (uint32_t j = 0; j < i && !again; j++)
 			again = operands[j] == operands[i];
-		if (!again && (ranges[operands[i]].end == point + 1 || hands_on(program, op, i)))
+		if (!again &&
+		    (ranges[operands[i]].end == point + 1 || passes_unchanged(program, op, i)))
 			bytes += value_bytes(program, operands[i]);
 	}
 	return bytes;
 }
 
-/* What a region needs beyond the operands and results that its caller counts. A loop's condition
- * sees all that is carried. Computations that are no regions work on scalars, and a fusion keeps
- * nothing. */
+/* Return the bytes that a region needs beyond the operands and results that its caller counts. A
+ * loop's condition gets all loop-carried values. Computations that are not regions work on scalars,
+ * and a fusion allocates nothing. */
 static double region_bytes(const sw_program *program, const sw_op *op, const sw_live_range *ranges,
                            int32_t point, const double *peaks)
 {
 	double most = -INFINITY;
-	if (op->opcode == SW_OP_SCAN) /* slices of the operands, which stay */
+	if (op->opcode == SW_OP_SCAN) /* the body holds slices of the operands, which stay live */
 		return peaks[op->called[0]];
 	if (op->opcode != SW_OP_WHILE && op->opcode != SW_OP_CONDITIONAL &&
 	    op->opcode != SW_OP_CALL)
@@ -127,7 +128,7 @@ static double computation_peak(const sw_program *program, int32_t computation,
 	return peak;
 }
 
-/* Marks what is called from `computation`, callers first. */
+/* Mark the computations reachable from `computation`, in the order callers first. */
 static bool *find_reached(const sw_program *program, int32_t computation, const int32_t *order,
                           sw_arena *arena)
 {

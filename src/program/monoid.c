@@ -1,4 +1,4 @@
-/* What a reducing computation does, where that is one known operation. */
+/* Recognise reducing computations that apply one known operation. */
 #include "program/internal.h"
 
 typedef struct monoid_row {
@@ -6,7 +6,7 @@ typedef struct monoid_row {
 	sw_monoid monoid, on_pred;
 } monoid_row;
 
-/* On pred: addition is "or", multiplication "and", as in XLA. */
+/* On pred, addition is "or" and multiplication "and", as in XLA. */
 static const monoid_row rows[] = {
 	{SW_OP_ADD, SW_MONOID_SUM, SW_MONOID_OR},
 	{SW_OP_MULTIPLY, SW_MONOID_PRODUCT, SW_MONOID_AND},
@@ -23,7 +23,7 @@ static bool is_parameter(const sw_program *program, sw_id value, const sw_comput
 	       program->values.data[value].op == c->parameters.data[number];
 }
 
-/* Parameters m and n, in either order. */
+/* Return whether the op takes parameters m and n, in either order. */
 static bool takes_both(const sw_program *program, const sw_computation *c, const sw_op *op,
                        size_t m, size_t n)
 {

@@ -6,7 +6,7 @@
 
 #include "program/internal.h"
 
-/* What the topmost codes of a float format mean. */
+/* The meaning of the topmost codes of a float format. */
 typedef enum top { IEEE, FN, FNUZ, FINITE, SCALE } top;
 
 typedef struct format {
@@ -14,9 +14,9 @@ typedef struct format {
 	top top;
 } format;
 
-/* FN: no infinity, NaN is all ones. FNUZ: no infinity nor -0, NaN is the code of -0. FINITE:
- * neither. SCALE: a power of two, no sign, NaN is all ones. Sources: OCP 8-bit and microscaling
- * formats, XLA. */
+/* FN: no infinity, NaN is all ones. FNUZ: neither infinity nor -0, NaN is the code of -0. FINITE:
+ * neither infinity nor NaN. SCALE: a power of two, no sign, NaN is all ones. Sources: OCP 8-bit and
+ * microscaling formats, XLA. */
 static const format formats[SW_TYPE_COUNT] = {
 	[SW_F4E2M1FN] = {2, 1, 1, FINITE},     [SW_F8E5M2] = {5, 2, 15, IEEE},
 	[SW_F8E4M3] = {4, 3, 7, IEEE},         [SW_F8E4M3FN] = {4, 3, 7, FN},
@@ -133,7 +133,7 @@ static uint64_t nan_code(const format *f, uint64_t sign)
 	}
 }
 
-/* What stands for a magnitude beyond the largest number. */
+/* Return the code for a magnitude beyond the largest number. */
 static uint64_t overflow_code(const format *f, uint64_t sign)
 {
 	if (f->top == IEEE)
@@ -153,8 +153,8 @@ static uint64_t encode_scale(const format *f, double value)
 	return code < 0 ? 0 : code > 254 ? nan_code(f, 0) : (uint64_t)code;
 }
 
-/* Rounds to the format's quantum at this magnitude; a carry into the next exponent comes out right
- * because codes of neighbouring numbers are neighbours. */
+/* Round to the format's quantum at this magnitude. A carry into the next exponent gives the right
+ * code, because codes of neighbouring numbers are neighbours. */
 static uint64_t encode(const format *f, double value)
 {
 	int width = f->exponent_bits + f->mantissa_bits, exponent;

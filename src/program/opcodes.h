@@ -1,15 +1,20 @@
 /*
- * Every opcode of XLA HLO text: one row each, the only list of them.
+ * Every opcode of XLA HLO text, one row each. This is the only list of them.
  *
- *   X(NAME, "spelling", operands, class)
+ *     X(NAME, "spelling", operands, class)
  *
- * operands: how many the text form has; SW_ANY when it varies.
- * class (what most passes want to know first):
- *   UNARY, BINARY, TERNARY   elementwise over equal shapes (TERNARY: select, clamp may have
- * scalars) SHAPE                    moves elements, computes nothing SOURCE                   no
- * tensor operands: parameter, constant, iota, ids REDUCE                   combines elements of a
- * dimension REGION                   runs a computation as a whole: while, call, conditional,
- * fusion, map COLLECTIVE               communicates RANDOM, LINALG, OTHER
+ * operands: the number of operands in the text form; SW_ANY when it varies.
+ *
+ * class: a rough division that most passes start from:
+ *
+ *     UNARY, BINARY, TERNARY  elementwise over equal shapes
+ *                             (TERNARY: select, clamp may have scalars)
+ *     SHAPE                   moves elements, computes nothing
+ *     SOURCE                  no tensor operands: parameter, constant, iota, ids
+ *     REDUCE                  combines elements of a dimension
+ *     REGION                  runs a computation as a whole: while, call, conditional, fusion, map
+ *     COLLECTIVE              communicates
+ *     RANDOM, LINALG, OTHER
  */
 #ifndef SW_OPCODES_H
 #define SW_OPCODES_H

@@ -1,11 +1,12 @@
-/* How flat operands were grouped into tuples in the text, and are again when it is printed. */
+/* How the flat operands were grouped into tuples in the text, so that they can be printed that way
+ * again. */
 #include "program/internal.h"
 
 typedef struct grouping {
 	const sw_program *program;
 	const sw_op *op;
 	sw_operand_group *groups;
-	uint32_t n, next; /* groups so far, next operand */
+	uint32_t n, next; /* n: groups so far; next: the next operand */
 } grouping;
 
 static void add(grouping *g, uint32_t leaves, bool tuple)
@@ -22,7 +23,7 @@ static void add_rest(grouping *g)
 		add(g, 1, false);
 }
 
-/* One group per parameter of called[k]. */
+/* Add one group per parameter of called[k]. */
 static void add_parameters(grouping *g, uint32_t k)
 {
 	const sw_computation *callee = &g->program->computations.data[g->op->called[k]];
@@ -32,14 +33,14 @@ static void add_parameters(grouping *g, uint32_t k)
 	}
 }
 
-/* One operand, which is a tuple when there are several leaves or the op itself yields a tuple of
- * one. */
+/* Add one operand, which is a tuple when there are several leaves or the op itself yields a tuple
+ * of one. */
 static void add_one(grouping *g, bool tuple)
 {
 	add(g, g->op->n_operands, tuple);
 }
 
-/* Data, one array or a tuple, and a token. */
+/* Add the data, which are one array or a tuple, and a token. */
 static void add_data_and_token(grouping *g, bool tuple)
 {
 	if (g->op->n_operands > 1)

@@ -1,7 +1,8 @@
-/* The order of computations, and sizes of what ops and computations hold. */
+/* The order of computations, and the bytes of results and parameters. */
 #include "program/internal.h"
 
-/* Kahn's algorithm on calls: a computation is ready when all it calls are. */
+/* Kahn's algorithm on calls: a computation is ready when all computations that it calls are in the
+ * order. */
 typedef struct order_state {
 	const sw_program *program;
 	uint32_t *waits; /* calls of this computation that are not yet in the order */
@@ -32,7 +33,8 @@ static void list_callers(order_state *s, uint32_t *fill)
 	}
 }
 
-/* Most programs have callees first already: then their order is kept. */
+/* Return whether callees come before callers already, as in most programs; that order is then
+ * kept. */
 static bool is_ordered(const sw_program *program)
 {
 	for (size_t o = 0; o < program->ops.len; o++) {

@@ -1,4 +1,4 @@
-/* What lies in memory at the point of a computation at which that is most. */
+/* The values that are live at the program point at which a computation needs most memory. */
 #include "program/internal.h"
 
 #include <stdlib.h>
@@ -16,8 +16,8 @@ static int64_t bytes_of(const finder *f, sw_id value)
 	return sw_shape_bytes(sw_value_shape(f->program, value));
 }
 
-/* Of the computations that a loop, conditional or call runs: the one that needs most besides what
- * its caller hands it; -1: none. */
+/* Return the computation that needs most memory beyond its parameters, among those that a loop,
+ * conditional or call runs; -1: none. *bytes is what it needs beyond its parameters. */
 static int32_t largest_called(const finder *f, const sw_op *op, int64_t *bytes)
 {
 	int32_t largest = -1;
@@ -35,8 +35,8 @@ static int32_t largest_called(const finder *f, const sw_op *op, int64_t *bytes)
 	return largest;
 }
 
-/* The point, as an op's place; *called: the computation that runs then and has its own part in it,
- * -1: none. */
+/* Return the point of the peak, as an op's place. *called: the computation that runs at that point
+ * and has live values of its own, -1: none. */
 static int32_t find_point(const finder *f, const sw_computation *c, int32_t *called)
 {
 	double *changes = sw_alloc(sizeof(*changes) * (c->ops.len + 1)), live = 0, most = -1;
@@ -57,7 +57,8 @@ static int32_t find_point(const finder *f, const sw_computation *c, int32_t *cal
 	return point;
 }
 
-/* Parameters of what is called are the caller's. */
+/* List the live values. The parameters of a called computation are skipped, since its caller lists
+ * them. */
 static void list_live(finder *f, const sw_computation *c, int32_t point, bool called)
 {
 	for (size_t i = 0; i < c->ops.len; i++) {

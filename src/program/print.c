@@ -1,8 +1,8 @@
 /*
  * Programs as HLO text. Tuples are made again where the text needs them: an op of several results
  * is followed by a get-tuple-element for each result that is used by itself, and preceded by a
- * tuple for each operand that is one. Where all results of one op are handed on together, its name
- * stands.
+ * tuple for each operand that is one. Where all results of one op are used together, the op's name
+ * stands for them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,16 +14,17 @@ typedef struct printer {
 	sw_text *text;
 	sw_arena arena;
 	const char **names; /* per value; NULL as a whole for a single line */
-	bool *needed;       /* per value: used by itself */
-	sw_id root;         /* op that is ROOT, of the computation being printed */
-	sw_id root_value;   /* value whose get-tuple-element is ROOT */
-	uint32_t made;      /* names made so far */
+	bool *needed;       /* per value: it is used by itself */
+	sw_id root;         /* the op that is ROOT of the computation being printed */
+	sw_id root_value;   /* the value whose get-tuple-element is ROOT */
+	uint32_t made;      /* number of names made so far */
 	SW_VEC(sw_operand_group) groups;
 } printer;
 
 /* ---- names ------------------------------------------------------------------------------ */
 
-/* Unique in the program: neither of an op or computation, nor made before. */
+/* Return a name that is unique in the program: neither an op or computation has it, nor was it made
+ * before. */
 static const char *make_name(printer *p, const char *base)
 {
 	for (;;) {
@@ -39,7 +40,7 @@ static uint32_t group_operands(printer *p, const sw_op *op)
 	return sw_operand_groups(p->program, op, p->groups.data);
 }
 
-/* The op whose results these are, all of them and in order, if it yields a tuple; else SW_NO_ID. */
+/* Return the op that yields a tuple of exactly these values, in order; else SW_NO_ID. */
 static sw_id whole_tuple(const sw_program *program, const sw_id *values, size_t n)
 {
 	if (n == 0)
@@ -128,7 +129,7 @@ static void print_tuple_line(printer *p, const char *name, const sw_id *values, 
 	sw_text_add(p->text, ")\n");
 }
 
-/* The names of the tuples that this op's operands need, made on lines before it. */
+/* Print a tuple line for each operand of the op that is one, and return the tuples' names. */
 static const char **print_tuple_lines(printer *p, const sw_op *op, uint32_t n_groups)
 {
 	const char **names = NULL;
@@ -265,7 +266,8 @@ static void print_signature(printer *p, const sw_computation *c, bool names)
 	print_shapes(p, c->results.data, 0, c->results.len, c->root_tuple);
 }
 
-/* Which line is ROOT: an op's, a get-tuple-element's, or neither: then a tuple's at the end. */
+/* Find which line is ROOT: that of an op, that of a get-tuple-element, or neither; then a tuple is
+ * added at the end. */
 static void find_root(printer *p, const sw_computation *c)
 {
 	p->root = p->root_value = SW_NO_ID;
@@ -298,7 +300,7 @@ static void print_computation(printer *p, int32_t index)
 
 /* ---- the header ------------------------------------------------------------------------- */
 
-/* Leaf of the entry's inputs as `N, {K}`; `N, {}` for a parameter that is an array. */
+/* Print a leaf of the entry's inputs as `N, {K}`; `N, {}` for a parameter that is an array. */
 static void print_input(printer *p, const sw_id *inputs, uint32_t leaf)
 {
 	const sw_value *value = &p->program->values.data[inputs[leaf]];

@@ -26,9 +26,10 @@ void sw_string_print(const char *string, sw_text *text)
 
 /* ---- literals --------------------------------------------------------------------------- */
 
-/* Digits that read back as the same number; of an f32 or narrower type (then `narrow`), as the same
- * f32. %g drops trailing zeros, and FLT_DIG or DBL_DIG digits survive the round trip: no fewer need
- * be tried. Integers of everyday size stand as such: 240, not 2.4e+02. */
+/* Print digits that read back as the same number; for an f32 or narrower type (`narrow`), as the
+ * same f32. A decimal of up to FLT_DIG or DBL_DIG digits survives the round trip and %g drops
+ * trailing zeros, so that lower precisions need not be tried. Integers of common size are printed
+ * in full: 240, not 2.4e+02. */
 static void print_finite(double value, bool narrow, sw_text *text)
 {
 	char digits[40];
@@ -44,8 +45,8 @@ static void print_finite(double value, bool narrow, sw_text *text)
 	sw_text_add(text, digits);
 }
 
-/* The types laid out as IEEE 754 does have a NaN for every mantissa but 0; the others one, or one
- * of each sign. */
+/* Return whether NaNs of the type have payloads. The types laid out as in IEEE 754 have a NaN for
+ * every mantissa but 0; the others have one, or one of each sign. */
 static bool has_payloads(sw_type type)
 {
 	switch (type) {
@@ -62,7 +63,8 @@ static bool has_payloads(sw_type type)
 	}
 }
 
-/* nan, or nan(0x...) with all bits of the mantissa when they are not just the topmost one. */
+/* Print nan, or nan(0x...) with all bits of the mantissa when more than just the topmost one is
+ * set. */
 static void print_nan(sw_type type, const void *data, int64_t index, sw_text *text)
 {
 	uint64_t bits = sw_float_bits(type, data, index);
@@ -114,7 +116,8 @@ static void print_element(sw_type type, const void *data, int64_t index, sw_text
 	}
 }
 
-/* Braces open and close where an index of a dimension starts and ends. Depth is the rank. */
+/* Print one dimension. Braces open and close where an index of a dimension starts and ends. The
+ * depth of the recursion is the rank. */
 static int64_t print_dimension(sw_literal literal, int32_t dimension, int64_t next, sw_text *text)
 {
 	if (dimension == literal.shape.rank) {
@@ -131,8 +134,8 @@ static int64_t print_dimension(sw_literal literal, int32_t dimension, int64_t ne
 	return next;
 }
 
-/* XLA wants the braces of an empty array too, down to the dimension of size 0; nobody wants
- * millions of them. */
+/* Return whether an empty array would print too many braces: XLA prints them down to the dimension
+ * of size 0, and there may be millions. */
 static bool has_too_many_braces(sw_shape shape)
 {
 	int64_t braces = 1;
@@ -193,7 +196,7 @@ static void print_padding(const sw_attrs *attrs, sw_text *text)
 	}
 }
 
-/* One line of a window: its numbers per dimension, left out when all are the usual ones. */
+/* One field of a window: its numbers per dimension, omitted when all have their default. */
 typedef struct window_row {
 	const char *name;
 	size_t offset;
@@ -258,7 +261,7 @@ static void print_window(sw_window window, sw_text *text)
 	sw_text_add(text, "}");
 }
 
-/* Positions back to a label per dimension; spatial ones count from 0. */
+/* Convert positions back to a label per dimension; spatial dimensions are numbered from 0. */
 static void print_labels(int64_t first, char first_label, int64_t second, char second_label,
                          sw_ints spatial, sw_text *text)
 {
@@ -411,7 +414,8 @@ static bool is_absent(const sw_attribute *row, const void *member)
 	}
 }
 
-/* A conditional on pred names its two branches; one on an index lists them. */
+/* Return whether the attribute is printed: a conditional on pred names its two branches, one on an
+ * index lists them. */
 static bool is_printed_call(const sw_program *program, const sw_op *op, const sw_attribute *row)
 {
 	if (op->opcode == SW_OP_CONDITIONAL) {

@@ -1,8 +1,9 @@
 /*
- * Repeats, by colour refinement (Weisfeiler and Leman): a node's colour says what it is; each round
- * adds the colours of what it reads, and of what reads it, by place. After r rounds two nodes have
- * one colour iff what lies around them, r uses far, is alike. Nodes are those of flow.c: ops, and
- * where values cross the edge of a region.
+ * Equivalence classes of ops, by colour refinement (Weisfeiler and Leman): the first colour of a
+ * node describes the node; each round adds the colours of the nodes that it reads, and of those
+ * that read it, by operand position. After r rounds two nodes have one colour iff their
+ * surroundings, r uses far, are alike. The nodes are those of flow.c: ops and region boundary
+ * values.
  */
 #include "program/attributes.h"
 #include "program/internal.h"
@@ -13,8 +14,10 @@ typedef struct painter {
 	const sw_program *program;
 	sw_flow flow;
 	uint64_t *colour, *next;  /* per node */
-	uint64_t *of_computation; /* of a region, what it calls */
-	bool sizes; /* and attributes, which are full of them; else ops of any size are alike */
+	uint64_t *of_computation; /* per computation: hash of its ops */
+	/* Compare sizes and attributes (which contain sizes); otherwise ops of any size may be
+	 * alike. */
+	bool sizes;
 	sw_text key;
 } painter;
 
@@ -26,9 +29,10 @@ static void key_shape(sw_text *key, sw_shape shape, bool sizes)
 		sw_text_add_n(key, (const char *)shape.dims, sizeof(int64_t) * (size_t)shape.rank);
 }
 
-/* The numbers that a layer has of its own are not looked at: which input it takes, where it cuts a
- * stack, what a constant holds. */
-static bool is_its_own(sw_opcode opcode)
+/* Return whether the op's attributes differ between otherwise equal layers, and so are not
+ * compared: the number of an input, the bounds of a slice of stacked weights, the contents of a
+ * constant. */
+static bool varies_between_layers(sw_opcode opcode)
 {
 	return opcode == SW_OP_PARAMETER || opcode == SW_OP_CONSTANT || opcode == SW_OP_SLICE;
 }
@@ -42,7 +46,7 @@ static uint64_t first_colour(painter *p, const sw_op *op)
 		key_shape(&p->key, sw_value_shape(p->program, op->operands[i]), p->sizes);
 	for (uint32_t i = 0; i < op->n_results; i++)
 		key_shape(&p->key, sw_value_shape(p->program, op->first_result + i), p->sizes);
-	if (p->sizes && !is_its_own((sw_opcode)op->opcode))
+	if (p->sizes && !varies_between_layers((sw_opcode)op->opcode))
 		sw_attributes_key((sw_opcode)op->opcode, op->attrs, &p->key);
 	uint64_t colour = sw_hash_bytes(p->key.data, p->key.len, 0);
 	if (op->opcode == SW_OP_PARAMETER && op->computation != p->program->entry)
@@ -52,24 +56,24 @@ static uint64_t first_colour(painter *p, const sw_op *op)
 	return colour;
 }
 
-/* What of it is passed on as it is, and what the rest is made by, are part of what a crossing is:
- * else all that a loop carries of one shape would be. */
-static uint64_t first_colour_of_crossing(painter *p, uint32_t node)
+/* The first colour of a boundary value includes whether it is passed on unchanged and which ops
+ * define it: without these, all loop-carried values of one shape would start in one class. */
+static uint64_t first_colour_of_boundary(painter *p, uint32_t node)
 {
 	const sw_flow *flow = &p->flow;
-	const sw_crossing *crossing = &flow->crossings[node - flow->n_ops];
-	bool result = p->program->values.data[crossing->value].op == crossing->region;
+	const sw_flow_boundary *boundary = &flow->boundaries[node - flow->n_ops];
+	bool result = p->program->values.data[boundary->value].op == boundary->region;
 	p->key.len = 0;
-	key_shape(&p->key, sw_value_shape(p->program, crossing->value), p->sizes);
+	key_shape(&p->key, sw_value_shape(p->program, boundary->value), p->sizes);
 	uint64_t colour = sw_hash_bytes(p->key.data, p->key.len, result);
 	for (uint32_t e = flow->in[node]; e < flow->in[node + 1]; e++) {
 		uint32_t from = flow->edges[e].from;
 		colour = sw_hash_u64(colour, from < flow->n_ops ? p->colour[from] : from == node);
 	}
-	return sw_hash_u64(p->colour[crossing->region], colour);
+	return sw_hash_u64(p->colour[boundary->region], colour);
 }
 
-/* What is called stands before its callers. */
+/* Computations stand before their callers, so that the colours of called computations are ready. */
 static void paint_first(painter *p)
 {
 	const sw_program *program = p->program;
@@ -82,10 +86,10 @@ static void paint_first(painter *p)
 		}
 	}
 	for (uint32_t n = p->flow.n_ops; n < p->flow.n; n++)
-		p->colour[n] = first_colour_of_crossing(p, n);
+		p->colour[n] = first_colour_of_boundary(p, n);
 }
 
-/* Readers have no order. */
+/* Return the sum of the readers' colours, which does not depend on their order. */
 static uint64_t colour_of_readers(const painter *p, uint32_t node)
 {
 	const sw_flow *flow = &p->flow;
@@ -134,24 +138,26 @@ const uint64_t *sw_program_colours(const sw_program *program, int32_t radius, bo
 
 /* ---- the ends --------------------------------------------------------------------------- */
 
-/* A number that so many ops have is one of repeated layers. */
-#define LAYERS_AT_LEAST 3
+/* A class with at least this many ops is one of repeated layers. */
+#define MIN_LAYERS 3
 
-/* The first and the last layers look out upon something else, and so have numbers of their own.
- * They are found from the layers beside them, whose numbers are those of all: what a node reads, or
- * is read by, is then what its neighbour's counterpart reads, or is read by. */
+/* The surroundings of the first and the last layers differ from those of the others, so that their
+ * ops have classes of their own. They are matched to the neighbouring layer, whose ops are in the
+ * common classes: an operand (or reader) of a node is matched to the same operand (or reader) of
+ * the node's counterpart in the neighbouring layer. */
 typedef struct matcher {
-	painter p; /* whose colours are those of the first round: what a node is */
+	painter p; /* holds the first colours, which describe the nodes by themselves */
 	uint32_t *number;
-	int32_t *members;       /* per number */
-	SW_VEC(uint32_t) pairs; /* a node, and one of the layer beside it that has its number */
+	int32_t *members; /* per class: its number of nodes */
+	/* a node, and its counterpart in the neighbouring layer, which is in the same class */
+	SW_VEC(uint32_t) pairs;
 } matcher;
 
 static void match(matcher *m, uint32_t node, uint32_t beside)
 {
 	uint32_t own = m->number[node], wanted = m->number[beside];
 	if (own == wanted || m->p.colour[node] != m->p.colour[beside] ||
-	    m->members[own] >= LAYERS_AT_LEAST || m->members[wanted] < LAYERS_AT_LEAST)
+	    m->members[own] >= MIN_LAYERS || m->members[wanted] < MIN_LAYERS)
 		return;
 	m->members[own]--;
 	m->members[wanted]++;
@@ -170,8 +176,8 @@ static void match_operands(matcher *m, uint32_t node, uint32_t beside)
 		      flow->edges[flow->in[beside] + i].from);
 }
 
-/* The only reader of the node's result at this place that is such a node; SW_NO_ID: none, or
- * several. */
+/* Return the only node that reads the node's result in the same way as the edge `like` and has the
+ * same colour; SW_NO_ID: none, or several. */
 static uint32_t only_reader(const matcher *m, uint32_t node, const sw_flow_edge *like)
 {
 	const sw_flow *flow = &m->p.flow;
@@ -199,13 +205,12 @@ static void match_readers(matcher *m, uint32_t node, uint32_t beside)
 	}
 }
 
-/* Of each number the first two nodes, and the last two. */
+/* Add the first two and the last two nodes of each class as pairs. */
 static void pair_ends(matcher *m, int32_t n_numbers)
 {
 	uint32_t n = m->p.flow.n;
-	uint32_t *last = sw_alloc(sizeof(*last) *
-	                          /* before the one looked at; before that */
-	                          (2 * (size_t)n_numbers + 1));
+	/* last: per class the latest node, and the one before it */
+	uint32_t *last = sw_alloc(sizeof(*last) * (2 * (size_t)n_numbers + 1));
 	int32_t *seen = sw_alloc(sizeof(*seen) * ((size_t)n_numbers + 1));
 	for (uint32_t node = 0; node < n; node++) {
 		uint32_t number = m->number[node];
@@ -217,7 +222,7 @@ static void pair_ends(matcher *m, int32_t n_numbers)
 		last[2 * number] = node;
 	}
 	for (int32_t number = 0; number < n_numbers; number++)
-		if (seen[number] >= LAYERS_AT_LEAST) {
+		if (seen[number] >= MIN_LAYERS) {
 			sw_vec_push(&m->pairs, last[2 * number]);
 			sw_vec_push(&m->pairs, last[2 * number + 1]);
 		}
@@ -234,7 +239,7 @@ static void extend_to_ends(const painter *first, sw_equivalence *repeats)
 	pair_ends(&m, repeats->n);
 	for (size_t i = 0; i < m.pairs.len; i += 2) {
 		uint32_t node = m.pairs.data[i], beside = m.pairs.data[i + 1];
-		if (m.members[m.number[node]] < LAYERS_AT_LEAST)
+		if (m.members[m.number[node]] < MIN_LAYERS)
 			continue;
 		match_operands(&m, node, beside);
 		match_readers(&m, node, beside);
@@ -243,7 +248,7 @@ static void extend_to_ends(const painter *first, sw_equivalence *repeats)
 	free(m.members);
 }
 
-/* ---- numbers ---------------------------------------------------------------------------- */
+/* ---- classes ---------------------------------------------------------------------------- */
 
 static void number_colours(const painter *p, sw_equivalence *repeats)
 {

@@ -24,7 +24,7 @@ void sw_shape_embed(sw_shape small, const void *from, sw_shape large, void *to)
 	int64_t row = small.rank ? small.dims[small.rank - 1] : 1;
 	size_t bytes = (size_t)(row * sw_type_bytes(small.type));
 	for (int64_t e = 0; e < elements; e += row) {
-		int64_t place = 0; /* of the row's first element in `large` */
+		int64_t place = 0; /* place of the row's first element in `large` */
 		for (int32_t d = 0; d < large.rank; d++)
 			place = place * large.dims[d] + index[d];
 		memcpy((char *)to + place * sw_type_bytes(small.type), from, bytes);
@@ -60,8 +60,8 @@ void sw_shape_print(sw_shape shape, sw_text *text)
 	sw_text_add(text, "]");
 }
 
-/* A product of sizes with a zero among them is zero, however large the others are; but a consumer
- * may multiply them in any order, so that the others must fit by themselves. */
+/* A product of sizes with a zero among them is zero, however large the others are; but consumers
+ * may multiply the sizes in any order, so that the nonzero sizes alone must fit. */
 bool sw_shape_fits(sw_shape shape)
 {
 	int64_t bytes = SW_MAX(sw_type_bytes(shape.type), 1);
@@ -83,8 +83,8 @@ bool sw_ints_has(sw_ints list, int64_t value)
 	return false;
 }
 
-/* Element k of iota(reshape) transposed: k's digits over the transposed sizes, put back in place.
- */
+/* Return element k of the transposed iota(reshape): k's digits over the transposed sizes are put
+ * back in the order of the axes. */
 static int64_t iota_member(sw_ints reshape, sw_ints transpose, int64_t k)
 {
 	int64_t digits[SW_MAX_RANK] = {0};
@@ -109,14 +109,14 @@ int64_t sw_groups_member(const sw_groups *groups, int64_t group, int64_t member)
 	return iota_member(groups->reshape, groups->transpose, k);
 }
 
-/* The largest number where the product does not fit. */
+/* Return the product, or INT64_MAX where it does not fit. */
 static int64_t times(int64_t a, int64_t b)
 {
 	int64_t product;
 	return sw_mul_i64(a, b, &product) ? product : INT64_MAX;
 }
 
-/* A part (g - 1) / g of bytes, rounded up. */
+/* Return the part (g - 1) / g of the bytes, rounded up. */
 static int64_t all_but_own(int64_t bytes, int64_t group_size)
 {
 	return bytes - bytes / group_size;

@@ -1,17 +1,17 @@
 /*
- * Trip counts: loops that count by a constant from a constant to a constant.
+ * Trip counts of loops whose counter runs from a constant to a constant in constant steps.
  *
  * The condition compares a carried integer with a bound; the body adds a constant to it. A bound or
  * an initial value is a constant, possibly behind copies and converts, or a carried value that the
- * body hands on unchanged and that starts as a constant. Nothing that could wrap around is
- * believed.
+ * body passes on unchanged and that starts as a constant. A counter that could wrap around has no
+ * known trip count.
  */
 #include <string.h>
 
 #include "program/internal.h"
 #include "program/number.h"
 
-/* Longest way back through copies that is followed. */
+/* maximum number of copies that are followed back */
 #define MAX_STEPS 16
 
 typedef struct range {
@@ -29,7 +29,7 @@ typedef struct counter {
 	uint32_t leaf;
 	sw_direction direction; /* counter DIRECTION bound */
 	int64_t start, step, bound;
-	range fits; /* of all types that the counter passes through */
+	range fits; /* the common range of all types that the counter passes through */
 } counter;
 
 static bool is_integer(sw_type type)
@@ -67,7 +67,8 @@ static bool moves_scalar(const sw_op *op)
 	}
 }
 
-/* The value behind copies, converts and reshapes of one element; their types narrow the range. */
+/* Follow copies, converts and reshapes of a single element back to their source; their types narrow
+ * the range. */
 static sw_id trace(const sw_program *program, sw_id value, range *fits)
 {
 	for (int i = 0; i < MAX_STEPS; i++) {
@@ -97,7 +98,7 @@ static bool constant_of(const sw_program *program, sw_id value, int64_t *number)
 	       !(shape.type == SW_U64 && *number < 0);
 }
 
-/* Which carried leaf a value of the condition or body is. */
+/* Set *leaf to the loop-carried value that a value of the condition or body is a copy of. */
 static bool leaf_of(const loop *l, const sw_op *parameter, sw_id value, range *fits, uint32_t *leaf)
 {
 	value = trace(l->program, value, fits);
@@ -107,7 +108,8 @@ static bool leaf_of(const loop *l, const sw_op *parameter, sw_id value, range *f
 	return true;
 }
 
-/* A carried value that never changes, or a constant in the condition itself. */
+/* Find the number that a value of the condition has in every iteration: a carried value that never
+ * changes, or a constant in the condition itself. */
 static bool bound_of(const loop *l, sw_id value, int64_t *number)
 {
 	range fits = {INT64_MIN, INT64_MAX};
@@ -139,7 +141,7 @@ static sw_direction mirrored(sw_direction direction)
 	}
 }
 
-/* The condition: which leaf is compared, how, with what. */
+/* Read the condition: which leaf is compared, how, and with which bound. */
 static bool read_condition(const loop *l, bool swapped, counter *c)
 {
 	const sw_op *compare = op_of(l->program, l->condition->results.data[0]);
@@ -153,7 +155,7 @@ static bool read_condition(const loop *l, bool swapped, counter *c)
 	       bound_of(l, right, &c->bound);
 }
 
-/* The body: leaf + constant, constant + leaf, or leaf - constant. */
+/* Read the body's update: leaf + constant, constant + leaf, or leaf - constant. */
 static bool read_body(const loop *l, counter *c)
 {
 	sw_id next = trace(l->program, l->body->results.data[c->leaf], &c->fits);
@@ -174,7 +176,7 @@ static bool read_body(const loop *l, counter *c)
 	return false;
 }
 
-/* Steps of `step` >= 1 from start while start < end. */
+/* Return the number of steps of `step` >= 1 that cover `distance`. */
 static int64_t steps_up(int64_t distance, int64_t step)
 {
 	return distance <= 0 ? 0 : distance / step + (distance % step != 0);

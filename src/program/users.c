@@ -1,4 +1,5 @@
-/* Users of each value, as a compressed list. An op that takes a value twice stands there twice. */
+/* The users of each value, as a compressed list. An op that takes a value twice stands there
+ * twice. */
 #include "program/internal.h"
 
 sw_users sw_program_users(const sw_program *program, sw_arena *arena)

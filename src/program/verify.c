@@ -1,8 +1,8 @@
 /*
- * The verifier: what every stage may rely on.
+ * The verifier: the properties that every stage may rely on.
  *
- * Structure first (indices, order, back references, calls without recursion), then each op by the
- * rules of inference, then aliases. Linear in the program.
+ * It checks the structure first (indices, order, back references, calls without recursion), then
+ * each op by the rules of inference, then aliases. Linear in the size of the program.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@ typedef struct verifier {
 	const sw_program *program;
 	sw_arena arena;
 	int32_t *order;
-	bool *listed;  /* per op: stands in its computation's list */
+	bool *listed;  /* per op: it stands in its computation's list */
 	bool *defined; /* per value: its op came already */
 	sw_error *err;
 } verifier;

@@ -1,4 +1,4 @@
-/* The arena of debug builds, compiled here: it takes the place of the library's. */
+/* The arena of debug builds, compiled here in place of the library's. */
 #ifndef SW_ARENA_SEPARATE
 #define SW_ARENA_SEPARATE
 #endif

@@ -21,7 +21,7 @@ static void a_failure_at_a_place_keeps_the_place(void **state)
 	assert_string_equal(err.file, "a.hlo");
 }
 
-static void nobody_needs_to_listen(void **state)
+static void the_error_may_be_null(void **state)
 {
 	(void)state;
 	assert_int_equal(sw_fail(NULL, SW_NO, "unheard"), SW_NO);
@@ -103,7 +103,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_failure_keeps_code_and_message),
 		cmocka_unit_test(a_failure_at_a_place_keeps_the_place),
-		cmocka_unit_test(nobody_needs_to_listen),
+		cmocka_unit_test(the_error_may_be_null),
 		cmocka_unit_test(an_error_can_be_reworded_in_place),
 		cmocka_unit_test(the_first_file_name_stays),
 		cmocka_unit_test(success_names_no_file),

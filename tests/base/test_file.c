@@ -7,18 +7,18 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* Compressed as gzip; freed by the caller. */
+/* Compress as gzip; the caller frees the result. */
 static unsigned char *gzip(const void *data, size_t length, size_t *packed_length)
 {
 	z_stream stream = {0};
 	assert_int_equal(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY),
 	                 Z_OK);
-	size_t room = deflateBound(&stream, length) + 64;
-	unsigned char *packed = malloc(room);
+	size_t capacity = deflateBound(&stream, length) + 64;
+	unsigned char *packed = malloc(capacity);
 	stream.next_in = (Bytef *)data;
 	stream.avail_in = (uInt)length;
 	stream.next_out = packed;
-	stream.avail_out = (uInt)room;
+	stream.avail_out = (uInt)capacity;
 	assert_int_equal(deflate(&stream, Z_FINISH), Z_STREAM_END);
 	*packed_length = stream.total_out;
 	deflateEnd(&stream);
@@ -144,7 +144,7 @@ static void corrupt_gzip_is_an_error(void **state)
 {
 	(void)state;
 	static const struct {
-		long at; /* from the end if negative */
+		long at; /* offset from the end if negative */
 		const char *message;
 	} cases[] = {
 		{2, "corrupt gzip data: unknown compression method"},
@@ -164,7 +164,7 @@ static void corrupt_gzip_is_an_error(void **state)
 	free(packed);
 }
 
-static void what_cannot_be_read_is_one_clear_line(void **state)
+static void an_unreadable_file_is_one_clear_line(void **state)
 {
 	(void)state;
 	expect_read_error("no/such/file", SW_ERR_IO, "cannot read: No such file or directory");
@@ -294,7 +294,7 @@ int main(void)
 		cmocka_unit_test(members_are_joined),
 		cmocka_unit_test(truncated_gzip_is_an_error_at_every_length),
 		cmocka_unit_test(corrupt_gzip_is_an_error),
-		cmocka_unit_test(what_cannot_be_read_is_one_clear_line),
+		cmocka_unit_test(an_unreadable_file_is_one_clear_line),
 		cmocka_unit_test(written_files_read_back),
 		cmocka_unit_test(nothing_is_left_beside_the_target),
 		cmocka_unit_test(a_failed_write_is_one_clear_line),

@@ -1,6 +1,6 @@
 #include "helpers.h"
 
-/* From the reference implementation of xxHash 0.8. */
+/* The expected values come from the reference implementation of xxHash 0.8. */
 static void bytes_hash_as_xxh3(void **state)
 {
 	(void)state;
@@ -16,7 +16,7 @@ static void the_order_of_a_pair_counts(void **state)
 	assert_true(sw_hash_u64(0, 0) != 0);
 }
 
-/* Each bit of the input flips about half of the output's. */
+/* Each bit of the input flips about half of the output's bits. */
 static void a_pair_is_mixed_well(void **state)
 {
 	(void)state;

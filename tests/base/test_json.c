@@ -92,7 +92,7 @@ static void wrong_members_are_named_with_their_path(void **state)
 	}
 }
 
-static void nothing_is_no_object(void **state)
+static void null_is_not_an_object(void **state)
 {
 	(void)state;
 	sw_error err;
@@ -170,7 +170,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(members_are_read_by_kind),
 		cmocka_unit_test(wrong_members_are_named_with_their_path),
-		cmocka_unit_test(nothing_is_no_object),
+		cmocka_unit_test(null_is_not_an_object),
 		cmocka_unit_test(bad_json_is_named_with_its_place),
 		cmocka_unit_test(deep_nesting_is_refused),
 		cmocka_unit_test(a_file_is_named_in_its_errors),

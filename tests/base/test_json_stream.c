@@ -3,7 +3,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#define WINDOW 65536 /* of the stream; tokens across its borders are tested */
+#define WINDOW 65536 /* bytes of the stream's window; tests put tokens across its borders */
 
 typedef struct opened {
 	sw_source *source;
@@ -27,7 +27,7 @@ static sw_status close_text(opened *o)
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
-/* The number as it stands, in a list between others, in front of white space, and at the end of the
+/* Read the number as it stands, in a list between others, before white space, and at the end of the
  * text. */
 static void numbers_are_integers_however_they_are_written(void **state)
 {
@@ -167,7 +167,7 @@ static sw_status skip_text(const char *text, size_t length, sw_error *err)
 	return status;
 }
 
-static void what_is_skipped_is_checked(void **state)
+static void skipped_values_are_checked(void **state)
 {
 	(void)state;
 	sw_error err;
@@ -319,20 +319,20 @@ static void the_first_error_is_kept(void **state)
 
 /* ---- packed ----------------------------------------------------------------------------- */
 
-static size_t pack(const char *text, unsigned char *packed, size_t room)
+static size_t pack(const char *text, unsigned char *packed, size_t capacity)
 {
 	z_stream stream = {.next_in = (Bytef *)text, .avail_in = (uInt)strlen(text)};
 	assert_int_equal(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY),
 	                 Z_OK);
 	stream.next_out = packed;
-	stream.avail_out = (uInt)room;
+	stream.avail_out = (uInt)capacity;
 	assert_int_equal(deflate(&stream, Z_FINISH), Z_STREAM_END);
 	deflateEnd(&stream);
 	return stream.total_out;
 }
 
-/* Damage of the packed bytes mostly makes bad JSON; the packing is what is named. */
-static void a_broken_packing_is_named_rather_than_what_it_does_to_the_text(void **state)
+/* Damage of the gzip data mostly makes bad JSON, but the error must name the gzip data. */
+static void damaged_gzip_is_named_rather_than_the_damaged_text(void **state)
 {
 	(void)state;
 	unsigned char packed[1000];
@@ -360,14 +360,14 @@ int main(void)
 		cmocka_unit_test(numbers_are_integers_however_they_are_written),
 		cmocka_unit_test(other_numbers_are_refused),
 		cmocka_unit_test(lists_across_the_window_are_whole),
-		cmocka_unit_test(what_is_skipped_is_checked),
+		cmocka_unit_test(skipped_values_are_checked),
 		cmocka_unit_test(tokens_across_the_window_are_whole),
 		cmocka_unit_test(bad_texts_are_one_clear_line),
 		cmocka_unit_test(deep_nesting_is_refused),
 		cmocka_unit_test(values_are_pulled_in_order),
 		cmocka_unit_test(long_keys_are_cut),
 		cmocka_unit_test(the_first_error_is_kept),
-		cmocka_unit_test(a_broken_packing_is_named_rather_than_what_it_does_to_the_text),
+		cmocka_unit_test(damaged_gzip_is_named_rather_than_the_damaged_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

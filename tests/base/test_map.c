@@ -84,7 +84,7 @@ static void a_large_map_keeps_every_key(void **state)
 	sw_map_clear(&map);
 }
 
-/* Against an array, in random order. */
+/* Compare the map with an array, in random order. */
 static void a_map_behaves_as_an_array_does(void **state)
 {
 	(void)state;

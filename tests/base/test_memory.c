@@ -40,7 +40,7 @@ static void products_are_checked(void **state)
 {
 	(void)state;
 	static const struct {
-		int64_t a, b, product; /* product < 0: refused */
+		int64_t a, b, product; /* product < 0: it does not fit */
 	} cases[] = {
 		{0, 0, 0},
 		{0, INT64_MAX, 0},
@@ -81,7 +81,7 @@ static void vectors_grow_and_keep_their_items(void **state)
 	sw_vec_clear(&v);
 }
 
-static void reserved_room_is_not_taken_twice(void **state)
+static void reserved_capacity_is_not_allocated_twice(void **state)
 {
 	(void)state;
 	SW_VEC(char) v = {0};
@@ -115,7 +115,7 @@ int main(void)
 		cmocka_unit_test(bookkeeping_calls_the_handler),
 		cmocka_unit_test(products_are_checked),
 		cmocka_unit_test(vectors_grow_and_keep_their_items),
-		cmocka_unit_test(reserved_room_is_not_taken_twice),
+		cmocka_unit_test(reserved_capacity_is_not_allocated_twice),
 		cmocka_unit_test(a_vector_larger_than_memory_calls_the_handler),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

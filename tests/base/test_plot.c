@@ -1,4 +1,4 @@
-/* Pictures: whole, escaped, and with every point where it belongs. */
+/* Pictures are complete and escaped, and every point is where it belongs. */
 #include "base/plot.h"
 #include "base/svg.h"
 
@@ -30,7 +30,7 @@ static void text_is_escaped(void **state)
 	sw_text_clear(&svg);
 }
 
-/* From 1 ms to 1 s the axes have three decades: 10 ms lies at a third. */
+/* From 1 ms to 1 s the axes have three decades, so that 10 ms is at a third. */
 static void points_lie_on_logarithmic_axes(void **state)
 {
 	(void)state;
@@ -68,7 +68,7 @@ static void points_lie_on_logarithmic_axes(void **state)
 	static const char *const ticks[] = {">1 ms<", ">10 ms<", ">100 ms<", ">1 s<"};
 	for (size_t i = 0; i < SW_COUNT(ticks); i++)
 		assert_int_equal(count(svg.data, ticks[i]), 2);
-	assert_int_equal(count(svg.data, "<path"), 3 + 1); /* and the legend's */
+	assert_int_equal(count(svg.data, "<path"), 3 + 1); /* three points and the legend's mark */
 	assert_null(strstr(svg.data, "nowhere"));
 	assert_null(strstr(svg.data, "none<"));
 	assert_null(strstr(svg.data, "empty"));

@@ -1,4 +1,4 @@
-/* Standard error is replaced by a pseudo-terminal, or by a file, while the progress line runs. */
+/* A pseudo-terminal, or a file, replaces standard error while the progress line runs. */
 #define _GNU_SOURCE /* posix_openpt */
 #include "helpers.h"
 
@@ -24,7 +24,7 @@ static terminal open_terminal(unsigned short columns)
 	return t;
 }
 
-/* What was written to the terminal so far; the terminal is closed. */
+/* Close the terminal and return what was written to it so far. */
 static char *close_terminal(terminal t)
 {
 	static char written[4096];
@@ -33,7 +33,7 @@ static char *close_terminal(terminal t)
 	fflush(stderr);
 	dup2(t.saved, STDERR_FILENO);
 	close(t.saved);
-	close(t.slave); /* the last one: reading ends where the text does */
+	close(t.slave); /* the last one, so that reading ends where the text does */
 	while ((got = read(t.master, written + length, sizeof(written) - 1 - length)) > 0)
 		length += (size_t)got;
 	written[length] = '\0';

@@ -4,7 +4,7 @@
 
 enum { DRAWS = 200000 };
 
-/* Published outputs of splitmix64 for this seed. */
+/* These are published outputs of splitmix64 for this seed. */
 static void the_sequence_is_splitmix64(void **state)
 {
 	(void)state;
@@ -18,8 +18,8 @@ static void the_sequence_is_splitmix64(void **state)
 		assert_true(sw_rng_bits(&rng) == expected[i]);
 }
 
-/* Frozen: a checkpoint or a recorded run depends on these numbers. Computed apart from this code.
- */
+/* The numbers are frozen, because checkpoints and recorded runs depend on them. The expected values
+ * were computed independently of this code. */
 static void numbers_by_position_never_change(void **state)
 {
 	(void)state;
@@ -62,7 +62,7 @@ static void units_are_uniform(void **state)
 	assert_true(fabs(variance - 1.0 / 12) < 0.001);
 	for (int i = 0; i < 64; i++)
 		chi += pow(bins[i] - DRAWS / 64.0, 2) / (DRAWS / 64.0);
-	assert_true(chi < 120); /* 63 degrees of freedom: 120 is beyond one in 10000 */
+	assert_true(chi < 120); /* 63 degrees of freedom: 120 is exceeded less than once in 10000 */
 }
 
 static void normals_are_normal(void **state)
@@ -105,7 +105,7 @@ static void neighbours_are_independent(void **state)
 	assert_true(fabs(correlation(0, 1, UINT64_MAX)) < limit);
 }
 
-static void below_stays_below_and_reaches_everything(void **state)
+static void bounded_numbers_stay_below_the_bound_and_reach_every_value(void **state)
 {
 	(void)state;
 	static const int64_t bounds[] = {1, 2, 3, 7, 10, 64};
@@ -147,7 +147,7 @@ int main(void)
 		cmocka_unit_test(units_are_uniform),
 		cmocka_unit_test(normals_are_normal),
 		cmocka_unit_test(neighbours_are_independent),
-		cmocka_unit_test(below_stays_below_and_reaches_everything),
+		cmocka_unit_test(bounded_numbers_stay_below_the_bound_and_reach_every_value),
 		cmocka_unit_test(a_sequence_is_repeatable),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@ static void numbers_stand_right_and_words_left(void **state)
 	             "all-reduce     12 B    93%\n");
 }
 
-static void what_only_begins_with_a_digit_is_a_word(void **state)
+static void a_word_may_begin_with_a_digit(void **state)
 {
 	(void)state;
 	expect_table(2, (const char *const[]){"mesh", "n"},
@@ -98,7 +98,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_stand_right_and_words_left),
-		cmocka_unit_test(what_only_begins_with_a_digit_is_a_word),
+		cmocka_unit_test(a_word_may_begin_with_a_digit),
 		cmocka_unit_test(one_word_makes_a_column_of_words),
 		cmocka_unit_test(empty_cells_leave_no_blanks_at_the_end),
 		cmocka_unit_test(empty_cells_do_not_turn_numbers_into_words),

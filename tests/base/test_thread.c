@@ -4,10 +4,10 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST = 10000 };
+enum { MAX = 10000 };
 
 typedef struct visits {
-	atomic_int count[MOST];
+	atomic_int count[MAX];
 } visits;
 
 static void visit(void *context, int64_t i)
@@ -21,12 +21,12 @@ static void every_index_is_visited_once(void **state)
 	static const struct {
 		int64_t n;
 		int threads;
-	} cases[] = {{0, 4},  {1, 1},   {1, 8},    {3, 8},    {7, 0},
-	             {7, -1}, {100, 2}, {MOST, 1}, {MOST, 3}, {MOST, 16}};
+	} cases[] = {{0, 4},  {1, 1},   {1, 8},   {3, 8},   {7, 0},
+	             {7, -1}, {100, 2}, {MAX, 1}, {MAX, 3}, {MAX, 16}};
 	for (size_t k = 0; k < SW_COUNT(cases); k++) {
 		visits *seen = sw_alloc(sizeof(*seen));
 		sw_parallel_for(cases[k].n, cases[k].threads, visit, seen);
-		for (int64_t i = 0; i < MOST; i++)
+		for (int64_t i = 0; i < MAX; i++)
 			assert_int_equal(atomic_load(&seen->count[i]), i < cases[k].n);
 		free(seen);
 	}
@@ -82,7 +82,7 @@ static void use(void *context, int64_t i)
 	atomic_fetch_add(&s->then[i], 1);
 }
 
-static void what_comes_then_follows_what_comes_first(void **state)
+static void the_second_stage_of_an_index_follows_its_first(void **state)
 {
 	(void)state;
 	static const struct {
@@ -100,7 +100,7 @@ static void what_comes_then_follows_what_comes_first(void **state)
 	}
 }
 
-static void first_and_then_go_on_at_the_same_time(void **state)
+static void both_stages_run_at_the_same_time(void **state)
 {
 	(void)state;
 	double start = sw_now_s();
@@ -114,7 +114,7 @@ static void rest_once(void *context)
 	atomic_fetch_add((atomic_int *)context, 1);
 }
 
-static void what_goes_on_beside_is_done_when_it_is_joined(void **state)
+static void work_beside_is_done_when_it_is_joined(void **state)
 {
 	(void)state;
 	for (int threads = 1; threads <= 2; threads++) {
@@ -149,8 +149,8 @@ static void peak_memory_rises_with_use(void **state)
 	free(data);
 }
 
-/* Where the system doesn't say, all is zero. */
-static void what_a_thread_computes_is_its_own(void **state)
+/* All times are zero where the system does not give them. */
+static void a_thread_is_charged_its_own_computing(void **state)
 {
 	(void)state;
 	int number = sw_thread_number();
@@ -181,12 +181,12 @@ int main(void)
 		cmocka_unit_test(every_index_is_visited_once),
 		cmocka_unit_test(indices_are_worked_on_at_the_same_time),
 		cmocka_unit_test(loops_may_be_nested),
-		cmocka_unit_test(what_comes_then_follows_what_comes_first),
-		cmocka_unit_test(first_and_then_go_on_at_the_same_time),
-		cmocka_unit_test(what_goes_on_beside_is_done_when_it_is_joined),
+		cmocka_unit_test(the_second_stage_of_an_index_follows_its_first),
+		cmocka_unit_test(both_stages_run_at_the_same_time),
+		cmocka_unit_test(work_beside_is_done_when_it_is_joined),
 		cmocka_unit_test(the_clock_runs_forward),
 		cmocka_unit_test(peak_memory_rises_with_use),
-		cmocka_unit_test(what_a_thread_computes_is_its_own),
+		cmocka_unit_test(a_thread_is_charged_its_own_computing),
 		cmocka_unit_test(there_is_a_processor),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

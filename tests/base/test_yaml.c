@@ -65,7 +65,7 @@ static void other_roots_are_documents_too(void **state)
 	assert_int_equal(parse("--- [1, 2]\n...\n")->count, 2);
 }
 
-static void what_is_not_supported_is_named_with_its_place(void **state)
+static void unsupported_syntax_is_named_with_its_place(void **state)
 {
 	(void)state;
 	static const struct {
@@ -106,7 +106,8 @@ static void what_is_not_supported_is_named_with_its_place(void **state)
 	}
 }
 
-/* Lists in lists, with a word in the innermost: depth nodes from the root to the word. */
+/* Parse nested lists with a word in the innermost: there are `depth` nodes from the root to the
+ * word. */
 static sw_status parse_nested(int depth, sw_error *err)
 {
 	sw_text text = {0};
@@ -171,7 +172,7 @@ int main(void)
 		cmocka_unit_test(a_document_is_a_tree_with_places),
 		cmocka_unit_test(a_missing_key_is_null),
 		cmocka_unit_test(other_roots_are_documents_too),
-		cmocka_unit_test(what_is_not_supported_is_named_with_its_place),
+		cmocka_unit_test(unsupported_syntax_is_named_with_its_place),
 		cmocka_unit_test(deep_nesting_is_refused),
 		cmocka_unit_test(a_large_mapping_is_read_in_reasonable_time),
 		cmocka_unit_test(a_file_is_named_in_its_errors),

@@ -7,25 +7,25 @@
 #include "cost/cost.h"
 #include "frontend/frontend.h"
 
-/* A level of `count` parts: "8", or "[1, 4]"; flow_bandwidth 0: as bandwidth. */
+/* A level of `count` parts: "8", or "[1, 4]"; flow_bandwidth 0: the same as bandwidth. */
 typedef struct level_text {
 	const char *count;
 	double latency_s, bandwidth, flow_bandwidth;
 } level_text;
 
-/* Levels are named a, b, c. The device: 1 GB/s of memory, 10 us per kernel, f32 100 GFLOP/s, bf16
- * 400 GFLOP/s, half of which matmuls reach. */
+/* Make a cluster whose levels are named a, b, c. Its device has 1 GB/s of memory bandwidth, 10 us
+ * per kernel, and 100 GFLOP/s in f32, 400 GFLOP/s in bf16, of which matmuls reach half. */
 void make_cluster(sw_cluster *cluster, const level_text *levels, size_t n);
 
-/* HLO text that must be readable. */
+/* Read HLO text, which must be valid. */
 sw_program *read_text(const char *text);
-/* The op of the program with this name. */
+/* Return the op of the program with this name. */
 sw_id find_op(const sw_program *program, const char *name);
 
-/* Equal up to rounding. */
+/* Check that both are equal up to rounding. */
 void assert_seconds(double actual, double expected);
 
-/* Mask of the atoms of one level, all of which step across it. */
+/* Return the mask of the atoms of one level, all of which step across it. */
 uint32_t atoms_of_level(const sw_cluster *cluster, int32_t level);
 
 #endif

@@ -1,12 +1,13 @@
-/* AxoNN's communication model, equations 1 to 10 (its section V), against what our model says of
- * the same collectives on the same grid. */
+/* AxoNN's communication model, equations 1 to 10 (its section V), compared with what our model says
+ * of the same collectives on the same grid. */
 #include "cost/clusters.h"
 
 #include <string.h>
 
 /* ---- the paper's equations, as printed -------------------------------------------------- */
 
-/* 1 to 3: G devices, m bytes in each one's input buffer, beta bytes per second between peers. */
+/* Equations 1 to 3: G devices, m bytes in each one's input buffer, beta bytes per second between
+ * peers. */
 static double all_gather_s(double beta, double G, double m)
 {
 	return 1 / beta * (G - 1) * m;
@@ -35,7 +36,7 @@ typedef struct machine {
 	double inter, intra;
 } machine;
 
-/* 10, and the case before it of groups within a node. */
+/* Equation 10, and the case before it of groups within a node. */
 static double group_bandwidth(const machine *on, const grid *g, int i)
 {
 	int64_t preceding = 1;
@@ -46,7 +47,7 @@ static double group_bandwidth(const machine *on, const grid *g, int i)
 	return on->inter / (double)SW_MIN(on->per_node, preceding);
 }
 
-/* Rows times a k by n weight, a byte per element. */
+/* A layer multiplies m rows by a k by n weight, with a byte per element. */
 typedef struct layer {
 	double m, k, n;
 	bool transposed; /* x and y change roles, as in every second layer */
@@ -54,7 +55,7 @@ typedef struct layer {
 
 enum { COLLECTIVES = 5 };
 
-/* 4 to 8, in this order. */
+/* Equations 4 to 8, in this order. */
 static void layer_equations(const machine *on, const grid *g, const layer *l,
                             double seconds[COLLECTIVES])
 {
@@ -72,7 +73,7 @@ static void layer_equations(const machine *on, const grid *g, const layer *l,
 
 /* ---- the same by our model -------------------------------------------------------------- */
 
-/* What algorithm 1 of the paper does for the layer, in the order of its equations. */
+/* The collectives of algorithm 1 of the paper for the layer, in the order of its equations. */
 typedef struct step {
 	sw_collective_kind kind;
 	int axis;
@@ -107,8 +108,8 @@ static double chosen_s(const machine *on, const grid *g, const step *s)
 
 /* ---- grids and machines ----------------------------------------------------------------- */
 
-/* Takes atoms from the innermost outwards for x, y, z and data in turn. False if the sizes do not
- * fall on atoms. */
+/* Assign atoms to x, y, z and data in this order, from the innermost outwards. Return false if the
+ * sizes are not products of atoms. */
 static bool grid_place(const sw_cluster *cluster, grid *g)
 {
 	int32_t a = cluster->atoms.n;
@@ -127,7 +128,7 @@ static bool grid_place(const sw_cluster *cluster, grid *g)
 
 typedef void grid_check(const machine *on, const grid *g);
 
-/* Calls `check` with every grid; returns how many there are. */
+/* Call `check` with every grid and return the number of grids. */
 static int for_each_grid(const machine *on, grid_check *check)
 {
 	int n = 0;
@@ -144,7 +145,7 @@ static int for_each_grid(const machine *on, grid_check *check)
 	return n;
 }
 
-/* Assumption 3 of the paper: no start-up. */
+/* Set all latencies to 0: assumption 3 of the paper is that there is no start-up. */
 static void forget_latencies(sw_cluster *cluster)
 {
 	for (int32_t l = 0; l < cluster->n_levels; l++)
@@ -160,8 +161,8 @@ static void made_machine(machine *on, const char *nodes, const char *devices, in
 	on->intra = 300e9;
 }
 
-/* Section VI: four NICs of 200 Gb/s per node. Inside a node a ring takes what one flow can use of
- * the links. */
+/* Section VI: four NICs of 200 Gb/s per node. Inside a node a ring has the bandwidth that one flow
+ * can use of the links. */
 static void perlmutter(machine *on, const char *devices)
 {
 	sw_error err;
@@ -196,7 +197,7 @@ static void check_on_every_shape(grid_check *check)
 
 /* ---- tests ------------------------------------------------------------------------------ */
 
-static void equations_1_to_3_are_those_of_our_rings(void **state)
+static void our_rings_follow_equations_1_to_3(void **state)
 {
 	(void)state;
 	const char *const sizes[] = {"2", "3", "4", "5", "7", "8"};
@@ -240,7 +241,7 @@ static void equations_4_to_8_hold_on_every_grid(void **state)
 	check_on_every_shape(check_layers);
 }
 
-/* The bandwidth, from the seconds in which a ring of the axis gathers. */
+/* Compute the bandwidth from the seconds in which a ring of the axis gathers. */
 static void check_bandwidths(const machine *on, const grid *g)
 {
 	const int64_t bytes = 1 << 20;
@@ -275,7 +276,7 @@ static void check_block(const machine *on, const grid *g)
 		layer_equations(on, g, &block[i], paper);
 		layer_steps(g, &block[i], steps);
 		for (int s = 0; s < COLLECTIVES; s++) {
-			paper_s += paper[s]; /* 9 */
+			paper_s += paper[s]; /* equation 9 */
 			ours_s += ring_s(on, g, &steps[s]);
 		}
 	}
@@ -297,7 +298,7 @@ static void equation_9_adds_up_for_a_network_on_every_grid_of_perlmutter(void **
 	}
 }
 
-/* Assumption 1 of the paper is the ring; we take what is fastest. */
+/* The paper assumes rings (assumption 1); our model takes the fastest algorithm. */
 static void check_choices(const machine *on, const grid *g)
 {
 	double paper[COLLECTIVES];
@@ -308,7 +309,7 @@ static void check_choices(const machine *on, const grid *g)
 		assert_true(chosen_s(on, g, &steps[s]) <= paper[s] * (1 + 1e-12));
 }
 
-static void what_is_chosen_is_never_slower_than_the_equations(void **state)
+static void the_choice_is_never_slower_than_the_equations(void **state)
 {
 	(void)state;
 	check_on_every_shape(check_choices);
@@ -317,11 +318,11 @@ static void what_is_chosen_is_never_slower_than_the_equations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equations_1_to_3_are_those_of_our_rings),
+		cmocka_unit_test(our_rings_follow_equations_1_to_3),
 		cmocka_unit_test(equations_4_to_8_hold_on_every_grid),
 		cmocka_unit_test(equation_10_is_the_bandwidth_of_every_group),
 		cmocka_unit_test(equation_9_adds_up_for_a_network_on_every_grid_of_perlmutter),
-		cmocka_unit_test(what_is_chosen_is_never_slower_than_the_equations),
+		cmocka_unit_test(the_choice_is_never_slower_than_the_equations),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,7 +156,7 @@ static void measured_points_are_interpolated_in_logarithms(void **state)
 	double before = by(&c, SW_ALGORITHM_HALVING, SW_COLLECTIVE_ALL_REDUCE, 3, 0) /
 	                by(&c, SW_ALGORITHM_HALVING, SW_COLLECTIVE_ALL_REDUCE, 3, 1000);
 	assert_seconds(sw_cost_choose(&c, SW_COLLECTIVE_ALL_REDUCE, 3, 0).seconds, 1e-3 * before);
-	/* what was not measured goes by formula */
+	/* kinds and atoms that were not measured follow the formula */
 	assert_false(sw_cost_choose(&c, SW_COLLECTIVE_ALL_REDUCE, 1, 1000).measured);
 	assert_false(sw_cost_choose(&c, SW_COLLECTIVE_ALL_GATHER, 3, 1000).measured);
 	assert_seconds(seconds(&c, SW_MOVE_ALL_GATHER, 1, 1000), 7);
@@ -185,7 +185,7 @@ static void a_large_all_reduce_is_a_reduce_scatter_and_an_all_gather(void **stat
 	for (uint32_t mask = 1; mask < UINT32_C(1) << c.atoms.n; mask++)
 		for (sw_algorithm a = 0; a < SW_ALGORITHM_CHAIN; a++) {
 			int64_t members = sw_atoms_group_size(&c.atoms, mask), bytes = 12 * 1000000;
-			if (members == 2) /* which exchange all they have */
+			if (members == 2) /* all of them exchange whole operands */
 				continue;
 			assert_seconds(
 				by(&c, a, SW_COLLECTIVE_ALL_REDUCE, mask, bytes),
@@ -208,9 +208,9 @@ static void a_small_all_reduce_exchanges_whole_operands(void **state)
 	sw_cluster_clear(&c);
 }
 
-/* Two nodes of four: a ring sends 7 / 4 of the operand over a node's link, levels send all of it
- * once. */
-static void levels_save_the_links_between_nodes(void **state)
+/* Two nodes of four ranks: a ring sends 7 / 4 of the operand over a node's link, the hierarchical
+ * algorithm sends it once. */
+static void hierarchical_algorithms_save_the_links_between_nodes(void **state)
 {
 	(void)state;
 	const level_text levels[] = {{"2", 0, 1e6, 0}, {"4", 0, 1e9, 0}};
@@ -223,7 +223,7 @@ static void levels_save_the_links_between_nodes(void **state)
 	assert_seconds(levels_of(&c, SW_COLLECTIVE_ALL_REDUCE, 7, bytes), n / 1e6 + inside_s);
 	assert_seconds(levels_of(&c, SW_COLLECTIVE_ALL_GATHER, 7, bytes / 8),
 	               n / 2 / 1e6 + inside_s / 2);
-	/* each sends its block for the other node, once */
+	/* each rank sends its block for the other node, once */
 	assert_seconds(levels_of(&c, SW_COLLECTIVE_ALL_TO_ALL, 7, bytes),
 	               1.5 * (4 * 4 * n / 8 / 1e6 + 3 * n / 4 * 1.2 / 1e9));
 	assert_seconds(levels_of(&c, SW_COLLECTIVE_BROADCAST, 7, bytes), n / 1e6 + 2 * (n / 1e9));
@@ -264,14 +264,14 @@ static void a_single_flow_has_its_own_cap(void **state)
 	uint32_t across = atoms_of_level(&c, 0), all = across | atoms_of_level(&c, 1);
 	assert_seconds(ring(&c, SW_COLLECTIVE_ALL_GATHER, all, 1000), 7 * 1000 / 1e6);
 	assert_seconds(ring(&c, SW_COLLECTIVE_ALL_GATHER, across, 1000),
-	               1000 / 1e6); /* four flows of 1e6, of 8e6 */
+	               1000 / 1e6); /* four flows of 1e6 share a link of 8e6 */
 	assert_seconds(direct(&c, SW_COLLECTIVE_ALL_TO_ALL, across, 1000), 1.5 * (500 / 1e6));
 	assert_seconds(ring(&c, SW_COLLECTIVE_ALL_TO_ALL, all, 1000), 500 / 1e6);
 	assert_seconds(direct(&c, SW_COLLECTIVE_PERMUTE, across, 1000), 1000 / 1e6);
 	sw_cluster_clear(&c);
 }
 
-static void groups_that_share_a_link_get_in_each_other_s_way(void **state)
+static void groups_that_share_a_link_contend(void **state)
 {
 	(void)state;
 	const level_text levels[] = {{"2", 0, 1e6, 0}, {"4", 0, 1e9, 0}};
@@ -295,7 +295,7 @@ static void only_crossed_levels_count(void **state)
 	assert_seconds(ring(&c, SW_COLLECTIVE_ALL_GATHER, 6, 1000), 3 * 1e-3 + 3000 / 1e6);
 	assert_seconds(ring(&c, SW_COLLECTIVE_ALL_GATHER, 5, 1000), 3 * 1 + 3000 / (1e3 / 2));
 	assert_seconds(direct(&c, SW_COLLECTIVE_PERMUTE, 6, 1000),
-	               1e-3 + 1000 / 1e6); /* half of two ranks' data each */
+	               1e-3 + 1000 / 1e6); /* half of the data of each of two ranks */
 	sw_cluster_clear(&c);
 }
 
@@ -341,19 +341,20 @@ static void nodes_of_one_and_four_are_one_group_of_five(void **state)
 	assert_int_equal(c.atoms.n, 1);
 	assert_seconds(ring(&c, SW_COLLECTIVE_ALL_GATHER, 1, 1000), 4e-3 + 4000 / 1e6);
 	assert_seconds(ring(&c, SW_COLLECTIVE_ALL_REDUCE, 1, 1000), 8e-3 + 1600 / 1e6);
-	/* the single device sends four fifths across; so do, all together, the four with a fifth
+	/* the single device sends four fifths across; the four together do so too, with a fifth
 	 * each */
 	assert_seconds(direct(&c, SW_COLLECTIVE_ALL_TO_ALL, 1, 1000), 1.06e-3 + 1.5 * 800 / 1e6);
 	assert_seconds(direct(&c, SW_COLLECTIVE_PERMUTE, 1, 1000), 1e-3 + 1000 / 1e6);
-	/* levels: four fifths come into the single device's node; inside the other all goes round,
-	 * 3 / 4 of it, not overlapped */
+	/* hierarchical: four fifths enter the single device's node; inside the other all goes
+	 * round, 3 / 4 of it, not overlapped */
 	assert_seconds(levels_of(&c, SW_COLLECTIVE_ALL_GATHER, 1, 1000),
 	               1e-3 + 1.04e-4 + 4000 / 1e6 + 3750 * 1.2 / 1e8);
 	sw_cluster_clear(&c);
 }
 
-/* Nodes of 2 and 4 devices: six as atoms 3 and 2, so that pairs (0 1) (2 3) (4 5) lie within nodes,
- * and the groups (0 2 4), (1 3 5) have one member in the first node and two in the second. */
+/* Nodes of 2 and 4 devices. The six devices have atoms 3 and 2, so that pairs (0 1) (2 3) (4 5) are
+ * within nodes, and the groups (0 2 4), (1 3 5) have one member in the first node and two in the
+ * second. */
 static void the_busiest_part_decides(void **state)
 {
 	(void)state;
@@ -370,8 +371,8 @@ static void the_busiest_part_decides(void **state)
 	sw_cluster_clear(&c);
 }
 
-/* Three nodes of one device with links of 1, 2 and 3: who is slow combines less. */
-static void links_that_differ_decide_who_combines_what(void **state)
+/* Three nodes of one device with links of 1, 2 and 3: the slowest combines least. */
+static void slower_links_combine_less(void **state)
 {
 	(void)state;
 	const level_text levels[] = {{"3", 0, 1e6, 0}};
@@ -380,7 +381,7 @@ static void links_that_differ_decide_who_combines_what(void **state)
 	sw_cluster c;
 	make_cluster(&c, levels, 1);
 	c.levels[0].part_bandwidth = links;
-	/* the first has none; (1 + x) / 2 = (1 + 1 - x) / 3 */
+	/* the first has no share; (1 + x) / 2 = (1 + 1 - x) / 3 */
 	sw_cost_link_shares(links, 3, shares);
 	assert_true(shares[0] == 0);
 	assert_seconds(shares[1], 0.2);
@@ -395,7 +396,7 @@ static void links_that_differ_decide_who_combines_what(void **state)
 	sw_cluster_clear(&c);
 }
 
-/* The same cluster, once with the counts as a list that happens to be of equal nodes. */
+/* The same cluster, once with its counts given as a list in which all nodes are equal. */
 static void places_and_atoms_agree_where_parts_are_equal(void **state)
 {
 	(void)state;
@@ -407,15 +408,16 @@ static void places_and_atoms_agree_where_parts_are_equal(void **state)
 		for (size_t k = 0; k < SW_COUNT(communicating); k++) {
 			double from_atoms = seconds(&c, communicating[k], mask, 123456);
 			int64_t count = c.levels[0].count;
-			c.levels[0].count = 0; /* claims to be unequal: the places are looked at */
+			/* marks the level as unequal, so that the places are used */
+			c.levels[0].count = 0;
 			assert_seconds(seconds(&c, communicating[k], mask, 123456), from_atoms);
 			c.levels[0].count = count;
 		}
 	sw_cluster_clear(&c);
 }
 
-/* Several as one take no less than the sum of their shares, and what can't be one has no share but
- * all of it. */
+/* Check that combined collectives take no less than the sum of their shares, and that the share of
+ * a kind that cannot be combined is its own seconds. */
 static void assert_shares(const sw_cluster *c)
 {
 	for (sw_collective_kind kind = 0; kind < SW_COLLECTIVE_COUNT; kind++)
@@ -431,12 +433,12 @@ static void assert_shares(const sw_cluster *c)
 		}
 }
 
-static void several_as_one_take_no_less_than_their_shares(void **state)
+static void combined_collectives_take_no_less_than_their_shares(void **state)
 {
 	(void)state;
 	const level_text levels[] = {{"2", 1e-4, 1e8, 0}, {"2", 1e-5, 1e9, 0}};
 	const sw_measurement points[] = {
-		/* 10 MB are moved at a rate that nothing else reaches */
+		/* 10 MB move at a rate that no formula reaches */
 		{SW_COLLECTIVE_ALL_REDUCE, 3, SW_ALGORITHM_HALVING, 1000, 1e-3, 0},
 		{SW_COLLECTIVE_ALL_REDUCE, 3, SW_ALGORITHM_RING, 10000000, 2e-3, 0},
 		{SW_COLLECTIVE_ALL_REDUCE, 3, SW_ALGORITHM_RING, 100000000, 5e-1, 0},
@@ -455,7 +457,7 @@ static void several_as_one_take_no_less_than_their_shares(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(several_as_one_take_no_less_than_their_shares),
+		cmocka_unit_test(combined_collectives_take_no_less_than_their_shares),
 		cmocka_unit_test(one_level_follows_the_closed_forms),
 		cmocka_unit_test(halving_takes_any_number_of_ranks),
 		cmocka_unit_test(the_fastest_algorithm_is_chosen),
@@ -463,15 +465,15 @@ int main(void)
 		cmocka_unit_test(local_moves_and_groups_of_one_are_free),
 		cmocka_unit_test(a_large_all_reduce_is_a_reduce_scatter_and_an_all_gather),
 		cmocka_unit_test(a_small_all_reduce_exchanges_whole_operands),
-		cmocka_unit_test(levels_save_the_links_between_nodes),
+		cmocka_unit_test(hierarchical_algorithms_save_the_links_between_nodes),
 		cmocka_unit_test(groups_of_one_member_per_node_share_its_link),
 		cmocka_unit_test(a_single_flow_has_its_own_cap),
-		cmocka_unit_test(groups_that_share_a_link_get_in_each_other_s_way),
+		cmocka_unit_test(groups_that_share_a_link_contend),
 		cmocka_unit_test(only_crossed_levels_count),
 		cmocka_unit_test(more_bytes_and_more_members_are_never_cheaper),
 		cmocka_unit_test(nodes_of_one_and_four_are_one_group_of_five),
 		cmocka_unit_test(the_busiest_part_decides),
-		cmocka_unit_test(links_that_differ_decide_who_combines_what),
+		cmocka_unit_test(slower_links_combine_less),
 		cmocka_unit_test(places_and_atoms_agree_where_parts_are_equal),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

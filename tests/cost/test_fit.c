@@ -1,5 +1,5 @@
-/* Fitting: known figures are found again from what the formulas say under them, with noise and
- * outliers. */
+/* Fitting: known figures are recovered from the seconds that the formulas give under them, with
+ * noise and outliers. */
 #include <math.h>
 #include <string.h>
 
@@ -7,14 +7,14 @@
 #include "cost/fit.h"
 #include "test.h"
 
-#define NOISE 0.02    /* standard deviation of the measured, relative */
-#define OUTLIERS 0.08 /* share of points that took */
-#define LATE 2.5      /* times as long */
-#define MOST_POINTS 4000
+#define NOISE 0.02    /* relative standard deviation of measured seconds */
+#define OUTLIERS 0.08 /* fraction of outliers among the points */
+#define LATE 2.5      /* factor on the seconds of an outlier */
+#define MAX_POINTS 4000
 
 typedef struct point_list {
-	sw_link_point at[MOST_POINTS];
-	double exact[MOST_POINTS];
+	sw_link_point at[MAX_POINTS];
+	double exact[MAX_POINTS];
 	int32_t n;
 } point_list;
 
@@ -25,7 +25,7 @@ static void add_point(point_list *p, const sw_cluster *truth, sw_link_point poin
 	                            : sw_cost_pair(truth, point.from, point.to, point.bytes);
 	if (!isfinite(point.seconds) || point.seconds <= 0)
 		return;
-	assert_true(p->n < MOST_POINTS);
+	assert_true(p->n < MAX_POINTS);
 	p->exact[p->n] = point.seconds;
 	uint64_t i = (uint64_t)p->n;
 	point.seconds *= exp(NOISE * sw_random_normal(1, 0, i));
@@ -35,7 +35,7 @@ static void add_point(point_list *p, const sw_cluster *truth, sw_link_point poin
 	p->at[p->n++] = point;
 }
 
-/* Every algorithm of every collective over every set of atoms, and a pair of every two devices. */
+/* Add every algorithm of every collective over every set of atoms, and every pair of devices. */
 static void add_points(point_list *p, const sw_cluster *truth)
 {
 	for (int64_t bytes = 1024; bytes <= 64 << 20; bytes *= 16) {
@@ -60,7 +60,7 @@ static void add_points(point_list *p, const sw_cluster *truth)
 	}
 }
 
-/* Guesses that are wrong by up to `factor`, up or down. */
+/* Return a guess that is wrong by up to `factor`, up or down. */
 static double wrong(double value, double factor, uint64_t i)
 {
 	return value * exp((2 * sw_random_unit(2, 0, i) - 1) * log(factor));
@@ -113,8 +113,8 @@ static double value_of(const sw_cluster *truth, const char *name)
 	return 0;
 }
 
-/* Under the fitted figures every point takes as long as it truly does; and every figure that was
- * seen is the true one. */
+/* Check that under the fitted figures every point takes as long as it truly does, and that every
+ * figure that was seen is the true one. */
 static void check_recovery(const sw_cluster *truth)
 {
 	static point_list p;
@@ -132,7 +132,7 @@ static void check_recovery(const sw_cluster *truth)
 		assert_near(sw_collective_name(p.at[i].kind), p.at[i].fitted_s, p.exact[i], 0.05);
 	assert_true(fit.n_parameters > 0 && fit.n_points == p.n);
 	assert_true(fit.median_error < 1.5 * NOISE);
-	assert_true(fit.worst_error > 0.5); /* an outlier's */
+	assert_true(fit.worst_error > 0.5); /* that of an outlier */
 	int seen = 0;
 	for (int32_t i = 0; i < fit.n_parameters; i++) {
 		const sw_fit_parameter *f = &fit.parameters[i];
@@ -148,7 +148,7 @@ static void check_recovery(const sw_cluster *truth)
 	sw_arena_clear(&arena);
 }
 
-static void figures_are_found_again(void **state)
+static void known_figures_are_recovered(void **state)
 {
 	(void)state;
 	static const level_text shapes[][3] = {
@@ -169,7 +169,7 @@ static void figures_are_found_again(void **state)
 	}
 }
 
-static void contention_and_unequal_links_are_found_again(void **state)
+static void contention_and_unequal_links_are_recovered(void **state)
 {
 	(void)state;
 	static const double links[] = {120e6, 60e6, 250e6};
@@ -203,7 +203,7 @@ static void without_points_the_guess_stays(void **state)
 	sw_cluster_clear(&shape);
 }
 
-/* Work of all kinds, in sizes from a few elements to more than any cache holds. */
+/* Return work of all kinds, in sizes from a few elements to more than any cache holds. */
 static sw_kernel_work some_work(uint64_t n)
 {
 	return (sw_kernel_work){.flops = exp(7 + 14 * sw_random_unit(3, 0, n)),
@@ -220,7 +220,7 @@ static void assert_term(const char *what, double found, double truth)
 		assert_true(found == 0);
 }
 
-static void kernels_are_found_again(void **state)
+static void known_kernels_are_recovered(void **state)
 {
 	(void)state;
 	enum { EACH = 120, FAMILIES = 3 };
@@ -291,10 +291,10 @@ static void a_pair_takes_the_narrower_link(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(figures_are_found_again),
-		cmocka_unit_test(contention_and_unequal_links_are_found_again),
+		cmocka_unit_test(known_figures_are_recovered),
+		cmocka_unit_test(contention_and_unequal_links_are_recovered),
 		cmocka_unit_test(without_points_the_guess_stays),
-		cmocka_unit_test(kernels_are_found_again),
+		cmocka_unit_test(known_kernels_are_recovered),
 		cmocka_unit_test(a_pair_takes_the_narrower_link),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Replica groups that are sets of atoms are told from those that are not. */
+/* Replica groups that are sets of atoms are distinguished from those that are not. */
 #include "test.h"
 
 #include "cost/cost.h"
@@ -53,7 +53,7 @@ static void no_groups_are_all_ranks(void **state)
 }
 
 /* The digits of an iota form need not be those of the devices. */
-static void an_iota_form_is_what_its_list_is(void **state)
+static void an_iota_form_has_the_atoms_of_its_list(void **state)
 {
 	(void)state;
 	static const sw_atoms shapes[] = {
@@ -115,7 +115,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lists_are_recognised),
 		cmocka_unit_test(no_groups_are_all_ranks),
-		cmocka_unit_test(an_iota_form_is_what_its_list_is),
+		cmocka_unit_test(an_iota_form_has_the_atoms_of_its_list),
 		cmocka_unit_test(every_mask_is_recognised_in_iota_form_and_as_a_list),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

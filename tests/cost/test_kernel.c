@@ -59,12 +59,13 @@ static void ops_follow_the_roofline(void **state)
 		{"matmul", 2e9 / 50e9 + overhead},
 		{"matmul_bf16", 2e9 / 200e9 + overhead},
 		{"matmul_wide", 2e9 / 200e9 + overhead},
-		{"matmul_f64", 2e9 / 50e9 + overhead}, /* not in the file: as f32 */
+		{"matmul_f64", 2e9 / 50e9 + overhead}, /* not in the file: runs at f32's rate */
 		{"matvec", 4 * (1e6 + 2e3) / 1e9 + overhead},
 		{"plus", 12e3 / 1e9 + overhead},
 		{"scaled", 12e3 / 1e9 + overhead},
 		{"xb", 6e6 / 1e9 + overhead},
-		{"cumulative", 500500 / 6e9 + overhead}, /* the vector rate: 6 per byte */
+		/* the vector rate: 6 operations per byte */
+		{"cumulative", 500500 / 6e9 + overhead},
 		{"row", 8e4 / 1e9 + overhead},
 		{"updated", 8e4 / 1e9 + overhead},
 		{"rows", (8e4 + 40) / 1e9 + overhead},
@@ -72,7 +73,7 @@ static void ops_follow_the_roofline(void **state)
 		{"x", 0},
 		{"zero", 0},
 		{"flat", 0},
-		{"call", 0}, /* its body's ops are counted by themselves */
+		{"call", 0}, /* the ops of its body are counted by themselves */
 	};
 	const level_text levels[] = {{"2", 1e-3, 1e6, 0}};
 	sw_cluster c;
@@ -87,7 +88,7 @@ static void ops_follow_the_roofline(void **state)
 	sw_cluster_clear(&c);
 }
 
-static void what_is_fitted_of_the_family_takes_the_roofline_s_place(void **state)
+static void a_fitted_family_replaces_the_roofline(void **state)
 {
 	(void)state;
 	const level_text levels[] = {{"2", 1e-3, 1e6, 0}};
@@ -97,17 +98,17 @@ static void what_is_fitted_of_the_family_takes_the_roofline_s_place(void **state
 		double seconds;
 	} cases[] = {
 		{"matmul", SW_FAMILY_MATMUL, 1e-3 + 1e-4 + 2e9 / 1e9 + 12e6 / 1e8},
-		/* no term of flops */
+		/* the fit has no term of flops */
 		{"plus", SW_FAMILY_ELEMENTWISE, 2e-3 + 1e4 / 5e9 + 2e3 / 5e8},
 		{"scaled", SW_FAMILY_ELEMENTWISE,
 	         2e-3 + 8e3 / 5e9}, /* cached; one operand is a single element */
 		{"matvec", SW_FAMILY_MATMUL, 1e-3 + 1e-4 + 2e6 / 1e9 + 4 * (1e6 + 2e3) / 1e8},
 		{"quotient", SW_FAMILY_TRANSCENDENTAL, (double)0.35F * 1000 / 1e6},
-		{"row", SW_FAMILY_MOVE, 1e-6},          /* one run: all of it */
+		{"row", SW_FAMILY_MOVE, 1e-6},          /* the whole array is one run */
 		{"turned", SW_FAMILY_MOVE, 1e6 * 1e-6}, /* each element is a run */
 		{"sums", SW_FAMILY_REDUCE, 1000 * 1e-3 + 1000 * 1e-6},
 		{"sums_of_columns", SW_FAMILY_REDUCE, 1000 * 1e-6},
-		/* nothing fitted: the roofline */
+		/* the family has no fit: the roofline applies */
 		{"rows", SW_FAMILY_INDEXED, (8e4 + 40) / 1e9 + 10e-6},
 		{"flat", SW_FAMILY_COUNT, 0},
 		{"call", SW_FAMILY_COUNT, 0},
@@ -143,7 +144,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ops_follow_the_roofline),
-		cmocka_unit_test(what_is_fitted_of_the_family_takes_the_roofline_s_place),
+		cmocka_unit_test(a_fitted_family_replaces_the_roofline),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

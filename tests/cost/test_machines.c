@@ -1,5 +1,5 @@
-/* The cluster files of real machines (clusters/): what follows from one by the cost model is what
- * the file's source says of the machine. */
+/* The cluster files of real machines (clusters/): the cost model derives from each file what the
+ * file's source says of the machine. */
 #include "cost/clusters.h"
 
 #include <math.h>
@@ -26,8 +26,8 @@ static void assert_about(const char *what, double actual, double expected, doubl
 
 /* ---- links ------------------------------------------------------------------------------ */
 
-/* The atoms that step across the outermost level, and of each level further in so many that a group
- * has `inner` members in a part. */
+/* Return the atoms that step across the outermost level, and those of each inner level until a
+ * group has `inner` members in an outermost part. */
 static uint32_t group_atoms(const sw_cluster *cluster, int64_t inner)
 {
 	uint32_t atoms = atoms_of_level(cluster, 0);
@@ -47,8 +47,8 @@ static double without_latency(const sw_cluster *cluster, sw_algorithm algorithm,
 	       sw_cost_algorithm(cluster, algorithm, kind, atoms, 0);
 }
 
-/* Bytes per second of a ring, from the seconds of its all-reduce: AxoNN equation 3, AutoDDL
- * table 2. */
+/* Return the bytes per second of a ring, from the seconds of its all-reduce: AxoNN equation 3,
+ * AutoDDL table 2. */
 static double ring_bandwidth(const sw_cluster *cluster, uint32_t atoms)
 {
 	double g = (double)sw_atoms_group_size(&cluster->atoms, atoms);
@@ -56,8 +56,8 @@ static double ring_bandwidth(const sw_cluster *cluster, uint32_t atoms)
 	       without_latency(cluster, SW_ALGORITHM_RING, SW_COLLECTIVE_ALL_REDUCE, atoms);
 }
 
-/* Of rings over all nodes with `members` devices in each, so that the others form rings of their
- * own that leave the node, too. */
+/* Rings over all nodes with `members` devices in each; the other devices form rings of their own,
+ * which leave the node, too. */
 static const struct {
 	const char *name;
 	int64_t members;
@@ -102,7 +102,7 @@ static void rings_between_nodes_have_the_bandwidth_that_the_source_says(void **s
 	}
 }
 
-/* AxoNN equation 10 for all that its grid of GPUs can be, on 64 to 1024 of them. */
+/* Check AxoNN equation 10 for all grids of GPUs, on 64 to 1024 of them. */
 static void axonn_equation_10_holds_at_all_its_sizes(void **state)
 {
 	static const char *const names[] = {"perlmutter", "frontier"}, *const sizes[] = {
@@ -127,10 +127,10 @@ static void axonn_equation_10_holds_at_all_its_sizes(void **state)
 		}
 }
 
-/* Bytes per second of a part's link, from the seconds in which all g devices at work send to each
- * other, `here` of them in the part, one of `peers`: messages in one piece take 1.5 times as long
- * as the link would, and streams from more than one other part crowd (forms.c, WHOLE and CROWDING).
- */
+/* Return the bytes per second of a part's link, from the seconds in which all g devices send to
+ * each other, `here` of them in the part, which is one of `peers`. Messages in one piece take 1.5
+ * times as long as the link would, and streams from more than one other part slow each other
+ * (forms.c, UNPIPELINED and INCAST). */
 static double link_bandwidth(const sw_cluster *cluster, uint32_t atoms, double here, double peers)
 {
 	double g = (double)sw_atoms_group_size(&cluster->atoms, atoms);
@@ -140,7 +140,7 @@ static double link_bandwidth(const sw_cluster *cluster, uint32_t atoms, double h
 	return 1.5 * (1 + 0.1 * fmax(peers - 2, 0)) * leaving / seconds;
 }
 
-/* Two nodes, or slices, whole; of unequal ones, the slower decides. */
+/* Two whole nodes, or slices; of unequal ones, the slower decides. */
 static const struct {
 	const char *name, *part;
 	double here, bandwidth;
@@ -207,7 +207,7 @@ static void devices_of_a_node_send_as_much_as_the_source_says(void **state)
 	}
 }
 
-/* What a message takes that has the links for itself. */
+/* Seconds of a message that has the links for itself. */
 static const struct {
 	const char *name;
 	int64_t from, to;
@@ -231,7 +231,7 @@ static const struct {
 	{"rhino-m8", 0, 1, 1 / 25., "NVIDIA: a link of NVLink 2, 25 GB/s"},
 };
 
-static void messages_take_what_the_source_says(void **state)
+static void messages_take_as_long_as_the_source_says(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(messages); i++) {
@@ -244,8 +244,8 @@ static void messages_take_what_the_source_says(void **state)
 	}
 }
 
-/* Two nodes exchange half of what they sum, and send the other half: the operand crosses each link
- * once. */
+/* Two nodes exchange half of the data that they sum, and send the other half: the operand crosses
+ * each link once. */
 static void an_all_reduce_of_1_gb_over_100_gb_s_takes_80_ms(void **state)
 {
 	static const char *const names[] = {"google-cloud-2x16", "dgx-a100-2x8", "rhino-m8"};
@@ -262,8 +262,8 @@ static void an_all_reduce_of_1_gb_over_100_gb_s_takes_80_ms(void **state)
 	}
 }
 
-/* Google's figure is for a chip's six links, both directions together: two per axis, which a ring
- * along it has for itself. */
+/* Google's figure is for a chip's six links, both directions together: two links per axis, which a
+ * ring along the axis has for itself. */
 static void rings_along_the_axes_of_a_tpu_pod_have_all_its_links(void **state)
 {
 	sw_cluster cluster;
@@ -276,7 +276,7 @@ static void rings_along_the_axes_of_a_tpu_pod_have_all_its_links(void **state)
 	sw_cluster_clear(&cluster);
 }
 
-/* Where two nodes have other links: the exchange is done when the slower one is. */
+/* Where two nodes have different links, the exchange is done when the slower one is. */
 static void unequal_nodes_wait_for_the_slower_link(void **state)
 {
 	static const struct {
@@ -293,7 +293,7 @@ static void unequal_nodes_wait_for_the_slower_link(void **state)
 	}
 }
 
-/* B10: four rings over two nodes of 25 and 50 Gb/s have a quarter of the slower. */
+/* B10: four rings over two nodes of 25 and 50 Gb/s have a quarter of the slower link. */
 static void four_rings_share_the_slower_of_two_links(void **state)
 {
 	static const char *const names[] = {"autodist-b10", "autodist-b11"};
@@ -313,7 +313,7 @@ static void four_rings_share_the_slower_of_two_links(void **state)
 static const struct {
 	const char *name, *part;
 	sw_type type;
-	double flops, memory_bytes; /* 0: the source does not say */
+	double flops, memory_bytes; /* 0: the source does not give it */
 	const char *source;
 } sums[] = {
 	{"piz-daint", "1", SW_F32, 9.3e12, 16e9, "AutoDDL 5.2.1, NVIDIA"},
@@ -349,7 +349,7 @@ static const struct {
 	{"tpu-v5p", "512", SW_BF16, 512 * 459e12, 512 * 95 * 0x1p30, "Google: 8x8x8"},
 };
 
-static void devices_add_up_to_what_the_source_says_of_the_whole(void **state)
+static void devices_add_up_to_the_whole_that_the_source_gives(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(sums); i++) {
@@ -364,7 +364,7 @@ static void devices_add_up_to_what_the_source_says_of_the_whole(void **state)
 	}
 }
 
-/* A step's utilization, with all that it waits for, is less than what matmuls alone reach. */
+/* A step's utilization includes all its waiting, so it is less than that of matmuls alone. */
 static void matmuls_reach_more_than_whole_steps(void **state)
 {
 	static const struct {
@@ -388,12 +388,12 @@ int main(void)
 		cmocka_unit_test(axonn_equation_10_holds_at_all_its_sizes),
 		cmocka_unit_test(nodes_send_as_much_as_the_source_says),
 		cmocka_unit_test(devices_of_a_node_send_as_much_as_the_source_says),
-		cmocka_unit_test(messages_take_what_the_source_says),
+		cmocka_unit_test(messages_take_as_long_as_the_source_says),
 		cmocka_unit_test(an_all_reduce_of_1_gb_over_100_gb_s_takes_80_ms),
 		cmocka_unit_test(rings_along_the_axes_of_a_tpu_pod_have_all_its_links),
 		cmocka_unit_test(unequal_nodes_wait_for_the_slower_link),
 		cmocka_unit_test(four_rings_share_the_slower_of_two_links),
-		cmocka_unit_test(devices_add_up_to_what_the_source_says_of_the_whole),
+		cmocka_unit_test(devices_add_up_to_the_whole_that_the_source_gives),
 		cmocka_unit_test(matmuls_reach_more_than_whole_steps),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ static void cost_text(const char *text, sw_cluster *c, sw_program_cost *cost)
 
 #define SUM "sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n"
 
-/* Atoms 0 (nodes), 1 and 2 (devices). */
+/* The collectives work over atoms 0 (nodes), 1 and 2 (devices). */
 static void collectives_in_a_loop_count_once_per_trip(void **state)
 {
 	(void)state;
@@ -53,9 +53,8 @@ static void collectives_in_a_loop_count_once_per_trip(void **state)
 	double communication = 3 * (seconds(&c, SW_MOVE_ALL_REDUCE, 6, 256) +
 	                            seconds(&c, SW_MOVE_PERMUTE, 4, 256)) +
 	                       seconds(&c, SW_MOVE_ALL_GATHER, 7, 256);
-	double compute =
-		/* next; less, once more than the body */
-		3 * (12 / 1e9 + 10e-6) + 4 * (9 / 1e9 + 10e-6);
+	/* `next` in each iteration; `less` in the condition, once more than the body */
+	double compute = 3 * (12 / 1e9 + 10e-6) + 4 * (9 / 1e9 + 10e-6);
 	assert_seconds(cost.communication_s, communication);
 	assert_seconds(cost.compute_s, compute);
 	assert_seconds(cost.step_time_s, compute + communication);
@@ -78,7 +77,8 @@ static void payload_is_that_of_the_rank_that_sends_most(void **state)
 	sw_program_cost cost;
 	cost_text(text, &c, &cost);
 	assert_int_equal(cost.payload_bytes,
-	                 256 + 128); /* rank 3; what rank 2 sends itself does not travel */
+	                 /* rank 3; the bytes that rank 2 sends itself are not counted */
+	                 256 + 128);
 	assert_int_equal(cost.collectives, 3);
 	sw_cluster_clear(&c);
 }
@@ -107,15 +107,16 @@ static void every_kind_of_collective_has_its_payload(void **state)
 	sw_program_cost cost;
 	cost_text(text, &c, &cost);
 	assert_int_equal(cost.payload_bytes, 128 + 768 + 2 * (224 + 896) + 256);
+	/* The groups of the last op are not a set of atoms, so it costs as much as over all atoms.
+	 */
 	assert_seconds(cost.communication_s, seconds(&c, SW_MOVE_REDUCE_SCATTER, 1, 256) +
 	                                             seconds(&c, SW_MOVE_ALL_TO_ALL, 6, 1024) +
 	                                             seconds(&c, SW_MOVE_ALL_REDUCE, 7, 1280) +
-	                                             /* groups of no set of atoms: as if all */
 	                                             seconds(&c, SW_MOVE_ALL_REDUCE, 7, 256));
 	sw_cluster_clear(&c);
 }
 
-static void the_dearest_branch_counts_and_a_shared_call_counts_twice(void **state)
+static void the_longest_branch_counts_and_a_shared_call_counts_twice(void **state)
 {
 	(void)state;
 	const char *text =
@@ -140,7 +141,7 @@ static void the_dearest_branch_counts_and_a_shared_call_counts_twice(void **stat
 	sw_cluster_clear(&c);
 }
 
-static void peak_is_that_of_liveness(void **state)
+static void the_peak_is_that_of_liveness(void **state)
 {
 	(void)state;
 	const char *text =
@@ -158,7 +159,7 @@ static void peak_is_that_of_liveness(void **state)
 	sw_cluster_clear(&c);
 }
 
-/* Trip counts come from the text: too many of them must not overflow. */
+/* Trip counts come from the text: large ones must not overflow. */
 static void counts_that_do_not_fit_stay_at_the_largest(void **state)
 {
 	(void)state;
@@ -191,8 +192,8 @@ static void counts_that_do_not_fit_stay_at_the_largest(void **state)
 	sw_cluster_clear(&c);
 }
 
-/* A collective in two halves costs what it begins, once. */
-static void an_async_start_is_what_it_begins(void **state)
+/* An asynchronous collective costs as much as the collective that it starts, once. */
+static void an_async_start_costs_as_much_as_its_collective(void **state)
 {
 	(void)state;
 	const char *text =
@@ -239,11 +240,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(collectives_in_a_loop_count_once_per_trip),
-		cmocka_unit_test(an_async_start_is_what_it_begins),
+		cmocka_unit_test(an_async_start_costs_as_much_as_its_collective),
 		cmocka_unit_test(payload_is_that_of_the_rank_that_sends_most),
 		cmocka_unit_test(every_kind_of_collective_has_its_payload),
-		cmocka_unit_test(the_dearest_branch_counts_and_a_shared_call_counts_twice),
-		cmocka_unit_test(peak_is_that_of_liveness),
+		cmocka_unit_test(the_longest_branch_counts_and_a_shared_call_counts_twice),
+		cmocka_unit_test(the_peak_is_that_of_liveness),
 		cmocka_unit_test(counts_that_do_not_fit_stay_at_the_largest),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Numbers in base ten, against the C library. */
+/* Decimal numbers, compared with the C library. */
 #include "frontend/helpers.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* What is refused, and where the message points. */
+/* Texts that are refused, and the place that the message points to. */
 #include "frontend/helpers.h"
 
 #include <string.h>
@@ -264,7 +264,7 @@ static void nesting_is_bounded(void **state)
 	sw_text_clear(&text);
 }
 
-/* Every beginning of a good text is refused without harm, or is a good text itself. */
+/* Every prefix of a good text is refused with an error, or is a good text itself. */
 static void truncated_text_is_refused(void **state)
 {
 	(void)state;
@@ -276,7 +276,7 @@ static void truncated_text_is_refused(void **state)
 	size_t accepted = 0;
 	for (size_t n = 0; n < length; n++) {
 		sw_program *program = NULL;
-		/* so that the address sanitizer sees a step too far */
+		/* allocated exactly, so that the address sanitizer sees a step too far */
 		char *copy = malloc(n ? n : 1);
 		memcpy(copy, text, n);
 		if (sw_read_hlo(copy, n, "", &program, &err) == SW_OK) {

@@ -1,4 +1,4 @@
-/* Literals of every type: the bytes they become, and that printing keeps them. */
+/* Literals of every type: their bytes, and that printing preserves them. */
 #include "frontend/helpers.h"
 
 #include <string.h>
@@ -167,7 +167,7 @@ static void a_constant_tuple_is_a_constant_per_leaf(void **state)
 	sw_program_free(program);
 }
 
-/* Every element type's every code, for the types of one byte or less and for f16 and bf16. */
+/* Test every code of the types of one byte or less, and of f16 and bf16. */
 static void all_codes_of_small_floats_survive_printing(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* Each element of the grammar: that it is read, what it becomes, that printing keeps it. */
+/* Each element of the grammar: it is read, it has the right meaning, and printing preserves it. */
 #include "frontend/helpers.h"
 
 #include <string.h>
@@ -162,7 +162,7 @@ static void the_root_is_marked_or_last(void **state)
 	sw_program_free(program);
 }
 
-/* ---- what things become ----------------------------------------------------------------- */
+/* ---- meanings --------------------------------------------------------------------------- */
 
 static void tuples_become_values(void **state)
 {
@@ -215,7 +215,7 @@ static const char *extra_of(const sw_extra *extras, const char *name)
 	return NULL;
 }
 
-static void what_is_not_understood_is_kept(void **state)
+static void attributes_that_are_not_understood_are_kept(void **state)
 {
 	(void)state;
 	sw_program *program = read_text(
@@ -310,7 +310,7 @@ int main(void)
 		cmocka_unit_test(the_root_is_marked_or_last),
 		cmocka_unit_test(tuples_become_values),
 		cmocka_unit_test(aliases_count_leaves),
-		cmocka_unit_test(what_is_not_understood_is_kept),
+		cmocka_unit_test(attributes_that_are_not_understood_are_kept),
 		cmocka_unit_test(trip_counts_are_found),
 		cmocka_unit_test(groups_have_these_members),
 	};

@@ -1,4 +1,4 @@
-/* Which files are read, and how the others are refused. */
+/* The files that are read, and how others are refused. */
 #include "frontend/helpers.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 typedef struct file_case {
 	const char *content;
 	size_t length;       /* 0: strlen */
-	const char *message; /* how it begins */
+	const char *message; /* the beginning of the message */
 } file_case;
 
 static const file_case refused[] = {

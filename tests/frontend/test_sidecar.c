@@ -1,4 +1,4 @@
-/* Sidecars: good ones, every deviation, and what is known without one. */
+/* Sidecars: good ones, every deviation, and the defaults without one. */
 #include "frontend/helpers.h"
 
 #include <string.h>
@@ -81,7 +81,7 @@ static void a_good_sidecar_is_read(void **state)
 	sw_sidecar_clear(&s);
 }
 
-/* The good one with a part replaced. */
+/* The good sidecar with a part replaced. */
 typedef struct deviation {
 	const char *from, *to, *message;
 } deviation;
@@ -93,8 +93,7 @@ static const deviation deviations[] = {
 	{"\"version\": 1", "\"version\": \"1\"", "version: expected an integer, found a string"},
 	{"\"version\": 1, ", "", "version: missing, expected an integer"},
 	{"\"program\": \"m\"", "\"program\": 3", "program: expected a string, found an integer"},
-	{"\"program\": \"m\"", "\"program\": \"m\", \"extra\": 1",
-         "extra: no such key is known here"},
+	{"\"program\": \"m\"", "\"program\": \"m\", \"extra\": 1", "extra: unknown key"},
 	{"0.001", "null", "learning_rate: expected a number, found null"},
 	{"0.001", "-1", "learning_rate: expected a number from 0, found -1"},
 	{"\"inputs\": [", "\"inputs\": [1, ",
@@ -113,8 +112,7 @@ static const deviation deviations[] = {
 	{"\"data\"", "\"date\"",
          "inputs[2].role: expected parameter, moment, counter, data, loss or other, found "
          "\"date\""},
-	{"\"role\": \"data\"", "\"role\": \"data\", \"roll\": 1",
-         "inputs[2].roll: no such key is known here"},
+	{"\"role\": \"data\"", "\"role\": \"data\", \"roll\": 1", "inputs[2].roll: unknown key"},
 	{"{\"kind\": \"normal\", \"mean\": 0, \"std\": 0.02}", "3",
          "inputs[0].init: expected an object, found an integer"},
 	{"\"normal\"", "\"gauss\"",
@@ -122,7 +120,7 @@ static const deviation deviations[] = {
          "\"gauss\""},
 	{"\"std\": 0.02", "\"std\": -0.02",
          "inputs[0].init.std: expected a deviation from 0, found -0.02"},
-	{"\"std\": 0.02", "\"scale\": 1", "inputs[0].init.scale: no such key is known here"},
+	{"\"std\": 0.02", "\"scale\": 1", "inputs[0].init.scale: unknown key"},
 	{", \"std\": 0.02", "", "inputs[0].init.std: missing, expected a number"},
 	{"\"high\": 1.5", "\"high\": -1",
          "inputs[0].random.high: expected more than low, -1, found -1"},
@@ -150,7 +148,7 @@ static const deviation deviations[] = {
          "tokens.input: expected an input of integers, input 0 is f32"},
 	{"\"vocabulary\": 64", "\"vocabulary\": 0",
          "tokens.vocabulary: expected at least 1, found 0"},
-	{"\"tokens\": {", "\"tokens\": {\"x\": 0, ", "tokens.x: no such key is known here"},
+	{"\"tokens\": {", "\"tokens\": {\"x\": 0, ", "tokens.x: unknown key"},
 };
 
 static void check_deviation(const deviation *d)
@@ -179,7 +177,7 @@ static void every_deviation_is_named(void **state)
 		check_deviation(&deviations[i]);
 }
 
-static void without_a_file_the_program_says_what_it_can(void **state)
+static void without_a_file_defaults_come_from_the_program(void **state)
 {
 	(void)state;
 	sw_program *program =
@@ -256,7 +254,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_good_sidecar_is_read),
 		cmocka_unit_test(every_deviation_is_named),
-		cmocka_unit_test(without_a_file_the_program_says_what_it_can),
+		cmocka_unit_test(without_a_file_defaults_come_from_the_program),
 		cmocka_unit_test(the_file_beside_the_program_is_found),
 		cmocka_unit_test(a_missing_file_is_an_error),
 	};

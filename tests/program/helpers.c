@@ -21,11 +21,11 @@ sw_shape shape_of(sw_program *program, const char *text)
 	return sw_build_shape(program, type, dims, rank);
 }
 
-uint32_t shapes_of(sw_program *program, const char *text, sw_shape *shapes, uint32_t most)
+uint32_t shapes_of(sw_program *program, const char *text, sw_shape *shapes, uint32_t max)
 {
 	uint32_t n = 0;
 	while (text && *text) {
-		assert_true(n < most);
+		assert_true(n < max);
 		shapes[n++] = shape_of(program, text);
 		text = strchr(text, ' ');
 		text += text != NULL;
@@ -34,10 +34,10 @@ uint32_t shapes_of(sw_program *program, const char *text, sw_shape *shapes, uint
 }
 
 uint32_t parameters_of(sw_program *program, int32_t c, const char *text, sw_id *values,
-                       uint32_t most)
+                       uint32_t max)
 {
 	sw_shape shapes[16];
-	uint32_t n = shapes_of(program, text, shapes, SW_MIN(most, 16));
+	uint32_t n = shapes_of(program, text, shapes, SW_MIN(max, 16));
 	for (uint32_t i = 0; i < n; i++)
 		values[i] = sw_emit_parameter(program, c, shapes[i], NULL);
 	return n;
@@ -151,14 +151,13 @@ int32_t computation_of(sw_program *program, const char *text)
 	return make_scalar_computation(program, text, length, rest);
 }
 
-uint32_t computations_of(sw_program *program, const char *text, int32_t *computations,
-                         uint32_t most)
+uint32_t computations_of(sw_program *program, const char *text, int32_t *computations, uint32_t max)
 {
 	uint32_t n = 0;
 	while (text && *text) {
 		char one[128];
 		size_t length = strcspn(text, ";");
-		assert_true(n < most && length < sizeof(one));
+		assert_true(n < max && length < sizeof(one));
 		memcpy(one, text, length);
 		one[length] = 0;
 		computations[n++] = computation_of(program, one);

@@ -53,7 +53,7 @@ static void gives_inputs_by_parameter_number(void **state)
 	sw_program_free(p);
 }
 
-/* Whatever a spec says, the answer is an error. */
+/* No spec makes the builder crash: the answer to a bad one is an error. */
 static void refuses_bad_specs(void **state)
 {
 	(void)state;

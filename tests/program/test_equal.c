@@ -1,4 +1,4 @@
-/* Equality with its first difference, and the hash that goes with it. */
+/* Equality with its first difference, and the hash that agrees with it. */
 #include "program/program.h"
 
 #include <math.h>
@@ -8,9 +8,9 @@
 #include "program/helpers.h"
 #include "test.h"
 
-/* What one of two programs has otherwise. */
+/* The ways in which a program may differ from another. */
 typedef struct variant {
-	const char *prefix; /* of all names */
+	const char *prefix; /* prefix of all names */
 	sw_opcode unary;
 	int64_t rows;
 	double constant;

@@ -1,4 +1,4 @@
-/* Floating-point operations and bytes, against closed forms. */
+/* Floating-point operations and bytes, compared with closed forms. */
 #include "program/program.h"
 
 #include <math.h>
@@ -82,8 +82,8 @@ static const flops_case cases[] = {
                                CONV_LABELS,
                                .feature_groups = 1,
                                .batch_groups = 1}},
-	/* input dilated by 2 (a gradient): holes meet nothing; 4 elements, 7 places, padded by 2:
-           each element meets 3 */
+	/* input dilated by 2 (a gradient), whose holes meet nothing: each of 4 elements, among 7
+         * positions padded by 2, meets 3 weights */
 	{CASE(CONVOLUTION, "f32[1,4,1] f32[3,1,1]"), .flops = 2. * 12, .bytes = 4. * (4 + 3 + 9),
          .attrs.convolution = {.window = WINDOW({3, 1, 2, 2, 2, 1, false}),
                                CONV_LABELS,
@@ -123,7 +123,7 @@ static void counts_ops(void **state)
 	}
 }
 
-/* Brute force over output and window positions, for windows of all kinds. */
+/* Count by brute force over output and window positions, for windows of all kinds. */
 static int64_t hits_by_hand(const sw_window_dim *w, int64_t input, int64_t output)
 {
 	int64_t hits = 0;
@@ -137,7 +137,7 @@ static int64_t hits_by_hand(const sw_window_dim *w, int64_t input, int64_t outpu
 	return hits;
 }
 
-static void convolution_counts_what_meets(void **state)
+static void convolution_counts_weights_that_meet_an_input(void **state)
 {
 	(void)state;
 	sw_rng rng = {.seed = 7};
@@ -173,7 +173,7 @@ static void convolution_counts_what_meets(void **state)
 	}
 }
 
-/* main: for 5 trips { call g { x + x } }; the rest of the loop moves nothing but its counter. */
+/* main: for 5 trips { call g { x + x } }; the rest of the loop only moves its counter. */
 static void loops_count_their_trips(void **state)
 {
 	(void)state;
@@ -224,7 +224,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_ops),
-		cmocka_unit_test(convolution_counts_what_meets),
+		cmocka_unit_test(convolution_counts_weights_that_meet_an_input),
 		cmocka_unit_test(loops_count_their_trips),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -446,7 +446,7 @@ static const infer_case collectives[] = {
 	{CASE(ALL_GATHER, "f32[2,3]", "f32[2,6]"),
          .attrs.collective = {.groups = {1, 2, (int64_t[]){0, 1}, {0}, {0}}, .dimension = 1}},
 	{CASE(ALL_GATHER, "f32[2,3]", "f32[2,24]"),
-         .attrs.collective = {.dimension = 1, .channel = 1}}, /* all of 8 */
+         .attrs.collective = {.dimension = 1, .channel = 1}}, /* one group of all 8 ranks */
 	{CASE(ALL_GATHER, "f32[2,3]", "!expected a dimension"),
          .attrs.collective = {.groups = {2, 4, NULL, LIST(8), {0}}, .dimension = 2}},
 	{CASE(ALL_GATHER, "f32[2,3]", "!2 groups of 4 are not 9 ranks"),
@@ -524,7 +524,7 @@ static const infer_case others[] = {
          .declared = "f32[2] f32[2]"},
 };
 
-/* "a|b": either. */
+/* Return whether the message contains one of the parts "a|b". */
 static bool matches(const char *message, const char *parts)
 {
 	for (;;) {
@@ -610,7 +610,7 @@ TEST_OF(regions)
 TEST_OF(collectives)
 TEST_OF(others)
 
-/* Sizes near the end of int64_t are refused, not multiplied. */
+/* Sizes near the end of int64_t are refused before they are multiplied. */
 static void refuses_sizes_that_overflow(void **state)
 {
 	(void)state;
@@ -636,8 +636,8 @@ static void refuses_sizes_that_overflow(void **state)
 		check_case(&cases[i]);
 }
 
-/* What a caller sees before building: sw_infer alone. */
-static void tells_what_can_not_be_inferred(void **state)
+/* A caller can ask sw_infer alone, before it builds an op. */
+static void reports_shapes_that_cannot_be_inferred(void **state)
 {
 	(void)state;
 	sw_program *p = sw_program_new("test");
@@ -669,7 +669,7 @@ int main(void)
 		cmocka_unit_test(infers_collectives),
 		cmocka_unit_test(infers_others),
 		cmocka_unit_test(refuses_sizes_that_overflow),
-		cmocka_unit_test(tells_what_can_not_be_inferred),
+		cmocka_unit_test(reports_shapes_that_cannot_be_inferred),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

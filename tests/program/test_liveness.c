@@ -41,7 +41,8 @@ static void gives_the_peak(void **state)
 	(void)state;
 	sw_id v[6];
 	sw_program *p = make_chain(v);
-	assert_int_equal(sw_program_peak_bytes(p, p->entry), 300); /* x, y, a; then y, a, b */
+	/* x, y, a are live; then y, a, b */
+	assert_int_equal(sw_program_peak_bytes(p, p->entry), 300);
 	sw_program_free(p);
 }
 
@@ -76,9 +77,9 @@ static void other_computations_are_left_out(void **state)
 	sw_program_free(p);
 }
 
-/* f(x) = -(x broadcast to 10 times its size) reduced again: its temporaries count where it is
+/* f(x) = -(x broadcast to 10 times its size) reduced again. Its temporaries count where it is
  * called. */
-static void regions_bring_their_peak(void **state)
+static void regions_add_their_peak(void **state)
 {
 	(void)state;
 	sw_program *p = sw_program_new("test");
@@ -90,7 +91,8 @@ static void regions_bring_their_peak(void **state)
 	sw_id other = sw_emit_unary(p, f, SW_OP_NEGATE, wide);
 	sw_id y = sw_emit_reduce(p, f, SW_MONOID_SUM, other, zero, from, 1);
 	sw_build_results(p, f, &y, 1, false);
-	assert_int_equal(sw_program_peak_bytes(p, f), 2000 + 4); /* wide, other, zero; x is gone */
+	/* wide, other and zero are live; x is not */
+	assert_int_equal(sw_program_peak_bytes(p, f), 2000 + 4);
 	int32_t c = sw_build_computation(p, "main");
 	sw_id a = sw_emit_parameter(p, c, shape_of(p, "f32[25]"), NULL),
 	      kept = sw_emit_parameter(p, c, shape_of(p, "f32[1000]"), NULL);
@@ -130,7 +132,7 @@ int main(void)
 		cmocka_unit_test(gives_the_peak),
 		cmocka_unit_test(unused_parameters_live_for_a_point),
 		cmocka_unit_test(other_computations_are_left_out),
-		cmocka_unit_test(regions_bring_their_peak),
+		cmocka_unit_test(regions_add_their_peak),
 		cmocka_unit_test(lists_users),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What is known of called computations: monoids of reducers, trip counts of loops. */
+/* Analysis of called computations: monoids of reducers, trip counts of loops. */
 #include "program/program.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static const monoid_case monoid_cases[] = {
 	{SW_OP_POWER, SW_F32, SW_MONOID_NONE},
 };
 
-/* operands[i] is parameter 0 or 1; `root`: negate the result. */
+/* operands[i] is parameter 0 or 1; `negate`: negate the result. */
 static sw_monoid monoid_of(sw_opcode opcode, sw_type type, int left, int right, bool negate)
 {
 	sw_program *p = sw_program_new("test");
@@ -101,7 +101,7 @@ static const trip_case trip_cases[] = {
 	{SW_S32, 0, 12, -1, SW_LT, -1, PLAIN},
 	{SW_S32, 0, 12, 1, SW_EQ, -1, PLAIN},
 	{SW_S32, 0, INT32_MAX, 1, SW_LE, -1, PLAIN},
-	{SW_S8, 0, 127, 2, SW_LT, -1, PLAIN}, /* would wrap */
+	{SW_S8, 0, 127, 2, SW_LT, -1, PLAIN}, /* the counter would wrap around */
 	{SW_S64, INT64_MIN, INT64_MAX, 1, SW_LT, -1, PLAIN},
 	{SW_U32, 0, 5, 1, SW_LT, 5, PLAIN},
 	{SW_U32, 3, 0, -1, SW_GE, -1, PLAIN},
@@ -120,7 +120,7 @@ static sw_id integer(sw_program *p, int32_t c, sw_type type, int64_t value)
 	return sw_emit_literal(p, c, (sw_literal){.shape = {.type = type}, .data = &value});
 }
 
-/* One tuple parameter (counter, bound, other). */
+/* Return one tuple parameter (counter, bound, other). */
 static sw_id carried_parameter(sw_program *p, int32_t c, sw_type type)
 {
 	sw_shape leaves[3] = {{.type = type}, {.type = type}, {.type = type}};

@@ -79,7 +79,7 @@ static void rounds_to_every_type(void **state)
 	}
 }
 
-/* All codes of the narrow types: what they mean rounds to themselves. */
+/* The value of every code of the narrow types rounds to the same code. */
 static void reads_back_every_narrow_float(void **state)
 {
 	(void)state;

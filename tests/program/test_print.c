@@ -1,4 +1,5 @@
-/* Printing: whole programs line by line, tuples made again at the edges, attributes. */
+/* Printing: whole programs line by line, tuples made again where the text needs them,
+ * attributes. */
 #include "program/program.h"
 
 #include <stdlib.h>
@@ -79,7 +80,8 @@ static void prints_state(void **state)
 		"}\n");
 }
 
-/* while: a tuple in, elements out, whole where nobody looks inside. */
+/* A while op takes a tuple and its elements are used; the tuple is used as a whole where no element
+ * is used by itself. */
 static void prints_a_loop(void **state)
 {
 	(void)state;
@@ -171,7 +173,7 @@ static void prints_callees_first(void **state)
 	sw_program_free(p);
 }
 
-/* A name that the printer makes must not be one that an op has. */
+/* A name that the printer makes must differ from the names of all ops. */
 static void made_names_are_unique(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Repeats: what stands in the same place of each layer has one number, and nothing else has. */
+/* Repeats: the ops in the same position of each layer are in one class, and no other op is in
+ * it. */
 #include "program/program.h"
 
 #include "program/helpers.h"
@@ -29,7 +30,7 @@ static uint32_t number_of(const sw_program *p, const sw_equivalence *r, sw_id va
 	return r->number[p->values.data[value].op];
 }
 
-static void inner_layers_have_one_number_per_place(void **state)
+static void inner_layers_have_one_class_per_position(void **state)
 {
 	(void)state;
 	sw_id ops[LAYERS][LAYER_OPS], weights[LAYERS];
@@ -47,7 +48,7 @@ static void inner_layers_have_one_number_per_place(void **state)
 	sw_program_free(p);
 }
 
-/* From far enough every layer sees an end. */
+/* With a large radius, the surroundings of every layer contain an end. */
 static void ends_are_seen_within_the_radius(void **state)
 {
 	(void)state;
@@ -61,8 +62,8 @@ static void ends_are_seen_within_the_radius(void **state)
 	sw_program_free(p);
 }
 
-/* a - b and b - a: what is read first is told from what is read second. */
-static void places_of_operands_count(void **state)
+/* a - b and b - a differ: the first operand is distinguished from the second. */
+static void operand_positions_are_compared(void **state)
 {
 	(void)state;
 	sw_program *p = sw_program_new("test");
@@ -78,18 +79,18 @@ static void places_of_operands_count(void **state)
 
 /* ---- loops ------------------------------------------------------------------------------ */
 
-/* A loop carries x and the weights of some layers; the first of these in its condition, its body
- * and the entry. */
-#define MOST_LAYERS 24
+/* A loop carries x and the weights of some layers. condition, body, result: the first carried value
+ * in its condition, its body and the entry. */
+#define MAX_LAYERS 24
 typedef struct looped {
 	sw_program *program;
 	sw_id condition, body, result;
-	sw_id products[MOST_LAYERS]; /* in the body */
+	sw_id products[MAX_LAYERS]; /* in the body */
 } looped;
 
 static sw_id carried_parameter(sw_program *p, int32_t c, uint32_t n)
 {
-	sw_shape leaves[MOST_LAYERS + 1];
+	sw_shape leaves[MAX_LAYERS + 1];
 	sw_attrs attrs = {.parameter = {0}};
 	for (uint32_t k = 0; k < n; k++)
 		leaves[k] = shape_of(p, "f32[8,8]");
@@ -104,7 +105,7 @@ static sw_id carried_parameter(sw_program *p, int32_t c, uint32_t n)
 static sw_id emit_loop(sw_program *p, int32_t condition, int32_t body, uint32_t n)
 {
 	const int32_t called[2] = {condition, body};
-	sw_id start[MOST_LAYERS + 1];
+	sw_id start[MAX_LAYERS + 1];
 	int32_t c = sw_build_computation(p, "main");
 	for (uint32_t k = 0; k < n; k++)
 		start[k] = sw_emit_parameter(p, c, shape_of(p, "f32[8,8]"), "p");
@@ -118,8 +119,8 @@ static sw_id emit_loop(sw_program *p, int32_t condition, int32_t body, uint32_t 
 	return loop;
 }
 
-/* The layers above in the body of a loop: weights are told apart by their place in its list alone.
- */
+/* Build the layers above in the body of a loop, whose weights differ only by their position in the
+ * loop's list. */
 static looped make_loop(uint32_t layers)
 {
 	looped l = {.program = sw_program_new("test")};
@@ -127,7 +128,7 @@ static looped make_loop(uint32_t layers)
 	int32_t condition = sw_build_computation(p, "condition"),
 		body = sw_build_computation(p, "body");
 	l.condition = carried_parameter(p, condition, layers + 1);
-	sw_id never = sw_emit_scalar(p, condition, SW_PRED, 0), next[MOST_LAYERS + 1];
+	sw_id never = sw_emit_scalar(p, condition, SW_PRED, 0), next[MAX_LAYERS + 1];
 	sw_build_results(p, condition, &never, 1, false);
 	sw_id x = l.body = carried_parameter(p, body, layers + 1);
 	for (uint32_t i = 0; i < layers; i++) {
@@ -141,7 +142,7 @@ static looped make_loop(uint32_t layers)
 	return l;
 }
 
-static void what_a_loop_carries_is_known_by_its_use(void **state)
+static void loop_carried_values_are_identified_by_their_uses(void **state)
 {
 	(void)state;
 	looped l = make_loop(LAYERS);
@@ -156,11 +157,11 @@ static void what_a_loop_carries_is_known_by_its_use(void **state)
 	sw_program_free(l.program);
 }
 
-/* So that the planner's problem does not grow with the layers. */
-static void more_layers_have_no_more_numbers(void **state)
+/* The planner's problem therefore does not grow with the number of layers. */
+static void more_layers_add_no_classes(void **state)
 {
 	(void)state;
-	looped some = make_loop(MOST_LAYERS / 2), twice = make_loop(MOST_LAYERS);
+	looped some = make_loop(MAX_LAYERS / 2), twice = make_loop(MAX_LAYERS);
 	sw_equivalence a = sw_program_equivalence(some.program, 3, &some.program->arena),
 		       b = sw_program_equivalence(twice.program, 3, &twice.program->arena);
 	assert_int_equal(a.n, b.n);
@@ -168,8 +169,8 @@ static void more_layers_have_no_more_numbers(void **state)
 	sw_program_free(twice.program);
 }
 
-/* A gradient may be a partial sum within the loop, and whole after it. */
-static void within_a_loop_is_not_after_it(void **state)
+/* A gradient may be a partial sum within the loop, and complete after it. */
+static void values_in_a_loop_and_after_it_are_in_different_classes(void **state)
 {
 	(void)state;
 	looped l = make_loop(LAYERS);
@@ -182,12 +183,12 @@ static void within_a_loop_is_not_after_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(inner_layers_have_one_number_per_place),
+		cmocka_unit_test(inner_layers_have_one_class_per_position),
 		cmocka_unit_test(ends_are_seen_within_the_radius),
-		cmocka_unit_test(places_of_operands_count),
-		cmocka_unit_test(what_a_loop_carries_is_known_by_its_use),
-		cmocka_unit_test(more_layers_have_no_more_numbers),
-		cmocka_unit_test(within_a_loop_is_not_after_it),
+		cmocka_unit_test(operand_positions_are_compared),
+		cmocka_unit_test(loop_carried_values_are_identified_by_their_uses),
+		cmocka_unit_test(more_layers_add_no_classes),
+		cmocka_unit_test(values_in_a_loop_and_after_it_are_in_different_classes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
