@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Stride of a plain block split: the digits of the dimension descend from N in the order of the
- * atoms. 0 where that does not divide. */
+/* Return the stride of a plain block split, in which the digits of the dimension descend from N in
+ * the order of the atoms; 0 where N is not divisible by their sizes. */
 static int64_t plain_stride(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
                             int32_t atom, int32_t dim)
 {

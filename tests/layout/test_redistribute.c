@@ -2,7 +2,7 @@
  */
 #include "layout/exhaustive.h"
 #include "layout/references.h"
-#include "layout/together.h"
+#include "layout/grouping.h"
 
 #include <math.h>
 #include <string.h>
