@@ -1,5 +1,5 @@
-/* Linear algebra: leading (batch) dimensions are parallel, the matrices, and what is transformed,
- * whole: all elements hang on all. */
+/* Linear algebra: leading (batch) dimensions are parallel; the matrices, and dimensions that are
+ * transformed, are whole, because every element of the result depends on all of them. */
 #include "rules/row.h"
 
 static void leading(sw_rule_builder *b, int32_t n)
@@ -26,7 +26,7 @@ static void fft(sw_rule_builder *b)
 	leading(b, b->rule->result_ranks[0] - b->op->attrs->fft.length.n);
 }
 
-/* a x = b: the columns of b are independent of each other (its rows, if x a = b). */
+/* In a x = b the columns of b are independent of each other (its rows, if x a = b). */
 static void triangular_solve(sw_rule_builder *b)
 {
 	int32_t rank = b->rule->result_ranks[0];
