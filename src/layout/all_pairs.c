@@ -17,7 +17,7 @@ typedef struct point {
 	uint8_t state[8]; /* of the units; the rest 0 */
 	uint8_t monoid;
 	uint32_t split, partial; /* sets of units */
-	uint64_t room;           /* digits that nest with all of its own */
+	uint64_t fits;           /* digits that nest with all of its own */
 } point;
 
 typedef struct pair_graph {
@@ -38,7 +38,7 @@ typedef struct pair_graph {
 /* Return false where digits of the state do not nest. */
 static bool make_point(const problem *p, const uint8_t *state, sw_monoid monoid, point *made)
 {
-	*made = (point){.room = UINT64_MAX};
+	*made = (point){.fits = UINT64_MAX};
 	memcpy(made->state, state, sizeof(made->state));
 	for (int32_t u = 0; u < p->n_units; u++) {
 		if (state[u] == UNIT_P)
@@ -46,9 +46,9 @@ static bool make_point(const problem *p, const uint8_t *state, sw_monoid monoid,
 		if (state[u] < UNIT_S)
 			continue;
 		const tuple *t = unit_tuple(p, u, state[u]);
-		if (t->digits & ~made->room)
+		if (t->digits & ~made->fits)
 			return false;
-		made->room &= t->fits;
+		made->fits &= t->fits;
 		made->split |= 1u << u;
 	}
 	made->monoid = made->partial ? (uint8_t)monoid : SW_MONOID_NONE;
@@ -215,7 +215,7 @@ static bool is_local(const pair_graph *w, uint32_t mask, const point *a, const p
 		int32_t u = __builtin_ctz(mask);
 		digits |= unit_tuple(w->p, u, b->state[u])->digits;
 	}
-	return !(digits & ~a->room);
+	return !(digits & ~a->fits);
 }
 
 /* Return the picoseconds of the single move from a to b. *to_partial: the move is a TO_PARTIAL. */
@@ -257,7 +257,7 @@ static const double *moves_from(pair_graph *w, size_t from)
 	return w->allows_to_partial ? with_to_partial : without_to_partial;
 }
 
-/* ---- the cheapest ways ------------------------------------------------------------------ */
+/* ---- the cheapest paths ----------------------------------------------------------------- */
 
 /* row[j] = min(row[j], so_far + moves[j]) */
 SW_VECTORISED
@@ -309,7 +309,7 @@ static void find_paths_from(const all_pairs *c, pair_graph *w, double *row, doub
 	}
 }
 
-/* ---- the whole -------------------------------------------------------------------------- */
+/* ---- the table -------------------------------------------------------------------------- */
 
 static void find_all_paths(all_pairs *c, pair_graph *w, const uint32_t *place)
 {

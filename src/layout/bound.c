@@ -175,7 +175,7 @@ static void permute_back(bound *b, const reached *after)
 	}
 }
 
-/* ---- the whole -------------------------------------------------------------------------- */
+/* ---- the search ------------------------------------------------------------------------- */
 
 void bound_begin(bound *b, prices *table, const problem *p)
 {

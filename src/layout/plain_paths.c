@@ -19,7 +19,7 @@ typedef struct chain {
 	bool possible;
 } chain;
 
-/* ---- what is where ---------------------------------------------------------------------- */
+/* ---- atoms and their targets ------------------------------------------------------------ */
 
 #define ANY 3 /* kind of state */
 
@@ -191,7 +191,7 @@ static void to_b(chain *c, sw_move_kind kind, uint32_t mask)
 
 /* ---- the paths -------------------------------------------------------------------------- */
 
-static void by_way_of_b(chain *c)
+static void through_b(chain *c)
 {
 	to_b(c, SW_MOVE_ALL_REDUCE, atoms_bound(c, SW_STATE_P, ANY));
 	to_b(c, SW_MOVE_ALL_GATHER, atoms_bound(c, SW_STATE_S, ANY));
@@ -216,7 +216,7 @@ static void kind_by_kind(chain *c, int32_t order)
 	};
 	for (int32_t k = 0; k < 6; k++)
 		to_target(c, orders[order][k]);
-	by_way_of_b(c);
+	through_b(c);
 }
 
 /* AutoDDL section 4.3: reduce-scatter, all-to-all, all-gather. Atoms that are scattered only to be
@@ -240,7 +240,7 @@ static void scatter_exchange_gather(chain *c, int32_t dim, bool slice_first)
 		add_move(c, SW_MOVE_ALL_TO_ALL, rest, after);
 	}
 	to_target(c, SW_MOVE_ALL_TO_ALL);
-	by_way_of_b(c);
+	through_b(c);
 }
 
 /* Find, for each atom that changes, an atom of its size that changes too and whose target is the
@@ -282,7 +282,7 @@ static void follow(chain *c, int32_t which)
 	if (which == 0)
 		one_permute(c);
 	else if (which == 1)
-		by_way_of_b(c);
+		through_b(c);
 	else if (which < 2 + N_ORDERS)
 		kind_by_kind(c, which - 2);
 	else

@@ -108,8 +108,8 @@ static sw_status read_split(parser *p, int32_t atom)
 static bool find_monoid(const char *name, size_t length, sw_monoid *monoid)
 {
 	for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++) {
-		const char *known = sw_monoid_name((sw_monoid)m);
-		if (strlen(known) == length && strncmp(name, known, length) == 0) {
+		const char *name_of_m = sw_monoid_name((sw_monoid)m);
+		if (strlen(name_of_m) == length && strncmp(name, name_of_m, length) == 0) {
 			*monoid = (sw_monoid)m;
 			return true;
 		}

@@ -450,7 +450,7 @@ static void list_masks(problem *p)
 			add_mask(p, units_between(p, from, to));
 }
 
-/* ---- what the bound knows of the units -------------------------------------------------- */
+/* ---- homes and partial units ------------------------------------------------------------ */
 
 static void find_homes(problem *p)
 {
@@ -480,7 +480,7 @@ static bool is_small(const problem *p)
 	return p->n_units <= MAX_THOROUGH_UNITS || (p->n_units <= MAX_EXACT_UNITS && few);
 }
 
-/* ---- the whole -------------------------------------------------------------------------- */
+/* ---- the problem ------------------------------------------------------------------------ */
 
 static int64_t bytes_over_frozen(const problem *p)
 {

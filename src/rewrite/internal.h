@@ -46,7 +46,7 @@ int32_t sw_pad_link(const sw_pad_classes *classes, sw_id op, bool result, uint32
  * op. */
 uint32_t sw_pad_whole_dims(const sw_pad_classes *classes, sw_id op, bool result, uint32_t index);
 
-/* ---- pad_facts.c: what the padding holds ------------------------------------------------ */
+/* ---- pad_facts.c: the content of the padding -------------------------------------------- */
 
 typedef struct sw_pad_fact {
 	bool known;

@@ -318,7 +318,7 @@ static void pad_dynamic_reshape(writer *w)
 			w->operands[1 + d] = like(w->p, w->to, w->operands[1 + d], result.dims[d]);
 }
 
-/* Count the groups anew, since the padding may have added some. */
+/* Count the groups again, since the padding may have added some. */
 static void pad_convolution(writer *w)
 {
 	mask_reduced(w);

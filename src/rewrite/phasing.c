@@ -47,7 +47,7 @@ bool sw_is_source(const sw_program *program, sw_id value)
 	       (op->opcode == SW_OP_CONSTANT && sw_value_shape(program, value).rank == 0);
 }
 
-/* ---- what a reader finds ---------------------------------------------------------------- */
+/* ---- how a value is read ---------------------------------------------------------------- */
 
 /* Return whether the value is read in the same loop, in its own state: otherwise only parts of a
  * stored value can be read, and sums once they are complete. */
@@ -330,7 +330,7 @@ static void sink_sources(sw_phasing *p)
 	free(d.part);
 }
 
-/* ---- the whole -------------------------------------------------------------------------- */
+/* ---- all steps -------------------------------------------------------------------------- */
 
 static void find_batch(sw_phasing *p, const sw_program *program, const sw_sidecar *sidecar)
 {

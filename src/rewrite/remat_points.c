@@ -434,7 +434,7 @@ static int64_t count_kept(const finder *f)
 	return bytes;
 }
 
-/* ---- all of it -------------------------------------------------------------------------- */
+/* ---- all steps -------------------------------------------------------------------------- */
 
 static void finder_init(finder *f, sw_remat_points *points, sw_arena *arena)
 {

@@ -140,7 +140,7 @@ void sw_rule_whole(sw_rule_builder *builder, const char *why)
 		builder->rule->whole = why;
 }
 
-/* ---- linearities --------------------------------------------------------------------------- */
+/* ---- linearities ------------------------------------------------------------------------ */
 
 static bool holds(sw_type type, double value)
 {

@@ -58,7 +58,7 @@ static correspondence correspond(const sw_index_dims *x, sw_shape operand, sw_sh
 
 /* Return whether the slices may get one more dimension: the index vectors may get all dimensions of
  * the slices, and have one of their own. */
-static bool has_room(sw_rule_builder *b, sw_shape slices)
+static bool can_add_dimension(sw_rule_builder *b, sw_shape slices)
 {
 	if (slices.rank < SW_MAX_RANK)
 		return true;
@@ -79,7 +79,7 @@ static void owned_dim(sw_rule_builder *b, int32_t d)
 		sw_rule_whole(b, "an indexed dimension of a type without zero stays whole");
 		return;
 	}
-	if (!has_room(b, sw_rule_result_shape(b, 0)))
+	if (!can_add_dimension(b, sw_rule_result_shape(b, 0)))
 		return;
 	sw_rule_place_operand(b, sw_rule_add_reduced(b, operand.dims[d], monoid), 0, d, 1);
 }
@@ -219,7 +219,7 @@ static void scatter_operand_dim(sw_rule_builder *b, const correspondence *c, int
 		place_scatter(b, sw_rule_add_parallel(b, operand.dims[d]), d, -1,
 		              c->slice_of_operand[d]);
 	else if (c->component[d] >= 0 &&
-	         !has_room(b, sw_rule_operand_shape(b, scatter_inputs(b) + 1)))
+	         !can_add_dimension(b, sw_rule_operand_shape(b, scatter_inputs(b) + 1)))
 		return;
 	else if (c->component[d] >= 0 && (commutes || keeps_order(b, c, d)))
 		place_scatter(b, sw_rule_add_parallel(b, operand.dims[d]), d, -1, -1);
@@ -708,7 +708,7 @@ static void dynamic_update_slice(sw_rule_builder *b)
 	sw_shape operand = sw_rule_operand_shape(b, 0), update = sw_rule_operand_shape(b, 1);
 
 	for (int32_t d = 0; d < operand.rank; d++) {
-		if (operand.dims[d] != update.dims[d] && !has_room(b, update))
+		if (operand.dims[d] != update.dims[d] && !can_add_dimension(b, update))
 			continue;
 		int32_t factor = sw_rule_add_parallel(b, operand.dims[d]);
 		sw_rule_place_operand(b, factor, 0, d, 1);

@@ -36,8 +36,8 @@ static bool is_supported(const sw_rule_builder *b)
 static void bit_generator(sw_rule_builder *b)
 {
 	if (!is_supported(b)) {
-		sw_rule_whole(b, "rng-bit-generator with an algorithm or a state that is not known "
-		                 "stays whole");
+		sw_rule_whole(
+			b, "rng-bit-generator with an unknown algorithm or state type stays whole");
 		return;
 	}
 	sw_shape shape = sw_rule_result_shape(b, 1);

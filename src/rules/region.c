@@ -13,7 +13,8 @@ static void scan(sw_rule_builder *b)
 
 static void custom_call(sw_rule_builder *b)
 {
-	sw_rule_whole(b, "what a custom-call computes is not known: every device does the whole");
+	sw_rule_whole(
+		b, "the computation of a custom-call is unknown: every device executes it whole");
 }
 
 /* The canonical form refuses collectives, because planning decides which devices there are. */

@@ -139,7 +139,7 @@ static void same_dim(sw_rule_builder *b, int32_t d, sw_exchange exchange)
 	sw_rule_place_result(b, factor, 0, d, 1);
 }
 
-/* ---- reverse: i -> N-1-i maps each digit c to p-1-c, whatever its stride ----------------- */
+/* ---- reverse: i -> N-1-i maps each digit c to p-1-c, whatever its stride ---------------- */
 
 static void reverse(sw_rule_builder *b)
 {
