@@ -1,39 +1,44 @@
-/* The cheapest ways between many layouts of one shape. */
+/* The cheapest paths between all pairs of many layouts of one shape. */
 #include "layout/all_pairs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_COMBINED                                                                              \
-	640 /* layouts, with all combinations of their states between: a tenth of a second */
-#define MOST_LAYOUTS 1280 /* with others between, up to so many: half a second */
-#define MOST_GIVEN 4000   /* a minute; more are looked at pair by pair, which takes longer still */
+/* The largest number of points to combine: with all combinations of the states of the layouts as
+ * intermediate layouts a table takes a tenth of a second. */
+#define MAX_COMBINED 640
+/* The largest number of points with partly gathered layouts as intermediate ones: half a second. */
+#define MAX_LAYOUTS 1280
+/* The largest number of layouts in one table, which takes a minute. More layouts are searched pair
+ * by pair, which takes longer still. */
+#define MAX_GIVEN 4000
 
 typedef struct point {
 	uint8_t state[8]; /* of the units; the rest 0 */
 	uint8_t monoid;
 	uint32_t split, partial; /* sets of units */
-	uint64_t room;           /* digits that nest with all of its own */
+	uint64_t fits;           /* digits that nest with all of its own */
 } point;
 
-typedef struct ways {
+typedef struct pair_graph {
 	const problem *p;
 	prices *table;
 	SW_VEC(point) points;
 	sw_map index; /* state and monoid -> point */
-	/* To what is partial where the start is not, a way may make a term of the whole, and
-	 * nowhere else (layout.h): the two have matrices of their own. */
-	bool makes_terms;
-	double *ps[2]; /* [makes_terms][from][to] of single moves, where priced[from] */
+	/* A path to a layout that is partial where the start is not may use TO_PARTIAL, and no
+	 * other path may (layout.h): the two kinds of path have matrices of their own. */
+	bool allows_to_partial;
+	/* [allows_to_partial][from][to] of single moves, where priced[from] */
+	double *ps[2];
 	bool *priced;
-} ways;
+} pair_graph;
 
 /* ---- points ----------------------------------------------------------------------------- */
 
-/* False where digits are in each other's way. */
+/* Return false where digits of the state do not nest. */
 static bool make_point(const problem *p, const uint8_t *state, sw_monoid monoid, point *made)
 {
-	*made = (point){.room = UINT64_MAX};
+	*made = (point){.fits = UINT64_MAX};
 	memcpy(made->state, state, sizeof(made->state));
 	for (int32_t u = 0; u < p->n_units; u++) {
 		if (state[u] == UNIT_P)
@@ -41,17 +46,18 @@ static bool make_point(const problem *p, const uint8_t *state, sw_monoid monoid,
 		if (state[u] < UNIT_S)
 			continue;
 		const tuple *t = unit_tuple(p, u, state[u]);
-		if (t->digits & ~made->room)
+		if (t->digits & ~made->fits)
 			return false;
-		made->room &= t->fits;
+		made->fits &= t->fits;
 		made->split |= 1u << u;
 	}
 	made->monoid = made->partial ? (uint8_t)monoid : SW_MONOID_NONE;
 	return true;
 }
 
-/* Equal ones are there once. SW_ABSENT where there can be none. */
-static uint32_t add_point(ways *w, const uint8_t *state, sw_monoid monoid)
+/* Return the number of the point, which is added only once; SW_ABSENT where its digits do not
+ * nest. */
+static uint32_t add_point(pair_graph *w, const uint8_t *state, sw_monoid monoid)
 {
 	point fresh;
 	if (!make_point(w->p, state, monoid, &fresh))
@@ -67,25 +73,25 @@ static uint32_t add_point(ways *w, const uint8_t *state, sw_monoid monoid)
 }
 
 /* The states that a unit has in some layout, and B. */
-typedef struct palette {
+typedef struct unit_states {
 	int32_t n[MAX_UNITS];
 	uint8_t state[MAX_UNITS][MAX_TUPLES + UNIT_S];
-} palette;
+} unit_states;
 
-static void collect_states(const ways *w, palette *seen)
+static void collect_states(const pair_graph *w, unit_states *seen)
 {
-	*seen = (palette){0};
+	*seen = (unit_states){0};
 	for (int32_t u = 0; u < w->p->n_units; u++) {
-		bool known[MAX_TUPLES + UNIT_S] = {[UNIT_B] = true};
+		bool present[MAX_TUPLES + UNIT_S] = {[UNIT_B] = true};
 		for (size_t i = 0; i < w->points.len; i++)
-			known[w->points.data[i].state[u]] = true;
+			present[w->points.data[i].state[u]] = true;
 		for (int32_t s = 0; s < MAX_TUPLES + UNIT_S; s++)
-			if (known[s])
+			if (present[s])
 				seen->state[u][seen->n[u]++] = (uint8_t)s;
 	}
 }
 
-static double combinations(const ways *w, const palette *seen)
+static double combinations(const pair_graph *w, const unit_states *seen)
 {
 	double n = 1;
 	for (int32_t u = 0; u < w->p->n_units; u++)
@@ -93,8 +99,8 @@ static double combinations(const ways *w, const palette *seen)
 	return n;
 }
 
-/* Every unit in every state of the palette. */
-static void add_combinations(ways *w, const palette *seen, uint32_t monoids)
+/* Add the points with every unit in every state that it has in some layout. */
+static void add_combinations(pair_graph *w, const unit_states *seen, uint32_t monoids)
 {
 	int32_t at[MAX_UNITS] = {0}, u;
 	uint8_t state[8] = {0};
@@ -108,8 +114,8 @@ static void add_combinations(ways *w, const palette *seen, uint32_t monoids)
 	} while (u < w->p->n_units);
 }
 
-/* The point with all units but those of the set gathered. */
-static void add_kept(ways *w, size_t of, uint32_t kept)
+/* Add the point that remains when all units outside the set are gathered. */
+static void add_with_only(pair_graph *w, size_t of, uint32_t kept)
 {
 	uint8_t state[8] = {0};
 	for (int32_t u = 0; u < w->p->n_units; u++)
@@ -118,36 +124,37 @@ static void add_kept(ways *w, size_t of, uint32_t kept)
 	add_point(w, state, (sw_monoid)w->points.data[of].monoid);
 }
 
-/* Where that would be too many: what is there, with some units gathered. With all splits gathered
- * in any case, so that all can be reached from all; then with one unit, and more, for as long as
- * all with as many have room. */
-static void add_gathered(ways *w)
+/* Add the given points with some of their units gathered, where the combinations would be too many.
+ * The points with all splits gathered are always added, so that every point can be reached from
+ * every other; then those with one unit gathered, with two, and so on, for as long as all points
+ * with equally many gathered units keep the number within MAX_LAYOUTS. */
+static void add_gathered(pair_graph *w)
 {
 	size_t n = w->points.len;
-	add_kept(w, 0, 0);
+	add_with_only(w, 0, 0);
 	for (size_t i = 0; i < n; i++)
-		add_kept(w, i, w->points.data[i].partial);
+		add_with_only(w, i, w->points.data[i].partial);
 	for (int32_t gathered = 1; gathered <= w->p->n_units; gathered++) {
 		size_t before = w->points.len;
 		for (size_t i = 0; i < n; i++)
 			for (uint32_t kept = 0; kept < 1u << w->p->n_units; kept++)
 				if (__builtin_popcount(kept) == w->p->n_units - gathered)
-					add_kept(w, i, kept);
-		if (w->points.len > MOST_LAYOUTS) {
+					add_with_only(w, i, kept);
+		if (w->points.len > MAX_LAYOUTS) {
 			w->points.len = before;
 			return;
 		}
 	}
 }
 
-static void add_between(ways *w)
+static void add_between(pair_graph *w)
 {
-	palette seen;
+	unit_states seen;
 	uint32_t monoids = 0;
 	collect_states(w, &seen);
 	for (size_t i = 0; i < w->points.len; i++)
 		monoids |= 1u << w->points.data[i].monoid;
-	if (combinations(w, &seen) <= MOST_COMBINED)
+	if (combinations(w, &seen) <= MAX_COMBINED)
 		add_combinations(w, &seen, monoids);
 	else
 		add_gathered(w);
@@ -155,8 +162,8 @@ static void add_between(ways *w)
 
 /* ---- single moves ----------------------------------------------------------------------- */
 
-/* The kind of move that takes all units of the mask from one to the other; SW_MOVE_COUNT: there is
- * none. */
+/* Return the kind of move that takes all units of the mask from point a to point b; SW_MOVE_COUNT:
+ * there is none. */
 static sw_move_kind kind_between(const point *a, const point *b, uint32_t mask)
 {
 	uint32_t a_whole = mask & ~(a->split | a->partial),
@@ -177,7 +184,7 @@ static sw_move_kind kind_between(const point *a, const point *b, uint32_t mask)
 	return SW_MOVE_COUNT;
 }
 
-static double transposes_ps(const ways *w, sw_move_kind kind, uint32_t mask, const point *a,
+static double transposes_ps(const pair_graph *w, sw_move_kind kind, uint32_t mask, const point *a,
                             const point *b)
 {
 	unsigned transposes = move_transposes(w->p, kind, mask, a->state, b->state);
@@ -185,7 +192,7 @@ static double transposes_ps(const ways *w, sw_move_kind kind, uint32_t mask, con
 	       (transposes & 2 ? w->table->transpose_of[b->split] : 0);
 }
 
-static double permuted_ps(const ways *w, uint32_t mask, const point *a, const point *b)
+static double permute_ps(const pair_graph *w, uint32_t mask, const point *a, const point *b)
 {
 	for (int32_t i = 0; i < w->table->n_permutations; i++) {
 		const permutation *how = &w->table->permutations[i];
@@ -197,59 +204,60 @@ static double permuted_ps(const ways *w, uint32_t mask, const point *a, const po
 		if (same)
 			return prices_get(w->table, SW_MOVE_PERMUTE, mask, a->split).ps;
 	}
-	return NO_WAY;
+	return NO_PATH;
 }
 
-/* Are the digits that the units get all in the local data that there is? */
-static bool is_local(const ways *w, uint32_t mask, const point *a, const point *b)
+/* Return whether the digits that the units get all lie in the local data of point a. */
+static bool is_local(const pair_graph *w, uint32_t mask, const point *a, const point *b)
 {
 	uint64_t digits = 0;
 	for (; mask; mask &= mask - 1) {
 		int32_t u = __builtin_ctz(mask);
 		digits |= unit_tuple(w->p, u, b->state[u])->digits;
 	}
-	return !(digits & ~a->room);
+	return !(digits & ~a->fits);
 }
 
-/* *term: it makes one of the whole. */
-static double move_ps(const ways *w, const point *a, const point *b, bool *term)
+/* Return the picoseconds of the single move from a to b. *to_partial: the move is a TO_PARTIAL. */
+static double move_ps(const pair_graph *w, const point *a, const point *b, bool *to_partial)
 {
 	uint32_t mask = 0;
-	*term = false;
+	*to_partial = false;
 	if (a->monoid && b->monoid && a->monoid != b->monoid)
-		return NO_WAY;
-	for (int32_t u = 0; u < SW_MIN(w->p->n_units, MAX_UNITS);
-	     u++) /* the bound is for the compiler */
+		return NO_PATH;
+	/* The minimum with MAX_UNITS states the bound for the compiler. */
+	for (int32_t u = 0; u < SW_MIN(w->p->n_units, MAX_UNITS); u++)
 		mask |= (uint32_t)(a->state[u] != b->state[u]) << u;
 	sw_move_kind kind = kind_between(a, b, mask);
-	double ps = NO_WAY;
-	*term = kind == SW_MOVE_TO_PARTIAL;
+	double ps = NO_PATH;
+	*to_partial = kind == SW_MOVE_TO_PARTIAL;
 	if (kind == SW_MOVE_ALL_TO_ALL && !is_local(w, mask, a, b))
 		kind = SW_MOVE_COUNT;
 	if (kind != SW_MOVE_COUNT) {
 		ps = prices_get(w->table, kind, mask, a->split).ps;
-		if (ps < NO_WAY)
+		if (ps < NO_PATH)
 			ps += transposes_ps(w, kind, mask, a, b);
 	}
-	return mask & (mask - 1) ? SW_MIN(ps, permuted_ps(w, mask, a, b)) : ps;
+	return mask & (mask - 1) ? SW_MIN(ps, permute_ps(w, mask, a, b)) : ps;
 }
 
-/* Single moves from a point to all others, priced when they are first asked for. */
-static const double *moves_from(ways *w, size_t from)
+/* Return the costs of single moves from a point to all others, priced at the first query. */
+static const double *moves_from(pair_graph *w, size_t from)
 {
 	size_t n = w->points.len;
-	double *whole = w->ps[0] + from * n, *terms = w->ps[1] + from * n;
+	double *without_to_partial = w->ps[0] + from * n, *with_to_partial = w->ps[1] + from * n;
 	for (size_t j = 0; j < n && !w->priced[from]; j++) {
-		bool term = false;
-		terms[j] = j == from ? 0
-		                     : move_ps(w, &w->points.data[from], &w->points.data[j], &term);
-		whole[j] = term ? NO_WAY : terms[j];
+		bool to_partial = false;
+		with_to_partial[j] = j == from ? 0
+		                               : move_ps(w, &w->points.data[from],
+		                                         &w->points.data[j], &to_partial);
+		without_to_partial[j] = to_partial ? NO_PATH : with_to_partial[j];
 	}
 	w->priced[from] = true;
-	return w->makes_terms ? terms : whole;
+	return w->allows_to_partial ? with_to_partial : without_to_partial;
 }
 
-/* ---- the cheapest ways ------------------------------------------------------------------ */
+/* ---- the cheapest paths ----------------------------------------------------------------- */
 
 /* row[j] = min(row[j], so_far + moves[j]) */
 SW_VECTORISED
@@ -261,32 +269,32 @@ static void relax(double *restrict row, const double *restrict moves, double so_
 	}
 }
 
-static bool needs_terms(const ways *w, uint32_t from, uint32_t to)
+static bool needs_to_partial(const pair_graph *w, uint32_t from, uint32_t to)
 {
 	return (w->points.data[to].partial & ~w->points.data[from].partial) != 0;
 }
 
-/* How far the farthest of the layouts is, by what is known, of those that ways with, or without,
- * terms made of the whole are asked for. */
-static double farthest(const all_pairs *c, const ways *w, const double *row, const uint32_t *place,
-                       uint32_t from)
+/* Return the largest distance found so far to a layout whose path may, or may not, use TO_PARTIAL,
+ * as `w` says. */
+static double farthest(const all_pairs *c, const pair_graph *w, const double *row,
+                       const uint32_t *place, uint32_t from)
 {
 	double far = 0;
 	for (int32_t i = 0; i < c->n; i++)
-		if (needs_terms(w, from, place[i]) == w->makes_terms)
+		if (needs_to_partial(w, from, place[i]) == w->allows_to_partial)
 			far = SW_MAX(far, row[place[i]]);
 	return far;
 }
 
-/* From one point to the others (Bellman and Ford's: the graph is dense, and most ways are a move or
- * two): what has come nearer since its moves were last tried is tried again. `tried` is how far it
- * was then. */
-static void travel(const all_pairs *c, ways *w, double *row, double *tried, const uint32_t *place,
-                   uint32_t from)
+/* Find the cheapest paths from one point to the others (Bellman and Ford: the graph is dense, and
+ * most paths have a move or two). Whenever a point has come nearer since its moves were last tried,
+ * they are tried again; `tried` is the distance at which they were tried last. */
+static void find_paths_from(const all_pairs *c, pair_graph *w, double *row, double *tried,
+                            const uint32_t *place, uint32_t from)
 {
 	size_t n = w->points.len;
 	for (size_t j = 0; j < n; j++)
-		row[j] = tried[j] = NO_WAY;
+		row[j] = tried[j] = NO_PATH;
 	memcpy(row, moves_from(w, from), sizeof(*row) * n);
 	for (bool nearer = true; nearer;) {
 		double far = farthest(c, w, row, place, from);
@@ -301,9 +309,9 @@ static void travel(const all_pairs *c, ways *w, double *row, double *tried, cons
 	}
 }
 
-/* ---- the whole -------------------------------------------------------------------------- */
+/* ---- the table -------------------------------------------------------------------------- */
 
-static void find_ways(all_pairs *c, ways *w, const uint32_t *place)
+static void find_all_paths(all_pairs *c, pair_graph *w, const uint32_t *place)
 {
 	size_t n = w->points.len;
 	c->ps = sw_alloc(sizeof(double) * (size_t)c->n * (size_t)c->n);
@@ -311,12 +319,12 @@ static void find_ways(all_pairs *c, ways *w, const uint32_t *place)
 	w->ps[0] = sw_alloc(sizeof(double) * 2 * n * n);
 	w->ps[1] = w->ps[0] + n * n;
 	w->priced = sw_alloc(sizeof(bool) * n);
-	for (int terms = 0; terms < 2; terms++) {
-		w->makes_terms = terms;
+	for (int with_to_partial = 0; with_to_partial < 2; with_to_partial++) {
+		w->allows_to_partial = with_to_partial;
 		for (int32_t i = 0; i < c->n; i++) {
-			travel(c, w, row, tried, place, place[i]);
+			find_paths_from(c, w, row, tried, place, place[i]);
 			for (int32_t j = 0; j < c->n; j++)
-				if (needs_terms(w, place[i], place[j]) == terms)
+				if (needs_to_partial(w, place[i], place[j]) == with_to_partial)
 					c->ps[i * c->n + j] = row[place[j]];
 		}
 	}
@@ -333,16 +341,16 @@ bool all_pairs_init(all_pairs *c, const sw_redistribution *how, sw_shape shape,
 	uint8_t(*states)[8] = sw_alloc(sizeof(*states) * ((size_t)n + 1));
 	uint32_t *place = sw_alloc(sizeof(uint32_t) * ((size_t)n + 1));
 	bool possible = problem_init_among(&p, how->atoms, shape, layouts, n, states);
-	ways w = {.p = &p};
+	pair_graph w = {.p = &p};
 	for (int32_t i = 0; i < n && possible; i++)
 		place[i] = add_point(&w, states[i], layouts[i].monoid);
-	possible = possible && w.points.len <= MOST_GIVEN;
+	possible = possible && w.points.len <= MAX_GIVEN;
 	if (possible) {
 		sw_arena arena;
 		sw_arena_init(&arena);
 		w.table = prices_new(how, &p, &arena);
 		add_between(&w);
-		find_ways(c, &w, place);
+		find_all_paths(c, &w, place);
 		sw_arena_clear(&arena);
 	}
 	sw_vec_clear(&w.points);

@@ -1,5 +1,5 @@
-/* Least cost to the target, digits' places ignored: Dijkstra backwards from the target over the
- * kinds of the units. */
+/* The least cost to the target when the places of digits are ignored: Dijkstra's algorithm,
+ * backwards from the target, over the kinds of the units. */
 #include "layout/search.h"
 
 #include <string.h>
@@ -56,13 +56,13 @@ static bound_entry pop(bound *b)
 
 /* ---- steps backwards -------------------------------------------------------------------- */
 
-/* A code and how it goes on from there to the goal. */
+/* A code and the cost of the path from it to the goal. */
 typedef struct reached {
 	planes kinds;
 	path_cost cost;
 } reached;
 
-/* A code that is final costs less than whatever comes after it. */
+/* Lower the cost of a code. A code that is final costs less than any that is settled later. */
 static inline void offer_cost(bound *b, path_cost cost, planes before)
 {
 	int32_t code = code_of(b, before);
@@ -79,12 +79,12 @@ static inline path_cost cost_from(const reached *after, price step)
 
 static void offer(bound *b, const reached *after, price step, planes before)
 {
-	if (step.ps != NO_WAY)
+	if (step.ps != NO_PATH)
 		offer_cost(b, cost_from(after, step), before);
 }
 
-/* A move whose units end at home where the home never leads has to transpose its operand, one whose
- * units begin there its result. */
+/* Add the cost of the transpose: a move whose units end at home, where the home never leads, has to
+ * transpose its operand; one whose units begin there, its result. */
 static price with_transpose(const bound *b, price step, uint32_t at_home, uint32_t split)
 {
 	if (at_home & b->never_lead)
@@ -92,11 +92,11 @@ static price with_transpose(const bound *b, price step, uint32_t at_home, uint32
 	return step;
 }
 
-/* Offers all codes in which each unit of `splits` is split at home or away. */
+/* Offer all codes in which each unit of `splits` is split at home or away. */
 static void offer_splits(bound *b, const reached *after, price step, planes before, uint32_t splits,
                          bool transposes)
 {
-	if (step.ps == NO_WAY)
+	if (step.ps == NO_PATH)
 		return;
 	uint32_t either = splits & b->leaves_home, never_lead = transposes ? b->never_lead : 0;
 	path_cost led = cost_from(after, step);
@@ -110,7 +110,7 @@ static void offer_splits(bound *b, const reached *after, price step, planes befo
 	}
 }
 
-/* Moves on `mask` that end in `after`. */
+/* Offer all codes from which a move on `mask` ends in `after`. */
 static void step_back(bound *b, const reached *after, uint32_t mask)
 {
 	uint32_t split = after->kinds.high, whole = ~split & ~after->kinds.low,
@@ -143,8 +143,8 @@ static void step_back(bound *b, const reached *after, uint32_t mask)
 	}
 }
 
-/* The state of u went to to[u]; where that is a split it may have been at home or away, and counts
- * as away here. */
+/* Return the kinds before a permutation. The state of u went to to[u]; where that is a split it may
+ * have been at home or away, and is set to away here. */
 static planes before_permute(planes after, const permutation *permuted)
 {
 	planes before = after;
@@ -156,8 +156,8 @@ static planes before_permute(planes after, const permutation *permuted)
 	return before;
 }
 
-/* Permutations of the same units have one price; those that come from the same kinds are one to us.
- */
+/* Step back over the permutations. Permutations of the same units have one price; those that begin
+ * in the same kinds are considered once. */
 static void permute_back(bound *b, const reached *after)
 {
 	planes before[MAX_PERMUTATIONS];
@@ -175,7 +175,7 @@ static void permute_back(bound *b, const reached *after)
 	}
 }
 
-/* ---- the whole -------------------------------------------------------------------------- */
+/* ---- the search ------------------------------------------------------------------------- */
 
 void bound_begin(bound *b, prices *table, const problem *p)
 {
@@ -183,14 +183,14 @@ void bound_begin(bound *b, prices *table, const problem *p)
 	planes goal = {0, 0};
 	*b = (bound){.table = table,
 	             .n_units = p->n_units,
-	             .exact = p->n_units <= FINE_UNITS,
+	             .exact = p->n_units <= MAX_EXACT_UNITS,
 	             .never_lead = never_leading(p),
 	             .to_partial = p->to_partial,
 	             .may_be_partial = p->may_be_partial};
 	b->least = SW_NEW_N(table->arena, path_cost, codes);
 	b->done = SW_NEW_N(table->arena, bool, codes);
 	for (int32_t code = 0; code < codes; code++)
-		b->least[code].ps = NO_WAY;
+		b->least[code].ps = NO_PATH;
 	for (int32_t u = 0; u < p->n_units; u++) {
 		b->leaves_home |=
 			(uint32_t)(p->home[u] >= UNIT_S && (b->exact || p->goal[u] < UNIT_S)) << u;

@@ -1,5 +1,5 @@
-/* One device's part of a tensor: its shape, its indices, and copying it out of the whole and back.
- */
+/* One device's part of a tensor: its shape, its indices, and copying it out of the whole and
+ * back. */
 #include "layout/digits.h"
 
 #include <string.h>
@@ -26,8 +26,8 @@ int64_t sw_layout_local_bytes(const sw_atoms *atoms, sw_shape shape, const sw_la
 	return bytes;
 }
 
-/* Puts the device's digits back, smallest stride first: then what lies below each is already
- * complete. */
+/* Put the device's digits back, smallest stride first: the part of the index below each digit is
+ * then already complete. */
 static int64_t insert_digits(const sw_atoms *atoms, const digit *digits, int32_t n, int64_t device,
                              int64_t local)
 {
@@ -79,7 +79,7 @@ static int32_t last_split_dim(sw_shape shape, const sw_layout *layout)
 	return -1;
 }
 
-/* Byte offsets of dimension dim, one per `step` local indices. */
+/* List the byte offsets of dimension dim, one per `step` local indices. */
 static void list_offsets(const sw_atoms *atoms, const digit *digits, int32_t n, int64_t device,
                          int64_t step, int64_t pitch, int64_t count, int64_t *offsets)
 {
@@ -87,8 +87,8 @@ static void list_offsets(const sw_atoms *atoms, const digit *digits, int32_t n, 
 		offsets[i] = insert_digits(atoms, digits, n, device, i * step) * pitch;
 }
 
-/* Everything after the last split dimension, and below that dimension's smallest digit, is one run.
- */
+/* List the runs of a part: everything after the last split dimension, and below that dimension's
+ * smallest digit, is one run. */
 static void list_runs(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
                       int64_t device, int64_t element_bytes, run_list *runs)
 {
@@ -136,7 +136,7 @@ static bool step_position(const run_list *runs, int64_t *position)
 	return false;
 }
 
-/* Copies all runs from the whole to the part (cut) or the other way round. */
+/* Copy all runs from the whole to the part (cut) or the other way round. */
 static void copy_runs(const run_list *runs, const char *whole, char *part, char *whole_out,
                       const char *part_in)
 {

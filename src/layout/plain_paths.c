@@ -1,6 +1,7 @@
 /*
- * Paths that need no search: what a careful person would write down at once, atom by atom. A chain
- * of moves, each of all atoms that it suits; what is left over in the end goes by way of B.
+ * Paths that need no search: the ones that a careful person would write down at once, atom by atom.
+ * A path is a chain of moves, each on all atoms that it suits; the atoms that have not reached the
+ * target in the end go there by way of B.
  */
 #include "layout/search.h"
 
@@ -18,12 +19,12 @@ typedef struct chain {
 	bool possible;
 } chain;
 
-/* ---- what is where ---------------------------------------------------------------------- */
+/* ---- atoms and their targets ------------------------------------------------------------ */
 
 #define ANY 3 /* kind of state */
 
-/* Atoms that are in one kind of state and not where they are in the target, where they are in the
- * other. */
+/* Return the atoms that are in kind of state `now`, and in kind `then` in the target, but are not
+ * yet in the target's state. */
 static uint32_t atoms_bound(const chain *c, uint32_t now, uint32_t then)
 {
 	uint32_t mask = 0;
@@ -36,7 +37,7 @@ static uint32_t atoms_bound(const chain *c, uint32_t now, uint32_t then)
 	return mask;
 }
 
-/* Does the digit nest with those that the layout has? */
+/* Return whether the digit nests with those of the layout. */
 static bool fits_beside(const sw_atoms *atoms, const sw_layout *layout, const sw_state *state,
                         int32_t size)
 {
@@ -50,9 +51,9 @@ static bool fits_beside(const sw_atoms *atoms, const sw_layout *layout, const sw
 	return true;
 }
 
-/* The layout with those atoms of the mask in their target places that fit beside all that is there,
- * and beside one another; an atom that is split leaves its place only afterwards. Takes the others
- * out of the mask. */
+/* Return the layout with those atoms of the mask in their target states whose digits nest with all
+ * present digits and with one another; an atom that is split leaves its place only afterwards. The
+ * other atoms are removed from the mask. */
 static sw_layout with_targets(const chain *c, uint32_t *mask)
 {
 	sw_layout after = c->at;
@@ -74,7 +75,8 @@ static sw_layout with_targets(const chain *c, uint32_t *mask)
 	return after;
 }
 
-/* The same for the first places in the dimension, from its top, that fit. */
+/* Return the layout with the atoms of the mask in the first places of the dimension, from its top,
+ * that fit. The atoms that fit nowhere are removed from the mask. */
 static sw_layout with_places(const chain *c, sw_layout after, uint32_t *mask, int32_t dim)
 {
 	const sw_atoms *atoms = c->how->atoms;
@@ -106,8 +108,8 @@ static sw_layout with_places(const chain *c, sw_layout after, uint32_t *mask, in
 
 /* ---- moves ------------------------------------------------------------------------------ */
 
-/* Do the digits that `with` gives to the atoms of the mask lead the local data of `in`, in the
- * order of the atoms? */
+/* Return whether the digits that `with` gives to the atoms of the mask lead the local data of `in`,
+ * in the order of the atoms. */
 static bool digits_lead(const chain *c, const sw_layout *in, const sw_layout *with, uint32_t mask)
 {
 	int64_t extents[2 * SW_MAX_ATOMS + 1];
@@ -126,7 +128,8 @@ static bool digits_lead(const chain *c, const sw_layout *in, const sw_layout *wi
 	return true;
 }
 
-/* Adds the transposes of a move to its price; *peak: the most bytes that one of them holds. */
+/* Add the transposes of a move to its price; *peak becomes at least the bytes that one of them
+ * holds. */
 static void add_transposes(const chain *c, sw_move_kind kind, uint32_t mask, const sw_layout *after,
                            int64_t result, price *step, int64_t *peak)
 {
@@ -151,7 +154,7 @@ static void add_move(chain *c, sw_move_kind kind, uint32_t mask, sw_layout after
 		peak = c->bytes + result;
 	price step = price_move(c->how, kind, mask, c->bytes, result);
 	add_transposes(c, kind, mask, &after, result, &step, &peak);
-	c->possible = step.ps != NO_WAY && c->path.n < SW_MAX_MOVES;
+	c->possible = step.ps != NO_PATH && c->path.n < SW_MAX_MOVES;
 	if (!c->possible)
 		return;
 	c->cost = cost_add(c->cost, (path_cost){step.ps, 1, step.payload});
@@ -161,7 +164,7 @@ static void add_move(chain *c, sw_move_kind kind, uint32_t mask, sw_layout after
 	c->bytes = result;
 }
 
-/* A move of all atoms that it brings to the target. */
+/* Move all atoms that this kind of move brings to the target. */
 static void to_target(chain *c, sw_move_kind kind)
 {
 	static const uint8_t ends[][2] = {
@@ -188,7 +191,7 @@ static void to_b(chain *c, sw_move_kind kind, uint32_t mask)
 
 /* ---- the paths -------------------------------------------------------------------------- */
 
-static void by_way_of_b(chain *c)
+static void through_b(chain *c)
 {
 	to_b(c, SW_MOVE_ALL_REDUCE, atoms_bound(c, SW_STATE_P, ANY));
 	to_b(c, SW_MOVE_ALL_GATHER, atoms_bound(c, SW_STATE_S, ANY));
@@ -196,7 +199,8 @@ static void by_way_of_b(chain *c)
 	to_target(c, SW_MOVE_TO_PARTIAL);
 }
 
-/* Each atom by the one move that brings it to the target. */
+/* Bring each atom to the target by the one move that does so, in one of these orders of the
+ * moves. */
 #define N_ORDERS 4
 static void kind_by_kind(chain *c, int32_t order)
 {
@@ -212,11 +216,12 @@ static void kind_by_kind(chain *c, int32_t order)
 	};
 	for (int32_t k = 0; k < 6; k++)
 		to_target(c, orders[order][k]);
-	by_way_of_b(c);
+	through_b(c);
 }
 
-/* AutoDDL section 4.3: reduce-scatter, all-to-all, all-gather. What is scattered only to be
- * gathered in the end, and what is in the way of others, lies in dimension dim meanwhile. */
+/* AutoDDL section 4.3: reduce-scatter, all-to-all, all-gather. Atoms that are scattered only to be
+ * gathered in the end, and atoms whose digits exclude those of others, split dimension dim
+ * meanwhile. */
 static void scatter_exchange_gather(chain *c, int32_t dim, bool slice_first)
 {
 	if (slice_first)
@@ -235,10 +240,11 @@ static void scatter_exchange_gather(chain *c, int32_t dim, bool slice_first)
 		add_move(c, SW_MOVE_ALL_TO_ALL, rest, after);
 	}
 	to_target(c, SW_MOVE_ALL_TO_ALL);
-	by_way_of_b(c);
+	through_b(c);
 }
 
-/* For each atom that changes, another one of its size that changes too and shall have its state. */
+/* Find, for each atom that changes, an atom of its size that changes too and whose target is the
+ * state of the first; return false if there is none for some atom. */
 static bool match_states(const sw_atoms *atoms, const sw_layout *from, const sw_layout *to,
                          uint32_t changed, int8_t *to_atom)
 {
@@ -276,7 +282,7 @@ static void follow(chain *c, int32_t which)
 	if (which == 0)
 		one_permute(c);
 	else if (which == 1)
-		by_way_of_b(c);
+		through_b(c);
 	else if (which < 2 + N_ORDERS)
 		kind_by_kind(c, which - 2);
 	else
@@ -286,7 +292,7 @@ static void follow(chain *c, int32_t which)
 path_cost plain_path(const sw_redistribution *how, sw_shape shape, const sw_layout *from,
                      const sw_layout *to, sw_path *path)
 {
-	path_cost least = {NO_WAY, 0, 0};
+	path_cost least = {NO_PATH, 0, 0};
 	for (int32_t which = 0; which < 2 + N_ORDERS + 2 * shape.rank; which++) {
 		chain c = {.how = how, .shape = shape, .to = to, .at = *from, .possible = true};
 		c.monoid = from->monoid != SW_MONOID_NONE ? from->monoid : to->monoid;

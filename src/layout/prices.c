@@ -1,4 +1,4 @@
-/* Seconds and bytes of every move on a set of units, asked of the caller's model once. */
+/* Seconds and bytes of every move on a set of units; the caller's model is asked once for each. */
 #include "layout/search.h"
 
 #include <math.h>
@@ -32,12 +32,12 @@ static void add_permutation(prices *table, const problem *p, const uint8_t *to)
 	table->permutations[i] = next;
 }
 
-/* All for few units (n^n <= 256 candidates), exchanges of two for more. */
+/* List all permutations of few units (n^n <= 256 candidates), exchanges of two for more. */
 static void list_permutations(prices *table, const problem *p)
 {
 	int32_t n = p->n_units;
 	uint8_t to[MAX_UNITS] = {0};
-	if (n <= FINE_UNITS) {
+	if (n <= MAX_EXACT_UNITS) {
 		for (int32_t code = 0; code < 1 << 2 * n; code++) {
 			bool inside = true;
 			for (int32_t u = 0; u < n; u++) {
@@ -68,11 +68,12 @@ static double touch_ps(const sw_redistribution *how, int64_t bytes)
 
 double transpose_ps(const sw_redistribution *how, int64_t bytes)
 {
-	return how->memory_bytes > 0 && bytes > how->memory_bytes - bytes ? NO_WAY
+	return how->memory_bytes > 0 && bytes > how->memory_bytes - bytes ? NO_PATH
 	                                                                  : touch_ps(how, bytes);
 }
 
-/* Sets of as many bytes have one price, so that only different numbers of bytes are asked for. */
+/* Return the number of the set's price level: sets of equally many bytes have one price, so that
+ * the model is asked only for distinct numbers of bytes. */
 static uint8_t level_of(prices *table, uint32_t set)
 {
 	for (uint32_t smaller = 0; smaller < set; smaller++)
@@ -130,16 +131,17 @@ price price_move(const sw_redistribution *how, sw_move_kind kind, uint32_t atoms
 	                                    [SW_MOVE_ALL_TO_ALL] = SW_OP_ALL_TO_ALL,
 	                                    [SW_MOVE_PERMUTE] = SW_OP_COLLECTIVE_PERMUTE};
 	if (how->memory_bytes > 0 && operand > how->memory_bytes - result)
-		return (price){NO_WAY, 0};
+		return (price){NO_PATH, 0};
 	if (kind == SW_MOVE_SLICE)
 		return (price){touch_ps(how, result), 0};
-	if (kind == SW_MOVE_TO_PARTIAL) /* mostly of neutral init values, which costs nothing */
+	/* A TO_PARTIAL is mostly of neutral init values, where it costs nothing. */
+	if (kind == SW_MOVE_TO_PARTIAL)
 		return (price){how->local_bandwidth > 0
 		                       ? ceil(2e12 * (double)result / how->local_bandwidth)
 		                       : 0,
 		               0};
 	double seconds = how->seconds(how->context, kind, atoms, operand);
-	return (price){isfinite(seconds) ? ceil(seconds * 1e12) : NO_WAY,
+	return (price){isfinite(seconds) ? ceil(seconds * 1e12) : NO_PATH,
 	               sw_collective_payload_bytes(opcodes[kind], operand,
 	                                           sw_atoms_group_size(how->atoms, atoms))};
 }

@@ -1,6 +1,6 @@
-/* Redistribution: the steps in order, the path written out, and the cache of paths. */
+/* Redistribution: the steps in order, the writing of the path, and the cache of paths. */
 #include "layout/all_pairs.h"
-#include "layout/together.h"
+#include "layout/grouping.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -55,7 +55,8 @@ int32_t sw_move_permute_pairs(const sw_atoms *atoms, const sw_move *move, sw_are
 
 static sw_layout write_layout(const problem *p, const uint8_t *state)
 {
-	sw_layout layout = *p->from; /* for the frozen atoms */
+	/* The frozen atoms keep their state. */
+	sw_layout layout = *p->from;
 	for (int32_t u = 0; u < p->n_units; u++) {
 		const unit *here = &p->units[u];
 		for (int32_t k = 0; k < here->n; k++) {
@@ -86,13 +87,13 @@ static void write_move(const problem *p, const prices *table, const node *n, sw_
 static int64_t node_bytes(const problem *p, const prices *table, const node *n)
 {
 	uint32_t split = 0;
-	for (int32_t u = 0; u < SW_MIN(p->n_units, MAX_UNITS);
-	     u++) /* the bound is for the compiler */
+	/* The minimum with MAX_UNITS states the bound for the compiler. */
+	for (int32_t u = 0; u < SW_MIN(p->n_units, MAX_UNITS); u++)
 		split |= (uint32_t)(n->state[u] >= UNIT_S) << u;
 	return table->bytes_of[split];
 }
 
-/* Operand and result of the move, or of a transpose around it. */
+/* Return the bytes of operand and result of the move, or of a transpose around it. */
 static int64_t move_peak(const problem *p, const prices *table, const node *before,
                          const node *after)
 {
@@ -148,7 +149,8 @@ static void planner_clear(path_planner *planner)
 	sw_arena_clear(&planner->arena);
 }
 
-/* Prices depend on the bytes, the units and the sets of them that may move together. */
+/* Return the number of the price table of the problem. Prices depend on the bytes, the units and
+ * the sets of units that may move together. */
 static uint32_t find_prices(path_planner *planner, const problem *p)
 {
 	struct {
@@ -166,8 +168,8 @@ static uint32_t find_prices(path_planner *planner, const problem *p)
 	return number;
 }
 
-/* A bound depends on the prices, on the kinds of the target, on which homes there are and may lead,
- * and on what may become partial. */
+/* Return the bound of the problem. It depends on the prices, on the kinds of the target, on which
+ * units have a home and whether it may lead, and on the units that may become partial. */
 static bound *find_bound(path_planner *planner, const problem *p, uint32_t table)
 {
 	uint32_t key[6] = {table, 0, 0, never_leading(p), p->to_partial, p->may_be_partial};
@@ -185,25 +187,23 @@ static bound *find_bound(path_planner *planner, const problem *p, uint32_t table
 	return planner->bounds.data[number];
 }
 
-/* The path is the plain one where no better one is found. */
+/* Find the cheapest path; the plain path is returned where the search finds no better one. */
 static path_cost find_best(path_planner *planner, problem *p, prices *table, bound *least,
                            sw_path *path)
 {
 	best_path best;
 	workspace *work = &planner->work;
-	path_cost plain = {NO_WAY, 0, 0};
+	path_cost plain = {NO_PATH, 0, 0};
 	bool done = search_near(work, p, table, least, &best);
-	if (!done || p->atoms->n > FINE_UNITS)
+	if (!done || p->atoms->n > MAX_EXACT_UNITS)
 		plain = plain_path(&planner->how, p->shape, p->from, p->to, path);
 	if (cost_less(plain, best.cost))
 		best = (best_path){.n = 0, .cost = plain};
 	if (!done)
 		search_harder(work, p, table, least, &best);
-	if (best.cost.ps == NO_WAY && planner->how.memory_bytes > 0 && !p->thorough) {
-		p->thorough =
-			/* where memory is tight, a place that is seldom tried may be the only one
-		         */
-			true;
+	/* Where memory is tight, a placement that is seldom tried may be the only one. */
+	if (best.cost.ps == NO_PATH && planner->how.memory_bytes > 0 && !p->thorough) {
+		p->thorough = true;
 		search_harder(work, p, table, least, &best);
 	}
 	if (best.n > 0)
@@ -224,9 +224,9 @@ static bool plan_path(path_planner *planner, sw_shape shape, const sw_layout *fr
 	uint32_t number = find_prices(planner, &p);
 	prices *table = planner->price_tables.data[number];
 	path_cost cost = find_best(planner, &p, table, find_bound(planner, &p, number), path);
-	if (cost.ps == NO_WAY)
+	if (cost.ps == NO_PATH)
 		path->seconds = INFINITY;
-	return cost.ps != NO_WAY;
+	return cost.ps != NO_PATH;
 }
 
 static sw_status no_path(const sw_redistribution *how, sw_shape shape, const sw_layout *from,
@@ -261,33 +261,34 @@ sw_status sw_redistribute(const sw_redistribution *how, sw_shape shape, const sw
 
 /* ---- the cache -------------------------------------------------------------------------- */
 
-/* Layouts of a shape that are asked of together: what ways lead through depends on nothing else. */
-typedef struct asked {
+/* Layouts of a shape that are queried together: the paths between them depend on nothing else. */
+typedef struct query {
 	uint32_t shape, n;
 	const uint32_t *layouts; /* by number, ascending */
-	int32_t *row;            /* of each of them in `ways`, -1: not in it */
-	all_pairs ways;            /* of those that keep groups together */
+	int32_t *row;            /* of each layout in `costs`, -1: not in it */
+	all_pairs costs;         /* between the layouts that keep groups together */
 	bool found;
-} asked;
+} query;
 
-typedef struct known_shape {
+typedef struct shape_entry {
 	sw_shape shape;
-	SW_VEC(uint32_t) expected; /* layouts, since the last question began */
-	uint32_t asked;            /* those; SW_ABSENT: more have come since */
-} known_shape;
+	SW_VEC(uint32_t) expected; /* layouts, since sw_path_cache_begin */
+	/* the query of these layouts; SW_ABSENT: layouts were added since */
+	uint32_t query;
+} shape_entry;
 
 struct sw_path_cache {
 	path_planner planner;
 	sw_atoms atoms;
-	grouping together;      /* no groups: every atom by itself */
+	grouping grouping;      /* no groups: every atom by itself */
 	path_planner by_groups; /* the same model, over groups as atoms */
 	pthread_mutex_t getting;
 	sw_map index;
 	SW_VEC(const sw_path *) paths;
-	/* What is known by number. */
-	sw_map shape_index, layout_index, seconds_index, asked_index;
-	SW_VEC(known_shape) shapes;
-	SW_VEC(asked) asked;
+	/* Tables of the queries by number. */
+	sw_map shape_index, layout_index, seconds_index, query_index;
+	SW_VEC(shape_entry) shapes;
+	SW_VEC(query) queries;
 	SW_VEC(sw_layout) layouts;
 	SW_VEC(double) seconds; /* of pairs that are not in an all-pairs table */
 };
@@ -307,7 +308,7 @@ static double group_seconds(void *context, sw_move_kind kind, uint32_t groups,
 {
 	const sw_path_cache *cache = context;
 	const sw_redistribution *how = &cache->planner.how;
-	return how->seconds(how->context, kind, grouping_atoms(&cache->together, groups),
+	return how->seconds(how->context, kind, grouping_atoms(&cache->grouping, groups),
 	                    operand_bytes);
 }
 
@@ -315,24 +316,24 @@ sw_path_cache *sw_path_cache_new_grouped(const sw_redistribution *how, const uin
                                          int32_t n)
 {
 	sw_path_cache *cache = sw_path_cache_new(how);
-	grouping_init(&cache->together, &cache->atoms, groups, n);
+	grouping_init(&cache->grouping, &cache->atoms, groups, n);
 	planner_init(&cache->by_groups, how);
-	cache->by_groups.how.atoms = &cache->together.groups;
+	cache->by_groups.how.atoms = &cache->grouping.groups;
 	cache->by_groups.how.seconds = group_seconds;
 	cache->by_groups.how.context = cache;
 	return cache;
 }
 
-/* Over groups where both ends keep them together, else over atoms. */
+/* Find a path over groups where both ends keep them together, else over atoms. */
 static void find_path(sw_path_cache *cache, sw_shape shape, const sw_layout *from,
                       const sw_layout *to, sw_path *path)
 {
 	sw_layout grouped_from, grouped_to;
-	if (cache->together.groups.n > 0 &&
-	    grouping_gather(&cache->together, from, &grouped_from) &&
-	    grouping_gather(&cache->together, to, &grouped_to)) {
+	if (cache->grouping.groups.n > 0 &&
+	    grouping_gather(&cache->grouping, from, &grouped_from) &&
+	    grouping_gather(&cache->grouping, to, &grouped_to)) {
 		plan_path(&cache->by_groups, shape, &grouped_from, &grouped_to, path);
-		grouping_spread_path(&cache->together, path);
+		grouping_spread_path(&cache->grouping, path);
 	} else {
 		plan_path(&cache->planner, shape, from, to, path);
 	}
@@ -342,7 +343,7 @@ void sw_path_cache_free(sw_path_cache *cache)
 {
 	if (!cache)
 		return;
-	if (cache->together.groups.n > 0)
+	if (cache->grouping.groups.n > 0)
 		planner_clear(&cache->by_groups);
 	planner_clear(&cache->planner);
 	sw_map_clear(&cache->index);
@@ -350,20 +351,20 @@ void sw_path_cache_free(sw_path_cache *cache)
 	sw_map_clear(&cache->shape_index);
 	sw_map_clear(&cache->layout_index);
 	sw_map_clear(&cache->seconds_index);
-	sw_map_clear(&cache->asked_index);
+	sw_map_clear(&cache->query_index);
 	for (size_t i = 0; i < cache->shapes.len; i++)
 		sw_vec_clear(&cache->shapes.data[i].expected);
-	for (size_t i = 0; i < cache->asked.len; i++)
-		all_pairs_clear(&cache->asked.data[i].ways);
+	for (size_t i = 0; i < cache->queries.len; i++)
+		all_pairs_clear(&cache->queries.data[i].costs);
 	sw_vec_clear(&cache->shapes);
-	sw_vec_clear(&cache->asked);
+	sw_vec_clear(&cache->queries);
 	sw_vec_clear(&cache->layouts);
 	sw_vec_clear(&cache->seconds);
 	pthread_mutex_destroy(&cache->getting);
 	free(cache);
 }
 
-/* Returns the number of words. */
+/* Return the number of words. */
 static size_t pack_shape(sw_shape shape, uint64_t *key)
 {
 	size_t n = 0;
@@ -381,7 +382,7 @@ static size_t write_key(sw_shape shape, const sw_layout *from, const sw_layout *
 	return n * sizeof(*key);
 }
 
-/* Keeps only the moves that there are. */
+/* Copy the path with only its n moves. */
 static const sw_path *keep_path(sw_path_cache *cache, const sw_path *path)
 {
 	size_t bytes = offsetof(sw_path, moves) + sizeof(sw_move) * (size_t)path->n;
@@ -406,7 +407,8 @@ const sw_path *sw_path_cache_get(sw_path_cache *cache, sw_shape shape, const sw_
 	return kept;
 }
 
-/* So many bytes in the arena, where paths are kept meanwhile: copied, or (NULL) zero. */
+/* Allocate n bytes in the arena, under the lock because paths are added to it meanwhile: a copy of
+ * `bytes`, or (NULL) zeros. */
 static void *keep(sw_path_cache *cache, const void *bytes, size_t n)
 {
 	pthread_mutex_lock(&cache->getting);
@@ -426,7 +428,7 @@ uint32_t sw_path_cache_shape(sw_path_cache *cache, sw_shape shape)
 		if (shape.rank > 0)
 			shape.dims =
 				keep(cache, shape.dims, sizeof(*shape.dims) * (size_t)shape.rank);
-		sw_vec_push(&cache->shapes, ((known_shape){.shape = shape, .asked = SW_ABSENT}));
+		sw_vec_push(&cache->shapes, ((shape_entry){.shape = shape, .query = SW_ABSENT}));
 	}
 	return number;
 }
@@ -446,94 +448,96 @@ void sw_path_cache_begin(sw_path_cache *cache)
 {
 	for (size_t i = 0; i < cache->shapes.len; i++) {
 		cache->shapes.data[i].expected.len = 0;
-		cache->shapes.data[i].asked = SW_ABSENT;
+		cache->shapes.data[i].query = SW_ABSENT;
 	}
 }
 
 void sw_path_cache_expect(sw_path_cache *cache, uint32_t shape, uint32_t layout)
 {
-	known_shape *known = &cache->shapes.data[shape];
-	sw_vec_push(&known->expected, layout);
-	known->asked = SW_ABSENT;
+	shape_entry *entry = &cache->shapes.data[shape];
+	sw_vec_push(&entry->expected, layout);
+	entry->query = SW_ABSENT;
 }
 
-/* All that is expected of a shape by now, as a set: new, or asked of before. */
-static asked *ask(sw_path_cache *cache, uint32_t shape)
+/* Return the query of all layouts that are expected of a shape by now, as a set: a new query, or an
+ * earlier one of the same set. */
+static query *find_query(sw_path_cache *cache, uint32_t shape)
 {
-	known_shape *known = &cache->shapes.data[shape];
-	if (known->asked != SW_ABSENT)
-		return &cache->asked.data[known->asked];
-	uint32_t *list = known->expected.data;
+	shape_entry *entry = &cache->shapes.data[shape];
+	if (entry->query != SW_ABSENT)
+		return &cache->queries.data[entry->query];
+	uint32_t *list = entry->expected.data;
 	size_t n = 0;
-	qsort(list, known->expected.len, sizeof(*list), sw_compare_u32);
-	for (size_t i = 0; i < known->expected.len; i++)
+	qsort(list, entry->expected.len, sizeof(*list), sw_compare_u32);
+	for (size_t i = 0; i < entry->expected.len; i++)
 		if (n == 0 || list[n - 1] != list[i])
 			list[n++] = list[i];
-	known->expected.len = n;
+	entry->expected.len = n;
 	sw_text key = {0};
 	sw_text_add_n(&key, (const char *)&shape, sizeof(shape));
 	sw_text_add_n(&key, (const char *)list, sizeof(*list) * n);
-	uint32_t fresh = (uint32_t)cache->asked.len;
-	known->asked = sw_map_intern(&cache->asked_index, key.data, key.len, fresh);
-	if (known->asked == fresh)
-		sw_vec_push(&cache->asked,
-		            ((asked){.shape = shape,
+	uint32_t fresh = (uint32_t)cache->queries.len;
+	entry->query = sw_map_intern(&cache->query_index, key.data, key.len, fresh);
+	if (entry->query == fresh)
+		sw_vec_push(&cache->queries,
+		            ((query){.shape = shape,
 		                     .n = (uint32_t)n,
 		                     .layouts = keep(cache, list, sizeof(*list) * n),
 		                     .row = keep(cache, NULL, sizeof(int32_t) * (n + 1))}));
 	sw_text_clear(&key);
-	return &cache->asked.data[known->asked];
+	return &cache->queries.data[entry->query];
 }
 
-/* Puts the layouts that keep the groups together (or all, where there are no groups and few atoms)
- * into one table. */
-static void find_all_pairs(const sw_path_cache *cache, asked *a)
+/* Put the layouts that keep the groups together (or all layouts, where there are no groups and few
+ * atoms) into one table. */
+static void find_all_pairs(const sw_path_cache *cache, query *a)
 {
-	bool grouped = cache->together.groups.n > 0;
+	bool grouped = cache->grouping.groups.n > 0;
 	const path_planner *planner = grouped ? &cache->by_groups : &cache->planner;
 	SW_VEC(sw_layout) list = {0};
 	for (size_t i = 0; i < a->n; i++) {
 		sw_layout here = cache->layouts.data[a->layouts[i]], layout = here;
-		bool fits = planner->how.atoms->n <= SINGLE_ATOMS &&
-		            (!grouped || grouping_gather(&cache->together, &here, &layout));
+		bool fits = planner->how.atoms->n <= MAX_SINGLE_ATOMS &&
+		            (!grouped || grouping_gather(&cache->grouping, &here, &layout));
 		a->row[i] = fits ? (int32_t)list.len : -1;
 		if (fits)
 			sw_vec_push(&list, layout);
 	}
 	if (list.len > 0 &&
-	    !all_pairs_init(&a->ways, &planner->how, cache->shapes.data[a->shape].shape, list.data,
-	                  (int32_t)list.len))
+	    !all_pairs_init(&a->costs, &planner->how, cache->shapes.data[a->shape].shape, list.data,
+	                    (int32_t)list.len))
 		for (size_t i = 0; i < a->n; i++)
 			a->row[i] = -1;
 	a->found = true;
 	sw_vec_clear(&list);
 }
 
-#define FOUND_AT_ONCE 16
+/* tables computed by one call of sw_path_cache_find, after which its caller may stop */
+#define MAX_TABLES_AT_ONCE 16
 
 typedef struct finding {
 	const sw_path_cache *cache;
-	uint32_t asked[FOUND_AT_ONCE];
+	uint32_t queries[MAX_TABLES_AT_ONCE];
 } finding;
 
 static void find_one(void *context, int64_t i)
 {
 	const finding *f = context;
-	find_all_pairs(f->cache, &f->cache->asked.data[f->asked[i]]);
+	find_all_pairs(f->cache, &f->cache->queries.data[f->queries[i]]);
 }
 
 bool sw_path_cache_find(sw_path_cache *cache, int threads)
 {
 	finding f = {.cache = cache};
 	int64_t n = 0;
-	for (uint32_t i = 0; i < cache->shapes.len && n < FOUND_AT_ONCE; i++)
-		if (cache->shapes.data[i].expected.len > 0 && !ask(cache, i)->found)
-			f.asked[n++] = cache->shapes.data[i].asked;
+	for (uint32_t i = 0; i < cache->shapes.len && n < MAX_TABLES_AT_ONCE; i++)
+		if (cache->shapes.data[i].expected.len > 0 && !find_query(cache, i)->found)
+			f.queries[n++] = cache->shapes.data[i].query;
 	sw_parallel_for(n, threads, find_one, &f);
 	return n > 0;
 }
 
-/* Of a pair that is in no table. */
+/* Return the seconds of a pair that is in no table. */
 static double pair_seconds(sw_path_cache *cache, uint32_t shape, uint32_t from, uint32_t to)
 {
 	const uint32_t key[] = {shape, from, to};
@@ -550,7 +554,7 @@ static double pair_seconds(sw_path_cache *cache, uint32_t shape, uint32_t from, 
 	return cache->seconds.data[number];
 }
 
-static double seconds_between(sw_path_cache *cache, const asked *among, uint32_t from, int32_t row,
+static double seconds_between(sw_path_cache *cache, const query *among, uint32_t from, int32_t row,
                               uint32_t to, int32_t column)
 {
 	const sw_layout *a = &cache->layouts.data[from], *b = &cache->layouts.data[to];
@@ -560,11 +564,11 @@ static double seconds_between(sw_path_cache *cache, const asked *among, uint32_t
 		return INFINITY;
 	if (row < 0 || column < 0)
 		return pair_seconds(cache, among->shape, from, to);
-	return among->ways.ps[row * among->ways.n + column] * 1e-12;
+	return among->costs.ps[row * among->costs.n + column] * 1e-12;
 }
 
-/* Rows of the layouts in the table. */
-static int32_t *find_rows(const asked *a, const uint32_t *layouts, int32_t n)
+/* Return the rows of the layouts in the table. */
+static int32_t *find_rows(const query *a, const uint32_t *layouts, int32_t n)
 {
 	int32_t *rows = sw_alloc(sizeof(*rows) * ((size_t)n + 1));
 	for (int32_t i = 0; i < n; i++) {
@@ -579,7 +583,7 @@ static int32_t *find_rows(const asked *a, const uint32_t *layouts, int32_t n)
 void sw_path_cache_seconds(sw_path_cache *cache, uint32_t shape, const uint32_t *from, int32_t n,
                            const uint32_t *to, int32_t m, double *seconds)
 {
-	asked *a = ask(cache, shape);
+	query *a = find_query(cache, shape);
 	if (!a->found)
 		find_all_pairs(cache, a);
 	int32_t *rows = find_rows(a, from, n), *columns = find_rows(a, to, m);

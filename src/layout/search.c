@@ -1,11 +1,11 @@
 /*
  * A* over the layouts of a problem.
  *
- * The bound is exact but for digits that are in each other's way and for transposes, so the search
- * first creates only layouts whose total stays near the bound at the start, and begins again with
- * more room when that was too little. Within the room nothing is left out: the path found is the
- * cheapest. Where that takes too much work, dives that give the bound more weight find some path
- * soon, and nothing dearer is looked at when the search is done once more.
+ * The bound is exact except for digits that do not nest and for transposes, so the search first
+ * creates only layouts whose total stays near the bound at the start, and begins again with a
+ * higher limit when the goal was not found. Within the limit nothing is left out: the path found is
+ * the cheapest. Where that takes too much work, dives that give the bound more weight find some
+ * path soon, and a last search leaves out all layouts whose total exceeds the cost of that path.
  */
 #include "layout/search.h"
 
@@ -101,7 +101,8 @@ static int32_t heap_pop(workspace *work)
 
 /* ---- transposes ------------------------------------------------------------------------- */
 
-/* The digits of the units' atoms, in the order of the atoms: how a group counts its members. */
+/* List the digits of the units' atoms, in the order of the atoms, in which a group counts its
+ * members. */
 static int32_t list_digits(const problem *p, uint32_t mask, const uint8_t *state, uint8_t *digits)
 {
 	int32_t atoms[SW_MAX_ATOMS], n = 0;
@@ -131,8 +132,8 @@ static uint64_t used_digits(const problem *p, uint32_t mask, const uint8_t *stat
 	return used;
 }
 
-/* In local data that lacks the digits `removed`, do the digits of the list come first, and in this
- * order? */
+/* Return whether the digits of the list come first in local data that lacks the digits `removed`,
+ * and in this order. */
 static bool leads(const problem *p, uint64_t removed, const uint8_t *list, int32_t n)
 {
 	uint64_t extra = 0;
@@ -189,20 +190,20 @@ typedef struct expansion {
 	double limit;          /* totals above it are not created ... */
 	double least_left_out; /* ... and this is the least of them */
 	int32_t number;        /* the node being expanded */
-	node from;             /* a copy: nodes move when there are more */
+	node from;             /* a copy: nodes move when the vector grows */
 	uint32_t split;        /* its split units */
-	int32_t code;          /* its kinds, as bound.c has them */
-	uint64_t room;         /* digits that nest with all of its own */
+	int32_t code;          /* its kinds, encoded as in bound.c */
+	uint64_t fits;         /* digits that nest with all of its own */
 	/* the move */
 	sw_move_kind kind;
 	uint32_t mask;
 	uint8_t permutation;
-	uint32_t away;    /* units that are placed elsewhere than at home */
+	uint32_t away;    /* units that are split otherwise than at home */
 	path_cost so_far; /* with the move, without transposes */
 	uint8_t after[8];
 } expansion;
 
-static bool is_worth(expansion *e, double total)
+static bool within_limit(expansion *e, double total)
 {
 	if (total <= e->limit)
 		return true;
@@ -222,17 +223,17 @@ static double transposes_ps(const expansion *e)
 	return ps;
 }
 
-/* The number of the node of e->after, new if there was none; -1 if it is known to be no worse than
- * `so_far`. */
+/* Return the number of the node of `state`, which is created if there was none; -1 if it is closed
+ * or already reached at no more than `so_far`. */
 static int32_t find_node(workspace *work, const uint8_t *state, path_cost so_far)
 {
 	size_t slot = slot_of(work, state);
 	int32_t number = work->slots[slot] - 1;
 	if (number >= 0) {
-		const node *known = &work->nodes.data[number];
-		return known->closed || !cost_less(so_far, known->so_far) ? -1 : number;
+		const node *present = &work->nodes.data[number];
+		return present->closed || !cost_less(so_far, present->so_far) ? -1 : number;
 	}
-	node fresh = {.so_far = {NO_WAY, 0, 0}};
+	node fresh = {.so_far = {NO_PATH, 0, 0}};
 	memcpy(fresh.state, state, sizeof(fresh.state));
 	sw_vec_push(&work->nodes, fresh);
 	number = (int32_t)work->nodes.len;
@@ -242,7 +243,8 @@ static int32_t find_node(workspace *work, const uint8_t *state, path_cost so_far
 	return number - 1;
 }
 
-/* Transposes are counted last, and only where the move might be an improvement without them. */
+/* Create the node of the layout after the move. Transposes are counted last, and only where the
+ * move might be an improvement without them. */
 static void create(expansion *e, path_cost rest)
 {
 	int32_t number = find_node(e->work, e->after, e->so_far);
@@ -252,7 +254,7 @@ static void create(expansion *e, path_cost rest)
 	path_cost so_far = e->so_far;
 	so_far.ps += transposes_ps(e);
 	path_cost total = cost_add(so_far, rest);
-	if (!cost_less(so_far, n->so_far) || !is_worth(e, total.ps))
+	if (!cost_less(so_far, n->so_far) || !within_limit(e, total.ps))
 		return;
 	n->so_far = so_far;
 	n->total = total;
@@ -264,51 +266,54 @@ static void create(expansion *e, path_cost rest)
 	heap_push(e->work, number);
 }
 
-static void place_away(expansion *e, uint32_t away, uint64_t room, path_cost rest);
+static void place_away(expansion *e, uint32_t away, uint64_t fits, path_cost rest);
 
-static void place_tuple(expansion *e, int32_t u, int32_t i, uint32_t away, uint64_t room,
+static void place_tuple(expansion *e, int32_t u, int32_t i, uint32_t away, uint64_t fits,
                         path_cost rest)
 {
 	e->after[u] = (uint8_t)(UNIT_S + i);
-	place_away(e, away & (away - 1), room & e->p->classes[e->p->units[u].class].tuples[i].fits,
+	place_away(e, away & (away - 1), fits & e->p->classes[e->p->units[u].class].tuples[i].fits,
 	           rest);
 }
 
-/* From tuple i on, all that fit; of spare ones the first, where there are many. */
-static void place_any(expansion *e, int32_t u, int32_t i, uint32_t away, uint64_t room,
+/* Place unit u in each tuple from i on that fits; where there are many spare tuples, in only the
+ * first of them. */
+static void place_any(expansion *e, int32_t u, int32_t i, uint32_t away, uint64_t fits,
                       path_cost rest)
 {
 	const unit_class *class = &e->p->classes[e->p->units[u].class];
 	bool spared = false;
 	for (; i < class->n_tuples; i++) {
 		const tuple *t = &class->tuples[i];
-		if (t->digits & ~room || (class->has_spares && !t->leads && (!t->spare || spared)))
+		if (t->digits & ~fits || (class->has_spares && !t->leads && (!t->spare || spared)))
 			continue;
 		spared = spared || t->spare;
-		place_tuple(e, u, i, away, room, rest);
+		place_tuple(e, u, i, away, fits, rest);
 	}
 }
 
-/* From tuple i on, the first that fits, and the first that is in no target digit's way. */
-static void place_sparingly(expansion *e, int32_t u, int32_t i, uint32_t away, uint64_t room,
+/* Place unit u in two tuples from i on: the first that fits, and the first that fits and nests with
+ * all digits of the target. */
+static void place_sparingly(expansion *e, int32_t u, int32_t i, uint32_t away, uint64_t fits,
                             path_cost rest)
 {
 	const unit_class *class = &e->p->classes[e->p->units[u].class];
 	for (bool placed = false, apart = false; i < class->n_tuples && !apart; i++) {
-		if (class->tuples[i].digits & ~room)
+		if (class->tuples[i].digits & ~fits)
 			continue;
-		apart = !(class->tuples[i].digits & ~e->p->goal_room);
+		apart = !(class->tuples[i].digits & ~e->p->goal_fits);
 		if (apart || !placed)
-			place_tuple(e, u, i, away, room, rest);
+			place_tuple(e, u, i, away, fits, rest);
 		placed = true;
 	}
 }
 
-/* Chooses tuples for the units of `away` that are left, none of them home's, then creates the node.
- * Those that from and to have come first, since a PERMUTE may bring them where they belong; not for
- * several of many units, which would be too many. Plain tuples do the same as one another, but for
- * transposes and for what is in the way later. */
-static void place_away(expansion *e, uint32_t away, uint64_t room, path_cost rest)
+/* Choose tuples for the remaining units of `away`, none of them the unit's home, then create the
+ * node. The tuples of from and to come first, since a PERMUTE may bring them where they belong; for
+ * several units of a large problem they are skipped, because there would be too many combinations.
+ * Plain tuples are equivalent to one another, except for transposes and for the digits that they
+ * exclude later. */
+static void place_away(expansion *e, uint32_t away, uint64_t fits, path_cost rest)
 {
 	if (e->work_left <= 0)
 		return;
@@ -319,18 +324,18 @@ static void place_away(expansion *e, uint32_t away, uint64_t room, path_cost res
 	}
 	int32_t u = __builtin_ctz(away), i = 0;
 	const unit_class *class = &e->p->classes[e->p->units[u].class];
-	bool several = e->p->n_units > FINE_UNITS && (e->away & (e->away - 1));
+	bool several = e->p->n_units > MAX_EXACT_UNITS && (e->away & (e->away - 1));
 	for (; i < class->n_named; i++)
-		if (!several && !(class->tuples[i].digits & ~room) && UNIT_S + i != e->p->home[u])
-			place_tuple(e, u, i, away, room, rest);
+		if (!several && !(class->tuples[i].digits & ~fits) && UNIT_S + i != e->p->home[u])
+			place_tuple(e, u, i, away, fits, rest);
 	if (e->p->thorough)
-		place_any(e, u, i, away, room, rest);
+		place_any(e, u, i, away, fits, rest);
 	else
-		place_sparingly(e, u, i, away, room, rest);
+		place_sparingly(e, u, i, away, fits, rest);
 }
 
-/* The one digit of this size that leads local data in which the digits `removed` are taken out; -1:
- * there is none. */
+/* Return the one digit of this size that leads local data from which the digits `removed` are taken
+ * out; -1: there is none. */
 static int32_t leading_digit(const problem *p, uint64_t removed, int32_t size)
 {
 	if (p->shape.rank == 0)
@@ -361,7 +366,8 @@ static int32_t find_tuple(const unit_class *class, const uint8_t *digits)
 	return -1;
 }
 
-/* The units of the mask in the one way in which their digits lead what the device has now. */
+/* Place the units of the mask in the one way in which their digits lead the device's local data;
+ * return false if there is none. The units of `home` must come home, the others must not. */
 static bool place_leading(expansion *e, uint32_t home)
 {
 	const problem *p = e->p;
@@ -388,28 +394,29 @@ static bool place_leading(expansion *e, uint32_t home)
 	return true;
 }
 
-/* The units of `home` go home, to digits that must nest with what is there and with one another. */
+/* Move the units of `home` to their homes, whose digits must nest with those in use and with one
+ * another, and the units of `away` elsewhere. */
 static void place(expansion *e, uint32_t home, uint32_t away, path_cost rest)
 {
 	bool sends = e->kind == SW_MOVE_REDUCE_SCATTER || e->kind == SW_MOVE_ALL_TO_ALL;
-	if (sends && !is_worth(e, e->so_far.ps + rest.ps + e->table->transpose_of[e->split])) {
+	if (sends && !within_limit(e, e->so_far.ps + rest.ps + e->table->transpose_of[e->split])) {
 		e->work_left--;
 		if (place_leading(e, home))
 			create(e, rest);
 		return;
 	}
-	uint64_t room = e->room;
+	uint64_t fits = e->fits;
 	memcpy(e->after, e->from.state, sizeof(e->after));
 	for (; home; home &= home - 1) {
 		int32_t u = __builtin_ctz(home);
 		const tuple *t = unit_tuple(e->p, u, e->p->home[u]);
-		if (t->digits & ~room)
+		if (t->digits & ~fits)
 			return;
-		room &= t->fits;
+		fits &= t->fits;
 		e->after[u] = e->p->home[u];
 	}
 	e->away = away;
-	place_away(e, away, room, rest);
+	place_away(e, away, fits, rest);
 }
 
 static int32_t recode(const expansion *e, int32_t code, uint32_t mask, uint32_t kind)
@@ -419,17 +426,18 @@ static int32_t recode(const expansion *e, int32_t code, uint32_t mask, uint32_t 
 	return kind & 2 ? code | high : code & ~high;
 }
 
-/* What is left from the code on, as far as it is worth anything after the move. */
-static bool worth_from(expansion *e, int32_t code, path_cost *rest)
+/* Bound the cost of the path that remains after the move, from this code on; return false if the
+ * total exceeds the limit. */
+static bool bound_within_limit(expansion *e, int32_t code, path_cost *rest)
 {
 	*rest = bound_at(e->least, code, e->limit - e->so_far.ps);
-	return rest->ps != NO_WAY && is_worth(e, e->so_far.ps + rest->ps);
+	return rest->ps != NO_PATH && within_limit(e, e->so_far.ps + rest->ps);
 }
 
 static bool begin_move(expansion *e, sw_move_kind kind, uint32_t mask)
 {
 	price step = prices_get(e->table, kind, mask, e->split);
-	if (step.ps == NO_WAY)
+	if (step.ps == NO_PATH)
 		return false;
 	e->kind = kind;
 	e->mask = mask;
@@ -437,7 +445,7 @@ static bool begin_move(expansion *e, sw_move_kind kind, uint32_t mask)
 	return true;
 }
 
-/* A move that ends in splits: each unit may get the digits of its home, where it does not have
+/* Try a move that ends in splits: each unit may get the digits of its home, where it does not have
  * them, or others. */
 static void split_move(expansion *e, sw_move_kind kind, uint32_t mask)
 {
@@ -452,20 +460,21 @@ static void split_move(expansion *e, sw_move_kind kind, uint32_t mask)
 	int32_t all_away = recode(e, e->code, mask, KIND_AWAY);
 	for (uint32_t home = either;; home = (home - 1) & either) {
 		path_cost rest;
-		if (worth_from(e, recode(e, all_away, home, KIND_HOME), &rest))
+		if (bound_within_limit(e, recode(e, all_away, home, KIND_HOME), &rest))
 			place(e, home, mask & ~home, rest);
 		if (!home)
 			break;
 	}
 }
 
-/* A move that ends in B or in P. */
+/* Try a move that ends in B or in P. */
 static void plain_move(expansion *e, sw_move_kind kind, uint32_t mask, uint8_t state)
 {
 	if (!begin_move(e, kind, mask))
 		return;
 	path_cost rest;
-	if (!worth_from(e, recode(e, e->code, mask, state == UNIT_P ? KIND_P : KIND_B), &rest))
+	if (!bound_within_limit(e, recode(e, e->code, mask, state == UNIT_P ? KIND_P : KIND_B),
+	                        &rest))
 		return;
 	memcpy(e->after, e->from.state, sizeof(e->after));
 	for (; mask; mask &= mask - 1)
@@ -483,8 +492,8 @@ static int32_t code_of(const problem *p, const uint8_t *state)
 	return (int32_t)code;
 }
 
-/* A permutation counts only if every unit it moves changes its state; a smaller one does the same
- * otherwise. */
+/* Try a permutation. It counts only if every unit that it moves changes its state; otherwise a
+ * smaller permutation does the same. */
 static void permute_move(expansion *e, int32_t number)
 {
 	const permutation *permuted = &e->table->permutations[number];
@@ -498,7 +507,7 @@ static void permute_move(expansion *e, int32_t number)
 	path_cost rest;
 	e->permutation = (uint8_t)number;
 	if (begin_move(e, SW_MOVE_PERMUTE, permuted->moved) &&
-	    worth_from(e, code_of(e->p, e->after), &rest))
+	    bound_within_limit(e, code_of(e->p, e->after), &rest))
 		create(e, rest);
 }
 
@@ -508,15 +517,15 @@ static void prepare(expansion *e, int32_t number)
 	e->number = number;
 	e->from = e->work->nodes.data[number];
 	e->split = 0;
-	e->room = UINT64_MAX;
+	e->fits = UINT64_MAX;
 	e->permutation = 0;
 	for (uint64_t rest = p->frozen_digits; rest; rest &= rest - 1)
-		e->room &= p->fits[__builtin_ctzll(rest)];
+		e->fits &= p->fits[__builtin_ctzll(rest)];
 	for (int32_t u = 0; u < p->n_units; u++) {
 		if (e->from.state[u] < UNIT_S)
 			continue;
 		e->split |= 1u << u;
-		e->room &= unit_tuple(p, u, e->from.state[u])->fits;
+		e->fits &= unit_tuple(p, u, e->from.state[u])->fits;
 	}
 	e->code = code_of(p, e->from.state);
 }
@@ -553,7 +562,7 @@ static void start(expansion *e)
 	const problem *p = e->p;
 	node first = {.parent = -1};
 	memcpy(first.state, p->start, sizeof(p->start));
-	first.total = bound_at(e->least, code_of(p, p->start), NO_WAY);
+	first.total = bound_at(e->least, code_of(p, p->start), NO_PATH);
 	reset(e->work);
 	sw_vec_push(&e->work->nodes, first);
 	e->work->slots[slot_of(e->work, first.state)] = 1;
@@ -565,10 +574,11 @@ static bool is_goal(const expansion *e, const uint8_t *state)
 	return memcmp(state, e->p->goal, sizeof(e->p->goal)) == 0;
 }
 
-/* One search with the present limit and weight: the goal's number; -1 if it is not found. */
+/* Search once with the present limit and weight; return the goal's number, or -1 if it is not
+ * found. */
 static int32_t search_within(expansion *e)
 {
-	e->least_left_out = NO_WAY;
+	e->least_left_out = NO_PATH;
 	start(e);
 	while (e->work->heap.len > 0 && e->work_left > 0) {
 		int32_t number = heap_pop(e->work);
@@ -584,8 +594,8 @@ static int32_t search_within(expansion *e)
 	return -1;
 }
 
-/* With more and more room, until the goal is found, or no room below `most` is left, or the work is
- * done. */
+/* Search with higher and higher limits, until the goal is found, the limit reaches `most`, or the
+ * work is used up. */
 static int32_t search_wider(expansion *e, double at_least, double most)
 {
 	for (;;) {
@@ -597,16 +607,16 @@ static int32_t search_wider(expansion *e, double at_least, double most)
 	}
 }
 
-/* The goal as it stands in the nodes, closed or not. */
-static int32_t known_goal(const expansion *e)
+/* Return the number of the goal's node, closed or not; -1 if it was not reached. */
+static int32_t reached_goal(const expansion *e)
 {
 	uint8_t goal[8] = {0};
 	memcpy(goal, e->p->goal, sizeof(e->p->goal));
 	int32_t number = e->work->slots[slot_of(e->work, goal)] - 1;
-	return number >= 0 && e->work->nodes.data[number].so_far.ps != NO_WAY ? number : -1;
+	return number >= 0 && e->work->nodes.data[number].so_far.ps != NO_PATH ? number : -1;
 }
 
-/* Keeps the way to the node in `best`, each node the parent of the next. */
+/* Copy the path to the node into `best`, each node the parent of the next. */
 static void keep_best(const workspace *work, int32_t number, best_path *best)
 {
 	best->cost = work->nodes.data[number].so_far;
@@ -618,14 +628,14 @@ static void keep_best(const workspace *work, int32_t number, best_path *best)
 	}
 }
 
-/* One search that leans on the bound: finds some path soon. */
+/* Search once with more weight on the bound, which finds some path soon. */
 static void dive(expansion *e, double weight, best_path *best)
 {
 	e->weight = weight;
 	e->work_left = DIVE_WORK;
 	e->limit = best->cost.ps;
 	search_within(e);
-	int32_t goal = known_goal(e);
+	int32_t goal = reached_goal(e);
 	if (goal >= 0 && cost_less(e->work->nodes.data[goal].so_far, best->cost))
 		keep_best(e->work, goal, best);
 }
@@ -643,10 +653,10 @@ static void search_from(expansion *e, double limit, double at_least, int64_t wor
 bool search_near(workspace *work, const problem *p, prices *table, bound *least, best_path *best)
 {
 	expansion e = {.work = work, .p = p, .table = table, .least = least};
-	double at_least = bound_at(least, code_of(p, p->start), NO_WAY).ps;
+	double at_least = bound_at(least, code_of(p, p->start), NO_PATH).ps;
 	best->n = 0;
-	best->cost = (path_cost){NO_WAY, 0, 0};
-	if (at_least == NO_WAY)
+	best->cost = (path_cost){NO_PATH, 0, 0};
+	if (at_least == NO_PATH)
 		return true;
 	search_from(&e, at_least, at_least, FIRST_WORK, best);
 	return e.work_left > 0;
@@ -656,9 +666,10 @@ void search_harder(workspace *work, const problem *p, prices *table, bound *leas
 {
 	static const double weights[] = {4, 2, 1.25};
 	expansion e = {.work = work, .p = p, .table = table, .least = least};
-	double at_least = bound_at(least, code_of(p, p->start), NO_WAY).ps;
+	double at_least = bound_at(least, code_of(p, p->start), NO_PATH).ps;
 	for (size_t w = 0; w < SW_COUNT(weights); w++)
 		dive(&e, weights[w], best);
-	if (p->n_units <= FINE_UNITS)
-		search_from(&e, at_least, at_least, p->thorough ? ALL_WORK : MAX_WORK, best);
+	if (p->n_units <= MAX_EXACT_UNITS)
+		search_from(&e, at_least, at_least, p->thorough ? MAX_THOROUGH_WORK : MAX_WORK,
+		            best);
 }

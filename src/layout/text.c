@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Stride of a plain block split: the digits of the dimension descend from N in the order of the
- * atoms. 0 where that does not divide. */
+/* Return the stride of a plain block split, in which the digits of the dimension descend from N in
+ * the order of the atoms; 0 where N is not divisible by their sizes. */
 static int64_t plain_stride(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
                             int32_t atom, int32_t dim)
 {
@@ -108,8 +108,8 @@ static sw_status read_split(parser *p, int32_t atom)
 static bool find_monoid(const char *name, size_t length, sw_monoid *monoid)
 {
 	for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++) {
-		const char *known = sw_monoid_name((sw_monoid)m);
-		if (strlen(known) == length && strncmp(name, known, length) == 0) {
+		const char *name_of_m = sw_monoid_name((sw_monoid)m);
+		if (strlen(name_of_m) == length && strncmp(name, name_of_m, length) == 0) {
 			*monoid = (sw_monoid)m;
 			return true;
 		}

@@ -1,4 +1,4 @@
-/* Atoms made into units, and the ways to split each. */
+/* Put atoms together into units, and list the ways to split each unit. */
 #include "layout/search.h"
 
 #include <assert.h>
@@ -11,8 +11,8 @@ static bool stays(const sw_layout *from, const sw_layout *to, int32_t atom)
 	return layout_same_state(&from->state[atom], &to->state[atom]);
 }
 
-/* Atoms behave alike if they go from the same kind and dimension to the same kind and dimension.
- * Where that still makes too many units, the dimensions are ignored. */
+/* Return a number that two atoms share if they go from the same kind and dimension to the same kind
+ * and dimension. Where that still makes too many units, the dimensions are ignored. */
 static uint32_t behaviour(const sw_layout *from, const sw_layout *to, int32_t atom,
                           bool ignore_dims)
 {
@@ -21,15 +21,16 @@ static uint32_t behaviour(const sw_layout *from, const sw_layout *to, int32_t at
 	return dims << 8 | (uint32_t)stays(from, to, atom) << 4 | (uint32_t)f.kind << 2 | t.kind;
 }
 
-/* How atoms are put together: neighbours only, or all that behave alike; those that stay as they
- * are may be left out. The result is taken if it has at most so many units. */
-typedef struct grouping {
+/* A rule by which atoms are put together: neighbours only, or all atoms of the same behaviour;
+ * atoms that keep their state may be left out (frozen). The result is taken if it has at most
+ * `max_units` units. */
+typedef struct grouping_rule {
 	bool neighbours_only, ignore_dims, freeze;
-	int32_t most;
-} grouping;
+	int32_t max_units;
+} grouping_rule;
 
 static int32_t find_group(const problem *p, const uint32_t *behaves, int32_t n, int32_t atom,
-                          grouping how)
+                          grouping_rule how)
 {
 	for (int32_t g = n - 1; g >= 0; g--) {
 		uint32_t here = p->units[g].atoms;
@@ -40,8 +41,8 @@ static int32_t find_group(const problem *p, const uint32_t *behaves, int32_t n, 
 	return n;
 }
 
-/* False if there would be more than MAX_UNITS. */
-static bool group_atoms(problem *p, grouping how)
+/* Group the atoms into units; return false if there would be more than MAX_UNITS. */
+static bool group_atoms(problem *p, grouping_rule how)
 {
 	uint32_t behaves[MAX_UNITS];
 	int32_t n = 0;
@@ -72,8 +73,8 @@ static int32_t count_atoms(uint32_t mask)
 	return n;
 }
 
-/* A long run that changes is halved while there is room: the halves often sit on different levels,
- * and a move on the inner one first may pay. */
+/* Halve the longest unit that changes, if it has several atoms: the halves often sit on different
+ * levels of the machine, and moving the inner one first may be cheaper. */
 static bool halve_longest(problem *p)
 {
 	int32_t longest = -1, most = 1;
@@ -103,21 +104,21 @@ static bool halve_longest(problem *p)
 
 static void form_units(problem *p)
 {
-	static const grouping ways[] = {{true, false, false, FINE_UNITS},
-	                                {false, false, false, FINE_UNITS},
-	                                {false, false, true, FINE_UNITS + 1},
-	                                {false, true, true, MAX_UNITS}};
-	if (p->atoms->n <= SINGLE_ATOMS) {
+	static const grouping_rule rules[] = {{true, false, false, MAX_EXACT_UNITS},
+	                                      {false, false, false, MAX_EXACT_UNITS},
+	                                      {false, false, true, MAX_EXACT_UNITS + 1},
+	                                      {false, true, true, MAX_UNITS}};
+	if (p->atoms->n <= MAX_SINGLE_ATOMS) {
 		p->n_units = p->atoms->n;
 		for (int32_t a = 0; a < p->atoms->n; a++)
 			p->units[a].atoms = 1u << a;
 		return;
 	}
 	bool done = false;
-	for (size_t w = 0; w < SW_COUNT(ways) && !done; w++)
-		done = group_atoms(p, ways[w]) && (p->n_units <= ways[w].most);
+	for (size_t w = 0; w < SW_COUNT(rules) && !done; w++)
+		done = group_atoms(p, rules[w]) && (p->n_units <= rules[w].max_units);
 	assert(done);
-	while (p->n_units < FINE_UNITS && halve_longest(p))
+	while (p->n_units < MAX_EXACT_UNITS && halve_longest(p))
 		;
 }
 
@@ -153,8 +154,8 @@ static void find_class(problem *p, unit *u)
 
 /* ---- digits and tuples ------------------------------------------------------------------ */
 
-/* Tuples are collected as numbers of digits in the order of discovery, and renumbered once all are
- * known. */
+/* Return the number of a digit, -1 where the table is full. Tuples are collected with digits
+ * numbered in the order of discovery, and renumbered when all digits are known. */
 static int32_t intern_digit(problem *p, split_digit d)
 {
 	for (int32_t i = 0; i < p->n_digits; i++)
@@ -167,7 +168,8 @@ static int32_t intern_digit(problem *p, split_digit d)
 	return p->n_digits++;
 }
 
-/* The tuple's number in its class; -1 where there is no more room, which only plain tuples meet. */
+/* Return the tuple's number in its class; -1 where a table is full, which happens only to plain
+ * tuples. */
 static int32_t intern_tuple(problem *p, int32_t class, const split_digit *digits)
 {
 	unit_class *c = &p->classes[class];
@@ -187,8 +189,8 @@ static int32_t intern_tuple(problem *p, int32_t class, const split_digit *digits
 	return c->n_tuples++;
 }
 
-/* Of a unit whose atoms are in states of one kind: its state as a byte; NO_STATE where there is no
- * more room. */
+/* Return the state, as a byte, of a unit whose atoms are in states of one kind; NO_STATE where the
+ * tables are full. */
 #define NO_STATE UINT8_MAX
 static uint8_t read_state(problem *p, const unit *u, const sw_layout *layout)
 {
@@ -216,8 +218,8 @@ static void intern_frozen(problem *p)
 
 #define MAX_TOPS 24
 
-/* Where plain tuples may begin in a dimension: at its extent, below the digits of from and to,
- * below one another. */
+/* The strides times sizes at which plain tuples may begin in a dimension: its extent, the strides
+ * of the digits of from and to, and below one another. */
 typedef struct top_list {
 	int32_t n;
 	int64_t top[MAX_TOPS];
@@ -263,7 +265,8 @@ static void add_plain(problem *p, int32_t class, int32_t dim, int64_t top)
 	intern_tuple(p, class, digits);
 }
 
-/* First the tops of all dimensions, then the next ones: what is found late may not find room. */
+/* Add plain tuples: first at the first tops of all dimensions, then at the next ones, because the
+ * tuples found last may not fit in the table. */
 static void add_plain_tuples(problem *p)
 {
 	top_list tops[SW_MAX_RANK];
@@ -291,7 +294,7 @@ static bool comes_before(split_digit a, split_digit b)
 	return a.stride != b.stride ? a.stride > b.stride : a.size > b.size;
 }
 
-/* Sorts the digits into the order of local data: place[i] is the new number of digit i. */
+/* Sort the digits into the order of local data; place[i] becomes the new number of digit i. */
 static void sort_digits(problem *p, uint8_t *place)
 {
 	split_digit sorted[MAX_DIGITS];
@@ -305,8 +308,8 @@ static void sort_digits(problem *p, uint8_t *place)
 	memcpy(p->digits, sorted, sizeof(sorted[0]) * (size_t)p->n_digits);
 }
 
-/* Could the digit be in front of some local data? What stands above it must be taken out by digits,
- * of which a move that exchanges them has each atom's twice. */
+/* Return whether the digit could lead some local data. All that stands above it must be taken out
+ * by digits; a move that exchanges digits takes out two for each atom. */
 static bool may_lead(const problem *p, split_digit d)
 {
 	double above = (double)p->shape.dims[d.dim] / ((double)d.stride * d.size), removed = 1;
@@ -344,7 +347,8 @@ static uint64_t frozen_mask(const problem *p)
 	return mask;
 }
 
-/* Plain tuples by the place of their first digit: those come first that lead the local data. */
+/* Sort plain tuples by the place of their first digit, so that those that lead the local data come
+ * first. */
 static void sort_plain(unit_class *c)
 {
 	for (int32_t i = c->n_named + 1; i < c->n_tuples; i++) {
@@ -356,17 +360,17 @@ static void sort_plain(unit_class *c)
 	}
 }
 
-/* Each unit may be in a spare place, and on its way to another. */
+/* Find the spare tuples of a class. Each unit may be in one, and on its way to another. */
 static void find_spares(const problem *p, unit_class *c, uint64_t named)
 {
-	uint64_t room = UINT64_MAX;
+	uint64_t fits = UINT64_MAX;
 	int32_t n = 0;
 	for (int32_t i = c->n_named; i < c->n_tuples; i++) {
 		tuple *t = &c->tuples[i];
 		t->spare = !t->leads && !(named & ~t->fits);
-		if (!t->spare || t->digits & ~room)
+		if (!t->spare || t->digits & ~fits)
 			continue;
-		room &= t->fits;
+		fits &= t->fits;
 		n++;
 	}
 	c->has_spares = n >= 2 * p->n_units;
@@ -418,7 +422,7 @@ static uint32_t kind_bit(uint8_t state)
 	return state < UNIT_S ? state : UNIT_S;
 }
 
-/* All units that begin, or end, in this kind; 3 is any. */
+/* Return the units that begin in the kind `from` and end in the kind `to`; 3 is any kind. */
 static uint32_t units_between(const problem *p, uint32_t from, uint32_t to)
 {
 	uint32_t mask = 0;
@@ -433,7 +437,7 @@ static void list_masks(problem *p)
 {
 	uint32_t all = (1u << p->n_units) - 1;
 	p->n_masks = 0;
-	if (p->n_units <= SINGLE_ATOMS) {
+	if (p->n_units <= MAX_SINGLE_ATOMS) {
 		for (uint32_t mask = 1; mask <= all; mask++)
 			add_mask(p, mask);
 		return;
@@ -446,7 +450,7 @@ static void list_masks(problem *p)
 			add_mask(p, units_between(p, from, to));
 }
 
-/* ---- what the bound knows of the units -------------------------------------------------- */
+/* ---- homes and partial units ------------------------------------------------------------ */
 
 static void find_homes(problem *p)
 {
@@ -456,7 +460,7 @@ static void find_homes(problem *p)
 		                                     : UNIT_B;
 }
 
-/* A PERMUTE may bring a P to any unit of the class. */
+/* Find the units that may become partial: a PERMUTE may bring a P to any unit of the class. */
 static void find_partials(problem *p)
 {
 	p->may_be_partial = 0;
@@ -467,16 +471,16 @@ static void find_partials(problem *p)
 				p->may_be_partial |= 1u << u;
 }
 
-/* Can every plain tuple be tried? */
+/* Return whether every plain tuple can be tried. */
 static bool is_small(const problem *p)
 {
 	bool few = true;
 	for (int32_t c = 0; c < p->n_classes; c++)
-		few = few && p->classes[c].n_tuples <= FEW_TUPLES;
-	return p->n_units <= FEW_UNITS || (p->n_units <= FINE_UNITS && few);
+		few = few && p->classes[c].n_tuples <= MAX_THOROUGH_TUPLES;
+	return p->n_units <= MAX_THOROUGH_UNITS || (p->n_units <= MAX_EXACT_UNITS && few);
 }
 
-/* ---- the whole -------------------------------------------------------------------------- */
+/* ---- the problem ------------------------------------------------------------------------ */
 
 static int64_t bytes_over_frozen(const problem *p)
 {
@@ -533,10 +537,10 @@ void problem_init(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_la
 	p->thorough = is_small(p);
 	find_homes(p);
 	find_partials(p);
-	p->goal_room = UINT64_MAX;
+	p->goal_fits = UINT64_MAX;
 	for (int32_t u = 0; u < p->n_units; u++)
 		if (p->goal[u] >= UNIT_S)
-			p->goal_room &= unit_tuple(p, u, p->goal[u])->fits;
+			p->goal_fits &= unit_tuple(p, u, p->goal[u])->fits;
 	list_masks(p);
 	p->bytes = bytes_over_frozen(p);
 }
@@ -544,7 +548,7 @@ void problem_init(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_la
 bool problem_init_among(problem *p, const sw_atoms *atoms, sw_shape shape, const sw_layout *layouts,
                         int32_t n, uint8_t (*states)[8])
 {
-	assert(atoms->n <= SINGLE_ATOMS && n > 0);
+	assert(atoms->n <= MAX_SINGLE_ATOMS && n > 0);
 	begin(p, atoms, shape, layouts, layouts);
 	for (int32_t i = 0; i < n; i++) {
 		memset(states[i], 0, sizeof(states[i]));

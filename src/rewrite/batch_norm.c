@@ -1,9 +1,9 @@
 /*
- * batch-norm-training, -inference and -grad as elementwise ops and sums over all dimensions but the
- * feature's, as XLA's BatchNormExpander has them; then the batch splits like that of any program,
- * with partial sums. The variance is the mean of squares about the mean, as the interpreter
- * computes it, and not the difference of two means, which cancels. Computed in f32 (f64 if that is
- * the type), and rounded to the type once.
+ * Write batch-norm-training, -inference and -grad as elementwise ops and sums over all dimensions
+ * but the feature's, as XLA's BatchNormExpander does; then the batch splits like that of any
+ * program, with partial sums. The variance is the mean of squares about the mean, as the
+ * interpreter computes it, and not the difference of two means, which cancels. All is computed in
+ * f32 (f64 if that is the type), and rounded to the type once.
  */
 #include "rewrite/batch_norm.h"
 
@@ -21,14 +21,14 @@ static sw_id binary(const norm *n, sw_opcode opcode, sw_id x, sw_id y)
 	return sw_emit_binary(n->out, n->c, opcode, x, y);
 }
 
-/* A number in the shape of x. */
+/* Write a number in the shape of x. */
 static sw_id like(const norm *n, sw_id x, double value)
 {
 	return sw_emit_broadcast(n->out, n->c, sw_emit_scalar(n->out, n->c, n->whole.type, value),
 	                         sw_value_shape(n->out, x), NULL);
 }
 
-/* One number per feature, for every element. */
+/* Broadcast one number per feature to every element. */
 static sw_id spread(const norm *n, sw_id x)
 {
 	return sw_emit_broadcast(n->out, n->c, x, n->whole, &n->feature);
@@ -56,7 +56,7 @@ static sw_id centered(const norm *n, sw_id mean)
 	return binary(n, SW_OP_SUBTRACT, n->operand[0], spread(n, mean));
 }
 
-/* x / sqrt(variance + epsilon), per feature. */
+/* Write x / sqrt(variance + epsilon), per feature. */
 static sw_id over_deviation(const norm *n, sw_id x, sw_id variance)
 {
 	sw_id shifted = binary(n, SW_OP_ADD, variance, like(n, variance, n->epsilon));
@@ -64,7 +64,7 @@ static sw_id over_deviation(const norm *n, sw_id x, sw_id variance)
 	return binary(n, SW_OP_DIVIDE, x, sw_emit_unary(n->out, n->c, SW_OP_SQRT, shifted));
 }
 
-/* Operands: input, scale, offset. */
+/* The operands are input, scale, offset. */
 static sw_id normalized(const norm *n, sw_id mean, sw_id variance)
 {
 	sw_id scale = over_deviation(n, n->operand[1], variance);
@@ -83,8 +83,8 @@ static void training(const norm *n, sw_id *results)
 	results[2] = variance;
 }
 
-/* Operands: input, scale, mean, variance, gradient of the result. Results: those of input, scale
- * and offset. */
+/* The operands are input, scale, mean, variance, gradient of the result; the results are the
+ * gradients of input, scale and offset. */
 static void gradients(const norm *n, sw_id *results)
 {
 	sw_id apart = centered(n, n->operand[2]), variance = n->operand[3], given = n->operand[4];

@@ -6,10 +6,10 @@
 
 #include "program/program.h"
 
-/* Is it one of the three ops, on floats? */
+/* Return whether the op is one of the three batch normalisations, on floats. */
 bool sw_is_batch_norm(const sw_program *in, const sw_op *op);
-/* Appends to computation c of `out` what op of `in` computes from these operands (values of `out`).
- * results: op->n_results. */
+/* Append to computation c of `out` ops that compute the results of `op` of `in` from these operands
+ * (values of `out`). results: op->n_results values. */
 void sw_write_batch_norm(sw_program *out, int32_t c, const sw_program *in, const sw_op *op,
                          const sw_id *operands, sw_id *results);
 

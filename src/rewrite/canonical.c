@@ -1,11 +1,11 @@
 /*
  * The canonical form that planning works on.
  *
- * forward: calls and fusions are walked into, batch normalisations written out, ops that only
- * rename their operand are replaced by it, an op equal to an earlier one of the same computation by
- * that one, and a reducer by the first that does the same. prune: what no result needs is left out,
- * and each loop and conditional gets computations of its own. O(ops with calls, loops and
- * conditionals written out); programs that would have more than MAX_OPS of them are refused.
+ * forward: inline calls and fusions, write out batch normalisations, replace ops that only rename
+ * their operand by it, an op equal to an earlier one of the same computation by that one, and a
+ * reducer by the first that computes the same. prune: drop the ops that no result needs, and give
+ * each loop and conditional computations of its own. O(ops with calls, loops and conditionals
+ * written out); programs that would have more than MAX_OPS of them are refused.
  */
 #include "rewrite/internal.h"
 
@@ -14,10 +14,10 @@
 #include "program/attributes.h"
 #include "rewrite/batch_norm.h"
 
-#define MAX_CALL_DEPTH 1000 /* walking into calls takes the machine's stack */
-#define MAX_OPS                                                                                    \
-	10000000 /* calls of calls of calls can stand for more ops than any memory holds           \
-	          */
+/* levels of nested calls; walking into calls uses the machine's stack */
+#define MAX_CALL_DEPTH 1000
+/* ops, with calls written out: nested calls can stand for more ops than any memory holds */
+#define MAX_OPS 10000000
 
 typedef struct rewriter {
 	const sw_program *in;
@@ -25,7 +25,7 @@ typedef struct rewriter {
 	int32_t *computation; /* of `in` -> of `out`, -1: not there */
 	sw_id *value;         /* of `in` -> of `out`, in the computation being walked */
 	sw_map seen;          /* key of an op -> its first result in `out` */
-	/* the computation of `out` that does this: 0: none, else its index + 1 */
+	/* 0: none, else the index + 1 of the computation of `out` that computes this reduction */
 	int32_t reducer[SW_MONOID_OR + 1][SW_TYPE_COUNT];
 	sw_text key;
 	sw_status status;
@@ -49,11 +49,13 @@ void sw_mark_planned(const sw_program *program, int32_t c, bool *planned)
 
 /* ---- computations ----------------------------------------------------------------------- */
 
-/* Those that the entry reaches. */
+/* The computations that the entry reaches. */
 typedef struct reach {
 	SW_VEC(int32_t) order; /* callees first */
-	bool *seen, *stays;    /* stays: the entry, and what ops other than calls refer to */
-	bool *shared;          /* the entry, and what ops refer to that keep no copy of it */
+	/* stays: the entry, and computations that ops other than calls refer to */
+	bool *seen, *stays;
+	/* the entry, and computations of ops that do not get a copy of their own */
+	bool *shared;
 	/* with those of calls, loops and conditionals written out, up to MAX_OPS + 1 */
 	int64_t *ops;
 	int32_t *depth; /* of calls within calls */
@@ -65,7 +67,7 @@ static sw_status too_deep(const sw_program *in, int32_t c, sw_error *err)
 	               MAX_CALL_DEPTH, in->computations.data[c].name);
 }
 
-/* depth: of this path; the longest one is found later. */
+/* Visit a computation; depth is that of this path, the longest path is found later. */
 static sw_status visit(const sw_program *in, int32_t c, int depth, reach *r, sw_error *err)
 {
 	const sw_computation *computation = &in->computations.data[c];
@@ -84,8 +86,9 @@ static sw_status visit(const sw_program *in, int32_t c, int depth, reach *r, sw_
 	return status;
 }
 
-/* Callees come first in the order, so that theirs are known. */
-static void look_at_calls(const sw_program *in, int32_t c, reach *r)
+/* Count the ops of a computation and find its depth. Callees come first in the order, so that their
+ * numbers are final. */
+static void count_calls(const sw_program *in, int32_t c, reach *r)
 {
 	const sw_computation *computation = &in->computations.data[c];
 	int64_t ops = (int64_t)computation->ops.len;
@@ -132,7 +135,7 @@ static sw_status reach_init(reach *r, const sw_program *in, sw_error *err)
 	if (status != SW_OK)
 		return status;
 	for (size_t i = 0; i < r->order.len; i++)
-		look_at_calls(in, r->order.data[i], r);
+		count_calls(in, r->order.data[i], r);
 	return check_size(in, r, err);
 }
 
@@ -154,7 +157,7 @@ static bool is_identity_list(sw_ints dims)
 	return true;
 }
 
-/* Does the op give its first operand back, element for element? */
+/* Return whether the op returns its first operand unchanged, element for element. */
 static bool is_identity(const sw_program *p, const sw_op *op)
 {
 	switch (op->opcode) {
@@ -174,15 +177,15 @@ static bool is_identity(const sw_program *p, const sw_op *op)
 	                      sw_value_shape(p, op->operands[0]));
 }
 
-/* The value that a reshape of x may start from: behind reshapes, the one they started from. */
+/* Return the value that a reshape of x may read: if x is a reshape itself, its operand. */
 static sw_id reshape_source(const rewriter *pass, sw_id x)
 {
 	const sw_op *op = sw_op_at(pass->out, pass->out->values.data[x].op);
 	return op->opcode == SW_OP_RESHAPE ? op->operands[0] : x;
 }
 
-/* Ops that must not be merged with an equal one: each has a meaning of its own. An elided
- * constant's numbers are unknown. */
+/* Return whether the op must not be merged with an equal one, because each has a meaning of its
+ * own. The data of an elided constant are unknown. */
 static bool is_unique(const sw_op *op)
 {
 	sw_op_class class = sw_opcode_class((sw_opcode)op->opcode);
@@ -204,7 +207,7 @@ static void key_number(sw_text *key, int64_t number)
 	key_bytes(key, &number, sizeof(number));
 }
 
-/* Of a shape, all that makes it equal to another. */
+/* Add to the key all parts of a shape that equality compares. */
 static void key_shape(sw_text *key, sw_shape shape)
 {
 	key_number(key, shape.type);
@@ -238,7 +241,7 @@ static void copy_op(rewriter *pass, int32_t to, sw_id id, const sw_id *operands,
 		pass->value[op->first_result + k] = first + k;
 }
 
-/* Collectives speak of devices, and which those are is what planning decides. */
+/* A collective refers to devices, which only planning chooses. */
 static sw_status refuse_collective(const rewriter *pass, const sw_op *op)
 {
 	return sw_fail_at(pass->err, SW_ERR_INPUT, pass->in->source, op->line, 0,
@@ -269,7 +272,7 @@ static void emit(rewriter *pass, int32_t to, sw_id id, const sw_id *operands, co
 		           pass->value[op->first_result]);
 }
 
-/* Ops of computation `from` into `to`; those that are inlined without their parameters. */
+/* Write the ops of computation `from` into `to`; if it is inlined, without its parameters. */
 static void walk(rewriter *pass, int32_t from, int32_t to, bool inlined);
 
 static void bind_parameters(rewriter *pass, const sw_computation *computation,
@@ -299,8 +302,8 @@ static void walk_batch_norm(rewriter *pass, int32_t to, const sw_op *op, const s
 		pass->value[op->first_result + k] = results[k];
 }
 
-/* What the op's result is known as already: its operand, where that is the same; SW_NO_ID
- * otherwise. A reshape may have been traced back past its operand, to a value of another shape. */
+/* Return the operand if the op's result is the same value, SW_NO_ID otherwise. The source of a
+ * reshape may have been traced back past its operand, to a value of another shape. */
 static sw_id forwarded(const rewriter *pass, const sw_op *op, const sw_id *operands)
 {
 	if (op->opcode != SW_OP_RESHAPE && !is_identity(pass->in, op))
@@ -397,7 +400,8 @@ static sw_status pass_finish(rewriter *pass, sw_program **out)
 	return pass->status;
 }
 
-/* Where to note which computation does this one's known operation; NULL if it does none. */
+/* Return the place that records which computation performs the reduction of this one; NULL if it is
+ * not a known reduction. */
 static int32_t *reducer_like(rewriter *pass, int32_t c)
 {
 	sw_monoid monoid = sw_computation_monoid(pass->in, c);
@@ -451,7 +455,7 @@ static bool has_effect(const sw_op *op, const bool *effects)
 	       op->opcode == SW_OP_RNG_GET_AND_UPDATE_STATE || op->opcode == SW_OP_CUSTOM_CALL;
 }
 
-/* Ops that stay, and whether running the computation has an effect besides its results. */
+/* Mark the ops that stay, and whether running the computation has an effect besides its results. */
 static void mark_live(const sw_program *in, int32_t c, bool *live, bool *effects)
 {
 	const sw_computation *computation = &in->computations.data[c];
@@ -471,7 +475,7 @@ static void mark_live(const sw_program *in, int32_t c, bool *live, bool *effects
 typedef SW_VEC(int32_t) computation_list;
 static int32_t prune_computation(rewriter *pass, int32_t c, const bool *live);
 
-/* Lists the copies of what the live ops call, in order. */
+/* List the copies of the computations that the live ops call, in order. */
 static void prune_callees(rewriter *pass, int32_t c, const bool *live, computation_list *copies)
 {
 	const sw_computation *computation = &pass->in->computations.data[c];
@@ -514,7 +518,7 @@ static int32_t prune_computation(rewriter *pass, int32_t c, const bool *live)
 	return to;
 }
 
-/* Computations that only dead ops refer to go as well. */
+/* Prune dead ops, and the computations that only dead ops refer to. */
 static sw_status prune(const sw_program *in, sw_program **out, sw_error *err)
 {
 	rewriter pass;

@@ -2,9 +2,10 @@
  * The looped program. Each phase becomes a `while` that counts iterations; its body is the phase's
  * ops as one device of the time atom would run them (sw_rule_localize, with the iteration as
  * coordinate), so that slices, positions and numbers drawn by position come from the rules. A loop
- * carries the iteration; IMPORTS: what the body reads of outside, whole; EXPORTS: sums, and whole
- * values that are filled iteration by iteration. Loops and branches within a body carry the
- * iteration as one value more. The canonical form, taken at the end, drops what nobody reads.
+ * carries the iteration; IMPORTS: whole values computed outside that the body reads; EXPORTS: sums,
+ * and whole values that are filled iteration by iteration. Loops and branches within a body carry
+ * the iteration as an additional value. The canonical form, taken at the end, drops carried values
+ * without readers.
  */
 #include "rewrite/phasing.h"
 
@@ -21,10 +22,10 @@ typedef struct looper {
 	sw_error *err;
 } looper;
 
-/* A computation being written, in which each iteration does its part. */
+/* A computation being written, in which each iteration executes its part. */
 typedef struct writer {
 	looper *l;
-	int32_t phase; /* -1: what a region runs */
+	int32_t phase; /* -1: a computation that a region runs */
 	sw_coordinates at;
 	sw_map versions; /* (value, state) -> of `out` */
 } writer;
@@ -74,7 +75,7 @@ static sw_shape part_shape(const looper *l, sw_id value, sw_time time)
 	return sw_build_shape(l->out, whole.type, dims, whole.rank);
 }
 
-/* The iteration's part, or term, of what is the same in all iterations. */
+/* Write the iteration's part, or term, of a value that is the same in all iterations. */
 static sw_id part_of(writer *w, sw_id value, sw_id x, sw_time need)
 {
 	sw_layout before = sw_time_layout(w->l->t, same);
@@ -86,10 +87,10 @@ static sw_id part_of(writer *w, sw_id value, sw_id x, sw_time need)
 
 static sw_status write_op(writer *w, sw_id id);
 
-/* Is the value made in the body itself, as it is needed? */
-static bool is_drawn(const looper *l, sw_id value, sw_time need)
+/* Return whether the value is computed in the body itself, in the state in which it is needed. */
+static bool is_sunk(const looper *l, sw_id value, sw_time need)
 {
-	return l->t->drawn[l->in->values.data[value].op] && sw_time_equal(l->t->part[value], need);
+	return l->t->sunk[l->in->values.data[value].op] && sw_time_equal(l->t->part[value], need);
 }
 
 static sw_status take(writer *w, sw_id value, sw_time need, sw_id *local)
@@ -101,7 +102,7 @@ static sw_status take(writer *w, sw_id value, sw_time need, sw_id *local)
 	if (*local != SW_ABSENT)
 		return SW_OK;
 	bool here = get(w, value, same) != SW_ABSENT || get(w, value, has) != SW_ABSENT;
-	if (is_drawn(l, value, need) || (!here && sw_is_source(l->in, value)))
+	if (is_sunk(l, value, need) || (!here && sw_is_source(l->in, value)))
 		status = write_op(w, l->in->values.data[value].op);
 	if (status != SW_OK || (*local = get(w, value, need)) != SW_ABSENT)
 		return status;
@@ -123,12 +124,12 @@ static void copy_called(looper *l, const sw_op *op, int32_t *called)
 		called[k] = sw_build_copy_computation(l->out, l->in, op->called[k], l->computation);
 }
 
-static bool is_turned(const looper *l, sw_id id)
+static bool has_time(const looper *l, sw_id id)
 {
-	return l->t->touched[id] || l->t->drawn[id];
+	return l->t->touched[id] || l->t->sunk[id];
 }
 
-/* No time in it: once per iteration, as it is. */
+/* Copy an op without time: it runs once per iteration, unchanged. */
 static sw_status copy_op(writer *w, sw_id id, const sw_id *operands, sw_id *results)
 {
 	const sw_op *op = sw_op_at(w->l->in, id);
@@ -184,7 +185,7 @@ static sw_status write_barrier(writer *w, sw_id id, const sw_id *operands, sw_id
 
 /* ---- loops and branches within a body --------------------------------------------------- */
 
-/* A parameter of the values, and the iteration after them. */
+/* Write a parameter of the values, and the iteration after them. */
 static sw_status write_parameter(writer *w, sw_id first, uint32_t n)
 {
 	looper *l = w->l;
@@ -206,8 +207,8 @@ static sw_status write_parameter(writer *w, sw_id first, uint32_t n)
 	return status;
 }
 
-/* wanted: of the results, NULL: all the same in all iterations. A loop's body gives the iteration,
- * too. */
+/* Write a computation of a region. wanted: the states of the results, NULL: all are the same in all
+ * iterations. A loop's body returns the iteration, too. */
 static sw_status write_computation(looper *l, const sw_op *region, uint32_t which,
                                    const sw_time *wanted, bool gives_iteration, int32_t *to)
 {
@@ -220,7 +221,7 @@ static sw_status write_computation(looper *l, const sw_op *region, uint32_t whic
 	sw_status status = write_parameter(&w, first, n);
 	for (size_t i = 0; i < computation->ops.len && status == SW_OK; i++) {
 		sw_id id = computation->ops.data[i];
-		if (sw_op_at(l->in, id)->opcode != SW_OP_PARAMETER && !l->t->drawn[id])
+		if (sw_op_at(l->in, id)->opcode != SW_OP_PARAMETER && !l->t->sunk[id])
 			status = write_op(&w, id);
 	}
 	for (size_t i = 0; i < computation->results.len && status == SW_OK; i++)
@@ -280,12 +281,12 @@ static sw_status write_branches(writer *w, sw_id id, const sw_id *operands, sw_i
 	return status == SW_OK ? build(w, id, &spec, results) : status;
 }
 
-/* ---- the op of a iteration ------------------------------------------------------------------- */
+/* ---- one op of an iteration ------------------------------------------------------------- */
 
 static sw_status write_by_kind(writer *w, sw_id id, const sw_id *operands, sw_id *results)
 {
 	const sw_op *op = sw_op_at(w->l->in, id);
-	if (!is_turned(w->l, id))
+	if (!has_time(w->l, id))
 		return copy_op(w, id, operands, results);
 	if (op->opcode == SW_OP_WHILE)
 		return write_loop(w, id, operands, results);
@@ -310,18 +311,18 @@ static sw_status write_op(writer *w, sw_id id)
 		status = write_by_kind(w, id, ids, ids + op->n_operands);
 	for (uint32_t k = 0; k < op->n_results && status == SW_OK; k++)
 		put(w, op->first_result + k,
-		    (l->t->drawn[id] ? l->t->part : l->t->value)[op->first_result + k],
+		    (l->t->sunk[id] ? l->t->part : l->t->value)[op->first_result + k],
 		    ids[op->n_operands + k]);
 	free(needs);
 	free(ids);
 	return status;
 }
 
-/* ---- what a loop carries ---------------------------------------------------------------- */
+/* ---- region boundary values of a loop --------------------------------------------------- */
 
 typedef struct boundaries {
 	SW_VEC(sw_id) imports, exports; /* values of `in` */
-	bool *seen;                     /* per value: imported, or by a drawn op looked at */
+	bool *seen;                     /* per value: imported, or visited through a sunk op */
 } boundaries;
 
 static void import_for(const looper *l, int32_t phase, boundaries *x, sw_id id);
@@ -332,7 +333,7 @@ static void import(const looper *l, int32_t phase, boundaries *x, sw_id value, s
 	bool inside = l->t->touched[from] && l->p->phase[from] == phase;
 	if (inside || x->seen[value])
 		return;
-	if (is_drawn(l, value, need)) {
+	if (is_sunk(l, value, need)) {
 		import_for(l, phase, x, from);
 	} else if (!sw_is_source(l->in, value)) {
 		x->seen[value] = true;
@@ -380,8 +381,8 @@ static void clear_boundaries(boundaries *x)
 
 /* ---- exports ---------------------------------------------------------------------------- */
 
-/* How a stored value is carried: the iteration's digit as a dimension of its own, at *place. rest:
- * 1 there, as a iteration writes it. */
+/* Return the shape in which a stored value is carried: the iteration's digit is a dimension of its
+ * own, at *place. rest: that dimension has extent 1, as an iteration writes it. */
 static sw_shape stored_shape(const looper *l, sw_id value, bool rest, int32_t *place)
 {
 	sw_shape whole = sw_value_shape(l->in, value);
@@ -417,7 +418,8 @@ static sw_shape carried_shape(const looper *l, sw_id value)
 	                      shape.dims, shape.rank);
 }
 
-/* Neutral for a sum; for what is written over, anything. */
+/* Write the initial value of an export: neutral for a sum, arbitrary for a stored value, which is
+ * overwritten. */
 static sw_id initial(const looper *l, sw_id value)
 {
 	sw_shape shape = carried_shape(l, value);
@@ -432,7 +434,7 @@ static sw_id as_type(const looper *l, int32_t c, sw_id x, sw_type type)
 	return sw_value_shape(l->out, x).type == type ? x : sw_emit_convert(l->out, c, x, type);
 }
 
-/* The iteration's part to its place in the whole. */
+/* Write the iteration's part to its place in the stored value. */
 static sw_status store(writer *w, sw_id value, sw_id whole, sw_id part, sw_id *result)
 {
 	const looper *l = w->l;
@@ -462,8 +464,8 @@ static bool is_zero(const sw_program *out, sw_id x)
 	               (size_t)sw_type_bytes(op->attrs->constant.shape.type));
 }
 
-/* A table's gradient is rows added to zeros: they can be added to the sum itself, and no second
- * table is made. */
+/* Return whether the part is a scatter that adds rows to zeros, as the gradient of an embedding
+ * table is: the rows can be added to the sum itself, and no second table is made. */
 static bool adds_rows(const sw_program *out, sw_id before, sw_id part)
 {
 	const sw_op *op = sw_op_at(out, out->values.data[part].op);
@@ -489,7 +491,7 @@ static sw_status add_rows(const writer *w, sw_id before, sw_id part, sw_id *afte
 	return sw_build_op(out, w->at.computation, &spec, after, w->l->err);
 }
 
-/* What a loop carries of an export, after the iteration. */
+/* Combine an export with its value carried so far. */
 static sw_status export(writer *w, sw_id value, sw_id before, sw_id *after)
 {
 	static const sw_opcode combine[] = {[SW_MONOID_SUM] = SW_OP_ADD,
@@ -512,7 +514,7 @@ static sw_status export(writer *w, sw_id value, sw_id before, sw_id *after)
 	return SW_OK;
 }
 
-/* What the loop leaves as the value that all others read. */
+/* Return the value that readers outside use, from the value that the loop returns. */
 static sw_id finished(const looper *l, sw_id value, sw_id carried)
 {
 	sw_shape whole = sw_value_shape(l->in, value);
@@ -523,7 +525,7 @@ static sw_id finished(const looper *l, sw_id value, sw_id carried)
 
 /* ---- a phase ---------------------------------------------------------------------------- */
 
-/* Parameters: the iteration, imports, exports. */
+/* Write the parameters: the iteration, imports, exports. */
 static sw_status write_boundaries(writer *w, const boundaries *x, sw_id *first)
 {
 	looper *l = w->l;
@@ -564,9 +566,9 @@ static sw_status write_condition(looper *l, const boundaries *x, int32_t *to)
 	return status;
 }
 
-/* Exports stand in the order of their ops; each is combined with what is carried as soon as it is
- * there, so that no two gradients wait for it. `carried` becomes what they are after the iteration.
- */
+/* Write the ops of a phase. Exports stand in the order of their ops; each is combined with its
+ * carried value as soon as it is computed, so that no two gradients are live while they wait for
+ * it. `carried` becomes the values of the exports after the iteration. */
 static sw_status write_ops(writer *w, const boundaries *x, sw_id *carried)
 {
 	const sw_program *in = w->l->in;
@@ -661,7 +663,8 @@ static sw_status write_whole_op(looper *l, sw_id id)
 	                         : SW_OK;
 }
 
-/* Ops without time that stand after so many loops. Parameters come first of all. */
+/* Write the ops without time that stand after this number of loops. Parameters come first of
+ * all. */
 static sw_status write_between(looper *l, int32_t loops)
 {
 	const sw_computation *entry = sw_entry(l->in);

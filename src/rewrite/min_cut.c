@@ -14,9 +14,9 @@ void sw_cut_clear(sw_cut *cut)
 	sw_vec_clear(&cut->arcs);
 }
 
-static void add_half(sw_cut *cut, int32_t from, int32_t to, int64_t room)
+static void add_half(sw_cut *cut, int32_t from, int32_t to, int64_t residual)
 {
-	sw_vec_push(&cut->arcs, ((sw_cut_arc){to, cut->first[from], room}));
+	sw_vec_push(&cut->arcs, ((sw_cut_arc){to, cut->first[from], residual}));
 	cut->first[from] = (int32_t)cut->arcs.len - 1;
 }
 
@@ -26,7 +26,7 @@ void sw_cut_add(sw_cut *cut, int32_t from, int32_t to, int64_t capacity)
 	add_half(cut, to, from, 0);
 }
 
-/* One run of the algorithm. */
+/* The state of one run of the algorithm. */
 typedef struct flow {
 	sw_cut *cut;
 	int32_t *level;        /* arcs from the source, -1: not reached */
@@ -45,7 +45,7 @@ static bool find_levels(flow *f)
 		int32_t v = f->queue[begin++];
 		for (int32_t a = cut->first[v]; a >= 0; a = cut->arcs.data[a].next) {
 			sw_cut_arc arc = cut->arcs.data[a];
-			if (arc.room > 0 && f->level[arc.to] < 0) {
+			if (arc.residual > 0 && f->level[arc.to] < 0) {
 				f->level[arc.to] = f->level[v] + 1;
 				f->queue[end++] = arc.to;
 			}
@@ -55,25 +55,25 @@ static bool find_levels(flow *f)
 	return f->level[SW_CUT_SINK] >= 0;
 }
 
-/* Fills the path, and returns the node at which an arc of it is full now. */
+/* Send flow along the path until an arc of it is full; return the index of that arc in the path. */
 static int32_t send(flow *f, int32_t n_arcs, int64_t *sent)
 {
 	sw_cut_arc *arcs = f->cut->arcs.data;
-	int64_t room = INT64_MAX;
+	int64_t residual = INT64_MAX;
 	int32_t full = 0;
 	for (int32_t i = 0; i < n_arcs; i++)
-		room = SW_MIN(room, arcs[f->path[i]].room);
+		residual = SW_MIN(residual, arcs[f->path[i]].residual);
 	for (int32_t i = n_arcs; i-- > 0;) {
-		arcs[f->path[i]].room -= room;
-		arcs[f->path[i] ^ 1].room += room;
-		if (arcs[f->path[i]].room == 0)
+		arcs[f->path[i]].residual -= residual;
+		arcs[f->path[i] ^ 1].residual += residual;
+		if (arcs[f->path[i]].residual == 0)
 			full = i;
 	}
-	*sent += room;
+	*sent += residual;
 	return full;
 }
 
-/* Paths along which levels rise, until there is none left. */
+/* Send flow along paths whose levels rise, until there is none left. */
 static void block(flow *f, int64_t *sent)
 {
 	const sw_cut *cut = f->cut;
@@ -88,7 +88,7 @@ static void block(flow *f, int64_t *sent)
 				return;
 			v = cut->arcs.data[f->path[--n_arcs] ^ 1].to;
 			f->next[v] = cut->arcs.data[f->next[v]].next;
-		} else if (cut->arcs.data[a].room > 0 &&
+		} else if (cut->arcs.data[a].residual > 0 &&
 		           f->level[cut->arcs.data[a].to] == f->level[v] + 1) {
 			f->path[n_arcs++] = a;
 			v = cut->arcs.data[a].to;
@@ -98,7 +98,7 @@ static void block(flow *f, int64_t *sent)
 	}
 }
 
-/* What still has a way to the sink. */
+/* Mark the nodes that still have a path to the sink with residual capacity. */
 static void mark_behind(const flow *f, bool *behind)
 {
 	const sw_cut *cut = f->cut;
@@ -110,7 +110,7 @@ static void mark_behind(const flow *f, bool *behind)
 		int32_t v = f->queue[begin++];
 		for (int32_t a = cut->first[v]; a >= 0; a = cut->arcs.data[a].next) {
 			int32_t from = cut->arcs.data[a].to;
-			if (cut->arcs.data[a ^ 1].room > 0 && !behind[from]) {
+			if (cut->arcs.data[a ^ 1].residual > 0 && !behind[from]) {
 				behind[from] = true;
 				f->queue[end++] = from;
 			}
@@ -120,12 +120,12 @@ static void mark_behind(const flow *f, bool *behind)
 
 bool sw_cut_solve(sw_cut *cut, bool *behind)
 {
-	int32_t *room = sw_alloc(sizeof(int32_t) * 4 * (size_t)cut->n);
-	flow f = {cut, room, room + cut->n, room + 2 * cut->n, room + 3 * cut->n};
+	int32_t *memory = sw_alloc(sizeof(int32_t) * 4 * (size_t)cut->n);
+	flow f = {cut, memory, memory + cut->n, memory + 2 * cut->n, memory + 3 * cut->n};
 	int64_t sent = 0;
 	while (sent < SW_CUT_NEVER && find_levels(&f))
 		block(&f, &sent);
 	mark_behind(&f, behind);
-	free(room);
+	free(memory);
 	return sent < SW_CUT_NEVER;
 }

@@ -1,7 +1,7 @@
 /*
- * Padding: the walk over the program. Each op becomes itself on padded shapes; where it needs the
- * true size its operand is sliced, where it gives the true size its result is padded, and where it
- * reduces padding that is masked.
+ * Padding: the walk over the program. Each op is written on padded shapes; where it needs the true
+ * size its operand is sliced, where it gives the true size its result is padded, and where it
+ * reduces padding the operand is masked.
  *
  * A slice, a mask or an index's limit is written wherever it is needed; the canonical form, taken
  * at the end, merges equal ones.
@@ -19,7 +19,7 @@ typedef struct padder {
 	sw_pad_facts facts;
 	int32_t *computation; /* of `in` -> of `out`, -1: not written yet */
 	sw_id *value;         /* of `in` -> of `out`, with all its padding */
-	/* the same as its op left it: without padding in the dimensions `bare` */
+	/* the same value as its op wrote it: without padding in the dimensions `bare` */
 	sw_id *natural;
 	uint32_t *bare;
 	sw_error *err;
@@ -43,7 +43,7 @@ static sw_shape shape_of(const padder *p, sw_id value)
 	return sw_value_shape(p->in, value);
 }
 
-/* A number in every element of x's shape, in x's type. */
+/* Write a number in every element of x's shape, in x's type. */
 static sw_id like(padder *p, int32_t c, sw_id x, int64_t number)
 {
 	sw_shape shape = sw_value_shape(p->out, x);
@@ -54,7 +54,7 @@ static sw_id like(padder *p, int32_t c, sw_id x, int64_t number)
 	return shape.rank ? sw_emit_broadcast(p->out, c, one, shape, NULL) : one;
 }
 
-/* x where its index along dim is below size, the scalar `outside` beyond. */
+/* Write x where its index along dim is below size, and the scalar `outside` elsewhere. */
 static sw_id keep_true(padder *p, int32_t c, sw_id x, int32_t dim, int64_t size, sw_id outside)
 {
 	sw_shape shape = sw_value_shape(p->out, x), mask = shape;
@@ -69,7 +69,7 @@ static sw_id keep_true(padder *p, int32_t c, sw_id x, int32_t dim, int64_t size,
 	                      sw_emit_broadcast(p->out, c, outside, shape, NULL));
 }
 
-/* The true part along the dimensions of the mask. */
+/* Slice the true part along the dimensions of the mask. */
 static sw_id cut(padder *p, int32_t c, sw_id value, uint32_t mask)
 {
 	sw_shape shape = shape_of(p, value), padded = sw_value_shape(p->out, p->value[value]);
@@ -79,7 +79,7 @@ static sw_id cut(padder *p, int32_t c, sw_id value, uint32_t mask)
 	return sw_emit_slice(p->out, c, p->value[value], start, limit, NULL);
 }
 
-/* The value without padding in the dimensions of the mask. */
+/* Return the value without padding in the dimensions of the mask. */
 static sw_id take(padder *p, int32_t c, sw_id value, uint32_t mask)
 {
 	if (mask == 0)
@@ -87,7 +87,7 @@ static sw_id take(padder *p, int32_t c, sw_id value, uint32_t mask)
 	return mask == p->bare[value] ? p->natural[value] : cut(p, c, value, mask);
 }
 
-/* Zeros after it, in the dimensions of the mask. */
+/* Append zeros to the value, in the dimensions of the mask. */
 static void extend(padder *p, int32_t c, sw_id value, uint32_t mask)
 {
 	int64_t low[SW_MAX_RANK] = {0}, high[SW_MAX_RANK] = {0}, dims[SW_MAX_RANK];
@@ -105,8 +105,9 @@ static int64_t *copy_list(padder *p, sw_ints list)
 	return sw_arena_copy(&p->out->arena, list.v, sizeof(int64_t) * (size_t)list.n);
 }
 
-/* Is the dimension of an operand or result padded and left to the op? */
-static bool bears(const writer *w, bool result, uint32_t index, int32_t dim, int32_t *link)
+/* Return whether the dimension of an operand or result is padded and the op accepts the padding. */
+static bool accepts_padding(const writer *w, bool result, uint32_t index, int32_t dim,
+                            int32_t *link)
 {
 	sw_id value = result ? w->op->first_result + index : w->op->operands[index];
 	*link = sw_pad_link(&w->p->classes, w->id, result, index, dim);
@@ -119,7 +120,7 @@ static bool is_reduced(const writer *w, int32_t link)
 	       w->rule->factors[link].kind == SW_FACTOR_REDUCED;
 }
 
-/* Of the results as the op gives them. */
+/* Return the shapes of the results as the op gives them. */
 static const sw_shape *natural_shapes(const writer *w)
 {
 	padder *p = w->p;
@@ -139,16 +140,16 @@ static const sw_shape *natural_shapes(const writer *w)
 	return shapes;
 }
 
-/* ---- what an op needs besides ----------------------------------------------------------- */
+/* ---- changes of single ops -------------------------------------------------------------- */
 
-/* dot, convolution, reduce: what is reduced holds the neutral element in its padding. */
+/* dot, convolution, reduce: make the padding of reduced dimensions hold the neutral element. */
 static void mask_reduced(writer *w)
 {
 	for (uint32_t k = 0; k < w->op->n_operands; k++) {
 		sw_shape shape = shape_of(w->p, w->op->operands[k]);
 		for (int32_t d = 0; d < shape.rank; d++) {
 			int32_t link;
-			if (!bears(w, false, k, d, &link) || !is_reduced(w, link))
+			if (!accepts_padding(w, false, k, d, &link) || !is_reduced(w, link))
 				continue;
 			sw_monoid monoid = w->rule->factors[link].monoid;
 			if (sw_pad_is_neutral(&w->p->facts, w->op->operands[k], d, monoid))
@@ -160,8 +161,8 @@ static void mask_reduced(writer *w)
 	}
 }
 
-/* All of a literal's dimensions are given by its result: the rest is filled with its number, or
- * zeros. */
+/* Enlarge a literal to the padded shape of its result: the rest is filled with its number if it is
+ * a splat, else with zeros. */
 static void pad_constant(writer *w)
 {
 	int64_t dims[SW_MAX_RANK];
@@ -186,7 +187,7 @@ static void pad_slice(writer *w)
 	sw_shape result = sw_pad_shape(&w->p->classes, w->op->first_result, dims);
 	for (int32_t d = 0; d < result.rank; d++) {
 		int32_t link;
-		if (bears(w, true, 0, d, &link))
+		if (accepts_padding(w, true, 0, d, &link))
 			limit[d] = result.dims[d];
 	}
 	w->attrs->slice.limit.v = limit;
@@ -198,13 +199,14 @@ static void pad_pad(writer *w)
 	sw_shape result = sw_pad_shape(&w->p->classes, w->op->first_result, dims);
 	for (int32_t d = 0; d < result.rank; d++) {
 		int32_t link;
-		if (bears(w, true, 0, d, &link) && link == SW_PAD_FREE)
+		if (accepts_padding(w, true, 0, d, &link) && link == SW_PAD_FREE)
 			high[d] += result.dims[d] - shape_of(w->p, w->op->first_result).dims[d];
 	}
 	w->attrs->pad.high.v = high;
 }
 
-/* An index between 0 and last, which is cut to what its type can say: no index is beyond that. */
+/* Clamp an index between 0 and `last`, which is limited to the range of its type: no index exceeds
+ * that range. */
 static sw_id clamp_index(padder *p, int32_t c, sw_id index, int64_t last)
 {
 	int64_t low, high;
@@ -214,7 +216,7 @@ static sw_id clamp_index(padder *p, int32_t c, sw_id index, int64_t last)
 	                      like(p, c, index, SW_MIN(last, high)));
 }
 
-/* Sizes of what is taken whole; starts of what is taken in part. */
+/* Enlarge the sizes of dimensions taken whole; clamp the starts of those taken in part. */
 static void pad_dynamic_slice(writer *w)
 {
 	int64_t *sizes = copy_list(w->p, w->attrs->dynamic_slice.sizes), dims[SW_MAX_RANK];
@@ -222,7 +224,7 @@ static void pad_dynamic_slice(writer *w)
 	for (int32_t d = 0; d < operand.rank; d++) {
 		int32_t link;
 		int64_t size = shape_of(w->p, w->op->operands[0]).dims[d];
-		if (!bears(w, false, 0, d, &link))
+		if (!accepts_padding(w, false, 0, d, &link))
 			continue;
 		if (link == SW_PAD_FREE)
 			w->operands[1 + d] =
@@ -239,13 +241,13 @@ static void pad_dynamic_update_slice(writer *w)
 		 update = shape_of(w->p, w->op->operands[1]);
 	for (int32_t d = 0; d < operand.rank; d++) {
 		int32_t link;
-		if (bears(w, false, 0, d, &link) && link >= w->rule->n_factors)
+		if (accepts_padding(w, false, 0, d, &link) && link >= w->rule->n_factors)
 			w->operands[2 + d] = clamp_index(w->p, w->to, w->operands[2 + d],
 			                                 operand.dims[d] - update.dims[d]);
 	}
 }
 
-/* All index vectors between 0 and `last`, which has one number per component. */
+/* Clamp all index vectors between 0 and `last`, which has one number per component. */
 static sw_id clamp_vectors(writer *w, sw_id indices, const int64_t *last, int64_t n)
 {
 	sw_program *out = w->p->out;
@@ -273,7 +275,7 @@ static void pad_gather(writer *w)
 	bool clamps = false;
 	for (int32_t d = 0; d < operand.rank; d++) {
 		int32_t link;
-		if (!bears(w, false, 0, d, &link))
+		if (!accepts_padding(w, false, 0, d, &link))
 			continue;
 		if (link == SW_PAD_FREE)
 			clamps = true;
@@ -291,14 +293,14 @@ static void pad_gather(writer *w)
 	x->slice_sizes.v = sizes;
 }
 
-/* What lies in the padding of the updates goes nowhere. */
+/* Drop the updates that lie in the padding. */
 static void pad_scatter(writer *w)
 {
 	uint32_t indices = (w->op->n_operands - 1) / 2;
 	sw_shape shape = shape_of(w->p, w->op->operands[indices]);
 	for (int32_t d = 0; d < shape.rank; d++) {
 		int32_t link;
-		if (!bears(w, false, indices, d, &link) || !is_reduced(w, link))
+		if (!accepts_padding(w, false, indices, d, &link) || !is_reduced(w, link))
 			continue;
 		sw_id nowhere = sw_emit_scalar(w->p->out, w->to, shape.type, -1);
 		w->operands[indices] =
@@ -316,7 +318,7 @@ static void pad_dynamic_reshape(writer *w)
 			w->operands[1 + d] = like(w->p, w->to, w->operands[1 + d], result.dims[d]);
 }
 
-/* More groups, where these are what is padded. */
+/* Count the groups again, since the padding may have added some. */
 static void pad_convolution(writer *w)
 {
 	mask_reduced(w);
@@ -393,7 +395,8 @@ static sw_status write_op(padder *p, int32_t to, sw_id id)
 		w.operands[k] =
 			take(p, to, op->operands[k], sw_pad_whole_dims(&p->classes, id, false, k));
 	sw_id first;
-	sw_pad_learn(&p->facts, id); /* a constant's own number, for its padding */
+	/* A constant's own number is needed for its padding. */
+	sw_pad_infer(&p->facts, id);
 	adapt(&w);
 	sw_status status = build(&w, called, &first);
 	if (status == SW_OK)
@@ -405,7 +408,8 @@ static sw_status write_op(padder *p, int32_t to, sw_id id)
 
 static sw_status write_computation(padder *p, int32_t c);
 
-/* Callees first: what loops and conditionals run is padded, other computations are copied. */
+/* Write the callees first: computations that loops and conditionals run are padded, others are
+ * copied. */
 static sw_status write_callees(padder *p, const sw_computation *computation)
 {
 	for (size_t i = 0; i < computation->ops.len; i++) {
@@ -427,7 +431,8 @@ static sw_status write_callees(padder *p, const sw_computation *computation)
 static sw_status write_computation(padder *p, int32_t c)
 {
 	const sw_computation *computation = &p->in->computations.data[c];
-	if (p->computation[c] >= 0) /* a branch of several */
+	/* Several branches may share a computation. */
+	if (p->computation[c] >= 0)
 		return SW_OK;
 	sw_status status = write_callees(p, computation);
 	if (status != SW_OK)
@@ -503,7 +508,7 @@ sw_status sw_rewrite_pad(const sw_program *in, sw_pad_rule rule, sw_program **ou
 	return status;
 }
 
-/* ---- where the classes are afterwards --------------------------------------------------- */
+/* ---- where the classes are in the padded program ---------------------------------------- */
 
 static void index_ops(const sw_program *program, sw_map *ops)
 {
@@ -511,8 +516,8 @@ static void index_ops(const sw_program *program, sw_map *ops)
 		sw_map_put(ops, program->ops.data[id].name, strlen(program->ops.data[id].name), id);
 }
 
-/* The value of the padded program that a value of the program became; SW_NO_ID if none has its name
- * and kind. */
+/* Return the value of the padded program that a value of the program became; SW_NO_ID if none has
+ * its name and kind. */
 static sw_id padded_value(const sw_program *in, sw_id value, const sw_program *padded,
                           const sw_map *ops)
 {

@@ -1,29 +1,31 @@
 /*
  * Which dimensions are padded together, and how far.
  *
- * The rules identify dimensions: a factor that is all of every dimension in which it stands makes
- * these one. Loops, branches, barriers and aliases identify the dimensions of what they make one
- * value. A union-find over all places; O(places).
+ * The rules identify dimensions: if a factor covers each dimension in which it stands, these
+ * dimensions are one. Loops, branches, barriers and aliases identify the dimensions of the values
+ * that they equate. A union-find over all places; O(places).
  */
 #include "rewrite/internal.h"
 
 /* ---- links ------------------------------------------------------------------------------ */
 
-typedef struct site {
+/* One dimension of an operand or result of an op. */
+typedef struct op_dim {
 	const sw_program *program;
 	const sw_op *op;
 	const sw_rule *rule;
 	bool result;
 	uint32_t index;
 	int32_t dim;
-} site;
+} op_dim;
 
 static sw_shape shape_at(const sw_program *program, const sw_op *op, bool result, uint32_t index)
 {
 	return sw_value_shape(program, result ? op->first_result + index : op->operands[index]);
 }
 
-/* Is the factor either absent from each dimension, or all of it? */
+/* Return whether each dimension of the operands (results) either is covered by one factor or lacks
+ * this one. */
 static bool covers(const sw_program *program, const sw_op *op, const sw_rule *rule, bool result,
                    int32_t factor)
 {
@@ -43,9 +45,9 @@ static bool covers(const sw_program *program, const sw_op *op, const sw_rule *ru
 	return true;
 }
 
-/* What is reduced is masked by those ops that say so (pad.c); a convolution's window has a size,
- * which stays. */
-static bool may_reduce(const site *s)
+/* Return whether padding may be reduced along the dimension: pad.c masks the operands of these ops.
+ * The size of a convolution's window must not change. */
+static bool may_reduce(const op_dim *s)
 {
 	switch (s->op->opcode) {
 	case SW_OP_DOT:
@@ -61,9 +63,9 @@ static bool may_reduce(const site *s)
 	}
 }
 
-/* The factor that is all of this dimension, and of every other in which it stands. What looks at an
- * element's neighbours, or at its place from the end, must not see padding. */
-static int32_t factor_link(const site *s)
+/* Return the factor that covers this dimension, and every other in which it stands. An op that
+ * reads an element's neighbours, or its place counted from the end, must not see padding. */
+static int32_t factor_link(const op_dim *s)
 {
 	int32_t n = s->result ? s->rule->n_results : s->rule->n_operands;
 	if ((int32_t)s->index >= n)
@@ -82,38 +84,38 @@ static int32_t factor_link(const site *s)
 }
 
 /* Each operand passes to the result of the same number. */
-static int32_t pass_link(const site *s)
+static int32_t pass_link(const op_dim *s)
 {
 	return (int32_t)s->index * SW_MAX_RANK + s->dim;
 }
 
-static int32_t free_link(const site *s)
+static int32_t free_link(const op_dim *s)
 {
 	(void)s;
 	return SW_PAD_FREE;
 }
 
-static int32_t whole_link(const site *s)
+static int32_t whole_link(const op_dim *s)
 {
 	(void)s;
 	return SW_PAD_WHOLE;
 }
 
-/* What an elided constant says is not known. */
-static int32_t constant_link(const site *s)
+/* The data of an elided constant are unknown. */
+static int32_t constant_link(const op_dim *s)
 {
 	return s->op->attrs->constant.data ? factor_link(s) : SW_PAD_WHOLE;
 }
 
-/* A slice ends where it says, whatever follows. */
-static int32_t slice_link(const site *s)
+/* A slice ends at its limit, whatever follows. */
+static int32_t slice_link(const op_dim *s)
 {
 	int32_t link = factor_link(s);
 	return link == SW_PAD_WHOLE && !s->result ? SW_PAD_FREE : link;
 }
 
-/* More of the padding value can be had; a dimension that the op leaves alone is passed on. */
-static int32_t pad_link(const site *s)
+/* The op can append more of the padding value; a dimension that it does not change is passed on. */
+static int32_t pad_link(const op_dim *s)
 {
 	if (s->index > 0)
 		return SW_PAD_WHOLE;
@@ -122,8 +124,8 @@ static int32_t pad_link(const site *s)
 	return s->result ? SW_PAD_FREE : SW_PAD_WHOLE;
 }
 
-/* Starts are clamped so that the part lies in what is true. */
-static int32_t part_link(const site *s)
+/* Starts are clamped so that the part lies within the true size. */
+static int32_t part_link(const op_dim *s)
 {
 	if (shape_at(s->program, s->op, false, 0).dims[s->dim] ==
 	    shape_at(s->program, s->op, true, 0).dims[s->dim])
@@ -131,8 +133,8 @@ static int32_t part_link(const site *s)
 	return s->result ? SW_PAD_WHOLE : SW_PAD_FREE;
 }
 
-/* Likewise; operand and result are one. */
-static int32_t update_link(const site *s)
+/* Starts are clamped likewise; operand and result are one. */
+static int32_t update_link(const op_dim *s)
 {
 	if (shape_at(s->program, s->op, false, 0).dims[s->dim] ==
 	    shape_at(s->program, s->op, false, 1).dims[s->dim])
@@ -140,8 +142,8 @@ static int32_t update_link(const site *s)
 	return s->result || s->index == 0 ? s->rule->n_factors + s->dim : SW_PAD_WHOLE;
 }
 
-/* Indices are clamped so that what is read lies in what is true. */
-static int32_t gather_link(const site *s)
+/* Indices are clamped so that the elements read lie within the true size. */
+static int32_t gather_link(const op_dim *s)
 {
 	const sw_index_dims *x = &s->op->attrs->index;
 	bool indexed = !s->result && s->index == 0 && !sw_ints_has(x->operand_batch, s->dim);
@@ -150,8 +152,8 @@ static int32_t gather_link(const site *s)
 	return part ? SW_PAD_FREE : factor_link(s);
 }
 
-/* Of what is written along a dimension of the operand. */
-static int64_t written_extent(const site *s)
+/* Return the extent written along a dimension of the operand. */
+static int64_t written_extent(const op_dim *s)
 {
 	const sw_index_dims *x = &s->op->attrs->index;
 	sw_shape updates = shape_at(s->program, s->op, false, (s->op->n_operands - 1) / 2 + 1);
@@ -165,9 +167,10 @@ static int64_t written_extent(const site *s)
 	return 1;
 }
 
-/* Updates in the padding are dropped: their indices become -1, if there are indices and they have a
- * -1. A window that would reach over the end is dropped too, by an end that padding would move. */
-static int32_t scatter_link(const site *s)
+/* Updates in the padding are dropped: their indices become -1, which requires that there are
+ * indices and that their type is signed. A window that would extend beyond the end is dropped too,
+ * and padding would move that end. */
+static int32_t scatter_link(const op_dim *s)
 {
 	int32_t link = factor_link(s);
 	uint32_t indices = (s->op->n_operands - 1) / 2;
@@ -186,7 +189,7 @@ static int32_t scatter_link(const site *s)
 
 /* ---- all ops ---------------------------------------------------------------------------- */
 
-typedef int32_t link_fn(const site *s);
+typedef int32_t link_fn(const op_dim *s);
 
 /* Ops whose link is not simply that of the factor. */
 static const struct {
@@ -209,8 +212,8 @@ static const struct {
 	{SW_OP_SCATTER, scatter_link},
 };
 
-/* The numbers of a generator follow its shape, and what other regions and foreign ops do is not
- * known. */
+/* The numbers of a generator depend on its shape, and the behaviour of other regions and foreign
+ * ops is unknown. */
 static link_fn *link_of(sw_opcode opcode)
 {
 	for (size_t i = 0; i < SW_COUNT(special); i++)
@@ -231,7 +234,7 @@ int32_t sw_pad_link(const sw_pad_classes *classes, sw_id op_id, bool result, uin
                     int32_t dim)
 {
 	const sw_op *op = sw_op_at(classes->program, op_id);
-	site s = {classes->program, op, classes->rules[op_id], result, index, dim};
+	op_dim s = {classes->program, op, classes->rules[op_id], result, index, dim};
 	return link_of((sw_opcode)op->opcode)(&s);
 }
 
@@ -274,7 +277,7 @@ typedef struct linked {
 } linked;
 typedef SW_VEC(linked) linked_list;
 
-/* Joins the place with an earlier one of the same link. */
+/* Join the place with an earlier one of the same link. */
 static void add_linked(forest *f, linked_list *list, linked l)
 {
 	for (size_t i = 0; i < list->len; i++)
@@ -308,8 +311,8 @@ static void join_passed(forest *f, const sw_op *op)
 		join_values(f, op->operands[k], op->first_result + k);
 }
 
-/* Operands from `first` on are the leaves of the computation's parameter; gives the one after the
- * last. */
+/* Join operands from `first` on with the leaves of the computation's parameter; return the number
+ * of the operand after the last. */
 static uint32_t join_parameter(forest *f, const sw_op *op, uint32_t first, int32_t computation)
 {
 	const sw_op *parameter =
@@ -336,7 +339,8 @@ static void join_loop(forest *f, const sw_op *op)
 
 static void join_branches(forest *f, const sw_op *op)
 {
-	uint32_t next = 1; /* operand 0 chooses */
+	/* Operand 0 chooses the branch. */
+	uint32_t next = 1;
 	for (uint32_t k = 0; k < op->n_called; k++) {
 		next = join_parameter(f, op, next, op->called[k]);
 		join_results(f, op, op->called[k]);
@@ -365,7 +369,7 @@ static void join_all(forest *f)
 	sw_vec_clear(&list);
 }
 
-/* ---- which are worth it ----------------------------------------------------------------- */
+/* ---- which classes are worth padding ---------------------------------------------------- */
 
 static void want(forest *f, sw_id value, int32_t dim)
 {
@@ -411,7 +415,7 @@ static void fix_value(forest *f, sw_id value)
 		f->fixed[find(f, f->classes->first[value] + (uint32_t)d)] = true;
 }
 
-/* What has a bound instead of a size stays. */
+/* Fix the dimensions that have a bound instead of a size. */
 static void fix_bounded(forest *f)
 {
 	for (sw_id v = 0; v < f->program->values.len; v++) {
@@ -422,8 +426,8 @@ static void fix_bounded(forest *f)
 	}
 }
 
-/* So does what a computation takes and gives that something calls besides loops and conditionals.
- */
+/* Fix the parameters and results of planned computations that ops other than loops and conditionals
+ * call. */
 static void fix_foreign(forest *f)
 {
 	for (sw_id id = 0; id < f->program->ops.len; id++) {
@@ -453,7 +457,7 @@ static int64_t padded_size(int64_t size, sw_pad_rule rule)
 	return pays ? size + added : size;
 }
 
-/* Roots come first: a root is the least of its class. */
+/* Choose the sizes of all places. Roots come first: a root is the least place of its class. */
 static void choose_sizes(forest *f, sw_pad_rule rule)
 {
 	sw_pad_classes *classes = f->classes;
@@ -478,7 +482,8 @@ static void choose_sizes(forest *f, sw_pad_rule rule)
 
 /* ---- results ---------------------------------------------------------------------------- */
 
-/* 16 bytes an element: a mask's indices may be larger than what they mask. */
+/* Return whether all padded values fit in memory, at 16 bytes an element, because the indices of a
+ * mask may be larger than the masked elements. */
 static bool fits_memory(const sw_pad_classes *classes)
 {
 	for (sw_id v = 0; v < classes->program->values.len; v++) {
@@ -569,7 +574,7 @@ void sw_pad_classes_clear(sw_pad_classes *classes)
 	sw_arena_clear(&classes->arena);
 }
 
-/* ---- questions -------------------------------------------------------------------------- */
+/* ---- queries ---------------------------------------------------------------------------- */
 
 sw_shape sw_pad_shape(const sw_pad_classes *classes, sw_id value, int64_t dims[SW_MAX_RANK])
 {

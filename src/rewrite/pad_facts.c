@@ -1,8 +1,8 @@
 /*
- * What lies in the padding: one number that is known, or anything. Known are zeros after an op that
- * gives the true size, the padding of constants and of inputs that are no state, and what
- * elementwise ops and moves make of these. Numbers are found by running the op itself on one
- * element. What a loop carries is not followed.
+ * The content of the padding: one known number, or unknown elements. Known are the zeros after an op
+ * that gives the true size, the padding of constants and of inputs that are no state, and the
+ * results of elementwise ops and moves on these. Numbers are computed by running the op itself on
+ * one element. Loop-carried values are not followed.
  */
 #include "rewrite/internal.h"
 
@@ -52,7 +52,7 @@ static sw_pad_fact neutral(sw_type type, sw_monoid monoid)
 	return fact;
 }
 
-/* The result of a program without inputs. */
+/* Return the result of a program without inputs. */
 static sw_pad_fact run(sw_program *program, sw_type type)
 {
 	sw_interpret_options options = {.blas_threads = 0};
@@ -70,8 +70,8 @@ static sw_pad_fact run(sw_program *program, sw_type type)
 	return fact;
 }
 
-/* The elementwise op on one element of each operand; unknown where the interpreter has no such op.
- */
+/* Run the elementwise op on one element of each operand; unknown where the interpreter does not
+ * implement the op. */
 static sw_pad_fact evaluate(const sw_program *program, const sw_op *op, const sw_pad_fact *operands)
 {
 	sw_program *scratch = sw_program_new("element");
@@ -100,9 +100,10 @@ static sw_pad_fact evaluate(const sw_program *program, const sw_op *op, const sw
 	return fact;
 }
 
-/* ---- asking ----------------------------------------------------------------------------- */
+/* ---- queries ---------------------------------------------------------------------------- */
 
-/* What lies beyond the true size along dim; of a scalar, the scalar itself. */
+/* Return the fact about the elements beyond the true size along dim; of a scalar, the scalar
+ * itself. */
 static sw_pad_fact fact_at(const sw_pad_facts *facts, sw_id value, int32_t dim)
 {
 	if (facts->splats[value].known || sw_value_shape(facts->classes->program, value).rank == 0)
@@ -119,18 +120,18 @@ bool sw_pad_is_neutral(const sw_pad_facts *facts, sw_id value, int32_t dim, sw_m
 	return equal(&fact, &wanted);
 }
 
-/* ---- learning --------------------------------------------------------------------------- */
+/* ---- inference -------------------------------------------------------------------------- */
 
-typedef struct lesson {
+typedef struct inference {
 	sw_pad_facts *facts;
 	const sw_program *program;
 	sw_id op_id;
 	const sw_op *op;
 	uint32_t result;
 	int32_t dim;
-} lesson;
+} inference;
 
-static sw_pad_fact learn_elementwise(const lesson *l)
+static sw_pad_fact infer_elementwise(const inference *l)
 {
 	const sw_op *op = l->op;
 	sw_pad_fact facts[3];
@@ -144,8 +145,8 @@ static sw_pad_fact learn_elementwise(const lesson *l)
 	return all ? evaluate(l->program, op, facts) : (sw_pad_fact){0};
 }
 
-/* The operand's dimension that is the result's; -1: it has none. */
-static int32_t dim_of_operand(const lesson *l, uint32_t operand)
+/* Return the operand's dimension that is the result's; -1: it has none. */
+static int32_t dim_of_operand(const inference *l, uint32_t operand)
 {
 	const sw_pad_classes *classes = l->facts->classes;
 	int32_t link = sw_pad_link(classes, l->op_id, true, l->result, l->dim);
@@ -155,8 +156,8 @@ static int32_t dim_of_operand(const lesson *l, uint32_t operand)
 	return -1;
 }
 
-/* What all operands that have the dimension agree on. */
-static sw_pad_fact learn_move(const lesson *l, uint32_t n_operands)
+/* Return the fact on which all operands that have the dimension agree. */
+static sw_pad_fact infer_move(const inference *l, uint32_t n_operands)
 {
 	sw_pad_fact fact = {0};
 	bool first = true;
@@ -173,17 +174,18 @@ static sw_pad_fact learn_move(const lesson *l, uint32_t n_operands)
 	return fact;
 }
 
-/* Beside the operand's padding lies the padding value; beyond the result's true size nothing else,
- * or what was cut off there. */
-static sw_pad_fact learn_pad(const lesson *l)
+/* Infer for a pad: next to the operand's padding lies the padding value; beyond the result's true
+ * size there is only that value, unless elements were cut off there. */
+static sw_pad_fact infer_pad(const inference *l)
 {
-	sw_pad_fact value = fact_at(l->facts, l->op->operands[1], 0), moved = learn_move(l, 1);
+	sw_pad_fact value = fact_at(l->facts, l->op->operands[1], 0), moved = infer_move(l, 1);
 	bool passes = dim_of_operand(l, 0) >= 0, cuts = l->op->attrs->pad.high.v[l->dim] < 0;
 	return (passes && equal(&value, &moved)) || (!passes && !cuts) ? value : (sw_pad_fact){0};
 }
 
-/* Neutral elements only, and an init that is neutral too. */
-static sw_pad_fact learn_reduce(const lesson *l)
+/* Infer for a reduce: the padding stays neutral if it holds only neutral elements and the init is
+ * neutral too. */
+static sw_pad_fact infer_reduce(const inference *l)
 {
 	sw_monoid monoid = sw_computation_monoid(l->program, l->op->called[0]);
 	int32_t dim = dim_of_operand(l, 0);
@@ -208,14 +210,14 @@ static bool is_state(const sw_program *program, const sw_op *parameter, uint32_t
 }
 
 /* Inputs that are no state hold zeros. */
-static sw_pad_fact learn_parameter(const lesson *l)
+static sw_pad_fact infer_parameter(const inference *l)
 {
 	bool zeros =
 		l->op->computation == l->program->entry && !is_state(l->program, l->op, l->result);
 	return zeros ? zero() : (sw_pad_fact){0};
 }
 
-static sw_pad_fact learn_place(const lesson *l)
+static sw_pad_fact infer_place(const inference *l)
 {
 	if (sw_pad_link(l->facts->classes, l->op_id, true, l->result, l->dim) == SW_PAD_WHOLE)
 		return zero();
@@ -223,15 +225,16 @@ static sw_pad_fact learn_place(const lesson *l)
 	case SW_CLASS_UNARY:
 	case SW_CLASS_BINARY:
 	case SW_CLASS_TERNARY:
-		return learn_elementwise(l);
+		return infer_elementwise(l);
 	default:
 		break;
 	}
 	switch (l->op->opcode) {
 	case SW_OP_PARAMETER:
-		return learn_parameter(l);
+		return infer_parameter(l);
 	case SW_OP_CONSTANT:
-		return zero(); /* unless it is a splat */
+		/* Zeros, unless the constant is a splat. */
+		return zero();
 	case SW_OP_BITCAST:
 	case SW_OP_BROADCAST:
 	case SW_OP_CONCATENATE:
@@ -242,20 +245,21 @@ static sw_pad_fact learn_place(const lesson *l)
 	case SW_OP_REVERSE:
 	case SW_OP_SLICE:
 	case SW_OP_TRANSPOSE:
-		return learn_move(l, l->op->n_operands);
+		return infer_move(l, l->op->n_operands);
 	case SW_OP_GATHER:
-		return learn_move(l, 1); /* the indices' padding only says where from */
+		/* The padding of the indices only selects positions. */
+		return infer_move(l, 1);
 	case SW_OP_PAD:
-		return learn_pad(l);
+		return infer_pad(l);
 	case SW_OP_REDUCE:
-		return learn_reduce(l);
+		return infer_reduce(l);
 	default:
 		return (sw_pad_fact){0};
 	}
 }
 
-/* One number everywhere. */
-static sw_pad_fact learn_splat(const sw_pad_facts *facts, const sw_op *op)
+/* Infer whether the result is one number everywhere. */
+static sw_pad_fact infer_splat(const sw_pad_facts *facts, const sw_op *op)
 {
 	if (op->opcode == SW_OP_BROADCAST)
 		return facts->splats[op->operands[0]];
@@ -269,18 +273,18 @@ static sw_pad_fact learn_splat(const sw_pad_facts *facts, const sw_op *op)
 	return splat ? element(literal.shape.type, literal.data) : (sw_pad_fact){0};
 }
 
-void sw_pad_learn(sw_pad_facts *facts, sw_id op_id)
+void sw_pad_infer(sw_pad_facts *facts, sw_id op_id)
 {
 	const sw_pad_classes *classes = facts->classes;
-	lesson l = {.facts = facts, .program = classes->program, .op_id = op_id};
+	inference l = {.facts = facts, .program = classes->program, .op_id = op_id};
 	l.op = sw_op_at(l.program, op_id);
 	if (l.op->n_results == 1 && !sw_pad_whole_dims(classes, op_id, true, 0))
-		facts->splats[l.op->first_result] = learn_splat(facts, l.op);
+		facts->splats[l.op->first_result] = infer_splat(facts, l.op);
 	for (; l.result < l.op->n_results; l.result++) {
 		sw_id value = l.op->first_result + l.result;
 		for (l.dim = 0; l.dim < sw_value_shape(l.program, value).rank; l.dim++)
 			if (sw_pad_is_padded(classes, value, l.dim))
 				facts->places[classes->first[value] + (uint32_t)l.dim] =
-					learn_place(&l);
+					infer_place(&l);
 	}
 }

@@ -1,10 +1,9 @@
-/* What there is to say of a program's phases: parts, sums, what is stored, and what stands in the
- * way. */
+/* Report a program's phases: parts, sums, stored values, and the op that refuses. */
 #include "rewrite/phasing.h"
 
 static sw_part part_of(const sw_phasing *p, sw_id id)
 {
-	if (p->timing.touched[id] || p->timing.drawn[id])
+	if (p->timing.touched[id] || p->timing.sunk[id])
 		return SW_PART_BODY;
 	if (p->phase[id] >= p->n)
 		return SW_PART_APPLY;
@@ -22,7 +21,7 @@ static void count_leaving(const sw_phasing *p, sw_id value, sw_phase *phase)
 		sw_shape_bytes(shape);
 }
 
-/* A drawn op counts with the phase before which it would stand. */
+/* Count an op. A sunk op counts with the phase before which it would otherwise stand. */
 static void count_op(sw_phases *phases, sw_phase *bodies, const sw_phasing *p, sw_id id)
 {
 	const sw_program *program = p->timing.program;
@@ -48,7 +47,7 @@ static void count_op(sw_phases *phases, sw_phase *bodies, const sw_phasing *p, s
 			count_leaving(p, op->first_result + k, phase);
 }
 
-/* The values that leave the loop, in the program's order: sums, or what is stored. */
+/* List the values that leave the loop, in the program's order: sums, or stored values. */
 static int32_t list_leaving(const sw_phasing *p, int32_t phase, bool sums, sw_leaving *list)
 {
 	const sw_program *program = p->timing.program;
@@ -95,7 +94,7 @@ static void describe_refusal(sw_phases *phases, const sw_phasing *p, int32_t mic
 	phases->path = sw_arena_text(&phases->arena, sw_phasing_path(p));
 }
 
-/* Loops without a body are no loops: no op reads the inputs that have the batch. */
+/* A phase needs a body: p.n is 0 where no op reads the inputs that have the batch. */
 void sw_phases_init(sw_phases *phases, const sw_program *program, const sw_sidecar *sidecar)
 {
 	sw_phasing p;
@@ -107,10 +106,10 @@ void sw_phases_init(sw_phases *phases, const sw_program *program, const sw_sidec
 	for (int64_t m = 2; m <= p.batch && m <= INT32_MAX; m++) {
 		if (p.batch % m != 0)
 			continue;
-		bool can = sw_phasing_find(&p, (int32_t)m) && p.n > 0;
-		if (can && possible.len == 0)
+		bool fits = sw_phasing_find(&p, (int32_t)m) && p.n > 0;
+		if (fits && possible.len == 0)
 			describe(phases, &p, (int32_t)m);
-		if (can)
+		if (fits)
 			sw_vec_push(&possible, m);
 		else if (!phases->refused && p.timing.refuses != SW_NO_ID)
 			describe_refusal(phases, &p, (int32_t)m);

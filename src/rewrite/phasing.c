@@ -1,12 +1,13 @@
 /*
- * Phases: every op of the entry gets its loop, or its place between loops.
+ * Phases: assign every op of the entry to a loop, or to a place between loops.
  *
- * Forward: as early as operands allow. A partial sum is there in the loop that adds it up, as a
- * partial sum; as a sum only after it. Backward: as late as readers allow, so that what a second
- * loop needs is computed there and not stored by the first. Forward again with that as the least:
- * what passed partial sums that are now of different loops takes their sums. Then what could as
- * well be done once, after the loop, is: an op that only passes sums on and does not make less of
- * them to keep. At last sources are drawn into the loops. O(ops) each.
+ * First, ops are placed as early as their operands allow. A partial sum is available as a partial
+ * sum in the loop that adds it up, and as a sum only after that loop. Then, backwards, each op gets
+ * the latest phase that its readers allow, so that values that a second loop needs are computed
+ * there and not stored by the first. Then ops are placed again, no earlier than that: an op that
+ * passed partial sums which now belong to different loops reads their sums instead. Then ops that
+ * could as well run once after the loop are moved there: those that only pass sums on and do not
+ * reduce the bytes that must be carried. Finally, sources are sunk into the loops. O(ops) each.
  */
 #include "rewrite/phasing.h"
 
@@ -46,16 +47,16 @@ bool sw_is_source(const sw_program *program, sw_id value)
 	       (op->opcode == SW_OP_CONSTANT && sw_value_shape(program, value).rank == 0);
 }
 
-/* ---- what a reader finds ---------------------------------------------------------------- */
+/* ---- how a value is read ---------------------------------------------------------------- */
 
-/* Read in the same loop, as it is there: otherwise parts can be read of what was stored, and sums
- * once they are complete. */
+/* Return whether the value is read in the same loop, in its own state: otherwise only parts of a
+ * stored value can be read, and sums once they are complete. */
 static bool read_as_it_is(const sw_phasing *p, sw_id value, sw_time need)
 {
 	return p->timing.touched[producer(p, value)] && sw_time_equal(p->timing.value[value], need);
 }
 
-/* The earliest phase of a reader. */
+/* Return the earliest phase of a reader. */
 static int32_t ready(const sw_phasing *p, sw_id value, sw_time need)
 {
 	sw_id op = producer(p, value);
@@ -80,13 +81,13 @@ static int32_t earliest(const sw_phasing *p, sw_id id, int32_t least)
 	return least;
 }
 
-/* Does the op nothing but pass partial sums on? */
+/* Return whether the op only passes partial sums on. */
 static bool only_passes(const sw_phasing *p, sw_id id)
 {
 	return p->timing.touched[id] && p->timing.choice[id].kind == SW_CHOICE_PASS;
 }
 
-/* Are its terms those of its own loop? */
+/* Return whether all terms that the op passes are those of its own loop. */
 static bool terms_at_hand(const sw_phasing *p, sw_id id)
 {
 	const sw_op *op = op_at(p, id);
@@ -100,9 +101,9 @@ static bool terms_at_hand(const sw_phasing *p, sw_id id)
 	return at_hand;
 }
 
-/* ---- early, late ------------------------------------------------------------------------ */
+/* ---- early and late placement ----------------------------------------------------------- */
 
-/* least: per op; NULL: 0. */
+/* Place ops as early as possible, but not before least[op] (NULL: 0). */
 static void place_early(sw_phasing *p, const int32_t *least)
 {
 	const sw_computation *entry = sw_entry(p->timing.program);
@@ -122,7 +123,7 @@ static void place_early(sw_phasing *p, const int32_t *least)
 	}
 }
 
-/* Later than at most this none of its readers can be. */
+/* Find the latest phase of each op that its readers allow. */
 static void find_latest(const sw_phasing *p, int32_t *latest)
 {
 	const sw_computation *entry = sw_entry(p->timing.program);
@@ -152,7 +153,7 @@ static void place_late(sw_phasing *p)
 	free(latest);
 }
 
-/* ---- what leaves its loop --------------------------------------------------------------- */
+/* ---- values that leave their loop ------------------------------------------------------- */
 
 static void leave(sw_phasing *p, sw_id value, sw_id reader)
 {
@@ -162,7 +163,8 @@ static void leave(sw_phasing *p, sw_id value, sw_id reader)
 	p->reader[value] = reader;
 }
 
-/* Readers are seen last to first: the first one is kept. */
+/* Note how the op reads its operands. Readers are visited last to first, so that the first one is
+ * the one that remains. */
 static void note_readings(sw_phasing *p, sw_id id)
 {
 	const sw_op *op = op_at(p, id);
@@ -186,8 +188,8 @@ static int64_t sum_bytes(const sw_phasing *p, sw_id value)
 	return sw_shape_bytes(shape);
 }
 
-/* What would have to be kept instead if the op took sums: each operand once, and none that is kept
- * anyway. */
+/* Return the bytes that would have to be carried instead if the op read sums: each operand once,
+ * without operands that are carried anyway. */
 static int64_t bytes_instead(const sw_phasing *p, sw_id id)
 {
 	const sw_op *op = op_at(p, id);
@@ -202,8 +204,8 @@ static int64_t bytes_instead(const sw_phasing *p, sw_id id)
 	return bytes;
 }
 
-/* All readers wait for its sum, which is no smaller than what it is made of: done once, it is done
- * for all iterations. */
+/* Return whether the op may run after the loop: all readers wait for its sum, which is no smaller
+ * than the sums that it reads. Then it runs once for all iterations. */
 static bool can_wait(const sw_phasing *p, sw_id id)
 {
 	const sw_op *op = op_at(p, id);
@@ -230,16 +232,16 @@ static void find_leaving(sw_phasing *p)
 	}
 }
 
-/* ---- drawing sources into loops --------------------------------------------------------- */
+/* ---- sinking sources into loops --------------------------------------------------------- */
 
 enum { UNREAD, READ_IN_PART, READ_WHOLE };
-typedef struct drawing {
+typedef struct sinking {
 	sw_phasing *p;
 	uint8_t *read; /* per value */
 	sw_time *part; /* per value that is read in part */
-} drawing;
+} sinking;
 
-static void note_part(drawing *d, sw_id value, sw_time need)
+static void note_part(sinking *d, sw_id value, sw_time need)
 {
 	sw_time has = d->p->timing.value[value];
 	if (has.state.kind != SW_STATE_B)
@@ -251,19 +253,20 @@ static void note_part(drawing *d, sw_id value, sw_time need)
 	d->read[value] = whole ? READ_WHOLE : (uint8_t)SW_MAX(d->read[value], READ_IN_PART);
 }
 
-/* Is any of the results wanted by all its readers in one part, and can the op give that? */
-static bool draw(drawing *d, sw_id id)
+/* Sink the op if all readers of one of its results read the same part, and the op can compute only
+ * that part. */
+static bool sink(sinking *d, sw_id id)
 {
 	const sw_op *op = op_at(d->p, id);
 	for (uint32_t k = 0; k < op->n_results; k++)
 		if (d->read[op->first_result + k] == READ_IN_PART &&
-		    sw_timing_draw(&d->p->timing, op->first_result + k,
+		    sw_timing_sink(&d->p->timing, op->first_result + k,
 		                   d->part[op->first_result + k]))
 			return true;
 	return false;
 }
 
-static bool is_read_whole(const drawing *d, const sw_op *op)
+static bool is_read_whole(const sinking *d, const sw_op *op)
 {
 	for (uint32_t k = 0; k < op->n_results; k++)
 		if (d->read[op->first_result + k] == READ_WHOLE)
@@ -271,30 +274,30 @@ static bool is_read_whole(const drawing *d, const sw_op *op)
 	return false;
 }
 
-static void draw_computation(drawing *d, int32_t c, const sw_time *results);
+static void sink_computation(sinking *d, int32_t c, const sw_time *results);
 
-/* Its computations give what the op's results, or what is carried, are. */
-static void draw_region(drawing *d, const sw_op *op)
+/* Note how the computations of a region are read: in the states of the op's results, or of the
+ * carried values. */
+static void sink_region(sinking *d, const sw_op *op)
 {
 	static const sw_time same;
 	uint32_t n;
 	if (op->opcode == SW_OP_WHILE) {
-		draw_computation(d, op->called[0], &same);
-		draw_computation(
+		sink_computation(d, op->called[0], &same);
+		sink_computation(
 			d, op->called[1],
 			&d->p->timing.value[sw_region_parameters(d->p->timing.program, op, 1, &n)]);
 		return;
 	}
 	for (uint32_t k = 0; k < op->n_called; k++)
-		draw_computation(d, op->called[k], &d->p->timing.value[op->first_result]);
+		sink_computation(d, op->called[k], &d->p->timing.value[op->first_result]);
 }
 
-static void draw_op(drawing *d, sw_id id)
+static void sink_op(sinking *d, sw_id id)
 {
 	static const sw_time same;
 	const sw_op *op = op_at(d->p, id);
-	bool drawn = !d->p->timing.touched[id] && draw(d, id),
-	     whole = drawn && is_read_whole(d, op);
+	bool sunk = !d->p->timing.touched[id] && sink(d, id), whole = sunk && is_read_whole(d, op);
 	sw_time *needs = needs_of(d->p, id);
 	for (uint32_t k = 0; k < op->n_operands; k++) {
 		note_part(d, op->operands[k], needs[k]);
@@ -303,31 +306,31 @@ static void draw_op(drawing *d, sw_id id)
 	}
 	free(needs);
 	if (d->p->timing.touched[id] && sw_is_region(op))
-		draw_region(d, op);
+		sink_region(d, op);
 }
 
-static void draw_computation(drawing *d, int32_t c, const sw_time *results)
+static void sink_computation(sinking *d, int32_t c, const sw_time *results)
 {
 	const sw_computation *computation = &d->p->timing.program->computations.data[c];
 	static const sw_time same;
 	for (size_t i = 0; i < computation->results.len; i++)
 		note_part(d, computation->results.data[i], results ? results[i] : same);
 	for (size_t i = computation->ops.len; i-- > 0;)
-		draw_op(d, computation->ops.data[i]);
+		sink_op(d, computation->ops.data[i]);
 }
 
-static void draw_sources(sw_phasing *p)
+static void sink_sources(sw_phasing *p)
 {
 	size_t values = p->timing.program->values.len;
-	drawing d = {.p = p,
+	sinking d = {.p = p,
 	             .read = sw_alloc(values + 1),
 	             .part = sw_alloc(sizeof(sw_time) * (values + 1))};
-	draw_computation(&d, p->timing.program->entry, NULL);
+	sink_computation(&d, p->timing.program->entry, NULL);
 	free(d.read);
 	free(d.part);
 }
 
-/* ---- the whole -------------------------------------------------------------------------- */
+/* ---- all steps -------------------------------------------------------------------------- */
 
 static void find_batch(sw_phasing *p, const sw_program *program, const sw_sidecar *sidecar)
 {
@@ -365,14 +368,14 @@ bool sw_phasing_find(sw_phasing *p, int32_t microbatches)
 		return false;
 	place_late(p);
 	find_leaving(p);
-	draw_sources(p);
+	sink_sources(p);
 	return true;
 }
 
-/* ---- the path to what refuses ----------------------------------------------------------- */
+/* ---- the path to the op that refuses ---------------------------------------------------- */
 
-/* The operand by which time came to an op, or to the region whose parameter it is; SW_NO_ID: an
- * input. */
+/* Return the operand through which time reached an op, or the region whose parameter it is;
+ * SW_NO_ID: an input. */
 static sw_id came_from(const sw_phasing *p, sw_id value)
 {
 	const sw_op *op = op_at(p, producer(p, value));
@@ -391,7 +394,8 @@ static sw_id came_from(const sw_phasing *p, sw_id value)
 	return SW_NO_ID;
 }
 
-#define PATH_ENDS 4 /* so many ops at either end are named */
+/* the number of ops named at either end of a path */
+#define PATH_ENDS 4
 
 const char *sw_phasing_path(const sw_phasing *p)
 {

@@ -1,16 +1,17 @@
 /*
  * Rematerialisation: copies of ops for their late readers.
  *
- * The ops are written in their order. Before a late op stands what it reads of ops that are
- * computed again, each once, with all that this needs. Canonicalisation then removes first results
- * that nobody reads any more, and can't merge a copy with them: every copy depends on a barrier.
+ * The ops are written in their order. A late op is preceded by copies of the ops that it reads and
+ * that are computed again, each once, and of all that these need. Canonicalisation then removes
+ * first results without readers, and cannot merge a copy with them: every copy depends on a
+ * barrier.
  */
 #include "rewrite/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A value in the output, for the segments of one number. */
+/* A value in the output, valid for one group of segments. */
 typedef struct instance {
 	sw_id value;
 	int32_t segments;
@@ -22,10 +23,10 @@ typedef struct remat {
 	sw_program *out;
 	int32_t to;
 	sw_arena arena;
-	sw_id *first;          /* per value: as it is computed first */
+	sw_id *first;          /* per value: its first result */
 	instance *again;       /* per value: the copy */
-	instance *barrier;     /* per value: what is kept, behind its barrier */
-	int32_t segments;      /* being computed again, -1: none yet */
+	instance *barrier;     /* per value: the kept value, behind its barrier */
+	int32_t segments;      /* the group that is being computed again, -1: none yet */
 	int32_t *shared, *own; /* per computation: in the output, -1: not there; `own` for one op */
 	SW_VEC(sw_id) wanted, stack, operands; /* ops; ops; values */
 	bool *is_wanted;                       /* per op */
@@ -50,7 +51,8 @@ static bool is_again(const remat *x, sw_id value)
 	return x->what->again[x->in->values.data[value].op];
 }
 
-/* Copies of the flow serve all readers, those of side ops the readers among the same segments. */
+/* Return whether a copy exists that may be read here: copies of the flow serve all readers, those
+ * of side ops the readers in the same group of segments. */
 static bool has_copy(const remat *x, sw_id value)
 {
 	bool flow = x->what->points->segment[x->in->values.data[value].op] >= 0;
@@ -81,8 +83,8 @@ static sw_id behind_barrier(remat *x, sw_id value)
 	return x->barrier[value].value;
 }
 
-/* Loops and conditionals get computations of their own, as they have in the canonical form; others
- * share theirs. */
+/* Map the computations that an op calls. Loops and conditionals get computations of their own, as
+ * they have in the canonical form; all other ops share theirs. */
 static const int32_t *map_called(remat *x, const sw_op *op)
 {
 	int32_t *called = SW_NEW_N(&x->out->arena, int32_t, op->n_called + 1u);
@@ -106,8 +108,8 @@ static sw_id write_op(remat *x, sw_id id)
 	return first;
 }
 
-/* An iota has nothing that could be kept from it: the copy is a broadcast of one dimension's
- * numbers. */
+/* Write the copy of an iota as a broadcast of one dimension's numbers behind a barrier, because an
+ * iota has no operand that could be kept. */
 static sw_id write_iota(remat *x, const sw_op *op)
 {
 	sw_shape shape = sw_value_shape(x->in, op->first_result);
@@ -119,8 +121,9 @@ static sw_id write_iota(remat *x, const sw_op *op)
 
 /* ---- copies ----------------------------------------------------------------------------- */
 
-/* What a copy reads: copies, and what is kept behind barriers. Inputs and constants are always
- * there; one of them gets a barrier if the copy had nothing else to tell it from the original. */
+/* Find the operands of a copy: copies, and kept values behind barriers. Inputs and constants are
+ * always available; one of them gets a barrier if nothing else would distinguish the copy from the
+ * original. */
 static void find_copy_operands(remat *x, const sw_op *op)
 {
 	bool differs = false;
@@ -179,7 +182,7 @@ static void sort_by_position(remat *x)
 	qsort(x->wanted.data, x->wanted.len, sizeof(sw_id), by_id);
 }
 
-/* Copies of `value` and all that it needs, in the order of the originals. */
+/* Write copies of `value` and all that it needs, in the order of the originals. */
 static void compute_again(remat *x, sw_id value)
 {
 	int32_t segment = x->what->points->segment[x->in->values.data[value].op];
@@ -239,7 +242,7 @@ static void want_first(remat *x, sw_id id)
 	sw_vec_push(&x->wanted, id);
 }
 
-/* Writes an op, and before it what it needs that is not there yet. */
+/* Write an op, preceded by those of its operands that are not written yet. */
 static void write_with_operands(remat *x, sw_id id)
 {
 	SW_VEC(sw_id) ops = {0};
@@ -262,7 +265,8 @@ static void write_with_operands(remat *x, sw_id id)
 
 /* ---- order ------------------------------------------------------------------------------ */
 
-/* Does the op read what is computed again in other segments than those at hand, and is not yet? */
+/* Return whether the op reads a value that is computed again, but not yet, in a group of segments
+ * other than the present one. */
 static bool waits_for_segments(const remat *x, const sw_op *op)
 {
 	for (uint32_t k = 0; k < op->n_operands; k++) {
@@ -274,9 +278,10 @@ static bool waits_for_segments(const remat *x, const sw_op *op)
 	return false;
 }
 
-/* Weight gradients, and the updates that need nothing else: late ops apart from the chain of
- * cotangents, whose operands are there or don't wait for the loss. */
-static bool is_apart(const remat *x, sw_id id)
+/* Return whether the op can be written early: it is a weight gradient, or an update that needs
+ * nothing else. It is a late op outside the chain of cotangents, and each of its operands is
+ * written or does not wait for the loss. */
+static bool can_be_early(const remat *x, sw_id id)
 {
 	const sw_remat_points *points = x->what->points;
 	const sw_op *op = sw_op_at(x->in, id);
@@ -292,7 +297,7 @@ static bool is_apart(const remat *x, sw_id id)
 
 static void write_or_wait(remat *x, sw_id id)
 {
-	if (!is_apart(x, id))
+	if (!can_be_early(x, id))
 		return;
 	if (waits_for_segments(x, sw_op_at(x->in, id))) {
 		sw_vec_push(&x->waiting, id);
@@ -302,7 +307,7 @@ static void write_or_wait(remat *x, sw_id id)
 	write_with_operands(x, id);
 }
 
-static void look_at_waiting(remat *x)
+static void retry_waiting(remat *x)
 {
 	size_t n = x->waiting.len;
 	for (size_t i = 0; i < n; i++)
@@ -311,12 +316,12 @@ static void look_at_waiting(remat *x)
 	x->waiting.len -= n;
 }
 
-/* Writes what is ready since the last time, before the chain goes on: it ends activations and
- * cotangents. */
+/* Write the ops that became ready since the last call, before the chain goes on: they end the live
+ * ranges of activations and cotangents. */
 static void write_ready(remat *x, int32_t segments)
 {
 	if (segments != x->segments && x->waiting.len > 0)
-		look_at_waiting(x);
+		retry_waiting(x);
 	while (x->fresh.len > 0 && x->status == SW_OK) {
 		sw_id value = x->fresh.data[--x->fresh.len];
 		for (uint32_t u = x->users.start[value]; u < x->users.start[value + 1]; u++)

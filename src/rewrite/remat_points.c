@@ -1,27 +1,27 @@
 /*
- * Rematerialisation: which ops are forward, which flow, where the flow is narrow.
+ * Rematerialisation: which ops are forward, which are the flow, where the flow is narrow.
  *
  * The forward pass is found backwards from the new values of trained state: gradients are computed
- * from the loss down to the first layer, so that what reaches them all is what was there before the
- * first of them.
+ * from the loss down to the first layer, so that an op from which all gradients can be reached
+ * comes before the first of them.
  */
 #include "rewrite/rewrite.h"
 
 #include <string.h>
 
-/* A state is trained if the last gradient depends on it, and if it needs at least one part in this
- * of what that one needs: a gradient that is a constant says nothing of where the forward pass
- * ends. */
-#define TRAINED_PART 8
-/* A place is narrow if what is alive there is at most one part in this of what the backward pass
- * reads since the last narrow place. */
-#define NARROW_PART 4
-/* One value makes up a cut of the flow if all others alive are together at most one part in this of
- * it. */
-#define ALONE_PART 16
-/* Cuts of one value serve unless the largest segment between them is so many times the largest
- * between cuts of several. */
-#define ALONE_WORTH 4
+/* A state is trained if the last gradient depends on it, and if the number of ops that it needs is
+ * at least this fraction (1 / n) of the largest number: a gradient that is a constant does not show
+ * where the forward pass ends. */
+#define TRAINED_FRACTION 8
+/* A place is narrow if the bytes alive there are at most this fraction (1 / n) of those that the
+ * backward pass reads since the last narrow place. */
+#define NARROW_FRACTION 4
+/* One value makes up a cut of the flow if all other live values together have at most this fraction
+ * (1 / n) of its bytes. */
+#define SINGLE_FRACTION 16
+/* Cuts of one value are used unless the largest segment between them has this many times the bytes
+ * of the largest between cuts of several. */
+#define MAX_SINGLE_RATIO 4
 
 typedef struct finder {
 	sw_remat_points *points;
@@ -32,8 +32,8 @@ typedef struct finder {
 	size_t words;       /* of 64 states each */
 	uint64_t *reach;    /* per value: the states whose new value can be reached */
 	bool *forward;      /* per op */
-	bool *state, *data; /* per op: depends on such an input */
-	/* the flow's forward ops in order: */
+	bool *state, *data; /* per op: depends on an input of this kind */
+	/* the flow's forward ops in order */
 	int32_t m;
 	const sw_id *ops;
 	const int32_t *index; /* per op, -1: none of them */
@@ -60,7 +60,7 @@ static bool is_float(sw_shape shape)
 	return sw_type_kind_of(shape.type) == SW_KIND_FLOAT;
 }
 
-/* Reachable through the op's results that are more than one number. */
+/* Add the states that can be reached through the op's results that are more than one number. */
 static void add_reach(const finder *f, const sw_op *op, uint64_t *reach)
 {
 	for (uint32_t r = 0; r < op->n_results; r++) {
@@ -93,7 +93,7 @@ static void find_reach(finder *f)
 	}
 }
 
-/* Per state: how many ops its new value needs. */
+/* Count, for each state, the ops that its new value needs. */
 static int32_t *count_ancestors(const finder *f)
 {
 	int32_t *count = SW_NEW_N(f->arena, int32_t, f->program->aliases.len + 1);
@@ -112,7 +112,7 @@ static bool reaches(const finder *f, sw_id value, size_t state)
 	return f->reach[value * f->words + state / 64] >> (state % 64) & 1;
 }
 
-/* The CHAIN of cotangents, down to the last gradient. */
+/* Mark the CHAIN of cotangents, down to the last gradient. */
 static void mark_chain(const finder *f, size_t deepest)
 {
 	for (sw_id v = 0; v < f->program->values.len; v++)
@@ -120,7 +120,7 @@ static void mark_chain(const finder *f, size_t deepest)
 			f->chain[f->program->values.data[v].op] = true;
 }
 
-/* The states that must be reached by what is forward. */
+/* Mark the trained states, which every forward op must reach; return false if there are none. */
 static bool mark_trained(const finder *f, const sw_id *inputs, uint64_t *trained)
 {
 	const int32_t *count = count_ancestors(f);
@@ -132,7 +132,7 @@ static bool mark_trained(const finder *f, const sw_id *inputs, uint64_t *trained
 	mark_chain(f, deepest);
 	for (size_t a = 0; a < n; a++) {
 		sw_id input = inputs[f->program->aliases.data[a].input];
-		if (count[a] <= 1 || count[a] < count[deepest] / TRAINED_PART ||
+		if (count[a] <= 1 || count[a] < count[deepest] / TRAINED_FRACTION ||
 		    !reaches(f, input, deepest))
 			continue;
 		trained[a / 64] |= (uint64_t)1 << (a % 64);
@@ -205,16 +205,15 @@ static void find_flow(finder *f)
 
 /* ---- narrow places ---------------------------------------------------------------------- */
 
-/* One scan over the flow. Places are between its ops: place i is behind op i. */
+/* One scan over the flow. Places lie between its ops: place i is behind op i. */
 typedef struct scan {
 	const finder *f;
-	bool alone;          /* only places at which one value is alive */
-	int64_t *read_bytes; /* per op: results that others than forward ops read */
-	int64_t *
-		/* per place: bytes that came into being since the last narrow place and are needed
-	           up to here */
-		fresh_ends;
-	const bool *is_alone; /* per place */
+	bool single; /* only places at which one value makes up the cut */
+	/* per op: bytes of its results that ops other than forward ones read */
+	int64_t *read_bytes;
+	/* per place: bytes of values computed since the last narrow place and last read here */
+	int64_t *fresh_ends;
+	const bool *is_single; /* per place */
 	int32_t *places, n;
 	int64_t largest; /* segment, in bytes that are read */
 } scan;
@@ -232,13 +231,13 @@ static int64_t read_by_others(const finder *f, const sw_op *op)
 	return bytes;
 }
 
-/* Are at this place all values but one small? */
-static bool *find_alone(const finder *f)
+/* Find the places at which all live values but one are small. */
+static bool *find_single(const finder *f)
 {
-	bool *alone = SW_NEW_N(f->arena, bool, f->m + 1);
+	bool *single = SW_NEW_N(f->arena, bool, f->m + 1);
 	int64_t *ends = SW_NEW_N(f->arena, int64_t, f->m + 1), alive = 0;
-	/* the largest alive: each value is the largest for the places behind it until one as large
-	 * comes or it ends */
+	/* Only a result of the op just before the place may be the large value: larger values
+	 * that were computed earlier are not considered. */
 	for (int32_t i = 0; i < f->m; i++) {
 		const sw_op *op = sw_op_at(f->program, f->ops[i]);
 		alive -= ends[i];
@@ -251,20 +250,20 @@ static bool *find_alone(const finder *f)
 			ends[f->last[value]] += bytes_of(f, value);
 			largest = SW_MAX(largest, bytes_of(f, value));
 		}
-		alone[i] = largest > 0 && alive - largest <= largest / ALONE_PART;
+		single[i] = largest > 0 && alive - largest <= largest / SINGLE_FRACTION;
 	}
-	return alone;
+	return single;
 }
 
 static bool is_admitted(const scan *s, int32_t i)
 {
-	return !s->alone || s->is_alone[i];
+	return !s->single || s->is_single[i];
 }
 
-/* The next narrow place behind `from` (-1: the start), -1 if there is none. *kept and *read: what
- * is alive there of this segment's values, and what the backward pass reads of them. A place gives
- * way to a later one that is narrower, or as narrow and not far, and stands once the flow widens or
- * another segment's worth has passed. */
+/* Return the next narrow place behind `from` (-1: the start), -1 if there is none. *segment: the
+ * bytes of this segment's values that the backward pass reads. A place is replaced by a later one
+ * that is narrower, or as narrow and not far, and is final once the flow widens or as many bytes
+ * again have been read. */
 static int32_t next_place(scan *s, int32_t from, int64_t *segment)
 {
 	const finder *f = s->f;
@@ -284,7 +283,7 @@ static int32_t next_place(scan *s, int32_t from, int64_t *segment)
 		bool near = read - best_read <= best_read / 8;
 		if (best >= 0 && (alive > best_alive + best_alive / 2 || read > 2 * best_read))
 			break;
-		if (is_admitted(s, i) && alive > 0 && alive <= read / NARROW_PART &&
+		if (is_admitted(s, i) && alive > 0 && alive <= read / NARROW_FRACTION &&
 		    (best < 0 || alive < best_alive - best_alive / 8 ||
 		     (alive <= best_alive && near))) {
 			best = i;
@@ -308,28 +307,30 @@ static void find_places(scan *s)
 	}
 }
 
-static scan new_scan(const finder *f, bool alone, int64_t *read_bytes, const bool *is_alone)
+static scan new_scan(const finder *f, bool single, int64_t *read_bytes, const bool *is_single)
 {
 	return (scan){.f = f,
-	              .alone = alone,
+	              .single = single,
 	              .read_bytes = read_bytes,
-	              .is_alone = is_alone,
+	              .is_single = is_single,
 	              .fresh_ends = SW_NEW_N(f->arena, int64_t, f->m + 1),
 	              .places = SW_NEW_N(f->arena, int32_t, f->m + 1)};
 }
 
-/* Cuts of one value, as between the layers of most networks; of several where these are rare (a
- * decoder that all along reads what the encoder gave, a network with connections across). */
+/* Choose cuts of one value, as between the layers of most networks; or cuts of several values where
+ * the former are rare (a decoder that reads the encoder's output everywhere, a network with long
+ * skip connections). */
 static scan choose_places(const finder *f)
 {
 	int64_t *read_bytes = SW_NEW_N(f->arena, int64_t, f->m + 1);
 	for (int32_t i = 0; i < f->m; i++)
 		read_bytes[i] = read_by_others(f, sw_op_at(f->program, f->ops[i]));
 	scan several = new_scan(f, false, read_bytes, NULL),
-	     single = new_scan(f, true, read_bytes, find_alone(f));
+	     single = new_scan(f, true, read_bytes, find_single(f));
 	find_places(&several);
 	find_places(&single);
-	return single.n > 0 && single.largest / ALONE_WORTH <= several.largest ? single : several;
+	return single.n > 0 && single.largest / MAX_SINGLE_RATIO <= several.largest ? single
+	                                                                            : several;
 }
 
 /* ---- roles ------------------------------------------------------------------------------ */
@@ -347,7 +348,8 @@ static int32_t segment_of_index(const scan *places, int32_t i)
 	return low;
 }
 
-/* An op that is not forward belongs to the last segment of what it reads. */
+/* Return the segment of an op; one that is not forward belongs to the last segment of its
+ * operands. */
 static int32_t segment_of_op(const finder *f, const scan *places, sw_id id)
 {
 	const sw_op *op = sw_op_at(f->program, id);
@@ -364,7 +366,7 @@ static bool is_source(const sw_op *op)
 	return op->opcode == SW_OP_PARAMETER || op->opcode == SW_OP_CONSTANT;
 }
 
-/* What depends on the loss. */
+/* Mark the ops that depend on the loss. */
 static void mark_descendants(const finder *f, int32_t loss)
 {
 	for (size_t i = 0; i < f->entry->ops.len; i++) {
@@ -379,8 +381,8 @@ static void mark_descendants(const finder *f, int32_t loss)
 	}
 }
 
-/* What feeds late ops: late as well if it stands behind the loss's beginning, otherwise side or
- * flow. */
+/* Mark the ops that feed late ops: late as well if they stand after the loss begins, otherwise side
+ * or flow. */
 static void mark_feeders(const finder *f, int32_t loss)
 {
 	bool *feeds = SW_NEW_N(f->arena, bool, f->program->ops.len + 1);
@@ -432,7 +434,7 @@ static int64_t count_kept(const finder *f)
 	return bytes;
 }
 
-/* ---- all of it -------------------------------------------------------------------------- */
+/* ---- all steps -------------------------------------------------------------------------- */
 
 static void finder_init(finder *f, sw_remat_points *points, sw_arena *arena)
 {
@@ -502,6 +504,6 @@ bool sw_remat_is_critical(const sw_remat_points *points, sw_id value, int32_t ev
 	int32_t needed = points->needed_in[value];
 	if (needed < 0)
 		return false;
-	/* the last narrow place is kept in any case */
+	/* The last narrow place is kept in any case. */
 	return needed / every > computed / every || needed == points->n_segments;
 }

@@ -1,11 +1,11 @@
 /*
- * Rematerialisation: what is worth computing again.
+ * Rematerialisation: which ops are worth computing again.
  *
- * Within a segment the values that are kept are a cheapest cut, in bytes, between what is there
- * anyway (critical values, inputs) and what late ops read; ops too dear to be computed again are
- * there only if they are kept. Pytorch's AOTAutograd partitions a joint graph in the same way (He
- * and Yu, "Transcending runtime-memory tradeoffs in checkpointing by being fusion aware", MLSys
- * 2023).
+ * Within a segment the values that are kept are a cheapest cut, in bytes, between the values that
+ * are available anyway (critical values, inputs) and those that late ops read; the result of an op
+ * too expensive to be computed again is available only if it is kept. Pytorch's AOTAutograd
+ * partitions a joint graph in the same way (He and Yu, "Transcending runtime-memory tradeoffs in
+ * checkpointing by being fusion aware", MLSys 2023).
  */
 #include "rewrite/rewrite.h"
 
@@ -13,18 +13,18 @@
 
 #include "rewrite/min_cut.h"
 
-/* A side value is computed again if that moves at most so many times its bytes: masks and converted
- * weights are, random numbers not. */
-#define SIDE_WORTH 64
+/* A side value is computed again if that moves at most this many times its bytes: masks and
+ * converted weights qualify, random numbers do not. */
+#define MAX_SIDE_COST 64
 
 typedef enum remat_level {
-	NOTHING,      /* is computed again */
-	ELEMENTWISE,  /* what neither contracts nor sorts nor loops */
-	MEMORY_BOUND, /* what takes longer to move than to compute */
-	EVERYTHING,   /* that can be */
+	NOTHING,      /* nothing is computed again */
+	ELEMENTWISE,  /* ops that neither contract nor sort nor loop */
+	MEMORY_BOUND, /* ops that take longer to move than to compute */
+	EVERYTHING,   /* all ops that are repeatable */
 } remat_level;
 
-/* Per op. */
+/* The costs of an op. */
 typedef struct price {
 	double flops, bytes;
 	bool repeatable;
@@ -36,8 +36,9 @@ typedef struct chooser {
 	sw_remat_device device;
 	sw_arena arena;
 	const price *prices;
-	const bool *sides; /* per op: computed again in every policy but none */
-	const bool *late;  /* per op: late ops read it */
+	/* per op: computed again in every policy but "none" and "early gradients" */
+	const bool *sides;
+	const bool *late; /* per op: late ops read it */
 	sw_users users;
 } chooser;
 
@@ -57,7 +58,7 @@ static bool is_repeatable_opcode(const sw_op *op)
 	}
 }
 
-/* Callees come first. */
+/* Find the ops that can be repeated. Callees come first. */
 static bool *find_repeatable(const sw_program *program, sw_arena *arena)
 {
 	bool *ops = SW_NEW_N(arena, bool, program->ops.len + 1);
@@ -94,8 +95,8 @@ static const price *find_prices(const sw_remat_points *points, sw_arena *arena)
 	return prices;
 }
 
-/* What takes more than a pass over its operands and results. */
-static bool is_dear_opcode(const sw_op *op)
+/* Return whether the op takes more than a pass over its operands and results. */
+static bool is_expensive_opcode(const sw_op *op)
 {
 	sw_op_class class = sw_opcode_class((sw_opcode)op->opcode);
 	switch (op->opcode) {
@@ -111,14 +112,14 @@ static bool is_dear_opcode(const sw_op *op)
 	}
 }
 
-static bool is_too_dear(const chooser *x, sw_id id, remat_level level)
+static bool is_too_expensive(const chooser *x, sw_id id, remat_level level)
 {
 	const sw_op *op = sw_op_at(x->program, id);
 	price p = x->prices[id];
 	bool contracts = op->opcode == SW_OP_DOT || op->opcode == SW_OP_CONVOLUTION;
 	if (!p.repeatable || level == NOTHING)
 		return true;
-	if (level == EVERYTHING || !is_dear_opcode(op))
+	if (level == EVERYTHING || !is_expensive_opcode(op))
 		return false;
 	return level == ELEMENTWISE || !contracts ||
 	       p.flops / x->device.flops_per_s > p.bytes / x->device.bytes_per_s;
@@ -134,13 +135,13 @@ static int64_t result_bytes(const sw_program *program, const sw_op *op)
 	return bytes;
 }
 
-/* Bytes moved to compute the op from inputs and constants; infinite where that isn't to be. What is
- * shared counts for each who reads it. */
+/* Return the bytes moved to compute the op from inputs and constants; infinite where it must not be
+ * computed again. Shared operands count once for each reader. */
 static double side_cost(const chooser *x, sw_id id, const double *cost)
 {
 	const sw_op *op = sw_op_at(x->program, id);
 	double total = x->prices[id].bytes;
-	if (is_too_dear(x, id, ELEMENTWISE) ||
+	if (is_too_expensive(x, id, ELEMENTWISE) ||
 	    (op->opcode == SW_OP_IOTA && sw_value_shape(x->program, op->first_result).rank < 2))
 		return 1.0 / 0.0;
 	for (uint32_t k = 0; k < op->n_operands; k++)
@@ -159,8 +160,9 @@ static const bool *choose_sides(const chooser *x, sw_arena *arena)
 		if (x->points->roles[id] != SW_REMAT_SIDE)
 			continue;
 		cost[id] = side_cost(x, id, cost);
-		sides[id] = cost[id] <= SIDE_WORTH * (double)result_bytes(x->program, op);
-		if (!sides[id]) /* kept: whoever reads it has it */
+		sides[id] = cost[id] <= MAX_SIDE_COST * (double)result_bytes(x->program, op);
+		/* A kept value costs its readers nothing. */
+		if (!sides[id])
 			cost[id] = 0;
 	}
 	return sides;
@@ -168,7 +170,7 @@ static const bool *choose_sides(const chooser *x, sw_arena *arena)
 
 /* ---- cuts ------------------------------------------------------------------------------- */
 
-/* The ops of one segment, or of several that are one. */
+/* The ops of one segment, or of several that are treated as one. */
 typedef struct piece {
 	const chooser *x;
 	int32_t every, segments;
@@ -192,7 +194,7 @@ static bool is_kept_anyway(const piece *p, sw_id op)
 	return false;
 }
 
-/* The op's number in the piece, -1 if it lies elsewhere or is kept anyway. */
+/* Return the op's number in the piece, -1 if it lies elsewhere or is kept anyway. */
 static int32_t number_of(const piece *p, sw_id op)
 {
 	int32_t i = p->number[op];
@@ -205,7 +207,7 @@ static void add_node(const piece *p, int32_t i, sw_cut *cut)
 	sw_cut_add(cut, node_in(i), node_in(i) + 1, SW_MAX(result_bytes(p->x->program, op), 1));
 	if (p->x->late[p->ops[i]])
 		sw_cut_add(cut, node_in(i) + 1, SW_CUT_SINK, SW_CUT_NEVER);
-	if (is_too_dear(p->x, p->ops[i], p->level)) {
+	if (is_too_expensive(p->x, p->ops[i], p->level)) {
 		sw_cut_add(cut, SW_CUT_SOURCE, node_in(i), SW_CUT_NEVER);
 		return;
 	}
@@ -252,7 +254,7 @@ static const recipe recipes[] = {
 	{"blocks of 4", EVERYTHING, EVERYTHING, 1, 1, 4},
 };
 
-/* Flow ops by segment: those of segment s are ops[start[s] .. start[s + 1]). */
+/* List flow ops by segment: those of segment s are ops[start[s] .. start[s + 1]). */
 static sw_id *list_segments(const chooser *x, sw_arena *arena, int32_t *start)
 {
 	const sw_computation *entry = sw_entry(x->program);
@@ -297,8 +299,8 @@ static sw_remat apply_recipe(const chooser *x, const recipe *r, sw_arena *to)
 	return (sw_remat){.points = x->points, .again = again, .every = r->every};
 }
 
-/* The activations that are still kept: what late ops, and copies, read of what is not computed
- * again. */
+/* Count the bytes of activations that are still kept: values that late ops, or copies, read and
+ * that are not computed again. */
 static int64_t count_kept(const chooser *x, const bool *again)
 {
 	int64_t bytes = 0;
@@ -349,8 +351,8 @@ static int by_seconds(const void *a, const void *b)
 	return (x->added_s > y->added_s) - (x->added_s < y->added_s);
 }
 
-/* Leaves out what gains nothing over those that cost less. The first is "none". */
-static void keep_gainers(sw_remat_policy_list *list)
+/* Drop each policy that does not lower the peak of those that cost less. The first is "none". */
+static void drop_dominated(sw_remat_policy_list *list)
 {
 	size_t n = 1;
 	int64_t peak = list->data[0].peak_bytes;
@@ -419,7 +421,7 @@ sw_status sw_remat_policies(sw_remat_points *points, sw_remat_device device,
 		chooser x;
 		chooser_init(&x, points, device);
 		status = add_policies(&x, &points->arena, list, err);
-		keep_gainers(list);
+		drop_dominated(list);
 		sw_arena_clear(&x.arena);
 	}
 	return status;

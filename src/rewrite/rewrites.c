@@ -1,8 +1,8 @@
-/* The passes one after the other; each takes what the one before it gave. */
+/* Run the passes one after the other; each takes the program that the one before it returned. */
 #include "rewrite/rewrite.h"
 
 typedef struct chain {
-	const sw_program *in; /* of the whole */
+	const sw_program *in; /* the input of the first pass */
 	sw_program *out;      /* of the last pass; NULL: none yet */
 } chain;
 
@@ -11,7 +11,7 @@ static const sw_program *last(const chain *c)
 	return c->out ? c->out : c->in;
 }
 
-/* What a pass gave, if it did. */
+/* Make the program that a pass returned the last one, if the pass succeeded. */
 static sw_status append(chain *c, sw_status status, sw_program *next)
 {
 	if (status != SW_OK)

@@ -1,12 +1,13 @@
 /*
  * Propagation of the time atom, op by op in the program's order.
  *
- * An op with an operand that is split over time must find a strategy that takes that operand as it
- * is; one with partial sums may pass them on, or else reads their sum, once the loop is over. What
- * is the same in all iterations can be had in parts and as a term at no cost. In what a loop or a
- * conditional of the program runs nothing can wait for a sum: there terms must pass, or the op
- * refuses. The states of what a loop carries are found by going round until they hold: each rises
- * once, from B, so O(carried values) rounds, and two or three in practice.
+ * An op with an operand that is split over time must find a strategy that reads that operand in its
+ * own state; an op with partial sums may pass them on, or else reads their sum after the loop. A
+ * value that is the same in all iterations can be read in parts, and as a term, at no cost. In the
+ * computations that a loop or a conditional of the program runs, no op can wait for a sum: there
+ * terms must pass, or the op refuses. The states of loop-carried values are found by repeated
+ * propagation until they are stable: each rises once, from B, so O(carried values) rounds, and two
+ * or three in practice.
  */
 #include "rewrite/time.h"
 
@@ -77,7 +78,7 @@ static bool refuse(sw_timing *t, sw_id op, uint32_t operand, const char *why)
 	return false;
 }
 
-/* What is split first, then sums. */
+/* Return the first operand that is split, or else the first that is a partial sum. */
 static uint32_t first_with_time(const sw_timing *t, const sw_op *op)
 {
 	for (uint32_t k = 0; k < op->n_operands; k++)
@@ -96,11 +97,11 @@ typedef struct attempt {
 	sw_id id;
 	const sw_op *op;
 	const sw_rule *rule;
-	bool nested; /* in what a region runs: sums can't be waited for */
+	bool nested; /* in a computation that a region runs: no op can wait for sums */
 	sw_layout *needs, *gives;
 } attempt;
 
-/* Can a value in the state `has` be read in the state `need`? */
+/* Return whether a value in the state `has` can be read in the state `need`. */
 static bool readable(const attempt *a, sw_time has, sw_time need)
 {
 	if (sw_time_equal(has, need) || is_same(has))
@@ -115,7 +116,8 @@ static bool layouts_of(const attempt *a, const sw_strategy *strategy)
 	                       a->gives);
 }
 
-/* The operand that does not go with the choice, n_operands if all do. */
+/* Return the first operand that cannot be read in the state that the choice needs, n_operands if
+ * there is none. */
 static uint32_t misfit(const attempt *a)
 {
 	uint32_t k = 0;
@@ -133,11 +135,11 @@ static void settle(const attempt *a, sw_choice choice)
 		a->t->value[a->op->first_result + k] = time_of(&a->gives[k]);
 }
 
-/* Why the choice that takes operand k as it is can't be had. */
-static const char *why_not(const attempt *a, uint32_t k, const sw_strategy *strategy, bool had)
+/* Explain why the choice that reads operand k in its own state is not possible. */
+static const char *why_not(const attempt *a, uint32_t k, const sw_strategy *strategy, bool matched)
 {
 	sw_arena *arena = &a->t->arena;
-	const sw_factor *factor = had && strategy->atom[0].kind == SW_CHOICE_SPLIT
+	const sw_factor *factor = matched && strategy->atom[0].kind == SW_CHOICE_SPLIT
 	                                  ? &a->rule->factors[strategy->atom[0].index]
 	                                  : NULL;
 	if (factor && factor->exchange != SW_EXCHANGE_NONE)
@@ -147,7 +149,7 @@ static const char *why_not(const attempt *a, uint32_t k, const sw_strategy *stra
 			"others' elements (%s)",
 			a->t->value[a->op->operands[k]].state.dim, k,
 			sw_exchange_name(factor->exchange));
-	if (!had)
+	if (!matched)
 		return sw_arena_printf(arena,
 		                       "dimension %d of operand %u has the microbatches, and can't "
 		                       "be split there%s%s",
@@ -158,7 +160,8 @@ static const char *why_not(const attempt *a, uint32_t k, const sw_strategy *stra
 		arena, "its operands have the microbatches in dimensions that do not go together");
 }
 
-/* The first choice that takes a split operand as it is, and all others as they can be had. */
+/* Make the first choice that reads a split operand in its own state, and under which all others can
+ * be read. */
 static bool split(attempt *a)
 {
 	const char *why = NULL;
@@ -183,8 +186,8 @@ static bool split(attempt *a)
 	return refuse(a->t, a->id, through, why);
 }
 
-/* Does the linearity take the operands' partial sums as they are? Inside regions others may become
- * terms of a sum, too. */
+/* Return whether the linearity reads the operands' partial sums in their own state. Inside regions
+ * values that are the same in all iterations may become terms of a sum, too. */
 static bool passes(const attempt *a, const sw_linearity *linearity, sw_monoid monoid)
 {
 	for (uint32_t k = 0; k < a->op->n_operands; k++) {
@@ -215,7 +218,7 @@ static bool pass(attempt *a, sw_monoid monoid)
 	return false;
 }
 
-/* Without a choice: each result is as its operand is. */
+/* Give each result the state of its operand, without a choice. */
 static void hand_on(sw_timing *t, sw_id id, const sw_op *op)
 {
 	t->touched[id] = true;
@@ -223,9 +226,9 @@ static void hand_on(sw_timing *t, sw_id id, const sw_op *op)
 		t->value[op->first_result + k] = t->value[op->operands[k]];
 }
 
-/* Inside a region a sum can't be taken first: a convert to a shorter float rounds each term. That
- * is an error of the order of those that the program makes itself, by computing in that type; it is
- * how gradients are accumulated over microbatches everywhere. */
+/* Let a convert to a shorter float inside a region pass a sum: the sum cannot be taken first, so
+ * each term is rounded. The error is of the order of those that the program itself makes by
+ * computing in that type; gradients are commonly accumulated over microbatches in this way. */
 static bool shortens(const attempt *a, sw_time time)
 {
 	sw_shape from = sw_value_shape(a->t->program, a->op->operands[0]);
@@ -253,7 +256,7 @@ static bool plain_op(sw_timing *t, sw_id id, bool nested)
 	sw_timing_release(t, id);
 	return !nested ||
 	       refuse(t, id, k,
-	              "it needs a sum over all microbatches, which there is only after the "
+	              "it needs a sum over all microbatches, which is known only after the "
 	              "loop, and is itself inside a loop or branch");
 }
 
@@ -261,7 +264,7 @@ static bool plain_op(sw_timing *t, sw_id id, bool nested)
 
 static bool computation(sw_timing *t, int32_t c, bool nested);
 
-/* What both can become. */
+/* Join two states; return false if neither can become the other. */
 static bool join(sw_time *into, sw_time other)
 {
 	if (is_same(*into))
@@ -275,7 +278,8 @@ static sw_time entering(const sw_timing *t, sw_id operand, bool sums)
 	return sums && is_partial(time) ? (sw_time){{0}, SW_MONOID_NONE} : time;
 }
 
-/* sums: operands that are partial sums are read as such after their loop. */
+/* Propagate through a loop. sums: operands that are partial sums are read as sums, after their
+ * loop. */
 static bool loop(sw_timing *t, sw_id id, bool sums)
 {
 	const sw_op *op = sw_op_at(t->program, id);
@@ -295,8 +299,8 @@ static bool loop(sw_timing *t, sw_id id, bool sums)
 					t, id, k,
 					sw_arena_printf(
 						&t->arena,
-						"what it carries as %u changes how it has "
-						"the microbatches from iteration to iteration",
+						"the state of its carried value %u over the "
+						"microbatches changes from iteration to iteration",
 						k));
 			changed |= !sw_time_equal(before, t->value[body + k]);
 		}
@@ -307,7 +311,7 @@ static bool loop(sw_timing *t, sw_id id, bool sums)
 		return false;
 	return is_same(t->value[results_of(t, op, 0, 0)]) ||
 	       refuse(t, id, first_with_time(t, op),
-	              "how often it runs differs from microbatch to microbatch");
+	              "its trip count differs from microbatch to microbatch");
 }
 
 static bool branches(sw_timing *t, sw_id id, bool sums)
@@ -316,7 +320,7 @@ static bool branches(sw_timing *t, sw_id id, bool sums)
 	uint32_t at = 1, n;
 	if (!is_same(entering(t, op->operands[0], sums)))
 		return refuse(t, id, 0,
-		              "which branch is taken differs from microbatch to microbatch");
+		              "the branch that it takes differs from microbatch to microbatch");
 	for (uint32_t k = 0; k < op->n_results; k++)
 		t->value[op->first_result + k] = (sw_time){{0}, SW_MONOID_NONE};
 	for (uint32_t b = 0; b < op->n_called; b++) {
@@ -328,9 +332,10 @@ static bool branches(sw_timing *t, sw_id id, bool sums)
 		for (uint32_t k = 0; k < op->n_results; k++)
 			if (!join(&t->value[op->first_result + k],
 			          t->value[results_of(t, op, b, k)]))
-				return refuse(t, id, first_with_time(t, op),
-				              "its branches give results that have the "
-				              "microbatches differently");
+				return refuse(
+					t, id, first_with_time(t, op),
+					"its branches return results in different states over the "
+					"microbatches");
 	}
 	return true;
 }
@@ -372,8 +377,8 @@ static bool any_time(const sw_timing *t, const sw_op *op)
 	return false;
 }
 
-/* The states of a region's own carried values and results may have more time than what goes in;
- * none goes in: none comes out. */
+/* Propagate through an op. The carried values and results of a region may have time that its
+ * operands lack; but if no operand has time, no result has. */
 static bool one_op(sw_timing *t, sw_id id, bool nested)
 {
 	const sw_op *op = sw_op_at(t->program, id);
@@ -411,7 +416,7 @@ void sw_timing_init(sw_timing *t, const sw_program *program)
 	t->caller = SW_NEW_N(&t->arena, sw_id, computations);
 	t->rules = SW_NEW_N(&t->arena, const sw_rule *, ops);
 	t->touched = SW_NEW_N(&t->arena, bool, ops);
-	t->drawn = SW_NEW_N(&t->arena, bool, ops);
+	t->sunk = SW_NEW_N(&t->arena, bool, ops);
 	t->part = SW_NEW_N(&t->arena, sw_time, program->values.len);
 	t->choice = SW_NEW_N(&t->arena, sw_choice, ops);
 	t->value = SW_NEW_N(&t->arena, sw_time, program->values.len);
@@ -440,7 +445,7 @@ bool sw_timing_find(sw_timing *t, const bool *inputs, int32_t iterations)
 	t->refuses = SW_NO_ID;
 	memset(t->value, 0, sizeof(*t->value) * t->program->values.len);
 	memset(t->touched, 0, sizeof(*t->touched) * t->program->ops.len);
-	memset(t->drawn, 0, sizeof(*t->drawn) * t->program->ops.len);
+	memset(t->sunk, 0, sizeof(*t->sunk) * t->program->ops.len);
 	for (uint32_t i = 0; i < n; i++)
 		if (inputs[i])
 			t->value[values[i]] =
@@ -448,12 +453,12 @@ bool sw_timing_find(sw_timing *t, const bool *inputs, int32_t iterations)
 	return computation(t, t->program->entry, false);
 }
 
-/* ---- questions -------------------------------------------------------------------------- */
+/* ---- queries ---------------------------------------------------------------------------- */
 
 static void region_needs(const sw_timing *t, const sw_op *op, sw_time *needs)
 {
-	uint32_t first = op->opcode == SW_OP_WHILE ? 1 : 0, at = 0,
-		 n; /* a loop's two computations have the same parameters */
+	/* The two computations of a loop have the same parameters. */
+	uint32_t first = op->opcode == SW_OP_WHILE ? 1 : 0, at = 0, n;
 	if (op->opcode == SW_OP_CONDITIONAL)
 		needs[at++] = (sw_time){{0}, SW_MONOID_NONE};
 	for (uint32_t k = first; k < op->n_called; k++) {
@@ -463,7 +468,7 @@ static void region_needs(const sw_timing *t, const sw_op *op, sw_time *needs)
 	}
 }
 
-/* By the op's choice. */
+/* Find the states that a choice needs and gives. */
 static bool layouts_by_choice(const sw_timing *t, sw_id id, sw_choice choice, sw_time *needs,
                               sw_time *gives)
 {
@@ -485,7 +490,7 @@ void sw_timing_needs(const sw_timing *t, sw_id id, sw_time *needs)
 {
 	const sw_op *op = sw_op_at(t->program, id);
 	memset(needs, 0, sizeof(*needs) * op->n_operands);
-	if (!t->touched[id] && !t->drawn[id])
+	if (!t->touched[id] && !t->sunk[id])
 		return;
 	if (sw_is_region(op))
 		region_needs(t, op, needs);
@@ -495,7 +500,7 @@ void sw_timing_needs(const sw_timing *t, sw_id id, sw_time *needs)
 		layouts_by_choice(t, id, t->choice[id], needs, NULL);
 }
 
-bool sw_timing_draw(sw_timing *t, sw_id value, sw_time part)
+bool sw_timing_sink(sw_timing *t, sw_id value, sw_time part)
 {
 	sw_id id = t->program->values.data[value].op;
 	const sw_op *op = sw_op_at(t->program, id);
@@ -509,10 +514,10 @@ bool sw_timing_draw(sw_timing *t, sw_id value, sw_time part)
 	if (!mask || sw_strategy_exchanges(t->rules[id], &strategy))
 		return false;
 	sw_time *needs = sw_alloc(sizeof(*needs) * (op->n_operands + op->n_results + 1));
-	t->drawn[id] = layouts_by_choice(t, id, strategy.atom[0], needs, needs + op->n_operands);
-	for (uint32_t k = 0; k < op->n_results && t->drawn[id]; k++)
+	t->sunk[id] = layouts_by_choice(t, id, strategy.atom[0], needs, needs + op->n_operands);
+	for (uint32_t k = 0; k < op->n_results && t->sunk[id]; k++)
 		t->part[op->first_result + k] = needs[op->n_operands + k];
 	t->choice[id] = strategy.atom[0];
 	free(needs);
-	return t->drawn[id];
+	return t->sunk[id];
 }

@@ -1,11 +1,11 @@
 /*
- * time: the batch of the inputs split over TIME, the iterations of a loop, and what the rules make
- * of it.
+ * time: the batch of the inputs split over TIME, which means over the iterations of a loop, and the
+ * consequences that the rules derive from it.
  *
- * The time atom is one atom more, of as many coordinates as there are microbatches, and this is the
- * propagation of its state through a program with no move allowed on it: per value its state, per
- * op what the atom does in it. The iteration has the inner digit of the batch (stride 1), so that
- * whatever devices split the batch into, each has all of its part's microbatches. Used by phases.c
+ * The time atom is an additional atom with as many coordinates as there are microbatches; this file
+ * propagates its state through a program with no move allowed on it: per value its state, per op
+ * the choice of the atom. The iteration has the inner digit of the batch (stride 1), so that,
+ * whatever devices split the batch, each device has all microbatches of its part. Used by phasing.c
  * and microbatches.c.
  */
 #ifndef SW_REWRITE_TIME_H
@@ -28,35 +28,37 @@ typedef struct sw_timing {
 	bool *planned;         /* per computation */
 	sw_id *caller;         /* per computation: the region that runs it, SW_NO_ID: none */
 	sw_time *value;        /* per value */
-	sw_choice *choice;     /* per op that is touched or drawn; NONE: what goes in comes out */
-	bool *touched;         /* per op: a iteration does its own part of it */
-	/* DRAWN: no time reaches the op, but all that reads one of its results reads the
-	 * iteration's part, so that the iteration computes only that. */
-	bool *drawn;   /* per op */
-	sw_time *part; /* per value of a drawn op: what a iteration computes */
-	/* The first op that refuses; SW_NO_ID: none. `through`: the operand by which time came to
-	 * it. */
+	/* per op that is touched or sunk; NONE: each result has the state of its operand */
+	sw_choice *choice;
+	bool *touched; /* per op: each iteration executes its own part of it */
+	/* SUNK: no time reaches the op, but all readers of one of its results read the iteration's
+	 * part, so that the iteration computes only that part. */
+	bool *sunk;    /* per op */
+	sw_time *part; /* per value of a sunk op: the part that an iteration computes */
+	/* The first op that refuses; SW_NO_ID: none. `through`: the operand through which time
+	 * reached it. */
 	sw_id refuses;
 	uint32_t through;
 	const char *why; /* in the arena */
 } sw_timing;
 
-/* What does not depend on the number of iterations. The program must outlive it. */
+/* Prepare everything that does not depend on the number of iterations. The program must outlive the
+ * timing. */
 void sw_timing_init(sw_timing *timing, const sw_program *program);
 void sw_timing_clear(sw_timing *timing);
-/* Propagates: `inputs` says which entry inputs are split over their leading dimension. False if an
- * op refuses. */
+/* Propagate time through the program; `inputs` marks the entry inputs that are split over their
+ * leading dimension. Return false if an op refuses. */
 bool sw_timing_find(sw_timing *timing, const bool *inputs, int32_t iterations);
 
-/* The states in which the op takes its operands; of those that are partial sums and needed
- * otherwise, the sum of all iterations. */
+/* Write the states in which the op reads its operands. An operand that is a partial sum but is
+ * needed in another state is read as the sum over all iterations. */
 void sw_timing_needs(const sw_timing *timing, sw_id op, sw_time *needs);
-/* Draws the op of a value that no time reaches into the loop; false: it can't give only this part.
- */
-bool sw_timing_draw(sw_timing *timing, sw_id value, sw_time part);
-/* The op reads nothing that has time after all (its sums were taken first). */
+/* Sink the op of a value that no time reaches into the loop; return false if it cannot compute only
+ * this part. */
+bool sw_timing_sink(sw_timing *timing, sw_id value, sw_time part);
+/* Clear the time of an op that reads no value with time after all (its sums were taken first). */
 void sw_timing_release(sw_timing *timing, sw_id op);
-/* The parameters of the k-th computation of a region, as values, and how many. */
+/* Return the first parameter value of the k-th computation of a region, and write their number. */
 sw_id sw_region_parameters(const sw_program *program, const sw_op *region, uint32_t k, uint32_t *n);
 sw_layout sw_time_layout(const sw_timing *timing, sw_time time);
 sw_strategy sw_time_strategy(const sw_timing *timing, sw_id op);

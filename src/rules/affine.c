@@ -1,20 +1,21 @@
 /*
- * Ops that map indices affinely: slice, pad, concatenate. With j = a*i + b, where b = a*q + r and 0
- * <= r < a, the digit (t, p) of i is the digit (a*t, p) of j iff t*p divides q. So a dimension has
- * one factor, of the largest such size; it stands at stride 1 where i counts and at stride a where
- * j counts. On a device whose atoms on the factor have P members, j' = a*i' + a*(q/P) + r: the
- * start or the padding shrinks, the stride stays. The same ops with partial operands: pure moves.
- * Pad's value goes to other places than its operand, so both are P.
+ * Ops that map indices affinely: slice, pad, concatenate. With j = a*i + b, where b = a*q + r and
+ * 0 <= r < a, the digit (t, p) of i is the digit (a*t, p) of j iff t*p divides q. So a dimension
+ * has one factor, of the largest size for which this holds; it stands at stride 1 where i counts
+ * and at stride a where j counts. On a device whose atoms on the factor have P members, j' = a*i' +
+ * a*(q/P) + r: the start or the padding shrinks, the stride stays. With partial operands the same
+ * ops are pure moves. Pad's value goes to other places than its operand, so both are P.
  *
  * Above the digits that survive, slice and pad have a second factor: blocks of i against blocks of
- * j, which do not agree, so each device fetches what its block lacks (HALO). The first factor comes
- * first, since it moves nothing: where it reaches the top of a dimension no blocks are left. A
- * concatenation has no second factor: blocks would have to divide all extents, and digits that do
- * survive.
+ * j, which do not agree, so each device fetches the rows that its block lacks (HALO). The first
+ * factor is preferred, since it moves nothing: where it reaches the top of a dimension no blocks
+ * are left. A concatenation has no second factor: blocks would have to divide all extents, and
+ * digits that do so survive.
  */
 #include "rules/row.h"
 
-/* Size of the factor that survives: t*p divides i_size, a*t*p divides j_size, t*p divides q. */
+/* Return the size of the factor that survives: t*p divides i_size, a*t*p divides j_size, t*p
+ * divides q. */
 static int64_t affine_size(int64_t i_size, int64_t j_size, int64_t a, int64_t b)
 {
 	int64_t q = sw_floor_div(b, a);
@@ -24,7 +25,8 @@ static int64_t affine_size(int64_t i_size, int64_t j_size, int64_t a, int64_t b)
 	return sw_gcd(sw_gcd(i_size, j_size / a), q < 0 ? -q : q);
 }
 
-/* The factors of one dimension, where i counts (one extent) and where j does (the other). */
+/* The factors of one dimension, whose extent is one number where i counts and another where j
+ * does. */
 typedef struct affine {
 	int32_t digits, blocks;
 	int64_t i_blocks, j_blocks, a; /* strides: of the blocks; of the digits in j (1 in i) */
@@ -49,8 +51,8 @@ static affine affine_factors(sw_rule_builder *b, int64_t i_size, int64_t j_size,
 	return f;
 }
 
-/* The dimension of one device, its own digits taken out: j = a*i + b of what is left, which may
- * still be blocks. */
+/* Return the b of j = a*i + b for one device, with its digits taken out of i and j; what is left
+ * may still be blocks. */
 static int64_t local_offset(const sw_local_op *local, int32_t dim, int64_t a, int64_t b)
 {
 	const sw_dim_map *map = &local->in->rule->results[0][dim];
@@ -66,7 +68,7 @@ static int64_t local_offset(const sw_local_op *local, int32_t dim, int64_t a, in
 	return a * (q / parts) + (b - a * q);
 }
 
-static int64_t *lists(sw_local_op *local, int32_t rank)
+static int64_t *new_list(sw_local_op *local, int32_t rank)
 {
 	return SW_NEW_N(&local->out->arena, int64_t, rank);
 }
@@ -88,7 +90,7 @@ static void slice(sw_rule_builder *b)
 	}
 }
 
-/* Blocks of n elements at stride a. */
+/* Fetch blocks of n elements at stride a. */
 static sw_id fetch_slice(sw_local_op *local, const sw_blocks *blocks, sw_id x, int32_t dim,
                          int64_t n, int64_t a, int64_t start)
 {
@@ -105,7 +107,7 @@ static sw_status local_slice(sw_local_op *local, sw_id *results, sw_error *err)
 {
 	sw_shape part = local->shapes[0];
 	const sw_attrs *at = local->op->attrs;
-	int64_t *start = lists(local, part.rank), *limit = lists(local, part.rank);
+	int64_t *start = new_list(local, part.rank), *limit = new_list(local, part.rank);
 	sw_id x = local->in->operands[0];
 
 	for (int32_t d = 0; d < part.rank; d++) {
@@ -144,8 +146,8 @@ static sw_status local_pad(sw_local_op *local, sw_id *results, sw_error *err)
 {
 	sw_shape part = local->shapes[0];
 	const sw_attrs *at = local->op->attrs;
-	int64_t *low = lists(local, part.rank), *high = lists(local, part.rank),
-		*interior = lists(local, part.rank);
+	int64_t *low = new_list(local, part.rank), *high = new_list(local, part.rank),
+		*interior = new_list(local, part.rank);
 	sw_id operands[2] = {local->in->operands[0], local->in->operands[1]};
 
 	for (int32_t d = 0; d < part.rank; d++) {

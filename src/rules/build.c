@@ -7,7 +7,7 @@
 
 #include "program/number.h"
 
-/* Values are listed, or n consecutive ones from `first`. */
+/* Return empty maps for the values, which are listed, or n consecutive ones from `first`. */
 static sw_dim_map **new_maps(sw_rule_builder *builder, int32_t n, const sw_id *values, sw_id first,
                              const int32_t **ranks)
 {
@@ -55,14 +55,14 @@ static int32_t add_factor(sw_rule_builder *builder, sw_factor factor)
 {
 	if (factor.size < 2)
 		return -1;
-	if (builder->rule->n_factors == builder->factor_room) {
-		int32_t room = SW_MAX(4, 2 * builder->factor_room);
-		sw_factor *grown = SW_NEW_N(builder->arena, sw_factor, room);
-		if (builder->factor_room)
+	if (builder->rule->n_factors == builder->factor_capacity) {
+		int32_t capacity = SW_MAX(4, 2 * builder->factor_capacity);
+		sw_factor *grown = SW_NEW_N(builder->arena, sw_factor, capacity);
+		if (builder->factor_capacity)
 			memcpy(grown, builder->factors,
-			       sizeof(*grown) * (size_t)builder->factor_room);
+			       sizeof(*grown) * (size_t)builder->factor_capacity);
 		builder->factors = grown;
-		builder->factor_room = room;
+		builder->factor_capacity = capacity;
 	}
 	builder->factors[builder->rule->n_factors] = factor;
 	return builder->rule->n_factors++;
@@ -102,7 +102,7 @@ void sw_rule_join(sw_rule_builder *builder, int32_t factor, int32_t first, int32
 	builder->factors[factor].joins = (sw_ints){.n = n, .v = list};
 }
 
-/* Keeps descending strides. Nearly every dimension has one factor. */
+/* Insert a factor, keeping strides descending. Nearly every dimension has one factor. */
 static void place(sw_rule_builder *builder, sw_dim_map *map, sw_ref ref)
 {
 	if (ref.factor < 0)
@@ -140,7 +140,7 @@ void sw_rule_whole(sw_rule_builder *builder, const char *why)
 		builder->rule->whole = why;
 }
 
-/* ---- linearities --------------------------------------------------------------------------- */
+/* ---- linearities ------------------------------------------------------------------------ */
 
 static bool holds(sw_type type, double value)
 {
@@ -150,9 +150,9 @@ static bool holds(sw_type type, double value)
 	return sw_number_get(type, data, 0) == value;
 }
 
-/* Who has no term holds the neutral element, and so must the type. An f8 without infinity has none
- * for an order: its largest number grows to NaN in the next op, as does a term that is not the
- * least. A scale has no zero. */
+/* A device without a term holds the neutral element, so the type must have one. An f8 without
+ * infinity has none for an order: its largest number grows to NaN in the next op, as does a term
+ * that is not the least. A scale type has no zero. */
 static uint32_t monoids_of_float(sw_type type)
 {
 	return (holds(type, 0) ? SW_PASS_SUM : 0) |
@@ -221,8 +221,9 @@ static bool is_order(sw_monoid monoid)
 	return monoid == SW_MONOID_MAX || monoid == SW_MONOID_MIN;
 }
 
-/* Between predicates and numbers an order is and, or: as 0 and 1. */
-static bool bears(sw_type from, sw_monoid m, sw_type to, sw_monoid n)
+/* Return whether P(m) of one type may become P(n) of the other. Between predicates and numbers, max
+ * and min correspond to or and and: true is 1. */
+static bool type_allows(sw_type from, sw_monoid m, sw_type to, sw_monoid n)
 {
 	if (!(monoids_of(from) & SW_MONOID_BIT(m)) || !(monoids_of(to) & SW_MONOID_BIT(n)))
 		return false;
@@ -233,13 +234,13 @@ static bool bears(sw_type from, sw_monoid m, sw_type to, sw_monoid n)
 	return is_order(m) ? order_survives(from, to) : from == to;
 }
 
-static bool types_bear(const sw_rule_builder *builder, const bool *operands, sw_monoid m,
-                       sw_monoid n)
+static bool types_allow(const sw_rule_builder *builder, const bool *operands, sw_monoid m,
+                        sw_monoid n)
 {
 	for (int32_t i = 0; i < builder->rule->n_operands; i++)
 		for (int32_t r = 0; operands[i] && r < builder->rule->n_results; r++)
-			if (!bears(sw_rule_operand_shape(builder, i).type, m,
-			           sw_rule_result_shape(builder, r).type, n))
+			if (!type_allows(sw_rule_operand_shape(builder, i).type, m,
+			                 sw_rule_result_shape(builder, r).type, n))
 				return false;
 	return true;
 }
@@ -258,14 +259,14 @@ static void append_linearity(sw_rule_builder *builder, sw_linearity linearity)
 {
 	sw_rule *rule = builder->rule;
 
-	if (rule->n_linearities == builder->linearity_room) {
-		int32_t room = SW_MAX(2, 2 * builder->linearity_room);
-		sw_linearity *grown = SW_NEW_N(builder->arena, sw_linearity, room);
-		if (builder->linearity_room)
+	if (rule->n_linearities == builder->linearity_capacity) {
+		int32_t capacity = SW_MAX(2, 2 * builder->linearity_capacity);
+		sw_linearity *grown = SW_NEW_N(builder->arena, sw_linearity, capacity);
+		if (builder->linearity_capacity)
 			memcpy(grown, builder->linearities,
-			       sizeof(*grown) * (size_t)builder->linearity_room);
+			       sizeof(*grown) * (size_t)builder->linearity_capacity);
 		builder->linearities = grown;
-		builder->linearity_room = room;
+		builder->linearity_capacity = capacity;
 	}
 	builder->linearities[rule->n_linearities++] = linearity;
 }
@@ -276,7 +277,7 @@ void sw_rule_add_linearity_as(sw_rule_builder *builder, const bool *operands,
 	sw_linearity linearity = {.operands = operands};
 
 	for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++) {
-		if (!becomes[m] || !types_bear(builder, operands, (sw_monoid)m, becomes[m]))
+		if (!becomes[m] || !types_allow(builder, operands, (sw_monoid)m, becomes[m]))
 			continue;
 		linearity.monoids |= SW_MONOID_BIT(m);
 		linearity.becomes[m] = (uint8_t)becomes[m];

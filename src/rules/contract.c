@@ -4,7 +4,8 @@
 
 #define BILINEAR PASSES({"10", SW_PASS_SUM, SW_WHEN_ALWAYS}, {"01", SW_PASS_SUM, SW_WHEN_ALWAYS})
 
-/* The result's dimensions: batch, then the free ones of the left, then of the right operand. */
+/* Place the free dimensions of an operand; return the next dimension of the result, which has the
+ * batch dimensions, then the free ones of the left, then those of the right operand. */
 static int32_t place_free(sw_rule_builder *b, int32_t operand, sw_ints batch, sw_ints contracting,
                           int32_t next)
 {
@@ -20,8 +21,8 @@ static int32_t place_free(sw_rule_builder *b, int32_t operand, sw_ints batch, sw
 	return next;
 }
 
-/* Any factor may be split, by several atoms and at any stride: batch, rows, columns, contraction.
- */
+/* Describe a dot. Any factor may be split, by several atoms and at any stride: batch, rows,
+ * columns, contraction. */
 static void dot(sw_rule_builder *b)
 {
 	sw_ints lb = b->op->attrs->dot.lhs_batch, rb = b->op->attrs->dot.rhs_batch;
@@ -45,8 +46,8 @@ static void dot(sw_rule_builder *b)
 	}
 }
 
-/* One of the two counts of groups at most is larger than 1: then the input features, or the batch,
- * come in that many groups, as do the output features; the group is the major part of those
+/* At most one of the two group counts is larger than 1: then the input features, or the batch, come
+ * in that many groups, as do the output features; the group is the major part of those
  * dimensions. */
 static void convolution_groups(sw_rule_builder *b)
 {
@@ -91,8 +92,8 @@ static void convolution_space(sw_rule_builder *b, int32_t i, sw_monoid sum)
 		sw_rule_place_result(b, factor, 0, out, output / added->size);
 }
 
-/* Batch, groups, output feature, input feature; and space, of the output or, where the kernel is as
- * large as the input, of the kernel. */
+/* Describe a convolution: batch, groups, output feature, input feature; and space, of the output
+ * or, where the kernel is as large as the input, of the kernel. */
 static void convolution(sw_rule_builder *b)
 {
 	const sw_attrs *at = b->op->attrs;
@@ -126,7 +127,7 @@ void sw_convolution_regroup(sw_attrs *at, sw_shape input, sw_shape kernel, sw_sh
 		                               output.dims[at->convolution.output_batch];
 }
 
-/* The halos of the input; as many groups as are here. */
+/* Fetch the halos of the input, and count the groups that this device has. */
 static sw_status local_convolution(sw_local_op *local, sw_id *results, sw_error *err)
 {
 	sw_attrs *at = &local->attrs;

@@ -1,8 +1,8 @@
 /*
- * Dots with more than two operands. They are a dot's letters: batch, free, contracted; what is
- * added is where the other operands have them. ragged-dot(lhs, rhs, sizes)            a dimension
- * of lhs falls into groups one after the other scaled-dot(lhs, rhs, scales of both)   one element
- * of a scale holds for a block of its operand
+ * Dots with more than two operands. They have a dot's letters: batch, free, contracted. The other
+ * operands have some of these letters too:
+ *   ragged-dot(lhs, rhs, sizes)           a dimension of lhs is divided into consecutive groups
+ *   scaled-dot(lhs, rhs, scales of both)  one element of a scale holds for a block of its operand
  */
 #include "rules/row.h"
 
@@ -23,7 +23,7 @@ static void add_letter(letters *all, int64_t size, int64_t lhs, int64_t rhs, int
 		(letter){.size = size, .dim = {(int32_t)lhs, (int32_t)rhs}, .result = result};
 }
 
-/* The free dimensions of one side; returns the next dimension of the result. */
+/* Add the free dimensions of one side; return the next dimension of the result. */
 static int32_t add_free(letters *all, sw_shape shape, int32_t side, sw_ints batch,
                         sw_ints contracting, sw_ints group, int32_t next)
 {
@@ -34,7 +34,7 @@ static int32_t add_free(letters *all, sw_shape shape, int32_t side, sw_ints batc
 	return next;
 }
 
-/* next: the first dimension of the result that is a letter's. */
+/* List the letters. next: the first dimension of the result that belongs to a letter. */
 static letters letters_of(const sw_rule_builder *b, int32_t next)
 {
 	sw_shape lhs = sw_rule_operand_shape(b, 0), rhs = sw_rule_operand_shape(b, 1);
@@ -51,8 +51,8 @@ static letters letters_of(const sw_rule_builder *b, int32_t next)
 	return all;
 }
 
-/* The digits [stride, stride*size) of a letter, on both sides and in the result; -1 if its terms
- * can't be partial. */
+/* Place the digits [stride, stride*size) of a letter, on both sides and in the result; return -1 if
+ * it is contracted and its terms cannot be partial. */
 static int32_t place_letter(sw_rule_builder *b, const letter *x, int64_t stride, int64_t size)
 {
 	sw_monoid sum = sw_rule_splittable(sw_rule_result_shape(b, 0).type, SW_MONOID_SUM);
@@ -70,7 +70,7 @@ static int32_t place_letter(sw_rule_builder *b, const letter *x, int64_t stride,
 	return factor;
 }
 
-/* Linear in this operand. */
+/* Add that the op is linear in this operand. */
 static void pass_sum(sw_rule_builder *b, int32_t operand)
 {
 	bool *operands = SW_NEW_N(b->arena, bool, b->rule->n_operands);
@@ -81,7 +81,8 @@ static void pass_sum(sw_rule_builder *b, int32_t operand)
 
 /* ---- scaled-dot ------------------------------------------------------------------------- */
 
-/* How many elements of the letter one of the side's scale holds for: all, if there is no scale. */
+/* Return how many elements of the letter share one element of the side's scale: all, if there is no
+ * scale. */
 static int64_t scale_block(const sw_rule_builder *b, const letter *x, int32_t side)
 {
 	sw_shape scale = {.rank = 0};
@@ -125,9 +126,9 @@ static void scaled_dot(sw_rule_builder *b)
 
 /* ---- ragged-dot ------------------------------------------------------------------------- */
 
-/* The dimension of the sizes that a letter of lhs has, if there is a list of sizes for each of its
- * indices: of batch dimensions and of those of the ragged one's kind, those that stand before it.
- * -1: none. */
+/* Return the dimension of the sizes that belongs to a letter of lhs, if there is a list of sizes
+ * for each of its indices: this holds for batch letters and for letters of the ragged one's kind
+ * (contracted or not) that stand before it. -1: none. */
 static int32_t sizes_dim(const sw_rule_builder *b, const letters *all, int32_t at, int32_t ragged)
 {
 	bool contracted = all->list[ragged].result < 0;
@@ -150,7 +151,7 @@ static void ragged_dot(sw_rule_builder *b)
 {
 	int64_t dimension = b->op->attrs->dot.lhs_ragged.v[0];
 	bool contracted = sw_ints_has(b->op->attrs->dot.lhs_contracting, dimension);
-	/* then the groups come first in the result */
+	/* If the ragged dimension is contracted, the groups come first in the result. */
 	letters all = letters_of(b, contracted ? 1 : 0);
 	int32_t ragged = 0;
 
@@ -159,7 +160,8 @@ static void ragged_dot(sw_rule_builder *b)
 			ragged = i;
 	for (int32_t i = 0; i < all.n; i++) {
 		if (i == ragged && sw_rule_operand_shape(b, 2).rank == SW_MAX_RANK)
-			continue; /* running_sums needs a dimension more */
+			/* running_sums needs one more dimension. */
+			continue;
 		int32_t factor = place_letter(b, &all.list[i], 1, all.list[i].size);
 		int32_t d = sizes_dim(b, &all, i, ragged);
 		if (d >= 0)
@@ -182,7 +184,8 @@ static sw_id with_number(sw_local_op *local, sw_opcode opcode, sw_id x, int64_t 
 	return binary(local, opcode, x, sw_local_like(local, x, (double)y));
 }
 
-/* Where each group ends: the sums of the sizes up to it, [.., g] = sum over h <= g of x[.., h]. */
+/* Return where each group ends: the sums of the sizes up to it, [.., g] = sum over h <= g of x[..,
+ * h]. */
 static sw_id running_sums(sw_local_op *local, sw_id x)
 {
 	sw_program *out = local->out;
@@ -204,7 +207,7 @@ static sw_id running_sums(sw_local_op *local, sw_id x)
 	                      &last, 1);
 }
 
-/* How many of the first x of the dimension this device has. */
+/* Return how many of the first x indices of the dimension this device has. */
 static sw_id owned_before(sw_local_op *local, sw_id x, const sw_digit *digits, int32_t n)
 {
 	for (int32_t i = 0; i < n; i++) {
@@ -226,7 +229,7 @@ static sw_id owned_before(sw_local_op *local, sw_id x, const sw_digit *digits, i
 }
 
 /* Elements keep their order when digits are taken out, so groups still follow one another: each has
- * what the device owns of it. */
+ * the elements of it that the device owns. */
 static sw_id local_sizes(sw_local_op *local, sw_id sizes, const sw_digit *digits, int32_t n,
                          int64_t extent)
 {
@@ -256,8 +259,10 @@ static sw_status local_ragged_dot(sw_local_op *local, sw_id *results, sw_error *
 }
 
 static const sw_rule_row rows[] = {
-	{ROW(RAGGED_DOT, ragged_dot), LOCAL(local_ragged_dot)}, /* passes sums of either side */
-	{ROW(SCALED_DOT, scaled_dot)},                          /* passes sums of any operand */
+	/* passes sums of either side */
+	{ROW(RAGGED_DOT, ragged_dot), LOCAL(local_ragged_dot)},
+	/* passes sums of any operand */
+	{ROW(SCALED_DOT, scaled_dot)},
 };
 
 const sw_rule_family sw_rules_dots = {"dots", rows, SW_COUNT(rows)};

@@ -1,7 +1,7 @@
 /*
  * Elementwise ops: each dimension is one PARALLEL factor of the result and of every operand; a
- * scalar beside larger operands (select's predicate, clamp's bounds) has none. What differs from
- * row to row is which partial values pass.
+ * scalar beside larger operands (select's predicate, clamp's bounds) has none. The rows differ in
+ * the partial values that pass.
  */
 #include "program/number.h"
 #include "rules/row.h"
@@ -21,9 +21,9 @@ static void elementwise(sw_rule_builder *b)
 	}
 }
 
-/* Several values pass unchanged. Dimensions of equal size at the same place share a factor, so that
- * one atom can split the batch of all of them; a value without that dimension is not concerned by
- * the factor. */
+/* Describe a barrier, which passes several values unchanged. Dimensions of equal size at the same
+ * place share a factor, so that one atom can split the batch of all of them; the factor does not
+ * concern a value without that dimension. */
 static void barrier(sw_rule_builder *b)
 {
 	for (int32_t i = 0; i < b->rule->n_results; i++) {
@@ -44,7 +44,7 @@ static void barrier(sw_rule_builder *b)
 	}
 }
 
-/* x of add-dependency(x, token), and the token. */
+/* Describe add-dependency(x, token): the factors of x; the token has none. */
 static void dependency(sw_rule_builder *b)
 {
 	sw_shape shape = sw_rule_result_shape(b, 0);
@@ -56,7 +56,7 @@ static void dependency(sw_rule_builder *b)
 	}
 }
 
-/* ---- linearities that hang on more than the opcode ----------------------------------------- */
+/* ---- linearities that depend on more than the opcode ------------------------------------ */
 
 static bool literal_is_finite(sw_literal literal)
 {
@@ -68,7 +68,8 @@ static bool literal_is_finite(sw_literal literal)
 	return true;
 }
 
-/* Floats of which the program says that they are finite: a constant, or one that is broadcast. */
+/* Return whether an operand is a float that the program shows to be finite: a constant, or a
+ * broadcast one. */
 static bool is_finite_constant(const sw_rule_builder *b, int32_t operand)
 {
 	const sw_op *op =
@@ -79,12 +80,12 @@ static bool is_finite_constant(const sw_rule_builder *b, int32_t operand)
 	return op->opcode == SW_OP_CONSTANT && literal_is_finite(op->attrs->constant);
 }
 
-static void pass_order(sw_rule_builder *b, int32_t operand, bool iterations)
+static void pass_order(sw_rule_builder *b, int32_t operand, bool reverses)
 {
 	bool *operands = SW_NEW_N(b->arena, bool, b->rule->n_operands);
 	sw_monoid becomes[SW_MONOID_OR + 1] = {
-		[SW_MONOID_MAX] = iterations ? SW_MONOID_MIN : SW_MONOID_MAX,
-		[SW_MONOID_MIN] = iterations ? SW_MONOID_MAX : SW_MONOID_MIN,
+		[SW_MONOID_MAX] = reverses ? SW_MONOID_MIN : SW_MONOID_MAX,
+		[SW_MONOID_MIN] = reverses ? SW_MONOID_MAX : SW_MONOID_MIN,
 	};
 
 	operands[operand] = true;
@@ -92,7 +93,7 @@ static void pass_order(sw_rule_builder *b, int32_t operand, bool iterations)
 }
 
 /* Adding c keeps an order where c is a finite float. An integer sum may wrap, and inf may meet the
- * -inf of a device that has nothing to say: x - max over keys that are all masked on one device. */
+ * -inf of a device without any element: x - max over keys that are all masked on one device. */
 static void add(sw_rule_builder *b)
 {
 	elementwise(b);
@@ -109,8 +110,8 @@ static void subtract(sw_rule_builder *b)
 			pass_order(b, i, i == 1);
 }
 
-/* max_i(x_i) > c is or_i(x_i > c). Not for floats: of a NaN and a large term the left says no, the
- * right yes. */
+/* max_i(x_i) > c is or_i(x_i > c). This does not hold for floats: for a NaN and a large term the
+ * left side is false, the right side true. */
 static void compare(sw_rule_builder *b)
 {
 	sw_direction direction = b->op->attrs->compare.direction;
@@ -131,7 +132,7 @@ static void compare(sw_rule_builder *b)
 	}
 }
 
-/* Predicates become 0 and 1: and becomes min, or max. */
+/* Predicates become 0 and 1: and becomes min, or becomes max. */
 static void convert(sw_rule_builder *b)
 {
 	static const sw_monoid becomes[SW_MONOID_OR + 1] = {
@@ -149,10 +150,10 @@ static void convert(sw_rule_builder *b)
 
 #define SW_PASS_LATTICE (SW_PASS_ORDER | SW_PASS_AND | SW_PASS_OR)
 
-/* LINEAR: f(x + y) = f(x) + f(y). BILINEAR: in each operand alone. MONOTONE: nondecreasing, also
- * where single terms of a maximum may lie. ABOVE: only on [a, inf), where the terms of a minimum
- * lie if it does. The operands of max, min, and, or may be partial under either end of the order,
- * one at a time: the lattices are distributive. */
+/* LINEAR: f(x + y) = f(x) + f(y). BILINEAR: linear in each operand alone. MONOTONE: nondecreasing
+ * everywhere, also where single terms of a maximum may lie. ABOVE: nondecreasing only on [a, inf),
+ * where all terms of a minimum lie if the minimum does. The operands of max, min, and, or may be
+ * partial under either end of the order, one at a time, because the lattices are distributive. */
 #define LINEAR PASSES({"*", SW_PASS_SUM, SW_WHEN_ALWAYS})
 #define BILINEAR PASSES({"10", SW_PASS_SUM, SW_WHEN_ALWAYS}, {"01", SW_PASS_SUM, SW_WHEN_ALWAYS})
 #define MOVE PASSES({"*", SW_PASS_ANY, SW_WHEN_ALWAYS})
@@ -166,7 +167,7 @@ static void convert(sw_rule_builder *b)
 	       {"01", SW_PASS_ORDER, SW_WHEN_ALWAYS}, {"11", BOTH_OF_PREDICATES, SW_WHEN_PRED},    \
 	       {"10", SW_PASS_AND | SW_PASS_OR, SW_WHEN_PRED},                                     \
 	       {"01", SW_PASS_AND | SW_PASS_OR, SW_WHEN_PRED})
-/* The bits move alike in all terms. */
+/* The bits move in the same way in all terms. */
 #define SHIFT PASSES({"10", SW_PASS_AND | SW_PASS_OR, SW_WHEN_ALWAYS})
 
 static const sw_rule_row rows[] = {
@@ -179,7 +180,8 @@ static const sw_rule_row rows[] = {
 	{ROW(ATANH, elementwise)},
 	{ROW(CBRT, elementwise), MONOTONE},
 	{ROW(CEIL, elementwise), MONOTONE},
-	{ROW(CONVERT, convert), MOVE}, /* as far as the types bear it */
+	/* as far as the types allow */
+	{ROW(CONVERT, convert), MOVE},
 	{ROW(COPY, elementwise), MOVE},
 	{ROW(COSINE, elementwise)},
 	{ROW(COSH, elementwise)},
@@ -193,17 +195,16 @@ static const sw_rule_row rows[] = {
 	{ROW(LOG, elementwise), ABOVE},
 	{ROW(LOG_PLUS_ONE, elementwise), ABOVE},
 	{ROW(LOGISTIC, elementwise), MONOTONE},
-	{ROW(NEGATE, elementwise),
-         PASSES({"1", SW_PASS_SUM, SW_WHEN_ALWAYS}, {"1", SW_PASS_ORDER, SW_WHEN_FLOAT,
-                                                     /* the least integer is its own negative */
-                                                     .iterations = true})},
-	{ROW(NOT, elementwise), PASSES({"1", SW_PASS_LATTICE, SW_WHEN_ALWAYS, .iterations = true})},
+	/* The least integer is its own negative, so only floats pass an order. */
+	{ROW(NEGATE, elementwise), PASSES({"1", SW_PASS_SUM, SW_WHEN_ALWAYS},
+                                          {"1", SW_PASS_ORDER, SW_WHEN_FLOAT, .reverses = true})},
+	{ROW(NOT, elementwise), PASSES({"1", SW_PASS_LATTICE, SW_WHEN_ALWAYS, .reverses = true})},
 	{ROW(POPCNT, elementwise)},
 	{ROW(REAL, elementwise), LINEAR},
 	{ROW(REDUCE_PRECISION, elementwise), MONOTONE},
 	{ROW(ROUND_NEAREST_AFZ, elementwise), MONOTONE},
 	{ROW(ROUND_NEAREST_EVEN, elementwise), MONOTONE},
-	{ROW(RSQRT, elementwise), PASSES({"1", SW_PASS_MIN, SW_WHEN_ALWAYS, .iterations = true})},
+	{ROW(RSQRT, elementwise), PASSES({"1", SW_PASS_MIN, SW_WHEN_ALWAYS, .reverses = true})},
 	{ROW(SIGN, elementwise), MONOTONE},
 	{ROW(SINE, elementwise)},
 	{ROW(SINH, elementwise), MONOTONE},
@@ -238,7 +239,8 @@ static const sw_rule_row rows[] = {
                 {"001", SW_PASS_ORDER, SW_WHEN_ALWAYS})},
 	{ROW(SELECT, elementwise), PASSES({"011", SW_PASS_ANY, SW_WHEN_ALWAYS})},
 	{ROW(OPT_BARRIER, barrier), MOVE},
-	{ROW(MAP, elementwise)}, /* its computation is of scalars */
+	/* The computation of a map is one of scalars. */
+	{ROW(MAP, elementwise)},
 };
 
 const sw_rule_family sw_rules_elementwise = {"elementwise", rows, SW_COUNT(rows)};

@@ -1,7 +1,7 @@
 /*
- * Parts of a local op that communicate: what a block of a split dimension needs of the others.
- * Windows, slices, scans and merges are written with these; each knows only what it reaches for,
- * and this file alone knows where that lies.
+ * Parts of a local op that communicate: the rows that a block of a split dimension needs from other
+ * blocks. Windows, slices, scans and merges are written with these functions; each states only the
+ * range that it needs, and this file alone computes which blocks hold it.
  */
 #include "rules/row.h"
 
@@ -69,7 +69,7 @@ static int64_t block_of(const sw_atoms *atoms, const sw_blocks *blocks, int64_t 
 	return block;
 }
 
-/* The device that differs from this one in the block alone. */
+/* Return the device that differs from this one in the block alone. */
 static int64_t device_with(const sw_atoms *atoms, const sw_blocks *blocks, int64_t device,
                            int64_t block)
 {
@@ -167,7 +167,7 @@ typedef struct fetch {
 	sw_id fill;
 } fetch;
 
-/* Blocks at the ends have none at that distance. */
+/* Fill x with `fill` on the blocks at the ends, which have no block at that distance. */
 static sw_id fill_missing(const fetch *f, sw_id x, int64_t distance)
 {
 	sw_local_op *local = f->local;
@@ -179,7 +179,8 @@ static sw_id fill_missing(const fetch *f, sw_id x, int64_t distance)
 	                      sw_local_scalar_like(local, x, f->fill));
 }
 
-/* Rows [low, high) of the block `distance` further on, where a block needs some of them. */
+/* Return the rows [low, high) of the block `distance` further on, where a block needs some of
+ * them. */
 static sw_id rows_of(const fetch *f, sw_id x, int64_t distance, int64_t low, int64_t high)
 {
 	int64_t *source = SW_NEW_N(&f->local->arena, int64_t, f->blocks->count);
@@ -199,7 +200,8 @@ static sw_id rows_of(const fetch *f, sw_id x, int64_t distance, int64_t low, int
 	return missing && f->fill != SW_NO_ID ? fill_missing(f, x, distance) : x;
 }
 
-/* Where the range of a block may begin, counted from the block's own first row. */
+/* Find the least and the largest begin of a block's range, counted from the block's own first
+ * row. */
 static void range_of_begins(const fetch *f, int64_t *least, int64_t *most)
 {
 	int64_t drift = (f->blocks->count - 1) * (f->step - f->rows);
@@ -208,7 +210,7 @@ static void range_of_begins(const fetch *f, int64_t *least, int64_t *most)
 	*most = f->start + SW_MAX(drift, 0);
 }
 
-/* Rows that no block has. */
+/* Return n rows that no block has. */
 static sw_id missing_rows(const fetch *f, sw_id x, int64_t n)
 {
 	sw_local_op *local = f->local;
@@ -224,8 +226,8 @@ static sw_id missing_rows(const fetch *f, sw_id x, int64_t n)
 	return sw_emit_broadcast(local->out, local->computation, fill, shape, NULL);
 }
 
-/* All rows that a block may need, relative to its own: [least, end), of the blocks in which they
- * lie. */
+/* Return all rows that a block may need, relative to its own: [least, end), taken from the blocks
+ * in which they lie. */
 static sw_id join_rows(const fetch *f, sw_id x, int64_t least, int64_t end)
 {
 	int64_t before = -(f->blocks->count - 1) * f->rows, after = f->blocks->count * f->rows;
@@ -243,7 +245,7 @@ static sw_id join_rows(const fetch *f, sw_id x, int64_t least, int64_t end)
 	return sw_emit_concatenate(f->local->out, f->local->computation, pieces, n, f->dim);
 }
 
-/* Positions between elements become elements. */
+/* Dilate x, so that the positions between its elements become elements. */
 static sw_id dilate(sw_local_op *local, sw_id x, int32_t dim, int64_t dilation, sw_id fill)
 {
 	int64_t none[SW_MAX_RANK] = {0}, gaps[SW_MAX_RANK] = {0};
@@ -255,8 +257,8 @@ static sw_id dilate(sw_local_op *local, sw_id x, int32_t dim, int64_t dilation, 
 	return sw_emit_pad(local->out, local->computation, x, fill, none, gaps, gaps);
 }
 
-/* The elements at positions [start + c*step, + length): with gaps between them the first stands
- * `low` further on, in every block alike since the dilation divides the step. */
+/* Fetch the elements at positions [start + c*step, + length): with gaps between them the first
+ * stands `low` further on, and does so in every block, since the dilation divides the step. */
 sw_id sw_blocks_fetch(sw_local_op *local, const sw_blocks *blocks, sw_id x, int32_t dim,
                       sw_reach *reach)
 {
@@ -279,7 +281,8 @@ sw_id sw_blocks_fetch(sw_local_op *local, const sw_blocks *blocks, sw_id x, int3
 
 	reach->low = low;
 	reach->interior = gap - 1;
-	if (f.length == 0) { /* only gaps: nothing but padding */
+	/* The range has only gaps: nothing but padding is returned. */
+	if (f.length == 0) {
 		reach->low = reach->length;
 		reach->interior = reach->high = 0;
 		return slice_rows(local, x, dim, 0, 0);

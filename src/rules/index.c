@@ -1,13 +1,14 @@
 /*
  * Indexed reads and writes: gather, scatter, dynamic-slice, dynamic-update-slice.
  *
- * gather and scatter share their numbers: an OPERAND, INDICES, and SLICES (gather's result,
+ * gather and scatter share their attributes: an OPERAND, INDICES, and SLICES (gather's result,
  * scatter's updates). Dimensions of the slices are either window dimensions, which follow the
  * operand's, or batch dimensions, which follow the indices'. A split of an indexed dimension of the
  * operand is arithmetic on its digits: the owner of global index i has the coordinates (i / t) mod
  * p, and the index there is i with those digits removed. A window that takes several elements of a
- * split dimension is first seen as that many windows of one. The dynamic slices are a gather, and a
- * scatter that overwrites, with one index vector.
+ * split dimension is first rewritten as that many windows of one element. A dynamic-slice is a
+ * gather with one index vector; a dynamic-update-slice is a scatter that overwrites, with one index
+ * vector.
  */
 #include "rules/row.h"
 
@@ -55,8 +56,9 @@ static correspondence correspond(const sw_index_dims *x, sw_shape operand, sw_sh
 
 /* ---- gather(operand, indices) ----------------------------------------------------------- */
 
-/* The index vectors may get all dimensions of the slices, and have one of their own. */
-static bool has_room(sw_rule_builder *b, sw_shape slices)
+/* Return whether the slices may get one more dimension: the index vectors may get all dimensions of
+ * the slices, and have one of their own. */
+static bool can_add_dimension(sw_rule_builder *b, sw_shape slices)
 {
 	if (slices.rank < SW_MAX_RANK)
 		return true;
@@ -64,8 +66,8 @@ static bool has_room(sw_rule_builder *b, sw_shape slices)
 	return false;
 }
 
-/* A dimension from which elements are read is REDUCED: their owner gives them, the others give
- * zeros. */
+/* Describe a dimension from which elements are read. It is REDUCED: the owner of an element
+ * contributes it, the others contribute zeros. */
 static void owned_dim(sw_rule_builder *b, int32_t d)
 {
 	sw_shape operand = sw_rule_operand_shape(b, 0);
@@ -77,12 +79,12 @@ static void owned_dim(sw_rule_builder *b, int32_t d)
 		sw_rule_whole(b, "an indexed dimension of a type without zero stays whole");
 		return;
 	}
-	if (!has_room(b, sw_rule_result_shape(b, 0)))
+	if (!can_add_dimension(b, sw_rule_result_shape(b, 0)))
 		return;
 	sw_rule_place_operand(b, sw_rule_add_reduced(b, operand.dims[d], monoid), 0, d, 1);
 }
 
-/* Dimensions taken whole are parallel. */
+/* Describe a dimension of the operand; dimensions taken whole are parallel. */
 static void gather_operand_dim(sw_rule_builder *b, const correspondence *c, int32_t d)
 {
 	sw_shape operand = sw_rule_operand_shape(b, 0);
@@ -125,7 +127,7 @@ static int32_t scatter_inputs(const sw_rule_builder *b)
 	return (b->rule->n_operands - 1) / 2;
 }
 
-/* Every operand, update and result has the factor, in the dimensions given (-1: not there). */
+/* Place the factor in every operand, update and result, in the given dimensions (-1: not there). */
 static void place_scatter(sw_rule_builder *b, int32_t factor, int32_t operand_dim,
                           int32_t index_dim, int32_t update_dim)
 {
@@ -143,7 +145,7 @@ static void place_scatter(sw_rule_builder *b, int32_t factor, int32_t operand_di
 	}
 }
 
-/* The computation returns the update. */
+/* Return whether the computation returns the update. */
 static bool overwrites(const sw_rule_builder *b)
 {
 	const sw_computation *computation = &b->program->computations.data[b->op->called[0]];
@@ -157,8 +159,8 @@ static bool overwrites(const sw_rule_builder *b)
 	return true;
 }
 
-/* Operands and updates together: for the monoid of the update, or for any where the update
- * replaces. */
+/* Operands and updates pass together: the monoid of the update, or any monoid where the update
+ * replaces the element. */
 static void scatter_linearity(sw_rule_builder *b, sw_monoid monoid)
 {
 	bool *all_but_indices = SW_NEW_N(b->arena, bool, b->rule->n_operands);
@@ -171,7 +173,7 @@ static void scatter_linearity(sw_rule_builder *b, sw_monoid monoid)
 		sw_rule_add_linearity(b, all_but_indices, SW_PASS_ANY);
 }
 
-/* Updates may be split when they combine by a monoid: each part goes into a term, the operand
+/* Updates may be split when they combine by a monoid: each part goes into a term, and the operand
  * counts once. */
 static void scatter_index_dim(sw_rule_builder *b, const correspondence *c, int32_t d,
                               sw_monoid monoid)
@@ -193,8 +195,9 @@ static void scatter_index_dim(sw_rule_builder *b, const correspondence *c, int32
 	}
 }
 
-/* Taken apart, elements of a window follow all updates that stand in dimensions behind theirs,
- * where they came before: that tells if updates do not commute. */
+/* Return whether the updates of an element keep their order when windows are taken apart. Taken
+ * apart, elements of a window follow all updates in dimensions behind theirs, where they came
+ * before; this matters if updates do not commute. */
 static bool keeps_order(const sw_rule_builder *b, const correspondence *c, int32_t d)
 {
 	sw_shape indices = sw_rule_operand_shape(b, scatter_inputs(b));
@@ -205,7 +208,8 @@ static bool keeps_order(const sw_rule_builder *b, const correspondence *c, int32
 	return true;
 }
 
-/* Dimensions taken whole follow the update's; of others each device writes what it owns. */
+/* Describe a dimension of the operand: one taken whole follows the update's; of any other, each
+ * device writes the elements that it owns. */
 static void scatter_operand_dim(sw_rule_builder *b, const correspondence *c, int32_t d,
                                 bool commutes)
 {
@@ -215,7 +219,7 @@ static void scatter_operand_dim(sw_rule_builder *b, const correspondence *c, int
 		place_scatter(b, sw_rule_add_parallel(b, operand.dims[d]), d, -1,
 		              c->slice_of_operand[d]);
 	else if (c->component[d] >= 0 &&
-	         !has_room(b, sw_rule_operand_shape(b, scatter_inputs(b) + 1)))
+	         !can_add_dimension(b, sw_rule_operand_shape(b, scatter_inputs(b) + 1)))
 		return;
 	else if (c->component[d] >= 0 && (commutes || keeps_order(b, c, d)))
 		place_scatter(b, sw_rule_add_parallel(b, operand.dims[d]), d, -1, -1);
@@ -246,20 +250,21 @@ static void scatter(sw_rule_builder *b)
 
 /* ---- rebasing: global indices -> local indices and ownership ---------------------------- */
 
-/* An indexed op being written: its numbers, and the index vectors taken apart. */
+/* An indexed op being written: its attributes, and the index vectors taken apart. */
 typedef struct rebase {
 	sw_local_op *local;
-	int32_t operand; /* of the op: the one indexed */
+	int32_t operand; /* number of the operand that is indexed */
 	sw_shape operand_whole, slices_whole;
 	sw_index_dims dims; /* those of the op, changed as windows are taken apart */
-	correspondence c;   /* of these */
-	/* scatter: what is not here, or nowhere, gets an index out of bounds; gather: clamp */
+	correspondence c;   /* of `dims` */
+	/* scatter: an index that is not owned, or out of bounds, becomes one out of bounds; gather
+	 * clamps it */
 	bool drop;
 	sw_type type; /* in which indices are computed: every index and every extent fits */
 	int32_t n;
-	/* entries of the index vectors: index dims, the vector's of size 1 */
+	/* entries of the index vectors: dims of the indices, the vector's of size 1 */
 	sw_id part[SW_MAX_RANK];
-	sw_id owned; /* pred of the same dims: SW_NO_ID until something is not owned */
+	sw_id owned; /* pred of the same dims; SW_NO_ID: all elements are owned */
 } rebase;
 
 static sw_id binary(rebase *r, sw_opcode opcode, sw_id x, int64_t y)
@@ -298,7 +303,7 @@ static sw_id as_type(rebase *r, sw_id x, sw_type type)
 	return sw_emit_convert(r->local->out, r->local->computation, x, type);
 }
 
-/* Coordinate of index i < below in the digit, compared with the device's. */
+/* Compare the coordinate of index i < below in the digit with the device's. */
 static void check_digit(rebase *r, sw_id i, sw_digit digit, int64_t below)
 {
 	sw_id c = digit.stride > 1 ? binary(r, SW_OP_DIVIDE, i, digit.stride) : i;
@@ -330,7 +335,7 @@ static bool is_split(const rebase *r, int32_t d)
 	       sw_layout_split_atoms(&r->local->operands[r->operand], d) != 0;
 }
 
-/* One entry of the index vector, for dimension d of the operand, which is split. */
+/* Rebase the entry of the index vector for dimension d of the operand, which is split. */
 static void rebase_component(rebase *r, int32_t d)
 {
 	sw_digit digits[SW_MAX_ATOMS];
@@ -349,7 +354,7 @@ static void rebase_component(rebase *r, int32_t d)
 	*x = i;
 }
 
-/* ---- a window as so many windows of one ------------------------------------------------- */
+/* ---- a window as that many windows of one element --------------------------------------- */
 
 static sw_ints list_without(rebase *r, sw_ints list, int64_t value)
 {
@@ -376,7 +381,7 @@ static sw_ints list_with(rebase *r, sw_ints list, int64_t value)
 	return more;
 }
 
-/* Places from `at` on move up by one. */
+/* Add one to the entries that are at least `at`. */
 static sw_ints list_shifted(rebase *r, sw_ints list, int64_t at)
 {
 	int64_t *v = SW_NEW_N(&r->local->out->arena, int64_t, list.n);
@@ -386,7 +391,7 @@ static sw_ints list_shifted(rebase *r, sw_ints list, int64_t at)
 	return (sw_ints){.n = list.n, .v = v};
 }
 
-/* x with a new dimension of size n at `at`. */
+/* Return x with a new dimension of size n at `at`. */
 static sw_id repeat(rebase *r, sw_id x, int32_t at, int64_t n)
 {
 	sw_shape shape = sw_value_shape(r->local->out, x);
@@ -402,8 +407,8 @@ static sw_id repeat(rebase *r, sw_id x, int32_t at, int64_t n)
 	                         where);
 }
 
-/* Where a dimension of the indices must stand so that it becomes dimension `slice` of the slices.
- */
+/* Return the place of a new dimension of the indices that becomes dimension `slice` of the
+ * slices. */
 static int32_t index_place(const rebase *r, int32_t slice)
 {
 	int32_t before = 0;
@@ -419,8 +424,8 @@ static void describe(rebase *r)
 	                  r->slices_whole);
 }
 
-/* The window's place, clamped (or, for scatter, dropped) as a whole, and the elements in it, each
- * by an index of its own, so that the dimension of the slices follows the indices'. */
+/* Clamp the window's start (or, for scatter, drop the window) as a whole, and give each of its
+ * elements an index of its own, so that the dimension of the slices follows the indices'. */
 static void take_window_apart(rebase *r, int32_t d)
 {
 	sw_program *out = r->local->out;
@@ -445,7 +450,7 @@ static void take_window_apart(rebase *r, int32_t d)
 	describe(r);
 }
 
-/* ---- the whole of it -------------------------------------------------------------------- */
+/* ---- all entries ------------------------------------------------------------------------ */
 
 static sw_id take_component(rebase *r, sw_id indices, int64_t k)
 {
@@ -459,7 +464,7 @@ static sw_id take_component(rebase *r, sw_id indices, int64_t k)
 	return sw_emit_slice(r->local->out, r->local->computation, indices, start, limit, NULL);
 }
 
-/* The dimension of the index vector is there, if only of size 1. */
+/* Add the dimension of the index vector where it is implicit (size 1). */
 static sw_id with_vector_dim(rebase *r, sw_id indices)
 {
 	sw_shape shape = sw_value_shape(r->local->out, indices);
@@ -473,9 +478,9 @@ static sw_id with_vector_dim(rebase *r, sw_id indices)
 	return sw_emit_reshape(r->local->out, r->local->computation, indices, dims, shape.rank + 1);
 }
 
-/* The index entries in order, those of split dimensions local; unchanged if no indexed dimension is
- * split. Where a dimension is not owned, scatter's entry is the local extent (out of bounds:
- * dropped), gather's is any. */
+/* Return the index vectors with local entries for split dimensions; unchanged if no indexed
+ * dimension is split. Where an element is not owned, scatter's entry is the local extent (out of
+ * bounds: dropped), gather's is arbitrary. */
 static sw_id rebase_indices(rebase *r, sw_id indices)
 {
 	sw_program *out = r->local->out;
@@ -501,7 +506,8 @@ static sw_id rebase_indices(rebase *r, sw_id indices)
 	for (int32_t d = 0; d < r->operand_whole.rank; d++)
 		if (is_split(r, d))
 			rebase_component(r, d);
-	if (r->drop) { /* one entry out of bounds drops the update */
+	/* One entry out of bounds drops the update. */
+	if (r->drop) {
 		sw_id *x = &r->part[r->c.component[last]];
 		int64_t outside = sw_local_operand_extent(r->local, r->operand, last);
 		*x = sw_emit_select(out, c, r->owned, *x,
@@ -512,7 +518,7 @@ static sw_id rebase_indices(rebase *r, sw_id indices)
 
 /* ---- the local ops ---------------------------------------------------------------------- */
 
-/* The op in the end: a gather or scatter with the numbers as they are now. */
+/* Emit the final op: a gather or scatter with the present attributes. */
 static sw_status emit_indexed(rebase *r, sw_opcode opcode, const sw_id *operands,
                               uint32_t n_operands, const int32_t *called, sw_id *results,
                               sw_error *err)
@@ -541,7 +547,7 @@ static sw_status emit_indexed(rebase *r, sw_opcode opcode, const sw_id *operands
 	return status;
 }
 
-/* Clears elements that this device does not own. */
+/* Clear the elements that this device does not own. */
 static sw_id mask_gathered(rebase *r, sw_id gathered)
 {
 	sw_program *out = r->local->out;
@@ -560,10 +566,10 @@ static sw_id mask_gathered(rebase *r, sw_id gathered)
 	sw_id mask = sw_emit_reshape(out, c, r->owned, dims, rank);
 	mask = sw_emit_broadcast(out, c, mask, shape, where);
 	return sw_emit_select(out, c, mask, gathered,
-	                      sw_local_like(r->local, gathered, SW_NO_TERM));
+	                      sw_local_like(r->local, gathered, SW_SUM_NEUTRAL));
 }
 
-/* Extents of the slices: whole dimensions have the local one. */
+/* Return the extents of the slices: whole dimensions have the local extent. */
 static sw_ints local_sizes(const rebase *r)
 {
 	int64_t *sizes = SW_NEW_N(&r->local->out->arena, int64_t, r->operand_whole.rank);
@@ -617,8 +623,8 @@ static sw_status local_scatter(sw_local_op *local, sw_id *results, sw_error *err
 
 /* ---- dynamic-slice(x, starts), dynamic-update-slice(x, update, starts) ------------------ */
 
-/* Dimensions taken whole are parallel: their start is clamped to 0, on each device as in the whole.
- */
+/* Describe a dynamic-slice. Dimensions taken whole are parallel: their start is clamped to 0, on
+ * each device as in the whole. */
 static void dynamic_slice(sw_rule_builder *b)
 {
 	sw_shape operand = sw_rule_operand_shape(b, 0), result = sw_rule_result_shape(b, 0);
@@ -637,7 +643,7 @@ static void dynamic_slice(sw_rule_builder *b)
 	sw_rule_add_linearity(b, passes, SW_PASS_ANY);
 }
 
-/* As one index vector: every dimension is indexed, none collapsed. */
+/* Describe the starts as one index vector: every dimension is indexed, none is collapsed. */
 static rebase one_vector(sw_local_op *local, sw_shape slices)
 {
 	rebase r = {.local = local,
@@ -651,8 +657,8 @@ static rebase one_vector(sw_local_op *local, sw_shape slices)
 	return r;
 }
 
-/* The starts, each clamped so that the slice lies inside: then all fit one type, whatever theirs
- * are. */
+/* Concatenate the starts, each clamped so that the slice lies inside: then all fit one type,
+ * whatever their own types are. */
 static sw_id vector_of_starts(rebase *r, const sw_id *starts)
 {
 	sw_program *out = r->local->out;
@@ -670,7 +676,7 @@ static sw_id vector_of_starts(rebase *r, const sw_id *starts)
 	return sw_emit_concatenate(out, c, entries, (uint32_t)r->slices_whole.rank, 0);
 }
 
-/* Is a dimension of which `slices` is a part split? */
+/* Return whether a dimension is split of which `slices` has only a part. */
 static bool part_is_split(const sw_local_op *local, sw_shape slices)
 {
 	sw_shape whole = sw_local_operand_whole(local, 0);
@@ -695,13 +701,14 @@ static sw_status local_dynamic_slice(sw_local_op *local, sw_id *results, sw_erro
 	return gather_by(&r, vector_of_starts(&r, local->in->operands + 1), results, err);
 }
 
-/* A dimension of which the update is a part: each device writes what it owns of it. */
+/* Describe a dynamic-update-slice. In a dimension of which the update is a part, each device writes
+ * the elements that it owns. */
 static void dynamic_update_slice(sw_rule_builder *b)
 {
 	sw_shape operand = sw_rule_operand_shape(b, 0), update = sw_rule_operand_shape(b, 1);
 
 	for (int32_t d = 0; d < operand.rank; d++) {
-		if (operand.dims[d] != update.dims[d] && !has_room(b, update))
+		if (operand.dims[d] != update.dims[d] && !can_add_dimension(b, update))
 			continue;
 		int32_t factor = sw_rule_add_parallel(b, operand.dims[d]);
 		sw_rule_place_operand(b, factor, 0, d, 1);
@@ -741,10 +748,12 @@ static sw_status local_dynamic_update_slice(sw_local_op *local, sw_id *results, 
 
 static const sw_rule_row rows[] = {
 	{ROW(GATHER, gather), LOCAL(local_gather), PASSES({"10", SW_PASS_ANY, SW_WHEN_ALWAYS})},
-	{ROW(SCATTER, scatter), LOCAL(local_scatter)}, /* passes operands and updates together */
-	{ROW(DYNAMIC_SLICE, dynamic_slice), LOCAL(local_dynamic_slice)}, /* passes x, any */
-	{ROW(DYNAMIC_UPDATE_SLICE, dynamic_update_slice),
-         LOCAL(local_dynamic_update_slice)}, /* passes x and update together, any */
+	/* passes operands and updates together */
+	{ROW(SCATTER, scatter), LOCAL(local_scatter)},
+	/* passes x, under any monoid */
+	{ROW(DYNAMIC_SLICE, dynamic_slice), LOCAL(local_dynamic_slice)},
+	/* passes x and update together, under any monoid */
+	{ROW(DYNAMIC_UPDATE_SLICE, dynamic_update_slice), LOCAL(local_dynamic_update_slice)},
 };
 
 const sw_rule_family sw_rules_index = {"index", rows, SW_COUNT(rows)};

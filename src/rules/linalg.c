@@ -1,5 +1,5 @@
-/* Linear algebra: leading (batch) dimensions are parallel, the matrices, and what is transformed,
- * whole: all elements hang on all. */
+/* Linear algebra: leading (batch) dimensions are parallel; the matrices, and dimensions that are
+ * transformed, are whole, because every element of the result depends on all of them. */
 #include "rules/row.h"
 
 static void leading(sw_rule_builder *b, int32_t n)
@@ -16,7 +16,7 @@ static void leading(sw_rule_builder *b, int32_t n)
 
 static void cholesky(sw_rule_builder *b)
 {
-	sw_rule_whole(b, "cholesky needs its matrix");
+	sw_rule_whole(b, "cholesky needs its whole matrix");
 	leading(b, b->rule->result_ranks[0] - 2);
 }
 
@@ -26,13 +26,13 @@ static void fft(sw_rule_builder *b)
 	leading(b, b->rule->result_ranks[0] - b->op->attrs->fft.length.n);
 }
 
-/* a x = b: the columns of b are independent of each other (its rows, if x a = b). */
+/* In a x = b the columns of b are independent of each other (its rows, if x a = b). */
 static void triangular_solve(sw_rule_builder *b)
 {
 	int32_t rank = b->rule->result_ranks[0];
 	int32_t dim = b->op->attrs->triangular_solve.left_side ? rank - 1 : rank - 2;
 
-	sw_rule_whole(b, "triangular-solve needs its matrix");
+	sw_rule_whole(b, "triangular-solve needs its whole matrix");
 	leading(b, rank - 2);
 	int32_t factor = sw_rule_add_parallel(b, sw_rule_result_shape(b, 0).dims[dim]);
 	sw_rule_place_operand(b, factor, 1, dim, 1);

@@ -16,7 +16,7 @@ void sw_coordinates_init(sw_coordinates *coordinates, sw_program *out, int32_t c
 		coordinates->atom[a] = SW_NO_ID;
 }
 
-/* (device / stride) mod size, without the parts that change nothing. */
+/* Write (device / stride) mod size, without the operations that change nothing. */
 sw_id sw_coordinate(sw_coordinates *coordinates, int32_t atom)
 {
 	sw_program *out = coordinates->out;
@@ -85,8 +85,8 @@ int32_t sw_rule_digits(const sw_atoms *atoms, const sw_layout *layout, int32_t d
 
 /* ---- cutting ---------------------------------------------------------------------------- */
 
-/* One dimension to be cut: its local extent before the cut as factors, neighbouring digits joined.
- */
+/* One dimension to be cut: its local extent before the cut as factors, neighbouring digits
+ * joined. */
 typedef struct dim_cut {
 	int32_t n;
 	int64_t extent[2 * SW_MAX_ATOMS + 1];
@@ -123,7 +123,8 @@ static void add_factor(sw_coordinates *at, dim_cut *cut, int64_t extent, int32_t
 		cut->start[last] = joined_coordinate(at, cut->start[last], atom);
 }
 
-/* The digits of the atoms outside `mask` are taken out already: runs meet where they were. */
+/* Write the local extent as factors. The digits of the atoms outside `mask` are taken out already,
+ * so that the runs on both sides of them are joined. */
 static dim_cut plan_cut(sw_coordinates *at, sw_shape whole, const sw_layout *layout, uint32_t mask,
                         int32_t dim)
 {
@@ -152,7 +153,7 @@ static sw_id zero(sw_coordinates *at)
 	return sw_emit_scalar(at->out, at->computation, SW_S32, 0);
 }
 
-/* Contiguous blocks: one dynamic-slice for all such dimensions. */
+/* Cut contiguous blocks: one dynamic-slice for all dimensions of which a block is cut. */
 static sw_id cut_blocks(sw_coordinates *at, sw_id x, const dim_cut *cuts)
 {
 	sw_shape shape = sw_value_shape(at->out, x);
@@ -190,8 +191,8 @@ static void append_factor(dim_cut *all, int64_t extent, sw_id start)
 	all->start[all->n++] = start;
 }
 
-/* Digits inside dimensions: the factors of all dimensions become dimensions for a point. One
- * dynamic-slice, so that no part of the way needs more memory than operand and result. */
+/* Cut digits inside dimensions: the factors of all dimensions become dimensions for one
+ * dynamic-slice, so that no intermediate value needs more memory than operand and result. */
 static sw_id cut_strided(sw_coordinates *at, sw_id x, const dim_cut *cuts)
 {
 	sw_shape shape = sw_value_shape(at->out, x);
@@ -218,7 +219,8 @@ static sw_id cut_strided(sw_coordinates *at, sw_id x, const dim_cut *cuts)
 	return sw_emit_reshape(at->out, at->computation, x, after, shape.rank);
 }
 
-/* For one tensor; an atom alone never makes more than three. */
+/* Return whether the cut of one tensor makes more factors than a rank allows; one atom alone never
+ * makes more than three. */
 static bool too_many_factors(const sw_atoms *atoms, sw_shape whole, const sw_layout *layout,
                              uint32_t mask)
 {
@@ -231,9 +233,9 @@ static bool too_many_factors(const sw_atoms *atoms, sw_shape whole, const sw_lay
 	return factors > SW_MAX_RANK;
 }
 
-/* The innermost atom of the mask after the others. */
-static sw_id cut_in_iterations(sw_coordinates *at, sw_id x, sw_shape whole, const sw_layout *layout,
-                               uint32_t mask)
+/* Cut the innermost atom of the mask after the others. */
+static sw_id cut_one_after_other(sw_coordinates *at, sw_id x, sw_shape whole,
+                                 const sw_layout *layout, uint32_t mask)
 {
 	sw_layout first = *layout;
 	int32_t last = 0;
@@ -251,7 +253,7 @@ sw_id sw_emit_cut(sw_coordinates *coordinates, sw_id x, sw_shape whole, const sw
 	dim_cut cuts[SW_MAX_RANK];
 
 	if (too_many_factors(coordinates->atoms, whole, layout, mask))
-		return cut_in_iterations(coordinates, x, whole, layout, mask);
+		return cut_one_after_other(coordinates, x, whole, layout, mask);
 	for (int32_t d = 0; d < whole.rank; d++)
 		cuts[d] = sw_layout_split_atoms(layout, d) & mask
 		                  ? plan_cut(coordinates, whole, layout, mask, d)
@@ -297,10 +299,11 @@ sw_id sw_local_like(sw_local_op *local, sw_id x, double value)
 	                                           sw_value_shape(local->out, x).type, value));
 }
 
-/* Shardings of the text speak of the whole program. */
+/* Copy the extras without shardings, which describe the whole program. */
 static const sw_extra *local_extras(sw_program *out, const sw_extra *extras)
 {
-	sw_extra *copy = (sw_extra *)sw_build_copy_extras(out, extras); /* fresh: ours to change */
+	/* The copy is fresh, so that its links may be changed. */
+	sw_extra *copy = (sw_extra *)sw_build_copy_extras(out, extras);
 	sw_extra **link = &copy;
 
 	while (*link)
@@ -345,7 +348,7 @@ static sw_shape local_shape(sw_local_op *local, sw_shape whole, const sw_layout 
 	return sw_build_shape(local->out, whole.type, dims, whole.rank);
 }
 
-/* Layouts, local shapes, a copy of the attributes, called computations. */
+/* Fill in the layouts, local shapes, a copy of the attributes, and the called computations. */
 static sw_status prepare(sw_local_op *local, sw_error *err)
 {
 	const sw_localize *in = local->in;

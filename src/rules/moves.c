@@ -1,10 +1,9 @@
 /*
  * A redistribution's moves as ops.
  *
- * Every move is the same sandwich: the digits that are to move are brought to the front of the
- * local data (lead), a collective runs over that leading dimension, and the digits that arrived go
- * to their places (settle). The reshapes and transposes vanish where the digits are in front
- * already.
+ * Every move has the same three steps: the digits that move are brought to the front of the local
+ * data (lead), a collective runs over that leading dimension, and the digits that arrived go to
+ * their places (settle). The reshapes and transposes vanish where the digits are in front already.
  */
 #include "rules/row.h"
 
@@ -12,16 +11,16 @@
 
 #define MAX_DIGITS (SW_MAX_RANK + 3 * SW_MAX_ATOMS)
 
-/* Local data under layout `in`, with the digits that the atoms of `mask` have in `digits` shown. */
+/* Local data under layout `in`, written as factors so that the digits that the atoms of `mask` have
+ * in `digits` are visible. */
 typedef struct digit_view {
 	int32_t n; /* factors of all dimensions, in order */
 	int64_t extent[MAX_DIGITS];
-	int32_t atom[MAX_DIGITS]; /* whose digit, -1: none of the mask's */
+	int32_t atom[MAX_DIGITS]; /* the atom whose digit it is, -1: of no atom of the mask */
+	/* led[0]: the group; then the dimensions without the digits; where the rank would be too
+	 * high, the last two dimensions are one. */
 	int32_t rank, n_led;
-	int64_t led
-		/* [0]: the group; then the dimensions without the digits; too many: the last two
-	           are one */
-		[SW_MAX_RANK];
+	int64_t led[SW_MAX_RANK];
 	int64_t local[SW_MAX_RANK]; /* dims of the local data */
 } digit_view;
 
@@ -45,8 +44,8 @@ static void view_init(digit_view *view, const sw_atoms *atoms, sw_shape whole, c
 	}
 }
 
-/* Positions of the factors with the digits in front, by atom, and then the rest. Returns false if
- * that changes nothing. */
+/* List the positions of the factors with the digits in front, by atom, and then the rest. Return
+ * false if that changes nothing. */
 static bool view_order(const digit_view *view, int64_t *order)
 {
 	int32_t n = 0;
@@ -57,7 +56,7 @@ static bool view_order(const digit_view *view, int64_t *order)
 	for (int32_t k = 0; k < view->n; k++)
 		if (view->atom[k] < 0)
 			order[n++] = k;
-	/* factors of extent 1 may stand anywhere */
+	/* Factors of extent 1 may stand anywhere. */
 	int64_t last = -1;
 	for (int32_t k = 0; k < n; k++) {
 		if (view->extent[order[k]] == 1)
@@ -78,7 +77,7 @@ static sw_id reshape(sw_coordinates *at, sw_id x, const int64_t *dims, int32_t r
 	return sw_emit_reshape(at->out, at->computation, x, dims, rank);
 }
 
-/* Merges neighbouring factors that stay neighbours, so that transposes have a small rank. */
+/* Merge neighbouring factors that stay neighbours, so that transposes have a small rank. */
 static void merge_runs(const digit_view *view, const int64_t *order, int64_t *extent,
                        int64_t *permutation, int32_t *rank)
 {
@@ -100,7 +99,7 @@ static void merge_runs(const digit_view *view, const int64_t *order, int64_t *ex
 	*rank = runs;
 }
 
-/* [group, rest...]: the digits of the mask in front. */
+/* Bring the digits of the mask to the front: [group, rest...]. */
 static sw_id lead(sw_coordinates *at, const digit_view *view, sw_id x)
 {
 	int64_t order[MAX_DIGITS];
@@ -173,7 +172,8 @@ static sw_id lower_all_to_all(sw_coordinates *at, sw_shape whole, const sw_layou
 	return settle(at, &to, x);
 }
 
-/* Is x a constant that is the monoid's neutral element? Then every coordinate may keep it. */
+/* Return whether x is a constant with the monoid's neutral element, which every coordinate may
+ * keep. */
 static bool is_identity(const sw_program *out, sw_id x, sw_monoid monoid)
 {
 	const sw_op *op = sw_op_at(out, out->values.data[x].op);
@@ -188,7 +188,7 @@ static bool is_identity(const sw_program *out, sw_id x, sw_monoid monoid)
 	       !memcmp(op->attrs->constant.data, zeros, (size_t)sw_type_bytes(shape.type));
 }
 
-/* Kept on coordinate 0 of the atoms, the neutral element elsewhere. */
+/* Keep x on coordinate 0 of the atoms; the others get the neutral element. */
 static sw_id lower_to_partial(sw_coordinates *at, const sw_move *move, sw_id x)
 {
 	sw_program *p = at->out;
@@ -198,14 +198,15 @@ static sw_id lower_to_partial(sw_coordinates *at, const sw_move *move, sw_id x)
 		return x;
 	sw_id first = sw_coordinate_is_first(at, move->atoms);
 	sw_shape shape = sw_value_shape(p, x);
-	sw_id neutral = monoid == SW_MONOID_SUM ? sw_emit_scalar(p, c, shape.type, SW_NO_TERM)
+	sw_id neutral = monoid == SW_MONOID_SUM ? sw_emit_scalar(p, c, shape.type, SW_SUM_NEUTRAL)
 	                                        : sw_emit_identity(p, c, shape.type, monoid);
 	if (shape.rank > 0)
 		neutral = sw_emit_broadcast(p, c, neutral, shape, NULL);
 	return sw_emit_select(p, c, first, x, neutral);
 }
 
-/* A rank that no pair names as target gets zeros: who keeps its part is a pair with itself. */
+/* A rank that no pair names as target gets zeros, so a rank that keeps its part is paired with
+ * itself. */
 static sw_id lower_permute(sw_coordinates *at, const sw_move *move, sw_id x)
 {
 	const int64_t *moved;

@@ -32,7 +32,7 @@ static void print_factors(const sw_rule *rule, sw_text *text)
 	}
 }
 
-/* "sum"; "max>min" where it becomes another. */
+/* Print "sum"; "max>min" where the monoid becomes another. */
 static void print_passing(const sw_linearity *linearity, sw_monoid m, sw_text *text)
 {
 	if (!(linearity->monoids >> m & 1))
@@ -60,7 +60,8 @@ static void print_linearities(const sw_rule *rule, sw_text *text)
 	}
 }
 
-/* One line for the op, one per factor, value and linearity: "operand 0 f32[8,6] [f0] [f1*2]". */
+/* Print one line for the op, and one per factor, value and linearity: "operand 0 f32[8,6] [f0]
+ * [f1*2]". */
 void sw_rule_print(const sw_program *program, sw_id op, const sw_rule *rule, sw_text *text)
 {
 	const sw_op *o = sw_op_at(program, op);
@@ -103,8 +104,8 @@ static void print_digit(int32_t factor, int64_t stride, sw_text *text)
 	sw_text_addf(text, stride == 1 ? "f%d" : "f%d/%lld", factor, (long long)stride);
 }
 
-/* One word per atom: "[f0/4 f1<f2/8 pass-sum{0,1} -]"; "/t" is the digit's stride within the factor
- * where it is not 1, "<" comes before the digit that is streamed. */
+/* Print one word per atom: "[f0/4 f1<f2/8 pass-sum{0,1} -]"; "/t" is the digit's stride within the
+ * factor where it is not 1, "<" precedes the digit that is streamed. */
 void sw_strategy_print(const sw_atoms *atoms, const sw_rule *rule, const sw_strategy *strategy,
                        sw_text *text)
 {

@@ -1,11 +1,11 @@
 /*
- * Random numbers. Those of rng-bit-generator are a function of the state and of where an element
- * stands in the whole, so each device draws its own: the generator's integer arithmetic, written as
- * elementwise ops on the positions. threefry2x32-20 and philox4x32-10 (Salmon et al., "Parallel
- * random numbers: as easy as 1, 2, 3", 2011); interpret/rng.c says how XLA lays the words of a draw
- * out, and this agrees with it bit for bit. All draw one state on: it is whole. What rng draws
- * hangs on how often it has run, which no device can write down: all draw all of it, as they do the
- * state of a program.
+ * Random numbers. Those of rng-bit-generator are a function of the state and of an element's
+ * position in the whole, so each device draws its own: the generator's integer arithmetic is
+ * written as elementwise ops on the positions. threefry2x32-20 and philox4x32-10 (Salmon et al.,
+ * "Parallel random numbers: as easy as 1, 2, 3", 2011); interpret/rng.c states how XLA lays out the
+ * words of a draw, and this file agrees with it bit for bit. All devices advance the same state,
+ * which is whole. The numbers that rng draws depend on how often it has run, which no device can
+ * write down: every device draws all of them, and likewise updates the whole state of a program.
  */
 #include "rules/row.h"
 
@@ -18,7 +18,7 @@ static bool is_threefry(const sw_op *op)
 	return strcmp(op->attrs->rng.algorithm, "rng_three_fry") == 0;
 }
 
-static bool is_known(const sw_rule_builder *b)
+static bool is_supported(const sw_rule_builder *b)
 {
 	const char *algorithm = b->op->attrs->rng.algorithm;
 	sw_shape state = sw_rule_operand_shape(b, 0);
@@ -35,9 +35,9 @@ static bool is_known(const sw_rule_builder *b)
 
 static void bit_generator(sw_rule_builder *b)
 {
-	if (!is_known(b)) {
-		sw_rule_whole(b, "rng-bit-generator with an algorithm or a state that is not known "
-		                 "stays whole");
+	if (!is_supported(b)) {
+		sw_rule_whole(
+			b, "rng-bit-generator with an unknown algorithm or state type stays whole");
 		return;
 	}
 	sw_shape shape = sw_rule_result_shape(b, 1);
@@ -114,8 +114,8 @@ static void threefry(sw_local_op *local, sw_id key, sw_id counter, sw_id draw, s
 	}
 }
 
-/* The upper half of the 128-bit counter is the key again; the number of the draw carries into it.
- */
+/* The upper half of the 128-bit counter is the key again; the number of the draw carries into
+ * it. */
 static void philox_begin(sw_local_op *local, sw_id key, sw_id counter, sw_id draw, sw_id x[4])
 {
 	sw_id low = add_scalar(local, draw, counter);
@@ -154,15 +154,15 @@ static void philox(sw_local_op *local, sw_id key, sw_id counter, sw_id draw, sw_
 
 /* ---- from the position of an element to its draw, and its words of that ----------------- */
 
-/* How the elements of the whole are drawn. `words` of a draw stand side by side along a dimension
- * of `along` entries, each `inner` elements wide; the last draw along it may have words to spare.
- */
+/* How the elements of the whole are drawn. The `words` of a draw stand side by side along a
+ * dimension of `along` entries, each `inner` elements wide; the last draw along it may have unused
+ * words. */
 typedef struct drawing {
 	int64_t along, inner, words;
 } drawing;
 
-/* threefry: the first dimension of even size, or else the largest. 64-bit elements are a draw each.
- */
+/* threefry draws along the first dimension of even size, or else the largest. Each 64-bit element
+ * is a draw of its own. */
 static drawing threefry_drawing(sw_shape shape)
 {
 	drawing d = {.along = 1, .inner = 1, .words = 2};
@@ -194,7 +194,7 @@ static int64_t draws_along(const drawing *d)
 	return (d->along + d->words - 1) / d->words;
 }
 
-/* Row-major, of each element of this device's part. */
+/* Return the row-major positions in the whole of the elements of this device's part. */
 static sw_id flat_positions(sw_local_op *local, int32_t result)
 {
 	sw_shape whole = sw_local_result_whole(local, result), part = local->shapes[result];
@@ -212,7 +212,7 @@ static sw_id flat_positions(sw_local_op *local, int32_t result)
 	return sum;
 }
 
-/* (block, y, z) of a position: *draw is counted over all blocks, *word within the draw. */
+/* Split a position into (block, y, z): *draw is counted over all blocks, *word within the draw. */
 static void place_of(sw_local_op *local, const drawing *d, sw_id position, sw_id *draw, sw_id *word)
 {
 	uint64_t inner = (uint64_t)d->inner, words = (uint64_t)d->words,
@@ -230,7 +230,7 @@ static void place_of(sw_local_op *local, const drawing *d, sw_id position, sw_id
 	*draw = binary(local, SW_OP_ADD, *draw, before);
 }
 
-/* x[word]; word < n. */
+/* Return x[word]; word < n. */
 static sw_id choose(sw_local_op *local, const sw_id *x, int64_t n, sw_id word)
 {
 	sw_id chosen = x[0];
@@ -255,7 +255,7 @@ static sw_type unsigned_like(sw_type type)
 	}
 }
 
-/* The low bits. */
+/* Convert x to the type of `shape` by its low bits. */
 static sw_status as_type(sw_local_op *local, sw_id x, sw_shape shape, sw_id *result, sw_error *err)
 {
 	sw_type narrow = unsigned_like(shape.type);

@@ -3,10 +3,10 @@
 
 /* reduce(inputs, inits): kept dimensions are parallel; reduced ones are REDUCED by the
  * computation's monoid if a layout can hold its terms, and the init must then be P: it counts once.
- * Of any other computation HLO knows that it is associative: every device has its block's result,
- * and reduces all of them (MERGE). Blocks, because commutative it need not be: an arg-max that
- * keeps the first of equals says which element is first only by the order in which it meets them.
- */
+ * Of any other computation HLO guarantees only that it is associative: every device computes its
+ * block's result, and reduces the results of all blocks (MERGE). The factor has blocks only,
+ * because the computation need not be commutative: an arg-max that keeps the first of equal
+ * elements depends on the order in which it meets them. */
 static void reduce(sw_rule_builder *b)
 {
 	int32_t n = b->rule->n_operands / 2, kept = 0;
@@ -34,7 +34,7 @@ static void reduce(sw_rule_builder *b)
 		sw_rule_add_linearity_all(b, SW_MONOID_BIT(monoid));
 }
 
-/* The blocks of all dimensions whose factors merge. */
+/* Return the blocks of all dimensions whose factors merge. */
 static sw_blocks merged_blocks(const sw_local_op *local)
 {
 	sw_blocks all = {.count = 1};
@@ -48,7 +48,7 @@ static sw_blocks merged_blocks(const sw_local_op *local)
 	return all;
 }
 
-/* All blocks' x, side by side along a new first dimension. */
+/* Gather every block's x, side by side along a new first dimension. */
 static sw_id gather_results(sw_local_op *local, const sw_blocks *blocks, sw_id x)
 {
 	sw_shape shape = sw_value_shape(local->out, x);
@@ -60,8 +60,9 @@ static sw_id gather_results(sw_local_op *local, const sw_blocks *blocks, sw_id x
 	return sw_blocks_gather(local, blocks, x, 0);
 }
 
-/* The blocks' results meet in the same reduction. A product's init counts once: the blocks begin
- * with one. Of a computation that is not known, HLO has init be what changes nothing. */
+/* Reduce each block, and then the results of the blocks by the same computation. A monoid's init
+ * counts once: the blocks begin with the neutral element. For a computation that is not recognised,
+ * HLO requires that the init changes nothing. */
 static sw_status local_reduce(sw_local_op *local, sw_id *results, sw_error *err)
 {
 	uint32_t n = local->op->n_operands / 2;
@@ -99,7 +100,7 @@ static sw_status local_reduce(sw_local_op *local, sw_id *results, sw_error *err)
 	return status;
 }
 
-/* Every operand and result has the dimension d of size n. */
+/* Add a parallel factor of size n in dimension d of every operand and result. */
 static void parallel_everywhere(sw_rule_builder *b, int32_t d, int64_t n)
 {
 	int32_t factor = sw_rule_add_parallel(b, n);
@@ -134,7 +135,7 @@ static void topk(sw_rule_builder *b)
 	sw_rule_place_operand(b, factor, 0, last, 1);
 }
 
-/* The first k of x along its last dimension: values and positions. */
+/* Emit the first k of x along its last dimension: values and positions. */
 static sw_status emit_topk(sw_local_op *local, sw_id x, int64_t k, sw_id results[2], sw_error *err)
 {
 	sw_shape shape = sw_value_shape(local->out, x), shapes[2];
@@ -157,7 +158,7 @@ static sw_status emit_topk(sw_local_op *local, sw_id x, int64_t k, sw_id results
 	return status;
 }
 
-/* x at the positions, along the last dimension: all others are batches. */
+/* Emit x at the positions, along the last dimension; all other dimensions are batches. */
 static sw_status emit_take(sw_local_op *local, sw_id x, sw_id positions, sw_id *result,
                            sw_error *err)
 {
@@ -211,11 +212,10 @@ static sw_status local_topk(sw_local_op *local, sw_id *results, sw_error *err)
 	return emit_take(local, candidates[1], chosen[1], &results[1], err);
 }
 
-/* ---- batch normalisation: the canonical form has none; here is what can be had of it as it stands
- * --- */
+/* ---- batch normalisation, in programs that are not canonical ---------------------------- */
 
-/* The feature dimension stands in the tensors, and is all there is in the vectors (scale, offset,
- * mean, variance). */
+/* Place the feature dimension: it is one dimension of the tensors, and the only one of the vectors
+ * (scale, offset, mean, variance). */
 static void place_feature(sw_rule_builder *b, int64_t feature)
 {
 	int32_t factor = sw_rule_add_parallel(b, sw_rule_operand_shape(b, 0).dims[feature]);
@@ -228,7 +228,7 @@ static void place_feature(sw_rule_builder *b, int64_t feature)
 		                     b->rule->result_ranks[i] == 1 ? 0 : (int32_t)feature, 1);
 }
 
-/* Statistics over all dimensions but the feature's. */
+/* Describe an op with statistics over all dimensions but the feature's. */
 static void batch_norm(sw_rule_builder *b)
 {
 	sw_rule_whole(b, "batch normalisation takes its statistics over whole dimensions");
@@ -250,8 +250,8 @@ static void batch_norm_inference(sw_rule_builder *b)
 }
 
 static const sw_rule_row rows[] = {
-	{ROW(REDUCE, reduce),
-         LOCAL(local_reduce)}, /* passes its monoid through inputs and inits together */
+	/* It passes its monoid through inputs and inits together. */
+	{ROW(REDUCE, reduce), LOCAL(local_reduce)},
 	{ROW(SORT, sort)},
 	{ROW(TOPK, topk), LOCAL(local_topk)},
 	{ROW(BATCH_NORM_GRAD, batch_norm)},

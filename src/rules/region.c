@@ -1,10 +1,11 @@
 /*
  * Regions, whose layouts the planner decides; and ops that reach outside the program, which each
- * device does whole: nobody knows what a part of them would be.
+ * device executes whole, because no partition of them is defined.
  */
 #include "rules/row.h"
 
-/* Its slices are the computation's parameters: parts of them would be another computation. */
+/* The slices of a scan are the computation's parameters: parts of them would be another
+ * computation. */
 static void scan(sw_rule_builder *b)
 {
 	sw_rule_whole(b, "the computation of a scan takes its slices whole, one after the other");
@@ -12,10 +13,11 @@ static void scan(sw_rule_builder *b)
 
 static void custom_call(sw_rule_builder *b)
 {
-	sw_rule_whole(b, "what a custom-call computes is not known: every device does the whole");
+	sw_rule_whole(
+		b, "the computation of a custom-call is unknown: every device executes it whole");
 }
 
-/* The canonical form refuses them: which devices there are is what planning decides. */
+/* The canonical form refuses collectives, because planning decides which devices there are. */
 static void collective(sw_rule_builder *b)
 {
 	sw_rule_whole(b,
@@ -29,7 +31,8 @@ static const sw_rule_row rows[] = {
 	{ROW(WHILE, sw_rule_describe_nothing)},
 	{ROW(CONDITIONAL, sw_rule_describe_nothing)},
 	{ROW(CALL, sw_rule_describe_nothing)},
-	{ROW(FUSION, sw_rule_describe_nothing)}, /* as a call; the canonical form has neither */
+	/* treated as a call; the canonical form has neither */
+	{ROW(FUSION, sw_rule_describe_nothing)},
 	{ROW(SCAN, scan)},
 	{ROW(CUSTOM_CALL, custom_call)},
 	{ROW(AFTER_ALL, sw_rule_describe_nothing)},
@@ -40,7 +43,8 @@ static const sw_rule_row rows[] = {
 	{ROW(ASYNC_DONE, sw_rule_describe_replicated)},
 	{ROW(COPY_START, sw_rule_describe_replicated)},
 	{ROW(COPY_DONE, sw_rule_describe_replicated)},
-	{ROW(TUPLE, sw_rule_describe_nothing)}, /* only in texts */
+	/* occurs only in program texts */
+	{ROW(TUPLE, sw_rule_describe_nothing)},
 	{ROW(GET_TUPLE_ELEMENT, sw_rule_describe_nothing)},
 	{ROW(ALL_GATHER, collective)},
 	{ROW(ALL_GATHER_START, collective)},

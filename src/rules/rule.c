@@ -1,4 +1,4 @@
-/* The table of rules, and the questions that need only a rule. */
+/* The table of rules, and the queries that need only a rule. */
 #include "rules/row.h"
 
 #include <assert.h>
@@ -54,7 +54,7 @@ static bool linearity_applies(const sw_rule_builder *builder, const sw_pass_row 
 	return kind == SW_KIND_FLOAT || kind == SW_KIND_COMPLEX;
 }
 
-/* Which operands a pattern names. */
+/* Return which operands a pattern names. */
 static bool *pattern_operands(const sw_rule_builder *builder, const char *pattern)
 {
 	bool *operands = SW_NEW_N(builder->arena, bool, builder->rule->n_operands);
@@ -73,8 +73,8 @@ static void add_linearities(sw_rule_builder *builder, const sw_rule_row *row)
 			continue;
 		for (int m = SW_MONOID_SUM; m <= SW_MONOID_OR; m++)
 			if (pass->monoids >> m & 1)
-				becomes[m] = pass->iterations ? sw_monoid_dual((sw_monoid)m)
-				                              : (sw_monoid)m;
+				becomes[m] = pass->reverses ? sw_monoid_dual((sw_monoid)m)
+				                            : (sw_monoid)m;
 		sw_rule_add_linearity_as(builder, pattern_operands(builder, pass->operands),
 		                         becomes);
 	}

@@ -1,6 +1,6 @@
 /*
- * Ops that rename dimensions: broadcast, transpose, reshape and what is one to the bytes, reverse;
- * and those that ask for sizes. Pure moves pass any partial value.
+ * Ops that rename dimensions: broadcast, transpose, reshape and the bitcasts that are reshapes of
+ * the bytes, reverse; and ops that return sizes. Pure moves pass any partial value.
  */
 #include "rules/row.h"
 
@@ -39,13 +39,12 @@ typedef struct flat_dim {
 	int64_t stride, size;
 } flat_dim;
 
-/* What a dimension of the operand and one of the result both cover, from the larger start to the
- * common end, is a factor: it survives. */
+/* Add a factor for the digits that a dimension of the operand and one of the result both cover,
+ * from the larger start to the common end: these digits survive. */
 static void common_digits(sw_rule_builder *b, flat_dim left, flat_dim right)
 {
-	int64_t low =
-		/* least common multiple */
-		left.stride / sw_gcd(left.stride, right.stride) * right.stride;
+	/* The least common multiple of the strides is the larger start. */
+	int64_t low = left.stride / sw_gcd(left.stride, right.stride) * right.stride;
 	int64_t high = sw_gcd(left.stride * left.size, right.stride * right.size);
 
 	if (high % low != 0)
@@ -55,7 +54,7 @@ static void common_digits(sw_rule_builder *b, flat_dim left, flat_dim right)
 	sw_rule_place_result(b, factor, 0, right.dim, low / right.stride);
 }
 
-/* Is there a dimension in which nothing survives? */
+/* Return whether there is a dimension in which no digit survives. */
 static bool loses(const sw_dim_map *maps, sw_shape shape)
 {
 	for (int32_t d = 0; d < shape.rank; d++)
@@ -64,8 +63,9 @@ static bool loses(const sw_dim_map *maps, sw_shape shape)
 	return false;
 }
 
-/* The index counts elements of the narrower type, so that elements which become several, or several
- * that become one, are digits like others: of f32[n] -> u8[n,4] the n survives. */
+/* Describe a reshape. The index counts elements of the narrower type, so that an element that
+ * becomes several, or several that become one, are digits like others: of f32[n] -> u8[n,4] the n
+ * survives. */
 static void reshape(sw_rule_builder *b)
 {
 	sw_shape left = sw_rule_operand_shape(b, 0), right = sw_rule_result_shape(b, 0);
@@ -87,8 +87,8 @@ static void reshape(sw_rule_builder *b)
 		sw_rule_whole(b, "dimensions of which a reshape leaves no digit stay whole");
 }
 
-/* A move where the type stays. Types below a byte are packed, so that one device's elements need
- * not fill bytes. */
+/* A bitcast is a pure move where the type stays. Types below a byte are packed, so that one
+ * device's elements need not fill bytes. */
 static void bitcast(sw_rule_builder *b)
 {
 	sw_type left = sw_rule_operand_shape(b, 0).type, right = sw_rule_result_shape(b, 0).type;
@@ -116,7 +116,8 @@ static void dynamic_reshape(sw_rule_builder *b)
 	sw_rule_add_linearity(b, array, SW_PASS_ANY);
 }
 
-/* The sizes are those of the shape, or nothing would be split: what is left is a reshape. */
+/* The sizes are those of the shape, since otherwise no dimension would be split: the local op is a
+ * reshape. */
 static sw_status local_dynamic_reshape(sw_local_op *local, sw_id *results, sw_error *err)
 {
 	sw_shape part = local->shapes[0];
@@ -128,7 +129,7 @@ static sw_status local_dynamic_reshape(sw_local_op *local, sw_id *results, sw_er
 	return SW_OK;
 }
 
-/* The result's dimensions are the operand's. */
+/* Add a factor that stands in dimension d of operand and result. */
 static void same_dim(sw_rule_builder *b, int32_t d, sw_exchange exchange)
 {
 	int32_t factor = sw_rule_add_parallel(b, sw_rule_result_shape(b, 0).dims[d]);
@@ -138,7 +139,7 @@ static void same_dim(sw_rule_builder *b, int32_t d, sw_exchange exchange)
 	sw_rule_place_result(b, factor, 0, d, 1);
 }
 
-/* ---- reverse: i -> N-1-i iterations each digit c into p-1-c, whatever its stride ------------- */
+/* ---- reverse: i -> N-1-i maps each digit c to p-1-c, whatever its stride ---------------- */
 
 static void reverse(sw_rule_builder *b)
 {
@@ -148,7 +149,7 @@ static void reverse(sw_rule_builder *b)
 		                                                 : SW_EXCHANGE_NONE);
 }
 
-/* Each device reverses its part and gives it to the one with all digits turned. */
+/* Each device reverses its part and sends it to the device with all digits reversed. */
 static sw_status local_reverse(sw_local_op *local, sw_id *results, sw_error *err)
 {
 	sw_blocks all = {.count = 1};
@@ -171,8 +172,8 @@ static sw_status local_reverse(sw_local_op *local, sw_id *results, sw_error *err
 
 /* ---- sizes ------------------------------------------------------------------------------ */
 
-/* A size that is known does not hang on the elements; one that is not is asked of devices that have
- * the dimension whole. */
+/* A size known at compile time does not depend on the elements; one known only at run time is
+ * computed by devices that have the dimension whole. */
 static void get_dimension_size(sw_rule_builder *b)
 {
 	sw_shape shape = sw_rule_operand_shape(b, 0);
@@ -213,9 +214,10 @@ static const sw_rule_row rows[] = {
 	{ROW(BROADCAST, broadcast), MOVE},
 	{ROW(TRANSPOSE, transpose), MOVE},
 	{ROW(RESHAPE, reshape), MOVE},
-	/* passes the array, any */
+	/* The op passes any partial array. */
 	{ROW(DYNAMIC_RESHAPE, dynamic_reshape), LOCAL(local_dynamic_reshape)},
-	{ROW(BITCAST, bitcast)}, /* passes any where the type stays */
+	/* A bitcast passes any partial value where the type stays. */
+	{ROW(BITCAST, bitcast)},
 	{ROW(BITCAST_CONVERT, bitcast)},
 	{ROW(REVERSE, reverse), LOCAL(local_reverse), MOVE},
 	{ROW(GET_DIMENSION_SIZE, get_dimension_size), LOCAL(local_dimension_size)},

@@ -1,16 +1,18 @@
 /*
- * A window that slides along one dimension: place w of window o looks at position o*stride +
+ * A window that slides along one dimension: place w of window o covers position o*stride +
  * w*rhs_dilate - pad_low, and element i of the input stands at position i*lhs_dilate. The input can
- * be split together with either of two things: the windows   block c of the output needs what its
- * windows look at the places    block c of a kernel that is as large as the input (the gradient
- * with respect to a kernel), or of a window that takes in everything, needs what its places look
- * at; all blocks together make a sum, or a maximum Both are one reach: block c needs the positions
- * from c steps on, and a halo where they leave its own block of the input.
+ * be split together with either of two things:
+ *   the windows   block c of the output needs the positions that its windows cover
+ *   the places    block c of a kernel that is as large as the input (the gradient with respect to a
+ *                 kernel), or of a window that covers the whole input, needs the positions that its
+ *                 places cover; all blocks together make a sum, or a maximum
+ * Both are one reach: block c needs the positions from c steps on, and a halo where they leave its
+ * own block of the input.
  */
 #include "rules/row.h"
 
-/* What block c of `blocks` looks at with so many windows and places. A reversed kernel has its
- * first block at the far end. */
+/* Return the positions that block c of `blocks` covers with this many windows and places. A
+ * reversed kernel has its first block at the far end. */
 static sw_reach reach_of(const sw_window_dim *w, int64_t windows, int64_t places, int64_t blocks)
 {
 	bool by_places = places < w->size;
@@ -29,12 +31,12 @@ static sw_reach reach_of(const sw_window_dim *w, int64_t windows, int64_t places
 	return reach;
 }
 
-/* A split of the input with the windows or with the places into as many blocks as there can be. */
+/* A split of the input with the windows, or with the places, into as many blocks as possible. */
 typedef struct slide {
 	int64_t size; /* blocks */
 	/* by how many positions the other side is longer or shorter than the input */
 	int64_t drift;
-	/* no block looks into another one, nor will any other digits of the same size */
+	/* no block looks into another one, nor does any other digit of the same size */
 	bool contained;
 } slide;
 
@@ -53,9 +55,9 @@ static slide slide_with(const sw_window_dim *w, int64_t input, int64_t output, b
 	};
 }
 
-/* Are all positions that windows look at within a dimension's length of it? Else there is little to
- * share, and blocks far away to ask. */
-static bool stays_near(const sw_window_dim *w, int64_t input, int64_t output)
+/* Return whether all positions that windows cover lie within one length of the dimension from it.
+ * Otherwise there is little to share, and blocks far away would be needed. */
+static bool within_one_length(const sw_window_dim *w, int64_t input, int64_t output)
 {
 	int64_t positions;
 
@@ -71,7 +73,7 @@ int32_t sw_rule_add_slide(sw_rule_builder *builder, const sw_window_dim *w, int6
 {
 	if (input < 2 || output == 0)
 		return -1;
-	if (!stays_near(w, input, output)) {
+	if (!within_one_length(w, input, output)) {
 		sw_rule_whole(builder,
 		              "a window that reaches far beyond its dimension keeps it whole");
 		return -1;

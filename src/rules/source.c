@@ -1,6 +1,6 @@
 /*
- * Sources. Any part of an iota or a constant can be had without communication: each dimension is
- * PARALLEL, with no operand. Parameters: the planner decides.
+ * Sources. Any part of an iota or a constant can be made without communication: each dimension is
+ * PARALLEL, with no operand. The planner decides the layouts of parameters.
  */
 #include "rules/row.h"
 
@@ -16,7 +16,7 @@ static void free_dims(sw_rule_builder *b)
 
 /* ---- iota ------------------------------------------------------------------------------- */
 
-/* Puts a digit back into the index: i -> (i / t) * (t*p) + c * t + i mod t; i < extent. */
+/* Put a digit back into the index: i -> (i / t) * (t*p) + c * t + i mod t; i < extent. */
 static sw_id insert_digit(sw_local_op *local, sw_id index, sw_digit digit, int64_t extent)
 {
 	sw_program *out = local->out;
@@ -46,14 +46,15 @@ sw_id sw_local_positions(sw_local_op *local, const sw_layout *layout, int32_t di
 	sw_id index = sw_emit_iota(local->out, local->computation,
 	                           sw_build_shape(local->out, type, &extent, 1), 0);
 
-	while (n-- > 0) { /* ascending */
+	/* The digits are put back in ascending order. */
+	while (n-- > 0) {
 		index = insert_digit(local, index, digits[n], extent);
 		extent *= digits[n].size;
 	}
 	return index;
 }
 
-/* Counts along the split dimension in integers, then converts and broadcasts. */
+/* Count along the split dimension in integers, then convert and broadcast. */
 static sw_status local_iota(sw_local_op *local, sw_id *results, sw_error *err)
 {
 	sw_shape whole = sw_local_result_whole(local, 0), part = local->shapes[0];
@@ -83,7 +84,7 @@ static bool is_splat(sw_literal literal)
 	       memcmp(literal.data, (const char *)literal.data + one, bytes - one) == 0;
 }
 
-/* A splat is broadcast from one element, anything else cut out of the whole. */
+/* A splat is broadcast from one element; any other constant is cut out of the whole. */
 static sw_status local_constant(sw_local_op *local, sw_id *results, sw_error *err)
 {
 	sw_literal literal = local->op->attrs->constant;

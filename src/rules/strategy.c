@@ -1,4 +1,4 @@
-/* Strategies: what each atom does in an op, the layouts that follow, and back. */
+/* Strategies: the choice of each atom in an op, the layouts that follow, and the inverse. */
 #include "rules/row.h"
 
 #include <string.h>
@@ -7,7 +7,8 @@ sw_strategy sw_strategy_none(const sw_atoms *atoms)
 {
 	sw_strategy strategy;
 
-	memset(&strategy, 0, sizeof(strategy)); /* padding too: strategies may be hashed as bytes */
+	/* The padding is cleared too, because strategies may be hashed as bytes. */
+	memset(&strategy, 0, sizeof(strategy));
 	strategy.n = atoms->n;
 	return strategy;
 }
@@ -76,8 +77,8 @@ bool sw_strategy_exchanges(const sw_rule *rule, const sw_strategy *strategy)
 
 /* ---- the layouts that follow ------------------------------------------------------------ */
 
-/* Do the digits [t, t*p) and [u, u*q) of a factor nest: one lies above the other and what is
- * between divides. */
+/* Return whether the digits [t, t*p) and [u, u*q) of a factor nest: one lies above the other, and
+ * the distance between them divides. */
 static bool digits_nest(int64_t t, int64_t p, int64_t u, int64_t q)
 {
 	return t >= u ? t % (u * q) == 0 : u % (t * p) == 0;
@@ -106,7 +107,8 @@ static bool choice_possible(const sw_rule *rule, const sw_atoms *atoms, const sw
 	return true;
 }
 
-/* Blocks only: above every digit is the top, or another digit. */
+/* Return whether a digit of a factor that has blocks only is one: above it lies the top, or another
+ * digit. */
 static bool digit_tiles(const sw_rule *rule, const sw_atoms *atoms, const sw_strategy *strategy,
                         int32_t a)
 {
@@ -138,7 +140,7 @@ static bool find_factor(const sw_rule *rule, bool result, int32_t index, int32_t
 	return true;
 }
 
-/* False: the value has another monoid already. */
+/* Make the atom P; return false if the value has another monoid already. */
 static bool make_partial(sw_layout *layout, int32_t a, sw_monoid monoid)
 {
 	if (layout->monoid != SW_MONOID_NONE && layout->monoid != monoid)
@@ -211,7 +213,8 @@ static bool has_factor(const sw_rule *rule, int32_t operand, int32_t factor)
 	return sw_rule_dim_with(rule, false, operand, factor, &stride) >= 0;
 }
 
-/* The digits of one factor that devices hold of an operand: by choice, or to be streamed. */
+/* Return whether devices hold a digit of the factor in an operand, by choice or to be streamed, and
+ * its stride. */
 static bool operand_digit(const sw_rule *rule, const sw_choice *choice, int32_t operand,
                           int32_t factor, int64_t *stride)
 {
@@ -248,7 +251,8 @@ bool sw_strategy_panels(const sw_rule *rule, const sw_atoms *atoms, const sw_str
 	return lowest % panels->count == 0;
 }
 
-/* Everything streamed is streamed over one factor, by an operand that lacks what was chosen. */
+/* Return whether the streaming is possible: everything streamed is streamed over one factor, by an
+ * operand that lacks the chosen factor. */
 static bool streams_possible(const sw_rule *rule, const sw_atoms *atoms,
                              const sw_strategy *strategy)
 {
@@ -316,8 +320,8 @@ static bool match_split(const sw_rule *rule, const sw_dim_map *map, sw_state sta
 	return false;
 }
 
-/* The first linearity that makes the results P(monoid); operand >= 0: the first that has the
- * operand where that is P(monoid). */
+/* Choose the first linearity that makes the results P(monoid); operand >= 0: the first that has the
+ * operand and takes P(monoid) of it. */
 static bool match_linearity(const sw_rule *rule, int32_t operand, sw_monoid monoid,
                             sw_choice *choice)
 {
@@ -337,7 +341,7 @@ static bool match_linearity(const sw_rule *rule, int32_t operand, sw_monoid mono
 	return false;
 }
 
-/* The only factor reduced by the monoid, -1 if there is none or more than one. */
+/* Return the only factor reduced by the monoid, -1 if there is none or more than one. */
 static int32_t only_reduced(const sw_rule *rule, sw_monoid monoid)
 {
 	int32_t found = -1;
@@ -357,27 +361,29 @@ void sw_rule_match(const sw_rule *rule, const sw_atoms *atoms, bool result, int3
 {
 	const sw_dim_map *maps = result ? rule->results[index] : rule->operands[index];
 	int32_t reduced = result ? only_reduced(rule, layout->monoid) : -1;
-	/* digits above it are taken */
-	int64_t room = reduced >= 0 ? rule->factors[reduced].size : 1;
+	/* the stride below which digits of the reduced factor are still free */
+	int64_t free_below = reduced >= 0 ? rule->factors[reduced].size : 1;
 
 	*strategy = sw_strategy_none(atoms);
 	for (int32_t a = 0; a < atoms->n; a++) {
 		sw_state state = layout->state[a];
 		int64_t p = atoms->size[a];
-		bool had = true;
+		bool possible = true;
 		if (!(*mask >> a & 1))
 			continue;
 		if (state.kind == SW_STATE_S) {
-			had = match_split(rule, &maps[state.dim], state, p, &strategy->atom[a]);
-		} else if (state.kind == SW_STATE_P && reduced >= 0 && room % p == 0) {
-			room /= p;
-			strategy->atom[a] = (sw_choice){
-				.kind = SW_CHOICE_SPLIT, .index = (int16_t)reduced, .stride = room};
+			possible =
+				match_split(rule, &maps[state.dim], state, p, &strategy->atom[a]);
+		} else if (state.kind == SW_STATE_P && reduced >= 0 && free_below % p == 0) {
+			free_below /= p;
+			strategy->atom[a] = (sw_choice){.kind = SW_CHOICE_SPLIT,
+			                                .index = (int16_t)reduced,
+			                                .stride = free_below};
 		} else if (state.kind == SW_STATE_P) {
-			had = match_linearity(rule, result ? -1 : index, layout->monoid,
-			                      &strategy->atom[a]);
+			possible = match_linearity(rule, result ? -1 : index, layout->monoid,
+			                           &strategy->atom[a]);
 		}
-		if (!had)
+		if (!possible)
 			*mask &= ~(1u << a);
 	}
 }

@@ -1,18 +1,19 @@
 /*
  * Local ops as loops over panels (looped SUMMA). A factor over which an op sums is cut by one more
- * digit, below all that devices hold: the iteration. Iteration t takes the operands' elements whose
- * digit is t, gathers those that are streamed, and adds the op's result to what there is. It is the
- * time atom of the design, on a contraction: partial sums over time, summed as they come.
+ * digit, below all digits that devices hold: the iteration. Iteration t takes the operands'
+ * elements whose digit is t, gathers those that are streamed, and adds the op's result to the
+ * running sum. In the terms of the design this is the time atom on a contraction: partial sums over
+ * time, added up in every iteration.
  */
 #include "rules/row.h"
 
 typedef struct stream {
 	sw_local_op *local;
 	sw_panels panels;
-	sw_type type; /* in which is summed */
+	sw_type type; /* of the running sum */
 } stream;
 
-/* The atoms over which the operand is streamed. */
+/* Return the atoms over which the operand is streamed. */
 static uint32_t streamed_atoms(const stream *s, int32_t operand, int32_t dim)
 {
 	uint32_t mask = sw_layout_split_atoms(&s->local->operands[operand], dim);
@@ -23,7 +24,8 @@ static uint32_t streamed_atoms(const stream *s, int32_t operand, int32_t dim)
 	return mask;
 }
 
-/* The elements whose digit is `iteration`: of [before, iterations, after] one. */
+/* Take the elements whose digit is `iteration`: one of the middle dimension of [before, iterations,
+ * after]. */
 static sw_id take_iteration(const stream *s, int32_t body, sw_id x, int32_t dim, sw_id iteration)
 {
 	sw_program *out = s->local->out;
@@ -44,7 +46,8 @@ static sw_id take_iteration(const stream *s, int32_t body, sw_id x, int32_t dim,
 	return sw_emit_reshape(out, body, x, left, shape.rank);
 }
 
-/* With the iteration's digit gone, the digits above it have a smaller stride. */
+/* Gather the panel of an operand. With the iteration's digit gone, the digits above it have a
+ * smaller stride. */
 static sw_id gather_panel(const stream *s, sw_coordinates *body, int32_t operand, sw_id x,
                           int32_t dim)
 {
@@ -68,7 +71,7 @@ static sw_id gather_panel(const stream *s, sw_coordinates *body, int32_t operand
 	return sw_lower_move(body, whole, &layout, &gather, x);
 }
 
-/* Sums of halves are taken in f32: a iteration more must not be a rounding more. */
+/* Sums of short floats are taken in f32, so that one more iteration is not one more rounding. */
 static sw_type sum_type(sw_type type)
 {
 	return sw_type_kind_of(type) == SW_KIND_FLOAT && sw_type_bytes(type) < 4 ? SW_F32 : type;
@@ -79,7 +82,7 @@ static sw_id converted(sw_program *out, int32_t c, sw_id x, sw_type type)
 	return sw_value_shape(out, x).type == type ? x : sw_emit_convert(out, c, x, type);
 }
 
-/* Parameters: the iteration, the operands, the sum. */
+/* Add the parameters of the loop: the iteration, the operands, the sum. */
 static sw_id *loop_parameters(const stream *s, int32_t c, sw_shape sum)
 {
 	sw_program *out = s->local->out;

@@ -1,14 +1,14 @@
 /*
  * reduce-window and select-and-scatter. A window that slides along a dimension needs a halo of it
- * (slide.c); one that takes in all that comes before its place, or after it, is a running total: a
- * scan.
+ * (slide.c); a window that covers everything before its place, or everything after it, is a running
+ * total: a scan.
  */
 #include "rules/row.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* The windows of the op as a list to change, which the local op then has. */
+/* Give the local op its own list of windows, which may be changed. */
 static sw_window_dim *own_windows(sw_local_op *local)
 {
 	sw_window *window = &local->attrs.window.window;
@@ -21,7 +21,8 @@ static sw_window_dim *own_windows(sw_local_op *local)
 
 /* ---- reduce-window(inputs, inits): rules ------------------------------------------------ */
 
-/* 1: each window is all up to its place; -1: all from its place on; 0: neither. */
+/* Return 1 if each window covers everything up to its place, -1 if it covers everything from its
+ * place on, 0 otherwise. */
 static int scan_direction(const sw_window_dim *w, int64_t n)
 {
 	if (w->stride != 1 || w->lhs_dilate != 1 || w->rhs_dilate != 1 || w->size < n ||
@@ -32,7 +33,7 @@ static int scan_direction(const sw_window_dim *w, int64_t n)
 	return w->pad_high == w->size - 1 && w->pad_low == 0 ? -1 : 0;
 }
 
-/* NONE too if there are several inputs. */
+/* Return the monoid of the window's computation; NONE also if there are several inputs. */
 static sw_monoid window_monoid(const sw_program *program, const sw_op *op)
 {
 	return op->n_operands == 2 ? sw_computation_monoid(program, op->called[0]) : SW_MONOID_NONE;
@@ -46,7 +47,8 @@ static bool only_window(const sw_window *window, int32_t d)
 	return true;
 }
 
-/* Totals of blocks take the elements in another order than a window of several dimensions does. */
+/* Add a factor that scans. The totals of blocks combine the elements in another order than a window
+ * of several dimensions does, which is allowed only if the computation commutes. */
 static int32_t add_scan(sw_rule_builder *b, int32_t d, int64_t n)
 {
 	if (!window_monoid(b->program, b->op) && !only_window(&b->op->attrs->window.window, d)) {
@@ -95,12 +97,12 @@ typedef struct reduction {
 	sw_local_op *local;
 	int32_t n;       /* inputs */
 	sw_id *operands; /* inputs, then inits */
-	sw_id *neutral;  /* per input: what changes no window that it is added to */
+	sw_id *neutral;  /* per input: the value that changes no window to which it is added */
 	sw_window_dim *windows;
 } reduction;
 
-/* An unknown computation is one with a neutral element by HLO's definition, and that is the init.
- */
+/* By HLO's definition a computation that is not recognised has a neutral element, which is the
+ * init. */
 static void find_neutral(reduction *r)
 {
 	sw_local_op *local = r->local;
@@ -115,7 +117,7 @@ static void find_neutral(reduction *r)
 	}
 }
 
-/* What this device's block comes to along d: one row per input. */
+/* Reduce this device's block along d: one row per input. */
 static sw_status block_totals(const reduction *r, int32_t d, sw_id *totals, sw_error *err)
 {
 	sw_local_op *local = r->local;
@@ -143,7 +145,7 @@ static sw_status block_totals(const reduction *r, int32_t d, sw_id *totals, sw_e
 	return status;
 }
 
-/* Rows of blocks that do not come before this one (after it: direction -1) become neutral. */
+/* Make the rows of blocks that do not come before this one (after it: direction -1) neutral. */
 static sw_id mask_totals(sw_local_op *local, const sw_blocks *blocks, sw_id x, int64_t d,
                          int direction, sw_id neutral)
 {
@@ -160,8 +162,8 @@ static sw_id mask_totals(sw_local_op *local, const sw_blocks *blocks, sw_id x, i
 	return sw_emit_select(out, c, counts, x, sw_local_scalar_like(local, x, neutral));
 }
 
-/* A scan: the totals of the blocks before this one stand in front of it as rows, and the op runs
- * on; emit_and_keep_rows drops theirs. */
+/* A scan: put the totals of the blocks before this one in front of it as rows, and run the op on
+ * all rows; emit_and_keep_rows drops the rows of the totals. */
 static sw_status add_totals(const reduction *r, int32_t d, int direction, sw_error *err)
 {
 	sw_local_op *local = r->local;
@@ -185,8 +187,8 @@ static sw_status add_totals(const reduction *r, int32_t d, int direction, sw_err
 	return status;
 }
 
-/* Each windowed dimension in turn. */
-static sw_status reach_out(const reduction *r, sw_error *err)
+/* Fetch the rows of other blocks, one windowed dimension after the other. */
+static sw_status fetch_rows(const reduction *r, sw_error *err)
 {
 	sw_local_op *local = r->local;
 	sw_shape whole = sw_local_operand_whole(local, 0);
@@ -207,13 +209,13 @@ static sw_status reach_out(const reduction *r, sw_error *err)
 	return status;
 }
 
-/* The local op gives the rows that a scan added, too: they are dropped. */
+/* Emit the op; its result includes the rows that a scan added, which are dropped. */
 static sw_status emit_and_keep_rows(const reduction *r, sw_id *results, sw_error *err)
 {
 	sw_local_op *local = r->local;
 	sw_shape wanted = local->shapes[0], whole = sw_local_operand_whole(local, 0);
 	sw_shape given = sw_build_shape(local->out, wanted.type, wanted.dims, wanted.rank);
-	/* fresh */
+	/* a fresh list, which may be changed */
 	int64_t *dims = (int64_t *)given.dims, start[SW_MAX_RANK] = {0}, limit[SW_MAX_RANK];
 	bool more = false;
 
@@ -246,31 +248,31 @@ static sw_status local_reduce_window(sw_local_op *local, sw_id *results, sw_erro
 
 	memcpy(r.operands, local->in->operands, sizeof(sw_id) * (size_t)(2 * n));
 	find_neutral(&r);
-	sw_status status = reach_out(&r, err);
+	sw_status status = fetch_rows(&r, err);
 	return status == SW_OK ? emit_and_keep_rows(&r, results, err) : status;
 }
 
 /* ---- select-and-scatter(operand, source, init): rules ----------------------------------- */
 
-/* A NaN that no machine makes by itself (quiet, with the next bit set and no other), as bits: what
- * stands outside the operand. */
-typedef struct outsider {
+/* A NaN that no machine makes by itself (quiet, with the next bit set and no other), as bits: the
+ * mark of elements outside the operand. */
+typedef struct outside_mark {
 	sw_type type, bits;
 	uint64_t pattern;
-} outsider;
+} outside_mark;
 
-static const outsider outsiders[] = {
+static const outside_mark outside_marks[] = {
 	{SW_F32, SW_U32, 0x7fe00000},
 	{SW_F64, SW_U64, 0x7ffc000000000000},
 	{SW_BF16, SW_U16, 0x7fe0},
 	{SW_F16, SW_U16, 0x7f00},
 };
 
-static const outsider *outsider_of(sw_type type)
+static const outside_mark *outside_mark_of(sw_type type)
 {
-	for (size_t i = 0; i < SW_COUNT(outsiders); i++)
-		if (outsiders[i].type == type)
-			return &outsiders[i];
+	for (size_t i = 0; i < SW_COUNT(outside_marks); i++)
+		if (outside_marks[i].type == type)
+			return &outside_marks[i];
 	return NULL;
 }
 
@@ -288,13 +290,13 @@ static const char *no_halo(const sw_rule_builder *b, const sw_window_dim *w, int
 		       "its dimensions whole";
 	if (w->lhs_dilate != 1 || w->rhs_dilate != 1)
 		return "a dilated select-and-scatter keeps its dimensions whole";
-	if (looks_outside(w, input, output) && !outsider_of(sw_rule_operand_shape(b, 0).type))
+	if (looks_outside(w, input, output) && !outside_mark_of(sw_rule_operand_shape(b, 0).type))
 		return "a padded select-and-scatter of numbers without NaN keeps its dimensions "
 		       "whole";
 	return NULL;
 }
 
-/* The operand only says where; sums pass source and init. */
+/* The operand only selects positions; sums pass source and init. */
 static void select_and_scatter(sw_rule_builder *b)
 {
 	sw_shape input = sw_rule_operand_shape(b, 0), output = sw_rule_operand_shape(b, 1);
@@ -318,7 +320,7 @@ static void select_and_scatter(sw_rule_builder *b)
 /* ---- select-and-scatter: the local op --------------------------------------------------- */
 
 /* One dimension: block c has n rows of the operand and m of the source, and works on windows [first
- * + c*m, + count), which cover its rows and are all those that touch them. */
+ * + c*m, + count), which cover its rows and include all windows that touch them. */
 typedef struct span {
 	bool reaches;
 	sw_blocks blocks;
@@ -372,14 +374,15 @@ static sw_id bitcast(sw_program *out, int32_t c, sw_id x, sw_type type)
 	                          .n_results = 1});
 }
 
-static sw_id outside_bits(sw_program *out, int32_t c, const outsider *mark)
+static sw_id outside_bits(sw_program *out, int32_t c, const outside_mark *mark)
 {
 	return sw_emit_scalar(out, c, mark->bits, (double)mark->pattern);
 }
 
-/* (kept, next) -> does `kept` stay selected: as `select` says, but nothing inside gives way to what
- * stands outside, which gives way to all. Ties, infinities and other NaNs are as they were. */
-static int32_t select_inside(sw_local_op *local, int32_t select, const outsider *mark)
+/* Write (kept, next) -> whether `kept` stays selected: as `select` decides, except that an element
+ * inside never gives way to one outside, and one outside gives way to every other. Ties, infinities
+ * and other NaNs are unchanged. */
+static int32_t select_inside(sw_local_op *local, int32_t select, const outside_mark *mark)
 {
 	sw_program *out = local->out;
 	int32_t c = sw_build_computation(out, "select_inside");
@@ -403,13 +406,13 @@ static int32_t select_inside(sw_local_op *local, int32_t select, const outsider 
 	return c;
 }
 
-/* What stands outside the operand where windows of the op look there; the local select then knows
- * it. */
+/* Return the mark of elements outside the operand where windows of the op look there; the local
+ * select then recognises it. */
 static sw_id outside_operand(sw_local_op *local, const span *spans)
 {
 	sw_shape operand = sw_local_operand_whole(local, 0),
 		 source = sw_local_operand_whole(local, 1);
-	const outsider *mark = outsider_of(operand.type);
+	const outside_mark *mark = outside_mark_of(operand.type);
 	bool looks = false;
 
 	for (int32_t d = 0; d < operand.rank; d++)
@@ -422,7 +425,7 @@ static sw_id outside_operand(sw_local_op *local, const span *spans)
 	               outside_bits(local->out, local->computation, mark), mark->type);
 }
 
-/* Sources of windows that the op does not have. */
+/* Return the source values of windows that the op does not have. */
 static sw_id outside_source(sw_local_op *local)
 {
 	sw_monoid monoid = sw_computation_monoid(local->in->program, local->op->called[1]);
@@ -432,7 +435,7 @@ static sw_id outside_source(sw_local_op *local)
 	return sw_emit_identity(local->out, local->computation, local->shapes[0].type, monoid);
 }
 
-/* All rows and sources of the span's windows, as if they were the whole. */
+/* Fetch all rows and sources of the span's windows, as if they were the whole. */
 static void fetch_span(sw_local_op *local, const span *s, int32_t d, sw_id *operands,
                        const sw_id *outside, sw_window_dim *w)
 {
@@ -460,7 +463,8 @@ static sw_id cut_own_rows(sw_local_op *local, const span *s, int32_t d, sw_id x)
 	                     s->n - s->m * w->stride, s->n);
 }
 
-/* What is scattered to rows of other blocks is scattered there as well, by them. */
+/* Each block scatters also the sources of other blocks' windows that touch its rows, so that no
+ * scattered value is sent. */
 static sw_status local_select_and_scatter(sw_local_op *local, sw_id *results, sw_error *err)
 {
 	int32_t rank = local->shapes[0].rank;

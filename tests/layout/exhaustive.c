@@ -4,7 +4,8 @@
 
 /* ---- the graph -------------------------------------------------------------------------- */
 
-/* TO_PARTIAL may act on any atom here; which ones a path may use depends on its ends. */
+/* List the moves from a layout. TO_PARTIAL may act on any atom here; the atoms on which a path may
+ * use it depend on the path's ends. */
 static void list_edges(layout_graph *graph, int32_t from)
 {
 	const sw_layout *before = &graph->all.data[from];

@@ -1,7 +1,7 @@
 /*
- * exhaustive: the cheapest path by Dijkstra over ALL layouts of a small tensor and all moves
- * between them, on any set of atoms. Written from the definitions of layout.h; shares nothing with
- * the search that it judges.
+ * exhaustive: the cheapest path by Dijkstra's algorithm over ALL layouts of a small tensor and all
+ * moves between them, on any set of atoms. Written from the definitions of layout.h; it shares no
+ * code with the search that it tests.
  */
 #ifndef SW_TESTS_EXHAUSTIVE_H
 #define SW_TESTS_EXHAUSTIVE_H
@@ -27,11 +27,13 @@ typedef struct layout_graph {
 void layout_graph_init(layout_graph *graph, const sw_atoms *atoms, sw_shape shape,
                        sw_monoid monoid);
 void layout_graph_clear(layout_graph *graph);
-/* Picoseconds, unrounded; INFINITY: no path. from and to: places in graph->all. */
+/* Return picoseconds, unrounded; INFINITY: there is no path. from and to are places in
+ * graph->all. */
 double cheapest_ps(const layout_graph *graph, const sw_redistribution *how, int32_t from,
                    int32_t to);
 
-/* What one move costs by the words of layout.h; INFINITY where it breaks the memory bound. */
+/* Return the cost of one move as layout.h defines it; INFINITY where it exceeds the memory
+ * bound. */
 double step_ps(const sw_redistribution *how, sw_shape shape, const sw_layout *before,
                const sw_move *move);
 

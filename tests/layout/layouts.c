@@ -85,14 +85,14 @@ char *describe(const sw_atoms *atoms, sw_shape shape, const sw_layout *from, con
 	return text.data;
 }
 
-/* ---- what a move is --------------------------------------------------------------------- */
+/* ---- the definition of a move ----------------------------------------------------------- */
 
 static bool same_state(sw_state a, sw_state b)
 {
 	return a.kind == b.kind && a.dim == b.dim && a.stride == b.stride;
 }
 
-/* Can the digits of `before` and those that `after` gives to the mask stand beside one another? */
+/* Return whether the digits of `before` nest with those that `after` gives to the mask. */
 static bool digits_apart(const sw_layout *before, const sw_layout *after, uint32_t mask,
                          const sw_atoms *atoms)
 {
@@ -111,7 +111,8 @@ static bool digits_apart(const sw_layout *before, const sw_layout *after, uint32
 	return true;
 }
 
-/* Gives every changed atom's state a new place among the changed atoms of its size. */
+/* Assign the state of every changed atom to a changed atom of its size that ends with this
+ * state. */
 static bool match_states(const sw_atoms *atoms, const sw_layout *before, const sw_layout *after,
                          uint32_t mask, sw_move *move)
 {
@@ -233,7 +234,7 @@ static double identity(sw_monoid monoid)
 	return monoid == SW_MONOID_MAX ? -1e300 : 0;
 }
 
-/* Term k of n of a value; all combined give the value exactly (small whole numbers). */
+/* Return term k of n of a value; all terms combine exactly to the value (small whole numbers). */
 static double term(double value, int64_t k, int64_t n, uint64_t seed, uint64_t element,
                    sw_monoid monoid)
 {
@@ -312,8 +313,8 @@ bool parts_match(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
 
 /* ---- moves on data ---------------------------------------------------------------------- */
 
-/* Position in [member][rest] of every element of local data seen as factors: the atoms' factors
- * lead, in the order of the atoms, the rest follows as it is. */
+/* Return the position in [member][rest] of every element of local data seen as factors: the factors
+ * of the atoms come first, in the order of the atoms, and the rest follows unchanged. */
 static int64_t *leading_positions(const factors *f, int64_t elements)
 {
 	int32_t order[MAX_FACTORS], n = 0;
@@ -381,7 +382,7 @@ static void permute_parts(const sw_atoms *atoms, const sw_move *move, double **o
 	sw_arena_clear(&arena);
 }
 
-/* What member m of a group has afterwards, given what all members have (already brought forward
+/* Compute the result of member m of a group from the data of all members (already brought forward
  * where digits are sent). */
 static void exchange(sw_move_kind kind, sw_monoid monoid, double **group, int64_t size, int64_t m,
                      int64_t local, int64_t after, double *result)

@@ -1,6 +1,6 @@
 /*
- * layouts: what the tests of layout share: shapes, all valid layouts of a tensor, an independent
- * account of what a move is and costs, and moves carried out on real data.
+ * layouts: helpers that the tests of layout share: shapes, all valid layouts of a tensor, an
+ * independent definition of a move and of its cost, and moves carried out on real data.
  */
 #ifndef SW_TESTS_LAYOUTS_H
 #define SW_TESTS_LAYOUTS_H
@@ -14,20 +14,20 @@ sw_shape parse_shape(const char *text, int64_t *dims); /* "4,6" */
 sw_atoms parse_atoms(const char *text);                /* "2,2,3" */
 
 typedef SW_VEC(sw_layout) layout_list;
-/* Every valid layout; with P states where monoid is not NONE. */
+/* List every valid layout, with P states where monoid is not NONE. */
 void list_layouts(const sw_atoms *atoms, sw_shape shape, sw_monoid monoid, layout_list *list);
 
-/* "[S0 B] -> [B B]" for messages; freed by free(). */
+/* Return "[S0 B] -> [B B]" for messages; the caller frees it with free(). */
 char *describe(const sw_atoms *atoms, sw_shape shape, const sw_layout *from, const sw_layout *to);
 
-/* The atoms of the move of this kind that leads from one layout to the other; 0 if there is none.
- * Written from the definitions alone. `partial`: the atoms that TO_PARTIAL may act on. PERMUTE
- * fills *move (which may be NULL). */
+/* Return the atoms of the move of this kind that leads from one layout to the other; 0 if there is
+ * none. Written from the definitions alone. `partial`: the atoms on which TO_PARTIAL may act.
+ * PERMUTE fills *move (which may be NULL). */
 uint32_t classify_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *before,
                        const sw_layout *after, sw_move_kind kind, uint32_t partial, sw_move *move);
 
-/* Local work of a move: bytes touched by its slice or transposes, and how many of these there are
- * (TO_PARTIAL counts as none: it mostly makes neutral values). */
+/* Local work of a move: the bytes touched by its slice or transposes, and their number (TO_PARTIAL
+ * counts as none: it mostly makes neutral values). */
 typedef struct touches {
 	int64_t bytes, peak; /* peak: operand and result of the largest transpose */
 	int n;
@@ -35,7 +35,7 @@ typedef struct touches {
 touches local_touches(const sw_atoms *atoms, sw_shape shape, const sw_layout *before,
                       const sw_move *move);
 
-/* One part per device. The value's terms are made from the whole and a seed. */
+/* One part per device. The terms of the value are made from the whole and a seed. */
 typedef struct parts {
 	int64_t n, local; /* devices, elements of each */
 	double **data;
@@ -43,10 +43,10 @@ typedef struct parts {
 parts make_parts(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
                  const double *whole, uint64_t seed, sw_monoid monoid);
 void free_parts(parts *p);
-/* Carries a move out with the steps of the lowering. */
+/* Carry out a move with the steps of the lowering. */
 void apply_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *before, const sw_move *move,
                 sw_monoid monoid, parts *p);
-/* Do the parts, their terms combined, make up the whole? */
+/* Return whether the parts, with their terms combined, make up the whole. */
 bool parts_match(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout, const parts *p,
                  const double *whole, sw_monoid monoid);
 

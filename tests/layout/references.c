@@ -7,7 +7,7 @@ typedef struct walk {
 	sw_shape shape;
 	const sw_layout *from, *to;
 	sw_layout at;
-	double ps; /* INFINITY: something was not possible */
+	double ps; /* INFINITY: some step was not possible */
 } walk;
 
 static bool same(sw_state a, sw_state b)
@@ -26,7 +26,7 @@ static uint32_t partial_targets(const walk *w)
 	return sw_layout_partial_atoms(w->to) & ~sw_layout_partial_atoms(w->from);
 }
 
-/* Nothing to do is possible. */
+/* Make a move; a step that changes nothing costs nothing. */
 static void step(walk *w, sw_move_kind kind, sw_layout after)
 {
 	sw_move move;
@@ -41,7 +41,7 @@ static void step(walk *w, sw_move_kind kind, sw_layout after)
 	w->at = after;
 }
 
-/* Atoms that are in one kind and change to the other in the end; 3 is any. */
+/* Return the atoms that are in one kind of state and end in the other; 3 is any kind. */
 static uint32_t bound_for(const walk *w, int begins, int ends)
 {
 	uint32_t mask = 0;
@@ -97,7 +97,7 @@ static void one_move(walk *w)
 	w->ps = least;
 }
 
-static void by_way_of_b(walk *w)
+static void through_b(walk *w)
 {
 	uint32_t stay = bound_for(w, SW_STATE_P, 3);
 	step(w, SW_MOVE_ALL_REDUCE, with_b(w, stay));
@@ -121,8 +121,8 @@ static void kind_by_kind(walk *w, int order)
 		to_target(w, orders[order][k]);
 }
 
-/* The atoms of the mask on the first places in the dimension that suit the rest of `layout` and,
- * for an all-to-all, of w->at. */
+/* Put the atoms of the mask in the first places of the dimension that fit beside the rest of
+ * `layout` and, for an all-to-all, beside w->at. */
 static bool place(const walk *w, sw_layout *layout, uint32_t mask, int32_t dim)
 {
 	const sw_atoms *atoms = w->how->atoms;
@@ -152,7 +152,7 @@ static bool place(const walk *w, sw_layout *layout, uint32_t mask, int32_t dim)
 	return true;
 }
 
-/* Is each digit that the target has on `mask` free beside all that w->at has? */
+/* Return whether each digit that the target has on `mask` nests with those of w->at. */
 static bool fits(const walk *w, uint32_t mask, sw_move_kind kind)
 {
 	sw_layout after = with_targets(w, mask);
@@ -175,7 +175,8 @@ static void autoddl(walk *w, int32_t dim, bool slice_last)
 		w->ps = INFINITY;
 	step(w, SW_MOVE_REDUCE_SCATTER, after);
 	uint32_t move = bound_for(w, SW_STATE_S, SW_STATE_S);
-	if (move && !fits(w, move, SW_MOVE_ALL_TO_ALL)) { /* out of the way first */
+	/* The digits that exclude others are moved first. */
+	if (move && !fits(w, move, SW_MOVE_ALL_TO_ALL)) {
 		after = w->at;
 		if (!place(w, &after, bound_for(w, SW_STATE_S, 3), dim))
 			w->ps = INFINITY;
@@ -194,7 +195,7 @@ double reference_ps(const sw_redistribution *how, sw_shape shape, const sw_layou
 	if (which == 0)
 		one_move(&w);
 	else if (which == 1)
-		by_way_of_b(&w);
+		through_b(&w);
 	else if (which < 6)
 		kind_by_kind(&w, which - 2);
 	else if ((which - 6) / 2 < shape.rank)

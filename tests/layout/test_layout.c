@@ -205,7 +205,7 @@ static void split_places_descending_digits(void **state)
 	assert_true(sw_layout_split(&atoms, &layout, 0, 0, 10));
 }
 
-/* A split that takes the last P takes the monoid with it. */
+/* A split that removes the last P removes the monoid too. */
 static void split_keeps_the_form_canonical(void **state)
 {
 	const int64_t dims[] = {4};
@@ -232,7 +232,7 @@ static void equal_layouts_have_equal_hashes_and_others_do_not(void **state)
 	list_layouts(&atoms, make_shape(2, dims), SW_MONOID_SUM, &all);
 	for (size_t i = 0; i < all.len; i++) {
 		sw_layout dirty;
-		/* padding and states of no atom must not count */
+		/* Struct padding and states of absent atoms must not count. */
 		memset(&dirty, 0xa5, sizeof(dirty));
 		dirty.monoid = all.data[i].monoid;
 		dirty.n = all.data[i].n;

@@ -1,5 +1,5 @@
-/* A device's part, against the definition: an element is held iff all its digits are the device's
- * coordinates. */
+/* A device's part is compared with the definition: an element is held iff all its digits are the
+ * device's coordinates. */
 #include "layout/layouts.h"
 
 #include <string.h>
@@ -22,7 +22,8 @@ static int64_t ravel(const int64_t *dims, int32_t rank, const int64_t *index)
 	return element;
 }
 
-/* Coordinates taken apart here, so that the atoms' own arithmetic is checked as well. */
+/* Coordinates are computed independently here, so that the arithmetic of sw_atoms is checked
+ * too. */
 static bool held(const sw_atoms *atoms, const sw_layout *layout, int64_t device,
                  const int64_t *index)
 {
@@ -36,7 +37,7 @@ static bool held(const sw_atoms *atoms, const sw_layout *layout, int64_t device,
 	return true;
 }
 
-/* The elements that a device holds, in the order of the whole, are its part. */
+/* Check that the part consists of the elements that the device holds, in the order of the whole. */
 static void check_device(const sw_atoms *atoms, sw_shape shape, const sw_layout *layout,
                          int64_t device, const int32_t *whole, int32_t *part, int32_t *pasted)
 {
@@ -84,7 +85,7 @@ static void check_all_layouts(const sw_atoms *atoms, sw_shape shape)
 	free(whole);
 }
 
-/* All lists of up to three atoms of sizes 2, 3 and 5. */
+/* Check all lists of up to three atoms of sizes 2, 3 and 5. */
 static void for_all_atoms(sw_shape shape, int32_t most)
 {
 	static const int32_t sizes[] = {2, 3, 5};
@@ -129,7 +130,7 @@ static void parts_of_more_dimensions(void **state)
 	for_all_atoms((sw_shape){.type = SW_S32, .rank = 0}, 2);
 }
 
-/* Every size of element, with runs of one element and of many. */
+/* Elements of every size, in runs of one element and of many. */
 static void elements_of_any_size(void **state)
 {
 	const int64_t dims[] = {4, 6, 3};
@@ -160,12 +161,12 @@ static void elements_of_any_size(void **state)
 static const struct {
 	const char *atoms, *shape, *layout, *with;
 	uint32_t extra;
-	const char *factors; /* extent:atom, atom - for a run */
+	const char *factors; /* extent:atom; atom - for a run */
 } factor_cases[] = {
 	{"2,2", "8", "[B B]", "[S0 S0]", 3, "2:0 2:1 2:-"},
 	{"2,2", "8", "[B B]", "[S0/1 S0/2]", 3, "2:- 2:1 2:0"},
 	{"2,2", "8", "[S0 B]", "[S0 S0]", 2, "2:1 2:-"},
-	/* the run spans the digit that is not there */
+	/* the run spans the digit that is absent */
 	{"2,2", "8", "[B S0/2]", "[S0 S0]", 1, "2:0 2:-"},
 	/* all-to-all within a dimension, before ... */
 	{"2,2", "12", "[S0 B]", "[S0/1 B]", 1, "3:- 2:0"},
@@ -175,7 +176,7 @@ static const struct {
 	{"2,3", "5", "[B B]", "[B B]", 3, "5:-"},
 };
 
-static void local_digits_lie_where_the_table_says(void **state)
+static void local_digits_are_where_the_table_states(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(factor_cases); i++) {
@@ -209,7 +210,7 @@ int main(void)
 		cmocka_unit_test(parts_of_two_dimensions),
 		cmocka_unit_test(parts_of_more_dimensions),
 		cmocka_unit_test(elements_of_any_size),
-		cmocka_unit_test(local_digits_lie_where_the_table_says),
+		cmocka_unit_test(local_digits_are_where_the_table_states),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Moves and paths carried out on real data with the steps of the lowering: every device ends with
- * its part. */
+/* Moves and paths are carried out on real data with the steps of the lowering: every device ends
+ * with its part. */
 #include "layout/layouts.h"
 
 #include <string.h>
@@ -39,8 +39,9 @@ static void check_move(const sw_atoms *atoms, sw_shape shape, const sw_layout *b
 	free(whole);
 }
 
-/* Any two layouts that are one move apart, whether or not a path would use it. */
-static void every_legal_move_delivers(void **state)
+/* The moves go between any two layouts that are one move apart, whether or not a path would use
+ * them. */
+static void every_legal_move_delivers_the_parts(void **state)
 {
 	int moves[SW_MOVE_COUNT] = {0};
 	(void)state;
@@ -93,7 +94,7 @@ static void check_path(const sw_redistribution *how, sw_shape shape, const sw_la
 	free(whole);
 }
 
-static void every_path_delivers(void **state)
+static void every_path_delivers_the_parts(void **state)
 {
 	int moves[SW_MOVE_COUNT] = {0};
 	(void)state;
@@ -122,7 +123,7 @@ static void every_path_delivers(void **state)
 		assert_true(moves[kind] > 0);
 }
 
-/* Random layouts over many atoms, where atoms that behave alike move as one. */
+/* Random layouts over many atoms, where atoms with the same change of state move as one. */
 static sw_layout random_layout(sw_rng *rng, const sw_atoms *atoms, sw_shape shape, sw_monoid monoid)
 {
 	for (;;) {
@@ -143,7 +144,7 @@ static sw_layout random_layout(sw_rng *rng, const sw_atoms *atoms, sw_shape shap
 	}
 }
 
-static void paths_over_many_atoms_deliver(void **state)
+static void paths_over_many_atoms_deliver_the_parts(void **state)
 {
 	static const struct {
 		const char *shape, *atoms;
@@ -169,8 +170,8 @@ static void paths_over_many_atoms_deliver(void **state)
 	}
 }
 
-/* The pairs of a permute: each device sends at most once and receives at most once, and none to
- * itself. */
+/* In the pairs of a permute each device sends at most once and receives at most once, and none
+ * sends to itself. */
 static void permute_pairs_are_a_permutation(void **state)
 {
 	const int64_t dims[] = {16, 16};
@@ -209,9 +210,9 @@ static void permute_pairs_are_a_permutation(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_legal_move_delivers),
-		cmocka_unit_test(every_path_delivers),
-		cmocka_unit_test(paths_over_many_atoms_deliver),
+		cmocka_unit_test(every_legal_move_delivers_the_parts),
+		cmocka_unit_test(every_path_delivers_the_parts),
+		cmocka_unit_test(paths_over_many_atoms_deliver_the_parts),
 		cmocka_unit_test(permute_pairs_are_a_permutation),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

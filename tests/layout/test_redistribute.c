@@ -1,15 +1,15 @@
-/* Redistribution: cheapest among all paths, right on real data, within memory, and always the same.
- */
+/* Redistribution: paths are the cheapest of all, right on real data, within memory, and
+ * deterministic. */
 #include "layout/exhaustive.h"
 #include "layout/references.h"
-#include "layout/together.h"
+#include "layout/grouping.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "test.h"
 
-/* A model with its own latency and bandwidth for every kind and set of atoms. */
+/* A cost model with its own latency and bandwidth for every kind and set of atoms. */
 typedef struct random_model {
 	uint64_t seed;
 	double alpha_scale, beta_scale;
@@ -39,8 +39,8 @@ static uint32_t partial_targets(const sw_layout *from, const sw_layout *to)
 
 /* ---- against all paths ------------------------------------------------------------------ */
 
-/* Small enough for all layouts to be listed, and every place of a digit to be tried: the path is
- * the cheapest of all. */
+/* The tensors are so small that all layouts can be listed, and every place of a digit is tried: the
+ * path is the cheapest of all. */
 static const struct {
 	const char *shape, *atoms;
 	int pairs;
@@ -56,8 +56,8 @@ static const struct {
 	{"4,4", "2,2,2,2", 60},  {"12,2", "2,3,2,2", 60}, {"2,2,2", "2,2,2,2", 60},
 };
 
-/* Moves of a path must be moves by their definition, lead from one end to the other, and cost what
- * the path says. */
+/* Check that the moves of a path are moves by their definition, lead from one end to the other, and
+ * cost as much as the path states. */
 static void check_path(const sw_redistribution *how, sw_shape shape, const sw_layout *from,
                        const sw_layout *to, const sw_path *path)
 {
@@ -180,7 +180,7 @@ static char *describe_moves(const sw_path *path)
 	return text.data ? text.data : sw_alloc(1);
 }
 
-static void common_redistributions_are_the_known_ones(void **state)
+static void common_redistributions_have_the_known_paths(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < SW_COUNT(known); i++) {
@@ -204,7 +204,7 @@ static void common_redistributions_are_the_known_ones(void **state)
 
 /* ---- many atoms ------------------------------------------------------------------------- */
 
-/* Neighbouring atoms mostly in the same state, as plans have them. */
+/* Neighbouring atoms mostly have the same state, as in plans. */
 static sw_layout random_layout(sw_rng *rng, const sw_atoms *atoms, sw_shape shape)
 {
 	sw_layout layout = sw_layout_replicated(atoms);
@@ -224,7 +224,7 @@ static sw_layout random_layout(sw_rng *rng, const sw_atoms *atoms, sw_shape shap
 	return layout;
 }
 
-/* Digits anywhere, in any order: what is left when plans have been at work. */
+/* Digits have any place and any order, as the search between other layouts may leave them. */
 static sw_layout random_strided(sw_rng *rng, const sw_atoms *atoms, sw_shape shape)
 {
 	sw_layout layout = sw_layout_replicated(atoms);
@@ -243,7 +243,7 @@ static sw_layout random_strided(sw_rng *rng, const sw_atoms *atoms, sw_shape sha
 	return layout;
 }
 
-/* The states of atoms of one size change places. */
+/* Exchange the states of atoms of one size. */
 static sw_layout permuted(sw_rng *rng, const sw_atoms *atoms, sw_layout layout)
 {
 	for (int32_t i = 0; i < 2 * atoms->n; i++) {
@@ -309,7 +309,7 @@ static void many_atoms_are_never_worse_than_the_references(void **state)
 
 /* ---- memory, caching -------------------------------------------------------------------- */
 
-/* [S0 B] to [B S0] by way of B needs the whole tensor twice; a permute only parts. */
+/* [S0 B] to [B S0] by way of B needs the whole tensor twice; a permute needs only parts. */
 static void memory_bounds_every_move(void **state)
 {
 	const int64_t dims[] = {64, 64};
@@ -349,7 +349,7 @@ static void same_path(const sw_path *a, const sw_path *b)
 	}
 }
 
-/* What was asked before, and in which order, changes nothing. */
+/* Earlier queries and their order do not change the path. */
 static void the_cache_gives_the_path_that_a_fresh_search_gives(void **state)
 {
 	const int64_t dims[] = {48, 16, 8};
@@ -381,7 +381,7 @@ static void the_cache_gives_the_path_that_a_fresh_search_gives(void **state)
 	sw_path_cache_free(NULL);
 }
 
-/* Paths over groups of atoms move real data, stay over groups, and are no better than paths over
+/* Paths over groups of atoms move real data, stay over groups, and are not cheaper than paths over
  * the atoms themselves. */
 static void groups_of_atoms_move_together(void **state)
 {
@@ -432,7 +432,7 @@ static void groups_of_atoms_move_together(void **state)
 	sw_path_cache_free(single);
 }
 
-/* Groups of sizes 4, 3, 4, 2 and 6, seen as atoms of these sizes. */
+/* Groups of sizes 4, 3, 4, 2 and 6 are treated as atoms of these sizes. */
 static void paths_over_groups_are_never_worse_than_the_references(void **state)
 {
 	const int64_t dims[] = {1536, 96, 1152};
@@ -463,7 +463,7 @@ static void paths_over_groups_are_never_worse_than_the_references(void **state)
 	sw_path_cache_free(cache);
 }
 
-/* Asks a cache for all pairs of a list at once; seconds[i * n + j]. */
+/* Query a cache for all pairs of a list at once; seconds[i * n + j]. */
 static double *all_seconds(sw_path_cache *cache, sw_shape shape, const sw_layout *layouts,
                            int32_t n)
 {
@@ -480,9 +480,9 @@ static double *all_seconds(sw_path_cache *cache, sw_shape shape, const sw_layout
 	return seconds;
 }
 
-/* What ways lead through is made of the layouts that are asked of together: others, asked of
- * before, are none of theirs. */
-static void what_ways_cost_does_not_depend_on_what_was_asked_before(void **state)
+/* The intermediate layouts of a path are combined from the layouts that are queried together, not
+ * from those of earlier queries. */
+static void costs_of_paths_do_not_depend_on_earlier_queries(void **state)
 {
 	const int64_t dims[] = {8, 4};
 	sw_atoms atoms = parse_atoms("2,2");
@@ -527,7 +527,7 @@ static double counted_seconds(void *context, sw_move_kind kind, uint32_t atoms,
 	return plain_seconds((void *)c->atoms, kind, atoms, operand_bytes);
 }
 
-/* Found one by one, the pairs of as many layouts as three axes can make take minutes. */
+/* One by one, the pairs of as many layouts as three axes allow would take minutes. */
 static void the_pairs_of_very_many_layouts_are_found_at_once(void **state)
 {
 	const int64_t dims[] = {32, 16};
@@ -546,7 +546,7 @@ static void the_pairs_of_very_many_layouts_are_found_at_once(void **state)
 	sw_path_cache_free(cache);
 }
 
-/* With every layout there is, nothing lies outside: each pair costs what its own path costs. */
+/* With every layout in the list there are no others: each pair costs as much as its own path. */
 static void all_pairs_at_once_cost_what_each_costs(void **state)
 {
 	const int64_t dims[] = {8, 4};
@@ -575,8 +575,8 @@ static void all_pairs_at_once_cost_what_each_costs(void **state)
 	sw_path_cache_free(cache);
 }
 
-/* So many that hardly anything has room between them: all can be reached, and in seconds, where
- * pair by pair it would take half an hour. */
+/* The layouts are so many that hardly any intermediate layouts fit in the table: all can still be
+ * reached, and within seconds, where a search pair by pair would take half an hour. */
 static void a_thousand_layouts_at_once_cost_little_more(void **state)
 {
 	enum { N = 1400, SAMPLES = 400 };
@@ -610,8 +610,8 @@ static void a_thousand_layouts_at_once_cost_little_more(void **state)
 	sw_path_cache_free(cache);
 }
 
-/* Of few layouts what lies between is made of their states: now and then another way is a little
- * cheaper. */
+/* The intermediate layouts of a few layouts are combined from their states: occasionally another
+ * path is a little cheaper. */
 static void few_layouts_at_once_cost_hardly_more(void **state)
 {
 	const int64_t dims[] = {64, 32, 8};
@@ -659,7 +659,7 @@ static double never(void *context, sw_move_kind kind, uint32_t atoms, int64_t by
 	return INFINITY;
 }
 
-static void what_the_model_forbids_is_not_done(void **state)
+static void moves_that_the_model_forbids_are_not_used(void **state)
 {
 	const int64_t dims[] = {8};
 	sw_atoms atoms = parse_atoms("2");
@@ -683,18 +683,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_path_is_the_cheapest_of_all),
-		cmocka_unit_test(common_redistributions_are_the_known_ones),
+		cmocka_unit_test(common_redistributions_have_the_known_paths),
 		cmocka_unit_test(many_atoms_are_never_worse_than_the_references),
 		cmocka_unit_test(memory_bounds_every_move),
 		cmocka_unit_test(the_cache_gives_the_path_that_a_fresh_search_gives),
 		cmocka_unit_test(groups_of_atoms_move_together),
 		cmocka_unit_test(paths_over_groups_are_never_worse_than_the_references),
-		cmocka_unit_test(what_ways_cost_does_not_depend_on_what_was_asked_before),
+		cmocka_unit_test(costs_of_paths_do_not_depend_on_earlier_queries),
 		cmocka_unit_test(all_pairs_at_once_cost_what_each_costs),
 		cmocka_unit_test(a_thousand_layouts_at_once_cost_little_more),
 		cmocka_unit_test(the_pairs_of_very_many_layouts_are_found_at_once),
 		cmocka_unit_test(few_layouts_at_once_cost_hardly_more),
-		cmocka_unit_test(what_the_model_forbids_is_not_done),
+		cmocka_unit_test(moves_that_the_model_forbids_are_not_used),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,7 @@ void looped_clear(looped *l)
 	sw_program_free(l->after);
 }
 
-/* Takes the plan. What is verified against is the program before it had loops. */
+/* Verify a plan, which is consumed, against the program before it had loops. */
 static void verify(const looped *l, sw_plan *plan, const char *how)
 {
 	sw_verify_result result;

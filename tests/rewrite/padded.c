@@ -9,7 +9,8 @@ void check_status(sw_status status, const sw_error *err, const char *name)
 		fail_msg("%s: %s", name, err->message);
 }
 
-/* Floats around 0, integers from -5 to 69: in and out of range of all that is indexed here. */
+/* Fill with floats around 0, integers from -5 to 69: in and out of range of all dimensions that are
+ * indexed here. */
 static void fill(sw_tensor tensor, uint64_t stream)
 {
 	sw_type_kind kind = sw_type_kind_of(tensor.shape.type);
@@ -42,7 +43,7 @@ static bool is_state(const sw_program *program, uint32_t input)
 	return false;
 }
 
-/* Numbers for the inputs of a program: recorded, or made up. */
+/* Return numbers for the inputs of a program: recorded, or random. */
 static sw_tensor *numbers_of(const sw_program *program, const sw_tensor_file *recording,
                              uint32_t *n)
 {
@@ -75,7 +76,8 @@ static void drop(sw_tensor *tensors, size_t n)
 	free(tensors);
 }
 
-/* The outputs of a program whose inputs are the numbers, with padding; to be dropped. */
+/* Return the outputs of a program whose inputs are the numbers, with padding; the caller drops
+ * them. */
 static sw_tensor *outputs_of(const sw_program *program, const sw_tensor *numbers, const char *name)
 {
 	sw_error err;
@@ -103,7 +105,8 @@ static sw_tensor *outputs_of(const sw_program *program, const sw_tensor *numbers
 	return outputs;
 }
 
-/* The low corner of a result must be `wanted`. tolerance: of the largest number; 0: bit for bit. */
+/* Check that the low corner of a result equals `wanted`. tolerance: relative to the largest number;
+ * 0: bit for bit. */
 static void compare(sw_tensor got, sw_tensor wanted, double tolerance, const char *name,
                     size_t output)
 {

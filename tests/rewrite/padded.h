@@ -1,7 +1,7 @@
 /*
- * Padded programs beside the unpadded one, under the interpreter: the same inputs, with garbage in
- * the padding of state and zeros in that of other inputs, must give the same results where these
- * are true.
+ * Padded programs are compared with the unpadded ones under the interpreter: the same inputs, with
+ * garbage in the padding of state and zeros in that of other inputs, must give the same results in
+ * their true parts.
  */
 #ifndef TEST_REWRITE_PADDED_H
 #define TEST_REWRITE_PADDED_H
@@ -10,8 +10,8 @@
 #include "rewrite/programs.h"
 
 void check_status(sw_status status, const sw_error *err, const char *name);
-/* Pads the canonical form, runs both, compares; gives the padded program, NULL if nothing was
- * padded. Inputs are "input.N" of the recording, made up where there is none. tolerance: of a
+/* Pad the canonical form, run both, compare; return the padded program, NULL if nothing was padded.
+ * Inputs are "input.N" of the recording, random where there is none. tolerance: relative to a
  * result's largest number. */
 sw_program *pad_and_compare(const sw_program *program, sw_pad_rule rule,
                             const sw_tensor_file *recording, double tolerance, const char *name);

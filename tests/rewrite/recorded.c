@@ -34,7 +34,7 @@ static sw_tensor input_of(const recorded *inputs, size_t i)
 	return sw_tensor_keep(*tensor);
 }
 
-/* To be dropped and freed. */
+/* Return the outputs, which the caller drops and frees. */
 static sw_tensor *interpret(const sw_program *program, const recorded *recorded_inputs)
 {
 	sw_error err;

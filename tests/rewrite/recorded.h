@@ -11,11 +11,11 @@ void assert_ok(sw_status status, const sw_error *err);
 typedef struct recorded {
 	sw_tensor_file file;
 } recorded;
-/* Of a program's file NAME.hlo.gz. */
+/* Read the recording of a program's file NAME.hlo.gz. */
 recorded read_recorded(const char *path);
 void recorded_clear(recorded *inputs);
-/* One step of both programs gives the same outputs, bit for bit; `what` stands in the message if
- * not. */
+/* Check that one step of both programs gives the same outputs, bit for bit; a failure's message
+ * contains `what`. */
 void assert_same_bits(const sw_program *a, const sw_program *b, const recorded *inputs,
                       const char *what);
 

@@ -1,4 +1,5 @@
-/* Batch normalisations written out compute what the ops do, and nothing of them stays whole. */
+/* Batch normalisations written out compute the results of the ops, and none of their dimensions
+ * stays whole. */
 #include "rewrite/programs.h"
 
 #include <math.h>
@@ -47,7 +48,7 @@ static sw_program *write_program(const norm_case *n, const norm_shape *s)
 	return read_text(text);
 }
 
-/* Positive numbers with a mean far from zero. */
+/* Return positive numbers with a mean far from zero. */
 static sw_tensor random_tensor(sw_shape shape, sw_rng *rng)
 {
 	sw_tensor tensor;
@@ -116,7 +117,7 @@ static void assert_nothing_whole(const sw_program *program)
 	sw_arena_clear(&arena);
 }
 
-static void they_compute_the_same(void **state)
+static void written_out_they_compute_the_same(void **state)
 {
 	(void)state;
 	for (size_t c = 0; c < SW_COUNT(cases); c++)
@@ -143,6 +144,6 @@ static void they_compute_the_same(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(they_compute_the_same)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(written_out_they_compute_the_same)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -262,7 +262,7 @@ static bool has_op(const sw_program *program, const char *name)
 	return false;
 }
 
-static void names_and_trip_counts_of_what_survives_are_kept(void **state)
+static void surviving_ops_keep_their_names_and_trip_counts(void **state)
 {
 	(void)state;
 	sw_program *program = NULL;
@@ -282,8 +282,8 @@ static void names_and_trip_counts_of_what_survives_are_kept(void **state)
 	sw_program_free(program);
 }
 
-/* sw_emit_reduce makes its reducer while the entry is open: the callee's index is the larger one.
- */
+/* sw_emit_reduce makes its reducer while the entry is open: the callee's index is the larger
+ * one. */
 static void callees_may_stand_behind_their_callers(void **state)
 {
 	(void)state;
@@ -301,7 +301,7 @@ static void callees_may_stand_behind_their_callers(void **state)
 	sw_program_free(p);
 }
 
-/* c0 negates; each c(k) calls c(k-1) twice or, if not `doubling`, once. */
+/* In this chain c0 negates; each c(k) calls c(k-1) twice or, if not `doubling`, once. */
 static sw_program *chain(int depth, bool doubling)
 {
 	sw_text text = {0};
@@ -320,7 +320,8 @@ static sw_program *chain(int depth, bool doubling)
 	return program;
 }
 
-/* Each computation calls the one before, and the entry calls all of them, the shallowest first. */
+/* In this staircase each computation calls the one before, and the entry calls all of them, the
+ * shallowest first. */
 static sw_program *staircase(int depth)
 {
 	sw_text text = {0};
@@ -382,7 +383,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_programs_have_the_expected_form),
-		cmocka_unit_test(names_and_trip_counts_of_what_survives_are_kept),
+		cmocka_unit_test(surviving_ops_keep_their_names_and_trip_counts),
 		cmocka_unit_test(callees_may_stand_behind_their_callers),
 		cmocka_unit_test(calls_that_nest_too_deep_or_explode_are_refused),
 		cmocka_unit_test(collectives_are_refused),

@@ -39,7 +39,7 @@ static void check_frame(const sw_program *in, const sw_program *out)
 	sw_arena_clear(&arena);
 }
 
-/* Ops that a planner would see without this pass: each as often as it is called. */
+/* Count the ops that a planner would see without this pass: each as often as it is called. */
 static int64_t written_out(const sw_program *program, int32_t c)
 {
 	const sw_computation *computation = &program->computations.data[c];

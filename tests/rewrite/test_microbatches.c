@@ -1,5 +1,5 @@
-/* Microbatches: the looped program computes what the original does; which ops loop, and why a
- * program can't. */
+/* Microbatches: the looped program computes the results of the original; tests of the ops that
+ * loop, and of the reasons for which a program is refused. */
 #include "rewrite/looped.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static void assert_allowed(const looped *l)
 		fail_msg("%s: %s", l->name, l->refusal.message);
 }
 
-/* Loops of the entry that have this trip count. */
+/* Count the loops of the entry that have this trip count. */
 static int32_t loops_of(const sw_program *program, int64_t trips)
 {
 	int32_t n = 0;
@@ -79,7 +79,7 @@ static void every_small_fixture_gives_the_same(void **state)
 	"parameter(1)\n"                                                                           \
 	"  ROOT %t = f32[] maximum(%c, %d)\n}\n"
 
-/* The same numbers, in so many loops. */
+/* Check that the looped program gives the same numbers and has this many loops. */
 static void assert_loops(const char *hlo, int32_t microbatches, int32_t loops)
 {
 	looped l;
@@ -103,7 +103,7 @@ static void results_with_the_batch_are_stored_in_place(void **state)
 		4, 1);
 }
 
-/* A sum, a maximum, and what is true of any: each by its own operation. */
+/* A sum, a maximum and a logical or are each accumulated by their own operation. */
 static void each_monoid_is_accumulated_as_such(void **state)
 {
 	(void)state;
@@ -137,7 +137,8 @@ static void each_monoid_is_accumulated_as_such(void **state)
 	"  %v = f32[5] reduce(%q, %z), dimensions={0}, to_apply=%add\n"                            \
 	"  %u = f32[5] add(%w, %v)\n  ROOT %o = (f32[5]) tuple(%u)\n}\n"
 
-/* A variance needs the mean of the whole batch: what is read twice is stored by the first loop. */
+/* A variance needs the mean of the whole batch: a value read by both loops is stored by the
+ * first. */
 static void a_statistic_of_the_batch_makes_two_loops(void **state)
 {
 	(void)state;
@@ -156,7 +157,7 @@ static void a_statistic_of_the_batch_makes_two_loops(void **state)
 	looped_clear(&l);
 }
 
-/* rng-bit-generator by position, in the loop; its state goes on outside. */
+/* rng-bit-generator runs by position in the loop; its state is advanced outside. */
 static void random_numbers_are_those_of_the_whole(void **state)
 {
 	(void)state;
@@ -183,7 +184,8 @@ static void random_numbers_are_those_of_the_whole(void **state)
 	}
 }
 
-/* Branches that are split, and give terms of a sum; a barrier of values of all kinds. */
+/* Branches have operands that are split, and return terms of a sum; a barrier has values of all
+ * kinds. */
 static void branches_and_barriers_are_in_the_loop(void **state)
 {
 	(void)state;
@@ -214,7 +216,7 @@ static void branches_and_barriers_are_in_the_loop(void **state)
 		4, 1);
 }
 
-/* ---- what refuses ----------------------------------------------------------------------- */
+/* ---- refusals --------------------------------------------------------------------------- */
 
 static void assert_refused(const char *hlo, int32_t microbatches, sw_status code,
                            const char *message)
@@ -227,7 +229,7 @@ static void assert_refused(const char *hlo, int32_t microbatches, sw_status code
 	looped_clear(&l);
 }
 
-static void a_refusal_names_the_op_and_the_way_to_it(void **state)
+static void a_refusal_names_the_op_and_the_path_to_it(void **state)
 {
 	(void)state;
 	assert_refused(
@@ -285,7 +287,8 @@ static sw_phases phases_of(const char *fixture, looped *l)
 	return phases;
 }
 
-/* Clipping is a norm of sums: all of it after the only loop, in which no optimizer runs. */
+/* Clipping is a norm of sums: all of it stands after the only loop, which contains no optimizer
+ * op. */
 static void clipping_is_applied_after_one_loop(void **state)
 {
 	(void)state;
@@ -308,8 +311,8 @@ static void clipping_is_applied_after_one_loop(void **state)
 	looped_clear(&l);
 }
 
-/* A mean over masked positions divides by a sum over the batch: two loops, of which the first has
- * next to nothing to do. */
+/* A mean over masked positions divides by a sum over the batch: there are two loops, of which the
+ * first has hardly any work. */
 static void a_weighted_mean_counts_first(void **state)
 {
 	(void)state;
@@ -342,7 +345,7 @@ static void memory_falls_and_work_does_not_grow(void **state)
 	}
 }
 
-/* The gradient of an embedding is added to what is carried, not to zeros first. */
+/* The gradient of an embedding is added to the carried sum, not to zeros first. */
 static void rows_are_added_to_the_carried_sum(void **state)
 {
 	(void)state;
@@ -405,7 +408,7 @@ int main(void)
 		cmocka_unit_test(a_statistic_of_the_batch_makes_two_loops),
 		cmocka_unit_test(random_numbers_are_those_of_the_whole),
 		cmocka_unit_test(branches_and_barriers_are_in_the_loop),
-		cmocka_unit_test(a_refusal_names_the_op_and_the_way_to_it),
+		cmocka_unit_test(a_refusal_names_the_op_and_the_path_to_it),
 		cmocka_unit_test(a_number_that_does_not_divide_the_batch_is_bad_input),
 		cmocka_unit_test(a_sort_of_all_tokens_refuses),
 		cmocka_unit_test(clipping_is_applied_after_one_loop),

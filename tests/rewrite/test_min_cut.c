@@ -1,5 +1,4 @@
-/* The cheapest cut is no dearer than any set of nodes that holds the sink and not the source, and
- * is one of them. */
+/* The cut found is the cheapest of all sets of nodes that hold the sink and not the source. */
 #include "test.h"
 
 #include "rewrite/min_cut.h"
@@ -21,7 +20,7 @@ static int64_t cost_of(const arc *arcs, int n, uint32_t behind)
 	return cost;
 }
 
-/* And of the cheapest the one with the fewest nodes, which is the nearest to the sink. */
+/* Of the cheapest sets, return the one with the fewest nodes, which is the nearest to the sink. */
 static uint32_t brute_force(const arc *arcs, int n)
 {
 	uint32_t best = 1U << SW_CUT_SINK;
@@ -70,7 +69,7 @@ static void cuts_are_the_cheapest(void **state)
 	}
 }
 
-static void what_must_not_be_cut_is_not(void **state)
+static void arcs_that_must_not_be_cut_are_not_cut(void **state)
 {
 	(void)state;
 	const arc open[] = {{0, 2, SW_CUT_NEVER}, {2, 3, 7}, {3, 1, SW_CUT_NEVER}};
@@ -86,7 +85,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cuts_are_the_cheapest),
-		cmocka_unit_test(what_must_not_be_cut_is_not),
+		cmocka_unit_test(arcs_that_must_not_be_cut_are_not_cut),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Padding: every kind of consumer, what is padded and what is not, and whole training steps. */
+/* Padding: every kind of consumer, the dimensions that are padded and those that are not, and whole
+ * training steps. */
 #include "rewrite/padded.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@
 typedef struct pad_case {
 	const char *name, *text;
 	double tolerance;
-	sw_opcode opcode; /* of which the padded program must have `count` */
+	sw_opcode opcode; /* the padded program must have `count` ops of this opcode */
 	size_t count;
 } pad_case;
 
@@ -325,7 +326,8 @@ static const pad_case cases[] = {
          "  b0 = f32[53] get-tuple-element(b), index=0\n b1 = f32[6] get-tuple-element(b), "
          "index=1\n"
          "  ROOT r = (f32[53], f32[53], f32[6], f32[6]) tuple(a0, b0, a1, b1) }\n",
-         0, SW_OP_PAD, 2}, /* one in each conditional's own branch */
+         /* one in each conditional's own branch */
+         0, SW_OP_PAD, 2},
 
 	{"random numbers are those of the true shape",
          "HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }\n"
@@ -391,7 +393,7 @@ static void padded_programs_give_the_same_results(void **state)
 		}
 }
 
-/* ---- what is padded, and what is not ---------------------------------------------------- */
+/* ---- the dimensions that are padded ----------------------------------------------------- */
 
 static sw_program *pad_text(const char *text, sw_pad_rule rule, sw_padded_list *list)
 {
@@ -411,7 +413,7 @@ static const char two_layers[] =
 	      "negate(y)\n"
 	      "  ROOT t = (f32[53,16], f32[6,16], f32[9,5]) tuple(w, d, n) }\n";
 
-static void inputs_and_results_say_what_is_true(void **state)
+static void inputs_and_results_state_their_true_sizes(void **state)
 {
 	(void)state;
 	static const sw_padding wanted[] = {
@@ -446,7 +448,7 @@ static void inputs_and_results_say_what_is_true(void **state)
 	sw_vec_clear(&list);
 }
 
-static void only_what_pays_is_padded(void **state)
+static void only_dimensions_within_the_share_are_padded(void **state)
 {
 	(void)state;
 	static const struct {
@@ -470,8 +472,8 @@ static void only_what_pays_is_padded(void **state)
 	}
 }
 
-/* Whoever else calls the branch does so with the true size. */
-static void what_a_foreign_op_calls_is_left_alone(void **state)
+/* The custom-call calls the branch too, with the true size. */
+static void computations_that_a_foreign_op_calls_are_not_padded(void **state)
 {
 	(void)state;
 	sw_padded_list list = {0};
@@ -485,7 +487,7 @@ static void what_a_foreign_op_calls_is_left_alone(void **state)
 		"called_computations={yes}\n w = f32[53] add(y, z)\n"
 		"  ROOT t = (f32[53]) tuple(w) }\n",
 		(sw_pad_rule){.multiple = 4, .share = 1}, &list);
-	assert_non_null(program); /* the conditional's branches are its own */
+	assert_non_null(program); /* the conditional has branches of its own */
 	for (sw_id id = 0; id < program->ops.len; id++) {
 		const sw_op *op = sw_op_at(program, id);
 		if (op->opcode == SW_OP_CUSTOM_CALL)
@@ -495,7 +497,7 @@ static void what_a_foreign_op_calls_is_left_alone(void **state)
 	sw_vec_clear(&list);
 }
 
-static void sizes_beyond_memory_are_left_alone(void **state)
+static void sizes_beyond_memory_are_not_padded(void **state)
 {
 	(void)state;
 	sw_padded_list list = {0};
@@ -532,7 +534,7 @@ static void check_step(const char *name, int64_t multiple, double tolerance)
 	sw_tensor_file_clear(&file);
 }
 
-/* Sevens and elevens divide nothing in them: all dimensions that can be are padded. */
+/* Neither 7 nor 11 divides any dimension in them: all dimensions that can be padded are. */
 static void training_steps_give_the_same_results(void **state)
 {
 	(void)state;
@@ -549,10 +551,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(padded_programs_give_the_same_results),
-		cmocka_unit_test(inputs_and_results_say_what_is_true),
-		cmocka_unit_test(only_what_pays_is_padded),
-		cmocka_unit_test(what_a_foreign_op_calls_is_left_alone),
-		cmocka_unit_test(sizes_beyond_memory_are_left_alone),
+		cmocka_unit_test(inputs_and_results_state_their_true_sizes),
+		cmocka_unit_test(only_dimensions_within_the_share_are_padded),
+		cmocka_unit_test(computations_that_a_foreign_op_calls_are_not_padded),
+		cmocka_unit_test(sizes_beyond_memory_are_not_padded),
 		cmocka_unit_test(training_steps_give_the_same_results),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

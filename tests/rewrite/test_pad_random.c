@@ -1,8 +1,8 @@
-/* Random programs, padded, beside the unpadded ones. */
+/* Random programs, padded, are compared with the unpadded ones. */
 #include "rewrite/padded.h"
 
-/* A program that grows by random ops on random values of it, all f32, of rank 3 at most and 400
- * elements at most. */
+/* A program that grows by random ops on its own values, all f32, of rank 3 and 400 elements at
+ * most. */
 typedef struct garden {
 	sw_program *p;
 	int32_t c;
@@ -25,7 +25,7 @@ static sw_shape shape_in(const garden *g, sw_id x)
 	return sw_value_shape(g->p, x);
 }
 
-/* Another value of the same shape, x itself if there is none. */
+/* Return another value of the same shape, x itself if none is found. */
 static sw_id another_like(garden *g, sw_id x)
 {
 	sw_id y = x;
@@ -62,7 +62,7 @@ static sw_id grow_binary(garden *g, sw_id x)
 	                      another_like(g, x));
 }
 
-/* The larger: where rounding decides, both are nearly the same. */
+/* Return the larger value: where rounding decides, both are nearly equal. */
 static sw_id grow_select(garden *g, sw_id x)
 {
 	sw_id y = another_like(g, x);
@@ -100,7 +100,7 @@ static sw_id grow_broadcast(garden *g, sw_id x)
 	                         where);
 }
 
-/* Contracts the first pair of equal dimensions, from random ones on. */
+/* Contract the first pair of equal dimensions after a random one. */
 static sw_id grow_dot(garden *g, sw_id x)
 {
 	sw_id y = any(g);
@@ -177,7 +177,7 @@ static sw_id grow_along(garden *g, sw_id x)
 	                 joins ? 2 : 1, &attrs);
 }
 
-/* Merges two dimensions, or puts a 1 between. */
+/* Merge two dimensions, or insert one of size 1. */
 static sw_id grow_reshape(garden *g, sw_id x)
 {
 	sw_shape shape = shape_in(g, x);
@@ -213,8 +213,8 @@ static void grow(garden *g)
 		sw_vec_push(&g->values, y);
 }
 
-/* Three states and an input that is none; each state is replaced by itself, and all that grew is a
- * result. */
+/* Write a program with three states and another input; each state is replaced by itself, and all
+ * values that grew are results. */
 static sw_program *random_program(uint64_t seed)
 {
 	static const int64_t dims[][2] = {{6, 5}, {5, 7}, {6, 7}, {7, 5}};
@@ -235,8 +235,8 @@ static sw_program *random_program(uint64_t seed)
 	return g.p;
 }
 
-/* Differences of what is nearly equal lose most of their digits; what leaks out of padding is never
- * small. */
+/* The tolerance allows for differences of nearly equal numbers, which lose most of their digits; a
+ * number that leaks out of padding is never small. */
 static void random_programs_give_the_same_results(void **state)
 {
 	(void)state;

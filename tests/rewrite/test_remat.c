@@ -1,5 +1,5 @@
-/* Rematerialisation: what is found in a training step, what every policy computes, and how much
- * memory it saves. */
+/* Rematerialisation: the points found in a training step, the results under every policy, and the
+ * memory that it saves. */
 #include "rewrite/programs.h"
 #include "rewrite/recorded.h"
 
@@ -98,7 +98,7 @@ static void every_policy_gives_the_same_bits(void **state)
 	globfree(&found);
 }
 
-/* Copies are no equal ops: a canonical pass leaves them, and everything else, as it is. */
+/* Copies are not equal to the originals: a second canonical pass changes nothing. */
 static void copies_are_not_merged_again(void **state)
 {
 	(void)state;
@@ -118,10 +118,10 @@ static void copies_are_not_merged_again(void **state)
 	}
 }
 
-/* ---- what is found ---------------------------------------------------------------------- */
+/* ---- the points that are found ---------------------------------------------------------- */
 
-/* Of a decoder: behind each attention and each MLP the residual stream is all that goes on, and
- * once more behind the last norm. */
+/* In a decoder only the residual stream is alive behind each attention and each MLP, and once more
+ * behind the last norm. */
 static void a_transformer_is_narrow_behind_attention_and_mlp(void **state)
 {
 	(void)state;
@@ -145,7 +145,7 @@ static void a_transformer_is_narrow_behind_attention_and_mlp(void **state)
 	}
 }
 
-/* Values of the flow that are kept with every `every`-th narrow place. */
+/* Count the values of the flow that are kept with every `every`-th narrow place. */
 static int count_critical(const fixture *f, int32_t every)
 {
 	int n = 0;
@@ -192,8 +192,8 @@ static int64_t largest_value(const fixture *f)
 	return largest;
 }
 
-/* What is kept are the critical values. Side values, and what the head of the network reads, are
- * little. */
+/* The kept values are the critical ones. Side values, and values that the head of the network
+ * reads, are few. */
 static void blocks_keep_the_critical_values(void **state)
 {
 	(void)state;
@@ -217,8 +217,8 @@ static void check_peak_falls(const char *name)
 	const sw_remat_policy *none = &f.policies.data[0];
 	assert_string_equal(none->name, "none");
 	assert_int_equal(none->peak_bytes, sw_program_peak_bytes(f.program, f.program->entry));
-	/* nothing but what is not kept any more can have gone; some of the largest values are there
-	 * while one segment is at work */
+	/* Only values that are no longer kept can have disappeared; some of the largest values are
+	 * alive while one segment is executed. */
 	const sw_remat_policy *cheap = policy(&f, "elementwise");
 	int64_t freed = none->kept_bytes - cheap->kept_bytes;
 	assert_true(cheap->peak_bytes <= none->peak_bytes - freed + 10 * largest_value(&f));
@@ -226,7 +226,7 @@ static void check_peak_falls(const char *name)
 	assert_true(cheap->added_flops < 0.01 * sw_program_flops(f.program));
 	for (size_t i = 1; i < f.policies.len; i++) {
 		assert_true(f.policies.data[i].peak_bytes < f.policies.data[i - 1].peak_bytes);
-		/* a forward pass is a third of the step, and computed again once at most */
+		/* A forward pass is a third of the step, and is computed again at most once. */
 		assert_true(f.policies.data[i].added_flops <= 0.35 * sw_program_flops(f.program));
 	}
 	fixture_clear(&f);
@@ -259,7 +259,7 @@ static void check_nothing(const char *hlo)
 	sw_program_free(program);
 }
 
-static void what_does_not_train_is_left_alone(void **state)
+static void programs_that_do_not_train_are_not_changed(void **state)
 {
 	(void)state;
 	check_nothing("HloModule m\nENTRY e { x = f32[8] parameter(0)\n y = f32[8] tanh(x)\n"
@@ -271,8 +271,8 @@ static void what_does_not_train_is_left_alone(void **state)
 
 #define LAYERS 4
 
-/* A step of LAYERS layers that choose between two values by `mask`, which is pred[8,8]; its
- * backward pass is none, but has the form of one. */
+/* Write a step of LAYERS layers that choose between two values by `mask`, which is pred[8,8]; its
+ * backward pass is no true one, but has the form of one. */
 static sw_program *masked_step(const char *mask)
 {
 	sw_text t = {0};
@@ -374,7 +374,7 @@ static void masks_are_made_again(void **state)
 	fixture_clear(&f);
 }
 
-/* What is drawn anew each time would be another number. */
+/* A random number drawn a second time would be another number. */
 static void random_numbers_without_a_state_are_kept(void **state)
 {
 	(void)state;
@@ -399,7 +399,7 @@ int main(void)
 		cmocka_unit_test(segments_repeat_as_layers_do),
 		cmocka_unit_test(blocks_keep_the_critical_values),
 		cmocka_unit_test(the_peak_falls_with_every_policy),
-		cmocka_unit_test(what_does_not_train_is_left_alone),
+		cmocka_unit_test(programs_that_do_not_train_are_not_changed),
 		cmocka_unit_test(masks_are_made_again),
 		cmocka_unit_test(random_numbers_without_a_state_are_kept),
 	};

@@ -131,7 +131,7 @@ void brute_from_text(brute_sample *sample, const char *hlo)
 	sample->op = program->values.data[entry->results.data[0]].op;
 }
 
-/* ---- elements: complex numbers count as two --------------------------------------------- */
+/* ---- elements: a complex number counts as two ------------------------------------------- */
 
 static sw_type component_type(sw_type type)
 {
@@ -204,7 +204,7 @@ static double combine(sw_monoid monoid, double a, double b)
 	}
 }
 
-/* A sum of integers wraps in its type. */
+/* Wrap a sum of integers in its type. */
 static double wrap(sw_type type, double value)
 {
 	sw_type_kind kind = sw_type_kind_of(type);
@@ -216,7 +216,7 @@ static double wrap(sw_type type, double value)
 	return kind == SW_KIND_SIGNED && value >= modulus / 2 ? value - modulus : value;
 }
 
-/* A term that leaves `whole` what it is: beside NaN that is any. */
+/* Return a term that does not change `whole`: if that is NaN, any number. */
 static double harmless_term(sw_monoid monoid, double whole, sw_rng *rng)
 {
 	double some = (double)sw_rng_below(rng, 4);
@@ -237,14 +237,14 @@ static double harmless_term(sw_monoid monoid, double whole, sw_rng *rng)
 	}
 }
 
-/* Terms of one element, that combine to `whole`. */
+/* Write terms of one element that combine to `whole`. */
 static void split_element(sw_tensor *terms, int64_t q, int64_t i, double whole, sw_monoid monoid,
                           bool plain, sw_rng *rng)
 {
 	sw_type type = component_type(terms[0].shape.type);
 	int64_t owner = plain ? 0 : sw_rng_below(rng, q);
-	/* Exact in every product: quarters, which rounding ops notice, in f32 and f64; few integers
-	 * in the short floats. Sums of integers wrap. */
+	/* The numbers are exact in every product: quarters, which show rounding, in f32 and f64; a
+	 * few integers in the short floats. Sums of integers wrap. */
 	bool is_float = sw_type_kind_of(type) == SW_KIND_FLOAT,
 	     quarters = is_float && sw_type_bytes(type) >= 4;
 	int64_t reach = quarters ? 8 : is_float ? 2 : 100;
@@ -334,7 +334,7 @@ static sw_status interpret_once(const sw_program *program, const sw_interpret_op
 	return status;
 }
 
-/* The sample's own program; false if the interpreter does not have the op. */
+/* Run the sample's own program; return false if the interpreter does not implement the op. */
 static bool expect(const brute_sample *s, const sw_tensor *in, sw_tensor *out, uint32_t n_out)
 {
 	sw_interpret_options options = {0};
@@ -348,7 +348,7 @@ static bool expect(const brute_sample *s, const sw_tensor *in, sw_tensor *out, u
 	return interpret_once(s->program, &options, inputs, n, out, n_out, &err) == SW_OK;
 }
 
-/* The number that the device's coordinates on the atoms of the mask make. */
+/* Return the number formed by the device's coordinates on the atoms of the mask. */
 static int64_t member(const sw_atoms *atoms, int64_t device, uint32_t mask)
 {
 	int64_t number = 0;
@@ -426,7 +426,7 @@ static bool close_enough(double a, double b, double tolerance)
 	return a == b || fabs(a - b) <= tolerance * fmax(1, fabs(b));
 }
 
-/* got[device] of one result; P: combined over the members first. */
+/* Compare got[device] of one result; P: the members are combined first. */
 static void compare_result(const trial *t, uint32_t r, sw_tensor *const *got)
 {
 	const sw_layout *layout = &t->results[r];
@@ -458,7 +458,7 @@ static void compare_result(const trial *t, uint32_t r, sw_tensor *const *got)
 	sw_tensor_drop(&part);
 }
 
-/* The operands of every device: [device][operand]. */
+/* Cut the operands of every device: [device][operand]. */
 static sw_tensor *cut_operands(const trial *t, const sw_program *local, sw_tensor *const *terms)
 {
 	const brute_sample *s = t->sample;
@@ -502,7 +502,7 @@ static sw_status run_rank(void *context, sw_transport *transport, sw_error *err)
 	return status;
 }
 
-/* One after the other, or, where the local op communicates, as ranks on threads. */
+/* Run the devices one after the other, or, where the local op communicates, as ranks on threads. */
 static void run_devices(const trial *t, const sw_program *local, sw_tensor *const *terms,
                         sw_tensor **got)
 {
@@ -569,7 +569,8 @@ static void check_execution(const trial *t, bool plain)
 	t->counts->executed++;
 }
 
-/* From the layout of any value, a strategy that gives this value the same layout. */
+/* Check that from the layout of any value a strategy is found that gives this value the same
+ * layout. */
 static void check_match(const trial *t, bool result, int32_t index, const sw_layout *layout)
 {
 	sw_layout operands[BRUTE_MAX_VALUES], results[BRUTE_MAX_VALUES];
@@ -613,7 +614,7 @@ static void check_layouts(const trial *t)
 	}
 }
 
-/* Two atoms on one factor whose digits overlap, or do not divide each other's place. */
+/* Return whether two atoms on one factor have digits that overlap or do not nest. */
 static bool digits_clash(const trial *t, const sw_strategy *strategy)
 {
 	for (int32_t a = 0; a < strategy->n; a++)
@@ -630,7 +631,8 @@ static bool digits_clash(const trial *t, const sw_strategy *strategy)
 	return false;
 }
 
-/* A factor of which only blocks can be had has nothing undivided above a digit. */
+/* Return whether a digit lies inside a factor that has blocks only: nothing undivided may lie above
+ * its digits. */
 static bool inside_blocks(const trial *t, const sw_strategy *strategy)
 {
 	for (int32_t f = 0; f < t->rule->n_factors; f++) {
@@ -649,7 +651,7 @@ static bool inside_blocks(const trial *t, const sw_strategy *strategy)
 	return false;
 }
 
-/* Monoids that a choice brings to an operand (-1: the results), as a mask. */
+/* Return the mask of monoids that a choice brings to an operand (-1: the results). */
 static uint32_t monoids_brought(const sw_rule *rule, const sw_choice *c, int32_t operand)
 {
 	if (c->kind == SW_CHOICE_PASS && operand < 0)
@@ -662,7 +664,7 @@ static uint32_t monoids_brought(const sw_rule *rule, const sw_choice *c, int32_t
 	return operand < 0 || sw_ints_has(factor->joins, operand) ? 1u << factor->monoid : 0;
 }
 
-/* One kind at most is possible in a value: it has no place for more. */
+/* Return whether some value would have two monoids, for which a layout has no place. */
 static bool monoids_clash(const trial *t, const sw_strategy *strategy)
 {
 	for (int32_t i = -1; i < t->rule->n_operands; i++) {
@@ -686,7 +688,8 @@ static void check_strategy(trial *t, const sw_strategy *strategy)
 	                !inside_blocks(t, strategy);
 	bool accepted = sw_rule_layouts(t->sample->program, t->sample->op, t->rule, t->atoms,
 	                                strategy, t->operands, t->results);
-	if (possible != accepted && !(streamed && possible)) /* panels ask for more */
+	/* The panels of a streamed strategy have additional requirements. */
+	if (possible != accepted && !(streamed && possible))
 		fail_trial(t, possible ? "a possible strategy is refused"
 		                       : "an impossible strategy is accepted");
 	if (!accepted)
@@ -711,7 +714,7 @@ typedef struct options {
 	sw_choice choice[256];
 } options;
 
-/* Every digit again, with every digit of a factor that streams. */
+/* Add every digit again, with every digit of a factor that streams. */
 static void add_streamed(options *o, const sw_rule *rule, int64_t p)
 {
 	int32_t n = o->n;
@@ -727,8 +730,8 @@ static void add_streamed(options *o, const sw_rule *rule, int64_t p)
 			}
 }
 
-/* NONE first, then each digit of each factor, these streamed, then each linearity with each of its
- * monoids. */
+/* List NONE first, then each digit of each factor, then these streamed, then each linearity with
+ * each of its monoids. */
 static options options_of(const sw_rule *rule, int64_t p)
 {
 	options o = {.n = 1};
@@ -762,7 +765,7 @@ static void check_all(trial *t, const options *o)
 	} while (a < t->atoms->n);
 }
 
-/* A negative budget: only the random ones. */
+/* With a negative budget only random strategies are checked. */
 static void check_some(trial *t, const options *o, int64_t budget)
 {
 	for (int32_t a = 0; a < t->atoms->n && budget >= 0; a++)

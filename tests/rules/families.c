@@ -1,7 +1,7 @@
 /*
- * Every row of the table against brute force: what each device computes under each strategy is what
- * the definition demands. SW_RULES_BUDGET (strategies per sample and atoms), SW_RULES_SEED and
- * SW_RULES_FAMILY come from the environment.
+ * Every row of the table is tested by brute force: under each strategy each device computes the
+ * results that the definition demands. SW_RULES_BUDGET (strategies per sample and atoms),
+ * SW_RULES_SEED and SW_RULES_FAMILY come from the environment.
  */
 #include "rules/brute.h"
 
@@ -27,8 +27,8 @@ static const struct {
 	{"dots", brute_dots},
 };
 
-/* Rows with rules that the interpreter can't run: their layouts are checked, their default local op
- * is not run. */
+/* Rows with rules that the interpreter cannot run: their layouts are checked, their default local
+ * op is not run. */
 static const sw_opcode not_executable[] = {SW_OP_SET_DIMENSION_SIZE, SW_OP_DYNAMIC_RESHAPE};
 
 static brute_variant *variants_of(const char *family)
@@ -79,7 +79,7 @@ static void check_row(const sw_rule_row *row, brute_variant *variants, int64_t u
 	total->devices += counts.devices;
 }
 
-/* Nothing of a region is split. */
+/* Return whether the row has factors; regions are never split. */
 static bool has_rule(const sw_rule_row *row)
 {
 	return row->describe != sw_rule_describe_nothing &&

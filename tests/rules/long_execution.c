@@ -1,4 +1,4 @@
-/* Every row, nearly all strategies of three atoms. */
+/* Run every row under nearly all strategies of three atoms. */
 #include "rules/brute.h"
 
 int main(void)

@@ -14,7 +14,7 @@ static void operand(brute_sample *s, const char *type, int shape, double low, do
 	brute_operand(s, text, low, strcmp(type, "pred") == 0 ? 1 : high);
 }
 
-/* Element types to try, and the range of values; types are tried in turn with the shapes. */
+/* Element types to try, and the range of values; types alternate with the shapes. */
 typedef struct domain {
 	sw_opcode opcode;
 	const char *types[3];
@@ -60,8 +60,8 @@ static void to_extremes(brute_sample *s)
 		s->fill[i] = BRUTE_EXTREMES;
 }
 
-/* The last variant of floats has infinities and NaN, but for products: a term may be a zero that
- * meets an infinity. */
+/* The last variant of floats has infinities and NaN, except for products: there a term may be a
+ * zero that meets an infinity. */
 static bool plain(brute_sample *s, sw_opcode opcode, int variant)
 {
 	domain d = domain_of(opcode);
@@ -98,8 +98,8 @@ static bool convert(brute_sample *s, int variant)
 	return true;
 }
 
-/* With a constant on either side, an order passes through the other operand; the last has an
- * infinity: none passes. */
+/* With a constant on either side, an order passes through the other operand; the last constant is
+ * infinite, so no order passes. */
 static bool translation(brute_sample *s, sw_opcode opcode, int variant)
 {
 	static const double constants[] = {1.5, -2, INFINITY};
@@ -130,7 +130,8 @@ static bool divide(brute_sample *s, int variant)
 	operand(s, variant < 5 ? "f32" : "s32", variant % 5, -8, 8);
 	char text[32];
 	snprintf(text, sizeof(text), "%s%s", variant < 5 ? "f32" : "s32", dims[variant % 5]);
-	brute_powers(s, text, 0, 3); /* so that sums of quotients are exact */
+	/* so that sums of quotients are exact */
+	brute_powers(s, text, 0, 3);
 	brute_op(s, SW_OP_DIVIDE, NULL, NULL);
 	return true;
 }

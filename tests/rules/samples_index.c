@@ -258,7 +258,7 @@ static bool scatter(brute_sample *s, int variant)
 	return true;
 }
 
-/* Two operands that take their updates by one monoid. */
+/* Two operands whose updates are combined by one monoid. */
 static bool scatter_pairs(brute_sample *s)
 {
 	static const numbers n = {"1", "0", "0", "", "", 1};

@@ -21,7 +21,7 @@ static bool dot(brute_sample *s, int variant)
 		{"f64[1,6]", "f64[6,8]", "", "", "1", "0"},
 		{"bf16[4,4]", "bf16[4,2]", "", "", "1", "0"},
 		{"c64[4,6]", "c64[6,2]", "", "", "1", "0"},
-		/* room for panels */
+		/* an extent that has several panels */
 		{"f32[4,24]", "f32[24,6]", "", "", "1", "0"},
 		{"f32[24,2,4]", "f32[6,2,24]", "1", "1", "0", "2"},
 		{"bf16[6,12]", "bf16[12,4]", "", "", "1", "0"},
@@ -82,7 +82,7 @@ static int32_t arg_max(brute_sample *s)
 
 /* ---- reduce, sort, topk, batch-norm ----------------------------------------------------- */
 
-/* (x, y) -> x, but where x is 99 y: associative, not commutative, 99 changes nothing. */
+/* (x, y) -> x, except that 99 is replaced by y: associative, not commutative, and 99 is neutral. */
 static int32_t first_of(brute_sample *s)
 {
 	sw_program *p = s->program;
@@ -107,7 +107,7 @@ static bool ordered_reduce(brute_sample *s)
 	return true;
 }
 
-/* Few values, so that equal ones meet. */
+/* The values are few, so that equal ones meet. */
 static bool variadic_reduce(brute_sample *s, const char *dims)
 {
 	sw_attrs attrs = {.dims = {.dims = brute_ints(s, dims)}};
@@ -121,7 +121,7 @@ static bool variadic_reduce(brute_sample *s, const char *dims)
 	return true;
 }
 
-/* A monoid for each of two pairs: the same, or two. */
+/* One monoid for each of two pairs: the same for both, or different ones. */
 static bool reduce_pairs(brute_sample *s, sw_opcode second)
 {
 	sw_program *p = s->program;
@@ -210,7 +210,8 @@ static bool topk(brute_sample *s, int variant)
 	if (variant >= (int)SW_COUNT(cases))
 		return false;
 	sw_attrs attrs = {.topk = {.k = cases[variant].k, .largest = cases[variant].largest}};
-	brute_operand(s, cases[variant].operand, -3, 3); /* equal ones meet */
+	/* equal values meet */
+	brute_operand(s, cases[variant].operand, -3, 3);
 	brute_op(s, SW_OP_TOPK, &attrs, cases[variant].results);
 	return true;
 }
@@ -231,7 +232,8 @@ static bool batch_norm(brute_sample *s, sw_opcode opcode, int variant)
 		brute_operand(s, "f32[8]", 1, 4);
 	if (opcode == SW_OP_BATCH_NORM_GRAD)
 		brute_operand(s, tensor, -4, 4);
-	s->tolerance = 1e-5; /* divisions and roots; sums may run in another order */
+	/* divisions and roots are rounded; sums may run in another order */
+	s->tolerance = 1e-5;
 	brute_op(s, opcode, &attrs, NULL);
 	return true;
 }
@@ -258,7 +260,8 @@ bool brute_linalg(brute_sample *s, sw_opcode opcode, int variant)
 
 	if (variant >= (opcode == SW_OP_TRIANGULAR_SOLVE ? 2 : 1))
 		return false;
-	s->tolerance = 1e-4; /* roots and divisions */
+	/* roots and divisions are rounded */
+	s->tolerance = 1e-4;
 	if (opcode == SW_OP_CHOLESKY) {
 		attrs = (sw_attrs){.cholesky = {.lower = true}};
 		brute_operand(s, "f32[4,2,1,1]", 1, 4);
@@ -279,7 +282,7 @@ bool brute_linalg(brute_sample *s, sw_opcode opcode, int variant)
 
 /* ---- ragged-dot, scaled-dot ------------------------------------------------------------- */
 
-/* Sizes that leave rows over, and sizes that ask for more than there are. */
+/* The sizes leave some rows over, or exceed the number of rows. */
 static bool ragged_dot(brute_sample *s, int variant)
 {
 	static const char *const cases[] = {

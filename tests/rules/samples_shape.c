@@ -57,7 +57,7 @@ static bool reshape(brute_sample *s, sw_opcode opcode, int variant)
 	return true;
 }
 
-/* Elements become several, or one. */
+/* One element becomes several, or several become one. */
 static bool bitcast(brute_sample *s, int variant)
 {
 	static const char *const cases[][2] = {
@@ -277,8 +277,7 @@ bool brute_source(brute_sample *s, sw_opcode opcode, int variant)
 	                                  : false;
 }
 
-/* ---- random numbers: every generator, width and shape of a draw; counters of more than a word ---
- */
+/* ---- random numbers: every generator, width and shape of a draw; counters over a word --- */
 
 bool brute_random(brute_sample *s, sw_opcode opcode, int variant)
 {

@@ -1,10 +1,10 @@
-/* Samples of windows: convolutions and their gradients, pools and their gradients, running totals.
- */
+/* Samples of windows: convolutions and their gradients, pools and their gradients, running
+ * totals. */
 #include "rules/samples_window.h"
 
 #include <string.h>
 
-/* What the windows call: of x and y, one op. */
+/* The computations of two values that windows call, each of one op. */
 static const struct {
 	const char *name, *type, *result, *op;
 } pairs[] = {
@@ -26,8 +26,8 @@ static const struct {
 	{"ge_f64", "f64", "pred", "compare(x, y), direction=GE"},
 };
 
-/* last: associative, does not commute. not_lt: holds on to a NaN. arg_max: the larger value and its
- * index, the smaller index if they are equal. */
+/* last: associative, not commutative. not_lt: keeps a NaN. arg_max: the larger value and its index,
+ * the smaller index if they are equal. */
 static const char computations[] = "last {\n"
 				   "  x = f32[] parameter(0)\n"
 				   "  y = f32[] parameter(1)\n"
@@ -62,8 +62,8 @@ static void range(brute_sample *s, uint32_t operand, double low, double high)
 	s->high[operand] = high;
 }
 
-/* Values for which results are exact, and inits that are neutral where the computation is not known
- * to the rules. */
+/* Choose values for which results are exact, and inits that are neutral where the rules do not
+ * recognise the computation. */
 static void choose_values(brute_sample *s, const char *op, const char *attributes)
 {
 	uint32_t arrays = s->n / 2; /* of a reduce-window */
@@ -133,7 +133,7 @@ static bool lines(brute_sample *s, const char *op, const line *all, size_t n, in
 #define LABELS_2 "dim_labels=b01f_01io->b01f"
 
 static const line convolutions[] = {
-	/* what test_rules counts the factors of */
+	/* the ones whose factors test_rules counts */
 	{"f32[4,6,6]", "f32[4,6,4] f32[3,4,6]", "window={size=3 pad=1_1}, " LABELS_1},
 	{"f32[2,4,4]", "f32[2,8,6] f32[2,6,4]", "window={size=2 stride=2}, " LABELS_1},
 	{"f32[2,6,8]", "f32[2,6,4] f32[3,1,8]",
@@ -145,8 +145,8 @@ static const line convolutions[] = {
 	/* other labels; dilated windows */
 	{"f32[4,2,8]", "f32[4,2,6] f32[4,3,8]",
          "window={size=3 pad=1_1 rhs_dilate=2}, dim_labels=fb0_i0o->0bf"},
-	/* a residual network, shrunk: stem, block, first of a stage, shortcut; then their gradients
-         */
+	/* a small residual network: stem, block, first of a stage, shortcut; then their
+         * gradients */
 	{"f32[1,4,4,2]", "f32[1,8,8,3] f32[7,7,3,2]",
          "window={size=7x7 stride=2x2 pad=3_3x3_3}, " LABELS_2},
 	{"f32[1,4,6,2]", "f32[1,4,6,2] f32[3,3,2,2]", "window={size=3x3 pad=1_1x1_1}, " LABELS_2},
@@ -176,7 +176,7 @@ static const line convolutions[] = {
 	{"f32[4,6,12]", "f32[8,6,3] f32[3,3,12]",
          "window={size=3 pad=1_1}, " LABELS_1 ", batch_group_count=2"},
 	/* patches; a transposed convolution; a causal one; reversal; negative padding; blocks
-           smaller than the halo */
+         * smaller than the halo */
 	{"f32[1,4,2,5]", "f32[1,16,8,2] f32[4,4,2,5]", "window={size=4x4 stride=4x4}, " LABELS_2},
 	{"f32[1,12,2]", "f32[1,6,3] f32[3,3,2]", "window={size=3 pad=1_2 lhs_dilate=2}, " LABELS_1},
 	{"f32[1,18,2]", "f32[1,6,3] f32[4,3,2]", "window={size=4 pad=2_3 lhs_dilate=3}, " LABELS_1},
@@ -233,7 +233,7 @@ static const line reductions[] = {
 	{"f32[2]", "f32[4] f32[]", "window={size=3}, to_apply=add"},
 	{"f32[3]", "f32[12] f32[]", "window={size=12 pad=1_1}, to_apply=add"},
 	/* running totals: forwards, backwards, in two dimensions, beside a pool, wider than the
-           dimension */
+         * dimension */
 	{"f32[12]", "f32[12] f32[]", "window={size=12 pad=11_0}, to_apply=multiply"},
 	{"f32[8,3]", "f32[8,3] f32[]", "window={size=8x1 pad=0_7x0_0}, to_apply=max"},
 	{"f32[4,6]", "f32[4,6] f32[]", "window={size=4x6 pad=3_0x0_5}, to_apply=add"},
@@ -241,7 +241,7 @@ static const line reductions[] = {
 	{"f32[12]", "f32[12] f32[]", "window={size=14 pad=0_13}, to_apply=add"},
 	{"f32[6]", "f32[12] f32[]", "window={size=12 pad=11_0 stride=2}, to_apply=add"},
 	{"f32[12]", "f32[12] f32[]", "window={size=12 pad=12_-1}, to_apply=add"},
-	/* any computation: what does not commute, several inputs */
+	/* any computation: one that does not commute, several inputs */
 	{"f32[12]", "f32[12] f32[]", "window={size=12 pad=11_0}, to_apply=last"},
 	{"f32[8]", "f32[8] f32[]", "window={size=3 pad=1_1}, to_apply=last"},
 	{"f32[2,4]", "f32[2,4] f32[]", "window={size=2x3 pad=1_0x1_1}, to_apply=last"},

@@ -1,4 +1,4 @@
-/* Every row, a sample of strategies. */
+/* Run every row under a sample of strategies. */
 #include "rules/brute.h"
 
 int main(void)

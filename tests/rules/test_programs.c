@@ -1,5 +1,5 @@
-/* Ops as they stand in real training steps: each has a rule, and random strategies of it compute
- * what the op does. */
+/* Ops of real training steps: each has a rule, and under random strategies of it the devices
+ * compute the op's results. */
 #include "frontend/frontend.h"
 #include "rules/brute.h"
 
@@ -45,8 +45,8 @@ static bool is_sampled(sw_opcode opcode)
 	return sw_opcode_class(opcode) != SW_CLASS_REGION && opcode != SW_OP_PARAMETER;
 }
 
-/* The op alone, on operands of integers; divisors are powers of two, so that sums of quotients are
- * exact. */
+/* Write the op alone, on operands of integers; divisors are powers of two, so that sums of
+ * quotients are exact. */
 static void sample_of(brute_sample *sample, const sw_program *program, sw_id id)
 {
 	const sw_op *op = sw_op_at(program, id);

@@ -1,5 +1,5 @@
-/* What the rules offer: factor counts by op, reshape against brute force of digit survival, where
- * digits lie, strategies, cuts. */
+/* The strategies that rules allow: factor counts by op, reshape against a brute-force test of the
+ * digits that survive, positions of digits, strategies, cuts. */
 #include "rules/brute.h"
 
 #include <setjmp.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-/* ---- nothing less than expected --------------------------------------------------------- */
+/* ---- no fewer factors than expected ----------------------------------------------------- */
 
 typedef struct expectation {
 	brute_variant *variants;
@@ -16,7 +16,7 @@ typedef struct expectation {
 	int32_t parallel, reduced, linearities;
 } expectation;
 
-/* Variants are those of the samples; the comment says which op it is. */
+/* Variants are those of the samples; the comment names the op. */
 static const expectation expectations[] = {
 	{brute_elementwise, SW_OP_ADD, 1, 2, 0, 1},      /* f32[4,6] */
 	{brute_elementwise, SW_OP_MULTIPLY, 4, 3, 0, 2}, /* f32[3,4,2] */
@@ -48,11 +48,11 @@ static const expectation expectations[] = {
 	{brute_contract, SW_OP_DOT, 4, 0, 2, 2},         /* two contractions */
 	{brute_contract, SW_OP_CONVOLUTION, 0, 3, 1, 2}, /* batch, out, space, in */
 	{brute_contract, SW_OP_CONVOLUTION, 1, 3, 1, 2}, /* strided */
-	{brute_contract, SW_OP_CONVOLUTION, 2, 4, 0,
-         2}, /* feature groups of one: batch, group, out, space */
+	/* feature groups of one: batch, group, out, space */
+	{brute_contract, SW_OP_CONVOLUTION, 2, 4, 0, 2},
 	{brute_contract, SW_OP_CONVOLUTION, 3, 4, 1, 2}, /* batch groups: the same, in */
-	{brute_contract, SW_OP_CONVOLUTION, 4, 2, 1,
-         2}, /* a kernel as large as the input: batch, out, space */
+	/* a kernel as large as the input: batch, out, space */
+	{brute_contract, SW_OP_CONVOLUTION, 4, 2, 1, 2},
 	/* a batch of one: out, two of space, in */
 	{brute_contract, SW_OP_CONVOLUTION, 8, 3, 1, 2},
 	/* gradient of a kernel: out, in, two of space */
@@ -162,8 +162,8 @@ static int64_t index_along(sw_shape shape, int64_t flat, int32_t dim)
 	return flat % shape.dims[dim];
 }
 
-/* Does the digit (t, p) of the left dimension mark the same elements, with the same numbers, as (u,
- * p) of the right one? */
+/* Return whether the digit (t, p) of the left dimension marks the same elements, with the same
+ * numbers, as (u, p) of the right one. */
 static bool same_digit(sw_shape left, int32_t l, int64_t t, sw_shape right, int32_t r, int64_t u,
                        int64_t p)
 {
@@ -173,7 +173,7 @@ static bool same_digit(sw_shape left, int32_t l, int64_t t, sw_shape right, int3
 	return true;
 }
 
-/* Does the rule carry the digit to the right dimension, at stride u? */
+/* Return whether the rule carries the digit to the right dimension, at stride u. */
 static bool rule_carries(const sw_rule *rule, int32_t l, int64_t t, int32_t r, int64_t u, int64_t p)
 {
 	int32_t factor, dim;
@@ -234,8 +234,8 @@ static void reshape_carries_exactly_the_digits_that_survive(void **state)
 
 /* ---- slice and pad ---------------------------------------------------------------------- */
 
-/* j = a*i + b, 0 <= i < n, 0 <= j < m. Does the digit (t, p) of i stand at (a*t, p) of j, for every
- * pair there is? */
+/* Return, for j = a*i + b, 0 <= i < n, 0 <= j < m, whether the digit (t, p) of i stands at (a*t, p)
+ * of j, for every pair (i, j). */
 static bool affine_same_digit(int64_t n, int64_t m, int64_t a, int64_t b, int64_t t, int64_t p)
 {
 	for (int64_t i = 0; i < n; i++) {
@@ -246,7 +246,8 @@ static bool affine_same_digit(int64_t n, int64_t m, int64_t a, int64_t b, int64_
 	return true;
 }
 
-/* Enough pairs that agreement is no accident: a whole period of the digit. */
+/* Return whether there are enough pairs that agreement is no accident: a whole period of the
+ * digit. */
 static bool enough_pairs(int64_t n, int64_t m, int64_t a, int64_t b, int64_t period)
 {
 	int64_t pairs = 0;
@@ -256,7 +257,7 @@ static bool enough_pairs(int64_t n, int64_t m, int64_t a, int64_t b, int64_t per
 	return pairs >= period;
 }
 
-/* The rule's operand is the side of i (pad) or of j (slice). */
+/* Check a rule whose operand is the side of i (pad) or of j (slice). */
 static void check_affine(const sw_rule *rule, bool operand_is_i, int64_t n, int64_t m, int64_t a,
                          int64_t b)
 {
@@ -423,7 +424,8 @@ static void partial_results_match_the_reduced_factor(void **state)
 
 	brute_init(&sample);
 	sw_arena_init(&arena);
-	assert_true(brute_contract(&sample, SW_OP_DOT, 0)); /* contraction of 6: room for 2 and 3 */
+	/* a contraction of 6, which has digits of 2 and 3 */
+	assert_true(brute_contract(&sample, SW_OP_DOT, 0));
 	const sw_rule *rule = sw_rule_make(sample.program, sample.op, &arena);
 	for (int a = 0; a < 3; a++)
 		layout.state[a] = (sw_state){.kind = SW_STATE_P};
@@ -431,7 +433,8 @@ static void partial_results_match_the_reduced_factor(void **state)
 	sw_rule_match(rule, &atoms, true, 0, &layout, &mask, &strategy);
 	assert_int_equal(mask, 7);
 	assert_int_equal(strategy.atom[0].kind, SW_CHOICE_SPLIT);
-	assert_int_equal(strategy.atom[1].kind, SW_CHOICE_PASS); /* no room for a second 2 */
+	/* there is no second digit of 2 */
+	assert_int_equal(strategy.atom[1].kind, SW_CHOICE_PASS);
 	assert_int_equal(strategy.atom[2].kind, SW_CHOICE_SPLIT);
 	assert_true(sw_rule_layouts(sample.program, sample.op, rule, &atoms, &strategy, operands,
 	                            &result));
@@ -440,7 +443,7 @@ static void partial_results_match_the_reduced_factor(void **state)
 	brute_clear(&sample);
 }
 
-/* Only what the list of opcodes does not know has none. */
+/* Only the opcode that the list does not know has no row. */
 static void every_opcode_has_a_row(void **state)
 {
 	(void)state;
@@ -470,8 +473,8 @@ static void unknown_opcodes_are_replicated_and_reported(void **state)
 
 /* ---- cuts ------------------------------------------------------------------------------- */
 
-/* Cuts what `layout` gives to the atoms of the mask out of what the other atoms left, on every
- * device. */
+/* Cut the part that `layout` gives to the atoms of the mask out of the part that the other atoms
+ * leave, on every device. */
 static void check_cut(const sw_atoms *atoms, const sw_layout *layout, uint32_t mask)
 {
 	static const int64_t dims[2] = {24, 36};

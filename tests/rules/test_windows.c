@@ -1,8 +1,8 @@
 /*
- * Windows split over space: random ones along one and two dimensions, under every strategy; and how
- * much a halo moves.
+ * Windows split over space: random ones along one and two dimensions, under every strategy; and the
+ * bytes that a halo moves.
  *
- *   SW_SEED=N runs other cases, SW_CASES=N so many in all.
+ *   SW_SEED=N runs other cases, SW_CASES=N runs N cases in all.
  */
 #include "rules/samples_window.h"
 
@@ -44,7 +44,7 @@ static int64_t output_of(const frame *f, int d)
 	return padded < extent ? 0 : (padded - extent) / f->stride[d] + 1;
 }
 
-/* 1 most of the time, up to 3. */
+/* Return 1 most of the time, at most 3. */
 static int64_t some_dilation(sw_rng *rng)
 {
 	int64_t dilation = between(rng, -3, 3);
@@ -90,7 +90,7 @@ static frame random_frame(sw_rng *rng, kind what)
 	return f;
 }
 
-/* "f32[1,4,6,1]": the sizes between the marks. */
+/* Add "f32[1,4,6,1]": the sizes between the marks. */
 static void add_shape(sw_text *text, const char *type, const char *before, int n,
                       const int64_t *sizes, const char *after)
 {
@@ -120,7 +120,7 @@ static void add_window(sw_text *text, const frame *f)
 	sw_text_add(text, "}, ");
 }
 
-/* What window_sample wants. */
+/* The arguments of window_sample. */
 typedef struct texts {
 	sw_text result, operands, attributes;
 } texts;
@@ -249,9 +249,9 @@ static void random_scatters(void **state)
 	random_windows(SCATTER, 100);
 }
 
-/* ---- what needs nothing of a neighbour -------------------------------------------------- */
+/* ---- windows that need no neighbour ----------------------------------------------------- */
 
-static void windows_that_do_not_reach_out_split_without_an_exchange(void **state)
+static void windows_that_need_no_neighbour_split_without_an_exchange(void **state)
 {
 	static const struct {
 		const char *result, *operands, *op, *attributes;
@@ -333,7 +333,7 @@ static void absurd_windows_stay_whole(void **state)
 		}
 }
 
-/* ---- what is moved ---------------------------------------------------------------------- */
+/* ---- bytes moved ------------------------------------------------------------------------ */
 
 #define LABELS "dim_labels=b01f_01io->b01f"
 
@@ -342,22 +342,22 @@ static void halos_move_the_rows_they_need_and_no_more(void **state)
 {
 	static const struct {
 		const char *result, *operands, *op, *attributes;
-		int64_t devices, elements; /* that the busiest rank sends */
+		int64_t devices, elements; /* sent by the rank that sends most */
 	} cases[] = {
 		/* a row to each neighbour */
 		{"f32[1,16,5,7]", "f32[1,16,5,3] f32[3,3,3,7]", "convolution",
 	         "window={size=3x3 pad=1_1x1_1}, " LABELS, 2, 15},
 		{"f32[1,16,5,7]", "f32[1,16,5,3] f32[3,3,3,7]", "convolution",
 	         "window={size=3x3 pad=1_1x1_1}, " LABELS, 4, 30},
-		/* the stride leaves one side alone, or both */
+		/* the stride needs no row from one side, or from both */
 		{"f32[1,8,5,7]", "f32[1,16,5,3] f32[3,3,3,7]", "convolution",
 	         "window={size=3x3 stride=2x1 pad=0_1x1_1}, " LABELS, 4, 15},
 		{"f32[1,8,5,7]", "f32[1,16,5,3] f32[1,1,3,7]", "convolution",
 	         "window={size=1x1 stride=2x1}, " LABELS, 4, 0},
 		{"f32[1,8,5,3]", "f32[1,16,5,3] f32[]", "reduce-window",
 	         "window={size=1x2x1x1 stride=1x2x1x1}, to_apply=max", 4, 0},
-		/* the gradient with respect to the kernel: of the input, not of the far larger
-	           output gradient */
+		/* the gradient with respect to the kernel: rows of the input, not of the far larger
+	         * output gradient */
 		{"f32[3,3,3,7]", "f32[1,16,5,3] f32[1,16,5,7]", "convolution",
 	         "window={size=16x5 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf", 4, 30},
 		/* one total per block and column: a gather of 4 */
@@ -390,7 +390,7 @@ int main(void)
 		cmocka_unit_test(random_pools),
 		cmocka_unit_test(random_running_totals),
 		cmocka_unit_test(random_scatters),
-		cmocka_unit_test(windows_that_do_not_reach_out_split_without_an_exchange),
+		cmocka_unit_test(windows_that_need_no_neighbour_split_without_an_exchange),
 		cmocka_unit_test(absurd_windows_stay_whole),
 		cmocka_unit_test(halos_move_the_rows_they_need_and_no_more),
 	};

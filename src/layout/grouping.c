@@ -1,5 +1,5 @@
-/* Layouts and paths over groups of atoms, and over the atoms themselves. */
-#include "layout/together.h"
+/* Convert layouts and paths between groups of atoms and the atoms themselves. */
+#include "layout/grouping.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@ void grouping_init(grouping *g, const sw_atoms *atoms, const uint32_t *masks, in
 	}
 }
 
-/* Does atom a continue the digits of the member before it, whose state is `outer`? */
+/* Return whether atom a continues the digits of the member before it, whose state is `outer`. */
 static bool continues(const sw_atoms *atoms, const sw_state *outer, const sw_state *inner,
                       int32_t a)
 {
@@ -34,7 +34,8 @@ bool grouping_gather(const grouping *g, const sw_layout *layout, sw_layout *grou
 				return false;
 			before = &layout->state[a];
 		}
-		grouped->state[i] = *before; /* the innermost digit's stride is the group's */
+		/* The stride of the innermost digit is the stride of the group. */
+		grouped->state[i] = *before;
 	}
 	return true;
 }
@@ -73,7 +74,8 @@ static int32_t lowest_bit(uint32_t mask)
 	return bit;
 }
 
-/* Groups of equal size have equally many atoms of the same sizes, in the same order. */
+/* Replace a permutation of groups by one of atoms. Groups of equal size have equally many atoms of
+ * the same sizes, in the same order. */
 static void spread_permutation(const grouping *g, sw_move *move)
 {
 	int8_t to_group[SW_MAX_ATOMS];
