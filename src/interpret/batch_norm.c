@@ -94,8 +94,8 @@ sw_status sw_kernel_batch_norm_training(sw_call *call, sw_error *err)
 		for (int64_t i = 0; i < f.count; i++)
 			mean += get(&f, call->in[0], place(&f, c, i)) / (double)f.count;
 		for (int64_t i = 0; i < f.count; i++) {
-			double apart = get(&f, call->in[0], place(&f, c, i)) - mean;
-			variance += apart * apart / (double)f.count;
+			double distance = get(&f, call->in[0], place(&f, c, i)) - mean;
+			variance += distance * distance / (double)f.count;
 		}
 		put(&f, call->out[1], c, mean);
 		put(&f, call->out[2], c, variance);

@@ -31,8 +31,8 @@ static double complex log_plus_one(double complex x)
 /* -i log((x + iy) / sqrt(x^2 + y^2)) */
 static double complex arc_tangent(double complex y, double complex x)
 {
-	double complex turned = clog((x + y * (double complex)I) / csqrt(x * x + y * y));
-	return CMPLX(cimag(turned), -creal(turned));
+	double complex rotated = clog((x + y * (double complex)I) / csqrt(x * x + y * y));
+	return CMPLX(cimag(rotated), -creal(rotated));
 }
 
 /* 0^0 is 1, 0^y is 0. */

@@ -184,11 +184,11 @@ sw_status sw_kernel_convert(sw_call *call, sw_error *err)
 {
 	sw_type from = call->in[0].shape.type, to = call->shapes[0].type;
 	if (from == to) {
-		sw_result_share(call, 0, 0);
+		sw_result_forward(call, 0, 0);
 		return SW_OK;
 	}
 	int64_t n = sw_stride_of(call->in[0]) ? sw_shape_elements(call->shapes[0]) : 1;
-	sw_status status = sw_result_over(call, 0, n, err);
+	sw_status status = sw_result_in_place(call, 0, n, err);
 	if (status == SW_OK)
 		sw_convert_elements(from, sw_tensor_data(call->in[0]), to,
 		                    sw_tensor_data(call->out[0]), n);
@@ -281,7 +281,7 @@ sw_status sw_kernel_bitcast_convert(sw_call *call, sw_error *err)
 {
 	sw_type from = call->in[0].shape.type, to = call->shapes[0].type;
 	if (from == to || (!is_packed(from) && !is_packed(to))) {
-		sw_result_share(call, 0, 0);
+		sw_result_forward(call, 0, 0);
 		return SW_OK;
 	}
 	sw_status status = sw_result_new(call, 0, err);
@@ -329,7 +329,7 @@ bool sw_prepare_reduce_precision(const sw_program *program, const sw_op *op, sw_
 sw_status sw_kernel_reduce_precision(sw_call *call, sw_error *err)
 {
 	int64_t n = sw_stride_of(call->in[0]) ? sw_shape_elements(call->shapes[0]) : 1;
-	sw_status status = sw_result_over(call, 0, n, err);
+	sw_status status = sw_result_in_place(call, 0, n, err);
 	if (status != SW_OK)
 		return status;
 	sw_type type = call->shapes[0].type;

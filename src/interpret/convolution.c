@@ -193,7 +193,7 @@ static int64_t windows_of(const geometry *g)
 	return windows;
 }
 
-static int64_t room_of_rows(const geometry *g, int64_t rows, int64_t columns)
+static int64_t workspace_of_rows(const geometry *g, int64_t rows, int64_t columns)
 {
 	int64_t n;
 	return sw_mul_i64(rows, columns, &n) ? sw_workspace_elements(n, g->type) : INT64_MAX;
@@ -205,13 +205,14 @@ int64_t sw_workspace_convolution(const sw_program *program, const sw_op *op, con
 	geometry g;
 	describe(program, op, &g);
 	int64_t windows = windows_of(&g),
-		room = sw_workspace_add(sw_workspace_convert(g.input, g.type),
-	                                sw_workspace_convert(g.kernel, g.type));
-	room = sw_workspace_add(room, room_of_rows(&g, g.group_outputs, g.columns));
-	room = sw_workspace_add(room, room_of_rows(&g, windows, g.columns));
-	room = sw_workspace_add(room, room_of_rows(&g, windows, g.group_outputs));
-	room = sw_workspace_add(room, sw_workspace_elements(sw_shape_elements(g.output), g.type));
-	return sw_workspace_add(room, sw_workspace_of(g.output));
+		workspace = sw_workspace_add(sw_workspace_convert(g.input, g.type),
+	                                     sw_workspace_convert(g.kernel, g.type));
+	workspace = sw_workspace_add(workspace, workspace_of_rows(&g, g.group_outputs, g.columns));
+	workspace = sw_workspace_add(workspace, workspace_of_rows(&g, windows, g.columns));
+	workspace = sw_workspace_add(workspace, workspace_of_rows(&g, windows, g.group_outputs));
+	workspace = sw_workspace_add(workspace,
+	                             sw_workspace_elements(sw_shape_elements(g.output), g.type));
+	return sw_workspace_add(workspace, sw_workspace_of(g.output));
 }
 
 /* A call is a product: of each group and element of the batch. Its operand is written in boxes,

@@ -165,8 +165,8 @@ static int free_dims(int rank, sw_ints batch, sw_ints contracting, int64_t *list
 	return n;
 }
 
-static bool lies_well(side *s, sw_shape shape, sw_ints batch, const int64_t *outer, int n_outer,
-                      sw_ints contracting)
+static bool can_read_in_place(side *s, sw_shape shape, sw_ints batch, const int64_t *outer,
+                              int n_outer, sw_ints contracting)
 {
 	int64_t strides[SW_MAX_RANK];
 	sw_dense_strides(shape, strides);
@@ -221,7 +221,7 @@ static sw_status take_side(sw_interpreter *it, sw_tensor x, sw_type type, sw_int
 	int64_t outer[SW_MAX_RANK];
 	int n_outer = free_dims(x.shape.rank, batch, contracting, outer);
 	sw_status status = sw_convert_tensor(it, x, type, &s->owned, err);
-	if (status == SW_OK && !lies_well(s, x.shape, batch, outer, n_outer, contracting))
+	if (status == SW_OK && !can_read_in_place(s, x.shape, batch, outer, n_outer, contracting))
 		status = pack(it, s, batch, outer, n_outer, contracting, err);
 	s->data = status == SW_OK ? sw_tensor_data(s->owned) : NULL;
 	return status;
@@ -309,18 +309,19 @@ sw_status sw_dot(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attr
 }
 
 /* What take_side takes of operand i. */
-static int64_t room_of_side(const sw_program *program, const sw_op *op, uint32_t i, sw_type type)
+static int64_t workspace_of_side(const sw_program *program, const sw_op *op, uint32_t i,
+                                 sw_type type)
 {
 	sw_ints batch = i ? op->attrs->dot.rhs_batch : op->attrs->dot.lhs_batch,
 		contracting = i ? op->attrs->dot.rhs_contracting : op->attrs->dot.lhs_contracting;
 	sw_shape shape = sw_value_shape(program, op->operands[i]);
-	int64_t outer[SW_MAX_RANK], room = sw_workspace_convert(shape, type);
+	int64_t outer[SW_MAX_RANK], workspace = sw_workspace_convert(shape, type);
 	side s;
-	if (!lies_well(&s, shape, batch, outer, free_dims(shape.rank, batch, contracting, outer),
-	               contracting))
-		room = sw_workspace_add(room,
-		                        sw_workspace_elements(sw_shape_elements(shape), type));
-	return room;
+	if (!can_read_in_place(&s, shape, batch, outer,
+	                       free_dims(shape.rank, batch, contracting, outer), contracting))
+		workspace = sw_workspace_add(workspace,
+		                             sw_workspace_elements(sw_shape_elements(shape), type));
+	return workspace;
 }
 
 int64_t sw_workspace_dot(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
@@ -328,10 +329,10 @@ int64_t sw_workspace_dot(const sw_program *program, const sw_op *op, const sw_pl
 	(void)plan;
 	sw_shape shape = sw_value_shape(program, op->first_result);
 	sw_type type = sw_type_to_multiply_in(shape.type);
-	int64_t room = sw_workspace_convert(shape, type);
+	int64_t workspace = sw_workspace_convert(shape, type);
 	for (uint32_t i = 0; i < 2; i++)
-		room = sw_workspace_add(room, room_of_side(program, op, i, type));
-	return room;
+		workspace = sw_workspace_add(workspace, workspace_of_side(program, op, i, type));
+	return workspace;
 }
 
 /* A call is a product of the batch; an operand that does not lie well is written in another order,
@@ -344,7 +345,7 @@ sw_loops sw_loops_dot(const sw_program *program, const sw_op *op)
 	for (int i = 0; i < batch.n; i++)
 		loops.calls *= (double)lhs.dims[batch.v[i]];
 	for (uint32_t i = 0; i < 2; i++)
-		loops.bytes += 2 * (double)room_of_side(
+		loops.bytes += 2 * (double)workspace_of_side(
 					   program, op, i,
 					   sw_type_to_multiply_in(
 						   sw_value_shape(program, op->first_result).type));

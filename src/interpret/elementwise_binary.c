@@ -69,7 +69,7 @@ static sw_status run(sw_call *call, sw_error *err)
 {
 	int x_stride = sw_stride_of(call->in[0]), y_stride = sw_stride_of(call->in[1]);
 	int64_t n = x_stride || y_stride ? sw_shape_elements(call->shapes[0]) : 1;
-	sw_status status = sw_result_over(call, 0, n, err);
+	sw_status status = sw_result_in_place(call, 0, n, err);
 	if (status == SW_OK)
 		call->plan->impl.binary(n, sw_tensor_data(call->in[0]), x_stride,
 		                        sw_tensor_data(call->in[1]), y_stride,

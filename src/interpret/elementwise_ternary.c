@@ -68,11 +68,11 @@ sw_status sw_kernel_select(sw_call *call, sw_error *err)
 	int stride[3];
 	describe(call, in, stride);
 	if (stride[0] == 0) { /* one predicate for all: a branch as it is */
-		sw_result_share(call, 0, *(const uint8_t *)in[0] ? 1 : 2);
+		sw_result_forward(call, 0, *(const uint8_t *)in[0] ? 1 : 2);
 		return SW_OK;
 	}
 	int64_t n = sw_shape_elements(call->shapes[0]);
-	sw_status status = sw_result_over(call, 0, n, err);
+	sw_status status = sw_result_in_place(call, 0, n, err);
 	if (status == SW_OK)
 		call->plan->impl.ternary(n, in, stride, sw_tensor_data(call->out[0]));
 	return status;

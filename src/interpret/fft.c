@@ -102,15 +102,15 @@ static int64_t numbers_of(int64_t n, int64_t *size)
 }
 
 static sw_status transform_new(sw_interpreter *it, int64_t n, int sign, transform *t,
-                               sw_tensor *room, sw_error *err)
+                               sw_tensor *workspace, sw_error *err)
 {
 	bool power = (n & (n - 1)) == 0;
 	int64_t size, numbers = numbers_of(n, &size);
 	*t = (transform){.n = n, .size = size};
-	sw_status status = sw_scratch_new(it, (sw_shape){SW_C128, 1, 0, &numbers}, room, err);
+	sw_status status = sw_scratch_new(it, (sw_shape){SW_C128, 1, 0, &numbers}, workspace, err);
 	if (status != SW_OK)
 		return status;
-	t->roots = sw_tensor_data(*room);
+	t->roots = sw_tensor_data(*workspace);
 	for (int64_t k = 0; k < size; k++)
 		t->roots[k] = root(sign * k, size);
 	if (!power) {
@@ -160,12 +160,12 @@ static sw_status transform_rows(sw_interpreter *it, rows r, int sign, sw_tensor 
                                 sw_error *err)
 {
 	transform t;
-	sw_tensor room = {0}, line = {0};
+	sw_tensor workspace = {0}, line = {0};
 	if (r.n == 0 || r.count == 0) {
 		memset(sw_tensor_data(out), 0, out.buffer->bytes);
 		return SW_OK;
 	}
-	sw_status status = transform_new(it, r.n, sign, &t, &room, err);
+	sw_status status = transform_new(it, r.n, sign, &t, &workspace, err);
 	if (status == SW_OK)
 		status = sw_scratch_new(it, (sw_shape){SW_C128, 1, 0, &r.n}, &line, err);
 	for (int64_t row = 0; status == SW_OK && row < r.count; row++) {
@@ -174,13 +174,13 @@ static sw_status transform_rows(sw_interpreter *it, rows r, int sign, sw_tensor 
 		write_row(&r, sw_tensor_data(line), row, sign > 0 ? (double)r.n : 1,
 		          sw_tensor_data(out));
 	}
-	sw_pool_drop(&it->pool, &room);
+	sw_pool_drop(&it->pool, &workspace);
 	sw_pool_drop(&it->pool, &line);
 	return status;
 }
 
 /* All transformed dimensions but the last, in place. */
-static sw_status transform_others(sw_call *call, int sign, sw_tensor x, sw_error *err)
+static sw_status transform_outer_dimensions(sw_call *call, int sign, sw_tensor x, sw_error *err)
 {
 	sw_status status = SW_OK;
 	int last = x.shape.rank - 1;
@@ -199,17 +199,19 @@ int64_t sw_workspace_fft(const sw_program *program, const sw_op *op, const sw_pl
 	sw_shape from = sw_value_shape(program, op->operands[0]),
 		 to = sw_value_shape(program, op->first_result);
 	sw_ints length = op->attrs->fft.length;
-	int64_t room = sw_workspace_elements(sw_shape_elements(from), SW_C128), size;
-	room = sw_workspace_add(room, sw_workspace_elements(sw_shape_elements(to), SW_C128));
-	room = sw_workspace_add(room, sw_workspace_of(to));
+	int64_t workspace = sw_workspace_elements(sw_shape_elements(from), SW_C128), size;
+	workspace =
+		sw_workspace_add(workspace, sw_workspace_elements(sw_shape_elements(to), SW_C128));
+	workspace = sw_workspace_add(workspace, sw_workspace_of(to));
 	for (int32_t i = 0; i < length.n; i++) {
 		int64_t n = length.v[i];
 		if (n <= 0)
 			continue;
-		room = sw_workspace_add(room, sw_workspace_elements(numbers_of(n, &size), SW_C128));
-		room = sw_workspace_add(room, sw_workspace_elements(n, SW_C128));
+		workspace = sw_workspace_add(workspace,
+		                             sw_workspace_elements(numbers_of(n, &size), SW_C128));
+		workspace = sw_workspace_add(workspace, sw_workspace_elements(n, SW_C128));
 	}
-	return room;
+	return workspace;
 }
 
 sw_status sw_kernel_fft(sw_call *call, sw_error *err)
@@ -233,11 +235,11 @@ sw_status sw_kernel_fft(sw_call *call, sw_error *err)
 	if (status == SW_OK)
 		status = sw_scratch_new(it, to, &y, err);
 	if (status == SW_OK && !halves)
-		status = transform_others(call, sign, x, err);
+		status = transform_outer_dimensions(call, sign, x, err);
 	if (status == SW_OK)
 		status = transform_rows(it, r, sign, x, y, err);
 	if (status == SW_OK && halves)
-		status = transform_others(call, sign, y, err);
+		status = transform_outer_dimensions(call, sign, y, err);
 	if (status == SW_OK)
 		status = sw_convert_tensor(it, y, call->shapes[0].type, &call->out[0], err);
 	sw_pool_drop(&it->pool, &x);

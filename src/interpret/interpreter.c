@@ -233,7 +233,7 @@ static sw_status check_inputs(const sw_interpreter *it, const sw_tensor *inputs,
 }
 
 /* What lies elsewhere is copied to its place. */
-static void hand_in_places(sw_interpreter *it, sw_tensor *inputs, uint32_t n)
+static void copy_inputs_to_places(sw_interpreter *it, sw_tensor *inputs, uint32_t n)
 {
 	const sw_id *values = it->plans[it->program->entry].inputs;
 	for (uint32_t i = 0; i < n; i++) {
@@ -249,7 +249,7 @@ static void hand_in_places(sw_interpreter *it, sw_tensor *inputs, uint32_t n)
 	}
 }
 
-static void hand_in(sw_interpreter *it, sw_tensor *inputs, uint32_t n)
+static void set_inputs(sw_interpreter *it, sw_tensor *inputs, uint32_t n)
 {
 	const sw_id *values = it->plans[it->program->entry].inputs;
 	it->pool.live_bytes = 0;
@@ -264,7 +264,7 @@ static void hand_in(sw_interpreter *it, sw_tensor *inputs, uint32_t n)
 
 /* Outputs leave as dense tensors. Two that share a buffer, or one that is a constant, have several
  * references, which keeps them from being overwritten later. */
-static sw_status hand_out(sw_interpreter *it, sw_tensor *outputs, uint32_t n, sw_error *err)
+static sw_status finish_outputs(sw_interpreter *it, sw_tensor *outputs, uint32_t n, sw_error *err)
 {
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; status == SW_OK && i < n; i++)
@@ -286,13 +286,13 @@ sw_status sw_interpret(sw_interpreter *it, sw_tensor *inputs, uint32_t n_inputs,
 	if (it->options.blas_threads > 0)
 		openblas_set_num_threads(it->options.blas_threads);
 	it->placed = it->frames != NULL;
-	(it->placed ? hand_in_places : hand_in)(it, inputs, n_inputs);
-	it->due_s = sw_now_s();
+	(it->placed ? copy_inputs_to_places : set_inputs)(it, inputs, n_inputs);
+	it->paced_end_s = sw_now_s();
 	status = sw_interpret_computation(it, it->program->entry, NULL, outputs, err);
 	if (it->options.pace)
-		(void)sw_pace_settle(it);
+		(void)sw_pace_wait(it);
 	if (status == SW_OK)
-		status = hand_out(it, outputs, n_outputs, err);
+		status = finish_outputs(it, outputs, n_outputs, err);
 	for (uint32_t i = 0; status != SW_OK && i < n_outputs; i++)
 		outputs[i].buffer = NULL;
 	sw_pool_end_step(&it->pool);

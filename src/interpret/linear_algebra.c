@@ -190,8 +190,8 @@ int64_t sw_workspace_triangular_solve(const sw_program *program, const sw_op *op
 	sw_shape a = sw_value_shape(program, op->operands[0]),
 		 b = sw_value_shape(program, op->first_result);
 	sw_type type = type_to_solve_in(b.type);
-	int64_t room = sw_workspace_add(sw_workspace_convert(a, type), sw_workspace_of(b));
-	return sw_workspace_add(room, sw_workspace_elements(sw_shape_elements(b), type));
+	int64_t workspace = sw_workspace_add(sw_workspace_convert(a, type), sw_workspace_of(b));
+	return sw_workspace_add(workspace, sw_workspace_elements(sw_shape_elements(b), type));
 }
 
 sw_status sw_kernel_triangular_solve(sw_call *call, sw_error *err)

@@ -223,8 +223,8 @@ sw_loops sw_op_loops(const sw_program *program, sw_id id)
 	const sw_op *op = sw_op_at(program, id);
 	const sw_kernel *kernel = &sw_kernels[op->opcode];
 	sw_loops loops = {0};
-	if (kernel->aliasing == SW_ALIASING_ON || sw_is_region(op) || !op->n_results ||
-	    (kernel->aliasing == SW_ALIASING_MOVED && is_splat(program, op->first_result)) ||
+	if (kernel->aliasing == SW_ALIASING_FORWARDED || sw_is_region(op) || !op->n_results ||
+	    (kernel->aliasing == SW_ALIASING_VIEW && is_splat(program, op->first_result)) ||
 	    (op->opcode == SW_OP_TRANSPOSE && sw_transpose_is_view(program, op)))
 		return loops;
 	if (kernel->loops)

@@ -78,11 +78,11 @@ typedef struct group_side {
 	int64_t dims[SW_MAX_RANK], batch[SW_MAX_RANK], contracting[SW_MAX_RANK];
 } group_side;
 
-static sw_ints without(sw_ints list, int64_t dimension, int64_t *room)
+static sw_ints without(sw_ints list, int64_t dimension, int64_t *storage)
 {
 	for (int32_t i = 0; i < list.n; i++)
-		room[i] = list.v[i] - (list.v[i] > dimension);
-	return (sw_ints){list.n, room};
+		storage[i] = list.v[i] - (list.v[i] > dimension);
+	return (sw_ints){list.n, storage};
 }
 
 static sw_status take_side(sw_interpreter *it, const ragged *r, int64_t group, group_side *side,
@@ -133,21 +133,21 @@ static sw_status multiply_group(sw_interpreter *it, const ragged *r, int64_t gro
 }
 
 /* Groups are summed into one result, or lie one behind the other in it. */
-static sw_status multiply_groups(sw_call *call, const ragged *r, bool apart, sw_tensor total,
+static sw_status multiply_groups(sw_call *call, const ragged *r, bool separate, sw_tensor total,
                                  sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
 	sw_shape shape = total.shape;
 	sw_binary_fn *add = sw_find_binary(SW_OP_ADD, shape.type);
-	shape.rank -= apart;
-	shape.dims += apart;
+	shape.rank -= separate;
+	shape.dims += separate;
 	int64_t n = sw_shape_elements(shape);
 	sw_status status = SW_OK;
 	memset(sw_tensor_data(total), 0, total.buffer->bytes);
 	for (int64_t g = 0; status == SW_OK && g < r->groups; g++) {
 		sw_tensor part = {0};
 		char *to = (char *)sw_tensor_data(total) +
-		           (apart ? g * n * sw_type_bytes(shape.type) : 0);
+		           (separate ? g * n * sw_type_bytes(shape.type) : 0);
 		status = multiply_group(it, r, g, shape, &part, err);
 		if (status == SW_OK)
 			add(n, to, 1, sw_tensor_data(part), 1, to);
@@ -165,10 +165,11 @@ int64_t sw_workspace_ragged_dot(const sw_program *program, const sw_op *op, cons
 		 shape = sw_value_shape(program, op->first_result);
 	sw_type type = sw_type_to_multiply_in(shape.type);
 	int64_t n[3] = {sw_shape_elements(lhs), sw_shape_elements(rhs), sw_shape_elements(shape)};
-	int64_t room = sw_workspace_of_dot(n[0], n[1], n[2], type);
-	room = sw_workspace_add(room, sw_workspace_add(sw_workspace_of(lhs), sw_workspace_of(rhs)));
-	return sw_workspace_add(
-		room, sw_workspace_add(sw_workspace_elements(n[2], type), sw_workspace_of(shape)));
+	int64_t workspace = sw_workspace_of_dot(n[0], n[1], n[2], type);
+	workspace = sw_workspace_add(workspace,
+	                             sw_workspace_add(sw_workspace_of(lhs), sw_workspace_of(rhs)));
+	return sw_workspace_add(workspace, sw_workspace_add(sw_workspace_elements(n[2], type),
+	                                                    sw_workspace_of(shape)));
 }
 
 sw_status sw_kernel_ragged_dot(sw_call *call, sw_error *err)

@@ -80,7 +80,7 @@ static void accumulate(const sw_strided *s, const sw_reduce_loops *f, size_t ele
 	}
 }
 
-static sw_status reduce_known(sw_call *call, sw_error *err)
+static sw_status reduce_monoid(sw_call *call, sw_error *err)
 {
 	const sw_reduce_loops *f = call->plan->impl.reduce;
 	sw_interpreter *it = call->interpreter;
@@ -200,22 +200,22 @@ static sw_status reduce_any(sw_call *call, sw_error *err)
 int64_t sw_workspace_reduce(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	sw_shape shape = sw_value_shape(program, op->first_result);
-	int64_t lanes = sw_shape_elements(shape), bytes, room;
+	int64_t lanes = sw_shape_elements(shape), bytes, workspace;
 	if (plan->impl.reduce)
 		return sw_mul_i64(lanes, (int64_t)plan->impl.reduce->accumulator_bytes, &bytes)
 		               ? sw_workspace_elements(bytes, SW_U8)
 		               : INT64_MAX;
-	room = sw_workspace_lanes(program, op->called[0], lanes);
+	workspace = sw_workspace_lanes(program, op->called[0], lanes);
 	for (uint32_t i = 0; i < op->n_operands / 2; i++) {
 		sw_shape array = sw_value_shape(program, op->operands[i]);
-		room = sw_workspace_add(room, sw_workspace_of(array));
-		room = sw_workspace_add(room, sw_workspace_elements(lanes, array.type));
-		room = sw_workspace_add(room, sw_workspace_elements(lanes, array.type));
+		workspace = sw_workspace_add(workspace, sw_workspace_of(array));
+		workspace = sw_workspace_add(workspace, sw_workspace_elements(lanes, array.type));
+		workspace = sw_workspace_add(workspace, sw_workspace_elements(lanes, array.type));
 	}
-	return room;
+	return workspace;
 }
 
 sw_status sw_kernel_reduce(sw_call *call, sw_error *err)
 {
-	return call->plan->impl.reduce ? reduce_known(call, err) : reduce_any(call, err);
+	return call->plan->impl.reduce ? reduce_monoid(call, err) : reduce_any(call, err);
 }

@@ -56,16 +56,16 @@ int64_t sw_workspace_scaled_dot(const sw_program *program, const sw_op *op, cons
 	(void)plan;
 	sw_shape shape = sw_value_shape(program, op->first_result);
 	sw_type type = sw_type_to_multiply_in(shape.type);
-	int64_t n[2] = {0}, room = sw_workspace_of(shape);
+	int64_t n[2] = {0}, workspace = sw_workspace_of(shape);
 	for (uint32_t i = 0; i < op->n_operands; i++) {
 		n[i & 1] = SW_MAX(n[i & 1],
 		                  sw_shape_elements(sw_value_shape(program, op->operands[i])));
-		room = sw_workspace_add(room, sw_workspace_elements(n[i & 1], type));
+		workspace = sw_workspace_add(workspace, sw_workspace_elements(n[i & 1], type));
 	}
-	room = sw_workspace_add(room,
-	                        sw_workspace_of_dot(n[0], n[1], sw_shape_elements(shape), type));
-	return sw_workspace_add(room, sw_workspace_add(sw_workspace_elements(n[0], type),
-	                                               sw_workspace_elements(n[1], type)));
+	workspace = sw_workspace_add(
+		workspace, sw_workspace_of_dot(n[0], n[1], sw_shape_elements(shape), type));
+	return sw_workspace_add(workspace, sw_workspace_add(sw_workspace_elements(n[0], type),
+	                                                    sw_workspace_elements(n[1], type)));
 }
 
 sw_status sw_kernel_scaled_dot(sw_call *call, sw_error *err)

@@ -21,8 +21,8 @@ static void copy_slice(sw_tensor whole, int64_t d, int64_t at, void *slice, bool
 }
 
 /* Slices of the inputs, then what is carried, become the computation's parameters. */
-static sw_status hand_over(sw_call *call, uint32_t n_inputs, int64_t at, sw_tensor *carried,
-                           sw_error *err)
+static sw_status set_parameters(sw_call *call, uint32_t n_inputs, int64_t at, sw_tensor *carried,
+                                sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
 	const sw_plan *plan = &it->plans[call->op->called[0]];
@@ -47,7 +47,7 @@ static sw_status step(sw_call *call, uint32_t n_inputs, uint32_t n_slices, int64
                       sw_tensor *results, sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
-	sw_status status = hand_over(call, n_inputs, at, results + n_slices, err);
+	sw_status status = set_parameters(call, n_inputs, at, results + n_slices, err);
 	if (status == SW_OK)
 		status = sw_interpret_applied(it, call->op->called[0], results, err);
 	for (uint32_t i = 0; status == SW_OK && i < n_slices; i++) {

@@ -58,7 +58,7 @@ static void put_window(const sw_strided *rows, int64_t run, size_t bytes, sw_bin
 	} while (sw_next_index(rows->rank, rows->dims, index));
 }
 
-static void scatter_known(sw_call *call, sw_windows *w)
+static void scatter_monoid(sw_call *call, sw_windows *w)
 {
 	sw_tensor indices = call->in[1], updates = call->in[2];
 	sw_strided rows = w->window;
@@ -165,12 +165,13 @@ int64_t sw_workspace_scatter(const sw_program *program, const sw_op *op, const s
 	int64_t n = 1;
 	for (int d = 0; d < w.window.rank; d++)
 		n *= w.window.dims[d];
-	int64_t room = sw_workspace_lanes(program, op->called[0], n);
+	int64_t workspace = sw_workspace_lanes(program, op->called[0], n);
 	for (uint32_t i = 0; i < 3 * k; i++)
-		room = sw_workspace_add(
-			room, sw_workspace_elements(
-				      n, sw_value_shape(program, op->first_result + i % k).type));
-	return room;
+		workspace = sw_workspace_add(
+			workspace,
+			sw_workspace_elements(
+				n, sw_value_shape(program, op->first_result + i % k).type));
+	return workspace;
 }
 
 sw_status sw_kernel_scatter(sw_call *call, sw_error *err)
@@ -185,7 +186,7 @@ sw_status sw_kernel_scatter(sw_call *call, sw_error *err)
 	sw_windows_init(&w, &call->op->attrs->index, call->shapes[0], call->in[k].shape,
 	                call->in[k + 1].shape, NULL);
 	if (call->plan->impl.binary || overwrites(call->program, call->op))
-		scatter_known(call, &w);
+		scatter_monoid(call, &w);
 	else
 		status = scatter_any(call, &w, k, err);
 	return status;

@@ -4,11 +4,11 @@
 
 #include "interpret/kernel.h"
 
-sw_status sw_kernel_share(sw_call *call, sw_error *err)
+sw_status sw_kernel_forward(sw_call *call, sw_error *err)
 {
 	(void)err;
 	for (uint32_t i = 0; i < call->op->n_results; i++)
-		sw_result_share(call, i, i);
+		sw_result_forward(call, i, i);
 	return SW_OK;
 }
 
@@ -16,7 +16,7 @@ sw_status sw_kernel_share(sw_call *call, sw_error *err)
 static sw_status read_strided(sw_call *call, int64_t base, const int64_t *strides, sw_error *err)
 {
 	if (!sw_stride_of(call->in[0])) { /* one element, wherever it goes */
-		sw_result_share(call, 0, 0);
+		sw_result_forward(call, 0, 0);
 		return SW_OK;
 	}
 	sw_status status = sw_result_new(call, 0, err);
@@ -56,7 +56,7 @@ sw_status sw_kernel_transpose(sw_call *call, sw_error *err)
 	sw_shape from = call->in[0].shape;
 	sw_dense_strides(from, dense);
 	if (sw_transpose_is_view(call->program, call->op)) {
-		sw_result_share(call, 0, 0);
+		sw_result_forward(call, 0, 0);
 		return SW_OK;
 	}
 	for (int d = 0; d < from.rank; d++)
@@ -321,7 +321,7 @@ sw_status sw_kernel_set_dimension_size(sw_call *call, sw_error *err)
 	sw_status status =
 		expect_size(call, 1, call->in[0].shape.dims[call->op->attrs->dims.dims.v[0]], err);
 	if (status == SW_OK)
-		sw_result_share(call, 0, 0);
+		sw_result_forward(call, 0, 0);
 	return status;
 }
 
@@ -342,7 +342,7 @@ sw_status sw_kernel_dynamic_reshape(sw_call *call, sw_error *err)
 	for (uint32_t i = 1; status == SW_OK && i < call->op->n_operands; i++)
 		status = expect_size(call, i, call->shapes[0].dims[i - 1], err);
 	if (status == SW_OK)
-		sw_result_share(call, 0, 0);
+		sw_result_forward(call, 0, 0);
 	return status;
 }
 

@@ -142,11 +142,11 @@ int64_t sw_workspace_sort(const sw_program *program, const sw_op *op, const sw_p
 	(void)plan;
 	int64_t n = sw_value_shape(program, op->first_result).dims[op->attrs->sort.dimension],
 		twice;
-	int64_t room = sw_workspace_lanes(program, op->called[0], 1);
+	int64_t workspace = sw_workspace_lanes(program, op->called[0], 1);
 	for (uint32_t i = 0; i < op->n_operands; i++)
-		room = sw_workspace_add(room, 2 * SW_ALIGNMENT);
+		workspace = sw_workspace_add(workspace, 2 * SW_ALIGNMENT);
 	return sw_mul_i64(n, 2, &twice)
-	               ? sw_workspace_add(room, sw_workspace_elements(twice, SW_S64))
+	               ? sw_workspace_add(workspace, sw_workspace_elements(twice, SW_S64))
 	               : INT64_MAX;
 }
 

@@ -65,8 +65,8 @@ static double distance(double x, double y)
 {
 	if (x == y || (isnan(x) && isnan(y)))
 		return 0;
-	double apart = fabs(x - y);
-	return isnan(apart) ? INFINITY : apart;
+	double difference = fabs(x - y);
+	return isnan(difference) ? INFINITY : distance;
 }
 
 sw_difference sw_tensor_compare(sw_tensor a, sw_tensor b)
@@ -82,13 +82,13 @@ sw_difference sw_tensor_compare(sw_tensor a, sw_tensor b)
 	               : a.shape.type == SW_C128 ? SW_F64
 	                                         : a.shape.type;
 	int parts = part == a.shape.type ? 1 : 2;
-	double apart = 0, norm = 0;
+	double squares = 0, norm = 0;
 	d = (sw_difference){.first_bad = -1};
 	for (int64_t i = 0; i < n * parts; i++) {
 		double x = sw_element_get(part, sw_tensor_data(a), i),
 		       y = sw_element_get(part, sw_tensor_data(b), i);
 		double absolute = distance(x, y);
-		apart += absolute * absolute;
+		squares += absolute * absolute;
 		norm += isfinite(y) ? y * y : 0;
 		if (absolute > d.absolute) {
 			d.absolute = absolute;
@@ -96,6 +96,6 @@ sw_difference sw_tensor_compare(sw_tensor a, sw_tensor b)
 		}
 	}
 	d.norm = sqrt(norm);
-	d.relative = apart == 0 ? 0 : norm == 0 ? INFINITY : sqrt(apart / norm);
+	d.relative = squares == 0 ? 0 : norm == 0 ? INFINITY : sqrt(squares / norm);
 	return d;
 }

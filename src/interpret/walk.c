@@ -11,16 +11,16 @@
 /* ---- results and operands of a call ----------------------------------------------------- */
 
 /* A kernel may write fewer elements than its place has, never more. Paced, nothing is written. */
-static sw_status give_place(sw_call *call, uint32_t i, size_t bytes, sw_error *err)
+static sw_status use_place(sw_call *call, uint32_t i, size_t bytes, sw_error *err)
 {
 	sw_buffer *place = &call->interpreter->headers[call->op->first_result + i];
-	size_t room = (size_t)call->interpreter->options.placement->places
-	                      ->values[call->op->first_result + i]
-	                      .bytes;
-	if (bytes > room && !call->interpreter->options.pace)
+	size_t capacity = (size_t)call->interpreter->options.placement->places
+	                          ->values[call->op->first_result + i]
+	                          .bytes;
+	if (bytes > capacity && !call->interpreter->options.pace)
 		return sw_fail(err, SW_ERR_INTERNAL, "'%s' has a place of %zu bytes and needs %zu",
-		               call->op->name, room, bytes);
-	place->bytes = SW_MIN(bytes, room);
+		               call->op->name, capacity, bytes);
+	place->bytes = SW_MIN(bytes, capacity);
 	call->out[i].buffer = place;
 	return SW_OK;
 }
@@ -31,7 +31,7 @@ static sw_status give_buffer(sw_call *call, uint32_t i, int64_t elements, sw_err
 	size_t bytes = (size_t)(elements * sw_type_bytes(shape.type));
 	call->out[i].shape = shape;
 	if (call->placed)
-		return give_place(call, i, bytes, err);
+		return use_place(call, i, bytes, err);
 	call->out[i].buffer = sw_pool_take(&call->interpreter->pool, bytes);
 	if (!call->out[i].buffer)
 		return sw_fail(err, SW_ERR_IO, "not enough memory: '%s' needs %zu bytes",
@@ -66,21 +66,21 @@ bool sw_operand_is_free(const sw_call *call, uint32_t operand)
 	return call->plan->dies[operand] && call->in[operand].buffer->references == 1;
 }
 
-sw_status sw_result_over(sw_call *call, uint32_t i, int64_t elements, sw_error *err)
+sw_status sw_result_in_place(sw_call *call, uint32_t i, int64_t elements, sw_error *err)
 {
 	sw_type type = call->shapes[i].type;
 	size_t bytes = (size_t)(elements * sw_type_bytes(type));
 	for (uint32_t k = 0; k < call->op->n_operands && !call->placed; k++) {
 		if (call->in[k].shape.type == type && call->in[k].buffer->bytes == bytes &&
 		    sw_operand_is_free(call, k)) {
-			sw_result_share(call, i, k);
+			sw_result_forward(call, i, k);
 			return SW_OK;
 		}
 	}
 	return give_buffer(call, i, elements, err);
 }
 
-void sw_result_share(sw_call *call, uint32_t i, uint32_t operand)
+void sw_result_forward(sw_call *call, uint32_t i, uint32_t operand)
 {
 	call->out[i] = sw_tensor_keep(call->in[operand]);
 	call->out[i].shape = call->shapes[i];
@@ -89,7 +89,7 @@ void sw_result_share(sw_call *call, uint32_t i, uint32_t operand)
 sw_status sw_result_copy(sw_call *call, uint32_t i, uint32_t operand, sw_error *err)
 {
 	if (sw_operand_is_free(call, operand)) {
-		sw_result_share(call, i, operand);
+		sw_result_forward(call, i, operand);
 		return SW_OK;
 	}
 	sw_status status = sw_result_at_place(call, i, err);
@@ -186,12 +186,12 @@ static sw_status perform(sw_call *call, sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
 	bool paced = it->options.pace && !is_never_paced(call->op);
-	double begin = paced ? it->due_s : it->options.timing ? sw_now_s() : 0;
+	double begin = paced ? it->paced_end_s : it->options.timing ? sw_now_s() : 0;
 	sw_status status = paced ? sw_pace_op(call, err) : call->plan->kernel.run(call, err);
 	if (it->options.timing &&
 	    (!sw_is_region(call->op) || call->op->opcode == SW_OP_ASYNC_START))
 		it->options.timing(it->options.timing_context, call->plan->op, begin,
-		                   paced ? it->due_s : sw_now_s());
+		                   paced ? it->paced_end_s : sw_now_s());
 	return status;
 }
 
@@ -333,8 +333,9 @@ static sw_status run_lane(sw_interpreter *interpreter, int32_t computation, int6
 }
 
 /* One lane after the other. */
-static sw_status run_lanes_apart(sw_interpreter *interpreter, int32_t computation, int64_t lanes,
-                                 const sw_tensor *in, sw_tensor *out, sw_error *err)
+static sw_status run_lanes_one_by_one(sw_interpreter *interpreter, int32_t computation,
+                                      int64_t lanes, const sw_tensor *in, sw_tensor *out,
+                                      sw_error *err)
 {
 	const sw_computation *c = &interpreter->program->computations.data[computation];
 	sw_tensor *results = sw_alloc(sizeof *results * (c->results.len + 1));
@@ -358,7 +359,7 @@ sw_status sw_interpret_lanes(sw_interpreter *interpreter, int32_t computation, i
 {
 	const sw_plan *plan = &interpreter->plans[computation];
 	if (!plan->elementwise)
-		return run_lanes_apart(interpreter, computation, lanes, in, out, err);
+		return run_lanes_one_by_one(interpreter, computation, lanes, in, out, err);
 	for (uint32_t i = 0; i < plan->n_inputs; i++)
 		interpreter->values[plan->inputs[i]] = sw_tensor_keep(in[i]);
 	return run_in_pool(interpreter, computation, &lanes, out, err);

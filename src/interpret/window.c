@@ -160,7 +160,7 @@ static bool is_trivial(const sw_window_dim *w)
 	return w->size == 1 && w->stride == 1 && !w->pad_low && !w->pad_high && w->lhs_dilate == 1;
 }
 
-static sw_status reduce_known(sw_call *call, sw_error *err)
+static sw_status reduce_monoid(sw_call *call, sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
 	sw_shape shape = call->shapes[0];
@@ -279,25 +279,26 @@ bool sw_prepare_reduce_window(const sw_program *program, const sw_op *op, sw_pla
 }
 
 /* A dimension after the other: it is brought to the front, reduced, and brought back. */
-static int64_t room_of_known(const sw_program *program, const sw_op *op, sw_type type)
+static int64_t workspace_of_monoid(const sw_program *program, const sw_op *op, sw_type type)
 {
 	sw_shape from = sw_value_shape(program, op->operands[0]),
 		 to = sw_value_shape(program, op->first_result);
-	int64_t n = sw_shape_elements(from), room = sw_workspace_convert(from, type);
+	int64_t n = sw_shape_elements(from), workspace = sw_workspace_convert(from, type);
 	for (int d = 0; d < from.rank; d++) {
 		sw_window_dim w = window_at(op, d);
 		if (is_trivial(&w))
 			continue;
-		room = sw_workspace_add(room, sw_workspace_elements(n, type));
+		workspace = sw_workspace_add(workspace, sw_workspace_elements(n, type));
 		n = from.dims[d] ? n / from.dims[d] : 0;
 		if (!sw_mul_i64(n, to.dims[d], &n))
 			return INT64_MAX;
-		room = sw_workspace_add(room, sw_workspace_add(sw_workspace_elements(n, type),
-		                                               sw_workspace_elements(n, type)));
+		workspace = sw_workspace_add(workspace,
+		                             sw_workspace_add(sw_workspace_elements(n, type),
+		                                              sw_workspace_elements(n, type)));
 	}
-	room = sw_workspace_add(
-		room, sw_workspace_add(sw_workspace_elements(1, type), sw_workspace_of(to)));
-	return sw_workspace_add(room, sw_workspace_elements(sw_shape_elements(to), type));
+	workspace = sw_workspace_add(
+		workspace, sw_workspace_add(sw_workspace_elements(1, type), sw_workspace_of(to)));
+	return sw_workspace_add(workspace, sw_workspace_elements(sw_shape_elements(to), type));
 }
 
 int64_t sw_workspace_reduce_window(const sw_program *program, const sw_op *op,
@@ -305,20 +306,20 @@ int64_t sw_workspace_reduce_window(const sw_program *program, const sw_op *op,
 {
 	sw_shape shape = sw_value_shape(program, op->first_result);
 	if (plan->impl.binary)
-		return room_of_known(program, op, accumulator_type(shape.type, plan->monoid));
+		return workspace_of_monoid(program, op, accumulator_type(shape.type, plan->monoid));
 	int64_t lanes = sw_shape_elements(shape),
-		room = sw_workspace_lanes(program, op->called[0], lanes);
+		workspace = sw_workspace_lanes(program, op->called[0], lanes);
 	for (uint32_t i = 0; i < op->n_operands / 2; i++) {
 		int64_t row =
 			sw_workspace_elements(lanes, sw_value_shape(program, op->operands[i]).type);
-		room = sw_workspace_add(room, sw_workspace_add(row, row));
+		workspace = sw_workspace_add(workspace, sw_workspace_add(row, row));
 	}
-	return room;
+	return workspace;
 }
 
 sw_status sw_kernel_reduce_window(sw_call *call, sw_error *err)
 {
-	return call->plan->impl.binary ? reduce_known(call, err) : reduce_any(call, err);
+	return call->plan->impl.binary ? reduce_monoid(call, err) : reduce_any(call, err);
 }
 
 /* ---- select-and-scatter ----------------------------------------------------------------- */
@@ -369,7 +370,7 @@ bool sw_prepare_select_and_scatter(const sw_program *program, const sw_op *op, s
 }
 
 /* The loop over elements that a called computation is; NULL: there is none for it. */
-static sw_binary_fn *known_pair(const sw_call *call, int32_t which)
+static sw_binary_fn *find_pair_loop(const sw_call *call, int32_t which)
 {
 	if (which == 0)
 		return call->plan->impl.binary;
@@ -384,9 +385,9 @@ static sw_binary_fn *known_pair(const sw_call *call, int32_t which)
 static sw_status on_pair(sw_call *call, int32_t which, sw_type type, const void *x, const void *y,
                          void *out, sw_error *err)
 {
-	sw_binary_fn *known = known_pair(call, which);
-	if (known) {
-		known(1, x, 0, y, 0, out);
+	sw_binary_fn *loop = find_pair_loop(call, which);
+	if (loop) {
+		loop(1, x, 0, y, 0, out);
 		return SW_OK;
 	}
 	return interpret_pair(call, call->op->called[which], type, x, y, out, err);
