@@ -1,13 +1,14 @@
 /*
- * Ops that run computations as a whole. Tensors are handed over by reference: what dies here moves
- * into the called computation, so that loops update their carried tensors in place.
+ * Ops that run called computations as a whole. Tensors are passed by reference: a dying operand
+ * moves into the called computation, so that loops update loop-carried tensors in place.
  */
 #include <string.h>
 
 #include "interpret/frame.h"
 
-/* Operand i of the call becomes input `input` of a computation. A dying operand leaves the caller:
- * it has no other holder then. (The walker drops what is left, which is nothing.) */
+/* Operand i of the call becomes input `input` of a computation. If the operand dies, the caller's
+ * reference is dropped, so that the called computation holds the only one. (The walker later drops
+ * what is left of it, which is nothing.) */
 static void pass_operand(sw_call *call, uint32_t operand, sw_id input)
 {
 	sw_interpreter *it = call->interpreter;
@@ -51,8 +52,8 @@ static bool read_pred(sw_tensor t)
 	return *(const uint8_t *)sw_tensor_data(t) != 0;
 }
 
-/* The branch is chosen by a pred (true is the first) or by an index (any other than those there are
- * is the last). */
+/* Choose the branch by a pred (true: the first) or by an index (an index out of range: the last).
+ */
 sw_status sw_kernel_conditional(sw_call *call, sw_error *err)
 {
 	int64_t branches = call->op->n_called, chosen;
@@ -89,7 +90,7 @@ static sw_status condition_holds(sw_call *call, const sw_tensor *carried, int64_
 	return status;
 }
 
-/* The body carries in the places of the results. */
+/* The body carries its values in the buffers of the loop's results. */
 static sw_status run_loop(sw_call *call, sw_error *err)
 {
 	const sw_pace *pace = call->interpreter->options.pace;
@@ -135,7 +136,7 @@ sw_status sw_kernel_while(sw_call *call, sw_error *err)
 			status = sw_interpret_computation(it, call->op->called[1], NULL, carried,
 			                                  err);
 		if (status != SW_OK)
-			return status; /* the walker drops what is carried */
+			return status; /* the walker drops the loop-carried values */
 	}
 }
 
@@ -156,7 +157,7 @@ sw_status sw_kernel_map(sw_call *call, sw_error *err)
 	return status;
 }
 
-/* Marks of partitioners say where a value should lie, and compute nothing. */
+/* Annotations of partitioners state the sharding of a value and compute nothing. */
 static bool is_mark(const sw_program *program, const sw_op *op)
 {
 	return strcmp(op->attrs->custom.target, "Sharding") == 0 && op->n_operands == 1 &&
@@ -174,10 +175,10 @@ bool sw_prepare_custom_call(const sw_program *program, const sw_op *op, sw_plan_
 	return sw_prepare_lapack(program, op, plan);
 }
 
-/* ---- in two halves ---------------------------------------------------------------------- */
+/* ---- asynchronous pairs ------------------------------------------------------------- */
 
-/* Everything is done at the start; the end hands it out. A start yields its operands, its results,
- * and contexts that only the end knows. */
+/* A start op does all the work and its done op forwards the results. A start op returns its
+ * operands, its results and contexts, which only the done op reads. */
 static sw_status give_contexts(sw_call *call, uint32_t first, sw_error *err)
 {
 	sw_status status = SW_OK;
@@ -189,14 +190,15 @@ static sw_status give_contexts(sw_call *call, uint32_t first, sw_error *err)
 	return status;
 }
 
-static void share_operands(sw_call *call)
+static void forward_operands(sw_call *call)
 {
 	uint32_t first = sw_first_forwarded_operand(call->program, call->op);
 	for (uint32_t i = 0; i < call->op->n_results; i++)
 		sw_result_forward(call, i, first + i);
 }
 
-/* Whoever is asked for something is asked when it is due. */
+/* Call the transport. A paced run first waits until the predicted time of the ops so far has
+ * passed. */
 static sw_status call_transport(sw_call *call, sw_id collective, sw_tensor *out, bool begin,
                                 sw_error *err)
 {
@@ -260,7 +262,7 @@ sw_status sw_kernel_async_done(sw_call *call, sw_error *err)
 	sw_interpreter *it = call->interpreter;
 	const sw_op *start = sw_async_start_of(call->program, call->op);
 	sw_status status = SW_OK;
-	share_operands(call);
+	forward_operands(call);
 	if (it->options.begin && sw_async_collective(call->program, start) != SW_NO_ID) {
 		double call_begin = it->options.pace ? sw_pace_wait(it) : 0;
 		status = it->options.finish(it->options.collective_context,
@@ -271,7 +273,7 @@ sw_status sw_kernel_async_done(sw_call *call, sw_error *err)
 	return status;
 }
 
-/* (copy, original, context) */
+/* Results: (copy, original, context). */
 sw_status sw_kernel_copy_start(sw_call *call, sw_error *err)
 {
 	sw_result_forward(call, 0, 0);
@@ -302,16 +304,16 @@ sw_status sw_kernel_collective(sw_call *call, sw_error *err)
 sw_status sw_kernel_collective_done(sw_call *call, sw_error *err)
 {
 	(void)err;
-	share_operands(call);
+	forward_operands(call);
 	return SW_OK;
 }
 
-/* What one program on every device can't do alone. */
+/* Reject ops that a single program on every device cannot perform. */
 bool sw_prepare_never(const sw_program *program, const sw_op *op, sw_plan_op *plan)
 {
 	(void)program;
 	bool is_feed = op->opcode == SW_OP_INFEED || op->opcode == SW_OP_OUTFEED;
-	plan->refused = is_feed ? "there is no host that feeds or is fed"
-	                        : "whom it speaks to is said outside of the program";
+	plan->refused = is_feed ? "there is no host to exchange data with"
+	                        : "the program does not name its communication partner";
 	return false;
 }

@@ -1,5 +1,5 @@
-/* Elementwise ops of two operands, compare included: a table per type, made from binary_template.h.
- */
+/* Elementwise ops of two operands, including compare: one table per type, generated from
+ * binary_template.h. */
 #include "interpret/vector.h"
 
 #include <math.h>
@@ -82,7 +82,7 @@ sw_status sw_kernel_binary(sw_call *call, sw_error *err)
 	return run(call, err);
 }
 
-/* Complex numbers know EQ only; NE is its negation. */
+/* Complex types have a loop for EQ only; NE is its negation. */
 sw_status sw_kernel_compare(sw_call *call, sw_error *err)
 {
 	sw_status status = run(call, err);

@@ -1,4 +1,4 @@
-/* Elementwise ops of one operand: a table per type, made from unary_template.h. */
+/* Elementwise ops of one operand: one table per type, generated from unary_template.h. */
 #include "interpret/vector.h"
 
 #include <math.h>

@@ -62,7 +62,7 @@ sw_status sw_frames_init(sw_interpreter *it, sw_error *err)
 		return SW_OK;
 	if (it->options.observe)
 		return sw_fail(err, SW_ERR_INTERNAL,
-		               "values that share an arena can't be observed");
+		               "options 'observe' and 'placement' can't be combined");
 	it->headers = SW_NEW_N(&it->arena, sw_buffer, program->values.len + 1);
 	it->frames = SW_NEW_N(&it->arena, sw_frame, program->computations.len);
 	it->pool.bounded = true;

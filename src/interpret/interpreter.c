@@ -1,4 +1,4 @@
-/* Preparing a program, and running it. */
+/* Prepare a program, and run it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +26,8 @@ static sw_status refuse(const sw_program *program, const sw_op *op, const char *
 	return status;
 }
 
-/* Sizes that are known only at run time come from outside; what is set inside is looked at where it
- * is set. */
+/* A parameter whose size is known only at run time is rejected here; a size that an op sets is
+ * checked where it is set. */
 static sw_status check_shapes(const sw_program *program, const sw_op *op, sw_error *err)
 {
 	for (uint32_t i = 0; i < op->n_results && op->opcode == SW_OP_PARAMETER; i++) {
@@ -58,8 +58,8 @@ static sw_status prepare_constant(sw_interpreter *interpreter, const sw_op *op, 
 	return status;
 }
 
-/* last[v]: position of the last op that reads v. The results of the computation are read after all.
- */
+/* Set last[v] to the position of the last op that reads v. The results of the computation are read
+ * after all ops. */
 static void find_last_uses(const sw_program *program, const sw_computation *c, uint32_t *last)
 {
 	for (size_t k = 0; k < c->ops.len; k++) {
@@ -86,8 +86,8 @@ static void prepare_lifetimes(sw_interpreter *interpreter, const sw_op *op, sw_p
 	for (uint32_t i = 0; i < op->n_operands; i++) {
 		sw_id value = op->operands[i];
 		dies[i] = last[value] == position && !is_constant(interpreter->program, value);
-		for (uint32_t j = 0; dies[i] && j < i;
-		     j++) /* a value that is read twice dies once, at the end */
+		/* A value that is read twice by an op dies once, with the last operand. */
+		for (uint32_t j = 0; dies[i] && j < i; j++)
 			dies[j] = dies[j] && op->operands[j] != value;
 	}
 	for (uint32_t i = 0; i < op->n_results; i++) {
@@ -232,7 +232,7 @@ static sw_status check_inputs(const sw_interpreter *it, const sw_tensor *inputs,
 	return SW_OK;
 }
 
-/* What lies elsewhere is copied to its place. */
+/* Copy inputs that are stored elsewhere to their places. */
 static void copy_inputs_to_places(sw_interpreter *it, sw_tensor *inputs, uint32_t n)
 {
 	const sw_id *values = it->plans[it->program->entry].inputs;
@@ -262,8 +262,8 @@ static void set_inputs(sw_interpreter *it, sw_tensor *inputs, uint32_t n)
 	it->pool.peak_bytes = SW_MAX(it->pool.peak_bytes, it->pool.live_bytes);
 }
 
-/* Outputs leave as dense tensors. Two that share a buffer, or one that is a constant, have several
- * references, which keeps them from being overwritten later. */
+/* Return the outputs as dense tensors. Outputs that share a buffer, and outputs that are constants,
+ * have several references, so that they are not overwritten later. */
 static sw_status finish_outputs(sw_interpreter *it, sw_tensor *outputs, uint32_t n, sw_error *err)
 {
 	sw_status status = SW_OK;

@@ -1,8 +1,9 @@
 /*
- * ragged-dot: a dimension of the left side falls into groups of given sizes, one after the other.
- * Where it is a free dimension each group meets a matrix of its own; where it is contracted each
- * group gives a result of its own; where it is a batch dimension groups change nothing. Done a
- * group at a time, with zeros outside the group; what comes after the last group is zero too.
+ * ragged-dot: a dimension of the left-hand side is divided into consecutive groups of given sizes.
+ * If it is a free dimension, each group is multiplied by a matrix of its own; if it is contracted,
+ * each group gives a result of its own; if it is a batch dimension, groups make no difference. The
+ * kernel multiplies one group at a time, with zeros outside of the group; rows after the last group
+ * are zero too.
  */
 #include <string.h>
 
@@ -14,12 +15,13 @@ typedef struct ragged {
 	sw_tensor lhs, rhs, sizes;
 	int dimension;
 	int64_t groups;
-	/* dimensions of lhs for each of which there is a list of sizes; empty: one list for all */
+	/* dimensions of lhs along which the lists of sizes differ; empty: one list for all */
 	sw_ints prefix;
 	int64_t prefix_list[SW_MAX_RANK];
 } ragged;
 
-/* The dimensions that stand before the ragged one in its list: batch, then those of its kind. */
+/* Find the dimensions that precede the ragged one in its list: batch, then those of its own kind.
+ */
 static void find_prefix(ragged *r)
 {
 	sw_ints batch = r->attrs->dot.lhs_batch, contracting = r->attrs->dot.lhs_contracting;
@@ -38,7 +40,7 @@ static void find_prefix(ragged *r)
 	r->prefix.n = r->sizes.shape.rank > 1 ? n : 0;
 }
 
-/* Whether the element of lhs at this index lies in the group. */
+/* Return true if the element of lhs at this index is in the group. */
 static bool is_in_group(const ragged *r, const int64_t *index, int64_t group)
 {
 	int64_t list = 0, begin = 0;
@@ -70,8 +72,8 @@ static sw_status take_group(sw_interpreter *it, const ragged *r, int64_t group, 
 	return SW_OK;
 }
 
-/* The right side of one group: rhs without its group dimension, and the numbers of the other
- * dimensions then. */
+/* The right-hand side of one group: rhs without its group dimension, and the renumbered remaining
+ * dimensions. */
 typedef struct group_side {
 	sw_tensor tensor;
 	sw_attrs attrs;
@@ -116,7 +118,7 @@ static sw_status take_side(sw_interpreter *it, const ragged *r, int64_t group, g
 	return status;
 }
 
-/* The product of one group, of the given shape. */
+/* Compute the product of one group, of the given shape. */
 static sw_status multiply_group(sw_interpreter *it, const ragged *r, int64_t group, sw_shape shape,
                                 sw_tensor *out, sw_error *err)
 {
@@ -132,7 +134,8 @@ static sw_status multiply_group(sw_interpreter *it, const ragged *r, int64_t gro
 	return status;
 }
 
-/* Groups are summed into one result, or lie one behind the other in it. */
+/* Add the products of all groups into one result, or store them one after the other in it
+ * (separate). */
 static sw_status multiply_groups(sw_call *call, const ragged *r, bool separate, sw_tensor total,
                                  sw_error *err)
 {
@@ -156,7 +159,7 @@ static sw_status multiply_groups(sw_call *call, const ragged *r, bool separate, 
 	return status;
 }
 
-/* The total, and of a group: both sides, their product and its place. */
+/* Count the total, and for one group: both sides, their product and its result. */
 int64_t sw_workspace_ragged_dot(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	(void)plan;

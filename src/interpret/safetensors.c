@@ -1,7 +1,7 @@
 /*
- * safetensors: 8 bytes of length, a JSON header, then the bytes of all tensors. What is read is not
- * trusted: every offset, size and overlap is checked, and the parts must cover the data exactly, as
- * the format demands.
+ * safetensors: 8 bytes of length, a JSON header, then the bytes of all tensors. A file is not
+ * trusted: every offset, size and overlap is checked, and the tensors must cover the data exactly,
+ * as the format demands.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static sw_status read_shape(const json_t *entry, const char *name, sw_arena *are
 	if (status != SW_OK)
 		return status;
 	if (!find_type(type, &shape->type))
-		return sw_fail(err, SW_ERR_INPUT, "tensor '%s': type %s is not known here", name,
+		return sw_fail(err, SW_ERR_INPUT, "tensor '%s': type %s is not supported", name,
 		               type);
 	if (json_array_size(list) > SW_MAX_RANK)
 		return bad(err, name, "too many dimensions");

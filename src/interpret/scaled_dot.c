@@ -1,5 +1,5 @@
-/* scaled-dot: each operand times its scale, of which one element holds for a block of the operand;
- * then a dot. */
+/* scaled-dot: multiply each operand by its scale, one element of which applies to a block of the
+ * operand, then compute a dot. */
 #include "interpret/kernel.h"
 #include "interpret/multiply.h"
 
@@ -14,7 +14,8 @@ bool sw_prepare_scaled_dot(const sw_program *program, const sw_op *op, sw_plan_o
 	return true;
 }
 
-/* Element e of x counts its scale along dimensions of which each is a multiple of the scale's. */
+/* Return the index of the scale of element e of x; each dimension of x is a multiple of the
+ * scale's. */
 static int64_t scale_of(sw_shape x, sw_shape scale, int64_t e)
 {
 	int64_t at = 0, stride = 1;

@@ -1,8 +1,8 @@
 /*
- * stochastic-convert: rounds up in magnitude with the probability that the rest is of the step, by
- * comparing the rest with a random number of 0 .. 2^bits - 1. Integers (as in XLA's decomposition,
- * compared with JAX 0.12): the step is 1, what lies outside is cut, NaN is 0. Floats: the step is
- * to the neighbour in the result's type.
+ * stochastic-convert: round up in magnitude with a probability equal to the remainder divided by
+ * the step, by comparing the remainder with a random number of 0 .. 2^bits - 1. For integers (as in
+ * XLA's decomposition, compared with JAX 0.12) the step is 1, values out of range are clamped, and
+ * NaN gives 0. For floats the step is the distance to the next value of the result's type.
  */
 #include <math.h>
 #include <string.h>
@@ -10,15 +10,15 @@
 #include "interpret/kernel.h"
 #include "program/number.h"
 
-/* A magnitude between two neighbours of the type: the lower one's code, and how far it is to the
- * next. */
+/* The magnitude is between two neighbouring values of the type. Return its distance from the lower
+ * one as a fraction of their difference, and the lower one's bits in *code. */
 static double find_remainder(sw_type type, double magnitude, uint64_t *code)
 {
 	double low, high, remainder;
 	*code = 0;
 	sw_element_set(type, code, 0, magnitude);
 	low = sw_element_get(type, code, 0);
-	if (!(low <= magnitude)) { /* rounded up, perhaps beyond the largest number */
+	if (!(low <= magnitude)) { /* it was rounded up, perhaps beyond the largest number */
 		--*code;
 		low = sw_element_get(type, code, 0);
 	}

@@ -1,4 +1,4 @@
-/* Which kernel computes which opcode. An opcode without a row is refused. */
+/* The kernel of each opcode. An opcode without a row is rejected. */
 #include "interpret/kernel.h"
 
 #define UNARY                                                                                      \

@@ -1,4 +1,4 @@
-/* Tensors: references, and how far two of them differ. */
+/* Tensors: their references, and the difference between two of them. */
 #include <math.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 sw_status sw_tensor_new(sw_shape shape, bool zero, sw_tensor *tensor, sw_error *err)
 {
-	(void)zero; /* fresh memory always is */
+	(void)zero; /* fresh memory is always zeroed */
 	size_t bytes = (size_t)sw_shape_bytes(shape);
 	tensor->shape = shape;
 	tensor->buffer = sw_buffer_new(bytes);
@@ -59,8 +59,8 @@ static sw_difference compare_exact(sw_tensor a, sw_tensor b, int64_t n)
 	return d;
 }
 
-/* |x - y|; 0 for NaN against NaN and for equal infinities, infinite for one of them against
- * anything else. */
+/* Return |x - y|; 0 for two NaNs and for equal infinities, infinity if only one of them is NaN or
+ * infinite. */
 static double distance(double x, double y)
 {
 	if (x == y || (isnan(x) && isnan(y)))
@@ -77,7 +77,8 @@ sw_difference sw_tensor_compare(sw_tensor a, sw_tensor b)
 	int64_t n = sw_shape_elements(a.shape);
 	if (!is_real(a.shape.type))
 		return compare_exact(a, b, n);
-	/* A complex number counts as two reals, and first_bad names the number. */
+	/* A complex number is compared as two reals; first_bad is the index of the complex number.
+	 */
 	sw_type part = a.shape.type == SW_C64    ? SW_F32
 	               : a.shape.type == SW_C128 ? SW_F64
 	                                         : a.shape.type;

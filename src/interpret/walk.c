@@ -1,16 +1,17 @@
 /*
- * The walker: runs the ops of one computation in order. A value lives in interpreter->values from
- * its op to its last use. There is no recursion in a program, so each value has at most one place;
- * bodies of loops and called computations run through the same walker.
+ * The walker runs the ops of one computation in order. A value is in interpreter->values from its
+ * op to its last use. Programs have no recursion, so each value exists at most once; loop bodies
+ * and called computations run through the same walker.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "interpret/frame.h"
 
-/* ---- results and operands of a call ----------------------------------------------------- */
+/* ---- results and operands of a call ------------------------------------------------- */
 
-/* A kernel may write fewer elements than its place has, never more. Paced, nothing is written. */
+/* A kernel may write fewer elements than its place holds, never more. A paced run writes nothing.
+ */
 static sw_status use_place(sw_call *call, uint32_t i, size_t bytes, sw_error *err)
 {
 	sw_buffer *place = &call->interpreter->headers[call->op->first_result + i];
@@ -18,7 +19,7 @@ static sw_status use_place(sw_call *call, uint32_t i, size_t bytes, sw_error *er
 	                          ->values[call->op->first_result + i]
 	                          .bytes;
 	if (bytes > capacity && !call->interpreter->options.pace)
-		return sw_fail(err, SW_ERR_INTERNAL, "'%s' has a place of %zu bytes and needs %zu",
+		return sw_fail(err, SW_ERR_INTERNAL, "'%s' has a place of %zu bytes but needs %zu",
 		               call->op->name, capacity, bytes);
 	place->bytes = SW_MIN(bytes, capacity);
 	call->out[i].buffer = place;
@@ -44,7 +45,7 @@ sw_status sw_result_at_place(sw_call *call, uint32_t i, sw_error *err)
 	return give_buffer(call, i, sw_shape_elements(call->shapes[i]), err);
 }
 
-/* A place over an operand is for kernels that ask for one. */
+/* Check that the result's place does not alias an operand: this kernel does not allow it. */
 sw_status sw_result_of(sw_call *call, uint32_t i, int64_t elements, sw_error *err)
 {
 	sw_status status = give_buffer(call, i, elements, err);
@@ -52,7 +53,7 @@ sw_status sw_result_of(sw_call *call, uint32_t i, int64_t elements, sw_error *er
 		if (call->out[i].buffer->bytes && call->in[k].buffer && call->in[k].buffer->bytes &&
 		    sw_tensor_data(call->out[i]) == sw_tensor_data(call->in[k]))
 			status = sw_fail(err, SW_ERR_INTERNAL,
-			                 "'%s' was placed over its operand %u", call->op->name, k);
+			                 "the result of '%s' was placed over operand %u", call->op->name, k);
 	return status;
 }
 
@@ -157,8 +158,8 @@ static sw_status observe(sw_interpreter *interpreter, const sw_plan_op *plan, co
 	return SW_OK;
 }
 
-/* Ops that are what they are when paced, too: those that say what is run, those that communicate,
- * those that only hand on. */
+/* Return true for ops that run normally in paced runs too: regions, collectives, and ops that only
+ * forward their operands. */
 static bool is_never_paced(const sw_op *op)
 {
 	switch ((sw_opcode)op->opcode) {
@@ -181,7 +182,7 @@ static bool is_never_paced(const sw_op *op)
 	}
 }
 
-/* The kernel, or its time; and tells how long it took. */
+/* Run the kernel, or let its predicted time pass, and report the time that it took. */
 static sw_status perform(sw_call *call, sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
@@ -297,7 +298,7 @@ sw_status sw_interpret_applied(sw_interpreter *interpreter, int32_t computation,
 	return run_in_pool(interpreter, computation, NULL, results, err);
 }
 
-/* Element `lane` of x, a scalar of its own. */
+/* Copy element `lane` of x into a scalar of its own. */
 static sw_status take_lane(sw_interpreter *interpreter, sw_tensor x, int64_t lane, sw_shape scalar,
                            sw_tensor *out, sw_error *err)
 {
@@ -332,7 +333,7 @@ static sw_status run_lane(sw_interpreter *interpreter, int32_t computation, int6
 	return status;
 }
 
-/* One lane after the other. */
+/* Run the computation for one lane after the other. */
 static sw_status run_lanes_one_by_one(sw_interpreter *interpreter, int32_t computation,
                                       int64_t lanes, const sw_tensor *in, sw_tensor *out,
                                       sw_error *err)
@@ -365,7 +366,7 @@ sw_status sw_interpret_lanes(sw_interpreter *interpreter, int32_t computation, i
 	return run_in_pool(interpreter, computation, &lanes, out, err);
 }
 
-/* ---- questions about computations ------------------------------------------------------- */
+/* ---- properties of computations ----------------------------------------------------- */
 
 static bool op_is_elementwise(const sw_program *program, const sw_op *op)
 {
