@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#define MAX_EXACT_BUFFERS 6144
-#define MAX_PAIRS 4000000     /* pairs of buffers compared while one order is improved */
-#define TOLERANCE_DIVISOR 256 /* stop within live bytes / 256 of the lower bound */
+#define MAX_EXACT_BUFFERS 6144 /* number of buffers packed by the greedy method */
+#define MAX_PAIRS 4000000      /* pairs of buffers compared while one order is improved */
+#define TOLERANCE_DIVISOR 256  /* stop within live bytes / 256 of the lower bound */
 
 /* A packed buffer; the packer keeps them sorted by offset. */
 typedef struct placed {

@@ -66,7 +66,7 @@ static double distance(double x, double y)
 	if (x == y || (isnan(x) && isnan(y)))
 		return 0;
 	double difference = fabs(x - y);
-	return isnan(difference) ? INFINITY : distance;
+	return isnan(difference) ? INFINITY : difference;
 }
 
 sw_difference sw_tensor_compare(sw_tensor a, sw_tensor b)
