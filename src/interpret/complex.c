@@ -7,8 +7,8 @@
 
 #include "interpret/kernel.h"
 
-/* glibc defines CMPLX only for compilers that claim to be gcc 4.7 or later, which clang does not.
- */
+/* glibc defines CMPLX only for compilers that claim to be gcc 4.7 or later, which clang does
+ * not. */
 #ifndef CMPLX
 #define CMPLX(x, y) __builtin_complex((double)(x), (double)(y))
 #endif

@@ -52,8 +52,8 @@ static bool read_pred(sw_tensor t)
 	return *(const uint8_t *)sw_tensor_data(t) != 0;
 }
 
-/* Choose the branch by a pred (true: the first) or by an index (an index out of range: the last).
- */
+/* Choose the branch by a pred (true: the first) or by an index (an index out of range: the
+ * last). */
 sw_status sw_kernel_conditional(sw_call *call, sw_error *err)
 {
 	int64_t branches = call->op->n_called, chosen;
@@ -175,7 +175,7 @@ bool sw_prepare_custom_call(const sw_program *program, const sw_op *op, sw_plan_
 	return sw_prepare_lapack(program, op, plan);
 }
 
-/* ---- asynchronous pairs ------------------------------------------------------------- */
+/* ---- asynchronous pairs ----------------------------------------------------------------- */
 
 /* A start op does all the work and its done op forwards the results. A start op returns its
  * operands, its results and contexts, which only the done op reads. */

@@ -218,8 +218,8 @@ int64_t sw_workspace_convolution(const sw_program *program, const sw_op *op, con
 }
 
 /* Each call is the product of one group and batch element. Its operand is written in boxes, each
- * row of which costs as much to start as a contiguous run does, and then read; so is the product.
- */
+ * row of which costs as much to start as a contiguous run does, and then read; so is the
+ * product. */
 sw_loops sw_loops_convolution(const sw_program *program, const sw_op *op)
 {
 	geometry g;

@@ -126,7 +126,7 @@ void sw_multiply_dense(sw_type type, int64_t m, int64_t n, int64_t k, const void
 	find_multiply(type)(&p, a, b, c);
 }
 
-/* ---- preparing operands ------------------------------------------------------------- */
+/* ---- preparing operands ----------------------------------------------------------------- */
 
 sw_type sw_type_to_multiply_in(sw_type result)
 {

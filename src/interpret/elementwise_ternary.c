@@ -4,8 +4,8 @@
 #include "interpret/kernel.h"
 #include "interpret/types.h"
 
-/* select only moves elements, so there is one loop per element size. Each operand may be a splat.
- */
+/* select only moves elements, so there is one loop per element size. Each operand may be a
+ * splat. */
 #define SELECT(name, T)                                                                            \
 	SW_CLONES static void name(int64_t n, const void *const in[3], const int stride[3],        \
 	                           void *out)                                                      \

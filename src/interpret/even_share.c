@@ -18,15 +18,15 @@ typedef struct counter {
 	const sw_program *program;
 	int64_t n_devices;
 	sw_arena arena;
-	/* per value: the first value of its equivalence class of values that may share one buffer
-	 */
+	/* per value: the first value of its equivalence class of values that may share one
+	 * buffer */
 	sw_id *class;
 	/* per value: it does not count, since it may be a splat or shares the buffer of a counted
 	 * loop-carried value */
 	bool *uncounted;
 } counter;
 
-/* ---- values that count -------------------------------------------------------------- */
+/* ---- values that count ------------------------------------------------------------------ */
 
 static bool starts_at_zero(const sw_op *op)
 {
@@ -90,7 +90,7 @@ static void exclude_repeated_operands(counter *s, const sw_op *op)
 			             k] = true;
 }
 
-/* ---- live bytes --------------------------------------------------------------------- */
+/* ---- live bytes ------------------------------------------------------------------------- */
 
 static double bytes_of(const counter *s, sw_id value)
 {

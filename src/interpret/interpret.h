@@ -57,9 +57,9 @@ void sw_element_set(sw_type type, void *data, int64_t e, double value);
 typedef sw_status sw_collective_fn(void *context, const sw_program *program, sw_id op,
                                    const sw_tensor *in, sw_tensor *out, sw_error *err);
 /* The two halves of an asynchronous collective (sw_async_collective). `begin` works like
- * sw_collective_fn, but may return before the collective is complete: in and out stay valid until
- * `finish` has returned for its ticket. Every ticket is finished exactly once; the order is free.
- */
+ * sw_collective_fn, but may return before the collective is complete: in and out stay valid
+ * until `finish` has returned for its ticket. Every ticket is finished exactly once; the order
+ * is free. */
 typedef sw_status sw_begin_fn(void *context, const sw_program *program, sw_id op,
                               const sw_tensor *in, sw_tensor *out, uint64_t *ticket, sw_error *err);
 typedef sw_status sw_finish_fn(void *context, uint64_t ticket, sw_error *err);

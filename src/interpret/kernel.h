@@ -185,7 +185,7 @@ struct sw_call {
 	bool placed;            /* results have places */
 };
 
-/* ---- services for kernels ----------------------------------------------------------- */
+/* ---- services for kernels --------------------------------------------------------------- */
 
 static inline bool sw_is_splat(sw_tensor t)
 {
@@ -247,7 +247,7 @@ bool sw_computation_is_elementwise(const sw_program *program, int32_t computatio
 bool sw_computation_returns_parameter(const sw_program *program, int32_t computation,
                                       int64_t which);
 
-/* ---- aliasing and workspace (buffer_aliasing.c, workspace.c) ------------------------ */
+/* ---- aliasing and workspace (buffer_aliasing.c, workspace.c) ---------------------------- */
 
 /* Set plan->kernel to the op's row in the table and prepare it. Return false if the op is not
  * supported (plan->refused). */
@@ -310,8 +310,8 @@ sw_unary_fn *sw_find_complex_unary(sw_opcode opcode, sw_type type);
 sw_binary_fn *sw_find_complex_binary(sw_opcode opcode, sw_type type);
 sw_opcode sw_monoid_opcode(sw_monoid monoid);
 
-/* Convert n elements as the `convert` op does, between any two types that the interpreter supports.
- */
+/* Convert n elements as the `convert` op does, between any two types that the interpreter
+ * supports. */
 bool sw_can_convert(sw_type from, sw_type to);
 void sw_convert_elements(sw_type from, const void *x, sw_type to, void *out, int64_t n);
 /* Convert x to another element type; the result is taken from the pool. */

@@ -37,8 +37,8 @@ static sw_type type_to_solve_in(sw_type type)
 	return type == SW_F16 || type == SW_BF16 ? SW_F32 : sw_wide_type(type);
 }
 
-/* Count the matrices and their rows and columns. Return false if they exceed the integers of BLAS.
- */
+/* Count the matrices and their rows and columns. Return false if they exceed the integers of
+ * BLAS. */
 typedef struct matrices {
 	int64_t count;
 	int rows, columns;

@@ -11,8 +11,8 @@ typedef struct placed {
 	int64_t offset, end_offset;
 } placed;
 
-/* The live ranges of packed buffers, in one array each, since they are compared in blocks of BLOCK.
- */
+/* The live ranges of packed buffers, in one array each, since they are compared in blocks of
+ * BLOCK. */
 #define BLOCK 128
 typedef struct live_ranges {
 	int32_t *begin, *end;
@@ -81,8 +81,8 @@ SW_VECTORISED static void find_overlaps(const int32_t *begin, const int32_t *end
 		overlaps[i] = (begin[i] <= x_end) & (end[i] >= x_begin);
 }
 
-/* The best gap so far between buffers that are live at the same time: the tightest, or the lowest.
- */
+/* The best gap so far between buffers that are live at the same time: the tightest, or the
+ * lowest. */
 typedef struct gap {
 	int64_t at, best, bytes; /* at: end of the buffers below; best: offset, -1: none */
 } gap;
@@ -116,8 +116,8 @@ static bool visit_block(const packer *p, size_t from, const uint8_t *overlaps, i
 	return true;
 }
 
-/* Return an offset in a gap between the buffers that are live while x is, otherwise above them all.
- */
+/* Return an offset in a gap between the buffers that are live while x is, otherwise above them
+ * all. */
 static int64_t find_gap(const packer *p, const sw_packed *x)
 {
 	uint8_t overlaps[BLOCK];
@@ -243,7 +243,7 @@ static int64_t pack_in_slots(packer *p, size_t first, size_t n, int64_t base)
 	return base;
 }
 
-/* ---- packing ------------------------------------------------------------------------ */
+/* ---- packing ---------------------------------------------------------------------------- */
 
 static void save_offsets(const packer *p, size_t n, int64_t *offsets)
 {
@@ -276,8 +276,8 @@ static const struct {
                   {BY_AREA, false},
                   {BY_BYTES, true},
                   {BY_AREA, true}};
-#define N_HEURISTICS 5
-#define N_HEURISTICS_IF_MANY 2
+#define N_HEURISTICS 5         /* number of rows above that are tried, in this order */
+#define N_HEURISTICS_IF_MANY 2 /* the same beyond MAX_EXACT_BUFFERS buffers */
 
 static int64_t pack_all(packer *p, size_t n, int n_heuristics)
 {

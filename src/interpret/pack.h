@@ -26,8 +26,8 @@ typedef struct sw_packed {
 
 /* Fill in the offsets and return the height of the packing in bytes; INT64_MAX on overflow. Ties
  * are broken by the order of the array. A packing of at most `enough_bytes` is not improved
- * further: if it is not 0, slots for all buffers are tried first. 0: pack as tightly as possible.
- */
+ * further: if it is not 0, slots for all buffers are tried first. 0: pack as tightly as
+ * possible. */
 int64_t sw_pack(sw_packed *buffers, size_t n, int64_t enough_bytes);
 /* Return the peak of the live bytes over all program points; INT64_MAX on overflow. */
 int64_t sw_packed_live(const sw_packed *buffers, size_t n);

@@ -225,7 +225,7 @@ static void add_given_buffers(placer *p, const sw_computation *c)
 	}
 }
 
-/* ---- 2. target ---------------------------------------------------------------------- */
+/* ---- 2. target -------------------------------------------------------------------------- */
 
 /* Find the called computation, and its input, that operand k of a region becomes. Return false if
  * the operand is read before the call (the predicate of a conditional). */
@@ -397,7 +397,7 @@ static void overlay_all(placer *p, const sw_computation *c)
 	}
 }
 
-/* ---- aliasing that callers may use -------------------------------------------------- */
+/* ---- aliasing that callers may use ------------------------------------------------------ */
 
 /* Return true if the caller may provide the buffer of `input` for this result: either the result is
  * the input itself, or it is written directly into the caller's buffer once the input is dead. */
@@ -430,7 +430,7 @@ static void allow_callers(placer *p, const sw_computation *c, sw_frame_plan *fra
 	}
 }
 
-/* ---- staging buffers ---------------------------------------------------------------- */
+/* ---- staging buffers -------------------------------------------------------------------- */
 
 static uint32_t new_staging_buffer(placer *p, int64_t bytes)
 {
@@ -462,7 +462,7 @@ static void add_staging(placer *p, const sw_computation *c, const sw_id *targets
 	}
 }
 
-/* ---- residents at the peak ---------------------------------------------------------- */
+/* ---- residents at the peak -------------------------------------------------------------- */
 
 static bool is_packed(const buffer *b)
 {
@@ -727,7 +727,7 @@ int64_t sw_placement_bytes_near(const sw_program *program, int64_t enough_bytes)
 	return bytes;
 }
 
-/* ---- independent of the order of the ops -------------------------------------------- */
+/* ---- independent of the order of the ops ------------------------------------------------ */
 
 static uint64_t overwritable_operands(const sw_buffers *b, const sw_op *op, sw_aliasing aliasing,
                                       uint32_t i)

@@ -29,8 +29,8 @@ static size_t class_bytes(int c)
 	return ((size_t)64 << (c / 4)) / 4 * (4 + (size_t)(c % 4));
 }
 
-/* Return the smallest class that fits; SW_POOL_CLASSES if the request is too large for any class.
- */
+/* Return the smallest class that fits; SW_POOL_CLASSES if the request is too large for any
+ * class. */
 static int class_of_request(size_t bytes)
 {
 	if (bytes <= 64)

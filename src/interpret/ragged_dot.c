@@ -20,8 +20,8 @@ typedef struct ragged {
 	int64_t prefix_list[SW_MAX_RANK];
 } ragged;
 
-/* Find the dimensions that precede the ragged one in its list: batch, then those of its own kind.
- */
+/* Find the dimensions that precede the ragged one in its list: batch, then those of its own
+ * kind. */
 static void find_prefix(ragged *r)
 {
 	sw_ints batch = r->attrs->dot.lhs_batch, contracting = r->attrs->dot.lhs_contracting;

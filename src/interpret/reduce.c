@@ -103,8 +103,8 @@ static sw_status reduce_monoid(sw_call *call, sw_error *err)
 	return SW_OK;
 }
 
-/* A run is the sequence of elements that one accumulator, or a row of accumulators, takes at once.
- */
+/* A run is the sequence of elements that one accumulator, or a row of accumulators, takes at
+ * once. */
 sw_loops sw_loops_reduce(const sw_program *program, const sw_op *op)
 {
 	sw_strided s = {0};

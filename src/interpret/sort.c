@@ -108,8 +108,8 @@ static void put_in_order(const sorter *s, uint32_t operand, const int64_t *order
 		       element(s, operand, order[i]), bytes);
 }
 
-/* Sort every row along `dimension`. A row starts at each offset whose index in that dimension is 0.
- */
+/* Sort every row along `dimension`. A row starts at each offset whose index in that dimension is
+ * 0. */
 static void sort_rows(sorter *s, sw_shape shape, int64_t dimension, int64_t *order)
 {
 	int64_t n = shape.dims[dimension], inner = 1, outer = 1;

@@ -77,8 +77,8 @@ sw_difference sw_tensor_compare(sw_tensor a, sw_tensor b)
 	int64_t n = sw_shape_elements(a.shape);
 	if (!is_real(a.shape.type))
 		return compare_exact(a, b, n);
-	/* A complex number is compared as two reals; first_bad is the index of the complex number.
-	 */
+	/* A complex number is compared as two reals; first_bad is the index of the complex
+	 * number. */
 	sw_type part = a.shape.type == SW_C64    ? SW_F32
 	               : a.shape.type == SW_C128 ? SW_F64
 	                                         : a.shape.type;

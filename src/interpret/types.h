@@ -10,26 +10,41 @@
 #include <stdint.h>
 #include <string.h>
 
+/* clang-format off */
 /* X(NAME, tag): the real types, in the order of templates.h. */
-#define SW_REAL_TYPES(X)                                                                           \
-	X(PRED, pred)                                                                              \
-	X(S8, s8)                                                                                  \
-	X(S16, s16)                                                                                \
-	X(S32, s32)                                                                                \
-	X(S64, s64)                                                                                \
-	X(U8, u8) X(U16, u16) X(U32, u32) X(U64, u64) X(F16, f16) X(BF16, bf16) X(F32, f32)        \
-		X(F64, f64)
+#define SW_REAL_TYPES(X)        \
+	X(PRED, pred)           \
+	X(S8, s8)               \
+	X(S16, s16)             \
+	X(S32, s32)             \
+	X(S64, s64)             \
+	X(U8, u8)               \
+	X(U16, u16)             \
+	X(U32, u32)             \
+	X(U64, u64)             \
+	X(F16, f16)             \
+	X(BF16, bf16)           \
+	X(F32, f32)             \
+	X(F64, f64)
 
 /* Narrow types, which are computed in wider ones; an element is stored in one byte. */
-#define SW_NARROW_TYPES(X)                                                                         \
-	X(S1, s1)                                                                                  \
-	X(S2, s2)                                                                                  \
-	X(S4, s4)                                                                                  \
-	X(U1, u1)                                                                                  \
-	X(U2, u2) X(U4, u4) X(F4E2M1FN, f4e2m1fn) X(F8E5M2, f8e5m2) X(F8E4M3, f8e4m3)              \
-		X(F8E4M3FN, f8e4m3fn) X(F8E4M3B11FNUZ, f8e4m3b11fnuz) X(F8E3M4, f8e3m4)            \
-			X(F8E5M2FNUZ, f8e5m2fnuz) X(F8E4M3FNUZ, f8e4m3fnuz)                        \
-				X(F8E8M0FNU, f8e8m0fnu)
+#define SW_NARROW_TYPES(X)              \
+	X(S1, s1)                       \
+	X(S2, s2)                       \
+	X(S4, s4)                       \
+	X(U1, u1)                       \
+	X(U2, u2)                       \
+	X(U4, u4)                       \
+	X(F4E2M1FN, f4e2m1fn)           \
+	X(F8E5M2, f8e5m2)               \
+	X(F8E4M3, f8e4m3)               \
+	X(F8E4M3FN, f8e4m3fn)           \
+	X(F8E4M3B11FNUZ, f8e4m3b11fnuz) \
+	X(F8E3M4, f8e3m4)               \
+	X(F8E5M2FNUZ, f8e5m2fnuz)       \
+	X(F8E4M3FNUZ, f8e4m3fnuz)       \
+	X(F8E8M0FNU, f8e8m0fnu)
+/* clang-format on */
 
 static inline uint32_t sw_bits_of_f32(float x)
 {

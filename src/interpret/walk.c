@@ -8,10 +8,10 @@
 
 #include "interpret/frame.h"
 
-/* ---- results and operands of a call ------------------------------------------------- */
+/* ---- results and operands of a call ----------------------------------------------------- */
 
-/* A kernel may write fewer elements than its place holds, never more. A paced run writes nothing.
- */
+/* A kernel may write fewer elements than its place holds, never more. A paced run writes
+ * nothing. */
 static sw_status use_place(sw_call *call, uint32_t i, size_t bytes, sw_error *err)
 {
 	sw_buffer *place = &call->interpreter->headers[call->op->first_result + i];
@@ -366,7 +366,7 @@ sw_status sw_interpret_lanes(sw_interpreter *interpreter, int32_t computation, i
 	return run_in_pool(interpreter, computation, &lanes, out, err);
 }
 
-/* ---- properties of computations ----------------------------------------------------- */
+/* ---- properties of computations --------------------------------------------------------- */
 
 static bool op_is_elementwise(const sw_program *program, const sw_op *op)
 {

@@ -20,8 +20,8 @@ static sw_window_dim window_at(const sw_op *op, int d)
 	return d < window.rank ? window.dims[d] : trivial;
 }
 
-/* Return the input index that position w of window o reads; -1: padding, or a hole of the dilation.
- */
+/* Return the input index that position w of window o reads; -1: padding, or a hole of the
+ * dilation. */
 static int64_t place(const sw_window_dim *wd, int64_t n, int64_t o, int64_t w)
 {
 	int64_t at = o * wd->stride + w * wd->rhs_dilate - wd->pad_low;
@@ -32,7 +32,7 @@ static int64_t place(const sw_window_dim *wd, int64_t n, int64_t o, int64_t w)
 	return at / wd->lhs_dilate;
 }
 
-/* ---- monoids ------------------------------------------------------------------------ */
+/* ---- monoids ---------------------------------------------------------------------------- */
 
 static sw_type accumulator_type(sw_type type, sw_monoid monoid)
 {

@@ -10,7 +10,7 @@
 #define KERNELS_MAX_S 8.0
 #define KERNELS_FRACTION 0.2
 
-/* ---- text --------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------- */
 
 static int32_t atoms_of_level(const sw_cluster *cluster, int32_t level)
 {

@@ -467,7 +467,7 @@ static bool is_measured(const kernel *k, const sw_device *device, sw_type type)
 	                          sw_type_kind_of(type) == SW_KIND_FLOAT);
 }
 
-/* ---- all kernels -------------------------------------------------------------------- */
+/* ---- all kernels ------------------------------------------------------------------------ */
 
 typedef struct job {
 	size_t kernel;

@@ -49,7 +49,7 @@ typedef struct bench {
 	SW_VEC(line) lines;
 } bench;
 
-/* ---- list of lines ------------------------------------------------------------------ */
+/* ---- list of lines ---------------------------------------------------------------------- */
 
 static bool is_run(uint32_t atoms)
 {
@@ -243,7 +243,7 @@ static sw_status run_round(bench *b, int64_t bytes, double growth, double until_
 	return status;
 }
 
-/* ---- measuring again ---------------------------------------------------------------- */
+/* ---- measuring again -------------------------------------------------------------------- */
 
 static bool same_point(const sw_link_point *a, const sw_link_point *b)
 {
@@ -318,7 +318,7 @@ static sw_status measure_share(bench *b, double share_s, sw_error *err)
 	         : SW_OK;
 }
 
-/* ---- the driver --------------------------------------------------------------------- */
+/* ---- the driver ------------------------------------------------------------------------- */
 
 sw_status calibrate_links(sampler *s, const sw_cluster *shape, double until_s,
                           sw_calibrate_result *result, sw_error *err)

@@ -27,8 +27,8 @@ typedef struct sample_rhythm {
  * about `share_s` at most. SW_NO: stopped. */
 sw_status sampler_measure(sampler *s, sample_body *body, void *context, sample_rhythm rhythm,
                           double share_s, sample *sample, sw_error *err);
-/* Do for this many seconds what a rank does beside collectives: compute, or for paced runs sleep.
- */
+/* Do for this many seconds what a rank does beside collectives: compute, or for paced runs
+ * sleep. */
 void sampler_compute(const sampler *s, double seconds);
 /* Report progress to rank 0's caller; the message is formatted like printf's. */
 void sampler_report(const sampler *s, const char *format, ...) SW_PRINTF(2, 3);

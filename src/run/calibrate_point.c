@@ -153,8 +153,8 @@ sw_status calibrate_point(sampler *s, const sw_cluster *shape, const sw_link_poi
 
 /* ---- beside kernels --------------------------------------------------------------------- */
 
-/* Each iteration needs the result of the previous one, so that the processor cannot overlap them.
- */
+/* Each iteration needs the result of the previous one, so that the processor cannot overlap
+ * them. */
 static void multiply(int64_t iterations)
 {
 	volatile double product = 1;

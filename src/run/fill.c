@@ -36,8 +36,8 @@ static draw_fn *const draws[] = {
 
 #define PADDING UINT64_MAX
 
-/* What a local index along each dimension contributes to the row-major index in the true (unpadded)
- * shape; PADDING beyond it. The offsets of dimension d begin at d * longest. */
+/* The contribution of a local index along each dimension to the row-major index in the true
+ * (unpadded) shape; PADDING beyond it. The offsets of dimension d begin at d * longest. */
 typedef struct places {
 	int32_t rank;
 	int64_t longest, dims[SW_MAX_RANK];

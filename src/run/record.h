@@ -50,8 +50,8 @@ sw_status sw_record_step(sw_record *record, sw_error *err);
 /* Return the processor times since the step began. */
 sw_record_cores sw_record_used(const sw_record *record);
 
-/* Set the callbacks in the options, with the record as their context; `timing` only with details.
- */
+/* Set the callbacks in the options, with the record as their context; `timing` only with
+ * details. */
 void sw_record_options(sw_record *record, sw_interpret_options *options);
 
 /* Collect the activities of all ranks in the last step into rank 0's trace (other ranks pass none).

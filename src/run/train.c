@@ -37,7 +37,7 @@ typedef struct trainer {
 	SW_VEC(sw_record_cores) cores;
 } trainer;
 
-/* ---- requirements of training ------------------------------------------------------- */
+/* ---- requirements of training ----------------------------------------------------------- */
 
 static bool is_everywhere(const sw_layout *layout)
 {
@@ -222,7 +222,7 @@ static sw_status run_steps(trainer *t, int64_t *done, sw_error *err)
 	return status;
 }
 
-/* ---- results ------------------------------------------------------------------------ */
+/* ---- results ---------------------------------------------------------------------------- */
 
 typedef struct figures {
 	int64_t payload_bytes, wire_bytes, peak_bytes; /* maxima over all ranks */

@@ -36,8 +36,8 @@ typedef struct sw_call {
 } sw_call;
 
 uint64_t sw_call_code(const sw_call *call);
-/* Print the call, such as "all-reduce (sum of 12 f32 among 4 ranks)"; text has SW_CALL_TEXT bytes.
- */
+/* Print the call, such as "all-reduce (sum of 12 f32 among 4 ranks)"; text has SW_CALL_TEXT
+ * bytes. */
 #define SW_CALL_TEXT 96
 const char *sw_call_print(const sw_call *call, char *text);
 
@@ -65,8 +65,8 @@ struct sw_carrier {
 	int32_t *everyone; /* base.everyone */
 	void *scratch;
 	int64_t scratch_bytes;
-	/* the settings of sw_transport_tune (cluster NULL: none), and the algorithms chosen since
-	 */
+	/* the settings of sw_transport_tune (cluster NULL: none), and the algorithms chosen
+	 * since */
 	const sw_cluster *cluster;
 	sw_algorithm force;
 	sw_map choices;
@@ -76,8 +76,8 @@ struct sw_carrier {
 	void *watch_context;
 };
 
-/* sw_carrier_init fills in base and allocates the workspace; sw_carrier_clear frees the workspace.
- */
+/* sw_carrier_init fills in base and allocates the workspace; sw_carrier_clear frees the
+ * workspace. */
 void sw_carrier_init(sw_carrier *carrier, const sw_transport_ops *ops, int32_t rank, int32_t size);
 void sw_carrier_clear(sw_carrier *carrier);
 /* Return lane `lane` without messages, for the caller to fill. */

@@ -148,7 +148,7 @@ static sw_status pack(const blocks *b, const void *tensor, const void **packed, 
 	return status;
 }
 
-/* ---- one tensor --------------------------------------------------------------------- */
+/* ---- one tensor ------------------------------------------------------------------------- */
 
 static sw_status refuse_dimension(const work *w, sw_error *err)
 {
@@ -244,7 +244,7 @@ static sw_status broadcast(const work *w, sw_tensor in, sw_tensor out, sw_error 
 	return SW_OK;
 }
 
-/* ---- several tensors in one collective ---------------------------------------------- */
+/* ---- several tensors in one collective -------------------------------------------------- */
 
 static bool can_be_packed(const work *w, const sw_tensor *in)
 {
@@ -317,7 +317,7 @@ static sw_status perform_together(const work *w, const sw_tensor *in, sw_tensor 
 	return status;
 }
 
-/* ---- all-to-all of a list: operand i goes to member i ------------------------------- */
+/* ---- all-to-all of a list: operand i goes to member i ----------------------------------- */
 
 static sw_status all_to_all_list(const work *w, const sw_tensor *in, sw_tensor *out, sw_error *err)
 {

@@ -18,7 +18,7 @@ static sw_algorithm_fn *const functions[SW_ALGORITHM_COUNT][SW_COLLECTIVE_COUNT]
 	[SW_ALGORITHM_CHAIN] = {[SW_COLLECTIVE_BROADCAST] = sw_chain_broadcast},
 };
 
-/* ---- shared by algorithms ----------------------------------------------------------- */
+/* ---- shared by algorithms --------------------------------------------------------------- */
 
 void sw_task_combine(const sw_task *task, const void *a, const void *b, void *out, int64_t elements)
 {
@@ -40,7 +40,7 @@ sw_status sw_scratch_refused(int64_t bytes, sw_error *err)
 	               (long long)bytes);
 }
 
-/* ---- choice of algorithm ------------------------------------------------------------ */
+/* ---- choice of algorithm ---------------------------------------------------------------- */
 
 /* Return the atoms in which members differ; all atoms, if the group does not contain all ranks that
  * differ only in these (the cost model makes the same assumption). */

@@ -64,8 +64,8 @@ static sw_span everything(const sw_task *task, int32_t p)
 	return (sw_span){0, task->total};
 }
 
-/* Send this rank's share, which is in its place in the result, to all others, and receive theirs.
- */
+/* Send this rank's share, which is in its place in the result, to all others, and receive
+ * theirs. */
 static sw_status gather_shares(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	sw_span mine = sw_task_block(task, task->position);

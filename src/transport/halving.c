@@ -92,8 +92,8 @@ static void fill(const void *context, int32_t round, int32_t lane, sw_lane *mess
 		fill_gathering(h, round, messages);
 }
 
-/* Combine the received blocks. After the first round, `sums` holds every block that is used later.
- */
+/* Combine the received blocks. After the first round, `sums` holds every block that is used
+ * later. */
 static void complete(const void *context, int32_t round, int32_t lane)
 {
 	const halving *h = context;

@@ -30,8 +30,8 @@ typedef struct sw_hierarchy {
 
 void sw_hierarchy_init(sw_hierarchy *h, const sw_task *task);
 void sw_hierarchy_clear(sw_hierarchy *h);
-/* Return the part of depth + 1 that follows the one beginning at `vrank`, within one part of depth.
- */
+/* Return the part of depth + 1 that follows the one beginning at `vrank`, within one part of
+ * depth. */
 static inline int32_t sw_hierarchy_next(const sw_hierarchy *h, int32_t depth, int32_t vrank)
 {
 	return h->end[depth + 1][vrank];

@@ -48,7 +48,7 @@ typedef struct local {
 	shared_state *shared;
 } local;
 
-/* ---- breaking the transport (with the lock held) ------------------------------------ */
+/* ---- breaking the transport (with the lock held) ---------------------------------------- */
 
 static void wake_all(shared_state *t)
 {
@@ -100,7 +100,7 @@ static void break_by_deadlock(shared_state *t)
 	sw_text_clear(&why);
 }
 
-/* ---- exchange (with the lock held, except to copy) ---------------------------------- */
+/* ---- exchange (with the lock held, except to copy) -------------------------------------- */
 
 static void post(queue *q, const sw_message *messages, size_t n, int32_t lane)
 {

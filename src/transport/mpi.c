@@ -312,8 +312,8 @@ static void cancel_requests(mpi *m)
 	}
 }
 
-/* Break the job and notify all ranks of the reason, which names this rank. No later call succeeds.
- */
+/* Break the job and notify all ranks of the reason, which names this rank. No later call
+ * succeeds. */
 static void break_job(mpi *m, const char *reason)
 {
 	if (m->broken)

@@ -105,26 +105,34 @@ static void store_any(sw_type type, const void *from, void *to, int64_t begin, i
 #define AND(a, b) ((a) & (b))
 #define OR(a, b) ((a) | (b))
 
+/* clang-format off */
 /*  X(name, computed in, operation) */
-#define COMBINERS(X)                                                                               \
-	X(f32_sum, float, SUM)                                                                     \
-	X(f32_product, float, PRODUCT)                                                             \
-	X(f32_max, float, MAXIMUM)                                                                 \
-	X(f32_min, float, MINIMUM)                                                                 \
-	X(f64_sum, double, SUM)                                                                    \
-	X(f64_product, double, PRODUCT)                                                            \
-	X(f64_max, double, MAXIMUM)                                                                \
-	X(f64_min, double, MINIMUM) X(s64_sum, int64_t, WRAPPING_SUM)                              \
-		X(s64_product, int64_t, WRAPPING_PRODUCT) X(s64_max, int64_t, SW_MAX) X(           \
-			s64_min, int64_t, SW_MIN) X(s64_and, int64_t, AND) X(s64_or, int64_t, OR)  \
-			X(u64_sum, uint64_t, SUM) X(u64_product, uint64_t, PRODUCT)                \
-				X(u64_max, uint64_t, SW_MAX) X(u64_min, uint64_t, SW_MIN)          \
-					X(u64_and, uint64_t, AND) X(u64_or, uint64_t, OR)          \
-						X(c64_sum, float complex, SUM)                     \
-							X(c64_product, float complex, PRODUCT)     \
-								X(c128_sum, double complex, SUM)   \
-									X(c128_product,            \
-	                                                                  double complex, PRODUCT)
+#define COMBINERS(X)                                    \
+	X(f32_sum, float, SUM)                          \
+	X(f32_product, float, PRODUCT)                  \
+	X(f32_max, float, MAXIMUM)                      \
+	X(f32_min, float, MINIMUM)                      \
+	X(f64_sum, double, SUM)                         \
+	X(f64_product, double, PRODUCT)                 \
+	X(f64_max, double, MAXIMUM)                     \
+	X(f64_min, double, MINIMUM)                     \
+	X(s64_sum, int64_t, WRAPPING_SUM)               \
+	X(s64_product, int64_t, WRAPPING_PRODUCT)       \
+	X(s64_max, int64_t, SW_MAX)                     \
+	X(s64_min, int64_t, SW_MIN)                     \
+	X(s64_and, int64_t, AND)                        \
+	X(s64_or, int64_t, OR)                          \
+	X(u64_sum, uint64_t, SUM)                       \
+	X(u64_product, uint64_t, PRODUCT)               \
+	X(u64_max, uint64_t, SW_MAX)                    \
+	X(u64_min, uint64_t, SW_MIN)                    \
+	X(u64_and, uint64_t, AND)                       \
+	X(u64_or, uint64_t, OR)                         \
+	X(c64_sum, float complex, SUM)                  \
+	X(c64_product, float complex, PRODUCT)          \
+	X(c128_sum, double complex, SUM)                \
+	X(c128_product, double complex, PRODUCT)
+/* clang-format on */
 
 #define X(name, C, OPERATION)                                                                      \
 	static void combine_##name(void *restrict sum, const void *restrict more, int64_t n)       \

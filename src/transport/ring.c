@@ -39,9 +39,9 @@ static char *receive_buffer(const ring *r, int32_t round, int32_t lane, sw_span 
 	       (sw_span_part(block, r->lanes, lane).begin - block.begin) * t->width;
 }
 
-/* Return the vrank of the owner of the block that arrives in a round. While reducing, a block began
- * after its owner and reaches its owner in the last round; while gathering, it began at its owner.
- */
+/* Return the vrank of the owner of the block that arrives in a round. While reducing, a block
+ * began after its owner and reaches its owner in the last round; while gathering, it began at its
+ * owner. */
 static int32_t arriving(const ring *r, int32_t round)
 {
 	if (round < r->reducing)

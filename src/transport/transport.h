@@ -72,8 +72,8 @@ struct sw_transport {
 /* Make N connected ranks in this process; use transports[r] from one thread each. The order of a
  * reduction is fixed by the algorithm, not by the order of arrival, and is the same as with MPI:
  * the bits are the same, on all ranks of an all-reduce too. DIRECT combines in the order of the
- * ranks and rounds once; the other algorithms round partial results to their type before each hop.
- */
+ * ranks and rounds once; the other algorithms round partial results to their type before each
+ * hop. */
 sw_status sw_transport_local(int32_t size, sw_transport **transports, sw_error *err);
 /* Make the transport of MPI_COMM_WORLD. It initialises MPI if needed. Unless the user has set
  * something else in the environment or for mpirun, it then makes Open MPI's TCP use both directions

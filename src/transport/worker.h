@@ -14,8 +14,8 @@
 
 #include "transport/carrier.h"
 
-/* Return true if the worker performs a collective while its rank computes. NULL: no worker exists.
- */
+/* Return true if the worker performs a collective while its rank computes. NULL: no worker
+ * exists. */
 bool sw_worker_leaves_core(const sw_worker *worker);
 /* Perform the remaining collectives, end the thread and free it. NULL is fine. */
 void sw_worker_free(sw_worker *worker);
