@@ -243,7 +243,7 @@ static sw_status take_scratch(sw_interpreter *it, const geometry *g, int64_t row
 	int64_t n, dims[1];
 	if (!sw_mul_i64(rows, columns, &n) || !sw_mul_i64(n, (int64_t)g->bytes, &dims[0]))
 		return sw_fail(err, SW_ERR_IO,
-		               "a convolution needs %lld times %lld elements of working space",
+		               "a convolution needs %lld times %lld elements of workspace",
 		               (long long)rows, (long long)columns);
 	return sw_scratch_new(it, (sw_shape){SW_U8, 1, 0, dims}, out, err);
 }

@@ -19,7 +19,7 @@ static sw_status refuse(const sw_program *program, const sw_op *op, const char *
 		sw_text_addf(&types, " giving %s",
 		             sw_type_name(sw_value_shape(program, op->first_result).type));
 	sw_status status = sw_fail_at(err, SW_ERR_INPUT, program->source, op->line, 0,
-	                              "'%s': the interpreter does not compute %s%s%s%s", op->name,
+	                              "'%s': the interpreter does not support %s%s%s%s", op->name,
 	                              sw_op_opcode_name(op), types.data ? types.data : "",
 	                              why ? ": " : "", why ? why : "");
 	sw_text_clear(&types);

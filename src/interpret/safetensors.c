@@ -190,8 +190,9 @@ static sw_status parse(const char *data, size_t length, sw_tensor_file *file, sw
 	uint64_t header_bytes = 0;
 	json_t *header;
 	if (length < 8)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "not a safetensors file: it is shorter than its first number");
+		return sw_fail(
+			err, SW_ERR_INPUT,
+			"not a safetensors file: it is shorter than the length of its header");
 	for (int i = 7; i >= 0; i--)
 		header_bytes = header_bytes << 8 | (uint8_t)data[i];
 	if (header_bytes > length - 8)

@@ -304,7 +304,7 @@ static sw_status expect_size(sw_call *call, uint32_t operand, int64_t size, sw_e
 	if (found == size)
 		return SW_OK;
 	return sw_fail_at(err, SW_ERR_INPUT, call->program->source, call->op->line, 0,
-	                  "'%s': a size of %lld, not %lld: the interpreter does not compute %s",
+	                  "'%s': a size of %lld, not %lld: the interpreter does not support %s",
 	                  call->op->name, (long long)found, (long long)size, smaller);
 }
 

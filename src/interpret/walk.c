@@ -53,7 +53,8 @@ sw_status sw_result_of(sw_call *call, uint32_t i, int64_t elements, sw_error *er
 		if (call->out[i].buffer->bytes && call->in[k].buffer && call->in[k].buffer->bytes &&
 		    sw_tensor_data(call->out[i]) == sw_tensor_data(call->in[k]))
 			status = sw_fail(err, SW_ERR_INTERNAL,
-			                 "the result of '%s' was placed over operand %u", call->op->name, k);
+			                 "the result of '%s' was placed over operand %u",
+			                 call->op->name, k);
 	return status;
 }
 
@@ -107,7 +108,7 @@ sw_status sw_scratch_new(sw_interpreter *interpreter, sw_shape shape, sw_tensor 
 	tensor->shape = shape;
 	tensor->buffer = sw_pool_take(&interpreter->pool, bytes);
 	if (!tensor->buffer)
-		return sw_fail(err, SW_ERR_IO, "not enough memory for %zu bytes of working space",
+		return sw_fail(err, SW_ERR_IO, "not enough memory for %zu bytes of workspace",
 		               bytes);
 	return SW_OK;
 }

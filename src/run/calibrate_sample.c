@@ -103,7 +103,8 @@ static sw_status take_batch(sampler *s, const task *t, int n, batch *b, sw_error
 		status = exchange(s, b, err);
 	if (status == SW_OK && b->stop > 0)
 		return sw_fail(err, SW_NO,
-		               "stopped after %.0f s, before all was measured: nothing was written",
+		               "stopped after %.0f s, before all points were measured: nothing was "
+		               "written",
 		               b->elapsed_s);
 	return status;
 }

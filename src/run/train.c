@@ -70,7 +70,7 @@ static sw_status check_loss(const trainer *t, sw_error *err)
 	if (t->loss < 0 || is_everywhere(sw_plan_layout(plan, plan->outputs[t->loss])))
 		return SW_OK;
 	return sw_fail(err, SW_ERR_INTERNAL,
-	               "the plan does not leave the loss whole on every device");
+	               "the plan does not replicate the loss on every device");
 }
 
 static sw_status check_tokens(const trainer *t, sw_error *err)
@@ -484,9 +484,9 @@ static sw_status check_same(const sw_program *scheduled, const sw_run_options *o
 	if (status)
 		return status;
 	if (memcmp(first, mine, sizeof(mine)) != 0)
-		status = sw_fail(
-			err, SW_ERR_INPUT,
-			"rank 0 was given another plan, seed, number of steps, or way to run it");
+		status = sw_fail(err, SW_ERR_INPUT,
+		                 "rank 0 was given another plan, seed, number of steps, or other "
+		                 "run options");
 	return transport->ops->agree(transport, status, err);
 }
 

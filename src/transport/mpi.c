@@ -503,7 +503,7 @@ static sw_status initialise(bool *here, sw_error *err)
 	if (status == SW_OK && provided < MPI_THREAD_SERIALIZED)
 		status = sw_fail(
 			err, SW_ERR_IO,
-			"MPI: it serves one thread only, and MPI_THREAD_SERIALIZED is needed");
+			"MPI: it supports only one thread, but MPI_THREAD_SERIALIZED is needed");
 	return status;
 }
 
