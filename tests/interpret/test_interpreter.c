@@ -165,7 +165,7 @@ static void unsupported_ops_are_refused_before_running(void **state)
 	         "u32[], "
 	         "token[]) "
 	         "send(x, t), channel_id=1\n",
-	         {"bad", "send", "outside"}},
+	         {"bad", "send", "communication partner"}},
 		{"  x = f32[] parameter(0)\n  ROOT bad = f32[4] rng(x, x), "
 	         "distribution=rng_gamma\n",
 	         {"bad", "rng", "rng_uniform"}},
