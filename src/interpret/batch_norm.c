@@ -1,6 +1,7 @@
 /*
- * batch-norm-inference, -training and -grad: over all dimensions but the feature, in f64 (the ops
- * are rare and old; formulas as in XLA's operation semantics).
+ * batch-norm-inference, -training and -grad: the statistics are over all dimensions except the
+ * feature dimension and are computed in f64 (the ops are rare and old; the formulas are those of
+ * XLA's operation semantics).
  */
 #include <math.h>
 
@@ -8,7 +9,8 @@
 
 typedef struct features {
 	sw_type type;
-	int64_t n, inner, outer, count; /* features; elements after, before; elements per feature */
+	/* features; elements after and before the feature dimension; elements per feature */
+	int64_t n, inner, outer, count;
 	double epsilon;
 } features;
 
@@ -29,7 +31,7 @@ static features describe(const sw_call *call)
 	return f;
 }
 
-/* Element i of those of feature c. */
+/* Return the index of the i-th element of feature c. */
 static int64_t place(const features *f, int64_t c, int64_t i)
 {
 	return (i / f->inner * f->n + c) * f->inner + i % f->inner;
@@ -84,7 +86,7 @@ static sw_status make_results(sw_call *call, sw_error *err)
 	return status;
 }
 
-/* Gives the normalized input, the mean and the (biased) variance. */
+/* Results: the normalised input, the mean and the (biased) variance. */
 sw_status sw_kernel_batch_norm_training(sw_call *call, sw_error *err)
 {
 	features f = describe(call);
@@ -94,8 +96,8 @@ sw_status sw_kernel_batch_norm_training(sw_call *call, sw_error *err)
 		for (int64_t i = 0; i < f.count; i++)
 			mean += get(&f, call->in[0], place(&f, c, i)) / (double)f.count;
 		for (int64_t i = 0; i < f.count; i++) {
-			double apart = get(&f, call->in[0], place(&f, c, i)) - mean;
-			variance += apart * apart / (double)f.count;
+			double distance = get(&f, call->in[0], place(&f, c, i)) - mean;
+			variance += distance * distance / (double)f.count;
 		}
 		put(&f, call->out[1], c, mean);
 		put(&f, call->out[2], c, variance);
@@ -104,8 +106,8 @@ sw_status sw_kernel_batch_norm_training(sw_call *call, sw_error *err)
 	return status;
 }
 
-/* Operands: input, scale, mean, variance, gradient of the result. Gives those of input, scale and
- * offset. */
+/* Operands: input, scale, mean, variance, gradient of the result. Results: the gradients of input,
+ * scale and offset. */
 sw_status sw_kernel_batch_norm_grad(sw_call *call, sw_error *err)
 {
 	features f = describe(call);

@@ -1,7 +1,7 @@
 /* Elementwise kernels of two operands, for one type: included by elementwise_binary.c through
  * templates.h. */
 
-/* R is the result's stored type. */
+/* R is the stored type of the result. */
 #define BINARY_TO(R, name, put, expression)                                                        \
 	CLONES static void FN(name)(int64_t n, const void *in_x, int x_stride, const void *in_y,   \
 	                            int y_stride, void *out)                                       \
@@ -55,7 +55,7 @@ BINARY(remainder, MATH(fmod)(x, y))
 BINARY(power, MATH(pow)(x, y))
 BINARY(atan2, MATH(atan2)(x, y))
 
-/* The order of the bits: -NaN < -inf < ... < -0 < +0 < ... < NaN. */
+/* Map x to an unsigned integer in the total order: -NaN < -inf < ... < -0 < +0 < ... < NaN. */
 static inline BITS FN(total)(C x)
 {
 	const T stored = STORE(x);
@@ -94,7 +94,7 @@ static sw_binary_fn *const FN(table)[SW_OPCODE_COUNT] = {
 	[SW_OP_MINIMUM] = FN(and),
 };
 
-#else /* integers: they wrap */
+#else /* integers wrap */
 #define BIT_COUNT (8 * sizeof(T))
 BINARY(add, (WIDE)x + (WIDE)y)
 BINARY(subtract, (WIDE)x - (WIDE)y)
@@ -102,7 +102,7 @@ BINARY(multiply, (WIDE)x *(WIDE)y)
 BINARY(and, x &y)
 BINARY(or, x | y)
 BINARY(xor, x ^ y)
-/* Beyond the width nothing, or the sign, is left. */
+/* A shift by the width or more gives 0, or the sign in every bit. */
 BINARY(shift_left, (BITS)y >= BIT_COUNT ? 0 : (WIDE)x << ((BITS)y & (BIT_COUNT - 1)))
 BINARY(shift_right_logical, (BITS)y >= BIT_COUNT ? 0 : (BITS)x >> ((BITS)y & (BIT_COUNT - 1)))
 #if SIGNED

@@ -1,4 +1,4 @@
-/* Which BLAS kernels fit this processor, when the library does not know it. */
+/* Choose the BLAS kernels that fit this processor if the library does not recognise it. */
 #include "interpret/interpret.h"
 
 #include <string.h>

@@ -1,26 +1,27 @@
 /*
- * Complex arithmetic, through <complex.h>. Functions of c64 that <complex.h> lacks, or loses digits
- * in, are computed in c128 and rounded.
+ * Complex arithmetic with <complex.h>. Functions of c64 that <complex.h> lacks, or that lose
+ * precision there, are computed in c128 and rounded.
  */
 #include <complex.h>
 #include <math.h>
 
 #include "interpret/kernel.h"
 
-/* glibc gives it to compilers that call themselves gcc 4.7 or later, which clang does not. */
+/* glibc defines CMPLX only for compilers that claim to be gcc 4.7 or later, which clang does
+ * not. */
 #ifndef CMPLX
 #define CMPLX(x, y) __builtin_complex((double)(x), (double)(y))
 #endif
 
-/* exp(a + bi) - 1 = expm1(a) cos b - 2 sin^2(b/2) + i exp(a) sin b, with no difference of
- * neighbours. */
+/* exp(a + bi) - 1 = expm1(a) cos b - 2 sin^2(b/2) + i exp(a) sin b; the formula avoids the
+ * difference of nearly equal numbers. */
 static double complex exp_minus_one(double complex x)
 {
 	double a = creal(x), b = cimag(x), s = sin(b / 2);
 	return CMPLX(expm1(a) * cos(b) - 2 * s * s, exp(a) * sin(b));
 }
 
-/* |1 + x|^2 - 1 = a (2 + a) + b^2, which is exact enough while x is small. */
+/* |1 + x|^2 - 1 = a (2 + a) + b^2 is precise enough while x is small. */
 static double complex log_plus_one(double complex x)
 {
 	double a = creal(x), b = cimag(x);
@@ -28,14 +29,14 @@ static double complex log_plus_one(double complex x)
 	return CMPLX(magnitude, atan2(b, 1 + a));
 }
 
-/* -i log((x + iy) / sqrt(x^2 + y^2)) */
+/* atan2(y, x) = -i log((x + iy) / sqrt(x^2 + y^2)) */
 static double complex arc_tangent(double complex y, double complex x)
 {
-	double complex turned = clog((x + y * (double complex)I) / csqrt(x * x + y * y));
-	return CMPLX(cimag(turned), -creal(turned));
+	double complex rotated = clog((x + y * (double complex)I) / csqrt(x * x + y * y));
+	return CMPLX(cimag(rotated), -creal(rotated));
 }
 
-/* 0^0 is 1, 0^y is 0. */
+/* 0^0 is 1; otherwise 0^y is 0. */
 static double complex power(double complex x, double complex y)
 {
 	return x == 0 ? (y == 0 ? 1 : 0) : cpow(x, y);
@@ -65,15 +66,15 @@ static double complex power(double complex x, double complex y)
 		}                                                                                  \
 	}
 
-/* The order of maximum and minimum: by the real parts, then the imaginary ones (StableHLO; XLA
- * defines none). */
+/* The order of maximum and minimum compares the real parts first, then the imaginary parts (as in
+ * StableHLO; XLA defines no order). */
 static bool is_more(double complex x, double complex y)
 {
 	double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y);
 	return !isnan(b) && !isnan(d) && (a > c || (a == c && b > d));
 }
 
-/* Both precisions at once: P the part, f the suffix of the functions. */
+/* Define the functions of one precision: P is the type of a part, f the suffix of the functions. */
 #define FAMILY(tag, P, f)                                                                          \
 	BINARY(add_##tag, P complex, P complex, x + y)                                             \
 	BINARY(subtract_##tag, P complex, P complex, x - y)                                        \
@@ -162,7 +163,7 @@ sw_binary_fn *sw_find_complex_binary(sw_opcode opcode, sw_type type)
 	return type == SW_C64 ? binary_c64[opcode] : type == SW_C128 ? binary_c128[opcode] : NULL;
 }
 
-/* complex(real, imaginary): its operands are real, its result is not. */
+/* complex(real, imaginary): its operands are real, its result is complex. */
 bool sw_prepare_complex(const sw_program *program, const sw_op *op, sw_plan_op *plan)
 {
 	plan->impl.binary = sw_find_complex_binary(SW_OP_COMPLEX,

@@ -1,14 +1,15 @@
 /*
- * Ops that run computations as a whole. Tensors are handed over by reference: what dies here moves
- * into the called computation, so that loops update their carried tensors in place.
+ * Ops that run called computations as a whole. Tensors are passed by reference: a dying operand
+ * moves into the called computation, so that loops update loop-carried tensors in place.
  */
 #include <string.h>
 
 #include "interpret/frame.h"
 
-/* Operand i of the call becomes input `input` of a computation. A dying operand leaves the caller:
- * it has no other holder then. (The walker drops what is left, which is nothing.) */
-static void pass(sw_call *call, uint32_t operand, sw_id input)
+/* Operand i of the call becomes input `input` of a computation. If the operand dies, the caller's
+ * reference is dropped, so that the called computation holds the only one. (The walker later drops
+ * what is left of it, which is nothing.) */
+static void pass_operand(sw_call *call, uint32_t operand, sw_id input)
 {
 	sw_interpreter *it = call->interpreter;
 	sw_tensor *value = &it->values[call->op->operands[operand]];
@@ -30,7 +31,7 @@ static sw_status run_with(sw_call *call, int32_t computation, uint32_t first_ope
 	if (call->placed)
 		return sw_frame_call(call, computation, first_operand, 0, err);
 	for (uint32_t i = 0; i < plan->n_inputs; i++)
-		pass(call, first_operand + i, plan->inputs[i]);
+		pass_operand(call, first_operand + i, plan->inputs[i]);
 	sw_status status =
 		sw_interpret_computation(call->interpreter, computation, NULL, call->out, err);
 	if (status == SW_OK)
@@ -51,8 +52,8 @@ static bool read_pred(sw_tensor t)
 	return *(const uint8_t *)sw_tensor_data(t) != 0;
 }
 
-/* The branch is chosen by a pred (true is the first) or by an index (any other than those there are
- * is the last). */
+/* Choose the branch by a pred (true: the first) or by an index (an index out of range: the
+ * last). */
 sw_status sw_kernel_conditional(sw_call *call, sw_error *err)
 {
 	int64_t branches = call->op->n_called, chosen;
@@ -89,7 +90,7 @@ static sw_status condition_holds(sw_call *call, const sw_tensor *carried, int64_
 	return status;
 }
 
-/* The body carries in the places of the results. */
+/* The body carries its values in the buffers of the loop's results. */
 static sw_status run_loop(sw_call *call, sw_error *err)
 {
 	const sw_pace *pace = call->interpreter->options.pace;
@@ -135,7 +136,7 @@ sw_status sw_kernel_while(sw_call *call, sw_error *err)
 			status = sw_interpret_computation(it, call->op->called[1], NULL, carried,
 			                                  err);
 		if (status != SW_OK)
-			return status; /* the walker drops what is carried */
+			return status; /* the walker drops the loop-carried values */
 	}
 }
 
@@ -156,7 +157,7 @@ sw_status sw_kernel_map(sw_call *call, sw_error *err)
 	return status;
 }
 
-/* Marks of partitioners say where a value should lie, and compute nothing. */
+/* Annotations of partitioners state the sharding of a value and compute nothing. */
 static bool is_mark(const sw_program *program, const sw_op *op)
 {
 	return strcmp(op->attrs->custom.target, "Sharding") == 0 && op->n_operands == 1 &&
@@ -170,14 +171,14 @@ bool sw_prepare_custom_call(const sw_program *program, const sw_op *op, sw_plan_
 	plan->refused = op->attrs->custom.target;
 	if (is_mark(program, op))
 		return true;
-	plan->kernel = (sw_kernel){.run = sw_kernel_lapack, .room = sw_workspace_lapack};
+	plan->kernel = (sw_kernel){.run = sw_kernel_lapack, .workspace = sw_workspace_lapack};
 	return sw_prepare_lapack(program, op, plan);
 }
 
-/* ---- in two halves ---------------------------------------------------------------------- */
+/* ---- asynchronous pairs ----------------------------------------------------------------- */
 
-/* Everything is done at the start; the end hands it out. A start yields its operands, its results,
- * and contexts that only the end knows. */
+/* A start op does all the work and its done op forwards the results. A start op returns its
+ * operands, its results and contexts, which only the done op reads. */
 static sw_status give_contexts(sw_call *call, uint32_t first, sw_error *err)
 {
 	sw_status status = SW_OK;
@@ -189,25 +190,27 @@ static sw_status give_contexts(sw_call *call, uint32_t first, sw_error *err)
 	return status;
 }
 
-static void share_operands(sw_call *call)
+static void forward_operands(sw_call *call)
 {
-	uint32_t first = sw_shared_from(call->program, call->op);
+	uint32_t first = sw_first_forwarded_operand(call->program, call->op);
 	for (uint32_t i = 0; i < call->op->n_results; i++)
-		sw_result_share(call, i, first + i);
+		sw_result_forward(call, i, first + i);
 }
 
-/* Whoever is asked for something is asked when it is due. */
-static sw_status ask(sw_call *call, sw_id collective, sw_tensor *out, bool begin, sw_error *err)
+/* Call the transport. A paced run first waits until the predicted time of the ops so far has
+ * passed. */
+static sw_status call_transport(sw_call *call, sw_id collective, sw_tensor *out, bool begin,
+                                sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
 	const sw_interpret_options *o = &it->options;
-	double asked = o->pace ? sw_pace_settle(it) : 0;
+	double call_begin = o->pace ? sw_pace_wait(it) : 0;
 	sw_status status = begin ? o->begin(o->collective_context, call->program, collective,
 	                                    call->in, out, &it->tickets[call->plan->op], err)
 	                         : o->collective(o->collective_context, call->program, collective,
 	                                         call->in, out, err);
 	if (o->pace)
-		sw_pace_resume(it, asked);
+		sw_pace_resume(it, call_begin);
 	return status;
 }
 
@@ -216,11 +219,11 @@ static sw_status begin_collective(sw_call *call, sw_id collective, sw_error *err
 	uint32_t n = call->op->n_operands, end = n + sw_op_at(call->program, collective)->n_results;
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; i < n; i++)
-		sw_result_share(call, i, i);
+		sw_result_forward(call, i, i);
 	for (uint32_t i = n; i < end && status == SW_OK; i++)
 		status = sw_result_new(call, i, err);
 	if (status == SW_OK)
-		status = ask(call, collective, call->out + n, true, err);
+		status = call_transport(call, collective, call->out + n, true, err);
 	return status == SW_OK ? give_contexts(call, end, err) : status;
 }
 
@@ -234,13 +237,13 @@ sw_status sw_kernel_async_start(sw_call *call, sw_error *err)
 	uint32_t computed =
 		(uint32_t)call->program->computations.data[call->op->called[0]].results.len;
 	for (uint32_t i = 0; i < n; i++)
-		sw_result_share(call, i, i);
+		sw_result_forward(call, i, i);
 	if (call->placed) {
 		sw_status status = sw_frame_call(call, call->op->called[0], 0, n, err);
 		return status == SW_OK ? give_contexts(call, n + computed, err) : status;
 	}
 	for (uint32_t i = 0; i < n; i++)
-		pass(call, i, plan->inputs[i]);
+		pass_operand(call, i, plan->inputs[i]);
 	sw_status status = sw_interpret_computation(call->interpreter, call->op->called[0], NULL,
 	                                            call->out + n, err);
 	for (uint32_t i = 0; status == SW_OK && i < computed; i++)
@@ -259,58 +262,58 @@ sw_status sw_kernel_async_done(sw_call *call, sw_error *err)
 	sw_interpreter *it = call->interpreter;
 	const sw_op *start = sw_async_start_of(call->program, call->op);
 	sw_status status = SW_OK;
-	share_operands(call);
+	forward_operands(call);
 	if (it->options.begin && sw_async_collective(call->program, start) != SW_NO_ID) {
-		double asked = it->options.pace ? sw_pace_settle(it) : 0;
+		double call_begin = it->options.pace ? sw_pace_wait(it) : 0;
 		status = it->options.finish(it->options.collective_context,
 		                            it->tickets[start - call->program->ops.data], err);
 		if (it->options.pace)
-			sw_pace_resume(it, asked);
+			sw_pace_resume(it, call_begin);
 	}
 	return status;
 }
 
-/* (copy, original, context) */
+/* Results: (copy, original, context). */
 sw_status sw_kernel_copy_start(sw_call *call, sw_error *err)
 {
-	sw_result_share(call, 0, 0);
-	sw_result_share(call, 1, 0);
+	sw_result_forward(call, 0, 0);
+	sw_result_forward(call, 1, 0);
 	return give_contexts(call, 2, err);
 }
 
-static bool hands_on_operands(const sw_op *op)
+static bool forwards_operands(const sw_op *op)
 {
 	return op->opcode == SW_OP_ALL_GATHER_START || op->opcode == SW_OP_COLLECTIVE_PERMUTE_START;
 }
 
 sw_status sw_kernel_collective(sw_call *call, sw_error *err)
 {
-	bool hands_on = hands_on_operands(call->op);
+	bool hands_on = forwards_operands(call->op);
 	uint32_t first = hands_on ? call->op->n_operands : 0,
 		 end = hands_on ? 2 * first : call->op->n_results;
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; i < first; i++)
-		sw_result_share(call, i, i);
+		sw_result_forward(call, i, i);
 	for (uint32_t i = first; status == SW_OK && i < end; i++)
 		status = sw_result_new(call, i, err);
 	if (status == SW_OK)
-		status = ask(call, call->plan->op, call->out + first, false, err);
+		status = call_transport(call, call->plan->op, call->out + first, false, err);
 	return status == SW_OK ? give_contexts(call, end, err) : status;
 }
 
 sw_status sw_kernel_collective_done(sw_call *call, sw_error *err)
 {
 	(void)err;
-	share_operands(call);
+	forward_operands(call);
 	return SW_OK;
 }
 
-/* What one program on every device can't do alone. */
+/* Reject ops that a single program on every device cannot perform. */
 bool sw_prepare_never(const sw_program *program, const sw_op *op, sw_plan_op *plan)
 {
 	(void)program;
-	bool feeds = op->opcode == SW_OP_INFEED || op->opcode == SW_OP_OUTFEED;
-	plan->refused = feeds ? "there is no host that feeds or is fed"
-	                      : "whom it speaks to is said outside of the program";
+	bool is_feed = op->opcode == SW_OP_INFEED || op->opcode == SW_OP_OUTFEED;
+	plan->refused = is_feed ? "there is no host to exchange data with"
+	                        : "the program does not name its communication partner";
 	return false;
 }

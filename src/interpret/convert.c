@@ -1,9 +1,9 @@
 /*
  * convert, reduce-precision, bitcast-convert, and reading and writing single elements.
  *
- * Any type to any type in two steps through the widest type of the source's kind (double, int64_t,
- * uint64_t), in blocks that stay in the cache; the pairs that training uses often have loops of
- * their own. An f64 becomes bf16 or f16 by way of f32.
+ * Any type is converted to any other in two steps through the widest type of the source's kind
+ * (double, int64_t, uint64_t), in blocks that stay in the cache. The pairs of types that are
+ * frequent in training have loops of their own. An f64 is converted to bf16 or f16 by way of f32.
  */
 #include "interpret/vector.h"
 
@@ -24,8 +24,9 @@ typedef struct converter {
 #define SW_TEMPLATE "interpret/convert_template.h"
 #include "interpret/templates.h"
 
-/* Types that are rare, and narrower than the smallest C type: element by element. Floats round
- * once, from the widest type; integers of a float saturate, of an integer wrap. */
+/* Rare types that are narrower than the smallest C type are converted element by element. Floats
+ * are rounded once, from the widest type. An integer saturates if it comes from a float and wraps
+ * if it comes from an integer. */
 #define LOOP(name, A, R, statement)                                                                \
 	static void name(int64_t n, const void *in, void *out)                                     \
 	{                                                                                          \
@@ -125,7 +126,7 @@ bool sw_can_convert(sw_type from, sw_type to)
 	return (converters[from] || is_complex(from)) && (converters[to] || is_complex(to));
 }
 
-/* Complex on either side: the imaginary part is 0, or is lost. */
+/* Convert from or to a complex type: the imaginary part is set to 0, or is dropped. */
 static void convert_complex(sw_type from, const void *x, sw_type to, void *out, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++) {
@@ -154,7 +155,7 @@ static void convert_complex(sw_type from, const void *x, sw_type to, void *out, 
 void sw_convert_elements(sw_type from, const void *x, sw_type to, void *out, int64_t n)
 {
 	enum { BLOCK = 512 };
-	int64_t block[BLOCK]; /* or doubles, or unsigned */
+	int64_t block[BLOCK]; /* or double, or uint64_t */
 	sw_unary_fn *direct = find_direct(from, to);
 	if (from == to) {
 		memcpy(out, x, (size_t)(n * sw_type_bytes(from)));
@@ -184,11 +185,11 @@ sw_status sw_kernel_convert(sw_call *call, sw_error *err)
 {
 	sw_type from = call->in[0].shape.type, to = call->shapes[0].type;
 	if (from == to) {
-		sw_result_share(call, 0, 0);
+		sw_result_forward(call, 0, 0);
 		return SW_OK;
 	}
 	int64_t n = sw_stride_of(call->in[0]) ? sw_shape_elements(call->shapes[0]) : 1;
-	sw_status status = sw_result_over(call, 0, n, err);
+	sw_status status = sw_result_in_place(call, 0, n, err);
 	if (status == SW_OK)
 		sw_convert_elements(from, sw_tensor_data(call->in[0]), to,
 		                    sw_tensor_data(call->out[0]), n);
@@ -250,8 +251,8 @@ static bool is_packed(sw_type type)
 	return sw_bits_of(type) < 8;
 }
 
-/* Elements as a row of bits, the lowest first, cut anew: f4 and s4 lie two to a byte there, and one
- * here. */
+/* Treat the elements as a sequence of bits, the lowest first, and divide it into elements of the
+ * other type. XLA packs two f4 or s4 elements into a byte; here each has a byte of its own. */
 static void cut_bits(sw_type from, const uint8_t *x, sw_type to, uint8_t *out, int64_t n)
 {
 	int64_t from_bits = sw_bits_of(from), to_bits = sw_bits_of(to);
@@ -275,13 +276,13 @@ bool sw_prepare_bitcast_convert(const sw_program *program, const sw_op *op, sw_p
 	return whole && (from == to || (from != SW_PRED && to != SW_PRED));
 }
 
-/* The bytes stay where they are, whatever their number: a narrower type has a new last dimension.
- */
+/* The bytes stay where they are, whatever their number: a narrower result type adds a last
+ * dimension. */
 sw_status sw_kernel_bitcast_convert(sw_call *call, sw_error *err)
 {
 	sw_type from = call->in[0].shape.type, to = call->shapes[0].type;
 	if (from == to || (!is_packed(from) && !is_packed(to))) {
-		sw_result_share(call, 0, 0);
+		sw_result_forward(call, 0, 0);
 		return SW_OK;
 	}
 	sw_status status = sw_result_new(call, 0, err);
@@ -291,8 +292,9 @@ sw_status sw_kernel_bitcast_convert(sw_call *call, sw_error *err)
 	return status;
 }
 
-/* Rounds the mantissa to nearest even, then the exponent: too large gives infinity, too small zero.
- * Both formats by their bits: `mantissa` and `exponent` bits of the type, m and e those to keep. */
+/* Round the mantissa to nearest even, then limit the exponent: a number that is too large becomes
+ * infinity, one that is too small zero. `mantissa` and `exponent` are the numbers of bits of the
+ * type, m and e the numbers of bits to keep. */
 static uint64_t reduce_bits(uint64_t u, int mantissa, int exponent, int64_t m, int64_t e)
 {
 	uint64_t sign_bit = (uint64_t)1 << (mantissa + exponent), sign = u & sign_bit;
@@ -329,7 +331,7 @@ bool sw_prepare_reduce_precision(const sw_program *program, const sw_op *op, sw_
 sw_status sw_kernel_reduce_precision(sw_call *call, sw_error *err)
 {
 	int64_t n = sw_stride_of(call->in[0]) ? sw_shape_elements(call->shapes[0]) : 1;
-	sw_status status = sw_result_over(call, 0, n, err);
+	sw_status status = sw_result_in_place(call, 0, n, err);
 	if (status != SW_OK)
 		return status;
 	sw_type type = call->shapes[0].type;
@@ -338,7 +340,8 @@ sw_status sw_kernel_reduce_precision(sw_call *call, sw_error *err)
 	int exponent = (int)bytes * 8 - 1 - mantissa;
 	const char *x = sw_tensor_data(call->in[0]);
 	char *r = sw_tensor_data(call->out[0]);
-	for (int64_t i = 0; i < n; i++) { /* the bits in little-endian order, as all of this file */
+	/* The bits are in little-endian order, as in all of this file. */
+	for (int64_t i = 0; i < n; i++) {
 		uint64_t u = 0;
 		memcpy(&u, x + (size_t)i * bytes, bytes);
 		u = reduce_bits(u, mantissa, exponent,

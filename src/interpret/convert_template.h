@@ -39,8 +39,8 @@ NARROW(narrow_real, double, x != 0)
 NARROW(narrow_signed, int64_t, x != 0)
 NARROW(narrow_unsigned, uint64_t, x != 0)
 #else
-/* Saturates; NaN gives 0. 2^bits (or half of it) is exact in double, the largest integer may not
- * be. */
+/* The conversion saturates; NaN gives 0. 2^bits (or half of it) is exact in double, while the
+ * largest integer may not be. */
 #if SIGNED
 #define TOP ((BITS) ~(BITS)0 >> 1)
 #define BOTTOM ((T)((BITS)~TOP))

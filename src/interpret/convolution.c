@@ -1,7 +1,7 @@
 /*
- * convolution, plainly: for each group the windows of the input are written out as rows, the kernel
- * as columns, and the rest is a matrix product (in f32 for bf16 and f16, in the result's type
- * otherwise).
+ * convolution: for each group the windows of the input are written out as rows (im2col) and the
+ * kernel as columns; the rest is a matrix product (in f32 for bf16 and f16, in the result's type
+ * otherwise). A "place" is a position within the kernel's window.
  */
 #include <string.h>
 
@@ -15,7 +15,7 @@ typedef struct geometry {
 	int spatial;
 	int64_t groups, group_inputs, group_outputs; /* features per group */
 	int64_t batch;                               /* of the result */
-	/* in the kernel's window; places * group_inputs */
+	/* places in the kernel's window; places * group_inputs */
 	int64_t places, columns;
 	int64_t windows[SW_MAX_RANK]; /* spatial sizes of the result */
 	int64_t window_sizes[SW_MAX_RANK];
@@ -49,7 +49,7 @@ static void describe(const sw_program *program, const sw_op *op, geometry *g)
 	g->columns = g->places * g->group_inputs;
 }
 
-/* Kernel of one group as [output feature][place][input feature]. */
+/* Write the kernel of one group as [output feature][place][input feature]. */
 static void write_kernel(const geometry *g, int64_t group, const char *kernel, char *out)
 {
 	const sw_attrs *a = g->attrs;
@@ -75,15 +75,16 @@ static void write_kernel(const geometry *g, int64_t group, const char *kernel, c
 	sw_strided_copy(&s, g->bytes, out, kernel + base * (int64_t)g->bytes);
 }
 
-/* What of a run of windows at one place of the kernel, or of places at one window, lies in the
- * input, along one dimension: `count` of them from number `first`, each `period` further on; the
- * first reads element `from`, the others `step` further each. */
+/* The elements of the input that a series of windows reads at one place of the kernel, or that a
+ * series of places reads in one window, along one dimension. `count` members of the series read an
+ * element of the input, starting with number `first`, then every `period`-th; the first reads
+ * element `from`, each following one `step` further. */
 typedef struct run {
 	int64_t first, period, count, from, step;
 } run;
 
-/* Number i looks at element (begin + i * stride) / dilate, i < n, where that is whole and inside.
- */
+/* Member i < n of the series reads element (begin + i * stride) / dilate if that is an integer and
+ * inside the input. */
 static run find_run(int64_t begin, int64_t stride, int64_t n, int64_t dilate, int64_t size)
 {
 	int64_t first = SW_MAX(0, -sw_floor_div(begin, stride)),
@@ -96,8 +97,9 @@ static run find_run(int64_t begin, int64_t stride, int64_t n, int64_t dilate, in
 	return (run){0};
 }
 
-/* The part of the rows that belongs to one place of the kernel (in all windows), or to one window
- * (all its places): as a box of strides, since both look at the input in even steps. */
+/* Describe the part of the rows that belongs to one place of the kernel (in all windows), or to one
+ * window (all its places). It is a strided box, since windows and places both read the input in
+ * even steps. */
 static sw_strided describe_box(const geometry *g, bool of_place, const int64_t *fixed, int64_t *to,
                                int64_t *from)
 {
@@ -133,8 +135,8 @@ static void write_box(const geometry *g, bool of_place, const int64_t *fixed, co
 	sw_strided_copy(&s, g->bytes, rows + to * (int64_t)g->bytes, x + from * (int64_t)g->bytes);
 }
 
-/* All rows: [window][place][input feature]. Where windows leave the input the rows stay as they
- * are: zero, the same for every x. */
+/* Write all rows: [window][place][input feature]. Entries of windows that reach beyond the input
+ * are not written: they stay zero, and they are the same entries for every x. */
 static void write_rows(const geometry *g, int64_t windows, const char *x, char *rows)
 {
 	int64_t fixed[SW_MAX_RANK] = {0};
@@ -144,8 +146,8 @@ static void write_rows(const geometry *g, int64_t windows, const char *x, char *
 	while (sw_next_index(g->spatial, of_place ? g->window_sizes : g->windows, fixed));
 }
 
-/* One batch element of one group: rows for all windows, the product, and its place in the result.
- */
+/* Compute one batch element of one group: write the rows of all windows, multiply, and copy the
+ * product to its place in the result. */
 static void convolve(const geometry *g, int64_t windows, int64_t group, int64_t n, const char *x,
                      const char *kernel, char *rows, char *product, char *out)
 {
@@ -193,7 +195,7 @@ static int64_t windows_of(const geometry *g)
 	return windows;
 }
 
-static int64_t room_of_rows(const geometry *g, int64_t rows, int64_t columns)
+static int64_t workspace_of_rows(const geometry *g, int64_t rows, int64_t columns)
 {
 	int64_t n;
 	return sw_mul_i64(rows, columns, &n) ? sw_workspace_elements(n, g->type) : INT64_MAX;
@@ -205,18 +207,19 @@ int64_t sw_workspace_convolution(const sw_program *program, const sw_op *op, con
 	geometry g;
 	describe(program, op, &g);
 	int64_t windows = windows_of(&g),
-		room = sw_workspace_add(sw_workspace_convert(g.input, g.type),
-	                                sw_workspace_convert(g.kernel, g.type));
-	room = sw_workspace_add(room, room_of_rows(&g, g.group_outputs, g.columns));
-	room = sw_workspace_add(room, room_of_rows(&g, windows, g.columns));
-	room = sw_workspace_add(room, room_of_rows(&g, windows, g.group_outputs));
-	room = sw_workspace_add(room, sw_workspace_elements(sw_shape_elements(g.output), g.type));
-	return sw_workspace_add(room, sw_workspace_of(g.output));
+		workspace = sw_workspace_add(sw_workspace_convert(g.input, g.type),
+	                                     sw_workspace_convert(g.kernel, g.type));
+	workspace = sw_workspace_add(workspace, workspace_of_rows(&g, g.group_outputs, g.columns));
+	workspace = sw_workspace_add(workspace, workspace_of_rows(&g, windows, g.columns));
+	workspace = sw_workspace_add(workspace, workspace_of_rows(&g, windows, g.group_outputs));
+	workspace = sw_workspace_add(workspace,
+	                             sw_workspace_elements(sw_shape_elements(g.output), g.type));
+	return sw_workspace_add(workspace, sw_workspace_of(g.output));
 }
 
-/* A call is a product: of each group and element of the batch. Its operand is written in boxes,
- * whose rows cost as much to begin as a run of elements does, and is read; and so is the product.
- */
+/* Each call is the product of one group and batch element. Its operand is written in boxes, each
+ * row of which costs as much to start as a contiguous run does, and then read; so is the
+ * product. */
 sw_loops sw_loops_convolution(const sw_program *program, const sw_op *op)
 {
 	geometry g;
@@ -240,7 +243,7 @@ static sw_status take_scratch(sw_interpreter *it, const geometry *g, int64_t row
 	int64_t n, dims[1];
 	if (!sw_mul_i64(rows, columns, &n) || !sw_mul_i64(n, (int64_t)g->bytes, &dims[0]))
 		return sw_fail(err, SW_ERR_IO,
-		               "a convolution needs %lld times %lld elements of working space",
+		               "a convolution needs %lld times %lld elements of workspace",
 		               (long long)rows, (long long)columns);
 	return sw_scratch_new(it, (sw_shape){SW_U8, 1, 0, dims}, out, err);
 }

@@ -1,9 +1,9 @@
 /*
- * dot: batched matrix products of any dimension numbers. f32, f64 and complex through CBLAS, bf16
- * and f16 in f32, integers in plain loops of the result's type.
+ * dot: batched matrix products with arbitrary dimension numbers. f32, f64 and complex types use
+ * CBLAS, bf16 and f16 are computed in f32, integers in plain loops of the result's type.
  *
- * Each operand is seen as [batch][rows][columns] with one stride for all rows and one for all
- * columns, whenever its dimensions happen to lie so; BLAS reads it in place if one of these strides
+ * Each operand is viewed as [batch][rows][columns] with one stride for all rows and one for all
+ * columns, if the order of its dimensions allows it; BLAS reads it in place if one of these strides
  * is 1. Otherwise the operand is transposed into that form first.
  */
 #include "interpret/vector.h"
@@ -14,10 +14,10 @@
 #include "interpret/kernel.h"
 #include "interpret/multiply.h"
 
-/* One operand: batch dimensions, then outer (m or n), then inner (contracted). */
+/* One operand: batch dimensions, then outer ones (m or n), then inner ones (contracted). */
 typedef struct side {
 	const char *data;
-	sw_tensor owned; /* what it was converted or packed into */
+	sw_tensor owned; /* the converted or transposed copy */
 	int batch_rank;
 	int64_t batch_stride[SW_MAX_RANK];
 	int64_t outer, inner, outer_stride, inner_stride;
@@ -41,7 +41,7 @@ static int as_int(int64_t x)
 	return (int)SW_MAX(x, 1);
 }
 
-/* BLAS wants one stride to be 1 and the other at least the extent of that one. */
+/* BLAS requires one stride to be 1 and the other to be at least the extent of that dimension. */
 static bool blas_reads(const side *s, bool *transposed, int *leading)
 {
 	if (s->inner_stride == 1 || s->inner == 1) {
@@ -58,8 +58,8 @@ static bool blas_reads(const side *s, bool *transposed, int *leading)
 	return false;
 }
 
-/* a is m x k (rows are outer), b is given as n x k: its plain form is already a transposition for
- * BLAS. */
+/* a is m x k (its rows are outer) and b is stored as n x k, so the untransposed b is a transposed
+ * operand for BLAS. */
 #define BLAS(name, gemm, ALPHA, BETA)                                                              \
 	static void name(const product *p, const char *a, const char *b, char *c)                  \
 	{                                                                                          \
@@ -79,7 +79,7 @@ BLAS(multiply_f64, cblas_dgemm, 1.0, 0.0)
 BLAS(multiply_c64, cblas_cgemm, one_c64, zero_c64)
 BLAS(multiply_c128, cblas_zgemm, one_c128, zero_c128)
 
-/* Integers wrap, so the unsigned type of the same width does for both signs. */
+/* Integers wrap, so the loop for the unsigned type of the same width serves signed types too. */
 #define LOOPS(name, T, W)                                                                          \
 	static void name(const product *p, const char *a, const char *b, char *c)                  \
 	{                                                                                          \
@@ -126,15 +126,15 @@ void sw_multiply_dense(sw_type type, int64_t m, int64_t n, int64_t k, const void
 	find_multiply(type)(&p, a, b, c);
 }
 
-/* ---- bringing operands into form -------------------------------------------------------- */
+/* ---- preparing operands ----------------------------------------------------------------- */
 
 sw_type sw_type_to_multiply_in(sw_type result)
 {
 	return result == SW_BF16 || result == SW_F16 ? SW_F32 : sw_wide_type(result);
 }
 
-/* The stride of a list of dimensions taken together, in the given order; false if they are no
- * single run. */
+/* Find the extent and the stride of a list of dimensions that are merged in the given order. Return
+ * false if they do not form a single run. */
 static bool joined(sw_shape shape, const int64_t *strides, const int64_t *list, int n,
                    int64_t *extent, int64_t *stride)
 {
@@ -165,8 +165,8 @@ static int free_dims(int rank, sw_ints batch, sw_ints contracting, int64_t *list
 	return n;
 }
 
-static bool lies_well(side *s, sw_shape shape, sw_ints batch, const int64_t *outer, int n_outer,
-                      sw_ints contracting)
+static bool can_read_in_place(side *s, sw_shape shape, sw_ints batch, const int64_t *outer,
+                              int n_outer, sw_ints contracting)
 {
 	int64_t strides[SW_MAX_RANK];
 	sw_dense_strides(shape, strides);
@@ -221,7 +221,7 @@ static sw_status take_side(sw_interpreter *it, sw_tensor x, sw_type type, sw_int
 	int64_t outer[SW_MAX_RANK];
 	int n_outer = free_dims(x.shape.rank, batch, contracting, outer);
 	sw_status status = sw_convert_tensor(it, x, type, &s->owned, err);
-	if (status == SW_OK && !lies_well(s, x.shape, batch, outer, n_outer, contracting))
+	if (status == SW_OK && !can_read_in_place(s, x.shape, batch, outer, n_outer, contracting))
 		status = pack(it, s, batch, outer, n_outer, contracting, err);
 	s->data = status == SW_OK ? sw_tensor_data(s->owned) : NULL;
 	return status;
@@ -308,19 +308,20 @@ sw_status sw_dot(sw_interpreter *it, sw_tensor lhs, sw_tensor rhs, const sw_attr
 	return status;
 }
 
-/* What take_side takes of operand i. */
-static int64_t room_of_side(const sw_program *program, const sw_op *op, uint32_t i, sw_type type)
+/* Workspace that take_side needs for operand i, in bytes. */
+static int64_t workspace_of_side(const sw_program *program, const sw_op *op, uint32_t i,
+                                 sw_type type)
 {
 	sw_ints batch = i ? op->attrs->dot.rhs_batch : op->attrs->dot.lhs_batch,
 		contracting = i ? op->attrs->dot.rhs_contracting : op->attrs->dot.lhs_contracting;
 	sw_shape shape = sw_value_shape(program, op->operands[i]);
-	int64_t outer[SW_MAX_RANK], room = sw_workspace_convert(shape, type);
+	int64_t outer[SW_MAX_RANK], workspace = sw_workspace_convert(shape, type);
 	side s;
-	if (!lies_well(&s, shape, batch, outer, free_dims(shape.rank, batch, contracting, outer),
-	               contracting))
-		room = sw_workspace_add(room,
-		                        sw_workspace_elements(sw_shape_elements(shape), type));
-	return room;
+	if (!can_read_in_place(&s, shape, batch, outer,
+	                       free_dims(shape.rank, batch, contracting, outer), contracting))
+		workspace = sw_workspace_add(workspace,
+		                             sw_workspace_elements(sw_shape_elements(shape), type));
+	return workspace;
 }
 
 int64_t sw_workspace_dot(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
@@ -328,14 +329,14 @@ int64_t sw_workspace_dot(const sw_program *program, const sw_op *op, const sw_pl
 	(void)plan;
 	sw_shape shape = sw_value_shape(program, op->first_result);
 	sw_type type = sw_type_to_multiply_in(shape.type);
-	int64_t room = sw_workspace_convert(shape, type);
+	int64_t workspace = sw_workspace_convert(shape, type);
 	for (uint32_t i = 0; i < 2; i++)
-		room = sw_workspace_add(room, room_of_side(program, op, i, type));
-	return room;
+		workspace = sw_workspace_add(workspace, workspace_of_side(program, op, i, type));
+	return workspace;
 }
 
-/* A call is a product of the batch; an operand that does not lie well is written in another order,
- * and read again. */
+/* A call is one product of the batch. An operand that cannot be read in place is written in another
+ * order and read again. */
 sw_loops sw_loops_dot(const sw_program *program, const sw_op *op)
 {
 	sw_loops loops = {.calls = 1};
@@ -344,7 +345,7 @@ sw_loops sw_loops_dot(const sw_program *program, const sw_op *op)
 	for (int i = 0; i < batch.n; i++)
 		loops.calls *= (double)lhs.dims[batch.v[i]];
 	for (uint32_t i = 0; i < 2; i++)
-		loops.bytes += 2 * (double)room_of_side(
+		loops.bytes += 2 * (double)workspace_of_side(
 					   program, op, i,
 					   sw_type_to_multiply_in(
 						   sw_value_shape(program, op->first_result).type));

@@ -1,5 +1,5 @@
-/* Elementwise ops of two operands, compare included: a table per type, made from binary_template.h.
- */
+/* Elementwise ops of two operands, including compare: one table per type, generated from
+ * binary_template.h. */
 #include "interpret/vector.h"
 
 #include <math.h>
@@ -69,7 +69,7 @@ static sw_status run(sw_call *call, sw_error *err)
 {
 	int x_stride = sw_stride_of(call->in[0]), y_stride = sw_stride_of(call->in[1]);
 	int64_t n = x_stride || y_stride ? sw_shape_elements(call->shapes[0]) : 1;
-	sw_status status = sw_result_over(call, 0, n, err);
+	sw_status status = sw_result_in_place(call, 0, n, err);
 	if (status == SW_OK)
 		call->plan->impl.binary(n, sw_tensor_data(call->in[0]), x_stride,
 		                        sw_tensor_data(call->in[1]), y_stride,
@@ -82,7 +82,7 @@ sw_status sw_kernel_binary(sw_call *call, sw_error *err)
 	return run(call, err);
 }
 
-/* Complex numbers know EQ only; NE is its negation. */
+/* Complex types have a loop for EQ only; NE is its negation. */
 sw_status sw_kernel_compare(sw_call *call, sw_error *err)
 {
 	sw_status status = run(call, err);

@@ -1,10 +1,11 @@
-/* select and clamp. */
+/* The kernels of select and clamp. */
 #include "interpret/vector.h"
 
 #include "interpret/kernel.h"
 #include "interpret/types.h"
 
-/* select only moves, so it is made per element size; each of the operands may be a splat. */
+/* select only moves elements, so there is one loop per element size. Each operand may be a
+ * splat. */
 #define SELECT(name, T)                                                                            \
 	SW_CLONES static void name(int64_t n, const void *const in[3], const int stride[3],        \
 	                           void *out)                                                      \
@@ -67,12 +68,13 @@ sw_status sw_kernel_select(sw_call *call, sw_error *err)
 	const void *in[3];
 	int stride[3];
 	describe(call, in, stride);
-	if (stride[0] == 0) { /* one predicate for all: a branch as it is */
-		sw_result_share(call, 0, *(const uint8_t *)in[0] ? 1 : 2);
+	/* A single predicate for all elements selects one operand as a whole. */
+	if (stride[0] == 0) {
+		sw_result_forward(call, 0, *(const uint8_t *)in[0] ? 1 : 2);
 		return SW_OK;
 	}
 	int64_t n = sw_shape_elements(call->shapes[0]);
-	sw_status status = sw_result_over(call, 0, n, err);
+	sw_status status = sw_result_in_place(call, 0, n, err);
 	if (status == SW_OK)
 		call->plan->impl.ternary(n, in, stride, sw_tensor_data(call->out[0]));
 	return status;
@@ -92,7 +94,8 @@ sw_status sw_kernel_clamp(sw_call *call, sw_error *err)
 	describe(call, in, stride);
 	int64_t n = stride[0] || stride[1] || stride[2] ? sw_shape_elements(call->shapes[0]) : 1;
 	sw_binary_fn *minimum = sw_find_binary(SW_OP_MINIMUM, call->shapes[0].type);
-	/* Not over an operand: `high` is read after the result has been written. */
+	/* The result must not overwrite an operand: `high` is read after the result has been
+	 * written. */
 	sw_status status = sw_result_of(call, 0, n, err);
 	if (status != SW_OK)
 		return status;

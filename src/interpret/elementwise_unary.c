@@ -1,4 +1,4 @@
-/* Elementwise ops of one operand: a table per type, made from unary_template.h. */
+/* Elementwise ops of one operand: one table per type, generated from unary_template.h. */
 #include "interpret/vector.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ bool sw_prepare_unary(const sw_program *program, const sw_op *op, sw_plan_op *pl
 sw_status sw_kernel_unary(sw_call *call, sw_error *err)
 {
 	int64_t n = sw_stride_of(call->in[0]) ? sw_shape_elements(call->shapes[0]) : 1;
-	sw_status status = sw_result_over(call, 0, n, err);
+	sw_status status = sw_result_in_place(call, 0, n, err);
 	if (status == SW_OK)
 		call->plan->impl.unary(n, sw_tensor_data(call->in[0]),
 		                       sw_tensor_data(call->out[0]));

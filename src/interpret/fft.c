@@ -1,10 +1,11 @@
 /*
- * fft: the four kinds, over up to three minor dimensions of any length, in f64 whatever the type.
- * One dimension after the other: powers of two by the iterative radix-2 algorithm, other lengths as
- * a convolution with a chirp of a power of two (Bluestein, "A linear filtering approach to the
- * computation of discrete Fourier transform", 1970). Inverse transforms divide by the number of
- * elements. A real transform keeps the first half of its last dimension; its inverse restores the
- * other half as the conjugate, and loses imaginary parts.
+ * fft: the four kinds of transform, over up to three minor dimensions of any length, in f64 for
+ * every type. The dimensions are transformed one after the other: powers of two by the iterative
+ * radix-2 algorithm, other lengths as a convolution with a chirp, of a power of two in length
+ * (Bluestein, "A linear filtering approach to the computation of discrete Fourier transform",
+ * 1970). Inverse transforms divide by the number of elements. A real transform keeps the first half
+ * of its last dimension; its inverse restores the other half as the conjugate and drops imaginary
+ * parts.
  */
 #include <complex.h>
 #include <math.h>
@@ -14,20 +15,21 @@
 
 typedef double complex number;
 
-/* exp(2 pi i k / n), each by itself: a recurrence would lose digits that f64 results want. */
+/* exp(2 pi i k / n) is computed for each k separately: a recurrence would lose digits of f64
+ * results. */
 static number root(int64_t k, int64_t n)
 {
 	double angle = 2 * M_PI * (double)k / (double)n;
 	return cos(angle) + sin(angle) * (number)I;
 }
 
-/* A transform of one length: what can be prepared, and room to work. sign: -1 forward, 1 inverse.
- */
+/* A transform of one length: its precomputed tables and its working memory. sign: -1 forward, 1
+ * inverse. */
 typedef struct transform {
 	int64_t n, size; /* size: n itself, or the power of two of the convolution */
 	number *roots;   /* [size]: exp(sign 2 pi i k / size) */
 	number *chirp;   /* [n]: exp(sign pi i k^2 / n); NULL: n is a power of two */
-	number *filter;  /* [size]: the transform of the conjugate chirp, over size */
+	number *filter;  /* [size]: the transform of the conjugate chirp, divided by size */
 	number *work;    /* [size] */
 } transform;
 
@@ -46,7 +48,7 @@ static void reverse_bits(number *x, int64_t n)
 	}
 }
 
-/* In place; the inverse direction takes the conjugate roots, and nobody divides. */
+/* Transform in place. The inverse direction uses the conjugate roots and does not divide. */
 static void radix2(const number *roots, number *x, int64_t n, bool conjugate)
 {
 	reverse_bits(x, n);
@@ -64,7 +66,7 @@ static void radix2(const number *roots, number *x, int64_t n, bool conjugate)
 
 static void prepare_chirp(transform *t, int sign)
 {
-	for (int64_t k = 0, square = 0; k < t->n; k++) { /* k^2 mod 2n */
+	for (int64_t k = 0, square = 0; k < t->n; k++) { /* square: k^2 mod 2n */
 		t->chirp[k] = root(sign * square, 2 * t->n);
 		square = (square + 2 * k + 1) % (2 * t->n);
 	}
@@ -91,7 +93,8 @@ static void run(const transform *t, number *x)
 		x[k] = t->work[k] * t->chirp[k];
 }
 
-/* A transform of length n works on `size` numbers, and wants so many in all. */
+/* A transform of length n works on arrays of `size` numbers. Return how many numbers it needs in
+ * all. */
 static int64_t numbers_of(int64_t n, int64_t *size)
 {
 	bool power = (n & (n - 1)) == 0;
@@ -102,15 +105,15 @@ static int64_t numbers_of(int64_t n, int64_t *size)
 }
 
 static sw_status transform_new(sw_interpreter *it, int64_t n, int sign, transform *t,
-                               sw_tensor *room, sw_error *err)
+                               sw_tensor *workspace, sw_error *err)
 {
 	bool power = (n & (n - 1)) == 0;
 	int64_t size, numbers = numbers_of(n, &size);
 	*t = (transform){.n = n, .size = size};
-	sw_status status = sw_scratch_new(it, (sw_shape){SW_C128, 1, 0, &numbers}, room, err);
+	sw_status status = sw_scratch_new(it, (sw_shape){SW_C128, 1, 0, &numbers}, workspace, err);
 	if (status != SW_OK)
 		return status;
-	t->roots = sw_tensor_data(*room);
+	t->roots = sw_tensor_data(*workspace);
 	for (int64_t k = 0; k < size; k++)
 		t->roots[k] = root(sign * k, size);
 	if (!power) {
@@ -124,8 +127,8 @@ static sw_status transform_new(sw_interpreter *it, int64_t n, int sign, transfor
 
 /* ---- over a tensor ---------------------------------------------------------------------- */
 
-/* The rows along a dimension, of which n elements are transformed, from_n are there, and to_n are
- * kept: element i of row r is the i * inner-th after the first of its kind. */
+/* The rows along a dimension. n elements of a row are transformed, from_n of them exist in the
+ * input, and to_n are kept. Element i of row r is the (i * inner)-th after the row's first. */
 typedef struct rows {
 	int64_t count, inner, n, from_n, to_n;
 } rows;
@@ -140,7 +143,7 @@ static rows rows_along(sw_shape shape, int d, int64_t n, int64_t from_n, int64_t
 	return r;
 }
 
-/* The second half of a real inverse is the conjugate of the first. */
+/* Read a row; the second half of a real inverse transform is the conjugate of the first. */
 static void read_row(const rows *r, const number *x, int64_t row, number *line)
 {
 	const number *from = x + row / r->inner * r->from_n * r->inner + row % r->inner;
@@ -155,17 +158,17 @@ static void write_row(const rows *r, const number *line, int64_t row, double div
 		to[i * r->inner] = line[i] / divisor;
 }
 
-/* x and out may be one where as many are kept as are there. */
+/* x and out may be the same tensor if from_n equals to_n. */
 static sw_status transform_rows(sw_interpreter *it, rows r, int sign, sw_tensor x, sw_tensor out,
                                 sw_error *err)
 {
 	transform t;
-	sw_tensor room = {0}, line = {0};
+	sw_tensor workspace = {0}, line = {0};
 	if (r.n == 0 || r.count == 0) {
 		memset(sw_tensor_data(out), 0, out.buffer->bytes);
 		return SW_OK;
 	}
-	sw_status status = transform_new(it, r.n, sign, &t, &room, err);
+	sw_status status = transform_new(it, r.n, sign, &t, &workspace, err);
 	if (status == SW_OK)
 		status = sw_scratch_new(it, (sw_shape){SW_C128, 1, 0, &r.n}, &line, err);
 	for (int64_t row = 0; status == SW_OK && row < r.count; row++) {
@@ -174,13 +177,13 @@ static sw_status transform_rows(sw_interpreter *it, rows r, int sign, sw_tensor 
 		write_row(&r, sw_tensor_data(line), row, sign > 0 ? (double)r.n : 1,
 		          sw_tensor_data(out));
 	}
-	sw_pool_drop(&it->pool, &room);
+	sw_pool_drop(&it->pool, &workspace);
 	sw_pool_drop(&it->pool, &line);
 	return status;
 }
 
-/* All transformed dimensions but the last, in place. */
-static sw_status transform_others(sw_call *call, int sign, sw_tensor x, sw_error *err)
+/* Transform all dimensions but the last, in place. */
+static sw_status transform_outer_dimensions(sw_call *call, int sign, sw_tensor x, sw_error *err)
 {
 	sw_status status = SW_OK;
 	int last = x.shape.rank - 1;
@@ -192,24 +195,27 @@ static sw_status transform_others(sw_call *call, int sign, sw_tensor x, sw_error
 	return status;
 }
 
-/* The operand, the result in f64 and as it is; a transform and a row for each dimension. */
+/* Count the operand, the result in f64 and in its own type, and per dimension a transform and a
+ * row. */
 int64_t sw_workspace_fft(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	(void)plan;
 	sw_shape from = sw_value_shape(program, op->operands[0]),
 		 to = sw_value_shape(program, op->first_result);
 	sw_ints length = op->attrs->fft.length;
-	int64_t room = sw_workspace_elements(sw_shape_elements(from), SW_C128), size;
-	room = sw_workspace_add(room, sw_workspace_elements(sw_shape_elements(to), SW_C128));
-	room = sw_workspace_add(room, sw_workspace_of(to));
+	int64_t workspace = sw_workspace_elements(sw_shape_elements(from), SW_C128), size;
+	workspace =
+		sw_workspace_add(workspace, sw_workspace_elements(sw_shape_elements(to), SW_C128));
+	workspace = sw_workspace_add(workspace, sw_workspace_of(to));
 	for (int32_t i = 0; i < length.n; i++) {
 		int64_t n = length.v[i];
 		if (n <= 0)
 			continue;
-		room = sw_workspace_add(room, sw_workspace_elements(numbers_of(n, &size), SW_C128));
-		room = sw_workspace_add(room, sw_workspace_elements(n, SW_C128));
+		workspace = sw_workspace_add(workspace,
+		                             sw_workspace_elements(numbers_of(n, &size), SW_C128));
+		workspace = sw_workspace_add(workspace, sw_workspace_elements(n, SW_C128));
 	}
-	return room;
+	return workspace;
 }
 
 sw_status sw_kernel_fft(sw_call *call, sw_error *err)
@@ -224,7 +230,8 @@ sw_status sw_kernel_fft(sw_call *call, sw_error *err)
 	sw_tensor x = {0}, y = {0};
 	to.type = SW_C128;
 	sw_status status = sw_convert_tensor(it, call->in[0], SW_C128, &x, err);
-	if (status == SW_OK && x.buffer == call->in[0].buffer) { /* not ours to write */
+	/* the operand must not be overwritten */
+	if (status == SW_OK && x.buffer == call->in[0].buffer) {
 		sw_pool_drop(&it->pool, &x);
 		status = sw_scratch_new(it, from, &x, err);
 		if (status == SW_OK)
@@ -233,11 +240,11 @@ sw_status sw_kernel_fft(sw_call *call, sw_error *err)
 	if (status == SW_OK)
 		status = sw_scratch_new(it, to, &y, err);
 	if (status == SW_OK && !halves)
-		status = transform_others(call, sign, x, err);
+		status = transform_outer_dimensions(call, sign, x, err);
 	if (status == SW_OK)
 		status = transform_rows(it, r, sign, x, y, err);
 	if (status == SW_OK && halves)
-		status = transform_others(call, sign, y, err);
+		status = transform_outer_dimensions(call, sign, y, err);
 	if (status == SW_OK)
 		status = sw_convert_tensor(it, y, call->shapes[0].type, &call->out[0], err);
 	sw_pool_drop(&it->pool, &x);

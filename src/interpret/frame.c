@@ -1,7 +1,7 @@
 /*
- * Running in an arena: what a placement says about each computation is bound to addresses when the
- * computation is entered. Every value has a buffer of its own to speak of, which nobody frees: it
- * only says where the value lies.
+ * Run a program in an arena: the offsets of a placement become addresses when a computation is
+ * entered. Every value has a sw_buffer header of its own, which is never freed and only points to
+ * the value's place.
  */
 #include "interpret/frame.h"
 
@@ -9,13 +9,13 @@
 
 #include "interpret/guard.h"
 
-/* So many that they never come to an end. */
+/* A reference count that is never used up. */
 #define IMMORTAL (INT32_MAX / 2)
 
 struct sw_frame {
 	char *base;
-	void **inputs, **results; /* where the caller has them */
-	sw_buffer *outs;          /* per result, where it ends up */
+	void **inputs, **results; /* addresses in the caller */
+	sw_buffer *outs;          /* per result: its final place */
 };
 
 static void point(sw_buffer *buffer, void *data, int64_t bytes)
@@ -23,8 +23,7 @@ static void point(sw_buffer *buffer, void *data, int64_t bytes)
 	*buffer = (sw_buffer){.references = IMMORTAL, .bytes = (size_t)bytes, .data = data};
 }
 
-static char *address(const sw_interpreter *it, const sw_frame *frame,
-                     const sw_equivalence_key *place)
+static char *address(const sw_interpreter *it, const sw_frame *frame, const sw_place *place)
 {
 	switch (place->kind) {
 	case SW_PLACE_INPUT:
@@ -38,16 +37,15 @@ static char *address(const sw_interpreter *it, const sw_frame *frame,
 	}
 }
 
-/* The value's own buffer, at its place. */
 sw_buffer *sw_frame_place(sw_interpreter *it, sw_id value)
 {
-	const sw_equivalence_key *place = &it->options.placement->places->values[value];
+	const sw_place *place = &it->options.placement->places->values[value];
 	const sw_op *op = sw_op_at(it->program, it->program->values.data[value].op);
 	point(&it->headers[value], address(it, &it->frames[op->computation], place), place->bytes);
 	return &it->headers[value];
 }
 
-static void take_room(sw_interpreter *it, int32_t c)
+static void allocate_addresses(sw_interpreter *it, int32_t c)
 {
 	const sw_computation *computation = &it->program->computations.data[c];
 	sw_frame *frame = &it->frames[c];
@@ -64,7 +62,7 @@ sw_status sw_frames_init(sw_interpreter *it, sw_error *err)
 		return SW_OK;
 	if (it->options.observe)
 		return sw_fail(err, SW_ERR_INTERNAL,
-		               "values that share an arena can't be observed");
+		               "options 'observe' and 'placement' can't be combined");
 	it->headers = SW_NEW_N(&it->arena, sw_buffer, program->values.len + 1);
 	it->frames = SW_NEW_N(&it->arena, sw_frame, program->computations.len);
 	it->pool.bounded = true;
@@ -81,7 +79,7 @@ sw_status sw_frames_init(sw_interpreter *it, sw_error *err)
 void sw_frames_bind(sw_interpreter *it)
 {
 	for (size_t c = 0; it->frames && c < it->program->computations.len; c++)
-		take_room(it, (int32_t)c);
+		allocate_addresses(it, (int32_t)c);
 }
 
 void sw_frame_enter(sw_interpreter *it, int32_t computation)
@@ -94,23 +92,25 @@ void sw_frame_leave(sw_interpreter *it, int32_t computation)
 	sw_guard_leave(it, computation, it->frames[computation].base);
 }
 
-/* Results lie at their places before the kernel looks for them, and it has its working space. */
+/* Point the results to their places and the pool to the op's workspace before the kernel needs
+ * them. */
 void sw_frame_begin_op(sw_interpreter *it, const sw_op *op, sw_id id)
 {
-	const sw_workspace *room = &it->options.placement->places->rooms[id];
+	const sw_workspace *workspace = &it->options.placement->places->workspaces[id];
 	for (uint32_t i = 0; i < op->n_results; i++)
 		sw_frame_place(it, op->first_result + i);
-	sw_pool_bound(&it->pool, it->frames[op->computation].base + room->at, (size_t)room->bytes);
+	sw_pool_bound(&it->pool, it->frames[op->computation].base + workspace->at,
+	              (size_t)workspace->bytes);
 	sw_guard_begin_op(it, op);
 }
 
-/* What a kernel left elsewhere is brought to its place, and elements that somebody wants are
- * written out. */
+/* Copy results that the kernel left elsewhere to their places, and expand splats where a reader
+ * needs all elements. */
 void sw_frame_end_op(sw_interpreter *it, const sw_op *op, sw_id id, sw_tensor *out)
 {
 	for (uint32_t i = 0; i < op->n_results; i++) {
 		sw_buffer *here = &it->headers[op->first_result + i];
-		const sw_equivalence_key *place =
+		const sw_place *place =
 			&it->options.placement->places->values[op->first_result + i];
 		sw_buffer *there = out[i].buffer;
 		if (!there)
@@ -131,45 +131,45 @@ void sw_frame_end_op(sw_interpreter *it, const sw_op *op, sw_id id, sw_tensor *o
 	sw_guard_end_op(it, id, it->frames[op->computation].base);
 }
 
-/* First what would be written over, to its stage. */
-static void bring_home(sw_interpreter *it, int32_t computation)
+/* Copy results to their final places; first those that would be overwritten, to their staging
+ * buffers. */
+static void copy_results_back(sw_interpreter *it, int32_t computation)
 {
 	const sw_frame_plan *plan = &it->options.placement->places->frames[computation];
 	const sw_computation *c = &it->program->computations.data[computation];
 	const sw_frame *frame = &it->frames[computation];
-	for (uint32_t h = 0; h < plan->n_homings; h++) {
-		const sw_homing *homing = &plan->homings[h];
-		sw_tensor value = it->values[c->results.data[homing->result]];
-		if (homing->stage >= 0 && value.buffer->bytes)
-			memcpy(frame->base + homing->stage, sw_tensor_data(value),
+	for (uint32_t h = 0; h < plan->n_copies_back; h++) {
+		const sw_copy_back *copy_back = &plan->copies_back[h];
+		sw_tensor value = it->values[c->results.data[copy_back->result]];
+		if (copy_back->staging >= 0 && value.buffer->bytes)
+			memcpy(frame->base + copy_back->staging, sw_tensor_data(value),
 			       value.buffer->bytes);
 	}
-	for (uint32_t h = 0; h < plan->n_homings; h++) {
-		const sw_homing *homing = &plan->homings[h];
-		sw_tensor value = it->values[c->results.data[homing->result]];
-		char *to = address(it, frame, &homing->to);
-		const char *from =
-			homing->stage >= 0 ? frame->base + homing->stage : sw_tensor_data(value);
+	for (uint32_t h = 0; h < plan->n_copies_back; h++) {
+		const sw_copy_back *copy_back = &plan->copies_back[h];
+		sw_tensor value = it->values[c->results.data[copy_back->result]];
+		char *to = address(it, frame, &copy_back->to);
+		const char *from = copy_back->staging >= 0 ? frame->base + copy_back->staging
+		                                           : sw_tensor_data(value);
 		if (from != to && value.buffer->bytes)
 			memcpy(to, from, value.buffer->bytes);
 	}
 }
 
-/* Results where they end up. */
 void sw_frame_results(sw_interpreter *it, int32_t computation, sw_tensor *results)
 {
 	const sw_frame_plan *plan = &it->options.placement->places->frames[computation];
 	const sw_computation *c = &it->program->computations.data[computation];
 	sw_frame *frame = &it->frames[computation];
-	bring_home(it, computation);
+	copy_results_back(it, computation);
 	for (size_t i = 0; i < c->results.len; i++) {
 		results[i] = it->values[c->results.data[i]];
 		point(&frame->outs[i], results[i].buffer->data, (int64_t)results[i].buffer->bytes);
 		results[i].buffer = &frame->outs[i];
 	}
-	for (uint32_t h = 0; h < plan->n_homings; h++)
-		frame->outs[plan->homings[h].result].data =
-			address(it, frame, &plan->homings[h].to);
+	for (uint32_t h = 0; h < plan->n_copies_back; h++)
+		frame->outs[plan->copies_back[h].result].data =
+			address(it, frame, &plan->copies_back[h].to);
 }
 
 void sw_frame_bind_input(sw_interpreter *it, int32_t computation, uint32_t i, void *data)
@@ -180,15 +180,15 @@ void sw_frame_bind_input(sw_interpreter *it, int32_t computation, uint32_t i, vo
 	it->values[value].buffer = sw_frame_place(it, value);
 }
 
-/* A computation that runs as a whole has its frame in the working space of the op that calls it. */
+/* The frame of a called computation is in the workspace of the op that calls it. */
 sw_status sw_frame_run(sw_call *call, int32_t computation, const sw_tensor *in, sw_tensor *out,
                        void *answer, sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
 	sw_frame *frame = &it->frames[computation];
 	const sw_computation *c = &it->program->computations.data[computation];
-	const sw_workspace *room = &it->options.placement->places->rooms[call->plan->op];
-	frame->base = it->frames[call->op->computation].base + room->at;
+	const sw_workspace *workspace = &it->options.placement->places->workspaces[call->plan->op];
+	frame->base = it->frames[call->op->computation].base + workspace->at;
 	for (size_t i = 0; i < c->results.len; i++)
 		frame->results[i] = out ? sw_tensor_data(out[i]) : answer;
 	for (uint32_t i = 0; i < it->plans[computation].n_inputs; i++)
@@ -199,7 +199,7 @@ sw_status sw_frame_run(sw_call *call, int32_t computation, const sw_tensor *in, 
 	return status;
 }
 
-/* A body that carries starts from what its results are to be. */
+/* A loop body computes in the buffers of the results, so copy its operands there first. */
 static void start_from(const sw_tensor *out, const sw_tensor *in, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -217,7 +217,7 @@ sw_status sw_frame_call(sw_call *call, int32_t computation, uint32_t first_opera
 	uint32_t n = (uint32_t)c->results.len;
 	for (uint32_t i = first_result; i < first_result + n && status == SW_OK; i++)
 		status = sw_result_at_place(call, i, err);
-	if (status == SW_OK && it->options.placement->places->frames[computation].carries) {
+	if (status == SW_OK && it->options.placement->places->frames[computation].is_loop_body) {
 		start_from(call->out + first_result, in, n);
 		in = call->out + first_result;
 	}

@@ -1,5 +1,5 @@
-/* gather: windows of the operand, read at starts that are clamped so that each window lies inside.
- */
+/* gather: read windows of the operand at start indices that are clamped so that each window is
+ * inside. */
 #include <string.h>
 
 #include "interpret/indexing.h"
@@ -17,7 +17,7 @@ sw_status sw_kernel_gather(sw_call *call, sw_error *err)
 	size_t bytes = (size_t)sw_type_bytes(operand.shape.type);
 	const char *x = sw_tensor_data(operand);
 	char *r = sw_tensor_data(call->out[0]);
-	sw_strided window = w.window; /* dst: the windowed array; src: the indexed one */
+	sw_strided window = w.window; /* dst: the windowed array; src: the indexed array */
 	sw_strided_simplify(&window);
 	bool whole =
 		window.rank == 0 || (window.rank == 1 && window.dst[0] == 1 && window.src[0] == 1);

@@ -1,4 +1,4 @@
-/* What an op does not use is out of bounds: see guard.h. */
+/* Poison the bytes that an op does not use: see guard.h. */
 #include "interpret/guard.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -36,14 +36,15 @@ void sw_guard_leave(sw_interpreter *it, int32_t computation, const char *frame)
 	sw_guard_open(frame, frame_bytes(it, computation));
 }
 
-/* In its own computation's frame. */
-static bool lies_here(const sw_interpreter *it, sw_id value)
+/* Return true if the value is stored in the frame of its own computation. */
+static bool is_in_frame(const sw_interpreter *it, sw_id value)
 {
-	const sw_equivalence_key *place = &it->options.placement->places->values[value];
+	const sw_place *place = &it->options.placement->places->values[value];
 	return place->kind == SW_PLACE_FRAME && place->bytes > 0;
 }
 
-/* A start's results are all that it uses: its operands are among them. */
+/* Return true if an asynchronous start uses this buffer. Its results are all that it uses, since
+ * its operands are among them. */
 static bool is_begun(const sw_interpreter *it, const void *data)
 {
 	for (size_t s = 0; s < it->begun.len; s++) {
@@ -57,14 +58,14 @@ static bool is_begun(const sw_interpreter *it, const void *data)
 
 static void open_value(sw_interpreter *it, sw_id value)
 {
-	if (lies_here(it, value))
+	if (is_in_frame(it, value))
 		sw_guard_open(it->headers[value].data,
 		              (size_t)it->options.placement->places->values[value].bytes);
 }
 
 static void close_value(sw_interpreter *it, sw_id value)
 {
-	if (lies_here(it, value) && !is_begun(it, it->headers[value].data))
+	if (is_in_frame(it, value) && !is_begun(it, it->headers[value].data))
 		sw_guard_close(it->headers[value].data,
 		               (size_t)it->options.placement->places->values[value].bytes);
 }
@@ -87,7 +88,7 @@ void sw_guard_begin_op(sw_interpreter *it, const sw_op *op)
 void sw_guard_end_op(sw_interpreter *it, sw_id id, const char *frame)
 {
 	const sw_op *op = sw_op_at(it->program, id);
-	const sw_workspace *room = &it->options.placement->places->rooms[id];
+	const sw_workspace *workspace = &it->options.placement->places->workspaces[id];
 	if (op->opcode == SW_OP_ASYNC_START)
 		sw_vec_push(&it->begun, id);
 	if (op->opcode == SW_OP_ASYNC_DONE)
@@ -96,7 +97,7 @@ void sw_guard_end_op(sw_interpreter *it, sw_id id, const char *frame)
 		close_value(it, op->operands[i]);
 	for (uint32_t i = 0; i < op->n_results; i++)
 		close_value(it, op->first_result + i);
-	sw_guard_close(frame + room->at, (size_t)room->bytes);
+	sw_guard_close(frame + workspace->at, (size_t)workspace->bytes);
 }
 
 #endif

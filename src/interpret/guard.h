@@ -1,14 +1,15 @@
 /*
- * guard: what of an arena may be touched, in builds with the address sanitizer; in others nothing
- * is done.
+ * guard: tell the address sanitizer which bytes of an arena may be accessed. In builds without the
+ * sanitizer these functions do nothing.
  *
- * All tensors of a rank lie in one allocation, so the sanitizer by itself sees no overrun from one
- * into the next. Here a frame is closed when its computation is entered, each op opens the buffers
- * of its operands and results, exactly as long as they are, and what its kernel takes of its
- * working space, and closes them again. So an op that goes beyond what is its own is reported even
- * where the neighbour begins without a gap, and so is whoever reads what died. What a collective in
- * two halves has is open from its start to its end. Values that lie with the caller are open as
- * long as the op that calls. O(bytes / 8) per op.
+ * All tensors of a rank are stored in one allocation, so the sanitizer by itself does not see when
+ * a kernel runs over the end of one tensor into the next. Therefore a frame is poisoned when its
+ * computation is entered. Each op unpoisons exactly the bytes of its operands and results, and the
+ * part of the workspace that its kernel allocates, and poisons them again when it ends. An access
+ * outside of the op's own buffers is thus reported even where the next buffer follows without a
+ * gap, and so is a read of a dead value. The buffers of an asynchronous collective stay accessible
+ * from its start op to its done op. Values that the calling computation stores are accessible for
+ * as long as the calling op runs. O(bytes / 8) per op.
  */
 #ifndef SW_INTERPRET_GUARD_H
 #define SW_INTERPRET_GUARD_H
@@ -17,14 +18,15 @@
 
 #ifdef __SANITIZE_ADDRESS__
 
-/* `data` is aligned to SW_ALIGNMENT; closing takes all of the last alignment. */
+/* Make the bytes accessible, or inaccessible. `data` is aligned to SW_ALIGNMENT; sw_guard_close
+ * rounds `bytes` up to a multiple of SW_ALIGNMENT. */
 void sw_guard_open(const void *data, size_t bytes);
 void sw_guard_close(const void *data, size_t bytes);
-/* Around a computation that has a frame; inputs of the entry are written before, results are read
- * after. */
+/* Call these around a computation that has a frame. The inputs of the entry computation are written
+ * before sw_guard_enter, and its results are read after sw_guard_leave. */
 void sw_guard_enter(sw_interpreter *interpreter, int32_t computation, const char *frame);
 void sw_guard_leave(sw_interpreter *interpreter, int32_t computation, const char *frame);
-/* Around an op, whose results have their places. */
+/* Call these around an op, after its results have been given their places. */
 void sw_guard_begin_op(sw_interpreter *interpreter, const sw_op *op);
 void sw_guard_end_op(sw_interpreter *interpreter, sw_id op, const char *frame);
 

@@ -1,8 +1,8 @@
-/* The geometry of gather and scatter. */
+/* The geometry that gather and scatter share. */
 #include "interpret/indexing.h"
 
-/* The batch dimensions in order: those of the indices but for index_vector_dim; of the windowed
- * array but for the offset (window) dimensions. */
+/* Find the batch dimensions, in order: in the indices all but index_vector_dim; in the windowed
+ * array all but the offset (window) dimensions. */
 static void find_batch(sw_windows *w, sw_shape indices, sw_shape windowed)
 {
 	int64_t index_strides[SW_MAX_RANK + 1], strides[SW_MAX_RANK];

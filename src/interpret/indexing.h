@@ -1,7 +1,7 @@
 /*
- * What gather and scatter share: both walk over the batch of index vectors, and each vector gives
- * the start of a window in the indexed array (gather's operand, scatter's input) that corresponds
- * to a window of the windowed array (gather's result, scatter's updates).
+ * The geometry that gather and scatter share. Both iterate over the batch of index vectors. Each
+ * vector gives the start of a window in the indexed array (gather's operand, scatter's input), and
+ * this window corresponds to a window of the windowed array (gather's result, scatter's updates).
  */
 #ifndef SW_INTERPRET_INDEXING_H
 #define SW_INTERPRET_INDEXING_H
@@ -19,16 +19,18 @@ typedef struct sw_windows {
 	int64_t sizes[SW_MAX_RANK];          /* of the window, per dimension of the indexed array */
 	int operand_rank;
 	sw_strided window; /* dst: windowed array; src: indexed array */
-	/* operand dimension d starts at batch index operand_batch[d], -1: none */
+	/* start of operand dimension d is batch index operand_batch[d]; -1: it is not a batch
+	 * dimension */
 	int operand_batch[SW_MAX_RANK];
 } sw_windows;
 
-/* slice_sizes: gather's; NULL (scatter): they follow from the windowed array. */
+/* slice_sizes are gather's attribute; NULL (scatter): they are derived from the windowed array. */
 void sw_windows_init(sw_windows *w, const sw_index_dims *dims, sw_shape indexed, sw_shape indices,
                      sw_shape windowed, const int64_t *slice_sizes);
-/* Where the window of this batch index starts in the indexed array, not clamped. */
+/* Write to `start` where the window of this batch index begins in the indexed array, per dimension
+ * and not clamped. */
 void sw_windows_start(const sw_windows *w, sw_tensor indices, const int64_t *batch, int64_t *start);
-/* Where its window starts in the windowed array, in elements. */
+/* Return where the window of this batch index begins in the windowed array, in elements. */
 static inline int64_t sw_windows_offset(const sw_windows *w, const int64_t *batch)
 {
 	int64_t offset = 0;

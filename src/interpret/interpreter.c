@@ -1,4 +1,4 @@
-/* Preparing a program, and running it. */
+/* Prepare a program, and run it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,15 +19,15 @@ static sw_status refuse(const sw_program *program, const sw_op *op, const char *
 		sw_text_addf(&types, " giving %s",
 		             sw_type_name(sw_value_shape(program, op->first_result).type));
 	sw_status status = sw_fail_at(err, SW_ERR_INPUT, program->source, op->line, 0,
-	                              "'%s': the interpreter does not compute %s%s%s%s", op->name,
+	                              "'%s': the interpreter does not support %s%s%s%s", op->name,
 	                              sw_op_opcode_name(op), types.data ? types.data : "",
 	                              why ? ": " : "", why ? why : "");
 	sw_text_clear(&types);
 	return status;
 }
 
-/* Sizes that are known only at run time come from outside; what is set inside is looked at where it
- * is set. */
+/* A parameter whose size is known only at run time is rejected here; a size that an op sets is
+ * checked where it is set. */
 static sw_status check_shapes(const sw_program *program, const sw_op *op, sw_error *err)
 {
 	for (uint32_t i = 0; i < op->n_results && op->opcode == SW_OP_PARAMETER; i++) {
@@ -58,8 +58,8 @@ static sw_status prepare_constant(sw_interpreter *interpreter, const sw_op *op, 
 	return status;
 }
 
-/* last[v]: position of the last op that reads v. The results of the computation are read after all.
- */
+/* Set last[v] to the position of the last op that reads v. The results of the computation are read
+ * after all ops. */
 static void find_last_uses(const sw_program *program, const sw_computation *c, uint32_t *last)
 {
 	for (size_t k = 0; k < c->ops.len; k++) {
@@ -86,8 +86,8 @@ static void prepare_lifetimes(sw_interpreter *interpreter, const sw_op *op, sw_p
 	for (uint32_t i = 0; i < op->n_operands; i++) {
 		sw_id value = op->operands[i];
 		dies[i] = last[value] == position && !is_constant(interpreter->program, value);
-		for (uint32_t j = 0; dies[i] && j < i;
-		     j++) /* a value that is read twice dies once, at the end */
+		/* A value that is read twice by an op dies once, with the last operand. */
+		for (uint32_t j = 0; dies[i] && j < i; j++)
 			dies[j] = dies[j] && op->operands[j] != value;
 	}
 	for (uint32_t i = 0; i < op->n_results; i++) {
@@ -232,8 +232,8 @@ static sw_status check_inputs(const sw_interpreter *it, const sw_tensor *inputs,
 	return SW_OK;
 }
 
-/* What lies elsewhere is copied to its place. */
-static void hand_in_places(sw_interpreter *it, sw_tensor *inputs, uint32_t n)
+/* Copy inputs that are stored elsewhere to their places. */
+static void copy_inputs_to_places(sw_interpreter *it, sw_tensor *inputs, uint32_t n)
 {
 	const sw_id *values = it->plans[it->program->entry].inputs;
 	for (uint32_t i = 0; i < n; i++) {
@@ -249,7 +249,7 @@ static void hand_in_places(sw_interpreter *it, sw_tensor *inputs, uint32_t n)
 	}
 }
 
-static void hand_in(sw_interpreter *it, sw_tensor *inputs, uint32_t n)
+static void set_inputs(sw_interpreter *it, sw_tensor *inputs, uint32_t n)
 {
 	const sw_id *values = it->plans[it->program->entry].inputs;
 	it->pool.live_bytes = 0;
@@ -262,9 +262,9 @@ static void hand_in(sw_interpreter *it, sw_tensor *inputs, uint32_t n)
 	it->pool.peak_bytes = SW_MAX(it->pool.peak_bytes, it->pool.live_bytes);
 }
 
-/* Outputs leave as dense tensors. Two that share a buffer, or one that is a constant, have several
- * references, which keeps them from being overwritten later. */
-static sw_status hand_out(sw_interpreter *it, sw_tensor *outputs, uint32_t n, sw_error *err)
+/* Return the outputs as dense tensors. Outputs that share a buffer, and outputs that are constants,
+ * have several references, so that they are not overwritten later. */
+static sw_status finish_outputs(sw_interpreter *it, sw_tensor *outputs, uint32_t n, sw_error *err)
 {
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; status == SW_OK && i < n; i++)
@@ -286,13 +286,13 @@ sw_status sw_interpret(sw_interpreter *it, sw_tensor *inputs, uint32_t n_inputs,
 	if (it->options.blas_threads > 0)
 		openblas_set_num_threads(it->options.blas_threads);
 	it->placed = it->frames != NULL;
-	(it->placed ? hand_in_places : hand_in)(it, inputs, n_inputs);
-	it->due_s = sw_now_s();
+	(it->placed ? copy_inputs_to_places : set_inputs)(it, inputs, n_inputs);
+	it->paced_end_s = sw_now_s();
 	status = sw_interpret_computation(it, it->program->entry, NULL, outputs, err);
 	if (it->options.pace)
-		(void)sw_pace_settle(it);
+		(void)sw_pace_wait(it);
 	if (status == SW_OK)
-		status = hand_out(it, outputs, n_outputs, err);
+		status = finish_outputs(it, outputs, n_outputs, err);
 	for (uint32_t i = 0; status != SW_OK && i < n_outputs; i++)
 		outputs[i].buffer = NULL;
 	sw_pool_end_step(&it->pool);

@@ -1,22 +1,22 @@
 /*
- * Inside interpret: how a kernel is called, and what kernels share.
+ * kernel: how the interpreter calls a kernel, and what the kernels share. Private to src/interpret.
  *
- * The interpreter makes one sw_plan per computation and one sw_plan_op per op; a kernel is a
- * function that computes the results of one op from its operands. Which kernel an opcode has is a
- * table (table.c). While it prepares, a kernel chooses its inner loop for the types at hand, or
- * says that it has none; then the op is refused before anything runs.
+ * The interpreter makes one sw_plan per computation and one sw_plan_op per op. A kernel is a
+ * function that computes the results of one op from its operands; table.c maps each opcode to its
+ * kernel. When the interpreter prepares an op, the kernel chooses its inner loop for the element
+ * types of the op. If it has none, the op is rejected before anything runs.
  *
- * Splats. A tensor whose buffer holds ONE element stands for that element everywhere: broadcast of
- * a scalar costs nothing. Kernels whose row says `splats` accept such operands; for the others the
- * walker writes them out first. Nothing outside the interpreter sees a splat.
+ * Splats. A tensor whose buffer holds ONE element stands for that element everywhere, so that the
+ * broadcast of a scalar costs nothing. Kernels whose row says `splats` accept such operands; for
+ * other kernels the walker (walk.c) expands them first. No splat leaves the interpreter.
  *
  * Lanes. A computation of scalars (the body of a reduce, a sort, a scatter) can run on n elements
- * at once: every scalar value of it becomes a vector of n. sw_interpret_lanes does that; where an
- * op of the computation is not elementwise it runs once per lane.
+ * at once: each of its scalar values becomes a vector of n. sw_interpret_lanes does that; if an op
+ * of the computation is not elementwise, the computation runs once per lane.
  *
- * Narrow types. Floats of at most 8 bits and integers of at most 4 have no loops of their own: a
- * kernel whose row says `widens` gets them as f32, s8 or u8, and its results are rounded, or wrap,
- * to what was declared. So every op rounds, as it does in XLA.
+ * Narrow types. Floats of at most 8 bits and integers of at most 4 bits have no loops of their own.
+ * A kernel whose row says `widens` receives them as f32, s8 or u8, and its results are rounded, or
+ * wrap, to the declared type. So every op rounds, as it does in XLA.
  */
 #ifndef SW_INTERPRET_KERNEL_H
 #define SW_INTERPRET_KERNEL_H
@@ -25,8 +25,8 @@
 
 /* ---- vector code ------------------------------------------------------------------------ */
 
-/* Hot loops are compiled for several instruction sets; the loader picks. Sanitizers run before the
- * loader's choice is possible, so they get the plain version. */
+/* Hot loops are compiled for several instruction sets; the dynamic loader picks one. Sanitizers run
+ * before the loader can pick, so sanitizer builds use the plain version. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SW_INSTRUMENTED 1
 #endif
@@ -41,8 +41,8 @@
 
 /* ---- the pool --------------------------------------------------------------------------- */
 
-/* Free buffers by size class (four classes per power of two), newest last. Buffers that two whole
- * steps did not need are given back to the system. */
+/* The pool holds free buffers by size class (four classes per power of two), the most recently
+ * freed last. Buffers that were not needed for two whole steps are returned to the system. */
 #define SW_POOL_CLASSES 256
 typedef struct sw_pool_entry {
 	sw_buffer *buffer;
@@ -53,29 +53,31 @@ typedef struct sw_pool {
 	sw_pool_list lists[SW_POOL_CLASSES];
 	uint64_t step;
 	size_t live_bytes, peak_bytes;
-	/* Bounded: takes from [next, end) alone, pieces of whole alignments. One that was given
-	 * back serves its own size again. */
+	/* A bounded pool takes memory only from [next, end), the workspace of the running kernel,
+	 * in pieces of whole SW_ALIGNMENT units. A freed piece is reused for requests of its own
+	 * size. */
 	bool bounded;
 	char *next, *end;
 	SW_VEC(struct sw_owned_buffer *) pieces;
-	size_t n_pieces; /* of this working space; the rest are kept for the next */
+	size_t n_pieces; /* used in this workspace; the other pieces are reused by the next one */
 } sw_pool;
 
-/* NULL when memory is refused. Contents are arbitrary. */
+/* Return a buffer of arbitrary contents; NULL if memory is refused. */
 sw_buffer *sw_pool_take(sw_pool *pool, size_t bytes);
-/* One reference less; the last one puts the buffer into the pool. */
+/* Remove one reference; without a reference the buffer returns to the pool. */
 void sw_pool_drop(sw_pool *pool, sw_tensor *tensor);
 void sw_pool_end_step(sw_pool *pool);
-/* A new working space; nothing of the last one is held any more. */
+/* Bound the pool to a new workspace. No piece of the previous one may be in use. */
 void sw_pool_bound(sw_pool *pool, char *data, size_t bytes);
 void sw_pool_clear(sw_pool *pool);
-/* Makes a buffer with one reference outside any pool; NULL when refused. Zeroed. */
+/* Allocate a zeroed buffer with one reference outside any pool; NULL if memory is refused. */
 sw_buffer *sw_buffer_new(size_t bytes);
 void sw_buffer_free(sw_buffer *buffer);
 
 /* ---- plans ------------------------------------------------------------------------------ */
 
-/* n elements; a stride is 1, or 0 for a splat. out may be one of the operands, exactly. */
+/* Inner loops over n elements. A stride is 1, or 0 for a splat. out may be exactly one of the
+ * operands. */
 typedef void sw_unary_fn(int64_t n, const void *x, void *out);
 typedef void sw_binary_fn(int64_t n, const void *x, int x_stride, const void *y, int y_stride,
                           void *out);
@@ -84,38 +86,42 @@ typedef void sw_ternary_fn(int64_t n, const void *const in[3], const int stride[
 typedef struct sw_call sw_call;
 typedef sw_status sw_kernel_fn(sw_call *call, sw_error *err);
 typedef struct sw_plan_op sw_plan_op;
-/* Chooses plan->impl; false: this op is not computed (a reason may be set in plan->refused). */
+/* Choose plan->impl. Return false if the op is not supported; plan->refused may say why. */
 typedef bool sw_prepare_fn(const sw_program *program, const sw_op *op, sw_plan_op *plan);
 
-/* Where a kernel's results may lie: what both the kernel and the placement (sharing.c) go by. */
+/* Aliasing of a kernel's results with its operands. The kernel and the placement
+ * (buffer_aliasing.c) both follow it. An operand "dies" in an op if the op is its last use. */
 typedef enum sw_aliasing {
-	SW_ALIASING_APART, /* in buffers of their own */
-	/* or over an operand of that type and size that dies; of single elements comes a single one
-	 */
+	SW_ALIASING_NONE, /* each result has a buffer of its own */
+	/* own buffer, or that of a dying operand of the same type and size; splats give a splat */
 	SW_ALIASING_POINTWISE,
-	/* in a buffer of its own; or it is operand 0: a single element, or none that changes its
-	   place */
-	SW_ALIASING_MOVED,
-	SW_ALIASING_ON,      /* result i is operand sw_shared_from + i */
-	SW_ALIASING_UPDATED, /* result i is operand i if that dies, else starts as a copy of it */
-	SW_ALIASING_BEGUN,   /* the first results are the operands, the rest apart */
-	SW_ALIASING_CALLED,  /* over an operand that dies, where all that is called allows it */
+	/* own buffer; or result 0 is operand 0 if that is a splat or the op leaves its elements in
+	 * order */
+	SW_ALIASING_VIEW,
+	SW_ALIASING_FORWARDED, /* result i is operand sw_first_forwarded_operand + i */
+	/* result i is operand i if that dies, otherwise it starts as a copy of it */
+	SW_ALIASING_IN_PLACE,
+	/* the first results are the operands, the others have buffers of their own */
+	SW_ALIASING_STARTED,
+	/* the buffer of a dying operand, if all called computations allow it */
+	SW_ALIASING_REGION,
 } sw_aliasing;
-/* Working space of one run, an upper bound: every tensor that the kernel takes for itself, as if
- * none were given back. */
+/* Return an upper bound for the workspace of one run, in bytes: the sum over all tensors that the
+ * kernel allocates, as if none were freed before the end. */
 typedef int64_t sw_workspace_fn(const sw_program *program, const sw_op *op, const sw_plan_op *plan);
 
-/* calls and rows of an op; bytes: those of copies, beside what it reads and writes. */
+/* Return the calls and rows of an op (sw_loops), and in `bytes` only the copies that the kernel
+ * makes in addition to reading its operands and writing its results. */
 typedef sw_loops sw_loops_fn(const sw_program *program, const sw_op *op);
 
 typedef struct sw_kernel {
 	sw_kernel_fn *run;
 	sw_prepare_fn *prepare; /* NULL: any types */
 	bool splats;
-	bool widens; /* narrow types are computed in wider ones, see below */
+	bool widens; /* narrow types are computed in wider ones, see above */
 	sw_aliasing aliasing;
-	sw_workspace_fn *room; /* NULL: none, beyond what its called computation wants */
-	sw_loops_fn *loops;    /* NULL: one loop over all */
+	sw_workspace_fn *workspace; /* NULL: none, except for its called computation */
+	sw_loops_fn *loops;         /* NULL: one loop over all elements */
 } sw_kernel;
 extern const sw_kernel sw_kernels[SW_OPCODE_COUNT];
 
@@ -123,12 +129,12 @@ struct sw_plan_op {
 	sw_id op;
 	sw_kernel kernel;    /* run == NULL: nothing to do (parameters, constants) */
 	const bool *dies;    /* per operand: this is the last use of its value */
-	const bool *unused;  /* per result: nobody reads it */
+	const bool *unused;  /* per result: it has no reader */
 	sw_shape *shapes;    /* per result */
-	sw_tensor *in, *out; /* room for the call */
+	sw_tensor *in, *out; /* scratch arrays for sw_call */
 	const char *refused;
 	sw_monoid monoid;           /* of the called computation */
-	struct sw_widened *widened; /* NULL: no narrow types, or the kernel knows them */
+	struct sw_widened *widened; /* NULL: no narrow types, or the kernel supports them */
 	union {
 		sw_unary_fn *unary;
 		sw_binary_fn *binary;
@@ -142,7 +148,7 @@ typedef struct sw_plan {
 	size_t n_ops;
 	const sw_id *inputs; /* values: the flattened parameters */
 	uint32_t n_inputs;
-	bool elementwise; /* lanes may run side by side, otherwise one after the other */
+	bool elementwise; /* all lanes run at once, otherwise one after the other */
 } sw_plan;
 
 typedef struct sw_frame sw_frame;
@@ -152,18 +158,19 @@ struct sw_interpreter {
 	sw_arena arena;
 	sw_pool pool;
 	sw_plan *plans; /* per computation */
-	/* per value; constants stay, the rest lives while its computation runs */
+	/* per value; constants stay, other values live while their computation runs */
 	sw_tensor *values;
-	uint64_t (*drawn)[2]; /* per op: how many random numbers it has drawn, low word first */
-	uint64_t *tickets;    /* per op: of the collective that an async-start began */
-	double due_s;         /* paced: when what was done so far would have been done */
-	double late_s;        /* paced: how late a sleep ends here, its median */
-	/* With a placement: */
+	uint64_t (*drawn)[2]; /* per op: count of random numbers drawn so far, low word first */
+	uint64_t *tickets;    /* per op: ticket of the collective that an async-start began */
+	/* paced: the time at which the ops so far end according to the model */
+	double paced_end_s;
+	double oversleep_s; /* paced: median delay by which a sleep ends late */
+	/* only with a placement: */
 	char *arena_data;
 	sw_buffer *headers;  /* per value */
 	sw_frame *frames;    /* per computation */
-	bool placed;         /* what runs now has a frame: it isn't inside of a kernel */
-	SW_VEC(sw_id) begun; /* async-starts that were not finished yet (guard.c) */
+	bool placed;         /* the running computation has a frame, so it is not run by a kernel */
+	SW_VEC(sw_id) begun; /* async-starts whose done op has not run yet (guard.c) */
 };
 
 struct sw_call {
@@ -172,116 +179,130 @@ struct sw_call {
 	const sw_op *op;
 	const sw_plan_op *plan;
 	const sw_tensor *in;    /* borrowed */
-	sw_tensor *out;         /* to be filled; one reference each */
+	sw_tensor *out;         /* filled by the kernel; one reference each */
 	const sw_shape *shapes; /* of the results */
-	const int64_t *lanes;   /* NULL: not in lanes */
+	const int64_t *lanes;   /* NULL: the call does not run in lanes */
 	bool placed;            /* results have places */
 };
 
-/* ---- what kernels use ------------------------------------------------------------------- */
+/* ---- services for kernels --------------------------------------------------------------- */
 
 static inline bool sw_is_splat(sw_tensor t)
 {
 	return t.buffer->bytes == (size_t)sw_type_bytes(t.shape.type) &&
 	       sw_shape_elements(t.shape) != 1;
 }
-/* The step of an elementwise loop through t: 0 for splats and single elements. */
+/* Return the stride of an elementwise loop through t: 0 for splats and single elements, otherwise
+ * 1. */
 static inline int sw_stride_of(sw_tensor t)
 {
 	return t.buffer->bytes == (size_t)sw_type_bytes(t.shape.type) ? 0 : 1;
 }
 
-/* Result i gets a buffer: fresh (or of so many elements); its place as a whole, whatever it lies
- * over (where there is one); or that of a dying operand of the same type and size, if any of them
- * has one (elementwise kernels); or the very buffer of an operand, shared. */
+/*
+ * Give result i a buffer.
+ *   sw_result_new       a fresh buffer
+ *   sw_result_of        a fresh buffer of `elements` elements
+ *   sw_result_at_place  its place as a whole (with a placement), even if that aliases an operand
+ *   sw_result_in_place  the buffer of a dying operand of the same type and size, if there is one
+ *                       (elementwise kernels)
+ *   sw_result_forward   the buffer of operand `operand`, shared
+ */
 sw_status sw_result_new(sw_call *call, uint32_t i, sw_error *err);
 sw_status sw_result_of(sw_call *call, uint32_t i, int64_t elements, sw_error *err);
 sw_status sw_result_at_place(sw_call *call, uint32_t i, sw_error *err);
-sw_status sw_result_over(sw_call *call, uint32_t i, int64_t elements, sw_error *err);
-void sw_result_share(sw_call *call, uint32_t i, uint32_t operand);
-/* Operand `operand` will not be read after this op, and nobody else holds its buffer. */
+sw_status sw_result_in_place(sw_call *call, uint32_t i, int64_t elements, sw_error *err);
+void sw_result_forward(sw_call *call, uint32_t i, uint32_t operand);
+/* Return true if operand `operand` dies in this op and nothing else references its buffer. */
 bool sw_operand_is_free(const sw_call *call, uint32_t operand);
-/* Result i starts as a copy of operand `operand`, which it overwrites if it may. */
+/* Let result i start as a copy of operand `operand`; the copy is omitted if result i may overwrite
+ * it. */
 sw_status sw_result_copy(sw_call *call, uint32_t i, uint32_t operand, sw_error *err);
-/* Dense scratch from the pool; give back with sw_pool_drop. */
+/* Take dense scratch memory from the pool; free it with sw_pool_drop. */
 sw_status sw_scratch_new(sw_interpreter *interpreter, sw_shape shape, sw_tensor *tensor,
                          sw_error *err);
 sw_status sw_write_out_splat(sw_interpreter *interpreter, sw_tensor *tensor, sw_error *err);
 
-/* Runs a computation whose inputs are in interpreter->values; gives its results, one reference
- * each. lanes > 0: scalar values are vectors of so many. */
+/* Run a computation whose inputs are in interpreter->values; return its results, one reference
+ * each. With `lanes`, scalar values are vectors of *lanes elements. */
 sw_status sw_interpret_computation(sw_interpreter *interpreter, int32_t computation,
                                    const int64_t *lanes, sw_tensor *results, sw_error *err);
-/* The same for a kernel: values come from the pool, which may be its working space. */
+/* Run a computation for a kernel: its values are taken from the pool, which may be bounded to the
+ * kernel's workspace. */
 sw_status sw_interpret_applied(sw_interpreter *interpreter, int32_t computation, sw_tensor *results,
                                sw_error *err);
-/* Borrows `in`, each of `lanes` elements (or one, for all); gives results that may be splats of one
- * element. */
+/* Run a computation in lanes. `in` is borrowed; each has `lanes` elements, or one element for all
+ * lanes. The results may be splats. */
 sw_status sw_interpret_lanes(sw_interpreter *interpreter, int32_t computation, int64_t lanes,
                              const sw_tensor *in, sw_tensor *out, sw_error *err);
-/* Paced: instead of the op its time (pace.c); to wait until what was owed has passed, before anyone
- * else is asked for anything, which gives the point of asking; and to go on afterwards. */
+/* Paced runs (pace.c). sw_pace_op adds the op's predicted time instead of running it. sw_pace_wait
+ * waits until the predicted time of all ops so far has passed; call it before the transport is
+ * called. It returns the time, which sw_pace_resume needs after that call. */
 sw_status sw_pace_op(sw_call *call, sw_error *err);
-double sw_pace_settle(sw_interpreter *interpreter);
-void sw_pace_resume(sw_interpreter *interpreter, double asked_s);
-/* Every op is elementwise on scalars, so that lanes work. */
+double sw_pace_wait(sw_interpreter *interpreter);
+void sw_pace_resume(sw_interpreter *interpreter, double call_begin_s);
+/* Return true if every op is elementwise on scalars, so that all lanes can run at once. */
 bool sw_computation_is_elementwise(const sw_program *program, int32_t computation);
-/* The computation returns its parameter number `which` alone. */
+/* Return true if the only result of the computation is its parameter number `which`. */
 bool sw_computation_returns_parameter(const sw_program *program, int32_t computation,
                                       int64_t which);
 
-/* ---- who lies where (sharing.c, room.c) ------------------------------------------------- */
+/* ---- aliasing and workspace (buffer_aliasing.c, workspace.c) ---------------------------- */
 
-/* The row of an op after its `prepare`; false: it is not computed (plan->refused). */
+/* Set plan->kernel to the op's row in the table and prepare it. Return false if the op is not
+ * supported (plan->refused). */
 bool sw_choose_kernel(const sw_program *program, const sw_op *op, sw_plan_op *plan);
-/* Of an op that hands on: which operand its result 0 is. */
-uint32_t sw_shared_from(const sw_program *program, const sw_op *op);
-/* A transpose that leaves every element where it is. */
+/* Return the index of the operand that is result 0 of a forwarding op (SW_ALIASING_FORWARDED). */
+uint32_t sw_first_forwarded_operand(const sw_program *program, const sw_op *op);
+/* Return true if the transpose leaves the row-major order of the elements unchanged. */
 bool sw_transpose_is_view(const sw_program *program, const sw_op *op);
-/* A loop that leaves what it carries there as it is: its result is its operand. */
-bool sw_loop_hands_on(const sw_program *program, const sw_op *op, uint32_t leaf);
-/* The operand whose buffer result i has whatever comes between; SW_NO_ID: none. stays: does what is
- * moved (SW_ALIASING_MOVED) stay where it is? */
-sw_id sw_operand_under(const sw_program *program, const sw_op *op, sw_aliasing aliasing, uint32_t i,
-                       bool stays);
-/* Does the op's own kernel make a single element, which stands for all, of such? What hands on does
- * so whatever its kernel. */
-bool sw_kernel_keeps_single(const sw_op *op, sw_aliasing aliasing);
-/* Does the op's own kernel write result i over operand k, which has as many bytes and is not read
- * any more? class: per value, those that are one buffer. */
+/* Return true if the loop-carried value `leaf` is not changed by the body: result `leaf` of the
+ * loop is its operand. */
+bool sw_loop_forwards(const sw_program *program, const sw_op *op, uint32_t leaf);
+/* Return the operand whose buffer result i always has, in any order of the ops; SW_NO_ID: none.
+ * stays: the elements of a SW_ALIASING_VIEW op stay where they are. */
+sw_id sw_aliased_operand(const sw_program *program, const sw_op *op, sw_aliasing aliasing,
+                         uint32_t i, bool stays);
+/* Return true if the op's own kernel makes a splat from splats. (Forwarding ops do so whatever
+ * their kernel.) */
+bool sw_kernel_keeps_splat(const sw_op *op, sw_aliasing aliasing);
+/* Return true if the op's own kernel may write result i over operand k, given that the operand has
+ * as many bytes and is dead afterwards. class: per value, its equivalence class of values that
+ * share one buffer. */
 bool sw_kernel_may_overwrite(const sw_program *program, const sw_op *op, sw_aliasing aliasing,
                              uint32_t i, uint32_t k, const sw_id *class);
-/* Ops that run computations as a whole, in frames of their own. */
+/* Return true for ops that run called computations in frames of their own. */
 bool sw_is_region(const sw_op *op);
-/* Bytes that a tensor takes in an arena; of n elements; and sums of such. What no int64_t holds is
- * INT64_MAX. */
+/* Bytes that a tensor, or n elements, occupy in an arena, and the sum of two byte counts. The
+ * result is INT64_MAX on overflow. */
 int64_t sw_workspace_of(sw_shape shape);
 int64_t sw_workspace_elements(int64_t n, sw_type type);
 int64_t sw_workspace_add(int64_t a, int64_t b);
-/* Of the tensor that sw_convert_tensor makes; and of the operands and results around a matrix
- * product of that size. */
+/* Workspace of sw_convert_tensor; and of a matrix product with these numbers of elements, including
+ * its converted operands and result. */
 int64_t sw_workspace_convert(sw_shape shape, sw_type to);
 int64_t sw_workspace_of_dot(int64_t lhs, int64_t rhs, int64_t result, sw_type type);
-/* Of a computation that kernels run, with so many lanes. */
+/* Workspace of a computation that a kernel runs in `lanes` lanes. */
 int64_t sw_workspace_lanes(const sw_program *program, int32_t computation, int64_t lanes);
-/* Of an op that is no region. */
+/* Workspace of an op that is not a region. */
 int64_t sw_op_workspace(const sw_program *program, const sw_op *op, const sw_plan_op *plan);
 
 /* ---- narrow types (narrow.c) ------------------------------------------------------------ */
 
-/* f32 for f4 and f8, s8 or u8 for s1 .. u4, otherwise the type itself. */
+/* Return f32 for f4 and f8, s8 or u8 for s1 .. u4, otherwise the type itself. */
 sw_type sw_wide_type(sw_type type);
 int sw_bits_of(sw_type type);
-/* The type that the kernel of op sees as that of operand or result i, if its row says `widens`. */
+/* Return the type in which the op's kernel sees operand or result i, if the kernel's row says
+ * `widens`. */
 sw_type sw_operand_type(const sw_program *program, const sw_op *op, uint32_t i);
 sw_type sw_result_type(const sw_program *program, const sw_op *op, uint32_t i);
 bool sw_op_is_narrow(const sw_program *program, const sw_op *op);
-/* Puts the conversions around plan->kernel. */
+/* Wrap plan->kernel in conversions to and from the wider types. */
 void sw_widen_kernel(sw_arena *arena, const sw_op *op, sw_plan_op *plan);
 
 /* ---- inner loops ------------------------------------------------------------------------ */
 
-/* Inner loops by opcode and type; NULL: none. */
+/* Find the inner loop of an opcode for a type; NULL: there is none. */
 sw_unary_fn *sw_find_unary(sw_opcode opcode, sw_type type);
 sw_binary_fn *sw_find_binary(sw_opcode opcode, sw_type type);
 sw_binary_fn *sw_find_compare(sw_direction direction, bool total_order, sw_type type);
@@ -289,44 +310,48 @@ sw_unary_fn *sw_find_complex_unary(sw_opcode opcode, sw_type type);
 sw_binary_fn *sw_find_complex_binary(sw_opcode opcode, sw_type type);
 sw_opcode sw_monoid_opcode(sw_monoid monoid);
 
-/* Converts n elements as the `convert` op does; any two of the types that are computed. */
+/* Convert n elements as the `convert` op does, between any two types that the interpreter
+ * supports. */
 bool sw_can_convert(sw_type from, sw_type to);
 void sw_convert_elements(sw_type from, const void *x, sw_type to, void *out, int64_t n);
-/* A tensor of another element type, from the pool. */
+/* Convert x to another element type; the result is taken from the pool. */
 sw_status sw_convert_tensor(sw_interpreter *interpreter, sw_tensor x, sw_type to, sw_tensor *out,
                             sw_error *err);
-/* Element e of an integer tensor; what exceeds int64_t is INT64_MAX. */
+/* Return element e of an integer tensor; values above INT64_MAX give INT64_MAX. */
 int64_t sw_index_at(sw_type type, const void *data, int64_t e);
-/* The matrix products of `dot`, with the dimensions that attrs.dot names (dot.c). */
+/* Compute the matrix products of `dot` over the dimensions that attrs.dot names (dot.c). */
 bool sw_can_dot(sw_type lhs, sw_type rhs, sw_type result);
 sw_status sw_dot(sw_interpreter *interpreter, sw_tensor lhs, sw_tensor rhs, const sw_attrs *attrs,
                  sw_shape shape, sw_tensor *out, sw_error *err);
-/* value is known before the program runs: a constant, perhaps converted or reshaped. */
+/* Return true, and the number, if the value is known before the program runs: it is a constant,
+ * perhaps converted or reshaped. */
 bool sw_find_constant(const sw_program *program, sw_id value, int64_t *number);
 
-/* Moves elements: for all indices, dst[sum i*dst_stride] = src[sum i*src_stride]; strides in
- * elements, of any sign. The structure is brought to its simplest form first (it is changed). */
+/* A strided copy: for all indices, dst[sum i*dst_stride] = src[sum i*src_stride]. Strides are in
+ * elements and may have any sign. sw_strided_simplify brings the structure to its simplest form;
+ * the other functions do so first and thereby change it. */
 typedef struct sw_strided {
 	int rank;
 	int64_t dims[SW_MAX_RANK + 2], dst[SW_MAX_RANK + 2], src[SW_MAX_RANK + 2];
 } sw_strided;
 void sw_strided_simplify(sw_strided *s);
-sw_loops sw_strided_loops(sw_strided *s); /* simplifies */
+sw_loops sw_strided_loops(sw_strided *s); /* simplifies s */
 void sw_strided_move(const sw_strided *s, size_t element_bytes, void *dst,
-                     const void *src); /* simplified */
+                     /* Requires a simplified s. */
+                     const void *src);
 static inline void sw_strided_copy(sw_strided *s, size_t element_bytes, void *dst, const void *src)
 {
 	sw_strided_simplify(s);
 	sw_strided_move(s, element_bytes, dst, src);
 }
 void sw_fill_elements(void *dst, const void *element, size_t element_bytes, int64_t n);
-/* Row-major strides of a shape, in elements. */
+/* Write the row-major strides of a shape, in elements. */
 void sw_dense_strides(sw_shape shape, int64_t strides[SW_MAX_RANK]);
-/* x with its dimensions permuted (result dimension i is dimension order[i] of x), dense, from the
- * pool. */
+/* Permute the dimensions of x (result dimension i is dimension order[i] of x) into a dense tensor
+ * from the pool. */
 sw_status sw_transpose_tensor(sw_interpreter *interpreter, sw_tensor x, const int64_t *order,
                               sw_tensor *out, int64_t dims[SW_MAX_RANK], sw_error *err);
-/* Advances index in row-major order; false after the last. */
+/* Advance the index in row-major order. Return false after the last index. */
 static inline bool sw_next_index(int rank, const int64_t *dims, int64_t *index)
 {
 	for (int d = rank - 1; d >= 0; d--) {
@@ -341,7 +366,7 @@ static inline bool sw_next_index(int rank, const int64_t *dims, int64_t *index)
 
 sw_kernel_fn sw_kernel_unary, sw_kernel_binary, sw_kernel_clamp, sw_kernel_select,
 	sw_kernel_complex, sw_kernel_compare, sw_kernel_convert, sw_kernel_reduce_precision,
-	sw_kernel_bitcast_convert, sw_kernel_share, sw_kernel_iota, sw_kernel_partition_id,
+	sw_kernel_bitcast_convert, sw_kernel_forward, sw_kernel_iota, sw_kernel_partition_id,
 	sw_kernel_replica_id, sw_kernel_dimension_size, sw_kernel_broadcast, sw_kernel_transpose,
 	sw_kernel_slice, sw_kernel_reverse, sw_kernel_pad, sw_kernel_concatenate,
 	sw_kernel_dynamic_slice, sw_kernel_dynamic_update_slice, sw_kernel_gather,

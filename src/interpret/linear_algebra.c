@@ -1,7 +1,7 @@
 /*
- * cholesky and triangular-solve, through LAPACK and BLAS, and the custom calls that JAX makes of
- * them (and of the LU factors that solve, det and inv want) on CPU. The matrices are row-major; a
- * triangle of one is, read column by column, the other triangle of its transpose.
+ * cholesky and triangular-solve with LAPACK and BLAS, and the custom calls that JAX emits for them
+ * (and for the LU factors of solve, det and inv) on CPU. The matrices are row-major; the lower
+ * triangle of a row-major matrix is, read column by column, the upper triangle of its transpose.
  */
 #include <cblas.h>
 #include <math.h>
@@ -9,8 +9,8 @@
 
 #include "interpret/kernel.h"
 
-/* LAPACK is part of the BLAS that we link. Column-major; info > 0: the leading minor of that order
- * is not positive. */
+/* LAPACK comes with the BLAS that we link. Matrices are column-major; info > 0: the leading minor
+ * of that order is not positive. */
 void spotrf_(const char *uplo, const int *n, void *a, const int *lda, int *info);
 void dpotrf_(const char *uplo, const int *n, void *a, const int *lda, int *info);
 void cpotrf_(const char *uplo, const int *n, void *a, const int *lda, int *info);
@@ -31,13 +31,14 @@ static factor_fn *find_factor(sw_type type)
 	                        : zpotrf_;
 }
 
-/* f32 for the narrower floats. */
+/* Return f32 for the narrower floats. */
 static sw_type type_to_solve_in(sw_type type)
 {
 	return type == SW_F16 || type == SW_BF16 ? SW_F32 : sw_wide_type(type);
 }
 
-/* How many matrices there are, and rows and columns of each; false if BLAS can't count them. */
+/* Count the matrices and their rows and columns. Return false if they exceed the integers of
+ * BLAS. */
 typedef struct matrices {
 	int64_t count;
 	int rows, columns;
@@ -60,7 +61,7 @@ static sw_status too_large(const sw_call *call, sw_error *err)
 	               call->op->name);
 }
 
-/* A tensor of the type to compute in, which we may write. */
+/* Copy an operand into a scratch tensor of the type to compute in. */
 static sw_status own_copy(sw_call *call, uint32_t operand, sw_type type, sw_tensor *out,
                           sw_error *err)
 {
@@ -76,7 +77,7 @@ static sw_status own_copy(sw_call *call, uint32_t operand, sw_type type, sw_tens
 
 /* ---- cholesky --------------------------------------------------------------------------- */
 
-/* What is left in the other triangle becomes zero. */
+/* Set the other triangle to zero. */
 static void clear_triangle(char *a, int n, bool upper, size_t bytes)
 {
 	for (int i = 0; i < n; i++) {
@@ -190,8 +191,8 @@ int64_t sw_workspace_triangular_solve(const sw_program *program, const sw_op *op
 	sw_shape a = sw_value_shape(program, op->operands[0]),
 		 b = sw_value_shape(program, op->first_result);
 	sw_type type = type_to_solve_in(b.type);
-	int64_t room = sw_workspace_add(sw_workspace_convert(a, type), sw_workspace_of(b));
-	return sw_workspace_add(room, sw_workspace_elements(sw_shape_elements(b), type));
+	int64_t workspace = sw_workspace_add(sw_workspace_convert(a, type), sw_workspace_of(b));
+	return sw_workspace_add(workspace, sw_workspace_elements(sw_shape_elements(b), type));
 }
 
 sw_status sw_kernel_triangular_solve(sw_call *call, sw_error *err)
@@ -222,7 +223,7 @@ static bool is_lapack(const sw_program *program, const sw_op *op, const char *na
 	return letter && strcmp(op->attrs->custom.target, target) == 0;
 }
 
-/* `uplo = 76 : ui8` of the backend_config: LAPACK's letter; 0 if it is not there. */
+/* Read LAPACK's letter from the backend_config (`uplo = 76 : ui8`); 0 if it is absent. */
 static char letter_of(const sw_op *op, const char *name)
 {
 	for (const sw_extra *e = op->extras; e; e = e->next) {
@@ -240,7 +241,7 @@ static bool is_square(sw_shape a)
 	return a.rank >= 2 && a.dims[a.rank - 1] == a.dims[a.rank - 2];
 }
 
-/* Result i is a list of so many s32 for each matrix. */
+/* Return true if result i is a list of `each` s32 numbers for each of `count` matrices. */
 static bool is_list(const sw_program *program, const sw_op *op, uint32_t i, int64_t each,
                     int64_t count)
 {
@@ -248,8 +249,8 @@ static bool is_list(const sw_program *program, const sw_op *op, uint32_t i, int6
 	return shape.type == SW_S32 && sw_shape_elements(shape) == each * count;
 }
 
-/* A factorisation in place of matrices: they, `lists` lists of s32, the last of which has one
- * number per matrix. */
+/* Return true if the op factorises matrices in place: its results are the matrices and `lists`
+ * lists of s32, the last of which has one number per matrix. */
 static bool is_factorisation(const sw_program *program, const sw_op *op, uint32_t lists,
                              matrices *m)
 {
@@ -281,7 +282,7 @@ bool sw_prepare_lapack(const sw_program *program, const sw_op *op, sw_plan_op *p
 	       a.dims[a.rank - 1] == b.dims[b.rank - (letter_of(op, "side") == 'L' ? 2 : 1)];
 }
 
-/* The other triangle stays as it was; one info per matrix. */
+/* The other triangle is left unchanged; there is one info per matrix. */
 static sw_status potrf(sw_call *call, sw_error *err)
 {
 	matrices m;
@@ -309,7 +310,7 @@ static lu_fn *find_lu(sw_type type)
 	                        : zgetrf_;
 }
 
-/* The last two dimensions change places, of the bytes of one matrix. */
+/* Swap the last two dimensions of one matrix; `bytes` is the size of an element. */
 static void transpose(size_t bytes, int rows, int columns, const void *from, void *to)
 {
 	sw_strided s = {.rank = 2, .dims = {rows, columns}, .src = {columns, 1}, .dst = {1, rows}};
@@ -317,8 +318,8 @@ static void transpose(size_t bytes, int rows, int columns, const void *from, voi
 		sw_strided_copy(&s, bytes, to, from);
 }
 
-/* Columns lie behind each other for LAPACK: a transposed copy goes in, and comes back. Pivots count
- * from 1. */
+/* LAPACK's matrices are column-major, so a transposed copy is factorised and transposed back.
+ * Pivots count from 1. */
 static sw_status getrf(sw_call *call, sw_error *err)
 {
 	matrices m;
@@ -346,7 +347,7 @@ static sw_status getrf(sw_call *call, sw_error *err)
 	return status;
 }
 
-/* A copy in LAPACK's order, or in the place of the result. */
+/* Count a copy in LAPACK's order. */
 int64_t sw_workspace_lapack(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	return op->n_operands == 2 ? sw_workspace_triangular_solve(program, op, plan)

@@ -1,9 +1,9 @@
 /*
- * How kernels go about their work, for who predicts their time: calls, runs and bytes
+ * The counts by which the cost model predicts the time of kernels: calls, rows and bytes
  * (sw_op_loops).
  *
- * A kernel's row in table.c names the function that counts its calls and rows; those of kernels
- * with loops of their own stand beside them.
+ * A kernel's row in table.c names the function that counts its calls and rows. For kernels with
+ * loops of their own that function is in the kernel's file.
  */
 #include <math.h>
 
@@ -21,7 +21,7 @@ static double bytes_of(const sw_program *program, sw_id value)
 
 /* ---- moves ------------------------------------------------------------------------------ */
 
-/* A dense box of these sizes, to or from one with those strides. */
+/* Copy a dense box of these sizes to or from a box with those strides. */
 static sw_loops box(sw_shape sizes, const int64_t *strides)
 {
 	sw_strided s = {.rank = sizes.rank};
@@ -100,7 +100,7 @@ sw_loops sw_loops_concatenate(const sw_program *program, const sw_op *op)
 	return all;
 }
 
-/* The result is filled first. */
+/* The whole result is filled first, then the operand is copied into it. */
 sw_loops sw_loops_pad(const sw_program *program, const sw_op *op)
 {
 	sw_loops loops = box_within(sw_value_shape(program, op->operands[0]),
@@ -111,8 +111,8 @@ sw_loops sw_loops_pad(const sw_program *program, const sw_op *op)
 
 /* ---- windows ---------------------------------------------------------------------------- */
 
-/* Windows of `sizes` in `indexed`, together as many elements as `windowed` has: each is begun, then
- * goes by runs. */
+/* Count the copies of windows of `sizes` in `indexed`, with as many elements in all as `windowed`:
+ * each window is a call, and its contiguous runs are rows. */
 static sw_loops windows(sw_shape indexed, const int64_t *sizes, sw_shape windowed)
 {
 	sw_shape window = {indexed.type, indexed.rank, 0, sizes};
@@ -140,7 +140,7 @@ sw_loops sw_loops_scatter(const sw_program *program, const sw_op *op)
 	return windows(indexed, sizes, updates);
 }
 
-/* Each place of each window is looked at by itself. */
+/* Each position of each window is compared separately. */
 sw_loops sw_loops_select_and_scatter(const sw_program *program, const sw_op *op)
 {
 	sw_window window = op->attrs->window.window;
@@ -150,7 +150,7 @@ sw_loops sw_loops_select_and_scatter(const sw_program *program, const sw_op *op)
 	return (sw_loops){.calls = n, .rows = n * places};
 }
 
-/* A dimension after the other is brought to the front, reduced, and brought back. */
+/* The dimensions are reduced one after the other, each one transposed to the front and back. */
 sw_loops sw_loops_reduce_window(const sw_program *program, const sw_op *op)
 {
 	sw_window window = op->attrs->window.window;
@@ -162,7 +162,7 @@ sw_loops sw_loops_reduce_window(const sw_program *program, const sw_op *op)
 	return loops;
 }
 
-/* Comparisons; of top-k as many as if it sorted. */
+/* Count the comparisons; top-k counts as a full sort. */
 sw_loops sw_loops_sort(const sw_program *program, const sw_op *op)
 {
 	sw_shape shape = sw_value_shape(program, op->operands[0]);
@@ -173,7 +173,8 @@ sw_loops sw_loops_sort(const sw_program *program, const sw_op *op)
 
 /* ---- bytes ------------------------------------------------------------------------------ */
 
-/* One element written to all places: it stays that one element for kernels that know splats. */
+/* Return true for the broadcast of a single element, which stays a splat for kernels that accept
+ * splats. */
 static bool is_splat(const sw_program *program, sw_id value)
 {
 	const sw_op *op = sw_op_at(program, program->values.data[value].op);
@@ -187,8 +188,8 @@ static bool is_splat(const sw_program *program, sw_id value)
 	return false;
 }
 
-/* What an op touches of its operands: a window of each, or all. Splats are read as one element, or
- * written out. */
+/* Return the bytes that an op reads of operand i: a window, or all of it. A splat is read as one
+ * element, or is expanded first. */
 static double touched(const sw_program *program, const sw_op *op, const sw_kernel *kernel,
                       uint32_t i)
 {
@@ -204,7 +205,8 @@ static double touched(const sw_program *program, const sw_op *op, const sw_kerne
 		return is_target ? result : 0;
 	case SW_OP_GATHER:
 		return (is_target ? result : bytes) + splat;
-	case SW_OP_SCATTER: /* in place, and to and from there what is combined */
+	/* The input is updated in place; the combined windows are read and written back. */
+	case SW_OP_SCATTER:
 		return is_target ? splat : i > op->n_results ? 3 * bytes : bytes;
 	case SW_OP_DYNAMIC_UPDATE_SLICE:
 		return is_target ? splat : i == 1 ? 2 * bytes : 0;
@@ -223,8 +225,8 @@ sw_loops sw_op_loops(const sw_program *program, sw_id id)
 	const sw_op *op = sw_op_at(program, id);
 	const sw_kernel *kernel = &sw_kernels[op->opcode];
 	sw_loops loops = {0};
-	if (kernel->aliasing == SW_ALIASING_ON || sw_is_region(op) || !op->n_results ||
-	    (kernel->aliasing == SW_ALIASING_MOVED && is_splat(program, op->first_result)) ||
+	if (kernel->aliasing == SW_ALIASING_FORWARDED || sw_is_region(op) || !op->n_results ||
+	    (kernel->aliasing == SW_ALIASING_VIEW && is_splat(program, op->first_result)) ||
 	    (op->opcode == SW_OP_TRANSPOSE && sw_transpose_is_view(program, op)))
 		return loops;
 	if (kernel->loops)

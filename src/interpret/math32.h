@@ -1,10 +1,11 @@
 /*
- * exp, log and tanh of floats, without branches, so that loops of them become vector code. Relative
- * error at most 2 units in the last place over the whole range (tests/interpret/test_math.c);
- * subnormal results and arguments, infinities and NaN as in <math.h>.
+ * exp, log and tanh of floats, without branches, so that loops over them are vectorised. The
+ * relative error is at most 2 units in the last place over the whole range
+ * (tests/interpret/test_math.c); subnormal results and arguments, infinities and NaN behave as in
+ * <math.h>.
  *
- * Method: exp and tanh by range reduction and the polynomials of S. Moshier's Cephes library
- * (expf.c, tanhf.c); log by the series in f / (2 + f) with the minimax coefficients of the FreeBSD
+ * Method: exp and tanh use range reduction and the polynomials of S. Moshier's Cephes library
+ * (expf.c, tanhf.c); log uses the series in f / (2 + f) with the minimax coefficients of FreeBSD's
  * msun logf.
  */
 #ifndef SW_INTERPRET_MATH32_H
@@ -16,7 +17,7 @@
 
 static inline float sw_exp_f32(float x)
 {
-	/* 1.5 * 2^23: adding it rounds to an integer in the low bits */
+	/* Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits. */
 	const float magic = 12582912.0f;
 	float c = x < -104.0f ? -104.0f : x;
 	c = c > 89.0f ? 89.0f : c;
@@ -30,7 +31,8 @@ static inline float sw_exp_f32(float x)
 	p = p * r + 1.6666665459e-1f;
 	p = p * r + 5.0000001201e-1f;
 	p = p * (r * r) + r + 1.0f;
-	/* 2^n in two halves, so that neither leaves the normal range. n + 256 is positive. */
+	/* Multiply by 2^n in two factors, so that neither leaves the normal range. n + 256 is
+	 * positive. */
 	uint32_t k = sw_bits_of_f32(shifted) - sw_bits_of_f32(magic) + 256u;
 	uint32_t half = k >> 1;
 	float low = sw_f32_of_bits((half - 128u + 127u) << 23);
@@ -65,7 +67,7 @@ static inline float sw_tanh_f32(float x)
 	p = p * z - 3.33332819422e-1f;
 	p = p * z * x + x;
 	float large = 1.0f - 2.0f / (sw_exp_f32(2.0f * a) + 1.0f);
-	return copysignf(a < 0.625f ? p : large, x); /* -0 stays -0 */
+	return copysignf(a < 0.625f ? p : large, x); /* keeps -0 */
 }
 
 #endif

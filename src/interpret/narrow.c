@@ -1,9 +1,9 @@
 /*
  * Narrow types: the kernel of an op sees its operands in a wider type, and its results are
- * converted back. f32 holds every f8 and f4 exactly and has more than twice their digits, so that
- * rounding twice is rounding once for the four operations and roots. Integers wrap alike in any
- * width; ops that look at single bits see the elements without their sign's copies, and the one
- * that copies the uppermost bit sees it as a sign.
+ * converted back. f32 holds every f8 and f4 exactly and has more than twice their digits, so
+ * rounding twice equals rounding once for the four arithmetic operations and roots. Integers wrap
+ * alike in any width. Ops that look at single bits see the elements zero-extended, and the
+ * arithmetic right shift sees them sign-extended.
  */
 #include "interpret/kernel.h"
 
@@ -79,7 +79,7 @@ bool sw_op_is_narrow(const sw_program *program, const sw_op *op)
 	return narrow;
 }
 
-/* x in another type, as many elements as its buffer has: it may be a splat, or lanes. */
+/* Convert the elements that x's buffer holds to another type; x may be a splat, or lanes. */
 static sw_status converted(sw_interpreter *it, sw_tensor x, sw_type type, sw_tensor *out,
                            sw_error *err)
 {
@@ -98,7 +98,7 @@ static sw_status converted(sw_interpreter *it, sw_tensor x, sw_type type, sw_ten
 	return status;
 }
 
-/* The lowest bits, and above them zeros or copies of the uppermost. */
+/* Keep the lowest bits and extend them by zeros, or by copies of the uppermost of them. */
 static void keep_bits(sw_tensor x, int bits, bool copies)
 {
 	uint8_t *u = sw_tensor_data(x);
@@ -121,7 +121,7 @@ static sw_status widen_operand(sw_call *call, uint32_t i, sw_tensor *out, sw_err
 	return status;
 }
 
-/* Zeros in front of 8 bits are more than those in front of the type's. */
+/* Correct the number of leading zeros, which was counted in 8 bits, to the width of the type. */
 static void count_in_type(sw_tensor x, int bits)
 {
 	uint8_t *u = sw_tensor_data(x);

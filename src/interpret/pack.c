@@ -2,29 +2,30 @@
 
 #include <string.h>
 
-#define MOST_EXACT 6144
-#define MOST_WORK 4000000 /* pairs of buffers looked at while improving, per way */
-#define GOOD_ENOUGH 256   /* within so much of what is live */
+#define MAX_EXACT_BUFFERS 6144 /* number of buffers packed by the greedy method */
+#define MAX_PAIRS 4000000      /* pairs of buffers compared while one order is improved */
+#define TOLERANCE_DIVISOR 256  /* stop within live bytes / 256 of the lower bound */
 
-/* By offset. */
+/* A packed buffer; the packer keeps them sorted by offset. */
 typedef struct placed {
 	int64_t offset, end_offset;
 } placed;
 
-/* When they live, one array each: they are looked at by the block. */
+/* The live ranges of packed buffers, in one array each, since they are compared in blocks of
+ * BLOCK. */
 #define BLOCK 128
-typedef struct lifetimes {
+typedef struct live_ranges {
 	int32_t *begin, *end;
-} lifetimes;
+} live_ranges;
 
 typedef struct packer {
 	sw_packed *buffers;
-	uint32_t *order;   /* indices, those to place first in front */
-	placed *by_offset; /* those that are placed, */
-	lifetimes lives;   /* and when they live; room for a whole block behind the last */
+	uint32_t *order;   /* indices of the buffers in the order of packing */
+	placed *by_offset; /* the packed buffers */
+	live_ranges live;  /* their live ranges, with space for one more block at the end */
 	size_t n_placed;
-	bool lowest;  /* into the lowest gap, not the tightest */
-	int64_t work; /* pairs that may still be looked at */
+	bool lowest;  /* take the lowest gap, not the tightest */
+	int64_t work; /* remaining budget: pairs of buffers that may still be compared */
 } packer;
 
 /* ---- orders ----------------------------------------------------------------------------- */
@@ -45,8 +46,9 @@ static int compare_keys(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* What comes first: the largest; of those that are about as large (by powers of two) the longest;
- * bytes times points. */
+/* Keys of the order of packing: by bytes; by magnitude (a power of two of bytes), the longest live
+ * range first within one magnitude; by area (bytes times program points). The largest key comes
+ * first. */
 typedef enum order_key { BY_BYTES, BY_MAGNITUDE, BY_AREA } order_key;
 
 static double weight(const sw_packed *b, order_key by)
@@ -72,29 +74,30 @@ static void order_by(packer *p, size_t n, order_key by)
 /* ---- greedy ----------------------------------------------------------------------------- */
 
 /* Sanitizers leave this function alone: with a check of each element it would take most of the time
- * of planning under them, and each block has room for all of it, as sw_pack allocates it. */
+ * of planning under them. Each block has the capacity that it uses, as sw_pack allocates it. */
 #define UNCHECKED __attribute__((no_sanitize("address", "undefined", "thread")))
 
-/* Of a block, who lives while x does. */
-SW_VECTORISED UNCHECKED static void meet(const int32_t *begin, const int32_t *end, int32_t x_begin,
-                                         int32_t x_end, uint8_t *meets)
+/* Set overlaps[i] for the buffers of a block that are live while x is. */
+SW_VECTORISED UNCHECKED static void find_overlaps(const int32_t *begin, const int32_t *end,
+                                                  int32_t x_begin, int32_t x_end, uint8_t *overlaps)
 {
 	for (int i = 0; i < BLOCK; i++)
-		meets[i] = (begin[i] <= x_end) & (end[i] >= x_begin);
+		overlaps[i] = (begin[i] <= x_end) & (end[i] >= x_begin);
 }
 
-/* The tightest gap, or the lowest, between those that live at the same time. */
+/* The best gap so far between buffers that are live at the same time: the tightest, or the
+ * lowest. */
 typedef struct gap {
-	int64_t at, best, bytes; /* the end of those below; -1: none yet */
+	int64_t at, best, bytes; /* at: end of the buffers below; best: offset, -1: none */
 } gap;
 
-/* false: it need not be looked at further. */
-static bool pass(const packer *p, const placed *b, int64_t bytes, gap *g)
+/* Return false if the search can stop. */
+static bool visit(const packer *p, const placed *b, int64_t bytes, gap *g)
 {
-	int64_t room = b->offset - g->at;
-	if (room >= bytes && room < g->bytes) {
+	int64_t free_bytes = b->offset - g->at;
+	if (free_bytes >= bytes && free_bytes < g->bytes) {
 		g->best = g->at;
-		g->bytes = room;
+		g->bytes = free_bytes;
 		if (p->lowest)
 			return false;
 	}
@@ -102,28 +105,30 @@ static bool pass(const packer *p, const placed *b, int64_t bytes, gap *g)
 	return true;
 }
 
-/* Of eight at once mostly none meets. */
-static bool pass_block(const packer *p, size_t from, const uint8_t *meets, int64_t bytes, gap *g)
+/* Skip eight buffers at once if none of them overlaps, which is the common case. */
+static bool visit_block(const packer *p, size_t from, const uint8_t *overlaps, int64_t bytes,
+                        gap *g)
 {
 	size_t n = SW_MIN(p->n_placed - from, (size_t)BLOCK);
 	for (size_t i = 0; i < n; i += 8) {
 		uint64_t some;
-		memcpy(&some, &meets[i], 8);
+		memcpy(&some, &overlaps[i], 8);
 		for (size_t k = i; some && k < SW_MIN(i + 8, n); k++)
-			if (meets[k] && !pass(p, &p->by_offset[from + k], bytes, g))
+			if (overlaps[k] && !visit(p, &p->by_offset[from + k], bytes, g))
 				return false;
 	}
 	return true;
 }
 
-/* In a gap between those that live while x does, else above them all. */
+/* Return an offset in a gap between the buffers that are live while x is, otherwise above them
+ * all. */
 static int64_t find_gap(const packer *p, const sw_packed *x)
 {
-	uint8_t meets[BLOCK];
+	uint8_t overlaps[BLOCK];
 	gap g = {0, -1, INT64_MAX};
 	for (size_t from = 0; from < p->n_placed; from += BLOCK) {
-		meet(&p->lives.begin[from], &p->lives.end[from], x->begin, x->end, meets);
-		if (!pass_block(p, from, meets, x->bytes, &g))
+		find_overlaps(&p->live.begin[from], &p->live.end[from], x->begin, x->end, overlaps);
+		if (!visit_block(p, from, overlaps, x->bytes, &g))
 			break;
 	}
 	return g.best >= 0 ? g.best : g.at;
@@ -141,15 +146,16 @@ static void insert(packer *p, const sw_packed *x)
 	}
 	size_t behind = p->n_placed++ - low;
 	memmove(&p->by_offset[low + 1], &p->by_offset[low], behind * sizeof *p->by_offset);
-	memmove(&p->lives.begin[low + 1], &p->lives.begin[low], behind * sizeof *p->lives.begin);
-	memmove(&p->lives.end[low + 1], &p->lives.end[low], behind * sizeof *p->lives.end);
+	memmove(&p->live.begin[low + 1], &p->live.begin[low], behind * sizeof *p->live.begin);
+	memmove(&p->live.end[low + 1], &p->live.end[low], behind * sizeof *p->live.end);
 	p->by_offset[low] = (placed){x->offset, x->offset + x->bytes};
-	p->lives.begin[low] = x->begin;
-	p->lives.end[low] = x->end;
+	p->live.begin[low] = x->begin;
+	p->live.end[low] = x->end;
 }
 
-/* Places buffers in order as long as they end below the limit; the first in the order that does
- * not, n: none. Takes from the work one per pair that is looked at. */
+/* Place buffers in order as long as they end below the limit. Return the position in the order of
+ * the first buffer that does not; n: none. Each pair of buffers that is compared costs one unit of
+ * work. */
 static size_t pack_below(packer *p, size_t n, int64_t limit)
 {
 	p->n_placed = 0;
@@ -184,7 +190,7 @@ static int compare_slots(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Slots by when they are free again, the earliest on top. */
+/* A heap of slots, the one that is free again first on top. */
 typedef struct slot {
 	int32_t end;
 	int64_t offset;
@@ -199,9 +205,9 @@ static void sift_down(slot *heap, size_t n)
 			child++;
 		if (child >= n || heap[i].end <= heap[child].end)
 			return;
-		slot kept = heap[i];
+		slot top = heap[i];
 		heap[i] = heap[child];
-		heap[child] = kept;
+		heap[child] = top;
 		i = child;
 	}
 }
@@ -214,7 +220,7 @@ static void push(slot *heap, size_t n, slot s)
 	heap[i] = s;
 }
 
-/* Of each size as many slots as live at once. */
+/* Give each size as many slots as there are buffers of that size live at once. */
 static int64_t pack_in_slots(packer *p, size_t first, size_t n, int64_t base)
 {
 	size_t count = n - first, n_slots = 0;
@@ -241,50 +247,50 @@ static int64_t pack_in_slots(packer *p, size_t first, size_t n, int64_t base)
 	return base;
 }
 
-/* ---- the whole -------------------------------------------------------------------------- */
+/* ---- packing ---------------------------------------------------------------------------- */
 
-static void keep_offsets(const packer *p, size_t n, int64_t *offsets)
+static void save_offsets(const packer *p, size_t n, int64_t *offsets)
 {
 	for (size_t i = 0; i < n; i++)
 		offsets[i] = p->buffers[i].offset;
 }
 
-/* Packs again, lower than the best so far, each time with what did not fit put in front, as long as
- * there is work left. */
-static void improve(packer *p, size_t n, int64_t good, int64_t *best, int64_t *offsets)
+/* Pack repeatedly below the best height so far, each time moving the buffer that did not fit to the
+ * front, while there is work left. */
+static void improve(packer *p, size_t n, int64_t good_bytes, int64_t *best, int64_t *offsets)
 {
-	for (p->work = MOST_WORK; *best > good && p->work > 0;) {
+	for (p->work = MAX_PAIRS; *best > good_bytes && p->work > 0;) {
 		size_t at = pack_below(p, n, *best - 1);
 		if (at == n) {
 			*best = height(p, n);
-			keep_offsets(p, n, offsets);
+			save_offsets(p, n, offsets);
 			continue;
 		}
-		uint32_t late = p->order[at];
+		uint32_t misfit = p->order[at];
 		memmove(&p->order[1], &p->order[0], at * sizeof *p->order);
-		p->order[0] = late;
+		p->order[0] = misfit;
 	}
 }
 
 static const struct {
 	order_key by;
 	bool lowest;
-} ways[] = {{BY_BYTES, false},
-            {BY_MAGNITUDE, true},
-            {BY_AREA, false},
-            {BY_BYTES, true},
-            {BY_AREA, true}};
-#define MOST_WAYS 5
-#define FEW_WAYS 2
+} heuristics[] = {{BY_BYTES, false},
+                  {BY_MAGNITUDE, true},
+                  {BY_AREA, false},
+                  {BY_BYTES, true},
+                  {BY_AREA, true}};
+#define N_HEURISTICS 5         /* number of rows above that are tried, in this order */
+#define N_HEURISTICS_IF_MANY 2 /* the same beyond MAX_EXACT_BUFFERS buffers */
 
-static int64_t pack_all(packer *p, size_t n, int n_ways)
+static int64_t pack_all(packer *p, size_t n, int n_heuristics)
 {
 	int64_t *offsets = sw_alloc((n + 1) * sizeof *offsets), best = INT64_MAX;
-	int64_t live = sw_packed_live(p->buffers, n), good = live + live / GOOD_ENOUGH;
-	for (int way = 0; way < n_ways && (way == 0 || best > good); way++) {
-		order_by(p, n, ways[way].by);
-		p->lowest = ways[way].lowest;
-		improve(p, n, good, &best, offsets);
+	int64_t live = sw_packed_live(p->buffers, n), good_bytes = live + live / TOLERANCE_DIVISOR;
+	for (int h = 0; h < n_heuristics && (h == 0 || best > good_bytes); h++) {
+		order_by(p, n, heuristics[h].by);
+		p->lowest = heuristics[h].lowest;
+		improve(p, n, good_bytes, &best, offsets);
 	}
 	for (size_t i = 0; i < n; i++)
 		p->buffers[i].offset = offsets[i];
@@ -292,7 +298,7 @@ static int64_t pack_all(packer *p, size_t n, int n_ways)
 	return best;
 }
 
-/* All in slots, which takes no time. */
+/* Pack all buffers in slots, which is fast. */
 static int64_t pack_roughly(packer *p, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -300,41 +306,42 @@ static int64_t pack_roughly(packer *p, size_t n)
 	return pack_in_slots(p, 0, n, 0);
 }
 
-/* The largest as well as can be done in little time, the others in slots above them. */
+/* Pack the largest buffers well within a small budget, and the others in slots above them. */
 static int64_t pack_largest(packer *p, size_t n)
 {
-	sw_packed *all = p->buffers, *largest = sw_alloc(MOST_EXACT * sizeof *largest);
+	sw_packed *all = p->buffers, *largest = sw_alloc(MAX_EXACT_BUFFERS * sizeof *largest);
 	order_by(p, n, BY_BYTES);
 	uint32_t *order = p->order;
-	for (size_t i = 0; i < MOST_EXACT; i++)
+	for (size_t i = 0; i < MAX_EXACT_BUFFERS; i++)
 		largest[i] = all[order[i]];
 	p->buffers = largest;
-	p->order = sw_alloc(MOST_EXACT * sizeof *p->order);
-	int64_t total = pack_all(p, MOST_EXACT, FEW_WAYS);
-	for (size_t i = 0; i < MOST_EXACT; i++)
+	p->order = sw_alloc(MAX_EXACT_BUFFERS * sizeof *p->order);
+	int64_t total = pack_all(p, MAX_EXACT_BUFFERS, N_HEURISTICS_IF_MANY);
+	for (size_t i = 0; i < MAX_EXACT_BUFFERS; i++)
 		all[order[i]] = largest[i];
 	free(largest);
 	free(p->order);
 	p->buffers = all;
 	p->order = order;
-	return total == INT64_MAX ? total : pack_in_slots(p, MOST_EXACT, n, total);
+	return total == INT64_MAX ? total : pack_in_slots(p, MAX_EXACT_BUFFERS, n, total);
 }
 
-int64_t sw_pack(sw_packed *buffers, size_t n, int64_t enough)
+int64_t sw_pack(sw_packed *buffers, size_t n, int64_t enough_bytes)
 {
 	packer p = {.buffers = buffers};
 	p.order = sw_alloc((n + 1) * sizeof *p.order);
-	size_t most = SW_MIN(n, (size_t)MOST_EXACT) + 1;
+	size_t most = SW_MIN(n, (size_t)MAX_EXACT_BUFFERS) + 1;
 	p.by_offset = sw_alloc(most * sizeof *p.by_offset);
-	p.lives.begin = sw_alloc((most + BLOCK) * sizeof *p.lives.begin);
-	p.lives.end = sw_alloc((most + BLOCK) * sizeof *p.lives.end);
-	int64_t total = enough > 0 ? pack_roughly(&p, n) : INT64_MAX;
-	if (total > enough)
-		total = n <= MOST_EXACT ? pack_all(&p, n, MOST_WAYS) : pack_largest(&p, n);
+	p.live.begin = sw_alloc((most + BLOCK) * sizeof *p.live.begin);
+	p.live.end = sw_alloc((most + BLOCK) * sizeof *p.live.end);
+	int64_t total = enough_bytes > 0 ? pack_roughly(&p, n) : INT64_MAX;
+	if (total > enough_bytes)
+		total = n <= MAX_EXACT_BUFFERS ? pack_all(&p, n, N_HEURISTICS)
+		                               : pack_largest(&p, n);
 	free(p.order);
 	free(p.by_offset);
-	free(p.lives.begin);
-	free(p.lives.end);
+	free(p.live.begin);
+	free(p.live.end);
 	return total;
 }
 

@@ -1,5 +1,5 @@
-/* What fills the arena at its fullest: the entry's frame, and inside the working space of a region
- * the frame of what it calls. */
+/* The contents of the arena at the peak of live bytes: the residents of the entry's frame, and for
+ * the workspace of a region the residents of the called computation's frame. */
 #include "interpret/placement.h"
 
 static void add(sw_arena_peak *peak, sw_resident_kind kind, sw_id id, int64_t bytes)
@@ -8,7 +8,7 @@ static void add(sw_arena_peak *peak, sw_resident_kind kind, sw_id id, int64_t by
 		sw_vec_push(&peak->residents, ((sw_resident){(uint8_t)kind, id, bytes}));
 }
 
-/* Whose frame the working space of a region was laid out for. */
+/* Return the frame that determined the size of the region's workspace. */
 static const sw_frame_plan *largest_called(const struct sw_places *places, const sw_op *op)
 {
 	const sw_frame_plan *largest = &places->frames[op->called[0]];
@@ -21,7 +21,7 @@ static const sw_frame_plan *largest_called(const struct sw_places *places, const
 static void add_frame(sw_arena_peak *peak, const sw_program *program,
                       const struct sw_places *places, const sw_frame_plan *frame)
 {
-	peak->op = frame->fullest != SW_NO_ID ? frame->fullest : peak->op;
+	peak->op = frame->peak_op != SW_NO_ID ? frame->peak_op : peak->op;
 	for (uint32_t i = 0; i < frame->n_residents; i++) {
 		const sw_frame_resident *r = &frame->residents[i];
 		if (r->working && sw_is_region(sw_op_at(program, r->id)))

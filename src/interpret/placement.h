@@ -1,13 +1,15 @@
 /*
- * placement: where each value lies, and what the interpreter goes by.
+ * placement: the places of values, in the form that the interpreter uses.
  *
- * A computation that runs as a whole has a FRAME: its values, its ops' working space and the frames
- * of what it calls, at offsets of its own. The frame of the entry begins behind the constants; that
- * of a called computation is the working space of the op that calls it (the largest, where they are
- * alternatives), so that it is laid out once, wherever it is called from. Two kinds of values lie
- * outside of it: what comes in lies where the caller has it, and what goes out is written where the
- * caller wants it. A loop's body carries: its result i must end up in its input i; so must an
- * output of the entry that is state. Where that can't be, it is copied at the end.
+ * A computation that runs as a whole has a FRAME: its values, the workspace of its ops and the
+ * frames of the computations that they call, each at an offset in the frame. The frame of the entry
+ * computation follows the constants. The frame of a called computation is the workspace of the op
+ * that calls it (the largest frame, if there are several branches), so that it is laid out once for
+ * all its callers. Two kinds of values are stored outside of the frame: an input stays in the
+ * caller's buffer, and a result is written into the buffer that the caller provides. A loop body
+ * carries values from one iteration to the next: its result i must end up in the buffer of its
+ * input i; so must an output of the entry computation that is the new value of state. If a result
+ * cannot be computed there, it is copied back at the end.
  */
 #ifndef SW_INTERPRET_PLACEMENT_H
 #define SW_INTERPRET_PLACEMENT_H
@@ -15,41 +17,42 @@
 #include "interpret/kernel.h"
 
 typedef enum sw_place_kind {
-	SW_PLACE_FRAME,    /* at .. of the frame */
-	SW_PLACE_INPUT,    /* in the buffer of input .. */
-	SW_PLACE_RESULT,   /* in the buffer that the caller has for result .. */
-	SW_PLACE_CONSTANT, /* at .. of the arena, all the time */
+	SW_PLACE_FRAME,    /* at offset `at` of the frame */
+	SW_PLACE_INPUT,    /* in the buffer of input `at` */
+	SW_PLACE_RESULT,   /* in the caller's buffer for result `at` */
+	SW_PLACE_CONSTANT, /* at offset `at` of the arena, for the whole run */
 } sw_place_kind;
 
-typedef struct sw_equivalence_key {
+typedef struct sw_place {
 	sw_place_kind kind;
 	int64_t at;
-	int64_t bytes; /* of one element where it is a splat */
-} sw_equivalence_key;
+	int64_t bytes; /* of one element if the value is a splat */
+} sw_place;
 
-/* Copied at the end of a computation, by way of `stage` (an offset in the frame) if that isn't -1.
- */
-typedef struct sw_homing {
+/* A result that is copied to its final place at the end of a computation; if `staging` is not -1,
+ * by way of a staging buffer at that offset of the frame. */
+typedef struct sw_copy_back {
 	uint32_t result;
-	int64_t stage;
-	sw_equivalence_key to;
-} sw_homing;
+	int64_t staging;
+	sw_place to;
+} sw_copy_back;
 
-/* What fills a frame at the point when most of it is in use. */
+/* A resident of a frame at the program point where its live bytes peak. */
 typedef struct sw_frame_resident {
-	sw_id id; /* value; of working space the op; SW_NO_ID: an output on its way home */
+	sw_id id; /* value; for workspace the op; SW_NO_ID: a staging buffer */
 	bool working;
 	int64_t bytes;
 } sw_frame_resident;
 
 typedef struct sw_frame_plan {
-	bool placed, carries;
+	bool placed, is_loop_body;
 	uint32_t n_inputs;
-	int64_t *over; /* per result: the input whose buffer the caller may give for it, -1: none */
+	/* per result: the input whose buffer the caller may provide for it, -1: none */
+	int64_t *aliased_input;
 	int64_t bytes, live_bytes;
-	sw_homing *homings;
-	uint32_t n_homings;
-	sw_id fullest; /* the op at that point; SW_NO_ID: there is none at all */
+	sw_copy_back *copies_back;
+	uint32_t n_copies_back;
+	sw_id peak_op; /* the op at the peak of live bytes; SW_NO_ID: no ops */
 	sw_frame_resident *residents;
 	uint32_t n_residents;
 } sw_frame_plan;
@@ -60,9 +63,9 @@ typedef struct sw_workspace {
 
 struct sw_places {
 	sw_arena arena;
-	sw_equivalence_key *values; /* per value; those of computations without a frame are zero */
-	sw_workspace *rooms;        /* per op: working space, in its computation's frame */
-	sw_frame_plan *frames;      /* per computation */
+	sw_place *values;         /* per value; zero in computations without a frame */
+	sw_workspace *workspaces; /* per op: workspace, in its computation's frame */
+	sw_frame_plan *frames;    /* per computation */
 	int64_t constant_bytes;
 };
 

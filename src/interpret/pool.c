@@ -1,9 +1,9 @@
-/* Buffers and the pool that keeps them between uses. */
+/* Buffers, and the pool that keeps free ones. */
 #include <stdlib.h>
 
 #include "interpret/guard.h"
 
-/* A buffer as it is allocated: what it can hold may exceed what it holds. */
+/* A buffer as allocated: its capacity may exceed its current bytes. */
 typedef struct sw_owned_buffer {
 	sw_buffer base;
 	size_t capacity;
@@ -23,13 +23,14 @@ static sw_buffer *allocate(size_t bytes, size_t capacity)
 	return &buffer->base;
 }
 
-/* Class c holds buffers of at least class_bytes(c): 64 * 2^(c/4) * (1, 1.25, 1.5, 1.75). */
+/* Class c holds buffers of at least class_bytes(c) bytes: 64 * 2^(c/4) * (1, 1.25, 1.5, 1.75). */
 static size_t class_bytes(int c)
 {
 	return ((size_t)64 << (c / 4)) / 4 * (4 + (size_t)(c % 4));
 }
 
-/* The smallest class that fits; a request near the top of the range has none: SW_POOL_CLASSES. */
+/* Return the smallest class that fits; SW_POOL_CLASSES if the request is too large for any
+ * class. */
 static int class_of_request(size_t bytes)
 {
 	if (bytes <= 64)
@@ -43,8 +44,8 @@ static int class_of_request(size_t bytes)
 	return c;
 }
 
-/* Where the address sanitizer watches, every buffer is exactly as large as it should be, and is not
- * kept. */
+/* In builds with the address sanitizer every buffer is allocated in its exact size and is not
+ * reused. */
 #ifdef SW_ARENA_SEPARATE
 static const bool keeps = false;
 #else

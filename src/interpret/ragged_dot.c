@@ -1,8 +1,9 @@
 /*
- * ragged-dot: a dimension of the left side falls into groups of given sizes, one after the other.
- * Where it is a free dimension each group meets a matrix of its own; where it is contracted each
- * group gives a result of its own; where it is a batch dimension groups change nothing. Done a
- * group at a time, with zeros outside the group; what comes after the last group is zero too.
+ * ragged-dot: a dimension of the left-hand side is divided into consecutive groups of given sizes.
+ * If it is a free dimension, each group is multiplied by a matrix of its own; if it is contracted,
+ * each group gives a result of its own; if it is a batch dimension, groups make no difference. The
+ * kernel multiplies one group at a time, with zeros outside of the group; rows after the last group
+ * are zero too.
  */
 #include <string.h>
 
@@ -14,12 +15,13 @@ typedef struct ragged {
 	sw_tensor lhs, rhs, sizes;
 	int dimension;
 	int64_t groups;
-	/* dimensions of lhs for each of which there is a list of sizes; empty: one list for all */
+	/* dimensions of lhs along which the lists of sizes differ; empty: one list for all */
 	sw_ints prefix;
 	int64_t prefix_list[SW_MAX_RANK];
 } ragged;
 
-/* The dimensions that stand before the ragged one in its list: batch, then those of its kind. */
+/* Find the dimensions that precede the ragged one in its list: batch, then those of its own
+ * kind. */
 static void find_prefix(ragged *r)
 {
 	sw_ints batch = r->attrs->dot.lhs_batch, contracting = r->attrs->dot.lhs_contracting;
@@ -38,7 +40,7 @@ static void find_prefix(ragged *r)
 	r->prefix.n = r->sizes.shape.rank > 1 ? n : 0;
 }
 
-/* Whether the element of lhs at this index lies in the group. */
+/* Return true if the element of lhs at this index is in the group. */
 static bool is_in_group(const ragged *r, const int64_t *index, int64_t group)
 {
 	int64_t list = 0, begin = 0;
@@ -70,19 +72,19 @@ static sw_status take_group(sw_interpreter *it, const ragged *r, int64_t group, 
 	return SW_OK;
 }
 
-/* The right side of one group: rhs without its group dimension, and the numbers of the other
- * dimensions then. */
+/* The right-hand side of one group: rhs without its group dimension, and the renumbered remaining
+ * dimensions. */
 typedef struct group_side {
 	sw_tensor tensor;
 	sw_attrs attrs;
 	int64_t dims[SW_MAX_RANK], batch[SW_MAX_RANK], contracting[SW_MAX_RANK];
 } group_side;
 
-static sw_ints without(sw_ints list, int64_t dimension, int64_t *room)
+static sw_ints without(sw_ints list, int64_t dimension, int64_t *storage)
 {
 	for (int32_t i = 0; i < list.n; i++)
-		room[i] = list.v[i] - (list.v[i] > dimension);
-	return (sw_ints){list.n, room};
+		storage[i] = list.v[i] - (list.v[i] > dimension);
+	return (sw_ints){list.n, storage};
 }
 
 static sw_status take_side(sw_interpreter *it, const ragged *r, int64_t group, group_side *side,
@@ -116,7 +118,7 @@ static sw_status take_side(sw_interpreter *it, const ragged *r, int64_t group, g
 	return status;
 }
 
-/* The product of one group, of the given shape. */
+/* Compute the product of one group, of the given shape. */
 static sw_status multiply_group(sw_interpreter *it, const ragged *r, int64_t group, sw_shape shape,
                                 sw_tensor *out, sw_error *err)
 {
@@ -132,22 +134,23 @@ static sw_status multiply_group(sw_interpreter *it, const ragged *r, int64_t gro
 	return status;
 }
 
-/* Groups are summed into one result, or lie one behind the other in it. */
-static sw_status multiply_groups(sw_call *call, const ragged *r, bool apart, sw_tensor total,
+/* Add the products of all groups into one result, or store them one after the other in it
+ * (separate). */
+static sw_status multiply_groups(sw_call *call, const ragged *r, bool separate, sw_tensor total,
                                  sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
 	sw_shape shape = total.shape;
 	sw_binary_fn *add = sw_find_binary(SW_OP_ADD, shape.type);
-	shape.rank -= apart;
-	shape.dims += apart;
+	shape.rank -= separate;
+	shape.dims += separate;
 	int64_t n = sw_shape_elements(shape);
 	sw_status status = SW_OK;
 	memset(sw_tensor_data(total), 0, total.buffer->bytes);
 	for (int64_t g = 0; status == SW_OK && g < r->groups; g++) {
 		sw_tensor part = {0};
 		char *to = (char *)sw_tensor_data(total) +
-		           (apart ? g * n * sw_type_bytes(shape.type) : 0);
+		           (separate ? g * n * sw_type_bytes(shape.type) : 0);
 		status = multiply_group(it, r, g, shape, &part, err);
 		if (status == SW_OK)
 			add(n, to, 1, sw_tensor_data(part), 1, to);
@@ -156,7 +159,7 @@ static sw_status multiply_groups(sw_call *call, const ragged *r, bool apart, sw_
 	return status;
 }
 
-/* The total, and of a group: both sides, their product and its place. */
+/* Count the total, and for one group: both sides, their product and its result. */
 int64_t sw_workspace_ragged_dot(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	(void)plan;
@@ -165,10 +168,11 @@ int64_t sw_workspace_ragged_dot(const sw_program *program, const sw_op *op, cons
 		 shape = sw_value_shape(program, op->first_result);
 	sw_type type = sw_type_to_multiply_in(shape.type);
 	int64_t n[3] = {sw_shape_elements(lhs), sw_shape_elements(rhs), sw_shape_elements(shape)};
-	int64_t room = sw_workspace_of_dot(n[0], n[1], n[2], type);
-	room = sw_workspace_add(room, sw_workspace_add(sw_workspace_of(lhs), sw_workspace_of(rhs)));
-	return sw_workspace_add(
-		room, sw_workspace_add(sw_workspace_elements(n[2], type), sw_workspace_of(shape)));
+	int64_t workspace = sw_workspace_of_dot(n[0], n[1], n[2], type);
+	workspace = sw_workspace_add(workspace,
+	                             sw_workspace_add(sw_workspace_of(lhs), sw_workspace_of(rhs)));
+	return sw_workspace_add(workspace, sw_workspace_add(sw_workspace_elements(n[2], type),
+	                                                    sw_workspace_of(shape)));
 }
 
 sw_status sw_kernel_ragged_dot(sw_call *call, sw_error *err)

@@ -1,7 +1,7 @@
 /*
- * reduce. A known operation on one array runs through typed loops over accumulators (f64 for f32,
- * f32 for bf16 and f16); anything else (arg-max, ...) runs its computation once per reduced index,
- * on all results at a time.
+ * reduce: a monoid (add, max, ...) on one array runs in typed loops over accumulators (f64 for f32,
+ * f32 for bf16 and f16). Any other computation (arg-max, ...) runs once per reduced index, on all
+ * results at a time.
  */
 #include "interpret/vector.h"
 
@@ -38,7 +38,8 @@ bool sw_prepare_reduce(const sw_program *program, const sw_op *op, sw_plan_op *p
 	return true;
 }
 
-/* The input as a nest of loops: dst are strides of the accumulators, 0 along what is reduced. */
+/* Describe the input as a nest of loops: dst are the strides of the accumulators, 0 along reduced
+ * dimensions. */
 static void describe(sw_shape shape, sw_ints dims, sw_strided *s)
 {
 	sw_dense_strides(shape, s->src);
@@ -80,7 +81,7 @@ static void accumulate(const sw_strided *s, const sw_reduce_loops *f, size_t ele
 	}
 }
 
-static sw_status reduce_known(sw_call *call, sw_error *err)
+static sw_status reduce_monoid(sw_call *call, sw_error *err)
 {
 	const sw_reduce_loops *f = call->plan->impl.reduce;
 	sw_interpreter *it = call->interpreter;
@@ -102,7 +103,8 @@ static sw_status reduce_known(sw_call *call, sw_error *err)
 	return SW_OK;
 }
 
-/* A run is what one accumulator, or a row of them, takes at once. */
+/* A run is the sequence of elements that one accumulator, or a row of accumulators, takes at
+ * once. */
 sw_loops sw_loops_reduce(const sw_program *program, const sw_op *op)
 {
 	sw_strided s = {0};
@@ -110,15 +112,15 @@ sw_loops sw_loops_reduce(const sw_program *program, const sw_op *op)
 	describe(sw_value_shape(program, op->operands[0]), op->attrs->dims.dims, &s);
 	for (int d = 0; d < s.rank - 1; d++)
 		taken.rows *= (double)s.dims[d];
-	/* partial sums that are brought together */
+	/* partial sums are merged */
 	taken.calls = s.dst[s.rank - 1] ? 0 : taken.rows;
 	return taken;
 }
 
 /* ---- any computation -------------------------------------------------------------------- */
 
-/* Operand i with the reduced dimensions in front; *n is how many elements they hold, *lanes the
- * others. */
+/* Transpose operand i so that the reduced dimensions come first. *n is the number of their
+ * elements, *lanes that of the others. */
 static sw_status reduced_first(sw_call *call, uint32_t operand, int64_t *n, int64_t *lanes,
                                sw_tensor *out, sw_error *err)
 {
@@ -138,7 +140,7 @@ static sw_status reduced_first(sw_call *call, uint32_t operand, int64_t *n, int6
 	return sw_transpose_tensor(call->interpreter, call->in[operand], order, out, dims, err);
 }
 
-/* in[0 .. k) are the accumulators, in[k .. 2k) row r of each array. */
+/* in[0 .. k) are the accumulators, in[k .. 2k) is row r of each array. */
 static sw_status fold_rows(sw_call *call, uint32_t k, int64_t n, int64_t lanes,
                            const sw_tensor *arrays, sw_tensor *in, sw_error *err)
 {
@@ -195,27 +197,27 @@ static sw_status reduce_any(sw_call *call, sw_error *err)
 	return status;
 }
 
-/* The arrays with what is reduced in front, a row of each, what the computation wants, and the
- * results if they are splats. */
+/* Count the transposed arrays, a row of each, the workspace of the computation, and the results in
+ * case they are splats. */
 int64_t sw_workspace_reduce(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	sw_shape shape = sw_value_shape(program, op->first_result);
-	int64_t lanes = sw_shape_elements(shape), bytes, room;
+	int64_t lanes = sw_shape_elements(shape), bytes, workspace;
 	if (plan->impl.reduce)
 		return sw_mul_i64(lanes, (int64_t)plan->impl.reduce->accumulator_bytes, &bytes)
 		               ? sw_workspace_elements(bytes, SW_U8)
 		               : INT64_MAX;
-	room = sw_workspace_lanes(program, op->called[0], lanes);
+	workspace = sw_workspace_lanes(program, op->called[0], lanes);
 	for (uint32_t i = 0; i < op->n_operands / 2; i++) {
 		sw_shape array = sw_value_shape(program, op->operands[i]);
-		room = sw_workspace_add(room, sw_workspace_of(array));
-		room = sw_workspace_add(room, sw_workspace_elements(lanes, array.type));
-		room = sw_workspace_add(room, sw_workspace_elements(lanes, array.type));
+		workspace = sw_workspace_add(workspace, sw_workspace_of(array));
+		workspace = sw_workspace_add(workspace, sw_workspace_elements(lanes, array.type));
+		workspace = sw_workspace_add(workspace, sw_workspace_elements(lanes, array.type));
 	}
-	return room;
+	return workspace;
 }
 
 sw_status sw_kernel_reduce(sw_call *call, sw_error *err)
 {
-	return call->plan->impl.reduce ? reduce_known(call, err) : reduce_any(call, err);
+	return call->plan->impl.reduce ? reduce_monoid(call, err) : reduce_any(call, err);
 }

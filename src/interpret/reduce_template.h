@@ -1,11 +1,12 @@
 /*
- * Inner loops of reductions by a known operation, for one type: included by reduce.c through
- * templates.h. run: one accumulator takes n neighbours; rows: n accumulators take one element each.
+ * Inner loops of reductions by a monoid (add, max, ...), for one type: included by reduce.c through
+ * templates.h. In `run` one accumulator takes n contiguous elements; in `rows` n accumulators take
+ * one element each.
  */
 
 #if REAL && !DOUBLE
-/* Sixteen partial sums over at most 512 elements, then their sum in ACC: short chains of roundings,
- * the same on every machine. */
+/* Blocks of at most 512 elements are summed into sixteen partial sums, which are then added in ACC.
+ * This keeps the chains of roundings short and gives the same result on every machine. */
 CLONES static void FN(sum_run)(int64_t n, const void *in, void *acc)
 {
 	enum { LANES = 16, BLOCK = 512 };
@@ -57,7 +58,8 @@ CLONES static void FN(sum_run)(int64_t n, const void *in, void *acc)
 			r[i] = (ACC)(expression);                                                  \
 		}                                                                                  \
 	}
-/* Several partial results, so that the processor need not wait for each step. */
+/* Several partial results are accumulated side by side, so that the processor does not wait for
+ * each step. */
 #define RUN(name)                                                                                  \
 	CLONES static void FN(name)(int64_t n, const void *in, void *acc)                          \
 	{                                                                                          \

@@ -1,12 +1,12 @@
 /*
  * rng-bit-generator as XLA computes it on CPU (compared with JAX 0.12): threefry2x32-20 and
  * philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) with a state
- * of u64[2] = {key, counter}; rng_default is philox there. Other states are refused. Each
- * rng-get-and-update-state counts for itself, from where XLA begins.
+ * of u64[2] = {key, counter}; rng_default is philox there. Other states are rejected. Each
+ * rng-get-and-update-state op has its own counter, which starts where XLA's does.
  *
- * The numbers of `rng` XLA does not define. Here element e of the op named n in its k-th execution
- * of s elements is made of the philox block with key hash(n) and counter k s + e: whoever holds a
- * part of the elements can draw that part.
+ * XLA does not define the numbers of `rng`. Here element e of the op named n, in its k-th execution
+ * of s elements, is made of the philox block with key hash(n) and counter k s + e: a device that
+ * holds a part of the elements can draw that part.
  */
 #include <math.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static void threefry(uint64_t key, uint64_t counter, uint32_t x[2])
 	}
 }
 
-/* The upper half of the 128-bit counter is the key again; `index` carries into it. */
+/* The upper half of the 128-bit counter is the key again; adding `index` carries into it. */
 static void philox(uint64_t key, uint64_t counter, uint64_t index, uint32_t x[4])
 {
 	uint64_t low = counter + index, high = key + (low < counter);
@@ -55,14 +55,14 @@ static void philox(uint64_t key, uint64_t counter, uint64_t index, uint32_t x[4]
 	}
 }
 
-/* Stores the low bytes of a number as element e; 64-bit elements take two words. */
+/* Store the low bytes of a number as element e; 64-bit elements take two words. */
 static void store(void *out, size_t bytes, int64_t e, uint64_t bits)
 {
 	/* little-endian, as everywhere here */
 	memcpy((char *)out + (size_t)e * bytes, &bits, bytes);
 }
 
-/* Returns how far the counter moves. */
+/* Return by how much the counter advances. */
 static uint64_t draw_philox(uint64_t key, uint64_t counter, size_t bytes, int64_t n, void *out)
 {
 	const int64_t per_draw = bytes == 8 ? 2 : 4;
@@ -77,8 +77,8 @@ static uint64_t draw_philox(uint64_t key, uint64_t counter, size_t bytes, int64_
 	return draws;
 }
 
-/* Each draw gives two words, which become neighbours along one dimension: the first of even size,
- * or else the largest, padded. */
+/* Each draw gives two words, which become neighbours along one dimension: the first one of even
+ * size, or otherwise the largest one, padded. */
 static int split_dimension(sw_shape shape)
 {
 	int largest = 0;
@@ -127,7 +127,7 @@ static bool is_named(const sw_op *op, const char *name)
 bool sw_prepare_rng_bits(const sw_program *program, const sw_op *op, sw_plan_op *plan)
 {
 	sw_shape state = sw_value_shape(program, op->operands[0]);
-	plan->refused = "its algorithm or its state is not known here";
+	plan->refused = "its algorithm or its state is not supported";
 	if (state.type != SW_U64 || sw_shape_elements(state) != 2 || op->n_results != 2)
 		return false;
 	sw_type_kind kind = sw_type_kind_of(sw_value_shape(program, op->first_result + 1).type);
@@ -174,15 +174,14 @@ bool sw_prepare_rng(const sw_program *program, const sw_op *op, sw_plan_op *plan
 	return uniform && (kind == SW_KIND_SIGNED || kind == SW_KIND_UNSIGNED);
 }
 
-/* In [0, 1), with the digits that the type has. */
+/* Return a number in [0, 1) with as many digits as the type has. */
 static double unit(sw_type type, uint64_t bits)
 {
 	int digits = sw_float_mantissa_bits(type);
 	return ldexp((double)(bits >> (64 - digits)), -digits);
 }
 
-/* low + random mod (high - low), which wraps as integers do; low if there is nothing between them.
- */
+/* Return low + random mod (high - low), which wraps as integers do; low if the range is empty. */
 static uint64_t draw_integer(uint64_t low, uint64_t high, uint64_t bits)
 {
 	return high > low || (int64_t)high > (int64_t)low ? low + bits % (high - low) : low;

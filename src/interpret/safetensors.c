@@ -1,7 +1,7 @@
 /*
- * safetensors: 8 bytes of length, a JSON header, then the bytes of all tensors. What is read is not
- * trusted: every offset, size and overlap is checked, and the parts must cover the data exactly, as
- * the format demands.
+ * safetensors: 8 bytes of length, a JSON header, then the bytes of all tensors. A file is not
+ * trusted: every offset, size and overlap is checked, and the tensors must cover the data exactly,
+ * as the format demands.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static sw_status read_shape(const json_t *entry, const char *name, sw_arena *are
 	if (status != SW_OK)
 		return status;
 	if (!find_type(type, &shape->type))
-		return sw_fail(err, SW_ERR_INPUT, "tensor '%s': type %s is not known here", name,
+		return sw_fail(err, SW_ERR_INPUT, "tensor '%s': type %s is not supported", name,
 		               type);
 	if (json_array_size(list) > SW_MAX_RANK)
 		return bad(err, name, "too many dimensions");
@@ -190,8 +190,9 @@ static sw_status parse(const char *data, size_t length, sw_tensor_file *file, sw
 	uint64_t header_bytes = 0;
 	json_t *header;
 	if (length < 8)
-		return sw_fail(err, SW_ERR_INPUT,
-		               "not a safetensors file: it is shorter than its first number");
+		return sw_fail(
+			err, SW_ERR_INPUT,
+			"not a safetensors file: it is shorter than the length of its header");
 	for (int i = 7; i >= 0; i--)
 		header_bytes = header_bytes << 8 | (uint8_t)data[i];
 	if (header_bytes > length - 8)

@@ -1,5 +1,5 @@
-/* scaled-dot: each operand times its scale, of which one element holds for a block of the operand;
- * then a dot. */
+/* scaled-dot: multiply each operand by its scale, one element of which applies to a block of the
+ * operand, then compute a dot. */
 #include "interpret/kernel.h"
 #include "interpret/multiply.h"
 
@@ -14,7 +14,8 @@ bool sw_prepare_scaled_dot(const sw_program *program, const sw_op *op, sw_plan_o
 	return true;
 }
 
-/* Element e of x counts its scale along dimensions of which each is a multiple of the scale's. */
+/* Return the index of the scale of element e of x; each dimension of x is a multiple of the
+ * scale's. */
 static int64_t scale_of(sw_shape x, sw_shape scale, int64_t e)
 {
 	int64_t at = 0, stride = 1;
@@ -56,16 +57,16 @@ int64_t sw_workspace_scaled_dot(const sw_program *program, const sw_op *op, cons
 	(void)plan;
 	sw_shape shape = sw_value_shape(program, op->first_result);
 	sw_type type = sw_type_to_multiply_in(shape.type);
-	int64_t n[2] = {0}, room = sw_workspace_of(shape);
+	int64_t n[2] = {0}, workspace = sw_workspace_of(shape);
 	for (uint32_t i = 0; i < op->n_operands; i++) {
 		n[i & 1] = SW_MAX(n[i & 1],
 		                  sw_shape_elements(sw_value_shape(program, op->operands[i])));
-		room = sw_workspace_add(room, sw_workspace_elements(n[i & 1], type));
+		workspace = sw_workspace_add(workspace, sw_workspace_elements(n[i & 1], type));
 	}
-	room = sw_workspace_add(room,
-	                        sw_workspace_of_dot(n[0], n[1], sw_shape_elements(shape), type));
-	return sw_workspace_add(room, sw_workspace_add(sw_workspace_elements(n[0], type),
-	                                               sw_workspace_elements(n[1], type)));
+	workspace = sw_workspace_add(
+		workspace, sw_workspace_of_dot(n[0], n[1], sw_shape_elements(shape), type));
+	return sw_workspace_add(workspace, sw_workspace_add(sw_workspace_elements(n[0], type),
+	                                                    sw_workspace_elements(n[1], type)));
 }
 
 sw_status sw_kernel_scaled_dot(sw_call *call, sw_error *err)

@@ -1,11 +1,11 @@
-/* scan: a computation runs over the slices of its inputs along one dimension and carries values
- * from one to the next. */
+/* scan: run a computation over the slices of its inputs along one dimension; the carried values go
+ * from one slice to the next. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "interpret/kernel.h"
 
-/* Copies slice `at` of `whole` to or from the dense `slice`, along dimension d of the whole. */
+/* Copy slice `at` of `whole` to or from the dense `slice`, along dimension d of the whole. */
 static void copy_slice(sw_tensor whole, int64_t d, int64_t at, void *slice, bool to_slice)
 {
 	int64_t outer = 1, inner = sw_type_bytes(whole.shape.type), n = whole.shape.dims[d];
@@ -20,9 +20,9 @@ static void copy_slice(sw_tensor whole, int64_t d, int64_t at, void *slice, bool
 	}
 }
 
-/* Slices of the inputs, then what is carried, become the computation's parameters. */
-static sw_status hand_over(sw_call *call, uint32_t n_inputs, int64_t at, sw_tensor *carried,
-                           sw_error *err)
+/* Set the computation's parameters: the slices of the inputs, then the carried values. */
+static sw_status set_parameters(sw_call *call, uint32_t n_inputs, int64_t at, sw_tensor *carried,
+                                sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
 	const sw_plan *plan = &it->plans[call->op->called[0]];
@@ -42,12 +42,13 @@ static sw_status hand_over(sw_call *call, uint32_t n_inputs, int64_t at, sw_tens
 	return status;
 }
 
-/* results: the slices of this step, then what is carried on, straight into `carried`. */
+/* results: the slices of this step, then the carried values, which are written directly into
+ * `carried`. */
 static sw_status step(sw_call *call, uint32_t n_inputs, uint32_t n_slices, int64_t at,
                       sw_tensor *results, sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
-	sw_status status = hand_over(call, n_inputs, at, results + n_slices, err);
+	sw_status status = set_parameters(call, n_inputs, at, results + n_slices, err);
 	if (status == SW_OK)
 		status = sw_interpret_applied(it, call->op->called[0], results, err);
 	for (uint32_t i = 0; status == SW_OK && i < n_slices; i++) {
@@ -60,7 +61,7 @@ static sw_status step(sw_call *call, uint32_t n_inputs, uint32_t n_slices, int64
 	return status;
 }
 
-/* The computation keeps its parameters where it keeps its other values. */
+/* The computation keeps its parameters in the workspace, as it does its other values. */
 int64_t sw_workspace_scan(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	(void)plan;

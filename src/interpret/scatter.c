@@ -1,7 +1,7 @@
 /*
- * scatter: combines windows of updates into the input, in the order of the index vectors. A window
- * that is not wholly inside is dropped. A known operation, or plain overwriting, runs typed loops;
- * any other computation runs on a window at a time.
+ * scatter: combine windows of updates into the input, in the order of the index vectors. A window
+ * that is not completely inside is dropped. A monoid, or plain overwriting, runs in typed loops;
+ * any other computation runs on one window at a time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +26,8 @@ static bool is_inside(const sw_windows *w, sw_shape shape, const int64_t *start)
 	return true;
 }
 
-/* The window in rows that are contiguous on both sides (of one element at worst): outer loops, then
- * a run. */
+/* Split the window into outer loops and a run of elements that is contiguous on both sides (at
+ * worst one element). Return the length of the run. */
 static int64_t split_run(sw_strided *window)
 {
 	sw_strided_simplify(window);
@@ -58,7 +58,7 @@ static void put_window(const sw_strided *rows, int64_t run, size_t bytes, sw_bin
 	} while (sw_next_index(rows->rank, rows->dims, index));
 }
 
-static void scatter_known(sw_call *call, sw_windows *w)
+static void scatter_monoid(sw_call *call, sw_windows *w)
 {
 	sw_tensor indices = call->in[1], updates = call->in[2];
 	sw_strided rows = w->window;
@@ -78,7 +78,7 @@ static void scatter_known(sw_call *call, sw_windows *w)
 	} while (sw_next_index(w->batch_rank, w->batch_dims, batch));
 }
 
-/* Copies between a window of x (at `at`) and a dense run of elements. */
+/* Copy between a window of x (at `at`) and a dense run of elements. */
 static void move_window(const sw_windows *w, const int64_t *window_strides, size_t bytes, void *x,
                         int64_t at, void *dense, bool reading)
 {
@@ -94,8 +94,8 @@ static void move_window(const sw_windows *w, const int64_t *window_strides, size
 	sw_strided_copy(&s, bytes, reading ? dense : place, reading ? place : dense);
 }
 
-/* lanes[0 .. k): the windows of the inputs; lanes[k .. 2k): the updates; results go back into the
- * outputs. */
+/* lanes[0 .. k) are the windows of the inputs, lanes[k .. 2k) the updates; the results are written
+ * back into the outputs. */
 static sw_status combine_windows(sw_call *call, const sw_windows *w, uint32_t k, int64_t n,
                                  int64_t to, int64_t from, sw_tensor *lanes, sw_error *err)
 {
@@ -151,8 +151,7 @@ static bool overwrites(const sw_program *program, const sw_op *op)
 	return op->n_results == 1 && sw_computation_returns_parameter(program, op->called[0], 1);
 }
 
-/* A window of each operand, of each update and of each result, beside what the computation wants.
- */
+/* Count a window of each operand, update and result, and the workspace of the computation. */
 int64_t sw_workspace_scatter(const sw_program *program, const sw_op *op, const sw_plan_op *plan)
 {
 	uint32_t k = op->n_results;
@@ -165,12 +164,13 @@ int64_t sw_workspace_scatter(const sw_program *program, const sw_op *op, const s
 	int64_t n = 1;
 	for (int d = 0; d < w.window.rank; d++)
 		n *= w.window.dims[d];
-	int64_t room = sw_workspace_lanes(program, op->called[0], n);
+	int64_t workspace = sw_workspace_lanes(program, op->called[0], n);
 	for (uint32_t i = 0; i < 3 * k; i++)
-		room = sw_workspace_add(
-			room, sw_workspace_elements(
-				      n, sw_value_shape(program, op->first_result + i % k).type));
-	return room;
+		workspace = sw_workspace_add(
+			workspace,
+			sw_workspace_elements(
+				n, sw_value_shape(program, op->first_result + i % k).type));
+	return workspace;
 }
 
 sw_status sw_kernel_scatter(sw_call *call, sw_error *err)
@@ -185,7 +185,7 @@ sw_status sw_kernel_scatter(sw_call *call, sw_error *err)
 	sw_windows_init(&w, &call->op->attrs->index, call->shapes[0], call->in[k].shape,
 	                call->in[k + 1].shape, NULL);
 	if (call->plan->impl.binary || overwrites(call->program, call->op))
-		scatter_known(call, &w);
+		scatter_monoid(call, &w);
 	else
 		status = scatter_any(call, &w, k, err);
 	return status;

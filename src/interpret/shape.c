@@ -1,22 +1,21 @@
-/* Ops that move elements and compute nothing, where each result element has one place it comes
- * from. */
+/* Ops that move elements without computing: each result element is read from one position. */
 #include <string.h>
 
 #include "interpret/kernel.h"
 
-sw_status sw_kernel_share(sw_call *call, sw_error *err)
+sw_status sw_kernel_forward(sw_call *call, sw_error *err)
 {
 	(void)err;
 	for (uint32_t i = 0; i < call->op->n_results; i++)
-		sw_result_share(call, i, i);
+		sw_result_forward(call, i, i);
 	return SW_OK;
 }
 
-/* A new dense result whose element at index i is read at base + sum i*strides of operand 0. */
+/* Make a new dense result whose element at index i is read at base + sum i*strides of operand 0. */
 static sw_status read_strided(sw_call *call, int64_t base, const int64_t *strides, sw_error *err)
 {
-	if (!sw_stride_of(call->in[0])) { /* one element, wherever it goes */
-		sw_result_share(call, 0, 0);
+	if (!sw_stride_of(call->in[0])) { /* a splat stays a splat */
+		sw_result_forward(call, 0, 0);
 		return SW_OK;
 	}
 	sw_status status = sw_result_new(call, 0, err);
@@ -56,7 +55,7 @@ sw_status sw_kernel_transpose(sw_call *call, sw_error *err)
 	sw_shape from = call->in[0].shape;
 	sw_dense_strides(from, dense);
 	if (sw_transpose_is_view(call->program, call->op)) {
-		sw_result_share(call, 0, 0);
+		sw_result_forward(call, 0, 0);
 		return SW_OK;
 	}
 	for (int d = 0; d < from.rank; d++)
@@ -90,7 +89,7 @@ sw_status sw_kernel_reverse(sw_call *call, sw_error *err)
 	return read_strided(call, base, strides, err);
 }
 
-/* Starts are clamped, so that the window of `sizes` lies inside `shape`. */
+/* Clamp the start indices so that the window of `sizes` is inside `shape`; return its offset. */
 static int64_t clamped_base(const sw_call *call, uint32_t first, sw_shape shape,
                             const int64_t *sizes, const int64_t *strides)
 {
@@ -133,7 +132,7 @@ sw_status sw_kernel_dynamic_update_slice(sw_call *call, sw_error *err)
 	return SW_OK;
 }
 
-/* Writes x into the result at offset `at` of dimension `along`. */
+/* Write x into the result at offset `at` of dimension `along`. */
 static void put_along(sw_tensor out, sw_tensor x, int64_t along, int64_t at)
 {
 	int64_t to[SW_MAX_RANK], from[SW_MAX_RANK];
@@ -161,8 +160,8 @@ sw_status sw_kernel_concatenate(sw_call *call, sw_error *err)
 	return status;
 }
 
-/* Of the input's indices along one dimension, those that land inside the result: low + i * step in
- * [0, size). */
+/* Find the range of the input's indices along one dimension whose elements fall inside the result:
+ * low + i * step in [0, size). */
 static void landing_range(int64_t low, int64_t step, int64_t n, int64_t size, int64_t *begin,
                           int64_t *end)
 {
@@ -217,7 +216,7 @@ int64_t sw_workspace_iota(const sw_program *program, const sw_op *op, const sw_p
 	                        sw_workspace_elements(n, shape.type));
 }
 
-/* The numbers 0 .. n - 1 once, converted, then broadcast. */
+/* The numbers 0 .. n - 1 are made once, converted, then broadcast. */
 sw_status sw_kernel_iota(sw_call *call, sw_error *err)
 {
 	sw_shape shape = call->shapes[0];
@@ -276,8 +275,8 @@ sw_status sw_kernel_dimension_size(sw_call *call, sw_error *err)
 
 /* ---- sizes known only at run time ------------------------------------------------------- */
 
-/* Tensors are as large as they are declared: a size that is set must be the declared one. A
- * constant is looked at before anything runs, other numbers when they are there. */
+/* Tensors have their declared size: a size that is set must equal it. A constant size is checked
+ * before anything runs, other sizes when they are computed. */
 bool sw_find_constant(const sw_program *program, sw_id value, int64_t *number)
 {
 	const sw_op *op = sw_op_at(program, program->values.data[value].op);
@@ -305,7 +304,7 @@ static sw_status expect_size(sw_call *call, uint32_t operand, int64_t size, sw_e
 	if (found == size)
 		return SW_OK;
 	return sw_fail_at(err, SW_ERR_INPUT, call->program->source, call->op->line, 0,
-	                  "'%s': a size of %lld, not %lld: the interpreter does not compute %s",
+	                  "'%s': a size of %lld, not %lld: the interpreter does not support %s",
 	                  call->op->name, (long long)found, (long long)size, smaller);
 }
 
@@ -321,7 +320,7 @@ sw_status sw_kernel_set_dimension_size(sw_call *call, sw_error *err)
 	sw_status status =
 		expect_size(call, 1, call->in[0].shape.dims[call->op->attrs->dims.dims.v[0]], err);
 	if (status == SW_OK)
-		sw_result_share(call, 0, 0);
+		sw_result_forward(call, 0, 0);
 	return status;
 }
 
@@ -342,7 +341,7 @@ sw_status sw_kernel_dynamic_reshape(sw_call *call, sw_error *err)
 	for (uint32_t i = 1; status == SW_OK && i < call->op->n_operands; i++)
 		status = expect_size(call, i, call->shapes[0].dims[i - 1], err);
 	if (status == SW_OK)
-		sw_result_share(call, 0, 0);
+		sw_result_forward(call, 0, 0);
 	return status;
 }
 

@@ -1,7 +1,7 @@
 /*
- * sort and topk. Rows are sorted by index: a merge sort, hence stable, then every operand is read
- * in the new order. A comparator that is a single comparison of one pair of parameters calls that
- * comparison; any other elementwise comparator runs as a computation, one pair at a time.
+ * sort and topk. Rows are sorted by index with a merge sort, which is stable; then every operand is
+ * read in the new order. A comparator that is a single comparison of one pair of parameters calls
+ * that comparison; any other elementwise comparator runs as a computation, one pair at a time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +12,12 @@ typedef struct sorter {
 	sw_call *call;
 	sw_error *err;
 	sw_status status;
-	uint32_t k; /* operands */
+	uint32_t k; /* number of operands */
 	int64_t base, stride;
-	/* a single comparison of operand `key`, or NULL */
+	/* the comparison of operand `key` if the comparator is a single one, or NULL */
 	sw_binary_fn *compare;
 	uint32_t key;
-	bool swapped;    /* it compares (second, first) */
+	bool swapped;    /* the comparator compares (second, first) */
 	sw_tensor *pair; /* single elements: 2 per operand */
 } sorter;
 
@@ -81,7 +81,7 @@ static bool comes_before(sorter *s, int64_t i, int64_t j)
 
 /* ---- sorting ---------------------------------------------------------------------------- */
 
-/* Sorts order[0 .. n) with the help of other[0 .. n). */
+/* Sort order[0 .. n) using other[0 .. n) as scratch memory. */
 static void merge_sort(sorter *s, int64_t *order, int64_t *other, int64_t n)
 {
 	for (int64_t width = 1; width < n; width *= 2) {
@@ -108,7 +108,8 @@ static void put_in_order(const sorter *s, uint32_t operand, const int64_t *order
 		       element(s, operand, order[i]), bytes);
 }
 
-/* Every row along `dimension`: rows start at all offsets whose index there is 0. */
+/* Sort every row along `dimension`. A row starts at each offset whose index in that dimension is
+ * 0. */
 static void sort_rows(sorter *s, sw_shape shape, int64_t dimension, int64_t *order)
 {
 	int64_t n = shape.dims[dimension], inner = 1, outer = 1;
@@ -142,11 +143,11 @@ int64_t sw_workspace_sort(const sw_program *program, const sw_op *op, const sw_p
 	(void)plan;
 	int64_t n = sw_value_shape(program, op->first_result).dims[op->attrs->sort.dimension],
 		twice;
-	int64_t room = sw_workspace_lanes(program, op->called[0], 1);
+	int64_t workspace = sw_workspace_lanes(program, op->called[0], 1);
 	for (uint32_t i = 0; i < op->n_operands; i++)
-		room = sw_workspace_add(room, 2 * SW_ALIGNMENT);
+		workspace = sw_workspace_add(workspace, 2 * SW_ALIGNMENT);
 	return sw_mul_i64(n, 2, &twice)
-	               ? sw_workspace_add(room, sw_workspace_elements(twice, SW_S64))
+	               ? sw_workspace_add(workspace, sw_workspace_elements(twice, SW_S64))
 	               : INT64_MAX;
 }
 
@@ -191,7 +192,7 @@ int64_t sw_workspace_topk(const sw_program *program, const sw_op *op, const sw_p
 	               : INT64_MAX;
 }
 
-/* The k first of each row in the total order, ties by index: values and s32 positions. */
+/* Return the first k of each row in the total order, ties by index: values and s32 positions. */
 sw_status sw_kernel_topk(sw_call *call, sw_error *err)
 {
 	sorter s = {

@@ -1,8 +1,8 @@
 /*
- * stochastic-convert: rounds up in magnitude with the probability that the rest is of the step, by
- * comparing the rest with a random number of 0 .. 2^bits - 1. Integers (as in XLA's decomposition,
- * compared with JAX 0.12): the step is 1, what lies outside is cut, NaN is 0. Floats: the step is
- * to the neighbour in the result's type.
+ * stochastic-convert: round up in magnitude with a probability equal to the remainder divided by
+ * the step, by comparing the remainder with a random number of 0 .. 2^bits - 1. For integers (as in
+ * XLA's decomposition, compared with JAX 0.12) the step is 1, values out of range are clamped, and
+ * NaN gives 0. For floats the step is the distance to the next value of the result's type.
  */
 #include <math.h>
 #include <string.h>
@@ -10,15 +10,15 @@
 #include "interpret/kernel.h"
 #include "program/number.h"
 
-/* A magnitude between two neighbours of the type: the lower one's code, and how far it is to the
- * next. */
-static double find_rest(sw_type type, double magnitude, uint64_t *code)
+/* The magnitude is between two neighbouring values of the type. Return its distance from the lower
+ * one as a fraction of their difference, and the lower one's bits in *code. */
+static double find_remainder(sw_type type, double magnitude, uint64_t *code)
 {
-	double low, high, rest;
+	double low, high, remainder;
 	*code = 0;
 	sw_element_set(type, code, 0, magnitude);
 	low = sw_element_get(type, code, 0);
-	if (!(low <= magnitude)) { /* rounded up, perhaps beyond the largest number */
+	if (!(low <= magnitude)) { /* it was rounded up, perhaps beyond the largest number */
 		--*code;
 		low = sw_element_get(type, code, 0);
 	}
@@ -26,13 +26,13 @@ static double find_rest(sw_type type, double magnitude, uint64_t *code)
 	high = sw_element_get(type, &next, 0);
 	if (!isfinite(high))
 		high = 2 * low - sw_element_get(type, &before, 0);
-	rest = (magnitude - low) / (high - low);
-	return rest;
+	remainder = (magnitude - low) / (high - low);
+	return remainder;
 }
 
-static bool rounds_up(double rest, uint64_t random, int random_bits)
+static bool rounds_up(double remainder, uint64_t random, int random_bits)
 {
-	return (double)random < ldexp(rest, random_bits);
+	return (double)random < ldexp(remainder, random_bits);
 }
 
 static void round_to_float(sw_type type, double x, uint64_t random, int random_bits, void *out)
@@ -42,7 +42,8 @@ static void round_to_float(sw_type type, double x, uint64_t random, int random_b
 		sw_element_set(type, out, 0, x);
 		return;
 	}
-	code = rounds_up(find_rest(type, fabs(x), &code), random, random_bits) ? code + 1 : code;
+	code = rounds_up(find_remainder(type, fabs(x), &code), random, random_bits) ? code + 1
+	                                                                            : code;
 	if (signbit(x)) {
 		sw_element_set(type, out, 0, -sw_element_get(type, &code, 0));
 		return;
@@ -52,8 +53,8 @@ static void round_to_float(sw_type type, double x, uint64_t random, int random_b
 
 static void round_to_integer(sw_type type, double x, uint64_t random, int random_bits, void *out)
 {
-	double magnitude = floor(fabs(x)), rest = fabs(x) - magnitude;
-	if (isfinite(x) && rounds_up(rest, random, random_bits))
+	double magnitude = floor(fabs(x)), remainder = fabs(x) - magnitude;
+	if (isfinite(x) && rounds_up(remainder, random, random_bits))
 		magnitude += 1;
 	sw_element_set(type, out, 0, isnan(x) ? 0 : isinf(x) ? x : copysign(magnitude, x));
 }

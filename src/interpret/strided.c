@@ -1,5 +1,4 @@
-/* Moving elements between two strided layouts: the engine of broadcast, transpose, slice, pad, ...
- */
+/* Move elements between two strided layouts: the engine of broadcast, transpose, slice, pad, ... */
 #include "interpret/vector.h"
 
 #include <string.h>
@@ -10,7 +9,7 @@ typedef struct wide16 {
 	uint64_t low, high;
 } wide16;
 
-/* Drops dimensions of size 1 and joins neighbours that are one run in both layouts. */
+/* Drop dimensions of size 1 and merge neighbouring dimensions that form one run in both layouts. */
 void sw_strided_simplify(sw_strided *s)
 {
 	int rank = 0;
@@ -28,8 +27,8 @@ void sw_strided_simplify(sw_strided *s)
 	s->rank = rank;
 }
 
-/* The two innermost loops, per element size. Tiles keep both sides in the cache when the inner loop
- * strides on one of them (a transpose). */
+/* The two innermost loops, per element size. Tiles keep both sides in the cache if one of them is
+ * strided in the inner loop (a transpose). */
 enum { TILE = 32 };
 #define MOVE(name, T)                                                                              \
 	SW_CLONES static void name(const int64_t dims[2], const int64_t dst[2],                    \
@@ -86,9 +85,9 @@ static move_fn *find_move(size_t element_bytes)
 	}
 }
 
-/* Puts at the end the dimension that is contiguous in the destination, and before it the one that
- * is so in the source, if there is one: those are the loops to tile. Order does not matter for what
- * is moved. */
+/* Move the dimension that is contiguous in the destination to the end, and before it the one that
+ * is contiguous in the source, if there is one: these two loops are tiled. The order of the loops
+ * does not change the result. */
 static void order_loops(const sw_strided *s, int order[SW_MAX_RANK + 2])
 {
 	int contiguous = -1;
@@ -104,8 +103,8 @@ static void order_loops(const sw_strided *s, int order[SW_MAX_RANK + 2])
 	}
 }
 
-/* As sw_strided_move goes: the two innermost loops are a call; where they tile, every element is a
- * run of its own. */
+/* Count as sw_strided_move works: the two innermost loops are a call; where they are tiled, every
+ * element is a run of its own. */
 sw_loops sw_strided_loops(sw_strided *s)
 {
 	int order[SW_MAX_RANK + 2];

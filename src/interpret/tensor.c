@@ -1,4 +1,4 @@
-/* Tensors: references, and how far two of them differ. */
+/* Tensors: their references, and the difference between two of them. */
 #include <math.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 sw_status sw_tensor_new(sw_shape shape, bool zero, sw_tensor *tensor, sw_error *err)
 {
-	(void)zero; /* fresh memory always is */
+	(void)zero; /* fresh memory is always zeroed */
 	size_t bytes = (size_t)sw_shape_bytes(shape);
 	tensor->shape = shape;
 	tensor->buffer = sw_buffer_new(bytes);
@@ -59,14 +59,14 @@ static sw_difference compare_exact(sw_tensor a, sw_tensor b, int64_t n)
 	return d;
 }
 
-/* |x - y|; 0 for NaN against NaN and for equal infinities, infinite for one of them against
- * anything else. */
+/* Return |x - y|; 0 for two NaNs and for equal infinities, infinity if only one of them is NaN or
+ * infinite. */
 static double distance(double x, double y)
 {
 	if (x == y || (isnan(x) && isnan(y)))
 		return 0;
-	double apart = fabs(x - y);
-	return isnan(apart) ? INFINITY : apart;
+	double difference = fabs(x - y);
+	return isnan(difference) ? INFINITY : difference;
 }
 
 sw_difference sw_tensor_compare(sw_tensor a, sw_tensor b)
@@ -77,18 +77,19 @@ sw_difference sw_tensor_compare(sw_tensor a, sw_tensor b)
 	int64_t n = sw_shape_elements(a.shape);
 	if (!is_real(a.shape.type))
 		return compare_exact(a, b, n);
-	/* A complex number counts as two reals, and first_bad names the number. */
+	/* A complex number is compared as two reals; first_bad is the index of the complex
+	 * number. */
 	sw_type part = a.shape.type == SW_C64    ? SW_F32
 	               : a.shape.type == SW_C128 ? SW_F64
 	                                         : a.shape.type;
 	int parts = part == a.shape.type ? 1 : 2;
-	double apart = 0, norm = 0;
+	double squares = 0, norm = 0;
 	d = (sw_difference){.first_bad = -1};
 	for (int64_t i = 0; i < n * parts; i++) {
 		double x = sw_element_get(part, sw_tensor_data(a), i),
 		       y = sw_element_get(part, sw_tensor_data(b), i);
 		double absolute = distance(x, y);
-		apart += absolute * absolute;
+		squares += absolute * absolute;
 		norm += isfinite(y) ? y * y : 0;
 		if (absolute > d.absolute) {
 			d.absolute = absolute;
@@ -96,6 +97,6 @@ sw_difference sw_tensor_compare(sw_tensor a, sw_tensor b)
 		}
 	}
 	d.norm = sqrt(norm);
-	d.relative = apart == 0 ? 0 : norm == 0 ? INFINITY : sqrt(apart / norm);
+	d.relative = squares == 0 ? 0 : norm == 0 ? INFINITY : sqrt(squares / norm);
 	return d;
 }

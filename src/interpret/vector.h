@@ -1,6 +1,6 @@
 /*
- * Included first by files of hot loops: gcc vectorises them fully only at -O3, which the rest of
- * the project does not ask for.
+ * Included first by files with hot loops: gcc vectorises them fully only at -O3, and the rest of
+ * the project is compiled at a lower level.
  */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3", "no-trapping-math")

@@ -1,7 +1,7 @@
 /*
- * The walker: runs the ops of one computation in order. A value lives in interpreter->values from
- * its op to its last use. There is no recursion in a program, so each value has at most one place;
- * bodies of loops and called computations run through the same walker.
+ * The walker runs the ops of one computation in order. A value is in interpreter->values from its
+ * op to its last use. Programs have no recursion, so each value exists at most once; loop bodies
+ * and called computations run through the same walker.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,17 +10,18 @@
 
 /* ---- results and operands of a call ----------------------------------------------------- */
 
-/* A kernel may write fewer elements than its place has, never more. Paced, nothing is written. */
-static sw_status give_place(sw_call *call, uint32_t i, size_t bytes, sw_error *err)
+/* A kernel may write fewer elements than its place holds, never more. A paced run writes
+ * nothing. */
+static sw_status use_place(sw_call *call, uint32_t i, size_t bytes, sw_error *err)
 {
 	sw_buffer *place = &call->interpreter->headers[call->op->first_result + i];
-	size_t room = (size_t)call->interpreter->options.placement->places
-	                      ->values[call->op->first_result + i]
-	                      .bytes;
-	if (bytes > room && !call->interpreter->options.pace)
-		return sw_fail(err, SW_ERR_INTERNAL, "'%s' has a place of %zu bytes and needs %zu",
-		               call->op->name, room, bytes);
-	place->bytes = SW_MIN(bytes, room);
+	size_t capacity = (size_t)call->interpreter->options.placement->places
+	                          ->values[call->op->first_result + i]
+	                          .bytes;
+	if (bytes > capacity && !call->interpreter->options.pace)
+		return sw_fail(err, SW_ERR_INTERNAL, "'%s' has a place of %zu bytes but needs %zu",
+		               call->op->name, capacity, bytes);
+	place->bytes = SW_MIN(bytes, capacity);
 	call->out[i].buffer = place;
 	return SW_OK;
 }
@@ -31,7 +32,7 @@ static sw_status give_buffer(sw_call *call, uint32_t i, int64_t elements, sw_err
 	size_t bytes = (size_t)(elements * sw_type_bytes(shape.type));
 	call->out[i].shape = shape;
 	if (call->placed)
-		return give_place(call, i, bytes, err);
+		return use_place(call, i, bytes, err);
 	call->out[i].buffer = sw_pool_take(&call->interpreter->pool, bytes);
 	if (!call->out[i].buffer)
 		return sw_fail(err, SW_ERR_IO, "not enough memory: '%s' needs %zu bytes",
@@ -44,7 +45,7 @@ sw_status sw_result_at_place(sw_call *call, uint32_t i, sw_error *err)
 	return give_buffer(call, i, sw_shape_elements(call->shapes[i]), err);
 }
 
-/* A place over an operand is for kernels that ask for one. */
+/* Check that the result's place does not alias an operand: this kernel does not allow it. */
 sw_status sw_result_of(sw_call *call, uint32_t i, int64_t elements, sw_error *err)
 {
 	sw_status status = give_buffer(call, i, elements, err);
@@ -52,7 +53,8 @@ sw_status sw_result_of(sw_call *call, uint32_t i, int64_t elements, sw_error *er
 		if (call->out[i].buffer->bytes && call->in[k].buffer && call->in[k].buffer->bytes &&
 		    sw_tensor_data(call->out[i]) == sw_tensor_data(call->in[k]))
 			status = sw_fail(err, SW_ERR_INTERNAL,
-			                 "'%s' was placed over its operand %u", call->op->name, k);
+			                 "the result of '%s' was placed over operand %u",
+			                 call->op->name, k);
 	return status;
 }
 
@@ -66,21 +68,21 @@ bool sw_operand_is_free(const sw_call *call, uint32_t operand)
 	return call->plan->dies[operand] && call->in[operand].buffer->references == 1;
 }
 
-sw_status sw_result_over(sw_call *call, uint32_t i, int64_t elements, sw_error *err)
+sw_status sw_result_in_place(sw_call *call, uint32_t i, int64_t elements, sw_error *err)
 {
 	sw_type type = call->shapes[i].type;
 	size_t bytes = (size_t)(elements * sw_type_bytes(type));
 	for (uint32_t k = 0; k < call->op->n_operands && !call->placed; k++) {
 		if (call->in[k].shape.type == type && call->in[k].buffer->bytes == bytes &&
 		    sw_operand_is_free(call, k)) {
-			sw_result_share(call, i, k);
+			sw_result_forward(call, i, k);
 			return SW_OK;
 		}
 	}
 	return give_buffer(call, i, elements, err);
 }
 
-void sw_result_share(sw_call *call, uint32_t i, uint32_t operand)
+void sw_result_forward(sw_call *call, uint32_t i, uint32_t operand)
 {
 	call->out[i] = sw_tensor_keep(call->in[operand]);
 	call->out[i].shape = call->shapes[i];
@@ -89,7 +91,7 @@ void sw_result_share(sw_call *call, uint32_t i, uint32_t operand)
 sw_status sw_result_copy(sw_call *call, uint32_t i, uint32_t operand, sw_error *err)
 {
 	if (sw_operand_is_free(call, operand)) {
-		sw_result_share(call, i, operand);
+		sw_result_forward(call, i, operand);
 		return SW_OK;
 	}
 	sw_status status = sw_result_at_place(call, i, err);
@@ -106,7 +108,7 @@ sw_status sw_scratch_new(sw_interpreter *interpreter, sw_shape shape, sw_tensor 
 	tensor->shape = shape;
 	tensor->buffer = sw_pool_take(&interpreter->pool, bytes);
 	if (!tensor->buffer)
-		return sw_fail(err, SW_ERR_IO, "not enough memory for %zu bytes of working space",
+		return sw_fail(err, SW_ERR_IO, "not enough memory for %zu bytes of workspace",
 		               bytes);
 	return SW_OK;
 }
@@ -157,8 +159,8 @@ static sw_status observe(sw_interpreter *interpreter, const sw_plan_op *plan, co
 	return SW_OK;
 }
 
-/* Ops that are what they are when paced, too: those that say what is run, those that communicate,
- * those that only hand on. */
+/* Return true for ops that run normally in paced runs too: regions, collectives, and ops that only
+ * forward their operands. */
 static bool is_never_paced(const sw_op *op)
 {
 	switch ((sw_opcode)op->opcode) {
@@ -181,17 +183,17 @@ static bool is_never_paced(const sw_op *op)
 	}
 }
 
-/* The kernel, or its time; and tells how long it took. */
+/* Run the kernel, or let its predicted time pass, and report the time that it took. */
 static sw_status perform(sw_call *call, sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
 	bool paced = it->options.pace && !is_never_paced(call->op);
-	double begin = paced ? it->due_s : it->options.timing ? sw_now_s() : 0;
+	double begin = paced ? it->paced_end_s : it->options.timing ? sw_now_s() : 0;
 	sw_status status = paced ? sw_pace_op(call, err) : call->plan->kernel.run(call, err);
 	if (it->options.timing &&
 	    (!sw_is_region(call->op) || call->op->opcode == SW_OP_ASYNC_START))
 		it->options.timing(it->options.timing_context, call->plan->op, begin,
-		                   paced ? it->due_s : sw_now_s());
+		                   paced ? it->paced_end_s : sw_now_s());
 	return status;
 }
 
@@ -297,7 +299,7 @@ sw_status sw_interpret_applied(sw_interpreter *interpreter, int32_t computation,
 	return run_in_pool(interpreter, computation, NULL, results, err);
 }
 
-/* Element `lane` of x, a scalar of its own. */
+/* Copy element `lane` of x into a scalar of its own. */
 static sw_status take_lane(sw_interpreter *interpreter, sw_tensor x, int64_t lane, sw_shape scalar,
                            sw_tensor *out, sw_error *err)
 {
@@ -332,9 +334,10 @@ static sw_status run_lane(sw_interpreter *interpreter, int32_t computation, int6
 	return status;
 }
 
-/* One lane after the other. */
-static sw_status run_lanes_apart(sw_interpreter *interpreter, int32_t computation, int64_t lanes,
-                                 const sw_tensor *in, sw_tensor *out, sw_error *err)
+/* Run the computation for one lane after the other. */
+static sw_status run_lanes_one_by_one(sw_interpreter *interpreter, int32_t computation,
+                                      int64_t lanes, const sw_tensor *in, sw_tensor *out,
+                                      sw_error *err)
 {
 	const sw_computation *c = &interpreter->program->computations.data[computation];
 	sw_tensor *results = sw_alloc(sizeof *results * (c->results.len + 1));
@@ -358,13 +361,13 @@ sw_status sw_interpret_lanes(sw_interpreter *interpreter, int32_t computation, i
 {
 	const sw_plan *plan = &interpreter->plans[computation];
 	if (!plan->elementwise)
-		return run_lanes_apart(interpreter, computation, lanes, in, out, err);
+		return run_lanes_one_by_one(interpreter, computation, lanes, in, out, err);
 	for (uint32_t i = 0; i < plan->n_inputs; i++)
 		interpreter->values[plan->inputs[i]] = sw_tensor_keep(in[i]);
 	return run_in_pool(interpreter, computation, &lanes, out, err);
 }
 
-/* ---- questions about computations ------------------------------------------------------- */
+/* ---- properties of computations --------------------------------------------------------- */
 
 static bool op_is_elementwise(const sw_program *program, const sw_op *op)
 {

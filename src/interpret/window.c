@@ -1,10 +1,10 @@
 /*
  * reduce-window and select-and-scatter.
  *
- * A known operation over a window is done one dimension after the other, each time with that
- * dimension in front, so that whole rows are combined; a full-size window with padding on one side
- * is a running total. Sums of f32 are in f64, of bf16 and f16 in f32. Other computations run once
- * per place in the window, on all results at a time.
+ * A monoid over a window is applied one dimension after the other, each time with that dimension
+ * transposed to the front, so that whole rows are combined; a full-size window with padding on one
+ * side is a running total. Sums of f32 are in f64, sums of bf16 and f16 in f32. Other computations
+ * run once per position in the window, on all results at a time.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -20,7 +20,8 @@ static sw_window_dim window_at(const sw_op *op, int d)
 	return d < window.rank ? window.dims[d] : trivial;
 }
 
-/* The input index that place w of window o looks at; -1: padding, or a hole of the dilation. */
+/* Return the input index that position w of window o reads; -1: padding, or a hole of the
+ * dilation. */
 static int64_t place(const sw_window_dim *wd, int64_t n, int64_t o, int64_t w)
 {
 	int64_t at = o * wd->stride + w * wd->rhs_dilate - wd->pad_low;
@@ -31,7 +32,7 @@ static int64_t place(const sw_window_dim *wd, int64_t n, int64_t o, int64_t w)
 	return at / wd->lhs_dilate;
 }
 
-/* ---- known operations ------------------------------------------------------------------- */
+/* ---- monoids ---------------------------------------------------------------------------- */
 
 static sw_type accumulator_type(sw_type type, sw_monoid monoid)
 {
@@ -41,7 +42,7 @@ static sw_type accumulator_type(sw_type type, sw_monoid monoid)
 	return sums && (type == SW_BF16 || type == SW_F16) ? SW_F32 : type;
 }
 
-/* The neutral element of the operation. */
+/* Write the neutral element of the monoid. */
 static void put_identity(sw_monoid monoid, sw_type type, void *element)
 {
 	static const double value[] = {[SW_MONOID_SUM] = 0,
@@ -87,7 +88,8 @@ static void run_windows(const pass *p, const char *x, char *r)
 	}
 }
 
-/* 1: each window is all up to its place; -1: all from its place on; 0: neither. */
+/* Return 1 if window o covers all elements up to o, -1 if it covers all elements from o on,
+ * otherwise 0. */
 static int running_direction(const pass *p)
 {
 	const sw_window_dim *w = &p->window;
@@ -119,7 +121,7 @@ static void bring_to_front(int rank, int d, int64_t *order, int64_t *back)
 		back[order[i]] = i;
 }
 
-/* Replaces *x by its reduction along dimension d. */
+/* Replace *x by its reduction along dimension d. */
 static sw_status reduce_dimension(sw_call *call, int d, int64_t m, sw_tensor *x, int64_t *dims,
                                   sw_error *err)
 {
@@ -160,7 +162,7 @@ static bool is_trivial(const sw_window_dim *w)
 	return w->size == 1 && w->stride == 1 && !w->pad_low && !w->pad_high && w->lhs_dilate == 1;
 }
 
-static sw_status reduce_known(sw_call *call, sw_error *err)
+static sw_status reduce_monoid(sw_call *call, sw_error *err)
 {
 	sw_interpreter *it = call->interpreter;
 	sw_shape shape = call->shapes[0];
@@ -195,7 +197,7 @@ static sw_status reduce_known(sw_call *call, sw_error *err)
 
 /* ---- any computation -------------------------------------------------------------------- */
 
-/* What place `offset` of all windows looks at, padding being the init value. */
+/* Read the element at position `offset` of every window; padding gives the init value. */
 static void read_places(const sw_op *op, sw_tensor x, sw_tensor init, sw_shape shape,
                         const int64_t *offset, void *out)
 {
@@ -217,7 +219,7 @@ static void read_places(const sw_op *op, sw_tensor x, sw_tensor init, sw_shape s
 	} while (sw_next_index(shape.rank, shape.dims, index));
 }
 
-/* in[0 .. k) the accumulators, in[k .. 2k) what this place looks at. */
+/* in[0 .. k) are the accumulators, in[k .. 2k) the elements at this position of the windows. */
 static sw_status combine_place(sw_call *call, uint32_t k, const int64_t *offset, sw_tensor *in,
                                sw_error *err)
 {
@@ -278,26 +280,28 @@ bool sw_prepare_reduce_window(const sw_program *program, const sw_op *op, sw_pla
 	return true;
 }
 
-/* A dimension after the other: it is brought to the front, reduced, and brought back. */
-static int64_t room_of_known(const sw_program *program, const sw_op *op, sw_type type)
+/* Count, for one dimension after the other, the transposed operand, its reduction and the result
+ * transposed back. */
+static int64_t workspace_of_monoid(const sw_program *program, const sw_op *op, sw_type type)
 {
 	sw_shape from = sw_value_shape(program, op->operands[0]),
 		 to = sw_value_shape(program, op->first_result);
-	int64_t n = sw_shape_elements(from), room = sw_workspace_convert(from, type);
+	int64_t n = sw_shape_elements(from), workspace = sw_workspace_convert(from, type);
 	for (int d = 0; d < from.rank; d++) {
 		sw_window_dim w = window_at(op, d);
 		if (is_trivial(&w))
 			continue;
-		room = sw_workspace_add(room, sw_workspace_elements(n, type));
+		workspace = sw_workspace_add(workspace, sw_workspace_elements(n, type));
 		n = from.dims[d] ? n / from.dims[d] : 0;
 		if (!sw_mul_i64(n, to.dims[d], &n))
 			return INT64_MAX;
-		room = sw_workspace_add(room, sw_workspace_add(sw_workspace_elements(n, type),
-		                                               sw_workspace_elements(n, type)));
+		workspace = sw_workspace_add(workspace,
+		                             sw_workspace_add(sw_workspace_elements(n, type),
+		                                              sw_workspace_elements(n, type)));
 	}
-	room = sw_workspace_add(
-		room, sw_workspace_add(sw_workspace_elements(1, type), sw_workspace_of(to)));
-	return sw_workspace_add(room, sw_workspace_elements(sw_shape_elements(to), type));
+	workspace = sw_workspace_add(
+		workspace, sw_workspace_add(sw_workspace_elements(1, type), sw_workspace_of(to)));
+	return sw_workspace_add(workspace, sw_workspace_elements(sw_shape_elements(to), type));
 }
 
 int64_t sw_workspace_reduce_window(const sw_program *program, const sw_op *op,
@@ -305,25 +309,25 @@ int64_t sw_workspace_reduce_window(const sw_program *program, const sw_op *op,
 {
 	sw_shape shape = sw_value_shape(program, op->first_result);
 	if (plan->impl.binary)
-		return room_of_known(program, op, accumulator_type(shape.type, plan->monoid));
+		return workspace_of_monoid(program, op, accumulator_type(shape.type, plan->monoid));
 	int64_t lanes = sw_shape_elements(shape),
-		room = sw_workspace_lanes(program, op->called[0], lanes);
+		workspace = sw_workspace_lanes(program, op->called[0], lanes);
 	for (uint32_t i = 0; i < op->n_operands / 2; i++) {
 		int64_t row =
 			sw_workspace_elements(lanes, sw_value_shape(program, op->operands[i]).type);
-		room = sw_workspace_add(room, sw_workspace_add(row, row));
+		workspace = sw_workspace_add(workspace, sw_workspace_add(row, row));
 	}
-	return room;
+	return workspace;
 }
 
 sw_status sw_kernel_reduce_window(sw_call *call, sw_error *err)
 {
-	return call->plan->impl.binary ? reduce_known(call, err) : reduce_any(call, err);
+	return call->plan->impl.binary ? reduce_monoid(call, err) : reduce_any(call, err);
 }
 
 /* ---- select-and-scatter ----------------------------------------------------------------- */
 
-/* Runs a computation of two scalars on single elements; *out has the result's bytes. */
+/* Run a computation of two scalars on single elements; *out has the size of the result. */
 static sw_status interpret_pair(sw_call *call, int32_t computation, sw_type type, const void *x,
                                 const void *y, void *out, sw_error *err)
 {
@@ -346,7 +350,7 @@ static sw_status interpret_pair(sw_call *call, int32_t computation, sw_type type
 	return status;
 }
 
-/* The comparison of its two parameters that a computation is; NULL: it is something else. */
+/* Return the comparison if the computation only compares its two parameters; otherwise NULL. */
 static sw_binary_fn *plain_comparison(const sw_program *program, int32_t computation, sw_type type)
 {
 	const sw_computation *c = &program->computations.data[computation];
@@ -368,8 +372,8 @@ bool sw_prepare_select_and_scatter(const sw_program *program, const sw_op *op, s
 	return true;
 }
 
-/* The loop over elements that a called computation is; NULL: there is none for it. */
-static sw_binary_fn *known_pair(const sw_call *call, int32_t which)
+/* Return the typed loop that does the same as called computation `which`; NULL: there is none. */
+static sw_binary_fn *find_pair_loop(const sw_call *call, int32_t which)
 {
 	if (which == 0)
 		return call->plan->impl.binary;
@@ -379,20 +383,20 @@ static sw_binary_fn *known_pair(const sw_call *call, int32_t which)
 	                                call->in[0].shape.type);
 }
 
-/* Runs called computation `which`, of two scalars, on single elements; *out has the result's bytes.
- */
+/* Run called computation `which`, of two scalars, on single elements; *out has the size of the
+ * result. */
 static sw_status on_pair(sw_call *call, int32_t which, sw_type type, const void *x, const void *y,
                          void *out, sw_error *err)
 {
-	sw_binary_fn *known = known_pair(call, which);
-	if (known) {
-		known(1, x, 0, y, 0, out);
+	sw_binary_fn *loop = find_pair_loop(call, which);
+	if (loop) {
+		loop(1, x, 0, y, 0, out);
 		return SW_OK;
 	}
 	return interpret_pair(call, call->op->called[which], type, x, y, out, err);
 }
 
-/* The element of window `index` that is selected: its place in the operand, -1 if all of it is
+/* Select an element of window `index`: return its offset in the operand, -1 if the whole window is
  * padding. */
 static sw_status select_in_window(sw_call *call, const sw_window_dim *windows, const int64_t *index,
                                   int64_t *selected, sw_error *err)

@@ -1,15 +1,16 @@
-/* Measure, fit, and put together the cluster that it makes. */
+/* Measure the cluster, fit its figures, and assemble the resulting cluster description. */
 #include <math.h>
 #include <string.h>
 #include <time.h>
 
 #include "run/calibrate_parts.h"
 
-/* Enough for all kernels; a share of the time at most, if there is something else to measure. */
-#define KERNELS_S 8.0
-#define KERNELS_SHARE 0.2
+/* Seconds for all kernels, at most; also a limit as a fraction of the time if links are measured
+ * too. */
+#define KERNELS_MAX_S 8.0
+#define KERNELS_FRACTION 0.2
 
-/* ---- words ------------------------------------------------------------------------------ */
+/* ---- text ------------------------------------------------------------------------------- */
 
 static int32_t atoms_of_level(const sw_cluster *cluster, int32_t level)
 {
@@ -27,7 +28,8 @@ static bool is_unequal(const sw_cluster *cluster)
 	return false;
 }
 
-/* Atoms of levels that can't be told apart have no level's name. */
+/* If levels are divided unequally, an atom does not belong to a single level and is called
+ * "devices". */
 void sw_calibrate_print_atoms(const sw_cluster *cluster, uint32_t atoms, sw_text *text)
 {
 	const char *separator = "";
@@ -62,10 +64,10 @@ static sw_status measure(sampler *s, const sw_cluster *shape, sw_calibrate_resul
 {
 	const sw_calibrate_options *options = s->options;
 	double limit_s = options->time_limit_s,
-	       kernels_s = options->kernels ? fmin(KERNELS_S, limit_s) : 0;
+	       kernels_s = options->kernels ? fmin(KERNELS_MAX_S, limit_s) : 0;
 	int threads = SW_MAX(sw_cpu_count() / s->transport->neighbours, 1);
 	if (options->kernels && options->links && shape->n_devices > 1)
-		kernels_s = fmin(kernels_s, KERNELS_SHARE * limit_s);
+		kernels_s = fmin(kernels_s, KERNELS_FRACTION * limit_s);
 	sw_status status = SW_OK;
 	if (options->kernels)
 		status = calibrate_kernels(s, &shape->device, threads, kernels_s, result, err);
@@ -77,9 +79,9 @@ static sw_status measure(sampler *s, const sw_cluster *shape, sw_calibrate_resul
 
 /* ---- fitting ---------------------------------------------------------------------------- */
 
-/* Where nodes are unequal, so may be their links: each level that is divided unequally, or lies
- * above one that is, is fitted part by part. */
-static void tell_links_apart(sw_cluster *shape, sw_arena *arena)
+/* If nodes are unequal, their links may be unequal too: every level that is divided unequally, or
+ * lies above such a level, is fitted part by part. */
+static void separate_unequal_links(sw_cluster *shape, sw_arena *arena)
 {
 	int32_t unequal = shape->n_levels - 1;
 	while (unequal >= 0 && shape->levels[unequal].count > 0)
@@ -94,8 +96,7 @@ static void tell_links_apart(sw_cluster *shape, sw_arena *arena)
 	}
 }
 
-/* Points of one collective, atoms and size: one after the other in the order of `by_task`, the
- * fastest first. */
+/* Sort points by collective, atoms and size, the fastest algorithm first. */
 static int by_task(const void *left, const void *right)
 {
 	const sw_link_point *a = left, *b = right;
@@ -127,8 +128,8 @@ static void keep_fastest(sw_calibrate_result *result)
 	calibration->points = points;
 }
 
-/* The device's own figures, for what no fit covers: what the fastest kernels of each type reached.
- */
+/* Set the device's own figures, which apply where no fit does, to the rates that the fastest
+ * kernels of each type reached. */
 static void set_device(sw_device *device, const sw_calibrate_result *result)
 {
 	const sw_kernel_fit *matmul = &device->kernels[SW_FAMILY_MATMUL],
@@ -181,7 +182,7 @@ static void fit_links(const sw_cluster *guess, sw_calibrate_result *result)
 	keep_fastest(result);
 }
 
-/* Figures have four digits, more than any of them is sure of. */
+/* Round the figures to four digits, which is more than any of them is accurate to. */
 static void fit(const sw_cluster *shape, const sw_cluster *guess, sw_calibrate_result *result)
 {
 	result->cluster = *shape;
@@ -205,10 +206,10 @@ sw_status sw_calibrate(sw_transport *transport, const sw_cluster *shape,
 		transport->ops->agree(transport, check_ranks(transport, shape, err), err);
 	if (status != SW_OK)
 		return status;
-	tell_links_apart(&guess, &result->arena);
+	separate_unequal_links(&guess, &result->arena);
 	status = measure(&s, &guess, result, err);
 	if (status == SW_OK)
-		sampler_tell(&s, "fitting");
+		sampler_report(&s, "fitting");
 	if (status == SW_OK && transport->rank == 0)
 		fit(shape, &guess, result);
 	if (status != SW_OK && status != SW_NO)

@@ -1,10 +1,10 @@
 /*
- * Measuring kernels: small programs of a few equal ops through the interpreter, on all ranks at
- * once, which share cores and memory as in a run.
+ * Measure kernels: the interpreter runs small programs of a few equal ops, on all ranks at once,
+ * which share cores and memory as in a training run.
  *
- * A kernel is a row of a table: its op in HLO text, in which %T is the element type and %N the
- * size, which takes several values. What is measured is the whole of the interpreter's work on an
- * op, its walk and its buffers included; flops and bytes are those that `cost` counts.
+ * A kernel is a row of a table: its op as HLO text, in which %T is the element type and %N the
+ * size, which takes several values. The measured time includes all of the interpreter's work on an
+ * op, its walk and its buffers too; flops and bytes are counted as `cost` counts them.
  */
 #include <assert.h>
 #include <string.h>
@@ -13,24 +13,25 @@
 #include "run/calibrate_parts.h"
 #include "run/ranks.h"
 
-#define MOST_SIZES 7
-#define MOST_OPERANDS 3
-#define MOST_OPS 16  /* of a program: what a step costs beside its ops is shared by many, */
-#define FEW_OPS 4    /* but large ones take their time */
-#define MANY_BELOW 2 /* the first sizes of a kernel are small */
-#define REPETITIONS 4
-#define GROWTH 8 /* of the time from one size to the next, at most about */
+#define MAX_SIZES 7
+#define MAX_OPERANDS 3
+#define OPS_OF_SMALL 16 /* ops of a program with small tensors: they share the step's overhead */
+#define OPS_OF_LARGE 4  /* ops of a program with large tensors, which take long */
+#define N_SMALL_SIZES 2 /* how many of a kernel's first sizes are small */
+#define REPETITIONS 4   /* repetitions of a point for which there must be time */
+#define GROWTH 8        /* largest expected growth of the time from one size to the next */
 
 typedef struct kernel {
 	sw_family family;
 	const char *what;
-	const char *operands[MOST_OPERANDS]; /* shapes */
-	const char *result, *op;   /* of operands %0, %1, ...; %P is the result of the op before, at
-	                              first operand 0: what may be worked on in place, as in a step */
-	int64_t sizes[MOST_SIZES]; /* up to the first 0 */
+	const char *operands[MAX_OPERANDS]; /* shapes */
+	/* %0, %1, ... are the operands; %P is the result of the previous op, and operand 0 in the
+	 * first op, for ops that may work in place, as in a step */
+	const char *result, *op;
+	int64_t sizes[MAX_SIZES]; /* terminated by 0 */
 } kernel;
 
-/* Integer operands are row numbers, below 256. */
+/* Integer operands are row numbers below 256. */
 static const kernel kernels[] = {
 	{SW_FAMILY_MATMUL,
          "square dot",
@@ -271,7 +272,7 @@ static bool is_chained(const kernel *k)
 	return strstr(k->op, "%P") != NULL;
 }
 
-/* Operand number n of op i. */
+/* Write the name of operand n of op i. */
 static void add_operand(sw_text *text, const kernel *k, int i, int n)
 {
 	if (n == 0 && is_chained(k) && i > 0)
@@ -301,7 +302,7 @@ static void write_inputs(const kernel *k, sw_type type, int64_t size, int ops, s
 {
 	int number = 0;
 	for (int i = 0; i < ops; i++)
-		for (int n = 0; n < MOST_OPERANDS && k->operands[n]; n++) {
+		for (int n = 0; n < MAX_OPERANDS && k->operands[n]; n++) {
 			if (n == 0 && is_chained(k) && i > 0)
 				continue;
 			sw_text_add(text, "  ");
@@ -312,7 +313,7 @@ static void write_inputs(const kernel *k, sw_type type, int64_t size, int ops, s
 		}
 }
 
-/* Results that no op takes are the program's. */
+/* Results that no op reads are the program's outputs. */
 static void write_root(const kernel *k, sw_type type, int64_t size, int ops, sw_text *text)
 {
 	int first = is_chained(k) ? ops - 1 : 0;
@@ -327,8 +328,8 @@ static void write_root(const kernel *k, sw_type type, int64_t size, int ops, sw_
 	sw_text_add(text, ")\n}\n");
 }
 
-/* Several times the same op. Each has operands and a result of its own: what one reads was last
- * touched some ops ago, as in a step. */
+/* Write the same op several times. Each has operands and a result of its own, so that an operand
+ * was last accessed some ops ago, as in a step. */
 static void write_program(const kernel *k, sw_type type, int64_t size, int ops, sw_text *text)
 {
 	sw_text_add(text, "HloModule kernel\n");
@@ -352,8 +353,8 @@ static void write_program(const kernel *k, sw_type type, int64_t size, int ops, 
 	write_root(k, type, size, ops, text);
 }
 
-/* PERIOD numbers again and again: drawing as many as a large tensor has would take longer than what
- * is measured. */
+/* Repeat PERIOD numbers: drawing as many as a large tensor has would take longer than the
+ * measurement. */
 static void fill(sw_tensor tensor, uint64_t stream)
 {
 	enum { PERIOD = 4096 };
@@ -375,11 +376,11 @@ typedef struct run {
 	int ops;
 	sw_placement *placement;
 	sw_interpreter *interpreter;
-	sw_tensor inputs[MOST_OPS * MOST_OPERANDS];
+	sw_tensor inputs[OPS_OF_SMALL * MAX_OPERANDS];
 	uint32_t n_inputs;
 } run;
 
-/* As the executor does it: all tensors lie in one arena, inputs in their places. */
+/* Set the program up as the executor does: all tensors are in one arena, inputs in their places. */
 static sw_status set_up(const kernel *k, sw_type type, int64_t size, int blas_threads, run *r,
                         sw_error *err)
 {
@@ -409,7 +410,7 @@ static sw_status set_up(const kernel *k, sw_type type, int64_t size, int blas_th
 
 static void tear_down(run *r)
 {
-	sw_tensors_drop(r->inputs, MOST_OPS * MOST_OPERANDS);
+	sw_tensors_drop(r->inputs, OPS_OF_SMALL * MAX_OPERANDS);
 	sw_interpreter_free(r->interpreter);
 	sw_placement_free(r->placement);
 	if (r->program)
@@ -419,7 +420,7 @@ static void tear_down(run *r)
 static sw_status execute(void *context, sw_error *err)
 {
 	run *r = context;
-	sw_tensor inputs[MOST_OPS * MOST_OPERANDS], outputs[MOST_OPS];
+	sw_tensor inputs[OPS_OF_SMALL * MAX_OPERANDS], outputs[OPS_OF_SMALL];
 	uint32_t n = (uint32_t)sw_entry(r->program)->results.len;
 	for (uint32_t i = 0; i < r->n_inputs; i++)
 		inputs[i] = sw_tensor_keep(r->inputs[i]);
@@ -437,7 +438,7 @@ static sw_status measure(sampler *s, const kernel *k, sw_type type, int64_t size
 {
 	run r = {.ops = ops};
 	sample taken = {0};
-	sampler_tell(s, "%s, size %lld, %s", k->what, (long long)size, sw_type_name(type));
+	sampler_report(s, "%s, size %lld, %s", k->what, (long long)size, sw_type_name(type));
 	sw_status status = s->transport->ops->agree(
 		s->transport, set_up(k, type, size, blas_threads, &r, err), err);
 	if (status == SW_OK)
@@ -459,14 +460,14 @@ static sw_status measure(sampler *s, const kernel *k, sw_type type, int64_t size
 	return status;
 }
 
-/* Only matrix products have a peak of their own for each type. */
+/* Only matrix products have a peak rate of their own for each type. */
 static bool is_measured(const kernel *k, const sw_device *device, sw_type type)
 {
 	return type == SW_F32 || (k->family == SW_FAMILY_MATMUL && device->flops[type] > 0 &&
 	                          sw_type_kind_of(type) == SW_KIND_FLOAT);
 }
 
-/* ---- all of them ------------------------------------------------------------------------ */
+/* ---- all kernels ------------------------------------------------------------------------ */
 
 typedef struct job {
 	size_t kernel;
@@ -476,14 +477,14 @@ typedef struct job {
 } job;
 typedef SW_VEC(job) job_list;
 
-/* Small ones first. */
+/* List the small sizes first. */
 static void list_jobs(const sw_device *device, job_list *jobs)
 {
-	for (int i = 0; i < MOST_SIZES; i++)
+	for (int i = 0; i < MAX_SIZES; i++)
 		for (size_t k = 0; k < SW_COUNT(kernels); k++)
 			for (int type = 0; type < SW_TYPE_COUNT; type++) {
 				job j = {k, (sw_type)type, kernels[k].sizes[i],
-				         i < MANY_BELOW ? MOST_OPS : FEW_OPS};
+				         i < N_SMALL_SIZES ? OPS_OF_SMALL : OPS_OF_LARGE};
 				if (j.size && is_measured(&kernels[k], device, j.type))
 					sw_vec_push(jobs, j);
 			}

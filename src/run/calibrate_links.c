@@ -1,42 +1,44 @@
 /*
- * Measuring links: every algorithm of every collective over sets of atoms, and messages between
+ * Measure links: every algorithm of every collective over sets of atoms, and messages between
  * pairs.
  *
- * Sizes go up by rounds; a round has an equal share of the time that is left, and what it does not
- * use goes to the next. In a round the algorithm that was the fastest of its collective and atoms
- * comes first, then the others. A point is left out when three repetitions would not fit into the
- * round, and an algorithm is dropped once it is slower than the fastest and falls further behind as
- * messages grow.
+ * Message sizes grow from round to round. A round has an equal share of the remaining time, and
+ * passes on what it does not use. In a round, the algorithm that was the fastest for its collective
+ * and atoms is measured first, then the others. A point is left out if three repetitions would not
+ * fit into the round, and an algorithm is dropped once it is slower than the fastest and falls
+ * further behind as messages grow.
  *
- * What was the fastest of its collective, atoms and size is measured again after all rounds: a
- * machine has better and worse moments, and of two algorithms that are as good the one that had the
- * better moment was taken.
+ * The fastest algorithm of each collective, atoms and size is measured again after all rounds: the
+ * speed of a machine fluctuates, and of two equally good algorithms the one was chosen that ran at
+ * a better time.
  *
- * At last the share of the device is measured that a collective takes (calibrate_point.c).
+ * Finally the share of the device that a collective takes is measured (calibrate_point.c).
  */
 #include <math.h>
 
 #include "run/calibrate_parts.h"
 
-#define SMALLEST (INT64_C(1) << 10)
-#define LARGEST (INT64_C(1) << 26)
-#define AMPLE_S 240   /* with more time than that sizes grow by 2, else by 4 */
-#define ALL_SETS 4    /* up to so many atoms every set is measured; of more, runs of neighbours */
-#define MOST_PAIRS 15 /* per level */
-#define REPETITIONS 4 /* the first one warms up */
-#define SLOWER 1.2
-#define AGAIN_OF_TIME 0.3  /* for the second time */
-#define SHARE_OF_TIME 0.05 /* for the share of the device */
-#define BESIDE_S 20e-3     /* a collective beside kernels takes so long at most */
+#define SMALLEST (INT64_C(1) << 10) /* bytes of the smallest message */
+#define LARGEST (INT64_C(1) << 26)  /* bytes of the largest message */
+#define FINE_STEPS_S 240 /* with more seconds than this, sizes grow by 2, otherwise by 4 */
+/* up to this many atoms every set is measured; beyond it, only runs of neighbouring atoms */
+#define MAX_ATOMS_ALL_SETS 4
+#define MAX_PAIRS 15  /* pairs of parts measured per level */
+#define REPETITIONS 4 /* fewest repetitions of a point; the first one warms up */
+#define SLOWER 1.2    /* drop an algorithm at this time over the fastest, if it falls behind */
+#define REMEASURE_FRACTION 0.3     /* of the time, for measuring again */
+#define DEVICE_SHARE_FRACTION 0.05 /* of the time, for the share of the device */
+/* longest collective, in seconds, that is measured beside a kernel */
+#define MAX_BESIDE_KERNELS_S 20e-3
 
-/* One line of points: the same at all sizes. */
+/* A line is the sequence of points of one algorithm, collective and set of atoms over all sizes. */
 typedef struct line {
 	sw_link_point what; /* bytes and seconds: of the last point */
-	int64_t group;      /* ranks that work together */
-	double before_s;    /* of the point before the last */
-	/* among the algorithms of the same collective and atoms, at the last size: 0 is the fastest
-	 */
-	int32_t place;
+	int64_t group;      /* number of ranks of a group */
+	double before_s;    /* time of the point before the last */
+	/* position among the algorithms of the same collective and atoms at the last size: 0 is the
+	 * fastest */
+	int32_t position;
 	bool dropped;
 } line;
 
@@ -47,7 +49,7 @@ typedef struct bench {
 	SW_VEC(line) lines;
 } bench;
 
-/* ---- what there is to measure ----------------------------------------------------------- */
+/* ---- list of lines ---------------------------------------------------------------------- */
 
 static bool is_run(uint32_t atoms)
 {
@@ -55,7 +57,7 @@ static bool is_run(uint32_t atoms)
 	return (from_one & (from_one + 1)) == 0;
 }
 
-/* A permute is a shift along one atom, or an exchange of the digits of two. */
+/* A permute is a shift along one atom, or an exchange of the digits of two atoms. */
 static bool is_permuted(const sw_atoms *atoms, uint32_t mask)
 {
 	uint32_t rest = mask & (mask - 1);
@@ -63,8 +65,8 @@ static bool is_permuted(const sw_atoms *atoms, uint32_t mask)
 	                 atoms->size[__builtin_ctz(mask)] == atoms->size[__builtin_ctz(rest)]);
 }
 
-/* Between two ranks, several algorithms are the same messages: those that the formulas can't tell
- * apart are measured once. */
+/* Between two ranks several algorithms send the same messages: algorithms for which the formulas
+ * predict the same time are measured once. */
 static bool is_twin(const bench *b, const sw_link_point *what)
 {
 	for (int a = 0; a < (int)what->algorithm; a++) {
@@ -104,11 +106,12 @@ static int64_t first_device(const sw_cluster *cluster, int32_t level, int64_t pa
 	return d;
 }
 
-/* One flow alone: of every two parts of one unit where links differ, else of the first two. */
+/* Measure a single flow: between every two parts of a unit if links differ, otherwise between the
+ * first two parts. */
 static void add_pairs(bench *b, int32_t level)
 {
 	const sw_cluster *shape = b->shape;
-	int64_t most = shape->levels[level].part_bandwidth ? MOST_PAIRS : 1, n = 0;
+	int64_t most = shape->levels[level].part_bandwidth ? MAX_PAIRS : 1, n = 0;
 	for (int64_t q = 1; q < parts_of(shape, level); q++)
 		for (int64_t p = 0; p < q && n < most; p++) {
 			int64_t from = first_device(shape, level, p),
@@ -128,7 +131,7 @@ static void list_lines(bench *b)
 {
 	const sw_atoms *atoms = &b->shape->atoms;
 	for (uint32_t mask = 1; mask < UINT32_C(1) << atoms->n; mask++) {
-		if (atoms->n > ALL_SETS && !is_run(mask))
+		if (atoms->n > MAX_ATOMS_ALL_SETS && !is_run(mask))
 			continue;
 		for (int kind = 0; kind < SW_COLLECTIVE_COUNT; kind++)
 			if (kind != SW_COLLECTIVE_PERMUTE || is_permuted(atoms, mask))
@@ -140,8 +143,8 @@ static void list_lines(bench *b)
 
 /* ---- a point ---------------------------------------------------------------------------- */
 
-/* Operand elements (f32) of a message of about `bytes`: the larger of operand and result, in equal
- * pieces for all of a group. */
+/* Return the number of operand elements (f32) for a message of about `bytes`, which is the larger
+ * of operand and result; all members of a group have equal pieces. */
 static int64_t elements_of(const line *l, int64_t bytes)
 {
 	int64_t n = SW_MAX(bytes / 4, 1);
@@ -176,20 +179,20 @@ static bool same_task(const line *a, const line *b)
 	       a->what.from == b->what.from && a->what.to == b->what.to;
 }
 
-/* Requires that all lines that are not dropped have points of the same sizes, or lack the last one.
- */
+/* Requires that all lines that are not dropped have points of the same sizes, or lack only the last
+ * one. */
 static void compare_lines(bench *b)
 {
 	for (size_t i = 0; i < b->lines.len; i++) {
 		line *l = &b->lines.data[i];
 		const line *best = l;
-		l->place = 0;
+		l->position = 0;
 		for (size_t k = 0; k < b->lines.len; k++) {
 			const line *other = &b->lines.data[k];
 			if (other->dropped || !same_task(l, other) ||
 			    other->what.bytes != l->what.bytes)
 				continue;
-			l->place += other->what.seconds < l->what.seconds;
+			l->position += other->what.seconds < l->what.seconds;
 			best = other->what.seconds < best->what.seconds ? other : best;
 		}
 		l->dropped = l->dropped ||
@@ -198,19 +201,20 @@ static void compare_lines(bench *b)
 	}
 }
 
-/* The size grew by `growth`: at most so much longer than the last. */
+/* Upper bound for the time of the next point: the size grew by `growth`, so the time grows by at
+ * most that factor. */
 static double expected_s(const line *l, double growth)
 {
 	return REPETITIONS * l->what.seconds * growth;
 }
 
-static sw_status run_place(bench *b, int32_t place, int64_t bytes, double growth, double until_s,
-                           size_t *left, sw_error *err)
+static sw_status measure_position(bench *b, int32_t position, int64_t bytes, double growth,
+                                  double until_s, size_t *left, sw_error *err)
 {
 	size_t n = b->lines.len, start = (size_t)(bytes / 1021) % n;
 	for (size_t i = 0; i < n; i++) {
 		line *l = &b->lines.data[(start + i) % n];
-		if (l->dropped || l->place != place)
+		if (l->dropped || l->position != position)
 			continue;
 		double remaining_s = until_s - b->s->elapsed_s,
 		       share_s = remaining_s / (double)(*left)--;
@@ -233,13 +237,13 @@ static sw_status run_round(bench *b, int64_t bytes, double growth, double until_
 		left += !b->lines.data[i].dropped;
 	b->result->left_out += (int32_t)(b->lines.len - left);
 	sw_status status = SW_OK;
-	for (int32_t place = 0; place < SW_ALGORITHM_COUNT && status == SW_OK; place++)
-		status = run_place(b, place, bytes, growth, until_s, &left, err);
+	for (int32_t position = 0; position < SW_ALGORITHM_COUNT && status == SW_OK; position++)
+		status = measure_position(b, position, bytes, growth, until_s, &left, err);
 	compare_lines(b);
 	return status;
 }
 
-/* ---- again ------------------------------------------------------------------------------ */
+/* ---- measuring again -------------------------------------------------------------------- */
 
 static bool same_point(const sw_link_point *a, const sw_link_point *b)
 {
@@ -257,15 +261,15 @@ static bool is_fastest(const bench *b, const sw_link_point *p)
 	return true;
 }
 
-/* Each moment counts the same; between them lies what is not known. */
+/* Average both measurements; the uncertainty is at least half their difference. */
 static void merge(sw_link_point *p, const sample *taken)
 {
-	double apart_s = fabs(taken->seconds - p->seconds) / 2;
-	p->deviation_s = fmax(fmax(p->deviation_s, taken->deviation_s), apart_s);
+	double half_gap_s = fabs(taken->seconds - p->seconds) / 2;
+	p->deviation_s = fmax(fmax(p->deviation_s, taken->deviation_s), half_gap_s);
 	p->seconds = (p->seconds + taken->seconds) / 2;
 }
 
-static sw_status measure_again(bench *b, double until_s, sw_error *err)
+static sw_status remeasure(bench *b, double until_s, sw_error *err)
 {
 	SW_VEC(size_t) fastest = {0};
 	sw_status status = SW_OK;
@@ -289,15 +293,16 @@ static sw_status measure_again(bench *b, double until_s, sw_error *err)
 
 /* ---- beside kernels --------------------------------------------------------------------- */
 
-/* The largest all-reduce among all that is short enough, by its fastest algorithm. NULL: there is
- * none. */
+/* Return the largest all-reduce over all atoms that is short enough, by its fastest algorithm.
+ * NULL: there is none. */
 static const sw_link_point *point_beside(const bench *b)
 {
 	uint32_t all = (UINT32_C(1) << b->shape->atoms.n) - 1;
 	const sw_link_point *best = NULL;
 	for (size_t i = 0; i < b->result->links.len; i++) {
 		const sw_link_point *p = &b->result->links.data[i];
-		if (p->kind != SW_COLLECTIVE_ALL_REDUCE || p->atoms != all || p->seconds > BESIDE_S)
+		if (p->kind != SW_COLLECTIVE_ALL_REDUCE || p->atoms != all ||
+		    p->seconds > MAX_BESIDE_KERNELS_S)
 			continue;
 		if (!best || p->bytes > best->bytes ||
 		    (p->bytes == best->bytes && p->seconds < best->seconds))
@@ -313,15 +318,15 @@ static sw_status measure_share(bench *b, double share_s, sw_error *err)
 	         : SW_OK;
 }
 
-/* ---- the whole -------------------------------------------------------------------------- */
+/* ---- the driver ------------------------------------------------------------------------- */
 
 sw_status calibrate_links(sampler *s, const sw_cluster *shape, double until_s,
                           sw_calibrate_result *result, sw_error *err)
 {
 	bench b = {.s = s, .shape = shape, .result = result};
-	int64_t factor = until_s - s->elapsed_s > AMPLE_S ? 2 : 4;
-	double limit_s = until_s - s->elapsed_s, share_s = SHARE_OF_TIME * limit_s,
-	       again_s = AGAIN_OF_TIME * limit_s;
+	int64_t factor = until_s - s->elapsed_s > FINE_STEPS_S ? 2 : 4;
+	double limit_s = until_s - s->elapsed_s, share_s = DEVICE_SHARE_FRACTION * limit_s,
+	       remeasure_s = REMEASURE_FRACTION * limit_s;
 	int rounds = 0;
 	sw_status status = SW_OK;
 	list_lines(&b);
@@ -329,11 +334,11 @@ sw_status calibrate_links(sampler *s, const sw_cluster *shape, double until_s,
 		rounds++;
 	for (int64_t bytes = SMALLEST; bytes <= LARGEST && status == SW_OK && b.lines.len;
 	     bytes *= factor) {
-		double round_s = (until_s - share_s - again_s - s->elapsed_s) / rounds--;
+		double round_s = (until_s - share_s - remeasure_s - s->elapsed_s) / rounds--;
 		status = run_round(&b, bytes, (double)factor, s->elapsed_s + round_s, err);
 	}
 	if (status == SW_OK)
-		status = measure_again(&b, until_s - share_s, err);
+		status = remeasure(&b, until_s - share_s, err);
 	if (status == SW_OK)
 		status = measure_share(&b, share_s, err);
 	sw_transport_tune(s->transport, NULL, SW_ALGORITHM_COUNT);

@@ -1,24 +1,24 @@
 /*
- * One point of the links: a collective by one algorithm, or a message between two ranks, as it
- * comes in a step; and what it takes of the device.
+ * One point of the link measurements: a collective by one algorithm, or a message between two
+ * ranks, under the conditions of a training step; and the share of the device that it takes.
  *
- * For its share of the device a kernel runs by itself, and beside a collective: by how much longer
- * kernel and wait then take together, over what the collective takes by itself. That holds what the
- * transport's thread computes, what the system does for it, and that the two wait for each other's
- * processor.
+ * For the share, a kernel runs alone and beside a collective. The share is the additional time
+ * until both the kernel and the wait have ended, divided by the time of the collective alone. It
+ * includes the computation of the transport's thread, the system's work for it, and the time in
+ * which the two threads wait for each other's processor.
  */
 #include <math.h>
 
 #include "run/calibrate_parts.h"
 
-/* What a kernel between two collectives takes, or more: time for connections and threads to come to
- * rest, as they do in a step. */
+/* seconds of a kernel between two collectives, as in a step: connections and threads become idle */
 #define REST_S 300e-6
-#define KERNEL_S 50e-6  /* of the kernel that runs beside a collective of a paced run */
-#define KERNEL_LENGTH 2 /* of the one beside which its share is measured, over the collective */
-#define MOST_SHARE 0.9
+#define KERNEL_S 50e-6 /* seconds of the kernel that runs beside a collective of a paced run */
+/* duration of the kernel for measuring the share, over that of the collective */
+#define KERNEL_LENGTH 2
+#define MAX_SHARE 0.9 /* largest share of the device that is reported */
 
-/* The op under way. */
+/* The op that is measured. */
 typedef struct bench {
 	sampler *s;
 	const sw_cluster *shape;
@@ -40,7 +40,7 @@ static const sw_opcode opcodes[SW_COLLECTIVE_COUNT] = {
 	[SW_COLLECTIVE_PERMUTE] = SW_OP_COLLECTIVE_PERMUTE,
 };
 
-/* Where a device's data go. */
+/* Return the device to which a device's data go in a permute. */
 static int64_t permuted(const sw_atoms *atoms, uint32_t mask, int64_t device)
 {
 	int32_t first = __builtin_ctz(mask), last = 31 - __builtin_clz(mask);
@@ -93,9 +93,9 @@ static void tear_down(bench *b)
 	b->program = NULL;
 }
 
-/* As a step does it: begun for the transport's thread, and waited for; by itself, as what it takes
- * from a kernel beside it is measured for all alike. A paced kernel takes nothing, and lets the
- * thread begin. */
+/* Perform the collective as a step does: begin it on the transport's thread and wait for it. There
+ * is no kernel beside it, since the share that it takes of a kernel is measured once for all
+ * collectives. A paced kernel loses nothing, and sleeping lets the thread begin. */
 static sw_status perform(void *context, sw_error *err)
 {
 	bench *b = context;
@@ -111,7 +111,7 @@ static sw_status perform(void *context, sw_error *err)
 
 /* ---- a point ---------------------------------------------------------------------------- */
 
-static void tell(const bench *b)
+static void report(const bench *b)
 {
 	const sw_link_point *what = b->what;
 	sw_text text = {0};
@@ -124,25 +124,26 @@ static void tell(const bench *b)
 	}
 	sw_text_add(&text, ", ");
 	sw_text_add_bytes(&text, (double)what->bytes);
-	sampler_tell(b->s, "%s", text.data);
+	sampler_report(b->s, "%s", text.data);
 	sw_text_clear(&text);
 }
 
-/* All ranks agree that they have the op; to be torn down in any case. */
+/* All ranks agree that they have built the op. It must be torn down even after an error. */
 static sw_status prepare(bench *b, sw_error *err)
 {
 	sw_transport_tune(b->s->transport, b->shape, b->what->algorithm);
 	return b->s->transport->ops->agree(b->s->transport, set_up(b, err), err);
 }
 
-/* Broadcasts in a row would overlap: their root is done before the others are. */
+/* Broadcasts are not run in a row, as they would overlap: their root is done before the other ranks
+ * are. */
 sw_status calibrate_point(sampler *s, const sw_cluster *shape, const sw_link_point *what,
                           double share_s, sample *taken, sw_error *err)
 {
 	bench b = {.s = s, .shape = shape, .what = what};
 	const sample_rhythm rhythm = {.in_row = what->kind != SW_COLLECTIVE_BROADCAST,
 	                              .rest_s = REST_S};
-	tell(&b);
+	report(&b);
 	sw_status status = prepare(&b, err);
 	if (status == SW_OK)
 		status = sampler_measure(s, perform, &b, rhythm, share_s, taken, err);
@@ -152,7 +153,8 @@ sw_status calibrate_point(sampler *s, const sw_cluster *shape, const sw_link_poi
 
 /* ---- beside kernels --------------------------------------------------------------------- */
 
-/* Each iteration needs the last one's result, so that none is done at once with another. */
+/* Each iteration needs the result of the previous one, so that the processor cannot overlap
+ * them. */
 static void multiply(int64_t iterations)
 {
 	volatile double product = 1;
@@ -198,7 +200,7 @@ static sw_status sample_share(bench *b, double share_s, double *share, sw_error 
 		                         &taken[i], err);
 	if (status == SW_OK)
 		*share = fmin(fmax((taken[2].seconds - taken[1].seconds) / taken[0].seconds, 0),
-		              MOST_SHARE);
+		              MAX_SHARE);
 	return status;
 }
 
@@ -209,7 +211,7 @@ sw_status calibrate_share(sampler *s, const sw_cluster *shape, const sw_link_poi
 	           .shape = shape,
 	           .what = what,
 	           .iterations = iterations_for(KERNEL_LENGTH * what->seconds)};
-	sampler_tell(s, "a kernel beside a collective");
+	sampler_report(s, "a kernel beside a collective");
 	sw_status status = prepare(&b, err);
 	if (status == SW_OK)
 		status = sample_share(&b, share_s, share, err);

@@ -1,11 +1,11 @@
-/* The shape of what the ranks run on: which of them share a host. */
+/* Find the shape of the cluster: which ranks share a host. */
 #include "run/calibrate_parts.h"
 
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A container may share a host's name, and not its network: then it is another node. */
+/* Containers may share a host's name but not its network: then each of them is a node. */
 static uint64_t hash_host(void)
 {
 	char name[256] = "";
@@ -23,7 +23,8 @@ sw_status calibrate_hosts(sw_transport *t, uint64_t *hosts, sw_error *err)
 	return t->ops->all_gather(t, t->everyone, t->size, &mine, hosts, sizeof(mine), err);
 }
 
-/* counts[n]: ranks of each host, in the order of the ranks; n is returned in *n_hosts. */
+/* counts[n]: the number of ranks of each host, in the order of the ranks; n is returned in
+ * *n_hosts. */
 static sw_status count_hosts(const uint64_t *hosts, int32_t size, int32_t *counts, int32_t *n_hosts,
                              sw_error *err)
 {
@@ -54,7 +55,7 @@ static bool are_equal(const int32_t *counts, int32_t n)
 	return true;
 }
 
-/* Every part with a link of its own, all guessed alike. */
+/* Give every part a link of its own, all with the same guess. */
 static void print_unequal(const int32_t *counts, int32_t n, sw_text *text)
 {
 	sw_text_addf(text,
@@ -83,7 +84,7 @@ static void print_levels(const int32_t *counts, int32_t n, sw_text *text)
 		             counts[0]);
 }
 
-/* Memory is the host's over its ranks, on the host that is shared by most. */
+/* The memory of a device is the host's memory divided by the largest number of ranks on a host. */
 static void print_shape(const int32_t *counts, int32_t n, sw_text *text)
 {
 	int32_t most = 1;
@@ -103,7 +104,7 @@ static void print_shape(const int32_t *counts, int32_t n, sw_text *text)
 	             memory / most);
 }
 
-/* Rank 0's text is everyone's: hosts may differ in memory. */
+/* All ranks use rank 0's text, since hosts may differ in memory. */
 static sw_status share_text(sw_transport *t, sw_text *text, sw_error *err)
 {
 	int64_t length = (int64_t)text->len;

@@ -1,11 +1,11 @@
-/* Tokens from files, and the batches cut from them. */
+/* Read tokens from files, and make batches of them. */
 #include "run/run.h"
 
 #include <string.h>
 
 #include "run/npy.h"
 
-/* One file as it was read. */
+/* A file that has been read. */
 typedef struct source {
 	const char *path;
 	char *text;
@@ -60,7 +60,7 @@ static bool any_is_npy(const source *sources, int n)
 	return false;
 }
 
-/* All tokens one after the other: as bytes while all files are bytes, else as int32_t. */
+/* Concatenate all tokens: as bytes if all files are bytes, otherwise as int32_t. */
 static sw_status join(const source *sources, int n, sw_data *data, sw_error *err)
 {
 	bool wide = any_is_npy(sources, n);

@@ -1,4 +1,4 @@
-/* Filling inputs: the number of an element depends on its place in the whole tensor, and so on no
+/* Fill inputs: the number of an element depends on its index in the whole tensor, hence not on the
  * layout. */
 #include "run/run.h"
 
@@ -36,8 +36,8 @@ static draw_fn *const draws[] = {
 
 #define PADDING UINT64_MAX
 
-/* What a local index along each dimension adds to the row-major index in the true shape, PADDING
- * beyond it: offsets of dimension d begin at d * longest. */
+/* The contribution of a local index along each dimension to the row-major index in the true
+ * (unpadded) shape; PADDING beyond it. The offsets of dimension d begin at d * longest. */
 typedef struct places {
 	int32_t rank;
 	int64_t longest, dims[SW_MAX_RANK];
@@ -64,7 +64,7 @@ static void find_places(const sw_atoms *atoms, sw_shape whole, const int64_t *tr
 	}
 }
 
-/* The next local index, in row-major order. */
+/* Advance the local index in row-major order. */
 static void advance(const places *p, int64_t *index)
 {
 	for (int32_t d = p->rank; d-- > 0;) {
@@ -74,7 +74,7 @@ static void advance(const places *p, int64_t *index)
 	}
 }
 
-/* False in the padding. */
+/* Return false in the padding. */
 static bool global_index(const places *p, const int64_t *index, uint64_t *sum)
 {
 	*sum = 0;

@@ -20,8 +20,8 @@ bool sw_npy_recognise(const char *text, size_t length)
 	return length >= MAGIC_BYTES && memcmp(text, MAGIC, MAGIC_BYTES) == 0;
 }
 
-/* The header is a Python dictionary in a fixed style: what follows a key, without the blanks; NULL
- * if it is not there. */
+/* The header is a Python dictionary in a fixed style. Return the text that follows a key, without
+ * blanks; NULL if the key is absent. */
 static const char *value_of(const char *header, const char *key)
 {
 	const char *at = strstr(header, key);

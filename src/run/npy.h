@@ -12,9 +12,9 @@ typedef struct sw_npy {
 } sw_npy;
 
 bool sw_npy_recognise(const char *text, size_t length);
-/* Errors name the place and the mend; not the file. */
+/* Error messages say what is wrong and how to repair it; they do not name the file. */
 sw_status sw_npy_parse(const char *text, size_t length, sw_npy *npy, sw_error *err);
-/* Item i; values above the largest int64_t are clamped to it. */
+/* Return item i; values above the largest int64_t are clamped to it. */
 int64_t sw_npy_get(const sw_npy *npy, int64_t i);
 
 #endif

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
-typedef struct seat {
+typedef struct rank_thread {
 	sw_transport *transport;
 	sw_rank_body *body;
 	void *context;
@@ -11,11 +11,11 @@ typedef struct seat {
 	bool started;
 	sw_status status;
 	sw_error err;
-} seat;
+} rank_thread;
 
-static void *sit(void *argument)
+static void *run_rank(void *argument)
 {
-	seat *s = argument;
+	rank_thread *s = argument;
 	s->status = s->body(s->context, s->transport, &s->err);
 	if (s->status)
 		s->transport->ops->fail(s->transport, &s->err);
@@ -23,10 +23,10 @@ static void *sit(void *argument)
 	return NULL;
 }
 
-/* A thread that the system refuses is a rank that fails. */
-static void start(seat *s)
+/* If the system refuses a thread, its rank fails. */
+static void start(rank_thread *s)
 {
-	s->started = pthread_create(&s->thread, NULL, sit, s) == 0;
+	s->started = pthread_create(&s->thread, NULL, run_rank, s) == 0;
 	if (s->started)
 		return;
 	s->status = sw_fail(&s->err, SW_ERR_IO, "the system refuses a thread for rank %d",
@@ -35,18 +35,18 @@ static void start(seat *s)
 	s->transport->ops->free(s->transport);
 }
 
-static sw_status run_seats(seat *seats, int32_t size, sw_error *err)
+static sw_status run_threads(rank_thread *threads, int32_t size, sw_error *err)
 {
 	for (int32_t r = 0; r < size; r++)
-		start(&seats[r]);
+		start(&threads[r]);
 	for (int32_t r = 0; r < size; r++)
-		if (seats[r].started)
-			pthread_join(seats[r].thread, NULL);
+		if (threads[r].started)
+			pthread_join(threads[r].thread, NULL);
 	for (int32_t r = 0; r < size; r++) {
-		if (seats[r].status) {
+		if (threads[r].status) {
 			if (err)
-				*err = seats[r].err;
-			return seats[r].status;
+				*err = threads[r].err;
+			return threads[r].status;
 		}
 	}
 	return SW_OK;
@@ -55,13 +55,14 @@ static sw_status run_seats(seat *seats, int32_t size, sw_error *err)
 sw_status sw_ranks_run(int32_t size, sw_rank_body *body, void *context, sw_error *err)
 {
 	sw_transport **transports = sw_alloc((size_t)size * sizeof(sw_transport *));
-	seat *seats = sw_alloc((size_t)size * sizeof(*seats));
+	rank_thread *threads = sw_alloc((size_t)size * sizeof(*threads));
 	sw_status status = sw_transport_local(size, transports, err);
 	for (int32_t r = 0; r < size && status == SW_OK; r++)
-		seats[r] = (seat){.transport = transports[r], .body = body, .context = context};
+		threads[r] =
+			(rank_thread){.transport = transports[r], .body = body, .context = context};
 	if (status == SW_OK)
-		status = run_seats(seats, size, err);
-	free(seats);
+		status = run_threads(threads, size, err);
+	free(threads);
 	free(transports);
 	return status;
 }
@@ -169,7 +170,7 @@ void sw_tensors_drop(sw_tensor *tensors, uint32_t n)
 			sw_tensor_drop(&tensors[i]);
 }
 
-/* What lies in an arena goes with the interpreter: copies do not. */
+/* Tensors in the arena are freed with the interpreter, so copy them. */
 static sw_status take_outputs(sw_tensor *outputs, uint32_t n, sw_error *err)
 {
 	sw_status status = SW_OK;

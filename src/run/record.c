@@ -2,8 +2,8 @@
 
 /* ---- recording -------------------------------------------------------------------------- */
 
-static void keep(const sw_record *r, sw_record_events *events, sw_track track, sw_id op,
-                 double begin_s, double end_s)
+static void add_event(const sw_record *r, sw_record_events *events, sw_track track, sw_id op,
+                      double begin_s, double end_s)
 {
 	sw_record_event event = {(int32_t)track, op, begin_s - r->begin_s, end_s - r->begin_s};
 	sw_vec_push(events, event);
@@ -14,7 +14,7 @@ static void end_wait(sw_record *r, sw_id op, double begin_s)
 	double end_s = sw_now_s();
 	r->waited_s += end_s - begin_s;
 	if (r->detailed)
-		keep(r, &r->own, SW_TRACK_WAITS, op, begin_s, end_s);
+		add_event(r, &r->own, SW_TRACK_WAITS, op, begin_s, end_s);
 }
 
 static sw_status collective(void *context, const sw_program *program, sw_id op, const sw_tensor *in,
@@ -27,7 +27,8 @@ static sw_status collective(void *context, const sw_program *program, sw_id op, 
 	return status;
 }
 
-/* The interpreter's tickets are places in the list of this step's, which knows the op. */
+/* The interpreter's ticket is an index into the list of collectives that this step has begun, which
+ * holds the op and the transport's ticket. */
 static sw_status begin(void *context, const sw_program *program, sw_id op, const sw_tensor *in,
                        sw_tensor *out, uint64_t *ticket, sw_error *err)
 {
@@ -56,7 +57,8 @@ static void drain(void *context)
 	sw_transport_drain(((sw_record *)context)->transport);
 }
 
-/* What communicates is timed where it is asked for, without what the walker does around it. */
+/* Communication ops are timed around the call to the transport, without the walker's work around
+ * it. */
 static bool is_kernel(const sw_op *op)
 {
 	switch ((sw_opcode)op->opcode) {
@@ -73,14 +75,14 @@ static void timing(void *context, sw_id op, double begin_s, double end_s)
 {
 	sw_record *r = context;
 	if (is_kernel(sw_op_at(r->program, op)))
-		keep(r, &r->own, SW_TRACK_KERNELS, op, begin_s, end_s);
+		add_event(r, &r->own, SW_TRACK_KERNELS, op, begin_s, end_s);
 }
 
 static void watch(void *context, const sw_program *program, sw_id op, double begin_s, double end_s)
 {
 	(void)program;
 	sw_record *r = context;
-	keep(r, &r->performed, SW_TRACK_COLLECTIVES, op, begin_s, end_s);
+	add_event(r, &r->performed, SW_TRACK_COLLECTIVES, op, begin_s, end_s);
 }
 
 void sw_record_init(sw_record *record, sw_transport *transport, const sw_program *program,
@@ -168,7 +170,7 @@ static void add_events(const sw_record *r, int32_t rank, const sw_record_event *
 	}
 }
 
-/* From one rank after the other, so that one list at a time is there besides the trace. */
+/* Receive from one rank after the other, so that only one list exists besides the trace. */
 static sw_status receive_all(const sw_record *r, const int64_t *counts, sw_trace *trace,
                              sw_error *err)
 {
@@ -186,7 +188,7 @@ static sw_status receive_all(const sw_record *r, const int64_t *counts, sw_trace
 	return status;
 }
 
-/* A permute without a source fills its output with zeros. */
+/* Pass zeros' buffer as well: a permute without a source fills its output with zeros. */
 static sw_status send_own(const sw_record *r, int64_t count, sw_error *err)
 {
 	sw_record_events all = {0}, zeros = {0};

@@ -1,10 +1,10 @@
 /*
- * record: what a rank does in a step, and when.
+ * record: the activities of a rank in a step, and their times.
  *
- * What the interpreter asks of the transport passes through here and is timed: how long the
- * computing thread waited in it is what is exposed of communication. With details every kernel,
- * collective and wait is kept as well, for a trace: kernels as the interpreter tells them,
- * collectives as the transport's watch does, by whatever thread performs them.
+ * The interpreter's calls to the transport pass through here and are timed: the time that the
+ * computing thread waits in them is the exposed communication. With details, every kernel,
+ * collective and wait is recorded for a trace: kernels as the interpreter reports them, collectives
+ * as the transport's watch reports them, from whichever thread performs them.
  */
 #ifndef SW_RUN_RECORD_H
 #define SW_RUN_RECORD_H
@@ -14,13 +14,13 @@
 typedef struct sw_record_event {
 	int32_t track; /* sw_track */
 	sw_id op;
-	double begin_s, end_s; /* from the step's beginning */
+	double begin_s, end_s; /* relative to the beginning of the step */
 } sw_record_event;
 typedef SW_VEC(sw_record_event) sw_record_events;
 
-/* What a step had of the processors. */
+/* Processor times in a step. */
 typedef struct sw_record_cores {
-	/* the computing thread; the one that performs what is begun */
+	/* of the computing thread, and of the transport's thread */
 	sw_thread_times own, transport;
 } sw_record_cores;
 
@@ -29,31 +29,33 @@ typedef struct sw_record {
 	const sw_program *program;
 	bool detailed;
 	double begin_s, waited_s; /* of this step */
-	sw_record_cores before;   /* the step */
+	sw_record_cores before;   /* at the beginning of the step */
 	SW_VEC(struct sw_record_begun {
 		sw_id op;
 		uint64_t ticket;
 	})
 	begun;
-	sw_record_events own, performed; /* by the computing thread; by who performs collectives */
+	/* by the computing thread; by the thread that performs collectives */
+	sw_record_events own, performed;
 } sw_record;
 
-/* detailed: also sets the transport's watch; on all ranks or on none. Borrows both. */
+/* Borrows both. detailed: also sets the transport's watch; either on all ranks or on none. */
 void sw_record_init(sw_record *record, sw_transport *transport, const sw_program *program,
                     bool detailed);
 void sw_record_clear(sw_record *record);
-/* A step begins: what is known of the last one is forgotten. With details all ranks begin together,
- * so that their clocks agree. */
+/* Begin a step and drop the record of the previous one. With details all ranks begin together, so
+ * that their clocks agree. */
 sw_status sw_record_step(sw_record *record, sw_error *err);
 
-/* Since the step began. */
+/* Return the processor times since the step began. */
 sw_record_cores sw_record_used(const sw_record *record);
 
-/* For sw_interpret_options; context is the record. `timing` only with details. */
+/* Set the callbacks in the options, with the record as their context; `timing` only with
+ * details. */
 void sw_record_options(sw_record *record, sw_interpret_options *options);
 
-/* What all ranks did in the last step, to rank 0's trace (others give none); names are the
- * program's. Collective; its bytes count as traffic. */
+/* Collect the activities of all ranks in the last step into rank 0's trace (other ranks pass none).
+ * Names are those of the program. Collective; its bytes count as traffic. */
 sw_status sw_record_gather(const sw_record *record, sw_trace *trace, sw_error *err);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * Training: one rank's loop, and the ways to start it.
+ * Training: one rank's loop, and the functions that start it.
  *
- * State (a parameter, a moment, a counter: an input that an output aliases) goes from an output to
- * its input without a copy: both lie at one place of the interpreter's arena. Other inputs are
- * written there once, data inputs for each step. A paced run has all that but for the numbers:
- * nothing is filled, computed or read.
+ * State (a parameter, an optimizer moment, a counter: an input that an output aliases) goes from an
+ * output to its input without a copy, as both are in one place of the interpreter's arena. Other
+ * inputs are written there once, data inputs in each step. A paced run does the same without
+ * numbers: it fills, computes and reads nothing.
  */
 #include "run/run.h"
 
@@ -24,20 +24,20 @@ typedef struct trainer {
 	const sw_run_options *options;
 	sw_placement *placement;
 	sw_interpreter *interpreter;
-	/* per input: what the next step starts from; buffer NULL: made for each step */
-	sw_tensor *kept;
+	/* per input: its value for the next step; buffer NULL: it is made in each step */
+	sw_tensor *carried;
 	sw_tensor *inputs; /* per input, of one step */
 	sw_tensor *outputs;
-	int32_t loss;     /* output, -1: none */
+	int32_t loss;     /* index of the output, -1: none */
 	int32_t *tokens;  /* the whole batch; NULL: no token input, or no data */
-	int32_t *batch;   /* with its padding */
+	int32_t *batch;   /* the batch with its padding */
 	sw_run_pace pace; /* of a paced run */
 	sw_record record;
 	SW_VEC(double) losses, seconds, waits; /* per step */
 	SW_VEC(sw_record_cores) cores;
 } trainer;
 
-/* ---- what a program needs to be trained ------------------------------------------------- */
+/* ---- requirements of training ----------------------------------------------------------- */
 
 static bool is_everywhere(const sw_layout *layout)
 {
@@ -49,7 +49,8 @@ static bool is_scalar_float(sw_shape shape)
 	return shape.rank == 0 && sw_type_kind_of(shape.type) == SW_KIND_FLOAT;
 }
 
-/* The output that the sidecar calls the loss, else the first scalar that is no state. */
+/* Return the output that the sidecar marks as the loss, otherwise the first scalar that is not
+ * state. */
 static int32_t find_loss(const sw_program *program, const sw_sidecar *sidecar)
 {
 	const sw_computation *entry = sw_entry(program);
@@ -69,7 +70,7 @@ static sw_status check_loss(const trainer *t, sw_error *err)
 	if (t->loss < 0 || is_everywhere(sw_plan_layout(plan, plan->outputs[t->loss])))
 		return SW_OK;
 	return sw_fail(err, SW_ERR_INTERNAL,
-	               "the plan does not leave the loss whole on every device");
+	               "the plan does not replicate the loss on every device");
 }
 
 static sw_status check_tokens(const trainer *t, sw_error *err)
@@ -126,22 +127,22 @@ static sw_status make_inputs(trainer *t, int64_t step, sw_error *err)
 {
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; i < t->parts.n_inputs && status == SW_OK; i++) {
-		if (t->kept[i].buffer)
-			t->inputs[i] = sw_tensor_keep(t->kept[i]);
+		if (t->carried[i].buffer)
+			t->inputs[i] = sw_tensor_keep(t->carried[i]);
 		else
 			status = make_input(t, i, step, &t->inputs[i], err);
 	}
 	return status;
 }
 
-/* The interpreter updates in place what nobody else refers to: state has no other reference while
- * the step runs. */
-static void give_away_state(trainer *t)
+/* Drop our references to state: the interpreter updates a tensor in place only if it holds the only
+ * reference. */
+static void release_state(trainer *t)
 {
 	const sw_program *local = t->parts.local;
 	for (size_t a = 0; a < local->aliases.len; a++)
-		if (t->kept[local->aliases.data[a].input].buffer)
-			sw_tensor_drop(&t->kept[local->aliases.data[a].input]);
+		if (t->carried[local->aliases.data[a].input].buffer)
+			sw_tensor_drop(&t->carried[local->aliases.data[a].input]);
 }
 
 static void carry_state(trainer *t)
@@ -149,7 +150,7 @@ static void carry_state(trainer *t)
 	const sw_program *local = t->parts.local;
 	for (size_t a = 0; a < local->aliases.len; a++) {
 		sw_alias alias = local->aliases.data[a];
-		t->kept[alias.input] = sw_tensor_keep(t->outputs[alias.output]);
+		t->carried[alias.input] = sw_tensor_keep(t->outputs[alias.output]);
 	}
 	sw_tensors_drop(t->outputs, t->parts.n_outputs);
 }
@@ -172,10 +173,11 @@ static sw_status run_step(trainer *t, int64_t step, sw_error *err)
 		sw_tensors_drop(t->inputs, t->parts.n_inputs);
 		return status;
 	}
-	give_away_state(t);
+	release_state(t);
 	status = sw_interpret(t->interpreter, t->inputs, t->parts.n_inputs, t->outputs,
 	                      t->parts.n_outputs, err);
-	memset(t->inputs, 0, t->parts.n_inputs * sizeof(*t->inputs)); /* taken */
+	/* sw_interpret took the references */
+	memset(t->inputs, 0, t->parts.n_inputs * sizeof(*t->inputs));
 	if (status)
 		return status;
 	double loss = read_loss(t);
@@ -191,8 +193,8 @@ static sw_status run_step(trainer *t, int64_t step, sw_error *err)
 	return SW_OK;
 }
 
-/* Has any rank been asked to stop? */
-static sw_status hear_stop(const trainer *t, bool *stop, sw_error *err)
+/* Find out whether any rank is to stop. */
+static sw_status agree_on_stop(const trainer *t, bool *stop, sw_error *err)
 {
 	if (!t->options->stop)
 		return SW_OK;
@@ -214,18 +216,18 @@ static sw_status run_steps(trainer *t, int64_t *done, sw_error *err)
 		status = run_step(t, *done, err);
 		if (status == SW_OK) {
 			++*done;
-			status = hear_stop(t, &stop, err);
+			status = agree_on_stop(t, &stop, err);
 		}
 	}
 	return status;
 }
 
-/* ---- what came of it -------------------------------------------------------------------- */
+/* ---- results ---------------------------------------------------------------------------- */
 
 typedef struct figures {
-	int64_t payload_bytes, wire_bytes, peak_bytes; /* the largest of all ranks */
-	double compute_s, exposed_comm_s;              /* their mean */
-	sw_record_cores cores;                         /* likewise */
+	int64_t payload_bytes, wire_bytes, peak_bytes; /* maxima over all ranks */
+	double compute_s, exposed_comm_s;              /* means over all ranks */
+	sw_record_cores cores;                         /* means over all ranks */
 } figures;
 
 static sw_thread_times plus_share(sw_thread_times sum, sw_thread_times of_one, int32_t n)
@@ -260,7 +262,7 @@ static sw_status gather_figures(const trainer *t, figures *f, sw_error *err)
 	return status;
 }
 
-/* The first step warms caches and buffers up. Sorts. */
+/* Skip the first step, which warms up caches and buffers. Sorts `seconds`. */
 static double median_step(double *seconds, int64_t n)
 {
 	int64_t skipped = n > 2;
@@ -277,7 +279,7 @@ static double median_compute(const trainer *t, int64_t n)
 	return median;
 }
 
-/* Of the number at `offset` in each step's. */
+/* Return the median over the steps of the number at `offset` in their processor times. */
 static double median_of_cores(const trainer *t, int64_t n, size_t offset)
 {
 	double *numbers = sw_alloc((size_t)(n + 1) * sizeof(*numbers));
@@ -303,7 +305,7 @@ static int64_t tokens_per_step(const trainer *t)
 		return 0;
 	sw_shape shape = sw_parts_true_shape(&t->parts, (uint32_t)t->sidecar->tokens_input);
 	return shape.rank == 2 ? shape.dims[0] * (shape.dims[1] - 1)
-	                       : 0; /* the first of a row predicts, and isn't predicted */
+	                       : 0; /* the first token of a row is not predicted */
 }
 
 static sw_status report(trainer *t, int64_t done, sw_run_result *result, sw_error *err)
@@ -365,7 +367,7 @@ static sw_status prepare(trainer *t, sw_error *err)
 		return status;
 	t->transport->traffic = (sw_traffic){0};
 	t->transport->paced = t->options->paced;
-	if (t->options->paced) /* who only waits should not wait for a core as well */
+	if (t->options->paced) /* a waiting thread should not wait for a core as well */
 		sw_thread_run_briefly();
 	t->placement = sw_placement_new(t->parts.local);
 	sw_interpret_options options = {
@@ -384,20 +386,20 @@ static sw_status prepare(trainer *t, sw_error *err)
 	return sw_interpreter_new(t->parts.local, &options, &t->interpreter, err);
 }
 
-/* Everything but data, which each step makes anew. */
+/* Make all inputs but the data inputs, which are made in each step. */
 static sw_status make_state(trainer *t, sw_error *err)
 {
 	sw_status status = SW_OK;
 	for (uint32_t i = 0; i < t->parts.n_inputs && status == SW_OK; i++)
 		if (t->sidecar->inputs[i].role != SW_ROLE_DATA)
-			status = make_input(t, i, 0, &t->kept[i], err);
+			status = make_input(t, i, 0, &t->carried[i], err);
 	return status;
 }
 
-static void take_memory(trainer *t)
+static void allocate(trainer *t)
 {
 	size_t n_inputs = t->parts.n_inputs + 1, n_outputs = t->parts.n_outputs + 1;
-	t->kept = sw_alloc(n_inputs * sizeof(*t->kept));
+	t->carried = sw_alloc(n_inputs * sizeof(*t->carried));
 	t->inputs = sw_alloc(n_inputs * sizeof(*t->inputs));
 	t->outputs = sw_alloc(n_outputs * sizeof(*t->outputs));
 	if (t->data && t->sidecar->tokens_input >= 0) {
@@ -413,16 +415,16 @@ static void take_memory(trainer *t)
 
 static void clear(trainer *t)
 {
-	sw_tensors_drop(t->kept, t->parts.n_inputs);
+	sw_tensors_drop(t->carried, t->parts.n_inputs);
 	sw_tensors_drop(t->inputs, t->parts.n_inputs);
 	sw_tensors_drop(t->outputs, t->parts.n_outputs);
 	sw_interpreter_free(t->interpreter);
 	sw_placement_free(t->placement);
 	sw_record_clear(&t->record);
 	sw_run_pace_clear(&t->pace);
-	if (t->options->tune) /* the plan's cluster is the caller's */
+	if (t->options->tune) /* the plan's cluster belongs to the caller */
 		sw_transport_tune(t->transport, NULL, SW_ALGORITHM_COUNT);
-	free(t->kept);
+	free(t->carried);
 	free(t->inputs);
 	free(t->outputs);
 	free(t->tokens);
@@ -442,7 +444,7 @@ static sw_status train(const sw_plan *plan, const sw_program *scheduled, const s
 	int64_t done = 0;
 	sw_parts_init(&t.parts, plan, scheduled);
 	t.loss = find_loss(plan->program, sidecar);
-	take_memory(&t);
+	allocate(&t);
 	sw_status status = prepare(&t, err);
 	if (status == SW_OK)
 		status = make_state(&t, err);
@@ -467,8 +469,8 @@ static sw_status check_ranks(const sw_plan *plan, int32_t size, sw_error *err)
 		size);
 }
 
-/* Ranks that run different programs, or for different numbers of steps, would wait for each other.
- */
+/* Ranks that run different programs or different numbers of steps would deadlock, so check that all
+ * ranks agree. */
 static sw_status check_same(const sw_program *scheduled, const sw_run_options *options,
                             sw_transport *transport, sw_error *err)
 {
@@ -482,9 +484,9 @@ static sw_status check_same(const sw_program *scheduled, const sw_run_options *o
 	if (status)
 		return status;
 	if (memcmp(first, mine, sizeof(mine)) != 0)
-		status = sw_fail(
-			err, SW_ERR_INPUT,
-			"rank 0 was given another plan, seed, number of steps, or way to run it");
+		status = sw_fail(err, SW_ERR_INPUT,
+		                 "rank 0 was given another plan, seed, number of steps, or other "
+		                 "run options");
 	return transport->ops->agree(transport, status, err);
 }
 

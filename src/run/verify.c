@@ -1,29 +1,29 @@
 /*
- * Verifying: the partitioned program on in-process ranks beside the whole one, on the same random
- * inputs.
+ * Verify a plan: run the partitioned program on in-process ranks and the serial program on the same
+ * random inputs.
  *
- * Every device's part of every output is compared with the same part of the whole result. What may
- * differ is rounding: sums are taken in another order. So the tolerance follows the NARROWEST float
- * type that the program computes in:
+ * Every device's part of every output is compared with the same part of the serial result. The two
+ * may differ by rounding, since sums are taken in another order. So the tolerance follows the
+ * NARROWEST float type that the program computes in:
  *
- *     f64 only   1e-12 in norm
- *     f32        1e-5: about 100 roundings (2^-24 each) that all point the same way
- *     f16, bf16  4 roundings (2^-11, 2^-8): partial sums are rounded to that type on the way
- *     integers   exact
+ *   f64 only   1e-12 in norm
+ *   f32        1e-5: about 100 roundings (2^-24 each) that all point the same way
+ *   f16, bf16  4 roundings (2^-11, 2^-8): partial sums are rounded to that type on the way
+ *   integers   exact
  *
- * One wrong element among many is little in norm. So none may be off by more than ELEMENT_FACTOR
- * tolerances of the largest either.
+ * One wrong element among many changes the norm little. So no element may be off by more than
+ * ELEMENT_FACTOR tolerances of the largest element either.
  *
  * A parameter that an optimizer updates is compared in units of the learning rate, |difference| /
  * (lr sqrt(n)): Adam divides a gradient by its own size, so a small relative error of a moment
- * moves the parameter by that part of lr, whatever the parameter's norm is; in norm, an update gone
- * wrong altogether could hide below 1e-5. Allowed are 100 tolerances of the type, and one rounding
- * of the stored parameter. (A gradient that is mathematically zero would be noise over noise. It is
- * benign here: random second moments are at least 1e-4, so noise stays noise.)
+ * moves the parameter by that part of lr, whatever the parameter's norm is; in norm, a completely
+ * wrong update could stay below 1e-5. The tolerance is 100 tolerances of the type, plus one
+ * rounding of the stored parameter. (For a gradient that is mathematically zero, Adam divides noise
+ * by noise. It does no harm here: random second moments are at least 1e-4, so noise stays noise.)
  *
- * Where the plan rewrites the program the serial one is as it was before. Where dimensions are
- * padded only what is true is compared. The padding of state holds NaN, so that nobody relies on
- * it.
+ * If the plan rewrites the program, the serial program is the one before the rewrite. If dimensions
+ * are padded, only the unpadded elements are compared. The padding of state holds NaN, so that a
+ * program that relies on its contents is found.
  */
 #include "run/run.h"
 
@@ -32,8 +32,8 @@
 
 #include "run/ranks.h"
 
-#define LR_FACTOR 100
-#define ELEMENT_FACTOR 4
+#define LR_FACTOR 100    /* tolerance of an update in units of lr, in tolerances of the type */
+#define ELEMENT_FACTOR 4 /* tolerance of one element over the largest, in tolerances in norm */
 
 /* ---- running ---------------------------------------------------------------------------- */
 
@@ -104,8 +104,8 @@ static sw_status run_serial(verification *v, sw_error *err)
 
 /* ---- tolerances ------------------------------------------------------------------------- */
 
-/* Unit roundoff of the types that are worth telling apart; others count as f32 (integers are exact
- * by themselves). */
+/* Return the unit roundoff of a float type. Other types count as f32 (integers are exact by
+ * themselves). */
 static double roundoff(sw_type type)
 {
 	switch (type) {
@@ -143,8 +143,8 @@ static double tolerance_of(double worst_roundoff)
 
 /* Sums over all devices' parts of one output. */
 typedef struct sums {
-	double difference, reference; /* of squares */
-	double worst, largest;        /* of one element */
+	double difference, reference; /* sums of squares */
+	double worst, largest;        /* of a single element */
 	double elements, unequal;
 } sums;
 
@@ -161,8 +161,8 @@ static void compare_numbers(double a, double b, sums *s)
 	s->largest = fmax(s->largest, size);
 }
 
-/* Floats as numbers, of which a complex one is two; all else by its bits: 64 of them are more than
- * a double has. */
+/* Compare floats as numbers, a complex one as two numbers; compare other types by their bits, as a
+ * double cannot hold 64 of them. */
 static void compare_elements(sw_type type, const void *got, const void *wanted,
                              const uint8_t *is_true, int64_t n, sums *s)
 {
@@ -182,8 +182,8 @@ static void compare_elements(sw_type type, const void *got, const void *wanted,
 	}
 }
 
-/* What each device should have of an output, with padding; and which of it is true, a byte per
- * element. */
+/* The part of an output that each device should have, with padding, and a byte per element that
+ * says whether the element is true, that is, not padding. */
 typedef struct reference {
 	sw_shape shape;
 	const sw_layout *layout;
@@ -302,22 +302,23 @@ static sw_status compare(const verification *v, sw_verify_result *result, sw_err
 	return SW_OK;
 }
 
-/* What the data decide of the bytes. A loop that they end sends as often as they say, and the
- * prediction counts one iteration of it; of a conditional they take a branch, and the prediction is
- * that of the dearest. */
-typedef struct decided {
+/* How the communicated bytes depend on the data. A loop with a data-dependent trip count
+ * communicates in every iteration, while the prediction counts one iteration. A conditional takes
+ * one branch, while the prediction counts the most expensive one. */
+typedef struct data_dependence {
 	bool iterations, branches;
-} decided;
+} data_dependence;
 
-static decided decided_by_data(const sw_program *local)
+static data_dependence find_data_dependence(const sw_program *local)
 {
-	decided by_data = {0};
+	data_dependence dependence = {0};
 	for (sw_id id = 0; id < local->ops.len; id++) {
 		const sw_op *op = sw_op_at(local, id);
-		by_data.iterations |= op->opcode == SW_OP_WHILE && op->attrs->loop.trip_count < 0;
-		by_data.branches |= op->opcode == SW_OP_CONDITIONAL;
+		dependence.iterations |=
+			op->opcode == SW_OP_WHILE && op->attrs->loop.trip_count < 0;
+		dependence.branches |= op->opcode == SW_OP_CONDITIONAL;
 	}
-	return by_data;
+	return dependence;
 }
 
 static void compare_payload(const verification *v, sw_verify_result *result)
@@ -325,11 +326,11 @@ static void compare_payload(const verification *v, sw_verify_result *result)
 	for (int64_t d = 0; d < v->n_devices; d++)
 		result->payload_bytes = SW_MAX(result->payload_bytes, v->payload[d]);
 	result->predicted_payload_bytes = v->parts.plan->predicted.payload_bytes;
-	decided by_data = decided_by_data(v->parts.local);
+	data_dependence dependence = find_data_dependence(v->parts.local);
 	int64_t unsent = result->predicted_payload_bytes - result->payload_bytes;
-	result->payload_by_data = by_data.iterations || by_data.branches;
+	result->payload_by_data = dependence.iterations || dependence.branches;
 	result->ok = result->ok &&
-	             (by_data.iterations || unsent == 0 || (by_data.branches && unsent > 0));
+	             (dependence.iterations || unsent == 0 || (dependence.branches && unsent > 0));
 }
 
 /* ---- the driver ------------------------------------------------------------------------- */
@@ -346,7 +347,8 @@ static sw_status verify(verification *v, sw_verify_result *result, sw_error *err
 	return status;
 }
 
-/* What is verified is what runs: the scheduled program, its collectives beside its kernels. */
+/* Verify the program that also runs in training: the scheduled one, whose collectives overlap with
+ * kernels. */
 sw_status sw_run_verify(const sw_plan *plan, const sw_sidecar *sidecar, uint64_t seed,
                         sw_verify_result *result, sw_error *err)
 {

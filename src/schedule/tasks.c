@@ -144,7 +144,7 @@ static void add_task(builder *b, sw_id id)
 	task.split = split;
 	if (task.kind == SW_TASK_KERNEL) {
 		task.seconds = sw_cost_op(b->source->cluster, b->program, id);
-		task.bytes = (double)b->source->buffers.room_bytes[id];
+		task.bytes = (double)b->source->buffers.workspace_bytes[id];
 		add_region(b, op, &task);
 	} else {
 		task.seconds = sw_cost_collective_op_seconds(b->source->cluster, b->program, id);

@@ -1,47 +1,52 @@
 /*
- * algorithm: the ways to do a collective, one file each, above the carrier's exchange.
+ * algorithm: the algorithms of collectives, one file each, built on the carrier's exchange.
  *
- * Takes a task (what is to be done, among whom, and where they sit), sends and receives, and leaves
- * the result in `out`. All ranks of the group run the same algorithm on the same task; what each
- * sends follows from the task alone, never from what came first: an element is combined in the same
- * order in every run, on every carrier, and by every rank that combines it.
+ * An algorithm takes a task (the collective, its group, and the places of its ranks in the
+ * cluster), sends and receives messages, and leaves the result in `out`. All ranks of the group run
+ * the same algorithm on the same task. The messages of a rank follow from the task alone, never
+ * from the order in which messages arrive: an element is combined in the same order in every run,
+ * on every carrier, and by every rank that combines it.
  *
- * Most are WAVES: rounds of exchanges, cut into lanes that each do the same to their part of the
- * data. A wave goes through its lanes again and again: the lane whose turn it is finishes its
- * round, combines what came, and begins the next, while the other lanes are on the wire.
+ * Members of a group are ordered by their places in the cluster; a member's index in this order is
+ * its virtual rank (vrank), so that members with neighbouring vranks are close to each other.
+ *
+ * Most algorithms are WAVES: rounds of exchanges, divided into lanes that each do the same to their
+ * part of the data. A wave visits its lanes cyclically: it finishes the round of one lane, combines
+ * what was received and begins the lane's next round, while the messages of the other lanes are on
+ * the wire.
  */
 #ifndef SW_TRANSPORT_ALGORITHM_H
 #define SW_TRANSPORT_ALGORITHM_H
 
 #include "transport/carrier.h"
 
-/* Elements [begin, begin + length) of the whole: all elements of an all-reduce's operand, of the
- * gathered result, of the operand that is scattered or exchanged, of what is broadcast. */
+/* Elements [begin, begin + length) of the whole. The whole is the operand of an all-reduce, the
+ * gathered result, the operand that is scattered or exchanged, or the broadcast data. */
 typedef struct sw_span {
 	int64_t begin, length;
 } sw_span;
 
 typedef struct sw_task {
 	sw_collective_kind kind;
-	sw_call call; /* with the monoid and type, where something is combined */
-	/* [n], as the caller lists them: that is the order of the blocks */
+	sw_call call; /* monoid and type are set if elements are combined */
+	/* [n], in the caller's order, which is the order of the blocks */
 	const int32_t *ranks;
-	int32_t n, position;  /* where this rank is in the list */
-	const int32_t *order; /* [n]: positions ordered by place */
-	int32_t turn;         /* order[turn] == position */
-	/* elements of the whole, and bytes of one (1 where nothing is combined) */
+	int32_t n, position;  /* position: index of this rank in `ranks` */
+	const int32_t *order; /* [n]: positions in the order of vranks */
+	int32_t vrank;        /* of this rank: order[vrank] == position */
+	/* elements of the whole, and bytes of one (1 if nothing is combined) */
 	int64_t total, width;
-	/* the operand: the whole, but for all-gather, where it is a block */
+	/* the operand: the whole; for an all-gather, a block */
 	const char *in;
-	/* the result: the whole, but for reduce-scatter, where it is a block */
+	/* the result: the whole; for a reduce-scatter, a block */
 	char *out;
-	/* all-reduce, direct or hierarchical: whole operands in one round (per level), instead of
-	 * shares in two */
+	/* direct or hierarchical all-reduce: exchange whole operands in one round (per level),
+	 * instead of shares in two rounds */
 	bool goes_whole;
-	const sw_cluster *cluster; /* where ranks sit; NULL: nobody knows, all are alike */
+	const sw_cluster *cluster; /* places of the ranks; NULL: unknown, all links are alike */
 } sw_task;
 
-/* Requires n > 1 and a combinable type. */
+/* Requires n > 1 and a type that can be combined. */
 typedef sw_status sw_algorithm_fn(sw_carrier *c, const sw_task *task, sw_error *err);
 sw_algorithm_fn sw_direct_all_reduce, sw_direct_all_gather, sw_direct_reduce_scatter,
 	sw_direct_all_to_all, sw_direct_broadcast;
@@ -54,30 +59,30 @@ sw_algorithm_fn sw_chain_broadcast;
 
 /* ---- spans and ranks -------------------------------------------------------------------- */
 
-/* Part `index` of `n` of a span: all equal but for the last ones. */
+/* Return part `index` of `n` of a span. All parts are equal, except for the last ones. */
 static inline sw_span sw_span_part(sw_span whole, int64_t n, int64_t index)
 {
 	int64_t each = (whole.length + n - 1) / n, begin = SW_MIN(each * index, whole.length);
 	return (sw_span){whole.begin + begin, SW_MIN(each, whole.length - begin)};
 }
-/* Position p's share of the whole. */
+/* Return the block of the whole that belongs to position p. */
 static inline sw_span sw_task_block(const sw_task *task, int32_t p)
 {
 	return sw_span_part((sw_span){0, task->total}, task->n, p);
 }
-static inline int32_t sw_task_rank(const sw_task *task, int32_t turn)
+static inline int32_t sw_task_rank(const sw_task *task, int32_t vrank)
 {
-	return task->ranks[task->order[turn]];
+	return task->ranks[task->order[vrank]];
 }
-/* i modulo n, for i >= -n. */
+/* Return i modulo n, for i >= -n. */
 static inline int32_t sw_wrap(int32_t i, int32_t n)
 {
 	return (i + n) % n;
 }
-/* out = a . b, elements of the task; out may be either. Requires sw_can_reduce. */
+/* Compute out = a . b on elements of the task; out may be a or b. Requires sw_can_reduce. */
 void sw_task_combine(const sw_task *task, const void *a, const void *b, void *out,
                      int64_t elements);
-/* An all-gather's operand to its place in the result. */
+/* Copy an all-gather's operand to its place in the result. */
 void sw_task_place_own(const sw_task *task);
 sw_status sw_scratch_refused(int64_t bytes, sw_error *err);
 
@@ -86,17 +91,18 @@ sw_status sw_scratch_refused(int64_t bytes, sw_error *err);
 typedef struct sw_wave {
 	const sw_call *call;
 	int32_t rounds, lanes;
-	int32_t lag; /* by how many rounds each lane is behind the one before: 1, so that what goes
-	              * out for one comes in for another at the same time; 0 where no round needs
-	              * what came in the one before */
+	/* rounds by which each lane is behind the previous one. 1: a rank sends in one lane while
+	 * it receives in another; 0: for waves whose rounds do not depend on what the previous
+	 * round received */
+	int32_t lag;
 	const void *context;
 	void (*fill)(const void *context, int32_t round, int32_t lane, sw_lane *messages);
-	/* what came in that round is there; NULL: nothing to be done */
-	void (*settle)(const void *context, int32_t round, int32_t lane);
+	/* called when the messages of a round have arrived; NULL: nothing to do */
+	void (*complete)(const void *context, int32_t round, int32_t lane);
 } sw_wave;
 sw_status sw_wave_run(sw_carrier *c, const sw_wave *wave, sw_error *err);
-/* How many lanes suit messages of so many bytes: pieces neither so small that each costs a latency,
- * nor fewer than overlap needs. */
+/* Return a number of lanes for messages of this size: as many as overlap needs, unless the pieces
+ * become so small that latency dominates. */
 int32_t sw_wave_lanes(int64_t message_bytes);
 
 #endif

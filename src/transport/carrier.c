@@ -1,4 +1,4 @@
-/* The working space of a carrier, and what its calls and its failures are called. */
+/* The workspace of a carrier, and the text of calls and failures. */
 #include "transport/carrier.h"
 
 #include <string.h>

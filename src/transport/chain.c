@@ -1,10 +1,10 @@
 /*
  * Chain: a broadcast in pieces, each from one rank to the next.
  *
- * Every rank but the last sends the whole once, and begins as soon as it has the first piece: with
- * K pieces (K + n - 2) / K of the time of one transfer. The chain begins with the root's neighbours
- * and comes into each other part once (the pipelined broadcast of the cross-mesh resharding paper,
- * section 3.1).
+ * Every rank but the last sends the whole once, and begins as soon as it has the first piece. With
+ * K pieces this takes (K + n - 2) / K of the time of one transfer. The chain begins with the root's
+ * neighbours and enters every other part only once (the pipelined broadcast of the cross-mesh
+ * resharding paper, section 3.1).
  */
 #include "transport/algorithm.h"
 
@@ -12,8 +12,8 @@
 
 typedef struct chain {
 	const sw_task *task;
-	int32_t before, after; /* ranks; -1: none */
-	int32_t number;        /* along the chain, from the root's 0 */
+	int32_t before, after; /* previous and next rank; -1: none */
+	int32_t number;        /* index along the chain; the root's is 0 */
 	int64_t pieces;
 } chain;
 
@@ -25,7 +25,7 @@ static int32_t part_of(const sw_task *t, int32_t position, int32_t level)
 	               : 0;
 }
 
-/* The root's own part comes first, level by level. */
+/* Order the members level by level, the root's own part first. */
 static bool comes_before(const sw_task *t, int32_t a, int32_t b)
 {
 	for (int32_t l = 0; t->cluster && l < t->cluster->n_levels; l++) {
@@ -36,7 +36,7 @@ static bool comes_before(const sw_task *t, int32_t a, int32_t b)
 	return a == 0 || (b != 0 && t->ranks[a] < t->ranks[b]);
 }
 
-/* Who comes right before and right after this rank. */
+/* Find the ranks immediately before and after this one. */
 static chain chain_of(const sw_task *t)
 {
 	chain c = {.task = t, .pieces = sw_ceil_div(t->total, SW_PIECE_BYTES)};
@@ -56,19 +56,19 @@ static chain chain_of(const sw_task *t)
 	return c;
 }
 
-/* Rank number i receives piece k in the round k + i - 1 of the piece's lane, and sends it on in the
- * next. */
+/* Rank number i receives piece k in round k + i - 1 of the piece's lane, and sends it on in the
+ * next round. */
 static void fill(const void *context, int32_t round, int32_t lane, sw_lane *messages)
 {
 	const chain *c = context;
 	sw_span whole = {0, c->task->total};
-	int64_t sent = (int64_t)(round - c->number) * LANES + lane, comes = sent + LANES;
+	int64_t sent = (int64_t)(round - c->number) * LANES + lane, incoming = sent + LANES;
 	if (c->after >= 0 && sent >= 0 && sent < c->pieces) {
 		sw_span piece = sw_span_part(whole, c->pieces, sent);
 		sw_lane_send(messages, c->after, c->task->out + piece.begin, piece.length);
 	}
-	if (c->before >= 0 && comes >= 0 && comes < c->pieces) {
-		sw_span piece = sw_span_part(whole, c->pieces, comes);
+	if (c->before >= 0 && incoming >= 0 && incoming < c->pieces) {
+		sw_span piece = sw_span_part(whole, c->pieces, incoming);
 		sw_lane_receive(messages, c->before, c->task->out + piece.begin, piece.length);
 	}
 }

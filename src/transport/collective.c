@@ -1,9 +1,9 @@
 /*
- * The collectives of a partitioned program, as the transport's functions know them.
+ * The collective ops of a partitioned program, mapped to the transport's functions.
  *
- * The transport works on whole blocks. A collective along any dimension but the first has its
- * blocks interleaved: seen as [outer][n][chunk], block i is [outer][i][chunk]. It is packed before,
- * or unpacked after.
+ * The transport works on whole blocks. The blocks of a collective along any dimension but the first
+ * are interleaved: viewed as [outer][n][chunk], block i is [outer][i][chunk]. They are packed
+ * before the transport is called, or unpacked afterwards.
  */
 #include "transport/ragged.h"
 #include "transport/worker.h"
@@ -14,7 +14,7 @@ typedef struct work {
 	sw_transport *t;
 	const sw_program *program;
 	const sw_op *op;
-	sw_opcode opcode; /* of a start the collective that it starts */
+	sw_opcode opcode; /* of a start op, the collective that it starts */
 	const sw_attrs *attrs;
 	int32_t *ranks; /* this rank's group */
 	int32_t n, position;
@@ -23,7 +23,7 @@ typedef struct work {
 
 /* ---- groups ----------------------------------------------------------------------------- */
 
-static void take_group(work *w, const sw_groups *groups, int64_t group)
+static void read_group(work *w, const sw_groups *groups, int64_t group)
 {
 	w->n = 0;
 	for (int64_t m = 0; m < groups->group_size; m++) {
@@ -53,7 +53,7 @@ static sw_status check_ranks(const work *w, sw_error *err)
 	return SW_OK;
 }
 
-/* No groups at all: all ranks, in order. */
+/* Find this rank's group; without groups it consists of all ranks, in order. */
 static sw_status find_group(work *w, sw_error *err)
 {
 	const sw_groups *groups = &w->attrs->collective.groups;
@@ -66,11 +66,12 @@ static sw_status find_group(work *w, sw_error *err)
 	}
 	for (int64_t g = 0; g < groups->n_groups; g++) {
 		if (group_has(groups, g, w->t->rank)) {
-			take_group(w, groups, g);
+			read_group(w, groups, g);
 			return check_ranks(w, err);
 		}
 	}
-	if (w->opcode == SW_OP_COLLECTIVE_BROADCAST) /* and gets zeros */
+	/* This rank is in no group and gets zeros. */
+	if (w->opcode == SW_OP_COLLECTIVE_BROADCAST)
 		return SW_OK;
 	return sw_fail(err, SW_ERR_INPUT, "%s: rank %d is in none of its groups", w->op->name,
 	               w->t->rank);
@@ -78,8 +79,8 @@ static sw_status find_group(work *w, sw_error *err)
 
 /* ---- packing ---------------------------------------------------------------------------- */
 
-/* A tensor cut into n blocks along a dimension: [outer][n][chunk_bytes]; packed, block i is
- * `stride_bytes` behind block i - 1. */
+/* A tensor divided into n blocks along a dimension: [outer][n][chunk_bytes]. When packed, block i
+ * is `stride_bytes` after block i - 1. */
 typedef struct blocks {
 	int64_t outer, chunk_bytes, stride_bytes;
 	int32_t n;
@@ -104,7 +105,7 @@ static bool is_packed(const blocks *b)
 	return b->outer == 1 || b->n == 1;
 }
 
-/* Between the tensor and its blocks one after the other. */
+/* Copy between the tensor and its packed blocks. */
 static void copy_blocks(const blocks *b, const char *from, char *to, bool pack)
 {
 	size_t chunk = (size_t)b->chunk_bytes;
@@ -132,7 +133,8 @@ static sw_status new_buffer(const blocks *b, char **buffer, sw_error *err)
 	               (long long)blocks_bytes(b));
 }
 
-/* *packed is the tensor's data if it is packed as it is, else a new buffer, which *owned is too. */
+/* Set *packed to the tensor's data if its blocks are contiguous already, otherwise to a new buffer,
+ * which is also returned in *owned. */
 static sw_status pack(const blocks *b, const void *tensor, const void **packed, char **owned,
                       sw_error *err)
 {
@@ -146,22 +148,22 @@ static sw_status pack(const blocks *b, const void *tensor, const void **packed, 
 	return status;
 }
 
-/* ---- one collective of one tensor each -------------------------------------------------- */
+/* ---- one tensor ------------------------------------------------------------------------- */
 
-static sw_status cannot_share(const work *w, sw_error *err)
+static sw_status refuse_dimension(const work *w, sw_error *err)
 {
 	return sw_fail(err, SW_ERR_INPUT, "%s: %d ranks can't share its dimension %lld",
 	               w->op->name, w->n, (long long)w->attrs->collective.dimension);
 }
 
-/* The whole's dimension is shared by this rank's group, of which `part` is one share. Groups of
- * unequal sizes can't all have that. */
+/* Check that this rank's group divides the dimension of `whole` into shares like `part`. If groups
+ * have unequal sizes, this fails for some of them. */
 static sw_status check_shares(const work *w, sw_shape whole, sw_shape part, sw_error *err)
 {
 	int64_t dimension = w->attrs->collective.dimension;
 	if (dimension < 0 || dimension >= whole.rank || whole.dims[dimension] % w->n ||
 	    sw_shape_bytes(whole) != sw_shape_bytes(part) * w->n)
-		return cannot_share(w, err);
+		return refuse_dimension(w, err);
 	return SW_OK;
 }
 
@@ -207,8 +209,7 @@ static sw_status reduce_scatter(const work *w, sw_tensor in, sw_tensor out, sw_e
 	return status;
 }
 
-/* Block i along the dimension goes to member i, and what comes from member i is put in its place.
- */
+/* Send block i along the dimension to member i, and put the block from member i in its place. */
 static sw_status all_to_all(const work *w, sw_tensor in, sw_tensor out, sw_error *err)
 {
 	char *sent = NULL, *received = NULL;
@@ -216,7 +217,7 @@ static sw_status all_to_all(const work *w, sw_tensor in, sw_tensor out, sw_error
 	sw_status status = SW_OK;
 	int64_t dimension = w->attrs->collective.dimension;
 	if (dimension >= in.shape.rank || in.shape.dims[dimension] % w->n)
-		return cannot_share(w, err);
+		return refuse_dimension(w, err);
 	blocks b = blocks_along(in.shape, w->attrs->collective.dimension, w->n);
 	status = pack(&b, sw_tensor_data(in), &packed, &sent, err);
 	if (status == SW_OK && !is_packed(&b))
@@ -232,7 +233,7 @@ static sw_status all_to_all(const work *w, sw_tensor in, sw_tensor out, sw_error
 	return status;
 }
 
-/* From the group's first member to all; who is in no group gets zeros. */
+/* Broadcast from the group's first member; a rank that is in no group gets zeros. */
 static sw_status broadcast(const work *w, sw_tensor in, sw_tensor out, sw_error *err)
 {
 	int64_t bytes = sw_shape_bytes(in.shape);
@@ -243,10 +244,9 @@ static sw_status broadcast(const work *w, sw_tensor in, sw_tensor out, sw_error 
 	return SW_OK;
 }
 
-/* ---- a reduction, or a gather, of several tensors as one: [members][what each tensor has for the
- * member] --- */
+/* ---- several tensors in one collective -------------------------------------------------- */
 
-static bool can_be_one(const work *w, const sw_tensor *in)
+static bool can_be_packed(const work *w, const sw_tensor *in)
 {
 	bool one = w->op->n_operands > 1 &&
 	           (w->opcode == SW_OP_ALL_REDUCE || w->opcode == SW_OP_ALL_GATHER ||
@@ -256,7 +256,8 @@ static bool can_be_one(const work *w, const sw_tensor *in)
 	return one;
 }
 
-/* n: for how many members. */
+/* Copy between the tensors and one buffer of the form [members][the blocks of all tensors for the
+ * member], for n members. */
 static void copy_all(const work *w, const sw_tensor *tensors, char *all, int64_t member_bytes,
                      int32_t n, bool pack)
 {
@@ -287,7 +288,7 @@ static sw_status perform_packed(const work *w, sw_type type, const char *in, cha
 	}
 }
 
-static sw_status perform_as_one(const work *w, const sw_tensor *in, sw_tensor *out, sw_error *err)
+static sw_status perform_together(const work *w, const sw_tensor *in, sw_tensor *out, sw_error *err)
 {
 	bool gathers = w->opcode == SW_OP_ALL_GATHER, scatters = w->opcode == SW_OP_REDUCE_SCATTER;
 	blocks all_in = {.outer = 1, .n = scatters ? w->n : 1},
@@ -316,7 +317,7 @@ static sw_status perform_as_one(const work *w, const sw_tensor *in, sw_tensor *o
 	return status;
 }
 
-/* ---- all-to-all of a list of tensors: operand i goes to member i ------------------------ */
+/* ---- all-to-all of a list: operand i goes to member i ----------------------------------- */
 
 static sw_status all_to_all_list(const work *w, const sw_tensor *in, sw_tensor *out, sw_error *err)
 {
@@ -382,7 +383,7 @@ static sw_status permute_all(const work *w, const sw_tensor *in, sw_tensor *out,
 
 static void count_payload(const work *w, const sw_tensor *in)
 {
-	/* of a ragged-all-to-all the rows, not the lists that say where they go */
+	/* count a ragged-all-to-all's rows, not its lists of offsets and sizes */
 	uint32_t n = w->opcode == SW_OP_RAGGED_ALL_TO_ALL ? 1 : w->op->n_operands;
 	for (uint32_t i = 0; i < n; i++)
 		w->t->traffic.payload_bytes +=
@@ -429,8 +430,8 @@ static sw_status perform_in_group(work *w, const sw_tensor *in, sw_tensor *out, 
 		status = all_to_all_list(w, in, out, err);
 	else if (status == SW_OK && w->opcode == SW_OP_RAGGED_ALL_TO_ALL)
 		status = sw_ragged_all_to_all(w->t, w->op->name, w->ranks, w->n, in, out[0], err);
-	else if (status == SW_OK && can_be_one(w, in))
-		status = perform_as_one(w, in, out, err);
+	else if (status == SW_OK && can_be_packed(w, in))
+		status = perform_together(w, in, out, err);
 	else
 		for (uint32_t i = 0; i < w->op->n_operands && status == SW_OK; i++)
 			status = perform(w, in[i], out[i], err);
@@ -440,7 +441,7 @@ static sw_status perform_in_group(work *w, const sw_tensor *in, sw_tensor *out, 
 	return status;
 }
 
-/* Both halves of a pair are done at its start. */
+/* A start op performs the whole collective; its done op does nothing. */
 static sw_opcode started(sw_opcode opcode)
 {
 	switch (opcode) {
@@ -460,8 +461,8 @@ uint32_t sw_collective_outputs(const sw_op *op)
 	return started(op->opcode) == op->opcode ? op->n_results : op->n_operands;
 }
 
-static void tell_watch(sw_transport *t, const sw_program *program, sw_id op, double begin,
-                       double end)
+static void report_to_watch(sw_transport *t, const sw_program *program, sw_id op, double begin,
+                            double end)
 {
 	const sw_carrier *c = (const sw_carrier *)t;
 	if (c->watch)
@@ -485,6 +486,6 @@ sw_status sw_collective_perform(sw_transport *t, const sw_program *program, sw_i
 	double end = sw_now_s();
 	t->traffic.collectives++;
 	t->traffic.seconds += end - begin;
-	tell_watch(t, program, op, begin, end);
+	report_to_watch(t, program, op, begin, end);
 	return status;
 }

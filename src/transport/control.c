@@ -1,5 +1,5 @@
-/* The small messages of the executor: barrier, broadcast, agreement. They are no traffic of the
- * program and aren't counted. */
+/* The control messages of the executor: barrier, broadcast, agreement. They are not traffic of the
+ * program and are not counted. */
 #include "transport/carrier.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ sw_status sw_carrier_broadcast(sw_transport *t, int32_t root, void *data, int64_
 }
 
 typedef struct vote {
-	sw_error error; /* code is the status */
+	sw_error error; /* error.code is the status */
 } vote;
 
 static bool same_vote(const vote *a, const vote *b)
@@ -46,7 +46,7 @@ static bool same_vote(const vote *a, const vote *b)
 	return a->error.code == b->error.code && strcmp(a->error.message, b->error.message) == 0;
 }
 
-/* The lowest of the ranks with the worst status; *unanimous: all say the same. */
+/* Return the lowest rank with the worst status; *unanimous: all ranks returned the same. */
 static int32_t worst_vote(const vote *votes, int32_t n, bool *unanimous)
 {
 	int32_t worst = 0;
@@ -59,7 +59,7 @@ static int32_t worst_vote(const vote *votes, int32_t n, bool *unanimous)
 	return worst;
 }
 
-/* An error that only some ranks have says whose it is. */
+/* If only some ranks have the error, prefix it with the rank. */
 static sw_status report(const vote *v, int32_t rank, bool unanimous, sw_error *err)
 {
 	sw_error copy = v->error;

@@ -1,4 +1,4 @@
-/* The collectives that carry tensors: which algorithm does them, and the task it is given. */
+/* The collectives that carry tensors: choose the algorithm, and fill in its task. */
 #include "transport/algorithm.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ static sw_algorithm_fn *const functions[SW_ALGORITHM_COUNT][SW_COLLECTIVE_COUNT]
 	[SW_ALGORITHM_CHAIN] = {[SW_COLLECTIVE_BROADCAST] = sw_chain_broadcast},
 };
 
-/* ---- what algorithms share -------------------------------------------------------------- */
+/* ---- shared by algorithms --------------------------------------------------------------- */
 
 void sw_task_combine(const sw_task *task, const void *a, const void *b, void *out, int64_t elements)
 {
@@ -40,10 +40,10 @@ sw_status sw_scratch_refused(int64_t bytes, sw_error *err)
 	               (long long)bytes);
 }
 
-/* ---- choosing --------------------------------------------------------------------------- */
+/* ---- choice of algorithm ---------------------------------------------------------------- */
 
-/* The atoms in which members differ; all, if the group isn't all that differ in them (as cost takes
- * it). */
+/* Return the atoms in which members differ; all atoms, if the group does not contain all ranks that
+ * differ only in these (the cost model makes the same assumption). */
 static uint32_t atoms_of(const sw_task *task)
 {
 	const sw_atoms *atoms = &task->cluster->atoms;
@@ -67,7 +67,7 @@ typedef struct choice {
 	bool goes_whole;
 } choice;
 
-static choice by_cost(const sw_carrier *c, const sw_task *task, uint32_t atoms)
+static choice choose_by_cost(const sw_carrier *c, const sw_task *task, uint32_t atoms)
 {
 	sw_algorithm algorithm = c->force;
 	int64_t bytes = operand_bytes(task);
@@ -78,26 +78,26 @@ static choice by_cost(const sw_carrier *c, const sw_task *task, uint32_t atoms)
 	                reduces && sw_cost_goes_whole(c->cluster, algorithm, atoms, bytes)};
 }
 
-/* As by_cost, which is asked once about each kind of call. */
-static choice on_cluster(sw_carrier *c, const sw_task *task)
+/* Choose by cost, and cache the choice for each kind of call. */
+static choice choose_cached(sw_carrier *c, const sw_task *task)
 {
 	const struct {
 		uint64_t kind, atoms, bytes;
 	} key = {task->kind, atoms_of(task), (uint64_t)operand_bytes(task)};
-	uint32_t known = sw_map_get(&c->choices, &key, sizeof(key));
-	if (known == SW_ABSENT) {
-		choice made = by_cost(c, task, (uint32_t)key.atoms);
-		known = (uint32_t)made.algorithm * 2 + made.goes_whole;
-		sw_map_put(&c->choices, &key, sizeof(key), known);
+	uint32_t cached = sw_map_get(&c->choices, &key, sizeof(key));
+	if (cached == SW_ABSENT) {
+		choice made = choose_by_cost(c, task, (uint32_t)key.atoms);
+		cached = (uint32_t)made.algorithm * 2 + made.goes_whole;
+		sw_map_put(&c->choices, &key, sizeof(key), cached);
 	}
-	return (choice){(sw_algorithm)(known / 2), known % 2};
+	return (choice){(sw_algorithm)(cached / 2), cached % 2};
 }
 
-/* Where nobody knows where ranks sit: all at once, but a broadcast by halves. An all-reduce goes
- * whole where that sends at most so many bytes, or no more than the other way. */
+/* Without a cluster use direct algorithms, and halving for broadcasts. An all-reduce exchanges
+ * whole operands if a rank then sends at most SMALL_BYTES bytes, or no more than otherwise. */
 #define SMALL_BYTES 16384
 
-static choice by_size(const sw_carrier *c, const sw_task *task)
+static choice choose_by_size(const sw_carrier *c, const sw_task *task)
 {
 	sw_algorithm algorithm =
 		task->kind == SW_COLLECTIVE_BROADCAST ? SW_ALGORITHM_HALVING : SW_ALGORITHM_DIRECT;
@@ -127,8 +127,8 @@ static sw_status find_position(sw_task *task, int32_t rank, sw_error *err)
 	               "rank %d calls a collective of a group that it is not in", rank);
 }
 
-/* Ranks are devices, and devices are numbered by place. */
-static void order_by_place(const sw_carrier *c, sw_task *task)
+/* Order the members by vrank. Ranks are devices, which are numbered by place. */
+static void find_order(const sw_carrier *c, sw_task *task)
 {
 	int32_t n = 0;
 	for (int32_t p = 0; p < task->n; p++) {
@@ -137,13 +137,13 @@ static void order_by_place(const sw_carrier *c, sw_task *task)
 			c->order[at] = c->order[at - 1];
 		c->order[at] = p;
 	}
-	for (task->turn = 0; c->order[task->turn] != task->position; task->turn++)
+	for (task->vrank = 0; c->order[task->vrank] != task->position; task->vrank++)
 		continue;
 	task->order = c->order;
 }
 
-/* Of a group of one: its operand is the result. */
-static void keep_own(const sw_task *task)
+/* In a group of one rank the result is the operand. */
+static void copy_operand(const sw_task *task)
 {
 	if (task->total && task->out != task->in)
 		memcpy(task->out, task->in, (size_t)(task->total * task->width));
@@ -158,12 +158,12 @@ static sw_status perform(sw_transport *t, sw_task *task, sw_error *err)
 	if (task->call.monoid && !sw_can_reduce(task->call.monoid, task->call.type))
 		return sw_reduce(task->call.monoid, task->call.type, NULL, 0, NULL, 0, err);
 	if (task->n == 1) {
-		keep_own(task);
+		copy_operand(task);
 		return SW_OK;
 	}
 	task->cluster = c->cluster;
-	order_by_place(c, task);
-	choice chosen = c->cluster ? on_cluster(c, task) : by_size(c, task);
+	find_order(c, task);
+	choice chosen = c->cluster ? choose_cached(c, task) : choose_by_size(c, task);
 	task->goes_whole = chosen.goes_whole;
 	return functions[chosen.algorithm][task->kind](c, task, err);
 }
@@ -240,7 +240,7 @@ sw_status sw_carrier_group_broadcast(sw_transport *t, const int32_t *ranks, int3
 	                .in = in,
 	                .out = out};
 	if (n > 0 && ranks[0] == t->rank)
-		keep_own(&task);
+		copy_operand(&task);
 	return perform(t, &task, err);
 }
 

@@ -1,19 +1,19 @@
 /*
- * Direct: everyone to everyone at once.
+ * Direct: every rank exchanges with every other rank at once.
  *
- * all-gather and all-to-all send each block straight to where it belongs. A reduce-scatter does,
- * too, and every rank adds what it received in the order of the ranks: (n-1)/n of the operand sent,
- * as a ring would, but each element is rounded in one place only. A large all-reduce is a
- * reduce-scatter and an all-gather (Rabenseifner's scheme: Thakur, Rabenseifner, Gropp 2005,
- * section 4.5); a small one sends everything to everyone, which costs one latency instead of two;
- * between two ranks always, as that is no more.
+ * all-gather and all-to-all send each block directly to its destination. So does a reduce-scatter,
+ * where every rank combines what it received in the order of the ranks: it sends (n-1)/n of the
+ * operand, as a ring does, but each element is rounded in one place only. A large all-reduce is a
+ * reduce-scatter followed by an all-gather (Rabenseifner's scheme: Thakur, Rabenseifner, Gropp
+ * 2005, section 4.5). A small one sends whole operands to every rank, which costs one latency
+ * instead of two; this is always done between two ranks, as it sends no more.
  */
 #include "transport/algorithm.h"
 
 #include <string.h>
 
-/* Message k of n-1 goes k ranks on and comes from k ranks back, so that no rank is asked by all at
- * once. */
+/* Message k of n-1 goes to the rank k positions ahead and comes from the one k positions behind, so
+ * that no rank receives from all others at once. */
 static int32_t ahead(const sw_task *task, int32_t k)
 {
 	return sw_wrap(task->position + k, task->n);
@@ -32,8 +32,8 @@ static sw_status exchange(sw_carrier *c, const sw_task *task, sw_error *err)
 	return status;
 }
 
-/* Combines `mine` of everyone's operands, in the order of the ranks. What `theirs` of the others
- * wants is sent to them. */
+/* Combine the span `mine` of all operands, in the order of the ranks. theirs(p) is the span of this
+ * rank's operand that position p needs and is sent. */
 static sw_status collect(sw_carrier *c, const sw_task *task, sw_span mine,
                          sw_span (*theirs)(const sw_task *task, int32_t p), void *out,
                          sw_error *err)
@@ -64,7 +64,8 @@ static sw_span everything(const sw_task *task, int32_t p)
 	return (sw_span){0, task->total};
 }
 
-/* Each rank's share is in its place with its owner, and sent to all others. */
+/* Send this rank's share, which is in its place in the result, to all others, and receive
+ * theirs. */
 static sw_status gather_shares(sw_carrier *c, const sw_task *task, sw_error *err)
 {
 	sw_span mine = sw_task_block(task, task->position);

@@ -1,17 +1,18 @@
 /*
- * Halving: as few rounds as can be, for any number of ranks.
+ * Halving: the smallest number of rounds, for any number of ranks.
  *
- * An all-gather doubles what each rank has: with distance 1, 2, 4, ... it sends all it has (the
- * last time only what is still missing) backwards and receives as much (Bruck et al. 1997, section
- * 4): ceil(log2 n) rounds, (n - 1) / n of the whole sent. A reduce-scatter is that backwards in
- * time: what was a copy to many is now a sum of many. An all-reduce is both. A broadcast is a
- * binomial tree. Blocks are numbered by place; a run of blocks that goes past the end is two runs.
+ * An all-gather doubles what each rank has: at distances 1, 2, 4, ... a rank sends all blocks that
+ * it has (in the last round only those that are missing) backwards and receives as many (Bruck et
+ * al. 1997, section 4). This takes ceil(log2 n) rounds and sends (n - 1) / n of the whole. A
+ * reduce-scatter is the same backwards in time: copies to several ranks become sums over them. An
+ * all-reduce is both. A broadcast is a binomial tree. Blocks are numbered by vrank; a run of blocks
+ * that wraps around the end is two runs.
  */
 #include "transport/algorithm.h"
 
 #include <string.h>
 
-/* How many rounds until n have what one had. */
+/* Return the number of rounds until n ranks have what one rank had. */
 static int32_t rounds_of(int32_t n)
 {
 	int32_t rounds = 0;
@@ -22,12 +23,12 @@ static int32_t rounds_of(int32_t n)
 
 typedef struct halving {
 	const sw_task *task;
-	int32_t reducing; /* rounds of reduction, before those of gathering */
-	char *sums;       /* the whole, partly combined, each block in its place */
-	char *came;       /* the whole; what came in a round, each block in its place */
+	int32_t reducing; /* rounds of reduction, which precede those of gathering */
+	char *sums;       /* [whole]: partly combined, each block in its place */
+	char *received;   /* [whole]: received in a round, each block in its place */
 } halving;
 
-/* In reduction the distances fall, in gathering they rise. */
+/* The distances fall during reduction and rise during gathering. */
 static int32_t distance(const halving *h, int32_t round)
 {
 	return 1 << (round < h->reducing ? h->reducing - 1 - round : round - h->reducing);
@@ -38,19 +39,19 @@ static int32_t blocks_moved(const halving *h, int32_t round)
 	return SW_MIN(distance(h, round), h->task->n - distance(h, round));
 }
 
-static sw_span block_at(const sw_task *t, int32_t turn)
+static sw_span block_at(const sw_task *t, int32_t vrank)
 {
-	return sw_task_block(t, t->order[sw_wrap(turn % t->n, t->n)]);
+	return sw_task_block(t, t->order[sw_wrap(vrank % t->n, t->n)]);
 }
 
-/* Blocks that follow each other by place are one message if they do in memory. */
-static void add_run(const sw_task *t, int32_t turn, int32_t blocks, char *base, sw_lane *messages,
+/* Blocks with consecutive vranks are one message if they are contiguous in memory. */
+static void add_run(const sw_task *t, int32_t vrank, int32_t blocks, char *base, sw_lane *messages,
                     int32_t peer, bool send)
 {
 	for (int32_t i = 0; i < blocks;) {
-		sw_span run = block_at(t, turn + i++);
-		while (i < blocks && block_at(t, turn + i).begin == run.begin + run.length)
-			run.length += block_at(t, turn + i++).length;
+		sw_span run = block_at(t, vrank + i++);
+		while (i < blocks && block_at(t, vrank + i).begin == run.begin + run.length)
+			run.length += block_at(t, vrank + i++).length;
 		if (send)
 			sw_lane_send(messages, peer, base + run.begin * t->width,
 			             run.length * t->width);
@@ -60,23 +61,24 @@ static void add_run(const sw_task *t, int32_t turn, int32_t blocks, char *base, 
 	}
 }
 
-/* Sums of the blocks from my partner's on go to it; those from mine on come. */
+/* Send the sums of the blocks that begin at the partner's vrank to it, and receive those that begin
+ * at this rank's own. */
 static void fill_reduction(const halving *h, int32_t round, sw_lane *messages)
 {
 	const sw_task *t = h->task;
 	int32_t d = distance(h, round), blocks = blocks_moved(h, round);
-	int32_t target = sw_wrap(t->turn + d, t->n), source = sw_wrap(t->turn - d, t->n);
+	int32_t target = sw_wrap(t->vrank + d, t->n), source = sw_wrap(t->vrank - d, t->n);
 	char *base = round == 0 ? (char *)t->in : h->sums;
 	add_run(t, target, blocks, base, messages, sw_task_rank(t, target), true);
-	add_run(t, t->turn, blocks, h->came, messages, sw_task_rank(t, source), false);
+	add_run(t, t->vrank, blocks, h->received, messages, sw_task_rank(t, source), false);
 }
 
 static void fill_gathering(const halving *h, int32_t round, sw_lane *messages)
 {
 	const sw_task *t = h->task;
 	int32_t d = distance(h, round), blocks = blocks_moved(h, round);
-	int32_t target = sw_wrap(t->turn - d, t->n), source = sw_wrap(t->turn + d, t->n);
-	add_run(t, t->turn, blocks, t->out, messages, sw_task_rank(t, target), true);
+	int32_t target = sw_wrap(t->vrank - d, t->n), source = sw_wrap(t->vrank + d, t->n);
+	add_run(t, t->vrank, blocks, t->out, messages, sw_task_rank(t, target), true);
 	add_run(t, source, blocks, t->out, messages, sw_task_rank(t, source), false);
 }
 
@@ -90,21 +92,22 @@ static void fill(const void *context, int32_t round, int32_t lane, sw_lane *mess
 		fill_gathering(h, round, messages);
 }
 
-/* After the first round every block that will be used later has its place in `sums`. */
-static void settle(const void *context, int32_t round, int32_t lane)
+/* Combine the received blocks. After the first round, `sums` holds every block that is used
+ * later. */
+static void complete(const void *context, int32_t round, int32_t lane)
 {
 	const halving *h = context;
 	const sw_task *t = h->task;
 	(void)lane;
 	if (round >= h->reducing)
 		return;
-	int32_t kept = distance(h, round), moved = blocks_moved(h, round);
-	for (int32_t i = 0; i < kept; i++) {
-		sw_span b = block_at(t, t->turn + i);
+	int32_t n_left = distance(h, round), moved = blocks_moved(h, round);
+	for (int32_t i = 0; i < n_left; i++) {
+		sw_span b = block_at(t, t->vrank + i);
 		const char *mine = (round == 0 ? t->in : h->sums) + b.begin * t->width;
 		char *sum = h->sums + b.begin * t->width;
 		if (i < moved)
-			sw_task_combine(t, mine, h->came + b.begin * t->width, sum, b.length);
+			sw_task_combine(t, mine, h->received + b.begin * t->width, sum, b.length);
 		else if (round == 0 && b.length)
 			memcpy(sum, mine, (size_t)(b.length * t->width));
 	}
@@ -112,7 +115,7 @@ static void settle(const void *context, int32_t round, int32_t lane)
 
 static sw_status run(sw_carrier *c, const halving *h, int32_t rounds, sw_error *err)
 {
-	sw_wave wave = {&h->task->call, rounds, 1, 1, h, fill, settle};
+	sw_wave wave = {&h->task->call, rounds, 1, 1, h, fill, complete};
 	return sw_wave_run(c, &wave, err);
 }
 
@@ -121,7 +124,7 @@ sw_status sw_halving_all_reduce(sw_carrier *c, const sw_task *task, sw_error *er
 	int64_t bytes = task->total * task->width;
 	int32_t rounds = rounds_of(task->n);
 	halving h = {task, rounds, task->out, sw_carrier_scratch(c, bytes)};
-	return h.came ? run(c, &h, 2 * rounds, err) : sw_scratch_refused(bytes, err);
+	return h.received ? run(c, &h, 2 * rounds, err) : sw_scratch_refused(bytes, err);
 }
 
 sw_status sw_halving_reduce_scatter(sw_carrier *c, const sw_task *task, sw_error *err)
@@ -148,7 +151,8 @@ sw_status sw_halving_all_gather(sw_carrier *c, const sw_task *task, sw_error *er
 
 /* ---- broadcast -------------------------------------------------------------------------- */
 
-/* With each round twice as many have it. Numbers count from the root, in the order of places. */
+/* In each round the number of ranks that have the data doubles. `number` counts vranks from the
+ * root's. */
 static void fill_tree(const void *context, int32_t round, int32_t lane, sw_lane *messages)
 {
 	const sw_task *t = context;
@@ -156,12 +160,12 @@ static void fill_tree(const void *context, int32_t round, int32_t lane, sw_lane 
 	(void)lane;
 	while (t->order[root] != 0)
 		root++;
-	int32_t number = sw_wrap(t->turn - root, t->n);
+	int32_t number = sw_wrap(t->vrank - root, t->n);
 	if (number < reach && number + reach < t->n)
-		sw_lane_send(messages, sw_task_rank(t, sw_wrap(t->turn + reach, t->n)), t->out,
+		sw_lane_send(messages, sw_task_rank(t, sw_wrap(t->vrank + reach, t->n)), t->out,
 		             t->total);
 	else if (number >= reach && number < 2 * reach)
-		sw_lane_receive(messages, sw_task_rank(t, sw_wrap(t->turn - reach, t->n)), t->out,
+		sw_lane_receive(messages, sw_task_rank(t, sw_wrap(t->vrank - reach, t->n)), t->out,
 		                t->total);
 }
 

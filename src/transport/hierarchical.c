@@ -1,12 +1,12 @@
 /*
- * Hierarchical: level by level, inside the parts first, then between them; gathering the other way
- * round.
+ * Hierarchical: reduce level by level, inside the parts first, then between them; gather in the
+ * opposite order.
  *
- * Between the parts of a level each element crosses a link once per other part, however many
- * members the parts have: an all-reduce over N parts sends 2 (N - 1) / N of its operand over a
- * part's link (2 (N - 1) / N is the least there is), where a flat ring over g ranks sends 2 (g - 1)
- * / g, and members of a part share the work of its link. Each step is direct. Contributions are
- * combined in the order of the parts. Lanes make the levels overlap: one is between the nodes while
+ * Between the parts of a level, each element crosses a link once per other part, however many
+ * members the parts have. An all-reduce over N parts sends 2 (N - 1) / N of its operand over a
+ * part's link, which is the minimum; a flat ring over g ranks sends 2 (g - 1) / g. The members of a
+ * part share the work of its link. Each round is a direct exchange. Contributions are combined in
+ * the order of the parts. Lanes make the levels overlap: one lane is between the nodes while
  * another is inside them. (BlueConnect, Cho et al. 2019, does so for equal parts.)
  */
 #include "transport/hierarchy.h"
@@ -15,14 +15,14 @@
 
 typedef struct lane_plan {
 	sw_holdings holdings;
-	char *came; /* contributions of the sibling parts, one after the other */
+	char *received; /* contributions of the sibling parts, one after the other */
 } lane_plan;
 
 typedef struct levels {
 	const sw_task *task;
 	sw_hierarchy hierarchy;
-	int32_t lanes, reducing; /* rounds of reduction, before those of gathering */
-	/* the two outermost parts exchange what they have: as many bytes, one round less */
+	int32_t lanes, reducing; /* rounds of reduction, which precede those of gathering */
+	/* the two outermost parts exchange all they hold: as many bytes, in one round less */
 	bool swap;
 	lane_plan plans[SW_LANES];
 	char *whole; /* partly combined elements, each in its place */
@@ -33,8 +33,8 @@ static int32_t depth_of(const levels *v, int32_t round)
 	return round < v->reducing ? v->reducing - 1 - round : round - v->reducing + v->swap;
 }
 
-/* At which depth what is combined between the parts of `depth` is held. */
-static int32_t target_of(const levels *v, int32_t depth)
+/* Return the depth of the holdings that are combined between the parts of `depth`. */
+static int32_t holding_depth(const levels *v, int32_t depth)
 {
 	return v->swap && depth == 0 ? 1 : depth;
 }
@@ -44,16 +44,16 @@ static int32_t target_of(const levels *v, int32_t depth)
 typedef void visit_fn(const levels *v, int32_t lane, int32_t depth, int32_t peer, int32_t sibling,
                       sw_lane *messages);
 
-/* Calls visit for every member of the sibling parts; siblings are numbered in order, mine left out.
- */
+/* Call `visit` for every member of the sibling parts. Siblings are numbered in order, without this
+ * rank's own part. */
 static void visit_siblings(const levels *v, int32_t lane, int32_t depth, visit_fn *visit,
                            sw_lane *messages)
 {
 	const sw_hierarchy *h = &v->hierarchy;
-	int32_t turn = v->task->turn, sibling = 0;
-	for (int32_t t = h->begin[depth][turn]; t < h->end[depth][turn];
+	int32_t vrank = v->task->vrank, sibling = 0;
+	for (int32_t t = h->begin[depth][vrank]; t < h->end[depth][vrank];
 	     t = sw_hierarchy_next(h, depth, t)) {
-		if (t == h->begin[depth + 1][turn])
+		if (t == h->begin[depth + 1][vrank])
 			continue;
 		for (int32_t peer = t; peer < sw_hierarchy_next(h, depth, t); peer++)
 			visit(v, lane, depth, peer, sibling, messages);
@@ -61,7 +61,7 @@ static void visit_siblings(const levels *v, int32_t lane, int32_t depth, visit_f
 	}
 }
 
-/* Where an element lies in a list of spans. */
+/* Return the offset of an element in a list of spans. */
 static int64_t offset_in(const sw_spans *list, int64_t element)
 {
 	int64_t passed = 0;
@@ -83,42 +83,45 @@ static void send_spans(const levels *v, const sw_spans *spans, const char *base,
 		             base + spans->data[i].begin * width, spans->data[i].length * width);
 }
 
-/* What I have combined of what the peer is to hold; and of what I am to hold, what it has. */
+/* Send the elements of the peer's holdings that this rank has combined; receive the elements of
+ * this rank's holdings that the peer has combined. */
 static void reduce_with(const levels *v, int32_t lane, int32_t depth, int32_t peer, int32_t sibling,
                         sw_lane *messages)
 {
 	const lane_plan *plan = &v->plans[lane];
-	const sw_spans *mine = sw_holdings_at(&plan->holdings, target_of(v, depth), v->task->turn);
-	int64_t width = v->task->width, room = sw_spans_length(mine);
+	const sw_spans *mine =
+		sw_holdings_at(&plan->holdings, holding_depth(v, depth), v->task->vrank);
+	int64_t width = v->task->width, length = sw_spans_length(mine);
 	const char *base = depth == v->reducing - 1 ? v->task->in : v->whole;
 	sw_spans common = {0};
-	sw_spans_common(sw_holdings_at(&plan->holdings, target_of(v, depth), peer),
-	                sw_holdings_at(&plan->holdings, depth + 1, v->task->turn), &common);
+	sw_spans_common(sw_holdings_at(&plan->holdings, holding_depth(v, depth), peer),
+	                sw_holdings_at(&plan->holdings, depth + 1, v->task->vrank), &common);
 	send_spans(v, &common, base, peer, messages);
 	sw_spans_common(mine, sw_holdings_at(&plan->holdings, depth + 1, peer), &common);
 	for (size_t i = 0; i < common.len; i++)
 		sw_lane_receive(messages, sw_task_rank(v->task, peer),
-		                plan->came +
-		                        (sibling * room + offset_in(mine, common.data[i].begin)) *
+		                plan->received +
+		                        (sibling * length + offset_in(mine, common.data[i].begin)) *
 		                                width,
 		                common.data[i].length * width);
 	sw_vec_clear(&common);
 }
 
-/* What I hold of what the peer is to have; and what it holds of what I am to have. */
+/* Send the elements that this rank holds and the peer needs; receive those that the peer holds and
+ * this rank needs. */
 static void gather_with(const levels *v, int32_t lane, int32_t depth, int32_t peer, int32_t sibling,
                         sw_lane *messages)
 {
 	const sw_holdings *holdings = &v->plans[lane].holdings;
-	int32_t turn = v->task->turn;
+	int32_t vrank = v->task->vrank;
 	int64_t width = v->task->width;
 	sw_spans common = {0};
 	(void)sibling;
-	sw_spans_common(sw_holdings_at(holdings, depth, turn),
+	sw_spans_common(sw_holdings_at(holdings, depth, vrank),
 	                sw_holdings_at(holdings, depth + 1, peer), &common);
 	send_spans(v, &common, v->task->out, peer, messages);
 	sw_spans_common(sw_holdings_at(holdings, depth, peer),
-	                sw_holdings_at(holdings, depth + 1, turn), &common);
+	                sw_holdings_at(holdings, depth + 1, vrank), &common);
 	for (size_t i = 0; i < common.len; i++)
 		sw_lane_receive(messages, sw_task_rank(v->task, peer),
 		                v->task->out + common.data[i].begin * width,
@@ -135,22 +138,24 @@ static void fill(const void *context, int32_t round, int32_t lane, sw_lane *mess
 
 /* ---- combining -------------------------------------------------------------------------- */
 
-/* One span of my holdings: mine and the siblings' contributions, in the order of the parts. */
+/* Combine one span of this rank's holdings with the siblings' contributions, in the order of the
+ * parts. */
 static void combine_span(const levels *v, int32_t lane, int32_t depth, sw_span span, int64_t offset,
-                         int64_t room)
+                         int64_t length)
 {
 	const sw_hierarchy *h = &v->hierarchy;
 	const sw_task *t = v->task;
 	const char *mine = (depth == v->reducing - 1 ? t->in : v->whole) + span.begin * t->width,
 		   *sum = NULL;
 	char *result = v->whole + span.begin * t->width;
-	int32_t sibling = 0, turn = t->turn;
+	int32_t sibling = 0, vrank = t->vrank;
 	bool used = false;
-	for (int32_t p = h->begin[depth][turn]; p < h->end[depth][turn];
+	for (int32_t p = h->begin[depth][vrank]; p < h->end[depth][vrank];
 	     p = sw_hierarchy_next(h, depth, p)) {
-		bool own = p == h->begin[depth + 1][turn];
+		bool own = p == h->begin[depth + 1][vrank];
 		const char *next =
-			own ? mine : v->plans[lane].came + (sibling++ * room + offset) * t->width;
+			own ? mine
+			    : v->plans[lane].received + (sibling++ * length + offset) * t->width;
 		used = used || own;
 		if (!sum)
 			sum = next;
@@ -164,25 +169,26 @@ static void combine_span(const levels *v, int32_t lane, int32_t depth, sw_span s
 		memcpy(result, sum, (size_t)(span.length * t->width));
 }
 
-static void settle(const void *context, int32_t round, int32_t lane)
+static void complete(const void *context, int32_t round, int32_t lane)
 {
 	const levels *v = context;
 	if (round >= v->reducing)
 		return;
 	int32_t depth = depth_of(v, round);
 	const sw_spans *mine =
-		sw_holdings_at(&v->plans[lane].holdings, target_of(v, depth), v->task->turn);
-	int64_t offset = 0, room = sw_spans_length(mine);
+		sw_holdings_at(&v->plans[lane].holdings, holding_depth(v, depth), v->task->vrank);
+	int64_t offset = 0, length = sw_spans_length(mine);
 	for (size_t i = 0; i < mine->len; i++) {
-		combine_span(v, lane, depth, mine->data[i], offset, room);
+		combine_span(v, lane, depth, mine->data[i], offset, length);
 		offset += mine->data[i].length;
 	}
 }
 
 /* ---- plans ------------------------------------------------------------------------------ */
 
-/* Who is to have what of a lane's data: of an all-reduce anything that suits the links, else of
- * each block a part. */
+/* Set the targets of a lane, that is, which elements each member holds at the end of the reduction.
+ * In an all-reduce the shares follow the links; otherwise each member's target is a part of its
+ * block. */
 static void find_targets(const levels *v, int32_t lane, sw_span *targets)
 {
 	const sw_task *t = v->task;
@@ -195,21 +201,21 @@ static void find_targets(const levels *v, int32_t lane, sw_span *targets)
 		targets[i] = sw_span_part(sw_task_block(t, t->order[i]), v->lanes, lane);
 }
 
-/* Room for the contributions of any round. */
+/* Return the number of elements that the contributions of any round need. */
 static int64_t contributions(const levels *v, const sw_holdings *holdings)
 {
 	const sw_hierarchy *h = &v->hierarchy;
-	int32_t turn = v->task->turn;
-	int64_t most = 0;
+	int32_t vrank = v->task->vrank;
+	int64_t max = 0;
 	for (int32_t d = 0; d < h->depths; d++) {
 		int64_t siblings = -1;
-		for (int32_t p = h->begin[d][turn]; p < h->end[d][turn];
+		for (int32_t p = h->begin[d][vrank]; p < h->end[d][vrank];
 		     p = sw_hierarchy_next(h, d, p))
 			siblings++;
-		most = SW_MAX(most, siblings * sw_spans_length(sw_holdings_at(
-						       holdings, target_of(v, d), turn)));
+		max = SW_MAX(max, siblings * sw_spans_length(sw_holdings_at(
+						     holdings, holding_depth(v, d), vrank)));
 	}
-	return most;
+	return max;
 }
 
 static void make_plans(levels *v)
@@ -222,7 +228,7 @@ static void make_plans(levels *v)
 	free(targets);
 }
 
-static sw_status take_room(levels *v, sw_carrier *c, int64_t whole, sw_error *err)
+static sw_status allocate(levels *v, sw_carrier *c, int64_t whole, sw_error *err)
 {
 	int64_t bytes = whole, at = whole, sizes[SW_LANES];
 	for (int32_t lane = 0; lane < v->lanes && v->reducing; lane++)
@@ -232,21 +238,21 @@ static sw_status take_room(levels *v, sw_carrier *c, int64_t whole, sw_error *er
 		return sw_scratch_refused(bytes, err);
 	v->whole = whole ? scratch : v->task->out;
 	for (int32_t lane = 0; lane < v->lanes && v->reducing; lane++) {
-		v->plans[lane].came = scratch + at;
+		v->plans[lane].received = scratch + at;
 		at += sizes[lane];
 	}
 	return SW_OK;
 }
 
-/* `whole`: bytes for elements on their way, 0 if the result has room for them. */
+/* `whole`: bytes for partly combined elements, 0 if the result can hold them. */
 static sw_status run(sw_carrier *c, levels *v, int32_t gathering, int64_t whole, sw_error *err)
 {
 	const sw_task *t = v->task;
 	v->lanes = sw_wave_lanes(t->total * t->width / t->n);
 	make_plans(v);
-	sw_status status = take_room(v, c, whole, err);
+	sw_status status = allocate(v, c, whole, err);
 	if (status == SW_OK) {
-		sw_wave wave = {&t->call, v->reducing + gathering, v->lanes, 1, v, fill, settle};
+		sw_wave wave = {&t->call, v->reducing + gathering, v->lanes, 1, v, fill, complete};
 		status = sw_wave_run(c, &wave, err);
 	}
 	for (int32_t lane = 0; lane < v->lanes; lane++)
@@ -298,38 +304,38 @@ sw_status sw_hierarchical_all_gather(sw_carrier *c, const sw_task *task, sw_erro
 
 /* ---- broadcast -------------------------------------------------------------------------- */
 
-/* Each part's first member has it for the part, the root for its own. At each depth the parts that
- * have it are twice as many with each round: number k of the parts, counted from the root's, gets
- * it from number k - reach. */
+/* A broadcast tree. In each part the root, if it is there, or else the first member receives the
+ * data for the part. At each depth the number of parts that have the data doubles with every round:
+ * part number k, counted from the root's part, gets it from number k - reach. */
 typedef struct tree {
 	const sw_task *task;
 	const sw_hierarchy *hierarchy;
 	int32_t depth, reach, root;
 } tree;
 
-/* Who has it for the part of `depth` that holds `turn`, before the part is split. */
-static int32_t head_of(const tree *t, int32_t depth, int32_t turn)
+/* Return the member that receives the data for the part of `depth` that contains `vrank`. */
+static int32_t head_of(const tree *t, int32_t depth, int32_t vrank)
 {
 	const sw_hierarchy *h = t->hierarchy;
-	bool has_root = t->root >= h->begin[depth][turn] && t->root < h->end[depth][turn];
-	return has_root ? t->root : h->begin[depth][turn];
+	bool has_root = t->root >= h->begin[depth][vrank] && t->root < h->end[depth][vrank];
+	return has_root ? t->root : h->begin[depth][vrank];
 }
 
 static void fill_tree(const void *context, int32_t round, int32_t lane, sw_lane *messages)
 {
 	const tree *t = context;
 	const sw_hierarchy *h = t->hierarchy;
-	int32_t turn = t->task->turn, parts = 0, mine = 0, from = 0, *heads;
+	int32_t vrank = t->task->vrank, parts = 0, mine = 0, from = 0, *heads;
 	(void)round;
 	(void)lane;
-	if (head_of(t, t->depth + 1, turn) != turn)
+	if (head_of(t, t->depth + 1, vrank) != vrank)
 		return;
 	heads = sw_alloc((size_t)t->task->n * sizeof(*heads));
-	for (int32_t p = h->begin[t->depth][turn]; p < h->end[t->depth][turn];
+	for (int32_t p = h->begin[t->depth][vrank]; p < h->end[t->depth][vrank];
 	     p = sw_hierarchy_next(h, t->depth, p)) {
 		heads[parts] = head_of(t, t->depth + 1, p);
-		mine = heads[parts] == turn ? parts : mine;
-		from = heads[parts] == head_of(t, t->depth, turn) ? parts : from;
+		mine = heads[parts] == vrank ? parts : mine;
+		from = heads[parts] == head_of(t, t->depth, vrank) ? parts : from;
 		parts++;
 	}
 	int32_t number = sw_wrap(mine - from, parts);
@@ -344,16 +350,16 @@ static void fill_tree(const void *context, int32_t round, int32_t lane, sw_lane 
 	free(heads);
 }
 
-static int32_t most_parts(const sw_hierarchy *h, int32_t depth)
+static int32_t max_parts(const sw_hierarchy *h, int32_t depth)
 {
-	int32_t most = 0;
+	int32_t max = 0;
 	for (int32_t i = 0; i < h->task->n;) {
 		int32_t parts = 0, end = h->end[depth][i];
 		for (; i < end; i = sw_hierarchy_next(h, depth, i))
 			parts++;
-		most = SW_MAX(most, parts);
+		max = SW_MAX(max, parts);
 	}
-	return most;
+	return max;
 }
 
 sw_status sw_hierarchical_broadcast(sw_carrier *c, const sw_task *task, sw_error *err)
@@ -365,7 +371,7 @@ sw_status sw_hierarchical_broadcast(sw_carrier *c, const sw_task *task, sw_error
 	while (task->order[t.root] != 0)
 		t.root++;
 	for (t.depth = 0; t.depth < h.depths; t.depth++) {
-		for (t.reach = 1; t.reach < most_parts(&h, t.depth) && status == SW_OK;
+		for (t.reach = 1; t.reach < max_parts(&h, t.depth) && status == SW_OK;
 		     t.reach *= 2) {
 			sw_wave wave = {&task->call, 1, 1, 1, &t, fill_tree, NULL};
 			status = sw_wave_run(c, &wave, err);

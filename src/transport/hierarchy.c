@@ -1,17 +1,17 @@
-/* Parts of a group, and who holds what at each depth. */
+/* The parts of a group, and the holdings at each depth. */
 #include "transport/hierarchy.h"
 
 #include <string.h>
 
 /* ---- parts ------------------------------------------------------------------------------ */
 
-static int32_t place_of(const sw_task *t, int32_t turn, int32_t level)
+static int32_t place_of(const sw_task *t, int32_t vrank, int32_t level)
 {
-	return t->cluster->place[(int64_t)sw_task_rank(t, turn) * t->cluster->n_levels + level];
+	return t->cluster->place[(int64_t)sw_task_rank(t, vrank) * t->cluster->n_levels + level];
 }
 
-/* The parts of `depth`, split where places on `level` differ (level n_levels: everywhere). False if
- * no part is split by it. */
+/* Split the parts of `depth` where the places of members on `level` differ (level n_levels:
+ * everywhere). Return false if this splits no part. */
 static bool split(sw_hierarchy *h, int32_t depth, int32_t level)
 {
 	const sw_task *t = h->task;
@@ -54,16 +54,16 @@ void sw_hierarchy_clear(sw_hierarchy *h)
 
 /* ---- shares ----------------------------------------------------------------------------- */
 
-static double link_of(const sw_hierarchy *h, int32_t depth, int32_t turn)
+static double link_of(const sw_hierarchy *h, int32_t depth, int32_t vrank)
 {
 	const sw_level *level = &h->task->cluster->levels[h->level[depth]];
 	if (!level->part_bandwidth)
 		return level->bandwidth;
-	return level->part_bandwidth[place_of(h->task, turn, h->level[depth])];
+	return level->part_bandwidth[place_of(h->task, vrank, h->level[depth])];
 }
 
-static void share(const sw_hierarchy *h, int32_t depth, int32_t first, sw_span whole,
-                  sw_span *shares)
+static void divide(const sw_hierarchy *h, int32_t depth, int32_t first, sw_span whole,
+                   sw_span *shares)
 {
 	int32_t n = h->task->n, k = 0, i = 0;
 	if (depth == h->depths) {
@@ -80,7 +80,7 @@ static void share(const sw_hierarchy *h, int32_t depth, int32_t first, sw_span w
 		int64_t to = i == k ? whole.begin + whole.length
 		                    : whole.begin + SW_MIN((int64_t)(end * (double)whole.length),
 		                                           whole.length);
-		share(h, depth + 1, t, (sw_span){begin, to - begin}, shares);
+		divide(h, depth + 1, t, (sw_span){begin, to - begin}, shares);
 		begin = to;
 	}
 	free(links);
@@ -88,7 +88,7 @@ static void share(const sw_hierarchy *h, int32_t depth, int32_t first, sw_span w
 
 void sw_hierarchy_share(const sw_hierarchy *h, sw_span whole, sw_span *shares)
 {
-	share(h, 0, 0, whole, shares);
+	divide(h, 0, 0, whole, shares);
 }
 
 /* ---- holdings --------------------------------------------------------------------------- */
@@ -125,7 +125,7 @@ void sw_spans_common(const sw_spans *a, const sw_spans *b, sw_spans *into)
 	}
 }
 
-/* Elements number [from, from + length) of the list. */
+/* Append elements number [from, from + length) of the list. */
 static void add_slice(const sw_spans *list, sw_span slice, sw_spans *into)
 {
 	int64_t passed = 0;
@@ -138,23 +138,23 @@ static void add_slice(const sw_spans *list, sw_span slice, sw_spans *into)
 	}
 }
 
-/* Depth d + 1 of the member at `turn`: shares of what each part of its part of depth d holds there.
- */
-static void hold(sw_holdings *holdings, int32_t depth, int32_t turn)
+/* Compute the holdings of a vrank at depth d + 1: shares of what each part within its part of depth
+ * d holds at depth d. */
+static void compute_holding(sw_holdings *holdings, int32_t depth, int32_t vrank)
 {
 	const sw_hierarchy *h = holdings->hierarchy;
-	int32_t first = h->begin[depth + 1][turn], size = h->end[depth + 1][turn] - first;
-	sw_spans *mine = (sw_spans *)sw_holdings_at(holdings, depth + 1, turn), theirs = {0};
-	for (int32_t t = h->begin[depth][turn]; t < h->end[depth][turn];
+	int32_t first = h->begin[depth + 1][vrank], size = h->end[depth + 1][vrank] - first;
+	sw_spans *mine = (sw_spans *)sw_holdings_at(holdings, depth + 1, vrank), theirs = {0};
+	for (int32_t t = h->begin[depth][vrank]; t < h->end[depth][vrank];
 	     t = sw_hierarchy_next(h, depth, t)) {
 		theirs.len = 0;
-		int32_t from = t == first ? turn : t,
-			to = t == first ? turn + 1 : sw_hierarchy_next(h, depth, t);
+		int32_t from = t == first ? vrank : t,
+			to = t == first ? vrank + 1 : sw_hierarchy_next(h, depth, t);
 		for (int32_t m = from; m < to; m++)
 			for (size_t i = 0; i < sw_holdings_at(holdings, depth, m)->len; i++)
 				add_span(&theirs, sw_holdings_at(holdings, depth, m)->data[i]);
 		sw_span all = {0, sw_spans_length(&theirs)};
-		add_slice(&theirs, t == first ? all : sw_span_part(all, size, turn - first), mine);
+		add_slice(&theirs, t == first ? all : sw_span_part(all, size, vrank - first), mine);
 	}
 	sw_vec_clear(&theirs);
 }
@@ -168,7 +168,7 @@ void sw_holdings_init(sw_holdings *holdings, const sw_hierarchy *h, const sw_spa
 		add_span(&holdings->spans[i], targets[i]);
 	for (int32_t d = 0; d < h->depths; d++)
 		for (int32_t i = 0; i < n; i++)
-			hold(holdings, d, i);
+			compute_holding(holdings, d, i);
 }
 
 void sw_holdings_clear(sw_holdings *holdings)

@@ -1,20 +1,20 @@
 /*
- * The MPI transport: messages are MPI_Isend and MPI_Irecv, in an exchange that also listens for bad
- * news.
+ * The MPI transport: messages are MPI_Isend and MPI_Irecv, and an exchange also polls for notices
+ * of failures.
  *
- * Why not the library's collectives: a rank inside MPI_Allreduce can't be told that another one has
- * failed; and what they send, and in which order they add, is theirs. Waiting here is a loop of
- * MPI_Testall, so a second communicator can carry NOTICES meanwhile: "I failed, because", "I
- * leave".
+ * The library's collectives are not used: a rank inside MPI_Allreduce cannot be told that another
+ * one has failed, and what they send, and in which order they add, is up to the library. Waiting
+ * here is a loop of MPI_Testall, so that a second communicator can carry NOTICES meanwhile: "I
+ * failed, because", "I leave".
  *
- * The tag of a message is a digest of its call: ranks that disagree find out instead of adding
- * apples to pears. Messages between two ranks keep their order, so a tag needs to tell no two calls
- * apart that both make.
+ * The tag of a message is a digest of its call: ranks that disagree detect it instead of combining
+ * unrelated data. Messages between two ranks keep their order, so the tag need not distinguish two
+ * calls that both ranks make.
  *
- * A message longer than CHUNK goes in pieces, as MPI counts in int.
+ * A message longer than CHUNK is sent in pieces, as MPI counts in int.
  *
- * One thread at a time is in MPI: who begins or finishes an exchange holds the lock but for its
- * pauses, in which the rank's other thread can fail.
+ * Only one thread at a time calls MPI: the thread that begins or finishes an exchange holds the
+ * lock, except during its pauses, in which the rank's other thread can report a failure.
  */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "transport/worker.h"
@@ -28,11 +28,12 @@
 
 #define CHUNK ((int64_t)1 << 30)
 #define TAG_BITS 15 /* MPI promises tags up to 32767 */
-/* How long a message of a rank that said goodbye may still be on its way, and how long a failed job
- * waits for all ranks to hear of it. */
+/* Seconds that a message of a rank that has left may still be in flight, and that a failed job
+ * waits until all ranks know of the failure. */
 #define GRACE_S 3.0
-/* How often a wait listens for bad news: to ask of them costs as much as to ask of the messages. */
-#define NEWS_S 1e-3
+/* Seconds between two polls for notices in a wait: a poll for notices costs as much as one for
+ * messages. */
+#define POLL_NOTICES_S 1e-3
 
 typedef enum notice_kind { NOTICE_FAIL = 1, NOTICE_LEAVE } notice_kind;
 typedef struct notice {
@@ -40,7 +41,7 @@ typedef struct notice {
 	char text[768];
 } notice;
 
-/* One that is going on: the requests of its receives, then those of its sends. */
+/* An exchange in flight: the requests of its receives, then those of its sends. */
 typedef struct exchange {
 	sw_call call;
 	const sw_lane *messages;
@@ -52,17 +53,18 @@ typedef struct mpi {
 	sw_carrier carrier;
 	MPI_Comm data, notices;
 	bool initialised_here;
-	bool (*set_yielding)(bool); /* of Open MPI: what it was before; NULL: another library */
-	pthread_mutex_t lock;       /* of all that follows, and of MPI */
+	/* Open MPI's function, returns the old setting; NULL: another library */
+	bool (*set_yielding)(bool);
+	pthread_mutex_t lock; /* protects all fields below, and MPI */
 	exchange lanes[SW_LANES];
-	/* Bad news. */
-	notice heard, told;
-	MPI_Request listening;
-	MPI_Request *telling; /* [size] */
-	bool *left;           /* [size] */
+	/* notices of failures and departures */
+	notice received_notice, sent_notice;
+	MPI_Request notice_receive;
+	MPI_Request *notice_sends; /* [size] */
+	bool *left;                /* [size] */
 	int32_t n_left;
 	double left_s;       /* when the last of them left */
-	bool broken, failed; /* failed: it was this rank */
+	bool broken, failed; /* failed: this rank broke the job */
 	char why[768];
 } mpi;
 
@@ -78,7 +80,7 @@ static sw_status check(int code, const char *what, sw_error *err)
 	return sw_fail(err, SW_ERR_IO, "MPI: %s: %s", what, text);
 }
 
-/* In an exchange: the others will read it, too. */
+/* Check a call within an exchange; the message names this rank, as the other ranks get it too. */
 static sw_status check_here(const mpi *m, int code, const char *what, sw_error *err)
 {
 	sw_status status = check(code, what, err);
@@ -88,53 +90,53 @@ static sw_status check_here(const mpi *m, int code, const char *what, sw_error *
 
 /* ---- notices ---------------------------------------------------------------------------- */
 
-static void listen(mpi *m)
+static void receive_notice(mpi *m)
 {
-	MPI_Irecv(&m->heard, sizeof(m->heard), MPI_BYTE, MPI_ANY_SOURCE, 0, m->notices,
-	          &m->listening);
+	MPI_Irecv(&m->received_notice, sizeof(m->received_notice), MPI_BYTE, MPI_ANY_SOURCE, 0,
+	          m->notices, &m->notice_receive);
 }
 
-static void take_notice(mpi *m)
+static void handle_notice(mpi *m)
 {
-	if (m->heard.kind == NOTICE_FAIL && !m->broken) {
+	if (m->received_notice.kind == NOTICE_FAIL && !m->broken) {
 		m->broken = true;
-		snprintf(m->why, sizeof(m->why), "%s", m->heard.text);
+		snprintf(m->why, sizeof(m->why), "%s", m->received_notice.text);
 	}
-	if (m->heard.kind == NOTICE_LEAVE && !m->left[m->heard.rank]) {
-		m->left[m->heard.rank] = true;
+	if (m->received_notice.kind == NOTICE_LEAVE && !m->left[m->received_notice.rank]) {
+		m->left[m->received_notice.rank] = true;
 		m->n_left++;
 		m->left_s = sw_now_s();
 	}
 }
 
-static void hear_notices(mpi *m)
+static void poll_notices(mpi *m)
 {
 	int done = 1;
-	while (m->listening != MPI_REQUEST_NULL &&
-	       MPI_Test(&m->listening, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done) {
-		take_notice(m);
-		listen(m);
+	while (m->notice_receive != MPI_REQUEST_NULL &&
+	       MPI_Test(&m->notice_receive, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done) {
+		handle_notice(m);
+		receive_notice(m);
 	}
 }
 
-/* Sends one notice to every other rank. Earlier ones have been waited for: a rank fails once and
+/* Send one notice to every other rank. Earlier notices have been completed: a rank fails once and
  * leaves once. */
-static void tell_all(mpi *m, notice_kind kind, const char *text)
+static void notify_all(mpi *m, notice_kind kind, const char *text)
 {
 	int32_t rank = m->carrier.base.rank, size = m->carrier.base.size;
-	m->told.kind = kind;
-	m->told.rank = rank;
-	snprintf(m->told.text, sizeof(m->told.text), "%s", text);
+	m->sent_notice.kind = kind;
+	m->sent_notice.rank = rank;
+	snprintf(m->sent_notice.text, sizeof(m->sent_notice.text), "%s", text);
 	for (int32_t r = 0; r < size; r++)
 		if (r != rank)
-			MPI_Isend(&m->told, sizeof(m->told), MPI_BYTE, r, 0, m->notices,
-			          &m->telling[r]);
+			MPI_Isend(&m->sent_notice, sizeof(m->sent_notice), MPI_BYTE, r, 0,
+			          m->notices, &m->notice_sends[r]);
 }
 
-static bool all_told(mpi *m)
+static bool all_notified(mpi *m)
 {
 	int done = 0;
-	return MPI_Testall(m->carrier.base.size, m->telling, &done, MPI_STATUSES_IGNORE) ==
+	return MPI_Testall(m->carrier.base.size, m->notice_sends, &done, MPI_STATUSES_IGNORE) ==
 	               MPI_SUCCESS &&
 	       done;
 }
@@ -146,13 +148,13 @@ static void pause_unlocked(mpi *m, double since_s)
 	pthread_mutex_lock(&m->lock);
 }
 
-/* Waits until every notice that was sent has gone, and `enough` ranks have said goodbye; false
- * after GRACE_S. */
-static bool settle(mpi *m, int32_t enough)
+/* Wait until every notice has been sent and `count` ranks have said goodbye; return false after
+ * GRACE_S. */
+static bool wait_for_notices(mpi *m, int32_t count)
 {
 	double begin = sw_now_s();
-	while (!all_told(m) || m->n_left < enough) {
-		hear_notices(m);
+	while (!all_notified(m) || m->n_left < count) {
+		poll_notices(m);
 		if (sw_now_s() > begin + GRACE_S)
 			return false;
 		pause_unlocked(m, begin);
@@ -198,7 +200,7 @@ static sw_status start_all(mpi *m, exchange *x, sw_error *err)
 	return status;
 }
 
-/* How many requests a message takes. */
+/* Return the number of requests of a message. */
 static size_t pieces_of(const sw_message *message)
 {
 	return (size_t)SW_MAX((message->bytes + CHUNK - 1) / CHUNK, 1);
@@ -211,8 +213,8 @@ static sw_status disagree(const mpi *m, const sw_call *call, int32_t peer, sw_er
 	               m->carrier.base.rank, sw_call_print(call, text), peer);
 }
 
-/* Requests for receives come first: a piece that was longer than this rank expects is a
- * disagreement. */
+/* The requests of receives come first; a piece that is longer than expected means that ranks
+ * disagree. */
 static sw_status explain(const mpi *m, int code, const exchange *x, sw_error *err)
 {
 	size_t k = 0;
@@ -226,27 +228,28 @@ static sw_status explain(const mpi *m, int code, const exchange *x, sw_error *er
 	return check_here(m, code, "exchanging", err);
 }
 
-/* Each piece has the tag and the length that the call asks for. */
+/* Check that each piece has the tag and the length of the call. */
 static sw_status check_received(const mpi *m, const exchange *x, sw_error *err)
 {
 	size_t k = 0;
 	for (size_t i = 0; i < x->messages->receives.len; i++) {
 		const sw_message *receive = &x->messages->receives.data[i];
-		int64_t rest = receive->bytes;
+		int64_t remaining = receive->bytes;
 		for (size_t piece = 0; piece < pieces_of(receive); piece++, k++) {
 			int got = 0;
 			MPI_Get_count(&x->statuses.data[k], MPI_BYTE, &got);
 			if (x->statuses.data[k].MPI_TAG != tag_of(&x->call) ||
-			    got != SW_MIN(CHUNK, rest))
+			    got != SW_MIN(CHUNK, remaining))
 				return disagree(m, &x->call, receive->peer, err);
-			rest -= got;
+			remaining -= got;
 		}
 	}
 	return SW_OK;
 }
 
-/* Goodbyes can overtake the last messages of who left: they are given some time to arrive. */
-static bool waits_in_vain(const mpi *m, const exchange *x, int32_t *peer)
+/* Return true if the exchange waits for a rank that has left. A goodbye can overtake the last
+ * messages of its rank, so these get some time to arrive. */
+static bool waits_for_departed(const mpi *m, const exchange *x, int32_t *peer)
 {
 	if (m->n_left == 0 || sw_now_s() < m->left_s + GRACE_S)
 		return false;
@@ -258,10 +261,10 @@ static bool waits_in_vain(const mpi *m, const exchange *x, int32_t *peer)
 	return false;
 }
 
-static sw_status ask_until_done(mpi *m, const exchange *x, sw_error *err)
+static sw_status poll_until_done(mpi *m, const exchange *x, sw_error *err)
 {
 	int n = (int)x->requests.len;
-	double begin = sw_now_s(), heard = begin;
+	double begin = sw_now_s(), polled = begin;
 	for (;;) {
 		int done = 0;
 		int32_t peer;
@@ -270,32 +273,32 @@ static sw_status ask_until_done(mpi *m, const exchange *x, sw_error *err)
 			return explain(m, code, x, err);
 		if (done)
 			return SW_OK;
-		if (sw_now_s() > heard + NEWS_S) {
-			hear_notices(m);
-			heard = sw_now_s();
+		if (sw_now_s() > polled + POLL_NOTICES_S) {
+			poll_notices(m);
+			polled = sw_now_s();
 		}
 		if (m->broken)
 			return sw_fail(err, SW_ERR_IO, "%s", m->why);
-		if (waits_in_vain(m, x, &peer))
+		if (waits_for_departed(m, x, &peer))
 			return sw_fail(err, SW_ERR_IO, "rank %d has left, and rank %d waits for it",
 			               peer, m->carrier.base.rank);
 		pause_unlocked(m, begin);
 	}
 }
 
-/* Where ranks share cores Open MPI yields whenever it is asked in vain. How this rank waits is
- * wait.c's to say: who yields beside a kernel gives away a time slice with every question. */
+/* If ranks share cores, Open MPI yields in every unsuccessful poll. Disable that, since wait.c
+ * decides how this rank waits: beside a kernel, every yield gives away a time slice. */
 static sw_status wait_all(mpi *m, const exchange *x, sw_error *err)
 {
 	bool yielding = m->set_yielding && m->set_yielding(false);
-	sw_status status = ask_until_done(m, x, err);
+	sw_status status = poll_until_done(m, x, err);
 	if (yielding)
 		m->set_yielding(true);
 	return status;
 }
 
-/* Nothing may be received into buffers that the caller frees. */
-static void give_up_requests(mpi *m)
+/* Cancel all requests: nothing may be received into buffers that the caller frees. */
+static void cancel_requests(mpi *m)
 {
 	for (int32_t lane = 0; lane < SW_LANES; lane++) {
 		exchange *x = &m->lanes[lane];
@@ -309,19 +312,20 @@ static void give_up_requests(mpi *m)
 	}
 }
 
-/* From here on nothing works any more; everyone is told the reason, which names the rank. */
+/* Break the job and notify all ranks of the reason, which names this rank. No later call
+ * succeeds. */
 static void break_job(mpi *m, const char *reason)
 {
 	if (m->broken)
 		return;
 	m->broken = m->failed = true;
 	snprintf(m->why, sizeof(m->why), "%s", reason);
-	tell_all(m, NOTICE_FAIL, reason);
+	notify_all(m, NOTICE_FAIL, reason);
 }
 
-static sw_status give_up(mpi *m, sw_status status, const sw_error *own, sw_error *err)
+static sw_status abort_exchange(mpi *m, sw_status status, const sw_error *own, sw_error *err)
 {
-	give_up_requests(m);
+	cancel_requests(m);
 	break_job(m, own->message);
 	return sw_fail(err, status, "%s", own->message);
 }
@@ -332,12 +336,12 @@ static sw_status begin_exchange(mpi *m, const sw_call *call, int32_t lane, sw_er
 	sw_error own = {0};
 	if (m->broken) {
 		sw_fail(&own, SW_ERR_IO, "%s", m->why);
-		return give_up(m, SW_ERR_IO, &own, err);
+		return abort_exchange(m, SW_ERR_IO, &own, err);
 	}
 	x->call = *call;
 	x->messages = &m->carrier.lanes[lane];
 	sw_status status = start_all(m, x, &own);
-	return status ? give_up(m, status, &own, err) : SW_OK;
+	return status ? abort_exchange(m, status, &own, err) : SW_OK;
 }
 
 static sw_status finish_exchange(mpi *m, int32_t lane, sw_error *err)
@@ -348,7 +352,7 @@ static sw_status finish_exchange(mpi *m, int32_t lane, sw_error *err)
 	if (status == SW_OK)
 		status = check_received(m, x, &own);
 	x->requests.len = status ? x->requests.len : 0;
-	return status ? give_up(m, status, &own, err) : SW_OK;
+	return status ? abort_exchange(m, status, &own, err) : SW_OK;
 }
 
 static sw_status mpi_begin(sw_carrier *carrier, const sw_call *call, int32_t lane, sw_error *err)
@@ -381,8 +385,8 @@ static void mpi_fail(sw_transport *t, const sw_error *why)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* MPI_Finalize may wait for ever for messages of a job that broke. */
-static void give_up_finalising(int signal_number)
+/* MPI_Finalize may block forever on messages of a broken job. */
+static void stop_finalising(int signal_number)
 {
 	(void)signal_number;
 	_exit(2);
@@ -394,27 +398,27 @@ static void free_mpi(mpi *m)
 		sw_vec_clear(&m->lanes[lane].requests);
 		sw_vec_clear(&m->lanes[lane].statuses);
 	}
-	free(m->telling);
+	free(m->notice_sends);
 	free(m->left);
 	pthread_mutex_destroy(&m->lock);
 	sw_carrier_clear(&m->carrier);
 	free(m);
 }
 
-/* Waits for everyone's goodbye: for ever in a healthy job, where someone may be computing; in a
- * broken one for GRACE_S. */
-static bool see_all_off(mpi *m)
+/* Wait for the goodbyes of all ranks: forever in a healthy job, as some ranks may still compute;
+ * for GRACE_S in a broken one. */
+static bool wait_for_goodbyes(mpi *m)
 {
 	bool all, was_broken;
 	do {
 		was_broken = m->broken;
-		all = settle(m, m->carrier.base.size - 1);
+		all = wait_for_notices(m, m->carrier.base.size - 1);
 	} while (!all && !was_broken);
 	return all;
 }
 
-/* Some rank could not be told of a failure. Who failed says so, unless rank 0, who speaks for the
- * job, has done it. */
+/* Abort the job if some rank could not be notified of a failure. The failed rank prints the reason,
+ * unless rank 0, which speaks for the job, has done so. */
 static void end_job(mpi *m)
 {
 	if (m->failed && !m->left[0] && m->carrier.base.rank != 0)
@@ -426,18 +430,18 @@ static void mpi_free(sw_transport *t)
 {
 	mpi *m = (mpi *)t;
 	sw_worker_free(m->carrier.worker);
-	m->carrier.worker = NULL; /* waits ask it */
+	m->carrier.worker = NULL; /* sw_carrier_pause reads it */
 	pthread_mutex_lock(&m->lock);
-	settle(m, 0);
-	tell_all(m, NOTICE_LEAVE, "");
-	if (!see_all_off(m))
+	wait_for_notices(m, 0);
+	notify_all(m, NOTICE_LEAVE, "");
+	if (!wait_for_goodbyes(m))
 		end_job(m);
 	if (m->broken) {
-		signal(SIGALRM, give_up_finalising);
+		signal(SIGALRM, stop_finalising);
 		alarm((unsigned)GRACE_S);
 	}
-	MPI_Cancel(&m->listening);
-	MPI_Request_free(&m->listening);
+	MPI_Cancel(&m->notice_receive);
+	MPI_Request_free(&m->notice_receive);
 	MPI_Comm_free(&m->data);
 	MPI_Comm_free(&m->notices);
 	if (m->initialised_here)
@@ -466,12 +470,12 @@ static const sw_transport_ops mpi_ops = {
 };
 
 /*
- * Open MPI's TCP keeps one connection for both directions of a pair. As it comes it writes a long
- * message whole, and the answer to what arrives meanwhile waits behind it: an exchange takes as
- * long as two messages. Short ones without an answer, and long ones in pieces, use both directions.
- * It asks its sockets by poll, which costs more the more there are. (Versions 4 and 5 call these
- * alike; other libraries don't look.) What the user says stays: mpirun hands it to us in the same
- * variables.
+ * Open MPI's TCP uses one connection for both directions of a pair. By default it writes a long
+ * message as a whole, while the reply to an arriving message waits behind it: an exchange takes as
+ * long as two messages. Short messages without a reply, and long ones in pieces, use both
+ * directions. By default it also polls its sockets by poll(), which costs more with every socket.
+ * (Versions 4 and 5 use the same names; other libraries ignore them.) The user's settings take
+ * precedence: mpirun passes them in the same variables.
  */
 static void set_defaults(void)
 {
@@ -484,7 +488,7 @@ static void set_defaults(void)
 		setenv(defaults[i][0], defaults[i][1], 0);
 }
 
-/* SERIALIZED: the worker, or the computing thread. */
+/* SERIALIZED: MPI is called by the worker or by the computing thread. */
 static sw_status initialise(bool *here, sw_error *err)
 {
 	int already = 0, provided = 0;
@@ -499,7 +503,7 @@ static sw_status initialise(bool *here, sw_error *err)
 	if (status == SW_OK && provided < MPI_THREAD_SERIALIZED)
 		status = sw_fail(
 			err, SW_ERR_IO,
-			"MPI: it serves one thread only, and MPI_THREAD_SERIALIZED is needed");
+			"MPI: it supports only one thread, but MPI_THREAD_SERIALIZED is needed");
 	return status;
 }
 
@@ -528,9 +532,9 @@ sw_status sw_transport_mpi(sw_transport **transport, sw_error *err)
 	m->initialised_here = here;
 	*(void **)&m->set_yielding = dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle");
 	m->left = sw_alloc((size_t)size * sizeof(bool));
-	m->telling = sw_alloc((size_t)size * sizeof(MPI_Request));
+	m->notice_sends = sw_alloc((size_t)size * sizeof(MPI_Request));
 	for (int r = 0; r < size; r++)
-		m->telling[r] = MPI_REQUEST_NULL;
+		m->notice_sends[r] = MPI_REQUEST_NULL;
 	pthread_mutex_init(&m->lock, NULL);
 	status = duplicate_world(&m->data, err);
 	if (status == SW_OK)
@@ -539,8 +543,8 @@ sw_status sw_transport_mpi(sw_transport **transport, sw_error *err)
 		free_mpi(m);
 		return status;
 	}
-	listen(m);
-	status = sw_carrier_meet_neighbours(&m->carrier, err);
+	receive_notice(m);
+	status = sw_carrier_find_neighbours(&m->carrier, err);
 	if (status) {
 		mpi_free(&m->carrier.base);
 		return status;
@@ -549,7 +553,7 @@ sw_status sw_transport_mpi(sw_transport **transport, sw_error *err)
 	return SW_OK;
 }
 
-/* Names that mpirun of Open MPI, of MPICH and Intel MPI, and srun give to their processes. */
+/* These variables are set by mpirun of Open MPI, of MPICH and Intel MPI, and by srun. */
 bool sw_transport_under_mpi(void)
 {
 	static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK",

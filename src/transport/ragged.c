@@ -1,7 +1,7 @@
 /*
  * ragged-all-to-all as two exchanges of equal blocks: first each member tells the others how many
- * rows come and where they go, then the rows, padded to the largest number that any member sends
- * another.
+ * rows it sends and where they go, then it sends the rows, padded to the largest number of rows
+ * that any member sends to another.
  */
 #include "transport/ragged.h"
 
@@ -17,7 +17,7 @@ typedef struct exchange {
 	int64_t pieces; /* per member */
 	int64_t row_bytes, in_rows, out_rows;
 	const sw_tensor *in;
-	int64_t *told, *heard; /* [n][pieces][2]: where they go, how many */
+	int64_t *sent_counts, *received_counts; /* [n][pieces][2]: first row and number of rows */
 	int64_t block_rows;
 	char *sent, *received;
 } exchange;
@@ -75,20 +75,20 @@ static bool lies_in(int64_t begin, int64_t rows, int64_t all)
 static sw_status tell(exchange *x, sw_error *err)
 {
 	int64_t numbers = x->n * x->pieces, bytes = 2 * x->pieces * (int64_t)sizeof(int64_t);
-	x->told = sw_alloc((size_t)numbers * 2 * sizeof(int64_t) + 1);
-	x->heard = sw_alloc((size_t)numbers * 2 * sizeof(int64_t) + 1);
+	x->sent_counts = sw_alloc((size_t)numbers * 2 * sizeof(int64_t) + 1);
+	x->received_counts = sw_alloc((size_t)numbers * 2 * sizeof(int64_t) + 1);
 	for (int64_t i = 0; i < numbers; i++) {
-		x->told[2 * i] = number(x, OUTPUT_OFFSETS, i);
-		x->told[2 * i + 1] = number(x, SEND_SIZES, i);
-		if (!lies_in(number(x, INPUT_OFFSETS, i), x->told[2 * i + 1], x->in_rows))
+		x->sent_counts[2 * i] = number(x, OUTPUT_OFFSETS, i);
+		x->sent_counts[2 * i + 1] = number(x, SEND_SIZES, i);
+		if (!lies_in(number(x, INPUT_OFFSETS, i), x->sent_counts[2 * i + 1], x->in_rows))
 			return bad(x, "it sends rows that are not there", err);
 	}
-	sw_status status =
-		x->t->ops->all_to_all(x->t, x->ranks, x->n, x->told, x->heard, bytes, err);
+	sw_status status = x->t->ops->all_to_all(x->t, x->ranks, x->n, x->sent_counts,
+	                                         x->received_counts, bytes, err);
 	for (int64_t i = 0; status == SW_OK && i < numbers; i++) {
-		if (!lies_in(x->heard[2 * i], x->heard[2 * i + 1], x->out_rows))
+		if (!lies_in(x->received_counts[2 * i], x->received_counts[2 * i + 1], x->out_rows))
 			status = bad(x, "rows arrive that have no place in its result", err);
-		else if (x->heard[2 * i + 1] != number(x, RECEIVE_SIZES, i))
+		else if (x->received_counts[2 * i + 1] != number(x, RECEIVE_SIZES, i))
 			status = bad(x, "other numbers of rows arrive than it expects", err);
 	}
 	return status;
@@ -98,11 +98,11 @@ static int64_t rows_for(const exchange *x, int32_t member)
 {
 	int64_t rows = 0;
 	for (int64_t p = 0; p < x->pieces; p++)
-		rows += x->told[2 * (member * x->pieces + p) + 1];
+		rows += x->sent_counts[2 * (member * x->pieces + p) + 1];
 	return rows;
 }
 
-/* The largest block of all, on all members. */
+/* Find the largest block of all members. */
 static sw_status agree_on_block(exchange *x, sw_error *err)
 {
 	int64_t mine = 0;
@@ -125,7 +125,7 @@ static sw_status move_rows(exchange *x, char *out, sw_error *err)
 	for (int32_t m = 0; m < x->n; m++) {
 		char *to = x->sent + m * block;
 		for (int64_t i = m * x->pieces; i < (m + 1) * x->pieces; i++) {
-			size_t bytes = (size_t)(x->told[2 * i + 1] * x->row_bytes);
+			size_t bytes = (size_t)(x->sent_counts[2 * i + 1] * x->row_bytes);
 			memcpy(to,
 			       (const char *)sw_tensor_data(x->in[INPUT]) +
 			               number(x, INPUT_OFFSETS, i) * x->row_bytes,
@@ -138,8 +138,8 @@ static sw_status move_rows(exchange *x, char *out, sw_error *err)
 	for (int32_t m = 0; status == SW_OK && m < x->n; m++) {
 		const char *from = x->received + m * block;
 		for (int64_t i = m * x->pieces; i < (m + 1) * x->pieces; i++) {
-			size_t bytes = (size_t)(x->heard[2 * i + 1] * x->row_bytes);
-			memcpy(out + x->heard[2 * i] * x->row_bytes, from, bytes);
+			size_t bytes = (size_t)(x->received_counts[2 * i + 1] * x->row_bytes);
+			memcpy(out + x->received_counts[2 * i] * x->row_bytes, from, bytes);
 			from += bytes;
 		}
 	}
@@ -158,8 +158,8 @@ sw_status sw_ragged_all_to_all(sw_transport *t, const char *name, const int32_t 
 		status = agree_on_block(&x, err);
 	if (status == SW_OK && x.block_rows && x.row_bytes)
 		status = move_rows(&x, sw_tensor_data(out), err);
-	free(x.told);
-	free(x.heard);
+	free(x.sent_counts);
+	free(x.received_counts);
 	free(x.sent);
 	free(x.received);
 	return status;

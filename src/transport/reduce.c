@@ -1,9 +1,9 @@
 /*
- * Combining the operands of a reduction, in a fixed order.
+ * Combine the operands of a reduction in a fixed order.
  *
- * Block by block: each operand is loaded into the type that is computed with (float for f32, bf16
- * and f16; double for f64 and the 4- and 8-bit floats; 64-bit integers, which wrap as narrower ones
- * do), combined, and the result is stored, and so rounded, once.
+ * The operands are processed in blocks: each one is loaded into the type to compute in (float for
+ * f32, bf16 and f16; double for f64 and the 4- and 8-bit floats; 64-bit integers, which wrap as
+ * narrower ones do) and combined; the result is stored, and thereby rounded, once.
  */
 #include "transport/carrier.h"
 
@@ -74,8 +74,8 @@ static void load_narrow(sw_type type, const void *from, int64_t begin, void *to,
 		((int64_t *)to)[i] = (int64_t)sw_element_get(type, from, begin + i);
 }
 
-/* The low bits, as sums of all integers wrap; interpreters keep such types a byte each, sign and
- * all. */
+/* Store the low bits, as sums of all integers wrap; the interpreter keeps these types in one byte
+ * per element, sign-extended. */
 static void store_narrow(sw_type type, const void *from, void *to, int64_t begin, int64_t n)
 {
 	int unused = 64 - sw_type_bits(type);
@@ -95,7 +95,7 @@ static void store_any(sw_type type, const void *from, void *to, int64_t begin, i
 
 /* ---- combining -------------------------------------------------------------------------- */
 
-/* NaN wins: a comparison with it is false. */
+/* NaN wins, as a comparison with it is false. */
 #define MAXIMUM(a, b) ((a) >= (b) || (a) != (a) ? (a) : (b))
 #define MINIMUM(a, b) ((a) <= (b) || (a) != (a) ? (a) : (b))
 #define SUM(a, b) ((a) + (b))
@@ -105,23 +105,34 @@ static void store_any(sw_type type, const void *from, void *to, int64_t begin, i
 #define AND(a, b) ((a) & (b))
 #define OR(a, b) ((a) | (b))
 
+/* clang-format off */
 /*  X(name, computed in, operation) */
-#define COMBINERS(X)                                                                               \
-	X(f32_sum, float, SUM)                                                                     \
-	X(f32_product, float, PRODUCT)                                                             \
-	X(f32_max, float, MAXIMUM)                                                                 \
-	X(f32_min, float, MINIMUM)                                                                 \
-	X(f64_sum, double, SUM)                                                                    \
-	X(f64_product, double, PRODUCT) X(f64_max, double, MAXIMUM) X(f64_min, double, MINIMUM) X( \
-		s64_sum, int64_t, WRAPPING_SUM) X(s64_product, int64_t, WRAPPING_PRODUCT)          \
-		X(s64_max, int64_t, SW_MAX) X(s64_min, int64_t, SW_MIN) X(s64_and, int64_t, AND)   \
-			X(s64_or, int64_t, OR) X(u64_sum, uint64_t, SUM)                           \
-				X(u64_product, uint64_t, PRODUCT) X(u64_max, uint64_t, SW_MAX) X(  \
-					u64_min, uint64_t, SW_MIN) X(u64_and, uint64_t, AND)       \
-					X(u64_or, uint64_t, OR) X(c64_sum, float complex, SUM)     \
-						X(c64_product, float complex,                      \
-	                                          PRODUCT) X(c128_sum, double complex, SUM)        \
-							X(c128_product, double complex, PRODUCT)
+#define COMBINERS(X)                                    \
+	X(f32_sum, float, SUM)                          \
+	X(f32_product, float, PRODUCT)                  \
+	X(f32_max, float, MAXIMUM)                      \
+	X(f32_min, float, MINIMUM)                      \
+	X(f64_sum, double, SUM)                         \
+	X(f64_product, double, PRODUCT)                 \
+	X(f64_max, double, MAXIMUM)                     \
+	X(f64_min, double, MINIMUM)                     \
+	X(s64_sum, int64_t, WRAPPING_SUM)               \
+	X(s64_product, int64_t, WRAPPING_PRODUCT)       \
+	X(s64_max, int64_t, SW_MAX)                     \
+	X(s64_min, int64_t, SW_MIN)                     \
+	X(s64_and, int64_t, AND)                        \
+	X(s64_or, int64_t, OR)                          \
+	X(u64_sum, uint64_t, SUM)                       \
+	X(u64_product, uint64_t, PRODUCT)               \
+	X(u64_max, uint64_t, SW_MAX)                    \
+	X(u64_min, uint64_t, SW_MIN)                    \
+	X(u64_and, uint64_t, AND)                       \
+	X(u64_or, uint64_t, OR)                         \
+	X(c64_sum, float complex, SUM)                  \
+	X(c64_product, float complex, PRODUCT)          \
+	X(c128_sum, double complex, SUM)                \
+	X(c128_product, double complex, PRODUCT)
+/* clang-format on */
 
 #define X(name, C, OPERATION)                                                                      \
 	static void combine_##name(void *restrict sum, const void *restrict more, int64_t n)       \
@@ -207,7 +218,7 @@ sw_status sw_reduce(sw_monoid monoid, sw_type type, const void *const *inputs, i
 		return sw_fail(err, SW_ERR_INPUT, "a collective can't combine %s by '%s'",
 		               sw_type_name(type), sw_monoid_name(monoid));
 	type_row row = row_of(type);
-	_Alignas(64) double complex sum[BLOCK], more[BLOCK]; /* the widest type */
+	_Alignas(64) double complex sum[BLOCK], more[BLOCK]; /* sized for the widest type */
 	for (int64_t begin = 0; begin < elements; begin += BLOCK) {
 		int64_t length = SW_MIN(BLOCK, elements - begin);
 		row.load(type, inputs[0], begin, sum, length);

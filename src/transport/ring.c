@@ -1,12 +1,12 @@
 /*
- * Ring: by place, what came from the one before goes to the next.
+ * Ring: each rank passes what it received from the previous vrank to the next one.
  *
- * n - 1 rounds to gather, n - 1 to reduce and scatter; each rank sends one block per round, (n - 1)
- * / n of the whole in all, and each part's boundary is crossed by one stream in and one out
- * (Patarasuk and Yuan 2009: no algorithm sends less). A block begins its way of reduction with the
- * one after its owner, and is combined with each one's own in the order of the ring. An all-to-all
- * goes in rounds, too, each lane to another distance in each: a link has a few streams each way at
- * any time, of which some cross to other parts.
+ * There are n - 1 rounds for gathering and n - 1 for reducing and scattering. Each rank sends one
+ * block per round, (n - 1) / n of the whole in all, and the boundary of each part is crossed by one
+ * stream in and one out (Patarasuk and Yuan 2009: no algorithm sends less). The reduction of a
+ * block begins with the rank after its owner and adds each rank's contribution in the order of the
+ * ring. An all-to-all is also done in rounds, in which each lane exchanges with another distance:
+ * at any time a link carries a few streams each way, some of which cross to other parts.
  */
 #include "transport/algorithm.h"
 
@@ -14,22 +14,21 @@
 
 typedef struct ring {
 	const sw_task *task;
-	int32_t lanes, reducing; /* rounds of reduction, before those of gathering */
-	char *partial
-		/* of a reduce-scatter, turn about: what came and is combined, in lanes; else all is
-	           in `out` */
-		[2];
+	int32_t lanes, reducing; /* rounds of reduction, which precede those of gathering */
+	/* the received and combined block of a reduce-scatter, in lanes, alternating between the
+	 * rounds; NULL: everything is in `out` */
+	char *partial[2];
 } ring;
 
-/* The lane's part of the block that belongs to the rank at `turn`. */
-static sw_span piece(const ring *r, int32_t turn, int32_t lane)
+/* Return the lane's part of the block that the member with this vrank owns. */
+static sw_span piece(const ring *r, int32_t vrank, int32_t lane)
 {
-	int32_t owner = r->task->order[sw_wrap(turn, r->task->n)];
+	int32_t owner = r->task->order[sw_wrap(vrank, r->task->n)];
 	return sw_span_part(sw_task_block(r->task, owner), r->lanes, lane);
 }
 
-/* Where what has come in `round` is kept. */
-static char *kept(const ring *r, int32_t round, int32_t lane, sw_span span)
+/* Return where the span received in `round` is stored. */
+static char *receive_buffer(const ring *r, int32_t round, int32_t lane, sw_span span)
 {
 	const sw_task *t = r->task;
 	if (!r->partial[0])
@@ -40,46 +39,47 @@ static char *kept(const ring *r, int32_t round, int32_t lane, sw_span span)
 	       (sw_span_part(block, r->lanes, lane).begin - block.begin) * t->width;
 }
 
-/* Whose block arrives in a round: while reducing, one that began after its owner and comes here in
- * the last round if it is mine; while gathering, one that began with its owner. */
+/* Return the vrank of the owner of the block that arrives in a round. While reducing, a block
+ * began after its owner and reaches its owner in the last round; while gathering, it began at its
+ * owner. */
 static int32_t arriving(const ring *r, int32_t round)
 {
 	if (round < r->reducing)
-		return r->task->turn - 2 - round;
-	return r->task->turn - 1 - (round - r->reducing);
+		return r->task->vrank - 2 - round;
+	return r->task->vrank - 1 - (round - r->reducing);
 }
 
 static void fill(const void *context, int32_t round, int32_t lane, sw_lane *messages)
 {
 	const ring *r = context;
 	const sw_task *t = r->task;
-	int32_t comes = arriving(r, round);
-	sw_span to = piece(r, comes, lane), from = piece(r, comes + 1, lane);
+	int32_t incoming = arriving(r, round);
+	sw_span to = piece(r, incoming, lane), from = piece(r, incoming + 1, lane);
 	const char *source = round == 0 && r->reducing ? t->in + from.begin * t->width
-	                     : round < r->reducing     ? kept(r, round - 1, lane, from)
+	                     : round < r->reducing     ? receive_buffer(r, round - 1, lane, from)
 	                                               : t->out + from.begin * t->width;
-	sw_lane_send(messages, sw_task_rank(t, sw_wrap(t->turn + 1, t->n)), source,
+	sw_lane_send(messages, sw_task_rank(t, sw_wrap(t->vrank + 1, t->n)), source,
 	             from.length * t->width);
-	sw_lane_receive(messages, sw_task_rank(t, sw_wrap(t->turn - 1, t->n)),
-	                kept(r, round, lane, to), to.length * t->width);
+	sw_lane_receive(messages, sw_task_rank(t, sw_wrap(t->vrank - 1, t->n)),
+	                receive_buffer(r, round, lane, to), to.length * t->width);
 }
 
-static void settle(const void *context, int32_t round, int32_t lane)
+static void complete(const void *context, int32_t round, int32_t lane)
 {
 	const ring *r = context;
 	const sw_task *t = r->task;
 	if (round >= r->reducing)
 		return;
 	sw_span span = piece(r, arriving(r, round), lane);
-	char *came = kept(r, round, lane, span), *result = came;
+	char *received = receive_buffer(r, round, lane, span), *result = received;
 	if (r->partial[0] && round == r->reducing - 1)
 		result = t->out + (span.begin - sw_task_block(t, t->position).begin) * t->width;
-	sw_task_combine(t, came, t->in + span.begin * t->width, result, span.length);
+	sw_task_combine(t, received, t->in + span.begin * t->width, result, span.length);
 }
 
 static sw_status run(sw_carrier *c, ring *r, int32_t rounds, sw_error *err)
 {
-	sw_wave wave = {&r->task->call, rounds, r->lanes, 1, r, fill, settle};
+	sw_wave wave = {&r->task->call, rounds, r->lanes, 1, r, fill, complete};
 	return sw_wave_run(c, &wave, err);
 }
 
@@ -120,8 +120,8 @@ static void fill_pairs(const void *context, int32_t round, int32_t lane, sw_lane
 	const ring *r = context;
 	const sw_task *t = r->task;
 	int32_t distance = (round + lane) % (t->n - 1) + 1;
-	int32_t target = t->order[sw_wrap(t->turn + distance, t->n)];
-	int32_t source = t->order[sw_wrap(t->turn - distance, t->n)];
+	int32_t target = t->order[sw_wrap(t->vrank + distance, t->n)];
+	int32_t source = t->order[sw_wrap(t->vrank - distance, t->n)];
 	sw_span from = sw_span_part(sw_task_block(t, target), r->lanes, lane);
 	sw_span to = sw_span_part(sw_task_block(t, source), r->lanes, lane);
 	sw_lane_send(messages, t->ranks[target], t->in + from.begin * t->width,

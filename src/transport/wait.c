@@ -1,13 +1,13 @@
 /*
- * How a rank waits, and whom it shares its processors with.
+ * How a rank waits, and which ranks share its processors.
  *
- * A wait for messages can only ask again and again. While there is a core for everyone who wants
- * one, asking without a rest costs nothing and is quickest. Where ranks share cores, or kernels run
- * beside the wait (they use all cores that there are), each question is time that a kernel, or the
- * network stack that brings the answer, doesn't have. Then a wait yields for as long as it is
- * likely to be worth it, and sleeps from then on: a fraction of what it has waited, so that it ends
- * late by that fraction at most. Where there is only a kernel to yield to it never does: that would
- * hand the kernel a whole time slice, while a sleeper takes the core back when it wakes up.
+ * A wait for messages can only poll. While every thread has a core, polling without pauses costs
+ * nothing and is fastest. If ranks share cores, or kernels run beside the wait (they use all
+ * cores), each poll takes time from a kernel, or from the network stack that delivers the message.
+ * Then a wait yields for as long as a message is likely to arrive soon, and afterwards sleeps for a
+ * fraction of the time waited so far, so that it ends late by at most that fraction. If only a
+ * kernel could run meanwhile, the wait never yields: yielding would give the kernel a whole time
+ * slice, while a sleeping thread gets the core back as soon as it wakes up.
  */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "transport/worker.h"
@@ -17,45 +17,45 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How long to yield before the first sleep, among ranks that share cores: what short messages take
- * with all of them at work, as who yields then lets the sender run. Beside kernels: what a message
- * takes that was on its way already. */
-#define PATIENCE_S 200e-6
-#define PATIENCE_BESIDE_KERNELS_S 10e-6
-/* A sleep, as a fraction of the wait so far, and its bounds: a wake-up costs microseconds, and what
- * arrives meanwhile must fit into the buffers that the network has. */
-#define SLEEP_SHARE 0.125
-#define SLEEP_LEAST_S 10e-6
-#define SLEEP_MOST_S 50e-6
+/* Seconds of yielding before the first sleep, for ranks that share cores. Without kernels beside
+ * it, the time that short messages take while all ranks work, as yielding lets the sender run;
+ * beside kernels, the time of a message that was already on its way. */
+#define MAX_YIELD_S 200e-6
+#define MAX_YIELD_BESIDE_KERNELS_S 10e-6
+/* Length of a sleep, as a fraction of the wait so far, and its bounds in seconds: a wake-up costs
+ * microseconds, and data that arrive meanwhile must fit into the network's buffers. */
+#define SLEEP_FRACTION 0.125
+#define MIN_SLEEP_S 10e-6
+#define MAX_SLEEP_S 50e-6
 
 bool sw_carrier_shares_cores(const sw_carrier *c)
 {
 	return c->base.neighbours > c->cores;
 }
 
-static double patience(const sw_carrier *c)
+static double max_yield_s(const sw_carrier *c)
 {
 	bool shared = sw_carrier_shares_cores(c);
 	if (!c->base.paced && sw_worker_leaves_core(c->worker))
-		return shared ? PATIENCE_BESIDE_KERNELS_S : 0;
-	return shared ? PATIENCE_S : INFINITY;
+		return shared ? MAX_YIELD_BESIDE_KERNELS_S : 0;
+	return shared ? MAX_YIELD_S : INFINITY;
 }
 
 void sw_carrier_pause(const sw_carrier *c, double since_s)
 {
 	double waited = sw_now_s() - since_s;
-	if (waited < patience(c)) {
+	if (waited < max_yield_s(c)) {
 		sched_yield();
 		return;
 	}
-	double seconds = SW_MIN(SW_MAX(waited * SLEEP_SHARE, SLEEP_LEAST_S), SLEEP_MOST_S);
+	double seconds = SW_MIN(SW_MAX(waited * SLEEP_FRACTION, MIN_SLEEP_S), MAX_SLEEP_S);
 	sw_sleep_until(sw_now_s() + seconds);
 }
 
 /* ---- neighbours ------------------------------------------------------------------------- */
 
-/* Where a rank runs: the kernel (not the name of the host: there may be several in containers), and
- * its processors there. */
+/* Where a rank runs: the machine, identified by its operating system kernel (a machine may have
+ * several host names, in containers), and the processors that the rank may use. */
 typedef struct place {
 	uint64_t machine;
 	cpu_set_t processors;
@@ -72,14 +72,14 @@ static uint64_t name_machine(void)
 	return sw_hash_bytes(name, strlen(name), 0);
 }
 
-static bool meet(const place *a, const place *b)
+static bool share_processors(const place *a, const place *b)
 {
 	cpu_set_t both;
 	CPU_AND(&both, &a->processors, &b->processors);
 	return a->machine == b->machine && CPU_COUNT(&both) > 0;
 }
 
-static place own_place(void)
+static place find_place(void)
 {
 	place mine = {.machine = name_machine()};
 	if (sched_getaffinity(0, sizeof(mine.processors), &mine.processors))
@@ -87,16 +87,16 @@ static place own_place(void)
 	return mine;
 }
 
-sw_status sw_carrier_meet_neighbours(sw_carrier *c, sw_error *err)
+sw_status sw_carrier_find_neighbours(sw_carrier *c, sw_error *err)
 {
 	int32_t size = c->base.size;
-	place mine = own_place(), *all = sw_alloc((size_t)size * sizeof(*all));
+	place mine = find_place(), *all = sw_alloc((size_t)size * sizeof(*all));
 	sw_status status =
 		c->base.ops->all_gather(&c->base, c->everyone, size, &mine, all, sizeof(mine), err);
 	c->cores = sw_cpu_count();
 	c->base.neighbours = 0;
 	for (int32_t r = 0; r < size && status == SW_OK; r++)
-		c->base.neighbours += meet(&mine, &all[r]);
+		c->base.neighbours += share_processors(&mine, &all[r]);
 	c->base.traffic = (sw_traffic){0};
 	free(all);
 	return status;

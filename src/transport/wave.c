@@ -1,4 +1,4 @@
-/* Rounds of exchanges in lanes. */
+/* Run the rounds of a wave in lanes. */
 #include "transport/algorithm.h"
 
 int32_t sw_wave_lanes(int64_t message_bytes)
@@ -14,8 +14,8 @@ static sw_status end_round(sw_carrier *c, const sw_wave *wave, int32_t round, in
 		return status;
 	for (size_t i = 0; i < c->lanes[lane].sends.len; i++)
 		c->base.traffic.wire_bytes += c->lanes[lane].sends.data[i].bytes;
-	if (wave->settle)
-		wave->settle(wave->context, round, lane);
+	if (wave->complete)
+		wave->complete(wave->context, round, lane);
 	return SW_OK;
 }
 
@@ -26,7 +26,7 @@ static sw_status begin_round(sw_carrier *c, const sw_wave *wave, int32_t round, 
 	return c->begin(c, wave->call, lane, err);
 }
 
-/* All ranks take the same steps. */
+/* All ranks execute the same sequence of steps. */
 sw_status sw_wave_run(sw_carrier *c, const sw_wave *wave, sw_error *err)
 {
 	sw_status status = SW_OK;

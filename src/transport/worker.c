@@ -17,11 +17,12 @@ struct sw_worker {
 	pthread_t thread;
 	atomic_int number; /* of the thread; 0: it has not run yet */
 	pthread_mutex_t lock;
-	pthread_cond_t news; /* something was begun, or is over */
+	pthread_cond_t changed; /* a collective was begun or is completed */
 	job *first, **last;
-	uint64_t begun, over, failed; /* failed: the first ticket that did */
-	bool busy, ending;            /* busy: one is being performed */
-	atomic_bool working, awaited; /* by the thread; by the rank, which has nothing else to do */
+	uint64_t begun, completed, failed; /* failed: the first ticket that failed */
+	bool busy, ending;                 /* busy: a collective is being performed */
+	/* working: the thread performs one; awaited: the rank waits and does not compute */
+	atomic_bool working, awaited;
 	sw_error error;
 };
 
@@ -38,14 +39,14 @@ static job *take_job(sw_worker *w)
 
 static void note_failure(sw_worker *w, sw_status status, const sw_error *why)
 {
-	w->failed = w->over;
+	w->failed = w->completed;
 	w->error = *why;
 	w->error.code = status;
 }
 
-/* The next in the queue, by whoever has the time. With the lock held, but for the performing.
- * Whoever waits for this rank is told of a failure at once, not when the rank comes to the end of
- * the pair. */
+/* Perform the next collective of the queue, in the worker or in the waiting rank. The lock is held
+ * except while the collective is performed. A failure is reported to the other ranks at once, not
+ * only when this rank reaches the finish of the collective. */
 static void perform_next(sw_worker *w)
 {
 	sw_transport *t = w->transport;
@@ -62,8 +63,8 @@ static void perform_next(sw_worker *w)
 		if (status)
 			note_failure(w, status, &err);
 	}
-	w->over++;
-	pthread_cond_broadcast(&w->news);
+	w->completed++;
+	pthread_cond_broadcast(&w->changed);
 	free(j);
 }
 
@@ -71,13 +72,14 @@ static void *work(void *argument)
 {
 	sw_worker *w = argument;
 	atomic_store(&w->number, sw_thread_number());
-	/* Among ranks that share cores and compute it would be one of many that do. */
+	/* Prioritise this thread, unless ranks compute and share cores: then many threads would be
+	 * prioritised. */
 	if (w->transport->paced || !sw_carrier_shares_cores((sw_carrier *)w->transport))
 		sw_thread_run_briefly();
 	pthread_mutex_lock(&w->lock);
 	while (w->first || !w->ending) {
 		if (!w->first || w->busy) {
-			pthread_cond_wait(&w->news, &w->lock);
+			pthread_cond_wait(&w->changed, &w->lock);
 			continue;
 		}
 		atomic_store(&w->working, true);
@@ -92,7 +94,7 @@ static void *work(void *argument)
 
 static void free_worker(sw_worker *w)
 {
-	pthread_cond_destroy(&w->news);
+	pthread_cond_destroy(&w->changed);
 	pthread_mutex_destroy(&w->lock);
 	free(w);
 }
@@ -102,7 +104,7 @@ static sw_status make_worker(sw_transport *t, sw_worker **worker, sw_error *err)
 	sw_worker *w = sw_alloc(sizeof(*w));
 	*w = (sw_worker){.transport = t, .last = &w->first, .failed = UINT64_MAX};
 	pthread_mutex_init(&w->lock, NULL);
-	pthread_cond_init(&w->news, NULL);
+	pthread_cond_init(&w->changed, NULL);
 	if (pthread_create(&w->thread, NULL, work, w)) {
 		free_worker(w);
 		return sw_fail(err, SW_ERR_IO,
@@ -118,7 +120,7 @@ void sw_worker_free(sw_worker *w)
 		return;
 	pthread_mutex_lock(&w->lock);
 	w->ending = true;
-	pthread_cond_broadcast(&w->news);
+	pthread_cond_broadcast(&w->changed);
 	pthread_mutex_unlock(&w->lock);
 	pthread_join(w->thread, NULL);
 	free_worker(w);
@@ -136,7 +138,7 @@ static sw_worker *worker_of(sw_transport *t)
 	return ((sw_carrier *)t)->worker;
 }
 
-/* The caller's arrays are its own again when begin returns; the tensors' bytes are not. */
+/* The caller may reuse its arrays of tensors when begin returns, but not the tensors' bytes. */
 static job *new_job(const sw_program *program, sw_id id, const sw_tensor *in, const sw_tensor *out)
 {
 	const sw_op *op = sw_op_at(program, id);
@@ -154,25 +156,25 @@ static uint64_t queue(sw_worker *w, job *j)
 	uint64_t ticket = w->begun++;
 	*w->last = j;
 	w->last = &j->next;
-	pthread_cond_broadcast(&w->news);
+	pthread_cond_broadcast(&w->changed);
 	pthread_mutex_unlock(&w->lock);
 	return ticket;
 }
 
-/* Waits until `enough` of those begun are over, and lends a hand: what the thread has not come to
- * yet needn't wait for it. How they ended. */
-static sw_status await(sw_worker *w, uint64_t enough, sw_error *err)
+/* Wait until `count` of the begun collectives are completed, and return whether they succeeded. The
+ * caller performs collectives that the thread has not reached. */
+static sw_status wait_for(sw_worker *w, uint64_t count, sw_error *err)
 {
 	pthread_mutex_lock(&w->lock);
 	atomic_store(&w->awaited, true);
-	while (w->over < enough) {
+	while (w->completed < count) {
 		if (w->first && !w->busy)
 			perform_next(w);
 		else
-			pthread_cond_wait(&w->news, &w->lock);
+			pthread_cond_wait(&w->changed, &w->lock);
 	}
 	atomic_store(&w->awaited, false);
-	sw_status status = w->failed < enough ? w->error.code : SW_OK;
+	sw_status status = w->failed < count ? w->error.code : SW_OK;
 	if (status && err)
 		*err = w->error;
 	pthread_mutex_unlock(&w->lock);
@@ -191,24 +193,24 @@ sw_status sw_transport_begin(void *transport, const sw_program *program, sw_id o
 
 sw_status sw_transport_finish(void *transport, uint64_t ticket, sw_error *err)
 {
-	return await(worker_of(transport), ticket + 1, err);
+	return wait_for(worker_of(transport), ticket + 1, err);
 }
 
-static sw_status await_all(sw_transport *t, sw_error *err)
+static sw_status wait_for_all(sw_transport *t, sw_error *err)
 {
 	sw_worker *w = worker_of(t);
-	return w ? await(w, w->begun, err) : SW_OK;
+	return w ? wait_for(w, w->begun, err) : SW_OK;
 }
 
 void sw_transport_drain(void *transport)
 {
-	(void)await_all(transport, NULL);
+	(void)wait_for_all(transport, NULL);
 }
 
 sw_status sw_transport_collective(void *transport, const sw_program *program, sw_id op,
                                   const sw_tensor *in, sw_tensor *out, sw_error *err)
 {
-	sw_status status = await_all(transport, err);
+	sw_status status = wait_for_all(transport, err);
 	return status ? status : sw_collective_perform(transport, program, op, in, out, err);
 }
 

@@ -1,8 +1,8 @@
 /*
  * Known answers: every program of tests/interpret/cases returns pairs (computed, expected), with
  * the expected values as XLA computes them. f32 and f64 may differ by a relative 1e-6 per element,
- * parts of complex numbers by 1e-6 of the largest; everything else, and where infinities and NaN
- * stand, must be equal.
+ * parts of complex numbers by 1e-6 of the largest; everything else, and the positions of infinities
+ * and NaN, must be equal.
  */
 #include <glob.h>
 #include <math.h>
@@ -24,8 +24,8 @@ static void check(sw_status status, const sw_error *err)
 		fail_msg("%s:%d:%d: %s", err->file, err->line, err->column, err->message);
 }
 
-/* Whether x is y, up to rounding at this scale; NaN is NaN and the sign of zero counts for nothing.
- */
+/* Return true if x equals y, up to rounding at this scale; NaN equals NaN, and the sign of zero is
+ * ignored. */
 static bool agree(double x, double y, double scale)
 {
 	if (x == y || (isnan(x) && isnan(y)))
@@ -43,7 +43,7 @@ static double largest(sw_type type, const void *data, int64_t n)
 	return most;
 }
 
-/* Returns how many pairs differ. */
+/* Return the number of pairs that differ. */
 static int compare_pairs(const char *path, const sw_tensor *outputs, uint32_t n)
 {
 	int bad = 0;
@@ -69,7 +69,8 @@ static int compare_pairs(const char *path, const sw_tensor *outputs, uint32_t n)
 	return bad;
 }
 
-/* Twice, so that what the first step leaves behind is seen to do no harm. */
+/* Run the case twice, to check that the first step leaves nothing behind that changes the
+ * second. */
 static int run_case(const char *path)
 {
 	sw_error err = {0};

@@ -1,10 +1,11 @@
 /*
- * Every recorded fixture of tests/programs, one step: our outputs against those that JAX computed
- * on CPU.
+ * Run one step of every recorded fixture of tests/programs, and compare our outputs with those that
+ * JAX computed on CPU.
  *
  * A tensor is compared by norm. A parameter is also compared by its update, in units of the
  * learning rate: Adam moves an element by lr * m / (sqrt(v) + eps), so an element whose gradient is
- * mathematically zero moves by lr times noise over noise, and only the unit makes that readable.
+ * mathematically zero moves by lr times noise over noise, and only in this unit is the difference
+ * readable.
  */
 #include <glob.h>
 #include <math.h>
@@ -23,7 +24,7 @@
 #define PROGRAMS SW_SOURCE_DIR "/tests/programs/"
 
 typedef struct tolerance {
-	const char *name; /* of the fixture; NULL: the rest */
+	const char *name; /* of the fixture; NULL: all others */
 	double relative;  /* in norm, per output */
 	double update;    /* largest |our update - theirs| / lr */
 } tolerance;
@@ -33,8 +34,8 @@ static const tolerance tolerances[] = {
          * a unit in the last place of a bf16 is 2e-3, and XLA's own two settings differ by 1.5e-3
          * (docs/programs.md). */
 	{"mlp-bf16", 4e-3, 1e-2},
-	/* Measured: 7e-7 and 1.2e-4, where 6e-5 is one unit in the last place of a weight near 1 at
-           lr = 1e-3. */
+	/* Measured were 7e-7 and 1.2e-4; 6e-5 is one unit in the last place of a weight near 1 at
+         * lr = 1e-3. */
 	{NULL, 2e-6, 1e-3},
 };
 
@@ -68,8 +69,8 @@ static sw_tensor take(const sw_tensor_file *file, const char *kind, uint32_t i)
 	return sw_tensor_keep(*tensor);
 }
 
-/* Largest difference of two updates, in units of lr: both start from the same parameter, which
- * cancels. */
+/* Return the largest difference of two updates, in units of lr. Both start from the same parameter,
+ * which cancels. */
 static double update_error(sw_tensor ours, sw_tensor theirs, double lr)
 {
 	double largest = 0;
@@ -105,9 +106,9 @@ static void compare(const sw_sidecar *sidecar, const sw_tensor_file *file, const
 	}
 }
 
-/* Liveness does not count what kernels take for themselves (a transposed operand, a longer type),
- * and does not know that most elementwise ops write over their operand; loops and branches take
- * over what they are given. */
+/* The liveness analysis does not count the workspace of kernels (a transposed operand, a wider
+ * type), and does not know that most elementwise ops overwrite their operand, and that loops and
+ * branches take over the buffers of their operands. */
 static void check_peak(const sw_program *program, size_t held)
 {
 	double said = (double)sw_program_peak_bytes(program, program->entry);

@@ -1,4 +1,5 @@
-/* In builds with the address sanitizer an op can touch nothing of an arena but what it uses. */
+/* In builds with the address sanitizer, an op can access only those bytes of an arena that it
+ * uses. */
 #include "test.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -9,7 +10,7 @@
 #include "frontend/frontend.h"
 #include "interpret/interpret.h"
 
-/* w and z are reduced, w in two halves around z. x is used by neither. */
+/* w and z are reduced, w asynchronously around z. Neither reduction uses x. */
 static const char text[] =
 	"HloModule step, num_partitions=2\n"
 	"sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n"
@@ -80,7 +81,7 @@ static sw_status finish(void *context, uint64_t ticket, sw_error *err)
 	return SW_OK;
 }
 
-static void only_what_an_op_uses_is_open(void **state)
+static void only_the_bytes_of_an_op_are_accessible(void **state)
 {
 	(void)state;
 	watch w = {0};
@@ -106,7 +107,7 @@ static void only_what_an_op_uses_is_open(void **state)
 	sw_program_free(program);
 }
 #else
-static void only_what_an_op_uses_is_open(void **state)
+static void only_the_bytes_of_an_op_are_accessible(void **state)
 {
 	(void)state;
 	skip();
@@ -115,6 +116,7 @@ static void only_what_an_op_uses_is_open(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(only_what_an_op_uses_is_open)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_the_bytes_of_an_op_are_accessible)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The interpreter as its callers see it: references, state in place, refusals, collectives,
+/* The interpreter as its callers see it: references, state in place, rejected ops, collectives,
  * comparing. */
 #include <math.h>
 #include <setjmp.h>
@@ -96,7 +96,7 @@ static void inputs_that_the_caller_keeps_stay_as_they_are(void **state)
 			assert_true(sw_element_get(SW_F32, sw_tensor_data(outputs[1]), e) == 0.5);
 		}
 		assert_int_equal(outputs[1].buffer->bytes,
-		                 4000); /* a broadcast scalar leaves written out */
+		                 4000); /* a broadcast scalar is returned expanded */
 		for (int i = 0; i < 4; i++)
 			sw_tensor_drop(&outputs[i]);
 		assert_int_equal(kept[0].buffer->references, 1);
@@ -139,7 +139,7 @@ static void wrong_inputs_are_refused_and_taken(void **state)
 	close_bench(&b);
 }
 
-static void what_is_not_computed_is_refused_before_running(void **state)
+static void unsupported_ops_are_refused_before_running(void **state)
 {
 	(void)state;
 	static const struct {
@@ -165,7 +165,7 @@ static void what_is_not_computed_is_refused_before_running(void **state)
 	         "u32[], "
 	         "token[]) "
 	         "send(x, t), channel_id=1\n",
-	         {"bad", "send", "outside"}},
+	         {"bad", "send", "communication partner"}},
 		{"  x = f32[] parameter(0)\n  ROOT bad = f32[4] rng(x, x), "
 	         "distribution=rng_gamma\n",
 	         {"bad", "rng", "rng_uniform"}},
@@ -214,7 +214,7 @@ static sw_status double_it(void *context, const sw_program *program, sw_id op, c
 	return SW_OK;
 }
 
-static void collectives_are_the_callers(void **state)
+static void the_caller_performs_collectives(void **state)
 {
 	(void)state;
 	static const int64_t n = 4;
@@ -319,8 +319,8 @@ int main(void)
 		cmocka_unit_test(inputs_that_the_caller_keeps_stay_as_they_are),
 		cmocka_unit_test(outputs_outlive_the_interpreter),
 		cmocka_unit_test(wrong_inputs_are_refused_and_taken),
-		cmocka_unit_test(what_is_not_computed_is_refused_before_running),
-		cmocka_unit_test(collectives_are_the_callers),
+		cmocka_unit_test(unsupported_ops_are_refused_before_running),
+		cmocka_unit_test(the_caller_performs_collectives),
 		cmocka_unit_test(observers_see_every_op_of_the_entry),
 		cmocka_unit_test(a_stopped_run_ends_before_the_next_op),
 		cmocka_unit_test(tensors_are_compared_by_norm),

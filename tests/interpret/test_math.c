@@ -1,5 +1,5 @@
-/* exp, log, tanh of f32 against the C library in double: units in the last place, over the whole
- * range. */
+/* Compare exp, log and tanh of f32 with the C library's in double: in units in the last place, over
+ * the whole range. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static double error_of(float computed, double exact)
 	return fabs((double)computed - exact) / last_place(exact);
 }
 
-/* Every 613th float: 7 million of them, through all exponents and both signs. */
+/* Check every 613th float: 7 million of them, with all exponents and both signs. */
 static double worst(float (*ours)(float), double (*exact)(double), float *where)
 {
 	double largest = 0;
@@ -87,7 +87,8 @@ static void halves_round_to_nearest_even(void **state)
 		if (isnan(y))
 			assert_true(isnan(sw_f32_of_bf16(sw_bf16_of_f32(y))));
 	}
-	/* Between two neighbours the even one wins, just beyond the middle the nearer. */
+	/* The middle between two neighbours rounds to the even one, numbers just beyond it to the
+	 * nearer one. */
 	for (uint32_t h = 0; h < 0x7bff; h++) {
 		float low = sw_f32_of_f16((uint16_t)h), high = sw_f32_of_f16((uint16_t)(h + 1)),
 		      middle = (low + high) / 2;

@@ -1,5 +1,5 @@
-/* Everything in one arena: the same bytes as from a pool, step after step, and never two at one
- * place. */
+/* Programs in one arena give the same bytes as with a pool, step after step, and no two values that
+ * are live at the same time overlap. */
 #include "test.h"
 
 #include <glob.h>
@@ -19,7 +19,7 @@ static void check(sw_status status, const sw_error *err)
 
 /* ---- packing ---------------------------------------------------------------------------- */
 
-static void buffers_that_live_at_once_never_overlap(void **state)
+static void buffers_live_at_the_same_time_never_overlap(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 200; seed++) {
@@ -46,7 +46,7 @@ static void buffers_that_live_at_once_never_overlap(void **state)
 	}
 }
 
-static void what_is_enough_is_not_packed_better(void **state)
+static void a_packing_within_the_limit_is_not_improved(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 100; seed++) {
@@ -71,8 +71,8 @@ static void what_is_enough_is_not_packed_better(void **state)
 	}
 }
 
-/* A pass there and back: what is saved on the way stays until its turn comes, beside what is there
- * for a few points and about as large. */
+/* List the buffers of a forward and a backward pass: saved activations live until the backward pass
+ * needs them, beside buffers of similar size that live for a few program points. */
 static size_t list_saved_and_brief(sw_rng *rng, sw_packed *b)
 {
 	enum { LAYERS = 12, POINTS = 8, SAVED = 3, END = 2 * LAYERS * POINTS };
@@ -86,7 +86,7 @@ static size_t list_saved_and_brief(sw_rng *rng, sw_packed *b)
 	return n;
 }
 
-static void what_stays_is_packed_before_what_is_brief(void **state)
+static void long_live_ranges_are_packed_before_short_ones(void **state)
 {
 	int loose = 0;
 	(void)state;
@@ -100,8 +100,8 @@ static void what_stays_is_packed_before_what_is_brief(void **state)
 		fail_msg("%d of 50 take more than is live", loose);
 }
 
-/* Beyond what is packed exactly, too. */
-static void very_many_buffers_are_packed_at_once(void **state)
+/* The number of buffers exceeds what the greedy method packs. */
+static void very_many_buffers_are_packed_quickly(void **state)
 {
 	(void)state;
 	size_t n = 60000;
@@ -132,7 +132,8 @@ static bool is_state(const sw_program *program, uint32_t output, uint32_t *input
 	return false;
 }
 
-/* Two steps; what is state goes from the first to the second. The last outputs, as new tensors. */
+/* Run two steps, passing state from the first to the second. Return the last outputs as new
+ * tensors. */
 static void two_steps(const sw_program *program, const sw_placement *placement,
                       const sw_tensor *inputs, uint32_t n_inputs, sw_tensor *outputs,
                       uint32_t n_outputs)
@@ -252,7 +253,7 @@ static void fixtures_compute_the_same(void **state)
 	globfree(&found);
 }
 
-/* All programs, also those that are too large to run here. */
+/* Pack all programs, including those that are too large to run here. */
 static void programs_are_packed_tightly(void **state)
 {
 	(void)state;
@@ -284,10 +285,10 @@ static void programs_are_packed_tightly(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(buffers_that_live_at_once_never_overlap),
-		cmocka_unit_test(what_is_enough_is_not_packed_better),
-		cmocka_unit_test(what_stays_is_packed_before_what_is_brief),
-		cmocka_unit_test(very_many_buffers_are_packed_at_once),
+		cmocka_unit_test(buffers_live_at_the_same_time_never_overlap),
+		cmocka_unit_test(a_packing_within_the_limit_is_not_improved),
+		cmocka_unit_test(long_live_ranges_are_packed_before_short_ones),
+		cmocka_unit_test(very_many_buffers_are_packed_quickly),
 		cmocka_unit_test(random_programs_compute_the_same),
 		cmocka_unit_test(fixtures_compute_the_same),
 		cmocka_unit_test(programs_are_packed_tightly),

@@ -1,5 +1,4 @@
-/* What the interpreter draws, and what it computes at all: rng, rng-get-and-update-state, sizes set
- * at run time, the table. */
+/* Random numbers, sizes set at run time, and the kernel table: rng, rng-get-and-update-state. */
 #include "test.h"
 
 #include <math.h>
@@ -35,7 +34,7 @@ static void drop(sw_tensor *outputs, uint32_t n)
 		sw_tensor_drop(&outputs[i]);
 }
 
-/* "f32", "2", "5", "rng_uniform": one op of n elements. */
+/* Run a program with one rng op of n elements, for example with "f32", "2", "5", "rng_uniform". */
 static sw_tensor draw_once(const char *type, const char *a, const char *b, const char *distribution,
                            int n, int steps)
 {
@@ -52,7 +51,7 @@ static sw_tensor draw_once(const char *type, const char *a, const char *b, const
 			sw_tensor_drop(&out);
 		step(it, &out, 1);
 	}
-	out.shape.rank = 0; /* its dims go with the program */
+	out.shape.rank = 0; /* its dims are freed with the program */
 	out.shape.dims = NULL;
 	sw_interpreter_free(it);
 	sw_program_free(program);
@@ -90,16 +89,16 @@ static void numbers_have_their_distribution(void **state)
 			squares += x * x;
 		}
 		double mean = sum / N, deviation = sqrt(fmax(squares / N - mean * mean, 0));
-		double slack = 5 * cases[c].deviation / sqrt(N);
-		if (fabs(mean - cases[c].mean) > slack ||
-		    fabs(deviation - cases[c].deviation) > slack)
+		double tolerance = 5 * cases[c].deviation / sqrt(N);
+		if (fabs(mean - cases[c].mean) > tolerance ||
+		    fabs(deviation - cases[c].deviation) > tolerance)
 			fail_msg("case %zu: mean %g, deviation %g", c, mean, deviation);
 		sw_tensor_drop(&t);
 	}
 }
 
-/* Element e is the same whatever else is drawn beside it; another step draws others. */
-static void an_element_is_drawn_by_its_place(void **state)
+/* Element e does not depend on how many elements are drawn; another step draws other numbers. */
+static void an_element_is_drawn_by_its_index(void **state)
 {
 	(void)state;
 	sw_tensor few = draw_once("f32", "0", "1", "rng_uniform", 10, 1),
@@ -130,9 +129,9 @@ static void two_ops_draw_different_numbers(void **state)
 	sw_program_free(program);
 }
 
-/* As XLA counts on CPU (seen in JAX 0.12): each op for itself from 117515157 on. The upper word
- * takes the carry. */
-static void the_state_moves_on(void **state)
+/* The counters are those of XLA on CPU (observed in JAX 0.12): each op counts for itself from
+ * 117515157 on, with a carry into the upper word. */
+static void the_rng_state_advances(void **state)
 {
 	(void)state;
 	static const uint64_t wanted[3][4] = {
@@ -200,9 +199,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_have_their_distribution),
-		cmocka_unit_test(an_element_is_drawn_by_its_place),
+		cmocka_unit_test(an_element_is_drawn_by_its_index),
 		cmocka_unit_test(two_ops_draw_different_numbers),
-		cmocka_unit_test(the_state_moves_on),
+		cmocka_unit_test(the_rng_state_advances),
 		cmocka_unit_test(a_size_that_is_not_the_declared_one_ends_the_run),
 		cmocka_unit_test(every_opcode_has_a_row),
 	};

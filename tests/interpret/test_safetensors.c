@@ -1,4 +1,4 @@
-/* safetensors files: what is written is read back; what is broken is refused, with a reason. */
+/* safetensors files: written tensors are read back, and broken files are rejected with a reason. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,7 +86,7 @@ static void broken_files_are_refused(void **state)
 	static const struct {
 		const char *header;
 		size_t data_bytes;
-		const char *message; /* part of it */
+		const char *message; /* a part of it */
 	} cases[] = {
 		{"{", 0, ""},
 		{"[]", 0, "JSON object"},
@@ -148,7 +148,7 @@ static void short_files_are_refused(void **state)
 	sw_tensor_file_clear(&file);
 }
 
-static void what_has_no_name_there_is_not_written(void **state)
+static void types_without_a_safetensors_name_are_refused(void **state)
 {
 	(void)state;
 	sw_error err = {0};
@@ -171,7 +171,7 @@ int main(void)
 		cmocka_unit_test(tensors_are_read_back),
 		cmocka_unit_test(broken_files_are_refused),
 		cmocka_unit_test(short_files_are_refused),
-		cmocka_unit_test(what_has_no_name_there_is_not_written),
+		cmocka_unit_test(types_without_a_safetensors_name_are_refused),
 	};
 	return cmocka_run_group_tests(tests, make_file, remove_file);
 }

@@ -11,7 +11,7 @@ static void assert_ok(sw_status status, const sw_error *err)
 		fail_msg("%s:%d: %s", err->file, err->line, err->message);
 }
 
-/* Memory for everything: what is tested here is no question of it. */
+/* Give the devices enough memory for every plan: these tests are not about memory. */
 static void make_cluster(int devices, const char *flops, sw_cluster *cluster)
 {
 	sw_text text = {0};

@@ -1,8 +1,9 @@
 /*
- * Every recorded program under layouts chosen by chance, on 2, 4, 6 and 8 ranks: partitioned equals
- * serial, bytes as predicted. The large ones once, on 2 ranks: by chance most of the work is done
- * on all ranks, and these are threads of one machine. SW_SEED=N tries other assignments,
- * SW_RANDOM=K more of them, SW_PROGRAM=NAME one program alone: a mismatch is printed with these.
+ * Verify every recorded program under random layouts on 2, 4, 6 and 8 ranks: partitioned equals
+ * serial, and the bytes are as predicted. Large programs are verified once, on 2 ranks: random
+ * layouts replicate most of the work on all ranks, and these are threads of one machine. SW_SEED=N
+ * tries other assignments, SW_RANDOM=K more of them, SW_PROGRAM=NAME only one program: a mismatch
+ * is printed with these.
  */
 #include "fixtures.h"
 
@@ -14,7 +15,7 @@
 
 static const int ranks[] = {2, 4, 6, 8};
 
-#define LARGE_FLOPS 1e9 /* of a step */
+#define LARGE_FLOPS 1e9 /* FLOPs of a step */
 
 typedef struct tally {
 	int64_t assignments, failed, kinks;
@@ -108,7 +109,7 @@ static void verify_program(const char *recording, int64_t first_seed, int64_t k,
 	sw_program_free(f.program);
 }
 
-static void random_assignments_hold(void **state)
+static void random_assignments_verify(void **state)
 {
 	(void)state;
 	int64_t seed = from_environment("SW_SEED", 1), k = from_environment("SW_RANDOM", 3);
@@ -134,7 +135,7 @@ static void random_assignments_hold(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_assignments_hold),
+		cmocka_unit_test(random_assignments_verify),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Every recorded program, under every fixed strategy on every small cluster, and as searched on two
- * of them: partitioned equals serial, bytes as predicted. */
+/* Verify every recorded program, under every fixed strategy on every small cluster, and under the
+ * searched plan on two of them: partitioned equals serial, and the bytes are as predicted. */
 #include "fixtures.h"
 
 #include <glob.h>
@@ -80,25 +80,25 @@ static void verify_on(const char *cluster_file, bool searched, int64_t largest_t
 	sw_cluster_clear(&cluster);
 }
 
-static void all_hold_on_two_ranks(void **state)
+static void all_verify_on_two_ranks(void **state)
 {
 	(void)state;
 	verify_on(SW_SOURCE_DIR "/clusters/local-1x2.yaml", true, 2);
 }
 
-static void all_hold_on_four_ranks(void **state)
+static void all_verify_on_four_ranks(void **state)
 {
 	(void)state;
 	verify_on(SW_SOURCE_DIR "/clusters/local-1x4.yaml", false, 4);
 }
 
-static void all_hold_on_two_nodes_of_two(void **state)
+static void all_verify_on_two_nodes_of_two(void **state)
 {
 	(void)state;
 	verify_on(SW_SOURCE_DIR "/clusters/local-2x2.yaml", true, 4);
 }
 
-static void all_hold_on_two_nodes_of_four(void **state)
+static void all_verify_on_two_nodes_of_four(void **state)
 {
 	(void)state;
 	verify_on(SW_SOURCE_DIR "/clusters/local-2x4.yaml", false, 8);
@@ -107,10 +107,10 @@ static void all_hold_on_two_nodes_of_four(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_hold_on_two_ranks),
-		cmocka_unit_test(all_hold_on_four_ranks),
-		cmocka_unit_test(all_hold_on_two_nodes_of_two),
-		cmocka_unit_test(all_hold_on_two_nodes_of_four),
+		cmocka_unit_test(all_verify_on_two_ranks),
+		cmocka_unit_test(all_verify_on_four_ranks),
+		cmocka_unit_test(all_verify_on_two_nodes_of_two),
+		cmocka_unit_test(all_verify_on_two_nodes_of_four),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

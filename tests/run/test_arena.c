@@ -1,5 +1,5 @@
-/* What a plan says of memory is what its ranks hold: one number, in the plan, in the simulation and
- * in the run. */
+/* The memory that a plan predicts is the memory that its ranks hold: the plan, the simulation and
+ * the run state the same number. */
 #include "fixtures.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static void compare_figures(const char *program, int devices, const char *strate
 	fixture_clear(&f);
 }
 
-static void predicted_and_held_are_one_number(void **state)
+static void predicted_memory_equals_allocated_memory(void **state)
 {
 	(void)state;
 	static const struct {
@@ -65,8 +65,9 @@ static void predicted_and_held_are_one_number(void **state)
 		compare_figures(cases[i].program, cases[i].devices, cases[i].strategy);
 }
 
-/* As tight as can be: what is put beside kernels must fit, too. */
-static void a_schedule_fits_where_the_program_does(void **state)
+/* The limit leaves no spare memory, so collectives may overlap with kernels only if the result
+ * still fits. */
+static void a_schedule_needs_no_more_memory_than_the_program(void **state)
 {
 	(void)state;
 	fixture f;
@@ -86,8 +87,8 @@ static void a_schedule_fits_where_the_program_does(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(predicted_and_held_are_one_number),
-		cmocka_unit_test(a_schedule_fits_where_the_program_does),
+		cmocka_unit_test(predicted_memory_equals_allocated_memory),
+		cmocka_unit_test(a_schedule_needs_no_more_memory_than_the_program),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Calibration on in-process ranks: what is measured, that it ends, what comes out. */
+/* Calibration on in-process ranks: which points are measured, that it ends, and which cluster
+ * results. */
 #include "run/calibrate.h"
 
 #include <math.h>
@@ -13,21 +14,21 @@
 	"flops: {f32: 50 GFLOP/s, f64: 20 GFLOP/s}}\n"
 
 typedef struct trial {
-	const char *levels; /* NULL: from who shares a host */
+	const char *levels; /* NULL: derived from the ranks' hosts */
 	sw_calibrate_options options;
 	sw_status expected;
 	/* of rank 0 */
 	sw_status status;
 	sw_cluster shape;
 	sw_calibrate_result result;
-	int32_t told;
+	int32_t reports;
 } trial;
 
-static void count_told(void *context, double fraction, const char *what)
+static void count_reports(void *context, double fraction, const char *what)
 {
 	trial *t = context;
 	assert_true(fraction >= 0 && what[0]);
-	t->told++;
+	t->reports++;
 }
 
 static sw_status one_rank(void *context, sw_transport *transport, sw_error *err)
@@ -51,7 +52,7 @@ static sw_status one_rank(void *context, sw_transport *transport, sw_error *err)
 		t->shape = shape;
 		t->result = result;
 		t->status = status;
-		return SW_OK; /* all ranks have the same */
+		return SW_OK; /* all ranks have the same points */
 	}
 	sw_calibrate_result_clear(&result);
 	sw_cluster_clear(&shape);
@@ -61,7 +62,7 @@ static sw_status one_rank(void *context, sw_transport *transport, sw_error *err)
 static void run_trial(trial *t, int32_t ranks)
 {
 	sw_error err = {0};
-	t->options.on_progress = count_told;
+	t->options.on_progress = count_reports;
 	t->options.context = t;
 	sw_status status = sw_ranks_run(ranks, one_rank, t, &err);
 	if (status != SW_OK)
@@ -75,8 +76,8 @@ static void clear(trial *t)
 	sw_cluster_clear(&t->shape);
 }
 
-/* Every collective, over every set of atoms, at the smallest size; and a cluster that reads back.
- */
+/* Check that every collective was measured over every set of atoms at the smallest size, and that
+ * the cluster reads back. */
 static void check_result(const trial *t)
 {
 	const sw_calibrate_result *r = &t->result;
@@ -128,7 +129,7 @@ static void links_are_measured_and_fitted(void **state)
 		           .options = {.time_limit_s = 1, .links = true}};
 		run_trial(&t, cases[i].ranks);
 		assert_true(t.result.seconds < 8);
-		assert_true(t.told > 0 && t.result.kernels.len == 0);
+		assert_true(t.reports > 0 && t.result.kernels.len == 0);
 		assert_false(t.result.cluster.device.kernels[SW_FAMILY_MATMUL].given);
 		check_result(&t);
 		clear(&t);
@@ -153,7 +154,8 @@ static void parts_of_an_unequal_cluster_have_links_of_their_own(void **state)
 	clear(&t);
 }
 
-/* What a collective takes of the device is in the cluster; of ranks that sleep it takes nothing. */
+/* The cluster states the share of the device that a collective takes; ranks that sleep lose nothing
+ * to it. */
 static void the_share_of_the_device_is_measured_unless_paced(void **state)
 {
 	(void)state;
@@ -201,7 +203,7 @@ static void another_number_of_ranks_is_refused(void **state)
 	clear(&t);
 }
 
-static void a_stop_ends_it_on_every_rank(void **state)
+static void a_stop_ends_calibration_on_every_rank(void **state)
 {
 	(void)state;
 	const atomic_bool stop = true;
@@ -258,7 +260,7 @@ int main(void)
 		cmocka_unit_test(the_share_of_the_device_is_measured_unless_paced),
 		cmocka_unit_test(kernels_are_measured_and_fitted),
 		cmocka_unit_test(another_number_of_ranks_is_refused),
-		cmocka_unit_test(a_stop_ends_it_on_every_rank),
+		cmocka_unit_test(a_stop_ends_calibration_on_every_rank),
 		cmocka_unit_test(atoms_are_named_by_their_levels),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

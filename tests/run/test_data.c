@@ -1,9 +1,9 @@
-/* Tokens from files: bytes, .npy, and what is refused. */
+/* Tokens from files: bytes, .npy, and rejected files. */
 #include "fixtures.h"
 
 #include <string.h>
 
-/* A .npy file: version, header as given, data. */
+/* Write a .npy file: version, header as given, data. */
 static size_t write_npy(char *out, int version, const char *header, const void *data, size_t bytes)
 {
 	size_t fixed = version == 1 ? 10 : 12, length = strlen(header);

@@ -1,4 +1,4 @@
-/* Filling: the same numbers in every layout, and the distributions that recipes name. */
+/* Filling inputs: the same numbers in every layout, and the distributions that recipes name. */
 #include "fixtures.h"
 
 #include <math.h>
@@ -66,7 +66,7 @@ static void every_layout_draws_the_same_numbers(void **state)
 				check_layout(make_shape(types[t], dims, 2), layouts[i], &fills[f]);
 }
 
-/* The first two moments of 10,000 numbers, and their range. */
+/* Compute the mean, the deviation and the range of 10,000 numbers. */
 static void draw(const sw_fill *fill, double *mean, double *deviation, double *low, double *high)
 {
 	static const int64_t dims[] = {100, 100};
@@ -88,7 +88,7 @@ static void draw(const sw_fill *fill, double *mean, double *deviation, double *l
 	sw_tensor_drop(&tensor);
 }
 
-static void recipes_mean_what_they_say(void **state)
+static void recipes_have_their_distributions(void **state)
 {
 	(void)state;
 	static const struct {
@@ -105,7 +105,7 @@ static void recipes_mean_what_they_say(void **state)
 	for (size_t i = 0; i < SW_COUNT(cases); i++) {
 		double mean, deviation, low, high;
 		draw(&cases[i].fill, &mean, &deviation, &low, &high);
-		/* Four standard errors of 10,000 numbers. */
+		/* The tolerance is four standard errors of 10,000 numbers. */
 		assert_true(fabs(mean - cases[i].mean) <= 0.04 * cases[i].deviation);
 		assert_true(fabs(deviation - cases[i].deviation) <= 0.04 * cases[i].deviation);
 		assert_true(low >= cases[i].low && high <= cases[i].high);
@@ -147,7 +147,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_layout_draws_the_same_numbers),
-		cmocka_unit_test(recipes_mean_what_they_say),
+		cmocka_unit_test(recipes_have_their_distributions),
 		cmocka_unit_test(scalars_and_empty_tensors_are_filled),
 		cmocka_unit_test(partial_sums_are_refused),
 	};

@@ -1,5 +1,5 @@
-/* Collectives beside kernels compute the same; a paced run takes the time of the model and says
- * nothing else; a trace has what every rank did. */
+/* Collectives that overlap with kernels compute the same; a paced run takes the predicted time and
+ * returns no other results; a trace contains the activities of every rank. */
 #include "fixtures.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ static int64_t count_starts(const sw_program *program)
 	return n;
 }
 
-/* What is begun as one may go by another algorithm than its parts would. */
+/* Collectives that are combined into one may use another algorithm than the separate ones. */
 static void check_wire(const fixture *f, const sw_run_result *apart, const sw_run_result *beside)
 {
 	sw_program_cost a, b;
@@ -58,7 +58,7 @@ static void compare_overlap(const char *program, int devices, const char *strate
 	fixture_clear(&f);
 }
 
-static void collectives_beside_kernels_give_the_same_bits(void **state)
+static void overlapped_collectives_give_the_same_bits(void **state)
 {
 	(void)state;
 	static const char *const strategies[] = {"dp", "zero1", "zero3", "megatron:tp=2"};
@@ -68,7 +68,7 @@ static void collectives_beside_kernels_give_the_same_bits(void **state)
 	compare_overlap("gpt-tiny", 8, "zero3");
 }
 
-static void what_a_step_takes_is_computing_and_waiting(void **state)
+static void step_time_is_computing_plus_waiting(void **state)
 {
 	(void)state;
 	fixture f;
@@ -77,7 +77,8 @@ static void what_a_step_takes_is_computing_and_waiting(void **state)
 		run(&f, (sw_run_options){.steps = 9, .overlap = SW_OVERLAP_ALL, .tune = true});
 	assert_true(result.compute_s > 0 && result.exposed_comm_s > 0);
 	assert_true(result.compute_s + result.exposed_comm_s < 3 * result.step_time_s);
-	if (sw_thread_times_of(sw_thread_number()).cpu_s > 0) /* the system says */
+	/* the system reports processor times */
+	if (sw_thread_times_of(sw_thread_number()).cpu_s > 0)
 		assert_true(result.cpu_s > 0 && result.transport_cpu_s > 0 &&
 		            result.cpu_s < 3 * result.step_time_s);
 	sw_run_result_clear(&result);
@@ -86,8 +87,7 @@ static void what_a_step_takes_is_computing_and_waiting(void **state)
 
 /* ---- paced ------------------------------------------------------------------------------ */
 
-/* Where ranks compute alike: one with an overhead so large that what the machine adds is little
- * beside it. */
+/* Use a kernel overhead so large that the machine's own overhead is small beside it. */
 static void a_paced_step_takes_the_modelled_time(void **state)
 {
 	(void)state;
@@ -127,7 +127,8 @@ static void a_paced_run_takes_no_data(void **state)
 	fixture_clear(&f);
 }
 
-/* The dearest branch is taken, and loops make their trips: collectives inside them communicate. */
+/* The most expensive branch is taken, and loops run their trip counts: the collectives inside them
+ * communicate. */
 static void a_paced_run_goes_through_loops_and_branches(void **state)
 {
 	(void)state;
@@ -151,8 +152,8 @@ static bool names_op(const sw_program *program, const sw_trace_event *event)
 	return false;
 }
 
-/* Of each rank: as many collectives as the model counts, one after the other; at least one kernel
- * and one wait. */
+/* Check that each rank's trace has as many collectives as the cost model counts, one after the
+ * other, and at least one kernel and one wait. */
 static void check_rank(const sw_trace *trace, int32_t rank, const sw_program *program,
                        int64_t collectives)
 {
@@ -198,8 +199,8 @@ static void a_trace_has_the_last_step_of_every_rank(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(collectives_beside_kernels_give_the_same_bits),
-		cmocka_unit_test(what_a_step_takes_is_computing_and_waiting),
+		cmocka_unit_test(overlapped_collectives_give_the_same_bits),
+		cmocka_unit_test(step_time_is_computing_plus_waiting),
 		cmocka_unit_test(a_paced_step_takes_the_modelled_time),
 		cmocka_unit_test(a_paced_run_takes_no_data),
 		cmocka_unit_test(a_paced_run_goes_through_loops_and_branches),

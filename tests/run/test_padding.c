@@ -1,12 +1,12 @@
-/* Plans that pad: they hold, train as one device does, split what did not divide, and survive their
- * file. */
+/* Plans with padding: they verify, train as one device does, split dimensions that are not
+ * divisible, and are preserved by the plan file. */
 #include "fixtures.h"
 
 #include <math.h>
 #include <string.h>
 #include "explain/explain.h"
 
-/* Its dimensions divide hardly anything. */
+/* Its dimensions have hardly any divisors. */
 #define ODD SW_SOURCE_DIR "/tests/run/programs/odd.hlo"
 
 static void verify(const fixture *f, const char *what)
@@ -34,7 +34,7 @@ static int64_t padded_size(const sw_plan *plan, int64_t size)
 	return size;
 }
 
-/* Is a dimension of this size of some dot's result split? */
+/* Return true if a dimension of this size is split in the result of some dot. */
 static bool splits(const sw_plan *plan, int64_t size)
 {
 	for (sw_id id = 0; id < plan->program->ops.len; id++) {
@@ -59,7 +59,7 @@ static double best_unpadded_s(const sw_plan *plan)
 	return best;
 }
 
-static void padded_plans_hold_on_every_number_of_devices(void **state)
+static void padded_plans_verify_on_every_number_of_devices(void **state)
 {
 	(void)state;
 	static const int sizes[] = {2, 3, 4, 8};
@@ -95,8 +95,8 @@ static void a_batch_of_six_is_split_over_four_as_one_of_eight(void **state)
 	fixture_clear(&f);
 }
 
-/* Only the vocabulary grows by so little: what the best plan of that program takes was considered,
- * and is less than without. */
+/* Only the padding of the vocabulary grows the program by so few elements: the best plan of the
+ * padded program was considered, and takes less time than without padding. */
 static void a_vocabulary_is_padded_where_it_pays(void **state)
 {
 	(void)state;
@@ -113,8 +113,8 @@ static void a_vocabulary_is_padded_where_it_pays(void **state)
 	fixture_clear(&f);
 }
 
-/* All that counts is split already; the batch, which is not, would only grow. */
-static void what_cannot_be_faster_is_not_searched(void **state)
+/* All dimensions that matter are split already; the batch, which is not, would only grow. */
+static void padding_that_cannot_be_faster_is_not_searched(void **state)
 {
 	(void)state;
 	static const char hlo[] =
@@ -294,10 +294,10 @@ static void a_wrong_rule_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(padded_plans_hold_on_every_number_of_devices),
+		cmocka_unit_test(padded_plans_verify_on_every_number_of_devices),
 		cmocka_unit_test(a_batch_of_six_is_split_over_four_as_one_of_eight),
 		cmocka_unit_test(a_vocabulary_is_padded_where_it_pays),
-		cmocka_unit_test(what_cannot_be_faster_is_not_searched),
+		cmocka_unit_test(padding_that_cannot_be_faster_is_not_searched),
 		cmocka_unit_test(losses_equal_those_of_one_device),
 		cmocka_unit_test(a_padded_plan_is_read_back),
 		cmocka_unit_test(a_wrong_rule_is_refused),

@@ -1,5 +1,5 @@
-/* Rematerialised programs are planned, partitioned and scheduled as others are, and what they save
- * is saved on the devices, too. */
+/* Rematerialised programs are planned, partitioned and scheduled like others, and they save memory
+ * on the devices too. */
 #include "fixtures.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static void assert_ok(sw_status status, const sw_error *err)
 		fail_msg("%s:%d: %s", err->file, err->line, err->message);
 }
 
-/* gpt-tiny under this policy. */
+/* Return gpt-tiny under this rematerialisation policy. */
 static sw_program *rematerialised(const char *policy)
 {
 	sw_program *program, *canonical, *out = NULL;
@@ -69,7 +69,7 @@ static void check_verifies(const char *policy, const char *strategy)
 	fixture_clear(&f);
 }
 
-static void partitioned_programs_hold(void **state)
+static void partitioned_programs_verify(void **state)
 {
 	(void)state;
 	static const char *const policies[] = {"early gradients", "elementwise", "blocks 1/4"};
@@ -112,10 +112,10 @@ static device_program on_device(const char *policy)
 	return d;
 }
 
-/* No stage takes a barrier away or brings copies back to their originals: the arena of a device
- * falls, and stays so once collectives lie beside kernels. Batch and sequence are small here, so
- * that parameters and their moments are most of it. */
-static void no_stage_undoes_it(void **state)
+/* No stage removes a barrier or replaces copies by their originals: the arena of a device becomes
+ * smaller, and stays so when collectives overlap with kernels. Batch and sequence are small here,
+ * so parameters and optimizer moments are most of the arena. */
+static void no_stage_undoes_rematerialisation(void **state)
 {
 	(void)state;
 	device_program none = on_device("none"), again = on_device("blocks 1/4");
@@ -129,8 +129,8 @@ static void no_stage_undoes_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(partitioned_programs_hold),
-		cmocka_unit_test(no_stage_undoes_it),
+		cmocka_unit_test(partitioned_programs_verify),
+		cmocka_unit_test(no_stage_undoes_rematerialisation),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

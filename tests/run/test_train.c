@@ -1,4 +1,4 @@
-/* Training: every plan's losses are those of one device, whatever the number of ranks. */
+/* Training: the losses of every plan are those of one device, for any number of ranks. */
 #include "fixtures.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ static sw_run_result train(const fixture *f, const sw_data *data, int64_t steps,
 	return result;
 }
 
-/* f32 sums in another order move a loss by some 1e-7 of it; AdamW's steps amplify that a little
+/* f32 sums in another order change a loss by about 1e-7 of it; AdamW's steps amplify that a little
  * each time. */
 static void assert_same_losses(const sw_run_result *a, const sw_run_result *b)
 {
@@ -36,8 +36,8 @@ static void compare_with_serial(const char *program, int devices, const char *st
 	assert_same_losses(&a, &b);
 	assert_int_equal(a.payload_bytes, 0);
 	assert_int_equal(b.payload_bytes, parallel.plan->predicted.payload_bytes);
-	/* No wire without payload: 3 and 7 ranks can share nothing of these sizes as they are, and
-	 * padding need not pay. */
+	/* There are no wire bytes without payload: 3 and 7 ranks cannot divide any of these sizes
+	 * without padding, and padding may not pay. */
 	assert_true((b.wire_bytes > 0) == (b.payload_bytes > 0));
 	assert_true(b.peak_bytes > 0 && b.peak_bytes <= a.peak_bytes);
 	sw_run_result_clear(&a);
@@ -133,7 +133,7 @@ static void a_stop_ends_the_run_after_the_same_step_everywhere(void **state)
 	fixture_clear(&f);
 }
 
-static void no_steps_are_no_steps(void **state)
+static void zero_steps_run_nothing(void **state)
 {
 	(void)state;
 	fixture f;
@@ -183,7 +183,7 @@ int main(void)
 		cmocka_unit_test(text_is_learnt),
 		cmocka_unit_test(the_seed_decides_the_run),
 		cmocka_unit_test(a_stop_ends_the_run_after_the_same_step_everywhere),
-		cmocka_unit_test(no_steps_are_no_steps),
+		cmocka_unit_test(zero_steps_run_nothing),
 		cmocka_unit_test(a_plan_for_another_number_of_ranks_is_refused),
 		cmocka_unit_test(data_for_a_program_without_tokens_is_refused),
 	};

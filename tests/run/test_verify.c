@@ -1,4 +1,4 @@
-/* Verifying: plans of the fixtures hold, and what is wrong is found. */
+/* Verifying: plans of the fixtures verify, and errors are found. */
 #include "fixtures.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static void verify(const char *program, int devices, const char *strategy)
 	fixture_clear(&f);
 }
 
-static void small_programs_hold_under_every_strategy(void **state)
+static void small_programs_verify_under_every_strategy(void **state)
 {
 	(void)state;
 	static const char *const programs[] = {"mlp-clip", "gpt-tiny"};
@@ -33,7 +33,7 @@ static void small_programs_hold_under_every_strategy(void **state)
 			verify(programs[p], 4, strategies[s]);
 }
 
-static void programs_hold_on_every_number_of_devices(void **state)
+static void programs_verify_on_every_number_of_devices(void **state)
 {
 	(void)state;
 	static const int sizes[] = {1, 2, 3, 4, 7, 8};
@@ -41,14 +41,14 @@ static void programs_hold_on_every_number_of_devices(void **state)
 		verify("mlp", sizes[i], "dp");
 }
 
-static void bf16_holds_within_its_own_roundings(void **state)
+static void bf16_verifies_within_its_roundings(void **state)
 {
 	(void)state;
 	verify("mlp-bf16", 4, "dp");
 	verify("mlp-bf16", 2, "megatron:tp=2");
 }
 
-/* The plan's prediction is part of what is verified. */
+/* Verification includes the plan's prediction of the payload. */
 static void a_wrong_prediction_is_found(void **state)
 {
 	(void)state;
@@ -64,8 +64,8 @@ static void a_wrong_prediction_is_found(void **state)
 	fixture_clear(&f);
 }
 
-/* The norm that ends the loop is summed over the devices once a turn. */
-static void the_bytes_of_a_loop_that_the_data_end_are_not_held_against_the_plan(void **state)
+/* The norm that ends the loop is summed over the devices once per iteration. */
+static void the_bytes_of_a_data_dependent_loop_are_not_compared(void **state)
 {
 	(void)state;
 	static const char hlo[] =
@@ -106,7 +106,7 @@ static void the_bytes_of_a_loop_that_the_data_end_are_not_held_against_the_plan(
 	fixture_clear(&f);
 }
 
-/* The program on one device is another one, as if rules had been wrong. */
+/* Replace the serial program by another one, as if the partitioning rules were wrong. */
 static bool is_found(const char *hlo, const char *whole)
 {
 	fixture f;
@@ -125,7 +125,7 @@ static bool is_found(const char *hlo, const char *whole)
 #define COMPLEX(part)                                                                              \
 	"HloModule m\nENTRY e { x = f32[8] parameter(0)\n z = f32[8] negate(x)\n"                  \
 	" ROOT y = c64[8] complex(x, " part ") }\n"
-/* In norm that is half of what bf16 is allowed. */
+/* In norm, this error is half of the tolerance of bf16. */
 #define ONE_ELEMENT(value)                                                                         \
 	"HloModule m\nENTRY e { x = bf16[16384] parameter(0)\n i = s32[16384] iota(), "            \
 	"iota_dimension=0\n"                                                                       \
@@ -143,8 +143,8 @@ static void wrong_imaginary_parts_and_single_elements_are_found(void **state)
 	assert_true(is_found(ONE_ELEMENT("0"), ONE_ELEMENT("0.02")));
 }
 
-/* The data take the branch that sends nothing; the plan says what the other one sends. */
-static void a_branch_may_send_less_than_the_dearest(void **state)
+/* The data take the branch that sends nothing; the plan predicts the bytes of the other branch. */
+static void a_branch_may_send_less_than_the_most_expensive(void **state)
 {
 	(void)state;
 	const char *hlo =
@@ -184,14 +184,13 @@ static void a_branch_may_send_less_than_the_dearest(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(small_programs_hold_under_every_strategy),
-		cmocka_unit_test(programs_hold_on_every_number_of_devices),
-		cmocka_unit_test(bf16_holds_within_its_own_roundings),
+		cmocka_unit_test(small_programs_verify_under_every_strategy),
+		cmocka_unit_test(programs_verify_on_every_number_of_devices),
+		cmocka_unit_test(bf16_verifies_within_its_roundings),
 		cmocka_unit_test(a_wrong_prediction_is_found),
 		cmocka_unit_test(wrong_imaginary_parts_and_single_elements_are_found),
-		cmocka_unit_test(a_branch_may_send_less_than_the_dearest),
-		cmocka_unit_test(
-			the_bytes_of_a_loop_that_the_data_end_are_not_held_against_the_plan),
+		cmocka_unit_test(a_branch_may_send_less_than_the_most_expensive),
+		cmocka_unit_test(the_bytes_of_a_data_dependent_loop_are_not_compared),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

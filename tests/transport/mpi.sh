@@ -1,5 +1,5 @@
 #!/bin/sh
-# The transport under a real mpirun: the same collectives as in-process, and what ranks are told when one fails.
+# The transport under a real mpirun: the same collectives as in-process, and the errors of the ranks when one fails.
 set -eu
 tests=$SW_BINARY_DIR/tests
 out=$(mktemp)
@@ -19,10 +19,10 @@ for ranks in 1 2 3 4; do
 	timeout 120 mpirun -n $ranks "$tests/transport_programs" >"$out" 2>&1 || die "programs on $ranks ranks"
 done
 for ranks in 1 2 3 4 7 8; do
-	timeout 120 mpirun -n $ranks "$tests/transport_begun" >"$out" 2>&1 || die "what is begun on $ranks ranks"
+	timeout 120 mpirun -n $ranks "$tests/transport_async_collectives" >"$out" 2>&1 || die "asynchronous collectives on $ranks ranks"
 done
 
-# program, case, rank, what it is told
+# program, case, rank, its error
 while read -r program case rank words; do
 	code=0
 	timeout 30 mpirun -n 3 "$tests/transport_$program" "$case" >"$out" 2>&1 || code=$?
@@ -36,9 +36,9 @@ failures leaves 2 rank 0 has left
 failures size 0 disagree
 failures size 1 disagree
 failures op 2 disagree
-begun fails 0 rank 2: the disk is on fire
-begun fails 1 rank 2: the disk is on fire
-begun leaves 1 rank 0 has left
-begun leaves 2 rank 0 has left
-begun op 1 rank 0: .*no transport performs add
+async_collectives fails 0 rank 2: the disk is on fire
+async_collectives fails 1 rank 2: the disk is on fire
+async_collectives leaves 1 rank 0 has left
+async_collectives leaves 2 rank 0 has left
+async_collectives op 1 rank 0: .*no transport performs add
 CASES

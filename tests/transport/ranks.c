@@ -2,22 +2,22 @@
 
 #include <pthread.h>
 
-/* Written (x->fail)(...): cmocka has a macro of that name. */
+/* Calls are written (x->fail)(...), as cmocka has a macro named fail. */
 
-/* MPI starts once in a process; cmocka gives no place for it but a variable. */
+/* MPI starts once per process, and cmocka can keep the transport only in a variable. */
 static sw_transport *mpi;
 
-typedef struct seat {
+typedef struct rank_thread {
 	sw_transport *transport;
 	rank_body *body;
 	void *context;
 	bool tell;
 	outcome *result;
-} seat;
+} rank_thread;
 
 static void *sit(void *argument)
 {
-	seat *s = argument;
+	rank_thread *s = argument;
 	int32_t rank = s->transport->rank;
 	s->result->status[rank] = s->body(s->transport, s->context, &s->result->error[rank]);
 	if (s->result->status[rank] && s->tell)
@@ -29,12 +29,12 @@ static void *sit(void *argument)
 void run_ranks(int32_t size, bool tell, rank_body *body, void *context, outcome *result)
 {
 	sw_transport *transports[MAX_RANKS];
-	seat seats[MAX_RANKS];
+	rank_thread seats[MAX_RANKS];
 	pthread_t threads[MAX_RANKS];
 	*result = (outcome){.size = size};
 	assert_int_equal(sw_transport_local(size, transports, NULL), SW_OK);
 	for (int32_t r = 0; r < size; r++) {
-		seats[r] = (seat){transports[r], body, context, tell, result};
+		seats[r] = (rank_thread){transports[r], body, context, tell, result};
 		assert_int_equal(pthread_create(&threads[r], NULL, sit, &seats[r]), 0);
 	}
 	for (int32_t r = 0; r < size; r++)
@@ -133,7 +133,7 @@ static sw_status run_tuned(sw_transport *t, void *context, sw_error *err)
 
 static void run_on_cluster(const topology *t, rank_body *body, void *context)
 {
-	/* a slow part, a part that is too slow to have a share of an all-reduce, and fast ones */
+	/* a slow part, a part that is too slow to get a share of an all-reduce, and fast ones */
 	static const double links[] = {1e9, 4e8, 1e9, 3e9, 1e9, 1e9, 1e9, 1e9};
 	sw_cluster cluster;
 	outcome result;

@@ -1,6 +1,6 @@
 /*
- * Tests that run on ranks. Alone, a test program runs its bodies on threads, for several numbers of
- * ranks. Under mpirun the same program is one rank of that many, and runs the same bodies over MPI.
+ * Tests that run on ranks. Without mpirun a test program runs its bodies on threads, for several
+ * numbers of ranks. Under mpirun the same program is one rank, and runs the same bodies over MPI.
  */
 #ifndef SW_TEST_TRANSPORT_RANKS_H
 #define SW_TEST_TRANSPORT_RANKS_H
@@ -10,7 +10,8 @@
 
 #define MAX_RANKS 8
 
-/* What one rank does. A status other than SW_OK is the test's failure, and fails the transport. */
+/* The work of one rank. A status other than SW_OK is a failure of the test, and fails the
+ * transport. */
 typedef sw_status rank_body(sw_transport *t, void *context, sw_error *err);
 
 typedef struct outcome {
@@ -19,18 +20,18 @@ typedef struct outcome {
 	sw_error error[MAX_RANKS];
 } outcome;
 
-/* On `size` threads; a rank whose body fails calls fail() first if `tell` is set. */
+/* Run the body on `size` threads; a rank whose body fails calls fail() first if `tell` is set. */
 void run_ranks(int32_t size, bool tell, rank_body *body, void *context, outcome *result);
-/* For every number of ranks (1, 2, 3, 4, 7, 8; under mpirun: the one there is); asserts that no
- * rank fails. */
+/* Run the body for every number of ranks (1, 2, 3, 4, 7, 8; under mpirun: the actual one), and
+ * assert that no rank fails. */
 void run_everywhere(rank_body *body, void *context);
-/* The same for 1 to 8 ranks, on several clusters of so many devices, by each algorithm in turn. */
+/* Run the body for 1 to 8 ranks, on several clusters of as many devices, with each algorithm. */
 void run_by_every_algorithm(rank_body *body, void *context);
-/* After all tests: leaves MPI. */
+/* Leave MPI after all tests. */
 int end_ranks(void **state);
 
-/* A group of ranks: kinds are all, reversed, halves, odd and even, one alone. False if `size` has
- * no such groups. */
+/* Make a group of ranks. The kinds are: all, reversed, halves, odd and even, one alone. Return
+ * false if `size` has no groups of this kind. */
 #define GROUP_KINDS 5
 bool make_group(int kind, int32_t size, int32_t rank, int32_t *ranks, int32_t *n,
                 int32_t *position);

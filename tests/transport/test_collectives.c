@@ -1,5 +1,5 @@
-/* The table of functions against what each is defined to do: all types, monoids, groups and numbers
- * of ranks. */
+/* The transport's functions against their definitions: all types, monoids, groups and numbers of
+ * ranks. */
 #include "ranks.h"
 
 #include <math.h>
@@ -7,8 +7,8 @@
 
 /* ---- operands --------------------------------------------------------------------------- */
 
-/* Small whole numbers, so that every type holds them: fewer where there are one or two bits, 0 and
- * -1 in s1; scales, which are powers of two, 1 and 2. */
+/* Small integers, which every type can represent: fewer values for types of one or two bits, 0 and
+ * -1 in s1; 1 and 2 for scales, which are powers of two. */
 static double sample(sw_type type, int32_t rank, int64_t e)
 {
 	bool few = type == SW_PRED || type == SW_U1 || type == SW_S2;
@@ -48,19 +48,19 @@ static bool has_operation(sw_monoid monoid, sw_type type)
 {
 	sw_type_kind kind = sw_type_kind_of(type);
 	bool logic = monoid == SW_MONOID_AND || monoid == SW_MONOID_OR;
-	if (type == SW_F8E8M0FNU) /* it has no zero, and the samples have */
+	if (type == SW_F8E8M0FNU) /* it has no zero, unlike the samples */
 		return false;
 	if (kind == SW_KIND_PRED)
 		return logic;
 	if (kind == SW_KIND_COMPLEX)
 		return monoid == SW_MONOID_SUM || monoid == SW_MONOID_PRODUCT;
-	/* The sums of the samples must fit. */
+	/* The sums of the samples must be representable. */
 	bool wide = sw_type_bytes(type) > 1 || monoid == SW_MONOID_MAX || monoid == SW_MONOID_MIN;
 	return kind == SW_KIND_FLOAT ? !logic && wide : kind != SW_KIND_TOKEN && wide;
 }
 
-/* Element e of the operands of all ranks of the group, combined in their order, in the type's own
- * bytes. */
+/* Compute element e of the operands of the group's ranks, combined in their order, as bytes of the
+ * type. */
 static void expect(sw_monoid monoid, sw_type type, const int32_t *ranks, int32_t n, int64_t e,
                    void *bytes)
 {
@@ -155,7 +155,7 @@ static sw_status reduce_every_size(sw_transport *t, void *context, sw_error *err
 	return status;
 }
 
-/* A type of each way to compute: in float, in double, in whole numbers, in pairs, by logic. */
+/* Reduce one type of each way to compute: float, double, integers, complex, logical. */
 static sw_status reduce_some_types(sw_transport *t, void *context, sw_error *err)
 {
 	static const sw_type types[] = {SW_PRED, SW_S32, SW_U8, SW_F16, SW_F64, SW_C64};
@@ -182,7 +182,7 @@ static void reductions_of_every_size(void **state)
 	run_by_every_algorithm(reduce_every_size, NULL);
 }
 
-/* 1/3 is not exact in any type: the sum is rounded once, and all ranks get the same bits. */
+/* 1/3 is exact in no type: the sum is rounded once, and all ranks get the same bits. */
 static sw_status sum_thirds(sw_transport *t, void *context, sw_error *err)
 {
 	enum { ELEMENTS = 9001 };
@@ -223,11 +223,10 @@ static void sums_are_rounded_once_and_equal_everywhere(void **state)
 		run_everywhere(sum_thirds, &types[i]);
 }
 
-/* Sums of numbers that are not exact: every rank gets the same bits, near the true sum, whatever
- * the algorithm. */
+/* Sum inexact numbers: every rank gets the same bits, near the true sum, with every algorithm. */
 static sw_status sum_roughly(sw_transport *t, void *context, sw_error *err)
 {
-	/* more than one lane has to do; narrow types are slower */
+	/* enough for more than one lane; narrow types are slower */
 	sw_type type = *(const sw_type *)context;
 	int64_t elements = type == SW_F32 ? 600001 : 5001;
 	int32_t ranks[MAX_RANKS], n, position;
@@ -285,7 +284,7 @@ static sw_status reduce_nan(sw_transport *t, void *context, sw_error *err)
 	return SW_OK;
 }
 
-static void nan_goes_through_every_reduction(void **state)
+static void nan_propagates_through_every_reduction(void **state)
 {
 	(void)state;
 	run_by_every_algorithm(reduce_nan, NULL);
@@ -293,7 +292,7 @@ static void nan_goes_through_every_reduction(void **state)
 
 /* ---- moves ------------------------------------------------------------------------------ */
 
-/* Byte b of block i that rank r makes. */
+/* Byte b of block i that rank r sends. */
 static char mark(int32_t r, int32_t i, int64_t b)
 {
 	return (char)(((uint64_t)r * 977 + (uint64_t)i * 131 + (uint64_t)b) *
@@ -377,8 +376,7 @@ static void gathers_and_exchanges_of_every_size(void **state)
 	run_by_every_algorithm(move_in_groups, NULL);
 }
 
-/* The last rank receives from nobody, and the first sends to nobody, unless the circle is closed.
- */
+/* Unless the shift is cyclic, the last rank receives from no rank, and the first sends to none. */
 static sw_status shift(sw_transport *t, void *context, sw_error *err)
 {
 	enum { BYTES = 70001 };
@@ -456,7 +454,7 @@ static sw_status agree(sw_transport *t, void *context, sw_error *err)
 	return t->ops->agree(t, SW_OK, err);
 }
 
-static void the_worst_status_wins_and_says_whose_it_is(void **state)
+static void the_worst_status_wins_and_names_its_rank(void **state)
 {
 	(void)state;
 	run_everywhere(agree, NULL);
@@ -498,11 +496,11 @@ int main(void)
 		cmocka_unit_test(reductions_of_every_size),
 		cmocka_unit_test(sums_are_rounded_once_and_equal_everywhere),
 		cmocka_unit_test(all_ranks_get_the_same_sums),
-		cmocka_unit_test(nan_goes_through_every_reduction),
+		cmocka_unit_test(nan_propagates_through_every_reduction),
 		cmocka_unit_test(gathers_and_exchanges_of_every_size),
 		cmocka_unit_test(a_permute_shifts_and_leaves_zeros),
 		cmocka_unit_test(a_broadcast_reaches_all),
-		cmocka_unit_test(the_worst_status_wins_and_says_whose_it_is),
+		cmocka_unit_test(the_worst_status_wins_and_names_its_rank),
 		cmocka_unit_test(wire_bytes_are_those_of_the_messages),
 	};
 	return cmocka_run_group_tests(tests, NULL, end_ranks);

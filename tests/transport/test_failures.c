@@ -1,5 +1,5 @@
-/* No call hangs for good: what each rank is told when another one fails, leaves, or does something
- * else. */
+/* No call blocks forever: the error of each rank when another one fails, leaves, or makes a
+ * different call. */
 #include "ranks.h"
 
 #include <string.h>
@@ -119,7 +119,7 @@ static void ranks_that_disagree_about_the_collective_all_fail(void **state)
 	assert_says(&result, 0, SW_ERR_IO, "rank 3 in all-gather (16 bytes among 4 ranks)");
 }
 
-/* Rank r works with r and r + 1: no two ranks ever mean the same group. */
+/* Rank r calls with the group r and r + 1, so no two ranks ever mean the same group. */
 static sw_status circle(sw_transport *t, void *context, sw_error *err)
 {
 	(void)context;
@@ -192,7 +192,7 @@ static const struct {
 	{"op", one_op_differs},
 };
 
-/* Prints what this rank was told; exits as the command does. */
+/* Print this rank's error; exit as the command does. */
 static int run_one(const char *name)
 {
 	sw_transport *t;

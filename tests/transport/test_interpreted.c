@@ -1,5 +1,5 @@
-/* Programs that communicate, interpreted on ranks: broadcasts, ragged exchanges, and collectives in
- * two halves. */
+/* Interpreted programs that communicate: broadcasts, ragged exchanges, and asynchronous
+ * collectives. */
 #include "ranks.h"
 
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static const char pairs_text[] =
 	"summed)\n"
 	"}\n";
 
-/* Groups from the last rank to the first; each rank sends to the next. */
+/* The groups list ranks from the last to the first; each rank sends to the next. */
 static void write_pairs(int32_t size, sw_text *text)
 {
 	sw_text members = {0}, ring = {0};
@@ -100,15 +100,16 @@ static sw_status run_pairs(sw_transport *t, void *context, sw_error *err)
 	return checked;
 }
 
-static void what_starts_is_done_in_the_end(void **state)
+static void a_start_and_its_done_return_the_result(void **state)
 {
 	(void)state;
 	run_everywhere(run_pairs, NULL);
 }
 
-/* Collectives of several operands, which travel as one message, beside the same of each alone:
- * along a dimension that is not the first, of sizes that differ. */
-/* Sizes are placeholders: N ranks; A and C along the dimension that is shared, G and H gathered. */
+/* Collectives of several operands, which travel as one message, are compared with collectives of
+ * each operand alone: along a dimension other than the first, with different sizes. Sizes are
+ * placeholders: N is the number of ranks; A and C are along the collective's dimension, G and H are
+ * gathered. */
 static const char several_text[] =
 	"HloModule m, num_partitions=$N\n"
 	"add {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT s = f32[] add(x, y)\n}\n"
@@ -171,7 +172,7 @@ static sw_status run_several(sw_transport *t, void *context, sw_error *err)
 	enum { OUTPUTS = 12, PAIRS = OUTPUTS / 2 };
 	(void)context;
 	int64_t n = t->size;
-	/* shapes go with the program */
+	/* the shapes are freed with the program */
 	const int64_t elements[PAIRS] = {12 * n, 2 * n, 12 * n * n, 2 * n * n, 12, 2};
 	sw_text text = {0};
 	sw_tensor outputs[OUTPUTS];
@@ -194,7 +195,7 @@ static void several_operands_travel_as_one(void **state)
 	run_everywhere(run_several, NULL);
 }
 
-/* A run that is stopped when something was begun. */
+/* A run that is stopped after a collective was begun. */
 typedef struct stopped {
 	sw_transport *t;
 	volatile bool stop;
@@ -237,7 +238,7 @@ static const char stopped_text[] =
 	"  ROOT all = (f32[50000], f32[50000]) tuple(y, z)\n"
 	"}\n";
 
-/* The address sanitizer sees it if a buffer goes while the transport still uses it. */
+/* The address sanitizer detects a buffer that is freed while the transport still uses it. */
 static sw_status stop_with_open_pair(sw_transport *t, void *context, sw_error *err)
 {
 	(void)context;
@@ -266,7 +267,7 @@ static sw_status stop_with_open_pair(sw_transport *t, void *context, sw_error *e
 	return status;
 }
 
-static void an_error_lets_buffers_go_when_all_that_was_begun_is_over(void **state)
+static void an_error_frees_buffers_only_after_the_drain(void **state)
 {
 	(void)state;
 	run_everywhere(stop_with_open_pair, NULL);
@@ -286,14 +287,13 @@ static const char ragged_text[] = "HloModule m, num_partitions=%d\n"
 				  "received), channel_id=1, replica_groups={{%s}}\n"
 				  "}\n";
 
-/* Rank r has room for two rows for and from each rank, and sends (r + 2 q) mod 3 of them to rank q.
- */
+/* Rank r has two rows for and from each rank, and sends (r + 2 q) mod 3 of them to rank q. */
 static int32_t rows_between(int32_t from, int32_t to)
 {
 	return (from + 2 * to) % 3;
 }
 
-/* dims: {2 size, 2, size}, which the shapes of the inputs point into. */
+/* dims: {2 size, 2, size}; the shapes of the inputs point into it. */
 static sw_status make_inputs(int32_t size, int32_t rank, const int64_t *dims, sw_tensor inputs[6],
                              sw_error *err)
 {
@@ -347,13 +347,13 @@ static sw_status run_ragged(sw_transport *t, void *context, sw_error *err)
 	return status;
 }
 
-static void rows_go_where_they_should(void **state)
+static void ragged_rows_reach_their_destinations(void **state)
 {
 	(void)state;
 	run_everywhere(run_ragged, NULL);
 }
 
-static void rows_that_are_not_there_are_refused(void **state)
+static void rows_out_of_range_are_refused(void **state)
 {
 	(void)state;
 	static const struct {
@@ -379,11 +379,11 @@ static void rows_that_are_not_there_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_starts_is_done_in_the_end),
+		cmocka_unit_test(a_start_and_its_done_return_the_result),
 		cmocka_unit_test(several_operands_travel_as_one),
-		cmocka_unit_test(an_error_lets_buffers_go_when_all_that_was_begun_is_over),
-		cmocka_unit_test(rows_go_where_they_should),
-		cmocka_unit_test(rows_that_are_not_there_are_refused),
+		cmocka_unit_test(an_error_frees_buffers_only_after_the_drain),
+		cmocka_unit_test(ragged_rows_reach_their_destinations),
+		cmocka_unit_test(rows_out_of_range_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, end_ranks);
 }

@@ -1,5 +1,5 @@
-/* Collective ops of a program, on any dimension and with every form of group, against what each
- * element should be. */
+/* Collective ops of a program, on any dimension and with every form of group, against the
+ * definition of each element. */
 #include "ranks.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 
 typedef enum group_form { EMPTY, IOTA, IOTA_TRANSPOSED, LIST, RAGGED, FORMS } group_form;
 
-/* The groups of the form for `size` ranks, and this rank's: as the form's definition says. */
+/* The groups of a form for `size` ranks, and this rank's group, by the definition of the form. */
 typedef struct group {
 	sw_groups groups;
 	int64_t numbers[2 * MAX_RANKS], reshape[2], transpose[2];
@@ -60,7 +60,7 @@ static bool make_groups(group_form form, int32_t size, int32_t rank, group *g)
 	return true;
 }
 
-/* ---- what each element should be -------------------------------------------------------- */
+/* ---- expected elements ------------------------------------------------------------------ */
 
 static float element(int32_t rank, const int64_t *index)
 {
@@ -125,7 +125,7 @@ static void fill(sw_tensor tensor, int32_t rank)
 				*data++ = element(rank, index);
 }
 
-/* The op that makes `result`, on this rank's operand; *out is the caller's. */
+/* Perform the op that makes `result` on this rank's operand; the caller frees *out. */
 static sw_status perform(sw_transport *t, const sw_program *p, sw_id result, sw_tensor *out,
                          sw_error *err)
 {
@@ -158,7 +158,7 @@ static sw_status run_op(sw_transport *t, sw_opcode opcode, const group *g, int64
 {
 	sw_program *p = sw_program_new("test");
 	int32_t c = sw_build_computation(p, "main");
-	p->num_partitions = t->size; /* the size of the group that is all ranks */
+	p->num_partitions = t->size; /* the number of ranks of the group of all ranks */
 	int64_t dims[RANK] = {g->n, g->n, g->n}, before = t->traffic.payload_bytes;
 	dims[dimension] = 2 * g->n;
 	sw_id x = sw_emit_parameter(p, c, sw_build_shape(p, SW_F32, dims, RANK), "x");
@@ -229,13 +229,13 @@ static sw_status run_permute(sw_transport *t, void *context, sw_error *err)
 	return status;
 }
 
-static void a_permute_counts_only_who_sends(void **state)
+static void a_permute_counts_bytes_on_senders_only(void **state)
 {
 	(void)state;
 	run_everywhere(run_permute, NULL);
 }
 
-/* ---- what is refused -------------------------------------------------------------------- */
+/* ---- rejected ops ----------------------------------------------------------------------- */
 
 static sw_status groups_of_others(sw_transport *t, void *context, sw_error *err)
 {
@@ -278,7 +278,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_op_along_every_dimension_in_every_group),
-		cmocka_unit_test(a_permute_counts_only_who_sends),
+		cmocka_unit_test(a_permute_counts_bytes_on_senders_only),
 		cmocka_unit_test(groups_that_do_not_fit_the_ranks_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, end_ranks);

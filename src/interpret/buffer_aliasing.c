@@ -1,7 +1,7 @@
 /*
- * Which results are, or may be, an operand's buffer: the part of a kernel that a placement must
- * know. A row of the table says the kind (sw_aliasing); here is what the kinds need beyond their
- * name.
+ * Aliasing of results and operands: which results are, or may be, in the buffer of an operand, as
+ * far as the placement must know it. A row of the kernel table states the kind (sw_aliasing); this
+ * file adds the conditions of each kind.
  */
 #include "interpret/kernel.h"
 
@@ -15,7 +15,7 @@ bool sw_choose_kernel(const sw_program *program, const sw_op *op, sw_plan_op *pl
 	return !plan->kernel.prepare || plan->kernel.prepare(program, op, plan);
 }
 
-uint32_t sw_shared_from(const sw_program *program, const sw_op *op)
+uint32_t sw_first_forwarded_operand(const sw_program *program, const sw_op *op)
 {
 	switch ((sw_opcode)op->opcode) {
 	case SW_OP_ASYNC_DONE:
@@ -43,7 +43,7 @@ bool sw_transpose_is_view(const sw_program *program, const sw_op *op)
 	return true;
 }
 
-bool sw_loop_hands_on(const sw_program *program, const sw_op *op, uint32_t leaf)
+bool sw_loop_forwards(const sw_program *program, const sw_op *op, uint32_t leaf)
 {
 	if (op->opcode != SW_OP_WHILE)
 		return false;
@@ -52,23 +52,23 @@ bool sw_loop_hands_on(const sw_program *program, const sw_op *op, uint32_t leaf)
 	       sw_op_at(program, body->parameters.data[0])->first_result + leaf;
 }
 
-sw_id sw_operand_under(const sw_program *program, const sw_op *op, sw_aliasing aliasing, uint32_t i,
-                       bool stays)
+sw_id sw_aliased_operand(const sw_program *program, const sw_op *op, sw_aliasing aliasing,
+                         uint32_t i, bool stays)
 {
 	uint32_t from = i;
 	switch (aliasing) {
-	case SW_ALIASING_ON:
-		from += sw_shared_from(program, op);
+	case SW_ALIASING_FORWARDED:
+		from += sw_first_forwarded_operand(program, op);
 		break;
-	case SW_ALIASING_BEGUN:
+	case SW_ALIASING_STARTED:
 		from = op->opcode == SW_OP_COPY_START && i < 2 ? 0 : i;
 		break;
-	case SW_ALIASING_MOVED:
+	case SW_ALIASING_VIEW:
 		if (!stays)
 			return SW_NO_ID;
 		break;
-	case SW_ALIASING_UPDATED:
-		if (!sw_loop_hands_on(program, op, i))
+	case SW_ALIASING_IN_PLACE:
+		if (!sw_loop_forwards(program, op, i))
 			return SW_NO_ID;
 		break;
 	default:
@@ -77,9 +77,9 @@ sw_id sw_operand_under(const sw_program *program, const sw_op *op, sw_aliasing a
 	return from < op->n_operands ? op->operands[from] : SW_NO_ID;
 }
 
-bool sw_kernel_keeps_single(const sw_op *op, sw_aliasing aliasing)
+bool sw_kernel_keeps_splat(const sw_op *op, sw_aliasing aliasing)
 {
-	return aliasing == SW_ALIASING_POINTWISE || aliasing == SW_ALIASING_MOVED ||
+	return aliasing == SW_ALIASING_POINTWISE || aliasing == SW_ALIASING_VIEW ||
 	       op->opcode == SW_OP_CLAMP;
 }
 
@@ -90,7 +90,7 @@ bool sw_kernel_may_overwrite(const sw_program *program, const sw_op *op, sw_alia
 	if (aliasing == SW_ALIASING_POINTWISE)
 		return sw_value_shape(program, op->first_result + i).type ==
 		       sw_value_shape(program, operand).type;
-	if (aliasing != SW_ALIASING_UPDATED || i != k)
+	if (aliasing != SW_ALIASING_IN_PLACE || i != k)
 		return false;
 	for (uint32_t j = 0; j < op->n_operands; j++)
 		if (j != k && class[op->operands[j]] == class[operand])

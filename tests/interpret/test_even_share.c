@@ -1,5 +1,5 @@
-/* What no way to split a program gets below: known by hand. That no partitioned program takes less
- * is tested with them (tests/partition). */
+/* The lower bound of a device's memory over all partitionings, on examples whose bound is known.
+ * Another test checks that no partitioned program takes less (tests/partition). */
 #include "test.h"
 
 #include <string.h>
@@ -7,7 +7,8 @@
 #include "frontend/frontend.h"
 #include "interpret/interpret.h"
 
-/* Of 4 devices; `lines`: the entry's, after x = f32[1024], 4096 bytes. */
+/* Return the bound for 4 devices; `lines` are those of the entry, after x = f32[1024], which has
+ * 4096 bytes. */
 static int64_t share_of(const char *before, const char *lines)
 {
 	sw_error err = {0};
@@ -24,7 +25,7 @@ static int64_t share_of(const char *before, const char *lines)
 	return bytes;
 }
 
-static void what_is_written_over_counts_once(void **state)
+static void overwritten_buffers_count_once(void **state)
 {
 	(void)state;
 	assert_int_equal(share_of("", "  y = f32[1024] parameter(1)\n"
@@ -37,8 +38,8 @@ static void what_is_written_over_counts_once(void **state)
 	                 2048);
 }
 
-/* u is t where a layout leaves nothing to transpose. */
-static void what_may_be_one_buffer_counts_once(void **state)
+/* u is t in layouts that leave nothing to transpose. */
+static void values_that_may_share_a_buffer_count_once(void **state)
 {
 	(void)state;
 	static const char rest[] = "  y = f32[32,32] multiply(u, u)\n"
@@ -56,8 +57,9 @@ static void what_may_be_one_buffer_counts_once(void **state)
 	sw_text_clear(&text);
 }
 
-/* Beside all of y its second part, not its first; then all three. */
-static void parts_count_for_themselves(void **state)
+/* While all of y is live, its second part counts too, but not its first; then all three parts
+ * count. */
+static void slices_count_separately(void **state)
 {
 	(void)state;
 	assert_int_equal(share_of("", "  y = f32[3072] concatenate(x, x, x), dimensions={0}\n"
@@ -73,7 +75,7 @@ static void parts_count_for_themselves(void **state)
 	                 1024);
 }
 
-static void what_may_be_a_single_element_does_not_count(void **state)
+static void values_that_may_be_splats_do_not_count(void **state)
 {
 	(void)state;
 	assert_int_equal(share_of("", "  one = f32[] constant(1)\n"
@@ -112,8 +114,8 @@ static const char loop[] = "condition {\n"
 			   "  ROOT r = (s32[], f32[1024], f32[1024]) tuple(next, v, u)\n"
 			   "}\n";
 
-/* t, a and b within, z beside. */
-static void a_loop_holds_what_its_body_holds(void **state)
+/* t, a and b are live in the body, and z outside. */
+static void a_loop_counts_the_values_of_its_body(void **state)
 {
 	(void)state;
 	static const char lines[] =
@@ -135,7 +137,7 @@ static void a_loop_holds_what_its_body_holds(void **state)
 	sw_text_clear(&text);
 }
 
-static void more_devices_hold_less(void **state)
+static void more_devices_lower_the_bound(void **state)
 {
 	(void)state;
 	sw_error err = {0};
@@ -152,12 +154,12 @@ static void more_devices_hold_less(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_written_over_counts_once),
-		cmocka_unit_test(what_may_be_one_buffer_counts_once),
-		cmocka_unit_test(parts_count_for_themselves),
-		cmocka_unit_test(what_may_be_a_single_element_does_not_count),
-		cmocka_unit_test(a_loop_holds_what_its_body_holds),
-		cmocka_unit_test(more_devices_hold_less),
+		cmocka_unit_test(overwritten_buffers_count_once),
+		cmocka_unit_test(values_that_may_share_a_buffer_count_once),
+		cmocka_unit_test(slices_count_separately),
+		cmocka_unit_test(values_that_may_be_splats_do_not_count),
+		cmocka_unit_test(a_loop_counts_the_values_of_its_body),
+		cmocka_unit_test(more_devices_lower_the_bound),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

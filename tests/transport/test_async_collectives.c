@@ -1,5 +1,5 @@
-/* Collectives in two halves: the same bits and bytes as in one piece, in every order, beside other
- * work, and when ranks fail. */
+/* Asynchronous collectives: the same bits and bytes as synchronous ones, in every order, beside
+ * other work, and when ranks fail. */
 #include "ranks.h"
 
 #include <stdatomic.h>
@@ -8,7 +8,7 @@
 
 /* ---- a program of collectives ----------------------------------------------------------- */
 
-/* Op k works on an operand of its own; sizes on both sides of what is sent in one step. */
+/* Op k has an operand of its own; the sizes are above and below that of one piece. */
 #define KINDS 4
 #define OPS 12
 typedef struct bench {
@@ -77,7 +77,7 @@ static sw_status perform(bench *b, int k, sw_tensor *out, sw_error *err)
 
 static sw_status begin(bench *b, int k, uint64_t *ticket, sw_error *err)
 {
-	sw_tensor in = b->in[k], out = b->out[k]; /* gone when begin returns */
+	sw_tensor in = b->in[k], out = b->out[k]; /* freed when begin returns */
 	memset(sw_tensor_data(out), 0xee, out.buffer->bytes);
 	return sw_transport_begin(b->t, b->program, b->ops[k], &in, &out, ticket, err);
 }
@@ -91,7 +91,7 @@ static sw_status finish(bench *b, int k, uint64_t ticket, sw_error *err)
 	return status;
 }
 
-/* ---- the same as in one piece ----------------------------------------------------------- */
+/* ---- the same as synchronous ------------------------------------------------------------ */
 
 static sw_status compare_traffic(const sw_traffic *a, const sw_traffic *b, int64_t times,
                                  sw_error *err)
@@ -107,8 +107,8 @@ static sw_status compare_traffic(const sw_traffic *a, const sw_traffic *b, int64
 	return SW_OK;
 }
 
-/* All are begun, and finished in an order that is each rank's own. */
-static sw_status turn_over(bench *b, uint64_t seed, sw_error *err)
+/* Begin all collectives, and finish them in an order that differs between ranks. */
+static sw_status finish_in_random_order(bench *b, uint64_t seed, sw_error *err)
 {
 	uint64_t tickets[OPS];
 	int order[OPS];
@@ -137,7 +137,7 @@ static sw_status equal_bits(sw_transport *t, void *context, sw_error *err)
 	sw_traffic once = t->traffic;
 	t->traffic = (sw_traffic){0};
 	for (uint64_t i = 0; i < TIMES && status == SW_OK; i++)
-		status = turn_over(&b, i, err);
+		status = finish_in_random_order(&b, i, err);
 	if (status == SW_OK)
 		status = compare_traffic(&once, &t->traffic, TIMES, err);
 	sw_transport_drain(t);
@@ -145,14 +145,14 @@ static sw_status equal_bits(sw_transport *t, void *context, sw_error *err)
 	return status;
 }
 
-static void what_is_begun_has_the_same_bits_and_bytes(void **state)
+static void asynchronous_collectives_give_the_same_bits_and_bytes(void **state)
 {
 	(void)state;
 	run_everywhere(equal_bits, NULL);
 }
 
-/* What is called, in one piece or begun, is drawn alike on all ranks; when what is begun is
- * finished, each rank draws for itself. */
+/* All ranks draw the same sequence of calls and begins; each rank draws for itself when it finishes
+ * a collective. */
 static sw_status interleave(bench *b, uint64_t seed, sw_error *err)
 {
 	uint64_t tickets[OPS];
@@ -193,7 +193,7 @@ static sw_status interleaved(sw_transport *t, void *context, sw_error *err)
 	return status;
 }
 
-static void calls_in_one_piece_and_in_two_halves_mix(void **state)
+static void synchronous_and_asynchronous_calls_mix(void **state)
 {
 	(void)state;
 	run_everywhere(interleaved, NULL);
@@ -222,9 +222,9 @@ static void watch(void *context, const sw_program *program, sw_id op, double beg
 	atomic_fetch_add(&s->calls, 1);
 }
 
-/* This rank asks nothing of the transport until the watch was told of what it began: seconds at
- * most. */
-static sw_status stay_away(seen *s, int calls, sw_error *err)
+/* Call no function of the transport until the watch has been called for everything begun; give up
+ * after seconds. */
+static sw_status wait_for_watch(seen *s, int calls, sw_error *err)
 {
 	double begin = sw_now_s();
 	while (atomic_load(&s->calls) < calls) {
@@ -249,7 +249,7 @@ static sw_status progress(sw_transport *t, void *context, sw_error *err)
 	for (int k = 0; k < 2 && status == SW_OK; k++)
 		status = begin(&b, k, &ticket, err);
 	if (status == SW_OK)
-		status = stay_away(&s, 2, err);
+		status = wait_for_watch(&s, 2, err);
 	double back = sw_now_s();
 	if (status == SW_OK)
 		status = finish(&b, 1, ticket, err);
@@ -263,7 +263,7 @@ static sw_status progress(sw_transport *t, void *context, sw_error *err)
 	return status;
 }
 
-static void what_is_begun_goes_on_while_the_rank_is_away(void **state)
+static void begun_collectives_progress_while_the_rank_computes(void **state)
 {
 	(void)state;
 	run_everywhere(progress, NULL);
@@ -271,7 +271,7 @@ static void what_is_begun_goes_on_while_the_rank_is_away(void **state)
 
 /* ---- failures --------------------------------------------------------------------------- */
 
-/* Once one has failed, those begun after it fail in the same words. */
+/* Once a collective has failed, those begun after it fail with the same message. */
 static sw_status finish_failing(bench *b, const uint64_t *tickets, int n, sw_error *err)
 {
 	sw_error first = {0}, later = {0};
@@ -287,8 +287,8 @@ static sw_status finish_failing(bench *b, const uint64_t *tickets, int n, sw_err
 	return first.code;
 }
 
-/* The last rank fails while the others wait for it in what they have begun, and in a call in one
- * piece. */
+/* The last rank fails while the others wait for it, in begun collectives and in a synchronous
+ * call. */
 static sw_status last_rank_fails(sw_transport *t, void *context, sw_error *err)
 {
 	bool whole = context != NULL;
@@ -322,7 +322,7 @@ static void assert_all_told(const outcome *result, const char *wanted)
 			         wanted);
 }
 
-static void a_failure_comes_out_of_all_that_was_begun(void **state)
+static void a_failure_is_returned_by_every_later_finish(void **state)
 {
 	(void)state;
 	static const int32_t sizes[] = {2, 3, 4, 7, 8};
@@ -335,7 +335,7 @@ static void a_failure_comes_out_of_all_that_was_begun(void **state)
 	}
 }
 
-/* Everyone begins the same but for one, who leaves without a word. */
+/* All ranks begin the same collective except for one, which leaves without calling fail. */
 static sw_status one_leaves(sw_transport *t, void *context, sw_error *err)
 {
 	(void)context;
@@ -363,8 +363,8 @@ static void a_rank_that_leaves_is_named_by_finish(void **state)
 	}
 }
 
-/* An op that this rank can't perform: the others, who can, are told at once, though nobody finishes
- * it. */
+/* This rank cannot perform an op that the others can: they are told at once, though no rank calls
+ * finish. */
 static sw_status wrong_op(sw_transport *t, void *context, sw_error *err)
 {
 	(void)context;
@@ -397,7 +397,7 @@ static void an_op_that_fails_on_one_rank_wakes_the_others(void **state)
 	}
 }
 
-/* Nobody finishes what was begun: it is done before the ranks leave. */
+/* No rank finishes the begun collectives: they are performed before the ranks leave. */
 static sw_status begin_and_leave(sw_transport *t, void *context, sw_error *err)
 {
 	bench *b = (bench *)context + t->rank;
@@ -410,7 +410,7 @@ static sw_status begin_and_leave(sw_transport *t, void *context, sw_error *err)
 	return status;
 }
 
-static void what_nobody_finishes_is_done_before_a_rank_leaves(void **state)
+static void unfinished_collectives_complete_before_a_rank_leaves(void **state)
 {
 	(void)state;
 	enum { RANKS = 4 };
@@ -434,7 +434,7 @@ static const struct {
 	rank_body *body;
 } bodies[] = {{"fails", last_rank_fails}, {"leaves", one_leaves}, {"op", wrong_op}};
 
-/* Prints what this rank was told; exits as the command does. */
+/* Print this rank's error; exit as the command does. */
 static int run_one(const char *name)
 {
 	sw_transport *t;
@@ -455,15 +455,15 @@ static int run_one(const char *name)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest everywhere[] = {
-		cmocka_unit_test(what_is_begun_has_the_same_bits_and_bytes),
-		cmocka_unit_test(calls_in_one_piece_and_in_two_halves_mix),
-		cmocka_unit_test(what_is_begun_goes_on_while_the_rank_is_away),
+		cmocka_unit_test(asynchronous_collectives_give_the_same_bits_and_bytes),
+		cmocka_unit_test(synchronous_and_asynchronous_calls_mix),
+		cmocka_unit_test(begun_collectives_progress_while_the_rank_computes),
 	};
 	const struct CMUnitTest on_threads[] = {
-		cmocka_unit_test(a_failure_comes_out_of_all_that_was_begun),
+		cmocka_unit_test(a_failure_is_returned_by_every_later_finish),
 		cmocka_unit_test(a_rank_that_leaves_is_named_by_finish),
 		cmocka_unit_test(an_op_that_fails_on_one_rank_wakes_the_others),
-		cmocka_unit_test(what_nobody_finishes_is_done_before_a_rank_leaves),
+		cmocka_unit_test(unfinished_collectives_complete_before_a_rank_leaves),
 	};
 	if (argc > 1)
 		return run_one(argv[1]);

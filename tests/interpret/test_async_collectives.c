@@ -1,4 +1,4 @@
-/* Collectives in two halves: what whoever begins them is given. */
+/* Asynchronous collectives: the buffers that the caller's `begin` receives. */
 #include "test.h"
 
 #include <string.h>
@@ -43,8 +43,8 @@ static sw_status finish(void *context, uint64_t ticket, sw_error *err)
 	return SW_OK;
 }
 
-/* One element that stands for all used to be handed over as it was. */
-static void a_broadcast_that_is_begun_is_written_out(void **state)
+/* A splat used to be passed to `begin` unexpanded. */
+static void a_splat_is_expanded_before_a_collective_begins(void **state)
 {
 	static const char text[] =
 		"HloModule step, num_partitions=2\n"
@@ -82,6 +82,6 @@ static void a_broadcast_that_is_begun_is_written_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_broadcast_that_is_begun_is_written_out)};
+		cmocka_unit_test(a_splat_is_expanded_before_a_collective_begins)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
