@@ -8,7 +8,7 @@
  * A device has two streams. KERNELS run in the order of the program; COLLECTIVES run one after the
  * other in the order of their starts, while kernels run; a done waits. (So does the executor, so
  * does the simulator.) Order within these rules is found by a list scheduler that hides latency
- * (order.c) and puts starts and dones between the kernels (place.c). AxoNN's three overlaps
+ * (order_backward.c) and puts starts and dones between the kernels (insert_collectives.c). AxoNN's three overlaps
  * (all-reduce behind the weight gradient; reduce-scatters until the end of the backward pass;
  * all-gathers prefetched) are consequences.
  *

@@ -2,8 +2,8 @@
  * The parts of the simulator. Private to src/simulate.
  *
  *     code.c      the program as instructions: what takes time, in blocks that loops and calls
- * share groups.c    who meets at a collective, how long they take by themselves, and which links
- * they use share.c     how fast those go that are under way at once play.c      the devices, event
+ * share meeting_groups.c  who meets at a collective, how long they take by themselves, and which links
+ * they use link_sharing.c  how fast those go that are under way at once play.c      the devices, event
  * by event
  */
 #ifndef SW_SIMULATE_INTERNAL_H

@@ -4,7 +4,7 @@
  * A device has a clock of its own, and runs ahead on it until it must wait: what it does before
  * touches nobody else. Its collective stream takes its starts in their order; since all devices run
  * one program, the k-th start is the same op everywhere: a WAVE, in which each group MEETS when the
- * streams of all its members have come to it. Meetings that are under way share links (share.c).
+ * streams of all its members have come to it. Meetings that are under way share links (link_sharing.c).
  * The next thing to happen is the earliest begin or end of a meeting; an end lets its members go
  * on. So no device acts in the past of another.
  *

@@ -13,7 +13,7 @@
  * So the program's order stays but for one thing: while a collective is under way, what it was made
  * from has to wait, and kernels that need not stand later come between. Where no collective asks
  * for it nothing moves, and memory stays what it was. Only the order of kernels is kept: where
- * starts and dones stand is settled by place.c, which knows of memory.
+ * starts and dones stand is settled by insert_collectives.c, which knows of memory.
  */
 #include <math.h>
 
