@@ -1,33 +1,30 @@
 /*
- * Which order a computation gets.
+ * The search for the order of a computation.
  *
- * Of several orders that is taken which the streams finish first, as a mean of when collectives
- * take what they should and of when they are LATE; of equal ones the first: the program's own, each
- * done right after its start; then, for each order of kernels (the program's; one that lets them
- * hide collectives; one that begins sums as soon as it can; two that feed the stream of
- * collectives; one that moves hardly anything, for little memory, and less yet if that holds too
- * much) and each way of prefetching (in time; as early as there is room), starts and dones placed,
- * and the same where what would wait lets others pass; then all of these with collectives that were
- * small in the best so far begun as one; until hardly anything is waited for. All but the first
- * only if they hold no more than that and the memory to spare, and take no longer.
+ * Candidate orders are played on the two streams, once with collectives that take their predicted
+ * seconds and once with LATE ones (stretched by late_stretch); the mean of both times, by
+ * late_weight, is compared. The incumbent is replaced only by a smaller mean, so that of equal ones
+ * the first stays. The candidates are, in this order: the program's own, each done right after its
+ * start; then, for each order of kernels (order_*.c) and each lead time of prefetches
+ * (prefetch_lead; as early as memory allows), starts and dones inserted between the kernels, and
+ * the same with waits deferred; then all of these again with collectives merged that are small in
+ * the incumbent. The search stops when the incumbent waits for hardly anything. A candidate may
+ * hold no more than the program's own order and the spare memory, and take no longer than the
+ * program's own order.
  */
 #include <math.h>
 #include <string.h>
 
 #include "schedule/internal.h"
 
-typedef struct choice {
+typedef struct order_search {
 	sw_order best;
-	uint32_t *order; /* the best's */
+	uint32_t *order; /* of the incumbent */
+	const sw_schedule_limits *limits;
 	sw_arena *arena;
-	double expected_s, most_s, room_bytes, spare_bytes;
-	double enough_s; /* nothing is much better */
-} choice;
-
-/* What a collective beside kernels takes is the least certain number here: whoever comes last to it
- * is waited for by all. So of orders that hide as much, the one that leaves collectives the most
- * time: those too count that hide them if they take so many times what they should. */
-#define LATE 2
+	double expected_s, max_s, max_bytes, spare_bytes;
+	double enough_s; /* stop at this expected_s */
+} order_search;
 
 static uint32_t *program_order(const sw_tasks *graph, sw_arena *arena)
 {
@@ -37,17 +34,21 @@ static uint32_t *program_order(const sw_tasks *graph, sw_arena *arena)
 	return order;
 }
 
-/* False where it would be better, and holds too much. */
-static bool consider(choice *c, const sw_tasks *graph, const uint32_t *order, sw_arena *scratch)
+/* Make the order the incumbent if it is better and fits. Returns false if it is better but holds
+ * too much. */
+static bool consider(order_search *c, const sw_tasks *graph, const uint32_t *order,
+                     sw_arena *scratch)
 {
 	double seconds = sw_streams_play(graph, order, 1, NULL);
-	if (seconds > c->most_s || seconds >= c->expected_s) /* as it is late, it takes no less */
+	if (seconds > c->max_s || seconds >= c->expected_s) /* no late time is smaller */
 		return true;
-	double expected_s = (seconds + sw_streams_play(graph, order, LATE, NULL)) / 2;
+	double late_s = sw_streams_play(graph, order, c->limits->late_stretch, NULL);
+	double weight = c->limits->late_weight;
+	double expected_s = (1 - weight) * seconds + weight * late_s;
 	if (expected_s >= c->expected_s)
 		return true;
 	double bytes = sw_order_bytes(graph, order, scratch);
-	if (bytes > c->room_bytes)
+	if (bytes > c->max_bytes)
 		return false;
 	memcpy(c->order, order, sizeof(*order) * graph->n);
 	c->best = (sw_order){graph, c->order, seconds, bytes};
@@ -55,35 +56,36 @@ static bool consider(choice *c, const sw_tasks *graph, const uint32_t *order, sw
 	return true;
 }
 
-static const double slacks[] = {2, INFINITY};
-
-/* With these kernels in this order, holding no more than `room_bytes` if that is possible. False
- * where one of the placements holds too much. */
-static bool consider_within(choice *c, const sw_tasks *graph, const uint32_t *kernels, uint32_t n,
-                            double room_bytes, bool slipped)
+/* Consider the kernels in this order, holding no more than `max_bytes` if that is possible. Returns
+ * false if one of the insertions is better but holds too much. */
+static bool consider_within(order_search *c, const sw_tasks *graph, const uint32_t *kernels,
+                            uint32_t n, double max_bytes, bool defers)
 {
-	const uint32_t *placed[SW_COUNT(slacks)];
+	const double leads[] = {c->limits->prefetch_lead, INFINITY};
+	const uint32_t *placed[SW_COUNT(leads)];
 	sw_arena scratch;
 	sw_arena_init(&scratch);
-	size_t n_placed =
-		sw_place_halves(graph, kernels, n, slacks, SW_COUNT(slacks),
-	                        (sw_allowance){c->spare_bytes, room_bytes}, &scratch, placed);
+	size_t n_placed = sw_insert_collectives(graph, kernels, n, leads, SW_COUNT(leads),
+	                                        (sw_memory_allowance){c->spare_bytes, max_bytes},
+	                                        &scratch, placed);
 	bool all_fit = true;
 	for (size_t i = 0; i < n_placed; i++) {
 		all_fit = consider(c, graph, placed[i], &scratch) && all_fit;
-		if (slipped)
-			consider(c, graph, sw_order_slip(graph, placed[i], &scratch), &scratch);
+		if (defers)
+			consider(c, graph, sw_order_defer_waits(graph, placed[i], &scratch),
+			         &scratch);
 	}
 	sw_arena_clear(&scratch);
 	return all_fit;
 }
 
-/* An order of kernels may itself hold more than the program's: then less is begun ahead. False if
- * that, too, holds too much. */
-static bool consider_placed(choice *c, const sw_tasks *graph, const uint32_t *kernels, uint32_t n)
+/* Consider an order of kernels; one that holds more than the program's order is tried again with
+ * less begun ahead. Returns false if that holds too much too. */
+static bool consider_placed(order_search *c, const sw_tasks *graph, const uint32_t *kernels,
+                            uint32_t n)
 {
 	return consider_within(c, graph, kernels, n, INFINITY, true) ||
-	       consider_within(c, graph, kernels, n, c->room_bytes, false);
+	       consider_within(c, graph, kernels, n, c->max_bytes, false);
 }
 
 static double seconds_of(const sw_tasks *graph, sw_task_kind kind)
@@ -94,40 +96,36 @@ static double seconds_of(const sw_tasks *graph, sw_task_kind kind)
 	return seconds;
 }
 
-/* What is saved for less than this of a step is not worth new orders. */
-#define WORTH_ORDERING 1e-4
-
-/* Hardly anything is waited for, even where collectives are late. */
-static bool is_enough(const choice *c)
+/* True if the incumbent waits for hardly anything, even where collectives are late. */
+static bool is_enough(const order_search *c)
 {
 	return c->expected_s <= c->enough_s;
 }
 
-typedef uint32_t *order_fn(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
-
-static bool consider_order(choice *c, const sw_tasks *graph, order_fn *order)
+static bool consider_order(order_search *c, const sw_tasks *graph, sw_kernel_order_fn *order)
 {
 	uint32_t n;
 	sw_arena scratch;
 	sw_arena_init(&scratch);
-	const uint32_t *kernels = order(graph, &scratch, &n);
+	const uint32_t *kernels = order(graph, c->limits, &scratch, &n);
 	bool fits = consider_placed(c, graph, kernels, n);
 	sw_arena_clear(&scratch);
 	return fits;
 }
 
-static void consider_all(choice *c, const sw_tasks *graph)
+static void consider_all(order_search *c, const sw_tasks *graph)
 {
-	static order_fn *const orders[] = {sw_order_kept, sw_order_hide, sw_order_early,
-	                                   sw_order_feed_soon, sw_order_feed_much};
+	static sw_kernel_order_fn *const orders[] = {sw_order_program, sw_order_backward,
+	                                             sw_order_earliest_start, sw_order_least_work,
+	                                             sw_order_least_work_ratio};
 	for (size_t i = 0; i < SW_COUNT(orders) && !is_enough(c); i++)
 		consider_order(c, graph, orders[i]);
-	if (!is_enough(c) && !consider_order(c, graph, sw_order_due))
-		consider_order(c, graph, sw_order_due_barely);
+	if (!is_enough(c) && !consider_order(c, graph, sw_order_deferred))
+		consider_order(c, graph, sw_order_deferred_tight);
 }
 
-/* The last of n + 1 numbers, among the others. */
-static bool is_known(const double *numbers, size_t n)
+/* True if the last of n + 1 numbers is among the others. */
+static bool is_repeated(const double *numbers, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (numbers[i] == numbers[n])
@@ -135,61 +133,63 @@ static bool is_known(const double *numbers, size_t n)
 	return false;
 }
 
-/* Of the best so far, collectives begun as one: the stream has less to do. Where it is said how
- * many bytes are to be merged, they are; else that all all-reduces are that nobody waits for in
- * between is one of the ways. Ways that come to the same are looked at once. */
-static void consider_combined(choice *c, const sw_cluster *cluster, int64_t merge_bytes)
+/* Consider the incumbent with collectives merged, which leaves their stream less to do, and all
+ * orders of the merged graph. If the plan gives the bytes to merge, that is the only way; else one
+ * of the ways is to merge all all-reduces for which no op waits in between. Ways that save the same
+ * seconds are considered once. */
+static void consider_merged(order_search *c, const sw_cluster *cluster, int64_t merge_bytes)
 {
-	static const struct {
-		double stretch;
-		bool held;
-		int64_t bytes;
-	} ways[] = {{1, false, 0},
-	            {1, true, 0},
-	            {LATE, false, 0},
-	            {LATE, true, 0},
-	            {1, false, INT64_MAX / 4}};
+	double late = c->limits->late_stretch;
+	const sw_merge_way given = {.stretch = 1, .merge_bytes = merge_bytes},
+			   faster[] = {
+				   {.stretch = 1},
+				   {.stretch = 1, .deferred = true},
+				   {.stretch = late},
+				   {.stretch = late, .deferred = true},
+				   {.stretch = 1, .merge_bytes = INT64_MAX / 4},
+			   };
+	const sw_merge_way *ways = merge_bytes ? &given : faster;
 	sw_order single = c->best;
 	single.order =
 		sw_arena_copy(c->arena, single.order, sizeof(*single.order) * single.graph->n);
-	double least_s = WORTH_ORDERING * single.seconds, saved_s[SW_COUNT(ways)];
-	double starts_s = seconds_of(single.graph, SW_TASK_START);
+	double min_saved_s = c->limits->merge_saving_share * single.seconds;
+	double starts_s = seconds_of(single.graph, SW_TASK_START), saved_s[SW_COUNT(faster)];
 	if (merge_bytes) {
-		c->expected_s = c->most_s = INFINITY;
-		least_s = -INFINITY;
+		c->expected_s = c->max_s = INFINITY;
+		min_saved_s = -INFINITY;
 	}
-	for (size_t i = 0; i < (merge_bytes ? 1 : SW_COUNT(ways)) && !is_enough(c); i++) {
+	for (size_t i = 0; i < (merge_bytes ? 1 : SW_COUNT(faster)) && !is_enough(c); i++) {
 		sw_tasks *graph = SW_NEW(c->arena, sw_tasks);
 		uint32_t n;
-		const uint32_t *kernels = sw_order_combine(
-			cluster, single.graph, single.order, ways[i].stretch, ways[i].held,
-			merge_bytes ? merge_bytes : ways[i].bytes, c->arena, graph, &n);
+		const uint32_t *kernels = sw_order_combine(cluster, single.graph, single.order,
+		                                           ways[i], c->limits, c->arena, graph, &n);
 		saved_s[i] = kernels ? starts_s - seconds_of(graph, SW_TASK_START) : -INFINITY;
-		if (!kernels || saved_s[i] < least_s || is_known(saved_s, i))
+		if (!kernels || saved_s[i] < min_saved_s || is_repeated(saved_s, i))
 			continue;
 		consider_placed(c, graph, kernels, n);
 		consider_all(c, graph);
 	}
 }
 
-sw_order sw_order_choose(const sw_cluster *cluster, const sw_tasks *graph, double spare_bytes,
-                         int64_t merge_bytes, sw_arena *arena)
+sw_order sw_order_best(const sw_cluster *cluster, const sw_tasks *graph, double spare_bytes,
+                       int64_t merge_bytes, const sw_schedule_limits *limits, sw_arena *arena)
 {
-	choice c = {.order = SW_NEW_N(arena, uint32_t, graph->n + 1),
-	            .arena = arena,
-	            .expected_s = INFINITY,
-	            .most_s = INFINITY,
-	            .room_bytes = INFINITY,
-	            .spare_bytes = fmax(spare_bytes, 0),
-	            .enough_s = (seconds_of(graph, SW_TASK_KERNEL) +
-	                         seconds_of(graph, SW_TASK_BLOCKING)) *
-	                        (1 + WORTH_ORDERING)};
+	order_search c = {.order = SW_NEW_N(arena, uint32_t, graph->n + 1),
+	                  .arena = arena,
+	                  .limits = limits,
+	                  .expected_s = INFINITY,
+	                  .max_s = INFINITY,
+	                  .max_bytes = INFINITY,
+	                  .spare_bytes = fmax(spare_bytes, 0),
+	                  .enough_s = (seconds_of(graph, SW_TASK_KERNEL) +
+	                               seconds_of(graph, SW_TASK_BLOCKING)) *
+	                              (1 + limits->enough_share)};
 	consider(&c, graph, program_order(graph, arena), arena);
-	c.most_s = c.best.seconds;
-	c.room_bytes = c.best.bytes + spare_bytes;
+	c.max_s = c.best.seconds;
+	c.max_bytes = c.best.bytes + spare_bytes;
 	if (graph->n_starts == 0)
 		return c.best;
 	consider_all(&c, graph);
-	consider_combined(&c, cluster, merge_bytes);
+	consider_merged(&c, cluster, merge_bytes);
 	return c.best;
 }

@@ -1,63 +1,63 @@
 /*
- * Orders of kernels that feed the stream of collectives: again and again a collective is taken, and
- * what it needs is run, in the program's order. It is the one before which the least has yet to run
- * (SOON: the stream is idle no longer than it must), or the least for each second that it keeps the
- * stream busy (MUCH: no small ones that hold a large one up). Kernels that no collective needs
- * (updates of parameters whose gradients are summed) come last, so that there is something to run
- * beside the last collectives.
+ * Orders of kernels by list scheduling in which collectives have priorities: again and again the
+ * scheduler takes a collective, and runs the tasks that it needs, in program order. It takes the
+ * collective that needs the least work before it can start (least work: the stream of collectives
+ * is idle no longer than it must be), or the least work for each second that it occupies its stream
+ * (ratio: small collectives do not delay a large one). Kernels that no collective needs (updates of
+ * parameters whose gradients are reduced) come last, so that kernels are left to run beside the
+ * last collectives.
  *
- * These are greedy rules for a flow shop of two machines (Johnson 1954 takes first what is soon
- * through the first), where jobs share their first operations. What an order asks of memory is not
- * looked at.
+ * These are greedy rules for a flow shop of two machines (Johnson 1954 puts jobs first that take
+ * the first machine the shortest time), in which jobs share their first operations. The memory of
+ * an order is not considered.
  *
- * What has yet to run before a collective only becomes less, and by no more than all that is placed
- * meanwhile: one that was looked at once is passed over for as long as that can't make it the next.
- * Looking ends after so many edges per task; from then on collectives are taken in the program's
- * order.
+ * The work before a collective only decreases, and by no more than the work placed meanwhile: a
+ * collective that was looked at once is passed over for as long as that can't make it the next one.
+ * The lookahead ends after lookahead_edges edges per task; from then on collectives are taken in
+ * program order.
  */
 #include <float.h>
 #include <math.h>
 
 #include "schedule/internal.h"
 
-#define EDGES_PER_TASK 100
-
-/* Of a task, what a visit looks at, side by side. */
-typedef struct feed_task {
+/* The fields of a task that a visit reads, side by side. */
+typedef struct work_task {
 	double seconds;
-	uint32_t mark;       /* the last visit that came to it; STANDS */
-	uint32_t begin, end; /* what has to be before it, in `before` */
-} feed_task;
+	uint32_t mark;       /* the last visit that reached it; PLACED: it is in the order */
+	uint32_t begin, end; /* its predecessors, in `before` */
+} work_task;
 
-#define STANDS UINT32_MAX
+#define PLACED UINT32_MAX
 
-typedef struct feed_start {
+typedef struct work_start {
 	uint32_t task;
-	double least_s; /* no less than this, and what is placed, will stand before it does */
-} feed_start;
+	/* lower bound: its remaining work and the work placed by then come to at least this */
+	double min_work_s;
+} work_start;
 
-typedef struct feeder {
-	bool much;
-	const sw_task *given;
-	feed_task *tasks;
-	uint32_t *before; /* per task those that don't stand yet, among others that do */
+typedef struct work_scheduler {
+	bool per_second;
+	const sw_schedule_task *given;
+	work_task *tasks;
+	uint32_t *before; /* per task its predecessors that are not placed, among others that are */
 	uint32_t visit;
 	int64_t edges_left;
-	double placed_s;    /* of all that stands */
-	feed_start *starts; /* in the program's order */
+	double placed_s;    /* seconds of all tasks placed */
+	work_start *starts; /* in the program's order */
 	uint32_t n_starts;
-	uint32_t from; /* no start before it is left */
+	uint32_t from; /* all starts before this index are placed */
 	uint32_t *pending, n_pending;
-	SW_VEC(uint32_t) needed; /* of the collective that is taken */
+	SW_VEC(uint32_t) needed; /* unplaced predecessors of the collective taken */
 	uint32_t *order, n_order;
-} feeder;
+} work_scheduler;
 
-static bool stands(const feeder *f, uint32_t t)
+static bool is_placed(const work_scheduler *f, uint32_t t)
 {
-	return f->tasks[t].mark == STANDS;
+	return f->tasks[t].mark == PLACED;
 }
 
-static void reach(feeder *f, uint32_t t)
+static void reach(work_scheduler *f, uint32_t t)
 {
 	if (f->tasks[t].mark >= f->visit)
 		return;
@@ -65,13 +65,13 @@ static void reach(feeder *f, uint32_t t)
 	f->pending[f->n_pending++] = t;
 }
 
-/* What stands by now is not looked at again. */
-static void reach_before(feeder *f, feed_task *task)
+/* Reach the unplaced predecessors of a task; placed ones are removed from its list. */
+static void reach_before(work_scheduler *f, work_task *task)
 {
 	uint32_t end = task->begin;
 	for (uint32_t i = task->begin; i < task->end; i++) {
 		uint32_t t = f->before[i];
-		if (stands(f, t))
+		if (is_placed(f, t))
 			continue;
 		f->before[end++] = t;
 		reach(f, t);
@@ -79,8 +79,9 @@ static void reach_before(feeder *f, feed_task *task)
 	task->end = end;
 }
 
-/* Seconds of all that has yet to run before the start can; not followed beyond `most_s`. */
-static double work_before(feeder *f, uint32_t start, double most_s)
+/* Return the seconds of unplaced tasks that must run before the start; the search stops once they
+ * exceed `max_s`. */
+static double work_before(work_scheduler *f, uint32_t start, double max_s)
 {
 	double seconds = 0;
 	f->visit++;
@@ -89,45 +90,46 @@ static double work_before(feeder *f, uint32_t start, double most_s)
 		seconds += at == start ? 0 : f->tasks[at].seconds;
 		f->edges_left -= f->tasks[at].end - f->tasks[at].begin + 1;
 		reach_before(f, &f->tasks[at]);
-		if (f->n_pending == 0 || seconds > most_s)
+		if (f->n_pending == 0 || seconds > max_s)
 			return seconds;
 	}
 }
 
-/* The next collective; SW_NO_TASK: all stand. Of equal ones the first of the program. */
-static uint32_t next_start(feeder *f)
+/* Return the collective of the highest priority, of equal ones the first in program order;
+ * SW_NO_TASK: all are placed. */
+static uint32_t next_start(work_scheduler *f)
 {
 	uint32_t next = SW_NO_TASK;
-	double least = INFINITY;
-	while (f->from < f->n_starts && stands(f, f->starts[f->from].task))
+	double lowest = INFINITY;
+	while (f->from < f->n_starts && is_placed(f, f->starts[f->from].task))
 		f->from++;
-	for (uint32_t i = f->from; i < f->n_starts && least > 0; i++) {
-		feed_start *start = &f->starts[i];
-		double worth = f->much ? fmax(f->tasks[start->task].seconds, DBL_MIN) : 1;
-		if (stands(f, start->task) || start->least_s - f->placed_s >= least * worth)
+	for (uint32_t i = f->from; i < f->n_starts && lowest > 0; i++) {
+		work_start *start = &f->starts[i];
+		double weight = f->per_second ? fmax(f->tasks[start->task].seconds, DBL_MIN) : 1;
+		if (is_placed(f, start->task) || start->min_work_s - f->placed_s >= lowest * weight)
 			continue;
 		if (f->edges_left <= 0)
 			return next != SW_NO_TASK ? next : start->task;
-		double work_s = work_before(f, start->task, least * worth);
-		start->least_s = work_s + f->placed_s;
-		if (work_s < least * worth || next == SW_NO_TASK) {
-			least = work_s / worth;
+		double work_s = work_before(f, start->task, lowest * weight);
+		start->min_work_s = work_s + f->placed_s;
+		if (work_s < lowest * weight || next == SW_NO_TASK) {
+			lowest = work_s / weight;
 			next = start->task;
 		}
 	}
 	return next;
 }
 
-static void place(feeder *f, uint32_t t)
+static void place(work_scheduler *f, uint32_t t)
 {
-	f->tasks[t].mark = STANDS;
+	f->tasks[t].mark = PLACED;
 	f->placed_s += f->tasks[t].seconds;
 	if (sw_task_computes(&f->given[t]))
 		f->order[f->n_order++] = t;
 }
 
-/* All that the start needs, and the start. */
-static void take(feeder *f, uint32_t start)
+/* Place the start after all that it needs. */
+static void take(work_scheduler *f, uint32_t start)
 {
 	f->visit++;
 	f->needed.len = 0;
@@ -143,46 +145,50 @@ static void take(feeder *f, uint32_t start)
 		place(f, f->needed.data[i]);
 }
 
-static void feeder_init(feeder *f, const sw_tasks *graph, sw_arena *arena)
+static void work_scheduler_init(work_scheduler *f, const sw_tasks *graph,
+                                const sw_schedule_limits *limits, sw_arena *arena)
 {
 	const sw_task_list *before = &graph->before;
 	f->given = graph->tasks;
-	f->tasks = SW_NEW_N(arena, feed_task, graph->n + 1);
-	f->starts = SW_NEW_N(arena, feed_start, graph->n_starts + 1);
+	f->tasks = SW_NEW_N(arena, work_task, graph->n + 1);
+	f->starts = SW_NEW_N(arena, work_start, graph->n_starts + 1);
 	f->before =
 		sw_arena_copy(arena, before->tasks, sizeof(*f->before) * before->start[graph->n]);
 	f->pending = SW_NEW_N(arena, uint32_t, graph->n + 1);
 	f->order = SW_NEW_N(arena, uint32_t, graph->n + 1);
-	f->edges_left = EDGES_PER_TASK * (int64_t)graph->n;
+	f->edges_left = limits->lookahead_edges * (int64_t)graph->n;
 	for (uint32_t t = 0; t < graph->n; t++) {
-		f->tasks[t] = (feed_task){.seconds = graph->tasks[t].seconds,
+		f->tasks[t] = (work_task){.seconds = graph->tasks[t].seconds,
 		                          .begin = before->start[t],
 		                          .end = before->start[t + 1]};
 		if (graph->tasks[t].kind == SW_TASK_START)
-			f->starts[f->n_starts++] = (feed_start){.task = t};
+			f->starts[f->n_starts++] = (work_start){.task = t};
 	}
 }
 
-static uint32_t *feed(const sw_tasks *graph, bool much, sw_arena *arena, uint32_t *n)
+static uint32_t *order_by_work(const sw_tasks *graph, bool per_second,
+                               const sw_schedule_limits *limits, sw_arena *arena, uint32_t *n)
 {
-	feeder f = {.much = much};
-	feeder_init(&f, graph, arena);
+	work_scheduler f = {.per_second = per_second};
+	work_scheduler_init(&f, graph, limits, arena);
 	for (uint32_t start; (start = next_start(&f)) != SW_NO_TASK;)
 		take(&f, start);
 	for (uint32_t t = 0; t < graph->n; t++)
-		if (!stands(&f, t))
+		if (!is_placed(&f, t))
 			place(&f, t);
 	*n = f.n_order;
 	sw_vec_clear(&f.needed);
 	return f.order;
 }
 
-uint32_t *sw_order_feed_soon(const sw_tasks *graph, sw_arena *arena, uint32_t *n)
+uint32_t *sw_order_least_work(const sw_tasks *graph, const sw_schedule_limits *limits,
+                              sw_arena *arena, uint32_t *n)
 {
-	return feed(graph, false, arena, n);
+	return order_by_work(graph, false, limits, arena, n);
 }
 
-uint32_t *sw_order_feed_much(const sw_tasks *graph, sw_arena *arena, uint32_t *n)
+uint32_t *sw_order_least_work_ratio(const sw_tasks *graph, const sw_schedule_limits *limits,
+                                    sw_arena *arena, uint32_t *n)
 {
-	return feed(graph, true, arena, n);
+	return order_by_work(graph, true, limits, arena, n);
 }
