@@ -332,17 +332,17 @@ static sw_status schedule_with(const sw_cluster *cluster, const sw_program *loca
 
 /* The spare bytes that a schedule was given, and the bytes that its arena took beyond the
  * program's. */
-typedef struct attempt {
+typedef struct fitting_attempt {
 	int64_t spare, taken;
-} attempt;
+} fitting_attempt;
 
 /* Return the spare bytes of the next attempt. They are interpolated: first in proportion to what
  * was available of what was taken, then along a line through the last two attempts, each time less
  * a safety margin. An arena takes more than it was given, because no buffer is cut in pieces; how
  * much more changes from order to order, so the next attempt gets at least refit_min_share of the
  * last. */
-static int64_t next_spare(const sw_schedule_limits *limits, attempt last, attempt before,
-                          int64_t available, int times)
+static int64_t next_spare(const sw_schedule_limits *limits, fitting_attempt last,
+                          fitting_attempt before, int64_t available, int times)
 {
 	double spare = (double)last.spare, over = (double)(last.taken - available);
 	double slope =
@@ -367,7 +367,7 @@ sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
 		options->memory_bytes ? options->memory_bytes : cluster->device.memory_bytes;
 	int64_t needed = options->arena_bytes ? options->arena_bytes : sw_placement_bytes(local);
 	int64_t available = SW_MAX(limit - needed, 0), spare = available;
-	attempt last = {0}, before;
+	fitting_attempt last = {0}, before;
 	uint32_t overlap = options->overlap;
 	sw_status status = schedule_with(cluster, local, options, overlap, spare, scheduled, err);
 	for (int times = 0; status == SW_OK && overlap && needed <= limit; times++) {
@@ -376,7 +376,7 @@ sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
 			break;
 		overlap = spare >= 0 ? overlap : 0;
 		before = last;
-		last = (attempt){spare, bytes - needed};
+		last = (fitting_attempt){spare, bytes - needed};
 		spare = spare > 0 ? next_spare(limits_of(options), last, before, available, times)
 		                  : -1;
 		sw_program_free(*scheduled);
