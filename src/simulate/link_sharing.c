@@ -2,32 +2,32 @@
  * Max-min fair rates of flows that share links (Bertsekas, Gallager, Data Networks, section 6.5.2:
  * progressive filling).
  *
- * A flow at full speed takes the share use.share of each of its links; its busiest link decides
- * what it weighs. The bandwidth of all flows on their busiest links is raised together, until a
- * flow is at full speed or a link is full: then those flows stay as they are, and the others are
- * raised further. One wave
- * alone is at full speed: its seconds know of its groups. O(rounds * flows * links of a flow),
- * rounds <= flows.
+ * A flow at full speed takes the share use.share of each of its links; its weight is the share of
+ * its busiest link. The bandwidth of all flows on their busiest links is raised together, until a
+ * flow is at full speed or a link is full: then the rates of those flows are fixed, and the others
+ * are raised further. A single wave runs at full speed: its seconds already account for all its
+ * groups. O(rounds * flows * links of a flow), rounds <= flows.
  */
 #include "simulate/internal.h"
 
 #include <math.h>
 
-/* Rounding is smaller than this, and so slow goes no flow. */
-#define SLACK 1e-9
+/* Relative: two levels this close are equal, and no flow is slower than this share of full
+ * speed. */
+#define ROUNDING 1e-9
 
-static double weight(const flow *f)
+static double weight(const link_flow *f)
 {
-	double most = 0;
+	double busiest = 0;
 	for (int32_t i = 0; i < f->group->n_uses; i++)
-		most = fmax(most, f->group->uses[i].share);
-	return most;
+		busiest = fmax(busiest, f->group->uses[i].share);
+	return busiest;
 }
 
-/* Links as they are in one round: what those that have their rate leave, and how fast the others
+/* The links in one round: the share that flows with fixed rates leave, and how fast the other flows
  * fill it. */
 typedef struct filling {
-	flow *flows;
+	link_flow *flows;
 	size_t n;
 	int32_t n_links;
 	double *left, *slope; /* [links] */
@@ -40,7 +40,7 @@ static void measure_links(filling *f)
 		f->slope[l] = 0;
 	}
 	for (size_t i = 0; i < f->n; i++) {
-		const flow *at = &f->flows[i];
+		const link_flow *at = &f->flows[i];
 		for (int32_t k = 0; k < at->group->n_uses; k++) {
 			const link_use *use = &at->group->uses[k];
 			if (at->rate > 0)
@@ -51,8 +51,8 @@ static void measure_links(filling *f)
 	}
 }
 
-/* How much bandwidth on its busiest link this flow is raised to. */
-static double limit(const filling *f, const flow *at)
+/* Return the bandwidth on its busiest link to which this flow can be raised. */
+static double limit(const filling *f, const link_flow *at)
 {
 	double level = weight(at);
 	for (int32_t k = 0; k < at->group->n_uses; k++) {
@@ -62,7 +62,8 @@ static double limit(const filling *f, const flow *at)
 	return level;
 }
 
-/* One round: the flows that are stopped first get their rates. False: all had theirs. */
+/* Run one round: fix the rates of the flows that are stopped first. Returns false if all rates were
+ * fixed before. */
 static bool fill(filling *f)
 {
 	double level = INFINITY;
@@ -71,14 +72,14 @@ static bool fill(filling *f)
 		if (f->flows[i].rate == 0)
 			level = fmin(level, limit(f, &f->flows[i]));
 	for (size_t i = 0; i < f->n; i++) {
-		flow *at = &f->flows[i];
-		if (at->rate == 0 && limit(f, at) <= level + SLACK)
-			at->rate = fmin(1, fmax(level / weight(at), SLACK));
+		link_flow *at = &f->flows[i];
+		if (at->rate == 0 && limit(f, at) <= level + ROUNDING)
+			at->rate = fmin(1, fmax(level / weight(at), ROUNDING));
 	}
 	return isfinite(level);
 }
 
-static bool is_one_wave(const flow *flows, size_t n)
+static bool is_one_wave(const link_flow *flows, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
 		if (flows[i].wave != flows[0].wave)
@@ -86,10 +87,13 @@ static bool is_one_wave(const flow *flows, size_t n)
 	return true;
 }
 
-void share_links(flow *flows, size_t n, int32_t n_links, double *room)
+void share_links(link_flow *flows, size_t n, int32_t n_links, double *scratch)
 {
-	filling f = {
-		.flows = flows, .n = n, .n_links = n_links, .left = room, .slope = room + n_links};
+	filling f = {.flows = flows,
+	             .n = n,
+	             .n_links = n_links,
+	             .left = scratch,
+	             .slope = scratch + n_links};
 	bool alone = is_one_wave(flows, n);
 	for (size_t i = 0; i < n; i++)
 		flows[i].rate = alone || flows[i].group->n_uses == 0 ? 1 : 0;
