@@ -3,9 +3,8 @@
  * waited for where they stand; then with all-reduces beside kernels, with reduce-scatters too, with
  * all-gathers too, with all kinds; then with gathered parameters cached.
  *
- *     bench/overlap [--cluster FILE] [--strategies A,B,...] [--memory BYTES] [--measure] [--steps
- * N]
- *                   [-q] [FILE ...]
+ *     bench/overlap [--cluster FILE] [--strategies A,B,...] [--memory BYTES] [--measure]
+ *                   [--steps N] [-q] [FILE ...]
  *
  * Each stage is shown as a share saved of the step before it, as AxoNN counts in its figure 3 (GPT
  * 20B on 16 GPUs of Perlmutter): 5 % by all-reduces behind weight gradients, 8 % by reduce-scatters

@@ -3,9 +3,10 @@
  *
  *     code.c            the program as instructions: ops that take time, in blocks that loops and
  *                       calls share
- *     meeting_groups.c  the groups of devices that meet at a collective, the seconds that each
- * takes alone, and the links that it uses link_sharing.c    the rates of collectives that share
- * links play.c            the devices, event by event
+ *     meeting_groups.c  the groups that meet at a collective, the seconds that each takes alone,
+ *                       and the links that it uses
+ *     link_sharing.c    the rates of collectives that share links
+ *     play.c            the devices, event by event
  */
 #ifndef SW_SIMULATE_INTERNAL_H
 #define SW_SIMULATE_INTERNAL_H
