@@ -1,5 +1,5 @@
-/* Programs of different kinds: dense layers, attention, convolutions, experts, recurrent cells;
- * small steps and long ones. */
+/* The programs are of different kinds: dense layers, attention, convolutions, experts, recurrent
+ * cells; small steps and long ones. */
 #include "fidelity.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Commands, each in a process of its own, with a limit of time. What they say on standard error
- * goes to the log of the work folder. */
+/* Run commands, each in a process of its own, with a time limit. Their standard error goes to the
+ * log of the work folder. */
 #include "fidelity.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What is left of a child after it was told to end. */
+/* Seconds: the time that a child has to end after SIGTERM. */
 #define PATIENCE_S 10
 
 static volatile sig_atomic_t asked;
@@ -36,12 +36,13 @@ bool stop_asked(void)
 	return asked != 0;
 }
 
-static void log_path(const settings *how, char *path, size_t room)
+static void log_path(const settings *how, char *path, size_t size)
 {
-	snprintf(path, room, "%s/log", how->work);
+	snprintf(path, size, "%s/log", how->work);
 }
 
-/* A group of its own, so that a key pressed here reaches only this program, which passes it on. */
+/* Become the command, in a process group of its own, so that a key pressed here reaches only this
+ * program, which passes it on. */
 static void become(const settings *how, const char *const *words, const int *ends)
 {
 	char path[512];
@@ -59,7 +60,7 @@ static void become(const settings *how, const char *const *words, const int *end
 	_exit(127);
 }
 
-/* Until the child closes its end; false: the time is over, or all is to end. */
+/* Read until the child closes its end. Returns false if the time is over, or a signal came. */
 static bool drain(int fd, double deadline_s, sw_text *text)
 {
 	char buffer[1 << 14];
@@ -81,7 +82,7 @@ static bool drain(int fd, double deadline_s, sw_text *text)
 	}
 }
 
-/* Asked to end, it may tidy up; then it must. */
+/* End the child: it gets time to clean up, then it is killed. */
 static void end_child(pid_t pid, int fd)
 {
 	sw_text rest = {0};
@@ -93,7 +94,8 @@ static void end_child(pid_t pid, int fd)
 	sw_text_clear(&rest);
 }
 
-/* Of a log the last line with words in it: ours, if there is one, before those of mpirun. */
+/* Return the last line of a log with words in it: one of ours if there is one, rather than one of
+ * mpirun. */
 static const char *telling_line(char *text)
 {
 	const char *found = "";
@@ -108,15 +110,15 @@ static const char *telling_line(char *text)
 	return found;
 }
 
-/* Empty: nothing was said. */
-static void last_words(const settings *how, char *line, size_t room)
+/* Copy the telling line of the log; empty if the log is. */
+static void last_words(const settings *how, char *line, size_t size)
 {
 	char path[512], *text = NULL;
 	size_t length = 0;
 	line[0] = 0;
 	log_path(how, path, sizeof(path));
 	if (sw_file_read(path, &text, &length, NULL) == SW_OK)
-		snprintf(line, room, "%s", telling_line(text));
+		snprintf(line, size, "%s", telling_line(text));
 	free(text);
 }
 

@@ -6,15 +6,15 @@
 #define TOOL SW_SOURCE_DIR "/tools/lab"
 #define COMMAND SW_BINARY_DIR "/shardwright"
 #define NAME "fidelity"
-#define MOST_WORDS 24
+#define MAX_WORDS 24
 
-/* first, then rest; both end with NULL. */
+/* Concatenate `first` and `rest`, which both end with NULL. */
 static void join(const char **words, const char *const *first, const char *const *rest)
 {
 	size_t n = 0;
 	for (; *first; first++)
 		words[n++] = *first;
-	for (; *rest && n < MOST_WORDS - 1; rest++)
+	for (; *rest && n < MAX_WORDS - 1; rest++)
 		words[n++] = *rest;
 	words[n] = NULL;
 }
@@ -37,7 +37,7 @@ void lab_down(const settings *how)
 sw_status shardwright(const settings *how, const char *const *words, double limit_s,
                       json_t **object, sw_error *err)
 {
-	const char *all[MOST_WORDS];
+	const char *all[MAX_WORDS];
 	join(all, (const char *const[]){COMMAND, NULL}, words);
 	return child_json(how, all, limit_s, object, err);
 }
@@ -45,12 +45,12 @@ sw_status shardwright(const settings *how, const char *const *words, double limi
 sw_status lab_run(const settings *how, const char *const *words, double limit_s, json_t **object,
                   sw_error *err)
 {
-	const char *all[MOST_WORDS];
+	const char *all[MAX_WORDS];
 	join(all, (const char *const[]){TOOL, "run", "--name", NAME, "--", COMMAND, NULL}, words);
 	return child_json(how, all, limit_s, object, err);
 }
 
-/* Where kernels are paced, what they take is the file's to say, and ranks sleep between
+/* Where kernels are paced, their times come from the cluster file, and ranks sleep between
  * collectives. */
 sw_status lab_calibrate(const settings *how, const lab_case *lab, const char *calibrated,
                         sw_error *err)

@@ -1,20 +1,19 @@
 /*
- * Do predictions hold? Plans are predicted by the simulator and measured in emulated clusters
- * (docs/lab.md).
+ * Check whether predictions hold: plans are predicted by the simulator and measured in emulated
+ * clusters (docs/lab.md).
  *
- *   bench/fidelity [--json] [-q] [--labs A,B,...] [--programs A,B,...] [--strategies A,B,...]
- * [--calibrated DIR] [--calibrate SECONDS]
- *                  [--measure SECONDS]
+ *     bench/fidelity [--json] [-q] [--labs A,B,...] [--programs A,B,...] [--strategies A,B,...]
+ *                    [--calibrated DIR] [--calibrate SECONDS] [--measure SECONDS]
  *
- * Builds each lab (needs root: tools/lab), calibrates it, plans every program of the lab under
- * every strategy for the calibrated cluster, predicts its step with and without overlap, and
- * measures it, in three runs: with real kernels where each rank has a core, else paced. Then the
- * lab is removed. Three tables: every plan; per program and lab how much slower the plan is that
- * was predicted to be the best than the best; for data-parallel and ZeRO plans that compute for
+ * The bench builds each lab (needs root: tools/lab), calibrates it, plans every program of the lab
+ * under every strategy for the calibrated cluster, predicts its step with and without overlap, and
+ * measures it in three runs: with real kernels where each rank has a core, else paced. Then it
+ * removes the lab. It prints three tables: every plan; per program and lab how much slower the plan
+ * predicted to be the best is than the best; and, for data-parallel and ZeRO plans that compute for
  * longer than they communicate, exposed communication with overlap relative to that without, beside
- * the least that any order of their ops leaves by the model (sw_schedule_bound_seconds).
- * --calibrated DIR: cluster files LAB.yaml that are there are used, others are made there. Exit
- * code 0, 1: there is no row, 2: bad usage.
+ * the lower bound for every order of their ops by the model (sw_schedule_bound_seconds).
+ * --calibrated DIR: cluster files LAB.yaml in it are used, missing ones are made there. Exit code
+ * 0; 1: there is no row; 2: bad usage.
  */
 #include "fidelity.h"
 

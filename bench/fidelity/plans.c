@@ -1,5 +1,5 @@
-/* One plan after the other: made for the calibrated cluster, predicted by the simulator, measured
- * in the lab. */
+/* Make one plan after the other for the calibrated cluster, predict it by the simulator, and
+ * measure it in the lab. */
 #include "fidelity.h"
 
 #include <inttypes.h>
@@ -11,14 +11,14 @@
 
 #define PLAN_LIMIT_S 120
 #define RUN_LIMIT_S 120
-#define FEWEST_STEPS 5
-#define MOST_STEPS 60
-/* Steps of one run agree within a few per cent, and runs of one plan differ by up to 30: how their
- * processes come to lie on the cores, and their connections. */
+#define MIN_STEPS 5
+#define MAX_STEPS 60
+/* Steps of one run agree within a few per cent; runs of one plan differ by up to 30 %, depending on
+ * the cores of its processes and their connections. */
 #define RUNS 3
 
-/* Results that are the same plan: made by two strategies. */
-static bool is_known(const row_list *rows, const row *r)
+/* True if an earlier row has the same results: two strategies made the same plan. */
+static bool is_repeated(const row_list *rows, const row *r)
 {
 	for (size_t i = 0; i < rows->len; i++) {
 		const row *old = &rows->data[i];
@@ -51,14 +51,14 @@ static sw_status predict(const settings *how, const char *plan, const char *over
 	return status;
 }
 
-/* As many steps as fit the time; their median, without the first. */
+/* Run as many steps as fit the time; the command reports their median, without the first. */
 static sw_status run_once(const settings *how, const row *r, const char *plan, const char *overlap,
                           step *s, sw_error *err)
 {
 	char steps[32];
 	json_t *object;
 	double wanted = how->measure_s / RUNS / s->predicted_s;
-	snprintf(steps, sizeof(steps), "%.0f", fmin(fmax(wanted, FEWEST_STEPS), MOST_STEPS));
+	snprintf(steps, sizeof(steps), "%.0f", fmin(fmax(wanted, MIN_STEPS), MAX_STEPS));
 	const char *words[] = {"run",    plan,        "--steps",
 	                       steps,    "--overlap", overlap,
 	                       "--json", "-q",        r->lab->paced ? "--pace" : NULL,
@@ -79,7 +79,7 @@ static sw_status run_once(const settings *how, const row *r, const char *plan, c
 	return status;
 }
 
-/* Of the number at `offset` in each. */
+/* Return the median of the number at `offset` in each run. */
 static double median_of(const step *runs, size_t offset)
 {
 	double numbers[RUNS];
@@ -97,8 +97,8 @@ static void take_medians(const step *runs, step *s)
 	s->transport_cpu_s = median_of(runs, offsetof(step, transport_cpu_s));
 }
 
-/* With overlap and without in turn, so that what else the machine does meets both; each the median
- * over runs. */
+/* Measure with overlap and without alternately, so that other load of the machine affects both;
+ * each is the median over runs. */
 static sw_status measure(const settings *how, row *r, const char *plan, sw_error *err)
 {
 	step all[RUNS], none[RUNS];
@@ -138,16 +138,17 @@ double cost_share(const row *r)
 	return (r->all.measured_s - r->none.rest_s) / (r->none.measured_s - r->none.rest_s);
 }
 
-/* Met without the bound's leave is met: measured time may be kinder than the model. */
+/* A target that is met although the bound is above it counts as met: measured times may be better
+ * than the model. */
 verdict verdict_of(const row *r)
 {
-	if (exposed_share(r) <= MOST_EXPOSED_SHARE)
+	if (exposed_share(r) <= MAX_EXPOSED_SHARE)
 		return MET;
-	return r->least_share <= MOST_EXPOSED_SHARE ? NOT_MET : NOT_POSSIBLE;
+	return r->least_share <= MAX_EXPOSED_SHARE ? NOT_MET : NOT_POSSIBLE;
 }
 
-/* With collectives one by one, or begun as one as the schedule has them: the bound speaks of one or
- * the other. */
+/* Find the lower bound with collectives one by one or merged as the schedule has them: the bound
+ * holds for one or the other. */
 static sw_status find_least(const sw_plan *plan, const sw_program *local, double *least_s,
                             sw_error *err)
 {
@@ -163,7 +164,8 @@ static sw_status find_least(const sw_plan *plan, const sw_program *local, double
 	return SW_OK;
 }
 
-/* Both times are those of the two streams of one device: what the bound speaks of. */
+/* Find the bound's share of exposed communication; both times are those of the two streams of one
+ * device, to which the bound applies. */
 static sw_status bound_share(const char *path, double *share, sw_error *err)
 {
 	sw_cluster cluster;
@@ -211,7 +213,7 @@ static sw_status try_plan(const settings *how, const char *calibrated, row_list 
 		status = predict(how, plan, "all", &r->all, err);
 	if (status == SW_OK)
 		status = predict(how, plan, "none", &r->none, err);
-	if (status != SW_OK || is_known(rows, r))
+	if (status != SW_OK || is_repeated(rows, r))
 		return status == SW_OK ? SW_NO : status;
 	status = measure(how, r, plan, err);
 	return status == SW_OK && can_hide(r) ? bound_share(plan, &r->least_share, err) : status;

@@ -1,4 +1,5 @@
-/* The tables: every plan; which plan is best, as predicted and as measured; what overlap hides. */
+/* The tables: every plan; which plan is best, predicted and measured; and how much overlap
+ * hides. */
 #include "fidelity.h"
 
 #include <math.h>
@@ -28,7 +29,7 @@ static double median_error(const row_list *rows)
 	return result;
 }
 
-/* Rows of one program on one lab stand together: one past the last of them. */
+/* Return the end of the contest that begins here: rows of one program on one lab are adjacent. */
 static size_t contest_end(const row_list *rows, size_t begin)
 {
 	size_t end = begin + (begin < rows->len);
@@ -40,7 +41,7 @@ static size_t contest_end(const row_list *rows, size_t begin)
 
 typedef struct contest {
 	const row *predicted, *measured; /* the best of its rows */
-	/* measured time of the one over that of the other, less 1 */
+	/* measured time of `predicted` over that of `measured`, less 1 */
 	double loss;
 } contest;
 
@@ -72,7 +73,7 @@ static size_t count_equal_memory(const row_list *rows)
 	return n;
 }
 
-/* ---- for people ------------------------------------------------------------------------- */
+/* ---- tables ----------------------------------------------------------------------------- */
 
 static void print_table(sw_table *table)
 {
@@ -118,7 +119,7 @@ static void print_contests(const row_list *rows)
 	sw_table_init(&table, SW_COUNT(headings), headings);
 	for (size_t begin = 0, end; begin < rows->len; begin = end) {
 		end = contest_end(rows, begin);
-		if (end - begin < 2) /* nothing to choose */
+		if (end - begin < 2) /* no choice */
 			continue;
 		contest c = judge(rows, begin, end);
 		sw_table_cell(&table, "%s", c.predicted->lab->name);
@@ -157,7 +158,7 @@ static void print_hidden(const row_list *rows)
 	printf("at most %.0f %% left: met %d, not met though the bound allows it %d, the bound "
 	       "itself is "
 	       "above it %d\n",
-	       100 * MOST_EXPOSED_SHARE, counts[MET], counts[NOT_MET], counts[NOT_POSSIBLE]);
+	       100 * MAX_EXPOSED_SHARE, counts[MET], counts[NOT_MET], counts[NOT_POSSIBLE]);
 }
 
 void report_text(const row_list *rows, double load)
@@ -177,7 +178,7 @@ void report_text(const row_list *rows, double load)
 	printf("%d cores; load before the run %.1f\n", sw_cpu_count(), load);
 }
 
-/* ---- for scripts ------------------------------------------------------------------------ */
+/* ---- JSON ------------------------------------------------------------------------------- */
 
 static json_t *real_or_null(double value)
 {

@@ -1,8 +1,8 @@
 /*
- * The candidate set. A weight that dots read has four ways: these dots split the batch, or one of
- * the weight's dimensions, or nothing. State at rest has three: whole; moments split; all split. Of
- * the rest of the step the solver then makes the best, by each model: so each combination is a plan
- * that a planner might propose.
+ * The candidate set. A weight that dots read has four choices: its dots split the batch, or one of
+ * the weight's two dimensions, or nothing. State at rest has three: whole; moments split; all
+ * split. The solver then optimises the rest of the step, by each model: so each combination is a
+ * plan that a planner might propose.
  */
 #include "honesty.h"
 
@@ -32,7 +32,7 @@ static sw_status read_cluster(subject *s, const char *path, const char *devices,
 static const double hidden_weights[N_MODELS] = {
 	[HIDES_NOTHING] = 1, [HIDES_HALF] = 0.5, [HIDES_MOST] = 0.2};
 
-/* All devices as one axis, which any class may split. */
+/* Return a mesh of all devices as one axis, which any class may split. */
 static sw_mesh one_axis(const sw_cluster *cluster)
 {
 	static const sw_axis_use anything = {.may = {SW_CLASS_HEAVY, 0}};
@@ -87,21 +87,22 @@ void subject_close(subject *s)
 
 /* ---- decisions -------------------------------------------------------------------------- */
 
-enum { WHOLE, BATCH, ROWS, COLUMNS, WAYS }; /* of a weight's dots */
-static const char *const way_names[] = {"whole", "batch", "rows", "columns"};
+enum { WHOLE, BATCH, ROWS, COLUMNS, DOT_SPLITS }; /* of a weight's dots */
+static const char *const dot_split_names[] = {"whole", "batch", "rows", "columns"};
 enum { AT_REST_WHOLE, MOMENTS_SPLIT, ALL_SPLIT, RESTS };
 static const char *const rest_names[] = {"whole", "moments split", "all split"};
 
 typedef struct weight {
 	uint32_t input;
-	SW_VEC(uint32_t) dots; /* decisions */
+	SW_VEC(uint32_t) dots; /* indices of decisions */
 } weight;
 typedef struct weights {
 	weight *data;
 	size_t len, cap;
 } weights;
 
-/* The entry input that a value shows, through ops that move or convert; SW_NO_ID: none. */
+/* Return the entry input that a value comes from, seen through ops that move or convert; SW_NO_ID:
+ * none. */
 static uint32_t input_of(const sw_roles *roles, sw_id value)
 {
 	if (!roles->from_parameter[value])
@@ -155,7 +156,7 @@ static void weights_clear(weights *list)
 	sw_vec_clear(list);
 }
 
-/* Does some digit of this dimension of the weight belong to the class? */
+/* True if a digit of this dimension of the weight belongs to the class. */
 static bool dim_has_class(const subject *s, const weight *w, int32_t dim, int32_t class)
 {
 	const sw_classes *c = &s->analysis.classes;
@@ -166,12 +167,13 @@ static bool dim_has_class(const subject *s, const weight *w, int32_t dim, int32_
 	return false;
 }
 
-/* Which way of the weight a candidate of one of its dots is; WAYS: none of them. */
-static int way_of(const subject *s, const weight *w, sw_id dot, const sw_option *option)
+/* Return the dot split that a candidate of one of the weight's dots is; DOT_SPLITS: none of
+ * them. */
+static int dot_split_of(const subject *s, const weight *w, sw_id dot, const sw_option *option)
 {
 	const sw_classes *c = &s->analysis.classes;
 	if (option->kind != SW_CHOICE_SPLIT)
-		return option->kind == SW_CHOICE_NONE ? WHOLE : WAYS;
+		return option->kind == SW_CHOICE_NONE ? WHOLE : DOT_SPLITS;
 	for (uint32_t i = c->op_start[dot]; i < c->op_start[dot + 1]; i++) {
 		const sw_split *split = &c->op_splits[i];
 		if (split->where != option->index || split->top != option->top)
@@ -179,19 +181,19 @@ static int way_of(const subject *s, const weight *w, sw_id dot, const sw_option 
 		return c->roles[split->class] & SW_CLASS_DATA ? BATCH
 		       : dim_has_class(s, w, 0, split->class) ? ROWS
 		       : dim_has_class(s, w, 1, split->class) ? COLUMNS
-		                                              : WAYS;
+		                                              : DOT_SPLITS;
 	}
-	return WAYS;
+	return DOT_SPLITS;
 }
 
-/* ---- choosing: what is not chosen is forbidden ------------------------------------------ */
+/* ---- choosing: other candidates are forbidden ------------------------------------------- */
 
 typedef bool allows_fn(const subject *s, const void *what, const sw_decision *decision,
-                       const sw_option *option, int way);
+                       const sw_option *option, int dot_split);
 
-/* The decision keeps the candidates that are allowed; all, if none is. */
+/* Forbid the candidates of a decision that are not allowed; if none is allowed, forbid none. */
 static void restrict_decision(const subject *s, sw_model *m, const sw_decision *decision,
-                              allows_fn *allows, const void *what, int way)
+                              allows_fn *allows, const void *what, int dot_split)
 {
 	const sw_strategy_table *strategy_table =
 		&s->memo.strategy_tables.data[decision->strategy_table];
@@ -199,8 +201,8 @@ static void restrict_decision(const subject *s, sw_model *m, const sw_decision *
 	int64_t *cost = SW_NEW_N(&m->arena, int64_t, strategy_table->n);
 	bool any = false;
 	for (int32_t i = 0; i < strategy_table->n; i++) {
-		bool allowed =
-			allows(s, what, decision, &strategy_table->candidates[i].axis[0], way);
+		bool allowed = allows(s, what, decision, &strategy_table->candidates[i].axis[0],
+		                      dot_split);
 		cost[i] = allowed ? node->cost[i] : SW_FORBIDDEN;
 		any = any || allowed;
 	}
@@ -208,10 +210,10 @@ static void restrict_decision(const subject *s, sw_model *m, const sw_decision *
 		node->cost = cost;
 }
 
-static bool allows_way(const subject *s, const void *what, const sw_decision *decision,
-                       const sw_option *option, int way)
+static bool allows_dot_split(const subject *s, const void *what, const sw_decision *decision,
+                             const sw_option *option, int dot_split)
 {
-	return way_of(s, what, decision->index, option) == way;
+	return dot_split_of(s, what, decision->index, option) == dot_split;
 }
 
 static bool allows_rest(const subject *s, const void *what, const sw_decision *decision,
@@ -229,7 +231,7 @@ static bool is_state(const subject *s, const sw_decision *decision)
 	return role == SW_ROLE_PARAMETER || role == SW_ROLE_MOMENT;
 }
 
-/* "params.blocks.0.attn.qkv.w": "attn.qkv". */
+/* Add the name of a weight in short: "attn.qkv" for "params.blocks.0.attn.qkv.w". */
 static void add_name(sw_text *words, const char *name)
 {
 	static const char *const before[] = {"params.", "blocks.0."};
@@ -239,18 +241,18 @@ static void add_name(sw_text *words, const char *name)
 	sw_text_add_n(words, name, last ? (size_t)(last - name) : strlen(name));
 }
 
-/* number: of the combination, in mixed radix. */
+/* Restrict the model to a combination. number: of the combination, in mixed radix. */
 static void choose(const subject *s, sw_model *m, const weights *list, int64_t number,
                    sw_text *words)
 {
-	for (size_t i = 0; i < list->len; i++, number /= WAYS) {
+	for (size_t i = 0; i < list->len; i++, number /= DOT_SPLITS) {
 		const weight *w = &list->data[i];
-		int way = (int)(number % WAYS);
+		int dot_split = (int)(number % DOT_SPLITS);
 		for (size_t k = 0; k < w->dots.len; k++)
-			restrict_decision(s, m, &m->decisions.data[w->dots.data[k]], allows_way, w,
-			                  way);
+			restrict_decision(s, m, &m->decisions.data[w->dots.data[k]],
+			                  allows_dot_split, w, dot_split);
 		add_name(words, s->sidecar.inputs[w->input].name);
-		sw_text_addf(words, " %s, ", way_names[way]);
+		sw_text_addf(words, " %s, ", dot_split_names[dot_split]);
 	}
 	for (size_t i = 0; i < m->decisions.len; i++) {
 		const sw_decision *decision = &m->decisions.data[i];
@@ -260,7 +262,7 @@ static void choose(const subject *s, sw_model *m, const weights *list, int64_t n
 	sw_text_addf(words, "state %s", rest_names[number]);
 }
 
-/* Of an assignment, by each model. */
+/* Evaluate an assignment by each model, in seconds. */
 static void model_costs(const subject *s, const int32_t *assignment, double *model_s)
 {
 	for (int m = 0; m < N_MODELS; m++) {
@@ -270,7 +272,7 @@ static void model_costs(const subject *s, const int32_t *assignment, double *mod
 	}
 }
 
-/* SW_NO: no plan goes with the choice. */
+/* Complete the plan by solving the restricted model. SW_NO: no plan satisfies the choice. */
 static sw_status complete(const subject *s, const sw_model *m, double *model_s, sw_error *err)
 {
 	sw_solution solution = {0};
@@ -311,7 +313,7 @@ sw_status choices_each(subject *s, int64_t every, choice_fn *each, void *context
 	int64_t combinations = RESTS;
 	sw_status status = SW_OK;
 	for (size_t i = 0; i < list.len; i++)
-		combinations *= WAYS;
+		combinations *= DOT_SPLITS;
 	for (int64_t c = 0; c < combinations && status == SW_OK; c += every)
 		for (int m = 0; m < N_MODELS && status == SW_OK; m++)
 			status = try_choice(s, &s->models[m], &list, c, each, context, err);

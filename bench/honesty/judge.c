@@ -1,4 +1,4 @@
-/* One plan: the program that it leads to, costed and played. */
+/* Cost one plan: partition it, cost the program, and simulate it. */
 #include "honesty.h"
 
 #include <math.h>

@@ -1,16 +1,16 @@
 /*
- * Does the planner's cost model rank plans as they run? All plans of a small candidate set, costed
- * by the model and played by the simulator.
+ * Check whether the planner's cost model ranks plans as they run: all plans of a small candidate
+ * set are costed by the model and played by the simulator.
  *
- *   bench/honesty [--cluster FILE] [--devices N|AxB] [--every K] [--json] [--check] [FILE ...]
+ *     bench/honesty [--cluster FILE] [--devices N|AxB] [--every K] [--json] [--check] [FILE ...]
  *
  * Without FILE and --cluster: one layer of GPT, of the size for a lab (gpt-layer on
  * clusters/lab-4x1.yaml) and of GPT-2's (gpt-124m-layer on one node of clusters/a100-8x8.yaml).
- * --every K: each K-th plan of the set (K odd, else some weights have one way only). Simulated is a
- * step as `run` runs it: scheduled with overlap. "first is slower by": the plan that a judge puts
- * first, against the one that the simulator puts first; "best of 5" where the simulator has the
- * last word among the judge's first five. --check: exit code 1 if the planner's model ranks worse
- * than it should. Nothing depends on the machine.
+ * --every K: each K-th plan of the set (K odd, else some weights have one choice only). The
+ * simulated step is that of `run`: scheduled with overlap. "first is slower by": the plan that a
+ * judge ranks first, against the one that the simulator ranks first; "best of 5": the best by the
+ * simulator among the judge's first five. --check: exit code 1 if the planner's model ranks worse
+ * than it should. No figure depends on the machine.
  *
  * The programs are tools/export_programs.py's models GPT_DEMO and GPT_124M with a depth of 1.
  */
@@ -51,21 +51,22 @@ static void report(const settings *how, const judging *j, json_t *list)
 	sw_text_clear(&text);
 }
 
-/* What is asked of the planner's model: it ranks plans nearly as the simulator does, and no worse
- * than if nothing could hide. */
-#define LEAST_CORRELATION 0.95
-#define NO_WORSE 0.01
+/* The targets of --check: the planner's model has at least MIN_CORRELATION with the simulator, and
+ * at most MAX_LOSS less than a model in which nothing hides. */
+#define MIN_CORRELATION 0.95
+#define MAX_LOSS 0.01
 
 static sw_status check(const subject *s, const verdicts *all, sw_error *err)
 {
 	double ours = rank_correlation(all, PLANNED),
 	       additive = rank_correlation(all, HIDES_NOTHING);
-	if (ours >= LEAST_CORRELATION && ours >= additive - NO_WORSE)
+	if (ours >= MIN_CORRELATION && ours >= additive - MAX_LOSS)
 		return SW_OK;
-	return sw_fail(err, SW_NO,
-	               "%s: the planner's model ranks plans with %.4f, one in which nothing hides "
-	               "with %.4f",
-	               s->name, ours, additive);
+	return sw_fail(
+		err, SW_NO,
+		"%s: the planner's model has rank correlation %.4f, one in which nothing hides "
+		"has %.4f",
+		s->name, ours, additive);
 }
 
 static sw_status bench(const settings *how, const char *program, const char *cluster,

@@ -1,11 +1,11 @@
-/* Rank correlation, regret, and where the models part from the simulator. */
+/* Rank correlation, regret, and the plans whose ranks by model and by simulator differ most. */
 #include "honesty.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Plans that part most, that are shown. */
+/* Plans shown whose ranks differ most. */
 #define SHOWN 6
 static const size_t tops[] = {1, 5};
 static const double shares[] = {1, 0.25};
@@ -30,7 +30,7 @@ static int by_key(const void *a, const void *b)
 	return x->plan < y->plan ? -1 : x->plan > y->plan;
 }
 
-/* Plans in the order of a judge. */
+/* List the plans in the order of a judge. */
 static place *order_by(const verdicts *all, int judge)
 {
 	place *places = sw_alloc(sizeof(*places) * (all->len + 1));
@@ -40,8 +40,8 @@ static place *order_by(const verdicts *all, int judge)
 	return places;
 }
 
-/* Of the steps that the judge and the simulator give the best of all plans, which are this share of
- * them. */
+/* Return the rank correlation of the judge's and the simulator's steps over the best plans by the
+ * simulator, which are this share of all. */
 static double correlation(const verdicts *all, int judge, double share)
 {
 	size_t n = (size_t)ceil(share * (double)all->len);
@@ -62,7 +62,8 @@ double rank_correlation(const verdicts *all, int judge)
 	return correlation(all, judge, 1);
 }
 
-/* How much slower than the best the best of the judge's first n is, both simulated. */
+/* Return how much slower the best of the judge's first n plans is than the best of all, both
+ * simulated. */
 static double regret(const verdicts *all, int judge, size_t n)
 {
 	place *places = order_by(all, judge);
@@ -77,9 +78,9 @@ static double regret(const verdicts *all, int judge, size_t n)
 	return chosen / best - 1;
 }
 
-/* By how many places the additive model puts a plan behind (positive) or before where the simulator
- * has it; the furthest first. */
-static place *order_by_parting(const verdicts *all, double *behind)
+/* Find by how many ranks the additive model puts a plan behind (positive) or before its rank by the
+ * simulator; list the plans with the largest difference first. */
+static place *order_by_difference(const verdicts *all, double *behind)
 {
 	double *x = steps_of(all, ADDITIVE), *y = steps_of(all, SIMULATOR);
 	double *ranks = sw_alloc(sizeof(double) * (all->len + 1));
@@ -102,7 +103,7 @@ static double hidden_share(const verdict *v)
 	return v->communication_s > 0 ? 1 - v->exposed_s / v->communication_s : 0;
 }
 
-/* ---- for people ------------------------------------------------------------------------- */
+/* ---- tables ----------------------------------------------------------------------------- */
 
 static void add_judges(const verdicts *all, sw_text *text)
 {
@@ -132,12 +133,12 @@ static void add_row(sw_table *table, const verdict *v, double behind)
 	sw_table_cell(table, "%s", v->choice);
 }
 
-static void add_partings(const verdicts *all, sw_text *text)
+static void add_differences(const verdicts *all, sw_text *text)
 {
-	static const char *const headings[] = {"parts by",      "simulated", "additive", "compute",
+	static const char *const headings[] = {"differs by",    "simulated", "additive", "compute",
 	                                       "communication", "hidden",    "plan"};
 	double *behind = sw_alloc(sizeof(double) * (all->len + 1));
-	place *places = order_by_parting(all, behind), *best = order_by(all, SIMULATOR),
+	place *places = order_by_difference(all, behind), *best = order_by(all, SIMULATOR),
 	      *first = order_by(all, ADDITIVE);
 	sw_table table;
 	sw_table_init(&table, SW_COUNT(headings), headings);
@@ -160,13 +161,12 @@ void report_text(const subject *s, const verdicts *all, sw_text *text)
 	if (all->len == 0)
 		return;
 	add_judges(all, text);
-	sw_text_add(
-		text,
-		"the simulator's first, the additive model's first, and where they part most:\n");
-	add_partings(all, text);
+	sw_text_add(text, "the simulator's first, the additive model's first, and the largest "
+	                  "differences:\n");
+	add_differences(all, text);
 }
 
-/* ---- for scripts ------------------------------------------------------------------------ */
+/* ---- JSON ------------------------------------------------------------------------------- */
 
 json_t *report_json(const subject *s, const verdicts *all)
 {

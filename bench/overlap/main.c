@@ -1,25 +1,25 @@
 /*
- * What overlap is worth: the step of each program under each strategy with collectives waited for
- * where they stand, then with all-reduces beside kernels, then reduce-scatters too, then
- * all-gathers, then everything, then with gathered parameters kept.
+ * Measure how much overlap saves: the step of each program under each strategy with collectives
+ * waited for where they stand; then with all-reduces beside kernels, with reduce-scatters too, with
+ * all-gathers too, with all kinds; then with gathered parameters cached.
  *
- *   bench/overlap [--cluster FILE] [--strategies A,B,...] [--memory BYTES] [--measure] [--steps N]
- * [-q] [FILE ...]
+ *     bench/overlap [--cluster FILE] [--strategies A,B,...] [--memory BYTES] [--measure]
+ *                   [--steps N] [-q] [FILE ...]
  *
- * Each step is a share saved of the step before it, as AxoNN counts in its figure 3 (GPT 20B on 16
- * GPUs of Perlmutter): 5 % by all-reduces behind weight gradients, 8 % by reduce-scatters behind
- * the backward pass, 19 % by all-gathers ahead of their use; 9 % more by keeping gathered weights
- * ("cached"). Before the last stage every reader of a parameter that lies split gathers it anew, in
- * the forward pass and in the backward pass; in the last one the first gather serves all, as the
- * planner has it unless memory forbids. "exposed" is what is left of the communication that the
- * plan waits for without overlap: predicted, of the step less its compute; measured, of what the
- * run says it waited. "least" is what no order of the ops can be under (sw_schedule_bound_seconds),
- * collectives one by one or begun as one as they were scheduled. "schedule ms" is wall-clock. -q:
- * nothing is said on standard error but errors.
+ * Each stage is shown as a share saved of the step before it, as AxoNN counts in its figure 3 (GPT
+ * 20B on 16 GPUs of Perlmutter): 5 % by all-reduces behind weight gradients, 8 % by reduce-scatters
+ * behind the backward pass, 19 % by all-gathers ahead of their use; 9 % more by keeping gathered
+ * weights ("cached"). Up to the last stage every reader of a parameter that is split at rest
+ * re-gathers it, in the forward and in the backward pass; in the last one the first gather serves
+ * all readers, as the planner chooses unless memory forbids. "exposed" is the communication left of
+ * the one for which the plan waits without overlap: predicted, the step less its compute; measured,
+ * the waiting that the run reports. "least" is a lower bound for every order of the ops
+ * (sw_schedule_bound_seconds), with collectives one by one or merged as they were scheduled.
+ * "schedule ms" is wall-clock time. -q: nothing but errors is printed on standard error.
  *
  * Predicted: by the streams that the scheduler plans with (sw_schedule_seconds). --measure: also by
  * the command of this build, paced, in the lab that is up (tools/lab up FILE), the median of three
- * runs, so that both tables are of the same cluster: needs --cluster FILE to be that of the lab.
+ * runs; --cluster FILE must be that of the lab, so that both rows are of the same cluster.
  */
 #include "schedule/schedule.h"
 #include "search/search.h"
@@ -31,7 +31,7 @@
 
 #include "overlap.h"
 
-enum { CACHED = STAGES - 2, AS_PLANNED }; /* with overlap, and without */
+enum { CACHED = STAGES - 2, AS_PLANNED }; /* the planner's own choice, with overlap and without */
 
 typedef struct settings {
 	const char *cluster, *strategies;
@@ -39,32 +39,32 @@ typedef struct settings {
 	bool measure, quiet;
 } settings;
 
-/* Beside the times of the stages. */
+/* Figures of the cached stage besides its times. */
 typedef struct figures {
-	double scheduling_s, least_s; /* least: exposed whatever the order */
+	double scheduling_s, least_s; /* least: exposed in any order */
 	int64_t ops;
 } figures;
 
-/* The bound takes time that grows with the square of the ops; NAN where that is too long. */
-#define MOST_BOUNDED 20000
+/* Ops: programs with more get no bound (NAN), because it takes time quadratic in the ops. */
+#define MAX_BOUNDED_OPS 20000
 
 static double least_exposed_s(const sw_plan *plan, const sw_program *local,
                               const sw_program *scheduled)
 {
-	if (local->ops.len > MOST_BOUNDED)
+	if (local->ops.len > MAX_BOUNDED_OPS)
 		return NAN;
 	return fmin(sw_schedule_bound_seconds(plan->cluster, local, SW_OVERLAP_ALL),
 	            sw_schedule_bound_seconds(plan->cluster, scheduled, SW_OVERLAP_ALL)) -
 	       plan->predicted.compute_s;
 }
 
-/* One stage; what stands beside the times is that of the plan with everything on. */
+/* Predict one stage; `beside` is filled by the stage CACHED. */
 static sw_status predict_stage(sw_plan *plan, const settings *how, const sw_reads *made,
                                const stage *one, stage_time *time, figures *beside, sw_error *err)
 {
 	sw_program *local = NULL, *scheduled = NULL;
 	sw_schedule_options options = {.memory_bytes = how->memory_bytes};
-	keep_or_regather(plan, made, one);
+	cache_or_regather(plan, made, one);
 	sw_status status = sw_overlap_parse(one->overlap, &options.overlap, err);
 	if (status == SW_OK)
 		status = sw_partition(plan, &local, err);
@@ -103,7 +103,7 @@ static void add_share(sw_table *table, double part, double whole)
 		sw_table_cell(table, "-");
 }
 
-/* least_s: exposed whatever the order; NAN: not known. */
+/* least_s: exposed in any order; NAN: not known */
 static void add_stages(sw_table *table, const stage_time *times, double least_s)
 {
 	sw_table_cell_number(table, sw_text_add_seconds, times[0].seconds);
@@ -251,7 +251,7 @@ static sw_status bench_all(const char *const *paths, size_t n, const settings *h
 		status = bench_program(&table, paths[i], &cluster, how, err);
 	add_axonn(&table);
 	sw_table_add_to(&table, &text);
-	printf("cluster %s, %lld devices; percentages: what each saves of the step\n%s",
+	printf("cluster %s, %lld devices; percentages: share of the step that each saves\n%s",
 	       cluster.name, (long long)cluster.n_devices, text.data);
 	sw_text_clear(&text);
 	sw_table_clear(&table);
@@ -279,12 +279,12 @@ static bool flag(int argc, char **argv, int *i, const char *name, bool *value)
 	return true;
 }
 
-static bool take_number(const char *text, int64_t least, int64_t *number)
+static bool take_number(const char *text, int64_t min, int64_t *number)
 {
 	char *end;
 	double value = strtod(text, &end);
 	*number = value >= 0 && value < 0x1p62 ? (int64_t)value : -1;
-	return end != text && !*end && *number >= least;
+	return end != text && !*end && *number >= min;
 }
 
 int main(int argc, char **argv)

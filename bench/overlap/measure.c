@@ -1,4 +1,4 @@
-/* Runs the command of this build in the lab, paced, and reads what it says of itself. */
+/* Run the command of this build in the lab, paced, and read the times that it reports. */
 #include "overlap.h"
 
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static sw_status measure_stage(const char *plan, const char *overlap, int64_t st
 static sw_status measure_once(sw_plan *plan, const sw_reads *made, const stage *how,
                               const char *path, int64_t steps, stage_time *time, sw_error *err)
 {
-	keep_or_regather(plan, made, how);
+	cache_or_regather(plan, made, how);
 	sw_status status = sw_plan_write(plan, path, err);
 	return status == SW_OK ? measure_stage(path, how->overlap, steps, time, err) : status;
 }
@@ -60,8 +60,8 @@ static stage_time median_time(const stage_time *runs)
 	return (stage_time){sw_median(seconds, RUNS), sw_median(exposed_s, RUNS)};
 }
 
-/* All stages, then all again: what else the machine does, and how processes come to lie on its
- * cores, changes from minute to minute. */
+/* Measure all stages, then all again: the load of the machine, and the cores on which processes
+ * run, change from minute to minute. */
 static sw_status measure_runs(sw_plan *plan, const sw_reads *made, const stage *stages,
                               const char *path, int64_t steps, bool quiet,
                               stage_time runs[STAGES][RUNS], sw_error *err)

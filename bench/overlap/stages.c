@@ -12,9 +12,9 @@ const stage all_stages[STAGES] = {
 	{"as planned, none", "none", true, 0},
 };
 
-void keep_or_regather(sw_plan *plan, const sw_reads *made, const stage *how)
+void cache_or_regather(sw_plan *plan, const sw_reads *made, const stage *how)
 {
-	if (how->kept)
+	if (how->cached)
 		sw_reads_copy(&plan->regathered, made);
 	else
 		sw_plan_regather_all(plan);

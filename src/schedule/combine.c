@@ -1,50 +1,51 @@
 /*
- * Small collectives are begun as one: several of a kind, among the same devices, then take the
- * latency of one.
+ * Merge small collectives: several of a kind, among the same devices, then take the latency of one.
  *
- * A group begins when the last of them can, and all wait for it as for one; so nobody may wait for
- * one before the last can begin. What joins a group, or what it joins, is SMALL: it takes mostly
- * latency. While a group waits for its stream nothing is lost by joining it (QUEUED); what need not
- * wait for anybody may still be held back until others of its kind come (HELD). Where the plan says
- * how many bytes are to be merged (Horovod's fusion buffer), all-reduces are held back until there
- * are so many, however long they take.
+ * A merge group begins when the last of its members can, and all readers wait for the whole group;
+ * so no task may wait for a member before the last one can begin. A collective is SMALL if it takes
+ * mostly latency; what joins a group, or the group that it joins, must be small. Joining costs
+ * nothing while the group queues for its stream (QUEUED); a collective that need not queue may
+ * still be deferred until others of its kind come (DEFERRED). Where the plan gives the bytes to
+ * merge (the fusion buffer of Horovod), all-reduces are deferred until they add up to that many,
+ * whatever time they take.
  */
 #include "schedule/internal.h"
 
 #include <string.h>
 
-typedef struct group {
+typedef struct merge_group {
 	uint32_t first, last; /* starts */
 	int64_t bytes;
 	double seconds;
-} group;
+} merge_group;
 
 typedef SW_VEC(sw_task_edge) edge_list;
 typedef SW_VEC(sw_id) op_list;
 
-/* What a start begins; `sort`: a number of those with whom it can be one, -1: with none. */
-typedef struct begun {
-	int32_t sort;
+/* The collective that a start begins. equivalence_class: a number that is equal for collectives
+ * that can be merged; -1: can't be merged. */
+typedef struct merge_candidate {
+	int32_t equivalence_class;
 	sw_collective_kind kind;
 	uint32_t atoms;
 	int64_t bytes;
-} begun;
+} merge_candidate;
 
 typedef struct combiner {
 	const sw_cluster *cluster;
 	const sw_tasks *graph;
-	sw_task *tasks;
+	sw_schedule_task *tasks;
 	const sw_stream_span *spans;
-	bool held;
-	int64_t merge_bytes; /* 0: not said */
-	SW_VEC(group) groups;
-	SW_VEC(int32_t) open; /* nobody has waited for them yet */
-	begun *begun;         /* per start */
-	int32_t *group_of;    /* per start */
+	const sw_schedule_limits *limits;
+	sw_merge_way way;
+	SW_VEC(merge_group) groups;
+	SW_VEC(int32_t) open;        /* indices of groups of which no member was waited for */
+	merge_candidate *candidates; /* per start */
+	int32_t *group_of;           /* per start */
 	double now_s;
 } combiner;
 
-/* ---- what may be one -------------------------------------------------------------------- */
+/* ---- what can be merged ----------------------------------------------------------------- */
 
 static bool same_ints(sw_ints a, sw_ints b)
 {
@@ -80,7 +81,7 @@ static bool can_combine(const sw_op *op, sw_collective_kind kind)
 	return sw_collective_combines(kind) && op->n_operands == 1 && !op->control;
 }
 
-static bool are_alike(const sw_program *program, const sw_op *a, const sw_op *b)
+static bool are_mergeable(const sw_program *program, const sw_op *a, const sw_op *b)
 {
 	return a->opcode == b->opcode &&
 	       a->attrs->collective.dimension == b->attrs->collective.dimension &&
@@ -89,86 +90,88 @@ static bool are_alike(const sw_program *program, const sw_op *a, const sw_op *b)
 	       same_groups(&a->attrs->collective.groups, &b->attrs->collective.groups);
 }
 
-/* Of each sort one op is known. */
-static int32_t sort_of(const sw_program *program, const sw_op *op, op_list *sorts)
+/* Return the equivalence class of an op; `classes` holds one op of each class. */
+static int32_t class_of(const sw_program *program, const sw_op *op, op_list *classes)
 {
-	for (size_t i = 0; i < sorts->len; i++)
-		if (are_alike(program, op, sw_op_at(program, sorts->data[i])))
+	for (size_t i = 0; i < classes->len; i++)
+		if (are_mergeable(program, op, sw_op_at(program, classes->data[i])))
 			return (int32_t)i;
-	sw_vec_push(sorts, (sw_id)(op - program->ops.data));
-	return (int32_t)sorts->len - 1;
+	sw_vec_push(classes, (sw_id)(op - program->ops.data));
+	return (int32_t)classes->len - 1;
 }
 
-static void list_begun(combiner *c, sw_arena *arena)
+static void list_merge_candidates(combiner *c, sw_arena *arena)
 {
 	const sw_program *program = c->graph->program;
-	op_list sorts = {0};
-	c->begun = SW_NEW_N(arena, begun, c->graph->n + 1);
+	op_list classes = {0};
+	c->candidates = SW_NEW_N(arena, merge_candidate, c->graph->n + 1);
 	for (uint32_t t = 0; t < c->graph->n; t++) {
-		const sw_task *task = &c->tasks[t];
-		begun *what = &c->begun[t];
+		const sw_schedule_task *task = &c->tasks[t];
+		merge_candidate *what = &c->candidates[t];
 		if (task->kind != SW_TASK_START)
 			continue;
 		bool can = task->split &&
 		           sw_cost_collective_op(c->cluster, program, task->op, &what->kind,
 		                                 &what->atoms, &what->bytes) &&
 		           can_combine(sw_op_at(program, task->op), what->kind);
-		what->sort = can ? sort_of(program, sw_op_at(program, task->op), &sorts) : -1;
+		what->equivalence_class =
+			can ? class_of(program, sw_op_at(program, task->op), &classes) : -1;
 	}
-	sw_vec_clear(&sorts);
+	sw_vec_clear(&classes);
 }
 
 /* ---- groups ----------------------------------------------------------------------------- */
 
-static double seconds_of(const combiner *c, const begun *what, int64_t bytes)
+static double seconds_of(const combiner *c, const merge_candidate *what, int64_t bytes)
 {
 	return sw_cost_choose(c->cluster, what->kind, what->atoms, bytes).seconds;
 }
 
-/* Takes less than half of its seconds when it comes to what takes `rest_s` without it. */
-static bool is_small(double own_s, double rest_s, double together_s)
+/* True if a collective of own_s adds less than the share small_share of that to one of rest_s,
+ * together taking together_s. */
+static bool is_small(const combiner *c, double own_s, double rest_s, double together_s)
 {
-	return together_s - rest_s < own_s / 2;
+	return together_s - rest_s < c->limits->small_share * own_s;
 }
 
-static bool may_join(const combiner *c, const group *g, uint32_t start, int64_t together_bytes,
-                     double together_s)
+static bool may_join(const combiner *c, const merge_group *g, uint32_t start,
+                     int64_t together_bytes, double together_s)
 {
-	if (c->merge_bytes > 0)
-		return together_bytes <= c->merge_bytes &&
+	if (c->way.merge_bytes > 0)
+		return together_bytes <= c->way.merge_bytes &&
 		       sw_op_at(c->graph->program, c->tasks[start].op)->opcode == SW_OP_ALL_REDUCE;
 	double own_s = c->tasks[start].seconds;
-	bool small = is_small(own_s, g->seconds, together_s),
-	     small_group = is_small(g->seconds, own_s, together_s);
+	bool small = is_small(c, own_s, g->seconds, together_s),
+	     small_group = is_small(c, g->seconds, own_s, together_s);
 	bool queued = c->spans[g->first].begin_s >= c->now_s;
-	return c->held ? small && small_group : queued && (small || small_group);
+	return c->way.deferred ? small && small_group : queued && (small || small_group);
 }
 
 static bool try_join(combiner *c, int32_t number, uint32_t start)
 {
-	group *g = &c->groups.data[number];
-	const begun *what = &c->begun[start];
-	if (what->sort != c->begun[g->first].sort)
+	merge_group *g = &c->groups.data[number];
+	const merge_candidate *what = &c->candidates[start];
+	if (what->equivalence_class != c->candidates[g->first].equivalence_class)
 		return false;
 	int64_t bytes = g->bytes + what->bytes;
 	double seconds = seconds_of(c, what, bytes);
 	if (!may_join(c, g, start, bytes, seconds))
 		return false;
-	c->tasks[g->last].with = start;
-	c->tasks[start].joined = true;
-	*g = (group){g->first, start, bytes, seconds};
+	c->tasks[g->last].next_merged = start;
+	c->tasks[start].absorbed = true;
+	*g = (merge_group){g->first, start, bytes, seconds};
 	c->group_of[start] = number;
 	return true;
 }
 
-static void take_start(combiner *c, uint32_t start)
+static void group_start(combiner *c, uint32_t start)
 {
-	if (c->begun[start].sort < 0)
+	if (c->candidates[start].equivalence_class < 0)
 		return;
 	for (size_t i = 0; i < c->open.len; i++)
 		if (try_join(c, c->open.data[i], start))
 			return;
-	group alone = {start, start, c->begun[start].bytes, c->tasks[start].seconds};
+	merge_group alone = {start, start, c->candidates[start].bytes, c->tasks[start].seconds};
 	c->group_of[start] = (int32_t)c->groups.len;
 	sw_vec_push(&c->open, (int32_t)c->groups.len);
 	sw_vec_push(&c->groups, alone);
@@ -183,12 +186,13 @@ static void close_group(combiner *c, int32_t number)
 	c->open.len = left;
 }
 
+/* Walk the order; a start joins the first open group that it may join, or opens one. */
 static void form_groups(combiner *c, const uint32_t *order)
 {
 	for (uint32_t i = 0; i < c->graph->n; i++) {
 		uint32_t t = order[i];
 		if (c->tasks[t].kind == SW_TASK_START)
-			take_start(c, t);
+			group_start(c, t);
 		else
 			c->now_s = c->spans[t].end_s;
 		if (c->tasks[t].kind == SW_TASK_DONE)
@@ -196,24 +200,25 @@ static void form_groups(combiner *c, const uint32_t *order)
 	}
 }
 
-/* ---- the graph with them ---------------------------------------------------------------- */
+/* ---- the merged graph ------------------------------------------------------------------- */
 
-/* The first start takes all the time; it waits for what the others read, and what reads theirs for
- * its done. */
+/* Give the first start the group's seconds. It waits for the operands of all others, and the
+ * readers of their results wait for its done. */
 static void join_halves(combiner *c, uint32_t first, double seconds, edge_list *links)
 {
 	c->tasks[first].seconds = seconds;
-	for (uint32_t t = c->tasks[first].with; t != SW_NO_TASK; t = c->tasks[t].with) {
-		sw_task *start = &c->tasks[t], *done = &c->tasks[start->partner];
+	for (uint32_t t = c->tasks[first].next_merged; t != SW_NO_TASK;
+	     t = c->tasks[t].next_merged) {
+		sw_schedule_task *start = &c->tasks[t], *done = &c->tasks[start->partner];
 		start->seconds = 0;
 		start->kind = done->kind = SW_TASK_KERNEL;
-		start->joined = done->joined = true;
+		start->absorbed = done->absorbed = true;
 		sw_vec_push(links, ((sw_task_edge){t, first}));
 		sw_vec_push(links, ((sw_task_edge){c->tasks[first].partner, start->partner}));
 	}
 }
 
-/* Returns its numbers of the given graph's tasks. */
+/* Build the merged graph. Returns its task numbers, indexed by those of the given graph. */
 static const uint32_t *make_graph(combiner *c, sw_arena *arena, sw_tasks *combined)
 {
 	edge_list links = {0};
@@ -227,15 +232,15 @@ static const uint32_t *make_graph(combiner *c, sw_arena *arena, sw_tasks *combin
 	return number;
 }
 
-typedef struct lister {
+typedef struct kernel_lister {
 	const sw_tasks *graph;
 	bool *listed;
 	uint32_t *kernels, n;
-} lister;
+} kernel_lister;
 
-static void list_kernel(lister *l, uint32_t t)
+static void list_kernel(kernel_lister *l, uint32_t t)
 {
-	const sw_task *task = &l->graph->tasks[t];
+	const sw_schedule_task *task = &l->graph->tasks[t];
 	if (!l->listed[t] && sw_task_computes(task))
 		l->kernels[l->n++] = t;
 	l->listed[t] = true;
@@ -243,17 +248,17 @@ static void list_kernel(lister *l, uint32_t t)
 
 static bool is_later_half(const sw_tasks *graph, uint32_t t)
 {
-	return graph->tasks[t].joined && graph->tasks[t].partner < t;
+	return graph->tasks[t].absorbed && graph->tasks[t].partner < t;
 }
 
-/* As in the order given, but for later halves of those that joined: right before what reads them.
- */
+/* List the kernels in the given order; later halves of absorbed collectives come right before the
+ * kernels that read them. */
 static uint32_t *list_kernels(const sw_tasks *graph, const uint32_t *order, const uint32_t *number,
                               sw_arena *arena, uint32_t *n)
 {
 	const sw_task_list *before = &graph->before;
-	lister l = {graph, SW_NEW_N(arena, bool, graph->n + 1),
-	            SW_NEW_N(arena, uint32_t, graph->n + 1), 0};
+	kernel_lister l = {graph, SW_NEW_N(arena, bool, graph->n + 1),
+	                   SW_NEW_N(arena, uint32_t, graph->n + 1), 0};
 	for (uint32_t i = 0; i < graph->n; i++) {
 		uint32_t t = number[order[i]];
 		if (is_later_half(graph, t))
@@ -270,18 +275,18 @@ static uint32_t *list_kernels(const sw_tasks *graph, const uint32_t *order, cons
 }
 
 uint32_t *sw_order_combine(const sw_cluster *cluster, const sw_tasks *graph, const uint32_t *order,
-                           double stretch, bool held, int64_t merge_bytes, sw_arena *arena,
+                           sw_merge_way way, const sw_schedule_limits *limits, sw_arena *arena,
                            sw_tasks *combined, uint32_t *n)
 {
-	combiner c = {.cluster = cluster, .graph = graph, .held = held, .merge_bytes = merge_bytes};
+	combiner c = {.cluster = cluster, .graph = graph, .way = way, .limits = limits};
 	sw_stream_span *spans = SW_NEW_N(arena, sw_stream_span, graph->n + 1);
-	sw_streams_play(graph, order, stretch, spans);
+	sw_streams_play(graph, order, way.stretch, spans);
 	c.spans = spans;
-	c.tasks = sw_arena_copy(arena, graph->tasks, sizeof(sw_task) * graph->n);
+	c.tasks = sw_arena_copy(arena, graph->tasks, sizeof(sw_schedule_task) * graph->n);
 	c.group_of = SW_NEW_N(arena, int32_t, graph->n + 1);
 	for (uint32_t t = 0; t < graph->n; t++)
 		c.group_of[t] = -1;
-	list_begun(&c, arena);
+	list_merge_candidates(&c, arena);
 	form_groups(&c, order);
 	const uint32_t *number = make_graph(&c, arena, combined);
 	sw_vec_clear(&c.groups);

@@ -1,10 +1,10 @@
 /*
- * Private to schedule: one computation as a graph of TASKS, and what is done with it, in the order
- * of the calls.
+ * Private to schedule: one computation as a graph of TASKS, and the functions that order it, in the
+ * order of the calls.
  *
- * A task is a kernel (an op, or a region as a whole), a collective that is waited for where it
- * stands, or one half of a collective. Tasks are numbered in the program's order, a start right
- * before its done: 0, 1, 2 ... is a valid order, and every tie is broken by it.
+ * A task is a kernel (an op, or a whole region), a collective that is waited for where it stands
+ * (BLOCKING), or one half of a collective (START, DONE). Tasks are numbered in program order, a
+ * start right before its done: 0, 1, 2 ... is a valid order, and every tie is broken by number.
  */
 #ifndef SW_SCHEDULE_INTERNAL_H
 #define SW_SCHEDULE_INTERNAL_H
@@ -14,6 +14,8 @@
 
 #define SW_NO_TASK UINT32_MAX
 
+/* ---- the graph -------------------------------------------------------------------------- */
+
 typedef enum sw_task_kind {
 	SW_TASK_KERNEL,
 	SW_TASK_BLOCKING,
@@ -21,33 +23,33 @@ typedef enum sw_task_kind {
 	SW_TASK_DONE
 } sw_task_kind;
 
-typedef struct sw_task {
+typedef struct sw_schedule_task {
 	sw_id op;
 	sw_task_kind kind;
-	bool split;       /* a half of an op that the program has in one piece */
+	bool split;       /* a half of an op that is one op in the program */
 	uint32_t partner; /* of a start its done, and the reverse */
-	/* of a start: the next of those that are begun as one; SW_NO_TASK: none */
-	uint32_t with;
-	/* a half of one that another is begun as one with, in front: a kernel that takes no time */
-	bool joined;
+	/* of a start: the next one merged with it; SW_NO_TASK: none */
+	uint32_t next_merged;
+	/* a half whose collective was merged into an earlier one: now a kernel of zero seconds */
+	bool absorbed;
 	double seconds;      /* of a kernel, or of a collective (at its start) */
-	double collective_s; /* of a region: what its collectives take of `seconds` or beside it */
-	/* what it needs beyond operands and results: working space; of a region all that is in it
-	 */
+	double collective_s; /* of a region: seconds of its collectives, within or beside `seconds`
+	                      */
+	/* workspace beyond operands and results; of a region all bytes within it */
 	double bytes;
-} sw_task;
+} sw_schedule_task;
 
-/* A kernel, or a collective that runs in its place. */
-static inline bool sw_task_computes(const sw_task *task)
+/* True for a kernel and for a blocking collective: both occupy the kernel stream. */
+static inline bool sw_task_computes(const sw_schedule_task *task)
 {
 	return task->kind == SW_TASK_KERNEL || task->kind == SW_TASK_BLOCKING;
 }
 
-/* What a called computation is to its caller; zero where it is not scheduled. */
+/* Cost of a called computation to its callers; zero where it is not scheduled. */
 typedef struct sw_region_figures {
 	double seconds, collective_s;
 	double bytes; /* beyond its parameters */
-	bool effects; /* ops whose order counts although no value says so */
+	bool effects; /* has ops whose order matters although no value links them */
 } sw_region_figures;
 
 typedef struct sw_task_list {
@@ -59,150 +61,173 @@ typedef struct sw_tasks {
 	const sw_program *program;
 	int32_t computation;
 	uint32_t n, n_starts;
-	double transfer_share; /* of the device, taken from kernels by a collective beside them */
+	double transfer_share;     /* share of the device that a collective takes from kernels */
 	const sw_buffers *buffers; /* of the program */
-	sw_task *tasks;
-	sw_task_list before, after;
+	sw_schedule_task *tasks;
+	sw_task_list before, after; /* predecessors, successors */
 } sw_tasks;
 
-/* Its computations are programs of their own; those of other ops are counted with the op. */
+/* True if the computations that the op calls are scheduled by themselves; those of other ops are
+ * part of the op. */
 static inline bool sw_runs_computations(const sw_op *op)
 {
 	return op->opcode == SW_OP_WHILE || op->opcode == SW_OP_CONDITIONAL ||
 	       op->opcode == SW_OP_CALL;
 }
 
-/* What is the same for all computations of one program. `maker` is filled as computations come. */
+/* Data that all computations of one program share. sw_tasks_make fills `maker` and `task`, the
+ * caller fills `figures`, computation by computation. */
 typedef struct sw_task_source {
 	const sw_cluster *cluster;
 	const sw_program *program;
 	uint32_t overlap;
 	sw_users users;
-	uint32_t *maker; /* [values] */
-	uint32_t *task;  /* [ops]: the task that an op begins with */
+	uint32_t *maker; /* [values] the task that makes the value */
+	uint32_t *task;  /* [ops] the first task of the op */
 	sw_buffers buffers;
 	sw_region_figures *figures; /* [computations] */
 } sw_task_source;
+/* The lists are allocated in the arena. */
 void sw_task_source_init(sw_task_source *source, const sw_cluster *cluster,
                          const sw_program *program, uint32_t overlap, sw_arena *arena);
-/* The graph of one computation; the figures of all that it calls are there. O(ops + edges). */
+/* Build the graph of one computation; requires the figures of all computations that it calls.
+ * O(ops + edges). */
 void sw_tasks_make(const sw_task_source *source, int32_t computation, sw_arena *arena,
                    sw_tasks *graph);
 typedef struct sw_task_edge {
 	uint32_t from, to;
 } sw_task_edge;
-/* More edges; tasks are numbered anew, each as soon after those it had before it as they let it.
- * Returns the new numbers, by the old ones. O((n + edges) log n). */
+/* Add edges, and renumber the tasks: a topological order that always takes the ready task with the
+ * smallest old number. Returns the new numbers, indexed by the old ones. O((n + edges) log n). */
 const uint32_t *sw_tasks_link(sw_tasks *graph, const sw_task_edge *more, size_t n_more,
                               sw_arena *arena);
-/* Are the op's results counted with this task? Those of a collective in halves are with its done;
- * of one that is joined, with its start. */
+/* True if the op's results are counted with this task. The results of a collective in halves are
+ * counted with its done; those of an absorbed one with its start. */
 static inline bool sw_task_yields(const sw_tasks *graph, uint32_t t)
 {
-	const sw_task *task = &graph->tasks[t];
-	return task->joined ? task->partner > t : task->kind != SW_TASK_START || !task->split;
+	const sw_schedule_task *task = &graph->tasks[t];
+	return task->absorbed ? task->partner > t : task->kind != SW_TASK_START || !task->split;
 }
-/* The value whose buffer it has, and the bytes of its own one. */
+/* Return the value whose buffer this value occupies: itself, if it has one of its own. */
 static inline sw_id sw_task_buffer(const sw_tasks *graph, sw_id value)
 {
 	return graph->buffers->buffer[value];
 }
+/* Return the bytes of the value's own buffer; 0: it has none. */
 static inline double sw_task_value_bytes(const sw_tasks *graph, sw_id value)
 {
 	return (double)graph->buffers->bytes[value];
 }
-/* Sums of one computation that ran for `seconds`, for its callers. */
+/* Sum up a computation that takes `seconds` and holds at most `bytes`, for its callers. */
 void sw_tasks_figure(const sw_task_source *source, const sw_tasks *graph, double seconds,
                      double bytes, sw_region_figures *figures);
 
-/* The two streams, and when each is free. */
+/* ---- the two streams -------------------------------------------------------------------- */
+
+/* The time at which each stream is free. */
 typedef struct sw_streams {
 	double kernels_s, collectives_s;
 	double transfer_share; /* of the graph */
-	double stretch;        /* collectives take so many times what they should */
+	double stretch;        /* collectives take so many times their predicted seconds */
 } sw_streams;
 sw_streams sw_streams_of(const sw_tasks *graph, double stretch);
-/* Of a start when its collective runs, of a done the wait. */
+/* When a task runs: of a start its collective, of a done the wait. */
 typedef struct sw_stream_span {
 	double begin_s, end_s;
 } sw_stream_span;
-/* The next task; landed_s: of a done, when its collective is over. */
-sw_stream_span sw_streams_run(sw_streams *at, const sw_task *task, double landed_s);
-/* All tasks in this order. Returns the makespan; spans: NULL, or [n]. O(n). */
+/* Run the next task; landed_s: of a done, the end of its collective. O(1). */
+sw_stream_span sw_streams_run(sw_streams *at, const sw_schedule_task *task, double landed_s);
+/* Run all tasks in this order. Returns the makespan in seconds; spans: NULL, or [n]. O(n). */
 double sw_streams_play(const sw_tasks *graph, const uint32_t *order, double stretch,
                        sw_stream_span *spans);
 
-/* Kernels and blocking collectives in program order; *n of them. */
-uint32_t *sw_order_kept(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
-/* The same, ordered so that collectives have something to hide behind. O((n + edges) log n). */
-uint32_t *sw_order_hide(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
-/* The same, ordered so that collectives can begin early. O(starts * (n + edges)). */
-uint32_t *sw_order_feed_soon(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
-uint32_t *sw_order_feed_much(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
+/* ---- orders of kernels ------------------------------------------------------------------ */
 
-/* The same, ordered so that each collective can begin as soon as the longest way to it lets it.
+/* Each returns the *n kernels and blocking collectives in an order that the edges allow. */
+typedef uint32_t *sw_kernel_order_fn(const sw_tasks *graph, const sw_schedule_limits *limits,
+                                     sw_arena *arena, uint32_t *n);
+/* Keep the program's order. O(n). */
+sw_kernel_order_fn sw_order_program;
+/* List-schedule backwards from the results, so that kernels run beside collectives.
  * O((n + edges) log n). */
-uint32_t *sw_order_early(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
-/* The same, as near to the program's as leaves each collective its time: for where memory is short.
+sw_kernel_order_fn sw_order_backward;
+/* List-schedule forwards, giving priority to the collective that needs the least work before it;
+ * _ratio: the least work for each second that the collective takes. O(starts * (n + edges)). */
+sw_kernel_order_fn sw_order_least_work;
+sw_kernel_order_fn sw_order_least_work_ratio;
+/* List-schedule forwards, so that each collective begins at its earliest start, the length of the
+ * critical path to it. O((n + edges) log n). */
+sw_kernel_order_fn sw_order_earliest_start;
+/* Deviate from the program's order only where a collective needs its lead time: for programs short
+ * of memory. O((n + edges) log n). */
+sw_kernel_order_fn sw_order_deferred;
+/* The same with a lead time of one collective: it holds less. */
+sw_kernel_order_fn sw_order_deferred_tight;
+
+/* ---- orders of all tasks ---------------------------------------------------------------- */
+
+/* Bytes that an insertion of starts and dones may hold: spare_bytes beyond the insertion that needs
+ * the least memory, but no more than max_bytes in all, unless that insertion itself needs more. */
+typedef struct sw_memory_allowance {
+	double spare_bytes, max_bytes;
+} sw_memory_allowance;
+
+/* Insert starts and dones between kernels in a fixed order, once per lead time. A prefetch (a
+ * collective that holds more bytes the earlier it begins) begins `leads[i]` times its seconds
+ * before its deadline; INFINITY: as early as memory allows. Fills orders[] with the different
+ * results and returns how many they are. O((n + edges) log n) per lead time. */
+size_t sw_insert_collectives(const sw_tasks *graph, const uint32_t *kernels, uint32_t n_kernels,
+                             const double *leads, size_t n_leads, sw_memory_allowance may,
+                             sw_arena *arena, const uint32_t **orders);
+/* Reorder all tasks so that a task which would wait lets ready tasks pass.
  * O((n + edges) log n). */
-uint32_t *sw_order_due(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
-/* The same with no more time for each than it takes: it holds less. */
-uint32_t *sw_order_due_barely(const sw_tasks *graph, sw_arena *arena, uint32_t *n);
+uint32_t *sw_order_defer_waits(const sw_tasks *graph, const uint32_t *given, sw_arena *arena);
 
-/* What a placement of starts and dones may hold: `spare_bytes` beyond what the least would need,
- * but no more than `room_bytes` in all, if the least needs less. */
-typedef struct sw_allowance {
-	double spare_bytes, room_bytes;
-} sw_allowance;
-
-/* All tasks: starts and dones between kernels in a fixed order;
- * what holds more the earlier it begins (a prefetch) is begun so that it may take `slack` times its
- * time and still be there, at INFINITY as early as there is room. Fills orders[] with those that
- * the slacks lead to, equal ones once; returns how many. O((n + edges) log n). */
-size_t sw_place_halves(const sw_tasks *graph, const uint32_t *kernels, uint32_t n_kernels,
-                       const double *slacks, size_t n_slacks, sw_allowance may, sw_arena *arena,
-                       const uint32_t **orders);
-/* All tasks, in the order given but for those that would wait while others can run. O((n + edges)
- * log n). */
-uint32_t *sw_order_slip(const sw_tasks *graph, const uint32_t *given, sw_arena *arena);
-/* The graph with collectives begun as one where that takes less time in this order (seen when they
- * are stretched), or all-reduces up to merge_bytes (0: not so), and an order of its kernels, *n of
- * them, that is like the one given; NULL: there are none to be begun as one. O((n + edges) +
- * starts^2). */
+/* How collectives are merged: by the times of an order in which collectives are stretched. */
+typedef struct sw_merge_way {
+	double stretch;
+	bool deferred;       /* a start may wait for later ones of its kind */
+	int64_t merge_bytes; /* all-reduces are merged up to so many bytes; 0: where it is faster */
+} sw_merge_way;
+/* Merge small collectives of the graph: `combined` is the graph with them, and the *n kernels
+ * returned are ordered like `order`; NULL: nothing can be merged. O((n + edges) + starts^2). */
 uint32_t *sw_order_combine(const sw_cluster *cluster, const sw_tasks *graph, const uint32_t *order,
-                           double stretch, bool held, int64_t merge_bytes, sw_arena *arena,
+                           sw_merge_way way, const sw_schedule_limits *limits, sw_arena *arena,
                            sw_tasks *combined, uint32_t *n);
-/* Does the result of kernel t take the place of an operand? last: per buffer, when it is read for
- * the last time; at: when t runs. */
-bool sw_task_takes_place(const sw_tasks *graph, uint32_t t, uint32_t result, const int32_t *last,
-                         int32_t at);
-/* The most that is held at once. O(n + values of the program). */
+/* True if the result of kernel t is written over an operand. last: per buffer, the point of its
+ * last read; at: the point at which t runs. */
+bool sw_task_overwrites_operand(const sw_tasks *graph, uint32_t t, uint32_t result,
+                                const int32_t *last, int32_t at);
+/* Return the peak bytes of an order. O(n + values of the program). */
 double sw_order_bytes(const sw_tasks *graph, const uint32_t *order, sw_arena *arena);
 
-/* The order that is taken: of the graph given, or of one with collectives begun as one. It lies in
+/* An order of all tasks of a graph: the graph given, or one with merged collectives. Both lie in
  * the arena. */
 typedef struct sw_order {
 	const sw_tasks *graph;
 	const uint32_t *order;
 	double seconds, bytes;
 } sw_order;
-/* spare_bytes: beyond what the program's own order is reckoned to hold; below 0: others are to hold
- * so much less. */
-sw_order sw_order_choose(const sw_cluster *cluster, const sw_tasks *graph, double spare_bytes,
-                         int64_t merge_bytes, sw_arena *arena);
+/* Search for the best order. spare_bytes: bytes that it may hold beyond the program's own order, by
+ * sw_order_bytes; below 0: it must hold that many less. */
+sw_order sw_order_best(const sw_cluster *cluster, const sw_tasks *graph, double spare_bytes,
+                       int64_t merge_bytes, const sw_schedule_limits *limits, sw_arena *arena);
 
-/* Seconds that no order of the tasks is under. O(n (n + edges)). */
+/* Return a lower bound on the seconds of every order of the tasks. O(n (n + edges)). */
 double sw_order_bound(const sw_tasks *graph, sw_arena *arena);
 
-/* Bytes at each point: adds to ranges, asks for the most in one. [begin, end). O(log n) each. */
+/* ---- bytes over the points of an order -------------------------------------------------- */
+
+/* Bytes at each point: adds to a range [begin, end), finds the maximum of one. O(log n) each. */
 typedef struct sw_profile {
 	int32_t n, width;
-	double *most, *added;
+	double *max, *added;
 } sw_profile;
+/* bytes: [n], at each point. */
 void sw_profile_init(sw_profile *profile, const double *bytes, int32_t n, sw_arena *arena);
 void sw_profile_add(sw_profile *profile, int32_t begin, int32_t end, double bytes);
-/* -INFINITY if empty */
-double sw_profile_most(const sw_profile *profile, int32_t begin, int32_t end);
+/* -INFINITY if the range is empty */
+double sw_profile_max(const sw_profile *profile, int32_t begin, int32_t end);
 sw_profile sw_profile_copy(const sw_profile *profile, sw_arena *arena);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which collectives may run beside kernels, as people write it. */
+/* Parse which collectives may run beside kernels. */
 #include <string.h>
 
 #include "schedule/schedule.h"
@@ -6,8 +6,8 @@
 static bool find_kind(const char *name, size_t length, uint32_t *overlap)
 {
 	for (int kind = 0; kind < SW_COLLECTIVE_COUNT; kind++) {
-		const char *known = sw_collective_name((sw_collective_kind)kind);
-		if (strlen(known) == length && strncmp(known, name, length) == 0) {
+		const char *kind_name = sw_collective_name((sw_collective_kind)kind);
+		if (strlen(kind_name) == length && strncmp(kind_name, name, length) == 0) {
 			*overlap |= UINT32_C(1) << kind;
 			return true;
 		}

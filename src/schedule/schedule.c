@@ -1,7 +1,7 @@
 /*
- * The walk over the program, callees first: each computation that is run as a whole (the entry,
- * bodies and conditions of loops, branches) becomes a graph of tasks, gets an order, and is written
- * in it. Other computations are copied.
+ * The walk over the program, callees first: each computation that is scheduled (the entry, bodies
+ * and conditions of loops, branches) becomes a graph of tasks, gets an order, and is written in
+ * that order. Other computations are copied.
  */
 #include <string.h>
 
@@ -15,11 +15,16 @@ typedef struct scheduler {
 	sw_arena arena;
 	int32_t *computation; /* of `in` -> of `out`, -1: not written yet */
 	sw_id *value;         /* of `in` -> of `out` */
-	sw_id *op;            /* of `in` -> of `out`: after which it is complete */
+	sw_id *op;            /* of `in` -> the op of `out` after which it is complete */
 	double spare_bytes;
-	int64_t merge_bytes;
+	const sw_schedule_options *options;
 	sw_error *err;
 } scheduler;
+
+static const sw_schedule_limits *limits_of(const sw_schedule_options *options)
+{
+	return options->limits ? options->limits : &sw_schedule_default_limits;
+}
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
@@ -39,19 +44,20 @@ static const int32_t *map_called(scheduler *s, const sw_op *op)
 	return called;
 }
 
-/* Collectives of one kind with an operand each, or one of any. */
-typedef struct begun {
+/* Ops of `in` that start together: merged collectives of one kind with one operand each, or one
+ * collective with any number. */
+typedef struct merged_start {
 	const sw_id *ops;
 	uint32_t n, n_operands;
-} begun;
+} merged_start;
 
-static begun begun_by(scheduler *s, const sw_tasks *graph, uint32_t start)
+static merged_start merged_with(scheduler *s, const sw_tasks *graph, uint32_t start)
 {
-	begun all = {0};
-	for (uint32_t t = start; t != SW_NO_TASK; t = graph->tasks[t].with)
+	merged_start all = {0};
+	for (uint32_t t = start; t != SW_NO_TASK; t = graph->tasks[t].next_merged)
 		all.n++;
 	sw_id *ops = SW_NEW_N(&s->arena, sw_id, all.n);
-	for (uint32_t t = start, i = 0; t != SW_NO_TASK; t = graph->tasks[t].with) {
+	for (uint32_t t = start, i = 0; t != SW_NO_TASK; t = graph->tasks[t].next_merged) {
 		ops[i++] = graph->tasks[t].op;
 		all.n_operands += sw_op_at(s->in, graph->tasks[t].op)->n_operands;
 	}
@@ -59,7 +65,7 @@ static begun begun_by(scheduler *s, const sw_tasks *graph, uint32_t start)
 	return all;
 }
 
-static sw_status write_as_one(scheduler *s, int32_t c, begun all, const sw_id *operands,
+static sw_status write_merged(scheduler *s, int32_t c, merged_start all, const sw_id *operands,
                               sw_id *first)
 {
 	const sw_op *op = sw_op_at(s->in, all.ops[0]);
@@ -76,8 +82,8 @@ static sw_status write_as_one(scheduler *s, int32_t c, begun all, const sw_id *o
 	return sw_build_op(s->out, c, &spec, first, s->err);
 }
 
-/* Parameters, and the collective on them. */
-static sw_status write_begun(scheduler *s, begun all, int32_t *computation)
+/* Write the computation that an async-start calls: parameters, and the collective on them. */
+static sw_status write_async_computation(scheduler *s, merged_start all, int32_t *computation)
 {
 	const sw_op *op = sw_op_at(s->in, all.ops[0]);
 	sw_id *parameters = SW_NEW_N(&s->arena, sw_id, all.n_operands), first, *results;
@@ -91,7 +97,7 @@ static sw_status write_begun(scheduler *s, begun all, int32_t *computation)
 	}
 	sw_status status = SW_OK;
 	if (all.n > 1)
-		status = write_as_one(s, c, all, parameters, &first);
+		status = write_merged(s, c, all, parameters, &first);
 	else
 		first = sw_build_copy_op(s->out, c, s->in, all.ops[0], parameters,
 		                         map_called(s, op));
@@ -105,7 +111,7 @@ static sw_status write_begun(scheduler *s, begun all, int32_t *computation)
 	return SW_OK;
 }
 
-/* A half of ops that the program has in one piece. */
+/* Write one half of a collective that is one op in the program. */
 static sw_status build_half(scheduler *s, int32_t c, const sw_op *op, const char *name,
                             sw_op_spec *spec, sw_id *first)
 {
@@ -115,7 +121,7 @@ static sw_status build_half(scheduler *s, int32_t c, const sw_op *op, const char
 	return sw_build_op(s->out, c, spec, first, s->err);
 }
 
-static sw_status write_start(scheduler *s, int32_t c, begun all)
+static sw_status write_start(scheduler *s, int32_t c, merged_start all)
 {
 	int32_t computation;
 	sw_id *operands = SW_NEW_N(&s->arena, sw_id, all.n_operands + 1), first;
@@ -124,7 +130,7 @@ static sw_status write_start(scheduler *s, int32_t c, begun all)
 		for (uint32_t k = 0; k < op->n_operands; k++)
 			operands[n++] = s->value[op->operands[k]];
 	}
-	sw_status status = write_begun(s, all, &computation);
+	sw_status status = write_async_computation(s, all, &computation);
 	if (status != SW_OK)
 		return status;
 	sw_op_spec spec = {.opcode = SW_OP_ASYNC_START,
@@ -139,7 +145,7 @@ static sw_status write_start(scheduler *s, int32_t c, begun all)
 	return status;
 }
 
-static sw_status write_done(scheduler *s, int32_t c, begun all)
+static sw_status write_done(scheduler *s, int32_t c, merged_start all)
 {
 	const sw_op *op = sw_op_at(s->in, all.ops[0]), *start = sw_op_at(s->out, s->op[all.ops[0]]);
 	sw_id *operands = SW_NEW_N(&s->arena, sw_id, start->n_results), first;
@@ -173,7 +179,7 @@ static sw_status write_op(scheduler *s, int32_t c, sw_id id)
 	return SW_OK;
 }
 
-/* The op that was written last. */
+/* Copy the control predecessors of an op to the op that was written last. */
 static void copy_control(scheduler *s, const sw_op *op)
 {
 	uint32_t n = 0;
@@ -188,12 +194,12 @@ static void copy_control(scheduler *s, const sw_op *op)
 	s->out->ops.data[s->out->ops.len - 1].control = control;
 }
 
-/* Of collectives that are begun as one the first writes both halves for all. */
+/* Write one half of a collective; of merged ones the first writes it for all. */
 static sw_status write_half(scheduler *s, int32_t c, const sw_tasks *graph, uint32_t t)
 {
 	bool starts = graph->tasks[t].kind == SW_TASK_START;
 	uint32_t start = starts ? t : graph->tasks[t].partner;
-	begun all = begun_by(s, graph, start);
+	merged_start all = merged_with(s, graph, start);
 	if (!starts)
 		return write_done(s, c, all);
 	sw_status status = write_start(s, c, all);
@@ -204,8 +210,8 @@ static sw_status write_half(scheduler *s, int32_t c, const sw_tasks *graph, uint
 
 static sw_status write_task(scheduler *s, int32_t c, const sw_tasks *graph, uint32_t t)
 {
-	const sw_task *task = &graph->tasks[t];
-	if (task->joined)
+	const sw_schedule_task *task = &graph->tasks[t];
+	if (task->absorbed)
 		return SW_OK;
 	if (task->split && task->kind != SW_TASK_BLOCKING)
 		return write_half(s, c, graph, t);
@@ -264,8 +270,8 @@ static sw_status schedule_computation(scheduler *s, int32_t computation)
 	sw_arena_init(&arena);
 	sw_tasks graph;
 	sw_tasks_make(&s->source, computation, &arena, &graph);
-	sw_order chosen =
-		sw_order_choose(s->source.cluster, &graph, s->spare_bytes, s->merge_bytes, &arena);
+	sw_order chosen = sw_order_best(s->source.cluster, &graph, s->spare_bytes,
+	                                s->options->merge_bytes, limits_of(s->options), &arena);
 	sw_tasks_figure(&s->source, chosen.graph, chosen.seconds, chosen.bytes,
 	                &s->source.figures[computation]);
 	status = write_tasks(s, chosen.graph, chosen.order);
@@ -303,11 +309,11 @@ static void scheduler_init(scheduler *s, const sw_cluster *cluster, uint32_t ove
 	copy_frame(s);
 }
 
-static sw_status schedule_with(const sw_cluster *cluster, const sw_program *local, uint32_t overlap,
-                               int64_t spare_bytes, int64_t merge_bytes, sw_program **scheduled,
-                               sw_error *err)
+static sw_status schedule_with(const sw_cluster *cluster, const sw_program *local,
+                               const sw_schedule_options *options, uint32_t overlap,
+                               int64_t spare_bytes, sw_program **scheduled, sw_error *err)
 {
-	scheduler s = {.in = local, .merge_bytes = merge_bytes, .err = err};
+	scheduler s = {.in = local, .options = options, .err = err};
 	*scheduled = NULL;
 	scheduler_init(&s, cluster, overlap, spare_bytes);
 	sw_status status = schedule_computation(&s, local->entry);
@@ -324,56 +330,57 @@ static sw_status schedule_with(const sw_cluster *cluster, const sw_program *loca
 	return status;
 }
 
-/* What a schedule was given, and what its arena took beyond what it must take. */
-typedef struct fitted {
+/* The spare bytes that a schedule was given, and the bytes that its arena took beyond the
+ * program's. */
+typedef struct fitting_attempt {
 	int64_t spare, taken;
-} fitted;
+} fitting_attempt;
 
-#define NEARLY 0.9
-#define MOST_FITTED 3 /* times; then much less is given */
-
-/* What should fit: at first the part of what was taken that there is room for, then where a line
- * through the last two comes to that; and a little less. An arena takes more than it was given, for
- * its buffers are nowhere cut in pieces: how much more changes from order to order, so that at
- * least half is tried next. */
-static int64_t less_to_spare(fitted last, fitted before, int64_t room, int times)
+/* Return the spare bytes of the next attempt. They are interpolated: first in proportion to what
+ * was available of what was taken, then along a line through the last two attempts, each time less
+ * a safety margin. An arena takes more than it was given, because no buffer is cut in pieces; how
+ * much more changes from order to order, so the next attempt gets at least refit_min_share of the
+ * last. */
+static int64_t next_spare(const sw_schedule_limits *limits, fitting_attempt last,
+                          fitting_attempt before, int64_t available, int times)
 {
-	double spare = (double)last.spare, over = (double)(last.taken - room);
+	double spare = (double)last.spare, over = (double)(last.taken - available);
 	double slope =
 		times > 0 && before.spare > last.spare
 			? (double)(before.taken - last.taken) / (double)(before.spare - last.spare)
 			: 0;
-	double next = slope > 0 ? spare - over / (NEARLY * slope)
-	                        : NEARLY * spare * (double)room / (double)last.taken;
-	return times < MOST_FITTED ? (int64_t)SW_MIN(SW_MAX(next, spare / 2), NEARLY * spare)
-	                           : last.spare / 16;
+	double max = limits->refit_share * spare;
+	double next = slope > 0 ? spare - over / (limits->refit_share * slope)
+	                        : max * (double)available / (double)last.taken;
+	return (int64_t)(times < limits->max_refits
+	                         ? SW_MIN(SW_MAX(next, limits->refit_min_share * spare), max)
+	                         : limits->refit_last_share * spare);
 }
 
-/* What collectives may hold is reckoned by the values that live; what counts is the arena. A
- * program that fits keeps fitting: with less to spare; then in orders that are reckoned to hold
- * less than the program's own; and in the end with nothing beside anything. */
+/* The order search counts the bytes of live values, but the arena is what must fit. A program that
+ * fits keeps fitting: schedule again with less spare memory; then with orders that must hold less
+ * than the program's own; in the end without overlap. */
 sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
                       const sw_schedule_options *options, sw_program **scheduled, sw_error *err)
 {
 	int64_t limit =
 		options->memory_bytes ? options->memory_bytes : cluster->device.memory_bytes;
 	int64_t needed = options->arena_bytes ? options->arena_bytes : sw_placement_bytes(local);
-	int64_t room = SW_MAX(limit - needed, 0), spare = room;
-	fitted last = {0}, before;
+	int64_t available = SW_MAX(limit - needed, 0), spare = available;
+	fitting_attempt last = {0}, before;
 	uint32_t overlap = options->overlap;
-	sw_status status =
-		schedule_with(cluster, local, overlap, spare, options->merge_bytes, scheduled, err);
+	sw_status status = schedule_with(cluster, local, options, overlap, spare, scheduled, err);
 	for (int times = 0; status == SW_OK && overlap && needed <= limit; times++) {
 		int64_t bytes = sw_placement_bytes_near(*scheduled, limit);
 		if (bytes <= limit)
 			break;
 		overlap = spare >= 0 ? overlap : 0;
 		before = last;
-		last = (fitted){spare, bytes - needed};
-		spare = spare > 0 ? less_to_spare(last, before, room, times) : -1;
+		last = (fitting_attempt){spare, bytes - needed};
+		spare = spare > 0 ? next_spare(limits_of(options), last, before, available, times)
+		                  : -1;
 		sw_program_free(*scheduled);
-		status = schedule_with(cluster, local, overlap, spare, options->merge_bytes,
-		                       scheduled, err);
+		status = schedule_with(cluster, local, options, overlap, spare, scheduled, err);
 	}
 	return status;
 }

@@ -1,56 +1,61 @@
 /*
- * schedule: in what order a device does its part.
+ * schedule: fix the order in which a device runs its ops.
  *
- * Takes the program that `partition` wrote, gives the same program with its collectives in two
- * halves (async-start, async-done, see sw_async_collective) and each computation's ops in the order
- * in which they are to run. Where its buffers then lie, sw_placement says.
+ * Takes the program that `partition` wrote, gives the same program with each collective in two
+ * halves (async-start, async-done, see sw_async_collective) and the ops of each computation in the
+ * order in which they are to run. sw_placement then says where the buffers lie.
  *
- * A device has two streams. KERNELS run in the order of the program; COLLECTIVES run one after the
- * other in the order of their starts, while kernels run; a done waits. (So does the executor, so
- * does the simulator.) Order within these rules is found by a list scheduler that hides latency
- * (order.c) and puts starts and dones between the kernels (place.c). AxoNN's three overlaps
- * (all-reduce behind the weight gradient; reduce-scatters until the end of the backward pass;
- * all-gathers prefetched) are consequences.
+ * A device has two streams. KERNELS run in program order. COLLECTIVES run one after the other in
+ * the order of their starts, beside the kernels; a done waits for its collective. The executor and
+ * the simulator follow the same rules. Within them, list scheduling finds the order: order_*.c
+ * order the kernels, insert_collectives.c puts starts and dones between them, and best_order.c
+ * keeps the best candidate. AxoNN's three overlaps (all-reduce behind the weight gradient;
+ * reduce-scatters until the end of the backward pass; all-gathers prefetched) are consequences.
  *
- * A collective is over in the iteration of a loop, and in the step, in which it was begun: what is
- * gathered last (parameters that ZeRO-1 has updated) does not hide behind the next step's kernels.
+ * A collective ends in the loop iteration, and in the step, in which it began: a gather at the end
+ * of a step (of parameters that ZeRO-1 has updated) does not hide behind the next step's kernels.
  */
 #ifndef SW_SCHEDULE_H
 #define SW_SCHEDULE_H
 
 #include "partition/partition.h"
+#include "schedule/limits.h"
 
 /* Which collectives may run beside kernels: bits 1 << sw_collective_kind. */
 #define SW_OVERLAP_ALL UINT32_C(0xffffffff)
 typedef struct sw_schedule_options {
-	/* 0: every collective is waited for where it stands, and the order stays as it was */
+	/* 0: every collective is waited for where it stands, and the order does not change */
 	uint32_t overlap;
-	/* a program whose arena fits keeps fitting, whatever time that costs; 0: the device's */
+	/* A program whose arena fits this keeps fitting it, even if the step becomes slower; 0: the
+	 * device's memory. */
 	int64_t memory_bytes;
-	/* sw_placement_bytes of the program, where it is known; 0: it is found */
+	/* sw_placement_bytes of the program where the caller knows it; 0: computed here */
 	int64_t arena_bytes;
-	/* all-reduces are begun together up to so many bytes, if nobody waits in between; 0: where
-	 * that is quicker */
+	/* Merge all-reduces up to this many bytes if no op waits in between; 0: merge where that is
+	 * faster. */
 	int64_t merge_bytes;
+	const sw_schedule_limits *limits; /* NULL: sw_schedule_default_limits */
 } sw_schedule_options;
 /* "all", "none", or a list: "all-reduce,all-gather". */
 sw_status sw_overlap_parse(const char *text, uint32_t *overlap, sw_error *err);
 
-/* A new program, equal to `local` in what it computes, that the two streams finish no later.
- * Requires a verified program; collectives in two halves that it has already stay pairs.
- * O(collectives * (ops + edges)). Errors: internal only. */
+/* Write `*scheduled`, a new program that computes the same as `local` and that the two streams
+ * finish no later. The caller owns it (sw_program_free). Requires a verified program; a collective
+ * that already is in two halves stays a pair. O(collectives * (ops + edges)). Errors: internal
+ * ones only. */
 sw_status sw_schedule(const sw_cluster *cluster, const sw_program *local,
                       const sw_schedule_options *options, sw_program **scheduled, sw_error *err);
 
-/* What the two streams take for a program as it stands, scheduled or not; of branches the dearest.
- * Links are not shared and all devices are alike: `simulate` knows better. O(ops + edges). */
+/* Seconds that the two streams take for a program in its present order, scheduled or not; of the
+ * branches of a conditional the most expensive counts. Links are not shared and all devices are
+ * alike here: `simulate` models both. O(ops + edges). */
 double sw_schedule_seconds(const sw_cluster *cluster, const sw_program *scheduled);
-/* No order of the program's ops is quicker on the two streams, however much memory there is; what
- * may run beside kernels as in the options. O(ops^2): for benchmarks and tests. */
+/* Lower bound in seconds: no order of the program's ops takes less on the two streams, whatever
+ * memory it uses; `overlap` as in the options. O(ops^2): for benchmarks and tests. */
 double sw_schedule_bound_seconds(const sw_cluster *cluster, const sw_program *local,
                                  uint32_t overlap);
-/* sw_schedule_seconds as a table per computation, callees first: op, stream, begin, end, in
- * microseconds from the computation's beginning. */
+/* Print what sw_schedule_seconds computes: per computation, callees first, a table of op, stream,
+ * begin and end, in microseconds from the beginning of the computation. */
 void sw_schedule_print_times(const sw_cluster *cluster, const sw_program *scheduled, sw_text *text);
 
 #endif

@@ -1,26 +1,27 @@
 /*
- * One computation as a graph of tasks. A task comes after
+ * One computation as a graph of tasks. A task is preceded by
  *
  *     the makers of its operands, and the op's control predecessors;
- *     of a done: its start;
- *     where its order counts beyond values (random states, feeds, foreign calls): the one before it
- * in the program; where it may take over the buffer of an operand that it is the last to read: the
- * other readers. A loop's carried value, an updated slice and state are changed in place that way,
- * and go on to be.
+ *     if it is a done: its start;
+ *     if its op has effects (random states, feeds, foreign calls): the previous op that has;
+ *     if it is the last reader of an operand whose buffer it may reuse: the other readers.
+ *
+ * The last rule keeps a loop's carried value, an updated slice and state in place, as the program
+ * has them.
  *
  * A collective reads its operands until it is done.
  */
 #include "base/heap.h"
 #include "schedule/internal.h"
 
-typedef struct builder {
+typedef struct graph_builder {
 	const sw_task_source *source;
 	const sw_program *program;
 	const sw_computation *computation;
 	sw_tasks *graph;
-	SW_VEC(sw_task) tasks;
+	SW_VEC(sw_schedule_task) tasks;
 	SW_VEC(sw_task_edge) edges;
-} builder;
+} graph_builder;
 
 void sw_task_source_init(sw_task_source *source, const sw_cluster *cluster,
                          const sw_program *program, uint32_t overlap, sw_arena *arena)
@@ -37,7 +38,7 @@ void sw_task_source_init(sw_task_source *source, const sw_cluster *cluster,
 	};
 }
 
-/* ---- what an op is ---------------------------------------------------------------------- */
+/* ---- kinds of ops ----------------------------------------------------------------------- */
 
 static bool is_effect(const sw_op *op)
 {
@@ -58,7 +59,7 @@ static bool is_effect(const sw_op *op)
 	}
 }
 
-static bool has_effect(const builder *b, const sw_op *op)
+static bool has_effect(const graph_builder *b, const sw_op *op)
 {
 	bool effect = is_effect(op);
 	for (uint16_t k = 0; k < op->n_called; k++)
@@ -66,8 +67,9 @@ static bool has_effect(const builder *b, const sw_op *op)
 	return effect;
 }
 
-/* Its computations' figures are those of one run; of branches the dearest counts. */
-static void add_region(const builder *b, const sw_op *op, sw_task *task)
+/* Add the computations that the op calls, whose figures are those of one run; of the branches of a
+ * conditional the largest figures count. */
+static void add_region(const graph_builder *b, const sw_op *op, sw_schedule_task *task)
 {
 	double trips = (double)sw_op_trips(op);
 	for (uint16_t k = 0; k < op->n_called; k++) {
@@ -98,7 +100,7 @@ static bool is_whole_collective(const sw_op *op)
 	}
 }
 
-static sw_task_kind kind_of(const builder *b, sw_id id, bool *split)
+static sw_task_kind kind_of(const graph_builder *b, sw_id id, bool *split)
 {
 	const sw_op *op = sw_op_at(b->program, id), *start = NULL;
 	sw_collective_kind kind;
@@ -118,22 +120,23 @@ static sw_task_kind kind_of(const builder *b, sw_id id, bool *split)
 
 /* ---- tasks ------------------------------------------------------------------------------ */
 
-static void add_done(builder *b, sw_id id, uint32_t start, bool split)
+static void add_done(graph_builder *b, sw_id id, uint32_t start, bool split)
 {
 	uint32_t done = (uint32_t)b->tasks.len;
 	sw_vec_push(&b->tasks,
-	            ((sw_task){.op = id, .kind = SW_TASK_DONE, .split = split, .partner = start}));
+	            ((sw_schedule_task){
+			    .op = id, .kind = SW_TASK_DONE, .split = split, .partner = start}));
 	b->tasks.data[start].partner = done;
 }
 
-static void add_task(builder *b, sw_id id)
+static void add_task(graph_builder *b, sw_id id)
 {
 	const sw_op *op = sw_op_at(b->program, id);
 	bool split;
-	sw_task task = {.op = id,
-	                .partner = SW_NO_TASK,
-	                .with = SW_NO_TASK,
-	                .kind = kind_of(b, id, &split)};
+	sw_schedule_task task = {.op = id,
+	                         .partner = SW_NO_TASK,
+	                         .next_merged = SW_NO_TASK,
+	                         .kind = kind_of(b, id, &split)};
 	uint32_t number = (uint32_t)b->tasks.len;
 	b->source->task[id] = number;
 	if (task.kind == SW_TASK_DONE) {
@@ -154,14 +157,14 @@ static void add_task(builder *b, sw_id id)
 		add_done(b, id, number, true);
 }
 
-/* The task after which what the op began is complete. */
-static uint32_t end_of(const builder *b, sw_id id)
+/* Return the task at whose end the op is complete: of a collective in halves its done. */
+static uint32_t end_of(const graph_builder *b, sw_id id)
 {
-	const sw_task *task = &b->tasks.data[b->source->task[id]];
+	const sw_schedule_task *task = &b->tasks.data[b->source->task[id]];
 	return task->kind == SW_TASK_START && task->split ? task->partner : b->source->task[id];
 }
 
-static void add_tasks(builder *b)
+static void add_tasks(graph_builder *b)
 {
 	for (size_t i = 0; i < b->computation->ops.len; i++) {
 		sw_id id = b->computation->ops.data[i];
@@ -170,6 +173,7 @@ static void add_tasks(builder *b)
 		for (uint32_t r = 0; r < op->n_results; r++)
 			b->source->maker[op->first_result + r] = end_of(b, id);
 	}
+	/* A start whose done is in no task of this computation blocks. */
 	for (size_t t = 0; t < b->tasks.len; t++)
 		if (b->tasks.data[t].kind == SW_TASK_START &&
 		    b->tasks.data[t].partner == SW_NO_TASK)
@@ -178,13 +182,13 @@ static void add_tasks(builder *b)
 
 /* ---- edges ------------------------------------------------------------------------------ */
 
-static void add_edge(builder *b, uint32_t from, uint32_t to)
+static void add_edge(graph_builder *b, uint32_t from, uint32_t to)
 {
 	if (from != to)
 		sw_vec_push(&b->edges, ((sw_task_edge){from, to}));
 }
 
-static bool has_result_like(const builder *b, const sw_op *op, sw_id value)
+static bool has_result_like(const graph_builder *b, const sw_op *op, sw_id value)
 {
 	for (uint32_t r = 0; r < op->n_results; r++)
 		if (sw_shape_equal(sw_value_shape(b->program, op->first_result + r),
@@ -193,7 +197,8 @@ static bool has_result_like(const builder *b, const sw_op *op, sw_id value)
 	return false;
 }
 
-static bool takes_over(const builder *b, const sw_op *op, sw_id value)
+/* True if the op may write its result over the value: state, or an op that updates in place. */
+static bool may_reuse_buffer(const graph_builder *b, const sw_op *op, sw_id value)
 {
 	bool state =
 		sw_op_at(b->program, b->program->values.data[value].op)->opcode == SW_OP_PARAMETER;
@@ -202,15 +207,16 @@ static bool takes_over(const builder *b, const sw_op *op, sw_id value)
 	return (state || in_place) && has_result_like(b, op, value);
 }
 
-/* Reads the value to the end: of a collective its done. */
-static uint32_t read_end(const builder *b, sw_id op)
+/* Return the task at whose end the op no longer reads its operands: of a collective its done. */
+static uint32_t read_end(const graph_builder *b, sw_id op)
 {
 	uint32_t task = b->source->task[op];
-	const sw_task *t = &b->tasks.data[task];
+	const sw_schedule_task *t = &b->tasks.data[task];
 	return t->kind == SW_TASK_START ? t->partner : task;
 }
 
-static void add_readers(builder *b, sw_id value)
+/* If the last reader of the value may reuse its buffer, make the others precede it. */
+static void add_readers(graph_builder *b, sw_id value)
 {
 	const sw_users *users = &b->source->users;
 	uint32_t begin = users->start[value], end = users->start[value + 1];
@@ -219,14 +225,14 @@ static void add_readers(builder *b, sw_id value)
 	uint32_t last = b->source->task[users->ops[begin]];
 	for (uint32_t i = begin; i < end; i++)
 		last = SW_MAX(last, b->source->task[users->ops[i]]);
-	if (!takes_over(b, sw_op_at(b->program, b->tasks.data[last].op), value))
+	if (!may_reuse_buffer(b, sw_op_at(b->program, b->tasks.data[last].op), value))
 		return;
 	for (uint32_t i = begin; i < end; i++)
 		if (b->source->task[users->ops[i]] != last && read_end(b, users->ops[i]) < last)
 			add_edge(b, read_end(b, users->ops[i]), last);
 }
 
-static void add_op_edges(builder *b, sw_id id, uint32_t *effect)
+static void add_op_edges(graph_builder *b, sw_id id, uint32_t *effect)
 {
 	const sw_op *op = sw_op_at(b->program, id);
 	uint32_t task = b->source->task[id];
@@ -243,7 +249,7 @@ static void add_op_edges(builder *b, sw_id id, uint32_t *effect)
 	*effect = task;
 }
 
-static void add_edges(builder *b)
+static void add_edges(graph_builder *b)
 {
 	uint32_t effect = SW_NO_TASK;
 	for (size_t i = 0; i < b->computation->ops.len; i++)
@@ -274,22 +280,23 @@ static void link_by(sw_tasks *graph, const sw_task_edge *edges, size_t n_edges, 
 	graph->after = list_by(edges, n_edges, graph->n, true, arena);
 }
 
-/* An order of the graph: of those that can come next the first in the old one. */
-static const uint32_t *number_anew(const sw_tasks *graph, sw_arena *arena)
+/* Number the tasks in topological order: of the ready tasks always the one with the smallest old
+ * number. */
+static const uint32_t *renumber(const sw_tasks *graph, sw_arena *arena)
 {
 	uint32_t *number = SW_NEW_N(arena, uint32_t, graph->n + 1),
-		 *waits = SW_NEW_N(arena, uint32_t, graph->n + 1);
+		 *n_unplaced = SW_NEW_N(arena, uint32_t, graph->n + 1);
 	sw_heap ready = {0};
 	for (uint32_t t = 0; t < graph->n; t++) {
-		waits[t] = graph->before.start[t + 1] - graph->before.start[t];
-		if (waits[t] == 0)
+		n_unplaced[t] = graph->before.start[t + 1] - graph->before.start[t];
+		if (n_unplaced[t] == 0)
 			sw_heap_push(&ready, t, (int32_t)t);
 	}
 	for (uint32_t next = 0; ready.len; next++) {
 		uint32_t t = (uint32_t)sw_heap_pop(&ready).node;
 		number[t] = next;
 		for (uint32_t i = graph->after.start[t]; i < graph->after.start[t + 1]; i++)
-			if (--waits[graph->after.tasks[i]] == 0)
+			if (--n_unplaced[graph->after.tasks[i]] == 0)
 				sw_heap_push(&ready, graph->after.tasks[i],
 				             (int32_t)graph->after.tasks[i]);
 	}
@@ -302,14 +309,14 @@ static uint32_t renumbered(const uint32_t *number, uint32_t t)
 	return t == SW_NO_TASK ? SW_NO_TASK : number[t];
 }
 
-static sw_task *permute(const sw_tasks *graph, const uint32_t *number, sw_arena *arena)
+static sw_schedule_task *permute(const sw_tasks *graph, const uint32_t *number, sw_arena *arena)
 {
-	sw_task *tasks = SW_NEW_N(arena, sw_task, graph->n + 1);
+	sw_schedule_task *tasks = SW_NEW_N(arena, sw_schedule_task, graph->n + 1);
 	for (uint32_t t = 0; t < graph->n; t++) {
-		sw_task *task = &tasks[number[t]];
+		sw_schedule_task *task = &tasks[number[t]];
 		*task = graph->tasks[t];
 		task->partner = renumbered(number, task->partner);
-		task->with = renumbered(number, task->with);
+		task->next_merged = renumbered(number, task->next_merged);
 	}
 	return tasks;
 }
@@ -324,7 +331,7 @@ const uint32_t *sw_tasks_link(sw_tasks *graph, const sw_task_edge *more, size_t 
 	for (size_t i = 0; i < n_more; i++)
 		sw_vec_push(&edges, more[i]);
 	link_by(graph, edges.data, edges.len, arena);
-	const uint32_t *number = number_anew(graph, arena);
+	const uint32_t *number = renumber(graph, arena);
 	for (size_t e = 0; e < edges.len; e++)
 		edges.data[e] =
 			(sw_task_edge){number[edges.data[e].from], number[edges.data[e].to]};
@@ -339,10 +346,10 @@ const uint32_t *sw_tasks_link(sw_tasks *graph, const sw_task_edge *more, size_t 
 void sw_tasks_make(const sw_task_source *source, int32_t computation, sw_arena *arena,
                    sw_tasks *graph)
 {
-	builder b = {.source = source,
-	             .program = source->program,
-	             .computation = &source->program->computations.data[computation],
-	             .graph = graph};
+	graph_builder b = {.source = source,
+	                   .program = source->program,
+	                   .computation = &source->program->computations.data[computation],
+	                   .graph = graph};
 	add_tasks(&b);
 	add_edges(&b);
 	*graph = (sw_tasks){.program = source->program,
@@ -350,7 +357,7 @@ void sw_tasks_make(const sw_task_source *source, int32_t computation, sw_arena *
 	                    .n = (uint32_t)b.tasks.len,
 	                    .transfer_share = source->cluster->device.transfer_share,
 	                    .buffers = &source->buffers};
-	graph->tasks = sw_arena_copy(arena, b.tasks.data, sizeof(sw_task) * b.tasks.len);
+	graph->tasks = sw_arena_copy(arena, b.tasks.data, sizeof(sw_schedule_task) * b.tasks.len);
 	link_by(graph, b.edges.data, b.edges.len, arena);
 	for (uint32_t t = 0; t < graph->n; t++)
 		graph->n_starts += graph->tasks[t].kind == SW_TASK_START;
@@ -361,11 +368,11 @@ void sw_tasks_make(const sw_task_source *source, int32_t computation, sw_arena *
 void sw_tasks_figure(const sw_task_source *source, const sw_tasks *graph, double seconds,
                      double bytes, sw_region_figures *figures)
 {
-	builder b = {.source = source, .program = source->program};
+	graph_builder b = {.source = source, .program = source->program};
 	double held = 0;
 	*figures = (sw_region_figures){.seconds = seconds};
 	for (uint32_t t = 0; t < graph->n; t++) {
-		const sw_task *task = &graph->tasks[t];
+		const sw_schedule_task *task = &graph->tasks[t];
 		const sw_op *op = sw_op_at(graph->program, task->op);
 		bool collective = task->kind == SW_TASK_START || task->kind == SW_TASK_BLOCKING;
 		figures->collective_s += collective ? task->seconds : task->collective_s;

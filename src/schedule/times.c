@@ -1,16 +1,16 @@
-/* What runs when, by the model of streams, of a program as it stands; and what no order of it is
- * quicker than. */
+/* The times of a program in its present order, by the model of two streams; and the lower bound of
+ * all its orders. */
 #include "schedule/internal.h"
 
-typedef struct clockwork {
+typedef struct program_timer {
 	sw_task_source source;
 	sw_arena arena;
 	bool *seen;    /* per computation */
-	bool bound;    /* of any order, not of this one */
-	sw_text *text; /* NULL: only the seconds are asked for */
-} clockwork;
+	bool bound;    /* bound every order instead of timing this one */
+	sw_text *text; /* NULL: nothing is printed */
+} program_timer;
 
-static const char *stream_of(const sw_task *task)
+static const char *stream_of(const sw_schedule_task *task)
 {
 	static const char *const names[] = {
 		[SW_TASK_KERNEL] = "kernels",
@@ -26,15 +26,15 @@ static void add_time(sw_table *table, double seconds)
 	sw_table_cell(table, "%.3f", seconds * 1e6);
 }
 
-/* Tasks that take no time are left out, unless they are halves of a collective. */
-static void print_spans(const clockwork *w, const sw_tasks *graph, const sw_stream_span *spans)
+/* Print a line per task; kernels that take no time are left out. */
+static void print_spans(const program_timer *w, const sw_tasks *graph, const sw_stream_span *spans)
 {
 	static const char *const headings[] = {"op", "stream", "begin us", "end us"};
 	const sw_program *program = w->source.program;
 	sw_table table;
 	sw_table_init(&table, SW_COUNT(headings), headings);
 	for (uint32_t t = 0; t < graph->n; t++) {
-		const sw_task *task = &graph->tasks[t];
+		const sw_schedule_task *task = &graph->tasks[t];
 		if (task->kind == SW_TASK_KERNEL && spans[t].end_s <= spans[t].begin_s)
 			continue;
 		sw_table_cell(&table, "%s", sw_op_at(program, task->op)->name);
@@ -48,7 +48,7 @@ static void print_spans(const clockwork *w, const sw_tasks *graph, const sw_stre
 	sw_table_clear(&table);
 }
 
-static double play_as_it_stands(const clockwork *w, const sw_tasks *graph, sw_arena *arena)
+static double play_as_it_stands(const program_timer *w, const sw_tasks *graph, sw_arena *arena)
 {
 	uint32_t *order = SW_NEW_N(arena, uint32_t, graph->n + 1);
 	for (uint32_t t = 0; t < graph->n; t++)
@@ -60,7 +60,7 @@ static double play_as_it_stands(const clockwork *w, const sw_tasks *graph, sw_ar
 	return seconds;
 }
 
-static double play(clockwork *w, int32_t computation)
+static double play(program_timer *w, int32_t computation)
 {
 	sw_arena arena;
 	sw_arena_init(&arena);
@@ -73,8 +73,8 @@ static double play(clockwork *w, int32_t computation)
 	return seconds;
 }
 
-/* Callees first. */
-static double visit(clockwork *w, int32_t computation)
+/* Time the callees, then the computation itself. */
+static double visit(program_timer *w, int32_t computation)
 {
 	const sw_computation *c = &w->source.program->computations.data[computation];
 	for (size_t i = 0; i < c->ops.len; i++) {
@@ -87,8 +87,8 @@ static double visit(clockwork *w, int32_t computation)
 	return play(w, computation);
 }
 
-static double look(const sw_cluster *cluster, const sw_program *program, uint32_t overlap,
-                   clockwork w)
+static double time_program(const sw_cluster *cluster, const sw_program *program, uint32_t overlap,
+                           program_timer w)
 {
 	sw_arena_init(&w.arena);
 	sw_task_source_init(&w.source, cluster, program, overlap, &w.arena);
@@ -100,16 +100,16 @@ static double look(const sw_cluster *cluster, const sw_program *program, uint32_
 
 double sw_schedule_seconds(const sw_cluster *cluster, const sw_program *scheduled)
 {
-	return look(cluster, scheduled, 0, (clockwork){0});
+	return time_program(cluster, scheduled, 0, (program_timer){0});
 }
 
 double sw_schedule_bound_seconds(const sw_cluster *cluster, const sw_program *local,
                                  uint32_t overlap)
 {
-	return look(cluster, local, overlap, (clockwork){.bound = true});
+	return time_program(cluster, local, overlap, (program_timer){.bound = true});
 }
 
 void sw_schedule_print_times(const sw_cluster *cluster, const sw_program *scheduled, sw_text *text)
 {
-	look(cluster, scheduled, 0, (clockwork){.text = text});
+	time_program(cluster, scheduled, 0, (program_timer){.text = text});
 }

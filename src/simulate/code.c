@@ -1,32 +1,33 @@
 /*
- * From a program to the instructions that a device plays.
+ * Compile a program into the instructions that a device plays.
  *
- * Every computation that is called becomes one block, when its first caller asks. What does not
- * communicate is a kernel, however deep its regions are: seconds of a loop are those of its body
- * times the trips, and of its condition once more. A conditional takes its dearest branch. Without
- * a trace, kernels that follow each other are one. A blocking collective is a start and, at the
- * same place, its done. O(ops).
+ * Each computation that is called becomes one block, when its first caller needs it. A region that
+ * does not communicate is one kernel, however deep it is nested: the seconds of a loop are those of
+ * its body times the trip count, and of its condition once more. A conditional takes its most
+ * expensive branch. Without a trace, kernels that follow each other are merged. A blocking
+ * collective is a start followed by its done. O(ops).
  */
 #include "simulate/internal.h"
 
 #include <string.h>
 
-/* More than a minute's worth: no program that a partitioner writes comes near. */
-#define LONGEST_PLAY 1e9
-/* A loop with more instructions than this is shown in a trace by its first iterations. */
-#define LONGEST_TRACED 1e5
+/* Instructions that a simulation plays at most: more than a minute of work, and more than any
+ * program that the partitioner writes. */
+#define MAX_PLAYED 1e9
+/* Instructions: a trace shows only the first iterations of a loop that has more. */
+#define MAX_TRACED 1e5
 
-/* Of one block in the making; the lists are shared by all. */
+/* State while one block is compiled; the lists are shared by all blocks. */
 typedef struct compiler {
 	code *code;
 	const sw_program *program;
-	const block **blocks; /* per computation; NULL: nobody asked yet */
-	uint32_t *begun;      /* per op: the collective that it starts; SW_NO_ID: none */
+	const code_block **blocks; /* per computation; NULL: not compiled yet */
+	uint32_t *begun;           /* per op: the collective that it starts; SW_NO_ID: none */
 	SW_VEC(instruction) body;
-	block sum;
+	code_block sum;
 } compiler;
 
-static const block *block_of(const compiler *c, int32_t computation);
+static const code_block *block_of(const compiler *c, int32_t computation);
 
 /* ---- instructions ----------------------------------------------------------------------- */
 
@@ -70,7 +71,7 @@ static bool add_start(compiler *c, sw_id op)
 	sw_collective_kind kind;
 	uint32_t atoms, number = (uint32_t)to->collectives.len;
 	sw_id inside = sw_async_collective(c->program, sw_op_at(c->program, op));
-	collective what = {.op = inside == SW_NO_ID ? op : inside, .waiter = op};
+	played_collective what = {.op = inside == SW_NO_ID ? op : inside, .waiter = op};
 	if (!sw_cost_collective_op(to->cluster, c->program, op, &kind, &atoms, &what.operand_bytes))
 		return false;
 	what.seconds = sw_cost_collective_op_seconds(to->cluster, c->program, op);
@@ -84,7 +85,7 @@ static bool add_start(compiler *c, sw_id op)
 	return true;
 }
 
-/* The collective that this op waits for; SW_NO_ID: none. */
+/* Return the collective that this op waits for; SW_NO_ID: none. */
 static uint32_t awaited(const compiler *c, const sw_op *op)
 {
 	switch (op->opcode) {
@@ -103,9 +104,9 @@ static uint32_t awaited(const compiler *c, const sw_op *op)
 
 /* ---- regions ---------------------------------------------------------------------------- */
 
-static void add_call(compiler *c, sw_id op, const block *callee)
+static void add_call(compiler *c, sw_id op, const code_block *callee)
 {
-	if (!callee->communicates && (!c->code->detailed || callee->length > LONGEST_TRACED)) {
+	if (!callee->communicates && (!c->code->detailed || callee->length > MAX_TRACED)) {
 		add_kernel(c, op, callee->compute_s);
 		return;
 	}
@@ -121,10 +122,10 @@ static compiler inner_compiler(const compiler *c)
 		.code = c->code, .program = c->program, .blocks = c->blocks, .begun = c->begun};
 }
 
-/* Clears what it was made of. */
-static const block *finish_block(compiler *c)
+/* Copy the block to the arena, and clear the compiler's list. */
+static const code_block *finish_block(compiler *c)
 {
-	block *made = SW_NEW(&c->code->arena, block);
+	code_block *made = SW_NEW(&c->code->arena, code_block);
 	*made = c->sum;
 	made->n = c->body.len;
 	made->at =
@@ -133,8 +134,8 @@ static const block *finish_block(compiler *c)
 	return made;
 }
 
-/* A iteration is the body, and the condition after it. */
-static const block *make_iteration(const compiler *c, sw_id id)
+/* Compile an iteration: the body, and the condition after it. */
+static const code_block *make_iteration(const compiler *c, sw_id id)
 {
 	const sw_op *op = sw_op_at(c->program, id);
 	compiler inner = inner_compiler(c);
@@ -143,10 +144,10 @@ static const block *make_iteration(const compiler *c, sw_id id)
 	return finish_block(&inner);
 }
 
-/* With a trace all iterations are played, where they are few. */
-static int64_t iterations_to_play(const code *c, const block *iteration, int64_t iterations)
+/* Return how many iterations are played: with a trace all, unless they are too many. */
+static int64_t iterations_to_play(const code *c, const code_block *iteration, int64_t iterations)
 {
-	if (c->detailed && (double)iterations * (1 + iteration->length) <= LONGEST_TRACED)
+	if (c->detailed && (double)iterations * (1 + iteration->length) <= MAX_TRACED)
 		return iterations;
 	return SW_MIN(iterations, c->played_iterations);
 }
@@ -154,7 +155,7 @@ static int64_t iterations_to_play(const code *c, const block *iteration, int64_t
 static void add_loop(compiler *c, sw_id id)
 {
 	const sw_op *op = sw_op_at(c->program, id);
-	const block *iteration = make_iteration(c, id);
+	const code_block *iteration = make_iteration(c, id);
 	int64_t iterations = sw_op_trips(op);
 	add_call(c, id, block_of(c, op->called[0]));
 	int64_t played = iterations_to_play(c->code, iteration, iterations);
@@ -208,7 +209,7 @@ static void add_op(compiler *c, sw_id id)
 	}
 }
 
-static const block *block_of(const compiler *c, int32_t number)
+static const code_block *block_of(const compiler *c, int32_t number)
 {
 	if (c->blocks[number])
 		return c->blocks[number];
@@ -228,16 +229,16 @@ sw_status code_compile(code *c, const sw_cluster *cluster, const sw_program *pro
 	            .played_iterations = played_iterations};
 	sw_arena_init(&c->arena);
 	compiler first = {.code = c, .program = program};
-	first.blocks = SW_NEW_N(&c->arena, const block *, program->computations.len);
+	first.blocks = SW_NEW_N(&c->arena, const code_block *, program->computations.len);
 	first.begun = SW_NEW_N(&c->arena, uint32_t, program->ops.len);
 	memset(first.begun, 0xff, program->ops.len * sizeof(*first.begun));
 	c->entry = block_of(&first, program->entry);
-	if (c->entry->length > LONGEST_PLAY)
+	if (c->entry->length > MAX_PLAYED)
 		return sw_fail(err, SW_ERR_INPUT,
 		               "%s: loops and calls are nested so deep that there are %.2g ops to "
 		               "play, at "
 		               "most %g can be",
-		               program->source, c->entry->length, LONGEST_PLAY);
+		               program->source, c->entry->length, MAX_PLAYED);
 	return SW_OK;
 }
 

@@ -1,10 +1,12 @@
 /*
  * The parts of the simulator. Private to src/simulate.
  *
- *     code.c      the program as instructions: what takes time, in blocks that loops and calls
- * share groups.c    who meets at a collective, how long they take by themselves, and which links
- * they use share.c     how fast those go that are under way at once play.c      the devices, event
- * by event
+ *     code.c            the program as instructions: ops that take time, in blocks that loops and
+ *                       calls share
+ *     meeting_groups.c  the groups that meet at a collective, the seconds that each takes alone,
+ *                       and the links that it uses
+ *     link_sharing.c    the rates of collectives that share links
+ *     play.c            the devices, event by event
  */
 #ifndef SW_SIMULATE_INTERNAL_H
 #define SW_SIMULATE_INTERNAL_H
@@ -16,92 +18,94 @@
 typedef enum instruction_kind { KERNEL, START, DONE, CALL, LOOP } instruction_kind;
 typedef struct instruction {
 	instruction_kind kind;
-	uint32_t collective; /* of a start and of its done */
+	uint32_t collective; /* of a start and of its done: index in code.collectives */
 	sw_id op;
-	double seconds;            /* of a kernel */
-	const struct block *block; /* called, or a iteration of the loop */
-	/* of a loop: all of them, and those that are played one by one */
+	double seconds;                 /* of a kernel */
+	const struct code_block *block; /* the callee, or one iteration of the loop */
+	/* of a loop: the trip count, and how many are played one by one */
 	int64_t iterations, played;
 } instruction;
 
-/* What one execution of a computation, or one iteration of a loop, consists of. */
-typedef struct block {
+/* The instructions of one execution of a computation, or of one iteration of a loop. */
+typedef struct code_block {
 	const instruction *at;
 	size_t n;
 	bool communicates;
-	double compute_s; /* of kernels */
-	double length; /* instructions to be played, of the loops in it their played iterations */
-} block;
+	double compute_s; /* seconds of its kernels */
+	double length;    /* instructions to play, those of loops times the iterations played */
+} code_block;
 
-typedef struct collective {
-	sw_id op;     /* that communicates: of an async-start what is in it */
-	sw_id waiter; /* the op at whose place devices wait for it */
+typedef struct played_collective {
+	sw_id op;     /* the collective itself: of an async-start the op in its computation */
+	sw_id waiter; /* the op at which devices wait for it */
 	int64_t operand_bytes;
 	double seconds;
-} collective;
+} played_collective;
 
 typedef struct code {
 	sw_arena arena;
 	const sw_cluster *cluster;
 	const sw_program *program;
-	bool detailed;             /* kernels one by one: somebody wants a trace */
-	int64_t played_iterations; /* of a loop; the others are taken to be like the last of them */
-	const block *entry;
-	SW_VEC(collective) collectives;
+	bool detailed; /* kernels are not merged: a trace is written */
+	/* iterations played of a loop; the others are taken to be like the last of them */
+	int64_t played_iterations;
+	const code_block *entry;
+	SW_VEC(played_collective) collectives;
 } code;
 
-/* SW_ERR_INPUT if loops are nested so deep that this would take too long. */
+/* Compile the program; `c` is cleared by code_clear. SW_ERR_INPUT if loops are nested so deep that
+ * playing them would take too long. O(ops). */
 sw_status code_compile(code *c, const sw_cluster *cluster, const sw_program *program, bool detailed,
                        int64_t played_iterations, sw_error *err);
 void code_clear(code *c);
 
 /* ---- groups ----------------------------------------------------------------------------- */
 
-/* A link leads out of a part, or into it. */
+/* The use of a link, which leads out of a part or into it. */
 typedef struct link_use {
 	int32_t link;
 	double share; /* of the link's bandwidth, while the group goes at full speed; (0, 1] */
 } link_use;
-typedef struct group {
+typedef struct device_group {
 	int32_t size;
-	const int32_t *members; /* devices as they are played */
-	/* at full speed: besides its own op's groups nothing is under way */
+	const int32_t *members; /* the devices played, in ascending order */
+	/* at full speed: only the groups of its own op are under way */
 	double seconds;
 	int32_t n_uses;
 	link_use *uses;
-} group;
-typedef struct grouping {
+} device_group;
+typedef struct device_groups {
 	int32_t n_groups;
-	const group *groups;
+	const device_group *groups;
 	const int32_t *group_of; /* per device */
-} grouping;
+} device_groups;
 
-/* May the devices of this cluster differ in what they see of a step? Where all parts are alike they
- * are one. */
+/* True if the devices of the cluster may differ in what they see of a step. Where all parts are
+ * alike one device is played for all. */
 bool devices_differ(const sw_cluster *cluster);
 int32_t count_links(const sw_cluster *cluster);
-/* n_devices: the cluster's, or 1, which stands for all. Lists go to the arena. O(devices * (levels
- * + log devices)). */
-grouping make_grouping(const sw_cluster *cluster, const sw_program *program, const collective *what,
-                       int32_t n_devices, sw_arena *arena);
+/* Find the groups of a collective. n_devices: that of the cluster, or 1, which stands for all. The
+ * lists are allocated in the arena. O(devices * (levels + log devices)). */
+device_groups make_device_groups(const sw_cluster *cluster, const sw_program *program,
+                                 const played_collective *what, int32_t n_devices, sw_arena *arena);
 
 /* ---- share ------------------------------------------------------------------------------ */
 
-typedef struct flow {
-	const group *group;
-	/* which start, counted over the step: those of one wave know of each other in their seconds
-	 */
+typedef struct link_flow {
+	const device_group *group;
+	/* the number of the start within the step: the seconds of groups in one wave already
+	 * account for each other */
 	int64_t wave;
 	double remaining_s;
-	double rate; /* out; (0, 1] */
-} flow;
-/* Max-min fair rates. room: [2 * n_links] of scratch. */
-void share_links(flow *flows, size_t n, int32_t n_links, double *room);
+	double rate; /* output; (0, 1] */
+} link_flow;
+/* Set the rates of the flows to max-min fair ones. scratch: [2 * n_links]. */
+void share_links(link_flow *flows, size_t n, int32_t n_links, double *scratch);
 
 /* ---- play ------------------------------------------------------------------------------- */
 
-/* breakdowns: [n_devices]; events of device d go to the trace, if there is one, for all ranks below
- * trace_ranks that it stands for. */
+/* Play the code on n_devices. breakdowns: [n_devices]; the events of a device go to the trace, if
+ * it isn't NULL, once for each rank below trace_ranks that the device stands for. */
 sw_status play(const code *c, int32_t n_devices, sw_trace *trace, int32_t trace_ranks,
                sw_breakdown *breakdowns, double *step_time_s, sw_error *err);
 

@@ -1,20 +1,20 @@
 /*
- * The devices of a cluster, event by event.
+ * Play the devices of a cluster, event by event.
  *
- * A device has a clock of its own, and runs ahead on it until it must wait: what it does before
- * touches nobody else. Its collective stream takes its starts in their order; since all devices run
- * one program, the k-th start is the same op everywhere: a WAVE, in which each group MEETS when the
- * streams of all its members have come to it. Meetings that are under way share links (share.c).
- * The next thing to happen is the earliest begin or end of a meeting; an end lets its members go
- * on. So no device acts in the past of another.
+ * A device has a clock of its own, and runs ahead on it until it must wait: until then it affects
+ * no other device. Its collective stream takes its starts in their order. Since all devices run one
+ * program, the k-th start is the same op everywhere: a WAVE, in which each group has a MEETING that
+ * begins when the streams of all its members have arrived. Meetings under way share links
+ * (link_sharing.c). The next event is the earliest begin or end of a meeting; an end lets its
+ * members go on. So no device acts in the past of another.
  *
- * Of a loop the first iterations are played. Then every device goes on to the end at the pace of
- * the latter half of them: exactly, where iterations have settled into a rhythm (at once where all
- * devices are one: what was under way when the loop began is over after a iteration); all devices
- * skip the same iterations, so that waves stay the same everywhere.
+ * Of a loop the first iterations are played. Then every device skips to the end at the pace of the
+ * latter half of them. This is exact where iterations have reached a steady state (at once where
+ * one device stands for all: collectives that were under way when the loop began end within one
+ * iteration). All devices skip the same iterations, so that waves stay the same everywhere.
  *
- * Where a collective under way takes a share of its devices, a kernel that one may meet is an
- * event, too: it goes slower for as long as one does.
+ * Where a collective under way takes a share of its devices, a kernel that may run beside one is an
+ * event too: it runs slower as long as a collective is under way.
  *
  * O(played ops * devices + events * meetings under way).
  */
@@ -25,50 +25,52 @@
 
 /* ---- state ------------------------------------------------------------------------------ */
 
-/* Running sums of a device. */
+/* The clock and the running sums of a device, in seconds. */
 typedef struct account {
-	double now, compute_s, exposed_s, busy_s; /* busy: its collective stream */
+	/* exposed: waiting for meetings under way; busy: its collective stream */
+	double now, compute_s, exposed_s, busy_s;
 } account;
 
-typedef struct frame {
-	const block *block;
+typedef struct call_frame {
+	const code_block *block;
 	size_t at;
-	const instruction *loop; /* whose iteration this is; NULL: a call */
+	const instruction *loop; /* of an iteration its loop; NULL: a call */
 	int64_t iteration;
-	account middle; /* when the latter half of the played iterations began */
-} frame;
+	account middle; /* the account when the latter half of the played iterations began */
+} call_frame;
 
 typedef struct interval {
 	double begin, end;
 } interval;
 
-/* What a device's collective stream is to do: starts that it has not come to, by when they were
- * given. */
-typedef struct stream {
+/* The collective stream of a device: the starts at which it has not arrived yet, by the time at
+ * which they were given. */
+typedef struct collective_stream {
 	SW_VEC(double) given;
-	size_t taken;           /* of those given, the first ones */
+	size_t taken;           /* how many of those given were taken, from the front */
 	int64_t started, ended; /* waves */
-	bool meeting;           /* under way, or waiting for the others to come */
-	bool running;           /* of a meeting: it has begun */
-	double free;            /* since when it has nothing to do */
-	SW_VEC(interval) busy;  /* since the device's last wait */
-} stream;
+	/* it is in a meeting that is under way, or waits for other members */
+	bool meeting;
+	bool running;          /* the meeting has begun */
+	double free;           /* since when it has had nothing to do */
+	SW_VEC(interval) busy; /* meetings since the device's last wait */
+} collective_stream;
 
 typedef struct device {
 	account sum;
-	SW_VEC(frame) frames;
-	stream stream;
-	int64_t *wave_of; /* [collectives] the last start of each */
-	int64_t awaited;  /* wave; -1: none */
+	SW_VEC(call_frame) frames;
+	collective_stream stream;
+	int64_t *wave_of; /* [collectives] the wave of the last start of each */
+	int64_t awaited;  /* the wave that the device waits for; -1: none */
 	sw_id waiting_at;
-	/* under way since `now`, and it may get slower or faster; NULL: none */
+	/* the kernel under way since `now`, which may change its speed; NULL: none */
 	const instruction *kernel;
-	double remaining_s; /* of it, at full speed */
-	bool ends;          /* at the event that happens now */
+	double remaining_s; /* of the kernel, at full speed */
+	bool ends;          /* the kernel ends at the present event */
 } device;
 
 typedef struct meeting {
-	const group *group;
+	const device_group *group;
 	uint32_t collective;
 	int64_t wave;
 	int32_t arrived;
@@ -80,28 +82,28 @@ typedef struct wave {
 	meeting *meetings;
 } wave;
 
-typedef struct player {
+typedef struct simulator {
 	const code *code;
 	int32_t n_devices, n_links;
 	device *devices;
 	sw_arena arena;
-	grouping *groupings; /* [collectives]; made when first met */
+	device_groups *groups; /* [collectives]; found when first met */
 	SW_VEC(wave) waves;
-	size_t closed;         /* of those, the first ones */
-	int64_t forgotten;     /* waves that are no longer listed */
-	SW_VEC(meeting) ready; /* complete, not begun */
+	size_t closed;         /* how many of those are closed, from the front */
+	int64_t forgotten;     /* how many earlier waves are no longer listed */
+	SW_VEC(meeting) ready; /* all members arrived, not begun */
 	SW_VEC(meeting) running;
-	SW_VEC(flow) flows; /* of the running */
-	double *room, clock;
+	SW_VEC(link_flow) flows; /* of the running meetings */
+	double *scratch, clock;
 	sw_trace *trace;
 	int32_t trace_ranks;
-} player;
+} simulator;
 
 /* ---- trace ------------------------------------------------------------------------------ */
 
-/* What one device does, for all ranks that it stands for. */
-static void record(player *p, int32_t number, sw_track track, sw_id op, int64_t bytes, double begin,
-                   double end)
+/* Trace an event of a device, once for each rank that it stands for. */
+static void record(simulator *p, int32_t number, sw_track track, sw_id op, int64_t bytes,
+                   double begin, double end)
 {
 	bool all = p->n_devices < p->code->cluster->n_devices;
 	int32_t first = all ? 0 : number,
@@ -114,24 +116,24 @@ static void record(player *p, int32_t number, sw_track track, sw_id op, int64_t 
 
 /* ---- waves ------------------------------------------------------------------------------ */
 
-static wave *wave_at(player *p, int64_t number)
+static wave *wave_at(simulator *p, int64_t number)
 {
 	return &p->waves.data[number - p->forgotten];
 }
 
-static const grouping *grouping_of(player *p, uint32_t number)
+static const device_groups *groups_of(simulator *p, uint32_t number)
 {
-	grouping *made = &p->groupings[number];
+	device_groups *made = &p->groups[number];
 	const code *c = p->code;
 	if (!made->groups)
-		*made = make_grouping(c->cluster, c->program, &c->collectives.data[number],
-		                      p->n_devices, &p->arena);
+		*made = make_device_groups(c->cluster, c->program, &c->collectives.data[number],
+		                           p->n_devices, &p->arena);
 	return made;
 }
 
-static void open_wave(player *p, uint32_t what)
+static void open_wave(simulator *p, uint32_t what)
 {
-	const grouping *who = grouping_of(p, what);
+	const device_groups *who = groups_of(p, what);
 	wave opened = {who->n_groups, sw_alloc((size_t)who->n_groups * sizeof(meeting))};
 	for (int32_t g = 0; g < who->n_groups; g++)
 		opened.meetings[g] = (meeting){.group = &who->groups[g],
@@ -140,8 +142,8 @@ static void open_wave(player *p, uint32_t what)
 	sw_vec_push(&p->waves, opened);
 }
 
-/* The list is moved together when half of it is closed. */
-static void close_waves(player *p)
+/* Close the waves that have ended; the list is compacted when half of it is closed. */
+static void close_waves(simulator *p)
 {
 	while (p->closed < p->waves.len && p->waves.data[p->closed].open == 0)
 		free(p->waves.data[p->closed++].meetings);
@@ -153,47 +155,47 @@ static void close_waves(player *p)
 	p->closed = 0;
 }
 
-/* The stream of a device comes to its next start, if it is free and there is one. */
-static void come(player *p, int32_t number)
+/* Let the stream of a device arrive at its next start, if it is free and there is one. */
+static void arrive(simulator *p, int32_t number)
 {
-	stream *s = &p->devices[number].stream;
+	collective_stream *s = &p->devices[number].stream;
 	if (s->meeting || s->taken == s->given.len)
 		return;
-	double moment = fmax(s->given.data[s->taken++], s->free);
+	double arrival_s = fmax(s->given.data[s->taken++], s->free);
 	if (s->taken == s->given.len)
 		s->taken = s->given.len = 0;
 	wave *at = wave_at(p, s->ended);
-	meeting *m = &at->meetings[grouping_of(p, at->meetings->collective)->group_of[number]];
+	meeting *m = &at->meetings[groups_of(p, at->meetings->collective)->group_of[number]];
 	s->meeting = true;
-	m->begin = fmax(m->begin, moment);
+	m->begin = fmax(m->begin, arrival_s);
 	if (++m->arrived == m->group->size)
 		sw_vec_push(&p->ready, *m);
 }
 
-static void start(player *p, int32_t number, uint32_t what)
+static void start(simulator *p, int32_t number, uint32_t what)
 {
 	device *d = &p->devices[number];
 	if (d->stream.started == p->forgotten + (int64_t)p->waves.len)
 		open_wave(p, what);
 	d->wave_of[what] = d->stream.started++;
 	sw_vec_push(&d->stream.given, d->sum.now);
-	come(p, number);
+	arrive(p, number);
 }
 
 /* ---- a device --------------------------------------------------------------------------- */
 
-static void enter(device *d, const block *what, const instruction *loop)
+static void enter(device *d, const code_block *what, const instruction *loop)
 {
-	sw_vec_push(&d->frames, ((frame){.block = what, .loop = loop, .middle = d->sum}));
+	sw_vec_push(&d->frames, ((call_frame){.block = what, .loop = loop, .middle = d->sum}));
 }
 
-static double onward(double now, double then, double times)
+static double extrapolate(double now, double then, double times)
 {
 	return now + times * (now - then);
 }
 
-/* The iterations that are not played. */
-static void skip_iterations(player *p, int32_t number, const frame *f)
+/* Skip the iterations that are not played. */
+static void skip_iterations(simulator *p, int32_t number, const call_frame *f)
 {
 	account *sum = &p->devices[number].sum;
 	const account *middle = &f->middle;
@@ -201,18 +203,18 @@ static void skip_iterations(player *p, int32_t number, const frame *f)
 	double begin = sum->now;
 	double times = (double)(loop->iterations - loop->played) /
 	               (double)(loop->played - loop->played / 2);
-	*sum = (account){onward(sum->now, middle->now, times),
-	                 onward(sum->compute_s, middle->compute_s, times),
-	                 onward(sum->exposed_s, middle->exposed_s, times),
-	                 onward(sum->busy_s, middle->busy_s, times)};
+	*sum = (account){extrapolate(sum->now, middle->now, times),
+	                 extrapolate(sum->compute_s, middle->compute_s, times),
+	                 extrapolate(sum->exposed_s, middle->exposed_s, times),
+	                 extrapolate(sum->busy_s, middle->busy_s, times)};
 	record(p, number, SW_TRACK_KERNELS, loop->op, -1, begin, sum->now);
 }
 
-/* The block of the topmost frame is done. */
-static void leave(player *p, int32_t number)
+/* Leave the topmost frame, whose block is done, or begin the next iteration. */
+static void leave(simulator *p, int32_t number)
 {
 	device *d = &p->devices[number];
-	frame *f = &d->frames.data[d->frames.len - 1];
+	call_frame *f = &d->frames.data[d->frames.len - 1];
 	f->at = 0;
 	f->iteration++;
 	if (f->loop && f->iteration == f->loop->played / 2)
@@ -224,7 +226,7 @@ static void leave(player *p, int32_t number)
 	d->frames.len--;
 }
 
-/* Is to wait until this wave has ended; false: it has. */
+/* Make the device wait until wave `last` has ended. Returns false if it has. */
 static bool await(device *d, int64_t last, sw_id op)
 {
 	d->awaited = last < d->stream.ended ? -1 : last;
@@ -232,7 +234,7 @@ static bool await(device *d, int64_t last, sw_id op)
 	return d->awaited >= 0;
 }
 
-static void compute(player *p, int32_t number, const instruction *kernel, double seconds)
+static void compute(simulator *p, int32_t number, const instruction *kernel, double seconds)
 {
 	account *sum = &p->devices[number].sum;
 	record(p, number, SW_TRACK_KERNELS, kernel->op, -1, sum->now, sum->now + seconds);
@@ -240,14 +242,14 @@ static void compute(player *p, int32_t number, const instruction *kernel, double
 	sum->compute_s += seconds;
 }
 
-static double share_of(const player *p)
+static double share_of(const simulator *p)
 {
 	return p->code->cluster->device.transfer_share;
 }
 
-/* False: a collective may take a share of the device; how long the kernel takes is seen as it runs.
- */
-static bool compute_ahead(player *p, int32_t number, const instruction *kernel)
+/* Run a kernel ahead. Returns false if a collective may take a share of the device; the kernel's
+ * seconds are then found as it runs. */
+static bool compute_ahead(simulator *p, int32_t number, const instruction *kernel)
 {
 	device *d = &p->devices[number];
 	if (share_of(p) > 0 && (d->stream.meeting || d->stream.taken < d->stream.given.len)) {
@@ -259,8 +261,8 @@ static bool compute_ahead(player *p, int32_t number, const instruction *kernel)
 	return true;
 }
 
-/* One instruction; false: the device must wait. */
-static bool step(player *p, int32_t number, const instruction *i)
+/* Run one instruction. Returns false if the device must wait. */
+static bool step(simulator *p, int32_t number, const instruction *i)
 {
 	device *d = &p->devices[number];
 	switch (i->kind) {
@@ -282,12 +284,13 @@ static bool step(player *p, int32_t number, const instruction *i)
 	return true;
 }
 
-/* Until it waits, or its program is done; then it waits for what it has started. */
-static void run(player *p, int32_t number)
+/* Run a device until it waits, or its program has ended; then it waits for all that it has
+ * started. */
+static void run(simulator *p, int32_t number)
 {
 	device *d = &p->devices[number];
 	while (d->frames.len > 0) {
-		frame *f = &d->frames.data[d->frames.len - 1];
+		call_frame *f = &d->frames.data[d->frames.len - 1];
 		if (f->at == f->block->n)
 			leave(p, number);
 		else if (!step(p, number, &f->block->at[f->at++]))
@@ -296,9 +299,9 @@ static void run(player *p, int32_t number)
 	await(d, d->stream.started - 1, SW_NO_ID);
 }
 
-/* What it waited for has ended: of the wait, that is exposed communication during which its stream
- * was in a meeting. */
-static void resume(player *p, int32_t number)
+/* Resume a device whose awaited wave has ended. The part of the wait in which its stream was in a
+ * meeting is exposed communication. */
+static void resume(simulator *p, int32_t number)
 {
 	device *d = &p->devices[number];
 	double begin = d->sum.now, end = fmax(begin, d->stream.free);
@@ -316,18 +319,18 @@ static void resume(player *p, int32_t number)
 
 /* ---- kernels beside collectives --------------------------------------------------------- */
 
-static double speed_of(const player *p, const device *d)
+static double speed_of(const simulator *p, const device *d)
 {
 	return d->stream.running ? 1 - share_of(p) : 1;
 }
 
-/* As fast as it goes now. */
-static double kernel_end(const player *p, const device *d)
+/* Return when the kernel under way ends at its present speed. */
+static double kernel_end(const simulator *p, const device *d)
 {
 	return d->kernel ? fmax(p->clock, d->sum.now) + d->remaining_s / speed_of(p, d) : INFINITY;
 }
 
-static void go_on_with_kernels(player *p, double next)
+static void advance_kernels(simulator *p, double next)
 {
 	for (int32_t i = 0; share_of(p) > 0 && i < p->n_devices; i++) {
 		device *d = &p->devices[i];
@@ -336,7 +339,7 @@ static void go_on_with_kernels(player *p, double next)
 	}
 }
 
-static void end_kernels(player *p)
+static void end_kernels(simulator *p)
 {
 	for (int32_t i = 0; share_of(p) > 0 && i < p->n_devices; i++) {
 		device *d = &p->devices[i];
@@ -351,62 +354,62 @@ static void end_kernels(player *p)
 
 /* ---- events ----------------------------------------------------------------------------- */
 
-static void begin_meetings(player *p)
+static void begin_meetings(simulator *p)
 {
-	size_t kept = 0;
+	size_t left = 0;
 	for (size_t i = 0; i < p->ready.len; i++) {
 		const meeting m = p->ready.data[i];
 		if (m.begin > p->clock) {
-			p->ready.data[kept++] = m;
+			p->ready.data[left++] = m;
 			continue;
 		}
 		for (int32_t k = 0; k < m.group->size; k++)
 			p->devices[m.group->members[k]].stream.running = true;
 		sw_vec_push(&p->running, m);
-		sw_vec_push(&p->flows, ((flow){.group = m.group,
-		                               .wave = m.wave,
-		                               .remaining_s = m.group->seconds}));
+		sw_vec_push(&p->flows, ((link_flow){.group = m.group,
+		                                    .wave = m.wave,
+		                                    .remaining_s = m.group->seconds}));
 	}
-	p->ready.len = kept;
-	share_links(p->flows.data, p->flows.len, p->n_links, p->room);
+	p->ready.len = left;
+	share_links(p->flows.data, p->flows.len, p->n_links, p->scratch);
 }
 
-static void end_for(player *p, int32_t number, const meeting *m)
+static void end_for(simulator *p, int32_t number, const meeting *m)
 {
 	device *d = &p->devices[number];
-	const collective *what = &p->code->collectives.data[m->collective];
+	const played_collective *what = &p->code->collectives.data[m->collective];
 	record(p, number, SW_TRACK_COLLECTIVES, what->op, what->operand_bytes, m->begin, p->clock);
 	sw_vec_push(&d->stream.busy, ((interval){m->begin, p->clock}));
 	d->sum.busy_s += p->clock - m->begin;
 	d->stream.free = p->clock;
 	d->stream.meeting = d->stream.running = false;
 	d->stream.ended++;
-	come(p, number);
+	arrive(p, number);
 	if (d->awaited >= 0 && d->awaited < d->stream.ended)
 		resume(p, number);
 }
 
-/* Takes the meetings whose flows end now from the running to `ended`. */
-static void take_ended(player *p, double next, meeting *ended, size_t *n_ended)
+/* Move the meetings whose flows end at `next` from the running ones to `ended`. */
+static void take_ended(simulator *p, double next, meeting *ended, size_t *n_ended)
 {
-	size_t kept = 0;
+	size_t left = 0;
 	*n_ended = 0;
 	for (size_t i = 0; i < p->flows.len; i++) {
-		flow f = p->flows.data[i];
+		link_flow f = p->flows.data[i];
 		bool ends = p->clock + f.remaining_s / f.rate <= next;
 		f.remaining_s = fmax(0, f.remaining_s - (next - p->clock) * f.rate);
 		if (ends) {
 			ended[(*n_ended)++] = p->running.data[i];
 			continue;
 		}
-		p->flows.data[kept] = f;
-		p->running.data[kept++] = p->running.data[i];
+		p->flows.data[left] = f;
+		p->running.data[left++] = p->running.data[i];
 	}
-	p->flows.len = p->running.len = kept;
+	p->flows.len = p->running.len = left;
 }
 
-/* The earliest begin or end; infinite: nothing is to happen any more. */
-static double next_event(const player *p)
+/* Return the time of the next event; infinite: there is none. */
+static double next_event(const simulator *p)
 {
 	double next = INFINITY;
 	for (size_t i = 0; i < p->flows.len; i++)
@@ -418,11 +421,11 @@ static double next_event(const player *p)
 	return next;
 }
 
-static void advance(player *p, double next, meeting *ended)
+static void advance(simulator *p, double next, meeting *ended)
 {
 	size_t n_ended;
 	take_ended(p, next, ended, &n_ended);
-	go_on_with_kernels(p, next);
+	advance_kernels(p, next);
 	p->clock = next;
 	for (size_t i = 0; i < n_ended; i++) {
 		wave_at(p, ended[i].wave)->open--;
@@ -436,13 +439,13 @@ static void advance(player *p, double next, meeting *ended)
 
 /* ---- the whole -------------------------------------------------------------------------- */
 
-static void player_init(player *p)
+static void simulator_init(simulator *p)
 {
 	size_t n_collectives = p->code->collectives.len;
 	sw_arena_init(&p->arena);
 	p->n_links = count_links(p->code->cluster);
-	p->room = SW_NEW_N(&p->arena, double, 2 * p->n_links);
-	p->groupings = SW_NEW_N(&p->arena, grouping, n_collectives);
+	p->scratch = SW_NEW_N(&p->arena, double, 2 * p->n_links);
+	p->groups = SW_NEW_N(&p->arena, device_groups, n_collectives);
 	p->devices = SW_NEW_N(&p->arena, device, p->n_devices);
 	for (int32_t d = 0; d < p->n_devices; d++) {
 		p->devices[d].wave_of = SW_NEW_N(&p->arena, int64_t, n_collectives);
@@ -451,7 +454,7 @@ static void player_init(player *p)
 	}
 }
 
-static void player_clear(player *p)
+static void simulator_clear(simulator *p)
 {
 	for (int32_t d = 0; d < p->n_devices; d++) {
 		sw_vec_clear(&p->devices[d].frames);
@@ -467,27 +470,28 @@ static void player_clear(player *p)
 	sw_arena_clear(&p->arena);
 }
 
-/* What is less than this of a step is rounding. */
-#define SMALLEST_PART 1e-9
+/* Share of a step: smaller times are rounding. */
+#define ROUNDING 1e-9
 
-/* The sum of its parts is the step: what is no compute is waited for. */
+/* Break a step down into parts that add up to it: all that is not computation is waiting. */
 static sw_breakdown break_down(const account *sum, double step_time_s)
 {
-	double slack = SMALLEST_PART * step_time_s, waited = fmax(0, step_time_s - sum->compute_s);
+	double rounding_s = ROUNDING * step_time_s, waited = fmax(0, step_time_s - sum->compute_s);
 	double exposed = fmin(sum->exposed_s, waited), hidden = sum->busy_s - exposed;
-	if (waited - exposed <= slack)
+	if (waited - exposed <= rounding_s)
 		exposed = waited;
 	return (sw_breakdown){.compute_s = sum->compute_s,
 	                      .exposed_comm_s = exposed,
 	                      .idle_s = waited - exposed,
-	                      .hidden_comm_s = hidden <= slack ? 0 : hidden};
+	                      .hidden_comm_s = hidden <= rounding_s ? 0 : hidden};
 }
 
 sw_status play(const code *c, int32_t n_devices, sw_trace *trace, int32_t trace_ranks,
                sw_breakdown *breakdowns, double *step_time_s, sw_error *err)
 {
-	player p = {.code = c, .n_devices = n_devices, .trace = trace, .trace_ranks = trace_ranks};
-	player_init(&p);
+	simulator p = {
+		.code = c, .n_devices = n_devices, .trace = trace, .trace_ranks = trace_ranks};
+	simulator_init(&p);
 	meeting *ended = sw_alloc((size_t)n_devices * sizeof(*ended));
 	for (int32_t d = 0; d < n_devices; d++)
 		run(&p, d);
@@ -502,8 +506,8 @@ sw_status play(const code *c, int32_t n_devices, sw_trace *trace, int32_t trace_
 	for (int32_t d = 0; d < n_devices; d++)
 		breakdowns[d] = break_down(&p.devices[d].sum, *step_time_s);
 	free(ended);
-	player_clear(&p);
+	simulator_clear(&p);
 	return stuck ? sw_fail(err, SW_ERR_INTERNAL,
-	                       "simulate: a collective is waited for that nobody has begun")
+	                       "simulate: a device waits for a collective that has not begun")
 	             : SW_OK;
 }

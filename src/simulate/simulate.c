@@ -1,12 +1,14 @@
-/* The steps: devices that may differ, the program as instructions, and its play. */
+/* The steps of a simulation: whether devices may differ, the program as instructions, and its
+ * play. */
 #include "simulate/internal.h"
 
 #include <stdlib.h>
 
 #include "interpret/interpret.h"
 
-/* Of a loop: where devices are one, a iteration to clear what went before and one to measure; else
- * enough for theirs to fall into a rhythm. */
+/* Iterations of a loop that are played. Where one device stands for all: one iteration in which
+ * collectives from before the loop end, and one to measure. Else enough for the devices to settle
+ * into a steady state. */
 #define ITERATIONS_OF_ONE 2
 #define ITERATIONS_OF_MANY 16
 
@@ -22,7 +24,7 @@ static sw_breakdown mean_of(const sw_breakdown *ranks, int64_t n)
 	return mean;
 }
 
-/* All but the memory. */
+/* Simulate all but the memory. */
 static sw_status simulate(const sw_cluster *cluster, const sw_program *scheduled, sw_trace *trace,
                           int32_t trace_ranks, sw_simulation *result, sw_error *err)
 {
@@ -93,6 +95,6 @@ sw_status sw_simulate_recost(sw_plan *plan, bool overlap, sw_error *err)
 	plan->gap = plan->step_gap = 0;
 	plan->alternatives.len = 0;
 	snprintf(plan->scope, sizeof(plan->scope),
-	         "not for what it is used for now: plan again for a bound and alternatives");
+	         "none for this program and cluster: plan again for a bound and alternatives");
 	return status;
 }

@@ -1,15 +1,15 @@
 /*
- * Trace Event files (the JSON of Perfetto and chrome://tracing): one complete event ("X") per line,
- * after the names of processes and threads. Times are written in microseconds to three places:
- * whole nanoseconds, and a length is the difference of the rounded ends, so that what does not
- * overlap does not overlap in the file. O(events).
+ * Write Trace Event files (the JSON of Perfetto and chrome://tracing): one complete event ("X") per
+ * line, after the names of processes and threads. Times are written in microseconds to three
+ * places, whole nanoseconds, and a duration is the difference of the rounded ends, so that events
+ * which do not overlap do not overlap in the file either. O(events).
  */
 #include "simulate/trace.h"
 
 #include <math.h>
 #include <string.h>
 
-#define PIECE ((size_t)64 << 10)
+#define BUFFER_BYTES ((size_t)64 << 10)
 
 static const char *const track_names[] = {
 	[SW_TRACK_KERNELS] = "kernels",
@@ -17,11 +17,11 @@ static const char *const track_names[] = {
 	[SW_TRACK_WAITS] = "waits",
 };
 
-typedef struct writer {
+typedef struct trace_writer {
 	sw_sink *sink;
 	sw_text text;
 	const char *separator; /* before the next event */
-} writer;
+} trace_writer;
 
 void sw_trace_add(sw_trace *trace, const sw_trace_event *event)
 {
@@ -35,8 +35,8 @@ void sw_trace_clear(sw_trace *trace)
 
 /* ---- text ------------------------------------------------------------------------------- */
 
-/* Bytes of the UTF-8 sequence that begins here; 0: none does. Overlong forms and surrogates are
- * left to readers. */
+/* Return the bytes of the UTF-8 sequence that begins here; 0: none does. Overlong forms and
+ * surrogates are left to readers. */
 static size_t sequence_length(const unsigned char *at)
 {
 	static const struct {
@@ -53,7 +53,7 @@ static size_t sequence_length(const unsigned char *at)
 	return 0;
 }
 
-/* A JSON string; bytes that are no text become question marks. */
+/* Add a JSON string; bytes that are not valid UTF-8 become question marks. */
 static void add_string(sw_text *text, const char *string)
 {
 	sw_text_add(text, "\"");
@@ -85,17 +85,17 @@ static void add_microseconds(sw_text *text, const char *key, int64_t ns)
 
 /* ---- events ----------------------------------------------------------------------------- */
 
-static void begin_event(writer *w)
+static void begin_event(trace_writer *w)
 {
 	sw_text_add(&w->text, w->separator);
 	w->separator = ",\n";
-	if (w->text.len < PIECE)
+	if (w->text.len < BUFFER_BYTES)
 		return;
 	sw_sink_put(w->sink, w->text.data, w->text.len);
 	w->text.len = 0;
 }
 
-static void write_event(writer *w, const sw_trace_event *event)
+static void write_event(trace_writer *w, const sw_trace_event *event)
 {
 	int64_t begin_ns = nanoseconds(event->begin_s), end_ns = nanoseconds(event->end_s);
 	begin_event(w);
@@ -112,7 +112,7 @@ static void write_event(writer *w, const sw_trace_event *event)
 	sw_text_add(&w->text, "}");
 }
 
-static void write_rank(writer *w, int32_t rank)
+static void write_rank(trace_writer *w, int32_t rank)
 {
 	begin_event(w);
 	sw_text_addf(&w->text,
@@ -134,8 +134,8 @@ static void write_rank(writer *w, int32_t rank)
 	}
 }
 
-/* Every rank that has an event, once. */
-static void write_ranks(writer *w, const sw_trace *trace)
+/* Write the names of every rank that has an event, once. */
+static void write_ranks(trace_writer *w, const sw_trace *trace)
 {
 	int32_t last = -1;
 	for (size_t i = 0; i < trace->events.len; i++)
@@ -151,7 +151,7 @@ static void write_ranks(writer *w, const sw_trace *trace)
 
 sw_status sw_trace_write(const sw_trace *trace, const char *title, const char *path, sw_error *err)
 {
-	writer w = {.separator = "\n"};
+	trace_writer w = {.separator = "\n"};
 	sw_status status = sw_sink_open(path, &w.sink, err);
 	if (status != SW_OK)
 		return status;

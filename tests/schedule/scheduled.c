@@ -36,10 +36,8 @@ bool open_rewritten(const char *name, const char *cluster, const char *strategy,
 {
 	char path[512];
 	sw_error err = {0};
-	sw_plan_options options = {.no_overlap = true,
-	                           .remat = remat,
-	                           .microbatches = microbatches,
-	                           .quiet = true};
+	sw_plan_options options = {
+		.no_overlap = true, .remat = remat, .microbatches = microbatches, .quiet = true};
 	*s = (scheduled){.planned = true};
 	snprintf(path, sizeof(path), SW_SOURCE_DIR "/clusters/%s.yaml", cluster);
 	check(sw_cluster_read(path, &s->cluster, &err), &err);
@@ -67,7 +65,7 @@ void close_scheduled(scheduled *s)
 	sw_cluster_clear(&s->cluster);
 }
 
-/* ---- what every schedule keeps ---------------------------------------------------------- */
+/* ---- checks of every schedule ----------------------------------------------------------- */
 
 static void check_reads_back(const sw_program *program)
 {
@@ -77,7 +75,7 @@ static void check_reads_back(const sw_program *program)
 	sw_program_print(program, &text);
 	check(sw_read_hlo(text.data, text.len, "scheduled.hlo", &again, &err), &err);
 	if (!sw_program_equal(program, again, &err))
-		fail_msg("it reads back as another program: %s", err.message);
+		fail_msg("the printed schedule reads back as another program: %s", err.message);
 	sw_program_free(again);
 	sw_text_clear(&text);
 }
@@ -88,7 +86,7 @@ static void check_costs(const scheduled *s, uint32_t overlap)
 	sw_cost_program(&s->cluster, s->local, &before);
 	sw_cost_program(&s->cluster, s->scheduled, &after);
 	assert_int_equal(before.payload_bytes, after.payload_bytes);
-	assert_true(after.collectives <= before.collectives); /* small ones are combined */
+	assert_true(after.collectives <= before.collectives); /* small ones are merged */
 	assert_true(fabs(before.compute_s - after.compute_s) <= 1e-9 * before.compute_s);
 	assert_true(after.communication_s <= before.communication_s * (1 + 1e-9));
 	double seconds = sw_schedule_seconds(&s->cluster, s->scheduled);
@@ -111,7 +109,7 @@ void schedule(scheduled *s, const char *overlap, int64_t memory_bytes)
 	check_costs(s, options.overlap);
 }
 
-/* ---- questions -------------------------------------------------------------------------- */
+/* ---- queries ---------------------------------------------------------------------------- */
 
 void print_order(const sw_program *program, sw_text *text)
 {

@@ -1,6 +1,6 @@
 /*
- * What AxoNN does on purpose (section IV) comes of itself: in programs as they are planned,
- * collectives run beside the kernels that its authors put there.
+ * The overlaps that AxoNN arranges on purpose (section IV) are consequences here: in planned
+ * programs, collectives run beside the kernels that its authors put there.
  */
 #include "schedule/scheduled.h"
 
@@ -15,9 +15,10 @@ static bool is_dot(const entry *e, sw_id op)
 	return sw_op_at(e->program, op)->opcode == SW_OP_DOT;
 }
 
-/* Sums of activations, and of their gradients: made by a dot, and needed by further dots. Hidden: a
- * weight's gradient, a dot that no other needs, is between start and done. */
-static void look_at_sum(const scheduled *s, const entry *e, sw_id start, tally *t)
+/* Look at a reduction of activations or of their gradients: made by a dot, and needed by further
+ * dots. It is hidden if a weight's gradient, a dot that no other dot needs, is between start and
+ * done. */
+static void look_at_activation_reduction(const scheduled *s, const entry *e, sw_id start, tally *t)
 {
 	const sw_computation *c = sw_entry(e->program);
 	sw_id done = done_of(e, start);
@@ -38,8 +39,9 @@ static bool has_time(const scheduled *s, const entry *e, sw_id start)
 	       sw_cost_collective_op_seconds(&s->cluster, e->program, start);
 }
 
-/* Sums of weights' gradients: needed by no dot any more. Hidden: kernels in between take longer. */
-static void look_at_gradient(const scheduled *s, const entry *e, sw_id start, tally *t)
+/* Look at a reduction of a weight's gradient: no dot needs it any more. It is hidden if the kernels
+ * between take longer. */
+static void look_at_gradient_reduction(const scheduled *s, const entry *e, sw_id start, tally *t)
 {
 	if (!is_dot(e, maker_of(e, start)) || leads_to(e, done_of(e, start), SW_OP_DOT))
 		return;
@@ -47,7 +49,8 @@ static void look_at_gradient(const scheduled *s, const entry *e, sw_id start, ta
 	t->hidden += has_time(s, e, start);
 }
 
-/* Gathers of what is at rest, read by dots. Hidden: kernels in between take longer. */
+/* Look at a gather of a parameter that a dot reads. It is hidden if the kernels between take
+ * longer. */
 static void look_at_gather(const scheduled *s, const entry *e, sw_id start, tally *t)
 {
 	bool at_rest = sw_op_at(e->program, maker_of(e, start))->opcode == SW_OP_PARAMETER;
@@ -59,7 +62,7 @@ static void look_at_gather(const scheduled *s, const entry *e, sw_id start, tall
 
 typedef void look_fn(const scheduled *s, const entry *e, sw_id start, tally *t);
 
-static tally look_at_all(const scheduled *s, look_fn *look, bool sums)
+static tally look_at_all(const scheduled *s, look_fn *look, bool reductions)
 {
 	entry e;
 	tally t = {0};
@@ -67,42 +70,43 @@ static tally look_at_all(const scheduled *s, look_fn *look, bool sums)
 	const sw_computation *c = sw_entry(s->scheduled);
 	for (size_t i = 0; i < c->ops.len; i++) {
 		sw_opcode begun = begun_by(&e, c->ops.data[i]);
-		if (sums ? begun == SW_OP_ALL_REDUCE || begun == SW_OP_REDUCE_SCATTER
-		         : begun == SW_OP_ALL_GATHER)
+		if (reductions ? begun == SW_OP_ALL_REDUCE || begun == SW_OP_REDUCE_SCATTER
+		               : begun == SW_OP_ALL_GATHER)
 			look(s, &e, c->ops.data[i], &t);
 	}
 	entry_clear(&e);
 	return t;
 }
 
-/* At least `least` collectives are of the kind, and `share` of them hidden; none is if each is
- * waited for where it stands. */
-static void check_hidden(const char *strategy, look_fn *look, bool sums, int least, double share)
+/* Check that at least `min_n` collectives are of the kind and that a `share` of them is hidden;
+ * without overlap none of them is in two halves. */
+static void check_hidden(const char *strategy, look_fn *look, bool reductions, int min_n,
+                         double share)
 {
 	scheduled s;
 	assert_true(open_fixture("gpt", "local-2x4", strategy, &s));
 	schedule(&s, "all", 0);
-	tally t = look_at_all(&s, look, sums);
-	if (t.of < least || t.hidden < share * t.of)
+	tally t = look_at_all(&s, look, reductions);
+	if (t.of < min_n || t.hidden < share * t.of)
 		fail_msg("%s: %d of %d are hidden", strategy, t.hidden, t.of);
 	schedule(&s, "none", 0);
-	t = look_at_all(&s, look, sums);
+	t = look_at_all(&s, look, reductions);
 	assert_int_equal(t.of, 0);
 	close_scheduled(&s);
 }
 
-static void sums_of_activation_gradients_hide_behind_weight_gradients(void **state)
+static void reductions_of_activation_gradients_hide_behind_weight_gradients(void **state)
 {
 	(void)state;
-	check_hidden("megatron:tp=4", look_at_sum, true, 7,
-	             3. / 8); /* half of them are the forward pass's */
+	check_hidden("megatron:tp=4", look_at_activation_reduction, true, 7,
+	             3. / 8); /* half of them belong to the forward pass */
 }
 
-static void sums_of_weight_gradients_hide_behind_the_backward_pass(void **state)
+static void reductions_of_weight_gradients_hide_behind_the_backward_pass(void **state)
 {
 	(void)state;
-	check_hidden("dp", look_at_gradient, true, 8, 0.8);
-	check_hidden("zero3", look_at_gradient, true, 8, 0.8);
+	check_hidden("dp", look_at_gradient_reduction, true, 8, 0.8);
+	check_hidden("zero3", look_at_gradient_reduction, true, 8, 0.8);
 }
 
 static void gathers_of_weights_are_ahead_of_their_dots(void **state)
@@ -111,7 +115,7 @@ static void gathers_of_weights_are_ahead_of_their_dots(void **state)
 	check_hidden("zero3", look_at_gather, false, 8, 0.8);
 }
 
-/* Of the waiting that there is without overlap, the part that the schedule leaves. */
+/* Return the share of the waiting without overlap that the schedule leaves. */
 static double part_left(const scheduled *s)
 {
 	sw_program_cost cost;
@@ -121,8 +125,7 @@ static double part_left(const scheduled *s)
 	return (sw_schedule_seconds(&s->cluster, s->scheduled) - cost.compute_s) / before;
 }
 
-/* What is left of the waiting that there is without overlap, where kernels take longer than
- * collectives. */
+/* Almost no waiting is left where kernels take longer than collectives. */
 static void little_waiting_is_left(void **state)
 {
 	static const struct {
@@ -157,15 +160,15 @@ static void little_waiting_is_left(void **state)
 	}
 }
 
-/* Weights that are gathered in each turn, and sums that are scattered, hide where there is little
- * more memory than a program needs in which all waits: what makes ready for a collective, and what
- * reads it, is small, and may move where nothing else may. */
-static void little_memory_is_enough(void **state)
+/* Gathers of weights and reduce-scatters of each iteration hide even where the program has little
+ * spare memory: the kernels that make a collective's operand or read its result are small, and may
+ * move where no other kernel may. */
+static void little_spare_memory_is_enough(void **state)
 {
 	static const struct {
 		const char *name, *strategy, *remat;
 		int32_t microbatches;
-		int64_t part; /* of what is needed, there is so much more */
+		int64_t part; /* memory beyond the need: a fraction 1 / part of it */
 		double share;
 	} cases[] = {
 		{"gpt", "zero3", "blocks", 4, 20, 0.4},
@@ -179,9 +182,9 @@ static void little_memory_is_enough(void **state)
 		assert_true(open_rewritten(cases[i].name, "local-2x4", cases[i].strategy,
 		                           cases[i].remat, cases[i].microbatches, &s));
 		int64_t needed = sw_placement_bytes(s.local),
-			room = needed + needed / cases[i].part;
-		schedule(&s, "all", room);
-		assert_true(sw_placement_bytes(s.scheduled) <= room);
+			limit = needed + needed / cases[i].part;
+		schedule(&s, "all", limit);
+		assert_true(sw_placement_bytes(s.scheduled) <= limit);
 		double left = part_left(&s);
 		if (left > cases[i].share)
 			fail_msg("%s, %s: %.0f %% is left", cases[i].name, cases[i].strategy,
@@ -190,8 +193,8 @@ static void little_memory_is_enough(void **state)
 	}
 }
 
-/* Links that are half as fast as they were said to be when the program was scheduled. */
-static void make_links_late(sw_cluster *cluster)
+/* Halve the speed of the links after the program was scheduled. */
+static void halve_link_speeds(sw_cluster *cluster)
 {
 	for (int32_t l = 0; l < cluster->n_levels; l++) {
 		cluster->levels[l].latency_s *= 2;
@@ -200,8 +203,8 @@ static void make_links_late(sw_cluster *cluster)
 	}
 }
 
-/* What no schedule needs by its own figures: collectives that are late still hide, since few are
- * begun and none in the last moment. */
+/* Collectives that take longer than predicted still hide, because few begin and none at the last
+ * moment. */
 static void little_waiting_is_left_if_collectives_are_late(void **state)
 {
 	static const struct {
@@ -213,7 +216,7 @@ static void little_waiting_is_left_if_collectives_are_late(void **state)
 		scheduled s;
 		assert_true(open_fixture(cases[i].name, "lab-4x1", cases[i].strategy, &s));
 		schedule(&s, "all", 0);
-		make_links_late(&s.cluster);
+		halve_link_speeds(&s.cluster);
 		double left = part_left(&s);
 		if (left > cases[i].share)
 			fail_msg("%s, %s: %.0f %% is left", cases[i].name, cases[i].strategy,
@@ -225,11 +228,11 @@ static void little_waiting_is_left_if_collectives_are_late(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sums_of_activation_gradients_hide_behind_weight_gradients),
-		cmocka_unit_test(sums_of_weight_gradients_hide_behind_the_backward_pass),
+		cmocka_unit_test(reductions_of_activation_gradients_hide_behind_weight_gradients),
+		cmocka_unit_test(reductions_of_weight_gradients_hide_behind_the_backward_pass),
 		cmocka_unit_test(gathers_of_weights_are_ahead_of_their_dots),
 		cmocka_unit_test(little_waiting_is_left),
-		cmocka_unit_test(little_memory_is_enough),
+		cmocka_unit_test(little_spare_memory_is_enough),
 		cmocka_unit_test(little_waiting_is_left_if_collectives_are_late),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

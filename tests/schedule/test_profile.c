@@ -1,4 +1,4 @@
-/* Bytes over moments, against sums moment by moment. */
+/* Bytes over program points, against sums point by point. */
 #include "test.h"
 
 #include <math.h>
@@ -6,9 +6,9 @@
 
 #include "schedule/internal.h"
 
-enum { MOST = 70 };
+enum { MAX_POINTS = 70 };
 
-/* Drawn one after the other. */
+/* A sequence of random numbers. */
 typedef struct dice {
 	uint64_t seed, drawn;
 } dice;
@@ -18,30 +18,30 @@ static int32_t draw(dice *d, int32_t below)
 	return (int32_t)(sw_random_bits(d->seed, 0, d->drawn++) % (uint64_t)below);
 }
 
-static double most_of(const double *bytes, int32_t begin, int32_t end)
+static double max_of(const double *bytes, int32_t begin, int32_t end)
 {
-	double most = -INFINITY;
+	double max = -INFINITY;
 	for (int32_t i = begin; i < end; i++)
-		most = fmax(most, bytes[i]);
-	return most;
+		max = fmax(max, bytes[i]);
+	return max;
 }
 
 static void check_all_ranges(const sw_profile *profile, const double *bytes, int32_t n)
 {
 	for (int32_t begin = 0; begin <= n; begin++)
 		for (int32_t end = begin; end <= n; end++)
-			assert_true(sw_profile_most(profile, begin, end) ==
-			            most_of(bytes, begin, end));
+			assert_true(sw_profile_max(profile, begin, end) ==
+			            max_of(bytes, begin, end));
 }
 
-static void most_of_each_range_is_known(void **state)
+static void maximum_of_each_range_is_found(void **state)
 {
 	(void)state;
-	for (int32_t n = 1; n <= MOST; n += n < 9 ? 1 : 13) {
+	for (int32_t n = 1; n <= MAX_POINTS; n += n < 9 ? 1 : 13) {
 		dice d = {.seed = (uint64_t)n};
 		sw_arena arena;
 		sw_arena_init(&arena);
-		double bytes[MOST], before[MOST];
+		double bytes[MAX_POINTS], before[MAX_POINTS];
 		for (int32_t i = 0; i < n; i++)
 			bytes[i] = draw(&d, 1000);
 		sw_profile profile, copy;
@@ -64,6 +64,6 @@ static void most_of_each_range_is_known(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(most_of_each_range_is_known)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(maximum_of_each_range_is_found)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

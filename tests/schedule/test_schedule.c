@@ -1,4 +1,4 @@
-/* Options as people write them; real programs; what is printed. */
+/* Options as users write them, real programs, and the printed times. */
 #include "schedule/scheduled.h"
 
 #include <math.h>
@@ -108,8 +108,8 @@ static void the_same_program_gets_the_same_schedule(void **state)
 	close_scheduled(&b);
 }
 
-/* What collectives hold is bounded; more memory is not slower. */
-static void memory_bounds_what_is_held(void **state)
+/* The bytes that collectives hold are bounded; more memory does not make the schedule slower. */
+static void memory_bounds_the_bytes_held(void **state)
 {
 	(void)state;
 	scheduled s;
@@ -125,9 +125,9 @@ static void memory_bounds_what_is_held(void **state)
 	close_scheduled(&s);
 }
 
-/* An order that holds more than the program's hides what there is room for; an arena that is too
- * large by a little is made a little smaller. */
-static void memory_that_is_nearly_enough_hides_nearly_all(void **state)
+/* Memory that is almost enough hides almost as much: an arena that is too large by a little leads
+ * to a schedule that holds a little less. */
+static void memory_that_is_almost_enough_hides_almost_all(void **state)
 {
 	static const int64_t tenths[] = {5, 9};
 	(void)state;
@@ -148,8 +148,8 @@ static void memory_that_is_nearly_enough_hides_nearly_all(void **state)
 	close_scheduled(&s);
 }
 
-/* The stream of sums can't begin before the first kernel of 10 us is over; after the second sum a
- * kernel has to run: 10 + 2 * 25 + 10. */
+/* The stream of all-reduces can't begin before the first kernel of 10 us has ended; after the
+ * second all-reduce a kernel has to run: 10 + 2 * 25 + 10. */
 static void the_bound_counts_what_comes_before_and_after(void **state)
 {
 	(void)state;
@@ -172,8 +172,8 @@ static void the_bound_counts_what_comes_before_and_after(void **state)
 	close_scheduled(&s);
 }
 
-/* Sums of biases and scales take mostly latency: there are four of them to a matrix. */
-static void small_collectives_are_begun_as_one(void **state)
+/* The reductions of biases and scales take mostly latency: there are four of them to a matrix. */
+static void small_collectives_are_merged(void **state)
 {
 	(void)state;
 	scheduled s;
@@ -224,9 +224,9 @@ static void add_kernels(sw_text *text, const char *name, int layer, const char *
 		             layer, k - 1);
 }
 
-/* A step with its weights gathered layer by layer, after a kernel that each needs, and its sums
- * written where the results are: behind the whole backward pass. Each layer has kernels enough to
- * hide its collectives. */
+/* Write a step whose weights are gathered layer by layer, each after a kernel that it needs, and
+ * whose reductions are listed behind the whole backward pass. Each layer has enough kernels to hide
+ * its collectives. */
 static char *write_step(void)
 {
 	sw_text text = {0};
@@ -268,9 +268,9 @@ static char *write_step(void)
 	return text.data;
 }
 
-/* What is written last does not hide behind what little is left then, nor do gathers stand in line
- * with what is needed much later. */
-static void a_long_step_hides_what_it_can(void **state)
+/* Reductions that are listed last hide behind more than the kernels left at that point, and gathers
+ * do not queue behind gathers that are needed much later. */
+static void a_long_step_is_near_its_bound(void **state)
 {
 	(void)state;
 	scheduled s;
@@ -291,11 +291,11 @@ int main(void)
 		cmocka_unit_test(overlap_is_read),
 		cmocka_unit_test(every_program_can_be_scheduled),
 		cmocka_unit_test(the_same_program_gets_the_same_schedule),
-		cmocka_unit_test(memory_bounds_what_is_held),
-		cmocka_unit_test(memory_that_is_nearly_enough_hides_nearly_all),
+		cmocka_unit_test(memory_bounds_the_bytes_held),
+		cmocka_unit_test(memory_that_is_almost_enough_hides_almost_all),
 		cmocka_unit_test(the_bound_counts_what_comes_before_and_after),
-		cmocka_unit_test(small_collectives_are_begun_as_one),
-		cmocka_unit_test(a_long_step_hides_what_it_can),
+		cmocka_unit_test(small_collectives_are_merged),
+		cmocka_unit_test(a_long_step_is_near_its_bound),
 		cmocka_unit_test(times_are_printed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

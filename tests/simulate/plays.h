@@ -8,9 +8,9 @@
 #include "frontend/frontend.h"
 #include "simulate/simulate.h"
 
-/* levels: what stands after "levels:" in the cluster file, in flow style. */
+/* levels: the text after "levels:" in the cluster file, in flow style. */
 void read_cluster(sw_cluster *cluster, const char *levels);
-/* HLO text that must be readable. */
+/* Read HLO text that must be valid. */
 sw_program *read_program(const char *text);
 
 typedef struct scene {
@@ -23,10 +23,10 @@ void play_scene(scene *s, const char *levels, const char *text);
 void play_sharing_scene(scene *s, const char *levels, double transfer_share, const char *text);
 void scene_clear(scene *s);
 
-/* By the cost model, of the op with this name. */
+/* Return the seconds of the collective with this name by the cost model. */
 double seconds_of(const scene *s, const char *op);
 
-/* Equal up to rounding. */
+/* Check that both are equal up to rounding. */
 void assert_seconds(double actual, double expected);
 void assert_breakdown(const sw_breakdown *actual, double compute_s, double exposed_s, double idle_s,
                       double hidden_s);

@@ -1,4 +1,4 @@
-/* Plans are compared as they are scheduled and played. */
+/* Plans are compared by their scheduled and simulated steps. */
 #include "simulate/plays.h"
 #include "search/search.h"
 #include "simulate/simulate.h"
@@ -45,8 +45,7 @@ static sw_plan *make_plan(const subject *s, const char *strategy, bool plays)
 {
 	sw_error err = {0};
 	sw_plan *plan;
-	sw_plan_options options = {.no_overlap = !plays,
-	                           .quiet = true};
+	sw_plan_options options = {.no_overlap = !plays, .quiet = true};
 	check(sw_plan_strategy_parse(strategy, &options.strategy, &err), &err);
 	check(sw_plan_make(s->program, s->path, &s->sidecar, &s->cluster, &options, &plan, &err),
 	      &err);
@@ -61,7 +60,7 @@ static double simulated_s(const sw_plan *plan)
 	return step_s;
 }
 
-/* Of kernels alone, shared by all devices: no bound is less. */
+/* Return the seconds of the kernels alone, shared by all devices: no lower bound is below it. */
 static double roofline_s(const subject *s)
 {
 	sw_program_cost cost;
@@ -123,9 +122,9 @@ static void auto_is_at_least_as_fast_as_every_fixed_strategy_when_played(void **
 		}
 }
 
-/* One after the other, kernels and collectives of every parallel plan of this small program take
+/* Without overlap, the kernels and collectives of every parallel plan of this small program take
  * longer than one device alone. */
-static void what_hides_makes_another_plan_the_best(void **state)
+static void overlap_makes_another_plan_the_best(void **state)
 {
 	subject s;
 	(void)state;
@@ -139,15 +138,13 @@ static void what_hides_makes_another_plan_the_best(void **state)
 	close_subject(&s);
 }
 
-/* zero3, blocks computed again, 4 microbatches. */
+/* Return the step of a plan with zero3, rematerialised blocks and 4 microbatches. */
 static double step_within(const subject *s, int64_t memory_bytes)
 {
 	sw_error err = {0};
 	sw_plan *plan;
-	sw_plan_options options = {.memory_bytes = memory_bytes,
-	                           .microbatches = 4,
-	                           .remat = "blocks",
-	                           .quiet = true};
+	sw_plan_options options = {
+		.memory_bytes = memory_bytes, .microbatches = 4, .remat = "blocks", .quiet = true};
 	check(sw_plan_strategy_parse("zero3", &options.strategy, &err), &err);
 	check(sw_plan_make(s->program, s->path, &s->sidecar, &s->cluster, &options, &plan, &err),
 	      &err);
@@ -161,8 +158,8 @@ static double step_within(const subject *s, int64_t memory_bytes)
 	return step_s;
 }
 
-/* What is kept must leave room to begin collectives ahead. */
-static void more_memory_makes_steps_hardly_slower(void **state)
+/* Values that are kept instead of rematerialised must leave memory to begin collectives early. */
+static void more_memory_makes_steps_at_most_slightly_slower(void **state)
 {
 	static const struct {
 		const char *cluster;
@@ -185,7 +182,7 @@ static void more_memory_makes_steps_hardly_slower(void **state)
 	}
 }
 
-static void contenders_that_cannot_win_are_not_played(void **state)
+static void pruned_candidates_could_not_have_won(void **state)
 {
 	subject s;
 	(void)state;
@@ -212,9 +209,7 @@ static char *plan_with_threads(const subject *s, int threads, int64_t memory_byt
 	char path[512], *text;
 	sw_error err = {0};
 	sw_plan *plan;
-	sw_plan_options options = {.quiet = true,
-	                           .memory_bytes = memory_bytes,
-	                           .threads = threads};
+	sw_plan_options options = {.quiet = true, .memory_bytes = memory_bytes, .threads = threads};
 	check(sw_plan_make(s->program, s->path, &s->sidecar, &s->cluster, &options, &plan, &err),
 	      &err);
 	assert_true(plan->alternatives.len > 4);
@@ -227,7 +222,7 @@ static char *plan_with_threads(const subject *s, int threads, int64_t memory_byt
 	return text;
 }
 
-/* With memory to spare, and with less than the quickest strategies need. */
+/* The plan is the same with spare memory, and with less than the fastest strategies need. */
 static void threads_do_not_change_the_plan(void **state)
 {
 	(void)state;
@@ -255,9 +250,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_plans_step_is_the_one_that_is_simulated),
 		cmocka_unit_test(auto_is_at_least_as_fast_as_every_fixed_strategy_when_played),
-		cmocka_unit_test(what_hides_makes_another_plan_the_best),
-		cmocka_unit_test(more_memory_makes_steps_hardly_slower),
-		cmocka_unit_test(contenders_that_cannot_win_are_not_played),
+		cmocka_unit_test(overlap_makes_another_plan_the_best),
+		cmocka_unit_test(more_memory_makes_steps_at_most_slightly_slower),
+		cmocka_unit_test(pruned_candidates_could_not_have_won),
 		cmocka_unit_test(threads_do_not_change_the_plan),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Random schedules: the step lies between its longest part and the sum of all, breakdowns add up,
- * and the trace says the same. */
+/* Random schedules: the step lies between its longest part and the sum of all parts, breakdowns add
+ * up, and the trace agrees with them. */
 #include "simulate/plays.h"
 
 #include <math.h>
@@ -25,10 +25,10 @@ static const struct {
          {"{}", "{{0,1},{2,3},{4}}", "{{0,2},{1,3},{4}}", "{{0,4},{1},{2},{3}}"}},
 };
 
-#define MOST 12
+#define MAX_COLLECTIVES 12
 
-/* A computation per collective, and an entry in which they start and end anywhere, kernels between.
- */
+/* Write a program with a computation per collective, and an entry that starts and ends them
+ * anywhere, with kernels between. */
 static void write_program(sw_text *text, sw_rng *rng, const char *const *groups, int n)
 {
 	sw_text_add(
@@ -45,7 +45,7 @@ static void write_program(sw_text *text, sw_rng *rng, const char *const *groups,
 	sw_text_add(text, "ENTRY main { p = f32[5] parameter(0)\n");
 	for (int i = 0; i < n; i++)
 		sw_text_addf(text, " p%d = f32[%d] parameter(%d)\n", i, i + 1, i + 1);
-	int begun = 0, open[MOST], n_open = 0, kernels = 0;
+	int begun = 0, open[MAX_COLLECTIVES], n_open = 0, kernels = 0;
 	while (begun < n || n_open > 0) {
 		int64_t what = sw_rng_below(rng, 3);
 		if (what == 0 && begun < n) {
@@ -69,14 +69,14 @@ static void check_bounds(const scene *s)
 {
 	sw_program_cost cost;
 	sw_cost_program(&s->cluster, s->program, &cost);
-	double step = s->played.step_time_s, slack = 1e-9 * step;
-	assert_true(step <= cost.step_time_s + slack);
+	double step = s->played.step_time_s, rounding_s = 1e-9 * step;
+	assert_true(step <= cost.step_time_s + rounding_s);
 	for (int64_t r = 0; r < s->played.n_ranks; r++) {
 		const sw_breakdown *b = &s->played.ranks[r];
 		assert_seconds(b->compute_s, cost.compute_s);
 		assert_seconds(b->compute_s + b->exposed_comm_s + b->idle_s, step);
 		assert_true(b->idle_s >= 0 && b->exposed_comm_s >= 0 && b->hidden_comm_s >= 0);
-		assert_true(b->exposed_comm_s + b->hidden_comm_s <= step + slack);
+		assert_true(b->exposed_comm_s + b->hidden_comm_s <= step + rounding_s);
 	}
 }
 
@@ -108,7 +108,7 @@ static void check_trace(const scene *s)
 static void any_schedule_lies_between_its_parts_and_their_sum(void **state)
 {
 	(void)state;
-	double least = INFINITY, most = 0;
+	double smallest = INFINITY, largest = 0;
 	for (uint64_t seed = 0; seed < 300; seed++) {
 		sw_rng rng = {.seed = seed};
 		int which = (int)sw_rng_below(&rng, SW_COUNT(clusters));
@@ -116,18 +116,18 @@ static void any_schedule_lies_between_its_parts_and_their_sum(void **state)
 		scene s;
 		sw_program_cost cost;
 		write_program(&text, &rng, clusters[which].groups,
-		              1 + (int)sw_rng_below(&rng, MOST));
+		              1 + (int)sw_rng_below(&rng, MAX_COLLECTIVES));
 		play_scene(&s, clusters[which].levels, text.data);
 		assert_int_equal(s.played.n_ranks, clusters[which].ranks);
 		check_bounds(&s);
 		check_trace(&s);
 		sw_cost_program(&s.cluster, s.program, &cost);
-		least = fmin(least, s.played.step_time_s / cost.step_time_s);
-		most = fmax(most, s.played.step_time_s / cost.step_time_s);
+		smallest = fmin(smallest, s.played.step_time_s / cost.step_time_s);
+		largest = fmax(largest, s.played.step_time_s / cost.step_time_s);
 		scene_clear(&s);
 		sw_text_clear(&text);
 	}
-	assert_true(least < 0.8 && most > 0.99); /* all of it happens */
+	assert_true(smallest < 0.8 && largest > 0.99); /* schedules from both ends occur */
 }
 
 int main(void)

@@ -22,7 +22,7 @@
 
 /* ---- one kernel, one collective --------------------------------------------------------- */
 
-static void what_runs_beside_kernels_is_hidden(void **state)
+static void collectives_beside_kernels_are_hidden(void **state)
 {
 	(void)state;
 	static const int kernels[] = {0, 4, 1000};
@@ -49,9 +49,9 @@ static void what_runs_beside_kernels_is_hidden(void **state)
 	}
 }
 
-/* A kernel that ends beside the collective, one that goes on after it, and two that share it; a
- * second collective waits for the first, and has its share, too. */
-static void what_runs_beside_collectives_is_slower(void **state)
+/* The cases: a kernel that ends beside the collective, one that goes on after it, and two that
+ * share it; a second collective waits for the first, and takes its share too. */
+static void kernels_beside_collectives_are_slower(void **state)
 {
 	(void)state;
 	static const struct {
@@ -110,7 +110,7 @@ static void a_blocking_collective_hides_nothing(void **state)
 	scene_clear(&s);
 }
 
-/* The second is waited for first: it ends after both. */
+/* The program waits for the second one first: it ends after both. */
 static void collectives_run_in_the_order_of_their_starts(void **state)
 {
 	(void)state;
@@ -132,8 +132,8 @@ static void collectives_run_in_the_order_of_their_starts(void **state)
 
 /* ---- unequal devices -------------------------------------------------------------------- */
 
-/* Devices 4 and 5 share a node, and its links are ten times as fast. The link of the node of 1 and
- * 2 carries two groups. */
+/* Devices 4 and 5 share a node, whose links are ten times as fast. The link of the node of 1 and 2
+ * carries two groups. */
 static void groups_take_the_time_of_their_own_links(void **state)
 {
 	(void)state;
@@ -154,8 +154,8 @@ static void groups_take_the_time_of_their_own_links(void **state)
 	scene_clear(&s);
 }
 
-/* Those who come early wait for the others: that is idleness, not communication. */
-static void a_collective_begins_when_its_last_member_has_come(void **state)
+/* Members that arrive early wait for the others: that is idle time, not communication. */
+static void a_collective_begins_when_its_last_member_arrives(void **state)
 {
 	(void)state;
 	scene s;
@@ -179,7 +179,7 @@ static void a_collective_begins_when_its_last_member_has_come(void **state)
 	"{name: node, count: 3, latency: 0, bandwidth: " BANDWIDTH "}, "                           \
 	"{name: device, count: [2, 2, 1], latency: 0, bandwidth: 4000}"
 
-/* f32[n] and f32[m] go from node 0 to node 1 at once. */
+/* Send f32[n] and f32[m] from node 0 to node 1 at once. */
 static void check_shared_link(const char *levels, int n, int m, double first, double both)
 {
 	sw_text text = {0};
@@ -203,8 +203,8 @@ static void check_shared_link(const char *levels, int n, int m, double first, do
 	sw_text_clear(&text);
 }
 
-/* At 4 bytes a second. A permute on these atoms is said to take 1.5 times what its message alone
- * would. */
+/* At 4 bytes a second. The cost model gives a permute on these atoms 1.5 times the seconds of its
+ * message alone. */
 static void two_that_share_a_link_take_twice_as_long(void **state)
 {
 	(void)state;
@@ -212,13 +212,13 @@ static void two_that_share_a_link_take_twice_as_long(void **state)
 	check_shared_link(NODES_2_2_1("4"), 8, 16, 2 * 8, 2 * 8 + 1.5 * 8);
 }
 
-static void the_slowest_link_on_the_way_is_what_is_shared(void **state)
+static void the_slowest_link_of_a_path_is_shared(void **state)
 {
 	(void)state;
 	check_shared_link(NODES_2_2_1("[2, 4, 4]"), 8, 8, 2 * 16, 2 * 16);
 	check_shared_link(NODES_2_2_1("[4, 2, 4]"), 8, 8, 2 * 16, 2 * 16);
 	check_shared_link(NODES_2_2_1("[4, 4, 2]"), 8, 8, 16,
-	                  16); /* cost thinks of node 2, which is not on the way */
+	                  16); /* the cost model includes node 2, which is not on the path */
 }
 
 /* ---- loops and branches ----------------------------------------------------------------- */
@@ -241,7 +241,7 @@ static void the_slowest_link_on_the_way_is_what_is_shared(void **state)
 	NAME " = f32[10] all-reduce(" X                                                            \
 	     "), channel_id=7, replica_groups={}, use_global_device_ids=true, to_apply=sum\n"
 
-/* Of counting, per iteration: the body's add, and one compare more than iterations. */
+/* The seconds of counting, per iteration: the body's add; and the compare, which runs once more. */
 #define ADD_S (24 / 8.0)
 #define COMPARE_S (17 / 8.0)
 
@@ -277,9 +277,9 @@ static void without_overlap_the_step_is_the_sum(void **state)
 	"reduced { reduced.x = f32[10] parameter(0)\n ROOT " REDUCE("reduced.y", "reduced.x") " }" \
 											      "\n"
 
-/* What was begun before the loop ends in its first iteration, which so is longer than the others.
- */
-static void iterations_overlap_as_they_do_one_by_one(void **state)
+/* A collective that begins before the loop ends in its first iteration, which is therefore longer
+ * than the others. */
+static void skipped_iterations_overlap_as_played_ones(void **state)
 {
 	(void)state;
 	scene s;
@@ -300,7 +300,7 @@ static void iterations_overlap_as_they_do_one_by_one(void **state)
 	double before = seconds_of(&s, "a"), c = seconds_of(&s, "b.a"), k = 10 + ADD_S, add = 15,
 	       trips = 1e6;
 	assert_true(before > COMPARE_S + k);
-	/* The list has the body's add where it stands: before its start. */
+	/* The body's add is listed before its start. */
 	double iteration = ADD_S + fmax(c, 10) + add + COMPARE_S;
 	assert_seconds(s.played.step_time_s,
 	               before + c + add + COMPARE_S + (trips - 1) * iteration);
@@ -327,7 +327,7 @@ static void more_iterations_than_can_be_counted_take_no_longer_to_play(void **st
 	}
 }
 
-static void the_dearest_branch_is_taken(void **state)
+static void the_most_expensive_branch_is_taken(void **state)
 {
 	(void)state;
 	scene s;
@@ -346,18 +346,18 @@ static void the_dearest_branch_is_taken(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_runs_beside_kernels_is_hidden),
-		cmocka_unit_test(what_runs_beside_collectives_is_slower),
+		cmocka_unit_test(collectives_beside_kernels_are_hidden),
+		cmocka_unit_test(kernels_beside_collectives_are_slower),
 		cmocka_unit_test(a_blocking_collective_hides_nothing),
 		cmocka_unit_test(collectives_run_in_the_order_of_their_starts),
 		cmocka_unit_test(groups_take_the_time_of_their_own_links),
-		cmocka_unit_test(a_collective_begins_when_its_last_member_has_come),
+		cmocka_unit_test(a_collective_begins_when_its_last_member_arrives),
 		cmocka_unit_test(two_that_share_a_link_take_twice_as_long),
-		cmocka_unit_test(the_slowest_link_on_the_way_is_what_is_shared),
+		cmocka_unit_test(the_slowest_link_of_a_path_is_shared),
 		cmocka_unit_test(without_overlap_the_step_is_the_sum),
-		cmocka_unit_test(iterations_overlap_as_they_do_one_by_one),
+		cmocka_unit_test(skipped_iterations_overlap_as_played_ones),
 		cmocka_unit_test(more_iterations_than_can_be_counted_take_no_longer_to_play),
-		cmocka_unit_test(the_dearest_branch_is_taken),
+		cmocka_unit_test(the_most_expensive_branch_is_taken),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

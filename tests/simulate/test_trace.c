@@ -1,5 +1,5 @@
-/* Trace files: valid JSON whatever names are, times in microseconds, processes and threads named.
- */
+/* Trace files are valid JSON whatever the names are; times are in microseconds; processes and
+ * threads have names. */
 #include "test.h"
 
 #include "simulate/trace.h"
@@ -23,7 +23,7 @@ static json_t *written(const sw_trace *trace)
 	return root;
 }
 
-/* The i-th event with this phase; NULL: there are no more. */
+/* Return the i-th event with this phase; NULL: there are no more. */
 static const json_t *event(const json_t *root, const char *phase, size_t i)
 {
 	size_t k;
@@ -95,7 +95,7 @@ static void any_name_is_valid_json(void **state)
 	sw_trace_clear(&trace);
 }
 
-static void what_does_not_overlap_does_not_overlap_in_the_file(void **state)
+static void disjoint_events_are_disjoint_in_the_file(void **state)
 {
 	(void)state;
 	sw_trace trace = {0};
@@ -156,7 +156,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_event_has_its_place_time_and_bytes),
 		cmocka_unit_test(any_name_is_valid_json),
-		cmocka_unit_test(what_does_not_overlap_does_not_overlap_in_the_file),
+		cmocka_unit_test(disjoint_events_are_disjoint_in_the_file),
 		cmocka_unit_test(an_empty_trace_and_a_large_one_are_valid),
 		cmocka_unit_test(a_file_that_cannot_be_written_is_one_clear_line),
 	};

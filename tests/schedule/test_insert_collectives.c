@@ -1,12 +1,12 @@
-/* Placements that come out alike are given, and so played, once; and what an order holds is what
- * the arena does. */
+/* Equal insertions of starts and dones are returned once; and the bytes of an order are those of
+ * the arena. */
 #include "schedule/internal.h"
 #include "schedule/scheduled.h"
 
 #include <math.h>
 
-/* The gather's results take more than its operand, so that slack decides when it begins; those of
- * the sum do not. */
+/* The gather's results are larger than its operand, so that the lead time decides when it begins;
+ * the results of the all-reduce are not. */
 #define PROGRAM(collective, result)                                                                \
 	"HloModule m, num_partitions=4\n"                                                          \
 	"add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, "      \
@@ -24,10 +24,10 @@
 	"  d = " result "{0} negate(c)\n"                                                          \
 	"  ROOT r = (f32[4096]{0}, " result "{0}) tuple(k5, d)\n}\n"
 
-static size_t count_placements(const char *hlo)
+static size_t count_insertions(const char *hlo)
 {
-	static const double slacks[] = {2, INFINITY};
-	const uint32_t *orders[SW_COUNT(slacks)];
+	static const double leads[] = {2, INFINITY};
+	const uint32_t *orders[SW_COUNT(leads)];
 	scheduled s;
 	sw_arena arena;
 	sw_task_source source;
@@ -37,30 +37,32 @@ static size_t count_placements(const char *hlo)
 	sw_arena_init(&arena);
 	sw_task_source_init(&source, &s.cluster, s.local, SW_OVERLAP_ALL, &arena);
 	sw_tasks_make(&source, s.local->entry, &arena, &graph);
-	const uint32_t *kernels = sw_order_kept(&graph, &arena, &n);
-	size_t placements = sw_place_halves(&graph, kernels, n, slacks, SW_COUNT(slacks),
-	                                    (sw_allowance){1e9, INFINITY}, &arena, orders);
+	const uint32_t *kernels = sw_order_program(&graph, &sw_schedule_default_limits, &arena, &n);
+	size_t insertions =
+		sw_insert_collectives(&graph, kernels, n, leads, SW_COUNT(leads),
+	                              (sw_memory_allowance){1e9, INFINITY}, &arena, orders);
 	sw_arena_clear(&arena);
 	close_scheduled(&s);
-	return placements;
+	return insertions;
 }
 
-static void slack_is_tried_where_something_grows(void **state)
+static void lead_times_differ_only_where_a_collective_grows(void **state)
 {
 	(void)state;
 	assert_int_equal(
-		count_placements(PROGRAM("all-reduce(n), replica_groups={{0,1,2,3}}, "
+		count_insertions(PROGRAM("all-reduce(n), replica_groups={{0,1,2,3}}, "
 	                                 "use_global_device_ids=true, channel_id=1, to_apply=add",
 	                                 "f32[1024]")),
 		1);
-	assert_int_equal(count_placements(PROGRAM(
+	assert_int_equal(count_insertions(PROGRAM(
 				 "all-gather(n), replica_groups={{0,1,2,3}}, dimensions={0}, "
 				 "use_global_device_ids=true, channel_id=1",
 				 "f32[4096]")),
 	                 2);
 }
 
-/* Of the program's order, and of those that it calls, whose figures are noted. */
+/* Return the peak bytes of the program's order; the figures of the computations that it calls are
+ * filled on the way. */
 static double count_bytes(sw_task_source *source, int32_t computation, sw_arena *arena)
 {
 	const sw_computation *c = &source->program->computations.data[computation];
@@ -79,9 +81,9 @@ static double count_bytes(sw_task_source *source, int32_t computation, sw_arena 
 	return bytes;
 }
 
-/* Values that are handed on, results that are written over operands, state that is carried in
- * place: each is there once. */
-static void bytes_are_counted_as_the_arena_has_them(void **state)
+/* Values that share a buffer, results that are written over operands, and state that is carried in
+ * place are counted once. */
+static void bytes_are_counted_as_in_the_arena(void **state)
 {
 	static const struct {
 		const char *name, *strategy, *remat;
@@ -114,7 +116,7 @@ static void bytes_are_counted_as_the_arena_has_them(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(slack_is_tried_where_something_grows),
-		cmocka_unit_test(bytes_are_counted_as_the_arena_has_them)};
+		cmocka_unit_test(lead_times_differ_only_where_a_collective_grows),
+		cmocka_unit_test(bytes_are_counted_as_in_the_arena)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

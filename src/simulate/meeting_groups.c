@@ -1,16 +1,16 @@
 /*
- * Who meets at a collective, how long each group takes by itself, and what it takes of which links.
+ * The groups that meet at a collective, the seconds that each takes alone, and its use of links.
  *
- * `cost` gives the seconds of an op over all its groups at once, so of the slowest. Where parts are
- * unequal, groups need not be alike: each has the part of those seconds that its own estimate has
- * of the largest,
+ * `cost` gives the seconds of an op over all its groups at once, hence those of the slowest. Where
+ * parts are unequal, groups may differ: a group takes the share of those seconds that its own
+ * estimate has of the largest estimate,
  *
- *     estimate = sum over crossed levels of alpha_l + max over links of max(bytes of all groups /
- * bandwidth, own bytes / flow bandwidth)
+ *     estimate = sum over crossed levels of alpha_l
+ *              + max over links of max(bytes of all groups / bandwidth, own bytes / flow bandwidth)
  *
  * with the bytes that leave (enter) a part of level l: a ring crosses it once, with the payload of
  * one rank; in an all-to-all each of its m members sends (M_l - m_l) / g of its operand; a permute
- * sends its pairs' operands at the level at which they meet.
+ * sends the operands of its pairs at the level at which they meet.
  */
 #include "simulate/internal.h"
 
@@ -18,7 +18,7 @@
 
 /* ---- links ------------------------------------------------------------------------------ */
 
-/* Links of all levels, one after the other: per part one out, one in. */
+/* The links of all levels, one after the other: per part one out of it and one into it. */
 typedef struct links {
 	const sw_cluster *cluster;
 	int32_t first[SW_MAX_LEVELS + 1];
@@ -74,7 +74,8 @@ static double link_flow_bandwidth(const links *k, int32_t link)
 
 /* ---- members ---------------------------------------------------------------------------- */
 
-/* Devices that a collective brings together have one root. */
+/* Return the representative of a device in the union-find forest of the devices that meet at a
+ * collective. */
 static int32_t root_of(int32_t *parent, int32_t device)
 {
 	while (parent[device] != device)
@@ -104,8 +105,9 @@ static void join_members(const sw_op *op, int32_t *parent, int64_t n)
 		join(parent, n, 0, d);
 }
 
-/* Groups in the order of their first members; who has no partner is a group of one. */
-static void gather_groups(const sw_op *op, int32_t n_devices, sw_arena *arena, group *groups,
+/* List the groups in the order of their first members; a device without a partner is a group of
+ * one. */
+static void gather_groups(const sw_op *op, int32_t n_devices, sw_arena *arena, device_group *groups,
                           int32_t *group_of, int32_t *n_groups)
 {
 	int32_t *parent = sw_alloc((size_t)n_devices * sizeof(*parent));
@@ -125,7 +127,7 @@ static void gather_groups(const sw_op *op, int32_t n_devices, sw_arena *arena, g
 		groups[g].size = 0;
 	}
 	for (int32_t d = 0; d < n_devices; d++) {
-		group *of = &groups[group_of[d]];
+		device_group *of = &groups[group_of[d]];
 		members[of->members - members + of->size++] = d;
 	}
 	free(parent);
@@ -133,7 +135,7 @@ static void gather_groups(const sw_op *op, int32_t n_devices, sw_arena *arena, g
 
 /* ---- bytes over links ------------------------------------------------------------------- */
 
-/* Of one group, on each link; `touched` lists the links. */
+/* The bytes of one group on each link; `touched` lists the links that have any. */
 typedef struct load {
 	double *bytes; /* [links], 0 between groups */
 	SW_VEC(int32_t) touched;
@@ -149,8 +151,8 @@ static void add_load(load *of, int32_t link, double bytes)
 	of->bytes[link] += bytes;
 }
 
-static void load_pairs(const links *k, const sw_op *op, const group *g, const int32_t *group_of,
-                       double bytes, load *of)
+static void load_pairs(const links *k, const sw_op *op, const device_group *g,
+                       const int32_t *group_of, double bytes, load *of)
 {
 	sw_ints pairs = op->attrs->collective.pairs;
 	int64_t n = k->cluster->n_devices;
@@ -168,9 +170,10 @@ static void load_pairs(const links *k, const sw_op *op, const group *g, const in
 	}
 }
 
-/* Members from `at` on that are in the same part of the level, all of them above the outermost;
- * members are in the order of devices, parts are ranges. */
-static int32_t run_in_part(const sw_cluster *cluster, const group *g, int32_t at, int32_t level)
+/* Return how many members from `at` on are in the same part of the level; at the level above the
+ * outermost all are. Members are in the order of devices, parts are ranges of devices. */
+static int32_t run_in_part(const sw_cluster *cluster, const device_group *g, int32_t at,
+                           int32_t level)
 {
 	if (level < 0)
 		return g->size - at;
@@ -180,7 +183,7 @@ static int32_t run_in_part(const sw_cluster *cluster, const group *g, int32_t at
 	return end - at;
 }
 
-static void load_parts(const links *k, sw_opcode opcode, const group *g, int32_t level,
+static void load_parts(const links *k, sw_opcode opcode, const device_group *g, int32_t level,
                        double bytes, load *of)
 {
 	double payload = (double)sw_collective_payload_bytes(opcode, (int64_t)bytes, g->size);
@@ -204,8 +207,8 @@ static void load_parts(const links *k, sw_opcode opcode, const group *g, int32_t
 	of->latency_s += crossed ? k->cluster->levels[level].latency_s : 0;
 }
 
-/* As cost takes them: a broadcast is a pipeline of pieces, as long as a reduce-scatter; all
- * all-to-alls are alike. */
+/* Return the opcode by which `cost` counts: a broadcast is a pipeline of pieces that takes as long
+ * as a reduce-scatter; both kinds of all-to-all are alike. */
 static sw_opcode kind_of(sw_opcode opcode)
 {
 	switch (opcode) {
@@ -222,8 +225,8 @@ static sw_opcode kind_of(sw_opcode opcode)
 	}
 }
 
-static void load_group(const links *k, const sw_op *op, const grouping *all, const group *g,
-                       double bytes, load *of)
+static void load_group(const links *k, const sw_op *op, const device_groups *all,
+                       const device_group *g, double bytes, load *of)
 {
 	of->touched.len = 0;
 	of->latency_s = 0;
@@ -237,8 +240,8 @@ static void load_group(const links *k, const sw_op *op, const grouping *all, con
 
 /* ---- seconds and shares ----------------------------------------------------------------- */
 
-/* Keeps the bytes in place of the shares for now. */
-static void keep_load(links *k, group *g, load *of, sw_arena *arena)
+/* Record the loads of a group; `share` holds bytes until share_bytes. */
+static void record_load(links *k, device_group *g, load *of, sw_arena *arena)
 {
 	link_use *uses = SW_NEW_N(arena, link_use, of->touched.len);
 	for (size_t i = 0; i < of->touched.len; i++) {
@@ -252,7 +255,7 @@ static void keep_load(links *k, group *g, load *of, sw_arena *arena)
 	g->seconds = of->latency_s;
 }
 
-static void add_transfer(const links *k, group *g)
+static void add_transfer(const links *k, device_group *g)
 {
 	double longest = 0;
 	for (int32_t i = 0; i < g->n_uses; i++) {
@@ -263,7 +266,7 @@ static void add_transfer(const links *k, group *g)
 	g->seconds += longest;
 }
 
-static void share_bytes(links *k, group *groups, int32_t n)
+static void share_bytes(links *k, device_group *groups, int32_t n)
 {
 	for (int32_t g = 0; g < n; g++)
 		for (int32_t i = 0; i < groups[g].n_uses; i++) {
@@ -279,8 +282,8 @@ static void share_bytes(links *k, group *groups, int32_t n)
 			groups[g].uses[i].share /= fmax(1, k->sums[groups[g].uses[i].link]);
 }
 
-/* From estimates to the op's seconds. */
-static void scale_seconds(group *groups, int32_t n, double seconds)
+/* Scale the estimates so that the largest becomes the seconds of the op. */
+static void scale_seconds(device_group *groups, int32_t n, double seconds)
 {
 	double largest = 0;
 	for (int32_t g = 0; g < n; g++)
@@ -291,8 +294,8 @@ static void scale_seconds(group *groups, int32_t n, double seconds)
 		                                         : 0;
 }
 
-static void price_groups(const sw_cluster *cluster, const sw_op *op, const collective *what,
-                         const grouping *all, group *groups, sw_arena *arena)
+static void cost_groups(const sw_cluster *cluster, const sw_op *op, const played_collective *what,
+                        const device_groups *all, device_group *groups, sw_arena *arena)
 {
 	links k = {.cluster = cluster};
 	number_links(cluster, k.first);
@@ -302,7 +305,7 @@ static void price_groups(const sw_cluster *cluster, const sw_op *op, const colle
 	k.sums = k.bytes + n_links;
 	for (int32_t g = 0; g < all->n_groups; g++) {
 		load_group(&k, op, all, &groups[g], (double)what->operand_bytes, &of);
-		keep_load(&k, &groups[g], &of, arena);
+		record_load(&k, &groups[g], &of, arena);
 	}
 	for (int32_t g = 0; g < all->n_groups; g++)
 		add_transfer(&k, &groups[g]);
@@ -312,18 +315,19 @@ static void price_groups(const sw_cluster *cluster, const sw_op *op, const colle
 	sw_vec_clear(&of.touched);
 }
 
-grouping make_grouping(const sw_cluster *cluster, const sw_program *program, const collective *what,
-                       int32_t n_devices, sw_arena *arena)
+device_groups make_device_groups(const sw_cluster *cluster, const sw_program *program,
+                                 const played_collective *what, int32_t n_devices, sw_arena *arena)
 {
 	const sw_op *op = sw_op_at(program, what->op);
-	group *groups = SW_NEW_N(arena, group, n_devices);
+	device_group *groups = SW_NEW_N(arena, device_group, n_devices);
 	int32_t *group_of = SW_NEW_N(arena, int32_t, n_devices);
-	grouping made = {.groups = groups, .group_of = group_of, .n_groups = 1};
+	device_groups made = {.groups = groups, .group_of = group_of, .n_groups = 1};
 	if (n_devices < cluster->n_devices) {
-		groups[0] = (group){.size = 1, .members = group_of, .seconds = what->seconds};
+		groups[0] =
+			(device_group){.size = 1, .members = group_of, .seconds = what->seconds};
 		return made;
 	}
 	gather_groups(op, n_devices, arena, groups, group_of, &made.n_groups);
-	price_groups(cluster, op, what, &made, groups, arena);
+	cost_groups(cluster, op, what, &made, groups, arena);
 	return made;
 }

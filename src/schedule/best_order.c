@@ -1,0 +1,195 @@
+/*
+ * The search for the order of a computation.
+ *
+ * Candidate orders are played on the two streams, once with collectives that take their predicted
+ * seconds and once with LATE ones (stretched by late_stretch); the mean of both times, by
+ * late_weight, is compared. The incumbent is replaced only by a smaller mean, so that of equal ones
+ * the first stays. The candidates are, in this order: the program's own, each done right after its
+ * start; then, for each order of kernels (order_*.c) and each lead time of prefetches
+ * (prefetch_lead; as early as memory allows), starts and dones inserted between the kernels, and
+ * the same with waits deferred; then all of these again with collectives merged that are small in
+ * the incumbent. The search stops when the incumbent waits for hardly anything. A candidate may
+ * hold no more than the program's own order and the spare memory, and take no longer than the
+ * program's own order.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "schedule/internal.h"
+
+typedef struct order_search {
+	sw_order best;
+	uint32_t *order; /* of the incumbent */
+	const sw_schedule_limits *limits;
+	sw_arena *arena;
+	double expected_s, max_s, max_bytes, spare_bytes;
+	double enough_s; /* stop at this expected_s */
+} order_search;
+
+static uint32_t *program_order(const sw_tasks *graph, sw_arena *arena)
+{
+	uint32_t *order = SW_NEW_N(arena, uint32_t, graph->n + 1);
+	for (uint32_t t = 0; t < graph->n; t++)
+		order[t] = t;
+	return order;
+}
+
+/* Make the order the incumbent if it is better and fits. Returns false if it is better but holds
+ * too much. */
+static bool consider(order_search *c, const sw_tasks *graph, const uint32_t *order,
+                     sw_arena *scratch)
+{
+	double seconds = sw_streams_play(graph, order, 1, NULL);
+	if (seconds > c->max_s || seconds >= c->expected_s) /* no late time is smaller */
+		return true;
+	double late_s = sw_streams_play(graph, order, c->limits->late_stretch, NULL);
+	double weight = c->limits->late_weight;
+	double expected_s = (1 - weight) * seconds + weight * late_s;
+	if (expected_s >= c->expected_s)
+		return true;
+	double bytes = sw_order_bytes(graph, order, scratch);
+	if (bytes > c->max_bytes)
+		return false;
+	memcpy(c->order, order, sizeof(*order) * graph->n);
+	c->best = (sw_order){graph, c->order, seconds, bytes};
+	c->expected_s = expected_s;
+	return true;
+}
+
+/* Consider the kernels in this order, holding no more than `max_bytes` if that is possible. Returns
+ * false if one of the insertions is better but holds too much. */
+static bool consider_within(order_search *c, const sw_tasks *graph, const uint32_t *kernels,
+                            uint32_t n, double max_bytes, bool defers)
+{
+	const double leads[] = {c->limits->prefetch_lead, INFINITY};
+	const uint32_t *placed[SW_COUNT(leads)];
+	sw_arena scratch;
+	sw_arena_init(&scratch);
+	size_t n_placed = sw_insert_collectives(graph, kernels, n, leads, SW_COUNT(leads),
+	                                        (sw_memory_allowance){c->spare_bytes, max_bytes},
+	                                        &scratch, placed);
+	bool all_fit = true;
+	for (size_t i = 0; i < n_placed; i++) {
+		all_fit = consider(c, graph, placed[i], &scratch) && all_fit;
+		if (defers)
+			consider(c, graph, sw_order_defer_waits(graph, placed[i], &scratch),
+			         &scratch);
+	}
+	sw_arena_clear(&scratch);
+	return all_fit;
+}
+
+/* Consider an order of kernels; one that holds more than the program's order is tried again with
+ * less begun ahead. Returns false if that holds too much too. */
+static bool consider_placed(order_search *c, const sw_tasks *graph, const uint32_t *kernels,
+                            uint32_t n)
+{
+	return consider_within(c, graph, kernels, n, INFINITY, true) ||
+	       consider_within(c, graph, kernels, n, c->max_bytes, false);
+}
+
+static double seconds_of(const sw_tasks *graph, sw_task_kind kind)
+{
+	double seconds = 0;
+	for (uint32_t t = 0; t < graph->n; t++)
+		seconds += graph->tasks[t].kind == kind ? graph->tasks[t].seconds : 0;
+	return seconds;
+}
+
+/* True if the incumbent waits for hardly anything, even where collectives are late. */
+static bool is_enough(const order_search *c)
+{
+	return c->expected_s <= c->enough_s;
+}
+
+static bool consider_order(order_search *c, const sw_tasks *graph, sw_kernel_order_fn *order)
+{
+	uint32_t n;
+	sw_arena scratch;
+	sw_arena_init(&scratch);
+	const uint32_t *kernels = order(graph, c->limits, &scratch, &n);
+	bool fits = consider_placed(c, graph, kernels, n);
+	sw_arena_clear(&scratch);
+	return fits;
+}
+
+static void consider_all(order_search *c, const sw_tasks *graph)
+{
+	static sw_kernel_order_fn *const orders[] = {sw_order_program, sw_order_backward,
+	                                             sw_order_earliest_start, sw_order_least_work,
+	                                             sw_order_least_work_ratio};
+	for (size_t i = 0; i < SW_COUNT(orders) && !is_enough(c); i++)
+		consider_order(c, graph, orders[i]);
+	if (!is_enough(c) && !consider_order(c, graph, sw_order_deferred))
+		consider_order(c, graph, sw_order_deferred_tight);
+}
+
+/* True if the last of n + 1 numbers is among the others. */
+static bool is_repeated(const double *numbers, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (numbers[i] == numbers[n])
+			return true;
+	return false;
+}
+
+/* Consider the incumbent with collectives merged, which leaves their stream less to do, and all
+ * orders of the merged graph. If the plan gives the bytes to merge, that is the only way; else one
+ * of the ways is to merge all all-reduces for which no op waits in between. Ways that save the same
+ * seconds are considered once. */
+static void consider_merged(order_search *c, const sw_cluster *cluster, int64_t merge_bytes)
+{
+	double late = c->limits->late_stretch;
+	const sw_merge_way given = {.stretch = 1, .merge_bytes = merge_bytes},
+			   faster[] = {
+				   {.stretch = 1},
+				   {.stretch = 1, .deferred = true},
+				   {.stretch = late},
+				   {.stretch = late, .deferred = true},
+				   {.stretch = 1, .merge_bytes = INT64_MAX / 4},
+			   };
+	const sw_merge_way *ways = merge_bytes ? &given : faster;
+	sw_order single = c->best;
+	single.order =
+		sw_arena_copy(c->arena, single.order, sizeof(*single.order) * single.graph->n);
+	double min_saved_s = c->limits->merge_saving_share * single.seconds;
+	double starts_s = seconds_of(single.graph, SW_TASK_START), saved_s[SW_COUNT(faster)];
+	if (merge_bytes) {
+		c->expected_s = c->max_s = INFINITY;
+		min_saved_s = -INFINITY;
+	}
+	for (size_t i = 0; i < (merge_bytes ? 1 : SW_COUNT(faster)) && !is_enough(c); i++) {
+		sw_tasks *graph = SW_NEW(c->arena, sw_tasks);
+		uint32_t n;
+		const uint32_t *kernels = sw_order_combine(cluster, single.graph, single.order,
+		                                           ways[i], c->limits, c->arena, graph, &n);
+		saved_s[i] = kernels ? starts_s - seconds_of(graph, SW_TASK_START) : -INFINITY;
+		if (!kernels || saved_s[i] < min_saved_s || is_repeated(saved_s, i))
+			continue;
+		consider_placed(c, graph, kernels, n);
+		consider_all(c, graph);
+	}
+}
+
+sw_order sw_order_best(const sw_cluster *cluster, const sw_tasks *graph, double spare_bytes,
+                       int64_t merge_bytes, const sw_schedule_limits *limits, sw_arena *arena)
+{
+	order_search c = {.order = SW_NEW_N(arena, uint32_t, graph->n + 1),
+	                  .arena = arena,
+	                  .limits = limits,
+	                  .expected_s = INFINITY,
+	                  .max_s = INFINITY,
+	                  .max_bytes = INFINITY,
+	                  .spare_bytes = fmax(spare_bytes, 0),
+	                  .enough_s = (seconds_of(graph, SW_TASK_KERNEL) +
+	                               seconds_of(graph, SW_TASK_BLOCKING)) *
+	                              (1 + limits->enough_share)};
+	consider(&c, graph, program_order(graph, arena), arena);
+	c.max_s = c.best.seconds;
+	c.max_bytes = c.best.bytes + spare_bytes;
+	if (graph->n_starts == 0)
+		return c.best;
+	consider_all(&c, graph);
+	consider_merged(&c, cluster, merge_bytes);
+	return c.best;
+}
