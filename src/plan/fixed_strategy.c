@@ -1,20 +1,20 @@
 /*
- * Strategies by name: NAME, or NAME:ARGUMENTS. What they mean is in meshes.c.
+ * Fixed strategies by name: NAME, or NAME:ARGUMENTS. model/meshes.c turns them into meshes.
  */
 #include "plan/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define HOROVOD_BYTES (INT64_C(64) << 20) /* Horovod's fusion buffer */
+#define HOROVOD_BYTES (INT64_C(64) << 20) /* bytes; the size of Horovod's fusion buffer */
 
-/* Reads what stands behind the colon (NULL: no colon) and prints it, colon and all. */
+/* Parse the text behind the colon (NULL: no colon); print it with its colon. */
 typedef bool parse_fn(const char *arguments, sw_plan_strategy *strategy);
 typedef void print_fn(const sw_plan_strategy *strategy, sw_text *text);
 
 /* ---- arguments -------------------------------------------------------------------------- */
 
-/* A number from 1; *at comes to stand behind it. */
+/* Read a number from 1 on, and move *at behind it. */
 static bool read_count(const char **at, int64_t *count)
 {
 	size_t n = strspn(*at, "0123456789");
@@ -34,7 +34,7 @@ static bool skip(const char **at, const char *word)
 	return true;
 }
 
-/* n numbers with a character between them, and nothing behind. */
+/* Read n numbers separated by `between`, with nothing behind them. */
 static bool read_sizes(const char *at, const char *between, int n, int64_t *sizes)
 {
 	for (int i = 0; i < n; i++)
@@ -140,7 +140,7 @@ static void print_expert(const sw_plan_strategy *strategy, sw_text *text)
 /* ---- names ------------------------------------------------------------------------------ */
 
 static const struct {
-	const char *name, *arguments; /* for people */
+	const char *name, *arguments; /* how the arguments are written, for messages */
 	sw_strategy_kind kind;
 	parse_fn *parse;
 	print_fn *print;
