@@ -237,9 +237,8 @@ void calibrate_describe(const sw_calibrate_result *result, bool all, sw_text *te
 			100 * result->transfer_share);
 	if (result->left_out)
 		sw_text_addf(text,
-		             "left out   %d points: too slow for the time limit, or by algorithms "
-		             "that had "
-		             "fallen behind\n",
+		             "left out   %d points: too slow for the time limit, or by "
+		             "algorithms that had fallen behind\n",
 		             result->left_out);
 	sw_text_add(text, "\n");
 	describe_parameters(result, text);

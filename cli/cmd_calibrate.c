@@ -126,8 +126,7 @@ static void note_load(const cli *c)
 	if (getloadavg(&load, 1) == 1 && load > BUSY * sw_cpu_count())
 		cli_note(c,
 		         "this machine is busy (load %.1f on %d cores): what is measured is in "
-		         "part its "
-		         "scheduler",
+		         "part its scheduler",
 		         load, sw_cpu_count());
 }
 

@@ -65,9 +65,8 @@ const cli_command cli_explain = {
 	.name = "explain",
 	.argument = "PLAN",
 	.summary = "what was chosen, why, and how far it may be from the best",
-	.details = "Per block of the model: what is split over which axis, what is summed, where "
-		   "weights "
-		   "rest. Then the\n"
+	.details = "Per block of the model: what is split over which axis, what is summed, "
+		   "where weights rest. Then the\n"
 		   "dearest collectives and what it would cost to avoid them, and the memory at "
 		   "its peak.",
 	.example = "shardwright explain gpt.plan",

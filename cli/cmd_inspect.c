@@ -506,9 +506,8 @@ const cli_command cli_inspect = {
 	.argument = "PROGRAM|FILE",
 	.summary = "what a program consists of: ops, FLOPs, parameters, state, memory, loops, "
 		   "microbatches; or a cluster",
-	.details = "A file whose name ends in .yaml or .yml is a cluster file: its levels, links, "
-		   "devices "
-		   "and atoms.",
+	.details = "A file whose name ends in .yaml or .yml is a cluster file: its levels, "
+		   "links, devices and atoms.",
 	.example = "shardwright inspect tests/programs/gpt.hlo.gz --rules",
 	.options = options,
 	.run = inspect,

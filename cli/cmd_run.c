@@ -50,9 +50,8 @@ static sw_status open_data(const cli *c, const cli_plan *loaded, sw_data *data, 
 		return SW_OK;
 	if (c->values.pace)
 		return sw_fail(err, SW_ERR_INPUT,
-		               "--pace computes nothing, so that no data is read and no loss comes "
-		               "out: leave "
-		               "--data or --pace out");
+		               "--pace computes nothing, so that no data is read and no loss "
+		               "comes out: leave --data or --pace out");
 	if (loaded->sidecar.tokens_input < 0)
 		return sw_fail(
 			err, SW_ERR_INPUT,
@@ -136,8 +135,7 @@ static void describe(const cli *c, const cli_plan *loaded, const sw_run_result *
 	             loaded->plan->cluster->n_devices == 1 ? "" : "s");
 	if (c->values.pace)
 		sw_text_add(text, "paced      nothing was computed: every op took the time that "
-		                  "the cluster's model "
-		                  "gives it\n");
+		                  "the cluster's model gives it\n");
 	else if (result->steps > 0)
 		sw_text_addf(text, "loss       %.4f -> %.4f\n", result->losses[0],
 		             result->losses[result->steps - 1]);
@@ -266,12 +264,10 @@ const cli_command cli_run = {
 	.name = "run",
 	.argument = "PLAN|PROGRAM",
 	.summary = "train: a plan on as many ranks as it has devices, or a program on one",
-	.details =
-		"Under mpirun each process is a rank. Alone, --ranks N makes N threads the ranks. "
-		"Ctrl-C ends the run after a step.\n"
-		"With --cluster FILE on another cluster than the plan was made for, of the same "
-		"shape: "
-		"what differs is said.",
+	.details = "Under mpirun each process is a rank. Alone, --ranks N makes N threads the "
+		   "ranks. Ctrl-C ends the run after a step.\n"
+		   "With --cluster FILE on another cluster than the plan was made for, of the same "
+		   "shape: what differs is said.",
 	.example = "mpirun -n 4 shardwright run gpt.plan --data corpus.txt --steps 200",
 	.options = options,
 	.run = run,

@@ -64,9 +64,8 @@ static void describe(sw_verify_result *result, bool all, sw_text *text)
 		sw_text_add(text, ", as predicted\n");
 	else if (result->payload_by_data)
 		sw_text_addf(text,
-		             ", %lld bytes predicted for one turn of each loop that the data end "
-		             "and for "
-		             "the dearest branches\n",
+		             ", %lld bytes predicted for one turn of each loop that the data "
+		             "end and for the dearest branches\n",
 		             (long long)result->predicted_payload_bytes);
 	else
 		sw_text_addf(text, " (%lld bytes), NOT THE %lld BYTES PREDICTED\n",
@@ -137,14 +136,11 @@ const cli_command cli_verify = {
 	.summary = "run one step partitioned, on threads, beside the serial program, and compare "
 		   "all outputs",
 	.details = "Inputs are random, as the sidecar of the program says. Compared are each "
-		   "device's part "
-		   "of each output, and\n"
-		   "the bytes sent with those predicted. Parameters are compared in units of the "
-		   "learning "
-		   "rate (lr).\n"
+		   "device's part of each output, and\n"
+		   "the bytes sent with those predicted. Parameters are compared in units of "
+		   "the learning rate (lr).\n"
 		   "With --ranks N --random K, a PROGRAM under K plans made by chance, each of "
-		   "which is "
-		   "allowed.",
+		   "which is allowed.",
 	.example = "shardwright verify gpt.plan",
 	.options = options,
 	.run = verify,

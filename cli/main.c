@@ -14,9 +14,8 @@ static void print_usage(FILE *file)
 	for (size_t i = 0; i < SW_COUNT(commands); i++)
 		fprintf(file, "  %-9s %-14s %s\n", commands[i]->name,
 		        commands[i]->argument ? commands[i]->argument : "", commands[i]->summary);
-	fputs("\nshardwright COMMAND --help says more about each; shardwright --version, which one "
-	      "this "
-	      "is.\n",
+	fputs("\nshardwright COMMAND --help says more about each; shardwright --version, which "
+	      "one this is.\n",
 	      file);
 }
 

@@ -12,19 +12,16 @@ static const cli_option options[] = {
 	{"-o", "PLAN", CLI_TEXT, AT(output), "where to write the plan; - is standard output"},
 	{"--devices", "N|AxB", CLI_TEXT, AT(devices),
          "a part of the cluster: the first N devices, or A of the first level and B in each "
-         "(default: "
-         "all)"},
+         "(default: all)"},
 	{"--strategy", "S", CLI_TEXT, AT(strategy),
          "auto, dp, horovod[:merge=BYTES], zero1, zero2, zero3, megatron:tp=K[,sp], summa[:RxC], "
          "2.5d[:RxCxD], axonn[:X,Y,Z,D or :top=K] or expert[:ep=K] (default: auto)"},
 	{"--method", "M", CLI_TEXT, AT(method),
          "how problems are solved: exact, segments, ilp, coordinate, metropolis, random or "
-         "exhaustive "
-         "(default: exact)"},
+         "exhaustive (default: exact)"},
 	{"--effort", "2|3", CLI_TEXT, AT(effort),
          "3: the whole graph at once; 2: one pass over its segments, quicker and a little less "
-         "good "
-         "(default: 3)"},
+         "good (default: 3)"},
 	{"--memory", "BYTES", CLI_BYTES, AT(memory),
          "memory per device, such as 16GiB (default: what the cluster file says)"},
 	{"--time-limit", "SECONDS", CLI_SECONDS, AT(time_limit),
@@ -34,10 +31,8 @@ static const cli_option options[] = {
 	{"--untied", NULL, CLI_FLAG, AT(untied),
          "layers that are alike may be split differently, also in a large program"},
 	{"--microbatches", "auto|N", CLI_TEXT, AT(microbatches),
-         "do the batch in N turns and sum the gradients; 1: at once (default: auto, whichever is "
-         "fastest "
-         "in the "
-         "memory that there is)"},
+         "do the batch in N turns and sum the gradients; 1: at once (default: auto, whichever "
+         "is fastest in the memory that there is)"},
 	{"--remat", "auto|none|POLICY", CLI_TEXT, AT(remat),
          "compute activations again in the backward pass, by a policy that inspect lists (default: "
          "auto)"},
@@ -97,9 +92,8 @@ static const struct {
          {"--seed", "N", CLI_COUNT, AT(seed), "of the methods that draw by chance (default: 0)"}},
 	{"explain",
          {"--cluster", "FILE", CLI_TEXT, AT(cluster),
-          "cost the plan with the figures of another cluster whose devices divide alike (default: "
-          "the "
-          "plan's)"}},
+          "cost the plan with the figures of another cluster whose devices divide alike "
+          "(default: the plan's)"}},
 	{"solve", {"--threads", "N", CLI_COUNT, AT(threads), "threads (default: all cores)"}},
 	{"calibrate",
          {"--cluster", "FILE", CLI_TEXT, AT(cluster),

@@ -288,10 +288,8 @@ static void say_batch(const helper *h, const sw_plan *least)
 {
 	if (h->options->microbatches == 0)
 		sw_text_addf(h->text,
-		             "  %-18s of fewer samples hardly helps: the plan above does it in %d "
-		             "turn%s "
-		             "already "
-		             "(an estimate)\n",
+		             "  %-18s of fewer samples hardly helps: the plan above does it in "
+		             "%d turn%s already (an estimate)\n",
 		             "a batch", SW_MAX(least->rewrites.microbatches, 1),
 		             least->rewrites.microbatches > 1 ? "s" : "");
 }

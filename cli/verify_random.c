@@ -119,8 +119,7 @@ static sw_status conclude(cli *c, tally *t, sw_error *err)
 	}
 	sw_text_addf(&text,
 	             "%lld random assignments on %lld ranks: %lld equal, %lld not; largest "
-	             "relative error "
-	             "%.1e\n",
+	             "relative error %.1e\n",
 	             (long long)t->done, (long long)c->values.ranks,
 	             (long long)(t->done - t->failed), (long long)t->failed, t->max_rel_error);
 	c->result = json_pack("{s:b, s:I, s:I, s:f, s:I, s:O}", "ok", t->failed == 0, "assignments",

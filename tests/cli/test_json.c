@@ -65,8 +65,7 @@ static void every_command_has_its_keys(void **state)
 	assert_keys(
 		run_json(0,
 	                 "plan tests/programs/mlp.hlo.gz --cluster clusters/local-1x2.yaml "
-	                 "--strategy "
-	                 "dp -o %s --json",
+	                 "--strategy dp -o %s --json",
 	                 plan),
 		"step_time_s lower_bound_s gap peak_bytes payload_bytes planning_s mesh strategy");
 	assert_keys(run_json(0, "explain %s --json", plan), "step_time_s mesh strategy");

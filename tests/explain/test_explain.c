@@ -223,9 +223,8 @@ static void scopes_name_what_has_no_parameter(void **state)
 		"ENTRY main {\n"
 		"  q = f32[8,16,32] parameter(0)\n"
 		"  k = f32[8,16,32] parameter(1)\n"
-		"  ROOT s = f32[8,16,16] dot(q, k), lhs_batch_dims={0}, lhs_contracting_dims={2}, "
-		"rhs_batch_dims={0}, "
-		"rhs_contracting_dims={2}, "
+		"  ROOT s = f32[8,16,16] dot(q, k), lhs_batch_dims={0}, "
+		"lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={2}, "
 		"metadata={op_name=\"jit(step)/jvp(net)/layer_0/attn/scores\"}\n"
 		"}\n";
 	explained e = {0};

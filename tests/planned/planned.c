@@ -226,8 +226,7 @@ static void heads_backward(sw_text *t, sizes s, int l)
 	sw_text_addf(
 		t,
 		"  dscores%d = f32[%d,%d,%d,%d] dot(dheads%d, part%d.2), lhs_batch_dims={0,1}, "
-		"rhs_batch_dims={0,2}, "
-		"lhs_contracting_dims={3}, rhs_contracting_dims={3}\n",
+		"rhs_batch_dims={0,2}, lhs_contracting_dims={3}, rhs_contracting_dims={3}\n",
 		l, b, h, n, n, l, l);
 	static const char *const parts[] = {
 		"dscores%d, part%d.1), lhs_batch_dims={0,1}, rhs_batch_dims={0,2}, "
