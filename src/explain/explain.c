@@ -299,7 +299,7 @@ static void print_instead(const json_t *collective, size_t number, sw_text *text
 		return;
 	sw_text_addf(text, "  %2zu  ", number);
 	if (json_is_null(instead)) {
-		sw_text_add(text, "no other choice of one op does without\n");
+		sw_text_add(text, "no other choice of one op avoids it\n");
 		return;
 	}
 	add_signed(text, sw_text_add_seconds, sw_field_number(instead, "seconds"));
@@ -409,7 +409,7 @@ static void print_alternative(sw_table *table, const json_t *a, const char *chos
 	}
 	sw_text remark = {0};
 	if (sw_field_number(a, "bound_s") > 0) {
-		sw_text_add(&remark, "given up: at least ");
+		sw_text_add(&remark, "pruned: at least ");
 		sw_text_add_seconds(&remark, sw_field_number(a, "bound_s"));
 	} else if (!feasible)
 		sw_text_add(&remark, "does not fit in memory");

@@ -130,13 +130,13 @@ static void add_resident(memory_table *h, const sw_resident *r)
 		break;
 	case SW_RESIDENT_WORKING:
 		label_of_op(h, r->id, &name);
-		add_tensor(h, name.data, "working space of its kernel", r->bytes);
+		add_tensor(h, name.data, "workspace of its kernel", r->bytes);
 		break;
 	case SW_RESIDENT_CONSTANTS:
 		add_tensor(h, "constants", "constant", r->bytes);
 		break;
 	case SW_RESIDENT_STAGED:
-		add_tensor(h, "results", "on their way to where they rest", r->bytes);
+		add_tensor(h, "results", "moved to their layout at rest", r->bytes);
 		break;
 	}
 	sw_text_clear(&name);

@@ -102,7 +102,7 @@ static void add_resemblance(const split_counts *u, sw_text *text)
 
 json_t *sw_explain_parallelism(const sw_anatomy *a, const sw_explained *what, int32_t section)
 {
-	const sw_plan *plan = whaplan;
+	const sw_plan *plan = what->plan;
 	json_t *list = json_array();
 	for (int32_t i = 0; i < plan->n_axes; i++) {
 		split_counts u = count_splits(a, plan, section, i);
