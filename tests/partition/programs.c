@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* Two layers forward and backward, momentum: batch 12, 6 -> 8 -> 4. */
+/* Two layers forward and backward with momentum: batch 12, 6 -> 8 -> 4. */
 static const char matmul_chain[] =
 	"HloModule matmul_chain, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, "
 	"may-alias), "
@@ -48,8 +48,8 @@ static const char matmul_chain[] =
 	"loss)\n"
 	"}\n";
 
-/* Gather of rows (some ids out of range: clamped), softmax over the vocabulary, gradient by
- * scatter-add (there dropped). */
+/* A gather of rows (some ids are out of range and clamped), softmax over the vocabulary, and the
+ * gradient by scatter-add (which drops ids out of range). */
 static const char embedding[] =
 	"HloModule embedding, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, "
 	"may-alias) }\n"
@@ -104,8 +104,8 @@ static const char embedding[] =
 	"  ROOT result = (f32[6,8], f32[8,6], f32[]) tuple(new_table, new_head, loss)\n"
 	"}\n";
 
-/* Three layers of stacked weights in a loop; the activations of each are kept, and what is carried
- * changes. */
+/* Three layers of stacked weights in a loop; the activations of each are stored, and the carried
+ * value changes. */
 static const char loop[] =
 	"HloModule loop, input_output_alias={ {0}: (0, {}, may-alias) }\n"
 	"add.f32 {\n"
@@ -164,7 +164,7 @@ static const char loop[] =
 	"  ROOT result = (f32[3,6,6], f32[8,6], f32[]) tuple(new_w, out, loss)\n"
 	"}\n";
 
-/* A gradient that is clipped only where its norm says so, and a branch by number. */
+/* A gradient that is clipped only if its norm is too large, and a branch chosen by number. */
 static const char conditional[] =
 	"HloModule conditional, input_output_alias={ {0}: (0, {}, may-alias) }\n"
 	"add.f32 {\n"
@@ -204,8 +204,8 @@ static const char conditional[] =
 	"  ROOT result = (f32[6,4], f32[8,4], f32[]) tuple(new_w, out, norm)\n"
 	"}\n";
 
-/* Mixed precision's skip: where a gradient is not finite, weights and momentum stay and the scale
- * is halved. */
+/* The skip of mixed precision: if a gradient is not finite, weights and momentum keep their values
+ * and the scale is halved. */
 static const char loss_scale_skip[] =
 	"HloModule loss_scale_skip, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, "
 	"may-alias), "
@@ -261,8 +261,8 @@ static const char loss_scale_skip[] =
 	"  ROOT result = (f32[6,8], f32[6,8], f32[], f32[12,8]) tuple(new_w, new_m, new_scale, y)\n"
 	"}\n";
 
-/* Gradients of four microbatches are added up in a loop; odd ones go through a conditional within a
- * conditional first. */
+/* The gradients of four microbatches are added up in a loop; those of odd ones go through a
+ * conditional within a conditional first. */
 static const char microbatches[] =
 	"HloModule microbatches, input_output_alias={ {0}: (0, {}, may-alias) }\n"
 	"twice {\n"
@@ -377,8 +377,8 @@ static const char reductions[] =
 	"opposite, product, best_value, best_index)\n"
 	"}\n";
 
-/* One block of attention: a fused matrix for q, k, v, heads apart by reshape, causal mask, softmax.
- * Batch 4, length 6, 4 heads of 2. */
+/* One block of attention: a fused projection for q, k, v, heads separated by reshape, a causal
+ * mask, softmax. Batch 4, length 6, 4 heads of 2. */
 static const char attention[] =
 	"HloModule attention, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, "
 	"may-alias) }\n"
@@ -441,7 +441,7 @@ static const char attention[] =
 	"  ROOT result = (f32[8,24], f32[8,8], f32[]) tuple(new_wqkv, new_wout, loss)\n"
 	"}\n";
 
-/* What is left: pad, reverse, strided slices, sort, windows, a convolution, integers. */
+/* The remaining opcodes: pad, reverse, strided slices, sort, windows, a convolution, integers. */
 static const char odds[] =
 	"HloModule odds, input_output_alias={ {0}: (0, {}, may-alias) }\n"
 	"add.f32 {\n"
@@ -481,7 +481,7 @@ static const char odds[] =
 	"  ROOT result = (f32[3,4,8], f32[4,2,8], f32[4,4,8]) tuple(new_kernel, piece, whole)\n"
 	"}\n";
 
-/* Two loops with one body, as calls of a function leave them: what they carry lies differently. */
+/* Two loops that share a body, as calls of a function do, and carry values in different layouts. */
 static const char one_body_of_two_loops[] =
 	"HloModule one_body, input_output_alias={ {0}: (1, {}, may-alias) }\n"
 	"few {\n"
@@ -528,7 +528,7 @@ static const char empty[] =
 	"  ROOT result = (f32[0,12], f32[12,12]) tuple(new_w, y)\n"
 	"}\n";
 
-/* As many dimensions as there may be: there is none to spare for a collective's group. */
+/* The maximum number of dimensions: none is left for a collective's group. */
 #define FAR_APART "f32[12,1,1,1,1,1,1,1,1,1,1,1,1,1,1,12]"
 static const char sixteen_dimensions[] =
 	"HloModule sixteen, input_output_alias={ {0}: (0, {}, may-alias) }\n"
@@ -545,8 +545,8 @@ static const char sixteen_dimensions[] =
 	"  ROOT result = (" FAR_APART ", f32[12,12]) tuple(new_x, square)\n"
 	"}\n";
 
-/* Images of 32 rows: a convolution with a stride, a pool, another such convolution, and the
- * gradients of all three. Rows are what can be divided by 4. */
+/* Images of 32 rows: a convolution with a stride, a pool, another convolution with a stride, and
+ * the gradients of all three. Only rows can be divided by 4. */
 const char CONVOLUTIONS[] =
 	"HloModule convolutions\n"
 	"add.f32 {\n"
@@ -599,7 +599,7 @@ const char CONVOLUTIONS[] =
 	"new_w2, loss, dx)\n"
 	"}\n";
 
-/* Rows that come from other blocks, or from all of them. */
+/* Rows that are read from other blocks, or from all of them. */
 static const char neighbours[] =
 	"HloModule neighbours\n\n"
 	"multiply.f32 {\n"

@@ -1,6 +1,6 @@
 /*
- * Programs at the edges of what types and shapes can hold, which random programs seldom meet: under
- * plans made by chance they give what one device gives, to the bit.
+ * Programs at the edges of what types and shapes can hold, which random programs seldom reach.
+ * Under random plans they give exactly the results of one device, bit by bit.
  */
 #include "partition/subject.h"
 
@@ -119,7 +119,7 @@ static const struct {
          "}\n"},
 };
 
-static void edges_are_met_alike_by_one_device_and_by_many(void **state)
+static void edge_cases_give_the_same_bits_on_one_device_and_on_many(void **state)
 {
 	static const char *const clusters[] = {"2", "2,3", "8"};
 	(void)state;
@@ -146,7 +146,7 @@ static void edges_are_met_alike_by_one_device_and_by_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(edges_are_met_alike_by_one_device_and_by_many),
+		cmocka_unit_test(edge_cases_give_the_same_bits_on_one_device_and_on_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
