@@ -169,7 +169,7 @@ static sw_status describe_peak(cli *c, const sw_plan *least, const sw_sidecar *s
 	return SW_OK;
 }
 
-/* ---- what would help -------------------------------------------------------------------- */
+/* ---- changes that would help ------------------------------------------------------------ */
 
 typedef struct remedy_search {
 	cli *c;

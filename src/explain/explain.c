@@ -391,7 +391,7 @@ static void print_memory(const json_t *e, bool whole, sw_text *text)
 	sw_text_add(text, "\n");
 }
 
-/* ---- what else was considered ----------------------------------------------------------- */
+/* ---- alternatives ----------------------------------------------------------------------- */
 
 static void print_alternative(sw_table *table, const json_t *a, const char *chosen)
 {

@@ -180,7 +180,7 @@ static void diff_blocks(json_t *list, const json_t *a, const json_t *b, bool onl
 	}
 }
 
-/* ---- lists of things that weigh something ----------------------------------------------- */
+/* ---- lists of entries with a weight ----------------------------------------------------- */
 
 static bool same_keys(const json_t *x, const json_t *y, const char *const *keys)
 {

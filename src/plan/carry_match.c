@@ -215,7 +215,7 @@ static void find_sources(sw_plan_carrier *c)
 	sw_map_clear(&index);
 }
 
-/* ---- what changed ----------------------------------------------------------------------- */
+/* ---- changes ---------------------------------------------------------------------------- */
 
 static void count_change(sw_plan_carrier *c, const char *name, int32_t *count)
 {

@@ -233,7 +233,7 @@ void sw_plan_changes_print(const sw_plan *plan, sw_text *text);
 
 json_t *sw_plan_summary(const sw_plan *plan); /* the keys of design.md section 6 */
 
-/* ---- plan_rewrites.c: what was done to a program before its layouts are chosen --------------- */
+/* ---- plan_rewrites.c: rewrites of the program that precede planning ----------------- */
 
 /* The rates by which the seconds of recomputation are estimated. */
 sw_remat_device sw_plan_remat_device(const sw_cluster *cluster, const sw_program *program);

@@ -39,7 +39,7 @@ const char *verdict_name(verdict v)
 	return names[v];
 }
 
-/* ---- an end to all that does not end ---------------------------------------------------- */
+/* ---- a time limit ----------------------------------------------------------------------- */
 
 #define TIME_LIMIT_S 10 /* seconds; a trial takes milliseconds, but a wrong one may loop forever   \
 	                 */

@@ -1,6 +1,7 @@
 /* The plan file: write it, read it, write it again; and refuse files that are damaged in any
  * way. */
 #include "planned/planned.h"
+#include "search/search.h"
 #include "simulate/simulate.h"
 
 #include <stdlib.h>
