@@ -12,12 +12,12 @@ says() {
 # The report.
 expect 0 "" "$sw" solve $example
 says "^problem  *5 nodes with 1.8 strategies each, 5 edges with 5 different tables"
-says "^limit  *50 at each of 150 moments"
+says "^limit  *50 at each of 150 points"
 says "^answer  *optimal"
 says "^cost  *445"
 says "^bound  *445"
 says "^gap  *0.0000 %"
-says "^peak  *50 (100.00 % of the limit) at moment 50"
+says "^peak  *50 (100.00 % of the limit) at point 50"
 says "^choice  *\[0,0,2,1,0\]"
 expect 0 "" "$sw" solve $problems/unordered.json
 says "^limit  *none"
@@ -92,7 +92,7 @@ awk 'function draw() { seed = (seed * 16807) % 2147483647; return seed }
 expect 1 "parts.json: no assignment was found that fits, .* above the limit" \
 	"$sw" solve "$scratch/parts.json" --work-limit 100000 -o "$scratch/none"
 says "^answer  *none found that fits, and not proved that there is none"
-says "^nearest  *[0-9]* above the limit in moments [01] to [01]"
+says "^nearest  *[0-9]* above the limit in points [01] to [01]"
 [ ! -e "$scratch/none" ] || complain "a file was written for no answer"
 expect 1 "parts.json: no assignment was found that fits" "$sw" solve "$scratch/parts.json" --work-limit 100000 --json
 says '"answer": "unknown"'
